@@ -1,0 +1,35 @@
+# A thin front to meson; the work is in tools/ and meson.build.
+#
+#   make         set up what is missing and build into build/
+#   make test    everything CI runs; the last line is "N passed, M failed"
+#   make bench   the benchmarks
+#   make format  rewrite the C files in the project's format
+#   make lint    tidy, clang-tidy and cppcheck
+#   make setup   install the packages the build needs (Debian 12)
+
+C_FILES = $(shell find src tests fuzz bench -name '*.[ch]' 2>/dev/null)
+
+.PHONY: all setup test bench format lint clean
+
+all: setup
+	@tools/configure build gcc
+	@ninja -C build
+
+setup:
+	@tools/setup
+
+test:
+	@tools/run-tests
+
+bench: all
+	@meson test -C build --no-rebuild --benchmark --verbose --num-processes 1
+
+format: setup
+	@clang-format -i $(C_FILES)
+
+lint:
+	@tools/setup lint
+	@tools/lint
+
+clean:
+	rm -rf build build-asan build-fuzz build-lint
