@@ -1,0 +1,54 @@
+/*
+ * Errors as values. A function that can fail returns 0 or a negative code and
+ * fills a caller-owned st_err once, where the failure happens:
+ *
+ *     return st_fail(err, ST_EQUOTA, "team %s: %s GPUs asked, %s free", ...);
+ *
+ * The code decides what machines do (HTTP status, exit status); the message is
+ * one sentence for a person, with the names and numbers needed to act on it.
+ */
+#ifndef ST_BASE_ERR_H
+#define ST_BASE_ERR_H
+
+#include "base/macros.h"
+
+/* X(name, stable string, HTTP status, CLI exit status), in order of value from 1. */
+#define ST_ERR_TABLE(X)               \
+    X(ST_EINVAL, "invalid", 400, 2)   \
+    X(ST_EPARSE, "parse", 400, 2)     \
+    X(ST_ENOENT, "not_found", 404, 4) \
+    X(ST_EEXIST, "exists", 409, 5)    \
+    X(ST_EQUOTA, "quota", 403, 6)     \
+    X(ST_ELIMIT, "limit", 403, 6)     \
+    X(ST_ERANGE, "range", 400, 2)     \
+    X(ST_ESTATE, "state", 409, 5)     \
+    X(ST_EIO, "io", 500, 7)           \
+    X(ST_EFULL, "full", 507, 7)       \
+    X(ST_EINTERNAL, "internal", 500, 70)
+
+enum {
+    ST_OK = 0,
+#define ST_ERR_ENUM(name, string, http, cli) name,
+    ST_ERR_TABLE(ST_ERR_ENUM)
+#undef ST_ERR_ENUM
+};
+
+typedef struct st_err {
+    int code; /* positive, ST_E…; 0 when nothing failed */
+    char msg[600];
+} st_err;
+
+/* Fills *err (which may be NULL) and returns -code. The arguments may point into err->msg.
+ * A message that does not fit ends in "...", never inside a UTF-8 character. */
+int st_fail(st_err *err, int code, const char *fmt, ...) ST_PRINTF(3, 4);
+
+/* Puts text in front of the message already there and returns -err->code; for adding context on
+ * the way up. With err NULL the code is unknown and -ST_EINTERNAL is returned. */
+int st_fail_prefix(st_err *err, const char *fmt, ...) ST_PRINTF(2, 3);
+
+/* These take code or -code; an unknown code counts as ST_EINTERNAL. */
+const char *st_err_name(int code);
+int st_err_exit(int code);
+int st_err_http(int code);
+
+#endif

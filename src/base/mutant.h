@@ -1,0 +1,70 @@
+/*
+ * Mutants: the rules of the scheduler, each of which can be broken on purpose.
+ *
+ * A checker that never fails proves nothing. In the program stint-mutants, and only there
+ * (-DST_MUTANTS), ST_BROKEN(RULE) is true while the mutant of that name is switched on; the
+ * simulation fuzzer must then catch it within the number of seeds in the last column. Every
+ * other build sees the constant false and no trace of this table.
+ *
+ *     if (!ST_BROKEN(MAX) && used + asked > bound)
+ *         ...
+ */
+#ifndef ST_BASE_MUTANT_H
+#define ST_BASE_MUTANT_H
+
+#include <stdbool.h>
+
+/* X(rule, what is broken, seeds until it must be caught) */
+#define ST_MUTANT_TABLE(X)                                                        \
+    X(MAX, "a start ignores the ceilings of its accounts", 40)                    \
+    X(SURE, "a job counts as guaranteed beyond the floor", 40)                    \
+    X(VICTIM_GUARANTEED, "guaranteed jobs are displaced", 40)                     \
+    X(MINIMAL, "a claim takes more victims than it needs", 40)                    \
+    X(BOUND, "a claim evicts more than the bound allows", 40)                     \
+    X(HOLD, "what is freed for a claimant is open to anybody", 40)                \
+    X(STRICT, "a preemption need not improve the order", 100)                     \
+    X(MIN_RUN, "the minimum run time protects nobody", 40)                        \
+    X(COOLDOWN, "the cooldown protects nobody", 100)                              \
+    X(GANG, "a gang starts with a task missing", 40)                              \
+    X(NOTICE, "a victim is off its devices before notice and grace are over", 40) \
+    X(CPU, "the CPU of a node is given out without counting", 40)                 \
+    X(RAM, "the RAM of a node is given out without counting", 40)                 \
+    X(MIG, "MIG slices may overlap", 40)                                          \
+    X(TRUST, "MPS is shared across trust domains", 100)                           \
+    X(OVERSUB, "time-slicing ignores the pool's factor", 40)                      \
+    X(LATENCY, "latency-critical work shares with unknowns", 100)                 \
+    X(TOPOLOGY, "a required topology level is only a wish", 40)                   \
+    X(CONSERVE, "a job waits although it could start", 40)                        \
+    X(STARVE, "nothing is gathered for a job that waits", 100)                    \
+    X(FLOORS, "floors do not shrink with the capacity", 40)                       \
+    X(USER_LIMIT, "limits per user are ignored", 40)                              \
+    X(WEIGHT_ZERO, "an account of weight 0 borrows", 40)                          \
+    X(FAILED_NODE, "jobs stay on a failed node", 40)                              \
+    X(SAVE, "a save leaves something out", 40)                                    \
+    X(REASONS, "a waiting job is given no reason", 40)                            \
+    X(ORDER, "an address decides between equals", 40)                             \
+    X(PAUSED_RAM, "a paused job's RAM is given away", 100)                        \
+    X(UNTRUSTED, "an untrusted account shares a GPU", 40)
+
+#ifdef ST_MUTANTS
+
+typedef enum st_mutant_rule {
+    ST_MUTANT_NONE,
+#define X(rule, what, seeds) ST_MUTANT_##rule,
+    ST_MUTANT_TABLE(X)
+#undef X
+        ST_MUTANT_COUNT
+} st_mutant_rule;
+
+/* The rule that is broken now. The one mutable global there is, and in no program we ship. */
+extern int st_mutant;
+
+#define ST_BROKEN(rule) (st_mutant == ST_MUTANT_##rule)
+
+#else
+
+#define ST_BROKEN(rule) false
+
+#endif
+
+#endif

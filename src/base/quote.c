@@ -1,0 +1,54 @@
+/*
+ * Quoting for messages (base/quote.h). Bytes above 0x7f pass: the texts we
+ * quote were checked to be UTF-8 when they were read.
+ */
+#include "base/quote.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+/* Room kept free at the end for: ..." and the NUL. */
+#define QUOTE_TAIL 5
+
+static size_t quote_byte(char out[8], unsigned char c)
+{
+    if (c == '\n' || c == '\t' || c == '"' || c == '\\') {
+        out[0] = '\\';
+        out[1] = c == '\n' ? 'n' : c == '\t' ? 't' : (char)c;
+        return 2;
+    }
+    if (c < 0x20 || c == 0x7f)
+        return (size_t)snprintf(out, 8, "\\x%02X", c);
+    out[0] = (char)c;
+    return 1;
+}
+
+const char *st_quote(char buf[ST_QUOTE_MAX], const char *s)
+{
+    size_t n = 0;
+    const char *tail = "\"";
+
+    ST_ASSERT(s);
+    buf[n++] = '"';
+    for (; *s; s++) {
+        char piece[8];
+        size_t len = quote_byte(piece, (unsigned char)*s);
+
+        if (n + len > ST_QUOTE_MAX - QUOTE_TAIL) {
+            /* Leave out the whole character, not only the bytes that do not fit. */
+            if (((unsigned char)*s & 0xC0) == 0x80) {
+                while (((unsigned char)buf[n - 1] & 0xC0) == 0x80)
+                    n--;
+                n--;
+            }
+            tail = "...\"";
+            break;
+        }
+        memcpy(buf + n, piece, len);
+        n += len;
+    }
+    memcpy(buf + n, tail, strlen(tail) + 1);
+    return buf;
+}

@@ -1,0 +1,16 @@
+/*
+ * Text from outside, made fit for a one-line message: bounded in length and
+ * without control characters.
+ */
+#ifndef ST_BASE_QUOTE_H
+#define ST_BASE_QUOTE_H
+
+#include <stddef.h>
+
+#define ST_QUOTE_MAX 80
+
+/* Fills buf with s in double quotes and returns buf. Control characters become \n, \t or \xNN;
+ * what does not fit is cut at a character boundary and marked with "...". */
+const char *st_quote(char buf[ST_QUOTE_MAX], const char *s);
+
+#endif
