@@ -1,0 +1,132 @@
+/* Guarantees and ceilings: the checks and the counters. */
+#include "admit/admit.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+
+st_need st_need_of(const st_job *job, int32_t type)
+{
+    return (st_need){job->shape.gpus > 0 ? type : -1, st_job_gpu_m(job), st_job_cpu_m(job),
+                     st_job_ram_mib(job)};
+}
+
+static int64_t need_m(const st_account *a, int type)
+{
+    return ST_MAX(ST_MAX(a->floor.type_m[type], 0), a->below_m[type]);
+}
+
+static bool fits_bound(int64_t bound, int64_t used, int64_t asked)
+{
+    return bound == ST_UNSET || asked == 0 || used + asked <= bound;
+}
+
+bool st_admit_sure(const st_tree *tree, int32_t account, const st_need *need, int32_t *ret_account)
+{
+    bool backed = false;
+    int64_t more = need->gpu_m; /* what the child's need grows by */
+    for (int32_t i = account; i >= 0; i = st_tree_account(tree, i)->parent) {
+        const st_account *a = st_tree_account(tree, i);
+        bool root = i == ST_ROOT;
+        int64_t cpu = root ? tree->capacity.cpu_m : a->floor.cpu_m;
+        int64_t ram = root ? tree->capacity.ram_mib : a->floor.ram_mib;
+        bool ok = fits_bound(cpu, a->sure.cpu_m, need->cpu_m) &&
+                  fits_bound(ram, a->sure.ram_mib, need->ram_mib);
+        if (need->gpu_m > 0) {
+            int64_t old = need_m(a, need->type);
+            int64_t new = ST_MAX(old, a->below_m[need->type] + more);
+            more = new - old;
+            if (root) {
+                ok &= new <= tree->capacity.type_m[need->type] &&
+                      a->need_sum_m + more <= tree->capacity.gpu_m;
+            } else if (st_quota_has_gpu(&a->floor)) {
+                backed = true;
+                ok &= a->need_sum_m + more <= st_quota_gpu_m(&a->floor);
+            }
+        } else {
+            backed |= !root && a->floor.cpu_m != ST_UNSET;
+        }
+        if (!ok) {
+            if (ret_account)
+                *ret_account = i;
+            return false;
+        }
+    }
+    if (!backed && ret_account)
+        *ret_account = account;
+    return backed;
+}
+
+typedef struct over_list {
+    st_over *v;
+    int max, n;
+} over_list;
+
+static void check(over_list *list, int32_t account, st_dim dim, int32_t type, int64_t bound,
+                  int64_t used, int64_t asked)
+{
+    if (fits_bound(bound, used, asked))
+        return;
+    if (list->n < list->max)
+        list->v[list->n] = (st_over){account, dim, type, used, asked, bound};
+    list->n++;
+}
+
+int st_admit_over(const st_tree *tree, int32_t account, const st_need *need, unsigned moments,
+                  bool alone, st_over *ret, int max)
+{
+    over_list list = {ret, max, 0};
+    for (int32_t i = account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
+        const st_account *a = st_tree_account(tree, i);
+        st_use used = {0};
+        if (!alone) {
+            static const st_use zero;
+            const st_use *x = moments & ST_NOW ? &a->now : &zero;
+            const st_use *y = moments & ST_NEXT ? &a->next : &zero;
+            used.gpu_m = ST_MAX(x->gpu_m, y->gpu_m);
+            used.cpu_m = ST_MAX(x->cpu_m, y->cpu_m);
+            used.ram_mib = ST_MAX(x->ram_mib, y->ram_mib);
+            if (need->type >= 0)
+                used.type_m[need->type] = ST_MAX(x->type_m[need->type], y->type_m[need->type]);
+        }
+        check(&list, i, ST_GPU, -1, a->max.gpu_m, used.gpu_m, need->gpu_m);
+        if (need->type >= 0)
+            check(&list, i, ST_GPU, need->type, a->max.type_m[need->type], used.type_m[need->type],
+                  need->gpu_m);
+        check(&list, i, ST_CPU, -1, a->max.cpu_m, used.cpu_m, need->cpu_m);
+        check(&list, i, ST_RAM, -1, a->max.ram_mib, used.ram_mib, need->ram_mib);
+    }
+    return list.n;
+}
+
+static void add(st_use *use, const st_need *need, int sign)
+{
+    use->gpu_m += sign * need->gpu_m;
+    use->cpu_m += sign * need->cpu_m;
+    use->ram_mib += sign * need->ram_mib;
+    if (need->type >= 0)
+        use->type_m[need->type] += sign * need->gpu_m;
+    ST_ASSERT(use->gpu_m >= 0 && use->cpu_m >= 0 && use->ram_mib >= 0);
+}
+
+void st_admit_charge(st_tree *tree, int32_t account, const st_need *need, unsigned moments,
+                     int sign)
+{
+    int64_t more = need->gpu_m * sign;
+    for (int32_t i = account; i >= 0; i = st_tree_account(tree, i)->parent) {
+        st_account *a = st_tree_account(tree, i);
+        if (moments & ST_NOW)
+            add(&a->now, need, sign);
+        if (moments & ST_NEXT)
+            add(&a->next, need, sign);
+        if (!(moments & ST_SURE))
+            continue;
+        add(&a->sure, need, sign);
+        if (need->type < 0)
+            continue;
+        int64_t old = need_m(a, need->type);
+        a->below_m[need->type] += more;
+        more = need_m(a, need->type) - old;
+        a->need_sum_m += more;
+    }
+}

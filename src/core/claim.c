@@ -1,0 +1,318 @@
+/* Whom to displace for a claimant.
+ *
+ * Two claims, one machinery. A guaranteed claimant takes back what others borrowed: victims
+ * are burstable, in branches of the tree that hold more than their floor; of its own account
+ * only those of lower priority, for a team does not displace itself. A borrowing claimant
+ * (policy `rebalance`) takes from those who borrowed more: where the two branches part, its
+ * own must stand strictly below the victim's even with the claimant in it (or have the higher
+ * priority). Strictly: so the victim cannot take it back, and nothing flaps.
+ *
+ * Candidates are lined up worst first: down the tree the lowest priority and the highest
+ * standing, re-reckoned after each; in an account the lowest priority, then the newest. A
+ * candidate that qualifies there qualifies in every subset of the line, so the line may be
+ * searched for a smaller eviction freely. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "core/state.h"
+#include "reclaim/reclaim.h"
+
+typedef struct claim_ctx {
+    st_core *core;
+    const st_job *job;
+    int32_t type;
+    bool sure;
+    st_need need;
+    ST_VEC(st_job *) cands;
+    ST_VEC(int) line; /* indices into cands, worst first */
+    st_ask ask;
+} claim_ctx;
+
+/* ---- what-if --------------------------------------------------------------------------- */
+
+static void charge(claim_ctx *c, const st_job *victim, int sign)
+{
+    st_need need = st_need_of(victim, victim->type);
+    st_admit_charge(c->core->tree, victim->account, &need, ST_NEXT, sign);
+}
+
+static void take(void *ctx, int i)
+{
+    claim_ctx *c = ctx;
+    c->cands.v[i]->out = true;
+    st_whatif_touch(c->core, c->cands.v[i]);
+    charge(c, c->cands.v[i], -1);
+}
+
+static void put_back(void *ctx, int i)
+{
+    claim_ctx *c = ctx;
+    c->cands.v[i]->out = false;
+    st_whatif_touch(c->core, c->cands.v[i]);
+    charge(c, c->cands.v[i], 1);
+}
+
+static bool fits(void *ctx)
+{
+    claim_ctx *c = ctx;
+    if (st_admit_over(c->core->tree, c->job->account, &c->need, ST_NEXT, false, NULL, 0) > 0)
+        return false;
+    return st_place_fits(c->core->placer, &c->ask);
+}
+
+/* ---- who may be displaced -------------------------------------------------------------- */
+
+static bool may_reclaim(const claim_ctx *c, const st_job *victim)
+{
+    const st_tree *tree = c->core->tree;
+    int32_t mine, theirs;
+    st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
+    if (victim->account == c->job->account)
+        return victim->priority < c->job->priority;
+    if (st_share_borrowed_m(tree, theirs) > 0)
+        return true;
+    /* Inside its floor, but on a type that was promised to the claimant by name. */
+    const st_account *a = st_tree_account(tree, theirs);
+    const st_account *b = st_tree_account(tree, mine);
+    return c->type >= 0 && b->floor.type_m[c->type] > 0 && victim->type == c->type &&
+           a->next.type_m[c->type] > ST_MAX(a->floor.type_m[c->type], 0);
+}
+
+static bool may_rebalance(const claim_ctx *c, const st_job *victim)
+{
+    const st_tree *tree = c->core->tree;
+    int32_t mine, theirs;
+    int32_t meet = st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
+    if (mine == meet || theirs == meet || mine == theirs)
+        return false;
+    const st_account *a = st_tree_account(tree, mine), *b = st_tree_account(tree, theirs);
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    st_use more = {c->need.gpu_m, c->need.cpu_m, c->need.ram_mib, {0}};
+    if (c->type >= 0)
+        more.type_m[c->type] = c->need.gpu_m;
+    st_basis basis = (st_basis)c->core->policy.basis;
+    int cmp = st_standing_cmp(st_share_standing(tree, mine, basis, &more),
+                              st_share_standing(tree, theirs, basis, NULL));
+    return ST_BROKEN(STRICT) ? true : cmp < 0;
+}
+
+/* Burstable jobs past their protection; *ret_until: when the first protected one comes free. */
+static void collect(claim_ctx *c, bool ignore_protection, int64_t *ret_until)
+{
+    for (size_t i = 0; i < c->core->jobs.n; i++) {
+        st_job *job = c->core->jobs.v[i];
+        if (job->state != ST_JOB_RUNNING || job == c->job)
+            continue;
+        if (job->class != ST_CLASS_BURSTABLE && !ST_BROKEN(VICTIM_GUARANTEED))
+            continue;
+        int64_t until = st_core_protected_until(c->core, job);
+        if (until > c->core->now && !ignore_protection) {
+            *ret_until = ST_MIN(*ret_until, until);
+            continue;
+        }
+        st_vec_push(&c->cands, job);
+    }
+}
+
+/* ---- the line -------------------------------------------------------------------------- */
+
+typedef struct branch {
+    int first, last; /* its own candidates, in `by_account` order; taken from the front */
+    int left;        /* candidates left in it and below */
+    st_standing standing;
+} branch;
+
+static int by_account(const void *pa, const void *pb, void *arg)
+{
+    st_job *const *cands = arg;
+    const st_job *a = cands[*(const int *)pa], *b = cands[*(const int *)pb];
+    if (a->account != b->account)
+        return a->account < b->account ? -1 : 1;
+    if (a->priority != b->priority)
+        return a->priority < b->priority ? -1 : 1;
+    if (a->start_ms != b->start_ms)
+        return a->start_ms > b->start_ms ? -1 : 1;
+    return a->id > b->id ? -1 : a->id < b->id;
+}
+
+/* The child whose candidates go first; -1 when the account's own do. */
+static int32_t worst_child(const st_tree *tree, const branch *branches, const st_account *a)
+{
+    int32_t worst = -1;
+    for (size_t i = 0; i < a->children.n; i++) {
+        int32_t id = a->children.v[i];
+        if (branches[id].left == 0)
+            continue;
+        if (worst >= 0) {
+            int p = st_tree_account(tree, id)->priority;
+            int q = st_tree_account(tree, worst)->priority;
+            int c = st_standing_cmp(branches[id].standing, branches[worst].standing);
+            if (p != q ? p > q : c < 0 || (c == 0 && id < worst))
+                continue;
+        }
+        worst = id;
+    }
+    return worst;
+}
+
+static void reckon(claim_ctx *c, branch *branches, int32_t account, int delta)
+{
+    for (int32_t i = account; i >= 0; i = st_tree_account(c->core->tree, i)->parent) {
+        branches[i].left += delta;
+        branches[i].standing =
+            st_share_standing(c->core->tree, i, (st_basis)c->core->policy.basis, NULL);
+    }
+}
+
+static void line_up(claim_ctx *c)
+{
+    const st_tree *tree = c->core->tree;
+    int n = (int)c->cands.n;
+    int *sorted = st_xcalloc((size_t)n + 1, sizeof *sorted);
+    branch *branches = st_xcalloc(tree->accounts.n, sizeof *branches);
+    for (int i = 0; i < n; i++)
+        sorted[i] = i;
+    qsort_r(sorted, (size_t)n, sizeof *sorted, by_account, c->cands.v);
+    for (int i = 0; i < n; i++) {
+        branch *b = &branches[c->cands.v[sorted[i]]->account];
+        if (b->last == 0)
+            b->first = i;
+        b->last = i + 1;
+    }
+    for (int i = 0; i < n; i++)
+        reckon(c, branches, c->cands.v[i]->account, 1);
+
+    while (branches[ST_ROOT].left > 0) {
+        int32_t at = ST_ROOT, next;
+        while ((next = worst_child(tree, branches, st_tree_account(tree, at))) >= 0)
+            at = next;
+        branch *b = &branches[at];
+        /* Children first; then the account's own, wherever candidates remain. */
+        ST_ASSERT(b->first < b->last);
+        int i = sorted[b->first++];
+        st_job *job = c->cands.v[i];
+        bool ok = c->sure ? may_reclaim(c, job) : may_rebalance(c, job);
+        if (ok) {
+            st_vec_push(&c->line, i);
+            charge(c, job, -1);
+        }
+        reckon(c, branches, at, -1);
+    }
+    for (size_t i = 0; i < c->line.n; i++)
+        charge(c, c->cands.v[c->line.v[i]], 1);
+    free(sorted);
+    free(branches);
+}
+
+/* ---- the choice ------------------------------------------------------------------------ */
+
+static int64_t evicted_m(const claim_ctx *c, const int *victims, int n)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += st_job_gpu_m(c->cands.v[victims[i]]);
+    return sum;
+}
+
+static int by_size(const void *pa, const void *pb, void *arg)
+{
+    const claim_ctx *c = arg;
+    int a = *(const int *)pa, b = *(const int *)pb;
+    int64_t x = st_job_gpu_m(c->cands.v[c->line.v[a]]), y = st_job_gpu_m(c->cands.v[c->line.v[b]]);
+    return x != y ? (x < y ? -1 : 1) : a - b;
+}
+
+/* Take the victims in the fair order; if that evicts more than was asked, see whether small
+ * ones first evict less. Leaves the chosen ones out; returns how many, -1 for none. */
+static int choose(claim_ctx *c, int *victims)
+{
+    int n = (int)c->line.n;
+    st_reclaim_ops ops = {c, take, put_back, fits};
+    int k = st_reclaim_minimal(&ops, c->line.v, n, victims);
+    if (k < 0 || evicted_m(c, victims, k) <= c->need.gpu_m)
+        return k;
+
+    int *order = st_xcalloc((size_t)n, sizeof *order),
+        *other = st_xcalloc((size_t)n, sizeof *other);
+    for (int i = 0; i < k; i++)
+        put_back(c, victims[i]);
+    for (int i = 0; i < n; i++)
+        order[i] = i;
+    qsort_r(order, (size_t)n, sizeof *order, by_size, c);
+    for (int i = 0; i < n; i++)
+        order[i] = c->line.v[order[i]];
+    int m = st_reclaim_minimal(&ops, order, n, other);
+    ST_ASSERT(m >= 0);
+    if (evicted_m(c, other, m) < evicted_m(c, victims, k)) {
+        for (int i = 0; i < m; i++)
+            victims[i] = other[i];
+        k = m;
+    } else {
+        for (int i = 0; i < m; i++)
+            put_back(c, other[i]);
+        for (int i = 0; i < k; i++)
+            take(c, victims[i]);
+    }
+    free(order);
+    free(other);
+    return k;
+}
+
+static void attempt(claim_ctx *c, st_claim *ret)
+{
+    line_up(c);
+    int *victims = st_xcalloc(c->line.n + 1, sizeof *victims);
+    st_whatif_begin(c->core);
+    int k = choose(c, victims);
+    if (k < 0) {
+        ret->result = ST_CLAIM_NONE;
+        free(victims);
+        return;
+    }
+    ret->evict_m = evicted_m(c, victims, k);
+    int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
+    if (ret->evict_m > bound_m && !ST_BROKEN(BOUND)) {
+        ret->result = ST_CLAIM_BOUND;
+    } else {
+        ret->result = ST_CLAIM_OK;
+        ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
+        bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
+        ST_ASSERT(ok);
+        for (int i = 0; i < k; i++)
+            st_vec_push(&ret->victims, c->cands.v[victims[i]]);
+    }
+    for (int i = 0; i < k; i++)
+        put_back(c, victims[i]);
+    free(victims);
+}
+
+void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st_claim *ret)
+{
+    *ret = (st_claim){.until_ms = ST_TIME_NEVER};
+    claim_ctx c = {.core = core, .job = job, .type = type, .sure = sure};
+    c.need = st_need_of(job, type);
+    c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
+    collect(&c, false, &ret->until_ms);
+    attempt(&c, ret);
+    if (ret->result != ST_CLAIM_OK && ret->until_ms != ST_TIME_NEVER) {
+        /* Would it succeed if nobody were protected? Then it is worth waking up for. */
+        st_claim open = {0};
+        st_vec_clear(&c.cands);
+        st_vec_clear(&c.line);
+        collect(&c, true, NULL);
+        attempt(&c, &open);
+        if (open.result == ST_CLAIM_OK)
+            ret->result = ST_CLAIM_PROTECTED;
+        st_claim_done(&open);
+    }
+    st_vec_free(&c.cands);
+    st_vec_free(&c.line);
+}
+
+void st_claim_done(st_claim *claim)
+{
+    st_vec_free(&claim->victims);
+    free(claim->plan);
+    claim->plan = NULL;
+}

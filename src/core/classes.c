@@ -1,0 +1,125 @@
+/* Capacity, floors, and which running jobs are inside them.
+ *
+ * A guaranteed job stays guaranteed as long as the floors allow; when they shrink, those with
+ * the lowest priority and the latest start lose it first. Room that appears goes to burstable
+ * jobs, highest priority and earliest start first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+
+/* What is there: ready nodes whole, draining ones as far as they are in use. */
+static void measure(const st_core *core, st_use *ret)
+{
+    *ret = (st_use){0};
+    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
+        const st_node *node = core->fleet->nodes.v[i];
+        if (node->state == ST_NODE_FAILED)
+            continue;
+        st_view now;
+        if (node->state == ST_NODE_DRAINING)
+            st_view_build(core->fleet, core->tree, node, ST_WHEN_NOW, &now);
+        for (int d = 0; d < node->ndevs; d++) {
+            if (node->state == ST_NODE_DRAINING && now.dev[d].mode == ST_DEV_FREE)
+                continue;
+            ret->gpu_m += ST_WHOLE_M;
+            ret->type_m[node->type] += ST_WHOLE_M;
+        }
+        bool all = node->state == ST_NODE_READY;
+        ret->cpu_m += all ? node->cpu_m : node->cpu_m - now.cpu_free_m;
+        ret->ram_mib += all ? node->ram_mib : node->ram_mib - now.ram_free_mib;
+    }
+}
+
+static void tell_floors(st_core *core, const st_quota *before, size_t n, st_effects *fx)
+{
+    for (size_t i = 1; i < n; i++) {
+        const st_account *a = core->tree->accounts.v[i];
+        if (memcmp(&before[i], &a->floor, sizeof a->floor) == 0)
+            continue;
+        st_effect e = st_fx_of(core, ST_FX_FLOOR, NULL);
+        e.account = a->id;
+        e.value = st_quota_gpu_m(&a->floor);
+        st_fx(core, fx, e, NULL, 0);
+    }
+}
+
+/* Guaranteed before burstable, then priority, then start (plans last), then id. */
+static int by_right(const void *pa, const void *pb)
+{
+    const st_job *a = *(st_job *const *)pa, *b = *(st_job *const *)pb;
+    bool ga = a->class == ST_CLASS_GUARANTEED, gb = b->class == ST_CLASS_GUARANTEED;
+    if (ga != gb)
+        return ga ? -1 : 1;
+    if (a->held != b->held)
+        return a->held ? 1 : -1;
+    if (a->priority != b->priority)
+        return a->priority > b->priority ? -1 : 1;
+    if (!a->held && a->start_ms != b->start_ms)
+        return a->start_ms < b->start_ms ? -1 : 1;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static void set_class(st_core *core, st_job *job, st_class class, st_effects *fx)
+{
+    if (job->class == class)
+        return;
+    job->class = class;
+    if (!job->held)
+        st_fx(core, fx, st_fx_of(core, ST_FX_CLASS, job), NULL, 0);
+}
+
+/* Go through the jobs by right and give each the class it can have. With `all`, guaranteed
+ * ones must prove themselves again. */
+static void assign_classes(st_core *core, bool all, st_effects *fx)
+{
+    ST_VEC(st_job *) list = {0};
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        st_job *job = core->jobs.v[i];
+        bool counts = job->state == ST_JOB_RUNNING || job->held;
+        if (counts && (all || job->class == ST_CLASS_BURSTABLE))
+            st_vec_push(&list, job);
+    }
+    if (list.n > 1)
+        qsort(list.v, list.n, sizeof *list.v, by_right);
+    if (all) {
+        for (size_t i = 0; i < list.n; i++) {
+            if (list.v[i]->class != ST_CLASS_GUARANTEED)
+                continue;
+            st_need need = st_need_of(list.v[i], list.v[i]->type);
+            st_admit_charge(core->tree, list.v[i]->account, &need, ST_SURE, -1);
+        }
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        st_job *job = list.v[i];
+        st_need need = st_need_of(job, job->type);
+        bool sure = st_admit_sure(core->tree, job->account, &need, NULL);
+        if (sure)
+            st_admit_charge(core->tree, job->account, &need, ST_SURE, 1);
+        bool lost = job->held && !sure && job->class == ST_CLASS_GUARANTEED;
+        set_class(core, job, sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE, fx);
+        if (lost)
+            st_core_unhold(core, job, fx); /* its claim rested on the floor */
+    }
+    st_vec_free(&list);
+}
+
+void st_core_reclass(st_core *core, st_effects *fx)
+{
+    bool all = core->floors_dirty;
+    if (core->floors_dirty) {
+        core->floors_dirty = false;
+        ST_VEC(st_quota) before = {0};
+        for (size_t i = 0; i < core->tree->accounts.n; i++)
+            st_vec_push(&before, core->tree->accounts.v[i]->floor);
+        measure(core, &core->tree->capacity);
+        st_admit_floors(core->tree);
+        tell_floors(core, before.v, before.n, fx);
+        st_vec_free(&before);
+        core->class_dirty = true;
+    }
+    if (core->class_dirty) {
+        core->class_dirty = false;
+        assign_classes(core, all, fx);
+    }
+}

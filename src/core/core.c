@@ -1,0 +1,148 @@
+/* The machine's frame: its state, its step, and how it is read. */
+#include "core/core.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "core/state.h"
+
+st_core *st_core_new(const st_policy *policy)
+{
+    st_core *core = st_xcalloc(1, sizeof *core);
+    core->policy = policy ? *policy : st_policy_default();
+    core->tree = st_tree_new();
+    core->fleet = st_fleet_new();
+    core->placer = st_placer_new(core->fleet, core->tree);
+    core->by_id = st_idmap_new();
+    core->misfits = st_idmap_new();
+    core->wake_ms = ST_TIME_NEVER;
+    core->floors_dirty = true;
+    return core;
+}
+
+void st_core_free(st_core *core)
+{
+    if (!core)
+        return;
+    st_core_gather_clear(core);
+    st_vec_free(&core->resv);
+    for (size_t i = 0; i < core->jobs.n; i++)
+        st_job_free(core->jobs.v[i]);
+    st_vec_free(&core->jobs);
+    st_vec_free(&core->restart);
+    st_idmap_free(core->by_id);
+    st_idmap_free(core->misfits);
+    st_placer_free(core->placer);
+    st_fleet_free(core->fleet);
+    st_tree_free(core->tree);
+    free(core->prefer);
+    free(core->whatif.views);
+    free(core->whatif.stamp);
+    free(core);
+}
+
+st_job *st_core_find(const st_core *core, uint64_t id)
+{
+    int64_t p;
+    return st_idmap_get(core->by_id, id, &p) ? (st_job *)(intptr_t)p : NULL;
+}
+
+/* Where the id stands, or would. */
+static size_t position(const st_core *core, uint64_t id)
+{
+    size_t lo = 0, hi = core->jobs.n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (core->jobs.v[mid]->id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+void st_core_add_job(st_core *core, st_job *job)
+{
+    size_t at = position(core, job->id);
+    st_vec_insert(&core->jobs, at, job);
+    st_idmap_put(core->by_id, job->id, (int64_t)(intptr_t)job);
+}
+
+void st_core_drop_job(st_core *core, st_job *job)
+{
+    size_t at = position(core, job->id);
+    ST_ASSERT(at < core->jobs.n && core->jobs.v[at] == job);
+    st_vec_remove(&core->jobs, at);
+    st_idmap_del(core->by_id, job->id);
+    st_job_free(job);
+}
+
+int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)
+{
+    int rc = st_core_apply(core, event, now, fx, err);
+    if (rc < 0)
+        return rc;
+    st_core_pass(core, now, fx);
+    return 0;
+}
+
+int64_t st_core_next_timer(const st_core *core)
+{
+    int64_t next = core->wake_ms;
+    for (size_t i = 0; i < core->jobs.n; i++)
+        next = ST_MIN(next, st_job_due_ms(core->jobs.v[i]));
+    return next;
+}
+
+int64_t st_core_protected_until(const st_core *core, const st_job *job)
+{
+    int64_t run =
+        job->start_ms + st_tree_min_run_ms(core->tree, job->account, core->policy.min_run_ms);
+    int64_t cool = job->preempted_ms < 0 ? 0 : job->preempted_ms + core->policy.cooldown_ms;
+    if (ST_BROKEN(MIN_RUN))
+        run = 0;
+    if (ST_BROKEN(COOLDOWN))
+        cool = 0;
+    return ST_MAX(run, cool);
+}
+
+uint64_t st_core_hash(const st_core *core)
+{
+    return core->hash;
+}
+
+const st_policy *st_core_policy(const st_core *core)
+{
+    return &core->policy;
+}
+
+const st_tree *st_core_tree(const st_core *core)
+{
+    return core->tree;
+}
+
+const st_fleet *st_core_fleet(const st_core *core)
+{
+    return core->fleet;
+}
+
+int64_t st_core_now(const st_core *core)
+{
+    return core->now;
+}
+
+const st_job *st_core_job(const st_core *core, uint64_t id)
+{
+    return st_core_find(core, id);
+}
+
+size_t st_core_njobs(const st_core *core)
+{
+    return core->jobs.n;
+}
+
+const st_job *st_core_job_at(const st_core *core, size_t i)
+{
+    ST_ASSERT(i < core->jobs.n);
+    return core->jobs.v[i];
+}

@@ -1,0 +1,229 @@
+/* The core: one deterministic state machine over accounts, nodes and jobs.
+ *
+ *     st_core_step(core, event, now) -> effects
+ *
+ * Everything that happens comes in as an event; everything that must be done or told comes
+ * out as an effect. No clock, no I/O, no randomness: stintd, the simulator, the tests and
+ * what-if questions run these same functions, and the same events give the same effects.
+ *
+ * Invariants (checked after every step by sim/check.c):
+ *  1 No device, node CPU or node RAM is given out beyond what it has; MIG layouts are legal.
+ *  2 A gang has all its grants or none.
+ *  3 At every ancestor use <= max; the guaranteed set is sound (admit/admit.h).
+ *  4 A guaranteed job is never displaced for another account.
+ *  5 Victims of one claim are burstable, past their minimum run time and cooldown, minimal as
+ *    a set, and together at most `bound` times the claimant's GPUs.
+ *  6 What is freed for a claimant goes to the claimant.
+ *  7 After a step nobody waits who could start, except for capacity that is held or gathered
+ *    for somebody named in the reasons.
+ *  8 Repeating a step with nothing new changes nothing.
+ *
+ * Place in the law: base <- model <- {admit, share, place, reclaim} <- core. */
+#ifndef ST_CORE_CORE_H
+#define ST_CORE_CORE_H
+
+#include "base/strbuf.h"
+#include "model/fleet.h"
+#include "model/policy.h"
+#include "model/tree.h"
+
+typedef struct st_core st_core;
+
+/* ---- events ------------------------------------------------------------------------- */
+
+#define ST_EVENT_TABLE(X)                                                                 \
+    X(ST_EV_TIMER, "timer")               /* time passed, nothing else */                 \
+    X(ST_EV_TYPE, "type")                 /* a GPU type: u.type */                        \
+    X(ST_EV_POOL, "pool")                 /* a pool: u.pool */                            \
+    X(ST_EV_NODE, "node")                 /* a node joins: u.node */                      \
+    X(ST_EV_NODE_STATE, "node_state")     /* it fails, drains or returns: u.node_state */ \
+    X(ST_EV_ACCOUNT, "account")           /* an account is made or changed: u.account */  \
+    X(ST_EV_SUBMIT, "submit")             /* u.job */                                     \
+    X(ST_EV_FINISH, "finish")             /* a job ended by itself: u.finish */           \
+    X(ST_EV_CANCEL, "cancel")             /* u.id */                                      \
+    X(ST_EV_CHECKPOINTED, "checkpointed") /* a job saved its progress: u.id */            \
+    X(ST_EV_PRIORITY, "priority")         /* u.priority */
+typedef enum st_event_kind {
+#define X(id, name) id,
+    ST_EVENT_TABLE(X)
+#undef X
+        ST_EV_COUNT
+} st_event_kind;
+
+typedef struct st_job_spec {
+    uint64_t id;      /* unique, chosen by the caller, never 0 */
+    const char *name; /* for people; need not be unique */
+    const char *account, *user;
+    int32_t pool; /* -1: any */
+    int tasks;
+    st_shape shape; /* types 0: any GPU type of the fleet */
+    st_topo topo;
+    bool topo_required;
+    bool latency_critical;
+    int priority;
+    int64_t limit_ms; /* ST_TIME_NEVER: none */
+    st_yield yield;
+} st_job_spec;
+
+typedef struct st_event {
+    st_event_kind kind;
+    union {
+        struct {
+            const char *name;
+            int64_t vram_mib;
+            st_board board;
+        } type;
+        struct {
+            const char *name;
+            uint32_t levels;
+            int64_t oversub_m;
+        } pool;
+        st_node_spec node;
+        struct {
+            int32_t node;
+            st_node_state state;
+        } node_state;
+        st_account_spec account;
+        st_job_spec job;
+        struct {
+            uint64_t id;
+            bool failed;
+        } finish;
+        uint64_t id;
+        struct {
+            uint64_t id;
+            int priority;
+        } priority;
+    } u;
+} st_event;
+
+/* ---- effects ------------------------------------------------------------------------ */
+
+#define ST_EFFECT_TABLE(X)                                                                      \
+    X(ST_FX_QUEUED, "queued")         /* accepted */                                            \
+    X(ST_FX_START, "start")           /* grants; value: GPU type */                             \
+    X(ST_FX_RESUME, "resume")         /* a paused job goes on; grants */                        \
+    X(ST_FX_CLASS, "class")           /* guaranteed <-> burstable while running */              \
+    X(ST_FX_HOLD, "hold")             /* capacity is being freed for it; grants: the plan */    \
+    X(ST_FX_UNHOLD, "unhold")         /* the plan was given up */                               \
+    X(ST_FX_NOTIFY, "notify")         /* must yield to `other` by `until_ms` */                 \
+    X(ST_FX_SPARE, "spare")           /* need not yield after all */                            \
+    X(ST_FX_CHECKPOINT, "checkpoint") /* save now, until `until_ms` */                          \
+    X(ST_FX_PAUSE, "pause")           /* off the devices, kept in memory */                     \
+    X(ST_FX_REQUEUE, "requeue")       /* off the devices, back in the queue; value: lost */     \
+    X(ST_FX_END, "end")               /* over; `state` says how; value: lost on cancel-yield */ \
+    X(ST_FX_FLOOR, "floor")           /* an account's floor is now `value` milli-GPU */         \
+    X(ST_FX_NODE, "node")             /* a node's state changed; value: st_node_state */
+typedef enum st_effect_kind {
+#define X(id, name) id,
+    ST_EFFECT_TABLE(X)
+#undef X
+        ST_FX_COUNT
+} st_effect_kind;
+
+typedef struct st_effect {
+    st_effect_kind kind;
+    int64_t at_ms;
+    uint64_t job;          /* 0 when it is about an account or a node */
+    uint64_t other;        /* the claimant a victim yields to */
+    int32_t account, node; /* -1 none */
+    st_job_state state;    /* of the job afterwards */
+    st_class class;
+    int64_t until_ms, value;
+    size_t grants_at; /* where its grants begin in st_effects.grants */
+    int ngrants;
+} st_effect;
+
+typedef struct st_effects {
+    ST_VEC(st_effect) list;
+    ST_VEC(st_grant) grants;
+} st_effects;
+
+void st_effects_clear(st_effects *fx);
+void st_effects_done(st_effects *fx);
+const char *st_effect_name(st_effect_kind kind);
+const char *st_event_name(st_event_kind kind);
+
+/* ---- reasons ------------------------------------------------------------------------ */
+
+/* X(code, name, whether it alone keeps the job from starting) */
+#define ST_REASON_TABLE(X)                                                                       \
+    X(ST_WHY_MAX, "max", true)                 /* used + asked > bound at account, dim/type */   \
+    X(ST_WHY_USER_LIMIT, "user_limit", true)   /* kind in `dim`; used, asked, bound */           \
+    X(ST_WHY_WEIGHT_ZERO, "weight_zero", true) /* over its floor, and account borrows nothing */ \
+    X(ST_WHY_OVER_FLOOR, "over_floor", false)  /* only burstable: account's floor is used up */  \
+    X(ST_WHY_GPUS_BUSY, "gpus_busy", true)     /* asked tasks, used: tasks that fit now */       \
+    X(ST_WHY_FRAGMENTED, "fragmented", true)   /* enough GPU is free, not in this shape */       \
+    X(ST_WHY_TOPOLOGY, "topology", true)       /* fits, but not inside one domain of `dim` */    \
+    X(ST_WHY_CPU, "cpu", true)                 /* GPUs are there, CPU beside them is not */      \
+    X(ST_WHY_RAM, "ram", true)                                                                   \
+    X(ST_WHY_NODES_DOWN, "nodes_down", true) /* only nodes that are down or draining fit it */   \
+    X(ST_WHY_HELD, "held", true)             /* it fits, but that is held for job `other` */     \
+    X(ST_WHY_GATHERED, "gathered", true)     /* ... gathered for job `other` until until_ms */   \
+    X(ST_WHY_PINNED, "pinned", true)         /* paused on nodes that are busy */                 \
+    X(ST_WHY_YIELDING, "yielding", true)     /* its victims leave by until_ms at the latest */   \
+    X(ST_WHY_RECLAIM_PROTECTED, "reclaim_protected", false) /* borrowers protected until_ms */   \
+    X(ST_WHY_RECLAIM_BOUND, "reclaim_bound", false) /* would evict `used` for `asked` GPUs */    \
+    X(ST_WHY_RECLAIM_NONE, "reclaim_none", false)   /* nobody may be displaced for it */
+typedef enum st_why {
+#define X(id, name, blocks) id,
+    ST_REASON_TABLE(X)
+#undef X
+        ST_WHY_COUNT
+} st_why;
+
+typedef struct st_reason {
+    st_why code;
+    int32_t account, type; /* -1 none */
+    int dim;               /* st_dim, st_limit_kind or st_topo, by code */
+    int64_t used, asked, bound;
+    uint64_t other;
+    int64_t until_ms;
+} st_reason;
+
+typedef ST_VEC(st_reason) st_reasons;
+
+const char *st_reason_name(st_why code);
+bool st_reason_blocks(st_why code);
+/* One sentence for a person. */
+void st_reason_text(const st_core *core, const st_reason *reason, st_strbuf *out);
+
+/* ---- the machine -------------------------------------------------------------------- */
+
+st_core *st_core_new(const st_policy *policy);
+void st_core_free(st_core *core);
+
+/* Apply one event, expire what is due, and schedule. On failure nothing changed. */
+int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err);
+
+/* The two halves, for callers that apply several events of one moment before scheduling. */
+int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err);
+void st_core_pass(st_core *core, int64_t now, st_effects *fx);
+
+/* When the core next wants a timer event; ST_TIME_NEVER when it is content. */
+int64_t st_core_next_timer(const st_core *core);
+
+/* Everything that keeps a waiting job from starting now. Changes nothing. */
+int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err);
+
+/* A hash over all effects so far: equal runs have equal hashes. */
+uint64_t st_core_hash(const st_core *core);
+
+/* Save everything that matters and nothing derived; loading gives a core that goes on the
+ * same way. A damaged save is refused. */
+void st_core_save(const st_core *core, st_strbuf *out);
+int st_core_load(const char *data, size_t len, st_core **ret, st_err *err);
+
+/* Reading the state. */
+const st_policy *st_core_policy(const st_core *core);
+const st_tree *st_core_tree(const st_core *core);
+const st_fleet *st_core_fleet(const st_core *core);
+int64_t st_core_now(const st_core *core);
+const st_job *st_core_job(const st_core *core, uint64_t id); /* NULL: unknown or ended */
+/* All live jobs, in order of id. */
+size_t st_core_njobs(const st_core *core);
+const st_job *st_core_job_at(const st_core *core, size_t i);
+/* Whether a running job may not be displaced yet, and until when. */
+int64_t st_core_protected_until(const st_core *core, const st_job *job);
+
+#endif

@@ -1,0 +1,199 @@
+/* What each event changes. Every handler checks first and changes afterwards, so a refused
+ * event leaves no trace. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "core/state.h"
+
+static int need_job(const st_core *core, uint64_t id, st_job **ret, st_err *err)
+{
+    *ret = st_core_find(core, id);
+    if (!*ret)
+        return st_fail(err, ST_ENOENT, "job %" PRIu64 " does not exist or has ended", id);
+    return 0;
+}
+
+static int on_type(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx;
+    return st_fleet_add_type(core->fleet, ev->u.type.name, ev->u.type.vram_mib, ev->u.type.board,
+                             err);
+}
+
+static int on_pool(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx;
+    return st_fleet_add_pool(core->fleet, ev->u.pool.name, ev->u.pool.levels, ev->u.pool.oversub_m,
+                             err);
+}
+
+static int on_node(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    int32_t id;
+    int rc = st_fleet_add_node(core->fleet, &ev->u.node, &id, err);
+    if (rc < 0)
+        return rc;
+    core->floors_dirty = core->freed = true;
+    st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
+    e.node = id;
+    e.value = ST_NODE_READY;
+    st_fx(core, fx, e, NULL, 0);
+    return 0;
+}
+
+/* Those of a node's residents that the change of its state concerns, each once, by id. */
+static void residents_of(const st_core *core, int32_t node, uint64_t **ret, size_t *ret_n)
+{
+    ST_VEC(uint64_t) ids = {0};
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        const st_job *job = core->jobs.v[i];
+        for (int t = 0; job->grants && t < job->tasks; t++) {
+            if (job->grants[t].node == node) {
+                st_vec_push(&ids, job->id);
+                break;
+            }
+        }
+    }
+    *ret = ids.v;
+    *ret_n = ids.n;
+}
+
+static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    int32_t id = ev->u.node_state.node;
+    st_node_state state = ev->u.node_state.state;
+    if (id < 0 || (size_t)id >= core->fleet->nodes.n)
+        return st_fail(err, ST_ENOENT, "node %d does not exist", id);
+    if (state >= ST_NODE_STATE_COUNT)
+        return st_fail(err, ST_EINVAL, "node %s: unknown state", core->fleet->nodes.v[id]->name);
+    st_node *node = core->fleet->nodes.v[id];
+    if (node->state == state)
+        return 0;
+    node->state = state;
+    core->floors_dirty = core->freed = true;
+    st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
+    e.node = id;
+    e.value = state;
+    st_fx(core, fx, e, NULL, 0);
+    if (state == ST_NODE_READY)
+        return 0;
+
+    if (core->nprefer < core->fleet->nodes.n) {
+        free(core->prefer);
+        core->nprefer = core->fleet->nodes.n;
+        core->prefer = st_xcalloc(core->nprefer, 1);
+    }
+    uint64_t *ids;
+    size_t n;
+    residents_of(core, id, &ids, &n);
+    for (size_t i = 0; i < n; i++) {
+        st_job *job = st_core_find(core, ids[i]);
+        if (job->held)
+            st_core_unhold(core, job, fx);
+        if (state == ST_NODE_FAILED && job->grants && !ST_BROKEN(FAILED_NODE)) {
+            if (st_job_on_devices(job))
+                st_vec_push(&core->restart, job->id);
+            for (int t = 0; t < job->tasks; t++)
+                core->prefer[job->grants[t].node] = 1;
+            st_core_requeue(core, job, fx);
+        }
+    }
+    free(ids);
+    return 0;
+}
+
+static int on_account(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx;
+    int rc = st_tree_set(core->tree, &ev->u.account, NULL, err);
+    if (rc < 0)
+        return rc;
+    core->floors_dirty = core->freed = true;
+    return 0;
+}
+
+static int on_submit(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    return st_core_submit(core, &ev->u.job, fx, err);
+}
+
+static int on_finish(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_job *job;
+    int rc = need_job(core, ev->u.finish.id, &job, err);
+    if (rc < 0)
+        return rc;
+    if (!st_job_on_devices(job))
+        return st_fail(err, ST_ESTATE, "job %s is %s and cannot finish", job->name,
+                       st_job_state_name(job->state));
+    st_core_end(core, job, ev->u.finish.failed ? ST_JOB_FAILED : ST_JOB_DONE, fx);
+    return 0;
+}
+
+static int on_cancel(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_job *job;
+    int rc = need_job(core, ev->u.id, &job, err);
+    if (rc < 0)
+        return rc;
+    st_core_end(core, job, ST_JOB_CANCELLED, fx);
+    return 0;
+}
+
+static int on_checkpointed(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_job *job;
+    int rc = need_job(core, ev->u.id, &job, err);
+    if (rc < 0)
+        return rc;
+    if (!st_job_on_devices(job))
+        return st_fail(err, ST_ESTATE, "job %s is %s and has nothing to save", job->name,
+                       st_job_state_name(job->state));
+    st_core_checkpointed(core, job, fx);
+    return 0;
+}
+
+static int on_priority(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx;
+    st_job *job;
+    int rc = need_job(core, ev->u.priority.id, &job, err);
+    if (rc < 0)
+        return rc;
+    if (ev->u.priority.priority < -ST_PRIO_MAX || ev->u.priority.priority > ST_PRIO_MAX)
+        return st_fail(err, ST_ERANGE, "job %s: priority is out of range", job->name);
+    job->priority = ev->u.priority.priority;
+    return 0;
+}
+
+static int on_timer(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)core, (void)ev, (void)fx, (void)err;
+    return 0; /* what is due has been seen to already */
+}
+
+typedef int handler(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
+
+static handler *const handlers[ST_EV_COUNT] = {
+    [ST_EV_TIMER] = on_timer,
+    [ST_EV_TYPE] = on_type,
+    [ST_EV_POOL] = on_pool,
+    [ST_EV_NODE] = on_node,
+    [ST_EV_NODE_STATE] = on_node_state,
+    [ST_EV_ACCOUNT] = on_account,
+    [ST_EV_SUBMIT] = on_submit,
+    [ST_EV_FINISH] = on_finish,
+    [ST_EV_CANCEL] = on_cancel,
+    [ST_EV_CHECKPOINTED] = on_checkpointed,
+    [ST_EV_PRIORITY] = on_priority,
+};
+
+int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)
+{
+    ST_ASSERT(event->kind < ST_EV_COUNT);
+    /* A clock that steps back must not make time run twice. */
+    core->now = ST_MAX(core->now, now);
+    st_core_expire(core, fx);
+    return handlers[event->kind](core, event, fx, err);
+}

@@ -1,0 +1,228 @@
+/* Why a job waits: every constraint that blocks it now, asked of the same functions the pass
+ * uses. One set of reasons per GPU type it allows. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "core/state.h"
+
+static void say(st_reasons *ret, st_reason reason)
+{
+    st_vec_push(ret, reason);
+}
+
+static st_reason reason_of(st_why code, int32_t type)
+{
+    return (st_reason){.code = code, .account = -1, .type = type, .until_ms = ST_TIME_NEVER};
+}
+
+static void say_max(st_core *core, const st_job *job, int32_t type, unsigned moments,
+                    st_reasons *ret)
+{
+    st_over over[4 * (ST_DEPTH_MAX + 1)];
+    st_need need = st_need_of(job, type);
+    int n =
+        st_admit_over(core->tree, job->account, &need, moments, false, over, ST_ARRAY_LEN(over));
+    for (int i = 0; i < ST_MIN(n, (int)ST_ARRAY_LEN(over)); i++) {
+        st_reason r = reason_of(ST_WHY_MAX, over[i].type);
+        r.account = over[i].account;
+        r.dim = over[i].dim;
+        r.used = over[i].used;
+        r.asked = over[i].asked;
+        r.bound = over[i].bound;
+        say(ret, r);
+    }
+}
+
+static void say_limits(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
+{
+    st_limit_over over[ST_LIMIT_COUNT * (ST_DEPTH_MAX + 1)];
+    int n =
+        st_admit_user_limits(core->fleet, core->tree, job, type, false, over, ST_ARRAY_LEN(over));
+    for (int i = 0; i < ST_MIN(n, (int)ST_ARRAY_LEN(over)); i++) {
+        st_reason r = reason_of(ST_WHY_USER_LIMIT, type);
+        r.account = over[i].account;
+        r.dim = (int)over[i].kind;
+        r.used = over[i].used;
+        r.asked = over[i].asked;
+        r.bound = over[i].bound;
+        say(ret, r);
+    }
+}
+
+/* Over its floor, and whether it may borrow at all. Returns whether it is inside. */
+static bool say_floor(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
+{
+    st_need need = st_need_of(job, type);
+    int32_t at;
+    if (st_admit_sure(core->tree, job->account, &need, &at))
+        return true;
+    const st_account *a = st_tree_account(core->tree, at);
+    st_reason r = reason_of(ST_WHY_OVER_FLOOR, type);
+    r.account = at;
+    r.used = a->sure.gpu_m;
+    r.asked = need.gpu_m;
+    r.bound = at == ST_ROOT ? core->tree->capacity.gpu_m : st_quota_gpu_m(&a->floor);
+    say(ret, r);
+    if (st_core_weight_zero(core, job->account, &at)) {
+        r = reason_of(ST_WHY_WEIGHT_ZERO, type);
+        r.account = at;
+        say(ret, r);
+    }
+    return false;
+}
+
+/* If it would fit but for plans of others: the first plan in its way, 0 otherwise. */
+static uint64_t held_by(st_core *core, const st_job *job, int32_t type)
+{
+    uint64_t first = 0;
+    st_whatif_begin(core);
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        st_job *other = core->jobs.v[i];
+        if (!other->held || other == job)
+            continue;
+        if (first == 0)
+            first = other->id;
+        other->out = true;
+    }
+    for (size_t i = 0; i < core->jobs.n; i++)
+        if (core->jobs.v[i]->out)
+            st_whatif_touch(core, core->jobs.v[i]);
+    st_ask ask = {.job = job, .type = type, .view = st_whatif_view, .ctx = core};
+    bool fits = first != 0 && st_place_fits(core->placer, &ask);
+    for (size_t i = 0; i < core->jobs.n; i++)
+        core->jobs.v[i]->out = false;
+    return fits ? first : 0;
+}
+
+static void say_no_room(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
+{
+    st_ask ask = {.job = job, .type = type};
+    st_place_why why;
+    st_place_explain(core->placer, &ask, &why);
+    st_need need = st_need_of(job, type);
+    st_reason r = reason_of(ST_WHY_GPUS_BUSY, type);
+    r.asked = job->tasks;
+    uint64_t held = held_by(core, job, type);
+    if (held) {
+        r.code = ST_WHY_HELD;
+        r.other = held;
+        say(ret, r);
+        return;
+    }
+    size_t before = ret->n;
+    r.used = why.fit_now;
+    if (job->state == ST_JOB_PAUSED) {
+        r.code = ST_WHY_PINNED;
+        say(ret, r);
+        return;
+    }
+    if (why.fit_ready < job->tasks) {
+        r.code = ST_WHY_NODES_DOWN;
+        r.used = why.fit_ready;
+        r.bound = why.fit_ever;
+        say(ret, r);
+        r.used = why.fit_now;
+    }
+    if (why.lack_cpu > 0 && why.fit_now < job->tasks) {
+        r.code = ST_WHY_CPU;
+        r.bound = why.fit_now + why.lack_cpu;
+        say(ret, r);
+    }
+    if (why.lack_ram > 0 && why.fit_now < job->tasks) {
+        r.code = ST_WHY_RAM;
+        r.bound = why.fit_now + why.lack_ram;
+        say(ret, r);
+    }
+    if (job->topo_required && why.fit_now >= job->tasks) {
+        r.code = ST_WHY_TOPOLOGY;
+        r.dim = job->topo;
+        r.used = why.fit_domain;
+        r.bound = why.fit_now;
+        say(ret, r);
+    } else if (need.gpu_m > 0 && why.gpu_free_m >= need.gpu_m && ret->n == before) {
+        r.code = ST_WHY_FRAGMENTED;
+        r.bound = why.gpu_free_m;
+        say(ret, r);
+    } else if (why.gpu_free_m < need.gpu_m || ret->n == before) {
+        r.code = need.gpu_m > 0 ? ST_WHY_GPUS_BUSY : ST_WHY_CPU;
+        r.bound = why.gpu_free_m;
+        say(ret, r);
+    }
+}
+
+static void say_claim(st_core *core, const st_job *job, int32_t type, bool sure, st_reasons *ret)
+{
+    st_claim claim;
+    st_core_claim(core, job, type, sure, &claim);
+    st_reason r = reason_of(ST_WHY_RECLAIM_NONE, type);
+    r.asked = st_job_gpu_m(job);
+    if (claim.result == ST_CLAIM_PROTECTED) {
+        r.code = ST_WHY_RECLAIM_PROTECTED;
+        r.until_ms = claim.until_ms;
+    } else if (claim.result == ST_CLAIM_BOUND) {
+        r.code = ST_WHY_RECLAIM_BOUND;
+        r.used = claim.evict_m;
+        r.bound = core->policy.bound_m * r.asked / 1000;
+    }
+    if (claim.result != ST_CLAIM_OK)
+        say(ret, r);
+    st_claim_done(&claim);
+}
+
+static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
+{
+    say_limits(core, job, type, ret);
+    say_max(core, job, type, ST_NOW | ST_NEXT, ret);
+    bool sure = say_floor(core, job, type, ret);
+    st_ask ask = {.job = job, .type = type};
+    int blocker;
+    bool fits = st_place_fits(core->placer, &ask);
+    if (!fits) {
+        say_no_room(core, job, type, ret);
+    } else if (!st_core_backfill(core, job, type, NULL, NULL, &blocker)) {
+        st_reason r = reason_of(ST_WHY_GATHERED, type);
+        r.other = core->resv.v[blocker].job;
+        r.until_ms = core->resv.v[blocker].at_ms;
+        say(ret, r);
+    }
+    if (sure || st_core_may_rebalance(core, job))
+        say_claim(core, job, type, sure, ret);
+}
+
+/* A plan waits for its victims, the slowest of which decides. */
+static void say_yielding(st_core *core, const st_job *job, st_reasons *ret)
+{
+    st_reason r = reason_of(ST_WHY_YIELDING, job->type);
+    r.asked = job->waiting;
+    r.until_ms = core->now;
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        const st_job *victim = core->jobs.v[i];
+        if (!st_job_leaving(victim) || victim->claimant != job->id)
+            continue;
+        r.other = victim->id;
+        bool saves = victim->yield == ST_YIELD_CHECKPOINT || victim->yield == ST_YIELD_PAUSE;
+        int64_t until = victim->deadline_ms;
+        if (victim->state == ST_JOB_NOTIFIED && saves)
+            until += core->policy.grace_ms;
+        r.until_ms = ST_MAX(r.until_ms, until);
+    }
+    say(ret, r);
+    say_max(core, job, job->type, ST_NOW, ret);
+}
+
+int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err)
+{
+    const st_job *job = st_core_find(core, id);
+    if (!job)
+        return st_fail(err, ST_ENOENT, "job %" PRIu64 " does not exist or has ended", id);
+    if ((job->state != ST_JOB_PENDING && job->state != ST_JOB_PAUSED) || ST_BROKEN(REASONS))
+        return 0;
+    if (job->held) {
+        say_yielding(core, job, ret);
+        return 0;
+    }
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t))
+        say_type(core, job, t, ret);
+    return 0;
+}

@@ -1,0 +1,273 @@
+/* Reservations: blocked jobs at the head of the order get a start in the future, and others
+ * may use what they gather only if they are gone by then.
+ *
+ * A reservation says: by at_ms enough running jobs will have reached their time limits (or,
+ * for a guaranteed claimant, will have lost their protection) for `plan`. It is made anew in
+ * every pass. Its start never moves back: whoever is let in meanwhile either ends before it,
+ * or leaves room for the plan. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "core/state.h"
+
+void st_core_gather_clear(st_core *core)
+{
+    for (size_t i = 0; i < core->resv.n; i++)
+        free(core->resv.v[i].plan);
+    st_vec_clear(&core->resv);
+}
+
+static const st_job *resv_job(const st_core *core, const st_resv *r)
+{
+    return st_core_find(core, r->job);
+}
+
+/* Put a reservation's plan into a view of one node; where it does not go (a device is still
+ * in other use), the device is taken all the same. */
+static void add_plan(st_core *core, const st_resv *r, const st_node *node, st_view *view)
+{
+    const st_job *job = resv_job(core, r);
+    if (!job)
+        return;
+    for (int t = 0; t < r->ntasks; t++) {
+        if (r->plan[t].node != node->id)
+            continue;
+        if (st_view_add(core->fleet, core->tree, node, job, &r->plan[t], view) == 0)
+            continue;
+        for (int d = 0; d < node->ndevs; d++)
+            if (r->plan[t].devs >> d & 1)
+                view->dev[d].mode = ST_DEV_WHOLE;
+        view->cpu_free_m -= job->shape.cpu_m;
+        view->ram_free_mib -= st_task_ram_mib(job);
+    }
+}
+
+static bool touches(const st_resv *r, int32_t node)
+{
+    for (int t = 0; t < r->ntasks; t++)
+        if (r->plan[t].node == node)
+            return true;
+    return false;
+}
+
+/* ---- making one ------------------------------------------------------------------------ */
+
+typedef struct release {
+    int64_t at_ms;
+    st_job *job;
+} release;
+
+static int by_time(const void *pa, const void *pb)
+{
+    const release *a = pa, *b = pb;
+    if (a->at_ms != b->at_ms)
+        return a->at_ms < b->at_ms ? -1 : 1;
+    return a->job->id < b->job->id ? -1 : a->job->id > b->job->id;
+}
+
+/* When the job will be off its devices at the latest, as far as the asker is concerned. */
+static int64_t release_ms(const st_core *core, const st_job *job, bool sure)
+{
+    int64_t out = core->policy.notice_ms + core->policy.grace_ms;
+    int64_t at = st_job_end_ms(job, core->now);
+    if (job->state == ST_JOB_CHECKPOINTING)
+        at = ST_MIN(at, job->deadline_ms);
+    else if (job->state == ST_JOB_NOTIFIED)
+        at = ST_MIN(at, job->deadline_ms + core->policy.grace_ms);
+    else if (sure && job->class == ST_CLASS_BURSTABLE)
+        at = ST_MIN(at, ST_MAX(st_core_protected_until(core, job), core->now) + out);
+    return at;
+}
+
+static const st_view *planned_view(void *ctx, const st_node *node)
+{
+    st_core *core = ctx;
+    bool planned = false;
+    for (size_t i = 0; i < core->resv.n && !planned; i++)
+        planned = touches(&core->resv.v[i], node->id);
+    if (!planned)
+        return st_whatif_view(core, node);
+    /* Edited in place, and rebuilt the next time it is asked for. */
+    core->whatif.stamp[node->id] = 0;
+    st_view *view = st_whatif_edit(core, node);
+    for (size_t i = 0; i < core->resv.n; i++)
+        add_plan(core, &core->resv.v[i], node, view);
+    return view;
+}
+
+/* Think the first n releases away. */
+static void think_away(st_core *core, const release *list, size_t have, size_t want)
+{
+    for (size_t i = ST_MIN(have, want); i < ST_MAX(have, want); i++)
+        list[i].job->out = want > have;
+    for (size_t i = ST_MIN(have, want); i < ST_MAX(have, want); i++)
+        st_whatif_touch(core, list[i].job);
+}
+
+void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure)
+{
+    ST_VEC(release) list = {0};
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        st_job *other = core->jobs.v[i];
+        if (!st_job_on_devices(other))
+            continue;
+        int64_t at_ms = release_ms(core, other, sure);
+        if (at_ms != ST_TIME_NEVER)
+            st_vec_push(&list, (release){at_ms, other});
+    }
+    if (list.n > 1)
+        qsort(list.v, list.n, sizeof *list.v, by_time);
+
+    st_whatif_begin(core);
+    st_ask ask = {.job = job, .type = type, .view = planned_view, .ctx = core};
+    size_t have = list.n, lo = 0, hi = list.n + 1; /* hi - 1 releases known to suffice */
+    think_away(core, list.v, 0, have);
+    if (st_place_fits(core->placer, &ask)) {
+        hi = list.n;
+        while (lo < hi) {
+            size_t mid = lo + (hi - lo) / 2;
+            think_away(core, list.v, have, mid);
+            have = mid;
+            if (st_place_fits(core->placer, &ask))
+                hi = mid;
+            else
+                lo = mid + 1;
+        }
+        think_away(core, list.v, have, hi);
+        have = hi;
+        st_resv r = {.job = job->id, .type = type, .ntasks = job->tasks};
+        r.at_ms = hi == 0 ? core->now : ST_MAX(list.v[hi - 1].at_ms, core->now);
+        r.plan = st_xcalloc((size_t)job->tasks, sizeof *r.plan);
+        bool ok = st_place_gang(core->placer, &ask, r.plan);
+        ST_ASSERT(ok);
+        st_vec_push(&core->resv, r);
+    }
+    think_away(core, list.v, have, 0);
+    st_vec_free(&list);
+}
+
+/* ---- respecting them ------------------------------------------------------------------- */
+
+typedef struct backfill_ctx {
+    st_core *core;
+    const st_job *job;
+    int64_t end_ms;
+} backfill_ctx;
+
+/* The node at the reservation's start: what has ended is gone, the plan is in. */
+static void view_then(st_core *core, const st_resv *r, const st_node *node, st_view *ret)
+{
+    for (size_t i = 0; i < node->residents.n; i++) {
+        st_job *job = node->residents.v[i].job;
+        job->out = st_job_on_devices(job) && release_ms(core, job, false) <= r->at_ms;
+    }
+    st_view_build(core->fleet, core->tree, node, ST_WHEN_EITHER, ret);
+    for (size_t i = 0; i < node->residents.n; i++)
+        node->residents.v[i].job->out = false;
+    add_plan(core, r, node, ret);
+}
+
+/* What is free in both views. Slices and shares may still collide; the grants are tried in
+ * the later view before they count. */
+static void meet(st_view *view, const st_view *then)
+{
+    for (int d = 0; d < ST_DEVS_MAX; d++) {
+        st_dev *a = &view->dev[d];
+        const st_dev *b = &then->dev[d];
+        if (b->mode == ST_DEV_FREE)
+            continue;
+        if (a->mode == ST_DEV_FREE)
+            *a = *b;
+        else if (a->mode != b->mode)
+            a->mode = ST_DEV_WHOLE;
+        else {
+            a->mig_mask |= b->mig_mask;
+            a->mig_compute = ST_MAX(a->mig_compute, b->mig_compute);
+            a->used_m = ST_MAX(a->used_m, b->used_m);
+            a->vram_mib = ST_MAX(a->vram_mib, b->vram_mib);
+            a->clients = ST_MAX(a->clients, b->clients);
+            a->latency_critical |= b->latency_critical;
+            if (a->owner != b->owner)
+                a->owner = ST_OWNER_MIXED;
+            if (a->domain != b->domain)
+                a->domain = ST_OWNER_MIXED;
+        }
+    }
+    view->cpu_free_m = ST_MIN(view->cpu_free_m, then->cpu_free_m);
+    view->ram_free_mib = ST_MIN(view->ram_free_mib, then->ram_free_mib);
+}
+
+static bool binds(const st_resv *r, const st_job *job, int64_t end_ms)
+{
+    return r->job != job->id && end_ms > r->at_ms && !ST_BROKEN(STARVE);
+}
+
+static const st_view *backfill_view(void *ctx, const st_node *node)
+{
+    const backfill_ctx *b = ctx;
+    st_core *core = b->core;
+    st_view *edit = NULL;
+    for (size_t i = 0; i < core->resv.n; i++) {
+        const st_resv *r = &core->resv.v[i];
+        if (!binds(r, b->job, b->end_ms) || !touches(r, node->id))
+            continue;
+        if (!edit) {
+            core->whatif.stamp[node->id] = 0;
+            edit = st_whatif_edit(core, node);
+        }
+        st_view then;
+        view_then(core, r, node, &then);
+        meet(edit, &then);
+    }
+    return edit ? edit : &node->view;
+}
+
+/* The first reservation the grants would get in the way of, or -1. */
+static int collides(st_core *core, const st_job *job, int64_t end_ms, const st_grant *grants)
+{
+    for (size_t i = 0; i < core->resv.n; i++) {
+        const st_resv *r = &core->resv.v[i];
+        if (!binds(r, job, end_ms))
+            continue;
+        for (int t = 0; t < job->tasks; t++) {
+            if (!touches(r, grants[t].node))
+                continue;
+            const st_node *node = core->fleet->nodes.v[grants[t].node];
+            st_view then;
+            view_then(core, r, node, &then);
+            for (int u = 0; u < job->tasks; u++)
+                if (grants[u].node == node->id &&
+                    st_view_add(core->fleet, core->tree, node, job, &grants[u], &then) < 0)
+                    return (int)i;
+        }
+    }
+    return -1;
+}
+
+bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,
+                      st_grant *ret, int *ret_blocker)
+{
+    if (ret_blocker)
+        *ret_blocker = -1;
+    backfill_ctx ctx = {core, job, st_job_end_ms(job, core->now)};
+    st_grant *grants = ret ? ret : st_xcalloc((size_t)job->tasks, sizeof *grants);
+    st_ask ask = {.job = job, .type = type, .prefer = prefer};
+    int first = -1;
+    for (size_t i = 0; i < core->resv.n && first < 0; i++)
+        if (binds(&core->resv.v[i], job, ctx.end_ms))
+            first = (int)i;
+    if (first >= 0) {
+        st_whatif_begin(core);
+        ask.view = backfill_view;
+        ask.ctx = &ctx;
+    }
+    bool ok = st_place_gang(core->placer, &ask, grants);
+    int blocker = ok ? collides(core, job, ctx.end_ms, grants) : first;
+    if (blocker >= 0)
+        ok = false;
+    if (!ok && ret_blocker)
+        *ret_blocker = blocker;
+    if (!ret)
+        free(grants);
+    return ok;
+}

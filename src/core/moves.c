@@ -1,0 +1,202 @@
+/* Giving, holding and taking away: the only functions that touch residents and quota counters
+ * of a job, so that nodes, accounts and job state always tell the same story.
+ *
+ *               residents      now   next  (sure with next, if guaranteed)
+ *   running     yes             x     x
+ *   leaving     yes             x
+ *   held        plan                  x
+ *   paused      memory only
+ *
+ * User limits and decayed usage follow: a user is charged while a job is running, leaving or
+ * held; usage counts while it is on devices. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "core/state.h"
+
+static void charge(st_core *core, const st_job *job, unsigned moments, int sign)
+{
+    st_need need = st_need_of(job, job->type);
+    if (!(moments & ST_NEXT) || job->class != ST_CLASS_GUARANTEED)
+        moments &= ~(unsigned)ST_SURE;
+    st_admit_charge(core->tree, job->account, &need, moments, sign);
+}
+
+static void charge_user(st_core *core, const st_job *job, int sign)
+{
+    st_admit_user_charge(core->fleet, core->tree, job, job->type, sign);
+}
+
+static void note_usage(st_core *core, const st_job *job, int sign)
+{
+    st_usage_note(core->tree, job->account, job->user, core->now, core->policy.half_life_ms,
+                  sign * st_job_gpu_m(job));
+}
+
+static void settle(st_core *core, st_job *job)
+{
+    for (int t = 0; t < job->tasks; t++)
+        st_node_add(core->fleet, core->tree, job, t);
+}
+
+static void unsettle(st_core *core, st_job *job)
+{
+    for (int t = 0; t < job->tasks; t++)
+        st_node_remove(core->fleet, core->tree, job, t);
+}
+
+void st_core_refresh(st_core *core, const st_job *job)
+{
+    for (int t = 0; t < job->tasks; t++)
+        if (t == 0 || job->grants[t].node != job->grants[t - 1].node)
+            st_node_refresh(core->fleet, core->tree, core->fleet->nodes.v[job->grants[t].node]);
+}
+
+/* Freed room: shapes that found no place may find one now; on a draining node it is capacity
+ * that is gone for good. */
+static void note_freed(st_core *core, const st_job *job)
+{
+    core->freed = true;
+    if (job->class == ST_CLASS_GUARANTEED)
+        core->class_dirty = true;
+    for (int t = 0; t < job->tasks; t++)
+        if (core->fleet->nodes.v[job->grants[t].node]->state != ST_NODE_READY)
+            core->floors_dirty = true;
+}
+
+void st_core_forget_grants(st_core *core, st_job *job)
+{
+    ST_ASSERT(job->grants);
+    unsettle(core, job);
+    free(job->grants);
+    job->grants = NULL;
+    job->type = -1;
+}
+
+/* From here on the job runs; grants, type and class are set, residents are in place. */
+static void go(st_core *core, st_job *job, st_effects *fx)
+{
+    bool resumed = job->state == ST_JOB_PAUSED;
+    st_job_move(job, ST_JOB_RUNNING);
+    job->start_ms = core->now;
+    job->mark_ms = core->now - job->kept_ms;
+    job->kept_ms = 0;
+    job->deadline_ms = 0;
+    note_usage(core, job, 1);
+    st_core_refresh(core, job);
+    st_effect e = st_fx_of(core, resumed ? ST_FX_RESUME : ST_FX_START, job);
+    e.value = job->type;
+    st_fx(core, fx, e, job->grants, job->tasks);
+}
+
+/* Put the grants in place of what the job had (a paused job's memory), owned by the job now. */
+static void adopt(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants)
+{
+    if (job->grants)
+        st_core_forget_grants(core, job);
+    job->grants = take_grants;
+    job->type = type;
+    job->class = class;
+    if (ST_BROKEN(GANG) && job->tasks > 1)
+        job->grants[job->tasks - 1] = job->grants[0];
+}
+
+void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,
+                   st_effects *fx)
+{
+    ST_ASSERT(!job->held);
+    adopt(core, job, type, class, take_grants);
+    charge(core, job, ST_NOW | ST_NEXT | ST_SURE, 1);
+    charge_user(core, job, 1);
+    settle(core, job);
+    go(core, job, fx);
+}
+
+void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,
+                  st_effects *fx)
+{
+    ST_ASSERT(!job->held);
+    adopt(core, job, type, class, take_grants);
+    job->held = true;
+    job->waiting = 0;
+    charge(core, job, ST_NEXT | ST_SURE, 1);
+    charge_user(core, job, 1);
+    settle(core, job);
+    st_fx(core, fx, st_fx_of(core, ST_FX_HOLD, job), job->grants, job->tasks);
+}
+
+void st_core_start_held(st_core *core, st_job *job, st_effects *fx)
+{
+    ST_ASSERT(job->held && job->waiting == 0);
+    job->held = false;
+    charge(core, job, ST_NOW, 1);
+    go(core, job, fx);
+}
+
+void st_core_unhold(st_core *core, st_job *job, st_effects *fx)
+{
+    ST_ASSERT(job->held);
+    note_freed(core, job);
+    charge(core, job, ST_NEXT | ST_SURE, -1);
+    charge_user(core, job, -1);
+    job->held = false;
+    job->waiting = 0;
+    job->class = ST_CLASS_NONE;
+    if (job->state == ST_JOB_PAUSED)
+        st_core_refresh(core, job);
+    else
+        st_core_forget_grants(core, job);
+    st_fx(core, fx, st_fx_of(core, ST_FX_UNHOLD, job), NULL, 0);
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        st_job *victim = core->jobs.v[i];
+        if (victim->claimant != job->id || victim->state != ST_JOB_NOTIFIED)
+            continue;
+        if (st_core_stay(core, victim))
+            st_fx(core, fx, st_fx_of(core, ST_FX_SPARE, victim), NULL, 0);
+    }
+}
+
+void st_core_leave(st_core *core, st_job *job, uint64_t claimant)
+{
+    charge(core, job, ST_NEXT | ST_SURE, -1);
+    st_job_move(job, ST_JOB_NOTIFIED);
+    job->claimant = claimant;
+    st_core_refresh(core, job);
+}
+
+bool st_core_stay(st_core *core, st_job *job)
+{
+    ST_ASSERT(job->state == ST_JOB_NOTIFIED);
+    st_need need = st_need_of(job, job->type);
+    if (st_admit_over(core->tree, job->account, &need, ST_NEXT, false, NULL, 0) > 0)
+        return false;
+    st_job_move(job, ST_JOB_RUNNING);
+    job->claimant = 0;
+    job->deadline_ms = 0;
+    charge(core, job, ST_NEXT, 1);
+    st_core_refresh(core, job);
+    core->class_dirty = true;
+    return true;
+}
+
+/* Off the devices. The caller moves the state afterwards, and with keep_memory the job stays
+ * a resident for its RAM. */
+void st_core_release(st_core *core, st_job *job, bool keep_memory)
+{
+    ST_ASSERT(st_job_on_devices(job));
+    note_freed(core, job);
+    bool leaving = st_job_leaving(job);
+    charge(core, job, leaving ? ST_NOW : ST_NOW | ST_NEXT | ST_SURE, -1);
+    charge_user(core, job, -1);
+    note_usage(core, job, -1);
+    if (leaving) {
+        st_job *claimant = st_core_find(core, job->claimant);
+        if (claimant && claimant->held)
+            claimant->waiting--;
+        job->claimant = 0;
+    }
+    job->class = ST_CLASS_NONE;
+    job->deadline_ms = 0;
+    if (!keep_memory)
+        st_core_forget_grants(core, job);
+}

@@ -1,0 +1,170 @@
+/* Reasons in words. */
+#include <inttypes.h>
+
+#include "base/num.h"
+#include "core/state.h"
+
+const char *st_reason_name(st_why code)
+{
+    static const char *const names[] = {
+#define X(id, name, blocks) [id] = name,
+        ST_REASON_TABLE(X)
+#undef X
+    };
+    ST_ASSERT(code < ST_WHY_COUNT);
+    return names[code];
+}
+
+bool st_reason_blocks(st_why code)
+{
+    static const bool blocks[] = {
+#define X(id, name, b) [id] = b,
+        ST_REASON_TABLE(X)
+#undef X
+    };
+    ST_ASSERT(code < ST_WHY_COUNT);
+    return blocks[code];
+}
+
+static const char *account(const st_core *core, const st_reason *r)
+{
+    return r->account >= 0 ? st_tree_account(core->tree, r->account)->name : "?";
+}
+
+static const char *type_name(const st_core *core, const st_reason *r)
+{
+    return r->type >= 0 ? core->fleet->types.v[r->type].name : "GPU";
+}
+
+static const char *job_name(const st_core *core, uint64_t id)
+{
+    const st_job *job = st_core_find(core, id);
+    return job ? job->name : "a job that has ended";
+}
+
+/* An amount in the unit its kind is spoken of in. */
+static void amount(char buf[32], int64_t v, bool mib, bool ms)
+{
+    if (ms)
+        st_fmt_duration(buf, v);
+    else if (mib)
+        st_fmt_mib(buf, v);
+    else
+        st_fmt_milli(buf, v);
+}
+
+static void text_bound(const st_core *core, const st_reason *r, st_strbuf *out)
+{
+    bool limit = r->code == ST_WHY_USER_LIMIT;
+    bool mib = limit ? r->dim == ST_LIMIT_VRAM : r->dim == ST_RAM;
+    bool ms = limit && r->dim == ST_LIMIT_RUN;
+    char used[32], asked[32], bound[32];
+    amount(used, r->used, mib, ms);
+    amount(asked, r->asked, mib, ms);
+    amount(bound, r->bound, mib, ms);
+    const char *what = limit          ? st_limit_name((st_limit_kind)r->dim)
+                       : r->type >= 0 ? type_name(core, r)
+                                      : st_dim_name((st_dim)r->dim);
+    st_strbuf_addf(out, "account %s holds %s %s%s; with %s more it would pass its %s of %s",
+                   account(core, r), used, what, limit ? " for this user" : "", asked,
+                   limit ? "limit per user" : "max", bound);
+}
+
+static void text_room(const st_core *core, const st_reason *r, st_strbuf *out)
+{
+    char gpu[32];
+    st_fmt_milli(gpu, r->bound);
+    switch (r->code) {
+    case ST_WHY_GPUS_BUSY:
+        st_strbuf_addf(out, "%" PRId64 " of its %" PRId64 " tasks fit on the free %s capacity",
+                       r->used, r->asked, type_name(core, r));
+        break;
+    case ST_WHY_FRAGMENTED:
+        st_strbuf_addf(
+            out, "%s %s is free, but scattered: only %" PRId64 " of its %" PRId64 " tasks fit", gpu,
+            type_name(core, r), r->used, r->asked);
+        break;
+    case ST_WHY_TOPOLOGY:
+        st_strbuf_addf(out,
+                       "%" PRId64 " tasks fit in all, but at most %" PRId64 " of %" PRId64
+                       " inside one %s",
+                       r->bound, r->used, r->asked, st_topo_name((st_topo)r->dim));
+        break;
+    case ST_WHY_CPU:
+    case ST_WHY_RAM:
+        st_strbuf_addf(out,
+                       "%s is short: %" PRId64 " of its %" PRId64 " tasks fit, %" PRId64
+                       " would with enough of it",
+                       r->code == ST_WHY_CPU ? "CPU" : "RAM", r->used, r->asked, r->bound);
+        break;
+    default:
+        st_strbuf_addf(out,
+                       "nodes are down or draining: the ready ones could take %" PRId64
+                       " of its %" PRId64 " tasks",
+                       r->used, r->asked);
+        break;
+    }
+}
+
+static void text_reclaim(const st_core *core, const st_reason *r, st_strbuf *out)
+{
+    char used[32], asked[32], bound[32], in[32];
+    st_fmt_milli(used, r->used);
+    st_fmt_milli(asked, r->asked);
+    st_fmt_milli(bound, r->bound);
+    if (r->until_ms != ST_TIME_NEVER)
+        st_fmt_duration(in, ST_MAX(r->until_ms - core->now, 0));
+    if (r->code == ST_WHY_RECLAIM_PROTECTED)
+        st_strbuf_addf(out, "borrowers could make room but are protected, the first for %s more",
+                       in);
+    else if (r->code == ST_WHY_RECLAIM_BOUND)
+        st_strbuf_addf(out, "making room would displace %s GPU for %s, the bound is %s", used,
+                       asked, bound);
+    else
+        st_strbuf_add(out, "displacing everyone it may would not make room");
+}
+
+void st_reason_text(const st_core *core, const st_reason *r, st_strbuf *out)
+{
+    char a[32], b[32];
+    int64_t in = r->until_ms == ST_TIME_NEVER ? 0 : ST_MAX(r->until_ms - core->now, 0);
+    switch (r->code) {
+    case ST_WHY_MAX:
+    case ST_WHY_USER_LIMIT:
+        text_bound(core, r, out);
+        break;
+    case ST_WHY_WEIGHT_ZERO:
+        st_strbuf_addf(out, "account %s has weight 0 and borrows nothing", account(core, r));
+        break;
+    case ST_WHY_OVER_FLOOR:
+        st_fmt_milli(a, r->used);
+        st_fmt_milli(b, r->bound);
+        st_strbuf_addf(out, "beyond the guarantee of %s (%s of %s GPU used): only on borrowed %s",
+                       account(core, r), a, b, type_name(core, r));
+        break;
+    case ST_WHY_HELD:
+        st_strbuf_addf(out, "the room it needs is held for %s", job_name(core, r->other));
+        break;
+    case ST_WHY_GATHERED:
+        st_fmt_duration(a, in);
+        st_strbuf_addf(out, "the room it needs is gathered for %s, due to start in %s",
+                       job_name(core, r->other), a);
+        break;
+    case ST_WHY_PINNED:
+        st_strbuf_add(out, "it is paused in the memory of its nodes, and their GPUs are busy");
+        break;
+    case ST_WHY_YIELDING:
+        st_fmt_duration(a, in);
+        st_strbuf_addf(out, "%" PRId64 " jobs are making room for it, in %s at the latest",
+                       r->asked, a);
+        break;
+    case ST_WHY_RECLAIM_PROTECTED:
+    case ST_WHY_RECLAIM_BOUND:
+    case ST_WHY_RECLAIM_NONE:
+        text_reclaim(core, r, out);
+        break;
+    default:
+        text_room(core, r, out);
+        break;
+    }
+}

@@ -1,0 +1,424 @@
+/* The state to bytes and back.
+ *
+ * One description serves both directions: each io_ function writes the value it is given, or
+ * reads into it, so the two can never disagree about the order. Only what cannot be derived is
+ * stored: residents, quota counters and user sums are rebuilt from the jobs, which makes every
+ * reload a test of the bookkeeping. The last eight bytes are a hash over all the others. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "core/state.h"
+
+#define MAGIC UINT64_C(0x31766173544e5453) /* "STNTsav1" */
+#define SEED  7
+
+typedef struct codec {
+    st_strbuf *out; /* NULL: reading */
+    const char *in;
+    size_t n, at;
+    bool bad; /* reading went wrong; everything reads as 0 from here on */
+} codec;
+
+static void io_u64(codec *c, uint64_t *v)
+{
+    unsigned char b[8];
+    if (c->out) {
+        for (int i = 0; i < 8; i++)
+            b[i] = (unsigned char)(*v >> (8 * i));
+        st_strbuf_addn(c->out, (const char *)b, 8);
+        return;
+    }
+    *v = 0;
+    if (c->bad || c->n - c->at < 8) {
+        c->bad = true;
+        return;
+    }
+    for (int i = 0; i < 8; i++)
+        *v |= (uint64_t)(unsigned char)c->in[c->at + (size_t)i] << (8 * i);
+    c->at += 8;
+}
+
+static void io_i64(codec *c, int64_t *v)
+{
+    uint64_t u = (uint64_t)*v;
+    io_u64(c, &u);
+    *v = (int64_t)u;
+}
+
+/* A number with a range; reading one outside it spoils the load. */
+static int64_t io_in(codec *c, int64_t v, int64_t lo, int64_t hi)
+{
+    io_i64(c, &v);
+    if (!c->out && (v < lo || v > hi)) {
+        c->bad = true;
+        return lo;
+    }
+    return v;
+}
+
+#define IO_IN(c, field, lo, hi) \
+    ((field) = (__typeof__(field))io_in((c), (int64_t)(field), (lo), (hi)))
+#define IO_BOOL(c, field) IO_IN(c, field, 0, 1)
+
+static size_t io_count(codec *c, size_t n, size_t max)
+{
+    return (size_t)io_in(c, (int64_t)n, 0, (int64_t)max);
+}
+
+static void io_str(codec *c, char **s)
+{
+    size_t n = io_count(c, c->out ? strlen(*s) : 0, 4 * ST_NAME_MAX);
+    if (c->out) {
+        st_strbuf_addn(c->out, *s, n);
+        return;
+    }
+    if (c->bad || c->n - c->at < n) {
+        c->bad = true;
+        n = 0;
+    }
+    *s = st_xstrndup(c->in + c->at, n);
+    c->at += n;
+}
+
+static void io_quota(codec *c, st_quota *q)
+{
+    io_i64(c, &q->gpu_m);
+    io_i64(c, &q->cpu_m);
+    io_i64(c, &q->ram_mib);
+    for (int t = 0; t < ST_TYPES_MAX; t++)
+        io_i64(c, &q->type_m[t]);
+}
+
+static void io_use(codec *c, st_use *u)
+{
+    io_i64(c, &u->gpu_m);
+    io_i64(c, &u->cpu_m);
+    io_i64(c, &u->ram_mib);
+    for (int t = 0; t < ST_TYPES_MAX; t++)
+        io_i64(c, &u->type_m[t]);
+}
+
+static void io_limits(codec *c, st_limits *l)
+{
+    io_i64(c, &l->gpu_m);
+    io_i64(c, &l->vram_mib);
+    io_i64(c, &l->share_m);
+    io_i64(c, &l->run_ms);
+}
+
+/* Make room for n zeroed items when reading. */
+#define GROW(c, vec, count)                                        \
+    do {                                                           \
+        if (!(c)->out) {                                           \
+            st_vec_reserve(vec, (count) + 1);                      \
+            memset((vec)->v, 0, ((count) + 1) * sizeof *(vec)->v); \
+            (vec)->n = (count);                                    \
+        }                                                          \
+    } while (0)
+
+static void io_fleet(codec *c, st_fleet *f)
+{
+    size_t n = io_count(c, f->types.n, ST_TYPES_MAX);
+    GROW(c, &f->types, n);
+    for (size_t i = 0; i < n; i++) {
+        io_str(c, &f->types.v[i].name);
+        io_i64(c, &f->types.v[i].vram_mib);
+        IO_IN(c, f->types.v[i].board, 0, ST_BOARD_COUNT - 1);
+    }
+    n = io_count(c, f->pools.n, ST_POOLS_MAX);
+    GROW(c, &f->pools, n);
+    for (size_t i = 0; i < n; i++) {
+        io_str(c, &f->pools.v[i].name);
+        IO_IN(c, f->pools.v[i].levels, 0, UINT32_MAX);
+        IO_IN(c, f->pools.v[i].oversub_m, 1000, 4000);
+    }
+    for (int l = 0; l < ST_TOPO_COUNT; l++) {
+        n = io_count(c, f->domains[l].n, (size_t)ST_NODES_MAX * ST_DEVS_MAX);
+        if (!c->out && n > c->n)
+            c->bad = true;
+        GROW(c, &f->domains[l], c->bad ? 0 : n);
+        for (size_t i = 0; i < f->domains[l].n; i++) {
+            io_str(c, &f->domains[l].v[i].name);
+            if (c->out)
+                continue;
+            st_strbuf key = {0};
+            st_strbuf_addf(&key, "%s/%s", st_topo_name((st_topo)l), f->domains[l].v[i].name);
+            st_map_put(f->domain_ids, st_strbuf_str(&key), (int64_t)i);
+            st_strbuf_done(&key);
+        }
+    }
+}
+
+static int64_t last_of(size_t n)
+{
+    return (int64_t)n - 1;
+}
+
+static void io_node(codec *c, st_fleet *f, st_node *node)
+{
+    io_str(c, &node->name);
+    IO_IN(c, node->pool, 0, last_of(f->pools.n));
+    IO_IN(c, node->type, -1, last_of(f->types.n));
+    IO_IN(c, node->ndevs, 0, node->type < 0 ? 0 : ST_DEVS_MAX);
+    IO_IN(c, node->cpu_m, 0, ST_QTY_MAX);
+    IO_IN(c, node->ram_mib, 0, ST_QTY_MAX);
+    IO_IN(c, node->state, 0, ST_NODE_STATE_COUNT - 1);
+    node->place[ST_TOPO_NONE] = -1;
+    for (int l = ST_TOPO_ZONE; l <= ST_TOPO_RACK; l++)
+        IO_IN(c, node->place[l], -1, last_of(f->domains[l].n));
+    for (int d = 0; d < node->ndevs; d++)
+        IO_IN(c, node->nvlink[d], 0, last_of(f->domains[ST_TOPO_NVLINK].n));
+}
+
+/* What adding the node would have set up. */
+static void index_node(st_fleet *f, st_node *node)
+{
+    st_map_put(f->node_ids, node->name, node->id);
+    for (int l = ST_TOPO_ZONE; l <= ST_TOPO_RACK; l++)
+        if (node->place[l] >= 0)
+            st_vec_push(&f->domains[l].v[node->place[l]].nodes, node->id);
+    for (int d = 0; d < node->ndevs; d++)
+        if (d == 0 || node->nvlink[d] != node->nvlink[d - 1])
+            st_vec_push(&f->domains[ST_TOPO_NVLINK].v[node->nvlink[d]].nodes, node->id);
+}
+
+static void io_nodes(codec *c, st_fleet *f)
+{
+    size_t n = io_count(c, f->nodes.n, ST_NODES_MAX);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        if (!c->out) {
+            st_vec_push(&f->nodes, st_xcalloc(1, sizeof(st_node)));
+            f->nodes.v[i]->id = (int32_t)i;
+        }
+        io_node(c, f, f->nodes.v[i]);
+        if (!c->out && !c->bad)
+            index_node(f, f->nodes.v[i]);
+    }
+}
+
+static void io_account(codec *c, st_account *a, size_t i)
+{
+    io_str(c, &a->name);
+    IO_IN(c, a->parent, i == 0 ? -1 : 0, last_of(i));
+    IO_IN(c, a->depth, 0, ST_DEPTH_MAX);
+    io_quota(c, &a->guarantee);
+    io_quota(c, &a->max);
+    io_quota(c, &a->floor);
+    IO_IN(c, a->weight_m, 0, ST_QTY_MAX);
+    IO_IN(c, a->priority, INT32_MIN, INT32_MAX);
+    io_limits(c, &a->job_limits);
+    io_limits(c, &a->user_limits);
+    IO_IN(c, a->trust, 0, ST_TRUST_UNTRUSTED);
+    IO_BOOL(c, a->own_domain);
+    io_i64(c, &a->min_run_ms);
+    io_i64(c, &a->lost);
+}
+
+static void io_tree(codec *c, st_tree *tree)
+{
+    size_t n = io_count(c, tree->accounts.n, ST_ACCOUNTS_MAX);
+    if (n == 0)
+        c->bad = true;
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        if (!c->out && i == 0)
+            free(ST_TAKE(tree->accounts.v[0]->name));
+        else if (!c->out)
+            st_vec_push(&tree->accounts, st_xcalloc(1, sizeof(st_account)));
+        st_account *a = tree->accounts.v[i];
+        a->id = (int32_t)i;
+        io_account(c, a, i);
+        if (c->out || c->bad || i == 0)
+            continue;
+        st_map_put(tree->ids, a->name, a->id);
+        st_vec_push(&tree->accounts.v[a->parent]->children, a->id);
+    }
+    n = io_count(c, tree->users.n, UINT32_MAX);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        if (!c->out)
+            st_vec_push(&tree->users, NULL);
+        io_str(c, &tree->users.v[i]);
+        if (!c->out)
+            st_map_put(tree->user_ids, tree->users.v[i], (int64_t)i);
+    }
+    n = io_count(c, tree->usage.n, UINT32_MAX);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        if (!c->out)
+            st_vec_push(&tree->usage, (st_usage){0});
+        st_usage *u = &tree->usage.v[i];
+        IO_IN(c, u->account, 0, last_of(tree->accounts.n));
+        IO_IN(c, u->user, 0, last_of(tree->users.n));
+        io_i64(c, &u->rate_m);
+        io_i64(c, &u->used);
+        io_i64(c, &u->at_ms);
+        if (!c->out)
+            st_idmap_put(tree->usage_slots,
+                         (uint64_t)(uint32_t)u->account << 32 | (uint32_t)u->user, (int64_t)i);
+    }
+    io_use(c, &tree->capacity);
+    IO_BOOL(c, tree->shrunk);
+}
+
+static void io_grants(codec *c, const st_core *core, st_grant **grants, int n)
+{
+    if (!c->out)
+        *grants = st_xcalloc((size_t)n, sizeof **grants);
+    for (int t = 0; t < n && !c->bad; t++) {
+        st_grant *g = &(*grants)[t];
+        IO_IN(c, g->node, 0, last_of(core->fleet->nodes.n));
+        IO_IN(c, g->devs, 0, UINT16_MAX);
+        IO_IN(c, g->mig_start, -1, ST_MIG_MEMORY - 1);
+    }
+}
+
+static void io_shape(codec *c, st_shape *s)
+{
+    IO_IN(c, s->types, 0, UINT32_MAX);
+    IO_IN(c, s->level, 0, ST_LEVEL_COUNT - 1);
+    IO_IN(c, s->gpus, 0, ST_DEVS_MAX);
+    IO_IN(c, s->profile, 0, ST_MIG_COUNT - 1);
+    IO_IN(c, s->share_m, 0, ST_QTY_MAX);
+    IO_IN(c, s->vram_mib, 0, ST_QTY_MAX);
+    IO_IN(c, s->cpu_m, 0, ST_QTY_MAX);
+    IO_IN(c, s->ram_mib, 0, ST_QTY_MAX);
+}
+
+static void io_job(codec *c, const st_core *core, st_job *j)
+{
+    io_u64(c, &j->id);
+    io_str(c, &j->name);
+    IO_IN(c, j->account, 1, last_of(core->tree->accounts.n));
+    IO_IN(c, j->user, 0, last_of(core->tree->users.n));
+    IO_IN(c, j->pool, -1, last_of(core->fleet->pools.n));
+    IO_IN(c, j->tasks, 1, ST_TASKS_MAX);
+    io_shape(c, &j->shape);
+    IO_IN(c, j->topo, 0, ST_TOPO_COUNT - 1);
+    IO_BOOL(c, j->topo_required);
+    IO_BOOL(c, j->latency_critical);
+    IO_IN(c, j->priority, -ST_PRIO_MAX, ST_PRIO_MAX);
+    io_i64(c, &j->limit_ms);
+    IO_IN(c, j->yield, 0, ST_YIELD_COUNT - 1);
+    IO_IN(c, j->state, 0, ST_JOB_PAUSED);
+    IO_IN(c, j->class, 0, ST_CLASS_BURSTABLE);
+    IO_IN(c, j->type, -1, last_of(core->fleet->types.n));
+    IO_BOOL(c, j->held);
+    io_u64(c, &j->claimant);
+    io_i64(c, &j->submit_ms);
+    io_i64(c, &j->start_ms);
+    io_i64(c, &j->deadline_ms);
+    int64_t saved_ms = ST_BROKEN(SAVE) ? 0 : j->saved_ms;
+    io_i64(c, &saved_ms);
+    if (!c->out)
+        j->saved_ms = saved_ms;
+    io_i64(c, &j->mark_ms);
+    io_i64(c, &j->kept_ms);
+    io_i64(c, &j->preempted_ms);
+    IO_IN(c, j->preemptions, 0, INT32_MAX);
+    bool placed = j->grants != NULL;
+    IO_BOOL(c, placed);
+    if (placed != (j->held || j->state != ST_JOB_PENDING))
+        c->bad = true;
+    if (placed && !c->bad)
+        io_grants(c, core, &j->grants, j->tasks);
+}
+
+static void io_core(codec *c, st_core *core)
+{
+#define X(field, key, kind, def, lo, hi, what) IO_IN(c, core->policy.field, lo, hi);
+    ST_POLICY_TABLE(X)
+#undef X
+    IO_IN(c, core->policy.basis, 0, ST_BASIS_TOTAL);
+    io_i64(c, &core->now);
+    io_u64(c, &core->hash);
+    io_i64(c, &core->wake_ms);
+    IO_BOOL(c, core->floors_dirty);
+    IO_BOOL(c, core->class_dirty);
+    io_fleet(c, core->fleet);
+    io_nodes(c, core->fleet);
+    io_tree(c, core->tree);
+    size_t n = io_count(c, core->jobs.n, UINT32_MAX);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        st_job *job = c->out ? core->jobs.v[i] : st_xcalloc(1, sizeof *job);
+        io_job(c, core, job);
+        if (!c->out)
+            st_core_add_job(core, job);
+    }
+    n = io_count(c, core->resv.n, 64);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        if (!c->out)
+            st_vec_push(&core->resv, (st_resv){0});
+        st_resv *r = &core->resv.v[i];
+        io_u64(c, &r->job);
+        io_i64(c, &r->at_ms);
+        IO_IN(c, r->type, -1, last_of(core->fleet->types.n));
+        IO_IN(c, r->ntasks, 1, ST_TASKS_MAX);
+        if (!c->bad)
+            io_grants(c, core, &r->plan, r->ntasks);
+    }
+}
+
+void st_core_save(const st_core *core, st_strbuf *out)
+{
+    /* Writing goes through the description that reading needs, which is why it takes the
+     * state as changeable; it changes none of it. */
+    union {
+        const st_core *from;
+        st_core *to;
+    } same = {.from = core};
+    size_t start = out->n;
+    codec c = {.out = out};
+    uint64_t magic = MAGIC;
+    io_u64(&c, &magic);
+    io_core(&c, same.to);
+    uint64_t hash = st_hash_bytes(out->s + start, out->n - start, SEED);
+    io_u64(&c, &hash);
+}
+
+/* Set residents and counters from the jobs. */
+static void rebuild(st_core *core)
+{
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        st_job *job = core->jobs.v[i];
+        for (int t = 0; job->grants && t < job->tasks; t++)
+            st_vec_push(&core->fleet->nodes.v[job->grants[t].node]->residents,
+                        (st_resident){job, t});
+        bool now = st_job_on_devices(job), next = job->held || job->state == ST_JOB_RUNNING;
+        if (!now && !next)
+            continue;
+        st_need need = st_need_of(job, job->type);
+        unsigned moments = (now ? ST_NOW : 0u) | (next ? ST_NEXT : 0u) |
+                           (next && job->class == ST_CLASS_GUARANTEED ? ST_SURE : 0u);
+        st_admit_charge(core->tree, job->account, &need, moments, 1);
+        st_admit_user_charge(core->fleet, core->tree, job, job->type, 1);
+        st_job *claimant = st_job_leaving(job) ? st_core_find(core, job->claimant) : NULL;
+        if (claimant && claimant->held)
+            claimant->waiting++;
+    }
+    st_admit_needs(core->tree);
+    for (size_t i = 0; i < core->fleet->nodes.n; i++)
+        st_node_refresh(core->fleet, core->tree, core->fleet->nodes.v[i]);
+}
+
+int st_core_load(const char *data, size_t len, st_core **ret, st_err *err)
+{
+    codec c = {.in = data, .n = len};
+    uint64_t magic, hash;
+    io_u64(&c, &magic);
+    if (c.bad || magic != MAGIC)
+        return st_fail(err, ST_EPARSE, "this is not a saved state");
+    codec tail = {.in = data, .n = len, .at = len >= 16 ? len - 8 : len};
+    io_u64(&tail, &hash);
+    if (tail.bad || hash != st_hash_bytes(data, len - 8, SEED))
+        return st_fail(err, ST_EPARSE, "the saved state is damaged: its checksum does not match");
+    c.n -= 8;
+    st_core *core = st_core_new(NULL);
+    io_core(&c, core);
+    if (c.bad || c.at != c.n) {
+        st_core_free(core);
+        return st_fail(err, ST_EPARSE, "the saved state is damaged near byte %zu", c.at);
+    }
+    rebuild(core);
+    *ret = core;
+    return 0;
+}

@@ -1,0 +1,144 @@
+/* Private to core: the state, and the steps its files share.
+ *
+ *   events.c    what each event changes
+ *   submit.c    what a job must satisfy to be accepted
+ *   moves.c     the only functions that give, hold or take away devices; they keep residents,
+ *               quota counters and effects in step
+ *   yield.c     the way out: notified -> checkpointing -> paused or requeued; deadlines
+ *   classes.c   capacity, floors, guaranteed or burstable
+ *   pass.c      one scheduling pass
+ *   claim.c     reclaim and rebalance: whom to displace
+ *   gather.c    reservations of blocked jobs, and what backfill may use
+ *   whatif.c    views of nodes with some jobs thought away
+ *   explain.c   the reasons
+ *   save.c      to bytes and back */
+#ifndef ST_CORE_STATE_H
+#define ST_CORE_STATE_H
+
+#include "admit/admit.h"
+#include "base/macros.h"
+#include "base/mutant.h"
+#include "core/core.h"
+#include "place/place.h"
+#include "share/order.h"
+
+/* A blocked job's gathered start: by `at_ms` enough will have ended for `plan`. */
+typedef struct st_resv {
+    uint64_t job;
+    int64_t at_ms;
+    int32_t type;
+    int ntasks;
+    st_grant *plan;
+} st_resv;
+
+/* Views of nodes as they would be; nodes not touched look as they are. */
+typedef struct st_whatif {
+    st_view *views;
+    uint32_t *stamp;
+    size_t n;
+    uint32_t gen;
+} st_whatif;
+
+struct st_core {
+    st_policy policy;
+    st_tree *tree;
+    st_fleet *fleet;
+    st_placer *placer;
+    ST_VEC(st_job *) jobs; /* live ones, by id */
+    st_idmap *by_id;
+    int64_t now;
+    uint64_t hash;
+    int64_t wake_ms; /* when a protection ends that a claimant waits for */
+    bool floors_dirty, class_dirty;
+    ST_VEC(st_resv) resv; /* of the last pass */
+
+    /* Scratch. */
+    ST_VEC(uint64_t) restart; /* gangs that just lost a node: tried first */
+    uint8_t *prefer;
+    size_t nprefer;
+    st_idmap *misfits; /* shapes that found no place in this pass */
+    bool freed;        /* something was freed: misfits may fit */
+    st_whatif whatif;
+};
+
+/* effects.c */
+void st_fx(st_core *core, st_effects *fx, st_effect effect, const st_grant *grants, int n);
+st_effect st_fx_of(const st_core *core, st_effect_kind kind, const st_job *job);
+
+/* core.c */
+st_job *st_core_find(const st_core *core, uint64_t id);
+void st_core_add_job(st_core *core, st_job *job);
+void st_core_drop_job(st_core *core, st_job *job);
+
+/* submit.c */
+int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_err *err);
+
+/* moves.c */
+void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,
+                   st_effects *fx);
+void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,
+                  st_effects *fx);
+void st_core_start_held(st_core *core, st_job *job, st_effects *fx);
+void st_core_unhold(st_core *core, st_job *job, st_effects *fx);
+void st_core_leave(st_core *core, st_job *job, uint64_t claimant);
+bool st_core_stay(st_core *core, st_job *job);
+void st_core_release(st_core *core, st_job *job, bool keep_memory);
+void st_core_forget_grants(st_core *core, st_job *job);
+/* Give the residents of a job's nodes a fresh look. */
+void st_core_refresh(st_core *core, const st_job *job);
+
+/* yield.c */
+void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_effects *fx);
+void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx);
+void st_core_requeue(st_core *core, st_job *job, st_effects *fx);
+void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx);
+void st_core_expire(st_core *core, st_effects *fx);
+int64_t st_job_due_ms(const st_job *job);
+
+/* classes.c */
+void st_core_reclass(st_core *core, st_effects *fx);
+
+/* claim.c */
+typedef enum st_claim_result {
+    ST_CLAIM_OK,
+    ST_CLAIM_NONE,      /* displacing everyone it may would not be enough */
+    ST_CLAIM_PROTECTED, /* enough, once protections end */
+    ST_CLAIM_BOUND,     /* too much for what it asks */
+} st_claim_result;
+
+typedef struct st_claim {
+    st_claim_result result;
+    int64_t evict_m;  /* BOUND: what would have to go */
+    int64_t until_ms; /* the first protection to end; ST_TIME_NEVER none */
+    ST_VEC(st_job *) victims;
+    st_grant *plan;
+} st_claim;
+
+/* Find victims for a job as a guaranteed (sure) or a borrowing claimant; changes nothing. */
+void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st_claim *ret);
+void st_claim_done(st_claim *claim);
+
+/* gather.c */
+void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure);
+void st_core_gather_clear(st_core *core);
+/* Place a job on what is free and not gathered beyond its end; NULL grants: only ask. On a
+ * refusal that only a reservation causes, *ret_blocker is its index. */
+bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,
+                      st_grant *ret, int *ret_blocker);
+
+/* whatif.c */
+void st_whatif_begin(st_core *core);
+void st_whatif_touch(st_core *core, const st_job *job); /* rebuild the views of its nodes */
+st_view *st_whatif_edit(st_core *core, const st_node *node);
+const st_view *st_whatif_view(void *core, const st_node *node);
+
+/* pass.c */
+/* The next GPU type the job allows, from `after` + 1; -1 ends. A job without GPUs has one
+ * round with type -1: start with after = ST_TYPE_FIRST and stop on ST_TYPE_END. */
+#define ST_TYPE_FIRST (-2)
+#define ST_TYPE_END   (-3)
+int32_t st_core_next_type(const st_core *core, const st_job *job, int32_t after);
+bool st_core_weight_zero(const st_core *core, int32_t account, int32_t *ret_account);
+bool st_core_may_rebalance(const st_core *core, const st_job *job);
+
+#endif

@@ -1,0 +1,220 @@
+/* What a job must satisfy to be accepted. Refused here is only what could never run as the
+ * fleet and the quotas are; everything else waits, with its reasons. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "core/state.h"
+
+#define LIMIT_MAX_MS (INT64_C(10) * 366 * 86400 * 1000)
+
+static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
+{
+    const st_shape *shape = &s->shape;
+    if (s->tasks < 1 || s->tasks > ST_TASKS_MAX)
+        return st_fail(err, ST_ERANGE, "job %s: %d tasks, it must be 1 to %d", s->name, s->tasks,
+                       ST_TASKS_MAX);
+    if (shape->gpus < 0 || shape->gpus > ST_DEVS_MAX)
+        return st_fail(err, ST_ERANGE, "job %s: %d GPUs a task, it must be 0 to %d", s->name,
+                       shape->gpus, ST_DEVS_MAX);
+    if (shape->cpu_m < 0 || shape->cpu_m > ST_QTY_MAX / s->tasks || shape->ram_mib < 0 ||
+        shape->ram_mib > ST_QTY_MAX / s->tasks || shape->vram_mib < 0 ||
+        shape->vram_mib > ST_QTY_MAX / s->tasks)
+        return st_fail(err, ST_ERANGE, "job %s: CPU, RAM or VRAM is out of range", s->name);
+    if (shape->gpus == 0 && shape->cpu_m == 0)
+        return st_fail(err, ST_EINVAL, "job %s: it asks for neither GPU nor CPU", s->name);
+    if (shape->level >= ST_LEVEL_COUNT || shape->profile >= ST_MIG_COUNT ||
+        s->topo >= ST_TOPO_COUNT || s->yield >= ST_YIELD_COUNT)
+        return st_fail(err, ST_EINVAL, "job %s: level, profile, topology or yield is unknown",
+                       s->name);
+    if (shape->level != ST_LEVEL_WHOLE && shape->gpus != 1)
+        return st_fail(err, ST_EINVAL,
+                       "job %s: a task takes one slice or share; ask for more tasks instead",
+                       s->name);
+    bool shared = shape->level == ST_LEVEL_MPS || shape->level == ST_LEVEL_TIME;
+    if (shared && (shape->share_m < 1 || shape->share_m > ST_WHOLE_M))
+        return st_fail(err, ST_ERANGE, "job %s: its share must be above 0 and at most 1", s->name);
+    if (shape->gpus > 0 && shape->types >> core->fleet->types.n)
+        return st_fail(err, ST_ENOENT, "job %s: it names a GPU type that does not exist", s->name);
+    if (s->pool >= 0 && (size_t)s->pool >= core->fleet->pools.n)
+        return st_fail(err, ST_ENOENT, "job %s: its pool does not exist", s->name);
+    if (s->limit_ms != ST_TIME_NEVER && (s->limit_ms < 1 || s->limit_ms > LIMIT_MAX_MS))
+        return st_fail(err, ST_ERANGE, "job %s: its time limit must be 1 ms to 10 years", s->name);
+    if (s->priority < -ST_PRIO_MAX || s->priority > ST_PRIO_MAX)
+        return st_fail(err, ST_ERANGE, "job %s: its priority is out of range", s->name);
+    if (s->yield == ST_YIELD_PAUSE && shape->gpus > 0 && shape->level != ST_LEVEL_WHOLE &&
+        shape->level != ST_LEVEL_TIME)
+        return st_fail(err, ST_EINVAL,
+                       "job %s: a GPU can be paused whole or time-sliced, not under %s; "
+                       "use checkpoint or requeue",
+                       s->name, st_level_name(shape->level));
+    return 0;
+}
+
+static int check_who(const st_core *core, const st_job_spec *s, int32_t *ret_account, st_err *err)
+{
+    if (s->id == 0)
+        return st_fail(err, ST_EINVAL, "a job's id must not be 0");
+    if (st_core_find(core, s->id))
+        return st_fail(err, ST_EEXIST, "job %" PRIu64 " exists already", s->id);
+    if (!s->name || !st_name_ok(s->name))
+        return st_fail(err, ST_EINVAL, "a job's name must be 1 to %d bytes without spaces",
+                       ST_NAME_MAX);
+    if (!s->user || !st_name_ok(s->user))
+        return st_fail(err, ST_EINVAL, "job %s: its user's name is not usable", s->name);
+    int32_t account = s->account ? st_tree_find(core->tree, s->account) : -1;
+    if (account < 0)
+        return st_fail(err, ST_ENOENT, "job %s: account %s does not exist", s->name,
+                       s->account ? s->account : "(none)");
+    if (account == ST_ROOT)
+        return st_fail(err, ST_EINVAL, "job %s: the cluster runs no jobs itself, name an account",
+                       s->name);
+    *ret_account = account;
+    return 0;
+}
+
+/* Types of `mask` whose board has the profile and whose GPUs have the memory. */
+static uint32_t able_types(const st_core *core, const st_shape *shape, uint32_t mask)
+{
+    uint32_t able = 0;
+    for (uint32_t t = 0; t < core->fleet->types.n; t++) {
+        const st_gpu_type *type = &core->fleet->types.v[t];
+        if (!(mask >> t & 1))
+            continue;
+        int64_t have = type->vram_mib;
+        if (shape->level == ST_LEVEL_MIG) {
+            if (type->board == ST_BOARD_NONE)
+                continue;
+            have = st_mig_vram_mib(type->board, shape->profile);
+        }
+        if (shape->vram_mib <= have)
+            able |= 1u << t;
+    }
+    return able;
+}
+
+static const st_view *empty_view(void *ctx, const st_node *node)
+{
+    st_core *core = ctx;
+    st_view *view = st_whatif_edit(core, node);
+    st_view_build(core->fleet, core->tree, node, ST_WHEN_EMPTY, view);
+    return view;
+}
+
+/* Refusals that depend on the type: the job is refused when every type it allows refuses it,
+ * with what the last one said. */
+static int check_type(st_core *core, const st_job *job, int32_t type, st_err *err)
+{
+    const st_tree *tree = core->tree;
+    st_limit_over limit;
+    if (st_admit_job_limits(core->fleet, tree, job, type, &limit, 1) > 0 ||
+        st_admit_user_limits(core->fleet, tree, job, type, true, &limit, 1) > 0) {
+        const char *whose = limit.per_user ? "user" : "job";
+        const char *account = st_tree_account(tree, limit.account)->name;
+        if (limit.asked == ST_TIME_NEVER)
+            return st_fail(err, ST_ELIMIT,
+                           "job %s: account %s limits run time per %s, so it needs "
+                           "a time limit",
+                           job->name, account, whose);
+        return st_fail(err, ST_ELIMIT,
+                       "job %s: it asks for %s %" PRId64 ", account %s allows %" PRId64
+                       " per %s (milli-GPU, MiB or ms)",
+                       job->name, st_limit_name(limit.kind), limit.asked, account, limit.bound,
+                       whose);
+    }
+    st_need need = st_need_of(job, type);
+    st_over over;
+    if (st_admit_over(tree, job->account, &need, 0, true, &over, 1) > 0) {
+        char asked[32], bound[32];
+        if (over.dim == ST_RAM) {
+            st_fmt_mib(asked, over.asked);
+            st_fmt_mib(bound, over.bound);
+        } else {
+            st_fmt_milli(asked, over.asked);
+            st_fmt_milli(bound, over.bound);
+        }
+        return st_fail(err, ST_EQUOTA,
+                       "job %s: it asks for %s %s, the max of account %s is %s: it could never "
+                       "start",
+                       job->name, asked,
+                       over.type >= 0 ? core->fleet->types.v[over.type].name
+                                      : st_dim_name(over.dim),
+                       st_tree_account(tree, over.account)->name, bound);
+    }
+    st_whatif_begin(core);
+    st_ask ask = {.job = job, .type = type, .ever = true, .view = empty_view, .ctx = core};
+    if (!st_place_fits(core->placer, &ask)) {
+        st_place_why why;
+        st_place_explain(core->placer, &ask, &why);
+        int64_t most = job->topo_required ? why.domain_ever : why.fit_ever;
+        return st_fail(err, ST_EINVAL,
+                       "job %s: of its %d tasks at most %" PRId64
+                       " could ever fit%s%s, even if every node were empty",
+                       job->name, job->tasks, most, job->topo_required ? " one " : "",
+                       job->topo_required ? st_topo_name(job->topo) : "");
+    }
+    return 0;
+}
+
+int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_err *err)
+{
+    int32_t account = -1;
+    int rc = check_who(core, spec, &account, err);
+    if (rc == 0)
+        rc = check_shape(core, spec, err);
+    if (rc < 0)
+        return rc;
+    bool fenced = spec->shape.level == ST_LEVEL_WHOLE || spec->shape.level == ST_LEVEL_MIG;
+    if (!fenced && st_tree_untrusted(core->tree, account) && !ST_BROKEN(UNTRUSTED))
+        return st_fail(err, ST_EINVAL,
+                       "job %s: account %s is untrusted and gets whole GPUs or MIG slices, not %s",
+                       spec->name, spec->account, st_level_name(spec->shape.level));
+
+    st_job job = {
+        .id = spec->id,
+        .account = account,
+        .pool = spec->pool,
+        .tasks = spec->tasks,
+        .shape = spec->shape,
+        .topo = spec->topo,
+        .topo_required = spec->topo != ST_TOPO_NONE && spec->topo_required,
+        .latency_critical = spec->latency_critical,
+        .priority = spec->priority,
+        .limit_ms = spec->limit_ms,
+        .yield = spec->yield,
+        .type = -1,
+        .submit_ms = core->now,
+        .preempted_ms = -1,
+    };
+    st_err first = {0};
+    if (job.shape.gpus > 0) {
+        uint32_t all = core->fleet->types.n == 32 ? ~0u : (1u << core->fleet->types.n) - 1;
+        job.shape.types = able_types(core, &job.shape, job.shape.types ? job.shape.types : all);
+        if (job.shape.types == 0)
+            return st_fail(err, ST_EINVAL,
+                           "job %s: none of the GPU types it allows has the profile or memory it "
+                           "asks for",
+                           spec->name);
+    } else {
+        job.shape.types = 0;
+    }
+    job.name = st_xstrdup(spec->name);
+    job.user = st_tree_user(core->tree, spec->user);
+    rc = -ST_EINVAL;
+    for (int32_t t = st_core_next_type(core, &job, ST_TYPE_FIRST); t != ST_TYPE_END && rc < 0;
+         t = st_core_next_type(core, &job, t))
+        rc = check_type(core, &job, t, first.code ? NULL : &first);
+    if (rc < 0) {
+        free(job.name);
+        if (err)
+            *err = first;
+        return -first.code;
+    }
+    st_job *own = st_xmalloc(sizeof *own);
+    *own = job;
+    st_core_add_job(core, own);
+    st_fx(core, fx, st_fx_of(core, ST_FX_QUEUED, own), NULL, 0);
+    return 0;
+}

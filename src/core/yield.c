@@ -1,0 +1,172 @@
+/* The way out of a job that must yield, and everything else that happens at a deadline.
+ *
+ *   running --notify--> notified --notice over--> checkpointing --saved, or grace over-->
+ *     checkpoint   requeued, with its progress if it was saved in time
+ *     pause        paused, all of it kept in memory; requeued if it did not get there in time
+ *   and straight from notified, since there is nothing to wait for:
+ *     requeue      requeued from its last checkpoint
+ *     cancel       ended */
+#include <stdlib.h>
+
+#include "core/state.h"
+
+int64_t st_job_due_ms(const st_job *job)
+{
+    int64_t due = ST_TIME_NEVER;
+    if (st_job_leaving(job) || job->state == ST_JOB_PAUSED)
+        due = job->deadline_ms;
+    if (st_job_on_devices(job))
+        due = ST_MIN(due, st_job_end_ms(job, 0));
+    return due;
+}
+
+/* Record what the job loses when it goes now, and return it in milli-GPU x ms. */
+static int64_t lose(st_core *core, const st_job *job)
+{
+    int64_t lost = st_job_gpu_m(job) * st_job_unsaved_ms(job, core->now);
+    for (int32_t i = job->account; i >= 0; i = st_tree_account(core->tree, i)->parent)
+        st_tree_account(core->tree, i)->lost += lost;
+    return lost;
+}
+
+void st_core_requeue(st_core *core, st_job *job, st_effects *fx)
+{
+    int64_t lost = lose(core, job);
+    if (job->held)
+        st_core_unhold(core, job, fx);
+    if (st_job_on_devices(job))
+        st_core_release(core, job, false);
+    else
+        st_core_forget_grants(core, job); /* paused */
+    st_job_move(job, ST_JOB_PENDING);
+    job->kept_ms = 0;
+    job->deadline_ms = 0;
+    st_effect e = st_fx_of(core, ST_FX_REQUEUE, job);
+    e.value = lost;
+    st_fx(core, fx, e, NULL, 0);
+}
+
+void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx)
+{
+    if (job->held)
+        st_core_unhold(core, job, fx);
+    if (st_job_on_devices(job))
+        st_core_release(core, job, false);
+    else if (job->grants)
+        st_core_forget_grants(core, job);
+    st_job_move(job, state);
+    st_fx(core, fx, st_fx_of(core, ST_FX_END, job), NULL, 0);
+    st_core_drop_job(core, job);
+}
+
+/* The last step of yielding; `saved`: it reported its checkpoint in time. */
+static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
+{
+    uint64_t claimant = job->claimant;
+    job->preempted_ms = core->now;
+    job->preemptions++;
+    if (job->yield == ST_YIELD_CANCEL) {
+        lose(core, job);
+        st_core_end(core, job, ST_JOB_CANCELLED, fx);
+        return;
+    }
+    if (job->yield == ST_YIELD_PAUSE && saved) {
+        job->kept_ms = st_job_unsaved_ms(job, core->now);
+        st_core_release(core, job, true);
+        st_job_move(job, ST_JOB_PAUSED);
+        job->deadline_ms = core->now + core->policy.pause_limit_ms;
+        st_core_refresh(core, job);
+        st_effect e = st_fx_of(core, ST_FX_PAUSE, job);
+        e.other = claimant;
+        st_fx(core, fx, e, NULL, 0);
+        return;
+    }
+    if (saved) {
+        job->saved_ms = st_job_ran_ms(job, core->now);
+        job->mark_ms = core->now;
+    }
+    st_core_requeue(core, job, fx);
+}
+
+static void after_notice(st_core *core, st_job *job, st_effects *fx)
+{
+    bool saves = job->yield == ST_YIELD_CHECKPOINT || job->yield == ST_YIELD_PAUSE;
+    if (!saves || core->policy.grace_ms == 0) {
+        yielded(core, job, false, fx);
+        return;
+    }
+    st_job_move(job, ST_JOB_CHECKPOINTING);
+    job->deadline_ms = core->now + core->policy.grace_ms;
+    st_effect e = st_fx_of(core, ST_FX_CHECKPOINT, job);
+    e.other = job->claimant;
+    e.until_ms = job->deadline_ms;
+    st_fx(core, fx, e, NULL, 0);
+}
+
+void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_effects *fx)
+{
+    st_core_leave(core, victim, claimant->id);
+    victim->deadline_ms = core->now + core->policy.notice_ms;
+    st_effect e = st_fx_of(core, ST_FX_NOTIFY, victim);
+    e.other = claimant->id;
+    e.until_ms = victim->deadline_ms;
+    st_fx(core, fx, e, NULL, 0);
+    if (core->policy.notice_ms == 0 || ST_BROKEN(NOTICE))
+        after_notice(core, victim, fx);
+}
+
+void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx)
+{
+    if (job->state == ST_JOB_CHECKPOINTING) {
+        yielded(core, job, true, fx);
+        return;
+    }
+    job->saved_ms = st_job_ran_ms(job, core->now);
+    job->mark_ms = core->now;
+}
+
+typedef struct due {
+    int64_t at_ms;
+    st_job *job;
+} due;
+
+static int by_time(const void *pa, const void *pb)
+{
+    const due *a = pa, *b = pb;
+    if (a->at_ms != b->at_ms)
+        return a->at_ms < b->at_ms ? -1 : 1;
+    return a->job->id < b->job->id ? -1 : a->job->id > b->job->id;
+}
+
+static void expire(st_core *core, st_job *job, st_effects *fx)
+{
+    if (st_job_on_devices(job) && st_job_end_ms(job, core->now) <= core->now)
+        st_core_end(core, job, ST_JOB_TIMEOUT, fx);
+    else if (job->state == ST_JOB_NOTIFIED)
+        after_notice(core, job, fx);
+    else if (job->state == ST_JOB_CHECKPOINTING)
+        yielded(core, job, false, fx);
+    else if (job->state == ST_JOB_PAUSED && !job->held)
+        st_core_requeue(core, job, fx);
+    else if (job->state == ST_JOB_PAUSED)
+        job->deadline_ms = core->now + ST_MAX(core->policy.pause_limit_ms, 1000); /* on its way */
+}
+
+void st_core_expire(st_core *core, st_effects *fx)
+{
+    ST_VEC(due) list = {0};
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        st_job *job = core->jobs.v[i];
+        int64_t at_ms = st_job_due_ms(job);
+        if (at_ms <= core->now)
+            st_vec_push(&list, (due){at_ms, job});
+    }
+    if (list.n > 1)
+        qsort(list.v, list.n, sizeof *list.v, by_time);
+    for (size_t i = 0; i < list.n; i++) {
+        /* An earlier one may have changed this one: a spared victim is no longer due. */
+        if (st_job_due_ms(list.v[i].job) <= core->now)
+            expire(core, list.v[i].job, fx);
+    }
+    st_vec_free(&list);
+}

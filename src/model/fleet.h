@@ -1,0 +1,162 @@
+/* The fleet: GPU types, pools, nodes and the topology they stand in.
+ *
+ * A node's occupancy is a function of its residents and of nothing else: every change adds or
+ * removes a resident and the node's view is built anew from the list (st_node_refresh), so it
+ * cannot drift. Residents come in three kinds, told apart by their job:
+ *   running           on the devices now and after the holds come true
+ *   leaving           on the devices now, gone then
+ *   held (a plan)     not there yet, there then
+ * The view for everybody else (`node->view`) must suit both moments: a device counts as taken
+ * if it is taken in either, CPU and RAM as the larger of the two. What is freed for a claimant
+ * is thereby out of everybody's reach from the moment of the decision. */
+#ifndef ST_MODEL_FLEET_H
+#define ST_MODEL_FLEET_H
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "model/job.h"
+#include "model/tree.h"
+
+typedef struct st_gpu_type {
+    char *name;
+    int64_t vram_mib;
+    st_board board;
+} st_gpu_type;
+
+typedef struct st_pool {
+    char *name;
+    uint32_t levels;   /* bit l set: isolation level l allowed */
+    int64_t oversub_m; /* Σ time-sliced shares on a GPU may reach this; 1000..4000 */
+} st_pool;
+
+typedef enum st_dev_mode {
+    ST_DEV_FREE,
+    ST_DEV_WHOLE,
+    ST_DEV_MIG,
+    ST_DEV_MPS,
+    ST_DEV_TIME,
+} st_dev_mode;
+
+typedef struct st_dev {
+    uint8_t mode;
+    uint8_t mig_mask, mig_compute;
+    uint8_t clients;
+    bool latency_critical; /* one of its residents is */
+    int32_t used_m;        /* Σ shares at MPS and TIME */
+    int32_t owner;         /* the account all residents belong to, ST_OWNER_MIXED otherwise */
+    int32_t domain;        /* likewise their trust domain */
+    int64_t vram_mib;      /* Σ of residents, at MPS and TIME */
+} st_dev;
+
+#define ST_OWNER_NONE  (-1)
+#define ST_OWNER_MIXED (-2)
+
+/* One node as a placement sees it. */
+typedef struct st_view {
+    st_dev dev[ST_DEVS_MAX];
+    int64_t cpu_free_m, ram_free_mib;
+} st_view;
+
+typedef struct st_resident {
+    st_job *job;
+    int32_t task;
+} st_resident;
+
+#define ST_NODE_STATE_TABLE(X)                                                    \
+    X(ST_NODE_READY, "ready")                                                     \
+    X(ST_NODE_DRAINING, "draining") /* finishes what it has, takes nothing new */ \
+    X(ST_NODE_FAILED, "failed")
+typedef enum st_node_state {
+#define X(id, name) id,
+    ST_NODE_STATE_TABLE(X)
+#undef X
+        ST_NODE_STATE_COUNT
+} st_node_state;
+
+typedef struct st_node {
+    int32_t id;
+    char *name;
+    int32_t pool, type; /* type -1: no GPUs */
+    int ndevs;
+    int64_t cpu_m, ram_mib;
+    int32_t place[ST_TOPO_NODE]; /* [ZONE], [BLOCK], [RACK]: domain ids, -1 none */
+    int32_t nvlink[ST_DEVS_MAX]; /* NVLink domain of each device */
+    st_node_state state;
+    ST_VEC(st_resident) residents;
+    st_view view; /* for everybody, see above */
+} st_node;
+
+/* A rack, block, zone or NVLink domain. */
+typedef struct st_domain {
+    char *name;
+    ST_VEC(int32_t) nodes;
+} st_domain;
+
+typedef struct st_fleet {
+    ST_VEC(st_gpu_type) types;
+    ST_VEC(st_pool) pools;
+    ST_VEC(st_node *) nodes;
+    ST_VEC(st_domain) domains[ST_TOPO_COUNT]; /* [ZONE], [BLOCK], [RACK], [NVLINK] */
+    st_map *node_ids;
+    st_map *domain_ids; /* "rack/NAME" and so on */
+} st_fleet;
+
+/* A node as it is announced. */
+typedef struct st_node_spec {
+    const char *name;
+    int32_t pool, type;
+    int ndevs;
+    int nvlink_size;           /* GPUs per NVLink domain inside the node; 0: all of them */
+    const char *nvlink_domain; /* instead: the name of a domain that spans nodes, or NULL */
+    int64_t cpu_m, ram_mib;
+    const char *zone, *block, *rack; /* NULL: none */
+} st_node_spec;
+
+st_fleet *st_fleet_new(void);
+void st_fleet_free(st_fleet *fleet);
+
+int st_fleet_add_type(st_fleet *fleet, const char *name, int64_t vram_mib, st_board board,
+                      st_err *err);
+int st_fleet_add_pool(st_fleet *fleet, const char *name, uint32_t levels, int64_t oversub_m,
+                      st_err *err);
+int st_fleet_add_node(st_fleet *fleet, const st_node_spec *spec, int32_t *ret_id, st_err *err);
+
+int st_fleet_type(const st_fleet *fleet, const char *name);
+int st_fleet_pool(const st_fleet *fleet, const char *name);
+int32_t st_fleet_node(const st_fleet *fleet, const char *name);
+
+const char *st_node_state_name(st_node_state state);
+
+/* Residents. `tree` gives the trust domains. */
+void st_node_add(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t task);
+void st_node_remove(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t task);
+void st_node_refresh(st_fleet *fleet, const st_tree *tree, st_node *node);
+
+/* Which residents a view counts. */
+typedef enum st_when {
+    ST_WHEN_EITHER, /* now or after the holds: for everybody */
+    ST_WHEN_NOW,    /* what is physically there */
+    ST_WHEN_NEXT,   /* what will be there once the holds have come true */
+    ST_WHEN_EMPTY,  /* nobody: what could ever fit */
+} st_when;
+
+/* Build a view; residents whose job is marked `out` are left out. */
+void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *node, st_when when,
+                   st_view *ret);
+
+/* Put one task's grant into a view: 0, or -1 when the place is already taken. */
+int st_view_add(const st_fleet *fleet, const st_tree *tree, const st_node *node, const st_job *job,
+                const st_grant *grant, st_view *view);
+
+/* How many more tasks of the job's shape one device of the node can take; at WHOLE 0 or 1. */
+int st_dev_room(const st_fleet *fleet, const st_tree *tree, const st_node *node, const st_job *job,
+                const st_dev *dev);
+
+/* RAM a task needs beyond what it has: a paused one is still in memory. */
+int64_t st_task_ram_mib(const st_job *job);
+
+/* VRAM one task takes on a shared GPU of a type. */
+int64_t st_share_vram_mib(const st_fleet *fleet, const st_shape *shape, int32_t type);
+
+#endif

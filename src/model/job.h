@@ -1,0 +1,127 @@
+/* The job: a gang of identical tasks, its shape, its state and its grants.
+ *
+ * States and their legal moves exist once, in ST_JOB_STATE_TABLE and st_job_may_move(). A job
+ * owns devices exactly while it is RUNNING, NOTIFIED or CHECKPOINTING; a PAUSED job keeps only
+ * its RAM, where its device memory now lives. */
+#ifndef ST_MODEL_JOB_H
+#define ST_MODEL_JOB_H
+
+#include "model/mig.h"
+#include "model/types.h"
+
+#define ST_JOB_STATE_TABLE(X)                                                       \
+    X(ST_JOB_PENDING, "pending")                                                    \
+    X(ST_JOB_RUNNING, "running")                                                    \
+    X(ST_JOB_NOTIFIED, "notified")           /* told to leave by a deadline */      \
+    X(ST_JOB_CHECKPOINTING, "checkpointing") /* saving its work before it leaves */ \
+    X(ST_JOB_PAUSED, "paused")               /* in host memory, off the GPU */      \
+    X(ST_JOB_DONE, "done")                                                          \
+    X(ST_JOB_FAILED, "failed")                                                      \
+    X(ST_JOB_TIMEOUT, "timeout")                                                    \
+    X(ST_JOB_CANCELLED, "cancelled")
+typedef enum st_job_state {
+#define X(id, name) id,
+    ST_JOB_STATE_TABLE(X)
+#undef X
+        ST_JOB_STATE_COUNT
+} st_job_state;
+
+/* Guaranteed: inside the floor at every ancestor. Burstable: on borrowed capacity. */
+typedef enum st_class { ST_CLASS_NONE, ST_CLASS_GUARANTEED, ST_CLASS_BURSTABLE } st_class;
+
+/* What becomes of the job when it must yield, gentlest first. */
+#define ST_YIELD_TABLE(X)                                                                         \
+    X(ST_YIELD_CHECKPOINT, "checkpoint") /* saves itself on a signal, comes back with progress */ \
+    X(ST_YIELD_PAUSE, "pause")           /* moved to host memory as it is, resumed later */       \
+    X(ST_YIELD_REQUEUE, "requeue")       /* starts again from its last checkpoint */              \
+    X(ST_YIELD_CANCEL, "cancel")         /* ends */
+typedef enum st_yield {
+#define X(id, name) id,
+    ST_YIELD_TABLE(X)
+#undef X
+        ST_YIELD_COUNT
+} st_yield;
+
+/* What one task asks of one node. */
+typedef struct st_shape {
+    uint32_t types; /* bit t set: GPU type t will do; never 0 for a job with GPUs */
+    st_level level;
+    int gpus;         /* per task: whole GPUs at WHOLE, 0 or 1 otherwise */
+    st_mig profile;   /* at MIG */
+    int64_t share_m;  /* of one GPU, at MPS and TIME */
+    int64_t vram_mib; /* per GPU; 0: all of it, or the share's part */
+    int64_t cpu_m;    /* per task */
+    int64_t ram_mib;  /* per task */
+} st_shape;
+
+typedef struct st_grant {
+    int32_t node;
+    uint16_t devs;    /* bit d set: device d of the node */
+    int8_t mig_start; /* first memory slice at MIG, -1 otherwise */
+} st_grant;
+
+typedef struct st_job {
+    /* As submitted. */
+    uint64_t id;
+    char *name;
+    int32_t account, user, pool; /* pool -1: any */
+    int tasks;
+    st_shape shape;
+    st_topo topo;
+    bool topo_required;
+    bool latency_critical;
+    int priority;
+    int64_t limit_ms; /* ST_TIME_NEVER: a service, or no limit given */
+    st_yield yield;
+
+    /* As it stands. */
+    st_job_state state;
+    st_class class;
+    int32_t type;      /* GPU type it holds, -1 when none */
+    st_grant *grants;  /* one per task while placed, held or paused; else NULL */
+    bool held;         /* PENDING or PAUSED with `grants` a plan that waits for victims */
+    uint64_t claimant; /* while leaving: the job it yields to */
+    int64_t submit_ms;
+    int64_t start_ms;     /* of this stay on devices */
+    int64_t deadline_ms;  /* leaving: when the step ends; paused: when it is requeued */
+    int64_t saved_ms;     /* run time that survives a requeue */
+    int64_t mark_ms;      /* on devices: run time since then is not saved yet */
+    int64_t kept_ms;      /* paused: run time not saved but kept in memory */
+    int64_t preempted_ms; /* when it last had to yield; -1 never */
+    int preemptions;
+
+    /* Derived and scratch; never saved. */
+    int waiting; /* held: victims that are still there */
+    bool out;    /* left out of a what-if view */
+} st_job;
+
+const char *st_job_state_name(st_job_state state);
+const char *st_class_name(st_class class);
+const char *st_yield_name(st_yield yield);
+int st_job_state_parse(const char *name);
+int st_yield_parse(const char *name);
+
+bool st_job_may_move(st_job_state from, st_job_state to);
+void st_job_move(st_job *job, st_job_state to);
+
+void st_job_free(st_job *job);
+
+/* RUNNING, NOTIFIED or CHECKPOINTING. */
+bool st_job_on_devices(const st_job *job);
+/* NOTIFIED or CHECKPOINTING: still there, already on its way out. */
+bool st_job_leaving(const st_job *job);
+bool st_job_ended(const st_job *job);
+
+/* What quota counts, for one task and for the gang. */
+int64_t st_shape_gpu_m(const st_shape *shape);
+int64_t st_job_gpu_m(const st_job *job);
+int64_t st_job_cpu_m(const st_job *job);
+int64_t st_job_ram_mib(const st_job *job);
+
+/* Run time so far, what of it would be lost, and the moment its limit strikes: of a job on
+ * devices, or of one that would start at `now`. */
+int64_t st_job_ran_ms(const st_job *job, int64_t now);
+int64_t st_job_unsaved_ms(const st_job *job, int64_t now);
+int64_t st_job_end_ms(const st_job *job, int64_t now);
+
+#endif

@@ -1,0 +1,136 @@
+/* The tree of accounts: what each is promised, may reach, and holds.
+ *
+ * Account 0 is the cluster itself; it exists from the start, owns no jobs and has no quota:
+ * its floor is the capacity that is there. Everything below is an account of any meaning
+ * (organisation, team, project, user), at most ST_DEPTH_MAX deep.
+ *
+ * The counters are kept by src/admit alone; nothing else writes them. */
+#ifndef ST_MODEL_TREE_H
+#define ST_MODEL_TREE_H
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "model/types.h"
+
+#define ST_ROOT 0
+
+/* A guarantee or a ceiling; ST_UNSET where not given. `gpu_m` is over all types and includes
+ * what the typed entries say. */
+typedef struct st_quota {
+    int64_t gpu_m, cpu_m, ram_mib;
+    int64_t type_m[ST_TYPES_MAX];
+} st_quota;
+
+/* Amounts in use or on offer. */
+typedef struct st_use {
+    int64_t gpu_m, cpu_m, ram_mib;
+    int64_t type_m[ST_TYPES_MAX];
+} st_use;
+
+/* Limits for one job, or for all running jobs of one user; ST_UNSET where not given. */
+typedef struct st_limits {
+    int64_t gpu_m;
+    int64_t vram_mib;
+    int64_t share_m; /* compute share on shared GPUs */
+    int64_t run_ms;  /* a job's time limit; for a user the sum over running jobs */
+} st_limits;
+
+typedef enum st_trust { ST_TRUST_INHERIT, ST_TRUST_TRUSTED, ST_TRUST_UNTRUSTED } st_trust;
+
+/* What one user holds in one account and below. */
+typedef struct st_user_use {
+    int64_t gpu_m, vram_mib, share_m, run_ms; /* of its jobs that are placed or held */
+} st_user_use;
+
+/* Decayed GPU time of one user in one account. */
+typedef struct st_usage {
+    int32_t account, user;
+    int64_t rate_m; /* milli-GPU it holds now */
+    int64_t used;   /* milli-GPU x ms, decayed to `at_ms` */
+    int64_t at_ms;
+} st_usage;
+
+typedef struct st_account {
+    int32_t id, parent;
+    int depth;
+    char *name;
+    st_quota guarantee, max;
+    int64_t weight_m; /* 1000 = 1 */
+    int priority;
+    st_limits job_limits, user_limits;
+    st_trust trust;
+    bool own_domain;    /* the root of a trust domain of its own */
+    int64_t min_run_ms; /* ST_UNSET: the parent's */
+
+    ST_VEC(int32_t) children;
+
+    /* Derived. */
+    st_quota floor; /* the guarantee as far as capacity covers it */
+    st_use now;     /* held by jobs on devices, leaving ones included */
+    st_use next;    /* once the holds have come true: leaving ones gone, claimants in */
+    st_use sure;    /* of `next`, what is guaranteed */
+    int64_t below_m[ST_TYPES_MAX]; /* Σ children's needs + own guaranteed use, see admit/quota.c */
+    int64_t need_sum_m;            /* Σ over types of the account's need */
+    int64_t lost;                  /* milli-GPU x ms of work lost to preemption and failures */
+} st_account;
+
+typedef struct st_tree {
+    ST_VEC(st_account *) accounts;
+    st_map *ids;
+    ST_VEC(char *) users;
+    st_map *user_ids;
+    ST_VEC(st_user_use) user_use; /* by (account, user), through user_slots */
+    st_idmap *user_slots;
+    ST_VEC(st_usage) usage; /* likewise, through usage_slots */
+    st_idmap *usage_slots;
+    st_use capacity; /* what is there and healthy */
+    bool shrunk;     /* guarantees do not fit the capacity */
+} st_tree;
+
+/* What an admin writes about an account. */
+typedef struct st_account_spec {
+    const char *name, *parent; /* parent NULL: directly below the cluster */
+    st_quota guarantee, max;
+    int64_t weight_m;
+    int priority;
+    st_limits job_limits, user_limits;
+    st_trust trust;
+    bool own_domain;
+    int64_t min_run_ms;
+} st_account_spec;
+
+st_tree *st_tree_new(void);
+void st_tree_free(st_tree *tree);
+
+void st_quota_clear(st_quota *quota);
+void st_limits_clear(st_limits *limits);
+void st_account_spec_init(st_account_spec *spec);
+
+/* The total a guarantee promises over all types: gpu_m, or the typed entries where that is
+ * not given. 0 when nothing is. */
+int64_t st_quota_gpu_m(const st_quota *quota);
+/* Whether any GPU entry is given. */
+bool st_quota_has_gpu(const st_quota *quota);
+
+st_account *st_tree_account(const st_tree *tree, int32_t id);
+int32_t st_tree_find(const st_tree *tree, const char *name);
+int32_t st_tree_user(st_tree *tree, const char *name);
+
+/* Create an account or change one. Checked first: names, depth, cycles (a parent cannot be
+ * changed), Σ of the children's guarantees within the parent's, guarantee within max. */
+int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_err *err);
+
+bool st_tree_untrusted(const st_tree *tree, int32_t account);
+int32_t st_tree_domain(const st_tree *tree, int32_t account);
+int64_t st_tree_min_run_ms(const st_tree *tree, int32_t account, int64_t otherwise);
+
+/* Whether `account` is `above` or stands below it. */
+bool st_tree_within(const st_tree *tree, int32_t account, int32_t above);
+/* The lowest account above both, and the children of it on either side (the account itself
+ * where it is that ancestor). */
+int32_t st_tree_meet(const st_tree *tree, int32_t a, int32_t b, int32_t *ret_a, int32_t *ret_b);
+
+bool st_name_ok(const char *name);
+
+#endif

@@ -1,0 +1,176 @@
+/* Who is on a node, and what that leaves for a placement: see fleet.h for the three kinds of
+ * residents and the two moments a view must suit. */
+#include "model/fleet.h"
+
+#include "base/macros.h"
+
+int64_t st_share_vram_mib(const st_fleet *fleet, const st_shape *shape, int32_t type)
+{
+    if (shape->vram_mib > 0)
+        return shape->vram_mib;
+    return fleet->types.v[type].vram_mib * shape->share_m / ST_WHOLE_M;
+}
+
+static void own(st_dev *dev, const st_tree *tree, const st_job *job)
+{
+    int32_t domain = st_tree_domain(tree, job->account);
+    if (dev->clients == 0) {
+        dev->owner = job->account;
+        dev->domain = domain;
+    } else {
+        if (dev->owner != job->account)
+            dev->owner = ST_OWNER_MIXED;
+        if (dev->domain != domain)
+            dev->domain = ST_OWNER_MIXED;
+    }
+    dev->latency_critical |= job->latency_critical;
+    if (dev->clients < UINT8_MAX)
+        dev->clients++;
+}
+
+/* Mark what a grant takes. Two residents of different moments may claim the same device in
+ * different ways; such a device is simply taken. */
+static void mark(const st_fleet *fleet, const st_tree *tree, const st_node *node, const st_job *job,
+                 const st_grant *grant, st_view *view)
+{
+    for (int d = 0; d < ST_DEVS_MAX; d++) {
+        if (!(grant->devs >> d & 1))
+            continue;
+        st_dev *dev = &view->dev[d];
+        st_dev_mode mode = job->shape.level == ST_LEVEL_WHOLE ? ST_DEV_WHOLE
+                           : job->shape.level == ST_LEVEL_MIG ? ST_DEV_MIG
+                           : job->shape.level == ST_LEVEL_MPS ? ST_DEV_MPS
+                                                              : ST_DEV_TIME;
+        own(dev, tree, job);
+        if (dev->mode != ST_DEV_FREE && dev->mode != mode)
+            mode = ST_DEV_WHOLE;
+        dev->mode = (uint8_t)mode;
+        if (mode == ST_DEV_MIG) {
+            dev->mig_mask |= st_mig_mask(job->shape.profile, grant->mig_start);
+            int compute = dev->mig_compute + st_mig_compute(job->shape.profile);
+            dev->mig_compute = (uint8_t)ST_MIN(compute, ST_MIG_COMPUTE);
+        } else if (mode == ST_DEV_MPS || mode == ST_DEV_TIME) {
+            dev->used_m += (int32_t)job->shape.share_m;
+            dev->vram_mib += st_share_vram_mib(fleet, &job->shape, node->type);
+        }
+    }
+}
+
+void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *node, st_when when,
+                   st_view *ret)
+{
+    *ret = (st_view){0};
+    for (int d = 0; d < ST_DEVS_MAX; d++)
+        ret->dev[d].owner = ret->dev[d].domain = ST_OWNER_NONE;
+    int64_t cpu_now = 0, cpu_next = 0, ram_now = 0, ram_next = 0;
+    size_t n = when == ST_WHEN_EMPTY ? 0 : node->residents.n;
+    for (size_t i = 0; i < n; i++) {
+        const st_job *job = node->residents.v[i].job;
+        if (job->out)
+            continue;
+        const st_grant *grant = &job->grants[node->residents.v[i].task];
+        bool now = st_job_on_devices(job);
+        bool next = job->held || job->state == ST_JOB_RUNNING;
+        bool ram = job->state == ST_JOB_PAUSED; /* its memory stays either way */
+        if (now)
+            cpu_now += job->shape.cpu_m;
+        if (next)
+            cpu_next += job->shape.cpu_m;
+        if (now || ram)
+            ram_now += job->shape.ram_mib;
+        if (next || ram)
+            ram_next += job->shape.ram_mib;
+        if ((when != ST_WHEN_NEXT && now) || (when != ST_WHEN_NOW && next))
+            mark(fleet, tree, node, job, grant, ret);
+    }
+    int64_t cpu = when == ST_WHEN_NOW    ? cpu_now
+                  : when == ST_WHEN_NEXT ? cpu_next
+                                         : ST_MAX(cpu_now, cpu_next);
+    int64_t ram = when == ST_WHEN_NOW    ? ram_now
+                  : when == ST_WHEN_NEXT ? ram_next
+                                         : ST_MAX(ram_now, ram_next);
+    ret->cpu_free_m = node->cpu_m - cpu;
+    ret->ram_free_mib = node->ram_mib - ram;
+}
+
+void st_node_refresh(st_fleet *fleet, const st_tree *tree, st_node *node)
+{
+    st_view_build(fleet, tree, node, ST_WHEN_EITHER, &node->view);
+}
+
+void st_node_add(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t task)
+{
+    st_node *node = fleet->nodes.v[job->grants[task].node];
+    st_vec_push(&node->residents, (st_resident){job, task});
+    st_node_refresh(fleet, tree, node);
+}
+
+void st_node_remove(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t task)
+{
+    st_node *node = fleet->nodes.v[job->grants[task].node];
+    size_t i = 0;
+    while (i < node->residents.n &&
+           (node->residents.v[i].job != job || node->residents.v[i].task != task))
+        i++;
+    ST_ASSERT(i < node->residents.n);
+    st_vec_remove(&node->residents, i);
+    st_node_refresh(fleet, tree, node);
+}
+
+int st_dev_room(const st_fleet *fleet, const st_tree *tree, const st_node *node, const st_job *job,
+                const st_dev *dev)
+{
+    const st_shape *shape = &job->shape;
+    bool fresh = dev->mode == ST_DEV_FREE;
+    if (shape->level == ST_LEVEL_WHOLE)
+        return fresh;
+    if (shape->level == ST_LEVEL_MIG) {
+        if (!fresh && dev->mode != ST_DEV_MIG)
+            return 0;
+        return st_mig_room(dev->mig_mask, dev->mig_compute, shape->profile);
+    }
+    bool mps = shape->level == ST_LEVEL_MPS;
+    if (!fresh && dev->mode != (mps ? ST_DEV_MPS : ST_DEV_TIME))
+        return 0;
+    if (!fresh && mps && dev->domain != st_tree_domain(tree, job->account))
+        return 0;
+    if (!fresh && (dev->latency_critical || job->latency_critical) && dev->owner != job->account)
+        return 0;
+    int64_t top_m = mps ? ST_WHOLE_M : fleet->pools.v[node->pool].oversub_m;
+    int64_t n = (top_m - dev->used_m) / shape->share_m;
+    int64_t vram = st_share_vram_mib(fleet, shape, node->type);
+    if (vram > 0)
+        n = ST_MIN(n, (fleet->types.v[node->type].vram_mib - dev->vram_mib) / vram);
+    n = ST_MIN(n, ST_MPS_CLIENTS_MAX - dev->clients);
+    return (int)ST_MAX(n, 0);
+}
+
+int64_t st_task_ram_mib(const st_job *job)
+{
+    return job->state == ST_JOB_PAUSED ? 0 : job->shape.ram_mib;
+}
+
+int st_view_add(const st_fleet *fleet, const st_tree *tree, const st_node *node, const st_job *job,
+                const st_grant *grant, st_view *view)
+{
+    int n = 0;
+    for (int d = 0; d < ST_DEVS_MAX; d++) {
+        if (!(grant->devs >> d & 1))
+            continue;
+        const st_dev *dev = &view->dev[d];
+        if (d >= node->ndevs || st_dev_room(fleet, tree, node, job, dev) < 1)
+            return -1;
+        if (job->shape.level == ST_LEVEL_MIG &&
+            (!st_mig_start_legal(job->shape.profile, grant->mig_start) ||
+             (dev->mig_mask & st_mig_mask(job->shape.profile, grant->mig_start))))
+            return -1;
+        n++;
+    }
+    int64_t ram_mib = st_task_ram_mib(job);
+    if (n != job->shape.gpus || view->cpu_free_m < job->shape.cpu_m || view->ram_free_mib < ram_mib)
+        return -1;
+    view->cpu_free_m -= job->shape.cpu_m;
+    view->ram_free_mib -= ram_mib;
+    mark(fleet, tree, node, job, grant, view);
+    return 0;
+}

@@ -1,0 +1,116 @@
+/* Inside one node: how many tasks it can take, and which devices they get. */
+#include "place/placer.h"
+
+#include "base/macros.h"
+
+bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job *job, int32_t type)
+{
+    if (job->pool >= 0 && node->pool != job->pool)
+        return false;
+    if (job->shape.gpus == 0)
+        return true;
+    const st_pool *pool = &placer->fleet->pools.v[node->pool];
+    return node->type == type && (pool->levels >> job->shape.level & 1);
+}
+
+static int gpu_room(const st_placer *placer, const st_node *node, const st_job *job,
+                    const st_view *view, uint16_t devs)
+{
+    int n = 0;
+    for (int d = 0; d < node->ndevs; d++)
+        if (devs >> d & 1)
+            n += st_dev_room(placer->fleet, placer->tree, node, job, &view->dev[d]);
+    return n / job->shape.gpus;
+}
+
+int st_place_room(const st_placer *placer, const st_node *node, const st_job *job,
+                  const st_view *view, uint16_t devs)
+{
+    int64_t n = job->tasks;
+    int64_t ram_mib = st_task_ram_mib(job);
+    if (job->shape.cpu_m > 0)
+        n = ST_MIN(n, view->cpu_free_m / job->shape.cpu_m);
+    if (ram_mib > 0)
+        n = ST_MIN(n, view->ram_free_mib / ram_mib);
+    if (n > 0 && job->shape.gpus > 0)
+        n = ST_MIN(n, gpu_room(placer, node, job, view, devs));
+    return (int)ST_MAX(n, 0);
+}
+
+/* Whole GPUs: inside the NVLink domain with least to spare, else from the emptiest. */
+static uint16_t pick_whole(const st_node *node, const st_view *view, uint16_t devs, int want)
+{
+    uint16_t got = 0;
+    while (want > 0) {
+        int32_t best = -1;
+        int best_n = 0;
+        for (int d = 0; d < node->ndevs; d++) {
+            int n = 0;
+            for (int e = 0; e < node->ndevs; e++)
+                n += node->nvlink[e] == node->nvlink[d] && view->dev[e].mode == ST_DEV_FREE &&
+                     (devs & ~got) >> e & 1;
+            bool better = n >= want ? best_n < want || n < best_n : n > best_n;
+            if (n > 0 && (best < 0 || better)) {
+                best = node->nvlink[d];
+                best_n = n;
+            }
+        }
+        ST_ASSERT(best >= 0);
+        for (int d = 0; d < node->ndevs && want > 0; d++) {
+            if (node->nvlink[d] == best && view->dev[d].mode == ST_DEV_FREE &&
+                (devs & ~got) >> d & 1) {
+                got |= (uint16_t)(1u << d);
+                want--;
+            }
+        }
+    }
+    return got;
+}
+
+/* A slice or share: the fullest device that still has room, a fresh one last. */
+static int pick_shared(const st_placer *placer, const st_node *node, const st_job *job,
+                       const st_view *view, uint16_t devs)
+{
+    int best = -1, best_fill = -1;
+    for (int d = 0; d < node->ndevs; d++) {
+        const st_dev *dev = &view->dev[d];
+        if (!(devs >> d & 1) || st_dev_room(placer->fleet, placer->tree, node, job, dev) < 1)
+            continue;
+        int fill = dev->mode == ST_DEV_FREE  ? 0
+                   : dev->mode == ST_DEV_MIG ? 1 + __builtin_popcount(dev->mig_mask)
+                                             : 1 + dev->used_m;
+        if (fill > best_fill) {
+            best = d;
+            best_fill = fill;
+        }
+    }
+    ST_ASSERT(best >= 0);
+    return best;
+}
+
+int st_place_devices(const st_placer *placer, const st_ask *ask, const st_cand *cand, int n,
+                     st_grant *ret)
+{
+    const st_node *node = placer->fleet->nodes.v[cand->node];
+    const st_job *job = ask->job;
+    st_view view = *st_ask_view(ask, node);
+    n = ST_MIN(n, cand->room);
+    for (int i = 0; i < n; i++) {
+        st_grant grant = {.node = node->id, .mig_start = -1};
+        if (job->shape.gpus == 0) {
+            grant.devs = 0;
+        } else if (job->shape.level == ST_LEVEL_WHOLE) {
+            grant.devs = pick_whole(node, &view, cand->devs, job->shape.gpus);
+        } else {
+            int d = pick_shared(placer, node, job, &view, cand->devs);
+            grant.devs = (uint16_t)(1u << d);
+            if (job->shape.level == ST_LEVEL_MIG)
+                grant.mig_start = (int8_t)st_mig_best_start(
+                    view.dev[d].mig_mask, view.dev[d].mig_compute, job->shape.profile);
+        }
+        int rc = st_view_add(placer->fleet, placer->tree, node, job, &grant, &view);
+        ST_ASSERT(rc == 0);
+        ret[i] = grant;
+    }
+    return n;
+}

@@ -1,0 +1,58 @@
+/* Where a gang lands.
+ *
+ * Pure functions over a fleet and the views of its nodes. Tasks of a gang are identical, so
+ * what a node can take is a number (st_place_room), and a gang fits exactly when those numbers
+ * add up inside one domain of the level it requires: feasibility is exact, and monotone in
+ * what is free. Reclaim's minimality rests on that; an heuristic here would break it there.
+ *
+ * Among the places that fit: the tightest level, then the domain with least to spare, then the
+ * fewest blocks, racks and nodes, then the fullest nodes; ties by id. */
+#ifndef ST_PLACE_PLACE_H
+#define ST_PLACE_PLACE_H
+
+#include "model/fleet.h"
+
+typedef struct st_placer st_placer;
+
+/* Scratch memory for a fleet; the fleet may grow afterwards. */
+st_placer *st_placer_new(const st_fleet *fleet, const st_tree *tree);
+void st_placer_free(st_placer *placer);
+
+typedef struct st_ask {
+    const st_job *job;
+    int32_t type;          /* GPU type for the whole gang; -1 for a job without GPUs */
+    bool ever;             /* count nodes that are down or draining too */
+    const uint8_t *prefer; /* per node, may be NULL: non-zero nodes are taken first */
+    const st_view *(*view)(void *ctx, const st_node *node); /* NULL: the node's own */
+    void *ctx;
+} st_ask;
+
+/* Find places for all tasks; fills ret[job->tasks]. */
+bool st_place_gang(st_placer *placer, const st_ask *ask, st_grant *ret);
+
+/* Whether st_place_gang would succeed. */
+bool st_place_fits(st_placer *placer, const st_ask *ask);
+
+/* How many tasks one node can take on the devices of `devs` under a view. */
+int st_place_room(const st_placer *placer, const st_node *node, const st_job *job,
+                  const st_view *view, uint16_t devs);
+
+/* Whether the node may serve the job at all: type, pool, isolation level. */
+bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job *job,
+                      int32_t type);
+
+/* The numbers behind a refusal, all counted in tasks of the job. */
+typedef struct st_place_why {
+    int64_t fit_now;     /* tasks that fit what is free, anywhere */
+    int64_t fit_domain;  /* the most that fit one domain of the required level */
+    int64_t fit_ready;   /* that would fit if ready nodes were empty */
+    int64_t fit_ever;    /* and if every node were ready */
+    int64_t domain_ever; /* the most one domain of the required level could ever take */
+    int64_t lack_cpu;    /* tasks that fit by GPU and RAM but for CPU */
+    int64_t lack_ram;
+    int64_t gpu_free_m; /* free GPU on ready nodes it may use, whatever the shape */
+} st_place_why;
+
+void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret);
+
+#endif

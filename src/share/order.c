@@ -1,0 +1,106 @@
+/* Standings and the orders built on them. */
+#include "share/order.h"
+
+#include "base/macros.h"
+
+#define SHARE_ONE INT64_C(1000000000000)
+
+static int64_t share_of(int64_t amount, int64_t capacity)
+{
+    if (amount <= 0)
+        return 0;
+    if (capacity <= 0)
+        return INT64_MAX;
+    st_i128 s = (st_i128)amount * SHARE_ONE / capacity;
+    return s > INT64_MAX ? INT64_MAX : (int64_t)s;
+}
+
+/* GPU above the floor: typed floors that stand empty are still the account's own, so what it
+ * holds elsewhere is borrowed. */
+static int64_t borrowed_gpu_m(const st_account *a, const st_use *use)
+{
+    int64_t sum = 0;
+    for (int t = 0; t < ST_TYPES_MAX; t++)
+        sum += ST_MAX(use->type_m[t], ST_MAX(a->floor.type_m[t], 0));
+    return ST_MAX(sum - st_quota_gpu_m(&a->floor), 0);
+}
+
+int64_t st_share_borrowed_m(const st_tree *tree, int32_t account)
+{
+    const st_account *a = st_tree_account(tree, account);
+    return borrowed_gpu_m(a, &a->next);
+}
+
+/* CPU or RAM above the floor; without a floor of its own, what its guaranteed jobs use comes
+ * with their GPUs. */
+static int64_t borrowed_side(const st_account *a, int64_t floor, int64_t use, int64_t sure)
+{
+    if (floor != ST_UNSET)
+        return use - floor;
+    return st_quota_has_gpu(&a->floor) ? use - sure : use;
+}
+
+st_standing st_share_standing(const st_tree *tree, int32_t account, st_basis basis,
+                              const st_use *more)
+{
+    const st_account *a = st_tree_account(tree, account);
+    st_use use = a->next;
+    if (more) {
+        use.gpu_m += more->gpu_m;
+        use.cpu_m += more->cpu_m;
+        use.ram_mib += more->ram_mib;
+        for (int t = 0; t < ST_TYPES_MAX; t++)
+            use.type_m[t] += more->type_m[t];
+    }
+    int64_t gpu = use.gpu_m, cpu = use.cpu_m, ram = use.ram_mib;
+    if (basis == ST_BASIS_BORROWED) {
+        gpu = borrowed_gpu_m(a, &use);
+        cpu = borrowed_side(a, a->floor.cpu_m, cpu, a->sure.cpu_m);
+        ram = borrowed_side(a, a->floor.ram_mib, ram, a->sure.ram_mib);
+    }
+    int64_t share = share_of(gpu, tree->capacity.gpu_m);
+    share = ST_MAX(share, share_of(cpu, tree->capacity.cpu_m));
+    share = ST_MAX(share, share_of(ram, tree->capacity.ram_mib));
+    return (st_standing){share, a->weight_m};
+}
+
+int st_standing_cmp(st_standing a, st_standing b)
+{
+    if (a.weight_m == 0 || b.weight_m == 0)
+        return (a.weight_m == 0) - (b.weight_m == 0);
+    st_i128 x = (st_i128)a.share * b.weight_m, y = (st_i128)b.share * a.weight_m;
+    return (x > y) - (x < y);
+}
+
+bool st_share_sure_before(const st_tree *tree, int32_t a, int32_t b)
+{
+    const st_account *x = st_tree_account(tree, a), *y = st_tree_account(tree, b);
+    int64_t fx = ST_MAX(st_quota_gpu_m(&x->floor), 1), fy = ST_MAX(st_quota_gpu_m(&y->floor), 1);
+    st_i128 ux = (st_i128)x->sure.gpu_m * fy, uy = (st_i128)y->sure.gpu_m * fx;
+    return ux != uy ? ux < uy : a < b;
+}
+
+bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_basis basis)
+{
+    const st_account *x = st_tree_account(tree, a), *y = st_tree_account(tree, b);
+    if (x->priority != y->priority)
+        return x->priority > y->priority;
+    int c = st_standing_cmp(st_share_standing(tree, a, basis, NULL),
+                            st_share_standing(tree, b, basis, NULL));
+    if (c == 0)
+        c = st_standing_cmp(st_share_standing(tree, a, ST_BASIS_TOTAL, NULL),
+                            st_share_standing(tree, b, ST_BASIS_TOTAL, NULL));
+    return c != 0 ? c < 0 : a < b;
+}
+
+int st_turn_cmp(const void *pa, const void *pb)
+{
+    const st_turn *a = pa, *b = pb;
+    if (a->job->priority != b->job->priority)
+        return a->job->priority > b->job->priority ? -1 : 1;
+    if (a->usage != b->usage)
+        return a->usage < b->usage ? -1 : 1;
+    if (a->job->submit_ms != b->job->submit_ms)
+        return a->job->submit_ms < b->job->submit_ms ? -1 : 1;
+    return a->job->id < b->job->id ? -1 : a->job->id > b->job->id;
+}

@@ -1,0 +1,52 @@
+/* Whose turn it is: hierarchical dominant-resource fairness, and the order inside an account.
+ *
+ * An account's standing among its siblings is the dominant share of what it holds above its
+ * floor, divided by its weight; `basis = total` counts everything it holds. Shares are exact
+ * integers (parts per 10^12 of capacity) compared by cross-multiplication: no rounding decides
+ * who goes first. Who stands lowest goes next; reclaim looks at the same numbers from above. */
+#ifndef ST_SHARE_ORDER_H
+#define ST_SHARE_ORDER_H
+
+#include "model/job.h"
+#include "model/tree.h"
+#include "share/divide.h"
+
+/* share / weight as a fraction; weight 0 stands above everybody. */
+typedef struct st_standing {
+    int64_t share; /* of capacity, x 10^12 */
+    int64_t weight_m;
+} st_standing;
+
+/* The account's standing from its `next` counters, with `more` milli-GPU, CPU and RAM on top
+ * (NULL: as it is). */
+st_standing st_share_standing(const st_tree *tree, int32_t account, st_basis basis,
+                              const st_use *more);
+
+/* <0, 0, >0 as a stands lower than, level with or higher than b. */
+int st_standing_cmp(st_standing a, st_standing b);
+
+/* Whether the account holds more than its floor promises, by GPU. */
+int64_t st_share_borrowed_m(const st_tree *tree, int32_t account);
+
+/* Order of siblings. For guaranteed work: who has used least of its floor. For borrowed work:
+ * higher priority first, then lower standing. Ties by id. */
+bool st_share_sure_before(const st_tree *tree, int32_t a, int32_t b);
+bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_basis basis);
+
+/* Decayed usage of a user in an account: reading it, and noting that what the user holds
+ * changes by `delta_m` milli-GPU. */
+int64_t st_usage_read(const st_tree *tree, int32_t account, int32_t user, int64_t now,
+                      int64_t half_life_ms);
+void st_usage_note(st_tree *tree, int32_t account, int32_t user, int64_t now, int64_t half_life_ms,
+                   int64_t delta_m);
+
+/* One pending job with what orders it inside its account: priority, then the user's decayed
+ * usage, then age. */
+typedef struct st_turn {
+    st_job *job;
+    int64_t usage;
+} st_turn;
+
+int st_turn_cmp(const void *a, const void *b);
+
+#endif
