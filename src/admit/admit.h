@@ -4,12 +4,15 @@
  * `now` is what sits on devices, `next` is what will once every hold has come true. A start
  * must respect the ceilings in both.
  *
- * Guaranteed. What an account's guarantee must be able to deliver is its *need*, per type:
- *     below[t] = own guaranteed use + Σ children's need[t]
+ * Guaranteed. What an account must be able to deliver is its *need*, by type and in all:
+ *     below[t] = own guaranteed use of t + Σ children's need[t]
  *     need[t]  = max(floor[t], below[t])
- * and a set of guaranteed jobs is sound when at every account with a GPU guarantee
- * Σ_t need[t] <= floor, and for the whole fleet need[t] <= capacity[t] for every type. So a
- * job that runs under an untyped guarantee can never sit on a type that somebody else was
+ *     below    = own guaranteed use + Σ children's need
+ *     need     = max(floor, below, Σ_t need[t])
+ * A set of guaranteed jobs is sound when at every account with a GPU guarantee need <= floor,
+ * and for the whole fleet need <= capacity and need[t] <= capacity[t] for every type. So
+ * neither a parent nor a sibling can use up a child's floor as guaranteed while the child is
+ * away, and a job under an untyped guarantee can never sit on a type that somebody else was
  * promised by name. An account that was given no guarantee of its own passes through: its
  * jobs draw on the nearest ancestor that has one. */
 #ifndef ST_ADMIT_ADMIT_H

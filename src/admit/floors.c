@@ -54,18 +54,21 @@ void st_admit_needs(st_tree *tree)
         st_account *a = tree->accounts.v[i];
         st_use own = a->sure;
         memset(a->below_m, 0, sizeof a->below_m);
+        a->below_sum_m = own.gpu_m;
         for (size_t c = 0; c < a->children.n; c++) {
             const st_account *child = st_tree_account(tree, a->children.v[c]);
+            a->below_sum_m += child->need_sum_m - child->sure.gpu_m;
             for (int t = 0; t < ST_TYPES_MAX; t++) {
                 own.type_m[t] -= child->sure.type_m[t];
                 a->below_m[t] += ST_MAX(ST_MAX(child->floor.type_m[t], 0), child->below_m[t]);
             }
         }
-        a->need_sum_m = 0;
+        a->typed_sum_m = 0;
         for (int t = 0; t < ST_TYPES_MAX; t++) {
             a->below_m[t] += own.type_m[t];
-            a->need_sum_m += ST_MAX(ST_MAX(a->floor.type_m[t], 0), a->below_m[t]);
+            a->typed_sum_m += ST_MAX(ST_MAX(a->floor.type_m[t], 0), a->below_m[t]);
         }
+        a->need_sum_m = ST_MAX(ST_MAX(a->below_sum_m, a->typed_sum_m), st_quota_gpu_m(&a->floor));
     }
 }
 

@@ -24,7 +24,7 @@ static bool fits_bound(int64_t bound, int64_t used, int64_t asked)
 bool st_admit_sure(const st_tree *tree, int32_t account, const st_need *need, int32_t *ret_account)
 {
     bool backed = false;
-    int64_t more = need->gpu_m; /* what the child's need grows by */
+    int64_t more = need->gpu_m, more_sum = need->gpu_m; /* what the child's needs grow by */
     for (int32_t i = account; i >= 0; i = st_tree_account(tree, i)->parent) {
         const st_account *a = st_tree_account(tree, i);
         bool root = i == ST_ROOT;
@@ -36,12 +36,13 @@ bool st_admit_sure(const st_tree *tree, int32_t account, const st_need *need, in
             int64_t old = need_m(a, need->type);
             int64_t new = ST_MAX(old, a->below_m[need->type] + more);
             more = new - old;
+            int64_t sum = ST_MAX(a->below_sum_m + more_sum, a->typed_sum_m + more);
+            more_sum = ST_MAX(sum - a->need_sum_m, 0);
             if (root) {
-                ok &= new <= tree->capacity.type_m[need->type] &&
-                      a->need_sum_m + more <= tree->capacity.gpu_m;
+                ok &= new <= tree->capacity.type_m[need->type] && sum <= tree->capacity.gpu_m;
             } else if (st_quota_has_gpu(&a->floor)) {
                 backed = true;
-                ok &= a->need_sum_m + more <= st_quota_gpu_m(&a->floor);
+                ok &= sum <= st_quota_gpu_m(&a->floor);
             }
         } else {
             backed |= !root && a->floor.cpu_m != ST_UNSET;
@@ -112,7 +113,7 @@ static void add(st_use *use, const st_need *need, int sign)
 void st_admit_charge(st_tree *tree, int32_t account, const st_need *need, unsigned moments,
                      int sign)
 {
-    int64_t more = need->gpu_m * sign;
+    int64_t more = need->gpu_m * sign, more_sum = more;
     for (int32_t i = account; i >= 0; i = st_tree_account(tree, i)->parent) {
         st_account *a = st_tree_account(tree, i);
         if (moments & ST_NOW)
@@ -127,6 +128,11 @@ void st_admit_charge(st_tree *tree, int32_t account, const st_need *need, unsign
         int64_t old = need_m(a, need->type);
         a->below_m[need->type] += more;
         more = need_m(a, need->type) - old;
-        a->need_sum_m += more;
+        a->typed_sum_m += more;
+        a->below_sum_m += more_sum;
+        int64_t sum = ST_MAX(a->below_sum_m, a->typed_sum_m);
+        sum = ST_MAX(sum, st_quota_gpu_m(&a->floor));
+        more_sum = sum - a->need_sum_m;
+        a->need_sum_m = sum;
     }
 }

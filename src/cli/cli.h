@@ -40,6 +40,8 @@ typedef struct st_cli_verb {
 extern const st_cli_verb st_cli_sim_verbs[];
 
 /* The verbs, one file each. */
+int st_cli_sim_run(st_cli *cli, int argc, char **argv, st_err *err);
+int st_cli_sim_fuzz(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_shares(st_cli *cli, int argc, char **argv, st_err *err);
 
 /* Runs the program over a table; the result is the exit status. */
@@ -56,8 +58,8 @@ typedef enum {
 } st_cli_opt_kind;
 
 typedef struct st_cli_opt {
-    char letter;      /* -o; 0: none */
     const char *name; /* --output */
+    char letter;      /* -o; 0: none */
     st_cli_opt_kind kind;
     void *into; /* untouched unless the option is given */
     int64_t lo, hi;
@@ -66,7 +68,7 @@ typedef struct st_cli_opt {
 /* The row most verbs begin with. */
 #define ST_CLI_OPT_OUTPUT(format_ptr)                    \
     {                                                    \
-        'o', "output", ST_CLI_OUTPUT, (format_ptr), 0, 0 \
+        "output", 'o', ST_CLI_OUTPUT, (format_ptr), 0, 0 \
     }
 
 /* Reads the options, which may stand before and after the operands ("--" ends them), and moves the

@@ -60,7 +60,7 @@ static int fail_unknown(const char *verb, const st_cli_opt *opts, const char *ar
     const char *names[OPTIONS_MAX + 1] = {NULL}, *nearest = NULL;
     char q[ST_QUOTE_MAX], word[ST_QUOTE_MAX];
 
-    for (int i = 0; opts[i].name && i < OPTIONS_MAX; i++)
+    for (int i = 0; i < OPTIONS_MAX && opts[i].name; i++)
         names[i] = opts[i].name;
     if (arg[1] == '-') {
         snprintf(word, sizeof(word), "%.*s", (int)strcspn(arg + 2, "="), arg + 2);

@@ -29,7 +29,7 @@ static int fail_unknown(const char *path, const st_cli_verb *verbs, const char *
     char q[ST_QUOTE_MAX];
     int n = 0;
 
-    for (; verbs[n].name && n < VERBS_MAX; n++)
+    for (; n < VERBS_MAX && verbs[n].name; n++)
         names[n] = verbs[n].name;
     names[n] = "help";
     nearest = st_suggest(word, names);
@@ -102,6 +102,7 @@ static int run_verb(st_cli *cli, st_strbuf *path, const st_cli_verb *verb, int a
         print_help(cli, st_strbuf_str(path), verb);
         return 0;
     }
+    ST_ASSERT(verb->fn);
     /* Messages say "sim shares: ...", so the verb is told its whole path. */
     argv[0] = path->s + strlen("stint ");
     return verb->fn(cli, argc, argv, err);

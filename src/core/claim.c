@@ -39,16 +39,16 @@ static void charge(claim_ctx *c, const st_job *victim, int sign)
 static void take(void *ctx, int i)
 {
     claim_ctx *c = ctx;
-    c->cands.v[i]->out = true;
-    st_whatif_touch(c->core, c->cands.v[i]);
+    c->cands.v[i]->out = ST_OUT_YIELDED;
+    st_whatif_touch(c->core, c->cands.v[i], c->ask.rooms);
     charge(c, c->cands.v[i], -1);
 }
 
 static void put_back(void *ctx, int i)
 {
     claim_ctx *c = ctx;
-    c->cands.v[i]->out = false;
-    st_whatif_touch(c->core, c->cands.v[i]);
+    c->cands.v[i]->out = ST_OUT_NOT;
+    st_whatif_touch(c->core, c->cands.v[i], c->ask.rooms);
     charge(c, c->cands.v[i], 1);
 }
 
@@ -97,11 +97,36 @@ static bool may_rebalance(const claim_ctx *c, const st_job *victim)
     return ST_BROKEN(STRICT) ? true : cmp < 0;
 }
 
+/* Whether anybody at all stands high enough for a borrower to take from: where its path and
+ * a sibling's part, at some level. Spares most claims the line. */
+static bool may_rebalance_any(const claim_ctx *c)
+{
+    const st_tree *tree = c->core->tree;
+    st_basis basis = (st_basis)c->core->policy.basis;
+    st_use more = {c->need.gpu_m, c->need.cpu_m, c->need.ram_mib, {0}};
+    if (c->type >= 0)
+        more.type_m[c->type] = c->need.gpu_m;
+    for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
+        const st_account *a = st_tree_account(tree, i);
+        const st_account *parent = st_tree_account(tree, a->parent);
+        st_standing mine = st_share_standing(tree, i, basis, &more);
+        for (size_t k = 0; k < parent->children.n; k++) {
+            const st_account *b = st_tree_account(tree, parent->children.v[k]);
+            if (b == a || b->next.cpu_m + b->next.gpu_m == 0 || b->priority > a->priority)
+                continue;
+            if (b->priority < a->priority ||
+                st_standing_cmp(mine, st_share_standing(tree, b->id, basis, NULL)) < 0)
+                return true;
+        }
+    }
+    return ST_BROKEN(STRICT);
+}
+
 /* Burstable jobs past their protection; *ret_until: when the first protected one comes free. */
 static void collect(claim_ctx *c, bool ignore_protection, int64_t *ret_until)
 {
-    for (size_t i = 0; i < c->core->jobs.n; i++) {
-        st_job *job = c->core->jobs.v[i];
+    for (size_t i = 0; i < c->core->placed.n; i++) {
+        st_job *job = c->core->placed.v[i];
         if (job->state != ST_JOB_RUNNING || job == c->job)
             continue;
         if (job->class != ST_CLASS_BURSTABLE && !ST_BROKEN(VICTIM_GUARANTEED))
@@ -262,8 +287,11 @@ static int choose(claim_ctx *c, int *victims)
 static void attempt(claim_ctx *c, st_claim *ret)
 {
     line_up(c);
+    c->core->effort -= (int64_t)c->cands.n + (int64_t)c->line.n;
     int *victims = st_xcalloc(c->line.n + 1, sizeof *victims);
     st_whatif_begin(c->core);
+    if (c->job->state != ST_JOB_PAUSED)
+        c->ask.rooms = st_rooms_of(c->core->placer, c->job, c->type);
     int k = choose(c, victims);
     if (k < 0) {
         ret->result = ST_CLAIM_NONE;
@@ -271,14 +299,18 @@ static void attempt(claim_ctx *c, st_claim *ret)
         return;
     }
     ret->evict_m = evicted_m(c, victims, k);
+    ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
+    bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
+    ST_ASSERT(ok);
     int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
-    if (ret->evict_m > bound_m && !ST_BROKEN(BOUND)) {
+    /* With nobody in its way, or only those it would outrun to a gathered place, there is
+     * nothing to claim. */
+    if (k == 0 || st_core_collides(c->core, c->job, ret->plan) >= 0) {
+        ret->result = ST_CLAIM_NONE;
+    } else if (ret->evict_m > bound_m && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;
     } else {
         ret->result = ST_CLAIM_OK;
-        ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
-        bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
-        ST_ASSERT(ok);
         for (int i = 0; i < k; i++)
             st_vec_push(&ret->victims, c->cands.v[victims[i]]);
     }
@@ -293,6 +325,10 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
     claim_ctx c = {.core = core, .job = job, .type = type, .sure = sure};
     c.need = st_need_of(job, type);
     c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
+    if (!sure && !may_rebalance_any(&c)) {
+        ret->result = ST_CLAIM_NONE;
+        return;
+    }
     collect(&c, false, &ret->until_ms);
     attempt(&c, ret);
     if (ret->result != ST_CLAIM_OK && ret->until_ms != ST_TIME_NEVER) {

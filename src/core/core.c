@@ -15,7 +15,8 @@ st_core *st_core_new(const st_policy *policy)
     core->placer = st_placer_new(core->fleet, core->tree);
     core->by_id = st_idmap_new();
     core->misfits = st_idmap_new();
-    core->wake_ms = ST_TIME_NEVER;
+    core->possible = st_idmap_new();
+    core->wake_ms = core->due_ms = ST_TIME_NEVER;
     core->floors_dirty = true;
     return core;
 }
@@ -29,9 +30,11 @@ void st_core_free(st_core *core)
     for (size_t i = 0; i < core->jobs.n; i++)
         st_job_free(core->jobs.v[i]);
     st_vec_free(&core->jobs);
+    st_vec_free(&core->placed);
     st_vec_free(&core->restart);
     st_idmap_free(core->by_id);
     st_idmap_free(core->misfits);
+    st_idmap_free(core->possible);
     st_placer_free(core->placer);
     st_fleet_free(core->fleet);
     st_tree_free(core->tree);
@@ -77,21 +80,9 @@ void st_core_drop_job(st_core *core, st_job *job)
     st_job_free(job);
 }
 
-int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)
-{
-    int rc = st_core_apply(core, event, now, fx, err);
-    if (rc < 0)
-        return rc;
-    st_core_pass(core, now, fx);
-    return 0;
-}
-
 int64_t st_core_next_timer(const st_core *core)
 {
-    int64_t next = core->wake_ms;
-    for (size_t i = 0; i < core->jobs.n; i++)
-        next = ST_MIN(next, st_job_due_ms(core->jobs.v[i]));
-    return next;
+    return ST_MIN(core->wake_ms, core->due_ms);
 }
 
 int64_t st_core_protected_until(const st_core *core, const st_job *job)

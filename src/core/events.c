@@ -70,7 +70,7 @@ static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_e
     st_node *node = core->fleet->nodes.v[id];
     if (node->state == state)
         return 0;
-    node->state = state;
+    st_node_set_state(core->fleet, node, state);
     core->floors_dirty = core->freed = true;
     st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
     e.node = id;
@@ -103,10 +103,33 @@ static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_e
     return 0;
 }
 
+/* Whom a tenant may share a GPU with cannot change under jobs that do. */
+static int check_trust(const st_core *core, const st_account_spec *spec, st_err *err)
+{
+    int32_t id = spec->name ? st_tree_find(core->tree, spec->name) : -1;
+    if (id < 0)
+        return 0;
+    const st_account *a = st_tree_account(core->tree, id);
+    if (a->trust == spec->trust && a->own_domain == spec->own_domain)
+        return 0;
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        const st_job *job = core->jobs.v[i];
+        bool fenced = job->shape.level == ST_LEVEL_WHOLE || job->shape.level == ST_LEVEL_MIG;
+        if (!fenced && st_tree_within(core->tree, job->account, id))
+            return st_fail(err, ST_ESTATE,
+                           "account %s: its trust cannot change while job %s shares a GPU or "
+                           "waits to; cancel such jobs first",
+                           spec->name, job->name);
+    }
+    return 0;
+}
+
 static int on_account(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
 {
     (void)fx;
-    int rc = st_tree_set(core->tree, &ev->u.account, NULL, err);
+    int rc = check_trust(core, &ev->u.account, err);
+    if (rc == 0)
+        rc = st_tree_set(core->tree, &ev->u.account, NULL, err);
     if (rc < 0)
         return rc;
     core->floors_dirty = core->freed = true;
@@ -195,5 +218,8 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
     /* A clock that steps back must not make time run twice. */
     core->now = ST_MAX(core->now, now);
     st_core_expire(core, fx);
-    return handlers[event->kind](core, event, fx, err);
+    int rc = handlers[event->kind](core, event, fx, err);
+    if (rc == 0 && event->kind != ST_EV_SUBMIT)
+        core->settled = false;
+    return rc;
 }

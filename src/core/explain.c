@@ -82,15 +82,15 @@ static uint64_t held_by(st_core *core, const st_job *job, int32_t type)
             continue;
         if (first == 0)
             first = other->id;
-        other->out = true;
+        other->out = ST_OUT_ENDED;
     }
     for (size_t i = 0; i < core->jobs.n; i++)
         if (core->jobs.v[i]->out)
-            st_whatif_touch(core, core->jobs.v[i]);
+            st_whatif_touch(core, core->jobs.v[i], NULL);
     st_ask ask = {.job = job, .type = type, .view = st_whatif_view, .ctx = core};
     bool fits = first != 0 && st_place_fits(core->placer, &ask);
     for (size_t i = 0; i < core->jobs.n; i++)
-        core->jobs.v[i]->out = false;
+        core->jobs.v[i]->out = ST_OUT_NOT;
     return fits ? first : 0;
 }
 

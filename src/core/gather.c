@@ -37,8 +37,8 @@ static void add_plan(st_core *core, const st_resv *r, const st_node *node, st_vi
         for (int d = 0; d < node->ndevs; d++)
             if (r->plan[t].devs >> d & 1)
                 view->dev[d].mode = ST_DEV_WHOLE;
-        view->cpu_free_m -= job->shape.cpu_m;
-        view->ram_free_mib -= st_task_ram_mib(job);
+        view->cpu_free_m = ST_MAX(view->cpu_free_m - job->shape.cpu_m, 0);
+        view->ram_free_mib = ST_MAX(view->ram_free_mib - st_task_ram_mib(job), 0);
     }
 }
 
@@ -95,22 +95,75 @@ static const st_view *planned_view(void *ctx, const st_node *node)
     return view;
 }
 
-/* Think the first n releases away. */
-static void think_away(st_core *core, const release *list, size_t have, size_t want)
+/* Think releases [from, to) away, or back in. */
+static void think(st_core *core, const release *list, size_t from, size_t to, bool out,
+                  st_rooms *rooms)
 {
-    for (size_t i = ST_MIN(have, want); i < ST_MAX(have, want); i++)
-        list[i].job->out = want > have;
-    for (size_t i = ST_MIN(have, want); i < ST_MAX(have, want); i++)
-        st_whatif_touch(core, list[i].job);
+    for (size_t i = from; i < to; i++)
+        list[i].job->out = out ? ST_OUT_ENDED : ST_OUT_NOT;
+    for (size_t i = from; i < to; i++) {
+        const st_job *job = list[i].job;
+        st_whatif_touch(core, job, NULL);
+        for (int t = 0; rooms && t < job->tasks; t++) {
+            const st_node *node = core->fleet->nodes.v[job->grants[t].node];
+            if (t == 0 || job->grants[t - 1].node != node->id)
+                st_rooms_set(core->placer, rooms, node, planned_view(core, node));
+        }
+    }
+}
+
+static void shift(st_core *core, const release *list, size_t have, size_t want, st_rooms *rooms)
+{
+    if (want > have)
+        think(core, list, have, want, true, rooms);
+    else
+        think(core, list, want, have, false, rooms);
+}
+
+/* Set the rooms of all nodes of reservations to their planned view, or back. */
+static void plan_rooms(st_core *core, st_rooms *rooms, bool planned)
+{
+    for (size_t i = 0; rooms && i < core->resv.n; i++) {
+        for (int t = 0; t < core->resv.v[i].ntasks; t++) {
+            const st_node *node = core->fleet->nodes.v[core->resv.v[i].plan[t].node];
+            st_rooms_set(core->placer, rooms, node,
+                         planned ? planned_view(core, node) : &node->view);
+        }
+    }
+}
+
+/* The fewest releases, in order of time, after which the job fits; n + 1 when not even all
+ * are enough. Leaves that many thought away. */
+static size_t fewest(st_core *core, const st_ask *ask, const release *list, size_t n)
+{
+    /* Near ones first: what is needed is often little of what is there. */
+    size_t have = 0, lo = 0, hi = 0;
+    while (!st_place_fits(core->placer, ask)) {
+        if (have == n)
+            return n + 1;
+        lo = have + 1;
+        hi = ST_MIN(2 * have + 1, n);
+        shift(core, list, have, hi, ask->rooms);
+        have = hi;
+    }
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        shift(core, list, have, mid, ask->rooms);
+        have = mid;
+        if (st_place_fits(core->placer, ask))
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    shift(core, list, have, hi, ask->rooms);
+    return hi;
 }
 
 void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure)
 {
     ST_VEC(release) list = {0};
-    for (size_t i = 0; i < core->jobs.n; i++) {
-        st_job *other = core->jobs.v[i];
-        if (!st_job_on_devices(other))
-            continue;
+    for (size_t i = 0; i < core->placed.n; i++) {
+        st_job *other = core->placed.v[i];
         int64_t at_ms = release_ms(core, other, sure);
         if (at_ms != ST_TIME_NEVER)
             st_vec_push(&list, (release){at_ms, other});
@@ -120,29 +173,20 @@ void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure)
 
     st_whatif_begin(core);
     st_ask ask = {.job = job, .type = type, .view = planned_view, .ctx = core};
-    size_t have = list.n, lo = 0, hi = list.n + 1; /* hi - 1 releases known to suffice */
-    think_away(core, list.v, 0, have);
-    if (st_place_fits(core->placer, &ask)) {
-        hi = list.n;
-        while (lo < hi) {
-            size_t mid = lo + (hi - lo) / 2;
-            think_away(core, list.v, have, mid);
-            have = mid;
-            if (st_place_fits(core->placer, &ask))
-                hi = mid;
-            else
-                lo = mid + 1;
-        }
-        think_away(core, list.v, have, hi);
-        have = hi;
-        st_resv r = {.job = job->id, .type = type, .ntasks = job->tasks};
-        r.at_ms = hi == 0 ? core->now : ST_MAX(list.v[hi - 1].at_ms, core->now);
+    ask.rooms = st_rooms_of(core->placer, job, type);
+    plan_rooms(core, ask.rooms, true);
+    size_t n = fewest(core, &ask, list.v, list.n);
+    st_resv r = {.job = job->id, .sure = sure, .type = type, .ntasks = job->tasks};
+    if (n <= list.n) {
+        r.at_ms = n == 0 ? core->now : ST_MAX(list.v[n - 1].at_ms, core->now);
         r.plan = st_xcalloc((size_t)job->tasks, sizeof *r.plan);
         bool ok = st_place_gang(core->placer, &ask, r.plan);
         ST_ASSERT(ok);
-        st_vec_push(&core->resv, r);
     }
-    think_away(core, list.v, have, 0);
+    shift(core, list.v, ST_MIN(n, list.n), 0, ask.rooms);
+    plan_rooms(core, ask.rooms, false);
+    if (r.plan)
+        st_vec_push(&core->resv, r);
     st_vec_free(&list);
 }
 
@@ -159,11 +203,14 @@ static void view_then(st_core *core, const st_resv *r, const st_node *node, st_v
 {
     for (size_t i = 0; i < node->residents.n; i++) {
         st_job *job = node->residents.v[i].job;
-        job->out = st_job_on_devices(job) && release_ms(core, job, false) <= r->at_ms;
+        bool ended = st_job_on_devices(job) && release_ms(core, job, false) <= r->at_ms;
+        if (job->out == ST_OUT_NOT && ended)
+            job->out = ST_OUT_ENDED;
     }
     st_view_build(core->fleet, core->tree, node, ST_WHEN_EITHER, ret);
     for (size_t i = 0; i < node->residents.n; i++)
-        node->residents.v[i].job->out = false;
+        if (node->residents.v[i].job->out == ST_OUT_ENDED)
+            node->residents.v[i].job->out = ST_OUT_NOT;
     add_plan(core, r, node, ret);
 }
 
@@ -222,9 +269,9 @@ static const st_view *backfill_view(void *ctx, const st_node *node)
     return edit ? edit : &node->view;
 }
 
-/* The first reservation the grants would get in the way of, or -1. */
-static int collides(st_core *core, const st_job *job, int64_t end_ms, const st_grant *grants)
+int st_core_collides(st_core *core, const st_job *job, const st_grant *grants)
 {
+    int64_t end_ms = st_job_end_ms(job, core->now);
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
         if (!binds(r, job, end_ms))
@@ -244,30 +291,61 @@ static int collides(st_core *core, const st_job *job, int64_t end_ms, const st_g
     return -1;
 }
 
+uint64_t st_core_bound_by(const st_core *core, const st_job *job)
+{
+    uint64_t bits = 0;
+    int64_t end_ms = st_job_end_ms(job, core->now);
+    for (size_t i = 0; i < core->resv.n; i++)
+        if (binds(&core->resv.v[i], job, end_ms))
+            bits |= UINT64_C(1) << i;
+    return bits;
+}
+
+/* Set the rooms of nodes in binding reservations to what both moments leave, or back. */
+static void bind_rooms(const backfill_ctx *b, uint64_t bound, st_rooms *rooms, bool on)
+{
+    st_core *core = b->core;
+    for (size_t i = 0; i < core->resv.n; i++) {
+        const st_resv *r = &core->resv.v[i];
+        for (int t = 0; (bound >> i & 1) && t < r->ntasks; t++) {
+            const st_node *node = core->fleet->nodes.v[r->plan[t].node];
+            if (t > 0 && r->plan[t - 1].node == node->id)
+                continue;
+            union {
+                const backfill_ctx *from;
+                void *to;
+            } ctx = {.from = b};
+            st_rooms_set(core->placer, rooms, node, on ? backfill_view(ctx.to, node) : &node->view);
+        }
+    }
+}
+
 bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,
                       st_grant *ret, int *ret_blocker)
 {
-    if (ret_blocker)
-        *ret_blocker = -1;
+    *ret_blocker = -1;
     backfill_ctx ctx = {core, job, st_job_end_ms(job, core->now)};
-    st_grant *grants = ret ? ret : st_xcalloc((size_t)job->tasks, sizeof *grants);
     st_ask ask = {.job = job, .type = type, .prefer = prefer};
-    int first = -1;
-    for (size_t i = 0; i < core->resv.n && first < 0; i++)
-        if (binds(&core->resv.v[i], job, ctx.end_ms))
-            first = (int)i;
-    if (first >= 0) {
-        st_whatif_begin(core);
-        ask.view = backfill_view;
-        ask.ctx = &ctx;
+    uint64_t bound = st_core_bound_by(core, job);
+    if (!bound)
+        return ret ? st_place_gang(core->placer, &ask, ret) : st_place_fits(core->placer, &ask);
+    if (!st_place_fits(core->placer, &ask))
+        return false;
+
+    st_whatif_begin(core);
+    ask.view = backfill_view;
+    ask.ctx = &ctx;
+    if (job->state != ST_JOB_PAUSED) {
+        ask.rooms = st_rooms_of(core->placer, job, type);
+        bind_rooms(&ctx, bound, ask.rooms, true);
     }
+    st_grant *grants = ret ? ret : st_xcalloc((size_t)job->tasks, sizeof *grants);
     bool ok = st_place_gang(core->placer, &ask, grants);
-    int blocker = ok ? collides(core, job, ctx.end_ms, grants) : first;
-    if (blocker >= 0)
-        ok = false;
-    if (!ok && ret_blocker)
-        *ret_blocker = blocker;
+    if (ask.rooms)
+        bind_rooms(&ctx, bound, ask.rooms, false);
+    int blocker = ok ? st_core_collides(core, job, grants) : __builtin_ctzll(bound);
     if (!ret)
         free(grants);
-    return ok;
+    *ret_blocker = blocker;
+    return blocker < 0;
 }

@@ -67,10 +67,16 @@ static void note_freed(st_core *core, const st_job *job)
 void st_core_forget_grants(st_core *core, st_job *job)
 {
     ST_ASSERT(job->grants);
+    note_freed(core, job);
     unsettle(core, job);
     free(job->grants);
     job->grants = NULL;
     job->type = -1;
+}
+
+void st_core_due(st_core *core, const st_job *job)
+{
+    core->due_ms = ST_MIN(core->due_ms, st_job_due_ms(job));
 }
 
 /* From here on the job runs; grants, type and class are set, residents are in place. */
@@ -82,6 +88,9 @@ static void go(st_core *core, st_job *job, st_effects *fx)
     job->mark_ms = core->now - job->kept_ms;
     job->kept_ms = 0;
     job->deadline_ms = 0;
+    job->slot = (int32_t)core->placed.n;
+    st_vec_push(&core->placed, job);
+    st_core_due(core, job);
     note_usage(core, job, 1);
     st_core_refresh(core, job);
     st_effect e = st_fx_of(core, resumed ? ST_FX_RESUME : ST_FX_START, job);
@@ -173,6 +182,7 @@ bool st_core_stay(st_core *core, st_job *job)
     st_job_move(job, ST_JOB_RUNNING);
     job->claimant = 0;
     job->deadline_ms = 0;
+    core->due_dirty = true;
     charge(core, job, ST_NEXT, 1);
     st_core_refresh(core, job);
     core->class_dirty = true;
@@ -183,7 +193,12 @@ bool st_core_stay(st_core *core, st_job *job)
  * a resident for its RAM. */
 void st_core_release(st_core *core, st_job *job, bool keep_memory)
 {
-    ST_ASSERT(st_job_on_devices(job));
+    ST_ASSERT(st_job_on_devices(job) && core->placed.v[job->slot] == job);
+    st_job *last = st_vec_pop(&core->placed);
+    last->slot = job->slot;
+    if (last != job)
+        core->placed.v[last->slot] = last;
+    core->due_dirty = true;
     note_freed(core, job);
     bool leaving = st_job_leaving(job);
     charge(core, job, leaving ? ST_NOW : ST_NOW | ST_NEXT | ST_SURE, -1);

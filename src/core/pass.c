@@ -15,6 +15,7 @@
 #include "core/state.h"
 
 #define ROUNDS_MAX 1000
+#define CLAIM_EFFORT 200000 /* candidates claims may look at in one pass */
 
 int32_t st_core_next_type(const st_core *core, const st_job *job, int32_t after)
 {
@@ -49,7 +50,7 @@ bool st_core_may_rebalance(const st_core *core, const st_job *job)
 
 /* Everything a plain placement depends on besides what is free. Room only shrinks during a
  * round, so a shape that failed fails again. */
-static uint64_t shape_key(const st_job *job, int32_t type)
+uint64_t st_core_shape_key(const st_job *job, int32_t type)
 {
     const st_shape *s = &job->shape;
     bool shared = s->gpus > 0 && (s->level == ST_LEVEL_MPS || s->level == ST_LEVEL_TIME);
@@ -106,17 +107,17 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
 {
     if (!within_limits(core, job, type) || !below_max(core, job, type, ST_NOW | ST_NEXT))
         return false;
-    uint64_t key = shape_key(job, type);
-    if (!core->freed && st_idmap_get(core->misfits, key, NULL))
-        return false;
     if (core->freed)
         forget_misfits(core);
+    uint64_t key = st_core_shape_key(job, type);
+    uint64_t bound_key = st_hash_u64(key, st_core_bound_by(core, job));
+    if (st_idmap_get(core->misfits, key, NULL) || st_idmap_get(core->misfits, bound_key, NULL))
+        return false;
     st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
     int blocker;
     if (!st_core_backfill(core, job, type, prefer, grants, &blocker)) {
         free(grants);
-        if (blocker < 0)
-            st_idmap_put(core->misfits, key, 1);
+        st_idmap_put(core->misfits, blocker < 0 ? key : bound_key, 1);
         return false;
     }
     st_core_start(core, job, type, class, grants, fx);
@@ -129,10 +130,11 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, st_ef
     if (!within_limits(core, job, type))
         return false;
     /* The same claim of the same account fails the same way while nothing is freed. */
-    uint64_t key = st_hash_u64(shape_key(job, type), (uint64_t)job->account * 2 + sure + 1);
+    uint64_t key = st_hash_u64(st_core_shape_key(job, type), (uint64_t)job->account * 2 + sure + 1);
+    key = st_hash_u64(key, (uint64_t)job->priority);
     if (core->freed)
         forget_misfits(core);
-    if (st_idmap_get(core->misfits, key, NULL))
+    if (core->effort <= 0 || st_idmap_get(core->misfits, key, NULL))
         return false;
     st_claim claim;
     st_core_claim(core, job, type, sure, &claim);
@@ -319,7 +321,9 @@ static void queue_reorder(const st_core *core, queue *q)
         q->lanes[i].pick = -1;
 }
 
-/* Everybody gets a turn in each phase; true when a claim freed something at once. */
+/* Everybody gets a turn in each phase; true when somebody could use it. Starts change the
+ * standings that later turns and reservations go by, so the caller repeats until a round
+ * changes nothing: then doing it again changes nothing either. */
 static bool run_queue(st_core *core, st_effects *fx)
 {
     queue q = {0};
@@ -337,7 +341,7 @@ static bool run_queue(st_core *core, st_effects *fx)
                 continue;
             if (turn(core, job, phase, NULL, fx)) {
                 queue_reorder(core, &q);
-                again |= job->held && (core->freed || job->waiting == 0);
+                again = true;
             } else {
                 gather(core, job, phase);
             }
@@ -381,18 +385,20 @@ static bool run_held(st_core *core, st_effects *fx)
     return moved;
 }
 
-static void run_restarts(st_core *core, st_effects *fx)
+static bool run_restarts(st_core *core, st_effects *fx)
 {
+    bool moved = false;
     for (size_t i = 0; i < core->restart.n; i++) {
         st_job *job = st_core_find(core, core->restart.v[i]);
         if (!job || !waits(job))
             continue;
-        if (!turn(core, job, PHASE_SURE, core->prefer, fx))
-            turn(core, job, PHASE_BURST, core->prefer, fx);
+        moved |= turn(core, job, PHASE_SURE, core->prefer, fx) ||
+                 turn(core, job, PHASE_BURST, core->prefer, fx);
     }
     st_vec_clear(&core->restart);
     for (size_t i = 0; i < core->nprefer; i++)
         core->prefer[i] = 0;
+    return moved;
 }
 
 void st_core_pass(st_core *core, int64_t now, st_effects *fx)
@@ -401,6 +407,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
     st_core_expire(core, fx);
     int round = 0;
     bool again = true;
+    core->effort = CLAIM_EFFORT;
     while (again) {
         ST_ASSERT(round++ < ROUNDS_MAX);
         core->wake_ms = ST_TIME_NEVER;
@@ -409,8 +416,99 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
             st_core_reclass(core, fx);
         st_core_gather_clear(core);
         forget_misfits(core);
-        run_restarts(core, fx);
-        again = run_queue(core, fx);
+        again = run_restarts(core, fx);
+        again |= run_queue(core, fx);
         again |= core->floors_dirty || core->class_dirty;
     }
+    st_core_set_due(core);
+    core->settled = true;
+}
+
+/* ---- a submit into a settled state ------------------------------------------------------- */
+
+static st_phase phase_of(const st_core *core, const st_job *job)
+{
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t))
+        if (is_sure(core, job, t))
+            return PHASE_SURE;
+    return PHASE_BURST;
+}
+
+/* Whether a's turn comes before b's, as the queue would have it. */
+static bool goes_before(const st_core *core, st_job *a, st_job *b)
+{
+    st_phase phase = phase_of(core, a);
+    if (phase != phase_of(core, b))
+        return phase == PHASE_SURE;
+    const st_tree *tree = core->tree;
+    int32_t x, y, meet = st_tree_meet(tree, a->account, b->account, &x, &y);
+    if (a->account != b->account) {
+        if (a->account == meet || b->account == meet)
+            return a->account == meet;
+        return phase == PHASE_SURE
+                   ? st_share_sure_before(tree, x, y)
+                   : st_share_burst_before(tree, x, y, (st_basis)core->policy.basis);
+    }
+    int64_t half_life_ms = core->policy.half_life_ms;
+    st_turn ta = {a, st_usage_read(tree, a->account, a->user, core->now, half_life_ms)};
+    st_turn tb = {b, st_usage_read(tree, b->account, b->user, core->now, half_life_ms)};
+    return st_turn_cmp(&ta, &tb) < 0;
+}
+
+/* Whether the job could do anything with a turn; changes nothing but the time to wake. */
+static bool could_move(st_core *core, const st_job *job, st_phase phase)
+{
+    bool sure = phase == PHASE_SURE;
+    if (!sure && st_core_weight_zero(core, job->account, NULL))
+        return false;
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t)) {
+        if (is_sure(core, job, t) != sure || !within_limits(core, job, t))
+            continue;
+        int blocker;
+        if (below_max(core, job, t, ST_NOW | ST_NEXT) &&
+            st_core_backfill(core, job, t, NULL, NULL, &blocker))
+            return true;
+        if (!sure && !st_core_may_rebalance(core, job))
+            continue;
+        st_claim claim;
+        st_core_claim(core, job, t, sure, &claim);
+        if (claim.result == ST_CLAIM_PROTECTED)
+            core->wake_ms = ST_MIN(core->wake_ms, claim.until_ms);
+        st_claim_done(&claim);
+        if (claim.result == ST_CLAIM_OK)
+            return true;
+    }
+    return false;
+}
+
+/* A submit frees nothing, and everybody else was just found to have nothing to do: a new job
+ * behind all those who are gathered for, that can do nothing either, leaves a full pass
+ * nothing to change but its own reservation. True when that was so. */
+static bool pass_one(st_core *core, st_job *job)
+{
+    for (size_t i = 0; i < core->resv.n; i++) {
+        const st_resv *r = &core->resv.v[i];
+        if (r->sure || r->at_ms <= core->now || !goes_before(core, st_core_find(core, r->job), job))
+            return false;
+    }
+    for (st_phase phase = PHASE_SURE; phase <= PHASE_BURST; phase++) {
+        if (could_move(core, job, phase))
+            return false;
+        gather(core, job, phase);
+    }
+    return true;
+}
+
+int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)
+{
+    int rc = st_core_apply(core, event, now, fx, err);
+    bool quiet = core->settled && core->wake_ms > core->now;
+    if (rc < 0 && quiet)
+        return rc; /* refused, and nothing was due */
+    bool submitted = rc == 0 && event->kind == ST_EV_SUBMIT;
+    if (!submitted || !quiet || !pass_one(core, st_core_find(core, event->u.job.id)))
+        st_core_pass(core, now, fx);
+    return rc;
 }

@@ -334,6 +334,7 @@ static void io_core(codec *c, st_core *core)
     io_i64(c, &core->wake_ms);
     IO_BOOL(c, core->floors_dirty);
     IO_BOOL(c, core->class_dirty);
+    IO_BOOL(c, core->settled);
     io_fleet(c, core->fleet);
     io_nodes(c, core->fleet);
     io_tree(c, core->tree);
@@ -351,6 +352,7 @@ static void io_core(codec *c, st_core *core)
         st_resv *r = &core->resv.v[i];
         io_u64(c, &r->job);
         io_i64(c, &r->at_ms);
+        IO_BOOL(c, r->sure);
         IO_IN(c, r->type, -1, last_of(core->fleet->types.n));
         IO_IN(c, r->ntasks, 1, ST_TASKS_MAX);
         if (!c->bad)
@@ -380,6 +382,10 @@ static void rebuild(st_core *core)
 {
     for (size_t i = 0; i < core->jobs.n; i++) {
         st_job *job = core->jobs.v[i];
+        if (st_job_on_devices(job)) {
+            job->slot = (int32_t)core->placed.n;
+            st_vec_push(&core->placed, job);
+        }
         for (int t = 0; job->grants && t < job->tasks; t++)
             st_vec_push(&core->fleet->nodes.v[job->grants[t].node]->residents,
                         (st_resident){job, t});
@@ -396,6 +402,8 @@ static void rebuild(st_core *core)
             claimant->waiting++;
     }
     st_admit_needs(core->tree);
+    core->due_dirty = true;
+    st_core_set_due(core);
     for (size_t i = 0; i < core->fleet->nodes.n; i++)
         st_node_refresh(core->fleet, core->tree, core->fleet->nodes.v[i]);
 }

@@ -26,6 +26,7 @@
 typedef struct st_resv {
     uint64_t job;
     int64_t at_ms;
+    bool sure; /* it counts on displacing others, so it moves with the time */
     int32_t type;
     int ntasks;
     st_grant *plan;
@@ -44,8 +45,11 @@ struct st_core {
     st_tree *tree;
     st_fleet *fleet;
     st_placer *placer;
-    ST_VEC(st_job *) jobs; /* live ones, by id */
+    ST_VEC(st_job *) jobs;   /* live ones, by id */
+    ST_VEC(st_job *) placed; /* those on devices, in no particular order */
     st_idmap *by_id;
+    int64_t due_ms; /* no job is due before; exact after a pass */
+    bool due_dirty;
     int64_t now;
     uint64_t hash;
     int64_t wake_ms; /* when a protection ends that a claimant waits for */
@@ -56,7 +60,10 @@ struct st_core {
     ST_VEC(uint64_t) restart; /* gangs that just lost a node: tried first */
     uint8_t *prefer;
     size_t nprefer;
-    st_idmap *misfits; /* shapes that found no place in this pass */
+    st_idmap *misfits;  /* shapes that found no place in this pass */
+    st_idmap *possible; /* shapes that fit the fleet when it is empty */
+    int64_t effort;     /* what claims may still cost in this pass */
+    bool settled;       /* the last pass left nothing to do */
     bool freed;        /* something was freed: misfits may fit */
     st_whatif whatif;
 };
@@ -74,6 +81,7 @@ void st_core_drop_job(st_core *core, st_job *job);
 int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_err *err);
 
 /* moves.c */
+void st_core_due(st_core *core, const st_job *job); /* its next deadline may be sooner now */
 void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,
                    st_effects *fx);
 void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,
@@ -94,6 +102,7 @@ void st_core_requeue(st_core *core, st_job *job, st_effects *fx);
 void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx);
 void st_core_expire(st_core *core, st_effects *fx);
 int64_t st_job_due_ms(const st_job *job);
+void st_core_set_due(st_core *core); /* make due_ms exact */
 
 /* classes.c */
 void st_core_reclass(st_core *core, st_effects *fx);
@@ -125,14 +134,21 @@ void st_core_gather_clear(st_core *core);
  * refusal that only a reservation causes, *ret_blocker is its index. */
 bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,
                       st_grant *ret, int *ret_blocker);
+/* The first reservation the grants would get in the way of, or -1. */
+int st_core_collides(st_core *core, const st_job *job, const st_grant *grants);
+/* Which reservations a job would have to respect, as bits: two jobs of one shape with the
+ * same bits fare the same. */
+uint64_t st_core_bound_by(const st_core *core, const st_job *job);
 
 /* whatif.c */
 void st_whatif_begin(st_core *core);
-void st_whatif_touch(st_core *core, const st_job *job); /* rebuild the views of its nodes */
+/* Rebuild the views of a job's nodes after its `out` changed, and their rooms if given. */
+void st_whatif_touch(st_core *core, const st_job *job, st_rooms *rooms);
 st_view *st_whatif_edit(st_core *core, const st_node *node);
 const st_view *st_whatif_view(void *core, const st_node *node);
 
 /* pass.c */
+uint64_t st_core_shape_key(const st_job *job, int32_t type);
 /* The next GPU type the job allows, from `after` + 1; -1 ends. A job without GPUs has one
  * round with type -1: start with after = ST_TYPE_FIRST and stop on ST_TYPE_END. */
 #define ST_TYPE_FIRST (-2)

@@ -143,6 +143,9 @@ static int check_type(st_core *core, const st_job *job, int32_t type, st_err *er
                                       : st_dim_name(over.dim),
                        st_tree_account(tree, over.account)->name, bound);
     }
+    uint64_t key = st_core_shape_key(job, type);
+    if (st_idmap_get(core->possible, key, NULL))
+        return 0;
     st_whatif_begin(core);
     st_ask ask = {.job = job, .type = type, .ever = true, .view = empty_view, .ctx = core};
     if (!st_place_fits(core->placer, &ask)) {
@@ -155,6 +158,7 @@ static int check_type(st_core *core, const st_job *job, int32_t type, st_err *er
                        job->name, job->tasks, most, job->topo_required ? " one " : "",
                        job->topo_required ? st_topo_name(job->topo) : "");
     }
+    st_idmap_put(core->possible, key, 1); /* nodes never leave, so it stays true */
     return 0;
 }
 
@@ -201,7 +205,6 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         job.shape.types = 0;
     }
     job.name = st_xstrdup(spec->name);
-    job.user = st_tree_user(core->tree, spec->user);
     rc = -ST_EINVAL;
     for (int32_t t = st_core_next_type(core, &job, ST_TYPE_FIRST); t != ST_TYPE_END && rc < 0;
          t = st_core_next_type(core, &job, t))
@@ -212,6 +215,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
             *err = first;
         return -first.code;
     }
+    job.user = st_tree_user(core->tree, spec->user);
     st_job *own = st_xmalloc(sizeof *own);
     *own = job;
     st_core_add_job(core, own);

@@ -24,11 +24,16 @@ static void rebuild(st_core *core, const st_node *node)
     core->whatif.stamp[node->id] = core->whatif.gen;
 }
 
-void st_whatif_touch(st_core *core, const st_job *job)
+void st_whatif_touch(st_core *core, const st_job *job, st_rooms *rooms)
 {
-    for (int t = 0; t < job->tasks; t++)
-        if (t == 0 || job->grants[t].node != job->grants[t - 1].node)
-            rebuild(core, core->fleet->nodes.v[job->grants[t].node]);
+    for (int t = 0; t < job->tasks; t++) {
+        const st_node *node = core->fleet->nodes.v[job->grants[t].node];
+        if (t > 0 && job->grants[t - 1].node == node->id)
+            continue;
+        rebuild(core, node);
+        if (rooms)
+            st_rooms_set(core->placer, rooms, node, &core->whatif.views[node->id]);
+    }
 }
 
 st_view *st_whatif_edit(st_core *core, const st_node *node)

@@ -75,6 +75,7 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
         st_core_release(core, job, true);
         st_job_move(job, ST_JOB_PAUSED);
         job->deadline_ms = core->now + core->policy.pause_limit_ms;
+        st_core_due(core, job);
         st_core_refresh(core, job);
         st_effect e = st_fx_of(core, ST_FX_PAUSE, job);
         e.other = claimant;
@@ -97,6 +98,7 @@ static void after_notice(st_core *core, st_job *job, st_effects *fx)
     }
     st_job_move(job, ST_JOB_CHECKPOINTING);
     job->deadline_ms = core->now + core->policy.grace_ms;
+    st_core_due(core, job);
     st_effect e = st_fx_of(core, ST_FX_CHECKPOINT, job);
     e.other = job->claimant;
     e.until_ms = job->deadline_ms;
@@ -107,6 +109,7 @@ void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_ef
 {
     st_core_leave(core, victim, claimant->id);
     victim->deadline_ms = core->now + core->policy.notice_ms;
+    st_core_due(core, victim);
     st_effect e = st_fx_of(core, ST_FX_NOTIFY, victim);
     e.other = claimant->id;
     e.until_ms = victim->deadline_ms;
@@ -123,6 +126,7 @@ void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx)
     }
     job->saved_ms = st_job_ran_ms(job, core->now);
     job->mark_ms = core->now;
+    core->due_dirty = true;
 }
 
 typedef struct due {
@@ -154,6 +158,10 @@ static void expire(st_core *core, st_job *job, st_effects *fx)
 
 void st_core_expire(st_core *core, st_effects *fx)
 {
+    if (core->due_ms > core->now)
+        return;
+    core->due_dirty = true;
+    core->settled = false;
     ST_VEC(due) list = {0};
     for (size_t i = 0; i < core->jobs.n; i++) {
         st_job *job = core->jobs.v[i];
@@ -169,4 +177,14 @@ void st_core_expire(st_core *core, st_effects *fx)
             expire(core, list.v[i].job, fx);
     }
     st_vec_free(&list);
+}
+
+void st_core_set_due(st_core *core)
+{
+    if (!core->due_dirty)
+        return;
+    core->due_dirty = false;
+    core->due_ms = ST_TIME_NEVER;
+    for (size_t i = 0; i < core->jobs.n; i++)
+        st_core_due(core, core->jobs.v[i]);
 }

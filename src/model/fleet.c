@@ -33,6 +33,7 @@ void st_fleet_free(st_fleet *fleet)
         free(node);
     }
     st_vec_free(&fleet->nodes);
+    st_vec_free(&fleet->changes);
     for (int l = 0; l < ST_TOPO_COUNT; l++) {
         for (size_t i = 0; i < fleet->domains[l].n; i++) {
             free(fleet->domains[l].v[i].name);
@@ -76,6 +77,11 @@ const char *st_node_state_name(st_node_state state)
     };
     ST_ASSERT(state < ST_NODE_STATE_COUNT);
     return names[state];
+}
+
+uint64_t st_fleet_changes(const st_fleet *fleet)
+{
+    return fleet->changes_from + fleet->changes.n;
 }
 
 int st_fleet_add_type(st_fleet *fleet, const char *name, int64_t vram_mib, st_board board,

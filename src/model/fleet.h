@@ -98,6 +98,8 @@ typedef struct st_fleet {
     ST_VEC(st_pool) pools;
     ST_VEC(st_node *) nodes;
     ST_VEC(st_domain) domains[ST_TOPO_COUNT]; /* [ZONE], [BLOCK], [RACK], [NVLINK] */
+    ST_VEC(int32_t) changes;                  /* nodes whose view or state changed, in order */
+    uint64_t changes_from;                    /* how many were dropped from the front */
     st_map *node_ids;
     st_map *domain_ids; /* "rack/NAME" and so on */
 } st_fleet;
@@ -127,6 +129,11 @@ int st_fleet_pool(const st_fleet *fleet, const char *name);
 int32_t st_fleet_node(const st_fleet *fleet, const char *name);
 
 const char *st_node_state_name(st_node_state state);
+void st_node_set_state(st_fleet *fleet, st_node *node, st_node_state state);
+
+/* Who keeps something per node reads fleet->changes from where it last stopped. The log is
+ * cut when it grows past a few times the fleet; a reader that fell behind starts over. */
+uint64_t st_fleet_changes(const st_fleet *fleet);
 
 /* Residents. `tree` gives the trust domains. */
 void st_node_add(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t task);

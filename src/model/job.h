@@ -60,6 +60,10 @@ typedef struct st_grant {
     int8_t mig_start; /* first memory slice at MIG, -1 otherwise */
 } st_grant;
 
+/* How a job is thought away: as if it had ended, or as if it had to yield, in which case one
+ * that pauses stays in its nodes' memory. */
+typedef enum st_out { ST_OUT_NOT, ST_OUT_ENDED, ST_OUT_YIELDED } st_out;
+
 typedef struct st_job {
     /* As submitted. */
     uint64_t id;
@@ -91,8 +95,9 @@ typedef struct st_job {
     int preemptions;
 
     /* Derived and scratch; never saved. */
-    int waiting; /* held: victims that are still there */
-    bool out;    /* left out of a what-if view */
+    int waiting;  /* held: victims that are still there */
+    int32_t slot; /* where it stands in core's list of placed jobs */
+    st_out out;   /* left out of a what-if view */
 } st_job;
 
 const char *st_job_state_name(st_job_state state);

@@ -70,8 +70,9 @@ typedef struct st_account {
     st_use now;     /* held by jobs on devices, leaving ones included */
     st_use next;    /* once the holds have come true: leaving ones gone, claimants in */
     st_use sure;    /* of `next`, what is guaranteed */
-    int64_t below_m[ST_TYPES_MAX]; /* Σ children's needs + own guaranteed use, see admit/quota.c */
-    int64_t need_sum_m;            /* Σ over types of the account's need */
+    /* What the floors must be able to deliver, see admit/admit.h. */
+    int64_t below_m[ST_TYPES_MAX], below_sum_m;
+    int64_t typed_sum_m, need_sum_m;
     int64_t lost;                  /* milli-GPU x ms of work lost to preemption and failures */
 } st_account;
 

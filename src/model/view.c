@@ -66,12 +66,14 @@ void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *no
     size_t n = when == ST_WHEN_EMPTY ? 0 : node->residents.n;
     for (size_t i = 0; i < n; i++) {
         const st_job *job = node->residents.v[i].job;
-        if (job->out)
+        bool pauses = job->yield == ST_YIELD_PAUSE;
+        if (job->out == ST_OUT_ENDED || (job->out && !pauses))
             continue;
         const st_grant *grant = &job->grants[node->residents.v[i].task];
-        bool now = st_job_on_devices(job);
-        bool next = job->held || job->state == ST_JOB_RUNNING;
-        bool ram = job->state == ST_JOB_PAUSED; /* its memory stays either way */
+        bool now = st_job_on_devices(job) && !job->out;
+        bool next = (job->held || job->state == ST_JOB_RUNNING) && !job->out;
+        /* Its memory stays, or is about to. */
+        bool ram = job->state == ST_JOB_PAUSED || job->out || (st_job_leaving(job) && pauses);
         if (now)
             cpu_now += job->shape.cpu_m;
         if (next)
@@ -93,9 +95,25 @@ void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *no
     ret->ram_free_mib = node->ram_mib - ram;
 }
 
+static void note_change(st_fleet *fleet, const st_node *node)
+{
+    if (fleet->changes.n > 4 * fleet->nodes.n + 1024) {
+        fleet->changes_from += fleet->changes.n;
+        st_vec_clear(&fleet->changes);
+    }
+    st_vec_push(&fleet->changes, node->id);
+}
+
 void st_node_refresh(st_fleet *fleet, const st_tree *tree, st_node *node)
 {
     st_view_build(fleet, tree, node, ST_WHEN_EITHER, &node->view);
+    note_change(fleet, node);
+}
+
+void st_node_set_state(st_fleet *fleet, st_node *node, st_node_state state)
+{
+    node->state = state;
+    note_change(fleet, node);
 }
 
 void st_node_add(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t task)

@@ -17,9 +17,12 @@ void st_placer_free(st_placer *placer)
 {
     if (!placer)
         return;
-    st_vec_free(&placer->cands);
     st_vec_free(&placer->work);
     st_vec_free(&placer->sums);
+    for (size_t i = 0; i < placer->shapes.n; i++)
+        st_rooms_free(placer->shapes.v[i]);
+    st_vec_free(&placer->shapes);
+    st_rooms_free(placer->once);
     free(placer);
 }
 
@@ -28,56 +31,33 @@ const st_view *st_ask_view(const st_ask *ask, const st_node *node)
     return ask->view ? ask->view(ask->ctx, node) : &node->view;
 }
 
-/* What taking the node costs those who come later: the free GPU it has beyond the need, and
- * a fresh GPU opened for a share. */
-static int64_t score(const st_ask *ask, const st_node *node, const st_view *view)
+static uint16_t all_devs(const st_node *node)
 {
-    int64_t free_m = 0;
-    bool open = false;
-    for (int d = 0; d < node->ndevs; d++) {
-        const st_dev *dev = &view->dev[d];
-        if (dev->mode == ST_DEV_FREE)
-            free_m += ST_WHOLE_M;
-        else if (dev->mode != ST_DEV_WHOLE)
-            open = true;
-    }
-    int64_t fresh = ask->job->shape.level != ST_LEVEL_WHOLE && !open;
-    int64_t away = ask->prefer && !ask->prefer[node->id];
-    return (away << 40) + (fresh << 32) + free_m;
+    return (uint16_t)((1u << node->ndevs) - 1);
 }
 
-static void collect(st_placer *placer, const st_ask *ask)
+static int64_t score(const st_ask *ask, const st_rooms *rooms, int32_t node)
 {
-    st_vec_clear(&placer->cands);
-    for (size_t i = 0; i < placer->fleet->nodes.n; i++) {
-        const st_node *node = placer->fleet->nodes.v[i];
-        if (!ask->ever && node->state != ST_NODE_READY)
-            continue;
-        if (!st_place_allowed(placer, node, ask->job, ask->type))
-            continue;
-        const st_view *view = st_ask_view(ask, node);
-        uint16_t all = (uint16_t)((1u << node->ndevs) - 1);
-        int room = st_place_room(placer, node, ask->job, view, all);
-        if (room > 0)
-            st_vec_push(&placer->cands, (st_cand){node->id, room, score(ask, node, view), all});
-    }
+    int64_t away = ask->prefer && !ask->prefer[node];
+    return away * ST_CLASSES + rooms->class[node];
+}
+
+static void consider(st_placer *placer, const st_ask *ask, const st_rooms *rooms, int32_t id)
+{
+    if (rooms->room[id] <= 0)
+        return;
+    int32_t room = ST_MIN(rooms->room[id], ask->job->tasks);
+    st_vec_push(&placer->work, (st_cand){id, room, score(ask, rooms, id),
+                                         all_devs(placer->fleet->nodes.v[id])});
 }
 
 /* The domain of `level` with the smallest room that suffices, or -1. */
-static int32_t best_domain(st_placer *placer, st_topo level, int want)
+static int32_t best_domain(const st_rooms *rooms, st_topo level, int want)
 {
-    size_t n = placer->fleet->domains[level].n;
-    st_vec_reserve(&placer->sums, n);
-    for (size_t i = 0; i < n; i++)
-        placer->sums.v[i] = 0;
-    for (size_t i = 0; i < placer->cands.n; i++) {
-        int32_t dom = placer->fleet->nodes.v[placer->cands.v[i].node]->place[level];
-        if (dom >= 0)
-            placer->sums.v[dom] += placer->cands.v[i].room;
-    }
     int32_t best = -1;
-    for (size_t i = 0; i < n; i++)
-        if (placer->sums.v[i] >= want && (best < 0 || placer->sums.v[i] < placer->sums.v[best]))
+    const int64_t *sums = rooms->sums[level].v;
+    for (size_t i = 0; i < rooms->sums[level].n; i++)
+        if (sums[i] >= want && (best < 0 || sums[i] < sums[best]))
             best = (int32_t)i;
     return best;
 }
@@ -165,78 +145,109 @@ static int fill(st_placer *placer, const st_ask *ask, st_topo level, st_cand *ca
     return done;
 }
 
-/* One NVLink domain, which may be part of a node or span several. */
-static bool place_nvlink(st_placer *placer, const st_ask *ask, st_grant *ret)
+/* Nodes of one NVLink domain with room on its devices, into `work`; returns their room. */
+static int64_t collect_nvlink(st_placer *placer, const st_ask *ask, const st_rooms *rooms,
+                              size_t id)
 {
-    const st_fleet *fleet = placer->fleet;
+    const st_domain *dom = &placer->fleet->domains[ST_TOPO_NVLINK].v[id];
+    int64_t room = 0;
+    st_vec_clear(&placer->work);
+    for (size_t i = 0; i < dom->nodes.n; i++) {
+        const st_node *node = placer->fleet->nodes.v[dom->nodes.v[i]];
+        if (rooms->room[node->id] <= 0)
+            continue;
+        uint16_t devs = 0;
+        for (int d = 0; d < node->ndevs; d++)
+            devs |= (uint16_t)((node->nvlink[d] == (int32_t)id) << d);
+        int r = st_place_room(placer, node, ask->job, st_ask_view(ask, node), devs);
+        room += r;
+        if (r > 0)
+            st_vec_push(&placer->work,
+                        (st_cand){node->id, r, score(ask, rooms, node->id), devs});
+    }
+    return room;
+}
+
+/* One NVLink domain, which may be part of a node or span several. */
+static bool place_nvlink(st_placer *placer, const st_ask *ask, const st_rooms *rooms, st_grant *ret)
+{
     int64_t best_room = INT64_MAX;
-    int32_t best = -1;
-    for (size_t k = 0; k <= fleet->domains[ST_TOPO_NVLINK].n; k++) {
-        /* The last round goes back to the best domain and leaves its nodes in `work`. */
-        bool last = k == fleet->domains[ST_TOPO_NVLINK].n;
-        if (last && (best < 0 || !ret))
-            break;
-        size_t id = last ? (size_t)best : k;
-        const st_domain *dom = &fleet->domains[ST_TOPO_NVLINK].v[id];
-        int64_t room = 0;
-        st_vec_clear(&placer->work);
-        for (size_t i = 0; i < dom->nodes.n; i++) {
-            const st_node *node = fleet->nodes.v[dom->nodes.v[i]];
-            if ((!ask->ever && node->state != ST_NODE_READY) ||
-                !st_place_allowed(placer, node, ask->job, ask->type))
-                continue;
-            uint16_t devs = 0;
-            for (int d = 0; d < node->ndevs; d++)
-                devs |= (uint16_t)((node->nvlink[d] == (int32_t)id) << d);
-            const st_view *view = st_ask_view(ask, node);
-            int r = st_place_room(placer, node, ask->job, view, devs);
-            room += r;
-            if (r > 0)
-                st_vec_push(&placer->work, (st_cand){node->id, r, score(ask, node, view), devs});
-        }
+    size_t n = placer->fleet->domains[ST_TOPO_NVLINK].n, best = n;
+    for (size_t k = 0; k < n; k++) {
+        int64_t room = collect_nvlink(placer, ask, rooms, k);
         if (room >= ask->job->tasks && room < best_room) {
             best_room = room;
-            best = (int32_t)k;
+            best = k;
         }
     }
-    if (best < 0)
+    if (best == n)
         return false;
     if (ret) {
-        int n = fill_nodes(placer, ask, placer->work.v, placer->work.n, ask->job->tasks, ret);
-        ST_ASSERT(n == ask->job->tasks);
+        collect_nvlink(placer, ask, rooms, best);
+        int got = fill_nodes(placer, ask, placer->work.v, placer->work.n, ask->job->tasks, ret);
+        ST_ASSERT(got == ask->job->tasks);
     }
     return true;
 }
 
-static bool place_one_node(st_placer *placer, const st_ask *ask, st_grant *ret)
+/* The node that takes the whole gang at the least cost, or -1. */
+static int32_t best_node(const st_ask *ask, const st_rooms *rooms)
 {
-    const st_cand *best = NULL;
-    for (size_t i = 0; i < placer->cands.n; i++) {
-        const st_cand *c = &placer->cands.v[i];
-        if (c->room >= ask->job->tasks && (!best || c->score < best->score))
-            best = c;
+    const st_job *job = ask->job;
+    int32_t best = -1;
+    if (job->shape.level == ST_LEVEL_WHOLE && job->tasks * job->shape.gpus > ST_DEVS_MAX)
+        return -1;
+    for (int c = 0; c < ST_CLASSES; c++) {
+        if (rooms->count[c] == 0)
+            continue;
+        for (size_t w = 0; w < (rooms->n + 63) / 64; w++) {
+            for (uint64_t bits = rooms->bits[c][w]; bits; bits &= bits - 1) {
+                int32_t id = (int32_t)(w * 64) + __builtin_ctzll(bits);
+                if (rooms->room[id] < job->tasks)
+                    continue;
+                if (!ask->prefer || ask->prefer[id])
+                    return id;
+                if (best < 0)
+                    best = id;
+            }
+        }
     }
-    if (best && ret)
-        st_place_devices(placer, ask, best, ask->job->tasks, ret);
     return best;
 }
 
-static bool place_domain(st_placer *placer, const st_ask *ask, st_topo level, st_grant *ret)
+static bool place_one_node(st_placer *placer, const st_ask *ask, const st_rooms *rooms,
+                           st_grant *ret)
+{
+    int32_t id = best_node(ask, rooms);
+    if (id < 0)
+        return false;
+    if (ret) {
+        st_cand cand = {id, ask->job->tasks, 0, all_devs(placer->fleet->nodes.v[id])};
+        st_place_devices(placer, ask, &cand, ask->job->tasks, ret);
+    }
+    return true;
+}
+
+static bool place_domain(st_placer *placer, const st_ask *ask, const st_rooms *rooms, st_topo level,
+                         st_grant *ret)
 {
     int want = ask->job->tasks;
     int32_t dom = -1;
     if (level != ST_TOPO_NONE) {
-        dom = best_domain(placer, level, want);
+        dom = best_domain(rooms, level, want);
         if (dom < 0)
             return false;
     }
     if (!ret)
         return true;
     st_vec_clear(&placer->work);
-    for (size_t i = 0; i < placer->cands.n; i++) {
-        const st_cand *c = &placer->cands.v[i];
-        if (dom < 0 || placer->fleet->nodes.v[c->node]->place[level] == dom)
-            st_vec_push(&placer->work, *c);
+    if (dom >= 0) {
+        const st_domain *d = &placer->fleet->domains[level].v[dom];
+        for (size_t i = 0; i < d->nodes.n; i++)
+            consider(placer, ask, rooms, d->nodes.v[i]);
+    } else {
+        for (size_t i = 0; i < rooms->n; i++)
+            consider(placer, ask, rooms, (int32_t)i);
     }
     int n = fill(placer, ask, (st_topo)(level + 1), placer->work.v, placer->work.n, want, ret);
     ST_ASSERT(n == want);
@@ -262,19 +273,18 @@ static bool place_pinned(st_placer *placer, const st_ask *ask, st_grant *ret)
         if ((!ask->ever && node->state != ST_NODE_READY) ||
             !st_place_allowed(placer, node, job, ask->type))
             return false;
-        uint16_t all = (uint16_t)((1u << node->ndevs) - 1);
-        st_cand cand = {node->id, 0, 0, all};
-        cand.room = st_place_room(placer, node, job, st_ask_view(ask, node), all);
+        st_cand cand = {node->id, 0, 0, all_devs(node)};
+        cand.room = st_place_room(placer, node, job, st_ask_view(ask, node), cand.devs);
         if (cand.room < want)
             return false;
         if (!ret)
             continue;
-        st_grant got[ST_DEVS_MAX * ST_MPS_CLIENTS_MAX];
-        ST_ASSERT(want <= (int)ST_ARRAY_LEN(got));
+        st_grant *got = st_xcalloc((size_t)want, sizeof *got);
         st_place_devices(placer, ask, &cand, want, got);
         for (int u = t, k = 0; u < job->tasks; u++)
             if (job->grants[u].node == node->id)
                 ret[u] = got[k++];
+        free(got);
     }
     return true;
 }
@@ -284,26 +294,23 @@ static bool place(st_placer *placer, const st_ask *ask, st_grant *ret)
     const st_job *job = ask->job;
     if (job->state == ST_JOB_PAUSED)
         return place_pinned(placer, ask, ret);
+    const st_rooms *rooms = st_rooms_for(placer, ask);
+    if (rooms->total < job->tasks)
+        return false;
     if (job->topo == ST_TOPO_NVLINK) {
-        if (place_nvlink(placer, ask, ret))
+        if (place_nvlink(placer, ask, rooms, ret))
             return true;
         if (job->topo_required)
             return false;
     }
-    collect(placer, ask);
-    int64_t total = 0;
-    for (size_t i = 0; i < placer->cands.n; i++)
-        total += placer->cands.v[i].room;
-    if (total < job->tasks)
-        return false;
-    if (place_one_node(placer, ask, ret))
+    if (place_one_node(placer, ask, rooms, ret))
         return true;
     if (job->tasks == 1)
         return false;
     for (int level = ST_TOPO_RACK; level >= ST_TOPO_NONE; level--) {
         if (job->topo_required && level < (int)job->topo)
             return false;
-        if (place_domain(placer, ask, (st_topo)level, ret))
+        if (place_domain(placer, ask, rooms, (st_topo)level, ret))
             return true;
     }
     return false;

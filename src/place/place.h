@@ -18,11 +18,20 @@ typedef struct st_placer st_placer;
 st_placer *st_placer_new(const st_fleet *fleet, const st_tree *tree);
 void st_placer_free(st_placer *placer);
 
+/* How many tasks of one shape each node can take, with sums per domain. Kept per shape and
+ * brought up to date from the fleet's log of changes, so asking costs what has changed, not
+ * the size of the fleet. For a what-if, nodes are set to other views and set back. */
+typedef struct st_rooms st_rooms;
+
+st_rooms *st_rooms_of(st_placer *placer, const st_job *job, int32_t type);
+void st_rooms_set(st_placer *placer, st_rooms *rooms, const st_node *node, const st_view *view);
+
 typedef struct st_ask {
     const st_job *job;
     int32_t type;          /* GPU type for the whole gang; -1 for a job without GPUs */
     bool ever;             /* count nodes that are down or draining too */
     const uint8_t *prefer; /* per node, may be NULL: non-zero nodes are taken first */
+    st_rooms *rooms;       /* NULL: counted here */
     const st_view *(*view)(void *ctx, const st_node *node); /* NULL: the node's own */
     void *ctx;
 } st_ask;
@@ -48,8 +57,8 @@ typedef struct st_place_why {
     int64_t fit_ready;   /* that would fit if ready nodes were empty */
     int64_t fit_ever;    /* and if every node were ready */
     int64_t domain_ever; /* the most one domain of the required level could ever take */
-    int64_t lack_cpu;    /* tasks that fit by GPU and RAM but for CPU */
-    int64_t lack_ram;
+    int64_t lack_cpu; /* tasks the GPUs would take but the CPU beside them does not allow */
+    int64_t lack_ram; /* likewise for RAM */
     int64_t gpu_free_m; /* free GPU on ready nodes it may use, whatever the shape */
 } st_place_why;
 

@@ -11,8 +11,8 @@ static int64_t widest(st_placer *placer, const st_job *job)
     st_vec_reserve(&placer->sums, n + 1);
     for (size_t i = 0; i < n; i++)
         placer->sums.v[i] = 0;
-    for (size_t i = 0; i < placer->cands.n; i++) {
-        const st_cand *c = &placer->cands.v[i];
+    for (size_t i = 0; i < placer->work.n; i++) {
+        const st_cand *c = &placer->work.v[i];
         total += c->room;
         if (level == ST_TOPO_NODE) {
             best = ST_MAX(best, c->room);
@@ -54,11 +54,11 @@ static int64_t widest_nvlink(st_placer *placer, const st_ask *ask, bool empty, b
 void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
 {
     const st_job *job = ask->job;
-    st_job no_cpu = *job, no_ram = *job;
-    no_cpu.shape.cpu_m = 0;
-    no_ram.shape.ram_mib = 0;
+    st_job no_cpu = *job, no_ram = *job, bare = *job;
+    no_cpu.shape.cpu_m = bare.shape.cpu_m = 0;
+    no_ram.shape.ram_mib = bare.shape.ram_mib = 0;
     *ret = (st_place_why){0};
-    st_vec_clear(&placer->cands);
+    st_vec_clear(&placer->work);
     for (size_t i = 0; i < placer->fleet->nodes.n; i++) {
         const st_node *node = placer->fleet->nodes.v[i];
         if (!st_place_allowed(placer, node, job, ask->type))
@@ -74,8 +74,9 @@ void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
         const st_view *view = st_ask_view(ask, node);
         int room = st_place_room(placer, node, job, view, all);
         ret->fit_now += room;
-        ret->lack_cpu += st_place_room(placer, node, &no_cpu, view, all) - room;
-        ret->lack_ram += st_place_room(placer, node, &no_ram, view, all) - room;
+        int gpus = st_place_room(placer, node, &bare, view, all);
+        ret->lack_cpu += gpus - st_place_room(placer, node, &no_ram, view, all);
+        ret->lack_ram += gpus - st_place_room(placer, node, &no_cpu, view, all);
         for (int d = 0; d < node->ndevs; d++)
             if (view->dev[d].mode == ST_DEV_FREE)
                 ret->gpu_free_m += ST_WHOLE_M;
@@ -84,14 +85,14 @@ void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
             else if (view->dev[d].mode != ST_DEV_WHOLE)
                 ret->gpu_free_m += ST_MAX(ST_WHOLE_M - view->dev[d].used_m, 0);
         if (room > 0)
-            st_vec_push(&placer->cands, (st_cand){node->id, room, 0, all});
+            st_vec_push(&placer->work, (st_cand){node->id, room, 0, all});
     }
     if (job->topo == ST_TOPO_NVLINK && job->topo_required)
         ret->fit_domain = widest_nvlink(placer, ask, false, false);
     else
         ret->fit_domain = widest(placer, job);
 
-    st_vec_clear(&placer->cands);
+    st_vec_clear(&placer->work);
     for (size_t i = 0; i < placer->fleet->nodes.n; i++) {
         const st_node *node = placer->fleet->nodes.v[i];
         if (!st_place_allowed(placer, node, job, ask->type))
@@ -101,7 +102,7 @@ void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
         st_view_build(placer->fleet, placer->tree, node, ST_WHEN_EMPTY, &empty);
         int room = st_place_room(placer, node, job, &empty, all);
         if (room > 0)
-            st_vec_push(&placer->cands, (st_cand){node->id, room, 0, all});
+            st_vec_push(&placer->work, (st_cand){node->id, room, 0, all});
     }
     if (job->topo == ST_TOPO_NVLINK && job->topo_required)
         ret->domain_ever = widest_nvlink(placer, ask, true, true);

@@ -14,12 +14,18 @@ static void shift(const st_reclaim_ops *ops, const int *order, int have, int wan
 
 int st_reclaim_minimal(const st_reclaim_ops *ops, const int *order, int n, int *ret)
 {
-    shift(ops, order, 0, n);
-    if (!ops->fits(ops->ctx)) {
-        shift(ops, order, n, 0);
-        return -1;
+    /* Double the prefix until it fits: the answer is often near the front. */
+    int have = 0, lo = 0, hi = 0; /* fits with hi out, not with less than lo */
+    while (!ops->fits(ops->ctx)) {
+        if (have == n) {
+            shift(ops, order, n, 0);
+            return -1;
+        }
+        lo = have + 1;
+        hi = ST_MIN(2 * have + 1, n);
+        shift(ops, order, have, hi);
+        have = hi;
     }
-    int have = n, lo = 0, hi = n; /* fits with hi out, not known below lo */
     while (lo < hi) {
         int mid = lo + (hi - lo) / 2;
         shift(ops, order, have, mid);

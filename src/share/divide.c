@@ -13,7 +13,6 @@
 #include "share/divide.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -219,13 +218,17 @@ static void divide_tree(tree *t, double *ret_given, int64_t *ret_given_whole)
     }
 }
 
+static void tree_done(tree *t)
+{
+    free(t->nodes);
+    free(t->items);
+    free(t->picked);
+}
+
 void st_share_divide(double capacity, st_basis basis, const st_divide_in *in, int n,
                      st_divide_out *ret, double *ret_left, int64_t *ret_left_whole)
 {
-    tree t = {.n = n, .basis = basis, .capacity = capacity};
-    ST_CLEANUP(st_freep) node *nodes = NULL;
-    ST_CLEANUP(st_freep) st_fill_item *items = NULL;
-    ST_CLEANUP(st_freep) int *picked = NULL;
+    ST_CLEANUP(tree_done) tree t = {.n = n, .basis = basis, .capacity = capacity};
     double given = 0, slack = st_whole_slack(capacity);
     int64_t given_whole = 0;
 
@@ -233,14 +236,14 @@ void st_share_divide(double capacity, st_basis basis, const st_divide_in *in, in
     ST_ASSERT(n >= 0);
     check_input(in, n);
     if (n > 0) {
-        t.nodes = nodes = st_xcalloc((size_t)n, sizeof(*nodes));
-        t.items = items = st_xcalloc((size_t)n, sizeof(*items));
-        t.picked = picked = st_xcalloc((size_t)n, sizeof(*picked));
+        t.nodes = st_xcalloc((size_t)n, sizeof(*t.nodes));
+        t.items = st_xcalloc((size_t)n, sizeof(*t.items));
+        t.picked = st_xcalloc((size_t)n, sizeof(*t.picked));
         tree_layout(&t, in, n);
         divide_tree(&t, &given, &given_whole);
     }
     for (int i = 0; i < n; i++)
-        ret[nodes[i].index] = (st_divide_out){nodes[i].share, nodes[i].whole};
+        ret[t.nodes[i].index] = (st_divide_out){t.nodes[i].share, t.nodes[i].whole};
     if (ret_left)
         *ret_left = capacity - given > slack ? capacity - given : 0;
     if (ret_left_whole)

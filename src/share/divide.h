@@ -38,12 +38,12 @@ typedef enum {
 
 typedef struct st_divide_in {
     int parent;       /* index of the parent, -1 at the top */
+    int priority;     /* higher goes first */
     const char *name; /* breaks ties, by bytes; NULL counts as "" and then the index decides */
     double guarantee; /* finite */
     double max;       /* INFINITY: no ceiling */
     double demand;    /* of a leaf, INFINITY allowed; of an inner account ignored */
     double weight;
-    int priority; /* higher goes first */
 } st_divide_in;
 
 typedef struct st_divide_out {

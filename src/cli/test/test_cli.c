@@ -43,13 +43,13 @@ static const st_cli_verb verbs[] = {
     {0},
 };
 
-typedef struct session {
+typedef struct cli_run {
     const char *line; /* arguments, separated by blanks */
     int status;
     const char *out, *errors; /* what must be contained; NULL: nothing may be there */
-} session;
+} cli_run;
 
-static const session sessions[] = {
+static const cli_run runs[] = {
     {"", 2, NULL, "stint: no command was given"},
     {"--version", 0, "stint " ST_VERSION "\n", NULL},
     {"--help", 0, "  group  Has commands\n", NULL},
@@ -92,11 +92,11 @@ static void check_text(const char *line, const char *text, const char *want)
         fail_msg("\"%s\": got \"%s\", wanted \"%s\"", line, text, want ? want : "nothing");
 }
 
-static void test_sessions(void **state)
+static void test_runs(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ST_ARRAY_LEN(sessions); i++) {
-        const session *s = &sessions[i];
+    for (size_t i = 0; i < ST_ARRAY_LEN(runs); i++) {
+        const cli_run *s = &runs[i];
         ST_CLEANUP(st_freep) char *line = st_xstrdup(s->line);
         char *argv[16], *out = NULL, *errors = NULL;
         size_t out_size, errors_size;
@@ -143,9 +143,9 @@ static int read_options(char *line, settings *ret, st_err *err)
 {
     const st_cli_opt opts[] = {
         ST_CLI_OPT_OUTPUT(&ret->format),
-        {'q', "quiet", ST_CLI_FLAG, &ret->quiet, 0, 0},
-        {0, "name", ST_CLI_STRING, &ret->name, 0, 0},
-        {'s', "seed", ST_CLI_I64, &ret->seed, 0, 99},
+        {"quiet", 'q', ST_CLI_FLAG, &ret->quiet, 0, 0},
+        {"name", 0, ST_CLI_STRING, &ret->name, 0, 0},
+        {"seed", 's', ST_CLI_I64, &ret->seed, 0, 99},
         {0},
     };
 
@@ -244,8 +244,8 @@ static void test_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sessions), cmocka_unit_test(test_lost_output),
-        cmocka_unit_test(test_options),  cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_runs),    cmocka_unit_test(test_lost_output),
+        cmocka_unit_test(test_options), cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_table),
     };
 

@@ -301,13 +301,15 @@ static int example_input(const example *e, st_divide_in *ret)
     for (; n < ROWS && e->rows[n].name; n++) {
         const row *r = &e->rows[n];
 
-        ret[n] = (st_divide_in){row_index(e, r->parent),
-                                r->name,
-                                r->guarantee,
-                                r->max,
-                                r->demand,
-                                r->weight,
-                                r->priority};
+        ret[n] = (st_divide_in){
+            .parent = row_index(e, r->parent),
+            .priority = r->priority,
+            .name = r->name,
+            .guarantee = r->guarantee,
+            .max = r->max,
+            .demand = r->demand,
+            .weight = r->weight,
+        };
     }
     return n;
 }
@@ -359,7 +361,7 @@ static void test_no_accounts(void **state)
 
 static void test_left_whole(void **state)
 {
-    st_divide_in in[] = {{-1, "a", 0, INFINITY, 1.5, 1, 0}, {-1, "b", 0, INFINITY, 2.25, 1, 0}};
+    st_divide_in in[] = {{-1, 0, "a", 0, NONE, 1.5, 1}, {-1, 0, "b", 0, NONE, 2.25, 1}};
     st_divide_out out[2];
     double left;
     int64_t left_whole;
@@ -376,7 +378,7 @@ static void test_left_whole(void **state)
 
 static void test_same_names(void **state)
 {
-    st_divide_in in[] = {{-1, NULL, 0, INFINITY, 1, 1, 0}, {-1, NULL, 0, INFINITY, 1, 1, 0}};
+    st_divide_in in[] = {{-1, 0, NULL, 0, NONE, 1, 1}, {-1, 0, NULL, 0, NONE, 1, 1}};
     st_divide_out out[2];
 
     /* Half each; with no names the first one in the input gets the unit. */

@@ -192,7 +192,7 @@ static void test_laws(void **state)
     (void)state;
     st_rng_seed(&r, 20240607);
     for (int t = 0; t < TREES; t++) {
-        forest f;
+        forest f = {0};
 
         draw_forest(&r, &f);
         divide(&f);
@@ -212,8 +212,8 @@ static void test_order(void **state)
     (void)state;
     st_rng_seed(&r, 7);
     for (int t = 0; t < TREES / 4; t++) {
-        forest f, g;
-        int at[NODES_MAX];
+        forest f = {0}, g;
+        int at[NODES_MAX] = {0};
 
         draw_forest(&r, &f);
         divide(&f);

@@ -28,6 +28,7 @@ static void test_reads(void **state)
                   "   demand: {gpu: 5, cpu: 2}}\n"
                   "- {name: org, guarantee: {gpu: 4}}\n",
                   &doc, &s, &err));
+    ST_ASSERT(s);
     assert_int_equal(s->basis, ST_BASIS_TOTAL);
     assert_int_equal(s->naccounts, 2);
     assert_int_equal(s->nresources, 3);

@@ -1,0 +1,125 @@
+/*
+ * Who had to yield to whom: invariants 4 and 5 of core/core.h, at the moment of the decision.
+ *
+ * A claim shows as a HOLD for the claimant and a NOTIFY for each victim behind it. The tracks
+ * then still show the fleet as the core saw it, so "put one victim back" is tried on a fleet
+ * built from scratch without the other victims.
+ */
+#include <inttypes.h>
+
+#include "base/mem.h"
+#include "sim/check_watch.h"
+
+#define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
+
+static int64_t min_run_ms(const st_core *core, int32_t account)
+{
+    const st_tree *tree = st_core_tree(core);
+    for (int32_t a = account; a >= 0; a = tree->accounts.v[a]->parent)
+        if (tree->accounts.v[a]->min_run_ms != ST_UNSET)
+            return tree->accounts.v[a]->min_run_ms;
+    return st_core_policy(core)->min_run_ms;
+}
+
+int st_watch_victim(const st_step *step, size_t at, st_err *err)
+{
+    const st_effect *e = &step->fx->list.v[at];
+    const st_policy *policy = st_core_policy(step->core);
+    const st_track *t = st_watch_find(step->watch, e->job);
+    const st_track *claimant = st_watch_find(step->watch, e->other);
+    if (!claimant || !claimant->job.held)
+        return BAD("reclaim: job %" PRIu64 " must yield to job %" PRIu64
+                   ", for which nothing is held",
+                   e->job, e->other);
+    if (t->job.class == ST_CLASS_GUARANTEED)
+        return BAD("reclaim: guaranteed job %" PRIu64 " must yield to job %" PRIu64, e->job,
+                   e->other);
+    if (t->class_before == ST_CLASS_GUARANTEED && !step->promises_moved)
+        return BAD("reclaim: job %" PRIu64 " was guaranteed before the step and must yield to job "
+                   "%" PRIu64 " although no floor changed",
+                   e->job, e->other);
+    int64_t ran = step->now - t->started_ms, must = min_run_ms(step->core, t->job.account);
+    if (ran < must)
+        return BAD("minimum run time: job %" PRIu64 " must yield after %" PRId64
+                   " ms, it was promised %" PRId64,
+                   e->job, ran, must);
+    if (t->displaced_ms >= 0 && step->now - t->displaced_ms < policy->cooldown_ms)
+        return BAD("cooldown: job %" PRIu64 " was displaced %" PRId64
+                   " ms ago and must yield again, the cooldown is %" PRId64,
+                   e->job, step->now - t->displaced_ms, policy->cooldown_ms);
+    if (e->until_ms < step->now + policy->notice_ms)
+        return BAD("notice: job %" PRIu64 " is given %" PRId64 " ms, the notice is %" PRId64,
+                   e->job, e->until_ms - step->now, policy->notice_ms);
+    return 0;
+}
+
+/* Mark who yields to the claimant of the HOLD at `at`; returns their milli-GPU. */
+static int64_t mark_victims(const st_step *step, size_t at, const st_job_list *jobs, uint8_t *out)
+{
+    uint64_t claimant = step->fx->list.v[at].job;
+    int64_t sum = 0;
+    for (size_t i = at + 1; i < step->fx->list.n; i++) {
+        const st_effect *e = &step->fx->list.v[i];
+        if ((e->kind == ST_FX_HOLD || e->kind == ST_FX_UNHOLD) && e->job == claimant)
+            break;
+        if (e->kind != ST_FX_NOTIFY || e->other != claimant)
+            continue;
+        for (size_t k = 0; k < jobs->n; k++) {
+            if (jobs->v[k]->id != e->job)
+                continue;
+            out[k] = 1;
+            sum += st_tally_gpu_m(jobs->v[k]);
+        }
+    }
+    return sum;
+}
+
+static bool feasible(const st_step *step, const st_job_list *jobs, const uint8_t *out,
+                     const st_job *claimant, int32_t type)
+{
+    const st_fleet *fleet = st_core_fleet(step->core);
+    const st_tree *tree = st_core_tree(step->core);
+    st_room room;
+    st_tally tally;
+    st_room_build(&room, fleet, tree, jobs, out, ST_WHEN_EITHER);
+    st_tally_build(&tally, fleet, tree, jobs, out);
+    bool ok = st_room_fits(&room, claimant, type, false) &&
+              st_tally_max_ok(&tally, claimant, type, ST_NEXT);
+    st_room_done(&room);
+    st_tally_done(&tally);
+    return ok;
+}
+
+int st_watch_claim(const st_step *step, size_t at, st_err *err)
+{
+    const st_effect *e = &step->fx->list.v[at];
+    const st_track *t = st_watch_find(step->watch, e->job);
+    const st_fleet *fleet = st_core_fleet(step->core);
+    int32_t type = -1;
+    if (t->job.shape.gpus > 0)
+        type = fleet->nodes.v[step->fx->grants.v[e->grants_at].node]->type;
+
+    ST_CLEANUP(st_freep) const st_job **list = NULL;
+    st_job_list jobs = st_watch_jobs(step->watch);
+    list = jobs.v;
+    ST_CLEANUP(st_freep) uint8_t *out = st_xcalloc(jobs.n + 1, 1);
+    int64_t evicted = mark_victims(step, at, &jobs, out);
+    int64_t bound = st_core_policy(step->core)->bound_m * st_tally_gpu_m(&t->job) / 1000;
+    if (evicted > bound)
+        return BAD("bound: %" PRId64 " milli-GPU must yield to job %" PRIu64
+                   ", which asks for %" PRId64 "; at most %" PRId64 " may",
+                   evicted, e->job, st_tally_gpu_m(&t->job), bound);
+    if (!feasible(step, &jobs, out, &t->job, type))
+        return BAD("hold: job %" PRIu64 " would not fit even without its victims", e->job);
+    for (size_t i = 0; i < jobs.n; i++) {
+        if (!out[i])
+            continue;
+        out[i] = 0;
+        if (feasible(step, &jobs, out, &t->job, type))
+            return BAD("minimal: job %" PRIu64 " must yield to job %" PRIu64
+                       ", which would fit beside it",
+                       jobs.v[i]->id, e->job);
+        out[i] = 1;
+    }
+    return 0;
+}

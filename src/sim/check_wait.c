@@ -1,0 +1,209 @@
+/*
+ * Those who wait: invariant 7 of core/core.h, and the truth of the reasons.
+ *
+ * "Could start" is decided here from scratch: by limits, ceilings, floor or weight, and by what
+ * is free now and stays free once all holds have come true. The core may keep such a job
+ * waiting only for somebody it names.
+ */
+#include <inttypes.h>
+
+#include "sim/check_watch.h"
+
+#define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
+
+static bool borrows(const st_tree *tree, int32_t account)
+{
+    for (int32_t a = account; a > ST_ROOT; a = tree->accounts.v[a]->parent)
+        if (tree->accounts.v[a]->weight_m == 0)
+            return false;
+    return true;
+}
+
+/* Everything waiting is judged against. */
+typedef struct scene {
+    const st_core *core;
+    const st_fleet *fleet;
+    const st_tree *tree;
+    st_job_list jobs;
+    st_room room;
+    st_tally tally;
+} scene;
+
+static bool allows(const st_job *job, int32_t type)
+{
+    if (job->shape.gpus == 0)
+        return type < 0;
+    if (type < 0)
+        return false;
+    if (job->state == ST_JOB_PAUSED)
+        return type == job->type;
+    return job->shape.types >> type & 1;
+}
+
+/* The GPU type it could start on now: -1 without GPUs, -2 on none. Bit t + 1 of `excused`: on
+ * type t it waits for somebody who was named. */
+static int32_t could_start(const scene *s, const st_job *job, uint32_t excused)
+{
+    bool untrusted = st_room_untrusted(s->tree, job->account);
+    if (job->shape.gpus > 0 && job->shape.level > ST_LEVEL_MIG && untrusted)
+        return -2;
+    for (int32_t t = -1; t < (int32_t)s->fleet->types.n; t++) {
+        if ((excused >> (t + 1) & 1) || !allows(job, t) || !st_room_fits(&s->room, job, t, false) ||
+            !st_tally_max_ok(&s->tally, job, t, ST_NOW | ST_NEXT) ||
+            !st_tally_limits_ok(s->fleet, s->tree, &s->jobs, NULL, job, t, false))
+            continue;
+        if (borrows(s->tree, job->account) || st_tally_sure_ok(&s->tally, &s->jobs, NULL, job, t))
+            return t;
+    }
+    return -2;
+}
+
+bool st_check_could_ever(const st_core *core, const st_job *job)
+{
+    scene s = {.core = core, .fleet = st_core_fleet(core), .tree = st_core_tree(core)};
+    st_job alone = *job;
+    alone.state = ST_JOB_PENDING;
+    bool could = false;
+    st_room_build(&s.room, s.fleet, s.tree, &s.jobs, NULL, ST_WHEN_EMPTY);
+    st_tally_build(&s.tally, s.fleet, s.tree, &s.jobs, NULL);
+    if (alone.shape.gpus > 0 && alone.shape.level > ST_LEVEL_MIG &&
+        st_room_untrusted(s.tree, alone.account))
+        alone.shape.types = 0;
+    for (int32_t t = -1; !could && t < (int32_t)s.fleet->types.n; t++)
+        could = allows(&alone, t) && st_room_fits(&s.room, &alone, t, true) &&
+                st_tally_max_ok(&s.tally, &alone, t, 0) &&
+                st_tally_limits_ok(s.fleet, s.tree, &s.jobs, NULL, &alone, t, true) &&
+                (borrows(s.tree, alone.account) ||
+                 st_tally_sure_ok(&s.tally, &s.jobs, NULL, &alone, t));
+    st_room_done(&s.room);
+    st_tally_done(&s.tally);
+    return could;
+}
+
+/* ---- reasons ------------------------------------------------------------------------ */
+
+static int lie(const st_job *job, const st_reason *r, st_err *err)
+{
+    return BAD("reasons: job %" PRIu64 " is told %s (account %d, type %d, dim %d, used %" PRId64
+               ", asked %" PRId64 ", bound %" PRId64 ", other %" PRIu64 "), which is not so",
+               job->id, st_reason_name(r->code), r->account, r->type, r->dim, r->used, r->asked,
+               r->bound, r->other);
+}
+
+static bool is_above(const st_tree *tree, int32_t account, int32_t below)
+{
+    for (int32_t a = below; a >= 0; a = tree->accounts.v[a]->parent)
+        if (a == account)
+            return true;
+    return false;
+}
+
+static bool max_true(const scene *s, const st_job *job, const st_reason *r)
+{
+    if (!is_above(s->tree, r->account, job->account))
+        return false;
+    const st_quota *max = &s->tree->accounts.v[r->account]->max;
+    int64_t bound = r->dim == ST_CPU   ? max->cpu_m
+                    : r->dim == ST_RAM ? max->ram_mib
+                    : r->type >= 0     ? max->type_m[r->type]
+                                       : max->gpu_m;
+    int64_t asked = r->dim == ST_CPU   ? job->shape.cpu_m * job->tasks
+                    : r->dim == ST_RAM ? job->shape.ram_mib * job->tasks
+                                       : st_tally_gpu_m(job);
+    int64_t used = st_tally_used(&s->tally, r->account, (st_dim)r->dim, r->type);
+    if (job->held) /* a plan is in the later moment already; its start must suit this one */
+        used = st_tally_now(&s->tally, r->account, (st_dim)r->dim, r->type);
+    return r->bound == bound && r->asked == asked && r->used == used && used + asked > bound;
+}
+
+static bool limit_true(const scene *s, const st_job *job, const st_reason *r)
+{
+    if (!is_above(s->tree, r->account, job->account) || r->dim < 0 || r->dim >= ST_LIMIT_COUNT)
+        return false;
+    const st_account *a = s->tree->accounts.v[r->account];
+    st_limit_kind kind = (st_limit_kind)r->dim;
+    int64_t used =
+        st_tally_user(s->fleet, s->tree, &s->jobs, NULL, job, r->account, job->user, kind);
+    bool mine = r->bound == st_tally_bound(&a->job_limits, kind) && r->asked > r->bound;
+    return mine || (r->bound == st_tally_bound(&a->user_limits, kind) && r->used == used &&
+                    r->asked > r->bound - used);
+}
+
+static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
+{
+    switch (r->code) {
+    case ST_WHY_MAX:
+        return max_true(s, job, r);
+    case ST_WHY_USER_LIMIT:
+        return limit_true(s, job, r);
+    case ST_WHY_WEIGHT_ZERO:
+        return is_above(s->tree, r->account, job->account) &&
+               s->tree->accounts.v[r->account]->weight_m == 0;
+    case ST_WHY_HELD:
+    case ST_WHY_GATHERED:
+        return r->other != job->id && st_core_job(s->core, r->other);
+    case ST_WHY_GPUS_BUSY:
+        return r->used < r->asked;
+    case ST_WHY_YIELDING:
+        return job->held;
+    case ST_WHY_PINNED:
+        return job->state == ST_JOB_PAUSED;
+    case ST_WHY_CPU:
+        return job->shape.cpu_m > 0;
+    case ST_WHY_RAM:
+        return job->shape.ram_mib > 0;
+    case ST_WHY_TOPOLOGY:
+        return job->topo_required;
+    default:
+        return true;
+    }
+}
+
+static int judge(const scene *s, const st_job *job, const st_reasons *reasons, st_err *err)
+{
+    bool blocked = false;
+    uint32_t excused = 0;
+    for (size_t i = 0; i < reasons->n; i++) {
+        const st_reason *r = &reasons->v[i];
+        if (!reason_true(s, job, r))
+            return lie(job, r, err);
+        blocked |= st_reason_blocks(r->code);
+        if (r->code == ST_WHY_HELD || r->code == ST_WHY_GATHERED)
+            excused |= 1u << (r->type + 1);
+    }
+    int32_t type = job->held ? -2 : could_start(s, job, excused);
+    if (type != -2)
+        return BAD("work conservation: job %" PRIu64 " (%d tasks, %s) could start on GPU type %d "
+                   "and waits%s%s",
+                   job->id, job->tasks, st_level_name(job->shape.level), type,
+                   reasons->n ? ", told " : "",
+                   reasons->n ? st_reason_name(reasons->v[0].code) : "");
+    if (!blocked)
+        return BAD("reasons: job %" PRIu64 " waits and is told nothing that keeps it waiting",
+                   job->id);
+    return 0;
+}
+
+int st_watch_waiting(st_watch *watch, st_core *core, st_err *err)
+{
+    scene s = {.core = core, .fleet = st_core_fleet(core), .tree = st_core_tree(core)};
+    s.jobs = st_watch_jobs(watch);
+    st_room_build(&s.room, s.fleet, s.tree, &s.jobs, NULL, ST_WHEN_EITHER);
+    st_tally_build(&s.tally, s.fleet, s.tree, &s.jobs, NULL);
+    st_reasons reasons = {0};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < s.jobs.n; i++) {
+        const st_job *job = s.jobs.v[i];
+        if (job->state != ST_JOB_PENDING && job->state != ST_JOB_PAUSED)
+            continue;
+        st_vec_clear(&reasons);
+        rc = st_core_explain(core, job->id, &reasons, err);
+        if (rc == 0)
+            rc = judge(&s, job, &reasons, err);
+    }
+    st_vec_free(&reasons);
+    st_room_done(&s.room);
+    st_tally_done(&s.tally);
+    st_vec_free(&s.jobs);
+    return rc;
+}

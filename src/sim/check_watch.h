@@ -1,0 +1,55 @@
+/*
+ * Private to sim: what the watch remembers (sim/check.h), and how its files share the work.
+ *
+ *   check_step.c   the effects of a step, one after the other, against what they may follow
+ *   check_claim.c  who had to yield to whom, and whether that was right
+ *   check_wait.c   who waits, and whether the reasons are true
+ */
+#ifndef ST_SIM_CHECK_WATCH_H
+#define ST_SIM_CHECK_WATCH_H
+
+#include "sim/check.h"
+#include "sim/check_quota.h"
+#include "sim/check_room.h"
+
+/* A job as the effects so far describe it. */
+typedef struct st_track {
+    st_job job; /* without a name; the grants are the track's own */
+    int64_t started_ms;
+    int64_t notified_ms, checkpoint_ms;
+    int64_t displaced_ms;  /* when it last left for somebody; -1 never */
+    int64_t ran_ms;        /* on devices, before this stay */
+    bool saved;            /* it reported a checkpoint since it was told to save */
+    st_class class_before; /* when the step began */
+} st_track;
+
+struct st_watch {
+    ST_VEC(st_track *) tracks; /* live jobs by id */
+    st_use capacity;           /* when the last step ended */
+    ST_VEC(st_quota) floors;
+    st_watch_counts counts;
+};
+
+/* One step while it is looked at. */
+typedef struct st_step {
+    st_watch *watch;
+    const st_core *core;
+    const st_event *const *events;
+    size_t nevents;
+    const st_effects *fx;
+    int64_t now;
+    bool promises_moved; /* floors or capacity are not what they were */
+} st_step;
+
+st_track *st_watch_find(const st_watch *watch, uint64_t id);
+
+/* The tracks as a list of jobs; the caller frees it. */
+st_job_list st_watch_jobs(const st_watch *watch);
+
+/* Effect `at` is a HOLD that has not been applied yet: are its victims right? */
+int st_watch_claim(const st_step *step, size_t at, st_err *err);
+
+/* Effect `at` is a NOTIFY that has not been applied yet: may this job be displaced? */
+int st_watch_victim(const st_step *step, size_t at, st_err *err);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * A seed from beginning to end, and a tape again.
+ */
+#include "sim/fuzz.h"
+
+int st_fuzz_seed(uint64_t seed, int steps, FILE *trace, st_tape *ret, st_fuzz_counts *counts,
+                 st_err *err)
+{
+    st_fuzz_gen gen = {.tape = ret, .next_job = 1};
+    st_tape_init(ret, seed);
+    st_rng_seed(&gen.rng, seed);
+    gen.stream = st_rng_chance(&gen.rng, 1, 8);
+    st_fuzz_policy(&gen.rng, &ret->policy);
+    if (gen.stream) {
+        ret->policy.rebalance = 0;
+        ret->policy.reservations = 4;
+    }
+    ST_CLEANUP(st_fuzz_run_freep) st_fuzz_run *run = st_fuzz_run_new(ret);
+    gen.run = run;
+    st_fuzz_run_trace(run, trace);
+    int rc = st_fuzz_world(&gen, err), done = 0;
+    while (rc == 0 && done < steps) {
+        int n;
+        rc = st_fuzz_next(&gen, &n, err);
+        done += n;
+    }
+    if (rc == 0)
+        rc = st_fuzz_run_drain(run, err);
+    if (counts)
+        st_fuzz_run_count(run, counts);
+    return rc;
+}
+
+int st_fuzz_replay(const st_tape *tape, const uint8_t *keep, FILE *trace, uint8_t *ret_refused,
+                   st_err *err)
+{
+    st_tape part = *tape;
+    ST_VEC(size_t) origin = {0};
+    part.list.v = NULL;
+    part.list.n = part.list.cap = 0;
+    for (size_t i = 0; i < tape->list.n; i++) {
+        if (keep && !keep[i])
+            continue;
+        st_vec_push(&part.list, tape->list.v[i]);
+        st_vec_push(&origin, i);
+    }
+    ST_CLEANUP(st_fuzz_run_freep) st_fuzz_run *run = st_fuzz_run_new(&part);
+    st_fuzz_run_trace(run, trace);
+    int rc = 0;
+    for (size_t from = 0, to; rc == 0 && from < part.list.n; from = to) {
+        to = from + 1;
+        while (to < part.list.n && part.list.v[to].together &&
+               part.list.v[to].at_ms == part.list.v[from].at_ms)
+            to++;
+        rc = st_fuzz_run_moment(run, from, to, err);
+    }
+    if (rc == 0)
+        rc = st_fuzz_run_drain(run, err);
+    for (size_t i = 0; ret_refused && i < origin.n; i++)
+        ret_refused[origin.v[i]] = st_fuzz_run_refused(run, i);
+    st_vec_free(&origin);
+    st_vec_free(&part.list);
+    return rc;
+}
