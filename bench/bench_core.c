@@ -11,10 +11,10 @@
 #include "core/core.h"
 
 #define NODES 6250
-#define ORGS 10
+#define ORGS  10
 #define TEAMS 300
 #define USERS 5000
-#define JOBS 30000
+#define JOBS  30000
 
 static double now_s(void)
 {
@@ -179,8 +179,8 @@ int main(void)
     st_effects_clear(&fx);
     t = now_s();
     st_core_pass(core, 3600000, &fx);
-    printf("full pass, full fleet, %zu waiting: %.1f ms, %zu claims\n", waiting, (now_s() - t) * 1e3,
-           count(&fx, ST_FX_HOLD));
+    printf("full pass, full fleet, %zu waiting: %.1f ms, %zu claims\n", waiting,
+           (now_s() - t) * 1e3, count(&fx, ST_FX_HOLD));
     time_submits(core, &rng, &id, &fx);
 
     /* The owner returns with a gang of 12 nodes, inside its guarantee. */

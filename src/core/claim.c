@@ -284,18 +284,33 @@ static int choose(claim_ctx *c, int *victims)
     return k;
 }
 
+/* Set the rooms back to what everybody sees. */
+static void restore(claim_ctx *c)
+{
+    const st_core *core = c->core;
+    for (size_t n = 0; c->ask.rooms && n < core->fleet->nodes.n; n++)
+        if (core->whatif.stamp[n] == core->whatif.gen)
+            st_rooms_set(core->placer, c->ask.rooms, core->fleet->nodes.v[n],
+                         &core->fleet->nodes.v[n]->view);
+}
+
 static void attempt(claim_ctx *c, st_claim *ret)
 {
     line_up(c);
     c->core->effort -= (int64_t)c->cands.n + (int64_t)c->line.n;
     int *victims = st_xcalloc(c->line.n + 1, sizeof *victims);
-    st_whatif_begin(c->core);
+    /* Those who are leaving already make room too: nobody goes for what they will free. */
+    st_whatif_begin(c->core, ST_WHEN_NEXT);
     if (c->job->state != ST_JOB_PAUSED)
         c->ask.rooms = st_rooms_of(c->core->placer, c->job, c->type);
+    for (size_t i = 0; i < c->core->placed.n; i++)
+        if (st_job_leaving(c->core->placed.v[i]))
+            st_whatif_touch(c->core, c->core->placed.v[i], c->ask.rooms);
     int k = choose(c, victims);
     if (k < 0) {
         ret->result = ST_CLAIM_NONE;
         free(victims);
+        restore(c);
         return;
     }
     ret->evict_m = evicted_m(c, victims, k);
@@ -303,9 +318,9 @@ static void attempt(claim_ctx *c, st_claim *ret)
     bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
     ST_ASSERT(ok);
     int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
-    /* With nobody in its way, or only those it would outrun to a gathered place, there is
-     * nothing to claim. */
-    if (k == 0 || st_core_collides(c->core, c->job, ret->plan) >= 0) {
+    /* A borrower need not claim what comes free by itself; and nobody claims past those for
+     * whom the place is gathered. */
+    if ((k == 0 && !c->sure) || st_core_collides(c->core, c->job, ret->plan) >= 0) {
         ret->result = ST_CLAIM_NONE;
     } else if (ret->evict_m > bound_m && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;
@@ -317,6 +332,7 @@ static void attempt(claim_ctx *c, st_claim *ret)
     for (int i = 0; i < k; i++)
         put_back(c, victims[i]);
     free(victims);
+    restore(c);
 }
 
 void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st_claim *ret)

@@ -75,7 +75,7 @@ static bool say_floor(st_core *core, const st_job *job, int32_t type, st_reasons
 static uint64_t held_by(st_core *core, const st_job *job, int32_t type)
 {
     uint64_t first = 0;
-    st_whatif_begin(core);
+    st_whatif_begin(core, ST_WHEN_EITHER);
     for (size_t i = 0; i < core->jobs.n; i++) {
         st_job *other = core->jobs.v[i];
         if (!other->held || other == job)
@@ -189,17 +189,26 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
         say_claim(core, job, type, sure, ret);
 }
 
+static bool shares_a_node(const st_job *a, const st_job *b)
+{
+    for (int t = 0; t < a->tasks; t++)
+        for (int u = 0; u < b->tasks; u++)
+            if (a->grants[t].node == b->grants[u].node)
+                return true;
+    return false;
+}
+
 /* A plan waits for its victims, the slowest of which decides. */
 static void say_yielding(st_core *core, const st_job *job, st_reasons *ret)
 {
     st_reason r = reason_of(ST_WHY_YIELDING, job->type);
-    r.asked = job->waiting;
     r.until_ms = core->now;
     for (size_t i = 0; i < core->jobs.n; i++) {
         const st_job *victim = core->jobs.v[i];
-        if (!st_job_leaving(victim) || victim->claimant != job->id)
+        if (!st_job_leaving(victim) || !shares_a_node(job, victim))
             continue;
         r.other = victim->id;
+        r.asked++;
         bool saves = victim->yield == ST_YIELD_CHECKPOINT || victim->yield == ST_YIELD_PAUSE;
         int64_t until = victim->deadline_ms;
         if (victim->state == ST_JOB_NOTIFIED && saves)

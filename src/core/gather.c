@@ -66,7 +66,7 @@ static int by_time(const void *pa, const void *pb)
 }
 
 /* When the job will be off its devices at the latest, as far as the asker is concerned. */
-static int64_t release_ms(const st_core *core, const st_job *job, bool sure)
+static int64_t release_ms(const st_core *core, const st_job *job, bool claims)
 {
     int64_t out = core->policy.notice_ms + core->policy.grace_ms;
     int64_t at = st_job_end_ms(job, core->now);
@@ -74,7 +74,7 @@ static int64_t release_ms(const st_core *core, const st_job *job, bool sure)
         at = ST_MIN(at, job->deadline_ms);
     else if (job->state == ST_JOB_NOTIFIED)
         at = ST_MIN(at, job->deadline_ms + core->policy.grace_ms);
-    else if (sure && job->class == ST_CLASS_BURSTABLE)
+    else if (claims && job->class == ST_CLASS_BURSTABLE)
         at = ST_MIN(at, ST_MAX(st_core_protected_until(core, job), core->now) + out);
     return at;
 }
@@ -159,24 +159,24 @@ static size_t fewest(st_core *core, const st_ask *ask, const release *list, size
     return hi;
 }
 
-void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure)
+void st_core_gather(st_core *core, const st_job *job, int32_t type, bool claims)
 {
     ST_VEC(release) list = {0};
     for (size_t i = 0; i < core->placed.n; i++) {
         st_job *other = core->placed.v[i];
-        int64_t at_ms = release_ms(core, other, sure);
+        int64_t at_ms = release_ms(core, other, claims);
         if (at_ms != ST_TIME_NEVER)
             st_vec_push(&list, (release){at_ms, other});
     }
     if (list.n > 1)
         qsort(list.v, list.n, sizeof *list.v, by_time);
 
-    st_whatif_begin(core);
+    st_whatif_begin(core, ST_WHEN_EITHER);
     st_ask ask = {.job = job, .type = type, .view = planned_view, .ctx = core};
     ask.rooms = st_rooms_of(core->placer, job, type);
     plan_rooms(core, ask.rooms, true);
     size_t n = fewest(core, &ask, list.v, list.n);
-    st_resv r = {.job = job->id, .sure = sure, .type = type, .ntasks = job->tasks};
+    st_resv r = {.job = job->id, .claims = claims, .type = type, .ntasks = job->tasks};
     if (n <= list.n) {
         r.at_ms = n == 0 ? core->now : ST_MAX(list.v[n - 1].at_ms, core->now);
         r.plan = st_xcalloc((size_t)job->tasks, sizeof *r.plan);
@@ -332,7 +332,7 @@ bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint
     if (!st_place_fits(core->placer, &ask))
         return false;
 
-    st_whatif_begin(core);
+    st_whatif_begin(core, ST_WHEN_EITHER);
     ask.view = backfill_view;
     ask.ctx = &ctx;
     if (job->state != ST_JOB_PAUSED) {

@@ -127,7 +127,6 @@ void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_g
     ST_ASSERT(!job->held);
     adopt(core, job, type, class, take_grants);
     job->held = true;
-    job->waiting = 0;
     charge(core, job, ST_NEXT | ST_SURE, 1);
     charge_user(core, job, 1);
     settle(core, job);
@@ -136,7 +135,7 @@ void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_g
 
 void st_core_start_held(st_core *core, st_job *job, st_effects *fx)
 {
-    ST_ASSERT(job->held && job->waiting == 0);
+    ST_ASSERT(job->held);
     job->held = false;
     charge(core, job, ST_NOW, 1);
     go(core, job, fx);
@@ -149,7 +148,6 @@ void st_core_unhold(st_core *core, st_job *job, st_effects *fx)
     charge(core, job, ST_NEXT | ST_SURE, -1);
     charge_user(core, job, -1);
     job->held = false;
-    job->waiting = 0;
     job->class = ST_CLASS_NONE;
     if (job->state == ST_JOB_PAUSED)
         st_core_refresh(core, job);
@@ -173,11 +171,39 @@ void st_core_leave(st_core *core, st_job *job, uint64_t claimant)
     st_core_refresh(core, job);
 }
 
+/* Whether the job's grants fit their nodes at a moment, beside whoever is there then. */
+static bool fits_then(const st_core *core, const st_job *job, st_when when)
+{
+    for (int t = 0; t < job->tasks; t++) {
+        const st_node *node = core->fleet->nodes.v[job->grants[t].node];
+        if (t > 0 && job->grants[t - 1].node == node->id)
+            continue;
+        st_view view;
+        st_view_build(core->fleet, core->tree, node, when, &view);
+        for (int u = 0; u < job->tasks; u++)
+            if (job->grants[u].node == node->id &&
+                st_view_add(core->fleet, core->tree, node, job, &job->grants[u], &view) < 0)
+                return false;
+    }
+    return true;
+}
+
+bool st_core_ready(const st_core *core, const st_job *job)
+{
+    ST_ASSERT(job->held);
+    return fits_then(core, job, ST_WHEN_NOW);
+}
+
 bool st_core_stay(st_core *core, st_job *job)
 {
     ST_ASSERT(job->state == ST_JOB_NOTIFIED);
     st_need need = st_need_of(job, job->type);
     if (st_admit_over(core->tree, job->account, &need, ST_NEXT, false, NULL, 0) > 0)
+        return false;
+    job->out = ST_OUT_ENDED;                        /* what it has must not stand in its own way */
+    bool fits = fits_then(core, job, ST_WHEN_NEXT); /* somebody else may count on its place */
+    job->out = ST_OUT_NOT;
+    if (!fits)
         return false;
     st_job_move(job, ST_JOB_RUNNING);
     job->claimant = 0;
@@ -204,12 +230,7 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
     charge(core, job, leaving ? ST_NOW : ST_NOW | ST_NEXT | ST_SURE, -1);
     charge_user(core, job, -1);
     note_usage(core, job, -1);
-    if (leaving) {
-        st_job *claimant = st_core_find(core, job->claimant);
-        if (claimant && claimant->held)
-            claimant->waiting--;
-        job->claimant = 0;
-    }
+    job->claimant = 0;
     job->class = ST_CLASS_NONE;
     job->deadline_ms = 0;
     if (!keep_memory)

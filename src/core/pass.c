@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "core/state.h"
 
-#define ROUNDS_MAX 1000
+#define ROUNDS_MAX   1000
 #define CLAIM_EFFORT 200000 /* candidates claims may look at in one pass */
 
 int32_t st_core_next_type(const st_core *core, const st_job *job, int32_t after)
@@ -124,8 +124,10 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
     return true;
 }
 
-/* Displace others for the job: the victims are told, and their place is held for it. */
-static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, st_effects *fx)
+/* Displace others for the job: the victims are told, and their place is held for it.
+ * *ret_later: it could, but for protections that end. */
+static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, bool *ret_later,
+                      st_effects *fx)
 {
     if (!within_limits(core, job, type))
         return false;
@@ -134,20 +136,24 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, st_ef
     key = st_hash_u64(key, (uint64_t)job->priority);
     if (core->freed)
         forget_misfits(core);
-    if (core->effort <= 0 || st_idmap_get(core->misfits, key, NULL))
+    int64_t later = 0;
+    if (core->effort <= 0 || st_idmap_get(core->misfits, key, &later)) {
+        *ret_later |= later != 0;
         return false;
+    }
     st_claim claim;
     st_core_claim(core, job, type, sure, &claim);
     if (claim.result != ST_CLAIM_OK) {
-        st_idmap_put(core->misfits, key, 1);
-        if (claim.result == ST_CLAIM_PROTECTED)
+        st_idmap_put(core->misfits, key, claim.result == ST_CLAIM_PROTECTED);
+        if (claim.result == ST_CLAIM_PROTECTED) {
             core->wake_ms = ST_MIN(core->wake_ms, claim.until_ms);
+            *ret_later = true;
+        }
         st_claim_done(&claim);
         return false;
     }
     st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
     st_core_hold(core, job, type, class, ST_TAKE(claim.plan), fx);
-    job->waiting = (int)claim.victims.n;
     for (size_t i = 0; i < claim.victims.n; i++)
         st_core_notify(core, claim.victims.v[i], job, fx);
     st_claim_done(&claim);
@@ -162,9 +168,11 @@ static bool is_sure(const st_core *core, const st_job *job, int32_t type)
     return st_admit_sure(core->tree, job->account, &need, NULL);
 }
 
-/* Give the job its turn in a phase; true when something happened. */
-static bool turn(st_core *core, st_job *job, st_phase phase, const uint8_t *prefer, st_effects *fx)
+/* Give the job its turn in a phase; true when something happened. *ret_later as above. */
+static bool turn(st_core *core, st_job *job, st_phase phase, const uint8_t *prefer, bool *ret_later,
+                 st_effects *fx)
 {
+    *ret_later = false;
     bool sure = phase == PHASE_SURE;
     st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
     if (!sure && st_core_weight_zero(core, job->account, NULL))
@@ -183,13 +191,14 @@ static bool turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pref
         return false;
     for (t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
          t = st_core_next_type(core, job, t))
-        if (is_sure(core, job, t) == sure && try_claim(core, job, t, sure, fx))
+        if (is_sure(core, job, t) == sure && try_claim(core, job, t, sure, ret_later, fx))
             return true;
     return false;
 }
 
-/* Gather for a blocked job, if it is only room that it lacks. */
-static void gather(st_core *core, const st_job *job, st_phase phase)
+/* Gather for a blocked job, if it is only room that it lacks; with `later` it will get room
+ * from borrowers once their protections end. */
+static void gather(st_core *core, const st_job *job, st_phase phase, bool later)
 {
     bool sure = phase == PHASE_SURE;
     if (core->resv.n >= (size_t)core->policy.reservations)
@@ -205,7 +214,7 @@ static void gather(st_core *core, const st_job *job, st_phase phase)
             !below_max(core, job, t, ST_NOW | ST_NEXT))
             continue;
         size_t before = core->resv.n;
-        st_core_gather(core, job, t, sure);
+        st_core_gather(core, job, t, later);
         if (core->resv.n > before)
             return;
     }
@@ -339,11 +348,12 @@ static bool run_queue(st_core *core, st_effects *fx)
                 continue;
             if (ST_BROKEN(CONSERVE) && job->id % 7 == 0)
                 continue;
-            if (turn(core, job, phase, NULL, fx)) {
+            bool later;
+            if (turn(core, job, phase, NULL, &later, fx)) {
                 queue_reorder(core, &q);
                 again = true;
             } else {
-                gather(core, job, phase);
+                gather(core, job, phase, later);
             }
         }
     }
@@ -362,7 +372,7 @@ static bool run_held(st_core *core, st_effects *fx)
         st_job *job = core->jobs.v[i];
         if (!job->held)
             continue;
-        if (job->waiting == 0) {
+        if (st_core_ready(core, job)) {
             if (below_max(core, job, job->type, ST_NOW)) {
                 st_core_start_held(core, job, fx);
                 moved = true;
@@ -392,8 +402,9 @@ static bool run_restarts(st_core *core, st_effects *fx)
         st_job *job = st_core_find(core, core->restart.v[i]);
         if (!job || !waits(job))
             continue;
-        moved |= turn(core, job, PHASE_SURE, core->prefer, fx) ||
-                 turn(core, job, PHASE_BURST, core->prefer, fx);
+        bool later;
+        moved |= turn(core, job, PHASE_SURE, core->prefer, &later, fx) ||
+                 turn(core, job, PHASE_BURST, core->prefer, &later, fx);
     }
     st_vec_clear(&core->restart);
     for (size_t i = 0; i < core->nprefer; i++)
@@ -457,9 +468,10 @@ static bool goes_before(const st_core *core, st_job *a, st_job *b)
 }
 
 /* Whether the job could do anything with a turn; changes nothing but the time to wake. */
-static bool could_move(st_core *core, const st_job *job, st_phase phase)
+static bool could_move(st_core *core, const st_job *job, st_phase phase, bool *ret_later)
 {
     bool sure = phase == PHASE_SURE;
+    *ret_later = false;
     if (!sure && st_core_weight_zero(core, job->account, NULL))
         return false;
     for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
@@ -474,8 +486,10 @@ static bool could_move(st_core *core, const st_job *job, st_phase phase)
             continue;
         st_claim claim;
         st_core_claim(core, job, t, sure, &claim);
-        if (claim.result == ST_CLAIM_PROTECTED)
+        if (claim.result == ST_CLAIM_PROTECTED) {
             core->wake_ms = ST_MIN(core->wake_ms, claim.until_ms);
+            *ret_later = true;
+        }
         st_claim_done(&claim);
         if (claim.result == ST_CLAIM_OK)
             return true;
@@ -490,13 +504,15 @@ static bool pass_one(st_core *core, st_job *job)
 {
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
-        if (r->sure || r->at_ms <= core->now || !goes_before(core, st_core_find(core, r->job), job))
+        if (r->claims || r->at_ms <= core->now ||
+            !goes_before(core, st_core_find(core, r->job), job))
             return false;
     }
     for (st_phase phase = PHASE_SURE; phase <= PHASE_BURST; phase++) {
-        if (could_move(core, job, phase))
+        bool later;
+        if (could_move(core, job, phase, &later))
             return false;
-        gather(core, job, phase);
+        gather(core, job, phase, later);
     }
     return true;
 }

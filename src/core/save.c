@@ -352,7 +352,7 @@ static void io_core(codec *c, st_core *core)
         st_resv *r = &core->resv.v[i];
         io_u64(c, &r->job);
         io_i64(c, &r->at_ms);
-        IO_BOOL(c, r->sure);
+        IO_BOOL(c, r->claims);
         IO_IN(c, r->type, -1, last_of(core->fleet->types.n));
         IO_IN(c, r->ntasks, 1, ST_TASKS_MAX);
         if (!c->bad)
@@ -397,9 +397,6 @@ static void rebuild(st_core *core)
                            (next && job->class == ST_CLASS_GUARANTEED ? ST_SURE : 0u);
         st_admit_charge(core->tree, job->account, &need, moments, 1);
         st_admit_user_charge(core->fleet, core->tree, job, job->type, 1);
-        st_job *claimant = st_job_leaving(job) ? st_core_find(core, job->claimant) : NULL;
-        if (claimant && claimant->held)
-            claimant->waiting++;
     }
     st_admit_needs(core->tree);
     core->due_dirty = true;

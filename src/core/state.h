@@ -26,7 +26,7 @@
 typedef struct st_resv {
     uint64_t job;
     int64_t at_ms;
-    bool sure; /* it counts on displacing others, so it moves with the time */
+    bool claims; /* it counts on displacing others, so it moves with the time */
     int32_t type;
     int ntasks;
     st_grant *plan;
@@ -38,6 +38,7 @@ typedef struct st_whatif {
     uint32_t *stamp;
     size_t n;
     uint32_t gen;
+    st_when when;
 } st_whatif;
 
 struct st_core {
@@ -64,7 +65,7 @@ struct st_core {
     st_idmap *possible; /* shapes that fit the fleet when it is empty */
     int64_t effort;     /* what claims may still cost in this pass */
     bool settled;       /* the last pass left nothing to do */
-    bool freed;        /* something was freed: misfits may fit */
+    bool freed;         /* something was freed: misfits may fit */
     st_whatif whatif;
 };
 
@@ -90,6 +91,8 @@ void st_core_start_held(st_core *core, st_job *job, st_effects *fx);
 void st_core_unhold(st_core *core, st_job *job, st_effects *fx);
 void st_core_leave(st_core *core, st_job *job, uint64_t claimant);
 bool st_core_stay(st_core *core, st_job *job);
+/* Whether everybody a plan waits for has left. */
+bool st_core_ready(const st_core *core, const st_job *job);
 void st_core_release(st_core *core, st_job *job, bool keep_memory);
 void st_core_forget_grants(st_core *core, st_job *job);
 /* Give the residents of a job's nodes a fresh look. */
@@ -128,7 +131,7 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
 void st_claim_done(st_claim *claim);
 
 /* gather.c */
-void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure);
+void st_core_gather(st_core *core, const st_job *job, int32_t type, bool claims);
 void st_core_gather_clear(st_core *core);
 /* Place a job on what is free and not gathered beyond its end; NULL grants: only ask. On a
  * refusal that only a reservation causes, *ret_blocker is its index. */
@@ -141,7 +144,7 @@ int st_core_collides(st_core *core, const st_job *job, const st_grant *grants);
 uint64_t st_core_bound_by(const st_core *core, const st_job *job);
 
 /* whatif.c */
-void st_whatif_begin(st_core *core);
+void st_whatif_begin(st_core *core, st_when when);
 /* Rebuild the views of a job's nodes after its `out` changed, and their rooms if given. */
 void st_whatif_touch(st_core *core, const st_job *job, st_rooms *rooms);
 st_view *st_whatif_edit(st_core *core, const st_node *node);

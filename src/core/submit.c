@@ -97,10 +97,7 @@ static uint32_t able_types(const st_core *core, const st_shape *shape, uint32_t 
 
 static const st_view *empty_view(void *ctx, const st_node *node)
 {
-    st_core *core = ctx;
-    st_view *view = st_whatif_edit(core, node);
-    st_view_build(core->fleet, core->tree, node, ST_WHEN_EMPTY, view);
-    return view;
+    return st_whatif_edit(ctx, node);
 }
 
 /* Refusals that depend on the type: the job is refused when every type it allows refuses it,
@@ -146,7 +143,7 @@ static int check_type(st_core *core, const st_job *job, int32_t type, st_err *er
     uint64_t key = st_core_shape_key(job, type);
     if (st_idmap_get(core->possible, key, NULL))
         return 0;
-    st_whatif_begin(core);
+    st_whatif_begin(core, ST_WHEN_EMPTY);
     st_ask ask = {.job = job, .type = type, .ever = true, .view = empty_view, .ctx = core};
     if (!st_place_fits(core->placer, &ask)) {
         st_place_why why;

@@ -5,9 +5,10 @@
 #include "base/mem.h"
 #include "core/state.h"
 
-void st_whatif_begin(st_core *core)
+void st_whatif_begin(st_core *core, st_when when)
 {
     st_whatif *w = &core->whatif;
+    w->when = when;
     if (w->n < core->fleet->nodes.n) {
         w->n = core->fleet->nodes.n;
         w->views = st_xrealloc(w->views, w->n * sizeof *w->views);
@@ -20,7 +21,7 @@ void st_whatif_begin(st_core *core)
 
 static void rebuild(st_core *core, const st_node *node)
 {
-    st_view_build(core->fleet, core->tree, node, ST_WHEN_EITHER, &core->whatif.views[node->id]);
+    st_view_build(core->fleet, core->tree, node, core->whatif.when, &core->whatif.views[node->id]);
     core->whatif.stamp[node->id] = core->whatif.gen;
 }
 

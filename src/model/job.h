@@ -95,7 +95,6 @@ typedef struct st_job {
     int preemptions;
 
     /* Derived and scratch; never saved. */
-    int waiting;  /* held: victims that are still there */
     int32_t slot; /* where it stands in core's list of placed jobs */
     st_out out;   /* left out of a what-if view */
 } st_job;

@@ -73,7 +73,7 @@ typedef struct st_account {
     /* What the floors must be able to deliver, see admit/admit.h. */
     int64_t below_m[ST_TYPES_MAX], below_sum_m;
     int64_t typed_sum_m, need_sum_m;
-    int64_t lost;                  /* milli-GPU x ms of work lost to preemption and failures */
+    int64_t lost; /* milli-GPU x ms of work lost to preemption and failures */
 } st_account;
 
 typedef struct st_tree {

@@ -47,8 +47,8 @@ static void consider(st_placer *placer, const st_ask *ask, const st_rooms *rooms
     if (rooms->room[id] <= 0)
         return;
     int32_t room = ST_MIN(rooms->room[id], ask->job->tasks);
-    st_vec_push(&placer->work, (st_cand){id, room, score(ask, rooms, id),
-                                         all_devs(placer->fleet->nodes.v[id])});
+    st_vec_push(&placer->work,
+                (st_cand){id, room, score(ask, rooms, id), all_devs(placer->fleet->nodes.v[id])});
 }
 
 /* The domain of `level` with the smallest room that suffices, or -1. */
@@ -162,8 +162,7 @@ static int64_t collect_nvlink(st_placer *placer, const st_ask *ask, const st_roo
         int r = st_place_room(placer, node, ask->job, st_ask_view(ask, node), devs);
         room += r;
         if (r > 0)
-            st_vec_push(&placer->work,
-                        (st_cand){node->id, r, score(ask, rooms, node->id), devs});
+            st_vec_push(&placer->work, (st_cand){node->id, r, score(ask, rooms, node->id), devs});
     }
     return room;
 }

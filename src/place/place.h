@@ -57,9 +57,9 @@ typedef struct st_place_why {
     int64_t fit_ready;   /* that would fit if ready nodes were empty */
     int64_t fit_ever;    /* and if every node were ready */
     int64_t domain_ever; /* the most one domain of the required level could ever take */
-    int64_t lack_cpu; /* tasks the GPUs would take but the CPU beside them does not allow */
-    int64_t lack_ram; /* likewise for RAM */
-    int64_t gpu_free_m; /* free GPU on ready nodes it may use, whatever the shape */
+    int64_t lack_cpu;    /* tasks the GPUs would take but the CPU beside them does not allow */
+    int64_t lack_ram;    /* likewise for RAM */
+    int64_t gpu_free_m;  /* free GPU on ready nodes it may use, whatever the shape */
 } st_place_why;
 
 void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret);

@@ -13,7 +13,7 @@ typedef struct st_cand {
 
 /* Nodes fall into classes by what taking them costs those who come later: free GPUs they have,
  * and whether a share would open a fresh one. */
-#define ST_CLASSES (2 * (ST_DEVS_MAX + 1))
+#define ST_CLASSES  (2 * (ST_DEVS_MAX + 1))
 #define ST_ROOM_MAX (1 << 20)
 
 struct st_rooms {
@@ -21,7 +21,7 @@ struct st_rooms {
     st_job like;              /* one task of the shape */
     int32_t type;
     bool ever;
-    size_t n;                 /* nodes covered */
+    size_t n; /* nodes covered */
     int32_t *room;
     uint8_t *class;
     int64_t total;

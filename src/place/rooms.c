@@ -37,7 +37,7 @@ static void put(st_rooms *r, const st_node *node, int32_t room, int class)
         r->bits[class][id / 64] |= UINT64_C(1) << (id % 64);
         r->count[class]++;
     }
-    r->class[id] = (uint8_t)class;
+    r->class[id] = (uint8_t) class;
     r->room[id] = room;
     if (more == 0)
         return;

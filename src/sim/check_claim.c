@@ -81,7 +81,7 @@ static bool feasible(const st_step *step, const st_job_list *jobs, const uint8_t
     const st_tree *tree = st_core_tree(step->core);
     st_room room;
     st_tally tally;
-    st_room_build(&room, fleet, tree, jobs, out, ST_WHEN_EITHER);
+    st_room_build(&room, fleet, tree, jobs, out, ST_WHEN_NEXT);
     st_tally_build(&tally, fleet, tree, jobs, out);
     bool ok = st_room_fits(&room, claimant, type, false) &&
               st_tally_max_ok(&tally, claimant, type, ST_NEXT);
