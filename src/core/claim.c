@@ -23,6 +23,7 @@ typedef struct claim_ctx {
     int32_t type;
     bool sure;
     st_need need;
+    st_standing mine[ST_DEPTH_MAX + 1]; /* by depth: its branches with the claimant in them */
     ST_VEC(st_job *) cands;
     ST_VEC(int) line; /* indices into cands, worst first */
     st_ask ask;
@@ -78,6 +79,18 @@ static bool may_reclaim(const claim_ctx *c, const st_job *victim)
            a->next.type_m[c->type] > ST_MAX(a->floor.type_m[c->type], 0);
 }
 
+/* Taken before anybody is thought away: who is put back later must not have helped. */
+static void set_standings(claim_ctx *c)
+{
+    const st_tree *tree = c->core->tree;
+    st_use more = {c->need.gpu_m, c->need.cpu_m, c->need.ram_mib, {0}};
+    if (c->type >= 0)
+        more.type_m[c->type] = c->need.gpu_m;
+    for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent)
+        c->mine[st_tree_account(tree, i)->depth] =
+            st_share_standing(tree, i, (st_basis)c->core->policy.basis, &more);
+}
+
 static bool may_rebalance(const claim_ctx *c, const st_job *victim)
 {
     const st_tree *tree = c->core->tree;
@@ -88,12 +101,8 @@ static bool may_rebalance(const claim_ctx *c, const st_job *victim)
     const st_account *a = st_tree_account(tree, mine), *b = st_tree_account(tree, theirs);
     if (a->priority != b->priority)
         return a->priority > b->priority;
-    st_use more = {c->need.gpu_m, c->need.cpu_m, c->need.ram_mib, {0}};
-    if (c->type >= 0)
-        more.type_m[c->type] = c->need.gpu_m;
     st_basis basis = (st_basis)c->core->policy.basis;
-    int cmp = st_standing_cmp(st_share_standing(tree, mine, basis, &more),
-                              st_share_standing(tree, theirs, basis, NULL));
+    int cmp = st_standing_cmp(c->mine[a->depth], st_share_standing(tree, theirs, basis, NULL));
     return ST_BROKEN(STRICT) ? true : cmp < 0;
 }
 
@@ -103,19 +112,15 @@ static bool may_rebalance_any(const claim_ctx *c)
 {
     const st_tree *tree = c->core->tree;
     st_basis basis = (st_basis)c->core->policy.basis;
-    st_use more = {c->need.gpu_m, c->need.cpu_m, c->need.ram_mib, {0}};
-    if (c->type >= 0)
-        more.type_m[c->type] = c->need.gpu_m;
     for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
         const st_account *a = st_tree_account(tree, i);
         const st_account *parent = st_tree_account(tree, a->parent);
-        st_standing mine = st_share_standing(tree, i, basis, &more);
         for (size_t k = 0; k < parent->children.n; k++) {
             const st_account *b = st_tree_account(tree, parent->children.v[k]);
             if (b == a || b->next.cpu_m + b->next.gpu_m == 0 || b->priority > a->priority)
                 continue;
             if (b->priority < a->priority ||
-                st_standing_cmp(mine, st_share_standing(tree, b->id, basis, NULL)) < 0)
+                st_standing_cmp(c->mine[a->depth], st_share_standing(tree, b->id, basis, NULL)) < 0)
                 return true;
         }
     }
@@ -341,6 +346,7 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
     claim_ctx c = {.core = core, .job = job, .type = type, .sure = sure};
     c.need = st_need_of(job, type);
     c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
+    set_standings(&c);
     if (!sure && !may_rebalance_any(&c)) {
         ret->result = ST_CLAIM_NONE;
         return;

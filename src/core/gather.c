@@ -39,6 +39,7 @@ static void add_plan(st_core *core, const st_resv *r, const st_node *node, st_vi
                 view->dev[d].mode = ST_DEV_WHOLE;
         view->cpu_free_m = ST_MAX(view->cpu_free_m - job->shape.cpu_m, 0);
         view->ram_free_mib = ST_MAX(view->ram_free_mib - st_task_ram_mib(job), 0);
+        st_view_seal(node, view);
     }
 }
 
@@ -216,7 +217,7 @@ static void view_then(st_core *core, const st_resv *r, const st_node *node, st_v
 
 /* What is free in both views. Slices and shares may still collide; the grants are tried in
  * the later view before they count. */
-static void meet(st_view *view, const st_view *then)
+static void meet(const st_node *node, st_view *view, const st_view *then)
 {
     for (int d = 0; d < ST_DEVS_MAX; d++) {
         st_dev *a = &view->dev[d];
@@ -242,6 +243,7 @@ static void meet(st_view *view, const st_view *then)
     }
     view->cpu_free_m = ST_MIN(view->cpu_free_m, then->cpu_free_m);
     view->ram_free_mib = ST_MIN(view->ram_free_mib, then->ram_free_mib);
+    st_view_seal(node, view);
 }
 
 static bool binds(const st_resv *r, const st_job *job, int64_t end_ms)
@@ -264,7 +266,7 @@ static const st_view *backfill_view(void *ctx, const st_node *node)
         }
         st_view then;
         view_then(core, r, node, &then);
-        meet(edit, &then);
+        meet(node, edit, &then);
     }
     return edit ? edit : &node->view;
 }

@@ -433,6 +433,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
     }
     st_core_set_due(core);
     core->settled = true;
+    core->passed_ms = core->now;
 }
 
 /* ---- a submit into a settled state ------------------------------------------------------- */
@@ -520,9 +521,12 @@ static bool pass_one(st_core *core, st_job *job)
 int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)
 {
     int rc = st_core_apply(core, event, now, fx, err);
-    bool quiet = core->settled && core->wake_ms > core->now;
-    if (rc < 0 && quiet)
+    if (rc < 0 && core->settled)
         return rc; /* refused, and nothing was due */
+    int64_t half_life_ms = core->policy.half_life_ms;
+    bool quiet = core->settled && core->wake_ms > core->now &&
+                 st_usage_epoch(core->passed_ms, half_life_ms) ==
+                     st_usage_epoch(core->now, half_life_ms);
     bool submitted = rc == 0 && event->kind == ST_EV_SUBMIT;
     if (!submitted || !quiet || !pass_one(core, st_core_find(core, event->u.job.id)))
         st_core_pass(core, now, fx);

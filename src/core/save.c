@@ -331,6 +331,7 @@ static void io_core(codec *c, st_core *core)
     IO_IN(c, core->policy.basis, 0, ST_BASIS_TOTAL);
     io_i64(c, &core->now);
     io_u64(c, &core->hash);
+    io_i64(c, &core->passed_ms);
     io_i64(c, &core->wake_ms);
     IO_BOOL(c, core->floors_dirty);
     IO_BOOL(c, core->class_dirty);
@@ -386,9 +387,11 @@ static void rebuild(st_core *core)
             job->slot = (int32_t)core->placed.n;
             st_vec_push(&core->placed, job);
         }
-        for (int t = 0; job->grants && t < job->tasks; t++)
+        for (int t = 0; job->grants && t < job->tasks; t++) {
             st_vec_push(&core->fleet->nodes.v[job->grants[t].node]->residents,
                         (st_resident){job, t});
+            core->fleet->latency_critical += job->latency_critical;
+        }
         bool now = st_job_on_devices(job), next = job->held || job->state == ST_JOB_RUNNING;
         if (!now && !next)
             continue;

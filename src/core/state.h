@@ -53,6 +53,7 @@ struct st_core {
     bool due_dirty;
     int64_t now;
     uint64_t hash;
+    int64_t passed_ms; /* when the last full pass was */
     int64_t wake_ms; /* when a protection ends that a claimant waits for */
     bool floors_dirty, class_dirty;
     ST_VEC(st_resv) resv; /* of the last pass */

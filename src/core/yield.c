@@ -46,7 +46,7 @@ void st_core_requeue(st_core *core, st_job *job, st_effects *fx)
     st_fx(core, fx, e, NULL, 0);
 }
 
-void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx)
+static void end(st_core *core, st_job *job, st_job_state state, int64_t lost, st_effects *fx)
 {
     if (job->held)
         st_core_unhold(core, job, fx);
@@ -55,8 +55,15 @@ void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx)
     else if (job->grants)
         st_core_forget_grants(core, job);
     st_job_move(job, state);
-    st_fx(core, fx, st_fx_of(core, ST_FX_END, job), NULL, 0);
+    st_effect e = st_fx_of(core, ST_FX_END, job);
+    e.value = lost;
+    st_fx(core, fx, e, NULL, 0);
     st_core_drop_job(core, job);
+}
+
+void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx)
+{
+    end(core, job, state, 0, fx);
 }
 
 /* The last step of yielding; `saved`: it reported its checkpoint in time. */
@@ -66,8 +73,7 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
     job->preempted_ms = core->now;
     job->preemptions++;
     if (job->yield == ST_YIELD_CANCEL) {
-        lose(core, job);
-        st_core_end(core, job, ST_JOB_CANCELLED, fx);
+        end(core, job, ST_JOB_CANCELLED, lose(core, job), fx);
         return;
     }
     if (job->yield == ST_YIELD_PAUSE && saved) {

@@ -211,6 +211,7 @@ int st_fleet_add_node(st_fleet *fleet, const st_node_spec *spec, int32_t *ret_id
             st_vec_push(&fleet->domains[l].v[node->place[l]].nodes, node->id);
     join_nvlink(fleet, node, spec);
     node->view = (st_view){.cpu_free_m = node->cpu_m, .ram_free_mib = node->ram_mib};
+    st_view_seal(node, &node->view);
     if (ret_id)
         *ret_id = node->id;
     return 0;

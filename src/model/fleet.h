@@ -56,6 +56,7 @@ typedef struct st_dev {
 typedef struct st_view {
     st_dev dev[ST_DEVS_MAX];
     int64_t cpu_free_m, ram_free_mib;
+    uint16_t free, shared; /* bits of devices in mode FREE; in MIG, MPS or TIME */
 } st_view;
 
 typedef struct st_resident {
@@ -100,6 +101,7 @@ typedef struct st_fleet {
     ST_VEC(st_domain) domains[ST_TOPO_COUNT]; /* [ZONE], [BLOCK], [RACK], [NVLINK] */
     ST_VEC(int32_t) changes;                  /* nodes whose view or state changed, in order */
     uint64_t changes_from;                    /* how many were dropped from the front */
+    int64_t latency_critical; /* residents that share a GPU and are */
     st_map *node_ids;
     st_map *domain_ids; /* "rack/NAME" and so on */
 } st_fleet;
@@ -155,6 +157,9 @@ void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *no
 /* Put one task's grant into a view: 0, or -1 when the place is already taken. */
 int st_view_add(const st_fleet *fleet, const st_tree *tree, const st_node *node, const st_job *job,
                 const st_grant *grant, st_view *view);
+
+/* Set the bits of a view from its devices, after these were changed by hand. */
+void st_view_seal(const st_node *node, st_view *view);
 
 /* How many more tasks of the job's shape one device of the node can take; at WHOLE 0 or 1. */
 int st_dev_room(const st_fleet *fleet, const st_tree *tree, const st_node *node, const st_job *job,

@@ -56,6 +56,17 @@ static void mark(const st_fleet *fleet, const st_tree *tree, const st_node *node
     }
 }
 
+void st_view_seal(const st_node *node, st_view *view)
+{
+    view->free = view->shared = 0;
+    for (int d = 0; d < node->ndevs; d++) {
+        bool free = view->dev[d].mode == ST_DEV_FREE;
+        bool shared = !free && view->dev[d].mode != ST_DEV_WHOLE;
+        view->free |= (uint16_t)(free << d);
+        view->shared |= (uint16_t)(shared << d);
+    }
+}
+
 void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *node, st_when when,
                    st_view *ret)
 {
@@ -93,6 +104,7 @@ void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *no
                                          : ST_MAX(ram_now, ram_next);
     ret->cpu_free_m = node->cpu_m - cpu;
     ret->ram_free_mib = node->ram_mib - ram;
+    st_view_seal(node, ret);
 }
 
 static void note_change(st_fleet *fleet, const st_node *node)
@@ -120,6 +132,7 @@ void st_node_add(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t task
 {
     st_node *node = fleet->nodes.v[job->grants[task].node];
     st_vec_push(&node->residents, (st_resident){job, task});
+    fleet->latency_critical += job->latency_critical;
     st_node_refresh(fleet, tree, node);
 }
 
@@ -132,6 +145,7 @@ void st_node_remove(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t t
         i++;
     ST_ASSERT(i < node->residents.n);
     st_vec_remove(&node->residents, i);
+    fleet->latency_critical -= job->latency_critical;
     st_node_refresh(fleet, tree, node);
 }
 
@@ -190,5 +204,6 @@ int st_view_add(const st_fleet *fleet, const st_tree *tree, const st_node *node,
     view->cpu_free_m -= job->shape.cpu_m;
     view->ram_free_mib -= ram_mib;
     mark(fleet, tree, node, job, grant, view);
+    st_view_seal(node, view);
     return 0;
 }

@@ -16,7 +16,10 @@ bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job
 static int gpu_room(const st_placer *placer, const st_node *node, const st_job *job,
                     const st_view *view, uint16_t devs)
 {
+    if (job->shape.level == ST_LEVEL_WHOLE)
+        return __builtin_popcount(view->free & devs) / job->shape.gpus;
     int n = 0;
+    devs &= view->free | view->shared;
     for (int d = 0; d < node->ndevs; d++)
         if (devs >> d & 1)
             n += st_dev_room(placer->fleet, placer->tree, node, job, &view->dev[d]);

@@ -145,6 +145,21 @@ static int fill(st_placer *placer, const st_ask *ask, st_topo level, st_cand *ca
     return done;
 }
 
+static uint16_t nvlink_devs(const st_node *node, int32_t domain)
+{
+    uint16_t devs = 0;
+    for (int d = 0; d < node->ndevs; d++)
+        devs |= (uint16_t)((node->nvlink[d] == domain) << d);
+    return devs;
+}
+
+/* The NVLink domain a grant lies in; -1 for one without GPUs. */
+static int32_t nvlink_of(const st_placer *placer, const st_grant *grant)
+{
+    const st_node *node = placer->fleet->nodes.v[grant->node];
+    return grant->devs ? node->nvlink[__builtin_ctz(grant->devs)] : -1;
+}
+
 /* Nodes of one NVLink domain with room on its devices, into `work`; returns their room. */
 static int64_t collect_nvlink(st_placer *placer, const st_ask *ask, const st_rooms *rooms,
                               size_t id)
@@ -156,9 +171,7 @@ static int64_t collect_nvlink(st_placer *placer, const st_ask *ask, const st_roo
         const st_node *node = placer->fleet->nodes.v[dom->nodes.v[i]];
         if (rooms->room[node->id] <= 0)
             continue;
-        uint16_t devs = 0;
-        for (int d = 0; d < node->ndevs; d++)
-            devs |= (uint16_t)((node->nvlink[d] == (int32_t)id) << d);
+        uint16_t devs = nvlink_devs(node, (int32_t)id);
         int r = st_place_room(placer, node, ask->job, st_ask_view(ask, node), devs);
         room += r;
         if (r > 0)
@@ -273,6 +286,8 @@ static bool place_pinned(st_placer *placer, const st_ask *ask, st_grant *ret)
             !st_place_allowed(placer, node, job, ask->type))
             return false;
         st_cand cand = {node->id, 0, 0, all_devs(node)};
+        if (job->topo == ST_TOPO_NVLINK && job->topo_required)
+            cand.devs = nvlink_devs(node, nvlink_of(placer, &job->grants[0]));
         cand.room = st_place_room(placer, node, job, st_ask_view(ask, node), cand.devs);
         if (cand.room < want)
             return false;

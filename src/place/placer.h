@@ -43,7 +43,6 @@ struct st_placer {
 /* rooms.c */
 st_rooms *st_rooms_for(st_placer *placer, const st_ask *ask);
 void st_rooms_free(st_rooms *rooms);
-int st_score_class(const st_node *node, const st_job *job, const st_view *view);
 
 /* Pick devices for up to `n` tasks on one node; returns how many were written. */
 int st_place_devices(const st_placer *placer, const st_ask *ask, const st_cand *cand, int n,

@@ -13,16 +13,10 @@
 
 #define SHAPES_MAX 96
 
-int st_score_class(const st_node *node, const st_job *job, const st_view *view)
+static int class_of(const st_job *job, const st_view *view)
 {
-    int free = 0;
-    bool open = false;
-    for (int d = 0; d < node->ndevs; d++) {
-        free += view->dev[d].mode == ST_DEV_FREE;
-        open |= view->dev[d].mode != ST_DEV_FREE && view->dev[d].mode != ST_DEV_WHOLE;
-    }
-    bool fresh = job->shape.level != ST_LEVEL_WHOLE && !open;
-    return (fresh ? ST_DEVS_MAX + 1 : 0) + free;
+    bool fresh = job->shape.level != ST_LEVEL_WHOLE && !view->shared;
+    return (fresh ? ST_DEVS_MAX + 1 : 0) + __builtin_popcount(view->free);
 }
 
 static void put(st_rooms *r, const st_node *node, int32_t room, int class)
@@ -54,7 +48,7 @@ void st_rooms_set(st_placer *placer, st_rooms *rooms, const st_node *node, const
         st_place_allowed(placer, node, &rooms->like, rooms->type)) {
         uint16_t all = (uint16_t)((1u << node->ndevs) - 1);
         room = st_place_room(placer, node, &rooms->like, view, all);
-        class = room > 0 ? st_score_class(node, &rooms->like, view) : 0;
+        class = room > 0 ? class_of(&rooms->like, view) : 0;
     }
     put(rooms, node, room, class);
 }
@@ -102,11 +96,14 @@ static void count_all(st_placer *placer, st_rooms *r, const st_ask *ask)
     }
 }
 
-/* Everything the room of a node depends on, but the node. */
-static uint64_t key_of(const st_job *job, int32_t type)
+/* Everything the room of a node depends on, but the node. Whose the job is matters where it
+ * would share: for MPS by its trust domain, and to the account beside latency-critical work. */
+static uint64_t key_of(const st_placer *placer, const st_job *job, int32_t type)
 {
     const st_shape *s = &job->shape;
     bool shared = s->gpus > 0 && (s->level == ST_LEVEL_MPS || s->level == ST_LEVEL_TIME);
+    bool by_account = shared && (job->latency_critical || placer->fleet->latency_critical > 0);
+    bool by_domain = shared && s->level == ST_LEVEL_MPS;
     const uint64_t words[] = {
         (uint64_t)type,
         (uint64_t)s->level,
@@ -117,7 +114,8 @@ static uint64_t key_of(const st_job *job, int32_t type)
         (uint64_t)s->cpu_m,
         (uint64_t)st_task_ram_mib(job),
         (uint64_t)job->pool,
-        shared ? (uint64_t)job->account : 0,
+        by_account ? (uint64_t)job->account : 0,
+        by_domain ? (uint64_t)st_tree_domain(placer->tree, job->account) : 0,
         shared && job->latency_critical,
     };
     uint64_t h = 3;
@@ -157,7 +155,7 @@ static st_rooms *find(st_placer *placer, uint64_t key)
 st_rooms *st_rooms_of(st_placer *placer, const st_job *job, int32_t type)
 {
     const st_fleet *fleet = placer->fleet;
-    uint64_t key = key_of(job, type);
+    uint64_t key = key_of(placer, job, type);
     st_rooms *r = find(placer, key);
     if (!r) {
         r = rooms_new(job, type);

@@ -33,10 +33,12 @@ int64_t st_share_borrowed_m(const st_tree *tree, int32_t account);
 bool st_share_sure_before(const st_tree *tree, int32_t a, int32_t b);
 bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_basis basis);
 
-/* Decayed usage of a user in an account: reading it, and noting that what the user holds
+/* Decayed usage of a user in an account: reading it (as of the last sixteenth of a half-life,
+ * so that time alone changes an order only at such moments), and noting that what the user holds
  * changes by `delta_m` milli-GPU. */
 int64_t st_usage_read(const st_tree *tree, int32_t account, int32_t user, int64_t now,
                       int64_t half_life_ms);
+int64_t st_usage_epoch(int64_t now, int64_t half_life_ms);
 void st_usage_note(st_tree *tree, int32_t account, int32_t user, int64_t now, int64_t half_life_ms,
                    int64_t delta_m);
 

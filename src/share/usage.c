@@ -36,13 +36,19 @@ static uint64_t key(int32_t account, int32_t user)
     return (uint64_t)(uint32_t)account << 32 | (uint32_t)user;
 }
 
+int64_t st_usage_epoch(int64_t now, int64_t half_life_ms)
+{
+    int64_t step = ST_MAX(half_life_ms / STEPS, 1);
+    return now - now % step;
+}
+
 int64_t st_usage_read(const st_tree *tree, int32_t account, int32_t user, int64_t now,
                       int64_t half_life_ms)
 {
     int64_t slot;
     if (!st_idmap_get(tree->usage_slots, key(account, user), &slot))
         return 0;
-    return advance(&tree->usage.v[slot], now, half_life_ms);
+    return advance(&tree->usage.v[slot], st_usage_epoch(now, half_life_ms), half_life_ms);
 }
 
 void st_usage_note(st_tree *tree, int32_t account, int32_t user, int64_t now, int64_t half_life_ms,

@@ -82,26 +82,29 @@ static void test_needs_by_hand(void **state)
     int32_t y = put(&w, "y", "org", 4000, ST_UNSET, ST_UNSET);
     const st_account *o = st_tree_account(w.tree, org), *root = st_tree_account(w.tree, ST_ROOT);
     assert_int_equal(o->below_m[A], 4000);
-    assert_int_equal(o->need_sum_m, 4000);
+    assert_int_equal(o->typed_sum_m, 4000);
+    assert_int_equal(o->need_sum_m, 8000); /* its floor, whatever runs */
 
     assert_true(sure(&w, y, gpu(A, 2000)));
     unsure(&w, y, gpu(A, 2001), ST_ROOT);
     charge(&w, y, gpu(A, 2000));
     assert_int_equal(st_tree_account(w.tree, y)->below_m[A], 2000);
-    assert_int_equal(st_tree_account(w.tree, y)->need_sum_m, 2000);
+    assert_int_equal(st_tree_account(w.tree, y)->typed_sum_m, 2000);
+    assert_int_equal(st_tree_account(w.tree, y)->need_sum_m, 4000);
     assert_int_equal(o->below_m[A], 6000);
-    assert_int_equal(o->need_sum_m, 6000);
+    assert_int_equal(o->typed_sum_m, 6000);
     assert_int_equal(root->below_m[A], 6000);
 
     unsure(&w, y, gpu(A, 1), ST_ROOT);
     assert_true(sure(&w, y, gpu(B, 2000)));
     unsure(&w, y, gpu(B, 2001), y); /* 4 is all y has */
     charge(&w, y, gpu(B, 1000));
-    assert_int_equal(o->need_sum_m, 7000);
+    assert_int_equal(o->typed_sum_m, 7000);
 
     assert_true(sure(&w, x, gpu(A, 4000)));
     charge(&w, x, gpu(A, 4000));
-    assert_int_equal(o->need_sum_m, 7000); /* the floor was counted, its use adds nothing */
+    assert_int_equal(o->typed_sum_m, 7000); /* the floor was counted, its use adds nothing */
+    assert_int_equal(o->need_sum_m, 8000);
     assert_int_equal(o->sure.gpu_m, 7000);
     unsure(&w, x, gpu(A, 1), x);
     unsure(&w, x, gpu(B, 1), x); /* promised by name, and this is not the name */
@@ -126,9 +129,39 @@ static void test_typed_child_of_untyped(void **state)
     assert_true(sure(&w, free_, gpu(A, 2000)));
     unsure(&w, free_, gpu(A, 2001), org);
     charge(&w, free_, gpu(A, 1500));
-    assert_int_equal(st_tree_account(w.tree, org)->need_sum_m, 3500);
+    assert_int_equal(st_tree_account(w.tree, org)->typed_sum_m, 3500);
+    assert_int_equal(st_tree_account(w.tree, org)->below_sum_m, 3500);
     assert_true(sure(&w, org, gpu(A, 500)));
     unsure(&w, org, gpu(A, 501), org);
+    end(&w);
+}
+
+/* org has 6, of it x 3 and y 2: one is left for org's own jobs and for those of accounts that
+ * pass through, even while x and y stand idle. What x uses is x's. */
+static void test_floors_of_others_stay(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, 20000, 0, 0, 0);
+    int32_t org = put(&w, "org", NULL, 6000, ST_UNSET, ST_UNSET);
+    int32_t x = put(&w, "x", "org", 3000, ST_UNSET, ST_UNSET);
+    int32_t y = put(&w, "y", "org", 2000, ST_UNSET, ST_UNSET);
+    int32_t free_ = put(&w, "free", "org", ST_UNSET, ST_UNSET, ST_UNSET);
+    unsure(&w, org, gpu(A, 1001), org);
+    unsure(&w, free_, gpu(A, 1001), org);
+    assert_true(sure(&w, free_, gpu(A, 1000)));
+    charge(&w, free_, gpu(A, 1000));
+    unsure(&w, org, gpu(A, 1), org);
+    assert_true(sure(&w, x, gpu(A, 3000)));
+    unsure(&w, x, gpu(A, 3001), x);
+    charge(&w, x, gpu(A, 3000));
+    assert_true(sure(&w, y, gpu(A, 2000)));
+    unsure(&w, org, gpu(A, 1), org);
+    /* At the top it is the fleet that keeps the floors of the others free. */
+    w.tree->capacity = (st_use){7000, 0, 0, {7000}};
+    int32_t late = put(&w, "late", NULL, 1000, ST_UNSET, ST_UNSET);
+    assert_true(sure(&w, late, gpu(A, 1000)));
+    unsure(&w, late, gpu(A, 1001), late);
     end(&w);
 }
 
@@ -328,17 +361,37 @@ static st_need draw_need(st_rng *r)
                      10 * st_rng_range(r, 0, 6)};
 }
 
-/* The rule as it is written: what an account's guarantee must deliver of a type. */
+/* The rule as it is written: what an account must be able to deliver, of a type and in all;
+ * without its own floor, what those in it and below need. */
+static int64_t below_of(const world *w, const charged *set, int n, int32_t account, int type);
+
 static int64_t need_of(const world *w, const charged *set, int n, int32_t account, int type)
+{
+    int64_t floor = st_tree_account(w->tree, account)->floor.type_m[type];
+    return ST_MAX(ST_MAX(floor, 0), below_of(w, set, n, account, type));
+}
+
+static int64_t all_needs(const world *w, const charged *set, int n, int32_t account)
+{
+    int64_t typed = need_of(w, set, n, account, A) + need_of(w, set, n, account, B);
+    return ST_MAX(typed, below_of(w, set, n, account, -1));
+}
+
+/* type -1: all of them */
+static int64_t below_of(const world *w, const charged *set, int n, int32_t account, int type)
 {
     const st_account *a = st_tree_account(w->tree, account);
     int64_t below = 0;
     for (int i = 0; i < n; i++)
-        if (set[i].account == account && set[i].need.type == type)
+        if (set[i].account == account && (type < 0 || set[i].need.type == type))
             below += set[i].need.gpu_m;
-    for (size_t c = 0; c < a->children.n; c++)
-        below += need_of(w, set, n, a->children.v[c], type);
-    return account == ST_ROOT ? below : ST_MAX(ST_MAX(a->floor.type_m[type], 0), below);
+    for (size_t c = 0; c < a->children.n; c++) {
+        int32_t child = a->children.v[c];
+        const st_quota *floor = &st_tree_account(w->tree, child)->floor;
+        below += type >= 0 ? need_of(w, set, n, child, type)
+                           : ST_MAX(st_quota_gpu_m(floor), all_needs(w, set, n, child));
+    }
+    return below;
 }
 
 static bool sound(const world *w, const charged *set, int n)
@@ -353,12 +406,13 @@ static bool sound(const world *w, const charged *set, int n)
                 ram += set[i].need.ram_mib;
             }
         }
-        int64_t need_a = need_of(w, set, n, id, A), need_b = need_of(w, set, n, id, B);
+        int64_t gpu_m = all_needs(w, set, n, id);
         if (id == ST_ROOT) {
-            if (need_a > cap->type_m[A] || need_b > cap->type_m[B] || cpu > cap->cpu_m ||
-                ram > cap->ram_mib)
+            if (need_of(w, set, n, id, A) > cap->type_m[A] ||
+                need_of(w, set, n, id, B) > cap->type_m[B] || gpu_m > cap->gpu_m ||
+                cpu > cap->cpu_m || ram > cap->ram_mib)
                 return false;
-        } else if ((st_quota_has_gpu(&a->floor) && need_a + need_b > st_quota_gpu_m(&a->floor)) ||
+        } else if ((st_quota_has_gpu(&a->floor) && gpu_m > st_quota_gpu_m(&a->floor)) ||
                    (a->floor.cpu_m != ST_UNSET && cpu > a->floor.cpu_m) ||
                    (a->floor.ram_mib != ST_UNSET && ram > a->floor.ram_mib)) {
             return false;
@@ -410,7 +464,7 @@ static void test_sure_is_soundness(void **state)
 
 typedef struct counters {
     st_use now, next, sure;
-    int64_t below_m[ST_TYPES_MAX], need_sum_m;
+    int64_t below_m[ST_TYPES_MAX], below_sum_m, typed_sum_m, need_sum_m;
 } counters;
 
 static counters counters_of(const world *w, int32_t id)
@@ -422,6 +476,8 @@ static counters counters_of(const world *w, int32_t id)
     c.next = a->next;
     c.sure = a->sure;
     memcpy(c.below_m, a->below_m, sizeof c.below_m);
+    c.below_sum_m = a->below_sum_m;
+    c.typed_sum_m = a->typed_sum_m;
     c.need_sum_m = a->need_sum_m;
     return c;
 }
@@ -490,10 +546,10 @@ static void test_moments_are_apart(void **state)
         assert_int_equal(a->next.ram_mib, 4);
         assert_int_equal(a->now.gpu_m, 0);
         assert_int_equal(a->sure.gpu_m, 0);
-        assert_int_equal(a->need_sum_m, 0);
+        assert_int_equal(a->typed_sum_m, 0);
     }
     st_admit_charge(w.tree, leaf, &need, ST_SURE, 1);
-    assert_int_equal(st_tree_account(w.tree, org)->need_sum_m, 2000);
+    assert_int_equal(st_tree_account(w.tree, org)->typed_sum_m, 2000);
     assert_int_equal(st_tree_account(w.tree, org)->now.gpu_m, 0);
     end(&w);
 }
@@ -501,15 +557,11 @@ static void test_moments_are_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_needs_by_hand),
-        cmocka_unit_test(test_typed_child_of_untyped),
-        cmocka_unit_test(test_no_backing),
-        cmocka_unit_test(test_cpu_and_ram_floors),
-        cmocka_unit_test(test_max_at_every_ancestor),
-        cmocka_unit_test(test_max_in_both_moments),
-        cmocka_unit_test(test_need_of_a_job),
-        cmocka_unit_test(test_sure_is_soundness),
-        cmocka_unit_test(test_charge_is_symmetric),
+        cmocka_unit_test(test_needs_by_hand),         cmocka_unit_test(test_typed_child_of_untyped),
+        cmocka_unit_test(test_floors_of_others_stay), cmocka_unit_test(test_no_backing),
+        cmocka_unit_test(test_cpu_and_ram_floors),    cmocka_unit_test(test_max_at_every_ancestor),
+        cmocka_unit_test(test_max_in_both_moments),   cmocka_unit_test(test_need_of_a_job),
+        cmocka_unit_test(test_sure_is_soundness),     cmocka_unit_test(test_charge_is_symmetric),
         cmocka_unit_test(test_moments_are_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,6 +121,7 @@ typedef struct refusal {
     const char *what;
     int code;
     st_event ev;
+    char user[16];
 } refusal;
 
 #define REFUSALS 64
@@ -128,10 +129,12 @@ typedef struct refusal {
 static st_event *refuse(refusal *list, int *n, const char *what, int code, st_event ev)
 {
     assert_true(*n < REFUSALS);
-    list[*n] = (refusal){what, code, ev};
-    if (ev.kind == ST_EV_SUBMIT && ev.u.job.user && *ev.u.job.user)
-        list[*n].ev.u.job.user = "stranger"; /* not seen before */
-    return &list[(*n)++].ev;
+    refusal *r = &list[(*n)++];
+    *r = (refusal){.what = what, .code = code, .ev = ev};
+    snprintf(r->user, sizeof r->user, "stranger-%d", *n);
+    if (ev.kind == ST_EV_SUBMIT)
+        r->ev.u.job.user = r->user; /* not seen before */
+    return &r->ev;
 }
 
 static st_job_spec *refuse_job(refusal *list, int *n, const char *what, int code)
