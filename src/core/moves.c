@@ -141,7 +141,8 @@ void st_core_start_held(st_core *core, st_job *job, st_effects *fx)
     go(core, job, fx);
 }
 
-void st_core_unhold(st_core *core, st_job *job, st_effects *fx)
+/* Give the plan up; whoever was to leave for it still is. */
+static void drop_plan(st_core *core, st_job *job, st_effects *fx)
 {
     ST_ASSERT(job->held);
     note_freed(core, job);
@@ -154,6 +155,11 @@ void st_core_unhold(st_core *core, st_job *job, st_effects *fx)
     else
         st_core_forget_grants(core, job);
     st_fx(core, fx, st_fx_of(core, ST_FX_UNHOLD, job), NULL, 0);
+}
+
+/* Those who were only told to leave may stay, as far as there is room and quota for them. */
+static void spare_victims(st_core *core, const st_job *job, st_effects *fx)
+{
     for (size_t i = 0; i < core->jobs.n; i++) {
         st_job *victim = core->jobs.v[i];
         if (victim->claimant != job->id || victim->state != ST_JOB_NOTIFIED)
@@ -161,6 +167,21 @@ void st_core_unhold(st_core *core, st_job *job, st_effects *fx)
         if (st_core_stay(core, victim))
             st_fx(core, fx, st_fx_of(core, ST_FX_SPARE, victim), NULL, 0);
     }
+}
+
+void st_core_unhold(st_core *core, st_job *job, st_effects *fx)
+{
+    drop_plan(core, job, fx);
+    spare_victims(core, job, fx);
+}
+
+void st_core_start_elsewhere(st_core *core, st_job *job, st_grant *take_grants, st_effects *fx)
+{
+    int32_t type = job->type;
+    st_class class = job->class;
+    drop_plan(core, job, fx);
+    st_core_start(core, job, type, class, take_grants, fx);
+    spare_victims(core, job, fx); /* only now: the job's own share of quota comes first */
 }
 
 void st_core_leave(st_core *core, st_job *job, uint64_t claimant)

@@ -382,13 +382,10 @@ static bool run_held(st_core *core, st_effects *fx)
         st_ask ask = {.job = job, .type = job->type};
         if (job->state == ST_JOB_PENDING && below_max(core, job, job->type, ST_NOW) &&
             st_place_fits(core->placer, &ask)) {
-            int32_t type = job->type;
-            st_class class = job->class;
             st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
             bool ok = st_place_gang(core->placer, &ask, grants);
             ST_ASSERT(ok);
-            st_core_unhold(core, job, fx);
-            st_core_start(core, job, type, class, grants, fx);
+            st_core_start_elsewhere(core, job, grants, fx);
             moved = true;
         }
     }
@@ -412,6 +409,15 @@ static bool run_restarts(st_core *core, st_effects *fx)
     return moved;
 }
 
+/* Users' decayed usage moves the order once in a while, and with it the reservations. */
+static void wake_for_order(st_core *core)
+{
+    int64_t half_life_ms = core->policy.half_life_ms;
+    int64_t next = st_usage_epoch(core->now, half_life_ms) + half_life_ms / ST_USAGE_STEPS;
+    if (core->resv.n > 0)
+        core->wake_ms = ST_MIN(core->wake_ms, next);
+}
+
 void st_core_pass(st_core *core, int64_t now, st_effects *fx)
 {
     core->now = ST_MAX(core->now, now);
@@ -431,9 +437,9 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
         again |= run_queue(core, fx);
         again |= core->floors_dirty || core->class_dirty;
     }
+    wake_for_order(core);
     st_core_set_due(core);
     core->settled = true;
-    core->passed_ms = core->now;
 }
 
 /* ---- a submit into a settled state ------------------------------------------------------- */
@@ -515,6 +521,7 @@ static bool pass_one(st_core *core, st_job *job)
             return false;
         gather(core, job, phase, later);
     }
+    wake_for_order(core);
     return true;
 }
 
@@ -523,10 +530,7 @@ int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *
     int rc = st_core_apply(core, event, now, fx, err);
     if (rc < 0 && core->settled)
         return rc; /* refused, and nothing was due */
-    int64_t half_life_ms = core->policy.half_life_ms;
-    bool quiet = core->settled && core->wake_ms > core->now &&
-                 st_usage_epoch(core->passed_ms, half_life_ms) ==
-                     st_usage_epoch(core->now, half_life_ms);
+    bool quiet = core->settled && core->wake_ms > core->now;
     bool submitted = rc == 0 && event->kind == ST_EV_SUBMIT;
     if (!submitted || !quiet || !pass_one(core, st_core_find(core, event->u.job.id)))
         st_core_pass(core, now, fx);

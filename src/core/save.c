@@ -331,7 +331,6 @@ static void io_core(codec *c, st_core *core)
     IO_IN(c, core->policy.basis, 0, ST_BASIS_TOTAL);
     io_i64(c, &core->now);
     io_u64(c, &core->hash);
-    io_i64(c, &core->passed_ms);
     io_i64(c, &core->wake_ms);
     IO_BOOL(c, core->floors_dirty);
     IO_BOOL(c, core->class_dirty);

@@ -53,7 +53,6 @@ struct st_core {
     bool due_dirty;
     int64_t now;
     uint64_t hash;
-    int64_t passed_ms; /* when the last full pass was */
     int64_t wake_ms; /* when a protection ends that a claimant waits for */
     bool floors_dirty, class_dirty;
     ST_VEC(st_resv) resv; /* of the last pass */
@@ -90,6 +89,8 @@ void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_g
                   st_effects *fx);
 void st_core_start_held(st_core *core, st_job *job, st_effects *fx);
 void st_core_unhold(st_core *core, st_job *job, st_effects *fx);
+/* A held job starts at another place than planned; its victims are spared. */
+void st_core_start_elsewhere(st_core *core, st_job *job, st_grant *take_grants, st_effects *fx);
 void st_core_leave(st_core *core, st_job *job, uint64_t claimant);
 bool st_core_stay(st_core *core, st_job *job);
 /* Whether everybody a plan waits for has left. */

@@ -101,7 +101,7 @@ typedef struct st_fleet {
     ST_VEC(st_domain) domains[ST_TOPO_COUNT]; /* [ZONE], [BLOCK], [RACK], [NVLINK] */
     ST_VEC(int32_t) changes;                  /* nodes whose view or state changed, in order */
     uint64_t changes_from;                    /* how many were dropped from the front */
-    int64_t latency_critical; /* residents that share a GPU and are */
+    int64_t latency_critical;                 /* residents that share a GPU and are */
     st_map *node_ids;
     st_map *domain_ids; /* "rack/NAME" and so on */
 } st_fleet;

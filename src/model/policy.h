@@ -18,7 +18,7 @@
       "a job that was displaced is not displaced again for this long")                     \
     X(pause_limit_ms, "pause_limit", DURATION, 3600000, 0, 2592000000,                     \
       "a paused job that cannot go on where it is starts again elsewhere after this long") \
-    X(half_life_ms, "half_life", DURATION, 604800000, 1000, 31536000000,                   \
+    X(half_life_ms, "half_life", DURATION, 604800000, 3600000, 31536000000,                \
       "a user's past GPU time counts half as much after this long")                        \
     X(bound_m, "reclaim_bound", MILLI, 2000, 1000, 1000000,                                \
       "GPUs evicted for a claimant, at most this many times what it asked for")            \

@@ -38,6 +38,7 @@ bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_basis b
  * changes by `delta_m` milli-GPU. */
 int64_t st_usage_read(const st_tree *tree, int32_t account, int32_t user, int64_t now,
                       int64_t half_life_ms);
+#define ST_USAGE_STEPS 16 /* per half-life */
 int64_t st_usage_epoch(int64_t now, int64_t half_life_ms);
 void st_usage_note(st_tree *tree, int32_t account, int32_t user, int64_t now, int64_t half_life_ms,
                    int64_t delta_m);

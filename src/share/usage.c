@@ -5,27 +5,25 @@
 #include "base/macros.h"
 #include "share/order.h"
 
-#define STEPS 16
-
 /* 2^(-i/16) x 2^32 */
-static const uint64_t factor[STEPS] = {
+static const uint64_t factor[ST_USAGE_STEPS] = {
     4294967296, 4112874773, 3938502376, 3771522796, 3611622603, 3458501653, 3311872529, 3171459999,
     3037000500, 2908241642, 2784941738, 2666869345, 2553802834, 2445529972, 2341847524, 2242560872,
 };
 
 static int64_t decay(int64_t used, int64_t steps)
 {
-    if (steps / STEPS >= 62)
+    if (steps / ST_USAGE_STEPS >= 62)
         return 0;
-    used >>= steps / STEPS;
-    return (int64_t)((st_i128)used * (int64_t)factor[steps % STEPS] >> 32);
+    used >>= steps / ST_USAGE_STEPS;
+    return (int64_t)((st_i128)used * (int64_t)factor[steps % ST_USAGE_STEPS] >> 32);
 }
 
 static int64_t advance(const st_usage *u, int64_t now, int64_t half_life_ms)
 {
     if (now <= u->at_ms)
         return u->used;
-    int64_t step = ST_MAX(half_life_ms / STEPS, 1);
+    int64_t step = ST_MAX(half_life_ms / ST_USAGE_STEPS, 1);
     int64_t used = decay(u->used, now / step - u->at_ms / step);
     st_i128 more = (st_i128)u->rate_m * (now - u->at_ms);
     return more > INT64_MAX - used ? INT64_MAX : used + (int64_t)more;
@@ -38,7 +36,7 @@ static uint64_t key(int32_t account, int32_t user)
 
 int64_t st_usage_epoch(int64_t now, int64_t half_life_ms)
 {
-    int64_t step = ST_MAX(half_life_ms / STEPS, 1);
+    int64_t step = ST_MAX(half_life_ms / ST_USAGE_STEPS, 1);
     return now - now % step;
 }
 

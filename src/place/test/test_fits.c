@@ -534,12 +534,66 @@ static void test_monotone(void **state)
     assert_true(gained > 200);
 }
 
+/* Something happens to the fleet: a resident goes or comes, a node changes its state. */
+static void shake(st_rng *r, world *w)
+{
+    int32_t n = (int32_t)st_rng_below(r, (uint64_t)w->book.n);
+    st_node *node = w->fleet->nodes.v[n];
+    if (st_rng_chance(r, 1, 4)) {
+        node->state = node->state == ST_NODE_READY ? ST_NODE_FAILED : ST_NODE_READY;
+        w->book.hosts[n].ready = node->state == ST_NODE_READY;
+        st_node_refresh(w->fleet, w->tree, node);
+    } else if (w->nresidents < RESIDENTS && st_rng_chance(r, 1, 2)) {
+        draw_resident(r, w);
+    } else if (w->nresidents > 0) {
+        w->nresidents--; /* its place in the books stays taken, which only means less is drawn */
+        st_node_remove(w->fleet, w->tree, &w->residents[w->nresidents], 0);
+    }
+}
+
+/* A placer that has seen everything happen answers as one that has just come. */
+static void test_nothing_is_stale(void **state)
+{
+    (void)state;
+    int yes = 0, no = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        st_rng r;
+        world w;
+        st_rng_seed(&r, seed + 300000);
+        begin(&r, &w);
+        for (int round = 0; round < 200; round++) {
+            shake(&r, &w);
+            st_placer *fresh = st_placer_new(w.fleet, w.tree);
+            for (int k = 0; k < 3; k++) {
+                st_job job = draw_job(&r, (int)st_rng_range(&r, 1, TASKS));
+                job.topo = (st_topo)st_rng_below(&r, job.shape.gpus ? ST_TOPO_COUNT : ST_TOPO_NODE);
+                job.topo_required = st_rng_chance(&r, 1, 3);
+                st_ask ask = {.job = &job, .type = job.shape.gpus == 0 ? -1 : 0};
+                st_grant a[TASKS], b[TASKS];
+                bool old = st_place_gang(w.placer, &ask, a);
+                assert_int_equal(old, st_place_gang(fresh, &ask, b));
+                for (int t = 0; old && t < job.tasks; t++) {
+                    assert_int_equal(a[t].node, b[t].node);
+                    assert_int_equal(a[t].devs, b[t].devs);
+                    assert_int_equal(a[t].mig_start, b[t].mig_start);
+                }
+                yes += old;
+                no += !old;
+            }
+            st_placer_free(fresh);
+        }
+        end(&w);
+    }
+    assert_true(yes > 1000 && no > 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_every_way),
         cmocka_unit_test(test_nothing_tighter),
         cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_nothing_is_stale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -458,6 +458,7 @@ static const st_view *as_if_empty(void *ctx, const st_node *node)
 {
     st_view *view = ctx;
     *view = (st_view){.cpu_free_m = node->cpu_m, .ram_free_mib = node->ram_mib};
+    st_view_seal(node, view);
     return view;
 }
 

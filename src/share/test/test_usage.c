@@ -31,13 +31,33 @@ static void test_counts_while_held(void **state)
     assert_int_equal(st_usage_read(tree, 0, 0, 5000, WEEK), 0);
     st_usage_note(tree, 0, 0, 1000, WEEK, 4000);
     assert_int_equal(st_usage_read(tree, 0, 0, 1000, WEEK), 0);
+    st_usage_note(tree, 0, 0, 1500, WEEK, 0);
     assert_int_equal(st_usage_read(tree, 0, 0, 1500, WEEK), 4000 * 500);
     st_usage_note(tree, 0, 0, 2000, WEEK, 1000); /* two jobs now */
-    assert_int_equal(st_usage_read(tree, 0, 0, 3000, WEEK), 4000 * 1000 + 5000 * 1000);
     st_usage_note(tree, 0, 0, 3000, WEEK, -5000);
+    assert_int_equal(st_usage_read(tree, 0, 0, 3000, WEEK), 4000 * 1000 + 5000 * 1000);
     assert_int_equal(st_usage_read(tree, 0, 0, 9000, WEEK), 9000 * 1000);
     /* Reading changes nothing. */
     assert_int_equal(st_usage_read(tree, 0, 0, 3000, WEEK), 9000 * 1000);
+    st_tree_free(tree);
+}
+
+/* Time alone changes what is read only at sixteenths of a half-life. */
+static void test_reads_by_sixteenths(void **state)
+{
+    (void)state;
+    const int64_t part = HOUR / 16;
+    st_tree *tree = st_tree_new();
+    st_usage_note(tree, 0, 0, 0, HOUR, 1000);
+    assert_int_equal(st_usage_read(tree, 0, 0, part - 1, HOUR), 0);
+    int64_t last = 0;
+    for (int i = 1; i <= 64; i++) {
+        int64_t now = st_usage_read(tree, 0, 0, i * part, HOUR);
+        assert_true(now > last);
+        assert_int_equal(st_usage_read(tree, 0, 0, (i + 1) * part - 1, HOUR), now);
+        last = now;
+    }
+    near(st_usage_read(tree, 0, 0, part, HOUR), 1000 * part, 20);
     st_tree_free(tree);
 }
 
@@ -89,6 +109,8 @@ static void test_time_stands(void **state)
     assert_int_equal(st_usage_read(tree, 0, 0, 9000, HOUR), 0);
     st_usage_note(tree, 0, 0, 12000, HOUR, 0);
     st_usage_note(tree, 0, 0, 11000, HOUR, 0);
+    assert_int_equal(st_usage_read(tree, 0, 0, 13000, HOUR), 2000 * 1000);
+    st_usage_note(tree, 0, 0, 13000, HOUR, 0);
     assert_int_equal(st_usage_read(tree, 0, 0, 13000, HOUR), 3000 * 1000);
     st_tree_free(tree);
 }
@@ -149,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts_while_held),
+        cmocka_unit_test(test_reads_by_sixteenths),
         cmocka_unit_test(test_half_after_a_half_life),
         cmocka_unit_test(test_never_grows_by_waiting),
         cmocka_unit_test(test_time_stands),
