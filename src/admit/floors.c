@@ -8,6 +8,7 @@
 
 #include "admit/admit.h"
 #include "base/macros.h"
+#include "base/mutant.h"
 
 typedef struct ratio {
     int64_t num, den; /* num < den; den 0: no scaling */
@@ -22,7 +23,7 @@ static int64_t scale(int64_t v, ratio r)
 
 static ratio ratio_of(int64_t capacity, int64_t sum)
 {
-    return sum > capacity ? (ratio){ST_MAX(capacity, 0), sum} : (ratio){0, 0};
+    return sum > capacity && !ST_BROKEN(FLOORS) ? (ratio){ST_MAX(capacity, 0), sum} : (ratio){0, 0};
 }
 
 /* Σ over the top accounts of one dimension's guarantees. */

@@ -299,6 +299,13 @@ static void restore(claim_ctx *c)
                          &core->fleet->nodes.v[n]->view);
 }
 
+/* The bound spares a large borrower for a small owner, but not for ever: a floor that could
+ * be kept out by the size of what sits on it would be none. */
+static bool patient_enough(const claim_ctx *c)
+{
+    return c->sure && c->core->now - c->job->queued_ms >= c->core->policy.patience_ms;
+}
+
 static void attempt(claim_ctx *c, st_claim *ret)
 {
     line_up(c);
@@ -327,8 +334,9 @@ static void attempt(claim_ctx *c, st_claim *ret)
      * whom the place is gathered. */
     if ((k == 0 && !c->sure) || st_core_collides(c->core, c->job, ret->plan) >= 0) {
         ret->result = ST_CLAIM_NONE;
-    } else if (ret->evict_m > bound_m && !ST_BROKEN(BOUND)) {
+    } else if (ret->evict_m > bound_m && !patient_enough(c) && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;
+        ret->until_ms = c->sure ? c->job->queued_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
     } else {
         ret->result = ST_CLAIM_OK;
         for (int i = 0; i < k; i++)
@@ -351,17 +359,20 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
         ret->result = ST_CLAIM_NONE;
         return;
     }
-    collect(&c, false, &ret->until_ms);
+    int64_t until_ms = ST_TIME_NEVER;
+    collect(&c, false, &until_ms);
     attempt(&c, ret);
-    if (ret->result != ST_CLAIM_OK && ret->until_ms != ST_TIME_NEVER) {
+    if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
         /* Would it succeed if nobody were protected? Then it is worth waking up for. */
         st_claim open = {0};
         st_vec_clear(&c.cands);
         st_vec_clear(&c.line);
         collect(&c, true, NULL);
         attempt(&c, &open);
-        if (open.result == ST_CLAIM_OK)
+        if (open.result == ST_CLAIM_OK) {
             ret->result = ST_CLAIM_PROTECTED;
+            ret->until_ms = ST_MIN(ret->until_ms, until_ms);
+        }
         st_claim_done(&open);
     }
     st_vec_free(&c.cands);

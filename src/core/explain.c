@@ -123,14 +123,25 @@ static void say_no_room(st_core *core, const st_job *job, int32_t type, st_reaso
         say(ret, r);
         r.used = why.fit_now;
     }
-    if (why.lack_cpu > 0 && why.fit_now < job->tasks) {
-        r.code = ST_WHY_CPU;
-        r.bound = why.fit_now + why.lack_cpu;
+    /* Each resource by itself, and where all would do apart, what lacks beside the GPUs. */
+    int64_t want = ST_MIN(job->tasks, why.fit_ready);
+    bool gpus = why.fit_gpu >= want;
+    if (!gpus) {
+        r.code = why.gpu_free_m >= need.gpu_m ? ST_WHY_FRAGMENTED : ST_WHY_GPUS_BUSY;
+        r.used = why.fit_gpu;
+        r.bound = why.gpu_free_m;
         say(ret, r);
     }
-    if (why.lack_ram > 0 && why.fit_now < job->tasks) {
+    if (why.fit_cpu < want || (gpus && why.fit_gpu_cpu < want)) {
+        r.code = ST_WHY_CPU;
+        r.used = ST_MIN(why.fit_cpu, why.fit_gpu_cpu);
+        r.bound = why.fit_gpu;
+        say(ret, r);
+    }
+    if (why.fit_ram < want || (gpus && why.fit_gpu_ram < want)) {
         r.code = ST_WHY_RAM;
-        r.bound = why.fit_now + why.lack_ram;
+        r.used = ST_MIN(why.fit_ram, why.fit_gpu_ram);
+        r.bound = why.fit_gpu;
         say(ret, r);
     }
     if (job->topo_required && why.fit_now >= job->tasks) {
@@ -139,12 +150,9 @@ static void say_no_room(st_core *core, const st_job *job, int32_t type, st_reaso
         r.used = why.fit_domain;
         r.bound = why.fit_now;
         say(ret, r);
-    } else if (need.gpu_m > 0 && why.gpu_free_m >= need.gpu_m && ret->n == before) {
-        r.code = ST_WHY_FRAGMENTED;
-        r.bound = why.gpu_free_m;
-        say(ret, r);
-    } else if (why.gpu_free_m < need.gpu_m || ret->n == before) {
-        r.code = need.gpu_m > 0 ? ST_WHY_GPUS_BUSY : ST_WHY_CPU;
+    } else if (ret->n == before) {
+        r.code = ST_WHY_FRAGMENTED; /* CPU, RAM and GPUs are there, on different nodes */
+        r.used = why.fit_now;
         r.bound = why.gpu_free_m;
         say(ret, r);
     }
@@ -162,6 +170,7 @@ static void say_claim(st_core *core, const st_job *job, int32_t type, bool sure,
     } else if (claim.result == ST_CLAIM_BOUND) {
         r.code = ST_WHY_RECLAIM_BOUND;
         r.used = claim.evict_m;
+        r.until_ms = claim.until_ms;
         r.bound = core->policy.bound_m * r.asked / 1000;
     }
     if (claim.result != ST_CLAIM_OK)
@@ -171,6 +180,7 @@ static void say_claim(st_core *core, const st_job *job, int32_t type, bool sure,
 
 static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
 {
+    size_t before = ret->n;
     say_limits(core, job, type, ret);
     say_max(core, job, type, ST_NOW | ST_NEXT, ret);
     bool sure = say_floor(core, job, type, ret);
@@ -185,7 +195,8 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
         r.until_ms = core->resv.v[blocker].at_ms;
         say(ret, r);
     }
-    if (sure || st_core_may_rebalance(core, job))
+    bool claims = sure ? !fits || ret->n > before : !fits && st_core_may_rebalance(core, job);
+    if (claims)
         say_claim(core, job, type, sure, ret);
 }
 

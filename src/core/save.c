@@ -305,6 +305,7 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     IO_BOOL(c, j->held);
     io_u64(c, &j->claimant);
     io_i64(c, &j->submit_ms);
+    io_i64(c, &j->queued_ms);
     io_i64(c, &j->start_ms);
     io_i64(c, &j->deadline_ms);
     int64_t saved_ms = ST_BROKEN(SAVE) ? 0 : j->saved_ms;

@@ -6,7 +6,9 @@
  *               quota counters and effects in step
  *   yield.c     the way out: notified -> checkpointing -> paused or requeued; deadlines
  *   classes.c   capacity, floors, guaranteed or burstable
- *   pass.c      one scheduling pass
+ *   queue.c     whose turn it is
+ *   turn.c      what one job can do with its turn
+ *   pass.c      one scheduling pass; the step
  *   claim.c     reclaim and rebalance: whom to displace
  *   gather.c    reservations of blocked jobs, and what backfill may use
  *   whatif.c    views of nodes with some jobs thought away
@@ -123,7 +125,7 @@ typedef enum st_claim_result {
 typedef struct st_claim {
     st_claim_result result;
     int64_t evict_m;  /* BOUND: what would have to go */
-    int64_t until_ms; /* the first protection to end; ST_TIME_NEVER none */
+    int64_t until_ms; /* when to try again: PROTECTED and BOUND; ST_TIME_NEVER none */
     ST_VEC(st_job *) victims;
     st_grant *plan;
 } st_claim;
@@ -152,7 +154,8 @@ void st_whatif_touch(st_core *core, const st_job *job, st_rooms *rooms);
 st_view *st_whatif_edit(st_core *core, const st_node *node);
 const st_view *st_whatif_view(void *core, const st_node *node);
 
-/* pass.c */
+/* turn.c; more in turn.h and queue.h */
+bool st_core_is_sure(const st_core *core, const st_job *job, int32_t type);
 uint64_t st_core_shape_key(const st_job *job, int32_t type);
 /* The next GPU type the job allows, from `after` + 1; -1 ends. A job without GPUs has one
  * round with type -1: start with after = ST_TYPE_FIRST and stop on ST_TYPE_END. */

@@ -187,6 +187,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         .yield = spec->yield,
         .type = -1,
         .submit_ms = core->now,
+        .queued_ms = core->now,
         .preempted_ms = -1,
     };
     st_err first = {0};

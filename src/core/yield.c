@@ -32,6 +32,7 @@ static int64_t lose(st_core *core, const st_job *job)
 void st_core_requeue(st_core *core, st_job *job, st_effects *fx)
 {
     int64_t lost = lose(core, job);
+    uint64_t claimant = job->claimant;
     if (job->held)
         st_core_unhold(core, job, fx);
     if (st_job_on_devices(job))
@@ -39,15 +40,18 @@ void st_core_requeue(st_core *core, st_job *job, st_effects *fx)
     else
         st_core_forget_grants(core, job); /* paused */
     st_job_move(job, ST_JOB_PENDING);
+    job->queued_ms = core->now;
     job->kept_ms = 0;
     job->deadline_ms = 0;
     st_effect e = st_fx_of(core, ST_FX_REQUEUE, job);
+    e.other = claimant;
     e.value = lost;
     st_fx(core, fx, e, NULL, 0);
 }
 
 static void end(st_core *core, st_job *job, st_job_state state, int64_t lost, st_effects *fx)
 {
+    uint64_t claimant = job->yield == ST_YIELD_CANCEL && lost > 0 ? job->claimant : 0;
     if (job->held)
         st_core_unhold(core, job, fx);
     if (st_job_on_devices(job))
@@ -56,6 +60,7 @@ static void end(st_core *core, st_job *job, st_job_state state, int64_t lost, st
         st_core_forget_grants(core, job);
     st_job_move(job, state);
     st_effect e = st_fx_of(core, ST_FX_END, job);
+    e.other = claimant;
     e.value = lost;
     st_fx(core, fx, e, NULL, 0);
     st_core_drop_job(core, job);
@@ -80,6 +85,7 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
         job->kept_ms = st_job_unsaved_ms(job, core->now);
         st_core_release(core, job, true);
         st_job_move(job, ST_JOB_PAUSED);
+        job->queued_ms = core->now;
         job->deadline_ms = core->now + core->policy.pause_limit_ms;
         st_core_due(core, job);
         st_core_refresh(core, job);

@@ -86,6 +86,7 @@ typedef struct st_job {
     bool held;         /* PENDING or PAUSED with `grants` a plan that waits for victims */
     uint64_t claimant; /* while leaving: the job it yields to */
     int64_t submit_ms;
+    int64_t queued_ms;    /* since when it waits; at its last submit, requeue or pause */
     int64_t start_ms;     /* of this stay on devices */
     int64_t deadline_ms;  /* leaving: when the step ends; paused: when it is requeued */
     int64_t saved_ms;     /* run time that survives a requeue */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/mutant.h"
 
 typedef struct st_mig_row {
     const char *brief;
@@ -112,12 +113,17 @@ uint8_t st_mig_mask(st_mig profile, int start)
     return (uint8_t)(((1u << rows[profile].memory) - 1) << start);
 }
 
+bool st_mig_overlaps(uint8_t mask, st_mig profile, int start)
+{
+    return (mask & st_mig_mask(profile, start)) != 0 && !ST_BROKEN(MIG);
+}
+
 int st_mig_room(uint8_t mask, int compute, st_mig profile)
 {
     /* The starts of one profile never overlap each other, so counting free ones is exact. */
     int starts = 0;
     for (int s = 0; s < ST_MIG_MEMORY; s++)
-        if (st_mig_start_legal(profile, s) && !(mask & st_mig_mask(profile, s)))
+        if (st_mig_start_legal(profile, s) && !st_mig_overlaps(mask, profile, s))
             starts++;
     return ST_MIN(starts, (ST_MIG_COMPUTE - compute) / rows[profile].compute);
 }
@@ -154,7 +160,7 @@ int st_mig_best_start(uint8_t mask, int compute, st_mig profile)
         return -1;
     int best = -1, best_doors = -1;
     for (int s = ST_MIG_MEMORY - 1; s >= 0; s--) {
-        if (!st_mig_start_legal(profile, s) || (mask & st_mig_mask(profile, s)))
+        if (!st_mig_start_legal(profile, s) || st_mig_overlaps(mask, profile, s))
             continue;
         int doors =
             st_mig_doors(mask | st_mig_mask(profile, s), compute + rows[profile].compute, true);

@@ -57,6 +57,8 @@ int64_t st_mig_vram_mib(st_board board, st_mig profile);
 /* Whether `profile` may begin at memory slice `start` on an empty GPU. */
 bool st_mig_start_legal(st_mig profile, int start);
 uint8_t st_mig_mask(st_mig profile, int start);
+/* Whether a slice there would lie on one that is in `mask`. */
+bool st_mig_overlaps(uint8_t mask, st_mig profile, int start);
 
 /* How many more instances of `profile` fit a GPU in this state; exact. */
 int st_mig_room(uint8_t mask, int compute, st_mig profile);

@@ -3,6 +3,7 @@
 #include "model/fleet.h"
 
 #include "base/macros.h"
+#include "base/mutant.h"
 
 int64_t st_share_vram_mib(const st_fleet *fleet, const st_shape *shape, int32_t type)
 {
@@ -82,9 +83,11 @@ void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *no
             continue;
         const st_grant *grant = &job->grants[node->residents.v[i].task];
         bool now = st_job_on_devices(job) && !job->out;
-        bool next = (job->held || job->state == ST_JOB_RUNNING) && !job->out;
+        bool held = job->held && !ST_BROKEN(HOLD);
+        bool next = (held || job->state == ST_JOB_RUNNING) && !job->out;
         /* Its memory stays, or is about to. */
-        bool ram = job->state == ST_JOB_PAUSED || job->out || (st_job_leaving(job) && pauses);
+        bool paused = job->state == ST_JOB_PAUSED && !ST_BROKEN(PAUSED_RAM);
+        bool ram = paused || job->out || (st_job_leaving(job) && pauses);
         if (now)
             cpu_now += job->shape.cpu_m;
         if (next)
@@ -164,11 +167,15 @@ int st_dev_room(const st_fleet *fleet, const st_tree *tree, const st_node *node,
     bool mps = shape->level == ST_LEVEL_MPS;
     if (!fresh && dev->mode != (mps ? ST_DEV_MPS : ST_DEV_TIME))
         return 0;
-    if (!fresh && mps && dev->domain != st_tree_domain(tree, job->account))
+    bool stranger = mps && !fresh && dev->domain != st_tree_domain(tree, job->account);
+    if (stranger && !ST_BROKEN(TRUST))
         return 0;
-    if (!fresh && (dev->latency_critical || job->latency_critical) && dev->owner != job->account)
+    bool unknown = !fresh && dev->owner != job->account;
+    if (unknown && (dev->latency_critical || job->latency_critical) && !ST_BROKEN(LATENCY))
         return 0;
     int64_t top_m = mps ? ST_WHOLE_M : fleet->pools.v[node->pool].oversub_m;
+    if (!mps && ST_BROKEN(OVERSUB))
+        top_m = 10 * ST_WHOLE_M;
     int64_t n = (top_m - dev->used_m) / shape->share_m;
     int64_t vram = st_share_vram_mib(fleet, shape, node->type);
     if (vram > 0)
@@ -194,12 +201,14 @@ int st_view_add(const st_fleet *fleet, const st_tree *tree, const st_node *node,
             return -1;
         if (job->shape.level == ST_LEVEL_MIG &&
             (!st_mig_start_legal(job->shape.profile, grant->mig_start) ||
-             (dev->mig_mask & st_mig_mask(job->shape.profile, grant->mig_start))))
+             st_mig_overlaps(dev->mig_mask, job->shape.profile, grant->mig_start)))
             return -1;
         n++;
     }
     int64_t ram_mib = st_task_ram_mib(job);
-    if (n != job->shape.gpus || view->cpu_free_m < job->shape.cpu_m || view->ram_free_mib < ram_mib)
+    bool cpu = view->cpu_free_m >= job->shape.cpu_m || ST_BROKEN(CPU);
+    bool ram = view->ram_free_mib >= ram_mib || ST_BROKEN(RAM);
+    if (n != job->shape.gpus || !cpu || !ram)
         return -1;
     view->cpu_free_m -= job->shape.cpu_m;
     view->ram_free_mib -= ram_mib;

@@ -2,6 +2,7 @@
 #include "place/placer.h"
 
 #include "base/macros.h"
+#include "base/mutant.h"
 
 bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job *job, int32_t type)
 {
@@ -31,9 +32,9 @@ int st_place_room(const st_placer *placer, const st_node *node, const st_job *jo
 {
     int64_t n = job->tasks;
     int64_t ram_mib = st_task_ram_mib(job);
-    if (job->shape.cpu_m > 0)
+    if (job->shape.cpu_m > 0 && !ST_BROKEN(CPU))
         n = ST_MIN(n, view->cpu_free_m / job->shape.cpu_m);
-    if (ram_mib > 0)
+    if (ram_mib > 0 && !ST_BROKEN(RAM))
         n = ST_MIN(n, view->ram_free_mib / ram_mib);
     if (n > 0 && job->shape.gpus > 0)
         n = ST_MIN(n, gpu_room(placer, node, job, view, devs));

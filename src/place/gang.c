@@ -3,6 +3,7 @@
 
 #include "base/macros.h"
 #include "base/mem.h"
+#include "base/mutant.h"
 #include "place/placer.h"
 
 st_placer *st_placer_new(const st_fleet *fleet, const st_tree *tree)
@@ -306,6 +307,7 @@ static bool place_pinned(st_placer *placer, const st_ask *ask, st_grant *ret)
 static bool place(st_placer *placer, const st_ask *ask, st_grant *ret)
 {
     const st_job *job = ask->job;
+    bool required = job->topo_required && !ST_BROKEN(TOPOLOGY);
     if (job->state == ST_JOB_PAUSED)
         return place_pinned(placer, ask, ret);
     const st_rooms *rooms = st_rooms_for(placer, ask);
@@ -314,7 +316,7 @@ static bool place(st_placer *placer, const st_ask *ask, st_grant *ret)
     if (job->topo == ST_TOPO_NVLINK) {
         if (place_nvlink(placer, ask, rooms, ret))
             return true;
-        if (job->topo_required)
+        if (required)
             return false;
     }
     if (place_one_node(placer, ask, rooms, ret))
@@ -322,7 +324,7 @@ static bool place(st_placer *placer, const st_ask *ask, st_grant *ret)
     if (job->tasks == 1)
         return false;
     for (int level = ST_TOPO_RACK; level >= ST_TOPO_NONE; level--) {
-        if (job->topo_required && level < (int)job->topo)
+        if (required && level < (int)job->topo)
             return false;
         if (place_domain(placer, ask, rooms, (st_topo)level, ret))
             return true;

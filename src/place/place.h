@@ -52,14 +52,14 @@ bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job
 
 /* The numbers behind a refusal, all counted in tasks of the job. */
 typedef struct st_place_why {
-    int64_t fit_now;     /* tasks that fit what is free, anywhere */
-    int64_t fit_domain;  /* the most that fit one domain of the required level */
-    int64_t fit_ready;   /* that would fit if ready nodes were empty */
-    int64_t fit_ever;    /* and if every node were ready */
+    int64_t fit_now;                   /* tasks that fit what is free, anywhere */
+    int64_t fit_gpu, fit_cpu, fit_ram; /* that would, if only that counted */
+    int64_t fit_domain;                /* the most that fit one domain of the required level */
+    int64_t fit_ready;                 /* that would fit if ready nodes were empty */
+    int64_t fit_ever;                  /* and if every node were ready */
     int64_t domain_ever; /* the most one domain of the required level could ever take */
-    int64_t lack_cpu;    /* tasks the GPUs would take but the CPU beside them does not allow */
-    int64_t lack_ram;    /* likewise for RAM */
-    int64_t gpu_free_m;  /* free GPU on ready nodes it may use, whatever the shape */
+    int64_t fit_gpu_cpu, fit_gpu_ram; /* and beside each other on the same nodes */
+    int64_t gpu_free_m;               /* free GPU on ready nodes it may use, whatever the shape */
 } st_place_why;
 
 void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret);

@@ -54,9 +54,10 @@ static int64_t widest_nvlink(st_placer *placer, const st_ask *ask, bool empty, b
 void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
 {
     const st_job *job = ask->job;
-    st_job no_cpu = *job, no_ram = *job, bare = *job;
-    no_cpu.shape.cpu_m = bare.shape.cpu_m = 0;
-    no_ram.shape.ram_mib = bare.shape.ram_mib = 0;
+    st_job gpu = *job, gpu_cpu = *job, gpu_ram = *job, cpu = *job, ram = *job;
+    gpu.shape.cpu_m = gpu_ram.shape.cpu_m = ram.shape.cpu_m = 0;
+    gpu.shape.ram_mib = gpu_cpu.shape.ram_mib = cpu.shape.ram_mib = 0;
+    cpu.shape.gpus = ram.shape.gpus = 0;
     *ret = (st_place_why){0};
     st_vec_clear(&placer->work);
     for (size_t i = 0; i < placer->fleet->nodes.n; i++) {
@@ -74,9 +75,11 @@ void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
         const st_view *view = st_ask_view(ask, node);
         int room = st_place_room(placer, node, job, view, all);
         ret->fit_now += room;
-        int gpus = st_place_room(placer, node, &bare, view, all);
-        ret->lack_cpu += gpus - st_place_room(placer, node, &no_ram, view, all);
-        ret->lack_ram += gpus - st_place_room(placer, node, &no_cpu, view, all);
+        ret->fit_gpu += st_place_room(placer, node, &gpu, view, all);
+        ret->fit_cpu += st_place_room(placer, node, &cpu, view, all);
+        ret->fit_ram += st_place_room(placer, node, &ram, view, all);
+        ret->fit_gpu_cpu += st_place_room(placer, node, &gpu_cpu, view, all);
+        ret->fit_gpu_ram += st_place_room(placer, node, &gpu_ram, view, all);
         for (int d = 0; d < node->ndevs; d++)
             if (view->dev[d].mode == ST_DEV_FREE)
                 ret->gpu_free_m += ST_WHOLE_M;

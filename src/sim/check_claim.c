@@ -105,10 +105,15 @@ int st_watch_claim(const st_step *step, size_t at, st_err *err)
     ST_CLEANUP(st_freep) uint8_t *out = st_xcalloc(jobs.n + 1, 1);
     int64_t evicted = mark_victims(step, at, &jobs, out);
     int64_t bound = st_core_policy(step->core)->bound_m * st_tally_gpu_m(&t->job) / 1000;
-    if (evicted > bound)
+    bool waited = e->class == ST_CLASS_GUARANTEED &&
+                  step->now - t->job.queued_ms >= st_core_policy(step->core)->patience_ms;
+    if (evicted > bound && !waited)
         return BAD("bound: %" PRId64 " milli-GPU must yield to job %" PRIu64
                    ", which asks for %" PRId64 "; at most %" PRId64 " may",
                    evicted, e->job, st_tally_gpu_m(&t->job), bound);
+    int rc = st_watch_order(step, at, &jobs, out, err);
+    if (rc < 0)
+        return rc;
     if (!feasible(step, &jobs, out, &t->job, type))
         return BAD("hold: job %" PRIu64 " would not fit even without its victims", e->job);
     for (size_t i = 0; i < jobs.n; i++) {

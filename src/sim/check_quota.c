@@ -25,7 +25,7 @@ int64_t st_tally_gpu_m(const st_job *job)
     return shape->share_m * job->tasks;
 }
 
-static void add_use(st_use *use, const st_job *job, int32_t type)
+void st_tally_add(st_use *use, const st_job *job, int32_t type)
 {
     int64_t gpu_m = st_tally_gpu_m(job);
     use->gpu_m += gpu_m;
@@ -40,16 +40,16 @@ void st_tally_add_sure(st_tally *tally, const st_job *job, int32_t type)
     if (job->shape.gpus > 0)
         tally->rows[job->account].own_sure_m[type] += st_tally_gpu_m(job);
     for (int32_t a = job->account; a >= 0; a = tally->tree->accounts.v[a]->parent)
-        add_use(&tally->rows[a].sure, job, type);
+        st_tally_add(&tally->rows[a].sure, job, type);
 }
 
 static void add_job(st_tally *tally, const st_job *job)
 {
     for (int32_t a = job->account; a >= 0; a = tally->tree->accounts.v[a]->parent) {
         if (st_room_is_now(job))
-            add_use(&tally->rows[a].now, job, job->type);
+            st_tally_add(&tally->rows[a].now, job, job->type);
         if (st_room_is_next(job))
-            add_use(&tally->rows[a].next, job, job->type);
+            st_tally_add(&tally->rows[a].next, job, job->type);
     }
     if (st_room_is_next(job) && job->class == ST_CLASS_GUARANTEED)
         st_tally_add_sure(tally, job, job->type);
@@ -113,8 +113,6 @@ static int64_t need_m(const st_tally *tally, const st_quota *floors, int32_t acc
     return ST_MAX(at_least_0(floors[account].type_m[type]), below);
 }
 
-static int64_t promised_m(const st_quota *q);
-
 /* What an account must be able to deliver over all types, leaving its own floor aside. */
 static int64_t need_below_m(const st_tally *tally, const st_quota *floors, int32_t account)
 {
@@ -126,12 +124,12 @@ static int64_t need_below_m(const st_tally *tally, const st_quota *floors, int32
     }
     for (size_t c = 0; c < a->children.n; c++) {
         int32_t child = a->children.v[c];
-        below += ST_MAX(promised_m(&floors[child]), need_below_m(tally, floors, child));
+        below += ST_MAX(st_tally_promised_m(&floors[child]), need_below_m(tally, floors, child));
     }
     return ST_MAX(typed, below);
 }
 
-static bool promises_gpu(const st_quota *q)
+bool st_tally_promises_gpu(const st_quota *q)
 {
     bool any = q->gpu_m != ST_UNSET;
     for (int t = 0; t < ST_TYPES_MAX; t++)
@@ -139,7 +137,7 @@ static bool promises_gpu(const st_quota *q)
     return any;
 }
 
-static int64_t promised_m(const st_quota *q)
+int64_t st_tally_promised_m(const st_quota *q)
 {
     if (q->gpu_m != ST_UNSET)
         return q->gpu_m;
@@ -181,8 +179,9 @@ static bool gpu_sound(const st_tally *tally, int32_t account, const st_quota *fl
         }
     }
     int64_t sum = need_below_m(tally, floors, account);
-    int64_t bound = account == ST_ROOT ? tally->capacity.gpu_m : promised_m(&floors[account]);
-    if ((account != ST_ROOT && !promises_gpu(&floors[account])) || sum <= bound)
+    int64_t bound =
+        account == ST_ROOT ? tally->capacity.gpu_m : st_tally_promised_m(&floors[account]);
+    if ((account != ST_ROOT && !st_tally_promises_gpu(&floors[account])) || sum <= bound)
         return true;
     snprintf(why, size,
              "account %s: %" PRId64 " milli-GPU guaranteed or promised below it, its floor is "
@@ -217,7 +216,7 @@ bool st_tally_sure_ok(const st_tally *tally, const st_job_list *jobs, const uint
     bool backed = false;
     for (int32_t a = job->account; a > ST_ROOT; a = tally->tree->accounts.v[a]->parent) {
         const st_quota *floor = &tally->tree->accounts.v[a]->floor;
-        backed |= job->shape.gpus > 0 ? promises_gpu(floor) : floor->cpu_m != ST_UNSET;
+        backed |= job->shape.gpus > 0 ? st_tally_promises_gpu(floor) : floor->cpu_m != ST_UNSET;
     }
     if (!backed)
         return false;
@@ -252,7 +251,7 @@ void st_tally_floors(const st_tally *tally, st_quota *ret)
         ret[i] = a->guarantee;
         if (a->parent != ST_ROOT)
             continue;
-        gpu += promised_m(&a->guarantee);
+        gpu += st_tally_promised_m(&a->guarantee);
         cpu += at_least_0(a->guarantee.cpu_m);
         ram += at_least_0(a->guarantee.ram_mib);
     }
@@ -260,7 +259,7 @@ void st_tally_floors(const st_tally *tally, st_quota *ret)
         typed[t] = need_m(tally, ret, ST_ROOT, t, false);
     for (size_t i = 0; i < tree->accounts.n; i++) {
         st_quota *f = &ret[i];
-        int64_t total = shrink(promised_m(f), cap->gpu_m, gpu), sum = 0;
+        int64_t total = shrink(st_tally_promised_m(f), cap->gpu_m, gpu), sum = 0;
         f->gpu_m = shrink(f->gpu_m, cap->gpu_m, gpu);
         f->cpu_m = shrink(f->cpu_m, cap->cpu_m, cpu);
         f->ram_mib = shrink(f->ram_mib, cap->ram_mib, ram);
@@ -297,7 +296,7 @@ int64_t st_tally_now(const st_tally *tally, int32_t account, st_dim dim, int32_t
 bool st_tally_max_ok(const st_tally *tally, const st_job *job, int32_t type, unsigned moments)
 {
     st_use asked = {0};
-    add_use(&asked, job, type);
+    st_tally_add(&asked, job, type);
     for (int32_t a = job->account; a > ST_ROOT; a = tally->tree->accounts.v[a]->parent) {
         const st_quota *max = &tally->tree->accounts.v[a]->max;
         const struct {

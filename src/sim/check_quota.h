@@ -31,6 +31,13 @@ void st_tally_done(st_tally *tally);
 /* milli-GPU a gang is charged for. */
 int64_t st_tally_gpu_m(const st_job *job);
 
+/* Put one job on top of what somebody uses. */
+void st_tally_add(st_use *use, const st_job *job, int32_t type);
+
+/* What a guarantee promises over all types, and whether it promises any GPU. */
+int64_t st_tally_promised_m(const st_quota *q);
+bool st_tally_promises_gpu(const st_quota *q);
+
 /* Put a job on top of the guaranteed ones. */
 void st_tally_add_sure(st_tally *tally, const st_job *job, int32_t type);
 

@@ -7,8 +7,8 @@
  *
  *   - devices are left only for a reason, and not before notice and grace are over;
  *   - what is held for a job is what it starts on;
- *   - a start respects trust, and nobody's use grows past a ceiling or limit. An admin may set
- *     one below what is in use, so the rule is: use after <= max(bound, use before).
+ *   - a start respects trust, ceilings and limits (check_growth.c);
+ *   - whoever must yield may be made to (check_claim.c).
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,97 +18,6 @@
 #include "sim/check_watch.h"
 
 #define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
-
-/* ---- tracks ------------------------------------------------------------------------- */
-
-st_watch *st_watch_new(const st_core *core)
-{
-    ST_ASSERT(st_core_njobs(core) == 0);
-    return st_xcalloc(1, sizeof(st_watch));
-}
-
-static void track_free(st_track *t)
-{
-    free(t->job.grants);
-    free(t);
-}
-
-void st_watch_free(st_watch *watch)
-{
-    if (!watch)
-        return;
-    for (size_t i = 0; i < watch->tracks.n; i++)
-        track_free(watch->tracks.v[i]);
-    st_vec_free(&watch->tracks);
-    st_vec_free(&watch->floors);
-    free(watch);
-}
-
-static size_t position(const st_watch *watch, uint64_t id)
-{
-    size_t i = watch->tracks.n;
-    while (i > 0 && watch->tracks.v[i - 1]->job.id >= id)
-        i--;
-    return i;
-}
-
-st_track *st_watch_find(const st_watch *watch, uint64_t id)
-{
-    size_t i = position(watch, id);
-    return i < watch->tracks.n && watch->tracks.v[i]->job.id == id ? watch->tracks.v[i] : NULL;
-}
-
-st_job_list st_watch_jobs(const st_watch *watch)
-{
-    st_job_list list = {0};
-    st_vec_reserve(&list, watch->tracks.n + 1);
-    for (size_t i = 0; i < watch->tracks.n; i++)
-        st_vec_push(&list, &watch->tracks.v[i]->job);
-    return list;
-}
-
-st_watch_counts st_watch_counted(const st_watch *watch)
-{
-    return watch->counts;
-}
-
-int64_t st_watch_started_ms(const st_watch *watch, uint64_t id)
-{
-    const st_track *t = st_watch_find(watch, id);
-    return t ? t->started_ms : -1;
-}
-
-/* The job as it was submitted: from the event, since it may be over by the end of the step. */
-static void track_new(const st_step *step, uint64_t id)
-{
-    const st_tree *tree = st_core_tree(step->core);
-    st_track *t = st_xcalloc(1, sizeof *t);
-    t->job = (st_job){.id = id, .type = -1};
-    t->started_ms = t->displaced_ms = -1;
-    for (size_t i = 0; i < step->nevents; i++) {
-        const st_job_spec *spec = &step->events[i]->u.job;
-        int64_t user = -1;
-        if (step->events[i]->kind != ST_EV_SUBMIT || spec->id != id)
-            continue;
-        st_map_get(tree->user_ids, spec->user, &user);
-        t->job.account = st_tree_find(tree, spec->account);
-        t->job.user = (int32_t)user;
-        t->job.pool = spec->pool;
-        t->job.tasks = spec->tasks;
-        t->job.shape = spec->shape;
-        t->job.topo = spec->topo;
-        t->job.topo_required = spec->topo_required;
-        t->job.latency_critical = spec->latency_critical;
-        t->job.limit_ms = spec->limit_ms;
-        t->job.yield = spec->yield;
-    }
-    /* Which of the types it allows are able to serve it at all is the core's to find out. */
-    const st_job *job = st_core_job(step->core, id);
-    if (job)
-        t->job.shape.types = job->shape.types;
-    size_t at = position(step->watch, id);
-    st_vec_insert(&step->watch->tracks, at, t);
-}
 
 static bool asked_for(const st_step *step, st_event_kind kind, uint64_t id)
 {
@@ -151,6 +60,7 @@ static void off_devices(const st_step *step, st_track *t, st_job_state state)
     t->job.state = state;
     t->job.class = ST_CLASS_NONE;
     t->job.claimant = 0;
+    t->job.queued_ms = step->now;
     if (state == ST_JOB_PAUSED)
         return;
     free(t->job.grants);
@@ -266,7 +176,8 @@ static int notice_over(const st_step *step, const st_track *t, const char *what,
         return BAD("notice: job %" PRIu64 " %s after %" PRId64 " ms, the notice is %" PRId64,
                    t->job.id, what, had, policy->notice_ms);
     bool saves = t->job.yield == ST_YIELD_CHECKPOINT || t->job.yield == ST_YIELD_PAUSE;
-    if (!saves || policy->grace_ms == 0 || t->saved || strcmp(what, "is told to save") == 0)
+    bool saved = t->saved || asked_for(step, ST_EV_CHECKPOINTED, t->job.id);
+    if (!saves || policy->grace_ms == 0 || saved || strcmp(what, "is told to save") == 0)
         return 0;
     had = t->job.state == ST_JOB_CHECKPOINTING ? step->now - t->checkpoint_ms : 0;
     if (had < policy->grace_ms)
@@ -323,9 +234,7 @@ static int on_end(const st_step *step, st_track *t, const st_effect *e, st_err *
             return wrong(e, t, err);
         rc = notice_over(step, t, "is ended", err);
     }
-    size_t at = position(step->watch, e->job);
-    st_vec_remove(&step->watch->tracks, at);
-    track_free(t);
+    st_watch_drop(step->watch, e->job);
     return rc;
 }
 
@@ -354,7 +263,7 @@ static int on_effect(const st_step *step, size_t at, st_err *err)
                    t ? "there already" : "not there");
     switch (e->kind) {
     case ST_FX_QUEUED:
-        track_new(step, e->job);
+        st_watch_add(step, e->job);
         return 0;
     case ST_FX_START:
     case ST_FX_RESUME:
@@ -429,61 +338,15 @@ static int same_jobs(const st_step *step, st_err *err)
     return 0;
 }
 
-static int grown(const char *what, const st_account *a, int64_t before, int64_t after,
-                 int64_t bound, st_err *err)
+/* What the events say about a job that was there already. */
+static void hear(const st_step *step, st_track *t)
 {
-    if (bound == ST_UNSET || after <= ST_MAX(bound, before))
-        return 0;
-    return BAD("max: account %s uses %" PRId64 " %s, its max is %" PRId64, a->name, after, what,
-               bound);
-}
-
-static int check_max(const st_account *a, const st_tally *before, const st_tally *after,
-                     st_err *err)
-{
-    static const char *const what[] = {"milli-GPU", "milli-CPU", "MiB"};
-    const int64_t bounds[] = {a->max.gpu_m, a->max.cpu_m, a->max.ram_mib};
-    int rc = 0;
-    for (int d = 0; rc == 0 && d < ST_NDIMS; d++)
-        rc = grown(what[d], a, st_tally_used(before, a->id, (st_dim)d, -1),
-                   st_tally_used(after, a->id, (st_dim)d, -1), bounds[d], err);
-    for (int t = 0; rc == 0 && t < ST_TYPES_MAX; t++)
-        rc = grown("milli-GPU of one type", a, st_tally_used(before, a->id, ST_GPU, t),
-                   st_tally_used(after, a->id, ST_GPU, t), a->max.type_m[t], err);
-    return rc;
-}
-
-/* Of every user, at one account: what its jobs hold. */
-static int64_t *user_sums(const st_step *step, const st_job_list *jobs)
-{
-    const st_tree *tree = st_core_tree(step->core);
-    size_t n = tree->users.n * ST_LIMIT_COUNT;
-    int64_t *sums = st_xcalloc(tree->accounts.n * n + 1, sizeof *sums);
-    for (size_t a = 0; a < tree->accounts.n; a++)
-        for (size_t i = 0; i < n; i++)
-            if (st_tally_bound(&tree->accounts.v[a]->user_limits,
-                               (st_limit_kind)(i % ST_LIMIT_COUNT)) != ST_UNSET)
-                sums[a * n + i] = st_tally_user(st_core_fleet(step->core), tree, jobs, NULL, NULL,
-                                                (int32_t)a, (int32_t)(i / ST_LIMIT_COUNT),
-                                                (st_limit_kind)(i % ST_LIMIT_COUNT));
-    return sums;
-}
-
-static int check_users(const st_step *step, const int64_t *before, const int64_t *after,
-                       st_err *err)
-{
-    const st_tree *tree = st_core_tree(step->core);
-    size_t n = tree->users.n * ST_LIMIT_COUNT;
-    for (size_t i = 0; i < tree->accounts.n * n; i++) {
-        const st_account *a = tree->accounts.v[i / n];
-        st_limit_kind kind = (st_limit_kind)(i % ST_LIMIT_COUNT);
-        int64_t bound = st_tally_bound(&a->user_limits, kind);
-        if (bound != ST_UNSET && after[i] > ST_MAX(bound, before[i]))
-            return BAD("user limit: user %s holds %s %" PRId64 " in account %s, at most %" PRId64,
-                       tree->users.v[i % n / ST_LIMIT_COUNT], st_limit_name(kind), after[i],
-                       a->name, bound);
+    t->saved |= asked_for(step, ST_EV_CHECKPOINTED, t->job.id);
+    for (size_t i = 0; i < step->nevents; i++) {
+        const st_event *ev = step->events[i];
+        if (ev->kind == ST_EV_PRIORITY && ev->u.priority.id == t->job.id)
+            t->job.priority = ev->u.priority.priority;
     }
-    return 0;
 }
 
 /* Notes what the step began with; true when floors or capacity moved. */
@@ -494,7 +357,7 @@ static bool begin(st_step *step)
     for (size_t i = 0; i < w->tracks.n; i++) {
         st_track *t = w->tracks.v[i];
         t->class_before = t->job.class;
-        t->saved |= asked_for(step, ST_EV_CHECKPOINTED, t->job.id);
+        hear(step, t);
     }
     bool moved = w->floors.n != tree->accounts.n ||
                  memcmp(&w->capacity, &tree->capacity, sizeof w->capacity) != 0;
@@ -517,27 +380,17 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
                     .fx = fx,
                     .now = st_core_now(core)};
     step.promises_moved = begin(&step);
-    st_tally before, after;
-    st_job_list jobs = st_watch_jobs(watch);
-    st_tally_build(&before, st_core_fleet(core), st_core_tree(core), &jobs, NULL);
-    ST_CLEANUP(st_freep) int64_t *users_before = user_sums(&step, &jobs);
-    st_vec_free(&jobs);
-
+    st_growth before, after;
+    st_growth_take(&step, &before);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < fx->list.n; i++)
         rc = on_effect(&step, i, err);
     if (rc == 0)
         rc = same_jobs(&step, err);
-
-    jobs = st_watch_jobs(watch);
-    st_tally_build(&after, st_core_fleet(core), st_core_tree(core), &jobs, NULL);
-    ST_CLEANUP(st_freep) int64_t *users_after = user_sums(&step, &jobs);
-    st_vec_free(&jobs);
-    for (size_t i = 0; rc == 0 && i < st_core_tree(core)->accounts.n; i++)
-        rc = check_max(st_core_tree(core)->accounts.v[i], &before, &after, err);
+    st_growth_take(&step, &after);
     if (rc == 0)
-        rc = check_users(&step, users_before, users_after, err);
-    st_tally_done(&before);
-    st_tally_done(&after);
+        rc = st_growth_check(&step, &before, &after, err);
+    st_growth_done(&before);
+    st_growth_done(&after);
     return rc;
 }

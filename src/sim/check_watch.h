@@ -1,9 +1,12 @@
 /*
  * Private to sim: what the watch remembers (sim/check.h), and how its files share the work.
  *
- *   check_step.c   the effects of a step, one after the other, against what they may follow
- *   check_claim.c  who had to yield to whom, and whether that was right
- *   check_wait.c   who waits, and whether the reasons are true
+ *   check_track.c   jobs as their effects describe them
+ *   check_step.c    the effects of a step, one after the other, against what they may follow
+ *   check_growth.c  ceilings and limits per user, before and after a step
+ *   check_claim.c   who had to yield to whom, and whether that was right
+ *   check_order.c   whether a borrower took only from those who had borrowed more
+ *   check_wait.c    who waits, and whether the reasons are true
  */
 #ifndef ST_SIM_CHECK_WATCH_H
 #define ST_SIM_CHECK_WATCH_H
@@ -42,6 +45,8 @@ typedef struct st_step {
 } st_step;
 
 st_track *st_watch_find(const st_watch *watch, uint64_t id);
+void st_watch_add(const st_step *step, uint64_t id); /* as it was submitted in this step */
+void st_watch_drop(st_watch *watch, uint64_t id);
 
 /* The tracks as a list of jobs; the caller frees it. */
 st_job_list st_watch_jobs(const st_watch *watch);
@@ -51,5 +56,21 @@ int st_watch_claim(const st_step *step, size_t at, st_err *err);
 
 /* Effect `at` is a NOTIFY that has not been applied yet: may this job be displaced? */
 int st_watch_victim(const st_step *step, size_t at, st_err *err);
+
+/* The HOLD at `at` is a claim, and these jobs (`out` set) yield to it: does that improve the
+ * order? `jobs` is everybody, as before the claim. */
+int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
+                   st_err *err);
+
+/* What accounts and users hold at one end of a step. */
+typedef struct st_growth {
+    st_tally tally;
+    int64_t *users; /* by account, user, kind of limit */
+} st_growth;
+
+void st_growth_take(const st_step *step, st_growth *ret);
+void st_growth_done(st_growth *growth);
+int st_growth_check(const st_step *step, const st_growth *before, const st_growth *after,
+                    st_err *err);
 
 #endif

@@ -10,6 +10,7 @@ int st_fuzz_seed(uint64_t seed, int steps, FILE *trace, st_tape *ret, st_fuzz_co
     st_tape_init(ret, seed);
     st_rng_seed(&gen.rng, seed);
     gen.stream = st_rng_chance(&gen.rng, 1, 8);
+    gen.busy = st_rng_chance(&gen.rng, 2, 3);
     st_fuzz_policy(&gen.rng, &ret->policy);
     if (gen.stream) {
         ret->policy.rebalance = 0;

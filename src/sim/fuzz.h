@@ -89,6 +89,7 @@ typedef struct st_fuzz_gen {
     uint64_t next_job;
     int ntypes, npools, nnodes, naccounts;
     bool stream; /* small jobs without end around one large one */
+    bool busy;   /* a small fleet, long jobs, little time between events: a fight for room */
 } st_fuzz_gen;
 
 void st_fuzz_policy(st_rng *rng, st_policy *ret);

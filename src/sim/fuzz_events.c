@@ -64,6 +64,18 @@ static void random_shape(st_fuzz_gen *gen, st_job_spec *job)
     }
 }
 
+/* Most gangs that are larger than the fleet become smaller: those that are not are refused. */
+static void fit_fleet(st_fuzz_gen *gen, st_job_spec *job)
+{
+    int64_t have_m = st_core_tree(st_fuzz_run_core(gen->run))->capacity.gpu_m;
+    if (job->shape.level != ST_LEVEL_WHOLE || st_rng_chance(&gen->rng, 1, 16))
+        return;
+    while (job->tasks > 1 && INT64_C(1000) * job->tasks * job->shape.gpus > have_m)
+        job->tasks /= 2;
+    while (job->shape.gpus > 1 && INT64_C(1000) * job->shape.gpus > have_m)
+        job->shape.gpus /= 2;
+}
+
 /* One field that makes no sense. */
 static void spoil(st_rng *rng, st_job_spec *job)
 {
@@ -109,13 +121,14 @@ static void submit(st_fuzz_gen *gen, bool together)
     job->user = st_tape_text(gen->tape, "u%d", (int)st_rng_below(rng, 4));
     job->pool = st_rng_chance(rng, 1, 4) ? (int32_t)st_rng_below(rng, (uint64_t)gen->npools) : -1;
     random_shape(gen, job);
+    fit_fleet(gen, job);
     job->latency_critical = st_rng_chance(rng, 1, 8);
     job->priority = (int)PICK(rng, 0, 0, 0, 1, 2, -1);
     job->yield = (st_yield)st_rng_below(rng, ST_YIELD_COUNT);
     bool carved = job->shape.level == ST_LEVEL_MIG || job->shape.level == ST_LEVEL_MPS;
     if (job->yield == ST_YIELD_PAUSE && carved && st_rng_chance(rng, 7, 8))
         job->yield = ST_YIELD_REQUEUE;
-    int64_t scale = PICK(rng, MINUTE / 2, 5 * MINUTE, 60 * MINUTE);
+    int64_t scale = PICK(rng, MINUTE / 2, 5 * MINUTE, 60 * MINUTE) * (gen->busy ? 4 : 1);
     job->limit_ms = st_rng_chance(rng, 1, 5) ? ST_TIME_NEVER : st_rng_range(rng, 1000, scale);
     entry->run_ms = st_rng_range(rng, 1000, scale + scale / 4);
     if (job->limit_ms == ST_TIME_NEVER && st_rng_chance(rng, 1, 3))
@@ -272,7 +285,8 @@ int st_fuzz_next(st_fuzz_gen *gen, int *ret_n, st_err *err)
         gen->now += stream_gap(gen);
         stream_event(gen);
     } else {
-        int64_t gap = PICK(rng, 1, 1, 1000, 10000, MINUTE, 5 * MINUTE);
+        int64_t gap = gen->busy ? PICK(rng, 1, 1, 1000, 5000, 20000, MINUTE)
+                                : PICK(rng, 1, 1, 1000, 10000, MINUTE, 5 * MINUTE);
         gen->now += st_rng_range(rng, 1, gap);
         n = st_rng_chance(rng, 1, 8) ? (int)st_rng_range(rng, 2, 5) : 1;
         late = st_rng_chance(rng, 1, 50);

@@ -112,7 +112,7 @@ static int add_nodes(st_fuzz_gen *gen, st_err *err)
 {
     st_rng *rng = &gen->rng;
     int same = gen->stream ? (int)PICK(rng, 2, 4) : 0;
-    int most = (int)PICK(rng, 3, 6, 12, 24);
+    int most = (int)(gen->busy ? PICK(rng, 2, 3, 5) : PICK(rng, 3, 6, 12, 24));
     gen->nnodes = (int)st_rng_range(rng, 1, most);
     if (gen->stream)
         gen->nnodes = (int)st_rng_range(rng, 2, 4);
@@ -227,7 +227,8 @@ int st_fuzz_world(st_fuzz_gen *gen, st_err *err)
     int rc = add_types(gen, err);
     if (rc == 0)
         rc = add_nodes(gen, err);
-    gen->naccounts = (int)st_rng_range(&gen->rng, 2, gen->stream ? 3 : 14);
+    int most = gen->stream ? 3 : gen->busy ? 7 : 14;
+    gen->naccounts = (int)st_rng_range(&gen->rng, 2, most);
     for (int i = 0; rc == 0 && i < gen->naccounts; i++)
         rc = add_account(gen, i, err);
     return rc;

@@ -42,8 +42,8 @@ static void test_explain(void **state)
     assert_int_equal(why.fit_ready, 8);
     assert_int_equal(why.fit_ever, 12);
     assert_int_equal(why.domain_ever, 8);
-    assert_int_equal(why.lack_cpu, 2);
-    assert_int_equal(why.lack_ram, 1);
+    assert_int_equal(why.fit_gpu - why.fit_gpu_cpu, 2);
+    assert_int_equal(why.fit_gpu - why.fit_gpu_ram, 1);
     assert_int_equal(why.gpu_free_m, 11200);
     wish(&w, ST_TOPO_RACK, false); /* a wish has no domain to stay in */
     st_place_explain(w.placer, &ask, &why);

@@ -1,6 +1,8 @@
 /*
  * Decayed usage of users.
  */
+#include <math.h>
+
 #include "base/macros.h"
 #include "base/rng.h"
 #include "base/testing.h"
@@ -84,6 +86,21 @@ static void test_half_after_a_half_life(void **state)
             st_tree_free(tree);
         }
     }
+}
+
+/* Each sixteenth is worth 2^(-1/16). */
+static void test_the_curve(void **state)
+{
+    (void)state;
+    st_tree *tree = st_tree_new();
+    const int64_t full = 8000 * (HOUR / 16);
+    use(tree, 0, 8000, 0, HOUR / 16, HOUR);
+    int64_t then = st_usage_read(tree, 0, 0, HOUR / 16, HOUR);
+    near(then, full, 20);
+    for (int k = 1; k <= 40; k++)
+        near(st_usage_read(tree, 0, 0, (k + 1) * (HOUR / 16), HOUR),
+             (int64_t)((double)then * exp2(-k / 16.0)), 10000);
+    st_tree_free(tree);
 }
 
 static void test_never_grows_by_waiting(void **state)
@@ -173,6 +190,7 @@ int main(void)
         cmocka_unit_test(test_counts_while_held),
         cmocka_unit_test(test_reads_by_sixteenths),
         cmocka_unit_test(test_half_after_a_half_life),
+        cmocka_unit_test(test_the_curve),
         cmocka_unit_test(test_never_grows_by_waiting),
         cmocka_unit_test(test_time_stands),
         cmocka_unit_test(test_noting_changes_nothing),

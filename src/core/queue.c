@@ -1,0 +1,132 @@
+/* The queue of waiting jobs. */
+#include "core/queue.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+static int by_account_turn(const void *pa, const void *pb)
+{
+    const st_turn *a = pa, *b = pb;
+    if (a->job->account != b->job->account)
+        return a->job->account < b->job->account ? -1 : 1;
+    if (ST_BROKEN(ORDER))
+        return a->job < b->job ? -1 : 1;
+    return st_turn_cmp(a, b);
+}
+
+bool st_job_waits(const st_job *job)
+{
+    return (job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED) && !job->held;
+}
+
+void st_queue_build(st_core *core, st_queue *q)
+{
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        st_job *job = core->jobs.v[i];
+        if (!st_job_waits(job))
+            continue;
+        int64_t usage = st_usage_read(core->tree, job->account, job->user, core->now,
+                                      core->policy.half_life_ms);
+        st_vec_push(&q->turns, (st_turn){job, usage});
+    }
+    if (q->turns.n > 1)
+        qsort(q->turns.v, q->turns.n, sizeof *q->turns.v, by_account_turn);
+    q->lanes = st_xcalloc(core->tree->accounts.n, sizeof *q->lanes);
+    for (size_t i = 0; i < q->turns.n; i++) {
+        st_lane *l = &q->lanes[q->turns.v[i].job->account];
+        if (l->last == 0)
+            l->first = i;
+        l->last = i + 1;
+    }
+}
+
+void st_queue_rewind(const st_core *core, st_queue *q)
+{
+    for (size_t i = core->tree->accounts.n; i-- > 0;) {
+        st_lane *l = &q->lanes[i];
+        l->next = l->first;
+        l->left = l->last - l->first;
+        l->pick = -1;
+        const st_account *a = core->tree->accounts.v[i];
+        for (size_t c = 0; c < a->children.n; c++)
+            l->left += q->lanes[a->children.v[c]].left;
+    }
+}
+
+void st_queue_done(st_queue *q)
+{
+    st_vec_free(&q->turns);
+    free(q->lanes);
+}
+
+static int32_t best_child(const st_core *core, const st_queue *q, int32_t account, st_phase phase)
+{
+    const st_account *a = st_tree_account(core->tree, account);
+    st_basis basis = (st_basis)core->policy.basis;
+    int32_t best = -1;
+    for (size_t i = 0; i < a->children.n; i++) {
+        int32_t id = a->children.v[i];
+        if (q->lanes[id].left == 0)
+            continue;
+        if (best < 0 ||
+            (phase == ST_PHASE_SURE ? st_share_sure_before(core->tree, id, best)
+                                    : st_share_burst_before(core->tree, id, best, basis)))
+            best = id;
+    }
+    return best;
+}
+
+/* The next job in order, taken from its lane; an account's own jobs go before its children's.
+ * A child keeps its turn until something starts or it runs dry: only that changes an order. */
+st_job *st_queue_next(const st_core *core, st_queue *q, st_phase phase)
+{
+    if (q->lanes[ST_ROOT].left == 0)
+        return NULL;
+    int32_t at = ST_ROOT;
+    while (q->lanes[at].next == q->lanes[at].last) {
+        st_lane *l = &q->lanes[at];
+        if (l->pick < 0 || q->lanes[l->pick].left == 0)
+            l->pick = best_child(core, q, at, phase);
+        at = l->pick;
+    }
+    st_job *job = q->turns.v[q->lanes[at].next++].job;
+    for (int32_t i = at; i >= 0; i = st_tree_account(core->tree, i)->parent)
+        q->lanes[i].left--;
+    return job;
+}
+
+void st_queue_reorder(const st_core *core, st_queue *q)
+{
+    for (size_t i = 0; i < core->tree->accounts.n; i++)
+        q->lanes[i].pick = -1;
+}
+
+static st_phase phase_of(const st_core *core, const st_job *job)
+{
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t))
+        if (st_core_is_sure(core, job, t))
+            return ST_PHASE_SURE;
+    return ST_PHASE_BURST;
+}
+
+bool st_queue_before(const st_core *core, st_job *a, st_job *b)
+{
+    st_phase phase = phase_of(core, a);
+    if (phase != phase_of(core, b))
+        return phase == ST_PHASE_SURE;
+    const st_tree *tree = core->tree;
+    int32_t x, y, meet = st_tree_meet(tree, a->account, b->account, &x, &y);
+    if (a->account != b->account) {
+        if (a->account == meet || b->account == meet)
+            return a->account == meet;
+        return phase == ST_PHASE_SURE
+                   ? st_share_sure_before(tree, x, y)
+                   : st_share_burst_before(tree, x, y, (st_basis)core->policy.basis);
+    }
+    int64_t half_life_ms = core->policy.half_life_ms;
+    st_turn ta = {a, st_usage_read(tree, a->account, a->user, core->now, half_life_ms)};
+    st_turn tb = {b, st_usage_read(tree, b->account, b->user, core->now, half_life_ms)};
+    return st_turn_cmp(&ta, &tb) < 0;
+}

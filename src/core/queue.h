@@ -1,0 +1,38 @@
+/* Private to core: whose turn it is. Waiting jobs stand in lanes, one per account, in the
+ * order of share/order.h; the next job comes down the tree from whichever child goes first. */
+#ifndef ST_CORE_QUEUE_H
+#define ST_CORE_QUEUE_H
+
+#include "core/state.h"
+
+/* First those inside their floors, then borrowers. */
+typedef enum st_phase { ST_PHASE_SURE, ST_PHASE_BURST } st_phase;
+
+/* An account's waiting jobs in order, and how many are left in it and below. */
+typedef struct st_lane {
+    size_t first, next, last;
+    size_t left;
+    int32_t pick; /* the child whose turn it is; -1 not known */
+} st_lane;
+
+typedef struct st_queue {
+    ST_VEC(st_turn) turns;
+    st_lane *lanes;
+} st_queue;
+
+void st_queue_build(st_core *core, st_queue *q);
+void st_queue_done(st_queue *q);
+
+/* Begin a phase: everybody is in the queue again. */
+void st_queue_rewind(const st_core *core, st_queue *q);
+/* Take the next job; NULL at the end. */
+st_job *st_queue_next(const st_core *core, st_queue *q, st_phase phase);
+/* Something started or was claimed: the order may have changed. */
+void st_queue_reorder(const st_core *core, st_queue *q);
+
+/* PENDING or PAUSED, and nothing held for it. */
+bool st_job_waits(const st_job *job);
+/* Whether a's turn comes before b's, as the queue would have it. */
+bool st_queue_before(const st_core *core, st_job *a, st_job *b);
+
+#endif

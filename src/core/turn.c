@@ -1,0 +1,233 @@
+/* One job's turn. */
+#include "core/turn.h"
+
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+int32_t st_core_next_type(const st_core *core, const st_job *job, int32_t after)
+{
+    if (job->shape.gpus == 0)
+        return after == ST_TYPE_FIRST ? -1 : ST_TYPE_END;
+    if (job->state == ST_JOB_PAUSED)
+        return after == ST_TYPE_FIRST ? job->type : ST_TYPE_END;
+    for (int32_t t = after == ST_TYPE_FIRST ? 0 : after + 1; t < (int32_t)core->fleet->types.n; t++)
+        if (job->shape.types >> t & 1)
+            return t;
+    return ST_TYPE_END;
+}
+
+bool st_core_weight_zero(const st_core *core, int32_t account, int32_t *ret_account)
+{
+    for (int32_t i = account; i != ST_ROOT; i = st_tree_account(core->tree, i)->parent) {
+        if (st_tree_account(core->tree, i)->weight_m == 0 && !ST_BROKEN(WEIGHT_ZERO)) {
+            if (ret_account)
+                *ret_account = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool st_core_may_rebalance(const st_core *core, const st_job *job)
+{
+    return core->policy.rebalance && !st_core_weight_zero(core, job->account, NULL);
+}
+
+/* ---- shapes that found no place ---------------------------------------------------------- */
+
+/* Everything a plain placement depends on besides what is free. Room only shrinks during a
+ * round, so a shape that failed fails again. */
+uint64_t st_core_shape_key(const st_job *job, int32_t type)
+{
+    const st_shape *s = &job->shape;
+    bool shared = s->gpus > 0 && (s->level == ST_LEVEL_MPS || s->level == ST_LEVEL_TIME);
+    const uint64_t words[] = {
+        (uint64_t)type,
+        (uint64_t)s->level,
+        (uint64_t)s->gpus,
+        (uint64_t)s->profile,
+        (uint64_t)s->share_m,
+        (uint64_t)s->vram_mib,
+        (uint64_t)s->cpu_m,
+        (uint64_t)s->ram_mib,
+        (uint64_t)job->tasks,
+        (uint64_t)job->topo,
+        job->topo_required,
+        (uint64_t)job->pool,
+        shared ? (uint64_t)job->account : 0,
+        shared && job->latency_critical,
+    };
+    uint64_t h = 1;
+    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
+        h = st_hash_u64(h, words[i]);
+    return job->state == ST_JOB_PAUSED ? st_hash_u64(h, job->id) : h;
+}
+
+void st_core_forget_misfits(st_core *core)
+{
+    if (st_idmap_count(core->misfits) > 0) {
+        st_idmap_free(core->misfits);
+        core->misfits = st_idmap_new();
+    }
+    core->freed = false;
+}
+
+/* ---- one job ----------------------------------------------------------------------------- */
+
+static bool within_limits(const st_core *core, const st_job *job, int32_t type)
+{
+    if (ST_BROKEN(USER_LIMIT))
+        return true;
+    return st_admit_user_limits(core->fleet, core->tree, job, type, false, NULL, 0) == 0;
+}
+
+bool st_core_below_max(const st_core *core, const st_job *job, int32_t type, unsigned moments)
+{
+    st_need need = st_need_of(job, type);
+    return ST_BROKEN(MAX) ||
+           st_admit_over(core->tree, job->account, &need, moments, false, NULL, 0) == 0;
+}
+
+/* Start on what is free, if it may and fits. */
+static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
+                      const uint8_t *prefer, st_effects *fx)
+{
+    if (!within_limits(core, job, type) || !st_core_below_max(core, job, type, ST_NOW | ST_NEXT))
+        return false;
+    if (core->freed)
+        st_core_forget_misfits(core);
+    uint64_t key = st_core_shape_key(job, type);
+    uint64_t bound_key = st_hash_u64(key, st_core_bound_by(core, job));
+    if (st_idmap_get(core->misfits, key, NULL) || st_idmap_get(core->misfits, bound_key, NULL))
+        return false;
+    st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
+    int blocker;
+    if (!st_core_backfill(core, job, type, prefer, grants, &blocker)) {
+        free(grants);
+        st_idmap_put(core->misfits, blocker < 0 ? key : bound_key, 1);
+        return false;
+    }
+    st_core_start(core, job, type, class, grants, fx);
+    return true;
+}
+
+/* Displace others for the job: the victims are told, and their place is held for it.
+ * *ret_later: it could, but for protections that end. */
+static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, bool *ret_later,
+                      st_effects *fx)
+{
+    if (!within_limits(core, job, type))
+        return false;
+    /* The same claim of the same account fails the same way while nothing is freed. */
+    uint64_t key = st_hash_u64(st_core_shape_key(job, type), (uint64_t)job->account * 2 + sure + 1);
+    key = st_hash_u64(key, (uint64_t)job->priority);
+    if (core->freed)
+        st_core_forget_misfits(core);
+    int64_t later = 0;
+    if (core->effort <= 0 || st_idmap_get(core->misfits, key, &later)) {
+        *ret_later |= later != 0;
+        return false;
+    }
+    st_claim claim;
+    st_core_claim(core, job, type, sure, &claim);
+    if (claim.result != ST_CLAIM_OK) {
+        st_idmap_put(core->misfits, key, claim.result == ST_CLAIM_PROTECTED);
+        if (claim.until_ms > core->now)
+            core->wake_ms = ST_MIN(core->wake_ms, claim.until_ms);
+        *ret_later |= claim.result == ST_CLAIM_PROTECTED;
+        st_claim_done(&claim);
+        return false;
+    }
+    st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
+    st_core_hold(core, job, type, class, ST_TAKE(claim.plan), fx);
+    for (size_t i = 0; i < claim.victims.n; i++)
+        st_core_notify(core, claim.victims.v[i], job, fx);
+    st_claim_done(&claim);
+    return true;
+}
+
+bool st_core_is_sure(const st_core *core, const st_job *job, int32_t type)
+{
+    st_need need = st_need_of(job, type);
+    return st_admit_sure(core->tree, job->account, &need, NULL);
+}
+
+bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *prefer,
+                  bool *ret_later, st_effects *fx)
+{
+    *ret_later = false;
+    bool sure = phase == ST_PHASE_SURE;
+    st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
+    if (!sure && st_core_weight_zero(core, job->account, NULL))
+        return false;
+    int32_t t;
+    bool any = false;
+    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t)) {
+        if (st_core_is_sure(core, job, t) != sure)
+            continue;
+        any = true;
+        if (try_start(core, job, t, class, prefer, fx))
+            return true;
+    }
+    if (!any || (!sure && !st_core_may_rebalance(core, job)))
+        return false;
+    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t))
+        if (st_core_is_sure(core, job, t) == sure && try_claim(core, job, t, sure, ret_later, fx))
+            return true;
+    return false;
+}
+
+/* With `later` it will get room from borrowers once their protections end. */
+void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool later)
+{
+    bool sure = phase == ST_PHASE_SURE;
+    if (core->resv.n >= (size_t)core->policy.reservations)
+        return;
+    for (size_t i = 0; i < core->resv.n; i++)
+        if (core->resv.v[i].job == job->id)
+            return;
+    if (!sure && st_core_weight_zero(core, job->account, NULL))
+        return;
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t)) {
+        if (st_core_is_sure(core, job, t) != sure || !within_limits(core, job, t) ||
+            !st_core_below_max(core, job, t, ST_NOW | ST_NEXT))
+            continue;
+        size_t before = core->resv.n;
+        st_core_gather(core, job, t, later);
+        if (core->resv.n > before)
+            return;
+    }
+}
+
+bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *ret_later)
+{
+    bool sure = phase == ST_PHASE_SURE;
+    *ret_later = false;
+    if (!sure && st_core_weight_zero(core, job->account, NULL))
+        return false;
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t)) {
+        if (st_core_is_sure(core, job, t) != sure || !within_limits(core, job, t))
+            continue;
+        int blocker;
+        if (st_core_below_max(core, job, t, ST_NOW | ST_NEXT) &&
+            st_core_backfill(core, job, t, NULL, NULL, &blocker))
+            return true;
+        if (!sure && !st_core_may_rebalance(core, job))
+            continue;
+        st_claim claim;
+        st_core_claim(core, job, t, sure, &claim);
+        if (claim.until_ms > core->now)
+            core->wake_ms = ST_MIN(core->wake_ms, claim.until_ms);
+        *ret_later |= claim.result == ST_CLAIM_PROTECTED;
+        st_claim_done(&claim);
+        if (claim.result == ST_CLAIM_OK)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,23 @@
+/* Private to core: what one job can do when its turn comes. */
+#ifndef ST_CORE_TURN_H
+#define ST_CORE_TURN_H
+
+#include "core/queue.h"
+
+/* Give the job its turn in a phase: start it, or displace others for it. True when something
+ * happened; otherwise *ret_later says that borrowers would make room but for protections. */
+bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *prefer,
+                  bool *ret_later, st_effects *fx);
+
+/* Whether it could do anything; changes nothing but the time to wake. */
+bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *ret_later);
+
+/* Gather for a blocked job, if it is only room that it lacks. */
+void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool later);
+
+/* Shapes that found no place are remembered until something is freed. */
+void st_core_forget_misfits(st_core *core);
+
+bool st_core_below_max(const st_core *core, const st_job *job, int32_t type, unsigned moments);
+
+#endif

@@ -1,0 +1,204 @@
+/*
+ * A preemption strictly improves the order: the rule against flapping.
+ *
+ * A guaranteed claimant takes from its own account only those of lower priority. A borrower takes
+ * where its branch of the tree and the victim's part: its own, with the claimant in it, must
+ * stand strictly below the victim's, or have the higher priority. And not one victim further: of
+ * those taken from one branch, the last must still have been taken from above. So whoever had to
+ * yield cannot take it back.
+ *
+ * Standings are kept as exact fractions here: a rounded tie is no improvement.
+ */
+#include <inttypes.h>
+
+#include "base/macros.h"
+#include "base/mem.h"
+#include "share/divide.h"
+#include "sim/check_watch.h"
+
+#define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
+
+/* A dominant share over a weight; den 0: above everything. */
+typedef struct fraction {
+    st_i128 num, den;
+} fraction;
+
+static bool below(fraction a, fraction b)
+{
+    if (a.den == 0 || b.den == 0)
+        return a.den != 0;
+    return a.num * b.den < b.num * a.den;
+}
+
+static fraction share_of(int64_t amount, int64_t capacity)
+{
+    return amount <= 0 ? (fraction){0, 1} : (fraction){amount, ST_MAX(capacity, 0)};
+}
+
+static bool is_inside(const st_tree *tree, int32_t account, int32_t branch)
+{
+    for (int32_t a = account; a >= 0; a = tree->accounts.v[a]->parent)
+        if (a == branch)
+            return true;
+    return false;
+}
+
+/* What a branch holds once all holds have come true, those set in `out` left out. */
+static st_use held_by(const st_tree *tree, const st_job_list *jobs, const uint8_t *out,
+                      int32_t branch)
+{
+    st_use use = {0};
+    for (size_t i = 0; i < jobs->n; i++) {
+        const st_job *job = jobs->v[i];
+        if (!out[i] && st_room_is_next(job) && is_inside(tree, job->account, branch))
+            st_tally_add(&use, job, job->type);
+    }
+    return use;
+}
+
+/* Of that, what is guaranteed. The class of a plan may change without an effect, so plans are
+ * counted in favour of whoever is accused: with `plans` all of them, otherwise none. */
+static st_use sure_of(const st_tree *tree, const st_job_list *jobs, int32_t branch, bool plans)
+{
+    st_use use = {0};
+    for (size_t i = 0; i < jobs->n; i++) {
+        const st_job *job = jobs->v[i];
+        bool counts = job->held ? plans : st_room_is_next(job) && job->class == ST_CLASS_GUARANTEED;
+        if (counts && is_inside(tree, job->account, branch))
+            st_tally_add(&use, job, job->type);
+    }
+    return use;
+}
+
+static int64_t side_above(const st_account *a, int64_t floor, int64_t use, int64_t sure)
+{
+    if (floor != ST_UNSET)
+        return use - floor;
+    return st_tally_promises_gpu(&a->floor) ? use - sure : use;
+}
+
+static int64_t gpu_above(const st_account *a, const st_use *use)
+{
+    int64_t sum = 0;
+    for (int t = 0; t < ST_TYPES_MAX; t++)
+        sum += ST_MAX(use->type_m[t], ST_MAX(a->floor.type_m[t], 0));
+    return sum - st_tally_promised_m(&a->floor);
+}
+
+static fraction standing(const st_core *core, int32_t branch, const st_use *use, const st_use *sure)
+{
+    const st_tree *tree = st_core_tree(core);
+    const st_account *a = tree->accounts.v[branch];
+    const st_use *cap = &tree->capacity;
+    bool total = st_core_policy(core)->basis == ST_BASIS_TOTAL;
+    int64_t gpu = total ? use->gpu_m : gpu_above(a, use);
+    int64_t cpu = total ? use->cpu_m : side_above(a, a->floor.cpu_m, use->cpu_m, sure->cpu_m);
+    int64_t ram =
+        total ? use->ram_mib : side_above(a, a->floor.ram_mib, use->ram_mib, sure->ram_mib);
+    fraction f = share_of(gpu, cap->gpu_m);
+    if (below(f, share_of(cpu, cap->cpu_m)))
+        f = share_of(cpu, cap->cpu_m);
+    if (below(f, share_of(ram, cap->ram_mib)))
+        f = share_of(ram, cap->ram_mib);
+    f.den *= a->weight_m;
+    return f;
+}
+
+/* The children of the lowest common ancestor on either side; false where one account stands
+ * above the other. */
+static bool part(const st_tree *tree, int32_t a, int32_t b, int32_t *ret_a, int32_t *ret_b)
+{
+    if (is_inside(tree, a, b) || is_inside(tree, b, a))
+        return false;
+    while (!is_inside(tree, b, tree->accounts.v[a]->parent))
+        a = tree->accounts.v[a]->parent;
+    while (tree->accounts.v[b]->parent != tree->accounts.v[a]->parent)
+        b = tree->accounts.v[b]->parent;
+    *ret_a = a;
+    *ret_b = b;
+    return true;
+}
+
+typedef struct claim {
+    const st_step *step;
+    const st_tree *tree;
+    const st_job *job;
+    int32_t type;
+    const st_job_list *jobs;
+    const uint8_t *out;
+} claim;
+
+/* `victim` as the last to be taken from its branch: the others of that branch are gone. */
+static bool last_is_above(const claim *c, size_t victim, int32_t mine, int32_t theirs)
+{
+    st_use use, sure = sure_of(c->tree, c->jobs, mine, true);
+    ST_CLEANUP(st_freep) uint8_t *gone = st_xcalloc(c->jobs->n + 1, 1);
+    use = held_by(c->tree, c->jobs, gone, mine);
+    st_tally_add(&use, c->job, c->type);
+    fraction claimant = standing(c->step->core, mine, &use, &sure);
+    for (size_t i = 0; i < c->jobs->n; i++)
+        gone[i] = c->out[i] && i != victim && is_inside(c->tree, c->jobs->v[i]->account, theirs);
+    use = held_by(c->tree, c->jobs, gone, theirs);
+    sure = sure_of(c->tree, c->jobs, theirs, false);
+    return below(claimant, standing(c->step->core, theirs, &use, &sure));
+}
+
+/* Whether one of the victims of the branch can have been the last. */
+static bool any_last(const claim *c, int32_t mine, int32_t theirs)
+{
+    for (size_t i = 0; i < c->jobs->n; i++)
+        if (c->out[i] && is_inside(c->tree, c->jobs->v[i]->account, theirs) &&
+            last_is_above(c, i, mine, theirs))
+            return true;
+    return false;
+}
+
+static int check_borrower(const claim *c, const st_job *victim, st_err *err)
+{
+    int32_t mine, theirs;
+    if (!part(c->tree, c->job->account, victim->account, &mine, &theirs))
+        return BAD("order: job %" PRIu64 " only borrows and displaces job %" PRIu64
+                   " of its own branch",
+                   c->job->id, victim->id);
+    const st_account *a = c->tree->accounts.v[mine], *b = c->tree->accounts.v[theirs];
+    if (a->priority > b->priority)
+        return 0;
+    if (a->priority < b->priority)
+        return BAD("order: job %" PRIu64 " displaces job %" PRIu64
+                   ", but account %s has priority %d and %s has %d",
+                   c->job->id, victim->id, a->name, a->priority, b->name, b->priority);
+    /* Floors that moved in this step moved before or behind the claim; effects do not say. */
+    if (c->step->promises_moved || any_last(c, mine, theirs))
+        return 0;
+    return BAD("order: job %" PRIu64 " displaces job %" PRIu64
+               " and account %s does not stand below %s, with the job in it",
+               c->job->id, victim->id, a->name, b->name);
+}
+
+int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
+                   st_err *err)
+{
+    const st_effect *e = &step->fx->list.v[at];
+    const st_job *job = &st_watch_find(step->watch, e->job)->job;
+    claim c = {.step = step,
+               .tree = st_core_tree(step->core),
+               .job = job,
+               .type = -1,
+               .jobs = jobs,
+               .out = out};
+    if (job->shape.gpus > 0)
+        c.type = st_core_fleet(step->core)->nodes.v[step->fx->grants.v[e->grants_at].node]->type;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < jobs->n; i++) {
+        const st_job *victim = jobs->v[i];
+        if (!out[i])
+            continue;
+        if (victim->account == job->account && victim->priority >= job->priority)
+            rc = BAD("order: job %" PRIu64 " of priority %d displaces job %" PRIu64
+                     " of priority %d in its own account",
+                     job->id, job->priority, victim->id, victim->priority);
+        else if (e->class == ST_CLASS_BURSTABLE)
+            rc = check_borrower(&c, victim, err);
+    }
+    return rc;
+}

@@ -1,0 +1,40 @@
+/*
+ * Private to sim: a run of the fuzzer, shared by the file that plays it (fuzz_run.c) and the one
+ * that looks at every moment of it (fuzz_moment.c).
+ */
+#ifndef ST_SIM_FUZZ_RUN_H
+#define ST_SIM_FUZZ_RUN_H
+
+#include "base/map.h"
+#include "sim/fuzz.h"
+
+/* What the tape knows about a job and the core does not. */
+typedef struct st_fuzz_plan {
+    int64_t run_ms, save_ms;
+} st_fuzz_plan;
+
+typedef ST_VEC(const st_event *) st_event_list;
+
+struct st_fuzz_run {
+    const st_tape *tape;
+    st_core *core, *twin;
+    st_watch *watch;
+    st_effects fx, twin_fx;
+    st_idmap *plan_of; /* by job, into `plans` */
+    ST_VEC(st_fuzz_plan) plans;
+    int64_t now;
+    st_rng rng; /* when to save; a stream of its own, so that looking changes nothing */
+    int64_t events, refused, steps;
+    ST_VEC(size_t) refusals;   /* which events of the last moment */
+    ST_VEC(size_t) refused_at; /* which entries of the tape */
+    bool must_done;
+    FILE *trace;
+};
+
+/* One moment: the events of one time, a pass, and everything that must hold after it. */
+int st_fuzz_moment(st_fuzz_run *run, const st_event_list *events, int64_t now, st_err *err);
+
+/* The core and the one loaded from an earlier save of it must still be the same. */
+int st_fuzz_compare_twin(st_fuzz_run *run, st_err *err);
+
+#endif
