@@ -2,8 +2,9 @@
  *
  * Where the top accounts' guarantees add up to more than there is, every guarantee in the tree
  * is scaled by capacity / sum and rounded down: the same tree and capacity give the same
- * floors, whoever asks and in whatever order nodes failed. A type is scaled by its own
- * factor, and an account's typed floors never exceed its total. */
+ * floors, whoever asks and in whatever order nodes failed. A type that is short is scaled by a
+ * factor of its own first. Afterwards floors can be delivered: an account's covers what was
+ * promised below it, by type and in all. */
 #include <string.h>
 
 #include "admit/admit.h"
@@ -73,29 +74,68 @@ void st_admit_needs(st_tree *tree)
     }
 }
 
-static st_quota floor_of(const st_quota *guarantee, ratio gpu, ratio cpu, ratio ram,
-                         const ratio *types)
+/* Scale the GPU entries of everything below an account: typed ones, and totals if wanted. */
+static void scale_below(st_tree *tree, int32_t above, ratio r, bool itself, bool totals)
 {
-    st_quota floor = *guarantee;
-    floor.gpu_m = scale(guarantee->gpu_m, gpu);
-    floor.cpu_m = scale(guarantee->cpu_m, cpu);
-    floor.ram_mib = scale(guarantee->ram_mib, ram);
-    int64_t typed = 0;
-    for (int t = 0; t < ST_TYPES_MAX; t++) {
-        floor.type_m[t] = scale(guarantee->type_m[t], types[t]);
-        typed += ST_MAX(floor.type_m[t], 0);
+    for (size_t i = (size_t)above; i < tree->accounts.n; i++) {
+        st_account *a = tree->accounts.v[i];
+        if (!st_tree_within(tree, a->id, above) || (a->id == above && !itself))
+            continue;
+        for (int t = 0; t < ST_TYPES_MAX; t++)
+            a->floor.type_m[t] = scale(a->floor.type_m[t], r);
+        if (totals)
+            a->floor.gpu_m = scale(a->floor.gpu_m, r);
     }
-    int64_t total = scale(st_quota_gpu_m(guarantee), gpu);
-    ratio fit = ratio_of(total, typed);
-    for (int t = 0; t < ST_TYPES_MAX; t++)
-        floor.type_m[t] = scale(floor.type_m[t], fit);
-    return floor;
+    st_admit_needs(tree);
+}
+
+/* A type that is short shrinks wherever it was promised by name. */
+static void fit_types(st_tree *tree)
+{
+    for (int t = 0; t < ST_TYPES_MAX; t++) {
+        ratio r = ratio_of(tree->capacity.type_m[t], tree->accounts.v[ST_ROOT]->below_m[t]);
+        for (size_t i = 0; i < tree->accounts.n; i++) {
+            st_quota *floor = &tree->accounts.v[i]->floor;
+            floor->type_m[t] = scale(floor->type_m[t], r);
+        }
+    }
+    st_admit_needs(tree);
+}
+
+/* From the top down, so that what is below an account fits into what is left of it. */
+static void fit_totals(st_tree *tree)
+{
+    for (size_t i = 0; i < tree->accounts.n; i++) {
+        const st_account *a = tree->accounts.v[i];
+        if (i != ST_ROOT && !st_quota_has_gpu(&a->floor))
+            continue; /* passes through: nothing was promised below it either */
+        int64_t have = i == ST_ROOT ? tree->capacity.gpu_m : st_quota_gpu_m(&a->floor);
+        ratio typed = ratio_of(have, a->typed_sum_m);
+        if (typed.den)
+            scale_below(tree, a->id, typed, true, false);
+        int64_t sum = 0;
+        for (size_t c = 0; c < a->children.n; c++)
+            sum += st_quota_gpu_m(&st_tree_account(tree, a->children.v[c])->floor);
+        ratio all = ratio_of(have, sum);
+        if (all.den)
+            scale_below(tree, a->id, all, false, true);
+    }
+}
+
+static void fit_sides(st_tree *tree)
+{
+    ratio cpu = ratio_of(tree->capacity.cpu_m, top_sum(tree, cpu_of));
+    ratio ram = ratio_of(tree->capacity.ram_mib, top_sum(tree, ram_of));
+    for (size_t i = 0; i < tree->accounts.n; i++) {
+        st_quota *floor = &tree->accounts.v[i]->floor;
+        floor->cpu_m = scale(floor->cpu_m, cpu);
+        floor->ram_mib = scale(floor->ram_mib, ram);
+    }
 }
 
 bool st_admit_floors(st_tree *tree)
 {
-    /* With floors at the full guarantee and nobody guaranteed yet, the root's need is what
-     * was promised of each type by name. */
+    /* Begin with the full guarantees and nobody guaranteed yet. */
     bool changed = false;
     st_use none = {0};
     ST_VEC(st_use) sure = {0};
@@ -108,18 +148,14 @@ bool st_admit_floors(st_tree *tree)
         a->floor = a->guarantee;
     }
     st_admit_needs(tree);
-    ratio types[ST_TYPES_MAX];
-    for (int t = 0; t < ST_TYPES_MAX; t++)
-        types[t] = ratio_of(tree->capacity.type_m[t], tree->accounts.v[ST_ROOT]->below_m[t]);
-    ratio gpu = ratio_of(tree->capacity.gpu_m, top_sum(tree, st_quota_gpu_m));
-    ratio cpu = ratio_of(tree->capacity.cpu_m, top_sum(tree, cpu_of));
-    ratio ram = ratio_of(tree->capacity.ram_mib, top_sum(tree, ram_of));
+    fit_types(tree);
+    fit_totals(tree);
+    fit_sides(tree);
 
     tree->shrunk = false;
     for (size_t i = 0; i < tree->accounts.n; i++) {
         st_account *a = tree->accounts.v[i];
         a->sure = sure.v[i];
-        a->floor = floor_of(&a->guarantee, gpu, cpu, ram, types);
         changed |= memcmp(&a->floor, &before.v[i], sizeof a->floor) != 0;
         tree->shrunk |= memcmp(&a->floor, &a->guarantee, sizeof a->floor) != 0;
     }

@@ -3,11 +3,20 @@
  * the scheduler checked after every step (sim/fuzz.h). One line sums a run up;
  * a seed that fails is told with the command that plays it again, shrunk, and
  * written as a scenario.
+ *
+ * The seeds are played by a child. It notes each seed before it begins with it
+ * in memory shared with its parent, so that a seed that breaks an assertion, and
+ * ends the child, can still be told.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +29,16 @@
 #define STEPS_DEFAULT 200
 #define SHRINK_TRIES  4000
 #define PROGRESS_S    2
+
+/* How far the player came; shared by child and parent. */
+typedef struct progress {
+    int64_t seed; /* the one being played */
+    bool over;    /* the player came to its end */
+    bool failed;  /* at `seed` */
+    char why[600];
+    char scenario[64]; /* where it was written; empty: nowhere */
+    st_fuzz_counts counts;
+} progress;
 
 typedef struct fuzz_options {
     const char *seeds;
@@ -81,10 +100,18 @@ static int read_options(int argc, char **argv, fuzz_options *o, st_err *err)
                        : parse_seeds(o->seeds ? o->seeds : SEEDS_DEFAULT, &o->first, &o->last, err);
 }
 
-static int write_scenario(st_cli *cli, const st_tape *tape, const st_err *why)
+/* The command that plays a seed again. */
+static const char *again(char *buf, size_t size, int64_t seed, int64_t steps)
+{
+    snprintf(buf, size, "stint sim fuzz --seeds %" PRId64 "-%" PRId64 " --steps %" PRId64, seed,
+             seed, steps);
+    return buf;
+}
+
+static void write_scenario(st_cli *cli, const st_tape *tape, const st_err *why, progress *p)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
-    char path[64];
+    char path[sizeof(p->scenario)];
     FILE *f;
     bool ok;
 
@@ -95,45 +122,29 @@ static int write_scenario(st_cli *cli, const st_tape *tape, const st_err *why)
     if (f)
         ok = fclose(f) == 0 && ok;
     if (ok)
-        fprintf(cli->out, "scenario: %s\n", path);
+        memcpy(p->scenario, path, sizeof(path));
     else
         fprintf(cli->errors, "stint: %s cannot be written\n", path);
-    return ok ? 0 : -1;
 }
 
-static void report_failure(st_cli *cli, const fuzz_options *o, st_tape *tape, st_err *why)
+/* Everything a person wants to know goes to `to`, as soon as it is known. */
+static void tell_failure(st_cli *cli, FILE *to, const fuzz_options *o, progress *p, st_tape *tape,
+                         st_err *why)
 {
-    fprintf(cli->out, "seed %" PRIu64 ": %s\n", tape->seed, why->msg);
-    fprintf(cli->out, "again: stint sim fuzz --seeds %" PRIu64 "-%" PRIu64 " --steps %" PRId64 "\n",
-            tape->seed, tape->seed, o->steps);
-    fflush(cli->out);
+    char line[128];
+
+    p->failed = true;
+    snprintf(p->why, sizeof(p->why), "%s", why->msg);
+    fprintf(to, "seed %" PRId64 ": %s\nagain: %s\n", p->seed, why->msg,
+            again(line, sizeof(line), p->seed, o->steps));
+    fflush(to);
     if (o->no_shrink)
         return;
     st_fuzz_shrink(tape, SHRINK_TRIES, why);
-    fprintf(cli->out, "shrunk to %zu events: %s\n", tape->list.n, why->msg);
-    write_scenario(cli, tape, why);
-}
-
-static void print_summary(st_cli *cli, const fuzz_options *o, const st_fuzz_counts *c, int failed,
-                          double seconds)
-{
-    double rate = seconds > 0 ? (double)c->seeds / seconds : 0;
-
-    if (o->format == ST_CLI_JSON)
-        fprintf(cli->out,
-                "{\"seeds\": %" PRId64 ", \"failed\": %d, \"events\": %" PRId64
-                ", \"refused\": %" PRId64 ", \"steps\": %" PRId64 ", \"starts\": %" PRId64
-                ", \"preemptions\": %" PRId64
-                ", \"seeds_per_second\": %.1f, \"hash\": \"%016" PRIx64 "\"}\n",
-                c->seeds, failed, c->events, c->refused, c->steps, c->starts, c->preemptions, rate,
-                c->hash);
-    else
-        fprintf(cli->out,
-                "%" PRId64 " seeds, %d failed, %" PRId64 " events (%" PRId64 " refused), %" PRId64
-                " steps, %" PRId64 " starts, %" PRId64
-                " preemptions, %.1f seeds/s, hash %016" PRIx64 "\n",
-                c->seeds, failed, c->events, c->refused, c->steps, c->starts, c->preemptions, rate,
-                c->hash);
+    fprintf(to, "shrunk to %zu events: %s\n", tape->list.n, why->msg);
+    write_scenario(cli, tape, why, p);
+    if (p->scenario[0])
+        fprintf(to, "scenario: %s\n", p->scenario);
 }
 
 static void print_progress(st_cli *cli, const fuzz_options *o, int64_t seed, double start,
@@ -148,29 +159,118 @@ static void print_progress(st_cli *cli, const fuzz_options *o, int64_t seed, dou
     fflush(cli->errors);
 }
 
-int st_cli_sim_fuzz(st_cli *cli, int argc, char **argv, st_err *err)
+static void play_seeds(st_cli *cli, FILE *to, const fuzz_options *o, progress *p)
 {
-    fuzz_options o = {.one = -1, .steps = STEPS_DEFAULT};
-    st_fuzz_counts counts = {0};
     double start = now_s(), shown = 0;
-    int failed = 0, r = read_options(argc, argv, &o, err);
 
-    if (r < 0)
-        return r;
-    for (int64_t seed = o.first; seed <= o.last && failed == 0; seed++) {
+    for (int64_t seed = o->first; seed <= o->last && !p->failed; seed++) {
         st_tape tape;
         st_err why = {0};
 
-        print_progress(cli, &o, seed, start, &shown);
-        if (st_fuzz_seed((uint64_t)seed, (int)o.steps, o.verbose ? cli->out : NULL, &tape, &counts,
-                         &why) < 0) {
-            failed++;
-            report_failure(cli, &o, &tape, &why);
-        }
+        p->seed = seed;
+        print_progress(cli, o, seed, start, &shown);
+        if (st_fuzz_seed((uint64_t)seed, (int)o->steps, o->verbose ? to : NULL, &tape, &p->counts,
+                         &why) < 0)
+            tell_failure(cli, to, o, p, &tape, &why);
         st_tape_done(&tape);
     }
     if (shown > 0)
         fputs("\r                                        \r", cli->errors);
-    print_summary(cli, &o, &counts, failed, now_s() - start);
-    return failed > 0;
+    p->over = true;
+}
+
+/* Plays the seeds in a child and waits for it; a crash becomes a failure of its seed. */
+static int play_guarded(st_cli *cli, FILE *to, const fuzz_options *o, progress *p, st_err *err)
+{
+    char line[128];
+    int status = 0;
+    pid_t pid;
+
+    fflush(NULL); /* or the child would write it again */
+    pid = fork();
+    if (pid < 0)
+        return st_fail(err, ST_EIO, "no process for the seeds: %s", strerror(errno));
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        play_seeds(cli, to, o, p);
+        exit(0); /* not _exit: a sanitizer has its say about leaks here */
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (p->over && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    if (!p->failed) {
+        p->failed = true;
+        if (WIFSIGNALED(status))
+            snprintf(p->why, sizeof(p->why), "crash: the player was ended by signal %d (%s)",
+                     WTERMSIG(status), strsignal(WTERMSIG(status)));
+        else
+            snprintf(p->why, sizeof(p->why), "crash: the player ended with status %d",
+                     WEXITSTATUS(status));
+        fprintf(to, "seed %" PRId64 ": %s\nagain: %s\n", p->seed, p->why,
+                again(line, sizeof(line), p->seed, o->steps));
+    } else if (!p->over) {
+        fprintf(to, "seed %" PRId64 ": the player crashed while it shrank this\n", p->seed);
+    }
+    return 0;
+}
+
+static void print_json(st_cli *cli, const fuzz_options *o, const progress *p, double rate)
+{
+    const st_fuzz_counts *c = &p->counts;
+    char hash[32], line[128];
+    json_t *failure = NULL, *root;
+
+    snprintf(hash, sizeof(hash), "%016" PRIx64, c->hash);
+    if (p->failed)
+        failure = json_pack("{s:I, s:s, s:s, s:s*}", "seed", (json_int_t)p->seed, "why", p->why,
+                            "again", again(line, sizeof(line), p->seed, o->steps), "scenario",
+                            p->scenario[0] ? p->scenario : NULL);
+    root = json_pack("{s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:o*}", "seeds",
+                     (json_int_t)c->seeds, "failed", p->failed, "events", (json_int_t)c->events,
+                     "refused", (json_int_t)c->refused, "steps", (json_int_t)c->steps, "starts",
+                     (json_int_t)c->starts, "preemptions", (json_int_t)c->preemptions,
+                     "seeds_per_second", rate, "hash", hash, "failure", failure);
+    json_dumpf(root, cli->out, JSON_REAL_PRECISION(4));
+    fputc('\n', cli->out);
+    json_decref(root);
+}
+
+static void print_summary(st_cli *cli, const fuzz_options *o, const progress *p, double seconds)
+{
+    const st_fuzz_counts *c = &p->counts;
+    double rate = seconds > 0 ? (double)c->seeds / seconds : 0;
+
+    if (o->format == ST_CLI_JSON) {
+        print_json(cli, o, p, rate);
+        return;
+    }
+    fprintf(cli->out,
+            "%" PRId64 " seeds, %d failed, %" PRId64 " events (%" PRId64 " refused), %" PRId64
+            " steps, %" PRId64 " starts, %" PRId64 " preemptions, %.1f seeds/s, hash %016" PRIx64
+            "\n",
+            c->seeds, p->failed, c->events, c->refused, c->steps, c->starts, c->preemptions, rate,
+            c->hash);
+}
+
+int st_cli_sim_fuzz(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    fuzz_options o = {.one = -1, .steps = STEPS_DEFAULT};
+    double start = now_s();
+    progress *p;
+    FILE *to;
+    int failed, r = read_options(argc, argv, &o, err);
+
+    if (r < 0)
+        return r;
+    p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return st_fail(err, ST_EIO, "no memory to share: %s", strerror(errno));
+    to = o.format == ST_CLI_JSON ? cli->errors : cli->out;
+    r = play_guarded(cli, to, &o, p, err);
+    if (r == 0)
+        print_summary(cli, &o, p, now_s() - start);
+    failed = p->failed;
+    munmap(p, sizeof(*p));
+    return r < 0 ? r : failed;
 }

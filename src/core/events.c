@@ -215,11 +215,17 @@ static handler *const handlers[ST_EV_COUNT] = {
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)
 {
     ST_ASSERT(event->kind < ST_EV_COUNT);
-    /* A clock that steps back must not make time run twice. */
+    /* A clock that steps back must not make time run twice. The event comes before what is
+     * due at the same moment: a job that finished in time did not time out. */
+    int64_t before = core->now;
     core->now = ST_MAX(core->now, now);
-    st_core_expire(core, fx);
     int rc = handlers[event->kind](core, event, fx, err);
-    if (rc == 0 && event->kind != ST_EV_SUBMIT)
+    if (rc < 0) {
+        core->now = before;
+        return rc;
+    }
+    if (event->kind != ST_EV_SUBMIT)
         core->settled = false;
-    return rc;
+    st_core_expire(core, fx);
+    return 0;
 }

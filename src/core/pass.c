@@ -154,11 +154,11 @@ static bool pass_one(st_core *core, st_job *job)
 int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)
 {
     int rc = st_core_apply(core, event, now, fx, err);
-    if (rc < 0 && core->settled)
-        return rc; /* refused, and nothing was due */
+    if (rc < 0)
+        return rc;
     bool quiet = core->settled && core->wake_ms > core->now;
-    bool submitted = rc == 0 && event->kind == ST_EV_SUBMIT;
+    bool submitted = event->kind == ST_EV_SUBMIT;
     if (!submitted || !quiet || !pass_one(core, st_core_find(core, event->u.job.id)))
         st_core_pass(core, now, fx);
-    return rc;
+    return 0;
 }

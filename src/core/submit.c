@@ -38,7 +38,7 @@ static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
         return st_fail(err, ST_ERANGE, "job %s: its share must be above 0 and at most 1", s->name);
     if (shape->gpus > 0 && shape->types >> core->fleet->types.n)
         return st_fail(err, ST_ENOENT, "job %s: it names a GPU type that does not exist", s->name);
-    if (s->pool >= 0 && (size_t)s->pool >= core->fleet->pools.n)
+    if (s->pool < -1 || (s->pool >= 0 && (size_t)s->pool >= core->fleet->pools.n))
         return st_fail(err, ST_ENOENT, "job %s: its pool does not exist", s->name);
     if (s->limit_ms != ST_TIME_NEVER && (s->limit_ms < 1 || s->limit_ms > LIMIT_MAX_MS))
         return st_fail(err, ST_ERANGE, "job %s: its time limit must be 1 ms to 10 years", s->name);
@@ -190,6 +190,8 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         .queued_ms = core->now,
         .preempted_ms = -1,
     };
+    if (fenced || job.shape.gpus == 0)
+        job.shape.share_m = 0;
     st_err first = {0};
     if (job.shape.gpus > 0) {
         uint32_t all = core->fleet->types.n == 32 ? ~0u : (1u << core->fleet->types.n) - 1;

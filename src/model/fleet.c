@@ -98,6 +98,8 @@ int st_fleet_add_type(st_fleet *fleet, const char *name, int64_t vram_mib, st_bo
         return st_fail(err, ST_EEXIST, "GPU type %s exists already", name);
     if (fleet->types.n >= ST_TYPES_MAX)
         return st_fail(err, ST_ELIMIT, "GPU type %s: at most %d types", name, ST_TYPES_MAX);
+    if (board >= ST_BOARD_COUNT)
+        return st_fail(err, ST_EINVAL, "GPU type %s: its board is unknown", name);
     if (vram_mib <= 0 || vram_mib > ST_QTY_MAX)
         return st_fail(err, ST_ERANGE, "GPU type %s: its VRAM is out of range", name);
     st_vec_push(&fleet->types, (st_gpu_type){st_xstrdup(name), vram_mib, board});
@@ -114,6 +116,8 @@ int st_fleet_add_pool(st_fleet *fleet, const char *name, uint32_t levels, int64_
         return st_fail(err, ST_EEXIST, "pool %s exists already", name);
     if (fleet->pools.n >= ST_POOLS_MAX)
         return st_fail(err, ST_ELIMIT, "pool %s: at most %d pools", name, ST_POOLS_MAX);
+    if (levels >> ST_LEVEL_COUNT)
+        return st_fail(err, ST_EINVAL, "pool %s: it allows a level that does not exist", name);
     if (oversub_m < 1000 || oversub_m > 4000)
         return st_fail(err, ST_ERANGE, "pool %s: the time-slicing factor must be 1 to 4", name);
     st_vec_push(&fleet->pools, (st_pool){st_xstrdup(name), levels, oversub_m});
@@ -145,7 +149,7 @@ static void join_nvlink(st_fleet *fleet, st_node *node, const st_node_spec *spec
         if (spec->nvlink_domain)
             snprintf(name, sizeof name, "%s", spec->nvlink_domain);
         else
-            snprintf(name, sizeof name, "%s#%d", node->name, d / size);
+            snprintf(name, sizeof name, "%s\x1f%d", node->name, d / size);
         node->nvlink[d] = domain(fleet, ST_TOPO_NVLINK, name);
         if (node->nvlink[d] != last)
             st_vec_push(&fleet->domains[ST_TOPO_NVLINK].v[node->nvlink[d]].nodes, node->id);
@@ -197,11 +201,11 @@ int st_fleet_add_node(st_fleet *fleet, const st_node_spec *spec, int32_t *ret_id
     st_map_put(fleet->node_ids, node->name, node->id);
 
     /* A rack's name counts inside its block only, a block's inside its zone: the path is the
-     * identity, so that "r1" of two blocks are two racks. */
+     * identity, so that "r1" of two blocks are two racks. The separator is in no name. */
     char block[3 * ST_NAME_MAX], rack[4 * ST_NAME_MAX];
-    snprintf(block, sizeof block, "%s/%s", spec->zone ? spec->zone : "",
+    snprintf(block, sizeof block, "%s\x1f%s", spec->zone ? spec->zone : "",
              spec->block ? spec->block : "");
-    snprintf(rack, sizeof rack, "%s/%s", block, spec->rack ? spec->rack : "");
+    snprintf(rack, sizeof rack, "%s\x1f%s", block, spec->rack ? spec->rack : "");
     node->place[ST_TOPO_NONE] = -1;
     node->place[ST_TOPO_ZONE] = domain(fleet, ST_TOPO_ZONE, spec->zone);
     node->place[ST_TOPO_BLOCK] = domain(fleet, ST_TOPO_BLOCK, spec->block ? block : NULL);

@@ -186,8 +186,6 @@ static int check_dim(const st_tree *tree, const st_account *self, const st_accou
 {
     int64_t g = pick(&spec->guarantee, dim, type);
     int64_t max = type < 0 && dim == ST_GPU ? spec->max.gpu_m : pick(&spec->max, dim, type);
-    if (g > ST_QTY_MAX || max > ST_QTY_MAX)
-        return st_fail(err, ST_ERANGE, "account %s: %s is out of range", spec->name, d->name);
     if (max != ST_UNSET && g > max)
         return over(err, d, "guarantee", spec->name, g, "its max", max);
     if (self) {
@@ -205,6 +203,65 @@ static int check_dim(const st_tree *tree, const st_account *self, const st_accou
     if (sum > ST_MAX(floor, 0))
         return over(err, d, "with it the siblings' sum of guarantee", spec->name, sum,
                     "the parent's", ST_MAX(floor, 0));
+    return 0;
+}
+
+/* What was promised by name below an account, with `self` as in `spec`: per type the larger
+ * of its own entry and its children's, added up. */
+static void add_named(const st_tree *tree, const st_account *a, const st_account *self,
+                      const st_account *parent, const st_account_spec *spec, int64_t *ret_m)
+{
+    int64_t below[ST_TYPES_MAX] = {0};
+    const st_quota *own = a == self ? &spec->guarantee : &a->guarantee;
+    for (size_t i = 0; i < a->children.n; i++)
+        add_named(tree, st_tree_account(tree, a->children.v[i]), self, parent, spec, below);
+    if (a == parent && !self) /* the account that is about to be made */
+        for (int t = 0; t < ST_TYPES_MAX; t++)
+            below[t] += ST_MAX(spec->guarantee.type_m[t], 0);
+    for (int t = 0; t < ST_TYPES_MAX; t++)
+        ret_m[t] += ST_MAX(below[t], own->type_m[t]);
+}
+
+/* Promises by name must fit the totals all the way up, or they could not be kept. */
+static int check_named(const st_tree *tree, const st_account *self, const st_account *parent,
+                       const st_account_spec *spec, st_err *err)
+{
+    if (typed_sum_m(&spec->guarantee) == 0 && !self)
+        return 0;
+    for (const st_account *a = self ? self : parent; a->id != ST_ROOT;
+         a = st_tree_account(tree, a->parent)) {
+        const st_quota *own = a == self ? &spec->guarantee : &a->guarantee;
+        int64_t named[ST_TYPES_MAX] = {0}, sum = 0;
+        add_named(tree, a, self, parent, spec, named);
+        for (int t = 0; t < ST_TYPES_MAX; t++)
+            sum += named[t];
+        if (sum > st_quota_gpu_m(own)) {
+            dim_row d = {"gpu by type", true};
+            return over(err, &d, "with it what is guaranteed by name in", spec->name, sum, a->name,
+                        st_quota_gpu_m(own));
+        }
+    }
+    return 0;
+}
+
+static int check_range(const st_account_spec *spec, st_err *err)
+{
+    const st_quota *const quotas[] = {&spec->guarantee, &spec->max};
+    for (size_t i = 0; i < ST_ARRAY_LEN(quotas); i++) {
+        const st_quota *q = quotas[i];
+        int64_t lo = ST_MIN(ST_MIN(q->gpu_m, q->cpu_m), q->ram_mib);
+        int64_t hi = ST_MAX(ST_MAX(q->gpu_m, q->cpu_m), q->ram_mib);
+        for (int t = 0; t < ST_TYPES_MAX; t++) {
+            lo = ST_MIN(lo, q->type_m[t]);
+            hi = ST_MAX(hi, q->type_m[t]);
+        }
+        if (lo < ST_UNSET || hi > ST_QTY_MAX)
+            return st_fail(err, ST_ERANGE, "account %s: a %s is out of range", spec->name,
+                           i == 0 ? "guarantee" : "max");
+    }
+    if (spec->priority < -ST_PRIO_MAX || spec->priority > ST_PRIO_MAX)
+        return st_fail(err, ST_ERANGE, "account %s: its priority must be within ±%d", spec->name,
+                       ST_PRIO_MAX);
     return 0;
 }
 
@@ -227,7 +284,7 @@ static int check_quota(const st_tree *tree, const st_account *self, const st_acc
         if (rc < 0)
             return rc;
     }
-    return 0;
+    return check_named(tree, self, parent, spec, err);
 }
 
 static void assign(st_account *a, const st_account_spec *spec)
@@ -270,7 +327,9 @@ int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_
     if (!self && tree->accounts.n >= ST_ACCOUNTS_MAX)
         return st_fail(err, ST_ELIMIT, "account %s: there are %d accounts already", spec->name,
                        ST_ACCOUNTS_MAX);
-    int rc = check_quota(tree, self, parent, spec, err);
+    int rc = check_range(spec, err);
+    if (rc == 0)
+        rc = check_quota(tree, self, parent, spec, err);
     if (rc < 0)
         return rc;
 

@@ -178,7 +178,7 @@ int st_dev_room(const st_fleet *fleet, const st_tree *tree, const st_node *node,
         top_m = 10 * ST_WHOLE_M;
     int64_t n = (top_m - dev->used_m) / shape->share_m;
     int64_t vram = st_share_vram_mib(fleet, shape, node->type);
-    if (vram > 0)
+    if (vram > 0 && !ST_BROKEN(VRAM))
         n = ST_MIN(n, (fleet->types.v[node->type].vram_mib - dev->vram_mib) / vram);
     n = ST_MIN(n, ST_MPS_CLIENTS_MAX - dev->clients);
     return (int)ST_MAX(n, 0);

@@ -6,12 +6,13 @@
 
 bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job *job, int32_t type)
 {
-    if (job->pool >= 0 && node->pool != job->pool)
+    if (job->pool >= 0 && node->pool != job->pool && !ST_BROKEN(POOL))
         return false;
     if (job->shape.gpus == 0)
         return true;
     const st_pool *pool = &placer->fleet->pools.v[node->pool];
-    return node->type == type && (pool->levels >> job->shape.level & 1);
+    bool level = (pool->levels >> job->shape.level & 1) || ST_BROKEN(LEVEL);
+    return node->type == type && level;
 }
 
 static int gpu_room(const st_placer *placer, const st_node *node, const st_job *job,

@@ -309,7 +309,7 @@ static bool place(st_placer *placer, const st_ask *ask, st_grant *ret)
     const st_job *job = ask->job;
     bool required = job->topo_required && !ST_BROKEN(TOPOLOGY);
     if (job->state == ST_JOB_PAUSED)
-        return place_pinned(placer, ask, ret);
+        return place_pinned(placer, ask, NULL) && (!ret || place_pinned(placer, ask, ret));
     const st_rooms *rooms = st_rooms_for(placer, ask);
     if (rooms->total < job->tasks)
         return false;

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/macros.h"
 #include "base/mem.h"
+#include "base/mutant.h"
 #include "place/placer.h"
 
 #define SHAPES_MAX 96
@@ -44,8 +45,8 @@ static void put(st_rooms *r, const st_node *node, int32_t room, int class)
 void st_rooms_set(st_placer *placer, st_rooms *rooms, const st_node *node, const st_view *view)
 {
     int room = 0, class = 0;
-    if ((rooms->ever || node->state == ST_NODE_READY) &&
-        st_place_allowed(placer, node, &rooms->like, rooms->type)) {
+    bool takes = node->state == ST_NODE_READY || ST_BROKEN(DRAIN);
+    if ((rooms->ever || takes) && st_place_allowed(placer, node, &rooms->like, rooms->type)) {
         uint16_t all = (uint16_t)((1u << node->ndevs) - 1);
         room = st_place_room(placer, node, &rooms->like, view, all);
         class = room > 0 ? class_of(&rooms->like, view) : 0;

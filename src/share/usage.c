@@ -5,28 +5,37 @@
 #include "base/macros.h"
 #include "share/order.h"
 
-/* 2^(-i/16) x 2^32 */
-static const uint64_t factor[ST_USAGE_STEPS] = {
-    4294967296, 4112874773, 3938502376, 3771522796, 3611622603, 3458501653, 3311872529, 3171459999,
-    3037000500, 2908241642, 2784941738, 2666869345, 2553802834, 2445529972, 2341847524, 2242560872,
-};
+/* 2^(-1/16) x 2^32: what is left after one step. */
+#define STEP_LEFT INT64_C(4112874773)
+/* After this many steps nothing that fits an int64_t is left. */
+#define STEPS_MAX (62 * ST_USAGE_STEPS)
 
-static int64_t decay(int64_t used, int64_t steps)
+static int64_t add(int64_t used, int64_t rate_m, int64_t ms)
 {
-    if (steps / ST_USAGE_STEPS >= 62)
-        return 0;
-    used >>= steps / ST_USAGE_STEPS;
-    return (int64_t)((st_i128)used * (int64_t)factor[steps % ST_USAGE_STEPS] >> 32);
+    st_i128 sum = used + (st_i128)rate_m * ms;
+    return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
 }
 
+/* Decay happens at the steps' boundaries, to what was used before the step: how often and when
+ * the usage is noted in between makes a difference of one step at most. */
 static int64_t advance(const st_usage *u, int64_t now, int64_t half_life_ms)
 {
     if (now <= u->at_ms)
         return u->used;
     int64_t step = ST_MAX(half_life_ms / ST_USAGE_STEPS, 1);
-    int64_t used = decay(u->used, now / step - u->at_ms / step);
-    st_i128 more = (st_i128)u->rate_m * (now - u->at_ms);
-    return more > INT64_MAX - used ? INT64_MAX : used + (int64_t)more;
+    int64_t used = u->used, from = u->at_ms, n = now / step - from / step;
+    if (n > STEPS_MAX) {
+        used = 0;
+        from = (now / step - STEPS_MAX) * step;
+        n = STEPS_MAX;
+    }
+    for (; n > 0; n--) {
+        int64_t boundary = (from / step + 1) * step;
+        used = (int64_t)((st_i128)used * STEP_LEFT >> 32);
+        used = add(used, u->rate_m, boundary - from);
+        from = boundary;
+    }
+    return add(used, u->rate_m, now - from);
 }
 
 static uint64_t key(int32_t account, int32_t user)

@@ -285,6 +285,11 @@ static int check_floors(const st_tally *tally, st_err *err)
                    " MiB, the core counts %" PRId64 ", %" PRId64 ", %" PRId64,
                    tally->capacity.gpu_m, tally->capacity.cpu_m, tally->capacity.ram_mib,
                    tree->capacity.gpu_m, tree->capacity.cpu_m, tree->capacity.ram_mib);
+    char why[200];
+    if (!st_tally_floors_ok(tally, why, sizeof why))
+        return BAD("floors: %s", why);
+    if (st_tally_named(tree))
+        return 0;
     ST_CLEANUP(st_freep) st_quota *floors = st_xcalloc(tree->accounts.n, sizeof *floors);
     st_tally_floors(tally, floors);
     for (size_t i = 1; i < tree->accounts.n; i++) {

@@ -241,6 +241,50 @@ static int64_t shrink(int64_t v, int64_t num, int64_t den)
     return (int64_t)((wide)v * at_least_0(num) / den);
 }
 
+/* Whether a floor lies between nothing and its guarantee, entry by entry. */
+static bool within(const st_quota *floor, const st_quota *guarantee)
+{
+    bool ok = floor->gpu_m <= guarantee->gpu_m && floor->cpu_m <= guarantee->cpu_m &&
+              floor->ram_mib <= guarantee->ram_mib;
+    for (int t = 0; t < ST_TYPES_MAX; t++)
+        ok &= floor->type_m[t] <= guarantee->type_m[t] &&
+              (floor->type_m[t] == ST_UNSET) == (guarantee->type_m[t] == ST_UNSET);
+    return ok;
+}
+
+bool st_tally_floors_ok(const st_tally *tally, char *why, size_t size)
+{
+    const st_tree *tree = tally->tree;
+    ST_CLEANUP(st_freep) st_quota *floors = copy_floors(tree);
+    ST_CLEANUP(st_freep) st_tally_row *none = st_xcalloc(tree->accounts.n, sizeof *none);
+    st_tally idle = *tally;
+    idle.rows = none; /* with nobody running, the floors must still be deliverable */
+    for (size_t i = 0; i < tree->accounts.n; i++) {
+        const st_account *a = tree->accounts.v[i];
+        int64_t need = need_below_m(&idle, floors, a->id);
+        int64_t have = i == ST_ROOT ? tally->capacity.gpu_m : st_tally_promised_m(&floors[i]);
+        bool bound = i == ST_ROOT || st_tally_promises_gpu(&floors[i]);
+        bool ok = within(&floors[i], &a->guarantee) && (!bound || need <= have);
+        for (int t = 0; i == ST_ROOT && t < ST_TYPES_MAX; t++)
+            ok &= need_m(&idle, floors, ST_ROOT, t, false) <= tally->capacity.type_m[t];
+        if (ok)
+            continue;
+        snprintf(why, size, "account %s: its floor cannot be delivered: %" PRId64 " of %" PRId64,
+                 a->name, need, have);
+        return false;
+    }
+    return true;
+}
+
+bool st_tally_named(const st_tree *tree)
+{
+    for (size_t i = 0; i < tree->accounts.n; i++)
+        for (int t = 0; t < ST_TYPES_MAX; t++)
+            if (tree->accounts.v[i]->guarantee.type_m[t] != ST_UNSET)
+                return true;
+    return false;
+}
+
 void st_tally_floors(const st_tally *tally, st_quota *ret)
 {
     const st_tree *tree = tally->tree;

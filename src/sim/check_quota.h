@@ -59,6 +59,11 @@ bool st_tally_sure_ok(const st_tally *tally, const st_job_list *jobs, const uint
 /* The floors the capacity allows: the guarantee, scaled where the fleet cannot cover it. */
 void st_tally_floors(const st_tally *tally, st_quota *ret);
 
+/* Whether anything was promised by type. Then floors are not one formula; they must lie within
+ * the guarantees, and what was promised below an account must fit into what is left of it. */
+bool st_tally_named(const st_tree *tree);
+bool st_tally_floors_ok(const st_tally *tally, char *why, size_t size);
+
 /* What a job counts for under a limit, and what its user's placed and held jobs at and below
  * an account count for together, the job itself left out. */
 int64_t st_tally_limit_of(const st_fleet *fleet, const st_job *job, int32_t type,

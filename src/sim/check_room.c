@@ -131,17 +131,17 @@ void st_room_done(st_room *room)
     *room = (st_room){0};
 }
 
-/* The most instances of a profile that a carved GPU can still take, by trying. */
-static int mig_more(unsigned mask, int compute, st_mig profile)
+/* The most instances of a profile that a carved GPU can still take from a start on, by trying. */
+static int mig_more(unsigned mask, int compute, st_mig profile, int from)
 {
     int best = 0;
     if (compute + st_mig_compute(profile) > ST_MIG_COMPUTE)
         return 0;
-    for (int s = 0; s < ST_MIG_MEMORY; s++) {
+    for (int s = from; s < ST_MIG_MEMORY; s++) {
         if (!st_mig_start_legal(profile, s) || (mask & st_mig_mask(profile, s)))
             continue;
         int n = 1 + mig_more(mask | st_mig_mask(profile, s), compute + st_mig_compute(profile),
-                             profile);
+                             profile, s + 1);
         best = ST_MAX(best, n);
     }
     return best;
@@ -156,7 +156,7 @@ static int64_t dev_tasks(const st_room *room, const st_node *node, const st_job 
     if (shape->level == ST_LEVEL_WHOLE)
         return dev->tasks == 0;
     if (shape->level == ST_LEVEL_MIG)
-        return mig_more(dev->mig_mask, dev->mig_compute, shape->profile);
+        return mig_more(dev->mig_mask, dev->mig_compute, shape->profile, 0);
     int64_t top_m = 1000;
     if (shape->level == ST_LEVEL_TIME)
         top_m = room->fleet->pools.v[node->pool].oversub_m;

@@ -95,14 +95,52 @@ static int trust_ok(const st_step *step, const st_track *t, st_err *err)
                st_level_name(t->job.shape.level));
 }
 
+/* All events of a moment come before its pass, so nodes and accounts are now as they were then. */
+static int nodes_ready(const st_step *step, const st_effect *e, st_err *err)
+{
+    for (int i = 0; i < e->ngrants; i++) {
+        const st_grant *g = &step->fx->grants.v[e->grants_at + (size_t)i];
+        const st_node *node = st_core_fleet(step->core)->nodes.v[g->node];
+        if (node->state != ST_NODE_READY)
+            return BAD("drained: %s for job %" PRIu64 " on node %s, which is %s",
+                       st_effect_name(e->kind), e->job, node->name,
+                       st_node_state_name(node->state));
+    }
+    return 0;
+}
+
+/* A plan keeps what it was made with; what comes new may borrow only with a weight. */
+static int may_borrow(const st_step *step, const st_track *t, const st_effect *e, st_err *err)
+{
+    const st_tree *tree = st_core_tree(step->core);
+    if (t->job.held || e->class != ST_CLASS_BURSTABLE)
+        return 0;
+    for (int32_t a = t->job.account; a > ST_ROOT; a = tree->accounts.v[a]->parent)
+        if (tree->accounts.v[a]->weight_m == 0)
+            return BAD("weight: job %" PRIu64 " borrows, and account %s has weight 0", e->job,
+                       tree->accounts.v[a]->name);
+    return 0;
+}
+
+/* Whether the job may be given, or promised, what the effect says. */
+static int may_have(const st_step *step, const st_track *t, const st_effect *e, st_err *err)
+{
+    int rc = whole_gang(e, t, err);
+    if (rc == 0)
+        rc = nodes_ready(step, e, err);
+    if (rc == 0)
+        rc = trust_ok(step, t, err);
+    if (rc == 0)
+        rc = may_borrow(step, t, e, err);
+    return rc;
+}
+
 static int on_start(const st_step *step, st_track *t, const st_effect *e, st_err *err)
 {
     st_job_state from = e->kind == ST_FX_START ? ST_JOB_PENDING : ST_JOB_PAUSED;
     if (t->job.state != from)
         return wrong(e, t, err);
-    int rc = whole_gang(e, t, err);
-    if (rc == 0)
-        rc = trust_ok(step, t, err);
+    int rc = may_have(step, t, e, err);
     if (rc < 0)
         return rc;
     const st_grant *given = &step->fx->grants.v[e->grants_at];
@@ -124,9 +162,7 @@ static int on_hold(const st_step *step, st_track *t, const st_effect *e, size_t 
 {
     if ((t->job.state != ST_JOB_PENDING && t->job.state != ST_JOB_PAUSED) || t->job.held)
         return wrong(e, t, err);
-    int rc = whole_gang(e, t, err);
-    if (rc == 0)
-        rc = trust_ok(step, t, err);
+    int rc = may_have(step, t, e, err);
     if (rc == 0)
         rc = st_watch_claim(step, at, err);
     if (rc < 0)
@@ -308,6 +344,9 @@ static int same_job(const st_core *core, const st_track *t, st_err *err)
     if (!job->held && job->class != t->job.class)
         return BAD("effects: job %" PRIu64 " is %s, by its effects it is %s", job->id,
                    st_class_name(job->class), st_class_name(t->job.class));
+    if (job->priority != t->job.priority)
+        return BAD("effects: job %" PRIu64 " has priority %d, by its events %d", job->id,
+                   job->priority, t->job.priority);
     if (job->claimant != t->job.claimant || job->type != t->job.type)
         return BAD("effects: job %" PRIu64 " yields to %" PRIu64 " on type %d, by its effects to "
                    "%" PRIu64 " on %d",

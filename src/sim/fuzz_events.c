@@ -28,12 +28,22 @@ st_tape_entry *st_fuzz_record(st_fuzz_gen *gen, st_event_kind kind, bool togethe
 
 /* ---- jobs --------------------------------------------------------------------------- */
 
+static int64_t unused_m(const st_account *a)
+{
+    return st_quota_gpu_m(&a->floor) - a->sure.gpu_m;
+}
+
+/* Any account; often, where others may have borrowed it, the one with most of its floor unused. */
 static const char *some_account(st_fuzz_gen *gen)
 {
     const st_tree *tree = st_core_tree(st_fuzz_run_core(gen->run));
     if (tree->accounts.n < 2 || st_rng_chance(&gen->rng, 1, 200))
         return "nobody";
     size_t i = 1 + st_rng_below(&gen->rng, tree->accounts.n - 1);
+    if (st_rng_chance(&gen->rng, 1, 3))
+        for (size_t k = 1; k < tree->accounts.n; k++)
+            if (unused_m(tree->accounts.v[k]) > unused_m(tree->accounts.v[i]))
+                i = k;
     return st_tape_text(gen->tape, "%s", tree->accounts.v[i]->name);
 }
 
@@ -45,7 +55,7 @@ static void random_shape(st_fuzz_gen *gen, st_job_spec *job)
                               ST_LEVEL_MIG, ST_LEVEL_MPS, ST_LEVEL_TIME);
     s->gpus = 1;
     if (s->level == ST_LEVEL_WHOLE)
-        s->gpus = (int)PICK(rng, 0, 1, 1, 2, 2, 3, 4, 8);
+        s->gpus = (int)PICK(rng, 0, 1, 1, 1, 1, 2, 2, 3, 4, 8);
     s->profile = (st_mig)st_rng_below(rng, ST_MIG_COUNT);
     s->share_m = PICK(rng, 50, 100, 250, 300, 500, 700, 1000);
     if (s->level >= ST_LEVEL_MPS && st_rng_chance(rng, 1, 3))
@@ -57,7 +67,7 @@ static void random_shape(st_fuzz_gen *gen, st_job_spec *job)
     s->ram_mib = st_rng_chance(rng, 1, 4) ? 0 : 512 * st_rng_range(rng, 1, 8) * per;
     if (s->gpus == 0)
         s->cpu_m = ST_MAX(s->cpu_m, 500);
-    job->tasks = (int)PICK(rng, 1, 1, 1, 1, 2, 2, 3, 4, 6, 8);
+    job->tasks = (int)PICK(rng, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4, 6, 8);
     if (st_rng_chance(rng, 1, 3)) {
         job->topo = (st_topo)st_rng_range(rng, ST_TOPO_ZONE, ST_TOPO_NVLINK);
         job->topo_required = st_rng_chance(rng, 1, 2);
@@ -156,6 +166,13 @@ static void node_state(st_fuzz_gen *gen, bool together)
     st_tape_entry *entry = st_fuzz_record(gen, ST_EV_NODE_STATE, together);
     const st_fleet *fleet = st_core_fleet(st_fuzz_run_core(gen->run));
     const st_node *node = fleet->nodes.v[st_rng_below(rng, fleet->nodes.n)];
+    size_t away = 0;
+    for (size_t i = 0; i < fleet->nodes.n; i++)
+        away += fleet->nodes.v[i]->state != ST_NODE_READY;
+    /* A fleet that is down has little to show: from a third on, nodes mostly return. */
+    if (3 * away > fleet->nodes.n && st_rng_chance(rng, 3, 4))
+        while (node->state == ST_NODE_READY)
+            node = fleet->nodes.v[st_rng_below(rng, fleet->nodes.n)];
     entry->node = st_rng_chance(rng, 1, 30) ? "nowhere" : st_tape_text(gen->tape, "%s", node->name);
     entry->event.u.node_state.state = node->state != ST_NODE_READY && st_rng_chance(rng, 3, 4)
                                           ? ST_NODE_READY
@@ -260,7 +277,6 @@ static void stream_event(st_fuzz_gen *gen)
     job->shape.gpus = gang ? fleet->nodes.v[0]->ndevs : 1;
     job->tasks = gang ? gen->nnodes : 1;
     job->limit_ms = gang ? limit : st_rng_range(rng, limit / 2, limit);
-    entry->run_ms = job->limit_ms;
     job->yield = ST_YIELD_REQUEUE;
     if (gang) {
         gen->tape->must_start = job->id;

@@ -112,8 +112,8 @@ static int add_nodes(st_fuzz_gen *gen, st_err *err)
 {
     st_rng *rng = &gen->rng;
     int same = gen->stream ? (int)PICK(rng, 2, 4) : 0;
-    int most = (int)(gen->busy ? PICK(rng, 2, 3, 5) : PICK(rng, 3, 6, 12, 24));
-    gen->nnodes = (int)st_rng_range(rng, 1, most);
+    int most = (int)(gen->busy ? PICK(rng, 3, 4, 6) : PICK(rng, 3, 6, 12, 24));
+    gen->nnodes = (int)st_rng_range(rng, gen->busy ? 2 : 1, most);
     if (gen->stream)
         gen->nnodes = (int)st_rng_range(rng, 2, 4);
     int rc = 0;
@@ -192,7 +192,7 @@ void st_fuzz_random_account(st_fuzz_gen *gen, st_account_spec *spec, bool change
     st_rng *rng = &gen->rng;
     random_guarantee(gen, spec, &spec->guarantee);
     random_max(gen, spec);
-    spec->weight_m = PICK(rng, 1000, 1000, 1000, 500, 2000, 3000, 0);
+    spec->weight_m = PICK(rng, 1000, 1000, 1000, 1000, 500, 2000, 3000, 6000, 0);
     spec->priority = (int)PICK(rng, 0, 0, 0, 0, 1, -1);
     if (st_rng_chance(rng, 1, 8))
         random_limits(gen, &spec->job_limits);

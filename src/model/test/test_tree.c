@@ -295,10 +295,12 @@ static void test_typed_and_total(void **state)
     spec = named("b", "org");
     spec.guarantee.type_m[2] = 3001;
     refused(&w, &spec, ST_EQUOTA, "8.001"); /* a type org did not name: the total decides */
-    put_typed(&w, "b", "org", 2, 3000);
+    put_typed(&w, "b", "org", 2, 2000);     /* beside 5 and 1 that org names itself */
     spec = named("c", "org");
-    spec.guarantee.gpu_m = 1;
+    spec.guarantee.gpu_m = 1001;
     refused(&w, &spec, ST_EQUOTA, "8.001");
+    spec.guarantee.gpu_m = 1000;
+    put(&w, &spec);
 
     /* Only typed entries: their sum is the total. */
     st_quota q;

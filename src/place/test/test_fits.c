@@ -493,8 +493,9 @@ static void test_nothing_tighter(void **state)
         st_ask ask = {.job = &job, .type = type};
         if (st_place_gang(w.placer, &ask, grants)) {
             int level = ST_TOPO_NODE;
-            while (!fits_level(&w.book, &job, type, (st_topo)level))
+            while (level > ST_TOPO_NONE && !fits_level(&w.book, &job, type, (st_topo)level))
                 level--;
+            check_legal(&w, &job, type, grants);
             if (!together(&w, &job, level, grants))
                 fail_msg("seed %d: it fits one %s", (int)seed, st_topo_name((st_topo)level));
             met[level]++;
