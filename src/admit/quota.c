@@ -103,6 +103,8 @@ int st_admit_over(const st_tree *tree, int32_t account, const st_need *need, uns
 
 static void add(st_use *use, const st_need *need, int sign)
 {
+    if (sign < 0 && ST_BROKEN(BOOKS))
+        sign = -2;
     use->gpu_m += sign * need->gpu_m;
     use->cpu_m += sign * need->cpu_m;
     use->ram_mib += sign * need->ram_mib;

@@ -48,7 +48,8 @@
     X(VRAM, "shares on a GPU ask for more memory than it has", 40)                \
     X(POOL, "a job runs outside the pool it asked for", 40)                       \
     X(LEVEL, "a pool's isolation levels are ignored", 40)                         \
-    X(DRAIN, "a node that drains takes new jobs", 40)
+    X(DRAIN, "a node that drains takes new jobs", 40)                             \
+    X(BOOKS, "what a job used is given back twice", 40)
 
 #ifdef ST_MUTANTS
 

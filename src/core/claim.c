@@ -4,8 +4,10 @@
  * are burstable, in branches of the tree that hold more than their floor; of its own account
  * only those of lower priority, for a team does not displace itself. A borrowing claimant
  * (policy `rebalance`) takes from those who borrowed more: where the two branches part, its
- * own must stand strictly below the victim's even with the claimant in it (or have the higher
- * priority). Strictly: so the victim cannot take it back, and nothing flaps.
+ * own with the claimant in it must stand strictly below the victim's as it is, and the victim's
+ * without the victim strictly above its own as it is (or have the lower priority). So each
+ * exchange raises the lower of the two and lowers the higher: whatever is started on what is
+ * left over, no victim can take it back, and nothing flaps.
  *
  * Candidates are lined up worst first: down the tree the lowest priority and the highest
  * standing, re-reckoned after each; in an account the lowest priority, then the newest. A
@@ -23,7 +25,8 @@ typedef struct claim_ctx {
     int32_t type;
     bool sure;
     st_need need;
-    st_standing mine[ST_DEPTH_MAX + 1]; /* by depth: its branches with the claimant in them */
+    st_standing bare[ST_DEPTH_MAX + 1]; /* by depth: its branches as they are */
+    st_standing mine[ST_DEPTH_MAX + 1]; /* and with the claimant in them */
     ST_VEC(st_job *) cands;
     ST_VEC(int) line; /* indices into cands, worst first */
     st_ask ask;
@@ -86,9 +89,12 @@ static void set_standings(claim_ctx *c)
     st_use more = {c->need.gpu_m, c->need.cpu_m, c->need.ram_mib, {0}};
     if (c->type >= 0)
         more.type_m[c->type] = c->need.gpu_m;
-    for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent)
-        c->mine[st_tree_account(tree, i)->depth] =
-            st_share_standing(tree, i, (st_basis)c->core->policy.basis, &more);
+    st_basis basis = (st_basis)c->core->policy.basis;
+    for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
+        int depth = st_tree_account(tree, i)->depth;
+        c->bare[depth] = st_share_standing(tree, i, basis, NULL);
+        c->mine[depth] = st_share_standing(tree, i, basis, &more);
+    }
 }
 
 static bool may_rebalance(const claim_ctx *c, const st_job *victim)
@@ -103,6 +109,12 @@ static bool may_rebalance(const claim_ctx *c, const st_job *victim)
         return a->priority > b->priority;
     st_basis basis = (st_basis)c->core->policy.basis;
     int cmp = st_standing_cmp(c->mine[a->depth], st_share_standing(tree, theirs, basis, NULL));
+    if (cmp < 0) {
+        st_use less = {-st_job_gpu_m(victim), -st_job_cpu_m(victim), -st_job_ram_mib(victim), {0}};
+        if (victim->type >= 0)
+            less.type_m[victim->type] = less.gpu_m;
+        cmp = st_standing_cmp(c->bare[a->depth], st_share_standing(tree, theirs, basis, &less));
+    }
     return ST_BROKEN(STRICT) ? true : cmp < 0;
 }
 

@@ -79,11 +79,6 @@ static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_e
     if (state == ST_NODE_READY)
         return 0;
 
-    if (core->nprefer < core->fleet->nodes.n) {
-        free(core->prefer);
-        core->nprefer = core->fleet->nodes.n;
-        core->prefer = st_xcalloc(core->nprefer, 1);
-    }
     uint64_t *ids;
     size_t n;
     residents_of(core, id, &ids, &n);
@@ -95,7 +90,7 @@ static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_e
             if (st_job_on_devices(job))
                 st_vec_push(&core->restart, job->id);
             for (int t = 0; t < job->tasks; t++)
-                core->prefer[job->grants[t].node] = 1;
+                st_core_prefer(core, job->grants[t].node);
             st_core_requeue(core, job, fx);
         }
     }

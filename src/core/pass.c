@@ -9,6 +9,7 @@
  * The pass repeats until a round changes nothing: then another pass changes nothing either.
  * Each round displaces in strict order only, so it ends. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "core/turn.h"
@@ -78,9 +79,28 @@ static bool run_held(st_core *core, st_effects *fx)
     return moved;
 }
 
+/* Make room for a mark on every node. */
+static void cover_prefer(st_core *core)
+{
+    size_t n = core->fleet->nodes.n;
+    if (core->nprefer >= n)
+        return;
+    core->prefer = st_xreallocarray(core->prefer, n, 1);
+    memset(core->prefer + core->nprefer, 0, n - core->nprefer);
+    core->nprefer = n;
+}
+
+void st_core_prefer(st_core *core, int32_t node)
+{
+    cover_prefer(core);
+    core->prefer[node] = 1;
+}
+
 static bool run_restarts(st_core *core, st_effects *fx)
 {
     bool moved = false;
+    if (core->restart.n > 0)
+        cover_prefer(core);
     for (size_t i = 0; i < core->restart.n; i++) {
         st_job *job = st_core_find(core, core->restart.v[i]);
         if (!job || !st_job_waits(job))

@@ -102,6 +102,9 @@ void st_core_forget_grants(st_core *core, st_job *job);
 /* Give the residents of a job's nodes a fresh look. */
 void st_core_refresh(st_core *core, const st_job *job);
 
+/* pass.c */
+void st_core_prefer(st_core *core, int32_t node); /* for gangs that lost another one */
+
 /* yield.c */
 void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_effects *fx);
 void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx);

@@ -158,12 +158,17 @@ int st_mig_best_start(uint8_t mask, int compute, st_mig profile)
 {
     if (st_mig_room(mask, compute, profile) == 0)
         return -1;
+    /* The widest slice that is not the whole GPU has one place only: it is kept while it can
+     * be, and the number of layouts decides between what is left. */
+    bool wide = st_mig_room(mask, compute, ST_MIG_4G) > 0;
     int best = -1, best_doors = -1;
     for (int s = ST_MIG_MEMORY - 1; s >= 0; s--) {
         if (!st_mig_start_legal(profile, s) || st_mig_overlaps(mask, profile, s))
             continue;
-        int doors =
-            st_mig_doors(mask | st_mig_mask(profile, s), compute + rows[profile].compute, true);
+        uint8_t then = mask | st_mig_mask(profile, s);
+        int doors = st_mig_doors(then, compute + rows[profile].compute, true);
+        if (wide && st_mig_room(then, compute + rows[profile].compute, ST_MIG_4G) > 0)
+            doors += ST_MIG_DOORS_MAX;
         if (doors > best_doors) {
             best = s;
             best_doors = doors;

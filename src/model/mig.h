@@ -63,8 +63,11 @@ bool st_mig_overlaps(uint8_t mask, st_mig profile, int start);
 /* How many more instances of `profile` fit a GPU in this state; exact. */
 int st_mig_room(uint8_t mask, int compute, st_mig profile);
 
-/* The legal start that leaves the most layouts reachable (ties: the highest start), or -1. */
+/* The legal start that keeps the place of a 4g slice, if there is one, and then leaves the most
+ * layouts reachable (ties: the highest start); -1 when there is none. */
 int st_mig_best_start(uint8_t mask, int compute, st_mig profile);
+
+#define ST_MIG_DOORS_MAX 1000 /* more than there are layouts */
 
 /* How many placed layouts can still be reached from a state, itself included; with
  * `classic`, 1g+ is left out. */

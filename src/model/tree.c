@@ -259,6 +259,20 @@ static int check_range(const st_account_spec *spec, st_err *err)
             return st_fail(err, ST_ERANGE, "account %s: a %s is out of range", spec->name,
                            i == 0 ? "guarantee" : "max");
     }
+    const st_limits *const limits[] = {&spec->job_limits, &spec->user_limits};
+    for (size_t i = 0; i < ST_ARRAY_LEN(limits); i++) {
+        const st_limits *l = limits[i];
+        const int64_t all[] = {l->gpu_m, l->vram_mib, l->share_m, l->run_ms};
+        for (size_t k = 0; k < ST_ARRAY_LEN(all); k++)
+            if (all[k] < ST_UNSET || all[k] > ST_QTY_MAX)
+                return st_fail(err, ST_ERANGE, "account %s: a limit per %s is out of range",
+                               spec->name, i == 0 ? "job" : "user");
+    }
+    if (spec->min_run_ms < ST_UNSET || spec->min_run_ms > ST_QTY_MAX)
+        return st_fail(err, ST_ERANGE, "account %s: its minimum run time is out of range",
+                       spec->name);
+    if (spec->trust > ST_TRUST_UNTRUSTED)
+        return st_fail(err, ST_EINVAL, "account %s: its trust is unknown", spec->name);
     if (spec->priority < -ST_PRIO_MAX || spec->priority > ST_PRIO_MAX)
         return st_fail(err, ST_ERANGE, "account %s: its priority must be within ±%d", spec->name,
                        ST_PRIO_MAX);

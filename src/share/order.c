@@ -3,16 +3,31 @@
 
 #include "base/macros.h"
 
-#define SHARE_ONE INT64_C(1000000000000)
+/* Three factors of at most this size multiply without overflow. */
+#define FACTOR_MAX INT64_C(4000000000000)
 
-static int64_t share_of(int64_t amount, int64_t capacity)
+/* Which of two shares is larger; a share of nothing there is is larger than any. */
+static st_standing larger(st_standing a, int64_t amount, int64_t capacity)
 {
     if (amount <= 0)
-        return 0;
-    if (capacity <= 0)
+        return a;
+    capacity = ST_MAX(capacity, 0);
+    while (amount > FACTOR_MAX || capacity > FACTOR_MAX) {
+        amount /= 2;
+        capacity /= 2;
+    }
+    if ((st_i128)amount * a.capacity > (st_i128)a.amount * capacity) {
+        a.amount = amount;
+        a.capacity = capacity;
+    }
+    return a;
+}
+
+int64_t st_standing_share_m(st_standing standing)
+{
+    if (standing.capacity == 0)
         return INT64_MAX;
-    st_i128 s = (st_i128)amount * SHARE_ONE / capacity;
-    return s > INT64_MAX ? INT64_MAX : (int64_t)s;
+    return (standing.amount * 1000 + standing.capacity / 2) / standing.capacity;
 }
 
 /* GPU above the floor: typed floors that stand empty are still the account's own, so what it
@@ -58,17 +73,18 @@ st_standing st_share_standing(const st_tree *tree, int32_t account, st_basis bas
         cpu = borrowed_side(a, a->floor.cpu_m, cpu, a->sure.cpu_m);
         ram = borrowed_side(a, a->floor.ram_mib, ram, a->sure.ram_mib);
     }
-    int64_t share = share_of(gpu, tree->capacity.gpu_m);
-    share = ST_MAX(share, share_of(cpu, tree->capacity.cpu_m));
-    share = ST_MAX(share, share_of(ram, tree->capacity.ram_mib));
-    return (st_standing){share, a->weight_m};
+    st_standing ret = {0, 1, a->weight_m};
+    ret = larger(ret, gpu, tree->capacity.gpu_m);
+    ret = larger(ret, cpu, tree->capacity.cpu_m);
+    return larger(ret, ram, tree->capacity.ram_mib);
 }
 
 int st_standing_cmp(st_standing a, st_standing b)
 {
     if (a.weight_m == 0 || b.weight_m == 0)
         return (a.weight_m == 0) - (b.weight_m == 0);
-    st_i128 x = (st_i128)a.share * b.weight_m, y = (st_i128)b.share * a.weight_m;
+    st_i128 x = (st_i128)a.amount * b.capacity * b.weight_m;
+    st_i128 y = (st_i128)b.amount * a.capacity * a.weight_m;
     return (x > y) - (x < y);
 }
 

@@ -1,9 +1,8 @@
 /* Whose turn it is: hierarchical dominant-resource fairness, and the order inside an account.
  *
  * An account's standing among its siblings is the dominant share of what it holds above its
- * floor, divided by its weight; `basis = total` counts everything it holds. Shares are exact
- * integers (parts per 10^12 of capacity) compared by cross-multiplication: no rounding decides
- * who goes first. Who stands lowest goes next; reclaim looks at the same numbers from above. */
+ * floor, divided by its weight; `basis = total` counts everything it holds. Shares are kept as
+ * fractions and compared by cross-multiplication: no rounding decides who goes first. Who stands lowest goes next; reclaim looks at the same numbers from above. */
 #ifndef ST_SHARE_ORDER_H
 #define ST_SHARE_ORDER_H
 
@@ -11,14 +10,17 @@
 #include "model/tree.h"
 #include "share/divide.h"
 
-/* share / weight as a fraction; weight 0 stands above everybody. */
+/* (amount / capacity) / weight of the dominant resource; weight 0 stands above everybody. */
 typedef struct st_standing {
-    int64_t share; /* of capacity, x 10^12 */
+    int64_t amount, capacity;
     int64_t weight_m;
 } st_standing;
 
-/* The account's standing from its `next` counters, with `more` milli-GPU, CPU and RAM on top
- * (NULL: as it is). */
+/* The share alone, in milli of the capacity, rounded. */
+int64_t st_standing_share_m(st_standing standing);
+
+/* The account's standing from its `next` counters, with `more` added (negative: taken away;
+ * NULL: as it is). */
 st_standing st_share_standing(const st_tree *tree, int32_t account, st_basis basis,
                               const st_use *more);
 

@@ -16,8 +16,8 @@ static int64_t add(int64_t used, int64_t rate_m, int64_t ms)
     return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
 }
 
-/* Decay happens at the steps' boundaries, to what was used before the step: how often and when
- * the usage is noted in between makes a difference of one step at most. */
+/* Decay happens at the steps' boundaries only, so it does not matter how often or when the
+ * usage is noted in between. */
 static int64_t advance(const st_usage *u, int64_t now, int64_t half_life_ms)
 {
     if (now <= u->at_ms)
@@ -31,8 +31,8 @@ static int64_t advance(const st_usage *u, int64_t now, int64_t half_life_ms)
     }
     for (; n > 0; n--) {
         int64_t boundary = (from / step + 1) * step;
-        used = (int64_t)((st_i128)used * STEP_LEFT >> 32);
         used = add(used, u->rate_m, boundary - from);
+        used = (int64_t)((st_i128)used * STEP_LEFT >> 32);
         from = boundary;
     }
     return add(used, u->rate_m, now - from);

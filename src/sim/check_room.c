@@ -204,18 +204,40 @@ static uint16_t all_devs(const st_node *node)
     return (uint16_t)((1u << node->ndevs) - 1);
 }
 
-static bool fits_pinned(const st_room *room, const st_job *job, int32_t type, bool ever)
+static uint16_t nvlink_devs(const st_node *node, int32_t domain)
+{
+    uint16_t devs = 0;
+    for (int d = 0; d < node->ndevs; d++)
+        if (node->nvlink[d] == domain)
+            devs |= (uint16_t)(1u << d);
+    return devs;
+}
+
+/* On the nodes it is on already, and inside one NVLink domain of theirs where that is not -1. */
+static bool fits_there(const st_room *room, const st_job *job, int32_t type, bool ever,
+                       int32_t domain)
 {
     for (size_t i = 0; i < room->n; i++) {
         const st_node *node = room->fleet->nodes.v[i];
+        uint16_t devs = domain < 0 ? all_devs(node) : nvlink_devs(node, domain);
         int want = 0;
         for (int t = 0; t < job->tasks; t++)
             want += job->grants[t].node == node->id;
         if (want > 0 && (!may_serve(room->fleet, node, job, type, ever) ||
-                         st_room_tasks(room, node, job, all_devs(node)) < want))
+                         st_room_tasks(room, node, job, devs) < want))
             return false;
     }
     return true;
+}
+
+static bool fits_pinned(const st_room *room, const st_job *job, int32_t type, bool ever)
+{
+    if (!job->topo_required || job->topo != ST_TOPO_NVLINK || job->shape.gpus == 0)
+        return fits_there(room, job, type, ever, -1);
+    for (size_t k = 0; k < room->fleet->domains[ST_TOPO_NVLINK].n; k++)
+        if (fits_there(room, job, type, ever, (int32_t)k))
+            return true;
+    return false;
 }
 
 static bool fits_nvlink(const st_room *room, const st_job *job, int32_t type, bool ever)
@@ -224,10 +246,7 @@ static bool fits_nvlink(const st_room *room, const st_job *job, int32_t type, bo
         int64_t sum = 0;
         for (size_t i = 0; i < room->n; i++) {
             const st_node *node = room->fleet->nodes.v[i];
-            uint16_t devs = 0;
-            for (int d = 0; d < node->ndevs; d++)
-                if (node->nvlink[d] == (int32_t)k)
-                    devs |= (uint16_t)(1u << d);
+            uint16_t devs = nvlink_devs(node, (int32_t)k);
             if (devs && may_serve(room->fleet, node, job, type, ever))
                 sum += st_room_tasks(room, node, job, devs);
         }

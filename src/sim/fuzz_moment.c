@@ -186,13 +186,13 @@ static int check_must(st_fuzz_run *run, st_err *err)
                run->tape->must_by_ms, run->now);
 }
 
-/* What an event before it in the same moment made due at once may show; nothing else. */
-static int check_refusal(const st_fuzz_run *run, const st_event *ev, const st_err *why, bool due,
+/* A refused event has nothing to show for itself. */
+static int check_refusal(const st_fuzz_run *run, const st_event *ev, const st_err *why,
                          size_t effects, uint64_t hash, st_err *err)
 {
     if (run->trace)
         fprintf(run->trace, "    refused: %s\n", why->msg);
-    if (!due && (run->fx.list.n != effects || st_core_hash(run->core) != hash))
+    if (run->fx.list.n != effects || st_core_hash(run->core) != hash)
         return BAD("refusal: %s is refused (%s) and has %zu effects all the same",
                    st_event_name(ev->kind), why->msg, run->fx.list.n - effects);
     if (why->code == 0 || why->msg[0] == '\0')
@@ -206,20 +206,12 @@ static int check_refusal(const st_fuzz_run *run, const st_event *ev, const st_er
 static int apply_all(st_fuzz_run *run, const st_event_list *events, st_event_list *accepted,
                      st_err *err)
 {
-    static const st_event timer = {.kind = ST_EV_TIMER};
-    bool due = st_core_next_timer(run->core) <= run->now;
-    bool step = !due && events->n == 1;
+    bool step = st_core_next_timer(run->core) > run->now && events->n == 1;
     int rc = 0;
-    if (!step) {
-        /* What is due comes first, so that a refused event has nothing to show for itself. */
-        rc = st_core_apply(run->core, &timer, run->now, &run->fx, err);
-        st_vec_push(accepted, &timer);
-    }
     for (size_t i = 0; rc == 0 && i < events->n; i++) {
         size_t n = run->fx.list.n;
         uint64_t hash = st_core_hash(run->core);
         st_err why = {0};
-        due = st_core_next_timer(run->core) <= run->now;
         run->events++;
         int refused = step ? st_core_step(run->core, events->v[i], run->now, &run->fx, &why)
                            : st_core_apply(run->core, events->v[i], run->now, &run->fx, &why);
@@ -229,7 +221,7 @@ static int apply_all(st_fuzz_run *run, const st_event_list *events, st_event_lis
         }
         run->refused++;
         st_vec_push(&run->refusals, i);
-        rc = check_refusal(run, events->v[i], &why, due, n, hash, err);
+        rc = check_refusal(run, events->v[i], &why, n, hash, err);
     }
     if (rc == 0 && !step)
         st_core_pass(run->core, run->now, &run->fx);

@@ -28,11 +28,23 @@ static void invariant(const st_err *err, char *ret, size_t size)
     ret[n] = '\0';
 }
 
+/* A scenario has a node and an account, so a tape that is to become one keeps them. */
+static bool has_world(const shrink *s)
+{
+    bool node = false, account = false;
+    for (size_t i = 0; i < s->tape->list.n; i++) {
+        const st_tape_entry *e = &s->tape->list.v[i];
+        node |= s->keep[i] && e->event.kind == ST_EV_NODE;
+        account |= s->keep[i] && e->event.kind == ST_EV_ACCOUNT && e->setup;
+    }
+    return node && account;
+}
+
 static bool still_fails(shrink *s)
 {
     st_err err = {0};
     char what[sizeof s->what];
-    if (s->tries <= 0)
+    if (s->tries <= 0 || !has_world(s))
         return false;
     s->tries--;
     if (st_fuzz_replay(s->tape, s->keep, NULL, NULL, &err) == 0)

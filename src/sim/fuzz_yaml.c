@@ -53,6 +53,15 @@ static void text(writer *w, const char *name, const char *value)
     st_strbuf_add(w->out, value);
 }
 
+/* The key of what has one row per entry of a kind; without rows it would be neither list nor map. */
+static void open_rows(writer *w, const char *name, st_event_kind kind, const char *none)
+{
+    bool any = false;
+    for (size_t i = 0; i < w->tape->list.n; i++)
+        any |= w->tape->list.v[i].event.kind == kind && w->tape->list.v[i].setup;
+    st_strbuf_addf(w->out, "%s:%s%s\n", name, any ? "" : " ", any ? "" : none);
+}
+
 /* ---- the head ----------------------------------------------------------------------- */
 
 typedef enum policy_kind { DURATION, MILLI, COUNT, BOOL } policy_kind;
@@ -90,7 +99,7 @@ static void write_policy(writer *w)
 
 static void write_types(writer *w)
 {
-    st_strbuf_add(w->out, "types:\n");
+    open_rows(w, "types", ST_EV_TYPE, "{}");
     for (size_t i = 0; i < w->tape->list.n; i++) {
         const st_event *ev = &w->tape->list.v[i].event;
         if (ev->kind != ST_EV_TYPE)
@@ -99,7 +108,7 @@ static void write_types(writer *w)
         st_strbuf_addf(w->out, "  %s: {vram: %" PRId64 "Mi, mig: %s}\n", ev->u.type.name,
                        ev->u.type.vram_mib, st_board_name(ev->u.type.board));
     }
-    st_strbuf_add(w->out, "pools:\n");
+    open_rows(w, "pools", ST_EV_POOL, "{}");
     for (size_t i = 0; i < w->tape->list.n; i++) {
         const st_event *ev = &w->tape->list.v[i].event;
         if (ev->kind != ST_EV_POOL)
@@ -295,7 +304,8 @@ static bool sensible(const writer *w, const st_job_spec *job)
     return false;
 }
 
-/* Whether the format can say it; it has no words for jobs and nodes that nobody has. */
+/* Whether the format can say it; it has no words for nodes that nobody has, nor for jobs that
+ * nobody has submitted yet. */
 static bool sayable(const writer *w, const st_tape_entry *e)
 {
     const st_event *ev = &e->event;
@@ -306,7 +316,7 @@ static bool sayable(const writer *w, const st_tape_entry *e)
         return sensible(w, &ev->u.job);
     if (ev->kind == ST_EV_ACCOUNT)
         return st_name_ok(ev->u.account.name);
-    for (size_t i = 0; i < w->tape->list.n; i++) {
+    for (size_t i = 0; &w->tape->list.v[i] != e; i++) {
         const st_event *other = &w->tape->list.v[i].event;
         if (e->node ? other->kind == ST_EV_NODE && strcmp(other->u.node.name, e->node) == 0
                     : other->kind == ST_EV_SUBMIT && other->u.job.id == id &&
@@ -356,33 +366,37 @@ static void write_action(writer *w, const st_tape_entry *e)
 static void write_timeline(writer *w)
 {
     int64_t last = 0;
-    bool open = false;
+    bool open = false, acts = false; /* a moment was begun; its first action was written */
     st_strbuf_add(w->out, "timeline:\n");
     for (size_t i = 0; i < w->tape->list.n; i++) {
         const st_tape_entry *e = &w->tape->list.v[i];
         char buf[ST_FMT_MAX];
         if (e->setup)
             continue;
-        if (!open || !e->together || e->at_ms != last)
+        if (!open || !e->together || e->at_ms != last) {
             st_strbuf_addf(w->out, "  - at: %s\n", st_fmt_duration(buf, e->at_ms));
+            acts = false;
+        }
         if (e->event.kind != ST_EV_TIMER && sayable(w, e)) {
-            if (!open || !e->together || e->at_ms != last || w->comma == NULL)
-                st_strbuf_add(w->out, "    do:\n");
+            st_strbuf_add(w->out, acts ? "" : "    do:\n");
             write_action(w, e);
-            w->comma = "";
-        } else {
-            w->comma = NULL; /* nothing written for this moment yet */
+            acts = true;
         }
         open = true;
         last = e->at_ms;
     }
     /* At the end everything comes back, and what has an end must reach it. */
     char at[ST_FMT_MAX], until[ST_FMT_MAX];
-    st_strbuf_addf(w->out, "  - at: %s\n    do:\n", st_fmt_duration(at, last + 1));
-    for (size_t i = 0; i < w->tape->list.n; i++)
-        if (w->tape->list.v[i].event.kind == ST_EV_NODE)
-            st_strbuf_addf(w->out, "      - node: {return: %s}\n",
-                           w->tape->list.v[i].event.u.node.name);
+    st_strbuf_addf(w->out, "  - at: %s\n    do: [", st_fmt_duration(at, last + 1));
+    w->comma = "";
+    for (size_t i = 0; i < w->tape->list.n; i++) {
+        if (w->tape->list.v[i].event.kind != ST_EV_NODE)
+            continue;
+        st_strbuf_addf(w->out, "%s{node: {return: %s}}", w->comma,
+                       w->tape->list.v[i].event.u.node.name);
+        w->comma = ", ";
+    }
+    st_strbuf_add(w->out, "]\n");
     st_strbuf_addf(w->out, "until: %s\n", st_fmt_duration(until, last + 86400000));
 }
 
@@ -393,11 +407,11 @@ void st_fuzz_yaml(const st_tape *tape, const char *why, st_strbuf *out)
     st_strbuf_addf(out, "name: seed %" PRIu64 "\n", tape->seed);
     write_policy(&w);
     write_types(&w);
-    st_strbuf_add(out, "fleet:\n");
+    open_rows(&w, "fleet", ST_EV_NODE, "[]");
     for (size_t i = 0; i < tape->list.n; i++)
         if (tape->list.v[i].event.kind == ST_EV_NODE)
             write_node(&w, &tape->list.v[i].event.u.node);
-    st_strbuf_add(out, "accounts:\n");
+    open_rows(&w, "accounts", ST_EV_ACCOUNT, "[]");
     for (size_t i = 0; i < tape->list.n; i++) {
         const st_tape_entry *e = &tape->list.v[i];
         if (e->event.kind != ST_EV_ACCOUNT || !e->setup)

@@ -90,8 +90,7 @@ static void account_share(const st_play *play, const st_scn_expect *e, st_strbuf
     if (!a)
         return;
     standing = st_share_standing(st_core_tree(play->core), a->id, basis, NULL);
-    /* Parts of 10^12, rounded to thousandths. */
-    add_milli(out, (standing.share + INT64_C(500000000)) / INT64_C(1000000000));
+    add_milli(out, st_standing_share_m(standing));
 }
 
 static void account_lost(const st_play *play, const st_scn_expect *e, st_strbuf *out)

@@ -531,6 +531,7 @@ static void test_what_is_accepted_can_be_loaded(void **state)
     refuse_job(list, &n, "a whole GPU with an absurd share", 0)->shape.share_m = INT64_MAX;
     refuse(list, &n, "a type on an unknown board", 0, type_event("odd", (st_board)99));
     refuse(list, &n, "a pool of unknown levels", 0, pool_event("odd", UINT32_MAX));
+    refuse(list, &n, "an unknown trust", 0, account_event("odd", 0))->u.account.trust = (st_trust)9;
     for (int i = 0; i < n; i++) {
         world w;
         st_strbuf saved = {0};

@@ -513,6 +513,26 @@ static void test_users(void **state)
     end(&w);
 }
 
+/* What is added to a clock or compared with a sum has a range too. */
+static void test_ranges_of_limits(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w);
+    st_account_spec spec = named("a", NULL);
+    spec.min_run_ms = INT64_MAX;
+    refused(&w, &spec, ST_ERANGE, "a");
+    spec.min_run_ms = -2;
+    refused(&w, &spec, ST_ERANGE, "a");
+    spec = named("a", NULL);
+    spec.user_limits.gpu_m = -2;
+    refused(&w, &spec, ST_ERANGE, "a");
+    spec = named("a", NULL);
+    spec.job_limits.run_ms = INT64_MIN;
+    refused(&w, &spec, ST_ERANGE, "a");
+    end(&w);
+}
+
 /* Absurd typed entries are refused before they are added up. */
 static void test_typed_sum_does_not_overflow(void **state)
 {
@@ -548,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_min_run_is_inherited),
         cmocka_unit_test(test_within_and_meet),
         cmocka_unit_test(test_users),
+        cmocka_unit_test(test_ranges_of_limits),
         cmocka_unit_test(test_typed_sum_does_not_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

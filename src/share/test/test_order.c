@@ -8,7 +8,8 @@
 #include "base/testing.h"
 #include "share/order.h"
 
-#define ONE INT64_C(1000000000000) /* a whole share */
+#define ONE 1000 /* a whole share, in milli */
+#define BIG INT64_C(4000000000000)
 
 /* 100 GPUs (60 of type 0, 40 of type 1), 1000 CPU, 10000 MiB; accounts x and y. */
 typedef struct world {
@@ -47,7 +48,7 @@ static void hold(st_account *a, int64_t t0_m, int64_t t1_m, int64_t cpu_m, int64
 
 static int64_t share(const world *w, const st_account *a, st_basis basis)
 {
-    return st_share_standing(w->tree, a->id, basis, NULL).share;
+    return st_standing_share_m(st_share_standing(w->tree, a->id, basis, NULL));
 }
 
 /* The largest of the three shares counts. */
@@ -127,12 +128,16 @@ static void test_with_more_on_top(void **state)
     w.x->floor.type_m[0] = 4000;
     hold(w.x, 3000, 0, 0, 0);
     st_use more = {2000, 0, 0, {2000}};
-    assert_int_equal(st_share_standing(w.tree, 1, ST_BASIS_BORROWED, &more).share, ONE / 100);
+    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_BASIS_BORROWED, &more)),
+                     ONE / 100);
     more = (st_use){2000, 0, 0, {0, 2000}};
-    assert_int_equal(st_share_standing(w.tree, 1, ST_BASIS_BORROWED, &more).share, ONE / 100 * 2);
-    assert_int_equal(st_share_standing(w.tree, 1, ST_BASIS_TOTAL, &more).share, ONE / 100 * 5);
+    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_BASIS_BORROWED, &more)),
+                     ONE / 100 * 2);
+    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_BASIS_TOTAL, &more)),
+                     ONE / 100 * 5);
     more = (st_use){0, 900000, 0, {0}};
-    assert_int_equal(st_share_standing(w.tree, 1, ST_BASIS_TOTAL, &more).share, ONE / 10 * 9);
+    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_BASIS_TOTAL, &more)),
+                     ONE / 10 * 9);
     assert_int_equal(w.x->next.gpu_m, 3000); /* nothing was written */
     assert_int_equal(w.x->next.cpu_m, 0);
     end(&w);
@@ -149,8 +154,8 @@ static void test_no_capacity(void **state)
     hold(w.x, 1, 0, 0, 0);
     assert_int_equal(share(&w, w.x, ST_BASIS_TOTAL), INT64_MAX);
     hold(w.x, 0, 0, ST_QTY_MAX, 0);
-    w.tree->capacity.cpu_m = 1; /* a share beyond what 64 bits hold is cut off, not wrapped */
-    assert_int_equal(share(&w, w.x, ST_BASIS_TOTAL), INT64_MAX);
+    w.tree->capacity.cpu_m = 1;
+    assert_int_equal(share(&w, w.x, ST_BASIS_TOTAL), ST_QTY_MAX * 1000);
     end(&w);
 }
 
@@ -161,23 +166,28 @@ static void test_cmp(void **state)
         st_standing a, b;
         int want;
     } rows[] = {
-        {{0, 1000}, {0, 1000}, 0},
-        {{1, 1000}, {2, 1000}, -1},
-        {{2, 2000}, {1, 1000}, 0},
-        {{2, 2001}, {1, 1000}, -1},
-        {{2, 1999}, {1, 1000}, 1},
-        {{ONE / 2, 3000}, {ONE / 6, 1000}, 1}, /* a sixth was rounded down by two thirds */
+        {{0, 1, 1000}, {0, 1, 1000}, 0},
+        {{0, 1, 1000}, {0, 7, 9000}, 0},
+        {{1, 9, 1000}, {2, 9, 1000}, -1},
+        {{2, 9, 2000}, {1, 9, 1000}, 0},
+        {{2, 9, 2001}, {1, 9, 1000}, -1},
+        {{2, 9, 1999}, {1, 9, 1000}, 1},
+        {{1, 3, 1000}, {1, 2, 1000}, -1},
+        /* Half a GPU of three at weight 1, two of three at weight 4: level, without rounding. */
+        {{500, 3000, 1000}, {2000, 3000, 4000}, 0},
+        {{1, 3, 1000}, {333333333333, 1000000000000, 1000}, 1},
+        /* Something of nothing is more than any share. */
+        {{1, 0, 1000}, {BIG, 1, 1000}, 1},
+        {{1, 0, 1000}, {2, 0, 5000}, 0},
         /* Weight 0 stands above everybody, and level with its like. */
-        {{0, 0}, {INT64_MAX, 1}, 1},
-        {{INT64_MAX, 1}, {0, 0}, -1},
-        {{5, 0}, {9, 0}, 0},
-        /* Products near 10^31: a double would call these level, 64 bits would wrap. */
-        {{INT64_MAX, ST_QTY_MAX}, {INT64_MAX, ST_QTY_MAX}, 0},
-        {{INT64_MAX, ST_QTY_MAX}, {INT64_MAX - 1, ST_QTY_MAX}, 1},
-        {{INT64_MAX, ST_QTY_MAX}, {INT64_MAX, ST_QTY_MAX - 1}, -1},
-        {{INT64_MAX - 1, ST_QTY_MAX - 1}, {INT64_MAX, ST_QTY_MAX}, 1},
-        {{ONE - 1, ST_QTY_MAX - 1}, {ONE, ST_QTY_MAX}, 0}, /* both are exactly 1 */
-        {{ONE - 1, ST_QTY_MAX - 1}, {ONE + 1, ST_QTY_MAX}, -1},
+        {{0, 1, 0}, {BIG, 1, 1}, 1},
+        {{BIG, 1, 1}, {0, 1, 0}, -1},
+        {{5, 9, 0}, {9, 9, 0}, 0},
+        /* Products near 10^37: a double would call these level, 64 bits would wrap. */
+        {{BIG, BIG, ST_QTY_MAX}, {BIG, BIG, ST_QTY_MAX}, 0},
+        {{BIG, BIG, ST_QTY_MAX}, {BIG - 1, BIG, ST_QTY_MAX}, 1},
+        {{BIG, BIG, ST_QTY_MAX}, {BIG, BIG, ST_QTY_MAX - 1}, -1},
+        {{BIG - 1, BIG, ST_QTY_MAX - 1}, {BIG, BIG, ST_QTY_MAX}, 1},
     };
     for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++) {
         int c = st_standing_cmp(rows[i].a, rows[i].b), d = st_standing_cmp(rows[i].b, rows[i].a);
