@@ -1,6 +1,7 @@
 # A thin front to meson; the work is in tools/ and meson.build.
 #
 #   make         set up what is missing and build into build/
+#   make run     play an example through the scheduler
 #   make test    everything CI runs; the last line is "N passed, M failed"
 #   make bench   the benchmarks
 #   make format  rewrite the C files in the project's format
@@ -9,11 +10,16 @@
 
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]' 2>/dev/null)
 
-.PHONY: all setup test bench format lint clean
+.PHONY: all run setup test bench format lint clean
 
 all: setup
 	@tools/configure build gcc
 	@ninja -C build
+
+run: all
+	@build/stint sim run examples/two-teams.yaml
+	@echo
+	@echo 'Edit examples/two-teams.yaml and play it again: build/stint sim run examples/two-teams.yaml'
 
 setup:
 	@tools/setup

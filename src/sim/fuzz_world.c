@@ -27,6 +27,7 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
     ret->pause_limit_ms = PICK(rng, 0, 10000, 120000, 1800000);
     ret->half_life_ms = PICK(rng, 3600000, 21600000, 604800000);
     ret->bound_m = PICK(rng, 1000, 1500, 2000, 2000, 4000);
+    ret->patience_ms = PICK(rng, 0, 60000, 600000, 3600000, 3600000);
     ret->reservations = PICK(rng, 0, 1, 2, 4);
     ret->rebalance = PICK(rng, 0, 1, 1);
     ret->basis = (int)PICK(rng, ST_BASIS_BORROWED, ST_BASIS_TOTAL);

@@ -8,6 +8,7 @@
 #include "base/macros.h"
 #include "base/mem.h"
 #include "base/testing.h"
+#include "share/divide.h"
 #include "sim/check.h"
 
 typedef struct world {
@@ -524,7 +525,10 @@ static void claim_of_the_protected(world *w)
 static void claim_for_nobody(world *w)
 {
     claim(w);
-    effect(w, ST_FX_NOTIFY)->other = 3;
+    st_effect more = *effect(w, ST_FX_NOTIFY);
+    more.job = more.job == 1 ? 2 : 1;
+    more.other = 3;
+    st_vec_push(&w->fx.list, more);
 }
 
 static void claim_with_short_notice(world *w)
@@ -533,13 +537,14 @@ static void claim_with_short_notice(world *w)
     effect(w, ST_FX_NOTIFY)->until_ms = 11;
 }
 
-/* The same claim, said to be a borrower's: both hold nothing more than they may. */
+/* The same claim, said to be a borrower's whose one GPU weighs as much as the other's four. */
 static void claim_against_the_order(world *w)
 {
     claim(w);
     effect(w, ST_FX_HOLD)->class = ST_CLASS_BURSTABLE;
-    account_of(w, "owner")->weight_m = 1;
-    account_of(w, "owner")->floor.gpu_m = account_of(w, "owner")->guarantee.gpu_m = 0;
+    account_of(w, "owner")->weight_m = 250;
+    st_policy *policy = ours(st_core_policy(w->core));
+    policy->basis = ST_BASIS_TOTAL;
 }
 
 static void claim_against_a_priority(world *w)
