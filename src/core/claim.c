@@ -139,22 +139,43 @@ static bool may_rebalance_any(const claim_ctx *c)
     return ST_BROKEN(STRICT);
 }
 
-/* Burstable jobs past their protection; *ret_until: when the first protected one comes free. */
-static void collect(claim_ctx *c, bool ignore_protection, int64_t *ret_until)
+static void refresh_yielders(st_core *core)
 {
-    for (size_t i = 0; i < c->core->placed.n; i++) {
-        st_job *job = c->core->placed.v[i];
-        if (job->state != ST_JOB_RUNNING || job == c->job)
+    st_yielders *y = &core->yielders;
+    if (y->version == core->version && y->now == core->now)
+        return;
+    y->version = core->version;
+    y->now = core->now;
+    y->until_ms = ST_TIME_NEVER;
+    st_vec_clear(&y->open);
+    st_vec_clear(&y->guarded);
+    st_vec_clear(&y->leaving);
+    for (size_t i = 0; i < core->placed.n; i++) {
+        st_job *job = core->placed.v[i];
+        if (st_job_leaving(job))
+            st_vec_push(&y->leaving, job);
+        if (job->state != ST_JOB_RUNNING ||
+            (job->class != ST_CLASS_BURSTABLE && !ST_BROKEN(VICTIM_GUARANTEED)))
             continue;
-        if (job->class != ST_CLASS_BURSTABLE && !ST_BROKEN(VICTIM_GUARANTEED))
-            continue;
-        int64_t until = st_core_protected_until(c->core, job);
-        if (until > c->core->now && !ignore_protection) {
-            *ret_until = ST_MIN(*ret_until, until);
-            continue;
+        int64_t until = st_core_protected_until(core, job);
+        if (until > core->now) {
+            y->until_ms = ST_MIN(y->until_ms, until);
+            st_vec_push(&y->guarded, job);
+        } else {
+            st_vec_push(&y->open, job);
         }
-        st_vec_push(&c->cands, job);
     }
+}
+
+/* Burstable jobs past their protection, or all. */
+static void collect(claim_ctx *c, bool ignore_protection)
+{
+    const st_yielders *y = &c->core->yielders;
+    for (size_t i = 0; i < y->open.n; i++)
+        if (y->open.v[i] != c->job)
+            st_vec_push(&c->cands, y->open.v[i]);
+    for (size_t i = 0; ignore_protection && i < y->guarded.n; i++)
+        st_vec_push(&c->cands, y->guarded.v[i]);
 }
 
 /* ---- the line -------------------------------------------------------------------------- */
@@ -198,12 +219,14 @@ static int32_t worst_child(const st_tree *tree, const branch *branches, const st
     return worst;
 }
 
-static void reckon(claim_ctx *c, branch *branches, int32_t account, int delta)
+/* One candidate less; with `moved` its account's standing, and all above, are new. */
+static void reckon(claim_ctx *c, branch *branches, int32_t account, bool moved)
 {
     for (int32_t i = account; i >= 0; i = st_tree_account(c->core->tree, i)->parent) {
-        branches[i].left += delta;
-        branches[i].standing =
-            st_share_standing(c->core->tree, i, (st_basis)c->core->policy.basis, NULL);
+        branches[i].left--;
+        if (moved)
+            branches[i].standing =
+                st_share_standing(c->core->tree, i, (st_basis)c->core->policy.basis, NULL);
     }
 }
 
@@ -222,8 +245,15 @@ static void line_up(claim_ctx *c)
             b->first = i;
         b->last = i + 1;
     }
-    for (int i = 0; i < n; i++)
-        reckon(c, branches, c->cands.v[i]->account, 1);
+    for (size_t a = tree->accounts.n; a-- > 0;) {
+        branches[a].left += branches[a].last - branches[a].first;
+        if (branches[a].left == 0)
+            continue;
+        branches[a].standing =
+            st_share_standing(tree, (int32_t)a, (st_basis)c->core->policy.basis, NULL);
+        if (a != ST_ROOT)
+            branches[tree->accounts.v[a]->parent].left += branches[a].left;
+    }
 
     while (branches[ST_ROOT].left > 0) {
         int32_t at = ST_ROOT, next;
@@ -239,7 +269,7 @@ static void line_up(claim_ctx *c)
             st_vec_push(&c->line, i);
             charge(c, job, -1);
         }
-        reckon(c, branches, at, -1);
+        reckon(c, branches, at, ok);
     }
     for (size_t i = 0; i < c->line.n; i++)
         charge(c, c->cands.v[c->line.v[i]], 1);
@@ -305,10 +335,10 @@ static int choose(claim_ctx *c, int *victims)
 static void restore(claim_ctx *c)
 {
     const st_core *core = c->core;
-    for (size_t n = 0; c->ask.rooms && n < core->fleet->nodes.n; n++)
-        if (core->whatif.stamp[n] == core->whatif.gen)
-            st_rooms_set(core->placer, c->ask.rooms, core->fleet->nodes.v[n],
-                         &core->fleet->nodes.v[n]->view);
+    for (size_t i = 0; c->ask.rooms && i < core->whatif.touched.n; i++) {
+        const st_node *node = core->fleet->nodes.v[core->whatif.touched.v[i]];
+        st_rooms_set(core->placer, c->ask.rooms, node, &node->view);
+    }
 }
 
 /* The bound spares a large borrower for a small owner, but not for ever: a floor that could
@@ -327,9 +357,8 @@ static void attempt(claim_ctx *c, st_claim *ret)
     st_whatif_begin(c->core, ST_WHEN_NEXT);
     if (c->job->state != ST_JOB_PAUSED)
         c->ask.rooms = st_rooms_of(c->core->placer, c->job, c->type);
-    for (size_t i = 0; i < c->core->placed.n; i++)
-        if (st_job_leaving(c->core->placed.v[i]))
-            st_whatif_touch(c->core, c->core->placed.v[i], c->ask.rooms);
+    for (size_t i = 0; i < c->core->yielders.leaving.n; i++)
+        st_whatif_touch(c->core, c->core->yielders.leaving.v[i], c->ask.rooms);
     int k = choose(c, victims);
     if (k < 0) {
         ret->result = ST_CLAIM_NONE;
@@ -371,15 +400,16 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
         ret->result = ST_CLAIM_NONE;
         return;
     }
-    int64_t until_ms = ST_TIME_NEVER;
-    collect(&c, false, &until_ms);
+    refresh_yielders(core);
+    int64_t until_ms = core->yielders.until_ms;
+    collect(&c, false);
     attempt(&c, ret);
     if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
         /* Would it succeed if nobody were protected? Then it is worth waking up for. */
         st_claim open = {0};
         st_vec_clear(&c.cands);
         st_vec_clear(&c.line);
-        collect(&c, true, NULL);
+        collect(&c, true);
         attempt(&c, &open);
         if (open.result == ST_CLAIM_OK) {
             ret->result = ST_CLAIM_PROTECTED;

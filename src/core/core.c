@@ -17,6 +17,7 @@ st_core *st_core_new(const st_policy *policy)
     core->misfits = st_idmap_new();
     core->possible = st_idmap_new();
     core->wake_ms = core->due_ms = ST_TIME_NEVER;
+    core->version = 1;
     core->floors_dirty = true;
     return core;
 }
@@ -31,6 +32,9 @@ void st_core_free(st_core *core)
         st_job_free(core->jobs.v[i]);
     st_vec_free(&core->jobs);
     st_vec_free(&core->placed);
+    st_vec_free(&core->yielders.open);
+    st_vec_free(&core->yielders.guarded);
+    st_vec_free(&core->yielders.leaving);
     st_vec_free(&core->restart);
     st_idmap_free(core->by_id);
     st_idmap_free(core->misfits);
@@ -41,6 +45,7 @@ void st_core_free(st_core *core)
     free(core->prefer);
     free(core->whatif.views);
     free(core->whatif.stamp);
+    st_vec_free(&core->whatif.touched);
     free(core);
 }
 

@@ -90,6 +90,7 @@ static void go(st_core *core, st_job *job, st_effects *fx)
     job->deadline_ms = 0;
     job->slot = (int32_t)core->placed.n;
     st_vec_push(&core->placed, job);
+    core->version++;
     st_core_due(core, job);
     note_usage(core, job, 1);
     st_core_refresh(core, job);
@@ -188,6 +189,7 @@ void st_core_leave(st_core *core, st_job *job, uint64_t claimant)
 {
     charge(core, job, ST_NEXT | ST_SURE, -1);
     st_job_move(job, ST_JOB_NOTIFIED);
+    core->version++;
     job->claimant = claimant;
     st_core_refresh(core, job);
 }
@@ -227,6 +229,7 @@ bool st_core_stay(st_core *core, st_job *job)
     if (!fits)
         return false;
     st_job_move(job, ST_JOB_RUNNING);
+    core->version++;
     job->claimant = 0;
     job->deadline_ms = 0;
     core->due_dirty = true;
@@ -248,6 +251,7 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
     core->due_dirty = true;
     note_freed(core, job);
     bool leaving = st_job_leaving(job);
+    core->version++;
     charge(core, job, leaving ? ST_NOW : ST_NOW | ST_NEXT | ST_SURE, -1);
     charge_user(core, job, -1);
     note_usage(core, job, -1);

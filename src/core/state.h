@@ -38,10 +38,21 @@ typedef struct st_resv {
 typedef struct st_whatif {
     st_view *views;
     uint32_t *stamp;
+    ST_VEC(int32_t) touched; /* nodes that look different */
     size_t n;
     uint32_t gen;
     st_when when;
 } st_whatif;
+
+/* Who could be displaced and who is leaving, kept from claim to claim until somebody moves. */
+typedef struct st_yielders {
+    uint64_t version;
+    int64_t now;
+    ST_VEC(st_job *) open;    /* burstable, past their protection */
+    ST_VEC(st_job *) guarded; /* burstable, protected */
+    ST_VEC(st_job *) leaving;
+    int64_t until_ms; /* when the first protection ends */
+} st_yielders;
 
 struct st_core {
     st_policy policy;
@@ -50,6 +61,7 @@ struct st_core {
     st_placer *placer;
     ST_VEC(st_job *) jobs;   /* live ones, by id */
     ST_VEC(st_job *) placed; /* those on devices, in no particular order */
+    uint64_t version;        /* counts changes of who is placed, leaving or guaranteed */
     st_idmap *by_id;
     int64_t due_ms; /* no job is due before; exact after a pass */
     bool due_dirty;
@@ -67,7 +79,8 @@ struct st_core {
     st_idmap *possible; /* shapes that fit the fleet when it is empty */
     int64_t effort;     /* what claims may still cost in this pass */
     bool settled;       /* the last pass left nothing to do */
-    bool freed;         /* something was freed: misfits may fit */
+    st_yielders yielders;
+    bool freed; /* something was freed: misfits may fit */
     st_whatif whatif;
 };
 

@@ -140,7 +140,9 @@ static int check_type(st_core *core, const st_job *job, int32_t type, st_err *er
                                       : st_dim_name(over.dim),
                        st_tree_account(tree, over.account)->name, bound);
     }
-    uint64_t key = st_core_shape_key(job, type);
+    st_job anybody = *job; /* on empty nodes it does not matter whose it is */
+    anybody.account = ST_ROOT;
+    uint64_t key = st_core_shape_key(&anybody, type);
     if (st_idmap_get(core->possible, key, NULL))
         return 0;
     st_whatif_begin(core, ST_WHEN_EMPTY);

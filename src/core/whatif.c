@@ -9,6 +9,7 @@ void st_whatif_begin(st_core *core, st_when when)
 {
     st_whatif *w = &core->whatif;
     w->when = when;
+    st_vec_clear(&w->touched);
     if (w->n < core->fleet->nodes.n) {
         w->n = core->fleet->nodes.n;
         w->views = st_xrealloc(w->views, w->n * sizeof *w->views);
@@ -22,6 +23,8 @@ void st_whatif_begin(st_core *core, st_when when)
 static void rebuild(st_core *core, const st_node *node)
 {
     st_view_build(core->fleet, core->tree, node, core->whatif.when, &core->whatif.views[node->id]);
+    if (core->whatif.stamp[node->id] != core->whatif.gen)
+        st_vec_push(&core->whatif.touched, node->id);
     core->whatif.stamp[node->id] = core->whatif.gen;
 }
 
