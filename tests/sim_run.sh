@@ -45,6 +45,18 @@ bad 3 'unknown key "time-line" (did you mean "timeline"?)' <<END
 $base
 time-line: []
 END
+bad 3 'accounts form a cycle: "b", child of "a", child of "b"' <<END
+fleet: [{gpu: h100, gpus: 8}]
+accounts:
+  - {name: b, parent: a}
+  - {name: a, parent: b}
+END
+bad 4 'above the parent' <<END
+fleet: [{gpu: h100, gpus: 8}]
+accounts:
+  - {name: org, guarantee: {gpu: 4}}
+  - {name: team, parent: org, guarantee: {gpu: 5}}
+END
 bad 4 'there is no account "taem" (did you mean "team"?)' <<END
 $base
 timeline:

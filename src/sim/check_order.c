@@ -3,9 +3,10 @@
  *
  * A guaranteed claimant takes from its own account only those of lower priority. A borrower takes
  * where its branch of the tree and the victim's part: its own, with the claimant in it, must
- * stand strictly below the victim's, or have the higher priority. And not one victim further: of
- * those taken from one branch, the last must still have been taken from above. So whoever had to
- * yield cannot take it back.
+ * stand strictly below the victim's, and the victim's, without the victim, strictly above its
+ * own, unless its own has the higher priority. Not one victim further: of those taken from one
+ * branch, the last must still have been taken from above. So each exchange raises the lower of
+ * the two and lowers the higher, and whoever had to yield cannot take it back.
  *
  * Standings are kept as exact fractions here: a rounded tie is no improvement.
  */
@@ -131,16 +132,23 @@ typedef struct claim {
 /* `victim` as the last to be taken from its branch: the others of that branch are gone. */
 static bool last_is_above(const claim *c, size_t victim, int32_t mine, int32_t theirs)
 {
+    const st_core *core = c->step->core;
     st_use use, sure = sure_of(c->tree, c->jobs, mine, true);
     ST_CLEANUP(st_freep) uint8_t *gone = st_xcalloc(c->jobs->n + 1, 1);
     use = held_by(c->tree, c->jobs, gone, mine);
+    fraction bare = standing(core, mine, &use, &sure);
     st_tally_add(&use, c->job, c->type);
-    fraction claimant = standing(c->step->core, mine, &use, &sure);
+    fraction full = standing(core, mine, &use, &sure);
+
     for (size_t i = 0; i < c->jobs->n; i++)
-        gone[i] = c->out[i] && i != victim && is_inside(c->tree, c->jobs->v[i]->account, theirs);
-    use = held_by(c->tree, c->jobs, gone, theirs);
+        gone[i] = c->out[i] && is_inside(c->tree, c->jobs->v[i]->account, theirs);
     sure = sure_of(c->tree, c->jobs, theirs, false);
-    return below(claimant, standing(c->step->core, theirs, &use, &sure));
+    use = held_by(c->tree, c->jobs, gone, theirs);
+    fraction without = standing(core, theirs, &use, &sure);
+    gone[victim] = 0;
+    use = held_by(c->tree, c->jobs, gone, theirs);
+    fraction with = standing(core, theirs, &use, &sure);
+    return below(full, with) && below(bare, without);
 }
 
 /* Whether one of the victims of the branch can have been the last. */
@@ -171,7 +179,7 @@ static int check_borrower(const claim *c, const st_job *victim, st_err *err)
     if (c->step->promises_moved || any_last(c, mine, theirs))
         return 0;
     return BAD("order: job %" PRIu64 " displaces job %" PRIu64
-               " and account %s does not stand below %s, with the job in it",
+               " and account %s would not stand below %s throughout",
                c->job->id, victim->id, a->name, b->name);
 }
 

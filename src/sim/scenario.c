@@ -151,15 +151,16 @@ static int by_time(const void *pa, const void *pb)
 static int read_timeline(st_scenario *s, const st_doc_node *list, st_err *err)
 {
     int64_t before = 0;
-    int r = st_doc_expect(s->doc, list, ST_DOC_SEQ, err);
+    int r = list ? st_doc_expect(s->doc, list, ST_DOC_SEQ, err) : 0;
 
-    for (const st_doc_node *n = list->child; r == 0 && n; n = n->next) {
+    /* Without a timeline nothing happens, but the fleet and the accounts are checked. */
+    for (const st_doc_node *n = list ? list->child : NULL; r == 0 && n; n = n->next) {
         r = read_entry(s, n, before, err);
         if (r == 0)
             before = s->entries.v[s->entries.n - 1].at_ms;
     }
     if (r == 0 && s->entries.n == 0)
-        r = st_doc_fail(s->doc, list, err, ST_EINVAL, "the timeline is empty");
+        st_vec_push(&s->entries, (st_scn_entry){.line = 1});
     if (r == 0 && s->arrivals.n > 0)
         qsort(s->arrivals.v, s->arrivals.n, sizeof(*s->arrivals.v), by_time);
     return r;
@@ -184,7 +185,7 @@ static const st_field top_rows[] = {
     TOP_ROW("pools", pools, false),
     TOP_ROW("fleet", fleet, true),
     TOP_ROW("accounts", accounts, true),
-    TOP_ROW("timeline", timeline, true),
+    TOP_ROW("timeline", timeline, false),
     {0},
 };
 

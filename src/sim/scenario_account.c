@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/quote.h"
 #include "sim/scenario_fields.h"
 #include "sim/scenario_read.h"
@@ -201,7 +202,60 @@ static int read_list(st_scenario *s, const st_doc_node *list, const char *parent
     return r;
 }
 
+static int cycle(const st_scenario *s, const st_map *at, size_t from, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    char q[ST_QUOTE_MAX];
+    int64_t i = (int64_t)from;
+
+    /* Whoever cannot be placed leads into the cycle; one round of it is told. */
+    for (size_t n = 0; n < s->accounts.n; n++)
+        st_map_get(at, s->accounts.v[i]->parent, &i);
+    const st_scn_account *first = s->accounts.v[i];
+    do {
+        st_strbuf_addf(&text, "%s, child of ", st_quote(q, s->accounts.v[i]->name));
+        st_map_get(at, s->accounts.v[i]->parent, &i);
+    } while (s->accounts.v[i] != first);
+    st_strbuf_add(&text, st_quote(q, first->name));
+    const st_doc_node place = {.line = first->line};
+    return st_doc_fail(s->doc, &place, err, ST_EINVAL, "accounts form a cycle: %s",
+                       st_strbuf_str(&text));
+}
+
+/* Parents before children, otherwise in the order of the file. */
+static int order(st_scenario *s, st_err *err)
+{
+    ST_CLEANUP(st_map_freep) st_map *at = st_map_new();
+    ST_CLEANUP(st_freep) bool *done = st_xcalloc(s->accounts.n + 1, sizeof *done);
+    ST_VEC(st_scn_account *) sorted = {0};
+
+    for (size_t i = 0; i < s->accounts.n; i++)
+        st_map_put(at, s->accounts.v[i]->name, (int64_t)i);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t i = 0; i < s->accounts.n; i++) {
+            const char *parent = s->accounts.v[i]->parent;
+            int64_t p;
+            if (done[i] || (parent && st_map_get(at, parent, &p) && !done[p]))
+                continue;
+            st_vec_push(&sorted, s->accounts.v[i]);
+            done[i] = moved = true;
+        }
+    }
+    for (size_t i = 0; i < s->accounts.n; i++) {
+        if (done[i])
+            continue;
+        st_vec_free(&sorted);
+        return cycle(s, at, i, err);
+    }
+    for (size_t i = 0; i < s->accounts.n; i++)
+        s->accounts.v[i] = sorted.v[i];
+    st_vec_free(&sorted);
+    return 0;
+}
+
 int st_scn_read_accounts(st_scenario *s, const st_doc_node *list, st_err *err)
 {
-    return read_list(s, list, NULL, err);
+    int r = read_list(s, list, NULL, err);
+    return r < 0 ? r : order(s, err);
 }
