@@ -139,6 +139,19 @@ static bool may_rebalance_any(const claim_ctx *c)
     return ST_BROKEN(STRICT);
 }
 
+/* By account; inside one the lowest priority first, then the newest. */
+static int by_account(const void *pa, const void *pb)
+{
+    const st_job *a = *(st_job *const *)pa, *b = *(st_job *const *)pb;
+    if (a->account != b->account)
+        return a->account < b->account ? -1 : 1;
+    if (a->priority != b->priority)
+        return a->priority < b->priority ? -1 : 1;
+    if (a->start_ms != b->start_ms)
+        return a->start_ms > b->start_ms ? -1 : 1;
+    return a->id > b->id ? -1 : a->id < b->id;
+}
+
 static void refresh_yielders(st_core *core)
 {
     st_yielders *y = &core->yielders;
@@ -165,39 +178,31 @@ static void refresh_yielders(st_core *core)
             st_vec_push(&y->open, job);
         }
     }
+    if (y->open.n > 1)
+        qsort(y->open.v, y->open.n, sizeof *y->open.v, by_account);
 }
 
-/* Burstable jobs past their protection, or all. */
+/* Burstable jobs past their protection, or all; by account. */
 static void collect(claim_ctx *c, bool ignore_protection)
 {
     const st_yielders *y = &c->core->yielders;
     for (size_t i = 0; i < y->open.n; i++)
         if (y->open.v[i] != c->job)
             st_vec_push(&c->cands, y->open.v[i]);
-    for (size_t i = 0; ignore_protection && i < y->guarded.n; i++)
+    if (!ignore_protection || y->guarded.n == 0)
+        return;
+    for (size_t i = 0; i < y->guarded.n; i++)
         st_vec_push(&c->cands, y->guarded.v[i]);
+    qsort(c->cands.v, c->cands.n, sizeof *c->cands.v, by_account);
 }
 
 /* ---- the line -------------------------------------------------------------------------- */
 
 typedef struct branch {
-    int first, last; /* its own candidates, in `by_account` order; taken from the front */
+    int first, last; /* its own candidates; taken from the front */
     int left;        /* candidates left in it and below */
     st_standing standing;
 } branch;
-
-static int by_account(const void *pa, const void *pb, void *arg)
-{
-    st_job *const *cands = arg;
-    const st_job *a = cands[*(const int *)pa], *b = cands[*(const int *)pb];
-    if (a->account != b->account)
-        return a->account < b->account ? -1 : 1;
-    if (a->priority != b->priority)
-        return a->priority < b->priority ? -1 : 1;
-    if (a->start_ms != b->start_ms)
-        return a->start_ms > b->start_ms ? -1 : 1;
-    return a->id > b->id ? -1 : a->id < b->id;
-}
 
 /* The child whose candidates go first; -1 when the account's own do. */
 static int32_t worst_child(const st_tree *tree, const branch *branches, const st_account *a)
@@ -234,13 +239,9 @@ static void line_up(claim_ctx *c)
 {
     const st_tree *tree = c->core->tree;
     int n = (int)c->cands.n;
-    int *sorted = st_xcalloc((size_t)n + 1, sizeof *sorted);
     branch *branches = st_xcalloc(tree->accounts.n, sizeof *branches);
-    for (int i = 0; i < n; i++)
-        sorted[i] = i;
-    qsort_r(sorted, (size_t)n, sizeof *sorted, by_account, c->cands.v);
     for (int i = 0; i < n; i++) {
-        branch *b = &branches[c->cands.v[sorted[i]]->account];
+        branch *b = &branches[c->cands.v[i]->account];
         if (b->last == 0)
             b->first = i;
         b->last = i + 1;
@@ -262,7 +263,7 @@ static void line_up(claim_ctx *c)
         branch *b = &branches[at];
         /* Children first; then the account's own, wherever candidates remain. */
         ST_ASSERT(b->first < b->last);
-        int i = sorted[b->first++];
+        int i = b->first++;
         st_job *job = c->cands.v[i];
         bool ok = c->sure ? may_reclaim(c, job) : may_rebalance(c, job);
         if (ok) {
@@ -273,7 +274,6 @@ static void line_up(claim_ctx *c)
     }
     for (size_t i = 0; i < c->line.n; i++)
         charge(c, c->cands.v[c->line.v[i]], 1);
-    free(sorted);
     free(branches);
 }
 

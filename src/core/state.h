@@ -48,7 +48,7 @@ typedef struct st_whatif {
 typedef struct st_yielders {
     uint64_t version;
     int64_t now;
-    ST_VEC(st_job *) open;    /* burstable, past their protection */
+    ST_VEC(st_job *) open;    /* burstable, past their protection; by account */
     ST_VEC(st_job *) guarded; /* burstable, protected */
     ST_VEC(st_job *) leaving;
     int64_t until_ms; /* when the first protection ends */
