@@ -4,6 +4,19 @@
 #include "base/macros.h"
 #include "base/mutant.h"
 
+uint16_t st_all_devs(const st_node *node)
+{
+    return (uint16_t)((1u << node->ndevs) - 1);
+}
+
+uint16_t st_nvlink_devs(const st_node *node, int32_t domain)
+{
+    uint16_t devs = 0;
+    for (int d = 0; d < node->ndevs; d++)
+        devs |= (uint16_t)((node->nvlink[d] == domain) << d);
+    return devs;
+}
+
 bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job *job, int32_t type)
 {
     if (job->pool >= 0 && node->pool != job->pool && !ST_BROKEN(POOL))

@@ -32,11 +32,6 @@ const st_view *st_ask_view(const st_ask *ask, const st_node *node)
     return ask->view ? ask->view(ask->ctx, node) : &node->view;
 }
 
-static uint16_t all_devs(const st_node *node)
-{
-    return (uint16_t)((1u << node->ndevs) - 1);
-}
-
 static int64_t score(const st_ask *ask, const st_rooms *rooms, int32_t node)
 {
     int64_t away = ask->prefer && !ask->prefer[node];
@@ -48,8 +43,8 @@ static void consider(st_placer *placer, const st_ask *ask, const st_rooms *rooms
     if (rooms->room[id] <= 0)
         return;
     int32_t room = ST_MIN(rooms->room[id], ask->job->tasks);
-    st_vec_push(&placer->work,
-                (st_cand){id, room, score(ask, rooms, id), all_devs(placer->fleet->nodes.v[id])});
+    st_vec_push(&placer->work, (st_cand){id, room, score(ask, rooms, id),
+                                         st_all_devs(placer->fleet->nodes.v[id])});
 }
 
 /* The domain of `level` with the smallest room that suffices, or -1. */
@@ -146,14 +141,6 @@ static int fill(st_placer *placer, const st_ask *ask, st_topo level, st_cand *ca
     return done;
 }
 
-static uint16_t nvlink_devs(const st_node *node, int32_t domain)
-{
-    uint16_t devs = 0;
-    for (int d = 0; d < node->ndevs; d++)
-        devs |= (uint16_t)((node->nvlink[d] == domain) << d);
-    return devs;
-}
-
 /* The NVLink domain a grant lies in; -1 for one without GPUs. */
 static int32_t nvlink_of(const st_placer *placer, const st_grant *grant)
 {
@@ -172,7 +159,7 @@ static int64_t collect_nvlink(st_placer *placer, const st_ask *ask, const st_roo
         const st_node *node = placer->fleet->nodes.v[dom->nodes.v[i]];
         if (rooms->room[node->id] <= 0)
             continue;
-        uint16_t devs = nvlink_devs(node, (int32_t)id);
+        uint16_t devs = st_nvlink_devs(node, (int32_t)id);
         int r = st_place_room(placer, node, ask->job, st_ask_view(ask, node), devs);
         room += r;
         if (r > 0)
@@ -235,7 +222,7 @@ static bool place_one_node(st_placer *placer, const st_ask *ask, const st_rooms 
     if (id < 0)
         return false;
     if (ret) {
-        st_cand cand = {id, ask->job->tasks, 0, all_devs(placer->fleet->nodes.v[id])};
+        st_cand cand = {id, ask->job->tasks, 0, st_all_devs(placer->fleet->nodes.v[id])};
         st_place_devices(placer, ask, &cand, ask->job->tasks, ret);
     }
     return true;
@@ -286,9 +273,9 @@ static bool place_pinned(st_placer *placer, const st_ask *ask, st_grant *ret)
         if ((!ask->ever && node->state != ST_NODE_READY) ||
             !st_place_allowed(placer, node, job, ask->type))
             return false;
-        st_cand cand = {node->id, 0, 0, all_devs(node)};
+        st_cand cand = {node->id, 0, 0, st_all_devs(node)};
         if (job->topo == ST_TOPO_NVLINK && job->topo_required)
-            cand.devs = nvlink_devs(node, nvlink_of(placer, &job->grants[0]));
+            cand.devs = st_nvlink_devs(node, nvlink_of(placer, &job->grants[0]));
         cand.room = st_place_room(placer, node, job, st_ask_view(ask, node), cand.devs);
         if (cand.room < want)
             return false;

@@ -50,4 +50,8 @@ int st_place_devices(const st_placer *placer, const st_ask *ask, const st_cand *
 
 const st_view *st_ask_view(const st_ask *ask, const st_node *node);
 
+/* devices.c: all devices of a node; those of it in one NVLink domain */
+uint16_t st_all_devs(const st_node *node);
+uint16_t st_nvlink_devs(const st_node *node, int32_t domain);
+
 #endif

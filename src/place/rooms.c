@@ -47,8 +47,7 @@ void st_rooms_set(st_placer *placer, st_rooms *rooms, const st_node *node, const
     int room = 0, class = 0;
     bool takes = node->state == ST_NODE_READY || ST_BROKEN(DRAIN);
     if ((rooms->ever || takes) && st_place_allowed(placer, node, &rooms->like, rooms->type)) {
-        uint16_t all = (uint16_t)((1u << node->ndevs) - 1);
-        room = st_place_room(placer, node, &rooms->like, view, all);
+        room = st_place_room(placer, node, &rooms->like, view, st_all_devs(node));
         class = room > 0 ? class_of(&rooms->like, view) : 0;
     }
     put(rooms, node, room, class);

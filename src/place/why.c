@@ -2,53 +2,97 @@
 #include "base/macros.h"
 #include "place/placer.h"
 
-/* The most tasks one domain of the required level can take, rooms as in `cands`. */
-static int64_t widest(st_placer *placer, const st_job *job)
+/* What of the fleet is looked at. */
+typedef enum look {
+    FREE_NOW,    /* ready nodes as they are */
+    READY_EMPTY, /* ready nodes, as if nobody were there */
+    ALL_EMPTY,   /* every node, as if nobody were there */
+} look;
+
+/* The node's view for a look; false when it is not looked at. */
+static bool see(const st_placer *placer, const st_ask *ask, const st_node *node, look at,
+                st_view *ret)
 {
-    int64_t best = 0, total = 0;
-    st_topo level = job->topo_required ? job->topo : ST_TOPO_NONE;
+    if (at != ALL_EMPTY && node->state != ST_NODE_READY)
+        return false;
+    if (!st_place_allowed(placer, node, ask->job, ask->type))
+        return false;
+    if (at == FREE_NOW)
+        *ret = *st_ask_view(ask, node);
+    else
+        st_view_build(placer->fleet, placer->tree, node, ST_WHEN_EMPTY, ret);
+    return true;
+}
+
+/* Tasks that fit anywhere. */
+static int64_t sum_rooms(const st_placer *placer, const st_ask *ask, const st_job *job, look at)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < placer->fleet->nodes.n; i++) {
+        const st_node *node = placer->fleet->nodes.v[i];
+        st_view view;
+        if (see(placer, ask, node, at, &view))
+            sum += st_place_room(placer, node, job, &view, st_all_devs(node));
+    }
+    return sum;
+}
+
+/* The most tasks that fit one domain of a level. */
+static int64_t widest(st_placer *placer, const st_ask *ask, st_topo level, look at)
+{
+    int64_t best = 0;
     size_t n = placer->fleet->domains[level].n;
     st_vec_reserve(&placer->sums, n + 1);
     for (size_t i = 0; i < n; i++)
         placer->sums.v[i] = 0;
-    for (size_t i = 0; i < placer->work.n; i++) {
-        const st_cand *c = &placer->work.v[i];
-        total += c->room;
-        if (level == ST_TOPO_NODE) {
-            best = ST_MAX(best, c->room);
-        } else if (level >= ST_TOPO_ZONE && level <= ST_TOPO_RACK) {
-            int32_t dom = placer->fleet->nodes.v[c->node]->place[level];
-            if (dom >= 0) {
-                placer->sums.v[dom] += c->room;
-                best = ST_MAX(best, placer->sums.v[dom]);
+    for (size_t i = 0; i < placer->fleet->nodes.n; i++) {
+        const st_node *node = placer->fleet->nodes.v[i];
+        st_view view;
+        if (!see(placer, ask, node, at, &view))
+            continue;
+        if (level == ST_TOPO_NVLINK) {
+            int32_t last = -1;
+            for (int d = 0; d < node->ndevs; d++) {
+                if (node->nvlink[d] == last)
+                    continue;
+                last = node->nvlink[d];
+                int64_t *sum = &placer->sums.v[last];
+                *sum += st_place_room(placer, node, ask->job, &view, st_nvlink_devs(node, last));
+                best = ST_MAX(best, *sum);
             }
+            continue;
         }
-    }
-    return level == ST_TOPO_NONE ? total : best;
-}
-
-static int64_t widest_nvlink(st_placer *placer, const st_ask *ask, bool empty, bool ever)
-{
-    int64_t best = 0;
-    for (size_t k = 0; k < placer->fleet->domains[ST_TOPO_NVLINK].n; k++) {
-        const st_domain *dom = &placer->fleet->domains[ST_TOPO_NVLINK].v[k];
-        int64_t room = 0;
-        for (size_t i = 0; i < dom->nodes.n; i++) {
-            const st_node *node = placer->fleet->nodes.v[dom->nodes.v[i]];
-            if ((!ever && node->state != ST_NODE_READY) ||
-                !st_place_allowed(placer, node, ask->job, ask->type))
-                continue;
-            st_view view = *st_ask_view(ask, node);
-            if (empty)
-                st_view_build(placer->fleet, placer->tree, node, ST_WHEN_EMPTY, &view);
-            uint16_t devs = 0;
-            for (int d = 0; d < node->ndevs; d++)
-                devs |= (uint16_t)((node->nvlink[d] == (int32_t)k) << d);
-            room += st_place_room(placer, node, ask->job, &view, devs);
+        int64_t room = st_place_room(placer, node, ask->job, &view, st_all_devs(node));
+        if (level == ST_TOPO_NODE) {
+            best = ST_MAX(best, room);
+        } else if (node->place[level] >= 0) {
+            placer->sums.v[node->place[level]] += room;
+            best = ST_MAX(best, placer->sums.v[node->place[level]]);
         }
-        best = ST_MAX(best, room);
     }
     return best;
+}
+
+static int64_t free_gpu_m(const st_placer *placer, const st_ask *ask)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < placer->fleet->nodes.n; i++) {
+        const st_node *node = placer->fleet->nodes.v[i];
+        st_view view;
+        if (!see(placer, ask, node, FREE_NOW, &view))
+            continue;
+        for (int d = 0; d < node->ndevs; d++) {
+            const st_dev *dev = &view.dev[d];
+            if (dev->mode == ST_DEV_FREE)
+                sum += ST_WHOLE_M;
+            else if (dev->mode == ST_DEV_MIG)
+                sum += ST_WHOLE_M * (ST_MIG_MEMORY - __builtin_popcount(dev->mig_mask)) /
+                       ST_MIG_MEMORY;
+            else if (dev->mode != ST_DEV_WHOLE)
+                sum += ST_MAX(ST_WHOLE_M - dev->used_m, 0);
+        }
+    }
+    return sum;
 }
 
 void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
@@ -58,57 +102,21 @@ void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
     gpu.shape.cpu_m = gpu_ram.shape.cpu_m = ram.shape.cpu_m = 0;
     gpu.shape.ram_mib = gpu_cpu.shape.ram_mib = cpu.shape.ram_mib = 0;
     cpu.shape.gpus = ram.shape.gpus = 0;
-    *ret = (st_place_why){0};
-    st_vec_clear(&placer->work);
-    for (size_t i = 0; i < placer->fleet->nodes.n; i++) {
-        const st_node *node = placer->fleet->nodes.v[i];
-        if (!st_place_allowed(placer, node, job, ask->type))
-            continue;
-        uint16_t all = (uint16_t)((1u << node->ndevs) - 1);
-        st_view empty;
-        st_view_build(placer->fleet, placer->tree, node, ST_WHEN_EMPTY, &empty);
-        int ever = st_place_room(placer, node, job, &empty, all);
-        ret->fit_ever += ever;
-        if (node->state != ST_NODE_READY)
-            continue;
-        ret->fit_ready += ever;
-        const st_view *view = st_ask_view(ask, node);
-        int room = st_place_room(placer, node, job, view, all);
-        ret->fit_now += room;
-        ret->fit_gpu += st_place_room(placer, node, &gpu, view, all);
-        ret->fit_cpu += st_place_room(placer, node, &cpu, view, all);
-        ret->fit_ram += st_place_room(placer, node, &ram, view, all);
-        ret->fit_gpu_cpu += st_place_room(placer, node, &gpu_cpu, view, all);
-        ret->fit_gpu_ram += st_place_room(placer, node, &gpu_ram, view, all);
-        for (int d = 0; d < node->ndevs; d++)
-            if (view->dev[d].mode == ST_DEV_FREE)
-                ret->gpu_free_m += ST_WHOLE_M;
-            else if (view->dev[d].mode == ST_DEV_MIG)
-                ret->gpu_free_m += 125 * (8 - __builtin_popcount(view->dev[d].mig_mask));
-            else if (view->dev[d].mode != ST_DEV_WHOLE)
-                ret->gpu_free_m += ST_MAX(ST_WHOLE_M - view->dev[d].used_m, 0);
-        if (room > 0)
-            st_vec_push(&placer->work, (st_cand){node->id, room, 0, all});
+    *ret = (st_place_why){
+        .fit_now = sum_rooms(placer, ask, job, FREE_NOW),
+        .fit_gpu = sum_rooms(placer, ask, &gpu, FREE_NOW),
+        .fit_cpu = sum_rooms(placer, ask, &cpu, FREE_NOW),
+        .fit_ram = sum_rooms(placer, ask, &ram, FREE_NOW),
+        .fit_gpu_cpu = sum_rooms(placer, ask, &gpu_cpu, FREE_NOW),
+        .fit_gpu_ram = sum_rooms(placer, ask, &gpu_ram, FREE_NOW),
+        .fit_ready = sum_rooms(placer, ask, job, READY_EMPTY),
+        .fit_ever = sum_rooms(placer, ask, job, ALL_EMPTY),
+        .gpu_free_m = free_gpu_m(placer, ask),
+    };
+    ret->fit_domain = ret->fit_now;
+    ret->domain_ever = ret->fit_ever;
+    if (job->topo_required) {
+        ret->fit_domain = widest(placer, ask, job->topo, FREE_NOW);
+        ret->domain_ever = widest(placer, ask, job->topo, ALL_EMPTY);
     }
-    if (job->topo == ST_TOPO_NVLINK && job->topo_required)
-        ret->fit_domain = widest_nvlink(placer, ask, false, false);
-    else
-        ret->fit_domain = widest(placer, job);
-
-    st_vec_clear(&placer->work);
-    for (size_t i = 0; i < placer->fleet->nodes.n; i++) {
-        const st_node *node = placer->fleet->nodes.v[i];
-        if (!st_place_allowed(placer, node, job, ask->type))
-            continue;
-        uint16_t all = (uint16_t)((1u << node->ndevs) - 1);
-        st_view empty;
-        st_view_build(placer->fleet, placer->tree, node, ST_WHEN_EMPTY, &empty);
-        int room = st_place_room(placer, node, job, &empty, all);
-        if (room > 0)
-            st_vec_push(&placer->work, (st_cand){node->id, room, 0, all});
-    }
-    if (job->topo == ST_TOPO_NVLINK && job->topo_required)
-        ret->domain_ever = widest_nvlink(placer, ask, true, true);
-    else
-        ret->domain_ever = widest(placer, job);
 }
