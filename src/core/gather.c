@@ -160,7 +160,7 @@ static size_t fewest(st_core *core, const st_ask *ask, const release *list, size
     return hi;
 }
 
-void st_core_gather(st_core *core, const st_job *job, int32_t type, bool claims)
+void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure, bool claims)
 {
     ST_VEC(release) list = {0};
     for (size_t i = 0; i < core->placed.n; i++) {
@@ -177,7 +177,8 @@ void st_core_gather(st_core *core, const st_job *job, int32_t type, bool claims)
     ask.rooms = st_rooms_of(core->placer, job, type);
     plan_rooms(core, ask.rooms, true);
     size_t n = fewest(core, &ask, list.v, list.n);
-    st_resv r = {.job = job->id, .claims = claims, .type = type, .ntasks = job->tasks};
+    st_resv r = {
+        .job = job->id, .sure = sure, .claims = claims, .type = type, .ntasks = job->tasks};
     if (n <= list.n) {
         r.at_ms = n == 0 ? core->now : ST_MAX(list.v[n - 1].at_ms, core->now);
         r.plan = st_xcalloc((size_t)job->tasks, sizeof *r.plan);

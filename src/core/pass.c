@@ -155,10 +155,13 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
  * nothing to change but its own reservation. True when that was so. */
 static bool pass_one(st_core *core, st_job *job)
 {
+    st_phase first = st_queue_phase(core, job);
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
-        if (r->claims || r->at_ms <= core->now ||
-            !st_queue_before(core, st_core_find(core, r->job), job))
+        st_phase phase = r->sure ? ST_PHASE_SURE : ST_PHASE_BURST;
+        st_job *ahead = st_core_find(core, r->job);
+        bool before = phase == first ? st_queue_before(core, phase, ahead, job) : r->sure;
+        if (!before || r->claims || r->at_ms <= core->now)
             return false;
     }
     for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {

@@ -102,7 +102,7 @@ void st_queue_reorder(const st_core *core, st_queue *q)
         q->lanes[i].pick = -1;
 }
 
-static st_phase phase_of(const st_core *core, const st_job *job)
+st_phase st_queue_phase(const st_core *core, const st_job *job)
 {
     for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
          t = st_core_next_type(core, job, t))
@@ -111,11 +111,8 @@ static st_phase phase_of(const st_core *core, const st_job *job)
     return ST_PHASE_BURST;
 }
 
-bool st_queue_before(const st_core *core, st_job *a, st_job *b)
+bool st_queue_before(const st_core *core, st_phase phase, st_job *a, st_job *b)
 {
-    st_phase phase = phase_of(core, a);
-    if (phase != phase_of(core, b))
-        return phase == ST_PHASE_SURE;
     const st_tree *tree = core->tree;
     int32_t x, y, meet = st_tree_meet(tree, a->account, b->account, &x, &y);
     if (a->account != b->account) {

@@ -32,7 +32,9 @@ void st_queue_reorder(const st_core *core, st_queue *q);
 
 /* PENDING or PAUSED, and nothing held for it. */
 bool st_job_waits(const st_job *job);
-/* Whether a's turn comes before b's, as the queue would have it. */
-bool st_queue_before(const st_core *core, st_job *a, st_job *b);
+/* The first phase in which the job has a turn. */
+st_phase st_queue_phase(const st_core *core, const st_job *job);
+/* Whether a's turn in a phase comes before b's. */
+bool st_queue_before(const st_core *core, st_phase phase, st_job *a, st_job *b);
 
 #endif

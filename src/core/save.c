@@ -353,6 +353,7 @@ static void io_core(codec *c, st_core *core)
         st_resv *r = &core->resv.v[i];
         io_u64(c, &r->job);
         io_i64(c, &r->at_ms);
+        IO_BOOL(c, r->sure);
         IO_BOOL(c, r->claims);
         IO_IN(c, r->type, -1, last_of(core->fleet->types.n));
         IO_IN(c, r->ntasks, 1, ST_TASKS_MAX);

@@ -28,6 +28,7 @@
 typedef struct st_resv {
     uint64_t job;
     int64_t at_ms;
+    bool sure;   /* made when guaranteed work had its turn */
     bool claims; /* it counts on displacing others, so it moves with the time */
     int32_t type;
     int ntasks;
@@ -151,7 +152,7 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
 void st_claim_done(st_claim *claim);
 
 /* gather.c */
-void st_core_gather(st_core *core, const st_job *job, int32_t type, bool claims);
+void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure, bool claims);
 void st_core_gather_clear(st_core *core);
 /* Place a job on what is free and not gathered beyond its end; NULL grants: only ask. On a
  * refusal that only a reservation causes, *ret_blocker is its index. */

@@ -198,7 +198,7 @@ void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool 
             !st_core_below_max(core, job, t, ST_NOW | ST_NEXT))
             continue;
         size_t before = core->resv.n;
-        st_core_gather(core, job, t, later);
+        st_core_gather(core, job, t, sure, later);
         if (core->resv.n > before)
             return;
     }

@@ -109,11 +109,12 @@ static int nodes_ready(const st_step *step, const st_effect *e, st_err *err)
     return 0;
 }
 
-/* A plan keeps what it was made with; what comes new may borrow only with a weight. */
+/* A plan keeps what it was made with, wherever it starts; what comes new may borrow only with a
+ * weight. */
 static int may_borrow(const st_step *step, const st_track *t, const st_effect *e, st_err *err)
 {
     const st_tree *tree = st_core_tree(step->core);
-    if (t->job.held || e->class != ST_CLASS_BURSTABLE)
+    if (t->job.held || t->held_before || e->class != ST_CLASS_BURSTABLE)
         return 0;
     for (int32_t a = t->job.account; a > ST_ROOT; a = tree->accounts.v[a]->parent)
         if (tree->accounts.v[a]->weight_m == 0)
@@ -396,6 +397,7 @@ static bool begin(st_step *step)
     for (size_t i = 0; i < w->tracks.n; i++) {
         st_track *t = w->tracks.v[i];
         t->class_before = t->job.class;
+        t->held_before = t->job.held;
         hear(step, t);
     }
     bool moved = w->floors.n != tree->accounts.n ||

@@ -24,6 +24,7 @@ typedef struct st_track {
     int64_t ran_ms;        /* on devices, before this stay */
     bool saved;            /* it reported a checkpoint since it was told to save */
     st_class class_before; /* when the step began */
+    bool held_before;      /* likewise */
 } st_track;
 
 struct st_watch {

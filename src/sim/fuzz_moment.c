@@ -223,7 +223,7 @@ static int apply_all(st_fuzz_run *run, const st_event_list *events, st_event_lis
         st_vec_push(&run->refusals, i);
         rc = check_refusal(run, events->v[i], &why, n, hash, err);
     }
-    if (rc == 0 && !step)
+    if (rc == 0 && (!step || accepted->n == 0))
         st_core_pass(run->core, run->now, &run->fx);
     return rc;
 }

@@ -163,7 +163,6 @@ typedef struct refusal {
 static const refusal refusals[] = {
     {"fleet: []\naccounts: []\ntimeline: [{}]\n", "s.yaml:1: the fleet has no nodes"},
     {FLEET "timeline: [{}]\n", "s.yaml:1: key \"accounts\" is missing"},
-    {FLEET "accounts: []\ntimeline: []\n", "s.yaml:3: the timeline is empty"},
     {FLEET "acounts: []\n", "s.yaml:2: unknown key \"acounts\" (did you mean \"accounts\"?)"},
     {FLEET "policy: {notise: 1}\n", "s.yaml:1"},
     {BASE "policy: {notise: 1}\ntimeline: [{}]\n",
