@@ -148,9 +148,7 @@ static int check_type(st_core *core, const st_job *job, int32_t type, st_err *er
     st_whatif_begin(core, ST_WHEN_EMPTY);
     st_ask ask = {.job = job, .type = type, .ever = true, .view = empty_view, .ctx = core};
     if (!st_place_fits(core->placer, &ask)) {
-        st_place_why why;
-        st_place_explain(core->placer, &ask, &why);
-        int64_t most = job->topo_required ? why.domain_ever : why.fit_ever;
+        int64_t most = st_place_most(core->placer, &ask);
         return st_fail(err, ST_EINVAL,
                        "job %s: of its %d tasks at most %" PRId64
                        " could ever fit%s%s, even if every node were empty",

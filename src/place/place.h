@@ -64,4 +64,8 @@ typedef struct st_place_why {
 
 void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret);
 
+/* Of those numbers only the most that could ever fit, in all or inside one domain of the level
+ * it requires. */
+int64_t st_place_most(st_placer *placer, const st_ask *ask);
+
 #endif

@@ -95,6 +95,12 @@ static int64_t free_gpu_m(const st_placer *placer, const st_ask *ask)
     return sum;
 }
 
+int64_t st_place_most(st_placer *placer, const st_ask *ask)
+{
+    return ask->job->topo_required ? widest(placer, ask, ask->job->topo, ALL_EMPTY)
+                                   : sum_rooms(placer, ask, ask->job, ALL_EMPTY);
+}
+
 void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
 {
     const st_job *job = ask->job;
@@ -113,10 +119,6 @@ void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
         .fit_ever = sum_rooms(placer, ask, job, ALL_EMPTY),
         .gpu_free_m = free_gpu_m(placer, ask),
     };
-    ret->fit_domain = ret->fit_now;
-    ret->domain_ever = ret->fit_ever;
-    if (job->topo_required) {
-        ret->fit_domain = widest(placer, ask, job->topo, FREE_NOW);
-        ret->domain_ever = widest(placer, ask, job->topo, ALL_EMPTY);
-    }
+    ret->fit_domain = job->topo_required ? widest(placer, ask, job->topo, FREE_NOW) : ret->fit_now;
+    ret->domain_ever = st_place_most(placer, ask);
 }
