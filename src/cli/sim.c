@@ -4,6 +4,17 @@
 #include "cli/cli.h"
 
 const st_cli_verb st_cli_sim_verbs[] = {
+    {"fragmentation", "Fills a fleet from a trace and tells what stays unused",
+     "--nodes FILE --pods FILE [--seed N] [--policy NAME] [-o table|json]",
+     "The files are CSV lists in the openb format: nodes with cpu_milli, memory_mib, gpu and\n"
+     "model; pods with cpu_milli, memory_mib, num_gpu, gpu_milli and gpu_spec (models joined\n"
+     "by |; may be left out). The pods arrive in random order, one at a time, and stay; one\n"
+     "that does not fit is dropped. The answer is the GPU left when as much has been asked\n"
+     "for as there is, and the GPU in use at the end, in per cent of all.\n"
+     "  --seed N        the order of arrivals and nodes, 42 unless given\n"
+     "  --policy NAME   stint (unless given), fgd, bestfit or random\n"
+     "doc/placement.md describes the policies and has results.\n",
+     st_cli_sim_fragmentation, NULL},
     {"fuzz", "Plays random worlds and checks every rule after every step",
      "[-v] [-o table|json] [--seeds A-B | --seed S] [--steps N]",
      "Each seed gives a fleet, a tree of accounts, a policy and events, which are played\n"

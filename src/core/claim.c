@@ -9,10 +9,10 @@
  * exchange raises the lower of the two and lowers the higher: whatever is started on what is
  * left over, no victim can take it back, and nothing flaps.
  *
- * Candidates are lined up worst first: down the tree the lowest priority and the highest
- * standing, re-reckoned after each; in an account the lowest priority, then the newest. A
- * candidate that qualifies there qualifies in every subset of the line, so the line may be
- * searched for a smaller eviction freely. */
+ * Those who may be displaced by themselves are lined up worst first: down the tree the lowest
+ * priority and the highest standing, re-reckoned after each; in an account the lowest priority,
+ * then the newest. What is chosen from the line must then hold up as a whole, one after the
+ * other. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -152,6 +152,11 @@ static int by_account(const void *pa, const void *pb)
     return a->id > b->id ? -1 : a->id < b->id;
 }
 
+static bool may_displace(const claim_ctx *c, const st_job *victim)
+{
+    return c->sure ? may_reclaim(c, victim) : may_rebalance(c, victim);
+}
+
 static void refresh_yielders(st_core *core)
 {
     st_yielders *y = &core->yielders;
@@ -240,6 +245,9 @@ static void line_up(claim_ctx *c)
     const st_tree *tree = c->core->tree;
     int n = (int)c->cands.n;
     branch *branches = st_xcalloc(tree->accounts.n, sizeof *branches);
+    bool *fit = st_xcalloc((size_t)n + 1, sizeof *fit);
+    for (int i = 0; i < n; i++)
+        fit[i] = may_displace(c, c->cands.v[i]);
     for (int i = 0; i < n; i++) {
         branch *b = &branches[c->cands.v[i]->account];
         if (b->last == 0)
@@ -264,17 +272,16 @@ static void line_up(claim_ctx *c)
         /* Children first; then the account's own, wherever candidates remain. */
         ST_ASSERT(b->first < b->last);
         int i = b->first++;
-        st_job *job = c->cands.v[i];
-        bool ok = c->sure ? may_reclaim(c, job) : may_rebalance(c, job);
-        if (ok) {
+        if (fit[i]) {
             st_vec_push(&c->line, i);
-            charge(c, job, -1);
+            charge(c, c->cands.v[i], -1);
         }
-        reckon(c, branches, at, ok);
+        reckon(c, branches, at, fit[i]);
     }
     for (size_t i = 0; i < c->line.n; i++)
         charge(c, c->cands.v[c->line.v[i]], 1);
     free(branches);
+    free(fit);
 }
 
 /* ---- the choice ------------------------------------------------------------------------ */
@@ -331,6 +338,19 @@ static int choose(claim_ctx *c, int *victims)
     return k;
 }
 
+/* Whether the chosen ones may all be displaced, one after the other. */
+static bool may_displace_all(claim_ctx *c, const int *victims, int n)
+{
+    bool ok = true;
+    for (int i = 0; i < n; i++)
+        charge(c, c->cands.v[victims[i]], 1);
+    for (int i = 0; i < n; i++) {
+        ok = ok && may_displace(c, c->cands.v[victims[i]]);
+        charge(c, c->cands.v[victims[i]], -1);
+    }
+    return ok;
+}
+
 /* Set the rooms back to what everybody sees. */
 static void restore(claim_ctx *c)
 {
@@ -366,6 +386,7 @@ static void attempt(claim_ctx *c, st_claim *ret)
         restore(c);
         return;
     }
+    ret->enough = true;
     ret->evict_m = evicted_m(c, victims, k);
     ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
     bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
@@ -373,7 +394,8 @@ static void attempt(claim_ctx *c, st_claim *ret)
     int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
     /* A borrower need not claim what comes free by itself; and nobody claims past those for
      * whom the place is gathered. */
-    if ((k == 0 && !c->sure) || st_core_collides(c->core, c->job, ret->plan) >= 0) {
+    if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k) ||
+        st_core_collides(c->core, c->job, ret->plan) >= 0) {
         ret->result = ST_CLAIM_NONE;
     } else if (ret->evict_m > bound_m && !patient_enough(c) && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;
@@ -405,16 +427,17 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
     collect(&c, false);
     attempt(&c, ret);
     if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
-        /* Would it succeed if nobody were protected? Then it is worth waking up for. */
+        /* Would it be enough if nobody were protected? Then it is worth waking up for: with
+         * some of them the choice may be a better one than with all. */
         st_claim open = {0};
         st_vec_clear(&c.cands);
         st_vec_clear(&c.line);
         collect(&c, true);
         attempt(&c, &open);
-        if (open.result == ST_CLAIM_OK) {
+        if (open.result == ST_CLAIM_OK)
             ret->result = ST_CLAIM_PROTECTED;
+        if (open.enough)
             ret->until_ms = ST_MIN(ret->until_ms, until_ms);
-        }
         st_claim_done(&open);
     }
     st_vec_free(&c.cands);

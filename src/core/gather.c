@@ -76,7 +76,7 @@ static int64_t release_ms(const st_core *core, const st_job *job, bool claims)
     else if (job->state == ST_JOB_NOTIFIED)
         at = ST_MIN(at, job->deadline_ms + core->policy.grace_ms);
     else if (claims && job->class == ST_CLASS_BURSTABLE)
-        at = ST_MIN(at, ST_MAX(st_core_protected_until(core, job), core->now) + out);
+        at = ST_MIN(at, st_core_protected_until(core, job) + out);
     return at;
 }
 

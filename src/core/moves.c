@@ -211,6 +211,15 @@ static bool fits_then(const st_core *core, const st_job *job, st_when when)
     return true;
 }
 
+bool st_core_plan_over(st_core *core, const st_job *job)
+{
+    st_need need = st_need_of(job, job->type);
+    st_admit_charge(core->tree, job->account, &need, ST_NEXT, -1);
+    int n = st_admit_over(core->tree, job->account, &need, ST_NEXT, false, NULL, 0);
+    st_admit_charge(core->tree, job->account, &need, ST_NEXT, 1);
+    return n > 0;
+}
+
 bool st_core_ready(const st_core *core, const st_job *job)
 {
     ST_ASSERT(job->held);

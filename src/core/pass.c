@@ -59,6 +59,11 @@ static bool run_held(st_core *core, st_effects *fx)
         st_job *job = core->jobs.v[i];
         if (!job->held)
             continue;
+        if (st_core_plan_over(core, job)) {
+            st_core_unhold(core, job, fx); /* a max was lowered below it */
+            moved = true;
+            continue;
+        }
         if (st_core_ready(core, job)) {
             if (st_core_below_max(core, job, job->type, ST_NOW)) {
                 st_core_start_held(core, job, fx);

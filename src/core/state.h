@@ -109,6 +109,8 @@ void st_core_unhold(st_core *core, st_job *job, st_effects *fx);
 void st_core_start_elsewhere(st_core *core, st_job *job, st_grant *take_grants, st_effects *fx);
 void st_core_leave(st_core *core, st_job *job, uint64_t claimant);
 bool st_core_stay(st_core *core, st_job *job);
+/* Whether a plan would break a ceiling even when everybody has left who is to leave. */
+bool st_core_plan_over(st_core *core, const st_job *job);
 /* Whether everybody a plan waits for has left. */
 bool st_core_ready(const st_core *core, const st_job *job);
 void st_core_release(st_core *core, st_job *job, bool keep_memory);
@@ -141,6 +143,7 @@ typedef enum st_claim_result {
 
 typedef struct st_claim {
     st_claim_result result;
+    bool enough;      /* displacing all it may would make room, whatever else forbids it */
     int64_t evict_m;  /* BOUND: what would have to go */
     int64_t until_ms; /* when to try again: PROTECTED and BOUND; ST_TIME_NEVER none */
     ST_VEC(st_job *) victims;

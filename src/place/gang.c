@@ -141,13 +141,6 @@ static int fill(st_placer *placer, const st_ask *ask, st_topo level, st_cand *ca
     return done;
 }
 
-/* The NVLink domain a grant lies in; -1 for one without GPUs. */
-static int32_t nvlink_of(const st_placer *placer, const st_grant *grant)
-{
-    const st_node *node = placer->fleet->nodes.v[grant->node];
-    return grant->devs ? node->nvlink[__builtin_ctz(grant->devs)] : -1;
-}
-
 /* Nodes of one NVLink domain with room on its devices, into `work`; returns their room. */
 static int64_t collect_nvlink(st_placer *placer, const st_ask *ask, const st_rooms *rooms,
                               size_t id)
@@ -254,8 +247,9 @@ static bool place_domain(st_placer *placer, const st_ask *ask, const st_rooms *r
     return true;
 }
 
-/* A paused gang is still in its nodes' memory and can only go on there. */
-static bool place_pinned(st_placer *placer, const st_ask *ask, st_grant *ret)
+/* A paused gang is still in its nodes' memory and can only go on there; with a domain, on
+ * that NVLink domain's devices. */
+static bool place_on_own_nodes(st_placer *placer, const st_ask *ask, int32_t domain, st_grant *ret)
 {
     const st_job *job = ask->job;
     for (int t = 0; t < job->tasks; t++) {
@@ -274,8 +268,8 @@ static bool place_pinned(st_placer *placer, const st_ask *ask, st_grant *ret)
             !st_place_allowed(placer, node, job, ask->type))
             return false;
         st_cand cand = {node->id, 0, 0, st_all_devs(node)};
-        if (job->topo == ST_TOPO_NVLINK && job->topo_required)
-            cand.devs = st_nvlink_devs(node, nvlink_of(placer, &job->grants[0]));
+        if (domain >= 0)
+            cand.devs = st_nvlink_devs(node, domain);
         cand.room = st_place_room(placer, node, job, st_ask_view(ask, node), cand.devs);
         if (cand.room < want)
             return false;
@@ -291,12 +285,25 @@ static bool place_pinned(st_placer *placer, const st_ask *ask, st_grant *ret)
     return true;
 }
 
+static bool place_pinned(st_placer *placer, const st_ask *ask, st_grant *ret)
+{
+    const st_job *job = ask->job;
+    const st_node *node = placer->fleet->nodes.v[job->grants[0].node];
+    bool nvlink = job->topo == ST_TOPO_NVLINK && job->topo_required && job->shape.gpus > 0;
+    for (int d = 0; d < (nvlink ? node->ndevs : 1); d++) {
+        int32_t domain = nvlink ? node->nvlink[d] : -1;
+        if (place_on_own_nodes(placer, ask, domain, NULL))
+            return !ret || place_on_own_nodes(placer, ask, domain, ret);
+    }
+    return false;
+}
+
 static bool place(st_placer *placer, const st_ask *ask, st_grant *ret)
 {
     const st_job *job = ask->job;
     bool required = job->topo_required && !ST_BROKEN(TOPOLOGY);
     if (job->state == ST_JOB_PAUSED)
-        return place_pinned(placer, ask, NULL) && (!ret || place_pinned(placer, ask, ret));
+        return place_pinned(placer, ask, ret);
     const st_rooms *rooms = st_rooms_for(placer, ask);
     if (rooms->total < job->tasks)
         return false;
