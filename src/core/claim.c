@@ -395,7 +395,7 @@ static void attempt(claim_ctx *c, st_claim *ret)
     /* A borrower need not claim what comes free by itself; and nobody claims past those for
      * whom the place is gathered. */
     if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k) ||
-        st_core_collides(c->core, c->job, ret->plan) >= 0) {
+        st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan) >= 0) {
         ret->result = ST_CLAIM_NONE;
     } else if (ret->evict_m > bound_m && !patient_enough(c) && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;

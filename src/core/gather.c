@@ -272,9 +272,8 @@ static const st_view *backfill_view(void *ctx, const st_node *node)
     return edit ? edit : &node->view;
 }
 
-int st_core_collides(st_core *core, const st_job *job, const st_grant *grants)
+int st_core_collides(st_core *core, const st_job *job, int64_t end_ms, const st_grant *grants)
 {
-    int64_t end_ms = st_job_end_ms(job, core->now);
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
         if (!binds(r, job, end_ms))
@@ -346,7 +345,7 @@ bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint
     bool ok = st_place_gang(core->placer, &ask, grants);
     if (ask.rooms)
         bind_rooms(&ctx, bound, ask.rooms, false);
-    int blocker = ok ? st_core_collides(core, job, grants) : __builtin_ctzll(bound);
+    int blocker = ok ? st_core_collides(core, job, ctx.end_ms, grants) : __builtin_ctzll(bound);
     if (!ret)
         free(grants);
     *ret_blocker = blocker;

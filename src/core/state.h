@@ -161,8 +161,8 @@ void st_core_gather_clear(st_core *core);
  * refusal that only a reservation causes, *ret_blocker is its index. */
 bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,
                       st_grant *ret, int *ret_blocker);
-/* The first reservation the grants would get in the way of, or -1. */
-int st_core_collides(st_core *core, const st_job *job, const st_grant *grants);
+/* The first reservation the grants would get in the way of until `end_ms`, or -1. */
+int st_core_collides(st_core *core, const st_job *job, int64_t end_ms, const st_grant *grants);
 /* Which reservations a job would have to respect, as bits: two jobs of one shape with the
  * same bits fare the same. */
 uint64_t st_core_bound_by(const st_core *core, const st_job *job);
