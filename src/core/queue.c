@@ -26,9 +26,7 @@ void st_queue_build(st_core *core, st_queue *q)
         st_job *job = core->jobs.v[i];
         if (!st_job_waits(job))
             continue;
-        int64_t usage = st_usage_read(core->tree, job->account, job->user, core->now,
-                                      core->policy.half_life_ms);
-        st_vec_push(&q->turns, (st_turn){job, usage});
+        st_vec_push(&q->turns, st_turn_of(core->tree, &core->policy, job, core->now));
     }
     if (q->turns.n > 1)
         qsort(q->turns.v, q->turns.n, sizeof *q->turns.v, by_account_turn);
@@ -122,8 +120,7 @@ bool st_queue_before(const st_core *core, st_phase phase, st_job *a, st_job *b)
                    ? st_share_sure_before(tree, x, y)
                    : st_share_burst_before(tree, x, y, (st_basis)core->policy.basis);
     }
-    int64_t half_life_ms = core->policy.half_life_ms;
-    st_turn ta = {a, st_usage_read(tree, a->account, a->user, core->now, half_life_ms)};
-    st_turn tb = {b, st_usage_read(tree, b->account, b->user, core->now, half_life_ms)};
+    st_turn ta = st_turn_of(tree, &core->policy, a, core->now);
+    st_turn tb = st_turn_of(tree, &core->policy, b, core->now);
     return st_turn_cmp(&ta, &tb) < 0;
 }

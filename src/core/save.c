@@ -330,6 +330,7 @@ static void io_core(codec *c, st_core *core)
     ST_POLICY_TABLE(X)
 #undef X
     IO_IN(c, core->policy.basis, 0, ST_BASIS_TOTAL);
+    IO_IN(c, core->policy.order, 0, ST_ORDER_COUNT - 1);
     io_i64(c, &core->now);
     io_u64(c, &core->hash);
     io_i64(c, &core->wake_ms);

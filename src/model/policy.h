@@ -29,11 +29,24 @@
     X(rebalance, "rebalance", BOOL, 1, 0, 1,                                                \
       "whether a borrower below its fair share may displace one above its own")
 
+/* What goes first inside an account, after priority and before users' usage and age. */
+#define ST_ORDER_TABLE(X)                                           \
+    X(ST_ORDER_AGE, "age")           /* nothing else */             \
+    X(ST_ORDER_SHORTEST, "shortest") /* declared run time x GPUs */ \
+    X(ST_ORDER_ATTAINED, "attained") /* GPU time had so far, for users who declare nothing */
+typedef enum st_order {
+#define X(id, name) id,
+    ST_ORDER_TABLE(X)
+#undef X
+        ST_ORDER_COUNT
+} st_order;
+
 typedef struct st_policy {
 #define X(field, key, kind, def, lo, hi, what) int64_t field;
     ST_POLICY_TABLE(X)
 #undef X
     int basis; /* an st_basis: borrowed or total */
+    int order; /* an st_order */
 } st_policy;
 
 static inline st_policy st_policy_default(void)

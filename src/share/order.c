@@ -109,11 +109,31 @@ bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_basis b
     return c != 0 ? c < 0 : a < b;
 }
 
+static int64_t times(int64_t a, int64_t b)
+{
+    st_i128 p = (st_i128)a * b;
+    return p > INT64_MAX ? INT64_MAX : (int64_t)p;
+}
+
+st_turn st_turn_of(const st_tree *tree, const st_policy *policy, st_job *job, int64_t now)
+{
+    st_turn turn = {.job = job};
+    turn.usage = st_usage_read(tree, job->account, job->user, now, policy->half_life_ms);
+    int64_t size = ST_MAX(st_job_gpu_m(job), 1);
+    if (policy->order == ST_ORDER_SHORTEST)
+        turn.key = times(job->limit_ms, size);
+    else if (policy->order == ST_ORDER_ATTAINED)
+        turn.key = times(st_job_ran_ms(job, now), size);
+    return turn;
+}
+
 int st_turn_cmp(const void *pa, const void *pb)
 {
     const st_turn *a = pa, *b = pb;
     if (a->job->priority != b->job->priority)
         return a->job->priority > b->job->priority ? -1 : 1;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
     if (a->usage != b->usage)
         return a->usage < b->usage ? -1 : 1;
     if (a->job->submit_ms != b->job->submit_ms)

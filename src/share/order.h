@@ -7,6 +7,7 @@
 #define ST_SHARE_ORDER_H
 
 #include "model/job.h"
+#include "model/policy.h"
 #include "model/tree.h"
 #include "share/divide.h"
 
@@ -45,12 +46,15 @@ int64_t st_usage_epoch(int64_t now, int64_t half_life_ms);
 void st_usage_note(st_tree *tree, int32_t account, int32_t user, int64_t now, int64_t half_life_ms,
                    int64_t delta_m);
 
-/* One pending job with what orders it inside its account: priority, then the user's decayed
- * usage, then age. */
+/* One pending job with what orders it inside its account: priority, then the key of the
+ * policy's order, then the user's decayed usage, then age. */
 typedef struct st_turn {
     st_job *job;
     int64_t usage;
+    int64_t key; /* 0 under the order "age" */
 } st_turn;
+
+st_turn st_turn_of(const st_tree *tree, const st_policy *policy, st_job *job, int64_t now);
 
 int st_turn_cmp(const void *a, const void *b);
 

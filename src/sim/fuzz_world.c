@@ -31,6 +31,7 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
     ret->reservations = PICK(rng, 0, 1, 2, 4);
     ret->rebalance = PICK(rng, 0, 1, 1);
     ret->basis = (int)PICK(rng, ST_BASIS_BORROWED, ST_BASIS_TOTAL);
+    ret->order = (int)PICK(rng, ST_ORDER_AGE, ST_ORDER_SHORTEST, ST_ORDER_ATTAINED);
 }
 
 /* ---- the fleet ---------------------------------------------------------------------- */

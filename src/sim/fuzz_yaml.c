@@ -87,6 +87,11 @@ static void write_policy(writer *w)
         ST_BASIS_TABLE(X)
 #undef X
     };
+    static const char *const orders[] = {
+#define X(id, name) [id] = name,
+        ST_ORDER_TABLE(X)
+#undef X
+    };
     const st_policy *p = &w->tape->policy;
     st_strbuf_add(w->out, "policy: {");
     w->comma = "";
@@ -94,6 +99,7 @@ static void write_policy(writer *w)
     ST_POLICY_TABLE(X)
 #undef X
     text(w, "basis", bases[p->basis]);
+    text(w, "order", orders[p->order]);
     st_strbuf_add(w->out, "}\n");
 }
 

@@ -19,6 +19,12 @@
 #include "sim/scenario_fields.h"
 #include "sim/scenario_read.h"
 
+static const char *const order_words[] = {
+#define X(id, name) [id] = name,
+    ST_ORDER_TABLE(X)
+#undef X
+        NULL,
+};
 static const char *const basis_words[] = {
 #define X(id, name) name,
     ST_BASIS_TABLE(X)
@@ -65,7 +71,7 @@ static int read_policy_value(const st_scenario *s, const st_doc_node *node, poli
 static int read_policy(st_scenario *s, const st_doc_node *map, st_err *err)
 {
 #define X(field, key, kind, def, lo, hi, what) key,
-    static const char *const keys[] = {ST_POLICY_TABLE(X) "basis", NULL};
+    static const char *const keys[] = {ST_POLICY_TABLE(X) "basis", "order", NULL};
 #undef X
     const st_doc_node *node;
     int r;
@@ -81,6 +87,8 @@ static int read_policy(st_scenario *s, const st_doc_node *map, st_err *err)
 #undef X
     if (r == 0 && (node = st_doc_get(map, "basis")))
         r = st_scn_word(s, node, basis_words, &s->policy.basis, err);
+    if (r == 0 && (node = st_doc_get(map, "order")))
+        r = st_scn_word(s, node, order_words, &s->policy.order, err);
     return r;
 }
 
