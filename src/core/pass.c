@@ -136,8 +136,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
     int round = 0;
     bool again = true;
     core->effort = CLAIM_EFFORT;
-    while (again) {
-        ST_ASSERT(round++ < ROUNDS_MAX);
+    while (again && round++ < ROUNDS_MAX) {
         core->wake_ms = ST_TIME_NEVER;
         st_core_reclass(core, fx);
         while (run_held(core, fx))
@@ -149,6 +148,8 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
         again |= core->floors_dirty || core->class_dirty;
     }
     wake_for_order(core);
+    if (again) /* never seen; the rest can wait a moment, the tenants' jobs must not */
+        core->wake_ms = ST_MIN(core->wake_ms, core->now + 1000);
     st_core_set_due(core);
     core->settled = true;
 }
