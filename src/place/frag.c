@@ -5,12 +5,11 @@
  * its class was last asked, and a look at one number per 64 nodes. Prices of types are added at the
  * very end and cost nothing to change. frag_state.h has the invariants.
  */
-#include "place/frag_state.h"
-
-#include <string.h>
+#include "place/frag.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "place/frag_state.h"
 
 st_frag *st_frag_new(void)
 {

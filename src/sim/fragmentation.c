@@ -128,9 +128,9 @@ void st_fragmentation_run(const st_openb *trace, st_frag_policy policy, uint64_t
     qsort(took_ns, n, sizeof(*took_ns), compare_ns);
     *ret = (st_fragmentation){
         .unallocated_pct_at_100 =
-            100 - 100 *
-                      (t.at_100 > 0 ? t.placed_at_100 / (double)t.at_100 : ST_MAX(t.first_above, 0)) /
-                      (double)t.capacity_m,
+            100 -
+            100 * (t.at_100 > 0 ? t.placed_at_100 / (double)t.at_100 : ST_MAX(t.first_above, 0)) /
+                (double)t.capacity_m,
         .allocated_pct_at_130 = 100.0 * (double)t.placed_m / (double)t.capacity_m,
         .decisions = (int64_t)n,
         .seconds = (double)(last_ns - start_ns) * 1e-9,

@@ -62,7 +62,7 @@ static int compare_asks(const void *a, const void *b)
 {
     const st_frag_ask *x = &((const popular *)a)->ask, *y = &((const popular *)b)->ask;
 
-#define COMPARE(field)         \
+#define COMPARE(field)        \
     if (x->field != y->field) \
     return x->field < y->field ? -1 : 1
     COMPARE(cpu_m);
@@ -245,8 +245,8 @@ static int32_t score_cached(st_old *o, const node *n, const st_frag_ask *ask, in
 
 static int32_t score_bestfit(const node *n, const st_frag_ask *ask, int32_t *ret_gpu)
 {
-    double spare = (n->cpu_m - ask->cpu_m) / CPU_MOST +
-                   (free_gpu(n) - ask->gpus * ask->gpu_m) / GPU_MOST;
+    double spare =
+        (n->cpu_m - ask->cpu_m) / CPU_MOST + (free_gpu(n) - ask->gpus * ask->gpu_m) / GPU_MOST;
 
     *ret_gpu = fullest(n, ask);
     return (int32_t)(spare * 500000);

@@ -171,7 +171,8 @@ static int load_pods(st_openb *t, const char *path, st_err *err)
         return st_csv_fail(csv, err, ST_EINVAL, "the pods ask for no GPU");
     /* Drawing goes on until the fleet is asked for; a list that hardly asks would never end. */
     if (t->capacity_m / asked_m > ST_OPENB_PODS_MAX / (int64_t)t->pods.n)
-        return st_csv_fail(csv, err, ST_ERANGE, "the pods ask for too little GPU to fill the nodes");
+        return st_csv_fail(csv, err, ST_ERANGE,
+                           "the pods ask for too little GPU to fill the nodes");
     return 0;
 }
 
