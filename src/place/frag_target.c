@@ -26,7 +26,7 @@ static void pick_typical(st_frag *f)
         const frag_class *c = &f->classes[i];
         int32_t at;
 
-        if (c->ask.gpus == 0)
+        if (c->ask.gpus == 0 || c->weight == 0)
             continue;
         for (at = t->n; at > 0 && t->typical[at - 1].weight < c->weight; at--)
             if (at < ST_FRAG_TYPICAL)

@@ -301,6 +301,24 @@ static void test_classes_are_bounded(void **state)
     st_frag_free(f);
 }
 
+static void test_counts_fade(void **state)
+{
+    const st_frag_ask once = {1024, 1000, 1, 500, 1}, often = {1024, 1000, 0, 0, 1};
+    st_frag *f = st_frag_new();
+    int32_t cls;
+
+    (void)state;
+    st_frag_add(f, 0, 64000, 65536, 8);
+    cls = st_frag_learn(f, &once);
+    learn(f, 16, often);
+    assert_int_equal(f->target.n, 1);
+    learn(f, 4 * ST_FRAG_HALVE, often);
+    assert_int_equal(f->classes[cls].weight, 0);
+    assert_int_equal(f->target.n, 0);
+    assert_int_equal(choose(f, once), 0);
+    st_frag_free(f);
+}
+
 static void test_nothing_fits(void **state)
 {
     st_frag *f = st_frag_new();
@@ -326,6 +344,7 @@ int main(void)
         cmocka_unit_test(test_cpu_beside_gpus),
         cmocka_unit_test(test_whole_gpus_are_kept),
         cmocka_unit_test(test_classes_are_bounded),
+        cmocka_unit_test(test_counts_fade),
         cmocka_unit_test(test_nothing_fits),
     };
 
