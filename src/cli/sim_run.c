@@ -62,8 +62,10 @@ static void print_jobs(FILE *out, const st_play *play)
         st_play_grants_text(play, j->grants.v, j->grants.n, &where);
         if (j->refused)
             st_strbuf_add(&why, j->refusal);
-        else
+        else {
             st_play_why(play, (int64_t)i, &why);
+            st_play_expected(play, (int64_t)i, &why);
+        }
         st_table_cell(&t, "%s", play->s->jobs.v[i].spec.name);
         st_table_cell(&t, "%s", play->s->jobs.v[i].spec.account);
         st_table_cell(&t, "%s", j->refused ? "refused" : st_job_state_name(j->state));

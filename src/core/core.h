@@ -206,6 +206,18 @@ int64_t st_core_next_timer(const st_core *core);
 /* Everything that keeps a waiting job from starting now. Changes nothing. */
 int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err);
 
+/* When each waiting job should start if everything goes on as it is: running jobs end at their
+ * limits, nobody new comes. ST_TIME_NEVER where it waits for a job without an end. In the order
+ * in which they would be looked at; plans that wait for their victims are not among them. */
+typedef struct st_estimate {
+    uint64_t job;
+    int64_t start_ms;
+} st_estimate;
+
+typedef ST_VEC(st_estimate) st_estimates;
+
+int st_core_estimate(const st_core *core, st_estimates *ret, st_err *err);
+
 /* A hash over all effects so far: equal runs have equal hashes. */
 uint64_t st_core_hash(const st_core *core);
 

@@ -80,6 +80,11 @@ static int64_t release_ms(const st_core *core, const st_job *job, bool claims)
     return at;
 }
 
+int64_t st_core_release_ms(const st_core *core, const st_job *job)
+{
+    return release_ms(core, job, false);
+}
+
 static const st_view *planned_view(void *ctx, const st_node *node)
 {
     st_core *core = ctx;

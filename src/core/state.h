@@ -13,6 +13,7 @@
  *   gather.c    reservations of blocked jobs, and what backfill may use
  *   whatif.c    views of nodes with some jobs thought away
  *   explain.c   the reasons
+ *   estimate.c  when waiting jobs should start
  *   save.c      to bytes and back */
 #ifndef ST_CORE_STATE_H
 #define ST_CORE_STATE_H
@@ -161,6 +162,8 @@ void st_core_gather_clear(st_core *core);
  * refusal that only a reservation causes, *ret_blocker is its index. */
 bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,
                       st_grant *ret, int *ret_blocker);
+/* When a job on devices will be off them at the latest, as far as is known. */
+int64_t st_core_release_ms(const st_core *core, const st_job *job);
 /* The first reservation the grants would get in the way of until `end_ms`, or -1. */
 int st_core_collides(st_core *core, const st_job *job, int64_t end_ms, const st_grant *grants);
 /* Which reservations a job would have to respect, as bits: two jobs of one shape with the

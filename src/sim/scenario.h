@@ -228,6 +228,8 @@ void st_play_grants_text(const st_play *play, const st_grant *grants, size_t n, 
 
 /* Why a job that waits waits, all reasons in one line; "" when it does not. */
 void st_play_why(const st_play *play, int64_t job, st_strbuf *out);
+/* When it should start, if that can be said. */
+void st_play_expected(const st_play *play, int64_t job, st_strbuf *out);
 
 /* The whole play as a JSON value; the caller gives it back with json_decref. */
 struct json_t *st_play_json(const st_play *play);

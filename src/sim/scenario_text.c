@@ -64,6 +64,20 @@ void st_play_why(const st_play *play, int64_t job, st_strbuf *out)
     st_vec_free(&list);
 }
 
+void st_play_expected(const st_play *play, int64_t job, st_strbuf *out)
+{
+    st_estimates list = {0};
+    char buf[ST_FMT_MAX];
+
+    if (st_core_estimate(play->core, &list, NULL) < 0)
+        return;
+    for (size_t i = 0; i < list.n; i++)
+        if (list.v[i].job == (uint64_t)job + 1 && list.v[i].start_ms != ST_TIME_NEVER)
+            st_strbuf_addf(out, "%sshould start by %s", out->n > 0 ? "; " : "",
+                           st_fmt_duration(buf, list.v[i].start_ms));
+    st_vec_free(&list);
+}
+
 static const char *job_name(const st_play *play, uint64_t id)
 {
     return play->s->jobs.v[id - 1].spec.name;

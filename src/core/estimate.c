@@ -1,0 +1,257 @@
+/* When each waiting job should start, as things stand.
+ *
+ * A copy of the state is played forward on its own: running jobs end at their time limits,
+ * victims leave when their notice and grace are over, plans come true, and waiting jobs start
+ * in today's order as soon as they fit and may. Nobody submits, fails or is displaced further,
+ * and a job without a limit never ends. So it is an upper estimate where jobs end early, and
+ * none where a job can only start on the place of one without an end.
+ *
+ * Jobs of one shape stand in one list by rank, and a shape that does not fit is not tried
+ * again before something is freed: the cost follows what starts and ends, not how many wait. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "core/turn.h"
+
+typedef struct release {
+    int64_t at_ms;
+    st_job *job;
+} release;
+
+/* Waiting jobs of one shape, by rank. */
+typedef struct list {
+    ST_VEC(size_t) ranks;
+    size_t next; /* everybody before it has started */
+    bool misfit;
+} list;
+
+typedef struct forecast {
+    st_core *core; /* the copy */
+    st_effects fx; /* thrown away */
+    ST_VEC(st_job *) order;
+    ST_VEC(int64_t) starts; /* by rank; ST_TIME_NEVER: not yet */
+    ST_VEC(list) lists;
+    ST_VEC(release) heap; /* earliest first */
+    size_t left;
+} forecast;
+
+/* ---- the heap ---------------------------------------------------------------------------- */
+
+static bool sooner(const release *a, const release *b)
+{
+    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->job->id < b->job->id;
+}
+
+static void push(forecast *f, int64_t at_ms, st_job *job)
+{
+    if (at_ms == ST_TIME_NEVER)
+        return;
+    size_t i = f->heap.n;
+    st_vec_push(&f->heap, (release){at_ms, job});
+    for (; i > 0 && sooner(&f->heap.v[i], &f->heap.v[(i - 1) / 2]); i = (i - 1) / 2) {
+        release swap = f->heap.v[i];
+        f->heap.v[i] = f->heap.v[(i - 1) / 2];
+        f->heap.v[(i - 1) / 2] = swap;
+    }
+}
+
+static release pop(forecast *f)
+{
+    release top = f->heap.v[0];
+    f->heap.v[0] = f->heap.v[f->heap.n - 1];
+    f->heap.n--;
+    for (size_t i = 0, c; (c = 2 * i + 1) < f->heap.n; i = c) {
+        if (c + 1 < f->heap.n && sooner(&f->heap.v[c + 1], &f->heap.v[c]))
+            c++;
+        if (!sooner(&f->heap.v[c], &f->heap.v[i]))
+            break;
+        release swap = f->heap.v[i];
+        f->heap.v[i] = f->heap.v[c];
+        f->heap.v[c] = swap;
+    }
+    return top;
+}
+
+/* ---- who waits --------------------------------------------------------------------------- */
+
+static void rank(forecast *f)
+{
+    st_core *core = f->core;
+    st_queue q = {0};
+    st_queue_build(core, &q);
+    st_idmap *seen = st_idmap_new(), *by_shape = st_idmap_new();
+    for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
+        st_queue_rewind(core, &q);
+        st_job *job;
+        while ((job = st_queue_next(core, &q, phase))) {
+            if (st_queue_phase(core, job) != phase && phase == ST_PHASE_SURE)
+                continue;
+            if (st_idmap_get(seen, job->id, NULL))
+                continue;
+            st_idmap_put(seen, job->id, 1);
+            uint64_t key = st_core_shape_key(job, (int32_t)job->shape.types);
+            int64_t at;
+            if (!st_idmap_get(by_shape, key, &at)) {
+                at = (int64_t)f->lists.n;
+                st_vec_push(&f->lists, (list){0});
+                st_idmap_put(by_shape, key, at);
+            }
+            st_vec_push(&f->lists.v[at].ranks, f->order.n);
+            st_vec_push(&f->order, job);
+            st_vec_push(&f->starts, ST_TIME_NEVER);
+        }
+    }
+    f->left = f->order.n;
+    st_idmap_free(seen);
+    st_idmap_free(by_shape);
+    st_queue_done(&q);
+}
+
+/* ---- starting ---------------------------------------------------------------------------- */
+
+static bool may_start(const forecast *f, const st_job *job, int32_t type, st_class *ret_class)
+{
+    const st_core *core = f->core;
+    bool sure = st_core_is_sure(core, job, type);
+    *ret_class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
+    if (!sure && st_core_weight_zero(core, job->account, NULL))
+        return false;
+    return st_core_below_max(core, job, type, ST_NOW | ST_NEXT) &&
+           st_admit_user_limits(core->fleet, core->tree, job, type, false, NULL, 0) == 0;
+}
+
+/* Start a job if it may; false when its shape does not fit. *ret_started: whether it did. */
+static bool try_job(forecast *f, size_t rank, bool *ret_started)
+{
+    st_core *core = f->core;
+    st_job *job = f->order.v[rank];
+    bool fits = false;
+    *ret_started = false;
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t)) {
+        st_ask ask = {.job = job, .type = t};
+        if (!st_place_fits(core->placer, &ask))
+            continue;
+        fits = true;
+        st_class class;
+        if (!may_start(f, job, t, &class))
+            continue;
+        st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
+        bool ok = st_place_gang(core->placer, &ask, grants);
+        ST_ASSERT(ok);
+        st_core_start(core, job, t, class, grants, &f->fx);
+        f->starts.v[rank] = core->now;
+        f->left--;
+        push(f, st_job_end_ms(job, core->now), job);
+        *ret_started = true;
+        return true;
+    }
+    return fits;
+}
+
+/* The first of a list that may start, or the list's end; marks a list that does not fit. */
+static size_t candidate(forecast *f, list *l)
+{
+    while (l->next < l->ranks.n && f->starts.v[l->ranks.v[l->next]] != ST_TIME_NEVER)
+        l->next++;
+    if (l->misfit)
+        return l->ranks.n;
+    for (size_t i = l->next; i < l->ranks.n; i++) {
+        const st_job *job = f->order.v[l->ranks.v[i]];
+        if (f->starts.v[l->ranks.v[i]] != ST_TIME_NEVER)
+            continue;
+        for (int32_t t = st_core_next_type(f->core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+             t = st_core_next_type(f->core, job, t)) {
+            st_class class;
+            if (may_start(f, job, t, &class))
+                return i;
+        }
+    }
+    return l->ranks.n;
+}
+
+/* Everybody who can starts, lowest rank first. */
+static void start_all(forecast *f)
+{
+    for (;;) {
+        size_t best = SIZE_MAX, where = 0;
+        for (size_t s = 0; s < f->lists.n; s++) {
+            size_t i = candidate(f, &f->lists.v[s]);
+            if (i < f->lists.v[s].ranks.n && f->lists.v[s].ranks.v[i] < best) {
+                best = f->lists.v[s].ranks.v[i];
+                where = s;
+            }
+        }
+        if (best == SIZE_MAX)
+            return;
+        bool started;
+        if (!try_job(f, best, &started) || !started)
+            f->lists.v[where].misfit = true;
+        st_effects_clear(&f->fx);
+    }
+}
+
+/* ---- ending ------------------------------------------------------------------------------ */
+
+static void start_plans(forecast *f)
+{
+    for (size_t i = 0; i < f->core->jobs.n; i++) {
+        st_job *job = f->core->jobs.v[i];
+        if (!job->held || !st_core_ready(f->core, job))
+            continue;
+        st_core_start_held(f->core, job, &f->fx);
+        push(f, st_job_end_ms(job, f->core->now), job);
+    }
+}
+
+static void play(forecast *f)
+{
+    st_core *core = f->core;
+    bool plans = false;
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        st_job *job = core->jobs.v[i];
+        plans |= job->held;
+        if (st_job_on_devices(job))
+            push(f, st_core_release_ms(core, job), job);
+    }
+    start_all(f);
+    while (f->left > 0 && f->heap.n > 0) {
+        core->now = ST_MAX(core->now, f->heap.v[0].at_ms);
+        while (f->heap.n > 0 && f->heap.v[0].at_ms <= core->now)
+            st_core_end(core, pop(f).job, ST_JOB_DONE, &f->fx);
+        if (plans)
+            start_plans(f);
+        for (size_t s = 0; s < f->lists.n; s++)
+            f->lists.v[s].misfit = false;
+        start_all(f);
+    }
+}
+
+int st_core_estimate(const st_core *core, st_estimates *ret, st_err *err)
+{
+    forecast f = {0};
+    st_strbuf saved = {0};
+    st_core_save(core, &saved);
+    int rc = st_core_load(saved.s, saved.n, &f.core, err);
+    st_strbuf_done(&saved);
+    if (rc < 0)
+        return rc;
+    rank(&f);
+    /* The jobs of the copy are gone once they have ended; ids outlive them. */
+    ST_VEC(uint64_t) ids = {0};
+    for (size_t i = 0; i < f.order.n; i++)
+        st_vec_push(&ids, f.order.v[i]->id);
+    play(&f);
+    for (size_t i = 0; i < ids.n; i++)
+        st_vec_push(ret, (st_estimate){ids.v[i], f.starts.v[i]});
+    st_vec_free(&ids);
+    st_vec_free(&f.order);
+    st_vec_free(&f.starts);
+    for (size_t s = 0; s < f.lists.n; s++)
+        st_vec_free(&f.lists.v[s].ranks);
+    st_vec_free(&f.lists);
+    st_vec_free(&f.heap);
+    st_effects_done(&f.fx);
+    st_core_free(f.core);
+    return 0;
+}
