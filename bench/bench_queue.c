@@ -36,7 +36,10 @@ static bool read_queue(row_vec *ret)
 {
     const char *traces = getenv("STINT_TRACES"), *source = getenv("STINT_SOURCE");
     st_strbuf path = {0}, command = {0};
-    st_strbuf_addf(&path, "%s%s/queue/make_queue.py", traces ? "" : source ? source : ".",
+    st_strbuf_addf(&path, "%s%s/queue/make_queue.py",
+                   traces   ? ""
+                   : source ? source
+                            : ".",
                    traces ? traces : "/../shared/traces");
     bool there = access(st_strbuf_str(&path), R_OK) == 0;
     if (there) {
@@ -98,16 +101,16 @@ static size_t submit(st_core *core, const row_vec *rows, int nodes, st_effects *
         st_event ev = {.kind = ST_EV_SUBMIT};
         if (r->nodes > nodes)
             continue;
-        ev.u.job = (st_job_spec){
-            .id = i + 1,
-            .name = "job",
-            .account = "all",
-            .user = "user",
-            .pool = -1,
-            .tasks = r->nodes,
-            .shape = {.gpus = r->gpus, .cpu_m = r->cpus * 1000, .ram_mib = r->mem_mb},
-            .limit_ms = (int64_t)r->limit_min * 60000,
-            .yield = ST_YIELD_REQUEUE};
+        ev.u.job =
+            (st_job_spec){.id = i + 1,
+                          .name = "job",
+                          .account = "all",
+                          .user = "user",
+                          .pool = -1,
+                          .tasks = r->nodes,
+                          .shape = {.gpus = r->gpus, .cpu_m = r->cpus * 1000, .ram_mib = r->mem_mb},
+                          .limit_ms = (int64_t)r->limit_min * 60000,
+                          .yield = ST_YIELD_REQUEUE};
         must(st_core_apply(core, &ev, 0, fx, &err), &err);
         n++;
     }

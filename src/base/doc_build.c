@@ -188,7 +188,7 @@ int st_doc_build_scalar(st_doc_build *b, const char *text, size_t len, bool quot
 
 int st_doc_build_open(st_doc_build *b, st_doc_kind kind, int line, st_err *err)
 {
-    st_doc_node *node;
+    st_doc_node *node = NULL;
     int r;
 
     ST_ASSERT(kind == ST_DOC_MAP || kind == ST_DOC_SEQ);
