@@ -128,6 +128,7 @@ static int on_account(st_core *core, const st_event *ev, st_effects *fx, st_err 
     if (rc < 0)
         return rc;
     core->floors_dirty = core->freed = true;
+    core->version++;
     return 0;
 }
 
@@ -182,6 +183,7 @@ static int on_priority(st_core *core, const st_event *ev, st_effects *fx, st_err
     if (ev->u.priority.priority < -ST_PRIO_MAX || ev->u.priority.priority > ST_PRIO_MAX)
         return st_fail(err, ST_ERANGE, "job %s: priority is out of range", job->name);
     job->priority = ev->u.priority.priority;
+    core->version++;
     return 0;
 }
 

@@ -63,7 +63,7 @@ struct st_core {
     st_placer *placer;
     ST_VEC(st_job *) jobs;   /* live ones, by id */
     ST_VEC(st_job *) placed; /* those on devices, in no particular order */
-    uint64_t version;        /* counts changes of who is placed, leaving or guaranteed */
+    uint64_t version;        /* counts changes of who may be displaced, and in what order */
     st_idmap *by_id;
     int64_t due_ms; /* no job is due before; exact after a pass */
     bool due_dirty;
