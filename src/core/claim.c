@@ -2,7 +2,8 @@
  *
  * Two claims, one machinery. A guaranteed claimant takes back what others borrowed: victims
  * are burstable, in branches of the tree that hold more than their floor; of its own account
- * only those of lower priority, for a team does not displace itself. A borrowing claimant
+ * only those of lower priority, for a team does not displace itself (unless it wants its order
+ * kept by force: policy `swap`). A borrowing claimant
  * (policy `rebalance`) takes from those who borrowed more: where the two branches part, its
  * own with the claimant in it must stand strictly below the victim's as it is, and the victim's
  * without the victim strictly above its own as it is (or have the lower priority). So each
@@ -72,7 +73,8 @@ static bool may_reclaim(const claim_ctx *c, const st_job *victim)
     int32_t mine, theirs;
     st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
     if (victim->account == c->job->account)
-        return victim->priority < c->job->priority;
+        return victim->priority < c->job->priority ||
+               st_order_swaps(&c->core->policy, c->job, victim, c->core->now);
     if (st_share_borrowed_m(tree, theirs) > 0)
         return true;
     /* Inside its floor, but on a type that was promised to the claimant by name. */
@@ -102,7 +104,9 @@ static bool may_rebalance(const claim_ctx *c, const st_job *victim)
     const st_tree *tree = c->core->tree;
     int32_t mine, theirs;
     int32_t meet = st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
-    if (mine == meet || theirs == meet || mine == theirs)
+    if (victim->account == c->job->account)
+        return st_order_swaps(&c->core->policy, c->job, victim, c->core->now);
+    if (mine == meet || theirs == meet || !c->core->policy.rebalance)
         return false;
     const st_account *a = st_tree_account(tree, mine), *b = st_tree_account(tree, theirs);
     if (a->priority != b->priority)
@@ -124,6 +128,8 @@ static bool may_rebalance_any(const claim_ctx *c)
 {
     const st_tree *tree = c->core->tree;
     st_basis basis = (st_basis)c->core->policy.basis;
+    if (c->core->policy.swap && st_tree_account(tree, c->job->account)->next.gpu_m > 0)
+        return true;
     for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
         const st_account *a = st_tree_account(tree, i);
         const st_account *parent = st_tree_account(tree, a->parent);

@@ -120,13 +120,20 @@ static bool run_restarts(st_core *core, st_effects *fx)
     return moved;
 }
 
-/* Users' decayed usage moves the order once in a while, and with it the reservations. */
+/* Time alone moves the order now and then: users' usage decays, and with it the reservations
+ * move; running jobs reach levels at which those who wait may take their place. */
 static void wake_for_order(st_core *core)
 {
     int64_t half_life_ms = core->policy.half_life_ms;
     int64_t next = st_usage_epoch(core->now, half_life_ms) + half_life_ms / ST_USAGE_STEPS;
     if (core->resv.n > 0)
         core->wake_ms = ST_MIN(core->wake_ms, next);
+    if (!core->policy.swap || core->placed.n == core->jobs.n)
+        return;
+    for (size_t i = 0; i < core->placed.n; i++) {
+        int64_t level = st_order_next_level_ms(&core->policy, core->placed.v[i], core->now);
+        core->wake_ms = ST_MIN(core->wake_ms, level);
+    }
 }
 
 void st_core_pass(st_core *core, int64_t now, st_effects *fx)

@@ -312,6 +312,7 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     io_i64(c, &saved_ms);
     if (!c->out)
         j->saved_ms = saved_ms;
+    io_i64(c, &j->served_ms);
     io_i64(c, &j->mark_ms);
     io_i64(c, &j->kept_ms);
     io_i64(c, &j->preempted_ms);

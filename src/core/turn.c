@@ -32,7 +32,8 @@ bool st_core_weight_zero(const st_core *core, int32_t account, int32_t *ret_acco
 
 bool st_core_may_rebalance(const st_core *core, const st_job *job)
 {
-    return core->policy.rebalance && !st_core_weight_zero(core, job->account, NULL);
+    return (core->policy.rebalance || core->policy.swap) &&
+           !st_core_weight_zero(core, job->account, NULL);
 }
 
 /* ---- shapes that found no place ---------------------------------------------------------- */

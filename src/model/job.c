@@ -143,6 +143,11 @@ int64_t st_job_ran_ms(const st_job *job, int64_t now)
     return job->saved_ms + st_job_unsaved_ms(job, now);
 }
 
+int64_t st_job_served_ms(const st_job *job, int64_t now)
+{
+    return job->served_ms + (st_job_on_devices(job) ? now - job->start_ms : 0);
+}
+
 int64_t st_job_end_ms(const st_job *job, int64_t now)
 {
     if (job->limit_ms == ST_TIME_NEVER)

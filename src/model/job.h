@@ -90,6 +90,7 @@ typedef struct st_job {
     int64_t start_ms;     /* of this stay on devices */
     int64_t deadline_ms;  /* leaving: when the step ends; paused: when it is requeued */
     int64_t saved_ms;     /* run time that survives a requeue */
+    int64_t served_ms;    /* time on devices in earlier stays, saved or lost */
     int64_t mark_ms;      /* on devices: run time since then is not saved yet */
     int64_t kept_ms;      /* paused: run time not saved but kept in memory */
     int64_t preempted_ms; /* when it last had to yield; -1 never */
@@ -126,6 +127,7 @@ int64_t st_job_ram_mib(const st_job *job);
 /* Run time so far, what of it would be lost, and the moment its limit strikes: of a job on
  * devices, or of one that would start at `now`. */
 int64_t st_job_ran_ms(const st_job *job, int64_t now);
+int64_t st_job_served_ms(const st_job *job, int64_t now); /* lost time included */
 int64_t st_job_unsaved_ms(const st_job *job, int64_t now);
 int64_t st_job_end_ms(const st_job *job, int64_t now);
 

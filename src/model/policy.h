@@ -7,27 +7,31 @@
 #include <stdint.h>
 
 /* X(field, key, kind, default, lowest, highest, what it means) */
-#define ST_POLICY_TABLE(X)                                                                  \
-    X(notice_ms, "notice", DURATION, 30000, 0, 86400000,                                    \
-      "how long a job that must yield is warned before anything happens to it")             \
-    X(grace_ms, "grace", DURATION, 120000, 0, 86400000,                                     \
-      "how long it may then take to save its work")                                         \
-    X(min_run_ms, "min_run", DURATION, 600000, 0, 2592000000,                               \
-      "a job is not displaced before it has run this long; an account may set its own")     \
-    X(cooldown_ms, "cooldown", DURATION, 1800000, 0, 2592000000,                            \
-      "a job that was displaced is not displaced again for this long")                      \
-    X(pause_limit_ms, "pause_limit", DURATION, 3600000, 0, 2592000000,                      \
-      "a paused job that cannot go on where it is starts again elsewhere after this long")  \
-    X(half_life_ms, "half_life", DURATION, 604800000, 3600000, 31536000000,                 \
-      "a user's past GPU time counts half as much after this long")                         \
-    X(bound_m, "reclaim_bound", MILLI, 2000, 1000, 1000000,                                 \
-      "GPUs evicted for a claimant, at most this many times what it asked for")             \
-    X(patience_ms, "reclaim_patience", DURATION, 3600000, 0, 2592000000,                    \
-      "an owner that has waited this long inside its floor is no longer held to the bound") \
-    X(reservations, "reservations", COUNT, 4, 0, 64,                                        \
-      "how many blocked jobs at the head of the order have capacity gathered for them")     \
-    X(rebalance, "rebalance", BOOL, 1, 0, 1,                                                \
-      "whether a borrower below its fair share may displace one above its own")
+#define ST_POLICY_TABLE(X)                                                                       \
+    X(notice_ms, "notice", DURATION, 30000, 0, 86400000,                                         \
+      "how long a job that must yield is warned before anything happens to it")                  \
+    X(grace_ms, "grace", DURATION, 120000, 0, 86400000,                                          \
+      "how long it may then take to save its work")                                              \
+    X(min_run_ms, "min_run", DURATION, 600000, 0, 2592000000,                                    \
+      "a job is not displaced before it has run this long; an account may set its own")          \
+    X(cooldown_ms, "cooldown", DURATION, 1800000, 0, 2592000000,                                 \
+      "a job that was displaced is not displaced again for this long")                           \
+    X(pause_limit_ms, "pause_limit", DURATION, 3600000, 0, 2592000000,                           \
+      "a paused job that cannot go on where it is starts again elsewhere after this long")       \
+    X(half_life_ms, "half_life", DURATION, 604800000, 3600000, 31536000000,                      \
+      "a user's past GPU time counts half as much after this long")                              \
+    X(bound_m, "reclaim_bound", MILLI, 2000, 1000, 1000000,                                      \
+      "GPUs evicted for a claimant, at most this many times what it asked for")                  \
+    X(patience_ms, "reclaim_patience", DURATION, 3600000, 0, 2592000000,                         \
+      "an owner that has waited this long inside its floor is no longer held to the bound")      \
+    X(reservations, "reservations", COUNT, 4, 0, 64,                                             \
+      "how many blocked jobs at the head of the order have capacity gathered for them")          \
+    X(rebalance, "rebalance", BOOL, 1, 0, 1,                                                     \
+      "whether a borrower below its fair share may displace one above its own")                  \
+    X(swap, "swap", BOOL, 0, 0, 1,                                                               \
+      "whether, inside an account, a waiting job may displace a burstable one far behind it in " \
+      "the "                                                                                     \
+      "order")
 
 /* What goes first inside an account, after priority and before users' usage and age. */
 #define ST_ORDER_TABLE(X)                                           \

@@ -123,8 +123,54 @@ st_turn st_turn_of(const st_tree *tree, const st_policy *policy, st_job *job, in
     if (policy->order == ST_ORDER_SHORTEST)
         turn.key = times(job->limit_ms, size);
     else if (policy->order == ST_ORDER_ATTAINED)
-        turn.key = times(st_job_ran_ms(job, now), size);
+        turn.key = times(st_job_served_ms(job, now), size);
     return turn;
+}
+
+#define LEVEL_ONE INT64_C(3600000000) /* a GPU-hour, in milli-GPU x ms */
+
+static int64_t had(const st_job *job, int64_t now)
+{
+    return times(st_job_served_ms(job, now), st_job_gpu_m(job));
+}
+
+/* 0 below a GPU-hour, 1 below two, 2 below four, ... */
+static int level(int64_t amount)
+{
+    int n = 0;
+    for (; amount >= LEVEL_ONE; amount /= 2)
+        n++;
+    return n;
+}
+
+static int64_t left(const st_job *job, int64_t now)
+{
+    if (job->limit_ms == ST_TIME_NEVER)
+        return INT64_MAX;
+    int64_t ms = ST_MAX(job->limit_ms - st_job_ran_ms(job, now), 0);
+    return times(ms, ST_MAX(st_job_gpu_m(job), 1));
+}
+
+bool st_order_swaps(const st_policy *policy, const st_job *waiting, const st_job *running,
+                    int64_t now)
+{
+    bool keeps = running->yield == ST_YIELD_CHECKPOINT || running->yield == ST_YIELD_PAUSE;
+    if (!policy->swap || policy->order == ST_ORDER_AGE || !keeps)
+        return false;
+    if (waiting->priority != running->priority)
+        return waiting->priority > running->priority;
+    if (policy->order == ST_ORDER_ATTAINED)
+        return level(had(waiting, now)) < level(had(running, now));
+    return left(waiting, now) <= left(running, now) / 2;
+}
+
+int64_t st_order_next_level_ms(const st_policy *policy, const st_job *running, int64_t now)
+{
+    int64_t gpu_m = st_job_gpu_m(running), amount = had(running, now);
+    if (!policy->swap || policy->order != ST_ORDER_ATTAINED || gpu_m == 0 || level(amount) > 40)
+        return ST_TIME_NEVER;
+    int64_t next = LEVEL_ONE << level(amount);
+    return now + (next - amount + gpu_m - 1) / gpu_m;
 }
 
 int st_turn_cmp(const void *pa, const void *pb)

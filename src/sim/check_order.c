@@ -183,6 +183,38 @@ static int check_borrower(const claim *c, const st_job *victim, st_err *err)
                c->job->id, victim->id, a->name, b->name);
 }
 
+/* A job's run time times its GPUs, as doubles. */
+static double work(const st_job *job, double ms)
+{
+    return (ms > 0 ? ms : 0) * (double)ST_MAX(st_tally_gpu_m(job), 1);
+}
+
+/* Inside an account, with `swap`: far ahead in the order, of one that keeps its progress. That
+ * may have been lost in the same step all the same; then it is judged by what it had left. */
+static bool may_swap(const st_step *step, const st_job *waiting, const st_job *running)
+{
+    const st_policy *policy = st_core_policy(step->core);
+    const st_job *w = st_core_job(step->core, waiting->id);
+    const st_job *r = st_core_job(step->core, running->id);
+    if (!policy->swap || policy->order == ST_ORDER_AGE)
+        return false;
+    if (waiting->priority != running->priority)
+        return waiting->priority > running->priority;
+    if (!w || !r)
+        return true; /* gone within the step: its times are not known any more */
+    if (r->yield != ST_YIELD_CHECKPOINT && r->yield != ST_YIELD_PAUSE)
+        return false;
+    if (policy->order == ST_ORDER_ATTAINED) {
+        double had = work(r, (double)st_job_served_ms(r, step->now));
+        return had >= 3.6e9 && work(w, (double)st_job_served_ms(w, step->now)) < had;
+    }
+    double ran = (double)st_job_ran_ms(w, step->now);
+    if (r->limit_ms == ST_TIME_NEVER)
+        return w->limit_ms != ST_TIME_NEVER;
+    return w->limit_ms != ST_TIME_NEVER &&
+           work(w, (double)w->limit_ms - ran) * 2 <= work(r, (double)(r->limit_ms - r->saved_ms));
+}
+
 int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
                    st_err *err)
 {
@@ -200,6 +232,8 @@ int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, cons
     for (size_t i = 0; rc == 0 && i < jobs->n; i++) {
         const st_job *victim = jobs->v[i];
         if (!out[i])
+            continue;
+        if (victim->account == job->account && may_swap(step, job, victim))
             continue;
         if (victim->account == job->account && victim->priority >= job->priority)
             rc = BAD("order: job %" PRIu64 " of priority %d displaces job %" PRIu64

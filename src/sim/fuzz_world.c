@@ -32,6 +32,7 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
     ret->rebalance = PICK(rng, 0, 1, 1);
     ret->basis = (int)PICK(rng, ST_BASIS_BORROWED, ST_BASIS_TOTAL);
     ret->order = (int)PICK(rng, ST_ORDER_AGE, ST_ORDER_SHORTEST, ST_ORDER_ATTAINED);
+    ret->swap = st_rng_chance(rng, 1, 3);
 }
 
 /* ---- the fleet ---------------------------------------------------------------------- */
