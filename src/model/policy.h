@@ -34,9 +34,9 @@
       "order")
 
 /* What goes first inside an account, after priority and before users' usage and age. */
-#define ST_ORDER_TABLE(X)                                           \
-    X(ST_ORDER_AGE, "age")           /* nothing else */             \
-    X(ST_ORDER_SHORTEST, "shortest") /* declared run time x GPUs */ \
+#define ST_ORDER_TABLE(X)                                                \
+    X(ST_ORDER_AGE, "age")           /* nothing else */                  \
+    X(ST_ORDER_SHORTEST, "shortest") /* declared run time left x GPUs */ \
     X(ST_ORDER_ATTAINED, "attained") /* GPU time had so far, for users who declare nothing */
 typedef enum st_order {
 #define X(id, name) id,

@@ -115,18 +115,6 @@ static int64_t times(int64_t a, int64_t b)
     return p > INT64_MAX ? INT64_MAX : (int64_t)p;
 }
 
-st_turn st_turn_of(const st_tree *tree, const st_policy *policy, st_job *job, int64_t now)
-{
-    st_turn turn = {.job = job};
-    turn.usage = st_usage_read(tree, job->account, job->user, now, policy->half_life_ms);
-    int64_t size = ST_MAX(st_job_gpu_m(job), 1);
-    if (policy->order == ST_ORDER_SHORTEST)
-        turn.key = times(job->limit_ms, size);
-    else if (policy->order == ST_ORDER_ATTAINED)
-        turn.key = times(st_job_served_ms(job, now), size);
-    return turn;
-}
-
 #define LEVEL_ONE INT64_C(3600000000) /* a GPU-hour, in milli-GPU x ms */
 
 static int64_t had(const st_job *job, int64_t now)
@@ -151,6 +139,17 @@ static int64_t left(const st_job *job, int64_t now)
     return times(ms, ST_MAX(st_job_gpu_m(job), 1));
 }
 
+st_turn st_turn_of(const st_tree *tree, const st_policy *policy, st_job *job, int64_t now)
+{
+    st_turn turn = {.job = job};
+    turn.usage = st_usage_read(tree, job->account, job->user, now, policy->half_life_ms);
+    if (policy->order == ST_ORDER_SHORTEST)
+        turn.key = left(job, now);
+    else if (policy->order == ST_ORDER_ATTAINED)
+        turn.key = level(had(job, now));
+    return turn;
+}
+
 bool st_order_swaps(const st_policy *policy, const st_job *waiting, const st_job *running,
                     int64_t now)
 {
@@ -161,7 +160,7 @@ bool st_order_swaps(const st_policy *policy, const st_job *waiting, const st_job
         return waiting->priority > running->priority;
     if (policy->order == ST_ORDER_ATTAINED)
         return level(had(waiting, now)) < level(had(running, now));
-    return left(waiting, now) <= left(running, now) / 2;
+    return left(waiting, now) < left(running, now) / 5 * 4;
 }
 
 int64_t st_order_next_level_ms(const st_policy *policy, const st_job *running, int64_t now)

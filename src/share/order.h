@@ -59,10 +59,10 @@ st_turn st_turn_of(const st_tree *tree, const st_policy *policy, st_job *job, in
 int st_turn_cmp(const void *a, const void *b);
 
 /* Whether a waiting job is so far ahead of a running one of its account that they may swap
- * (policy `swap`). The running one must be of the kind that keeps its progress; the other of
- * higher priority; or, at the same, with at most half of what it has left
- * to do (shortest), or a whole level below in what it has had so far (attained: levels double,
- * the first is a GPU-hour). Far enough that the other cannot take it back. */
+ * (policy `swap`). The running one must be of the kind that keeps its progress; the waiting one
+ * of higher priority, or at the same priority with less than four fifths of what the other has
+ * left to do (shortest), or a whole level below it in what it has had so far (attained: levels
+ * double, the first is a GPU-hour). Far enough that the other cannot take it back. */
 bool st_order_swaps(const st_policy *policy, const st_job *waiting, const st_job *running,
                     int64_t now);
 /* When a running job reaches its next level; ST_TIME_NEVER if that changes nothing. */

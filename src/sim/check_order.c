@@ -212,7 +212,8 @@ static bool may_swap(const st_step *step, const st_job *waiting, const st_job *r
     if (r->limit_ms == ST_TIME_NEVER)
         return w->limit_ms != ST_TIME_NEVER;
     return w->limit_ms != ST_TIME_NEVER &&
-           work(w, (double)w->limit_ms - ran) * 2 <= work(r, (double)(r->limit_ms - r->saved_ms));
+           work(w, (double)w->limit_ms - ran) <=
+               work(r, (double)(r->limit_ms - r->saved_ms)) * 0.8001;
 }
 
 int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
