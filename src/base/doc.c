@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/doc_build.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/quote.h"
@@ -283,4 +284,14 @@ int st_doc_mib(const st_doc *doc, const st_doc_node *node, int64_t *ret, st_err 
         return r;
     r = st_parse_mib(node->value, ret, &why);
     return r < 0 ? fail_value(doc, node, err, why.code, why.msg) : 0;
+}
+
+int st_doc_load(const char *path, st_doc **ret, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    int r = st_file_read(path, st_doc_limits_default.bytes, &text, err);
+
+    if (r < 0)
+        return r;
+    return st_doc_parse(st_file_name(path), st_strbuf_str(&text), text.n, ret, err);
 }

@@ -4,11 +4,11 @@
  */
 #include "sim/csv.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/quote.h"
@@ -193,39 +193,14 @@ int st_csv_parse(const char *name, const char *text, size_t len, st_csv **ret, s
     return 0;
 }
 
-static int read_all(FILE *f, const char *name, st_strbuf *text, st_err *err)
-{
-    char chunk[65536];
-    size_t n;
-
-    while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0) {
-        if (text->n + n > ST_CSV_BYTES_MAX)
-            return st_fail(err, ST_ERANGE, "%s: the file is too large (at most %u bytes)", name,
-                           ST_CSV_BYTES_MAX);
-        st_strbuf_addn(text, chunk, n);
-    }
-    if (ferror(f))
-        return st_fail(err, ST_EIO, "%s: cannot read the file: %s", name, strerror(errno));
-    return 0;
-}
-
 int st_csv_load(const char *path, st_csv **ret, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
-    bool from_stdin = strcmp(path, "-") == 0;
-    const char *name = from_stdin ? "stdin" : path;
-    FILE *f = from_stdin ? stdin : fopen(path, "re");
-    int r;
+    int r = st_file_read(path, ST_CSV_BYTES_MAX, &text, err);
 
-    if (!f)
-        return st_fail(err, errno == ENOENT ? ST_ENOENT : ST_EIO, "%s: cannot open the file: %s",
-                       name, strerror(errno));
-    r = read_all(f, name, &text, err);
-    if (!from_stdin)
-        fclose(f);
     if (r < 0)
         return r;
-    return st_csv_parse(name, st_strbuf_str(&text), text.n, ret, err);
+    return st_csv_parse(st_file_name(path), st_strbuf_str(&text), text.n, ret, err);
 }
 
 /* ---- reading a row ---- */
