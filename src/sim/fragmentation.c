@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "sim/fragmentation_old.h"
+#include "sim/fragmentation_peers.h"
 
 static const char *const names[] = {
 #define NAME(name, text) #name,
@@ -33,13 +33,13 @@ int st_frag_policy_find(const char *name)
 typedef struct player {
     const st_openb *trace;
     st_frag *own;
-    st_old *old;
+    st_peer *old;
 } player;
 
 static void begin(player *p, const st_openb_stream *stream, st_frag_policy policy, uint64_t seed)
 {
     if (policy != ST_FRAG_POLICY_stint) {
-        p->old = st_old_new(p->trace, stream, policy, seed);
+        p->old = st_peer_new(p->trace, stream, policy, seed);
         return;
     }
     p->own = st_frag_new();
@@ -56,7 +56,7 @@ static bool place(player *p, int32_t pod)
     st_frag_spot spot;
 
     if (p->old)
-        return st_old_place(p->old, pod);
+        return st_peer_place(p->old, pod);
     if (!st_frag_choose(p->own, st_frag_learn(p->own, ask), &spot))
         return false;
     st_frag_take(p->own, ask, &spot);
@@ -137,5 +137,5 @@ void st_fragmentation_run(const st_openb *trace, st_frag_policy policy, uint64_t
         .decision_p99_us = (double)took_ns[(n * 99 + 99) / 100 - 1] * 1e-3,
     };
     st_frag_free(p.own);
-    st_old_free(p.old);
+    st_peer_free(p.old);
 }
