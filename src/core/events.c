@@ -88,7 +88,8 @@ static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_e
             st_core_unhold(core, job, fx);
         if (state == ST_NODE_FAILED && job->grants && !ST_BROKEN(FAILED_NODE)) {
             if (st_job_on_devices(job))
-                st_vec_push(&core->restart, job->id);
+                st_vec_push(&core->restart, (st_restart){job->id, job->priority,
+                                                         job->class == ST_CLASS_GUARANTEED});
             for (int t = 0; t < job->tasks; t++)
                 st_core_prefer(core, job->grants[t].node);
             st_core_requeue(core, job, fx);

@@ -101,13 +101,26 @@ void st_core_prefer(st_core *core, int32_t node)
     core->prefer[node] = 1;
 }
 
+/* Those who were guaranteed first, then by priority and id. */
+static int by_right(const void *pa, const void *pb)
+{
+    const st_restart *a = pa, *b = pb;
+    if (a->sure != b->sure)
+        return a->sure ? -1 : 1;
+    if (a->priority != b->priority)
+        return a->priority > b->priority ? -1 : 1;
+    return a->job < b->job ? -1 : a->job > b->job;
+}
+
 static bool run_restarts(st_core *core, st_effects *fx)
 {
     bool moved = false;
-    if (core->restart.n > 0)
+    if (core->restart.n > 0) {
         cover_prefer(core);
+        qsort(core->restart.v, core->restart.n, sizeof *core->restart.v, by_right);
+    }
     for (size_t i = 0; i < core->restart.n; i++) {
-        st_job *job = st_core_find(core, core->restart.v[i]);
+        st_job *job = st_core_find(core, core->restart.v[i].job);
         if (!job || !st_job_waits(job))
             continue;
         bool later;

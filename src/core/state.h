@@ -56,6 +56,13 @@ typedef struct st_yielders {
     int64_t until_ms; /* when the first protection ends */
 } st_yielders;
 
+/* A gang that lost a node, and whether it was guaranteed. */
+typedef struct st_restart {
+    uint64_t job;
+    int priority;
+    bool sure;
+} st_restart;
+
 struct st_core {
     st_policy policy;
     st_tree *tree;
@@ -74,7 +81,7 @@ struct st_core {
     ST_VEC(st_resv) resv; /* of the last pass */
 
     /* Scratch. */
-    ST_VEC(uint64_t) restart; /* gangs that just lost a node: tried first */
+    ST_VEC(st_restart) restart; /* gangs that just lost a node: tried first */
     uint8_t *prefer;
     size_t nprefer;
     st_idmap *misfits;  /* shapes that found no place in this pass */
