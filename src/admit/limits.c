@@ -51,11 +51,6 @@ static amounts used_of(const st_user_use *u)
     return (amounts){{u->gpu_m, u->vram_mib, u->share_m, u->run_ms}};
 }
 
-static uint64_t slot_key(int32_t account, int32_t user)
-{
-    return (uint64_t)(uint32_t)account << 32 | (uint32_t)user;
-}
-
 static void collect(st_limit_over *ret, int max, int *n, int32_t account, bool per_user,
                     const amounts *used, const amounts *asked, const amounts *bound)
 {
@@ -91,7 +86,7 @@ int st_admit_user_limits(const st_fleet *fleet, const st_tree *tree, const st_jo
     for (int32_t i = job->account; i >= 0; i = st_tree_account(tree, i)->parent) {
         amounts bound = bounds_of(&st_tree_account(tree, i)->user_limits), used = {0};
         int64_t slot;
-        if (!alone && st_idmap_get(tree->user_slots, slot_key(i, job->user), &slot))
+        if (!alone && st_idmap_get(tree->user_slots, st_user_key(i, job->user), &slot))
             used = used_of(&tree->user_use.v[slot]);
         collect(ret, max, &n, i, true, &used, &asked, &bound);
     }
@@ -106,10 +101,10 @@ void st_admit_user_charge(const st_fleet *fleet, st_tree *tree, const st_job *jo
         asked.v[ST_LIMIT_RUN] = 0; /* a bounded account admits no such job; nothing to sum */
     for (int32_t i = job->account; i >= 0; i = st_tree_account(tree, i)->parent) {
         int64_t slot;
-        if (!st_idmap_get(tree->user_slots, slot_key(i, job->user), &slot)) {
+        if (!st_idmap_get(tree->user_slots, st_user_key(i, job->user), &slot)) {
             slot = (int64_t)tree->user_use.n;
             st_vec_push(&tree->user_use, (st_user_use){0});
-            st_idmap_put(tree->user_slots, slot_key(i, job->user), slot);
+            st_idmap_put(tree->user_slots, st_user_key(i, job->user), slot);
         }
         st_user_use *u = &tree->user_use.v[slot];
         u->gpu_m += sign * asked.v[ST_LIMIT_GPU];

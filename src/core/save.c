@@ -253,8 +253,7 @@ static void io_tree(codec *c, st_tree *tree)
         io_i64(c, &u->used);
         io_i64(c, &u->at_ms);
         if (!c->out)
-            st_idmap_put(tree->usage_slots,
-                         (uint64_t)(uint32_t)u->account << 32 | (uint32_t)u->user, (int64_t)i);
+            st_idmap_put(tree->usage_slots, st_user_key(u->account, u->user), (int64_t)i);
     }
     io_use(c, &tree->capacity);
     IO_BOOL(c, tree->shrunk);

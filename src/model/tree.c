@@ -127,6 +127,11 @@ int32_t st_tree_user(st_tree *tree, const char *name)
     return (int32_t)id;
 }
 
+uint64_t st_user_key(int32_t account, int32_t user)
+{
+    return (uint64_t)(uint32_t)account << 32 | (uint32_t)user;
+}
+
 bool st_name_ok(const char *name)
 {
     size_t n = strlen(name);

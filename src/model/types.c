@@ -1,8 +1,6 @@
 /* Names of the small enums. */
 #include "model/types.h"
 
-#include <string.h>
-
 #include "base/macros.h"
 
 #define X(id, name) [id] = name,
@@ -27,20 +25,4 @@ const char *st_dim_name(st_dim dim)
 {
     ST_ASSERT(dim < ST_NDIMS);
     return dim_names[dim];
-}
-
-int st_level_parse(const char *name)
-{
-    for (int i = 0; i < ST_LEVEL_COUNT; i++)
-        if (strcmp(name, level_names[i]) == 0)
-            return i;
-    return -1;
-}
-
-int st_topo_parse(const char *name)
-{
-    for (int i = 0; i < ST_TOPO_COUNT; i++)
-        if (strcmp(name, topo_names[i]) == 0)
-            return i;
-    return -1;
 }

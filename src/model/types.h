@@ -70,8 +70,4 @@ const char *st_level_name(st_level level);
 const char *st_topo_name(st_topo topo);
 const char *st_dim_name(st_dim dim);
 
-/* Look a name up; -1 when it is none of the table's. */
-int st_level_parse(const char *name);
-int st_topo_parse(const char *name);
-
 #endif

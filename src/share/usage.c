@@ -38,11 +38,6 @@ static int64_t advance(const st_usage *u, int64_t now, int64_t half_life_ms)
     return add(used, u->rate_m, now - from);
 }
 
-static uint64_t key(int32_t account, int32_t user)
-{
-    return (uint64_t)(uint32_t)account << 32 | (uint32_t)user;
-}
-
 int64_t st_usage_epoch(int64_t now, int64_t half_life_ms)
 {
     int64_t step = ST_MAX(half_life_ms / ST_USAGE_STEPS, 1);
@@ -53,7 +48,7 @@ int64_t st_usage_read(const st_tree *tree, int32_t account, int32_t user, int64_
                       int64_t half_life_ms)
 {
     int64_t slot;
-    if (!st_idmap_get(tree->usage_slots, key(account, user), &slot))
+    if (!st_idmap_get(tree->usage_slots, st_user_key(account, user), &slot))
         return 0;
     return advance(&tree->usage.v[slot], st_usage_epoch(now, half_life_ms), half_life_ms);
 }
@@ -62,10 +57,10 @@ void st_usage_note(st_tree *tree, int32_t account, int32_t user, int64_t now, in
                    int64_t delta_m)
 {
     int64_t slot;
-    if (!st_idmap_get(tree->usage_slots, key(account, user), &slot)) {
+    if (!st_idmap_get(tree->usage_slots, st_user_key(account, user), &slot)) {
         slot = (int64_t)tree->usage.n;
         st_vec_push(&tree->usage, (st_usage){.account = account, .user = user, .at_ms = now});
-        st_idmap_put(tree->usage_slots, key(account, user), slot);
+        st_idmap_put(tree->usage_slots, st_user_key(account, user), slot);
     }
     st_usage *u = &tree->usage.v[slot];
     u->used = advance(u, now, half_life_ms);

@@ -41,7 +41,4 @@ typedef struct st_watch_counts {
 
 st_watch_counts st_watch_counted(const st_watch *watch);
 
-/* When the job last started or went on; -1: it did not. */
-int64_t st_watch_started_ms(const st_watch *watch, uint64_t id);
-
 #endif

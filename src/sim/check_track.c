@@ -58,12 +58,6 @@ st_watch_counts st_watch_counted(const st_watch *watch)
     return watch->counts;
 }
 
-int64_t st_watch_started_ms(const st_watch *watch, uint64_t id)
-{
-    const st_track *t = st_watch_find(watch, id);
-    return t ? t->started_ms : -1;
-}
-
 /* The job as it was submitted: from the event, since it may be over by the end of the step. */
 void st_watch_add(const st_step *step, uint64_t id)
 {

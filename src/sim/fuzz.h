@@ -66,7 +66,6 @@ int st_fuzz_run_moment(st_fuzz_run *run, size_t from, size_t to, st_err *err);
 int st_fuzz_run_drain(st_fuzz_run *run, st_err *err);
 
 st_core *st_fuzz_run_core(st_fuzz_run *run);
-int64_t st_fuzz_run_now(const st_fuzz_run *run);
 /* Whether the entry was refused when it was played. */
 bool st_fuzz_run_refused(const st_fuzz_run *run, size_t entry);
 /* Print every step to this file. */

@@ -55,11 +55,6 @@ bool st_fuzz_run_refused(const st_fuzz_run *run, size_t entry)
     return false;
 }
 
-int64_t st_fuzz_run_now(const st_fuzz_run *run)
-{
-    return run->now;
-}
-
 void st_fuzz_run_trace(st_fuzz_run *run, FILE *trace)
 {
     run->trace = trace;

@@ -29,13 +29,13 @@ static const char *const node_state_words[] = {
 #undef X
         NULL,
 };
-static const char *const why_words[] = {
+const char *const st_scn_why_words[] = {
 #define X(id, name, blocks) name,
     ST_REASON_TABLE(X)
 #undef X
         NULL,
 };
-static const char *const dim_words[] = {
+const char *const st_scn_dim_words[] = {
 #define X(id, name) name,
     ST_DIM_TABLE(X)
 #undef X
@@ -157,7 +157,7 @@ static int read_item(const st_scenario *s, const st_doc_node *n, st_expect_form 
         ST_ASSERT(form == ST_X_REASON_SET);
         int word = 0;
 
-        r = st_scn_word(s, n, why_words, &word, err);
+        r = st_scn_word(s, n, st_scn_why_words, &word, err);
         *ret = word;
         return r;
     }
@@ -173,7 +173,7 @@ static void write_item(const st_scenario *s, int64_t item, st_expect_form form, 
         snprintf(buf, sizeof(buf), "%lld", (long long)item);
         st_scn_list_add(out, buf);
     } else if (form == ST_X_REASON_SET) {
-        st_scn_list_add(out, why_words[item]);
+        st_scn_list_add(out, st_scn_why_words[item]);
     } else {
         st_scn_list_add(out, s->jobs.v[item].spec.name);
     }
@@ -294,7 +294,7 @@ static int read_amount(st_scenario *s, const st_doc_node *n, st_scn_expect e, st
 
     e.line = n->line;
     e.type = -1;
-    for (e.dim = 0; e.dim < ST_NDIMS && strcmp(dim_words[e.dim], n->key) != 0;)
+    for (e.dim = 0; e.dim < ST_NDIMS && strcmp(st_scn_dim_words[e.dim], n->key) != 0;)
         e.dim++;
     if (e.dim == ST_NDIMS) {
         const st_doc_node key = {.kind = ST_DOC_SCALAR, .value = n->key, .line = n->key_line};
@@ -329,11 +329,11 @@ static int read_reasons(st_scenario *s, const st_doc_node *node, st_scn_expect e
 {
     for (const st_doc_node *n = NULL; (n = st_scn_each(node, n));) {
         ST_CLEANUP(st_strbuf_done) st_strbuf want = {0};
-        int r = st_scn_word(s, n, why_words, &e.dim, err);
+        int r = st_scn_word(s, n, st_scn_why_words, &e.dim, err);
 
         if (r < 0)
             return r;
-        st_strbuf_add(&want, why_words[e.dim]);
+        st_strbuf_add(&want, st_scn_why_words[e.dim]);
         push(s, e, &want);
     }
     return 0;

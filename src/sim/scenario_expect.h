@@ -66,6 +66,10 @@ char *st_play_look(const st_play *play, const st_scn_expect *e);
 void st_play_about(const st_play *play, const st_scn_expect *e, st_strbuf *out);
 
 /* Writing lists the one way. */
+/* The words of reasons and of resources, each list ended by NULL. */
+extern const char *const st_scn_why_words[];
+extern const char *const st_scn_dim_words[];
+
 void st_scn_list_add(st_strbuf *out, const char *item);
 void st_scn_devices_text(uint32_t devs, st_strbuf *out);
 

@@ -8,18 +8,6 @@
 #include "sim/scenario_fields.h"
 #include "sim/scenario_read.h"
 
-static const char *const why_words[] = {
-#define X(id, name, blocks) name,
-    ST_REASON_TABLE(X)
-#undef X
-        NULL,
-};
-static const char *const dim_words[] = {
-#define X(id, name) name,
-    ST_DIM_TABLE(X)
-#undef X
-        NULL,
-};
 static const char *const topo_words[] = {
 #define X(id, name) name,
     ST_TOPO_TABLE(X)
@@ -79,7 +67,7 @@ typedef struct why_fields {
 #define AT(field) .offset = offsetof(why_fields, field)
 
 static const st_field why_rows[] = {
-    {.key = "code", .kind = ST_F_WORD, AT(code), .words = why_words, .required = true},
+    {.key = "code", .kind = ST_F_WORD, AT(code), .words = st_scn_why_words, .required = true},
     {.key = "account", .kind = ST_F_NODE, AT(account)},
     {.key = "type", .kind = ST_F_NODE, AT(type)},
     {.key = "dim", .kind = ST_F_NODE, AT(dim)},
@@ -95,7 +83,7 @@ static const char *const *dims_of(int code)
 {
     return code == ST_WHY_USER_LIMIT ? limit_words
            : code == ST_WHY_TOPOLOGY ? topo_words
-                                     : dim_words;
+                                     : st_scn_dim_words;
 }
 
 static int read_why(st_scenario *s, const st_doc_node *map, st_scn_why *w, st_err *err)
