@@ -1,0 +1,123 @@
+/*
+ * Traces: a fleet, a tree of accounts, and jobs with the moment they came and the time they
+ * really need. `stint sim trace` plays one through the core, as stintd would, and tells what
+ * became of everybody; doc/traces.md describes the formats and every figure.
+ *
+ *     read or make a trace   trace_read*.c, gen.c    -> st_trace
+ *     play it                trace_play.c            -> st_run
+ *     count                  trace_stats.c           -> st_run_stats
+ *     tell                   trace_report.c (table, JSON, CSV), trace_html.c (a page)
+ *
+ * A trace knows what the scheduler must not: `run_ms` is how long a job really needs, while the
+ * core sees only `limit_ms`, what its owner declared. Playing is deterministic: the same trace
+ * and options give the same st_run, and nothing in it is wall-clock time but `seconds`.
+ */
+#ifndef ST_SIM_TRACE_H
+#define ST_SIM_TRACE_H
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "core/core.h"
+
+typedef struct st_trace_type {
+    const char *name;
+    int64_t vram_mib;
+    st_board board;
+} st_trace_type;
+
+typedef struct st_trace_job {
+    const char *name;
+    int32_t account; /* in st_trace.accounts */
+    const char *user;
+    int tasks;
+    st_shape shape; /* shape.types by st_trace.types; 0: any */
+    st_topo topo;
+    bool topo_required;
+    bool latency_critical;
+    int priority;
+    int64_t submit_ms; /* from the start of the trace */
+    int64_t run_ms;    /* what it really needs; ST_TIME_NEVER: it stays */
+    int64_t limit_ms;  /* what its owner declares; ST_TIME_NEVER: nothing */
+    st_yield yield;
+} st_trace_job;
+
+/* Texts and the arrays of accounts live in the arena. Jobs are in order of submit_ms. */
+typedef struct st_trace {
+    st_arena *arena;
+    const char *name;
+    int64_t epoch_s; /* what 0 is in UTC; 0: the trace does not say */
+    ST_VEC(st_trace_type) types;
+    ST_VEC(st_node_spec) nodes; /* pool is always 0 */
+    ST_VEC(st_account_spec) accounts;
+    ST_VEC(st_trace_job) jobs;
+    uint64_t dropped; /* rows that make no job, with the first reason */
+    const char *dropped_why;
+} st_trace;
+
+void st_trace_free(st_trace *trace);
+ST_DEFINE_FREEP(st_trace, st_trace_free)
+
+/* ---- playing ------------------------------------------------------------------------ */
+
+/* What a preemption costs. Leaving takes `save` on the devices without progress, coming back
+ * `restore`; per GPU of the job where the times are per GiB of its memory. */
+typedef struct st_run_cost {
+    int64_t save_ms, restore_ms;                 /* fixed */
+    int64_t save_ms_per_gib, restore_ms_per_gib; /* of the VRAM one of its GPUs holds */
+} st_run_cost;
+
+typedef struct st_run_options {
+    st_policy policy;
+    st_run_cost cost;
+    int64_t sample_ms; /* between two samples; 0: a five-hundredth of the trace */
+    int64_t until_ms;  /* stop there; ST_TIME_NEVER: when every job has ended */
+    /* May be NULL. Called now and then with what is done, of 1000. */
+    void (*progress)(void *ctx, int done_m);
+    void *ctx;
+} st_run_options;
+
+typedef struct st_run_job {
+    st_job_state state;
+    int64_t start_ms, end_ms; /* ST_UNSET: never */
+    int64_t lost_ms;          /* run time thrown away, and time spent saving and restoring */
+    int32_t preemptions;
+    bool refused; /* the core would not have it */
+} st_run_job;
+
+/* The state at one moment. Shares per account are in st_run.held_m, naccounts to a sample. */
+typedef struct st_run_sample {
+    int64_t at_ms;
+    int64_t capacity_m, allocated_m; /* milli-GPU: there and healthy; given out */
+    int64_t stranded_m;              /* of what is free, what no typical job could use */
+    int64_t waiting, waiting_m;      /* jobs in the queue, and the GPU they ask for */
+    int64_t running;
+} st_run_sample;
+
+/* One account over the whole run, in milli-GPU x ms. */
+typedef struct st_run_account {
+    int64_t held;     /* what its jobs held */
+    int64_t entitled; /* min(what it asked for, floor + fair share of the surplus), integrated */
+    int64_t lost;
+    uint64_t jobs, preemptions;
+    int64_t late_ms_sum; /* Σ of the waiting of its jobs */
+} st_run_account;
+
+typedef struct st_run {
+    const st_trace *trace;
+    ST_VEC(st_run_job) jobs; /* as in the trace */
+    ST_VEC(st_run_sample) samples;
+    ST_VEC(int64_t) held_m, entitled_m; /* per sample and account of the trace */
+    ST_VEC(st_run_account) accounts;
+    int64_t end_ms;
+    int64_t allocated, capacity; /* milli-GPU x ms, integrated exactly */
+    uint64_t steps, decisions;   /* calls of the core; starts, resumes, preemptions, refusals */
+    double seconds;              /* inside the core */
+    size_t peak_kib;             /* 0 where it is not known */
+    uint64_t hash;               /* of all effects */
+} st_run;
+
+int st_trace_play(const st_trace *trace, const st_run_options *options, st_run **ret, st_err *err);
+void st_run_free(st_run *run);
+ST_DEFINE_FREEP(st_run, st_run_free)
+
+#endif
