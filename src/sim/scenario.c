@@ -16,7 +16,6 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "share/divide.h"
-#include "sim/scenario_fields.h"
 #include "sim/scenario_read.h"
 
 static const char *const order_words[] = {
@@ -86,9 +85,9 @@ static int read_policy(st_scenario *s, const st_doc_node *map, st_err *err)
     ST_POLICY_TABLE(X)
 #undef X
     if (r == 0 && (node = st_doc_get(map, "basis")))
-        r = st_scn_word(s, node, basis_words, &s->policy.basis, err);
+        r = st_field_word(s->doc, node, basis_words, &s->policy.basis, err);
     if (r == 0 && (node = st_doc_get(map, "order")))
-        r = st_scn_word(s, node, order_words, &s->policy.order, err);
+        r = st_field_word(s->doc, node, order_words, &s->policy.order, err);
     return r;
 }
 
@@ -126,7 +125,7 @@ static int read_entry(st_scenario *s, const st_doc_node *map, int64_t before, st
 {
     entry_fields f = {.at_ms = ST_UNSET, .after_ms = ST_UNSET};
     st_scn_entry e = {.line = map->line, .action = s->actions.n, .expect = s->expects.n};
-    int r = st_fields_read(s, map, entry_rows, &f, err);
+    int r = st_fields_read(s->doc, map, entry_rows, &f, err);
 
     if (r == 0)
         r = entry_time(s, map, &f, before, &e.at_ms, err);
@@ -200,7 +199,7 @@ static const st_field top_rows[] = {
 static int read_scenario(st_scenario *s, st_err *err)
 {
     top_fields f = {.until_ms = ST_UNSET};
-    int r = st_fields_read(s, st_doc_root(s->doc), top_rows, &f, err);
+    int r = st_fields_read(s->doc, st_doc_root(s->doc), top_rows, &f, err);
 
     if (r == 0)
         r = read_policy(s, f.policy, err);

@@ -16,21 +16,18 @@
 #include "base/vec.h"
 #include "core/core.h"
 #include "sim/check.h"
+#include "spec/spec.h"
 
 #define ST_SCN_JOBS_MAX  100000
 #define ST_SCN_STEPS_MAX 1000000
 
 typedef struct st_scn_type {
-    const char *name;
-    int64_t vram_mib;
-    st_board board;
+    st_type_doc doc;
     int line; /* 0: built in */
 } st_scn_type;
 
 typedef struct st_scn_pool {
-    const char *name;
-    uint32_t levels;
-    int64_t oversub_m;
+    st_pool_doc doc;
     int line;
 } st_scn_pool;
 
@@ -38,19 +35,6 @@ typedef struct st_scn_node {
     st_node_spec spec;
     int line;
 } st_scn_node;
-
-/* An account, or a change to one: ST_SCN_KEEP where the document says nothing. */
-#define ST_SCN_KEEP INT64_MIN
-
-typedef struct st_scn_account {
-    const char *name, *parent; /* NULL: not said */
-    st_quota guarantee, max;
-    st_limits job_limits, user_limits;
-    int64_t weight_m, priority, min_run_ms;
-    int trust;      /* an st_trust; -1: not said */
-    int own_domain; /* -1: not said */
-    int line;
-} st_scn_account;
 
 typedef struct st_scn_job {
     st_job_spec spec;
@@ -88,13 +72,13 @@ typedef struct st_scn_action {
     int32_t node;            /* id; -1: a node that does not exist */
     st_node_state state;     /* of ST_DO_NODE */
     int priority;            /* of ST_DO_PRIORITY */
-    st_scn_account *account; /* of ST_DO_ACCOUNT */
+    st_account_doc *account; /* of ST_DO_ACCOUNT */
     bool refuse;             /* it must be refused ... */
     int code;                /* ... with this code, 0: any */
     const char *match;       /* ... and a message that has this in it; NULL: any */
 } st_scn_action;
 
-/* A reason as a scenario describes it; what is not said is ST_SCN_KEEP or -1 or NULL. */
+/* A reason as a scenario describes it; what is not said is ST_KEEP or -1 or NULL. */
 typedef struct st_scn_why {
     st_why code;
     const char *account;
@@ -133,7 +117,7 @@ typedef struct st_scenario {
     ST_VEC(st_scn_type) types;
     ST_VEC(st_scn_pool) pools;
     ST_VEC(st_scn_node) nodes;
-    ST_VEC(st_scn_account *) accounts;
+    ST_VEC(st_account_doc *) accounts;
     ST_VEC(st_scn_job) jobs; /* the job of index i has the id i + 1 */
     ST_VEC(st_scn_action) actions;
     ST_VEC(st_scn_action) arrivals; /* later jobs of streams, in order of time */

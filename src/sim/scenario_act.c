@@ -6,68 +6,6 @@
 
 #include "sim/scenario_play.h"
 
-static void lay(int64_t *into, int64_t said)
-{
-    if (said != ST_SCN_KEEP)
-        *into = said;
-}
-
-static void lay_quota(st_quota *into, const st_quota *said)
-{
-    lay(&into->gpu_m, said->gpu_m);
-    lay(&into->cpu_m, said->cpu_m);
-    lay(&into->ram_mib, said->ram_mib);
-    for (int t = 0; t < ST_TYPES_MAX; t++)
-        lay(&into->type_m[t], said->type_m[t]);
-}
-
-static void lay_limits(st_limits *into, const st_limits *said)
-{
-    lay(&into->gpu_m, said->gpu_m);
-    lay(&into->vram_mib, said->vram_mib);
-    lay(&into->share_m, said->share_m);
-    lay(&into->run_ms, said->run_ms);
-}
-
-void st_play_account_spec(const st_play *play, const st_scn_account *said, st_account_spec *ret)
-{
-    const st_tree *tree = st_core_tree(play->core);
-    int32_t id = st_tree_find(tree, said->name);
-
-    st_account_spec_init(ret);
-    if (id > ST_ROOT) {
-        const st_account *a = st_tree_account(tree, id);
-
-        *ret = (st_account_spec){
-            .parent = a->parent == ST_ROOT ? NULL : st_tree_account(tree, a->parent)->name,
-            .guarantee = a->guarantee,
-            .max = a->max,
-            .weight_m = a->weight_m,
-            .priority = a->priority,
-            .job_limits = a->job_limits,
-            .user_limits = a->user_limits,
-            .trust = a->trust,
-            .own_domain = a->own_domain,
-            .min_run_ms = a->min_run_ms,
-        };
-    }
-    ret->name = said->name;
-    if (said->parent)
-        ret->parent = said->parent;
-    lay_quota(&ret->guarantee, &said->guarantee);
-    lay_quota(&ret->max, &said->max);
-    lay_limits(&ret->job_limits, &said->job_limits);
-    lay_limits(&ret->user_limits, &said->user_limits);
-    lay(&ret->weight_m, said->weight_m);
-    lay(&ret->min_run_ms, said->min_run_ms);
-    if (said->priority != ST_SCN_KEEP)
-        ret->priority = (int)said->priority;
-    if (said->trust >= 0)
-        ret->trust = (st_trust)said->trust;
-    if (said->own_domain >= 0)
-        ret->own_domain = said->own_domain;
-}
-
 /* An id no job of the scenario has. */
 static uint64_t job_id(const st_play *play, const st_scn_action *a)
 {
@@ -103,7 +41,7 @@ static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
         break;
     case ST_DO_ACCOUNT:
         ev->kind = ST_EV_ACCOUNT;
-        st_play_account_spec(play, a->account, &ev->u.account);
+        st_spec_account_lay(st_core_tree(play->core), a->account, &ev->u.account);
         break;
     case ST_DO_PRIORITY:
         ev->kind = ST_EV_PRIORITY;

@@ -7,7 +7,6 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "base/suggest.h"
-#include "sim/scenario_fields.h"
 #include "sim/scenario_read.h"
 
 static const char *const do_words[] = {
@@ -74,7 +73,7 @@ static int read_submit(st_scenario *s, const st_doc_node *map, const st_scn_acti
 static int read_jobs(st_scenario *s, const st_doc_node *node, const st_scn_action *base,
                      st_err *err)
 {
-    for (const st_doc_node *n = NULL; (n = st_scn_each(node, n));) {
+    for (const st_doc_node *n = NULL; (n = st_field_each(node, n));) {
         st_scn_action action = *base;
         int r = st_scn_find_job(s, n, &action.job, err);
 
@@ -100,7 +99,7 @@ static int read_node(st_scenario *s, const st_doc_node *map, const st_scn_action
 
         while (strcmp(keys[k], verb->key) != 0)
             k++;
-        for (const st_doc_node *n = NULL; (n = st_scn_each(verb, n));) {
+        for (const st_doc_node *n = NULL; (n = st_field_each(verb, n));) {
             st_scn_action action = *base;
 
             r = st_scn_find_node(s, n, &action.node, err);
@@ -145,7 +144,7 @@ static int read_priority(st_scenario *s, const st_doc_node *map, const st_scn_ac
     };
     priority_fields f = {0};
     st_scn_action action = *base;
-    int r = st_fields_read(s, map, rows, &f, err);
+    int r = st_fields_read(s->doc, map, rows, &f, err);
 
     if (r == 0)
         r = st_scn_find_job(s, f.job, &action.job, err);
@@ -154,7 +153,7 @@ static int read_priority(st_scenario *s, const st_doc_node *map, const st_scn_ac
         r = 0;
     }
     if (r == 0)
-        r = st_scn_read_priority(s, f.to, &action.priority, err);
+        r = st_spec_priority(s->doc, f.to, &action.priority, err);
     if (r == 0)
         st_vec_push(&s->actions, action);
     return r;
@@ -212,7 +211,7 @@ static int read_code(const st_scenario *s, const st_doc_node *node, int *ret, st
 #define NAME_OF(name, string, http, cli) string,
     static const char *const words[] = {ST_ERR_TABLE(NAME_OF) NULL};
 #undef NAME_OF
-    int r = st_scn_word(s, node, words, ret, err);
+    int r = st_field_word(s->doc, node, words, ret, err);
 
     *ret += r == 0; /* codes count from 1 */
     return r;

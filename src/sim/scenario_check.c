@@ -301,5 +301,6 @@ void st_play_about(const st_play *play, const st_scn_expect *e, st_strbuf *out)
     st_strbuf_add(out, e->row->key);
     if (e->row->form == ST_X_AMOUNTS)
         st_strbuf_addf(out, " %s",
-                       e->type >= 0 ? play->s->types.v[e->type].name : st_dim_name((st_dim)e->dim));
+                       e->type >= 0 ? play->s->types.v[e->type].doc.name
+                                    : st_dim_name((st_dim)e->dim));
 }

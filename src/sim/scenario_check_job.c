@@ -293,7 +293,7 @@ static void job_blocked_by(const st_play *play, const st_scn_expect *e, st_strbu
 
 static bool same(int64_t want, int64_t have)
 {
-    return want == ST_SCN_KEEP || want == have;
+    return want == ST_KEEP || want == have;
 }
 
 static bool matches(const st_play *play, const st_scn_why *w, const st_reason *r)

@@ -10,7 +10,6 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "sim/scenario_fields.h"
 #include "sim/scenario_read.h"
 
 #define KEYS_MAX 64
@@ -63,7 +62,7 @@ void st_scn_devices_text(uint32_t devs, st_strbuf *out)
 static int read_word(const st_scenario *s, const st_doc_node *node, const char *const *words,
                      st_strbuf *out, st_err *err)
 {
-    int i, r = st_scn_word(s, node, words, &i, err);
+    int i, r = st_field_word(s->doc, node, words, &i, err);
 
     if (r == 0)
         st_strbuf_add(out, words[i]);
@@ -157,7 +156,7 @@ static int read_item(const st_scenario *s, const st_doc_node *n, st_expect_form 
         ST_ASSERT(form == ST_X_REASON_SET);
         int word = 0;
 
-        r = st_scn_word(s, n, st_scn_why_words, &word, err);
+        r = st_field_word(s->doc, n, st_scn_why_words, &word, err);
         *ret = word;
         return r;
     }
@@ -184,7 +183,7 @@ static int read_list(const st_scenario *s, const st_doc_node *node, st_expect_fo
 {
     ST_CLEANUP(numbers_done) number_list list = {0};
 
-    for (const st_doc_node *n = NULL; (n = st_scn_each(node, n));) {
+    for (const st_doc_node *n = NULL; (n = st_field_each(node, n));) {
         int64_t item;
         int r = read_item(s, n, form, &item, err);
 
@@ -215,7 +214,7 @@ static int read_accounts(const st_scenario *s, const st_doc_node *node, st_strbu
 {
     ST_CLEANUP(names_done) name_list list = {0};
 
-    for (const st_doc_node *n = NULL; (n = st_scn_each(node, n));) {
+    for (const st_doc_node *n = NULL; (n = st_field_each(node, n));) {
         const char *name;
         int r = st_scn_find_account(s, n, &name, err);
 
@@ -235,7 +234,7 @@ static int read_device_list(const st_scenario *s, const st_doc_node *node, st_st
 {
     uint32_t devs = 0;
 
-    for (const st_doc_node *n = NULL; (n = st_scn_each(node, n));) {
+    for (const st_doc_node *n = NULL; (n = st_field_each(node, n));) {
         int64_t d;
         int r = st_doc_i64(s->doc, n, 0, ST_DEVS_MAX - 1, &d, err);
 
@@ -327,9 +326,9 @@ static int read_amounts(st_scenario *s, const st_doc_node *map, st_scn_expect e,
 
 static int read_reasons(st_scenario *s, const st_doc_node *node, st_scn_expect e, st_err *err)
 {
-    for (const st_doc_node *n = NULL; (n = st_scn_each(node, n));) {
+    for (const st_doc_node *n = NULL; (n = st_field_each(node, n));) {
         ST_CLEANUP(st_strbuf_done) st_strbuf want = {0};
-        int r = st_scn_word(s, n, st_scn_why_words, &e.dim, err);
+        int r = st_field_word(s->doc, n, st_scn_why_words, &e.dim, err);
 
         if (r < 0)
             return r;

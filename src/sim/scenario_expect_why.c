@@ -5,7 +5,6 @@
 #include "sim/scenario_expect.h"
 
 #include "admit/admit.h"
-#include "sim/scenario_fields.h"
 #include "sim/scenario_read.h"
 
 static const char *const topo_words[] = {
@@ -88,15 +87,15 @@ static const char *const *dims_of(int code)
 
 static int read_why(st_scenario *s, const st_doc_node *map, st_scn_why *w, st_err *err)
 {
-    why_fields f = {.until_ms = ST_SCN_KEEP};
-    int r = st_fields_read(s, map, why_rows, &f, err);
+    why_fields f = {.until_ms = ST_KEEP};
+    int r = st_fields_read(s->doc, map, why_rows, &f, err);
     st_why_unit unit;
 
     *w = (st_scn_why){.type = -1,
                       .dim = -1,
-                      .used = ST_SCN_KEEP,
-                      .asked = ST_SCN_KEEP,
-                      .bound = ST_SCN_KEEP,
+                      .used = ST_KEEP,
+                      .asked = ST_KEEP,
+                      .bound = ST_KEEP,
                       .until_ms = f.until_ms,
                       .job = -1};
     if (r == 0 && f.account)
@@ -104,7 +103,7 @@ static int read_why(st_scenario *s, const st_doc_node *map, st_scn_why *w, st_er
     if (r == 0 && f.type)
         r = st_scn_find_type(s, f.type, &w->type, err);
     if (r == 0 && f.dim)
-        r = st_scn_word(s, f.dim, dims_of(f.code), &w->dim, err);
+        r = st_field_word(s->doc, f.dim, dims_of(f.code), &w->dim, err);
     if (r == 0 && f.job)
         r = st_scn_find_job(s, f.job, &w->job, err);
     if (r < 0)

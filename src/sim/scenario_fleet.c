@@ -13,75 +13,38 @@
 
 #include "base/quote.h"
 #include "base/suggest.h"
-#include "sim/scenario_fields.h"
 #include "sim/scenario_read.h"
 
 /* What a node has unless it says otherwise: enough to stay out of the way. */
 #define CPU_DEFAULT_M   INT64_C(128000)
 #define RAM_DEFAULT_MIB INT64_C(2097152)
 #define GPUS_DEFAULT    8
-#define OVERSUB_DEFAULT 2000
-#define ALL_LEVELS      ((1u << ST_LEVEL_COUNT) - 1)
-
-/* The types everybody knows. */
-static const st_scn_type built_in[] = {
-    {"a100-40", 40 * 1024, ST_BOARD_A100_40, 0}, {"a100-80", 80 * 1024, ST_BOARD_A100_80, 0},
-    {"h100", 80 * 1024, ST_BOARD_H100_80, 0},    {"h200", 141 * 1024, ST_BOARD_H200_141, 0},
-    {"l40s", 48 * 1024, ST_BOARD_NONE, 0},       {"v100", 32 * 1024, ST_BOARD_NONE, 0},
-};
-
-static const char *const level_words[] = {
-#define X(id, name) name,
-    ST_LEVEL_TABLE(X)
-#undef X
-        NULL,
-};
-
 int32_t st_scn_type_index(st_scenario *s, const char *name)
 {
     for (size_t i = 0; i < s->types.n; i++)
-        if (strcmp(s->types.v[i].name, name) == 0)
+        if (strcmp(s->types.v[i].doc.name, name) == 0)
             return (int32_t)i;
-    for (size_t i = 0; i < ST_ARRAY_LEN(built_in); i++) {
-        if (strcmp(built_in[i].name, name) != 0)
-            continue;
-        if (s->types.n >= ST_TYPES_MAX)
-            return -2;
-        st_vec_push(&s->types, built_in[i]);
-        return (int32_t)s->types.n - 1;
-    }
-    return -1;
+    const st_type_doc *known = st_spec_known_type(name);
+    if (!known)
+        return -1;
+    if (s->types.n >= ST_TYPES_MAX)
+        return -2;
+    st_vec_push(&s->types, (st_scn_type){*known, 0});
+    return (int32_t)s->types.n - 1;
 }
-
-typedef struct type_fields {
-    int64_t vram_mib;
-    int board;
-} type_fields;
 
 static int read_type(st_scenario *s, const st_doc_node *map, st_err *err)
 {
-    const char *boards[ST_BOARD_COUNT + 1] = {NULL};
-    const st_field fields[] = {
-        {.key = "vram",
-         .kind = ST_F_MIB,
-         .offset = offsetof(type_fields, vram_mib),
-         .required = true},
-        {.key = "mig", .kind = ST_F_WORD, .offset = offsetof(type_fields, board), .words = boards},
-        {0},
-    };
-    type_fields f = {.board = ST_BOARD_NONE};
     const st_doc_node at = {.line = map->key_line};
-    int r;
+    st_scn_type type = {.doc.name = map->key, .line = map->key_line};
+    int r = st_spec_type(s->doc, map, &type.doc, err);
 
-    for (int b = 0; b < ST_BOARD_COUNT; b++)
-        boards[b] = st_board_name((st_board)b);
-    r = st_fields_read(s, map, fields, &f, err);
     if (r < 0)
         return r;
     if (s->types.n >= ST_TYPES_MAX)
         return st_doc_fail(s->doc, &at, err, ST_ERANGE, "there are more than %d GPU types",
                            ST_TYPES_MAX);
-    st_vec_push(&s->types, (st_scn_type){map->key, f.vram_mib, (st_board)f.board, map->key_line});
+    st_vec_push(&s->types, type);
     return 0;
 }
 
@@ -94,45 +57,17 @@ int st_scn_read_types(st_scenario *s, const st_doc_node *map, st_err *err)
     return r;
 }
 
-typedef struct pool_fields {
-    const st_doc_node *levels;
-    int64_t oversub_m;
-} pool_fields;
-
-static const st_field pool_rows[] = {
-    {.key = "levels", .kind = ST_F_NODE, .offset = offsetof(pool_fields, levels)},
-    {.key = "oversubscribe",
-     .kind = ST_F_MILLI,
-     .offset = offsetof(pool_fields, oversub_m),
-     .lo = 1000,
-     .hi = 4000},
-    {0},
-};
-
 static int read_pool(st_scenario *s, const st_doc_node *map, st_err *err)
 {
-    pool_fields f = {.oversub_m = OVERSUB_DEFAULT};
     const st_doc_node at = {.line = map->key_line};
-    st_scn_pool pool = {.name = map->key, .levels = ALL_LEVELS, .line = map->key_line};
-    int r = st_fields_read(s, map, pool_rows, &f, err);
+    st_scn_pool pool = {.doc.name = map->key, .line = map->key_line};
+    int r = st_spec_pool(s->doc, map, &pool.doc, err);
 
     if (r < 0)
         return r;
-    if (f.levels) {
-        pool.levels = 0;
-        for (const st_doc_node *n = NULL; (n = st_scn_each(f.levels, n));) {
-            int level;
-
-            r = st_scn_word(s, n, level_words, &level, err);
-            if (r < 0)
-                return r;
-            pool.levels |= 1u << level;
-        }
-    }
     if (s->pools.n >= ST_POOLS_MAX)
         return st_doc_fail(s->doc, &at, err, ST_ERANGE, "there are more than %d pools",
                            ST_POOLS_MAX);
-    pool.oversub_m = f.oversub_m;
     st_vec_push(&s->pools, pool);
     return 0;
 }
@@ -144,7 +79,7 @@ int st_scn_read_pools(st_scenario *s, const st_doc_node *map, st_err *err)
     for (const st_doc_node *n = map ? map->child : NULL; r == 0 && n; n = n->next)
         r = read_pool(s, n, err);
     if (r == 0 && s->pools.n == 0)
-        st_vec_push(&s->pools, (st_scn_pool){"main", ALL_LEVELS, OVERSUB_DEFAULT, 0});
+        st_vec_push(&s->pools, (st_scn_pool){{"main", ST_POOL_LEVELS, ST_POOL_OVERSUB_M}, 0});
     return r;
 }
 
@@ -278,7 +213,7 @@ static int read_row(st_scenario *s, const st_doc_node *map, st_err *err)
 {
     row_fields f = {.count = 1, .gpus = -1, .cpu_m = CPU_DEFAULT_M, .ram_mib = RAM_DEFAULT_MIB};
     st_node_spec spec = {.pool = 0, .type = -1};
-    int r = st_fields_read(s, map, fleet_rows, &f, err);
+    int r = st_fields_read(s->doc, map, fleet_rows, &f, err);
 
     if (r == 0)
         r = check_row(s, map, &f, err);

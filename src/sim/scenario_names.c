@@ -37,18 +37,6 @@ int st_scn_check_pattern(const st_scenario *s, const st_doc_node *node, const ch
                        ST_NAME_MAX - NUMBER_ROOM);
 }
 
-/* "there is no node "n9" (did you mean "n1"?)"; names is NULL-terminated. */
-static int fail_missing(const st_scenario *s, const st_doc_node *node, const char *what,
-                        const char *const *names, st_err *err)
-{
-    char q[ST_QUOTE_MAX], near[ST_QUOTE_MAX];
-    const char *nearest = st_suggest(node->value, names);
-
-    return st_doc_fail(s->doc, node, err, ST_ENOENT, "there is no %s %s%s%s%s", what,
-                       st_quote(q, node->value), nearest ? " (did you mean " : "",
-                       nearest ? st_quote(near, nearest) : "", nearest ? "?)" : "");
-}
-
 int st_scn_find_type(st_scenario *s, const st_doc_node *node, int32_t *ret, st_err *err)
 {
     const char *names[ST_TYPES_MAX + 1] = {NULL}, *name;
@@ -62,9 +50,9 @@ int st_scn_find_type(st_scenario *s, const st_doc_node *node, int32_t *ret, st_e
         return st_doc_fail(s->doc, node, err, ST_ERANGE, "there are more than %d GPU types",
                            ST_TYPES_MAX);
     for (size_t i = 0; i < s->types.n; i++)
-        names[i] = s->types.v[i].name;
+        names[i] = s->types.v[i].doc.name;
     if (type < 0)
-        return fail_missing(s, node, "GPU type", names, err);
+        return st_spec_missing(s->doc, node, "GPU type", names, err);
     *ret = type;
     return 0;
 }
@@ -77,13 +65,13 @@ int st_scn_find_pool(const st_scenario *s, const st_doc_node *node, int32_t *ret
     if (r < 0)
         return r;
     for (size_t i = 0; i < s->pools.n; i++) {
-        names[i] = s->pools.v[i].name;
+        names[i] = s->pools.v[i].doc.name;
         if (strcmp(names[i], name) == 0) {
             *ret = (int32_t)i;
             return 0;
         }
     }
-    return fail_missing(s, node, "pool", names, err);
+    return st_spec_missing(s->doc, node, "pool", names, err);
 }
 
 int st_scn_find_node(const st_scenario *s, const st_doc_node *node, int32_t *ret, st_err *err)
@@ -103,7 +91,7 @@ int st_scn_find_node(const st_scenario *s, const st_doc_node *node, int32_t *ret
     names = st_xcalloc(n + 1, sizeof(*names));
     for (size_t i = 0; i < n; i++)
         names[i] = s->nodes.v[i].spec.name;
-    return fail_missing(s, node, "node", names, err);
+    return st_spec_missing(s->doc, node, "node", names, err);
 }
 
 int st_scn_find_job(const st_scenario *s, const st_doc_node *node, int64_t *ret, st_err *err)
@@ -120,7 +108,7 @@ int st_scn_find_job(const st_scenario *s, const st_doc_node *node, int64_t *ret,
     names = st_xcalloc(n + 1, sizeof(*names));
     for (size_t i = 0; i < n; i++)
         names[i] = s->jobs.v[i].spec.name;
-    return fail_missing(s, node, "job", names, err);
+    return st_spec_missing(s->doc, node, "job", names, err);
 }
 
 int st_scn_find_account(const st_scenario *s, const st_doc_node *node, const char **ret,
@@ -140,7 +128,7 @@ int st_scn_find_account(const st_scenario *s, const st_doc_node *node, const cha
     names = st_xcalloc(n + 1, sizeof(*names));
     for (size_t i = 0; i < n; i++)
         names[i] = s->account_names.v[i];
-    return fail_missing(s, node, "account", names, err);
+    return st_spec_missing(s->doc, node, "account", names, err);
 }
 
 void st_scn_note_account(st_scenario *s, const char *name)
@@ -149,4 +137,35 @@ void st_scn_note_account(st_scenario *s, const char *name)
         return;
     st_map_put(s->account_ids, name, (int64_t)s->account_names.n);
     st_vec_push(&s->account_names, name);
+}
+
+static int type_named(void *ctx, const st_doc *doc, const st_doc_node *node, int32_t *ret,
+                      st_err *err)
+{
+    (void)doc;
+    return st_scn_find_type(ctx, node, ret, err);
+}
+
+static int pool_named(void *ctx, const st_doc *doc, const st_doc_node *node, int32_t *ret,
+                      st_err *err)
+{
+    (void)doc;
+    return st_scn_find_pool(ctx, node, ret, err);
+}
+
+static size_t ntypes(void *ctx)
+{
+    const st_scenario *s = ctx;
+    return s->types.n;
+}
+
+static st_board board_of(void *ctx, int32_t type)
+{
+    const st_scenario *s = ctx;
+    return s->types.v[type].doc.board;
+}
+
+st_spec_names st_scn_spec_names(st_scenario *s)
+{
+    return (st_spec_names){s, type_named, pool_named, ntypes, board_of};
 }

@@ -42,17 +42,17 @@ static int announce_fleet(st_play *play, st_err *err)
     for (size_t i = 0; r == 0 && i < s->types.n; i++) {
         st_event ev = {.kind = ST_EV_TYPE};
 
-        ev.u.type.name = s->types.v[i].name;
-        ev.u.type.vram_mib = s->types.v[i].vram_mib;
-        ev.u.type.board = s->types.v[i].board;
+        ev.u.type.name = s->types.v[i].doc.name;
+        ev.u.type.vram_mib = s->types.v[i].doc.vram_mib;
+        ev.u.type.board = s->types.v[i].doc.board;
         r = announce(play, &ev, s->types.v[i].line, err);
     }
     for (size_t i = 0; r == 0 && i < s->pools.n; i++) {
         st_event ev = {.kind = ST_EV_POOL};
 
-        ev.u.pool.name = s->pools.v[i].name;
-        ev.u.pool.levels = s->pools.v[i].levels;
-        ev.u.pool.oversub_m = s->pools.v[i].oversub_m;
+        ev.u.pool.name = s->pools.v[i].doc.name;
+        ev.u.pool.levels = s->pools.v[i].doc.levels;
+        ev.u.pool.oversub_m = s->pools.v[i].doc.oversub_m;
         r = announce(play, &ev, s->pools.v[i].line, err);
     }
     for (size_t i = 0; r == 0 && i < s->nodes.n; i++) {
@@ -70,7 +70,7 @@ static int announce_accounts(st_play *play, st_err *err)
     for (size_t i = 0; r == 0 && i < play->s->accounts.n; i++) {
         st_event ev = {.kind = ST_EV_ACCOUNT};
 
-        st_play_account_spec(play, play->s->accounts.v[i], &ev.u.account);
+        st_spec_account_lay(st_core_tree(play->core), play->s->accounts.v[i], &ev.u.account);
         r = announce(play, &ev, play->s->accounts.v[i]->line, err);
     }
     return r;

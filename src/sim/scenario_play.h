@@ -12,9 +12,6 @@ void st_play_act(st_play *play, const st_scn_action *a);
 /* Applies one event; what was accepted is remembered for the step. */
 int st_play_apply(st_play *play, const st_event *ev, st_err *why);
 
-/* The account as it is, or as a new one begins, with what was said laid over it. */
-void st_play_account_spec(const st_play *play, const st_scn_account *said, st_account_spec *ret);
-
 /* scenario_record.c: takes the new effects of the step at hand into the records. */
 void st_play_follow(st_play *play);
 

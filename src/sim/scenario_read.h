@@ -14,13 +14,12 @@ int st_scn_read_fleet(st_scenario *s, const st_doc_node *list, st_err *err);
 
 /* scenario_account.c: the list `accounts`, and one account or change (in the arena). */
 int st_scn_read_accounts(st_scenario *s, const st_doc_node *list, st_err *err);
-int st_scn_read_account(st_scenario *s, const st_doc_node *map, st_scn_account **ret, st_err *err);
+int st_scn_read_account(st_scenario *s, const st_doc_node *map, st_account_doc **ret, st_err *err);
 
 /* scenario_job.c: one `submit`. `every_ms` is ST_UNSET where it was not given; inside a refusal the
  * job's name may be left out. */
 int st_scn_read_job(st_scenario *s, const st_doc_node *map, bool refuse, st_scn_job *ret,
                     int *ret_count, int64_t *ret_every_ms, st_err *err);
-int st_scn_read_priority(const st_scenario *s, const st_doc_node *node, int *ret, st_err *err);
 
 /* scenario_action.c: one item of `do`. */
 int st_scn_read_action(st_scenario *s, const st_doc_node *map, int64_t at_ms, st_err *err);
@@ -45,6 +44,9 @@ int st_scn_find_node(const st_scenario *s, const st_doc_node *node, int32_t *ret
 int st_scn_find_job(const st_scenario *s, const st_doc_node *node, int64_t *ret, st_err *err);
 int st_scn_find_account(const st_scenario *s, const st_doc_node *node, const char **ret,
                         st_err *err);
+
+/* The scenario's names, for readers of documents. */
+st_spec_names st_scn_spec_names(st_scenario *s);
 
 /* Remembers that there is an account of that name. */
 void st_scn_note_account(st_scenario *s, const char *name);

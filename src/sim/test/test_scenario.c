@@ -31,10 +31,10 @@ static void test_defaults(void **state)
     assert_int_equal(s->nodes.v[0].spec.ndevs, 8);
     assert_int_equal(s->nodes.v[0].spec.cpu_m, 128000);
     assert_int_equal(s->types.n, 1);
-    assert_int_equal(s->types.v[0].board, ST_BOARD_H100_80);
+    assert_int_equal(s->types.v[0].doc.board, ST_BOARD_H100_80);
     assert_int_equal(s->pools.n, 1);
-    assert_int_equal(s->pools.v[0].levels, 15);
-    assert_int_equal(s->pools.v[0].oversub_m, 2000);
+    assert_int_equal(s->pools.v[0].doc.levels, 15);
+    assert_int_equal(s->pools.v[0].doc.oversub_m, 2000);
     assert_int_equal(s->policy.notice_ms, 30000);
     assert_int_equal(s->jobs.v[0].spec.id, 1);
     assert_int_equal(s->jobs.v[0].spec.shape.gpus, 1);
@@ -97,7 +97,7 @@ static void test_accounts(void **state)
     assert_int_equal(s->accounts.v[0]->guarantee.gpu_m, 4000);
     assert_int_equal(s->accounts.v[0]->guarantee.type_m[0], 2000);
     assert_int_equal(s->accounts.v[0]->guarantee.ram_mib, 65536);
-    assert_true(s->accounts.v[0]->guarantee.cpu_m == ST_SCN_KEEP);
+    assert_true(s->accounts.v[0]->guarantee.cpu_m == ST_KEEP);
     assert_string_equal(s->accounts.v[1]->parent, "org");
     assert_int_equal(s->accounts.v[1]->weight_m, 0);
     assert_int_equal(s->accounts.v[1]->priority, -2);

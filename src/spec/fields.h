@@ -1,12 +1,15 @@
 /*
- * Maps of a scenario read by tables, one row per key: what it holds, where it
- * goes, its range. A key without a row is refused, with the nearest one that
- * has. Private to the scenario reader.
+ * Maps of a document read by tables, one row per key: what it holds, where it goes, its range. A
+ * key without a row is refused, with the nearest one that has.
  */
-#ifndef ST_SIM_SCENARIO_FIELDS_H
-#define ST_SIM_SCENARIO_FIELDS_H
+#ifndef ST_SPEC_FIELDS_H
+#define ST_SPEC_FIELDS_H
 
-#include "sim/scenario.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/doc.h"
 
 typedef enum st_field_kind {
     ST_F_TEXT,     /* const char * */
@@ -33,19 +36,19 @@ typedef struct st_field {
 
 /* Reads every key of the map into the struct; what is not given is left alone. Tables end with a
  * row without a key. */
-int st_fields_read(const st_scenario *s, const st_doc_node *map, const st_field *fields, void *into,
+int st_fields_read(const st_doc *doc, const st_doc_node *map, const st_field *fields, void *into,
                    st_err *err);
 
 /* One value, as a row describes it. */
-int st_field_read(const st_scenario *s, const st_doc_node *node, const st_field *field, void *into,
+int st_field_read(const st_doc *doc, const st_doc_node *node, const st_field *field, void *into,
                   st_err *err);
 
 /* Which of the words the scalar is; fails with the nearest. */
-int st_scn_word(const st_scenario *s, const st_doc_node *node, const char *const *words, int *ret,
-                st_err *err);
+int st_field_word(const st_doc *doc, const st_doc_node *node, const char *const *words, int *ret,
+                  st_err *err);
 
 /* One child of a list, or the node itself when it is no list: `finish: a` and `finish: [a, b]`.
  * Start with at NULL; NULL ends it. */
-const st_doc_node *st_scn_each(const st_doc_node *node, const st_doc_node *at);
+const st_doc_node *st_field_each(const st_doc_node *node, const st_doc_node *at);
 
 #endif

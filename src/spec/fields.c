@@ -1,26 +1,29 @@
 /*
- * Reading maps by tables (sim/scenario_fields.h).
+ * Reading maps by tables (spec/fields.h).
  */
-#include "sim/scenario_fields.h"
+#include "spec/fields.h"
 
 #include <string.h>
 
 #include "base/quote.h"
+#include "base/strbuf.h"
 #include "base/suggest.h"
+#include "model/tree.h"
+#include "spec/spec.h"
 
 #define KEYS_MAX 64
 
-static int read_name(const st_scenario *s, const st_doc_node *node, const char **ret, st_err *err)
+static int read_name(const st_doc *doc, const st_doc_node *node, const char **ret, st_err *err)
 {
     char q[ST_QUOTE_MAX];
     const char *name;
-    int r = st_doc_str(s->doc, node, &name, err);
+    int r = st_doc_str(doc, node, &name, err);
 
     if (r < 0)
         return r;
     if (!st_name_ok(name))
         return st_doc_fail(
-            s->doc, node, err, ST_EINVAL,
+            doc, node, err, ST_EINVAL,
             "%s cannot be a name: it must be 1 to %d bytes without spaces or control "
             "characters",
             st_quote(q, name), ST_NAME_MAX);
@@ -28,13 +31,13 @@ static int read_name(const st_scenario *s, const st_doc_node *node, const char *
     return 0;
 }
 
-int st_scn_word(const st_scenario *s, const st_doc_node *node, const char *const *words, int *ret,
-                st_err *err)
+int st_field_word(const st_doc *doc, const st_doc_node *node, const char *const *words, int *ret,
+                  st_err *err)
 {
     char q[ST_QUOTE_MAX];
     ST_CLEANUP(st_strbuf_done) st_strbuf list = {0};
     const char *word, *nearest;
-    int r = st_doc_str(s->doc, node, &word, err);
+    int r = st_doc_str(doc, node, &word, err);
 
     if (r < 0)
         return r;
@@ -46,7 +49,7 @@ int st_scn_word(const st_scenario *s, const st_doc_node *node, const char *const
         st_strbuf_addf(&list, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
     }
     nearest = st_suggest(word, words);
-    return st_doc_fail(s->doc, node, err, ST_EINVAL, "%s is none of %s%s%s%s", st_quote(q, word),
+    return st_doc_fail(doc, node, err, ST_EINVAL, "%s is none of %s%s%s%s", st_quote(q, word),
                        st_strbuf_str(&list), nearest ? " (did you mean \"" : "",
                        nearest ? nearest : "", nearest ? "\"?)" : "");
 }
@@ -56,7 +59,7 @@ static bool says_none(const st_doc_node *node)
     return node->kind == ST_DOC_SCALAR && strcmp(node->value, "none") == 0;
 }
 
-int st_field_read(const st_scenario *s, const st_doc_node *node, const st_field *field, void *into,
+int st_field_read(const st_doc *doc, const st_doc_node *node, const st_field *field, void *into,
                   st_err *err)
 {
     void *at = (char *)into + field->offset;
@@ -69,26 +72,26 @@ int st_field_read(const st_scenario *s, const st_doc_node *node, const st_field 
     }
     switch (field->kind) {
     case ST_F_TEXT:
-        return st_doc_str(s->doc, node, (const char **)at, err);
+        return st_doc_str(doc, node, (const char **)at, err);
     case ST_F_NAME:
-        return read_name(s, node, (const char **)at, err);
+        return read_name(doc, node, (const char **)at, err);
     case ST_F_BOOL:
-        return st_doc_bool(s->doc, node, (bool *)at, err);
+        return st_doc_bool(doc, node, (bool *)at, err);
     case ST_F_INT:
-        r = st_doc_i64(s->doc, node, field->lo, field->hi, &n, err);
+        r = st_doc_i64(doc, node, field->lo, field->hi, &n, err);
         if (r == 0)
             *(int *)at = (int)n;
         return r;
     case ST_F_I64:
-        return st_doc_i64(s->doc, node, field->lo, field->hi, (int64_t *)at, err);
+        return st_doc_i64(doc, node, field->lo, field->hi, (int64_t *)at, err);
     case ST_F_WORD:
-        return st_scn_word(s, node, field->words, (int *)at, err);
+        return st_field_word(doc, node, field->words, (int *)at, err);
     case ST_F_MILLI:
-        return st_doc_milli(s->doc, node, field->lo, field->hi, (int64_t *)at, err);
+        return st_doc_milli(doc, node, field->lo, field->hi, (int64_t *)at, err);
     case ST_F_DURATION:
-        return st_doc_duration_ms(s->doc, node, (int64_t *)at, err);
+        return st_doc_duration_ms(doc, node, (int64_t *)at, err);
     case ST_F_MIB:
-        return st_doc_mib(s->doc, node, (int64_t *)at, err);
+        return st_doc_mib(doc, node, (int64_t *)at, err);
     case ST_F_NODE:
         *(const st_doc_node **)at = node;
         return 0;
@@ -97,7 +100,7 @@ int st_field_read(const st_scenario *s, const st_doc_node *node, const st_field 
     return 0;
 }
 
-int st_fields_read(const st_scenario *s, const st_doc_node *map, const st_field *fields, void *into,
+int st_fields_read(const st_doc *doc, const st_doc_node *map, const st_field *fields, void *into,
                    st_err *err)
 {
     const char *keys[KEYS_MAX + 1] = {NULL};
@@ -107,23 +110,34 @@ int st_fields_read(const st_scenario *s, const st_doc_node *map, const st_field 
         ST_ASSERT(n < KEYS_MAX);
         keys[n] = fields[n].key;
     }
-    r = st_doc_check_keys(s->doc, map, keys, err);
+    r = st_doc_check_keys(doc, map, keys, err);
     for (int i = 0; r == 0 && i < n; i++) {
         const st_doc_node *node = NULL;
 
         if (fields[i].required)
-            r = st_doc_need(s->doc, map, fields[i].key, &node, err);
+            r = st_doc_need(doc, map, fields[i].key, &node, err);
         else
             node = st_doc_get(map, fields[i].key);
         if (r == 0 && node)
-            r = st_field_read(s, node, &fields[i], into, err);
+            r = st_field_read(doc, node, &fields[i], into, err);
     }
     return r;
 }
 
-const st_doc_node *st_scn_each(const st_doc_node *node, const st_doc_node *at)
+const st_doc_node *st_field_each(const st_doc_node *node, const st_doc_node *at)
 {
     if (node->kind != ST_DOC_SEQ)
         return at ? NULL : node;
     return at ? at->next : node->child;
+}
+
+int st_spec_missing(const st_doc *doc, const st_doc_node *node, const char *what,
+                    const char *const *names, st_err *err)
+{
+    char q[ST_QUOTE_MAX], near[ST_QUOTE_MAX];
+    const char *nearest = st_suggest(node->value, names);
+
+    return st_doc_fail(doc, node, err, ST_ENOENT, "there is no %s %s%s%s%s", what,
+                       st_quote(q, node->value), nearest ? " (did you mean " : "",
+                       nearest ? st_quote(near, nearest) : "", nearest ? "?)" : "");
 }

@@ -1,0 +1,151 @@
+/*
+ * Nouns as documents: what people write about a job, an account, a pool or a GPU type, read into
+ * what the core takes. Scenarios, the API and the CLI read the same fields with the same words
+ * and the same complaints; doc/scenarios.md and doc/api.md list them.
+ *
+ * Reading does not look at any state but names: the caller says what a GPU type or pool is
+ * called (st_spec_names), so that a scenario, a client and a server can each use their own.
+ */
+#ifndef ST_SPEC_SPEC_H
+#define ST_SPEC_SPEC_H
+
+#include "core/core.h"
+#include "spec/fields.h"
+
+/* How names become numbers. Both functions fail with "FILE:LINE: there is no ...". */
+typedef struct st_spec_names {
+    void *ctx;
+    int (*type)(void *ctx, const st_doc *doc, const st_doc_node *node, int32_t *ret, st_err *err);
+    int (*pool)(void *ctx, const st_doc *doc, const st_doc_node *node, int32_t *ret, st_err *err);
+    size_t (*ntypes)(void *ctx);
+    st_board (*board)(void *ctx, int32_t type);
+} st_spec_names;
+
+/* "there is no pool "gold" (did you mean "gold1"?)"; names ends with NULL. */
+int st_spec_missing(const st_doc *doc, const st_doc_node *node, const char *what,
+                    const char *const *names, st_err *err);
+
+/* ---- jobs ---------------------------------------------------------------------------- */
+
+/* What a job asks of the scheduler, as written. Embedded in the fields of whoever reads it. */
+typedef struct st_job_fields {
+    const char *account, *user, *profile;
+    const st_doc_node *type, *topology, *priority, *pool;
+    int gpus, tasks, level, yield;
+    int64_t cpu_m, ram_mib, share_m, vram_mib, limit_ms;
+    bool latency_critical;
+} st_job_fields;
+
+#define ST_JOB_FIELDS_INIT                                                                        \
+    {                                                                                             \
+        .gpus = -1, .tasks = 1, .level = -1, .yield = ST_YIELD_REQUEUE, .limit_ms = ST_TIME_NEVER \
+    }
+
+#define ST_JOB_GPUS_MAX 4096 /* more than any node has, so that asking too much can be explained */
+
+extern const char *const st_level_words[], *const st_yield_words[], *const st_topo_words[];
+
+/* The rows of a table of fields whose struct S has a st_job_fields M. */
+#define ST_JOB_ROWS(S, M)                                                                          \
+    {.key = "account", .kind = ST_F_TEXT, .offset = offsetof(S, M.account)},                       \
+        {.key = "user", .kind = ST_F_NAME, .offset = offsetof(S, M.user)},                         \
+        {.key = "gpus",                                                                            \
+         .kind = ST_F_INT,                                                                         \
+         .offset = offsetof(S, M.gpus),                                                            \
+         .lo = 0,                                                                                  \
+         .hi = ST_JOB_GPUS_MAX},                                                                   \
+        {.key = "tasks",                                                                           \
+         .kind = ST_F_INT,                                                                         \
+         .offset = offsetof(S, M.tasks),                                                           \
+         .lo = 1,                                                                                  \
+         .hi = ST_TASKS_MAX},                                                                      \
+        {.key = "type", .kind = ST_F_NODE, .offset = offsetof(S, M.type)},                         \
+        {.key = "cpu",                                                                             \
+         .kind = ST_F_MILLI,                                                                       \
+         .offset = offsetof(S, M.cpu_m),                                                           \
+         .lo = 0,                                                                                  \
+         .hi = ST_QTY_MAX},                                                                        \
+        {.key = "ram", .kind = ST_F_MIB, .offset = offsetof(S, M.ram_mib)},                        \
+        {.key = "level",                                                                           \
+         .kind = ST_F_WORD,                                                                        \
+         .offset = offsetof(S, M.level),                                                           \
+         .words = st_level_words},                                                                 \
+        {.key = "profile", .kind = ST_F_TEXT, .offset = offsetof(S, M.profile)},                   \
+        {.key = "share",                                                                           \
+         .kind = ST_F_MILLI,                                                                       \
+         .offset = offsetof(S, M.share_m),                                                         \
+         .lo = 1,                                                                                  \
+         .hi = ST_WHOLE_M},                                                                        \
+        {.key = "vram", .kind = ST_F_MIB, .offset = offsetof(S, M.vram_mib)},                      \
+        {.key = "topology", .kind = ST_F_NODE, .offset = offsetof(S, M.topology)},                 \
+        {.key = "priority", .kind = ST_F_NODE, .offset = offsetof(S, M.priority)},                 \
+        {.key = "limit", .kind = ST_F_DURATION, .offset = offsetof(S, M.limit_ms)},                \
+        {.key = "on_preempt",                                                                      \
+         .kind = ST_F_WORD,                                                                        \
+         .offset = offsetof(S, M.yield),                                                           \
+         .words = st_yield_words},                                                                 \
+        {.key = "latency_critical", .kind = ST_F_BOOL, .offset = offsetof(S, M.latency_critical)}, \
+    {                                                                                              \
+        .key = "pool", .kind = ST_F_NODE, .offset = offsetof(S, M.pool)                            \
+    }
+
+/* From fields that were read to what the core takes: everything but id, name, account and user.
+ * A profile that none of the job's types has is not a fault of the document: *ret_none is set,
+ * the job can never run, and the caller refuses it in its own words. */
+int st_spec_job(const st_doc *doc, const st_doc_node *map, const st_job_fields *f,
+                const st_spec_names *names, st_job_spec *ret, bool *ret_none, st_err *err);
+
+/* "low", "normal", "high" or a number. */
+int st_spec_priority(const st_doc *doc, const st_doc_node *node, int *ret, st_err *err);
+
+/* ---- accounts ------------------------------------------------------------------------ */
+
+/* An account, or a change to one: ST_KEEP where the document says nothing. */
+#define ST_KEEP INT64_MIN
+
+typedef struct st_account_doc {
+    const char *name, *parent; /* NULL: not said */
+    st_quota guarantee, max;
+    st_limits job_limits, user_limits;
+    int64_t weight_m, priority, min_run_ms;
+    int trust;      /* an st_trust; -1: not said */
+    int own_domain; /* -1: not said */
+    int line;
+} st_account_doc;
+
+/* `name` may be missing where the caller knows it; *ret_children is the node of that key, or
+ * NULL. */
+int st_spec_account(const st_doc *doc, const st_doc_node *map, const st_spec_names *names,
+                    bool need_name, st_account_doc *ret, const st_doc_node **ret_children,
+                    st_err *err);
+
+/* What the account will be: as it is in the tree, or new, with what is said laid over it. */
+void st_spec_account_lay(const st_tree *tree, const st_account_doc *said, st_account_spec *ret);
+
+/* ---- types and pools ----------------------------------------------------------------- */
+
+typedef struct st_type_doc {
+    const char *name;
+    int64_t vram_mib;
+    st_board board;
+} st_type_doc;
+
+typedef struct st_pool_doc {
+    const char *name;
+    uint32_t levels;
+    int64_t oversub_m;
+} st_pool_doc;
+
+/* The GPU types everybody knows; NULL: not one of them. */
+const st_type_doc *st_spec_known_type(const char *name);
+/* NULL-terminated, for suggestions. */
+const char *const *st_spec_known_types(void);
+
+#define ST_POOL_OVERSUB_M 2000
+#define ST_POOL_LEVELS    ((1u << ST_LEVEL_COUNT) - 1)
+
+/* Everything but the name, which is the key of the map or in the address. */
+int st_spec_type(const st_doc *doc, const st_doc_node *map, st_type_doc *ret, st_err *err);
+int st_spec_pool(const st_doc *doc, const st_doc_node *map, st_pool_doc *ret, st_err *err);
+
+#endif
