@@ -22,6 +22,7 @@
 #ifndef ST_CORE_CORE_H
 #define ST_CORE_CORE_H
 
+#include "base/arena.h"
 #include "base/strbuf.h"
 #include "model/fleet.h"
 #include "model/policy.h"
@@ -42,7 +43,8 @@ typedef struct st_core st_core;
     X(ST_EV_FINISH, "finish")             /* a job ended by itself: u.finish */           \
     X(ST_EV_CANCEL, "cancel")             /* u.id */                                      \
     X(ST_EV_CHECKPOINTED, "checkpointed") /* a job saved its progress: u.id */            \
-    X(ST_EV_PRIORITY, "priority")         /* u.priority */
+    X(ST_EV_PRIORITY, "priority")         /* u.priority */                                \
+    X(ST_EV_POLICY, "policy")             /* other knobs from now on: u.policy */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)
@@ -94,8 +96,15 @@ typedef struct st_event {
             uint64_t id;
             int priority;
         } priority;
+        st_policy policy;
     } u;
 } st_event;
+
+/* An event as bytes, for a log that is played again. Decoding reads one event at *at and moves
+ * it on; texts go into the arena; damaged bytes are refused. */
+void st_event_encode(const st_event *event, st_strbuf *out);
+int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, st_event *ret,
+                    st_err *err);
 
 /* ---- effects ------------------------------------------------------------------------ */
 

@@ -194,6 +194,25 @@ static int on_timer(st_core *core, const st_event *ev, st_effects *fx, st_err *e
     return 0; /* what is due has been seen to already */
 }
 
+static int on_policy(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx;
+    const st_policy *p = &ev->u.policy;
+#define X(field, key, kind, def, lo, hi, what)                                                     \
+    if (p->field < (lo) || p->field > (hi))                                                        \
+        return st_fail(err, ST_ERANGE,                                                             \
+                       "policy %s: %" PRId64 " is outside %" PRId64 " to %" PRId64, key, p->field, \
+                       (int64_t)(lo), (int64_t)(hi));
+    ST_POLICY_TABLE(X)
+#undef X
+    if (p->order < 0 || p->order >= ST_ORDER_COUNT || p->basis < 0 || p->basis > ST_BASIS_TOTAL)
+        return st_fail(err, ST_EINVAL, "policy: order or basis is unknown");
+    core->policy = *p;
+    core->floors_dirty = core->freed = true;
+    core->version++;
+    return 0;
+}
+
 typedef int handler(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 
 static handler *const handlers[ST_EV_COUNT] = {
@@ -208,6 +227,7 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_CANCEL] = on_cancel,
     [ST_EV_CHECKPOINTED] = on_checkpointed,
     [ST_EV_PRIORITY] = on_priority,
+    [ST_EV_POLICY] = on_policy,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

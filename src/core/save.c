@@ -1,7 +1,6 @@
 /* The state to bytes and back.
  *
- * One description serves both directions: each io_ function writes the value it is given, or
- * reads into it, so the two can never disagree about the order. Only what cannot be derived is
+ * One description serves both directions (core/codec.h). Only what cannot be derived is
  * stored: residents, quota counters and user sums are rebuilt from the jobs, which makes every
  * reload a test of the bookkeeping. The last eight bytes are a hash over all the others. */
 #include <stdlib.h>
@@ -9,87 +8,11 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "core/codec.h"
 #include "core/state.h"
 
 #define MAGIC UINT64_C(0x31766173544e5453) /* "STNTsav1" */
 #define SEED  7
-
-typedef struct codec {
-    st_strbuf *out; /* NULL: reading */
-    const char *in;
-    size_t n, at;
-    bool bad; /* reading went wrong; everything reads as 0 from here on */
-} codec;
-
-static void io_u64(codec *c, uint64_t *v)
-{
-    unsigned char b[8];
-    if (c->out) {
-        for (int i = 0; i < 8; i++)
-            b[i] = (unsigned char)(*v >> (8 * i));
-        st_strbuf_addn(c->out, (const char *)b, 8);
-        return;
-    }
-    *v = 0;
-    if (c->bad || c->n - c->at < 8) {
-        c->bad = true;
-        return;
-    }
-    for (int i = 0; i < 8; i++)
-        *v |= (uint64_t)(unsigned char)c->in[c->at + (size_t)i] << (8 * i);
-    c->at += 8;
-}
-
-static void io_i64(codec *c, int64_t *v)
-{
-    uint64_t u = (uint64_t)*v;
-    io_u64(c, &u);
-    *v = (int64_t)u;
-}
-
-/* A number with a range; reading one outside it spoils the load. */
-static int64_t io_in(codec *c, int64_t v, int64_t lo, int64_t hi)
-{
-    io_i64(c, &v);
-    if (!c->out && (v < lo || v > hi)) {
-        c->bad = true;
-        return lo;
-    }
-    return v;
-}
-
-#define IO_IN(c, field, lo, hi) \
-    ((field) = (__typeof__(field))io_in((c), (int64_t)(field), (lo), (hi)))
-#define IO_BOOL(c, field) IO_IN(c, field, 0, 1)
-
-static size_t io_count(codec *c, size_t n, size_t max)
-{
-    return (size_t)io_in(c, (int64_t)n, 0, (int64_t)max);
-}
-
-static void io_str(codec *c, char **s)
-{
-    size_t n = io_count(c, c->out ? strlen(*s) : 0, 4 * ST_NAME_MAX);
-    if (c->out) {
-        st_strbuf_addn(c->out, *s, n);
-        return;
-    }
-    if (c->bad || c->n - c->at < n) {
-        c->bad = true;
-        n = 0;
-    }
-    *s = st_xstrndup(c->in + c->at, n);
-    c->at += n;
-}
-
-static void io_quota(codec *c, st_quota *q)
-{
-    io_i64(c, &q->gpu_m);
-    io_i64(c, &q->cpu_m);
-    io_i64(c, &q->ram_mib);
-    for (int t = 0; t < ST_TYPES_MAX; t++)
-        io_i64(c, &q->type_m[t]);
-}
 
 static void io_use(codec *c, st_use *u)
 {
@@ -98,14 +21,6 @@ static void io_use(codec *c, st_use *u)
     io_i64(c, &u->ram_mib);
     for (int t = 0; t < ST_TYPES_MAX; t++)
         io_i64(c, &u->type_m[t]);
-}
-
-static void io_limits(codec *c, st_limits *l)
-{
-    io_i64(c, &l->gpu_m);
-    io_i64(c, &l->vram_mib);
-    io_i64(c, &l->share_m);
-    io_i64(c, &l->run_ms);
 }
 
 /* Make room for n zeroed items when reading. */
@@ -269,18 +184,6 @@ static void io_grants(codec *c, const st_core *core, st_grant **grants, int n)
         IO_IN(c, g->devs, 0, UINT16_MAX);
         IO_IN(c, g->mig_start, -1, ST_MIG_MEMORY - 1);
     }
-}
-
-static void io_shape(codec *c, st_shape *s)
-{
-    IO_IN(c, s->types, 0, UINT32_MAX);
-    IO_IN(c, s->level, 0, ST_LEVEL_COUNT - 1);
-    IO_IN(c, s->gpus, 0, ST_DEVS_MAX);
-    IO_IN(c, s->profile, 0, ST_MIG_COUNT - 1);
-    IO_IN(c, s->share_m, 0, ST_QTY_MAX);
-    IO_IN(c, s->vram_mib, 0, ST_QTY_MAX);
-    IO_IN(c, s->cpu_m, 0, ST_QTY_MAX);
-    IO_IN(c, s->ram_mib, 0, ST_QTY_MAX);
 }
 
 static void io_job(codec *c, const st_core *core, st_job *j)

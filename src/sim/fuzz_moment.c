@@ -126,6 +126,22 @@ int st_fuzz_compare_twin(st_fuzz_run *run, st_err *err)
                an, bn, at);
 }
 
+/* The twin is told what a log would tell it: every event goes through its bytes. */
+static int twin_apply(st_fuzz_run *run, const st_event *event, st_err *why)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    ST_CLEANUP(st_strbuf_done) st_strbuf bytes = {0};
+    st_event read;
+    size_t at = 0;
+    int r;
+
+    st_event_encode(event, &bytes);
+    r = st_event_decode(st_strbuf_str(&bytes), bytes.n, &at, arena, &read, why);
+    if (r == 0 && at != bytes.n)
+        r = st_fail(why, ST_EPARSE, "%zu of its %zu bytes were read", at, bytes.n);
+    return r < 0 ? r : st_core_apply(run->twin, &read, run->now, &run->twin_fx, why);
+}
+
 static int twin_moment(st_fuzz_run *run, const st_event_list *accepted, st_err *err)
 {
     if (!run->twin)
@@ -133,7 +149,7 @@ static int twin_moment(st_fuzz_run *run, const st_event_list *accepted, st_err *
     st_effects_clear(&run->twin_fx);
     for (size_t i = 0; i < accepted->n; i++) {
         st_err why = {0};
-        if (st_core_apply(run->twin, accepted->v[i], run->now, &run->twin_fx, &why) < 0)
+        if (twin_apply(run, accepted->v[i], &why) < 0)
             return BAD("save: a loaded core refuses %s: %s", st_event_name(accepted->v[i]->kind),
                        why.msg);
     }

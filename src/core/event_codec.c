@@ -1,0 +1,152 @@
+/* Events to bytes and back (core.h). What an event says is checked when it is applied; here only
+ * that it is well-formed. */
+#include "core/codec.h"
+#include "core/core.h"
+
+#define TEXT_MAX (4 * ST_NAME_MAX)
+
+/* A text that may be NULL; what is read lives in the arena. */
+static void io_text(codec *c, st_arena *arena, const char **s)
+{
+    bool there = *s != NULL;
+    IO_BOOL(c, there);
+    if (!there) {
+        *s = NULL;
+        return;
+    }
+    size_t n = io_count(c, c->out ? strlen(*s) : 0, TEXT_MAX);
+    if (c->out) {
+        st_strbuf_addn(c->out, *s, n);
+        return;
+    }
+    if (c->bad || c->n - c->at < n || memchr(c->in + c->at, '\0', n)) {
+        c->bad = true;
+        return;
+    }
+    *s = st_arena_strndup(arena, c->in + c->at, n);
+    c->at += n;
+}
+
+static void io_node_spec(codec *c, st_arena *arena, st_node_spec *n)
+{
+    io_text(c, arena, &n->name);
+    IO_IN(c, n->pool, INT32_MIN, INT32_MAX);
+    IO_IN(c, n->type, INT32_MIN, INT32_MAX);
+    IO_IN(c, n->ndevs, INT32_MIN, INT32_MAX);
+    IO_IN(c, n->nvlink_size, INT32_MIN, INT32_MAX);
+    io_text(c, arena, &n->nvlink_domain);
+    io_i64(c, &n->cpu_m);
+    io_i64(c, &n->ram_mib);
+    io_text(c, arena, &n->zone);
+    io_text(c, arena, &n->block);
+    io_text(c, arena, &n->rack);
+}
+
+static void io_account_spec(codec *c, st_arena *arena, st_account_spec *a)
+{
+    io_text(c, arena, &a->name);
+    io_text(c, arena, &a->parent);
+    io_quota(c, &a->guarantee);
+    io_quota(c, &a->max);
+    io_i64(c, &a->weight_m);
+    IO_IN(c, a->priority, INT32_MIN, INT32_MAX);
+    io_limits(c, &a->job_limits);
+    io_limits(c, &a->user_limits);
+    IO_IN(c, a->trust, 0, ST_TRUST_UNTRUSTED);
+    IO_BOOL(c, a->own_domain);
+    io_i64(c, &a->min_run_ms);
+}
+
+static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
+{
+    io_u64(c, &j->id);
+    io_text(c, arena, &j->name);
+    io_text(c, arena, &j->account);
+    io_text(c, arena, &j->user);
+    IO_IN(c, j->pool, INT32_MIN, INT32_MAX);
+    IO_IN(c, j->tasks, INT32_MIN, INT32_MAX);
+    io_shape(c, &j->shape);
+    IO_IN(c, j->topo, 0, ST_TOPO_COUNT - 1);
+    IO_BOOL(c, j->topo_required);
+    IO_BOOL(c, j->latency_critical);
+    IO_IN(c, j->priority, INT32_MIN, INT32_MAX);
+    io_i64(c, &j->limit_ms);
+    IO_IN(c, j->yield, 0, ST_YIELD_COUNT - 1);
+}
+
+static void io_policy(codec *c, st_policy *p)
+{
+#define X(field, key, kind, def, lo, hi, what) IO_IN(c, p->field, lo, hi);
+    ST_POLICY_TABLE(X)
+#undef X
+    IO_IN(c, p->basis, 0, INT32_MAX);
+    IO_IN(c, p->order, 0, ST_ORDER_COUNT - 1);
+}
+
+static void io_event(codec *c, st_arena *arena, st_event *ev)
+{
+    IO_IN(c, ev->kind, 0, ST_EV_COUNT - 1);
+    switch (ev->kind) {
+    case ST_EV_TYPE:
+        io_text(c, arena, &ev->u.type.name);
+        io_i64(c, &ev->u.type.vram_mib);
+        IO_IN(c, ev->u.type.board, 0, ST_BOARD_COUNT - 1);
+        break;
+    case ST_EV_POOL:
+        io_text(c, arena, &ev->u.pool.name);
+        IO_IN(c, ev->u.pool.levels, 0, UINT32_MAX);
+        io_i64(c, &ev->u.pool.oversub_m);
+        break;
+    case ST_EV_NODE:
+        io_node_spec(c, arena, &ev->u.node);
+        break;
+    case ST_EV_NODE_STATE:
+        IO_IN(c, ev->u.node_state.node, INT32_MIN, INT32_MAX);
+        IO_IN(c, ev->u.node_state.state, 0, ST_NODE_STATE_COUNT - 1);
+        break;
+    case ST_EV_ACCOUNT:
+        io_account_spec(c, arena, &ev->u.account);
+        break;
+    case ST_EV_SUBMIT:
+        io_job_spec(c, arena, &ev->u.job);
+        break;
+    case ST_EV_FINISH:
+        io_u64(c, &ev->u.finish.id);
+        IO_BOOL(c, ev->u.finish.failed);
+        break;
+    case ST_EV_CANCEL:
+    case ST_EV_CHECKPOINTED:
+        io_u64(c, &ev->u.id);
+        break;
+    case ST_EV_PRIORITY:
+        io_u64(c, &ev->u.priority.id);
+        IO_IN(c, ev->u.priority.priority, INT32_MIN, INT32_MAX);
+        break;
+    case ST_EV_POLICY:
+        io_policy(c, &ev->u.policy);
+        break;
+    case ST_EV_TIMER:
+    case ST_EV_COUNT:
+        break;
+    }
+}
+
+void st_event_encode(const st_event *event, st_strbuf *out)
+{
+    codec c = {.out = out};
+    st_event copy = *event;
+    io_event(&c, NULL, &copy);
+}
+
+int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, st_event *ret,
+                    st_err *err)
+{
+    codec c = {.in = data, .n = len, .at = *at};
+    st_event ev = {0};
+    io_event(&c, arena, &ev);
+    if (c.bad)
+        return st_fail(err, ST_EPARSE, "the event at byte %zu is damaged", *at);
+    *at = c.at;
+    *ret = ev;
+    return 0;
+}

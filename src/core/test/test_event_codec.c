@@ -1,0 +1,157 @@
+/*
+ * Events as bytes, and the event that changes the policy.
+ */
+#include "core/test/world.h"
+
+static st_event account_sample(void)
+{
+    st_event ev = event(ST_EV_ACCOUNT);
+    st_account_spec_init(&ev.u.account);
+    ev.u.account.name = "vision";
+    ev.u.account.parent = "org";
+    ev.u.account.guarantee.gpu_m = 16000;
+    ev.u.account.max.type_m[3] = 64000;
+    ev.u.account.user_limits.run_ms = 7200000;
+    ev.u.account.trust = ST_TRUST_UNTRUSTED;
+    return ev;
+}
+
+static st_event job_sample(void)
+{
+    st_event ev = event(ST_EV_SUBMIT);
+    ev.u.job = (st_job_spec){.id = 77,
+                             .name = "train",
+                             .account = "vision",
+                             .user = "ada",
+                             .pool = -1,
+                             .tasks = 4,
+                             .shape = {.types = 5, .gpus = 8, .cpu_m = 96000, .ram_mib = 1 << 20},
+                             .topo = ST_TOPO_BLOCK,
+                             .topo_required = true,
+                             .priority = -100,
+                             .limit_ms = ST_TIME_NEVER,
+                             .yield = ST_YIELD_CHECKPOINT};
+    return ev;
+}
+
+static size_t samples(st_event *ret)
+{
+    st_event policy = event(ST_EV_POLICY);
+    policy.u.policy = st_policy_default();
+    policy.u.policy.notice_ms = 1;
+    policy.u.policy.order = ST_ORDER_SHORTEST;
+    st_event finish = event(ST_EV_FINISH), cancel = event(ST_EV_CANCEL);
+    finish.u.finish.id = 9;
+    finish.u.finish.failed = true;
+    cancel.u.id = 10;
+    st_event node = node_event("n1", 8);
+    node.u.node.rack = "r1";
+    st_event all[] = {event(ST_EV_TIMER),
+                      type_event("h100", ST_BOARD_H100_80),
+                      pool_event("main", 15),
+                      node,
+                      state_event(3, ST_NODE_DRAINING),
+                      account_sample(),
+                      job_sample(),
+                      finish,
+                      cancel,
+                      policy};
+    memcpy(ret, all, sizeof all);
+    return ST_ARRAY_LEN(all);
+}
+
+/* Written, read and written again: the same bytes, and nothing left over. */
+static void test_round_trip(void **state)
+{
+    st_event all[16];
+    size_t n = samples(all);
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+        ST_CLEANUP(st_strbuf_done) st_strbuf a = {0}, b = {0};
+        st_event read;
+        size_t at = 0;
+        st_err err = {0};
+        st_event_encode(&all[i], &a);
+        assert_ok(st_event_decode(st_strbuf_str(&a), a.n, &at, arena, &read, &err));
+        assert_int_equal(at, a.n);
+        st_event_encode(&read, &b);
+        assert_int_equal(a.n, b.n);
+        assert_memory_equal(a.s, b.s, a.n);
+    }
+}
+
+static void test_fields_survive(void **state)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    ST_CLEANUP(st_strbuf_done) st_strbuf bytes = {0};
+    st_event account = account_sample(), job = job_sample(), a, j;
+    size_t at = 0;
+    st_err err = {0};
+    (void)state;
+    st_event_encode(&account, &bytes);
+    st_event_encode(&job, &bytes);
+    assert_ok(st_event_decode(st_strbuf_str(&bytes), bytes.n, &at, arena, &a, &err));
+    assert_ok(st_event_decode(st_strbuf_str(&bytes), bytes.n, &at, arena, &j, &err));
+    assert_string_equal(a.u.account.parent, "org");
+    assert_int_equal(a.u.account.max.type_m[3], 64000);
+    assert_int_equal(a.u.account.user_limits.run_ms, 7200000);
+    assert_int_equal(a.u.account.trust, ST_TRUST_UNTRUSTED);
+    assert_string_equal(j.u.job.user, "ada");
+    assert_int_equal(j.u.job.pool, -1);
+    assert_int_equal(j.u.job.shape.ram_mib, 1 << 20);
+    assert_int_equal(j.u.job.limit_ms, ST_TIME_NEVER);
+    assert_int_equal(j.u.job.yield, ST_YIELD_CHECKPOINT);
+    assert_true(j.u.job.topo_required);
+}
+
+/* Cut anywhere, or with a kind that does not exist: refused, never half an event. */
+static void test_damaged(void **state)
+{
+    st_event all[16];
+    size_t n = samples(all);
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+        ST_CLEANUP(st_strbuf_done) st_strbuf a = {0};
+        st_event read;
+        st_err err = {0};
+        st_event_encode(&all[i], &a);
+        for (size_t cut = 0; cut < a.n; cut++) {
+            size_t at = 0;
+            assert_fails(st_event_decode(a.s, cut, &at, arena, &read, &err), ST_EPARSE, "byte 0");
+            assert_int_equal(at, 0);
+        }
+        size_t at = 0;
+        a.s[0] = (char)ST_EV_COUNT;
+        assert_fails(st_event_decode(a.s, a.n, &at, arena, &read, &err), ST_EPARSE, "damaged");
+    }
+}
+
+static void test_policy(void **state)
+{
+    world w = {.core = st_core_new(NULL)};
+    st_event ev = event(ST_EV_POLICY);
+    st_err err = {0};
+    (void)state;
+    ev.u.policy = st_policy_default();
+    ev.u.policy.notice_ms = 5000;
+    step(&w, &ev);
+    assert_int_equal(st_core_policy(w.core)->notice_ms, 5000);
+    ev.u.policy.bound_m = 1;
+    assert_fails(st_core_step(w.core, &ev, 0, &w.fx, &err), ST_ERANGE, "reclaim_bound");
+    assert_int_equal(st_core_policy(w.core)->notice_ms, 5000);
+    st_effects_done(&w.fx);
+    st_core_free(w.core);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_fields_survive),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_policy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
