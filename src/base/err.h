@@ -24,6 +24,7 @@
     X(ST_ESTATE, "state", 409, 5)     \
     X(ST_EIO, "io", 500, 7)           \
     X(ST_EFULL, "full", 507, 7)       \
+    X(ST_ECORRUPT, "corrupt", 500, 7) \
     X(ST_EINTERNAL, "internal", 500, 70)
 
 enum {

@@ -1,0 +1,278 @@
+/*
+ * The durable store of stintd: a database behind a small driver table (store/driver.h), read and
+ * written through typed helpers, one file per noun. doc/store.md says what may be relied upon.
+ *
+ * Rules:
+ * 1. An st_store is one connection and belongs to one thread. One store has one writer
+ *    (st_store_open) and any number of readers (st_store_open_reader), each in a thread of its own.
+ * 2. What st_store_commit() acknowledged survives a crash and a power loss. What was not
+ *    acknowledged is there as a whole or not at all.
+ * 3. A writing helper outside a transaction is a transaction of its own, with its own fsync.
+ * 4. After any failure inside a transaction the only way on is st_store_rollback(); after that, or
+ *    after a failed commit (which has rolled back), the store works again as soon as its fault ends.
+ * 5. Rows handed to a callback, and all they point to, are good until the callback returns. What a
+ *    `get` returns lives in the caller's arena. A callback returns 0 to go on, 1 to stop, or what
+ *    st_fail returned, and must not use the same connection.
+ *
+ * Errors: ST_EFULL the disk is full; ST_EIO an I/O error, or a file system that is read-only;
+ * ST_ECORRUPT the data is damaged; ST_ESTATE in use by another process, or another version than
+ * expected; ST_EEXIST the row is there already; ST_ENOENT there is no such row.
+ */
+#ifndef ST_STORE_STORE_H
+#define ST_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/macros.h"
+
+typedef struct st_store st_store;
+
+typedef struct st_bytes {
+    const void *p;
+    size_t n;
+} st_bytes;
+
+/* ---- opening -------------------------------------------------------------------------- */
+
+typedef enum st_durability {
+    ST_DURABLE_FULL,  /* a commit is on the disk when it returns */
+    ST_DURABLE_CRASH, /* survives the process, the last commits may not survive a power loss */
+} st_durability;
+
+typedef struct st_store_options {
+    bool read_only;        /* no lock, no migrations; for looking at a store */
+    int busy_ms;           /* how long to wait for another connection; 0 is 5 s */
+    st_durability durable; /* ST_DURABLE_FULL unless told otherwise */
+    const char *vfs;       /* for tests: the SQLite VFS to use, NULL is the system's */
+} st_store_options;
+
+/* Opens the store at `where`: a path or "sqlite:PATH". Unless read_only, creates the file (0600) if
+ * it is not there, takes the lock PATH.lock, and brings the schema up to date. o may be NULL. */
+int st_store_open(const char *where, const st_store_options *o, st_store **ret, st_err *err);
+
+/* One more connection that sees what is committed, for another thread. The store outlives it. */
+int st_store_open_reader(const st_store *store, st_store **ret, st_err *err);
+
+/* Rolls back what is open. */
+void st_store_close(st_store *store);
+ST_DEFINE_FREEP(st_store, st_store_close)
+
+const char *st_store_path(const st_store *store);
+
+/* The schema's version in the file and the newest this program knows. */
+int st_store_schema(st_store *store, int64_t *ret_version, st_err *err);
+int64_t st_store_schema_newest(void);
+
+/* ---- transactions --------------------------------------------------------------------- */
+
+/* On a reader, begin fixes the moment that is read until commit or rollback. */
+int st_store_begin(st_store *store, st_err *err);
+int st_store_commit(st_store *store, st_err *err);
+void st_store_rollback(st_store *store); /* also when nothing is open */
+bool st_store_in_transaction(const st_store *store);
+
+/* ---- meta: small facts about the store ------------------------------------------------- */
+
+int st_store_meta_put(st_store *store, const char *key, const char *value, st_err *err);
+/* ST_ENOENT if it was never put. */
+int st_store_meta_get(st_store *store, const char *key, st_arena *a, const char **ret, st_err *err);
+
+/* ---- log and snapshots: the core as its input ------------------------------------------- */
+
+typedef struct st_log_row {
+    int64_t seq; /* 1, 2, 3, … without gaps */
+    int64_t at_ms;
+    const char *version; /* of the core that wrote it */
+    st_bytes data;
+    uint64_t hash; /* of the core's effects afterwards */
+} st_log_row;
+
+typedef int (*st_log_fn)(void *ctx, const st_log_row *row, st_err *err);
+
+/* row->seq must be the last one + 1 (ST_ESTATE otherwise). */
+int st_store_log_append(st_store *store, const st_log_row *row, st_err *err);
+/* All rows with seq >= from, in order; a gap among them is ST_ECORRUPT. */
+int st_store_log_read(st_store *store, int64_t from, st_log_fn fn, void *ctx, st_err *err);
+/* The newest row's seq or the newest snapshot's, whichever is greater; 0 for a new store. */
+int st_store_log_last(st_store *store, int64_t *ret_seq, st_err *err);
+/* Removes rows with seq <= upto. Those behind the older snapshot that is kept are not removed. */
+int st_store_log_prune(st_store *store, int64_t upto, st_err *err);
+
+typedef struct st_snap_row {
+    int64_t seq; /* the last log row that is in it */
+    int64_t at_ms;
+    const char *version;
+    st_bytes data;
+} st_snap_row;
+
+/* Keeps the newest two. */
+int st_store_snap_put(st_store *store, const st_snap_row *row, st_err *err);
+/* The newest with seq <= upto (INT64_MAX for any); ST_ENOENT if there is none. */
+int st_store_snap_get(st_store *store, int64_t upto, st_arena *a, st_snap_row *ret, st_err *err);
+
+/* ---- jobs ------------------------------------------------------------------------------- */
+
+#define ST_STORE_NEVER (-1) /* a start, end, expiry or exit status that is not (yet) there */
+
+typedef struct st_job_row {
+    int64_t id;
+    const char *account, *user_name, *name;
+    const char *state, *class_name;
+    int64_t submit_ms, start_ms, end_ms; /* ST_STORE_NEVER while not known */
+    int64_t priority, gpu_m, preemptions, lost;
+    int64_t exit_code;         /* ST_STORE_NEVER while not known */
+    const char *reason;        /* "" for none */
+    const char *spec, *result; /* documents; result "" until it ended */
+} st_job_row;
+
+typedef int (*st_job_row_fn)(void *ctx, const st_job_row *row, st_err *err);
+
+int st_store_job_insert(st_store *store, const st_job_row *row, st_err *err);
+/* Writes everything but id, account, user_name, submit_ms and spec; ST_ENOENT. */
+int st_store_job_update(st_store *store, const st_job_row *row, st_err *err);
+/* Replaces the document, after a change by its owner. */
+int st_store_job_put_spec(st_store *store, int64_t id, const char *spec, st_err *err);
+int st_store_job_get(st_store *store, int64_t id, st_arena *a, st_job_row *ret, st_err *err);
+/* Removes jobs that ended before a moment, at most `limit`; tells how many. */
+int st_store_jobs_prune(st_store *store, int64_t before_ms, int64_t limit, int64_t *ret_n,
+                        st_err *err);
+
+/* What is empty or NULL does not filter. */
+typedef struct st_job_filter {
+    const char *const *accounts;
+    size_t naccounts;
+    bool no_account; /* nothing at all may be seen: an empty set, not an absent one */
+    const char *const *states;
+    size_t nstates;
+    const char *user_name;
+    const char *name_has;   /* part of the name, letters as they are */
+    int64_t before_id;      /* cursor: ids below it; 0 begins with the newest */
+    int64_t ended_since_ms; /* only what ended at or after it; 0 is everything */
+    int64_t limit;          /* rows at most; 0 is no limit */
+} st_job_filter;
+
+#define ST_STORE_FILTER_MAX 1000 /* accounts and states in one filter, together */
+
+/* Newest (greatest id) first. */
+int st_store_jobs_list(st_store *store, const st_job_filter *f, st_job_row_fn fn, void *ctx,
+                       st_err *err);
+/* How many the filter lets through; cursor and limit do not count. */
+int st_store_jobs_count(st_store *store, const st_job_filter *f, int64_t *ret, st_err *err);
+
+/* ---- tokens ----------------------------------------------------------------------------- */
+
+typedef struct st_token_row {
+    int64_t id;
+    st_bytes hash; /* of the secret; no two tokens have the same */
+    const char *account, *user_name, *role, *label;
+    int64_t created_ms;
+    int64_t expires_ms, revoked_ms, last_used_ms; /* ST_STORE_NEVER */
+} st_token_row;
+
+typedef int (*st_token_fn)(void *ctx, const st_token_row *row, st_err *err);
+
+int st_store_token_insert(st_store *store, const st_token_row *row, st_err *err);
+/* ST_ENOENT unless it is there and not revoked. */
+int st_store_token_revoke(st_store *store, int64_t id, int64_t at_ms, st_err *err);
+int st_store_token_used(st_store *store, int64_t id, int64_t at_ms, st_err *err);
+int st_store_token_get(st_store *store, int64_t id, st_arena *a, st_token_row *ret, st_err *err);
+int st_store_token_find(st_store *store, st_bytes hash, st_arena *a, st_token_row *ret,
+                        st_err *err);
+/* All, by id, with those revoked. */
+int st_store_tokens(st_store *store, st_token_fn fn, void *ctx, st_err *err);
+
+/* ---- audit: who did what, in a chain of hashes ------------------------------------------ */
+
+#define ST_AUDIT_HASH 32
+
+typedef struct st_audit_row {
+    int64_t seq; /* given by append: 1, 2, 3, … */
+    int64_t at_ms;
+    const char *actor, *account, *source, *verb, *target, *detail;
+    st_bytes hash; /* given by append */
+} st_audit_row;
+
+typedef int (*st_audit_fn)(void *ctx, const st_audit_row *row, st_err *err);
+
+/* seq and hash of *row are not read; ret_seq may be NULL. */
+int st_store_audit_append(st_store *store, const st_audit_row *row, int64_t *ret_seq, st_err *err);
+
+typedef struct st_audit_verdict {
+    int64_t rows;    /* good ones, from the start */
+    int64_t bad_seq; /* the first that is wrong or missing; 0 if all is well */
+    char why[200];
+    unsigned char head[ST_AUDIT_HASH]; /* the hash of the last good row: keep it elsewhere, and a
+                                        * chain that was cut short or written anew is found */
+} st_audit_verdict;
+
+/* Follows the chain from the start. A broken chain is a verdict, not an error. */
+int st_store_audit_verify(st_store *store, st_audit_verdict *ret, st_err *err);
+
+typedef struct st_audit_filter {
+    const char *const *accounts;
+    size_t naccounts;
+    bool no_account;
+    int64_t before_seq, limit; /* as in st_job_filter */
+} st_audit_filter;
+
+/* Newest first. */
+int st_store_audit_list(st_store *store, const st_audit_filter *f, st_audit_fn fn, void *ctx,
+                        st_err *err);
+
+/* ---- idempotency keys ------------------------------------------------------------------- */
+
+typedef struct st_idem_row {
+    const char *owner, *key; /* together unique */
+    int64_t at_ms;
+    st_bytes digest; /* of the request */
+    const char *answer;
+    int64_t status;
+} st_idem_row;
+
+int st_store_idem_get(st_store *store, const char *owner, const char *key, st_arena *a,
+                      st_idem_row *ret, st_err *err);
+/* ST_EEXIST if the owner has used the key. */
+int st_store_idem_put(st_store *store, const st_idem_row *row, st_err *err);
+int st_store_idem_expire(st_store *store, int64_t before_ms, int64_t *ret_n, st_err *err);
+
+/* ---- things: small documents with a version --------------------------------------------- */
+
+typedef struct st_thing_row {
+    const char *kind, *name; /* together unique */
+    int64_t version;         /* 1, 2, 3, … */
+    int64_t at_ms;
+    const char *doc;
+} st_thing_row;
+
+typedef int (*st_thing_fn)(void *ctx, const st_thing_row *row, st_err *err);
+
+int st_store_thing_get(st_store *store, const char *kind, const char *name, st_arena *a,
+                       st_thing_row *ret, st_err *err);
+/* Writes version row->version + 1 over version row->version; 0 means that it must not exist. If the
+ * store has another version: ST_ESTATE, and nothing is changed. */
+int st_store_thing_put(st_store *store, const st_thing_row *row, st_err *err);
+/* ST_ENOENT if it is not there, ST_ESTATE if it has another version. */
+int st_store_thing_delete(st_store *store, const char *kind, const char *name, int64_t version,
+                          st_err *err);
+/* By name; kind NULL is everything, by kind and name. */
+int st_store_things(st_store *store, const char *kind, st_thing_fn fn, void *ctx, st_err *err);
+
+/* ---- check and backup ------------------------------------------------------------------- */
+
+/* One sentence about something that is wrong. */
+typedef void (*st_finding_fn)(void *ctx, const char *sentence);
+
+/* Looks at everything: the database's structure, the log without gaps behind the snapshot, the
+ * audit chain, the states of jobs (one of `states`, unless that is NULL). Findings are told, not
+ * returned; an error means that the check could not be done. ret_n is the number of findings. */
+int st_store_check(st_store *store, const char *const *states, size_t nstates, st_finding_fn fn,
+                   void *ctx, int64_t *ret_n, st_err *err);
+
+/* Writes a copy as of one moment to `path` (by way of path.tmp, 0600), while others write. Works
+ * on a connection of its own and may be called from any thread. */
+int st_store_backup(const st_store *store, const char *path, st_err *err);
+
+#endif
