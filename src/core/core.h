@@ -194,8 +194,9 @@ typedef ST_VEC(st_reason) st_reasons;
 
 const char *st_reason_name(st_why code);
 bool st_reason_blocks(st_why code);
-/* One sentence for a person. */
-void st_reason_text(const st_core *core, const st_reason *reason, st_strbuf *out);
+/* One sentence for a person who stands at the account `reader` (ST_ROOT: may know everything).
+ * Names and amounts of accounts that are not below it are left out. */
+void st_reason_text(const st_core *core, const st_reason *reason, int32_t reader, st_strbuf *out);
 
 /* ---- the machine -------------------------------------------------------------------- */
 

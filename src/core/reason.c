@@ -1,4 +1,5 @@
-/* Reasons in words. */
+/* Reasons in words, for a reader who stands at an account: what is outside it has no name and no
+ * number. */
 #include <inttypes.h>
 
 #include "base/num.h"
@@ -26,9 +27,25 @@ bool st_reason_blocks(st_why code)
     return blocks[code];
 }
 
-static const char *account(const st_core *core, const st_reason *r)
+typedef struct telling {
+    const st_core *core;
+    const st_reason *r;
+    int32_t reader;
+} telling;
+
+/* Whether the reason is about an account the reader may know all about. */
+static bool known(const telling *t)
 {
-    return r->account >= 0 ? st_tree_account(core->tree, r->account)->name : "?";
+    return t->r->account >= 0 && st_tree_within(t->core->tree, t->r->account, t->reader);
+}
+
+static const char *account(const telling *t)
+{
+    if (t->r->account < 0)
+        return "?";
+    if (known(t))
+        return st_tree_account(t->core->tree, t->r->account)->name;
+    return st_tree_within(t->core->tree, t->reader, t->r->account) ? "above yours" : "of others";
 }
 
 static const char *type_name(const st_core *core, const st_reason *r)
@@ -36,10 +53,13 @@ static const char *type_name(const st_core *core, const st_reason *r)
     return r->type >= 0 ? core->fleet->types.v[r->type].name : "GPU";
 }
 
-static const char *job_name(const st_core *core, uint64_t id)
+static const char *job_name(const telling *t)
 {
-    const st_job *job = st_core_find(core, id);
-    return job ? job->name : "a job that has ended";
+    const st_job *job = st_core_find(t->core, t->r->other);
+    if (!job)
+        return "a job that has ended";
+    return st_tree_within(t->core->tree, job->account, t->reader) ? job->name
+                                                                  : "a job of another account";
 }
 
 /* An amount in the unit its kind is spoken of in. */
@@ -53,8 +73,9 @@ static void amount(char buf[32], int64_t v, bool mib, bool ms)
         st_fmt_milli(buf, v);
 }
 
-static void text_bound(const st_core *core, const st_reason *r, st_strbuf *out)
+static void text_bound(const telling *t, st_strbuf *out)
 {
+    const st_reason *r = t->r;
     bool limit = r->code == ST_WHY_USER_LIMIT;
     bool mib = limit ? r->dim == ST_LIMIT_VRAM : r->dim == ST_RAM;
     bool ms = limit && r->dim == ST_LIMIT_RUN;
@@ -63,10 +84,15 @@ static void text_bound(const st_core *core, const st_reason *r, st_strbuf *out)
     amount(asked, r->asked, mib, ms);
     amount(bound, r->bound, mib, ms);
     const char *what = limit          ? st_limit_name((st_limit_kind)r->dim)
-                       : r->type >= 0 ? type_name(core, r)
+                       : r->type >= 0 ? type_name(t->core, r)
                                       : st_dim_name((st_dim)r->dim);
+    if (!known(t)) {
+        st_strbuf_addf(out, "an account %s would pass its %s of %s with it", account(t),
+                       limit ? "limit per user" : "max", what);
+        return;
+    }
     st_strbuf_addf(out, "account %s holds %s %s%s; with %s more it would pass its %s of %s",
-                   account(core, r), used, what, limit ? " for this user" : "", asked,
+                   account(t), used, what, limit ? " for this user" : "", asked,
                    limit ? "limit per user" : "max", bound);
 }
 
@@ -106,17 +132,20 @@ static void text_room(const st_core *core, const st_reason *r, st_strbuf *out)
     }
 }
 
-static void text_reclaim(const st_core *core, const st_reason *r, st_strbuf *out)
+static void text_reclaim(const telling *t, st_strbuf *out)
 {
+    const st_reason *r = t->r;
     char used[32], asked[32], bound[32], in[32];
     st_fmt_milli(used, r->used);
     st_fmt_milli(asked, r->asked);
     st_fmt_milli(bound, r->bound);
     if (r->until_ms != ST_TIME_NEVER)
-        st_fmt_duration(in, ST_MAX(r->until_ms - core->now, 0));
+        st_fmt_duration(in, ST_MAX(r->until_ms - t->core->now, 0));
     if (r->code == ST_WHY_RECLAIM_PROTECTED)
         st_strbuf_addf(out, "borrowers could make room but are protected, the first for %s more",
                        in);
+    else if (r->code == ST_WHY_RECLAIM_BOUND && t->reader != ST_ROOT)
+        st_strbuf_add(out, "making room would displace more than the bound allows");
     else if (r->code == ST_WHY_RECLAIM_BOUND)
         st_strbuf_addf(out, "making room would displace %s GPU for %s, the bound is %s", used,
                        asked, bound);
@@ -124,44 +153,54 @@ static void text_reclaim(const st_core *core, const st_reason *r, st_strbuf *out
         st_strbuf_add(out, "displacing everyone it may would not make room");
 }
 
-void st_reason_text(const st_core *core, const st_reason *r, st_strbuf *out)
+void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_strbuf *out)
 {
+    const telling t = {core, r, reader};
     char a[32], b[32];
     int64_t in = r->until_ms == ST_TIME_NEVER ? 0 : ST_MAX(r->until_ms - core->now, 0);
     switch (r->code) {
     case ST_WHY_MAX:
     case ST_WHY_USER_LIMIT:
-        text_bound(core, r, out);
+        text_bound(&t, out);
         break;
     case ST_WHY_WEIGHT_ZERO:
-        st_strbuf_addf(out, "account %s has weight 0 and borrows nothing", account(core, r));
+        st_strbuf_addf(out, "%s %s has weight 0 and borrows nothing",
+                       known(&t) ? "account" : "an account", account(&t));
         break;
     case ST_WHY_OVER_FLOOR:
         st_fmt_milli(a, r->used);
         st_fmt_milli(b, r->bound);
-        st_strbuf_addf(out, "beyond the guarantee of %s (%s of %s GPU used): only on borrowed %s",
-                       account(core, r), a, b, type_name(core, r));
+        if (known(&t))
+            st_strbuf_addf(out,
+                           "beyond the guarantee of %s (%s of %s GPU used): only on borrowed %s",
+                           account(&t), a, b, type_name(core, r));
+        else
+            st_strbuf_addf(out, "beyond the guarantee of an account %s: only on borrowed %s",
+                           account(&t), type_name(core, r));
         break;
     case ST_WHY_HELD:
-        st_strbuf_addf(out, "the room it needs is held for %s", job_name(core, r->other));
+        st_strbuf_addf(out, "the room it needs is held for %s", job_name(&t));
         break;
     case ST_WHY_GATHERED:
         st_fmt_duration(a, in);
         st_strbuf_addf(out, "the room it needs is gathered for %s, due to start in %s",
-                       job_name(core, r->other), a);
+                       job_name(&t), a);
         break;
     case ST_WHY_PINNED:
         st_strbuf_add(out, "it is paused in the memory of its nodes, and their GPUs are busy");
         break;
     case ST_WHY_YIELDING:
         st_fmt_duration(a, in);
-        st_strbuf_addf(out, "%" PRId64 " jobs are making room for it, in %s at the latest",
-                       r->asked, a);
+        if (reader == ST_ROOT)
+            st_strbuf_addf(out, "%" PRId64 " jobs are making room for it, in %s at the latest",
+                           r->asked, a);
+        else
+            st_strbuf_addf(out, "others are making room for it, in %s at the latest", a);
         break;
     case ST_WHY_RECLAIM_PROTECTED:
     case ST_WHY_RECLAIM_BOUND:
     case ST_WHY_RECLAIM_NONE:
-        text_reclaim(core, r, out);
+        text_reclaim(&t, out);
         break;
     default:
         text_room(core, r, out);

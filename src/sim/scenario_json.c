@@ -92,7 +92,7 @@ static json_t *reason_json(const st_play *play, const st_reason *r)
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
     json_t *o = json_object();
 
-    st_reason_text(play->core, r, &text);
+    st_reason_text(play->core, r, ST_ROOT, &text);
     json_object_set_new(o, "code", json_string(st_reason_name(r->code)));
     json_object_set_new(o, "blocks", json_boolean(st_reason_blocks(r->code)));
     json_object_set_new(o, "text", json_string(st_strbuf_str(&text)));

@@ -59,7 +59,7 @@ void st_play_why(const st_play *play, int64_t job, st_strbuf *out)
         (void)st_core_explain(play->core, j->id, &list, NULL);
     for (size_t i = 0; i < list.n; i++) {
         st_strbuf_add(out, i > 0 ? "; " : "");
-        st_reason_text(play->core, &list.v[i], out);
+        st_reason_text(play->core, &list.v[i], ST_ROOT, out);
     }
     st_vec_free(&list);
 }

@@ -435,7 +435,7 @@ static void test_explain_changes_nothing(void **state)
         for (size_t k = 0; k < why.n; k++) {
             blocked |= st_reason_blocks(why.v[k].code);
             st_strbuf_clear(&text);
-            st_reason_text(w.core, &why.v[k], &text);
+            st_reason_text(w.core, &why.v[k], ST_ROOT, &text);
             assert_true(text.n > 10);
         }
         assert_int_equal(blocked, waits);
