@@ -44,6 +44,7 @@ int st_cli_sim_run(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_fuzz(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_fragmentation(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_shares(st_cli *cli, int argc, char **argv, st_err *err);
+int st_cli_sim_trace(st_cli *cli, int argc, char **argv, st_err *err);
 
 /* Runs the program over a table; the result is the exit status. */
 int st_cli_main(st_cli *cli, const st_cli_verb *verbs, int argc, char **argv);

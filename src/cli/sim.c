@@ -48,5 +48,26 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "is what each account would hold, exactly and in whole units, and what is left.\n"
      "doc/shares.md has the rules and an example.\n",
      st_cli_sim_shares, NULL},
+    {"trace", "Plays the jobs of a trace through the scheduler and tells what became of them",
+     "--format openb|muri|philly|csv --jobs FILE [--nodes FILE] [--world FILE] [OPTION...]",
+     "The jobs come from a public trace or from a CSV file of one's own, with the moment\n"
+     "they came and the time they really need; the fleet and the accounts from --nodes or,\n"
+     "for csv, from a scenario document in --world.\n"
+     "  --policy KEY=VALUE,...   the scheduler's knobs, as in a scenario, with order and basis\n"
+     "  --declare WHAT           the time limits users declare: exact, none, or a factor of\n"
+     "                           the run time; as the trace has them unless given\n"
+     "  --scale-time FACTOR      makes all run times that much longer\n"
+     "  --save-cost DUR          what leaving costs a preempted job: 30s, or 200ms/GiB\n"
+     "  --restore-cost DUR       what coming back costs it\n"
+     "  --divide N               philly: each cluster has an Nth of its nodes, rounded up\n"
+     "  --from DAY, --to DAY     philly: jobs that came from then on, and before then\n"
+     "  --quota floors|none      philly: whether a cluster's nodes are its guarantee\n"
+     "  --compare-private        plays the jobs also under plain rules, each account alone on\n"
+     "                           its own nodes and all in one queue, and says who is later\n"
+     "  --until DUR              stops there\n"
+     "  --sample DUR             looks at the state that often\n"
+     "  --csv-jobs FILE, --csv-samples FILE, --html FILE   what to write besides\n"
+     "doc/traces.md describes the formats and every figure.\n",
+     st_cli_sim_trace, NULL},
     {0},
 };

@@ -25,6 +25,12 @@ typedef struct st_trace_type {
     st_board board;
 } st_trace_type;
 
+typedef struct st_trace_pool {
+    const char *name;
+    uint32_t levels;
+    int64_t oversub_m;
+} st_trace_pool;
+
 typedef struct st_trace_job {
     const char *name;
     int32_t account; /* in st_trace.accounts */
@@ -47,20 +53,39 @@ typedef struct st_trace {
     const char *name;
     int64_t epoch_s; /* what 0 is in UTC; 0: the trace does not say */
     ST_VEC(st_trace_type) types;
-    ST_VEC(st_node_spec) nodes; /* pool is always 0 */
+    ST_VEC(st_trace_pool) pools; /* none: one that allows everything */
+    ST_VEC(st_node_spec) nodes;  /* pool is 0 where there are none */
     ST_VEC(st_account_spec) accounts;
+    ST_VEC(int64_t) own_m; /* GPU an account has of its own; none: its guarantee */
     ST_VEC(st_trace_job) jobs;
     uint64_t dropped; /* rows that make no job, with the first reason */
     const char *dropped_why;
 } st_trace;
 
+st_trace *st_trace_new(const char *name);
 void st_trace_free(st_trace *trace);
 ST_DEFINE_FREEP(st_trace, st_trace_free)
+
+/* Counts a row that makes no job; the first reason is kept. */
+void st_trace_drop(st_trace *trace, const char *fmt, ...) ST_PRINTF(2, 3);
+
+/* Puts the jobs in order of submit_ms; equal ones stay as they are. */
+void st_trace_sort(st_trace *trace);
+
+/* Makes every run time `micro` millionths of what it was. */
+void st_trace_scale(st_trace *trace, int64_t micro);
+
+/* What users declare: `micro` millionths of the run time, up to the next second; 0: nothing. */
+void st_trace_declare(st_trace *trace, int64_t micro);
+
+/* Milli-GPU of a job, and of the nodes an account would have were it alone. */
+int64_t st_trace_job_gpu_m(const st_trace_job *job);
+int64_t st_trace_own_m(const st_trace *trace, int32_t account);
 
 /* ---- playing ------------------------------------------------------------------------ */
 
 /* What a preemption costs. Leaving takes `save` on the devices without progress, coming back
- * `restore`; per GPU of the job where the times are per GiB of its memory. */
+ * `restore`; what is per GiB counts the memory of one of its GPUs, as they save side by side. */
 typedef struct st_run_cost {
     int64_t save_ms, restore_ms;                 /* fixed */
     int64_t save_ms_per_gib, restore_ms_per_gib; /* of the VRAM one of its GPUs holds */
@@ -80,6 +105,7 @@ typedef struct st_run_job {
     st_job_state state;
     int64_t start_ms, end_ms; /* ST_UNSET: never */
     int64_t lost_ms;          /* run time thrown away, and time spent saving and restoring */
+    int64_t held_ms;          /* on devices in all */
     int32_t preemptions;
     bool refused; /* the core would not have it */
 } st_run_job;
@@ -88,7 +114,7 @@ typedef struct st_run_job {
 typedef struct st_run_sample {
     int64_t at_ms;
     int64_t capacity_m, allocated_m; /* milli-GPU: there and healthy; given out */
-    int64_t stranded_m;              /* of what is free, what no typical job could use */
+    int64_t stranded_m;              /* of what is free, what a typical job could not use */
     int64_t waiting, waiting_m;      /* jobs in the queue, and the GPU they ask for */
     int64_t running;
 } st_run_sample;
@@ -110,10 +136,14 @@ typedef struct st_run {
     ST_VEC(st_run_account) accounts;
     int64_t end_ms;
     int64_t allocated, capacity; /* milli-GPU x ms, integrated exactly */
-    uint64_t steps, decisions;   /* calls of the core; starts, resumes, preemptions, refusals */
-    double seconds;              /* inside the core */
-    size_t peak_kib;             /* 0 where it is not known */
-    uint64_t hash;               /* of all effects */
+    int64_t last_submit_ms;      /* when the last job came ... */
+    int64_t allocated_till_then; /* ... and what of `allocated` was before */
+    uint64_t refused;            /* jobs the core would not have, with the first reason */
+    char *refused_why;
+    uint64_t steps, decisions; /* calls of the core; starts, resumes, preemptions, refusals */
+    double seconds;            /* inside the core */
+    size_t peak_kib;           /* 0 where it is not known */
+    uint64_t hash;             /* of all effects */
 } st_run;
 
 int st_trace_play(const st_trace *trace, const st_run_options *options, st_run **ret, st_err *err);
