@@ -132,6 +132,18 @@ static int read_philly(const asked *a, inputs *in, st_policy *policy, st_trace *
     return st_trace_read_philly(in->jobs, in->nodes, &take, ret, err);
 }
 
+static int read_openb(const asked *a, inputs *in, st_policy *policy, st_trace **ret, st_err *err)
+{
+    (void)a, (void)policy;
+    return st_trace_read_openb(in->jobs, in->nodes, ret, err);
+}
+
+static int read_csv(const asked *a, inputs *in, st_policy *policy, st_trace **ret, st_err *err)
+{
+    (void)a;
+    return st_trace_read_csv(in->jobs, in->world, policy, ret, err);
+}
+
 typedef int read_fn(const asked *a, inputs *in, st_policy *policy, st_trace **ret, st_err *err);
 
 typedef enum { NO, MAY, MUST } need_kind;
@@ -142,8 +154,10 @@ static const struct format {
     read_fn *read;
     bool philly; /* has --divide, --from, --to and --quota */
 } formats[] = {
+    {"openb", MUST, NO, read_openb, false},
     {"muri", MAY, NO, read_muri, false},
     {"philly", MUST, NO, read_philly, true},
+    {"csv", NO, MUST, read_csv, false},
 };
 
 static int check_file(const struct format *f, const char *option, need_kind need, const char *path,
@@ -183,6 +197,14 @@ static int find_format(const asked *a, const struct format **ret, st_err *err)
     return r;
 }
 
+/* A document beyond the reader's limits is bad input, not a quota of the caller's. */
+static int load_world(const char *path, st_doc **ret, st_err *err)
+{
+    int r = st_doc_load(path, ret, err);
+
+    return r == -ST_ELIMIT ? st_fail(err, ST_ERANGE, "%s", err->msg) : r;
+}
+
 static int read_trace(const asked *a, st_policy *policy, st_trace **ret, st_err *err)
 {
     ST_CLEANUP(inputs_done) inputs in = {0};
@@ -195,7 +217,7 @@ static int read_trace(const asked *a, st_policy *policy, st_trace **ret, st_err 
     if (r == 0 && a->nodes)
         r = st_csv_load(a->nodes, &in.nodes, err);
     if (r == 0 && a->world)
-        r = st_doc_load(a->world, &in.world, err);
+        r = load_world(a->world, &in.world, err);
     if (r == 0)
         r = f->read(a, &in, policy, &trace, err);
     if (r == 0)

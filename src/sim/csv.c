@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "base/strbuf.h"
+#include "base/suggest.h"
 
 struct st_csv {
     char *name;
@@ -220,6 +221,24 @@ int st_csv_need(const st_csv *csv, const char *heading, int *ret, st_err *err)
     if (column < 0)
         return st_fail(err, ST_EPARSE, "%s:1: the heading %s is missing", csv->name, heading);
     *ret = column;
+    return 0;
+}
+
+int st_csv_check(const st_csv *csv, const char *const *allowed, st_err *err)
+{
+    for (int i = 0; i < csv->nheadings; i++) {
+        const char *const *known = allowed, *nearest;
+        char q[ST_QUOTE_MAX];
+
+        while (*known && strcmp(*known, csv->headings[i]) != 0)
+            known++;
+        if (*known)
+            continue;
+        nearest = st_suggest(csv->headings[i], allowed);
+        return st_fail(err, ST_EPARSE, "%s:1: unknown heading %s%s%s%s", csv->name,
+                       st_quote(q, csv->headings[i]), nearest ? " (did you mean \"" : "",
+                       nearest ? nearest : "", nearest ? "\"?)" : "");
+    }
     return 0;
 }
 

@@ -32,6 +32,9 @@ int st_csv_find(const st_csv *csv, const char *heading);
 /* As st_csv_find, but a heading that is not there is an error. */
 int st_csv_need(const st_csv *csv, const char *heading, int *ret, st_err *err);
 
+/* Fails on the first heading that is not in the NULL-terminated list, suggesting the nearest. */
+int st_csv_check(const st_csv *csv, const char *const *allowed, st_err *err);
+
 /* Reads the next row: 1, 0 at the end, or a negative code. */
 int st_csv_next(st_csv *csv, st_err *err);
 

@@ -15,11 +15,11 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "spec/spec.h"
 
 #define ROUNDS_MAX     1000000 /* passes at one moment; the core would have lost its way */
 #define IDLE_STEPS_MAX 10000   /* timers of the core in a row after which nothing happened */
 #define PROGRESS_STEPS 256
-#define OVERSUB_M      2000
 
 /* A limit leaves room for what so many preemptions cost; the core counts all time on devices. */
 #define PREEMPTIONS_ALLOWED 16
@@ -69,9 +69,8 @@ static int announce_fleet(st_player *p, st_err *err)
         st_event ev = {.kind = ST_EV_POOL};
 
         ev.u.pool.name = trace->pools.n > 0 ? trace->pools.v[i].name : "all";
-        ev.u.pool.levels =
-            trace->pools.n > 0 ? trace->pools.v[i].levels : (1u << ST_LEVEL_COUNT) - 1;
-        ev.u.pool.oversub_m = trace->pools.n > 0 ? trace->pools.v[i].oversub_m : OVERSUB_M;
+        ev.u.pool.levels = trace->pools.n > 0 ? trace->pools.v[i].levels : ST_POOL_LEVELS;
+        ev.u.pool.oversub_m = trace->pools.n > 0 ? trace->pools.v[i].oversub_m : ST_POOL_OVERSUB_M;
         r = st_core_apply(p->core, &ev, 0, &p->fx, err);
     }
     for (size_t i = 0; r == 0 && i < trace->nodes.n; i++) {
@@ -279,6 +278,10 @@ static void conclude(st_player *p)
     st_player_sample_end(p);
     st_player_integrate(p);
     run->end_ms = p->now;
+    if (run->end_ms < run->last_submit_ms) { /* it was stopped before */
+        run->last_submit_ms = run->end_ms;
+        run->allocated_till_then = run->allocated;
+    }
     for (size_t i = 0; i < run->accounts.n; i++)
         st_player_integrate_account(p, (int32_t)i);
     for (size_t i = 0; i < run->jobs.n; i++) {
