@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #define MICRO INT64_C(1000000)
 
@@ -82,9 +83,12 @@ void st_trace_sort(st_trace *trace)
 
 /* ---- times ------------------------------------------------------------------------------ */
 
+/* At most the longest duration there is. */
 static int64_t times_micro(int64_t ms, int64_t micro)
 {
-    return (int64_t)(((st_i128)ms * micro + MICRO / 2) / MICRO);
+    st_i128 product = ((st_i128)ms * micro + MICRO / 2) / MICRO;
+
+    return (int64_t)ST_MIN(product, ST_DURATION_MAX_MS);
 }
 
 void st_trace_scale(st_trace *trace, int64_t micro)

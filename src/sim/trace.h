@@ -36,6 +36,7 @@ typedef struct st_trace_job {
     int32_t account; /* in st_trace.accounts */
     const char *user;
     int tasks;
+    bool split;     /* the tasks are ours: the trace says only how many GPUs it has in all */
     st_shape shape; /* shape.types by st_trace.types; 0: any */
     st_topo topo;
     bool topo_required;

@@ -311,7 +311,7 @@ static int read_shape(const reader *rd, st_trace_job *job, st_err *err)
     job->tasks = (int)ST_MAX(tasks, 1);
     shape->gpus = (int)gpus;
     if (tasks == 0 && gpus > 0 && rd->node_gpus > 0)
-        st_trace_split(gpus, rd->node_gpus, &job->tasks, &shape->gpus);
+        st_trace_split(job, gpus, rd->node_gpus);
     return 0;
 }
 

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/num.h"
 #include "sim/trace_read.h"
 
 #define NODES_MAX 100000
@@ -53,12 +54,12 @@ static int read_job(st_trace *trace, const st_csv *csv, const int column[3], int
 
     r = st_csv_i64(csv, column[0], 1, (int64_t)size * ST_TASKS_MAX, &gpus, err);
     if (r == 0)
-        r = st_csv_i64(csv, column[1], 0, INT64_C(1) << 50, &submit_ms, err);
+        r = st_csv_i64(csv, column[1], 0, ST_DURATION_MAX_MS, &submit_ms, err);
     if (r == 0)
-        r = st_csv_i64(csv, column[2], 1, INT64_C(1) << 50, &run_ms, err);
+        r = st_csv_i64(csv, column[2], 1, ST_DURATION_MAX_MS, &run_ms, err);
     if (r < 0)
         return r;
-    st_trace_split(gpus, size, &job.tasks, &job.shape.gpus);
+    st_trace_split(&job, gpus, size);
     if (name >= 0)
         snprintf(text, sizeof(text), "job-%.100s", st_csv_text(csv, name));
     else

@@ -108,7 +108,7 @@ static int read_job(reader *rd, const st_csv *csv, const int column[4], size_t r
     job.user = trace->accounts.v[account].name;
     job.run_ms = ST_MAX(job.run_ms, 1);
     job.submit_ms = came_s * 1000;
-    st_trace_split(gpus, NODE_GPUS, &job.tasks, &job.shape.gpus);
+    st_trace_split(&job, gpus, NODE_GPUS);
     return st_trace_add_job(trace, csv, &job, err);
 }
 

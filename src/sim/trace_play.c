@@ -234,8 +234,13 @@ static int64_t next_ms(st_player *p)
     return next == ST_TIME_NEVER ? next : ST_MAX(next, p->now);
 }
 
-static void advance(st_player *p, int64_t to_ms)
+/* Integrals of oversubscribed GPUs, too, must stay below 2^63. */
+static int advance(st_player *p, int64_t to_ms, st_err *err)
 {
+    if (to_ms > INT64_MAX / 8 / ST_MAX(p->capacity_m, 1))
+        return st_fail(err, ST_ERANGE,
+                       "the trace goes on for %lld days, too long to add up the time of %lld GPUs",
+                       (long long)(to_ms / 86400000), (long long)(p->capacity_m / ST_WHOLE_M));
     st_player_sample(p, to_ms);
     if (p->now < p->run->last_submit_ms && to_ms >= p->run->last_submit_ms) {
         p->now = p->run->last_submit_ms;
@@ -243,6 +248,7 @@ static void advance(st_player *p, int64_t to_ms)
         p->run->allocated_till_then = p->run->allocated;
     }
     p->now = to_ms;
+    return 0;
 }
 
 static int play_all(st_player *p, st_err *err)
@@ -256,15 +262,16 @@ static int play_all(st_player *p, st_err *err)
 
         if (nothing_to_come && idle > IDLE_STEPS_MAX)
             break;
-        advance(p, next);
-        r = play_moment(p, err);
+        r = advance(p, next, err);
+        if (r == 0)
+            r = play_moment(p, err);
         idle = p->fx.list.n > 0 ? 0 : idle + 1;
         if (p->options->progress && step % PROGRESS_STEPS == 0)
             p->options->progress(p->options->ctx,
                                  (int)(p->ended * 1000 / ST_MAX(p->trace->jobs.n, 1)));
     }
     if (r == 0 && until_ms != ST_TIME_NEVER && next_ms(p) != ST_TIME_NEVER)
-        advance(p, until_ms);
+        r = advance(p, until_ms, err);
     return r;
 }
 

@@ -1,8 +1,10 @@
 /*
  * The plain simulator of sim/trace_private.h: free GPUs per node, a list of those who wait in the
- * order they came, and a heap of those who will end. A task goes to the fullest node it fits.
+ * order they came, and a heap of those who will end. Every part goes to the fullest node it fits.
  */
 #include "sim/trace_private.h"
+
+#include <string.h>
 
 #include "base/mem.h"
 #include "sim/trace_queue.h"
@@ -12,8 +14,9 @@ typedef struct cluster {
     st_private *out;
     bool backfill;
     int nnodes;
-    int *size, *free; /* GPUs per node */
-    int64_t free_gpus;
+    int *size, *free, *empty; /* GPUs per node; the last is scratch */
+    int largest;              /* GPUs of the largest node */
+    int64_t gpus, free_gpus;
     ST_VEC(size_t) waiting; /* in order; gaps are closed after every look */
     st_due_queue ends;
     int **taken;                          /* per job that runs: nodes of its tasks */
@@ -26,21 +29,21 @@ static void add_node(cluster *c, int gpus)
     c->size[c->nnodes] = c->free[c->nnodes] = gpus;
     c->nnodes++;
     c->free_gpus += gpus;
+    c->gpus += gpus;
 }
 
-/* An account's own nodes: its GPUs in nodes as large as the fleet's first, the last one smaller. */
+/* An account's own nodes are as large as the fleet's largest; the last one may be smaller. */
 static void add_nodes(cluster *c, int32_t account)
 {
-    int usual = c->trace->nodes.n > 0 ? c->trace->nodes.v[0].ndevs : 0;
-
-    if (account < 0) {
-        for (size_t n = 0; n < c->trace->nodes.n; n++)
-            add_node(c, c->trace->nodes.v[n].ndevs);
+    for (size_t n = 0; n < c->trace->nodes.n; n++)
+        c->largest = ST_MAX(c->largest, c->trace->nodes.v[n].ndevs);
+    for (size_t n = 0; account < 0 && n < c->trace->nodes.n; n++)
+        add_node(c, c->trace->nodes.v[n].ndevs);
+    if (account < 0 || c->largest == 0)
         return;
-    }
-    for (int64_t left = st_trace_own_m(c->trace, account) / ST_WHOLE_M; left > 0 && usual > 0;
-         left -= usual)
-        add_node(c, (int)ST_MIN(left, usual));
+    for (int64_t left = st_trace_own_m(c->trace, account) / ST_WHOLE_M; left > 0;
+         left -= c->largest)
+        add_node(c, (int)ST_MIN(left, c->largest));
 }
 
 static int find_node(const int *free, int nnodes, int gpus)
@@ -53,33 +56,51 @@ static int find_node(const int *free, int nnodes, int gpus)
     return best;
 }
 
-/* Places all tasks and fills `taken`, or none. */
+/* The GPUs of the t-th part of a job, 0 behind the last. A job of which only a number of GPUs is
+ * known takes whole nodes and the rest of it in one more; others have their tasks. */
+static int part(const cluster *c, const st_trace_job *job, int t)
+{
+    int64_t left = (int64_t)job->tasks * job->shape.gpus - (int64_t)t * c->largest;
+
+    if (!job->split)
+        return t < job->tasks ? job->shape.gpus : 0;
+    return (int)ST_MAX(ST_MIN(left, c->largest), 0);
+}
+
+/* Places all parts and fills `taken`, or none. */
 static bool place(cluster *c, const st_trace_job *job, int *taken)
 {
-    int t = 0;
+    int t = 0, gpus;
 
-    for (; t < job->tasks; t++) {
-        taken[t] = find_node(c->free, c->nnodes, job->shape.gpus);
+    for (; (gpus = part(c, job, t)) > 0; t++) {
+        taken[t] = find_node(c->free, c->nnodes, gpus);
         if (taken[t] < 0)
             break;
-        c->free[taken[t]] -= job->shape.gpus;
+        c->free[taken[t]] -= gpus;
     }
-    if (t == job->tasks)
+    if (gpus == 0)
         return true;
     while (t-- > 0)
-        c->free[taken[t]] += job->shape.gpus;
+        c->free[taken[t]] += part(c, job, t);
     return false;
 }
 
-static bool could_fit(const cluster *c, const st_trace_job *job)
+/* Whether empty nodes would hold it. */
+static bool could_fit(cluster *c, const st_trace_job *job)
 {
-    int64_t tasks = 0;
+    ST_CLEANUP(st_freep) int *taken = st_xcalloc((size_t)job->tasks, sizeof(*taken));
+    int *free_now = c->free;
+    bool fits;
 
     if (job->shape.gpus == 0 || job->shape.level != ST_LEVEL_WHOLE || job->run_ms == ST_TIME_NEVER)
         return false;
-    for (int n = 0; n < c->nnodes; n++)
-        tasks += c->size[n] / job->shape.gpus;
-    return tasks >= job->tasks;
+    if ((int64_t)job->tasks * job->shape.gpus > c->gpus)
+        return false;
+    memcpy(c->empty, c->size, (size_t)c->nnodes * sizeof(*c->size));
+    c->free = c->empty;
+    fits = place(c, job, taken);
+    c->free = free_now;
+    return fits;
 }
 
 static void integrate(cluster *c, int64_t to_ms, int64_t last_submit_ms)
@@ -121,12 +142,12 @@ static void look(cluster *c)
     for (; i < c->waiting.n && c->free_gpus > 0; i++) {
         const st_trace_job *job = &c->trace->jobs.v[c->waiting.v[i]];
 
-        if (job->shape.gpus < hopeless && try_start(c, c->waiting.v[i]))
+        if (part(c, job, 0) < hopeless && try_start(c, c->waiting.v[i]))
             continue;
         if (!c->backfill)
             break;
         if (job->tasks == 1)
-            hopeless = ST_MIN(hopeless, job->shape.gpus);
+            hopeless = ST_MIN(hopeless, part(c, job, 0));
         c->waiting.v[kept++] = c->waiting.v[i];
     }
     if (kept == i)
@@ -140,8 +161,8 @@ static void end_job(cluster *c, size_t i)
 {
     const st_trace_job *job = &c->trace->jobs.v[i];
 
-    for (int t = 0; t < job->tasks; t++)
-        c->free[c->taken[i][t]] += job->shape.gpus;
+    for (int t = 0; part(c, job, t) > 0; t++)
+        c->free[c->taken[i][t]] += part(c, job, t);
     c->free_gpus += (int64_t)job->tasks * job->shape.gpus;
     c->held -= (int64_t)job->tasks * job->shape.gpus;
     free(c->taken[i]);
@@ -185,6 +206,7 @@ static void cluster_done(cluster *c)
 {
     free(c->size);
     free(c->free);
+    free(c->empty);
     free(c->taken);
     st_vec_free(&c->waiting);
     st_due_done(&c->ends);
@@ -201,6 +223,7 @@ static void play_cluster(const st_trace *trace, bool backfill, int32_t account, 
         nodes += (size_t)(st_trace_own_m(trace, account) / ST_WHOLE_M);
     c.size = st_xcalloc(nodes, sizeof(*c.size));
     c.free = st_xcalloc(nodes, sizeof(*c.free));
+    c.empty = st_xcalloc(nodes, sizeof(*c.empty));
     c.taken = st_xcalloc(trace->jobs.n + 1, sizeof(*c.taken));
     play(&c, account);
     *ret_allocated += c.allocated;

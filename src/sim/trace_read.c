@@ -9,15 +9,16 @@
 #include "base/num.h"
 #include "base/quote.h"
 
-void st_trace_split(int64_t gpus, int size, int *ret_tasks, int *ret_gpus)
+void st_trace_split(st_trace_job *job, int64_t gpus, int size)
 {
     int64_t part = ST_MIN(gpus, size);
 
     ST_ASSERT(gpus > 0 && size > 0);
     while (gpus % part != 0)
         part--;
-    *ret_tasks = (int)(gpus / part);
-    *ret_gpus = (int)part;
+    job->tasks = (int)(gpus / part);
+    job->shape.gpus = (int)part;
+    job->split = true;
 }
 
 void st_trace_add_node(st_trace *trace, const char *prefix, const st_node_spec *like)

@@ -36,8 +36,8 @@ int st_parse_moment(const char *s, int64_t *ret, st_err *err);
 /* ---- for the readers themselves ------------------------------------------------------------ */
 
 /* How a job of so many GPUs stands on nodes of `size`: in one task where it fits one node, else
- * in equal tasks as large as possible, so that 16 are two whole nodes and 12 are three halves. */
-void st_trace_split(int64_t gpus, int size, int *ret_tasks, int *ret_gpus);
+ * in equal tasks as large as possible: of nodes of eight, 16 are two whole ones and 12 twice six. */
+void st_trace_split(st_trace_job *job, int64_t gpus, int size);
 
 /* A node with the next number, and an account, whose spec may then be filled further. */
 void st_trace_add_node(st_trace *trace, const char *prefix, const st_node_spec *like);
