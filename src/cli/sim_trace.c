@@ -275,7 +275,7 @@ static void print_json(FILE *out, const st_run *run, const st_run_stats *stats,
 {
     json_t *root = st_run_json(run, stats, refs);
 
-    json_dumpf(root, out, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    json_dumpf(root, out, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
     fputc('\n', out);
     json_decref(root);
 }
