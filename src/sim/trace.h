@@ -10,7 +10,7 @@
  *
  * A trace knows what the scheduler must not: `run_ms` is how long a job really needs, while the
  * core sees only `limit_ms`, what its owner declared. Playing is deterministic: the same trace
- * and options give the same st_run, and nothing in it is wall-clock time but `seconds`.
+ * and options give the same st_run, but for `seconds` and `peak_kib`.
  */
 #ifndef ST_SIM_TRACE_H
 #define ST_SIM_TRACE_H
