@@ -131,6 +131,8 @@ END
 own="--format csv --world $tmp/world.yaml --jobs $tmp/own.csv"
 play $own --save-cost 5s --restore-cost 7s --csv-jobs "$tmp/jobs.csv"
 grep -q '^g,guest,8,0,100,,0,142,done,1,112,12$' "$tmp/jobs.csv" || fail "$(cat "$tmp/jobs.csv")"
+play "$tmp/own.csv" --world "$tmp/world.yaml"
+has '2 done'
 play $own --save-cost 100ms/GiB --policy notice=0,grace=1m --csv-jobs "$tmp/jobs.csv"
 grep -q '^o,owner,8,20,30,,28,58,done,0,30,0$' "$tmp/jobs.csv" || fail "$(cat "$tmp/jobs.csv")"
 play $own --policy notice=0 --compare-private -o json
@@ -141,6 +143,7 @@ refused '^stint: sim trace: --format is missing' --jobs "$tmp/own.csv"
 refused '--format: it is openb, muri, philly or csv, not "slurm"' --format slurm --jobs x
 refused '--format muri needs --jobs' --format muri
 refused '--format philly needs --nodes' --format philly --jobs "$tmp/philly.csv"
+refused 'the jobs are given twice' $own "$tmp/own.csv"
 refused '--format csv needs --world' --format csv --jobs "$tmp/own.csv"
 refused '--format csv takes no --nodes' $own --nodes "$tmp/nodes.csv"
 refused 'are for --format philly' $own --divide 2

@@ -49,10 +49,11 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "doc/shares.md has the rules and an example.\n",
      st_cli_sim_shares, NULL},
     {"trace", "Plays the jobs of a trace through the scheduler and tells what became of them",
-     "--format openb|muri|philly|csv --jobs FILE [--nodes FILE] [--world FILE] [OPTION...]",
+     "--format openb|muri|philly|csv [--nodes FILE] [--world FILE] [OPTION...] JOBS",
      "The jobs come from a public trace or from a CSV file of one's own, with the moment\n"
      "they came and the time they really need; the fleet and the accounts from --nodes or,\n"
-     "for csv, from a scenario document in --world.\n"
+     "for csv, from a scenario document in --world; with --world the format is csv unless\n"
+     "given. --jobs FILE says the same as JOBS.\n"
      "  --policy KEY=VALUE,...   the scheduler's knobs, as in a scenario, with order and basis\n"
      "  --declare WHAT           the time limits users declare: exact, none, or a factor of\n"
      "                           the run time; as the trace has them unless given\n"

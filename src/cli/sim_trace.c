@@ -325,9 +325,16 @@ static int read_options(int argc, char **argv, asked *a, st_err *err)
         {"html", 0, ST_CLI_STRING, &a->html, 0, 0},
         {0},
     };
-    int n;
+    int n, r = st_cli_options(argc, argv, opts, 0, 1, &n, err);
 
-    return st_cli_options(argc, argv, opts, 0, 0, &n, err);
+    if (r == 0 && n == 1 && a->jobs)
+        return st_fail(err, ST_EINVAL, "sim trace: the jobs are given twice, as %s and as %s",
+                       a->jobs, argv[1]);
+    if (r == 0 && n == 1)
+        a->jobs = argv[1];
+    if (r == 0 && !a->format && a->world)
+        a->format = "csv";
+    return r;
 }
 
 static int read_run_options(const asked *a, st_run_options *o, st_err *err)
