@@ -43,8 +43,9 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  --load N    GPU time the jobs need, in per cent of the fleet's, 95 unless given\n"
      "  --seed N    42 unless given; the same numbers give the same files\n"
      "  -d DIR      writes DIR/world.yaml and DIR/jobs.csv; without it nothing is written\n"
-     "What was made is told in two tables. To play it: stint sim trace DIR/jobs.csv\n"
-     "--world DIR/world.yaml; stint help sim trace tells the rest.\n",
+     "What was made is told in two tables. To play it:\n"
+     "  stint sim trace --format csv --jobs DIR/jobs.csv --world DIR/world.yaml --html run.html\n"
+     "doc/gen.md says what it imitates.\n",
      st_cli_sim_gen, NULL},
     {"run", "Plays scenarios and checks what they expect", "[-v] [-o table|json] FILE...",
      "Each FILE is a YAML document with a fleet, a tree of accounts and a timeline of\n"

@@ -20,6 +20,7 @@
 #define RUN_MIN_MS      INT64_C(10000)
 #define RUN_MAX_MS      (45 * ST_GEN_DAY_MS)
 #define GANG_RUN_MS     (18 * ST_GEN_HOUR_MS)
+#define GANGS_IN_FLEET  12  /* so many of half the largest size find room */
 #define SHORTEN_MAX     200 /* small jobs are shortened to a 200th at most */
 #define TOLERANCE_PER_M 10
 
@@ -237,7 +238,7 @@ int st_gen_trace(const st_gen_options *o, st_trace **ret, st_err *err)
     p.trace = t;
     p.window_ms = o->days * ST_GEN_DAY_MS;
     p.gang_max = ST_GEN_NODE_GPUS;
-    while (p.gang_max < ST_GEN_GANG_MAX && p.gang_max * 8 <= o->gpus)
+    while (p.gang_max < ST_GEN_GANG_MAX && p.gang_max * GANGS_IN_FLEET <= o->gpus)
         p.gang_max *= 2;
     st_rng_seed(&p.rng, o->seed);
     st_gen_make_fleet(&p);

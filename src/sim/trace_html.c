@@ -58,7 +58,7 @@ void st_page_time_table(st_page *g, const st_page_column *columns, size_t n)
         st_strbuf_addf(g->out, "<tr><th scope=\"row\">%s</th>",
                        st_html_moment(buf, g->trace->epoch_s, g->run->samples.v[at].at_ms));
         for (size_t c = 0; c < n; c++)
-            st_strbuf_addf(g->out, "<td>%.1f</td>", columns[c].y[at]);
+            st_strbuf_addf(g->out, "<td>%s</td>", st_html_short(buf, columns[c].y[at]));
         st_strbuf_add(g->out, "</tr>\n");
     }
     st_page_table_close(g);
