@@ -170,7 +170,7 @@ static void figure_losses(st_page *g)
              st_html_count(n, (int64_t)(lost / GPU_HOUR)));
     figure(g, "Work lost", st_html_per_cent(big, ratio(lost, (double)g->run->allocated)), more);
 
-    for (size_t i = 0; i < g->n; i++) {
+    for (size_t i = 0; i < g->run->samples.n; i++) {
         const st_run_sample *s = &g->run->samples.v[i];
 
         stranded += (double)s->stranded_m;
@@ -279,10 +279,9 @@ static void head(st_page *g)
     /* The places of the read-outs, shared by all plots over time. */
     st_strbuf_add(g->out, "<body data-times=\"{&quot;x&quot;:[");
     for (size_t i = 0; i < st_plot_hover_count(g->n); i++) {
-        double end = ST_MAX(g->x[g->n - 1], (double)g->run->end_ms);
+        double at = g->x[st_plot_hover_at(g->n, i)];
 
-        st_strbuf_addf(g->out, "%s%.0f", i > 0 ? "," : "",
-                       end > 0 ? g->x[st_plot_hover_at(g->n, i)] * 1000 / end : 0);
+        st_strbuf_addf(g->out, "%s%.0f", i > 0 ? "," : "", ratio(at * 1000, (double)g->to_ms));
     }
     st_strbuf_add(g->out, "],&quot;l&quot;:[");
     for (size_t i = 0; i < st_plot_hover_count(g->n); i++)
@@ -297,6 +296,11 @@ static void head(st_page *g)
                    st_html_moment(from, g->trace->epoch_s, 0),
                    st_html_moment(to, g->trace->epoch_s, g->run->end_ms));
     key_figures(g);
+    if (g->to_ms < g->run->end_ms)
+        st_strbuf_addf(g->out,
+                       "<p class=\"how cut\">Plots over time end at %s, after the last jobs came; "
+                       "until the end only what was left ran out.</p>\n",
+                       st_html_moment(to, g->trace->epoch_s, g->to_ms));
     st_strbuf_add(g->out, "</header>\n<main>\n");
 }
 
@@ -329,6 +333,24 @@ static void order_accounts(st_page *g)
         g->order[i] = list[i].account;
 }
 
+/* A few long jobs may run on for weeks after the last one came. Plots then end soon after it, or
+ * all that happened would be squeezed to the left. */
+static void choose_span(st_page *g)
+{
+    const st_trace *t = g->trace;
+    int64_t came_ms = t->jobs.n > 0 ? t->jobs.v[t->jobs.n - 1].submit_ms : 0;
+    size_t all = g->run->samples.n;
+
+    g->to_ms = g->run->end_ms;
+    if (all > 0)
+        g->to_ms = ST_MAX(g->to_ms, g->run->samples.v[all - 1].at_ms);
+    if (came_ms > 0 && g->to_ms > came_ms + came_ms / 2)
+        g->to_ms = came_ms + came_ms / 4;
+    g->n = 0;
+    while (g->n < all && g->run->samples.v[g->n].at_ms <= g->to_ms)
+        g->n++;
+}
+
 static void page_done(st_page *g)
 {
     free(g->x);
@@ -341,6 +363,7 @@ int st_trace_html(const st_run *run, st_strbuf *out)
     st_page g = {.run = run, .trace = run->trace, .out = out, .n = run->samples.n};
 
     ST_ASSERT(run->jobs.n <= run->trace->jobs.n);
+    choose_span(&g);
     g.x = st_xcalloc(g.n + 1, sizeof(*g.x));
     for (size_t i = 0; i < g.n; i++)
         g.x[i] = (double)run->samples.v[i].at_ms;

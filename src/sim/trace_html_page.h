@@ -21,7 +21,8 @@ typedef struct st_page {
     const st_run *run;
     const st_trace *trace;
     st_strbuf *out;
-    size_t n;       /* samples */
+    int64_t to_ms;  /* where plots over time end */
+    size_t n;       /* samples up to then */
     double *x;      /* their times */
     int32_t *order; /* accounts that have jobs, who held most first */
     size_t naccounts;

@@ -35,12 +35,10 @@ static double largest(const double *y, size_t n)
 static void begin(st_page *g, st_plot *p, const char *title, const char *desc, double max,
                   const char *unit, int height_px, bool small)
 {
-    int64_t last = g->n > 0 ? g->run->samples.v[g->n - 1].at_ms : 0;
-
     st_plot_init(p, title, desc);
     p->height_px = height_px;
     p->small = small;
-    st_plot_time(p, g->trace->epoch_s, 0, ST_MAX(last, g->run->end_ms));
+    st_plot_time(p, g->trace->epoch_s, 0, g->to_ms);
     st_plot_values(p, max * HEADROOM, unit);
 }
 

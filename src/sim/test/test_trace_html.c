@@ -239,6 +239,7 @@ static void test_same_bytes(void **state)
         ST_CLEANUP(world_done) world w;
         init(&w, "twice", 1767571200);
         wander(&w, 200, 12, 3);
+        w.trace.jobs.v[w.trace.jobs.n - 1].submit_ms = w.run.end_ms;
         w.run.seconds = 1.5 + i; /* wall-clock time is not told */
         w.run.peak_kib = 1000 + (size_t)i;
         texts[i] = page(&w);
@@ -250,6 +251,20 @@ static void test_same_bytes(void **state)
     free(texts[1]);
 }
 
+/* One job that runs on for weeks does not squeeze what happened before. */
+static void test_long_tail(void **state)
+{
+    ST_CLEANUP(world_done) world w;
+
+    (void)state;
+    init(&w, "tail", 0);
+    wander(&w, 2000, 3, 7);
+    ST_CLEANUP(st_freep) char *text = page(&w);
+    /* 400 jobs, one a minute, are followed by 13 days. */
+    assert_non_null(strstr(text, "Plots over time end at 0d 08:18,"));
+    assert_null(strstr(text, ">10d<"));
+}
+
 /* A peak of one sample among 20,000 is still drawn, and the page stays small. */
 static void test_many_samples(void **state)
 {
@@ -258,6 +273,7 @@ static void test_many_samples(void **state)
     (void)state;
     init(&w, "many", 1767571200);
     wander(&w, 20000, 60, 4);
+    w.trace.jobs.v[w.trace.jobs.n - 1].submit_ms = w.run.end_ms; /* jobs come until the end */
     w.run.samples.v[12345].waiting = 10000;
     ST_CLEANUP(st_freep) char *text = page(&w);
     assert_true(strlen(text) < 1000000);
@@ -302,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_empty),        cmocka_unit_test(test_one_sample),
         cmocka_unit_test(test_escapes),      cmocka_unit_test(test_same_bytes),
         cmocka_unit_test(test_many_samples), cmocka_unit_test(test_words),
+        cmocka_unit_test(test_long_tail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
