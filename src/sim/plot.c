@@ -64,10 +64,10 @@ static void x_tick(st_plot *p, double part, const char *text, int number)
 
 void st_plot_time(st_plot *p, int64_t epoch_s, int64_t from_ms, int64_t to_ms)
 {
-    static const int64_t steps[] = {MINUTE_MS,    5 * MINUTE_MS, 15 * MINUTE_MS, 30 * MINUTE_MS,
-                                    HOUR_MS,      2 * HOUR_MS,   3 * HOUR_MS,    6 * HOUR_MS,
-                                    12 * HOUR_MS, DAY_MS,        2 * DAY_MS,     7 * DAY_MS,
-                                    14 * DAY_MS,  28 * DAY_MS,   91 * DAY_MS,    364 * DAY_MS};
+    static const int64_t steps[] = {
+        MINUTE_MS,   5 * MINUTE_MS, 15 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS,     2 * HOUR_MS,
+        3 * HOUR_MS, 6 * HOUR_MS,   12 * HOUR_MS,   DAY_MS,         2 * DAY_MS,  3 * DAY_MS,
+        7 * DAY_MS,  14 * DAY_MS,   28 * DAY_MS,    91 * DAY_MS,    364 * DAY_MS};
     int64_t shift = epoch_s * 1000, step = steps[0], at;
     int most = p->small ? 4 : 9, number = 0;
     char buf[ST_HTML_MAX];

@@ -62,7 +62,7 @@ void st_page_allocation(st_page *g)
     st_plot_legend(&p, "c2", "stranded");
     st_plot_legend(&p, "ink", "capacity");
     st_plot_band(&p, "c1", g->x, NULL, allocated, g->n);
-    st_plot_band(&p, "c2", g->x, allocated, unusable, g->n);
+    st_plot_band(&p, "c2 flat", g->x, allocated, unusable, g->n);
     st_plot_line(&p, "ink", g->x, capacity, g->n);
     if (g->n > 0) {
         snprintf(label, sizeof(label), "capacity %s GPUs", st_html_count(n, (int64_t)capacity[0]));

@@ -57,6 +57,7 @@ const char *const st_page_style[] = {
     ".line{stroke:var(--k);stroke-width:2;stroke-linejoin:round}\n"
     ".line.thin{stroke-width:1.25}\n"
     ".area{fill:var(--k);stroke:var(--k);stroke-width:1}\n"
+    ".area.flat{stroke:none}\n"
     ".gutter .area{stroke:var(--bg);stroke-width:.5}\n"
     ".cut{margin-top:14px}\n"
     ".c1{--k:var(--c1)}.c2{--k:var(--c2)}.c3{--k:var(--c3)}.c4{--k:var(--c4)}.c5{--k:var(--c5)}"
