@@ -42,6 +42,7 @@ extern const st_cli_verb st_cli_sim_verbs[];
 /* The verbs, one file each. */
 int st_cli_sim_run(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_fuzz(st_cli *cli, int argc, char **argv, st_err *err);
+int st_cli_sim_gen(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_fragmentation(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_shares(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_trace(st_cli *cli, int argc, char **argv, st_err *err);

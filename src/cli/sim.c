@@ -29,6 +29,24 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "The exit status is 0 when all held, 1 when something broke, 2 for bad arguments.\n"
      "doc/simulation.md describes what is checked.\n",
      st_cli_sim_fuzz, NULL},
+    {"gen", "Makes a fleet and a workload like those of a large shared one",
+     "[--gpus N] [--teams N] [--users N] [--jobs N] [--seed N] [--days N] [--load N] [-d DIR]",
+     "The fleet has nodes of eight H100, A100 or H200 in racks, blocks and zones; the teams\n"
+     "have guarantees for 80 to 90 per cent of it. Gangs train on 8 to 512 GPUs and make up\n"
+     "most of the GPU time; sweeps, fine-tuning, debugging, notebooks and services on shares\n"
+     "make up most of the jobs. Days, weeks and deadlines have their rhythm.\n"
+     "  --gpus N    1024 unless given; rounded down to whole nodes\n"
+     "  --teams N   24 unless given\n"
+     "  --users N   200 unless given; a few of them submit most jobs\n"
+     "  --jobs N    5000 unless given\n"
+     "  --days N    how long people submit, 7 unless given\n"
+     "  --load N    GPU time the jobs need, in per cent of the fleet's, 95 unless given\n"
+     "  --seed N    42 unless given; the same numbers give the same files\n"
+     "  -d DIR      writes DIR/world.yaml and DIR/jobs.csv; without it nothing is written\n"
+     "What was made is told in two tables. To play it:\n"
+     "  stint sim trace --format csv --jobs DIR/jobs.csv --world DIR/world.yaml --html run.html\n"
+     "doc/gen.md says what it imitates.\n",
+     st_cli_sim_gen, NULL},
     {"run", "Plays scenarios and checks what they expect", "[-v] [-o table|json] FILE...",
      "Each FILE is a YAML document with a fleet, a tree of accounts and a timeline of\n"
      "jobs, failures and changes, and what is expected to come of it. It is played\n"
