@@ -28,7 +28,7 @@ typedef struct sum {
 
 static void add(sum *s, const st_trace_job *j)
 {
-    int64_t gpu_m = st_gen_gpu_m(j);
+    int64_t gpu_m = st_trace_job_gpu_m(j);
 
     s->jobs++;
     s->gpu_m += gpu_m;

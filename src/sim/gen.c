@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "sim/gen_plan.h"
 
 #define MONDAY_S        INT64_C(1767571200) /* 2026-01-05 00:00 UTC */
@@ -67,7 +66,7 @@ static int check(const st_gen_options *o, st_err *err)
 
 static st_i128 work_of(const st_trace_job *j)
 {
-    return (st_i128)st_gen_gpu_m(j) * j->run_ms;
+    return (st_i128)st_trace_job_gpu_m(j) * j->run_ms;
 }
 
 /* Stretches the jobs from `first` on until their work is `target`; in rounds, because run times
@@ -167,42 +166,11 @@ static int64_t declared(int64_t run_ms, int64_t pct)
     return (ms / unit + 1) * unit;
 }
 
-typedef struct place {
-    int64_t submit_ms;
-    size_t at;
-} place;
-
-static int by_submit(const void *a, const void *b)
-{
-    const place *x = a, *y = b;
-
-    if (x->submit_ms != y->submit_ms)
-        return x->submit_ms < y->submit_ms ? -1 : 1;
-    return x->at < y->at ? -1 : 1;
-}
-
-/* Puts the jobs in order of time, those of the same moment in the order they were drawn. */
-static void put_in_order(st_trace *t)
-{
-    place *order = st_xcalloc(t->jobs.n, sizeof(*order));
-    st_trace_job *jobs = st_xcalloc(t->jobs.n, sizeof(*jobs));
-
-    for (size_t i = 0; i < t->jobs.n; i++)
-        order[i] = (place){t->jobs.v[i].submit_ms, i};
-    qsort(order, t->jobs.n, sizeof(*order), by_submit);
-    for (size_t i = 0; i < t->jobs.n; i++)
-        jobs[i] = t->jobs.v[order[i].at];
-    free(order);
-    free(t->jobs.v);
-    t->jobs.v = jobs;
-    t->jobs.cap = t->jobs.n;
-}
-
 static void finish(st_trace *t)
 {
     int64_t counts[ST_GEN_KIND_COUNT] = {0};
 
-    put_in_order(t);
+    st_trace_sort(t);
     for (size_t i = 0; i < t->jobs.n; i++) {
         st_trace_job *j = &t->jobs.v[i];
         char name[ST_NAME_MAX];
@@ -231,9 +199,7 @@ int st_gen_trace(const st_gen_options *o, st_trace **ret, st_err *err)
 
     if (r < 0)
         return r;
-    t = st_xcalloc(1, sizeof(*t));
-    t->arena = st_arena_new();
-    t->name = st_arena_strdup(t->arena, "made");
+    t = st_trace_new("made");
     t->epoch_s = MONDAY_S;
     p.trace = t;
     p.window_ms = o->days * ST_GEN_DAY_MS;

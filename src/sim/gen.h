@@ -64,9 +64,6 @@ int st_gen_trace(const st_gen_options *o, st_trace **ret, st_err *err);
 st_gen_kind st_gen_kind_of(const st_trace_job *job);
 const char *st_gen_kind_name(st_gen_kind kind);
 
-/* milli-GPU a job of a trace holds while it runs. */
-int64_t st_gen_gpu_m(const st_trace_job *job);
-
 /* A made trace as files: the fleet and the accounts as a scenario document without a timeline
  * (doc/scenarios.md), the jobs as CSV. The caller looks at ferror. */
 void st_gen_write_world(const st_trace *trace, FILE *out);

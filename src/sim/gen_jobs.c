@@ -32,11 +32,6 @@ st_gen_kind st_gen_kind_of(const st_trace_job *job)
     return ST_GEN_TRAIN;
 }
 
-int64_t st_gen_gpu_m(const st_trace_job *job)
-{
-    return job->tasks * st_shape_gpu_m(&job->shape);
-}
-
 /* x = log2(v) in 1/256, and back; straight lines between the powers of two. */
 static int64_t log2_q8(int64_t v)
 {

@@ -4,6 +4,7 @@
  */
 #include "sim/trace_html.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,129 +90,84 @@ static double ratio(double a, double b)
     return b > 0 ? a / b : 0;
 }
 
-/* "mean 3 h 10 m, p99 2 d 04 h" */
-static void figure_spread(st_page *g, const char *what, const st_page_spread *s)
+/* The median large, mean and p99 below. */
+static void figure_spread(st_page *g, const char *what, const st_spread *s)
 {
     char p50[ST_HTML_MAX], mean[ST_HTML_MAX], p99[ST_HTML_MAX], more[160] = "no job";
 
     if (s->n > 0)
-        snprintf(more, sizeof(more), "median; mean %s, p99 %s", st_html_duration(mean, s->mean),
-                 st_html_duration(p99, s->p99));
+        snprintf(more, sizeof(more), "median; mean %s, p99 %s",
+                 st_html_duration(mean, llround(s->mean)), st_html_duration(p99, s->p99));
     figure(g, what, s->n > 0 ? st_html_duration(p50, s->p50) : "–", more);
 }
 
 static void figure_jobs(st_page *g)
 {
-    static const char *const words[] = {"done", "ended by their limit", "cancelled or failed",
-                                        "without an end", "refused"};
-    int64_t counts[ST_ARRAY_LEN(words)] = {0};
+    const st_run_stats *s = &g->stats;
+    const struct {
+        uint64_t n;
+        const char *words;
+    } rows[] = {
+        {s->done, "done"},           {s->timeout, "ended by their limit"},
+        {s->cancelled, "cancelled"}, {s->unfinished, "without an end"},
+        {s->refused, "refused"},
+    };
     ST_CLEANUP(st_strbuf_done) st_strbuf more = {0};
     char n[ST_HTML_MAX];
 
-    for (size_t i = 0; i < g->run->jobs.n; i++) {
-        const st_run_job *j = &g->run->jobs.v[i];
-
-        if (j->refused)
-            counts[4]++;
-        else if (j->state == ST_JOB_DONE)
-            counts[0]++;
-        else if (j->state == ST_JOB_TIMEOUT)
-            counts[1]++;
-        else if (j->state == ST_JOB_CANCELLED || j->state == ST_JOB_FAILED)
-            counts[2]++;
-        else
-            counts[3]++;
-    }
-    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
-        if (i == 0 || counts[i] > 0)
-            st_strbuf_addf(&more, "%s%s %s", i > 0 ? ", " : "", st_html_count(n, counts[i]),
-                           words[i]);
-    figure(g, "Jobs", st_html_count(n, (int64_t)g->run->jobs.n), st_strbuf_str(&more));
-}
-
-static void figure_times(st_page *g)
-{
-    ST_CLEANUP(st_freep) int64_t *waits = st_xcalloc(g->run->jobs.n + 1, sizeof(*waits));
-    ST_CLEANUP(st_freep) int64_t *ends = st_xcalloc(g->run->jobs.n + 1, sizeof(*ends));
-    size_t nwaits = 0, nends = 0;
-    st_page_spread s;
-
-    for (size_t i = 0; i < g->run->jobs.n; i++) {
-        const st_run_job *j = &g->run->jobs.v[i];
-        int64_t wait = st_page_wait_ms(g, i);
-
-        if (wait != ST_UNSET)
-            waits[nwaits++] = wait;
-        if ((j->state == ST_JOB_DONE || j->state == ST_JOB_TIMEOUT) && j->end_ms != ST_UNSET)
-            ends[nends++] = j->end_ms - g->trace->jobs.v[i].submit_ms;
-    }
-    s = st_page_spread_of(waits, nwaits);
-    figure_spread(g, "Waiting for the first start", &s);
-    s = st_page_spread_of(ends, nends);
-    figure_spread(g, "Completion, from submit to end", &s);
+    for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++)
+        if (i == 0 || rows[i].n > 0)
+            st_strbuf_addf(&more, "%s%s %s", i > 0 ? ", " : "",
+                           st_html_count(n, (int64_t)rows[i].n), rows[i].words);
+    figure(g, "Jobs", st_html_count(n, (int64_t)s->jobs), st_strbuf_str(&more));
 }
 
 static void figure_losses(st_page *g)
 {
+    const st_run_stats *s = &g->stats;
     char big[ST_HTML_MAX], n[ST_HTML_MAX], more[160];
-    int64_t preemptions = 0, jobs = 0;
-    double lost = 0, stranded = 0, capacity = 0, most = 0;
+    double most = 0;
 
-    for (size_t i = 0; i < g->run->jobs.n; i++) {
-        preemptions += g->run->jobs.v[i].preemptions;
-        jobs += g->run->jobs.v[i].preemptions > 0;
-    }
-    snprintf(more, sizeof(more), "of %s jobs", st_html_count(n, jobs));
-    figure(g, "Preemptions", st_html_count(big, preemptions), more);
-
-    for (size_t i = 0; i < g->run->accounts.n; i++)
-        lost += (double)g->run->accounts.v[i].lost;
+    snprintf(more, sizeof(more), "of %s jobs", st_html_count(n, (int64_t)s->preempted_jobs));
+    figure(g, "Preemptions", st_html_count(big, (int64_t)s->preemptions), more);
     snprintf(more, sizeof(more), "%s GPU-hours run in vain, or spent on saving and restoring",
-             st_html_count(n, (int64_t)(lost / GPU_HOUR)));
-    figure(g, "Work lost", st_html_per_cent(big, ratio(lost, (double)g->run->allocated)), more);
-
-    for (size_t i = 0; i < g->run->samples.n; i++) {
-        const st_run_sample *s = &g->run->samples.v[i];
-
-        stranded += (double)s->stranded_m;
-        capacity += (double)s->capacity_m;
-        most = ST_MAX(most, ratio((double)s->stranded_m, (double)s->capacity_m));
-    }
+             st_html_count(n, llround(s->lost_gpu_hours)));
+    figure(g, "Work lost", st_html_per_cent(big, ratio(s->lost_gpu_hours, s->allocated_gpu_hours)),
+           more);
+    for (size_t i = 0; i < g->run->samples.n; i++)
+        most = ST_MAX(most, ratio((double)g->run->samples.v[i].stranded_m,
+                                  (double)g->run->samples.v[i].capacity_m));
     snprintf(more, sizeof(more), "of capacity on average; at most %s", st_html_per_cent(n, most));
-    figure(g, "Stranded", st_html_per_cent(big, ratio(stranded, capacity)), more);
+    figure(g, "Stranded", st_html_per_cent(big, s->stranded), more);
 }
 
 static void figure_least(st_page *g)
 {
-    double least = 0;
-    int32_t who = -1;
+    const st_run_stats *s = &g->stats;
     char big[ST_HTML_MAX], more[ST_NAME_MAX + 64] = "nobody was entitled to anything";
 
-    for (size_t i = 0; i < g->naccounts; i++) {
-        const st_run_account *a = &g->run->accounts.v[g->order[i]];
-        double r = ratio((double)a->held, (double)a->entitled);
-
-        if (a->entitled <= 0 || (who >= 0 && r >= least))
-            continue;
-        least = r;
-        who = g->order[i];
-    }
-    if (who >= 0)
+    if (s->worst >= 0)
         snprintf(more, sizeof(more), "held of what it was entitled to: %s",
-                 g->trace->accounts.v[who].name);
-    figure(g, "Least served account", who >= 0 ? st_html_per_cent(big, least) : "–", more);
+                 g->trace->accounts.v[s->worst].name);
+    figure(g, "Least served account", s->worst >= 0 ? st_html_per_cent(big, s->worst_ratio) : "–",
+           more);
 }
 
 static void key_figures(st_page *g)
 {
-    char big[ST_HTML_MAX], n[ST_HTML_MAX], span[ST_HTML_MAX], more[160];
+    char big[ST_HTML_MAX], n[ST_HTML_MAX], more[160];
 
     st_strbuf_add(g->out, "<dl class=\"figures\">\n");
-    snprintf(more, sizeof(more), "of %s GPUs over %s", st_html_count(n, fleet_gpus(g->trace)),
-             st_html_duration(span, g->run->end_ms));
-    figure(g, "Allocated",
-           st_html_per_cent(big, ratio((double)g->run->allocated, (double)g->run->capacity)), more);
-    figure_times(g);
+    if (g->run->last_submit_ms > 0) {
+        snprintf(more, sizeof(more), "of the GPUs until the last job came; %s to the end",
+                 st_html_per_cent(n, g->stats.allocation));
+        figure(g, "Allocated", st_html_per_cent(big, g->stats.allocation_arriving), more);
+    } else {
+        snprintf(more, sizeof(more), "of the GPUs over %s", st_html_duration(n, g->run->end_ms));
+        figure(g, "Allocated", st_html_per_cent(big, g->stats.allocation), more);
+    }
+    figure_spread(g, "Waiting for the first start", &g->stats.queueing);
+    figure_spread(g, "Completion, from submit to end", &g->stats.completion);
     figure_jobs(g);
     figure_losses(g);
     figure_least(g);
@@ -367,6 +323,7 @@ int st_trace_html(const st_run *run, st_strbuf *out)
     g.x = st_xcalloc(g.n + 1, sizeof(*g.x));
     for (size_t i = 0; i < g.n; i++)
         g.x[i] = (double)run->samples.v[i].at_ms;
+    st_run_stats_of(run, &g.stats);
     order_accounts(&g);
     head(&g);
     st_page_allocation(&g);

@@ -13,6 +13,7 @@
 #include "sim/html_text.h"
 #include "sim/plot.h"
 #include "sim/trace_html.h"
+#include "sim/trace_stats.h"
 
 #define ST_PAGE_TOP      8 /* accounts with a colour of their own */
 #define ST_PAGE_ROWS_MAX 24
@@ -20,6 +21,7 @@
 typedef struct st_page {
     const st_run *run;
     const st_trace *trace;
+    st_run_stats stats;
     st_strbuf *out;
     int64_t to_ms;  /* where plots over time end */
     size_t n;       /* samples up to then */
@@ -51,15 +53,7 @@ void st_page_shares(st_page *g);
 void st_page_stranded(st_page *g);
 void st_page_waiting(st_page *g);
 
-/* Durations of jobs, sorted; all 0 when there are none. */
-typedef struct st_page_spread {
-    size_t n;
-    int64_t mean, p50, p90, p99, max;
-} st_page_spread;
-st_page_spread st_page_spread_of(int64_t *values, size_t n);
-
 /* How long job i waited for its first start; ST_UNSET: it never started. */
 int64_t st_page_wait_ms(const st_page *g, size_t i);
-int64_t st_page_job_gpu_m(const st_trace_job *job);
 
 #endif

@@ -17,11 +17,6 @@ typedef struct size_class {
     size_t started, jobs;
 } size_class;
 
-int64_t st_page_job_gpu_m(const st_trace_job *job)
-{
-    return job->tasks * st_shape_gpu_m(&job->shape);
-}
-
 int64_t st_page_wait_ms(const st_page *g, size_t i)
 {
     const st_run_job *j = &g->run->jobs.v[i];
@@ -31,43 +26,12 @@ int64_t st_page_wait_ms(const st_page *g, size_t i)
     return ST_MAX(j->start_ms - g->trace->jobs.v[i].submit_ms, 0);
 }
 
-static int compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-/* Nearest rank: the smallest value that `pct` per cent do not exceed. */
-static int64_t rank(const int64_t *sorted, size_t n, size_t pct)
-{
-    return sorted[(n * pct + 99) / 100 - 1];
-}
-
-st_page_spread st_page_spread_of(int64_t *values, size_t n)
-{
-    st_page_spread s = {.n = n};
-    st_i128 sum = 0;
-
-    if (n == 0)
-        return s;
-    qsort(values, n, sizeof(*values), compare);
-    for (size_t i = 0; i < n; i++)
-        sum += values[i];
-    s.mean = (int64_t)(sum / (st_i128)n);
-    s.p50 = rank(values, n, 50);
-    s.p90 = rank(values, n, 90);
-    s.p99 = rank(values, n, 99);
-    s.max = values[n - 1];
-    return s;
-}
-
 static void collect(const st_page *g, size_class *classes, size_t n)
 {
     for (size_t c = 0; c < n; c++)
         classes[c].waits = st_xcalloc(g->run->jobs.n + 1, sizeof(int64_t));
     for (size_t i = 0; i < g->run->jobs.n; i++) {
-        int64_t gpu_m = st_page_job_gpu_m(&g->trace->jobs.v[i]), wait = st_page_wait_ms(g, i);
+        int64_t gpu_m = st_trace_job_gpu_m(&g->trace->jobs.v[i]), wait = st_page_wait_ms(g, i);
         size_t own = 1;
 
         if (g->run->jobs.v[i].refused)
@@ -96,9 +60,9 @@ static void distribution(const size_class *c, const int64_t *times, double *ret)
     }
 }
 
-static void table_row(st_page *g, const size_class *c, const st_page_spread *s)
+static void table_row(st_page *g, const size_class *c, const st_spread *s)
 {
-    const int64_t times[] = {s->mean, s->p50, s->p90, s->p99, s->max};
+    const int64_t times[] = {llround(s->mean), s->p50, s->p90, s->p99, s->max};
     char buf[ST_HTML_MAX];
 
     st_strbuf_addf(g->out, "<tr><th scope=\"row\">%s</th><td>%s</td>", c->name,
@@ -118,14 +82,14 @@ void st_page_waiting(st_page *g)
         {.name = "9 to 64 GPUs", .colour = "c2", .up_to_m = 64000},
         {.name = "more than 64 GPUs", .colour = "c6", .up_to_m = INT64_MAX},
     };
-    st_page_spread spreads[ST_ARRAY_LEN(classes)];
+    st_spread spreads[ST_ARRAY_LEN(classes)];
     int64_t times[PLACES], max;
     double x[PLACES], y[PLACES];
     st_plot p;
 
     collect(g, classes, ST_ARRAY_LEN(classes));
     for (size_t c = 0; c < ST_ARRAY_LEN(classes); c++)
-        spreads[c] = st_page_spread_of(classes[c].waits, classes[c].started);
+        st_spread_of(classes[c].waits, classes[c].started, &spreads[c]);
     max = ST_MAX(spreads[0].max, 60000);
     for (size_t i = 0; i < PLACES; i++) {
         x[i] = 1000 * pow((double)max / 1000, (double)i / (PLACES - 1));

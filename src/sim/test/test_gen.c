@@ -10,6 +10,7 @@
 #include "sim/csv.h"
 #include "sim/gen.h"
 #include "sim/scenario.h"
+#include "sim/trace_read.h"
 
 #define DAY_MS INT64_C(86400000)
 
@@ -80,7 +81,7 @@ static void check_jobs(const st_trace *t, const st_gen_options *o, int64_t gpus)
     for (size_t i = 0; i < t->jobs.n; i++) {
         const st_trace_job *j = &t->jobs.v[i];
 
-        work += (st_i128)st_gen_gpu_m(j) * j->run_ms;
+        work += (st_i128)st_trace_job_gpu_m(j) * j->run_ms;
         assert_true(i == 0 || j->submit_ms >= t->jobs.v[i - 1].submit_ms);
         assert_true(j->submit_ms >= 0 && j->submit_ms < o->days * DAY_MS);
         assert_true(j->run_ms > 0 && j->limit_ms > j->run_ms);
@@ -185,8 +186,8 @@ static void test_like_a_fleet(void **state)
         int64_t hour = j->submit_ms / 3600000 % 24, day = j->submit_ms / DAY_MS;
 
         jobs[kind]++;
-        work[kind] += (st_i128)st_gen_gpu_m(j) * j->run_ms;
-        all += (st_i128)st_gen_gpu_m(j) * j->run_ms;
+        work[kind] += (st_i128)st_trace_job_gpu_m(j) * j->run_ms;
+        all += (st_i128)st_trace_job_gpu_m(j) * j->run_ms;
         levels[j->shape.level]++;
         office += kind == ST_GEN_NOTEBOOK && hour >= 8 && hour < 19 && day % 7 < 5;
         declared += kind == ST_GEN_TUNE;
@@ -261,30 +262,45 @@ static void test_world(void **state)
     }
 }
 
-static void test_jobs(void **state)
+/* Read back, the files are the trace again. */
+static void test_read_back(void **state)
 {
     st_gen_options o = st_gen_options_default();
     ST_CLEANUP(st_csv_freep) st_csv *csv = NULL;
+    ST_CLEANUP(st_doc_freep) st_doc *doc = NULL;
+    ST_CLEANUP(st_trace_freep) st_trace *back = NULL;
+    st_policy policy;
     st_err err = {0};
-    size_t rows = 0;
 
     (void)state;
     ST_CLEANUP(st_trace_freep) st_trace *t = make(&o);
-    ST_CLEANUP(st_freep) char *text = written(t, st_gen_write_jobs);
-    assert_ok(st_csv_parse("jobs.csv", text, strlen(text), &csv, &err));
-    for (; st_csv_next(csv, &err) > 0; rows++) {
-        const st_trace_job *j = &t->jobs.v[rows];
-        int64_t tasks;
+    ST_CLEANUP(st_freep) char *jobs = written(t, st_gen_write_jobs);
+    ST_CLEANUP(st_freep) char *world = written(t, st_gen_write_world);
+    assert_ok(st_csv_parse("jobs.csv", jobs, strlen(jobs), &csv, &err));
+    assert_ok(st_doc_parse("world.yaml", world, strlen(world), &doc, &err));
+    assert_ok(st_trace_read_csv(csv, doc, &policy, &back, &err));
+    ST_ASSERT(back);
+    assert_int_equal(back->dropped, 0);
+    assert_int_equal(back->jobs.n, t->jobs.n);
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        const st_trace_job *a = &t->jobs.v[i], *b = &back->jobs.v[i];
 
-        assert_string_equal(st_csv_text(csv, st_csv_find(csv, "name")), j->name);
-        assert_string_equal(st_csv_text(csv, st_csv_find(csv, "user")), j->user);
-        assert_ok(st_csv_i64(csv, st_csv_find(csv, "tasks"), 1, 64, &tasks, &err));
-        assert_int_equal(tasks, j->tasks);
-        assert_string_equal(st_csv_text(csv, st_csv_find(csv, "level")),
-                            st_level_name(j->shape.level));
+        assert_string_equal(a->name, b->name);
+        assert_string_equal(a->user, b->user);
+        assert_string_equal(t->accounts.v[a->account].name, back->accounts.v[b->account].name);
+        assert_true(a->submit_ms == b->submit_ms && a->run_ms == b->run_ms);
+        assert_true(a->limit_ms == b->limit_ms && a->tasks == b->tasks);
+        assert_true(a->shape.level == b->shape.level && a->shape.gpus == b->shape.gpus);
+        assert_true(a->shape.share_m == b->shape.share_m && a->shape.cpu_m == b->shape.cpu_m);
+        assert_true(a->shape.profile == b->shape.profile && a->shape.ram_mib == b->shape.ram_mib);
+        assert_true(a->topo == b->topo && a->topo_required == b->topo_required);
+        assert_true(a->priority == b->priority && a->yield == b->yield);
+        /* Any type may be told as all of them. */
+        for (size_t k = 0; a->shape.types != 0 && k < t->types.n; k++)
+            for (size_t l = 0; l < back->types.n; l++)
+                if (strcmp(t->types.v[k].name, back->types.v[l].name) == 0)
+                    assert_int_equal(a->shape.types >> k & 1, b->shape.types >> l & 1);
     }
-    assert_int_equal(err.code, 0);
-    assert_int_equal(rows, t->jobs.n);
 }
 
 int main(void)
@@ -292,7 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_seed),    cmocka_unit_test(test_promises),
         cmocka_unit_test(test_like_a_fleet), cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_world),        cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_world),        cmocka_unit_test(test_read_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
