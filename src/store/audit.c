@@ -149,7 +149,7 @@ static int verify_row(void *ctx, const st_val *cols, size_t n, st_err *err)
     if (r < 0)
         return r;
     if (row.seq != c->at.seq + 1)
-        return row.seq <= 0 ? bad(c->verdict, row.seq, "should not be there")
+        return row.seq <= 0 ? bad(c->verdict, 1, "is not the first, something is before it")
                             : bad(c->verdict, c->at.seq + 1, "is missing");
     chain(&c->at, &row, hash);
     if (row.hash.n != sizeof(hash) || memcmp(row.hash.p, hash, sizeof(hash)) != 0)
