@@ -2,7 +2,6 @@
  * The faulty VFS (faulty_vfs.h). Only files that hold data are tracked: the database and its
  * write-ahead log. The shared memory beside them is the system's and is dropped by a power loss.
  */
-#include "store/test/faulty_vfs.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -14,6 +13,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "store/test/faulty_vfs.h"
 
 typedef struct change {
     sqlite3_int64 at;

@@ -1,12 +1,12 @@
 /*
  * Flipped bytes in every page of a store: reading gives what was written, or ST_ECORRUPT.
  */
-#include "store/test/scratch.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/hash.h"
+#include "store/test/scratch.h"
 
 #define PAGE 4096
 

@@ -1,10 +1,10 @@
 /*
  * Every helper of every noun, with the failing side.
  */
-#include "store/test/scratch.h"
 
 #include "base/strbuf.h"
 #include "store/impl.h"
+#include "store/test/scratch.h"
 
 typedef struct world {
     scratch s;

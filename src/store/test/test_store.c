@@ -1,13 +1,13 @@
 /*
  * Opening, the lock, migrations, readers beside a writer, check, and backup under load.
  */
-#include "store/test/scratch.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "store/impl.h"
+#include "store/test/scratch.h"
 
 static void test_open(void **state)
 {
