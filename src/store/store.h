@@ -154,7 +154,8 @@ typedef struct st_job_filter {
     int64_t limit;          /* rows at most; 0 is no limit */
 } st_job_filter;
 
-#define ST_STORE_FILTER_MAX 1000 /* accounts and states in one filter, together */
+/* Accounts in one filter; none of them twice. States are at most a few dozen. */
+#define ST_STORE_ACCOUNTS_MAX 4096
 
 /* Newest (greatest id) first. */
 int st_store_jobs_list(st_store *store, const st_job_filter *f, st_job_row_fn fn, void *ctx,

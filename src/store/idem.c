@@ -1,0 +1,41 @@
+/*
+ * idem: which request came with which idempotency key, and what was answered.
+ */
+#include "store/sql.h"
+
+int st_store_idem_get(st_store *store, const char *owner, const char *key, st_arena *a,
+                      st_idem_row *ret, st_err *err)
+{
+    st_idem_row row;
+    int r = st_sql_get(store, ST_SQL_IDEM_GET, ST_PARAMS(st_val_text(owner), st_val_text(key)), a,
+                       &row, err);
+
+    if (r < 0)
+        return r;
+    if (r == 0)
+        return st_fail(err, ST_ENOENT, "the key %s has not been used", key);
+    *ret = row;
+    return 0;
+}
+
+int st_store_idem_put(st_store *store, const st_idem_row *row, st_err *err)
+{
+    int64_t changed;
+    int r = st_sql_run_row(store, ST_SQL_IDEM_PUT, row, &changed, err);
+
+    if (r < 0)
+        return r;
+    if (changed == 0)
+        return st_fail(err, ST_EEXIST, "the key %s has been used", row->key);
+    return 0;
+}
+
+int st_store_idem_expire(st_store *store, int64_t before_ms, int64_t *ret_n, st_err *err)
+{
+    int64_t n;
+    int r = st_sql_run(store, ST_SQL_IDEM_EXPIRE, ST_PARAMS(st_val_i64(before_ms)), &n, err);
+
+    if (r == 0 && ret_n)
+        *ret_n = n;
+    return r;
+}

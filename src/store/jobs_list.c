@@ -1,0 +1,61 @@
+/*
+ * Lists of jobs for the eyes of some accounts, filtered (store/list.h does the work).
+ */
+#include "store/list.h"
+
+static int build(const st_job_filter *f, const st_store *store, st_list *l, st_err *err)
+{
+    int r;
+
+    st_list_init(l, &st_shape_job, "id", ST_SQL_JOB_GET);
+    l->accounts = f->accounts;
+    l->naccounts = f->naccounts;
+    l->no_account = f->no_account;
+    l->before = f->before_id;
+    l->limit = f->limit;
+    if (f->naccounts > ST_STORE_ACCOUNTS_MAX)
+        return st_fail(err, ST_ERANGE, "%zu accounts in one question, at most %d", f->naccounts,
+                       ST_STORE_ACCOUNTS_MAX);
+    r = st_list_where_in(l, "state", f->states, f->nstates, err);
+    if (r < 0)
+        return r;
+    if (f->user_name)
+        st_list_where(l, "user_name", " = ", st_val_text(f->user_name));
+    if (f->name_has && f->name_has[0])
+        st_list_where_has(l, store, "name", f->name_has);
+    if (f->ended_since_ms > 0)
+        st_list_where(l, "end_ms", " >= ", st_val_i64(f->ended_since_ms));
+    return 0;
+}
+
+typedef struct list_ctx {
+    st_job_row_fn fn;
+    void *ctx;
+} list_ctx;
+
+static int list_row(void *ctx, const st_val *cols, size_t n, st_err *err)
+{
+    const list_ctx *l = ctx;
+    st_job_row row;
+    int r = st_shape_read(&st_shape_job, cols, n, &row, err);
+
+    return r < 0 ? r : l->fn(l->ctx, &row, err);
+}
+
+int st_store_jobs_list(st_store *store, const st_job_filter *f, st_job_row_fn fn, void *ctx,
+                       st_err *err)
+{
+    list_ctx c = {.fn = fn, .ctx = ctx};
+    ST_CLEANUP(st_list_done) st_list l;
+    int r = build(f, store, &l, err);
+
+    return r < 0 ? r : st_list_rows(&l, store, list_row, &c, err);
+}
+
+int st_store_jobs_count(st_store *store, const st_job_filter *f, int64_t *ret, st_err *err)
+{
+    ST_CLEANUP(st_list_done) st_list l;
+    int r = build(f, store, &l, err);
+
+    return r < 0 ? r : st_list_count(&l, store, ret, err);
+}

@@ -1,0 +1,114 @@
+/*
+ * log and snap: what the core was told, and what it was when it was last saved.
+ *
+ * Invariants: 1. Log rows have no gaps. 2. Every row behind the older of the two snapshots is there,
+ * so that a start is possible from either.
+ */
+#include "store/sql.h"
+
+int st_store_log_last(st_store *store, int64_t *ret_seq, st_err *err)
+{
+    int64_t log = 0, snap = 0;
+    int r = st_sql_number(store, ST_SQL_LOG_LAST, &log, err);
+
+    if (r == 0)
+        r = st_sql_number(store, ST_SQL_SNAP_LAST, &snap, err);
+    if (r < 0)
+        return r;
+    *ret_seq = ST_MAX(log, snap);
+    return 0;
+}
+
+static int append(st_store *store, const st_log_row *row, st_err *err)
+{
+    int64_t last, changed;
+    int r = st_store_log_last(store, &last, err);
+
+    if (r < 0)
+        return r;
+    if (row->seq != last + 1)
+        return st_fail(err, ST_ESTATE, "log row %lld does not follow the last one, %lld",
+                       (long long)row->seq, (long long)last);
+    r = st_sql_run_row(store, ST_SQL_LOG_APPEND, row, &changed, err);
+    ST_ASSERT(r < 0 || changed == 1);
+    return r;
+}
+
+int st_store_log_append(st_store *store, const st_log_row *row, st_err *err)
+{
+    bool own;
+    int r = st_sql_begin(store, &own, err);
+
+    return r < 0 ? r : st_sql_end(store, own, append(store, row, err), err);
+}
+
+typedef struct log_ctx {
+    st_log_fn fn;
+    void *ctx;
+    int64_t next; /* the seq that must come, 0 before the first */
+} log_ctx;
+
+static int log_row(void *ctx, const st_val *cols, size_t n, st_err *err)
+{
+    log_ctx *l = ctx;
+    st_log_row row;
+    int r = st_shape_read(&st_shape_log, cols, n, &row, err);
+
+    if (r < 0)
+        return r;
+    if (l->next && row.seq != l->next)
+        return st_fail(err, ST_ECORRUPT,
+                       "the log has row %lld where %lld must come; rows are missing, restore the "
+                       "last backup",
+                       (long long)row.seq, (long long)l->next);
+    l->next = row.seq + 1;
+    return l->fn(l->ctx, &row, err);
+}
+
+int st_store_log_read(st_store *store, int64_t from, st_log_fn fn, void *ctx, st_err *err)
+{
+    log_ctx l = {.fn = fn, .ctx = ctx};
+
+    return st_sql_query(store, ST_SQL_LOG_READ, ST_PARAMS(st_val_i64(from)), log_row, &l, err);
+}
+
+int st_store_log_prune(st_store *store, int64_t upto, st_err *err)
+{
+    int64_t older = 0;
+    bool own;
+    int r = st_sql_begin(store, &own, err);
+
+    if (r < 0)
+        return r;
+    r = st_sql_number(store, ST_SQL_SNAP_FIRST, &older, err);
+    if (r == 0)
+        r = st_sql_run(store, ST_SQL_LOG_PRUNE, ST_PARAMS(st_val_i64(ST_MIN(upto, older))), NULL,
+                       err);
+    return st_sql_end(store, own, r, err);
+}
+
+int st_store_snap_put(st_store *store, const st_snap_row *row, st_err *err)
+{
+    bool own;
+    int r = st_sql_begin(store, &own, err);
+
+    if (r < 0)
+        return r;
+    r = st_sql_run_row(store, ST_SQL_SNAP_PUT, row, NULL, err);
+    if (r == 0)
+        r = st_sql_run(store, ST_SQL_SNAP_TRIM, ST_NO_PARAMS, NULL, err);
+    return st_sql_end(store, own, r, err);
+}
+
+int st_store_snap_get(st_store *store, int64_t upto, st_arena *a, st_snap_row *ret, st_err *err)
+{
+    st_snap_row row;
+    int r = st_sql_get(store, ST_SQL_SNAP_GET, ST_PARAMS(st_val_i64(upto)), a, &row, err);
+
+    if (r < 0)
+        return r;
+    if (r == 0)
+        return st_fail(err, ST_ENOENT, "the store has no snapshot");
+    *ret = row;
+    return 0;
+}

@@ -1,0 +1,141 @@
+/*
+ * Every statement of the store, once: its name, the shape its @cols and @vals come from, the kinds
+ * of its parameters (i number, t text, b bytes; "*" the shape's fields in order), and its text.
+ * Statements are prepared when first used and live as long as the connection.
+ *
+ * Adding one: a row here and a helper in the noun's file. See store/driver.h for what may be in the
+ * text; what cannot be a fixed text is built in list.c.
+ */
+#ifndef ST_STORE_SQL_H
+#define ST_STORE_SQL_H
+
+#include "store/driver.h"
+#include "store/shape.h"
+
+#define ST_SQL_TABLE(X)                                                                          \
+    X(ST_SQL_META_PUT, NULL, "tt",                                                               \
+      "INSERT INTO meta (k, v) VALUES ($1, $2) ON CONFLICT (k) DO UPDATE SET v = excluded.v")    \
+    X(ST_SQL_META_GET, NULL, "t", "SELECT v FROM meta WHERE k = $1")                             \
+    X(ST_SQL_META_ALL, NULL, "", "SELECT k, v FROM meta ORDER BY k")                             \
+                                                                                                 \
+    X(ST_SQL_LOG_APPEND, &st_shape_log, "*",                                                     \
+      "INSERT INTO log (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                           \
+    X(ST_SQL_LOG_READ, &st_shape_log, "i", "SELECT @cols FROM log WHERE seq >= $1 ORDER BY seq") \
+    X(ST_SQL_LOG_LAST, NULL, "", "SELECT COALESCE(MAX(seq), 0) FROM log")                        \
+    X(ST_SQL_LOG_PRUNE, NULL, "i", "DELETE FROM log WHERE seq <= $1")                            \
+                                                                                                 \
+    X(ST_SQL_SNAP_PUT, &st_shape_snap, "*",                                                      \
+      "INSERT INTO snap (@cols) VALUES (@vals) ON CONFLICT (seq) DO UPDATE SET "                 \
+      "at_ms = excluded.at_ms, version = excluded.version, data = excluded.data")                \
+    X(ST_SQL_SNAP_TRIM, NULL, "",                                                                \
+      "DELETE FROM snap WHERE seq < (SELECT MIN(seq) FROM "                                      \
+      "(SELECT seq FROM snap ORDER BY seq DESC LIMIT 2) AS newest)")                             \
+    X(ST_SQL_SNAP_GET, &st_shape_snap, "i",                                                      \
+      "SELECT @cols FROM snap WHERE seq <= $1 ORDER BY seq DESC LIMIT 1")                        \
+    X(ST_SQL_SNAPS, &st_shape_snap, "", "SELECT @cols FROM snap ORDER BY seq")                   \
+    X(ST_SQL_SNAP_FIRST, NULL, "", "SELECT COALESCE(MIN(seq), 0) FROM snap")                     \
+    X(ST_SQL_SNAP_LAST, NULL, "", "SELECT COALESCE(MAX(seq), 0) FROM snap")                      \
+                                                                                                 \
+    X(ST_SQL_JOB_INSERT, &st_shape_job, "*",                                                     \
+      "INSERT INTO jobs (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
+    X(ST_SQL_JOB_UPDATE, NULL, "itttiiiiiiitt",                                                  \
+      "UPDATE jobs SET name = $2, state = $3, class_name = $4, start_ms = $5, end_ms = $6, "     \
+      "priority = $7, gpu_m = $8, preemptions = $9, lost = $10, exit_code = $11, reason = $12, " \
+      "result = $13 WHERE id = $1")                                                              \
+    X(ST_SQL_JOB_PUT_SPEC, NULL, "it", "UPDATE jobs SET spec = $2 WHERE id = $1")                \
+    X(ST_SQL_JOB_GET, &st_shape_job, "i", "SELECT @cols FROM jobs WHERE id = $1")                \
+    X(ST_SQL_JOBS_PRUNE, NULL, "ii",                                                             \
+      "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE end_ms >= 0 AND end_ms < $1 "     \
+      "ORDER BY end_ms LIMIT $2)")                                                               \
+    X(ST_SQL_JOBS_STATES, NULL, "", "SELECT state, COUNT(*) FROM jobs GROUP BY state")           \
+    X(ST_SQL_JOBS_ALL, &st_shape_job, "", "SELECT @cols FROM jobs ORDER BY id")                  \
+                                                                                                 \
+    X(ST_SQL_TOKEN_INSERT, &st_shape_token, "*",                                                 \
+      "INSERT INTO tokens (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                        \
+    X(ST_SQL_TOKEN_REVOKE, NULL, "ii",                                                           \
+      "UPDATE tokens SET revoked_ms = $2 WHERE id = $1 AND revoked_ms < 0")                      \
+    X(ST_SQL_TOKEN_USED, NULL, "ii", "UPDATE tokens SET last_used_ms = $2 WHERE id = $1")        \
+    X(ST_SQL_TOKEN_GET, &st_shape_token, "i", "SELECT @cols FROM tokens WHERE id = $1")          \
+    X(ST_SQL_TOKEN_FIND, &st_shape_token, "b", "SELECT @cols FROM tokens WHERE hash = $1")       \
+    X(ST_SQL_TOKENS, &st_shape_token, "", "SELECT @cols FROM tokens ORDER BY id")                \
+                                                                                                 \
+    X(ST_SQL_AUDIT_APPEND, &st_shape_audit, "*",                                                 \
+      "INSERT INTO audit (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                         \
+    X(ST_SQL_AUDIT_ALL, &st_shape_audit, "", "SELECT @cols FROM audit ORDER BY seq")             \
+    X(ST_SQL_AUDIT_GET, &st_shape_audit, "i", "SELECT @cols FROM audit WHERE seq = $1")          \
+                                                                                                 \
+    X(ST_SQL_IDEM_GET, &st_shape_idem, "tt",                                                     \
+      "SELECT @cols FROM idem WHERE owner = $1 AND key = $2")                                    \
+    X(ST_SQL_IDEM_PUT, &st_shape_idem, "*",                                                      \
+      "INSERT INTO idem (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
+    X(ST_SQL_IDEM_EXPIRE, NULL, "i", "DELETE FROM idem WHERE at_ms < $1")                        \
+    X(ST_SQL_IDEM_ALL, &st_shape_idem, "", "SELECT @cols FROM idem ORDER BY owner, key")         \
+                                                                                                 \
+    X(ST_SQL_THING_GET, &st_shape_thing, "tt",                                                   \
+      "SELECT @cols FROM things WHERE kind = $1 AND name = $2")                                  \
+    X(ST_SQL_THING_NEW, &st_shape_thing, "*",                                                    \
+      "INSERT INTO things (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                        \
+    X(ST_SQL_THING_PUT, NULL, "ttiit",                                                           \
+      "UPDATE things SET version = version + 1, at_ms = $4, doc = $5 "                           \
+      "WHERE kind = $1 AND name = $2 AND version = $3")                                          \
+    X(ST_SQL_THING_DELETE, NULL, "tti",                                                          \
+      "DELETE FROM things WHERE kind = $1 AND name = $2 AND version = $3")                       \
+    X(ST_SQL_THINGS_OF, &st_shape_thing, "t",                                                    \
+      "SELECT @cols FROM things WHERE kind = $1 ORDER BY name")                                  \
+    X(ST_SQL_THINGS, &st_shape_thing, "", "SELECT @cols FROM things ORDER BY kind, name")
+
+typedef enum st_sql_id {
+#define ST_SQL_ENUM(id, shape, params, text) id,
+    ST_SQL_TABLE(ST_SQL_ENUM)
+#undef ST_SQL_ENUM
+        ST_SQL_COUNT
+} st_sql_id;
+
+static inline ST_UNUSED st_val st_val_i64(int64_t v)
+{
+    return (st_val){.kind = ST_VAL_I64, .i64 = v};
+}
+
+st_val st_val_text(const char *s);
+st_val st_val_blob(st_bytes b);
+
+/* The parameters of a statement, as the two arguments that carry them. */
+#define ST_PARAMS(...) \
+    (const st_val[]){__VA_ARGS__}, sizeof((const st_val[]){__VA_ARGS__}) / sizeof(st_val)
+#define ST_NO_PARAMS NULL, 0
+
+/* Runs a statement that returns nothing; ret_changed (rows changed) may be NULL. */
+int st_sql_run(st_store *store, st_sql_id id, const st_val *params, size_t n, int64_t *ret_changed,
+               st_err *err);
+
+/* The same with all of a row's fields as parameters. */
+int st_sql_run_row(st_store *store, st_sql_id id, const void *row, int64_t *ret_changed,
+                   st_err *err);
+
+/* Calls fn for each row. */
+int st_sql_query(st_store *store, st_sql_id id, const st_val *params, size_t n, st_row_fn fn,
+                 void *ctx, st_err *err);
+
+/* One row of the statement's shape, kept in the arena; 0 or 1, whether there was one. */
+int st_sql_get(st_store *store, st_sql_id id, const st_val *params, size_t n, st_arena *a,
+               void *ret, st_err *err);
+
+/* One number, of a statement that always gives one. */
+int st_sql_number(st_store *store, st_sql_id id, int64_t *ret, st_err *err);
+
+/* A statement built while running; the caller finishes it. */
+int st_sql_prepare(st_store *store, const char *sql, st_stmt **ret, st_err *err);
+int st_sql_query_built(st_store *store, st_stmt *stmt, const st_val *params, size_t n, st_row_fn fn,
+                       void *ctx, st_err *err);
+void st_sql_finish(st_store *store, st_stmt *stmt);
+
+/* The driver's function that finds a part of a text. */
+const char *st_sql_position(const st_store *store);
+
+/* Makes several statements one transaction: begins one unless the caller has. st_sql_end() commits
+ * if r is 0, else rolls back, where own says that it was begun here; it returns r or the failure of
+ * the commit. */
+int st_sql_begin(st_store *store, bool *ret_own, st_err *err);
+int st_sql_end(st_store *store, bool own, int r, st_err *err);
+
+#endif

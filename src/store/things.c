@@ -1,0 +1,107 @@
+/*
+ * things: small documents with a version, which a writer must know to replace one.
+ */
+#include "store/sql.h"
+
+int st_store_thing_get(st_store *store, const char *kind, const char *name, st_arena *a,
+                       st_thing_row *ret, st_err *err)
+{
+    st_thing_row row;
+    int r = st_sql_get(store, ST_SQL_THING_GET, ST_PARAMS(st_val_text(kind), st_val_text(name)), a,
+                       &row, err);
+
+    if (r < 0)
+        return r;
+    if (r == 0)
+        return st_fail(err, ST_ENOENT, "there is no %s %s", kind, name);
+    *ret = row;
+    return 0;
+}
+
+static int wrong_version(const st_thing_row *there, int64_t version, st_err *err)
+{
+    return st_fail(err, ST_ESTATE,
+                   "%s %s has version %lld, not %lld; read it again and change that", there->kind,
+                   there->name, (long long)there->version, (long long)version);
+}
+
+/* Nothing was changed: because it is not there, or because its version is another? */
+static int other_version(st_store *store, const char *kind, const char *name, int64_t version,
+                         st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *a = st_arena_new();
+    st_thing_row there;
+    int r = st_store_thing_get(store, kind, name, a, &there, err);
+
+    if (r == -ST_ENOENT && version > 0)
+        return st_fail(err, ST_ESTATE, "%s %s is not there any more; version %lld was expected",
+                       kind, name, (long long)version);
+    if (r < 0)
+        return r;
+    if (version == 0)
+        return st_fail(err, ST_ESTATE, "%s %s exists already, in version %lld", kind, name,
+                       (long long)there.version);
+    return wrong_version(&there, version, err);
+}
+
+int st_store_thing_put(st_store *store, const st_thing_row *row, st_err *err)
+{
+    st_thing_row first = *row;
+    int64_t changed;
+    int r;
+
+    ST_ASSERT(row->version >= 0);
+    first.version = 1;
+    if (row->version == 0)
+        r = st_sql_run_row(store, ST_SQL_THING_NEW, &first, &changed, err);
+    else
+        r = st_sql_run(store, ST_SQL_THING_PUT,
+                       ST_PARAMS(st_val_text(row->kind), st_val_text(row->name),
+                                 st_val_i64(row->version), st_val_i64(row->at_ms),
+                                 st_val_text(row->doc)),
+                       &changed, err);
+    if (r < 0 || changed == 1)
+        return r;
+    return other_version(store, row->kind, row->name, row->version, err);
+}
+
+int st_store_thing_delete(st_store *store, const char *kind, const char *name, int64_t version,
+                          st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *a = st_arena_new();
+    st_thing_row there;
+    int64_t changed;
+    int r = st_sql_run(store, ST_SQL_THING_DELETE,
+                       ST_PARAMS(st_val_text(kind), st_val_text(name), st_val_i64(version)),
+                       &changed, err);
+
+    if (r < 0 || changed == 1)
+        return r;
+    r = st_store_thing_get(store, kind, name, a, &there, err);
+    if (r < 0)
+        return r;
+    return wrong_version(&there, version, err);
+}
+
+typedef struct thing_ctx {
+    st_thing_fn fn;
+    void *ctx;
+} thing_ctx;
+
+static int thing_row(void *ctx, const st_val *cols, size_t n, st_err *err)
+{
+    const thing_ctx *t = ctx;
+    st_thing_row row;
+    int r = st_shape_read(&st_shape_thing, cols, n, &row, err);
+
+    return r < 0 ? r : t->fn(t->ctx, &row, err);
+}
+
+int st_store_things(st_store *store, const char *kind, st_thing_fn fn, void *ctx, st_err *err)
+{
+    thing_ctx t = {.fn = fn, .ctx = ctx};
+
+    if (!kind)
+        return st_sql_query(store, ST_SQL_THINGS, ST_NO_PARAMS, thing_row, &t, err);
+    return st_sql_query(store, ST_SQL_THINGS_OF, ST_PARAMS(st_val_text(kind)), thing_row, &t, err);
+}
