@@ -12,8 +12,8 @@
  *
  * Those who may be displaced by themselves are lined up worst first: down the tree the lowest
  * priority and the highest standing, re-reckoned after each; in an account the lowest priority,
- * then the newest. What is chosen from the line must then hold up as a whole, one after the
- * other. */
+ * then (with `swap`) the last in its order, then the newest. What is chosen from the line must
+ * then hold up as a whole, one after the other. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -74,7 +74,7 @@ static bool may_reclaim(const claim_ctx *c, const st_job *victim)
     st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
     if (victim->account == c->job->account)
         return victim->priority < c->job->priority ||
-               st_order_swaps(&c->core->policy, c->job, victim, c->core->now);
+               st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
     if (st_share_borrowed_m(tree, theirs) > 0)
         return true;
     /* Inside its floor, but on a type that was promised to the claimant by name. */
@@ -105,7 +105,7 @@ static bool may_rebalance(const claim_ctx *c, const st_job *victim)
     int32_t mine, theirs;
     int32_t meet = st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
     if (victim->account == c->job->account)
-        return st_order_swaps(&c->core->policy, c->job, victim, c->core->now);
+        return st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
     if (mine == meet || theirs == meet || !c->core->policy.rebalance)
         return false;
     const st_account *a = st_tree_account(tree, mine), *b = st_tree_account(tree, theirs);
@@ -145,7 +145,8 @@ static bool may_rebalance_any(const claim_ctx *c)
     return ST_BROKEN(STRICT);
 }
 
-/* By account; inside one the lowest priority first, then the newest. */
+/* By account; inside one the lowest priority first, then (with `swap`) who is last in its order,
+ * then the newest. */
 static int by_account(const void *pa, const void *pb)
 {
     const st_job *a = *(st_job *const *)pa, *b = *(st_job *const *)pb;
@@ -153,6 +154,8 @@ static int by_account(const void *pa, const void *pb)
         return a->account < b->account ? -1 : 1;
     if (a->priority != b->priority)
         return a->priority < b->priority ? -1 : 1;
+    if (a->key != b->key)
+        return a->key > b->key ? -1 : 1;
     if (a->start_ms != b->start_ms)
         return a->start_ms > b->start_ms ? -1 : 1;
     return a->id > b->id ? -1 : a->id < b->id;
@@ -181,6 +184,8 @@ static void refresh_yielders(st_core *core)
         if (job->state != ST_JOB_RUNNING ||
             (job->class != ST_CLASS_BURSTABLE && !ST_BROKEN(VICTIM_GUARANTEED)))
             continue;
+        job->key =
+            core->policy.swap ? st_turn_of(core->tree, &core->policy, job, core->now).key : 0;
         int64_t until = st_core_protected_until(core, job);
         if (until > core->now) {
             y->until_ms = ST_MIN(y->until_ms, until);
