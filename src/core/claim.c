@@ -372,11 +372,15 @@ static void restore(claim_ctx *c)
     }
 }
 
-/* The bound spares a large borrower for a small owner, but not for ever: a floor that could
- * be kept out by the size of what sits on it would be none. */
-static bool patient_enough(const claim_ctx *c)
+/* When the claim is no longer held to the bound. That spares a large borrower for a small owner,
+ * but not for ever: a floor that could be kept out by the size of what sits on it would be none.
+ * Nor does a large gang of an account stand above the account's own order. */
+static int64_t unbound_ms(const claim_ctx *c, const int *victims, int n)
 {
-    return c->sure && c->core->now - c->job->queued_ms >= c->core->policy.patience_ms;
+    bool own = c->core->policy.swap;
+    for (int i = 0; i < n; i++)
+        own = own && c->cands.v[victims[i]]->account == c->job->account;
+    return c->sure || own ? c->job->queued_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
 }
 
 static void attempt(claim_ctx *c, st_claim *ret)
@@ -403,14 +407,15 @@ static void attempt(claim_ctx *c, st_claim *ret)
     bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
     ST_ASSERT(ok);
     int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
+    int64_t free_ms = unbound_ms(c, victims, k);
     /* A borrower need not claim what comes free by itself; and nobody claims past those for
      * whom the place is gathered. */
     if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k) ||
         st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan) >= 0) {
         ret->result = ST_CLAIM_NONE;
-    } else if (ret->evict_m > bound_m && !patient_enough(c) && !ST_BROKEN(BOUND)) {
+    } else if (ret->evict_m > bound_m && c->core->now < free_ms && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;
-        ret->until_ms = c->sure ? c->job->queued_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
+        ret->until_ms = free_ms;
     } else {
         ret->result = ST_CLAIM_OK;
         for (int i = 0; i < k; i++)
