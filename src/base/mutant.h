@@ -23,6 +23,7 @@
     X(BOUND, "a claim evicts more than the bound allows", 40)                     \
     X(HOLD, "what is freed for a claimant is open to anybody", 40)                \
     X(STRICT, "a preemption need not improve the order", 100)                     \
+    X(SWAP, "inside an account anybody may swap places", 100)                     \
     X(MIN_RUN, "the minimum run time protects nobody", 40)                        \
     X(COOLDOWN, "the cooldown protects nobody", 100)                              \
     X(GANG, "a gang starts with a task missing", 40)                              \

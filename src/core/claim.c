@@ -12,8 +12,8 @@
  *
  * Those who may be displaced by themselves are lined up worst first: down the tree the lowest
  * priority and the highest standing, re-reckoned after each; in an account the lowest priority,
- * then the newest. What is chosen from the line must then hold up as a whole, one after the
- * other. */
+ * then (with `swap`) the last in its order, then the newest. What is chosen from the line must
+ * then hold up as a whole, one after the other. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -74,7 +74,7 @@ static bool may_reclaim(const claim_ctx *c, const st_job *victim)
     st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
     if (victim->account == c->job->account)
         return victim->priority < c->job->priority ||
-               st_order_swaps(&c->core->policy, c->job, victim, c->core->now);
+               st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
     if (st_share_borrowed_m(tree, theirs) > 0)
         return true;
     /* Inside its floor, but on a type that was promised to the claimant by name. */
@@ -105,7 +105,7 @@ static bool may_rebalance(const claim_ctx *c, const st_job *victim)
     int32_t mine, theirs;
     int32_t meet = st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
     if (victim->account == c->job->account)
-        return st_order_swaps(&c->core->policy, c->job, victim, c->core->now);
+        return st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
     if (mine == meet || theirs == meet || !c->core->policy.rebalance)
         return false;
     const st_account *a = st_tree_account(tree, mine), *b = st_tree_account(tree, theirs);
@@ -145,7 +145,8 @@ static bool may_rebalance_any(const claim_ctx *c)
     return ST_BROKEN(STRICT);
 }
 
-/* By account; inside one the lowest priority first, then the newest. */
+/* By account; inside one the lowest priority first, then (with `swap`) who is last in its order,
+ * then the newest. */
 static int by_account(const void *pa, const void *pb)
 {
     const st_job *a = *(st_job *const *)pa, *b = *(st_job *const *)pb;
@@ -153,6 +154,8 @@ static int by_account(const void *pa, const void *pb)
         return a->account < b->account ? -1 : 1;
     if (a->priority != b->priority)
         return a->priority < b->priority ? -1 : 1;
+    if (a->key != b->key)
+        return a->key > b->key ? -1 : 1;
     if (a->start_ms != b->start_ms)
         return a->start_ms > b->start_ms ? -1 : 1;
     return a->id > b->id ? -1 : a->id < b->id;
@@ -181,6 +184,8 @@ static void refresh_yielders(st_core *core)
         if (job->state != ST_JOB_RUNNING ||
             (job->class != ST_CLASS_BURSTABLE && !ST_BROKEN(VICTIM_GUARANTEED)))
             continue;
+        job->key =
+            core->policy.swap ? st_turn_of(core->tree, &core->policy, job, core->now).key : 0;
         int64_t until = st_core_protected_until(core, job);
         if (until > core->now) {
             y->until_ms = ST_MIN(y->until_ms, until);
@@ -367,11 +372,15 @@ static void restore(claim_ctx *c)
     }
 }
 
-/* The bound spares a large borrower for a small owner, but not for ever: a floor that could
- * be kept out by the size of what sits on it would be none. */
-static bool patient_enough(const claim_ctx *c)
+/* When the claim is no longer held to the bound. That spares a large borrower for a small owner,
+ * but not for ever: a floor that could be kept out by the size of what sits on it would be none.
+ * Nor does a large gang of an account stand above the account's own order. */
+static int64_t unbound_ms(const claim_ctx *c, const int *victims, int n)
 {
-    return c->sure && c->core->now - c->job->queued_ms >= c->core->policy.patience_ms;
+    bool own = c->core->policy.swap;
+    for (int i = 0; i < n; i++)
+        own = own && c->cands.v[victims[i]]->account == c->job->account;
+    return c->sure || own ? c->job->queued_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
 }
 
 static void attempt(claim_ctx *c, st_claim *ret)
@@ -398,14 +407,15 @@ static void attempt(claim_ctx *c, st_claim *ret)
     bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
     ST_ASSERT(ok);
     int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
+    int64_t free_ms = unbound_ms(c, victims, k);
     /* A borrower need not claim what comes free by itself; and nobody claims past those for
      * whom the place is gathered. */
     if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k) ||
         st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan) >= 0) {
         ret->result = ST_CLAIM_NONE;
-    } else if (ret->evict_m > bound_m && !patient_enough(c) && !ST_BROKEN(BOUND)) {
+    } else if (ret->evict_m > bound_m && c->core->now < free_ms && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;
-        ret->until_ms = c->sure ? c->job->queued_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
+        ret->until_ms = free_ms;
     } else {
         ret->result = ST_CLAIM_OK;
         for (int i = 0; i < k; i++)

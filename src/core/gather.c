@@ -252,9 +252,18 @@ static void meet(const st_node *node, st_view *view, const st_view *then)
     st_view_seal(node, view);
 }
 
-static bool binds(const st_resv *r, const st_job *job, int64_t end_ms)
+/* Whom the blocked job may displace once it can use the place need not keep out of it: a borrower
+ * of its own account that it is ahead of (policy `swap`). */
+static bool gives_way(const st_core *core, const st_resv *r, const st_job *job)
 {
-    return r->job != job->id && end_ms > r->at_ms && !ST_BROKEN(STARVE);
+    const st_job *ahead = core->policy.swap && !r->sure ? resv_job(core, r) : NULL;
+    return ahead && ahead->account == job->account &&
+           st_order_swaps(core->tree, &core->policy, ahead, job, core->now);
+}
+
+static bool binds(const st_core *core, const st_resv *r, const st_job *job, int64_t end_ms)
+{
+    return r->job != job->id && end_ms > r->at_ms && !gives_way(core, r, job) && !ST_BROKEN(STARVE);
 }
 
 static const st_view *backfill_view(void *ctx, const st_node *node)
@@ -264,7 +273,7 @@ static const st_view *backfill_view(void *ctx, const st_node *node)
     st_view *edit = NULL;
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
-        if (!binds(r, b->job, b->end_ms) || !touches(r, node->id))
+        if (!binds(core, r, b->job, b->end_ms) || !touches(r, node->id))
             continue;
         if (!edit) {
             core->whatif.stamp[node->id] = 0;
@@ -281,7 +290,7 @@ int st_core_collides(st_core *core, const st_job *job, int64_t end_ms, const st_
 {
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
-        if (!binds(r, job, end_ms))
+        if (!binds(core, r, job, end_ms))
             continue;
         for (int t = 0; t < job->tasks; t++) {
             if (!touches(r, grants[t].node))
@@ -303,7 +312,7 @@ uint64_t st_core_bound_by(const st_core *core, const st_job *job)
     uint64_t bits = 0;
     int64_t end_ms = st_job_end_ms(job, core->now);
     for (size_t i = 0; i < core->resv.n; i++)
-        if (binds(&core->resv.v[i], job, end_ms))
+        if (binds(core, &core->resv.v[i], job, end_ms))
             bits |= UINT64_C(1) << i;
     return bits;
 }

@@ -260,6 +260,7 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
     core->due_dirty = true;
     note_freed(core, job);
     bool leaving = st_job_leaving(job);
+    st_life_note(st_tree_account(core->tree, job->account), job, core->now);
     job->served_ms = st_job_served_ms(job, core->now);
     core->version++;
     charge(core, job, leaving ? ST_NOW : ST_NOW | ST_NEXT | ST_SURE, -1);

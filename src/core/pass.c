@@ -141,11 +141,22 @@ static void wake_for_order(st_core *core)
     int64_t next = st_usage_epoch(core->now, half_life_ms) + half_life_ms / ST_USAGE_STEPS;
     if (core->resv.n > 0)
         core->wake_ms = ST_MIN(core->wake_ms, next);
-    if (!core->policy.swap || core->placed.n == core->jobs.n)
+    if (core->policy.order != ST_ORDER_ATTAINED)
         return;
     for (size_t i = 0; i < core->placed.n; i++) {
-        int64_t level = st_order_next_level_ms(&core->policy, core->placed.v[i], core->now);
-        core->wake_ms = ST_MIN(core->wake_ms, level);
+        int64_t stage = st_order_next_stage_ms(&core->policy, core->placed.v[i], core->now);
+        core->wake_ms = ST_MIN(core->wake_ms, stage);
+    }
+}
+
+/* Those who run have outlived some more stages. */
+static void note_lives(st_core *core)
+{
+    if (core->policy.order != ST_ORDER_ATTAINED)
+        return;
+    for (size_t i = 0; i < core->placed.n; i++) {
+        st_job *job = core->placed.v[i];
+        st_life_note(st_tree_account(core->tree, job->account), job, core->now);
     }
 }
 
@@ -153,6 +164,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
 {
     core->now = ST_MAX(core->now, now);
     st_core_expire(core, fx);
+    note_lives(core);
     int round = 0;
     bool again = true;
     core->effort = CLAIM_EFFORT;

@@ -129,6 +129,10 @@ static void io_account(codec *c, st_account *a, size_t i)
     IO_BOOL(c, a->own_domain);
     io_i64(c, &a->min_run_ms);
     io_i64(c, &a->lost);
+    for (int s = 0; s < ST_STAGES; s++) {
+        IO_IN(c, a->life.ended[s], 0, INT32_MAX);
+        IO_IN(c, a->life.outlived[s], 0, INT32_MAX);
+    }
 }
 
 static void io_tree(codec *c, st_tree *tree)
@@ -219,6 +223,7 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     io_i64(c, &j->kept_ms);
     io_i64(c, &j->preempted_ms);
     IO_IN(c, j->preemptions, 0, INT32_MAX);
+    IO_IN(c, j->stage, 0, ST_STAGES - 1);
     bool placed = j->grants != NULL;
     IO_BOOL(c, placed);
     if (placed != (j->held || j->state != ST_JOB_PENDING))

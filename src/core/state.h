@@ -23,6 +23,7 @@
 #include "base/mutant.h"
 #include "core/core.h"
 #include "place/place.h"
+#include "share/life.h"
 #include "share/order.h"
 
 /* A blocked job's gathered start: by `at_ms` enough will have ended for `plan`. */

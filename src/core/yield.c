@@ -68,6 +68,10 @@ static void end(st_core *core, st_job *job, st_job_state state, int64_t lost, st
 
 void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx)
 {
+    st_account *account = st_tree_account(core->tree, job->account);
+    st_life_note(account, job, core->now);
+    if (st_job_served_ms(job, core->now) > 0)
+        st_life_end(account, job);
     end(core, job, state, 0, fx);
 }
 

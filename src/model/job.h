@@ -95,10 +95,12 @@ typedef struct st_job {
     int64_t kept_ms;      /* paused: run time not saved but kept in memory */
     int64_t preempted_ms; /* when it last had to yield; -1 never */
     int preemptions;
+    int stage; /* of its life, as far as noted; see share/life.h */
 
     /* Derived and scratch; never saved. */
     int32_t slot; /* where it stands in core's list of placed jobs */
     st_out out;   /* left out of a what-if view */
+    int64_t key;  /* with the policy `swap`: its key in the account's order, for claims */
 } st_job;
 
 const char *st_job_state_name(st_job_state state);

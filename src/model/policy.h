@@ -23,21 +23,21 @@
     X(bound_m, "reclaim_bound", MILLI, 2000, 1000, 1000000,                                      \
       "GPUs evicted for a claimant, at most this many times what it asked for")                  \
     X(patience_ms, "reclaim_patience", DURATION, 3600000, 0, 2592000000,                         \
-      "an owner that has waited this long inside its floor is no longer held to the bound")      \
+      "an owner that has waited this long inside its floor is no longer held to the bound, nor " \
+      "one that swaps inside its account")                                                       \
     X(reservations, "reservations", COUNT, 4, 0, 64,                                             \
       "how many blocked jobs at the head of the order have capacity gathered for them")          \
     X(rebalance, "rebalance", BOOL, 1, 0, 1,                                                     \
       "whether a borrower below its fair share may displace one above its own")                  \
     X(swap, "swap", BOOL, 0, 0, 1,                                                               \
-      "whether, inside an account, a waiting job may displace a burstable one far behind it in " \
-      "the "                                                                                     \
-      "order")
+      "whether, inside an account, a waiting job may displace a burstable one that is behind "   \
+      "it in the order and keeps its progress")
 
 /* What goes first inside an account, after priority and before users' usage and age. */
-#define ST_ORDER_TABLE(X)                                                \
-    X(ST_ORDER_AGE, "age")           /* nothing else */                  \
-    X(ST_ORDER_SHORTEST, "shortest") /* declared run time left x GPUs */ \
-    X(ST_ORDER_ATTAINED, "attained") /* GPU time had so far, for users who declare nothing */
+#define ST_ORDER_TABLE(X)                                                    \
+    X(ST_ORDER_AGE, "age")           /* nothing else */                      \
+    X(ST_ORDER_SHORTEST, "shortest") /* declared run time left x GPUs^3/4 */ \
+    X(ST_ORDER_ATTAINED, "attained") /* who should end soonest by what it has run, as learned */
 typedef enum st_order {
 #define X(id, name) id,
     ST_ORDER_TABLE(X)

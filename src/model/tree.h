@@ -51,6 +51,15 @@ typedef struct st_usage {
     int64_t at_ms;
 } st_usage;
 
+/* How long the jobs of an account live, by stages of run time; share/life.h says how it is read. */
+#define ST_STAGES 16
+typedef struct st_life {
+    int64_t ended[ST_STAGES];    /* jobs that ended in the stage */
+    int64_t outlived[ST_STAGES]; /* jobs that ran on behind it */
+    int64_t price_ms[ST_STAGES]; /* derived from these, once reckoned */
+    bool reckoned;
+} st_life;
+
 typedef struct st_account {
     int32_t id, parent;
     int depth;
@@ -73,6 +82,7 @@ typedef struct st_account {
     /* What the floors must be able to deliver, see admit/admit.h. */
     int64_t below_m[ST_TYPES_MAX], below_sum_m;
     int64_t typed_sum_m, need_sum_m;
+    st_life life;
     int64_t lost; /* milli-GPU x ms of work lost to preemption and failures */
 } st_account;
 

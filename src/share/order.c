@@ -2,6 +2,8 @@
 #include "share/order.h"
 
 #include "base/macros.h"
+#include "base/mutant.h"
+#include "share/life.h"
 
 /* Three factors of at most this size multiply without overflow. */
 #define FACTOR_MAX INT64_C(4000000000000)
@@ -115,28 +117,42 @@ static int64_t times(int64_t a, int64_t b)
     return p > INT64_MAX ? INT64_MAX : (int64_t)p;
 }
 
-#define LEVEL_ONE INT64_C(3600000000) /* a GPU-hour, in milli-GPU x ms */
+#define CLASS (INT64_C(1) << 40) /* a class in a turn's key; below it the GPUs */
 
-static int64_t had(const st_job *job, int64_t now)
+/* What one more end costs, in GPU time, as a power of four: learned prices are not finer than
+ * that, and who is ahead by a class is not behind again after a moment. */
+static int64_t class_of(const st_tree *tree, const st_job *job)
 {
-    return times(st_job_served_ms(job, now), st_job_gpu_m(job));
+    st_account *a = st_tree_account(tree, job->account);
+    int64_t cost = times(st_life_price_ms(a, job->stage), ST_MAX(st_job_gpu_m(job), 1));
+    return (63 - __builtin_clzll((uint64_t)cost)) / 2;
 }
 
-/* 0 below a GPU-hour, 1 below two, 2 below four, ... */
-static int level(int64_t amount)
+/* The integer part of the square root, by Newton's steps from above. */
+static int64_t root(int64_t n)
 {
-    int n = 0;
-    for (; amount >= LEVEL_ONE; amount /= 2)
-        n++;
-    return n;
+    int64_t x = INT64_C(1) << (64 - __builtin_clzll((uint64_t)n | 1) + 1) / 2, next = x;
+    do {
+        x = next;
+        next = (x + n / x) / 2;
+    } while (next < x);
+    return x;
+}
+
+/* How much a job's time weighs: its GPUs to the power of 3/4, x 32. In full, a gang would go
+ * behind everything that is small, although it needs many places at once and is the costliest to
+ * put off: what it leaves behind is used in pieces. */
+static int64_t bulk(const st_job *job)
+{
+    int64_t gpu_m = ST_MAX(st_job_gpu_m(job), 1);
+    return root(gpu_m * root(gpu_m << 20));
 }
 
 static int64_t left(const st_job *job, int64_t now)
 {
     if (job->limit_ms == ST_TIME_NEVER)
         return INT64_MAX;
-    int64_t ms = ST_MAX(job->limit_ms - st_job_ran_ms(job, now), 0);
-    return times(ms, ST_MAX(st_job_gpu_m(job), 1));
+    return times(ST_MAX(job->limit_ms - st_job_ran_ms(job, now), 0), bulk(job));
 }
 
 st_turn st_turn_of(const st_tree *tree, const st_policy *policy, st_job *job, int64_t now)
@@ -146,30 +162,32 @@ st_turn st_turn_of(const st_tree *tree, const st_policy *policy, st_job *job, in
     if (policy->order == ST_ORDER_SHORTEST)
         turn.key = left(job, now);
     else if (policy->order == ST_ORDER_ATTAINED)
-        turn.key = level(had(job, now));
+        turn.key = class_of(tree, job) * CLASS + ST_MIN(st_job_gpu_m(job), CLASS - 1);
     return turn;
 }
 
-bool st_order_swaps(const st_policy *policy, const st_job *waiting, const st_job *running,
-                    int64_t now)
+bool st_order_swaps(const st_tree *tree, const st_policy *policy, const st_job *waiting,
+                    const st_job *running, int64_t now)
 {
     bool keeps = running->yield == ST_YIELD_CHECKPOINT || running->yield == ST_YIELD_PAUSE;
     if (!policy->swap || policy->order == ST_ORDER_AGE || !keeps)
         return false;
     if (waiting->priority != running->priority)
         return waiting->priority > running->priority;
+    if (ST_BROKEN(SWAP))
+        return true;
     if (policy->order == ST_ORDER_ATTAINED)
-        return level(had(waiting, now)) < level(had(running, now));
-    return left(waiting, now) < left(running, now) / 5 * 4;
+        return class_of(tree, waiting) < class_of(tree, running);
+    int64_t cost = times(policy->notice_ms + policy->grace_ms, bulk(running));
+    return left(waiting, now) < left(running, now) - cost;
 }
 
-int64_t st_order_next_level_ms(const st_policy *policy, const st_job *running, int64_t now)
+int64_t st_order_next_stage_ms(const st_policy *policy, const st_job *running, int64_t now)
 {
-    int64_t gpu_m = st_job_gpu_m(running), amount = had(running, now);
-    if (!policy->swap || policy->order != ST_ORDER_ATTAINED || gpu_m == 0 || level(amount) > 40)
+    int64_t end_ms = st_stage_end_ms(st_stage_of(st_job_served_ms(running, now)));
+    if (policy->order != ST_ORDER_ATTAINED || end_ms == ST_TIME_NEVER)
         return ST_TIME_NEVER;
-    int64_t next = LEVEL_ONE << level(amount);
-    return now + (next - amount + gpu_m - 1) / gpu_m;
+    return now + end_ms - st_job_served_ms(running, now);
 }
 
 int st_turn_cmp(const void *pa, const void *pb)

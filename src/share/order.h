@@ -47,7 +47,9 @@ void st_usage_note(st_tree *tree, int32_t account, int32_t user, int64_t now, in
                    int64_t delta_m);
 
 /* One pending job with what orders it inside its account: priority, then the key of the
- * policy's order, then the user's decayed usage, then age. */
+ * policy's order, then the user's decayed usage, then age. The key is the run time left times
+ * GPUs^3/4 (shortest), or (attained) the class of what one more end costs in GPU time, by what
+ * the account's jobs have taught (share/life.h), and in a class the fewest GPUs. */
 typedef struct st_turn {
     st_job *job;
     int64_t usage;
@@ -60,12 +62,12 @@ int st_turn_cmp(const void *a, const void *b);
 
 /* Whether a waiting job is so far ahead of a running one of its account that they may swap
  * (policy `swap`). The running one must be of the kind that keeps its progress; the waiting one
- * of higher priority, or at the same priority with less than four fifths of what the other has
- * left to do (shortest), or a whole level below it in what it has had so far (attained: levels
- * double, the first is a GPU-hour). Far enough that the other cannot take it back. */
-bool st_order_swaps(const st_policy *policy, const st_job *waiting, const st_job *running,
-                    int64_t now);
-/* When a running job reaches its next level; ST_TIME_NEVER if that changes nothing. */
-int64_t st_order_next_level_ms(const st_policy *policy, const st_job *running, int64_t now);
+ * of higher priority, or at the same priority shorter by more than the swap may take (shortest),
+ * or in a lower class (attained). The other cannot take it back: it does not get shorter while
+ * it waits, nor does who runs get longer; and classes move only as lives go on. */
+bool st_order_swaps(const st_tree *tree, const st_policy *policy, const st_job *waiting,
+                    const st_job *running, int64_t now);
+/* When a running job reaches its next stage; ST_TIME_NEVER if that changes nothing. */
+int64_t st_order_next_stage_ms(const st_policy *policy, const st_job *running, int64_t now);
 
 #endif

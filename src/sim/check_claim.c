@@ -91,6 +91,16 @@ static bool feasible(const st_step *step, const st_job_list *jobs, const uint8_t
     return ok;
 }
 
+/* With `swap`: whether the job displaces jobs of its own account alone. */
+static bool only_own(const st_step *step, const st_job *claimant, const st_job_list *jobs,
+                     const uint8_t *out)
+{
+    bool own = st_core_policy(step->core)->swap;
+    for (size_t i = 0; i < jobs->n; i++)
+        own = own && (!out[i] || jobs->v[i]->account == claimant->account);
+    return own;
+}
+
 int st_watch_claim(const st_step *step, size_t at, st_err *err)
 {
     const st_effect *e = &step->fx->list.v[at];
@@ -106,7 +116,7 @@ int st_watch_claim(const st_step *step, size_t at, st_err *err)
     ST_CLEANUP(st_freep) uint8_t *out = st_xcalloc(jobs.n + 1, 1);
     int64_t evicted = mark_victims(step, at, &jobs, out);
     int64_t bound = st_core_policy(step->core)->bound_m * st_tally_gpu_m(&t->job) / 1000;
-    bool waited = e->class == ST_CLASS_GUARANTEED &&
+    bool waited = (e->class == ST_CLASS_GUARANTEED || only_own(step, &t->job, &jobs, out)) &&
                   step->now - t->job.queued_ms >= st_core_policy(step->core)->patience_ms;
     if (evicted > bound && !waited)
         return BAD("bound: %" PRId64 " milli-GPU must yield to job %" PRIu64

@@ -1,20 +1,23 @@
 /*
  * A preemption strictly improves the order: the rule against flapping.
  *
- * A guaranteed claimant takes from its own account only those of lower priority. A borrower takes
- * where its branch of the tree and the victim's part: its own, with the claimant in it, must
- * stand strictly below the victim's, and the victim's, without the victim, strictly above its
- * own, unless its own has the higher priority. Not one victim further: of those taken from one
+ * A guaranteed claimant takes from its own account only those of lower priority. With `swap`
+ * anybody takes those of its account who are far behind in its order. A borrower takes where its
+ * branch of the tree and the victim's part: its own, with the claimant in it, must stand strictly
+ * below the victim's, and the victim's, without the victim, strictly above its own, unless its
+ * own has the higher priority. Not one victim further: of those taken from one
  * branch, the last must still have been taken from above. So each exchange raises the lower of
  * the two and lowers the higher, and whoever had to yield cannot take it back.
  *
  * Standings are kept as exact fractions here: a rounded tie is no improvement.
  */
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/macros.h"
 #include "base/mem.h"
 #include "share/divide.h"
+#include "share/life.h"
 #include "sim/check_watch.h"
 
 #define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
@@ -183,14 +186,32 @@ static int check_borrower(const claim *c, const st_job *victim, st_err *err)
                c->job->id, victim->id, a->name, b->name);
 }
 
-/* A job's run time times its GPUs, as doubles. */
-static double work(const st_job *job, double ms)
+/* A job's GPUs to the power of 3/4. */
+static double bulk(const st_job *job)
 {
-    return (ms > 0 ? ms : 0) * (double)ST_MAX(st_tally_gpu_m(job), 1);
+    double gpu_m = (double)ST_MAX(st_tally_gpu_m(job), 1);
+    return sqrt(gpu_m * sqrt(gpu_m));
+}
+
+/* The run time one more end costs, expected, when a job goes on from this stage for as many
+ * stages as make it cheapest: from the account's counts, as doubles. */
+static double price(const st_life *life, int stage)
+{
+    double alive = 1, spent = 0, best = 0;
+    for (int s = stage; s < ST_STAGES; s++) {
+        double ended = (double)life->ended[s] + 1, outlived = (double)life->outlived[s] + 1;
+        double after = alive * outlived / (ended + outlived);
+        spent += (alive + after) / 2 * (double)(ST_STAGE_ONE_MS << ST_MAX(s - 1, 0));
+        alive = after;
+        if (s == stage || spent / (1 - alive) < best)
+            best = spent / (1 - alive);
+    }
+    return best;
 }
 
 /* Inside an account, with `swap`: far ahead in the order, of one that keeps its progress. That
- * may have been lost in the same step all the same; then it is judged by what it had left. */
+ * may have been lost in the same step all the same; then it is judged by what it had left. Ends
+ * in the same step move the prices a little, before the swap or behind it. */
 static bool may_swap(const st_step *step, const st_job *waiting, const st_job *running)
 {
     const st_policy *policy = st_core_policy(step->core);
@@ -205,15 +226,18 @@ static bool may_swap(const st_step *step, const st_job *waiting, const st_job *r
     if (r->yield != ST_YIELD_CHECKPOINT && r->yield != ST_YIELD_PAUSE)
         return false;
     if (policy->order == ST_ORDER_ATTAINED) {
-        double had = work(r, (double)st_job_served_ms(r, step->now));
-        return had >= 3.6e9 && work(w, (double)st_job_served_ms(w, step->now)) < had;
+        const st_life *life = &st_core_tree(step->core)->accounts.v[w->account]->life;
+        double mine = price(life, w->stage) * (double)ST_MAX(st_tally_gpu_m(w), 1);
+        double other = price(life, r->stage) * (double)ST_MAX(st_tally_gpu_m(r), 1);
+        return mine < other * 1.5;
     }
     double ran = (double)st_job_ran_ms(w, step->now);
     if (r->limit_ms == ST_TIME_NEVER)
         return w->limit_ms != ST_TIME_NEVER;
-    return w->limit_ms != ST_TIME_NEVER &&
-           work(w, (double)w->limit_ms - ran) <=
-               work(r, (double)(r->limit_ms - r->saved_ms)) * 0.8001;
+    double swap = (double)(policy->notice_ms + policy->grace_ms);
+    double mine = bulk(w) * ((double)w->limit_ms - ran);
+    double other = bulk(r) * ((double)(r->limit_ms - r->saved_ms) - swap);
+    return w->limit_ms != ST_TIME_NEVER && mine <= other * 1.01; /* they reckon in integers */
 }
 
 int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,

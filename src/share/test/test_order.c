@@ -6,6 +6,7 @@
 #include "base/macros.h"
 #include "base/rng.h"
 #include "base/testing.h"
+#include "share/life.h"
 #include "share/order.h"
 
 #define ONE 1000 /* a whole share, in milli */
@@ -284,6 +285,108 @@ static void test_turns(void **state)
     }
 }
 
+#define HOUR INT64_C(3600000)
+
+static st_job whole(const world *w, int gpus, int64_t limit_ms)
+{
+    return (st_job){.account = w->x->id,
+                    .tasks = 1,
+                    .shape = {.gpus = gpus},
+                    .limit_ms = limit_ms,
+                    .yield = ST_YIELD_CHECKPOINT,
+                    .state = ST_JOB_PENDING};
+}
+
+static bool before(const world *w, const st_policy *policy, st_job *a, st_job *b)
+{
+    st_turn x = st_turn_of(w->tree, policy, a, 0), y = st_turn_of(w->tree, policy, b, 0);
+    return st_turn_cmp(&x, &y) < 0;
+}
+
+/* The time left counts, and GPUs less than in full: twice the GPUs are like 1.68 times the time. */
+static void test_shortest_first(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w);
+    st_policy policy = st_policy_default();
+    policy.order = ST_ORDER_SHORTEST;
+    st_job one = whole(&w, 1, 168 * HOUR), two = whole(&w, 2, 100 * HOUR);
+    assert_true(before(&w, &policy, &one, &two));
+    one.limit_ms = 169 * HOUR;
+    assert_true(before(&w, &policy, &two, &one));
+    one.saved_ms = 2 * HOUR;
+    assert_true(before(&w, &policy, &one, &two));
+    st_job open = whole(&w, 1, ST_TIME_NEVER), none = whole(&w, 0, 1000 * HOUR);
+    assert_true(before(&w, &policy, &two, &open));
+    assert_true(before(&w, &policy, &none, &open));
+    /* The largest gang there is, for as long as may be asked for. */
+    st_job huge = whole(&w, ST_DEVS_MAX, 720 * HOUR);
+    huge.tasks = ST_TASKS_MAX;
+    assert_true(before(&w, &policy, &one, &huge));
+    huge.saved_ms = HOUR;
+    st_job huger = huge;
+    huger.saved_ms = 0;
+    assert_true(before(&w, &policy, &huge, &huger));
+    end(&w);
+}
+
+/* Only for more than the swap itself may take, and only from who keeps its progress. */
+static void test_swaps_that_pay(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w);
+    st_policy policy = st_policy_default();
+    policy.order = ST_ORDER_SHORTEST;
+    policy.swap = true;
+    int64_t cost = policy.notice_ms + policy.grace_ms;
+    st_job run = whole(&w, 4, 10 * HOUR), wait = whole(&w, 4, 10 * HOUR - cost);
+    assert_false(st_order_swaps(w.tree, &policy, &wait, &run, 0));
+    wait.limit_ms--;
+    assert_true(st_order_swaps(w.tree, &policy, &wait, &run, 0));
+    assert_false(st_order_swaps(w.tree, &policy, &run, &wait, 0));
+    run.yield = ST_YIELD_REQUEUE;
+    assert_false(st_order_swaps(w.tree, &policy, &wait, &run, 0));
+    run.yield = ST_YIELD_PAUSE;
+    assert_true(st_order_swaps(w.tree, &policy, &wait, &run, 0));
+    run.priority = 1;
+    assert_false(st_order_swaps(w.tree, &policy, &wait, &run, 0));
+    assert_true(st_order_swaps(w.tree, &policy, &run, &wait, 0));
+    policy.swap = false;
+    assert_false(st_order_swaps(w.tree, &policy, &run, &wait, 0));
+    end(&w);
+}
+
+/* Without declared times the account's own past decides. */
+static void test_learned(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w);
+    st_policy policy = st_policy_default();
+    policy.order = ST_ORDER_ATTAINED;
+    policy.swap = true;
+    st_job fresh = whole(&w, 4, ST_TIME_NEVER), old = fresh, gang = fresh;
+    old.stage = st_stage_of(8 * HOUR);
+    gang.tasks = 2;
+    assert_true(before(&w, &policy, &fresh, &old)); /* nothing known: least first */
+    assert_true(st_order_swaps(w.tree, &policy, &fresh, &old, 0));
+    assert_false(st_order_swaps(w.tree, &policy, &old, &fresh, 0));
+    assert_true(before(&w, &policy, &fresh, &gang)); /* in a class the smaller one */
+    assert_false(st_order_swaps(w.tree, &policy, &gang, &fresh, 0));
+
+    /* Here they all run for nine hours: who is nearly through goes first. */
+    for (int i = 0; i < 100; i++) {
+        st_job job = {.served_ms = 9 * HOUR};
+        st_life_note(w.x, &job, 0);
+        st_life_end(w.x, &job);
+    }
+    assert_true(before(&w, &policy, &old, &fresh));
+    assert_false(st_order_swaps(w.tree, &policy, &fresh, &old, 0));
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,7 +394,8 @@ int main(void)
         cmocka_unit_test(test_borrowed_sides), cmocka_unit_test(test_with_more_on_top),
         cmocka_unit_test(test_no_capacity),    cmocka_unit_test(test_cmp),
         cmocka_unit_test(test_burst_order),    cmocka_unit_test(test_sure_order),
-        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_turns),          cmocka_unit_test(test_shortest_first),
+        cmocka_unit_test(test_swaps_that_pay), cmocka_unit_test(test_learned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
