@@ -94,7 +94,7 @@ typedef struct st_peer {
 } st_peer;
 
 typedef struct st_principal {
-    void *who;      /* the caller's own; given to `forget` when the call is over */
+    void *who;      /* the caller's own; given to `forget` when nobody can ask the call any more */
     uint32_t roles; /* bits, compared with those of the route */
     uint64_t key;   /* what rates and concurrency are counted by; 0: by address */
     int rate_per_s; /* 0: as in the options; -1: none */
@@ -249,6 +249,7 @@ bool st_call_lost_update(st_call *call, const char *tag);
 /* ---- event streams ----------------------------------------------------------------------- */
 
 /* Turns a call into a stream of server-sent events (status 200); the call is answered by this.
+ * Only inside the handler, not of a deferred call.
  * The caller holds one reference until st_stream_unref. `closed`, if not NULL, is called exactly
  * once, in a server thread, when nothing can be sent any more: the client is gone, the stream was
  * ended or overflowed and is written out, or the server stops. It must not call back into the
