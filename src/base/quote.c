@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/utf8.h"
 
 /* Room kept free at the end for: ..." and the NUL. */
 #define QUOTE_TAIL 5
@@ -51,4 +52,33 @@ const char *st_quote(char buf[ST_QUOTE_MAX], const char *s)
     }
     memcpy(buf + n, tail, strlen(tail) + 1);
     return buf;
+}
+
+void st_quote_json(st_strbuf *out, const char *s)
+{
+    size_t left = strlen(s);
+
+    st_strbuf_addc(out, '"');
+    while (left > 0) {
+        size_t good = st_utf8_valid(s, left);
+
+        for (size_t i = 0; i < good; i++) {
+            unsigned char c = (unsigned char)s[i];
+
+            if (c == '"' || c == '\\')
+                st_strbuf_addc(out, '\\');
+            if (c < 0x20 || c == 0x7f)
+                st_strbuf_addf(out, "\\u%04x", c);
+            else
+                st_strbuf_addc(out, (char)c);
+        }
+        s += good;
+        left -= good;
+        if (left > 0) {
+            st_strbuf_add(out, "\xEF\xBF\xBD");
+            s++;
+            left--;
+        }
+    }
+    st_strbuf_addc(out, '"');
 }

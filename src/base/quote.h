@@ -7,10 +7,15 @@
 
 #include <stddef.h>
 
+#include "base/strbuf.h"
+
 #define ST_QUOTE_MAX 80
 
 /* Fills buf with s in double quotes and returns buf. Control characters become \n, \t or \xNN;
  * what does not fit is cut at a character boundary and marked with "...". */
 const char *st_quote(char buf[ST_QUOTE_MAX], const char *s);
+
+/* Appends s as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD. */
+void st_quote_json(st_strbuf *out, const char *s);
 
 #endif

@@ -65,6 +65,7 @@ typedef struct st_job_spec {
     int priority;
     int64_t limit_ms; /* ST_TIME_NEVER: none */
     st_yield yield;
+    const char *reader; /* the account of whoever reads a refusal; NULL: may know everything */
 } st_job_spec;
 
 typedef struct st_event {

@@ -100,9 +100,15 @@ static const st_view *empty_view(void *ctx, const st_node *node)
     return st_whatif_edit(ctx, node);
 }
 
+/* An account as the reader of a refusal may know it; what it has is said only of those known. */
+static bool may_know(const st_core *core, int32_t account, int32_t reader)
+{
+    return st_tree_within(core->tree, account, reader);
+}
+
 /* Refusals that depend on the type: the job is refused when every type it allows refuses it,
  * with what the last one said. */
-static int check_type(st_core *core, const st_job *job, int32_t type, st_err *err)
+static int check_type(st_core *core, const st_job *job, int32_t type, int32_t reader, st_err *err)
 {
     const st_tree *tree = core->tree;
     st_limit_over limit;
@@ -110,6 +116,10 @@ static int check_type(st_core *core, const st_job *job, int32_t type, st_err *er
         st_admit_user_limits(core->fleet, tree, job, type, true, &limit, 1) > 0) {
         const char *whose = limit.per_user ? "user" : "job";
         const char *account = st_tree_account(tree, limit.account)->name;
+        if (!may_know(core, limit.account, reader))
+            return st_fail(err, ST_ELIMIT,
+                           "job %s: it asks for more %s than an account above yours allows per %s",
+                           job->name, st_limit_name(limit.kind), whose);
         if (limit.asked == ST_TIME_NEVER)
             return st_fail(err, ST_ELIMIT,
                            "job %s: account %s limits run time per %s, so it needs "
@@ -125,6 +135,11 @@ static int check_type(st_core *core, const st_job *job, int32_t type, st_err *er
     st_over over;
     if (st_admit_over(tree, job->account, &need, 0, true, &over, 1) > 0) {
         char asked[32], bound[32];
+        if (!may_know(core, over.account, reader))
+            return st_fail(err, ST_EQUOTA,
+                           "job %s: it asks for more %s than the max of an account above yours: it "
+                           "could never start",
+                           job->name, st_dim_name(over.dim));
         if (over.dim == ST_RAM) {
             st_fmt_mib(asked, over.asked);
             st_fmt_mib(bound, over.bound);
@@ -192,6 +207,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     };
     if (fenced || job.shape.gpus == 0)
         job.shape.share_m = 0;
+    int32_t reader = spec->reader ? st_tree_find(core->tree, spec->reader) : ST_ROOT;
     st_err first = {0};
     if (job.shape.gpus > 0) {
         uint32_t all = core->fleet->types.n == 32 ? ~0u : (1u << core->fleet->types.n) - 1;
@@ -208,7 +224,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     rc = -ST_EINVAL;
     for (int32_t t = st_core_next_type(core, &job, ST_TYPE_FIRST); t != ST_TYPE_END && rc < 0;
          t = st_core_next_type(core, &job, t))
-        rc = check_type(core, &job, t, first.code ? NULL : &first);
+        rc = check_type(core, &job, t, reader, first.code ? NULL : &first);
     if (rc < 0) {
         free(job.name);
         if (err)

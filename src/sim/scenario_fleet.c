@@ -15,10 +15,6 @@
 #include "base/suggest.h"
 #include "sim/scenario_read.h"
 
-/* What a node has unless it says otherwise: enough to stay out of the way. */
-#define CPU_DEFAULT_M   INT64_C(128000)
-#define RAM_DEFAULT_MIB INT64_C(2097152)
-#define GPUS_DEFAULT    8
 int32_t st_scn_type_index(st_scenario *s, const char *name)
 {
     for (size_t i = 0; i < s->types.n; i++)
@@ -211,7 +207,7 @@ static int add_nodes(st_scenario *s, const st_doc_node *map, const row_fields *f
 
 static int read_row(st_scenario *s, const st_doc_node *map, st_err *err)
 {
-    row_fields f = {.count = 1, .gpus = -1, .cpu_m = CPU_DEFAULT_M, .ram_mib = RAM_DEFAULT_MIB};
+    row_fields f = {.count = 1, .gpus = -1, .cpu_m = ST_NODE_CPU_M, .ram_mib = ST_NODE_RAM_MIB};
     st_node_spec spec = {.pool = 0, .type = -1};
     int r = st_fields_read(s->doc, map, fleet_rows, &f, err);
 
@@ -225,7 +221,7 @@ static int read_row(st_scenario *s, const st_doc_node *map, st_err *err)
         return r;
     if (!f.gpu && f.gpus > 0)
         return st_doc_fail(s->doc, map, err, ST_EINVAL, "gpus needs a gpu: of which type?");
-    spec.ndevs = f.gpus >= 0 ? f.gpus : f.gpu ? GPUS_DEFAULT : 0;
+    spec.ndevs = f.gpus >= 0 ? f.gpus : f.gpu ? ST_NODE_GPUS : 0;
     spec.nvlink_size = f.nvlink;
     spec.cpu_m = f.cpu_m;
     spec.ram_mib = f.ram_mib;

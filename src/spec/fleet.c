@@ -105,3 +105,73 @@ int st_spec_pool(const st_doc *doc, const st_doc_node *map, st_pool_doc *ret, st
     ret->oversub_m = f.oversub_m;
     return 0;
 }
+
+typedef struct node_fields {
+    const char *name, *nvlink_domain, *rack, *block, *zone;
+    const st_doc_node *pool, *gpu;
+    int gpus, nvlink;
+    int64_t cpu_m, ram_mib;
+} node_fields;
+
+#define NAME_ROW(word, field)                                                  \
+    {                                                                          \
+        .key = word, .kind = ST_F_NAME, .offset = offsetof(node_fields, field) \
+    }
+
+static const st_field node_rows[] = {
+    {.key = "name", .kind = ST_F_NAME, .offset = offsetof(node_fields, name), .required = true},
+    {.key = "pool", .kind = ST_F_NODE, .offset = offsetof(node_fields, pool)},
+    {.key = "gpu", .kind = ST_F_NODE, .offset = offsetof(node_fields, gpu)},
+    {.key = "gpus",
+     .kind = ST_F_INT,
+     .offset = offsetof(node_fields, gpus),
+     .lo = 0,
+     .hi = ST_DEVS_MAX},
+    {.key = "nvlink",
+     .kind = ST_F_INT,
+     .offset = offsetof(node_fields, nvlink),
+     .lo = 1,
+     .hi = ST_DEVS_MAX},
+    NAME_ROW("nvlink_domain", nvlink_domain),
+    {.key = "cpu",
+     .kind = ST_F_MILLI,
+     .offset = offsetof(node_fields, cpu_m),
+     .lo = 0,
+     .hi = ST_QTY_MAX},
+    {.key = "ram", .kind = ST_F_MIB, .offset = offsetof(node_fields, ram_mib)},
+    NAME_ROW("rack", rack),
+    NAME_ROW("block", block),
+    NAME_ROW("zone", zone),
+    {0},
+};
+
+int st_spec_node(const st_doc *doc, const st_doc_node *map, const st_spec_names *names,
+                 st_node_spec *ret, st_err *err)
+{
+    node_fields f = {.gpus = -1, .cpu_m = ST_NODE_CPU_M, .ram_mib = ST_NODE_RAM_MIB};
+    st_node_spec spec = {.type = -1};
+    int r = st_fields_read(doc, map, node_rows, &f, err);
+
+    if (r == 0 && f.pool)
+        r = names->pool(names->ctx, doc, f.pool, &spec.pool, err);
+    if (r == 0 && f.gpu)
+        r = names->type(names->ctx, doc, f.gpu, &spec.type, err);
+    if (r == 0 && !f.gpu && f.gpus > 0)
+        r = st_doc_fail(doc, map, err, ST_EINVAL, "gpus needs a gpu: of which type?");
+    if (r == 0 && f.nvlink_domain && f.nvlink > 0)
+        r = st_doc_fail(doc, map, err, ST_EINVAL,
+                        "nvlink parts a node and nvlink_domain joins nodes: give one of them");
+    if (r < 0)
+        return r;
+    spec.name = f.name;
+    spec.ndevs = f.gpus >= 0 ? f.gpus : f.gpu ? ST_NODE_GPUS : 0;
+    spec.nvlink_size = f.nvlink;
+    spec.nvlink_domain = f.nvlink_domain;
+    spec.cpu_m = f.cpu_m;
+    spec.ram_mib = f.ram_mib;
+    spec.rack = f.rack;
+    spec.block = f.block;
+    spec.zone = f.zone;
+    *ret = spec;
+    return 0;
+}

@@ -25,6 +25,9 @@ typedef struct st_spec_names {
 int st_spec_missing(const st_doc *doc, const st_doc_node *node, const char *what,
                     const char *const *names, st_err *err);
 
+/* The node and all below it as JSON. */
+void st_spec_json(const st_doc_node *node, st_strbuf *out);
+
 /* ---- jobs ---------------------------------------------------------------------------- */
 
 /* What a job asks of the scheduler, as written. Embedded in the fields of whoever reads it. */
@@ -95,6 +98,20 @@ extern const char *const st_level_words[], *const st_yield_words[], *const st_to
 int st_spec_job(const st_doc *doc, const st_doc_node *map, const st_job_fields *f,
                 const st_spec_names *names, st_job_spec *ret, bool *ret_none, st_err *err);
 
+/* A job as it is submitted to a service: what it asks for, and what it is to run. What is run is
+ * checked for its form here and read by the agent that runs it. */
+typedef struct st_submit_doc {
+    st_job_fields asks;
+    const char *name;
+    const st_doc_node *command, *env, *labels, *sim;
+    const char *script, *image, *workdir, *network, *signal, *size, *workload;
+} st_submit_doc;
+
+/* Names that the document leaves out are the caller's to fill in: ret->account and ret->user may
+ * be NULL, ret->name is never. */
+int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_names *names,
+                   st_job_spec *ret, st_err *err);
+
 /* "low", "normal", "high" or a number. */
 int st_spec_priority(const st_doc *doc, const st_doc_node *node, int *ret, st_err *err);
 
@@ -147,5 +164,14 @@ const char *const *st_spec_known_types(void);
 /* Everything but the name, which is the key of the map or in the address. */
 int st_spec_type(const st_doc *doc, const st_doc_node *map, st_type_doc *ret, st_err *err);
 int st_spec_pool(const st_doc *doc, const st_doc_node *map, st_pool_doc *ret, st_err *err);
+
+/* What a node has unless it says otherwise: enough to stay out of the way. */
+#define ST_NODE_CPU_M   INT64_C(128000)
+#define ST_NODE_RAM_MIB INT64_C(2097152)
+#define ST_NODE_GPUS    8
+
+/* One node, with its name. Texts are the document's. */
+int st_spec_node(const st_doc *doc, const st_doc_node *map, const st_spec_names *names,
+                 st_node_spec *ret, st_err *err);
 
 #endif

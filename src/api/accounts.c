@@ -1,0 +1,309 @@
+/*
+ * Accounts: what they are promised, may reach, hold and have used.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/ask.h"
+#include "base/mem.h"
+#include "share/order.h"
+
+/* {"gpu":16,"h100":8,"cpu":100,"ram_mib":1024}; what is not set is left out. */
+static void quota_json(const st_core *core, const st_quota *q, const char *key, st_strbuf *out)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+
+    st_json_raw(out, key, "{");
+    if (q->gpu_m != ST_UNSET)
+        st_json_milli(out, "gpu", q->gpu_m);
+    for (size_t t = 0; t < fleet->types.n; t++)
+        if (q->type_m[t] != ST_UNSET)
+            st_json_milli(out, fleet->types.v[t].name, q->type_m[t]);
+    if (q->cpu_m != ST_UNSET)
+        st_json_milli(out, "cpu", q->cpu_m);
+    if (q->ram_mib != ST_UNSET)
+        st_json_int(out, "ram_mib", q->ram_mib);
+    st_strbuf_addc(out, '}');
+}
+
+static void use_json(const st_core *core, const st_use *u, const char *key, st_strbuf *out)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+
+    st_json_raw(out, key, "{");
+    st_json_milli(out, "gpu", u->gpu_m);
+    for (size_t t = 0; t < fleet->types.n; t++)
+        if (u->type_m[t] > 0)
+            st_json_milli(out, fleet->types.v[t].name, u->type_m[t]);
+    st_json_milli(out, "cpu", u->cpu_m);
+    st_json_int(out, "ram_mib", u->ram_mib);
+    st_strbuf_addc(out, '}');
+}
+
+static void limits_json(const st_limits *l, const char *key, st_strbuf *out)
+{
+    st_json_raw(out, key, "{");
+    if (l->gpu_m != ST_UNSET)
+        st_json_milli(out, "gpu", l->gpu_m);
+    if (l->vram_mib != ST_UNSET)
+        st_json_int(out, "vram_mib", l->vram_mib);
+    if (l->share_m != ST_UNSET)
+        st_json_milli(out, "share", l->share_m);
+    if (l->run_ms != ST_UNSET)
+        st_json_milli(out, "run_seconds", l->run_ms);
+    st_strbuf_addc(out, '}');
+}
+
+static void account_json(const st_question *q, const st_core *core, int32_t id, st_strbuf *out)
+{
+    static const char *const trust[] = {"inherit", "trusted", "untrusted"};
+    const st_tree *tree = st_core_tree(core);
+    const st_account *a = st_tree_account(tree, id);
+    bool top = id == st_question_root(q, core) || a->parent == ST_ROOT;
+
+    st_strbuf_addc(out, '{');
+    st_json_text(out, "name", a->name);
+    /* Who stands above the caller is not the caller's to know. */
+    if (top)
+        st_json_raw(out, "parent", "null");
+    else
+        st_json_text(out, "parent", st_tree_account(tree, a->parent)->name);
+    quota_json(core, &a->guarantee, "guarantee", out);
+    quota_json(core, &a->max, "max", out);
+    st_json_milli(out, "weight", a->weight_m);
+    st_json_int(out, "priority", a->priority);
+    st_json_raw(out, "limits", "{");
+    limits_json(&a->job_limits, "job", out);
+    limits_json(&a->user_limits, "user", out);
+    st_strbuf_addc(out, '}');
+    st_json_text(out, "trust", trust[a->trust]);
+    st_json_raw(out, "trust_domain", a->own_domain ? "\"own\"" : "\"inherit\"");
+    if (a->min_run_ms != ST_UNSET)
+        st_json_milli(out, "min_run_seconds", a->min_run_ms);
+    st_json_int(out, "version", st_control_version(q->api->control, a->name));
+    st_strbuf_addc(out, '}');
+}
+
+static int fill_list(st_question *q, st_core *core, st_err *err)
+{
+    const st_tree *tree = st_core_tree(core);
+    int32_t root = st_question_root(q, core);
+    const char *sep = "";
+
+    (void)err;
+    st_strbuf_add(&q->out, "{\"accounts\":[");
+    for (size_t i = ST_ROOT + 1; i < tree->accounts.n; i++) {
+        if (!st_tree_within(tree, (int32_t)i, root))
+            continue;
+        st_strbuf_add(&q->out, sep);
+        account_json(q, core, (int32_t)i, &q->out);
+        sep = ",";
+    }
+    st_strbuf_add(&q->out, "]}");
+    return 0;
+}
+
+void st_api_accounts_list(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_list, NULL, 0);
+}
+
+static int fill_one(st_question *q, st_core *core, st_err *err)
+{
+    int32_t id;
+    int r = st_question_account(q, core, q->name, &id, err);
+
+    if (r < 0)
+        return r;
+    account_json(q, core, id, &q->out);
+    q->version = st_control_version(q->api->control, q->name);
+    return 0;
+}
+
+void st_api_account_get(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_one, st_call_param(call, "name"), 0);
+}
+
+/* ---- quota and usage ------------------------------------------------------------------------ */
+
+static int fill_quota(st_question *q, st_core *core, st_err *err)
+{
+    const st_tree *tree = st_core_tree(core);
+    int32_t id;
+    int r = st_question_account(q, core, q->name, &id, err);
+
+    if (r < 0)
+        return r;
+    const st_account *a = st_tree_account(tree, id);
+    st_strbuf_addc(&q->out, '{');
+    st_json_text(&q->out, "account", a->name);
+    quota_json(core, &a->guarantee, "guarantee", &q->out);
+    quota_json(core, &a->floor, "floor", &q->out);
+    quota_json(core, &a->max, "max", &q->out);
+    use_json(core, &a->now, "held", &q->out);
+    use_json(core, &a->sure, "guaranteed", &q->out);
+    st_json_milli(&q->out, "borrowed_gpu", st_share_borrowed_m(tree, id));
+    st_strbuf_addc(&q->out, '}');
+    return 0;
+}
+
+void st_api_account_quota(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_quota, st_call_param(call, "name"), 0);
+}
+
+/* GPU time is in milli-GPU x ms; people think in hours. */
+#define GPU_HOUR INT64_C(3600000)
+
+static int fill_usage(st_question *q, st_core *core, st_err *err)
+{
+    const st_tree *tree = st_core_tree(core);
+    int64_t half_life = st_core_policy(core)->half_life_ms;
+    const char *sep = "";
+    int32_t id;
+    int r = st_question_account(q, core, q->name, &id, err);
+
+    if (r < 0)
+        return r;
+    st_strbuf_addc(&q->out, '{');
+    st_json_text(&q->out, "account", q->name);
+    st_json_milli(&q->out, "half_life_seconds", half_life);
+    st_json_milli(&q->out, "lost_gpu_hours", st_tree_account(tree, id)->lost / GPU_HOUR);
+    st_json_raw(&q->out, "users", "[");
+    for (size_t i = 0; i < tree->usage.n; i++) {
+        const st_usage *u = &tree->usage.v[i];
+        int64_t used;
+
+        if (!st_tree_within(tree, u->account, id))
+            continue;
+        used = st_usage_read(tree, u->account, u->user, st_core_now(core), half_life);
+        st_strbuf_addf(&q->out, "%s{", sep);
+        st_json_text(&q->out, "account", st_tree_account(tree, u->account)->name);
+        st_json_text(&q->out, "user", tree->users.v[u->user]);
+        st_json_milli(&q->out, "held_gpu", u->rate_m);
+        st_json_milli(&q->out, "decayed_gpu_hours", used / GPU_HOUR);
+        st_strbuf_addc(&q->out, '}');
+        sep = ",";
+    }
+    st_strbuf_add(&q->out, "]}");
+    return 0;
+}
+
+void st_api_account_usage(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_usage, st_call_param(call, "name"), 0);
+}
+
+/* ---- changing ------------------------------------------------------------------------------- */
+
+typedef struct account_change {
+    st_cmd_account account;
+    st_api *api;
+    st_call *call;
+    st_doc *doc;
+} account_change;
+
+static void change_free(account_change *c)
+{
+    st_doc_free(c->doc);
+    free(c);
+}
+
+/* The answer is the account as it is now; asking for it is one more turn of the loop. */
+static void change_done(st_cmd *cmd, const st_err *err)
+{
+    account_change *c = (account_change *)cmd;
+    st_strbuf out = {0};
+    char tag[24];
+
+    if (err) {
+        st_call_fail(c->call, err);
+    } else {
+        snprintf(tag, sizeof tag, "%lld", (long long)c->account.version);
+        st_call_set_etag(c->call, tag);
+        st_strbuf_addc(&out, '{');
+        st_json_text(&out, "name", c->account.name);
+        st_json_int(&out, "version", c->account.version);
+        st_strbuf_addc(&out, '}');
+        st_call_reply_buf(c->call, c->account.create ? 201 : 200, NULL, &out);
+    }
+    st_strbuf_done(&out);
+    change_free(c);
+}
+
+static int read_change(account_change *c, st_err *err)
+{
+    const st_spec_names names = st_directory_names(c->api->dir);
+    const st_doc_node *children = NULL;
+    st_cmd_account *a = &c->account;
+    int r = st_call_doc(c->call, &c->doc, err);
+
+    if (r == 0)
+        r = st_doc_expect(c->doc, st_doc_root(c->doc), ST_DOC_MAP, err);
+    if (r == 0)
+        r = st_spec_account(c->doc, st_doc_root(c->doc), &names, a->create, &a->said, &children,
+                            err);
+    if (r < 0)
+        return r;
+    if (children)
+        return st_doc_fail(c->doc, children, err, ST_EINVAL,
+                           "accounts are made one by one: \"children\" has no place here");
+    if (a->create) {
+        a->name = a->said.name;
+        a->parent = a->said.parent ? a->said.parent : a->who.account;
+        return 0;
+    }
+    a->name = st_call_param(c->call, "name");
+    if (a->said.name && strcmp(a->said.name, a->name) != 0)
+        return st_fail(err, ST_EINVAL, "account %s: its name cannot change", a->name);
+    if (a->said.parent)
+        return st_fail(err, ST_EINVAL, "account %s: its parent cannot change", a->name);
+    return 0;
+}
+
+/* "7" or * ; anything else matches nothing. */
+static int64_t version_asked(const st_call *call)
+{
+    const char *tag = st_call_if_match(call);
+    char *end;
+    long long v;
+
+    if (!tag || strcmp(tag, "*") == 0)
+        return -1;
+    if (*tag == '"')
+        tag++;
+    v = strtoll(tag, &end, 10);
+    return end == tag || (*end && strcmp(end, "\"") != 0) ? INT64_MAX : v;
+}
+
+static void change(st_call *call, st_api *api, bool create)
+{
+    account_change *c = st_xcalloc(1, sizeof *c);
+    st_err err = {0};
+
+    c->api = api;
+    c->call = call;
+    c->account.who = *st_api_who(call);
+    c->account.create = create;
+    c->account.if_version = create ? -1 : version_asked(call);
+    if (read_change(c, &err) < 0) {
+        st_call_fail(call, &err);
+        change_free(c);
+        return;
+    }
+    st_cmd_account_put(&c->account);
+    c->account.cmd.done = change_done;
+    st_call_defer(call);
+    st_api_post(api, &c->account.cmd);
+}
+
+void st_api_account_make(st_call *call, void *ctx)
+{
+    change(call, ctx, true);
+}
+
+void st_api_account_patch(st_call *call, void *ctx)
+{
+    change(call, ctx, false);
+}

@@ -1,0 +1,154 @@
+/*
+ * The API's wiring: who calls, what they may see, and connections to the store.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/state.h"
+#include "base/mem.h"
+#include "base/quote.h"
+
+#define READERS_IDLE 16
+
+/* ---- who ---------------------------------------------------------------------------------- */
+
+static int authenticate(void *ctx, const char *bearer, const st_peer *peer, st_principal *ret,
+                        st_err *err)
+{
+    st_api *api = ctx;
+    st_identity who = {0};
+
+    if (bearer) {
+        int r =
+            st_directory_token(api->dir, bearer, api->options.clock(api->options.ctx), &who, err);
+        if (r < 0)
+            return r;
+        snprintf(ret->label, sizeof ret->label, "%lld", (long long)who.token);
+        ret->key = (uint64_t)who.token;
+    } else if (peer->is_unix && (peer->uid == 0 || peer->uid == api->options.admin_uid)) {
+        who.role = ST_ROLE_OWNER;
+        snprintf(who.user, sizeof who.user, "uid%u", (unsigned)peer->uid);
+        snprintf(ret->label, sizeof ret->label, "%s", who.user);
+        ret->rate_per_s = -1;
+    } else {
+        return st_fail(err, ST_EAUTH,
+                       "no token was given: send the header Authorization: Bearer TOKEN, or run "
+                       "`stint login`");
+    }
+    snprintf(who.source, sizeof who.source, "%s", peer->address);
+    ret->who = st_xmalloc(sizeof who);
+    memcpy(ret->who, &who, sizeof who);
+    ret->roles = ST_MAY(who.role);
+    return 0;
+}
+
+static void forget(void *ctx, void *who)
+{
+    (void)ctx;
+    free(who);
+}
+
+const st_identity *st_api_who(const st_call *call)
+{
+    return st_call_principal(call)->who;
+}
+
+bool st_api_sees(st_api *api, const st_call *call, const char *account)
+{
+    return st_directory_within(api->dir, account, st_api_who(call)->account);
+}
+
+void st_api_no_such(st_call *call, const char *what, const char *name)
+{
+    char q[ST_QUOTE_MAX];
+    st_err err;
+
+    st_fail(&err, ST_ENOENT, "there is no %s %s", what, st_quote(q, name));
+    st_call_fail(call, &err);
+}
+
+/* ---- the store ------------------------------------------------------------------------------ */
+
+st_store *st_api_reader(st_api *api, st_err *err)
+{
+    st_store *reader = NULL;
+
+    pthread_mutex_lock(&api->lock);
+    if (api->readers.n > 0)
+        reader = st_vec_pop(&api->readers);
+    pthread_mutex_unlock(&api->lock);
+    if (!reader && st_store_open_reader(st_control_store(api->control), &reader, err) < 0)
+        return NULL;
+    return reader;
+}
+
+void st_api_reader_back(st_api *api, st_store *reader)
+{
+    pthread_mutex_lock(&api->lock);
+    if (reader && api->readers.n < READERS_IDLE) {
+        st_vec_push(&api->readers, reader);
+        reader = NULL;
+    }
+    pthread_mutex_unlock(&api->lock);
+    st_store_close(reader);
+}
+
+void st_api_post(st_api *api, st_cmd *cmd)
+{
+    st_err err;
+
+    if (st_control_post(api->control, cmd))
+        return;
+    st_fail(&err, ST_EDOWN, "stintd is stopping or has too much to do; try again in a moment");
+    cmd->done(cmd, &err);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
+{
+    st_api *api = st_xcalloc(1, sizeof *api);
+    int r;
+
+    api->options = *options;
+    api->control = options->control;
+    api->dir = st_control_directory(options->control);
+    ST_ASSERT(pthread_mutex_init(&api->lock, NULL) == 0);
+    api->hub = st_hub_new(api);
+    api->options.http.routes = st_api_routes();
+    api->options.http.ctx = api;
+    api->options.http.authenticate = authenticate;
+    api->options.http.forget = forget;
+    r = st_http_server_new(&api->options.http, &api->server, err);
+    if (r < 0) {
+        st_api_free(api);
+        return r;
+    }
+    *ret = api;
+    return 0;
+}
+
+void st_api_free(st_api *api)
+{
+    if (!api)
+        return;
+    st_http_server_free(api->server);
+    st_hub_free(api->hub);
+    for (size_t i = 0; i < api->readers.n; i++)
+        st_store_close(api->readers.v[i]);
+    st_vec_free(&api->readers);
+    pthread_mutex_destroy(&api->lock);
+    free(api);
+}
+
+st_http_server *st_api_server(st_api *api)
+{
+    return api->server;
+}
+
+void st_api_notice(st_api *api, const st_notice *notice)
+{
+    st_hub_send(api->hub, notice);
+}

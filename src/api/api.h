@@ -1,0 +1,43 @@
+/*
+ * The API: /v1 by noun, over src/http, in front of src/control. doc/api.md describes it for
+ * users; the table of routes (api/routes.c) is the only list of operations, of the roles that may
+ * call them, and the source of /openapi.json.
+ *
+ * A handler decides three things and nothing else: what was asked (spec), whether it is inside the
+ * caller's account (st_api_sees), and which command or row answers it. Everything that changes
+ * goes through the control loop; jobs are read from the store.
+ */
+#ifndef ST_API_API_H
+#define ST_API_API_H
+
+#include <sys/types.h>
+
+#include "control/control.h"
+#include "http/http.h"
+#include "http/openapi.h"
+
+typedef struct st_api st_api;
+
+typedef struct st_api_options {
+    st_control *control;
+    int64_t (*clock)(void *ctx); /* ms since the epoch */
+    void *ctx;
+    uid_t admin_uid;      /* who is owner on the unix socket, besides root */
+    st_http_options http; /* limits; routes, ctx and authenticate are the API's */
+} st_api_options;
+
+int st_api_new(const st_api_options *options, st_api **ret, st_err *err);
+void st_api_free(st_api *api);
+
+/* Give it addresses (st_http_listen). */
+st_http_server *st_api_server(st_api *api);
+
+/* What the control loop's listener hears; sent to event streams. */
+void st_api_notice(st_api *api, const st_notice *notice);
+
+/* The table, for tests and for the document. */
+const st_route *st_api_routes(void);
+const st_schema *st_api_schemas(void);
+int st_api_openapi(st_strbuf *out, st_err *err);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Questions to the core: asked in the loop, answered as JSON. Private to src/api.
+ */
+#ifndef ST_API_ASK_H
+#define ST_API_ASK_H
+
+#include "api/state.h"
+
+typedef struct st_question {
+    st_cmd_ask ask; /* first */
+    st_api *api;
+    st_call *call;
+    st_identity who;
+    uint64_t job;
+    char name[ST_NAME_MAX + 1];
+    const char *type; /* of the answer; NULL: JSON */
+    st_strbuf out;
+    int64_t version; /* for an ETag; -1: none */
+    int (*fill)(struct st_question *q, st_core *core, st_err *err);
+} st_question;
+
+/* Defers the call, runs `fill` in the loop, answers 200 with q->out. */
+void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *, st_err *),
+                const char *name, uint64_t job);
+
+/* The caller's account in the core's tree. */
+int32_t st_question_root(const st_question *q, const st_core *core);
+/* An account of the caller's subtree by name; fails as if it were not there. */
+int st_question_account(const st_question *q, const st_core *core, const char *name, int32_t *ret,
+                        st_err *err);
+
+/* A caller that stands at the cluster: it may know what belongs to nobody. */
+bool st_question_owner(const st_question *q);
+
+#endif

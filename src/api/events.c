@@ -1,0 +1,221 @@
+/*
+ * Event streams. Every notice goes to the streams that stand at its account or above it; the last
+ * few thousand are kept, so that a client that was cut off can go on where it was.
+ *
+ * Streams are kept in lists by the account they stand at. A notice walks from its account up to
+ * the cluster and finds its streams there, so a thousand tenants who watch cost a notice of one of
+ * them nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/state.h"
+#include "base/mem.h"
+
+#define KEPT 8192
+
+typedef struct watcher {
+    st_stream *stream;
+    struct watcher *next;
+    uint64_t job; /* 0: all */
+    struct place *place;
+    st_hub *hub;
+} watcher;
+
+/* The streams of one account. Never freed before the hub: accounts do not go away. */
+typedef struct place {
+    char *account;
+    watcher *first;
+} place;
+
+typedef struct kept {
+    uint64_t seq, job;
+    char *account, *text;
+    const char *kind;
+} kept;
+
+struct st_hub {
+    st_api *api;
+    pthread_mutex_t lock;
+    ST_VEC(place *) places;
+    st_map *at;
+    kept ring[KEPT];
+    uint64_t next; /* of the ring */
+    size_t streams;
+};
+
+st_hub *st_hub_new(st_api *api)
+{
+    st_hub *hub = st_xcalloc(1, sizeof *hub);
+
+    hub->api = api;
+    hub->at = st_map_new();
+    ST_ASSERT(pthread_mutex_init(&hub->lock, NULL) == 0);
+    return hub;
+}
+
+void st_hub_free(st_hub *hub)
+{
+    if (!hub)
+        return;
+    for (size_t i = 0; i < hub->places.n; i++) {
+        free(hub->places.v[i]->account);
+        free(hub->places.v[i]);
+    }
+    for (size_t i = 0; i < KEPT; i++) {
+        free(hub->ring[i].account);
+        free(hub->ring[i].text);
+    }
+    st_vec_free(&hub->places);
+    st_map_free(hub->at);
+    pthread_mutex_destroy(&hub->lock);
+    free(hub);
+}
+
+size_t st_hub_streams(st_hub *hub)
+{
+    size_t n;
+
+    pthread_mutex_lock(&hub->lock);
+    n = hub->streams;
+    pthread_mutex_unlock(&hub->lock);
+    return n;
+}
+
+static place *place_of(st_hub *hub, const char *account)
+{
+    int64_t i;
+
+    if (st_map_get(hub->at, account, &i))
+        return hub->places.v[i];
+    place *p = st_xcalloc(1, sizeof *p);
+    p->account = st_xstrdup(account);
+    st_map_put(hub->at, account, (int64_t)hub->places.n);
+    st_vec_push(&hub->places, p);
+    return p;
+}
+
+static void send_to(st_hub *hub, const watcher *w, const kept *k)
+{
+    char id[ST_ID_TEXT];
+
+    if (w->job != 0 && w->job != k->job)
+        return;
+    st_control_name(hub->api->control, 'e', k->seq, id);
+    st_stream_send(w->stream, id, k->kind, k->text, strlen(k->text));
+}
+
+static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
+{
+    char id[ST_ID_TEXT];
+
+    st_strbuf_addc(out, '{');
+    st_json_time(out, "at", n->at_ms);
+    st_json_text(out, "kind", n->kind);
+    if (n->job != 0) {
+        st_control_id_text(hub->api->control, n->job, id);
+        st_json_text(out, "job", id);
+        st_json_text(out, "account", n->account);
+        st_json_text(out, "state", n->state);
+    }
+    if (n->name)
+        st_json_text(out, n->job ? "name" : n->account[0] ? "account" : "node", n->name);
+    if (n->fx->until_ms > 0 && n->fx->until_ms != ST_TIME_NEVER)
+        st_json_time(out, "until", n->fx->until_ms);
+    st_strbuf_addc(out, '}');
+}
+
+void st_hub_send(st_hub *hub, const st_notice *n)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    const char *account = n->account;
+    kept *k;
+
+    write_notice(hub, n, &text);
+    pthread_mutex_lock(&hub->lock);
+    k = &hub->ring[hub->next++ % KEPT];
+    free(k->account);
+    free(k->text);
+    *k = (kept){.seq = n->seq,
+                .job = n->job,
+                .account = st_xstrdup(account),
+                .text = st_strbuf_take(&text),
+                .kind = n->kind};
+    for (; account; account = st_directory_parent(hub->api->dir, account)) {
+        int64_t i;
+
+        if (st_map_get(hub->at, account, &i))
+            for (const watcher *w = hub->places.v[i]->first; w; w = w->next)
+                send_to(hub, w, k);
+    }
+    pthread_mutex_unlock(&hub->lock);
+}
+
+static void closed(void *ctx, st_stream *stream)
+{
+    watcher *w = ctx;
+    st_hub *hub = w->hub;
+
+    pthread_mutex_lock(&hub->lock);
+    for (watcher **at = &w->place->first; *at; at = &(*at)->next) {
+        if (*at == w) {
+            *at = w->next;
+            break;
+        }
+    }
+    hub->streams--;
+    pthread_mutex_unlock(&hub->lock);
+    st_stream_unref(stream);
+    free(w);
+}
+
+/* What came after the event the client saw last; or that too much has. */
+static void catch_up(st_hub *hub, const watcher *w, const char *last, const char *account)
+{
+    uint64_t seen, first = hub->next > KEPT ? hub->next - KEPT : 0;
+    bool known = false;
+
+    if (st_control_named(hub->api->control, 'e', last, &seen))
+        for (uint64_t i = first; i < hub->next && !known; i++)
+            known = hub->ring[i % KEPT].seq == seen;
+    if (!known) {
+        st_stream_send(w->stream, NULL, "reset", "{}", 2);
+        return;
+    }
+    for (uint64_t i = first; i < hub->next; i++) {
+        const kept *k = &hub->ring[i % KEPT];
+
+        if (k->seq > seen && st_directory_within(hub->api->dir, k->account, account))
+            send_to(hub, w, k);
+    }
+}
+
+void st_api_events(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    st_hub *hub = api->hub;
+    const st_identity who = *st_api_who(call);
+    const char *job = st_call_query(call, "job"), *last = st_call_last_event_id(call);
+    ST_CLEANUP(st_freep) char *from = last ? st_xstrdup(last) : NULL;
+    watcher *w = st_xcalloc(1, sizeof *w);
+
+    w->hub = hub;
+    if (job && !st_control_id_parse(api->control, job, &w->job)) {
+        st_api_no_such(call, "job", job);
+        free(w);
+        return;
+    }
+    pthread_mutex_lock(&hub->lock);
+    w->place = place_of(hub, who.account);
+    w->stream = st_call_stream(call, closed, w);
+    if (!w->stream) {
+        free(w);
+    } else {
+        hub->streams++;
+        w->next = w->place->first;
+        w->place->first = w;
+        if (from)
+            catch_up(hub, w, from, who.account);
+    }
+    pthread_mutex_unlock(&hub->lock);
+}

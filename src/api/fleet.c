@@ -1,0 +1,402 @@
+/*
+ * GPU types, pools and nodes. Tenants see what there is; who sits where they see only of
+ * themselves.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/ask.h"
+#include "base/mem.h"
+#include "base/quote.h"
+
+/* ---- types --------------------------------------------------------------------------------- */
+
+static int fill_types(st_question *q, st_core *core, st_err *err)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+
+    (void)err;
+    st_strbuf_add(&q->out, "{\"types\":[");
+    for (size_t t = 0; t < fleet->types.n; t++) {
+        const st_gpu_type *type = &fleet->types.v[t];
+
+        st_strbuf_add(&q->out, t ? ",{" : "{");
+        st_json_text(&q->out, "name", type->name);
+        st_json_int(&q->out, "vram_mib", type->vram_mib);
+        if (type->board == ST_BOARD_NONE)
+            st_json_raw(&q->out, "mig", "null");
+        else
+            st_json_text(&q->out, "mig", st_board_name(type->board));
+        st_strbuf_addc(&q->out, '}');
+    }
+    st_strbuf_add(&q->out, "]}");
+    return 0;
+}
+
+void st_api_types_list(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_types, NULL, 0);
+}
+
+/* ---- pools --------------------------------------------------------------------------------- */
+
+static void pool_json(const st_question *q, const st_core *core, size_t p, st_strbuf *out)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+    const st_pool *pool = &fleet->pools.v[p];
+    int64_t nodes = 0, gpus = 0, ready = 0;
+    const char *sep = "";
+
+    for (size_t i = 0; i < fleet->nodes.n; i++) {
+        const st_node *n = fleet->nodes.v[i];
+
+        if (n->pool != (int32_t)p)
+            continue;
+        nodes++;
+        gpus += n->ndevs;
+        ready += n->state == ST_NODE_READY ? n->ndevs : 0;
+    }
+    (void)q;
+    st_strbuf_addc(out, '{');
+    st_json_text(out, "name", pool->name);
+    st_json_raw(out, "levels", "[");
+    for (int l = 0; l < ST_LEVEL_COUNT; l++) {
+        if (!(pool->levels >> l & 1))
+            continue;
+        st_strbuf_addf(out, "%s\"%s\"", sep, st_level_name((st_level)l));
+        sep = ",";
+    }
+    st_strbuf_addc(out, ']');
+    st_json_milli(out, "oversubscribe", pool->oversub_m);
+    st_json_int(out, "nodes", nodes);
+    st_json_int(out, "gpus", gpus);
+    st_json_int(out, "gpus_ready", ready);
+    st_strbuf_addc(out, '}');
+}
+
+static int fill_pools(st_question *q, st_core *core, st_err *err)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+    char text[ST_QUOTE_MAX];
+
+    for (size_t p = 0; q->name[0] && p < fleet->pools.n; p++) {
+        if (strcmp(fleet->pools.v[p].name, q->name) == 0) {
+            pool_json(q, core, p, &q->out);
+            return 0;
+        }
+    }
+    if (q->name[0])
+        return st_fail(err, ST_ENOENT, "there is no pool %s", st_quote(text, q->name));
+    st_strbuf_add(&q->out, "{\"pools\":[");
+    for (size_t p = 0; p < fleet->pools.n; p++) {
+        if (p > 0)
+            st_strbuf_addc(&q->out, ',');
+        pool_json(q, core, p, &q->out);
+    }
+    st_strbuf_add(&q->out, "]}");
+    return 0;
+}
+
+void st_api_pools_list(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_pools, NULL, 0);
+}
+
+void st_api_pool_get(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_pools, st_call_param(call, "name"), 0);
+}
+
+/* ---- nodes --------------------------------------------------------------------------------- */
+
+static void place_json(const st_fleet *fleet, const st_node *n, st_topo level, st_strbuf *out)
+{
+    if (n->place[level] >= 0)
+        st_json_text(out, st_topo_name(level), fleet->domains[level].v[n->place[level]].name);
+}
+
+static void jobs_json(const st_question *q, const st_core *core, const st_node *n, st_strbuf *out)
+{
+    const st_tree *tree = st_core_tree(core);
+    int32_t root = st_question_root(q, core);
+    const char *sep = "";
+    uint64_t last = 0;
+
+    st_json_raw(out, "jobs", "[");
+    for (size_t i = 0; i < n->residents.n; i++) {
+        const st_job *job = n->residents.v[i].job;
+        char id[ST_ID_TEXT];
+
+        if (job->id == last || !st_tree_within(tree, job->account, root) || !st_job_on_devices(job))
+            continue;
+        last = job->id;
+        st_control_id_text(q->api->control, job->id, id);
+        st_strbuf_addf(out, "%s\"%s\"", sep, id);
+        sep = ",";
+    }
+    st_strbuf_addc(out, ']');
+}
+
+static void node_json(const st_question *q, const st_core *core, const st_node *n, st_strbuf *out)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+
+    st_strbuf_addc(out, '{');
+    st_json_text(out, "name", n->name);
+    st_json_text(out, "pool", fleet->pools.v[n->pool].name);
+    if (n->type >= 0)
+        st_json_text(out, "type", fleet->types.v[n->type].name);
+    else
+        st_json_raw(out, "type", "null");
+    st_json_int(out, "gpus", n->ndevs);
+    st_json_milli(out, "cpu", n->cpu_m);
+    st_json_int(out, "ram_mib", n->ram_mib);
+    st_json_text(out, "state", st_node_state_name(n->state));
+    place_json(fleet, n, ST_TOPO_RACK, out);
+    place_json(fleet, n, ST_TOPO_BLOCK, out);
+    place_json(fleet, n, ST_TOPO_ZONE, out);
+    if (st_question_owner(q))
+        st_json_int(out, "gpus_free", __builtin_popcount(n->view.free));
+    jobs_json(q, core, n, out);
+    st_strbuf_addc(out, '}');
+}
+
+static int fill_nodes(st_question *q, st_core *core, st_err *err)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+
+    (void)err;
+    st_strbuf_add(&q->out, "{\"nodes\":[");
+    for (size_t i = 0; i < fleet->nodes.n; i++) {
+        if (i > 0)
+            st_strbuf_addc(&q->out, ',');
+        node_json(q, core, fleet->nodes.v[i], &q->out);
+    }
+    st_strbuf_add(&q->out, "]}");
+    return 0;
+}
+
+static int fill_node(st_question *q, st_core *core, st_err *err)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+    char text[ST_QUOTE_MAX];
+    int64_t id;
+
+    if (!st_map_get(fleet->node_ids, q->name, &id))
+        return st_fail(err, ST_ENOENT, "there is no node %s", st_quote(text, q->name));
+    node_json(q, core, fleet->nodes.v[id], &q->out);
+    return 0;
+}
+
+void st_api_nodes_list(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_nodes, NULL, 0);
+}
+
+void st_api_node_get(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_node, st_call_param(call, "name"), 0);
+}
+
+/* ---- changing -------------------------------------------------------------------------------- */
+
+typedef struct fleet_change {
+    st_cmd_event ev;
+    st_api *api;
+    st_call *call;
+    st_doc *doc;
+    int status;
+    char target[ST_NAME_MAX + 1];
+    st_node_state state;
+    int (*resolve)(st_tx *tx, st_cmd *cmd, st_err *err); /* what st_cmd_event_init gave */
+} fleet_change;
+
+static void change_free(fleet_change *c)
+{
+    st_doc_free(c->doc);
+    free(c);
+}
+
+static void change_done(st_cmd *cmd, const st_err *err)
+{
+    fleet_change *c = (fleet_change *)cmd;
+    st_strbuf out = {0};
+
+    if (err) {
+        st_call_fail(c->call, err);
+    } else {
+        st_strbuf_addc(&out, '{');
+        st_json_text(&out, "name", c->target);
+        st_strbuf_addc(&out, '}');
+        st_call_reply_buf(c->call, c->status, NULL, &out);
+    }
+    st_strbuf_done(&out);
+    change_free(c);
+}
+
+static fleet_change *change_new(st_call *call, st_api *api, const char *verb, int status)
+{
+    fleet_change *c = st_xcalloc(1, sizeof *c);
+
+    c->api = api;
+    c->call = call;
+    c->status = status;
+    c->ev.who = *st_api_who(call);
+    c->ev.verb = verb;
+    st_cmd_event_init(&c->ev);
+    c->ev.cmd.done = change_done;
+    return c;
+}
+
+static void change_post(fleet_change *c, int r, const st_err *err)
+{
+    if (r < 0) {
+        st_call_fail(c->call, err);
+        change_free(c);
+        return;
+    }
+    c->ev.target = c->target;
+    st_call_defer(c->call);
+    st_api_post(c->api, &c->ev.cmd);
+}
+
+typedef struct named {
+    const char *name;
+} named;
+
+/* The name of what is made stands beside its fields; it is taken out before they are read. */
+static int read_name(const st_doc *doc, st_doc_node *map, char *ret, st_err *err)
+{
+    st_doc_node **at = &map->child;
+    const st_field row = {.key = "name", .kind = ST_F_NAME, .offset = 0};
+    named n = {NULL};
+    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
+
+    if (r < 0)
+        return r;
+    while (*at && strcmp((*at)->key, "name") != 0)
+        at = &(*at)->next;
+    if (!*at)
+        return st_doc_fail(doc, map, err, ST_EINVAL, "key \"name\" is missing");
+    r = st_field_read(doc, *at, &row, &n, err);
+    if (r < 0)
+        return r;
+    strncpy(ret, n.name, ST_NAME_MAX);
+    *at = (*at)->next;
+    map->nchild--;
+    return 0;
+}
+
+static st_doc_node *root_of(st_doc *doc)
+{
+    union {
+        const st_doc_node *from;
+        st_doc_node *to;
+    } same = {.from = st_doc_root(doc)};
+    return same.to; /* the document is this request's own */
+}
+
+void st_api_type_make(st_call *call, void *ctx)
+{
+    fleet_change *c = change_new(call, ctx, "type.create", 201);
+    st_type_doc type = {0};
+    st_err err = {0};
+    int r = st_call_doc(call, &c->doc, &err);
+
+    if (r == 0)
+        r = read_name(c->doc, root_of(c->doc), c->target, &err);
+    if (r == 0 && root_of(c->doc)->nchild == 0 && st_spec_known_type(c->target))
+        type = *st_spec_known_type(c->target);
+    else if (r == 0)
+        r = st_spec_type(c->doc, root_of(c->doc), &type, &err);
+    c->ev.event.kind = ST_EV_TYPE;
+    c->ev.event.u.type.name = c->target;
+    c->ev.event.u.type.vram_mib = type.vram_mib;
+    c->ev.event.u.type.board = type.board;
+    change_post(c, r, &err);
+}
+
+void st_api_pool_make(st_call *call, void *ctx)
+{
+    fleet_change *c = change_new(call, ctx, "pool.create", 201);
+    st_pool_doc pool = {0};
+    st_err err = {0};
+    int r = st_call_doc(call, &c->doc, &err);
+
+    if (r == 0)
+        r = read_name(c->doc, root_of(c->doc), c->target, &err);
+    if (r == 0)
+        r = st_spec_pool(c->doc, root_of(c->doc), &pool, &err);
+    c->ev.event.kind = ST_EV_POOL;
+    c->ev.event.u.pool.name = c->target;
+    c->ev.event.u.pool.levels = pool.levels;
+    c->ev.event.u.pool.oversub_m = pool.oversub_m;
+    change_post(c, r, &err);
+}
+
+void st_api_node_make(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    fleet_change *c = change_new(call, api, "node.create", 201);
+    const st_spec_names names = st_directory_names(api->dir);
+    st_err err = {0};
+    int r = st_call_doc(call, &c->doc, &err);
+
+    c->ev.event.kind = ST_EV_NODE;
+    if (r == 0)
+        r = st_doc_expect(c->doc, root_of(c->doc), ST_DOC_MAP, &err);
+    if (r == 0)
+        r = st_spec_node(c->doc, root_of(c->doc), &names, &c->ev.event.u.node, &err);
+    if (r == 0)
+        strncpy(c->target, c->ev.event.u.node.name, ST_NAME_MAX);
+    change_post(c, r, &err);
+}
+
+/* Which node that is, only the core knows. */
+static int run_state(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    fleet_change *c = (fleet_change *)cmd;
+    const st_fleet *fleet = st_core_fleet(st_tx_core(tx));
+    char q[ST_QUOTE_MAX];
+    int64_t id;
+
+    if (!st_map_get(fleet->node_ids, c->target, &id))
+        return st_fail(err, ST_ENOENT, "there is no node %s", st_quote(q, c->target));
+    c->ev.event.u.node_state.node = (int32_t)id;
+    c->ev.event.u.node_state.state = c->state;
+    return c->resolve(tx, cmd, err);
+}
+
+void st_api_node_patch(st_call *call, void *ctx)
+{
+    static const char *const words[] = {
+#define X(id, name) name,
+        ST_NODE_STATE_TABLE(X)
+#undef X
+            NULL,
+    };
+    static const char *const keys[] = {"state", NULL};
+    fleet_change *c = change_new(call, ctx, "node.state", 200);
+    const st_doc_node *node;
+    st_err err = {0};
+    int state = 0, r = st_call_doc(call, &c->doc, &err);
+
+    if (r == 0)
+        r = st_doc_expect(c->doc, root_of(c->doc), ST_DOC_MAP, &err);
+    if (r == 0)
+        r = st_doc_check_keys(c->doc, root_of(c->doc), keys, &err);
+    if (r == 0)
+        r = st_doc_need(c->doc, root_of(c->doc), "state", &node, &err);
+    if (r == 0)
+        r = st_field_word(c->doc, node, words, &state, &err);
+    strncpy(c->target, st_call_param(call, "name"), ST_NAME_MAX);
+    c->state = (st_node_state)state;
+    c->ev.event.kind = ST_EV_NODE_STATE;
+    c->ev.detail = r == 0 ? (state == ST_NODE_READY      ? "{\"state\":\"ready\"}"
+                             : state == ST_NODE_DRAINING ? "{\"state\":\"draining\"}"
+                                                         : "{\"state\":\"failed\"}")
+                          : NULL;
+    c->resolve = c->ev.cmd.run;
+    c->ev.cmd.run = run_state;
+    change_post(c, r, &err);
+}

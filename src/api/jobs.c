@@ -1,0 +1,436 @@
+/*
+ * Jobs: submitting, reading, changing.
+ */
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/state.h"
+#include "base/mem.h"
+#include "base/quote.h"
+
+#define BATCH_MAX 10000
+#define LIST_MAX  1000
+#define KEY_MAX   200
+
+/* ---- submitting -------------------------------------------------------------------------- */
+
+/* A submit on its way through the loop. */
+typedef struct submission {
+    st_cmd_submit submit;
+    st_api *api;
+    st_call *call;
+    st_doc *doc; /* the specs point into it */
+    st_arena *arena;
+    bool batch;
+} submission;
+
+static void submission_free(submission *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->submit.n; i++)
+        free(s->submit.items[i].refusal);
+    st_doc_free(s->doc);
+    st_arena_free(s->arena);
+    free(s);
+}
+
+static void add_item_json(const submission *s, const st_submit_item *item, st_strbuf *out)
+{
+    char id[ST_ID_TEXT];
+
+    st_strbuf_addc(out, '{');
+    if (item->code == 0) {
+        st_control_id_text(s->api->control, item->id, id);
+        st_json_text(out, "id", id);
+    } else {
+        st_json_text(out, "code", st_err_name(item->code));
+        st_json_text(out, "detail", item->refusal ? item->refusal : "");
+    }
+    st_strbuf_addc(out, '}');
+}
+
+/* What a replay must read from the store: the job may be over by now. */
+static int read_row(st_api *api, uint64_t id, st_arena *arena, st_job_row *ret, st_err *err)
+{
+    st_store *reader = st_api_reader(api, err);
+    int r;
+
+    if (!reader)
+        return -err->code;
+    r = st_store_job_get(reader, (int64_t)id, arena, ret, err);
+    st_api_reader_back(api, reader);
+    return r;
+}
+
+static void submit_done(st_cmd *cmd, const st_err *err)
+{
+    submission *s = (submission *)cmd;
+    st_call *call = s->call;
+    st_strbuf out = {0};
+    st_err why;
+
+    if (err) {
+        st_call_fail(call, err);
+    } else if (s->batch) {
+        st_strbuf_add(&out, "{\"jobs\":[");
+        for (size_t i = 0; i < s->submit.n; i++) {
+            if (i > 0)
+                st_strbuf_addc(&out, ',');
+            add_item_json(s, &s->submit.items[i], &out);
+        }
+        st_strbuf_add(&out, "]}");
+        st_call_reply_buf(call, s->submit.replayed ? 200 : 201, NULL, &out);
+    } else {
+        uint64_t id = s->submit.items[0].id;
+        st_job_row row;
+
+        if (!st_control_row(s->api->control, id, &row) &&
+            read_row(s->api, id, s->arena, &row, &why) < 0) {
+            st_call_fail(call, &why);
+        } else {
+            st_api_job_json(s->api, &row, &out);
+            st_call_reply_buf(call, s->submit.replayed ? 200 : 201, NULL, &out);
+        }
+    }
+    st_strbuf_done(&out);
+    submission_free(s);
+}
+
+/* Fills in who it is for; members submit as themselves, to their own account. */
+static int address(const submission *s, st_job_spec *spec, st_err *err)
+{
+    const st_identity *who = &s->submit.who;
+    char q[ST_QUOTE_MAX];
+
+    if (!spec->account)
+        spec->account = who->account;
+    if (!spec->user)
+        spec->user = who->user;
+    spec->reader = who->account[0] ? who->account : NULL;
+    if (!st_directory_within(s->api->dir, spec->account, who->account))
+        return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, spec->account));
+    if (who->role == ST_ROLE_MEMBER && strcmp(spec->account, who->account) != 0)
+        return st_fail(err, ST_EPERM, "your token submits to account %s, not to %s", who->account,
+                       st_quote(q, spec->account));
+    if (who->role == ST_ROLE_MEMBER && strcmp(spec->user, who->user) != 0)
+        return st_fail(err, ST_EPERM, "your token submits as %s, not as %s", who->user,
+                       st_quote(q, spec->user));
+    return 0;
+}
+
+static int read_item(submission *s, const st_doc_node *map, st_submit_item *item, st_err *err)
+{
+    const st_spec_names names = st_directory_names(s->api->dir);
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    int r = st_spec_submit(s->doc, map, &names, &item->spec, err);
+
+    if (r == 0)
+        r = address(s, &item->spec, err);
+    if (r < 0)
+        return r;
+    st_spec_json(map, &text);
+    item->doc = st_arena_strndup(s->arena, st_strbuf_str(&text), text.n);
+    return 0;
+}
+
+static int read_batch(submission *s, const st_doc_node *root, st_err *err)
+{
+    static const char *const keys[] = {"jobs", NULL};
+    const st_doc_node *list;
+    size_t n = 0;
+    int r = st_doc_expect(s->doc, root, ST_DOC_MAP, err);
+
+    if (r == 0)
+        r = st_doc_check_keys(s->doc, root, keys, err);
+    if (r == 0)
+        r = st_doc_need(s->doc, root, "jobs", &list, err);
+    if (r == 0)
+        r = st_doc_expect(s->doc, list, ST_DOC_SEQ, err);
+    if (r < 0)
+        return r;
+    if (list->nchild < 1 || list->nchild > BATCH_MAX)
+        return st_doc_fail(s->doc, list, err, ST_ERANGE, "a batch has 1 to %d jobs, this has %d",
+                           BATCH_MAX, list->nchild);
+    s->submit.items = st_arena_calloc(s->arena, (size_t)list->nchild, sizeof *s->submit.items);
+    for (const st_doc_node *map = list->child; map; map = map->next) {
+        st_submit_item *item = &s->submit.items[n++];
+        st_err why = {0};
+
+        s->submit.n = n;
+        if (read_item(s, map, item, &why) < 0) {
+            item->code = why.code;
+            item->refusal = st_xstrdup(why.msg);
+        }
+    }
+    return 0;
+}
+
+static int read_submission(submission *s, st_err *err)
+{
+    const st_doc_node *root;
+    size_t len;
+    const char *body = st_call_body(s->call, &len);
+    int r = st_call_doc(s->call, &s->doc, err);
+
+    if (r < 0)
+        return r;
+    s->submit.key = st_call_idempotency_key(s->call);
+    if (s->submit.key && (!s->submit.key[0] || strlen(s->submit.key) > KEY_MAX))
+        return st_fail(err, ST_EINVAL, "an Idempotency-Key has 1 to %d bytes", KEY_MAX);
+    crypto_generichash(s->submit.digest, sizeof s->submit.digest, (const unsigned char *)body, len,
+                       NULL, 0);
+    root = st_doc_root(s->doc);
+    if (s->batch)
+        return read_batch(s, root, err);
+    s->submit.items = st_arena_calloc(s->arena, 1, sizeof *s->submit.items);
+    s->submit.n = 1;
+    return read_item(s, root, &s->submit.items[0], err);
+}
+
+static void submit(st_call *call, st_api *api, bool batch)
+{
+    submission *s = st_xcalloc(1, sizeof *s);
+    st_err err = {0};
+
+    s->api = api;
+    s->call = call;
+    s->batch = batch;
+    s->arena = st_arena_new();
+    s->submit.who = *st_api_who(call);
+    if (read_submission(s, &err) < 0) {
+        st_call_fail(call, &err);
+        submission_free(s);
+        return;
+    }
+    st_cmd_submit_init(&s->submit);
+    s->submit.cmd.done = submit_done;
+    st_call_defer(call);
+    st_api_post(api, &s->submit.cmd);
+}
+
+void st_api_jobs_submit(st_call *call, void *ctx)
+{
+    submit(call, ctx, false);
+}
+
+void st_api_jobs_batch(st_call *call, void *ctx)
+{
+    submit(call, ctx, true);
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+/* The job of the path, if the caller may see it; otherwise the call is answered. */
+bool st_api_find_job(st_api *api, st_call *call, st_arena *arena, uint64_t *ret_id, st_job_row *ret)
+{
+    const char *text = st_call_param(call, "id");
+    st_err err = {0};
+    int r = -ST_ENOENT;
+
+    if (st_control_id_parse(api->control, text, ret_id))
+        r = read_row(api, *ret_id, arena, ret, &err);
+    if (r == 0 && st_api_sees(api, call, ret->account))
+        return true;
+    if (r == 0 || r == -ST_ENOENT)
+        st_api_no_such(call, "job", text);
+    else
+        st_call_fail(call, &err);
+    return false;
+}
+
+void st_api_job_get(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    st_job_row row;
+    uint64_t id;
+
+    if (!st_api_find_job(api, call, arena, &id, &row))
+        return;
+    st_api_job_json(api, &row, &out);
+    st_call_reply_buf(call, 200, NULL, &out);
+}
+
+typedef struct listing {
+    const st_api *api;
+    st_strbuf out;
+    int64_t n, limit;
+    uint64_t last;
+} listing;
+
+static int list_row(void *ctx, const st_job_row *row, st_err *err)
+{
+    listing *l = ctx;
+
+    (void)err;
+    if (l->n == l->limit) {
+        l->n++; /* there is more */
+        return 1;
+    }
+    if (l->n++ > 0)
+        st_strbuf_addc(&l->out, ',');
+    st_api_job_json(l->api, row, &l->out);
+    l->last = (uint64_t)row->id;
+    return 0;
+}
+
+void st_api_jobs_list(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    const char *account = st_call_query(call, "account"), *cursor = st_call_query(call, "cursor");
+    const char *states[ST_JOB_STATE_COUNT];
+    listing l = {.api = api, .limit = st_call_query_int(call, "limit", 100)};
+    st_job_filter f = {.states = states,
+                       .user_name = st_call_query(call, "user"),
+                       .name_has = st_call_query(call, "name")};
+    st_store *reader;
+    st_err err = {0};
+    int r = 0;
+
+    if (!account)
+        account = st_api_who(call)->account;
+    if (!st_api_sees(api, call, account)) {
+        st_api_no_such(call, "account", account);
+        return;
+    }
+    l.limit = ST_MAX(1, ST_MIN(l.limit, LIST_MAX));
+    f.limit = l.limit + 1;
+    if (account[0]) /* without one: all there are */
+        f.accounts = st_directory_below(api->dir, account, arena, &f.naccounts);
+    while (f.nstates < ST_JOB_STATE_COUNT &&
+           (states[f.nstates] = st_call_query_nth(call, "state", (int)f.nstates)))
+        f.nstates++;
+    if (cursor) {
+        uint64_t id;
+
+        if (!st_control_id_parse(api->control, cursor, &id))
+            r = st_fail(&err, ST_EINVAL, "the cursor is none that a list has given out");
+        f.before_id = r == 0 ? (int64_t)id : 0;
+    }
+    st_strbuf_add(&l.out, "{\"jobs\":[");
+    reader = r == 0 ? st_api_reader(api, &err) : NULL;
+    if (reader)
+        r = st_store_jobs_list(reader, &f, list_row, &l, &err);
+    st_api_reader_back(api, reader);
+    if (!reader || r < 0) {
+        st_call_fail(call, &err);
+    } else {
+        char next[ST_ID_TEXT];
+
+        st_strbuf_add(&l.out, "]");
+        if (l.n > l.limit) {
+            st_control_id_text(api->control, l.last, next);
+            st_json_text(&l.out, "next", next);
+        }
+        st_strbuf_add(&l.out, "}");
+        st_call_reply_buf(call, 200, NULL, &l.out);
+    }
+    st_strbuf_done(&l.out);
+}
+
+/* ---- changing ------------------------------------------------------------------------------ */
+
+typedef struct job_change {
+    st_cmd_job job;
+    st_api *api;
+    st_call *call;
+} job_change;
+
+static void change_done(st_cmd *cmd, const st_err *err)
+{
+    job_change *c = (job_change *)cmd;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_strbuf out = {0};
+    st_job_row row;
+    st_err why;
+
+    if (err) {
+        st_call_fail(c->call, err);
+    } else if (!st_control_row(c->api->control, c->job.id, &row) &&
+               read_row(c->api, c->job.id, arena, &row, &why) < 0) {
+        st_call_fail(c->call, &why);
+    } else {
+        st_api_job_json(c->api, &row, &out);
+        st_call_reply_buf(c->call, 200, NULL, &out);
+    }
+    st_strbuf_done(&out);
+    free(c);
+}
+
+static void change(st_call *call, st_api *api, void (*init)(st_cmd_job *cmd), int priority)
+{
+    job_change *c = st_xcalloc(1, sizeof *c);
+
+    c->api = api;
+    c->call = call;
+    c->job.who = *st_api_who(call);
+    c->job.priority = priority;
+    if (!st_control_id_parse(api->control, st_call_param(call, "id"), &c->job.id)) {
+        st_api_no_such(call, "job", st_call_param(call, "id"));
+        free(c);
+        return;
+    }
+    init(&c->job);
+    c->job.cmd.done = change_done;
+    st_call_defer(call);
+    st_api_post(api, &c->job.cmd);
+}
+
+void st_api_job_cancel(st_call *call, void *ctx)
+{
+    change(call, ctx, st_cmd_job_cancel, 0);
+}
+
+void st_api_job_patch(st_call *call, void *ctx)
+{
+    static const char *const keys[] = {"priority", NULL};
+    ST_CLEANUP(st_doc_freep) st_doc *doc = NULL;
+    const st_doc_node *node;
+    st_err err = {0};
+    int priority = 0, r = st_call_doc(call, &doc, &err);
+
+    if (r == 0)
+        r = st_doc_expect(doc, st_doc_root(doc), ST_DOC_MAP, &err);
+    if (r == 0)
+        r = st_doc_check_keys(doc, st_doc_root(doc), keys, &err);
+    if (r == 0)
+        r = st_doc_need(doc, st_doc_root(doc), "priority", &node, &err);
+    if (r == 0)
+        r = st_spec_priority(doc, node, &priority, &err);
+    if (r < 0)
+        st_call_fail(call, &err);
+    else
+        change(call, ctx, st_cmd_job_priority, priority);
+}
+
+void st_api_job_logs(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    st_engine *engine = st_control_engine(api->control);
+    int64_t offset = st_call_query_int(call, "offset", 0);
+    st_err err = {0};
+    st_job_row row;
+    uint64_t id;
+
+    if (!st_api_find_job(api, call, arena, &id, &row))
+        return;
+    if (!engine || !engine->ops->logs) {
+        st_fail(&err, ST_ENOENT, "there are no logs: no engine keeps them here");
+        st_call_fail(call, &err);
+    } else if (engine->ops->logs(engine, id, (int)st_call_query_int(call, "task", 0),
+                                 api->options.clock(api->options.ctx), &out, &err) < 0) {
+        st_call_fail(call, &err);
+    } else {
+        size_t from = offset < 0 ? 0 : ST_MIN((size_t)offset, out.n);
+
+        st_call_reply_text(call, 200, "text/plain; charset=utf-8",
+                           st_xstrndup(st_strbuf_str(&out) + from, out.n - from), out.n - from);
+    }
+}

@@ -1,0 +1,125 @@
+/*
+ * Pieces of answers: times, amounts, and a job as its tenant sees it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/state.h"
+#include "base/num.h"
+#include "base/quote.h"
+
+void st_fmt_time(char buf[32], int64_t ms)
+{
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    size_t n;
+
+    gmtime_r(&s, &tm);
+    n = strftime(buf, 24, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(buf + n, 32 - n, ".%03dZ", (int)(ms % 1000));
+}
+
+int st_parse_time(const char *text, int64_t *ret_ms, st_err *err)
+{
+    struct tm tm = {0};
+    char q[ST_QUOTE_MAX];
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+
+    if (!rest) {
+        tm = (struct tm){0};
+        rest = strptime(text, "%Y-%m-%d", &tm);
+    }
+    if (rest && *rest == 'Z')
+        rest++;
+    if (!rest || *rest)
+        return st_fail(err, ST_EINVAL, "%s is no time; write 2026-11-15 or 2026-11-15T08:00:00Z",
+                       st_quote(q, text));
+    *ret_ms = (int64_t)timegm(&tm) * 1000;
+    return 0;
+}
+
+static void key_of(st_strbuf *out, const char *key)
+{
+    char last = out->n > 0 ? out->s[out->n - 1] : '{';
+
+    if (last != '{' && last != '[')
+        st_strbuf_addc(out, ',');
+    st_strbuf_addc(out, '"');
+    st_strbuf_add(out, key);
+    st_strbuf_add(out, "\":");
+}
+
+void st_json_time(st_strbuf *out, const char *key, int64_t ms)
+{
+    char buf[32];
+
+    key_of(out, key);
+    if (ms < 0 || ms == ST_TIME_NEVER) {
+        st_strbuf_add(out, "null");
+        return;
+    }
+    st_fmt_time(buf, ms);
+    st_strbuf_addc(out, '"');
+    st_strbuf_add(out, buf);
+    st_strbuf_addc(out, '"');
+}
+
+void st_json_text(st_strbuf *out, const char *key, const char *text)
+{
+    key_of(out, key);
+    st_quote_json(out, text);
+}
+
+void st_json_milli(st_strbuf *out, const char *key, int64_t milli)
+{
+    char buf[ST_FMT_MAX];
+
+    key_of(out, key);
+    st_strbuf_add(out, st_fmt_milli(buf, milli));
+}
+
+void st_json_int(st_strbuf *out, const char *key, int64_t n)
+{
+    char buf[24];
+
+    snprintf(buf, sizeof buf, "%" PRId64, n);
+    key_of(out, key);
+    st_strbuf_add(out, buf);
+}
+
+void st_json_raw(st_strbuf *out, const char *key, const char *json)
+{
+    key_of(out, key);
+    st_strbuf_add(out, json);
+}
+
+void st_api_job_json(const st_api *api, const st_job_row *row, st_strbuf *out)
+{
+    char id[ST_ID_TEXT];
+
+    st_control_id_text(api->control, (uint64_t)row->id, id);
+    st_strbuf_addc(out, '{');
+    st_json_text(out, "id", id);
+    st_json_text(out, "name", row->name);
+    st_json_text(out, "account", row->account);
+    st_json_text(out, "user", row->user_name);
+    st_json_text(out, "state", row->state);
+    st_json_text(out, "class", row->class_name);
+    st_json_int(out, "priority", row->priority);
+    st_json_milli(out, "gpus", row->gpu_m);
+    st_json_time(out, "submitted", row->submit_ms);
+    st_json_time(out, "started", row->start_ms);
+    st_json_time(out, "ended", row->end_ms);
+    if (row->exit_code == ST_STORE_NEVER)
+        st_json_raw(out, "exit_code", "null");
+    else
+        st_json_int(out, "exit_code", row->exit_code);
+    st_json_text(out, "reason", row->reason);
+    st_json_int(out, "preemptions", row->preemptions);
+    st_json_milli(out, "lost_gpu_seconds", row->lost / 1000);
+    st_json_raw(out, "placement", row->result[0] ? row->result : "null");
+    st_json_raw(out, "spec", row->spec[0] ? row->spec : "{}");
+    st_strbuf_addc(out, '}');
+}

@@ -1,0 +1,153 @@
+/*
+ * The table of routes: every operation, who may call it, what it takes and gives. The router, the
+ * checks of roles and queries, /openapi.json and the isolation test all read this one.
+ */
+#include "api/state.h"
+
+#define STATES "pending running notified checkpointing paused done failed timeout cancelled"
+
+static const st_query_row page_query[] = {
+    {.name = "limit",
+     .type = ST_QUERY_INT,
+     .about = "rows at most, 100 unless given, 1000 at most"},
+    {.name = "cursor", .type = ST_QUERY_TEXT, .about = "where to go on: `next` of the page before"},
+    {0},
+};
+static const st_query_row jobs_query[] = {
+    {.name = "account", .type = ST_QUERY_TEXT, .about = "of this account and those below it"},
+    {.name = "user", .type = ST_QUERY_TEXT, .about = "of this user"},
+    {.name = "name", .type = ST_QUERY_TEXT, .about = "whose name contains this"},
+    {.name = "state",
+     .type = ST_QUERY_WORD,
+     .about = "in this state; may be given several times",
+     .words = STATES,
+     .many = true},
+    {.name = "limit",
+     .type = ST_QUERY_INT,
+     .about = "rows at most, 100 unless given, 1000 at most"},
+    {.name = "cursor", .type = ST_QUERY_TEXT, .about = "where to go on: `next` of the page before"},
+    {0},
+};
+static const st_query_row logs_query[] = {
+    {.name = "task", .type = ST_QUERY_INT, .about = "which task, 0 unless given"},
+    {.name = "offset", .type = ST_QUERY_INT, .about = "leave out this many bytes"},
+    {0},
+};
+static const st_query_row events_query[] = {
+    {.name = "job", .type = ST_QUERY_TEXT, .about = "only events of this job"},
+    {0},
+};
+
+#define OPEN(method, pattern, fn, id, summary, response)                                      \
+    {                                                                                         \
+        method, pattern, 0, ST_ROUTE_NO_AUTH | ST_ROUTE_NO_RATE, fn, id, summary, NULL, NULL, \
+            response, 0                                                                       \
+    }
+#define READ(pattern, roles, fn, id, summary, query, response)              \
+    {                                                                       \
+        "GET", pattern, roles, 0, fn, id, summary, query, NULL, response, 0 \
+    }
+#define WRITE(method, pattern, roles, flags, fn, id, summary, request, response, status) \
+    {                                                                                    \
+        method, pattern, roles, flags, fn, id, summary, NULL, request, response, status  \
+    }
+
+static const st_route routes[] = {
+    OPEN("GET", "/healthz", st_api_healthz, "healthz", "The process answers", "text/plain"),
+    OPEN("GET", "/readyz", st_api_readyz, "readyz", "Commands are taken", "text/plain"),
+    OPEN("GET", "/openapi.json", st_api_openapi_doc, "openapi", "This document",
+         "application/json"),
+    READ("/metrics", ST_MAY_SEE, st_api_metrics, "metrics",
+         "Numbers for Prometheus, of the caller's subtree", NULL, "text/plain"),
+
+    READ("/v1/whoami", ST_MAY_SEE | ST_MAY_NODE, st_api_whoami, "whoami",
+         "Who the token stands for", NULL, "Identity"),
+    READ("/v1/roles", ST_MAY_SEE, st_api_roles, "listRoles", "What each role may", NULL, "Roles"),
+
+    WRITE("POST", "/v1/jobs", ST_MAY_SUBMIT, ST_ROUTE_YAML, st_api_jobs_submit, "submitJob",
+          "Submit a job", "JobSpec", "Job", 201),
+    WRITE("POST", "/v1/jobs/batch", ST_MAY_SUBMIT, ST_ROUTE_YAML | ST_ROUTE_BIG, st_api_jobs_batch,
+          "submitJobs", "Submit up to 10000 jobs; each is taken or refused by itself", "JobBatch",
+          "JobBatchResult", 201),
+    READ("/v1/jobs", ST_MAY_SEE, st_api_jobs_list, "listJobs", "Jobs, newest first", jobs_query,
+         "JobList"),
+    READ("/v1/jobs/{id}", ST_MAY_SEE, st_api_job_get, "getJob", "One job", NULL, "Job"),
+    WRITE("DELETE", "/v1/jobs/{id}", ST_MAY_SUBMIT, 0, st_api_job_cancel, "cancelJob",
+          "Cancel a job", NULL, "Job", 200),
+    WRITE("PATCH", "/v1/jobs/{id}", ST_MAY_SUBMIT, 0, st_api_job_patch, "changeJob",
+          "Change a job's priority", "JobChange", "Job", 200),
+    READ("/v1/jobs/{id}/why", ST_MAY_SEE, st_api_job_why, "explainJob",
+         "Why it waits, what would start it, when it should", NULL, "Why"),
+    READ("/v1/jobs/{id}/logs", ST_MAY_SEE, st_api_job_logs, "getJobLogs", "What a task has written",
+         logs_query, "text/plain"),
+
+    READ("/v1/accounts", ST_MAY_SEE, st_api_accounts_list, "listAccounts",
+         "The caller's account and those below it", NULL, "AccountList"),
+    WRITE("POST", "/v1/accounts", ST_MAY_ADMIN, ST_ROUTE_YAML, st_api_account_make, "createAccount",
+          "Make an account below one's own", "AccountSpec", "AccountRef", 201),
+    READ("/v1/accounts/{name}", ST_MAY_SEE, st_api_account_get, "getAccount", "One account", NULL,
+         "Account"),
+    WRITE("PATCH", "/v1/accounts/{name}", ST_MAY_ADMIN, ST_ROUTE_YAML | ST_ROUTE_IF_MATCH,
+          st_api_account_patch, "changeAccount",
+          "Change quota, weight, limits; what is not mentioned stays", "AccountSpec", "AccountRef",
+          200),
+    READ("/v1/accounts/{name}/quota", ST_MAY_SEE, st_api_account_quota, "getQuota",
+         "What it is promised, may reach and holds", NULL, "Quota"),
+    READ("/v1/accounts/{name}/usage", ST_MAY_SEE, st_api_account_usage, "getUsage",
+         "What its users hold and have used lately", NULL, "Usage"),
+    READ("/v1/users", ST_MAY_SEE, st_api_users_list, "listUsers", "Who has a token, and its role",
+         NULL, "UserList"),
+
+    READ("/v1/tokens", ST_MAY_SEE, st_api_tokens_list, "listTokens",
+         "One's own tokens; for admins, those of the subtree", NULL, "TokenList"),
+    WRITE("POST", "/v1/tokens", ST_MAY_ADMIN, 0, st_api_token_make, "createToken",
+          "Make a token; the secret is in the answer and nowhere else", "TokenSpec", "NewToken",
+          201),
+    READ("/v1/tokens/{id}", ST_MAY_SEE, st_api_token_get, "getToken", "One token", NULL, "Token"),
+    WRITE("DELETE", "/v1/tokens/{id}", ST_MAY_SEE, 0, st_api_token_revoke, "revokeToken",
+          "Revoke a token", NULL, NULL, 204),
+
+    READ("/v1/types", ST_MAY_SEE, st_api_types_list, "listTypes", "GPU types", NULL, "TypeList"),
+    WRITE("POST", "/v1/types", ST_MAY_OWNER, 0, st_api_type_make, "createType",
+          "Make a GPU type known; the common ones need only a name", "TypeSpec", "NameRef", 201),
+    READ("/v1/pools", ST_MAY_SEE, st_api_pools_list, "listPools", "Pools", NULL, "PoolList"),
+    WRITE("POST", "/v1/pools", ST_MAY_OWNER, 0, st_api_pool_make, "createPool", "Make a pool",
+          "PoolSpec", "NameRef", 201),
+    READ("/v1/pools/{name}", ST_MAY_SEE, st_api_pool_get, "getPool", "One pool", NULL, "Pool"),
+    READ("/v1/nodes", ST_MAY_SEE, st_api_nodes_list, "listNodes",
+         "Nodes, with the caller's own jobs on them", NULL, "NodeList"),
+    WRITE("POST", "/v1/nodes", ST_MAY_OWNER, 0, st_api_node_make, "createNode",
+          "Announce a node (simulated engine)", "NodeSpec", "NameRef", 201),
+    READ("/v1/nodes/{name}", ST_MAY_SEE, st_api_node_get, "getNode", "One node", NULL, "Node"),
+    WRITE("PATCH", "/v1/nodes/{name}", ST_MAY_OWNER, 0, st_api_node_patch, "changeNode",
+          "Drain a node, take it back, or declare it failed", "NodeChange", "NameRef", 200),
+
+    {"GET", "/v1/events", ST_MAY_SEE, ST_ROUTE_STREAM, st_api_events, "streamEvents",
+     "What happens in the caller's subtree, as it happens", events_query, NULL, "text/event-stream",
+     0},
+    READ("/v1/audit", ST_MAY_AUDIT, st_api_audit_list, "listAudit",
+         "Who changed what, newest first, in the caller's subtree", page_query, "AuditList"),
+    READ("/v1/audit/verify", ST_MAY_OWNER | ST_MAY(ST_ROLE_AUDITOR), st_api_audit_verify,
+         "verifyAudit", "Follow the chain of hashes from its start", NULL, "AuditVerdict"),
+    WRITE("POST", "/v1/admin/backup", ST_MAY_OWNER, 0, st_api_backup, "backup",
+          "Write a copy of the store to a file on stintd's machine", "BackupSpec", "BackupResult",
+          201),
+    {0},
+};
+
+const st_route *st_api_routes(void)
+{
+    return routes;
+}
+
+int st_api_openapi(st_strbuf *out, st_err *err)
+{
+    static const st_openapi_info info = {
+        .title = "Stint",
+        .version = ST_VERSION,
+        .description = "One API for every team that shares the fleet. Callers see their own "
+                       "account and those below it; nothing else exists for them.",
+        .roles = st_role_words,
+    };
+    return st_openapi_write(&info, routes, st_api_schemas(), out, err);
+}

@@ -1,0 +1,85 @@
+/*
+ * The inside of the API. Private to src/api.
+ */
+#ifndef ST_API_STATE_H
+#define ST_API_STATE_H
+
+#include <pthread.h>
+
+#include "api/api.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+typedef struct st_hub st_hub;
+
+struct st_api {
+    st_api_options options;
+    st_control *control;
+    st_directory *dir;
+    st_http_server *server;
+    st_hub *hub;
+    pthread_mutex_t lock;       /* of the readers */
+    ST_VEC(st_store *) readers; /* idle connections to the store */
+};
+
+/* Roles of the table, as bits. */
+#define ST_MAY(role)  (1u << (role))
+#define ST_MAY_OWNER  ST_MAY(ST_ROLE_OWNER)
+#define ST_MAY_ADMIN  (ST_MAY_OWNER | ST_MAY(ST_ROLE_ADMIN))
+#define ST_MAY_SUBMIT (ST_MAY_ADMIN | ST_MAY(ST_ROLE_MEMBER))
+#define ST_MAY_AUDIT  (ST_MAY_ADMIN | ST_MAY(ST_ROLE_AUDITOR))
+#define ST_MAY_SEE    (ST_MAY_SUBMIT | ST_MAY(ST_ROLE_VIEWER) | ST_MAY(ST_ROLE_AUDITOR))
+#define ST_MAY_NODE   ST_MAY(ST_ROLE_NODE)
+
+/* Who is calling. Copied into the call; good as long as it. */
+const st_identity *st_api_who(const st_call *call);
+/* Whether the account is the caller's or below. */
+bool st_api_sees(st_api *api, const st_call *call, const char *account);
+/* The same answer for what is not there and what is not the caller's. */
+void st_api_no_such(st_call *call, const char *what, const char *name);
+
+/* A connection of the store for reading, for the length of a handler. */
+st_store *st_api_reader(st_api *api, st_err *err);
+void st_api_reader_back(st_api *api, st_store *reader);
+
+/* Hands a command to the loop; where it is not taken the call is answered 503 and `cmd` freed by
+ * its own done. */
+void st_api_post(st_api *api, st_cmd *cmd);
+
+/* JSON pieces. */
+void st_json_time(st_strbuf *out, const char *key, int64_t ms); /* ,"key":"2026-…Z" or null */
+void st_json_text(st_strbuf *out, const char *key, const char *text); /* ,"key":"…" */
+void st_json_milli(st_strbuf *out, const char *key, int64_t milli);   /* ,"key":1.5 */
+void st_json_int(st_strbuf *out, const char *key, int64_t n);
+void st_json_raw(st_strbuf *out, const char *key, const char *json);
+void st_fmt_time(char buf[32], int64_t ms);
+int st_parse_time(const char *text, int64_t *ret_ms, st_err *err);
+
+/* A job as its tenant sees it. */
+void st_api_job_json(const st_api *api, const st_job_row *row, st_strbuf *out);
+
+/* The job of the path, if the caller may see it; otherwise the call is answered. */
+bool st_api_find_job(st_api *api, st_call *call, st_arena *arena, uint64_t *ret_id,
+                     st_job_row *ret);
+
+/* events.c */
+st_hub *st_hub_new(st_api *api);
+void st_hub_free(st_hub *hub);
+void st_hub_send(st_hub *hub, const st_notice *notice);
+size_t st_hub_streams(st_hub *hub);
+
+/* Handlers, by noun. */
+st_handler st_api_healthz, st_api_readyz, st_api_openapi_doc, st_api_metrics;
+st_handler st_api_whoami, st_api_roles;
+st_handler st_api_jobs_submit, st_api_jobs_batch, st_api_jobs_list, st_api_job_get;
+st_handler st_api_job_cancel, st_api_job_patch, st_api_job_why, st_api_job_logs;
+st_handler st_api_accounts_list, st_api_account_make, st_api_account_get, st_api_account_patch;
+st_handler st_api_account_quota, st_api_account_usage, st_api_users_list;
+st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token_revoke;
+st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_make;
+st_handler st_api_pool_get;
+st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_patch;
+st_handler st_api_events, st_api_audit_list, st_api_audit_verify;
+st_handler st_api_backup;
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * Why a job waits, what would start it, and when it should.
+ */
+#include "api/ask.h"
+
+static void reason_json(const st_question *q, const st_core *core, const st_reason *r)
+{
+    st_question *out = (st_question *)(uintptr_t)q;
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+
+    st_reason_text(core, r, st_question_root(q, core), &text);
+    st_strbuf_addc(&out->out, '{');
+    st_json_text(&out->out, "code", st_reason_name(r->code));
+    st_json_raw(&out->out, "blocks", st_reason_blocks(r->code) ? "true" : "false");
+    st_json_text(&out->out, "text", st_strbuf_str(&text));
+    if (r->until_ms > 0)
+        st_json_time(&out->out, "until", r->until_ms);
+    st_strbuf_addc(&out->out, '}');
+}
+
+static void estimate_json(st_question *q, st_core *core, uint64_t id)
+{
+    st_estimates list = {0};
+    st_err err;
+
+    if (st_core_estimate(core, &list, &err) == 0)
+        for (size_t i = 0; i < list.n; i++)
+            if (list.v[i].job == id)
+                st_json_time(&q->out, "start_estimate", list.v[i].start_ms);
+    st_vec_free(&list);
+}
+
+static int fill_why(st_question *q, st_core *core, st_err *err)
+{
+    const st_job *job = st_core_job(core, q->job);
+    st_reasons list = {0};
+    int r = 0;
+
+    st_strbuf_addc(&q->out, '{');
+    st_json_text(&q->out, "job", q->name);
+    if (!job) {
+        st_json_text(&q->out, "state", "over");
+        st_json_raw(&q->out, "reasons", "[]");
+        st_strbuf_addc(&q->out, '}');
+        return 0;
+    }
+    st_json_text(&q->out, "state", st_job_state_name(job->state));
+    st_json_raw(&q->out, "reasons", "[");
+    if (job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED)
+        r = st_core_explain(core, q->job, &list, err);
+    for (size_t i = 0; r == 0 && i < list.n; i++) {
+        if (i > 0)
+            st_strbuf_addc(&q->out, ',');
+        reason_json(q, core, &list.v[i]);
+    }
+    st_vec_free(&list);
+    st_strbuf_addc(&q->out, ']');
+    if (r == 0 && job->state == ST_JOB_PENDING)
+        estimate_json(q, core, q->job);
+    st_strbuf_addc(&q->out, '}');
+    return r;
+}
+
+void st_api_job_why(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_job_row row;
+    uint64_t id;
+
+    if (st_api_find_job(api, call, arena, &id, &row))
+        st_api_ask(api, call, fill_why, st_call_param(call, "id"), id);
+}

@@ -1,0 +1,387 @@
+/*
+ * The other commands: jobs that exist, accounts, tokens, single events, questions, and what
+ * engines report.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/quote.h"
+#include "control/state.h"
+
+/* ---- jobs ---------------------------------------------------------------------------------- */
+
+static int no_job(const st_control *ctl, uint64_t id, st_err *err)
+{
+    char text[ST_ID_TEXT], q[ST_QUOTE_MAX];
+
+    st_control_id_text(ctl, id, text);
+    return st_fail(err, ST_ENOENT, "there is no job %s", st_quote(q, text));
+}
+
+/* Finds a live job that the caller may change. One that it may not see is not there. */
+static int need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err)
+{
+    st_control *ctl = tx->ctl;
+    st_live *live = st_control_live(ctl, c->id);
+    ST_CLEANUP(st_arena_freep) st_arena *arena = NULL;
+    st_job_row row = {0};
+    char text[ST_ID_TEXT];
+    int r;
+
+    if (live) {
+        st_live_row(live, &row);
+    } else {
+        arena = st_arena_new();
+        r = st_store_job_get(ctl->store, (int64_t)c->id, arena, &row, err);
+        if (r < 0)
+            return r == -ST_ENOENT ? no_job(ctl, c->id, err) : st_tx_fault(tx, r, err);
+    }
+    if (!st_directory_within(ctl->dir, row.account, c->who.account))
+        return no_job(ctl, c->id, err);
+    st_control_id_text(ctl, c->id, text);
+    if (c->who.role == ST_ROLE_MEMBER &&
+        (strcmp(row.account, c->who.account) != 0 || strcmp(row.user_name, c->who.user) != 0))
+        return st_fail(err, ST_EPERM,
+                       "job %s belongs to %s in account %s: ask them, or an admin of the account",
+                       text, row.user_name, row.account);
+    if (!live)
+        return st_fail(err, ST_ESTATE, "job %s is over (%s)", text, row.state);
+    *ret = live;
+    return 0;
+}
+
+static int run_cancel(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_job *c = (st_cmd_job *)cmd;
+    const st_event event = {.kind = ST_EV_CANCEL, .u.id = c->id};
+    char text[ST_ID_TEXT];
+    st_live *live;
+    int r = need_job(tx, c, &live, err);
+
+    if (r == 0)
+        r = st_tx_apply(tx, &event, err);
+    if (r < 0)
+        return r;
+    st_control_id_text(tx->ctl, c->id, text);
+    return st_tx_audit(tx, &c->who, "job.cancel", live->account, text, NULL, err);
+}
+
+static int run_priority(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_job *c = (st_cmd_job *)cmd;
+    st_event event = {.kind = ST_EV_PRIORITY};
+    char text[ST_ID_TEXT], detail[80];
+    st_live *live;
+    int r = need_job(tx, c, &live, err);
+
+    event.u.priority.id = c->id;
+    event.u.priority.priority = c->priority;
+    if (r == 0)
+        r = st_tx_apply(tx, &event, err);
+    if (r < 0)
+        return r;
+    snprintf(detail, sizeof detail, "{\"from\":%d,\"to\":%d}", live->priority, c->priority);
+    live->priority = c->priority;
+    st_control_touch(tx->ctl, live);
+    st_control_id_text(tx->ctl, c->id, text);
+    return st_tx_audit(tx, &c->who, "job.priority", live->account, text, detail, err);
+}
+
+void st_cmd_job_cancel(st_cmd_job *cmd)
+{
+    cmd->cmd.run = run_cancel;
+}
+
+void st_cmd_job_priority(st_cmd_job *cmd)
+{
+    cmd->cmd.run = run_priority;
+}
+
+/* ---- accounts ------------------------------------------------------------------------------ */
+
+static int no_account(const char *name, st_err *err)
+{
+    char q[ST_QUOTE_MAX];
+
+    return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, name));
+}
+
+/* Quotas come from above: whoever changes an account must stand over it. */
+static int may_change(st_tx *tx, const st_cmd_account *c, st_err *err)
+{
+    st_directory *dir = tx->ctl->dir;
+    const char *me = c->who.account;
+
+    if (c->create) {
+        if (!st_directory_within(dir, c->parent, me))
+            return no_account(c->parent, err);
+        if (st_tree_find(st_core_tree(tx->ctl->core), c->name) >= 0) {
+            char q[ST_QUOTE_MAX];
+
+            /* Names are the cluster's; which of them others use is not said. */
+            return st_fail(err, ST_EEXIST, "the name %s cannot be used; choose another",
+                           st_quote(q, c->name));
+        }
+        return 0;
+    }
+    if (!st_directory_within(dir, c->name, me))
+        return no_account(c->name, err);
+    if (c->who.role != ST_ROLE_OWNER && strcmp(c->name, me) == 0)
+        return st_fail(err, ST_EPERM, "account %s is your own: its quota is set by those above it",
+                       c->name);
+    return 0;
+}
+
+static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_account *c = (st_cmd_account *)cmd;
+    st_control *ctl = tx->ctl;
+    st_event event = {.kind = ST_EV_ACCOUNT};
+    int64_t version = 0;
+    int r = may_change(tx, c, err);
+
+    if (r < 0)
+        return r;
+    st_map_get(ctl->versions, c->name, &version);
+    if (c->if_version >= 0 && c->if_version != version)
+        return st_fail(err, ST_EVERSION,
+                       "account %s has changed since you read it; read it again and repeat the "
+                       "change",
+                       c->name);
+    c->said.name = c->name;
+    c->said.parent = c->create && c->parent[0] ? c->parent : NULL;
+    st_spec_account_lay(st_core_tree(ctl->core), &c->said, &event.u.account);
+    r = st_tx_open(tx, err);
+    if (r == 0)
+        r = st_tx_apply(tx, &event, err);
+    if (r < 0)
+        return r;
+    const st_thing_row row = {
+        .kind = "account", .name = c->name, .version = version, .at_ms = tx->now, .doc = "{}"};
+    r = st_tx_fault(tx, st_store_thing_put(ctl->store, &row, err), err);
+    if (r == 0)
+        r = st_tx_audit(tx, &c->who, c->create ? "account.create" : "account.change", c->name,
+                        c->name, NULL, err);
+    c->version = version + 1;
+    return r;
+}
+
+static void publish_account(st_control *ctl, st_cmd *cmd)
+{
+    const st_cmd_account *c = (const st_cmd_account *)cmd;
+
+    st_map_put(ctl->versions, c->name, c->version);
+}
+
+void st_cmd_account_put(st_cmd_account *cmd)
+{
+    cmd->cmd.run = run_account;
+    cmd->cmd.publish = publish_account;
+}
+
+int64_t st_control_version(const st_control *ctl, const char *account)
+{
+    int64_t version = 0;
+
+    st_map_get(ctl->versions, account, &version);
+    return version;
+}
+
+/* ---- tokens -------------------------------------------------------------------------------- */
+
+static int run_token_make(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_token *c = (st_cmd_token *)cmd;
+    st_control *ctl = tx->ctl;
+    char detail[ST_NAME_MAX * 2], target[ST_ID_TEXT];
+    int r;
+
+    if (!st_directory_within(ctl->dir, c->account, c->who.account))
+        return no_account(c->account, err);
+    if (c->who.role != ST_ROLE_OWNER && (c->role == ST_ROLE_OWNER || c->role == ST_ROLE_NODE))
+        return st_fail(err, ST_EPERM, "a token with the role %s is made by an owner",
+                       st_role_words[c->role]);
+    r = st_tx_open(tx, err);
+    if (r < 0)
+        return r;
+    c->id = ++ctl->last_token;
+    const st_token_row row = {.id = c->id,
+                              .hash = {c->hash, sizeof c->hash},
+                              .account = c->account,
+                              .user_name = c->user,
+                              .role = st_role_words[c->role],
+                              .label = c->label,
+                              .created_ms = tx->now,
+                              .expires_ms = c->expires_ms,
+                              .revoked_ms = ST_STORE_NEVER,
+                              .last_used_ms = ST_STORE_NEVER};
+    r = st_tx_fault(tx, st_store_token_insert(ctl->store, &row, err), err);
+    snprintf(detail, sizeof detail, "{\"user\":\"%s\",\"role\":\"%s\"}", c->user,
+             st_role_words[c->role]);
+    st_control_name(tx->ctl, 't', (uint64_t)c->id, target);
+    if (r == 0)
+        r = st_tx_audit(tx, &c->who, "token.create", c->account, target, detail, err);
+    return r;
+}
+
+static void publish_token(st_control *ctl, st_cmd *cmd)
+{
+    const st_cmd_token *c = (const st_cmd_token *)cmd;
+    const st_token_row row = {.id = c->id,
+                              .hash = {c->hash, sizeof c->hash},
+                              .account = c->account,
+                              .user_name = c->user,
+                              .role = st_role_words[c->role],
+                              .expires_ms = c->expires_ms,
+                              .revoked_ms = ST_STORE_NEVER};
+
+    st_directory_put_token(ctl->dir, &row);
+}
+
+void st_cmd_token_make(st_cmd_token *cmd)
+{
+    st_token_make(cmd->text, cmd->hash);
+    cmd->cmd.run = run_token_make;
+    cmd->cmd.publish = publish_token;
+}
+
+static int no_token(const st_control *ctl, int64_t id, st_err *err)
+{
+    char text[ST_ID_TEXT], q[ST_QUOTE_MAX];
+
+    st_control_name(ctl, 't', (uint64_t)id, text);
+    return st_fail(err, ST_ENOENT, "there is no token %s", st_quote(q, text));
+}
+
+static int run_token_revoke(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_token *c = (st_cmd_token *)cmd;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_token_row row;
+    char target[ST_ID_TEXT];
+    bool own;
+    int r = st_tx_open(tx, err);
+
+    if (r == 0)
+        r = st_store_token_get(tx->ctl->store, c->id, arena, &row, err);
+    own = r == 0 && strcmp(row.account, c->who.account) == 0 &&
+          strcmp(row.user_name, c->who.user) == 0;
+    if (r == -ST_ENOENT || (r == 0 && !own &&
+                            (c->who.role == ST_ROLE_MEMBER || c->who.role == ST_ROLE_VIEWER ||
+                             !st_directory_within(tx->ctl->dir, row.account, c->who.account))))
+        return no_token(tx->ctl, c->id, err);
+    if (r < 0)
+        return st_tx_fault(tx, r, err);
+    if (row.revoked_ms != ST_STORE_NEVER)
+        return 0;
+    st_control_name(tx->ctl, 't', (uint64_t)c->id, target);
+    r = st_tx_fault(tx, st_store_token_revoke(tx->ctl->store, c->id, tx->now, err), err);
+    c->expires_ms = tx->now;
+    if (r == 0)
+        r = st_tx_audit(tx, &c->who, "token.revoke", row.account, target, NULL, err);
+    return r;
+}
+
+static void publish_revoke(st_control *ctl, st_cmd *cmd)
+{
+    const st_cmd_token *c = (const st_cmd_token *)cmd;
+
+    st_directory_revoke(ctl->dir, c->id, c->expires_ms);
+}
+
+void st_cmd_token_revoke(st_cmd_token *cmd)
+{
+    cmd->cmd.run = run_token_revoke;
+    cmd->cmd.publish = publish_revoke;
+}
+
+/* ---- single events and questions ------------------------------------------------------------ */
+
+static int run_event(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_event *c = (st_cmd_event *)cmd;
+    int r = st_tx_open(tx, err);
+
+    if (r == 0)
+        r = st_tx_apply(tx, &c->event, err);
+    if (r == 0)
+        r = st_tx_audit(tx, &c->who, c->verb, "", c->target, c->detail, err);
+    return r;
+}
+
+void st_cmd_event_init(st_cmd_event *cmd)
+{
+    cmd->cmd.run = run_event;
+}
+
+static int run_ask(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_ask *c = (st_cmd_ask *)cmd;
+
+    return c->ask(c, tx->ctl, tx->ctl->core, err);
+}
+
+void st_cmd_ask_init(st_cmd_ask *cmd)
+{
+    cmd->cmd.run = run_ask;
+}
+
+/* ---- reports --------------------------------------------------------------------------------- */
+
+typedef struct cmd_report {
+    st_cmd cmd;
+    st_report report;
+} cmd_report;
+
+static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    const st_report *rep = &((cmd_report *)cmd)->report;
+    st_live *live = st_control_live(tx->ctl, rep->job);
+    st_event event = {.kind = ST_EV_TIMER};
+
+    if (rep->kind == ST_REPORT_NODE) {
+        event.kind = ST_EV_NODE_STATE;
+        event.u.node_state.node = rep->node;
+        event.u.node_state.state = rep->node_state;
+        return st_tx_apply(tx, &event, err);
+    }
+    if (!live || live->stay != rep->stay)
+        return 0; /* of a stay that is over: nothing to learn from it */
+    if (rep->kind == ST_REPORT_CHECKPOINTED) {
+        event.kind = ST_EV_CHECKPOINTED;
+        event.u.id = rep->job;
+        return st_tx_apply(tx, &event, err);
+    }
+    event.kind = ST_EV_FINISH;
+    event.u.finish.id = rep->job;
+    event.u.finish.failed = rep->exit_code != 0;
+    int r = st_tx_apply(tx, &event, err);
+    if (r == 0) {
+        live->exit_code = rep->exit_code;
+        free(live->reason);
+        live->reason = rep->reason[0] ? st_xstrdup(rep->reason) : NULL;
+        st_control_touch(tx->ctl, live);
+    }
+    return r;
+}
+
+static void report_done(st_cmd *cmd, const st_err *err)
+{
+    (void)err; /* the engine reports again what was not taken */
+    free(cmd);
+}
+
+void st_control_report(st_control *ctl, const st_report *report)
+{
+    cmd_report *c = st_xcalloc(1, sizeof *c);
+
+    c->cmd.run = run_report;
+    c->cmd.done = report_done;
+    c->report = *report;
+    if (!st_control_post(ctl, &c->cmd))
+        free(c);
+}

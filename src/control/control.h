@@ -1,0 +1,211 @@
+/*
+ * The control loop: one thread that owns the core and the store's writing connection.
+ *
+ * Everybody else hands it commands. It takes those that wait, gives them to the core, runs one
+ * pass, writes all that changed in one transaction, and answers when that is durable. doc/stintd.md
+ * has the whole story.
+ *
+ * Invariants:
+ *  1 A command's `done` is called exactly once, from the loop, after the commit that contains it;
+ *    with an error, none of it happened, or (store_unavailable) it is not known to have happened.
+ *  2 Engines and listeners hear only what is committed.
+ *  3 The core in memory is what the store's log gives when it is played; where that cannot be
+ *    kept, the core is thrown away and played again.
+ *  4 Every change that a person asked for has a row in the audit chain in the same transaction.
+ */
+#ifndef ST_CONTROL_CONTROL_H
+#define ST_CONTROL_CONTROL_H
+
+#include "control/directory.h"
+#include "core/core.h"
+#include "engine/engine.h"
+#include "store/store.h"
+
+typedef struct st_control st_control;
+typedef struct st_tx st_tx;
+typedef struct st_cmd st_cmd;
+
+/* ---- what happened, for listeners ------------------------------------------------------- */
+
+typedef struct st_notice {
+    uint64_t seq; /* grows by one */
+    int64_t at_ms;
+    uint64_t job;        /* 0: about a node or an account */
+    const char *account; /* "" concerns the cluster alone */
+    const char *kind;    /* an effect's name */
+    const char *state;   /* the job's, afterwards; NULL without one */
+    const char *name;    /* of the job, node or account */
+    const st_effect *fx;
+} st_notice;
+
+typedef struct st_control_options {
+    const char *store;
+    st_store_options store_options;
+    st_policy policy;
+    int64_t (*clock)(void *ctx);              /* ms since the epoch, UTC */
+    void (*log)(void *ctx, const char *line); /* key=value, without time */
+    void (*listen)(void *ctx,
+                   const st_notice *n); /* from the loop, after the commit; may be NULL */
+    void *ctx;
+    st_engine *engine;
+    int64_t snap_rows; /* a snapshot after so many rows of the log; 0: 4096 */
+} st_control_options;
+
+/* Opens the store, brings the core back, and checks one against the other. The engine is borrowed
+ * and must outlive it. */
+int st_control_new(const st_control_options *options, st_control **ret, st_err *err);
+/* Plays the log of a store and compares the core with the tables beside it; tells what differs and
+ * adds to *ret_n. Changes nothing. */
+int st_control_check(st_store *store, st_finding_fn fn, void *ctx, int64_t *ret_n, st_err *err);
+
+/* Whether the core that was brought back works by this policy; before the start only. */
+bool st_control_has_policy(const st_control *ctl, const st_policy *policy);
+/* The thread. Nothing happens before. */
+int st_control_start(st_control *ctl, st_err *err);
+/* Answers what waits, writes a snapshot, ends the thread. */
+void st_control_stop(st_control *ctl);
+void st_control_free(st_control *ctl);
+
+st_directory *st_control_directory(st_control *ctl);
+st_store *st_control_store(st_control *ctl); /* for opening readers */
+st_engine *st_control_engine(st_control *ctl);
+/* Whether commands are taken; if not, why. */
+bool st_control_ready(st_control *ctl, st_err *why);
+
+/* ---- commands --------------------------------------------------------------------------- */
+
+/* Embedded in what a caller needs to remember. `run` is given the transaction, may refuse, and
+ * must not fail once it has changed something; `publish`, which may be NULL, runs after the commit
+ * and before `done`. All in the loop's thread. */
+struct st_cmd {
+    int (*run)(st_tx *tx, st_cmd *cmd, st_err *err);
+    void (*publish)(st_control *ctl, st_cmd *cmd);
+    void (*done)(st_cmd *cmd, const st_err *err); /* err NULL: it is durable */
+    st_cmd *next;
+    st_err *failed; /* the loop's */
+};
+
+/* From any thread. False when the loop has stopped or too many wait: the caller answers. */
+bool st_control_post(st_control *ctl, st_cmd *cmd);
+
+/* For use inside `run`. */
+st_core *st_tx_core(st_tx *tx);
+st_store *st_tx_store(st_tx *tx);
+int64_t st_tx_now(const st_tx *tx);
+/* Gives the core an event; refused ones leave no trace, accepted ones are in the log. */
+int st_tx_apply(st_tx *tx, const st_event *event, st_err *err);
+/* A row of the audit chain. */
+int st_tx_audit(st_tx *tx, const st_identity *who, const char *verb, const char *account,
+                const char *target, const char *detail, st_err *err);
+
+/* ---- jobs ------------------------------------------------------------------------------- */
+
+/* What people call a job: a permuted number, so that ids do not tell how many there are. Other
+ * counters that go outside (tokens, events, audit rows) get a letter of their own. */
+#define ST_ID_TEXT 16
+void st_control_name(const st_control *ctl, char kind, uint64_t id, char ret[ST_ID_TEXT]);
+bool st_control_named(const st_control *ctl, char kind, const char *text, uint64_t *ret);
+void st_control_id_text(const st_control *ctl, uint64_t id, char ret[ST_ID_TEXT]);
+bool st_control_id_parse(const st_control *ctl, const char *text, uint64_t *ret);
+
+typedef struct st_submit_item {
+    st_job_spec spec; /* without id */
+    const char *doc;  /* the job's document, JSON; kept */
+    uint64_t id;      /* given */
+    int code;         /* of a refusal, else 0 */
+    char *refusal;    /* the sentence, malloc'ed */
+} st_submit_item;
+
+typedef struct st_cmd_submit {
+    st_cmd cmd;
+    st_identity who;
+    const char *key; /* of idempotency; NULL: none */
+    unsigned char digest[32];
+    st_submit_item *items;
+    size_t n;
+    bool replayed; /* the key was used before for the same thing: items have their ids */
+} st_cmd_submit;
+
+/* Each item is taken or refused by itself; of a single one the refusal is the command's. */
+void st_cmd_submit_init(st_cmd_submit *cmd);
+
+typedef struct st_cmd_job {
+    st_cmd cmd;
+    st_identity who;
+    uint64_t id;
+    int priority; /* of st_cmd_job_priority */
+} st_cmd_job;
+
+void st_cmd_job_cancel(st_cmd_job *cmd);
+void st_cmd_job_priority(st_cmd_job *cmd);
+
+/* The row as it is being committed, for use in `done`; false when it has to be read from the
+ * store. Texts are good until `done` returns. */
+bool st_control_row(st_control *ctl, uint64_t id, st_job_row *ret);
+
+/* ---- accounts, fleet, tokens ------------------------------------------------------------- */
+
+typedef struct st_cmd_account {
+    st_cmd cmd;
+    st_identity who;
+    st_account_doc said;
+    const char *name, *parent; /* of a new one; parent "" is the cluster */
+    bool create;
+    int64_t if_version; /* -1: any */
+    int64_t version;    /* given */
+} st_cmd_account;
+
+void st_cmd_account_put(st_cmd_account *cmd);
+/* How often the account was changed, for ETags; in the loop only. */
+int64_t st_control_version(const st_control *ctl, const char *account);
+
+/* Any single event of an admin, written to the audit log with its words. */
+typedef struct st_cmd_event {
+    st_cmd cmd;
+    st_identity who;
+    st_event event;
+    const char *verb, *target, *detail;
+} st_cmd_event;
+
+void st_cmd_event_init(st_cmd_event *cmd);
+
+typedef struct st_cmd_token {
+    st_cmd cmd;
+    st_identity who;
+    int64_t id; /* given, or of the one to revoke */
+    const char *account, *user, *label;
+    st_role role;
+    int64_t expires_ms;       /* ST_STORE_NEVER */
+    char text[ST_TOKEN_TEXT]; /* given: shown once */
+    unsigned char hash[ST_TOKEN_HASH];
+} st_cmd_token;
+
+void st_cmd_token_make(st_cmd_token *cmd);
+void st_cmd_token_revoke(st_cmd_token *cmd);
+
+/* ---- asking the core ---------------------------------------------------------------------- */
+
+/* A question: `ask` looks at the core and fills what it likes; nothing is written. */
+typedef struct st_cmd_ask {
+    st_cmd cmd;
+    int (*ask)(struct st_cmd_ask *cmd, st_control *ctl, st_core *core, st_err *err);
+} st_cmd_ask;
+
+void st_cmd_ask_init(st_cmd_ask *cmd);
+
+/* ---- what engines report ------------------------------------------------------------------ */
+
+/* Posts a report of the engine; called by the wiring that gives the engine its `report`. */
+void st_control_report(st_control *ctl, const st_report *report);
+
+/* Counters for metrics, read from any thread. */
+typedef struct st_control_stats {
+    uint64_t commits, commands, refused, effects, log_rows, snapshots, reloads;
+    uint64_t passes;
+    int64_t commit_us_sum, pass_us_sum;
+    uint64_t live;
+    bool ready;
+} st_control_stats;
+void st_control_stats_get(st_control *ctl, st_control_stats *ret);
+
+#endif

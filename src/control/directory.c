@@ -1,0 +1,391 @@
+/*
+ * The directory (control/directory.h): a reader-writer lock around three small tables.
+ */
+#include "control/directory.h"
+
+#include <pthread.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+const char *const st_role_words[] = {
+#define X(id, word, what) word,
+    ST_ROLE_TABLE(X)
+#undef X
+        NULL,
+};
+
+const char *st_role_about(st_role role)
+{
+    static const char *const about[] = {
+#define X(id, word, what) what,
+        ST_ROLE_TABLE(X)
+#undef X
+    };
+    ST_ASSERT(role < ST_ROLE_COUNT);
+    return about[role];
+}
+
+typedef struct token {
+    int64_t id;
+    unsigned char hash[ST_TOKEN_HASH];
+    char *account, *user;
+    st_role role;
+    int64_t expires_ms, revoked_ms; /* ST_STORE_NEVER */
+    int64_t used_ms; /* since it was last told; written under the read lock, atomic */
+} token;
+
+typedef struct account {
+    char *name;
+    int32_t parent;
+} account;
+
+typedef struct type {
+    char *name;
+    st_board board;
+} type;
+
+struct st_directory {
+    pthread_rwlock_t lock;
+    ST_VEC(token *) tokens;
+    st_idmap *by_hash; /* first eight bytes of the hash: it is as random as a key can be */
+    st_idmap *by_id;
+    ST_VEC(account) accounts; /* as the core numbers them: parents before children */
+    st_map *account_ids;
+    ST_VEC(type) types;
+    ST_VEC(char *) pools;
+};
+
+/* ---- tokens ------------------------------------------------------------------------------ */
+
+#define PREFIX "stint_"
+
+void st_token_make(char text[ST_TOKEN_TEXT], unsigned char hash[ST_TOKEN_HASH])
+{
+    unsigned char secret[ST_TOKEN_BYTES];
+
+    randombytes_buf(secret, sizeof secret);
+    memcpy(text, PREFIX, sizeof PREFIX);
+    sodium_bin2base64(text + strlen(PREFIX), ST_TOKEN_TEXT - strlen(PREFIX), secret, sizeof secret,
+                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    crypto_generichash(hash, ST_TOKEN_HASH, secret, sizeof secret, NULL, 0);
+    sodium_memzero(secret, sizeof secret);
+}
+
+bool st_token_hash(const char *text, unsigned char hash[ST_TOKEN_HASH])
+{
+    unsigned char secret[ST_TOKEN_BYTES];
+    const char *end;
+    size_t n;
+    bool ok;
+
+    if (strncmp(text, PREFIX, strlen(PREFIX)) != 0)
+        return false;
+    text += strlen(PREFIX);
+    ok = sodium_base642bin(secret, sizeof secret, text, strlen(text), NULL, &n, &end,
+                           sodium_base64_VARIANT_URLSAFE_NO_PADDING) == 0 &&
+         *end == '\0' && n == sizeof secret;
+    if (ok)
+        crypto_generichash(hash, ST_TOKEN_HASH, secret, sizeof secret, NULL, 0);
+    sodium_memzero(secret, sizeof secret);
+    return ok;
+}
+
+static uint64_t hash_key(const unsigned char *hash)
+{
+    uint64_t key;
+    memcpy(&key, hash, sizeof key);
+    return key;
+}
+
+static void token_free(token *t)
+{
+    if (!t)
+        return;
+    free(t->account);
+    free(t->user);
+    free(t);
+}
+
+static int role_of(const char *word)
+{
+    for (int i = 0; st_role_words[i]; i++)
+        if (strcmp(st_role_words[i], word) == 0)
+            return i;
+    return -1;
+}
+
+void st_directory_put_token(st_directory *dir, const st_token_row *row)
+{
+    int role = role_of(row->role);
+    token *t;
+
+    /* A role this program does not know, or a damaged row, opens nothing. */
+    if (role < 0 || row->hash.n != ST_TOKEN_HASH)
+        return;
+    t = st_xcalloc(1, sizeof *t);
+    t->id = row->id;
+    memcpy(t->hash, row->hash.p, ST_TOKEN_HASH);
+    t->account = st_xstrdup(row->account);
+    t->user = st_xstrdup(row->user_name);
+    t->role = (st_role)role;
+    t->expires_ms = row->expires_ms;
+    t->revoked_ms = row->revoked_ms;
+    pthread_rwlock_wrlock(&dir->lock);
+    st_idmap_put(dir->by_hash, hash_key(t->hash), (int64_t)dir->tokens.n);
+    st_idmap_put(dir->by_id, (uint64_t)t->id, (int64_t)dir->tokens.n);
+    st_vec_push(&dir->tokens, t);
+    pthread_rwlock_unlock(&dir->lock);
+}
+
+void st_directory_revoke(st_directory *dir, int64_t id, int64_t at_ms)
+{
+    int64_t i;
+
+    pthread_rwlock_wrlock(&dir->lock);
+    if (st_idmap_get(dir->by_id, (uint64_t)id, &i))
+        dir->tokens.v[i]->revoked_ms = at_ms;
+    pthread_rwlock_unlock(&dir->lock);
+}
+
+int st_directory_token(st_directory *dir, const char *text, int64_t now, st_identity *ret,
+                       st_err *err)
+{
+    unsigned char hash[ST_TOKEN_HASH];
+    bool ok = false;
+    int64_t i;
+
+    if (st_token_hash(text, hash)) {
+        pthread_rwlock_rdlock(&dir->lock);
+        if (st_idmap_get(dir->by_hash, hash_key(hash), &i)) {
+            token *t = dir->tokens.v[i];
+
+            ok = sodium_memcmp(t->hash, hash, sizeof hash) == 0 &&
+                 t->revoked_ms == ST_STORE_NEVER &&
+                 (t->expires_ms == ST_STORE_NEVER || t->expires_ms > now);
+            if (ok) {
+                *ret = (st_identity){.token = t->id, .role = t->role};
+                strncpy(ret->account, t->account, sizeof ret->account - 1);
+                strncpy(ret->user, t->user, sizeof ret->user - 1);
+                __atomic_store_n(&t->used_ms, now, __ATOMIC_RELAXED);
+            }
+        }
+        pthread_rwlock_unlock(&dir->lock);
+    }
+    if (!ok)
+        return st_fail(err, ST_EAUTH,
+                       "this token is not valid: it may be mistyped, expired or revoked; ask an "
+                       "admin of your account for a new one");
+    return 0;
+}
+
+void st_directory_used(st_directory *dir, void (*fn)(void *ctx, int64_t token, int64_t at_ms),
+                       void *ctx)
+{
+    pthread_rwlock_rdlock(&dir->lock);
+    for (size_t i = 0; i < dir->tokens.n; i++) {
+        int64_t used = __atomic_exchange_n(&dir->tokens.v[i]->used_ms, 0, __ATOMIC_RELAXED);
+
+        if (used > 0)
+            fn(ctx, dir->tokens.v[i]->id, used);
+    }
+    pthread_rwlock_unlock(&dir->lock);
+}
+
+/* ---- accounts and names ------------------------------------------------------------------- */
+
+/* Accounts never leave and never move, so only new ones have to be taken over. */
+void st_directory_follow(st_directory *dir, const st_core *core)
+{
+    const st_tree *tree = st_core_tree(core);
+    const st_fleet *fleet = st_core_fleet(core);
+
+    pthread_rwlock_wrlock(&dir->lock);
+    for (size_t i = dir->accounts.n; i < tree->accounts.n; i++) {
+        const st_account *a = tree->accounts.v[i];
+
+        /* The cluster itself goes by the empty name. */
+        st_vec_push(&dir->accounts, (account){st_xstrdup(i == ST_ROOT ? "" : a->name), a->parent});
+        st_map_put(dir->account_ids, dir->accounts.v[i].name, (int64_t)i);
+    }
+    for (size_t i = dir->types.n; i < fleet->types.n; i++)
+        st_vec_push(&dir->types,
+                    (type){st_xstrdup(fleet->types.v[i].name), fleet->types.v[i].board});
+    for (size_t i = dir->pools.n; i < fleet->pools.n; i++)
+        st_vec_push(&dir->pools, st_xstrdup(fleet->pools.v[i].name));
+    pthread_rwlock_unlock(&dir->lock);
+}
+
+static bool within(const st_directory *dir, int64_t id, int64_t above)
+{
+    while (id >= 0 && id != above)
+        id = dir->accounts.v[id].parent;
+    return id == above;
+}
+
+bool st_directory_within(st_directory *dir, const char *name, const char *above)
+{
+    int64_t a, b;
+    bool in;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    in = st_map_get(dir->account_ids, name, &a) && st_map_get(dir->account_ids, above, &b) &&
+         within(dir, a, b);
+    pthread_rwlock_unlock(&dir->lock);
+    return in;
+}
+
+const char *st_directory_parent(st_directory *dir, const char *name)
+{
+    const char *parent = NULL;
+    int64_t id;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    if (st_map_get(dir->account_ids, name, &id) && dir->accounts.v[id].parent >= 0)
+        parent = dir->accounts.v[dir->accounts.v[id].parent].name;
+    pthread_rwlock_unlock(&dir->lock);
+    return parent;
+}
+
+const char **st_directory_below(st_directory *dir, const char *name, st_arena *arena, size_t *ret_n)
+{
+    const char **names = NULL;
+    int64_t above;
+    size_t n = 0;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    if (st_map_get(dir->account_ids, name, &above)) {
+        names = st_arena_calloc(arena, dir->accounts.n + 1, sizeof *names);
+        for (size_t i = 0; i < dir->accounts.n; i++)
+            if (within(dir, (int64_t)i, above))
+                names[n++] = st_arena_strdup(arena, dir->accounts.v[i].name);
+    }
+    pthread_rwlock_unlock(&dir->lock);
+    *ret_n = n;
+    return names;
+}
+
+static int type_named(void *ctx, const st_doc *doc, const st_doc_node *node, int32_t *ret,
+                      st_err *err)
+{
+    st_directory *dir = ctx;
+    const char *names[ST_TYPES_MAX + 1] = {NULL}, *name;
+    int r = st_doc_str(doc, node, &name, err);
+
+    if (r < 0)
+        return r;
+    pthread_rwlock_rdlock(&dir->lock);
+    r = 1;
+    for (size_t i = 0; i < dir->types.n; i++) {
+        names[i] = dir->types.v[i].name;
+        if (r == 1 && strcmp(names[i], name) == 0) {
+            *ret = (int32_t)i;
+            r = 0;
+        }
+    }
+    if (r == 1)
+        r = st_spec_missing(doc, node, "GPU type", names, err);
+    pthread_rwlock_unlock(&dir->lock);
+    return r;
+}
+
+static int pool_named(void *ctx, const st_doc *doc, const st_doc_node *node, int32_t *ret,
+                      st_err *err)
+{
+    st_directory *dir = ctx;
+    const char *names[ST_POOLS_MAX + 1] = {NULL}, *name;
+    int r = st_doc_str(doc, node, &name, err);
+
+    if (r < 0)
+        return r;
+    pthread_rwlock_rdlock(&dir->lock);
+    r = 1;
+    for (size_t i = 0; i < dir->pools.n; i++) {
+        names[i] = dir->pools.v[i];
+        if (r == 1 && strcmp(names[i], name) == 0) {
+            *ret = (int32_t)i;
+            r = 0;
+        }
+    }
+    if (r == 1)
+        r = st_spec_missing(doc, node, "pool", names, err);
+    pthread_rwlock_unlock(&dir->lock);
+    return r;
+}
+
+static size_t ntypes(void *ctx)
+{
+    st_directory *dir = ctx;
+    size_t n;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    n = dir->types.n;
+    pthread_rwlock_unlock(&dir->lock);
+    return n;
+}
+
+static st_board board_of(void *ctx, int32_t t)
+{
+    st_directory *dir = ctx;
+    st_board board;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    board = dir->types.v[t].board;
+    pthread_rwlock_unlock(&dir->lock);
+    return board;
+}
+
+st_spec_names st_directory_names(st_directory *dir)
+{
+    return (st_spec_names){dir, type_named, pool_named, ntypes, board_of};
+}
+
+/* Names live as long as the directory. */
+const char *st_directory_type(st_directory *dir, int32_t t)
+{
+    const char *name = NULL;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    if (t >= 0 && (size_t)t < dir->types.n)
+        name = dir->types.v[t].name;
+    pthread_rwlock_unlock(&dir->lock);
+    return name;
+}
+
+/* ---- making ------------------------------------------------------------------------------- */
+
+st_directory *st_directory_new(void)
+{
+    st_directory *dir = st_xcalloc(1, sizeof *dir);
+
+    ST_ASSERT(pthread_rwlock_init(&dir->lock, NULL) == 0);
+    dir->by_hash = st_idmap_new();
+    dir->by_id = st_idmap_new();
+    dir->account_ids = st_map_new();
+    return dir;
+}
+
+void st_directory_free(st_directory *dir)
+{
+    if (!dir)
+        return;
+    for (size_t i = 0; i < dir->tokens.n; i++)
+        token_free(dir->tokens.v[i]);
+    for (size_t i = 0; i < dir->accounts.n; i++)
+        free(dir->accounts.v[i].name);
+    for (size_t i = 0; i < dir->types.n; i++)
+        free(dir->types.v[i].name);
+    for (size_t i = 0; i < dir->pools.n; i++)
+        free(dir->pools.v[i]);
+    st_vec_free(&dir->tokens);
+    st_vec_free(&dir->accounts);
+    st_vec_free(&dir->types);
+    st_vec_free(&dir->pools);
+    st_idmap_free(dir->by_hash);
+    st_idmap_free(dir->by_id);
+    st_map_free(dir->account_ids);
+    pthread_rwlock_destroy(&dir->lock);
+    free(dir);
+}

@@ -1,0 +1,93 @@
+/*
+ * The directory: who is who and what is called what, as it was last committed. Every request asks
+ * it, from any thread; only the control loop changes it, after a commit.
+ *
+ * It answers two questions and no others do: whose token is this, and is this account inside that
+ * one (st_directory_within). Whatever is outside a caller's account is, for the caller, not there.
+ */
+#ifndef ST_CONTROL_DIRECTORY_H
+#define ST_CONTROL_DIRECTORY_H
+
+#include "base/arena.h"
+#include "core/core.h"
+#include "spec/spec.h"
+#include "store/store.h"
+
+/* X(id, word, what it may) */
+#define ST_ROLE_TABLE(X)                                                               \
+    X(ST_ROLE_OWNER, "owner", "everything, everywhere")                                \
+    X(ST_ROLE_ADMIN, "admin", "its account and below: accounts, quotas, tokens, jobs") \
+    X(ST_ROLE_MEMBER, "member",                                                        \
+      "its account: submit, and change or cancel its own jobs; "                       \
+      "see its account and below")                                                     \
+    X(ST_ROLE_VIEWER, "viewer", "see its account and below")                           \
+    X(ST_ROLE_AUDITOR, "auditor", "see its account and below, and its audit log")      \
+    X(ST_ROLE_NODE, "node", "an agent: its own orders and reports")
+typedef enum st_role {
+#define X(id, word, what) id,
+    ST_ROLE_TABLE(X)
+#undef X
+        ST_ROLE_COUNT
+} st_role;
+
+extern const char *const st_role_words[]; /* NULL at the end */
+const char *st_role_about(st_role role);
+
+#define ST_TOKEN_BYTES 32
+#define ST_TOKEN_HASH  32
+#define ST_TOKEN_TEXT  (sizeof "stint_" + 64)
+
+/* The secret as it is shown once, and its hash, which is all that is kept. */
+void st_token_make(char text[ST_TOKEN_TEXT], unsigned char hash[ST_TOKEN_HASH]);
+/* False: this is not a token. */
+bool st_token_hash(const char *text, unsigned char hash[ST_TOKEN_HASH]);
+
+/* Who acts. Copied around whole, so that nobody has to keep it alive. */
+typedef struct st_identity {
+    int64_t token; /* 0: through the local socket, or stintd itself */
+    st_role role;
+    char account[ST_NAME_MAX + 1]; /* "" is the cluster */
+    char user[ST_NAME_MAX + 1];
+    char source[64]; /* where from */
+} st_identity;
+
+typedef struct st_directory st_directory;
+
+st_directory *st_directory_new(void);
+void st_directory_free(st_directory *dir);
+
+/* ---- asked from any thread ------------------------------------------------------------ */
+
+/* ST_EAUTH when the token is unknown, revoked or expired at `now`: one sentence for all three, so
+ * that nobody learns which. */
+int st_directory_token(st_directory *dir, const char *text, int64_t now, st_identity *ret,
+                       st_err *err);
+
+/* Whether the account exists and is `above` or stands below it; "" is the cluster. */
+bool st_directory_within(st_directory *dir, const char *account, const char *above);
+
+/* The name of the account above, "" for the cluster, NULL above that or for an unknown one. Lives
+ * as long as the directory. */
+const char *st_directory_parent(st_directory *dir, const char *account);
+
+/* The names of an account and all below it, in order; NULL-terminated, in the arena. NULL when
+ * there is no such account. */
+const char **st_directory_below(st_directory *dir, const char *account, st_arena *arena,
+                                size_t *ret_n);
+
+/* Names of GPU types and pools for readers of documents. */
+st_spec_names st_directory_names(st_directory *dir);
+const char *st_directory_type(st_directory *dir, int32_t type);
+
+/* ---- changed by the loop --------------------------------------------------------------- */
+
+void st_directory_put_token(st_directory *dir, const st_token_row *row);
+void st_directory_revoke(st_directory *dir, int64_t token, int64_t at_ms);
+/* Takes over accounts, types and pools as the core has them. */
+void st_directory_follow(st_directory *dir, const st_core *core);
+
+/* Tokens used since the last call: fn for each, with when. */
+void st_directory_used(st_directory *dir, void (*fn)(void *ctx, int64_t token, int64_t at_ms),
+                       void *ctx);
+
+#endif

@@ -1,0 +1,253 @@
+/*
+ * From the store back to a running core: the snapshot, the log behind it, and what is remembered
+ * of live jobs.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/state.h"
+
+/* A fact of the store that is made up when it is first asked for. */
+static int secret(st_control *ctl, const char *key, unsigned char *bytes, size_t n, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    char hex[65];
+    const char *text;
+    int r = st_store_meta_get(ctl->store, key, arena, &text, err);
+
+    ST_ASSERT(n * 2 < sizeof hex);
+    if (r == -ST_ENOENT) {
+        randombytes_buf(bytes, n);
+        sodium_bin2hex(hex, sizeof hex, bytes, n);
+        return st_store_meta_put(ctl->store, key, hex, err);
+    }
+    if (r == 0 && sodium_hex2bin(bytes, n, text, strlen(text), NULL, NULL, NULL) != 0)
+        r = st_fail(err, ST_ECORRUPT, "the store's %s is damaged; restore a backup", key);
+    return r;
+}
+
+/* Each start as the one that decides has a higher number than all before. */
+static int next_epoch(st_control *ctl, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    char number[32];
+    const char *text = "0";
+    int r = st_store_meta_get(ctl->store, "epoch", arena, &text, err);
+
+    if (r < 0 && r != -ST_ENOENT)
+        return r;
+    ctl->epoch = (r == 0 ? strtoll(text, NULL, 10) : 0) + 1;
+    snprintf(number, sizeof number, "%" PRId64, ctl->epoch);
+    if (ctl->options.engine)
+        ctl->options.engine->epoch = ctl->epoch;
+    return st_store_meta_put(ctl->store, "epoch", number, err);
+}
+
+/* ---- the core ------------------------------------------------------------------------------ */
+
+typedef struct replay {
+    st_control *ctl;
+    st_arena *arena;
+    st_effects fx;
+    bool parted; /* another version decided otherwise, and this was said */
+} replay;
+
+static int replay_row(void *ctx, const st_log_row *row, st_err *err)
+{
+    replay *rp = ctx;
+    st_control *ctl = rp->ctl;
+    size_t at = 0;
+
+    st_arena_reset(rp->arena);
+    st_effects_clear(&rp->fx);
+    while (at < row->data.n) {
+        st_event event;
+        st_err why;
+        int r = st_event_decode(row->data.p, row->data.n, &at, rp->arena, &event, err);
+
+        if (r < 0)
+            return st_fail_prefix(err, "row %" PRId64 " of the log: ", row->seq);
+        if (st_core_apply(ctl->core, &event, row->at_ms, &rp->fx, &why) < 0 && !rp->parted)
+            return st_fail(err, ST_ECORRUPT, "row %" PRId64 " of the log: %s is refused now: %s",
+                           row->seq, st_event_name(event.kind), why.msg);
+    }
+    st_core_pass(ctl->core, row->at_ms, &rp->fx);
+    ctl->log_seq = row->seq;
+    if (st_core_hash(ctl->core) == row->hash || rp->parted)
+        return 0;
+    if (strcmp(row->version, ST_VERSION) == 0)
+        return st_fail(err, ST_ECORRUPT,
+                       "row %" PRId64 " of the log does not lead to the state it led to when it "
+                       "was written; restore a backup, or report this with a copy of the store",
+                       row->seq);
+    rp->parted = true;
+    st_control_say(ctl, "event=log_parted seq=%" PRId64 " written_by=%s", row->seq, row->version);
+    return 0;
+}
+
+static int load_core(st_control *ctl, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    ST_CLEANUP(st_arena_freep) st_arena *scratch = st_arena_new();
+    replay rp = {.ctl = ctl, .arena = scratch};
+    st_snap_row snap = {0};
+    int r = st_store_snap_get(ctl->store, INT64_MAX, arena, &snap, err);
+
+    if (r == 0)
+        r = st_core_load(snap.data.p, snap.data.n, &ctl->core, err);
+    else if (r == -ST_ENOENT) {
+        ctl->core = st_core_new(&ctl->options.policy);
+        r = 0;
+    }
+    if (r < 0)
+        return r;
+    ctl->snap_seq = ctl->log_seq = snap.seq;
+    r = st_store_log_read(ctl->store, snap.seq + 1, replay_row, &rp, err);
+    st_effects_done(&rp.fx);
+    return r;
+}
+
+/* ---- live jobs ----------------------------------------------------------------------------- */
+
+static int stay_of(const char *detail)
+{
+    json_t *root = json_loads(detail, 0, NULL);
+    int stay = (int)json_integer_value(json_object_get(root, "stay"));
+
+    json_decref(root);
+    return stay;
+}
+
+static int load_job(void *ctx, const st_job_row *row, st_err *err)
+{
+    st_control *ctl = ctx;
+    const st_job *job = st_core_job(ctl->core, (uint64_t)row->id);
+    st_live *live;
+
+    if (!job)
+        return st_fail(err, ST_ECORRUPT,
+                       "job %" PRId64 " is %s in the table of jobs, and the core does not have it",
+                       row->id, row->state);
+    live = st_xcalloc(1, sizeof *live);
+    *live = (st_live){.id = (uint64_t)row->id,
+                      .account = st_xstrdup(row->account),
+                      .user = st_xstrdup(row->user_name),
+                      .name = st_xstrdup(row->name),
+                      .doc = st_xstrdup(row->spec),
+                      .detail = st_xstrdup(row->result),
+                      .stay = stay_of(row->result),
+                      .submit_ms = row->submit_ms,
+                      .start_ms = row->start_ms,
+                      .end_ms = ST_STORE_NEVER,
+                      .gpu_m = row->gpu_m,
+                      .lost = row->lost,
+                      .priority = job->priority,
+                      .preemptions = job->preemptions,
+                      .exit_code = ST_STORE_NEVER,
+                      .state = job->state,
+                      .class = job->class};
+    st_control_add_live(ctl, live);
+    return 0;
+}
+
+static int last_job(void *ctx, const st_job_row *row, st_err *err)
+{
+    (void)err;
+    *(uint64_t *)ctx = (uint64_t)row->id;
+    return 1;
+}
+
+static int load_jobs(st_control *ctl, st_err *err)
+{
+    const char *live[ST_JOB_PAUSED + 1];
+    const st_job_filter running = {.states = live, .nstates = ST_ARRAY_LEN(live)};
+    const st_job_filter newest = {.limit = 1};
+    int r;
+
+    for (int s = 0; s <= ST_JOB_PAUSED; s++)
+        live[s] = st_job_state_name((st_job_state)s);
+    ctl->last_id = 0;
+    r = st_store_jobs_list(ctl->store, &newest, last_job, &ctl->last_id, err);
+    if (r >= 0)
+        r = st_store_jobs_list(ctl->store, &running, load_job, ctl, err);
+    if (r >= 0 && ctl->all.n != st_core_njobs(ctl->core))
+        r = st_fail(err, ST_ECORRUPT, "the core has %zu live jobs and the table of jobs has %zu",
+                    st_core_njobs(ctl->core), ctl->all.n);
+    return r < 0 ? r : 0;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+static int load_token(void *ctx, const st_token_row *row, st_err *err)
+{
+    st_control *ctl = ctx;
+    (void)err;
+    ctl->last_token = ST_MAX(ctl->last_token, row->id);
+    st_directory_put_token(ctl->dir, row);
+    return 0;
+}
+
+static int load_version(void *ctx, const st_thing_row *row, st_err *err)
+{
+    (void)err;
+    st_map_put(ctx, row->name, row->version);
+    return 0;
+}
+
+int st_control_load(st_control *ctl, st_err *err)
+{
+    bool first = ctl->epoch == 0;
+    int r = 0;
+
+    st_control_unload(ctl);
+    ctl->live = st_idmap_new();
+    ctl->versions = st_map_new();
+    r = load_core(ctl, err);
+    if (r == 0)
+        r = load_jobs(ctl, err);
+    if (r == 0)
+        r = st_store_things(ctl->store, "account", load_version, ctl->versions, err);
+    if (r == 0 && first)
+        r = st_store_tokens(ctl->store, load_token, ctl, err);
+    if (r == 0 && first)
+        r = secret(ctl, "veil", ctl->veil_key, sizeof ctl->veil_key, err);
+    if (r == 0 && first)
+        r = next_epoch(ctl, err);
+    return r < 0 ? r : 0;
+}
+
+void st_control_unload(st_control *ctl)
+{
+    st_core_free(ST_TAKE(ctl->core));
+    for (size_t i = 0; i < ctl->all.n; i++)
+        st_live_free(ctl->all.v[i]);
+    st_vec_clear(&ctl->all);
+    st_vec_clear(&ctl->dirty);
+    st_vec_clear(&ctl->over);
+    st_idmap_free(ST_TAKE(ctl->live));
+    st_map_free(ST_TAKE(ctl->versions));
+}
+
+int st_control_check(st_store *store, st_finding_fn fn, void *ctx, int64_t *ret_n, st_err *err)
+{
+    st_control ctl = {.store = store, .epoch = 1, .options = {.policy = st_policy_default()}};
+    st_err why = {0};
+
+    (void)err;
+    ctl.dir = st_directory_new();
+    if (st_control_load(&ctl, &why) < 0) {
+        fn(ctx, why.msg);
+        ++*ret_n;
+    }
+    st_control_unload(&ctl);
+    st_directory_free(ctl.dir);
+    st_vec_free(&ctl.all);
+    st_vec_free(&ctl.dirty);
+    st_vec_free(&ctl.over);
+    return 0;
+}

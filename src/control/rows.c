@@ -1,0 +1,303 @@
+/*
+ * What a transaction did to jobs: first as rows of the store, and once they are committed as
+ * notices for listeners and orders for the engine.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/quote.h"
+#include "control/state.h"
+
+st_live *st_control_live(const st_control *ctl, uint64_t id)
+{
+    int64_t at;
+
+    return st_idmap_get(ctl->live, id, &at) ? (st_live *)(intptr_t)at : NULL;
+}
+
+void st_control_add_live(st_control *ctl, st_live *live)
+{
+    st_idmap_put(ctl->live, live->id, (int64_t)(intptr_t)live);
+    st_vec_push(&ctl->all, live);
+}
+
+void st_control_touch(st_control *ctl, st_live *live)
+{
+    if (live->dirty)
+        return;
+    live->dirty = true;
+    st_vec_push(&ctl->dirty, live);
+}
+
+void st_live_free(st_live *live)
+{
+    if (!live)
+        return;
+    free(live->account);
+    free(live->user);
+    free(live->name);
+    free(live->doc);
+    free(live->reason);
+    free(live->detail);
+    free(live);
+}
+
+void st_live_row(const st_live *live, st_job_row *ret)
+{
+    *ret = (st_job_row){
+        .id = (int64_t)live->id,
+        .account = live->account,
+        .user_name = live->user,
+        .name = live->name,
+        .state = st_job_state_name(live->state),
+        .class_name = st_class_name(live->class),
+        .submit_ms = live->submit_ms,
+        .start_ms = live->start_ms,
+        .end_ms = live->end_ms,
+        .priority = live->priority,
+        .gpu_m = live->gpu_m,
+        .preemptions = live->preemptions,
+        .lost = live->lost,
+        .exit_code = live->exit_code,
+        .reason = live->reason ? live->reason : "",
+        .spec = live->doc,
+        .result = live->detail ? live->detail : "",
+    };
+}
+
+/* Where it is, for people; and how often it has started, for a later start of stintd. */
+static void set_detail(const st_control *ctl, st_live *live, const st_grant *grants, int n,
+                       int32_t type)
+{
+    const st_fleet *fleet = st_core_fleet(ctl->core);
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    st_strbuf_addf(&out, "{\"stay\":%d", live->stay);
+    if (type >= 0) {
+        st_strbuf_add(&out, ",\"type\":");
+        st_quote_json(&out, fleet->types.v[type].name);
+    }
+    st_strbuf_add(&out, ",\"grants\":[");
+    for (int t = 0; t < n; t++) {
+        st_strbuf_addf(&out, "%s{\"node\":", t ? "," : "");
+        st_quote_json(&out, fleet->nodes.v[grants[t].node]->name);
+        st_strbuf_add(&out, ",\"gpus\":[");
+        for (int d = 0, first = 1; d < ST_DEVS_MAX; d++) {
+            if (!(grants[t].devs >> d & 1))
+                continue;
+            st_strbuf_addf(&out, "%s%d", first ? "" : ",", d);
+            first = 0;
+        }
+        st_strbuf_add(&out, "]");
+        if (grants[t].mig_start >= 0)
+            st_strbuf_addf(&out, ",\"mig_start\":%d", grants[t].mig_start);
+        st_strbuf_add(&out, "}");
+    }
+    st_strbuf_add(&out, "]}");
+    free(live->detail);
+    live->detail = st_strbuf_take(&out);
+}
+
+static bool is_over(st_job_state state)
+{
+    return state >= ST_JOB_DONE;
+}
+
+static void end_live(st_control *ctl, st_live *live, const st_effect *fx)
+{
+    live->end_ms = fx->at_ms;
+    live->state = fx->state;
+    live->class = fx->class;
+    st_idmap_del(ctl->live, live->id);
+    st_vec_push(&ctl->over, live);
+}
+
+/* Brings what is remembered of a job in line with one effect. */
+static void follow(st_tx *tx, const st_effect *fx)
+{
+    st_control *ctl = tx->ctl;
+    st_live *live = st_control_live(ctl, fx->job);
+    const st_job *job = st_core_job(ctl->core, fx->job);
+
+    if (!live)
+        return;
+    st_control_touch(ctl, live);
+    live->state = fx->state;
+    live->class = fx->class;
+    if (job)
+        live->preemptions = job->preemptions;
+    switch (fx->kind) {
+    case ST_FX_START:
+        live->stay++;
+        if (live->start_ms == ST_STORE_NEVER)
+            live->start_ms = fx->at_ms;
+        /* fall through */
+    case ST_FX_RESUME:
+        set_detail(ctl, live, tx->fx.grants.v + fx->grants_at, fx->ngrants, (int32_t)fx->value);
+        break;
+    case ST_FX_REQUEUE:
+        live->lost += fx->value;
+        set_detail(ctl, live, NULL, 0, -1);
+        break;
+    case ST_FX_END:
+        live->lost += fx->value;
+        end_live(ctl, live, fx);
+        break;
+    default:
+        break;
+    }
+}
+
+int st_rows_write(st_tx *tx, st_err *err)
+{
+    st_control *ctl = tx->ctl;
+    int r = 0;
+
+    for (size_t i = 0; i < tx->fx.list.n; i++)
+        if (tx->fx.list.v[i].job != 0)
+            follow(tx, &tx->fx.list.v[i]);
+    for (size_t i = 0; r == 0 && i < ctl->dirty.n; i++) {
+        st_live *live = ctl->dirty.v[i];
+        st_job_row row;
+
+        st_live_row(live, &row);
+        r = live->fresh ? st_store_job_insert(ctl->store, &row, err)
+                        : st_store_job_update(ctl->store, &row, err);
+        live->fresh = live->dirty = false;
+    }
+    st_vec_clear(&ctl->dirty);
+    return st_tx_fault(tx, r, err);
+}
+
+/* ---- after the commit ---------------------------------------------------------------------- */
+
+static int order_kind(st_effect_kind kind)
+{
+    switch (kind) {
+    case ST_FX_START:
+        return ST_ENG_RUN;
+    case ST_FX_RESUME:
+        return ST_ENG_RESUME;
+    case ST_FX_NOTIFY:
+        return ST_ENG_NOTIFY;
+    case ST_FX_SPARE:
+        return ST_ENG_SPARE;
+    case ST_FX_CHECKPOINT:
+        return ST_ENG_CHECKPOINT;
+    case ST_FX_PAUSE:
+        return ST_ENG_PAUSE;
+    case ST_FX_REQUEUE:
+    case ST_FX_END:
+        return ST_ENG_STOP;
+    default:
+        return -1;
+    }
+}
+
+static void order(st_control *ctl, int kind, const st_live *live, const st_job *job,
+                  const st_grant *grants, int ngrants, int64_t at_ms, int64_t until_ms)
+{
+    st_engine *engine = ctl->options.engine;
+
+    if (!engine || kind < 0)
+        return;
+    const st_engine_order o = {.kind = (st_engine_order_kind)kind,
+                               .job = live->id,
+                               .stay = live->stay,
+                               .at_ms = at_ms,
+                               .until_ms = until_ms,
+                               .ran_ms = job ? st_job_ran_ms(job, at_ms) : 0,
+                               .account = live->account,
+                               .doc = live->doc,
+                               .spec = job,
+                               .grants = grants,
+                               .ngrants = ngrants,
+                               .fleet = st_core_fleet(ctl->core)};
+    engine->ops->order(engine, &o);
+}
+
+static const st_live *live_or_over(const st_control *ctl, uint64_t id)
+{
+    const st_live *live = st_control_live(ctl, id);
+
+    for (size_t i = 0; !live && i < ctl->over.n; i++)
+        if (ctl->over.v[i]->id == id)
+            live = ctl->over.v[i];
+    return live;
+}
+
+static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
+{
+    st_notice n = {.seq = ++ctl->notice_seq,
+                   .at_ms = fx->at_ms,
+                   .job = fx->job,
+                   .account = "",
+                   .kind = st_effect_name(fx->kind),
+                   .fx = fx};
+
+    if (!ctl->options.listen)
+        return;
+    if (live) {
+        n.account = live->account;
+        n.name = live->name;
+        n.state = st_job_state_name(fx->state);
+    } else if (fx->node >= 0) {
+        n.name = st_core_fleet(ctl->core)->nodes.v[fx->node]->name;
+    } else if (fx->account > ST_ROOT) {
+        n.name = n.account = st_tree_account(st_core_tree(ctl->core), fx->account)->name;
+    }
+    ctl->options.listen(ctl->options.ctx, &n);
+}
+
+void st_rows_tell(st_tx *tx)
+{
+    st_control *ctl = tx->ctl;
+
+    ctl->count.effects += tx->fx.list.n;
+    for (size_t i = 0; i < tx->fx.list.n; i++) {
+        const st_effect *fx = &tx->fx.list.v[i];
+        const st_live *live = fx->job ? live_or_over(ctl, fx->job) : NULL;
+
+        if (live)
+            order(ctl, order_kind(fx->kind), live, st_core_job(ctl->core, fx->job),
+                  tx->fx.grants.v + fx->grants_at, fx->ngrants, fx->at_ms, fx->until_ms);
+        tell(ctl, fx, live);
+    }
+}
+
+void st_rows_settle(st_control *ctl)
+{
+    if (ctl->over.n == 0)
+        return;
+    size_t n = 0;
+    for (size_t i = 0; i < ctl->all.n; i++)
+        if (!is_over(ctl->all.v[i]->state))
+            ctl->all.v[n++] = ctl->all.v[i];
+    ctl->all.n = n;
+    for (size_t i = 0; i < ctl->over.n; i++)
+        st_live_free(ctl->over.v[i]);
+    st_vec_clear(&ctl->over);
+}
+
+/* After a start the engine is told everything again. */
+void st_control_order_all(st_control *ctl)
+{
+    int64_t now = ctl->options.clock(ctl->options.ctx);
+
+    for (size_t i = 0; i < st_core_njobs(ctl->core); i++) {
+        const st_job *job = st_core_job_at(ctl->core, i);
+        const st_live *live = st_control_live(ctl, job->id);
+
+        if (!live)
+            continue;
+        if (st_job_on_devices(job))
+            order(ctl, ST_ENG_RUN, live, job, job->grants, job->tasks, now, 0);
+        if (job->state == ST_JOB_NOTIFIED)
+            order(ctl, ST_ENG_NOTIFY, live, job, NULL, 0, now, job->deadline_ms);
+        else if (job->state == ST_JOB_CHECKPOINTING)
+            order(ctl, ST_ENG_CHECKPOINT, live, job, NULL, 0, now, job->deadline_ms);
+        else if (job->state == ST_JOB_PAUSED)
+            order(ctl, ST_ENG_PAUSE, live, job, NULL, 0, now, 0);
+    }
+}

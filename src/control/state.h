@@ -1,0 +1,101 @@
+/*
+ * The inside of the control loop. Private to src/control.
+ */
+#ifndef ST_CONTROL_STATE_H
+#define ST_CONTROL_STATE_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "control/control.h"
+
+/* What is known of a live job besides what the core has. */
+typedef struct st_live {
+    uint64_t id;
+    char *account, *user, *name, *doc;
+    int stay; /* how often it has started */
+    int64_t submit_ms;
+    int64_t start_ms; /* of its first start; ST_STORE_NEVER */
+    int64_t end_ms;
+    int64_t gpu_m, lost;
+    int priority, preemptions, exit_code; /* exit_code ST_STORE_NEVER */
+    st_job_state state;
+    st_class class;
+    char *reason; /* why it ended as it did; NULL */
+    char *detail; /* where it is, JSON */
+    bool fresh;   /* has no row yet */
+    bool dirty;   /* is in st_control.dirty */
+} st_live;
+
+struct st_control {
+    st_control_options options;
+    st_store *store;
+    st_core *core;
+    st_directory *dir;
+    unsigned char veil_key[16];
+    int64_t epoch;
+
+    /* Of the loop alone. */
+    st_idmap *live;        /* id -> st_live * */
+    ST_VEC(st_live *) all; /* in no order */
+    ST_VEC(st_live *) dirty;
+    ST_VEC(st_live *) over; /* ended in this transaction, no longer in `live` */
+    uint64_t last_id;
+    int64_t log_seq, snap_seq;
+    uint64_t notice_seq;
+    int64_t flushed_ms; /* when uses of tokens were last written */
+    int64_t retry_ms;   /* while down: when to try again */
+    int64_t retry_step; /* and how long the pause after that is */
+    st_map *versions;   /* of accounts */
+    int64_t last_token;
+    st_control_stats count; /* published to `stats` after each turn */
+
+    /* Shared. */
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    st_cmd *head, **tail;
+    size_t waiting;
+    bool stopping, started, stopped;
+    bool down;
+    st_err down_why;
+    st_control_stats stats;
+    pthread_t thread;
+};
+
+/* One transaction: the commands that were taken together. */
+struct st_tx {
+    st_control *ctl;
+    int64_t now;
+    st_effects fx;
+    st_strbuf log; /* the events that were accepted */
+    int applied;
+    bool open;   /* the store is in a transaction */
+    bool names;  /* accounts, types, pools or nodes may have changed */
+    bool broken; /* the store failed: nothing of this may stay */
+    st_err fault;
+};
+
+/* load.c: from the store to a core that goes on. */
+int st_control_load(st_control *ctl, st_err *err);
+void st_control_unload(st_control *ctl);
+
+/* rows.c: what a transaction changed, as rows; and afterwards, as orders and notices. */
+st_live *st_control_live(const st_control *ctl, uint64_t id);
+void st_control_touch(st_control *ctl, st_live *live);
+void st_control_add_live(st_control *ctl, st_live *live);
+void st_live_free(st_live *live);
+void st_live_row(const st_live *live, st_job_row *ret);
+int st_rows_write(st_tx *tx, st_err *err);
+void st_rows_tell(st_tx *tx);
+void st_rows_settle(st_control *ctl); /* forget what ended */
+void st_control_order_all(st_control *ctl);
+
+/* loop.c */
+int st_tx_open(st_tx *tx, st_err *err);
+/* For helpers that return a fault of the store: remembers it and passes it on. */
+int st_tx_fault(st_tx *tx, int r, const st_err *err);
+int st_control_snapshot(st_control *ctl, st_err *err);
+void st_control_say(st_control *ctl, const char *fmt, ...) ST_PRINTF(2, 3);
+
+#endif

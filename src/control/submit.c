@@ -1,0 +1,154 @@
+/*
+ * Submitting: exactly once with a key, each item by itself.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/quote.h"
+#include "control/state.h"
+
+/* Keys are each owner's own: a token's, or the local socket's. */
+static void owner_of(const st_identity *who, char ret[32])
+{
+    snprintf(ret, 32, "token %" PRId64, who->token);
+}
+
+/* The key was used: give the same answer, or refuse when it was for something else. */
+static int replay(st_cmd_submit *s, const st_idem_row *row, st_err *err)
+{
+    const char *at = row->answer;
+    char q[ST_QUOTE_MAX];
+
+    if (row->digest.n != sizeof s->digest || memcmp(row->digest.p, s->digest, row->digest.n) != 0)
+        return st_fail(err, ST_ESTATE,
+                       "Idempotency-Key %s was used for another request; use a new one",
+                       st_quote(q, s->key));
+    for (size_t i = 0; i < s->n; i++) {
+        char *end;
+
+        s->items[i].id = strtoull(at, &end, 10);
+        at = end;
+    }
+    s->replayed = true;
+    return 0;
+}
+
+static void add_live(st_tx *tx, const st_submit_item *item)
+{
+    st_control *ctl = tx->ctl;
+    const st_job *job = st_core_job(ctl->core, item->id);
+    st_live *live = st_xcalloc(1, sizeof *live);
+
+    *live = (st_live){.id = item->id,
+                      .account = st_xstrdup(item->spec.account),
+                      .user = st_xstrdup(item->spec.user),
+                      .name = st_xstrdup(item->spec.name),
+                      .doc = st_xstrdup(item->doc),
+                      .submit_ms = tx->now,
+                      .start_ms = ST_STORE_NEVER,
+                      .end_ms = ST_STORE_NEVER,
+                      .exit_code = ST_STORE_NEVER,
+                      .gpu_m = job ? st_job_gpu_m(job) : 0,
+                      .priority = item->spec.priority,
+                      .fresh = true};
+    st_control_add_live(ctl, live);
+    st_control_touch(ctl, live);
+}
+
+static int submit_one(st_tx *tx, st_submit_item *item, st_err *err)
+{
+    st_event event = {.kind = ST_EV_SUBMIT, .u.job = item->spec};
+    int r;
+
+    event.u.job.id = tx->ctl->last_id + 1;
+    r = st_tx_apply(tx, &event, err);
+    if (r < 0)
+        return r;
+    item->id = ++tx->ctl->last_id;
+    add_live(tx, item);
+    return 0;
+}
+
+static int remember(st_tx *tx, const st_cmd_submit *s, const char *owner, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf ids = {0};
+
+    for (size_t i = 0; i < s->n; i++)
+        st_strbuf_addf(&ids, "%s%" PRIu64, i ? " " : "", s->items[i].id);
+    const st_idem_row row = {.owner = owner,
+                             .key = s->key,
+                             .at_ms = tx->now,
+                             .digest = {s->digest, sizeof s->digest},
+                             .answer = st_strbuf_str(&ids),
+                             .status = 201};
+    return st_tx_fault(tx, st_store_idem_put(tx->ctl->store, &row, err), err);
+}
+
+static int run_submit(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_submit *s = (st_cmd_submit *)cmd;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = NULL;
+    char owner[32], target[ST_ID_TEXT] = "", detail[64];
+    size_t taken = 0;
+    int r = st_tx_open(tx, err);
+
+    owner_of(&s->who, owner);
+    if (r == 0 && s->key) {
+        st_idem_row row;
+
+        arena = st_arena_new();
+        r = st_store_idem_get(tx->ctl->store, owner, s->key, arena, &row, err);
+        if (r == 0)
+            return replay(s, &row, err);
+        r = r == -ST_ENOENT ? 0 : st_tx_fault(tx, r, err);
+    }
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < s->n; i++) {
+        st_submit_item *item = &s->items[i];
+        st_err why = {0};
+
+        if (item->code != 0)
+            continue; /* refused before it came here */
+        if (submit_one(tx, item, &why) == 0) {
+            if (taken++ == 0)
+                st_control_id_text(tx->ctl, item->id, target);
+            continue;
+        }
+        if (s->n == 1) {
+            *err = why;
+            return -why.code;
+        }
+        item->code = why.code;
+        item->refusal = st_xstrdup(why.msg);
+    }
+    if (taken == 0)
+        return 0;
+    snprintf(detail, sizeof detail, "{\"jobs\":%zu}", taken);
+    if (s->key)
+        r = remember(tx, s, owner, err);
+    if (r == 0)
+        r = st_tx_audit(tx, &s->who, "job.submit", s->items[0].spec.account, target, detail, err);
+    return r;
+}
+
+void st_cmd_submit_init(st_cmd_submit *cmd)
+{
+    cmd->cmd.run = run_submit;
+}
+
+bool st_control_row(st_control *ctl, uint64_t id, st_job_row *ret)
+{
+    const st_live *live = st_control_live(ctl, id);
+
+    for (size_t i = 0; !live && i < ctl->over.n; i++)
+        if (ctl->over.v[i]->id == id)
+            live = ctl->over.v[i];
+    if (!live)
+        return false;
+    st_live_row(live, ret);
+    return true;
+}

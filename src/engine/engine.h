@@ -1,0 +1,95 @@
+/*
+ * Engines carry decisions out. The core says what should run where; an engine makes it so and
+ * reports what became of it.
+ *
+ * Orders are state, not messages: the same order may come twice, and an order for a stay that is
+ * over is without effect. A stay is one time of a job on devices, counted per job (`stay`), so a
+ * late report about an earlier one can be told apart. `epoch` grows with every start of stintd as
+ * the one that decides; an engine refuses orders of an older one.
+ *
+ * Orders come from the control loop only, after the commit; `tick` as well. Reports may come from
+ * any thread.
+ */
+#ifndef ST_ENGINE_ENGINE_H
+#define ST_ENGINE_ENGINE_H
+
+#include "core/core.h"
+
+typedef struct st_engine st_engine;
+
+#define ST_ENG_TABLE(X)                                                           \
+    X(ST_ENG_RUN, "run")               /* these tasks on these devices */         \
+    X(ST_ENG_NOTIFY, "notify")         /* must yield by until_ms */               \
+    X(ST_ENG_SPARE, "spare")           /* need not after all */                   \
+    X(ST_ENG_CHECKPOINT, "checkpoint") /* save now, by until_ms */                \
+    X(ST_ENG_PAUSE, "pause")           /* off the devices, kept in host memory */ \
+    X(ST_ENG_RESUME, "resume")         /* back on these devices */                \
+    X(ST_ENG_STOP, "stop")             /* off the devices and away */
+typedef enum st_engine_order_kind {
+#define X(id, word) id,
+    ST_ENG_TABLE(X)
+#undef X
+        ST_ENG_COUNT
+} st_engine_order_kind;
+
+typedef struct st_engine_order {
+    st_engine_order_kind kind;
+    uint64_t job;
+    int stay;
+    int64_t at_ms, until_ms;
+    int64_t ran_ms;      /* run time it has behind it at at_ms */
+    const char *account; /* whose */
+    const char *doc;     /* the job's document, JSON */
+    const st_job *spec;  /* as the core has it */
+    const st_grant *grants;
+    int ngrants;
+    const st_fleet *fleet;
+} st_engine_order;
+
+#define ST_REPORT_TABLE(X)                                                 \
+    X(ST_REPORT_ENDED, "ended")               /* all its tasks are over */ \
+    X(ST_REPORT_CHECKPOINTED, "checkpointed") /* its work is saved */      \
+    X(ST_REPORT_NODE, "node")                 /* node is in `node_state` */
+typedef enum st_report_kind {
+#define X(id, word) id,
+    ST_REPORT_TABLE(X)
+#undef X
+        ST_REPORT_COUNT
+} st_report_kind;
+
+typedef struct st_report {
+    st_report_kind kind;
+    uint64_t job;
+    int stay;
+    int exit_code;    /* of ST_REPORT_ENDED: 0 is success */
+    char reason[120]; /* in words, may be "" */
+    int32_t node;
+    st_node_state node_state;
+} st_report;
+
+/* A driver. Functions may be NULL where there is nothing to do. */
+typedef struct st_engine_ops {
+    const char *name;
+    void (*order)(st_engine *engine, const st_engine_order *order);
+    /* What is due; and when something will be (ST_TIME_NEVER: nothing). */
+    void (*tick)(st_engine *engine, int64_t now);
+    int64_t (*next_ms)(st_engine *engine);
+    /* All that a task has written by `now`, as far as it is kept; ST_ENOENT when there is none. */
+    int (*logs)(st_engine *engine, uint64_t job, int task, int64_t now, st_strbuf *ret,
+                st_err *err);
+    void (*free)(st_engine *engine);
+} st_engine_ops;
+
+/* What every engine begins with. */
+struct st_engine {
+    const st_engine_ops *ops;
+    void (*report)(void *ctx, const st_report *report);
+    void *ctx;
+    int64_t epoch;
+};
+
+/* The engine inside this process: jobs last as long as their document says (`sim: {run: 90s}`), or
+ * a while that follows from their id, and write a few lines. */
+int st_engine_sim_new(st_engine **ret, st_err *err);
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * A job as it is submitted to a service (spec/spec.h).
+ */
+#include <string.h>
+
+#include "base/quote.h"
+#include "spec/spec.h"
+
+#define TEXT_ROW(word, field)                                                    \
+    {                                                                            \
+        .key = word, .kind = ST_F_TEXT, .offset = offsetof(st_submit_doc, field) \
+    }
+#define NODE_ROW(word, field)                                                    \
+    {                                                                            \
+        .key = word, .kind = ST_F_NODE, .offset = offsetof(st_submit_doc, field) \
+    }
+
+static const st_field rows[] = {
+    {.key = "name", .kind = ST_F_NAME, .offset = offsetof(st_submit_doc, name)},
+    ST_JOB_ROWS(st_submit_doc, asks),
+    NODE_ROW("command", command),
+    TEXT_ROW("script", script),
+    NODE_ROW("env", env),
+    TEXT_ROW("image", image),
+    TEXT_ROW("workdir", workdir),
+    TEXT_ROW("network", network),
+    TEXT_ROW("signal", signal),
+    TEXT_ROW("workload", workload),
+    TEXT_ROW("size", size),
+    NODE_ROW("labels", labels),
+    NODE_ROW("sim", sim),
+    {0},
+};
+
+static int check_list(const st_doc *doc, const st_doc_node *list, st_err *err)
+{
+    int r = st_doc_expect(doc, list, ST_DOC_SEQ, err);
+
+    if (r == 0 && !list->child)
+        r = st_doc_fail(doc, list, err, ST_EINVAL, "the command is empty");
+    for (const st_doc_node *n = list->child; r == 0 && n; n = n->next)
+        r = st_doc_expect(doc, n, ST_DOC_SCALAR, err);
+    return r;
+}
+
+static int check_map(const st_doc *doc, const st_doc_node *map, st_err *err)
+{
+    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
+
+    for (const st_doc_node *n = map->child; r == 0 && n; n = n->next)
+        r = st_doc_expect(doc, n, ST_DOC_SCALAR, err);
+    return r;
+}
+
+static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_doc *d, st_err *err)
+{
+    static const char *const networks[] = {"none", "host", "tenant", NULL};
+    int word, r = 0;
+
+    if (d->command && d->script)
+        return st_doc_fail(doc, map, err, ST_EINVAL, "give a command or a script, not both");
+    if (d->command)
+        r = check_list(doc, d->command, err);
+    if (r == 0 && d->env)
+        r = check_map(doc, d->env, err);
+    if (r == 0 && d->labels)
+        r = check_map(doc, d->labels, err);
+    if (r == 0 && d->sim)
+        r = check_map(doc, d->sim, err);
+    if (r == 0 && d->network)
+        r = st_field_word(doc, st_doc_get(map, "network"), networks, &word, err);
+    return r;
+}
+
+int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_names *names,
+                   st_job_spec *ret, st_err *err)
+{
+    st_submit_doc d = {.asks = ST_JOB_FIELDS_INIT};
+    st_job_spec spec = {0};
+    bool none = false;
+    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
+
+    if (r == 0)
+        r = st_fields_read(doc, map, rows, &d, err);
+    if (r == 0)
+        r = check_run(doc, map, &d, err);
+    if (r == 0)
+        r = st_spec_job(doc, map, &d.asks, names, &spec, &none, err);
+    if (r < 0)
+        return r;
+    spec.name = d.name ? d.name : "job";
+    spec.account = d.asks.account;
+    spec.user = d.asks.user;
+    if (none) {
+        char q[ST_QUOTE_MAX];
+
+        return st_fail(err, ST_EINVAL,
+                       "job %s: none of the GPU types it may use has a MIG profile %s", spec.name,
+                       st_quote(q, d.asks.profile));
+    }
+    *ret = spec;
+    return 0;
+}

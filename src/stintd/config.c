@@ -1,0 +1,204 @@
+/*
+ * Configuration (stintd/config.h).
+ */
+#include "stintd/config.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/doc.h"
+#include "base/num.h"
+#include "share/divide.h"
+#include "spec/fields.h"
+
+/* X(key, kind, field, default in words, lowest, highest, meaning) */
+#define CONFIG_TABLE(X)                                                                         \
+    X("store", ST_F_TEXT, store, "stint.db", 0, 0, "the database's file")                       \
+    X("listen", ST_F_TEXT, listen, "127.0.0.1:7878", 0, 0,                                      \
+      "address and port of the API; loopback unless told otherwise")                            \
+    X("socket", ST_F_TEXT, socket, "none", 0, 0,                                                \
+      "a unix socket on which root and stintd's own user are owners without a token")           \
+    X("tls_cert", ST_F_TEXT, cert, "none", 0, 0, "certificate chain, PEM; with tls_key: HTTPS") \
+    X("tls_key", ST_F_TEXT, key, "none", 0, 0, "private key, PEM")                              \
+    X("engine", ST_F_TEXT, engine, "sim", 0, 0, "who runs jobs: sim")                           \
+    X("connections", ST_F_I64, connections, "4096", 1, 100000, "open connections at most")      \
+    X("rate", ST_F_I64, rate, "200", 1, 1000000, "requests per second and token")               \
+    X("threads", ST_F_I64, threads, "2", 1, 64, "threads that serve requests")                  \
+    X("body", ST_F_I64, body_mib, "64", 1, 1024, "MiB in the body of a batch at most")          \
+    X("snapshot_rows", ST_F_I64, snapshot_rows, "4096", 16, 1000000,                            \
+      "rows of the log after which the core is saved whole")
+
+typedef struct fields {
+    st_config c;
+    const st_doc_node *policy;
+} fields;
+
+static const st_field rows[] = {
+#define X(k, what, f, def, low, high, about) \
+    {.key = k, .kind = what, .offset = offsetof(fields, c.f), .lo = low, .hi = high},
+    CONFIG_TABLE(X)
+#undef X
+        {.key = "policy", .kind = ST_F_NODE, .offset = offsetof(fields, policy)},
+    {0},
+};
+
+void st_config_init(st_config *config)
+{
+    *config = (st_config){.arena = st_arena_new(),
+                          .store = "stint.db",
+                          .listen = "127.0.0.1:7878",
+                          .engine = "sim",
+                          .connections = 4096,
+                          .rate = 200,
+                          .threads = 2,
+                          .body_mib = 64,
+                          .snapshot_rows = 4096,
+                          .policy = st_policy_default()};
+}
+
+void st_config_done(st_config *config)
+{
+    st_arena_free(config->arena);
+    config->arena = NULL;
+}
+
+static const char *const order_words[] = {
+#define X(id, name) name,
+    ST_ORDER_TABLE(X)
+#undef X
+        NULL,
+};
+static const char *const basis_words[] = {"borrowed", "total", NULL};
+
+#define POLICY_KIND_DURATION ST_F_DURATION
+#define POLICY_KIND_MILLI    ST_F_MILLI
+#define POLICY_KIND_COUNT    ST_F_I64
+#define POLICY_KIND_BOOL     ST_F_BOOL
+
+typedef struct policy_bools {
+    st_policy p;
+#define X(field, key, kind, def, lo, hi, what) bool field##_flag;
+    ST_POLICY_TABLE(X)
+#undef X
+} policy_bools;
+
+/* A flag is a number in the policy and a bool in a document. */
+#define POLICY_IS_BOOL(kind) (POLICY_KIND_##kind == ST_F_BOOL)
+#define POLICY_OFFSET(kind, f) \
+    (POLICY_IS_BOOL(kind) ? offsetof(policy_bools, f##_flag) : offsetof(policy_bools, p.f))
+
+static int read_policy(const st_doc *doc, const st_doc_node *map, st_policy *ret, st_err *err)
+{
+    static const st_field policy_rows[] = {
+#define X(f, k, kind_, def, low, high, what) \
+    {.key = k,                               \
+     .kind = POLICY_KIND_##kind_,            \
+     .offset = POLICY_OFFSET(kind_, f),      \
+     .lo = low,                              \
+     .hi = high},
+        ST_POLICY_TABLE(X)
+#undef X
+            {.key = "order",
+             .kind = ST_F_WORD,
+             .offset = offsetof(policy_bools, p.order),
+             .words = order_words},
+        {.key = "basis",
+         .kind = ST_F_WORD,
+         .offset = offsetof(policy_bools, p.basis),
+         .words = basis_words},
+        {0},
+    };
+    policy_bools f = {.p = *ret};
+    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
+
+#define X(field, key, kind, def, lo, hi, what) f.field##_flag = ret->field != 0;
+    ST_POLICY_TABLE(X)
+#undef X
+    if (r == 0)
+        r = st_fields_read(doc, map, policy_rows, &f, err);
+    if (r < 0)
+        return r;
+#define X(field, key, kind, def, lo, hi, what) \
+    if (POLICY_IS_BOOL(kind))                  \
+        f.p.field = f.field##_flag;            \
+    if (f.p.field < (lo) || f.p.field > (hi))  \
+        return st_doc_fail(doc, map, err, ST_ERANGE, "policy %s is out of its range", key);
+    ST_POLICY_TABLE(X)
+#undef X
+    *ret = f.p;
+    return 0;
+}
+
+static const char *keep(st_config *config, const char *text)
+{
+    if (!text || strcmp(text, "none") == 0)
+        return NULL;
+    return st_arena_strdup(config->arena, text);
+}
+
+int st_config_load(st_config *config, const char *path, st_err *err)
+{
+    ST_CLEANUP(st_doc_freep) st_doc *doc = NULL;
+    fields f = {.c = *config};
+    int r = st_doc_load(path, &doc, err);
+
+    if (r == 0)
+        r = st_doc_expect(doc, st_doc_root(doc), ST_DOC_MAP, err);
+    if (r == 0)
+        r = st_fields_read(doc, st_doc_root(doc), rows, &f, err);
+    if (r == 0 && f.policy)
+        r = read_policy(doc, f.policy, &f.c.policy, err);
+    if (r < 0)
+        return r;
+    f.c.store = keep(config, f.c.store);
+    f.c.listen = keep(config, f.c.listen);
+    f.c.socket = keep(config, f.c.socket);
+    f.c.cert = keep(config, f.c.cert);
+    f.c.key = keep(config, f.c.key);
+    f.c.engine = keep(config, f.c.engine);
+    if (!f.c.store)
+        return st_fail(err, ST_EINVAL, "%s: a store is needed", path);
+    if (!f.c.cert != !f.c.key)
+        return st_fail(err, ST_EINVAL, "%s: tls_cert and tls_key go together", path);
+    *config = f.c;
+    return 0;
+}
+
+void st_config_help(st_strbuf *out)
+{
+    char lo[ST_FMT_MAX], hi[ST_FMT_MAX], def[ST_FMT_MAX];
+
+    st_strbuf_add(out, "The configuration is a YAML map. Every key may be left out.\n\n");
+#define X(key, kind, field, default_, lo, hi, about) \
+    st_strbuf_addf(out, "%s: %s\n    # %s\n", key, default_, about);
+    CONFIG_TABLE(X)
+#undef X
+    st_strbuf_add(out, "policy:\n");
+#define X(field, key, kind, default_, low, high, about)                                      \
+    do {                                                                                     \
+        if (POLICY_KIND_##kind == ST_F_DURATION) {                                           \
+            st_fmt_duration(def, default_);                                                  \
+            st_fmt_duration(lo, low);                                                        \
+            st_fmt_duration(hi, high);                                                       \
+        } else if (POLICY_KIND_##kind == ST_F_MILLI) {                                       \
+            st_fmt_milli(def, default_);                                                     \
+            st_fmt_milli(lo, low);                                                           \
+            st_fmt_milli(hi, high);                                                          \
+        } else {                                                                             \
+            st_fmt_milli(def, INT64_C(1000) * (default_));                                   \
+            st_fmt_milli(lo, INT64_C(1000) * (low));                                         \
+            st_fmt_milli(hi, INT64_C(1000) * (high));                                        \
+        }                                                                                    \
+        if (POLICY_IS_BOOL(kind))                                                            \
+            st_strbuf_addf(out, "  %s: %s\n    # %s\n", key, (default_) ? "true" : "false",  \
+                           about);                                                           \
+        else                                                                                 \
+            st_strbuf_addf(out, "  %s: %s\n    # %s (%s to %s)\n", key, def, about, lo, hi); \
+    } while (0);
+    ST_POLICY_TABLE(X)
+#undef X
+    st_strbuf_add(out,
+                  "  order: age\n    # what goes first inside an account: age, shortest or "
+                  "attained\n  basis: borrowed\n    # what weights count: borrowed or total\n");
+}

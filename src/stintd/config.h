@@ -1,0 +1,30 @@
+/*
+ * The configuration of stintd: one YAML file, one row per key in a table (config.c), with its
+ * kind, default, range and meaning. An unknown key is refused with its line. `stintd --help-config`
+ * prints the table.
+ */
+#ifndef ST_STINTD_CONFIG_H
+#define ST_STINTD_CONFIG_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "model/policy.h"
+
+typedef struct st_config {
+    st_arena *arena;
+    const char *store;  /* the database's file */
+    const char *listen; /* ADDRESS:PORT */
+    const char *socket; /* for local admins; NULL: none */
+    const char *cert, *key;
+    const char *engine; /* "sim" */
+    int64_t connections, rate, threads, body_mib, snapshot_rows;
+    st_policy policy;
+} st_config;
+
+void st_config_init(st_config *config);
+void st_config_done(st_config *config);
+int st_config_load(st_config *config, const char *path, st_err *err);
+void st_config_help(st_strbuf *out);
+
+#endif

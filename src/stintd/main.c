@@ -1,0 +1,204 @@
+/*
+ * stintd: the program.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stintd/check.h"
+#include "stintd/serve.h"
+
+static const char usage[] =
+    "stintd [--config FILE] [--data DIR] [--listen ADDR:PORT] [--sample]\n"
+    "stintd --check-store [--config FILE] [--data DIR]\n"
+    "\n"
+    "The control plane: API, admission, scheduler, store.\n"
+    "  --config FILE       YAML; `stintd --help-config` prints every key\n"
+    "  --data DIR          keeps the store, the socket and the first token here; made if missing\n"
+    "  --listen ADDR:PORT  instead of the configuration's; port 0 is any free one\n"
+    "  --sample            fills an empty store with an organisation to try things on\n"
+    "  --check-store       verifies the store, says what is wrong, and exits 0 or 1\n"
+    "  --version, --help, --help-config\n";
+
+enum { OPT_CONFIG = 256, OPT_DATA, OPT_LISTEN, OPT_SAMPLE, OPT_CHECK, OPT_HELP_CONFIG };
+
+typedef struct options {
+    const char *config, *data, *listen;
+    bool sample, check;
+} options;
+
+static int fail(const st_err *err)
+{
+    fprintf(stderr, "stintd: %s\n", err->msg);
+    return st_err_exit(err->code);
+}
+
+/* Where things are when a directory was given. */
+static int use_data(const options *o, st_config *config, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+
+    if (!o->data)
+        return 0;
+    if (mkdir(o->data, 0700) < 0 && errno != EEXIST)
+        return st_fail(err, ST_EIO, "%s: cannot be made: %s", o->data, strerror(errno));
+    st_strbuf_addf(&path, "%s/stint.db", o->data);
+    config->store = st_arena_strdup(config->arena, st_strbuf_str(&path));
+    st_strbuf_clear(&path);
+    st_strbuf_addf(&path, "%s/stintd.sock", o->data);
+    config->socket = st_arena_strdup(config->arena, st_strbuf_str(&path));
+    return 0;
+}
+
+static int parse(int argc, char **argv, options *o)
+{
+    static const struct option longs[] = {
+        {"config", required_argument, NULL, OPT_CONFIG},
+        {"data", required_argument, NULL, OPT_DATA},
+        {"listen", required_argument, NULL, OPT_LISTEN},
+        {"sample", no_argument, NULL, OPT_SAMPLE},
+        {"check-store", no_argument, NULL, OPT_CHECK},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {"help-config", no_argument, NULL, OPT_HELP_CONFIG},
+        {0},
+    };
+    ST_CLEANUP(st_strbuf_done) st_strbuf help = {0};
+
+    for (int c; (c = getopt_long(argc, argv, "hV", longs, NULL)) >= 0;) {
+        switch (c) {
+        case OPT_CONFIG:
+            o->config = optarg;
+            break;
+        case OPT_DATA:
+            o->data = optarg;
+            break;
+        case OPT_LISTEN:
+            o->listen = optarg;
+            break;
+        case OPT_SAMPLE:
+            o->sample = true;
+            break;
+        case OPT_CHECK:
+            o->check = true;
+            break;
+        case OPT_HELP_CONFIG:
+            st_config_help(&help);
+            fputs(st_strbuf_str(&help), stdout);
+            return 1;
+        case 'V':
+            puts("stintd " ST_VERSION);
+            return 1;
+        case 'h':
+            fputs(usage, stdout);
+            return 1;
+        default:
+            return -1;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "stintd: %s is not an option\n", argv[optind]);
+        return -1;
+    }
+    return 0;
+}
+
+/* The first token, for whoever set this up: only in a file that they alone can read. */
+static int first_token(st_serve *serve, const char *dir, st_err *err)
+{
+    st_cmd_token cmd = {.who = {.role = ST_ROLE_OWNER, .user = "stintd", .source = "first start"},
+                        .account = "",
+                        .user = "root",
+                        .role = ST_ROLE_OWNER,
+                        .label = "first start",
+                        .expires_ms = ST_STORE_NEVER};
+    char path[4096];
+    int fd, r;
+
+    snprintf(path, sizeof path, "%s/owner.token", dir);
+    if (access(path, F_OK) == 0)
+        return 0;
+    st_cmd_token_make(&cmd);
+    r = st_serve_do(serve, &cmd.cmd, err);
+    if (r < 0)
+        return r;
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 || dprintf(fd, "%s\n", cmd.text) < 0)
+        r = st_fail(err, ST_EIO, "%s: cannot be written: %s", path, strerror(errno));
+    explicit_bzero(cmd.text, sizeof cmd.text);
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
+static int run(st_serve *serve, const options *o, st_config *config, const sigset_t *signals)
+{
+    bool made = false;
+    st_err err = {0};
+    int port = 0, sig, r = st_serve_start(serve, &port, &err);
+
+    if (r == 0 && o->data)
+        r = first_token(serve, o->data, &err);
+    if (r == 0 && o->sample)
+        r = st_sample_make(serve, o->data ? o->data : ".", &made, &err);
+    if (r < 0)
+        return fail(&err);
+    fprintf(stderr, "event=listening address=%s port=%d tls=%s\n", config->listen, port,
+            config->cert ? "yes" : "no");
+    while (sigwait(signals, &sig) == 0 && sig == SIGHUP)
+        st_serve_reload(serve);
+    fprintf(stderr, "event=stopping signal=%s\n", strsignal(sig));
+    st_serve_stop(serve);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    options o = {0};
+    st_config config;
+    st_serve *serve = NULL;
+    sigset_t signals;
+    st_err err = {0};
+    int r = parse(argc, argv, &o);
+
+    if (r != 0)
+        return r > 0 ? 0 : 2;
+    umask(077);
+    if (sodium_init() < 0)
+        return 70;
+    st_config_init(&config);
+    if (o.config)
+        r = st_config_load(&config, o.config, &err);
+    if (r == 0)
+        r = use_data(&o, &config, &err);
+    if (r == 0 && o.listen)
+        config.listen = o.listen;
+    if (r < 0) {
+        st_config_done(&config);
+        return fail(&err);
+    }
+    if (o.check) {
+        r = st_check_store(config.store);
+        st_config_done(&config);
+        return r;
+    }
+    /* Blocked before any thread starts; main alone waits for them. */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    r = st_serve_new(&config, &serve, &err);
+    r = r < 0 ? fail(&err) : run(serve, &o, &config, &signals);
+    st_serve_free(serve);
+    st_config_done(&config);
+    return r;
+}

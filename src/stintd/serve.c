@@ -1,0 +1,231 @@
+/*
+ * Wiring (stintd/serve.h).
+ */
+#include "stintd/serve.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define STOP_GRACE_MS 5000
+
+struct st_serve {
+    st_config config;
+    st_engine *engine;
+    st_control *control;
+    st_api *api;
+};
+
+static int64_t wall_ms(void *ctx)
+{
+    struct timespec t;
+
+    (void)ctx;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* One line a thing, with the time in front; systemd adds its own. */
+static void log_line(void *ctx, const char *line)
+{
+    char at[32];
+    struct tm tm;
+    time_t s = (time_t)(wall_ms(NULL) / 1000);
+
+    (void)ctx;
+    gmtime_r(&s, &tm);
+    strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    fprintf(stderr, "time=%s %s\n", at, line);
+}
+
+static void heard(void *ctx, const st_notice *notice)
+{
+    st_serve *serve = ctx;
+
+    if (serve->api)
+        st_api_notice(serve->api, notice);
+}
+
+static void reported(void *ctx, const st_report *report)
+{
+    st_serve *serve = ctx;
+
+    st_control_report(serve->control, report);
+}
+
+int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
+{
+    st_serve *serve = st_xcalloc(1, sizeof *serve);
+    int r = 0;
+
+    serve->config = *config;
+    if (strcmp(config->engine, "sim") != 0)
+        r = st_fail(err, ST_EINVAL, "engine \"%s\" is not in this build; there is sim",
+                    config->engine);
+    if (r == 0)
+        r = st_engine_sim_new(&serve->engine, err);
+    if (r == 0) {
+        serve->engine->report = reported;
+        serve->engine->ctx = serve;
+        const st_control_options options = {.store = config->store,
+                                            .policy = config->policy,
+                                            .clock = wall_ms,
+                                            .log = log_line,
+                                            .listen = heard,
+                                            .ctx = serve,
+                                            .engine = serve->engine,
+                                            .snap_rows = config->snapshot_rows};
+        r = st_control_new(&options, &serve->control, err);
+    }
+    if (r == 0) {
+        const st_api_options options = {
+            .control = serve->control,
+            .clock = wall_ms,
+            .ctx = serve,
+            .admin_uid = getuid(),
+            .http = {.connections_max = (int)config->connections,
+                     .connections_per_peer = (int)config->connections,
+                     .rate_per_s = (int)config->rate,
+                     .threads = (int)config->threads,
+                     .big_body_max = config->body_mib * 1024 * 1024},
+        };
+        r = st_api_new(&options, &serve->api, err);
+    }
+    if (r < 0) {
+        st_serve_free(serve);
+        return r;
+    }
+    *ret = serve;
+    return 0;
+}
+
+/* ---- commands that are waited for ------------------------------------------------------------ */
+
+typedef struct waiter {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool done;
+    st_err err;
+} waiter;
+
+/* The command to be waited for is run by one of our own, which knows who waits. */
+typedef struct waited {
+    st_cmd cmd;
+    st_cmd *inner;
+    waiter *who;
+} waited;
+
+static int run_waited(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    waited *w = (waited *)cmd;
+
+    return w->inner->run(tx, w->inner, err);
+}
+
+static void publish_waited(st_control *ctl, st_cmd *cmd)
+{
+    waited *w = (waited *)cmd;
+
+    if (w->inner->publish)
+        w->inner->publish(ctl, w->inner);
+}
+
+static void done_waited(st_cmd *cmd, const st_err *err)
+{
+    waiter *who = ((waited *)cmd)->who;
+
+    pthread_mutex_lock(&who->lock);
+    if (err)
+        who->err = *err;
+    who->done = true;
+    pthread_cond_signal(&who->cond);
+    pthread_mutex_unlock(&who->lock);
+}
+
+int st_serve_do(st_serve *serve, st_cmd *cmd, st_err *err)
+{
+    waiter who = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+    waited w = {.cmd = {.run = run_waited, .publish = publish_waited, .done = done_waited},
+                .inner = cmd,
+                .who = &who};
+
+    if (!st_control_post(serve->control, &w.cmd))
+        return st_fail(err, ST_EDOWN, "the control loop has stopped");
+    pthread_mutex_lock(&who.lock);
+    while (!who.done)
+        pthread_cond_wait(&who.cond, &who.lock);
+    pthread_mutex_unlock(&who.lock);
+    if (who.err.code == 0)
+        return 0;
+    *err = who.err;
+    return -err->code;
+}
+
+/* ---- starting and stopping -------------------------------------------------------------------- */
+
+/* A changed configuration is an event, so that the log knows of it. */
+static int set_policy(st_serve *serve, st_err *err)
+{
+    st_cmd_event cmd = {.who = {.role = ST_ROLE_OWNER, .user = "stintd", .source = "configuration"},
+                        .event = {.kind = ST_EV_POLICY, .u.policy = serve->config.policy},
+                        .verb = "policy.change",
+                        .target = "policy"};
+
+    st_cmd_event_init(&cmd);
+    return st_serve_do(serve, &cmd.cmd, err);
+}
+
+int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
+{
+    const st_config *c = &serve->config;
+    st_http_server *server = st_api_server(serve->api);
+    bool same = st_control_has_policy(serve->control, &c->policy);
+    int r = st_control_start(serve->control, err);
+
+    if (r == 0 && !same)
+        r = set_policy(serve, err);
+    if (r == 0 && c->listen)
+        r = st_http_listen(server, c->listen, c->cert, c->key, ret_port, err);
+    if (r == 0 && c->socket)
+        r = st_http_listen_unix(server, c->socket, 0600, err);
+    return r;
+}
+
+void st_serve_reload(st_serve *serve)
+{
+    st_err err = {0};
+
+    if (serve->config.cert && st_http_reload_tls(st_api_server(serve->api), &err) < 0)
+        fprintf(stderr, "event=reload_failed reason=\"%s\"\n", err.msg);
+}
+
+void st_serve_stop(st_serve *serve)
+{
+    st_http_server_stop(st_api_server(serve->api), STOP_GRACE_MS);
+    st_control_stop(serve->control);
+}
+
+void st_serve_free(st_serve *serve)
+{
+    if (!serve)
+        return;
+    st_api *api = serve->api;
+    if (serve->control)
+        st_control_stop(serve->control);
+    serve->api = NULL;
+    st_api_free(api);
+    st_control_free(serve->control);
+    if (serve->engine)
+        serve->engine->ops->free(serve->engine);
+    free(serve);
+}
+
+st_control *st_serve_control(st_serve *serve)
+{
+    return serve->control;
+}
