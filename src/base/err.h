@@ -12,20 +12,20 @@
 
 #include "base/macros.h"
 
-/* X(name, stable string, HTTP status, CLI exit status), in order of value from 1. */
-#define ST_ERR_TABLE(X)               \
-    X(ST_EINVAL, "invalid", 400, 2)   \
-    X(ST_EPARSE, "parse", 400, 2)     \
-    X(ST_ENOENT, "not_found", 404, 4) \
-    X(ST_EEXIST, "exists", 409, 5)    \
-    X(ST_EQUOTA, "quota", 403, 6)     \
-    X(ST_ELIMIT, "limit", 403, 6)     \
-    X(ST_ERANGE, "range", 400, 2)     \
-    X(ST_ESTATE, "state", 409, 5)     \
-    X(ST_EIO, "io", 500, 7)           \
-    X(ST_EFULL, "full", 507, 7)       \
-    X(ST_ECORRUPT, "corrupt", 500, 7) \
-    X(ST_EINTERNAL, "internal", 500, 70)
+/* X(name, stable string, HTTP status, CLI exit status), in order of value from 1; new ones go last. */
+#define ST_ERR_TABLE(X)                  \
+    X(ST_EINVAL, "invalid", 400, 2)      \
+    X(ST_EPARSE, "parse", 400, 2)        \
+    X(ST_ENOENT, "not_found", 404, 4)    \
+    X(ST_EEXIST, "exists", 409, 5)       \
+    X(ST_EQUOTA, "quota", 403, 6)        \
+    X(ST_ELIMIT, "limit", 403, 6)        \
+    X(ST_ERANGE, "range", 400, 2)        \
+    X(ST_ESTATE, "state", 409, 5)        \
+    X(ST_EIO, "io", 500, 7)              \
+    X(ST_EFULL, "full", 507, 7)          \
+    X(ST_EINTERNAL, "internal", 500, 70) \
+    X(ST_ECORRUPT, "corrupt", 500, 7)
 
 enum {
     ST_OK = 0,
