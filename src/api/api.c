@@ -1,6 +1,8 @@
 /*
  * The API's wiring: who calls, what they may see, and connections to the store.
  */
+#include "api/api.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +32,7 @@ static int authenticate(void *ctx, const char *bearer, const st_peer *peer, st_p
     } else if (peer->is_unix && (peer->uid == 0 || peer->uid == api->options.admin_uid)) {
         who.role = ST_ROLE_OWNER;
         snprintf(who.user, sizeof who.user, "uid%u", (unsigned)peer->uid);
-        snprintf(ret->label, sizeof ret->label, "%s", who.user);
+        snprintf(ret->label, sizeof ret->label, "uid%u", (unsigned)peer->uid);
         ret->rate_per_s = -1;
     } else {
         return st_fail(err, ST_EAUTH,

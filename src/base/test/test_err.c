@@ -68,6 +68,9 @@ static void test_table(void **state)
 {
     (void)state;
     assert_int_equal(ST_EINVAL, 1);
+    assert_int_equal(ST_EINTERNAL, 11);
+    assert_int_equal(ST_ECORRUPT, 12);
+    assert_string_equal(st_err_name(-ST_ECORRUPT), "corrupt");
     assert_string_equal(st_err_name(ST_OK), "ok");
     assert_string_equal(st_err_name(ST_ENOENT), "not_found");
     assert_string_equal(st_err_name(-ST_ENOENT), "not_found");
