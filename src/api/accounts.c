@@ -13,16 +13,16 @@ static void quota_json(const st_core *core, const st_quota *q, const char *key, 
 {
     const st_fleet *fleet = st_core_fleet(core);
 
-    st_json_raw(out, key, "{");
+    st_out_raw(out, key, "{");
     if (q->gpu_m != ST_UNSET)
-        st_json_milli(out, "gpu", q->gpu_m);
+        st_out_milli(out, "gpu", q->gpu_m);
     for (size_t t = 0; t < fleet->types.n; t++)
         if (q->type_m[t] != ST_UNSET)
-            st_json_milli(out, fleet->types.v[t].name, q->type_m[t]);
+            st_out_milli(out, fleet->types.v[t].name, q->type_m[t]);
     if (q->cpu_m != ST_UNSET)
-        st_json_milli(out, "cpu", q->cpu_m);
+        st_out_milli(out, "cpu", q->cpu_m);
     if (q->ram_mib != ST_UNSET)
-        st_json_int(out, "ram_mib", q->ram_mib);
+        st_out_int(out, "ram_mib", q->ram_mib);
     st_strbuf_addc(out, '}');
 }
 
@@ -30,27 +30,27 @@ static void use_json(const st_core *core, const st_use *u, const char *key, st_s
 {
     const st_fleet *fleet = st_core_fleet(core);
 
-    st_json_raw(out, key, "{");
-    st_json_milli(out, "gpu", u->gpu_m);
+    st_out_raw(out, key, "{");
+    st_out_milli(out, "gpu", u->gpu_m);
     for (size_t t = 0; t < fleet->types.n; t++)
         if (u->type_m[t] > 0)
-            st_json_milli(out, fleet->types.v[t].name, u->type_m[t]);
-    st_json_milli(out, "cpu", u->cpu_m);
-    st_json_int(out, "ram_mib", u->ram_mib);
+            st_out_milli(out, fleet->types.v[t].name, u->type_m[t]);
+    st_out_milli(out, "cpu", u->cpu_m);
+    st_out_int(out, "ram_mib", u->ram_mib);
     st_strbuf_addc(out, '}');
 }
 
 static void limits_json(const st_limits *l, const char *key, st_strbuf *out)
 {
-    st_json_raw(out, key, "{");
+    st_out_raw(out, key, "{");
     if (l->gpu_m != ST_UNSET)
-        st_json_milli(out, "gpu", l->gpu_m);
+        st_out_milli(out, "gpu", l->gpu_m);
     if (l->vram_mib != ST_UNSET)
-        st_json_int(out, "vram_mib", l->vram_mib);
+        st_out_int(out, "vram_mib", l->vram_mib);
     if (l->share_m != ST_UNSET)
-        st_json_milli(out, "share", l->share_m);
+        st_out_milli(out, "share", l->share_m);
     if (l->run_ms != ST_UNSET)
-        st_json_milli(out, "run_seconds", l->run_ms);
+        st_out_milli(out, "run_seconds", l->run_ms);
     st_strbuf_addc(out, '}');
 }
 
@@ -62,25 +62,25 @@ static void account_json(const st_question *q, const st_core *core, int32_t id, 
     bool top = id == st_question_root(q, core) || a->parent == ST_ROOT;
 
     st_strbuf_addc(out, '{');
-    st_json_text(out, "name", a->name);
+    st_out_text(out, "name", a->name);
     /* Who stands above the caller is not the caller's to know. */
     if (top)
-        st_json_raw(out, "parent", "null");
+        st_out_raw(out, "parent", "null");
     else
-        st_json_text(out, "parent", st_tree_account(tree, a->parent)->name);
+        st_out_text(out, "parent", st_tree_account(tree, a->parent)->name);
     quota_json(core, &a->guarantee, "guarantee", out);
     quota_json(core, &a->max, "max", out);
-    st_json_milli(out, "weight", a->weight_m);
-    st_json_int(out, "priority", a->priority);
-    st_json_raw(out, "limits", "{");
+    st_out_milli(out, "weight", a->weight_m);
+    st_out_int(out, "priority", a->priority);
+    st_out_raw(out, "limits", "{");
     limits_json(&a->job_limits, "job", out);
     limits_json(&a->user_limits, "user", out);
     st_strbuf_addc(out, '}');
-    st_json_text(out, "trust", trust[a->trust]);
-    st_json_raw(out, "trust_domain", a->own_domain ? "\"own\"" : "\"inherit\"");
+    st_out_text(out, "trust", trust[a->trust]);
+    st_out_raw(out, "trust_domain", a->own_domain ? "\"own\"" : "\"inherit\"");
     if (a->min_run_ms != ST_UNSET)
-        st_json_milli(out, "min_run_seconds", a->min_run_ms);
-    st_json_int(out, "version", st_control_version(q->api->control, a->name));
+        st_out_milli(out, "min_run_seconds", a->min_run_ms);
+    st_out_int(out, "version", st_control_version(q->api->control, a->name));
     st_strbuf_addc(out, '}');
 }
 
@@ -137,13 +137,13 @@ static int fill_quota(st_question *q, st_core *core, st_err *err)
         return r;
     const st_account *a = st_tree_account(tree, id);
     st_strbuf_addc(&q->out, '{');
-    st_json_text(&q->out, "account", a->name);
+    st_out_text(&q->out, "account", a->name);
     quota_json(core, &a->guarantee, "guarantee", &q->out);
     quota_json(core, &a->floor, "floor", &q->out);
     quota_json(core, &a->max, "max", &q->out);
     use_json(core, &a->now, "held", &q->out);
     use_json(core, &a->sure, "guaranteed", &q->out);
-    st_json_milli(&q->out, "borrowed_gpu", st_share_borrowed_m(tree, id));
+    st_out_milli(&q->out, "borrowed_gpu", st_share_borrowed_m(tree, id));
     st_strbuf_addc(&q->out, '}');
     return 0;
 }
@@ -167,10 +167,10 @@ static int fill_usage(st_question *q, st_core *core, st_err *err)
     if (r < 0)
         return r;
     st_strbuf_addc(&q->out, '{');
-    st_json_text(&q->out, "account", q->name);
-    st_json_milli(&q->out, "half_life_seconds", half_life);
-    st_json_milli(&q->out, "lost_gpu_hours", st_tree_account(tree, id)->lost / GPU_HOUR);
-    st_json_raw(&q->out, "users", "[");
+    st_out_text(&q->out, "account", q->name);
+    st_out_milli(&q->out, "half_life_seconds", half_life);
+    st_out_milli(&q->out, "lost_gpu_hours", st_tree_account(tree, id)->lost / GPU_HOUR);
+    st_out_raw(&q->out, "users", "[");
     for (size_t i = 0; i < tree->usage.n; i++) {
         const st_usage *u = &tree->usage.v[i];
         int64_t used;
@@ -179,10 +179,10 @@ static int fill_usage(st_question *q, st_core *core, st_err *err)
             continue;
         used = st_usage_read(tree, u->account, u->user, st_core_now(core), half_life);
         st_strbuf_addf(&q->out, "%s{", sep);
-        st_json_text(&q->out, "account", st_tree_account(tree, u->account)->name);
-        st_json_text(&q->out, "user", tree->users.v[u->user]);
-        st_json_milli(&q->out, "held_gpu", u->rate_m);
-        st_json_milli(&q->out, "decayed_gpu_hours", used / GPU_HOUR);
+        st_out_text(&q->out, "account", st_tree_account(tree, u->account)->name);
+        st_out_text(&q->out, "user", tree->users.v[u->user]);
+        st_out_milli(&q->out, "held_gpu", u->rate_m);
+        st_out_milli(&q->out, "decayed_gpu_hours", used / GPU_HOUR);
         st_strbuf_addc(&q->out, '}');
         sep = ",";
     }
@@ -223,8 +223,8 @@ static void change_done(st_cmd *cmd, const st_err *err)
         snprintf(tag, sizeof tag, "%lld", (long long)c->account.version);
         st_call_set_etag(c->call, tag);
         st_strbuf_addc(&out, '{');
-        st_json_text(&out, "name", c->account.name);
-        st_json_int(&out, "version", c->account.version);
+        st_out_text(&out, "name", c->account.name);
+        st_out_int(&out, "version", c->account.version);
         st_strbuf_addc(&out, '}');
         st_call_reply_buf(c->call, c->account.create ? 201 : 200, NULL, &out);
     }

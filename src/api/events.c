@@ -110,18 +110,18 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
     char id[ST_ID_TEXT];
 
     st_strbuf_addc(out, '{');
-    st_json_time(out, "at", n->at_ms);
-    st_json_text(out, "kind", n->kind);
+    st_out_time(out, "at", n->at_ms);
+    st_out_text(out, "kind", n->kind);
     if (n->job != 0) {
         st_control_id_text(hub->api->control, n->job, id);
-        st_json_text(out, "job", id);
-        st_json_text(out, "account", n->account);
-        st_json_text(out, "state", n->state);
+        st_out_text(out, "job", id);
+        st_out_text(out, "account", n->account);
+        st_out_text(out, "state", n->state);
     }
     if (n->name)
-        st_json_text(out, n->job ? "name" : n->account[0] ? "account" : "node", n->name);
+        st_out_text(out, n->job ? "name" : n->account[0] ? "account" : "node", n->name);
     if (n->fx->until_ms > 0 && n->fx->until_ms != ST_TIME_NEVER)
-        st_json_time(out, "until", n->fx->until_ms);
+        st_out_time(out, "until", n->fx->until_ms);
     st_strbuf_addc(out, '}');
 }
 

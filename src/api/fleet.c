@@ -21,12 +21,12 @@ static int fill_types(st_question *q, st_core *core, st_err *err)
         const st_gpu_type *type = &fleet->types.v[t];
 
         st_strbuf_add(&q->out, t ? ",{" : "{");
-        st_json_text(&q->out, "name", type->name);
-        st_json_int(&q->out, "vram_mib", type->vram_mib);
+        st_out_text(&q->out, "name", type->name);
+        st_out_int(&q->out, "vram_mib", type->vram_mib);
         if (type->board == ST_BOARD_NONE)
-            st_json_raw(&q->out, "mig", "null");
+            st_out_raw(&q->out, "mig", "null");
         else
-            st_json_text(&q->out, "mig", st_board_name(type->board));
+            st_out_text(&q->out, "mig", st_board_name(type->board));
         st_strbuf_addc(&q->out, '}');
     }
     st_strbuf_add(&q->out, "]}");
@@ -58,8 +58,8 @@ static void pool_json(const st_question *q, const st_core *core, size_t p, st_st
     }
     (void)q;
     st_strbuf_addc(out, '{');
-    st_json_text(out, "name", pool->name);
-    st_json_raw(out, "levels", "[");
+    st_out_text(out, "name", pool->name);
+    st_out_raw(out, "levels", "[");
     for (int l = 0; l < ST_LEVEL_COUNT; l++) {
         if (!(pool->levels >> l & 1))
             continue;
@@ -67,10 +67,10 @@ static void pool_json(const st_question *q, const st_core *core, size_t p, st_st
         sep = ",";
     }
     st_strbuf_addc(out, ']');
-    st_json_milli(out, "oversubscribe", pool->oversub_m);
-    st_json_int(out, "nodes", nodes);
-    st_json_int(out, "gpus", gpus);
-    st_json_int(out, "gpus_ready", ready);
+    st_out_milli(out, "oversubscribe", pool->oversub_m);
+    st_out_int(out, "nodes", nodes);
+    st_out_int(out, "gpus", gpus);
+    st_out_int(out, "gpus_ready", ready);
     st_strbuf_addc(out, '}');
 }
 
@@ -112,7 +112,7 @@ void st_api_pool_get(st_call *call, void *ctx)
 static void place_json(const st_fleet *fleet, const st_node *n, st_topo level, st_strbuf *out)
 {
     if (n->place[level] >= 0)
-        st_json_text(out, st_topo_name(level), fleet->domains[level].v[n->place[level]].name);
+        st_out_text(out, st_topo_name(level), fleet->domains[level].v[n->place[level]].name);
 }
 
 static void jobs_json(const st_question *q, const st_core *core, const st_node *n, st_strbuf *out)
@@ -122,7 +122,7 @@ static void jobs_json(const st_question *q, const st_core *core, const st_node *
     const char *sep = "";
     uint64_t last = 0;
 
-    st_json_raw(out, "jobs", "[");
+    st_out_raw(out, "jobs", "[");
     for (size_t i = 0; i < n->residents.n; i++) {
         const st_job *job = n->residents.v[i].job;
         char id[ST_ID_TEXT];
@@ -142,21 +142,21 @@ static void node_json(const st_question *q, const st_core *core, const st_node *
     const st_fleet *fleet = st_core_fleet(core);
 
     st_strbuf_addc(out, '{');
-    st_json_text(out, "name", n->name);
-    st_json_text(out, "pool", fleet->pools.v[n->pool].name);
+    st_out_text(out, "name", n->name);
+    st_out_text(out, "pool", fleet->pools.v[n->pool].name);
     if (n->type >= 0)
-        st_json_text(out, "type", fleet->types.v[n->type].name);
+        st_out_text(out, "type", fleet->types.v[n->type].name);
     else
-        st_json_raw(out, "type", "null");
-    st_json_int(out, "gpus", n->ndevs);
-    st_json_milli(out, "cpu", n->cpu_m);
-    st_json_int(out, "ram_mib", n->ram_mib);
-    st_json_text(out, "state", st_node_state_name(n->state));
+        st_out_raw(out, "type", "null");
+    st_out_int(out, "gpus", n->ndevs);
+    st_out_milli(out, "cpu", n->cpu_m);
+    st_out_int(out, "ram_mib", n->ram_mib);
+    st_out_text(out, "state", st_node_state_name(n->state));
     place_json(fleet, n, ST_TOPO_RACK, out);
     place_json(fleet, n, ST_TOPO_BLOCK, out);
     place_json(fleet, n, ST_TOPO_ZONE, out);
     if (st_question_owner(q))
-        st_json_int(out, "gpus_free", __builtin_popcount(n->view.free));
+        st_out_int(out, "gpus_free", __builtin_popcount(n->view.free));
     jobs_json(q, core, n, out);
     st_strbuf_addc(out, '}');
 }
@@ -226,7 +226,7 @@ static void change_done(st_cmd *cmd, const st_err *err)
         st_call_fail(c->call, err);
     } else {
         st_strbuf_addc(&out, '{');
-        st_json_text(&out, "name", c->target);
+        st_out_text(&out, "name", c->target);
         st_strbuf_addc(&out, '}');
         st_call_reply_buf(c->call, c->status, NULL, &out);
     }

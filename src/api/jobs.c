@@ -44,10 +44,10 @@ static void add_item_json(const submission *s, const st_submit_item *item, st_st
     st_strbuf_addc(out, '{');
     if (item->code == 0) {
         st_control_id_text(s->api->control, item->id, id);
-        st_json_text(out, "id", id);
+        st_out_text(out, "id", id);
     } else {
-        st_json_text(out, "code", st_err_name(item->code));
-        st_json_text(out, "detail", item->refusal ? item->refusal : "");
+        st_out_text(out, "code", st_err_name(item->code));
+        st_out_text(out, "detail", item->refusal ? item->refusal : "");
     }
     st_strbuf_addc(out, '}');
 }
@@ -325,7 +325,7 @@ void st_api_jobs_list(st_call *call, void *ctx)
         st_strbuf_add(&l.out, "]");
         if (l.n > l.limit) {
             st_control_id_text(api->control, l.last, next);
-            st_json_text(&l.out, "next", next);
+            st_out_text(&l.out, "next", next);
         }
         st_strbuf_add(&l.out, "}");
         st_call_reply_buf(call, 200, NULL, &l.out);

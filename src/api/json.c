@@ -51,7 +51,7 @@ static void key_of(st_strbuf *out, const char *key)
     st_strbuf_add(out, "\":");
 }
 
-void st_json_time(st_strbuf *out, const char *key, int64_t ms)
+void st_out_time(st_strbuf *out, const char *key, int64_t ms)
 {
     char buf[32];
 
@@ -66,13 +66,13 @@ void st_json_time(st_strbuf *out, const char *key, int64_t ms)
     st_strbuf_addc(out, '"');
 }
 
-void st_json_text(st_strbuf *out, const char *key, const char *text)
+void st_out_text(st_strbuf *out, const char *key, const char *text)
 {
     key_of(out, key);
     st_quote_json(out, text);
 }
 
-void st_json_milli(st_strbuf *out, const char *key, int64_t milli)
+void st_out_milli(st_strbuf *out, const char *key, int64_t milli)
 {
     char buf[ST_FMT_MAX];
 
@@ -80,7 +80,7 @@ void st_json_milli(st_strbuf *out, const char *key, int64_t milli)
     st_strbuf_add(out, st_fmt_milli(buf, milli));
 }
 
-void st_json_int(st_strbuf *out, const char *key, int64_t n)
+void st_out_int(st_strbuf *out, const char *key, int64_t n)
 {
     char buf[24];
 
@@ -89,7 +89,7 @@ void st_json_int(st_strbuf *out, const char *key, int64_t n)
     st_strbuf_add(out, buf);
 }
 
-void st_json_raw(st_strbuf *out, const char *key, const char *json)
+void st_out_raw(st_strbuf *out, const char *key, const char *json)
 {
     key_of(out, key);
     st_strbuf_add(out, json);
@@ -101,25 +101,25 @@ void st_api_job_json(const st_api *api, const st_job_row *row, st_strbuf *out)
 
     st_control_id_text(api->control, (uint64_t)row->id, id);
     st_strbuf_addc(out, '{');
-    st_json_text(out, "id", id);
-    st_json_text(out, "name", row->name);
-    st_json_text(out, "account", row->account);
-    st_json_text(out, "user", row->user_name);
-    st_json_text(out, "state", row->state);
-    st_json_text(out, "class", row->class_name);
-    st_json_int(out, "priority", row->priority);
-    st_json_milli(out, "gpus", row->gpu_m);
-    st_json_time(out, "submitted", row->submit_ms);
-    st_json_time(out, "started", row->start_ms);
-    st_json_time(out, "ended", row->end_ms);
+    st_out_text(out, "id", id);
+    st_out_text(out, "name", row->name);
+    st_out_text(out, "account", row->account);
+    st_out_text(out, "user", row->user_name);
+    st_out_text(out, "state", row->state);
+    st_out_text(out, "class", row->class_name);
+    st_out_int(out, "priority", row->priority);
+    st_out_milli(out, "gpus", row->gpu_m);
+    st_out_time(out, "submitted", row->submit_ms);
+    st_out_time(out, "started", row->start_ms);
+    st_out_time(out, "ended", row->end_ms);
     if (row->exit_code == ST_STORE_NEVER)
-        st_json_raw(out, "exit_code", "null");
+        st_out_raw(out, "exit_code", "null");
     else
-        st_json_int(out, "exit_code", row->exit_code);
-    st_json_text(out, "reason", row->reason);
-    st_json_int(out, "preemptions", row->preemptions);
-    st_json_milli(out, "lost_gpu_seconds", row->lost / 1000);
-    st_json_raw(out, "placement", row->result[0] ? row->result : "null");
-    st_json_raw(out, "spec", row->spec[0] ? row->spec : "{}");
+        st_out_int(out, "exit_code", row->exit_code);
+    st_out_text(out, "reason", row->reason);
+    st_out_int(out, "preemptions", row->preemptions);
+    st_out_milli(out, "lost_gpu_seconds", row->lost / 1000);
+    st_out_raw(out, "placement", row->result[0] ? row->result : "null");
+    st_out_raw(out, "spec", row->spec[0] ? row->spec : "{}");
     st_strbuf_addc(out, '}');
 }

@@ -49,10 +49,10 @@ void st_api_whoami(st_call *call, void *ctx)
 
     (void)ctx;
     st_strbuf_addc(&out, '{');
-    st_json_text(&out, "user", who->user);
-    st_json_text(&out, "account", who->account);
-    st_json_text(&out, "role", st_role_words[who->role]);
-    st_json_text(&out, "version", ST_VERSION);
+    st_out_text(&out, "user", who->user);
+    st_out_text(&out, "account", who->account);
+    st_out_text(&out, "role", st_role_words[who->role]);
+    st_out_text(&out, "version", ST_VERSION);
     st_strbuf_addc(&out, '}');
     st_call_reply_buf(call, 200, NULL, &out);
     st_strbuf_done(&out);
@@ -66,8 +66,8 @@ void st_api_roles(st_call *call, void *ctx)
     st_strbuf_add(&out, "{\"roles\":[");
     for (int r = 0; r < ST_ROLE_COUNT; r++) {
         st_strbuf_add(&out, r ? ",{" : "{");
-        st_json_text(&out, "role", st_role_words[r]);
-        st_json_text(&out, "may", st_role_about((st_role)r));
+        st_out_text(&out, "role", st_role_words[r]);
+        st_out_text(&out, "may", st_role_about((st_role)r));
         st_strbuf_addc(&out, '}');
     }
     st_strbuf_add(&out, "]}");
@@ -251,14 +251,14 @@ static int audit_row(void *ctx, const st_audit_row *row, st_err *err)
     }
     st_strbuf_add(&l->out, l->n++ > 0 ? ",{" : "{");
     st_control_name(l->api->control, 'a', (uint64_t)row->seq, id);
-    st_json_text(&l->out, "id", id);
-    st_json_time(&l->out, "at", row->at_ms);
-    st_json_text(&l->out, "actor", row->actor);
-    st_json_text(&l->out, "account", row->account);
-    st_json_text(&l->out, "source", row->source);
-    st_json_text(&l->out, "verb", row->verb);
-    st_json_text(&l->out, "target", row->target);
-    st_json_raw(&l->out, "detail", row->detail[0] ? row->detail : "null");
+    st_out_text(&l->out, "id", id);
+    st_out_time(&l->out, "at", row->at_ms);
+    st_out_text(&l->out, "actor", row->actor);
+    st_out_text(&l->out, "account", row->account);
+    st_out_text(&l->out, "source", row->source);
+    st_out_text(&l->out, "verb", row->verb);
+    st_out_text(&l->out, "target", row->target);
+    st_out_raw(&l->out, "detail", row->detail[0] ? row->detail : "null");
     st_strbuf_addc(&l->out, '}');
     l->last = row->seq;
     return 0;
@@ -295,7 +295,7 @@ void st_api_audit_list(st_call *call, void *ctx)
         st_strbuf_addc(&l.out, ']');
         if (l.n > l.limit) {
             st_control_name(api->control, 'a', (uint64_t)l.last, next);
-            st_json_text(&l.out, "next", next);
+            st_out_text(&l.out, "next", next);
         }
         st_strbuf_addc(&l.out, '}');
         st_call_reply_buf(call, 200, NULL, &l.out);
@@ -318,11 +318,11 @@ void st_api_audit_verify(st_call *call, void *ctx)
         return;
     }
     st_strbuf_addc(&out, '{');
-    st_json_int(&out, "rows", v.rows);
-    st_json_raw(&out, "intact", v.bad_seq == 0 ? "true" : "false");
+    st_out_int(&out, "rows", v.rows);
+    st_out_raw(&out, "intact", v.bad_seq == 0 ? "true" : "false");
     if (v.bad_seq != 0)
-        st_json_text(&out, "why", v.why);
-    st_json_raw(&out, "head", "\"");
+        st_out_text(&out, "why", v.why);
+    st_out_raw(&out, "head", "\"");
     for (size_t i = 0; i < sizeof v.head; i++)
         st_strbuf_addf(&out, "%02x", v.head[i]);
     st_strbuf_add(&out, "\"}");
@@ -349,7 +349,7 @@ static void *run_backup(void *arg)
         st_call_fail(b->call, &err);
     } else {
         st_strbuf_addc(&out, '{');
-        st_json_text(&out, "file", b->path);
+        st_out_text(&out, "file", b->path);
         st_strbuf_addc(&out, '}');
         st_call_reply_buf(b->call, 201, NULL, &out);
     }

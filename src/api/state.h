@@ -47,11 +47,11 @@ void st_api_reader_back(st_api *api, st_store *reader);
 void st_api_post(st_api *api, st_cmd *cmd);
 
 /* JSON pieces. */
-void st_json_time(st_strbuf *out, const char *key, int64_t ms); /* ,"key":"2026-…Z" or null */
-void st_json_text(st_strbuf *out, const char *key, const char *text); /* ,"key":"…" */
-void st_json_milli(st_strbuf *out, const char *key, int64_t milli);   /* ,"key":1.5 */
-void st_json_int(st_strbuf *out, const char *key, int64_t n);
-void st_json_raw(st_strbuf *out, const char *key, const char *json);
+void st_out_time(st_strbuf *out, const char *key, int64_t ms); /* ,"key":"2026-…Z" or null */
+void st_out_text(st_strbuf *out, const char *key, const char *text); /* ,"key":"…" */
+void st_out_milli(st_strbuf *out, const char *key, int64_t milli);   /* ,"key":1.5 */
+void st_out_int(st_strbuf *out, const char *key, int64_t n);
+void st_out_raw(st_strbuf *out, const char *key, const char *json);
 void st_fmt_time(char buf[32], int64_t ms);
 int st_parse_time(const char *text, int64_t *ret_ms, st_err *err);
 

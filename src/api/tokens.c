@@ -17,15 +17,15 @@ static void token_json(const st_api *api, const st_token_row *row, st_strbuf *ou
 
     st_control_name(api->control, 't', (uint64_t)row->id, id);
     st_strbuf_addc(out, '{');
-    st_json_text(out, "id", id);
-    st_json_text(out, "account", row->account);
-    st_json_text(out, "user", row->user_name);
-    st_json_text(out, "role", row->role);
-    st_json_text(out, "label", row->label);
-    st_json_time(out, "created", row->created_ms);
-    st_json_time(out, "expires", row->expires_ms);
-    st_json_time(out, "revoked", row->revoked_ms);
-    st_json_time(out, "last_used", row->last_used_ms);
+    st_out_text(out, "id", id);
+    st_out_text(out, "account", row->account);
+    st_out_text(out, "user", row->user_name);
+    st_out_text(out, "role", row->role);
+    st_out_text(out, "label", row->label);
+    st_out_time(out, "created", row->created_ms);
+    st_out_time(out, "expires", row->expires_ms);
+    st_out_time(out, "revoked", row->revoked_ms);
+    st_out_time(out, "last_used", row->last_used_ms);
     st_strbuf_addc(out, '}');
 }
 
@@ -139,12 +139,12 @@ static void make_done(st_cmd *cmd, const st_err *err)
     } else {
         st_strbuf_addc(&out, '{');
         st_control_name(c->api->control, 't', (uint64_t)c->token.id, id);
-        st_json_text(&out, "id", id);
-        st_json_text(&out, "token", c->token.text);
-        st_json_text(&out, "account", c->token.account);
-        st_json_text(&out, "user", c->token.user);
-        st_json_text(&out, "role", st_role_words[c->token.role]);
-        st_json_time(&out, "expires", c->token.expires_ms);
+        st_out_text(&out, "id", id);
+        st_out_text(&out, "token", c->token.text);
+        st_out_text(&out, "account", c->token.account);
+        st_out_text(&out, "user", c->token.user);
+        st_out_text(&out, "role", st_role_words[c->token.role]);
+        st_out_time(&out, "expires", c->token.expires_ms);
         st_strbuf_addc(&out, '}');
         st_call_set_header(c->call, "Cache-Control", "no-store");
         st_call_reply_buf(c->call, 201, NULL, &out);
@@ -270,9 +270,9 @@ static int user_row(void *ctx, const st_token_row *row, st_err *err)
         return 0;
     st_map_put(u->seen, st_strbuf_str(&key), 1);
     st_strbuf_add(&u->l.out, u->l.n++ > 0 ? ",{" : "{");
-    st_json_text(&u->l.out, "user", row->user_name);
-    st_json_text(&u->l.out, "account", row->account);
-    st_json_text(&u->l.out, "role", row->role);
+    st_out_text(&u->l.out, "user", row->user_name);
+    st_out_text(&u->l.out, "account", row->account);
+    st_out_text(&u->l.out, "role", row->role);
     st_strbuf_addc(&u->l.out, '}');
     return 0;
 }

@@ -10,11 +10,11 @@ static void reason_json(const st_question *q, const st_core *core, const st_reas
 
     st_reason_text(core, r, st_question_root(q, core), &text);
     st_strbuf_addc(&out->out, '{');
-    st_json_text(&out->out, "code", st_reason_name(r->code));
-    st_json_raw(&out->out, "blocks", st_reason_blocks(r->code) ? "true" : "false");
-    st_json_text(&out->out, "text", st_strbuf_str(&text));
+    st_out_text(&out->out, "code", st_reason_name(r->code));
+    st_out_raw(&out->out, "blocks", st_reason_blocks(r->code) ? "true" : "false");
+    st_out_text(&out->out, "text", st_strbuf_str(&text));
     if (r->until_ms > 0)
-        st_json_time(&out->out, "until", r->until_ms);
+        st_out_time(&out->out, "until", r->until_ms);
     st_strbuf_addc(&out->out, '}');
 }
 
@@ -26,7 +26,7 @@ static void estimate_json(st_question *q, st_core *core, uint64_t id)
     if (st_core_estimate(core, &list, &err) == 0)
         for (size_t i = 0; i < list.n; i++)
             if (list.v[i].job == id)
-                st_json_time(&q->out, "start_estimate", list.v[i].start_ms);
+                st_out_time(&q->out, "start_estimate", list.v[i].start_ms);
     st_vec_free(&list);
 }
 
@@ -37,15 +37,15 @@ static int fill_why(st_question *q, st_core *core, st_err *err)
     int r = 0;
 
     st_strbuf_addc(&q->out, '{');
-    st_json_text(&q->out, "job", q->name);
+    st_out_text(&q->out, "job", q->name);
     if (!job) {
-        st_json_text(&q->out, "state", "over");
-        st_json_raw(&q->out, "reasons", "[]");
+        st_out_text(&q->out, "state", "over");
+        st_out_raw(&q->out, "reasons", "[]");
         st_strbuf_addc(&q->out, '}');
         return 0;
     }
-    st_json_text(&q->out, "state", st_job_state_name(job->state));
-    st_json_raw(&q->out, "reasons", "[");
+    st_out_text(&q->out, "state", st_job_state_name(job->state));
+    st_out_raw(&q->out, "reasons", "[");
     if (job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED)
         r = st_core_explain(core, q->job, &list, err);
     for (size_t i = 0; r == 0 && i < list.n; i++) {
