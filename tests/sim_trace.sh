@@ -63,7 +63,7 @@ if command -v python3 >/dev/null; then
 fi
 play $muri -o json --policy order=shortest --declare exact
 has '"mean": 122.333333,' # 100, 159 and 108
-play $muri -o json --policy order=shortest,swap=true,notice=0,min_run=0,cooldown=0 --declare exact
+play $muri -o json --policy order=shortest,swap=true,notice=0,grace=1s,min_run=0,cooldown=0 --declare exact
 has '"preemptions": 2,' # at 1 s by the second, which has to leave at 2 s for the third
 has '"mean": 76.666667,' # 160, 60 and 10
 play $muri -o json --scale-time 1.5
