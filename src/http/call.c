@@ -2,7 +2,7 @@
  * The life of a call, as libmicrohttpd's callbacks drive it:
  *
  *   uri       the request line is read: the call is made
- *   access    first with the headers: checked, and without a body run at once;
+ *   access    first with the headers: checked;
  *             then with pieces of the body; then with its end: run;
  *             then again after it was resumed: the answer is queued
  *   over      the answer is out, or the client is gone: counted, logged, dropped
@@ -18,6 +18,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/quote.h"
+
+#define DROP_BYTES_MIN 65536
 
 static st_conn *conn_of(struct MHD_Connection *mhd)
 {
@@ -141,24 +143,22 @@ static enum MHD_Result run(st_call *call)
     return settle(call);
 }
 
+/* libmicrohttpd closes the connection behind an answer that is queued here, so that is only done
+ * when a body would have to be read that nobody wants. */
 static enum MHD_Result begin(st_call *call, const char *method, const char *version)
 {
-    bool has_body;
+    bool has_body = false;
 
     snprintf(call->method, sizeof(call->method), "%s", method);
-    call->phase = ST_PHASE_RUN;
-    if (atomic_load_explicit(&call->server->stopping, memory_order_relaxed))
-        st_call_refuse(call, ST_P_STOPPING, ST_REJECT_STOPPING, "this server takes no more calls");
-    else if (st_request_check(call, version, &has_body)) {
-        if (!has_body)
-            return run(call);
+    if (st_request_check(call, version, &has_body)) {
         call->phase = ST_PHASE_BODY;
         atomic_store_explicit(&call->conn->deadline_ms, st_now_ms() + call->server->opt.body_ms,
                               memory_order_relaxed);
         return MHD_YES;
     }
+    call->phase = ST_PHASE_RUN;
     atomic_store_explicit(&call->conn->deadline_ms, 0, memory_order_relaxed);
-    return queue(call);
+    return has_body ? queue(call) : MHD_YES;
 }
 
 /* What is too much is read and thrown away, so that the client gets to read why; up to as much
@@ -171,7 +171,7 @@ static enum MHD_Result take_body(st_call *call, const char *bytes, size_t n)
     }
     st_strbuf_done(&call->body);
     call->body_dropped += n;
-    return call->body_dropped <= call->body_max ? MHD_YES : MHD_NO;
+    return call->body_dropped <= ST_MAX(call->body_max, DROP_BYTES_MIN) ? MHD_YES : MHD_NO;
 }
 
 enum MHD_Result st_call_access(void *cls, struct MHD_Connection *mhd, const char *url,
@@ -193,11 +193,11 @@ enum MHD_Result st_call_access(void *cls, struct MHD_Connection *mhd, const char
         *upload_size = 0;
         return result;
     case ST_PHASE_RUN:
-        /* Resumed, and libmicrohttpd may also ask in between. */
+        /* Refused, or resumed. The lock makes the other thread's answer visible here. */
         pthread_mutex_lock(&call->lock);
-        result = call->answered ? MHD_YES : MHD_NO;
+        ST_ASSERT(call->answered);
         pthread_mutex_unlock(&call->lock);
-        return result == MHD_YES && call->response ? queue(call) : MHD_YES;
+        return queue(call);
     }
     return MHD_NO;
 }

@@ -81,7 +81,8 @@ enum MHD_Result st_call_access(void *cls, struct MHD_Connection *mhd, const char
 void st_call_over(void *cls, struct MHD_Connection *mhd, void **context,
                   enum MHD_RequestTerminationCode why);
 
-/* request.c: looks at line and headers; true when the request may go on, else it is refused. */
+/* request.c: looks at line and headers; true when the request may go on, else it is refused.
+ * Whether a body follows is told in both cases. */
 bool st_request_check(st_call *call, const char *version, bool *ret_has_body);
 
 /* answer.c. Refusals are the server's own, in its threads; an owner must not touch the server. */

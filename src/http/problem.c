@@ -33,6 +33,9 @@ static const row err_rows[] = {
     {"io", 500, "Reading or writing failed"},
     {"full", 507, "There is no room left"},
     {"internal", 500, "A mistake of ours"},
+    {"corrupt", 500, "What was stored is damaged"},
+    {"version", 412, "It has changed meanwhile"},
+    {"unavailable", 503, "It cannot be done at the moment"},
 };
 
 const char *st_problem_code(st_problem_id id)

@@ -283,6 +283,11 @@ bool st_request_check(st_call *call, const char *version, bool *ret_has_body)
 
     MHD_get_connection_values(call->mhd, MHD_HEADER_KIND, see_header, &h);
     has_body = h.encoding || (h.length && strcmp(h.length, "0") != 0);
+    *ret_has_body = has_body;
+    if (atomic_load_explicit(&call->server->stopping, memory_order_relaxed)) {
+        st_call_refuse(call, ST_P_STOPPING, ST_REJECT_STOPPING, "this server takes no more calls");
+        return false;
+    }
     if (!check_frame(call, &h, version) || !find_route(call) || !authorise(call, &h) ||
         !check_types(call, &h, has_body) || !check_size(call, &h))
         return false;
@@ -291,6 +296,5 @@ bool st_request_check(st_call *call, const char *version, bool *ret_has_body)
                        "send If-Match with the ETag of what you read, or * for whatever is there");
         return false;
     }
-    *ret_has_body = has_body;
     return true;
 }

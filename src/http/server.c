@@ -15,6 +15,7 @@
 
 #define TICK_MS_MAX 1000
 #define TICK_MS_MIN 10
+#define FAREWELL_MS 1000 /* for the answers of calls that nobody answered */
 
 int64_t st_now_us(void)
 {
@@ -174,6 +175,8 @@ static void wait_for_calls(st_http_server *server, int64_t grace_ms)
  * themselves off the list. */
 static void abandon_deferred(st_http_server *server)
 {
+    bool any = false;
+
     pthread_mutex_lock(&server->lock);
     server->closing = true;
     while (server->deferred) {
@@ -183,6 +186,7 @@ static void abandon_deferred(st_http_server *server)
             next = call->next;
             pthread_mutex_lock(&call->lock);
             if (call->suspended) {
+                any = true;
                 if (call->prev)
                     call->prev->next = next;
                 else
@@ -197,6 +201,8 @@ static void abandon_deferred(st_http_server *server)
             pthread_cond_wait(&server->changed, &server->lock);
     }
     pthread_mutex_unlock(&server->lock);
+    if (any)
+        wait_for_calls(server, FAREWELL_MS);
 }
 
 static void end_ticker(st_http_server *server)
