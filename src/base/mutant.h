@@ -50,6 +50,7 @@
     X(POOL, "a job runs outside the pool it asked for", 40)                       \
     X(LEVEL, "a pool's isolation levels are ignored", 40)                         \
     X(DRAIN, "a node that drains takes new jobs", 40)                             \
+    X(OVERSTAY, "a forecast counts as much as a limit", 100)                      \
     X(BOOKS, "what a job used is given back twice", 40)
 
 #ifdef ST_MUTANTS

@@ -13,6 +13,7 @@ st_core *st_core_new(const st_policy *policy)
     core->tree = st_tree_new();
     core->fleet = st_fleet_new();
     core->placer = st_placer_new(core->fleet, core->tree);
+    core->forecast = st_forecast_new();
     core->by_id = st_idmap_new();
     core->misfits = st_idmap_new();
     core->possible = st_idmap_new();
@@ -35,10 +36,13 @@ void st_core_free(st_core *core)
     st_vec_free(&core->yielders.open);
     st_vec_free(&core->yielders.guarded);
     st_vec_free(&core->yielders.leaving);
+    for (size_t i = 0; i < ST_ARRAY_LEN(core->releases); i++)
+        st_vec_free(&core->releases[i].list);
     st_vec_free(&core->restart);
     st_idmap_free(core->by_id);
     st_idmap_free(core->misfits);
     st_idmap_free(core->possible);
+    st_forecast_free(core->forecast);
     st_placer_free(core->placer);
     st_fleet_free(core->fleet);
     st_tree_free(core->tree);

@@ -15,10 +15,11 @@
  *    a set, and together at most `bound` times the claimant's GPUs.
  *  6 What is freed for a claimant goes to the claimant.
  *  7 After a step nobody waits who could start, except for capacity that is held or gathered
- *    for somebody named in the reasons.
+ *    for somebody named in the reasons; or, with a policy that bounds the search, behind so many
+ *    others.
  *  8 Repeating a step with nothing new changes nothing.
  *
- * Place in the law: base <- model <- {admit, share, place, reclaim} <- core. */
+ * Place in the law: base <- model <- {admit, share, place, reclaim, forecast} <- core. */
 #ifndef ST_CORE_CORE_H
 #define ST_CORE_CORE_H
 
@@ -44,7 +45,8 @@ typedef struct st_core st_core;
     X(ST_EV_CANCEL, "cancel")             /* u.id */                                      \
     X(ST_EV_CHECKPOINTED, "checkpointed") /* a job saved its progress: u.id */            \
     X(ST_EV_PRIORITY, "priority")         /* u.priority */                                \
-    X(ST_EV_POLICY, "policy")             /* other knobs from now on: u.policy */
+    X(ST_EV_POLICY, "policy")             /* other knobs from now on: u.policy */         \
+    X(ST_EV_TOLD, "told")                 /* a start was estimated: u.told */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)
@@ -98,6 +100,10 @@ typedef struct st_event {
             int priority;
         } priority;
         st_policy policy;
+        struct {
+            uint64_t id;
+            int64_t start_ms;
+        } told;
     } u;
 } st_event;
 
@@ -170,6 +176,7 @@ const char *st_event_name(st_event_kind kind);
     X(ST_WHY_NODES_DOWN, "nodes_down", true) /* only nodes that are down or draining fit it */   \
     X(ST_WHY_HELD, "held", true)             /* it fits, but that is held for job `other` */     \
     X(ST_WHY_GATHERED, "gathered", true)     /* ... gathered for job `other` until until_ms */   \
+    X(ST_WHY_LOOKAHEAD, "lookahead", true)   /* more than `bound` stand in line before it */     \
     X(ST_WHY_PINNED, "pinned", true)         /* paused on nodes that are busy */                 \
     X(ST_WHY_YIELDING, "yielding", true)     /* its victims leave by until_ms at the latest */   \
     X(ST_WHY_RECLAIM_PROTECTED, "reclaim_protected", false) /* borrowers protected until_ms */   \
@@ -217,17 +224,38 @@ int64_t st_core_next_timer(const st_core *core);
 /* Everything that keeps a waiting job from starting now. Changes nothing. */
 int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err);
 
-/* When each waiting job should start if everything goes on as it is: running jobs end at their
- * limits, nobody new comes. ST_TIME_NEVER where it waits for a job without an end. In the order
- * in which they would be looked at; plans that wait for their victims are not among them. */
+/* When each waiting job should start if everything goes on as it is: jobs run as long as such
+ * jobs usually do, or to their limits where that is not known; nobody new comes.
+ * ST_TIME_NEVER where it waits for a job without an end. In the order in which they would be
+ * looked at; plans that wait for their victims are not among them.
+ *
+ * Eight in ten jobs with such an estimate started from lo_ms to hi_ms, of the last `seen`; 0:
+ * too few to say, and both are start_ms. It knows of estimates that came back as ST_EV_TOLD. */
 typedef struct st_estimate {
     uint64_t job;
     int64_t start_ms;
+    int64_t lo_ms, hi_ms;
+    int seen;
 } st_estimate;
 
 typedef ST_VEC(st_estimate) st_estimates;
 
 int st_core_estimate(const st_core *core, st_estimates *ret, st_err *err);
+
+/* For whom capacity is gathered, in order, as of the last pass. */
+typedef struct st_gathered {
+    uint64_t job;
+    int64_t at_ms; /* when such jobs usually have made room */
+    int64_t by_ms; /* when their limits will have, a promise up to the policy's `overstay`;
+                      ST_TIME_NEVER: some have none */
+    int32_t type;
+    bool sure;   /* inside its floor */
+    bool claims; /* it counts on displacing others once their protections end */
+} st_gathered;
+
+typedef ST_VEC(st_gathered) st_gathered_list;
+
+void st_core_gathered(const st_core *core, st_gathered_list *ret);
 
 /* A hash over all effects so far: equal runs have equal hashes. */
 uint64_t st_core_hash(const st_core *core);

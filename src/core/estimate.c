@@ -1,10 +1,10 @@
 /* When each waiting job should start, as things stand.
  *
- * A copy of the state is played forward on its own: running jobs end at their time limits,
- * victims leave when their notice and grace are over, plans come true, and waiting jobs start
- * in today's order as soon as they fit and may. Nobody submits, fails or is displaced further,
- * and a job without a limit never ends. So it is an upper estimate where jobs end early, and
- * none where a job can only start on the place of one without an end.
+ * A copy of the state is played forward on its own: jobs run as long as such jobs usually do,
+ * at most to their time limits, victims leave when their notice and grace are over, plans come
+ * true, and waiting jobs start in today's order as soon as they fit and may. Nobody submits,
+ * fails or is displaced further. Where nothing was learned, a job runs to its limit, and
+ * without one it never ends: there is no estimate for who can only start on its place.
  *
  * Jobs of one shape stand in one list by rank, and a shape that does not fit is not tried
  * again before something is freed: the cost follows what starts and ends, not how many wait. */
@@ -142,7 +142,7 @@ static bool try_job(forecast *f, size_t rank, bool *ret_started)
         st_core_start(core, job, t, class, grants, &f->fx);
         f->starts.v[rank] = core->now;
         f->left--;
-        push(f, st_job_end_ms(job, core->now), job);
+        push(f, st_core_likely_end_ms(core, job), job);
         *ret_started = true;
         return true;
     }
@@ -200,7 +200,7 @@ static void start_plans(forecast *f)
         if (!job->held || !st_core_ready(f->core, job))
             continue;
         st_core_start_held(f->core, job, &f->fx);
-        push(f, st_job_end_ms(job, f->core->now), job);
+        push(f, st_core_likely_end_ms(f->core, job), job);
     }
 }
 
@@ -212,7 +212,7 @@ static void play(forecast *f)
         st_job *job = core->jobs.v[i];
         plans |= job->held;
         if (st_job_on_devices(job))
-            push(f, st_core_release_ms(core, job), job);
+            push(f, ST_MIN(st_core_release_ms(core, job), st_core_likely_end_ms(core, job)), job);
     }
     start_all(f);
     while (f->left > 0 && f->heap.n > 0) {
@@ -225,6 +225,14 @@ static void play(forecast *f)
             f->lists.v[s].misfit = false;
         start_all(f);
     }
+}
+
+static st_estimate with_margin(const st_core *core, uint64_t job, int64_t start_ms)
+{
+    if (start_ms == ST_TIME_NEVER)
+        return (st_estimate){job, start_ms, start_ms, start_ms, 0};
+    st_margin m = st_forecast_margin(core->forecast, start_ms - core->now);
+    return (st_estimate){job, start_ms, core->now + m.lo_ms, core->now + m.hi_ms, m.seen};
 }
 
 int st_core_estimate(const st_core *core, st_estimates *ret, st_err *err)
@@ -243,7 +251,7 @@ int st_core_estimate(const st_core *core, st_estimates *ret, st_err *err)
         st_vec_push(&ids, f.order.v[i]->id);
     play(&f);
     for (size_t i = 0; i < ids.n; i++)
-        st_vec_push(ret, (st_estimate){ids.v[i], f.starts.v[i]});
+        st_vec_push(ret, with_margin(core, ids.v[i], f.starts.v[i]));
     st_vec_free(&ids);
     st_vec_free(&f.order);
     st_vec_free(&f.starts);

@@ -125,6 +125,10 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
     case ST_EV_POLICY:
         io_policy(c, &ev->u.policy);
         break;
+    case ST_EV_TOLD:
+        io_u64(c, &ev->u.told.id);
+        io_i64(c, &ev->u.told.start_ms);
+        break;
     case ST_EV_TIMER:
     case ST_EV_COUNT:
         break;

@@ -147,6 +147,7 @@ static int on_finish(st_core *core, const st_event *ev, st_effects *fx, st_err *
     if (!st_job_on_devices(job))
         return st_fail(err, ST_ESTATE, "job %s is %s and cannot finish", job->name,
                        st_job_state_name(job->state));
+    st_core_learn(core, job);
     st_core_end(core, job, ev->u.finish.failed ? ST_JOB_FAILED : ST_JOB_DONE, fx);
     return 0;
 }
@@ -185,6 +186,24 @@ static int on_priority(st_core *core, const st_event *ev, st_effects *fx, st_err
         return st_fail(err, ST_ERANGE, "job %s: priority is out of range", job->name);
     job->priority = ev->u.priority.priority;
     core->version++;
+    return 0;
+}
+
+static int on_told(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx;
+    st_job *job;
+    int rc = need_job(core, ev->u.told.id, &job, err);
+    if (rc < 0)
+        return rc;
+    if (job->state != ST_JOB_PENDING && job->state != ST_JOB_PAUSED)
+        return st_fail(err, ST_ESTATE, "job %s is %s and waits for no start", job->name,
+                       st_job_state_name(job->state));
+    if (ev->u.told.start_ms < 0 || ev->u.told.start_ms == ST_TIME_NEVER)
+        return st_fail(err, ST_ERANGE, "job %s: an estimated start must be a moment, not %" PRId64,
+                       job->name, ev->u.told.start_ms);
+    job->told_ms = ST_MAX(ev->u.told.start_ms, core->now);
+    job->told_at_ms = core->now;
     return 0;
 }
 
@@ -228,6 +247,7 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_CHECKPOINTED] = on_checkpointed,
     [ST_EV_PRIORITY] = on_priority,
     [ST_EV_POLICY] = on_policy,
+    [ST_EV_TOLD] = on_told,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)
@@ -242,7 +262,7 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
         core->now = before;
         return rc;
     }
-    if (event->kind != ST_EV_SUBMIT)
+    if (event->kind != ST_EV_SUBMIT && event->kind != ST_EV_TOLD)
         core->settled = false;
     st_core_expire(core, fx);
     return 0;

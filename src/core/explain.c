@@ -195,6 +195,11 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
         r.until_ms = core->resv.v[blocker].at_ms;
         say(ret, r);
     }
+    if (job->beyond && !sure) {
+        st_reason r = reason_of(ST_WHY_LOOKAHEAD, type);
+        r.bound = core->policy.lookahead;
+        say(ret, r);
+    }
     bool claims = sure ? !fits || ret->n > before : !fits && st_core_may_rebalance(core, job);
     if (claims)
         say_claim(core, job, type, sure, ret);

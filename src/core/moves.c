@@ -88,9 +88,12 @@ static void go(st_core *core, st_job *job, st_effects *fx)
     job->mark_ms = core->now - job->kept_ms;
     job->kept_ms = 0;
     job->deadline_ms = 0;
+    job->promise_ms = ST_TIME_NEVER;
     job->slot = (int32_t)core->placed.n;
     st_vec_push(&core->placed, job);
     core->version++;
+    st_core_expect(core, job);
+    st_core_came_true(core, job);
     st_core_due(core, job);
     note_usage(core, job, 1);
     st_core_refresh(core, job);
@@ -241,6 +244,7 @@ bool st_core_stay(st_core *core, st_job *job)
     core->version++;
     job->claimant = 0;
     job->deadline_ms = 0;
+    st_core_expect(core, job); /* while it was leaving nobody looked */
     core->due_dirty = true;
     charge(core, job, ST_NEXT, 1);
     st_core_refresh(core, job);

@@ -30,8 +30,12 @@ static bool run_queue(st_core *core, st_effects *fx)
     for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
         st_queue_rewind(core, &q);
         st_job *job;
+        int64_t most = phase == ST_PHASE_BURST ? core->policy.lookahead : 0, blocked = 0;
         while ((job = st_queue_next(core, &q, phase))) {
             if (!st_job_waits(job))
+                continue;
+            job->beyond = most > 0 && blocked >= most;
+            if (job->beyond)
                 continue;
             if (ST_BROKEN(CONSERVE) && job->id % 7 == 0)
                 continue;
@@ -41,6 +45,8 @@ static bool run_queue(st_core *core, st_effects *fx)
                 again = true;
             } else {
                 st_core_turn_gather(core, job, phase, later);
+                /* Who lacks more than room may lack it for ever, and stands in nobody's way. */
+                blocked += most > 0 && core->resv.n > 0 && st_core_lacks_room(core, job, phase);
             }
         }
     }
@@ -179,6 +185,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
         again |= run_queue(core, fx);
         again |= core->floors_dirty || core->class_dirty;
     }
+    st_core_promise(core);
     wake_for_order(core);
     if (again) /* never seen; the rest can wait a moment, the tenants' jobs must not */
         core->wake_ms = ST_MIN(core->wake_ms, core->now + 1000);
@@ -194,6 +201,8 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
 static bool pass_one(st_core *core, st_job *job)
 {
     st_phase first = st_queue_phase(core, job);
+    if (core->policy.lookahead > 0)
+        return false;
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
         st_phase phase = r->sure ? ST_PHASE_SURE : ST_PHASE_BURST;
@@ -208,6 +217,7 @@ static bool pass_one(st_core *core, st_job *job)
             return false;
         st_core_turn_gather(core, job, phase, later);
     }
+    st_core_promise(core);
     wake_for_order(core);
     return true;
 }
@@ -219,6 +229,8 @@ int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *
         return rc;
     bool quiet = core->settled && core->wake_ms > core->now;
     bool submitted = event->kind == ST_EV_SUBMIT;
+    if (quiet && event->kind == ST_EV_TOLD)
+        return 0;
     if (!submitted || !quiet || !pass_one(core, st_core_find(core, event->u.job.id)))
         st_core_pass(core, now, fx);
     return 0;

@@ -186,6 +186,9 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
         st_strbuf_addf(out, "the room it needs is gathered for %s, due to start in %s",
                        job_name(&t), a);
         break;
+    case ST_WHY_LOOKAHEAD:
+        st_strbuf_addf(out, "%" PRId64 " others that lack room are looked at before it", r->bound);
+        break;
     case ST_WHY_PINNED:
         st_strbuf_add(out, "it is paused in the memory of its nodes, and their GPUs are busy");
         break;

@@ -224,12 +224,57 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     io_i64(c, &j->preempted_ms);
     IO_IN(c, j->preemptions, 0, INT32_MAX);
     IO_IN(c, j->stage, 0, ST_STAGES - 1);
+    io_i64(c, &j->expect_ms);
+    io_i64(c, &j->promise_ms);
+    IO_BOOL(c, j->beyond);
+    io_i64(c, &j->told_ms);
+    io_i64(c, &j->told_at_ms);
     bool placed = j->grants != NULL;
     IO_BOOL(c, placed);
     if (placed != (j->held || j->state != ST_JOB_PENDING))
         c->bad = true;
     if (placed && !c->bad)
         io_grants(c, core, &j->grants, j->tasks);
+}
+
+/* The weights that are not 0; their sum follows. */
+static void io_sketch(codec *c, st_sketch *s)
+{
+    size_t n = 0;
+    for (int b = 0; b < ST_SKETCH_BUCKETS; b++)
+        n += s->weight[b] > 0;
+    n = io_count(c, n, ST_SKETCH_BUCKETS);
+    for (int b = -1; n > 0 && !c->bad; n--) {
+        do
+            b++;
+        while (c->out && s->weight[b] == 0);
+        IO_IN(c, b, b, ST_SKETCH_BUCKETS - 1);
+        if (c->bad)
+            return;
+        IO_IN(c, s->weight[b], 1, ST_SKETCH_FULL);
+        s->total += c->out ? 0 : s->weight[b];
+    }
+}
+
+/* In order of learning, the oldest first: who is forgotten next must be the same. */
+static void io_forecast(codec *c, st_forecast *f)
+{
+    size_t n = io_count(c, f->known.n, ST_FORECAST_KEYS);
+    int32_t at = f->oldest;
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        uint64_t key = c->out ? f->known.v[at].key : 0;
+        io_u64(c, &key);
+        st_known *k = c->out ? &f->known.v[at] : st_forecast_learn(f, key);
+        if (!c->out && f->known.n != i + 1) {
+            c->bad = true; /* a key twice */
+            return;
+        }
+        io_sketch(c, &k->run);
+        io_sketch(c, &k->part);
+        at = c->out ? k->newer : at;
+    }
+    for (int far = 0; far < ST_FORECAST_FAR; far++)
+        io_sketch(c, &f->error[far]);
 }
 
 static void io_core(codec *c, st_core *core)
@@ -255,13 +300,18 @@ static void io_core(codec *c, st_core *core)
         if (!c->out)
             st_core_add_job(core, job);
     }
-    n = io_count(c, core->resv.n, 64);
+    n = io_count(c, core->resv.n, 128);
     for (size_t i = 0; i < n && !c->bad; i++) {
         if (!c->out)
             st_vec_push(&core->resv, (st_resv){0});
         st_resv *r = &core->resv.v[i];
         io_u64(c, &r->job);
         io_i64(c, &r->at_ms);
+        IO_IN(c, r->by, ST_BY_LIMITS, ST_BY_LIMITS | ST_BY_FORECAST);
+        IO_BOOL(c, r->also);
+        io_i64(c, &r->promise_ms);
+        if (r->also && i == 0)
+            c->bad = true;
         IO_BOOL(c, r->sure);
         IO_BOOL(c, r->claims);
         IO_IN(c, r->type, -1, last_of(core->fleet->types.n));
@@ -269,6 +319,7 @@ static void io_core(codec *c, st_core *core)
         if (!c->bad)
             io_grants(c, core, &r->plan, r->ntasks);
     }
+    io_forecast(c, core->forecast);
 }
 
 void st_core_save(const st_core *core, st_strbuf *out)

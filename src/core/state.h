@@ -13,6 +13,7 @@
  *   gather.c    reservations of blocked jobs, and what backfill may use
  *   whatif.c    views of nodes with some jobs thought away
  *   explain.c   the reasons
+ *   expect.c    how long jobs should run, learned from those that ended
  *   estimate.c  when waiting jobs should start
  *   save.c      to bytes and back */
 #ifndef ST_CORE_STATE_H
@@ -22,20 +23,41 @@
 #include "base/macros.h"
 #include "base/mutant.h"
 #include "core/core.h"
+#include "forecast/forecast.h"
 #include "place/place.h"
 #include "share/life.h"
 #include "share/order.h"
+
+/* What a gathered start goes by: declared limits, which are kept, or how long jobs really run,
+ * which may be wrong. A job has one of each where they differ. */
+typedef enum st_basis_of { ST_BY_LIMITS = 1, ST_BY_FORECAST = 2 } st_basis_of;
 
 /* A blocked job's gathered start: by `at_ms` enough will have ended for `plan`. */
 typedef struct st_resv {
     uint64_t job;
     int64_t at_ms;
-    bool sure;   /* made when guaranteed work had its turn */
-    bool claims; /* it counts on displacing others, so it moves with the time */
+    unsigned by;        /* bits of st_basis_of */
+    bool also;          /* the entry before is of the same job */
+    int64_t promise_ms; /* by limits: others may not make it later */
+    bool sure;          /* made when guaranteed work had its turn */
+    bool claims;        /* it counts on displacing others, so it moves with the time */
     int32_t type;
     int ntasks;
     st_grant *plan;
 } st_resv;
+
+/* When those on devices will be off them, in order; kept until somebody moves. */
+typedef struct st_release {
+    int64_t at_ms;
+    st_job *job;
+} st_release;
+
+typedef struct st_releases {
+    uint64_t version;
+    int64_t now;
+    ST_VEC(st_release) list;
+    bool sooner; /* by forecasts: somebody should end before his limit */
+} st_releases;
 
 /* Views of nodes as they would be; nodes not touched look as they are. */
 typedef struct st_whatif {
@@ -80,6 +102,7 @@ struct st_core {
     int64_t wake_ms; /* when a protection ends that a claimant waits for */
     bool floors_dirty, class_dirty;
     ST_VEC(st_resv) resv; /* of the last pass */
+    st_forecast *forecast;
 
     /* Scratch. */
     ST_VEC(st_restart) restart; /* gangs that just lost a node: tried first */
@@ -90,7 +113,8 @@ struct st_core {
     int64_t effort;     /* what claims may still cost in this pass */
     bool settled;       /* the last pass left nothing to do */
     st_yielders yielders;
-    bool freed; /* something was freed: misfits may fit */
+    st_releases releases[4]; /* by limits or forecasts, with claims or without */
+    bool freed;              /* something was freed: misfits may fit */
     st_whatif whatif;
 };
 
@@ -174,9 +198,25 @@ bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint
 int64_t st_core_release_ms(const st_core *core, const st_job *job);
 /* The first reservation the grants would get in the way of until `end_ms`, or -1. */
 int st_core_collides(st_core *core, const st_job *job, int64_t end_ms, const st_grant *grants);
-/* Which reservations a job would have to respect, as bits: two jobs of one shape with the
- * same bits fare the same. */
+/* Which reservations a job would have to respect, as a number that is 0 for none: two jobs of
+ * one shape with the same number fare the same. */
 uint64_t st_core_bound_by(const st_core *core, const st_job *job);
+/* Keep what the reservations of a pass promise with their jobs. */
+void st_core_promise(st_core *core);
+/* For how many jobs something is gathered. */
+size_t st_core_gatherers(const st_core *core);
+
+/* expect.c */
+/* Set when a running job should be done. */
+void st_core_expect(const st_core *core, st_job *job);
+/* When it should be done, at the most likely and with some certainty, at its limit at the
+ * latest: of a job on devices, or of one that would start now. */
+int64_t st_core_likely_end_ms(const st_core *core, const st_job *job);
+int64_t st_core_safe_end_ms(const st_core *core, st_job *job);
+/* It is about to end by itself, or by its limit. */
+void st_core_learn(st_core *core, const st_job *job);
+/* It starts: was it told when? */
+void st_core_came_true(st_core *core, st_job *job);
 
 /* whatif.c */
 void st_whatif_begin(st_core *core, st_when when);

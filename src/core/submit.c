@@ -204,6 +204,9 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         .submit_ms = core->now,
         .queued_ms = core->now,
         .preempted_ms = -1,
+        .expect_ms = ST_TIME_NEVER,
+        .promise_ms = ST_TIME_NEVER,
+        .told_at_ms = -1,
     };
     if (fenced || job.shape.gpus == 0)
         job.shape.share_m = 0;

@@ -100,8 +100,10 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
     if (core->freed)
         st_core_forget_misfits(core);
     uint64_t key = st_core_shape_key(job, type);
+    if (st_idmap_get(core->misfits, key, NULL))
+        return false;
     uint64_t bound_key = st_hash_u64(key, st_core_bound_by(core, job));
-    if (st_idmap_get(core->misfits, key, NULL) || st_idmap_get(core->misfits, bound_key, NULL))
+    if (st_idmap_get(core->misfits, bound_key, NULL))
         return false;
     st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
     int blocker;
@@ -182,11 +184,24 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
     return false;
 }
 
+bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase)
+{
+    bool sure = phase == ST_PHASE_SURE;
+    if (!sure && st_core_weight_zero(core, job->account, NULL))
+        return false;
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t))
+        if (st_core_is_sure(core, job, t) == sure && within_limits(core, job, t) &&
+            st_core_below_max(core, job, t, ST_NOW | ST_NEXT))
+            return true;
+    return false;
+}
+
 /* With `later` it will get room from borrowers once their protections end. */
 void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool later)
 {
     bool sure = phase == ST_PHASE_SURE;
-    if (core->resv.n >= (size_t)core->policy.reservations)
+    if (st_core_gatherers(core) >= (size_t)core->policy.reservations)
         return;
     for (size_t i = 0; i < core->resv.n; i++)
         if (core->resv.v[i].job == job->id)

@@ -12,6 +12,9 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
 /* Whether it could do anything; changes nothing but the time to wake. */
 bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *ret_later);
 
+/* Whether room is all it lacks in a phase. */
+bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase);
+
 /* Gather for a blocked job, if it is only room that it lacks. */
 void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool later);
 

@@ -17,6 +17,8 @@ int64_t st_job_due_ms(const st_job *job)
         due = job->deadline_ms;
     if (st_job_on_devices(job))
         due = ST_MIN(due, st_job_end_ms(job, 0));
+    if (job->state == ST_JOB_RUNNING)
+        due = ST_MIN(due, job->expect_ms);
     return due;
 }
 
@@ -113,6 +115,7 @@ static void after_notice(st_core *core, st_job *job, st_effects *fx)
         return;
     }
     st_job_move(job, ST_JOB_CHECKPOINTING);
+    core->version++;
     job->deadline_ms = core->now + core->policy.grace_ms;
     st_core_due(core, job);
     st_effect e = st_fx_of(core, ST_FX_CHECKPOINT, job);
@@ -137,7 +140,8 @@ void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_ef
 void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx)
 {
     if (job->state == ST_JOB_CHECKPOINTING) {
-        yielded(core, job, true, fx);
+        if (st_job_end_ms(job, core->now) > core->now) /* else its limit struck first */
+            yielded(core, job, true, fx);
         return;
     }
     job->saved_ms = st_job_ran_ms(job, core->now);
@@ -160,9 +164,13 @@ static int by_time(const void *pa, const void *pb)
 
 static void expire(st_core *core, st_job *job, st_effects *fx)
 {
-    if (st_job_on_devices(job) && st_job_end_ms(job, core->now) <= core->now)
+    if (st_job_on_devices(job) && st_job_end_ms(job, core->now) <= core->now) {
+        st_core_learn(core, job);
         st_core_end(core, job, ST_JOB_TIMEOUT, fx);
-    else if (job->state == ST_JOB_NOTIFIED)
+    } else if (job->state == ST_JOB_RUNNING) {
+        st_core_expect(core, job); /* it outlived what was expected */
+        core->version++;
+    } else if (job->state == ST_JOB_NOTIFIED)
         after_notice(core, job, fx);
     else if (job->state == ST_JOB_CHECKPOINTING)
         yielded(core, job, false, fx);

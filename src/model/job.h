@@ -94,6 +94,11 @@ typedef struct st_job {
     int64_t mark_ms;      /* on devices: run time since then is not saved yet */
     int64_t kept_ms;      /* paused: run time not saved but kept in memory */
     int64_t preempted_ms; /* when it last had to yield; -1 never */
+    int64_t expect_ms;    /* running: jobs like it have ended by then; ST_TIME_NEVER unknown */
+    int64_t promise_ms;   /* waiting: others may not delay it beyond; ST_TIME_NEVER none */
+    bool beyond;          /* waiting: the last pass did not get to it as a borrower */
+    int64_t told_ms;      /* the start that was estimated for it */
+    int64_t told_at_ms;   /* and when; -1 never */
     int preemptions;
     int stage; /* of its life, as far as noted; see share/life.h */
 
@@ -101,6 +106,10 @@ typedef struct st_job {
     int32_t slot; /* where it stands in core's list of placed jobs */
     st_out out;   /* left out of a what-if view */
     int64_t key;  /* with the policy `swap`: its key in the account's order, for claims */
+    struct {
+        uint64_t version; /* of the forecast that was asked; 0: none */
+        int64_t ran_ms, p90_ms;
+    } guess; /* how long it will run, for one that waits */
 } st_job;
 
 const char *st_job_state_name(st_job_state state);

@@ -31,7 +31,13 @@
       "whether a borrower below its fair share may displace one above its own")                  \
     X(swap, "swap", BOOL, 0, 0, 1,                                                               \
       "whether, inside an account, a waiting job may displace a burstable one that is behind "   \
-      "it in the order and keeps its progress")
+      "it in the order and keeps its progress")                                                  \
+    X(forecast, "forecast", BOOL, 1, 0, 1,                                                       \
+      "whether capacity is gathered and backfilled by how long jobs really run")                 \
+    X(overstay_ms, "overstay", DURATION, 14400000, 0, 2592000000,                                \
+      "how much later than limits allow a gathered start may be when such a forecast was wrong") \
+    X(lookahead, "lookahead", COUNT, 0, 0, 1000000,                                              \
+      "how many borrowers that lack room are looked at behind a gathered start; 0: all")
 
 /* What goes first inside an account, after priority and before users' usage and age. */
 #define ST_ORDER_TABLE(X)                                                    \

@@ -428,6 +428,8 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
         rc = on_effect(&step, i, err);
     if (rc == 0)
         rc = same_jobs(&step, err);
+    if (rc == 0)
+        rc = st_watch_gathered(&step, err);
     st_growth_take(&step, &after);
     if (rc == 0)
         rc = st_growth_check(&step, &before, &after, err);

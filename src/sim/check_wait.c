@@ -129,6 +129,27 @@ static bool limit_true(const scene *s, const st_job *job, const st_reason *r)
                     r->asked > r->bound - used);
 }
 
+static bool may_outstay(const scene *s, const st_job *job, const st_reason *r)
+{
+    if (job->limit_ms == ST_TIME_NEVER)
+        return true;
+    const st_job *own = st_core_job(s->core, job->id); /* tracks do not know what was saved */
+    int64_t left_ms = job->limit_ms - own->saved_ms - own->kept_ms;
+    return st_core_now(s->core) + left_ms > r->until_ms;
+}
+
+/* How many others wait: at least as many as are said to be looked at before it. */
+static int64_t waiting_room(const scene *s, const st_job *job)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < s->jobs.n; i++) {
+        st_job_state state = s->jobs.v[i]->state;
+        n += s->jobs.v[i]->id != job->id && !s->jobs.v[i]->held &&
+             (state == ST_JOB_PENDING || state == ST_JOB_PAUSED);
+    }
+    return n;
+}
+
 static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
 {
     switch (r->code) {
@@ -140,8 +161,11 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
         return is_above(s->tree, r->account, job->account) &&
                s->tree->accounts.v[r->account]->weight_m == 0;
     case ST_WHY_HELD:
-    case ST_WHY_GATHERED:
         return r->other != job->id && st_core_job(s->core, r->other);
+    case ST_WHY_LOOKAHEAD:
+        return r->bound > 0 && waiting_room(s, job) >= r->bound;
+    case ST_WHY_GATHERED: /* who is gone by then at the latest is in nobody's way */
+        return r->other != job->id && st_core_job(s->core, r->other) && may_outstay(s, job, r);
     case ST_WHY_GPUS_BUSY:
         return r->used < r->asked;
     case ST_WHY_YIELDING:
@@ -168,7 +192,7 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
         if (!reason_true(s, job, r))
             return lie(job, r, err);
         blocked |= st_reason_blocks(r->code);
-        if (r->code == ST_WHY_HELD || r->code == ST_WHY_GATHERED)
+        if (r->code == ST_WHY_HELD || r->code == ST_WHY_GATHERED || r->code == ST_WHY_LOOKAHEAD)
             excused |= 1u << (r->type + 1);
     }
     int32_t type = job->held ? -2 : could_start(s, job, excused);

@@ -31,6 +31,8 @@ struct st_watch {
     ST_VEC(st_track *) tracks; /* live jobs by id */
     st_use capacity;           /* when the last step ended */
     ST_VEC(st_quota) floors;
+    st_gathered first;   /* for whom capacity was gathered first, after the last step */
+    int64_t first_by_ms; /* and when it was to start at the latest, since it is first */
     st_watch_counts counts;
 };
 
@@ -62,6 +64,9 @@ int st_watch_victim(const st_step *step, size_t at, st_err *err);
  * order? `jobs` is everybody, as before the claim. */
 int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
                    st_err *err);
+
+/* After all effects: does the first in line still start as soon as it was promised? */
+int st_watch_gathered(const st_step *step, st_err *err);
 
 /* What accounts and users hold at one end of a step. */
 typedef struct st_growth {

@@ -15,6 +15,14 @@ int st_fuzz_seed(uint64_t seed, int steps, FILE *trace, st_tape *ret, st_fuzz_co
     if (gen.stream) {
         ret->policy.rebalance = 0;
         ret->policy.reservations = 4;
+        gen.early = st_rng_chance(&gen.rng, 2, 3);
+        gen.alike = st_rng_chance(&gen.rng, 1, 2);
+        if (gen.alike) { /* small and short ones would go first for ever */
+            ret->policy.order = ST_ORDER_AGE;
+            ret->policy.overstay_ms /= 60;
+            ret->policy.lookahead = 0;
+        }
+        ret->policy.forecast |= gen.early;
     }
     ST_CLEANUP(st_fuzz_run_freep) st_fuzz_run *run = st_fuzz_run_new(ret);
     gen.run = run;

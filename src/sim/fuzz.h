@@ -88,6 +88,8 @@ typedef struct st_fuzz_gen {
     uint64_t next_job;
     int ntypes, npools, nnodes, naccounts;
     bool stream; /* small jobs without end around one large one */
+    bool early;  /* in a stream: most of them end long before their limits */
+    bool alike;  /* in a stream: all are of one account */
     bool busy;   /* a small fleet, long jobs, little time between events: a fight for room */
 } st_fuzz_gen;
 

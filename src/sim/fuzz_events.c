@@ -249,8 +249,13 @@ static void one_event(st_fuzz_gen *gen, bool together)
             st_rng_chance(rng, 1, 30) ? ST_PRIO_MAX + 1 : (int)st_rng_range(rng, -3, 3);
     } else if (roll < 89) {
         node_state(gen, together);
-    } else if (roll < 95) {
+    } else if (roll < 94) {
         change_account(gen, together);
+    } else if (roll < 97) {
+        st_event *ev = &st_fuzz_record(gen, ST_EV_TOLD, together)->event;
+        ev->u.told.id = some_job(gen);
+        ev->u.told.start_ms =
+            st_rng_chance(rng, 1, 20) ? -1 : gen->now + st_rng_range(rng, 0, MINUTE);
     } else {
         st_fuzz_record(gen, ST_EV_TIMER, together);
     }
@@ -271,16 +276,20 @@ static void stream_event(st_fuzz_gen *gen)
     job->id = gen->next_job++;
     job->name = st_tape_text(gen->tape, "j%d", (int)job->id);
     job->user = "u";
-    job->account =
-        gang ? "a0" : st_tape_text(gen->tape, "a%d", 1 + (int)(job->id % 2) % (gen->naccounts - 1));
+    job->account = gang || gen->alike ? "a0"
+                                      : st_tape_text(gen->tape, "a%d",
+                                                     1 + (int)(job->id % 2) % (gen->naccounts - 1));
     job->pool = -1;
     job->shape.gpus = gang ? fleet->nodes.v[0]->ndevs : 1;
     job->tasks = gang ? gen->nnodes : 1;
     job->limit_ms = gang ? limit : st_rng_range(rng, limit / 2, limit);
     job->yield = ST_YIELD_REQUEUE;
+    /* One in ten shows that a forecast is none. */
+    if (gen->early && !gang && !st_rng_chance(rng, 1, 10))
+        entry->run_ms = st_rng_range(rng, job->limit_ms / 10, job->limit_ms / 3);
     if (gang) {
         gen->tape->must_start = job->id;
-        gen->tape->must_by_ms = gen->now + 3 * limit;
+        gen->tape->must_by_ms = gen->now + 3 * limit + gen->tape->policy.overstay_ms;
     }
 }
 
@@ -288,7 +297,7 @@ static void stream_event(st_fuzz_gen *gen)
 static int64_t stream_gap(st_fuzz_gen *gen)
 {
     int64_t gpus = st_core_tree(st_fuzz_run_core(gen->run))->capacity.gpu_m / 1000;
-    return ST_MAX(2 * MINUTE / ST_MAX(gpus * 2, 1), 1);
+    return ST_MAX((gen->early ? MINUTE : 2 * MINUTE) / ST_MAX(gpus * 2, 1), 1);
 }
 
 int st_fuzz_next(st_fuzz_gen *gen, int *ret_n, st_err *err)

@@ -33,6 +33,9 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
     ret->basis = (int)PICK(rng, ST_BASIS_BORROWED, ST_BASIS_TOTAL);
     ret->order = (int)PICK(rng, ST_ORDER_AGE, ST_ORDER_SHORTEST, ST_ORDER_ATTAINED);
     ret->swap = st_rng_chance(rng, 1, 3);
+    ret->forecast = st_rng_chance(rng, 3, 4);
+    ret->lookahead = PICK(rng, 0, 0, 0, 0, 1, 3, 8);
+    ret->overstay_ms = PICK(rng, 0, 0, 10000, 60000, 3600000);
 }
 
 /* ---- the fleet ---------------------------------------------------------------------- */

@@ -368,6 +368,43 @@ static void job_reason(const st_play *play, const st_scn_expect *e, st_strbuf *o
         st_strbuf_add(out, "no reason");
 }
 
+static void job_estimate(const st_play *play, const st_scn_expect *e, st_strbuf *out)
+{
+    st_estimates list = {0};
+    int64_t at = -1;
+
+    (void)st_core_estimate(play->core, &list, NULL);
+    for (size_t i = 0; i < list.n; i++)
+        if (list.v[i].job == (uint64_t)e->job + 1)
+            at = list.v[i].start_ms;
+    st_vec_free(&list);
+    add_time(out, at);
+}
+
+/* The start that is gathered for, by forecasts or by limits. */
+static void add_gathered(const st_play *play, int64_t job, bool limits, st_strbuf *out)
+{
+    st_gathered_list list = {0};
+    int64_t at = -1;
+
+    st_core_gathered(play->core, &list);
+    for (size_t i = 0; i < list.n; i++)
+        if (list.v[i].job == (uint64_t)job + 1)
+            at = limits ? list.v[i].by_ms : list.v[i].at_ms;
+    st_vec_free(&list);
+    add_time(out, at);
+}
+
+static void job_gathered_at(const st_play *play, const st_scn_expect *e, st_strbuf *out)
+{
+    add_gathered(play, e->job, false, out);
+}
+
+static void job_gathered_by(const st_play *play, const st_scn_expect *e, st_strbuf *out)
+{
+    add_gathered(play, e->job, true, out);
+}
+
 const st_expect_row st_expect_job[] = {
     {"state", ST_X_STATE, job_state},
     {"class", ST_X_CLASS, job_class},
@@ -382,6 +419,9 @@ const st_expect_row st_expect_job[] = {
     {"starts", ST_X_COUNT, job_starts},
     {"started_at", ST_X_DURATION, job_started},
     {"ended_at", ST_X_DURATION, job_ended},
+    {"estimate", ST_X_DURATION, job_estimate},
+    {"gathered_at", ST_X_DURATION, job_gathered_at},
+    {"gathered_by", ST_X_DURATION, job_gathered_by},
     {"saved", ST_X_DURATION, job_saved},
     {"lost_gpu_hours", ST_X_MILLI, job_lost},
     {"yields_to", ST_X_JOB, job_yields_to},

@@ -67,14 +67,21 @@ void st_play_why(const st_play *play, int64_t job, st_strbuf *out)
 void st_play_expected(const st_play *play, int64_t job, st_strbuf *out)
 {
     st_estimates list = {0};
-    char buf[ST_FMT_MAX];
+    char buf[ST_FMT_MAX], lo[ST_FMT_MAX], hi[ST_FMT_MAX];
 
     if (st_core_estimate(play->core, &list, NULL) < 0)
         return;
-    for (size_t i = 0; i < list.n; i++)
-        if (list.v[i].job == (uint64_t)job + 1 && list.v[i].start_ms != ST_TIME_NEVER)
-            st_strbuf_addf(out, "%sshould start by %s", out->n > 0 ? "; " : "",
-                           st_fmt_duration(buf, list.v[i].start_ms));
+    for (size_t i = 0; i < list.n; i++) {
+        const st_estimate *e = &list.v[i];
+
+        if (e->job != (uint64_t)job + 1 || e->start_ms == ST_TIME_NEVER)
+            continue;
+        st_strbuf_addf(out, "%sshould start at about %s", out->n > 0 ? "; " : "",
+                       st_fmt_duration(buf, e->start_ms));
+        if (e->seen > 0)
+            st_strbuf_addf(out, ", from %s to %s as 8 in 10 such estimates",
+                           st_fmt_duration(lo, e->lo_ms), st_fmt_duration(hi, e->hi_ms));
+    }
     st_vec_free(&list);
 }
 

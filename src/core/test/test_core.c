@@ -239,6 +239,12 @@ static int bad_others(refusal *l, int n)
     ev.u.priority.id = 2;
     ev.u.priority.priority = -ST_PRIO_MAX - 1;
     refuse(l, &n, "absurd priority", ST_ERANGE, ev);
+    ev = event(ST_EV_TOLD);
+    ev.u.told.id = 77;
+    refuse(l, &n, "an estimate for nobody", ST_ENOENT, ev);
+    ev.u.told.id = 2;
+    ev.u.told.start_ms = -1;
+    refuse(l, &n, "an estimate before the epoch", ST_ERANGE, ev);
     return n;
 }
 

@@ -44,6 +44,9 @@ static size_t samples(st_event *ret)
     finish.u.finish.id = 9;
     finish.u.finish.failed = true;
     cancel.u.id = 10;
+    st_event estimated = event(ST_EV_TOLD);
+    estimated.u.told.id = 11;
+    estimated.u.told.start_ms = 12000;
     st_event node = node_event("n1", 8);
     node.u.node.rack = "r1";
     st_event all[] = {event(ST_EV_TIMER),
@@ -55,6 +58,7 @@ static size_t samples(st_event *ret)
                       job_sample(),
                       finish,
                       cancel,
+                      estimated,
                       policy};
     memcpy(ret, all, sizeof all);
     return ST_ARRAY_LEN(all);

@@ -478,6 +478,24 @@ static void test_second_plan_waits_for_its_own(void **state)
     end(&w);
 }
 
+/* A save that is reported late, and after the limit: there is nothing to come back for. */
+static void test_saved_after_the_limit(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    begin_claim_with(&w, &policy, ST_YIELD_PAUSE, CLAIM + NOTICE + 10 * SEC);
+    tick(&w, CLAIM + NOTICE);
+    in_state(&w, VICTIM, ST_JOB_CHECKPOINTING);
+    w.now = CLAIM + NOTICE + 10 * SEC;
+    tell(&w, ST_EV_CHECKPOINTED, VICTIM);
+    const st_effect *over = effect(&w, ST_FX_END, VICTIM);
+    assert_non_null(over);
+    assert_int_equal(over->state, ST_JOB_TIMEOUT);
+    in_state(&w, CLAIMANT, ST_JOB_RUNNING);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_claimant_cancelled_too_late),
         cmocka_unit_test(test_victim_ends_by_itself),
         cmocka_unit_test(test_limit_during_notice),
+        cmocka_unit_test(test_saved_after_the_limit),
         cmocka_unit_test(test_protection),
         cmocka_unit_test(test_second_plan_waits_for_its_own),
     };

@@ -625,6 +625,32 @@ static void test_waiting(void **state)
     end(&w);
 }
 
+/* A start that was promised by limits moves back: as if somebody let in had none. */
+static void test_gathered(void **state)
+{
+    (void)state;
+    world w;
+    st_err err = {0};
+    begin(&w);
+    ((st_policy *)ours(st_core_policy(w.core)))->overstay_ms = 1000;
+    for (uint64_t id = 1; id <= 2; id++) {
+        st_event ev = job_event(id, "guest", ST_LEVEL_WHOLE);
+        ev.u.job.tasks = 4;
+        ev.u.job.limit_ms = 60000;
+        play(&w, &ev, 0);
+    }
+    st_event timer = {.kind = ST_EV_TIMER};
+    job_of(&w, 1)->limit_ms += 1000;
+    step(&w, &timer, 1);
+    assert_ok(watch_last(&w, &err));
+    job_of(&w, 1)->limit_ms += 1;
+    step(&w, &timer, 2);
+    assert_fails(watch_last(&w, &err), ST_EINTERNAL,
+                 "promise: by the limits of those before it job 2 was to start by 61000, and now "
+                 "by 61001");
+    end(&w);
+}
+
 static void test_could_ever(void **state)
 {
     (void)state;
@@ -646,7 +672,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states),        cmocka_unit_test(test_effects),
         cmocka_unit_test(test_a_sound_claim), cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_could_ever),
+        cmocka_unit_test(test_gathered),      cmocka_unit_test(test_could_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
