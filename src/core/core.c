@@ -33,6 +33,8 @@ void st_core_free(st_core *core)
         st_job_free(core->jobs.v[i]);
     st_vec_free(&core->jobs);
     st_vec_free(&core->placed);
+    st_vec_free(&core->off);
+    st_vec_free(&core->due);
     st_vec_free(&core->yielders.open);
     st_vec_free(&core->yielders.guarded);
     st_vec_free(&core->yielders.leaving);
@@ -77,12 +79,36 @@ void st_core_add_job(st_core *core, st_job *job)
 {
     size_t at = position(core, job->id);
     st_vec_insert(&core->jobs, at, job);
+    job->slot = (int32_t)core->off.n;
+    st_vec_push(&core->off, job);
     st_idmap_put(core->by_id, job->id, (int64_t)(intptr_t)job);
+}
+
+/* Takes the job out of the list it is in; the last one fills the gap. */
+static void unslot(st_core *core, const st_job *job, bool on)
+{
+    st_job **v = on ? core->placed.v : core->off.v;
+    size_t *n = on ? &core->placed.n : &core->off.n;
+    ST_ASSERT((size_t)job->slot < *n && v[job->slot] == job);
+    st_job *last = v[--*n];
+    last->slot = job->slot;
+    v[last->slot] = last;
+}
+
+void st_core_place(st_core *core, st_job *job, bool on)
+{
+    unslot(core, job, !on);
+    job->slot = (int32_t)(on ? core->placed.n : core->off.n);
+    if (on)
+        st_vec_push(&core->placed, job);
+    else
+        st_vec_push(&core->off, job);
 }
 
 void st_core_drop_job(st_core *core, st_job *job)
 {
     size_t at = position(core, job->id);
+    unslot(core, job, false);
     ST_ASSERT(at < core->jobs.n && core->jobs.v[at] == job);
     st_vec_remove(&core->jobs, at);
     st_idmap_del(core->by_id, job->id);

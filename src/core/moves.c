@@ -74,11 +74,6 @@ void st_core_forget_grants(st_core *core, st_job *job)
     job->type = -1;
 }
 
-void st_core_due(st_core *core, const st_job *job)
-{
-    core->due_ms = ST_MIN(core->due_ms, st_job_due_ms(job));
-}
-
 /* From here on the job runs; grants, type and class are set, residents are in place. */
 static void go(st_core *core, st_job *job, st_effects *fx)
 {
@@ -89,8 +84,7 @@ static void go(st_core *core, st_job *job, st_effects *fx)
     job->kept_ms = 0;
     job->deadline_ms = 0;
     job->promise_ms = ST_TIME_NEVER;
-    job->slot = (int32_t)core->placed.n;
-    st_vec_push(&core->placed, job);
+    st_core_place(core, job, true);
     core->version++;
     st_core_expect(core, job);
     st_core_came_true(core, job);
@@ -131,6 +125,7 @@ void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_g
     ST_ASSERT(!job->held);
     adopt(core, job, type, class, take_grants);
     job->held = true;
+    core->nheld++;
     charge(core, job, ST_NEXT | ST_SURE, 1);
     charge_user(core, job, 1);
     settle(core, job);
@@ -141,6 +136,7 @@ void st_core_start_held(st_core *core, st_job *job, st_effects *fx)
 {
     ST_ASSERT(job->held);
     job->held = false;
+    core->nheld--;
     charge(core, job, ST_NOW, 1);
     go(core, job, fx);
 }
@@ -153,6 +149,7 @@ static void drop_plan(st_core *core, st_job *job, st_effects *fx)
     charge(core, job, ST_NEXT | ST_SURE, -1);
     charge_user(core, job, -1);
     job->held = false;
+    core->nheld--;
     job->class = ST_CLASS_NONE;
     if (job->state == ST_JOB_PAUSED)
         st_core_refresh(core, job);
@@ -245,7 +242,7 @@ bool st_core_stay(st_core *core, st_job *job)
     job->claimant = 0;
     job->deadline_ms = 0;
     st_core_expect(core, job); /* while it was leaving nobody looked */
-    core->due_dirty = true;
+    st_core_due(core, job);
     charge(core, job, ST_NEXT, 1);
     st_core_refresh(core, job);
     core->class_dirty = true;
@@ -257,11 +254,7 @@ bool st_core_stay(st_core *core, st_job *job)
 void st_core_release(st_core *core, st_job *job, bool keep_memory)
 {
     ST_ASSERT(st_job_on_devices(job) && core->placed.v[job->slot] == job);
-    st_job *last = st_vec_pop(&core->placed);
-    last->slot = job->slot;
-    if (last != job)
-        core->placed.v[last->slot] = last;
-    core->due_dirty = true;
+    st_core_place(core, job, false);
     note_freed(core, job);
     bool leaving = st_job_leaving(job);
     st_life_note(st_tree_account(core->tree, job->account), job, core->now);

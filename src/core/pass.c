@@ -61,7 +61,7 @@ static bool run_queue(st_core *core, st_effects *fx)
 static bool run_held(st_core *core, st_effects *fx)
 {
     bool moved = false;
-    for (size_t i = 0; i < core->jobs.n; i++) {
+    for (size_t i = 0; core->nheld > 0 && i < core->jobs.n; i++) {
         st_job *job = core->jobs.v[i];
         if (!job->held)
             continue;

@@ -22,8 +22,8 @@ bool st_job_waits(const st_job *job)
 
 void st_queue_build(st_core *core, st_queue *q)
 {
-    for (size_t i = 0; i < core->jobs.n; i++) {
-        st_job *job = core->jobs.v[i];
+    for (size_t i = 0; i < core->off.n; i++) {
+        st_job *job = core->off.v[i];
         if (!st_job_waits(job))
             continue;
         st_vec_push(&q->turns, st_turn_of(core->tree, &core->policy, job, core->now));

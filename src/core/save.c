@@ -344,10 +344,10 @@ static void rebuild(st_core *core)
 {
     for (size_t i = 0; i < core->jobs.n; i++) {
         st_job *job = core->jobs.v[i];
-        if (st_job_on_devices(job)) {
-            job->slot = (int32_t)core->placed.n;
-            st_vec_push(&core->placed, job);
-        }
+        if (st_job_on_devices(job))
+            st_core_place(core, job, true);
+        core->nheld += job->held;
+        st_core_due(core, job);
         for (int t = 0; job->grants && t < job->tasks; t++) {
             st_vec_push(&core->fleet->nodes.v[job->grants[t].node]->residents,
                         (st_resident){job, t});
@@ -363,7 +363,6 @@ static void rebuild(st_core *core)
         st_admit_user_charge(core->fleet, core->tree, job, job->type, 1);
     }
     st_admit_needs(core->tree);
-    core->due_dirty = true;
     st_core_set_due(core);
     for (size_t i = 0; i < core->fleet->nodes.n; i++)
         st_node_refresh(core->fleet, core->tree, core->fleet->nodes.v[i]);

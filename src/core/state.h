@@ -5,6 +5,7 @@
  *   moves.c     the only functions that give, hold or take away devices; they keep residents,
  *               quota counters and effects in step
  *   yield.c     the way out: notified -> checkpointing -> paused or requeued; deadlines
+ *   due.c       who is due when
  *   classes.c   capacity, floors, guaranteed or burstable
  *   queue.c     whose turn it is
  *   turn.c      what one job can do with its turn
@@ -79,6 +80,12 @@ typedef struct st_yielders {
     int64_t until_ms; /* when the first protection ends */
 } st_yielders;
 
+/* A moment at which something may be due for a job. */
+typedef struct st_due {
+    int64_t at_ms;
+    uint64_t job;
+} st_due;
+
 /* A gang that lost a node, and whether it was guaranteed. */
 typedef struct st_restart {
     uint64_t job;
@@ -95,8 +102,10 @@ struct st_core {
     ST_VEC(st_job *) placed; /* those on devices, in no particular order */
     uint64_t version;        /* counts changes of who may be displaced, and in what order */
     st_idmap *by_id;
-    int64_t due_ms; /* no job is due before; exact after a pass */
-    bool due_dirty;
+    ST_VEC(st_job *) off; /* those who are not, likewise; a job's slot is in either */
+    size_t nheld;         /* of these, with a plan */
+    int64_t due_ms;       /* no job is due before; exact after a pass */
+    ST_VEC(st_due) due;   /* a heap; what is no longer true is left in it until it comes up */
     int64_t now;
     uint64_t hash;
     int64_t wake_ms; /* when a protection ends that a claimant waits for */
@@ -126,12 +135,12 @@ st_effect st_fx_of(const st_core *core, st_effect_kind kind, const st_job *job);
 st_job *st_core_find(const st_core *core, uint64_t id);
 void st_core_add_job(st_core *core, st_job *job);
 void st_core_drop_job(st_core *core, st_job *job);
+void st_core_place(st_core *core, st_job *job, bool on); /* between `placed` and `off` */
 
 /* submit.c */
 int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_err *err);
 
 /* moves.c */
-void st_core_due(st_core *core, const st_job *job); /* its next deadline may be sooner now */
 void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,
                    st_effects *fx);
 void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,
@@ -161,7 +170,13 @@ void st_core_requeue(st_core *core, st_job *job, st_effects *fx);
 void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx);
 void st_core_expire(st_core *core, st_effects *fx);
 int64_t st_job_due_ms(const st_job *job);
-void st_core_set_due(st_core *core); /* make due_ms exact */
+
+/* due.c */
+void st_core_due(st_core *core, const st_job *job); /* its next deadline may be sooner now */
+void st_core_set_due(st_core *core);                /* make due_ms exact */
+/* Takes the jobs that are due by now, in order of time and id. */
+typedef ST_VEC(uint64_t) st_due_jobs;
+void st_core_take_due(st_core *core, st_due_jobs *ret);
 
 /* classes.c */
 void st_core_reclass(st_core *core, st_effects *fx);

@@ -146,20 +146,7 @@ void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx)
     }
     job->saved_ms = st_job_ran_ms(job, core->now);
     job->mark_ms = core->now;
-    core->due_dirty = true;
-}
-
-typedef struct due {
-    int64_t at_ms;
-    st_job *job;
-} due;
-
-static int by_time(const void *pa, const void *pb)
-{
-    const due *a = pa, *b = pb;
-    if (a->at_ms != b->at_ms)
-        return a->at_ms < b->at_ms ? -1 : 1;
-    return a->job->id < b->job->id ? -1 : a->job->id > b->job->id;
+    st_core_due(core, job);
 }
 
 static void expire(st_core *core, st_job *job, st_effects *fx)
@@ -184,31 +171,17 @@ void st_core_expire(st_core *core, st_effects *fx)
 {
     if (core->due_ms > core->now)
         return;
-    core->due_dirty = true;
     core->settled = false;
-    ST_VEC(due) list = {0};
-    for (size_t i = 0; i < core->jobs.n; i++) {
-        st_job *job = core->jobs.v[i];
-        int64_t at_ms = st_job_due_ms(job);
-        if (at_ms <= core->now)
-            st_vec_push(&list, (due){at_ms, job});
-    }
-    if (list.n > 1)
-        qsort(list.v, list.n, sizeof *list.v, by_time);
+    st_due_jobs list = {0};
+    st_core_take_due(core, &list);
     for (size_t i = 0; i < list.n; i++) {
         /* An earlier one may have changed this one: a spared victim is no longer due. */
-        if (st_job_due_ms(list.v[i].job) <= core->now)
-            expire(core, list.v[i].job, fx);
+        st_job *job = st_core_find(core, list.v[i]);
+        if (job && st_job_due_ms(job) <= core->now)
+            expire(core, job, fx);
+        job = st_core_find(core, list.v[i]);
+        if (job)
+            st_core_due(core, job);
     }
     st_vec_free(&list);
-}
-
-void st_core_set_due(st_core *core)
-{
-    if (!core->due_dirty)
-        return;
-    core->due_dirty = false;
-    core->due_ms = ST_TIME_NEVER;
-    for (size_t i = 0; i < core->jobs.n; i++)
-        st_core_due(core, core->jobs.v[i]);
 }
