@@ -1,12 +1,15 @@
 # A thin front to meson; the work is in tools/ and meson.build.
 #
 #   make         set up what is missing and build into build/
-#   make run     play an example through the scheduler
+#   make run     start stintd with a simulated fleet and sample teams, in run-data/
 #   make test    everything CI runs; the last line is "N passed, M failed"
 #   make bench   the benchmarks
 #   make format  rewrite the C files in the project's format
 #   make lint    tidy, clang-tidy and cppcheck
 #   make setup   install the packages the build needs (Debian 12)
+
+# Where `make run` listens; port 0 is any free one.
+LISTEN ?= 127.0.0.1:7878
 
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]' 2>/dev/null)
 
@@ -17,9 +20,7 @@ all: setup
 	@ninja -C build
 
 run: all
-	@build/stint sim run examples/two-teams.yaml
-	@echo
-	@echo 'Edit examples/two-teams.yaml and play it again: build/stint sim run examples/two-teams.yaml'
+	@build/stintd --data run-data --listen $(LISTEN) --sample
 
 setup:
 	@tools/setup

@@ -9,12 +9,12 @@
 #include "base/mem.h"
 #include "base/quote.h"
 
-static int run(st_cmd_ask *cmd, st_control *ctl, st_core *core, st_err *err)
+static int run(st_cmd_ask *cmd, st_tx *tx, st_err *err)
 {
     st_question *q = (st_question *)cmd;
 
-    (void)ctl;
-    return q->fill(q, core, err);
+    q->tx = tx;
+    return q->fill(q, st_tx_core(tx), err);
 }
 
 static void done(st_cmd *cmd, const st_err *err)

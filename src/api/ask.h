@@ -13,6 +13,7 @@ typedef struct st_question {
     st_identity who;
     uint64_t job;
     char name[ST_NAME_MAX + 1];
+    st_tx *tx;        /* while `fill` runs */
     const char *type; /* of the answer; NULL: JSON */
     st_strbuf out;
     int64_t version; /* for an ETag; -1: none */

@@ -88,7 +88,10 @@ static const st_schema schemas[] = {
             "\"string\"}, \"until\": {\"type\": [\"string\", \"null\"], \"format\": "
             "\"date-time\"}}, \"required\": [\"code\", \"blocks\", \"text\"]}}, "
             "\"start_estimate\": {\"type\": [\"string\", \"null\"], \"format\": "
-            "\"date-time\"}}, \"required\": [\"job\", \"state\", \"reasons\"]}"},
+            "\"date-time\"}, \"start_earliest\": {\"type\": [\"string\", \"null\"], "
+            "\"format\": \"date-time\"}, \"start_latest\": {\"type\": [\"string\", "
+            "\"null\"], \"format\": \"date-time\"}, \"estimates_seen\": {\"type\": "
+            "\"integer\"}}, \"required\": [\"job\", \"state\", \"reasons\"]}"},
     {"AccountSpec", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
                     "\"parent\": {\"type\": \"string\"}, \"guarantee\": {\"type\": \"object\", "
                     "\"properties\": {}, \"additionalProperties\": true}, \"max\": {\"type\": "

@@ -3,30 +3,53 @@
  */
 #include "api/ask.h"
 
-static void reason_json(const st_question *q, const st_core *core, const st_reason *r)
+static void reason_json(st_question *q, const st_core *core, const st_reason *r)
 {
-    st_question *out = (st_question *)(uintptr_t)q;
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
 
     st_reason_text(core, r, st_question_root(q, core), &text);
-    st_strbuf_addc(&out->out, '{');
-    st_out_text(&out->out, "code", st_reason_name(r->code));
-    st_out_raw(&out->out, "blocks", st_reason_blocks(r->code) ? "true" : "false");
-    st_out_text(&out->out, "text", st_strbuf_str(&text));
-    if (r->until_ms > 0)
-        st_out_time(&out->out, "until", r->until_ms);
-    st_strbuf_addc(&out->out, '}');
+    st_strbuf_addc(&q->out, '{');
+    st_out_text(&q->out, "code", st_reason_name(r->code));
+    st_out_raw(&q->out, "blocks", st_reason_blocks(r->code) ? "true" : "false");
+    st_out_text(&q->out, "text", st_strbuf_str(&text));
+    if (r->until_ms > 0 && r->until_ms != ST_TIME_NEVER)
+        st_out_time(&q->out, "until", r->until_ms);
+    st_strbuf_addc(&q->out, '}');
 }
 
-static void estimate_json(st_question *q, st_core *core, uint64_t id)
+/* What is told is remembered, once per wait, so that the next answers know how good they are. */
+static void remember(st_question *q, const st_job *job, int64_t start_ms)
+{
+    st_event told = {.kind = ST_EV_TOLD};
+    st_err err;
+
+    if (job->told_at_ms >= 0 || start_ms == ST_TIME_NEVER)
+        return;
+    told.u.told.id = job->id;
+    told.u.told.start_ms = start_ms;
+    st_tx_apply(q->tx, &told, &err);
+}
+
+static void estimate_json(st_question *q, st_core *core, const st_job *job)
 {
     st_estimates list = {0};
     st_err err;
 
-    if (st_core_estimate(core, &list, &err) == 0)
-        for (size_t i = 0; i < list.n; i++)
-            if (list.v[i].job == id)
-                st_out_time(&q->out, "start_estimate", list.v[i].start_ms);
+    if (st_core_estimate(core, &list, &err) == 0) {
+        for (size_t i = 0; i < list.n; i++) {
+            const st_estimate *e = &list.v[i];
+
+            if (e->job != job->id)
+                continue;
+            st_out_time(&q->out, "start_estimate", e->start_ms);
+            if (e->seen > 0) {
+                st_out_time(&q->out, "start_earliest", e->lo_ms);
+                st_out_time(&q->out, "start_latest", e->hi_ms);
+                st_out_int(&q->out, "estimates_seen", e->seen);
+            }
+            remember(q, job, e->start_ms);
+        }
+    }
     st_vec_free(&list);
 }
 
@@ -56,7 +79,7 @@ static int fill_why(st_question *q, st_core *core, st_err *err)
     st_vec_free(&list);
     st_strbuf_addc(&q->out, ']');
     if (r == 0 && job->state == ST_JOB_PENDING)
-        estimate_json(q, core, q->job);
+        estimate_json(q, core, job);
     st_strbuf_addc(&q->out, '}');
     return r;
 }

@@ -322,7 +322,7 @@ static int run_ask(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_ask *c = (st_cmd_ask *)cmd;
 
-    return c->ask(c, tx->ctl, tx->ctl->core, err);
+    return c->ask(c, tx, err);
 }
 
 void st_cmd_ask_init(st_cmd_ask *cmd)

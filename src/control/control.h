@@ -185,10 +185,10 @@ void st_cmd_token_revoke(st_cmd_token *cmd);
 
 /* ---- asking the core ---------------------------------------------------------------------- */
 
-/* A question: `ask` looks at the core and fills what it likes; nothing is written. */
+/* A question: `ask` looks at the core and fills what it likes. */
 typedef struct st_cmd_ask {
     st_cmd cmd;
-    int (*ask)(struct st_cmd_ask *cmd, st_control *ctl, st_core *core, st_err *err);
+    int (*ask)(struct st_cmd_ask *cmd, st_tx *tx, st_err *err);
 } st_cmd_ask;
 
 void st_cmd_ask_init(st_cmd_ask *cmd);

@@ -141,6 +141,7 @@ static int first_token(st_serve *serve, const char *dir, st_err *err)
 static int run(st_serve *serve, const options *o, st_config *config, const sigset_t *signals)
 {
     bool made = false;
+    char url[300];
     st_err err = {0};
     int port = 0, sig, r = st_serve_start(serve, &port, &err);
 
@@ -150,6 +151,10 @@ static int run(st_serve *serve, const options *o, st_config *config, const sigse
         r = st_sample_make(serve, o->data ? o->data : ".", &made, &err);
     if (r < 0)
         return fail(&err);
+    snprintf(url, sizeof url, "%s://%.*s:%d", config->cert ? "https" : "http",
+             (int)(strrchr(config->listen, ':') - config->listen), config->listen, port);
+    if (o->sample)
+        st_sample_tell(o->data ? o->data : ".", url, made);
     fprintf(stderr, "event=listening address=%s port=%d tls=%s\n", config->listen, port,
             config->cert ? "yes" : "no");
     while (sigwait(signals, &sig) == 0 && sig == SIGHUP)

@@ -185,3 +185,29 @@ int st_sample_make(st_serve *serve, const char *dir, bool *ret_made, st_err *err
     *ret_made = r == 0;
     return r;
 }
+
+/* The sample's own tokens are for trying things out: they are printed. */
+void st_sample_tell(const char *dir, const char *url, bool made)
+{
+    char path[4096], line[512];
+    FILE *in;
+
+    snprintf(path, sizeof path, "%s/tokens", dir);
+    printf("Stint is at %s, %s.\n\n", url,
+           made ? "with a made-up fleet of 128 GPUs and an organisation that shares it"
+                : "as it was left");
+    in = fopen(path, "re");
+    printf("USER     ROLE     ACCOUNT    TOKEN\n");
+    while (in && fgets(line, sizeof line, in))
+        fputs(line, stdout);
+    if (in)
+        fclose(in);
+    printf("\nTry, in another terminal (these are kept in %s):\n\n"
+           "  export STINT_URL=%s STINT_TOKEN=$(awk '$1==\"ada\" {print $4}' %s)\n"
+           "  build/stint ps\n"
+           "  build/stint submit --name mine --gpus 2 --limit 1h -- python3 train.py\n"
+           "  build/stint why $(build/stint ps -o csv --state pending | tail -n 1 | cut -d, -f1)\n"
+           "\nCtrl-C stops it; the next start finds everything as it was.\n",
+           path, url, path);
+    fflush(stdout);
+}
