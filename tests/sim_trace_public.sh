@@ -31,6 +31,15 @@ shared_backfill 12350 869 65.0
 END
 echo "$out" | grep -q '^philly: 68503 jobs of 11 accounts on 88 nodes with 704 GPUs' || fail "$out"
 
+# Sharing without harm: nobody later than on the nodes of its own account, where preemption is free.
+out=$("$stint" sim trace --format philly --jobs "$traces/philly/jobs.csv" \
+    --nodes "$traces/philly/vc_nodes.csv" --divide 4 --from 2017-10-01 --to 2017-12-01 \
+    --declare none --compare-private --policy \
+    as_if_alone=true,min_run=0s,cooldown=0s,notice=0s,reservations=0,reclaim_bound=1000) ||
+    fail "philly, shared"
+echo "$out" | grep -Eq '^private_backfill +65218 .* 0 +0\.00 +0$' || fail "somebody is late: $out"
+echo "$out" | grep -Eq '^this run +1[0-2][0-9]{3} ' || fail "the pool is slow: $out"
+
 out=$("$stint" sim trace --format muri --jobs "$traces/muri/cluster_trace.csv" \
     --nodes "$traces/muri/n8g8.csv" --declare exact --scale-time 1.0533) || fail "muri"
 echo "$out" | grep -q '^400 done, 0 timed out' || fail "$out"

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "core/state.h"
+#include "core/alone.h"
 #include "reclaim/reclaim.h"
 
 typedef struct claim_ctx {
@@ -25,6 +25,8 @@ typedef struct claim_ctx {
     const st_job *job;
     int32_t type;
     bool sure;
+    bool home;  /* it wants its home place back and nothing else (alone.h) */
+    bool spare; /* ... or any place, but of nobody who has the right to one too */
     st_need need;
     st_standing bare[ST_DEPTH_MAX + 1]; /* by depth: its branches as they are */
     st_standing mine[ST_DEPTH_MAX + 1]; /* and with the claimant in them */
@@ -62,6 +64,8 @@ static bool fits(void *ctx)
     claim_ctx *c = ctx;
     if (st_admit_over(c->core->tree, c->job->account, &c->need, ST_NEXT, false, NULL, 0) > 0)
         return false;
+    if (c->home)
+        return st_alone_fits(c->core, c->job, st_whatif_view, c->core);
     return st_place_fits(c->core->placer, &c->ask);
 }
 
@@ -163,7 +167,12 @@ static int by_account(const void *pa, const void *pb)
 
 static bool may_displace(const claim_ctx *c, const st_job *victim)
 {
-    return c->sure ? may_reclaim(c, victim) : may_rebalance(c, victim);
+    if (c->spare)
+        return victim->shade ? !st_alone_stands(victim) : c->home;
+    if (c->home)
+        return true; /* who sits there without being at home */
+    /* Whoever has a right to a place would only come back. */
+    return c->sure ? may_reclaim(c, victim) : !st_alone_stands(victim) && may_rebalance(c, victim);
 }
 
 static void refresh_yielders(st_core *core)
@@ -198,18 +207,31 @@ static void refresh_yielders(st_core *core)
         qsort(y->open.v, y->open.n, sizeof *y->open.v, by_account);
 }
 
+/* Whether displacing it could help: who wants its home place looks at those nodes only. */
+static bool concerns(const claim_ctx *c, const st_job *victim)
+{
+    const st_grant *home = c->home ? c->job->shade->job.grants : NULL;
+    for (int t = 0; home && t < c->job->tasks; t++)
+        for (int u = 0; u < victim->tasks; u++)
+            if (home[t].node == victim->grants[u].node)
+                return true;
+    return !home;
+}
+
 /* Burstable jobs past their protection, or all; by account. */
 static void collect(claim_ctx *c, bool ignore_protection)
 {
     const st_yielders *y = &c->core->yielders;
     for (size_t i = 0; i < y->open.n; i++)
-        if (y->open.v[i] != c->job)
+        if (y->open.v[i] != c->job && concerns(c, y->open.v[i]))
             st_vec_push(&c->cands, y->open.v[i]);
     if (!ignore_protection || y->guarded.n == 0)
         return;
     for (size_t i = 0; i < y->guarded.n; i++)
-        st_vec_push(&c->cands, y->guarded.v[i]);
-    qsort(c->cands.v, c->cands.n, sizeof *c->cands.v, by_account);
+        if (concerns(c, y->guarded.v[i]))
+            st_vec_push(&c->cands, y->guarded.v[i]);
+    if (c->cands.n > 1)
+        qsort(c->cands.v, c->cands.n, sizeof *c->cands.v, by_account);
 }
 
 /* ---- the line -------------------------------------------------------------------------- */
@@ -380,7 +402,8 @@ static int64_t unbound_ms(const claim_ctx *c, const int *victims, int n)
     bool own = c->core->policy.swap;
     for (int i = 0; i < n; i++)
         own = own && c->cands.v[victims[i]]->account == c->job->account;
-    return c->sure || own ? c->job->queued_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
+    bool owner = c->sure && (c->home || !c->job->shade);
+    return owner || own ? c->job->queued_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
 }
 
 static void attempt(claim_ctx *c, st_claim *ret)
@@ -390,7 +413,7 @@ static void attempt(claim_ctx *c, st_claim *ret)
     int *victims = st_xcalloc(c->line.n + 1, sizeof *victims);
     /* Those who are leaving already make room too: nobody goes for what they will free. */
     st_whatif_begin(c->core, ST_WHEN_NEXT);
-    if (c->job->state != ST_JOB_PAUSED)
+    if (c->job->state != ST_JOB_PAUSED && !c->home)
         c->ask.rooms = st_rooms_of(c->core->placer, c->job, c->type);
     for (size_t i = 0; i < c->core->yielders.leaving.n; i++)
         st_whatif_touch(c->core, c->core->yielders.leaving.v[i], c->ask.rooms);
@@ -403,15 +426,19 @@ static void attempt(claim_ctx *c, st_claim *ret)
     }
     ret->enough = true;
     ret->evict_m = evicted_m(c, victims, k);
-    ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
-    bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
-    ST_ASSERT(ok);
+    if (c->home) {
+        ret->plan = st_alone_place(c->job);
+    } else {
+        ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
+        bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
+        ST_ASSERT(ok);
+    }
     int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
     int64_t free_ms = unbound_ms(c, victims, k);
     /* A borrower need not claim what comes free by itself; and nobody claims past those for
      * whom the place is gathered. */
     if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k) ||
-        st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan) >= 0) {
+        (!c->home && st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan) >= 0)) {
         ret->result = ST_CLAIM_NONE;
     } else if (ret->evict_m > bound_m && c->core->now < free_ms && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;
@@ -427,10 +454,40 @@ static void attempt(claim_ctx *c, st_claim *ret)
     restore(c);
 }
 
+static void claim_free(claim_ctx *c)
+{
+    st_vec_free(&c->cands);
+    st_vec_free(&c->line);
+}
+
+/* A job with a right to its home place need not take it from one who has such a right too and
+ * only sits elsewhere: it looks for others to displace, at home, then anywhere. */
+static bool try_gently(claim_ctx *c, st_claim *ret)
+{
+    c->spare = true;
+    for (int away = 0; away <= 1 && ret->result != ST_CLAIM_OK; away++) {
+        st_claim_done(ret);
+        *ret = (st_claim){.until_ms = ST_TIME_NEVER, .away = away};
+        c->home = !away;
+        collect(c, false);
+        attempt(c, ret);
+        claim_free(c);
+        c->ask.rooms = NULL;
+    }
+    if (ret->result == ST_CLAIM_OK)
+        return true;
+    st_claim_done(ret);
+    *ret = (st_claim){.until_ms = ST_TIME_NEVER};
+    c->spare = false;
+    c->home = true;
+    return false;
+}
+
 void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st_claim *ret)
 {
-    *ret = (st_claim){.until_ms = ST_TIME_NEVER};
+    *ret = (st_claim){.until_ms = ST_TIME_NEVER, .result = ST_CLAIM_NONE};
     claim_ctx c = {.core = core, .job = job, .type = type, .sure = sure};
+    c.home = sure && job->shade;
     c.need = st_need_of(job, type);
     c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
     set_standings(&c);
@@ -440,14 +497,17 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
     }
     refresh_yielders(core);
     int64_t until_ms = core->yielders.until_ms;
+    if (sure && job->shade && try_gently(&c, ret)) {
+        claim_free(&c);
+        return;
+    }
     collect(&c, false);
     attempt(&c, ret);
     if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
         /* Would it be enough if nobody were protected? Then it is worth waking up for: with
          * some of them the choice may be a better one than with all. */
         st_claim open = {0};
-        st_vec_clear(&c.cands);
-        st_vec_clear(&c.line);
+        claim_free(&c);
         collect(&c, true);
         attempt(&c, &open);
         if (open.result == ST_CLAIM_OK)
@@ -456,8 +516,7 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
             ret->until_ms = ST_MIN(ret->until_ms, until_ms);
         st_claim_done(&open);
     }
-    st_vec_free(&c.cands);
-    st_vec_free(&c.line);
+    claim_free(&c);
 }
 
 void st_claim_done(st_claim *claim)

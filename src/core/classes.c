@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/state.h"
+#include "core/alone.h"
 
 /* What is there: ready nodes whole, draining ones as far as they are in use. */
 static void measure(const st_core *core, st_use *ret)
@@ -94,7 +94,7 @@ static void assign_classes(st_core *core, bool all, st_effects *fx)
     for (size_t i = 0; i < list.n; i++) {
         st_job *job = list.v[i];
         st_need need = st_need_of(job, job->type);
-        bool sure = st_admit_sure(core->tree, job->account, &need, NULL);
+        bool sure = st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, NULL);
         if (sure)
             st_admit_charge(core->tree, job->account, &need, ST_SURE, 1);
         bool lost = job->held && !sure && job->class == ST_CLASS_GUARANTEED;
@@ -116,9 +116,11 @@ void st_core_reclass(st_core *core, st_effects *fx)
         measure(core, &core->tree->capacity);
         st_admit_floors(core->tree);
         tell_floors(core, before.v, before.n, fx);
+        st_alone_floors(core);
         st_vec_free(&before);
         core->class_dirty = true;
     }
+    st_alone_run(core);
     if (core->class_dirty) {
         core->class_dirty = false;
         assign_classes(core, all, fx);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "core/state.h"
+#include "core/alone.h"
 
 st_core *st_core_new(const st_policy *policy)
 {
@@ -29,6 +29,9 @@ void st_core_free(st_core *core)
         return;
     st_core_gather_clear(core);
     st_vec_free(&core->resv);
+    for (size_t i = 0; i < core->alone.n; i++)
+        st_alone_free(core->alone.v[i]);
+    st_vec_free(&core->alone);
     for (size_t i = 0; i < core->jobs.n; i++)
         st_job_free(core->jobs.v[i]);
     st_vec_free(&core->jobs);

@@ -276,5 +276,8 @@ size_t st_core_njobs(const st_core *core);
 const st_job *st_core_job_at(const st_core *core, size_t i);
 /* Whether a running job may not be displaced yet, and until when. */
 int64_t st_core_protected_until(const st_core *core, const st_job *job);
+/* With policy `as_if_alone`: whether a floor carries the job only in the place it would have if
+ * its account were alone, and that place, a grant per task; NULL while it would be waiting. */
+bool st_core_has_home(const st_job *job, const st_grant **ret_place);
 
 #endif

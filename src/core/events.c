@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "core/state.h"
+#include "core/alone.h"
 
 static int need_job(const st_core *core, uint64_t id, st_job **ret, st_err *err)
 {
@@ -185,6 +185,7 @@ static int on_priority(st_core *core, const st_event *ev, st_effects *fx, st_err
     if (ev->u.priority.priority < -ST_PRIO_MAX || ev->u.priority.priority > ST_PRIO_MAX)
         return st_fail(err, ST_ERANGE, "job %s: priority is out of range", job->name);
     job->priority = ev->u.priority.priority;
+    st_alone_priority(core, job);
     core->version++;
     return 0;
 }

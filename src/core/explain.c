@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/alone.h"
 
 static void say(st_reasons *ret, st_reason reason)
 {
@@ -53,9 +53,12 @@ static void say_limits(st_core *core, const st_job *job, int32_t type, st_reason
 static bool say_floor(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
 {
     st_need need = st_need_of(job, type);
-    int32_t at;
-    if (st_admit_sure(core->tree, job->account, &need, &at))
+    int32_t at = job->account;
+    if (st_admit_sure(core->tree, job->account, &need, &at) && st_alone_entitled(job, type))
         return true;
+    while (job->shade && at != ST_ROOT &&
+           !st_quota_has_gpu(&st_tree_account(core->tree, at)->floor))
+        at = st_tree_account(core->tree, at)->parent;
     const st_account *a = st_tree_account(core->tree, at);
     st_reason r = reason_of(ST_WHY_OVER_FLOOR, type);
     r.account = at;

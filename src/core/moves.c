@@ -179,7 +179,7 @@ void st_core_unhold(st_core *core, st_job *job, st_effects *fx)
 void st_core_start_elsewhere(st_core *core, st_job *job, st_grant *take_grants, st_effects *fx)
 {
     int32_t type = job->type;
-    st_class class = job->class;
+    st_class class = job->shade ? ST_CLASS_BURSTABLE : job->class; /* away from home */
     drop_plan(core, job, fx);
     st_core_start(core, job, type, class, take_grants, fx);
     spare_victims(core, job, fx); /* only now: the job's own share of quota comes first */

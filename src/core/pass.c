@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "core/alone.h"
 #include "core/turn.h"
 
 #define ROUNDS_MAX   1000
@@ -147,6 +148,7 @@ static void wake_for_order(st_core *core)
     int64_t next = st_usage_epoch(core->now, half_life_ms) + half_life_ms / ST_USAGE_STEPS;
     if (core->resv.n > 0)
         core->wake_ms = ST_MIN(core->wake_ms, next);
+    core->wake_ms = ST_MIN(core->wake_ms, st_alone_next_ms(core));
     if (core->policy.order != ST_ORDER_ATTAINED)
         return;
     for (size_t i = 0; i < core->placed.n; i++) {
@@ -200,6 +202,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
  * nothing to change but its own reservation. True when that was so. */
 static bool pass_one(st_core *core, st_job *job)
 {
+    st_alone_run(core);
     st_phase first = st_queue_phase(core, job);
     if (core->policy.lookahead > 0)
         return false;

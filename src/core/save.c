@@ -8,8 +8,8 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "core/alone.h"
 #include "core/codec.h"
-#include "core/state.h"
 
 #define MAGIC UINT64_C(0x31766173544e5453) /* "STNTsav1" */
 #define SEED  7
@@ -80,6 +80,7 @@ static void io_node(codec *c, st_fleet *f, st_node *node)
     IO_IN(c, node->cpu_m, 0, ST_QTY_MAX);
     IO_IN(c, node->ram_mib, 0, ST_QTY_MAX);
     IO_IN(c, node->state, 0, ST_NODE_STATE_COUNT - 1);
+    IO_IN(c, node->home, 0, ST_ACCOUNTS_MAX - 1);
     node->place[ST_TOPO_NONE] = -1;
     for (int l = ST_TOPO_ZONE; l <= ST_TOPO_RACK; l++)
         IO_IN(c, node->place[l], -1, last_of(f->domains[l].n));
@@ -277,6 +278,44 @@ static void io_forecast(codec *c, st_forecast *f)
         io_sketch(c, &f->error[far]);
 }
 
+static struct st_shade *io_shade(codec *c, st_core *core, struct st_shade *shade)
+{
+    if (!c->out)
+        shade = st_xcalloc(1, sizeof *shade);
+    io_job(c, core, &shade->job);
+    io_i64(c, &shade->run_ms);
+    io_i64(c, &shade->ended_ms);
+    if (c->out || c->bad)
+        return shade;
+    shade->key = st_core_shape_key(&shade->job, -1);
+    st_job *job = st_core_find(core, shade->job.id);
+    if (job && shade->run_ms == ST_TIME_NEVER)
+        job->shade = shade;
+    return shade;
+}
+
+static void io_alone(codec *c, st_core *core, st_alone *alone)
+{
+    IO_IN(c, alone->account, 1, last_of(core->tree->accounts.n));
+    IO_BOOL(c, alone->dirty);
+    size_t n = io_count(c, alone->waits.n, UINT32_MAX);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        struct st_shade *shade = io_shade(c, core, c->out ? alone->waits.v[i] : NULL);
+        c->bad |= shade->job.grants != NULL;
+        if (!c->out)
+            st_vec_push(&alone->waits, shade);
+    }
+    n = io_count(c, alone->stand.n, UINT32_MAX);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        struct st_shade *shade = io_shade(c, core, c->out ? alone->stand.v[i] : NULL);
+        c->bad |= shade->job.grants == NULL;
+        if (!c->out)
+            st_vec_push(&alone->stand, shade);
+    }
+    if (!c->out)
+        st_alone_list_nodes(core, alone);
+}
+
 static void io_core(codec *c, st_core *core)
 {
 #define X(field, key, kind, def, lo, hi, what) IO_IN(c, core->policy.field, lo, hi);
@@ -293,12 +332,20 @@ static void io_core(codec *c, st_core *core)
     io_fleet(c, core->fleet);
     io_nodes(c, core->fleet);
     io_tree(c, core->tree);
+    for (size_t i = 0; i < core->fleet->nodes.n; i++)
+        c->bad |= (size_t)core->fleet->nodes.v[i]->home >= core->tree->accounts.n;
     size_t n = io_count(c, core->jobs.n, UINT32_MAX);
     for (size_t i = 0; i < n && !c->bad; i++) {
         st_job *job = c->out ? core->jobs.v[i] : st_xcalloc(1, sizeof *job);
         io_job(c, core, job);
         if (!c->out)
             st_core_add_job(core, job);
+    }
+    n = io_count(c, core->alone.n, ST_ACCOUNTS_MAX);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        if (!c->out)
+            st_vec_push(&core->alone, st_xcalloc(1, sizeof(st_alone)));
+        io_alone(c, core, core->alone.v[i]);
     }
     n = io_count(c, core->resv.n, 128);
     for (size_t i = 0; i < n && !c->bad; i++) {

@@ -112,6 +112,7 @@ struct st_core {
     bool floors_dirty, class_dirty;
     ST_VEC(st_resv) resv; /* of the last pass */
     st_forecast *forecast;
+    ST_VEC(struct st_alone *) alone; /* see alone.h */
 
     /* Scratch. */
     ST_VEC(st_restart) restart; /* gangs that just lost a node: tried first */
@@ -191,6 +192,7 @@ typedef enum st_claim_result {
 
 typedef struct st_claim {
     st_claim_result result;
+    bool away;        /* OK, in another place than its home (alone.h): it will borrow */
     bool enough;      /* displacing all it may would make room, whatever else forbids it */
     int64_t evict_m;  /* BOUND: what would have to go */
     int64_t until_ms; /* when to try again: PROTECTED and BOUND; ST_TIME_NEVER none */

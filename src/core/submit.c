@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "core/state.h"
+#include "core/alone.h"
 
 #define LIMIT_MAX_MS (INT64_C(10) * 366 * 86400 * 1000)
 
@@ -238,6 +238,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     st_job *own = st_xmalloc(sizeof *own);
     *own = job;
     st_core_add_job(core, own);
+    st_alone_join(core, own);
     st_fx(core, fx, st_fx_of(core, ST_FX_QUEUED, own), NULL, 0);
     return 0;
 }

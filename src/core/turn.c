@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "core/alone.h"
 
 int32_t st_core_next_type(const st_core *core, const st_job *job, int32_t after)
 {
@@ -91,12 +92,19 @@ bool st_core_below_max(const st_core *core, const st_job *job, int32_t type, uns
            st_admit_over(core->tree, job->account, &need, moments, false, NULL, 0) == 0;
 }
 
-/* Start on what is free, if it may and fits. */
+/* A job with a home place takes that first; wherever else it sits it borrows. */
 static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
                       const uint8_t *prefer, st_effects *fx)
 {
     if (!within_limits(core, job, type) || !st_core_below_max(core, job, type, ST_NOW | ST_NEXT))
         return false;
+    if (class == ST_CLASS_GUARANTEED && job->shade) {
+        if (st_alone_fits(core, job, NULL, NULL)) {
+            st_core_start(core, job, type, class, st_alone_place(job), fx);
+            return true;
+        }
+        class = ST_CLASS_BURSTABLE;
+    }
     if (core->freed)
         st_core_forget_misfits(core);
     uint64_t key = st_core_shape_key(job, type);
@@ -126,6 +134,8 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, bool 
     /* The same claim of the same account fails the same way while nothing is freed. */
     uint64_t key = st_hash_u64(st_core_shape_key(job, type), (uint64_t)job->account * 2 + sure + 1);
     key = st_hash_u64(key, (uint64_t)job->priority);
+    if (sure && job->shade)
+        key = st_hash_u64(key, job->id); /* it claims its own place and no other */
     if (core->freed)
         st_core_forget_misfits(core);
     int64_t later = 0;
@@ -143,7 +153,7 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, bool 
         st_claim_done(&claim);
         return false;
     }
-    st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
+    st_class class = sure && !claim.away ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
     st_core_hold(core, job, type, class, ST_TAKE(claim.plan), fx);
     for (size_t i = 0; i < claim.victims.n; i++)
         st_core_notify(core, claim.victims.v[i], job, fx);
@@ -154,7 +164,7 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, bool 
 bool st_core_is_sure(const st_core *core, const st_job *job, int32_t type)
 {
     st_need need = st_need_of(job, type);
-    return st_admit_sure(core->tree, job->account, &need, NULL);
+    return st_alone_entitled(job, type) && st_admit_sure(core->tree, job->account, &need, NULL);
 }
 
 bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *prefer,
@@ -231,8 +241,10 @@ bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *
         if (st_core_is_sure(core, job, t) != sure || !within_limits(core, job, t))
             continue;
         int blocker;
+        bool home = sure && job->shade;
         if (st_core_below_max(core, job, t, ST_NOW | ST_NEXT) &&
-            st_core_backfill(core, job, t, NULL, NULL, &blocker))
+            ((home && st_alone_fits(core, job, NULL, NULL)) ||
+             st_core_backfill(core, job, t, NULL, NULL, &blocker)))
             return true;
         if (!sure && !st_core_may_rebalance(core, job))
             continue;

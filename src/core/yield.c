@@ -8,7 +8,7 @@
  *     cancel       ended */
 #include <stdlib.h>
 
-#include "core/state.h"
+#include "core/alone.h"
 
 int64_t st_job_due_ms(const st_job *job)
 {
@@ -54,6 +54,7 @@ void st_core_requeue(st_core *core, st_job *job, st_effects *fx)
 static void end(st_core *core, st_job *job, st_job_state state, int64_t lost, st_effects *fx)
 {
     uint64_t claimant = job->yield == ST_YIELD_CANCEL && lost > 0 ? job->claimant : 0;
+    st_alone_ended(core, job, state);
     if (job->held)
         st_core_unhold(core, job, fx);
     if (st_job_on_devices(job))

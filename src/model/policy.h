@@ -37,7 +37,10 @@
     X(overstay_ms, "overstay", DURATION, 14400000, 0, 2592000000,                                \
       "how much later than limits allow a gathered start may be when such a forecast was wrong") \
     X(lookahead, "lookahead", COUNT, 0, 0, 1000000,                                              \
-      "how many borrowers that lack room are looked at behind a gathered start; 0: all")
+      "how many borrowers that lack room are looked at behind a gathered start; 0: all")         \
+    X(as_if_alone, "as_if_alone", BOOL, 0, 0, 1,                                                 \
+      "whether a floor carries the jobs that would be running if its account were alone on "     \
+      "nodes of its own, so that sharing makes nobody late")
 
 /* What goes first inside an account, after priority and before users' usage and age. */
 #define ST_ORDER_TABLE(X)                                                    \

@@ -324,6 +324,75 @@ static int check_accounts(const st_core *core, const st_job_list *jobs, st_err *
     return rc;
 }
 
+/* ---- homes (policy as_if_alone) --------------------------------------------------------- */
+
+static int check_nodes_home(const st_core *core, st_err *err)
+{
+    const st_tree *tree = st_core_tree(core);
+    const st_fleet *fleet = st_core_fleet(core);
+    ST_CLEANUP(st_freep) int64_t *sum_m = st_xcalloc(tree->accounts.n, sizeof *sum_m);
+    for (size_t i = 0; i < fleet->nodes.n; i++)
+        sum_m[fleet->nodes.v[i]->home] += fleet->nodes.v[i]->ndevs * ST_WHOLE_M;
+    for (size_t i = 1; i < tree->accounts.n; i++) {
+        const st_account *a = tree->accounts.v[i];
+        if (sum_m[i] > ST_MAX(a->floor.gpu_m, 0))
+            return BAD("home: account %s is at home on %" PRId64
+                       " milli-GPU, its floor is %" PRId64,
+                       a->name, sum_m[i], a->floor.gpu_m);
+    }
+    return 0;
+}
+
+/* One job's home place: on nodes of its account, and where the job sits if it is guaranteed. */
+static int check_home(const st_core *core, const st_job *job, const st_grant *place, st_err *err)
+{
+    const st_tree *tree = st_core_tree(core);
+    bool there = place && job->grants;
+    for (int t = 0; place && t < job->tasks; t++) {
+        const st_node *node = st_core_fleet(core)->nodes.v[place[t].node];
+        int32_t a = job->account;
+        while (a > 0 && a != node->home)
+            a = tree->accounts.v[a]->parent;
+        if (a == 0)
+            return BAD("home: job %" PRIu64 " would stand on node %s, which is not its account's",
+                       job->id, node->name);
+        there =
+            there && place[t].node == job->grants[t].node && place[t].devs == job->grants[t].devs;
+    }
+    if (job->class == ST_CLASS_GUARANTEED && !there)
+        return BAD("home: job %" PRIu64 " is guaranteed and not in its home place", job->id);
+    return 0;
+}
+
+/* All home places together are a legal occupancy: nobody's place is anybody else's too. */
+static int check_homes(const st_core *core, const st_job_list *jobs, st_err *err)
+{
+    int rc = check_nodes_home(core, err);
+    ST_CLEANUP(st_freep) st_job *shades = st_xcalloc(jobs->n + 1, sizeof *shades);
+    union {
+        const st_grant *place;
+        st_grant *grants;
+    } at;
+    st_job_list list = {0};
+    for (size_t i = 0; rc == 0 && i < jobs->n; i++) {
+        if (!st_core_has_home(jobs->v[i], &at.place))
+            continue;
+        rc = check_home(core, jobs->v[i], at.place, err);
+        if (!at.place)
+            continue;
+        shades[i] = *jobs->v[i];
+        shades[i].state = ST_JOB_RUNNING;
+        shades[i].held = false;
+        shades[i].grants = at.grants;
+        shades[i].type = st_core_fleet(core)->nodes.v[at.place[0].node]->type;
+        st_vec_push(&list, &shades[i]);
+    }
+    if (rc == 0 && list.n > 0)
+        rc = check_moment(core, &list, ST_WHEN_NOW, err);
+    st_vec_free(&list);
+    return rc;
+}
+
 int st_check(const st_core *core, st_err *err)
 {
     st_job_list jobs = {0};
@@ -338,6 +407,8 @@ int st_check(const st_core *core, st_err *err)
         rc = check_views(core, &jobs, err);
     if (rc == 0)
         rc = check_accounts(core, &jobs, err);
+    if (rc == 0)
+        rc = check_homes(core, &jobs, err);
     st_vec_free(&jobs);
     return rc;
 }

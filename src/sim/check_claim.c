@@ -75,8 +75,37 @@ static int64_t mark_victims(const st_step *step, size_t at, const st_job_list *j
     return sum;
 }
 
+/* Whether there is room for the gang in one very place. */
+static bool fits_at(const st_room *room, const st_fleet *fleet, const st_job *job,
+                    const st_grant *at)
+{
+    for (int t = 0; t < job->tasks; t++) {
+        uint16_t devs = 0;
+        int64_t tasks = 0;
+        for (int u = 0; u < job->tasks; u++) {
+            if (at[u].node != at[t].node)
+                continue;
+            devs |= at[u].devs;
+            tasks++;
+        }
+        if (st_room_tasks(room, fleet->nodes.v[at[t].node], job, devs) < tasks)
+            return false;
+    }
+    return true;
+}
+
+/* The place a claim is bound to: that of a job whose floor carries it only at home. */
+static const st_grant *bound_to(const st_step *step, const st_effect *hold)
+{
+    const st_job *job = st_core_job(step->core, hold->job);
+    const st_grant *place;
+    if (!job || hold->class != ST_CLASS_GUARANTEED || !st_core_has_home(job, &place))
+        return NULL;
+    return &step->fx->grants.v[hold->grants_at];
+}
+
 static bool feasible(const st_step *step, const st_job_list *jobs, const uint8_t *out,
-                     const st_job *claimant, int32_t type)
+                     const st_job *claimant, int32_t type, const st_grant *at)
 {
     const st_fleet *fleet = st_core_fleet(step->core);
     const st_tree *tree = st_core_tree(step->core);
@@ -84,8 +113,9 @@ static bool feasible(const st_step *step, const st_job_list *jobs, const uint8_t
     st_tally tally;
     st_room_build(&room, fleet, tree, jobs, out, ST_WHEN_NEXT);
     st_tally_build(&tally, fleet, tree, jobs, out);
-    bool ok = st_room_fits(&room, claimant, type, false) &&
-              st_tally_max_ok(&tally, claimant, type, ST_NEXT);
+    bool ok =
+        (at ? fits_at(&room, fleet, claimant, at) : st_room_fits(&room, claimant, type, false)) &&
+        st_tally_max_ok(&tally, claimant, type, ST_NEXT);
     st_room_done(&room);
     st_tally_done(&tally);
     return ok;
@@ -125,13 +155,15 @@ int st_watch_claim(const st_step *step, size_t at, st_err *err)
     int rc = st_watch_order(step, at, &jobs, out, err);
     if (rc < 0)
         return rc;
-    if (!feasible(step, &jobs, out, &t->job, type))
+    const st_grant *home = bound_to(step, e);
+    if (!feasible(step, &jobs, out, &t->job, type, home))
         return BAD("hold: job %" PRIu64 " would not fit even without its victims", e->job);
     for (size_t i = 0; i < jobs.n; i++) {
         if (!out[i])
             continue;
         out[i] = 0;
-        if (feasible(step, &jobs, out, &t->job, type))
+        bool vague = home && t->job.shape.level != ST_LEVEL_WHOLE; /* parts can shift */
+        if (!vague && feasible(step, &jobs, out, &t->job, type, home))
             return BAD("minimal: job %" PRIu64 " must yield to job %" PRIu64
                        ", which would fit beside it",
                        jobs.v[i]->id, e->job);

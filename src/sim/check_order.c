@@ -167,6 +167,12 @@ static bool any_last(const claim *c, int32_t mine, int32_t theirs)
 static int check_borrower(const claim *c, const st_job *victim, st_err *err)
 {
     int32_t mine, theirs;
+    const st_job *live = st_core_job(c->step->core, victim->id);
+    const st_grant *place;
+    if (live && st_core_has_home(live, &place) && place && !c->step->promises_moved)
+        return BAD("order: job %" PRIu64 " only borrows and displaces job %" PRIu64
+                   ", which has a right to a place",
+                   c->job->id, victim->id);
     if (!part(c->tree, c->job->account, victim->account, &mine, &theirs))
         return BAD("order: job %" PRIu64 " only borrows and displaces job %" PRIu64
                    " of its own branch",
@@ -240,6 +246,20 @@ static bool may_swap(const st_step *step, const st_job *waiting, const st_job *r
     return w->limit_ms != ST_TIME_NEVER && mine <= other * 1.01; /* they reckon in integers */
 }
 
+/* With `as_if_alone`: nobody else has a right to the place that is its own; elsewhere it gives
+ * way to those who have such a right too. */
+static bool may_go_home(const st_step *step, const st_effect *hold, uint64_t victim)
+{
+    const st_job *job = st_core_job(step->core, hold->job);
+    const st_job *other = st_core_job(step->core, victim);
+    const st_grant *mine, *theirs;
+    if (!job || !st_core_has_home(job, &mine) || !mine)
+        return false;
+    if (hold->class == ST_CLASS_GUARANTEED || !other)
+        return true;
+    return st_core_has_home(other, &theirs) && !theirs;
+}
+
 int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
                    st_err *err)
 {
@@ -259,6 +279,8 @@ int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, cons
         if (!out[i])
             continue;
         if (victim->account == job->account && may_swap(step, job, victim))
+            continue;
+        if (may_go_home(step, e, victim->id))
             continue;
         if (victim->account == job->account && victim->priority >= job->priority)
             rc = BAD("order: job %" PRIu64 " of priority %d displaces job %" PRIu64

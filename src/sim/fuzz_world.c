@@ -36,6 +36,7 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
     ret->forecast = st_rng_chance(rng, 3, 4);
     ret->lookahead = PICK(rng, 0, 0, 0, 0, 1, 3, 8);
     ret->overstay_ms = PICK(rng, 0, 0, 10000, 60000, 3600000);
+    ret->as_if_alone = st_rng_chance(rng, 1, 3);
 }
 
 /* ---- the fleet ---------------------------------------------------------------------- */
