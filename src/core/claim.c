@@ -67,23 +67,6 @@ static bool fits(void *ctx)
 
 /* ---- who may be displaced -------------------------------------------------------------- */
 
-static bool may_reclaim(const claim_ctx *c, const st_job *victim)
-{
-    const st_tree *tree = c->core->tree;
-    int32_t mine, theirs;
-    st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
-    if (victim->account == c->job->account)
-        return victim->priority < c->job->priority ||
-               st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
-    if (st_share_borrowed_m(tree, theirs) > 0)
-        return true;
-    /* Inside its floor, but on a type that was promised to the claimant by name. */
-    const st_account *a = st_tree_account(tree, theirs);
-    const st_account *b = st_tree_account(tree, mine);
-    return c->type >= 0 && b->floor.type_m[c->type] > 0 && victim->type == c->type &&
-           a->next.type_m[c->type] > ST_MAX(a->floor.type_m[c->type], 0);
-}
-
 /* Taken before anybody is thought away: who is put back later must not have helped. */
 static void set_standings(claim_ctx *c)
 {
@@ -99,27 +82,71 @@ static void set_standings(claim_ctx *c)
     }
 }
 
-static bool may_rebalance(const claim_ctx *c, const st_job *victim)
+/* Where the claimant's branch and an account's part, and what holds for all of the account's
+ * jobs alike; good while nobody is thought away or back. `known`, per account and from zeros,
+ * remembers the comparisons of branches that many accounts are in. */
+typedef struct parting {
+    int32_t account, mine, theirs;
+    bool apart; /* neither is above the other */
+    int cmp;    /* the claimant's branch, with it, against theirs; < 0: it stands lower */
+} parting;
+
+static parting part_from(const claim_ctx *c, int32_t account, int8_t *known)
 {
     const st_tree *tree = c->core->tree;
-    int32_t mine, theirs;
-    int32_t meet = st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
+    parting p = {.account = account};
+    int32_t meet = st_tree_meet(tree, c->job->account, account, &p.mine, &p.theirs);
+    p.apart = p.mine != meet && p.theirs != meet;
+    if (c->sure || !p.apart)
+        return p;
+    const st_account *a = st_tree_account(tree, p.mine), *b = st_tree_account(tree, p.theirs);
+    st_basis basis = (st_basis)c->core->policy.basis;
+    if (a->priority != b->priority)
+        return p;
+    if (known && known[p.theirs]) {
+        p.cmp = known[p.theirs] - 2;
+        return p;
+    }
+    p.cmp = st_standing_cmp(c->mine[a->depth], st_share_standing(tree, p.theirs, basis, NULL));
+    if (known)
+        known[p.theirs] = (int8_t)(p.cmp + 2);
+    return p;
+}
+
+static bool may_reclaim(const claim_ctx *c, const parting *p, const st_job *victim)
+{
+    const st_tree *tree = c->core->tree;
+    if (victim->account == c->job->account)
+        return victim->priority < c->job->priority ||
+               st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
+    if (st_share_borrowed_m(tree, p->theirs) > 0)
+        return true;
+    /* Inside its floor, but on a type that was promised to the claimant by name. */
+    const st_account *a = st_tree_account(tree, p->theirs);
+    const st_account *b = st_tree_account(tree, p->mine);
+    return c->type >= 0 && b->floor.type_m[c->type] > 0 && victim->type == c->type &&
+           a->next.type_m[c->type] > ST_MAX(a->floor.type_m[c->type], 0);
+}
+
+static bool may_rebalance(const claim_ctx *c, const parting *p, const st_job *victim)
+{
+    const st_tree *tree = c->core->tree;
     if (victim->account == c->job->account)
         return st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
-    if (mine == meet || theirs == meet || !c->core->policy.rebalance)
+    if (!p->apart || !c->core->policy.rebalance)
         return false;
-    const st_account *a = st_tree_account(tree, mine), *b = st_tree_account(tree, theirs);
+    const st_account *a = st_tree_account(tree, p->mine), *b = st_tree_account(tree, p->theirs);
     if (a->priority != b->priority)
         return a->priority > b->priority;
+    if (ST_BROKEN(STRICT))
+        return true;
+    if (p->cmp >= 0)
+        return false;
+    st_use less = {-st_job_gpu_m(victim), -st_job_cpu_m(victim), -st_job_ram_mib(victim), {0}};
+    if (victim->type >= 0)
+        less.type_m[victim->type] = less.gpu_m;
     st_basis basis = (st_basis)c->core->policy.basis;
-    int cmp = st_standing_cmp(c->mine[a->depth], st_share_standing(tree, theirs, basis, NULL));
-    if (cmp < 0) {
-        st_use less = {-st_job_gpu_m(victim), -st_job_cpu_m(victim), -st_job_ram_mib(victim), {0}};
-        if (victim->type >= 0)
-            less.type_m[victim->type] = less.gpu_m;
-        cmp = st_standing_cmp(c->bare[a->depth], st_share_standing(tree, theirs, basis, &less));
-    }
-    return ST_BROKEN(STRICT) ? true : cmp < 0;
+    return st_standing_cmp(c->bare[a->depth], st_share_standing(tree, p->theirs, basis, &less)) < 0;
 }
 
 /* Whether anybody at all stands high enough for a borrower to take from: where its path and
@@ -161,9 +188,9 @@ static int by_account(const void *pa, const void *pb)
     return a->id > b->id ? -1 : a->id < b->id;
 }
 
-static bool may_displace(const claim_ctx *c, const st_job *victim)
+static bool may_displace(const claim_ctx *c, const parting *p, const st_job *victim)
 {
-    return c->sure ? may_reclaim(c, victim) : may_rebalance(c, victim);
+    return c->sure ? may_reclaim(c, p, victim) : may_rebalance(c, p, victim);
 }
 
 static void refresh_yielders(st_core *core)
@@ -240,27 +267,43 @@ static int32_t worst_child(const st_tree *tree, const branch *branches, const st
     return worst;
 }
 
-/* One candidate less; with `moved` its account's standing, and all above, are new. */
-static void reckon(claim_ctx *c, branch *branches, int32_t account, bool moved)
+/* One candidate less; the standing of its account, and of all above, is new. */
+static void reckon(claim_ctx *c, branch *branches, int32_t account)
 {
     for (int32_t i = account; i >= 0; i = st_tree_account(c->core->tree, i)->parent) {
         branches[i].left--;
-        if (moved)
-            branches[i].standing =
-                st_share_standing(c->core->tree, i, (st_basis)c->core->policy.basis, NULL);
+        branches[i].standing =
+            st_share_standing(c->core->tree, i, (st_basis)c->core->policy.basis, NULL);
     }
+}
+
+/* Indices of those who may be displaced by themselves; they stay by account. */
+static int fit_ones(const claim_ctx *c, int *ret)
+{
+    int n = 0;
+    parting p = {.account = -1};
+    ST_CLEANUP(st_freep) int8_t *known = st_xcalloc(c->core->tree->accounts.n, sizeof *known);
+    for (size_t i = 0; i < c->cands.n; i++) {
+        if (c->cands.v[i]->account != p.account)
+            p = part_from(c, c->cands.v[i]->account, known);
+        if (may_displace(c, &p, c->cands.v[i]))
+            ret[n++] = (int)i;
+    }
+    return n;
 }
 
 static void line_up(claim_ctx *c)
 {
     const st_tree *tree = c->core->tree;
-    int n = (int)c->cands.n;
+    int *fit = st_xcalloc(c->cands.n + 1, sizeof *fit);
+    int n = fit_ones(c, fit);
+    if (n == 0) {
+        free(fit);
+        return;
+    }
     branch *branches = st_xcalloc(tree->accounts.n, sizeof *branches);
-    bool *fit = st_xcalloc((size_t)n + 1, sizeof *fit);
-    for (int i = 0; i < n; i++)
-        fit[i] = may_displace(c, c->cands.v[i]);
     for (int i = 0; i < n; i++) {
-        branch *b = &branches[c->cands.v[i]->account];
+        branch *b = &branches[c->cands.v[fit[i]]->account];
         if (b->last == 0)
             b->first = i;
         b->last = i + 1;
@@ -282,12 +325,10 @@ static void line_up(claim_ctx *c)
         branch *b = &branches[at];
         /* Children first; then the account's own, wherever candidates remain. */
         ST_ASSERT(b->first < b->last);
-        int i = b->first++;
-        if (fit[i]) {
-            st_vec_push(&c->line, i);
-            charge(c, c->cands.v[i], -1);
-        }
-        reckon(c, branches, at, fit[i]);
+        int i = fit[b->first++];
+        st_vec_push(&c->line, i);
+        charge(c, c->cands.v[i], -1);
+        reckon(c, branches, at);
     }
     for (size_t i = 0; i < c->line.n; i++)
         charge(c, c->cands.v[c->line.v[i]], 1);
@@ -305,12 +346,28 @@ static int64_t evicted_m(const claim_ctx *c, const int *victims, int n)
     return sum;
 }
 
-static int by_size(const void *pa, const void *pb, void *arg)
+/* A candidate's size and its place in the line. */
+typedef struct sized {
+    int64_t gpu_m;
+    int at;
+} sized;
+
+static int by_size(const void *pa, const void *pb)
 {
-    const claim_ctx *c = arg;
-    int a = *(const int *)pa, b = *(const int *)pb;
-    int64_t x = st_job_gpu_m(c->cands.v[c->line.v[a]]), y = st_job_gpu_m(c->cands.v[c->line.v[b]]);
-    return x != y ? (x < y ? -1 : 1) : a - b;
+    const sized *a = pa, *b = pb;
+    return a->gpu_m != b->gpu_m ? (a->gpu_m < b->gpu_m ? -1 : 1) : a->at - b->at;
+}
+
+/* The line with small ones first. */
+static void small_first(const claim_ctx *c, int *ret)
+{
+    size_t n = c->line.n;
+    ST_CLEANUP(st_freep) sized *list = st_xcalloc(n, sizeof *list);
+    for (size_t i = 0; i < n; i++)
+        list[i] = (sized){st_job_gpu_m(c->cands.v[c->line.v[i]]), (int)i};
+    qsort(list, n, sizeof *list, by_size);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = c->line.v[list[i].at];
 }
 
 /* Take the victims in the fair order; if that evicts more than was asked, see whether small
@@ -327,11 +384,7 @@ static int choose(claim_ctx *c, int *victims)
         *other = st_xcalloc((size_t)n, sizeof *other);
     for (int i = 0; i < k; i++)
         put_back(c, victims[i]);
-    for (int i = 0; i < n; i++)
-        order[i] = i;
-    qsort_r(order, (size_t)n, sizeof *order, by_size, c);
-    for (int i = 0; i < n; i++)
-        order[i] = c->line.v[order[i]];
+    small_first(c, order);
     int m = st_reclaim_minimal(&ops, order, n, other);
     ST_ASSERT(m >= 0);
     if (evicted_m(c, other, m) < evicted_m(c, victims, k)) {
@@ -356,7 +409,8 @@ static bool may_displace_all(claim_ctx *c, const int *victims, int n)
     for (int i = 0; i < n; i++)
         charge(c, c->cands.v[victims[i]], 1);
     for (int i = 0; i < n; i++) {
-        ok = ok && may_displace(c, c->cands.v[victims[i]]);
+        parting p = part_from(c, c->cands.v[victims[i]]->account, NULL);
+        ok = ok && may_displace(c, &p, c->cands.v[victims[i]]);
         charge(c, c->cands.v[victims[i]], -1);
     }
     return ok;
@@ -383,10 +437,23 @@ static int64_t unbound_ms(const claim_ctx *c, const int *victims, int n)
     return c->sure || own ? c->job->queued_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
 }
 
+/* Where the claimant would go; false where that is gathered for somebody else. */
+static bool make_plan(claim_ctx *c, st_claim *ret)
+{
+    ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
+    bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
+    ST_ASSERT(ok);
+    return st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan) < 0;
+}
+
 static void attempt(claim_ctx *c, st_claim *ret)
 {
     line_up(c);
     c->core->effort -= (int64_t)c->cands.n + (int64_t)c->line.n;
+    if (c->line.n == 0 && !c->sure) {
+        ret->result = ST_CLAIM_NONE; /* nobody to take from */
+        return;
+    }
     int *victims = st_xcalloc(c->line.n + 1, sizeof *victims);
     /* Those who are leaving already make room too: nobody goes for what they will free. */
     st_whatif_begin(c->core, ST_WHEN_NEXT);
@@ -403,15 +470,11 @@ static void attempt(claim_ctx *c, st_claim *ret)
     }
     ret->enough = true;
     ret->evict_m = evicted_m(c, victims, k);
-    ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
-    bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
-    ST_ASSERT(ok);
     int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
     int64_t free_ms = unbound_ms(c, victims, k);
     /* A borrower need not claim what comes free by itself; and nobody claims past those for
      * whom the place is gathered. */
-    if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k) ||
-        st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan) >= 0) {
+    if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k) || !make_plan(c, ret)) {
         ret->result = ST_CLAIM_NONE;
     } else if (ret->evict_m > bound_m && c->core->now < free_ms && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;

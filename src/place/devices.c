@@ -34,10 +34,10 @@ static int gpu_room(const st_placer *placer, const st_node *node, const st_job *
     if (job->shape.level == ST_LEVEL_WHOLE)
         return __builtin_popcount(view->free & devs) / job->shape.gpus;
     int n = 0;
-    devs &= view->free | view->shared;
-    for (int d = 0; d < node->ndevs; d++)
-        if (devs >> d & 1)
-            n += st_dev_room(placer->fleet, placer->tree, node, job, &view->dev[d]);
+    for (unsigned open = devs & (view->free | view->shared); open; open &= open - 1) {
+        const st_dev *dev = &view->dev[__builtin_ctz(open)];
+        n += st_dev_room(placer->fleet, placer->tree, node, job, dev);
+    }
     return n / job->shape.gpus;
 }
 
@@ -106,7 +106,15 @@ static int pick_shared(const st_placer *placer, const st_node *node, const st_jo
     return best;
 }
 
-int st_place_devices(const st_placer *placer, const st_ask *ask, const st_cand *cand, int n,
+static int8_t mig_start(st_placer *placer, const st_dev *dev, st_mig profile)
+{
+    uint8_t *known = &placer->mig_start[dev->mig_mask][dev->mig_compute][profile];
+    if (*known == 0)
+        *known = (uint8_t)(st_mig_best_start(dev->mig_mask, dev->mig_compute, profile) + 2);
+    return (int8_t)(*known - 2);
+}
+
+int st_place_devices(st_placer *placer, const st_ask *ask, const st_cand *cand, int n,
                      st_grant *ret)
 {
     const st_node *node = placer->fleet->nodes.v[cand->node];
@@ -123,8 +131,7 @@ int st_place_devices(const st_placer *placer, const st_ask *ask, const st_cand *
             int d = pick_shared(placer, node, job, &view, cand->devs);
             grant.devs = (uint16_t)(1u << d);
             if (job->shape.level == ST_LEVEL_MIG)
-                grant.mig_start = (int8_t)st_mig_best_start(
-                    view.dev[d].mig_mask, view.dev[d].mig_compute, job->shape.profile);
+                grant.mig_start = mig_start(placer, &view.dev[d], job->shape.profile);
         }
         int rc = st_view_add(placer->fleet, placer->tree, node, job, &grant, &view);
         ST_ASSERT(rc == 0);

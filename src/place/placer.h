@@ -38,6 +38,8 @@ struct st_placer {
     ST_VEC(st_rooms *) shapes; /* kept rooms */
     st_rooms *once;            /* rooms counted for one ask */
     uint64_t tick;
+    /* st_mig_best_start by memory mask, compute slices and profile, plus 2; 0: not asked yet */
+    uint8_t mig_start[1 << ST_MIG_MEMORY][ST_MIG_COMPUTE + 1][ST_MIG_COUNT];
 };
 
 /* rooms.c */
@@ -45,7 +47,7 @@ st_rooms *st_rooms_for(st_placer *placer, const st_ask *ask);
 void st_rooms_free(st_rooms *rooms);
 
 /* Pick devices for up to `n` tasks on one node; returns how many were written. */
-int st_place_devices(const st_placer *placer, const st_ask *ask, const st_cand *cand, int n,
+int st_place_devices(st_placer *placer, const st_ask *ask, const st_cand *cand, int n,
                      st_grant *ret);
 
 const st_view *st_ask_view(const st_ask *ask, const st_node *node);
