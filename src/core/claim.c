@@ -45,7 +45,7 @@ static void take(void *ctx, int i)
 {
     claim_ctx *c = ctx;
     c->cands.v[i]->out = ST_OUT_YIELDED;
-    st_whatif_touch(c->core, c->cands.v[i], c->ask.rooms);
+    st_whatif_note(c->core, c->cands.v[i]);
     charge(c, c->cands.v[i], -1);
 }
 
@@ -53,7 +53,7 @@ static void put_back(void *ctx, int i)
 {
     claim_ctx *c = ctx;
     c->cands.v[i]->out = ST_OUT_NOT;
-    st_whatif_touch(c->core, c->cands.v[i], c->ask.rooms);
+    st_whatif_note(c->core, c->cands.v[i]);
     charge(c, c->cands.v[i], 1);
 }
 
@@ -62,6 +62,7 @@ static bool fits(void *ctx)
     claim_ctx *c = ctx;
     if (st_admit_over(c->core->tree, c->job->account, &c->need, ST_NEXT, false, NULL, 0) > 0)
         return false;
+    st_whatif_settle(c->core, c->ask.rooms);
     return st_place_fits(c->core->placer, &c->ask);
 }
 
@@ -223,6 +224,28 @@ static void refresh_yielders(st_core *core)
     }
     if (y->open.n > 1)
         qsort(y->open.v, y->open.n, sizeof *y->open.v, by_account);
+}
+
+/* Those who are leaving already make room too: nobody goes for what they will free. */
+static void think_leaving_away(claim_ctx *c)
+{
+    st_core *core = c->core;
+    st_yielders *y = &core->yielders;
+    if (y->seen != st_fleet_changes(core->fleet) || !y->views) {
+        y->seen = st_fleet_changes(core->fleet);
+        for (size_t i = 0; i < y->leaving.n; i++)
+            st_whatif_touch(core, y->leaving.v[i], c->ask.rooms);
+        size_t n = core->whatif.touched.n;
+        st_vec_clear(&y->left);
+        y->views = st_xreallocarray(y->views, n + 1, sizeof *y->views);
+        for (size_t i = 0; i < n; i++) {
+            st_vec_push(&y->left, core->whatif.touched.v[i]);
+            y->views[i] = core->whatif.views[core->whatif.touched.v[i]];
+        }
+        return;
+    }
+    for (size_t i = 0; i < y->left.n; i++)
+        st_whatif_set(core, core->fleet->nodes.v[y->left.v[i]], &y->views[i], c->ask.rooms);
 }
 
 /* Burstable jobs past their protection, or all; by account. */
@@ -441,26 +464,34 @@ static int64_t unbound_ms(const claim_ctx *c, const int *victims, int n)
 static bool make_plan(claim_ctx *c, st_claim *ret)
 {
     ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
+    st_whatif_settle(c->core, c->ask.rooms);
     bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
     ST_ASSERT(ok);
     return st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan) < 0;
 }
 
-static void attempt(claim_ctx *c, st_claim *ret)
+/* Line up who may go, protected ones too if wanted. */
+static void muster(claim_ctx *c, bool ignore_protection)
 {
+    st_vec_clear(&c->cands);
+    st_vec_clear(&c->line);
+    collect(c, ignore_protection);
     line_up(c);
     c->core->effort -= (int64_t)c->cands.n + (int64_t)c->line.n;
+}
+
+/* Choose from the line. */
+static void attempt(claim_ctx *c, st_claim *ret)
+{
     if (c->line.n == 0 && !c->sure) {
         ret->result = ST_CLAIM_NONE; /* nobody to take from */
         return;
     }
     int *victims = st_xcalloc(c->line.n + 1, sizeof *victims);
-    /* Those who are leaving already make room too: nobody goes for what they will free. */
     st_whatif_begin(c->core, ST_WHEN_NEXT);
     if (c->job->state != ST_JOB_PAUSED)
         c->ask.rooms = st_rooms_of(c->core->placer, c->job, c->type);
-    for (size_t i = 0; i < c->core->yielders.leaving.n; i++)
-        st_whatif_touch(c->core, c->core->yielders.leaving.v[i], c->ask.rooms);
+    think_leaving_away(c);
     int k = choose(c, victims);
     if (k < 0) {
         ret->result = ST_CLAIM_NONE;
@@ -503,16 +534,16 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
     }
     refresh_yielders(core);
     int64_t until_ms = core->yielders.until_ms;
-    collect(&c, false);
+    muster(&c, false);
     attempt(&c, ret);
     if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
         /* Would it be enough if nobody were protected? Then it is worth waking up for: with
          * some of them the choice may be a better one than with all. */
-        st_claim open = {0};
-        st_vec_clear(&c.cands);
-        st_vec_clear(&c.line);
-        collect(&c, true);
-        attempt(&c, &open);
+        st_claim open = {.result = ret->result, .enough = ret->enough};
+        size_t had = c.line.n;
+        muster(&c, true);
+        if (c.line.n > had)
+            attempt(&c, &open);
         if (open.result == ST_CLAIM_OK)
             ret->result = ST_CLAIM_PROTECTED;
         if (open.enough)

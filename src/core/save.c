@@ -277,6 +277,30 @@ static void io_forecast(codec *c, st_forecast *f)
         io_sketch(c, &f->error[far]);
 }
 
+static void io_kinds(codec *c, st_kind *kinds, int32_t *n, int64_t max)
+{
+    IO_IN(c, *n, 0, max);
+    for (int i = 0; i < *n && !c->bad; i++) {
+        st_kind *k = &kinds[i];
+        IO_IN(c, k->types, 0, UINT32_MAX);
+        IO_IN(c, k->level, 0, ST_LEVEL_COUNT - 1);
+        IO_IN(c, k->gpus, 0, ST_DEVS_MAX);
+        IO_IN(c, k->profile, 0, ST_MIG_COUNT - 1);
+        IO_IN(c, k->share_m, 0, ST_WHOLE_M);
+        IO_IN(c, k->cpu_m, 0, ST_QTY_MAX);
+        IO_IN(c, k->ram_mib, 0, ST_QTY_MAX);
+        IO_IN(c, k->weight, 0, INT32_MAX);
+    }
+}
+
+static void io_typical(codec *c, st_typical *t)
+{
+    IO_IN(c, t->arrivals, 0, INT64_MAX);
+    IO_IN(c, t->next, 0, INT64_MAX);
+    io_kinds(c, t->seen, &t->nseen, ST_TYPICAL_SEEN);
+    io_kinds(c, t->target, &t->ntarget, ST_TYPICAL_TARGET);
+}
+
 static void io_core(codec *c, st_core *core)
 {
 #define X(field, key, kind, def, lo, hi, what) IO_IN(c, core->policy.field, lo, hi);
@@ -293,6 +317,7 @@ static void io_core(codec *c, st_core *core)
     io_fleet(c, core->fleet);
     io_nodes(c, core->fleet);
     io_tree(c, core->tree);
+    io_typical(c, st_placer_typical(core->placer));
     size_t n = io_count(c, core->jobs.n, UINT32_MAX);
     for (size_t i = 0; i < n && !c->bad; i++) {
         st_job *job = c->out ? core->jobs.v[i] : st_xcalloc(1, sizeof *job);

@@ -65,6 +65,8 @@ typedef struct st_whatif {
     st_view *views;
     uint32_t *stamp;
     ST_VEC(int32_t) touched; /* nodes that look different */
+    ST_VEC(int32_t) later;   /* nodes to be rebuilt when somebody looks; stamped `due` */
+    uint32_t *due;
     size_t n;
     uint32_t gen;
     st_when when;
@@ -78,6 +80,10 @@ typedef struct st_yielders {
     ST_VEC(st_job *) guarded; /* burstable, protected */
     ST_VEC(st_job *) leaving;
     int64_t until_ms; /* when the first protection ends */
+    /* Nodes they leave, as they will be, while the fleet's log stands where it did. */
+    ST_VEC(int32_t) left;
+    st_view *views;
+    uint64_t seen;
 } st_yielders;
 
 /* A moment at which something may be due for a job. */
@@ -237,6 +243,11 @@ void st_core_came_true(st_core *core, st_job *job);
 void st_whatif_begin(st_core *core, st_when when);
 /* Rebuild the views of a job's nodes after its `out` changed, and their rooms if given. */
 void st_whatif_touch(st_core *core, const st_job *job, st_rooms *rooms);
+/* The same in two steps: note the nodes of several jobs, then rebuild each once. */
+void st_whatif_note(st_core *core, const st_job *job);
+void st_whatif_settle(st_core *core, st_rooms *rooms);
+/* Set one node's view, and its room if given. */
+void st_whatif_set(st_core *core, const st_node *node, const st_view *view, st_rooms *rooms);
 st_view *st_whatif_edit(st_core *core, const st_node *node);
 const st_view *st_whatif_view(void *core, const st_node *node);
 

@@ -10,22 +10,38 @@ void st_whatif_begin(st_core *core, st_when when)
     st_whatif *w = &core->whatif;
     w->when = when;
     st_vec_clear(&w->touched);
+    st_vec_clear(&w->later);
     if (w->n < core->fleet->nodes.n) {
         w->n = core->fleet->nodes.n;
         w->views = st_xrealloc(w->views, w->n * sizeof *w->views);
         free(w->stamp);
         w->stamp = st_xcalloc(w->n, sizeof *w->stamp);
+        free(w->due);
+        w->due = st_xcalloc(w->n, sizeof *w->due);
         w->gen = 0;
     }
     w->gen++;
 }
 
-static void rebuild(st_core *core, const st_node *node)
+static void mark_touched(st_core *core, const st_node *node)
 {
-    st_view_build(core->fleet, core->tree, node, core->whatif.when, &core->whatif.views[node->id]);
     if (core->whatif.stamp[node->id] != core->whatif.gen)
         st_vec_push(&core->whatif.touched, node->id);
     core->whatif.stamp[node->id] = core->whatif.gen;
+}
+
+static void rebuild(st_core *core, const st_node *node)
+{
+    st_view_build(core->fleet, core->tree, node, core->whatif.when, &core->whatif.views[node->id]);
+    mark_touched(core, node);
+}
+
+void st_whatif_set(st_core *core, const st_node *node, const st_view *view, st_rooms *rooms)
+{
+    core->whatif.views[node->id] = *view;
+    mark_touched(core, node);
+    if (rooms)
+        st_rooms_set(core->placer, rooms, node, view);
 }
 
 void st_whatif_touch(st_core *core, const st_job *job, st_rooms *rooms)
@@ -38,6 +54,31 @@ void st_whatif_touch(st_core *core, const st_job *job, st_rooms *rooms)
         if (rooms)
             st_rooms_set(core->placer, rooms, node, &core->whatif.views[node->id]);
     }
+}
+
+void st_whatif_note(st_core *core, const st_job *job)
+{
+    st_whatif *w = &core->whatif;
+    for (int t = 0; t < job->tasks; t++) {
+        int32_t node = job->grants[t].node;
+        if (w->due[node] == w->gen)
+            continue;
+        w->due[node] = w->gen;
+        st_vec_push(&w->later, node);
+    }
+}
+
+void st_whatif_settle(st_core *core, st_rooms *rooms)
+{
+    st_whatif *w = &core->whatif;
+    for (size_t i = 0; i < w->later.n; i++) {
+        const st_node *node = core->fleet->nodes.v[w->later.v[i]];
+        w->due[node->id] = 0;
+        rebuild(core, node);
+        if (rooms)
+            st_rooms_set(core->placer, rooms, node, &w->views[node->id]);
+    }
+    st_vec_clear(&w->later);
 }
 
 st_view *st_whatif_edit(st_core *core, const st_node *node)

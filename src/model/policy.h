@@ -37,7 +37,10 @@
     X(overstay_ms, "overstay", DURATION, 14400000, 0, 2592000000,                                \
       "how much later than limits allow a gathered start may be when such a forecast was wrong") \
     X(lookahead, "lookahead", COUNT, 0, 0, 1000000,                                              \
-      "how many borrowers that lack room are looked at behind a gathered start; 0: all")
+      "how many borrowers that lack room are looked at behind a gathered start; 0: all")         \
+    X(learn, "learn_workload", BOOL, 1, 0, 1,                                                    \
+      "whether what is submitted decides which places are kept free; without, the fullest "      \
+      "place is taken")
 
 /* What goes first inside an account, after priority and before users' usage and age. */
 #define ST_ORDER_TABLE(X)                                                    \

@@ -82,6 +82,14 @@ void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *no
         if (job->out == ST_OUT_ENDED || (job->out && !pauses))
             continue;
         const st_grant *grant = &job->grants[node->residents.v[i].task];
+        if (job->state == ST_JOB_RUNNING && !job->out) { /* most of them: there at any moment */
+            cpu_now += job->shape.cpu_m;
+            cpu_next += job->shape.cpu_m;
+            ram_now += job->shape.ram_mib;
+            ram_next += job->shape.ram_mib;
+            mark(fleet, tree, node, job, grant, ret);
+            continue;
+        }
         bool now = st_job_on_devices(job) && !job->out;
         bool held = job->held && !ST_BROKEN(HOLD);
         bool next = (held || job->state == ST_JOB_RUNNING) && !job->out;
