@@ -51,7 +51,9 @@
     X(LEVEL, "a pool's isolation levels are ignored", 40)                         \
     X(DRAIN, "a node that drains takes new jobs", 40)                             \
     X(OVERSTAY, "a forecast counts as much as a limit", 100)                      \
-    X(BOOKS, "what a job used is given back twice", 40)
+    X(BOOKS, "what a job used is given back twice", 40)                           \
+    X(MOVER_PLACE, "a job is moved that has nowhere to go", 200)                  \
+    X(MOVE_GAIN, "jobs are moved although it costs more than it gains", 200)
 
 #ifdef ST_MUTANTS
 

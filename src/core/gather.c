@@ -29,25 +29,13 @@ static const st_job *resv_job(const st_core *core, const st_resv *r)
     return st_core_find(core, r->job);
 }
 
-/* Put a reservation's plan into a view of one node; where it does not go (a device is still
- * in other use), the device is taken all the same. */
+/* Put a reservation's plan into a view of one node. */
 static void add_plan(st_core *core, const st_resv *r, const st_node *node, st_view *view)
 {
     const st_job *job = resv_job(core, r);
-    if (!job)
-        return;
-    for (int t = 0; t < r->ntasks; t++) {
-        if (r->plan[t].node != node->id)
-            continue;
-        if (st_view_add(core->fleet, core->tree, node, job, &r->plan[t], view) == 0)
-            continue;
-        for (int d = 0; d < node->ndevs; d++)
-            if (r->plan[t].devs >> d & 1)
-                view->dev[d].mode = ST_DEV_WHOLE;
-        view->cpu_free_m = ST_MAX(view->cpu_free_m - job->shape.cpu_m, 0);
-        view->ram_free_mib = ST_MAX(view->ram_free_mib - st_task_ram_mib(job), 0);
-        st_view_seal(node, view);
-    }
+    for (int t = 0; job && t < r->ntasks; t++)
+        if (r->plan[t].node == node->id)
+            st_whatif_put(core, node, job, &r->plan[t], view);
 }
 
 static bool touches(const st_resv *r, int32_t node)
@@ -62,7 +50,7 @@ size_t st_core_gatherers(const st_core *core)
 {
     size_t n = 0;
     for (size_t i = 0; i < core->resv.n; i++)
-        n += !core->resv.v[i].also;
+        n += !core->resv.v[i].also && !core->resv.v[i].moves;
     return n;
 }
 
@@ -71,6 +59,8 @@ void st_core_gathered(const st_core *core, st_gathered_list *ret)
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
         int64_t by_ms = r->by & ST_BY_LIMITS ? r->at_ms : ST_TIME_NEVER;
+        if (r->moves)
+            continue;
         if (r->also)
             ret->v[ret->n - 1].at_ms = ST_MIN(ret->v[ret->n - 1].at_ms, r->at_ms);
         else
@@ -272,6 +262,42 @@ void st_core_promise(st_core *core)
         if (r->by & ST_BY_LIMITS)
             st_core_find(core, r->job)->promise_ms = r->promise_ms;
     }
+}
+
+void st_core_gather_place(st_core *core, st_job *mover)
+{
+    gathering g = {core, ST_BY_LIMITS | ST_BY_FORECAST};
+    st_whatif_begin(core, ST_WHEN_EITHER);
+    mover->out = ST_OUT_ENDED;
+    st_ask ask = {.job = mover, .type = mover->type, .view = planned_view, .ctx = &g};
+    ask.rooms = st_rooms_of(core->placer, mover, mover->type);
+    plan_rooms(&g, ask.rooms, true);
+    for (int t = 0; t < mover->tasks; t++) {
+        const st_node *node = core->fleet->nodes.v[mover->grants[t].node];
+        st_whatif_edit(core, node);
+        st_rooms_set(core->placer, ask.rooms, node, planned_view(&g, node));
+    }
+    st_resv r = {.job = mover->id,
+                 .at_ms = ST_MAX(st_core_release_ms(core, mover), core->now),
+                 .by = g.by,
+                 .promise_ms = ST_TIME_NEVER,
+                 .sure = mover->class == ST_CLASS_GUARANTEED,
+                 .claims = true,
+                 .moves = true,
+                 .type = mover->type,
+                 .ntasks = mover->tasks};
+    r.plan = st_xcalloc((size_t)mover->tasks, sizeof *r.plan);
+    bool ok = st_place_gang(core->placer, &ask, r.plan);
+    mover->out = ST_OUT_NOT;
+    plan_rooms(&g, ask.rooms, false);
+    for (int t = 0; t < mover->tasks; t++) {
+        const st_node *node = core->fleet->nodes.v[mover->grants[t].node];
+        st_rooms_set(core->placer, ask.rooms, node, &node->view);
+    }
+    if (ok)
+        st_vec_push(&core->resv, r);
+    else
+        free(r.plan);
 }
 
 /* ---- respecting them ------------------------------------------------------------------- */

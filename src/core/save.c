@@ -210,6 +210,7 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     IO_IN(c, j->type, -1, last_of(core->fleet->types.n));
     IO_BOOL(c, j->held);
     io_u64(c, &j->claimant);
+    IO_BOOL(c, j->moving);
     io_i64(c, &j->submit_ms);
     io_i64(c, &j->queued_ms);
     io_i64(c, &j->start_ms);
@@ -325,7 +326,7 @@ static void io_core(codec *c, st_core *core)
         if (!c->out)
             st_core_add_job(core, job);
     }
-    n = io_count(c, core->resv.n, 128);
+    n = io_count(c, core->resv.n, ST_RESV_MAX);
     for (size_t i = 0; i < n && !c->bad; i++) {
         if (!c->out)
             st_vec_push(&core->resv, (st_resv){0});
@@ -334,6 +335,7 @@ static void io_core(codec *c, st_core *core)
         io_i64(c, &r->at_ms);
         IO_IN(c, r->by, ST_BY_LIMITS, ST_BY_LIMITS | ST_BY_FORECAST);
         IO_BOOL(c, r->also);
+        IO_BOOL(c, r->moves);
         io_i64(c, &r->promise_ms);
         if (r->also && i == 0)
             c->bad = true;

@@ -94,3 +94,16 @@ const st_view *st_whatif_view(void *ctx, const st_node *node)
     return core->whatif.stamp[node->id] == core->whatif.gen ? &core->whatif.views[node->id]
                                                             : &node->view;
 }
+
+void st_whatif_put(st_core *core, const st_node *node, const st_job *job, const st_grant *grant,
+                   st_view *view)
+{
+    if (st_view_add(core->fleet, core->tree, node, job, grant, view) == 0)
+        return;
+    for (int d = 0; d < node->ndevs; d++)
+        if (grant->devs >> d & 1)
+            view->dev[d].mode = ST_DEV_WHOLE;
+    view->cpu_free_m = ST_MAX(view->cpu_free_m - job->shape.cpu_m, 0);
+    view->ram_free_mib = ST_MAX(view->ram_free_mib - st_task_ram_mib(job), 0);
+    st_view_seal(node, view);
+}

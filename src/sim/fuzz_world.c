@@ -36,6 +36,10 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
     ret->forecast = st_rng_chance(rng, 3, 4);
     ret->lookahead = PICK(rng, 0, 0, 0, 0, 1, 3, 8);
     ret->overstay_ms = PICK(rng, 0, 0, 10000, 60000, 3600000);
+    st_rng aside = *rng; /* what came later leaves the worlds of seeds as they were */
+    ret->defrag = st_rng_chance(&aside, 1, 3);
+    ret->defrag_horizon_ms = PICK(&aside, 60000, 600000, 14400000);
+    ret->defrag_restore_ms = PICK(&aside, 0, 10000, 60000);
 }
 
 /* ---- the fleet ---------------------------------------------------------------------- */
