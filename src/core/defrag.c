@@ -34,6 +34,37 @@ static bool movable(const st_core *core, const st_job *job, const st_job *mover)
            core->policy.grace_ms > 0 && mover->class == ST_CLASS_BURSTABLE && mover->shape.gpus > 0;
 }
 
+/* What is free of a shared GPU, in milli-GPU as jobs are charged for it; never too little. */
+static int64_t rest_m(const st_core *core, const st_node *node, const st_dev *dev)
+{
+    if (dev->mode == ST_DEV_MIG) /* a 1g slice counts a seventh and takes an eighth */
+        return (int64_t)ST_WHOLE_M * (ST_MIG_MEMORY - __builtin_popcount(dev->mig_mask)) /
+               ST_MIG_COMPUTE;
+    int64_t top_m = ST_WHOLE_M;
+    if (dev->mode == ST_DEV_TIME)
+        top_m = core->fleet->pools.v[node->pool].oversub_m;
+    return ST_MAX(top_m - dev->used_m, 0);
+}
+
+static int64_t free_m(const st_core *core, const st_node *node)
+{
+    const st_view *view = &node->view;
+    int64_t sum = (int64_t)ST_WHOLE_M * __builtin_popcount(view->free);
+    for (unsigned devs = view->shared; devs; devs &= devs - 1)
+        sum += rest_m(core, node, &view->dev[__builtin_ctz(devs)]);
+    return sum;
+}
+
+/* Only who stands beside something free is worth moving: emptying a full node frees no more than
+ * it takes elsewhere. */
+static bool beside_free(const st_core *core, const st_job *mover)
+{
+    for (int t = 0; t < mover->tasks; t++)
+        if (free_m(core, core->fleet->nodes.v[mover->grants[t].node]) > 0)
+            return true;
+    return false;
+}
+
 static int by_cost(const void *pa, const void *pb)
 {
     const st_job *a = *(st_job *const *)pa, *b = *(st_job *const *)pb;
@@ -50,7 +81,7 @@ static void collect(defrag_ctx *d, int64_t *ret_until_ms)
     *ret_until_ms = ST_TIME_NEVER;
     for (size_t i = 0; i < core->placed.n; i++) {
         st_job *mover = core->placed.v[i];
-        if (!movable(core, d->job, mover))
+        if (!movable(core, d->job, mover) || !beside_free(core, mover))
             continue;
         int64_t until = st_core_protected_until(core, mover);
         if (until > core->now)
@@ -68,17 +99,8 @@ static bool enough_free(const st_core *core, int32_t type, int64_t asked_m)
 {
     for (size_t i = 0; asked_m > 0 && i < core->fleet->nodes.n; i++) {
         const st_node *node = core->fleet->nodes.v[i];
-        const st_view *view = &node->view;
-        if (node->type != type || node->state != ST_NODE_READY)
-            continue;
-        asked_m -= (int64_t)ST_WHOLE_M * __builtin_popcount(view->free);
-        for (unsigned devs = view->shared; devs; devs &= devs - 1) {
-            const st_dev *dev = &view->dev[__builtin_ctz(devs)];
-            int64_t top_m = ST_WHOLE_M;
-            if (dev->mode == ST_DEV_TIME)
-                top_m = core->fleet->pools.v[node->pool].oversub_m;
-            asked_m -= dev->mode == ST_DEV_MIG ? ST_WHOLE_M : ST_MAX(top_m - dev->used_m, 0);
-        }
+        if (node->type == type && node->state == ST_NODE_READY)
+            asked_m -= free_m(core, node);
     }
     return asked_m <= 0;
 }
@@ -240,8 +262,8 @@ bool st_core_defrag(st_core *core, const st_job *job, int32_t type, st_claim *re
     d.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
     collect(&d, &ret->until_ms);
     core->effort -= (int64_t)d.cands.n;
-    bool ok = d.cands.n > 0 && choose(&d, ret) && worth_it(core, job, type, ret) &&
-              all_find_places(core, job, ret);
+    bool ok = d.cands.n > 0 && choose(&d, ret) && all_find_places(core, job, ret) &&
+              worth_it(core, job, type, ret);
     st_vec_free(&d.cands);
     return ok;
 }

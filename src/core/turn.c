@@ -161,24 +161,27 @@ static bool may_have_moves(const st_core *core, const st_job *job, int32_t type)
            st_core_below_max(core, job, type, ST_NOW | ST_NEXT);
 }
 
+/* The same shape fails the same way while nothing is freed. */
 static bool find_moves(st_core *core, const st_job *job, int32_t type, st_claim *ret)
 {
-    bool found = st_core_defrag(core, job, type, ret);
-    if (!found && ret->until_ms > core->now)
+    *ret = (st_claim){.until_ms = ST_TIME_NEVER};
+    uint64_t key = st_hash_u64(st_core_shape_key(job, type), KEY_MOVES);
+    if (core->freed)
+        st_core_forget_misfits(core);
+    if (st_idmap_get(core->misfits, key, NULL))
+        return false;
+    if (st_core_defrag(core, job, type, ret))
+        return true;
+    st_idmap_put(core->misfits, key, 1);
+    if (ret->until_ms > core->now)
         core->wake_ms = ST_MIN(core->wake_ms, ret->until_ms);
-    return found;
+    return false;
 }
 
 /* Have others move, so that the job gets the place they leave. */
 static bool try_defrag(st_core *core, st_job *job, int32_t type, bool sure, st_effects *fx)
 {
     if (core->effort <= 0 || !may_have_moves(core, job, type))
-        return false;
-    /* The same shape fails the same way while nothing is freed. */
-    uint64_t key = st_hash_u64(st_core_shape_key(job, type), KEY_MOVES);
-    if (core->freed)
-        st_core_forget_misfits(core);
-    if (st_idmap_get(core->misfits, key, NULL))
         return false;
     st_claim moves;
     bool found = find_moves(core, job, type, &moves);
@@ -187,8 +190,6 @@ static bool try_defrag(st_core *core, st_job *job, int32_t type, bool sure, st_e
         st_core_hold(core, job, type, class, ST_TAKE(moves.plan), fx);
         for (size_t i = 0; i < moves.victims.n; i++)
             st_core_notify(core, moves.victims.v[i], job, true, fx);
-    } else {
-        st_idmap_put(core->misfits, key, 1);
     }
     st_claim_done(&moves);
     return found;
