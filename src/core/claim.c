@@ -557,6 +557,9 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
 void st_claim_done(st_claim *claim)
 {
     st_vec_free(&claim->victims);
+    for (size_t i = 0; i < claim->places.n; i++)
+        free(claim->places.v[i]);
+    st_vec_free(&claim->places);
     free(claim->plan);
     claim->plan = NULL;
 }

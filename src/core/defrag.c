@@ -8,10 +8,11 @@
  *     guaranteed job is left alone.
  *   2 The set is minimal: put any one back and the job no longer fits.
  *   3 All of them have a place elsewhere, together and beside the job, on what is free already.
- *     It is gathered for them until they have left, and they are tried first when they do.
+ *     It is kept free for them until they have left, and they are tried first when they do.
  *   4 The GPU time the job gains is more than what moving costs.
  *   5 One set at a time, and a job that was displaced itself moves nobody: so it ends. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "core/turn.h"
@@ -108,7 +109,7 @@ static bool enough_free(const st_core *core, int32_t type, int64_t asked_m)
 static bool moving_already(const st_core *core)
 {
     for (size_t i = 0; i < core->placed.n; i++)
-        if (core->placed.v[i]->moving)
+        if (core->placed.v[i]->to)
             return true;
     return false;
 }
@@ -186,8 +187,8 @@ static void add_grants(st_core *core, const st_job *job, const st_grant *grants)
     }
 }
 
-/* A place for the mover in the what-if views; it becomes part of them. */
-static bool find_place(st_core *core, const st_job *mover)
+/* A place for the mover in the what-if views, of which it becomes part; NULL: none. */
+static st_grant *find_place(st_core *core, const st_job *mover)
 {
     st_ask ask = {.job = mover, .type = mover->type, .view = st_whatif_view, .ctx = core};
     ask.rooms = st_rooms_of(core->placer, mover, mover->type);
@@ -195,17 +196,23 @@ static bool find_place(st_core *core, const st_job *mover)
         const st_node *node = core->fleet->nodes.v[core->whatif.touched.v[i]];
         st_rooms_set(core->placer, ask.rooms, node, &core->whatif.views[node->id]);
     }
-    ST_CLEANUP(st_freep) st_grant *to = st_xcalloc((size_t)mover->tasks, sizeof *to);
+    st_grant *to = st_xcalloc((size_t)mover->tasks, sizeof *to);
     bool ok = st_place_gang(core->placer, &ask, to);
     restore(core, ask.rooms);
-    if (!ok || st_core_collides(core, mover, ST_TIME_NEVER, to) >= 0)
-        return false;
+    if (ST_BROKEN(MOVER_PLACE)) {
+        memcpy(to, mover->grants, (size_t)mover->tasks * sizeof *to);
+        return to;
+    }
+    if (!ok || st_core_collides(core, mover, ST_TIME_NEVER, to) >= 0) {
+        free(to);
+        return NULL;
+    }
     add_grants(core, mover, to);
-    return true;
+    return to;
 }
 
 /* Whether all movers have a place elsewhere, the large ones first, beside the job's plan. */
-static bool all_find_places(st_core *core, const st_job *job, const st_claim *moves)
+static bool all_find_places(st_core *core, const st_job *job, st_claim *moves)
 {
     bool ok = true;
     st_whatif_begin(core, ST_WHEN_EITHER);
@@ -214,11 +221,15 @@ static bool all_find_places(st_core *core, const st_job *job, const st_claim *mo
     for (size_t i = 0; i < moves->victims.n; i++)
         st_whatif_touch(core, moves->victims.v[i], NULL);
     add_grants(core, job, moves->plan);
-    for (size_t i = moves->victims.n; ok && i-- > 0;)
-        ok = find_place(core, moves->victims.v[i]);
+    for (size_t i = 0; i < moves->victims.n; i++)
+        st_vec_push(&moves->places, NULL);
+    for (size_t i = moves->victims.n; ok && i-- > 0;) {
+        moves->places.v[i] = find_place(core, moves->victims.v[i]);
+        ok = moves->places.v[i] != NULL;
+    }
     for (size_t i = 0; i < moves->victims.n; i++)
         moves->victims.v[i]->out = ST_OUT_NOT;
-    return ok || ST_BROKEN(MOVER_PLACE);
+    return ok;
 }
 
 /* ---- worth it ---------------------------------------------------------------------------- */
@@ -273,8 +284,8 @@ bool st_core_defrag(st_core *core, const st_job *job, int32_t type, st_claim *re
 void st_core_gather_movers(st_core *core)
 {
     for (size_t i = 0; i < core->placed.n && core->resv.n < MOVERS_MAX; i++) {
-        st_job *mover = core->placed.v[i];
-        if (mover->moving)
+        const st_job *mover = core->placed.v[i];
+        if (mover->to)
             st_core_gather_place(core, mover);
     }
 }

@@ -12,6 +12,7 @@
  * back, but not beyond what it first was and `overstay`: a promise is kept with the job while
  * it waits, and whose limit is later is not let in on a forecast. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -259,45 +260,28 @@ void st_core_promise(st_core *core)
 {
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
-        if (r->by & ST_BY_LIMITS)
+        if ((r->by & ST_BY_LIMITS) && !r->moves)
             st_core_find(core, r->job)->promise_ms = r->promise_ms;
     }
 }
 
-void st_core_gather_place(st_core *core, st_job *mover)
+void st_core_gather_place(st_core *core, const st_job *mover)
 {
-    gathering g = {core, ST_BY_LIMITS | ST_BY_FORECAST};
-    st_whatif_begin(core, ST_WHEN_EITHER);
-    mover->out = ST_OUT_ENDED;
-    st_ask ask = {.job = mover, .type = mover->type, .view = planned_view, .ctx = &g};
-    ask.rooms = st_rooms_of(core->placer, mover, mover->type);
-    plan_rooms(&g, ask.rooms, true);
-    for (int t = 0; t < mover->tasks; t++) {
-        const st_node *node = core->fleet->nodes.v[mover->grants[t].node];
-        st_whatif_edit(core, node);
-        st_rooms_set(core->placer, ask.rooms, node, planned_view(&g, node));
-    }
     st_resv r = {.job = mover->id,
                  .at_ms = ST_MAX(st_core_release_ms(core, mover), core->now),
-                 .by = g.by,
-                 .promise_ms = ST_TIME_NEVER,
+                 .by = ST_BY_LIMITS | ST_BY_FORECAST,
                  .sure = mover->class == ST_CLASS_GUARANTEED,
                  .claims = true,
                  .moves = true,
                  .type = mover->type,
                  .ntasks = mover->tasks};
+    for (int t = 0; t < mover->tasks; t++)
+        if (core->fleet->nodes.v[mover->to[t].node]->state != ST_NODE_READY)
+            return;
+    r.promise_ms = r.at_ms;
     r.plan = st_xcalloc((size_t)mover->tasks, sizeof *r.plan);
-    bool ok = st_place_gang(core->placer, &ask, r.plan);
-    mover->out = ST_OUT_NOT;
-    plan_rooms(&g, ask.rooms, false);
-    for (int t = 0; t < mover->tasks; t++) {
-        const st_node *node = core->fleet->nodes.v[mover->grants[t].node];
-        st_rooms_set(core->placer, ask.rooms, node, &node->view);
-    }
-    if (ok)
-        st_vec_push(&core->resv, r);
-    else
-        free(r.plan);
+    memcpy(r.plan, mover->to, (size_t)mover->tasks * sizeof *r.plan);
+    st_vec_push(&core->resv, r);
 }
 
 /* ---- respecting them ------------------------------------------------------------------- */
@@ -365,7 +349,7 @@ static void meet(const st_node *node, st_view *view, const st_view *then)
  * of its own account that it is ahead of (policy `swap`). */
 static bool gives_way(const st_core *core, const st_resv *r, const st_job *job)
 {
-    const st_job *ahead = core->policy.swap && !r->sure ? resv_job(core, r) : NULL;
+    const st_job *ahead = core->policy.swap && !r->sure && !r->moves ? resv_job(core, r) : NULL;
     return ahead && ahead->account == job->account &&
            st_order_swaps(core->tree, &core->policy, ahead, job, core->now);
 }

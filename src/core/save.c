@@ -210,7 +210,6 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     IO_IN(c, j->type, -1, last_of(core->fleet->types.n));
     IO_BOOL(c, j->held);
     io_u64(c, &j->claimant);
-    IO_BOOL(c, j->moving);
     io_i64(c, &j->submit_ms);
     io_i64(c, &j->queued_ms);
     io_i64(c, &j->start_ms);
@@ -236,6 +235,12 @@ static void io_job(codec *c, const st_core *core, st_job *j)
         c->bad = true;
     if (placed && !c->bad)
         io_grants(c, core, &j->grants, j->tasks);
+    bool moves = j->to != NULL;
+    IO_BOOL(c, moves);
+    if (moves && !st_job_leaving(j))
+        c->bad = true;
+    if (moves && !c->bad)
+        io_grants(c, core, &j->to, j->tasks);
 }
 
 /* The weights that are not 0; their sum follows. */

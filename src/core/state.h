@@ -172,8 +172,8 @@ void st_core_refresh(st_core *core, const st_job *job);
 void st_core_prefer(st_core *core, int32_t node); /* for gangs that lost another one */
 
 /* yield.c */
-/* With `moving` it is to come back at once, elsewhere. */
-void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, bool moving,
+/* With a place to go to it is only moved. */
+void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_grant *take_to,
                     st_effects *fx);
 void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx);
 void st_core_requeue(st_core *core, st_job *job, st_effects *fx);
@@ -205,6 +205,7 @@ typedef struct st_claim {
     int64_t evict_m;  /* BOUND: what would have to go */
     int64_t until_ms; /* when to try again: PROTECTED and BOUND; ST_TIME_NEVER none */
     ST_VEC(st_job *) victims;
+    ST_VEC(st_grant *) places; /* where each goes, if they are moved */
     st_grant *plan;
 } st_claim;
 
@@ -222,8 +223,8 @@ void st_core_gather_movers(st_core *core);
 #define ST_RESV_MAX 128
 void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure, bool claims);
 void st_core_gather_clear(st_core *core);
-/* Gather a place for a job that is leaving its own, on what is free already. */
-void st_core_gather_place(st_core *core, st_job *mover);
+/* Keep free where a job on the move goes to. */
+void st_core_gather_place(st_core *core, const st_job *mover);
 /* Place a job on what is free and not gathered beyond its end; NULL grants: only ask. On a
  * refusal that only a reservation causes, *ret_blocker is its index. */
 bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,

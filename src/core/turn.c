@@ -148,7 +148,7 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, bool 
     st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
     st_core_hold(core, job, type, class, ST_TAKE(claim.plan), fx);
     for (size_t i = 0; i < claim.victims.n; i++)
-        st_core_notify(core, claim.victims.v[i], job, false, fx);
+        st_core_notify(core, claim.victims.v[i], job, NULL, fx);
     st_claim_done(&claim);
     return true;
 }
@@ -189,7 +189,7 @@ static bool try_defrag(st_core *core, st_job *job, int32_t type, bool sure, st_e
         st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
         st_core_hold(core, job, type, class, ST_TAKE(moves.plan), fx);
         for (size_t i = 0; i < moves.victims.n; i++)
-            st_core_notify(core, moves.victims.v[i], job, true, fx);
+            st_core_notify(core, moves.victims.v[i], job, ST_TAKE(moves.places.v[i]), fx);
     }
     st_claim_done(&moves);
     return found;

@@ -79,20 +79,21 @@ static int64_t distance(const st_kind *a, int na, const st_kind *b, int nb)
     return 1000 - shared;
 }
 
-static void look(st_typical *t)
+static bool look(st_typical *t)
 {
     enum { CHANGE = 100 };
     st_kind now[ST_TYPICAL_TARGET];
     int n = heaviest(t, now);
     if (t->ntarget > 0 && distance(now, n, t->target, t->ntarget) < CHANGE)
-        return;
+        return false;
     for (int i = 0; i < n; i++)
         t->target[i] = now[i];
     t->ntarget = n;
     t->epoch++;
+    return true;
 }
 
-void st_typical_learn(st_typical *t, const st_job *job)
+bool st_typical_learn(st_typical *t, const st_job *job)
 {
     st_kind kind = kind_of(job);
     find(t, &kind)->weight += 2 * ST_MAX(kind.gpus, 1);
@@ -101,7 +102,7 @@ void st_typical_learn(st_typical *t, const st_job *job)
         for (int i = 0; i < t->nseen; i++)
             t->seen[i].weight /= 2;
     if (t->arrivals < ST_MAX(t->next, ST_TYPICAL_FIRST))
-        return;
-    look(t);
+        return false;
     t->next = t->arrivals + ST_MIN(t->arrivals, ST_TYPICAL_HALVE / 4);
+    return look(t);
 }

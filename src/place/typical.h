@@ -36,7 +36,7 @@ typedef struct st_typical {
     uint64_t epoch;                    /* counts targets; not saved */
 } st_typical;
 
-/* Count one accepted job. */
-void st_typical_learn(st_typical *typical, const st_job *job);
+/* Count one accepted job; true when the target is another one now. */
+bool st_typical_learn(st_typical *typical, const st_job *job);
 
 #endif
