@@ -283,9 +283,9 @@ bool st_core_defrag(st_core *core, const st_job *job, int32_t type, st_claim *re
 
 void st_core_gather_movers(st_core *core)
 {
-    for (size_t i = 0; i < core->placed.n && core->resv.n < MOVERS_MAX; i++) {
-        const st_job *mover = core->placed.v[i];
-        if (mover->to)
-            st_core_gather_place(core, mover);
-    }
+    if (!moving_already(core))
+        return;
+    for (size_t i = 0; i < core->jobs.n; i++) /* by id: the order of `placed` is nobody's */
+        if (core->jobs.v[i]->to)
+            st_core_gather_place(core, core->jobs.v[i]);
 }
