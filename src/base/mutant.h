@@ -15,46 +15,48 @@
 #include <stdbool.h>
 
 /* X(rule, what is broken, seeds until it must be caught) */
-#define ST_MUTANT_TABLE(X)                                                        \
-    X(MAX, "a start ignores the ceilings of its accounts", 40)                    \
-    X(SURE, "a job counts as guaranteed beyond the floor", 40)                    \
-    X(VICTIM_GUARANTEED, "guaranteed jobs are displaced", 40)                     \
-    X(MINIMAL, "a claim takes more victims than it needs", 40)                    \
-    X(BOUND, "a claim evicts more than the bound allows", 40)                     \
-    X(HOLD, "what is freed for a claimant is open to anybody", 40)                \
-    X(STRICT, "a preemption need not improve the order", 100)                     \
-    X(SWAP, "inside an account anybody may swap places", 100)                     \
-    X(MIN_RUN, "the minimum run time protects nobody", 40)                        \
-    X(COOLDOWN, "the cooldown protects nobody", 100)                              \
-    X(GANG, "a gang starts with a task missing", 40)                              \
-    X(NOTICE, "a victim is off its devices before notice and grace are over", 40) \
-    X(CPU, "the CPU of a node is given out without counting", 40)                 \
-    X(RAM, "the RAM of a node is given out without counting", 40)                 \
-    X(MIG, "MIG slices may overlap", 40)                                          \
-    X(TRUST, "MPS is shared across trust domains", 100)                           \
-    X(OVERSUB, "time-slicing ignores the pool's factor", 40)                      \
-    X(LATENCY, "latency-critical work shares with unknowns", 100)                 \
-    X(TOPOLOGY, "a required topology level is only a wish", 40)                   \
-    X(CONSERVE, "a job waits although it could start", 40)                        \
-    X(STARVE, "nothing is gathered for a job that waits", 100)                    \
-    X(FLOORS, "floors do not shrink with the capacity", 40)                       \
-    X(USER_LIMIT, "limits per user are ignored", 40)                              \
-    X(WEIGHT_ZERO, "an account of weight 0 borrows", 40)                          \
-    X(FAILED_NODE, "jobs stay on a failed node", 40)                              \
-    X(SAVE, "a save leaves something out", 40)                                    \
-    X(REASONS, "a waiting job is given no reason", 40)                            \
-    X(ORDER, "an address decides between equals", 40)                             \
-    X(PAUSED_RAM, "a paused job's RAM is given away", 100)                        \
-    X(UNTRUSTED, "an untrusted account shares a GPU", 40)                         \
-    X(VRAM, "shares on a GPU ask for more memory than it has", 40)                \
-    X(POOL, "a job runs outside the pool it asked for", 40)                       \
-    X(LEVEL, "a pool's isolation levels are ignored", 40)                         \
-    X(DRAIN, "a node that drains takes new jobs", 40)                             \
-    X(OVERSTAY, "a forecast counts as much as a limit", 100)                      \
-    X(BOOKS, "what a job used is given back twice", 40)                           \
-    X(HOME, "a job is guaranteed away from its home place", 100)                  \
-    X(SETTLE, "an account is at home on more than its floor", 40)                 \
-    X(SPARE, "who has a right to a place is displaced by one who goes elsewhere", 400)
+#define ST_MUTANT_TABLE(X)                                                             \
+    X(MAX, "a start ignores the ceilings of its accounts", 40)                         \
+    X(SURE, "a job counts as guaranteed beyond the floor", 40)                         \
+    X(VICTIM_GUARANTEED, "guaranteed jobs are displaced", 40)                          \
+    X(MINIMAL, "a claim takes more victims than it needs", 40)                         \
+    X(BOUND, "a claim evicts more than the bound allows", 40)                          \
+    X(HOLD, "what is freed for a claimant is open to anybody", 40)                     \
+    X(STRICT, "a preemption need not improve the order", 100)                          \
+    X(SWAP, "inside an account anybody may swap places", 100)                          \
+    X(MIN_RUN, "the minimum run time protects nobody", 40)                             \
+    X(COOLDOWN, "the cooldown protects nobody", 100)                                   \
+    X(GANG, "a gang starts with a task missing", 40)                                   \
+    X(NOTICE, "a victim is off its devices before notice and grace are over", 40)      \
+    X(CPU, "the CPU of a node is given out without counting", 40)                      \
+    X(RAM, "the RAM of a node is given out without counting", 40)                      \
+    X(MIG, "MIG slices may overlap", 40)                                               \
+    X(TRUST, "MPS is shared across trust domains", 100)                                \
+    X(OVERSUB, "time-slicing ignores the pool's factor", 40)                           \
+    X(LATENCY, "latency-critical work shares with unknowns", 100)                      \
+    X(TOPOLOGY, "a required topology level is only a wish", 40)                        \
+    X(CONSERVE, "a job waits although it could start", 40)                             \
+    X(STARVE, "nothing is gathered for a job that waits", 100)                         \
+    X(FLOORS, "floors do not shrink with the capacity", 40)                            \
+    X(USER_LIMIT, "limits per user are ignored", 40)                                   \
+    X(WEIGHT_ZERO, "an account of weight 0 borrows", 40)                               \
+    X(FAILED_NODE, "jobs stay on a failed node", 40)                                   \
+    X(SAVE, "a save leaves something out", 40)                                         \
+    X(REASONS, "a waiting job is given no reason", 40)                                 \
+    X(ORDER, "an address decides between equals", 40)                                  \
+    X(PAUSED_RAM, "a paused job's RAM is given away", 100)                             \
+    X(UNTRUSTED, "an untrusted account shares a GPU", 40)                              \
+    X(VRAM, "shares on a GPU ask for more memory than it has", 40)                     \
+    X(POOL, "a job runs outside the pool it asked for", 40)                            \
+    X(LEVEL, "a pool's isolation levels are ignored", 40)                              \
+    X(DRAIN, "a node that drains takes new jobs", 40)                                  \
+    X(OVERSTAY, "a forecast counts as much as a limit", 100)                           \
+    X(BOOKS, "what a job used is given back twice", 40)                                \
+    X(HOME, "a job is guaranteed away from its home place", 100)                       \
+    X(SETTLE, "an account is at home on more than its floor", 40)                      \
+    X(SPARE, "who has a right to a place is displaced by one who goes elsewhere", 400) \
+    X(MOVER_PLACE, "a job is moved that has nowhere to go", 200)                       \
+    X(MOVE_GAIN, "jobs are moved although it costs more than it gains", 200)
 
 #ifdef ST_MUTANTS
 

@@ -47,7 +47,7 @@ static void take(void *ctx, int i)
 {
     claim_ctx *c = ctx;
     c->cands.v[i]->out = ST_OUT_YIELDED;
-    st_whatif_touch(c->core, c->cands.v[i], c->ask.rooms);
+    st_whatif_note(c->core, c->cands.v[i]);
     charge(c, c->cands.v[i], -1);
 }
 
@@ -55,7 +55,7 @@ static void put_back(void *ctx, int i)
 {
     claim_ctx *c = ctx;
     c->cands.v[i]->out = ST_OUT_NOT;
-    st_whatif_touch(c->core, c->cands.v[i], c->ask.rooms);
+    st_whatif_note(c->core, c->cands.v[i]);
     charge(c, c->cands.v[i], 1);
 }
 
@@ -64,29 +64,13 @@ static bool fits(void *ctx)
     claim_ctx *c = ctx;
     if (st_admit_over(c->core->tree, c->job->account, &c->need, ST_NEXT, false, NULL, 0) > 0)
         return false;
+    st_whatif_settle(c->core, c->ask.rooms);
     if (c->home)
         return st_alone_fits(c->core, c->job, st_whatif_view, c->core);
     return st_place_fits(c->core->placer, &c->ask);
 }
 
 /* ---- who may be displaced -------------------------------------------------------------- */
-
-static bool may_reclaim(const claim_ctx *c, const st_job *victim)
-{
-    const st_tree *tree = c->core->tree;
-    int32_t mine, theirs;
-    st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
-    if (victim->account == c->job->account)
-        return victim->priority < c->job->priority ||
-               st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
-    if (st_share_borrowed_m(tree, theirs) > 0)
-        return true;
-    /* Inside its floor, but on a type that was promised to the claimant by name. */
-    const st_account *a = st_tree_account(tree, theirs);
-    const st_account *b = st_tree_account(tree, mine);
-    return c->type >= 0 && b->floor.type_m[c->type] > 0 && victim->type == c->type &&
-           a->next.type_m[c->type] > ST_MAX(a->floor.type_m[c->type], 0);
-}
 
 /* Taken before anybody is thought away: who is put back later must not have helped. */
 static void set_standings(claim_ctx *c)
@@ -103,27 +87,71 @@ static void set_standings(claim_ctx *c)
     }
 }
 
-static bool may_rebalance(const claim_ctx *c, const st_job *victim)
+/* Where the claimant's branch and an account's part, and what holds for all of the account's
+ * jobs alike; good while nobody is thought away or back. `known`, per account and from zeros,
+ * remembers the comparisons of branches that many accounts are in. */
+typedef struct parting {
+    int32_t account, mine, theirs;
+    bool apart; /* neither is above the other */
+    int cmp;    /* the claimant's branch, with it, against theirs; < 0: it stands lower */
+} parting;
+
+static parting part_from(const claim_ctx *c, int32_t account, int8_t *known)
 {
     const st_tree *tree = c->core->tree;
-    int32_t mine, theirs;
-    int32_t meet = st_tree_meet(tree, c->job->account, victim->account, &mine, &theirs);
+    parting p = {.account = account};
+    int32_t meet = st_tree_meet(tree, c->job->account, account, &p.mine, &p.theirs);
+    p.apart = p.mine != meet && p.theirs != meet;
+    if (c->sure || !p.apart)
+        return p;
+    const st_account *a = st_tree_account(tree, p.mine), *b = st_tree_account(tree, p.theirs);
+    st_basis basis = (st_basis)c->core->policy.basis;
+    if (a->priority != b->priority)
+        return p;
+    if (known && known[p.theirs]) {
+        p.cmp = known[p.theirs] - 2;
+        return p;
+    }
+    p.cmp = st_standing_cmp(c->mine[a->depth], st_share_standing(tree, p.theirs, basis, NULL));
+    if (known)
+        known[p.theirs] = (int8_t)(p.cmp + 2);
+    return p;
+}
+
+static bool may_reclaim(const claim_ctx *c, const parting *p, const st_job *victim)
+{
+    const st_tree *tree = c->core->tree;
+    if (victim->account == c->job->account)
+        return victim->priority < c->job->priority ||
+               st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
+    if (st_share_borrowed_m(tree, p->theirs) > 0)
+        return true;
+    /* Inside its floor, but on a type that was promised to the claimant by name. */
+    const st_account *a = st_tree_account(tree, p->theirs);
+    const st_account *b = st_tree_account(tree, p->mine);
+    return c->type >= 0 && b->floor.type_m[c->type] > 0 && victim->type == c->type &&
+           a->next.type_m[c->type] > ST_MAX(a->floor.type_m[c->type], 0);
+}
+
+static bool may_rebalance(const claim_ctx *c, const parting *p, const st_job *victim)
+{
+    const st_tree *tree = c->core->tree;
     if (victim->account == c->job->account)
         return st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
-    if (mine == meet || theirs == meet || !c->core->policy.rebalance)
+    if (!p->apart || !c->core->policy.rebalance)
         return false;
-    const st_account *a = st_tree_account(tree, mine), *b = st_tree_account(tree, theirs);
+    const st_account *a = st_tree_account(tree, p->mine), *b = st_tree_account(tree, p->theirs);
     if (a->priority != b->priority)
         return a->priority > b->priority;
+    if (ST_BROKEN(STRICT))
+        return true;
+    if (p->cmp >= 0)
+        return false;
+    st_use less = {-st_job_gpu_m(victim), -st_job_cpu_m(victim), -st_job_ram_mib(victim), {0}};
+    if (victim->type >= 0)
+        less.type_m[victim->type] = less.gpu_m;
     st_basis basis = (st_basis)c->core->policy.basis;
-    int cmp = st_standing_cmp(c->mine[a->depth], st_share_standing(tree, theirs, basis, NULL));
-    if (cmp < 0) {
-        st_use less = {-st_job_gpu_m(victim), -st_job_cpu_m(victim), -st_job_ram_mib(victim), {0}};
-        if (victim->type >= 0)
-            less.type_m[victim->type] = less.gpu_m;
-        cmp = st_standing_cmp(c->bare[a->depth], st_share_standing(tree, theirs, basis, &less));
-    }
-    return ST_BROKEN(STRICT) ? true : cmp < 0;
+    return st_standing_cmp(c->bare[a->depth], st_share_standing(tree, p->theirs, basis, &less)) < 0;
 }
 
 /* Whether anybody at all stands high enough for a borrower to take from: where its path and
@@ -165,14 +193,15 @@ static int by_account(const void *pa, const void *pb)
     return a->id > b->id ? -1 : a->id < b->id;
 }
 
-static bool may_displace(const claim_ctx *c, const st_job *victim)
+static bool may_displace(const claim_ctx *c, const parting *p, const st_job *victim)
 {
     if (c->spare)
         return victim->shade ? !st_alone_stands(victim) : c->home;
     if (c->home)
         return true; /* who sits there without being at home */
     /* Whoever has a right to a place would only come back. */
-    return c->sure ? may_reclaim(c, victim) : !st_alone_stands(victim) && may_rebalance(c, victim);
+    return c->sure ? may_reclaim(c, p, victim)
+                   : !st_alone_stands(victim) && may_rebalance(c, p, victim);
 }
 
 static void refresh_yielders(st_core *core)
@@ -216,6 +245,28 @@ static bool concerns(const claim_ctx *c, const st_job *victim)
             if (home[t].node == victim->grants[u].node)
                 return true;
     return !home;
+}
+
+/* Those who are leaving already make room too: nobody goes for what they will free. */
+static void think_leaving_away(claim_ctx *c)
+{
+    st_core *core = c->core;
+    st_yielders *y = &core->yielders;
+    if (y->seen != st_fleet_changes(core->fleet) || !y->views) {
+        y->seen = st_fleet_changes(core->fleet);
+        for (size_t i = 0; i < y->leaving.n; i++)
+            st_whatif_touch(core, y->leaving.v[i], c->ask.rooms);
+        size_t n = core->whatif.touched.n;
+        st_vec_clear(&y->left);
+        y->views = st_xreallocarray(y->views, n + 1, sizeof *y->views);
+        for (size_t i = 0; i < n; i++) {
+            st_vec_push(&y->left, core->whatif.touched.v[i]);
+            y->views[i] = core->whatif.views[core->whatif.touched.v[i]];
+        }
+        return;
+    }
+    for (size_t i = 0; i < y->left.n; i++)
+        st_whatif_set(core, core->fleet->nodes.v[y->left.v[i]], &y->views[i], c->ask.rooms);
 }
 
 /* Burstable jobs past their protection, or all; by account. */
@@ -262,27 +313,43 @@ static int32_t worst_child(const st_tree *tree, const branch *branches, const st
     return worst;
 }
 
-/* One candidate less; with `moved` its account's standing, and all above, are new. */
-static void reckon(claim_ctx *c, branch *branches, int32_t account, bool moved)
+/* One candidate less; the standing of its account, and of all above, is new. */
+static void reckon(claim_ctx *c, branch *branches, int32_t account)
 {
     for (int32_t i = account; i >= 0; i = st_tree_account(c->core->tree, i)->parent) {
         branches[i].left--;
-        if (moved)
-            branches[i].standing =
-                st_share_standing(c->core->tree, i, (st_basis)c->core->policy.basis, NULL);
+        branches[i].standing =
+            st_share_standing(c->core->tree, i, (st_basis)c->core->policy.basis, NULL);
     }
+}
+
+/* Indices of those who may be displaced by themselves; they stay by account. */
+static int fit_ones(const claim_ctx *c, int *ret)
+{
+    int n = 0;
+    parting p = {.account = -1};
+    ST_CLEANUP(st_freep) int8_t *known = st_xcalloc(c->core->tree->accounts.n, sizeof *known);
+    for (size_t i = 0; i < c->cands.n; i++) {
+        if (c->cands.v[i]->account != p.account)
+            p = part_from(c, c->cands.v[i]->account, known);
+        if (may_displace(c, &p, c->cands.v[i]))
+            ret[n++] = (int)i;
+    }
+    return n;
 }
 
 static void line_up(claim_ctx *c)
 {
     const st_tree *tree = c->core->tree;
-    int n = (int)c->cands.n;
+    int *fit = st_xcalloc(c->cands.n + 1, sizeof *fit);
+    int n = fit_ones(c, fit);
+    if (n == 0) {
+        free(fit);
+        return;
+    }
     branch *branches = st_xcalloc(tree->accounts.n, sizeof *branches);
-    bool *fit = st_xcalloc((size_t)n + 1, sizeof *fit);
-    for (int i = 0; i < n; i++)
-        fit[i] = may_displace(c, c->cands.v[i]);
     for (int i = 0; i < n; i++) {
-        branch *b = &branches[c->cands.v[i]->account];
+        branch *b = &branches[c->cands.v[fit[i]]->account];
         if (b->last == 0)
             b->first = i;
         b->last = i + 1;
@@ -304,12 +371,10 @@ static void line_up(claim_ctx *c)
         branch *b = &branches[at];
         /* Children first; then the account's own, wherever candidates remain. */
         ST_ASSERT(b->first < b->last);
-        int i = b->first++;
-        if (fit[i]) {
-            st_vec_push(&c->line, i);
-            charge(c, c->cands.v[i], -1);
-        }
-        reckon(c, branches, at, fit[i]);
+        int i = fit[b->first++];
+        st_vec_push(&c->line, i);
+        charge(c, c->cands.v[i], -1);
+        reckon(c, branches, at);
     }
     for (size_t i = 0; i < c->line.n; i++)
         charge(c, c->cands.v[c->line.v[i]], 1);
@@ -327,12 +392,28 @@ static int64_t evicted_m(const claim_ctx *c, const int *victims, int n)
     return sum;
 }
 
-static int by_size(const void *pa, const void *pb, void *arg)
+/* A candidate's size and its place in the line. */
+typedef struct sized {
+    int64_t gpu_m;
+    int at;
+} sized;
+
+static int by_size(const void *pa, const void *pb)
 {
-    const claim_ctx *c = arg;
-    int a = *(const int *)pa, b = *(const int *)pb;
-    int64_t x = st_job_gpu_m(c->cands.v[c->line.v[a]]), y = st_job_gpu_m(c->cands.v[c->line.v[b]]);
-    return x != y ? (x < y ? -1 : 1) : a - b;
+    const sized *a = pa, *b = pb;
+    return a->gpu_m != b->gpu_m ? (a->gpu_m < b->gpu_m ? -1 : 1) : a->at - b->at;
+}
+
+/* The line with small ones first. */
+static void small_first(const claim_ctx *c, int *ret)
+{
+    size_t n = c->line.n;
+    ST_CLEANUP(st_freep) sized *list = st_xcalloc(n, sizeof *list);
+    for (size_t i = 0; i < n; i++)
+        list[i] = (sized){st_job_gpu_m(c->cands.v[c->line.v[i]]), (int)i};
+    qsort(list, n, sizeof *list, by_size);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = c->line.v[list[i].at];
 }
 
 /* Take the victims in the fair order; if that evicts more than was asked, see whether small
@@ -349,11 +430,7 @@ static int choose(claim_ctx *c, int *victims)
         *other = st_xcalloc((size_t)n, sizeof *other);
     for (int i = 0; i < k; i++)
         put_back(c, victims[i]);
-    for (int i = 0; i < n; i++)
-        order[i] = i;
-    qsort_r(order, (size_t)n, sizeof *order, by_size, c);
-    for (int i = 0; i < n; i++)
-        order[i] = c->line.v[order[i]];
+    small_first(c, order);
     int m = st_reclaim_minimal(&ops, order, n, other);
     ST_ASSERT(m >= 0);
     if (evicted_m(c, other, m) < evicted_m(c, victims, k)) {
@@ -378,7 +455,8 @@ static bool may_displace_all(claim_ctx *c, const int *victims, int n)
     for (int i = 0; i < n; i++)
         charge(c, c->cands.v[victims[i]], 1);
     for (int i = 0; i < n; i++) {
-        ok = ok && may_displace(c, c->cands.v[victims[i]]);
+        parting p = part_from(c, c->cands.v[victims[i]]->account, NULL);
+        ok = ok && may_displace(c, &p, c->cands.v[victims[i]]);
         charge(c, c->cands.v[victims[i]], -1);
     }
     return ok;
@@ -406,17 +484,42 @@ static int64_t unbound_ms(const claim_ctx *c, const int *victims, int n)
     return owner || own ? c->job->queued_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
 }
 
-static void attempt(claim_ctx *c, st_claim *ret)
+/* Where the claimant would go; false where that is gathered for somebody else. */
+static bool make_plan(claim_ctx *c, st_claim *ret)
 {
+    if (c->home) {
+        ret->plan = st_alone_place(c->job);
+        return true;
+    }
+    ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
+    st_whatif_settle(c->core, c->ask.rooms);
+    bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
+    ST_ASSERT(ok);
+    return st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan) < 0;
+}
+
+/* Line up who may go, protected ones too if wanted. */
+static void muster(claim_ctx *c, bool ignore_protection)
+{
+    st_vec_clear(&c->cands);
+    st_vec_clear(&c->line);
+    collect(c, ignore_protection);
     line_up(c);
     c->core->effort -= (int64_t)c->cands.n + (int64_t)c->line.n;
+}
+
+/* Choose from the line. */
+static void attempt(claim_ctx *c, st_claim *ret)
+{
+    if (c->line.n == 0 && !c->sure) {
+        ret->result = ST_CLAIM_NONE; /* nobody to take from */
+        return;
+    }
     int *victims = st_xcalloc(c->line.n + 1, sizeof *victims);
-    /* Those who are leaving already make room too: nobody goes for what they will free. */
     st_whatif_begin(c->core, ST_WHEN_NEXT);
     if (c->job->state != ST_JOB_PAUSED && !c->home)
         c->ask.rooms = st_rooms_of(c->core->placer, c->job, c->type);
-    for (size_t i = 0; i < c->core->yielders.leaving.n; i++)
-        st_whatif_touch(c->core, c->core->yielders.leaving.v[i], c->ask.rooms);
+    think_leaving_away(c);
     int k = choose(c, victims);
     if (k < 0) {
         ret->result = ST_CLAIM_NONE;
@@ -426,19 +529,11 @@ static void attempt(claim_ctx *c, st_claim *ret)
     }
     ret->enough = true;
     ret->evict_m = evicted_m(c, victims, k);
-    if (c->home) {
-        ret->plan = st_alone_place(c->job);
-    } else {
-        ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
-        bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
-        ST_ASSERT(ok);
-    }
     int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
     int64_t free_ms = unbound_ms(c, victims, k);
     /* A borrower need not claim what comes free by itself; and nobody claims past those for
      * whom the place is gathered. */
-    if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k) ||
-        (!c->home && st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan) >= 0)) {
+    if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k) || !make_plan(c, ret)) {
         ret->result = ST_CLAIM_NONE;
     } else if (ret->evict_m > bound_m && c->core->now < free_ms && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;
@@ -469,7 +564,7 @@ static bool try_gently(claim_ctx *c, st_claim *ret)
         st_claim_done(ret);
         *ret = (st_claim){.until_ms = ST_TIME_NEVER, .away = away};
         c->home = !away;
-        collect(c, false);
+        muster(c, false);
         attempt(c, ret);
         claim_free(c);
         c->ask.rooms = NULL;
@@ -501,15 +596,16 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
         claim_free(&c);
         return;
     }
-    collect(&c, false);
+    muster(&c, false);
     attempt(&c, ret);
     if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
         /* Would it be enough if nobody were protected? Then it is worth waking up for: with
          * some of them the choice may be a better one than with all. */
-        st_claim open = {0};
-        claim_free(&c);
-        collect(&c, true);
-        attempt(&c, &open);
+        st_claim open = {.result = ret->result, .enough = ret->enough};
+        size_t had = c.line.n;
+        muster(&c, true);
+        if (c.line.n > had)
+            attempt(&c, &open);
         if (open.result == ST_CLAIM_OK)
             ret->result = ST_CLAIM_PROTECTED;
         if (open.enough)
@@ -522,6 +618,9 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
 void st_claim_done(st_claim *claim)
 {
     st_vec_free(&claim->victims);
+    for (size_t i = 0; i < claim->places.n; i++)
+        free(claim->places.v[i]);
+    st_vec_free(&claim->places);
     free(claim->plan);
     claim->plan = NULL;
 }

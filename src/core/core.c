@@ -43,6 +43,8 @@ void st_core_free(st_core *core)
     st_vec_free(&core->yielders.leaving);
     for (size_t i = 0; i < ST_ARRAY_LEN(core->releases); i++)
         st_vec_free(&core->releases[i].list);
+    st_vec_free(&core->yielders.left);
+    free(core->yielders.views);
     st_vec_free(&core->restart);
     st_idmap_free(core->by_id);
     st_idmap_free(core->misfits);
@@ -54,6 +56,8 @@ void st_core_free(st_core *core)
     free(core->prefer);
     free(core->whatif.views);
     free(core->whatif.stamp);
+    st_vec_free(&core->whatif.later);
+    free(core->whatif.due);
     st_vec_free(&core->whatif.touched);
     free(core);
 }

@@ -181,7 +181,8 @@ const char *st_event_name(st_event_kind kind);
     X(ST_WHY_YIELDING, "yielding", true)     /* its victims leave by until_ms at the latest */   \
     X(ST_WHY_RECLAIM_PROTECTED, "reclaim_protected", false) /* borrowers protected until_ms */   \
     X(ST_WHY_RECLAIM_BOUND, "reclaim_bound", false) /* would evict `used` for `asked` GPUs */    \
-    X(ST_WHY_RECLAIM_NONE, "reclaim_none", false)   /* nobody may be displaced for it */
+    X(ST_WHY_RECLAIM_NONE, "reclaim_none", false)   /* nobody may be displaced for it */         \
+    X(ST_WHY_MOVES, "moves", false) /* moving `used` jobs with `bound` milli-GPU would do */
 typedef enum st_why {
 #define X(id, name, blocks) id,
     ST_REASON_TABLE(X)

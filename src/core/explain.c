@@ -181,6 +181,24 @@ static void say_claim(st_core *core, const st_job *job, int32_t type, bool sure,
     st_claim_done(&claim);
 }
 
+/* What defragmentation would need, where it is off and would help. */
+static void say_moves(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
+{
+    bool scattered = false;
+    for (size_t i = 0; i < ret->n; i++)
+        scattered |= ret->v[i].code == ST_WHY_FRAGMENTED && ret->v[i].type == type;
+    if (!scattered || core->policy.defrag || job->preemptions > 0)
+        return;
+    st_claim moves;
+    if (st_core_defrag(core, job, type, &moves)) {
+        st_reason r = reason_of(ST_WHY_MOVES, type);
+        r.used = (int64_t)moves.victims.n;
+        r.bound = moves.evict_m;
+        say(ret, r);
+    }
+    st_claim_done(&moves);
+}
+
 static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
 {
     size_t before = ret->n;
@@ -192,6 +210,7 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
     bool fits = st_place_fits(core->placer, &ask);
     if (!fits) {
         say_no_room(core, job, type, ret);
+        say_moves(core, job, type, ret);
     } else if (!st_core_backfill(core, job, type, NULL, NULL, &blocker)) {
         st_reason r = reason_of(ST_WHY_GATHERED, type);
         r.other = core->resv.v[blocker].job;

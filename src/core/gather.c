@@ -12,6 +12,7 @@
  * back, but not beyond what it first was and `overstay`: a promise is kept with the job while
  * it waits, and whose limit is later is not let in on a forecast. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -29,25 +30,13 @@ static const st_job *resv_job(const st_core *core, const st_resv *r)
     return st_core_find(core, r->job);
 }
 
-/* Put a reservation's plan into a view of one node; where it does not go (a device is still
- * in other use), the device is taken all the same. */
+/* Put a reservation's plan into a view of one node. */
 static void add_plan(st_core *core, const st_resv *r, const st_node *node, st_view *view)
 {
     const st_job *job = resv_job(core, r);
-    if (!job)
-        return;
-    for (int t = 0; t < r->ntasks; t++) {
-        if (r->plan[t].node != node->id)
-            continue;
-        if (st_view_add(core->fleet, core->tree, node, job, &r->plan[t], view) == 0)
-            continue;
-        for (int d = 0; d < node->ndevs; d++)
-            if (r->plan[t].devs >> d & 1)
-                view->dev[d].mode = ST_DEV_WHOLE;
-        view->cpu_free_m = ST_MAX(view->cpu_free_m - job->shape.cpu_m, 0);
-        view->ram_free_mib = ST_MAX(view->ram_free_mib - st_task_ram_mib(job), 0);
-        st_view_seal(node, view);
-    }
+    for (int t = 0; job && t < r->ntasks; t++)
+        if (r->plan[t].node == node->id)
+            st_whatif_put(core, node, job, &r->plan[t], view);
 }
 
 static bool touches(const st_resv *r, int32_t node)
@@ -62,7 +51,7 @@ size_t st_core_gatherers(const st_core *core)
 {
     size_t n = 0;
     for (size_t i = 0; i < core->resv.n; i++)
-        n += !core->resv.v[i].also;
+        n += !core->resv.v[i].also && !core->resv.v[i].moves;
     return n;
 }
 
@@ -71,6 +60,8 @@ void st_core_gathered(const st_core *core, st_gathered_list *ret)
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
         int64_t by_ms = r->by & ST_BY_LIMITS ? r->at_ms : ST_TIME_NEVER;
+        if (r->moves)
+            continue;
         if (r->also)
             ret->v[ret->n - 1].at_ms = ST_MIN(ret->v[ret->n - 1].at_ms, r->at_ms);
         else
@@ -269,9 +260,28 @@ void st_core_promise(st_core *core)
 {
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
-        if (r->by & ST_BY_LIMITS)
+        if ((r->by & ST_BY_LIMITS) && !r->moves)
             st_core_find(core, r->job)->promise_ms = r->promise_ms;
     }
+}
+
+void st_core_gather_place(st_core *core, const st_job *mover)
+{
+    st_resv r = {.job = mover->id,
+                 .at_ms = ST_MAX(st_core_release_ms(core, mover), core->now),
+                 .by = ST_BY_LIMITS | ST_BY_FORECAST,
+                 .sure = mover->class == ST_CLASS_GUARANTEED,
+                 .claims = true,
+                 .moves = true,
+                 .type = mover->type,
+                 .ntasks = mover->tasks};
+    for (int t = 0; t < mover->tasks; t++)
+        if (core->fleet->nodes.v[mover->to[t].node]->state != ST_NODE_READY)
+            return;
+    r.promise_ms = r.at_ms;
+    r.plan = st_xcalloc((size_t)mover->tasks, sizeof *r.plan);
+    memcpy(r.plan, mover->to, (size_t)mover->tasks * sizeof *r.plan);
+    st_vec_push(&core->resv, r);
 }
 
 /* ---- respecting them ------------------------------------------------------------------- */
@@ -339,7 +349,7 @@ static void meet(const st_node *node, st_view *view, const st_view *then)
  * of its own account that it is ahead of (policy `swap`). */
 static bool gives_way(const st_core *core, const st_resv *r, const st_job *job)
 {
-    const st_job *ahead = core->policy.swap && !r->sure ? resv_job(core, r) : NULL;
+    const st_job *ahead = core->policy.swap && !r->sure && !r->moves ? resv_job(core, r) : NULL;
     return ahead && ahead->account == job->account &&
            st_order_swaps(core->tree, &core->policy, ahead, job, core->now);
 }

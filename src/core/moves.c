@@ -240,6 +240,7 @@ bool st_core_stay(st_core *core, st_job *job)
     st_job_move(job, ST_JOB_RUNNING);
     core->version++;
     job->claimant = 0;
+    free(ST_TAKE(job->to));
     job->deadline_ms = 0;
     st_core_expect(core, job); /* while it was leaving nobody looked */
     st_core_due(core, job);
@@ -264,6 +265,7 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
     charge_user(core, job, -1);
     note_usage(core, job, -1);
     job->claimant = 0;
+    free(ST_TAKE(job->to));
     job->class = ST_CLASS_NONE;
     job->deadline_ms = 0;
     if (!keep_memory)

@@ -2,7 +2,8 @@
  *
  *   1 capacity, floors and classes are brought up to date;
  *   2 plans whose victims have left start (or start elsewhere, if that became free);
- *   3 gangs that lost a node are tried on what survives of their places;
+ *   3 gangs that lost a node are tried on what survives of their places, and jobs that were
+ *     moved for somebody on the places kept free for them;
  *   4 waiting jobs in order: first those inside their floors, least-used floor first, then
  *     borrowers by priority and standing. Who finds no place claims; who may not claim is
  *     gathered for; everybody behind may use the rest.
@@ -27,6 +28,7 @@ static bool run_queue(st_core *core, st_effects *fx)
     bool again = false;
     st_core_gather_clear(core);
     st_core_forget_misfits(core);
+    st_core_gather_movers(core);
     st_queue_build(core, &q);
     for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
         st_queue_rewind(core, &q);

@@ -200,6 +200,14 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
         else
             st_strbuf_addf(out, "others are making room for it, in %s at the latest", a);
         break;
+    case ST_WHY_MOVES:
+        st_fmt_milli(a, r->bound);
+        st_strbuf_addf(out,
+                       "moving %" PRId64
+                       " running jobs with %s GPU would make room for it, but the "
+                       "policy defrag is off",
+                       r->used, a);
+        break;
     case ST_WHY_RECLAIM_PROTECTED:
     case ST_WHY_RECLAIM_BOUND:
     case ST_WHY_RECLAIM_NONE:

@@ -236,6 +236,12 @@ static void io_job(codec *c, const st_core *core, st_job *j)
         c->bad = true;
     if (placed && !c->bad)
         io_grants(c, core, &j->grants, j->tasks);
+    bool moves = j->to != NULL;
+    IO_BOOL(c, moves);
+    if (moves && !st_job_leaving(j))
+        c->bad = true;
+    if (moves && !c->bad)
+        io_grants(c, core, &j->to, j->tasks);
 }
 
 /* The weights that are not 0; their sum follows. */
@@ -316,6 +322,30 @@ static void io_alone(codec *c, st_core *core, st_alone *alone)
         st_alone_list_nodes(core, alone);
 }
 
+static void io_kinds(codec *c, st_kind *kinds, int32_t *n, int64_t max)
+{
+    IO_IN(c, *n, 0, max);
+    for (int i = 0; i < *n && !c->bad; i++) {
+        st_kind *k = &kinds[i];
+        IO_IN(c, k->types, 0, UINT32_MAX);
+        IO_IN(c, k->level, 0, ST_LEVEL_COUNT - 1);
+        IO_IN(c, k->gpus, 0, ST_DEVS_MAX);
+        IO_IN(c, k->profile, 0, ST_MIG_COUNT - 1);
+        IO_IN(c, k->share_m, 0, ST_WHOLE_M);
+        IO_IN(c, k->cpu_m, 0, ST_QTY_MAX);
+        IO_IN(c, k->ram_mib, 0, ST_QTY_MAX);
+        IO_IN(c, k->weight, 0, INT32_MAX);
+    }
+}
+
+static void io_typical(codec *c, st_typical *t)
+{
+    IO_IN(c, t->arrivals, 0, INT64_MAX);
+    IO_IN(c, t->next, 0, INT64_MAX);
+    io_kinds(c, t->seen, &t->nseen, ST_TYPICAL_SEEN);
+    io_kinds(c, t->target, &t->ntarget, ST_TYPICAL_TARGET);
+}
+
 static void io_core(codec *c, st_core *core)
 {
 #define X(field, key, kind, def, lo, hi, what) IO_IN(c, core->policy.field, lo, hi);
@@ -334,6 +364,7 @@ static void io_core(codec *c, st_core *core)
     io_tree(c, core->tree);
     for (size_t i = 0; i < core->fleet->nodes.n; i++)
         c->bad |= (size_t)core->fleet->nodes.v[i]->home >= core->tree->accounts.n;
+    io_typical(c, st_placer_typical(core->placer));
     size_t n = io_count(c, core->jobs.n, UINT32_MAX);
     for (size_t i = 0; i < n && !c->bad; i++) {
         st_job *job = c->out ? core->jobs.v[i] : st_xcalloc(1, sizeof *job);
@@ -347,7 +378,7 @@ static void io_core(codec *c, st_core *core)
             st_vec_push(&core->alone, st_xcalloc(1, sizeof(st_alone)));
         io_alone(c, core, core->alone.v[i]);
     }
-    n = io_count(c, core->resv.n, 128);
+    n = io_count(c, core->resv.n, ST_RESV_MAX);
     for (size_t i = 0; i < n && !c->bad; i++) {
         if (!c->out)
             st_vec_push(&core->resv, (st_resv){0});
@@ -356,6 +387,7 @@ static void io_core(codec *c, st_core *core)
         io_i64(c, &r->at_ms);
         IO_IN(c, r->by, ST_BY_LIMITS, ST_BY_LIMITS | ST_BY_FORECAST);
         IO_BOOL(c, r->also);
+        IO_BOOL(c, r->moves);
         io_i64(c, &r->promise_ms);
         if (r->also && i == 0)
             c->bad = true;

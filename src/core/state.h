@@ -11,6 +11,7 @@
  *   turn.c      what one job can do with its turn
  *   pass.c      one scheduling pass; the step
  *   claim.c     reclaim and rebalance: whom to displace
+ *   defrag.c    who moves so that another can land
  *   gather.c    reservations of blocked jobs, and what backfill may use
  *   whatif.c    views of nodes with some jobs thought away
  *   explain.c   the reasons
@@ -39,6 +40,7 @@ typedef struct st_resv {
     int64_t at_ms;
     unsigned by;        /* bits of st_basis_of */
     bool also;          /* the entry before is of the same job */
+    bool moves;         /* not blocked: it is on the move, and this is where to */
     int64_t promise_ms; /* by limits: others may not make it later */
     bool sure;          /* made when guaranteed work had its turn */
     bool claims;        /* it counts on displacing others, so it moves with the time */
@@ -65,6 +67,8 @@ typedef struct st_whatif {
     st_view *views;
     uint32_t *stamp;
     ST_VEC(int32_t) touched; /* nodes that look different */
+    ST_VEC(int32_t) later;   /* nodes to be rebuilt when somebody looks; stamped `due` */
+    uint32_t *due;
     size_t n;
     uint32_t gen;
     st_when when;
@@ -78,6 +82,10 @@ typedef struct st_yielders {
     ST_VEC(st_job *) guarded; /* burstable, protected */
     ST_VEC(st_job *) leaving;
     int64_t until_ms; /* when the first protection ends */
+    /* Nodes they leave, as they will be, while the fleet's log stands where it did. */
+    ST_VEC(int32_t) left;
+    st_view *views;
+    uint64_t seen;
 } st_yielders;
 
 /* A moment at which something may be due for a job. */
@@ -165,7 +173,9 @@ void st_core_refresh(st_core *core, const st_job *job);
 void st_core_prefer(st_core *core, int32_t node); /* for gangs that lost another one */
 
 /* yield.c */
-void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_effects *fx);
+/* With a place to go to it is only moved. */
+void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_grant *take_to,
+                    st_effects *fx);
 void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx);
 void st_core_requeue(st_core *core, st_job *job, st_effects *fx);
 void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx);
@@ -197,6 +207,7 @@ typedef struct st_claim {
     int64_t evict_m;  /* BOUND: what would have to go */
     int64_t until_ms; /* when to try again: PROTECTED and BOUND; ST_TIME_NEVER none */
     ST_VEC(st_job *) victims;
+    ST_VEC(st_grant *) places; /* where each goes, if they are moved */
     st_grant *plan;
 } st_claim;
 
@@ -204,9 +215,18 @@ typedef struct st_claim {
 void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st_claim *ret);
 void st_claim_done(st_claim *claim);
 
+/* defrag.c: find jobs whose move lets the job land, with its plan and, in evict_m, what they
+ * hold; changes nothing. until_ms: when more may move. */
+bool st_core_defrag(st_core *core, const st_job *job, int32_t type, st_claim *ret);
+/* Keep places free for those who are on the move. */
+void st_core_gather_movers(st_core *core);
+
 /* gather.c */
+#define ST_RESV_MAX 128
 void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure, bool claims);
 void st_core_gather_clear(st_core *core);
+/* Keep free where a job on the move goes to. */
+void st_core_gather_place(st_core *core, const st_job *mover);
 /* Place a job on what is free and not gathered beyond its end; NULL grants: only ask. On a
  * refusal that only a reservation causes, *ret_blocker is its index. */
 bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,
@@ -239,7 +259,16 @@ void st_core_came_true(st_core *core, st_job *job);
 void st_whatif_begin(st_core *core, st_when when);
 /* Rebuild the views of a job's nodes after its `out` changed, and their rooms if given. */
 void st_whatif_touch(st_core *core, const st_job *job, st_rooms *rooms);
+/* The same in two steps: note the nodes of several jobs, then rebuild each once. */
+void st_whatif_note(st_core *core, const st_job *job);
+void st_whatif_settle(st_core *core, st_rooms *rooms);
+/* Set one node's view, and its room if given. */
+void st_whatif_set(st_core *core, const st_node *node, const st_view *view, st_rooms *rooms);
 st_view *st_whatif_edit(st_core *core, const st_node *node);
+/* Put a grant into a view; where it does not go (a device is still in other use), the device is
+ * taken all the same. */
+void st_whatif_put(st_core *core, const st_node *node, const st_job *job, const st_grant *grant,
+                   st_view *view);
 const st_view *st_whatif_view(void *core, const st_node *node);
 
 /* turn.c; more in turn.h and queue.h */

@@ -37,6 +37,8 @@ bool st_core_may_rebalance(const st_core *core, const st_job *job)
            !st_core_weight_zero(core, job->account, NULL);
 }
 
+#define KEY_MOVES 77 /* tells the memory of moves from that of places */
+
 /* ---- shapes that found no place ---------------------------------------------------------- */
 
 /* Everything a plain placement depends on besides what is free. Room only shrinks during a
@@ -156,9 +158,51 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, bool 
     st_class class = sure && !claim.away ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
     st_core_hold(core, job, type, class, ST_TAKE(claim.plan), fx);
     for (size_t i = 0; i < claim.victims.n; i++)
-        st_core_notify(core, claim.victims.v[i], job, fx);
+        st_core_notify(core, claim.victims.v[i], job, NULL, fx);
     st_claim_done(&claim);
     return true;
+}
+
+/* Whether others might be moved for the job, were there a place. Who was displaced itself waits
+ * for its turn, or moves would never end. */
+static bool may_have_moves(const st_core *core, const st_job *job, int32_t type)
+{
+    return core->policy.defrag && job->preemptions == 0 && within_limits(core, job, type) &&
+           st_core_below_max(core, job, type, ST_NOW | ST_NEXT);
+}
+
+/* The same shape fails the same way while nothing is freed. */
+static bool find_moves(st_core *core, const st_job *job, int32_t type, st_claim *ret)
+{
+    *ret = (st_claim){.until_ms = ST_TIME_NEVER};
+    uint64_t key = st_hash_u64(st_core_shape_key(job, type), KEY_MOVES);
+    if (core->freed)
+        st_core_forget_misfits(core);
+    if (st_idmap_get(core->misfits, key, NULL))
+        return false;
+    if (st_core_defrag(core, job, type, ret))
+        return true;
+    st_idmap_put(core->misfits, key, 1);
+    if (ret->until_ms > core->now)
+        core->wake_ms = ST_MIN(core->wake_ms, ret->until_ms);
+    return false;
+}
+
+/* Have others move, so that the job gets the place they leave. */
+static bool try_defrag(st_core *core, st_job *job, int32_t type, bool sure, st_effects *fx)
+{
+    if (core->effort <= 0 || !may_have_moves(core, job, type))
+        return false;
+    st_claim moves;
+    bool found = find_moves(core, job, type, &moves);
+    if (found) {
+        st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
+        st_core_hold(core, job, type, class, ST_TAKE(moves.plan), fx);
+        for (size_t i = 0; i < moves.victims.n; i++)
+            st_core_notify(core, moves.victims.v[i], job, ST_TAKE(moves.places.v[i]), fx);
+    }
+    st_claim_done(&moves);
+    return found;
 }
 
 bool st_core_is_sure(const st_core *core, const st_job *job, int32_t type)
@@ -185,11 +229,16 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
         if (try_start(core, job, t, class, prefer, fx))
             return true;
     }
-    if (!any || (!sure && !st_core_may_rebalance(core, job)))
+    if (!any)
         return false;
-    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+    bool claims = sure || st_core_may_rebalance(core, job);
+    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); claims && t != ST_TYPE_END;
          t = st_core_next_type(core, job, t))
         if (st_core_is_sure(core, job, t) == sure && try_claim(core, job, t, sure, ret_later, fx))
+            return true;
+    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); !prefer && t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t))
+        if (st_core_is_sure(core, job, t) == sure && try_defrag(core, job, t, sure, fx))
             return true;
     return false;
 }
@@ -246,9 +295,15 @@ bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *
             ((home && st_alone_fits(core, job, NULL, NULL)) ||
              st_core_backfill(core, job, t, NULL, NULL, &blocker)))
             return true;
+        st_claim claim;
+        if (may_have_moves(core, job, t)) {
+            bool moves = find_moves(core, job, t, &claim);
+            st_claim_done(&claim);
+            if (moves)
+                return true;
+        }
         if (!sure && !st_core_may_rebalance(core, job))
             continue;
-        st_claim claim;
         st_core_claim(core, job, t, sure, &claim);
         if (claim.until_ms > core->now)
             core->wake_ms = ST_MIN(core->wake_ms, claim.until_ms);

@@ -10,22 +10,38 @@ void st_whatif_begin(st_core *core, st_when when)
     st_whatif *w = &core->whatif;
     w->when = when;
     st_vec_clear(&w->touched);
+    st_vec_clear(&w->later);
     if (w->n < core->fleet->nodes.n) {
         w->n = core->fleet->nodes.n;
         w->views = st_xrealloc(w->views, w->n * sizeof *w->views);
         free(w->stamp);
         w->stamp = st_xcalloc(w->n, sizeof *w->stamp);
+        free(w->due);
+        w->due = st_xcalloc(w->n, sizeof *w->due);
         w->gen = 0;
     }
     w->gen++;
 }
 
-static void rebuild(st_core *core, const st_node *node)
+static void mark_touched(st_core *core, const st_node *node)
 {
-    st_view_build(core->fleet, core->tree, node, core->whatif.when, &core->whatif.views[node->id]);
     if (core->whatif.stamp[node->id] != core->whatif.gen)
         st_vec_push(&core->whatif.touched, node->id);
     core->whatif.stamp[node->id] = core->whatif.gen;
+}
+
+static void rebuild(st_core *core, const st_node *node)
+{
+    st_view_build(core->fleet, core->tree, node, core->whatif.when, &core->whatif.views[node->id]);
+    mark_touched(core, node);
+}
+
+void st_whatif_set(st_core *core, const st_node *node, const st_view *view, st_rooms *rooms)
+{
+    core->whatif.views[node->id] = *view;
+    mark_touched(core, node);
+    if (rooms)
+        st_rooms_set(core->placer, rooms, node, view);
 }
 
 void st_whatif_touch(st_core *core, const st_job *job, st_rooms *rooms)
@@ -40,6 +56,31 @@ void st_whatif_touch(st_core *core, const st_job *job, st_rooms *rooms)
     }
 }
 
+void st_whatif_note(st_core *core, const st_job *job)
+{
+    st_whatif *w = &core->whatif;
+    for (int t = 0; t < job->tasks; t++) {
+        int32_t node = job->grants[t].node;
+        if (w->due[node] == w->gen)
+            continue;
+        w->due[node] = w->gen;
+        st_vec_push(&w->later, node);
+    }
+}
+
+void st_whatif_settle(st_core *core, st_rooms *rooms)
+{
+    st_whatif *w = &core->whatif;
+    for (size_t i = 0; i < w->later.n; i++) {
+        const st_node *node = core->fleet->nodes.v[w->later.v[i]];
+        w->due[node->id] = 0;
+        rebuild(core, node);
+        if (rooms)
+            st_rooms_set(core->placer, rooms, node, &w->views[node->id]);
+    }
+    st_vec_clear(&w->later);
+}
+
 st_view *st_whatif_edit(st_core *core, const st_node *node)
 {
     if (core->whatif.stamp[node->id] != core->whatif.gen)
@@ -52,4 +93,17 @@ const st_view *st_whatif_view(void *ctx, const st_node *node)
     const st_core *core = ctx;
     return core->whatif.stamp[node->id] == core->whatif.gen ? &core->whatif.views[node->id]
                                                             : &node->view;
+}
+
+void st_whatif_put(st_core *core, const st_node *node, const st_job *job, const st_grant *grant,
+                   st_view *view)
+{
+    if (st_view_add(core->fleet, core->tree, node, job, grant, view) == 0)
+        return;
+    for (int d = 0; d < node->ndevs; d++)
+        if (grant->devs >> d & 1)
+            view->dev[d].mode = ST_DEV_WHOLE;
+    view->cpu_free_m = ST_MAX(view->cpu_free_m - job->shape.cpu_m, 0);
+    view->ram_free_mib = ST_MAX(view->ram_free_mib - st_task_ram_mib(job), 0);
+    st_view_seal(node, view);
 }

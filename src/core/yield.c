@@ -105,6 +105,9 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
         job->saved_ms = st_job_ran_ms(job, core->now);
         job->mark_ms = core->now;
     }
+    if (job->to) /* its new place is free: it goes there before anybody has a turn */
+        st_vec_push(&core->restart,
+                    (st_restart){job->id, job->priority, job->class == ST_CLASS_GUARANTEED});
     st_core_requeue(core, job, fx);
 }
 
@@ -125,14 +128,17 @@ static void after_notice(st_core *core, st_job *job, st_effects *fx)
     st_fx(core, fx, e, NULL, 0);
 }
 
-void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_effects *fx)
+void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_grant *take_to,
+                    st_effects *fx)
 {
     st_core_leave(core, victim, claimant->id);
+    victim->to = take_to;
     victim->deadline_ms = core->now + core->policy.notice_ms;
     st_core_due(core, victim);
     st_effect e = st_fx_of(core, ST_FX_NOTIFY, victim);
     e.other = claimant->id;
     e.until_ms = victim->deadline_ms;
+    e.value = take_to != NULL;
     st_fx(core, fx, e, NULL, 0);
     if (core->policy.notice_ms == 0 || ST_BROKEN(NOTICE))
         after_notice(core, victim, fx);

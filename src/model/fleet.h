@@ -45,7 +45,7 @@ typedef struct st_dev {
     bool latency_critical; /* one of its residents is */
     int32_t used_m;        /* Σ shares at MPS and TIME */
     int32_t owner;         /* the account all residents belong to, ST_OWNER_MIXED otherwise */
-    int32_t domain;        /* likewise their trust domain */
+    int32_t domain;        /* likewise their trust domain, at MPS and TIME */
     int64_t vram_mib;      /* Σ of residents, at MPS and TIME */
 } st_dev;
 

@@ -86,6 +86,7 @@ void st_job_free(st_job *job)
         return;
     free(job->name);
     free(job->grants);
+    free(job->to);
     free(job);
 }
 

@@ -85,6 +85,7 @@ typedef struct st_job {
     st_grant *grants;  /* one per task while placed, held or paused; else NULL */
     bool held;         /* PENDING or PAUSED with `grants` a plan that waits for victims */
     uint64_t claimant; /* while leaving: the job it yields to */
+    st_grant *to;      /* while leaving only to go on elsewhere: where; else NULL */
     int64_t submit_ms;
     int64_t queued_ms;    /* since when it waits; at its last submit, requeue or pause */
     int64_t start_ms;     /* of this stay on devices */

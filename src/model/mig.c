@@ -120,11 +120,13 @@ bool st_mig_overlaps(uint8_t mask, st_mig profile, int start)
 
 int st_mig_room(uint8_t mask, int compute, st_mig profile)
 {
-    /* The starts of one profile never overlap each other, so counting free ones is exact. */
-    int starts = 0;
-    for (int s = 0; s < ST_MIG_MEMORY; s++)
-        if (st_mig_start_legal(profile, s) && !st_mig_overlaps(mask, profile, s))
-            starts++;
+    ST_ASSERT(profile < ST_MIG_COUNT);
+    /* Bit s of `open`: the memory slices from s on are free. The starts of one profile never
+     * overlap each other, so counting those that are open is exact. */
+    unsigned open = ST_BROKEN(MIG) ? 0xff : 0xffu & ~mask;
+    for (int i = rows[profile].memory; i > 1; i /= 2)
+        open &= open >> i / 2;
+    int starts = __builtin_popcount(open & rows[profile].starts);
     return ST_MIN(starts, (ST_MIG_COMPUTE - compute) / rows[profile].compute);
 }
 

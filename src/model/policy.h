@@ -40,7 +40,17 @@
       "how many borrowers that lack room are looked at behind a gathered start; 0: all")         \
     X(as_if_alone, "as_if_alone", BOOL, 0, 0, 1,                                                 \
       "whether a floor carries the jobs that would be running if its account were alone on "     \
-      "nodes of its own, so that sharing makes nobody late")
+      "nodes of its own, so that sharing makes nobody late")                                     \
+    X(learn, "learn_workload", BOOL, 1, 0, 1,                                                    \
+      "whether what is submitted decides which places are kept free; without, the fullest "      \
+      "place is taken")                                                                          \
+    X(defrag, "defrag", BOOL, 0, 0, 1,                                                           \
+      "whether running jobs that keep their progress are moved for one that only scatter keeps " \
+      "waiting")                                                                                 \
+    X(defrag_horizon_ms, "defrag_horizon", DURATION, 14400000, 0, 2592000000,                    \
+      "a start that moves bring forward counts as gained by at most this long")                  \
+    X(defrag_restore_ms, "defrag_restore", DURATION, 120000, 0, 86400000,                        \
+      "how long a moved job is taken to need until it works again")
 
 /* What goes first inside an account, after priority and before users' usage and age. */
 #define ST_ORDER_TABLE(X)                                                    \

@@ -14,7 +14,8 @@ int64_t st_share_vram_mib(const st_fleet *fleet, const st_shape *shape, int32_t 
 
 static void own(st_dev *dev, const st_tree *tree, const st_job *job)
 {
-    int32_t domain = st_tree_domain(tree, job->account);
+    bool fenced = job->shape.level == ST_LEVEL_WHOLE || job->shape.level == ST_LEVEL_MIG;
+    int32_t domain = fenced ? ST_OWNER_NONE : st_tree_domain(tree, job->account);
     if (dev->clients == 0) {
         dev->owner = job->account;
         dev->domain = domain;
@@ -34,14 +35,13 @@ static void own(st_dev *dev, const st_tree *tree, const st_job *job)
 static void mark(const st_fleet *fleet, const st_tree *tree, const st_node *node, const st_job *job,
                  const st_grant *grant, st_view *view)
 {
-    for (int d = 0; d < ST_DEVS_MAX; d++) {
-        if (!(grant->devs >> d & 1))
-            continue;
-        st_dev *dev = &view->dev[d];
-        st_dev_mode mode = job->shape.level == ST_LEVEL_WHOLE ? ST_DEV_WHOLE
-                           : job->shape.level == ST_LEVEL_MIG ? ST_DEV_MIG
-                           : job->shape.level == ST_LEVEL_MPS ? ST_DEV_MPS
-                                                              : ST_DEV_TIME;
+    static const st_dev_mode mode_of[] = {[ST_LEVEL_WHOLE] = ST_DEV_WHOLE,
+                                          [ST_LEVEL_MIG] = ST_DEV_MIG,
+                                          [ST_LEVEL_MPS] = ST_DEV_MPS,
+                                          [ST_LEVEL_TIME] = ST_DEV_TIME};
+    for (unsigned devs = grant->devs; devs; devs &= devs - 1) {
+        st_dev *dev = &view->dev[__builtin_ctz(devs)];
+        st_dev_mode mode = mode_of[job->shape.level];
         own(dev, tree, job);
         if (dev->mode != ST_DEV_FREE && dev->mode != mode)
             mode = ST_DEV_WHOLE;
@@ -71,9 +71,9 @@ void st_view_seal(const st_node *node, st_view *view)
 void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *node, st_when when,
                    st_view *ret)
 {
-    *ret = (st_view){0};
+    static const st_dev unused = {.owner = ST_OWNER_NONE, .domain = ST_OWNER_NONE};
     for (int d = 0; d < ST_DEVS_MAX; d++)
-        ret->dev[d].owner = ret->dev[d].domain = ST_OWNER_NONE;
+        ret->dev[d] = unused;
     int64_t cpu_now = 0, cpu_next = 0, ram_now = 0, ram_next = 0;
     size_t n = when == ST_WHEN_EMPTY ? 0 : node->residents.n;
     for (size_t i = 0; i < n; i++) {
@@ -82,6 +82,14 @@ void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *no
         if (job->out == ST_OUT_ENDED || (job->out && !pauses))
             continue;
         const st_grant *grant = &job->grants[node->residents.v[i].task];
+        if (job->state == ST_JOB_RUNNING && !job->out) { /* most of them: there at any moment */
+            cpu_now += job->shape.cpu_m;
+            cpu_next += job->shape.cpu_m;
+            ram_now += job->shape.ram_mib;
+            ram_next += job->shape.ram_mib;
+            mark(fleet, tree, node, job, grant, ret);
+            continue;
+        }
         bool now = st_job_on_devices(job) && !job->out;
         bool held = job->held && !ST_BROKEN(HOLD);
         bool next = (held || job->state == ST_JOB_RUNNING) && !job->out;

@@ -1,6 +1,8 @@
 /* Inside one node: how many tasks it can take, and which devices they get. */
 #include "place/placer.h"
 
+#include <limits.h>
+
 #include "base/macros.h"
 #include "base/mutant.h"
 
@@ -34,10 +36,10 @@ static int gpu_room(const st_placer *placer, const st_node *node, const st_job *
     if (job->shape.level == ST_LEVEL_WHOLE)
         return __builtin_popcount(view->free & devs) / job->shape.gpus;
     int n = 0;
-    devs &= view->free | view->shared;
-    for (int d = 0; d < node->ndevs; d++)
-        if (devs >> d & 1)
-            n += st_dev_room(placer->fleet, placer->tree, node, job, &view->dev[d]);
+    for (unsigned open = devs & (view->free | view->shared); open; open &= open - 1) {
+        const st_dev *dev = &view->dev[__builtin_ctz(open)];
+        n += st_dev_room(placer->fleet, placer->tree, node, job, dev);
+    }
     return n / job->shape.gpus;
 }
 
@@ -55,32 +57,37 @@ int st_place_room(const st_placer *placer, const st_node *node, const st_job *jo
     return (int)ST_MAX(n, 0);
 }
 
-/* Whole GPUs: inside the NVLink domain with least to spare, else from the emptiest. */
-static uint16_t pick_whole(const st_node *node, const st_view *view, uint16_t devs, int want)
+static uint16_t linked_free(const st_node *node, const st_view *view, int32_t domain, uint16_t devs)
+{
+    return st_nvlink_devs(node, domain) & view->free & devs;
+}
+
+/* Whole GPUs: inside the NVLink domain with least to spare, for a large job rather one without a
+ * large job of somebody else; if no domain has enough, from the emptiest. */
+static uint16_t pick_whole(const st_node *node, const st_job *job, const st_view *view,
+                           uint16_t devs)
 {
     uint16_t got = 0;
-    while (want > 0) {
-        int32_t best = -1;
-        int best_n = 0;
+    bool large = st_is_large(job, node);
+    for (int want = job->shape.gpus; want > 0;) {
+        uint16_t best = 0;
+        int least = INT_MAX;
         for (int d = 0; d < node->ndevs; d++) {
-            int n = 0;
-            for (int e = 0; e < node->ndevs; e++)
-                n += node->nvlink[e] == node->nvlink[d] && view->dev[e].mode == ST_DEV_FREE &&
-                     (devs & ~got) >> e & 1;
-            bool better = n >= want ? best_n < want || n < best_n : n > best_n;
-            if (n > 0 && (best < 0 || better)) {
-                best = node->nvlink[d];
-                best_n = n;
+            uint16_t open = linked_free(node, view, node->nvlink[d], devs & (uint16_t)~got);
+            int n = __builtin_popcount(open);
+            if (n == 0 || (d > 0 && node->nvlink[d] == node->nvlink[d - 1]))
+                continue;
+            uint16_t all = st_nvlink_devs(node, node->nvlink[d]);
+            int cost = n >= want ? 2 * n : 1000 - 2 * n;
+            cost += large && st_has_stranger(node, all, job->account);
+            if (cost < least) {
+                least = cost;
+                best = open;
             }
         }
-        ST_ASSERT(best >= 0);
-        for (int d = 0; d < node->ndevs && want > 0; d++) {
-            if (node->nvlink[d] == best && view->dev[d].mode == ST_DEV_FREE &&
-                (devs & ~got) >> d & 1) {
-                got |= (uint16_t)(1u << d);
-                want--;
-            }
-        }
+        ST_ASSERT(best != 0);
+        for (; best != 0 && want > 0; best &= (uint16_t)(best - 1), want--)
+            got |= (uint16_t)(best & -best);
     }
     return got;
 }
@@ -106,7 +113,28 @@ static int pick_shared(const st_placer *placer, const st_node *node, const st_jo
     return best;
 }
 
-int st_place_devices(const st_placer *placer, const st_ask *ask, const st_cand *cand, int n,
+/* One slice or share, where it wastes least; before anything is learned, on the fullest. */
+static st_grant pick_part(st_placer *placer, const st_cand *cand, const st_job *job,
+                          const st_view *view)
+{
+    const st_node *node = placer->fleet->nodes.v[cand->node];
+    st_grant grant = {.node = node->id, .mig_start = -1};
+    int d;
+    if (st_waste_ready(placer->waste, &placer->typical)) {
+        st_spot spot = {placer->fleet, placer->tree, node, view, cand->devs};
+        d = st_waste_pick(placer->waste, &spot, job, &grant.mig_start);
+    } else {
+        d = pick_shared(placer, node, job, view, cand->devs);
+        if (job->shape.level == ST_LEVEL_MIG)
+            grant.mig_start = (int8_t)st_mig_best_start(
+                view->dev[d].mig_mask, view->dev[d].mig_compute, job->shape.profile);
+    }
+    ST_ASSERT(d >= 0);
+    grant.devs = (uint16_t)(1u << d);
+    return grant;
+}
+
+int st_place_devices(st_placer *placer, const st_ask *ask, const st_cand *cand, int n,
                      st_grant *ret)
 {
     const st_node *node = placer->fleet->nodes.v[cand->node];
@@ -118,13 +146,9 @@ int st_place_devices(const st_placer *placer, const st_ask *ask, const st_cand *
         if (job->shape.gpus == 0) {
             grant.devs = 0;
         } else if (job->shape.level == ST_LEVEL_WHOLE) {
-            grant.devs = pick_whole(node, &view, cand->devs, job->shape.gpus);
+            grant.devs = pick_whole(node, job, &view, cand->devs);
         } else {
-            int d = pick_shared(placer, node, job, &view, cand->devs);
-            grant.devs = (uint16_t)(1u << d);
-            if (job->shape.level == ST_LEVEL_MIG)
-                grant.mig_start = (int8_t)st_mig_best_start(
-                    view.dev[d].mig_mask, view.dev[d].mig_compute, job->shape.profile);
+            grant = pick_part(placer, cand, job, &view);
         }
         int rc = st_view_add(placer->fleet, placer->tree, node, job, &grant, &view);
         ST_ASSERT(rc == 0);

@@ -11,7 +11,13 @@ st_placer *st_placer_new(const st_fleet *fleet, const st_tree *tree)
     st_placer *placer = st_xcalloc(1, sizeof *placer);
     placer->fleet = fleet;
     placer->tree = tree;
+    placer->waste = st_waste_new();
     return placer;
+}
+
+st_typical *st_placer_typical(st_placer *placer)
+{
+    return &placer->typical;
 }
 
 void st_placer_free(st_placer *placer)
@@ -24,6 +30,7 @@ void st_placer_free(st_placer *placer)
         st_rooms_free(placer->shapes.v[i]);
     st_vec_free(&placer->shapes);
     st_rooms_free(placer->once);
+    st_waste_free(placer->waste);
     free(placer);
 }
 
@@ -32,10 +39,14 @@ const st_view *st_ask_view(const st_ask *ask, const st_node *node)
     return ask->view ? ask->view(ask->ctx, node) : &node->view;
 }
 
-static int64_t score(const st_ask *ask, const st_rooms *rooms, int32_t node)
+/* What the node costs this job; the rooms must be reckoned. */
+static int64_t score(const st_placer *placer, const st_ask *ask, const st_rooms *rooms, int32_t id)
 {
-    int64_t away = ask->prefer && !ask->prefer[node];
-    return away * ST_CLASSES + rooms->class[node];
+    const st_node *node = placer->fleet->nodes.v[id];
+    bool away = ask->prefer && !ask->prefer[id];
+    bool stranger =
+        st_is_large(ask->job, node) && st_has_stranger(node, st_all_devs(node), ask->job->account);
+    return rooms->cost[id] + (stranger ? ST_COST_STRANGER : 0) + (away ? ST_COST_AWAY : 0);
 }
 
 static void consider(st_placer *placer, const st_ask *ask, const st_rooms *rooms, int32_t id)
@@ -43,7 +54,7 @@ static void consider(st_placer *placer, const st_ask *ask, const st_rooms *rooms
     if (rooms->room[id] <= 0)
         return;
     int32_t room = ST_MIN(rooms->room[id], ask->job->tasks);
-    st_vec_push(&placer->work, (st_cand){id, room, score(ask, rooms, id),
+    st_vec_push(&placer->work, (st_cand){id, room, score(placer, ask, rooms, id),
                                          st_all_devs(placer->fleet->nodes.v[id])});
 }
 
@@ -156,20 +167,39 @@ static int64_t collect_nvlink(st_placer *placer, const st_ask *ask, const st_roo
         int r = st_place_room(placer, node, ask->job, st_ask_view(ask, node), devs);
         room += r;
         if (r > 0)
-            st_vec_push(&placer->work, (st_cand){node->id, r, score(ask, rooms, node->id), devs});
+            st_vec_push(&placer->work,
+                        (st_cand){node->id, r, score(placer, ask, rooms, node->id), devs});
     }
     return room;
 }
 
-/* One NVLink domain, which may be part of a node or span several. */
-static bool place_nvlink(st_placer *placer, const st_ask *ask, const st_rooms *rooms, st_grant *ret)
+static bool nvlink_has_stranger(const st_placer *placer, const st_job *job, size_t id)
 {
-    int64_t best_room = INT64_MAX;
+    const st_domain *dom = &placer->fleet->domains[ST_TOPO_NVLINK].v[id];
+    for (size_t i = 0; i < dom->nodes.n; i++) {
+        const st_node *node = placer->fleet->nodes.v[dom->nodes.v[i]];
+        if (st_is_large(job, node) &&
+            st_has_stranger(node, st_nvlink_devs(node, (int32_t)id), job->account))
+            return true;
+    }
+    return false;
+}
+
+/* One NVLink domain, which may be part of a node or span several: the one with least to spare,
+ * for a large job rather one without a large job of somebody else. */
+static bool place_nvlink(st_placer *placer, const st_ask *ask, st_rooms *rooms, st_grant *ret)
+{
+    int64_t least = INT64_MAX;
     size_t n = placer->fleet->domains[ST_TOPO_NVLINK].n, best = n;
+    if (ret)
+        st_rooms_reckon(placer, rooms, ask);
     for (size_t k = 0; k < n; k++) {
         int64_t room = collect_nvlink(placer, ask, rooms, k);
-        if (room >= ask->job->tasks && room < best_room) {
-            best_room = room;
+        if (room < ask->job->tasks || 2 * room >= least)
+            continue;
+        int64_t cost = 2 * room + (ret && nvlink_has_stranger(placer, ask->job, k));
+        if (cost < least) {
+            least = cost;
             best = k;
         }
     }
@@ -183,45 +213,62 @@ static bool place_nvlink(st_placer *placer, const st_ask *ask, const st_rooms *r
     return true;
 }
 
-/* The node that takes the whole gang at the least cost, or -1. */
-static int32_t best_node(const st_ask *ask, const st_rooms *rooms)
+/* Whether any node could take the whole gang by itself; spares gangs the search. */
+static bool may_fit_node(const st_job *job)
 {
-    const st_job *job = ask->job;
+    return job->shape.level != ST_LEVEL_WHOLE || job->tasks * job->shape.gpus <= ST_DEVS_MAX;
+}
+
+static bool fits_one_node(const st_ask *ask, const st_rooms *rooms)
+{
+    if (!may_fit_node(ask->job))
+        return false;
+    if (ask->job->tasks == 1)
+        return rooms->total > 0;
+    for (size_t i = 0; i < rooms->n; i++)
+        if (rooms->room[i] >= ask->job->tasks)
+            return true;
+    return false;
+}
+
+/* The node that takes the whole gang at the least cost, or -1. */
+static int32_t best_node(st_placer *placer, const st_ask *ask, st_rooms *rooms)
+{
     int32_t best = -1;
-    if (job->shape.level == ST_LEVEL_WHOLE && job->tasks * job->shape.gpus > ST_DEVS_MAX)
+    int64_t least = INT64_MAX;
+    if (!may_fit_node(ask->job))
         return -1;
-    for (int c = 0; c < ST_CLASSES; c++) {
-        if (rooms->count[c] == 0)
+    st_rooms_reckon(placer, rooms, ask);
+    for (size_t b = 0; b * ST_BLOCK < rooms->n; b++) {
+        if (rooms->low[b] == ST_COST_NONE || rooms->low[b] >= least)
             continue;
-        for (size_t w = 0; w < (rooms->n + 63) / 64; w++) {
-            for (uint64_t bits = rooms->bits[c][w]; bits; bits &= bits - 1) {
-                int32_t id = (int32_t)(w * 64) + __builtin_ctzll(bits);
-                if (rooms->room[id] < job->tasks)
-                    continue;
-                if (!ask->prefer || ask->prefer[id])
-                    return id;
-                if (best < 0)
-                    best = id;
+        size_t end = ST_MIN((b + 1) * ST_BLOCK, rooms->n);
+        for (size_t i = b * ST_BLOCK; i < end; i++) {
+            if (rooms->cost[i] >= least || rooms->room[i] < ask->job->tasks)
+                continue;
+            int64_t cost = score(placer, ask, rooms, (int32_t)i);
+            if (cost < least) {
+                least = cost;
+                best = (int32_t)i;
             }
         }
     }
     return best;
 }
 
-static bool place_one_node(st_placer *placer, const st_ask *ask, const st_rooms *rooms,
-                           st_grant *ret)
+static bool place_one_node(st_placer *placer, const st_ask *ask, st_rooms *rooms, st_grant *ret)
 {
-    int32_t id = best_node(ask, rooms);
+    if (!ret)
+        return fits_one_node(ask, rooms);
+    int32_t id = best_node(placer, ask, rooms);
     if (id < 0)
         return false;
-    if (ret) {
-        st_cand cand = {id, ask->job->tasks, 0, st_all_devs(placer->fleet->nodes.v[id])};
-        st_place_devices(placer, ask, &cand, ask->job->tasks, ret);
-    }
+    st_cand cand = {id, ask->job->tasks, 0, st_all_devs(placer->fleet->nodes.v[id])};
+    st_place_devices(placer, ask, &cand, ask->job->tasks, ret);
     return true;
 }
 
-static bool place_domain(st_placer *placer, const st_ask *ask, const st_rooms *rooms, st_topo level,
+static bool place_domain(st_placer *placer, const st_ask *ask, st_rooms *rooms, st_topo level,
                          st_grant *ret)
 {
     int want = ask->job->tasks;
@@ -233,6 +280,7 @@ static bool place_domain(st_placer *placer, const st_ask *ask, const st_rooms *r
     }
     if (!ret)
         return true;
+    st_rooms_reckon(placer, rooms, ask);
     st_vec_clear(&placer->work);
     if (dom >= 0) {
         const st_domain *d = &placer->fleet->domains[level].v[dom];
@@ -304,7 +352,7 @@ static bool place(st_placer *placer, const st_ask *ask, st_grant *ret)
     bool required = job->topo_required && !ST_BROKEN(TOPOLOGY);
     if (job->state == ST_JOB_PAUSED)
         return place_pinned(placer, ask, ret);
-    const st_rooms *rooms = st_rooms_for(placer, ask);
+    st_rooms *rooms = st_rooms_for(placer, ask);
     if (rooms->total < job->tasks)
         return false;
     if (job->topo == ST_TOPO_NVLINK) {

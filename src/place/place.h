@@ -6,17 +6,23 @@
  * what is free. Reclaim's minimality rests on that; an heuristic here would break it there.
  *
  * Among the places that fit: the tightest level, then the domain with least to spare, then the
- * fewest blocks, racks and nodes, then the fullest nodes; ties by id. */
+ * fewest blocks, racks and nodes, then the nodes where it wastes least of what is typically
+ * asked for (place/typical.h), for a large job those without a large job of somebody else, then
+ * the fullest; ties by id. Fragmentation chooses only among places that fit. */
 #ifndef ST_PLACE_PLACE_H
 #define ST_PLACE_PLACE_H
 
 #include "model/fleet.h"
+#include "place/typical.h"
 
 typedef struct st_placer st_placer;
 
 /* Scratch memory for a fleet; the fleet may grow afterwards. */
 st_placer *st_placer_new(const st_fleet *fleet, const st_tree *tree);
 void st_placer_free(st_placer *placer);
+
+/* The learned workload: to count what is submitted, and to save it. */
+st_typical *st_placer_typical(st_placer *placer);
 
 /* How many tasks of one shape each node can take, with sums per domain. Kept per shape and
  * brought up to date from the fleet's log of changes, so asking costs what has changed, not

@@ -1,8 +1,9 @@
 /* Rooms per shape, kept up to date with the fleet.
  *
- * Invariants: total and sums[level][domain] are the sums of room[] over the nodes; a node is
- * in bits[class] exactly when it has room; after st_rooms_of, room[] is what st_place_room
- * says of every ready node's own view. */
+ * Invariants: total and sums[level][domain] are the sums of room[] over the nodes; after
+ * st_rooms_of, room[] is what st_place_room says of every ready node's own view; cost[] of a node
+ * that is not stale is what the target says of the view its room was set from, or ST_COST_NONE
+ * without room; low[] of a block without stale nodes is the least cost in it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,25 +15,61 @@
 
 #define SHAPES_MAX 96
 
-static int class_of(const st_job *job, const st_view *view)
+static int16_t cost_of(st_placer *placer, const st_rooms *r, const st_node *node,
+                       const st_view *view, bool learned)
 {
+    const st_job *job = &r->like;
     bool fresh = job->shape.level != ST_LEVEL_WHOLE && !view->shared;
-    return (fresh ? ST_DEVS_MAX + 1 : 0) + __builtin_popcount(view->free);
+    int empty = (fresh ? ST_DEVS_MAX + 1 : 0) + __builtin_popcount(view->free);
+    if (!learned)
+        return (int16_t)(empty * (ST_COST_STEP + 1));
+    st_spot spot = {placer->fleet, placer->tree, node, view, st_all_devs(node)};
+    int64_t cost_m = st_waste_cost(placer->waste, &spot, job);
+    int64_t far_m = ST_COST_STEPS * ST_COST_STEP_M;
+    int64_t steps =
+        (ST_MAX(ST_MIN(cost_m, far_m), -far_m) + far_m + ST_COST_STEP_M / 2) / ST_COST_STEP_M -
+        ST_COST_STEPS;
+    return (int16_t)(steps * ST_COST_STEP + empty);
 }
 
-static void put(st_rooms *r, const st_node *node, int32_t room, int class)
+static void lower(st_rooms *r, size_t block)
+{
+    const int16_t *cost = r->cost + block * ST_BLOCK;
+    int16_t low = ST_COST_NONE;
+    for (int i = 0; i < ST_BLOCK; i++)
+        low = ST_MIN(low, cost[i]);
+    r->low[block] = low;
+}
+
+void st_rooms_reckon(st_placer *placer, st_rooms *r, const st_ask *ask)
+{
+    bool learned = st_waste_ready(placer->waste, &placer->typical);
+    size_t blocks = (r->n + ST_BLOCK - 1) / ST_BLOCK;
+    if (r->epoch != placer->typical.epoch)
+        memset(r->stale, 0xff, blocks * sizeof *r->stale);
+    r->epoch = placer->typical.epoch;
+    for (size_t b = 0; b < blocks; b++) {
+        if (r->stale[b] == 0)
+            continue;
+        for (uint64_t bits = r->stale[b]; bits; bits &= bits - 1) {
+            size_t id = b * ST_BLOCK + (size_t)__builtin_ctzll(bits);
+            if (id >= r->n)
+                break;
+            const st_node *node = placer->fleet->nodes.v[id];
+            r->cost[id] = ST_COST_NONE;
+            if (r->room[id] > 0)
+                r->cost[id] = cost_of(placer, r, node, st_ask_view(ask, node), learned);
+        }
+        r->stale[b] = 0;
+        lower(r, b);
+    }
+}
+
+static void put(st_rooms *r, const st_node *node, int32_t room)
 {
     int32_t id = node->id;
     int64_t more = room - r->room[id];
-    if (r->room[id] > 0) {
-        r->bits[r->class[id]][id / 64] &= ~(UINT64_C(1) << (id % 64));
-        r->count[r->class[id]]--;
-    }
-    if (room > 0) {
-        r->bits[class][id / 64] |= UINT64_C(1) << (id % 64);
-        r->count[class]++;
-    }
-    r->class[id] = (uint8_t) class;
+    r->stale[id / ST_BLOCK] |= UINT64_C(1) << (id % ST_BLOCK);
     r->room[id] = room;
     if (more == 0)
         return;
@@ -44,13 +81,11 @@ static void put(st_rooms *r, const st_node *node, int32_t room, int class)
 
 void st_rooms_set(st_placer *placer, st_rooms *rooms, const st_node *node, const st_view *view)
 {
-    int room = 0, class = 0;
+    int room = 0;
     bool takes = node->state == ST_NODE_READY || ST_BROKEN(DRAIN);
-    if ((rooms->ever || takes) && st_place_allowed(placer, node, &rooms->like, rooms->type)) {
+    if ((rooms->ever || takes) && st_place_allowed(placer, node, &rooms->like, rooms->type))
         room = st_place_room(placer, node, &rooms->like, view, st_all_devs(node));
-        class = room > 0 ? class_of(&rooms->like, view) : 0;
-    }
-    put(rooms, node, room, class);
+    put(rooms, node, room);
 }
 
 void st_rooms_free(st_rooms *rooms)
@@ -58,11 +93,11 @@ void st_rooms_free(st_rooms *rooms)
     if (!rooms)
         return;
     free(rooms->room);
-    free(rooms->class);
+    free(rooms->cost);
+    free(rooms->low);
+    free(rooms->stale);
     for (int l = 0; l < ST_TOPO_NODE; l++)
         st_vec_free(&rooms->sums[l]);
-    for (int c = 0; c < ST_CLASSES; c++)
-        free(rooms->bits[c]);
     free(rooms);
 }
 
@@ -76,13 +111,16 @@ static void cover(const st_placer *placer, st_rooms *r)
     if (n == old)
         return;
     r->room = st_xreallocarray(r->room, n, sizeof *r->room);
-    r->class = st_xreallocarray(r->class, n, sizeof *r->class);
     memset(r->room + old, 0, (n - old) * sizeof *r->room);
-    memset(r->class + old, 0, (n - old) * sizeof *r->class);
-    size_t words = (n + 63) / 64, had = (old + 63) / 64;
-    for (int c = 0; c < ST_CLASSES; c++) {
-        r->bits[c] = st_xreallocarray(r->bits[c], words, sizeof **r->bits);
-        memset(r->bits[c] + had, 0, (words - had) * sizeof **r->bits);
+    size_t blocks = (n + ST_BLOCK - 1) / ST_BLOCK, had = (old + ST_BLOCK - 1) / ST_BLOCK;
+    r->cost = st_xreallocarray(r->cost, blocks * ST_BLOCK, sizeof *r->cost);
+    r->low = st_xreallocarray(r->low, blocks, sizeof *r->low);
+    r->stale = st_xreallocarray(r->stale, blocks, sizeof *r->stale);
+    for (size_t i = old; i < blocks * ST_BLOCK; i++)
+        r->cost[i] = ST_COST_NONE;
+    for (size_t b = had; b < blocks; b++) {
+        r->low[b] = ST_COST_NONE;
+        r->stale[b] = 0;
     }
     r->n = n;
 }

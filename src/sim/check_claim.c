@@ -1,7 +1,8 @@
 /*
  * Who had to yield to whom: invariants 4 and 5 of core/core.h, at the moment of the decision.
  *
- * A claim shows as a HOLD for the claimant and a NOTIFY for each victim behind it. The tracks
+ * A claim shows as a HOLD for the claimant and a NOTIFY for each victim behind it; where the
+ * NOTIFY says that the job only moves, the rules of check_move.c apply instead. The tracks
  * then still show the fleet as the core saw it, so "put one victim back" is tried on a fleet
  * built from scratch without the other victims.
  */
@@ -31,6 +32,11 @@ int st_watch_victim(const st_step *step, size_t at, st_err *err)
         return BAD("reclaim: job %" PRIu64 " must yield to job %" PRIu64
                    ", for which nothing is held",
                    e->job, e->other);
+    if (e->value) {
+        int rc = st_watch_mover(step, t, err);
+        if (rc < 0)
+            return rc;
+    }
     if (t->job.class == ST_CLASS_GUARANTEED)
         return BAD("reclaim: guaranteed job %" PRIu64 " must yield to job %" PRIu64, e->job,
                    e->other);
@@ -54,11 +60,14 @@ int st_watch_victim(const st_step *step, size_t at, st_err *err)
     return 0;
 }
 
-/* Mark who yields to the claimant of the HOLD at `at`; returns their milli-GPU. */
-static int64_t mark_victims(const st_step *step, size_t at, const st_job_list *jobs, uint8_t *out)
+/* Mark who yields to the claimant of the HOLD at `at`; returns their milli-GPU, and how many of
+ * them only move. */
+static int64_t mark_victims(const st_step *step, size_t at, const st_job_list *jobs, uint8_t *out,
+                            int *ret_moves)
 {
     uint64_t claimant = step->fx->list.v[at].job;
     int64_t sum = 0;
+    *ret_moves = 0;
     for (size_t i = at + 1; i < step->fx->list.n; i++) {
         const st_effect *e = &step->fx->list.v[i];
         if ((e->kind == ST_FX_HOLD || e->kind == ST_FX_UNHOLD) && e->job == claimant)
@@ -69,6 +78,7 @@ static int64_t mark_victims(const st_step *step, size_t at, const st_job_list *j
             if (jobs->v[k]->id != e->job)
                 continue;
             out[k] = 1;
+            *ret_moves += e->value != 0;
             sum += st_tally_gpu_m(jobs->v[k]);
         }
     }
@@ -144,15 +154,17 @@ int st_watch_claim(const st_step *step, size_t at, st_err *err)
     st_job_list jobs = st_watch_jobs(step->watch);
     list = jobs.v;
     ST_CLEANUP(st_freep) uint8_t *out = st_xcalloc(jobs.n + 1, 1);
-    int64_t evicted = mark_victims(step, at, &jobs, out);
+    int moves;
+    int64_t evicted = mark_victims(step, at, &jobs, out, &moves);
     int64_t bound = st_core_policy(step->core)->bound_m * st_tally_gpu_m(&t->job) / 1000;
     bool waited = (e->class == ST_CLASS_GUARANTEED || only_own(step, &t->job, &jobs, out)) &&
                   step->now - t->job.queued_ms >= st_core_policy(step->core)->patience_ms;
-    if (evicted > bound && !waited)
+    if (moves == 0 && evicted > bound && !waited)
         return BAD("bound: %" PRId64 " milli-GPU must yield to job %" PRIu64
                    ", which asks for %" PRId64 "; at most %" PRId64 " may",
                    evicted, e->job, st_tally_gpu_m(&t->job), bound);
-    int rc = st_watch_order(step, at, &jobs, out, err);
+    int rc = moves > 0 ? st_watch_moves(step, at, &jobs, out, err)
+                       : st_watch_order(step, at, &jobs, out, err);
     if (rc < 0)
         return rc;
     const st_grant *home = bound_to(step, e);

@@ -5,6 +5,7 @@
  *   check_step.c    the effects of a step, one after the other, against what they may follow
  *   check_growth.c  ceilings and limits per user, before and after a step
  *   check_claim.c   who had to yield to whom, and whether that was right
+ *   check_move.c    who had to move for whom, and whether that was right
  *   check_order.c   whether a borrower took only from those who had borrowed more
  *   check_wait.c    who waits, and whether the reasons are true
  */
@@ -67,6 +68,14 @@ int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, cons
 
 /* After all effects: does the first in line still start as soon as it was promised? */
 int st_watch_gathered(const st_step *step, st_err *err);
+
+/* A job that is told to move: may it be? */
+int st_watch_mover(const st_step *step, const st_track *mover, st_err *err);
+
+/* The HOLD at `at` has these jobs (`out` set) move: have they somewhere to go, and can it be
+ * worth it? */
+int st_watch_moves(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
+                   st_err *err);
 
 /* What accounts and users hold at one end of a step. */
 typedef struct st_growth {

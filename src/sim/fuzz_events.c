@@ -120,6 +120,22 @@ static void spoil(st_rng *rng, st_job_spec *job)
     }
 }
 
+/* Where jobs may be moved, half of them can go anywhere and keep their progress: otherwise there
+ * is hardly a set that has somewhere to go. */
+static void make_movable(const st_fuzz_gen *gen, st_job_spec *job)
+{
+    if (!gen->tape->policy.defrag || job->id % 2 == 0)
+        return;
+    job->yield = ST_YIELD_CHECKPOINT;
+    job->topo = ST_TOPO_NONE;
+    job->pool = -1;
+    job->tasks = 1;
+    job->shape.types = 0;
+    job->shape.level = ST_LEVEL_WHOLE;
+    job->shape.cpu_m /= 4;
+    job->shape.ram_mib /= 4;
+}
+
 static void submit(st_fuzz_gen *gen, bool together)
 {
     st_rng *rng = &gen->rng;
@@ -138,6 +154,7 @@ static void submit(st_fuzz_gen *gen, bool together)
     bool carved = job->shape.level == ST_LEVEL_MIG || job->shape.level == ST_LEVEL_MPS;
     if (job->yield == ST_YIELD_PAUSE && carved && st_rng_chance(rng, 7, 8))
         job->yield = ST_YIELD_REQUEUE;
+    make_movable(gen, job);
     int64_t scale = PICK(rng, MINUTE / 2, 5 * MINUTE, 60 * MINUTE) * (gen->busy ? 4 : 1);
     job->limit_ms = st_rng_chance(rng, 1, 5) ? ST_TIME_NEVER : st_rng_range(rng, 1000, scale);
     entry->run_ms = st_rng_range(rng, 1000, scale + scale / 4);

@@ -37,6 +37,14 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
     ret->lookahead = PICK(rng, 0, 0, 0, 0, 1, 3, 8);
     ret->overstay_ms = PICK(rng, 0, 0, 10000, 60000, 3600000);
     ret->as_if_alone = st_rng_chance(rng, 1, 3);
+    st_rng aside = *rng; /* what came later leaves the worlds of seeds as they were */
+    ret->defrag = st_rng_chance(&aside, 1, 3);
+    ret->defrag_horizon_ms = PICK(&aside, 1000, 10000, 600000, 14400000);
+    ret->defrag_restore_ms = PICK(&aside, 0, 10000, 60000);
+    if (ret->defrag) { /* moves are rare enough without many who may not move */
+        ret->grace_ms = PICK(&aside, 1000, 10000, 60000);
+        ret->min_run_ms = 0;
+    }
 }
 
 /* ---- the fleet ---------------------------------------------------------------------- */

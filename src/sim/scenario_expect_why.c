@@ -33,7 +33,8 @@ st_why_unit st_scn_why_unit(st_why code, int dim, bool bound)
         return ST_U_MILLI;
     case ST_WHY_GPUS_BUSY:
     case ST_WHY_FRAGMENTED:
-        return bound ? ST_U_MILLI : ST_U_COUNT; /* tasks, and the GPU that is free */
+    case ST_WHY_MOVES:
+        return bound ? ST_U_MILLI : ST_U_COUNT; /* tasks or jobs, and the GPU free or in use */
     default:
         return ST_U_COUNT;
     }

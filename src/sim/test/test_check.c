@@ -554,6 +554,20 @@ static void claim_against_a_priority(world *w)
     account_of(w, "guest")->priority = 1;
 }
 
+/* The same claim, said to be a move. */
+static void move_to_nowhere(world *w)
+{
+    claim(w);
+    effect(w, ST_FX_NOTIFY)->value = 1;
+}
+
+static void move_for_nothing(world *w)
+{
+    move_to_nowhere(w);
+    st_policy *policy = ours(st_core_policy(w->core));
+    policy->defrag_horizon_ms = 0;
+}
+
 static const struct {
     void (*spoil)(world *w);
     const char *text;
@@ -577,6 +591,8 @@ static const struct {
     {claim_with_short_notice, "notice: job"},
     {claim_against_the_order, "order: job 5 displaces"},
     {claim_against_a_priority, "account owner has priority 0 and guest has 1"},
+    {move_to_nowhere, "is moved for job 5 and has nowhere to go"},
+    {move_for_nothing, "moves: job 5 gains at most 0 milli-GPU"},
 };
 
 static void test_effects(void **state)
