@@ -151,7 +151,9 @@ static bool find_place(st_core *core, paper *p, st_job *shade, bool ever)
 {
     for (int32_t t = st_core_next_type(core, shade, ST_TYPE_FIRST); t != ST_TYPE_END;
          t = st_core_next_type(core, shade, t)) {
-        st_ask ask = {.job = shade, .type = t, .ever = ever, .view = paper_view, .ctx = p};
+        /* Alone there is nobody beside, and what others submit is not known. */
+        st_ask ask = {
+            .job = shade, .type = t, .ever = ever, .plain = true, .view = paper_view, .ctx = p};
         if (!st_place_fits(core->placer, &ask))
             continue;
         if (ever)

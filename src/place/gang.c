@@ -44,8 +44,8 @@ static int64_t score(const st_placer *placer, const st_ask *ask, const st_rooms 
 {
     const st_node *node = placer->fleet->nodes.v[id];
     bool away = ask->prefer && !ask->prefer[id];
-    bool stranger =
-        st_is_large(ask->job, node) && st_has_stranger(node, st_all_devs(node), ask->job->account);
+    bool stranger = !ask->plain && st_is_large(ask->job, node) &&
+                    st_has_stranger(node, st_all_devs(node), ask->job->account);
     return rooms->cost[id] + (stranger ? ST_COST_STRANGER : 0) + (away ? ST_COST_AWAY : 0);
 }
 
@@ -197,7 +197,7 @@ static bool place_nvlink(st_placer *placer, const st_ask *ask, st_rooms *rooms, 
         int64_t room = collect_nvlink(placer, ask, rooms, k);
         if (room < ask->job->tasks || 2 * room >= least)
             continue;
-        int64_t cost = 2 * room + (ret && nvlink_has_stranger(placer, ask->job, k));
+        int64_t cost = 2 * room + (ret && !ask->plain && nvlink_has_stranger(placer, ask->job, k));
         if (cost < least) {
             least = cost;
             best = k;

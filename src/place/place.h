@@ -36,6 +36,7 @@ typedef struct st_ask {
     const st_job *job;
     int32_t type;          /* GPU type for the whole gang; -1 for a job without GPUs */
     bool ever;             /* count nodes that are down or draining too */
+    bool plain;            /* neither what is typical nor who is beside counts: the fullest place */
     const uint8_t *prefer; /* per node, may be NULL: non-zero nodes are taken first */
     st_rooms *rooms;       /* NULL: counted here */
     const st_view *(*view)(void *ctx, const st_node *node); /* NULL: the node's own */

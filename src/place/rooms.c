@@ -43,7 +43,7 @@ static void lower(st_rooms *r, size_t block)
 
 void st_rooms_reckon(st_placer *placer, st_rooms *r, const st_ask *ask)
 {
-    bool learned = st_waste_ready(placer->waste, &placer->typical);
+    bool learned = !ask->plain && st_waste_ready(placer->waste, &placer->typical);
     size_t blocks = (r->n + ST_BLOCK - 1) / ST_BLOCK;
     if (r->epoch != placer->typical.epoch)
         memset(r->stale, 0xff, blocks * sizeof *r->stale);

@@ -5,7 +5,8 @@
  *
  * The core says when that is (st_core_gathered). It must not move back further in a step in which
  * nothing happened but that jobs came, ended, or started behind the first in line: in its own
- * account, of its own user, queued later, with no higher priority and no better right.
+ * account, of its own user, queued later, with no higher priority and no better right, and below
+ * no ceiling.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,10 +31,25 @@ static bool ordinary(const st_step *step)
     return true;
 }
 
+/* Below a ceiling a job may come into the line when somebody ends and drop out of it again when
+ * somebody starts, all in one step; who was let in behind it then stays. */
+static bool capped(const st_step *step, int32_t account)
+{
+    const st_tree *tree = st_core_tree(step->core);
+    for (; account > ST_ROOT; account = st_tree_account(tree, account)->parent) {
+        const st_quota *max = &st_tree_account(tree, account)->max;
+        bool any = st_quota_has_gpu(max) || max->cpu_m != ST_UNSET || max->ram_mib != ST_UNSET;
+        if (any)
+            return true;
+    }
+    return false;
+}
+
 static bool all_behind(const st_step *step, const st_gathered *first)
 {
     const st_track *ahead = st_watch_find(step->watch, first->job);
-    if (!ahead || st_core_policy(step->core)->order != ST_ORDER_AGE)
+    if (!ahead || st_core_policy(step->core)->order != ST_ORDER_AGE ||
+        capped(step, ahead->job.account))
         return false;
     for (size_t i = 0; i < step->fx->list.n; i++) {
         const st_effect *e = &step->fx->list.v[i];

@@ -50,6 +50,7 @@ static void play_begin(play *p, const load *jobs, int only, bool as_if_alone)
     policy.min_run_ms = policy.cooldown_ms = policy.notice_ms = 0;
     policy.reservations = 0;
     policy.bound_m = 1000000;
+    policy.learn = 0; /* private nodes are filled by the plain rule, on paper too */
     *p = (play){.jobs = jobs, .only = only};
     int nodes = 0;
     for (int a = 0; a < ACCOUNTS; a++)
