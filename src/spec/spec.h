@@ -105,6 +105,10 @@ typedef struct st_submit_doc {
     const char *name;
     const st_doc_node *command, *env, *labels, *sim;
     const char *script, *image, *workdir, *network, *signal, *size, *workload;
+    /* Read by src/rules, and kept with the job. */
+    const char *model, *dtype, *context, *concurrency, *attention, *method, *batch_size;
+    const char *frames, *chunk, *duration, *fps, *estimate;
+    const st_doc_node *array;
 } st_submit_doc;
 
 /* Names that the document leaves out are the caller's to fill in: ret->account and ret->user may

@@ -1,0 +1,238 @@
+/*
+ * From one document to many: frames in chunks, and plain arrays (rules/workload.h).
+ *
+ * A piece is a copy of the document with a name of its own, its place in `array` and the same in
+ * its environment:
+ *   frames   array {index, count, frames: [first, last], step?}; STINT_FRAME_START,
+ *            STINT_FRAME_END, STINT_FRAME_STEP, STINT_CHUNK (from 0), STINT_CHUNKS
+ *   plain    array {index, count}; STINT_ARRAY_INDEX, STINT_ARRAY_COUNT
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/quote.h"
+#include "model/types.h"
+#include "rules/frames.h"
+#include "rules/values.h"
+#include "rules/workload.h"
+
+#define FPS_MAX_M      (INT64_C(1000) * 1000)
+#define FPS_DEFAULT_M  (INT64_C(24) * 1000)
+#define VIDEO_CHUNK_MS 10000
+#define BYTES_MAX      ((size_t)256 << 20) /* of all pieces, as text */
+
+typedef struct pieces {
+    st_frames_vec v; /* of a plain array: the indices, one each */
+    bool frames;
+} pieces;
+
+static void pieces_done(pieces *p)
+{
+    st_vec_free(&p->v);
+}
+
+/* ---- frames --------------------------------------------------------------------------------- */
+
+static int read_frames(const json_t *job, st_frames_vec *ret, st_err *err)
+{
+    char buf[ST_VALUE_TEXT];
+    const char *text = st_value_text(json_object_get(job, "frames"), buf);
+
+    if (!text)
+        return st_fail(err, ST_EINVAL, "frames: a list like 1-240 or 1-240,300-310x2 is wanted");
+    if (st_frames_parse(text, ret, err) < 0)
+        return st_fail_prefix(err, "frames: ");
+    return 0;
+}
+
+/* Frames 0 to n - 1 of a piece of film; a last frame that is begun counts. */
+static int read_duration(const json_t *job, int64_t fps_m, st_frames_vec *ret, st_err *err)
+{
+    int64_t ms = 0, n;
+    int r = st_value_duration_ms(job, "duration", &ms, err);
+
+    if (r < 0)
+        return r;
+    n = (int64_t)(((st_i128)ms * fps_m + 999999) / 1000000);
+    if (n < 1 || n > ST_FRAME_MAX)
+        return st_fail(err, ST_ERANGE,
+                       "duration: that is %" PRId64 " frames; from 1 to %" PRId64 " can be made", n,
+                       ST_FRAME_MAX);
+    st_vec_push(ret, (st_frames){.first = 0, .last = n - 1, .step = 1});
+    return 0;
+}
+
+/* Frames, or of a video a duration ("10s"). */
+static int read_chunk(const json_t *job, bool video, int64_t fps_m, int64_t *ret, st_err *err)
+{
+    const char *text = json_string_value(json_object_get(job, "chunk"));
+    int64_t ms = VIDEO_CHUNK_MS;
+    bool timed = video && (!st_value_has(job, "chunk") ||
+                           (text && strspn(text, "0123456789") < strlen(text)));
+    int r;
+
+    *ret = 1;
+    if (!timed)
+        return st_value_i64(job, "chunk", 1, ST_FRAME_MAX, ret, err);
+    r = st_value_duration_ms(job, "chunk", &ms, err);
+    if (r == 0)
+        *ret = ST_MAX(1, ST_MIN(ST_FRAME_MAX, (int64_t)((st_i128)ms * fps_m / 1000000)));
+    return r;
+}
+
+static int cut_frames(const json_t *job, bool video, pieces *ret, st_err *err)
+{
+    ST_CLEANUP(pieces_done) pieces ranges = {0};
+    bool frames = st_value_has(job, "frames"), duration = st_value_has(job, "duration");
+    int64_t fps_m = FPS_DEFAULT_M, chunk = 1;
+    int r;
+
+    if (st_value_has(job, "array"))
+        return st_fail(err, ST_EINVAL, "frames make an array of their own: leave array out");
+    if (frames == duration)
+        return st_fail(err, ST_EINVAL, "workload %s",
+                       !video ? "render needs frames, such as 1-240"
+                              : "video needs frames or a duration, one of them");
+    r = st_value_milli(job, "fps", 1, FPS_MAX_M, &fps_m, err);
+    if (r == 0)
+        r = frames ? read_frames(job, &ranges.v, err) : read_duration(job, fps_m, &ranges.v, err);
+    if (r == 0)
+        r = read_chunk(job, video, fps_m, &chunk, err);
+    if (r == 0)
+        r = st_frames_chunk(&ranges.v, chunk, &ret->v, err);
+    ret->frames = true;
+    return r;
+}
+
+/* ---- plain arrays --------------------------------------------------------------------------- */
+
+static int cut_list(const char *text, pieces *ret, st_err *err)
+{
+    ST_CLEANUP(pieces_done) pieces ranges = {0};
+
+    if (st_frames_parse(text, &ranges.v, err) < 0 ||
+        st_frames_chunk(&ranges.v, 1, &ret->v, err) < 0)
+        return st_fail_prefix(err, "array: ");
+    return 0;
+}
+
+/* {count: N}, {range: "1-100"}, "1-100". */
+static int cut_array(const json_t *job, pieces *ret, st_err *err)
+{
+    const json_t *a = json_object_get(job, "array");
+    const char *list = json_string_value(a);
+    int64_t n = 0;
+
+    if (list)
+        return cut_list(list, ret, err);
+    if (st_value_has(a, "index"))
+        return st_fail(err, ST_EINVAL,
+                       "array: index is given by the service; ask for {count: N} or a list "
+                       "such as 1-100");
+    if (json_is_object(a) && json_object_size(a) == 1 && st_value_has(a, "range")) {
+        list = json_string_value(json_object_get(a, "range"));
+        if (list)
+            return cut_list(list, ret, err);
+    } else if (json_is_object(a) && json_object_size(a) == 1 && st_value_has(a, "count")) {
+        if (st_value_i64(a, "count", 1, ST_CHUNKS_MAX, &n, err) < 0)
+            return st_fail_prefix(err, "array: ");
+        for (int64_t i = 0; i < n; i++)
+            st_vec_push(&ret->v, (st_frames){.first = i, .last = i, .step = 1});
+        return 0;
+    }
+    return st_fail(err, ST_EINVAL, "array: {count: N} or a list such as 1-100 is wanted");
+}
+
+/* ---- pieces --------------------------------------------------------------------------------- */
+
+static void set_env(json_t *env, const char *key, int64_t n)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRId64, n);
+    st_value_set(env, key, json_string(text));
+}
+
+static void set_frames(json_t *env, json_t *place, const st_frames *f, size_t i, size_t n)
+{
+    set_env(env, "STINT_FRAME_START", f->first);
+    set_env(env, "STINT_FRAME_END", f->last);
+    set_env(env, "STINT_FRAME_STEP", f->step);
+    set_env(env, "STINT_CHUNK", (int64_t)i);
+    set_env(env, "STINT_CHUNKS", (int64_t)n);
+    st_value_set(place, "index", json_integer((json_int_t)i));
+    st_value_set(place, "count", json_integer((json_int_t)n));
+    st_value_set(place, "frames", json_pack("[I, I]", (json_int_t)f->first, (json_int_t)f->last));
+    if (f->step > 1)
+        st_value_set(place, "step", json_integer(f->step));
+}
+
+static void set_name(json_t *piece, int64_t index)
+{
+    const char *name = json_string_value(json_object_get(piece, "name"));
+    char text[ST_NAME_MAX + 32];
+
+    if (!name)
+        name = "job";
+    if (strlen(name) > ST_NAME_MAX - 12)
+        return;
+    snprintf(text, sizeof text, "%s.%" PRId64, name, index);
+    st_value_set(piece, "name", json_string(text));
+}
+
+/* The piece shares with its siblings what they have in common. */
+static json_t *make_piece(json_t *job, const pieces *p, size_t i)
+{
+    const json_t *given = json_object_get(job, "env");
+    json_t *piece = json_copy(job), *place = json_object();
+    json_t *env = json_is_object(given) ? json_copy((json_t *)(uintptr_t)given) : json_object();
+    const st_frames *f = &p->v.v[i];
+
+    if (p->frames) {
+        set_frames(env, place, f, i, p->v.n);
+        set_name(piece, (int64_t)i);
+    } else {
+        set_env(env, "STINT_ARRAY_INDEX", f->first);
+        set_env(env, "STINT_ARRAY_COUNT", (int64_t)p->v.n);
+        st_value_set(place, "index", json_integer(f->first));
+        st_value_set(place, "count", json_integer((json_int_t)p->v.n));
+        set_name(piece, f->first);
+    }
+    st_value_set(piece, "env", env);
+    st_value_set(piece, "array", place);
+    return piece;
+}
+
+int st_array_apply(json_t *job, json_t **ret, st_err *err)
+{
+    const char *workload = json_string_value(json_object_get(job, "workload"));
+    bool video = workload && strcmp(workload, "video") == 0;
+    ST_CLEANUP(pieces_done) pieces p = {0};
+    const json_t *env = json_object_get(job, "env");
+    json_t *jobs;
+    int r;
+
+    if (video || (workload && strcmp(workload, "render") == 0)) {
+        r = cut_frames(job, video, &p, err);
+    } else if (st_value_has(job, "array")) {
+        r = cut_array(job, &p, err);
+    } else {
+        *ret = json_pack("[O]", job);
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    if (st_value_has(job, "env") && !json_is_object(env))
+        return st_fail(err, ST_EINVAL, "env: a map of names and values is wanted");
+    if (json_dumpb(job, NULL, 0, JSON_COMPACT) > BYTES_MAX / p.v.n)
+        return st_fail(err, ST_ERANGE,
+                       "%zu copies of this document would be more than %zu MiB: make it smaller, "
+                       "or the pieces larger",
+                       p.v.n, BYTES_MAX >> 20);
+    jobs = json_array();
+    for (size_t i = 0; i < p.v.n; i++)
+        json_array_append_new(jobs, make_piece(job, &p, i));
+    *ret = jobs;
+    return 0;
+}
