@@ -107,6 +107,22 @@ void st_api_post(st_api *api, st_cmd *cmd)
     cmd->done(cmd, &err);
 }
 
+/* ---- the fleet, for estimates ------------------------------------------------------------------ */
+
+static size_t gpu_types(void *ctx, st_rules_type ret[ST_TYPES_MAX])
+{
+    const st_api *api = ctx;
+    st_directory_gpu have[ST_TYPES_MAX];
+    size_t n = st_directory_types(api->dir, have);
+
+    for (size_t i = 0; i < n; i++) {
+        ret[i] = (st_rules_type){
+            .vram_mib = have[i].vram_mib, .board = have[i].board, .node_gpus = have[i].node_gpus};
+        memcpy(ret[i].name, have[i].name, sizeof ret[i].name);
+    }
+    return n;
+}
+
 /* ---- making ---------------------------------------------------------------------------------- */
 
 int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
@@ -119,11 +135,15 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->dir = st_control_directory(options->control);
     ST_ASSERT(pthread_mutex_init(&api->lock, NULL) == 0);
     api->hub = st_hub_new(api);
+    const st_rules_options rules = {.types = gpu_types, .ctx = api};
+    api->rules = st_rules_new(&rules);
     api->options.http.routes = st_api_routes();
     api->options.http.ctx = api;
     api->options.http.authenticate = authenticate;
     api->options.http.forget = forget;
-    r = st_http_server_new(&api->options.http, &api->server, err);
+    r = st_api_rules_load(api, err);
+    if (r == 0)
+        r = st_http_server_new(&api->options.http, &api->server, err);
     if (r < 0) {
         st_api_free(api);
         return r;
@@ -138,6 +158,7 @@ void st_api_free(st_api *api)
         return;
     st_http_server_free(api->server);
     st_hub_free(api->hub);
+    st_rules_free(api->rules);
     for (size_t i = 0; i < api->readers.n; i++)
         st_store_close(api->readers.v[i]);
     st_vec_free(&api->readers);

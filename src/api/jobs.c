@@ -23,6 +23,7 @@ typedef struct submission {
     st_call *call;
     st_doc *doc; /* the specs point into it */
     st_arena *arena;
+    st_expansion jobs;
     bool batch;
 } submission;
 
@@ -30,8 +31,7 @@ static void submission_free(submission *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->submit.n; i++)
-        free(s->submit.items[i].refusal);
+    st_expansion_done(&s->jobs);
     st_doc_free(s->doc);
     st_arena_free(s->arena);
     free(s);
@@ -69,19 +69,25 @@ static void submit_done(st_cmd *cmd, const st_err *err)
 {
     submission *s = (submission *)cmd;
     st_call *call = s->call;
+    char array[ST_ID_TEXT];
     st_strbuf out = {0};
     st_err why;
 
     if (err) {
         st_call_fail(call, err);
-    } else if (s->batch) {
+    } else if (s->batch || s->submit.n > 1) {
         st_strbuf_add(&out, "{\"jobs\":[");
         for (size_t i = 0; i < s->submit.n; i++) {
             if (i > 0)
                 st_strbuf_addc(&out, ',');
             add_item_json(s, &s->submit.items[i], &out);
         }
-        st_strbuf_add(&out, "]}");
+        st_strbuf_add(&out, "]");
+        if (!s->batch) { /* one document that became an array */
+            st_control_id_text(s->api->control, s->submit.items[0].id, array);
+            st_out_text(&out, "array", array);
+        }
+        st_strbuf_add(&out, "}");
         st_call_reply_buf(call, s->submit.replayed ? 200 : 201, NULL, &out);
     } else {
         uint64_t id = s->submit.items[0].id;
@@ -99,48 +105,10 @@ static void submit_done(st_cmd *cmd, const st_err *err)
     submission_free(s);
 }
 
-/* Fills in who it is for; members submit as themselves, to their own account. */
-static int address(const submission *s, st_job_spec *spec, st_err *err)
-{
-    const st_identity *who = &s->submit.who;
-    char q[ST_QUOTE_MAX];
-
-    if (!spec->account)
-        spec->account = who->account;
-    if (!spec->user)
-        spec->user = who->user;
-    spec->reader = who->account[0] ? who->account : NULL;
-    if (!st_directory_within(s->api->dir, spec->account, who->account))
-        return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, spec->account));
-    if (who->role == ST_ROLE_MEMBER && strcmp(spec->account, who->account) != 0)
-        return st_fail(err, ST_EPERM, "your token submits to account %s, not to %s", who->account,
-                       st_quote(q, spec->account));
-    if (who->role == ST_ROLE_MEMBER && strcmp(spec->user, who->user) != 0)
-        return st_fail(err, ST_EPERM, "your token submits as %s, not as %s", who->user,
-                       st_quote(q, spec->user));
-    return 0;
-}
-
-static int read_item(submission *s, const st_doc_node *map, st_submit_item *item, st_err *err)
-{
-    const st_spec_names names = st_directory_names(s->api->dir);
-    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
-    int r = st_spec_submit(s->doc, map, &names, &item->spec, err);
-
-    if (r == 0)
-        r = address(s, &item->spec, err);
-    if (r < 0)
-        return r;
-    st_spec_json(map, &text);
-    item->doc = st_arena_strndup(s->arena, st_strbuf_str(&text), text.n);
-    return 0;
-}
-
 static int read_batch(submission *s, const st_doc_node *root, st_err *err)
 {
     static const char *const keys[] = {"jobs", NULL};
     const st_doc_node *list;
-    size_t n = 0;
     int r = st_doc_expect(s->doc, root, ST_DOC_MAP, err);
 
     if (r == 0)
@@ -154,18 +122,17 @@ static int read_batch(submission *s, const st_doc_node *root, st_err *err)
     if (list->nchild < 1 || list->nchild > BATCH_MAX)
         return st_doc_fail(s->doc, list, err, ST_ERANGE, "a batch has 1 to %d jobs, this has %d",
                            BATCH_MAX, list->nchild);
-    s->submit.items = st_arena_calloc(s->arena, (size_t)list->nchild, sizeof *s->submit.items);
-    for (const st_doc_node *map = list->child; map; map = map->next) {
-        st_submit_item *item = &s->submit.items[n++];
+    for (const st_doc_node *map = list->child; r == 0 && map; map = map->next) {
         st_err why = {0};
 
-        s->submit.n = n;
-        if (read_item(s, map, item, &why) < 0) {
-            item->code = why.code;
-            item->refusal = st_xstrdup(why.msg);
-        }
+        if (st_expand(&s->jobs, s->doc, map, &why) < 0)
+            st_vec_push(&s->jobs.items,
+                        (st_submit_item){.code = why.code, .refusal = st_xstrdup(why.msg)});
+        if (s->jobs.items.n > BATCH_MAX)
+            r = st_doc_fail(s->doc, map, err, ST_ERANGE,
+                            "with its arrays this makes more than %d jobs", BATCH_MAX);
     }
-    return 0;
+    return r;
 }
 
 static int read_submission(submission *s, st_err *err)
@@ -183,11 +150,10 @@ static int read_submission(submission *s, st_err *err)
     crypto_generichash(s->submit.digest, sizeof s->submit.digest, (const unsigned char *)body, len,
                        NULL, 0);
     root = st_doc_root(s->doc);
-    if (s->batch)
-        return read_batch(s, root, err);
-    s->submit.items = st_arena_calloc(s->arena, 1, sizeof *s->submit.items);
-    s->submit.n = 1;
-    return read_item(s, root, &s->submit.items[0], err);
+    r = s->batch ? read_batch(s, root, err) : st_expand(&s->jobs, s->doc, root, err);
+    s->submit.items = s->jobs.items.v;
+    s->submit.n = s->jobs.items.n;
+    return r;
 }
 
 static void submit(st_call *call, st_api *api, bool batch)
@@ -200,6 +166,7 @@ static void submit(st_call *call, st_api *api, bool batch)
     s->batch = batch;
     s->arena = st_arena_new();
     s->submit.who = *st_api_who(call);
+    s->jobs = (st_expansion){.api = api, .who = &s->submit.who, .arena = s->arena};
     if (read_submission(s, &err) < 0) {
         st_call_fail(call, &err);
         submission_free(s);
@@ -283,6 +250,7 @@ void st_api_jobs_list(st_call *call, void *ctx)
     st_api *api = ctx;
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     const char *account = st_call_query(call, "account"), *cursor = st_call_query(call, "cursor");
+    const char *array = st_call_query(call, "array");
     const char *states[ST_JOB_STATE_COUNT];
     listing l = {.api = api, .limit = st_call_query_int(call, "limit", 100)};
     st_job_filter f = {.states = states,
@@ -311,6 +279,13 @@ void st_api_jobs_list(st_call *call, void *ctx)
         if (!st_control_id_parse(api->control, cursor, &id))
             r = st_fail(&err, ST_EINVAL, "the cursor is none that a list has given out");
         f.before_id = r == 0 ? (int64_t)id : 0;
+    }
+    if (array) {
+        uint64_t id;
+
+        if (!st_control_id_parse(api->control, array, &id))
+            id = INT64_MAX; /* an array that is not there has no pieces */
+        f.part_of = (int64_t)id;
     }
     st_strbuf_add(&l.out, "{\"jobs\":[");
     reader = r == 0 ? st_api_reader(api, &err) : NULL;

@@ -119,6 +119,10 @@ void st_api_job_json(const st_api *api, const st_job_row *row, st_strbuf *out)
     st_out_text(out, "reason", row->reason);
     st_out_int(out, "preemptions", row->preemptions);
     st_out_milli(out, "lost_gpu_seconds", row->lost / 1000);
+    if (row->part_of > 0) {
+        st_control_id_text(api->control, (uint64_t)row->part_of, id);
+        st_out_text(out, "array", id);
+    }
     st_out_raw(out, "placement", row->result[0] ? row->result : "null");
     st_out_raw(out, "spec", row->spec[0] ? row->spec : "{}");
     st_strbuf_addc(out, '}');

@@ -46,7 +46,40 @@ static const st_schema schemas[] = {
                 "{\"type\": \"integer\"}, \"save\": {\"type\": [\"string\", \"integer\"], "
                 "\"description\": \"90s, 1h30m, or seconds\"}}, \"additionalProperties\": "
                 "true, \"description\": \"how long and to what end, under the simulated "
-                "engine\"}}, \"additionalProperties\": false}"},
+                "engine\"}, \"model\": {\"type\": [\"string\", \"integer\"]}, \"dtype\": "
+                "{\"type\": [\"string\", \"integer\"]}, \"context\": {\"type\": [\"string\", "
+                "\"integer\"]}, \"method\": {\"type\": [\"string\", \"integer\"]}, "
+                "\"attention\": {\"type\": [\"string\", \"integer\"]}, \"frames\": "
+                "{\"type\": [\"string\", \"integer\"]}, \"concurrency\": {\"type\": "
+                "[\"integer\", \"string\"]}, \"batch_size\": {\"type\": [\"integer\", "
+                "\"string\"]}, \"chunk\": {\"type\": [\"integer\", \"string\"]}, \"fps\": "
+                "{\"type\": [\"integer\", \"string\"]}, \"duration\": {\"type\": "
+                "[\"string\", \"integer\"], \"description\": \"90s, 1h30m, or seconds\"}, "
+                "\"estimate\": {\"type\": \"string\"}, \"array\": {\"type\": [\"object\", "
+                "\"string\", \"integer\"], \"description\": \"{count: 100} or 1-100: one job "
+                "for each\"}}, \"additionalProperties\": false}"},
+    {"Array", "{\"type\": \"object\", \"properties\": {\"array\": {\"type\": \"string\"}, "
+              "\"name\": {\"type\": \"string\"}, \"jobs\": {\"type\": \"integer\"}, "
+              "\"states\": {\"type\": \"object\", \"properties\": {}, "
+              "\"additionalProperties\": {\"type\": \"integer\"}}, \"frames\": {\"type\": "
+              "\"integer\"}, \"frames_done\": {\"type\": \"integer\"}}, \"required\": "
+              "[\"array\", \"jobs\", \"states\"]}"},
+    {"SizeSpec", "{\"type\": \"object\", \"properties\": {\"about\": {\"type\": \"string\"}}, "
+                 "\"additionalProperties\": true, \"description\": \"keys of a job: gpus, "
+                 "tasks, type, cpu, ram, level, profile, share, vram, limit ...\"}"},
+    {"SizeList", "{\"type\": \"object\", \"properties\": {\"sizes\": {\"type\": \"array\", "
+                 "\"items\": {\"type\": \"object\", \"properties\": {\"name\": {\"type\": "
+                 "\"string\"}, \"account\": {\"type\": \"string\"}, \"builtin\": {\"type\": "
+                 "\"boolean\"}, \"size\": {\"type\": \"object\", \"properties\": {}, "
+                 "\"additionalProperties\": true}}}}}, \"required\": [\"sizes\"]}"},
+    {"RuleText", "{\"type\": \"string\", \"description\": \"Lua 5.4: function submit(job, "
+                 "who), see the manual of rules\"}"},
+    {"RuleList", "{\"type\": \"object\", \"properties\": {\"rules\": {\"type\": \"array\", "
+                 "\"items\": {\"type\": \"object\", \"properties\": {\"name\": {\"type\": "
+                 "\"string\"}, \"text\": {\"type\": \"string\"}, \"calls\": {\"type\": "
+                 "\"integer\"}, \"refused\": {\"type\": \"integer\"}, \"failed\": {\"type\": "
+                 "\"integer\"}, \"last_error\": {\"type\": [\"string\", \"null\"]}}}}}, "
+                 "\"required\": [\"rules\"]}"},
     {"Job", "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\"}, "
             "\"name\": {\"type\": \"string\"}, \"account\": {\"type\": \"string\"}, "
             "\"user\": {\"type\": \"string\"}, \"state\": {\"type\": \"string\", "
@@ -58,15 +91,15 @@ static const st_schema schemas[] = {
             "\"format\": \"date-time\"}, \"ended\": {\"type\": [\"string\", \"null\"], "
             "\"format\": \"date-time\"}, \"exit_code\": {\"type\": [\"integer\", "
             "\"null\"]}, \"reason\": {\"type\": \"string\"}, \"preemptions\": {\"type\": "
-            "\"integer\"}, \"lost_gpu_seconds\": {\"type\": \"number\"}, \"placement\": "
-            "{\"type\": [\"object\", \"null\"], \"properties\": {\"stay\": {\"type\": "
-            "\"integer\"}, \"type\": {\"type\": \"string\"}, \"grants\": {\"type\": "
-            "\"array\", \"items\": {\"type\": \"object\", \"properties\": {\"node\": "
-            "{\"type\": \"string\"}, \"gpus\": {\"type\": \"array\", \"items\": "
-            "{\"type\": \"integer\"}}, \"mig_start\": {\"type\": \"integer\"}}}}}}, "
-            "\"spec\": {\"type\": \"object\", \"properties\": {}, "
-            "\"additionalProperties\": true}}, \"required\": [\"id\", \"name\", "
-            "\"account\", \"user\", \"state\", \"submitted\"]}"},
+            "\"integer\"}, \"lost_gpu_seconds\": {\"type\": \"number\"}, \"array\": "
+            "{\"type\": \"string\"}, \"placement\": {\"type\": [\"object\", \"null\"], "
+            "\"properties\": {\"stay\": {\"type\": \"integer\"}, \"type\": {\"type\": "
+            "\"string\"}, \"grants\": {\"type\": \"array\", \"items\": {\"type\": "
+            "\"object\", \"properties\": {\"node\": {\"type\": \"string\"}, \"gpus\": "
+            "{\"type\": \"array\", \"items\": {\"type\": \"integer\"}}, \"mig_start\": "
+            "{\"type\": \"integer\"}}}}}}, \"spec\": {\"type\": \"object\", "
+            "\"properties\": {}, \"additionalProperties\": true}}, \"required\": "
+            "[\"id\", \"name\", \"account\", \"user\", \"state\", \"submitted\"]}"},
     {"JobBatch", "{\"type\": \"object\", \"properties\": {\"jobs\": {\"type\": \"array\", "
                  "\"items\": {\"$ref\": \"#/components/schemas/JobSpec\"}, \"minItems\": 1, "
                  "\"maxItems\": 10000}}, \"required\": [\"jobs\"], \"additionalProperties\": "
@@ -74,7 +107,8 @@ static const st_schema schemas[] = {
     {"JobBatchResult", "{\"type\": \"object\", \"properties\": {\"jobs\": {\"type\": \"array\", "
                        "\"items\": {\"type\": \"object\", \"properties\": {\"id\": {\"type\": "
                        "\"string\"}, \"code\": {\"type\": \"string\"}, \"detail\": {\"type\": "
-                       "\"string\"}}}}}, \"required\": [\"jobs\"]}"},
+                       "\"string\"}}}}, \"array\": {\"type\": \"string\"}}, \"required\": "
+                       "[\"jobs\"]}"},
     {"JobList", "{\"type\": \"object\", \"properties\": {\"jobs\": {\"type\": \"array\", "
                 "\"items\": {\"$ref\": \"#/components/schemas/Job\"}}, \"next\": {\"type\": "
                 "\"string\"}}, \"required\": [\"jobs\"]}"},

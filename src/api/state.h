@@ -9,6 +9,7 @@
 #include "api/api.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "rules/rules.h"
 
 typedef struct st_hub st_hub;
 
@@ -18,6 +19,7 @@ struct st_api {
     st_directory *dir;
     st_http_server *server;
     st_hub *hub;
+    st_rules *rules;
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */
 };
@@ -62,6 +64,24 @@ void st_api_job_json(const st_api *api, const st_job_row *row, st_strbuf *out);
 bool st_api_find_job(st_api *api, st_call *call, st_arena *arena, uint64_t *ret_id,
                      st_job_row *ret);
 
+/* expand.c: what a submit becomes. Documents are taken through the rules where they concern them;
+ * one may become many. */
+typedef struct st_expansion {
+    st_api *api;
+    const st_identity *who;
+    st_arena *arena;
+    ST_VEC(st_doc *) docs; /* the specs point into them */
+    ST_VEC(st_submit_item) items;
+    int arrays;
+} st_expansion;
+
+/* Adds the items of one document, or fails. */
+int st_expand(st_expansion *x, const st_doc *doc, const st_doc_node *map, st_err *err);
+void st_expansion_done(st_expansion *x);
+
+/* rules.c: reads rules and sizes from the store. */
+int st_api_rules_load(st_api *api, st_err *err);
+
 /* events.c */
 st_hub *st_hub_new(st_api *api);
 void st_hub_free(st_hub *hub);
@@ -81,5 +101,8 @@ st_handler st_api_pool_get;
 st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_patch;
 st_handler st_api_events, st_api_audit_list, st_api_audit_verify;
 st_handler st_api_backup;
+st_handler st_api_sizes_list, st_api_size_put, st_api_size_remove;
+st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_check;
+st_handler st_api_array_get;
 
 #endif

@@ -299,6 +299,41 @@ void st_cmd_token_revoke(st_cmd_token *cmd)
     cmd->cmd.publish = publish_revoke;
 }
 
+/* ---- small documents ------------------------------------------------------------------------- */
+
+static int run_thing(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_thing *c = (st_cmd_thing *)cmd;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_thing_row row = {0};
+    char verb[64];
+    int r = st_tx_open(tx, err);
+
+    if (r == 0)
+        r = st_store_thing_get(tx->ctl->store, c->kind, c->name, arena, &row, err);
+    if (r == -ST_ENOENT && !c->doc)
+        return r;
+    if (r < 0 && r != -ST_ENOENT)
+        return st_tx_fault(tx, r, err);
+    const st_thing_row next = {.kind = c->kind,
+                               .name = c->name,
+                               .version = r == 0 ? row.version : 0,
+                               .at_ms = tx->now,
+                               .doc = c->doc};
+    r = c->doc ? st_store_thing_put(tx->ctl->store, &next, err)
+               : st_store_thing_delete(tx->ctl->store, c->kind, c->name, row.version, err);
+    st_tx_fault(tx, r, err);
+    snprintf(verb, sizeof verb, "%s.%s", c->kind, c->doc ? "put" : "remove");
+    if (r == 0)
+        r = st_tx_audit(tx, &c->who, verb, c->account, c->name, NULL, err);
+    return r;
+}
+
+void st_cmd_thing_put(st_cmd_thing *cmd)
+{
+    cmd->cmd.run = run_thing;
+}
+
 /* ---- single events and questions ------------------------------------------------------------ */
 
 static int run_event(st_tx *tx, st_cmd *cmd, st_err *err)

@@ -111,6 +111,7 @@ bool st_control_id_parse(const st_control *ctl, const char *text, uint64_t *ret)
 typedef struct st_submit_item {
     st_job_spec spec; /* without id */
     const char *doc;  /* the job's document, JSON; kept */
+    int array;        /* items with the same number above 0 are the pieces of one array */
     uint64_t id;      /* given */
     int code;         /* of a refusal, else 0 */
     char *refusal;    /* the sentence, malloc'ed */
@@ -158,6 +159,17 @@ typedef struct st_cmd_account {
 void st_cmd_account_put(st_cmd_account *cmd);
 /* How often the account was changed, for ETags; in the loop only. */
 int64_t st_control_version(const st_control *ctl, const char *account);
+
+/* A small document that is not the core's: a size, a rule. Those who use it hear of it in
+ * `publish`. */
+typedef struct st_cmd_thing {
+    st_cmd cmd;
+    st_identity who;
+    const char *kind, *name, *account; /* account: whose it is, for the audit log */
+    const char *doc;                   /* NULL: removed */
+} st_cmd_thing;
+
+void st_cmd_thing_put(st_cmd_thing *cmd);
 
 /* Any single event of an admin, written to the audit log with its words. */
 typedef struct st_cmd_event {

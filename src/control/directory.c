@@ -40,11 +40,14 @@ typedef struct token {
 typedef struct account {
     char *name;
     int32_t parent;
+    bool untrusted;
 } account;
 
 typedef struct type {
     char *name;
+    int64_t vram_mib;
     st_board board;
+    int node_gpus;
 } type;
 
 struct st_directory {
@@ -56,6 +59,7 @@ struct st_directory {
     st_map *account_ids;
     ST_VEC(type) types;
     ST_VEC(char *) pools;
+    size_t nodes; /* of the fleet, that were looked at */
 };
 
 /* ---- tokens ------------------------------------------------------------------------------ */
@@ -196,7 +200,7 @@ void st_directory_used(st_directory *dir, void (*fn)(void *ctx, int64_t token, i
 
 /* ---- accounts and names ------------------------------------------------------------------- */
 
-/* Accounts never leave and never move, so only new ones have to be taken over. */
+/* Accounts never leave and never move, so only new ones have to be taken over; trust may change. */
 void st_directory_follow(st_directory *dir, const st_core *core)
 {
     const st_tree *tree = st_core_tree(core);
@@ -207,12 +211,22 @@ void st_directory_follow(st_directory *dir, const st_core *core)
         const st_account *a = tree->accounts.v[i];
 
         /* The cluster itself goes by the empty name. */
-        st_vec_push(&dir->accounts, (account){st_xstrdup(i == ST_ROOT ? "" : a->name), a->parent});
+        st_vec_push(&dir->accounts,
+                    (account){st_xstrdup(i == ST_ROOT ? "" : a->name), a->parent, false});
         st_map_put(dir->account_ids, dir->accounts.v[i].name, (int64_t)i);
     }
+    for (size_t i = 0; i < dir->accounts.n; i++)
+        dir->accounts.v[i].untrusted = st_tree_untrusted(tree, (int32_t)i);
     for (size_t i = dir->types.n; i < fleet->types.n; i++)
-        st_vec_push(&dir->types,
-                    (type){st_xstrdup(fleet->types.v[i].name), fleet->types.v[i].board});
+        st_vec_push(&dir->types, (type){st_xstrdup(fleet->types.v[i].name),
+                                        fleet->types.v[i].vram_mib, fleet->types.v[i].board, 0});
+    for (; dir->nodes < fleet->nodes.n; dir->nodes++) {
+        const st_node *node = fleet->nodes.v[dir->nodes];
+
+        if (node->type >= 0)
+            dir->types.v[node->type].node_gpus =
+                ST_MAX(dir->types.v[node->type].node_gpus, node->ndevs);
+    }
     for (size_t i = dir->pools.n; i < fleet->pools.n; i++)
         st_vec_push(&dir->pools, st_xstrdup(fleet->pools.v[i].name));
     pthread_rwlock_unlock(&dir->lock);
@@ -352,6 +366,35 @@ const char *st_directory_type(st_directory *dir, int32_t t)
         name = dir->types.v[t].name;
     pthread_rwlock_unlock(&dir->lock);
     return name;
+}
+
+size_t st_directory_types(st_directory *dir, st_directory_gpu ret[ST_TYPES_MAX])
+{
+    size_t n;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    n = ST_MIN(dir->types.n, (size_t)ST_TYPES_MAX);
+    for (size_t i = 0; i < n; i++) {
+        const type *t = &dir->types.v[i];
+
+        ret[i] = (st_directory_gpu){
+            .vram_mib = t->vram_mib, .board = t->board, .node_gpus = t->node_gpus};
+        strncpy(ret[i].name, t->name, ST_NAME_MAX);
+    }
+    pthread_rwlock_unlock(&dir->lock);
+    return n;
+}
+
+bool st_directory_trusted(st_directory *dir, const char *name)
+{
+    bool trusted = false;
+    int64_t id;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    if (st_map_get(dir->account_ids, name, &id))
+        trusted = !dir->accounts.v[id].untrusted;
+    pthread_rwlock_unlock(&dir->lock);
+    return trusted;
 }
 
 /* ---- making ------------------------------------------------------------------------------- */

@@ -79,6 +79,18 @@ const char **st_directory_below(st_directory *dir, const char *account, st_arena
 st_spec_names st_directory_names(st_directory *dir);
 const char *st_directory_type(st_directory *dir, int32_t type);
 
+typedef struct st_directory_gpu {
+    char name[ST_NAME_MAX + 1];
+    int64_t vram_mib;
+    st_board board;
+    int node_gpus; /* of the largest node */
+} st_directory_gpu;
+
+size_t st_directory_types(st_directory *dir, st_directory_gpu ret[ST_TYPES_MAX]);
+
+/* Whether an account may share GPUs with others of its domain. */
+bool st_directory_trusted(st_directory *dir, const char *account);
+
 /* ---- changed by the loop --------------------------------------------------------------- */
 
 void st_directory_put_token(st_directory *dir, const st_token_row *row);

@@ -146,6 +146,7 @@ static int load_job(void *ctx, const st_job_row *row, st_err *err)
                       .end_ms = ST_STORE_NEVER,
                       .gpu_m = row->gpu_m,
                       .lost = row->lost,
+                      .part_of = row->part_of,
                       .priority = job->priority,
                       .preemptions = job->preemptions,
                       .exit_code = ST_STORE_NEVER,

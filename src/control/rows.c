@@ -63,6 +63,7 @@ void st_live_row(const st_live *live, st_job_row *ret)
         .reason = live->reason ? live->reason : "",
         .spec = live->doc,
         .result = live->detail ? live->detail : "",
+        .part_of = live->part_of,
     };
 }
 
@@ -132,7 +133,7 @@ static void follow(st_tx *tx, const st_effect *fx)
         live->stay++;
         if (live->start_ms == ST_STORE_NEVER)
             live->start_ms = fx->at_ms;
-        /* fall through */
+        __attribute__((fallthrough));
     case ST_FX_RESUME:
         set_detail(ctl, live, tx->fx.grants.v + fx->grants_at, fx->ngrants, (int32_t)fx->value);
         break;

@@ -18,7 +18,7 @@ typedef struct st_live {
     int64_t submit_ms;
     int64_t start_ms; /* of its first start; ST_STORE_NEVER */
     int64_t end_ms;
-    int64_t gpu_m, lost;
+    int64_t gpu_m, lost, part_of;
     int priority, preemptions, exit_code; /* exit_code ST_STORE_NEVER */
     st_job_state state;
     st_class class;

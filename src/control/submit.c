@@ -36,7 +36,7 @@ static int replay(st_cmd_submit *s, const st_idem_row *row, st_err *err)
     return 0;
 }
 
-static void add_live(st_tx *tx, const st_submit_item *item)
+static void add_live(st_tx *tx, const st_submit_item *item, uint64_t part_of)
 {
     st_control *ctl = tx->ctl;
     const st_job *job = st_core_job(ctl->core, item->id);
@@ -53,12 +53,19 @@ static void add_live(st_tx *tx, const st_submit_item *item)
                       .exit_code = ST_STORE_NEVER,
                       .gpu_m = job ? st_job_gpu_m(job) : 0,
                       .priority = item->spec.priority,
+                      .part_of = (int64_t)part_of,
                       .fresh = true};
     st_control_add_live(ctl, live);
     st_control_touch(ctl, live);
 }
 
-static int submit_one(st_tx *tx, st_submit_item *item, st_err *err)
+/* An array goes by its first piece that was taken; pieces of one stand together. */
+typedef struct array {
+    int number;
+    uint64_t first;
+} array;
+
+static int submit_one(st_tx *tx, st_submit_item *item, array *of, st_err *err)
 {
     st_event event = {.kind = ST_EV_SUBMIT, .u.job = item->spec};
     int r;
@@ -68,7 +75,9 @@ static int submit_one(st_tx *tx, st_submit_item *item, st_err *err)
     if (r < 0)
         return r;
     item->id = ++tx->ctl->last_id;
-    add_live(tx, item);
+    if (of->number != item->array)
+        *of = (array){item->array, item->id};
+    add_live(tx, item, item->array > 0 ? of->first : 0);
     return 0;
 }
 
@@ -92,6 +101,7 @@ static int run_submit(st_tx *tx, st_cmd *cmd, st_err *err)
     st_cmd_submit *s = (st_cmd_submit *)cmd;
     ST_CLEANUP(st_arena_freep) st_arena *arena = NULL;
     char owner[32], target[ST_ID_TEXT] = "", detail[64];
+    array of = {0};
     size_t taken = 0;
     int r = st_tx_open(tx, err);
 
@@ -113,7 +123,7 @@ static int run_submit(st_tx *tx, st_cmd *cmd, st_err *err)
 
         if (item->code != 0)
             continue; /* refused before it came here */
-        if (submit_one(tx, item, &why) == 0) {
+        if (submit_one(tx, item, &of, &why) == 0) {
             if (taken++ == 0)
                 st_control_id_text(tx->ctl, item->id, target);
             continue;

@@ -36,6 +36,7 @@ static const row err_rows[] = {
     {"corrupt", 500, "What was stored is damaged"},
     {"version", 412, "It has changed meanwhile"},
     {"unavailable", 503, "It cannot be done at the moment"},
+    {"refused", 403, "A rule of this site does not allow this"},
 };
 
 const char *st_problem_code(st_problem_id id)

@@ -444,7 +444,7 @@ st_verdict st_box_call(st_box *box, size_t n, unsigned which, const st_rules_who
     if (r < 0)
         return ST_VERDICT_FAIL;
     if (c.refused) {
-        st_fail(err, ST_EPERM, "rule %s: %s", box->names.v[n], c.words);
+        st_fail(err, ST_EREFUSED, "rule %s: %s", box->names.v[n], c.words);
         return ST_VERDICT_REFUSE;
     }
     *ret = ST_TAKE(out);

@@ -87,7 +87,7 @@ typedef struct st_rules_who {
 } st_rules_who;
 
 /* *ret_jobs is a new JSON array of at least one document. The job is read and not changed.
- * Fails with ST_EPERM when a rule refuses, ST_EINTERNAL when a script fails, and ST_EINVAL,
+ * Fails with ST_EREFUSED when a rule refuses, ST_EINTERNAL when a script fails, and ST_EINVAL,
  * ST_EPARSE, ST_ERANGE or ST_ENOENT for what is wrong with the document. */
 int st_rules_apply(st_rules *rules, const st_rules_who *who, const json_t *job, json_t **ret_jobs,
                    st_err *err);

@@ -23,6 +23,10 @@ static int build(const st_job_filter *f, const st_store *store, st_list *l, st_e
         st_list_where(l, "user_name", " = ", st_val_text(f->user_name));
     if (f->name_has && f->name_has[0])
         st_list_where_has(l, store, "name", f->name_has);
+    if (f->part_of > 0) {
+        st_strbuf_add(&l->where, " AND part_of > 0"); /* as the index wants it */
+        st_list_where(l, "part_of", " = ", st_val_i64(f->part_of));
+    }
     if (f->ended_since_ms > 0)
         st_list_where(l, "end_ms", " >= ", st_val_i64(f->ended_since_ms));
     return 0;

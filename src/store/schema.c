@@ -47,8 +47,16 @@ static const char *const version_1[] = {
     NULL,
 };
 
+static const char *const version_2[] = {
+    "ALTER TABLE jobs ADD COLUMN part_of BIGINT NOT NULL DEFAULT 0",
+    /* The pieces of an array; costs a single job nothing. */
+    "CREATE INDEX jobs_part ON jobs (part_of, id) WHERE part_of > 0",
+    NULL,
+};
+
 static const st_migration migrations[] = {
     {1, version_1},
+    {2, version_2},
 };
 
 const st_migration *const st_migrations = migrations;

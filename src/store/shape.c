@@ -34,7 +34,7 @@ static const st_field job_fields[] = {
     FIELD(st_job_row, gpu_m, I64),      FIELD(st_job_row, preemptions, I64),
     FIELD(st_job_row, lost, I64),       FIELD(st_job_row, exit_code, I64),
     FIELD(st_job_row, reason, TEXT),    FIELD(st_job_row, spec, TEXT),
-    FIELD(st_job_row, result, TEXT),
+    FIELD(st_job_row, result, TEXT),    FIELD(st_job_row, part_of, I64),
 };
 
 static const st_field token_fields[] = {

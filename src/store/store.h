@@ -126,12 +126,13 @@ typedef struct st_job_row {
     int64_t exit_code;         /* ST_STORE_NEVER while not known */
     const char *reason;        /* "" for none */
     const char *spec, *result; /* documents; result "" until it ended */
+    int64_t part_of;           /* the first job of the array it belongs to; 0: none */
 } st_job_row;
 
 typedef int (*st_job_row_fn)(void *ctx, const st_job_row *row, st_err *err);
 
 int st_store_job_insert(st_store *store, const st_job_row *row, st_err *err);
-/* Writes everything but id, account, user_name, submit_ms and spec; ST_ENOENT. */
+/* Writes everything but id, account, user_name, submit_ms, spec and part_of; ST_ENOENT. */
 int st_store_job_update(st_store *store, const st_job_row *row, st_err *err);
 /* Replaces the document, after a change by its owner. */
 int st_store_job_put_spec(st_store *store, int64_t id, const char *spec, st_err *err);
@@ -149,6 +150,7 @@ typedef struct st_job_filter {
     size_t nstates;
     const char *user_name;
     const char *name_has;   /* part of the name, letters as they are */
+    int64_t part_of;        /* pieces of this array; 0: all jobs */
     int64_t before_id;      /* cursor: ids below it; 0 begins with the newest */
     int64_t ended_since_ms; /* only what ended at or after it; 0 is everything */
     int64_t limit;          /* rows at most; 0 is no limit */

@@ -105,10 +105,10 @@ static void test_order_of_steps(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    stops(BODY("return false, 'not today'"), ST_EPERM, "rule r: not today");
-    stops(BODY("return nil, 'not today'"), ST_EPERM, "rule r: not today");
-    stops(BODY("return false"), ST_EPERM, "rule r: it gives no reason");
-    stops(BODY("return false, 'a\\nb\\0c'"), ST_EPERM, "rule r: a b c");
+    stops(BODY("return false, 'not today'"), ST_EREFUSED, "rule r: not today");
+    stops(BODY("return nil, 'not today'"), ST_EREFUSED, "rule r: not today");
+    stops(BODY("return false"), ST_EREFUSED, "rule r: it gives no reason");
+    stops(BODY("return false, 'a\\nb\\0c'"), ST_EREFUSED, "rule r: a b c");
     stops(BODY("return 1"), ST_EINTERNAL, "returned a number");
     stops(BODY("return false, {}"), ST_EINTERNAL, "refused with a table");
     stops(BODY("\nreturn job.env.X"), ST_EINTERNAL, "rule r: r:3: attempt to index");

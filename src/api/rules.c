@@ -1,0 +1,261 @@
+/*
+ * Rules and sizes: kept as small documents in the store, in force from the commit on.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/state.h"
+#include "base/mem.h"
+#include "base/quote.h"
+
+/* A size is kept as ACCOUNT/NAME: neither has a slash. */
+static const char *size_name(const char *kept, char account[ST_NAME_MAX + 1])
+{
+    const char *slash = strchr(kept, '/');
+
+    if (!slash || (size_t)(slash - kept) > ST_NAME_MAX)
+        return NULL;
+    memcpy(account, kept, (size_t)(slash - kept));
+    account[slash - kept] = '\0';
+    return slash + 1;
+}
+
+static int load_rule(void *ctx, const st_thing_row *row, st_err *err)
+{
+    st_api *api = ctx;
+
+    return st_rules_put(api->rules, row->name, row->doc, err);
+}
+
+static int load_size(void *ctx, const st_thing_row *row, st_err *err)
+{
+    st_api *api = ctx;
+    char account[ST_NAME_MAX + 1];
+    const char *name = size_name(row->name, account);
+    json_t *doc = json_loads(row->doc, 0, NULL);
+    int r = name && doc ? st_sizes_set(st_rules_sizes(api->rules), account, name, doc, err) : 0;
+
+    json_decref(doc);
+    return r;
+}
+
+int st_api_rules_load(st_api *api, st_err *err)
+{
+    st_store *reader = st_api_reader(api, err);
+    int r;
+
+    if (!reader)
+        return -err->code;
+    r = st_store_things(reader, "rule", load_rule, api, err);
+    if (r >= 0)
+        r = st_store_things(reader, "size", load_size, api, err);
+    st_api_reader_back(api, reader);
+    return r < 0 ? r : 0;
+}
+
+/* ---- changing ---------------------------------------------------------------------------------- */
+
+typedef struct thing_change {
+    st_cmd_thing thing;
+    st_api *api;
+    st_call *call;
+    char account[ST_NAME_MAX + 1]; /* of a size */
+    char name[ST_NAME_MAX + 1];
+    char *kept, *text; /* its name and document in the store */
+    json_t *doc;       /* of a size */
+} thing_change;
+
+static void change_free(thing_change *c)
+{
+    json_decref(c->doc);
+    free(c->kept);
+    free(c->text);
+    free(c);
+}
+
+static void change_done(st_cmd *cmd, const st_err *err)
+{
+    thing_change *c = (thing_change *)cmd;
+    st_strbuf out = {0};
+
+    if (err && err->code == ST_ENOENT) {
+        st_api_no_such(c->call, c->thing.kind, c->name);
+    } else if (err) {
+        st_call_fail(c->call, err);
+    } else if (!c->thing.doc) {
+        st_call_reply_empty(c->call, 204);
+    } else {
+        st_strbuf_addc(&out, '{');
+        st_out_text(&out, "name", c->name);
+        st_strbuf_addc(&out, '}');
+        st_call_reply_buf(c->call, 200, NULL, &out);
+    }
+    st_strbuf_done(&out);
+    change_free(c);
+}
+
+/* What was checked before the commit is not refused after it. */
+static void publish_rule(st_control *ctl, st_cmd *cmd)
+{
+    thing_change *c = (thing_change *)cmd;
+    st_err err;
+
+    (void)ctl;
+    if (c->thing.doc)
+        st_rules_put(c->api->rules, c->name, c->thing.doc, &err);
+    else
+        st_rules_remove(c->api->rules, c->name, &err);
+}
+
+static void publish_size(st_control *ctl, st_cmd *cmd)
+{
+    thing_change *c = (thing_change *)cmd;
+    st_sizes *sizes = st_rules_sizes(c->api->rules);
+    st_err err;
+
+    (void)ctl;
+    if (c->thing.doc)
+        st_sizes_set(sizes, c->account, c->name, c->doc, &err);
+    else
+        st_sizes_remove(sizes, c->account, c->name, &err);
+}
+
+static thing_change *change_new(st_call *call, st_api *api, const char *kind)
+{
+    thing_change *c = st_xcalloc(1, sizeof *c);
+
+    c->api = api;
+    c->call = call;
+    c->thing.who = *st_api_who(call);
+    c->thing.kind = kind;
+    strncpy(c->name, st_call_param(call, "name"), ST_NAME_MAX);
+    st_cmd_thing_put(&c->thing);
+    c->thing.cmd.done = change_done;
+    return c;
+}
+
+static void change_post(thing_change *c, int r, const st_err *err)
+{
+    char q[ST_QUOTE_MAX];
+    st_err bad;
+
+    if (r == 0 && (!st_name_ok(c->name) || strchr(c->name, '/'))) {
+        st_fail(&bad, ST_EINVAL, "%s cannot be a name", st_quote(q, c->name));
+        err = &bad;
+        r = -1;
+    }
+    if (r < 0) {
+        st_call_fail(c->call, err);
+        change_free(c);
+        return;
+    }
+    c->thing.name = c->kept;
+    c->thing.account = c->account;
+    c->thing.doc = c->text;
+    st_call_defer(c->call);
+    st_api_post(c->api, &c->thing.cmd);
+}
+
+/* ---- rules --------------------------------------------------------------------------------------- */
+
+void st_api_rules_list(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+
+    st_call_reply_json(call, 200, json_pack("{s:o}", "rules", st_rules_list(api->rules)));
+}
+
+static char *lua_of(const st_call *call, st_err *err)
+{
+    size_t len;
+    const char *body = st_call_body(call, &len);
+
+    if (strlen(body) != len) {
+        st_fail(err, ST_EINVAL, "the script has a NUL byte in it");
+        return NULL;
+    }
+    return st_xstrndup(body, len);
+}
+
+void st_api_rule_put(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    thing_change *c = change_new(call, api, "rule");
+    st_err err = {0};
+
+    c->text = lua_of(call, &err);
+    c->kept = st_xstrdup(c->name);
+    c->thing.cmd.publish = publish_rule;
+    change_post(c, c->text ? st_rules_check(api->rules, c->name, c->text, &err) : -1, &err);
+}
+
+void st_api_rule_remove(st_call *call, void *ctx)
+{
+    thing_change *c = change_new(call, ctx, "rule");
+
+    c->kept = st_xstrdup(c->name);
+    c->thing.cmd.publish = publish_rule;
+    change_post(c, 0, NULL);
+}
+
+void st_api_rule_check(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    st_err err = {0};
+    ST_CLEANUP(st_freep) char *text = lua_of(call, &err);
+
+    if (!text || st_rules_check(api->rules, "check", text, &err) < 0)
+        st_call_fail(call, &err);
+    else
+        st_call_reply_empty(call, 204);
+}
+
+/* ---- sizes --------------------------------------------------------------------------------------- */
+
+void st_api_sizes_list(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    const char *above[ST_DEPTH_MAX + 2];
+    int n = 0;
+
+    for (const char *a = st_api_who(call)->account; a && a[0] && n < ST_DEPTH_MAX + 1;
+         a = st_directory_parent(api->dir, a))
+        above[n++] = a;
+    above[n] = NULL;
+    st_call_reply_json(
+        call, 200, json_pack("{s:o}", "sizes", st_sizes_list(st_rules_sizes(api->rules), above)));
+}
+
+static void size_change(st_call *call, st_api *api, bool remove)
+{
+    thing_change *c = change_new(call, api, "size");
+    ST_CLEANUP(st_strbuf_done) st_strbuf kept = {0};
+    st_err err = {0};
+    int r = 0;
+
+    memcpy(c->account, c->thing.who.account, sizeof c->account);
+    st_strbuf_addf(&kept, "%s/%s", c->account, c->name);
+    c->kept = st_strbuf_take(&kept);
+    c->thing.cmd.publish = publish_size;
+    if (!remove) {
+        st_rules *trial = st_rules_new(NULL); /* is it a size at all? */
+
+        r = st_call_json(call, &c->doc, &err);
+        if (r == 0)
+            r = st_sizes_set(st_rules_sizes(trial), c->account, c->name, c->doc, &err);
+        if (r == 0)
+            c->text = json_dumps(c->doc, JSON_COMPACT);
+        st_rules_free(trial);
+    }
+    change_post(c, r, &err);
+}
+
+void st_api_size_put(st_call *call, void *ctx)
+{
+    size_change(call, ctx, false);
+}
+
+void st_api_size_remove(st_call *call, void *ctx)
+{
+    size_change(call, ctx, true);
+}
