@@ -33,6 +33,13 @@ void st_table_cell(st_table *t, const char *fmt, ...) ST_PRINTF(2, 3);
 
 /* The last row must be complete. */
 void st_table_print(const st_table *t, FILE *out);
+/* The same in at most `columns` characters a line, 0: as many as there are. The widest columns
+ * of text give way; numbers do not. */
+void st_table_print_fitted(st_table *t, FILE *out, int columns);
+/* For programs (RFC 4180); headings in small letters. */
+void st_table_csv(const st_table *t, FILE *out);
+/* Of the terminal behind the stream; 0 where there is none. */
+int st_table_terminal_width(FILE *out);
 void st_table_done(st_table *t);
 
 #endif
