@@ -149,10 +149,13 @@ int st_client_problem(const st_response *response, const char *url, st_err *err)
     json_t *doc = json_loadb(st_strbuf_str(&response->body), response->body.n, 0, NULL);
     const char *name = json_string_value(json_object_get(doc, "code"));
     const char *detail = json_string_value(json_object_get(doc, "detail"));
+    const char *place = "body.json:1: "; /* of what was made from flags, and nobody has seen */
     int code = name ? code_of_name(name) : 0, r;
 
     if (!code)
         code = code_of_status(response->status);
+    if (detail && strncmp(detail, place, strlen(place)) == 0)
+        detail += strlen(place);
     if (detail && *detail)
         r = st_fail(err, code, "%s%s", detail, advice(code, response->status));
     else

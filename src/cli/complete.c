@@ -94,10 +94,9 @@ static void print_sh(FILE *out, const st_cli_verb *verbs)
     ST_CLEANUP(st_strbuf_done) st_strbuf names = {0}, seen = {0};
 
     add_names(&names, verbs);
-    fprintf(out, "    words=\n    case $path in\n");
+    fprintf(out, "    words=\n    case $path in\n    ' completion'*) words='bash zsh fish' ;;\n");
     print_cases(out, "", verbs);
     fprintf(out,
-            "    ' completion'*) words='bash zsh fish' ;;\n"
             "    '' | ' help') words='%s help --help --version' ;;\n"
             "    esac\n    case $before in\n",
             st_strbuf_str(&names));

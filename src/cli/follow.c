@@ -62,10 +62,18 @@ static void tell_state(follower *f, const json_t *job)
     if (strcmp(state, f->state) == 0)
         return;
     snprintf(f->state, sizeof f->state, "%s", state);
-    st_job_where(job, &where);
     st_spinner_done(&f->spinner);
-    fprintf(f->cli->errors, "job %s is %s%s%s%s\n", f->id, state, where.n ? " on " : "",
-            st_strbuf_str(&where), strcmp(state, "pending") == 0 ? " (`stint why` says why)" : "");
+    fprintf(f->cli->errors, "job %s ", f->id);
+    if (strcmp(state, "failed") == 0) {
+        fprintf(f->cli->errors, "failed with status %d%s%s\n", st_job_status(job),
+                st_view_text(job, "reason")[0] ? ": " : "", st_view_text(job, "reason"));
+    } else {
+        if (!st_job_over(state))
+            st_job_where(job, &where);
+        fprintf(f->cli->errors, "is %s%s%s%s\n", state, where.n ? " on " : "",
+                st_strbuf_str(&where),
+                strcmp(state, "pending") == 0 ? " (`stint why` says why)" : "");
+    }
     fflush(f->cli->errors);
 }
 

@@ -11,6 +11,7 @@
 #include "base/suggest.h"
 
 #define OPTIONS_MAX 48
+#define WIDEST      34 /* of an option and its value, with what it does on the same line */
 
 static int set_output(const char *arg, const char *value, bool csv, st_cli_format *into,
                       st_err *err)
@@ -159,19 +160,28 @@ int st_cli_read(int argc, char **argv, const st_cli_row *rows, void *into, int m
     return st_cli_options(argc, argv, opts, min, max, ret_operands ? ret_operands : &operands, err);
 }
 
+static int row_width(const st_cli_row *r)
+{
+    return (int)(strlen(r->name) + (r->value ? strlen(r->value) + 1 : 0));
+}
+
 void st_cli_print_options(FILE *out, const st_cli_row *rows)
 {
     int width = 0;
 
     for (const st_cli_row *r = rows; r->name; r++)
-        width = ST_MAX(width, (int)(strlen(r->name) + (r->value ? strlen(r->value) + 1 : 0)));
+        if (row_width(r) <= WIDEST)
+            width = ST_MAX(width, row_width(r));
     for (const st_cli_row *r = rows; r->name; r++) {
         if (r->letter)
             fprintf(out, "  -%c, ", r->letter);
         else
             fprintf(out, "      ");
-        fprintf(out, "--%s%s%s%*s  %s\n", r->name, r->value ? " " : "", r->value ? r->value : "",
-                width - (int)(strlen(r->name) + (r->value ? strlen(r->value) + 1 : 0)), "",
-                r->about);
+        fprintf(out, "--%s%s%s", r->name, r->value ? " " : "", r->value ? r->value : "");
+        if (row_width(r) <= width)
+            fprintf(out, "%*s", width - row_width(r), "");
+        else
+            fprintf(out, "\n%*s", width + 8, "");
+        fprintf(out, "  %s\n", r->about);
     }
 }

@@ -14,7 +14,9 @@
 
 #include "base/mem.h"
 
-#define NARROWEST 6 /* a column that gives way keeps this much */
+#define NARROW       12 /* columns give way up to here; then the last ones are left out */
+#define COLUMNS_KEPT 4  /* but not these; they give way up to there */
+#define NARROWEST    6
 
 /* Characters, not bytes; wide ones count as one, which is near enough for names. */
 static int text_width(const char *s)
@@ -78,12 +80,16 @@ static int print_cut(FILE *out, const char *s, int width)
 
 void st_table_print(const st_table *t, FILE *out)
 {
+    int shown = t->shown > 0 ? t->shown : t->ncolumns;
+
     ST_ASSERT(t->ncolumns > 0 && t->cells.n % (size_t)t->ncolumns == 0);
     for (size_t i = 0; i < t->cells.n; i++) {
         int column = (int)(i % (size_t)t->ncolumns), width = t->width[column];
         int pad = ST_MAX(width - text_width(t->cells.v[i]), 0);
-        bool last = column == t->ncolumns - 1;
+        bool last = column == shown - 1;
 
+        if (column >= shown)
+            continue;
         if (t->right[column])
             fprintf(out, "%*s", pad, "");
         print_cut(out, t->cells.v[i], width);
@@ -93,23 +99,40 @@ void st_table_print(const st_table *t, FILE *out)
     }
 }
 
-void st_table_print_fitted(st_table *t, FILE *out, int columns)
+static int total_width(const st_table *t)
 {
-    int total = 2 * (t->ncolumns - 1);
+    int total = 0;
 
-    for (int c = 0; c < t->ncolumns; c++)
-        total += t->width[c];
-    while (columns > 0 && total > columns) {
-        int widest = -1;
+    for (int c = 0; c < t->shown; c++)
+        total += t->width[c] + (c > 0 ? 2 : 0);
+    return total;
+}
 
-        for (int c = 0; c < t->ncolumns; c++)
-            if (!t->right[c] && t->width[c] > NARROWEST &&
+/* The widest column of text gives way, again and again, until all fit or none is wider than that.
+ * The first one says which row it is and stays whole. */
+static void narrow(st_table *t, int columns, int narrowest)
+{
+    int widest = 0;
+
+    while (total_width(t) > columns && widest >= 0) {
+        widest = -1;
+        for (int c = 1; c < t->shown; c++)
+            if (!t->right[c] && t->width[c] > narrowest &&
                 (widest < 0 || t->width[c] > t->width[widest]))
                 widest = c;
-        if (widest < 0)
-            break;
-        t->width[widest]--;
-        total--;
+        if (widest >= 0)
+            t->width[widest]--;
+    }
+}
+
+void st_table_print_fitted(st_table *t, FILE *out, int columns)
+{
+    t->shown = t->ncolumns;
+    if (columns > 0) {
+        narrow(t, columns, NARROW);
+        while (t->shown > COLUMNS_KEPT && total_width(t) > columns)
+            t->shown--;
+        narrow(t, columns, NARROWEST);
     }
     st_table_print(t, out);
 }
