@@ -20,8 +20,10 @@ static void add_value(st_strbuf *out, const char *value)
     int64_t n;
     char buf[ST_FMT_MAX];
 
-    if (st_parse_milli(value, -INT64_C(1000000000000), INT64_C(1000000000000), &n, NULL) == 0)
-        st_strbuf_add(out, st_fmt_milli(buf, n));
+    /* Only what is written as we write numbers is one: the name 007 stays as it is. */
+    if (st_parse_milli(value, -INT64_C(1000000000000), INT64_C(1000000000000), &n, NULL) == 0 &&
+        strcmp(st_fmt_milli(buf, n), value) == 0)
+        st_strbuf_add(out, buf);
     else
         st_quote_json(out, value);
 }

@@ -48,21 +48,16 @@ const st_cli_row st_cli_submit_options[] = {
 
 const st_cli_row st_cli_run_options[] = {COMMON_ROWS, {0}};
 
-/* A number stays one; everything else is text. */
+/* What is written as we write numbers is one; everything else, 007 too, is text. */
 static json_t *value_of(const char *text)
 {
+    char same[ST_FMT_MAX];
     int64_t n;
-    double d;
-    char *end;
 
-    if (st_parse_i64(text, INT32_MIN, INT32_MAX, &n, NULL) == 0)
-        return json_integer(n);
-    if (strchr("0123456789", text[0]) && text[strspn(text, "0123456789.")] == '\0' && text[0]) {
-        d = strtod(text, &end);
-        if (*end == '\0')
-            return json_real(d);
-    }
-    return json_string(text);
+    if (st_parse_milli(text, INT32_MIN, INT64_C(1000000000000), &n, NULL) < 0 ||
+        strcmp(st_fmt_milli(same, n), text) != 0)
+        return json_string(text);
+    return n % 1000 ? json_real((double)n / 1000) : json_integer(n / 1000);
 }
 
 static int bad_text(const char *option, const char *text, st_err *err)
