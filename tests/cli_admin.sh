@@ -11,7 +11,9 @@ as root
 try 0 '^vision  *acme  *gpu 48' account list
 try 0 '^name,parent,guarantee' account list -o csv
 try 0 '^Guarantee  *gpu 48' account show vision
-try 4 'there is no account "visio"' account show visio
+try 4 'there is no account "visio" (did you mean vision?)' account show visio
+try 4 'did you mean speech' quota speec
+try 4 'did you mean vision' account set vison --weight 2
 try 0 'account robotics made' account create robotics --parent acme --guarantee gpu=8,h100=4 \
     --max gpu=16 --weight 2 --job-limits gpu=8,run=24h --min-run 10m
 try 0 '"weight":2' account show robotics -o json
@@ -66,7 +68,8 @@ try 0 '^State  *draining' node show node16
 try 0 'node node16 is ready' node ready node16
 try 0 'node node16 is failed' node fail node16
 try 0 '^node16  *failed' node list
-try 4 'no node "node99"' node drain node99
+try 4 'no node "noed16" (did you mean node16?)' node drain noed16
+try 4 'did you mean main' pool show mian
 try 0 'type h200 added' type add h200
 try 0 '^h200' type list
 try 0 'pool secure added' pool add secure --levels whole,mig

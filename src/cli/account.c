@@ -131,7 +131,8 @@ int st_cli_account_show(st_cli *cli, int argc, char **argv, st_err *err)
     if (r < 0)
         return r;
     st_admin_path(&path, "accounts", argv[1]);
-    return st_view_one(cli, client, f.format, st_strbuf_str(&path), facts, err);
+    r = st_view_one(cli, client, f.format, st_strbuf_str(&path), facts, err);
+    return r < 0 ? st_admin_near(client, "accounts", argv[1], r, err) : 0;
 }
 
 /* ---- making and changing ----------------------------------------------------------------------- */
@@ -239,7 +240,7 @@ int st_cli_account_set(st_cli *cli, int argc, char **argv, st_err *err)
     if (f.if_version >= 0)
         snprintf(tag, sizeof tag, "\"%lld\"", (long long)f.if_version);
     else if ((r = read_tag(client, st_strbuf_str(&path), tag, err)) < 0)
-        return r;
+        return st_admin_near(client, "accounts", argv[1], r, err);
     q.path = st_strbuf_str(&path);
     q.if_match = tag;
     q.body = f.file ? st_strbuf_str(&text) : st_body_end(&body);
@@ -308,8 +309,10 @@ static int each(const account_flags *f, const char *what, bool tops, json_t **re
         st_strbuf_addf(&path, "/%s", what);
         r = st_client_json(f->client, &(st_request){.path = st_strbuf_str(&path)}, &one, &response,
                            err);
-        if (r < 0)
+        if (r < 0) {
+            r = st_admin_near(f->client, "accounts", json_string_value(name), r, err);
             break;
+        }
         if (f->format == ST_CLI_JSON)
             st_view_raw(f->cli, &response);
         json_array_append_new(all, one);

@@ -8,7 +8,10 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/quote.h"
+#include "base/suggest.h"
 #include "cli/view.h"
+
+#define NEAR_MAX 1000 /* things looked through for one that might be meant */
 
 void st_body_done(st_body *b)
 {
@@ -122,4 +125,30 @@ void st_admin_path(st_strbuf *out, const char *folder, const char *name)
 {
     st_strbuf_addf(out, "/v1/%s/", folder);
     st_url_add(out, name);
+}
+
+int st_admin_near(st_client *client, const char *folder, const char *name, int r, st_err *err)
+{
+    const char *names[NEAR_MAX + 1] = {NULL}, *nearest;
+    char path[64], said[sizeof err->msg];
+    json_t *doc, *one;
+    st_err quiet;
+    size_t i;
+
+    snprintf(path, sizeof path, "/v1/%s", folder);
+    if (r != -ST_ENOENT || st_client_get(client, path, &doc, &quiet) < 0)
+        return r;
+    json_array_foreach(json_object_get(doc, folder), i, one)
+    {
+        if (i == NEAR_MAX)
+            break;
+        names[i] = st_view_text(one, st_view_at(one, "name") ? "name" : "id");
+    }
+    nearest = st_suggest(name, names);
+    if (nearest && strcmp(nearest, name) != 0) {
+        snprintf(said, sizeof said, "%s", err->msg);
+        st_fail(err, ST_ENOENT, "%s (did you mean %s?)", said, nearest);
+    }
+    json_decref(doc);
+    return r;
 }

@@ -35,4 +35,8 @@ int st_admin_send(st_cli *cli, st_client *client, const st_request *request, st_
 /* "/v1/nodes/NAME". */
 void st_admin_path(st_strbuf *out, const char *folder, const char *name);
 
+/* Where r is "there is no such thing": adds which one of `folder` ("nodes") might be meant.
+ * Returns r. */
+int st_admin_near(st_client *client, const char *folder, const char *name, int r, st_err *err);
+
 #endif

@@ -35,6 +35,7 @@ struct st_events {
     st_response response; /* where it is not a stream */
     st_err err;           /* of the callback */
     bool over;
+    CURLcode result; /* once it is over */
 };
 
 st_client *st_client_new(st_profile *profile, FILE *errors)
@@ -420,6 +421,7 @@ st_events *st_events_open(st_client *client, const char *path, const char *last_
     e->headers = header(e->headers, "Last-Event-ID", last_id && *last_id ? last_id : NULL);
     aim(client, e->curl, path);
     curl_easy_setopt(e->curl, CURLOPT_HTTPHEADER, e->headers);
+    curl_easy_setopt(e->curl, CURLOPT_TCP_KEEPALIVE, 1L); /* a server that vanished is noticed */
     curl_easy_setopt(e->curl, CURLOPT_WRITEFUNCTION, on_event_bytes);
     curl_easy_setopt(e->curl, CURLOPT_WRITEDATA, e);
     curl_multi_add_handle(e->multi, e->curl);
@@ -439,16 +441,15 @@ void st_events_free(st_events *e)
     free(e);
 }
 
-static int ended(st_events *e, CURLcode code, st_err *err)
+static int ended(st_events *e, st_err *err)
 {
     curl_easy_getinfo(e->curl, CURLINFO_RESPONSE_CODE, &e->response.status);
-    e->over = true;
     if (e->err.code) {
         *err = e->err;
         return -err->code;
     }
-    if (code != CURLE_OK)
-        return fail_curl(e->client, code, NULL, err);
+    if (e->result != CURLE_OK)
+        return fail_curl(e->client, e->result, NULL, err);
     if (e->response.status != 200)
         return st_client_problem(&e->response, e->client->profile.url, err);
     return st_fail(err, ST_EDOWN, "%s ended the stream of events", e->client->profile.url);
@@ -456,25 +457,28 @@ static int ended(st_events *e, CURLcode code, st_err *err)
 
 int st_events_next(st_events *e, int timeout_ms, st_sse_event *ret, st_err *err)
 {
-    int64_t until = st_clock_ms() + timeout_ms, left;
+    int64_t until = st_clock_ms() + timeout_ms;
 
-    do {
+    for (;;) {
+        int64_t left = until - st_clock_ms();
         int running = 0, queued;
         const CURLMsg *msg;
 
         if (st_sse_take(&e->sse, ret))
             return 1;
         if (e->over)
-            return st_fail(err, ST_EDOWN, "%s ended the stream of events", e->client->profile.url);
+            return ended(e, err);
         curl_multi_perform(e->multi, &running);
-        while ((msg = curl_multi_info_read(e->multi, &queued)))
-            if (msg->msg == CURLMSG_DONE && e->sse.ready.n == 0)
-                return ended(e, msg->data.result, err);
-        if (e->sse.ready.n > 0)
+        while ((msg = curl_multi_info_read(e->multi, &queued))) {
+            if (msg->msg == CURLMSG_DONE) {
+                e->over = true;
+                e->result = msg->data.result;
+            }
+        }
+        if (e->over || e->sse.ready.n > 0)
             continue;
-        left = until - st_clock_ms();
-        if (left > 0)
-            curl_multi_poll(e->multi, NULL, 0, (int)ST_MIN(left, POLL_MS), NULL);
-    } while (st_clock_ms() < until || e->sse.ready.n > 0);
-    return 0;
+        if (left <= 0)
+            return 0;
+        curl_multi_poll(e->multi, NULL, 0, (int)ST_MIN(left, POLL_MS), NULL);
+    }
 }

@@ -91,6 +91,15 @@ static const st_view_column pool_columns[] = {
     {"LEVELS", "levels", ST_VIEW_WORDS, NULL},
     {0},
 };
+static const st_view_column pool_facts[] = {
+    {"Pool", "name", ST_VIEW_TEXT, NULL},
+    {"Nodes", "nodes", ST_VIEW_NUM, NULL},
+    {"GPUs", "gpus", ST_VIEW_NUM, NULL},
+    {"Ready", "gpus_ready", ST_VIEW_NUM, NULL},
+    {"Oversubscribe", "oversubscribe", ST_VIEW_NUM, NULL},
+    {"Levels", "levels", ST_VIEW_WORDS, NULL},
+    {0},
+};
 static const st_view_column type_columns[] = {
     {"NAME", "name", ST_VIEW_TEXT, NULL},
     {"VRAM", "vram_mib", ST_VIEW_MIB, NULL},
@@ -166,7 +175,8 @@ static int show(st_cli *cli, int argc, char **argv, const char *folder,
     if (r < 0)
         return r;
     st_admin_path(&path, folder, argv[1]);
-    return st_view_one(cli, client, f.format, st_strbuf_str(&path), columns, err);
+    r = st_view_one(cli, client, f.format, st_strbuf_str(&path), columns, err);
+    return r < 0 ? st_admin_near(client, folder, argv[1], r, err) : 0;
 }
 
 int st_cli_node_show(st_cli *cli, int argc, char **argv, st_err *err)
@@ -176,7 +186,7 @@ int st_cli_node_show(st_cli *cli, int argc, char **argv, st_err *err)
 
 int st_cli_pool_show(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    return show(cli, argc, argv, "pools", pool_columns, err);
+    return show(cli, argc, argv, "pools", pool_facts, err);
 }
 
 /* ---- changing ----------------------------------------------------------------------------------- */
@@ -201,6 +211,8 @@ static int set_state(st_cli *cli, int argc, char **argv, const char *state, st_e
                                         .path = st_strbuf_str(&path),
                                         .body = st_strbuf_str(&body.text)},
                           ST_CLI_TABLE, st_strbuf_str(&said), err);
+        if (r < 0)
+            r = st_admin_near(client, "nodes", argv[i], r, err);
     }
     return r;
 }

@@ -278,10 +278,27 @@ int st_cli_show(st_cli *cli, int argc, char **argv, st_err *err)
     return r < 0 ? st_job_near(client, argv[1], r, err) : 0;
 }
 
+static void print_estimate(st_cli *cli, const json_t *doc)
+{
+    int64_t now = st_wall_ms(), start = st_view_time(doc, "start_estimate");
+    int64_t from = st_view_time(doc, "start_earliest"), to = st_view_time(doc, "start_latest");
+    char in[ST_FMT_MAX], a[ST_FMT_MAX], b[ST_FMT_MAX];
+
+    if (start < 0)
+        return;
+    st_fmt_age(in, start - now);
+    fprintf(cli->out, "It should start in %s", in);
+    if (from >= 0 && to >= 0) {
+        st_fmt_age(a, from - now);
+        st_fmt_age(b, to - now);
+        fprintf(cli->out, ", between %s and %s by how right earlier answers were", a, b);
+    }
+    fprintf(cli->out, ".\n");
+}
+
 static void print_why(st_cli *cli, const json_t *doc)
 {
     const char *state = st_view_text(doc, "state");
-    int64_t start = st_view_time(doc, "start_estimate");
     char in[ST_FMT_MAX];
     json_t *reason;
     size_t i;
@@ -301,10 +318,7 @@ static void print_why(st_cli *cli, const json_t *doc)
     }
     if (i > 0)
         fprintf(cli->out, "What is marked * keeps it from starting; the rest explains.\n");
-    if (start >= 0) {
-        st_fmt_age(in, start - st_wall_ms());
-        fprintf(cli->out, "It should start in %s at the latest, as things are.\n", in);
-    }
+    print_estimate(cli, doc);
 }
 
 int st_cli_why(st_cli *cli, int argc, char **argv, st_err *err)

@@ -3,6 +3,7 @@
  * everybody on the machine could read it.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
@@ -14,6 +15,7 @@
 #include "cli/view.h"
 
 #define TOKEN_MAX 512
+#define PROMPT_MS 100
 
 typedef struct login_flags {
     const char *url, *token_file, *ca, *as;
@@ -51,6 +53,20 @@ static int clean_token(const char *text, char **ret, st_err *err)
     return 0;
 }
 
+/* A line from the terminal; false when a signal came first. */
+static bool read_line(char *line, int size)
+{
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+
+    while (poll(&in, 1, PROMPT_MS) <= 0)
+        if (st_signals_wait(0))
+            return false;
+    if (!fgets(line, size, stdin))
+        *line = '\0';
+    return true;
+}
+
+/* Signals wait meanwhile, so that the terminal is never left without its echo. */
 static int prompt(st_cli *cli, char **ret, st_err *err)
 {
     struct termios as_it_was, silent;
@@ -60,15 +76,17 @@ static int prompt(st_cli *cli, char **ret, st_err *err)
 
     if (tcgetattr(STDIN_FILENO, &as_it_was) < 0)
         return st_fail(err, ST_EIO, "the terminal does not answer: %s", strerror(errno));
+    st_signals_block();
     silent = as_it_was;
     silent.c_lflag &= ~(tcflag_t)ECHO;
     fprintf(cli->errors, "Token: ");
     fflush(cli->errors);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);
-    got = fgets(line, sizeof line, stdin) != NULL;
+    got = read_line(line, sizeof line);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &as_it_was);
     fprintf(cli->errors, "\n");
-    r = clean_token(got ? line : "", ret, err);
+    r = got ? clean_token(line, ret, err)
+            : st_fail(err, ST_EINVAL, "login: interrupted; nothing was changed");
     explicit_bzero(line, sizeof line);
     return r;
 }

@@ -155,6 +155,8 @@ int st_cli_token_revoke(st_cli *cli, int argc, char **argv, st_err *err)
         r = st_admin_send(cli, client,
                           &(st_request){.method = "DELETE", .path = st_strbuf_str(&path)},
                           ST_CLI_TABLE, st_strbuf_str(&said), err);
+        if (r < 0)
+            r = st_admin_near(client, "tokens", argv[i], r, err);
     }
     return r;
 }
