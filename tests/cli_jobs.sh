@@ -61,6 +61,10 @@ try 4 'there is no account "acme"' submit --account acme --gpus 1 -- true
 try 2 'unknown key' submit --model x --gpus 1 -- true
 try 2 '^stint: "moon" is none of' submit --topology require:moon --gpus 1 -- true
 
+# What somebody wrote into a job does not steer the terminal of who looks at it.
+try 0 '^j' submit --gpus 1 --sim-run 1s -- "$(printf 'echo \033[2J')"
+try 0 '^Command  *echo ?\[2J' show "$(cat "$tmp/out")"
+
 cat >"$tmp/job.yaml" <<END
 # a job as a file
 name: filed

@@ -58,24 +58,30 @@ void st_table_cell(st_table *t, const char *fmt, ...)
     add_cell(t, text);
 }
 
-/* Prints at most `width` characters of s; the last is "~" when something is left out. Returns
- * how many were printed. */
-static int print_cut(FILE *out, const char *s, int width)
+void st_put_text(FILE *out, const char *s, int chars)
 {
-    int n = 0, all = text_width(s), keep = all > width ? width - 1 : all;
+    for (int n = 0; *s; s++) {
+        unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
 
-    for (; *s; s++) {
-        bool begins = ((unsigned char)*s & 0xC0) != 0x80;
-
-        if (begins && n == keep)
-            break;
-        n += begins;
-        /* What came over the network must not steer the terminal. */
-        fputc(iscntrl((unsigned char)*s) ? '?' : *s, out);
+        if ((c & 0xC0) != 0x80 && n++ == chars)
+            return;
+        if (c == 0xC2 && next >= 0x80 && next < 0xA0) { /* the other control characters */
+            fputc('?', out);
+            s++;
+        } else {
+            fputc(iscntrl(c) ? '?' : c, out);
+        }
     }
-    if (all > width)
+}
+
+/* At most `width` characters of s; the last is "~" when something is left out. */
+static void print_cut(FILE *out, const char *s, int width)
+{
+    bool cut = text_width(s) > width;
+
+    st_put_text(out, s, cut ? width - 1 : width);
+    if (cut)
         fputc('~', out);
-    return ST_MIN(all, width);
 }
 
 void st_table_print(const st_table *t, FILE *out)

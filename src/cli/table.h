@@ -39,6 +39,9 @@ void st_table_print(const st_table *t, FILE *out);
 void st_table_print_fitted(st_table *t, FILE *out, int columns);
 /* For programs (RFC 4180); headings in small letters. */
 void st_table_csv(const st_table *t, FILE *out);
+/* Writes at most so many characters of a text. What came over the network must not steer the
+ * terminal: control characters become "?". */
+void st_put_text(FILE *out, const char *s, int chars);
 /* Of the terminal behind the stream; 0 where there is none. */
 int st_table_terminal_width(FILE *out);
 void st_table_done(st_table *t);

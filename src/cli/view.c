@@ -219,8 +219,11 @@ void st_view_facts(st_cli *cli, const json_t *thing, const st_view_column *colum
     for (const st_view_column *c = columns; c->heading; c++) {
         st_strbuf_clear(&cell);
         st_view_cell(thing, c, false, now, &cell);
-        if (strcmp(st_strbuf_str(&cell), "-") != 0)
-            fprintf(cli->out, "%-*s  %s\n", width, c->heading, st_strbuf_str(&cell));
+        if (strcmp(st_strbuf_str(&cell), "-") == 0)
+            continue;
+        fprintf(cli->out, "%-*s  ", width, c->heading);
+        st_put_text(cli->out, st_strbuf_str(&cell), INT32_MAX);
+        fputc('\n', cli->out);
     }
 }
 

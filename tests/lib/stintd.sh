@@ -49,7 +49,7 @@ wait_for() {
 start_stintd() {
     : >"$tmp/stintd.log"
     "$STINTD" --data "$tmp/data" --listen "127.0.0.1:${port:-0}" --sample "$@" \
-        2>>"$tmp/stintd.log" &
+        >>"$tmp/stintd.log" 2>&1 &
     stintd_pid=$!
     if ! wait_for grep -q '^event=listening' "$tmp/stintd.log"; then
         echo "stintd does not start:"

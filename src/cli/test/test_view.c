@@ -134,7 +134,7 @@ static void print_30(st_table *t, FILE *out)
 
 static char *printed(print_fn *print)
 {
-    static const char *const cells[] = {"j1", "a, \"long\" name here", "7", "x\033[2J",
+    static const char *const cells[] = {"j1", "a, \"long\" name here", "7", "x\033\xc2\x9b\xc3\xa9",
                                         "end of it"};
     ST_CLEANUP(st_table_done) st_table t = {0};
     char *text = NULL;
@@ -161,9 +161,10 @@ static void test_tables(void **state)
 
     (void)state;
     assert_string_equal(
-        csv, "id,name,n,c,last\nj1,\"a, \"\"long\"\" name here\",7,x\033[2J,end of it\n");
-    assert_string_equal(wide, "ID  NAME          N  C\nj1  a, \"long\" n~  7  x?[2J\n");
-    assert_string_equal(narrow, "ID  NAME    N  C\nj1  a, \"l~  7  x?[2J\n");
+        csv,
+        "id,name,n,c,last\nj1,\"a, \"\"long\"\" name here\",7,x\033\xc2\x9b\xc3\xa9,end of it\n");
+    assert_string_equal(wide, "ID  NAME          N  C\nj1  a, \"long\" n~  7  x??\xc3\xa9\n");
+    assert_string_equal(narrow, "ID  NAME     N  C\nj1  a, \"lo~  7  x??\xc3\xa9\n");
 }
 
 typedef struct rows_into {
