@@ -5,6 +5,7 @@
 #include <ncurses.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termcap.h>
 
 #include "cli/spinner.h"
 #include "cli/top.h"
@@ -112,14 +113,18 @@ static void loop(screen *s)
 int st_top_screen(st_client *client, st_top *top, st_err *err)
 {
     screen s = {.client = client, .top = top};
+    const char *term = getenv("TERM");
 
-    st_signals_block();
-    s.terminal = newterm(NULL, stdout, stdin);
+    /* Asked first, because newterm does not clean up when it fails. */
+    if (term && tgetent(NULL, term) == 1) {
+        st_signals_block();
+        s.terminal = newterm(NULL, stdout, stdin);
+    }
     if (!s.terminal)
         return st_fail(err, ST_EINVAL,
                        "this terminal (TERM=%s) cannot be drawn on; try `stint top "
                        "--once`",
-                       getenv("TERM") ? getenv("TERM") : "");
+                       term ? term : "");
     cbreak();
     noecho();
     curs_set(0);
