@@ -56,8 +56,9 @@ static void feed(st_sse *sse, const char *text, size_t step)
 /* However it is cut into pieces, the same events come out. */
 static void test_events(void **state)
 {
-    static const char text[] = ": hello\n\nid: 1\nevent: start\ndata: a\ndata:  b\n\n"
-                               "data:c\r\n\r\nid: 2\r\revent: none\n\ndata\n\nretry: 5\ndata: half";
+    static const char text[] =
+        ": hello\n\nid: 1\nevent: start\ndata: a\ndata:  b\n\n"
+        "data:c\r\ndata:d\r\n\r\nid: 2\r\revent: none\n\ndata\n\nretry: 5\ndata: half";
 
     (void)state;
     for (size_t step = 1; step < sizeof text; step++) {
@@ -73,7 +74,7 @@ static void test_events(void **state)
         assert_true(st_sse_take(&sse, &ev));
         assert_string_equal(ev.id, "1");
         assert_string_equal(ev.kind, "");
-        assert_string_equal(ev.data, "c");
+        assert_string_equal(ev.data, "c\nd");
         st_sse_event_done(&ev);
         assert_true(st_sse_take(&sse, &ev));
         assert_string_equal(ev.id, "2");
