@@ -55,10 +55,10 @@ static void print_cases(FILE *out, const char *path, const st_cli_verb *verbs)
         if (verbs->sub) {
             print_cases(out, full, verbs->sub);
             add_names(&words, verbs->sub);
-            fprintf(out, "    '%s') words='%s --help' ;;\n", full, st_strbuf_str(&words));
+            fprintf(out, "    '%s') offer='%s --help' ;;\n", full, st_strbuf_str(&words));
         } else {
             add_options(&words, verbs);
-            fprintf(out, "    '%s' | '%s '*) words='%s' ;;\n", full, full, st_strbuf_str(&words));
+            fprintf(out, "    '%s' | '%s '*) offer='%s' ;;\n", full, full, st_strbuf_str(&words));
         }
     }
 }
@@ -83,7 +83,7 @@ static void print_values(FILE *out, const st_cli_verb *verbs, st_strbuf *seen)
             fprintf(out, "    --%s", r->name);
             if (r->letter)
                 fprintf(out, " | -%c", r->letter);
-            fprintf(out, ") words='%s' ;;\n", st_strbuf_str(&words));
+            fprintf(out, ") offer='%s' ;;\n", st_strbuf_str(&words));
         }
     }
 }
@@ -94,14 +94,14 @@ static void print_sh(FILE *out, const st_cli_verb *verbs)
     ST_CLEANUP(st_strbuf_done) st_strbuf names = {0}, seen = {0};
 
     add_names(&names, verbs);
-    fprintf(out, "    words=\n    case $path in\n    ' completion'*) words='bash zsh fish' ;;\n");
+    fprintf(out, "    offer=\n    case $at in\n    ' completion'*) offer='bash zsh fish' ;;\n");
     print_cases(out, "", verbs);
     fprintf(out,
-            "    '' | ' help') words='%s help --help --version' ;;\n"
+            "    '' | ' help') offer='%s help --help --version' ;;\n"
             "    esac\n    case $before in\n",
             st_strbuf_str(&names));
     print_values(out, verbs, &seen);
-    fprintf(out, "    --file | -f | --token-file | --ca) words= ;;\n    esac\n");
+    fprintf(out, "    --file | -f | --token-file | --ca) offer= ;;\n    esac\n");
 }
 
 static void print_bash(FILE *out, const st_cli_verb *verbs)
@@ -109,16 +109,16 @@ static void print_bash(FILE *out, const st_cli_verb *verbs)
     fprintf(out, "# bash completion for stint: . <(stint completion bash)\n"
                  "_stint() {\n"
                  "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-                 "    local path= words i\n"
+                 "    local at= offer i\n"
                  "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
                  "        case ${COMP_WORDS[i]} in\n"
                  "        --) return ;;\n"
                  "        -*) ;;\n"
-                 "        *) path+=\" ${COMP_WORDS[i]}\" ;;\n"
+                 "        *) at+=\" ${COMP_WORDS[i]}\" ;;\n"
                  "        esac\n"
                  "    done\n");
     print_sh(out, verbs);
-    fprintf(out, "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+    fprintf(out, "    COMPREPLY=($(compgen -W \"$offer\" -- \"$current\"))\n"
                  "}\n"
                  "complete -o default -F _stint stint\n");
 }
@@ -128,24 +128,18 @@ static void print_zsh(FILE *out, const st_cli_verb *verbs)
     fprintf(out, "#compdef stint\n"
                  "# zsh completion for stint: . <(stint completion zsh)\n"
                  "_stint() {\n"
-                 "    local before=${words[CURRENT-1]} path_= all i\n"
+                 "    local before=${words[CURRENT-1]} at= i\n"
                  "    local -a given=(${words[2,CURRENT-1]})\n"
                  "    for i in $given; do\n"
                  "        case $i in\n"
                  "        --) _files; return ;;\n"
                  "        -*) ;;\n"
-                 "        *) path_+=\" $i\" ;;\n"
+                 "        *) at+=\" $i\" ;;\n"
                  "        esac\n"
                  "    done\n"
-                 "    _stint_words \"$path_\" \"$before\"\n"
-                 "    all=$REPLY\n"
-                 "    [[ -n $all ]] && compadd -- ${=all} || _files\n"
-                 "}\n"
-                 "_stint_words() {\n"
-                 "    local path_=$1 before=$2 words\n"
-                 "    local path=$path_\n");
+                 "    local offer\n");
     print_sh(out, verbs);
-    fprintf(out, "    REPLY=$words\n"
+    fprintf(out, "    if [[ -n $offer ]]; then compadd -- ${=offer}; else _files; fi\n"
                  "}\n"
                  "compdef _stint stint\n");
 }
@@ -195,7 +189,8 @@ static void print_fish(FILE *out, const st_cli_verb *verbs)
                  "    string join '' ' '(string match -v -- '-*' $words[2..-1])\n"
                  "end\n"
                  "function __stint_at\n"
-                 "    test (__stint_path | string collect)x = \"$argv[1]\"x\n"
+                 "    set -l at (__stint_path)\n"
+                 "    test \"$at\" = \"$argv[1]\"\n"
                  "end\n"
                  "function __stint_in\n"
                  "    string match -q -- \"$argv[1]*\" (__stint_path)\n"

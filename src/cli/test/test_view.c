@@ -243,11 +243,11 @@ static void test_generated(void **state)
     st_cli_man(out, verbs);
     st_cli_print_options(out, rows);
     fclose(out);
-    assert_non_null(strstr(text, "' group') words=' inner old --help'"));
-    assert_non_null(strstr(text, "' group inner' | ' group inner '*) words=' --env --text --output "
+    assert_non_null(strstr(text, "' group') offer=' inner old --help'"));
+    assert_non_null(strstr(text, "' group inner' | ' group inner '*) offer=' --env --text --output "
                                  "--flag --help'"));
     assert_non_null(strstr(text, "--seed  --steps  --help"));
-    assert_non_null(strstr(text, "--output | -o) words='table json csv'"));
+    assert_non_null(strstr(text, "--output | -o) offer='table json csv'"));
     assert_non_null(strstr(text, "-a old -d 'Is \\'quoted\\''"));
     assert_non_null(strstr(text, "\n\\&.not a request"));
     assert_non_null(strstr(text, "\\fB\\-e\\fR, \\fB\\-\\-env\\fR \\fIK=V\\fR"));
