@@ -71,6 +71,7 @@ if command -v bash >/dev/null; then
     offers 'drain' node d
     offers '--dry-run' submit --gpus 1 --dr
     offers 'json' ps -o j
+    offers 'csv' node list --output c
     offers 'bash' completion b
     offers '--reload' sim run --rel
     offers '' submit -- --dr

@@ -63,12 +63,29 @@ static void print_cases(FILE *out, const char *path, const st_cli_verb *verbs)
     }
 }
 
+/* The most words that any verb has for an option of that name. */
+static const char *most_words(const st_cli_verb *verbs, const char *name)
+{
+    const char *most = "";
+
+    for (; verbs->name; verbs++) {
+        const char *below = verbs->sub ? most_words(verbs->sub, name) : "";
+
+        most = strlen(below) > strlen(most) ? below : most;
+        for (const st_cli_row *r = verbs->options; r && r->name; r++)
+            if (strcmp(r->name, name) == 0 && r->value && strlen(r->value) > strlen(most))
+                most = r->value;
+    }
+    return most;
+}
+
 /* --output table|json|csv: what may come behind an option with words to choose from. */
-static void print_values(FILE *out, const st_cli_verb *verbs, st_strbuf *seen)
+static void print_values(FILE *out, const st_cli_verb *all, const st_cli_verb *verbs,
+                         st_strbuf *seen)
 {
     for (; verbs->name; verbs++) {
         if (verbs->sub)
-            print_values(out, verbs->sub, seen);
+            print_values(out, all, verbs->sub, seen);
         for (const st_cli_row *r = verbs->options; r && r->name; r++) {
             ST_CLEANUP(st_strbuf_done) st_strbuf mark = {0}, words = {0};
 
@@ -77,7 +94,7 @@ static void print_values(FILE *out, const st_cli_verb *verbs, st_strbuf *seen)
                 strstr(st_strbuf_str(seen), st_strbuf_str(&mark)))
                 continue;
             st_strbuf_add(seen, st_strbuf_str(&mark));
-            st_strbuf_add(&words, r->value);
+            st_strbuf_add(&words, most_words(all, r->name));
             for (char *bar = words.s; (bar = strchr(bar, '|'));)
                 *bar = ' ';
             fprintf(out, "    --%s", r->name);
@@ -100,7 +117,7 @@ static void print_sh(FILE *out, const st_cli_verb *verbs)
             "    '' | ' help') offer='%s help --help --version' ;;\n"
             "    esac\n    case $before in\n",
             st_strbuf_str(&names));
-    print_values(out, verbs, &seen);
+    print_values(out, verbs, verbs, &seen);
     fprintf(out, "    --file | -f | --token-file | --ca) offer= ;;\n    esac\n");
 }
 
