@@ -38,6 +38,17 @@ try 2 'an argument is missing' show
 try 2 'one too many' show a b
 try 4 'not running' logs "$big"
 
+# The shell knows the ids.
+if command -v bash >/dev/null; then
+    ran=$((ran + 1))
+    mkdir "$tmp/bin" && ln -s "$(realpath "$stint")" "$tmp/bin/stint"
+    "$stint" completion bash >"$tmp/completion"
+    # shellcheck disable=SC2016 # for the other shell
+    got=$(PATH="$tmp/bin:$PATH" bash -c '. "$1"; COMP_WORDS=(stint why "$2"); COMP_CWORD=2; _stint
+        echo "${COMPREPLY[@]}"' bash "$tmp/completion" "${big%??}")
+    [ "$got" = "$big" ] || fail "completing the id $big: $got"
+fi
+
 # ---- submitting ----------------------------------------------------------------------------
 
 try 0 '"gpus": 2' submit --dry-run --name n --gpus 2 --share 0.25 --type h100,a100 \

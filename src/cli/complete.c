@@ -44,6 +44,14 @@ static void add_names(st_strbuf *out, const st_cli_verb *verbs)
         st_strbuf_addf(out, " %s", verbs->name);
 }
 
+/* What lists the ids of jobs, for verbs that take one. */
+#define JOB_IDS "stint ps -o csv 2>/dev/null | sed '1d; s/,.*//'"
+
+static bool takes_job(const st_cli_verb *v)
+{
+    return strstr(v->usage, " ID") != NULL;
+}
+
 /* The words that may come behind each path, as the branches of a case in sh. */
 static void print_cases(FILE *out, const char *path, const st_cli_verb *verbs)
 {
@@ -58,7 +66,8 @@ static void print_cases(FILE *out, const char *path, const st_cli_verb *verbs)
             fprintf(out, "    '%s') offer='%s --help' ;;\n", full, st_strbuf_str(&words));
         } else {
             add_options(&words, verbs);
-            fprintf(out, "    '%s' | '%s '*) offer='%s' ;;\n", full, full, st_strbuf_str(&words));
+            fprintf(out, "    '%s' | '%s '*) offer=\"%s%s\" ;;\n", full, full,
+                    st_strbuf_str(&words), takes_job(verbs) ? " $(" JOB_IDS ")" : "");
         }
     }
 }
@@ -185,6 +194,9 @@ static void print_fish_level(FILE *out, const char *path, const st_cli_verb *ver
         fprintf(out, "\n");
         if (verbs->sub)
             print_fish_level(out, full, verbs->sub);
+        else if (takes_job(verbs))
+            fprintf(out, "complete -c stint -f -n \"__stint_in '%s'\" -a \"(" JOB_IDS ")\"\n",
+                    full);
         for (const st_cli_row *r = verbs->options; r && r->name; r++) {
             fprintf(out, "complete -c stint -n \"__stint_in '%s'\" -l %s", full, r->name);
             if (r->letter)

@@ -244,8 +244,9 @@ static void test_generated(void **state)
     st_cli_print_options(out, rows);
     fclose(out);
     assert_non_null(strstr(text, "' group') offer=' inner old --help'"));
-    assert_non_null(strstr(text, "' group inner' | ' group inner '*) offer=' --env --text --output "
-                                 "--flag --help'"));
+    assert_non_null(strstr(text,
+                           "' group inner' | ' group inner '*) offer=\" --env --text --output "
+                           "--flag --help\""));
     assert_non_null(strstr(text, "--seed  --steps  --help"));
     assert_non_null(strstr(text, "--output | -o) offer='table json csv'"));
     assert_non_null(strstr(text, "-a old -d 'Is \\'quoted\\''"));
