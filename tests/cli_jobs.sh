@@ -69,7 +69,9 @@ one=$(cat "$tmp/out")
 try 0 'one' show "$one"
 try 2 'at most 16 could ever fit' submit --gpus 8 --tasks 100 -- true
 try 4 'there is no account "acme"' submit --account acme --gpus 1 -- true
-try 2 'unknown key' submit --model x --gpus 1 -- true
+echo 'gpuz: 1' >"$tmp/typo.yaml"
+try 2 'unknown key "gpuz" (did you mean "gpus"?)' submit -f "$tmp/typo.yaml"
+try 0 '"batch_size": 8' submit --dry-run --workload finetune --model x --batch-size 8
 try 2 '^stint: "moon" is none of' submit --topology require:moon --gpus 1 -- true
 
 # What somebody wrote into a job does not steer the terminal of who looks at it.

@@ -27,12 +27,20 @@
       "what to do when it must yield")                                                       \
     X(pool, "pool", 0, "pool", "POOL", "only on nodes of this pool")                         \
     X(size, "size", 0, "size", "SIZE", "a size the admins have defined")                     \
-    X(workload, "workload", 0, "workload", "TYPE", "what kind of work it is")                \
-    X(model, "model", 0, "model", "MODEL", "of the workload")                                \
-    X(dtype, "dtype", 0, "dtype", "TYPE", "of the workload")                                 \
-    X(context, "context", 0, "context", "N", "of the workload: tokens")                      \
-    X(frames, "frames", 0, "frames", "N", "of the workload: frames")                         \
-    X(chunk, "chunk", 0, "chunk", "N", "of the workload: frames at a time")                  \
+    X(workload, "workload", 0, "workload",                                                   \
+      "inference|finetune|training|render|video|notebook|batch",                             \
+      "what kind of work it is; fills in what is left open")                                 \
+    X(model, "model", 0, "model", "MODEL", "of inference and finetune: 13b, 8x7b or a name") \
+    X(dtype, "dtype", 0, "dtype", "fp32|bf16|fp16|fp8|int8|int4", "of its weights")          \
+    X(context, "context", 0, "context", "N", "tokens of a sequence")                         \
+    X(concurrency, "concurrency", 0, "concurrency", "N", "of inference: sequences at once")  \
+    X(attention, "attention", 0, "attention", "gqa|mha", "of inference")                     \
+    X(method, "method", 0, "method", "full|lora|qlora", "of finetune")                       \
+    X(batch_size, "batch-size", 0, "batch_size", "N", "of finetune: sequences in a step")    \
+    X(frames, "frames", 0, "frames", "RANGES", "of render and video: 1-240,300-310x2")       \
+    X(chunk, "chunk", 0, "chunk", "N", "of render and video: frames in one job")             \
+    X(duration, "duration", 0, "duration", "DURATION", "of video, instead of frames")        \
+    X(fps, "fps", 0, "fps", "N", "of video: frames a second")                                \
     X(image, "image", 'i', "image", "IMAGE", "a container image")                            \
     X(workdir, "workdir", 0, "workdir", "DIR", "where the command starts")                   \
     X(network, "network", 0, "network", "none|host|tenant", "what it can reach")             \

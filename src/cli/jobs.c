@@ -252,6 +252,8 @@ static const st_view_column job_columns[] = {
     {"Took", NULL, ST_VIEW_FN, st_job_took},
     {"Limit", "spec.limit", ST_VIEW_TEXT, NULL},
     {"On preempt", "spec.on_preempt", ST_VIEW_TEXT, NULL},
+    {"Workload", "spec.workload", ST_VIEW_TEXT, NULL},
+    {"Estimate", "spec.estimate", ST_VIEW_TEXT, NULL},
     {"Command", "spec.command", ST_VIEW_WORDS, NULL},
     {"Image", "spec.image", ST_VIEW_TEXT, NULL},
     {"Environment", "spec.env", ST_VIEW_WORDS, NULL},
