@@ -10,16 +10,31 @@
 #include "base/quote.h"
 #include "base/suggest.h"
 
-#define OPTIONS_MAX 32
+#define OPTIONS_MAX 48
+#define WIDEST      34 /* of an option and its value, with what it does on the same line */
 
-static int set_output(const char *arg, const char *value, st_cli_format *into, st_err *err)
+static int set_output(const char *arg, const char *value, bool csv, st_cli_format *into,
+                      st_err *err)
 {
+    static const char *const words[] = {"table", "json", "csv"};
     char q[ST_QUOTE_MAX];
 
-    if (strcmp(value, "table") != 0 && strcmp(value, "json") != 0)
-        return st_fail(err, ST_EINVAL, "option %s: the output is table or json, not %s", arg,
-                       st_quote(q, value));
-    *into = strcmp(value, "json") == 0 ? ST_CLI_JSON : ST_CLI_TABLE;
+    for (int i = 0; i < (csv ? 3 : 2); i++) {
+        if (strcmp(value, words[i]) == 0) {
+            *into = (st_cli_format)i;
+            return 0;
+        }
+    }
+    return st_fail(err, ST_EINVAL, "option %s: the output is %s, not %s", arg,
+                   csv ? "table, json or csv" : "table or json", st_quote(q, value));
+}
+
+static int add_word(const char *arg, const char *value, st_cli_words *into, st_err *err)
+{
+    if (into->n == ST_CLI_WORDS_MAX)
+        return st_fail(err, ST_ERANGE, "option %s may be given %d times at most", arg,
+                       ST_CLI_WORDS_MAX);
+    into->v[into->n++] = value;
     return 0;
 }
 
@@ -35,7 +50,11 @@ static int set_value(const st_cli_opt *opt, const char *arg, const char *value, 
         *(const char **)opt->into = value;
         return 0;
     case ST_CLI_OUTPUT:
-        return set_output(arg, value, opt->into, err);
+        return set_output(arg, value, false, opt->into, err);
+    case ST_CLI_LISTING:
+        return set_output(arg, value, true, opt->into, err);
+    case ST_CLI_MANY:
+        return add_word(arg, value, opt->into, err);
     case ST_CLI_I64:
         r = st_parse_i64(value, opt->lo, opt->hi, opt->into, err);
         return r < 0 ? st_fail_prefix(err, "option %s: ", arg) : 0;
@@ -121,4 +140,48 @@ int st_cli_options(int argc, char **argv, const st_cli_opt *opts, int min, int m
                        st_quote(q, argv[max + 1]));
     *ret_operands = n;
     return 0;
+}
+
+int st_cli_read(int argc, char **argv, const st_cli_row *rows, void *into, int min, int max,
+                int *ret_operands, st_err *err)
+{
+    st_cli_opt opts[OPTIONS_MAX + 1] = {0};
+    int operands;
+
+    for (int i = 0; rows[i].name; i++) {
+        ST_ASSERT(i < OPTIONS_MAX);
+        opts[i] = (st_cli_opt){.name = rows[i].name,
+                               .letter = rows[i].letter,
+                               .kind = rows[i].kind,
+                               .into = (char *)into + rows[i].offset,
+                               .lo = rows[i].lo,
+                               .hi = rows[i].hi};
+    }
+    return st_cli_options(argc, argv, opts, min, max, ret_operands ? ret_operands : &operands, err);
+}
+
+static int row_width(const st_cli_row *r)
+{
+    return (int)(strlen(r->name) + (r->value ? strlen(r->value) + 1 : 0));
+}
+
+void st_cli_print_options(FILE *out, const st_cli_row *rows)
+{
+    int width = 0;
+
+    for (const st_cli_row *r = rows; r->name; r++)
+        if (row_width(r) <= WIDEST)
+            width = ST_MAX(width, row_width(r));
+    for (const st_cli_row *r = rows; r->name; r++) {
+        if (r->letter)
+            fprintf(out, "  -%c, ", r->letter);
+        else
+            fprintf(out, "      ");
+        fprintf(out, "--%s%s%s", r->name, r->value ? " " : "", r->value ? r->value : "");
+        if (row_width(r) <= width)
+            fprintf(out, "%*s", width - row_width(r), "");
+        else
+            fprintf(out, "\n%*s", width + 8, "");
+        fprintf(out, "  %s\n", r->about);
+    }
 }

@@ -14,7 +14,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  --seed N        the order of arrivals and nodes, 42 unless given\n"
      "  --policy NAME   stint (unless given), fgd, bestfit or random\n"
      "doc/placement.md describes the policies and has results.\n",
-     st_cli_sim_fragmentation, NULL},
+     .fn = st_cli_sim_fragmentation},
     {"fuzz", "Plays random worlds and checks every rule after every step",
      "[-v] [-o table|json] [--seeds A-B | --seed S] [--steps N]",
      "Each seed gives a fleet, a tree of accounts, a policy and events, which are played\n"
@@ -28,7 +28,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "it again, and a short scenario for `stint sim run` is written to fuzz-SEED.yaml.\n"
      "The exit status is 0 when all held, 1 when something broke, 2 for bad arguments.\n"
      "doc/simulation.md describes what is checked.\n",
-     st_cli_sim_fuzz, NULL},
+     .fn = st_cli_sim_fuzz},
     {"gen", "Makes a fleet and a workload like those of a large shared one",
      "[--gpus N] [--teams N] [--users N] [--jobs N] [--seed N] [--days N] [--load N] [-d DIR]",
      "The fleet has nodes of eight H100, A100 or H200 in racks, blocks and zones; the teams\n"
@@ -46,7 +46,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "What was made is told in two tables. To play it:\n"
      "  stint sim trace --format csv --jobs DIR/jobs.csv --world DIR/world.yaml --html run.html\n"
      "doc/gen.md says what it imitates.\n",
-     st_cli_sim_gen, NULL},
+     .fn = st_cli_sim_gen},
     {"run", "Plays scenarios and checks what they expect", "[-v] [-o table|json] FILE...",
      "Each FILE is a YAML document with a fleet, a tree of accounts and a timeline of\n"
      "jobs, failures and changes, and what is expected to come of it. It is played\n"
@@ -58,14 +58,14 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  --reload  saves and loads the scheduler's state before every entry\n"
      "The exit status is 0 when all held, 1 when something differed, 2 for a bad file.\n"
      "doc/scenarios.md describes every key.\n",
-     st_cli_sim_run, NULL},
+     .fn = st_cli_sim_run},
     {"shares", "Divides a capacity over a tree of accounts", "[-o table|json] FILE",
      "FILE is YAML, or JSON when its name ends in .json; - is standard input. It gives\n"
      "the capacity of each resource, the accounts with their guarantees, ceilings,\n"
      "weights, priorities and demands, and the basis on which weights count. The answer\n"
      "is what each account would hold, exactly and in whole units, and what is left.\n"
      "doc/shares.md has the rules and an example.\n",
-     st_cli_sim_shares, NULL},
+     .fn = st_cli_sim_shares},
     {"trace", "Plays the jobs of a trace through the scheduler and tells what became of them",
      "--format openb|muri|philly|csv [--nodes FILE] [--world FILE] [OPTION...] JOBS",
      "The jobs come from a public trace or from a CSV file of one's own, with the moment\n"
@@ -87,6 +87,6 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  --sample DUR             looks at the state that often\n"
      "  --csv-jobs FILE, --csv-samples FILE, --html FILE   what to write besides\n"
      "doc/traces.md describes the formats and every figure.\n",
-     st_cli_sim_trace, NULL},
+     .fn = st_cli_sim_trace},
     {0},
 };

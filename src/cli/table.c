@@ -6,9 +6,17 @@
  */
 #include "cli/table.h"
 
+#include <ctype.h>
 #include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/mem.h"
+
+#define NARROW       12 /* columns give way up to here; then the last ones are left out */
+#define COLUMNS_KEPT 4  /* but not these; they give way up to there */
+#define NARROWEST    6
 
 /* Characters, not bytes; wide ones count as one, which is near enough for names. */
 static int text_width(const char *s)
@@ -50,20 +58,118 @@ void st_table_cell(st_table *t, const char *fmt, ...)
     add_cell(t, text);
 }
 
+void st_put_text(FILE *out, const char *s, int chars)
+{
+    for (int n = 0; *s; s++) {
+        unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
+
+        if ((c & 0xC0) != 0x80 && n++ == chars)
+            return;
+        if (c == 0xC2 && next >= 0x80 && next < 0xA0) { /* the other control characters */
+            fputc('?', out);
+            s++;
+        } else {
+            fputc(iscntrl(c) ? '?' : c, out);
+        }
+    }
+}
+
+/* At most `width` characters of s; the last is "~" when something is left out. */
+static void print_cut(FILE *out, const char *s, int width)
+{
+    bool cut = text_width(s) > width;
+
+    st_put_text(out, s, cut ? width - 1 : width);
+    if (cut)
+        fputc('~', out);
+}
+
 void st_table_print(const st_table *t, FILE *out)
 {
+    int shown = t->shown > 0 ? t->shown : t->ncolumns;
+
     ST_ASSERT(t->ncolumns > 0 && t->cells.n % (size_t)t->ncolumns == 0);
     for (size_t i = 0; i < t->cells.n; i++) {
-        int column = (int)(i % (size_t)t->ncolumns);
-        int pad = t->width[column] - text_width(t->cells.v[i]);
-        bool last = column == t->ncolumns - 1;
+        int column = (int)(i % (size_t)t->ncolumns), width = t->width[column];
+        int pad = ST_MAX(width - text_width(t->cells.v[i]), 0);
+        bool last = column == shown - 1;
 
+        if (column >= shown)
+            continue;
         if (t->right[column])
-            fprintf(out, "%*s%s", pad, "", t->cells.v[i]);
-        else
-            fprintf(out, "%s%*s", t->cells.v[i], last ? 0 : pad, "");
+            fprintf(out, "%*s", pad, "");
+        print_cut(out, t->cells.v[i], width);
+        if (!t->right[column])
+            fprintf(out, "%*s", last ? 0 : pad, "");
         fputs(last ? "\n" : "  ", out);
     }
+}
+
+static int total_width(const st_table *t)
+{
+    int total = 0;
+
+    for (int c = 0; c < t->shown; c++)
+        total += t->width[c] + (c > 0 ? 2 : 0);
+    return total;
+}
+
+/* The widest column of text gives way, again and again, until all fit or none is wider than that.
+ * The first one says which row it is and stays whole. */
+static void narrow(st_table *t, int columns, int narrowest)
+{
+    int widest = 0;
+
+    while (total_width(t) > columns && widest >= 0) {
+        widest = -1;
+        for (int c = 1; c < t->shown; c++)
+            if (!t->right[c] && t->width[c] > narrowest &&
+                (widest < 0 || t->width[c] > t->width[widest]))
+                widest = c;
+        if (widest >= 0)
+            t->width[widest]--;
+    }
+}
+
+void st_table_print_fitted(st_table *t, FILE *out, int columns)
+{
+    t->shown = t->ncolumns;
+    if (columns > 0) {
+        narrow(t, columns, NARROW);
+        while (t->shown > COLUMNS_KEPT && total_width(t) > columns)
+            t->shown--;
+        narrow(t, columns, NARROWEST);
+    }
+    st_table_print(t, out);
+}
+
+void st_table_csv(const st_table *t, FILE *out)
+{
+    for (size_t i = 0; i < t->cells.n; i++) {
+        const char *s = t->cells.v[i];
+        bool heading = i < (size_t)t->ncolumns, quote = strpbrk(s, ",\"\r\n") != NULL;
+
+        if (quote)
+            fputc('"', out);
+        for (; *s; s++) {
+            if (*s == '"')
+                fputc('"', out);
+            fputc(heading ? tolower((unsigned char)*s) : *s, out);
+        }
+        if (quote)
+            fputc('"', out);
+        fputc((i + 1) % (size_t)t->ncolumns == 0 ? '\n' : ',', out);
+    }
+}
+
+int st_table_terminal_width(FILE *out)
+{
+    struct winsize size;
+    int fd = fileno(out);
+
+    if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) < 0)
+        return 0;
+    return size.ws_col;
 }
 
 void st_table_done(st_table *t)

@@ -57,6 +57,12 @@ static void print_help(st_cli *cli, const char *path, const st_cli_verb *verb)
     fprintf(cli->out, "Usage: %s %s\n\n%s.\n", path, verb->usage, verb->summary);
     if (verb->help)
         fprintf(cli->out, "\n%s", verb->help);
+    if (verb->options) {
+        fprintf(cli->out, "\nOptions:\n");
+        st_cli_print_options(cli->out, verb->options);
+    }
+    if (verb->example)
+        fprintf(cli->out, "\nExample:\n%s", verb->example);
     if (verb->sub)
         print_verbs(cli, path, verb->sub);
 }
@@ -130,7 +136,9 @@ int st_cli_main(st_cli *cli, const st_cli_verb *verbs, int argc, char **argv)
     int r = 0;
 
     st_strbuf_add(&path, "stint");
-    if (argc >= 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0))
+    if (argc >= 3 && strcmp(argv[1], "help") == 0 && strcmp(argv[2], "--man") == 0)
+        st_cli_man(cli->out, verbs);
+    else if (argc >= 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0))
         fprintf(cli->out, "stint %s\n", ST_VERSION);
     else
         r = run_verb(cli, &path, &top, argc, argv, false, &err);

@@ -136,8 +136,8 @@ static int find(const char *name)
 static int run_with(int argc, char **argv)
 {
     static const st_cli_verb verbs[] = {
-        {"sim", "Answers questions about a fleet without having one", "COMMAND ...", NULL, NULL,
-         st_cli_sim_verbs},
+        {"sim", "Answers questions about a fleet without having one", "COMMAND ...",
+         .sub = st_cli_sim_verbs},
         {0},
     };
     st_cli cli = {.out = stdout, .errors = stderr};

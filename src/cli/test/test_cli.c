@@ -32,14 +32,14 @@ static int exit_three(st_cli *cli, int argc, char **argv, st_err *err)
 }
 
 static const st_cli_verb inner_verbs[] = {
-    {"words", "Says its words", "WORD...", "At length.\n", say_words, NULL},
+    {"words", "Says its words", "WORD...", "At length.\n", .fn = say_words},
     {0},
 };
 
 static const st_cli_verb verbs[] = {
-    {"full", "Fails", "", NULL, fail_full, NULL},
-    {"three", "Exits with 3", "", NULL, exit_three, NULL},
-    {"group", "Has commands", "COMMAND ...", NULL, NULL, inner_verbs},
+    {"full", "Fails", "", NULL, .fn = fail_full},
+    {"three", "Exits with 3", "", NULL, .fn = exit_three},
+    {"group", "Has commands", "COMMAND ...", NULL, .sub = inner_verbs},
     {0},
 };
 

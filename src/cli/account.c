@@ -1,0 +1,455 @@
+/*
+ * `stint account`, `quota` and `usage`: what accounts are promised, may reach, hold and have used.
+ */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "cli/admin_doc.h"
+#include "cli/table.h"
+#include "cli/view.h"
+
+#define FILE_MAX (1u << 20)
+
+typedef struct account_flags {
+    st_cli_format format;
+    bool watch;
+    const char *parent, *guarantee, *max, *weight, *priority, *job_limits, *user_limits, *trust;
+    const char *trust_domain, *min_run, *file;
+    int64_t if_version;
+    /* for --watch */
+    st_cli *cli;
+    st_client *client;
+    const char *account;
+} account_flags;
+
+#define OUTPUT_ROW(words, kind)                                                                \
+    {                                                                                          \
+        "output", 'o', kind, offsetof(account_flags, format), words, "how it is written", 0, 0 \
+    }
+#define WATCH_ROW                                                        \
+    {                                                                    \
+        "watch", 'w', ST_CLI_FLAG, offsetof(account_flags, watch), NULL, \
+            "again every two seconds, until Ctrl-C", 0, 0                \
+    }
+#define TEXT_ROW(name, field, value, about)                                        \
+    {                                                                              \
+        name, 0, ST_CLI_STRING, offsetof(account_flags, field), value, about, 0, 0 \
+    }
+#define CHANGE_ROWS                                                                               \
+    TEXT_ROW("guarantee", guarantee, "gpu=8,h100=4,...", "what nobody can take"),                 \
+        TEXT_ROW("max", max, "gpu=16,...", "what it may reach by borrowing; none: no bound"),     \
+        TEXT_ROW("weight", weight, "N", "its part of what is idle, beside its siblings"),         \
+        TEXT_ROW("priority", priority, "N", "whose borrowers go first"),                          \
+        TEXT_ROW("job-limits", job_limits, "gpu=8,run=24h,...", "for each job"),                  \
+        TEXT_ROW("user-limits", user_limits, "gpu=16,...", "for each user"),                      \
+        TEXT_ROW("trust", trust, "inherit|trusted|untrusted", "may it share GPUs"),               \
+        TEXT_ROW("trust-domain", trust_domain, "inherit|own", "with whom"),                       \
+        TEXT_ROW("min-run", min_run, "DURATION", "how long its borrowers run before they yield"), \
+        TEXT_ROW("file", file, "FILE", "YAML or JSON instead of flags; - is standard input"),     \
+        OUTPUT_ROW("table|json", ST_CLI_OUTPUT)
+
+static const st_cli_row list_options[] = {
+    WATCH_ROW, OUTPUT_ROW("table|json|csv", ST_CLI_LISTING), {0}};
+static const st_cli_row show_options[] = {OUTPUT_ROW("table|json|csv", ST_CLI_LISTING), {0}};
+static const st_cli_row create_options[] = {
+    TEXT_ROW("parent", parent, "ACCOUNT", "above it; your own unless given"), CHANGE_ROWS, {0}};
+static const st_cli_row set_options[] = {
+    CHANGE_ROWS,
+    {"if-version", 0, ST_CLI_I64, offsetof(account_flags, if_version), "N",
+     "only if it is still at this version", 0, INT64_MAX},
+    {0},
+};
+const st_cli_row st_cli_quota_options[] = {
+    WATCH_ROW, OUTPUT_ROW("table|json|csv", ST_CLI_LISTING), {0}};
+
+static const st_view_column columns[] = {
+    {"NAME", "name", ST_VIEW_TEXT, NULL},
+    {"PARENT", "parent", ST_VIEW_TEXT, NULL},
+    {"GUARANTEE", "guarantee", ST_VIEW_WORDS, NULL},
+    {"MAX", "max", ST_VIEW_WORDS, NULL},
+    {"WEIGHT", "weight", ST_VIEW_NUM, NULL},
+    {"PRIORITY", "priority", ST_VIEW_NUM, NULL},
+    {"TRUST", "trust", ST_VIEW_TEXT, NULL},
+    {"VERSION", "version", ST_VIEW_NUM, NULL},
+    {0},
+};
+
+static const st_view_column facts[] = {
+    {"Account", "name", ST_VIEW_TEXT, NULL},
+    {"Parent", "parent", ST_VIEW_TEXT, NULL},
+    {"Guarantee", "guarantee", ST_VIEW_WORDS, NULL},
+    {"Max", "max", ST_VIEW_WORDS, NULL},
+    {"Weight", "weight", ST_VIEW_NUM, NULL},
+    {"Priority", "priority", ST_VIEW_NUM, NULL},
+    {"Limits of a job", "limits.job", ST_VIEW_WORDS, NULL},
+    {"Limits of a user", "limits.user", ST_VIEW_WORDS, NULL},
+    {"Trust", "trust", ST_VIEW_TEXT, NULL},
+    {"Trust domain", "trust_domain", ST_VIEW_TEXT, NULL},
+    {"Minimum run", "min_run_seconds", ST_VIEW_SECONDS, NULL},
+    {"Version", "version", ST_VIEW_NUM, NULL},
+    {0},
+};
+
+/* Reads the options and opens the client. */
+static int begin(st_cli *cli, int argc, char **argv, const st_cli_row *options, int min, int max,
+                 account_flags *f, st_client **client, st_err *err)
+{
+    int n, r = st_cli_read(argc, argv, options, f, min, max, &n, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, client, err);
+    f->cli = cli;
+    f->client = *client;
+    f->account = n > 0 ? argv[1] : NULL;
+    return r;
+}
+
+static int show_list(void *ctx, st_err *err)
+{
+    account_flags *f = ctx;
+
+    return st_view_list(f->cli, f->client, f->format, "/v1/accounts", "accounts", columns, err);
+}
+
+int st_cli_account_list(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    account_flags f = {0};
+    int r = begin(cli, argc, argv, list_options, 0, 0, &f, &client, err);
+
+    return r < 0 ? r : st_view_watch(cli, f.watch, show_list, &f, err);
+}
+
+int st_cli_account_show(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    account_flags f = {0};
+    int r = begin(cli, argc, argv, show_options, 1, 1, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    st_admin_path(&path, "accounts", argv[1]);
+    r = st_view_one(cli, client, f.format, st_strbuf_str(&path), facts, err);
+    return r < 0 ? st_admin_near(client, "accounts", argv[1], r, err) : 0;
+}
+
+/* ---- making and changing ----------------------------------------------------------------------- */
+
+static int write_limits(st_body *b, const account_flags *f, st_err *err)
+{
+    ST_CLEANUP(st_body_done) st_body limits = {0};
+    int r;
+
+    if (!f->job_limits && !f->user_limits)
+        return 0;
+    r = st_body_pairs(&limits, "job-limits", "job", f->job_limits, err);
+    if (r == 0)
+        r = st_body_pairs(&limits, "user-limits", "user", f->user_limits, err);
+    if (r == 0)
+        st_body_raw(b, "limits", st_body_end(&limits));
+    return r;
+}
+
+static int write_account(st_body *b, const account_flags *f, st_err *err)
+{
+    int r = st_body_pairs(b, "guarantee", "guarantee", f->guarantee, err);
+
+    if (r == 0)
+        r = st_body_pairs(b, "max", "max", f->max, err);
+    if (r == 0)
+        r = write_limits(b, f, err);
+    st_body_put(b, "weight", f->weight);
+    st_body_put(b, "priority", f->priority);
+    st_body_put(b, "trust", f->trust);
+    st_body_put(b, "trust_domain", f->trust_domain);
+    st_body_put(b, "min_run", f->min_run);
+    return r;
+}
+
+static bool is_yaml(const char *path)
+{
+    size_t n = strlen(path);
+
+    return n < 5 || strcmp(path + n - 5, ".json") != 0;
+}
+
+int st_cli_account_create(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0}, said = {0};
+    account_flags f = {0};
+    st_request q = {.method = "POST", .path = "/v1/accounts"};
+    int r = begin(cli, argc, argv, create_options, 0, 1, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    if (!f.account == !f.file)
+        return st_fail(err, ST_EINVAL, "%s: give a name and flags, or --file", argv[0]);
+    st_body_put(&body, "parent", f.parent);
+    if (f.account) {
+        st_body_put(&body, "name", f.account);
+        r = write_account(&body, &f, err);
+        q.body = st_body_end(&body);
+    } else {
+        r = st_body_empty(&body) ? st_file_read(f.file, FILE_MAX, &text, err)
+                                 : st_fail(err, ST_EINVAL, "the parent stands in the file");
+        q.body = st_strbuf_str(&text);
+        q.type = is_yaml(f.file) ? "application/yaml" : NULL;
+    }
+    st_strbuf_addf(&said, "account %s made", f.account ? f.account : "of the file");
+    return r < 0 ? r : st_admin_send(cli, client, &q, f.format, st_strbuf_str(&said), err);
+}
+
+/* What is not said stays, and nobody's change is lost: it is made to the version that was read. */
+static int read_tag(st_client *client, const char *path, char tag[80], st_err *err)
+{
+    st_response response = {0};
+    int r = st_client_call(client, &(st_request){.path = path}, &response, err);
+
+    if (r == 0)
+        memcpy(tag, response.etag, sizeof response.etag);
+    st_response_done(&response);
+    return r;
+}
+
+int st_cli_account_set(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, text = {0}, said = {0};
+    account_flags f = {.if_version = -1};
+    st_request q = {.method = "PATCH"};
+    char tag[80];
+    int r = begin(cli, argc, argv, set_options, 1, 1, &f, &client, err);
+
+    if (r == 0)
+        r = write_account(&body, &f, err);
+    if (r == 0 && f.file && !st_body_empty(&body))
+        r = st_fail(err, ST_EINVAL, "%s: give flags, or --file", argv[0]);
+    else if (r == 0 && f.file)
+        r = st_file_read(f.file, FILE_MAX, &text, err);
+    else if (r == 0 && st_body_empty(&body))
+        r = st_fail(err, ST_EINVAL, "%s: what shall change? (see `stint %s --help`)", argv[0],
+                    argv[0]);
+    if (r < 0)
+        return r;
+    st_admin_path(&path, "accounts", argv[1]);
+    if (f.if_version >= 0)
+        snprintf(tag, sizeof tag, "\"%lld\"", (long long)f.if_version);
+    else if ((r = read_tag(client, st_strbuf_str(&path), tag, err)) < 0)
+        return st_admin_near(client, "accounts", argv[1], r, err);
+    q.path = st_strbuf_str(&path);
+    q.if_match = tag;
+    q.body = f.file ? st_strbuf_str(&text) : st_body_end(&body);
+    q.type = f.file && is_yaml(f.file) ? "application/yaml" : NULL;
+    st_strbuf_addf(&said, "account %s changed", argv[1]);
+    r = st_admin_send(cli, client, &q, f.format, st_strbuf_str(&said), err);
+    if (r == -ST_EVERSION)
+        return st_fail(err, ST_EVERSION,
+                       "account %s was changed by somebody else meanwhile, and yours was not made: "
+                       "look at `stint account show %s` and repeat it",
+                       argv[1], argv[1]);
+    return r;
+}
+
+/* ---- quota and usage ---------------------------------------------------------------------------- */
+
+/* The accounts in question: the one named, the caller's own, or for owners all (only those at the
+ * top, where what is below counts in). The result is a list of names, the caller's. */
+static int names_of(const account_flags *f, bool tops, json_t **ret, st_err *err)
+{
+    const char *own;
+    json_t *doc, *account, *names = json_array();
+    size_t i;
+    int r;
+
+    if (f->account) {
+        json_array_append_new(names, json_string(f->account));
+        *ret = names;
+        return 0;
+    }
+    r = st_client_get(f->client, "/v1/whoami", &doc, err);
+    own = r == 0 ? st_view_text(doc, "account") : "";
+    if (r == 0 && *own) {
+        json_array_append_new(names, json_string(own));
+        json_decref(doc);
+    } else if (r == 0) {
+        json_decref(doc);
+        r = st_client_get(f->client, "/v1/accounts", &doc, err);
+        json_array_foreach(r == 0 ? json_object_get(doc, "accounts") : NULL, i,
+                           account) if (!tops || !st_view_at(account, "parent"))
+            json_array_append(names, json_object_get(account, "name"));
+        if (r == 0)
+            json_decref(doc);
+    }
+    if (r < 0)
+        json_decref(names);
+    else
+        *ret = names;
+    return r;
+}
+
+/* Asks /v1/accounts/NAME/WHAT for each. One account: the server's own bytes with -o json. */
+static int each(const account_flags *f, const char *what, bool tops, json_t **ret, st_err *err)
+{
+    json_t *names = NULL, *name, *all = json_array();
+    size_t i;
+    int r = names_of(f, tops, &names, err);
+
+    json_array_foreach(r == 0 ? names : NULL, i, name)
+    {
+        ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+        ST_CLEANUP(st_response_done) st_response response = {0};
+        json_t *one;
+
+        st_admin_path(&path, "accounts", json_string_value(name));
+        st_strbuf_addf(&path, "/%s", what);
+        r = st_client_json(f->client, &(st_request){.path = st_strbuf_str(&path)}, &one, &response,
+                           err);
+        if (r < 0) {
+            r = st_admin_near(f->client, "accounts", json_string_value(name), r, err);
+            break;
+        }
+        if (f->format == ST_CLI_JSON)
+            st_view_raw(f->cli, &response);
+        json_array_append_new(all, one);
+    }
+    json_decref(names);
+    if (r < 0)
+        json_decref(all);
+    else
+        *ret = all;
+    return r;
+}
+
+static void resource_row(json_t *rows, const json_t *quota, const char *resource)
+{
+    static const char *const parts[] = {"guarantee", "floor", "max", "held", "guaranteed"};
+    json_t *row = json_object();
+
+    json_object_set(row, "account", json_object_get(quota, "account"));
+    json_object_set_new(row, "resource", json_string(resource));
+    for (size_t i = 0; i < ST_ARRAY_LEN(parts); i++) {
+        json_t *v = json_object_get(json_object_get(quota, parts[i]), resource);
+
+        if (v)
+            json_object_set(row, parts[i], v);
+    }
+    if (strcmp(resource, "gpu") == 0)
+        json_object_set(row, "borrowed", json_object_get(quota, "borrowed_gpu"));
+    json_array_append_new(rows, row);
+}
+
+/* A row per resource that is promised, bounded or held. */
+static json_t *quota_rows(const json_t *all)
+{
+    static const char *const parts[] = {"guarantee", "max", "held"};
+    json_t *rows = json_array(), *quota, *v;
+    const char *key;
+    size_t i;
+
+    json_array_foreach(all, i, quota)
+    {
+        json_t *seen = json_object();
+
+        json_object_set_new(seen, "gpu", json_true());
+        for (size_t p = 0; p < ST_ARRAY_LEN(parts); p++)
+            json_object_foreach(json_object_get(quota, parts[p]), key,
+                                v) if (p < 2 ||
+                                       st_view_milli(json_object_get(quota, parts[p]), key) != 0)
+                json_object_set_new(seen, key, json_true());
+        json_object_foreach(seen, key, v) resource_row(rows, quota, key);
+        json_decref(seen);
+    }
+    return rows;
+}
+
+static int show_quota(void *ctx, st_err *err)
+{
+    static const st_view_column quota_columns[] = {
+        {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},
+        {"RESOURCE", "resource", ST_VIEW_TEXT, NULL},
+        {"GUARANTEE", "guarantee", ST_VIEW_NUM, NULL},
+        {"FLOOR", "floor", ST_VIEW_NUM, NULL},
+        {"MAX", "max", ST_VIEW_NUM, NULL},
+        {"HELD", "held", ST_VIEW_NUM, NULL},
+        {"INSIDE", "guaranteed", ST_VIEW_NUM, NULL},
+        {"BORROWED", "borrowed", ST_VIEW_NUM, NULL},
+        {0},
+    };
+    account_flags *f = ctx;
+    json_t *all, *rows;
+    int r = each(f, "quota", false, &all, err);
+
+    if (r < 0)
+        return r;
+    if (f->format != ST_CLI_JSON) {
+        rows = quota_rows(all);
+        st_view_rows(f->cli, f->format, rows, quota_columns);
+        json_decref(rows);
+    }
+    json_decref(all);
+    return 0;
+}
+
+int st_cli_quota(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    account_flags f = {0};
+    int r = begin(cli, argc, argv, st_cli_quota_options, 0, 1, &f, &client, err);
+
+    return r < 0 ? r : st_view_watch(cli, f.watch, show_quota, &f, err);
+}
+
+static int show_usage(void *ctx, st_err *err)
+{
+    static const st_view_column usage_columns[] = {
+        {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},
+        {"USER", "user", ST_VIEW_TEXT, NULL},
+        {"HELD GPUS", "held_gpu", ST_VIEW_NUM, NULL},
+        {"GPU HOURS", "decayed_gpu_hours", ST_VIEW_NUM, NULL},
+        {0},
+    };
+    account_flags *f = ctx;
+    json_t *all, *one, *rows = json_array();
+    size_t i;
+    int r = each(f, "usage", true, &all, err);
+
+    if (r == 0 && f->format != ST_CLI_JSON) {
+        json_array_foreach(all, i, one) json_array_extend(rows, json_object_get(one, "users"));
+        st_view_rows(f->cli, f->format, rows, usage_columns);
+    }
+    json_decref(rows);
+    if (r == 0)
+        json_decref(all);
+    return r;
+}
+
+int st_cli_usage(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    account_flags f = {0};
+    int r = begin(cli, argc, argv, st_cli_quota_options, 0, 1, &f, &client, err);
+
+    return r < 0 ? r : st_view_watch(cli, f.watch, show_usage, &f, err);
+}
+
+const st_cli_verb st_cli_account_verbs[] = {
+    {"list", "Lists your account and those below it", "[OPTION...]", .fn = st_cli_account_list,
+     .options = list_options, .example = "  stint account list\n"},
+    {"show", "Shows one account", "[OPTION...] ACCOUNT", .fn = st_cli_account_show,
+     .options = show_options, .example = "  stint account show vision\n"},
+    {"create", "Makes an account below yours", "[OPTION...] ACCOUNT",
+     "What it is promised comes out of what its parent is promised.\n", .fn = st_cli_account_create,
+     .options = create_options,
+     .example = "  stint account create robotics --parent acme --guarantee gpu=8 --weight 2\n"},
+    {"set", "Changes an account", "[OPTION...] ACCOUNT",
+     "What is not mentioned stays as it is. The account is read first, and the change is\n"
+     "made only if nobody else changed it meanwhile.\n",
+     .fn = st_cli_account_set, .options = set_options,
+     .example = "  stint account set vision --guarantee gpu=40 --max gpu=96\n"},
+    {0},
+};

@@ -1,0 +1,257 @@
+/*
+ * `stint completion`: what a shell needs to know, from the table of verbs.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/quote.h"
+#include "base/strbuf.h"
+#include "base/suggest.h"
+#include "cli/cli.h"
+
+#define PATH_MAX_BYTES 100
+
+/* " --limit --state ..." of a verb. Where there is no table, the words of its usage and help. */
+static void add_scanned(st_strbuf *out, const char *text)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf word = {0};
+
+    for (const char *at = text; at && (at = strstr(at, "--")); at += 2) {
+        size_t n = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+        st_strbuf_clear(&word);
+        st_strbuf_addf(&word, " --%.*s ", (int)n, at + 2);
+        if (n > 0 && (out->n == 0 || !strstr(st_strbuf_str(out), st_strbuf_str(&word))))
+            st_strbuf_add(out, st_strbuf_str(&word));
+    }
+}
+
+static void add_options(st_strbuf *out, const st_cli_verb *v)
+{
+    if (v->options) {
+        for (const st_cli_row *r = v->options; r->name; r++)
+            st_strbuf_addf(out, " --%s", r->name);
+    } else {
+        add_scanned(out, v->usage);
+        add_scanned(out, v->help);
+    }
+    st_strbuf_add(out, " --help");
+}
+
+static void add_names(st_strbuf *out, const st_cli_verb *verbs)
+{
+    for (; verbs->name; verbs++)
+        st_strbuf_addf(out, " %s", verbs->name);
+}
+
+/* What lists the ids of jobs, for verbs that take one. */
+#define JOB_IDS "stint ps -o csv 2>/dev/null | sed '1d; s/,.*//'"
+
+static bool takes_job(const st_cli_verb *v)
+{
+    return strstr(v->usage, " ID") != NULL;
+}
+
+/* The words that may come behind each path, as the branches of a case in sh. */
+static void print_cases(FILE *out, const char *path, const st_cli_verb *verbs)
+{
+    for (; verbs->name; verbs++) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf words = {0};
+        char full[PATH_MAX_BYTES];
+
+        snprintf(full, sizeof full, "%s %s", path, verbs->name);
+        if (verbs->sub) {
+            print_cases(out, full, verbs->sub);
+            add_names(&words, verbs->sub);
+            fprintf(out, "    '%s') offer='%s --help' ;;\n", full, st_strbuf_str(&words));
+        } else {
+            add_options(&words, verbs);
+            fprintf(out, "    '%s' | '%s '*) offer=\"%s%s\" ;;\n", full, full,
+                    st_strbuf_str(&words), takes_job(verbs) ? " $(" JOB_IDS ")" : "");
+        }
+    }
+}
+
+/* The most words that any verb has for an option of that name. */
+static const char *most_words(const st_cli_verb *verbs, const char *name)
+{
+    const char *most = "";
+
+    for (; verbs->name; verbs++) {
+        const char *below = verbs->sub ? most_words(verbs->sub, name) : "";
+
+        most = strlen(below) > strlen(most) ? below : most;
+        for (const st_cli_row *r = verbs->options; r && r->name; r++)
+            if (strcmp(r->name, name) == 0 && r->value && strlen(r->value) > strlen(most))
+                most = r->value;
+    }
+    return most;
+}
+
+/* --output table|json|csv: what may come behind an option with words to choose from. */
+static void print_values(FILE *out, const st_cli_verb *all, const st_cli_verb *verbs,
+                         st_strbuf *seen)
+{
+    for (; verbs->name; verbs++) {
+        if (verbs->sub)
+            print_values(out, all, verbs->sub, seen);
+        for (const st_cli_row *r = verbs->options; r && r->name; r++) {
+            ST_CLEANUP(st_strbuf_done) st_strbuf mark = {0}, words = {0};
+
+            st_strbuf_addf(&mark, " %s ", r->name);
+            if (!r->value || !strchr(r->value, '|') ||
+                strstr(st_strbuf_str(seen), st_strbuf_str(&mark)))
+                continue;
+            st_strbuf_add(seen, st_strbuf_str(&mark));
+            st_strbuf_add(&words, most_words(all, r->name));
+            for (char *bar = words.s; (bar = strchr(bar, '|'));)
+                *bar = ' ';
+            fprintf(out, "    --%s", r->name);
+            if (r->letter)
+                fprintf(out, " | -%c", r->letter);
+            fprintf(out, ") offer='%s' ;;\n", st_strbuf_str(&words));
+        }
+    }
+}
+
+/* Bash and zsh share the shape: the verbs so far are the path, the word before decides first. */
+static void print_sh(FILE *out, const st_cli_verb *verbs)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf names = {0}, seen = {0};
+
+    add_names(&names, verbs);
+    fprintf(out, "    offer=\n    case $at in\n    ' completion'*) offer='bash zsh fish' ;;\n");
+    print_cases(out, "", verbs);
+    fprintf(out,
+            "    '' | ' help') offer='%s help --help --version' ;;\n"
+            "    esac\n    case $before in\n",
+            st_strbuf_str(&names));
+    print_values(out, verbs, verbs, &seen);
+    fprintf(out, "    --file | -f | --token-file | --ca) offer= ;;\n    esac\n");
+}
+
+static void print_bash(FILE *out, const st_cli_verb *verbs)
+{
+    fprintf(out, "# bash completion for stint: . <(stint completion bash)\n"
+                 "_stint() {\n"
+                 "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+                 "    local at= offer i\n"
+                 "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+                 "        case ${COMP_WORDS[i]} in\n"
+                 "        --) return ;;\n"
+                 "        -*) ;;\n"
+                 "        *) at+=\" ${COMP_WORDS[i]}\" ;;\n"
+                 "        esac\n"
+                 "    done\n");
+    print_sh(out, verbs);
+    fprintf(out, "    COMPREPLY=($(compgen -W \"$offer\" -- \"$current\"))\n"
+                 "}\n"
+                 "complete -o default -F _stint stint\n");
+}
+
+static void print_zsh(FILE *out, const st_cli_verb *verbs)
+{
+    fprintf(out, "#compdef stint\n"
+                 "# zsh completion for stint: . <(stint completion zsh)\n"
+                 "_stint() {\n"
+                 "    local before=${words[CURRENT-1]} at= i\n"
+                 "    local -a given=(${words[2,CURRENT-1]})\n"
+                 "    for i in $given; do\n"
+                 "        case $i in\n"
+                 "        --) _files; return ;;\n"
+                 "        -*) ;;\n"
+                 "        *) at+=\" $i\" ;;\n"
+                 "        esac\n"
+                 "    done\n"
+                 "    local offer\n");
+    print_sh(out, verbs);
+    fprintf(out, "    if [[ -n $offer ]]; then compadd -- ${=offer}; else _files; fi\n"
+                 "}\n"
+                 "compdef _stint stint\n");
+}
+
+/* ---- fish ----------------------------------------------------------------------------------------- */
+
+static void print_text(FILE *out, const char *text)
+{
+    fputc('\'', out);
+    for (; *text; text++) {
+        if (*text == '\'' || *text == '\\')
+            fputc('\\', out);
+        fputc(*text, out);
+    }
+    fputc('\'', out);
+}
+
+static void print_fish_level(FILE *out, const char *path, const st_cli_verb *verbs)
+{
+    for (; verbs->name; verbs++) {
+        char full[PATH_MAX_BYTES];
+
+        snprintf(full, sizeof full, "%s %s", path, verbs->name);
+        fprintf(out, "complete -c stint -f -n \"__stint_at '%s'\" -a %s -d ", path, verbs->name);
+        print_text(out, verbs->summary);
+        fprintf(out, "\n");
+        if (verbs->sub)
+            print_fish_level(out, full, verbs->sub);
+        else if (takes_job(verbs))
+            fprintf(out, "complete -c stint -f -n \"__stint_in '%s'\" -a \"(" JOB_IDS ")\"\n",
+                    full);
+        for (const st_cli_row *r = verbs->options; r && r->name; r++) {
+            fprintf(out, "complete -c stint -n \"__stint_in '%s'\" -l %s", full, r->name);
+            if (r->letter)
+                fprintf(out, " -s %c", r->letter);
+            if (r->kind != ST_CLI_FLAG)
+                fprintf(out, " -r");
+            fprintf(out, " -d ");
+            print_text(out, r->about);
+            fprintf(out, "\n");
+        }
+    }
+}
+
+static void print_fish(FILE *out, const st_cli_verb *verbs)
+{
+    fprintf(out, "# fish completion for stint: stint completion fish | source\n"
+                 "function __stint_path\n"
+                 "    set -l words (commandline -opc)\n"
+                 "    string join '' ' '(string match -v -- '-*' $words[2..-1])\n"
+                 "end\n"
+                 "function __stint_at\n"
+                 "    set -l at (__stint_path)\n"
+                 "    test \"$at\" = \"$argv[1]\"\n"
+                 "end\n"
+                 "function __stint_in\n"
+                 "    string match -q -- \"$argv[1]*\" (__stint_path)\n"
+                 "end\n");
+    print_fish_level(out, "", verbs);
+    fprintf(out, "complete -c stint -f -n \"__stint_at ' completion'\" -a 'bash zsh fish'\n");
+}
+
+int st_cli_complete(FILE *out, const char *shell, const st_cli_verb *verbs, st_err *err)
+{
+    static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+    const char *nearest = st_suggest(shell, shells);
+    char q[ST_QUOTE_MAX];
+
+    if (strcmp(shell, "bash") == 0)
+        print_bash(out, verbs);
+    else if (strcmp(shell, "zsh") == 0)
+        print_zsh(out, verbs);
+    else if (strcmp(shell, "fish") == 0)
+        print_fish(out, verbs);
+    else
+        return st_fail(err, ST_EINVAL,
+                       "there is completion for bash, zsh and fish, not for %s%s%s%s",
+                       st_quote(q, shell), nearest ? " (did you mean " : "", nearest ? nearest : "",
+                       nearest ? "?)" : "");
+    return 0;
+}
+
+int st_cli_completion(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    static const st_cli_row no_options[] = {{0}};
+    int none = 0, r = st_cli_read(argc, argv, no_options, &none, 1, 1, NULL, err);
+
+    return r < 0 ? r : st_cli_complete(cli->out, argv[1], st_cli_verbs, err);
+}

@@ -1,0 +1,224 @@
+/*
+ * `stint events`, `audit` and `admin backup`: what happens, who changed what, and a copy of it all.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "cli/admin_doc.h"
+#include "cli/spinner.h"
+#include "cli/view.h"
+
+#define LISTEN_MS  10000
+#define STEP_MS    200
+#define REOPEN_MS  1000
+#define REOPEN_MAX 60
+
+typedef struct events_flags {
+    st_cli_format format;
+    bool follow;
+    const char *job, *length;
+} events_flags;
+
+const st_cli_row st_cli_events_options[] = {
+    {"follow", 'f', ST_CLI_FLAG, offsetof(events_flags, follow), NULL,
+     "until Ctrl-C, also across restarts of stintd", 0, 0},
+    {"job", 'j', ST_CLI_STRING, offsetof(events_flags, job), "ID", "only of this job", 0, 0},
+    {"for", 0, ST_CLI_STRING, offsetof(events_flags, length), "DURATION",
+     "how long to listen, 10s unless given", 0, 0},
+    {"output", 'o', ST_CLI_OUTPUT, offsetof(events_flags, format), "table|json",
+     "json: one document per line", 0, 0},
+    {0},
+};
+
+static void print_event(st_cli *cli, st_cli_format format, const st_sse_event *ev)
+{
+    static const st_view_column at = {"AT", "at", ST_VIEW_TIME, NULL};
+    ST_CLEANUP(st_strbuf_done) st_strbuf line = {0};
+    json_t *doc;
+
+    if (strcmp(ev->kind, "reset") == 0) {
+        fprintf(cli->errors, "stint: some events were missed\n");
+        return;
+    }
+    if (format == ST_CLI_JSON) {
+        fprintf(cli->out, "%s\n", ev->data);
+        fflush(cli->out);
+        return;
+    }
+    doc = json_loads(ev->data, 0, NULL);
+    st_view_cell(doc, &at, false, 0, &line);
+    st_strbuf_addf(&line, "  %-10s", st_view_text(doc, "kind"));
+    if (st_view_at(doc, "job"))
+        st_strbuf_addf(&line, "  job %s (%s of %s), %s", st_view_text(doc, "job"),
+                       st_view_text(doc, "name"), st_view_text(doc, "account"),
+                       st_view_text(doc, "state"));
+    else if (st_view_at(doc, "node"))
+        st_strbuf_addf(&line, "  node %s", st_view_text(doc, "node"));
+    else if (st_view_at(doc, "account"))
+        st_strbuf_addf(&line, "  account %s", st_view_text(doc, "account"));
+    fprintf(cli->out, "%s\n", st_strbuf_str(&line));
+    fflush(cli->out);
+    json_decref(doc);
+}
+
+/* Prints what comes until then (or a signal); *last is the last event's id. */
+static int listen(st_cli *cli, st_client *client, const events_flags *f, const char *path,
+                  char **last, int64_t until_ms, st_err *err)
+{
+    ST_CLEANUP(st_events_freep) st_events *events = st_events_open(client, path, *last);
+
+    while (st_clock_ms() < until_ms) {
+        st_sse_event ev;
+        int r = st_events_next(events, STEP_MS, &ev, err);
+
+        if (r < 0)
+            return r;
+        if (r > 0) {
+            print_event(cli, f->format, &ev);
+            free(*last);
+            *last = ST_TAKE(ev.id);
+            st_sse_event_done(&ev);
+        }
+        if (st_signals_wait(0))
+            return 0;
+    }
+    return 0;
+}
+
+int st_cli_events(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    ST_CLEANUP(st_freep) char *last = NULL;
+    events_flags f = {0};
+    int64_t length = LISTEN_MS;
+    int r = st_cli_read(argc, argv, st_cli_events_options, &f, 0, 0, NULL, err);
+
+    if (r == 0 && f.length)
+        r = st_parse_duration_ms(f.length, &length, err);
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    st_strbuf_add(&path, "/v1/events");
+    if (f.job) {
+        st_strbuf_add(&path, "?job=");
+        st_url_add(&path, f.job);
+    }
+    st_signals_block();
+    if (!f.follow)
+        return listen(cli, client, &f, st_strbuf_str(&path), &last, st_clock_ms() + length, err);
+    for (int lost = 0;; lost++) {
+        int64_t began = st_clock_ms();
+
+        r = listen(cli, client, &f, st_strbuf_str(&path), &last, INT64_MAX, err);
+        if (st_clock_ms() - began > REOPEN_MS)
+            lost = 0;
+        if (r != -ST_EDOWN || lost >= REOPEN_MAX ||
+            (lost == 0 && !last && st_clock_ms() - began < REOPEN_MS))
+            return r;
+        if (lost == 0)
+            fprintf(cli->errors, "stint: %s (trying again)\n", err->msg);
+        if (st_signals_wait(REOPEN_MS))
+            return 0;
+    }
+}
+
+/* ---- audit -------------------------------------------------------------------------------------- */
+
+typedef struct audit_flags {
+    st_cli_format format;
+    bool verify;
+    int64_t limit;
+} audit_flags;
+
+const st_cli_row st_cli_audit_options[] = {
+    {"verify", 0, ST_CLI_FLAG, offsetof(audit_flags, verify), NULL,
+     "follows the chain of hashes from its start; status 1 when it is broken", 0, 0},
+    {"limit", 'l', ST_CLI_I64, offsetof(audit_flags, limit), "N", "rows at most, 100 unless given",
+     1, 1000},
+    {"output", 'o', ST_CLI_LISTING, offsetof(audit_flags, format), "table|json|csv",
+     "how it is written", 0, 0},
+    {0},
+};
+
+static int verify(st_cli *cli, st_client *client, st_cli_format format, st_err *err)
+{
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    json_t *doc;
+    bool intact;
+    int r = st_client_json(client, &(st_request){.path = "/v1/audit/verify"}, &doc, &response, err);
+
+    if (r < 0)
+        return r;
+    intact = json_is_true(st_view_at(doc, "intact"));
+    if (format == ST_CLI_JSON)
+        st_view_raw(cli, &response);
+    else
+        fprintf(cli->out, "%lld rows, %s%s%s\nhead %s\n",
+                (long long)st_view_milli(doc, "rows") / 1000,
+                intact ? "the chain is intact" : "the chain is BROKEN", intact ? "" : ": ",
+                st_view_text(doc, "why"), st_view_text(doc, "head"));
+    json_decref(doc);
+    return intact ? 0 : 1;
+}
+
+static void add_detail(const json_t *row, st_strbuf *out)
+{
+    char *text =
+        st_view_at(row, "detail") ? json_dumps(st_view_at(row, "detail"), JSON_COMPACT) : NULL;
+
+    st_strbuf_add(out, text ? text : "");
+    free(text);
+}
+
+int st_cli_audit(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    static const st_view_column columns[] = {
+        {"AT", "at", ST_VIEW_TIME, NULL},         {"ACTOR", "actor", ST_VIEW_TEXT, NULL},
+        {"SOURCE", "source", ST_VIEW_TEXT, NULL}, {"VERB", "verb", ST_VIEW_TEXT, NULL},
+        {"TARGET", "target", ST_VIEW_TEXT, NULL}, {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},
+        {"DETAIL", NULL, ST_VIEW_FN, add_detail}, {0},
+    };
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    audit_flags f = {.limit = 100};
+    char path[64];
+    int r = st_cli_read(argc, argv, st_cli_audit_options, &f, 0, 0, NULL, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    if (f.verify)
+        return verify(cli, client, f.format, err);
+    snprintf(path, sizeof path, "/v1/audit?limit=%lld", (long long)f.limit);
+    return st_view_list(cli, client, f.format, path, "rows", columns, err);
+}
+
+int st_cli_admin_backup(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    static const st_cli_row no_options[] = {{0}};
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf said = {0};
+    int none = 0, r = st_cli_read(argc, argv, no_options, &none, 1, 1, NULL, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    st_body_put(&body, "file", argv[1]);
+    st_strbuf_addf(&said, "the store is copied to %s, on stintd's machine", argv[1]);
+    return st_admin_send(
+        cli, client,
+        &(st_request){.method = "POST", .path = "/v1/admin/backup", .body = st_body_end(&body)},
+        ST_CLI_TABLE, st_strbuf_str(&said), err);
+}
+
+const st_cli_verb st_cli_admin_verbs[] = {
+    {"backup", "Writes a copy of the store to a file on stintd's machine", "FILE",
+     "FILE is a full path. The service goes on meanwhile.\n", .fn = st_cli_admin_backup,
+     .example = "  stint admin backup /var/backups/stint.db\n"},
+    {0},
+};

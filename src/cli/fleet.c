@@ -1,0 +1,317 @@
+/*
+ * `stint node`, `pool` and `type`: what the fleet is made of.
+ */
+#include <string.h>
+
+#include "cli/admin_doc.h"
+#include "cli/view.h"
+
+typedef struct fleet_flags {
+    st_cli_format format;
+    bool watch;
+    /* node add */
+    const char *gpu, *gpus, *pool, *cpu, *ram, *rack, *block, *zone, *nvlink, *nvlink_domain;
+    /* pool add, type add */
+    const char *levels, *oversubscribe, *vram, *mig;
+    /* for --watch */
+    st_cli *cli;
+    st_client *client;
+} fleet_flags;
+
+#define TEXT_ROW(name, field, value, about)                                      \
+    {                                                                            \
+        name, 0, ST_CLI_STRING, offsetof(fleet_flags, field), value, about, 0, 0 \
+    }
+#define OUTPUT_ROW                                                                      \
+    {                                                                                   \
+        "output", 'o', ST_CLI_LISTING, offsetof(fleet_flags, format), "table|json|csv", \
+            "how it is written", 0, 0                                                   \
+    }
+
+static const st_cli_row list_options[] = {
+    {"watch", 'w', ST_CLI_FLAG, offsetof(fleet_flags, watch), NULL,
+     "again every two seconds, until Ctrl-C", 0, 0},
+    OUTPUT_ROW,
+    {0},
+};
+static const st_cli_row show_options[] = {OUTPUT_ROW, {0}};
+static const st_cli_row node_add_options[] = {
+    TEXT_ROW("gpu", gpu, "TYPE", "which GPUs it has"),
+    TEXT_ROW("gpus", gpus, "N", "how many, 8 unless given"),
+    TEXT_ROW("pool", pool, "POOL", "where it belongs"),
+    TEXT_ROW("cpu", cpu, "N", "CPUs for jobs"),
+    TEXT_ROW("ram", ram, "SIZE", "memory for jobs"),
+    TEXT_ROW("rack", rack, "NAME", "its place in the topology"),
+    TEXT_ROW("block", block, "NAME", "its place in the topology"),
+    TEXT_ROW("zone", zone, "NAME", "its place in the topology"),
+    TEXT_ROW("nvlink", nvlink, "N", "GPUs in one NVLink domain"),
+    TEXT_ROW("nvlink-domain", nvlink_domain, "NAME", "of several nodes"),
+    {0},
+};
+static const st_cli_row pool_add_options[] = {
+    TEXT_ROW("levels", levels, "whole,mig,mps,time", "how its GPUs may be shared"),
+    TEXT_ROW("oversubscribe", oversubscribe, "N", "time-slicing hands out at most N times a GPU"),
+    {0},
+};
+static const st_cli_row type_add_options[] = {
+    TEXT_ROW("vram", vram, "SIZE", "its memory; known types need no flags"),
+    TEXT_ROW("mig", mig, "BOARD", "whose MIG profiles it has"),
+    {0},
+};
+
+static const st_view_column node_columns[] = {
+    {"NAME", "name", ST_VIEW_TEXT, NULL},  {"STATE", "state", ST_VIEW_TEXT, NULL},
+    {"POOL", "pool", ST_VIEW_TEXT, NULL},  {"TYPE", "type", ST_VIEW_TEXT, NULL},
+    {"GPUS", "gpus", ST_VIEW_NUM, NULL},   {"FREE", "gpus_free", ST_VIEW_NUM, NULL},
+    {"CPU", "cpu", ST_VIEW_NUM, NULL},     {"RAM", "ram_mib", ST_VIEW_MIB, NULL},
+    {"RACK", "rack", ST_VIEW_TEXT, NULL},  {"BLOCK", "block", ST_VIEW_TEXT, NULL},
+    {"JOBS", "jobs", ST_VIEW_WORDS, NULL}, {0},
+};
+static const st_view_column node_facts[] = {
+    {"Node", "name", ST_VIEW_TEXT, NULL},
+    {"State", "state", ST_VIEW_TEXT, NULL},
+    {"Pool", "pool", ST_VIEW_TEXT, NULL},
+    {"Type", "type", ST_VIEW_TEXT, NULL},
+    {"GPUs", "gpus", ST_VIEW_NUM, NULL},
+    {"Free", "gpus_free", ST_VIEW_NUM, NULL},
+    {"CPU", "cpu", ST_VIEW_NUM, NULL},
+    {"RAM", "ram_mib", ST_VIEW_MIB, NULL},
+    {"Rack", "rack", ST_VIEW_TEXT, NULL},
+    {"Block", "block", ST_VIEW_TEXT, NULL},
+    {"Zone", "zone", ST_VIEW_TEXT, NULL},
+    {"Your jobs", "jobs", ST_VIEW_WORDS, NULL},
+    {0},
+};
+static const st_view_column pool_columns[] = {
+    {"NAME", "name", ST_VIEW_TEXT, NULL},
+    {"NODES", "nodes", ST_VIEW_NUM, NULL},
+    {"GPUS", "gpus", ST_VIEW_NUM, NULL},
+    {"READY", "gpus_ready", ST_VIEW_NUM, NULL},
+    {"OVERSUBSCRIBE", "oversubscribe", ST_VIEW_NUM, NULL},
+    {"LEVELS", "levels", ST_VIEW_WORDS, NULL},
+    {0},
+};
+static const st_view_column pool_facts[] = {
+    {"Pool", "name", ST_VIEW_TEXT, NULL},
+    {"Nodes", "nodes", ST_VIEW_NUM, NULL},
+    {"GPUs", "gpus", ST_VIEW_NUM, NULL},
+    {"Ready", "gpus_ready", ST_VIEW_NUM, NULL},
+    {"Oversubscribe", "oversubscribe", ST_VIEW_NUM, NULL},
+    {"Levels", "levels", ST_VIEW_WORDS, NULL},
+    {0},
+};
+static const st_view_column type_columns[] = {
+    {"NAME", "name", ST_VIEW_TEXT, NULL},
+    {"VRAM", "vram_mib", ST_VIEW_MIB, NULL},
+    {"MIG", "mig", ST_VIEW_TEXT, NULL},
+    {0},
+};
+
+static int begin(st_cli *cli, int argc, char **argv, const st_cli_row *options, int min, int max,
+                 fleet_flags *f, st_client **client, int *ret_n, st_err *err)
+{
+    int r = st_cli_read(argc, argv, options, f, min, max, ret_n, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, client, err);
+    f->cli = cli;
+    f->client = *client;
+    return r;
+}
+
+static int show_nodes(void *ctx, st_err *err)
+{
+    fleet_flags *f = ctx;
+
+    return st_view_list(f->cli, f->client, f->format, "/v1/nodes", "nodes", node_columns, err);
+}
+
+static int show_pools(void *ctx, st_err *err)
+{
+    fleet_flags *f = ctx;
+
+    return st_view_list(f->cli, f->client, f->format, "/v1/pools", "pools", pool_columns, err);
+}
+
+static int show_types(void *ctx, st_err *err)
+{
+    fleet_flags *f = ctx;
+
+    return st_view_list(f->cli, f->client, f->format, "/v1/types", "types", type_columns, err);
+}
+
+static int list(st_cli *cli, int argc, char **argv, st_view_fn *show, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    fleet_flags f = {0};
+    int r = begin(cli, argc, argv, list_options, 0, 0, &f, &client, NULL, err);
+
+    return r < 0 ? r : st_view_watch(cli, f.watch, show, &f, err);
+}
+
+int st_cli_node_list(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return list(cli, argc, argv, show_nodes, err);
+}
+
+int st_cli_pool_list(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return list(cli, argc, argv, show_pools, err);
+}
+
+int st_cli_type_list(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return list(cli, argc, argv, show_types, err);
+}
+
+static int show(st_cli *cli, int argc, char **argv, const char *folder,
+                const st_view_column *columns, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    fleet_flags f = {0};
+    int r = begin(cli, argc, argv, show_options, 1, 1, &f, &client, NULL, err);
+
+    if (r < 0)
+        return r;
+    st_admin_path(&path, folder, argv[1]);
+    r = st_view_one(cli, client, f.format, st_strbuf_str(&path), columns, err);
+    return r < 0 ? st_admin_near(client, folder, argv[1], r, err) : 0;
+}
+
+int st_cli_node_show(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return show(cli, argc, argv, "nodes", node_facts, err);
+}
+
+int st_cli_pool_show(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return show(cli, argc, argv, "pools", pool_facts, err);
+}
+
+/* ---- changing ----------------------------------------------------------------------------------- */
+
+static int set_state(st_cli *cli, int argc, char **argv, const char *state, st_err *err)
+{
+    static const st_cli_row no_options[] = {{0}};
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    fleet_flags f = {0};
+    int n = 0, r = begin(cli, argc, argv, no_options, 1, INT32_MAX, &f, &client, &n, err);
+
+    st_body_put(&body, "state", state);
+    st_body_end(&body);
+    for (int i = 1; r == 0 && i <= n; i++) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+
+        st_admin_path(&path, "nodes", argv[i]);
+        st_strbuf_addf(&said, "node %s is %s", argv[i], state);
+        r = st_admin_send(cli, client,
+                          &(st_request){.method = "PATCH",
+                                        .path = st_strbuf_str(&path),
+                                        .body = st_strbuf_str(&body.text)},
+                          ST_CLI_TABLE, st_strbuf_str(&said), err);
+        if (r < 0)
+            r = st_admin_near(client, "nodes", argv[i], r, err);
+    }
+    return r;
+}
+
+int st_cli_node_drain(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return set_state(cli, argc, argv, "draining", err);
+}
+
+int st_cli_node_ready(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return set_state(cli, argc, argv, "ready", err);
+}
+
+int st_cli_node_fail(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return set_state(cli, argc, argv, "failed", err);
+}
+
+static int add(st_cli *cli, int argc, char **argv, const st_cli_row *options, const char *folder,
+               const char *what, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf said = {0}, path = {0};
+    fleet_flags f = {0};
+    int r = begin(cli, argc, argv, options, 1, 1, &f, &client, NULL, err);
+
+    if (r < 0)
+        return r;
+    st_body_put(&body, "name", argv[1]);
+    st_body_put(&body, "pool", f.pool);
+    st_body_put(&body, "gpu", f.gpu);
+    st_body_put(&body, "gpus", f.gpus);
+    st_body_put(&body, "cpu", f.cpu);
+    st_body_put(&body, "ram", f.ram);
+    st_body_put(&body, "rack", f.rack);
+    st_body_put(&body, "block", f.block);
+    st_body_put(&body, "zone", f.zone);
+    st_body_put(&body, "nvlink", f.nvlink);
+    st_body_put(&body, "nvlink_domain", f.nvlink_domain);
+    st_body_list(&body, "levels", f.levels);
+    st_body_put(&body, "oversubscribe", f.oversubscribe);
+    st_body_put(&body, "vram", f.vram);
+    st_body_put(&body, "mig", f.mig);
+    st_strbuf_addf(&path, "/v1/%s", folder);
+    st_strbuf_addf(&said, "%s %s added", what, argv[1]);
+    return st_admin_send(
+        cli, client,
+        &(st_request){.method = "POST", .path = st_strbuf_str(&path), .body = st_body_end(&body)},
+        ST_CLI_TABLE, st_strbuf_str(&said), err);
+}
+
+int st_cli_node_add(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return add(cli, argc, argv, node_add_options, "nodes", "node", err);
+}
+
+int st_cli_pool_add(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return add(cli, argc, argv, pool_add_options, "pools", "pool", err);
+}
+
+int st_cli_type_add(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return add(cli, argc, argv, type_add_options, "types", "type", err);
+}
+
+const st_cli_verb st_cli_node_verbs[] = {
+    {"list", "Lists the nodes, with your own jobs on them", "[OPTION...]", .fn = st_cli_node_list,
+     .options = list_options, .example = "  stint node list --watch\n"},
+    {"show", "Shows one node", "[OPTION...] NODE", .fn = st_cli_node_show, .options = show_options,
+     .example = "  stint node show node07\n"},
+    {"drain", "Takes nodes out of service once their jobs have ended", "NODE...",
+     .fn = st_cli_node_drain, .example = "  stint node drain node07 node08\n"},
+    {"ready", "Takes nodes back into service", "NODE...", .fn = st_cli_node_ready,
+     .example = "  stint node ready node07\n"},
+    {"fail", "Declares nodes failed: their jobs start again elsewhere", "NODE...",
+     .fn = st_cli_node_fail, .example = "  stint node fail node07\n"},
+    {"add", "Announces a node (simulated engine)", "[OPTION...] NODE", .fn = st_cli_node_add,
+     .options = node_add_options,
+     .example = "  stint node add node17 --gpu h100 --gpus 8 --rack rack5 --block block1\n"},
+    {0},
+};
+
+const st_cli_verb st_cli_pool_verbs[] = {
+    {"list", "Lists the pools", "[OPTION...]", .fn = st_cli_pool_list, .options = list_options,
+     .example = "  stint pool list\n"},
+    {"show", "Shows one pool", "[OPTION...] POOL", .fn = st_cli_pool_show, .options = show_options,
+     .example = "  stint pool show main\n"},
+    {"add", "Makes a pool", "[OPTION...] POOL", .fn = st_cli_pool_add, .options = pool_add_options,
+     .example = "  stint pool add secure --levels whole,mig\n"},
+    {0},
+};
+
+const st_cli_verb st_cli_type_verbs[] = {
+    {"list", "Lists the GPU types", "[OPTION...]", .fn = st_cli_type_list, .options = list_options,
+     .example = "  stint type list\n"},
+    {"add", "Makes a GPU type known; the common ones need only a name", "[OPTION...] TYPE",
+     .fn = st_cli_type_add, .options = type_add_options, .example = "  stint type add h200\n"},
+    {0},
+};

@@ -1,0 +1,248 @@
+/*
+ * Staying with a job: logs, and the wait for its end (`run`, `submit --wait`, `logs -f`).
+ *
+ * News comes by the event stream; once in a while the job is asked for itself, so that a stream
+ * that is cut off, or a stintd that is started again, is only a pause.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "cli/jobs.h"
+#include "cli/spinner.h"
+
+#define ASK_MS     1000
+#define STEP_MS    200
+#define LOST_TRIES 60 /* seconds without an answer until we give up */
+
+int st_job_log(st_cli *cli, st_client *client, const char *id, int64_t task, int64_t *offset,
+               st_err *err)
+{
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    char tail[80];
+    int r;
+
+    snprintf(tail, sizeof tail, "/logs?task=%lld&offset=%lld", (long long)task, (long long)*offset);
+    st_job_path(&path, id, tail);
+    r = st_client_call(client, &(st_request){.path = st_strbuf_str(&path)}, &response, err);
+    if (r < 0)
+        return r;
+    fwrite(st_strbuf_str(&response.body), 1, response.body.n, cli->out);
+    if (response.body.n > 0)
+        fflush(cli->out);
+    *offset += (int64_t)response.body.n;
+    return 0;
+}
+
+typedef struct follower {
+    st_cli *cli;
+    st_client *client;
+    const char *id;
+    st_events *events;
+    bool logs, asked;
+    int lost;
+    int64_t offset;
+    char state[24];
+    st_spinner spinner;
+} follower;
+
+static int get_job(const follower *f, json_t **ret, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+
+    st_job_path(&path, f->id, "");
+    return st_client_get(f->client, st_strbuf_str(&path), ret, err);
+}
+
+static void tell_state(follower *f, const json_t *job)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf where = {0};
+    const char *state = st_view_text(job, "state");
+
+    if (strcmp(state, f->state) == 0)
+        return;
+    snprintf(f->state, sizeof f->state, "%s", state);
+    st_spinner_done(&f->spinner);
+    fprintf(f->cli->errors, "job %s ", f->id);
+    if (strcmp(state, "failed") == 0) {
+        fprintf(f->cli->errors, "failed with status %d%s%s\n", st_job_status(job),
+                st_view_text(job, "reason")[0] ? ": " : "", st_view_text(job, "reason"));
+    } else {
+        if (!st_job_over(state))
+            st_job_where(job, &where);
+        fprintf(f->cli->errors, "is %s%s%s%s\n", state, where.n ? " on " : "",
+                st_strbuf_str(&where),
+                strcmp(state, "pending") == 0 ? " (`stint why` says why)" : "");
+    }
+    fflush(f->cli->errors);
+}
+
+/* What a log lacks is no reason to stop following the job. */
+static void tell_log(follower *f)
+{
+    st_err quiet;
+
+    if (!f->logs || strcmp(f->state, "pending") == 0 || f->state[0] == '\0')
+        return;
+    st_spinner_done(&f->spinner);
+    (void)st_job_log(f->cli, f->client, f->id, 0, &f->offset, &quiet);
+}
+
+/* 1: the job is to be left; 0: go on. */
+static int on_signal(follower *f, int sig)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    st_response response = {0};
+    st_err why;
+
+    st_spinner_done(&f->spinner);
+    if (sig != SIGINT) {
+        fprintf(f->cli->errors, "job %s goes on; `stint cancel %s` ends it\n", f->id, f->id);
+        return 1;
+    }
+    if (!f->asked) {
+        f->asked = true;
+        fprintf(f->cli->errors, "Ctrl-C again cancels job %s; Ctrl-\\ leaves it running.\n", f->id);
+        return 0;
+    }
+    st_job_path(&path, f->id, "");
+    if (st_client_call(f->client, &(st_request){.method = "DELETE", .path = st_strbuf_str(&path)},
+                       &response, &why) < 0)
+        fprintf(f->cli->errors, "stint: %s\n", why.msg);
+    st_response_done(&response);
+    return 0;
+}
+
+static void open_events(follower *f)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+
+    st_events_free(f->events);
+    st_strbuf_add(&path, "/v1/events?job=");
+    st_url_add(&path, f->id);
+    f->events = st_events_open(f->client, st_strbuf_str(&path), NULL);
+}
+
+/* Waits for news, a signal, or until it is time to ask anyway. 1: leave. */
+static int wait_news(follower *f)
+{
+    int64_t until = st_clock_ms() + ASK_MS;
+    char text[100];
+
+    snprintf(text, sizeof text, "job %s is %s", f->id, f->state);
+    do {
+        st_sse_event ev = {0};
+        st_err quiet = {0};
+        int sig, r = f->events ? st_events_next(f->events, STEP_MS, &ev, &quiet) : 0;
+
+        st_sse_event_done(&ev);
+        if (r < 0) {
+            st_events_free(f->events);
+            f->events = NULL;
+        }
+        sig = st_signals_wait(f->events ? 0 : STEP_MS);
+        if (sig && on_signal(f, sig))
+            return 1;
+        if (sig || r > 0)
+            return 0;
+        st_spinner_turn(&f->spinner, text);
+    } while (st_clock_ms() < until);
+    return 0;
+}
+
+/* Asks how the job is. 0: go on; 1: it is over; or a failure that is not worth waiting for. */
+static int look(follower *f, int *ret_status, st_err *err)
+{
+    json_t *job;
+    int over, r = get_job(f, &job, err);
+
+    if (r == -ST_EDOWN && f->lost++ < LOST_TRIES) {
+        if (f->lost == 1) {
+            st_spinner_done(&f->spinner);
+            fprintf(f->cli->errors, "stint: %s (trying again)\n", err->msg);
+        }
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    f->lost = 0;
+    tell_state(f, job);
+    tell_log(f);
+    over = st_job_over(f->state);
+    *ret_status = st_job_status(job);
+    json_decref(job);
+    if (!over && !f->events)
+        open_events(f);
+    return over;
+}
+
+int st_job_follow(st_cli *cli, st_client *client, const char *id, bool logs, st_err *err)
+{
+    follower f = {.cli = cli, .client = client, .id = id, .logs = logs};
+    int status = 0, r;
+
+    st_signals_block();
+    st_spinner_begin(&f.spinner, cli->errors, "");
+    open_events(&f);
+    while ((r = look(&f, &status, err)) == 0 && !wait_news(&f))
+        ;
+    st_spinner_done(&f.spinner);
+    st_events_free(f.events);
+    return r < 0 ? r : r == 0 ? 0 : status;
+}
+
+/* ---- stint logs -------------------------------------------------------------------------------- */
+
+typedef struct logs_flags {
+    bool follow;
+    int64_t task;
+} logs_flags;
+
+const st_cli_row st_cli_logs_options[] = {
+    {"follow", 'f', ST_CLI_FLAG, offsetof(logs_flags, follow), NULL,
+     "stays until the job is over, or Ctrl-C", 0, 0},
+    {"task", 't', ST_CLI_I64, offsetof(logs_flags, task), "N", "which task, 0 unless given", 0,
+     1000000},
+    {0},
+};
+
+/* Without -f what there is; with it, until the job ends. The status is 0 either way: it is the
+ * log that was asked for. */
+static int follow_log(st_cli *cli, st_client *client, const char *id, int64_t task, st_err *err)
+{
+    follower f = {.cli = cli, .client = client, .id = id};
+    int64_t offset = 0;
+    bool over = false;
+
+    st_signals_block();
+    for (;;) {
+        json_t *job;
+        int r = get_job(&f, &job, err);
+
+        if (r < 0)
+            return r;
+        over = st_job_over(st_view_text(job, "state"));
+        json_decref(job);
+        r = st_job_log(cli, client, id, task, &offset, err);
+        if (r < 0 && (r != -ST_ENOENT || (over && offset == 0)))
+            return r;
+        if (over || st_signals_wait(ASK_MS))
+            return 0;
+    }
+}
+
+int st_cli_logs(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    logs_flags f = {0};
+    int64_t offset = 0;
+    int r = st_cli_read(argc, argv, st_cli_logs_options, &f, 1, 1, NULL, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    r = f.follow ? follow_log(cli, client, argv[1], f.task, err)
+                 : st_job_log(cli, client, argv[1], f.task, &offset, err);
+    return r < 0 ? st_job_near(client, argv[1], r, err) : 0;
+}

@@ -1,0 +1,263 @@
+/*
+ * The document of a job from the command line (cli/job_doc.h). The server says what is wrong with
+ * what is in it; here only the form is looked at.
+ */
+#include "cli/job_doc.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/quote.h"
+#include "spec/spec.h"
+
+#define ARRAY_MAX 10000
+
+#define FLAG_ROW(field, option, letter, key, value, about) \
+    {option, letter, ST_CLI_STRING, offsetof(st_job_flags, field), value, about, 0, 0},
+#define OTHER(option, letter, kind, field, value, about)                        \
+    {                                                                           \
+        option, letter, kind, offsetof(st_job_flags, field), value, about, 0, 0 \
+    }
+#define COMMON_ROWS                                                                           \
+    ST_JOB_FLAGS(FLAG_ROW)                                                                    \
+    OTHER("type", 'T', ST_CLI_STRING, type, "TYPE,...",                                       \
+          "GPU types that will do; any unless given"),                                        \
+        OTHER("topology", 0, ST_CLI_STRING, topology, "require:LEVEL",                        \
+              "require or prefer; nvlink, node, rack, block or zone"),                        \
+        OTHER("latency-critical", 0, ST_CLI_FLAG, latency_critical, NULL,                     \
+              "never beside unknown neighbours"),                                             \
+        OTHER("env", 'e', ST_CLI_MANY, env, "NAME=VALUE",                                     \
+              "for its environment; NAME alone takes ours; may be given several times"),      \
+        OTHER("label", 'L', ST_CLI_MANY, labels, "NAME=VALUE", "may be given several times"), \
+        OTHER("sim-run", 0, ST_CLI_STRING, sim_run, "DURATION",                               \
+              "how long it takes under the simulated engine"),                                \
+        OTHER("sim-exit", 0, ST_CLI_STRING, sim_exit, "N", "and the status it ends with"),    \
+        OTHER("file", 'f', ST_CLI_STRING, file, "FILE",                                       \
+              "the job as YAML or JSON; flags change what it says"),                          \
+        OTHER("dry-run", 0, ST_CLI_FLAG, dry_run, NULL, "prints the document and sends nothing")
+
+const st_cli_row st_cli_submit_options[] = {
+    COMMON_ROWS,
+    {"array", 0, ST_CLI_I64, offsetof(st_job_flags, array), "N",
+     "that many jobs, each with its number in STINT_ARRAY_INDEX", 1, ARRAY_MAX},
+    OTHER("wait", 'w', ST_CLI_FLAG, wait, NULL, "until it is over; the exit status is the job's"),
+    OTHER("output", 'o', ST_CLI_OUTPUT, format, "table|json", "how the answer is written"),
+    {0},
+};
+
+const st_cli_row st_cli_run_options[] = {COMMON_ROWS, {0}};
+
+/* What is written as we write numbers is one; everything else, 007 too, is text. */
+static json_t *value_of(const char *text)
+{
+    char same[ST_FMT_MAX];
+    int64_t n;
+
+    if (st_parse_milli(text, INT32_MIN, INT64_C(1000000000000), &n, NULL) < 0 ||
+        strcmp(st_fmt_milli(same, n), text) != 0)
+        return json_string(text);
+    return n % 1000 ? json_real((double)n / 1000) : json_integer(n / 1000);
+}
+
+static int bad_text(const char *option, const char *text, st_err *err)
+{
+    char q[ST_QUOTE_MAX];
+
+    return st_fail(err, ST_EINVAL, "option --%s: %s is not UTF-8", option, st_quote(q, text));
+}
+
+static int put(json_t *doc, const char *option, const char *key, json_t *value, const char *text,
+               st_err *err)
+{
+    if (!value || json_object_set_new(doc, key, value) < 0)
+        return bad_text(option, text, err);
+    return 0;
+}
+
+static json_t *list_of(const char *text)
+{
+    ST_CLEANUP(st_freep) char *copy = st_xstrdup(text);
+    json_t *list = json_array();
+    char *save = NULL;
+
+    for (char *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save))
+        json_array_append_new(list, json_string(word));
+    return list;
+}
+
+/* NAME=VALUE into the map under `key`, which a file may have begun. */
+static int put_pairs(json_t *doc, const char *option, const char *key, const st_cli_words *words,
+                     bool ours, st_err *err)
+{
+    json_t *map = json_object_get(doc, key);
+    char q[ST_QUOTE_MAX];
+
+    for (int i = 0; i < words->n; i++) {
+        ST_CLEANUP(st_freep) char *name = st_xstrdup(words->v[i]);
+        const char *value = strchr(words->v[i], '=');
+        json_t *text;
+
+        if (value) {
+            name[value - words->v[i]] = '\0';
+            value++;
+        } else if (ours) {
+            value = getenv(name);
+        }
+        if (!value || !*name)
+            return st_fail(err, ST_EINVAL, "option --%s: %s is not NAME=VALUE", option,
+                           st_quote(q, words->v[i]));
+        if (!json_is_object(map)) {
+            map = json_object();
+            json_object_set_new(doc, key, map);
+        }
+        text = json_string(value);
+        if (!text || json_object_set_new(map, name, text) < 0)
+            return bad_text(option, words->v[i], err);
+    }
+    return 0;
+}
+
+static int put_topology(json_t *doc, const char *text, st_err *err)
+{
+    const char *colon = strchr(text, ':');
+    char word[16], q[ST_QUOTE_MAX];
+
+    snprintf(word, sizeof word, "%.*s", colon ? (int)(colon - text) : 0, text);
+    if (!colon || (strcmp(word, "require") != 0 && strcmp(word, "prefer") != 0))
+        return st_fail(err, ST_EINVAL, "option --topology is require:LEVEL or prefer:LEVEL, not %s",
+                       st_quote(q, text));
+    return put(doc, "topology", "topology", json_pack("{s:s}", word, colon + 1), text, err);
+}
+
+static int put_sim(json_t *doc, const st_job_flags *f, st_err *err)
+{
+    json_t *sim = json_object_get(doc, "sim");
+    int r = 0;
+
+    if (!f->sim_run && !f->sim_exit)
+        return 0;
+    if (!json_is_object(sim)) {
+        sim = json_object();
+        json_object_set_new(doc, "sim", sim);
+    }
+    if (f->sim_run)
+        r = put(sim, "sim-run", "run", value_of(f->sim_run), f->sim_run, err);
+    if (r == 0 && f->sim_exit)
+        r = put(sim, "sim-exit", "exit", value_of(f->sim_exit), f->sim_exit, err);
+    return r;
+}
+
+static int put_command(json_t *doc, int n, char **words, st_err *err)
+{
+    json_t *list;
+
+    if (n == 0)
+        return 0;
+    list = json_array();
+    json_object_set_new(doc, "command", list);
+    for (int i = 0; i < n; i++)
+        if (json_array_append_new(list, json_string(words[i])) < 0)
+            return st_fail(err, ST_EINVAL, "word %d of the command is not UTF-8", i + 1);
+    return 0;
+}
+
+static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **command, st_err *err)
+{
+    int r = 0;
+
+#define X(field, option, letter, key, value, about) \
+    if (r == 0 && f->field)                         \
+        r = put(doc, option, key, value_of(f->field), f->field, err);
+    ST_JOB_FLAGS(X)
+#undef X
+    if (r == 0 && f->type && strchr(f->type, ','))
+        r = put(doc, "type", "type", list_of(f->type), f->type, err);
+    else if (r == 0 && f->type)
+        r = put(doc, "type", "type", json_string(f->type), f->type, err);
+    if (r == 0 && f->topology)
+        r = put_topology(doc, f->topology, err);
+    if (f->latency_critical)
+        json_object_set_new(doc, "latency_critical", json_true());
+    if (r == 0)
+        r = put_pairs(doc, "env", "env", &f->env, true, err);
+    if (r == 0)
+        r = put_pairs(doc, "label", "labels", &f->labels, false, err);
+    if (r == 0)
+        r = put_sim(doc, f, err);
+    return r < 0 ? r : put_command(doc, ncommand, command, err);
+}
+
+static int load(const char *path, json_t **ret, st_err *err)
+{
+    ST_CLEANUP(st_doc_freep) st_doc *doc = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    json_error_t bad;
+    int r = st_doc_load(path, &doc, err);
+
+    if (r == 0)
+        r = st_doc_expect(doc, st_doc_root(doc), ST_DOC_MAP, err);
+    if (r < 0)
+        return r;
+    st_spec_json(st_doc_root(doc), &text);
+    *ret = json_loads(st_strbuf_str(&text), 0, &bad);
+    return *ret ? 0 : st_fail(err, ST_EINVAL, "%s: cannot be sent as JSON: %s", path, bad.text);
+}
+
+static json_t *array_of(const json_t *one, int64_t n)
+{
+    const char *name = json_string_value(json_object_get(one, "name"));
+    json_t *jobs = json_array();
+
+    for (int64_t i = 0; i < n; i++) {
+        json_t *job = json_deep_copy(one), *env;
+        char number[24], full[200];
+
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        snprintf(full, sizeof full, "%.150s-%lld", name ? name : "job", (long long)i);
+        json_object_set_new(job, "name", json_string(full));
+        env = json_object_get(job, "env");
+        if (!json_is_object(env)) {
+            env = json_object();
+            json_object_set_new(job, "env", env);
+        }
+        json_object_set_new(env, "STINT_ARRAY_INDEX", json_string(number));
+        json_array_append_new(jobs, job);
+    }
+    return json_pack("{s:o}", "jobs", jobs);
+}
+
+int st_job_doc(const st_job_flags *flags, int ncommand, char **command, json_t **ret, st_err *err)
+{
+    json_t *doc = NULL;
+    int r = 0;
+
+    if (flags->file)
+        r = load(flags->file, &doc, err);
+    else
+        doc = json_object();
+    if (r == 0 && json_object_get(doc, "jobs")) {
+        json_t *plain = json_object();
+
+        r = put_flags(plain, flags, ncommand, command, err);
+        if (r == 0 && (json_object_size(plain) > 0 || flags->array > 0))
+            r = st_fail(err, ST_EINVAL,
+                        "%s has several jobs: what they ask for stands there, not in flags",
+                        flags->file);
+        json_decref(plain);
+    } else if (r == 0) {
+        r = put_flags(doc, flags, ncommand, command, err);
+    }
+    if (r < 0) {
+        json_decref(doc);
+        return r;
+    }
+    if (flags->array > 0) {
+        json_t *all = array_of(doc, flags->array);
+
+        json_decref(doc);
+        doc = all;
+    }
+    *ret = doc;
+    return 0;
+}

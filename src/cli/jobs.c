@@ -1,0 +1,424 @@
+/*
+ * Looking at jobs and changing them: ps, show, why, cancel, priority.
+ */
+#include "cli/jobs.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/quote.h"
+#include "base/suggest.h"
+#include "cli/spinner.h"
+
+#define NEAR_MAX 200 /* jobs looked through for one that might be meant */
+
+void st_job_path(st_strbuf *out, const char *id, const char *tail)
+{
+    st_strbuf_add(out, "/v1/jobs/");
+    st_url_add(out, id);
+    st_strbuf_add(out, tail);
+}
+
+bool st_job_over(const char *state)
+{
+    static const char *const words[] = {"done", "failed", "timeout", "cancelled"};
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
+        if (strcmp(state, words[i]) == 0)
+            return true;
+    return false;
+}
+
+int st_job_status(const json_t *job)
+{
+    const json_t *code = st_view_at(job, "exit_code");
+    const char *state = st_view_text(job, "state");
+
+    if (strcmp(state, "timeout") == 0)
+        return 124;
+    if (strcmp(state, "cancelled") == 0)
+        return 130;
+    if (code)
+        return (int)(json_integer_value(code) & 255);
+    return strcmp(state, "done") == 0 ? 0 : 1;
+}
+
+int st_job_near(st_client *client, const char *id, int r, st_err *err)
+{
+    const char *ids[NEAR_MAX + 1] = {NULL}, *nearest = NULL, *named = NULL;
+    char said[sizeof err->msg];
+    json_t *doc = NULL, *job;
+    bool exact = false; /* it is there: something else of it is missing */
+    st_err quiet;
+    size_t i;
+
+    if (r != -ST_ENOENT || st_client_get(client, "/v1/jobs?limit=200", &doc, &quiet) < 0)
+        return r;
+    json_array_foreach(json_object_get(doc, "jobs"), i, job)
+    {
+        if (i == NEAR_MAX)
+            break;
+        ids[i] = st_view_text(job, "id");
+        exact = exact || strcmp(ids[i], id) == 0;
+        if (!named && strcmp(st_view_text(job, "name"), id) == 0)
+            named = ids[i];
+    }
+    nearest = named ? named : st_suggest(id, ids);
+    snprintf(said, sizeof said, "%s", err->msg);
+    if (exact)
+        ;
+    else if (named)
+        st_fail(err, ST_ENOENT, "%s (the newest of that name is %s)", said, named);
+    else if (nearest)
+        st_fail(err, ST_ENOENT, "%s (did you mean %s?)", said, nearest);
+    else
+        st_fail(err, ST_ENOENT, "%s (`stint ps -a` lists those there are)", said);
+    json_decref(doc);
+    return r;
+}
+
+/* ---- columns -------------------------------------------------------------------------------- */
+
+/* [0,1,2,5] becomes 0-2,5. */
+static void add_devices(const json_t *list, st_strbuf *out)
+{
+    size_t n = json_array_size(list);
+    const char *sep = "";
+
+    for (size_t i = 0, to; i < n; i = to + 1) {
+        json_int_t first = json_integer_value(json_array_get(list, i));
+
+        for (to = i; to + 1 < n && json_integer_value(json_array_get(list, to + 1)) ==
+                                       first + (json_int_t)(to + 1 - i);)
+            to++;
+        st_strbuf_addf(out, "%s%lld", sep, (long long)first);
+        if (to > i)
+            st_strbuf_addf(out, "-%lld", (long long)first + (long long)(to - i));
+        sep = ",";
+    }
+}
+
+void st_job_where(const json_t *job, st_strbuf *out)
+{
+    const char *sep = "";
+    json_t *grant;
+    size_t i;
+
+    json_array_foreach(st_view_at(job, "placement.grants"), i, grant)
+    {
+        st_strbuf_addf(out, "%s%s:", sep, st_view_text(grant, "node"));
+        add_devices(json_object_get(grant, "gpus"), out);
+        if (st_view_at(grant, "mig_start"))
+            st_strbuf_addf(out, "@%lld",
+                           (long long)json_integer_value(st_view_at(grant, "mig_start")));
+        sep = " ";
+    }
+}
+
+void st_job_took(const json_t *job, st_strbuf *out)
+{
+    int64_t from = st_view_time(job, "started"), to = st_view_time(job, "ended");
+    char buf[ST_FMT_MAX];
+
+    if (from < 0)
+        return;
+    st_fmt_age(buf, (to < 0 ? st_wall_ms() : to) - from);
+    st_strbuf_add(out, buf);
+}
+
+static const st_view_column ps_columns[] = {
+    {"ID", "id", ST_VIEW_TEXT, NULL},
+    {"NAME", "name", ST_VIEW_TEXT, NULL},
+    {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},
+    {"USER", "user", ST_VIEW_TEXT, NULL},
+    {"STATE", "state", ST_VIEW_TEXT, NULL},
+    {"CLASS", "class", ST_VIEW_TEXT, NULL},
+    {"GPUS", "gpus", ST_VIEW_NUM, NULL},
+    {"AGE", "submitted", ST_VIEW_AGE, NULL},
+    {"TOOK", NULL, ST_VIEW_FN, st_job_took},
+    {"WHERE", NULL, ST_VIEW_FN, st_job_where},
+    {0},
+};
+
+/* ---- ps ---------------------------------------------------------------------------------------- */
+
+typedef struct ps_flags {
+    st_cli *cli;
+    st_client *client;
+    st_cli_format format;
+    bool all, watch;
+    const char *user, *account, *name;
+    st_cli_words states;
+    int64_t limit;
+} ps_flags;
+
+const st_cli_row st_cli_ps_options[] = {
+    {"all", 'a', ST_CLI_FLAG, offsetof(ps_flags, all), NULL, "also those that are over", 0, 0},
+    {"user", 'u', ST_CLI_STRING, offsetof(ps_flags, user), "USER", "only this user's", 0, 0},
+    {"account", 'A', ST_CLI_STRING, offsetof(ps_flags, account), "ACCOUNT",
+     "only of this account and those below it", 0, 0},
+    {"state", 's', ST_CLI_MANY, offsetof(ps_flags, states),
+     "pending|running|notified|checkpointing|paused|done|failed|timeout|cancelled",
+     "only in this state; may be given several times", 0, 0},
+    {"name", 'n', ST_CLI_STRING, offsetof(ps_flags, name), "TEXT", "whose name contains this", 0,
+     0},
+    {"limit", 'l', ST_CLI_I64, offsetof(ps_flags, limit), "N", "rows at most, 200 unless given", 1,
+     1000},
+    {"watch", 'w', ST_CLI_FLAG, offsetof(ps_flags, watch), NULL,
+     "again every two seconds, until Ctrl-C", 0, 0},
+    {"output", 'o', ST_CLI_LISTING, offsetof(ps_flags, format), "table|json|csv",
+     "how it is written", 0, 0},
+    {0},
+};
+
+static void add_query(st_strbuf *path, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    st_strbuf_addf(path, "&%s=", key);
+    st_url_add(path, value);
+}
+
+static int show_ps(void *ctx, st_err *err)
+{
+    static const char *const live[] = {"pending", "running", "notified", "checkpointing", "paused"};
+    ps_flags *f = ctx;
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    json_t *doc;
+    int r;
+
+    st_strbuf_addf(&path, "/v1/jobs?limit=%lld", (long long)f->limit);
+    add_query(&path, "user", f->user);
+    add_query(&path, "account", f->account);
+    add_query(&path, "name", f->name);
+    for (int i = 0; i < f->states.n; i++)
+        add_query(&path, "state", f->states.v[i]);
+    for (size_t i = 0; !f->all && f->states.n == 0 && i < ST_ARRAY_LEN(live); i++)
+        add_query(&path, "state", live[i]);
+    r = st_client_json(f->client, &(st_request){.path = st_strbuf_str(&path)}, &doc, &response,
+                       err);
+    if (r < 0)
+        return r;
+    if (f->format == ST_CLI_JSON)
+        st_view_raw(f->cli, &response);
+    else
+        st_view_rows(f->cli, f->format, st_view_at(doc, "jobs"), ps_columns);
+    if (f->format != ST_CLI_JSON && st_view_at(doc, "next"))
+        fprintf(f->cli->errors, "There are more; --limit shows up to 1000.\n");
+    json_decref(doc);
+    return 0;
+}
+
+int st_cli_ps(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ps_flags f = {.cli = cli, .limit = 200};
+    int r = st_cli_read(argc, argv, st_cli_ps_options, &f, 0, 0, NULL, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    f.client = client;
+    return r < 0 ? r : st_view_watch(cli, f.watch, show_ps, &f, err);
+}
+
+/* ---- one job ------------------------------------------------------------------------------------ */
+
+typedef struct job_flags {
+    st_cli_format format;
+} job_flags;
+
+const st_cli_row st_cli_job_options[] = {
+    {"output", 'o', ST_CLI_LISTING, offsetof(job_flags, format), "table|json|csv",
+     "how it is written", 0, 0},
+    {0},
+};
+
+static const st_view_column job_columns[] = {
+    {"Job", "id", ST_VIEW_TEXT, NULL},
+    {"Name", "name", ST_VIEW_TEXT, NULL},
+    {"Account", "account", ST_VIEW_TEXT, NULL},
+    {"User", "user", ST_VIEW_TEXT, NULL},
+    {"State", "state", ST_VIEW_TEXT, NULL},
+    {"Class", "class", ST_VIEW_TEXT, NULL},
+    {"Priority", "priority", ST_VIEW_NUM, NULL},
+    {"GPUs", "gpus", ST_VIEW_NUM, NULL},
+    {"Tasks", "spec.tasks", ST_VIEW_NUM, NULL},
+    {"Type", "placement.type", ST_VIEW_TEXT, NULL},
+    {"Where", NULL, ST_VIEW_FN, st_job_where},
+    {"Submitted", "submitted", ST_VIEW_TIME, NULL},
+    {"Started", "started", ST_VIEW_TIME, NULL},
+    {"Ended", "ended", ST_VIEW_TIME, NULL},
+    {"Took", NULL, ST_VIEW_FN, st_job_took},
+    {"Limit", "spec.limit", ST_VIEW_TEXT, NULL},
+    {"On preempt", "spec.on_preempt", ST_VIEW_TEXT, NULL},
+    {"Workload", "spec.workload", ST_VIEW_TEXT, NULL},
+    {"Estimate", "spec.estimate", ST_VIEW_TEXT, NULL},
+    {"Command", "spec.command", ST_VIEW_WORDS, NULL},
+    {"Image", "spec.image", ST_VIEW_TEXT, NULL},
+    {"Environment", "spec.env", ST_VIEW_WORDS, NULL},
+    {"Exit status", "exit_code", ST_VIEW_NUM, NULL},
+    {"Reason", "reason", ST_VIEW_TEXT, NULL},
+    {"Preemptions", "preemptions", ST_VIEW_NUM, NULL},
+    {"GPU time lost", "lost_gpu_seconds", ST_VIEW_SECONDS, NULL},
+    {0},
+};
+
+int st_cli_show(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    job_flags f = {0};
+    int r = st_cli_read(argc, argv, st_cli_job_options, &f, 1, 1, NULL, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    st_job_path(&path, argv[1], "");
+    r = st_view_one(cli, client, f.format, st_strbuf_str(&path), job_columns, err);
+    return r < 0 ? st_job_near(client, argv[1], r, err) : 0;
+}
+
+static void print_estimate(st_cli *cli, const json_t *doc)
+{
+    int64_t now = st_wall_ms(), start = st_view_time(doc, "start_estimate");
+    int64_t from = st_view_time(doc, "start_earliest"), to = st_view_time(doc, "start_latest");
+    char in[ST_FMT_MAX], a[ST_FMT_MAX], b[ST_FMT_MAX];
+
+    if (start < 0)
+        return;
+    st_fmt_age(in, start - now);
+    fprintf(cli->out, "It should start in %s", in);
+    if (from >= 0 && to >= 0) {
+        st_fmt_age(a, from - now);
+        st_fmt_age(b, to - now);
+        fprintf(cli->out, ", between %s and %s by how right earlier answers were", a, b);
+    }
+    fprintf(cli->out, ".\n");
+}
+
+static void print_why(st_cli *cli, const json_t *doc)
+{
+    const char *state = st_view_text(doc, "state");
+    char in[ST_FMT_MAX];
+    json_t *reason;
+    size_t i;
+
+    fprintf(cli->out, "Job %s is %s.\n", st_view_text(doc, "job"), state);
+    json_array_foreach(st_view_at(doc, "reasons"), i, reason)
+    {
+        int64_t until = st_view_time(reason, "until");
+
+        fprintf(cli->out, "  %c %s", json_is_true(st_view_at(reason, "blocks")) ? '*' : ' ',
+                st_view_text(reason, "text"));
+        if (until >= 0) {
+            st_fmt_age(in, until - st_wall_ms());
+            fprintf(cli->out, " (for %s)", in);
+        }
+        fprintf(cli->out, "\n");
+    }
+    if (i > 0)
+        fprintf(cli->out, "What is marked * keeps it from starting; the rest explains.\n");
+    print_estimate(cli, doc);
+}
+
+int st_cli_why(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    static const st_view_column columns[] = {
+        {"CODE", "code", ST_VIEW_TEXT, NULL},
+        {"BLOCKS", "blocks", ST_VIEW_TEXT, NULL},
+        {"TEXT", "text", ST_VIEW_TEXT, NULL},
+        {"UNTIL", "until", ST_VIEW_TIME, NULL},
+        {0},
+    };
+    job_flags f = {0};
+    json_t *doc;
+    int r = st_cli_read(argc, argv, st_cli_job_options, &f, 1, 1, NULL, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    st_job_path(&path, argv[1], "/why");
+    r = st_client_json(client, &(st_request){.path = st_strbuf_str(&path)}, &doc, &response, err);
+    if (r < 0)
+        return st_job_near(client, argv[1], r, err);
+    if (f.format == ST_CLI_JSON)
+        st_view_raw(cli, &response);
+    else if (f.format == ST_CLI_CSV)
+        st_view_rows(cli, f.format, st_view_at(doc, "reasons"), columns);
+    else
+        print_why(cli, doc);
+    json_decref(doc);
+    return 0;
+}
+
+/* ---- changing ------------------------------------------------------------------------------------ */
+
+/* Does the request for one job and says what it is now. */
+static int change(st_cli *cli, st_client *client, st_request request, const char *id,
+                  st_cli_format format, st_err *err)
+{
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    json_t *job;
+    int r;
+
+    st_job_path(&path, id, "");
+    request.path = st_strbuf_str(&path);
+    r = st_client_json(client, &request, &job, &response, err);
+    if (r < 0)
+        return st_job_near(client, id, r, err);
+    if (format == ST_CLI_JSON)
+        st_view_raw(cli, &response);
+    else
+        fprintf(cli->out, "job %s (%s) is %s, priority %lld\n", st_view_text(job, "id"),
+                st_view_text(job, "name"), st_view_text(job, "state"),
+                (long long)st_view_milli(job, "priority") / 1000);
+    json_decref(job);
+    return 0;
+}
+
+/* All are tried; what failed is told for each, and the first failure decides the status. */
+int st_cli_cancel(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    job_flags f = {0};
+    int n, status = 0, r = st_cli_read(argc, argv, st_cli_job_options, &f, 1, INT32_MAX, &n, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    for (int i = 1; r == 0 && i <= n; i++) {
+        int e = change(cli, client, (st_request){.method = "DELETE"}, argv[i], f.format, err);
+
+        if (e < 0 && n == 1)
+            return e;
+        if (e < 0) {
+            fprintf(cli->errors, "stint: %s\n", err->msg);
+            status = status ? status : st_err_exit(e);
+        }
+    }
+    return r < 0 ? r : status;
+}
+
+int st_cli_priority(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf body = {0};
+    job_flags f = {0};
+    int r = st_cli_read(argc, argv, st_cli_job_options, &f, 2, 2, NULL, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    st_strbuf_add(&body, "{\"priority\":");
+    st_quote_json(&body, argv[2]);
+    st_strbuf_addc(&body, '}');
+    return change(cli, client, (st_request){.method = "PATCH", .body = st_strbuf_str(&body)},
+                  argv[1], f.format, err);
+}

@@ -1,0 +1,158 @@
+/*
+ * `stint submit` and `stint run`: sends a job, or many, and stays with it if asked to.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/job_doc.h"
+#include "cli/jobs.h"
+
+#define DUMP (JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER)
+
+static void print_doc(st_cli *cli, const json_t *doc)
+{
+    ST_CLEANUP(st_freep) char *text = json_dumps(doc, DUMP | JSON_INDENT(2));
+
+    fprintf(cli->out, "%s\n", text);
+}
+
+static int send(st_client *client, const char *path, const json_t *doc, json_t **ret,
+                st_response *response, st_err *err)
+{
+    ST_CLEANUP(st_freep) char *body = json_dumps(doc, DUMP | JSON_COMPACT);
+    char key[ST_KEY_MAX];
+
+    st_client_key(key);
+    return st_client_json(client,
+                          &(st_request){.method = "POST", .path = path, .body = body, .key = key},
+                          ret, response, err);
+}
+
+/* Each job was taken or refused by itself; the first refusal decides the status. */
+static int tell_batch(st_cli *cli, const json_t *answer)
+{
+    int status = 0;
+    json_t *item;
+    size_t i, refused = 0;
+
+    json_array_foreach(st_view_at(answer, "jobs"), i, item)
+    {
+        if (st_view_at(item, "id")) {
+            fprintf(cli->out, "%s\n", st_view_text(item, "id"));
+            continue;
+        }
+        refused++;
+        fprintf(cli->errors, "stint: job %zu: %s\n", i, st_view_text(item, "detail"));
+        if (status == 0) {
+            st_response as = {.status = 400};
+            char *text = json_dumps(item, 0);
+
+            st_strbuf_add(&as.body, text);
+            status = st_err_exit(st_client_problem(&as, "", NULL));
+            st_response_done(&as);
+            free(text);
+        }
+    }
+    fprintf(cli->errors, "%zu jobs submitted, %zu refused\n", i - refused, refused);
+    return status;
+}
+
+static int submit_batch(st_cli *cli, st_client *client, const st_job_flags *f, const json_t *doc,
+                        st_err *err)
+{
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    json_t *answer;
+    int r;
+
+    if (f->wait)
+        return st_fail(err, ST_EINVAL, "--wait is for one job, not for many at once");
+    r = send(client, "/v1/jobs/batch", doc, &answer, &response, err);
+    if (r < 0)
+        return r;
+    if (f->format == ST_CLI_JSON)
+        st_view_raw(cli, &response);
+    else
+        r = tell_batch(cli, answer);
+    json_decref(answer);
+    return r;
+}
+
+/* On standard output only the id, for scripts. */
+static void tell_job(st_cli *cli, const json_t *job)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf where = {0};
+    const char *id = st_view_text(job, "id"), *state = st_view_text(job, "state");
+
+    st_job_where(job, &where);
+    fprintf(cli->out, "%s\n", id);
+    fflush(cli->out);
+    if (strcmp(state, "pending") == 0)
+        fprintf(cli->errors, "job %s is pending (`stint why %s` says why)\n", id, id);
+    else
+        fprintf(cli->errors, "job %s is %s%s%s\n", id, state, where.n ? " on " : "",
+                st_strbuf_str(&where));
+}
+
+static int submit_one(st_cli *cli, st_client *client, const st_job_flags *f, const json_t *doc,
+                      bool follow, st_err *err)
+{
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    ST_CLEANUP(st_freep) char *id = NULL;
+    json_t *job;
+    int r = send(client, "/v1/jobs", doc, &job, &response, err);
+
+    if (r < 0)
+        return r;
+    id = st_xstrdup(st_view_text(job, "id"));
+    if (f->format == ST_CLI_JSON)
+        st_view_raw(cli, &response);
+    else if (!follow)
+        tell_job(cli, job);
+    json_decref(job);
+    if (follow || f->wait)
+        r = st_job_follow(cli, client, id, follow, err);
+    return r;
+}
+
+static int submit(st_cli *cli, int argc, char **argv, const st_cli_row *options, bool follow,
+                  st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    st_job_flags f = {0};
+    json_t *doc = NULL;
+    int n, r = st_cli_read(argc, argv, options, &f, 0, INT32_MAX, &n, err);
+
+    if (r == 0)
+        r = st_job_doc(&f, n, argv + 1, &doc, err);
+    if (r < 0)
+        return r;
+    if (f.dry_run) {
+        print_doc(cli, doc);
+    } else if (json_object_size(doc) == 0) {
+        r = st_fail(err, ST_EINVAL,
+                    "%s: what shall run? Give a command behind --, or a file with -f (see `stint "
+                    "%s --help`)",
+                    argv[0], argv[0]);
+    } else {
+        bool many = json_object_get(doc, "jobs") != NULL;
+
+        r = st_client_open(cli->errors, &client, err);
+        if (r == 0 && many && follow)
+            r = st_fail(err, ST_EINVAL, "run follows one job; `stint submit` takes several");
+        else if (r == 0)
+            r = many ? submit_batch(cli, client, &f, doc, err)
+                     : submit_one(cli, client, &f, doc, follow, err);
+    }
+    json_decref(doc);
+    return r;
+}
+
+int st_cli_submit(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return submit(cli, argc, argv, st_cli_submit_options, false, err);
+}
+
+int st_cli_run(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return submit(cli, argc, argv, st_cli_run_options, true, err);
+}

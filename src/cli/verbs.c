@@ -1,0 +1,73 @@
+/*
+ * The one table of verbs of `stint`.
+ */
+#include "cli/cli.h"
+
+const st_cli_verb st_cli_verbs[] = {
+    {"login", "Saves who you are and where stintd is",
+     "[--url URL] [--token-file FILE] [OPTION...]",
+     "The token is asked for without echo, or read from a file or standard input, never\n"
+     "from the command line. It is tried, and kept in ~/.config/stint/config (mode 0600;\n"
+     "STINT_CONFIG names another file). STINT_URL, STINT_TOKEN and STINT_CA win over it.\n"
+     "On a unix socket (unix:PATH) no token is needed: it is the user who counts.\n",
+     .fn = st_cli_login, .options = st_cli_login_options,
+     .example = "  stint login --url https://stint.example:7878 --token-file my.token\n"},
+    {"logout", "Forgets a login", "[--as NAME]", .fn = st_cli_logout,
+     .options = st_cli_logout_options, .example = "  stint logout\n"},
+    {"whoami", "Says who you are to stintd", "[OPTION...]", .fn = st_cli_whoami,
+     .options = st_cli_whoami_options, .example = "  stint whoami\n"},
+    {"submit", "Submits a job", "[OPTION...] [-- COMMAND...]",
+     "Prints the job's id. A job that loses its connection on the way is sent again and\n"
+     "taken once.\n",
+     .fn = st_cli_submit, .options = st_cli_submit_options,
+     .example = "  stint submit --name train --gpus 8 --tasks 4 --limit 12h -- python train.py\n"
+                "  stint submit -f job.yaml --priority high\n"
+                "  stint submit --array 100 --gpus 1 -- ./sweep.sh\n"},
+    {"run", "Submits a job and stays with it", "[OPTION...] [-- COMMAND...]",
+     "Shows its states and what its first task writes. The exit status is the job's; 124\n"
+     "when its time was up, 130 when it was cancelled. Ctrl-C asks, a second one cancels\n"
+     "the job; Ctrl-\\ leaves it running.\n",
+     .fn = st_cli_run, .options = st_cli_run_options,
+     .example = "  stint run --gpus 1 --limit 10m -- nvidia-smi\n"},
+    {"ps", "Lists jobs", "[OPTION...]", .fn = st_cli_ps, .options = st_cli_ps_options,
+     .example = "  stint ps --state pending --watch\n  stint ps -a --user ada -o csv\n"},
+    {"show", "Shows one job", "[OPTION...] ID", .fn = st_cli_show, .options = st_cli_job_options,
+     .example = "  stint show jdgq378mt\n"},
+    {"why", "Says why a job waits, and when it should start", "[OPTION...] ID", .fn = st_cli_why,
+     .options = st_cli_job_options, .example = "  stint why jdgq378mt\n"},
+    {"logs", "Prints what a job has written", "[-f] [--task N] ID", .fn = st_cli_logs,
+     .options = st_cli_logs_options, .example = "  stint logs -f jdgq378mt\n"},
+    {"cancel", "Cancels jobs", "[OPTION...] ID...", .fn = st_cli_cancel,
+     .options = st_cli_job_options, .example = "  stint cancel jdgq378mt j67a10cca\n"},
+    {"priority", "Changes a job's priority", "[OPTION...] ID PRIORITY",
+     "The priority is low, normal, high or a number; it counts inside your account.\n",
+     .fn = st_cli_priority, .options = st_cli_job_options,
+     .example = "  stint priority jdgq378mt high\n"},
+    {"top", "Shows accounts, running and waiting jobs as they change", "[OPTION...]",
+     "q leaves. Without a terminal everything is printed once.\n", .fn = st_cli_top,
+     .options = st_cli_top_options, .example = "  stint top\n"},
+    {"quota", "Shows what an account is promised, may reach and holds", "[OPTION...] [ACCOUNT]",
+     "GUARANTEE is what nobody can take, FLOOR what it is worth with the nodes there are,\n"
+     "MAX what may be reached by borrowing; of what is HELD, INSIDE is within the guarantee.\n",
+     .fn = st_cli_quota, .options = st_cli_quota_options, .example = "  stint quota vision\n"},
+    {"usage", "Shows what users hold and have used lately", "[OPTION...] [ACCOUNT]",
+     "GPU hours count less the older they are; those who used less go first.\n", .fn = st_cli_usage,
+     .options = st_cli_quota_options, .example = "  stint usage\n"},
+    {"account", "Accounts: list, show, create, set", "COMMAND ...", .sub = st_cli_account_verbs},
+    {"token", "Tokens: list, create, revoke", "COMMAND ...", .sub = st_cli_token_verbs},
+    {"user", "Users: list", "COMMAND ...", .sub = st_cli_user_verbs},
+    {"node", "Nodes: list, show, drain, ready, fail, add", "COMMAND ...", .sub = st_cli_node_verbs},
+    {"pool", "Pools: list, show, add", "COMMAND ...", .sub = st_cli_pool_verbs},
+    {"type", "GPU types: list, add", "COMMAND ...", .sub = st_cli_type_verbs},
+    {"events", "Prints what happens, as it happens", "[-f] [OPTION...]", .fn = st_cli_events,
+     .options = st_cli_events_options, .example = "  stint events -f -o json\n"},
+    {"audit", "Lists who changed what, newest first", "[OPTION...]", .fn = st_cli_audit,
+     .options = st_cli_audit_options,
+     .example = "  stint audit --limit 20\n  stint audit --verify\n"},
+    {"admin", "For those who run stintd: backup", "COMMAND ...", .sub = st_cli_admin_verbs},
+    {"completion", "Prints the completion for a shell", "bash|zsh|fish", .fn = st_cli_completion,
+     .example = "  . <(stint completion bash)\n"},
+    {"sim", "Answers questions about a fleet without having one", "COMMAND ...",
+     .sub = st_cli_sim_verbs},
+    {0},
+};

@@ -1,0 +1,113 @@
+#!/bin/sh
+# Accounts, quotas, tokens, users, nodes, pools, types, events, the audit log and backups, as admins
+# and owners meet them. $1 is the program.
+set -u
+. "$(dirname "$0")/lib/stintd.sh"
+start_stintd
+as root
+
+# ---- accounts ------------------------------------------------------------------------------
+
+try 0 '^vision  *acme  *gpu 48' account list
+try 0 '^name,parent,guarantee' account list -o csv
+try 0 '^Guarantee  *gpu 48' account show vision
+try 4 'there is no account "visio" (did you mean vision?)' account show visio
+try 4 'did you mean speech' quota speec
+try 4 'did you mean vision' account set vison --weight 2
+try 0 'account robotics made' account create robotics --parent acme --guarantee gpu=8,h100=4 \
+    --max gpu=16 --weight 2 --job-limits gpu=8,run=24h --min-run 10m
+try 0 '"weight":2' account show robotics -o json
+json 'd["guarantee"] == {"gpu": 8, "h100": 4} and d["limits"]["job"] == {"gpu": 8, "run_seconds": 86400}'
+try 5 'robotics' account create robotics --parent acme
+try 2 'NAME=AMOUNT' account create other --guarantee 8
+try 2 'give a name' account create
+try 0 'account robotics changed' account set robotics --weight 3
+try 0 '"weight":3' account show robotics -o json
+json 'd["guarantee"] == {"gpu": 8, "h100": 4} and d["version"] == 2'
+try 5 'changed by somebody else' account set robotics --weight 4 --if-version 1
+try 0 'robotics changed' account set robotics --weight 4 --if-version 2
+try 2 'what shall change' account set robotics
+try 6 'guarantee' account set robotics --guarantee gpu=1000
+printf 'name: filed\nparent: acme\nweight: 5\n' >"$tmp/account.yaml"
+try 0 'made' account create --file "$tmp/account.yaml"
+printf 'weight: 6\n' >"$tmp/change.yaml"
+try 0 'changed' account set filed --file "$tmp/change.yaml"
+try 0 '^Weight  *6' account show filed
+
+try 0 '^vision  *gpu  *48  *48' quota vision
+try 0 '^speech  *gpu' quota
+try 0 '^account,resource,guarantee' quota vision -o csv
+try 0 '"borrowed_gpu"' quota vision -o json
+try 0 '^vision  *ada' usage
+try 0 'ada' usage vision
+
+# ---- tokens --------------------------------------------------------------------------------
+
+try 0 'ada  *member  *vision' token list
+try 0 'ada  *vision  *member' user list
+try 2 'user and --role' token create --user lin
+try 0 '^stint_' token create --user lin --role member --account vision --label tests --expires 1h
+secret=$(cat "$tmp/out")
+lin=$(sed -n 's/^token \([^ ]*\) for lin.*/\1/p' "$tmp/err")
+STINT_TOKEN=$secret try 0 '^User  *lin' whoami
+try 0 "token $lin revoked" token revoke "$lin"
+STINT_TOKEN=$secret try 8 'not valid' whoami
+try 4 'no token' token revoke "tzzzzzzzz"
+try 0 'the secret is in' token create --user lin --role viewer --account vision --save "$tmp/lin.token"
+[ "$(stat -c %a "$tmp/lin.token")" = 600 ] || fail "the secret's file can be read by others"
+[ ! -s "$tmp/out" ] || fail "the secret is shown although it is saved"
+try 5 'cannot be made' token create --user lin --role viewer --account vision --save "$tmp/lin.token"
+STINT_TOKEN=$(cat "$tmp/lin.token") try 8 'role' submit --gpus 1 -- true
+
+# ---- the fleet -----------------------------------------------------------------------------
+
+try 0 '^node16  *ready  *main  *h100  *8' node list
+try 0 '^State  *ready' node show node16
+try 0 'node node16 is draining' node drain node16
+try 0 '^State  *draining' node show node16
+try 0 'node node16 is ready' node ready node16
+try 0 'node node16 is failed' node fail node16
+try 0 '^node16  *failed' node list
+try 4 'no node "noed16" (did you mean node16?)' node drain noed16
+try 4 'did you mean main' pool show mian
+try 0 'type h200 added' type add h200
+try 0 '^h200' type list
+try 0 'pool secure added' pool add secure --levels whole,mig
+try 0 '^secure .* whole, mig' pool list
+try 0 'main' pool show main
+try 0 'node big1 added' node add big1 --gpu h200 --gpus 4 --pool secure --rack r9 --block b9
+try 0 '"gpus":4' node show big1 -o json
+try 4 'no GPU type "nosuch"' node add big2 --gpu nosuch
+
+# ---- events and the audit log --------------------------------------------------------------
+
+"$stint" events --for 4s >"$tmp/events" 2>&1 &
+events_pid=$!
+"$stint" events -f -o json >"$tmp/events.json" 2>&1 &
+follow_pid=$!
+sleep 1
+as ada
+try 0 'is done' run --name seen --gpus 1 --sim-run 1s -- true
+wait $events_pid || fail "events: status"
+grep -q 'start .*seen of vision' "$tmp/events" || fail "events: $(cat "$tmp/events")"
+kill -INT $follow_pid
+wait $follow_pid || fail "events -f: status"
+head -n 1 "$tmp/events.json" >"$tmp/out"
+json '"at" in d and "kind" in d'
+try 8 'role' audit
+as root
+try 0 'account.* robotics ' audit
+try 0 '"rows"' audit --limit 2 -o json
+json 'len(d["rows"]) == 2'
+try 0 'the chain is intact' audit --verify
+try 0 'is copied to' admin backup "$tmp/copy.db"
+[ -s "$tmp/copy.db" ] || fail "backup: no file"
+try 2 'full path' admin backup copy.db
+
+# ---- watching ------------------------------------------------------------------------------
+
+ran=$((ran + 1))
+timeout -s INT 4 "$stint" node list --watch >"$tmp/out" 2>&1
+[ "$(grep -c '^NAME' "$tmp/out")" -ge 2 ] || fail "--watch: $(cat "$tmp/out")"
+
+done_testing
