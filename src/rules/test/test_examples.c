@@ -67,7 +67,8 @@ static void refused(st_rules *rules, const char *job, const char *words)
     json_t *jobs = NULL;
     st_err err = {0};
 
-    assert_fails(st_rules_apply_text(rules, &ann, job, strlen(job), &jobs, &err), ST_EREFUSED, words);
+    assert_fails(st_rules_apply_text(rules, &ann, job, strlen(job), &jobs, &err), ST_EREFUSED,
+                 words);
 }
 
 static void test_default_limit(void **state)
