@@ -12,6 +12,7 @@ st_placer *st_placer_new(const st_fleet *fleet, const st_tree *tree)
     placer->fleet = fleet;
     placer->tree = tree;
     placer->waste = st_waste_new();
+    placer->shape_at = st_idmap_new();
     return placer;
 }
 
@@ -29,6 +30,7 @@ void st_placer_free(st_placer *placer)
     for (size_t i = 0; i < placer->shapes.n; i++)
         st_rooms_free(placer->shapes.v[i]);
     st_vec_free(&placer->shapes);
+    st_idmap_free(placer->shape_at);
     st_rooms_free(placer->once);
     st_waste_free(placer->waste);
     free(placer);

@@ -46,6 +46,7 @@ struct st_placer {
     ST_VEC(st_cand) work;
     ST_VEC(int64_t) sums;      /* per domain of the level at hand */
     ST_VEC(st_rooms *) shapes; /* kept rooms */
+    st_idmap *shape_at;        /* where they are, by key */
     st_rooms *once;            /* rooms counted for one ask */
     uint64_t tick;
     st_typical typical;

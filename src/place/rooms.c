@@ -13,7 +13,10 @@
 #include "base/mutant.h"
 #include "place/placer.h"
 
-#define SHAPES_MAX 96
+/* How many shapes are remembered: as many as fit the bytes, within bounds. */
+#define SHAPES_BYTES ((size_t)256 << 20)
+#define SHAPES_LEAST 96
+#define SHAPES_MOST  2048
 
 static int16_t cost_of(st_placer *placer, const st_rooms *r, const st_node *node,
                        const st_view *view, bool learned)
@@ -79,13 +82,20 @@ static void put(st_rooms *r, const st_node *node, int32_t room)
             r->sums[l].v[node->place[l]] += more;
 }
 
+static int room_of(const st_placer *placer, const st_rooms *rooms, const st_node *node,
+                   const st_view *view)
+{
+    bool takes = node->state == ST_NODE_READY || ST_BROKEN(DRAIN);
+    if (!(rooms->ever || takes) || !st_place_allowed(placer, node, &rooms->like, rooms->type))
+        return 0;
+    if (rooms->like.shape.gpus > 0 && view->free == 0 && view->shared == 0)
+        return 0; /* most nodes of a busy fleet */
+    return st_place_room(placer, node, &rooms->like, view, st_all_devs(node));
+}
+
 void st_rooms_set(st_placer *placer, st_rooms *rooms, const st_node *node, const st_view *view)
 {
-    int room = 0;
-    bool takes = node->state == ST_NODE_READY || ST_BROKEN(DRAIN);
-    if ((rooms->ever || takes) && st_place_allowed(placer, node, &rooms->like, rooms->type))
-        room = st_place_room(placer, node, &rooms->like, view, st_all_devs(node));
-    put(rooms, node, room);
+    put(rooms, node, room_of(placer, rooms, node, view));
 }
 
 void st_rooms_free(st_rooms *rooms)
@@ -125,12 +135,36 @@ static void cover(const st_placer *placer, st_rooms *r)
     r->n = n;
 }
 
+/* Whether an idle node is like another: then it has as much room. */
+static bool is_idle(const st_node *node, const st_view *view)
+{
+    return view->free == st_all_devs(node) && view->cpu_free_m == node->cpu_m &&
+           view->ram_free_mib == node->ram_mib;
+}
+
+static bool is_like(const st_node *a, const st_node *b)
+{
+    return a->type == b->type && a->pool == b->pool && a->ndevs == b->ndevs &&
+           a->cpu_m == b->cpu_m && a->ram_mib == b->ram_mib && a->state == b->state;
+}
+
 static void count_all(st_placer *placer, st_rooms *r, const st_ask *ask)
 {
+    const st_node *idle = NULL; /* the last one that was counted */
+    int idle_room = 0;
     cover(placer, r);
     for (size_t i = 0; i < r->n; i++) {
         const st_node *node = placer->fleet->nodes.v[i];
-        st_rooms_set(placer, r, node, ask ? st_ask_view(ask, node) : &node->view);
+        const st_view *view = ask ? st_ask_view(ask, node) : &node->view;
+        if (!is_idle(node, view)) {
+            put(r, node, room_of(placer, r, node, view));
+            continue;
+        }
+        if (!idle || !is_like(idle, node)) {
+            idle = node;
+            idle_room = room_of(placer, r, node, view);
+        }
+        put(r, node, idle_room);
     }
 }
 
@@ -173,21 +207,37 @@ static st_rooms *rooms_new(const st_job *job, int32_t type)
     return r;
 }
 
-/* The kept rooms of that key, or the slot to keep new ones in. */
-static st_rooms *find(st_placer *placer, uint64_t key)
+/* The kept rooms of that key. */
+static st_rooms *find(const st_placer *placer, uint64_t key)
 {
-    size_t oldest = 0;
-    for (size_t i = 0; i < placer->shapes.n; i++) {
-        if (placer->shapes.v[i]->key == key)
-            return placer->shapes.v[i];
-        if (placer->shapes.v[i]->used < placer->shapes.v[oldest]->used)
-            oldest = i;
+    int64_t i;
+    return st_idmap_get(placer->shape_at, key, &i) ? placer->shapes.v[i] : NULL;
+}
+
+static void forget(st_placer *placer, size_t i)
+{
+    st_idmap_del(placer->shape_at, placer->shapes.v[i]->key);
+    st_rooms_free(placer->shapes.v[i]);
+    placer->shapes.v[i] = placer->shapes.v[placer->shapes.n - 1];
+    placer->shapes.n--;
+    if (i < placer->shapes.n)
+        st_idmap_put(placer->shape_at, placer->shapes.v[i]->key, (int64_t)i);
+}
+
+/* Keeps the rooms; those that were used longest ago make way. */
+static void keep(st_placer *placer, st_rooms *r)
+{
+    size_t each = placer->fleet->nodes.n * (sizeof *r->room + sizeof *r->cost) + sizeof *r;
+    size_t most = ST_MAX(SHAPES_LEAST, ST_MIN(SHAPES_BYTES / each, (size_t)SHAPES_MOST));
+    while (placer->shapes.n >= most) {
+        size_t oldest = 0;
+        for (size_t i = 1; i < placer->shapes.n; i++)
+            if (placer->shapes.v[i]->used < placer->shapes.v[oldest]->used)
+                oldest = i;
+        forget(placer, oldest);
     }
-    if (placer->shapes.n >= SHAPES_MAX) {
-        st_rooms_free(placer->shapes.v[oldest]);
-        st_vec_remove(&placer->shapes, oldest);
-    }
-    return NULL;
+    st_idmap_put(placer->shape_at, r->key, (int64_t)placer->shapes.n);
+    st_vec_push(&placer->shapes, r);
 }
 
 st_rooms *st_rooms_of(st_placer *placer, const st_job *job, int32_t type)
@@ -198,7 +248,7 @@ st_rooms *st_rooms_of(st_placer *placer, const st_job *job, int32_t type)
     if (!r) {
         r = rooms_new(job, type);
         r->key = key;
-        st_vec_push(&placer->shapes, r);
+        keep(placer, r);
         count_all(placer, r, NULL);
     } else if (r->seen < fleet->changes_from) {
         count_all(placer, r, NULL);
