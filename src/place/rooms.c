@@ -18,6 +18,34 @@
 #define SHAPES_LEAST 96
 #define SHAPES_MOST  2048
 
+/* Where no GPU is shared, what a node has to offer follows from what it is and how much of it is
+ * free, not from which of its GPUs that is; and most nodes of a fleet are like many others. So
+ * while all nodes are looked at, answers are remembered by these. */
+typedef struct recall {
+    uint64_t key;
+    int32_t value;
+    bool known;
+} recall;
+
+typedef struct memo {
+    recall at[256];
+} memo;
+
+static recall *memo_of(memo *m, const st_node *node, const st_view *view)
+{
+    if (view->shared)
+        return NULL;
+    uint64_t key = st_hash_u64(st_hash_u64((uint64_t)node->cpu_m, (uint64_t)node->ram_mib),
+                               (uint64_t)(uint32_t)node->type << 32 | (uint32_t)node->pool);
+    key = st_hash_u64(key, (uint64_t)node->ndevs << 16 | (uint64_t)node->state << 8 |
+                               (uint64_t)__builtin_popcount(view->free));
+    key = st_hash_u64(st_hash_u64(key, (uint64_t)view->cpu_free_m), (uint64_t)view->ram_free_mib);
+    recall *r = &m->at[key % ST_ARRAY_LEN(m->at)];
+    if (r->key != key)
+        *r = (recall){.key = key};
+    return r;
+}
+
 static int16_t cost_of(st_placer *placer, const st_rooms *r, const st_node *node,
                        const st_view *view, bool learned)
 {
@@ -51,6 +79,7 @@ void st_rooms_reckon(st_placer *placer, st_rooms *r, const st_ask *ask)
     if (r->epoch != placer->typical.epoch)
         memset(r->stale, 0xff, blocks * sizeof *r->stale);
     r->epoch = placer->typical.epoch;
+    memo seen = {0};
     for (size_t b = 0; b < blocks; b++) {
         if (r->stale[b] == 0)
             continue;
@@ -60,8 +89,16 @@ void st_rooms_reckon(st_placer *placer, st_rooms *r, const st_ask *ask)
                 break;
             const st_node *node = placer->fleet->nodes.v[id];
             r->cost[id] = ST_COST_NONE;
-            if (r->room[id] > 0)
-                r->cost[id] = cost_of(placer, r, node, st_ask_view(ask, node), learned);
+            if (r->room[id] <= 0)
+                continue;
+            const st_view *view = st_ask_view(ask, node);
+            recall *had = memo_of(&seen, node, view);
+            if (had && had->known)
+                r->cost[id] = (int16_t)had->value;
+            else
+                r->cost[id] = cost_of(placer, r, node, view, learned);
+            if (had)
+                *had = (recall){had->key, r->cost[id], true};
         }
         r->stale[b] = 0;
         lower(r, b);
@@ -135,36 +172,20 @@ static void cover(const st_placer *placer, st_rooms *r)
     r->n = n;
 }
 
-/* Whether an idle node is like another: then it has as much room. */
-static bool is_idle(const st_node *node, const st_view *view)
-{
-    return view->free == st_all_devs(node) && view->cpu_free_m == node->cpu_m &&
-           view->ram_free_mib == node->ram_mib;
-}
-
-static bool is_like(const st_node *a, const st_node *b)
-{
-    return a->type == b->type && a->pool == b->pool && a->ndevs == b->ndevs &&
-           a->cpu_m == b->cpu_m && a->ram_mib == b->ram_mib && a->state == b->state;
-}
-
 static void count_all(st_placer *placer, st_rooms *r, const st_ask *ask)
 {
-    const st_node *idle = NULL; /* the last one that was counted */
-    int idle_room = 0;
+    memo seen = {0};
     cover(placer, r);
     for (size_t i = 0; i < r->n; i++) {
         const st_node *node = placer->fleet->nodes.v[i];
         const st_view *view = ask ? st_ask_view(ask, node) : &node->view;
-        if (!is_idle(node, view)) {
+        recall *had = memo_of(&seen, node, view);
+        if (had && had->known)
+            put(r, node, had->value);
+        else
             put(r, node, room_of(placer, r, node, view));
-            continue;
-        }
-        if (!idle || !is_like(idle, node)) {
-            idle = node;
-            idle_room = room_of(placer, r, node, view);
-        }
-        put(r, node, idle_room);
+        if (had)
+            *had = (recall){had->key, r->room[i], true};
     }
 }
 
