@@ -12,6 +12,7 @@
 #include "rules/rules.h"
 
 typedef struct st_hub st_hub;
+typedef struct st_park st_park;
 
 struct st_api {
     st_api_options options;
@@ -20,6 +21,7 @@ struct st_api {
     st_http_server *server;
     st_hub *hub;
     st_rules *rules;
+    st_park *park;
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */
 };
@@ -32,6 +34,7 @@ struct st_api {
 #define ST_MAY_AUDIT  (ST_MAY_ADMIN | ST_MAY(ST_ROLE_AUDITOR))
 #define ST_MAY_SEE    (ST_MAY_SUBMIT | ST_MAY(ST_ROLE_VIEWER) | ST_MAY(ST_ROLE_AUDITOR))
 #define ST_MAY_NODE   ST_MAY(ST_ROLE_NODE)
+#define ST_MAY_JOIN   (ST_MAY_NODE | ST_MAY(ST_ROLE_JOIN))
 
 /* Who is calling. Copied into the call; good as long as it. */
 const st_identity *st_api_who(const st_call *call);
@@ -104,5 +107,7 @@ st_handler st_api_backup;
 st_handler st_api_sizes_list, st_api_size_put, st_api_size_remove;
 st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_check;
 st_handler st_api_array_get;
+st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api_agent_status;
+st_handler st_api_agent_logs;
 
 #endif

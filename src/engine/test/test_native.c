@@ -1,0 +1,3 @@
+/* x */
+#include "base/testing.h"
+int main(void){return 0;}
