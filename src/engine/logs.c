@@ -64,8 +64,8 @@ static void path_of(const st_logs *logs, uint64_t job, int stay, int task, st_st
 
 static int io_fail(st_err *err, const char *path)
 {
-    return st_fail(err, errno == ENOSPC || errno == EDQUOT ? ST_EFULL : ST_EIO, "%s: %s", path,
-                   strerror(errno));
+    return st_fail(err, errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? ST_EFULL : ST_EIO,
+                   "%s: %s", path, strerror(errno));
 }
 
 static int make_dirs(const st_logs *logs, uint64_t job, const char *path, st_err *err)

@@ -1,8 +1,6 @@
 /*
  * The agent that runs nothing (stintd/test/fake_agent.h).
  */
-#include "stintd/test/fake_agent.h"
-
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,6 +15,7 @@
 
 #include "base/mem.h"
 #include "base/testing.h"
+#include "stintd/test/fake_agent.h"
 
 #define WAIT_MS 20000
 
