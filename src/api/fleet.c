@@ -351,11 +351,12 @@ void st_api_node_make(st_call *call, void *ctx)
     st_api *api = ctx;
     fleet_change *c = change_new(call, api, "node.create", 201);
     const st_spec_names names = st_directory_names(api->dir);
+    const st_engine *engine = st_control_engine(api->control);
     st_err err = {0};
     int r = st_call_doc(call, &c->doc, &err);
 
     c->ev.event.kind = ST_EV_NODE;
-    if (r == 0 && st_control_engine(api->control)->agents_only)
+    if (r == 0 && engine && engine->agents_only)
         r = st_fail(&err, ST_ESTATE,
                     "nodes are not announced here: their agents register them, with a token from "
                     "/v1/admin/join-tokens");

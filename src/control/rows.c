@@ -116,6 +116,12 @@ static void end_live(st_control *ctl, st_live *live, const st_effect *fx)
     st_vec_push(&ctl->over, live);
 }
 
+/* NULL for an effect without any: there may be no list to point into. */
+static const st_grant *grants_of(const st_tx *tx, const st_effect *fx)
+{
+    return fx->ngrants > 0 ? tx->fx.grants.v + fx->grants_at : NULL;
+}
+
 /* Brings what is remembered of a job in line with one effect. */
 static void follow(st_tx *tx, const st_effect *fx)
 {
@@ -137,7 +143,7 @@ static void follow(st_tx *tx, const st_effect *fx)
             live->start_ms = fx->at_ms;
         __attribute__((fallthrough));
     case ST_FX_RESUME:
-        set_detail(ctl, live, tx->fx.grants.v + fx->grants_at, fx->ngrants, (int32_t)fx->value);
+        set_detail(ctl, live, grants_of(tx, fx), fx->ngrants, (int32_t)fx->value);
         break;
     case ST_FX_REQUEUE:
         live->lost += fx->value;
@@ -264,7 +270,7 @@ void st_rows_tell(st_tx *tx)
 
         if (live)
             order(ctl, order_kind(fx->kind), live, st_core_job(ctl->core, fx->job),
-                  tx->fx.grants.v + fx->grants_at, fx->ngrants, fx->at_ms, fx->until_ms);
+                  grants_of(tx, fx), fx->ngrants, fx->at_ms, fx->until_ms);
         if (fx->kind == ST_FX_NODE)
             st_control_tell_node(ctl, fx->node);
         tell(ctl, fx, live);

@@ -303,6 +303,10 @@ static void silence_loses_a_node(void **state)
     }
     assert_int_equal(fake_task_of(left, job, 0)->stay, 2);
     fake_node_is(&t->w, lost->name, "failed");
+    /* That it was lost, and not taken out, is remembered. */
+    restart(t);
+    fake_turn(left);
+    fake_node_is(&t->w, lost->name, "failed");
     /* It still has the task, and says how that went: nobody cares about that stay any more. */
     fake_exit(lost, job, 0, 1);
     fake_status(lost);
