@@ -186,6 +186,13 @@ static void take_task(native *e, native_job *job, const st_agent_status *status,
         fail_job(e, job, said->task, said->reason, now);
 }
 
+/* What dies on a sick node was killed by it: the job goes back to the queue with all others there. */
+static bool bad(const st_agent_task *said)
+{
+    return said->state == ST_TASK_UNSTARTED ||
+           (said->state == ST_TASK_EXITED && (said->exit_code != 0 || said->signal != 0));
+}
+
 /* The task on this node that is meant; NULL for one that is none of ours any more. */
 static native_job *meant(const native *e, const native_node *node, const st_agent_task *said)
 {
@@ -211,13 +218,14 @@ static void take_tasks(native *e, native_node *node, const st_agent_status *stat
             continue;
         }
         job->task[said->task].heard_at = node->heard;
-        take_task(e, job, status, said, now);
+        if (!status->sick || !bad(said))
+            take_task(e, job, status, said, now);
     }
     for (size_t i = 0; i < node->list.n; i++) {
         native_job *job = node->list.v[i].job;
         native_task *task = &job->task[node->list.v[i].task];
 
-        if (task->heard_at != node->heard && task_states[task->state].there) {
+        if (!status->sick && task->heard_at != node->heard && task_states[task->state].there) {
             task->state = ST_TASK_EXITED;
             task->exit_code = EXIT_VANISHED;
             task->ended_ms = now;

@@ -434,6 +434,15 @@ static void a_sick_node_says_so(void **state)
     assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
     expect_reports(w, 1);
     assert_string_equal(w->reports.v[0].reason, "XID 79");
+    /* What dies there does not fail its job; nor does what is not named. */
+    order(w, ST_ENG_RUN, 1, 1, 1);
+    task_is(w, 0, 1, 1, ST_TASK_RUNNING, 0);
+    status.tasks = &(st_agent_task){.job = 1, .stay = 1, .state = ST_TASK_EXITED, .signal = 9};
+    status.n = 1;
+    assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
+    status.n = 0;
+    assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
+    expect_reports(w, 1);
 }
 
 /* ---- the mux ---------------------------------------------------------------------------------------- */
