@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "rules/rules.h"
+#include "engine/native.h"
 
 typedef struct st_hub st_hub;
 typedef struct st_park st_park;
@@ -84,6 +85,12 @@ void st_expansion_done(st_expansion *x);
 
 /* rules.c: reads rules and sizes from the store. */
 int st_api_rules_load(st_api *api, st_err *err);
+/* agent.c */
+#define ST_AGENT_WAIT_S 60 /* how long a list may be waited for */
+/* Whether there are agents here; false: answered. */
+bool st_api_need_native(const st_api *api, st_call *call);
+/* What an agent goes by: epoch, revision, clock, lease. */
+void st_api_agent_terms(const st_agent_answer *terms, st_strbuf *out);
 
 /* events.c */
 st_hub *st_hub_new(st_api *api);

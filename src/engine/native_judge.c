@@ -104,6 +104,10 @@ void st_native_judge(native *e, native_job *job, int64_t now)
         const native_task *task = &job->task[t];
         bool gone = task->state == ST_TASK_EXITED && !failed(task);
 
+        if (failed(task) && !leaves(job)) { /* it died while it was paused, and is to go on */
+            fail_job(e, job, t, NULL, now);
+            return;
+        }
         done += gone;
         saved += task->state == ST_TASK_CHECKPOINTED || task->state == ST_TASK_PAUSED;
         if (gone)

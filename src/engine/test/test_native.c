@@ -236,6 +236,14 @@ static void a_job_that_pauses_is_told_to_pause(void **state)
     task_is(w, 0, 50, 1, ST_TASK_PAUSED, 0);
     task_is(w, 0, 50, 1, ST_TASK_RUNNING, 0);
     expect_reports(w, 1);
+    /* What died while it was paused has failed once it is to go on. */
+    order(w, ST_ENG_PAUSE, 50, 1, 0);
+    task_is(w, 0, 50, 1, ST_TASK_EXITED, 7);
+    expect_reports(w, 1);
+    order(w, ST_ENG_RESUME, 50, 1, 1);
+    task_is(w, 0, 50, 1, ST_TASK_EXITED, 7);
+    expect_reports(w, 2);
+    assert_int_equal(w->reports.v[1].exit_code, 7);
 }
 
 /* ---- gangs ---------------------------------------------------------------------------------------- */

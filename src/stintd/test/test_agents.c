@@ -325,6 +325,64 @@ static void silence_loses_a_node(void **state)
     fake_job_is(&t->w, job, "running");
 }
 
+static void who_decides_about_a_node(void **state)
+{
+    two *t = *state;
+
+    /* A node that drains and is lost comes back draining. */
+    json_decref(fake_owner(&t->w, "PATCH", "/v1/nodes/n1", "{\"state\":\"draining\"}", 200));
+    t->a[0]->health = "failed";
+    fake_status(t->a[0]);
+    fake_node_is(&t->w, "n1", "failed");
+    t->a[0]->health = "ok";
+    fake_turn(t->a[0]);
+    fake_node_is(&t->w, "n1", "draining");
+    /* What an owner says is failed is not taken back by its agent, even if it was failed before. */
+    t->a[1]->health = "failed";
+    fake_status(t->a[1]);
+    fake_node_is(&t->w, "n2", "failed");
+    json_decref(fake_owner(&t->w, "PATCH", "/v1/nodes/n2", "{\"state\":\"failed\"}", 200));
+    t->a[1]->health = "ok";
+    for (int i = 0; i < 5; i++)
+        fake_turn(t->a[1]);
+    json_decref(fake_owner(&t->w, "GET", "/v1/pools/main", NULL, 200)); /* a turn of the loop */
+    fake_status(t->a[1]);
+    assert_string_equal(t->a[1]->state, "failed");
+}
+
+/* Agents and simulated nodes under one stintd, each in its pool. */
+static void both_engines_together(void **state)
+{
+    two *t = *state;
+    char real[32], paper[32], path[64];
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    fake_line line;
+
+    fake_world_stop(&t->w);
+    t->w.config.engine = "auto";
+    fake_world_start(&t->w);
+    line = (fake_line){t->w.port, -1};
+    for (int i = 0; i < NODES; i++)
+        fake_move(t->a[i], t->w.port);
+    json_decref(fake_owner(&t->w, "POST", "/v1/pools", "{\"name\":\"paper\"}", 201));
+    json_decref(fake_owner(&t->w, "POST", "/v1/nodes",
+                           "{\"name\":\"s1\",\"pool\":\"paper\",\"gpu\":\"h100\"}", 201));
+    fake_submit(&t->w, gang, real);
+    fake_submit(&t->w,
+                "{\"name\":\"paper\",\"account\":\"lab\",\"user\":\"ann\",\"gpus\":1,"
+                "\"pool\":\"paper\",\"sim\":{\"run\":\"1s\"}}",
+                paper);
+    turn_all(t);
+    assert_string_equal(fake_want(t->a[0], real), "run");
+    snprintf(path, sizeof path, "/v1/jobs/%s/logs?follow=true", paper);
+    fake_say(&line, "GET", path, t->w.owner, NULL);
+    assert_int_equal(fake_hear(&line, 5000, NULL, &text), 200);
+    assert_non_null(strstr(st_strbuf_str(&text), "simulated"));
+    fake_job_is(&t->w, paper, "done");
+    fake_job_is(&t->w, real, "running");
+    fake_hang_up(&line);
+}
+
 /* ---- logs ------------------------------------------------------------------------------------- */
 
 static void logs_come_through(void **state)
@@ -401,6 +459,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_borrower_saves_and_comes_back, set_up_firm, tear_down),
         cmocka_unit_test_setup_teardown(stintd_restarts_under_tasks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(silence_loses_a_node, set_up_hasty, tear_down),
+        cmocka_unit_test_setup_teardown(who_decides_about_a_node, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(both_engines_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(logs_come_through, set_up, tear_down),
         cmocka_unit_test_setup_teardown(five_hundred_nodes, set_up, tear_down),
     };
