@@ -9,8 +9,8 @@
 #include "api/api.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "rules/rules.h"
 #include "engine/native.h"
+#include "rules/rules.h"
 
 typedef struct st_hub st_hub;
 typedef struct st_park st_park;
