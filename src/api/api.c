@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/park.h"
 #include "api/state.h"
 #include "base/mem.h"
 #include "base/quote.h"
@@ -137,6 +138,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->hub = st_hub_new(api);
     const st_rules_options rules = {.types = gpu_types, .ctx = api};
     api->rules = st_rules_new(&rules);
+    api->park = st_park_new();
     api->options.http.routes = st_api_routes();
     api->options.http.ctx = api;
     api->options.http.authenticate = authenticate;
@@ -156,7 +158,9 @@ void st_api_free(st_api *api)
 {
     if (!api)
         return;
+    st_park_close(api->park);
     st_http_server_free(api->server);
+    st_park_free(api->park);
     st_hub_free(api->hub);
     st_rules_free(api->rules);
     for (size_t i = 0; i < api->readers.n; i++)
@@ -174,4 +178,11 @@ st_http_server *st_api_server(st_api *api)
 void st_api_notice(st_api *api, const st_notice *notice)
 {
     st_hub_send(api->hub, notice);
+    if (notice->fx->kind == ST_FX_END)
+        st_park_wake(api->park, ST_PARK_JOB(notice->job), true);
+}
+
+void st_api_quiet(st_api *api)
+{
+    st_park_close(api->park);
 }

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "control/control.h"
+#include "engine/logs.h"
 #include "http/http.h"
 #include "http/openapi.h"
 
@@ -22,6 +23,8 @@ typedef struct st_api_options {
     st_control *control;
     int64_t (*clock)(void *ctx); /* ms since the epoch */
     void *ctx;
+    st_engine *native;    /* the engine with agents; NULL: there is none */
+    st_logs *logs;        /* where agents bring what tasks write; NULL: nowhere */
     uid_t admin_uid;      /* who is owner on the unix socket, besides root */
     st_http_options http; /* limits; routes, ctx and authenticate are the API's */
 } st_api_options;
@@ -34,6 +37,12 @@ st_http_server *st_api_server(st_api *api);
 
 /* What the control loop's listener hears; sent to event streams. */
 void st_api_notice(st_api *api, const st_notice *notice);
+
+/* What the engine with agents says: the node's list has changed. From any thread. */
+void st_api_node_changed(st_api *api, int32_t node);
+
+/* Answers calls that wait for something; before the server is stopped. */
+void st_api_quiet(st_api *api);
 
 /* The table, for tests and for the document. */
 const st_route *st_api_routes(void);

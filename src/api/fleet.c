@@ -137,6 +137,16 @@ static void jobs_json(const st_question *q, const st_core *core, const st_node *
     st_strbuf_addc(out, ']');
 }
 
+/* Why an engine took it out, if one did. */
+static void fault_json(const st_question *q, const st_node *n, st_strbuf *out)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf reason = {0};
+
+    st_control_fault(q->api->control, n->name, &reason);
+    if (reason.n > 0)
+        st_out_text(out, "reason", st_strbuf_str(&reason));
+}
+
 static void node_json(const st_question *q, const st_core *core, const st_node *n, st_strbuf *out)
 {
     const st_fleet *fleet = st_core_fleet(core);
@@ -152,6 +162,8 @@ static void node_json(const st_question *q, const st_core *core, const st_node *
     st_out_milli(out, "cpu", n->cpu_m);
     st_out_int(out, "ram_mib", n->ram_mib);
     st_out_text(out, "state", st_node_state_name(n->state));
+    if (n->state == ST_NODE_FAILED)
+        fault_json(q, n, out);
     place_json(fleet, n, ST_TOPO_RACK, out);
     place_json(fleet, n, ST_TOPO_BLOCK, out);
     place_json(fleet, n, ST_TOPO_ZONE, out);
@@ -339,10 +351,15 @@ void st_api_node_make(st_call *call, void *ctx)
     st_api *api = ctx;
     fleet_change *c = change_new(call, api, "node.create", 201);
     const st_spec_names names = st_directory_names(api->dir);
+    const st_engine *engine = st_control_engine(api->control);
     st_err err = {0};
     int r = st_call_doc(call, &c->doc, &err);
 
     c->ev.event.kind = ST_EV_NODE;
+    if (r == 0 && engine && engine->agents_only)
+        r = st_fail(&err, ST_ESTATE,
+                    "nodes are not announced here: their agents register them, with a token from "
+                    "/v1/admin/join-tokens");
     if (r == 0)
         r = st_doc_expect(c->doc, root_of(c->doc), ST_DOC_MAP, &err);
     if (r == 0)

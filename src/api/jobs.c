@@ -382,30 +382,3 @@ void st_api_job_patch(st_call *call, void *ctx)
     else
         change(call, ctx, st_cmd_job_priority, priority);
 }
-
-void st_api_job_logs(st_call *call, void *ctx)
-{
-    st_api *api = ctx;
-    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-    st_engine *engine = st_control_engine(api->control);
-    int64_t offset = st_call_query_int(call, "offset", 0);
-    st_err err = {0};
-    st_job_row row;
-    uint64_t id;
-
-    if (!st_api_find_job(api, call, arena, &id, &row))
-        return;
-    if (!engine || !engine->ops->logs) {
-        st_fail(&err, ST_ENOENT, "there are no logs: no engine keeps them here");
-        st_call_fail(call, &err);
-    } else if (engine->ops->logs(engine, id, (int)st_call_query_int(call, "task", 0),
-                                 api->options.clock(api->options.ctx), &out, &err) < 0) {
-        st_call_fail(call, &err);
-    } else {
-        size_t from = offset < 0 ? 0 : ST_MIN((size_t)offset, out.n);
-
-        st_call_reply_text(call, 200, "text/plain; charset=utf-8",
-                           st_xstrndup(st_strbuf_str(&out) + from, out.n - from), out.n - from);
-    }
-}

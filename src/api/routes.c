@@ -32,6 +32,25 @@ static const st_query_row jobs_query[] = {
 static const st_query_row logs_query[] = {
     {.name = "task", .type = ST_QUERY_INT, .about = "which task, 0 unless given"},
     {.name = "offset", .type = ST_QUERY_INT, .about = "leave out this many bytes"},
+    {.name = "stay",
+     .type = ST_QUERY_INT,
+     .about = "of which start of the job, the last unless given"},
+    {.name = "follow",
+     .type = ST_QUERY_BOOL,
+     .about = "wait until there is more; Stint-Log-Next says from where to go on, "
+              "Stint-Log-End that nothing will come"},
+    {.name = "wait", .type = ST_QUERY_INT, .about = "seconds to wait, 30 unless given, 60 at most"},
+    {0},
+};
+static const st_query_row desired_query[] = {
+    {.name = "revision",
+     .type = ST_QUERY_INT,
+     .about = "the one that is known: answers when there is another"},
+    {.name = "wait", .type = ST_QUERY_INT, .about = "seconds to wait for that, 60 at most"},
+    {0},
+};
+static const st_query_row append_query[] = {
+    {.name = "offset", .type = ST_QUERY_INT, .about = "of the first byte in what the task wrote"},
     {0},
 };
 static const st_query_row events_query[] = {
@@ -150,6 +169,21 @@ static const st_route routes[] = {
          "Who changed what, newest first, in the caller's subtree", page_query, "AuditList"),
     READ("/v1/audit/verify", ST_MAY_OWNER | ST_MAY(ST_ROLE_AUDITOR), st_api_audit_verify,
          "verifyAudit", "Follow the chain of hashes from its start", NULL, "AuditVerdict"),
+    WRITE("POST", "/v1/agent/register", ST_MAY_JOIN, 0, st_api_agent_register, "registerNode",
+          "An agent says what its machine has and becomes a node, or comes back as one",
+          "NodeRegistration", "NodeTerms", 201),
+    {"GET", "/v1/agent/desired", ST_MAY_NODE, ST_ROUTE_NO_RATE, st_api_agent_desired, "getDesired",
+     "What should be on the caller's node; 204 when that has not changed", desired_query, NULL,
+     "DesiredState", 0},
+    {"POST", "/v1/agent/status", ST_MAY_NODE, ST_ROUTE_NO_RATE, st_api_agent_status, "postStatus",
+     "What is on the caller's node; renews its lease", NULL, "NodeStatus", "NodeTerms", 0},
+    {"POST", "/v1/agent/logs/{job}/{stay}/{task}", ST_MAY_NODE,
+     ST_ROUTE_NO_RATE | ST_ROUTE_ANY_BODY, st_api_agent_logs, "appendLog",
+     "What a task on the caller's node has written", append_query, "application/octet-stream",
+     "LogReceipt", 0},
+
+    WRITE("POST", "/v1/admin/join-tokens", ST_MAY_OWNER, 0, st_api_join_make, "createJoinToken",
+          "Make a token with which machines become nodes", "JoinTokenSpec", "JoinToken", 201),
     WRITE("POST", "/v1/admin/backup", ST_MAY_OWNER, 0, st_api_backup, "backup",
           "Write a copy of the store to a file on stintd's machine", "BackupSpec", "BackupResult",
           201),

@@ -9,9 +9,11 @@
 #include "api/api.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "engine/native.h"
 #include "rules/rules.h"
 
 typedef struct st_hub st_hub;
+typedef struct st_park st_park;
 
 struct st_api {
     st_api_options options;
@@ -20,6 +22,7 @@ struct st_api {
     st_http_server *server;
     st_hub *hub;
     st_rules *rules;
+    st_park *park;
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */
 };
@@ -32,6 +35,7 @@ struct st_api {
 #define ST_MAY_AUDIT  (ST_MAY_ADMIN | ST_MAY(ST_ROLE_AUDITOR))
 #define ST_MAY_SEE    (ST_MAY_SUBMIT | ST_MAY(ST_ROLE_VIEWER) | ST_MAY(ST_ROLE_AUDITOR))
 #define ST_MAY_NODE   ST_MAY(ST_ROLE_NODE)
+#define ST_MAY_JOIN   (ST_MAY_NODE | ST_MAY(ST_ROLE_JOIN))
 
 /* Who is calling. Copied into the call; good as long as it. */
 const st_identity *st_api_who(const st_call *call);
@@ -81,6 +85,12 @@ void st_expansion_done(st_expansion *x);
 
 /* rules.c: reads rules and sizes from the store. */
 int st_api_rules_load(st_api *api, st_err *err);
+/* agent.c */
+#define ST_AGENT_WAIT_S 60 /* how long a list may be waited for */
+/* Whether there are agents here; false: answered. */
+bool st_api_need_native(const st_api *api, st_call *call);
+/* What an agent goes by: epoch, revision, clock, lease. */
+void st_api_agent_terms(const st_agent_answer *terms, st_strbuf *out);
 
 /* events.c */
 st_hub *st_hub_new(st_api *api);
@@ -104,5 +114,7 @@ st_handler st_api_backup;
 st_handler st_api_sizes_list, st_api_size_put, st_api_size_remove;
 st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_check;
 st_handler st_api_array_get;
+st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api_agent_status;
+st_handler st_api_agent_logs;
 
 #endif

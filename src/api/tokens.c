@@ -191,6 +191,10 @@ static int read_token(token_change *c, st_err *err)
     t->expires_ms = f.expires_ms == ST_STORE_NEVER
                         ? ST_STORE_NEVER
                         : c->api->options.clock(c->api->options.ctx) + f.expires_ms;
+    if (t->role == ST_ROLE_JOIN)
+        return st_fail(err, ST_EINVAL,
+                       "a token for joining machines is made at /v1/admin/join-tokens, with a pool "
+                       "and a number of uses");
     if (t->role == ST_ROLE_OWNER && t->account[0])
         return st_fail(err, ST_EINVAL, "an owner stands at the cluster: leave the account out");
     if (t->role != ST_ROLE_OWNER && t->role != ST_ROLE_NODE && t->role != ST_ROLE_AUDITOR &&
@@ -263,7 +267,8 @@ static int user_row(void *ctx, const st_token_row *row, st_err *err)
 
     (void)err;
     if (row->revoked_ms != ST_STORE_NEVER || !st_api_sees(u->l.api, u->l.call, row->account) ||
-        strcmp(row->role, st_role_words[ST_ROLE_NODE]) == 0)
+        strcmp(row->role, st_role_words[ST_ROLE_NODE]) == 0 ||
+        strcmp(row->role, st_role_words[ST_ROLE_JOIN]) == 0)
         return 0;
     st_strbuf_addf(&key, "%s %s %s", row->account, row->user_name, row->role);
     if (st_map_get(u->seen, st_strbuf_str(&key), NULL))

@@ -202,7 +202,8 @@ static int run_token_make(st_tx *tx, st_cmd *cmd, st_err *err)
 
     if (!st_directory_within(ctl->dir, c->account, c->who.account))
         return no_account(c->account, err);
-    if (c->who.role != ST_ROLE_OWNER && (c->role == ST_ROLE_OWNER || c->role == ST_ROLE_NODE))
+    if (c->who.role != ST_ROLE_OWNER &&
+        (c->role == ST_ROLE_OWNER || c->role == ST_ROLE_NODE || c->role == ST_ROLE_JOIN))
         return st_fail(err, ST_EPERM, "a token with the role %s is made by an owner",
                        st_role_words[c->role]);
     r = st_tx_open(tx, err);
@@ -343,14 +344,26 @@ static int run_event(st_tx *tx, st_cmd *cmd, st_err *err)
 
     if (r == 0)
         r = st_tx_apply(tx, &c->event, err);
+    if (r == 0 && c->event.kind == ST_EV_NODE_STATE)
+        r = st_node_unfault(tx, c->event.u.node_state.node, err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, c->verb, "", c->target, c->detail, err);
     return r;
 }
 
+/* Also when the state is what it was: whose decision it is has changed. */
+static void publish_event(st_control *ctl, st_cmd *cmd)
+{
+    const st_cmd_event *c = (const st_cmd_event *)cmd;
+
+    if (c->event.kind == ST_EV_NODE_STATE)
+        st_control_tell_node(ctl, c->event.u.node_state.node);
+}
+
 void st_cmd_event_init(st_cmd_event *cmd)
 {
     cmd->cmd.run = run_event;
+    cmd->cmd.publish = publish_event;
 }
 
 static int run_ask(st_tx *tx, st_cmd *cmd, st_err *err)
@@ -378,12 +391,9 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     st_live *live = st_control_live(tx->ctl, rep->job);
     st_event event = {.kind = ST_EV_TIMER};
 
-    if (rep->kind == ST_REPORT_NODE) {
-        event.kind = ST_EV_NODE_STATE;
-        event.u.node_state.node = rep->node;
-        event.u.node_state.state = rep->node_state;
-        return st_tx_apply(tx, &event, err);
-    }
+    if (rep->kind == ST_REPORT_NODE)
+        return rep->node_state == ST_NODE_READY ? st_node_heal(tx, rep->node, err)
+                                                : st_node_fail(tx, rep->node, rep->reason, err);
     if (!live || live->stay != rep->stay)
         return 0; /* of a stay that is over: nothing to learn from it */
     if (rep->kind == ST_REPORT_CHECKPOINTED) {
@@ -397,6 +407,7 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     int r = st_tx_apply(tx, &event, err);
     if (r == 0) {
         live->exit_code = rep->exit_code;
+        live->said_end_ms = rep->ended_ms;
         free(live->reason);
         live->reason = rep->reason[0] ? st_xstrdup(rep->reason) : NULL;
         st_control_touch(tx->ctl, live);

@@ -195,6 +195,44 @@ typedef struct st_cmd_token {
 void st_cmd_token_make(st_cmd_token *cmd);
 void st_cmd_token_revoke(st_cmd_token *cmd);
 
+/* ---- machines that join ------------------------------------------------------------------- */
+
+/* A token that lets machines become nodes. */
+typedef struct st_cmd_join {
+    st_cmd_token token; /* who, label and expires_ms are the caller's */
+    const char *pool;   /* theirs; NULL: the first */
+    int64_t uses;       /* how many machines may join with it */
+    int (*make)(st_tx *tx, st_cmd *cmd, st_err *err);
+} st_cmd_join;
+
+void st_cmd_join_init(st_cmd_join *cmd);
+
+/* An agent says who it is: a new node, or one that comes back. */
+typedef struct st_cmd_register {
+    st_cmd cmd;
+    st_identity who;
+    const char *machine; /* what tells the machine from all others */
+    const char *doc;     /* what it says of itself, JSON; kept */
+    st_node_spec node;   /* without pool and type */
+    const char *type;    /* of its GPUs; NULL: it has none */
+    int64_t vram_mib;    /* of the type, if that is new here */
+    st_board board;
+
+    /* Given. */
+    char refusal[400]; /* not "": it came back with other hardware, and was declared failed */
+    bool created, issued;
+    int32_t id;
+    char pool[ST_NAME_MAX + 1];
+    char text[ST_TOKEN_TEXT]; /* with `issued`: its token, shown once */
+    unsigned char hash[ST_TOKEN_HASH];
+    int64_t token, revoked, at_ms;
+} st_cmd_register;
+
+void st_cmd_register_init(st_cmd_register *cmd);
+
+/* Why an engine declared a node failed, "" otherwise; in the loop only. */
+void st_control_fault(st_control *ctl, const char *node, st_strbuf *out);
+
 /* ---- asking the core ---------------------------------------------------------------------- */
 
 /* A question: `ask` looks at the core and fills what it likes. */

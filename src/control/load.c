@@ -44,7 +44,7 @@ static int next_epoch(st_control *ctl, st_err *err)
     ctl->epoch = (r == 0 ? strtoll(text, NULL, 10) : 0) + 1;
     snprintf(number, sizeof number, "%" PRId64, ctl->epoch);
     if (ctl->options.engine)
-        ctl->options.engine->epoch = ctl->epoch;
+        st_engine_lead(ctl->options.engine, ctl->epoch);
     return st_store_meta_put(ctl->store, "epoch", number, err);
 }
 

@@ -107,11 +107,19 @@ static bool is_over(st_job_state state)
 
 static void end_live(st_control *ctl, st_live *live, const st_effect *fx)
 {
-    live->end_ms = fx->at_ms;
+    bool sane = live->said_end_ms >= live->submit_ms && live->said_end_ms <= fx->at_ms;
+
+    live->end_ms = live->said_end_ms > 0 && sane ? live->said_end_ms : fx->at_ms;
     live->state = fx->state;
     live->class = fx->class;
     st_idmap_del(ctl->live, live->id);
     st_vec_push(&ctl->over, live);
+}
+
+/* NULL for an effect without any: there may be no list to point into. */
+static const st_grant *grants_of(const st_tx *tx, const st_effect *fx)
+{
+    return fx->ngrants > 0 ? tx->fx.grants.v + fx->grants_at : NULL;
 }
 
 /* Brings what is remembered of a job in line with one effect. */
@@ -135,7 +143,7 @@ static void follow(st_tx *tx, const st_effect *fx)
             live->start_ms = fx->at_ms;
         __attribute__((fallthrough));
     case ST_FX_RESUME:
-        set_detail(ctl, live, tx->fx.grants.v + fx->grants_at, fx->ngrants, (int32_t)fx->value);
+        set_detail(ctl, live, grants_of(tx, fx), fx->ngrants, (int32_t)fx->value);
         break;
     case ST_FX_REQUEUE:
         live->lost += fx->value;
@@ -262,7 +270,9 @@ void st_rows_tell(st_tx *tx)
 
         if (live)
             order(ctl, order_kind(fx->kind), live, st_core_job(ctl->core, fx->job),
-                  tx->fx.grants.v + fx->grants_at, fx->ngrants, fx->at_ms, fx->until_ms);
+                  grants_of(tx, fx), fx->ngrants, fx->at_ms, fx->until_ms);
+        if (fx->kind == ST_FX_NODE)
+            st_control_tell_node(ctl, fx->node);
         tell(ctl, fx, live);
     }
 }
@@ -286,6 +296,7 @@ void st_control_order_all(st_control *ctl)
 {
     int64_t now = ctl->options.clock(ctl->options.ctx);
 
+    st_control_tell_nodes(ctl);
     for (size_t i = 0; i < st_core_njobs(ctl->core); i++) {
         const st_job *job = st_core_job_at(ctl->core, i);
         const st_live *live = st_control_live(ctl, job->id);
@@ -299,6 +310,6 @@ void st_control_order_all(st_control *ctl)
         else if (job->state == ST_JOB_CHECKPOINTING)
             order(ctl, ST_ENG_CHECKPOINT, live, job, NULL, 0, now, job->deadline_ms);
         else if (job->state == ST_JOB_PAUSED)
-            order(ctl, ST_ENG_PAUSE, live, job, NULL, 0, now, 0);
+            order(ctl, ST_ENG_PAUSE, live, job, job->grants, job->tasks, now, 0);
     }
 }

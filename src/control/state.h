@@ -18,6 +18,7 @@ typedef struct st_live {
     int64_t submit_ms;
     int64_t start_ms; /* of its first start; ST_STORE_NEVER */
     int64_t end_ms;
+    int64_t said_end_ms; /* when its engine says it ended; 0: it did not say */
     int64_t gpu_m, lost, part_of;
     int priority, preemptions, exit_code; /* exit_code ST_STORE_NEVER */
     st_job_state state;
@@ -90,6 +91,14 @@ int st_rows_write(st_tx *tx, st_err *err);
 void st_rows_tell(st_tx *tx);
 void st_rows_settle(st_control *ctl); /* forget what ended */
 void st_control_order_all(st_control *ctl);
+
+/* nodes.c: what is kept of nodes beside the core. */
+void st_control_tell_node(st_control *ctl, int32_t id);
+void st_control_tell_nodes(st_control *ctl);
+int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err);
+int st_node_heal(st_tx *tx, int32_t id, st_err *err);
+/* A person decides about the node from here on. */
+int st_node_unfault(st_tx *tx, int32_t id, st_err *err);
 
 /* loop.c */
 int st_tx_open(st_tx *tx, st_err *err);

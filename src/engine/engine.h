@@ -62,20 +62,43 @@ typedef struct st_report {
     uint64_t job;
     int stay;
     int exit_code;    /* of ST_REPORT_ENDED: 0 is success */
+    int64_t ended_ms; /* of ST_REPORT_ENDED: when it really ended; 0: now */
     char reason[120]; /* in words, may be "" */
     int32_t node;
     st_node_state node_state;
 } st_report;
 
+/* A node as an engine needs to know it. */
+typedef struct st_engine_node {
+    const st_node *node;
+    const char *doc;   /* what its agent said of it, JSON; NULL: a person announced it */
+    const char *fault; /* why an engine had it declared failed; NULL: none did */
+} st_engine_node;
+
+/* What a task has written. */
+typedef struct st_log_ask {
+    uint64_t job;
+    int stay; /* 0: the last that has written anything */
+    int task;
+    int64_t offset; /* from this byte on */
+    size_t max;     /* bytes at most */
+    int64_t now;
+} st_log_ask;
+
 /* A driver. Functions may be NULL where there is nothing to do. */
 typedef struct st_engine_ops {
     const char *name;
+    /* This stintd decides from now on; before anything else. NULL: only the field is set. */
+    void (*lead)(st_engine *engine, int64_t epoch);
     void (*order)(st_engine *engine, const st_engine_order *order);
     /* What is due; and when something will be (ST_TIME_NEVER: nothing). */
     void (*tick)(st_engine *engine, int64_t now);
     int64_t (*next_ms)(st_engine *engine);
-    /* All that a task has written by `now`, as far as it is kept; ST_ENOENT when there is none. */
-    int (*logs)(st_engine *engine, uint64_t job, int task, int64_t now, st_strbuf *ret,
+    /* From the control loop only: all nodes after a start, before any order, and each one that is
+     * new or whose state has changed, after the commit. */
+    void (*node)(st_engine *engine, const st_engine_node *node);
+    /* Appends what there is and says where to go on; ST_ENOENT when there is no log at all. */
+    int (*logs)(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
                 st_err *err);
     void (*free)(st_engine *engine);
 } st_engine_ops;
@@ -85,11 +108,24 @@ struct st_engine {
     const st_engine_ops *ops;
     void (*report)(void *ctx, const st_report *report);
     void *ctx;
-    int64_t epoch;
+    int64_t epoch;    /* set by st_engine_lead, before any order */
+    bool agents_only; /* nodes are registered by their agents and announced by nobody */
 };
+
+static inline void st_engine_lead(st_engine *engine, int64_t epoch)
+{
+    engine->epoch = epoch;
+    if (engine->ops->lead)
+        engine->ops->lead(engine, epoch);
+}
 
 /* The engine inside this process: jobs last as long as their document says (`sim: {run: 90s}`), or
  * a while that follows from their id, and write a few lines. */
 int st_engine_sim_new(st_engine **ret, st_err *err);
+
+/* Two engines as one: nodes with an agent belong to `native`, all others to `sim`. Owns both. A
+ * gang that was placed on nodes of either kind fails at once and says why; pools of one kind keep
+ * that from happening. */
+st_engine *st_engine_mux_new(st_engine *sim, st_engine *native);
 
 #endif

@@ -201,28 +201,37 @@ static int64_t on_next(st_engine *engine)
 }
 
 /* As many lines as it has had time for, the same ones each time they are asked for. */
-static int on_logs(st_engine *engine, uint64_t id, int task, int64_t now, st_strbuf *ret,
+static void write_log(const sim_job *job, int task, int64_t now, st_strbuf *out)
+{
+    int64_t ran = job->ran_ms + (job->paused ? 0 : ST_MAX(now - job->begun_ms, 0));
+    int64_t lines = ST_MIN(ran / LINE_MS, 10000);
+
+    st_strbuf_addf(out, "task %d of %d started on %s (simulated)\n", task, job->tasks, job->where);
+    for (int64_t i = 1; i <= lines; i++)
+        st_strbuf_addf(out, "step %" PRId64 " loss %" PRId64 ".%03" PRId64 "\n", i * 100,
+                       INT64_C(9) / (i + 3), INT64_C(7919) * i % 1000);
+}
+
+static int on_logs(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
                    st_err *err)
 {
     sim_engine *e = (sim_engine *)engine;
-    int64_t ran, lines;
+    ST_CLEANUP(st_strbuf_done) st_strbuf all = {0};
+    size_t from, n;
     sim_job *job;
 
     pthread_mutex_lock(&e->lock);
-    job = find(e, id);
-    if (!job) {
-        pthread_mutex_unlock(&e->lock);
-        return st_fail(err, ST_ENOENT,
-                       "the simulated engine has no log of this job: it is not "
-                       "running");
-    }
-    st_strbuf_addf(ret, "task %d of %d started on %s (simulated)\n", task, job->tasks, job->where);
-    ran = job->ran_ms + (job->paused ? 0 : ST_MAX(now - job->begun_ms, 0));
-    lines = ST_MIN(ran / LINE_MS, 10000);
-    for (int64_t i = 1; i <= lines; i++)
-        st_strbuf_addf(ret, "step %" PRId64 " loss %" PRId64 ".%03" PRId64 "\n", i * 100,
-                       INT64_C(9) / (i + 3), INT64_C(7919) * i % 1000);
+    job = find(e, ask->job);
+    if (job)
+        write_log(job, ask->task, ask->now, &all);
     pthread_mutex_unlock(&e->lock);
+    if (!job)
+        return st_fail(err, ST_ENOENT,
+                       "the simulated engine has no log of this job: it is not running");
+    from = ask->offset < 0 ? 0 : (size_t)ST_MIN(ask->offset, (int64_t)all.n);
+    n = ST_MIN(all.n - from, ask->max);
+    st_strbuf_addn(ret, st_strbuf_str(&all) + from, n);
+    *ret_next = (int64_t)(from + n);
     return 0;
 }
 

@@ -68,14 +68,15 @@ static slot *need_slot(st_limits *limits, uint64_t key, int64_t full, int64_t no
 st_limit_result st_limits_enter(st_limits *limits, uint64_t key, int rate_per_s, int running_max,
                                 int64_t now_ms, int64_t *ret_wait_ms)
 {
-    int64_t full = (int64_t)rate_per_s * 2 * 1000;
+    /* Where rates do not count, a bucket is as full as any; the next that counts cuts it down. */
+    int64_t full = rate_per_s >= 0 ? (int64_t)rate_per_s * 2 * 1000 : INT64_MAX / 2;
     st_limit_result result = ST_LIMIT_PASS;
     slot *s;
 
     pthread_mutex_lock(&limits->lock);
     s = need_slot(limits, key, full, now_ms);
-    if (rate_per_s >= 0 && now_ms > s->seen_ms) {
-        int64_t elapsed_ms = ST_MIN(now_ms - s->seen_ms, IDLE_MS);
+    if (rate_per_s >= 0) {
+        int64_t elapsed_ms = ST_MAX(0, ST_MIN(now_ms - s->seen_ms, IDLE_MS));
 
         s->milli = ST_MIN(s->milli + elapsed_ms * rate_per_s, full);
     }

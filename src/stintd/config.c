@@ -21,7 +21,18 @@
       "a unix socket on which root and stintd's own user are owners without a token")           \
     X("tls_cert", ST_F_TEXT, cert, "none", 0, 0, "certificate chain, PEM; with tls_key: HTTPS") \
     X("tls_key", ST_F_TEXT, key, "none", 0, 0, "private key, PEM")                              \
-    X("engine", ST_F_TEXT, engine, "sim", 0, 0, "who runs jobs: sim")                           \
+    X("engine", ST_F_TEXT, engine, "auto", 0, 0,                                                \
+      "who runs jobs: sim (nodes are announced, nothing is run), native (agents register), "    \
+      "auto (either, by node)")                                                                 \
+    X("agent_lease", ST_F_DURATION, agent_lease_ms, "1m", 0, 0,                                 \
+      "a node whose agent is silent for so long is lost, and its jobs start elsewhere")         \
+    X("agent_keep", ST_F_BOOL, agent_keep, "false", 0, 0,                                       \
+      "tasks outlive a lease that ran out, at the risk that they run twice")                    \
+    X("logs", ST_F_TEXT, logs, "none", 0, 0,                                                    \
+      "directory for what tasks write; beside the store unless given")                          \
+    X("log_size", ST_F_I64, log_mib, "64", 1, 1048576, "MiB kept of what a task writes")        \
+    X("log_keep", ST_F_DURATION, log_keep_ms, "14d", 0, 0,                                      \
+      "logs that nothing was added to for so long are removed at the next start")               \
     X("connections", ST_F_I64, connections, "4096", 1, 100000, "open connections at most")      \
     X("rate", ST_F_I64, rate, "200", 1, 1000000, "requests per second and token")               \
     X("threads", ST_F_I64, threads, "2", 1, 64, "threads that serve requests")                  \
@@ -48,7 +59,10 @@ void st_config_init(st_config *config)
     *config = (st_config){.arena = st_arena_new(),
                           .store = "stint.db",
                           .listen = "127.0.0.1:7878",
-                          .engine = "sim",
+                          .engine = "auto",
+                          .agent_lease_ms = 60000,
+                          .log_mib = 64,
+                          .log_keep_ms = INT64_C(14) * 86400 * 1000,
                           .connections = 4096,
                           .rate = 200,
                           .threads = 2,
@@ -157,6 +171,7 @@ int st_config_load(st_config *config, const char *path, st_err *err)
     f.c.cert = keep(config, f.c.cert);
     f.c.key = keep(config, f.c.key);
     f.c.engine = keep(config, f.c.engine);
+    f.c.logs = keep(config, f.c.logs);
     if (!f.c.store)
         return st_fail(err, ST_EINVAL, "%s: a store is needed", path);
     if (!f.c.cert != !f.c.key)

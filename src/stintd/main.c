@@ -147,6 +147,10 @@ static int run(st_serve *serve, const options *o, st_config *config, const sigse
 
     if (r == 0 && o->data)
         r = first_token(serve, o->data, &err);
+    if (r == 0 && o->sample && strcmp(config->engine, "native") == 0)
+        r = st_fail(&err, ST_EINVAL,
+                    "--sample has a simulated fleet: set engine to auto or sim in the "
+                    "configuration");
     if (r == 0 && o->sample)
         r = st_sample_make(serve, o->data ? o->data : ".", &made, &err);
     if (r < 0)

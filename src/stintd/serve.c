@@ -11,12 +11,15 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "engine/native.h"
 
 #define STOP_GRACE_MS 5000
 
 struct st_serve {
     st_config config;
     st_engine *engine;
+    st_engine *native; /* it, or the part of it with agents; NULL */
+    st_logs *logs;
     st_control *control;
     st_api *api;
 };
@@ -58,17 +61,69 @@ static void reported(void *ctx, const st_report *report)
     st_control_report(serve->control, report);
 }
 
+static void name_job(void *ctx, uint64_t job, char ret[ST_NATIVE_NAME])
+{
+    const st_serve *serve = ctx;
+
+    st_control_id_text(serve->control, job, ret);
+}
+
+static void node_changed(void *ctx, int32_t node)
+{
+    st_serve *serve = ctx;
+
+    if (serve->api)
+        st_api_node_changed(serve->api, node);
+}
+
+static void open_logs(st_serve *serve)
+{
+    const st_config *c = &serve->config;
+    ST_CLEANUP(st_strbuf_done) st_strbuf dir = {0};
+    const char *slash = strrchr(c->store, '/');
+
+    if (c->logs)
+        st_strbuf_add(&dir, c->logs);
+    else
+        st_strbuf_addf(&dir, "%.*slogs", slash ? (int)(slash + 1 - c->store) : 0, c->store);
+    serve->logs = st_logs_new(st_strbuf_str(&dir), c->log_mib * 1024 * 1024);
+    st_logs_prune(serve->logs, wall_ms(NULL) - c->log_keep_ms);
+}
+
+static int make_engine(st_serve *serve, st_err *err)
+{
+    const st_config *c = &serve->config;
+    bool sim = strcmp(c->engine, "sim") == 0, native = strcmp(c->engine, "native") == 0;
+    const st_native_options options = {.clock = wall_ms,
+                                       .name = name_job,
+                                       .changed = node_changed,
+                                       .ctx = serve,
+                                       .lease_ms = c->agent_lease_ms,
+                                       .keep = c->agent_keep,
+                                       .logs = serve->logs};
+    int r = 0;
+
+    if (!sim && !native && strcmp(c->engine, "auto") != 0)
+        return st_fail(err, ST_EINVAL, "there is no engine %.40s; there are sim, native and auto",
+                       c->engine);
+    if (!native)
+        r = st_engine_sim_new(&serve->engine, err);
+    if (r < 0 || sim)
+        return r;
+    serve->native = st_engine_native_new(&options);
+    serve->native->agents_only = native;
+    serve->engine = native ? serve->native : st_engine_mux_new(serve->engine, serve->native);
+    return 0;
+}
+
 int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
 {
     st_serve *serve = st_xcalloc(1, sizeof *serve);
     int r = 0;
 
     serve->config = *config;
-    if (strcmp(config->engine, "sim") != 0)
-        r = st_fail(err, ST_EINVAL, "engine \"%s\" is not in this build; there is sim",
-                    config->engine);
-    if (r == 0)
-        r = st_engine_sim_new(&serve->engine, err);
+    open_logs(serve);
+    r = make_engine(serve, err);
     if (r == 0) {
         serve->engine->report = reported;
         serve->engine->ctx = serve;
@@ -87,6 +142,8 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .control = serve->control,
             .clock = wall_ms,
             .ctx = serve,
+            .native = serve->native,
+            .logs = serve->logs,
             .admin_uid = getuid(),
             .http = {.connections_max = (int)config->connections,
                      .connections_per_peer = (int)config->connections,
@@ -206,6 +263,7 @@ void st_serve_reload(st_serve *serve)
 
 void st_serve_stop(st_serve *serve)
 {
+    st_api_quiet(serve->api);
     st_http_server_stop(st_api_server(serve->api), STOP_GRACE_MS);
     st_control_stop(serve->control);
 }
@@ -215,6 +273,10 @@ void st_serve_free(st_serve *serve)
     if (!serve)
         return;
     st_api *api = serve->api;
+    if (api) { /* nobody may ask for it any more when it goes */
+        st_api_quiet(api);
+        st_http_server_stop(st_api_server(api), 0);
+    }
     if (serve->control)
         st_control_stop(serve->control);
     serve->api = NULL;
@@ -222,6 +284,7 @@ void st_serve_free(st_serve *serve)
     st_control_free(serve->control);
     if (serve->engine)
         serve->engine->ops->free(serve->engine);
+    st_logs_free(serve->logs);
     free(serve);
 }
 

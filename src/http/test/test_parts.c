@@ -272,6 +272,13 @@ static void test_limits(void **state)
     assert_int_equal(st_limits_enter(limits, 8, -1, 2, 1100, &wait_ms), ST_LIMIT_RUNNING);
     st_limits_leave(limits, 8);
     assert_int_equal(st_limits_enter(limits, 8, -1, 2, 1100, &wait_ms), ST_LIMIT_PASS);
+    /* Who was first seen where rates do not count has a full bucket where they do. */
+    assert_int_equal(st_limits_enter(limits, 9, -1, 9, 1100, &wait_ms), ST_LIMIT_PASS);
+    assert_int_equal(st_limits_enter(limits, 9, 1, 9, 1100, &wait_ms), ST_LIMIT_PASS);
+    assert_int_equal(st_limits_enter(limits, 9, 1, 9, 1100, &wait_ms), ST_LIMIT_PASS);
+    assert_int_equal(st_limits_enter(limits, 9, 1, 9, 1100, &wait_ms), ST_LIMIT_RATE);
+    for (int i = 0; i < 3; i++)
+        st_limits_leave(limits, 9);
     st_limits_leave(limits, 7);
     st_limits_sweep(limits, 20000);
     assert_int_equal(st_limits_count(limits), 1); /* 8 has calls that run */

@@ -1,0 +1,230 @@
+/*
+ * What agents ask and say (doc/agent-protocol.md): desired state, status, logs. A node's token is
+ * bound to its name, so there is nothing in these calls with which it could name another.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/park.h"
+#include "api/state.h"
+#include "base/mem.h"
+#include "base/quote.h"
+
+#define TASKS_MAX 4096
+
+/* False: answered. */
+bool st_api_need_native(const st_api *api, st_call *call)
+{
+    st_err err;
+
+    if (api->options.native)
+        return true;
+    st_fail(&err, ST_ESTATE, "this stintd runs no agents: its engine is sim");
+    st_call_fail(call, &err);
+    return false;
+}
+
+void st_api_agent_terms(const st_agent_answer *a, st_strbuf *out)
+{
+    st_out_int(out, "epoch", a->epoch);
+    if (a->revision > 0)
+        st_out_int(out, "revision", (int64_t)a->revision);
+    st_out_int(out, "now_ms", a->now_ms);
+    st_out_int(out, "lease_ms", a->lease_ms);
+    st_out_text(out, "at_lease_end", a->keep ? "keep" : "kill");
+}
+
+/* ---- desired state -------------------------------------------------------------------------------- */
+
+typedef struct desired {
+    st_parked parked; /* first */
+    st_api *api;
+    st_call *call;
+    int32_t node;
+    uint64_t have;
+} desired;
+
+static bool look_desired(st_parked *p, bool late)
+{
+    desired *d = (desired *)p;
+    st_strbuf out = {0};
+    bool differs = st_native_desired(d->api->options.native, d->node, d->have, &out);
+
+    if (differs)
+        st_call_reply_buf(d->call, 200, NULL, &out);
+    else if (late)
+        st_call_reply_empty(d->call, 204);
+    st_strbuf_done(&out);
+    return differs || late;
+}
+
+void st_api_agent_desired(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    const char *name = st_api_who(call)->user;
+    int64_t wait_s = st_call_query_int(call, "wait", 0);
+    int32_t node;
+    desired *d;
+
+    if (!st_api_need_native(api, call))
+        return;
+    node = st_native_node(api->options.native, name);
+    if (node < 0) {
+        st_api_no_such(call, "registered node", name);
+        return;
+    }
+    d = st_xcalloc(1, sizeof *d);
+    *d = (desired){.parked = {.key = ST_PARK_NODE(node),
+                              .wait_ms = ST_MAX(0, ST_MIN(wait_s, ST_AGENT_WAIT_S)) * 1000,
+                              .look = look_desired},
+                   .api = api,
+                   .call = call,
+                   .node = node,
+                   .have = (uint64_t)st_call_query_int(call, "revision", 0)};
+    d->parked.late = d->parked.wait_ms == 0;
+    st_call_defer(call);
+    st_park_add(api->park, &d->parked);
+}
+
+void st_api_node_changed(st_api *api, int32_t node)
+{
+    st_park_wake(api->park, ST_PARK_NODE(node), false);
+}
+
+/* ---- status -------------------------------------------------------------------------------------- */
+
+static int64_t number(const json_t *map, const char *key)
+{
+    return json_integer_value(json_object_get(map, key));
+}
+
+static int read_task(const st_api *api, const json_t *map, st_agent_task *ret, st_err *err)
+{
+    const char *job = json_string_value(json_object_get(map, "job"));
+    const char *state = json_string_value(json_object_get(map, "state"));
+    int word = state ? st_task_state_parse(state) : -1;
+    char q[ST_QUOTE_MAX];
+
+    if (!job || !json_is_integer(json_object_get(map, "stay")) ||
+        !json_is_integer(json_object_get(map, "task")))
+        return st_fail(err, ST_EINVAL, "a task has a job, a stay, a task and a state");
+    if (word < 0)
+        return st_fail(err, ST_EINVAL, "%s is no state of a task",
+                       st_quote(q, state ? state : "nothing"));
+    *ret = (st_agent_task){.stay = (int)number(map, "stay"),
+                           .task = (int)number(map, "task"),
+                           .state = (st_task_state)word,
+                           .exit_code = (int)number(map, "exit_code"),
+                           .signal = (int)number(map, "signal"),
+                           .ended_ms = number(map, "ended_ms"),
+                           .reason = json_string_value(json_object_get(map, "reason"))};
+    /* A name that is none of ours stays job 0, which nobody has: told back as unknown. */
+    if (!st_control_id_parse(api->control, job, &ret->job))
+        ret->job = 0;
+    return 0;
+}
+
+static int take_status(const st_api *api, const char *node, const json_t *root,
+                       st_agent_answer *ret, st_err *err)
+{
+    const json_t *tasks = json_object_get(root, "tasks");
+    const json_t *health = json_object_get(root, "node");
+    const char *word = json_string_value(json_object_get(health, "health"));
+    size_t n = json_array_size(tasks);
+    ST_CLEANUP(st_freep) st_agent_task *list = NULL;
+    st_agent_status status = {.epoch = number(root, "epoch"),
+                              .revision = (uint64_t)number(root, "revision"),
+                              .now_ms = number(root, "now_ms"),
+                              .sick = word && strcmp(word, "ok") != 0,
+                              .reason = json_string_value(json_object_get(health, "reason")),
+                              .n = n};
+
+    if (!json_is_object(root) || !json_is_array(tasks))
+        return st_fail(err, ST_EINVAL,
+                       "a status is an object with a list of all tasks that are on the node");
+    if (n > TASKS_MAX)
+        return st_fail(err, ST_ELIMIT, "a node has at most %d tasks", TASKS_MAX);
+    list = n > 0 ? st_xcalloc(n, sizeof *list) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        int r = read_task(api, json_array_get(tasks, i), &list[i], err);
+
+        if (r < 0)
+            return r;
+    }
+    status.tasks = list;
+    return st_native_status(api->options.native, node, &status, ret, err);
+}
+
+void st_api_agent_status(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    st_agent_answer answer;
+    st_strbuf out = {0};
+    json_t *root = NULL;
+    st_err err = {0};
+    int r;
+
+    if (!st_api_need_native(api, call))
+        return;
+    r = st_call_json(call, &root, &err);
+    if (r == 0)
+        r = take_status(api, st_api_who(call)->user, root, &answer, &err);
+    json_decref(root);
+    if (r < 0) {
+        st_call_fail(call, &err);
+        return;
+    }
+    st_strbuf_addc(&out, '{');
+    st_api_agent_terms(&answer, &out);
+    st_out_text(&out, "state", st_node_state_name(answer.state));
+    st_strbuf_addc(&out, '}');
+    st_call_reply_buf(call, 200, NULL, &out);
+    st_strbuf_done(&out);
+}
+
+/* ---- logs ----------------------------------------------------------------------------------------- */
+
+static bool small(const char *text, int *ret)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+
+    if (text[0] < '0' || text[0] > '9' || *end || n > ST_TASKS_MAX * 1000L)
+        return false;
+    *ret = (int)n;
+    return true;
+}
+
+void st_api_agent_logs(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    const char *name = st_call_param(call, "job");
+    st_strbuf out = {0};
+    st_err err = {0};
+    int64_t next = 0;
+    size_t n, dropped = 0;
+    const char *bytes = st_call_body(call, &n);
+    uint64_t job;
+    int stay, task;
+
+    if (!st_api_need_native(api, call))
+        return;
+    if (!api->options.logs || !st_control_id_parse(api->control, name, &job) ||
+        !small(st_call_param(call, "stay"), &stay) || !small(st_call_param(call, "task"), &task) ||
+        !st_native_had(api->options.native, st_api_who(call)->user, job, stay, task)) {
+        st_api_no_such(call, "task on this node of job", name);
+        return;
+    }
+    if (st_logs_append(api->options.logs, job, stay, task, st_call_query_int(call, "offset", 0),
+                       bytes, n, &next, &dropped, &err) < 0) {
+        st_call_fail(call, &err);
+        return;
+    }
+    st_park_wake(api->park, ST_PARK_JOB(job), false);
+    st_strbuf_addc(&out, '{');
+    st_out_int(&out, "next", next);
+    st_out_int(&out, "dropped", (int64_t)dropped);
+    st_strbuf_addc(&out, '}');
+    st_call_reply_buf(call, 200, NULL, &out);
+    st_strbuf_done(&out);
+}

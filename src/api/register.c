@@ -1,0 +1,363 @@
+/*
+ * How machines become nodes (doc/agent-protocol.md): join tokens, made by owners, and what an agent
+ * says of its machine when it registers.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/state.h"
+#include "base/mem.h"
+#include "spec/fields.h"
+
+#define INTERVAL_S  5 /* between two statuses of an agent */
+#define DOC_MAX     16384
+#define JOIN_USES   1
+#define JOIN_MS     INT64_C(86400000)
+#define MACHINE_MAX 128
+#define LABELS_MAX  64
+
+/* ---- join tokens -------------------------------------------------------------------------------- */
+
+typedef struct join_change {
+    st_cmd_join join;
+    st_api *api;
+    st_call *call;
+    st_doc *doc;
+} join_change;
+
+static void join_free(join_change *c)
+{
+    explicit_bzero(c->join.token.text, sizeof c->join.token.text);
+    st_doc_free(c->doc);
+    free(c);
+}
+
+static void join_done(st_cmd *cmd, const st_err *err)
+{
+    join_change *c = (join_change *)cmd;
+    st_strbuf out = {0};
+    char id[ST_ID_TEXT];
+
+    if (err) {
+        st_call_fail(c->call, err);
+    } else {
+        st_control_name(c->api->control, 't', (uint64_t)c->join.token.id, id);
+        st_strbuf_addc(&out, '{');
+        st_out_text(&out, "id", id);
+        st_out_text(&out, "token", c->join.token.text);
+        st_out_text(&out, "pool", c->join.pool ? c->join.pool : "");
+        st_out_int(&out, "uses", c->join.uses);
+        st_out_time(&out, "expires", c->join.token.expires_ms);
+        st_strbuf_addc(&out, '}');
+        st_call_set_header(c->call, "Cache-Control", "no-store");
+        st_call_reply_buf(c->call, 201, NULL, &out);
+    }
+    st_strbuf_done(&out);
+    join_free(c);
+}
+
+typedef struct join_fields {
+    const char *pool, *label;
+    int64_t uses, expires_ms;
+} join_fields;
+
+static int read_join(join_change *c, st_err *err)
+{
+    static const st_field rows[] = {
+        {.key = "pool", .kind = ST_F_NAME, .offset = offsetof(join_fields, pool)},
+        {.key = "label", .kind = ST_F_TEXT, .offset = offsetof(join_fields, label)},
+        {.key = "uses",
+         .kind = ST_F_I64,
+         .offset = offsetof(join_fields, uses),
+         .lo = 1,
+         .hi = ST_NODES_MAX},
+        {.key = "expires_in", .kind = ST_F_DURATION, .offset = offsetof(join_fields, expires_ms)},
+        {0},
+    };
+    join_fields f = {.label = "", .uses = JOIN_USES, .expires_ms = JOIN_MS};
+    int r = st_call_doc(c->call, &c->doc, err);
+
+    if (r == 0)
+        r = st_doc_expect(c->doc, st_doc_root(c->doc), ST_DOC_MAP, err);
+    if (r == 0)
+        r = st_fields_read(c->doc, st_doc_root(c->doc), rows, &f, err);
+    if (r < 0)
+        return r;
+    c->join.pool = f.pool;
+    c->join.uses = f.uses;
+    c->join.token.label = f.label;
+    c->join.token.expires_ms = c->api->options.clock(c->api->options.ctx) + f.expires_ms;
+    return 0;
+}
+
+void st_api_join_make(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    join_change *c;
+    st_err err = {0};
+
+    if (!st_api_need_native(api, call))
+        return;
+    c = st_xcalloc(1, sizeof *c);
+    c->api = api;
+    c->call = call;
+    c->join.token.who = *st_api_who(call);
+    if (read_join(c, &err) < 0) {
+        st_call_fail(call, &err);
+        join_free(c);
+        return;
+    }
+    st_cmd_join_init(&c->join);
+    c->join.token.cmd.done = join_done;
+    st_call_defer(call);
+    st_api_post(api, &c->join.token.cmd);
+}
+
+/* ---- registering --------------------------------------------------------------------------------- */
+
+typedef struct registration {
+    st_cmd_register reg;
+    st_api *api;
+    st_call *call;
+    st_doc *doc;
+    st_strbuf said;
+} registration;
+
+static void registration_free(registration *c)
+{
+    explicit_bzero(c->reg.text, sizeof c->reg.text);
+    st_doc_free(c->doc);
+    st_strbuf_done(&c->said);
+    free(c);
+}
+
+static void registered(st_cmd *cmd, const st_err *err)
+{
+    registration *c = (registration *)cmd;
+    st_agent_answer terms;
+    st_strbuf out = {0};
+    st_err refused;
+
+    if (!err && c->reg.refusal[0]) {
+        st_fail(&refused, ST_ESTATE, "%s", c->reg.refusal);
+        err = &refused;
+    }
+    if (err) {
+        st_call_fail(c->call, err);
+    } else {
+        st_native_terms(c->api->options.native, &terms);
+        st_strbuf_addc(&out, '{');
+        st_out_text(&out, "node", c->reg.node.name);
+        st_out_text(&out, "pool", c->reg.pool);
+        if (c->reg.issued)
+            st_out_text(&out, "token", c->reg.text);
+        st_api_agent_terms(&terms, &out);
+        st_out_int(&out, "interval_ms", INTERVAL_S * 1000);
+        st_out_int(&out, "wait_ms", ST_AGENT_WAIT_S * 1000);
+        st_out_int(&out, "log_chunk_bytes", (int64_t)ST_LOG_CHUNK_MAX);
+        st_strbuf_addc(&out, '}');
+        st_call_set_header(c->call, "Cache-Control", "no-store");
+        st_call_reply_buf(c->call, c->reg.created ? 201 : 200, NULL, &out);
+    }
+    st_strbuf_done(&out);
+    registration_free(c);
+}
+
+typedef struct node_fields {
+    const char *name, *machine, *address, *version, *driver;
+    const st_doc_node *gpu, *topology, *labels;
+    int64_t cpu_m, ram_mib;
+} node_fields;
+
+typedef struct gpu_fields {
+    const char *type;
+    const st_doc_node *uuids;
+    int count, board;
+    int64_t vram_mib;
+} gpu_fields;
+
+typedef struct topology_fields {
+    const char *rack, *block, *zone, *nvlink_domain;
+    int nvlink;
+} topology_fields;
+
+#define ROW(k, what, S, f)                               \
+    {                                                    \
+        .key = k, .kind = what, .offset = offsetof(S, f) \
+    }
+
+static int read_node(const st_doc *doc, node_fields *f, st_err *err)
+{
+    static const st_field rows[] = {
+        {.key = "name", .kind = ST_F_NAME, .offset = offsetof(node_fields, name), .required = true},
+        {.key = "machine_id",
+         .kind = ST_F_TEXT,
+         .offset = offsetof(node_fields, machine),
+         .required = true},
+        ROW("address", ST_F_TEXT, node_fields, address),
+        ROW("version", ST_F_TEXT, node_fields, version),
+        ROW("driver", ST_F_TEXT, node_fields, driver),
+        ROW("gpu", ST_F_NODE, node_fields, gpu),
+        ROW("topology", ST_F_NODE, node_fields, topology),
+        ROW("labels", ST_F_NODE, node_fields, labels),
+        {.key = "cpu",
+         .kind = ST_F_MILLI,
+         .offset = offsetof(node_fields, cpu_m),
+         .lo = 0,
+         .hi = ST_QTY_MAX,
+         .required = true},
+        {.key = "ram",
+         .kind = ST_F_MIB,
+         .offset = offsetof(node_fields, ram_mib),
+         .required = true},
+        {0},
+    };
+    int r = st_doc_expect(doc, st_doc_root(doc), ST_DOC_MAP, err);
+
+    if (r == 0)
+        r = st_fields_read(doc, st_doc_root(doc), rows, f, err);
+    if (r == 0 && (!f->machine[0] || strlen(f->machine) > MACHINE_MAX))
+        r = st_fail(err, ST_EINVAL, "machine_id has 1 to %d bytes", MACHINE_MAX);
+    if (r == 0 && f->labels)
+        r = st_doc_expect(doc, f->labels, ST_DOC_MAP, err);
+    if (r == 0 && f->labels && f->labels->nchild > LABELS_MAX)
+        r = st_doc_fail(doc, f->labels, err, ST_ELIMIT, "at most %d labels", LABELS_MAX);
+    return r;
+}
+
+static int read_gpu(const st_doc *doc, const st_doc_node *map, gpu_fields *f, st_err *err)
+{
+    const char *boards[ST_BOARD_COUNT + 1] = {NULL};
+    const st_field rows[] = {
+        {.key = "type", .kind = ST_F_NAME, .offset = offsetof(gpu_fields, type), .required = true},
+        {.key = "count",
+         .kind = ST_F_INT,
+         .offset = offsetof(gpu_fields, count),
+         .lo = 0,
+         .hi = ST_DEVS_MAX,
+         .required = true},
+        {.key = "vram", .kind = ST_F_MIB, .offset = offsetof(gpu_fields, vram_mib)},
+        {.key = "mig", .kind = ST_F_WORD, .offset = offsetof(gpu_fields, board), .words = boards},
+        {.key = "uuids", .kind = ST_F_NODE, .offset = offsetof(gpu_fields, uuids)},
+        {0},
+    };
+    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
+
+    for (int b = 0; b < ST_BOARD_COUNT; b++)
+        boards[b] = st_board_name((st_board)b);
+    if (r == 0)
+        r = st_fields_read(doc, map, rows, f, err);
+    if (r == 0 && f->uuids)
+        r = st_doc_expect(doc, f->uuids, ST_DOC_SEQ, err);
+    if (r == 0 && f->uuids && f->uuids->nchild != f->count)
+        r = st_doc_fail(doc, f->uuids, err, ST_EINVAL, "%d GPUs and %d UUIDs", f->count,
+                        f->uuids->nchild);
+    return r;
+}
+
+static int read_topology(const st_doc *doc, const st_doc_node *map, topology_fields *f, st_err *err)
+{
+    static const st_field rows[] = {
+        ROW("rack", ST_F_NAME, topology_fields, rack),
+        ROW("block", ST_F_NAME, topology_fields, block),
+        ROW("zone", ST_F_NAME, topology_fields, zone),
+        ROW("nvlink_domain", ST_F_NAME, topology_fields, nvlink_domain),
+        {.key = "nvlink",
+         .kind = ST_F_INT,
+         .offset = offsetof(topology_fields, nvlink),
+         .lo = 1,
+         .hi = ST_DEVS_MAX},
+        {0},
+    };
+    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
+
+    return r == 0 ? st_fields_read(doc, map, rows, f, err) : r;
+}
+
+/* What is kept of what it said, besides what becomes the core's node. */
+static int keep_said(registration *c, const node_fields *f, const gpu_fields *g, st_err *err)
+{
+    const st_peer *peer = st_call_peer(c->call);
+    const char *address = f->address ? f->address : peer->is_unix ? f->name : peer->address;
+    st_strbuf *out = &c->said;
+
+    st_strbuf_addc(out, '{');
+    st_out_text(out, "address", address);
+    st_out_text(out, "version", f->version ? f->version : "");
+    if (f->driver)
+        st_out_text(out, "driver", f->driver);
+    if (f->labels) {
+        st_out_raw(out, "labels", "");
+        st_spec_json(f->labels, out);
+    }
+    st_out_raw(out, "gpu", "{");
+    if (g->uuids) {
+        st_out_raw(out, "uuids", "");
+        st_spec_json(g->uuids, out);
+    }
+    st_strbuf_add(out, "}}");
+    if (out->n > DOC_MAX)
+        return st_fail(err, ST_ELIMIT, "a node may say %d bytes about itself, this one says %zu",
+                       DOC_MAX, out->n);
+    return 0;
+}
+
+static int read_registration(registration *c, st_err *err)
+{
+    node_fields f = {0};
+    gpu_fields g = {.board = ST_BOARD_NONE};
+    topology_fields t = {0};
+    const st_type_doc *known;
+    st_cmd_register *reg = &c->reg;
+    int r = st_call_doc(c->call, &c->doc, err);
+
+    if (r == 0)
+        r = read_node(c->doc, &f, err);
+    if (r == 0 && f.gpu)
+        r = read_gpu(c->doc, f.gpu, &g, err);
+    if (r == 0 && f.topology)
+        r = read_topology(c->doc, f.topology, &t, err);
+    if (r == 0)
+        r = keep_said(c, &f, &g, err);
+    if (r < 0)
+        return r;
+    known = g.type ? st_spec_known_type(g.type) : NULL;
+    reg->machine = f.machine;
+    reg->doc = st_strbuf_str(&c->said);
+    reg->type = g.count > 0 ? g.type : NULL;
+    reg->vram_mib = known ? known->vram_mib : g.vram_mib;
+    reg->board = known ? known->board : (st_board)g.board;
+    reg->node = (st_node_spec){.name = f.name,
+                               .ndevs = g.count,
+                               .nvlink_size = t.nvlink,
+                               .nvlink_domain = t.nvlink_domain,
+                               .cpu_m = f.cpu_m,
+                               .ram_mib = f.ram_mib,
+                               .zone = t.zone,
+                               .block = t.block,
+                               .rack = t.rack};
+    return 0;
+}
+
+void st_api_agent_register(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    registration *c;
+    st_err err = {0};
+
+    if (!st_api_need_native(api, call))
+        return;
+    c = st_xcalloc(1, sizeof *c);
+    c->api = api;
+    c->call = call;
+    c->reg.who = *st_api_who(call);
+    if (read_registration(c, &err) < 0) {
+        st_call_fail(call, &err);
+        registration_free(c);
+        return;
+    }
+    st_cmd_register_init(&c->reg);
+    c->reg.cmd.done = registered;
+    st_call_defer(call);
+    st_api_post(api, &c->reg.cmd);
+}

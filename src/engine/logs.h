@@ -1,0 +1,38 @@
+/*
+ * What tasks have written, as files: DIR/JOB/STAY.TASK/BASE, all of them numbers, so that no name
+ * from outside ever becomes a path. BASE is the offset of a file's first byte in what the task
+ * wrote; a task has a few files, the oldest goes when they get too large together.
+ *
+ * Offsets are the task's own, from 0, whatever is kept: a client that asks for more from where it
+ * stopped is right even if the files have moved on. What is missing in between, because it was
+ * dropped here, on the node, or when the disk was full, is told as one line where it would be.
+ *
+ * Files are 0600, directories 0700. Nothing is synced: a log is worth less than the time of a
+ * disk.
+ */
+#ifndef ST_ENGINE_LOGS_H
+#define ST_ENGINE_LOGS_H
+
+#include "engine/engine.h"
+
+typedef struct st_logs st_logs;
+
+#define ST_LOG_CHUNK_MAX ((size_t)1 << 20) /* of one append */
+
+/* task_bytes: what is kept of one task at most. The directory is made when it is first needed. */
+st_logs *st_logs_new(const char *dir, int64_t task_bytes);
+void st_logs_free(st_logs *logs);
+
+/* Adds n bytes that begin at `offset`. What is there already is not written again; *ret_next is
+ * where the writer goes on, *ret_dropped how many of these bytes were lost to a full disk. */
+int st_logs_append(st_logs *logs, uint64_t job, int stay, int task, int64_t offset,
+                   const char *bytes, size_t n, int64_t *ret_next, size_t *ret_dropped,
+                   st_err *err);
+
+int st_logs_read(st_logs *logs, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
+                 st_err *err);
+
+/* Removes jobs of which nothing was written since; counts them. */
+int64_t st_logs_prune(st_logs *logs, int64_t before_ms);
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * The native engine: jobs run on nodes that have an agent. The engine keeps, for each node, the
+ * list of tasks that should be there (the desired state), takes in what agents say is there, and
+ * tells the control loop what became of jobs and nodes. doc/agent-protocol.md has both sides.
+ *
+ * Invariants:
+ *  1 A node's list is a function of the orders of the control loop; `revision` grows with every
+ *    change of it, across restarts as well (its upper half is the epoch).
+ *  2 A job's end is reported again and again until the order to stop it comes: that is the receipt.
+ *    Agents likewise report an exit until the task is no longer on their list.
+ *  3 A node is declared failed only when its lease ran out, its agent says it is sick, or it came
+ *    back with other devices; and what the engine had declared failed it takes back, once nothing
+ *    runs there that should not.
+ *
+ * All functions may be called from any thread.
+ */
+#ifndef ST_ENGINE_NATIVE_H
+#define ST_ENGINE_NATIVE_H
+
+#include "engine/engine.h"
+
+typedef struct st_logs st_logs;
+
+#define ST_NATIVE_NAME 16 /* bytes of a job's public name */
+
+typedef struct st_native_options {
+    int64_t (*clock)(void *ctx); /* ms since the epoch, UTC */
+    /* What people call a job. */
+    void (*name)(void *ctx, uint64_t job, char ret[ST_NATIVE_NAME]);
+    /* A node's list has changed: whoever waits for that should ask. Outside all locks. */
+    void (*changed)(void *ctx, int32_t node);
+    void *ctx;
+    int64_t lease_ms; /* silence after which a node is lost; 0 is 60 s */
+    bool keep;        /* tasks outlive their lease, see the protocol */
+    st_logs *logs;    /* borrowed; NULL: there are none */
+} st_native_options;
+
+st_engine *st_engine_native_new(const st_native_options *options);
+
+/* ---- what an agent says ---------------------------------------------------------------- */
+
+/* X(id, word, whether something of it is on the node) */
+#define ST_TASK_TABLE(X)                          \
+    X(ST_TASK_NONE, "none", false)                \
+    X(ST_TASK_STARTING, "starting", true)         \
+    X(ST_TASK_RUNNING, "running", true)           \
+    X(ST_TASK_CHECKPOINTED, "checkpointed", true) \
+    X(ST_TASK_PAUSED, "paused", true)             \
+    X(ST_TASK_EXITED, "exited", false)            \
+    X(ST_TASK_UNSTARTED, "failed-to-start", false)
+typedef enum st_task_state {
+#define X(id, word, there) id,
+    ST_TASK_TABLE(X)
+#undef X
+        ST_TASK_STATE_COUNT
+} st_task_state;
+
+int st_task_state_parse(const char *word); /* -1: none of them */
+
+typedef struct st_agent_task {
+    uint64_t job; /* 0: a job this stintd cannot know */
+    int stay, task;
+    st_task_state state;
+    int exit_code, signal; /* of ST_TASK_EXITED; signal 0: none */
+    int64_t ended_ms;      /* by the agent's clock; 0: not said */
+    const char *reason;    /* NULL: none */
+} st_agent_task;
+
+/* Everything the agent has: a task it does not name is not there. */
+typedef struct st_agent_status {
+    int64_t epoch;     /* the highest it has heard of */
+    uint64_t revision; /* of the list it goes by */
+    int64_t now_ms;    /* by its clock, when it wrote this; 0: not said */
+    bool sick;         /* the node cannot be used */
+    const char *reason;
+    const st_agent_task *tasks;
+    size_t n;
+} st_agent_status;
+
+typedef struct st_agent_answer {
+    int64_t epoch;
+    uint64_t revision;
+    int64_t now_ms;
+    int64_t lease_ms; /* from the moment the agent sent its status */
+    bool keep;
+    st_node_state state;
+} st_agent_answer;
+
+/* ST_ENOENT: no such node is registered; ST_ESTATE: somebody newer decides, this one must not. */
+int st_native_status(st_engine *native, const char *node, const st_agent_status *status,
+                     st_agent_answer *ret, st_err *err);
+/* The same terms without a status, for whoever registers. */
+void st_native_terms(st_engine *native, st_agent_answer *ret);
+
+/* ---- what an agent is told --------------------------------------------------------------- */
+
+/* The node's number, -1 when it has no agent. */
+int32_t st_native_node(st_engine *native, const char *name);
+/* Writes the node's list unless `have` is its revision; false: it is. */
+bool st_native_desired(st_engine *native, int32_t node, uint64_t have, st_strbuf *out);
+/* Whether the node has or lately had this task, and so may write its log. */
+bool st_native_had(st_engine *native, const char *node, uint64_t job, int stay, int task);
+
+#endif

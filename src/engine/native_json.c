@@ -1,0 +1,162 @@
+/*
+ * What agents read: a node's list of tasks as JSON, and what the engine reads of an agent's own
+ * description.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/quote.h"
+#include "engine/native_state.h"
+
+static const char *const want_words[] = {
+#define X(id, word) word,
+    ST_WANT_TABLE(X)
+#undef X
+};
+
+/* ---- the gang ------------------------------------------------------------------------------------ */
+
+/* One host per task, in order of rank: [{"node":"n1","address":"10.0.0.1"}, …]. */
+void st_native_hosts(const native *e, const st_engine_order *o, st_strbuf *out)
+{
+    st_strbuf_addc(out, '[');
+    for (int t = 0; t < o->ngrants; t++) {
+        const native_node *node = st_native_node_of(e, o->grants[t].node);
+        const char *name = o->fleet->nodes.v[o->grants[t].node]->name;
+
+        st_strbuf_add(out, t ? ",{\"node\":" : "{\"node\":");
+        st_quote_json(out, name);
+        st_strbuf_add(out, ",\"address\":");
+        st_quote_json(out, node && node->address ? node->address : name);
+        st_strbuf_addc(out, '}');
+    }
+    st_strbuf_addc(out, ']');
+}
+
+/* How many tasks of the gang stand on the same node before this one. */
+static int local_rank(const native_job *job, int t)
+{
+    int n = 0;
+
+    for (int i = 0; i < t; i++)
+        n += job->task[i].grant.node == job->task[t].grant.node;
+    return n;
+}
+
+static void add_task(const native_node *node, const native_job *job, int t, st_strbuf *out)
+{
+    const st_grant *g = &job->task[t].grant;
+    const char *sep = "";
+    bool over = job->task[t].state == ST_TASK_EXITED || job->task[t].state == ST_TASK_UNSTARTED;
+
+    st_strbuf_addf(out, "{\"task\":%d,\"rank\":%d,\"local_rank\":%d,\"over\":%s,\"devices\":[", t,
+                   t, local_rank(job, t), over ? "true" : "false");
+    for (int d = 0; d < ST_DEVS_MAX; d++) {
+        if (!(g->devs >> d & 1))
+            continue;
+        st_strbuf_addf(out, "%s{\"index\":%d", sep, d);
+        if (node->uuids[d]) {
+            st_strbuf_add(out, ",\"uuid\":");
+            st_quote_json(out, node->uuids[d]);
+        }
+        st_strbuf_addc(out, '}');
+        sep = ",";
+    }
+    st_strbuf_addc(out, ']');
+    if (g->mig_start >= 0 && job->profile)
+        st_strbuf_addf(out, ",\"mig\":{\"profile\":\"%s\",\"start\":%d}", job->profile,
+                       g->mig_start);
+    st_strbuf_addc(out, '}');
+}
+
+static void add_job(const native *e, const native_job *job, st_strbuf *out)
+{
+    char name[ST_NATIVE_NAME] = "", share[ST_FMT_MAX], cpu[ST_FMT_MAX];
+
+    e->opt.name(e->opt.ctx, job->id, name);
+    st_strbuf_addf(out, "{\"job\":\"%s\",\"stay\":%d,\"want\":\"%s\"", name, job->stay,
+                   want_words[job->want]);
+    if (job->until_ms > 0)
+        st_strbuf_addf(out, ",\"until_ms\":%" PRId64, job->until_ms);
+    if (job->deadline_ms > 0 && job->deadline_ms != ST_TIME_NEVER)
+        st_strbuf_addf(out, ",\"deadline_ms\":%" PRId64, job->deadline_ms);
+    st_strbuf_add(out, ",\"account\":");
+    st_quote_json(out, job->account);
+    if (job->type) {
+        st_strbuf_add(out, ",\"gpu\":");
+        st_quote_json(out, job->type);
+    }
+    st_strbuf_addf(out, ",\"level\":\"%s\"", st_level_name(job->shape.level));
+    if (job->shape.share_m > 0)
+        st_strbuf_addf(out, ",\"share\":%s", st_fmt_milli(share, job->shape.share_m));
+    if (job->shape.vram_mib > 0)
+        st_strbuf_addf(out, ",\"vram_mib\":%" PRId64, job->shape.vram_mib);
+    st_strbuf_addf(out, ",\"cpu\":%s,\"ram_mib\":%" PRId64 ",\"on_preempt\":\"%s\"",
+                   st_fmt_milli(cpu, job->shape.cpu_m), job->shape.ram_mib,
+                   st_yield_name(job->yield));
+    st_strbuf_addf(out, ",\"world_size\":%d,\"hosts\":%s,\"document\":%s,\"tasks\":[", job->tasks,
+                   job->hosts, job->doc);
+}
+
+/* A job's tasks stand together on the list, since they came with one order. */
+void st_native_list(const native *e, const native_node *node, st_strbuf *out)
+{
+    const native_job *last = NULL;
+
+    st_strbuf_add(out, "{\"node\":");
+    st_quote_json(out, node->name);
+    st_strbuf_addf(out, ",\"epoch\":%" PRId64 ",\"revision\":%" PRIu64 ",\"now_ms\":%" PRId64,
+                   e->base.epoch, node->revision, e->opt.clock(e->opt.ctx));
+    st_strbuf_addf(out, ",\"state\":\"%s\",\"jobs\":[", st_node_state_name(node->state));
+    for (size_t i = 0; i < node->list.n; i++) {
+        const native_job *job = node->list.v[i].job;
+
+        if (job != last) {
+            st_strbuf_add(out, last ? "]}," : "");
+            add_job(e, job, out);
+        } else {
+            st_strbuf_addc(out, ',');
+        }
+        add_task(node, job, node->list.v[i].task, out);
+        last = job;
+    }
+    st_strbuf_add(out, last ? "]}]}" : "]}");
+}
+
+bool st_native_desired(st_engine *engine, int32_t id, uint64_t have, st_strbuf *out)
+{
+    native *e = (native *)engine;
+    const native_node *node;
+    bool differs;
+
+    st_native_lock(e);
+    node = st_native_node_of(e, id);
+    differs = node && node->revision != have;
+    if (differs)
+        st_native_list(e, node, out);
+    st_native_unlock(e);
+    return differs;
+}
+
+/* ---- the node ------------------------------------------------------------------------------------ */
+
+void st_native_read_doc(native_node *node, const char *doc)
+{
+    json_t *root = json_loads(doc, 0, NULL);
+    const json_t *uuids = json_object_get(json_object_get(root, "gpu"), "uuids");
+    const char *address = json_string_value(json_object_get(root, "address"));
+
+    free(node->address);
+    node->address = address && address[0] ? st_xstrdup(address) : NULL;
+    for (size_t d = 0; d < ST_DEVS_MAX; d++) {
+        const char *uuid = json_string_value(json_array_get(uuids, d));
+
+        free(node->uuids[d]);
+        node->uuids[d] = uuid ? st_xstrdup(uuid) : NULL;
+    }
+    json_decref(root);
+}

@@ -1,0 +1,290 @@
+/*
+ * What agents say, and what follows from it.
+ *
+ * A gang ends well when all its tasks exited with 0. It fails with the first task that failed: the
+ * others are told to stop at once. A task that the order to leave has ended (it was told to save,
+ * or to pause) fails nobody: the core requeues the job when its time is up, or when all of it was
+ * saved.
+ *
+ * A node is lost when it was silent for its lease, and comes back when nothing runs there that
+ * should not.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/native_state.h"
+
+#define EXIT_UNSTARTED 126 /* as a shell says of what it cannot run */
+#define EXIT_VANISHED  137
+#define EXIT_SIGNAL    128
+
+static const struct {
+    const char *word;
+    bool there;
+} task_states[] = {
+#define X(id, word, there) {word, there},
+    ST_TASK_TABLE(X)
+#undef X
+};
+
+int st_task_state_parse(const char *word)
+{
+    for (int s = ST_TASK_STARTING; s < ST_TASK_STATE_COUNT; s++)
+        if (strcmp(task_states[s].word, word) == 0)
+            return s;
+    return -1;
+}
+
+/* ---- jobs ---------------------------------------------------------------------------------------- */
+
+static void send(native *e, native_job *job, int64_t now)
+{
+    job->due = true;
+    job->due_ms = now + NATIVE_AGAIN_MS;
+    st_vec_push(&e->reports, job->report);
+}
+
+static bool leaves(const native_job *job)
+{
+    return job->want == ST_WANT_CHECKPOINT || job->want == ST_WANT_PAUSE;
+}
+
+static bool failed(const native_task *task)
+{
+    return task->state == ST_TASK_UNSTARTED ||
+           (task->state == ST_TASK_EXITED && (task->exit_code != 0 || task->signal != 0));
+}
+
+static int exit_code_of(const native_task *task)
+{
+    if (task->state == ST_TASK_UNSTARTED)
+        return task->exit_code ? task->exit_code : EXIT_UNSTARTED;
+    return task->signal ? EXIT_SIGNAL + task->signal : task->exit_code;
+}
+
+/* The first failure decides; what comes later was brought about by it, or by our order to stop. */
+static void fail_job(native *e, native_job *job, int t, const char *why, int64_t now)
+{
+    const native_task *task = &job->task[t];
+    const native_node *node = st_native_node_of(e, task->grant.node);
+    const char *name = node ? node->name : "?";
+    st_report *r = &job->report;
+
+    *r = (st_report){.kind = ST_REPORT_ENDED,
+                     .job = job->id,
+                     .stay = job->stay,
+                     .exit_code = exit_code_of(task),
+                     .ended_ms = task->ended_ms};
+    if (why && why[0])
+        snprintf(r->reason, sizeof r->reason, "task %d on %.40s: %.60s", t, name, why);
+    else if (task->state == ST_TASK_UNSTARTED)
+        snprintf(r->reason, sizeof r->reason, "task %d could not be started on %.60s", t, name);
+    else if (task->signal)
+        snprintf(r->reason, sizeof r->reason, "task %d on %.60s was killed by signal %d", t, name,
+                 task->signal);
+    else
+        snprintf(r->reason, sizeof r->reason, "task %d on %.60s exited with %d", t, name,
+                 task->exit_code);
+    if (job->tasks > 1) {
+        job->want = ST_WANT_STOP;
+        job->until_ms = 0;
+        st_native_touch_job(e, job);
+    }
+    send(e, job, now);
+}
+
+void st_native_judge(native *e, native_job *job, int64_t now)
+{
+    int done = 0, saved = 0;
+    int64_t last_ms = 0;
+
+    if (job->due)
+        return;
+    for (int t = 0; t < job->tasks; t++) {
+        const native_task *task = &job->task[t];
+        bool gone = task->state == ST_TASK_EXITED && !failed(task);
+
+        if (failed(task) && !leaves(job)) { /* it died while it was paused, and is to go on */
+            fail_job(e, job, t, NULL, now);
+            return;
+        }
+        done += gone;
+        saved += task->state == ST_TASK_CHECKPOINTED || task->state == ST_TASK_PAUSED;
+        if (gone)
+            last_ms = ST_MAX(last_ms, task->ended_ms);
+    }
+    job->report = (st_report){.job = job->id, .stay = job->stay, .ended_ms = last_ms};
+    if (job->tasks > 0 && done == job->tasks) {
+        job->report.kind = ST_REPORT_ENDED;
+        send(e, job, now);
+    } else if (leaves(job) && job->until_ms > 0 && saved > 0 && done + saved == job->tasks) {
+        job->report.kind = ST_REPORT_CHECKPOINTED;
+        send(e, job, now);
+    }
+}
+
+void st_native_remind(native *e, int64_t now)
+{
+    for (size_t i = 0; i < e->jobs.n; i++)
+        if (e->jobs.v[i]->due && e->jobs.v[i]->due_ms <= now)
+            send(e, e->jobs.v[i], now);
+}
+
+/* ---- nodes --------------------------------------------------------------------------------------- */
+
+void st_native_judge_node(native *e, native_node *node, int64_t now)
+{
+    st_report r = {.kind = ST_REPORT_NODE, .node = node->id};
+    bool back;
+
+    if (!node->lost && now >= node->lease_ms) {
+        node->lost = true;
+        node->synced = false;
+        snprintf(node->reason, sizeof node->reason, "its agent has been silent for %lld s",
+                 (long long)(e->opt.lease_ms / 1000));
+    }
+    back =
+        node->state == ST_NODE_FAILED && node->ours && node->synced && !node->lost && !node->sick;
+    if (!back && (node->state == ST_NODE_FAILED || (!node->lost && !node->sick)))
+        return;
+    if (now < node->told_ms)
+        return;
+    node->told_ms = now + NATIVE_AGAIN_MS;
+    r.node_state = back ? ST_NODE_READY : ST_NODE_FAILED;
+    if (!back)
+        snprintf(r.reason, sizeof r.reason, "%s", node->reason);
+    st_vec_push(&e->reports, r);
+}
+
+/* ---- a status ------------------------------------------------------------------------------------ */
+
+/* When something ended, by our clock; what cannot be is now. */
+static int64_t ended_at(const native_job *job, const st_agent_status *status,
+                        const st_agent_task *said, int64_t now)
+{
+    int64_t skew = status->now_ms > 0 ? now - status->now_ms : 0;
+    int64_t at = said->ended_ms + skew;
+
+    return said->ended_ms > 0 && at >= job->begun_ms && at <= now ? at : now;
+}
+
+static bool over(const native_task *task)
+{
+    return task->state == ST_TASK_EXITED || task->state == ST_TASK_UNSTARTED;
+}
+
+static void take_task(native *e, native_job *job, const st_agent_status *status,
+                      const st_agent_task *said, int64_t now)
+{
+    native_task *task = &job->task[said->task];
+
+    if (over(task))
+        return; /* how it ended was said before */
+    task->state = said->state;
+    if (!over(task))
+        return;
+    task->exit_code = said->exit_code;
+    task->signal = said->signal;
+    task->ended_ms = ended_at(job, status, said, now);
+    if (failed(task) && !leaves(job) && !job->due)
+        fail_job(e, job, said->task, said->reason, now);
+}
+
+/* What dies on a sick node was killed by it: the job goes back to the queue with all others there. */
+static bool bad(const st_agent_task *said)
+{
+    return said->state == ST_TASK_UNSTARTED ||
+           (said->state == ST_TASK_EXITED && (said->exit_code != 0 || said->signal != 0));
+}
+
+/* The task on this node that is meant; NULL for one that is none of ours any more. */
+static native_job *meant(const native *e, const native_node *node, const st_agent_task *said)
+{
+    native_job *job = st_native_job_of(e, said->job);
+
+    if (!job || job->stay != said->stay || said->task < 0 || said->task >= job->tasks ||
+        job->task[said->task].grant.node != node->id)
+        return NULL;
+    return job;
+}
+
+static void take_tasks(native *e, native_node *node, const st_agent_status *status, int64_t now)
+{
+    bool strangers = false;
+
+    node->heard++;
+    for (size_t i = 0; i < status->n; i++) {
+        const st_agent_task *said = &status->tasks[i];
+        native_job *job = meant(e, node, said);
+
+        if (!job) {
+            strangers |= task_states[said->state].there;
+            continue;
+        }
+        job->task[said->task].heard_at = node->heard;
+        if (!status->sick || !bad(said))
+            take_task(e, job, status, said, now);
+    }
+    for (size_t i = 0; i < node->list.n; i++) {
+        native_job *job = node->list.v[i].job;
+        native_task *task = &job->task[node->list.v[i].task];
+
+        if (!status->sick && task->heard_at != node->heard && task_states[task->state].there) {
+            task->state = ST_TASK_EXITED;
+            task->exit_code = EXIT_VANISHED;
+            task->ended_ms = now;
+            if (!leaves(job) && !job->due)
+                fail_job(e, job, node->list.v[i].task, "its agent no longer knows of it", now);
+        }
+        if (i + 1 == node->list.n || node->list.v[i + 1].job != job)
+            st_native_judge(e, job, now);
+    }
+    node->synced = !strangers && status->revision == node->revision;
+}
+
+void st_native_terms(st_engine *engine, st_agent_answer *ret)
+{
+    native *e = (native *)engine;
+
+    st_native_lock(e);
+    *ret = (st_agent_answer){.epoch = e->base.epoch,
+                             .now_ms = e->opt.clock(e->opt.ctx),
+                             .lease_ms = st_native_lease_told(e),
+                             .keep = e->opt.keep};
+    st_native_unlock(e);
+}
+
+int st_native_status(st_engine *engine, const char *name, const st_agent_status *status,
+                     st_agent_answer *ret, st_err *err)
+{
+    native *e = (native *)engine;
+    int64_t now = e->opt.clock(e->opt.ctx), i;
+    native_node *node;
+    int r = 0;
+
+    st_native_terms(engine, ret);
+    st_native_lock(e);
+    if (status->epoch > e->base.epoch) {
+        r = st_fail(err, ST_ESTATE,
+                    "a stintd of epoch %lld has taken over and this one is of epoch %lld: it must "
+                    "not decide any more",
+                    (long long)status->epoch, (long long)e->base.epoch);
+    } else if (!st_map_get(e->by_name, name, &i)) {
+        r = st_fail(err, ST_ENOENT, "node %.100s is not registered; register it again", name);
+    } else {
+        node = e->nodes.v[i];
+        node->lost = false;
+        node->lease_ms = now + e->opt.lease_ms;
+        node->sick = status->sick;
+        if (status->sick)
+            snprintf(node->reason, sizeof node->reason, "%.110s",
+                     status->reason && status->reason[0] ? status->reason
+                                                         : "its agent says it cannot be used");
+        take_tasks(e, node, status, now);
+        st_native_judge_node(e, node, now);
+        ret->revision = node->revision;
+        ret->state = node->state;
+    }
+    st_native_unlock(e);
+    return r;
+}

@@ -1,0 +1,121 @@
+/*
+ * The inside of the native engine. Private to src/engine; everything is under the engine's lock.
+ */
+#ifndef ST_ENGINE_NATIVE_STATE_H
+#define ST_ENGINE_NATIVE_STATE_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "engine/native.h"
+
+#define ST_WANT_TABLE(X)                                                        \
+    X(ST_WANT_RUN, "run")                                                       \
+    X(ST_WANT_NOTIFY, "notify")         /* it will have to leave at until_ms */ \
+    X(ST_WANT_CHECKPOINT, "checkpoint") /* save by until_ms, then be gone */    \
+    X(ST_WANT_PAUSE, "pause")           /* off the devices, kept in memory */   \
+    X(ST_WANT_STOP, "stop")             /* another task of the gang has failed */
+typedef enum st_want {
+#define X(id, word) id,
+    ST_WANT_TABLE(X)
+#undef X
+} st_want;
+
+typedef struct native_task {
+    st_grant grant;
+    st_task_state state;
+    int exit_code, signal;
+    int64_t ended_ms;  /* by our clock; 0: not known */
+    uint64_t heard_at; /* the node's count of statuses when it was last named */
+} native_task;
+
+typedef struct native_job {
+    uint64_t id;
+    int stay;
+    size_t at; /* in native.jobs */
+    st_want want;
+    int64_t until_ms; /* 0: none */
+    int64_t begun_ms, deadline_ms;
+    char *account, *doc, *type, *hosts; /* hosts: JSON, one per task */
+    const char *profile;
+    st_shape shape;
+    st_yield yield;
+    int tasks;
+    native_task *task;
+    bool due; /* `report` waits for its receipt */
+    int64_t due_ms;
+    st_report report;
+} native_job;
+
+typedef struct native_entry {
+    native_job *job;
+    int task;
+} native_entry;
+
+typedef struct native_past {
+    uint64_t job;
+    int stay, task;
+} native_past;
+
+#define NATIVE_PAST 128 /* tasks whose last lines a node may still bring */
+
+typedef struct native_node {
+    int32_t id;
+    char *name, *address;
+    char *uuids[ST_DEVS_MAX];
+    st_node_state state;
+    bool ours; /* declared failed by us, so ours to take back */
+    bool lost, sick, synced;
+    char reason[120];
+    uint64_t revision, heard; /* heard: how many statuses */
+    int64_t lease_ms;         /* when it runs out */
+    int64_t told_ms;          /* when its state was last reported */
+    ST_VEC(native_entry) list;
+    ST_VEC(native_past) past; /* a ring */
+    size_t past_at;
+} native_node;
+
+typedef struct native {
+    st_engine base;
+    st_native_options opt;
+    pthread_mutex_t lock;
+    ST_VEC(native_node *) nodes; /* with an agent */
+    st_map *by_name;             /* name -> index in nodes */
+    st_idmap *by_id;             /* the core's number -> index in nodes */
+    ST_VEC(native_job *) jobs;
+    st_idmap *by_job; /* id -> index in jobs */
+    int64_t sweep_ms;
+
+    /* What to tell once the lock is released. */
+    ST_VEC(int32_t) touched;
+    ST_VEC(st_report) reports;
+} native;
+
+#define NATIVE_SWEEP_MS INT64_C(1000)
+#define NATIVE_AGAIN_MS INT64_C(2000) /* between two reports of the same thing */
+
+/* native.c */
+native_node *st_native_node_of(const native *e, int32_t id);
+native_job *st_native_job_of(const native *e, uint64_t id);
+void st_native_touch(native *e, native_node *node);
+void st_native_touch_job(native *e, const native_job *job);
+void st_native_lock(native *e);
+/* Unlocks, then tells what was noted meanwhile. */
+void st_native_unlock(native *e);
+
+/* native_judge.c: what tasks make of a job, and silence of a node. */
+void st_native_judge(native *e, native_job *job, int64_t now);
+void st_native_judge_node(native *e, native_node *node, int64_t now);
+void st_native_remind(native *e, int64_t now);
+
+/* native_json.c */
+void st_native_hosts(const native *e, const st_engine_order *o, st_strbuf *out);
+void st_native_list(const native *e, const native_node *node, st_strbuf *out);
+/* Agent's address and UUIDs from what it said of itself. */
+void st_native_read_doc(native_node *node, const char *doc);
+
+/* lease of the agent: shorter than ours, so that it is done killing when we begin elsewhere */
+int64_t st_native_lease_told(const native *e);
+
+#endif
