@@ -389,7 +389,7 @@ static void hear(const st_step *step, st_track *t)
     }
 }
 
-/* Notes what the step began with; true when floors or capacity moved. */
+/* Notes what the step began with; true when floors, capacity or homes moved. */
 static bool begin(st_step *step)
 {
     st_watch *w = step->watch;
@@ -404,6 +404,9 @@ static bool begin(st_step *step)
                  memcmp(&w->capacity, &tree->capacity, sizeof w->capacity) != 0;
     for (size_t i = 0; !moved && i < tree->accounts.n; i++)
         moved = memcmp(&w->floors.v[i], &tree->accounts.v[i]->floor, sizeof(st_quota)) != 0;
+    /* Whether an account has a home of its own depends on those below it, weights included. */
+    for (size_t i = 0; i < step->nevents; i++)
+        moved |= step->events[i]->kind == ST_EV_ACCOUNT && st_core_policy(step->core)->as_if_alone;
     w->capacity = tree->capacity;
     st_vec_clear(&w->floors);
     for (size_t i = 0; i < tree->accounts.n; i++)
