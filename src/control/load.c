@@ -76,7 +76,7 @@ static int replay_row(void *ctx, const st_log_row *row, st_err *err)
             return st_fail(err, ST_ECORRUPT, "row %" PRId64 " of the log: %s is refused now: %s",
                            row->seq, st_event_name(event.kind), why.msg);
     }
-    st_core_pass(ctl->core, row->at_ms, &rp->fx);
+    st_core_settle(ctl->core, row->at_ms, &rp->fx);
     ctl->log_seq = row->seq;
     if (st_core_hash(ctl->core) == row->hash || rp->parted)
         return 0;

@@ -173,7 +173,7 @@ static int write_all(st_tx *tx, st_err *err)
     int r;
 
     if (tx->applied > 0) {
-        st_core_pass(ctl->core, tx->now, &tx->fx);
+        st_core_settle(ctl->core, tx->now, &tx->fx);
         ctl->count.passes++;
         ctl->count.pass_us_sum += monotonic_us() - began;
         r = st_tx_open(tx, err);

@@ -46,6 +46,7 @@ void st_core_free(st_core *core)
     st_vec_free(&core->yielders.left);
     free(core->yielders.views);
     st_vec_free(&core->restart);
+    st_vec_free(&core->fresh);
     st_idmap_free(core->by_id);
     st_idmap_free(core->misfits);
     st_idmap_free(core->possible);

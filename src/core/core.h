@@ -218,6 +218,8 @@ int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *
 /* The two halves, for callers that apply several events of one moment before scheduling. */
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err);
 void st_core_pass(st_core *core, int64_t now, st_effects *fx);
+/* The same outcome as a pass, with less work where only submits came since the last one. */
+void st_core_settle(st_core *core, int64_t now, st_effects *fx);
 
 /* When the core next wants a timer event; ST_TIME_NEVER when it is content. */
 int64_t st_core_next_timer(const st_core *core);

@@ -263,7 +263,9 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
         core->now = before;
         return rc;
     }
-    if (event->kind != ST_EV_SUBMIT && event->kind != ST_EV_TOLD)
+    if (event->kind == ST_EV_SUBMIT)
+        st_vec_push(&core->fresh, event->u.job.id);
+    else if (event->kind != ST_EV_TOLD)
         core->settled = false;
     st_core_expire(core, fx);
     return 0;

@@ -194,10 +194,11 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
     if (again) /* never seen; the rest can wait a moment, the tenants' jobs must not */
         core->wake_ms = ST_MIN(core->wake_ms, core->now + 1000);
     st_core_set_due(core);
+    st_vec_clear(&core->fresh);
     core->settled = true;
 }
 
-/* ---- a submit into a settled state ------------------------------------------------------- */
+/* ---- submits into a settled state -------------------------------------------------------- */
 
 /* A submit frees nothing, and everybody else was just found to have nothing to do: a new job
  * behind all those who are gathered for, that can do nothing either, leaves a full pass
@@ -206,8 +207,6 @@ static bool pass_one(st_core *core, st_job *job)
 {
     st_alone_run(core);
     st_phase first = st_queue_phase(core, job);
-    if (core->policy.lookahead > 0)
-        return false;
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
         st_phase phase = r->sure ? ST_PHASE_SURE : ST_PHASE_BURST;
@@ -222,9 +221,32 @@ static bool pass_one(st_core *core, st_job *job)
             return false;
         st_core_turn_gather(core, job, phase, later);
     }
-    st_core_promise(core);
-    wake_for_order(core);
     return true;
+}
+
+static bool pass_fresh(st_core *core)
+{
+    if (!core->settled || core->wake_ms <= core->now)
+        return false;
+    if (core->fresh.n > 0 && core->policy.lookahead > 0)
+        return false;
+    for (size_t i = 0; i < core->fresh.n; i++)
+        if (!pass_one(core, st_core_find(core, core->fresh.v[i])))
+            return false;
+    if (core->fresh.n > 0) {
+        st_core_promise(core);
+        wake_for_order(core);
+        st_vec_clear(&core->fresh);
+    }
+    return true;
+}
+
+void st_core_settle(st_core *core, int64_t now, st_effects *fx)
+{
+    core->now = ST_MAX(core->now, now);
+    st_core_expire(core, fx);
+    if (!pass_fresh(core))
+        st_core_pass(core, now, fx);
 }
 
 int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)
@@ -232,11 +254,6 @@ int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *
     int rc = st_core_apply(core, event, now, fx, err);
     if (rc < 0)
         return rc;
-    bool quiet = core->settled && core->wake_ms > core->now;
-    bool submitted = event->kind == ST_EV_SUBMIT;
-    if (quiet && event->kind == ST_EV_TOLD)
-        return 0;
-    if (!submitted || !quiet || !pass_one(core, st_core_find(core, event->u.job.id)))
-        st_core_pass(core, now, fx);
+    st_core_settle(core, now, fx);
     return 0;
 }

@@ -358,7 +358,11 @@ static void io_core(codec *c, st_core *core)
     io_i64(c, &core->wake_ms);
     IO_BOOL(c, core->floors_dirty);
     IO_BOOL(c, core->class_dirty);
-    IO_BOOL(c, core->settled);
+    /* Who was submitted since is not saved: whoever loads this looks at everybody. */
+    bool settled = core->settled && core->fresh.n == 0;
+    IO_BOOL(c, settled);
+    if (!c->out)
+        core->settled = settled;
     io_fleet(c, core->fleet);
     io_nodes(c, core->fleet);
     io_tree(c, core->tree);

@@ -78,6 +78,54 @@ void st_core_forget_misfits(st_core *core)
     core->freed = false;
 }
 
+/* The two keys under which a shape without a place is remembered: nowhere, or nowhere that the
+ * reservations it is bound by leave. */
+typedef struct misfit {
+    uint64_t key, bound_key;
+} misfit;
+
+static bool is_misfit(st_core *core, const st_job *job, int32_t type, misfit *ret)
+{
+    if (core->freed)
+        st_core_forget_misfits(core);
+    ret->key = st_core_shape_key(job, type);
+    if (st_idmap_get(core->misfits, ret->key, NULL))
+        return true;
+    ret->bound_key = st_hash_u64(ret->key, st_core_bound_by(core, job));
+    return st_idmap_get(core->misfits, ret->bound_key, NULL);
+}
+
+static void note_misfit(st_core *core, const misfit *m, int blocker)
+{
+    st_idmap_put(core->misfits, blocker < 0 ? m->key : m->bound_key, 1);
+}
+
+/* The same claim of the same account fails the same way while nothing is freed. */
+static bool claim_failed(st_core *core, const st_job *job, int32_t type, bool sure,
+                         uint64_t *ret_key, bool *ret_later)
+{
+    uint64_t key = st_hash_u64(st_core_shape_key(job, type), (uint64_t)job->account * 2 + sure + 1);
+    int64_t later = 0;
+    if (core->freed)
+        st_core_forget_misfits(core);
+    key = st_hash_u64(key, (uint64_t)job->priority);
+    /* Who has a place of its own claims that and no other. */
+    *ret_key = sure && job->shade ? st_hash_u64(key, job->id) : key;
+    if (!st_idmap_get(core->misfits, *ret_key, &later))
+        return false;
+    *ret_later |= later != 0;
+    return true;
+}
+
+/* What a claim that came to nothing leaves behind. */
+static void note_claim(st_core *core, uint64_t key, const st_claim *claim, bool *ret_later)
+{
+    st_idmap_put(core->misfits, key, claim->result == ST_CLAIM_PROTECTED);
+    if (claim->until_ms > core->now)
+        core->wake_ms = ST_MIN(core->wake_ms, claim->until_ms);
+    *ret_later |= claim->result == ST_CLAIM_PROTECTED;
+}
+
 /* ---- one job ----------------------------------------------------------------------------- */
 
 static bool within_limits(const st_core *core, const st_job *job, int32_t type)
@@ -107,19 +155,14 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
         }
         class = ST_CLASS_BURSTABLE;
     }
-    if (core->freed)
-        st_core_forget_misfits(core);
-    uint64_t key = st_core_shape_key(job, type);
-    if (st_idmap_get(core->misfits, key, NULL))
-        return false;
-    uint64_t bound_key = st_hash_u64(key, st_core_bound_by(core, job));
-    if (st_idmap_get(core->misfits, bound_key, NULL))
+    misfit m;
+    if (is_misfit(core, job, type, &m))
         return false;
     st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
     int blocker;
     if (!st_core_backfill(core, job, type, prefer, grants, &blocker)) {
         free(grants);
-        st_idmap_put(core->misfits, blocker < 0 ? key : bound_key, 1);
+        note_misfit(core, &m, blocker);
         return false;
     }
     st_core_start(core, job, type, class, grants, fx);
@@ -133,25 +176,13 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, bool 
 {
     if (!within_limits(core, job, type))
         return false;
-    /* The same claim of the same account fails the same way while nothing is freed. */
-    uint64_t key = st_hash_u64(st_core_shape_key(job, type), (uint64_t)job->account * 2 + sure + 1);
-    key = st_hash_u64(key, (uint64_t)job->priority);
-    if (sure && job->shade)
-        key = st_hash_u64(key, job->id); /* it claims its own place and no other */
-    if (core->freed)
-        st_core_forget_misfits(core);
-    int64_t later = 0;
-    if (core->effort <= 0 || st_idmap_get(core->misfits, key, &later)) {
-        *ret_later |= later != 0;
+    uint64_t key;
+    if (claim_failed(core, job, type, sure, &key, ret_later) || core->effort <= 0)
         return false;
-    }
     st_claim claim;
     st_core_claim(core, job, type, sure, &claim);
     if (claim.result != ST_CLAIM_OK) {
-        st_idmap_put(core->misfits, key, claim.result == ST_CLAIM_PROTECTED);
-        if (claim.until_ms > core->now)
-            core->wake_ms = ST_MIN(core->wake_ms, claim.until_ms);
-        *ret_later |= claim.result == ST_CLAIM_PROTECTED;
+        note_claim(core, key, &claim, ret_later);
         st_claim_done(&claim);
         return false;
     }
@@ -289,12 +320,17 @@ bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *
          t = st_core_next_type(core, job, t)) {
         if (st_core_is_sure(core, job, t) != sure || !within_limits(core, job, t))
             continue;
+        misfit m;
         int blocker;
-        bool home = sure && job->shade;
-        if (st_core_below_max(core, job, t, ST_NOW | ST_NEXT) &&
-            ((home && st_alone_fits(core, job, NULL, NULL)) ||
-             st_core_backfill(core, job, t, NULL, NULL, &blocker)))
-            return true;
+        if (st_core_below_max(core, job, t, ST_NOW | ST_NEXT)) {
+            if (sure && job->shade && st_alone_fits(core, job, NULL, NULL))
+                return true;
+            if (!is_misfit(core, job, t, &m)) {
+                if (st_core_backfill(core, job, t, NULL, NULL, &blocker))
+                    return true;
+                note_misfit(core, &m, blocker);
+            }
+        }
         st_claim claim;
         if (may_have_moves(core, job, t)) {
             bool moves = find_moves(core, job, t, &claim);
@@ -304,12 +340,15 @@ bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *
         }
         if (!sure && !st_core_may_rebalance(core, job))
             continue;
+        uint64_t key;
+        if (claim_failed(core, job, t, sure, &key, ret_later))
+            continue;
         st_core_claim(core, job, t, sure, &claim);
-        if (claim.until_ms > core->now)
-            core->wake_ms = ST_MIN(core->wake_ms, claim.until_ms);
-        *ret_later |= claim.result == ST_CLAIM_PROTECTED;
+        bool ok = claim.result == ST_CLAIM_OK;
+        if (!ok)
+            note_claim(core, key, &claim, ret_later);
         st_claim_done(&claim);
-        if (claim.result == ST_CLAIM_OK)
+        if (ok)
             return true;
     }
     return false;

@@ -217,8 +217,8 @@ static int check_refusal(const st_fuzz_run *run, const st_event *ev, const st_er
 }
 
 /* Apply the events, then schedule; those that are not refused go to `accepted`. Either by halves
- * or, for one event at a time when nothing else is due, as one step: the twin always goes by
- * halves, so the two ways are held against each other. */
+ * or, for one event at a time when nothing else is due, as one step. The twin always goes by halves
+ * and through a full pass, so that the short ways are held against it. */
 static int apply_all(st_fuzz_run *run, const st_event_list *events, st_event_list *accepted,
                      st_err *err)
 {
@@ -240,7 +240,7 @@ static int apply_all(st_fuzz_run *run, const st_event_list *events, st_event_lis
         rc = check_refusal(run, events->v[i], &why, n, hash, err);
     }
     if (rc == 0 && (!step || accepted->n == 0))
-        st_core_pass(run->core, run->now, &run->fx);
+        st_core_settle(run->core, run->now, &run->fx);
     return rc;
 }
 
