@@ -166,21 +166,17 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r == 0)
         r = st_tx_audit(tx, &c->who, c->create ? "account.create" : "account.change", c->name,
                         c->name, NULL, err);
+    if (r < 0)
+        return r;
+    /* At once, for others in this transaction; if it fails, versions are read again. */
     c->version = version + 1;
-    return r;
-}
-
-static void publish_account(st_control *ctl, st_cmd *cmd)
-{
-    const st_cmd_account *c = (const st_cmd_account *)cmd;
-
     st_map_put(ctl->versions, c->name, c->version);
+    return 0;
 }
 
 void st_cmd_account_put(st_cmd_account *cmd)
 {
     cmd->cmd.run = run_account;
-    cmd->cmd.publish = publish_account;
 }
 
 int64_t st_control_version(const st_control *ctl, const char *account)

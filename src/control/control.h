@@ -48,7 +48,7 @@ typedef struct st_control_options {
                    const st_notice *n); /* from the loop, after the commit; may be NULL */
     void *ctx;
     st_engine *engine;
-    int64_t snap_rows; /* a snapshot after so many rows of the log; 0: 4096 */
+    int64_t snap_rows; /* a snapshot after so many rows of the log; 0: 32768 */
 } st_control_options;
 
 /* Opens the store, brings the core back, and checks one against the other. The engine is borrowed

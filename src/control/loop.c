@@ -16,7 +16,8 @@
 #define FLUSH_MS     INT64_C(60000) /* uses of tokens are written this often */
 #define RETRY_MIN_MS INT64_C(250)   /* while the store is down */
 #define RETRY_MAX_MS INT64_C(10000)
-#define SNAP_ROWS    INT64_C(4096)
+#define SNAP_ROWS    INT64_C(32768)
+#define REPLAY_US    INT64_C(2000000) /* of the core's work behind a snapshot, about */
 #define IDLE_MS      INT64_C(60000)
 #define IDEM_KEEP_MS INT64_C(172800000) /* two days */
 
@@ -176,6 +177,7 @@ static int write_all(st_tx *tx, st_err *err)
         st_core_settle(ctl->core, tx->now, &tx->fx);
         ctl->count.passes++;
         ctl->count.pass_us_sum += monotonic_us() - began;
+        ctl->replay_us += monotonic_us() - began;
         r = st_tx_open(tx, err);
         if (r == 0)
             r = st_rows_write(tx, err);
@@ -272,6 +274,14 @@ static void run_cmds(st_tx *tx, st_cmd *cmds)
     }
 }
 
+/* A start plays the log behind the snapshot again: that must stay short. */
+static bool snapshot_is_due(const st_control *ctl)
+{
+    int64_t rows = ctl->options.snap_rows ? ctl->options.snap_rows : SNAP_ROWS;
+
+    return ctl->log_seq - ctl->snap_seq >= rows || ctl->replay_us >= REPLAY_US;
+}
+
 static void turn(st_control *ctl, st_cmd *cmds)
 {
     st_tx tx = {.ctl = ctl, .now = ctl->options.clock(ctl->options.ctx)};
@@ -305,9 +315,7 @@ static void turn(st_control *ctl, st_cmd *cmds)
             answer(ctl, cmd);
         }
         st_rows_settle(ctl);
-        if (ctl->log_seq - ctl->snap_seq >=
-                (ctl->options.snap_rows ? ctl->options.snap_rows : SNAP_ROWS) &&
-            st_control_snapshot(ctl, &err) < 0)
+        if (snapshot_is_due(ctl) && st_control_snapshot(ctl, &err) < 0)
             st_control_say(ctl, "event=snapshot_failed reason=\"%s\"", err.msg);
     }
     st_effects_done(&tx.fx);
@@ -317,11 +325,13 @@ static void turn(st_control *ctl, st_cmd *cmds)
 int st_control_snapshot(st_control *ctl, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf data = {0};
+    int64_t began = monotonic_us(), saved;
     int r;
 
     if (ctl->down || ctl->log_seq == ctl->snap_seq)
         return 0;
     st_core_save(ctl->core, &data);
+    saved = monotonic_us();
     const st_snap_row row = {.seq = ctl->log_seq,
                              .at_ms = st_core_now(ctl->core),
                              .version = ST_VERSION,
@@ -338,7 +348,11 @@ int st_control_snapshot(st_control *ctl, st_err *err)
         return r;
     }
     ctl->snap_seq = ctl->log_seq;
+    ctl->replay_us = 0;
     ctl->count.snapshots++;
+    st_control_say(ctl, "event=snapshot seq=%" PRId64 " bytes=%zu save_us=%" PRId64
+                        " write_us=%" PRId64,
+                   ctl->log_seq, data.n, saved - began, monotonic_us() - saved);
     return 0;
 }
 

@@ -9,16 +9,29 @@
 #include "base/quote.h"
 #include "control/state.h"
 
-st_live *st_control_live(const st_control *ctl, uint64_t id)
+static bool is_over(st_job_state state)
+{
+    return state >= ST_JOB_DONE;
+}
+
+st_live *st_control_known(const st_control *ctl, uint64_t id)
 {
     int64_t at;
 
     return st_idmap_get(ctl->live, id, &at) ? (st_live *)(intptr_t)at : NULL;
 }
 
+st_live *st_control_live(const st_control *ctl, uint64_t id)
+{
+    st_live *live = st_control_known(ctl, id);
+
+    return live && !is_over(live->state) ? live : NULL;
+}
+
 void st_control_add_live(st_control *ctl, st_live *live)
 {
     st_idmap_put(ctl->live, live->id, (int64_t)(intptr_t)live);
+    live->slot = ctl->all.n;
     st_vec_push(&ctl->all, live);
 }
 
@@ -100,11 +113,6 @@ static void set_detail(const st_control *ctl, st_live *live, const st_grant *gra
     live->detail = st_strbuf_take(&out);
 }
 
-static bool is_over(st_job_state state)
-{
-    return state >= ST_JOB_DONE;
-}
-
 static void end_live(st_control *ctl, st_live *live, const st_effect *fx)
 {
     bool sane = live->said_end_ms >= live->submit_ms && live->said_end_ms <= fx->at_ms;
@@ -112,7 +120,6 @@ static void end_live(st_control *ctl, st_live *live, const st_effect *fx)
     live->end_ms = live->said_end_ms > 0 && sane ? live->said_end_ms : fx->at_ms;
     live->state = fx->state;
     live->class = fx->class;
-    st_idmap_del(ctl->live, live->id);
     st_vec_push(&ctl->over, live);
 }
 
@@ -226,16 +233,6 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
     engine->ops->order(engine, &o);
 }
 
-static const st_live *live_or_over(const st_control *ctl, uint64_t id)
-{
-    const st_live *live = st_control_live(ctl, id);
-
-    for (size_t i = 0; !live && i < ctl->over.n; i++)
-        if (ctl->over.v[i]->id == id)
-            live = ctl->over.v[i];
-    return live;
-}
-
 static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
 {
     st_notice n = {.seq = ++ctl->notice_seq,
@@ -266,7 +263,7 @@ void st_rows_tell(st_tx *tx)
     ctl->count.effects += tx->fx.list.n;
     for (size_t i = 0; i < tx->fx.list.n; i++) {
         const st_effect *fx = &tx->fx.list.v[i];
-        const st_live *live = fx->job ? live_or_over(ctl, fx->job) : NULL;
+        const st_live *live = fx->job ? st_control_known(ctl, fx->job) : NULL;
 
         if (live)
             order(ctl, order_kind(fx->kind), live, st_core_job(ctl->core, fx->job),
@@ -279,15 +276,15 @@ void st_rows_tell(st_tx *tx)
 
 void st_rows_settle(st_control *ctl)
 {
-    if (ctl->over.n == 0)
-        return;
-    size_t n = 0;
-    for (size_t i = 0; i < ctl->all.n; i++)
-        if (!is_over(ctl->all.v[i]->state))
-            ctl->all.v[n++] = ctl->all.v[i];
-    ctl->all.n = n;
-    for (size_t i = 0; i < ctl->over.n; i++)
-        st_live_free(ctl->over.v[i]);
+    for (size_t i = 0; i < ctl->over.n; i++) {
+        st_live *live = ctl->over.v[i], *last = ctl->all.v[ctl->all.n - 1];
+
+        ctl->all.v[live->slot] = last;
+        last->slot = live->slot;
+        ctl->all.n--;
+        st_idmap_del(ctl->live, live->id);
+        st_live_free(live);
+    }
     st_vec_clear(&ctl->over);
 }
 

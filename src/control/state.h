@@ -13,6 +13,7 @@
 /* What is known of a live job besides what the core has. */
 typedef struct st_live {
     uint64_t id;
+    size_t slot; /* in st_control.all */
     char *account, *user, *name, *doc;
     int stay; /* how often it has started */
     int64_t submit_ms;
@@ -41,9 +42,10 @@ struct st_control {
     st_idmap *live;        /* id -> st_live * */
     ST_VEC(st_live *) all; /* in no order */
     ST_VEC(st_live *) dirty;
-    ST_VEC(st_live *) over; /* ended in this transaction, no longer in `live` */
+    ST_VEC(st_live *) over; /* ended in this transaction: known until it is settled */
     uint64_t last_id;
     int64_t log_seq, snap_seq;
+    int64_t replay_us; /* what the core has cost since the snapshot, and would again at a start */
     uint64_t notice_seq;
     int64_t flushed_ms; /* when uses of tokens were last written */
     int64_t retry_ms;   /* while down: when to try again */
@@ -83,6 +85,7 @@ void st_control_unload(st_control *ctl);
 
 /* rows.c: what a transaction changed, as rows; and afterwards, as orders and notices. */
 st_live *st_control_live(const st_control *ctl, uint64_t id);
+st_live *st_control_known(const st_control *ctl, uint64_t id); /* also if it has just ended */
 void st_control_touch(st_control *ctl, st_live *live);
 void st_control_add_live(st_control *ctl, st_live *live);
 void st_live_free(st_live *live);

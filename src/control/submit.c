@@ -16,21 +16,40 @@ static void owner_of(const st_identity *who, char ret[32])
     snprintf(ret, 32, "token %" PRId64, who->token);
 }
 
+/* An answer is kept as a line per item: its id, or 0 with the code and the sentence of a refusal. */
+static void write_answer(const st_cmd_submit *s, st_strbuf *out)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const st_submit_item *item = &s->items[i];
+
+        st_strbuf_addf(out, "%s%" PRIu64, i ? "\n" : "", item->id);
+        if (item->id == 0)
+            st_strbuf_addf(out, " %d %s", item->code, item->refusal ? item->refusal : "");
+    }
+}
+
 /* The key was used: give the same answer, or refuse when it was for something else. */
 static int replay(st_cmd_submit *s, const st_idem_row *row, st_err *err)
 {
-    const char *at = row->answer;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    char *at = st_arena_strdup(arena, row->answer);
     char q[ST_QUOTE_MAX];
 
     if (row->digest.n != sizeof s->digest || memcmp(row->digest.p, s->digest, row->digest.n) != 0)
         return st_fail(err, ST_ESTATE,
                        "Idempotency-Key %s was used for another request; use a new one",
                        st_quote(q, s->key));
-    for (size_t i = 0; i < s->n; i++) {
-        char *end;
+    for (size_t i = 0; i < s->n && at; i++) {
+        st_submit_item *item = &s->items[i];
+        char *line = strsep(&at, "\n"), *text;
 
-        s->items[i].id = strtoull(at, &end, 10);
-        at = end;
+        item->id = strtoull(line, &text, 10);
+        if (item->id != 0)
+            continue;
+        /* " CODE SENTENCE" */
+        free(item->refusal);
+        item->code = (int)strtol(text, &text, 10);
+        item->refusal = st_xstrdup(text[0] ? text + 1 : "");
     }
     s->replayed = true;
     return 0;
@@ -83,15 +102,14 @@ static int submit_one(st_tx *tx, st_submit_item *item, array *of, st_err *err)
 
 static int remember(st_tx *tx, const st_cmd_submit *s, const char *owner, st_err *err)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf ids = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf answer = {0};
 
-    for (size_t i = 0; i < s->n; i++)
-        st_strbuf_addf(&ids, "%s%" PRIu64, i ? " " : "", s->items[i].id);
+    write_answer(s, &answer);
     const st_idem_row row = {.owner = owner,
                              .key = s->key,
                              .at_ms = tx->now,
                              .digest = {s->digest, sizeof s->digest},
-                             .answer = st_strbuf_str(&ids),
+                             .answer = st_strbuf_str(&answer),
                              .status = 201};
     return st_tx_fault(tx, st_store_idem_put(tx->ctl->store, &row, err), err);
 }
@@ -152,11 +170,8 @@ void st_cmd_submit_init(st_cmd_submit *cmd)
 
 bool st_control_row(st_control *ctl, uint64_t id, st_job_row *ret)
 {
-    const st_live *live = st_control_live(ctl, id);
+    const st_live *live = st_control_known(ctl, id);
 
-    for (size_t i = 0; !live && i < ctl->over.n; i++)
-        if (ctl->over.v[i]->id == id)
-            live = ctl->over.v[i];
     if (!live)
         return false;
     st_live_row(live, ret);

@@ -38,11 +38,34 @@ static inline void io_u64(codec *c, uint64_t *v)
     c->at += 8;
 }
 
+/* Seven bits a byte, lowest first, the sign in the lowest bit: most numbers are small, and a save
+ * has millions of them. */
 static inline void io_i64(codec *c, int64_t *v)
 {
-    uint64_t u = (uint64_t)*v;
-    io_u64(c, &u);
-    *v = (int64_t)u;
+    uint64_t u = (uint64_t)*v << 1 ^ (*v < 0 ? UINT64_MAX : 0);
+    char b[10];
+    size_t n = 0;
+    if (c->out) {
+        for (; u >= 0x80; u >>= 7)
+            b[n++] = (char)(u | 0x80);
+        b[n++] = (char)u;
+        st_strbuf_addn(c->out, b, n);
+        return;
+    }
+    *v = 0;
+    u = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        unsigned char next = c->at < c->n && !c->bad ? (unsigned char)c->in[c->at] : 0xff;
+        if (c->bad || c->at >= c->n || (shift == 63 && next > 1)) {
+            c->bad = true;
+            return;
+        }
+        c->at++;
+        u |= (uint64_t)(next & 0x7f) << shift;
+        if (next < 0x80)
+            break;
+    }
+    *v = (int64_t)(u >> 1) ^ -(int64_t)(u & 1);
 }
 
 /* A number with a range; reading one outside it spoils the load. */

@@ -11,7 +11,7 @@
 #include "core/alone.h"
 #include "core/codec.h"
 
-#define MAGIC UINT64_C(0x31766173544e5453) /* "STNTsav1" */
+#define MAGIC UINT64_C(0x32766173544e5453) /* "STNTsav2" */
 #define SEED  7
 
 static void io_use(codec *c, st_use *u)
