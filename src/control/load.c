@@ -234,21 +234,33 @@ void st_control_unload(st_control *ctl)
     st_map_free(ST_TAKE(ctl->versions));
 }
 
-int st_control_check(st_store *store, st_finding_fn fn, void *ctx, int64_t *ret_n, st_err *err)
+int st_control_replay(st_store *store, st_core **ret, st_err *err)
 {
     st_control ctl = {.store = store, .epoch = 1, .options = {.policy = st_policy_default()}};
-    st_err why = {0};
+    int r;
 
-    (void)err;
     ctl.dir = st_directory_new();
-    if (st_control_load(&ctl, &why) < 0) {
-        fn(ctx, why.msg);
-        ++*ret_n;
-    }
+    r = st_control_load(&ctl, err);
+    if (r == 0)
+        *ret = ST_TAKE(ctl.core);
     st_control_unload(&ctl);
     st_directory_free(ctl.dir);
     st_vec_free(&ctl.all);
     st_vec_free(&ctl.dirty);
     st_vec_free(&ctl.over);
+    return r;
+}
+
+int st_control_check(st_store *store, st_finding_fn fn, void *ctx, int64_t *ret_n, st_err *err)
+{
+    st_core *core = NULL;
+    st_err why = {0};
+
+    (void)err;
+    if (st_control_replay(store, &core, &why) < 0) {
+        fn(ctx, why.msg);
+        ++*ret_n;
+    }
+    st_core_free(core);
     return 0;
 }
