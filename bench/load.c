@@ -1,8 +1,6 @@
 /*
  * The load generator (bench/load.h).
  */
-#include "load.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "load.h"
 
 #define SILENCE_MS 30000
 
@@ -95,7 +94,8 @@ static bool whole(st_strbuf *in, size_t *ret_at, size_t *ret_n)
 static bool push(run *r, connection *c)
 {
     while (c->sent < c->out.n) {
-        ssize_t n = send(c->fd, c->out.s + c->sent, c->out.n - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n =
+            send(c->fd, c->out.s + c->sent, c->out.n - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n < 0 && errno != EAGAIN) {
             fprintf(stderr, "load: send: %s\n", strerror(errno));

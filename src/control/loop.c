@@ -350,8 +350,8 @@ int st_control_snapshot(st_control *ctl, st_err *err)
     ctl->snap_seq = ctl->log_seq;
     ctl->replay_us = 0;
     ctl->count.snapshots++;
-    st_control_say(ctl, "event=snapshot seq=%" PRId64 " bytes=%zu save_us=%" PRId64
-                        " write_us=%" PRId64,
+    st_control_say(ctl,
+                   "event=snapshot seq=%" PRId64 " bytes=%zu save_us=%" PRId64 " write_us=%" PRId64,
                    ctl->log_seq, data.n, saved - began, monotonic_us() - saved);
     return 0;
 }

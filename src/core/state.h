@@ -126,10 +126,10 @@ struct st_core {
     ST_VEC(st_restart) restart; /* gangs that just lost a node: tried first */
     uint8_t *prefer;
     size_t nprefer;
-    st_idmap *misfits;  /* shapes that found no place in this pass */
-    st_idmap *possible; /* shapes that fit the fleet when it is empty */
-    int64_t effort;     /* what claims may still cost in this pass */
-    bool settled;       /* the last pass left nothing to do, but for those in `fresh` */
+    st_idmap *misfits;      /* shapes that found no place in this pass */
+    st_idmap *possible;     /* shapes that fit the fleet when it is empty */
+    int64_t effort;         /* what claims may still cost in this pass */
+    bool settled;           /* the last pass left nothing to do, but for those in `fresh` */
     ST_VEC(uint64_t) fresh; /* jobs submitted since */
     st_yielders yielders;
     st_releases releases[4]; /* by limits or forecasts, with claims or without */

@@ -37,7 +37,7 @@
     X("rate", ST_F_I64, rate, "200", 1, 1000000, "requests per second and token")               \
     X("threads", ST_F_I64, threads, "2", 1, 64, "threads that serve requests")                  \
     X("body", ST_F_I64, body_mib, "64", 1, 1024, "MiB in the body of a batch at most")          \
-    X("snapshot_rows", ST_F_I64, snapshot_rows, "32768", 16, 1000000,                            \
+    X("snapshot_rows", ST_F_I64, snapshot_rows, "32768", 16, 1000000,                           \
       "rows of the log after which the core is saved whole")
 
 typedef struct fields {

@@ -119,18 +119,20 @@ static int first_token(st_serve *serve, const char *dir, st_err *err)
                         .role = ST_ROLE_OWNER,
                         .label = "first start",
                         .expires_ms = ST_STORE_NEVER};
-    char path[4096];
+    char path[4096], part[4096 + 8];
     int fd, r;
 
     snprintf(path, sizeof path, "%s/owner.token", dir);
+    snprintf(part, sizeof part, "%s.part", path);
     if (access(path, F_OK) == 0)
         return 0;
     st_cmd_token_make(&cmd);
     r = st_serve_do(serve, &cmd.cmd, err);
     if (r < 0)
         return r;
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 || dprintf(fd, "%s\n", cmd.text) < 0)
+    /* Whole or not at all: half a token would never be made again. */
+    fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || dprintf(fd, "%s\n", cmd.text) < 0 || fsync(fd) < 0 || rename(part, path) < 0)
         r = st_fail(err, ST_EIO, "%s: cannot be written: %s", path, strerror(errno));
     explicit_bzero(cmd.text, sizeof cmd.text);
     if (fd >= 0)
@@ -205,6 +207,7 @@ int main(int argc, char **argv)
     sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a full disk, not an end */
     r = st_serve_new(&config, &serve, &err);
     r = r < 0 ? fail(&err) : run(serve, &o, &config, &signals);
     st_serve_free(serve);

@@ -1,0 +1,359 @@
+/*
+ * The loop with a real store and a clock of our own: ids, tokens, exactly-once submits, a store
+ * that fails and comes back, replay, damage, late reports.
+ */
+#include <pthread.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "../store/test/faulty_vfs.h"
+#include "../store/test/scratch.h"
+#include "control/control.h"
+
+#define VFS "faulty-control"
+
+typedef struct world {
+    scratch place;
+    faulty_vfs *vfs;
+    st_control *ctl;
+    int64_t now;
+} world;
+
+static int64_t tell_time(void *ctx)
+{
+    return __atomic_load_n(&((world *)ctx)->now, __ATOMIC_RELAXED);
+}
+
+static void let_pass(world *w, int64_t ms)
+{
+    __atomic_add_fetch(&w->now, ms, __ATOMIC_RELAXED);
+}
+
+static int open_control(world *w, st_err *err)
+{
+    const st_control_options options = {.store = w->place.path,
+                                        .store_options = {.vfs = VFS},
+                                        .policy = st_policy_default(),
+                                        .clock = tell_time,
+                                        .ctx = w};
+    int r = st_control_new(&options, &w->ctl, err);
+
+    return r < 0 ? r : st_control_start(w->ctl, err);
+}
+
+static int begin(void **state)
+{
+    world *w = calloc(1, sizeof *w);
+
+    assert_true(sodium_init() >= 0);
+    scratch_init(&w->place);
+    w->vfs = faulty_new(VFS);
+    w->now = 1000;
+    assert_ok(open_control(w, &err));
+    *state = w;
+    return 0;
+}
+
+static int end(void **state)
+{
+    world *w = *state;
+
+    st_control_free(w->ctl);
+    faulty_free(w->vfs);
+    scratch_done(&w->place);
+    free(w);
+    return 0;
+}
+
+/* ---- commands, waited for ------------------------------------------------------------------ */
+
+typedef struct wait_for {
+    st_cmd cmd;
+    st_cmd *inner;
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool done;
+    st_err err;
+} wait_for;
+
+static int run_inner(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd *inner = ((wait_for *)cmd)->inner;
+
+    return inner->run(tx, inner, err);
+}
+
+static void publish_inner(st_control *ctl, st_cmd *cmd)
+{
+    st_cmd *inner = ((wait_for *)cmd)->inner;
+
+    if (inner->publish)
+        inner->publish(ctl, inner);
+}
+
+static void wake(st_cmd *cmd, const st_err *err)
+{
+    wait_for *w = (wait_for *)cmd;
+
+    pthread_mutex_lock(&w->lock);
+    if (err)
+        w->err = *err;
+    w->done = true;
+    pthread_cond_signal(&w->cond);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static int do_cmd(world *w, st_cmd *cmd, st_err *err)
+{
+    wait_for wait = {.cmd = {.run = run_inner, .publish = publish_inner, .done = wake},
+                     .inner = cmd,
+                     .lock = PTHREAD_MUTEX_INITIALIZER,
+                     .cond = PTHREAD_COND_INITIALIZER};
+
+    assert_true(st_control_post(w->ctl, &wait.cmd));
+    pthread_mutex_lock(&wait.lock);
+    while (!wait.done)
+        pthread_cond_wait(&wait.cond, &wait.lock);
+    pthread_mutex_unlock(&wait.lock);
+    *err = wait.err;
+    return wait.err.code ? -wait.err.code : 0;
+}
+
+static const st_identity owner = {.role = ST_ROLE_OWNER, .user = "root", .source = "test"};
+
+static void make_event(world *w, st_event event)
+{
+    st_cmd_event cmd = {.who = owner, .event = event, .verb = "test", .target = "test"};
+
+    st_cmd_event_init(&cmd);
+    assert_ok(do_cmd(w, &cmd.cmd, &err));
+}
+
+static void make_fleet(world *w)
+{
+    st_event type = {.kind = ST_EV_TYPE}, pool = {.kind = ST_EV_POOL}, node = {.kind = ST_EV_NODE};
+    st_cmd_account team = {
+        .who = owner, .create = true, .name = "team", .parent = "", .if_version = -1};
+
+    type.u.type.name = "h100";
+    type.u.type.vram_mib = 81920;
+    make_event(w, type);
+    pool.u.pool.name = "main";
+    pool.u.pool.levels = ST_POOL_LEVELS;
+    pool.u.pool.oversub_m = ST_POOL_OVERSUB_M;
+    make_event(w, pool);
+    node.u.node = (st_node_spec){.name = "n1", .ndevs = 8, .cpu_m = 128000, .ram_mib = 1 << 20};
+    make_event(w, node);
+    st_cmd_account_put(&team);
+    assert_ok(do_cmd(w, &team.cmd, &err));
+}
+
+static int submit(world *w, const char *key, const char *body, uint64_t *ret_id, st_err *err)
+{
+    st_submit_item item = {.spec = {.name = "train",
+                                    .account = "team",
+                                    .user = "ann",
+                                    .pool = -1,
+                                    .tasks = 1,
+                                    .limit_ms = 3600000,
+                                    .shape = {.gpus = 1, .types = 1, .cpu_m = 1000}},
+                           .doc = body};
+    st_cmd_submit cmd = {.who = owner, .key = key, .items = &item, .n = 1};
+    int r;
+
+    crypto_generichash(cmd.digest, sizeof cmd.digest, (const unsigned char *)body, strlen(body),
+                       NULL, 0);
+    st_cmd_submit_init(&cmd);
+    r = do_cmd(w, &cmd.cmd, err);
+    *ret_id = item.id;
+    return r;
+}
+
+static void restart(world *w)
+{
+    st_control_free(w->ctl);
+    w->ctl = NULL;
+    assert_ok(open_control(w, &err));
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void ids_go_there_and_back(void **state)
+{
+    static const char *const junk[] = {"", "j", "j1234567", "j123456789", "x12345678", "j1234567u"};
+    const world *w = *state;
+    char text[ST_ID_TEXT], other[ST_ID_TEXT];
+    uint64_t back;
+
+    for (uint64_t id = 0; id < 5000; id += 7) {
+        st_control_id_text(w->ctl, id, text);
+        assert_true(st_control_id_parse(w->ctl, text, &back));
+        assert_int_equal(back, id);
+        assert_false(st_control_named(w->ctl, 't', text, &back));
+        st_control_id_text(w->ctl, id + 1, other);
+        assert_string_not_equal(text, other);
+    }
+    for (size_t i = 0; i < ST_ARRAY_LEN(junk); i++)
+        assert_false(st_control_id_parse(w->ctl, junk[i], &back));
+}
+
+static void tokens_that_open_nothing_are_alike(void **state)
+{
+    world *w = *state;
+    st_directory *dir = st_control_directory(w->ctl);
+    st_cmd_token good = {.who = owner,
+                         .account = "",
+                         .user = "ann",
+                         .label = "",
+                         .role = ST_ROLE_VIEWER,
+                         .expires_ms = 5000};
+    st_cmd_token gone = good;
+    st_identity who;
+    st_err unknown, expired, revoked;
+
+    st_cmd_token_make(&good);
+    assert_ok(do_cmd(w, &good.cmd, &err));
+    st_cmd_token_make(&gone);
+    assert_ok(do_cmd(w, &gone.cmd, &err));
+    assert_ok(st_directory_token(dir, good.text, 4999, &who, &err));
+    assert_string_equal(who.user, "ann");
+    st_cmd_token_revoke(&gone);
+    assert_ok(do_cmd(w, &gone.cmd, &err));
+    assert_int_equal(st_directory_token(dir, "stint_none", 1, &who, &unknown), -ST_EAUTH);
+    assert_int_equal(st_directory_token(dir, good.text, 5000, &who, &expired), -ST_EAUTH);
+    assert_int_equal(st_directory_token(dir, gone.text, 1, &who, &revoked), -ST_EAUTH);
+    assert_string_equal(unknown.msg, expired.msg);
+    assert_string_equal(unknown.msg, revoked.msg);
+    restart(w);
+    dir = st_control_directory(w->ctl);
+    assert_ok(st_directory_token(dir, good.text, 4999, &who, &err));
+    assert_int_equal(st_directory_token(dir, gone.text, 1, &who, &revoked), -ST_EAUTH);
+}
+
+static void a_key_gives_one_job(void **state)
+{
+    world *w = *state;
+    uint64_t first, again, other;
+    st_err why;
+
+    make_fleet(w);
+    assert_ok(submit(w, "k", "{}", &first, &err));
+    assert_ok(submit(w, "k", "{}", &again, &err));
+    assert_int_equal(first, again);
+    assert_int_equal(submit(w, "k", "{\"other\":1}", &other, &why), -ST_ESTATE);
+    restart(w);
+    assert_ok(submit(w, "k", "{}", &again, &err));
+    assert_int_equal(first, again);
+    assert_ok(submit(w, "l", "{}", &other, &err));
+    assert_int_not_equal(first, other);
+}
+
+static void a_failing_store_is_waited_for(void **state)
+{
+    static const fault_kind kinds[] = {FAULT_WRITE_FULL, FAULT_WRITE_IO, FAULT_SYNC};
+    world *w = *state;
+    uint64_t id, kept;
+    st_err why;
+
+    make_fleet(w);
+    assert_ok(submit(w, "kept", "{}", &kept, &err));
+    for (size_t i = 0; i < ST_ARRAY_LEN(kinds); i++) {
+        char key[16];
+
+        snprintf(key, sizeof key, "lost%zu", i);
+        faulty_arm(w->vfs, kinds[i], 1);
+        assert_int_equal(submit(w, key, "{}", &id, &why), -ST_EDOWN);
+        assert_false(st_control_ready(w->ctl, &why));
+        assert_int_equal(submit(w, key, "{}", &id, &why), -ST_EDOWN);
+        faulty_arm(w->vfs, FAULT_NONE, 0);
+        let_pass(w, 60000);
+        assert_ok(submit(w, key, "{}", &id, &err));
+        assert_true(st_control_ready(w->ctl, &why));
+    }
+    assert_ok(submit(w, "kept", "{}", &id, &err));
+    assert_int_equal(id, kept);
+    restart(w);
+}
+
+static void two_changes_of_an_account_together(void **state)
+{
+    world *w = *state;
+    st_cmd_account a = {.who = owner, .name = "team", .if_version = -1}, b = a;
+
+    make_fleet(w);
+    st_cmd_account_put(&a);
+    st_cmd_account_put(&b);
+    assert_ok(do_cmd(w, &a.cmd, &err));
+    assert_ok(do_cmd(w, &b.cmd, &err));
+    assert_int_equal(b.version, a.version + 1);
+}
+
+static int cut_log(void *ctx, const st_log_row *row, st_err *err)
+{
+    (void)err;
+    *(int64_t *)ctx = row->seq;
+    return 0;
+}
+
+static void a_log_that_does_not_fit_is_refused(void **state)
+{
+    world *w = *state;
+    const st_store_options options = {.vfs = VFS};
+    int64_t last = 0;
+    st_store *store;
+    uint64_t id;
+    st_err why;
+
+    make_fleet(w);
+    assert_ok(submit(w, NULL, "{}", &id, &err));
+    st_control_free(w->ctl);
+    w->ctl = NULL;
+    assert_ok(st_store_open(w->place.path, &options, &store, &err));
+    assert_ok(st_store_log_read(store, 1, cut_log, &last, &err));
+    assert_ok(st_store_log_last(store, &last, &err));
+    const st_log_row row = {
+        .seq = last + 1, .at_ms = 2000, .version = ST_VERSION, .data = {"\x7f\x01\x02", 3}};
+    assert_ok(st_store_log_append(store, &row, &err));
+    st_store_close(store);
+    assert_true(open_control(w, &why) < 0);
+    assert_non_null(strstr(why.msg, "of the log"));
+}
+
+static void late_reports_are_ignored(void **state)
+{
+    world *w = *state;
+    st_report report = {.kind = ST_REPORT_ENDED, .stay = 0};
+    st_control_stats stats;
+    uint64_t id, next;
+
+    make_fleet(w);
+    assert_ok(submit(w, NULL, "{}", &id, &err));
+    report.job = id;
+    st_control_report(w->ctl, &report);
+    assert_ok(submit(w, NULL, "{}", &next, &err));
+    st_control_stats_get(w->ctl, &stats);
+    report.stay = 1;
+    st_control_report(w->ctl, &report);
+    assert_ok(submit(w, NULL, "{}", &next, &err));
+    restart(w);
+    st_control_report(w->ctl, &report); /* of a job that is over: nothing happens */
+    assert_ok(submit(w, NULL, "{}", &next, &err));
+    assert_ok(submit(w, NULL, "{}", &next, &err));
+    st_control_stats_get(w->ctl, &stats);
+    assert_int_equal(stats.live, 4);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(ids_go_there_and_back),
+        TEST(tokens_that_open_nothing_are_alike),
+        TEST(a_key_gives_one_job),
+        TEST(a_failing_store_is_waited_for),
+        TEST(two_changes_of_an_account_together),
+        TEST(a_log_that_does_not_fit_is_refused),
+        TEST(late_reports_are_ignored),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
