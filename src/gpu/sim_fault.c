@@ -1,0 +1,219 @@
+/* The sim driver's faults: by function, by line, and from a control file or FIFO. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/quote.h"
+#include "gpu/sim_state.h"
+
+#define LINE_MAX_BYTES 4096
+
+typedef struct fault_row {
+    const char *name;
+    int64_t least, most;
+} fault_row;
+
+static const fault_row fault_rows[ST_GPU_FAULT_COUNT] = {
+#define X(id, name, least, most) [id] = {name, least, most},
+    ST_GPU_FAULT_TABLE(X)
+#undef X
+};
+
+static void tell(st_gpu_sim *s, int gpu, st_gpu_event_kind kind, int64_t value)
+{
+    if (kind == ST_GPU_EVENT_XID)
+        s->gpu[gpu].xid = value;
+    st_sim_push(s, (st_gpu_event){.kind = kind, .gpu = gpu, .gi = ST_GPU_WHOLE, .value = value});
+}
+
+static void heal(sim_gpu *gpu)
+{
+    /* A reset replaces the rows that waited for it, and ends volatile counts and MIG instances. */
+    gpu->remapped += gpu->remap_pending;
+    gpu->lost = gpu->thermal = gpu->remap_pending = false;
+    gpu->xid = gpu->recovery = 0;
+    gpu->n = 0;
+    st_vec_clear(&gpu->loads);
+}
+
+static void inflict(st_gpu_sim *s, int at, st_gpu_fault fault, int64_t value)
+{
+    sim_gpu *gpu = &s->gpu[at];
+
+    if (s->now_ms != ST_UNSET)
+        st_sim_settle(gpu, s->now_ms);
+    switch (fault) {
+    case ST_GPU_FAULT_XID:
+        tell(s, at, ST_GPU_EVENT_XID, value);
+        break;
+    case ST_GPU_FAULT_ECC_CORRECTED:
+        gpu->sbe += value;
+        break;
+    case ST_GPU_FAULT_ECC_UNCORRECTED:
+        gpu->dbe += value;
+        tell(s, at, ST_GPU_EVENT_ECC, 0);
+        tell(s, at, ST_GPU_EVENT_XID, 48);
+        break;
+    case ST_GPU_FAULT_REMAP_PENDING:
+        gpu->remap_pending = true;
+        tell(s, at, ST_GPU_EVENT_REMAP, 0);
+        break;
+    case ST_GPU_FAULT_REMAP_FAILED:
+        gpu->remap_failed = true;
+        tell(s, at, ST_GPU_EVENT_REMAP_FAILED, 0);
+        break;
+    case ST_GPU_FAULT_RECOVERY:
+        gpu->recovery = value;
+        tell(s, at, ST_GPU_EVENT_RECOVERY, value);
+        break;
+    case ST_GPU_FAULT_THERMAL:
+        gpu->thermal = value != 0;
+        break;
+    case ST_GPU_FAULT_LOST:
+        gpu->lost = true;
+        tell(s, at, ST_GPU_EVENT_XID, 79);
+        tell(s, at, ST_GPU_EVENT_LOST, 0);
+        break;
+    case ST_GPU_FAULT_HEAL:
+        heal(gpu);
+        break;
+    case ST_GPU_FAULT_COUNT:
+        break;
+    }
+}
+
+int st_gpu_sim_fault(st_gpu *g, int gpu, st_gpu_fault fault, int64_t value, st_err *err)
+{
+    ST_ASSERT(fault < ST_GPU_FAULT_COUNT);
+    const fault_row *row = &fault_rows[fault];
+    st_gpu_sim *s = st_sim_of(g);
+
+    if (gpu < 0 || gpu >= g->n)
+        return st_fail(err, ST_ENOENT, "there is no GPU %d; this node has %d", gpu, g->n);
+    if (value < row->least || value > row->most)
+        return st_fail(err, ST_ERANGE, "%s takes %lld to %lld, not %lld", row->name,
+                       (long long)row->least, (long long)row->most, (long long)value);
+    pthread_mutex_lock(&s->lock);
+    inflict(s, gpu, fault, value);
+    pthread_mutex_unlock(&s->lock);
+    return 0;
+}
+
+/* ---- lines ------------------------------------------------------------------------------ */
+
+typedef struct command {
+    int first, last; /* GPUs; none when the line is for another node */
+    st_gpu_fault fault;
+    int64_t value;
+} command;
+
+static int find_fault(const char *word)
+{
+    for (int i = 0; word && i < ST_GPU_FAULT_COUNT; i++)
+        if (strcmp(word, fault_rows[i].name) == 0)
+            return i;
+    return -1;
+}
+
+static int parse(const st_gpu_sim *s, const char *line, command *ret, st_err *err)
+{
+    ST_CLEANUP(st_freep) char *copy = st_xstrdup(line);
+    char quoted[ST_QUOTE_MAX], *save = NULL;
+    const char *node = strtok_r(copy, " \t\r\n", &save);
+    const char *gpu = strtok_r(NULL, " \t\r\n", &save);
+    const char *name = strtok_r(NULL, " \t\r\n", &save);
+    const char *number = strtok_r(NULL, " \t\r\n", &save);
+    int64_t at = 0, value = 0;
+    int fault = find_fault(name);
+
+    *ret = (command){.first = 0, .last = -1};
+    if (!node || *node == '#' || (strcmp(node, "*") != 0 && strcmp(node, s->node) != 0))
+        return 0;
+    if (fault < 0)
+        return st_fail(err, ST_EPARSE, "%s is no fault; write NODE GPU FAULT [VALUE]",
+                       st_quote(quoted, name ? name : line));
+    bool all = strcmp(gpu, "*") == 0;
+    if (!all && st_parse_i64(gpu, 0, s->base.n - 1, &at, err) < 0)
+        return st_fail_prefix(err, "a GPU of node %s: ", s->node);
+    const fault_row *row = &fault_rows[fault];
+    if (row->most == 0 ? number != NULL : number == NULL)
+        return st_fail(err, ST_EPARSE, "%s takes %s", name, row->most ? "a value" : "no value");
+    if (number && st_parse_i64(number, row->least, row->most, &value, err) < 0)
+        return st_fail_prefix(err, "%s: ", name);
+    *ret = (command){
+        .first = (int)at,
+        .last = all ? s->base.n - 1 : (int)at,
+        .fault = (st_gpu_fault)fault,
+        .value = value,
+    };
+    return 0;
+}
+
+static int obey(st_gpu_sim *s, const char *line, st_err *err)
+{
+    st_err own = {0};
+    command c;
+
+    if (parse(s, line, &c, &own) < 0)
+        return st_fail(err, own.code, "%s", own.msg);
+    for (int i = c.first; i <= c.last; i++)
+        inflict(s, i, c.fault, c.value);
+    return 0;
+}
+
+int st_gpu_sim_command(st_gpu *g, const char *line, st_err *err)
+{
+    st_gpu_sim *s = st_sim_of(g);
+
+    pthread_mutex_lock(&s->lock);
+    int r = obey(s, line, err);
+    pthread_mutex_unlock(&s->lock);
+    return r;
+}
+
+/* ---- the control file ------------------------------------------------------------------- */
+
+int st_sim_control_open(st_gpu_sim *s, const char *path, st_err *err)
+{
+    struct stat st;
+
+    /* A FIFO opened for both has no end when its last writer goes. */
+    if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode))
+        s->fifo = true;
+    s->control_fd = open(path, (s->fifo ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC);
+    if (s->control_fd < 0)
+        return st_fail(err, ST_EIO, "control file %s: %s", path, strerror(errno));
+    s->control = st_xstrdup(path);
+    return 0;
+}
+
+/* Obeys every whole line that has come; a bad one is reported once and skipped. */
+int st_sim_control_read(st_gpu_sim *s, st_err *err)
+{
+    char buf[512], *end;
+    ssize_t n;
+
+    while (s->control && (n = read(s->control_fd, buf, sizeof(buf))) > 0) {
+        if (s->line.n + (size_t)n > LINE_MAX_BYTES) {
+            st_strbuf_clear(&s->line);
+            return st_fail(err, ST_EPARSE, "control file %s: a line without an end", s->control);
+        }
+        st_strbuf_addn(&s->line, buf, (size_t)n);
+        while ((end = memchr(s->line.s, '\n', s->line.n))) {
+            size_t len = (size_t)(end - s->line.s) + 1;
+            ST_CLEANUP(st_freep) char *line = st_xstrndup(s->line.s, len);
+            ST_CLEANUP(st_freep) char *rest = st_xstrndup(s->line.s + len, s->line.n - len);
+            st_strbuf_clear(&s->line);
+            st_strbuf_add(&s->line, rest);
+            int r = obey(s, line, err);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
