@@ -23,7 +23,7 @@
 #define ST_GPU_UNKNOWN       (-1)
 #define ST_GPU_WHOLE         (-1) /* no GPU instance: all of it */
 #define ST_GPU_LINKS_MAX     18
-#define ST_GPU_UUID_MAX      80
+#define ST_GPU_UUID_MAX      96 /* what NVML asks for */
 #define ST_GPU_INSTANCES_MAX 8
 #define ST_GPU_PATH_MAX      64
 

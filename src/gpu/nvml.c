@@ -65,6 +65,7 @@ static int open_gpu(st_nvml *n, int i, st_err *err)
 
     if (r != NVML_OK)
         return st_nvml_fail(&n->lib, i, "opening it", r, err);
+    gpu->slow_stale = true;
     gpu->minor = NV(&n->lib, minor, gpu->dev, &minor) == NVML_OK ? (int)minor : ST_GPU_UNKNOWN;
     gpu->gpm = NV(&n->lib, gpm_support, gpu->dev, &support) == NVML_OK && support.supported;
     if (NV(&n->lib, name, gpu->dev, name, sizeof(name)) == NVML_OK &&

@@ -29,6 +29,9 @@ typedef struct nv_gpu {
     nv_rates whole, instance[NV_GI_ID_MAX];
     _Atomic int64_t xid; /* the last one seen, 0 for none; written by the waiting thread */
     uint64_t procs_at_us;
+    nv_dev mig[NV_GI_ID_MAX]; /* handles of instances as last found; checked before use */
+    st_gpu_sample slow;       /* what changes rarely, as last read */
+    _Atomic bool slow_stale;  /* an event said that it changed, or it was never read */
 
     bool profiles_read;
     nv_gi_profile profile[NV_PROFILE_MAX]; /* id NV_NONE: not on this GPU */
@@ -59,6 +62,9 @@ int st_nvml_mig_list(st_gpu *g, int gpu, st_gpu_instances *ret, st_err *err);
 int st_nvml_mig_create(st_gpu *g, int gpu, st_mig profile, int start, st_gpu_instance *ret,
                        st_err *err);
 int st_nvml_mig_destroy(st_gpu *g, int gpu, int gi, st_err *err);
+
+/* Whether anything runs on a GPU. */
+bool st_nvml_in_use(st_nvml *n, int gpu);
 
 /* The MIG device (a handle that answers like a small GPU) of an instance; NULL when none. */
 nv_dev st_nvml_mig_device(st_nvml *n, int gpu, int gi);

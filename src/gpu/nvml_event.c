@@ -74,6 +74,7 @@ static int translate(st_nvml *n, const nv_event *e, st_gpu_event *ret)
             .gpu = gpu,
             .gi = e->gi == NV_NONE ? ST_GPU_WHOLE : (int)e->gi,
         };
+        n->gpu[gpu].slow_stale = true;
         if (ret->kind == ST_GPU_EVENT_XID) {
             ret->value = (int64_t)e->data;
             n->gpu[gpu].xid = ret->value;

@@ -11,9 +11,13 @@
 
 enum { LINK_TO_GPU = 0, LINK_TO_SWITCH = 2 };
 
-static int number_or_unknown(int result, uint32_t value)
+typedef int number_fn(nv_dev, uint32_t *);
+
+/* One of the questions that have a number for an answer. */
+static int ask(number_fn *call, nv_dev dev)
 {
-    return result == NVML_OK ? (int)value : ST_GPU_UNKNOWN;
+    uint32_t value;
+    return call && call(dev, &value) == NVML_OK ? (int)value : ST_GPU_UNKNOWN;
 }
 
 static void read_identity(st_nvml *n, nv_gpu *gpu, st_gpu_info *info)
@@ -50,7 +54,7 @@ static void read_identity(st_nvml *n, nv_gpu *gpu, st_gpu_info *info)
 static void read_state(st_nvml *n, nv_gpu *gpu, st_gpu_info *info)
 {
     nv_lib *lib = &n->lib;
-    uint32_t now, pending, value;
+    uint32_t now, pending;
 
     if (NV(lib, mig_get, gpu->dev, &now, &pending) == NVML_OK) {
         info->mig_capable = true;
@@ -59,11 +63,11 @@ static void read_state(st_nvml *n, nv_gpu *gpu, st_gpu_info *info)
     }
     if (NV(lib, get_mode, gpu->dev, &info->mode) != NVML_OK)
         info->mode = ST_GPU_UNKNOWN;
-    info->pcie_gen = number_or_unknown(NV(lib, pcie_gen, gpu->dev, &value), value);
-    info->pcie_gen_max = number_or_unknown(NV(lib, pcie_gen_max, gpu->dev, &value), value);
-    info->pcie_width = number_or_unknown(NV(lib, pcie_width, gpu->dev, &value), value);
-    info->pcie_width_max = number_or_unknown(NV(lib, pcie_width_max, gpu->dev, &value), value);
-    info->power_limit_mw = number_or_unknown(NV(lib, power_limit, gpu->dev, &value), value);
+    info->pcie_gen = ask(lib->pcie_gen, gpu->dev);
+    info->pcie_gen_max = ask(lib->pcie_gen_max, gpu->dev);
+    info->pcie_width = ask(lib->pcie_width, gpu->dev);
+    info->pcie_width_max = ask(lib->pcie_width_max, gpu->dev);
+    info->power_limit_mw = ask(lib->power_limit, gpu->dev);
 }
 
 static void read_links(st_nvml *n, nv_gpu *gpu, const st_gpu_inventory *inv, st_gpu_info *info)

@@ -124,13 +124,6 @@ typedef struct nv_ci_profile {
     uint32_t id, slices, instances, sms, copy, decoders, encoders, jpeg, ofa;
 } nv_ci_profile;
 
-typedef struct nv_ci_info {
-    nv_dev device;
-    nv_gi gi;
-    uint32_t id, profile_id;
-    nv_placement place;
-} nv_ci_info;
-
 _Static_assert(sizeof(nv_pci) == 68, "layout");
 _Static_assert(sizeof(nv_memory) == 40, "layout");
 _Static_assert(sizeof(nv_process) == 24, "layout");
@@ -140,7 +133,6 @@ _Static_assert(sizeof(nv_gpm_metric) == 40, "layout");
 _Static_assert(sizeof(nv_event) == 32, "layout");
 _Static_assert(sizeof(nv_gi_profile) == 152, "layout");
 _Static_assert(sizeof(nv_gi_info) == 24, "layout");
-_Static_assert(sizeof(nv_ci_info) == 32, "layout");
 
 /* Versioned structures carry their size and version. */
 #define NV_VERSION(type, version) ((uint32_t)sizeof(type) | (uint32_t)(version) << 24)
@@ -219,8 +211,7 @@ _Static_assert(sizeof(nv_ci_info) == 32, "layout");
       (nv_gi, uint32_t, uint32_t, nv_ci_profile *))                                           \
     X(ci_create, nvmlGpuInstanceCreateComputeInstance, (nv_gi, uint32_t, nv_ci *))            \
     X(ci_destroy, nvmlComputeInstanceDestroy, (nv_ci))                                        \
-    X(ci_list, nvmlGpuInstanceGetComputeInstances, (nv_gi, uint32_t, nv_ci *, uint32_t *))    \
-    X(ci_info, nvmlComputeInstanceGetInfo_v2, (nv_ci, nv_ci_info *))
+    X(ci_by_id, nvmlGpuInstanceGetComputeInstanceById, (nv_gi, uint32_t, nv_ci *))
 
 typedef const char *nv_error_text_fn(int);
 

@@ -72,6 +72,9 @@ int st_nvml_mig_mode(st_gpu *g, int gpu, bool on, st_err *err)
 
     if (r < 0 || is == on)
         return r;
+    /* The driver has been seen to agree although a process was running. */
+    if (st_nvml_in_use(n, gpu))
+        return st_nvml_fail(&n->lib, gpu, what, NVML_IN_USE, err);
     if ((r = NV(&n->lib, mig_set, n->gpu[gpu].dev, on, &status)) != NVML_OK)
         return st_nvml_fail(&n->lib, gpu, what, r, err);
     if (status == NVML_RESET_REQUIRED)
@@ -118,44 +121,51 @@ int st_nvml_mig_profiles(st_gpu *g, int gpu, st_gpu_profile ret[ST_MIG_COUNT], s
     return 0;
 }
 
-nv_dev st_nvml_mig_device(st_nvml *n, int gpu, int gi)
+/* One MIG device: a compute instance in a GPU instance. */
+typedef struct mig_device {
+    nv_dev dev;
+    uint32_t gi, ci;
+} mig_device;
+
+static int list_devices(st_nvml *n, int gpu, mig_device list[LIST_ROOM])
 {
-    uint32_t most = 0, id;
-    nv_dev found;
+    uint32_t most = 0;
+    int total = 0;
 
     if (NV(&n->lib, mig_most, n->gpu[gpu].dev, &most) != NVML_OK)
-        return NULL;
-    for (uint32_t i = 0; i < most; i++)
-        if (NV(&n->lib, mig_device, n->gpu[gpu].dev, i, &found) == NVML_OK &&
-            NV(&n->lib, mig_gi, found, &id) == NVML_OK && id == (uint32_t)gi)
-            return found;
-    return NULL;
-}
-
-/* The compute instances of a GPU instance; more than one is never ours. */
-static uint32_t list_compute(st_nvml *n, nv_gi gi, nv_ci list[LIST_ROOM])
-{
-    uint32_t total = 0;
-
-    for (uint32_t p = 0; p < NV_PROFILE_MAX && total < LIST_ROOM; p++) {
-        nv_ci_profile profile;
-        nv_ci some[LIST_ROOM];
-        uint32_t count = LIST_ROOM;
-        if (NV(&n->lib, ci_profile, gi, p, 0, &profile) != NVML_OK ||
-            NV(&n->lib, ci_list, gi, profile.id, some, &count) != NVML_OK)
-            continue;
-        for (uint32_t i = 0; i < count && total < LIST_ROOM; i++)
-            list[total++] = some[i];
+        return 0;
+    for (uint32_t i = 0; i < most && total < LIST_ROOM; i++) {
+        mig_device d;
+        if (NV(&n->lib, mig_device, n->gpu[gpu].dev, i, &d.dev) == NVML_OK &&
+            NV(&n->lib, mig_gi, d.dev, &d.gi) == NVML_OK &&
+            NV(&n->lib, mig_ci, d.dev, &d.ci) == NVML_OK)
+            list[total++] = d;
     }
     return total;
 }
 
-static void describe(st_nvml *n, int gpu, nv_gi gi, const nv_gi_info *info, st_gpu_instance *ret)
+nv_dev st_nvml_mig_device(st_nvml *n, int gpu, int gi)
+{
+    ST_ASSERT(gi >= 0 && gi < NV_GI_ID_MAX);
+    nv_gpu *own = &n->gpu[gpu];
+    mig_device list[LIST_ROOM];
+    uint32_t id;
+
+    if (own->mig[gi] && NV(&n->lib, mig_gi, own->mig[gi], &id) == NVML_OK && id == (uint32_t)gi)
+        return own->mig[gi];
+    memset(own->mig, 0, sizeof(own->mig));
+    int count = list_devices(n, gpu, list);
+    for (int i = 0; i < count; i++)
+        if (list[i].gi < NV_GI_ID_MAX)
+            own->mig[list[i].gi] = list[i].dev;
+    return own->mig[gi];
+}
+
+static void describe(st_nvml *n, int gpu, const nv_gi_info *info, const mig_device *devices,
+                     int count, st_gpu_instance *ret)
 {
     nv_gpu *own = &n->gpu[gpu];
-    nv_ci compute[LIST_ROOM];
-    nv_ci_info ci;
-    nv_dev dev;
+    int mine = 0;
 
     *ret = (st_gpu_instance){
         .gi = (int)info->id,
@@ -171,13 +181,16 @@ static void describe(st_nvml *n, int gpu, nv_gi gi, const nv_gi_info *info, st_g
     for (int p = 0; p < ST_MIG_COUNT; p++)
         if (own->profile[index_of[p].gi].id == info->profile_id)
             ret->profile = p;
-    uint32_t count = list_compute(n, gi, compute);
-    if (count == 1 && NV(&n->lib, ci_info, compute[0], &ci) == NVML_OK)
-        ret->ci = (int)ci.id;
-    else if (count > 1)
+    for (int i = 0; i < count; i++) {
+        if (devices[i].gi != info->id)
+            continue;
+        mine++;
+        ret->ci = (int)devices[i].ci;
+        if (NV(&n->lib, uuid, devices[i].dev, ret->uuid, sizeof(ret->uuid)) != NVML_OK)
+            ret->uuid[0] = '\0';
+    }
+    if (mine > 1) /* cut up further: never ours */
         ret->profile = ST_GPU_UNKNOWN;
-    if ((dev = st_nvml_mig_device(n, gpu, ret->gi)))
-        NV(&n->lib, uuid, dev, ret->uuid, sizeof(ret->uuid));
     st_gpu_cap_nodes(n->proc, own->minor, ret);
 }
 
@@ -186,13 +199,16 @@ int st_nvml_mig_list(st_gpu *g, int gpu, st_gpu_instances *ret, st_err *err)
     st_nvml *n = st_nvml_of(g);
     nv_gpu *own = &n->gpu[gpu];
     st_gpu_instances out = {0};
+    mig_device devices[LIST_ROOM];
     bool on;
-    int r = mig_state(n, gpu, &on, err);
+    int ndevices = 0, r = mig_state(n, gpu, &on, err);
 
     if (r < 0)
         return r;
-    if (on)
+    if (on) {
         read_profiles(n, own);
+        ndevices = list_devices(n, gpu, devices);
+    }
     for (uint32_t p = 0; on && p < NV_PROFILE_MAX; p++) {
         nv_gi list[LIST_ROOM];
         nv_gi_info info;
@@ -202,7 +218,7 @@ int st_nvml_mig_list(st_gpu *g, int gpu, st_gpu_instances *ret, st_err *err)
             continue;
         for (uint32_t i = 0; i < count && out.n < ST_GPU_INSTANCES_MAX; i++)
             if (NV(&n->lib, gi_info, list[i], &info) == NVML_OK)
-                describe(n, gpu, list[i], &info, &out.v[out.n++]);
+                describe(n, gpu, &info, devices, ndevices, &out.v[out.n++]);
     }
     *ret = out;
     return 0;
@@ -223,6 +239,7 @@ int st_nvml_mig_create(st_gpu *g, int gpu, st_mig profile, int start, st_gpu_ins
     st_nvml *n = st_nvml_of(g);
     nv_gpu *own = &n->gpu[gpu];
     const nv_placement place = {(uint32_t)start, (uint32_t)st_mig_memory(profile)};
+    mig_device devices[LIST_ROOM];
     char what[80];
     nv_gi gi;
     nv_gi_info info;
@@ -243,15 +260,17 @@ int st_nvml_mig_create(st_gpu *g, int gpu, st_mig profile, int start, st_gpu_ins
     /* An id is used again; the counters of its former owner must not be compared with. */
     if (info.id < NV_GI_ID_MAX)
         st_nvml_rates_done(n, &own->instance[info.id]);
-    describe(n, gpu, gi, &info, ret);
+    int count = list_devices(n, gpu, devices);
+    describe(n, gpu, &info, devices, count, ret);
     return 0;
 }
 
 int st_nvml_mig_destroy(st_gpu *g, int gpu, int gi, st_err *err)
 {
     st_nvml *n = st_nvml_of(g);
-    nv_ci compute[LIST_ROOM];
+    mig_device devices[LIST_ROOM];
     nv_gi handle;
+    nv_ci compute;
     char what[64];
     int r = need_on(n, gpu, err);
 
@@ -260,10 +279,14 @@ int st_nvml_mig_destroy(st_gpu *g, int gpu, int gi, st_err *err)
     snprintf(what, sizeof(what), "removing MIG instance %d", gi);
     if ((r = NV(&n->lib, gi_by_id, n->gpu[gpu].dev, (uint32_t)gi, &handle)) != NVML_OK)
         return st_nvml_fail(&n->lib, gpu, what, r, err);
-    uint32_t count = list_compute(n, handle, compute);
-    for (uint32_t i = 0; i < count; i++)
-        if ((r = NV(&n->lib, ci_destroy, compute[i])) != NVML_OK)
+    int count = list_devices(n, gpu, devices);
+    for (int i = 0; i < count; i++) {
+        if (devices[i].gi != (uint32_t)gi)
+            continue;
+        if ((r = NV(&n->lib, ci_by_id, handle, devices[i].ci, &compute)) != NVML_OK ||
+            (r = NV(&n->lib, ci_destroy, compute)) != NVML_OK)
             return st_nvml_fail(&n->lib, gpu, what, r, err);
+    }
     if ((r = NV(&n->lib, gi_destroy, handle)) != NVML_OK)
         return st_nvml_fail(&n->lib, gpu, what, r, err);
     if (gi >= 0 && gi < NV_GI_ID_MAX)

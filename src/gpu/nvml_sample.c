@@ -4,6 +4,9 @@
  * Ratios come from GPM, which compares two reads of hardware counters at least 100 ms apart; the
  * older read is kept per GPU and per instance. Under MIG only memory and GPM exist per instance,
  * and the whole GPU has no utilisation of its own.
+ *
+ * Each call costs some hundred microseconds of CPU. What changes rarely (error counts, the power
+ * limit) is read every ten seconds and after an event, and repeated in between.
  */
 #include "gpu/nvml.h"
 
@@ -13,6 +16,7 @@
 #include "base/vec.h"
 
 #define GPM_GAP_MS 100
+#define SLOW_MS    10000
 #define MIB        (1 << 20)
 
 /* NVML's enumerations. */
@@ -172,8 +176,6 @@ static void read_activity(st_nvml *n, nv_dev dev, st_gpu_sample *s)
     }
     if (!st_gpu_has(s, ST_GPU_POWER) && NV(lib, power, dev, &value) == NVML_OK)
         st_gpu_put(s, ST_GPU_POWER, value);
-    if (NV(lib, power_limit, dev, &value) == NVML_OK)
-        st_gpu_put(s, ST_GPU_POWER_LIMIT, value);
     if (NV(lib, energy, dev, &wide) == NVML_OK)
         st_gpu_put(s, ST_GPU_ENERGY, (int64_t)wide);
     if (NV(lib, temperature, dev, SENSOR_GPU, &value) == NVML_OK)
@@ -186,7 +188,7 @@ static void read_activity(st_nvml *n, nv_dev dev, st_gpu_sample *s)
         st_gpu_put(s, ST_GPU_THROTTLE, (int64_t)wide);
 }
 
-static void read_faults(st_nvml *n, nv_dev dev, st_gpu_sample *s)
+static void read_slow(st_nvml *n, nv_dev dev, st_gpu_sample *s)
 {
     static const struct {
         int kind, counter;
@@ -197,7 +199,7 @@ static void read_faults(st_nvml *n, nv_dev dev, st_gpu_sample *s)
         {ECC_CORRECTED, ECC_AGGREGATE, ST_GPU_ECC_SBE_AGG},
         {ECC_UNCORRECTED, ECC_AGGREGATE, ST_GPU_ECC_DBE_AGG},
     };
-    uint32_t corrected, uncorrected, pending, failed, replays;
+    uint32_t corrected, uncorrected, pending, failed, value;
     uint64_t count;
 
     for (size_t i = 0; i < ST_ARRAY_LEN(ecc); i++)
@@ -209,8 +211,24 @@ static void read_faults(st_nvml *n, nv_dev dev, st_gpu_sample *s)
         st_gpu_put(s, ST_GPU_REMAP_PENDING, pending != 0);
         st_gpu_put(s, ST_GPU_REMAP_FAILURE, failed != 0);
     }
-    if (NV(&n->lib, replay, dev, &replays) == NVML_OK)
-        st_gpu_put(s, ST_GPU_PCIE_REPLAY, replays);
+    if (NV(&n->lib, replay, dev, &value) == NVML_OK)
+        st_gpu_put(s, ST_GPU_PCIE_REPLAY, value);
+    if (NV(&n->lib, power_limit, dev, &value) == NVML_OK)
+        st_gpu_put(s, ST_GPU_POWER_LIMIT, value);
+}
+
+static void put_slow(st_nvml *n, nv_gpu *gpu, st_gpu_sample *s)
+{
+    int64_t age_ms = s->at_ms - gpu->slow.at_ms;
+
+    if (gpu->slow_stale || age_ms < 0 || age_ms >= SLOW_MS) {
+        gpu->slow_stale = false;
+        gpu->slow = (st_gpu_sample){.at_ms = s->at_ms};
+        read_slow(n, gpu->dev, &gpu->slow);
+    }
+    for (int m = 0; m < ST_GPU_METRIC_COUNT; m++)
+        if (st_gpu_has(&gpu->slow, (st_gpu_metric)m))
+            st_gpu_put(s, (st_gpu_metric)m, gpu->slow.v[m]);
 }
 
 int st_nvml_sample(st_gpu *g, int gpu, int gi, int64_t now_ms, st_gpu_sample *ret, st_err *err)
@@ -231,7 +249,7 @@ int st_nvml_sample(st_gpu *g, int gpu, int gi, int64_t now_ms, st_gpu_sample *re
     if (gi == ST_GPU_WHOLE) {
         read_fields(n, dev, &s);
         read_activity(n, dev, &s);
-        read_faults(n, dev, &s);
+        put_slow(n, own, &s);
         if (n->events_mask & 0x8)
             st_gpu_put(&s, ST_GPU_XID, own->xid);
     }
@@ -274,14 +292,13 @@ static int newest_sm(const sample_vec *list, uint32_t pid)
 
 typedef int process_fn(nv_dev, uint32_t *, nv_process *);
 
-static int add_processes(st_nvml *n, nv_gpu *gpu, process_fn *call, bool mps,
-                         const sample_vec *busy, st_gpu_proc *buf, size_t room, size_t *total)
+static int add_processes(nv_gpu *gpu, process_fn *call, bool mps, const sample_vec *busy,
+                         st_gpu_proc *buf, size_t room, size_t *total)
 {
     ST_VEC(nv_process) list = {0};
     uint32_t count = 0;
     int r = NVML_TOO_SMALL;
 
-    (void)n;
     for (int tries = 0; tries < 4 && r == NVML_TOO_SMALL; tries++) {
         count += 16;
         st_vec_reserve(&list, count);
@@ -304,6 +321,13 @@ static int add_processes(st_nvml *n, nv_gpu *gpu, process_fn *call, bool mps,
     return r;
 }
 
+bool st_nvml_in_use(st_nvml *n, int gpu)
+{
+    uint32_t count = 0;
+    int r = NV(&n->lib, processes, n->gpu[gpu].dev, &count, NULL);
+    return (r == NVML_OK || r == NVML_TOO_SMALL) && count > 0;
+}
+
 int st_nvml_procs(st_gpu *g, int gpu, st_gpu_proc *buf, size_t room, size_t *ret_n, st_err *err)
 {
     st_nvml *n = st_nvml_of(g);
@@ -314,9 +338,9 @@ int st_nvml_procs(st_gpu *g, int gpu, st_gpu_proc *buf, size_t room, size_t *ret
 
     read_process_samples(n, own, &busy);
     if (n->lib.processes)
-        r = add_processes(n, own, n->lib.processes, false, &busy, buf, room, &total);
+        r = add_processes(own, n->lib.processes, false, &busy, buf, room, &total);
     if (n->lib.mps_processes)
-        add_processes(n, own, n->lib.mps_processes, true, &busy, buf, room, &total);
+        add_processes(own, n->lib.mps_processes, true, &busy, buf, room, &total);
     st_vec_free(&busy);
     if (r != NVML_OK)
         return st_nvml_fail(&n->lib, gpu, "listing its processes", r, err);

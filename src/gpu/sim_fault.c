@@ -192,28 +192,42 @@ int st_sim_control_open(st_gpu_sim *s, const char *path, st_err *err)
     return 0;
 }
 
+/* Takes the first whole line off what was read; NULL when there is none. */
+static char *take_line(st_strbuf *from)
+{
+    char *end = from->n > 0 ? memchr(from->s, '\n', from->n) : NULL;
+
+    if (!end)
+        return NULL;
+    size_t len = (size_t)(end - from->s) + 1;
+    char *line = st_xstrndup(from->s, len);
+    memmove(from->s, from->s + len, from->n - len + 1);
+    from->n -= len;
+    return line;
+}
+
 /* Obeys every whole line that has come; a bad one is reported once and skipped. */
 int st_sim_control_read(st_gpu_sim *s, st_err *err)
 {
-    char buf[512], *end;
+    char buf[512];
     ssize_t n;
 
-    while (s->control && (n = read(s->control_fd, buf, sizeof(buf))) > 0) {
-        if (s->line.n + (size_t)n > LINE_MAX_BYTES) {
-            st_strbuf_clear(&s->line);
-            return st_fail(err, ST_EPARSE, "control file %s: a line without an end", s->control);
-        }
-        st_strbuf_addn(&s->line, buf, (size_t)n);
-        while ((end = memchr(s->line.s, '\n', s->line.n))) {
-            size_t len = (size_t)(end - s->line.s) + 1;
-            ST_CLEANUP(st_freep) char *line = st_xstrndup(s->line.s, len);
-            ST_CLEANUP(st_freep) char *rest = st_xstrndup(s->line.s + len, s->line.n - len);
-            st_strbuf_clear(&s->line);
-            st_strbuf_add(&s->line, rest);
+    if (!s->control)
+        return 0;
+    for (;;) {
+        ST_CLEANUP(st_freep) char *line = take_line(&s->line);
+        if (line) {
             int r = obey(s, line, err);
             if (r < 0)
                 return r;
+            continue;
         }
+        if (s->line.n > LINE_MAX_BYTES) {
+            st_strbuf_clear(&s->line);
+            return st_fail(err, ST_EPARSE, "control file %s: a line without an end", s->control);
+        }
+        if ((n = read(s->control_fd, buf, sizeof(buf))) <= 0)
+            return 0;
+        st_strbuf_addn(&s->line, buf, (size_t)n);
     }
-    return 0;
 }
