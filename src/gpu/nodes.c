@@ -73,19 +73,24 @@ static void name_node(char node[ST_GPU_PATH_MAX], int minor)
         snprintf(node, ST_GPU_PATH_MAX, "/dev/nvidia-caps/nvidia-cap%d", minor);
 }
 
-void st_gpu_cap_nodes(const char *proc, int minor, st_gpu_instance *instance)
+char *st_gpu_cap_minors(const char *proc)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
 
     st_strbuf_addf(&path, "%s/driver/nvidia-caps/mig-minors", proc);
-    instance->gi_minor = instance->ci_minor = ST_GPU_UNKNOWN;
-    if (st_file_read(path.s, FILE_MAX, &text, NULL) == 0) {
-        const char *s = st_strbuf_str(&text);
-        instance->gi_minor = st_gpu_cap_minor(s, minor, instance->gi, ST_GPU_UNKNOWN);
-        if (instance->ci >= 0)
-            instance->ci_minor = st_gpu_cap_minor(s, minor, instance->gi, instance->ci);
-    }
+    if (st_file_read(path.s, FILE_MAX, &text, NULL) < 0)
+        st_strbuf_clear(&text);
+    st_strbuf_add(&text, "");
+    return st_strbuf_take(&text);
+}
+
+void st_gpu_cap_nodes(const char *text, int minor, st_gpu_instance *instance)
+{
+    instance->gi_minor = st_gpu_cap_minor(text, minor, instance->gi, ST_GPU_UNKNOWN);
+    instance->ci_minor = instance->ci >= 0
+                             ? st_gpu_cap_minor(text, minor, instance->gi, instance->ci)
+                             : ST_GPU_UNKNOWN;
     name_node(instance->node[0], instance->gi_minor);
     name_node(instance->node[1], instance->ci_minor);
 }

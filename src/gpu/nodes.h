@@ -13,8 +13,11 @@
  * ST_GPU_UNKNOWN when it is not there. */
 int st_gpu_cap_minor(const char *text, int minor, int gi, int ci);
 
-/* Fills the capability minors and files of an instance; unknown where the file cannot be read. */
-void st_gpu_cap_nodes(const char *proc, int minor, st_gpu_instance *instance);
+/* That text, which stays the same while the driver is loaded; "" when it cannot be read. */
+char *st_gpu_cap_minors(const char *proc);
+
+/* Fills the capability minors and files of an instance from it, or unknown. */
+void st_gpu_cap_nodes(const char *text, int minor, st_gpu_instance *instance);
 
 /* NUMA node and nearby CPUs of a PCI device from sysfs, into info. */
 void st_gpu_sysfs_place(const char *sys, st_gpu_info *info);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "gpu/nodes.h"
 #include "gpu/product.h"
 
 static void nvml_free(st_gpu *g)
@@ -20,7 +21,7 @@ static void nvml_free(st_gpu *g)
     if (n->events)
         NV(&n->lib, events_free, n->events);
     st_nvml_unload(&n->lib);
-    free(n->proc);
+    free(n->minors);
     free(n->sys);
     free(n);
 }
@@ -66,6 +67,7 @@ static int open_gpu(st_nvml *n, int i, st_err *err)
     if (r != NVML_OK)
         return st_nvml_fail(&n->lib, i, "opening it", r, err);
     gpu->slow_stale = true;
+    gpu->linked = st_nvml_links(n, gpu->dev) > 0;
     gpu->minor = NV(&n->lib, minor, gpu->dev, &minor) == NVML_OK ? (int)minor : ST_GPU_UNKNOWN;
     gpu->gpm = NV(&n->lib, gpm_support, gpu->dev, &support) == NVML_OK && support.supported;
     if (NV(&n->lib, name, gpu->dev, name, sizeof(name)) == NVML_OK &&
@@ -87,7 +89,7 @@ int st_gpu_nvml_open(const st_gpu_nvml_options *options, st_gpu **ret, st_err *e
     st_nvml *n = st_xcalloc(1, sizeof(*n));
     g = &n->base;
     n->base.ops = &nvml_ops;
-    n->proc = st_xstrdup(o->proc ? o->proc : "/proc");
+    n->minors = st_gpu_cap_minors(o->proc ? o->proc : "/proc");
     n->sys = st_xstrdup(o->sys ? o->sys : "/sys");
     if ((r = st_nvml_load(o->library ? o->library : "libnvidia-ml.so.1", &n->lib, err)) < 0)
         return r;

@@ -26,6 +26,7 @@ typedef struct nv_gpu {
     int minor;
     st_board board;
     bool gpm;
+    bool linked; /* NVLinks are up */
     nv_rates whole, instance[NV_GI_ID_MAX];
     _Atomic int64_t xid; /* the last one seen, 0 for none; written by the waiting thread */
     uint64_t procs_at_us;
@@ -40,7 +41,8 @@ typedef struct nv_gpu {
 typedef struct st_nvml {
     st_gpu base;
     nv_lib lib;
-    char *proc, *sys;
+    char *sys;
+    char *minors;                 /* of capabilities; see gpu/nodes.h */
     nv_events events;             /* NULL until the first wait */
     bool events_tried;            /* and in vain if there is still no set */
     _Atomic uint64_t events_mask; /* what GPUs registered for; 0 until there is a set */
@@ -62,6 +64,9 @@ int st_nvml_mig_list(st_gpu *g, int gpu, st_gpu_instances *ret, st_err *err);
 int st_nvml_mig_create(st_gpu *g, int gpu, st_mig profile, int start, st_gpu_instance *ret,
                        st_err *err);
 int st_nvml_mig_destroy(st_gpu *g, int gpu, int gi, st_err *err);
+
+/* How many NVLinks are up. */
+int st_nvml_links(st_nvml *n, nv_dev dev);
 
 /* Whether anything runs on a GPU. */
 bool st_nvml_in_use(st_nvml *n, int gpu);

@@ -70,6 +70,17 @@ static void read_state(st_nvml *n, nv_gpu *gpu, st_gpu_info *info)
     info->power_limit_mw = ask(lib->power_limit, gpu->dev);
 }
 
+int st_nvml_links(st_nvml *n, nv_dev dev)
+{
+    int total = 0;
+
+    for (uint32_t link = 0; link < ST_GPU_LINKS_MAX; link++) {
+        int up = 0;
+        total += NV(&n->lib, link_state, dev, link, &up) == NVML_OK && up;
+    }
+    return total;
+}
+
 static void read_links(st_nvml *n, nv_gpu *gpu, const st_gpu_inventory *inv, st_gpu_info *info)
 {
     for (uint32_t link = 0; link < ST_GPU_LINKS_MAX; link++) {

@@ -191,7 +191,7 @@ static void describe(st_nvml *n, int gpu, const nv_gi_info *info, const mig_devi
     }
     if (mine > 1) /* cut up further: never ours */
         ret->profile = ST_GPU_UNKNOWN;
-    st_gpu_cap_nodes(n->proc, own->minor, ret);
+    st_gpu_cap_nodes(n->minors, own->minor, ret);
 }
 
 int st_nvml_mig_list(st_gpu *g, int gpu, st_gpu_instances *ret, st_err *err)

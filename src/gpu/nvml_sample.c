@@ -5,8 +5,9 @@
  * older read is kept per GPU and per instance. Under MIG only memory and GPM exist per instance,
  * and the whole GPU has no utilisation of its own.
  *
- * Each call costs some hundred microseconds of CPU. What changes rarely (error counts, the power
- * limit) is read every ten seconds and after an event, and repeated in between.
+ * Calls cost CPU, measured on an H200: the energy counter 2.2 ms, GPM 0.9 ms, most others 0.1 to
+ * 1 ms when not served from the library's own cache. What changes rarely (error counts, the power
+ * limit) or can wait (energy) is read every ten seconds and after an event, and repeated in between.
  */
 #include "gpu/nvml.h"
 
@@ -28,13 +29,16 @@ typedef struct gpm_row {
     uint32_t id;
     st_gpu_metric metric;
     double factor;
+    bool link; /* only where there are NVLinks */
 } gpm_row;
 
 /* Percent becomes parts per million, MiB/s becomes B/s. */
 static const gpm_row gpm_rows[] = {
-    {1, ST_GPU_GR_ACTIVE, 1e4},     {2, ST_GPU_SM_ACTIVE, 1e4},    {3, ST_GPU_SM_OCCUPANCY, 1e4},
-    {5, ST_GPU_TENSOR_ACTIVE, 1e4}, {10, ST_GPU_DRAM_ACTIVE, 1e4}, {20, ST_GPU_PCIE_TX, MIB},
-    {21, ST_GPU_PCIE_RX, MIB},      {60, ST_GPU_NVLINK_RX, MIB},   {61, ST_GPU_NVLINK_TX, MIB},
+    {1, ST_GPU_GR_ACTIVE, 1e4, false},    {2, ST_GPU_SM_ACTIVE, 1e4, false},
+    {3, ST_GPU_SM_OCCUPANCY, 1e4, false}, {5, ST_GPU_TENSOR_ACTIVE, 1e4, false},
+    {10, ST_GPU_DRAM_ACTIVE, 1e4, false}, {20, ST_GPU_PCIE_TX, MIB, false},
+    {21, ST_GPU_PCIE_RX, MIB, false},     {60, ST_GPU_NVLINK_RX, MIB, true},
+    {61, ST_GPU_NVLINK_TX, MIB, true},
 };
 
 void st_nvml_rates_done(st_nvml *n, nv_rates *rates)
@@ -58,23 +62,27 @@ static bool take_counters(st_nvml *n, nv_dev dev, int gi, nv_rates *rates)
                                : NV(lib, gpm_take_mig, dev, (uint32_t)gi, rates->next)) == NVML_OK;
 }
 
-static void compare_counters(st_nvml *n, const nv_rates *rates, st_gpu_sample *s)
+static void compare_counters(st_nvml *n, const nv_gpu *gpu, const nv_rates *rates, st_gpu_sample *s)
 {
     ST_CLEANUP(st_freep) nv_gpm_get *get = st_xcalloc(1, sizeof(*get));
+    const gpm_row *asked[ST_ARRAY_LEN(gpm_rows)];
 
     get->version = 1;
-    get->n = ST_ARRAY_LEN(gpm_rows);
     get->first = rates->last;
     get->second = rates->next;
-    for (size_t i = 0; i < ST_ARRAY_LEN(gpm_rows); i++)
-        get->metric[i].id = gpm_rows[i].id;
+    for (size_t i = 0; i < ST_ARRAY_LEN(gpm_rows); i++) {
+        if (gpm_rows[i].link && !gpu->linked)
+            continue;
+        asked[get->n] = &gpm_rows[i];
+        get->metric[get->n++].id = gpm_rows[i].id;
+    }
     if (NV(&n->lib, gpm_metrics, get) != NVML_OK)
         return;
-    for (size_t i = 0; i < ST_ARRAY_LEN(gpm_rows); i++) {
-        double value = get->metric[i].value * gpm_rows[i].factor;
+    for (uint32_t i = 0; i < get->n; i++) {
+        double value = get->metric[i].value * asked[i]->factor;
         /* Also refuses what is not a number. */
         if (get->metric[i].result == NVML_OK && value >= 0 && value < 1e18)
-            st_gpu_put(s, gpm_rows[i].metric, (int64_t)(value + 0.5));
+            st_gpu_put(s, asked[i]->metric, (int64_t)(value + 0.5));
     }
 }
 
@@ -91,7 +99,7 @@ static void read_rates(st_nvml *n, nv_gpu *gpu, int gi, int64_t now_ms, st_gpu_s
         return;
     }
     if (rates->have)
-        compare_counters(n, rates, s);
+        compare_counters(n, gpu, rates, s);
     nv_gpm swap = rates->last;
     rates->last = rates->next;
     rates->next = swap;
@@ -176,8 +184,6 @@ static void read_activity(st_nvml *n, nv_dev dev, st_gpu_sample *s)
     }
     if (!st_gpu_has(s, ST_GPU_POWER) && NV(lib, power, dev, &value) == NVML_OK)
         st_gpu_put(s, ST_GPU_POWER, value);
-    if (NV(lib, energy, dev, &wide) == NVML_OK)
-        st_gpu_put(s, ST_GPU_ENERGY, (int64_t)wide);
     if (NV(lib, temperature, dev, SENSOR_GPU, &value) == NVML_OK)
         st_gpu_put(s, ST_GPU_TEMP, value);
     if (NV(lib, clock, dev, CLOCK_SM, &value) == NVML_OK)
@@ -215,6 +221,8 @@ static void read_slow(st_nvml *n, nv_dev dev, st_gpu_sample *s)
         st_gpu_put(s, ST_GPU_PCIE_REPLAY, value);
     if (NV(&n->lib, power_limit, dev, &value) == NVML_OK)
         st_gpu_put(s, ST_GPU_POWER_LIMIT, value);
+    if (NV(&n->lib, energy, dev, &count) == NVML_OK)
+        st_gpu_put(s, ST_GPU_ENERGY, (int64_t)count);
 }
 
 static void put_slow(st_nvml *n, nv_gpu *gpu, st_gpu_sample *s)

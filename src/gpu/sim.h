@@ -9,7 +9,7 @@
  *     pcie    no NVLink
  *
  * It looks like the hardware where the agent can tell: MIG geometry, capability numbers, what is
- * absent (activity ratios before Hopper, utilisation under MIG), IN USE refusals, UUIDs that change
+ * absent (activity ratios before Hopper, utilisation under MIG), IN USE refusals, UUIDs that may change
  * when an instance is made again. Memory and activity follow what the agent says is running. With
  * the same profile, name, seed, calls and clock it gives the same answers; nothing reads a clock.
  *

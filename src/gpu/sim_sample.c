@@ -188,7 +188,9 @@ static void put_activity(const st_gpu_sim *s, int gpu, int gi, int64_t now_ms, s
 
     for (size_t i = 0; own->product->gpm && i < ST_ARRAY_LEN(rows); i++) {
         int64_t value = rows[i].full / 1000 * busy;
-        if (rows[i].link && (!own->linked || own->mig))
+        if (rows[i].link && !own->linked)
+            continue;
+        if (rows[i].link && own->mig)
             value = 0;
         st_gpu_put(out, rows[i].metric, noisy(s, gpu, rows[i].metric, now_ms, value));
     }

@@ -23,13 +23,14 @@ for mode in copy math; do
     say "under load: $mode, 20000 MiB"
     timeout 60 "$load" $mode 9 20000 >"$out/pid" &
     sleep 3
-    run sample 4 1000 >"$out/$mode.json"; tail -2 "$out/$mode.json"
+    run sample 3 1000 >"$out/$mode.json"; tail -1 "$out/$mode.json"
     smi "$out/$mode.xml"
     echo "pid of the load: $(cat "$out/pid")"
     python3 "$here/compare.py" "$out/show.json" "$out/$mode.json" "$out/$mode.xml"
     [ $mode = copy ] && { echo "MIG on while a process runs:"; run mig on; }
     wait
 done
+run mig off
 
 say "what a sample costs"
 run cost 20
@@ -60,7 +61,8 @@ big=$(uuid 3) small=$(uuid 0)
 CUDA_VISIBLE_DEVICES=$big timeout 60 "$load" copy 9 20000 >"$out/pid" &
 CUDA_VISIBLE_DEVICES=$small timeout 60 "$load" math 9 4000 >"$out/pid2" &
 sleep 3
-run sample 4 1000 >"$out/mig.json"; tail -1 "$out/mig.json"
+run sample 3 1000 >"$out/mig.json"; tail -1 "$out/mig.json"
+echo "pids of the loads: $(cat "$out/pid" "$out/pid2" | tr '\n' ' ')"
 echo "removing while they run:"
 run carve ""
 wait

@@ -164,6 +164,7 @@ static void test_absent(void **state)
 
     (void)state;
     assert_false(absent(h, 0, ST_GPU_WHOLE, ST_GPU_SM_ACTIVE));
+    assert_true(absent(h, 0, ST_GPU_WHOLE, ST_GPU_NVLINK_TX)); /* alone: no link */
     assert_true(absent(a, 0, ST_GPU_WHOLE, ST_GPU_SM_ACTIVE)); /* before Hopper */
     assert_true(absent(a, 0, ST_GPU_WHOLE, ST_GPU_GPU_UTIL));  /* under MIG */
     assert_false(absent(a, 0, ST_GPU_WHOLE, ST_GPU_REMAP_UNC));
