@@ -61,7 +61,8 @@ int st_gpu_cap_minor(const char *text, int minor, int gi, int ci)
         if (found != ST_GPU_UNKNOWN)
             return found;
         text = strchr(text, '\n');
-        text += text ? 1 : 0;
+        if (text)
+            text++;
     }
     return ST_GPU_UNKNOWN;
 }

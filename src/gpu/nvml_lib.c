@@ -22,7 +22,7 @@ int st_nvml_load(const char *path, nv_lib *lib, st_err *err)
 #define X(name, symbol, params) resolve(lib->handle, #symbol, &lib->name);
     NV_SYMBOLS(X)
 #undef X
-    int r = NV(lib, init);
+    int r = lib->init ? lib->init() : NVML_FUNCTION_MISSING;
     if (r == NVML_OK)
         return 0;
     const char *text = lib->text ? lib->text(r) : "it lacks nvmlInit_v2";
@@ -36,7 +36,8 @@ void st_nvml_unload(nv_lib *lib)
 {
     if (!lib->handle)
         return;
-    NV(lib, shutdown);
+    if (lib->shutdown)
+        lib->shutdown();
     dlclose(lib->handle);
     *lib = (nv_lib){0};
 }

@@ -388,6 +388,8 @@ static int exercise(probe *p, st_err *err)
         {"nothing", 0, {{ST_MIG_1G, 0}}},
     };
 
+    int worst = 0;
+
     if (mig_mode(p, true, err) < 0)
         return -err->code;
     show(p, err);
@@ -400,16 +402,19 @@ static int exercise(probe *p, st_err *err)
             int64_t began_us = now_us();
             snprintf(what, sizeof(what), "make profile %d at %d", i, start);
             if (report(p, what, began_us,
-                       st_gpu_mig_create(p->g, p->gpu, profile, start, &made, err), err) < 0)
+                       st_gpu_mig_create(p->g, p->gpu, profile, start, &made, err), err) < 0) {
+                worst = -err->code;
                 continue;
+            }
             began_us = now_us();
             snprintf(what, sizeof(what), "remove instance %d", made.gi);
             report(p, what, began_us, st_gpu_mig_destroy(p->g, p->gpu, made.gi, err), err);
         }
     }
     for (size_t i = 0; i < ST_ARRAY_LEN(layouts); i++)
-        carve_slots(p, layouts[i].slots, layouts[i].n, layouts[i].what, err);
-    return mig_mode(p, false, err);
+        if (carve_slots(p, layouts[i].slots, layouts[i].n, layouts[i].what, err) < 0)
+            worst = -err->code;
+    return mig_mode(p, false, err) < 0 ? -err->code : worst;
 }
 
 static int wait_events(probe *p, int64_t ms, st_err *err)
