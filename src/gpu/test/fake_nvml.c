@@ -94,7 +94,7 @@ static void control_set(const char *symbol, int result)
     }
 }
 
-static void control_reset(void)
+__attribute__((constructor)) static void control_reset(void)
 {
     memset(&fake, 0, sizeof(fake));
     for (int g = 0; g < GPUS; g++)
@@ -593,6 +593,7 @@ static int lives_in(const struct nv_gpu_instance *gi)
 
 int nvmlGpuInstanceDestroy(nv_gi gi)
 {
+    OBEY();
     if (gi->filled || lives_in(gi))
         return NVML_IN_USE;
     gi->used = 0;

@@ -354,6 +354,15 @@ static void test_mig_instances(void **state)
     assert_ok(st_gpu_sample_get(f->g, 0, 5, 1000, &s, &err));
     assert_false(st_gpu_has(&s, ST_GPU_SM_ACTIVE));
     assert_fails(st_gpu_mig_destroy(f->g, 0, 1, &err), ST_ENOENT, "removing MIG instance 1");
+    /* The same when somebody else removed it. */
+    fixture other = {.fake = f->fake};
+    memcpy(other.root, f->root, sizeof(other.root));
+    assert_ok(open_driver(&other, &err));
+    assert_ok(st_gpu_mig_destroy(other.g, 0, 5, &err));
+    st_gpu_free(other.g);
+    assert_ok(st_gpu_mig_create(f->g, 0, ST_MIG_3G, 4, &made, &err));
+    assert_ok(st_gpu_sample_get(f->g, 0, 5, 2000, &s, &err));
+    assert_false(st_gpu_has(&s, ST_GPU_SM_ACTIVE));
 }
 
 static void test_mig_reconcile(void **state)
@@ -384,6 +393,33 @@ static void test_mig_reconcile(void **state)
     assert_true(done.at[1] >= 0);
 }
 
+/* A GPU instance without a compute instance is nobody's: it is not taken for the wanted one. */
+static void test_mig_half_made(void **state)
+{
+    fixture *f = *state;
+    const st_gpu_slot wanted = {ST_MIG_3G, 4};
+    st_gpu_instances list;
+    st_gpu_instance made;
+    st_gpu_reconciled done;
+    st_err err;
+
+    assert_ok(st_gpu_mig_mode(f->g, 0, true, &err));
+    f->fake->set("nvmlGpuInstanceCreateComputeInstance", 999);
+    f->fake->set("nvmlGpuInstanceDestroy", 999);
+    assert_fails(st_gpu_mig_create(f->g, 0, ST_MIG_3G, 4, &made, &err), ST_EDOWN, "3g.71gb");
+    f->fake->set("nvmlGpuInstanceCreateComputeInstance", 0);
+    assert_fails(st_gpu_mig_reconcile(f->g, 0, &wanted, 1, &done, &err), ST_EDOWN, "removing");
+    f->fake->set("nvmlGpuInstanceDestroy", 0);
+    assert_ok(st_gpu_mig_list(f->g, 0, &list, &err));
+    assert_int_equal(list.n, 1);
+    assert_int_equal(list.v[0].ci, ST_GPU_UNKNOWN);
+    assert_string_equal(list.v[0].uuid, "");
+    assert_ok(st_gpu_mig_reconcile(f->g, 0, &wanted, 1, &done, &err));
+    assert_int_equal(done.removed, 1);
+    assert_int_equal(done.made, 1);
+    assert_int_equal(done.now.v[done.at[0]].ci, 0);
+}
+
 static void test_compute_mode(void **state)
 {
     fixture *f = *state;
@@ -408,6 +444,7 @@ int main(void)
         TEST(test_mig_mode),
         TEST(test_mig_instances),
         TEST(test_mig_reconcile),
+        TEST(test_mig_half_made),
         TEST(test_compute_mode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
