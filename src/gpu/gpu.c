@@ -37,6 +37,12 @@ int st_gpu_sample_get(st_gpu *g, int gpu, int gi, int64_t now_ms, st_gpu_sample 
     return r < 0 ? r : g->ops->sample(g, gpu, gi, now_ms, ret, err);
 }
 
+void st_gpu_fresh(st_gpu *g, int gpu)
+{
+    if (g->ops->fresh && check(g, gpu, NULL) == 0)
+        g->ops->fresh(g, gpu);
+}
+
 int st_gpu_procs(st_gpu *g, int gpu, st_gpu_proc *buf, size_t room, size_t *ret_n, st_err *err)
 {
     int r = check(g, gpu, err);

@@ -140,6 +140,7 @@ typedef struct st_gpu_ops {
     void (*free)(st_gpu *g);
     int (*inventory)(st_gpu *g, st_gpu_inventory *ret, st_err *err);
     int (*sample)(st_gpu *g, int gpu, int gi, int64_t now_ms, st_gpu_sample *ret, st_err *err);
+    void (*fresh)(st_gpu *g, int gpu); /* NULL: samples always are */
     int (*procs)(st_gpu *g, int gpu, st_gpu_proc *buf, size_t room, size_t *ret_n, st_err *err);
     int (*wait)(st_gpu *g, int timeout_ms, st_gpu_event *ret, st_err *err);
     int (*event_fd)(st_gpu *g, st_err *err);
@@ -177,6 +178,10 @@ int st_gpu_inventory_get(st_gpu *g, st_gpu_inventory *ret, st_err *err);
 /* Of a GPU, or of one GPU instance of it. Ratios and rates are over the time since the
  * last sample of the same thing, so a first one lacks them. `now_ms` is the caller's clock. */
 int st_gpu_sample_get(st_gpu *g, int gpu, int gi, int64_t now_ms, st_gpu_sample *ret, st_err *err);
+
+/* Has the next sample of a GPU read anew what a driver otherwise reads every few seconds, such as
+ * the energy counter; for the moments a bill begins and ends. */
+void st_gpu_fresh(st_gpu *g, int gpu);
 
 /* Fills buf up to `room`; *ret_n is how many there are. */
 int st_gpu_procs(st_gpu *g, int gpu, st_gpu_proc *buf, size_t room, size_t *ret_n, st_err *err);

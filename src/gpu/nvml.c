@@ -26,6 +26,11 @@ static void nvml_free(st_gpu *g)
     free(n);
 }
 
+static void nvml_fresh(st_gpu *g, int gpu)
+{
+    st_nvml_of(g)->gpu[gpu].slow_stale = true;
+}
+
 static int nvml_event_fd(st_gpu *g, st_err *err)
 {
     (void)g;
@@ -44,6 +49,7 @@ static const st_gpu_ops nvml_ops = {
     .free = nvml_free,
     .inventory = st_nvml_inventory,
     .sample = st_nvml_sample,
+    .fresh = nvml_fresh,
     .procs = st_nvml_procs,
     .wait = st_nvml_wait,
     .event_fd = nvml_event_fd,

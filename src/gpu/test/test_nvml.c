@@ -204,6 +204,13 @@ static void test_sample_when_things_fail(void **state)
     assert_false(st_gpu_has(&s, ST_GPU_GR_ACTIVE));
     assert_ok(st_gpu_sample_get(f->g, 0, ST_GPU_WHOLE, 10000, &s, &err));
     assert_false(st_gpu_has(&s, ST_GPU_REMAP_COR));
+    f->fake->set("nvmlDeviceGetRemappedRows", 0);
+    assert_ok(st_gpu_sample_get(f->g, 0, ST_GPU_WHOLE, 10500, &s, &err));
+    assert_false(st_gpu_has(&s, ST_GPU_REMAP_COR));
+    st_gpu_fresh(f->g, 0);
+    st_gpu_fresh(f->g, 99);
+    assert_ok(st_gpu_sample_get(f->g, 0, ST_GPU_WHOLE, 10600, &s, &err));
+    assert_metric(&s, ST_GPU_REMAP_COR, 1);
     /* A failed reading of counters is no base for the next. */
     f->fake->set("nvmlGpmSampleGet", 0);
     assert_ok(st_gpu_sample_get(f->g, 0, ST_GPU_WHOLE, 11000, &s, &err));
