@@ -77,12 +77,12 @@ typedef struct st_gpu_inventory {
 
 /* What the driver says about one MIG profile on one GPU, as it is now. */
 typedef struct st_gpu_profile {
-    bool offered;
     int64_t vram_mib;
     int sms;
     int most;       /* at once on an empty GPU */
     int left;       /* that still fit */
     uint8_t starts; /* bit s set: may begin at memory slice s on an empty GPU */
+    bool offered;
 } st_gpu_profile;
 
 /* A GPU instance with the compute instance that fills it. */

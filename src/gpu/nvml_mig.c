@@ -52,7 +52,7 @@ static int mig_state(st_nvml *n, int gpu, bool *ret_on, st_err *err)
 
 static int need_on(st_nvml *n, int gpu, st_err *err)
 {
-    bool on;
+    bool on = false;
     int r = mig_state(n, gpu, &on, err);
 
     if (r < 0)
@@ -67,7 +67,7 @@ int st_nvml_mig_mode(st_gpu *g, int gpu, bool on, st_err *err)
 {
     st_nvml *n = st_nvml_of(g);
     const char *what = on ? "turning MIG on" : "turning MIG off";
-    bool is;
+    bool is = false;
     int status = NVML_OK, r = mig_state(n, gpu, &is, err);
 
     if (r < 0 || is == on)
@@ -200,7 +200,7 @@ int st_nvml_mig_list(st_gpu *g, int gpu, st_gpu_instances *ret, st_err *err)
     nv_gpu *own = &n->gpu[gpu];
     st_gpu_instances out = {0};
     mig_device devices[LIST_ROOM];
-    bool on;
+    bool on = false;
     int ndevices = 0, r = mig_state(n, gpu, &on, err);
 
     if (r < 0)

@@ -98,7 +98,7 @@ static void describe(const st_gpu_sim *s, int i, st_gpu_info *info)
         info->links_switch = p->links;
     for (int k = 0; linked <= 4 && k < s->base.n; k++)
         if (k != i && s->gpu[k].linked && s->gpu[k].product == p)
-            info->peer[k] = (uint8_t)(p->links / (linked - 1));
+            info->peer[k] = (uint8_t)(p->links / ST_MAX(linked - 1, 1));
 }
 
 static int sim_inventory(st_gpu *g, st_gpu_inventory *ret, st_err *err)

@@ -173,15 +173,15 @@ static void put_activity(const st_gpu_sim *s, int gpu, int gi, int64_t now_ms, s
 {
     /* Parts per million of each for a GPU that is all busy; the last rows in B/s. */
     static const struct {
-        st_gpu_metric metric;
         int64_t full;
+        st_gpu_metric metric;
         bool link;
     } rows[] = {
-        {ST_GPU_GR_ACTIVE, 980000, false},     {ST_GPU_SM_ACTIVE, 900000, false},
-        {ST_GPU_SM_OCCUPANCY, 450000, false},  {ST_GPU_TENSOR_ACTIVE, 400000, false},
-        {ST_GPU_DRAM_ACTIVE, 500000, false},   {ST_GPU_PCIE_TX, 600000000, false},
-        {ST_GPU_PCIE_RX, 2000000000, false},   {ST_GPU_NVLINK_TX, 80000000000, true},
-        {ST_GPU_NVLINK_RX, 80000000000, true},
+        {980000, ST_GPU_GR_ACTIVE, false},     {900000, ST_GPU_SM_ACTIVE, false},
+        {450000, ST_GPU_SM_OCCUPANCY, false},  {400000, ST_GPU_TENSOR_ACTIVE, false},
+        {500000, ST_GPU_DRAM_ACTIVE, false},   {600000000, ST_GPU_PCIE_TX, false},
+        {2000000000, ST_GPU_PCIE_RX, false},   {80000000000, ST_GPU_NVLINK_TX, true},
+        {80000000000, ST_GPU_NVLINK_RX, true},
     };
     const sim_gpu *own = &s->gpu[gpu];
     int64_t busy = busy_of(own, gi);

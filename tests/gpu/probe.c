@@ -477,6 +477,7 @@ int main(int argc, char **argv)
     st_gpu_sim_options sim = {.node = "probe", .seed = 1};
     probe p = {0};
     st_err err = {0};
+    int64_t gpu;
     int at = 1, r;
 
     for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
@@ -484,8 +485,9 @@ int main(int argc, char **argv)
             driver = argv[at + 1];
         else if (strcmp(argv[at], "--library") == 0)
             nvml.library = argv[at + 1];
-        else if (strcmp(argv[at], "--gpu") == 0)
-            p.gpu = atoi(argv[at + 1]);
+        else if (strcmp(argv[at], "--gpu") == 0 &&
+                 st_parse_i64(argv[at + 1], 0, ST_DEVS_MAX - 1, &gpu, &err) == 0)
+            p.gpu = (int)gpu;
     }
     if (strncmp(driver, "sim:", 4) == 0) {
         sim.profile = driver + 4;

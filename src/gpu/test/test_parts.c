@@ -25,8 +25,7 @@ static void test_products(void **state)
     (void)state;
     for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++) {
         const st_gpu_product *p = st_gpu_product_guess(rows[i].name, rows[i].mib);
-        if (!p)
-            fail_msg("%s is unknown", rows[i].name);
+        assert_non_null(p);
         assert_string_equal(p->type, rows[i].type);
         assert_int_equal(p->board, rows[i].board);
     }
