@@ -1,0 +1,103 @@
+/* A pool allows other things. Nobody is put off a device for it, and nobody may be left waiting for
+ * what cannot come any more: where that would be, the change is refused and says who is in the
+ * way. */
+#include <inttypes.h>
+
+#include "base/num.h"
+#include "core/state.h"
+
+/* Whoever has a place in the pool, runs, is paused or is waited for there, keeps its level. */
+static int check_levels(const st_core *core, int32_t pool, uint32_t levels, st_err *err)
+{
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        const st_job *job = core->jobs.v[i];
+        if (job->shape.gpus == 0 || (levels >> job->shape.level & 1))
+            continue;
+        for (int t = 0; job->grants && t < job->tasks; t++)
+            if (core->fleet->nodes.v[job->grants[t].node]->pool == pool)
+                return st_fail(err, ST_ESTATE,
+                               "pool %s: job %s has a place there at level %s; drain its nodes or "
+                               "cancel it first",
+                               core->fleet->pools.v[pool].name, job->name,
+                               st_level_name(job->shape.level));
+    }
+    return 0;
+}
+
+static int check_shares(const st_core *core, int32_t pool, int64_t oversub_m, st_err *err)
+{
+    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
+        const st_node *node = core->fleet->nodes.v[i];
+        for (int d = 0; node->pool == pool && d < node->ndevs; d++) {
+            const st_dev *dev = &node->view.dev[d];
+            char used[32], factor[32];
+            if (dev->mode != ST_DEV_TIME || dev->used_m <= oversub_m)
+                continue;
+            return st_fail(err, ST_ESTATE,
+                           "pool %s: GPU %d of node %s is shared by %s, more than %s; drain the "
+                           "node first",
+                           core->fleet->pools.v[pool].name, d, node->name,
+                           st_fmt_milli(used, dev->used_m), st_fmt_milli(factor, oversub_m));
+        }
+    }
+    return 0;
+}
+
+static bool still_possible(st_core *core, const st_job *job)
+{
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t))
+        if (st_core_possible(core, job, t, NULL))
+            return true;
+    return false;
+}
+
+static void forget_possible(st_core *core)
+{
+    st_idmap_free(core->possible);
+    core->possible = st_idmap_new();
+}
+
+/* Those who wait must still have somewhere to go. */
+static int check_waiting(st_core *core, const char *pool, st_err *err)
+{
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        const st_job *job = core->jobs.v[i];
+        if (!still_possible(core, job))
+            return st_fail(err, ST_ESTATE,
+                           "pool %s: job %s could never start then; cancel it first", pool,
+                           job->name);
+    }
+    return 0;
+}
+
+int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx;
+    const char *name = ev->u.pool.name;
+    int32_t pool = name ? st_fleet_pool(core->fleet, name) : -1;
+    if (pool < 0)
+        return st_fail(err, ST_ENOENT, "pool %s does not exist", name ? name : "(none)");
+    const st_pool old = core->fleet->pools.v[pool];
+    int rc = check_levels(core, pool, ev->u.pool.levels, err);
+    if (rc == 0)
+        rc = check_shares(core, pool, ev->u.pool.oversub_m, err);
+    if (rc == 0)
+        rc = st_fleet_set_pool(core->fleet, core->tree, pool, ev->u.pool.levels,
+                               ev->u.pool.oversub_m, err);
+    if (rc < 0)
+        return rc;
+    forget_possible(core);
+    bool less = (old.levels & ~ev->u.pool.levels) || ev->u.pool.oversub_m < old.oversub_m;
+    rc = less ? check_waiting(core, name, err) : 0;
+    if (rc < 0) {
+        int back =
+            st_fleet_set_pool(core->fleet, core->tree, pool, old.levels, old.oversub_m, NULL);
+        ST_ASSERT(back == 0);
+        forget_possible(core);
+        return rc;
+    }
+    core->freed = true;
+    core->version++;
+    return 0;
+}
