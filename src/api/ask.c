@@ -20,15 +20,12 @@ static int run(st_cmd_ask *cmd, st_tx *tx, st_err *err)
 static void done(st_cmd *cmd, const st_err *err)
 {
     st_question *q = (st_question *)cmd;
-    char tag[24];
 
     if (err) {
         st_call_fail(q->call, err);
     } else {
-        if (q->version >= 0) {
-            snprintf(tag, sizeof tag, "%lld", (long long)q->version);
-            st_call_set_etag(q->call, tag);
-        }
+        if (q->tag[0])
+            st_call_set_etag(q->call, q->tag);
         st_call_reply_buf(q->call, 200, q->type, &q->out);
     }
     st_strbuf_done(&q->out);
@@ -44,7 +41,6 @@ void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *
     q->call = call;
     q->who = *st_api_who(call);
     q->job = job;
-    q->version = -1;
     if (name)
         strncpy(q->name, name, sizeof q->name - 1);
     q->fill = fill;

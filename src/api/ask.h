@@ -12,11 +12,11 @@ typedef struct st_question {
     st_call *call;
     st_identity who;
     uint64_t job;
-    char name[ST_NAME_MAX + 1];
-    st_tx *tx;        /* while `fill` runs */
-    const char *type; /* of the answer; NULL: JSON */
+    char name[ST_NAME_MAX + 2]; /* one too long for a name is still none */
+    st_tx *tx;                  /* while `fill` runs */
+    const char *type;           /* of the answer; NULL: JSON */
     st_strbuf out;
-    int64_t version; /* for an ETag; -1: none */
+    char tag[32]; /* of the ETag; "": none */
     int (*fill)(struct st_question *q, st_core *core, st_err *err);
 } st_question;
 
