@@ -255,11 +255,13 @@ static void read_request(const char *method, char *target, const char *body, siz
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    ST_CLEANUP(st_freep) char *text = st_xstrndup((const char *)data, size);
-    char *line = memchr(text, '\n', size), *blank;
+    ST_CLEANUP(st_freep) char *text = st_xcalloc(size + 1, 1);
+    char *line, *blank;
     size_t body;
     bool yaml;
 
+    memcpy(text, data, size);
+    line = memchr(text, '\n', size);
     if (!line)
         return 0;
     *line = '\0';

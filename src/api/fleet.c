@@ -117,8 +117,14 @@ void st_api_pool_get(st_call *call, void *ctx)
 
 static void place_json(const st_fleet *fleet, const st_node *n, st_topo level, st_strbuf *out)
 {
-    if (n->place[level] >= 0)
-        st_out_text(out, st_topo_name(level), fleet->domains[level].v[n->place[level]].name);
+    const char *name, *own;
+
+    if (n->place[level] < 0)
+        return;
+    /* A domain's name has those above it in front, each behind a separator. */
+    name = fleet->domains[level].v[n->place[level]].name;
+    own = strrchr(name, '\x1f');
+    st_out_text(out, st_topo_name(level), own ? own + 1 : name);
 }
 
 static void jobs_json(const st_question *q, const st_core *core, const st_node *n, st_strbuf *out)

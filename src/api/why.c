@@ -45,7 +45,8 @@ static void estimate_json(st_question *q, st_core *core, const st_job *job)
             if (e->seen > 0) {
                 st_out_time(&q->out, "start_earliest", e->lo_ms);
                 st_out_time(&q->out, "start_latest", e->hi_ms);
-                st_out_int(&q->out, "estimates_seen", e->seen);
+                if (st_question_owner(q)) /* it counts everybody's */
+                    st_out_int(&q->out, "estimates_seen", e->seen);
             }
             remember(q, job, e->start_ms);
         }

@@ -166,7 +166,8 @@ class Stintd:
         args = [program, "--config", conf, "--data", os.path.join(self.dir, "data")]
         if sample:
             args.append("--sample")
-        self.process = subprocess.Popen(args, stderr=open(self.log, "w"))
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=log)
         self.port = self._port()
         with open(os.path.join(self.dir, "data", "owner.token")) as f:
             self.owner_token = f.read().strip()
