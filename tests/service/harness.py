@@ -191,8 +191,11 @@ class Stintd:
         return Client(self.port, token)
 
     def rss_kib(self):
+        """(now, the most so far)"""
         with open(f"/proc/{self.process.pid}/status") as f:
-            return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
+            text = f.read()
+        return tuple(int(re.search(key + r":\s+(\d+)", text).group(1)) for key in
+                     ("VmRSS", "VmHWM"))
 
     def alive(self):
         return self.process.poll() is None
