@@ -19,7 +19,7 @@ from harness import Stintd, Stream, check, fleet, main, sanitized, token  # noqa
 
 CONNECTIONS = 1200  # of the configuration; one address gets a quarter
 TINY = 10000
-BOUND_KIB = 48 * 1024  # how far memory may grow over all of this
+BOUND_KIB = 32 * 1024  # how far memory may grow over all of this
 
 
 class Honest:
