@@ -28,12 +28,15 @@ static void done(st_cmd *cmd, const st_err *err)
             st_call_set_etag(q->call, q->tag);
         st_call_reply_buf(q->call, 200, q->type, &q->out);
     }
+    if (q->drop)
+        q->drop(q->owner);
     st_strbuf_done(&q->out);
     free(q);
 }
 
-void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *, st_err *),
-                const char *name, uint64_t job)
+st_question *st_question_new(st_api *api, st_call *call,
+                             int (*fill)(st_question *, st_core *, st_err *), const char *name,
+                             uint64_t job)
 {
     st_question *q = st_xcalloc(1, sizeof *q);
 
@@ -47,8 +50,19 @@ void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *
     q->ask.ask = run;
     st_cmd_ask_init(&q->ask);
     q->ask.cmd.done = done;
-    st_call_defer(call);
-    st_api_post(api, &q->ask.cmd);
+    return q;
+}
+
+void st_question_post(st_question *q)
+{
+    st_call_defer(q->call);
+    st_api_post(q->api, &q->ask.cmd);
+}
+
+void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *, st_err *),
+                const char *name, uint64_t job)
+{
+    st_question_post(st_question_new(api, call, fill, name, job));
 }
 
 int32_t st_question_root(const st_question *q, const st_core *core)

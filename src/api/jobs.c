@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/state.h"
+#include "api/ask.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
@@ -35,6 +35,11 @@ static void submission_free(submission *s)
     st_doc_free(s->doc);
     st_arena_free(s->arena);
     free(s);
+}
+
+static void drop_submission(void *s)
+{
+    submission_free(s);
 }
 
 static void add_item_json(const submission *s, const st_submit_item *item, st_strbuf *out)
@@ -170,6 +175,10 @@ static void submit(st_call *call, st_api *api, bool batch)
     if (read_submission(s, &err) < 0) {
         st_call_fail(call, &err);
         submission_free(s);
+        return;
+    }
+    if (!batch && st_call_query_bool(call, "dry_run", false)) {
+        st_api_try(api, call, &s->submit.items[0].spec, drop_submission, s);
         return;
     }
     st_cmd_submit_init(&s->submit);

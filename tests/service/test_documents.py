@@ -96,6 +96,17 @@ def check_page(document):
     check(there - codes <= words, "not codes: %s", sorted(there - codes - words))
 
 
+def check_corpus():
+    """The fuzzer of requests begins with what people are shown."""
+    folder = os.path.join(SOURCE, "fuzz", "corpus", "request")
+    texts = ""
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), errors="replace") as f:
+            texts += f.read()
+    for body in re.findall(r" -d '(\{[^']*)'", page()):
+        check(body in texts, "fuzz/corpus/request lacks the example %s", body)
+
+
 # ---- schemas ------------------------------------------------------------------------------------
 
 
@@ -223,6 +234,7 @@ def run(program):
         tokens = {row[0]: row[-1] for row in rows if len(row) == 4}
         document = stintd.client().get("/openapi.json").json
         check_page(document)
+        check_corpus()
         examples = run_examples(stintd)
         some = [tokens[name] for name in ("root", "omar", "ada", "audrey")]
         answers = check_answers(stintd, some, document)
