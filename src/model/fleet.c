@@ -7,6 +7,7 @@
 
 #include "base/macros.h"
 #include "base/mem.h"
+#include "base/mutant.h"
 
 st_fleet *st_fleet_new(void)
 {
@@ -125,7 +126,7 @@ int st_fleet_set_pool(st_fleet *fleet, const st_tree *tree, int32_t pool, uint32
     p->levels = levels;
     p->oversub_m = oversub_m;
     for (size_t i = 0; i < fleet->nodes.n; i++)
-        if (fleet->nodes.v[i]->pool == pool)
+        if (fleet->nodes.v[i]->pool == pool && !ST_BROKEN(POOL_ROOM))
             st_node_refresh(fleet, tree, fleet->nodes.v[i]);
     return 0;
 }
