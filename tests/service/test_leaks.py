@@ -249,6 +249,48 @@ def check_reasons(w):
     return n
 
 
+def check_trials(w):
+    """A dry run tells what `why` would, and keeps nothing."""
+    jobs = w.ask("viewer", "GET", "/v1/jobs?limit=1000").text
+    rows = w.ask("auditor", "GET", "/v1/audit?limit=1000").text
+    for tasks, gpus in ((1, 1), (1, 8), (2, 8), (3, 4)):
+        body = {"name": "a-trial", "account": "alpha", "user": "a-member", "tasks": tasks, "gpus": gpus}
+        answer = w.ask("admin", "POST", "/v1/jobs?dry_run=true", body)
+        check(answer.status == 200, "a dry run: %d %s", answer.status, answer.text)
+        for reason in answer.json["reasons"]:
+            check(any(re.fullmatch(s, reason["text"]) for s in SENTENCES), "a dry run tells: %s",
+                  reason["text"])
+    check(w.ask("viewer", "GET", "/v1/jobs?limit=1000").text == jobs, "a dry run left a job")
+    check(w.ask("auditor", "GET", "/v1/audit?limit=1000").text == rows, "a dry run is in the log")
+
+
+def check_shared_hands(w):
+    """Somebody above who acts for both at once, and keys that both have used."""
+    both = [{"name": name, "account": account, "user": "x", "gpus": 0, "cpu": 1} for name, account in
+            (("a-one", "alpha"), (w.word(), w.b), (w.word(), w.b), (w.word(), w.b))]
+    above = w.stintd.client(token(w.owner, w.parent, w.word(), "admin", label=w.word())["token"])
+    above.make("/v1/jobs/batch", {"jobs": both})
+    row = w.ask("auditor", "GET", "/v1/audit?limit=1").json["rows"][0]
+    check(row["verb"] == "job.submit" and row["detail"] == {"jobs": 1}, "the row is %s", row)
+    check(row["actor"] == "an account above yours" and row["source"] == "", "the row is %s", row)
+    key = {"Idempotency-Key": w.word()}
+    job = {"name": "key", "user": "x", "gpus": 0, "cpu": 1}
+    check(w.owner.call("POST", "/v1/jobs", {**job, "account": w.b}, key).status == 201, "no job")
+    words, w.words = w.words, [x for x in w.words if x != key["Idempotency-Key"]]
+    mine = {**job, "account": "alpha", "name": "a-key"}
+    check(w.ask("admin", "POST", "/v1/jobs", mine, key).status == 201, "B's key is in A's way")
+    check(w.ask("admin", "POST", "/v1/jobs", mine, key).status == 200, "A's key is not known")
+    w.words = words
+    # A batch again: what was refused stays refused, what was taken has its id.
+    batch = {"jobs": [{**mine, "name": "a-good"}, {**mine, "name": "a-bad", "cpu": 999999}]}
+    again = {"Idempotency-Key": "a-batch"}
+    first, second = (w.ask("admin", "POST", "/v1/jobs/batch", batch, again) for _ in range(2))
+    check(first.status == 201 and second.status == 200, "%s %s", first.text, second.text)
+    check(first.json["jobs"][0] == second.json["jobs"][0], "another id: %s", second.text)
+    check("code" in second.json["jobs"][1] and "id" not in second.json["jobs"][1], "what was "
+          "refused got an id: %s", second.text)
+
+
 def check_streams(w, stream, before):
     w.scan("the event stream", stream.bytes())
     accounts = {json.loads(data).get("account") for _, _, data in stream.events()}
@@ -286,6 +328,8 @@ def run(program):
         for job in ids:
             stintd.owner.call("DELETE", "/v1/jobs/" + job)
         n = check_reasons(w)
+        check_trials(w)
+        check_shared_hands(w)
         time.sleep(0.2)
         check_streams(w, stream, before)
         print(f"{len(idle)} answers the same, {n} reasons ({', '.join(sorted(w.seen))}), "
