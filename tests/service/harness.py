@@ -236,7 +236,8 @@ def fleet(owner, nodes=4, gpus=8):
 def sanitized(program):
     """A build with sanitizers is slow and large; bounds on memory do not hold there."""
     with open(program, "rb") as f:
-        return b"__asan_init" in f.read()
+        text = f.read()
+    return b"__asan_init" in text or b"__tsan_init" in text
 
 
 def main(run):

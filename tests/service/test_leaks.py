@@ -44,6 +44,7 @@ SENTENCES = [
     r"borrowers could make room but are protected, the first for \S+ more",
     r"making room would displace more than the bound allows",
     r"displacing everyone it may would not make room",
+    r"moving running jobs would make room for it, but the policy defrag is off",
     r"(CPU|RAM) is short: \d+ of its \d+ tasks fit, \d+ would with enough of it",
 ]
 ROLES = ("admin", "member", "viewer", "auditor")
