@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "base/num.h"
-#include "core/state.h"
+#include "core/alone.h"
 
 /* Whoever has a place in the pool, runs, is paused or is waited for there, keeps its level. */
 static int check_levels(const st_core *core, int32_t pool, uint32_t levels, st_err *err)
@@ -41,6 +41,19 @@ static int check_shares(const st_core *core, int32_t pool, int64_t oversub_m, st
         }
     }
     return 0;
+}
+
+/* Homes on paper are kept as well (alone.h): who has a right to a place there must find it. */
+static int check_homes(const st_core *core, int32_t pool, uint32_t levels, int64_t oversub_m,
+                       st_err *err)
+{
+    int32_t account;
+    if (!st_alone_uses(core, pool, levels, oversub_m, &account))
+        return 0;
+    return st_fail(err, ST_ESTATE,
+                   "pool %s: account %s has the right to a place there at a level or share that "
+                   "would go; try again when its jobs of that kind have ended",
+                   core->fleet->pools.v[pool].name, st_tree_account(core->tree, account)->name);
 }
 
 static bool still_possible(st_core *core, const st_job *job)
@@ -85,6 +98,8 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
     if (rc == 0 && !ST_BROKEN(POOL_CHANGE))
         rc = check_shares(core, pool, ev->u.pool.oversub_m, err);
     if (rc == 0)
+        rc = check_homes(core, pool, ev->u.pool.levels, ev->u.pool.oversub_m, err);
+    if (rc == 0)
         rc = st_fleet_set_pool(core->fleet, core->tree, pool, ev->u.pool.levels,
                                ev->u.pool.oversub_m, err);
     if (rc < 0)
@@ -99,7 +114,7 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         forget_possible(core);
         return rc;
     }
-    core->freed = true;
+    core->floors_dirty = core->freed = true; /* who waits on paper may find a place, or none */
     core->version++;
     return 0;
 }

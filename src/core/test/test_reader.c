@@ -262,12 +262,42 @@ static void test_pool_change(void **state)
     end(w);
 }
 
+/* Where every floor is a cluster of its own, a place on paper is kept too. */
+static void test_pool_change_on_paper(void **state)
+{
+    const uint32_t no_time = 0xf & ~(1u << ST_LEVEL_TIME);
+    st_policy policy = st_policy_default();
+    st_err err = {0};
+    world w;
+    (void)state;
+    policy.as_if_alone = 1;
+    begin(&w, &policy, 2, 8);
+    account(&w, "ann", 8000);
+    account(&w, "bee", 0);
+    st_event ev = shared_job(1, 10);
+    step(&w, &ev);
+    in_state(&w, 1, ST_JOB_RUNNING);
+    tell(&w, ST_EV_FINISH, 1); /* at once: on paper it stands for as long as it ran */
+    ev = shared_job(2, 10);
+    step(&w, &ev);
+    ev = change(0xf, 1000);
+    assert_fails(st_core_step(w.core, &ev, 1, &w.fx, &err), ST_ESTATE, "pool p");
+    ev = change(no_time, 2000);
+    assert_fails(st_core_step(w.core, &ev, 1, &w.fx, &err), ST_ESTATE, "pool p");
+    tell(&w, ST_EV_CANCEL, 2);
+    ev = change(no_time, 1000);
+    step(&w, &ev);
+    submit(&w, 3, "ann");
+    in_state(&w, 3, ST_JOB_RUNNING);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_names),    cmocka_unit_test(test_no_amounts),
         cmocka_unit_test(test_own_is_told), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_pool_change),
+        cmocka_unit_test(test_pool_change), cmocka_unit_test(test_pool_change_on_paper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
