@@ -24,21 +24,25 @@ static int check_levels(const st_core *core, int32_t pool, uint32_t levels, st_e
     return 0;
 }
 
+/* Now, and once all plans have come true: seen together a GPU may look used in another way. */
 static int check_shares(const st_core *core, int32_t pool, int64_t oversub_m, st_err *err)
 {
-    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
-        const st_node *node = core->fleet->nodes.v[i];
-        for (int d = 0; node->pool == pool && d < node->ndevs; d++) {
-            const st_dev *dev = &node->view.dev[d];
-            char used[32], factor[32];
-            if (dev->mode != ST_DEV_TIME || dev->used_m <= oversub_m)
-                continue;
-            return st_fail(err, ST_ESTATE,
-                           "pool %s: GPU %d of node %s is shared by %s, more than %s; drain the "
-                           "node first",
-                           core->fleet->pools.v[pool].name, d, node->name,
-                           st_fmt_milli(used, dev->used_m), st_fmt_milli(factor, oversub_m));
-        }
+    static const st_when moments[] = {ST_WHEN_NOW, ST_WHEN_NEXT};
+    for (size_t i = 0; i < 2 * core->fleet->nodes.n; i++) {
+        const st_node *node = core->fleet->nodes.v[i / 2];
+        char used[32], factor[32];
+        st_view view;
+        if (node->pool != pool)
+            continue;
+        st_view_build(core->fleet, core->tree, node, moments[i % 2], &view);
+        for (int d = 0; d < node->ndevs; d++)
+            if (view.dev[d].mode == ST_DEV_TIME && view.dev[d].used_m > oversub_m)
+                return st_fail(err, ST_ESTATE,
+                               "pool %s: GPU %d of node %s is shared by %s, more than %s; drain "
+                               "the node first",
+                               core->fleet->pools.v[pool].name, d, node->name,
+                               st_fmt_milli(used, view.dev[d].used_m),
+                               st_fmt_milli(factor, oversub_m));
     }
     return 0;
 }
@@ -114,7 +118,8 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         forget_possible(core);
         return rc;
     }
-    core->floors_dirty = core->freed = true; /* who waits on paper may find a place, or none */
+    st_alone_pool(core);
+    core->class_dirty = core->freed = true;
     core->version++;
     return 0;
 }
