@@ -6,15 +6,21 @@
 #include "base/num.h"
 #include "core/alone.h"
 
-/* Whoever has a place in the pool, runs, is paused or is waited for there, keeps its level. */
+static bool in_pool(const st_core *core, const st_grant *grants, int task, int32_t pool)
+{
+    return grants && core->fleet->nodes.v[grants[task].node]->pool == pool;
+}
+
+/* Whoever has a place in the pool, runs, is paused, is waited for or moves there, keeps its
+ * level. */
 static int check_levels(const st_core *core, int32_t pool, uint32_t levels, st_err *err)
 {
     for (size_t i = 0; i < core->jobs.n; i++) {
         const st_job *job = core->jobs.v[i];
         if (job->shape.gpus == 0 || (levels >> job->shape.level & 1))
             continue;
-        for (int t = 0; job->grants && t < job->tasks; t++)
-            if (core->fleet->nodes.v[job->grants[t].node]->pool == pool)
+        for (int t = 0; t < job->tasks; t++)
+            if (in_pool(core, job->grants, t, pool) || in_pool(core, job->to, t, pool))
                 return st_fail(err, ST_ESTATE,
                                "pool %s: job %s has a place there at level %s; drain its nodes or "
                                "cancel it first",
