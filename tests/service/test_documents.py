@@ -146,6 +146,8 @@ def fits(value, schema, document, at):
                   "the document", at, key)
             if key in rows:
                 fits(item, rows[key], document, f"{at}.{key}")
+            elif isinstance(schema.get("additionalProperties"), dict):
+                fits(item, schema["additionalProperties"], document, f"{at}.{key}")
     if isinstance(value, list) and "items" in schema:
         for i, item in enumerate(value):
             fits(item, schema["items"], document, f"{at}[{i}]")
@@ -157,6 +159,7 @@ def check_answers(stintd, tokens, document):
     here = {"/v1/accounts/{name}": ["acme", "vision"], "/v1/pools/{name}": ["main"],
             "/v1/nodes/{name}": ["node01"], "/v1/tokens/{id}": [
                 t["id"] for t in stintd.owner.get("/v1/tokens").json["tokens"]],
+            "/v1/arrays/{id}": [j["array"] for j in jobs if j.get("array")][:1],
             "/v1/jobs/{id}": [j["id"] for j in jobs][:50], "/v1/jobs/{id}/why": waiting,
             "/v1/accounts/{name}/quota": ["vision"], "/v1/accounts/{name}/usage": ["vision"]}
     n = 0

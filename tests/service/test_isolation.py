@@ -243,6 +243,68 @@ FLEET_CHANGE = table("there unknown", """
     expired 401 401
 """)
 
+# Sizes are made in one's own account; rules are the owner's.
+OWN_PUT = table("new", """
+    owner   200
+    admin   200
+    member  403
+    viewer  403
+    auditor 403
+    node    403
+    none    401
+    bad     401
+    revoked 401
+    expired 401
+""")
+OWN_REMOVE = table("there unknown", """
+    owner   204 404
+    admin   204 404
+    member  403 403
+    viewer  403 403
+    auditor 403 403
+    node    403 403
+    none    401 401
+    bad     401 401
+    revoked 401 401
+    expired 401 401
+""")
+OWNER_ONLY = table("-", """
+    owner   200
+    admin   403
+    member  403
+    viewer  403
+    auditor 403
+    node    403
+    none    401
+    bad     401
+    revoked 401
+    expired 401
+""")
+OWNER_REMOVE = table("there unknown", """
+    owner   204 404
+    admin   403 403
+    member  403 403
+    viewer  403 403
+    auditor 403 403
+    node    403 403
+    none    401 401
+    bad     401 401
+    revoked 401 401
+    expired 401 401
+""")
+OWNER_CHECK = table("new", """
+    owner   204
+    admin   403
+    member  403
+    viewer  403
+    auditor 403
+    node    403
+    none    401
+    bad     401
+    revoked 401
+    expired 401
+""")
+
 # Every operation: how its address and body follow from the place, and its table.
 ROWS = [
     ("GET", "/healthz", None, OPEN),
@@ -259,6 +321,14 @@ ROWS = [
     ("PATCH", "/v1/jobs/{id}", "fresh_job", CHANGE_JOB),
     ("GET", "/v1/jobs/{id}/why", "job", SEE),
     ("GET", "/v1/jobs/{id}/logs", "job", SEE),
+    ("GET", "/v1/arrays/{id}", "array", SEE),
+    ("GET", "/v1/sizes", None, READ),
+    ("PUT", "/v1/sizes/{name}", "new_size", OWN_PUT),
+    ("DELETE", "/v1/sizes/{name}", "size", OWN_REMOVE),
+    ("GET", "/v1/rules", None, OWNER_ONLY),
+    ("PUT", "/v1/rules/{name}", "new_rule", OWNER_ONLY),
+    ("DELETE", "/v1/rules/{name}", "rule", OWNER_REMOVE),
+    ("POST", "/v1/rules/check", "rule_text", OWNER_CHECK),
     ("GET", "/v1/accounts", None, READ),
     ("POST", "/v1/accounts", "new_account", MAKE_IN),
     ("GET", "/v1/accounts/{name}", "account", SEE),
@@ -321,6 +391,14 @@ class World:
         # An id that has the form of one and is none.
         self.jobs["unknown"] = "j" + ("0" * 8 if self.jobs["own"] != "j" + "0" * 8 else "1" * 8)
 
+        self.arrays = {p: self.array(self.NAMES[p]) for p in PLACES if p != "unknown"}
+        self.arrays["unknown"] = self.jobs["unknown"]
+
+    def array(self, account):
+        made = self.owner.make("/v1/jobs", {"name": "sweep", "account": account, "user": "someone",
+                                            "cpu": 1, "gpus": 0, "array": {"count": 2}})
+        return made["array"]
+
     def fresh(self, prefix):
         self.count += 1
         return f"{prefix}{self.count}"
@@ -373,6 +451,19 @@ class World:
             body, name = {"name": self.fresh("node"), "pool": "main", "gpu": "h100"}, None
         elif how in ("pool", "node"):
             name = {"pool": "main", "node": "n00"}[how] if place == "there" else "nowhere"
+        elif how == "array":
+            name = self.arrays[place]
+        elif how in ("new_size", "size"):
+            name, body = self.fresh("size"), {"gpus": 1}
+            if how == "size":
+                body = None
+            if place == "there":
+                self.clients[role].call("PUT", "/v1/sizes/" + name, {"gpus": 1})
+        elif how in ("new_rule", "rule", "rule_text"):
+            name = self.fresh("rule")
+            body = None if how == "rule" else "function submit(job) return job end"
+            if place == "there":
+                self.owner.call("PUT", "/v1/rules/" + name, "function submit(job) return job end")
         elif how == "backup":
             body = {"file": os.path.join(self.stintd.dir, self.fresh("copy"))}
         path = path.replace("{id}", name or "").replace("{name}", name or "")
@@ -483,7 +574,7 @@ def run(program):
         wrong, cells = [], 0
         for method, pattern, how, expected in ROWS:
             cells += len(expected)
-            if how is None:
+            if how in (None, "new_rule"):
                 expected = {(role, "-"): status for (role, _), status in expected.items()}
             wrong += play(world, method, pattern, how, expected)
         wrong += check_lists(world)

@@ -65,6 +65,8 @@ class World:
         self.a = {role: stintd.client(token(owner, "alpha", "a-" + role, role)["token"])
                   for role in ROLES}
         self.a_stream_token = self.a["viewer"].token
+        above = stintd.client(token(owner, self.parent, self.word(), "admin")["token"])
+        check(above.call("PUT", "/v1/sizes/large", {"gpus": 8}).status == 200, "no size above")
         self.run = self.submit_a("a-run", 8)
         self.stuck = self.submit_a("a-stuck", 8, tasks=3, gpus=8)  # 24 more: past the parent's max
 
@@ -82,7 +84,7 @@ class World:
         return self.owner.make("/v1/jobs", {
             "name": self.word(), "account": self.b, "user": self.word(), "gpus": gpus,
             "env": {self.word().upper(): self.word()}, "labels": {self.word(): self.word()},
-            "on_preempt": "requeue", "sim": {"run": run}, **more})["id"]
+            "on_preempt": "requeue", "sim": {"run": run}, **more}).get("id")
 
     def scan(self, what, data):
         text = data if isinstance(data, bytes) else data.encode()
@@ -106,7 +108,7 @@ def questions(w):
             "/v1/accounts", "/v1/users", "/v1/tokens", "/v1/tokens/t00000000", "/v1/types",
             "/v1/pools", "/v1/pools/main", "/v1/pools/none", "/v1/nodes", "/v1/nodes/n00",
             "/v1/nodes/none", "/v1/audit", "/v1/audit?limit=2", "/v1/audit?cursor=a00000000",
-            "/v1/audit/verify", "/v1/nothing"]
+            "/v1/audit/verify", "/v1/sizes", "/v1/rules", "/v1/arrays/j00000000", "/v1/nothing"]
     for job in (w.run, w.stuck, "j00000000", "jzzzzzzzz", "x"):
         gets += [f"/v1/jobs/{job}", f"/v1/jobs/{job}/why", f"/v1/jobs/{job}/logs"]
     for name in ("alpha", "alpha-sub", w.b, w.parent, w.other, "cluster", "none"):
@@ -169,6 +171,9 @@ def busy_b(w):
     owner.make("/v1/accounts", {"name": w.b_sub, "parent": w.b})
     for role in ROLES:
         token(owner, w.b, w.word(), role, label=w.word())
+    b_admin = w.stintd.client(token(owner, w.b, w.word(), "admin", label=w.word())["token"])
+    check(b_admin.call("PUT", "/v1/sizes/" + w.word(), {"gpus": 1}).status == 200, "no size")
+    w.submit_b(gpus=0, cpu=1, array={"count": 3})
     ids = [w.submit_b(gpus=4) for _ in range(4)] + [w.submit_b(gpus=1, run="1s") for _ in range(8)]
     batch = [{"name": w.word(), "account": w.b, "user": w.word(), "gpus": 0, "cpu": 1,
               "sim": {"run": "7d"}} for _ in range(600)]
@@ -183,6 +188,7 @@ def probe_ids(w, ids, event, audit):
     """B's ids are as unknown to A as any: the same answer but for the id itself."""
     fake_job, fake_event = "j0000000z", "e0000000z"
     probes = ["/v1/jobs/%s", "/v1/jobs/%s/why", "/v1/jobs/%s/logs", "/v1/jobs?cursor=%s",
+              "/v1/arrays/%s", "/v1/jobs?array=%s",
               "/v1/events?job=%s"]
     for role in ROLES:
         for path in probes:
