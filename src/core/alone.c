@@ -488,14 +488,6 @@ bool st_alone_uses(const st_core *core, int32_t pool, uint32_t levels, int64_t o
     return uses;
 }
 
-void st_alone_pool(st_core *core)
-{
-    for (size_t i = 0; i < core->alone.n; i++) {
-        give_up(core, core->alone.v[i]);
-        core->alone.v[i]->dirty = true;
-    }
-}
-
 /* ---- rights ------------------------------------------------------------------------------ */
 
 bool st_alone_at_home(const st_job *job)

@@ -41,8 +41,6 @@ void st_alone_list_nodes(const st_core *core, st_alone *alone);
  * time-sliced by more than the factor; ret_account is told whose home that is. */
 bool st_alone_uses(const st_core *core, int32_t pool, uint32_t levels, int64_t oversub_m,
                    int32_t *ret_account);
-/* A pool allows other things: who waits on paper may find a place now, or never. */
-void st_alone_pool(st_core *core);
 /* Bring the paper up to the core's time. */
 void st_alone_run(st_core *core);
 /* When a shade ends next; ST_TIME_NEVER. */

@@ -124,8 +124,7 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         forget_possible(core);
         return rc;
     }
-    st_alone_pool(core);
-    core->class_dirty = core->freed = true;
+    core->floors_dirty = core->freed = true; /* homes carry others now */
     core->version++;
     return 0;
 }
