@@ -356,6 +356,28 @@ ROWS = [
     ("POST", "/v1/admin/backup", "backup", FLEET_MAKE),
 ]
 
+# What agents call is for machines: nobody else's role may, not even the owner's. A node's token
+# passes here and is then asked for more: which node, an engine that has agents.
+MACHINES = table("-", """
+    owner   403
+    admin   403
+    member  403
+    viewer  403
+    auditor 403
+    node    0
+    none    401
+    bad     401
+    revoked 401
+    expired 401
+""")
+ROWS += [
+    ("POST", "/v1/admin/join-tokens", "join_token", FLEET_MAKE),
+    ("POST", "/v1/agent/register", "agent", MACHINES),
+    ("GET", "/v1/agent/desired", None, MACHINES),
+    ("POST", "/v1/agent/status", "agent", MACHINES),
+    ("POST", "/v1/agent/logs/{job}/{stay}/{task}", "agent", MACHINES),
+]
+
 BODIES = {
     ("PATCH", "/v1/jobs/{id}"): {"priority": 1},
     ("PATCH", "/v1/accounts/{name}"): {"weight": 2},
@@ -451,6 +473,10 @@ class World:
             body, name = {"name": self.fresh("node"), "pool": "main", "gpu": "h100"}, None
         elif how in ("pool", "node"):
             name = {"pool": "main", "node": "n00"}[how] if place == "there" else "nowhere"
+        elif how == "join_token":
+            body = {"uses": 1}
+        elif how == "agent":
+            body, path = {}, re.sub(r"\{\w+\}", "0", path)
         elif how == "array":
             name = self.arrays[place]
         elif how in ("new_size", "size"):
@@ -511,7 +537,9 @@ def play(world, method, pattern, how, cells):
         else:
             answer = world.clients[role].call(method, path, body, headers)
         got = item_status(answer) if how == "batch" else answer.status
-        if got != expected:
+        if expected == 0:
+            check(got not in (401, 200, 500), "%s %s as %s: %d", method, path, role, got)
+        elif got != expected:
             wrong.append(f"{method} {path} as {role} ({place}): {got}, expected {expected}: "
                          f"{answer.text[:160]}")
         if got == 404:
@@ -574,7 +602,7 @@ def run(program):
         wrong, cells = [], 0
         for method, pattern, how, expected in ROWS:
             cells += len(expected)
-            if how in (None, "new_rule"):
+            if how in (None, "new_rule", "agent"):
                 expected = {(role, "-"): status for (role, _), status in expected.items()}
             wrong += play(world, method, pattern, how, expected)
         wrong += check_lists(world)
