@@ -152,8 +152,8 @@ def capture(w):
             answer = w.ask(role, method, path, body, headers)
             keep = sorted((k, v) for k, v in answer.headers if k not in ("Date", "X-Request-Id"))
             text = cut(path, answer.text)
-            if text != answer.text:  # its length goes with it
-                keep = [(k, v) for k, v in keep if k != "Content-Length"]
+            if text != answer.text:  # its length goes with it, and how far a log has got
+                keep = [(k, v) for k, v in keep if k not in ("Content-Length", "Stint-Log-Next")]
             found[role, method, path, json.dumps(body)] = (answer.status, keep, text)
     w.words = words
     return found
