@@ -50,6 +50,9 @@ static int need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err)
                        text, row.user_name, row.account);
     if (!live)
         return st_fail(err, ST_ESTATE, "job %s is over (%s)", text, row.state);
+    /* It has ended in this very transaction; the core would say so with its own number. */
+    if (!st_core_job(ctl->core, c->id))
+        return st_fail(err, ST_ESTATE, "job %s is over", text);
     *ret = live;
     return 0;
 }

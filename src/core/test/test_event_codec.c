@@ -130,7 +130,7 @@ static void test_damaged(void **state)
             assert_int_equal(at, 0);
         }
         size_t at = 0;
-        a.s[0] = (char)ST_EV_COUNT;
+        a.s[0] = 0x7f;
         assert_fails(st_event_decode(a.s, a.n, &at, arena, &read, &err), ST_EPARSE, "damaged");
     }
 }
