@@ -278,13 +278,15 @@ def check_audit(world, client, faults):
         page = client.ask("GET", "/v1/audit?limit=1000" + cursor)[1]
         rows = page["rows"]
         for row in rows:
-            found[row["verb"]] = found.get(row["verb"], 0) + 1
+            # A batch has a row for each of its accounts, with how many jobs that got.
+            n = row["detail"]["jobs"] if row["verb"] == "job.submit" else 1
+            found[row["verb"]] = found.get(row["verb"], 0) + n
         if "next" not in page or not rows:
             break
         cursor = "&cursor=" + str(page["next"])
-    acknowledged = dict(world.audit, **{"job.submit": len(world.keys)})
+    acknowledged = dict(world.audit, **{"job.submit": len(world.jobs)})
     for verb, n in acknowledged.items():
-        # Submits are counted exactly, by their keys; others may have happened unheard.
+        # Submits are counted exactly, by their jobs; others may have happened unheard.
         if found.get(verb, 0) < n or (verb == "job.submit" and found.get(verb, 0) != n):
             faults.append("audit: %d rows of %s for %d changes" % (found.get(verb, 0), verb, n))
 

@@ -116,7 +116,8 @@ static int fill_one(st_question *q, st_core *core, st_err *err)
     if (r < 0)
         return r;
     account_json(q, core, id, &q->out);
-    q->version = st_control_version(q->api->control, q->name);
+    snprintf(q->tag, sizeof q->tag, "%lld",
+             (long long)st_control_version(q->api->control, q->name));
     return 0;
 }
 

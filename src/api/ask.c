@@ -20,23 +20,23 @@ static int run(st_cmd_ask *cmd, st_tx *tx, st_err *err)
 static void done(st_cmd *cmd, const st_err *err)
 {
     st_question *q = (st_question *)cmd;
-    char tag[24];
 
     if (err) {
         st_call_fail(q->call, err);
     } else {
-        if (q->version >= 0) {
-            snprintf(tag, sizeof tag, "%lld", (long long)q->version);
-            st_call_set_etag(q->call, tag);
-        }
+        if (q->tag[0])
+            st_call_set_etag(q->call, q->tag);
         st_call_reply_buf(q->call, 200, q->type, &q->out);
     }
+    if (q->drop)
+        q->drop(q->owner);
     st_strbuf_done(&q->out);
     free(q);
 }
 
-void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *, st_err *),
-                const char *name, uint64_t job)
+st_question *st_question_new(st_api *api, st_call *call,
+                             int (*fill)(st_question *, st_core *, st_err *), const char *name,
+                             uint64_t job)
 {
     st_question *q = st_xcalloc(1, sizeof *q);
 
@@ -44,15 +44,25 @@ void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *
     q->call = call;
     q->who = *st_api_who(call);
     q->job = job;
-    q->version = -1;
     if (name)
         strncpy(q->name, name, sizeof q->name - 1);
     q->fill = fill;
     q->ask.ask = run;
     st_cmd_ask_init(&q->ask);
     q->ask.cmd.done = done;
-    st_call_defer(call);
-    st_api_post(api, &q->ask.cmd);
+    return q;
+}
+
+void st_question_post(st_question *q)
+{
+    st_call_defer(q->call);
+    st_api_post(q->api, &q->ask.cmd);
+}
+
+void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *, st_err *),
+                const char *name, uint64_t job)
+{
+    st_question_post(st_question_new(api, call, fill, name, job));
 }
 
 int32_t st_question_root(const st_question *q, const st_core *core)

@@ -1,6 +1,7 @@
 /*
  * Event streams. Every notice goes to the streams that stand at its account or above it; the last
- * few thousand are kept, so that a client that was cut off can go on where it was.
+ * few hundred of each account are kept, so that a client that was cut off can go on where it was.
+ * They are kept by account, so that a busy neighbour pushes out nobody's but its own.
  *
  * Streams are kept in lists by the account they stand at. A notice walks from its account up to
  * the cluster and finds its streams there, so a thousand tenants who watch cost a notice of one of
@@ -12,7 +13,7 @@
 #include "api/state.h"
 #include "base/mem.h"
 
-#define KEPT 8192
+#define KEPT 512 /* of each account */
 
 typedef struct watcher {
     st_stream *stream;
@@ -22,25 +23,27 @@ typedef struct watcher {
     st_hub *hub;
 } watcher;
 
-/* The streams of one account. Never freed before the hub: accounts do not go away. */
+typedef struct kept {
+    uint64_t seq, job;
+    char *text;
+    const char *kind;
+} kept;
+
+/* The streams of one account, and what happened in it. Never freed before the hub: accounts do not
+ * go away. */
 typedef struct place {
     char *account;
     watcher *first;
+    ST_VEC(kept) ring; /* grows to KEPT, then the oldest makes room */
+    size_t oldest;
+    uint64_t dropped; /* seq of the last that had to go; 0: none */
 } place;
-
-typedef struct kept {
-    uint64_t seq, job;
-    char *account, *text;
-    const char *kind;
-} kept;
 
 struct st_hub {
     st_api *api;
     pthread_mutex_t lock;
     ST_VEC(place *) places;
     st_map *at;
-    kept ring[KEPT];
-    uint64_t next; /* of the ring */
     size_t streams;
 };
 
@@ -59,12 +62,13 @@ void st_hub_free(st_hub *hub)
     if (!hub)
         return;
     for (size_t i = 0; i < hub->places.n; i++) {
-        free(hub->places.v[i]->account);
-        free(hub->places.v[i]);
-    }
-    for (size_t i = 0; i < KEPT; i++) {
-        free(hub->ring[i].account);
-        free(hub->ring[i].text);
+        place *p = hub->places.v[i];
+
+        for (size_t k = 0; k < p->ring.n; k++)
+            free(p->ring.v[k].text);
+        st_vec_free(&p->ring);
+        free(p->account);
+        free(p);
     }
     st_vec_free(&hub->places);
     st_map_free(hub->at);
@@ -125,22 +129,32 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
     st_strbuf_addc(out, '}');
 }
 
+static const kept *keep(place *p, kept k)
+{
+    kept *at;
+
+    if (p->ring.n < KEPT) {
+        st_vec_push(&p->ring, k);
+        return &p->ring.v[p->ring.n - 1];
+    }
+    at = &p->ring.v[p->oldest];
+    p->oldest = (p->oldest + 1) % KEPT;
+    p->dropped = at->seq;
+    free(at->text);
+    *at = k;
+    return at;
+}
+
 void st_hub_send(st_hub *hub, const st_notice *n)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
     const char *account = n->account;
-    kept *k;
+    const kept *k;
 
     write_notice(hub, n, &text);
     pthread_mutex_lock(&hub->lock);
-    k = &hub->ring[hub->next++ % KEPT];
-    free(k->account);
-    free(k->text);
-    *k = (kept){.seq = n->seq,
-                .job = n->job,
-                .account = st_xstrdup(account),
-                .text = st_strbuf_take(&text),
-                .kind = n->kind};
+    k = keep(place_of(hub, account),
+             (kept){.seq = n->seq, .job = n->job, .text = st_strbuf_take(&text), .kind = n->kind});
     for (; account; account = st_directory_parent(hub->api->dir, account)) {
         int64_t i;
 
@@ -169,25 +183,68 @@ static void closed(void *ctx, st_stream *stream)
     free(w);
 }
 
-/* What came after the event the client saw last; or that too much has. */
-static void catch_up(st_hub *hub, const watcher *w, const char *last, const char *account)
+typedef ST_VEC(const kept *) kept_list;
+
+static int by_seq(const void *a, const void *b)
 {
-    uint64_t seen, first = hub->next > KEPT ? hub->next - KEPT : 0;
+    const kept *const *x = a, *const *y = b;
+
+    return ((*x)->seq > (*y)->seq) - ((*x)->seq < (*y)->seq);
+}
+
+/* What came after `seen` in the account and those below; false when some of it is gone, or when
+ * `seen` is no event of theirs: somebody else's is as unknown as one that never was. */
+static bool missed(st_hub *hub, uint64_t seen, const char *account, kept_list *ret)
+{
     bool known = false;
 
-    if (st_control_named(hub->api->control, 'e', last, &seen))
-        for (uint64_t i = first; i < hub->next && !known; i++)
-            known = hub->ring[i % KEPT].seq == seen;
-    if (!known) {
-        st_stream_send(w->stream, NULL, "reset", "{}", 2);
-        return;
-    }
-    for (uint64_t i = first; i < hub->next; i++) {
-        const kept *k = &hub->ring[i % KEPT];
+    for (size_t i = 0; i < hub->places.n; i++) {
+        const place *p = hub->places.v[i];
 
-        if (k->seq > seen && st_directory_within(hub->api->dir, k->account, account))
-            send_to(hub, w, k);
+        if (!st_directory_within(hub->api->dir, p->account, account))
+            continue;
+        if (p->dropped > seen)
+            return false;
+        for (size_t k = 0; k < p->ring.n; k++) {
+            known = known || p->ring.v[k].seq == seen;
+            if (p->ring.v[k].seq > seen)
+                st_vec_push(ret, &p->ring.v[k]);
+        }
     }
+    return known;
+}
+
+/* What came after the event the client saw last; or that it must list again. */
+static void catch_up(st_hub *hub, const watcher *w, const char *last, const char *account)
+{
+    kept_list list = {0};
+    uint64_t seen;
+
+    if (!st_control_named(hub->api->control, 'e', last, &seen) ||
+        !missed(hub, seen, account, &list)) {
+        st_stream_send(w->stream, NULL, "reset", "{}", 2);
+    } else {
+        if (list.n > 1)
+            qsort(list.v, list.n, sizeof *list.v, by_seq);
+        for (size_t i = 0; i < list.n; i++)
+            send_to(hub, w, list.v[i]);
+    }
+    st_vec_free(&list);
+}
+
+/* The job of the query; false: the call is answered. */
+static bool find_job(st_api *api, st_call *call, const char *text, uint64_t *ret)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_job_row row;
+    st_err err;
+    int r = st_api_see_job(api, call, text, arena, ret, &row, &err);
+
+    if (r == -ST_ENOENT)
+        st_api_no_such(call, "job", text);
+    else if (r < 0)
+        st_call_fail(call, &err);
+    return r == 0;
 }
 
 void st_api_events(st_call *call, void *ctx)
@@ -200,8 +257,7 @@ void st_api_events(st_call *call, void *ctx)
     watcher *w = st_xcalloc(1, sizeof *w);
 
     w->hub = hub;
-    if (job && !st_control_id_parse(api->control, job, &w->job)) {
-        st_api_no_such(call, "job", job);
+    if (job && !find_job(api, call, job, &w->job)) {
         free(w);
         return;
     }

@@ -40,7 +40,13 @@ void st_api_types_list(st_call *call, void *ctx)
 
 /* ---- pools --------------------------------------------------------------------------------- */
 
-static void pool_json(const st_question *q, const st_core *core, size_t p, st_strbuf *out)
+/* Stands for what can be changed of a pool: its levels and factor. */
+static void pool_tag(const st_pool *pool, char ret[32])
+{
+    snprintf(ret, 32, "%x-%lld", pool->levels, (long long)pool->oversub_m);
+}
+
+static void pool_json(const st_core *core, size_t p, st_strbuf *out)
 {
     const st_fleet *fleet = st_core_fleet(core);
     const st_pool *pool = &fleet->pools.v[p];
@@ -56,7 +62,6 @@ static void pool_json(const st_question *q, const st_core *core, size_t p, st_st
         gpus += n->ndevs;
         ready += n->state == ST_NODE_READY ? n->ndevs : 0;
     }
-    (void)q;
     st_strbuf_addc(out, '{');
     st_out_text(out, "name", pool->name);
     st_out_raw(out, "levels", "[");
@@ -81,7 +86,8 @@ static int fill_pools(st_question *q, st_core *core, st_err *err)
 
     for (size_t p = 0; q->name[0] && p < fleet->pools.n; p++) {
         if (strcmp(fleet->pools.v[p].name, q->name) == 0) {
-            pool_json(q, core, p, &q->out);
+            pool_json(core, p, &q->out);
+            pool_tag(&fleet->pools.v[p], q->tag);
             return 0;
         }
     }
@@ -91,7 +97,7 @@ static int fill_pools(st_question *q, st_core *core, st_err *err)
     for (size_t p = 0; p < fleet->pools.n; p++) {
         if (p > 0)
             st_strbuf_addc(&q->out, ',');
-        pool_json(q, core, p, &q->out);
+        pool_json(core, p, &q->out);
     }
     st_strbuf_add(&q->out, "]}");
     return 0;
@@ -111,8 +117,14 @@ void st_api_pool_get(st_call *call, void *ctx)
 
 static void place_json(const st_fleet *fleet, const st_node *n, st_topo level, st_strbuf *out)
 {
-    if (n->place[level] >= 0)
-        st_out_text(out, st_topo_name(level), fleet->domains[level].v[n->place[level]].name);
+    const char *name, *own;
+
+    if (n->place[level] < 0)
+        return;
+    /* A domain's name has those above it in front, each behind a separator. */
+    name = fleet->domains[level].v[n->place[level]].name;
+    own = strrchr(name, '\x1f');
+    st_out_text(out, st_topo_name(level), own ? own + 1 : name);
 }
 
 static void jobs_json(const st_question *q, const st_core *core, const st_node *n, st_strbuf *out)
@@ -197,6 +209,7 @@ static int fill_node(st_question *q, st_core *core, st_err *err)
     if (!st_map_get(fleet->node_ids, q->name, &id))
         return st_fail(err, ST_ENOENT, "there is no node %s", st_quote(text, q->name));
     node_json(q, core, fleet->nodes.v[id], &q->out);
+    snprintf(q->tag, sizeof q->tag, "%s", st_node_state_name(fleet->nodes.v[id]->state));
     return 0;
 }
 
@@ -212,14 +225,17 @@ void st_api_node_get(st_call *call, void *ctx)
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
+#define ST_POOL_SAME UINT32_MAX
+
 typedef struct fleet_change {
     st_cmd_event ev;
     st_api *api;
     st_call *call;
     st_doc *doc;
     int status;
-    char target[ST_NAME_MAX + 1];
+    char target[ST_NAME_MAX + 2]; /* one too long for a name is still none */
     st_node_state state;
+    st_pool_doc pool;                                    /* ST_POOL_SAME where nothing is said */
     int (*resolve)(st_tx *tx, st_cmd *cmd, st_err *err); /* what st_cmd_event_init gave */
 } fleet_change;
 
@@ -331,7 +347,7 @@ void st_api_type_make(st_call *call, void *ctx)
 void st_api_pool_make(st_call *call, void *ctx)
 {
     fleet_change *c = change_new(call, ctx, "pool.create", 201);
-    st_pool_doc pool = {0};
+    st_pool_doc pool = ST_POOL_DOC_INIT;
     st_err err = {0};
     int r = st_call_doc(call, &c->doc, &err);
 
@@ -343,6 +359,47 @@ void st_api_pool_make(st_call *call, void *ctx)
     c->ev.event.u.pool.name = c->target;
     c->ev.event.u.pool.levels = pool.levels;
     c->ev.event.u.pool.oversub_m = pool.oversub_m;
+    change_post(c, r, &err);
+}
+
+/* Levels and factor as they are, where the change does not mention them. */
+static int run_pool(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    fleet_change *c = (fleet_change *)cmd;
+    const st_fleet *fleet = st_core_fleet(st_tx_core(tx));
+    int p = st_fleet_pool(fleet, c->target);
+    char q[ST_QUOTE_MAX], tag[32];
+
+    if (p < 0)
+        return st_fail(err, ST_ENOENT, "there is no pool %s", st_quote(q, c->target));
+    pool_tag(&fleet->pools.v[p], tag);
+    if (!st_etag_listed(st_call_if_match(c->call), tag, false))
+        return st_fail(err, ST_EVERSION,
+                       "pool %s has changed since you read it; read it again and repeat the change",
+                       c->target);
+    c->ev.event.u.pool.levels =
+        c->pool.levels == ST_POOL_SAME ? fleet->pools.v[p].levels : c->pool.levels;
+    c->ev.event.u.pool.oversub_m =
+        c->pool.oversub_m == ST_POOL_SAME ? fleet->pools.v[p].oversub_m : c->pool.oversub_m;
+    return c->resolve(tx, cmd, err);
+}
+
+void st_api_pool_patch(st_call *call, void *ctx)
+{
+    fleet_change *c = change_new(call, ctx, "pool.change", 200);
+    st_err err = {0};
+    int r = st_call_doc(call, &c->doc, &err);
+
+    c->pool = (st_pool_doc){.levels = ST_POOL_SAME, .oversub_m = ST_POOL_SAME};
+    strncpy(c->target, st_call_param(call, "name"), ST_NAME_MAX + 1);
+    if (r == 0)
+        r = st_doc_expect(c->doc, root_of(c->doc), ST_DOC_MAP, &err);
+    if (r == 0)
+        r = st_spec_pool(c->doc, root_of(c->doc), &c->pool, &err);
+    c->ev.event.kind = ST_EV_POOL_CHANGE;
+    c->ev.event.u.pool.name = c->target;
+    c->resolve = c->ev.cmd.run;
+    c->ev.cmd.run = run_pool;
     change_post(c, r, &err);
 }
 
@@ -379,6 +436,12 @@ static int run_state(st_tx *tx, st_cmd *cmd, st_err *err)
 
     if (!st_map_get(fleet->node_ids, c->target, &id))
         return st_fail(err, ST_ENOENT, "there is no node %s", st_quote(q, c->target));
+    if (st_call_if_match(c->call) &&
+        !st_etag_listed(st_call_if_match(c->call), st_node_state_name(fleet->nodes.v[id]->state),
+                        false))
+        return st_fail(err, ST_EVERSION,
+                       "node %s has changed since you read it; read it again and repeat the change",
+                       c->target);
     c->ev.event.u.node_state.node = (int32_t)id;
     c->ev.event.u.node_state.state = c->state;
     return c->resolve(tx, cmd, err);
@@ -406,7 +469,7 @@ void st_api_node_patch(st_call *call, void *ctx)
         r = st_doc_need(c->doc, root_of(c->doc), "state", &node, &err);
     if (r == 0)
         r = st_field_word(c->doc, node, words, &state, &err);
-    strncpy(c->target, st_call_param(call, "name"), ST_NAME_MAX);
+    strncpy(c->target, st_call_param(call, "name"), ST_NAME_MAX + 1);
     c->state = (st_node_state)state;
     c->ev.event.kind = ST_EV_NODE_STATE;
     c->ev.detail = r == 0 ? (state == ST_NODE_READY      ? "{\"state\":\"ready\"}"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/state.h"
+#include "api/ask.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
@@ -35,6 +35,11 @@ static void submission_free(submission *s)
     st_doc_free(s->doc);
     st_arena_free(s->arena);
     free(s);
+}
+
+static void drop_submission(void *s)
+{
+    submission_free(s);
 }
 
 static void add_item_json(const submission *s, const st_submit_item *item, st_strbuf *out)
@@ -172,6 +177,10 @@ static void submit(st_call *call, st_api *api, bool batch)
         submission_free(s);
         return;
     }
+    if (!batch && st_call_query_bool(call, "dry_run", false)) {
+        st_api_try(api, call, &s->submit.items[0].spec, drop_submission, s);
+        return;
+    }
     st_cmd_submit_init(&s->submit);
     s->submit.cmd.done = submit_done;
     st_call_defer(call);
@@ -190,22 +199,33 @@ void st_api_jobs_batch(st_call *call, void *ctx)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
+int st_api_see_job(st_api *api, const st_call *call, const char *text, st_arena *arena,
+                   uint64_t *ret_id, st_job_row *ret, st_err *err)
+{
+    st_err why = {0};
+    int r = -ST_ENOENT;
+
+    if (st_control_id_parse(api->control, text, ret_id))
+        r = read_row(api, *ret_id, arena, ret, &why);
+    if (r == 0 && !st_api_sees(api, call, ret->account))
+        r = -ST_ENOENT;
+    if (r < 0 && r != -ST_ENOENT)
+        *err = why;
+    return r;
+}
+
 /* The job of the path, if the caller may see it; otherwise the call is answered. */
 bool st_api_find_job(st_api *api, st_call *call, st_arena *arena, uint64_t *ret_id, st_job_row *ret)
 {
     const char *text = st_call_param(call, "id");
     st_err err = {0};
-    int r = -ST_ENOENT;
+    int r = st_api_see_job(api, call, text, arena, ret_id, ret, &err);
 
-    if (st_control_id_parse(api->control, text, ret_id))
-        r = read_row(api, *ret_id, arena, ret, &err);
-    if (r == 0 && st_api_sees(api, call, ret->account))
-        return true;
-    if (r == 0 || r == -ST_ENOENT)
+    if (r == -ST_ENOENT)
         st_api_no_such(call, "job", text);
-    else
+    else if (r < 0)
         st_call_fail(call, &err);
-    return false;
+    return r == 0;
 }
 
 void st_api_job_get(st_call *call, void *ctx)
@@ -274,11 +294,14 @@ void st_api_jobs_list(st_call *call, void *ctx)
            (states[f.nstates] = st_call_query_nth(call, "state", (int)f.nstates)))
         f.nstates++;
     if (cursor) {
-        uint64_t id;
+        st_job_row row;
+        uint64_t id = 0;
 
-        if (!st_control_id_parse(api->control, cursor, &id))
+        /* Only a job that it sees: others would tell where its own stand among everybody's. */
+        r = st_api_see_job(api, call, cursor, arena, &id, &row, &err);
+        if (r == -ST_ENOENT)
             r = st_fail(&err, ST_EINVAL, "the cursor is none that a list has given out");
-        f.before_id = r == 0 ? (int64_t)id : 0;
+        f.before_id = (int64_t)id;
     }
     if (array) {
         uint64_t id;

@@ -234,10 +234,35 @@ void st_api_metrics(st_call *call, void *ctx)
 #define AUDIT_MAX 1000
 
 typedef struct audit_list {
-    const st_api *api;
+    st_api *api;
+    const st_call *call;
     st_strbuf out;
     int64_t n, limit, last;
 } audit_list;
+
+/* Who did it, "USER ACCOUNT TOKEN" in the row. Somebody from outside the caller's subtree, which
+ * is somebody above, has no name and comes from nowhere. */
+static void actor_json(const audit_list *l, const st_audit_row *row, st_strbuf *out)
+{
+    char user[ST_NAME_MAX + 1] = "", account[ST_NAME_MAX + 1] = "", token[ST_ID_TEXT];
+    long long number = 0;
+
+    if (sscanf(row->actor, "%128s %128s %lld", user, account, &number) == 3 &&
+        strcmp(account, "-") == 0)
+        account[0] = '\0';
+    if (!st_api_sees(l->api, l->call, account)) {
+        st_out_text(out, "actor", "an account above yours");
+        st_out_text(out, "source", "");
+        return;
+    }
+    st_out_text(out, "actor", user);
+    st_out_text(out, "actor_account", account);
+    if (number > 0) {
+        st_control_name(l->api->control, 't', (uint64_t)number, token);
+        st_out_text(out, "actor_token", token);
+    }
+    st_out_text(out, "source", row->source);
+}
 
 static int audit_row(void *ctx, const st_audit_row *row, st_err *err)
 {
@@ -253,9 +278,8 @@ static int audit_row(void *ctx, const st_audit_row *row, st_err *err)
     st_control_name(l->api->control, 'a', (uint64_t)row->seq, id);
     st_out_text(&l->out, "id", id);
     st_out_time(&l->out, "at", row->at_ms);
-    st_out_text(&l->out, "actor", row->actor);
+    actor_json(l, row, &l->out);
     st_out_text(&l->out, "account", row->account);
-    st_out_text(&l->out, "source", row->source);
     st_out_text(&l->out, "verb", row->verb);
     st_out_text(&l->out, "target", row->target);
     st_out_raw(&l->out, "detail", row->detail[0] ? row->detail : "null");
@@ -264,29 +288,60 @@ static int audit_row(void *ctx, const st_audit_row *row, st_err *err)
     return 0;
 }
 
+static int same_seq(void *ctx, const st_audit_row *row, st_err *err)
+{
+    int64_t *seq = ctx;
+
+    (void)err;
+    if (row->seq == *seq)
+        *seq = 0;
+    return 1;
+}
+
+/* A cursor is a row that the caller has seen: other numbers would tell where its own rows stand
+ * among everybody's. */
+static int audit_from(st_api *api, st_store *reader, const char *cursor, st_audit_filter *f,
+                      st_err *err)
+{
+    st_audit_filter one = {
+        .accounts = f->accounts, .naccounts = f->naccounts, .no_account = f->no_account};
+    uint64_t seq;
+    int64_t at = -1;
+    int r = 0;
+
+    if (st_control_named(api->control, 'a', cursor, &seq)) {
+        at = (int64_t)seq;
+        one.before_seq = at + 1;
+        one.limit = 1;
+        r = st_store_audit_list(reader, &one, same_seq, &at, err);
+        f->before_seq = (int64_t)seq;
+    }
+    if (r == 0 && at != 0)
+        r = st_fail(err, ST_EINVAL, "the cursor is none that a list has given out");
+    return r;
+}
+
 void st_api_audit_list(st_call *call, void *ctx)
 {
     st_api *api = ctx;
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    audit_list l = {.api = api, .limit = st_call_query_int(call, "limit", 100)};
+    audit_list l = {.api = api, .call = call, .limit = st_call_query_int(call, "limit", 100)};
     const char *cursor = st_call_query(call, "cursor"), *account = st_api_who(call)->account;
     st_audit_filter f = {0};
     st_store *reader = NULL;
     st_err err = {0};
     char next[ST_ID_TEXT];
-    uint64_t seq;
     int r = 0;
 
     l.limit = ST_MAX(1, ST_MIN(l.limit, AUDIT_MAX));
     f.limit = l.limit + 1;
     if (account[0])
         f.accounts = st_directory_below(api->dir, account, arena, &f.naccounts);
-    if (cursor && !st_control_named(api->control, 'a', cursor, &seq))
-        r = st_fail(&err, ST_EINVAL, "the cursor is none that a list has given out");
-    else if (cursor)
-        f.before_seq = (int64_t)seq;
     st_strbuf_add(&l.out, "{\"rows\":[");
-    if (r == 0 && (reader = st_api_reader(api, &err)))
+    reader = st_api_reader(api, &err);
+    if (reader && cursor)
+        r = audit_from(api, reader, cursor, &f, &err);
+    if (reader && r == 0)
         r = st_store_audit_list(reader, &f, audit_row, &l, &err);
     st_api_reader_back(api, reader);
     if (!reader || r < 0) {
@@ -318,14 +373,18 @@ void st_api_audit_verify(st_call *call, void *ctx)
         return;
     }
     st_strbuf_addc(&out, '{');
-    st_out_int(&out, "rows", v.rows);
     st_out_raw(&out, "intact", v.bad_seq == 0 ? "true" : "false");
-    if (v.bad_seq != 0)
-        st_out_text(&out, "why", v.why);
-    st_out_raw(&out, "head", "\"");
-    for (size_t i = 0; i < sizeof v.head; i++)
-        st_strbuf_addf(&out, "%02x", v.head[i]);
-    st_strbuf_add(&out, "\"}");
+    /* How long the chain is and where it ends moves with what everybody does. */
+    if (st_api_who(call)->account[0] == '\0') {
+        st_out_int(&out, "rows", v.rows);
+        if (v.bad_seq != 0)
+            st_out_text(&out, "why", v.why);
+        st_out_raw(&out, "head", "\"");
+        for (size_t i = 0; i < sizeof v.head; i++)
+            st_strbuf_addf(&out, "%02x", v.head[i]);
+        st_strbuf_addc(&out, '"');
+    }
+    st_strbuf_addc(&out, '}');
     st_call_reply_buf(call, 200, NULL, &out);
     st_strbuf_done(&out);
 }

@@ -29,6 +29,12 @@ static const st_query_row jobs_query[] = {
     {.name = "cursor", .type = ST_QUERY_TEXT, .about = "where to go on: `next` of the page before"},
     {0},
 };
+static const st_query_row submit_query[] = {
+    {.name = "dry_run",
+     .type = ST_QUERY_BOOL,
+     .about = "keep nothing; say whether it would start or why it would wait"},
+    {0},
+};
 static const st_query_row logs_query[] = {
     {.name = "task", .type = ST_QUERY_INT, .about = "which task, 0 unless given"},
     {.name = "offset", .type = ST_QUERY_INT, .about = "leave out this many bytes"},
@@ -84,8 +90,9 @@ static const st_route routes[] = {
          "Who the token stands for", NULL, "Identity"),
     READ("/v1/roles", ST_MAY_SEE, st_api_roles, "listRoles", "What each role may", NULL, "Roles"),
 
-    WRITE("POST", "/v1/jobs", ST_MAY_SUBMIT, ST_ROUTE_YAML, st_api_jobs_submit, "submitJob",
-          "Submit a job", "JobSpec", "Job", 201),
+    {"POST", "/v1/jobs", ST_MAY_SUBMIT, ST_ROUTE_YAML, st_api_jobs_submit, "submitJob",
+     "Submit a job; with dry_run: what would become of it, as a Why with status 200", submit_query,
+     "JobSpec", "Job", 201},
     WRITE("POST", "/v1/jobs/batch", ST_MAY_SUBMIT, ST_ROUTE_YAML | ST_ROUTE_BIG, st_api_jobs_batch,
           "submitJobs", "Submit up to 10000 jobs; each is taken or refused by itself", "JobBatch",
           "JobBatchResult", 201),
@@ -154,6 +161,9 @@ static const st_route routes[] = {
     WRITE("POST", "/v1/pools", ST_MAY_OWNER, 0, st_api_pool_make, "createPool", "Make a pool",
           "PoolSpec", "NameRef", 201),
     READ("/v1/pools/{name}", ST_MAY_SEE, st_api_pool_get, "getPool", "One pool", NULL, "Pool"),
+    WRITE("PATCH", "/v1/pools/{name}", ST_MAY_OWNER, ST_ROUTE_IF_MATCH, st_api_pool_patch,
+          "changePool", "Change what a pool allows; what is not mentioned stays", "PoolChange",
+          "NameRef", 200),
     READ("/v1/nodes", ST_MAY_SEE, st_api_nodes_list, "listNodes",
          "Nodes, with the caller's own jobs on them", NULL, "NodeList"),
     WRITE("POST", "/v1/nodes", ST_MAY_OWNER, 0, st_api_node_make, "createNode",

@@ -212,18 +212,35 @@ void st_api_rule_check(st_call *call, void *ctx)
 
 /* ---- sizes --------------------------------------------------------------------------------------- */
 
+/* Sizes from above are there to be used; whose they are is not the caller's to know. */
+static json_t *hide_owners(st_api *api, const st_call *call, json_t *list)
+{
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(list, i, row)
+    {
+        const char *account = json_string_value(json_object_get(row, "account"));
+
+        if (account && account[0] && !st_api_sees(api, call, account))
+            json_object_set_new(row, "account", json_string(""));
+    }
+    return list;
+}
+
 void st_api_sizes_list(st_call *call, void *ctx)
 {
     st_api *api = ctx;
     const char *above[ST_DEPTH_MAX + 2];
+    json_t *list;
     int n = 0;
 
     for (const char *a = st_api_who(call)->account; a && a[0] && n < ST_DEPTH_MAX + 1;
          a = st_directory_parent(api->dir, a))
         above[n++] = a;
     above[n] = NULL;
-    st_call_reply_json(
-        call, 200, json_pack("{s:o}", "sizes", st_sizes_list(st_rules_sizes(api->rules), above)));
+    list = hide_owners(api, call, st_sizes_list(st_rules_sizes(api->rules), above));
+    st_call_reply_json(call, 200, json_pack("{s:o}", "sizes", list));
 }
 
 static void size_change(st_call *call, st_api *api, bool remove)

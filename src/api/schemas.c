@@ -227,6 +227,10 @@ static const st_schema schemas[] = {
                  "\"levels\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
                  "\"oversubscribe\": {\"type\": \"number\"}}, \"required\": [\"name\"], "
                  "\"additionalProperties\": false}"},
+    {"PoolChange", "{\"type\": \"object\", \"properties\": {\"levels\": {\"type\": \"array\", "
+                   "\"items\": {\"type\": \"string\", \"enum\": [\"whole\", \"mig\", \"mps\", "
+                   "\"time\"]}}, \"oversubscribe\": {\"type\": \"number\", \"minimum\": 1, "
+                   "\"maximum\": 4}}, \"additionalProperties\": false}"},
     {"Pool", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
              "\"levels\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
              "\"oversubscribe\": {\"type\": \"number\"}, \"nodes\": {\"type\": "
@@ -260,17 +264,19 @@ static const st_schema schemas[] = {
                  "[\"nodes\"]}"},
     {"NameRef", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}}, "
                 "\"required\": [\"name\"]}"},
-    {"AuditList", "{\"type\": \"object\", \"properties\": {\"rows\": {\"type\": \"array\", "
-                  "\"items\": {\"type\": \"object\", \"properties\": {\"id\": {\"type\": "
-                  "\"string\"}, \"at\": {\"type\": [\"string\", \"null\"], \"format\": "
-                  "\"date-time\"}, \"actor\": {\"type\": \"string\"}, \"account\": {\"type\": "
-                  "\"string\"}, \"source\": {\"type\": \"string\"}, \"verb\": {\"type\": "
-                  "\"string\"}, \"target\": {\"type\": \"string\"}, \"detail\": {}}}}, "
-                  "\"next\": {\"type\": \"string\"}}, \"required\": [\"rows\"]}"},
+    {"AuditList",
+     "{\"type\": \"object\", \"properties\": {\"rows\": {\"type\": \"array\", "
+     "\"items\": {\"type\": \"object\", \"properties\": {\"id\": {\"type\": "
+     "\"string\"}, \"at\": {\"type\": [\"string\", \"null\"], \"format\": "
+     "\"date-time\"}, \"actor\": {\"type\": \"string\"}, "
+     "\"actor_account\": {\"type\": \"string\"}, \"actor_token\": {\"type\": \"string\"}, "
+     "\"account\": {\"type\": "
+     "\"string\"}, \"source\": {\"type\": \"string\"}, \"verb\": {\"type\": "
+     "\"string\"}, \"target\": {\"type\": \"string\"}, \"detail\": {}}}}, "
+     "\"next\": {\"type\": \"string\"}}, \"required\": [\"rows\"]}"},
     {"AuditVerdict", "{\"type\": \"object\", \"properties\": {\"rows\": {\"type\": \"integer\"}, "
                      "\"intact\": {\"type\": \"boolean\"}, \"why\": {\"type\": \"string\"}, "
-                     "\"head\": {\"type\": \"string\"}}, \"required\": [\"rows\", \"intact\", "
-                     "\"head\"]}"},
+                     "\"head\": {\"type\": \"string\"}}, \"required\": [\"intact\"]}"},
     {"JoinTokenSpec", "{\"type\": \"object\", \"properties\": {\"pool\": {\"type\": \"string\"}, "
                       "\"label\": {\"type\": \"string\"}, \"uses\": {\"type\": \"integer\", "
                       "\"minimum\": 1}, \"expires_in\": {\"type\": [\"string\", \"integer\"], "

@@ -67,6 +67,9 @@ void st_api_job_json(const st_api *api, const st_job_row *row, st_strbuf *out);
 /* The job of the path, if the caller may see it; otherwise the call is answered. */
 bool st_api_find_job(st_api *api, st_call *call, st_arena *arena, uint64_t *ret_id,
                      st_job_row *ret);
+/* Whether the caller may see a job of this id: 0, -ST_ENOENT (*err is left alone), or a fault. */
+int st_api_see_job(st_api *api, const st_call *call, const char *text, st_arena *arena,
+                   uint64_t *ret_id, st_job_row *ret, st_err *err);
 
 /* expand.c: what a submit becomes. Documents are taken through the rules where they concern them;
  * one may become many. */
@@ -107,7 +110,7 @@ st_handler st_api_accounts_list, st_api_account_make, st_api_account_get, st_api
 st_handler st_api_account_quota, st_api_account_usage, st_api_users_list;
 st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token_revoke;
 st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_make;
-st_handler st_api_pool_get;
+st_handler st_api_pool_get, st_api_pool_patch;
 st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_patch;
 st_handler st_api_events, st_api_audit_list, st_api_audit_verify;
 st_handler st_api_backup;

@@ -10,6 +10,8 @@
 #include "base/quote.h"
 #include "spec/fields.h"
 
+#define LABEL_MAX 200
+
 /* What may be told of a token: everything but the secret, which nobody has. */
 static void token_json(const st_api *api, const st_token_row *row, st_strbuf *out)
 {
@@ -195,7 +197,9 @@ static int read_token(token_change *c, st_err *err)
         return st_fail(err, ST_EINVAL,
                        "a token for joining machines is made at /v1/admin/join-tokens, with a pool "
                        "and a number of uses");
-    if (t->role == ST_ROLE_OWNER && t->account[0])
+    if (strlen(t->label) > LABEL_MAX)
+        return st_fail(err, ST_ERANGE, "a token's label has at most %d bytes", LABEL_MAX);
+    if (t->role == ST_ROLE_OWNER && t->who.role == ST_ROLE_OWNER && t->account[0])
         return st_fail(err, ST_EINVAL, "an owner stands at the cluster: leave the account out");
     if (t->role != ST_ROLE_OWNER && t->role != ST_ROLE_NODE && t->role != ST_ROLE_AUDITOR &&
         t->role != ST_ROLE_VIEWER && !t->account[0])

@@ -23,7 +23,7 @@ static void remember(st_question *q, const st_job *job, int64_t start_ms)
     st_event told = {.kind = ST_EV_TOLD};
     st_err err;
 
-    if (job->told_at_ms >= 0 || start_ms == ST_TIME_NEVER)
+    if (q->trial || job->told_at_ms >= 0 || start_ms == ST_TIME_NEVER)
         return;
     told.u.told.id = job->id;
     told.u.told.start_ms = start_ms;
@@ -45,7 +45,8 @@ static void estimate_json(st_question *q, st_core *core, const st_job *job)
             if (e->seen > 0) {
                 st_out_time(&q->out, "start_earliest", e->lo_ms);
                 st_out_time(&q->out, "start_latest", e->hi_ms);
-                st_out_int(&q->out, "estimates_seen", e->seen);
+                if (st_question_owner(q)) /* it counts everybody's */
+                    st_out_int(&q->out, "estimates_seen", e->seen);
             }
             remember(q, job, e->start_ms);
         }
@@ -82,6 +83,42 @@ static int fill_why(st_question *q, st_core *core, st_err *err)
         estimate_json(q, core, job);
     st_strbuf_addc(&q->out, '}');
     return r;
+}
+
+/* ---- what would become of it ------------------------------------------------------------------ */
+
+/* Behind all others, as the newest is. */
+#define TRIAL_ID ((uint64_t)INT64_MAX)
+
+static int fill_try(st_question *q, st_core *core, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf saved = {0};
+    st_event event = {.kind = ST_EV_SUBMIT, .u.job = *q->trial};
+    st_effects fx = {0};
+    st_core *copy = NULL;
+    int r;
+
+    event.u.job.id = TRIAL_ID;
+    st_core_save(core, &saved);
+    r = st_core_load(st_strbuf_str(&saved), saved.n, &copy, err);
+    if (r == 0)
+        r = st_core_step(copy, &event, st_tx_now(q->tx), &fx, err);
+    if (r == 0)
+        r = fill_why(q, copy, err);
+    st_effects_done(&fx);
+    st_core_free(copy);
+    return r;
+}
+
+void st_api_try(st_api *api, st_call *call, const st_job_spec *spec, void (*drop)(void *owner),
+                void *owner)
+{
+    st_question *q = st_question_new(api, call, fill_try, spec->name, TRIAL_ID);
+
+    q->trial = spec;
+    q->drop = drop;
+    q->owner = owner;
+    st_question_post(q);
 }
 
 void st_api_job_why(st_call *call, void *ctx)

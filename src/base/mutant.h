@@ -56,7 +56,9 @@
     X(SETTLE, "an account is at home on more than its floor", 40)                      \
     X(SPARE, "who has a right to a place is displaced by one who goes elsewhere", 400) \
     X(MOVER_PLACE, "a job is moved that has nowhere to go", 200)                       \
-    X(MOVE_GAIN, "jobs are moved although it costs more than it gains", 200)
+    X(MOVE_GAIN, "jobs are moved although it costs more than it gains", 200)           \
+    X(POOL_CHANGE, "a pool changes under those who use it", 100)                       \
+    X(POOL_ROOM, "a changed pool is still seen as it was", 400)
 
 #ifdef ST_MUTANTS
 

@@ -50,6 +50,9 @@ static int need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err)
                        text, row.user_name, row.account);
     if (!live)
         return st_fail(err, ST_ESTATE, "job %s is over (%s)", text, row.state);
+    /* It has ended in this very transaction; the core would say so with its own number. */
+    if (!st_core_job(ctl->core, c->id))
+        return st_fail(err, ST_ESTATE, "job %s is over", text);
     *ret = live;
     return 0;
 }
@@ -193,7 +196,8 @@ static int run_token_make(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_token *c = (st_cmd_token *)cmd;
     st_control *ctl = tx->ctl;
-    char detail[ST_NAME_MAX * 2], target[ST_ID_TEXT];
+    ST_CLEANUP(st_strbuf_done) st_strbuf detail = {0};
+    char target[ST_ID_TEXT];
     int r;
 
     if (!st_directory_within(ctl->dir, c->account, c->who.account))
@@ -217,11 +221,13 @@ static int run_token_make(st_tx *tx, st_cmd *cmd, st_err *err)
                               .revoked_ms = ST_STORE_NEVER,
                               .last_used_ms = ST_STORE_NEVER};
     r = st_tx_fault(tx, st_store_token_insert(ctl->store, &row, err), err);
-    snprintf(detail, sizeof detail, "{\"user\":\"%s\",\"role\":\"%s\"}", c->user,
-             st_role_words[c->role]);
+    st_strbuf_add(&detail, "{\"user\":");
+    st_quote_json(&detail, c->user);
+    st_strbuf_addf(&detail, ",\"role\":\"%s\"}", st_role_words[c->role]);
     st_control_name(tx->ctl, 't', (uint64_t)c->id, target);
     if (r == 0)
-        r = st_tx_audit(tx, &c->who, "token.create", c->account, target, detail, err);
+        r = st_tx_audit(tx, &c->who, "token.create", c->account, target, st_strbuf_str(&detail),
+                        err);
     return r;
 }
 
@@ -254,6 +260,13 @@ static int no_token(const st_control *ctl, int64_t id, st_err *err)
     return st_fail(err, ST_ENOENT, "there is no token %s", st_quote(q, text));
 }
 
+/* Whether somebody else's token is there for the caller. */
+static bool sees_token(const st_control *ctl, const st_identity *who, const st_token_row *row)
+{
+    return who->role != ST_ROLE_MEMBER && who->role != ST_ROLE_VIEWER &&
+           st_directory_within(ctl->dir, row->account, who->account);
+}
+
 static int run_token_revoke(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_token *c = (st_cmd_token *)cmd;
@@ -267,12 +280,15 @@ static int run_token_revoke(st_tx *tx, st_cmd *cmd, st_err *err)
         r = st_store_token_get(tx->ctl->store, c->id, arena, &row, err);
     own = r == 0 && strcmp(row.account, c->who.account) == 0 &&
           strcmp(row.user_name, c->who.user) == 0;
-    if (r == -ST_ENOENT || (r == 0 && !own &&
-                            (c->who.role == ST_ROLE_MEMBER || c->who.role == ST_ROLE_VIEWER ||
-                             !st_directory_within(tx->ctl->dir, row.account, c->who.account))))
+    if (r == -ST_ENOENT || (r == 0 && !own && !sees_token(tx->ctl, &c->who, &row)))
         return no_token(tx->ctl, c->id, err);
     if (r < 0)
         return st_tx_fault(tx, r, err);
+    if (!own && c->who.role == ST_ROLE_AUDITOR)
+        return st_fail(err, ST_EPERM,
+                       "this token is not yours: an auditor sees it, an admin of account %s may "
+                       "revoke it",
+                       row.account);
     if (row.revoked_ms != ST_STORE_NEVER)
         return 0;
     st_control_name(tx->ctl, 't', (uint64_t)c->id, target);

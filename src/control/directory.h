@@ -14,15 +14,15 @@
 #include "store/store.h"
 
 /* X(id, word, what it may) */
-#define ST_ROLE_TABLE(X)                                                               \
-    X(ST_ROLE_OWNER, "owner", "everything, everywhere")                                \
-    X(ST_ROLE_ADMIN, "admin", "its account and below: accounts, quotas, tokens, jobs") \
-    X(ST_ROLE_MEMBER, "member",                                                        \
-      "its account: submit, and change or cancel its own jobs; "                       \
-      "see its account and below")                                                     \
-    X(ST_ROLE_VIEWER, "viewer", "see its account and below")                           \
-    X(ST_ROLE_AUDITOR, "auditor", "see its account and below, and its audit log")      \
-    X(ST_ROLE_NODE, "node", "an agent: its own orders and reports")                    \
+#define ST_ROLE_TABLE(X)                                                                          \
+    X(ST_ROLE_OWNER, "owner", "everything, everywhere")                                           \
+    X(ST_ROLE_ADMIN, "admin", "its account and below: accounts, quotas, tokens, jobs, audit log") \
+    X(ST_ROLE_MEMBER, "member",                                                                   \
+      "its account: submit, and change or cancel its own jobs; "                                  \
+      "see its account and below")                                                                \
+    X(ST_ROLE_VIEWER, "viewer", "see its account and below")                                      \
+    X(ST_ROLE_AUDITOR, "auditor", "see its account and below, and its audit log")                 \
+    X(ST_ROLE_NODE, "node", "an agent: its own orders and reports")                               \
     X(ST_ROLE_JOIN, "join", "a machine: register itself as a node")
 typedef enum st_role {
 #define X(id, word, what) id,

@@ -16,19 +16,22 @@
 /* Crockford's alphabet in small letters: no i, l, o or u to be misread. */
 static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
-static uint32_t mix(const st_control *ctl, uint32_t half, int round)
+/* Each kind is permuted in its own way: equal texts of a job and an event would tell that both
+ * counters have been at the same number. */
+static uint32_t mix(const st_control *ctl, char kind, uint32_t half, int round)
 {
-    unsigned char in[5], out[crypto_shorthash_BYTES];
+    unsigned char in[6], out[crypto_shorthash_BYTES];
     uint32_t word;
 
     memcpy(in, &half, 4);
     in[4] = (unsigned char)round;
+    in[5] = (unsigned char)kind;
     crypto_shorthash(out, in, sizeof in, ctl->veil_key);
     memcpy(&word, out, 4);
     return word & HALF_MASK;
 }
 
-static uint64_t permute(const st_control *ctl, uint64_t n, bool back)
+static uint64_t permute(const st_control *ctl, char kind, uint64_t n, bool back)
 {
     uint32_t l = (uint32_t)(n >> HALF & HALF_MASK), r = (uint32_t)(n & HALF_MASK);
 
@@ -36,11 +39,11 @@ static uint64_t permute(const st_control *ctl, uint64_t n, bool back)
         uint32_t next;
 
         if (back) {
-            next = r ^ mix(ctl, l, ROUNDS - 1 - i);
+            next = r ^ mix(ctl, kind, l, ROUNDS - 1 - i);
             r = l;
             l = next;
         } else {
-            next = l ^ mix(ctl, r, i);
+            next = l ^ mix(ctl, kind, r, i);
             l = r;
             r = next;
         }
@@ -50,7 +53,7 @@ static uint64_t permute(const st_control *ctl, uint64_t n, bool back)
 
 void st_control_name(const st_control *ctl, char kind, uint64_t id, char ret[ST_ID_TEXT])
 {
-    uint64_t n = permute(ctl, id, false);
+    uint64_t n = permute(ctl, kind, id, false);
 
     ST_ASSERT(id >> ID_BITS == 0);
     ret[0] = kind;
@@ -72,7 +75,7 @@ bool st_control_named(const st_control *ctl, char kind, const char *text, uint64
             return false;
         n = n << 5 | (uint64_t)(at - digits);
     }
-    *ret = permute(ctl, n, true);
+    *ret = permute(ctl, kind, n, true);
     return true;
 }
 

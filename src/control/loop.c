@@ -109,7 +109,9 @@ int st_tx_audit(st_tx *tx, const st_identity *who, const char *verb, const char 
     char actor[ST_NAME_MAX * 2 + 32];
     int r = st_tx_open(tx, err);
 
-    snprintf(actor, sizeof actor, "%s@%s#%" PRId64, who->user, who->account, who->token);
+    /* Names have no blanks, so whoever shows it can take it apart. */
+    snprintf(actor, sizeof actor, "%s %s %" PRId64, who->user, who->account[0] ? who->account : "-",
+             who->token);
     const st_audit_row row = {.at_ms = tx->now,
                               .actor = actor,
                               .account = account,

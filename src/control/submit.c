@@ -114,11 +114,35 @@ static int remember(st_tx *tx, const st_cmd_submit *s, const char *owner, st_err
     return st_tx_fault(tx, st_store_idem_put(tx->ctl->store, &row, err), err);
 }
 
+/* Whether no item before it was taken for the same account. */
+static bool first_of_account(const st_cmd_submit *s, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (s->items[i].code == 0 &&
+            strcmp(s->items[i].spec.account, s->items[at].spec.account) == 0)
+            return false;
+    return true;
+}
+
+/* A row for each account of a batch: what one has got is not written into the log of another. */
+static int audit_account(st_tx *tx, const st_cmd_submit *s, size_t first, st_err *err)
+{
+    const char *account = s->items[first].spec.account;
+    char target[ST_ID_TEXT], detail[64];
+    size_t n = 0;
+
+    for (size_t i = first; i < s->n; i++)
+        n += s->items[i].code == 0 && strcmp(s->items[i].spec.account, account) == 0;
+    st_control_id_text(tx->ctl, s->items[first].id, target);
+    snprintf(detail, sizeof detail, "{\"jobs\":%zu}", n);
+    return st_tx_audit(tx, &s->who, "job.submit", account, target, detail, err);
+}
+
 static int run_submit(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_submit *s = (st_cmd_submit *)cmd;
     ST_CLEANUP(st_arena_freep) st_arena *arena = NULL;
-    char owner[32], target[ST_ID_TEXT] = "", detail[64];
+    char owner[32];
     array of = {0};
     size_t taken = 0;
     int r = st_tx_open(tx, err);
@@ -142,8 +166,7 @@ static int run_submit(st_tx *tx, st_cmd *cmd, st_err *err)
         if (item->code != 0)
             continue; /* refused before it came here */
         if (submit_one(tx, item, &of, &why) == 0) {
-            if (taken++ == 0)
-                st_control_id_text(tx->ctl, item->id, target);
+            taken++;
             continue;
         }
         if (s->n == 1) {
@@ -155,11 +178,11 @@ static int run_submit(st_tx *tx, st_cmd *cmd, st_err *err)
     }
     if (taken == 0)
         return 0;
-    snprintf(detail, sizeof detail, "{\"jobs\":%zu}", taken);
     if (s->key)
         r = remember(tx, s, owner, err);
-    if (r == 0)
-        r = st_tx_audit(tx, &s->who, "job.submit", s->items[0].spec.account, target, detail, err);
+    for (size_t i = 0; r == 0 && i < s->n; i++)
+        if (s->items[i].code == 0 && first_of_account(s, i))
+            r = audit_account(tx, s, i, err);
     return r;
 }
 

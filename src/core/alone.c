@@ -456,6 +456,38 @@ void st_alone_floors(st_core *core)
             st_alone_join(core, core->jobs.v[i]);
 }
 
+static bool shade_uses(const st_core *core, const st_job *shade, int32_t pool, uint32_t levels)
+{
+    if (levels >> shade->shape.level & 1)
+        return false;
+    for (int t = 0; t < shade->tasks; t++)
+        if (core->fleet->nodes.v[shade->grants[t].node]->pool == pool)
+            return true;
+    return false;
+}
+
+bool st_alone_uses(const st_core *core, int32_t pool, uint32_t levels, int64_t oversub_m,
+                   int32_t *ret_account)
+{
+    bool uses = false;
+    for (size_t i = 0; i < core->alone.n && !uses; i++) {
+        const st_alone *alone = core->alone.v[i];
+        paper p;
+        paper_init(core, alone, false, &p);
+        for (size_t s = 0; s < alone->stand.n; s++)
+            uses |= shade_uses(core, &alone->stand.v[s]->job, pool, levels);
+        for (size_t n = 0; n < alone->nodes.n; n++) {
+            const st_node *node = core->fleet->nodes.v[alone->nodes.v[n]];
+            for (int d = 0; node->pool == pool && d < node->ndevs; d++)
+                uses |=
+                    p.views[n].dev[d].mode == ST_DEV_TIME && p.views[n].dev[d].used_m > oversub_m;
+        }
+        free(p.views);
+        *ret_account = alone->account;
+    }
+    return uses;
+}
+
 /* ---- rights ------------------------------------------------------------------------------ */
 
 bool st_alone_at_home(const st_job *job)

@@ -46,7 +46,8 @@ typedef struct st_core st_core;
     X(ST_EV_CHECKPOINTED, "checkpointed") /* a job saved its progress: u.id */            \
     X(ST_EV_PRIORITY, "priority")         /* u.priority */                                \
     X(ST_EV_POLICY, "policy")             /* other knobs from now on: u.policy */         \
-    X(ST_EV_TOLD, "told")                 /* a start was estimated: u.told */
+    X(ST_EV_TOLD, "told")                 /* a start was estimated: u.told */             \
+    X(ST_EV_POOL_CHANGE, "pool_change")   /* a pool allows other things: u.pool */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)

@@ -93,6 +93,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         IO_IN(c, ev->u.type.board, 0, ST_BOARD_COUNT - 1);
         break;
     case ST_EV_POOL:
+    case ST_EV_POOL_CHANGE:
         io_text(c, arena, &ev->u.pool.name);
         IO_IN(c, ev->u.pool.levels, 0, UINT32_MAX);
         io_i64(c, &ev->u.pool.oversub_m);

@@ -249,6 +249,7 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_PRIORITY] = on_priority,
     [ST_EV_POLICY] = on_policy,
     [ST_EV_TOLD] = on_told,
+    [ST_EV_POOL_CHANGE] = st_core_pool_change,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

@@ -187,7 +187,11 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
                        job_name(&t), a);
         break;
     case ST_WHY_LOOKAHEAD:
-        st_strbuf_addf(out, "%" PRId64 " others that lack room are looked at before it", r->bound);
+        if (reader == ST_ROOT)
+            st_strbuf_addf(out, "%" PRId64 " others that lack room are looked at before it",
+                           r->bound);
+        else
+            st_strbuf_add(out, "others that lack room are looked at before it");
         break;
     case ST_WHY_PINNED:
         st_strbuf_add(out, "it is paused in the memory of its nodes, and their GPUs are busy");
@@ -202,11 +206,15 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
         break;
     case ST_WHY_MOVES:
         st_fmt_milli(a, r->bound);
-        st_strbuf_addf(out,
-                       "moving %" PRId64
-                       " running jobs with %s GPU would make room for it, but the "
-                       "policy defrag is off",
-                       r->used, a);
+        if (reader == ST_ROOT)
+            st_strbuf_addf(out,
+                           "moving %" PRId64
+                           " running jobs with %s GPU would make room for it, but the "
+                           "policy defrag is off",
+                           r->used, a);
+        else
+            st_strbuf_add(out, "moving running jobs would make room for it, but the policy defrag "
+                               "is off");
         break;
     case ST_WHY_RECLAIM_PROTECTED:
     case ST_WHY_RECLAIM_BOUND:

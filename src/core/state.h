@@ -2,6 +2,7 @@
  *
  *   events.c    what each event changes
  *   submit.c    what a job must satisfy to be accepted
+ *   pools.c     when a pool may allow other things
  *   moves.c     the only functions that give, hold or take away devices; they keep residents,
  *               quota counters and effects in step
  *   yield.c     the way out: notified -> checkpointing -> paused or requeued; deadlines
@@ -149,6 +150,12 @@ void st_core_place(st_core *core, st_job *job, bool on); /* between `placed` and
 
 /* submit.c */
 int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_err *err);
+/* Whether the job would fit empty nodes of the type; ret_most, which may be NULL, is told how many
+ * of its tasks would when it does not. */
+bool st_core_possible(st_core *core, const st_job *job, int32_t type, int64_t *ret_most);
+
+/* pools.c */
+int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 
 /* moves.c */
 void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,

@@ -106,6 +106,25 @@ static bool may_know(const st_core *core, int32_t account, int32_t reader)
     return st_tree_within(core->tree, account, reader);
 }
 
+bool st_core_possible(st_core *core, const st_job *job, int32_t type, int64_t *ret_most)
+{
+    st_job anybody = *job; /* on empty nodes it does not matter whose it is */
+    anybody.account = ST_ROOT;
+    uint64_t key = st_core_shape_key(&anybody, type);
+    if (st_idmap_get(core->possible, key, NULL))
+        return true;
+    st_whatif_begin(core, ST_WHEN_EMPTY);
+    st_ask ask = {.job = job, .type = type, .ever = true, .view = empty_view, .ctx = core};
+    if (!st_place_fits(core->placer, &ask)) {
+        if (ret_most)
+            *ret_most = st_place_most(core->placer, &ask);
+        return false;
+    }
+    /* Nodes never leave, so it stays true until a pool changes. */
+    st_idmap_put(core->possible, key, 1);
+    return true;
+}
+
 /* Refusals that depend on the type: the job is refused when every type it allows refuses it,
  * with what the last one said. */
 static int check_type(st_core *core, const st_job *job, int32_t type, int32_t reader, st_err *err)
@@ -155,22 +174,13 @@ static int check_type(st_core *core, const st_job *job, int32_t type, int32_t re
                                       : st_dim_name(over.dim),
                        st_tree_account(tree, over.account)->name, bound);
     }
-    st_job anybody = *job; /* on empty nodes it does not matter whose it is */
-    anybody.account = ST_ROOT;
-    uint64_t key = st_core_shape_key(&anybody, type);
-    if (st_idmap_get(core->possible, key, NULL))
-        return 0;
-    st_whatif_begin(core, ST_WHEN_EMPTY);
-    st_ask ask = {.job = job, .type = type, .ever = true, .view = empty_view, .ctx = core};
-    if (!st_place_fits(core->placer, &ask)) {
-        int64_t most = st_place_most(core->placer, &ask);
+    int64_t most;
+    if (!st_core_possible(core, job, type, &most))
         return st_fail(err, ST_EINVAL,
                        "job %s: of its %d tasks at most %" PRId64
                        " could ever fit%s%s, even if every node were empty",
                        job->name, job->tasks, most, job->topo_required ? " one " : "",
                        job->topo_required ? st_topo_name(job->topo) : "");
-    }
-    st_idmap_put(core->possible, key, 1); /* nodes never leave, so it stays true */
     return 0;
 }
 

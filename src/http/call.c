@@ -357,6 +357,14 @@ int st_call_json(const st_call *call, json_t **ret, st_err *err)
 
 int st_call_doc(const st_call *call, st_doc **ret, st_err *err)
 {
-    return st_doc_parse(call->is_yaml ? "body.yaml" : "body.json", st_strbuf_str(&call->body),
-                        call->body.n, ret, err);
+    st_err why = {0};
+    int r = st_doc_parse(call->is_yaml ? "body.yaml" : "body.json", st_strbuf_str(&call->body),
+                         call->body.n, ret, &why);
+
+    /* A document that is too deep or has too much in it is malformed; "limit" is about accounts. */
+    if (why.code == ST_ELIMIT)
+        r = st_fail(&why, ST_ERANGE, "%s", why.msg);
+    if (r < 0 && err)
+        *err = why;
+    return r;
 }

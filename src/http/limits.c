@@ -17,7 +17,8 @@
 
 typedef struct slot {
     uint64_t key;
-    int64_t milli; /* tokens left, in thousandths */
+    int64_t milli;     /* tokens left, in thousandths */
+    int64_t filled_ms; /* when that was so; -1: no call with a rate has come yet */
     int64_t seen_ms;
     int running;
 } slot;
@@ -54,32 +55,43 @@ static slot *find_slot(st_limits *limits, uint64_t key)
     return st_idmap_get(limits->index, key, &at) ? &limits->slots.v[at] : NULL;
 }
 
-static slot *need_slot(st_limits *limits, uint64_t key, int64_t full, int64_t now_ms)
+static slot *need_slot(st_limits *limits, uint64_t key, int64_t now_ms)
 {
     slot *s = find_slot(limits, key);
 
     if (s)
         return s;
     st_idmap_put(limits->index, key, (int64_t)limits->slots.n);
-    st_vec_push(&limits->slots, (slot){.key = key, .milli = full, .seen_ms = now_ms});
+    st_vec_push(&limits->slots, (slot){.key = key, .filled_ms = -1, .seen_ms = now_ms});
     return &limits->slots.v[limits->slots.n - 1];
+}
+
+/* Calls without a rate leave the bucket alone: they neither drain it nor stop its filling. */
+static void fill(slot *s, int rate_per_s, int64_t now_ms)
+{
+    int64_t full = (int64_t)rate_per_s * 2 * 1000;
+
+    if (s->filled_ms < 0) {
+        s->milli = full;
+        s->filled_ms = now_ms;
+    } else if (now_ms > s->filled_ms) {
+        int64_t elapsed_ms = ST_MIN(now_ms - s->filled_ms, IDLE_MS);
+
+        s->milli = ST_MIN(s->milli + elapsed_ms * rate_per_s, full);
+        s->filled_ms = now_ms;
+    }
 }
 
 st_limit_result st_limits_enter(st_limits *limits, uint64_t key, int rate_per_s, int running_max,
                                 int64_t now_ms, int64_t *ret_wait_ms)
 {
-    /* Where rates do not count, a bucket is as full as any; the next that counts cuts it down. */
-    int64_t full = rate_per_s >= 0 ? (int64_t)rate_per_s * 2 * 1000 : INT64_MAX / 2;
     st_limit_result result = ST_LIMIT_PASS;
     slot *s;
 
     pthread_mutex_lock(&limits->lock);
-    s = need_slot(limits, key, full, now_ms);
-    if (rate_per_s >= 0) {
-        int64_t elapsed_ms = ST_MAX(0, ST_MIN(now_ms - s->seen_ms, IDLE_MS));
-
-        s->milli = ST_MIN(s->milli + elapsed_ms * rate_per_s, full);
-    }
+    s = need_slot(limits, key, now_ms);
+    if (rate_per_s >= 0)
+        fill(s, rate_per_s, now_ms);
     s->seen_ms = ST_MAX(now_ms, s->seen_ms);
     if (running_max >= 0 && s->running >= running_max) {
         result = ST_LIMIT_RUNNING;

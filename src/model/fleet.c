@@ -7,6 +7,7 @@
 
 #include "base/macros.h"
 #include "base/mem.h"
+#include "base/mutant.h"
 
 st_fleet *st_fleet_new(void)
 {
@@ -106,6 +107,30 @@ int st_fleet_add_type(st_fleet *fleet, const char *name, int64_t vram_mib, st_bo
     return 0;
 }
 
+static int check_pool(const char *name, uint32_t levels, int64_t oversub_m, st_err *err)
+{
+    if (levels >> ST_LEVEL_COUNT)
+        return st_fail(err, ST_EINVAL, "pool %s: it allows a level that does not exist", name);
+    if (oversub_m < 1000 || oversub_m > 4000)
+        return st_fail(err, ST_ERANGE, "pool %s: the time-slicing factor must be 1 to 4", name);
+    return 0;
+}
+
+int st_fleet_set_pool(st_fleet *fleet, const st_tree *tree, int32_t pool, uint32_t levels,
+                      int64_t oversub_m, st_err *err)
+{
+    st_pool *p = &fleet->pools.v[pool];
+    int rc = check_pool(p->name, levels, oversub_m, err);
+    if (rc < 0)
+        return rc;
+    p->levels = levels;
+    p->oversub_m = oversub_m;
+    for (size_t i = 0; i < fleet->nodes.n; i++)
+        if (fleet->nodes.v[i]->pool == pool && !ST_BROKEN(POOL_ROOM))
+            st_node_refresh(fleet, tree, fleet->nodes.v[i]);
+    return 0;
+}
+
 int st_fleet_add_pool(st_fleet *fleet, const char *name, uint32_t levels, int64_t oversub_m,
                       st_err *err)
 {
@@ -116,10 +141,9 @@ int st_fleet_add_pool(st_fleet *fleet, const char *name, uint32_t levels, int64_
         return st_fail(err, ST_EEXIST, "pool %s exists already", name);
     if (fleet->pools.n >= ST_POOLS_MAX)
         return st_fail(err, ST_ELIMIT, "pool %s: at most %d pools", name, ST_POOLS_MAX);
-    if (levels >> ST_LEVEL_COUNT)
-        return st_fail(err, ST_EINVAL, "pool %s: it allows a level that does not exist", name);
-    if (oversub_m < 1000 || oversub_m > 4000)
-        return st_fail(err, ST_ERANGE, "pool %s: the time-slicing factor must be 1 to 4", name);
+    int rc = check_pool(name, levels, oversub_m, err);
+    if (rc < 0)
+        return rc;
     st_vec_push(&fleet->pools, (st_pool){st_xstrdup(name), levels, oversub_m});
     return 0;
 }

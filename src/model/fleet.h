@@ -125,6 +125,9 @@ int st_fleet_add_type(st_fleet *fleet, const char *name, int64_t vram_mib, st_bo
                       st_err *err);
 int st_fleet_add_pool(st_fleet *fleet, const char *name, uint32_t levels, int64_t oversub_m,
                       st_err *err);
+/* What a pool allows from now on. That those on its nodes may stay is for the caller to see to. */
+int st_fleet_set_pool(st_fleet *fleet, const st_tree *tree, int32_t pool, uint32_t levels,
+                      int64_t oversub_m, st_err *err);
 int st_fleet_add_node(st_fleet *fleet, const st_node_spec *spec, int32_t *ret_id, st_err *err);
 
 int st_fleet_type(const st_fleet *fleet, const char *name);

@@ -404,9 +404,13 @@ static bool begin(st_step *step)
                  memcmp(&w->capacity, &tree->capacity, sizeof w->capacity) != 0;
     for (size_t i = 0; !moved && i < tree->accounts.n; i++)
         moved = memcmp(&w->floors.v[i], &tree->accounts.v[i]->floor, sizeof(st_quota)) != 0;
-    /* Whether an account has a home of its own depends on those below it, weights included. */
-    for (size_t i = 0; i < step->nevents; i++)
-        moved |= step->events[i]->kind == ST_EV_ACCOUNT && st_core_policy(step->core)->as_if_alone;
+    /* Whether an account has a home of its own depends on those below it, weights included; whom
+     * a home carries, on what its pool allows. */
+    for (size_t i = 0; i < step->nevents; i++) {
+        st_event_kind kind = step->events[i]->kind;
+        moved |= (kind == ST_EV_ACCOUNT || kind == ST_EV_POOL_CHANGE) &&
+                 st_core_policy(step->core)->as_if_alone;
+    }
     w->capacity = tree->capacity;
     st_vec_clear(&w->floors);
     for (size_t i = 0; i < tree->accounts.n; i++)

@@ -241,6 +241,21 @@ static void change_account(st_fuzz_gen *gen, bool together)
     }
 }
 
+/* Another factor, or other levels: half the time one more than there are. */
+static void change_pool(st_fuzz_gen *gen, bool together)
+{
+    st_rng *rng = &gen->rng;
+    const st_fleet *fleet = st_core_fleet(st_fuzz_run_core(gen->run));
+    const st_pool *pool = &fleet->pools.v[st_rng_below(rng, fleet->pools.n)];
+    st_event *ev = &st_fuzz_record(gen, ST_EV_POOL_CHANGE, together)->event;
+    uint32_t level = 1u << st_rng_below(rng, ST_LEVEL_COUNT);
+    ev->u.pool.name =
+        st_rng_chance(rng, 1, 30) ? "nowhere" : st_tape_text(gen->tape, "%s", pool->name);
+    ev->u.pool.levels = st_rng_chance(rng, 1, 2) ? pool->levels | level : pool->levels & ~level;
+    ev->u.pool.oversub_m =
+        st_rng_chance(rng, 1, 2) ? pool->oversub_m : PICK(rng, 999, 1000, 1500, 2000, 3000, 4000);
+}
+
 static void one_event(st_fuzz_gen *gen, bool together)
 {
     st_rng *rng = &gen->rng;
@@ -273,6 +288,8 @@ static void one_event(st_fuzz_gen *gen, bool together)
         ev->u.told.id = some_job(gen);
         ev->u.told.start_ms =
             st_rng_chance(rng, 1, 20) ? -1 : gen->now + st_rng_range(rng, 0, MINUTE);
+    } else if (roll < 98) {
+        change_pool(gen, together);
     } else {
         st_fuzz_record(gen, ST_EV_TIMER, together);
     }

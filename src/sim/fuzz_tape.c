@@ -57,7 +57,9 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
         st_strbuf_addf(out, " %s", ev->u.type.name);
         break;
     case ST_EV_POOL:
-        st_strbuf_addf(out, " %s levels %#x", ev->u.pool.name, ev->u.pool.levels);
+    case ST_EV_POOL_CHANGE:
+        st_strbuf_addf(out, " %s levels %#x factor %" PRId64, ev->u.pool.name, ev->u.pool.levels,
+                       ev->u.pool.oversub_m);
         break;
     case ST_EV_NODE:
         st_strbuf_addf(out, " %s: %d GPUs of type %d, cpu %" PRId64 "m, ram %" PRId64 "Mi",

@@ -56,7 +56,8 @@ int st_scn_read_types(st_scenario *s, const st_doc_node *map, st_err *err)
 static int read_pool(st_scenario *s, const st_doc_node *map, st_err *err)
 {
     const st_doc_node at = {.line = map->key_line};
-    st_scn_pool pool = {.doc.name = map->key, .line = map->key_line};
+    st_scn_pool pool = {.doc = ST_POOL_DOC_INIT, .line = map->key_line};
+    pool.doc.name = map->key;
     int r = st_spec_pool(s->doc, map, &pool.doc, err);
 
     if (r < 0)

@@ -85,8 +85,8 @@ static const st_field pool_rows[] = {
 
 int st_spec_pool(const st_doc *doc, const st_doc_node *map, st_pool_doc *ret, st_err *err)
 {
-    pool_fields f = {.oversub_m = ST_POOL_OVERSUB_M};
-    uint32_t levels = ST_POOL_LEVELS;
+    pool_fields f = {.oversub_m = ret->oversub_m};
+    uint32_t levels = ret->levels;
     int r = st_fields_read(doc, map, pool_rows, &f, err);
 
     if (r < 0)

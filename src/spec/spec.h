@@ -165,7 +165,13 @@ const char *const *st_spec_known_types(void);
 #define ST_POOL_OVERSUB_M 2000
 #define ST_POOL_LEVELS    ((1u << ST_LEVEL_COUNT) - 1)
 
-/* Everything but the name, which is the key of the map or in the address. */
+#define ST_POOL_DOC_INIT                                         \
+    {                                                            \
+        .levels = ST_POOL_LEVELS, .oversub_m = ST_POOL_OVERSUB_M \
+    }
+
+/* Everything but the name, which is the key of the map or in the address. What is not said of a
+ * pool stays as it is in *ret. */
 int st_spec_type(const st_doc *doc, const st_doc_node *map, st_type_doc *ret, st_err *err);
 int st_spec_pool(const st_doc *doc, const st_doc_node *map, st_pool_doc *ret, st_err *err);
 

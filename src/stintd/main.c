@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -140,6 +141,20 @@ static int first_token(st_serve *serve, const char *dir, st_err *err)
     return r;
 }
 
+/* As many files as connections want, where the system lets us; the store needs a few more. */
+static void want_files(int64_t connections)
+{
+    struct rlimit files;
+    rlim_t want = (rlim_t)connections + 256;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= want)
+        return;
+    files.rlim_cur = ST_MIN(want, files.rlim_max);
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < want)
+        fprintf(stderr, "event=few_files files=%llu connections=%lld\n",
+                (unsigned long long)files.rlim_cur, (long long)connections);
+}
+
 static int run(st_serve *serve, const options *o, st_config *config, const sigset_t *signals)
 {
     bool made = false;
@@ -208,6 +223,7 @@ int main(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a full disk, not an end */
+    want_files(config.connections);
     r = st_serve_new(&config, &serve, &err);
     r = r < 0 ? fail(&err) : run(serve, &o, &config, &signals);
     st_serve_free(serve);

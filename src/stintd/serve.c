@@ -146,7 +146,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .logs = serve->logs,
             .admin_uid = getuid(),
             .http = {.connections_max = (int)config->connections,
-                     .connections_per_peer = (int)config->connections,
+                     .connections_per_peer = (int)ST_MAX(config->connections / 4, 1),
                      .rate_per_s = (int)config->rate,
                      .threads = (int)config->threads,
                      .big_body_max = config->body_mib * 1024 * 1024},

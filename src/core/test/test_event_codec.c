@@ -47,6 +47,8 @@ static size_t samples(st_event *ret)
     st_event estimated = event(ST_EV_TOLD);
     estimated.u.told.id = 11;
     estimated.u.told.start_ms = 12000;
+    st_event other = pool_event("main", 7);
+    other.kind = ST_EV_POOL_CHANGE;
     st_event node = node_event("n1", 8);
     node.u.node.rack = "r1";
     st_event all[] = {event(ST_EV_TIMER),
@@ -59,6 +61,7 @@ static size_t samples(st_event *ret)
                       finish,
                       cancel,
                       estimated,
+                      other,
                       policy};
     memcpy(ret, all, sizeof all);
     return ST_ARRAY_LEN(all);
@@ -127,7 +130,7 @@ static void test_damaged(void **state)
             assert_int_equal(at, 0);
         }
         size_t at = 0;
-        a.s[0] = (char)ST_EV_COUNT;
+        a.s[0] = 0x7f;
         assert_fails(st_event_decode(a.s, a.n, &at, arena, &read, &err), ST_EPARSE, "damaged");
     }
 }

@@ -280,6 +280,21 @@ static void test_limits(void **state)
     for (int i = 0; i < 3; i++)
         st_limits_leave(limits, 9);
     st_limits_leave(limits, 7);
+    /* Beside calls without a rate those with one have theirs, no less and no more. */
+    assert_int_equal(st_limits_enter(limits, 10, -1, -1, 2000, &wait_ms), ST_LIMIT_PASS);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(st_limits_enter(limits, 10, 10, 50, 2000, &wait_ms), ST_LIMIT_PASS);
+        st_limits_leave(limits, 10);
+    }
+    assert_int_equal(st_limits_enter(limits, 10, 10, 50, 2000, &wait_ms), ST_LIMIT_RATE);
+    for (int64_t now = 2001; now < 2100; now++) {
+        assert_int_equal(st_limits_enter(limits, 10, -1, -1, now, &wait_ms), ST_LIMIT_PASS);
+        st_limits_leave(limits, 10);
+        assert_int_equal(st_limits_enter(limits, 10, 10, 50, now, &wait_ms), ST_LIMIT_RATE);
+    }
+    assert_int_equal(st_limits_enter(limits, 10, 10, 50, 2100, &wait_ms), ST_LIMIT_PASS);
+    st_limits_leave(limits, 10);
+    st_limits_leave(limits, 10);
     st_limits_sweep(limits, 20000);
     assert_int_equal(st_limits_count(limits), 1); /* 8 has calls that run */
     st_limits_leave(limits, 8);

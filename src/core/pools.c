@@ -1,0 +1,130 @@
+/* A pool allows other things. Nobody is put off a device for it, and nobody may be left waiting for
+ * what cannot come any more: where that would be, the change is refused and says who is in the
+ * way. */
+#include <inttypes.h>
+
+#include "base/num.h"
+#include "core/alone.h"
+
+static bool in_pool(const st_core *core, const st_grant *grants, int task, int32_t pool)
+{
+    return grants && core->fleet->nodes.v[grants[task].node]->pool == pool;
+}
+
+/* Whoever has a place in the pool, runs, is paused, is waited for or moves there, keeps its
+ * level. */
+static int check_levels(const st_core *core, int32_t pool, uint32_t levels, st_err *err)
+{
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        const st_job *job = core->jobs.v[i];
+        if (job->shape.gpus == 0 || (levels >> job->shape.level & 1))
+            continue;
+        for (int t = 0; t < job->tasks; t++)
+            if (in_pool(core, job->grants, t, pool) || in_pool(core, job->to, t, pool))
+                return st_fail(err, ST_ESTATE,
+                               "pool %s: job %s has a place there at level %s; drain its nodes or "
+                               "cancel it first",
+                               core->fleet->pools.v[pool].name, job->name,
+                               st_level_name(job->shape.level));
+    }
+    return 0;
+}
+
+/* Now, and once all plans have come true: seen together a GPU may look used in another way. */
+static int check_shares(const st_core *core, int32_t pool, int64_t oversub_m, st_err *err)
+{
+    static const st_when moments[] = {ST_WHEN_NOW, ST_WHEN_NEXT};
+    for (size_t i = 0; i < 2 * core->fleet->nodes.n; i++) {
+        const st_node *node = core->fleet->nodes.v[i / 2];
+        char used[32], factor[32];
+        st_view view;
+        if (node->pool != pool)
+            continue;
+        st_view_build(core->fleet, core->tree, node, moments[i % 2], &view);
+        for (int d = 0; d < node->ndevs; d++)
+            if (view.dev[d].mode == ST_DEV_TIME && view.dev[d].used_m > oversub_m)
+                return st_fail(err, ST_ESTATE,
+                               "pool %s: GPU %d of node %s is shared by %s, more than %s; drain "
+                               "the node first",
+                               core->fleet->pools.v[pool].name, d, node->name,
+                               st_fmt_milli(used, view.dev[d].used_m),
+                               st_fmt_milli(factor, oversub_m));
+    }
+    return 0;
+}
+
+/* Homes on paper are kept as well (alone.h): who has a right to a place there must find it. */
+static int check_homes(const st_core *core, int32_t pool, uint32_t levels, int64_t oversub_m,
+                       st_err *err)
+{
+    int32_t account;
+    if (!st_alone_uses(core, pool, levels, oversub_m, &account))
+        return 0;
+    return st_fail(err, ST_ESTATE,
+                   "pool %s: account %s has the right to a place there at a level or share that "
+                   "would go; try again when its jobs of that kind have ended",
+                   core->fleet->pools.v[pool].name, st_tree_account(core->tree, account)->name);
+}
+
+static bool still_possible(st_core *core, const st_job *job)
+{
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t))
+        if (st_core_possible(core, job, t, NULL))
+            return true;
+    return false;
+}
+
+static void forget_possible(st_core *core)
+{
+    st_idmap_free(core->possible);
+    core->possible = st_idmap_new();
+}
+
+/* Those who wait must still have somewhere to go. */
+static int check_waiting(st_core *core, const char *pool, st_err *err)
+{
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        const st_job *job = core->jobs.v[i];
+        if (!still_possible(core, job))
+            return st_fail(err, ST_ESTATE,
+                           "pool %s: job %s could never start then; cancel it first", pool,
+                           job->name);
+    }
+    return 0;
+}
+
+int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx;
+    const char *name = ev->u.pool.name;
+    int32_t pool = name ? st_fleet_pool(core->fleet, name) : -1;
+    if (pool < 0)
+        return st_fail(err, ST_ENOENT, "pool %s does not exist", name ? name : "(none)");
+    const st_pool old = core->fleet->pools.v[pool];
+    int rc = 0;
+    if (!ST_BROKEN(POOL_CHANGE))
+        rc = check_levels(core, pool, ev->u.pool.levels, err);
+    if (rc == 0 && !ST_BROKEN(POOL_CHANGE))
+        rc = check_shares(core, pool, ev->u.pool.oversub_m, err);
+    if (rc == 0)
+        rc = check_homes(core, pool, ev->u.pool.levels, ev->u.pool.oversub_m, err);
+    if (rc == 0)
+        rc = st_fleet_set_pool(core->fleet, core->tree, pool, ev->u.pool.levels,
+                               ev->u.pool.oversub_m, err);
+    if (rc < 0)
+        return rc;
+    forget_possible(core);
+    bool less = (old.levels & ~ev->u.pool.levels) || ev->u.pool.oversub_m < old.oversub_m;
+    rc = less ? check_waiting(core, name, err) : 0;
+    if (rc < 0) {
+        int back =
+            st_fleet_set_pool(core->fleet, core->tree, pool, old.levels, old.oversub_m, NULL);
+        ST_ASSERT(back == 0);
+        forget_possible(core);
+        return rc;
+    }
+    core->floors_dirty = core->freed = true; /* homes carry others now */
+    core->version++;
+    return 0;
+}

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""The API is what its documents say.
+
+- The examples of doc/api.md are run in order and print what stands behind "# =>".
+- Every route is on that page, and every stable code of an error.
+- Answers of every GET route fit their schemas in /openapi.json.
+- /metrics passes promtool, and /openapi.json a public validator, where these are at hand.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+from harness import Failure, Stintd, check, main  # noqa: E402
+
+SOURCE = os.environ.get("STINT_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
+
+
+def page():
+    with open(os.path.join(SOURCE, "doc", "api.md")) as f:
+        return f.read()
+
+
+# ---- examples -----------------------------------------------------------------------------------
+
+
+def chunks(text):
+    """Pieces of shell with what their output must show: [(commands, [expected])]."""
+    found = []
+    for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S):
+        lines, expected = [], []
+        for line in block.splitlines():
+            if line.startswith("# => "):
+                expected.append(line[5:])
+                continue
+            if expected:
+                found.append(("\n".join(lines), expected))
+                lines, expected = [], []
+            lines.append(line)
+        found.append(("\n".join(lines), expected))
+    return found
+
+
+def pattern(expected):
+    """… is anything. Quotes inside a text may be written as they are."""
+    plain = expected.replace('\\"', '"')
+    return ".*?".join(re.escape(part) for part in plain.split("…"))
+
+
+def run_examples(stintd):
+    pieces = chunks(page())
+    work = stintd.dir
+    script = "".join(f"{{\n{commands}\n}} >out.{i} 2>err.{i}\n" for i, (commands, _) in
+                     enumerate(pieces))
+    env = {**os.environ, "STINT": f"http://127.0.0.1:{stintd.port}"}
+    done = subprocess.run(["bash", "-c", script], cwd=work, env=env, timeout=120,
+                          stderr=subprocess.PIPE, text=True)
+    shown = 0
+    for i, (commands, expected) in enumerate(pieces):
+        with open(os.path.join(work, f"out.{i}")) as f:
+            out = f.read()
+        with open(os.path.join(work, f"err.{i}")) as f:
+            err = f.read()
+        for want in expected:
+            shown += 1
+            check(re.search(pattern(want), out.replace('\\"', '"'), re.S),
+                  "doc/api.md: after\n%s\nexpected: %s\ngot: %s%s%s", commands, want, out, err,
+                  done.stderr)
+    check(shown >= 30, "only %d examples were found", shown)
+    return shown
+
+
+# ---- what must be on the page -------------------------------------------------------------------
+
+
+def check_page(document):
+    text = page()
+    for path, item in document["paths"].items():
+        for method in item:
+            name = f"{method.upper()} {path}"
+            check(f"`{name}" in text or path in ("/v1/whoami", "/v1/roles", "/v1/events", "/v1/audit",
+                                                 "/v1/audit/verify") and path in text,
+                  "%s is not in doc/api.md", name)
+    codes = set()
+    for file in ("src/base/err.h", "src/http/problem.h"):
+        with open(os.path.join(SOURCE, file)) as f:
+            codes |= set(re.findall(r'X\(ST_\w+, "(\w+)", \d', f.read()))
+    table = text[text.index("## When it says no"):text.index("## Limits")]
+    there = set(re.findall(r"`(\w+)`", re.sub(r"(?m)^\| code.*|^[^|].*", "", table)))
+    check(codes <= there, "codes that are not in doc/api.md: %s", sorted(codes - there))
+    words = {"Allow", "If", "Retry", "detail", "instance"}
+    check(there - codes <= words, "not codes: %s", sorted(there - codes - words))
+
+
+def check_corpus():
+    """The fuzzer of requests begins with what people are shown."""
+    folder = os.path.join(SOURCE, "fuzz", "corpus", "request")
+    texts = ""
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), errors="replace") as f:
+            texts += f.read()
+    for body in re.findall(r" -d '(\{[^']*)'", page()):
+        check(body in texts, "fuzz/corpus/request lacks the example %s", body)
+
+
+# ---- schemas ------------------------------------------------------------------------------------
+
+
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+
+
+def is_type(value, name):
+    if name == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    if name == "number":
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, TYPES[name])
+
+
+KNOWN = {"type", "properties", "required", "items", "enum", "anyOf", "additionalProperties", "$ref",
+         "description", "format", "minimum", "maximum", "minItems", "maxItems", "readOnly"}
+
+
+def fits(value, schema, document, at):
+    """The subset of JSON Schema that the document uses; a word it does not know fails."""
+    check(set(schema) <= KNOWN, "%s: the schema says %s", at, sorted(set(schema) - KNOWN))
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[1]
+        return fits(value, document["components"]["schemas"][name], document, at)
+    if "type" in schema:
+        names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        check(any(is_type(value, n) for n in names), "%s is %r, not %s", at, value, names)
+    if "enum" in schema:
+        check(value in schema["enum"], "%s is %r, none of %s", at, value, schema["enum"])
+    if isinstance(value, dict):
+        rows = schema.get("properties", {})
+        for key in schema.get("required", []):
+            check(key in value, "%s lacks %s", at, key)
+        for key, item in value.items():
+            # What an answer has must be in the document, or be declared open.
+            check(key in rows or not rows or schema.get("additionalProperties"), "%s has %s, which is not in "
+                  "the document", at, key)
+            if key in rows:
+                fits(item, rows[key], document, f"{at}.{key}")
+            elif isinstance(schema.get("additionalProperties"), dict):
+                fits(item, schema["additionalProperties"], document, f"{at}.{key}")
+    if isinstance(value, list) and "items" in schema:
+        for i, item in enumerate(value):
+            fits(item, schema["items"], document, f"{at}[{i}]")
+
+
+def check_answers(stintd, tokens, document):
+    jobs = stintd.owner.get("/v1/jobs?limit=1000").json["jobs"]
+    waiting = [j["id"] for j in jobs if j["state"] == "pending"]
+    here = {"/v1/accounts/{name}": ["acme", "vision"], "/v1/pools/{name}": ["main"],
+            "/v1/nodes/{name}": ["node01"], "/v1/tokens/{id}": [
+                t["id"] for t in stintd.owner.get("/v1/tokens").json["tokens"]],
+            "/v1/arrays/{id}": [j["array"] for j in jobs if j.get("array")][:1],
+            "/v1/jobs/{id}": [j["id"] for j in jobs][:50], "/v1/jobs/{id}/why": waiting,
+            "/v1/accounts/{name}/quota": ["vision"], "/v1/accounts/{name}/usage": ["vision"]}
+    n = 0
+    for path, item in document["paths"].items():
+        answers = item.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
+        schema = answers.get("application/json", {}).get("schema")
+        if not schema:
+            continue
+        for name in here.get(path, [None]):
+            full = re.sub(r"\{\w+\}", name or "", path)
+            for token in tokens:
+                answer = stintd.client(token).get(full)
+                check(answer.status in (200, 403, 404), "GET %s: %d", full, answer.status)
+                if answer.status == 200:
+                    fits(answer.json, schema, document, f"GET {full}")
+                    n += 1
+                else:
+                    fits(answer.json, {"$ref": "#/components/schemas/Problem"}, document, full)
+    check(n >= 60, "only %d answers were looked at", n)
+    return n
+
+
+# ---- tools of others ----------------------------------------------------------------------------
+
+
+def check_metrics(stintd, tokens):
+    if not shutil.which("promtool"):
+        return "promtool is not there"
+    for token in tokens:
+        text = stintd.client(token).get("/metrics").body
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True)
+        check(done.returncode == 0, "promtool: %s", (done.stdout + done.stderr).decode())
+    return f"promtool: {len(tokens)} metrics pages"
+
+
+VALIDATOR = "@seriousme/openapi-schema-validator@2.4.1"
+CALL = """
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { readFileSync } from 'node:fs';
+const result = await new Validator().validate(JSON.parse(readFileSync(process.argv[2])));
+if (!result.valid) { console.log(JSON.stringify(result.errors)); process.exit(1); }
+"""
+
+
+def check_openapi(stintd, document):
+    """Fetched once into a cache of the user; without npm or a network it is left out."""
+    cache = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")),
+                         "stint-tests", "openapi-validator")
+    if not shutil.which("npm") or not shutil.which("node"):
+        return "npm is not there"
+    if not os.path.isdir(os.path.join(cache, "node_modules", "@seriousme")):
+        try:
+            os.makedirs(cache, exist_ok=True)
+            subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix",
+                            cache, VALIDATOR], check=True, capture_output=True, timeout=90)
+        except (OSError, subprocess.SubprocessError):
+            shutil.rmtree(cache, ignore_errors=True)
+            return "the validator of OpenAPI could not be fetched"
+    with open(os.path.join(cache, "check.mjs"), "w") as f:
+        f.write(CALL)
+    file = os.path.join(stintd.dir, "openapi.json")
+    with open(file, "w") as f:
+        json.dump(document, f)
+    done = subprocess.run(["node", os.path.join(cache, "check.mjs"), file], capture_output=True,
+                          text=True, timeout=60)
+    check(done.returncode == 0, "the OpenAPI document: %s", (done.stdout + done.stderr)[:3000])
+    return "the OpenAPI document is valid"
+
+
+def run(program):
+    stintd = Stintd(program, sample=True)
+    try:
+        with open(os.path.join(stintd.dir, "data", "tokens")) as f:
+            rows = [line.split() for line in f if "stint_" in line]
+        tokens = {row[0]: row[-1] for row in rows if len(row) == 4}
+        document = stintd.client().get("/openapi.json").json
+        check_page(document)
+        check_corpus()
+        examples = run_examples(stintd)
+        some = [tokens[name] for name in ("root", "omar", "ada", "audrey")]
+        answers = check_answers(stintd, some, document)
+        said = [check_metrics(stintd, some), check_openapi(stintd, document)]
+        print(f"{examples} examples hold, {answers} answers fit their schemas; " + "; ".join(said))
+    finally:
+        stintd.stop()
+
+
+if __name__ == "__main__":
+    main(run)

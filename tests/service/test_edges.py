@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""The edges of the service: the unix socket, TLS from files, methods, conditions, restarts."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__))
+from harness import Client, Stintd, Stream, check, fleet, main, token  # noqa: E402
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost")
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+
+def check_unix(stintd):
+    conn = UnixConnection(stintd.socket)
+    conn.request("GET", "/v1/whoami")
+    who = json.loads(conn.getresponse().read())
+    check(who["role"] == "owner" and who["account"] == "", "on the socket one is %s", who)
+    conn.close()
+    check(os.stat(stintd.socket).st_mode & 0o777 == 0o600, "others may use the socket")
+    conn = UnixConnection(stintd.socket)  # a bad token is not made good by the socket
+    conn.request("GET", "/v1/whoami", headers={"Authorization": "Bearer stint_" + "A" * 43})
+    status = conn.getresponse().status
+    check(status == 401, "a bad token on the socket: %d", status)
+    conn.close()
+
+
+def check_methods(stintd):
+    c = stintd.owner
+    answer = c.call("PUT", "/v1/jobs", {})
+    check(answer.status == 405 and set(answer.header("Allow").split(", ")) >= {"GET", "POST"},
+          "PUT: %d %s", answer.status, answer.header("Allow"))
+    check(c.call("OPTIONS", "/v1/jobs").status == 204, "OPTIONS")
+    head = c.call("HEAD", "/v1/jobs")
+    check(head.status == 200 and head.body == b"", "HEAD: %d %r", head.status, head.body[:100])
+    check(c.get("/v1/jobs", headers={"Accept": "text/html"}).status == 406, "Accept")
+
+
+def check_conditions(stintd):
+    c = stintd.owner
+    tag = c.get("/v1/accounts/team").header("ETag")
+    edit = {"weight": 3}
+    check(c.call("PATCH", "/v1/accounts/team", edit).status == 428, "no If-Match")
+    check(c.call("PATCH", "/v1/accounts/team", edit, {"If-Match": '"999"'}).status == 412, "a wrong tag")
+    check(c.call("PATCH", "/v1/accounts/team", edit, {"If-Match": "nonsense"}).status == 412, "no tag")
+    check(c.call("PATCH", "/v1/accounts/team", edit, {"If-Match": tag}).status == 200, "the tag")
+    check(c.call("PATCH", "/v1/accounts/team", edit, {"If-Match": tag}).status == 412, "an old tag")
+    # Pools: what is not mentioned stays, and who uses it is asked.
+    tag = c.get("/v1/pools/main").header("ETag")
+    levels = {"levels": ["whole", "time"]}
+    check(c.call("PATCH", "/v1/pools/main", levels, {"If-Match": '"0-0"'}).status == 412, "wrong")
+    check(c.call("PATCH", "/v1/pools/main", levels, {"If-Match": tag}).status == 200, "pool")
+    pool = c.get("/v1/pools/main").json
+    check(pool["levels"] == ["whole", "time"] and pool["oversubscribe"] == 2, "the pool is %s", pool)
+    job = c.make("/v1/jobs", {"name": "shares", "account": "team", "user": "x", "level": "time",
+                              "share": 0.5, "sim": {"run": "7d"}})
+    answer = c.call("PATCH", "/v1/pools/main", {"levels": ["whole"]}, {"If-Match": "*"})
+    check(answer.status == 409 and "job shares has a place there" in answer.text, "%d %s",
+          answer.status, answer.text)
+    check(c.call("DELETE", "/v1/jobs/" + job["id"]).status == 200, "cancel")
+    check(c.call("PATCH", "/v1/pools/main", {"levels": ["whole"]}, {"If-Match": "*"}).status == 200,
+          "the pool is free now")
+    tag = c.get("/v1/nodes/n00").header("ETag")
+    drain, back = {"state": "draining"}, {"state": "ready"}
+    check(c.call("PATCH", "/v1/nodes/n00", drain, {"If-Match": tag}).status == 200, "drain")
+    check(c.call("PATCH", "/v1/nodes/n00", back, {"If-Match": tag}).status == 412, "an old state")
+    check(c.call("PATCH", "/v1/nodes/n00", back).status == 200, "back")
+
+
+def check_restart(program, stintd):
+    """A start later everything is as it was: pools, tokens, ids; streams begin anew."""
+    secret = token(stintd.owner, "team", "ann", "member")["token"]
+    stream = Stream(stintd.port, secret)
+    job = stintd.client(secret).make("/v1/jobs", {"name": "stays", "gpus": 1, "sim": {"run": "7d"}})
+    check(stream.wait(lambda s: len(s.events()) >= 2), "no events")
+    last = stream.events()[0][0]
+    pools = stintd.owner.get("/v1/pools").text
+    stintd.owner.close()
+    stintd.process.send_signal(signal.SIGTERM)
+    check(stintd.process.wait(30) == 0, "it did not stop well")
+    check(stream.wait(lambda s: any(e[1] == "bye" for e in s.events())), "no bye")
+    stream.close()
+    args = list(stintd.process.args)
+    with open(stintd.log, "w") as log:
+        stintd.process = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=log)
+    stintd.port = stintd._port()
+    stintd.owner = Client(stintd.port, stintd.owner_token)
+    check(stintd.owner.get("/v1/pools").text == pools, "the pools are others")
+    again = stintd.client(secret).get("/v1/jobs/" + job["id"])
+    check(again.status == 200 and again.json["state"] == "running", "the job: %s", again.text)
+    stream = Stream(stintd.port, secret, last=last)
+    check(stream.wait(lambda s: s.events()), "no reset")
+    check(stream.events()[0][1] == "reset", "after a restart: %s", stream.events())
+    stream.close()
+
+
+def check_tls(program):
+    if not shutil.which("openssl"):
+        return "openssl is not there"
+    stintd = Stintd(program)
+    folder = stintd.dir
+    cert, key = (os.path.join(folder, name) for name in ("cert.pem", "key.pem"))
+    try:
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", cert,
+                        "-days", "1", "-subj", "/CN=localhost", "-addext",
+                        "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        secure = Stintd(program, config=f"tls_cert: {cert}\ntls_key: {key}\n")
+        try:
+            context = ssl.create_default_context(cafile=cert)
+            conn = http.client.HTTPSConnection("127.0.0.1", secure.port, context=context)
+            conn.request("GET", "/v1/whoami",
+                         headers={"Authorization": "Bearer " + secure.owner_token})
+            check(conn.getresponse().status == 200, "TLS")
+            conn.close()
+            secure.process.send_signal(signal.SIGHUP)  # reads them again, and goes on
+            time.sleep(0.2)
+            conn = http.client.HTTPSConnection("127.0.0.1", secure.port, context=context)
+            conn.request("GET", "/healthz")
+            check(conn.getresponse().status == 200, "TLS after a reload")
+            conn.close()
+        finally:
+            secure.stop()
+    finally:
+        stintd.stop()
+    return "TLS"
+
+
+def run(program):
+    stintd = Stintd(program)
+    try:
+        fleet(stintd.owner)
+        stintd.owner.make("/v1/accounts", {"name": "team"})
+        check_unix(stintd)
+        check_methods(stintd)
+        check_conditions(stintd)
+        check_restart(program, stintd)
+    finally:
+        stintd.stop()
+    print("socket, methods, conditions, a restart;", check_tls(program))
+
+
+if __name__ == "__main__":
+    main(run)
