@@ -160,9 +160,14 @@ static int check_type(st_core *core, const st_job *job, int32_t type, int32_t re
     uint64_t key = st_core_shape_key(&anybody, type);
     if (st_idmap_get(core->possible, key, NULL))
         return 0;
-    st_whatif_begin(core, ST_WHEN_EMPTY);
+    st_ask now = {.job = job, .type = type};
     st_ask ask = {.job = job, .type = type, .ever = true, .view = empty_view, .ctx = core};
-    if (!st_place_fits(core->placer, &ask)) {
+    bool possible = st_place_fits(core->placer, &now); /* it will be asked anyway */
+    if (!possible) {
+        st_whatif_begin(core, ST_WHEN_EMPTY);
+        possible = st_place_fits(core->placer, &ask);
+    }
+    if (!possible) {
         int64_t most = st_place_most(core->placer, &ask);
         return st_fail(err, ST_EINVAL,
                        "job %s: of its %d tasks at most %" PRId64
