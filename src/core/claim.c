@@ -549,30 +549,47 @@ static void attempt(claim_ctx *c, st_claim *ret)
     restore(c);
 }
 
-static void claim_free(claim_ctx *c)
+/* One way of claiming. If it fails, would it be enough if nobody were protected? Then it is worth
+ * waking up for: with some of them the choice may be a better one than with all. */
+static void try_way(claim_ctx *c, st_claim *ret)
 {
+    int64_t until_ms = c->core->yielders.until_ms;
+    *ret = (st_claim){.until_ms = ST_TIME_NEVER};
+    c->ask.rooms = NULL;
+    muster(c, false);
+    attempt(c, ret);
+    if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
+        st_claim open = {.result = ret->result, .enough = ret->enough};
+        size_t had = c->line.n;
+        muster(c, true);
+        if (c->line.n > had)
+            attempt(c, &open);
+        if (open.result == ST_CLAIM_OK)
+            ret->result = ST_CLAIM_PROTECTED;
+        if (open.enough)
+            ret->until_ms = ST_MIN(ret->until_ms, until_ms);
+        st_claim_done(&open);
+    }
     st_vec_free(&c->cands);
     st_vec_free(&c->line);
 }
 
 /* A job with a right to its home place need not take it from one who has such a right too and
- * only sits elsewhere: it looks for others to displace, at home, then anywhere. */
-static bool try_gently(claim_ctx *c, st_claim *ret)
+ * only sits elsewhere: it looks for others to displace, at home, then anywhere. When it cannot
+ * yet, *ret_later says so and *ret_until_ms when. */
+static bool try_gently(claim_ctx *c, st_claim *ret, bool *ret_later, int64_t *ret_until_ms)
 {
     c->spare = true;
-    for (int away = 0; away <= 1 && ret->result != ST_CLAIM_OK; away++) {
-        st_claim_done(ret);
-        *ret = (st_claim){.until_ms = ST_TIME_NEVER, .away = away};
+    for (int away = 0; away <= 1; away++) {
         c->home = !away;
-        muster(c, false);
-        attempt(c, ret);
-        claim_free(c);
-        c->ask.rooms = NULL;
+        try_way(c, ret);
+        ret->away = away;
+        if (ret->result == ST_CLAIM_OK)
+            return true;
+        *ret_later |= ret->result == ST_CLAIM_PROTECTED;
+        *ret_until_ms = ST_MIN(*ret_until_ms, ret->until_ms);
+        st_claim_done(ret);
     }
-    if (ret->result == ST_CLAIM_OK)
-        return true;
-    st_claim_done(ret);
-    *ret = (st_claim){.until_ms = ST_TIME_NEVER};
     c->spare = false;
     c->home = true;
     return false;
@@ -586,33 +603,19 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
     c.need = st_need_of(job, type);
     c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
     set_standings(&c);
-    if (!sure && !may_rebalance_any(&c)) {
-        ret->result = ST_CLAIM_NONE;
+    if (!sure && !may_rebalance_any(&c))
         return;
-    }
     refresh_yielders(core);
-    int64_t until_ms = core->yielders.until_ms;
-    if (sure && job->shade && try_gently(&c, ret)) {
-        claim_free(&c);
+    bool later = false;
+    int64_t until_ms = ST_TIME_NEVER;
+    if (c.home && try_gently(&c, ret, &later, &until_ms))
         return;
-    }
-    muster(&c, false);
-    attempt(&c, ret);
-    if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
-        /* Would it be enough if nobody were protected? Then it is worth waking up for: with
-         * some of them the choice may be a better one than with all. */
-        st_claim open = {.result = ret->result, .enough = ret->enough};
-        size_t had = c.line.n;
-        muster(&c, true);
-        if (c.line.n > had)
-            attempt(&c, &open);
-        if (open.result == ST_CLAIM_OK)
-            ret->result = ST_CLAIM_PROTECTED;
-        if (open.enough)
-            ret->until_ms = ST_MIN(ret->until_ms, until_ms);
-        st_claim_done(&open);
-    }
-    claim_free(&c);
+    try_way(&c, ret);
+    if (ret->result == ST_CLAIM_OK)
+        return;
+    if (later)
+        ret->result = ST_CLAIM_PROTECTED;
+    ret->until_ms = ST_MIN(ret->until_ms, until_ms);
 }
 
 void st_claim_done(st_claim *claim)

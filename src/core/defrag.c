@@ -106,14 +106,6 @@ static bool enough_free(const st_core *core, int32_t type, int64_t asked_m)
     return asked_m <= 0;
 }
 
-static bool moving_already(const st_core *core)
-{
-    for (size_t i = 0; i < core->placed.n; i++)
-        if (core->placed.v[i]->to)
-            return true;
-    return false;
-}
-
 /* ---- what-if ----------------------------------------------------------------------------- */
 
 static void take(void *ctx, int i)
@@ -267,7 +259,7 @@ bool st_core_defrag(st_core *core, const st_job *job, int32_t type, st_claim *re
 {
     *ret = (st_claim){.until_ms = ST_TIME_NEVER};
     if (job->state != ST_JOB_PENDING || job->shape.gpus == 0 || core->resv.n >= ST_RESV_MAX ||
-        !enough_free(core, type, st_job_gpu_m(job)) || moving_already(core))
+        !enough_free(core, type, st_job_gpu_m(job)) || core->nmoving > 0)
         return false;
     defrag_ctx d = {.core = core, .job = job};
     d.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
@@ -283,9 +275,8 @@ bool st_core_defrag(st_core *core, const st_job *job, int32_t type, st_claim *re
 
 void st_core_gather_movers(st_core *core)
 {
-    if (!moving_already(core))
-        return;
-    for (size_t i = 0; i < core->jobs.n; i++) /* by id: the order of `placed` is nobody's */
+    for (size_t i = 0; core->nmoving > 0 && i < core->jobs.n;
+         i++) /* by id: the order of `placed` is nobody's */
         if (core->jobs.v[i]->to)
             st_core_gather_place(core, core->jobs.v[i]);
 }

@@ -226,6 +226,12 @@ bool st_core_ready(const st_core *core, const st_job *job)
     return fits_then(core, job, ST_WHEN_NOW);
 }
 
+void st_core_forget_move(st_core *core, st_job *job)
+{
+    core->nmoving -= job->to != NULL;
+    free(ST_TAKE(job->to));
+}
+
 bool st_core_stay(st_core *core, st_job *job)
 {
     ST_ASSERT(job->state == ST_JOB_NOTIFIED);
@@ -240,7 +246,7 @@ bool st_core_stay(st_core *core, st_job *job)
     st_job_move(job, ST_JOB_RUNNING);
     core->version++;
     job->claimant = 0;
-    free(ST_TAKE(job->to));
+    st_core_forget_move(core, job);
     job->deadline_ms = 0;
     st_core_expect(core, job); /* while it was leaving nobody looked */
     st_core_due(core, job);
@@ -265,7 +271,7 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
     charge_user(core, job, -1);
     note_usage(core, job, -1);
     job->claimant = 0;
-    free(ST_TAKE(job->to));
+    st_core_forget_move(core, job);
     job->class = ST_CLASS_NONE;
     job->deadline_ms = 0;
     if (!keep_memory)

@@ -430,6 +430,7 @@ static void rebuild(st_core *core)
         if (st_job_on_devices(job))
             st_core_place(core, job, true);
         core->nheld += job->held;
+        core->nmoving += job->to != NULL;
         st_core_due(core, job);
         for (int t = 0; job->grants && t < job->tasks; t++) {
             st_vec_push(&core->fleet->nodes.v[job->grants[t].node]->residents,

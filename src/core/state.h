@@ -113,6 +113,7 @@ struct st_core {
     st_idmap *by_id;
     ST_VEC(st_job *) off; /* those who are not, likewise; a job's slot is in either */
     size_t nheld;         /* of these, with a plan */
+    size_t nmoving;       /* of those on devices, with a place to go to */
     int64_t due_ms;       /* no job is due before; exact after a pass */
     ST_VEC(st_due) due;   /* a heap; what is no longer true is left in it until it comes up */
     int64_t now;
@@ -166,6 +167,8 @@ void st_core_start_held(st_core *core, st_job *job, st_effects *fx);
 void st_core_unhold(st_core *core, st_job *job, st_effects *fx);
 /* A held job starts at another place than planned; its victims are spared. */
 void st_core_start_elsewhere(st_core *core, st_job *job, st_grant *take_grants, st_effects *fx);
+/* Its place to go to, if it had one, is no longer kept. */
+void st_core_forget_move(st_core *core, st_job *job);
 void st_core_leave(st_core *core, st_job *job, uint64_t claimant);
 bool st_core_stay(st_core *core, st_job *job);
 /* Whether a plan would break a ceiling even when everybody has left who is to leave. */

@@ -113,9 +113,14 @@ bool st_core_possible(st_core *core, const st_job *job, int32_t type, int64_t *r
     uint64_t key = st_core_shape_key(&anybody, type);
     if (st_idmap_get(core->possible, key, NULL))
         return true;
-    st_whatif_begin(core, ST_WHEN_EMPTY);
+    st_ask now = {.job = job, .type = type};
     st_ask ask = {.job = job, .type = type, .ever = true, .view = empty_view, .ctx = core};
-    if (!st_place_fits(core->placer, &ask)) {
+    bool fits = st_place_fits(core->placer, &now); /* it will be asked anyway */
+    if (!fits) {
+        st_whatif_begin(core, ST_WHEN_EMPTY);
+        fits = st_place_fits(core->placer, &ask);
+    }
+    if (!fits) {
         if (ret_most)
             *ret_most = st_place_most(core->placer, &ask);
         return false;

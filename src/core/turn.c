@@ -227,7 +227,8 @@ static bool try_defrag(st_core *core, st_job *job, int32_t type, bool sure, st_e
     st_claim moves;
     bool found = find_moves(core, job, type, &moves);
     if (found) {
-        st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
+        /* Where there is room now, which is not its home. */
+        st_class class = sure && !job->shade ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
         st_core_hold(core, job, type, class, ST_TAKE(moves.plan), fx);
         for (size_t i = 0; i < moves.victims.n; i++)
             st_core_notify(core, moves.victims.v[i], job, ST_TAKE(moves.places.v[i]), fx);

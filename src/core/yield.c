@@ -133,6 +133,7 @@ void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_gr
 {
     st_core_leave(core, victim, claimant->id);
     victim->to = take_to;
+    core->nmoving += take_to != NULL;
     victim->deadline_ms = core->now + core->policy.notice_ms;
     st_core_due(core, victim);
     st_effect e = st_fx_of(core, ST_FX_NOTIFY, victim);

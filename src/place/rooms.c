@@ -18,32 +18,17 @@
 #define SHAPES_LEAST 96
 #define SHAPES_MOST  2048
 
-/* Where no GPU is shared, what a node has to offer follows from what it is and how much of it is
- * free, not from which of its GPUs that is; and most nodes of a fleet are like many others. So
- * while all nodes are looked at, answers are remembered by these. */
-typedef struct recall {
-    uint64_t key;
-    int32_t value;
-    bool known;
-} recall;
-
-typedef struct memo {
-    recall at[256];
-} memo;
-
-static recall *memo_of(memo *m, const st_node *node, const st_view *view)
+/* What is to be said of the node's kind in this look; NULL if the node is not seen as it is, or is
+ * like no other. */
+static st_answer *answer_of(st_placer *placer, const st_ask *ask, size_t id)
 {
-    if (view->shared)
-        return NULL;
-    uint64_t key = st_hash_u64(st_hash_u64((uint64_t)node->cpu_m, (uint64_t)node->ram_mib),
-                               (uint64_t)(uint32_t)node->type << 32 | (uint32_t)node->pool);
-    key = st_hash_u64(key, (uint64_t)node->ndevs << 16 | (uint64_t)node->state << 8 |
-                               (uint64_t)__builtin_popcount(view->free));
-    key = st_hash_u64(st_hash_u64(key, (uint64_t)view->cpu_free_m), (uint64_t)view->ram_free_mib);
-    recall *r = &m->at[key % ST_ARRAY_LEN(m->at)];
-    if (r->key != key)
-        *r = (recall){.key = key};
-    return r;
+    st_kinds *k = &placer->kinds;
+    if (ask && ask->view) {
+        const st_node *node = placer->fleet->nodes.v[id];
+        if (ask->view(ask->ctx, node) != &node->view)
+            return NULL;
+    }
+    return k->of[id] ? &k->answers[k->of[id]] : NULL;
 }
 
 static int16_t cost_of(st_placer *placer, const st_rooms *r, const st_node *node,
@@ -63,6 +48,19 @@ static int16_t cost_of(st_placer *placer, const st_rooms *r, const st_node *node
     return (int16_t)(steps * ST_COST_STEP + empty);
 }
 
+static int16_t cost_by_kind(st_placer *placer, const st_rooms *r, const st_ask *ask, size_t id,
+                            bool learned)
+{
+    st_answer *had = answer_of(placer, ask, id);
+    if (had && had->look == placer->kinds.look)
+        return (int16_t)had->value;
+    const st_node *node = placer->fleet->nodes.v[id];
+    int16_t cost = cost_of(placer, r, node, st_ask_view(ask, node), learned);
+    if (had)
+        *had = (st_answer){placer->kinds.look, cost};
+    return cost;
+}
+
 static void lower(st_rooms *r, size_t block)
 {
     const int16_t *cost = r->cost + block * ST_BLOCK;
@@ -79,35 +77,28 @@ void st_rooms_reckon(st_placer *placer, st_rooms *r, const st_ask *ask)
     if (r->epoch != placer->typical.epoch)
         memset(r->stale, 0xff, blocks * sizeof *r->stale);
     r->epoch = placer->typical.epoch;
-    memo seen = {0};
+    bool looking = false;
     for (size_t b = 0; b < blocks; b++) {
         if (r->stale[b] == 0)
             continue;
+        if (!looking)
+            st_kinds_look(&placer->kinds, placer->fleet);
+        looking = true;
         for (uint64_t bits = r->stale[b]; bits; bits &= bits - 1) {
             size_t id = b * ST_BLOCK + (size_t)__builtin_ctzll(bits);
             if (id >= r->n)
                 break;
-            const st_node *node = placer->fleet->nodes.v[id];
             r->cost[id] = ST_COST_NONE;
-            if (r->room[id] <= 0)
-                continue;
-            const st_view *view = st_ask_view(ask, node);
-            recall *had = memo_of(&seen, node, view);
-            if (had && had->known)
-                r->cost[id] = (int16_t)had->value;
-            else
-                r->cost[id] = cost_of(placer, r, node, view, learned);
-            if (had)
-                *had = (recall){had->key, r->cost[id], true};
+            if (r->room[id] > 0)
+                r->cost[id] = cost_by_kind(placer, r, ask, id, learned);
         }
         r->stale[b] = 0;
         lower(r, b);
     }
 }
 
-static void put(st_rooms *r, const st_node *node, int32_t room)
+static void put(st_rooms *r, size_t id, const int32_t *place, int32_t room)
 {
-    int32_t id = node->id;
     int64_t more = room - r->room[id];
     r->stale[id / ST_BLOCK] |= UINT64_C(1) << (id % ST_BLOCK);
     r->room[id] = room;
@@ -115,8 +106,8 @@ static void put(st_rooms *r, const st_node *node, int32_t room)
         return;
     r->total += more;
     for (int l = ST_TOPO_ZONE; l <= ST_TOPO_RACK; l++)
-        if (node->place[l] >= 0)
-            r->sums[l].v[node->place[l]] += more;
+        if (place[l] >= 0)
+            r->sums[l].v[place[l]] += more;
 }
 
 static int room_of(const st_placer *placer, const st_rooms *rooms, const st_node *node,
@@ -132,7 +123,7 @@ static int room_of(const st_placer *placer, const st_rooms *rooms, const st_node
 
 void st_rooms_set(st_placer *placer, st_rooms *rooms, const st_node *node, const st_view *view)
 {
-    put(rooms, node, room_of(placer, rooms, node, view));
+    put(rooms, (size_t)node->id, node->place, room_of(placer, rooms, node, view));
 }
 
 void st_rooms_free(st_rooms *rooms)
@@ -174,18 +165,21 @@ static void cover(const st_placer *placer, st_rooms *r)
 
 static void count_all(st_placer *placer, st_rooms *r, const st_ask *ask)
 {
-    memo seen = {0};
+    const st_kinds *k = &placer->kinds;
+    st_kinds_look(&placer->kinds, placer->fleet);
     cover(placer, r);
     for (size_t i = 0; i < r->n; i++) {
-        const st_node *node = placer->fleet->nodes.v[i];
-        const st_view *view = ask ? st_ask_view(ask, node) : &node->view;
-        recall *had = memo_of(&seen, node, view);
-        if (had && had->known)
-            put(r, node, had->value);
-        else
-            put(r, node, room_of(placer, r, node, view));
-        if (had)
-            *had = (recall){had->key, r->room[i], true};
+        st_answer *had = answer_of(placer, ask, i);
+        if (!had || had->look != k->look) {
+            const st_node *node = placer->fleet->nodes.v[i];
+            const st_view *view = ask ? st_ask_view(ask, node) : &node->view;
+            int32_t room = room_of(placer, r, node, view);
+            if (had)
+                *had = (st_answer){k->look, room};
+            put(r, i, k->place[i].v, room);
+        } else {
+            put(r, i, k->place[i].v, had->value);
+        }
     }
 }
 

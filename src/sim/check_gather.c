@@ -5,12 +5,16 @@
  *
  * The core says when that is (st_core_gathered). It must not move back further in a step in which
  * nothing happened but that jobs came, ended, or started behind the first in line: in its own
- * account, of its own user, queued later, with no higher priority and no better right, and below
- * no ceiling.
+ * account, of its own user, queued later, with no higher priority and no better right.
+ *
+ * Nor may anybody have been ahead of it for a moment. When jobs end, another may come inside its
+ * floor or below a ceiling and take the head of the line; those behind are then let in by that
+ * one's start, and may put it over its floor again.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "sim/check_watch.h"
 
 #define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
@@ -31,25 +35,18 @@ static bool ordinary(const st_step *step)
     return true;
 }
 
-/* Below a ceiling a job may come into the line when somebody ends and drop out of it again when
- * somebody starts, all in one step; who was let in behind it then stays. */
-static bool capped(const st_step *step, int32_t account)
+/* Behind the first in line, whatever else changes but the floor. */
+static bool behind(const st_job *job, const st_job *ahead)
 {
-    const st_tree *tree = st_core_tree(step->core);
-    for (; account > ST_ROOT; account = st_tree_account(tree, account)->parent) {
-        const st_quota *max = &st_tree_account(tree, account)->max;
-        bool any = st_quota_has_gpu(max) || max->cpu_m != ST_UNSET || max->ram_mib != ST_UNSET;
-        if (any)
-            return true;
-    }
-    return false;
+    return job->account == ahead->account && job->user == ahead->user &&
+           job->priority <= ahead->priority && job->queued_ms >= ahead->queued_ms &&
+           job->id >= ahead->id;
 }
 
 static bool all_behind(const st_step *step, const st_gathered *first)
 {
     const st_track *ahead = st_watch_find(step->watch, first->job);
-    if (!ahead || st_core_policy(step->core)->order != ST_ORDER_AGE ||
-        capped(step, ahead->job.account))
+    if (!ahead || st_core_policy(step->core)->order != ST_ORDER_AGE)
         return false;
     for (size_t i = 0; i < step->fx->list.n; i++) {
         const st_effect *e = &step->fx->list.v[i];
@@ -57,12 +54,62 @@ static bool all_behind(const st_step *step, const st_gathered *first)
         if (e->kind != ST_FX_START || (t && t->held_before))
             continue;
         /* Who started and ended in one step is no longer known. */
-        if (!t || t->job.account != ahead->job.account || t->job.user != ahead->job.user ||
-            t->job.priority > ahead->job.priority || t->job.queued_ms < ahead->job.queued_ms ||
-            t->job.id < first->job || (e->class == ST_CLASS_GUARANTEED && !first->sure))
+        if (!t || !behind(&t->job, &ahead->job) ||
+            (e->class == ST_CLASS_GUARANTEED && !first->sure))
             return false;
     }
     return true;
+}
+
+/* What a waiting job may do on one type while those in `out` are not there. */
+typedef struct rights {
+    bool may, sure;
+} rights;
+
+static rights rights_of(const st_tally *tally, const st_job_list *jobs, const uint8_t *out,
+                        const st_job *job, int32_t type)
+{
+    rights r = {.may = st_tally_max_ok(tally, job, type, ST_NOW | ST_NEXT) &&
+                       st_tally_limits_ok(tally->fleet, tally->tree, jobs, out, job, type, false)};
+    r.sure = r.may && st_tally_sure_ok(tally, jobs, out, job, type);
+    return r;
+}
+
+/* Whether the starts of this step took from somebody who waits the right to a turn ahead of the
+ * first in line. */
+static bool overtaken(const st_step *step, const st_gathered *first)
+{
+    const st_fleet *fleet = st_core_fleet(step->core);
+    const st_tree *tree = st_core_tree(step->core);
+    const st_job *ahead = &st_watch_find(step->watch, first->job)->job;
+    st_job_list jobs = st_watch_jobs(step->watch);
+    uint8_t *out = st_xcalloc(jobs.n + 1, 1);
+    for (size_t i = 0; i < jobs.n; i++)
+        for (size_t k = 0; k < step->fx->list.n; k++)
+            out[i] |=
+                step->fx->list.v[k].kind == ST_FX_START && step->fx->list.v[k].job == jobs.v[i]->id;
+    st_tally without, with;
+    st_tally_build(&without, fleet, tree, &jobs, out);
+    st_tally_build(&with, fleet, tree, &jobs, NULL);
+    bool any = false;
+    for (size_t i = 0; i < jobs.n && !any; i++) {
+        const st_job *job = jobs.v[i];
+        bool waits = job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED;
+        if (!waits || job->held || job->id == first->job || (first->sure && behind(job, ahead)))
+            continue;
+        for (int32_t t = -1; t < (int32_t)fleet->types.n && !any; t++) {
+            if (t < 0 ? job->shape.gpus > 0 : !(job->shape.types >> t & 1))
+                continue;
+            rights had = rights_of(&without, &jobs, out, job, t);
+            rights has = rights_of(&with, &jobs, NULL, job, t);
+            any = had.may != has.may || had.sure != has.sure;
+        }
+    }
+    st_tally_done(&without);
+    st_tally_done(&with);
+    st_vec_free(&jobs);
+    free(out);
+    return any;
 }
 
 int st_watch_gathered(const st_step *step, st_err *err)
@@ -81,7 +128,8 @@ int st_watch_gathered(const st_step *step, st_err *err)
     int64_t promise_ms = now.by_ms == ST_TIME_NEVER ? now.by_ms : now.by_ms + overstay_ms;
     int64_t allowed_ms = ST_MAX(before.by_ms, *by_ms);
     *by_ms = same ? ST_MIN(*by_ms, promise_ms) : promise_ms;
-    if (!same || now.by_ms <= allowed_ms || !ordinary(step) || !all_behind(step, &now))
+    if (!same || now.by_ms <= allowed_ms || !ordinary(step) || !all_behind(step, &now) ||
+        overtaken(step, &now))
         return 0;
     return BAD("promise: by the limits of those before it job %" PRIu64 " was to start by %" PRId64
                ", and now by %" PRId64,
