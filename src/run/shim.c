@@ -73,6 +73,23 @@ static void disarm(shim *s)
 
 /* ---- starting --------------------------------------------------------------------------- */
 
+/* Runtimes give the private /tmp the mode of the folder it covers; everybody may write there. In
+ * a user namespace they also make mount points as its root, which must own the top for that. */
+static int open_tmp(const char *root, int64_t root_uid, st_err *err)
+{
+    ST_CLEANUP(st_os_closep)
+    int top = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ST_CLEANUP(st_os_closep) int tmp = -1;
+
+    if (top >= 0 && (mkdirat(top, "tmp", 0755) == 0 || errno == EEXIST))
+        tmp = openat(top, "tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (tmp < 0 || fchmod(tmp, 01777) != 0)
+        return st_fail(err, ST_EINVAL, "the image has no usable folder /tmp: %s", strerror(errno));
+    if (root_uid > 0 && fchown(top, (uid_t)root_uid, (gid_t)-1) != 0)
+        return st_fail(err, ST_EIO, "cannot hand over %s: %s", root, strerror(errno));
+    return 0;
+}
+
 /* The image below, a small writable layer for mount points above; all of it in a mount namespace
  * of our own, so that it is gone when we are. */
 static int mount_root(const shim *s, st_err *err)
@@ -97,7 +114,7 @@ static int mount_root(const shim *s, st_err *err)
     if (mount("overlay", root, "overlay", MS_NOSUID | MS_NODEV, options.s) != 0)
         return st_fail(err, ST_EIO, "cannot mount the image %s: %s", s->plan.lower,
                        strerror(errno));
-    return 0;
+    return open_tmp(root, s->plan.root_uid, err);
 }
 
 static _Noreturn void become_runtime(const shim *s, int out, int err_fd, int word)
@@ -426,7 +443,7 @@ static void leave_parent(void)
     close_range(ST_SHIM_LOCK_FD + 1, ~0U, 0);
     if (chdir("/") != 0)
         _exit(1);
-    umask(077);
+    umask(022); /* what the runtime makes must be seen from inside; our own files say their mode */
     (void)st_os_poke("/proc/self/oom_score_adj", "-900");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }

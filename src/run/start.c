@@ -67,13 +67,14 @@ static int write_inject(const starter *st, char ret[PATH_MAX], st_err *err)
 static int write_host_root(const starter *st, const char *root, const char *hostname, st_err *err)
 {
     static const char *const dirs[] = {"proc", "sys", "dev", "run", "tmp", "data", "etc", "var"};
+    static const char *const owned[] = {"", "/etc"};
     ST_CLEANUP(st_strbuf_done) st_strbuf users = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf hosts = {0};
     bool mapped = st->spec->userns_ids > 0;
     int r = 0;
 
     for (size_t i = 0; !r && i < ST_ARRAY_LEN(dirs); i++)
-        r = make_dir(root, dirs[i], 0755, err);
+        r = make_dir(root, dirs[i], strcmp(dirs[i], "tmp") == 0 ? 01777 : 0755, err);
     for (const char *const *p = st_bundle_host_dirs; !r && *p; p++) {
         char target[PATH_MAX], path[PATH_MAX];
         ssize_t n = readlink(*p, target, sizeof(target) - 1);
@@ -96,6 +97,15 @@ static int write_host_root(const starter *st, const char *root, const char *host
         r = put_file(root, "etc/passwd", users.s, 0644, err);
     if (!r)
         r = put_file(root, "etc/hosts", hosts.s, 0644, err);
+    /* In a user namespace the runtime makes mount points as its root. The task never gets to
+     * write here: its root is mounted read-only. */
+    for (size_t i = 0; !r && mapped && i < ST_ARRAY_LEN(owned); i++) {
+        char path[PATH_MAX];
+
+        r = st_os_path(path, err, "%s%s", root, owned[i]);
+        if (!r && chown(path, (uid_t)st->spec->uid, (gid_t)st->spec->gid) != 0)
+            r = st_fail(err, ST_EIO, "cannot hand over %s: %s", path, strerror(errno));
+    }
     return r;
 }
 
@@ -171,7 +181,8 @@ static int make_plan(starter *st, st_err *err)
     const st_run_spec *spec = st->spec;
     st_plan *p = &st->plan;
 
-    *p = (st_plan){.asked_ms = st_os_now_ms(),
+    *p = (st_plan){.root_uid = spec->userns_ids > 0 ? spec->uid : 0,
+                   .asked_ms = st_os_now_ms(),
                    .time_limit_ms = spec->time_limit_ms,
                    .grace_ms = spec->grace_ms,
                    .log_bytes = spec->log_bytes > 0 ? spec->log_bytes : ST_RUN_LOG_DEFAULT,

@@ -29,6 +29,7 @@ typedef struct st_plan {
     char runtime[PATH_MAX / 2], runtime_root[PATH_MAX];
     char cgroup[256];
     char lower[PATH_MAX]; /* folders of an overlay to mount as the root; "": none */
+    int64_t root_uid;     /* the host's id of root inside, if it has a user namespace; else 0 */
     int64_t asked_ms, time_limit_ms, grace_ms, log_bytes;
     int signal;
     bool merge_output;

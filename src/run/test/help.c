@@ -1,6 +1,4 @@
 /* For the tests of run; see the header. */
-#include "help.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@
 #include "base/testing.h"
 #include "run/cgroup.h"
 #include "run/os.h"
+#include "run/test/help.h"
 
 #define PATIENCE_MS 60000
 
@@ -116,7 +115,11 @@ void node_wait_output(const bench_node *node, const char *id, const char *text)
 
     for (int i = 0; i < PATIENCE_MS / 5; i++) {
         node_output(node, id, ST_RUN_OUT, out, sizeof(out));
-        if (strstr(out, text))
+        st_run_task task = {.state = ST_RUN_STARTING};
+
+        /* It may speak before its supervisor knows its pid. */
+        if (strstr(out, text) && st_run_get(node->run, id, &task, NULL) == 0 &&
+            task.state != ST_RUN_STARTING)
             return;
         st_os_sleep_ms(5);
     }

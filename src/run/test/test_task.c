@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/testing.h"
-#include "help.h"
 #include "run/os.h"
+#include "run/test/help.h"
 
 static bench_node *node_of(void **state)
 {
@@ -334,7 +334,6 @@ static void a_dead_supervisor_is_noticed(void **state)
     node_wait_output(node, id, "up");
     assert_ok(st_run_get(node->run, id, &task, &err));
     assert_int_equal(task.state, ST_RUN_RUNNING);
-    /* Ours to wait for, now that it has nobody else. */
     kill(task.shim_pid, SIGKILL);
     for (int i = 0; i < 1000 && task.state == ST_RUN_RUNNING; i++) {
         st_os_sleep_ms(5);
