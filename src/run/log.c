@@ -21,13 +21,6 @@ int st_log_init(st_log *log, const char *prefix, int64_t bytes, st_err *err)
     return st_os_path(log->prefix, err, "%s", prefix);
 }
 
-void st_log_done(st_log *log)
-{
-    if (log->fd >= 0)
-        close(log->fd);
-    log->fd = -1;
-}
-
 static void forget_oldest(st_log *log)
 {
     char path[PATH_MAX];
@@ -100,6 +93,14 @@ static bool admit_loss(st_log *log)
         log->mid_line = line[0] == '\n';
     }
     return false;
+}
+
+void st_log_done(st_log *log)
+{
+    (void)admit_loss(log);
+    if (log->fd >= 0)
+        close(log->fd);
+    log->fd = -1;
 }
 
 /* How many of the n bytes belong into the current file. */

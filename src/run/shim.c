@@ -34,6 +34,7 @@
 #define KILL_AGAIN_MS    1000
 #define GONE_TIMEOUT_MS  10000
 #define DRAIN_MS         1000
+#define LIVE_AGAIN_MS    1000
 #define CHUNK            65536
 
 /* What the timer is for. */
@@ -50,6 +51,7 @@ typedef struct shim {
     bool ended;
     bool over_time;
     bool start_late;
+    bool live_due; /* live.json could not be written */
     timer_use use;
     st_log log_out, log_err;
     char buf[CHUNK];
@@ -189,10 +191,10 @@ static void runtime_complaint(const shim *s, char ret[ST_RUN_TEXT_MAX])
     }
 }
 
-static void note_live(const shim *s)
+/* On a full disk the task runs on, and the record follows when there is room. */
+static void note_live(shim *s)
 {
-    /* On a full disk the task runs on; the record follows when its exit is written. */
-    (void)st_live_write(s->dir, &s->task, NULL);
+    s->live_due = st_live_write(s->dir, &s->task, NULL) != 0;
 }
 
 /* ---- while it runs ---------------------------------------------------------------------- */
@@ -345,7 +347,11 @@ static void watch(shim *s)
                                {.fd = s->out, .events = POLLIN},
                                {.fd = s->err, .events = POLLIN}};
 
-        if (poll(fds, ST_ARRAY_LEN(fds), -1) < 0)
+        int ready = poll(fds, ST_ARRAY_LEN(fds), s->live_due ? LIVE_AGAIN_MS : -1);
+
+        if (s->live_due)
+            note_live(s);
+        if (ready <= 0)
             continue;
         if (fds[1].revents)
             on_time(s);
@@ -422,9 +428,12 @@ static void finish(shim *s)
     s->task.log_lost = s->log_out.lost + s->log_err.lost;
     st_log_done(&s->log_out);
     st_log_done(&s->log_err);
-    /* A full disk must not swallow how a task ended: wait for room. */
-    while (st_exit_write(s->dir, &s->task, NULL) != 0 && access(s->dir, F_OK) == 0)
-        st_os_sleep_ms(1000);
+    /* A full disk must not swallow how a task ended: give up what was set aside for this, and if
+     * somebody else takes that, wait for room. */
+    while (st_exit_write(s->dir, &s->task, NULL) != 0 && access(s->dir, F_OK) == 0) {
+        if (st_reserve_give(s->dir) != 0)
+            st_os_sleep_ms(1000);
+    }
     clean_up(s);
 }
 

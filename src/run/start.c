@@ -264,7 +264,7 @@ int st_run_start(st_run *run, const st_run_spec *spec, st_err *err)
         (r = make_dir(st.dir, "logs", 0700, err)) == 0 &&
         /* Early, so that a folder left by a starter that died says whose it is. */
         (r = st_plan_write(st.dir, &st.plan, err)) == 0 && (r = write_bundle(&st, err)) == 0 &&
-        (r = st_plan_write(st.dir, &st.plan, err)) == 0)
+        (r = st_plan_write(st.dir, &st.plan, err)) == 0 && (r = st_reserve_take(st.dir, err)) == 0)
         r = start_shim(&st, lock, err);
     if (r) {
         (void)st_os_remove_tree(st.dir, NULL);

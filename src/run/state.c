@@ -10,6 +10,8 @@
 
 #include "run/os.h"
 
+#define RESERVE_BYTES 16384 /* more than exit.json, and more than one block of most file systems */
+
 void st_state_name(const char *id, char ret[ST_RUN_ID_MAX])
 {
     snprintf(ret, ST_RUN_ID_MAX, "%s", id);
@@ -121,6 +123,22 @@ int st_exit_write(const char *dir, const st_run_task *t, st_err *err)
                                   (json_int_t)t->started_us, "ended_ms", (json_int_t)t->ended_ms,
                                   "log_lost", (json_int_t)t->log_lost, "text", t->text),
                         err);
+}
+
+int st_reserve_take(const char *dir, st_err *err)
+{
+    static const char room[RESERVE_BYTES] = {0};
+    char path[PATH_MAX];
+    int r = st_os_path(path, err, "%s/reserve", dir);
+
+    return r ? r : st_os_write(path, room, sizeof(room), 0600, err);
+}
+
+int st_reserve_give(const char *dir)
+{
+    char path[PATH_MAX];
+
+    return st_os_path(path, NULL, "%s/reserve", dir) == 0 ? unlink(path) : -1;
 }
 
 bool st_kill_read(const char *dir, char ret[ST_RUN_TEXT_MAX])

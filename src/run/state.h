@@ -6,6 +6,7 @@
  *   live.json    while it runs: its processes and when it began
  *   kill.json    somebody asked for its end, and why
  *   exit.json    how it ended; written once, last
+ *   reserve      room for exit.json when the disk is full
  *   bundle/, logs/out.N, logs/err.N, runtime.log, init.pid
  */
 #ifndef ST_RUN_STATE_H
@@ -46,6 +47,10 @@ int st_plan_read(const char *dir, st_plan *ret, st_err *err);
 
 int st_live_write(const char *dir, const st_run_task *task, st_err *err);
 int st_exit_write(const char *dir, const st_run_task *task, st_err *err);
+
+/* Sets room on the disk aside for the exit record; gives it back (0 if there was any). */
+int st_reserve_take(const char *dir, st_err *err);
+int st_reserve_give(const char *dir);
 
 /* The reason somebody asked for its end; false if nobody has. */
 bool st_kill_read(const char *dir, char ret[ST_RUN_TEXT_MAX]);
