@@ -100,7 +100,7 @@ int st_os_write(const char *path, const char *text, size_t n, mode_t mode, st_er
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0)
         return st_fail(err, ST_EIO, "cannot create %s: %s", part, strerror(errno));
-    bool ok = write_all(fd, text, n) == 0 && fchmod(fd, mode) == 0 && fdatasync(fd) == 0;
+    bool ok = write_all(fd, text, n) == 0 && fchmod(fd, mode) == 0;
     int saved = errno;
 
     if (close(fd) != 0 && ok) {
@@ -125,6 +125,15 @@ int st_os_write_json(const char *path, const json_t *value, st_err *err)
     if (!text)
         return st_fail(err, ST_EINVAL, "cannot write %s: not valid UTF-8", path);
     return st_os_write(path, text, strlen(text), 0600, err);
+}
+
+int st_os_sync(const char *path, st_err *err)
+{
+    ST_CLEANUP(st_os_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || fsync(fd) != 0)
+        return st_fail(err, ST_EIO, "cannot sync %s: %s", path, strerror(errno));
+    return 0;
 }
 
 int st_os_read_json(const char *path, json_t **ret, st_err *err)

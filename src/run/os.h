@@ -24,10 +24,13 @@ void st_os_sleep_ms(int64_t ms);
 /* Joins with printf rules; fails when the path does not fit. */
 int st_os_path(char ret[PATH_MAX], st_err *err, const char *fmt, ...) ST_PRINTF(3, 4);
 
-/* Writes all of it to a new file beside `path`, syncs, and renames: readers see the old file or
- * the new one. */
+/* Writes all of it to a new file beside `path` and renames: readers see the old file or the new
+ * one. */
 int st_os_write(const char *path, const char *text, size_t n, mode_t mode, st_err *err);
 int st_os_write_json(const char *path, const json_t *value, st_err *err);
+
+/* Brings a file to the disk, so that it is there after the machine has crashed. */
+int st_os_sync(const char *path, st_err *err);
 
 /* Reads a JSON object; ST_ENOENT if the file is not there, ST_ECORRUPT if it is no object. */
 int st_os_read_json(const char *path, json_t **ret, st_err *err);

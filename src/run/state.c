@@ -116,13 +116,23 @@ int st_live_write(const char *dir, const st_run_task *t, st_err *err)
 
 int st_exit_write(const char *dir, const st_run_task *t, st_err *err)
 {
-    return write_record(dir, "exit.json",
-                        json_pack("{s:s, s:i, s:i, s:b, s:b, s:I, s:I, s:I, s:s}", "why",
-                                  st_run_why_name(t->why), "status", t->status, "signal", t->signal,
-                                  "oom", t->oom, "gone", t->gone, "started_us",
-                                  (json_int_t)t->started_us, "ended_ms", (json_int_t)t->ended_ms,
-                                  "log_lost", (json_int_t)t->log_lost, "text", t->text),
-                        err);
+    static const char *const files[] = {"task.json", "exit.json", "."};
+    int r = write_record(dir, "exit.json",
+                         json_pack("{s:s, s:i, s:i, s:b, s:b, s:I, s:I, s:I, s:s}", "why",
+                                   st_run_why_name(t->why), "status", t->status, "signal",
+                                   t->signal, "oom", t->oom, "gone", t->gone, "started_us",
+                                   (json_int_t)t->started_us, "ended_ms", (json_int_t)t->ended_ms,
+                                   "log_lost", (json_int_t)t->log_lost, "text", t->text),
+                         err);
+
+    /* Nothing else need outlive a crash of the machine: what runs does not. */
+    for (size_t i = 0; !r && i < ST_ARRAY_LEN(files); i++) {
+        char path[PATH_MAX];
+
+        if (st_os_path(path, NULL, "%s/%s", dir, files[i]) == 0)
+            (void)st_os_sync(path, NULL);
+    }
+    return r;
 }
 
 int st_reserve_take(const char *dir, st_err *err)
