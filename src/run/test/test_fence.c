@@ -169,6 +169,7 @@ static void networks(void **state)
     ST_CLEANUP(st_os_closep) int fd = listen_tcp(&port);
     st_err err = {0};
 
+    assert_true(fd >= 0);
     assert_int_equal(connects(node, ST_NET_HOST, "red", port), 0);
     assert_int_equal(connects(node, ST_NET_NONE, "red", port), 1);
     assert_int_equal(connects(node, ST_NET_TENANT, "red", port), 1);
