@@ -119,5 +119,7 @@ int main(void)
         printf("failed: %s\n", err.msg);
         return 1;
     }
+    if (st_run_clear(run, &err) != 0)
+        printf("left behind: %s\n", err.msg);
     return 0;
 }

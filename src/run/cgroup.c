@@ -49,7 +49,10 @@ void st_cg_parse(const char *mounts, st_cg *ret)
 
     *ret = (st_cg){0};
     for (const char *line = mounts; line && *line;) {
-        if (sscanf(line, "%*s %255s %31s %511s", dir, type, options) == 3) {
+        if (sscanf(line, "%*s %255s %31s %511s", dir, type, options) == 3 &&
+            strncmp(type, "cgroup", 6) == 0) {
+            if (ret->nall < ST_CG_ALL_MAX)
+                memcpy(ret->all[ret->nall++], dir, sizeof(dir));
             if (strcmp(type, "cgroup2") == 0 && !ret->unified[0])
                 snprintf(ret->unified, sizeof(ret->unified), "%s", dir);
             if (strcmp(type, "cgroup") == 0) {
@@ -208,11 +211,9 @@ int64_t st_cg_oom_kills(const st_cg *cg, const char *path)
 
 void st_cg_remove(const st_cg *cg, const char *path)
 {
-    const char *const mounts[] = {cg->unified, cg->pids,    cg->freezer,
-                                  cg->memory,  cg->devices, cg->cpu};
     char dir[PATH_MAX];
 
-    for (size_t i = 0; i < ST_ARRAY_LEN(mounts); i++)
-        if (mounts[i][0] && st_os_path(dir, NULL, "%s/%s", mounts[i], path) == 0)
+    for (int i = 0; i < cg->nall; i++)
+        if (st_os_path(dir, NULL, "%s/%s", cg->all[i], path) == 0)
             (void)rmdir(dir);
 }

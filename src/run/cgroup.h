@@ -13,9 +13,13 @@
 
 typedef enum { ST_CG_NONE, ST_CG_V1, ST_CG_V2, ST_CG_HYBRID } st_cg_mode;
 
+#define ST_CG_ALL_MAX 24
+
 /* Where hierarchies are mounted; "" where there is none. */
 typedef struct st_cg {
     st_cg_mode mode;
+    char all[ST_CG_ALL_MAX][256]; /* every one of them */
+    int nall;
     char unified[256];
     char memory[256], pids[256], cpu[256], devices[256], freezer[256];
 } st_cg;

@@ -14,6 +14,7 @@
 
 #include "base/vec.h"
 #include "run/log.h"
+#include "run/net.h"
 #include "run/os.h"
 #include "run/state.h"
 
@@ -187,6 +188,29 @@ int st_run_remove(const st_run *run, const char *id, st_err *err)
         st_cg_remove(&run->cg, plan.cgroup);
     }
     return st_os_remove_tree(dir, err);
+}
+
+int st_run_clear(st_run *run, st_err *err)
+{
+    st_run_task *tasks = NULL;
+    size_t n = 0, bad = 0;
+    char net[PATH_MAX];
+    int r = st_run_list(run, &tasks, &n, &bad, err);
+
+    free(tasks);
+    if (r || (r = st_os_path(net, err, "%s/net", run->state_dir)) != 0)
+        return r;
+    if (n + bad > 0)
+        return st_fail(err, ST_ESTATE, "%s still holds %zu tasks", run->state_dir, n + bad);
+    DIR *d = opendir(net);
+
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] != '.')
+            st_net_forget(run->state_dir, e->d_name);
+    if (d)
+        closedir(d);
+    st_cg_remove(&run->cg, run->cgroup_root);
+    return st_os_remove_tree(run->state_dir, err);
 }
 
 int st_run_log_read(const st_run *run, const char *id, st_run_stream stream, int64_t offset,

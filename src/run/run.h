@@ -122,6 +122,10 @@ ST_DEFINE_FREEP(st_run, st_run_free)
 
 const char *st_run_runtime(const st_run *run);
 
+/* Removes the state directory with its images and networks, and the group; ST_ESTATE while it
+ * holds a task. For taking a node out of service; the handle is good for nothing but freeing. */
+int st_run_clear(st_run *run, st_err *err);
+
 /* ---- a task's life ---------------------------------------------------------------------- */
 
 /* X(name, string): what a task is doing. */

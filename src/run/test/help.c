@@ -2,12 +2,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/testing.h"
-#include "run/cgroup.h"
 #include "run/os.h"
 #include "run/test/help.h"
 
@@ -38,8 +36,6 @@ bool node_open(bench_node *node)
 
 void node_close(bench_node *node)
 {
-    char net[PATH_MAX];
-    st_cg cg;
     st_err err = {0};
     st_run_task *tasks = NULL;
     size_t n = 0, bad = 0;
@@ -47,16 +43,15 @@ void node_close(bench_node *node)
     if (node->run && st_run_list(node->run, &tasks, &n, &bad, &err) == 0) {
         for (size_t i = 0; i < n; i++) {
             (void)st_run_kill(node->run, tasks[i].id, "the test is over", 10000, NULL);
-            (void)st_run_remove(node->run, tasks[i].id, NULL);
-            snprintf(net, sizeof(net), "%s/net/%s", node->state, tasks[i].tenant);
-            (void)umount2(net, MNT_DETACH);
+            if (st_run_remove(node->run, tasks[i].id, &err) != 0)
+                printf("left behind: %s\n", err.msg);
         }
+        if (st_run_clear(node->run, &err) != 0)
+            printf("left behind: %s\n", err.msg);
     }
     free(tasks);
     st_run_free(node->run);
     node->run = NULL;
-    st_cg_find(&cg);
-    st_cg_remove(&cg, node->cgroup);
     if (st_os_remove_tree(node->dir, &err) != 0)
         printf("left behind: %s\n", err.msg);
 }

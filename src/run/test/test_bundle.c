@@ -130,6 +130,19 @@ static bool has_namespace(const json_t *config, const char *type, const char **r
     return false;
 }
 
+static bool lists(const json_t *array, const char *text)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(array, i, item)
+    {
+        if (strcmp(json_string_value(item), text) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void every_fence_is_in_the_config(void **state)
 {
     static const char *const sets[] = {"bounding", "effective", "inheritable", "permitted",
@@ -158,6 +171,9 @@ static void every_fence_is_in_the_config(void **state)
     assert_int_equal(json_integer_value(at(c, "linux.resources.pids.limit")), 7);
     assert_true(json_is_false(at(c, "linux.resources.devices.0.allow")));
     assert_string_equal(json_string_value(at(c, "linux.seccomp.defaultAction")), "SCMP_ACT_ERRNO");
+    assert_true(lists(at(c, "linux.maskedPaths"), "/proc/kcore"));
+    assert_true(lists(at(c, "linux.maskedPaths"), "/sys/firmware"));
+    assert_true(lists(at(c, "linux.readonlyPaths"), "/proc/sys"));
     assert_string_equal(json_string_value(at(c, "linux.cgroupsPath")), "/stint/j1.2.0");
     assert_true(has_namespace(c, "pid", &path) && has_namespace(c, "mount", &path) &&
                 has_namespace(c, "ipc", &path) && has_namespace(c, "uts", &path) &&

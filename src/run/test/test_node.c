@@ -111,6 +111,7 @@ static void a_full_disk_neither_blocks_nor_forgets(void **state)
     assert_true(task.log_lost > 4000000);
     assert_ok(st_run_log_read(run, id, ST_RUN_OUT, 0, out, sizeof(out), &piece, &err));
     assert_int_equal(piece.n, sizeof(out)); /* what came first is kept */
+    assert_fails(st_run_clear(run, &err), ST_ESTATE, "still holds 1");
     assert_ok(st_run_remove(run, id, &err));
     st_run_free(run);
     assert_int_equal(umount2(small, 0), 0); /* and nothing of the task is left in there */
