@@ -36,6 +36,9 @@ json_t *st_bundle_seccomp(void);
 int st_bundle_devices(const st_run_spec *spec, const st_cdi_edits *cdi, json_t *devices,
                       json_t *rules, st_err *err);
 
+/* What st_run_check is for a spec, for what a CDI file adds to it. Pure. */
+int st_cdi_check(const st_cdi_edits *cdi, st_err *err);
+
 /* Where host folders of image "host" are linked or mounted; NULL-terminated. */
 extern const char *const st_bundle_host_dirs[];
 extern const char *const st_bundle_host_files[];

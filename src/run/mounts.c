@@ -66,6 +66,19 @@ static void add_host_root(json_t *mounts)
             add(mounts, *p, "bind", *p, "bind,ro,nosuid,nodev,noexec");
 }
 
+/* Image "host" has it already, at the same place. */
+static bool in_host_root(const st_run_mount *m)
+{
+    for (const char *const *p = st_bundle_host_dirs; *p; p++) {
+        size_t n = strlen(*p);
+
+        if (strcmp(m->source, m->target) == 0 && strncmp(m->target, *p, n) == 0 &&
+            m->target[n] == '/')
+            return true;
+    }
+    return false;
+}
+
 static int64_t shm_mib(const st_run_spec *spec)
 {
     if (spec->shm_mib > 0)
@@ -101,9 +114,13 @@ json_t *st_bundle_mounts(const st_run_spec *spec, const st_cdi_edits *cdi,
     add(mounts, "/run/stint/init", "bind", place->init, "bind,ro,nosuid,nodev");
     if (spec->net == ST_NET_HOST && access("/etc/resolv.conf", R_OK) == 0)
         add(mounts, "/etc/resolv.conf", "bind", "/etc/resolv.conf", "bind,ro,nosuid,nodev,noexec");
-    for (size_t i = 0; cdi && i < cdi->nmount; i++)
-        add(mounts, cdi->mounts[i].target, "bind", cdi->mounts[i].source,
-            cdi->mounts[i].writable ? "rbind,rw,nosuid,nodev" : "rbind,ro,nosuid,nodev");
+    for (size_t i = 0; cdi && i < cdi->nmount; i++) {
+        const st_run_mount *m = &cdi->mounts[i];
+
+        if (!place->host_root || !in_host_root(m))
+            add(mounts, m->target, "bind", m->source,
+                m->writable ? "rbind,rw,nosuid,nodev" : "rbind,ro,nosuid,nodev");
+    }
     for (size_t i = 0; i < spec->nmount; i++)
         add(mounts, spec->mounts[i].target, "bind", spec->mounts[i].source,
             spec->mounts[i].writable ? "bind,rw,nosuid,nodev" : "bind,ro,nosuid,nodev");

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "run/run.h"
+#include "run/bundle.h"
 
 #define STRINGS_MAX 4096
 #define ENV_BYTES   (128 * 1024)
@@ -254,6 +254,17 @@ int st_run_check(const st_run_spec *s, st_err *err)
     if (s->cdi_file && (r = check_path("the CDI file", s->cdi_file, err)) != 0)
         return st_fail_prefix(err, "task %s: ", s->id);
     return 0;
+}
+
+int st_cdi_check(const st_cdi_edits *cdi, st_err *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; !r && i < cdi->ndevice; i++)
+        r = check_device(&cdi->devices[i], err);
+    for (size_t i = 0; !r && i < cdi->nmount; i++)
+        r = check_mount(&cdi->mounts[i], err);
+    return r ? st_fail_prefix(err, "the CDI spec: ") : 0;
 }
 
 static const char *const state_names[] = {

@@ -169,6 +169,8 @@ static int write_bundle(starter *st, st_err *err)
     if (!r && st->spec->cdi_file)
         r = st_cdi_load(st->spec->cdi_file, st->spec->cdi_names, &cdi, err);
     if (!r)
+        r = st_cdi_check(&cdi, err);
+    if (!r)
         r = st_bundle_config(st->spec, &cdi, &place, &config, err);
     if (!r)
         r = st_os_write_json(path, config, err);

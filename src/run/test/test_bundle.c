@@ -265,7 +265,8 @@ static const char cdi_text[] =
     "\"env\":[\"NVIDIA_X=1\"],\"deviceNodes\":[{\"path\":\"/dev/nvidiactl\",\"type\":\"c\","
     "\"major\":195,\"minor\":255}],\"hooks\":[{\"hookName\":\"createContainer\",\"path\":\"/x\"}],"
     "\"mounts\":[{\"hostPath\":\"/usr/lib/libcuda.so\",\"containerPath\":\"/usr/lib/libcuda.so\","
-    "\"options\":[\"ro\",\"bind\"]}]},\"devices\":[{\"name\":\"0\",\"containerEdits\":{"
+    "\"options\":[\"ro\",\"bind\"]},{\"hostPath\":\"/var/x/libcuda.so\",\"containerPath\":"
+    "\"/drv/libcuda.so.1\"}]},\"devices\":[{\"name\":\"0\",\"containerEdits\":{"
     "\"deviceNodes\":[{\"path\":\"/dev/nvidia0\",\"type\":\"c\",\"major\":195,\"minor\":0}]}},"
     "{\"name\":\"1\",\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/nvidia1\",\"type\":"
     "\"c\",\"major\":195,\"minor\":1}]}}]}";
@@ -289,7 +290,8 @@ static void cdi_edits_are_applied(void **state)
     ST_CLEANUP(st_freep) char *all = json_dumps(c, 0);
 
     assert_non_null(strstr(all, "NVIDIA_X=1"));
-    assert_non_null(strstr(all, "/usr/lib/libcuda.so"));
+    assert_null(strstr(all, "/usr/lib/libcuda.so")); /* image "host" has it in its /usr */
+    assert_non_null(strstr(all, "/var/x/libcuda.so"));
     assert_null(strstr(all, "createContainer")); /* no hooks */
     st_cdi_done(&cdi);
 }
@@ -320,6 +322,22 @@ static void wrong_cdi_is_refused(void **state)
     for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++)
         assert_fails(st_cdi_parse("a.json", rows[i].text, strlen(rows[i].text), want, &cdi, &err),
                      rows[i].code, rows[i].says);
+}
+
+static void cdi_cannot_reach_where_a_spec_cannot(void **state)
+{
+    st_run_device device = {.path = "/dev/../etc/x"};
+    st_run_mount mount = {.source = "/tmp", .target = "/proc/1"};
+    st_cdi_edits edits = {.devices = &device, .ndevice = 1};
+    st_err err = {0};
+
+    (void)state;
+    assert_fails(st_cdi_check(&edits, &err), ST_EINVAL, "the CDI spec: ");
+    device.path = "/dev/nvidia0";
+    assert_ok(st_cdi_check(&edits, &err));
+    edits.mounts = &mount;
+    edits.nmount = 1;
+    assert_fails(st_cdi_check(&edits, &err), ST_EINVAL, "not allowed");
 }
 
 static void cgroup_tables_are_understood(void **state)
@@ -354,6 +372,7 @@ int main(void)
         cmocka_unit_test(dangerous_calls_are_not_in_the_list),
         cmocka_unit_test(cdi_edits_are_applied),
         cmocka_unit_test(wrong_cdi_is_refused),
+        cmocka_unit_test(cdi_cannot_reach_where_a_spec_cannot),
         cmocka_unit_test(cgroup_tables_are_understood),
     };
 
