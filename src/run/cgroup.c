@@ -1,0 +1,219 @@
+/* Control groups of tasks; see the header. */
+#include "run/cgroup.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "run/os.h"
+
+#define PROCS_MAX (1u << 20) /* bytes of a cgroup.procs we are ready to read */
+
+static bool has_option(const char *options, const char *want)
+{
+    size_t n = strlen(want);
+
+    for (const char *p = options; p; p = strchr(p, ',')) {
+        p += *p == ',';
+        if (strncmp(p, want, n) == 0 && (p[n] == ',' || p[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static void note_v1(st_cg *cg, const char *dir, const char *options)
+{
+    const struct {
+        const char *name;
+        char *to;
+    } rows[] = {{"memory", cg->memory},
+                {"pids", cg->pids},
+                {"cpu", cg->cpu},
+                {"devices", cg->devices},
+                {"freezer", cg->freezer}};
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++)
+        if (has_option(options, rows[i].name) && !rows[i].to[0])
+            snprintf(rows[i].to, sizeof(cg->memory), "%s", dir);
+}
+
+void st_cg_parse(const char *mounts, st_cg *ret)
+{
+    char dir[256], type[32], options[512];
+    bool v1 = false;
+
+    *ret = (st_cg){0};
+    for (const char *line = mounts; line && *line;) {
+        if (sscanf(line, "%*s %255s %31s %511s", dir, type, options) == 3 &&
+            strncmp(type, "cgroup", 6) == 0) {
+            if (ret->nall < ST_CG_ALL_MAX)
+                memcpy(ret->all[ret->nall++], dir, sizeof(dir));
+            if (strcmp(type, "cgroup2") == 0 && !ret->unified[0])
+                snprintf(ret->unified, sizeof(ret->unified), "%s", dir);
+            if (strcmp(type, "cgroup") == 0) {
+                v1 = true;
+                note_v1(ret, dir, options);
+            }
+        }
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    ret->mode = v1 ? (ret->unified[0] ? ST_CG_HYBRID : ST_CG_V1)
+                   : (ret->unified[0] ? ST_CG_V2 : ST_CG_NONE);
+}
+
+void st_cg_find(st_cg *ret)
+{
+    size_t cap = 256u << 10;
+    ST_CLEANUP(st_freep) char *text = st_xmalloc(cap);
+
+    if (st_os_peek("/proc/self/mounts", text, cap) < 0)
+        text[0] = '\0';
+    st_cg_parse(text, ret);
+}
+
+const char *st_cg_mode_name(st_cg_mode mode)
+{
+    static const char *const names[] = {"none", "version 1", "version 2", "hybrid (1 and 2)"};
+
+    return names[mode];
+}
+
+/* The pids in one hierarchy's group, as text for strtol; NULL if the group is not there. */
+static char *read_procs(const char *mount, const char *path)
+{
+    char file[PATH_MAX];
+    char *text;
+
+    if (!mount[0] || st_os_path(file, NULL, "%s/%s/cgroup.procs", mount, path) != 0 ||
+        access(file, R_OK) != 0)
+        return NULL;
+    text = st_xmalloc(PROCS_MAX);
+    if (st_os_peek(file, text, PROCS_MAX) < 0)
+        text[0] = '\0';
+    return text;
+}
+
+static int64_t count_lines(const char *text)
+{
+    int64_t n = 0;
+
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+/* The hierarchies that tell who is in a group: one may have been left by a half-made start. */
+#define WATCHED(cg)                                                           \
+    {                                                                         \
+        (cg)->unified, (cg)->pids, (cg)->freezer, (cg)->memory, (cg)->devices \
+    }
+
+int64_t st_cg_count(const st_cg *cg, const char *path)
+{
+    const char *const mounts[] = WATCHED(cg);
+    int64_t most = 0;
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(mounts); i++) {
+        ST_CLEANUP(st_freep) char *procs = read_procs(mounts[i], path);
+        int64_t n = procs ? count_lines(procs) : 0;
+
+        most = ST_MAX(most, n);
+    }
+    return most;
+}
+
+static void freeze(const st_cg *cg, const char *path, const char *state)
+{
+    char file[PATH_MAX];
+
+    if (cg->freezer[0] && st_os_path(file, NULL, "%s/%s/freezer.state", cg->freezer, path) == 0)
+        (void)st_os_poke(file, state);
+}
+
+/* Frozen processes cannot fork, so one round catches all; they die as they thaw. */
+static void kill_by_hand(const st_cg *cg, const char *path)
+{
+    const char *const mounts[] = WATCHED(cg);
+
+    freeze(cg, path, "FROZEN");
+    for (size_t i = 0; i < ST_ARRAY_LEN(mounts); i++) {
+        ST_CLEANUP(st_freep) char *procs = read_procs(mounts[i], path);
+
+        for (char *p = procs; p && *p;) {
+            long pid = strtol(p, &p, 10);
+
+            if (pid > 1)
+                (void)kill((pid_t)pid, SIGKILL);
+            while (*p && *p != '\n')
+                p++;
+            p += *p == '\n';
+        }
+    }
+    freeze(cg, path, "THAWED");
+}
+
+void st_cg_kill(const st_cg *cg, const char *path, bool by_hand)
+{
+    char file[PATH_MAX];
+
+    if (!by_hand && cg->unified[0] &&
+        st_os_path(file, NULL, "%s/%s/cgroup.kill", cg->unified, path) == 0)
+        (void)st_os_poke(file, "1");
+    /* What cgroup.kill reached is as good as dead; this is for what was only in version 1. A
+     * frozen group of version 1 would keep the dead from dying: thawing helps them along. */
+    kill_by_hand(cg, path);
+}
+
+int64_t st_cg_kill_wait(const st_cg *cg, const char *path, int64_t timeout_ms)
+{
+    int64_t until = st_os_mono_ms() + timeout_ms;
+    int64_t pause_ms = 1;
+
+    for (;;) {
+        int64_t left = st_cg_count(cg, path);
+
+        if (left == 0 || st_os_mono_ms() > until)
+            return left;
+        st_cg_kill(cg, path, false);
+        st_os_sleep_ms(pause_ms);
+        pause_ms = ST_MIN(pause_ms * 2, 50);
+    }
+}
+
+static int64_t field(const char *mount, const char *path, const char *name, const char *key)
+{
+    char file[PATH_MAX], text[1024];
+    size_t n = strlen(key);
+
+    if (!mount[0] || st_os_path(file, NULL, "%s/%s/%s", mount, path, name) != 0 ||
+        st_os_peek(file, text, sizeof(text)) < 0)
+        return 0;
+    for (const char *p = text; p; p = strchr(p, '\n')) {
+        p += *p == '\n';
+        if (strncmp(p, key, n) == 0 && p[n] == ' ')
+            return strtoll(p + n, NULL, 10);
+    }
+    return 0;
+}
+
+int64_t st_cg_oom_kills(const st_cg *cg, const char *path)
+{
+    if (cg->memory[0])
+        return field(cg->memory, path, "memory.oom_control", "oom_kill");
+    return field(cg->unified, path, "memory.events", "oom_kill");
+}
+
+void st_cg_remove(const st_cg *cg, const char *path)
+{
+    char dir[PATH_MAX];
+
+    for (int i = 0; i < cg->nall; i++)
+        if (st_os_path(dir, NULL, "%s/%s", cg->all[i], path) == 0)
+            (void)rmdir(dir);
+}

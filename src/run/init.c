@@ -1,0 +1,90 @@
+/*
+ * stint-init: process 1 inside a container. Linked statically, since any image may be around it.
+ *
+ *   stint-init -- COMMAND [ARGUMENT...]     runs it and ends with its exit status
+ *   stint-init --check                      ends with 0; for trying a runtime
+ *
+ * A process 1 without handlers ignores SIGTERM and must reap strangers; jobs are not written for
+ * that, so this one takes both off them: signals go to the job's process group, orphans are
+ * reaped. When the command ends, this ends, and the kernel ends all that is left inside.
+ */
+#include "run/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void tell(int32_t kind, int32_t value)
+{
+    st_init_word word = {.kind = kind, .value = value};
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    word.time_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    while (write(ST_INIT_FD, &word, sizeof(word)) < 0 && errno == EINTR)
+        ;
+}
+
+static _Noreturn void run_command(char **argv, const sigset_t *mask)
+{
+    setsid();
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    tell(ST_INIT_STARTED, 0);
+    execvp(argv[0], argv);
+    tell(ST_INIT_NO_EXEC, errno);
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Reaps all that has ended; true once the command has, with its wait status. */
+static bool reap(pid_t command, int *ret_status)
+{
+    bool ended = false;
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == command) {
+            *ret_status = status;
+            ended = true;
+        }
+    }
+    return ended;
+}
+
+int main(int argc, char **argv)
+{
+    sigset_t all, before;
+    int status = 0;
+
+    if (argc == 2 && strcmp(argv[1], "--check") == 0)
+        return 0;
+    if (argc < 3 || strcmp(argv[1], "--") != 0)
+        return 2;
+    fcntl(ST_INIT_FD, F_SETFD, FD_CLOEXEC);
+    /* Nobody inside may look into this process, or write to its descriptors through /proc. */
+    prctl(PR_SET_DUMPABLE, 0);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid_t command = fork();
+
+    if (command < 0)
+        return 126;
+    if (command == 0)
+        run_command(argv + 2, &before);
+    for (;;) {
+        int sig = sigwaitinfo(&all, NULL);
+
+        if (sig == SIGCHLD && reap(command, &status))
+            break;
+        if (sig > 0 && sig != SIGCHLD && kill(-command, sig) != 0)
+            kill(command, sig);
+    }
+    tell(ST_INIT_EXITED, status);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

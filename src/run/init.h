@@ -1,0 +1,24 @@
+/*
+ * What stint-init, the first process inside a container, tells stint-shim outside, on descriptor
+ * 3: fixed-size words, smaller than what a pipe writes in one piece.
+ */
+#ifndef ST_RUN_INIT_H
+#define ST_RUN_INIT_H
+
+#include <stdint.h>
+
+enum { ST_INIT_FD = 3 };
+
+enum {
+    ST_INIT_STARTED = 1, /* the job's command is about to be executed */
+    ST_INIT_NO_EXEC,     /* value: errno of execvp */
+    ST_INIT_EXITED,      /* value: the wait status of the job's command */
+};
+
+typedef struct st_init_word {
+    int32_t kind;
+    int32_t value;
+    int64_t time_us; /* UTC */
+} st_init_word;
+
+#endif

@@ -1,0 +1,239 @@
+/*
+ * Running one task of a job on this node as a fenced OCI container.
+ *
+ *   st_run_start    writes a bundle, starts a supervisor (stint-shim) and returns; the container
+ *                   comes up within some tens of milliseconds
+ *   st_run_get      what a task is doing now, from its folder in the state directory
+ *   st_run_list     all of them, also those started before this program was
+ *   st_run_signal   a signal to the job's own processes, not to its init
+ *   st_run_kill     ends every process of the task and verifies that none is left
+ *   st_run_remove   forgets an ended task and its logs
+ *
+ * What a task may rely on is in doc/run.md. Invariants:
+ *   1. The supervisor outlives its starter; limits hold and the exit is recorded, with its true
+ *      time, while nobody watches. Nothing here ends a task but st_run_kill and its own limits.
+ *   2. Only files in the state directory connect a task with its starter. A folder whose lock is
+ *      free has no supervisor.
+ *   3. A task is started at most once per id: its folder is made exclusively.
+ *   4. A task gets the devices, mounts and variables its spec names and nothing else of the node.
+ */
+#ifndef ST_RUN_RUN_H
+#define ST_RUN_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define ST_RUN_ID_MAX   96 /* bytes of an id with its NUL */
+#define ST_RUN_NAME_MAX 64 /* of a tenant's name with its NUL */
+#define ST_RUN_TEXT_MAX 256
+
+/* ---- what to run ------------------------------------------------------------------------ */
+
+typedef enum { ST_NET_NONE, ST_NET_HOST, ST_NET_TENANT } st_run_net;
+
+/* A device node. With major < 0 type and numbers are those of host_path (or path) on the node. */
+typedef struct st_run_device {
+    const char *path;      /* inside, under /dev/ */
+    const char *host_path; /* NULL: the same */
+    int64_t major, minor;
+    bool block;
+    const char *access; /* of r, w and m; NULL: "rw" */
+} st_run_device;
+
+typedef struct st_run_mount {
+    const char *source; /* absolute, on the node */
+    const char *target; /* absolute, inside */
+    bool writable;
+} st_run_mount;
+
+/* A task's place in its gang; world_size 0: it has none. */
+typedef struct st_run_gang {
+    const char *master_addr;
+    int64_t master_port;
+    int64_t rank, world_size;
+    int64_t local_rank, local_world_size;
+    int64_t node_rank;
+    const char *hostfile; /* text, "HOST slots=N" a line; NULL: none */
+} st_run_gang;
+
+typedef struct st_run_spec {
+    const char *id;     /* "job/stay/task": one to three parts of letters, digits, - and _ */
+    const char *tenant; /* the same characters */
+    int64_t uid, gid;   /* the host's ids it runs as, at least ST_RUN_UID_MIN */
+    int64_t userns_ids; /* > 0: a user namespace whose ids 0… are uid…uid+n-1; runs as 0 inside */
+
+    const char *const *command; /* NULL-terminated; NULL when there is a script */
+    const char *script;         /* text; run by its #! line or by /bin/sh */
+    const char *const *env;     /* "NAME=value", NULL-terminated; NULL: none */
+    const char *workdir;        /* NULL: /data if there is one, else /tmp */
+    const char *image;          /* "host", a directory, or a directory with an OCI image layout */
+
+    const st_run_device *devices;
+    size_t ndevice;
+    const st_run_mount *mounts;
+    size_t nmount;
+    const char *gpu_uuids;        /* "GPU-…,MIG-…", for CUDA_VISIBLE_DEVICES; NULL: no GPU */
+    const char *cdi_file;         /* a CDI spec; NULL: none */
+    const char *const *cdi_names; /* devices of it, NULL-terminated */
+
+    int64_t cpu_m;    /* 0: no limit */
+    int64_t ram_mib;  /* 0: no limit */
+    int64_t pids;     /* 0: ST_RUN_PIDS_DEFAULT */
+    int64_t shm_mib;  /* /dev/shm; 0: half the RAM, at most 64 GiB */
+    int64_t tmp_mib;  /* /tmp; 0: ST_RUN_TMP_DEFAULT_MIB */
+    const char *data; /* the tenant's storage on the node, seen at /data; NULL: none */
+    st_run_net net;
+    st_run_gang gang;
+
+    int64_t time_limit_ms; /* 0: none */
+    int64_t grace_ms;      /* between its signal and the kill */
+    int signal;            /* what tells it to stop; 0: SIGTERM */
+    int64_t log_bytes;     /* kept per stream; 0: ST_RUN_LOG_DEFAULT */
+    bool merge_output;     /* stderr goes to the stdout log, in order */
+} st_run_spec;
+
+#define ST_RUN_UID_MIN         10000
+#define ST_RUN_PIDS_DEFAULT    4096
+#define ST_RUN_TMP_DEFAULT_MIB 1024
+#define ST_RUN_LOG_DEFAULT     (INT64_C(64) << 20)
+#define ST_RUN_LOG_MIN         (INT64_C(64) << 10)
+
+/* Fails with one sentence about the first thing wrong with it. Pure. */
+int st_run_check(const st_run_spec *spec, st_err *err);
+
+/* ---- where to run ----------------------------------------------------------------------- */
+
+/* NULL or 0 stands for the default. */
+typedef struct st_run_conf {
+    const char *state_dir;   /* /var/lib/stint/run; on a disk, for logs live there too */
+    const char *cgroup_root; /* "stint": the group all tasks live under */
+    const char *runtime;     /* path of crun or runc; default: the first that works here */
+    const char *libexec;     /* the folder of stint-shim and stint-init; default: our own */
+} st_run_conf;
+
+typedef struct st_run st_run;
+
+/* Makes the state directory and picks the runtime. */
+int st_run_new(const st_run_conf *conf, st_run **ret, st_err *err);
+void st_run_free(st_run *run);
+ST_DEFINE_FREEP(st_run, st_run_free)
+
+const char *st_run_runtime(const st_run *run);
+
+/* Removes the state directory with its images and networks, and the group; ST_ESTATE while it
+ * holds a task. For taking a node out of service; the handle is good for nothing but freeing. */
+int st_run_clear(st_run *run, st_err *err);
+
+/* ---- a task's life ---------------------------------------------------------------------- */
+
+/* X(name, string): what a task is doing. */
+#define ST_RUN_STATE_TABLE(X)                                                    \
+    X(ST_RUN_STARTING, "starting") /* the supervisor is bringing it up */        \
+    X(ST_RUN_RUNNING, "running")                                                 \
+    X(ST_RUN_ENDED, "ended")            /* the exit fields are valid */          \
+    X(ST_RUN_UNSUPERVISED, "unwatched") /* runs on, its supervisor was killed */ \
+    X(ST_RUN_LOST, "lost")              /* gone, and nobody saw how it ended */
+
+typedef enum {
+#define ST_RUN_STATE_ENUM(name, string) name,
+    ST_RUN_STATE_TABLE(ST_RUN_STATE_ENUM)
+#undef ST_RUN_STATE_ENUM
+} st_run_state;
+
+/* X(name, string): why a task ended. */
+#define ST_RUN_WHY_TABLE(X)                                                   \
+    X(ST_RUN_WHY_EXIT, "exit") /* by itself: status or signal */              \
+    X(ST_RUN_WHY_TIME, "time_limit")                                          \
+    X(ST_RUN_WHY_OOM, "out_of_memory")                                        \
+    X(ST_RUN_WHY_KILLED, "killed")      /* st_run_kill; text says what for */ \
+    X(ST_RUN_WHY_START, "start_failed") /* text says why */
+
+typedef enum {
+#define ST_RUN_WHY_ENUM(name, string) name,
+    ST_RUN_WHY_TABLE(ST_RUN_WHY_ENUM)
+#undef ST_RUN_WHY_ENUM
+} st_run_why;
+
+const char *st_run_state_name(st_run_state state);
+const char *st_run_why_name(st_run_why why);
+
+typedef struct st_run_task {
+    char id[ST_RUN_ID_MAX];
+    char tenant[ST_RUN_NAME_MAX];
+    st_run_state state;
+    int64_t asked_ms;       /* when st_run_start was called; UTC */
+    int64_t started_us;     /* the job's first instruction; 0: not yet */
+    int64_t deadline_ms;    /* of the time limit; 0: none */
+    int shim_pid, init_pid; /* while it runs */
+
+    /* Once ended. */
+    st_run_why why;
+    int status; /* exit status, -1 if a signal ended it */
+    int signal; /* 0 if it exited */
+    bool oom;   /* something in it was killed for memory, even if it went on */
+    bool gone;  /* every process was seen gone when the record was written */
+    int64_t ended_ms;
+    int64_t log_lost; /* bytes of output that could not be written */
+    char text[ST_RUN_TEXT_MAX];
+} st_run_task;
+
+/* Returns when the supervisor is on its way; watch the state. ST_EEXIST: the id is taken. */
+int st_run_start(st_run *run, const st_run_spec *spec, st_err *err);
+
+int st_run_get(const st_run *run, const char *id, st_run_task *ret, st_err *err);
+
+/* All tasks in order of id; free(*ret). Folders that make no sense are left out and counted. */
+int st_run_list(const st_run *run, st_run_task **ret, size_t *ret_n, size_t *ret_bad, st_err *err);
+
+/* Waits until the task has ended (or is lost), at most timeout_ms; ST_EDOWN if it has not. */
+int st_run_wait(const st_run *run, const char *id, int64_t timeout_ms, st_run_task *ret,
+                st_err *err);
+
+int st_run_signal(const st_run *run, const char *id, int signal, st_err *err);
+
+/* Ends it whole; ST_EDOWN if a process is left after timeout_ms. Fine on what has ended. */
+int st_run_kill(const st_run *run, const char *id, const char *reason, int64_t timeout_ms,
+                st_err *err);
+
+/* How many processes of the task exist now; 0 is proof that it is gone. */
+int st_run_count(const st_run *run, const char *id, int64_t *ret, st_err *err);
+
+/* ST_ESTATE while it runs, or while its supervisor cleans up for longer than a few seconds. */
+int st_run_remove(const st_run *run, const char *id, st_err *err);
+
+/* ---- output ----------------------------------------------------------------------------- */
+
+typedef enum { ST_RUN_OUT, ST_RUN_ERR } st_run_stream;
+
+typedef struct st_run_piece {
+    int64_t offset; /* of the first byte; beyond what was asked if that has been rotated away */
+    int64_t end;    /* where the stream ends now */
+    size_t n;       /* bytes in the buffer */
+} st_run_piece;
+
+/* Reads from a byte offset of the stream, counted since the task began. */
+int st_run_log_read(const st_run *run, const char *id, st_run_stream stream, int64_t offset,
+                    char *buf, size_t cap, st_run_piece *ret, st_err *err);
+
+/* ---- is this node fit? ------------------------------------------------------------------ */
+
+typedef enum { ST_CHECK_OK, ST_CHECK_WARN, ST_CHECK_BAD } st_run_verdict;
+
+typedef struct st_run_finding {
+    const char *name; /* "runtime", "cgroups", … */
+    st_run_verdict verdict;
+    char text[ST_RUN_TEXT_MAX]; /* what was found */
+    char fix[ST_RUN_TEXT_MAX];  /* what to do about it; "" when all is well */
+} st_run_finding;
+
+#define ST_RUN_FINDINGS_MAX 24
+
+/* Tries everything a task needs, for real. Returns how many findings there are. */
+size_t st_run_probe(const st_run_conf *conf, st_run_finding ret[ST_RUN_FINDINGS_MAX]);
+
+/* The first finding that keeps tasks from running; NULL if none does. */
+const st_run_finding *st_run_probe_bad(const st_run_finding *findings, size_t n);
+
+#endif

@@ -1,0 +1,179 @@
+/* Finding an OCI runtime that works; making and freeing the handle. */
+#include "run/runtime.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "run/bundle.h"
+#include "run/os.h"
+
+#define TRY_NAME "stint-try"
+
+const char *const st_runtime_names[] = {"crun", "runc", NULL};
+
+/* The folder our own program is in. */
+static int own_folder(char ret[PATH_MAX], st_err *err)
+{
+    ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
+    char *slash;
+
+    if (n <= 0)
+        return st_fail(err, ST_EIO, "cannot read /proc/self/exe: %s", strerror(errno));
+    ret[n] = '\0';
+    slash = strrchr(ret, '/');
+    if (slash)
+        *slash = '\0';
+    return 0;
+}
+
+static int set_text(char *to, size_t cap, const char *what, st_err *err, const char *a,
+                    const char *b)
+{
+    int n = snprintf(to, cap, "%s%s", a, b);
+
+    if (n < 0 || (size_t)n >= cap)
+        return st_fail(err, ST_ERANGE, "%s is too long", what);
+    return 0;
+}
+
+int st_runtime_prepare(const st_run_conf *conf, st_run *ret, st_err *err)
+{
+    const char *state = conf->state_dir ? conf->state_dir : "/var/lib/stint/run";
+    static const char *const parts[] = {"tasks", "runtime", "net", "images"};
+    char own[PATH_MAX], path[PATH_MAX];
+    int r = conf->libexec ? st_os_path(own, err, "%s", conf->libexec) : own_folder(own, err);
+
+    *ret = (st_run){0};
+    if (r)
+        return r;
+    if (state[0] != '/')
+        return st_fail(err, ST_EINVAL, "the state directory %s must be an absolute path", state);
+    if ((r = set_text(ret->state_dir, sizeof(ret->state_dir), "the state directory", err, state,
+                      "")) != 0 ||
+        (r = set_text(ret->cgroup_root, sizeof(ret->cgroup_root), "the cgroup's name", err,
+                      conf->cgroup_root ? conf->cgroup_root : "stint", "")) != 0 ||
+        (r = set_text(ret->shim, sizeof(ret->shim), "a path", err, own, "/stint-shim")) != 0 ||
+        (r = set_text(ret->init, sizeof(ret->init), "a path", err, own, "/stint-init")) != 0)
+        return r;
+    if (geteuid() != 0)
+        return st_fail(err, ST_EPERM, "running tasks needs root; this is user %d", (int)geteuid());
+    for (size_t i = 0; i < ST_ARRAY_LEN(parts); i++)
+        if ((r = st_os_path(path, err, "%s/%s", state, parts[i])) != 0 ||
+            (r = st_os_mkdirs(path, 0711, err)) != 0)
+            return r;
+    if (access(ret->shim, X_OK) != 0 || access(ret->init, X_OK) != 0)
+        return st_fail(err, ST_ENOENT, "stint-shim and stint-init are not in %s", own);
+    st_cg_find(&ret->cg);
+    return 0;
+}
+
+static int write_try(const st_run *run, const char *dir, st_err *err)
+{
+    static const char *const command[] = {"/run/stint/init", "--check", NULL};
+    const st_run_spec spec = {.id = "try",
+                              .tenant = "stint",
+                              .uid = 65533,
+                              .gid = 65533,
+                              .command = command,
+                              .image = "host",
+                              .cpu_m = 1000,
+                              .ram_mib = 64,
+                              .pids = 16};
+    char root[PATH_MAX], inject[PATH_MAX], init[PATH_MAX], config_path[PATH_MAX], group[256];
+    ST_CLEANUP(st_os_jsonp) json_t *config = NULL;
+    int r;
+
+    snprintf(group, sizeof(group), "%s/%s-%d", run->cgroup_root, TRY_NAME, (int)getpid());
+    const st_bundle_place place = {.rootfs = root,
+                                   .inject = inject,
+                                   .init = run->init,
+                                   .cgroup = group,
+                                   .hostname = "try",
+                                   .cgroups = run->cg.mode};
+
+    if ((r = st_os_path(root, err, "%s/rootfs", dir)) != 0 ||
+        (r = st_os_path(inject, err, "%s/inject", dir)) != 0 ||
+        (r = st_os_path(init, err, "%s/inject/init", dir)) != 0 ||
+        (r = st_os_path(config_path, err, "%s/config.json", dir)) != 0 ||
+        (r = st_os_mkdirs(root, 0755, err)) != 0 || (r = st_os_mkdirs(inject, 0755, err)) != 0 ||
+        (r = st_os_write(init, "", 0, 0755, err)) != 0 ||
+        (r = st_bundle_config(&spec, NULL, &place, &config, err)) != 0)
+        return r;
+    return st_os_write_json(config_path, config, err);
+}
+
+int st_runtime_try(const st_run *run, const char *path, st_err *err)
+{
+    char dir[PATH_MAX], root[PATH_MAX], name[64], said[512];
+    int r;
+
+    snprintf(name, sizeof(name), "%s-%d", TRY_NAME, (int)getpid());
+    if ((r = st_os_path(dir, err, "%s/%s", run->state_dir, name)) != 0 ||
+        (r = st_os_path(root, err, "%s/runtime", run->state_dir)) != 0)
+        return r;
+    r = write_try(run, dir, err);
+    if (r == 0) {
+        const char *argv[] = {path, "--root", root, "run", "--bundle", dir, name, NULL};
+        int status = st_os_run(argv, said, sizeof(said));
+
+        said[strcspn(said, "\n")] = '\0';
+        if (status != 0) {
+            const char *clean[] = {path, "--root", root, "delete", "--force", name, NULL};
+
+            r = st_fail(err, ST_EDOWN, "%s cannot run a container here: %s", path,
+                        said[0] ? said : "it gave no reason");
+            (void)st_os_run(clean, said, sizeof(said));
+        }
+    }
+    (void)st_os_remove_tree(dir, NULL);
+    return r;
+}
+
+static int pick(st_run *run, st_err *err)
+{
+    int r = st_fail(err, ST_ENOENT, "no OCI runtime is installed; install crun or runc");
+
+    for (const char *const *p = st_runtime_names; *p; p++) {
+        char path[PATH_MAX];
+
+        if (!st_os_which(*p, path))
+            continue;
+        r = st_runtime_try(run, path, err);
+        if (r == 0)
+            return set_text(run->runtime, sizeof(run->runtime), "a path", err, path, "");
+    }
+    return r;
+}
+
+int st_run_new(const st_run_conf *conf, st_run **ret, st_err *err)
+{
+    ST_CLEANUP(st_run_freep) st_run *run = st_xcalloc(1, sizeof(*run));
+    int r = st_runtime_prepare(conf, run, err);
+
+    if (r)
+        return r;
+    if (conf->runtime)
+        r = set_text(run->runtime, sizeof(run->runtime), "the runtime's path", err, conf->runtime,
+                     "");
+    else
+        r = pick(run, err);
+    if (r == 0)
+        *ret = ST_TAKE(run);
+    return r;
+}
+
+void st_run_free(st_run *run)
+{
+    free(run);
+}
+
+const char *st_run_runtime(const st_run *run)
+{
+    return run->runtime;
+}

@@ -1,0 +1,13 @@
+/*
+ * The supervisor of one task, as the program stint-shim. Private to run.
+ */
+#ifndef ST_RUN_SHIM_H
+#define ST_RUN_SHIM_H
+
+/* The descriptor on which the starter hands over the folder's lock. */
+enum { ST_SHIM_LOCK_FD = 3 };
+
+/* Leaves its parent, supervises the task whose folder is `dir`, and returns an exit status. */
+int st_shim_main(const char *dir);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * A task's folder in the state directory, STATE/tasks/NAME/, and the records in it:
+ *
+ *   task.json    the plan: what the supervisor must know; written before it is started
+ *   lock         flock held by the supervisor from before its start until it has cleaned up
+ *   live.json    while it runs: its processes and when it began
+ *   kill.json    somebody asked for its end, and why
+ *   exit.json    how it ended; written once, last
+ *   reserve      room for exit.json when the disk is full
+ *   bundle/, logs/out.N, logs/err.N, runtime.log, init.pid
+ */
+#ifndef ST_RUN_STATE_H
+#define ST_RUN_STATE_H
+
+#include "run/cgroup.h"
+#include "run/run.h"
+
+struct st_run {
+    char state_dir[PATH_MAX / 2];
+    char cgroup_root[128];
+    char runtime[PATH_MAX / 2];
+    char shim[PATH_MAX / 2], init[PATH_MAX / 2];
+    st_cg cg;
+};
+
+/* What the supervisor needs. */
+typedef struct st_plan {
+    char id[ST_RUN_ID_MAX], name[ST_RUN_ID_MAX];
+    char tenant[ST_RUN_NAME_MAX];
+    char runtime[PATH_MAX / 2], runtime_root[PATH_MAX];
+    char cgroup[256];
+    char lower[PATH_MAX]; /* folders of an overlay to mount as the root; "": none */
+    int64_t root_uid;     /* the host's id of root inside, if it has a user namespace; else 0 */
+    int64_t asked_ms, time_limit_ms, grace_ms, log_bytes;
+    int signal;
+    bool merge_output;
+} st_plan;
+
+/* The container's name: the id with / as dots. */
+void st_state_name(const char *id, char ret[ST_RUN_ID_MAX]);
+
+/* Fails if the id could not be one. */
+int st_state_dir(const st_run *run, const char *id, char ret[PATH_MAX], st_err *err);
+
+int st_plan_write(const char *dir, const st_plan *plan, st_err *err);
+int st_plan_read(const char *dir, st_plan *ret, st_err *err);
+
+int st_live_write(const char *dir, const st_run_task *task, st_err *err);
+int st_exit_write(const char *dir, const st_run_task *task, st_err *err);
+
+/* Sets room on the disk aside for the exit record; gives it back (0 if there was any). */
+int st_reserve_take(const char *dir, st_err *err);
+int st_reserve_give(const char *dir);
+
+/* The reason somebody asked for its end; false if nobody has. */
+bool st_kill_read(const char *dir, char ret[ST_RUN_TEXT_MAX]);
+int st_kill_write(const char *dir, const char *reason, st_err *err);
+
+/* All that the records say; state and exit as in run.h. */
+int st_state_read(const st_run *run, const char *dir, st_run_task *ret, st_err *err);
+
+/* Is there a supervisor? */
+bool st_state_locked(const char *dir);
+
+#endif
