@@ -98,7 +98,13 @@ try 2 'bad.yaml:' submit -f "$tmp/bad.yaml"
 
 try 0 '3 jobs submitted, 0 refused' submit --array 3 --name part --gpus 1 --sim-run 1s -- ./part.sh
 [ "$(wc -l <"$tmp/out")" -eq 3 ] || fail "array: not three ids"
-try 0 '"STINT_ARRAY_INDEX":"2"' show "$(head -n 3 "$tmp/out" | tail -n 1)" -o json
+array=$(sed -n 's/^they are array \([^ ]*\).*/\1/p' "$tmp/err")
+try 0 '"STINT_ARRAY_INDEX":"*2"*' show "$(head -n 3 "$tmp/out" | tail -n 1)" -o json
+try 0 'Jobs *3' array "$array"
+try 0 '3 jobs submitted' submit --workload render --frames 1-10 --chunk 4 --sim-run 1s -- ./frame.sh
+array=$(sed -n 's/^they are array \([^ ]*\).*/\1/p' "$tmp/err")
+try 0 'Frames *10' array "$array"
+try 4 'there is no array' array jzzzzzzzz
 printf 'jobs: [{gpus: 1, sim: {run: 1s}}, {gpus: 1000}]\n' >"$tmp/two.yaml"
 try 2 'job 1: .*1000' submit -f "$tmp/two.yaml"
 grep -q '1 jobs submitted, 1 refused' "$tmp/err" || fail "batch: $(cat "$tmp/err")"

@@ -57,6 +57,7 @@ int st_cli_sim_trace(st_cli *cli, int argc, char **argv, st_err *err);
 /* The verbs that talk to stintd; tables of options are beside them. */
 st_cli_fn st_cli_login, st_cli_logout, st_cli_whoami;
 st_cli_fn st_cli_submit, st_cli_run, st_cli_ps, st_cli_show, st_cli_why, st_cli_logs;
+st_cli_fn st_cli_array;
 st_cli_fn st_cli_cancel, st_cli_priority, st_cli_top;
 st_cli_fn st_cli_quota, st_cli_usage;
 st_cli_fn st_cli_account_list, st_cli_account_show, st_cli_account_create, st_cli_account_set;

@@ -204,29 +204,6 @@ static int load(const char *path, json_t **ret, st_err *err)
     return *ret ? 0 : st_fail(err, ST_EINVAL, "%s: cannot be sent as JSON: %s", path, bad.text);
 }
 
-static json_t *array_of(const json_t *one, int64_t n)
-{
-    const char *name = json_string_value(json_object_get(one, "name"));
-    json_t *jobs = json_array();
-
-    for (int64_t i = 0; i < n; i++) {
-        json_t *job = json_deep_copy(one), *env;
-        char number[24], full[200];
-
-        snprintf(number, sizeof number, "%lld", (long long)i);
-        snprintf(full, sizeof full, "%.150s-%lld", name ? name : "job", (long long)i);
-        json_object_set_new(job, "name", json_string(full));
-        env = json_object_get(job, "env");
-        if (!json_is_object(env)) {
-            env = json_object();
-            json_object_set_new(job, "env", env);
-        }
-        json_object_set_new(env, "STINT_ARRAY_INDEX", json_string(number));
-        json_array_append_new(jobs, job);
-    }
-    return json_pack("{s:o}", "jobs", jobs);
-}
-
 int st_job_doc(const st_job_flags *flags, int ncommand, char **command, json_t **ret, st_err *err)
 {
     json_t *doc = NULL;
@@ -252,12 +229,8 @@ int st_job_doc(const st_job_flags *flags, int ncommand, char **command, json_t *
         json_decref(doc);
         return r;
     }
-    if (flags->array > 0) {
-        json_t *all = array_of(doc, flags->array);
-
-        json_decref(doc);
-        doc = all;
-    }
+    if (flags->array > 0)
+        json_object_set_new(doc, "array", json_pack("{s:I}", "count", (json_int_t)flags->array));
     *ret = doc;
     return 0;
 }

@@ -57,7 +57,7 @@ typedef struct st_job_flags {
     st_cli_format format;
 } st_job_flags;
 
-/* The document; *ret is the caller's. {"jobs": [...]} for --array and for a file with several. */
+/* The document; *ret is the caller's. {"jobs": [...]} for a file with several. */
 int st_job_doc(const st_job_flags *flags, int ncommand, char **command, json_t **ret, st_err *err);
 
 #endif

@@ -280,6 +280,37 @@ int st_cli_show(st_cli *cli, int argc, char **argv, st_err *err)
     return r < 0 ? st_job_near(client, argv[1], r, err) : 0;
 }
 
+static const st_view_column array_columns[] = {
+    {"Array", "array", ST_VIEW_TEXT, NULL},
+    {"Name", "name", ST_VIEW_TEXT, NULL},
+    {"Jobs", "jobs", ST_VIEW_NUM, NULL},
+    {"Done", "states.done", ST_VIEW_NUM, NULL},
+    {"Running", "states.running", ST_VIEW_NUM, NULL},
+    {"Pending", "states.pending", ST_VIEW_NUM, NULL},
+    {"Failed", "states.failed", ST_VIEW_NUM, NULL},
+    {"Timed out", "states.timeout", ST_VIEW_NUM, NULL},
+    {"Cancelled", "states.cancelled", ST_VIEW_NUM, NULL},
+    {"Frames", "frames", ST_VIEW_NUM, NULL},
+    {"Frames done", "frames_done", ST_VIEW_NUM, NULL},
+    {0},
+};
+
+int st_cli_array(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    job_flags f = {0};
+    int r = st_cli_read(argc, argv, st_cli_job_options, &f, 1, 1, NULL, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    st_strbuf_add(&path, "/v1/arrays/");
+    st_url_add(&path, argv[1]);
+    return st_view_one(cli, client, f.format, st_strbuf_str(&path), array_columns, err);
+}
+
 static void print_estimate(st_cli *cli, const json_t *doc)
 {
     int64_t now = st_wall_ms(), start = st_view_time(doc, "start_estimate");

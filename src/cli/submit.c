@@ -93,23 +93,45 @@ static void tell_job(st_cli *cli, const json_t *job)
                 st_strbuf_str(&where));
 }
 
+/* A document that became an array: the pieces' ids, and the array's own for whoever watches. */
+static int tell_array(st_cli *cli, const json_t *answer)
+{
+    const char *id = st_view_text(answer, "array");
+    int status = tell_batch(cli, answer);
+
+    fprintf(cli->errors, "they are array %s (`stint array %s` says how far it is)\n", id, id);
+    return status;
+}
+
 static int submit_one(st_cli *cli, st_client *client, const st_job_flags *f, const json_t *doc,
                       bool follow, st_err *err)
 {
     ST_CLEANUP(st_response_done) st_response response = {0};
     ST_CLEANUP(st_freep) char *id = NULL;
     json_t *job;
-    int r = send(client, "/v1/jobs", doc, &job, &response, err);
+    bool alone = json_object_get(doc, "array") == NULL, array;
+    int r;
 
+    if (!alone && (follow || f->wait))
+        return st_fail(err, ST_EINVAL,
+                       "one job can be waited for, not an array; `stint array` and "
+                       "`stint events` watch it");
+    r = send(client, "/v1/jobs", doc, &job, &response, err);
     if (r < 0)
         return r;
+    array = st_view_at(job, "jobs") != NULL; /* frames make one too */
+    if (array && f->format != ST_CLI_JSON) {
+        r = tell_array(cli, job);
+        json_decref(job);
+        return r;
+    }
     id = st_xstrdup(st_view_text(job, "id"));
     if (f->format == ST_CLI_JSON)
         st_view_raw(cli, &response);
     else if (!follow)
         tell_job(cli, job);
     json_decref(job);
-    if (follow || f->wait)
+    if ((follow || f->wait) && !array)
         r = st_job_follow(cli, client, id, follow, err);
     return r;
 }

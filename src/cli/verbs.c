@@ -33,6 +33,8 @@ const st_cli_verb st_cli_verbs[] = {
      .example = "  stint ps --state pending --watch\n  stint ps -a --user ada -o csv\n"},
     {"show", "Shows one job", "[OPTION...] ID", .fn = st_cli_show, .options = st_cli_job_options,
      .example = "  stint show jdgq378mt\n"},
+    {"array", "Shows how far an array is, by state and by frame", "[OPTION...] ID",
+     .fn = st_cli_array, .options = st_cli_job_options, .example = "  stint array jdgq378mt\n"},
     {"why", "Says why a job waits, and when it should start", "[OPTION...] ID", .fn = st_cli_why,
      .options = st_cli_job_options, .example = "  stint why jdgq378mt\n"},
     {"logs", "Prints what a job has written", "[-f] [--task N] ID", .fn = st_cli_logs,
