@@ -104,6 +104,31 @@ try 0 'is copied to' admin backup "$tmp/copy.db"
 [ -s "$tmp/copy.db" ] || fail "backup: no file"
 try 2 'full path' admin backup copy.db
 
+# ---- rules, sizes, join tokens -------------------------------------------------------------
+
+printf 'function submit(job, who) if not job.limit then return nil, "give a limit" end end\n' >"$tmp/r.lua"
+printf 'function submit(\n' >"$tmp/bad.lua"
+try 0 'it would be taken' rule check "$tmp/r.lua"
+try 2 'bad' rule put bad "$tmp/bad.lua"
+try 0 'rule limits is in force' rule put limits "$tmp/r.lua"
+as ada
+try 6 'rule limits: give a limit' submit --gpus 1 -- true
+try 8 'role' rule list
+try 8 'role' size put mine gpus=2
+as root
+try 0 '^limits ' rule list
+try 0 'rule limits is removed' rule remove limits
+try 4 'there is no rule' rule remove limits
+try 0 'size quad is known' size put quad gpus=4 cpu=8
+try 2 'KEY=VALUE' size put quad gpus
+try 0 '^quad ' size list
+as ada
+try 0 '' submit --size quad --sim-run 1s -- true
+try 0 'GPUs  *4' show "$(cat "$tmp/out")"
+as root
+try 0 'size quad is removed' size remove quad
+try 0 'join token' admin join-token --uses 2 --expires 1d
+
 # ---- watching ------------------------------------------------------------------------------
 
 ran=$((ran + 1))

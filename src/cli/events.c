@@ -220,5 +220,9 @@ const st_cli_verb st_cli_admin_verbs[] = {
     {"backup", "Writes a copy of the store to a file on stintd's machine", "FILE",
      "FILE is a full path. The service goes on meanwhile.\n", .fn = st_cli_admin_backup,
      .example = "  stint admin backup /var/backups/stint.db\n"},
+    {"join-token", "Makes a token with which machines become nodes", "[OPTION...]",
+     "stint-agent reads it from a file (--join-token-file).\n", .fn = st_cli_admin_join,
+     .options = st_cli_join_options,
+     .example = "  stint admin join-token --pool main --uses 16 --expires 1d >join.token\n"},
     {0},
 };
