@@ -70,17 +70,32 @@ static void set_class(st_core *core, st_job *job, st_class class, st_effects *fx
         st_fx(core, fx, st_fx_of(core, ST_FX_CLASS, job), NULL, 0);
 }
 
+static bool counts(const st_job *job)
+{
+    return job->state == ST_JOB_RUNNING || job->held;
+}
+
+/* Everybody whose class may change: with `all` all jobs, otherwise borrowers. Where homes decide
+ * too (alone.h) that may be any of them. */
+static void collect(st_core *core, bool all, st_job_vec *ret)
+{
+    if (!all && core->alone.n == 0) {
+        st_core_take_borrowers(core, ret);
+        return;
+    }
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        st_job *job = core->jobs.v[i];
+        if (counts(job) && (all || job->class == ST_CLASS_BURSTABLE))
+            st_vec_push(ret, job);
+    }
+}
+
 /* Go through the jobs by right and give each the class it can have. With `all`, guaranteed
  * ones must prove themselves again. */
 static void assign_classes(st_core *core, bool all, st_effects *fx)
 {
-    ST_VEC(st_job *) list = {0};
-    for (size_t i = 0; i < core->jobs.n; i++) {
-        st_job *job = core->jobs.v[i];
-        bool counts = job->state == ST_JOB_RUNNING || job->held;
-        if (counts && (all || job->class == ST_CLASS_BURSTABLE))
-            st_vec_push(&list, job);
-    }
+    st_job_vec list = {0};
+    collect(core, all, &list);
     if (list.n > 1)
         qsort(list.v, list.n, sizeof *list.v, by_right);
     if (all) {
@@ -93,10 +108,17 @@ static void assign_classes(st_core *core, bool all, st_effects *fx)
     }
     for (size_t i = 0; i < list.n; i++) {
         st_job *job = list.v[i];
+        if (!counts(job))
+            continue; /* it is leaving, and fresh should it stay */
         st_need need = st_need_of(job, job->type);
-        bool sure = st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, NULL);
-        if (sure)
+        int32_t at = job->account;
+        bool sure = st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, &at);
+        if (sure) {
             st_admit_charge(core->tree, job->account, &need, ST_SURE, 1);
+            st_core_unlist(core, job);
+        } else {
+            st_core_list_at(core, job, at);
+        }
         bool lost = job->held && !sure && job->class == ST_CLASS_GUARANTEED;
         set_class(core, job, sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE, fx);
         if (lost)

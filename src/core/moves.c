@@ -20,6 +20,8 @@ static void charge(st_core *core, const st_job *job, unsigned moments, int sign)
     if (!(moments & ST_NEXT) || job->class != ST_CLASS_GUARANTEED)
         moments &= ~(unsigned)ST_SURE;
     st_admit_charge(core->tree, job->account, &need, moments, sign);
+    if ((moments & ST_SURE) && sign < 0)
+        st_core_loosen(core, job->account);
 }
 
 static void charge_user(st_core *core, const st_job *job, int sign)
@@ -104,6 +106,8 @@ static void adopt(st_core *core, st_job *job, int32_t type, st_class class, st_g
     job->grants = take_grants;
     job->type = type;
     job->class = class;
+    if (class == ST_CLASS_BURSTABLE)
+        st_core_list_fresh(core, job);
     if (ST_BROKEN(GANG) && job->tasks > 1)
         job->grants[job->tasks - 1] = job->grants[0];
 }
@@ -151,6 +155,7 @@ static void drop_plan(st_core *core, st_job *job, st_effects *fx)
     job->held = false;
     core->nheld--;
     job->class = ST_CLASS_NONE;
+    st_core_unlist(core, job);
     if (job->state == ST_JOB_PAUSED)
         st_core_refresh(core, job);
     else
@@ -252,6 +257,8 @@ bool st_core_stay(st_core *core, st_job *job)
     st_core_due(core, job);
     charge(core, job, ST_NEXT, 1);
     st_core_refresh(core, job);
+    if (job->class == ST_CLASS_BURSTABLE)
+        st_core_list_fresh(core, job);
     core->class_dirty = true;
     return true;
 }
@@ -273,6 +280,7 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
     job->claimant = 0;
     st_core_forget_move(core, job);
     job->class = ST_CLASS_NONE;
+    st_core_unlist(core, job);
     job->deadline_ms = 0;
     if (!keep_memory)
         st_core_forget_grants(core, job);

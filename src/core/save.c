@@ -430,6 +430,8 @@ static void rebuild(st_core *core)
         if (st_job_on_devices(job))
             st_core_place(core, job, true);
         core->nheld += job->held;
+        if (job->class == ST_CLASS_BURSTABLE)
+            st_core_list_fresh(core, job);
         core->nmoving += job->to != NULL;
         st_core_due(core, job);
         for (int t = 0; job->grants && t < job->tasks; t++) {

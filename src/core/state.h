@@ -7,6 +7,7 @@
  *               quota counters and effects in step
  *   yield.c     the way out: notified -> checkpointing -> paused or requeued; deadlines
  *   due.c       who is due when
+ *   borrowers.c who is outside its floor, and where that may change
  *   classes.c   capacity, floors, guaranteed or burstable
  *   queue.c     whose turn it is
  *   turn.c      what one job can do with its turn
@@ -89,6 +90,14 @@ typedef struct st_yielders {
     uint64_t seen;
 } st_yielders;
 
+typedef ST_VEC(st_job *) st_job_vec;
+
+/* Borrowers that failed at one account (borrowers.c). */
+typedef struct st_borrowers {
+    st_job_vec list; /* in no particular order */
+    bool loose;      /* its floor, or one below, has room it had not when they were looked at */
+} st_borrowers;
+
 /* A moment at which something may be due for a job. */
 typedef struct st_due {
     int64_t at_ms;
@@ -123,6 +132,7 @@ struct st_core {
     ST_VEC(st_resv) resv; /* of the last pass */
     st_forecast *forecast;
     ST_VEC(struct st_alone *) alone; /* see alone.h */
+    ST_VEC(st_borrowers) borrowers;  /* derived; see borrowers.c */
 
     /* Scratch. */
     ST_VEC(st_restart) restart; /* gangs that just lost a node: tried first */
@@ -199,6 +209,15 @@ void st_core_set_due(st_core *core);                /* make due_ms exact */
 /* Takes the jobs that are due by now, in order of time and id. */
 typedef ST_VEC(uint64_t) st_due_jobs;
 void st_core_take_due(st_core *core, st_due_jobs *ret);
+
+/* borrowers.c */
+void st_core_list_fresh(st_core *core, st_job *job);
+void st_core_list_at(st_core *core, st_job *job, int32_t account);
+void st_core_unlist(st_core *core, st_job *job);
+void st_core_loosen(st_core *core, int32_t account); /* a guaranteed job of it left */
+/* Takes those out who may be inside their floors now. */
+void st_core_take_borrowers(st_core *core, st_job_vec *ret);
+void st_core_borrowers_done(st_core *core);
 
 /* classes.c */
 void st_core_reclass(st_core *core, st_effects *fx);

@@ -104,9 +104,10 @@ typedef struct st_job {
     int stage; /* of its life, as far as noted; see share/life.h */
 
     /* Derived and scratch; never saved. */
-    int32_t slot; /* where it stands in core's list of placed jobs */
-    st_out out;   /* left out of a what-if view */
-    int64_t key;  /* with the policy `swap`: its key in the account's order, for claims */
+    int32_t slot;                /* where it stands in core's list of placed jobs */
+    int32_t listed, listed_slot; /* where it stands among borrowers: list + 1, place in it */
+    st_out out;                  /* left out of a what-if view */
+    int64_t key; /* with the policy `swap`: its key in the account's order, for claims */
     struct {
         uint64_t version; /* of the forecast that was asked; 0: none */
         int64_t ran_ms, p90_ms;

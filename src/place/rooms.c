@@ -163,24 +163,47 @@ static void cover(const st_placer *placer, st_rooms *r)
     r->n = n;
 }
 
-static void count_all(st_placer *placer, st_rooms *r, const st_ask *ask)
+/* Count one node; a look must have begun. */
+static void count_one(st_placer *placer, st_rooms *r, const st_ask *ask, size_t id)
 {
     const st_kinds *k = &placer->kinds;
+    st_answer *had = answer_of(placer, ask, id);
+    if (had && had->look == k->look) {
+        put(r, id, k->place[id].v, had->value);
+        return;
+    }
+    const st_node *node = placer->fleet->nodes.v[id];
+    int32_t room = room_of(placer, r, node, ask ? st_ask_view(ask, node) : &node->view);
+    if (had)
+        *had = (st_answer){k->look, room};
+    put(r, id, k->place[id].v, room);
+}
+
+static void count_all(st_placer *placer, st_rooms *r, const st_ask *ask)
+{
     st_kinds_look(&placer->kinds, placer->fleet);
     cover(placer, r);
-    for (size_t i = 0; i < r->n; i++) {
-        st_answer *had = answer_of(placer, ask, i);
-        if (!had || had->look != k->look) {
-            const st_node *node = placer->fleet->nodes.v[i];
-            const st_view *view = ask ? st_ask_view(ask, node) : &node->view;
-            int32_t room = room_of(placer, r, node, view);
-            if (had)
-                *had = (st_answer){k->look, room};
-            put(r, i, k->place[i].v, room);
-        } else {
-            put(r, i, k->place[i].v, had->value);
-        }
+    for (size_t i = 0; i < r->n; i++)
+        count_one(placer, r, ask, i);
+}
+
+/* Count what has changed since the rooms were last seen; where that is more than there is, all. */
+static void catch_up(st_placer *placer, st_rooms *r)
+{
+    const st_fleet *fleet = placer->fleet;
+    if (r->seen < fleet->changes_from || st_fleet_changes(fleet) - r->seen > fleet->nodes.n) {
+        count_all(placer, r, NULL);
+        return;
     }
+    size_t had = r->n, from = (size_t)(r->seen - fleet->changes_from);
+    if (had == fleet->nodes.n && from == fleet->changes.n)
+        return;
+    st_kinds_look(&placer->kinds, fleet);
+    cover(placer, r);
+    for (size_t i = had; i < r->n; i++)
+        count_one(placer, r, NULL, i);
+    for (size_t i = from; i < fleet->changes.n; i++)
+        count_one(placer, r, NULL, (size_t)fleet->changes.v[i]);
 }
 
 /* Everything the room of a node depends on, but the node. Whose the job is matters where it
@@ -257,7 +280,6 @@ static void keep(st_placer *placer, st_rooms *r)
 
 st_rooms *st_rooms_of(st_placer *placer, const st_job *job, int32_t type)
 {
-    const st_fleet *fleet = placer->fleet;
     uint64_t key = key_of(placer, job, type);
     st_rooms *r = find(placer, key);
     if (!r) {
@@ -265,19 +287,10 @@ st_rooms *st_rooms_of(st_placer *placer, const st_job *job, int32_t type)
         r->key = key;
         keep(placer, r);
         count_all(placer, r, NULL);
-    } else if (r->seen < fleet->changes_from) {
-        count_all(placer, r, NULL);
     } else {
-        size_t had = r->n;
-        cover(placer, r);
-        for (size_t i = had; i < r->n; i++)
-            st_rooms_set(placer, r, fleet->nodes.v[i], &fleet->nodes.v[i]->view);
-        for (size_t i = (size_t)(r->seen - fleet->changes_from); i < fleet->changes.n; i++) {
-            const st_node *node = fleet->nodes.v[fleet->changes.v[i]];
-            st_rooms_set(placer, r, node, &node->view);
-        }
+        catch_up(placer, r);
     }
-    r->seen = st_fleet_changes(fleet);
+    r->seen = st_fleet_changes(placer->fleet);
     r->used = ++placer->tick;
     return r;
 }

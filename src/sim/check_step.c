@@ -389,6 +389,22 @@ static void hear(const st_step *step, st_track *t)
     }
 }
 
+/* Whether a node became or ceased to be somebody's home: one that was draining and fails takes no
+ * capacity with it, and yet its account is at home elsewhere from then on. */
+static bool homes_moved(const st_step *step)
+{
+    const st_fleet *fleet = st_core_fleet(step->core);
+    st_watch *w = step->watch;
+    bool moved = false;
+    for (size_t i = 0; i < fleet->nodes.n; i++) {
+        if (i == w->homes.n)
+            st_vec_push(&w->homes, 0);
+        moved |= w->homes.v[i] != fleet->nodes.v[i]->home;
+        w->homes.v[i] = fleet->nodes.v[i]->home;
+    }
+    return moved;
+}
+
 /* Notes what the step began with; true when floors, capacity or homes moved. */
 static bool begin(st_step *step)
 {
@@ -411,6 +427,7 @@ static bool begin(st_step *step)
         moved |= (kind == ST_EV_ACCOUNT || kind == ST_EV_POOL_CHANGE) &&
                  st_core_policy(step->core)->as_if_alone;
     }
+    moved |= homes_moved(step);
     w->capacity = tree->capacity;
     st_vec_clear(&w->floors);
     for (size_t i = 0; i < tree->accounts.n; i++)

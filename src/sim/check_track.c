@@ -27,6 +27,7 @@ void st_watch_free(st_watch *watch)
         track_free(watch->tracks.v[i]);
     st_vec_free(&watch->tracks);
     st_vec_free(&watch->floors);
+    st_vec_free(&watch->homes);
     free(watch);
 }
 

@@ -32,8 +32,9 @@ struct st_watch {
     ST_VEC(st_track *) tracks; /* live jobs by id */
     st_use capacity;           /* when the last step ended */
     ST_VEC(st_quota) floors;
-    st_gathered first;   /* for whom capacity was gathered first, after the last step */
-    int64_t first_by_ms; /* and when it was to start at the latest, since it is first */
+    ST_VEC(int32_t) homes; /* by node: whose home it is */
+    st_gathered first;     /* for whom capacity was gathered first, after the last step */
+    int64_t first_by_ms;   /* and when it was to start at the latest, since it is first */
     st_watch_counts counts;
 };
 
