@@ -168,11 +168,15 @@ static int read_join(const st_host *h, char ret[ST_TOKEN_MAX], st_err *err)
                        "node %s has no token: give a join token with --join-token-file", h->name);
     r = st_file_read(file, SECRET_MAX, &secret, err);
     if (r == 0) {
-        secret.s[strcspn(secret.s, " \t\r\n")] = '\0';
-        snprintf(ret, ST_TOKEN_MAX, "%s", secret.s);
-        explicit_bzero(secret.s, secret.n);
+        const char *s = st_strbuf_str(&secret);
+
+        snprintf(ret, ST_TOKEN_MAX, "%.*s", (int)strcspn(s, " \t\r\n"), s);
+        if (secret.n > 0)
+            explicit_bzero(secret.s, secret.n);
     }
     st_strbuf_done(&secret);
+    if (r == 0 && !ret[0])
+        r = st_fail(err, ST_EAUTH, "%s: has no join token in it", file);
     return r;
 }
 
