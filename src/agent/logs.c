@@ -27,13 +27,13 @@ static bool send_one(st_host *h, st_task *t, char *buf, size_t cap)
 
     if (h->exec->ops->log(h->exec, t, t->log_sent - t->log_before, buf, cap, &piece, &err) < 0) {
         if (!st_task_live(t))
-            t->log_done = true; /* no output was ever kept */
+            t->log_done = h->changed = true; /* no output was ever kept */
         return false;
     }
     if (piece.n == 0) {
         if (!st_task_live(t) && !t->log_done) {
             t->log_done = true;
-            h->dirty = true;
+            h->dirty = h->changed = true;
         }
         return false;
     }
@@ -83,7 +83,7 @@ void st_host_logs_heard(void *ctx, const st_answer *a)
     } else if (a->status == 404) {
         st_retry_ok(&h->log_at);
         if (t)
-            t->log_done = true;
+            t->log_done = h->changed = true;
     } else {
         st_retry_later(h, &h->log_at);
     }

@@ -15,6 +15,7 @@
 #include "base/quote.h"
 
 #define STATUS_MS    10000 /* for an answer to a status */
+#define LINES_MS     3000
 #define POLL_MORE_MS 10000 /* beyond what stintd may wait */
 #define PAUSE_MIN_MS 200
 #define PAUSE_MAX_MS 15000
@@ -94,6 +95,16 @@ void st_host_terms(st_host *h, const json_t *answer, int64_t sent_ms)
 
 /* ---- statuses ----------------------------------------------------------------------------------- */
 
+/* An end is told when its last lines have gone ahead, so that who follows them misses none; but
+ * not for long, and not where logs cannot be brought. */
+static bool lines_first(const st_host *h, const st_task *t)
+{
+    int64_t ago = st_wall_ms() - t->ended_ms;
+
+    return t->phase == ST_PHASE_ENDED && t->started_ms > 0 && !t->log_done && ago >= 0 &&
+           ago < LINES_MS && h->log_at.failures == 0 && !t->fenced;
+}
+
 static void task_json(const st_host *h, const st_task *t, st_strbuf *out)
 {
     static const char *const words[] = {
@@ -102,19 +113,22 @@ static void task_json(const st_host *h, const st_task *t, st_strbuf *out)
         [ST_PHASE_ENDED] = "exited",    [ST_PHASE_UNSTARTED] = "failed-to-start",
     };
     const char *state = t->phase == ST_PHASE_ENDED && t->saved ? "checkpointed" : words[t->phase];
+    bool first = lines_first(h, t);
 
+    if (first)
+        state = words[ST_PHASE_RUNNING];
     st_strbuf_addf(out, "{\"job\":\"%s\",\"stay\":%d,\"task\":%d,\"state\":\"%s\"", t->key.job,
                    t->key.stay, t->key.task, state);
     if (t->started_ms > 0)
         st_strbuf_addf(out, ",\"started_ms\":%" PRId64, t->started_ms);
-    if (t->ended_ms > 0)
+    if (t->ended_ms > 0 && !first)
         st_strbuf_addf(out, ",\"ended_ms\":%" PRId64 ",\"scrub\":\"%s\"", t->ended_ms,
                        t->clean ? "verified" : "pending");
-    if (t->phase == ST_PHASE_ENDED && t->exit_signal)
+    if (t->phase == ST_PHASE_ENDED && t->exit_signal && !first)
         st_strbuf_addf(out, ",\"signal\":%d", t->exit_signal);
-    else if (t->phase == ST_PHASE_ENDED)
+    else if (t->phase == ST_PHASE_ENDED && !first)
         st_strbuf_addf(out, ",\"exit_code\":%d", t->exit_code);
-    if (t->reason[0]) {
+    if (t->reason[0] && !first) {
         st_strbuf_add(out, ",\"reason\":");
         st_quote_json(out, t->reason);
     }
@@ -289,6 +303,8 @@ static void look(st_host *h, int64_t now)
         if (!st_task_live(t) || !h->exec->ops->look(h->exec, t, now))
             continue;
         h->dirty = h->changed = true;
+        if (h->log_at.failures == 0)
+            h->log_at.at_ms = 0; /* its last lines, at once */
         if (t->phase == ST_PHASE_RUNNING)
             st_host_load(h, t, true, now);
         else if (!st_task_live(t))
@@ -317,13 +333,13 @@ static void speak(st_host *h, int64_t boot)
         st_host_register(h);
     if (!h->registered)
         return;
+    if (!st_line_busy(h->log) && boot >= h->log_at.at_ms)
+        st_host_logs(h);
     if (!st_line_busy(h->main) &&
         (boot >= h->main_at.at_ms || (h->changed && h->main_at.failures == 0)))
         send_status(h);
     if (!st_line_busy(h->poll) && boot >= h->poll_at.at_ms)
         ask_list(h);
-    if (!st_line_busy(h->log) && boot >= h->log_at.at_ms)
-        st_host_logs(h);
 }
 
 static int64_t next_turn(const st_host *h, int64_t boot, int64_t now)

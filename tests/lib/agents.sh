@@ -17,6 +17,8 @@ finish_agents() {
     for a in $agents; do
         kill "$(cat "$tmp/$a.pid")" 2>/dev/null && wait "$(cat "$tmp/$a.pid")" 2>/dev/null
     done
+    # Networks of tenants stay mounted for their next task.
+    umount -l "$tmp"/*/run/net/* 2>/dev/null
     finish
 }
 trap finish_agents EXIT
