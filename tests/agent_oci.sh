@@ -9,6 +9,7 @@ if ! "$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 >"$tmp/doctor.out" 
     echo "no containers here: $(grep '^BAD' "$tmp/doctor.out" | head -n 1)"
     exit 77
 fi
+lease=12s
 start_native
 start_agent c1 --exec oci
 start_agent c2 --exec oci
@@ -129,6 +130,24 @@ native
 start_agent "$where" --exec oci
 becomes "$job" failed
 try 0 'Exit status  *5' show "$job"
+
+# The agent is dead for good: what outlives it ends the task with the lease, before it starts elsewhere.
+submit --name fenced --gpus 1 --limit 5m -- sh -c 'trap "" TERM; echo on $STINT_NODE; sleep 200'
+becomes "$job" running
+where=$("$stint" show "$job" | sed -n 's/^Where  *\(c[12]\).*/\1/p')
+other=$([ "$where" = c1 ] && echo c2 || echo c1)
+wait_for grep -q "event=started .*$job" "$tmp/$where.log"
+crash_agent "$where"
+moved() { grep -q "event=started .*$job" "$tmp/$other.log"; }
+ended() { grep -rqs 'lease of its node' "$tmp/$where/run"; }
+ran=$((ran + 2))
+wait_for moved || wait_for moved || fail "it did not move to $other"
+ended || fail "it still runs on $where"
+start_agent "$where" --exec oci
+said "$where" 'event=fence-lifted'
+node_becomes "$where" ready
+becomes "$job" running
+try 0 'cancelled' cancel "$job"
 
 # Nothing is left behind.
 ran=$((ran + 1))

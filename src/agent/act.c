@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/fence.h"
 #include "agent/files.h"
 #include "agent/host.h"
 #include "agent/launch.h"
@@ -160,6 +161,8 @@ static void do_start(st_host *h, const st_act *a, int64_t now)
         return;
     }
     r = check_level(h, &t->place, &err);
+    if (r == 0 && h->exec->ops->real)
+        r = st_fence_ensure(h->dir, &err);
     if (r == 0)
         r = h->exec->ops->start(h->exec, t, &l, now, &err);
     h->dirty = true;

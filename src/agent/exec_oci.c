@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/exec.h"
+#include "agent/fence.h"
 #include "agent/files.h"
 #include "agent/launch.h"
 #include "base/mem.h"
@@ -94,6 +95,9 @@ static void take_end(st_task *t, const st_run_task *now)
         st_task_unstarted(t, now->ended_ms, now->text[0] ? now->text : "it could not be started");
         return;
     }
+    /* While we were away. */
+    if (now->why == ST_RUN_WHY_KILLED && strcmp(now->text, ST_FENCE_REASON) == 0)
+        t->killed = t->fenced = true;
     st_task_end(t, now->ended_ms, now->status, now->signal, why(now));
 }
 

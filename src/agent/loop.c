@@ -136,11 +136,10 @@ static int add_hosts(st_process *p, bool real, st_err *err)
 static int lock_data(const char *dir, int *ret, st_err *err)
 {
     char path[PATH_MAX];
-    int r = st_dir_make(dir, err), fd;
+    int fd;
 
-    if (r < 0)
-        return r;
-    snprintf(path, sizeof path, "%s/lock", dir);
+    if (snprintf(path, sizeof path, "%s/lock", dir) >= (int)sizeof path)
+        return st_fail(err, ST_EINVAL, "%s: the name is too long", dir);
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return st_fail(err, ST_EIO, "%s: %s", path, strerror(errno));
@@ -189,8 +188,20 @@ static void turns(st_process *p, const bool *over)
     }
 }
 
-int st_agent_run(const st_agent_conf *conf, st_err *err)
+/* Supervisors and containers are told paths that are good from anywhere. */
+static int whole_path(const char *dir, char ret[PATH_MAX], st_err *err)
 {
+    int r = st_dir_make(dir, err);
+
+    if (r == 0 && !realpath(dir, ret))
+        r = st_fail(err, ST_EIO, "%s: %s", dir, strerror(errno));
+    return r;
+}
+
+int st_agent_run(const st_agent_conf *given, st_err *err)
+{
+    char data[PATH_MAX];
+    st_agent_conf whole = *given, *conf = &whole;
     st_lines_conf lines = {.url = conf->server, .ca = conf->ca};
     ST_CLEANUP(st_scrape_freep) st_scrape *scrape = NULL;
     st_process p = {.conf = conf};
@@ -199,7 +210,10 @@ int st_agent_run(const st_agent_conf *conf, st_err *err)
     int lock = -1, r;
 
     st_rng_seed(&p.rng, (uint64_t)st_wall_ms() ^ (uint64_t)getpid() << 40);
-    r = lock_data(conf->data, &lock, err);
+    r = whole_path(given->data, data, err);
+    whole.data = data;
+    if (r == 0)
+        r = lock_data(conf->data, &lock, err);
     if (r == 0)
         r = choose_exec(conf, &real, err);
     if (r == 0)

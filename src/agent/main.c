@@ -7,13 +7,16 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/fence.h"
 
 int main(int argc, char **argv)
 {
     bool doctor = argc > 1 && strcmp(argv[1], "doctor") == 0;
+    bool fence = argc > 1 && strcmp(argv[1], "fence") == 0; /* started by us, not by people */
+    int verb = doctor || fence;
     st_agent_conf conf;
     st_err err = {0};
-    int r = st_agent_conf_read(argc - 1 - doctor, argv + 1 + doctor, &conf, stdout, &err);
+    int r = st_agent_conf_read(argc - 1 - verb, argv + 1 + verb, &conf, stdout, &err);
 
     if (r > 0)
         return 0;
@@ -21,6 +24,8 @@ int main(int argc, char **argv)
         r = st_fail(&err, ST_EINTERNAL, "the system gives no random numbers");
     if (r == 0 && doctor)
         return st_agent_doctor(&conf, stdout);
+    if (r == 0 && fence)
+        return st_fence_main(conf.data);
     if (r == 0 && !conf.server)
         r = st_fail(&err, ST_EINVAL,
                     "where is stintd? Give --server URL; --help lists the options");

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/fence.h"
 #include "agent/files.h"
 #include "agent/host.h"
 #include "base/mem.h"
@@ -20,8 +21,6 @@
 #define PAUSE_MIN_MS 200
 #define PAUSE_MAX_MS 15000
 #define IDLE_MS      1000
-#define LEASE_FILE   "lease"
-#define BOOT_ID      "/proc/sys/kernel/random"
 
 /* ---- pauses ------------------------------------------------------------------------------------- */
 
@@ -47,37 +46,6 @@ void st_host_wake(st_host *h)
 
 /* ---- the lease ---------------------------------------------------------------------------------- */
 
-static void save_lease(const st_host *h)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf boot = {0};
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-    st_err err;
-
-    if (!h->exec->ops->real || st_file_load(BOOT_ID, "boot_id", &boot, &err) < 0)
-        return;
-    st_strbuf_addf(&out, "%s %" PRId64 " %s\n", st_strbuf_str(&boot), h->lease_end_ms,
-                   h->keep ? "keep" : "kill");
-    st_file_replace(h->dir, LEASE_FILE, out.s, out.n, false, &err);
-}
-
-/* Of another boot, it is of no use: its containers are gone as well. */
-static void load_lease(st_host *h)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf boot = {0};
-    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
-    st_err err;
-    char id[64], word[8];
-    long long end;
-
-    if (st_file_load(BOOT_ID, "boot_id", &boot, &err) < 0 ||
-        st_file_load(h->dir, LEASE_FILE, &text, &err) < 0 ||
-        sscanf(st_strbuf_str(&text), "%63s %lld %7s", id, &end, word) != 3 ||
-        strcmp(id, st_strbuf_str(&boot)) != 0)
-        return;
-    h->lease_end_ms = end;
-    h->keep = strcmp(word, "keep") == 0;
-}
-
 void st_host_terms(st_host *h, const json_t *answer, int64_t sent_ms)
 {
     const char *end = json_string_value(json_object_get(answer, "at_lease_end"));
@@ -90,7 +58,8 @@ void st_host_terms(st_host *h, const json_t *answer, int64_t sent_ms)
     h->lease_end_ms = sent_ms + h->lease_ms;
     if (now > 0)
         h->skew_ms = now - st_wall_ms();
-    save_lease(h);
+    if (h->exec->ops->real)
+        st_lease_save(h->dir, &(st_lease){.end_ms = h->lease_end_ms, .keep = h->keep});
 }
 
 /* ---- statuses ----------------------------------------------------------------------------------- */
@@ -303,6 +272,7 @@ static void look(st_host *h, int64_t now)
         if (!st_task_live(t) || !h->exec->ops->look(h->exec, t, now))
             continue;
         h->dirty = h->changed = true;
+        h->fenced = h->fenced || t->fenced;
         if (h->log_at.failures == 0)
             h->log_at.at_ms = 0; /* its last lines, at once */
         if (t->phase == ST_PHASE_RUNNING)
@@ -395,6 +365,7 @@ st_host *st_host_new(st_process *process, const char *name, const char *dir)
 
 int st_host_open(st_host *h, st_err *err)
 {
+    st_lease lease;
     int r = st_dir_make(h->dir, err);
 
     if (r == 0)
@@ -403,7 +374,9 @@ int st_host_open(st_host *h, st_err *err)
         r = st_journal_load(h->dir, &h->journal, err);
     if (r < 0)
         return r;
-    load_lease(h);
+    lease = st_lease_load(h->dir);
+    h->lease_end_ms = lease.end_ms;
+    h->keep = lease.keep;
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
         const st_task *t = &h->journal.tasks.v[i];
 

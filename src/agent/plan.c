@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "agent/fence.h"
+
 static const char *const act_names[] = {
 #define X(id, name) name,
     ST_ACT_TABLE(X)
@@ -87,7 +89,7 @@ static void save_it(planner *p, const st_task *t, const st_order *o)
 static void plan_live(planner *p, const st_task *t, const st_order *o)
 {
     if (p->view->lease_over) {
-        kill_it(p, t, "the lease of its node ended", true);
+        kill_it(p, t, ST_FENCE_REASON, true);
         return;
     }
     if (!p->view->list)
