@@ -107,6 +107,71 @@ try 0 'XID 79\|does not answer' node list -o json
 echo 'n3 2 heal' >>"$tmp/faults"
 node_becomes n3 ready
 
+# ---- a network that is cut and heals before the lease ends --------------------------------------
+
+cat >"$tmp/wire.py" <<'END'
+import socket, sys, threading
+def pump(a, b):
+    try:
+        while True:
+            data = a.recv(65536)
+            if not data:
+                break
+            b.sendall(data)
+    except OSError:
+        pass
+    for s in (a, b):
+        try:
+            s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+listen = socket.create_server(("127.0.0.1", 0))
+print(listen.getsockname()[1], flush=True)
+while True:
+    a, _ = listen.accept()
+    b = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    for pair in ((a, b), (b, a)):
+        threading.Thread(target=pump, args=pair, daemon=True).start()
+END
+python3 "$tmp/wire.py" "$port" >"$tmp/wire" &
+wire=$!
+more_pids="$more_pids $wire"
+wait_for test -s "$tmp/wire"
+try 0 'draining' node drain n1
+try 0 'draining' node drain n2
+try 0 'draining' node drain n3
+start_agent w1 --exec sim --server "http://127.0.0.1:$(cat "$tmp/wire")"
+node_becomes w1 ready
+submit --name cut --gpus 1 --sim-run 3s -- true
+becomes "$job" running
+kill -STOP "$wire"
+sleep 3.5
+is "$job" running || fail "it is $(state_of "$job") while nobody can know"
+kill -CONT "$wire"
+becomes "$job" done
+try 0 '^Took  *[23]s' show "$job"
+grep -q 'event=killed' "$tmp/w1.log" && fail "a short cut has killed something"
+node_is w1 ready || fail "a short cut has failed the node"
+
+# ---- a full disk: nothing is started, the node says why, and it mends ------------------------------
+
+mkdir "$tmp/d1"
+if mount -t tmpfs -o size=256k tmpfs "$tmp/d1" 2>/dev/null; then
+    try 0 'draining' node drain w1
+    start_agent d1 --exec sim
+    node_becomes d1 ready
+    dd if=/dev/zero of="$tmp/d1/full" bs=4k >/dev/null 2>&1
+    submit --name full --gpus 1 --sim-run 1s -- true
+    node_becomes d1 failed
+    rm "$tmp/d1/full"
+    node_becomes d1 ready
+    becomes "$job" done
+    crash_agent d1
+    umount "$tmp/d1"
+else
+    echo "no full disk: tmpfs cannot be mounted here"
+fi
+
 # ---- many nodes in one process ---------------------------------------------------------------
 
 start_agent many --exec sim --sim-nodes 20

@@ -117,7 +117,8 @@ static int check_level(st_host *h, const st_task_place *p, st_err *err)
     return 0;
 }
 
-static st_task *note(st_host *h, const st_order *o)
+/* *ret_before is the record it replaces, if there was one. */
+static st_task *note(st_host *h, const st_order *o, st_task *ret_before)
 {
     st_task *old = st_journal_find(&h->journal, &o->key);
     const char *account = json_string_value(json_object_get(o->job, "account"));
@@ -132,6 +133,7 @@ static st_task *note(st_host *h, const st_order *o)
     t.notify_signal = o->notify_signal;
     st_launch_tenant(account && account[0] ? account : "root", t.tenant);
     if (old) {
+        *ret_before = *old;
         *old = t;
         return old;
     }
@@ -144,8 +146,8 @@ static void do_start(st_host *h, const st_act *a, int64_t now)
     st_gpu_instance slice;
     st_launch l = {
         .order = a->order, .node = h->name, .inv = &h->inv, .sim_gpus = h->sim_gpus, .dir = h->dir};
+    st_task *t, before = {0};
     st_err err = {0};
-    st_task *t;
     int r;
 
     if (a->order->place.mig_profile >= 0) {
@@ -153,13 +155,17 @@ static void do_start(st_host *h, const st_act *a, int64_t now)
             return; /* not carved yet */
         l.slice = &slice;
     }
-    t = note(h, a->order);
-    h->changed = true;
-    if (st_journal_save(&h->journal, h->dir, h->exec->ops->real, &err) < 0) {
-        st_task_unstarted(t, now, err.msg);
-        st_say(h, "journal-failed", "reason=\"%s\"", err.msg);
+    h->dirty = true;
+    t = note(h, a->order, &before);
+    st_host_save(h);
+    if (h->stuck[0]) { /* not written down, so not started; the job need not fail for that */
+        if (before.key.job[0])
+            *t = before;
+        else
+            h->journal.tasks.n--;
         return;
     }
+    h->changed = true;
     r = check_level(h, &t->place, &err);
     if (r == 0 && h->exec->ops->real)
         r = st_fence_ensure(h->dir, &err);

@@ -55,8 +55,9 @@ typedef struct st_host {
     bool changed; /* stintd is to hear at once */
     st_list list;
     bool has_list;
-    bool fenced;   /* tasks were killed because the lease had ended */
-    char ill[160]; /* why the node cannot be used; "": it can */
+    bool fenced;     /* tasks were killed because the lease had ended */
+    char ill[160];   /* why the node cannot be used; "": it can */
+    char stuck[160]; /* why nothing can be written down, and so nothing started; "": it can */
 
     /* The terms. */
     int64_t lease_ms, interval_ms, wait_ms, chunk;
@@ -66,6 +67,7 @@ typedef struct st_host {
 
     st_line *main, *poll, *log;
     st_retry main_at, poll_at, log_at;
+    int behind;      /* statuses in a row whose answer named another list than ours */
     int64_t sent_ms; /* boot clock: the status under way */
     st_task_key log_key;
     size_t log_next; /* whose turn it is */

@@ -87,8 +87,12 @@ static int open_gpus(const st_agent_conf *conf, st_host *h, st_err *err)
     }
     if (r == 0)
         r = st_gpu_inventory_get(h->gpu, &h->inv, err);
-    for (int d = 0; r == 0 && d < h->inv.n; d++)
+    for (int d = 0; r == 0 && d < h->inv.n; d++) {
         h->boards[d] = h->inv.gpu[d].board;
+        if (strcmp(h->inv.gpu[d].type, h->inv.gpu[0].type) != 0)
+            r = st_fail(err, ST_EINVAL, "GPU 0 is %s and GPU %d is %s: a node has GPUs of one type",
+                        h->inv.gpu[0].type, d, h->inv.gpu[d].type);
+    }
     return r;
 }
 

@@ -23,6 +23,8 @@
 #include "gpu/export.h"
 #include "gpu/sim.h"
 
+#define LEFT_MS 30000 /* for what a task left behind to go away */
+
 /* ---- samples ------------------------------------------------------------------------------------ */
 
 static st_used *used_of(const st_host *h, const st_task_key *key)
@@ -127,6 +129,13 @@ void st_host_sample(st_host *h, int64_t now_ms)
         if (r == 0)
             h->sample[d] = s;
         judge(h, d, r == 0);
+    }
+    for (size_t i = 0; i < h->journal.tasks.n && !h->ill[0]; i++) {
+        const st_task *t = &h->journal.tasks.v[i];
+
+        if (!st_task_live(t) && !t->clean && now_ms > t->ended_ms + LEFT_MS)
+            snprintf(h->ill, sizeof h->ill, "job %s is over and has left something running",
+                     t->key.job);
     }
     if (strcmp(was, h->ill) != 0) {
         h->changed = true;

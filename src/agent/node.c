@@ -107,7 +107,9 @@ static void task_json(const st_host *h, const st_task *t, st_strbuf *out)
 
 static void status_json(const st_host *h, st_strbuf *out)
 {
-    const char *reason = h->fenced ? "its lease ended and its tasks were killed" : h->ill;
+    const char *reason = h->fenced     ? "its lease ended and its tasks were killed"
+                         : h->stuck[0] ? h->stuck
+                                       : h->ill;
     const char *sep = "";
 
     st_strbuf_addf(out,
@@ -162,15 +164,21 @@ static void status_heard(st_host *h, const st_answer *a)
     int64_t epoch = json_integer_value(json_object_get(root, "epoch"));
 
     if (root && st_epoch_ok(h->journal.epoch, epoch)) {
+        bool same = h->has_list && (uint64_t)json_integer_value(
+                                       json_object_get(root, "revision")) == h->list.revision;
+
         if (h->main_at.failures > 0)
             st_say(h, "back", "after=%d", h->main_at.failures);
+        h->behind = same ? 0 : h->behind + 1;
+        /* A line that was cut may wait for ever: the network is back, or the list is long due. */
+        if (h->main_at.failures > 0 || h->behind >= 2) {
+            st_line_drop(h->poll);
+            st_retry_ok(&h->poll_at);
+            h->behind = 0;
+        }
         st_retry_ok(&h->main_at);
         st_host_terms(h, root, h->sent_ms);
         h->main_at.at_ms = h->sent_ms + h->interval_ms;
-        /* Its list is newer than ours: do not wait for the other line to find out. */
-        if (h->has_list &&
-            (uint64_t)json_integer_value(json_object_get(root, "revision")) != h->list.revision)
-            st_retry_ok(&h->poll_at);
     } else {
         if (h->main_at.failures == 0)
             complain(h, "status-failed", a);
@@ -260,7 +268,14 @@ void st_host_save(st_host *h)
     h->dirty = false;
     if (st_journal_save(&h->journal, h->dir, h->exec->ops->real, &err) < 0) {
         h->dirty = true;
-        st_say(h, "journal-failed", "reason=\"%s\"", err.msg);
+        h->changed = h->changed || !h->stuck[0];
+        if (!h->stuck[0])
+            st_say(h, "stuck", "reason=\"%s\"", err.msg);
+        snprintf(h->stuck, sizeof h->stuck, "%.150s", err.msg);
+    } else if (h->stuck[0]) {
+        h->stuck[0] = '\0';
+        h->changed = true;
+        st_say(h, "unstuck", "tasks=%zu", h->journal.tasks.n);
     }
 }
 

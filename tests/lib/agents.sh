@@ -17,6 +17,11 @@ finish_agents() {
     for a in $agents; do
         kill "$(cat "$tmp/$a.pid")" 2>/dev/null && wait "$(cat "$tmp/$a.pid")" 2>/dev/null
     done
+    if grep -h -e 'ERROR: .*Sanitizer' -e 'runtime error' -e 'assertion failed' "$tmp"/*.log; then
+        echo "a program was not well"
+        finish
+        exit 1
+    fi
     # Networks of tenants stay mounted for their next task.
     umount -l "$tmp"/*/run/net/* 2>/dev/null
     finish
