@@ -200,7 +200,8 @@ static native_job *settle(native *e, const st_engine_order *o)
     job->doc = st_xstrdup(o->doc && o->doc[0] ? o->doc : "{}");
     job->shape = o->spec->shape;
     job->yield = o->spec->yield;
-    job->begun_ms = o->at_ms;
+    /* After a restart of stintd the order comes again, later than the job began. */
+    job->begun_ms = o->spec->start_ms > 0 ? ST_MIN(o->spec->start_ms, o->at_ms) : o->at_ms;
     job->at = e->jobs.n;
     st_idmap_put(e->by_job, job->id, (int64_t)job->at);
     st_vec_push(&e->jobs, job);

@@ -1,0 +1,39 @@
+/*
+ * stint-agent: the program on a node that makes stintd's decisions true (doc/agent-protocol.md).
+ * One process has one real node, or any number of simulated ones.
+ */
+#ifndef ST_AGENT_AGENT_H
+#define ST_AGENT_AGENT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+typedef struct st_agent_conf {
+    const char *server;     /* http://… or https://… */
+    const char *ca;         /* NULL: the system's authorities */
+    const char *join_file;  /* a file with a join token; NULL: the node has a token already */
+    const char *data;       /* the agent's folder */
+    const char *name;       /* of the node; NULL: the machine's */
+    const char *address;    /* where other nodes reach this one; NULL: as stintd sees it */
+    const char *sim;        /* a profile of simulated GPUs; NULL: those of this machine */
+    const char *sim_faults; /* a file of faults, see gpu/sim.h; NULL: none */
+    int64_t sim_nodes;      /* how many of them; 1 */
+    const char *exec;       /* auto, oci or sim */
+    const char *rack, *block, *zone;
+    const char *metrics;    /* ADDRESS:PORT; NULL: none */
+    int64_t cpu_m, ram_mib; /* what jobs may have; 0: what there is */
+    int64_t stop_grace_ms;  /* between a task's signal and its end */
+} st_agent_conf;
+
+/* Reads the arguments. 0: go on; 1: nothing to do, help was given; -code otherwise. */
+int st_agent_conf_read(int argc, char **argv, st_agent_conf *ret, FILE *out, st_err *err);
+
+/* Runs until it is told to end (SIGTERM, SIGINT). Tasks run on. */
+int st_agent_run(const st_agent_conf *conf, st_err *err);
+
+/* What works on this node, what does not, how to fix it. Returns the exit status. */
+int st_agent_doctor(const st_agent_conf *conf, FILE *out);
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * The arguments of stint-agent, one row each.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "base/num.h"
+
+typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME } kind;
+
+/* X(option, kind, field, what follows it, meaning) */
+#define OPTION_TABLE(X)                                                                         \
+    X("--server", KIND_TEXT, server, "URL", "where stintd is: http:// or https://")             \
+    X("--ca", KIND_TEXT, ca, "FILE", "certificates to trust, instead of the system's")          \
+    X("--join-token-file", KIND_TEXT, join_file, "FILE",                                        \
+      "a file with a join token; needed once, and may be removed afterwards")                   \
+    X("--data", KIND_TEXT, data, "DIR", "the agent's folder; /var/lib/stint/agent")             \
+    X("--name", KIND_TEXT, name, "NAME", "of the node; the machine's name")                     \
+    X("--address", KIND_TEXT, address, "ADDRESS",                                               \
+      "where other nodes reach this one; the address stintd sees")                              \
+    X("--rack", KIND_TEXT, rack, "NAME", "where the node stands")                               \
+    X("--block", KIND_TEXT, block, "NAME", "its block of the fabric")                           \
+    X("--zone", KIND_TEXT, zone, "NAME", "its zone")                                            \
+    X("--cpu", KIND_MILLI, cpu_m, "N", "CPUs for jobs; those of the machine")                   \
+    X("--ram", KIND_MIB, ram_mib, "SIZE", "RAM for jobs; that of the machine")                  \
+    X("--exec", KIND_TEXT, exec, "auto|oci|sim",                                                \
+      "run containers (oci), nothing (sim), or containers where they work (auto)")              \
+    X("--grace", KIND_TIME, stop_grace_ms, "TIME", "between a task's signal and its kill; 10s") \
+    X("--metrics", KIND_TEXT, metrics, "ADDRESS:PORT", "a page for Prometheus")                 \
+    X("--sim", KIND_TEXT, sim, "PROFILE", "simulated GPUs, for instance h100x8")                \
+    X("--sim-nodes", KIND_COUNT, sim_nodes, "N", "so many simulated nodes, NAME-1 to NAME-N")   \
+    X("--sim-faults", KIND_TEXT, sim_faults, "FILE", "faults of simulated GPUs, a line each")
+
+static const struct option {
+    const char *name;
+    kind kind;
+    size_t offset;
+    const char *value, *about;
+} options[] = {
+#define X(name, kind, field, value, about) \
+    {name, kind, offsetof(st_agent_conf, field), value, about},
+    OPTION_TABLE(X)
+#undef X
+};
+
+static void help(FILE *out)
+{
+    fprintf(out,
+            "stint-agent: runs what stintd decides, on this node.\n\n"
+            "  stint-agent --server URL [--join-token-file FILE] [OPTION...]\n"
+            "  stint-agent doctor [OPTION...]   what works here, what does not, how to fix it\n"
+            "  stint-agent --version\n\n");
+    for (size_t i = 0; i < ST_ARRAY_LEN(options); i++) {
+        char left[48];
+
+        snprintf(left, sizeof left, "%s %s", options[i].name, options[i].value);
+        fprintf(out, "  %-28s %s\n", left, options[i].about);
+    }
+}
+
+static const struct option *find(const char *name)
+{
+    for (size_t i = 0; i < ST_ARRAY_LEN(options); i++)
+        if (strcmp(options[i].name, name) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static int set(const struct option *o, const char *value, st_agent_conf *conf, st_err *err)
+{
+    char *at = (char *)conf + o->offset;
+    int r = 0;
+
+    switch (o->kind) {
+    case KIND_TEXT:
+        *(const char **)at = value;
+        break;
+    case KIND_COUNT:
+        r = st_parse_i64(value, 1, 10000, (int64_t *)at, err);
+        break;
+    case KIND_MILLI:
+        r = st_parse_milli(value, 1, INT64_C(1) << 40, (int64_t *)at, err);
+        break;
+    case KIND_MIB:
+        r = st_parse_mib(value, (int64_t *)at, err);
+        break;
+    case KIND_TIME:
+        r = st_parse_duration_ms(value, (int64_t *)at, err);
+        break;
+    }
+    return r < 0 ? st_fail_prefix(err, "%s: ", o->name) : 0;
+}
+
+static int check(const st_agent_conf *c, st_err *err)
+{
+    if (strcmp(c->exec, "auto") != 0 && strcmp(c->exec, "oci") != 0 && strcmp(c->exec, "sim") != 0)
+        return st_fail(err, ST_EINVAL, "--exec %s: is none of auto, oci and sim", c->exec);
+    if (c->sim_nodes > 1 && !c->sim)
+        return st_fail(err, ST_EINVAL, "--sim-nodes needs --sim: a machine is one node");
+    return 0;
+}
+
+int st_agent_conf_read(int argc, char **argv, st_agent_conf *ret, FILE *out, st_err *err)
+{
+    st_agent_conf c = {
+        .data = "/var/lib/stint/agent", .exec = "auto", .sim_nodes = 1, .stop_grace_ms = 10000};
+
+    for (int i = 0; i < argc; i++) {
+        const struct option *o = find(argv[i]);
+        int r;
+
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            help(out);
+            return 1;
+        }
+        if (strcmp(argv[i], "--version") == 0) {
+            fprintf(out, "stint-agent " ST_VERSION "\n");
+            return 1;
+        }
+        if (!o)
+            return st_fail(err, ST_EINVAL, "%s is no option; --help lists them", argv[i]);
+        if (i + 1 >= argc)
+            return st_fail(err, ST_EINVAL, "%s needs %s", o->name, o->value);
+        r = set(o, argv[++i], &c, err);
+        if (r < 0)
+            return r;
+    }
+    *ret = c;
+    return check(&c, err);
+}

@@ -1,0 +1,119 @@
+/*
+ * `stint-agent doctor`: what works on this node, what does not, and what to do about it.
+ */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/files.h"
+#include "base/num.h"
+#include "gpu/sim.h"
+#include "run/run.h"
+
+static const char *const marks[] = {
+    [ST_CHECK_OK] = "ok  ", [ST_CHECK_WARN] = "warn", [ST_CHECK_BAD] = "BAD "};
+
+static void row(FILE *out, st_run_verdict verdict, const char *name, const char *text,
+                const char *fix)
+{
+    fprintf(out, "%s  %-14s %s\n", marks[verdict], name, text);
+    if (fix && fix[0])
+        fprintf(out, "      %-14s -> %s\n", "", fix);
+}
+
+static void gpu_rows(st_gpu *g, const st_gpu_inventory *inv, FILE *out)
+{
+    char text[512], vram[ST_FMT_MAX];
+    st_err err = {0};
+    st_gpu_mps mps;
+
+    snprintf(text, sizeof text, "%d GPUs, driver %s (%s)", inv->n,
+             inv->driver[0] ? inv->driver : "unknown", st_gpu_driver(g));
+    row(out, ST_CHECK_OK, "gpus", text, NULL);
+    for (int d = 0; d < inv->n; d++) {
+        const st_gpu_info *i = &inv->gpu[d];
+        char name[16];
+
+        snprintf(name, sizeof name, "gpu %d", d);
+        snprintf(text, sizeof text, "%s, %s, MIG %s", i->name, st_fmt_mib(vram, i->vram_mib),
+                 !i->mig_capable ? "not possible" : (i->mig_on ? "on" : "off"));
+        if (i->lost)
+            row(out, ST_CHECK_BAD, name, "it does not answer",
+                "reset it (nvidia-smi --gpu-reset) or restart the machine");
+        else if (!i->type[0])
+            row(out, ST_CHECK_WARN, name, text, "its type is not in our table; it joins as `gpu`");
+        else
+            row(out, ST_CHECK_OK, name, text, NULL);
+    }
+    if (inv->n == 0)
+        return;
+    if (st_gpu_mps_facts(inv, 0, &mps, &err) < 0) {
+        row(out, ST_CHECK_WARN, "mps", err.msg, NULL);
+    } else {
+        snprintf(text, sizeof text,
+                 "the GPU can: %d clients%s; this agent does not run its daemons yet", mps.clients,
+                 mps.memory_limit ? ", memory limits" : "");
+        row(out, ST_CHECK_WARN, "mps", text, NULL);
+    }
+}
+
+static bool check_gpus(const st_agent_conf *conf, FILE *out)
+{
+    ST_CLEANUP(st_gpu_freep) st_gpu *g = NULL;
+    st_gpu_sim_options sim = {.profile = conf->sim, .node = "doctor"};
+    st_gpu_inventory inv;
+    st_err err = {0};
+    int r = conf->sim ? st_gpu_sim_open(&sim, &g, &err) : st_gpu_nvml_open(NULL, &g, &err);
+
+    if (r == 0)
+        r = st_gpu_inventory_get(g, &inv, &err);
+    if (r < 0) {
+        row(out, conf->sim ? ST_CHECK_BAD : ST_CHECK_WARN, "gpus", err.msg,
+            conf->sim ? NULL
+                      : "the node would join without GPUs; install the vendor's driver, or try "
+                        "--sim h100x8");
+        return !conf->sim;
+    }
+    gpu_rows(g, &inv, out);
+    for (int d = 0; d < inv.n; d++)
+        if (inv.gpu[d].lost)
+            return false;
+    return true;
+}
+
+static bool check_data(const st_agent_conf *conf, FILE *out)
+{
+    char text[PATH_MAX + 64];
+    st_err err = {0};
+
+    if (st_dir_make(conf->data, &err) < 0 || access(conf->data, W_OK) != 0) {
+        snprintf(text, sizeof text, "%s cannot be written", conf->data);
+        row(out, ST_CHECK_BAD, "data", text, "choose another folder with --data, or run as root");
+        return false;
+    }
+    snprintf(text, sizeof text, "%s can be written", conf->data);
+    row(out, ST_CHECK_OK, "data", text, NULL);
+    return true;
+}
+
+int st_agent_doctor(const st_agent_conf *conf, FILE *out)
+{
+    st_run_finding found[ST_RUN_FINDINGS_MAX];
+    char state[PATH_MAX];
+    st_run_conf run = {.state_dir = state};
+    bool ok = check_data(conf, out);
+    size_t n;
+
+    snprintf(state, sizeof state, "%s/run", conf->data);
+    n = st_run_probe(&run, found);
+    for (size_t i = 0; i < n; i++)
+        row(out, found[i].verdict, found[i].name, found[i].text, found[i].fix);
+    if (st_run_probe_bad(found, n))
+        ok = false;
+    ok = check_gpus(conf, out) && ok;
+    fprintf(out, ok ? "\nThis node can run jobs.\n"
+                    : "\nThis node cannot run jobs in containers until what is BAD is mended.\n");
+    return ok ? 0 : 1;
+}

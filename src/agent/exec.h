@@ -1,0 +1,69 @@
+/*
+ * Who carries a task: an OCI container under a supervisor (exec_oci.c), or nobody (exec_sim.c), for
+ * machines where no runtime works and for fleets on paper.
+ *
+ * An executor holds nothing that its folder or the task's record does not: after a restart of the
+ * agent `look` finds out what became of a task.
+ */
+#ifndef ST_AGENT_EXEC_H
+#define ST_AGENT_EXEC_H
+
+#include "agent/plan.h"
+#include "base/strbuf.h"
+#include "gpu/gpu.h"
+#include "run/run.h"
+
+typedef struct st_exec st_exec;
+
+/* What a start needs besides the record. */
+typedef struct st_launch {
+    const st_order *order;
+    const char *node;             /* its name */
+    const st_gpu_inventory *inv;  /* of the node */
+    const st_gpu_instance *slice; /* of a task at level mig; NULL otherwise */
+    bool sim_gpus;                /* there are no device files */
+    const char *dir;              /* the node's folder */
+} st_launch;
+
+typedef struct st_exec_ops {
+    const char *name;
+    bool real; /* what it starts exists */
+    bool can_pause;
+    void (*free)(st_exec *e);
+    /* Sets the phase. -ST_EDOWN: not now, try again. */
+    int (*start)(st_exec *e, st_task *t, const st_launch *launch, int64_t now_ms, st_err *err);
+    int (*signal)(st_exec *e, st_task *t, int signal, int64_t now_ms, st_err *err);
+    int (*kill)(st_exec *e, st_task *t, const char *reason, int64_t now_ms, st_err *err);
+    int (*pause)(st_exec *e, st_task *t, int64_t now_ms, st_err *err);
+    int (*resume)(st_exec *e, st_task *t, int64_t now_ms, st_err *err);
+    /* Brings a live record up to date; true: something has changed. */
+    bool (*look)(st_exec *e, st_task *t, int64_t now_ms);
+    /* How many processes are left of an ended task. */
+    int (*left)(st_exec *e, const st_task *t, int64_t *ret, st_err *err);
+    int (*remove)(st_exec *e, const st_task *t, st_err *err);
+    /* Output from `offset` on, counted over this attempt. */
+    int (*log)(st_exec *e, const st_task *t, int64_t offset, char *buf, size_t cap,
+               st_run_piece *ret, st_err *err);
+    /* When look should be called next for a live task. */
+    int64_t (*due)(const st_exec *e, const st_task *t, int64_t now_ms);
+} st_exec_ops;
+
+struct st_exec {
+    const st_exec_ops *ops;
+};
+
+int st_exec_oci_new(const char *dir, st_exec **ret, st_err *err);
+st_exec *st_exec_sim_new(void);
+void st_exec_free(st_exec *e);
+ST_DEFINE_FREEP(st_exec, st_exec_free)
+
+/* How a task that was begun and is not to be found is reported. */
+void st_task_lost(st_task *t, int64_t now_ms, const char *reason);
+/* It could not be started. */
+void st_task_unstarted(st_task *t, int64_t now_ms, const char *reason);
+/* Its end, and whether it counts as saved. */
+void st_task_end(st_task *t, int64_t ended_ms, int exit_code, int exit_signal, const char *reason);
+
+#define ST_EXIT_LOST 125
+
+#endif

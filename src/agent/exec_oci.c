@@ -1,0 +1,215 @@
+/*
+ * The executor of real tasks: containers by way of src/run, whose supervisors outlive us.
+ */
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/exec.h"
+#include "agent/fence.h"
+#include "agent/files.h"
+#include "agent/launch.h"
+#include "base/mem.h"
+
+#define KILL_WAIT_MS 500
+#define LOOK_MS      200
+
+typedef struct oci {
+    st_exec base;
+    st_run *run;
+} oci;
+
+static oci *of(st_exec *e)
+{
+    return (oci *)e;
+}
+
+static void oci_free(st_exec *e)
+{
+    st_run_free(of(e)->run);
+    free(e);
+}
+
+static int oci_start(st_exec *e, st_task *t, const st_launch *l, int64_t now, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_run_spec spec;
+    int r = st_launch_spec(arena, t, l, now, &spec, err);
+
+    if (r == 0)
+        r = st_run_start(of(e)->run, &spec, err);
+    if (r == 0)
+        t->phase = ST_PHASE_STARTING;
+    return r == -ST_EDOWN ? st_fail(err, ST_EIO, "%s", err->msg) : r;
+}
+
+static int oci_signal(st_exec *e, st_task *t, int signal, int64_t now, st_err *err)
+{
+    char id[ST_RUN_ID_MAX];
+
+    (void)now;
+    st_launch_id(t, id);
+    return st_run_signal(of(e)->run, id, signal, err);
+}
+
+static int oci_kill(st_exec *e, st_task *t, const char *reason, int64_t now, st_err *err)
+{
+    char id[ST_RUN_ID_MAX];
+
+    (void)now;
+    st_launch_id(t, id);
+    return st_run_kill(of(e)->run, id, reason, KILL_WAIT_MS, err);
+}
+
+static int oci_pause(st_exec *e, st_task *t, int64_t now, st_err *err)
+{
+    (void)e;
+    (void)t;
+    (void)now;
+    return st_fail(err, ST_EDOWN,
+                   "a task cannot be taken off its GPU yet: no driver here offers a checkpoint");
+}
+
+/* Why a task ended, for its owner; NULL: its exit says it all. */
+static const char *why(const st_run_task *now)
+{
+    if (now->text[0])
+        return now->text;
+    switch (now->why) {
+    case ST_RUN_WHY_TIME:
+        return "its time limit was over";
+    case ST_RUN_WHY_OOM:
+        return "it used more RAM than it asked for";
+    case ST_RUN_WHY_EXIT:
+        return now->oom && now->signal ? "it used more RAM than it asked for" : NULL;
+    default:
+        return NULL;
+    }
+}
+
+static void take_end(st_task *t, const st_run_task *now)
+{
+    if (now->why == ST_RUN_WHY_START) {
+        st_task_unstarted(t, now->ended_ms, now->text[0] ? now->text : "it could not be started");
+        return;
+    }
+    /* While we were away. */
+    if (now->why == ST_RUN_WHY_KILLED && strcmp(now->text, ST_FENCE_REASON) == 0)
+        t->killed = t->fenced = true;
+    st_task_end(t, now->ended_ms, now->status, now->signal, why(now));
+}
+
+static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
+{
+    char id[ST_RUN_ID_MAX];
+    st_phase before = t->phase;
+    st_run_task now;
+    st_err err = {0};
+    int r;
+
+    st_launch_id(t, id);
+    r = st_run_get(of(e)->run, id, &now, &err);
+    if (r == -ST_ENOENT) {
+        st_task_lost(t, now_ms,
+                     before == ST_PHASE_NOTED ? "the agent ended while it was starting this task"
+                                              : "nothing is left of it on the node");
+        return true;
+    }
+    if (r < 0)
+        return false; /* unreadable for now; nothing is concluded from that */
+    if (now.started_us > 0)
+        t->started_ms = now.started_us / 1000;
+    switch (now.state) {
+    case ST_RUN_STARTING:
+        t->phase = ST_PHASE_STARTING;
+        break;
+    case ST_RUN_RUNNING:
+    case ST_RUN_UNSUPERVISED:
+        t->phase = ST_PHASE_RUNNING;
+        break;
+    case ST_RUN_ENDED:
+        take_end(t, &now);
+        break;
+    case ST_RUN_LOST:
+        st_task_end(t, now_ms, 0, SIGKILL, "its supervisor was killed; how it ended is not known");
+        break;
+    }
+    return t->phase != before;
+}
+
+static int oci_left(st_exec *e, const st_task *t, int64_t *ret, st_err *err)
+{
+    char id[ST_RUN_ID_MAX];
+    int r;
+
+    st_launch_id(t, id);
+    r = st_run_count(of(e)->run, id, ret, err);
+    if (r == -ST_ENOENT) { /* there never was a container */
+        *ret = 0;
+        r = 0;
+    }
+    return r;
+}
+
+static int oci_remove(st_exec *e, const st_task *t, st_err *err)
+{
+    char id[ST_RUN_ID_MAX];
+    int r;
+
+    st_launch_id(t, id);
+    r = st_run_remove(of(e)->run, id, err);
+    return r == -ST_ENOENT ? 0 : r;
+}
+
+static int oci_log(st_exec *e, const st_task *t, int64_t offset, char *buf, size_t cap,
+                   st_run_piece *ret, st_err *err)
+{
+    char id[ST_RUN_ID_MAX];
+
+    st_launch_id(t, id);
+    return st_run_log_read(of(e)->run, id, ST_RUN_OUT, offset, buf, cap, ret, err);
+}
+
+static int64_t oci_due(const st_exec *e, const st_task *t, int64_t now)
+{
+    (void)e;
+    (void)t;
+    return now + LOOK_MS;
+}
+
+static const st_exec_ops oci_ops = {
+    .name = "oci",
+    .real = true,
+    .can_pause = false,
+    .free = oci_free,
+    .start = oci_start,
+    .signal = oci_signal,
+    .kill = oci_kill,
+    .pause = oci_pause,
+    .resume = oci_pause,
+    .look = oci_look,
+    .left = oci_left,
+    .remove = oci_remove,
+    .log = oci_log,
+    .due = oci_due,
+};
+
+int st_exec_oci_new(const char *dir, st_exec **ret, st_err *err)
+{
+    char path[PATH_MAX];
+    st_run_conf conf = {.state_dir = path};
+    oci *o = st_xcalloc(1, sizeof *o);
+    int r;
+
+    snprintf(path, sizeof path, "%s/run", dir);
+    r = st_run_new(&conf, &o->run, err);
+    if (r < 0) {
+        free(o);
+        return r;
+    }
+    o->base.ops = &oci_ops;
+    *ret = &o->base;
+    return 0;
+}

@@ -1,0 +1,167 @@
+/*
+ * The process that ends tasks whose lease is over (agent/fence.h).
+ */
+#include "agent/fence.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/files.h"
+#include "base/mem.h"
+#include "run/run.h"
+
+#define LEASE_FILE "lease"
+#define LOCK_FILE  "fence.lock"
+#define BOOT_DIR   "/proc/sys/kernel/random"
+#define LOOK_MS    500
+#define AFTER_MS   1000  /* the living agent goes first */
+#define STALE_MS   60000 /* a lease that ended so long ago, and no task: nobody needs us */
+#define KILL_MS    2000
+
+/* ---- the lease ---------------------------------------------------------------------------------- */
+
+st_lease st_lease_read(const char *text, const char *boot_id)
+{
+    char id[64], word[8];
+    long long end;
+
+    if (sscanf(text, "%63s %lld %7s", id, &end, word) != 3 || strcmp(id, boot_id) != 0 || end < 0)
+        return (st_lease){0};
+    return (st_lease){.end_ms = end, .keep = strcmp(word, "keep") == 0};
+}
+
+st_lease st_lease_load(const char *dir)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf boot = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    st_err err;
+
+    if (st_file_load(BOOT_DIR, "boot_id", &boot, &err) < 0 ||
+        st_file_load(dir, LEASE_FILE, &text, &err) < 0)
+        return (st_lease){0};
+    return st_lease_read(st_strbuf_str(&text), st_strbuf_str(&boot));
+}
+
+void st_lease_save(const char *dir, const st_lease *lease)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf boot = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    st_err err;
+
+    if (st_file_load(BOOT_DIR, "boot_id", &boot, &err) < 0)
+        return;
+    st_strbuf_addf(&out, "%s %" PRId64 " %s\n", st_strbuf_str(&boot), lease->end_ms,
+                   lease->keep ? "keep" : "kill");
+    st_file_replace(dir, LEASE_FILE, out.s, out.n, false, &err);
+}
+
+/* ---- starting it --------------------------------------------------------------------------------- */
+
+/* The lock, or -1 when somebody has it. */
+static int take_lock(const char *dir)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    if (snprintf(path, sizeof path, "%s/" LOCK_FILE, dir) >= (int)sizeof path)
+        return -1;
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* In the grandchild: nobody's child, with nothing of ours open. */
+static _Noreturn void become(const char *dir)
+{
+    int null = open("/dev/null", O_RDWR);
+
+    setsid();
+    for (int fd = 0; fd < 3; fd++)
+        dup2(null, fd);
+    close_range(3, ~0u, 0);
+    if (chdir("/") == 0)
+        execl("/proc/self/exe", "stint-agent", "fence", "--data", dir, (char *)NULL);
+    _exit(127);
+}
+
+int st_fence_ensure(const char *dir, st_err *err)
+{
+    int lock = take_lock(dir), status;
+    pid_t pid;
+
+    if (lock < 0)
+        return 0; /* it is there */
+    close(lock);
+    pid = fork();
+    if (pid == 0) {
+        pid = fork();
+        if (pid == 0)
+            become(dir);
+        _exit(pid < 0);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+        return st_fail(err, ST_EIO, "nobody can be started to watch the lease: %s",
+                       strerror(errno));
+    return 0;
+}
+
+/* ---- the process --------------------------------------------------------------------------------- */
+
+/* Kills what lives if `over`; how many there are. */
+static size_t sweep(const st_run *run, bool over)
+{
+    ST_CLEANUP(st_freep) st_run_task *tasks = NULL;
+    size_t n = 0, bad, live = 0;
+    st_err err;
+
+    if (st_run_list(run, &tasks, &n, &bad, &err) < 0)
+        return 1; /* not known: stay */
+    for (size_t i = 0; i < n; i++) {
+        if (tasks[i].state == ST_RUN_ENDED || tasks[i].state == ST_RUN_LOST)
+            continue;
+        live++;
+        if (over)
+            st_run_kill(run, tasks[i].id, ST_FENCE_REASON, KILL_MS, &err);
+    }
+    return live;
+}
+
+int st_fence_main(const char *dir)
+{
+    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    char state[PATH_MAX];
+    st_run_conf conf = {.state_dir = state};
+    st_err err = {0};
+    int lock = take_lock(dir);
+
+    if (lock < 0)
+        return 0;
+    if (snprintf(state, sizeof state, "%s/run", dir) >= (int)sizeof state ||
+        st_run_new(&conf, &run, &err) < 0)
+        return 1;
+    for (;;) {
+        struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+        st_lease lease = st_lease_load(dir);
+        int64_t late = lease.end_ms > 0 ? st_boot_ms() - lease.end_ms : 0;
+        bool over = late > AFTER_MS && !lease.keep;
+
+        /* Looking at every task twice a second would be for nothing while the lease is good. */
+        if ((over || late > STALE_MS) && sweep(run, over) == 0 && late > STALE_MS)
+            return 0;
+        if (access(state, F_OK) != 0)
+            return 0; /* the node was taken away */
+        nanosleep(&pause, NULL);
+    }
+}

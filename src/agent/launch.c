@@ -1,0 +1,290 @@
+/*
+ * What a task needs to be started (agent/launch.h).
+ */
+#include "agent/launch.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/files.h"
+#include "base/hash.h"
+#include "base/mem.h"
+
+#define UID_FIRST    INT64_C(700000)
+#define PORT_FIRST   20000
+#define PORT_SPREAD  10000
+#define LATE_MS      INT64_C(2000) /* after its limit, for stintd to see to it */
+#define GRACE_MS     INT64_C(10000)
+#define TENANTS_FILE "tenants"
+#define ENV_MAX      512
+#define CDI_FILE     "/etc/cdi/nvidia.json"
+#define CDI_FILE_RUN "/var/run/cdi/nvidia.json"
+
+#define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+static const char *text(const json_t *map, const char *key)
+{
+    const char *s = json_string_value(json_object_get(map, key));
+
+    return s && s[0] ? s : NULL;
+}
+
+static const char *fmt(st_arena *arena, const char *format, ...) ST_PRINTF(2, 3);
+
+static const char *fmt(st_arena *arena, const char *format, ...)
+{
+    ST_CLEANUP(st_freep) char *s = NULL;
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vasprintf(&s, format, args);
+    va_end(args);
+    ST_ASSERT(n >= 0);
+    return st_arena_strndup(arena, s, (size_t)n);
+}
+
+void st_launch_id(const st_task *t, char ret[ST_RUN_ID_MAX])
+{
+    if (t->attempt > 0)
+        snprintf(ret, ST_RUN_ID_MAX, "%s/%d/%d-%d", t->key.job, t->key.stay, t->key.task,
+                 t->attempt);
+    else
+        snprintf(ret, ST_RUN_ID_MAX, "%s/%d/%d", t->key.job, t->key.stay, t->key.task);
+}
+
+void st_launch_tenant(const char *account, char ret[ST_RUN_NAME_MAX])
+{
+    size_t n = strlen(account);
+
+    if (n > 0 && n <= 40 && strspn(account, PLAIN) == n) {
+        memcpy(ret, account, n + 1);
+        return;
+    }
+    n = ST_MIN(n, 24);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = strchr(PLAIN, account[i]) ? account[i] : '_';
+    snprintf(ret + n, ST_RUN_NAME_MAX - n, "_%016llx", (unsigned long long)st_hash_str(1, account));
+}
+
+int st_launch_uid(const char *dir, const char *tenant, int64_t *ret, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf names = {0};
+    int64_t id = UID_FIRST;
+    int r = st_file_load(dir, TENANTS_FILE, &names, err);
+    size_t n = strlen(tenant);
+
+    if (r < 0 && r != -ST_ENOENT)
+        return r;
+    for (const char *s = st_strbuf_str(&names); *s; id++) {
+        size_t len = strcspn(s, "\n");
+
+        if (len == n && memcmp(s, tenant, n) == 0) {
+            *ret = id;
+            return 0;
+        }
+        s += len + (s[len] == '\n');
+    }
+    if (names.n > 0)
+        st_strbuf_addc(&names, '\n');
+    st_strbuf_addf(&names, "%s\n", tenant);
+    r = st_file_replace(dir, TENANTS_FILE, names.s, names.n, true, err);
+    if (r == 0)
+        *ret = id;
+    return r;
+}
+
+/* ---- parts of the spec ------------------------------------------------------------------------- */
+
+static const char **strings(st_arena *arena, const json_t *list)
+{
+    size_t n = json_array_size(list), i;
+    const char **v = st_arena_alloc(arena, (n + 1) * sizeof *v);
+    const json_t *row;
+
+    json_array_foreach(list, i, row)
+    {
+        const char *s = json_string_value(row);
+        ST_CLEANUP(st_freep) char *number = s ? NULL : json_dumps(row, JSON_ENCODE_ANY);
+
+        v[i] = s ? s : st_arena_strdup(arena, number ? number : "");
+    }
+    v[n] = NULL;
+    return v;
+}
+
+static const char **environment(st_arena *arena, const json_t *job, const st_launch *l)
+{
+    json_t *env = json_object_get(json_object_get(job, "document"), "env"), *value;
+    const char **v = st_arena_alloc(arena, (ENV_MAX + 8) * sizeof *v), *key;
+    size_t n = 0;
+
+    json_object_foreach(env, key, value)
+    {
+        const char *s = json_string_value(value);
+        ST_CLEANUP(st_freep) char *number = s ? NULL : json_dumps(value, JSON_ENCODE_ANY);
+
+        if (n < ENV_MAX)
+            v[n++] = fmt(arena, "%s=%s", key, s ? s : (number ? number : ""));
+    }
+    v[n++] = fmt(arena, "STINT_JOB=%s", l->order->key.job);
+    v[n++] = fmt(arena, "STINT_STAY=%d", l->order->key.stay);
+    v[n++] = fmt(arena, "STINT_TASK=%d", l->order->key.task);
+    v[n++] = fmt(arena, "STINT_NODE=%s", l->node);
+    v[n++] = fmt(arena, "STINT_ACCOUNT=%s", text(job, "account") ? text(job, "account") : "");
+    v[n] = NULL;
+    return v;
+}
+
+/* One row per host in order of its first rank, with how many tasks it has. */
+static void gang(st_arena *arena, const json_t *job, const st_launch *l, st_run_gang *ret)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf file = {0};
+    const json_t *hosts = json_object_get(job, "hosts");
+    size_t n = json_array_size(hosts);
+    int64_t here = 0, node_rank = 0, rows = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const json_t *host = json_array_get(hosts, i);
+        const char *node = text(host, "node"), *address = text(host, "address");
+        int64_t slots = 0;
+        bool first = true;
+
+        for (size_t k = 0; k < n && node; k++) {
+            const char *other = text(json_array_get(hosts, k), "node");
+            bool same = other && strcmp(other, node) == 0;
+
+            slots += same;
+            first = first && !(same && k < i);
+        }
+        if (!node || !first)
+            continue;
+        if (strcmp(node, l->node) == 0) {
+            here = slots;
+            node_rank = rows;
+        }
+        rows++;
+        st_strbuf_addf(&file, "%s slots=%lld\n", address ? address : node, (long long)slots);
+    }
+    *ret = (st_run_gang){.master_addr = text(json_array_get(hosts, 0), "address"),
+                         .master_port = PORT_FIRST +
+                                        (int64_t)(st_hash_str(3, l->order->key.job) % PORT_SPREAD),
+                         .rank = l->order->key.task,
+                         .world_size = (int64_t)n,
+                         .local_rank = l->order->local_rank,
+                         .local_world_size = here,
+                         .node_rank = node_rank,
+                         .hostfile = st_arena_strdup(arena, st_strbuf_str(&file))};
+    if (!ret->master_addr)
+        ret->master_addr = "127.0.0.1";
+}
+
+static void add_device(st_run_spec *spec, st_run_device *v, const char *path)
+{
+    if (path[0])
+        v[spec->ndevice++] = (st_run_device){.path = path, .major = -1, .access = "rw"};
+}
+
+/* UUIDs always; device files where there are devices, by the node's CDI spec if it has one. */
+static void devices(st_arena *arena, const st_task *t, const st_launch *l, st_run_spec *ret)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf uuids = {0};
+    st_run_device *v = st_arena_alloc(arena, (ST_DEVS_MAX + 4) * sizeof *v);
+    const char **names = st_arena_alloc(arena, (ST_DEVS_MAX + 1) * sizeof *names);
+    const char *cdi = access(CDI_FILE_RUN, R_OK) == 0 ? CDI_FILE_RUN : CDI_FILE;
+    size_t n = 0;
+
+    for (int d = 0; d < l->inv->n; d++) {
+        const st_gpu_info *g = &l->inv->gpu[d];
+
+        if (!(t->place.devs >> d & 1))
+            continue;
+        st_strbuf_addf(&uuids, "%s%s", uuids.n ? "," : "", l->slice ? l->slice->uuid : g->uuid);
+        names[n++] = fmt(arena, "%d", g->index);
+        if (!l->sim_gpus)
+            add_device(ret, v, g->node);
+    }
+    names[n] = NULL;
+    if (n == 0)
+        return;
+    ret->gpu_uuids = st_arena_strdup(arena, st_strbuf_str(&uuids));
+    ret->devices = v;
+    if (l->sim_gpus)
+        return;
+    if (!l->slice && access(cdi, R_OK) == 0) {
+        ret->cdi_file = cdi;
+        ret->cdi_names = names;
+        ret->ndevice = 0;
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        add_device(ret, v, l->inv->nodes[i]);
+    for (int i = 0; l->slice && i < 2; i++)
+        add_device(ret, v, l->slice->node[i]);
+}
+
+/* DIR/storage/TENANT, which only the tenant's id and root can enter. */
+static int storage(st_arena *arena, const char *dir, const char *tenant, int64_t uid,
+                   const char **ret, st_err *err)
+{
+    const char *path = fmt(arena, "%s/storage/%s", dir, tenant);
+    int r = st_dir_make(path, err);
+
+    if (r == 0 && (chown(path, (uid_t)uid, (gid_t)uid) != 0 || chmod(path, 0700) != 0))
+        r = st_fail(err, ST_EIO, "%s: cannot be given to user %lld: %s", path, (long long)uid,
+                    strerror(errno));
+    if (r == 0)
+        *ret = path;
+    return r;
+}
+
+static st_run_net network(const char *word)
+{
+    if (word && strcmp(word, "host") == 0)
+        return ST_NET_HOST;
+    return word && strcmp(word, "none") == 0 ? ST_NET_NONE : ST_NET_TENANT;
+}
+
+int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_t now_ms,
+                   st_run_spec *ret, st_err *err)
+{
+    const json_t *job = l->order->job, *doc = json_object_get(job, "document");
+    char *id = st_arena_alloc(arena, ST_RUN_ID_MAX);
+    st_run_spec s = {.tenant = t->tenant,
+                     .script = text(doc, "script"),
+                     .image = text(doc, "image") ? text(doc, "image") : "host",
+                     .workdir = text(doc, "workdir"),
+                     .net = network(text(doc, "network")),
+                     .cpu_m =
+                         (int64_t)(json_number_value(json_object_get(job, "cpu")) * 1000 + 0.5),
+                     .ram_mib = json_integer_value(json_object_get(job, "ram_mib")),
+                     .grace_ms = GRACE_MS,
+                     .signal = t->signal,
+                     .merge_output = true};
+    int r;
+
+    st_launch_id(t, id);
+    s.id = id;
+    if (!s.script && json_array_size(json_object_get(doc, "command")) == 0)
+        return st_fail(err, ST_EINVAL, "the job has neither a command nor a script");
+    if (!s.script)
+        s.command = strings(arena, json_object_get(doc, "command"));
+    s.env = environment(arena, job, l);
+    gang(arena, job, l, &s.gang);
+    devices(arena, t, l, &s);
+    if (l->order->deadline_ms > 0)
+        s.time_limit_ms = ST_MAX(l->order->deadline_ms + LATE_MS - now_ms, 1);
+    r = st_launch_uid(l->dir, t->tenant, &s.uid, err);
+    s.gid = s.uid;
+    if (r == 0)
+        r = storage(arena, l->dir, t->tenant, s.uid, &s.data, err);
+    if (r == 0)
+        r = st_run_check(&s, err);
+    if (r == 0)
+        *ret = s;
+    return r;
+}

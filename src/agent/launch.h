@@ -1,0 +1,24 @@
+/*
+ * From a task on the list to what src/run takes: command, environment, place in the gang, devices,
+ * the tenant's user id and storage.
+ */
+#ifndef ST_AGENT_LAUNCH_H
+#define ST_AGENT_LAUNCH_H
+
+#include "agent/exec.h"
+#include "base/arena.h"
+
+/* Everything in *ret is the arena's or the list's. */
+int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *launch, int64_t now_ms,
+                   st_run_spec *ret, st_err *err);
+
+/* Letters, digits, - and _ of an account's name; others are replaced and a hash added. */
+void st_launch_tenant(const char *account, char ret[ST_RUN_NAME_MAX]);
+
+/* A tenant's user id on this node: given once, kept in the folder, never to anybody else. */
+int st_launch_uid(const char *dir, const char *tenant, int64_t *ret, st_err *err);
+
+/* The id of a task for src/run. */
+void st_launch_id(const st_task *t, char ret[ST_RUN_ID_MAX]);
+
+#endif

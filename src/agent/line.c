@@ -1,0 +1,285 @@
+/*
+ * HTTP without waiting (agent/line.h).
+ */
+#include "agent/line.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "agent/files.h"
+#include "base/mem.h"
+
+#define CONNECT_MS 5000L
+#define BODY_MAX   (64u << 20)
+#define EVENTS     64
+
+struct st_lines {
+    CURLM *multi;
+    int epoll;
+    int64_t curl_due_ms; /* boot clock; -1: curl waits for nothing */
+    char *url, *ca;
+};
+
+struct st_line {
+    st_lines *lines;
+    CURL *curl;
+    struct curl_slist *headers;
+    st_line_fn fn;
+    void *ctx;
+    st_strbuf sent, got;
+    char said[CURL_ERROR_SIZE];
+    bool busy;
+};
+
+/* ---- curl and epoll ---------------------------------------------------------------------------- */
+
+/* What epoll gives back for curl's sockets is the number with this bit, for watches an address. */
+#define CURL_BIT (UINT64_C(1) << 63)
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
+{
+    st_lines *l = ctx;
+    struct epoll_event e = {.data.u64 = CURL_BIT | (uint32_t)fd};
+
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        epoll_ctl(l->epoll, EPOLL_CTL_DEL, fd, NULL);
+        return 0;
+    }
+    e.events = (what & CURL_POLL_IN ? (uint32_t)EPOLLIN : 0) |
+               (what & CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0);
+    if (epoll_ctl(l->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &e) != 0 && errno == EEXIST)
+        epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &e);
+    curl_multi_assign(l->multi, fd, l);
+    return 0;
+}
+
+static int on_timer(CURLM *multi, long timeout_ms, void *ctx)
+{
+    st_lines *l = ctx;
+
+    (void)multi;
+    l->curl_due_ms = timeout_ms < 0 ? -1 : st_boot_ms() + timeout_ms;
+    return 0;
+}
+
+int st_lines_new(const st_lines_conf *conf, st_lines **ret, st_err *err)
+{
+    st_lines *l;
+
+    if (strncmp(conf->url, "http://", 7) != 0 && strncmp(conf->url, "https://", 8) != 0)
+        return st_fail(err, ST_EINVAL, "%s: the address of stintd begins with http:// or https://",
+                       conf->url);
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    l = st_xcalloc(1, sizeof *l);
+    l->curl_due_ms = -1;
+    l->url = st_xstrndup(conf->url, strlen(conf->url) - (conf->url[strlen(conf->url) - 1] == '/'));
+    l->ca = conf->ca ? st_xstrdup(conf->ca) : NULL;
+    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    l->multi = curl_multi_init();
+    ST_ASSERT(l->multi && l->epoll >= 0);
+    curl_multi_setopt(l->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(l->multi, CURLMOPT_SOCKETDATA, l);
+    curl_multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    curl_multi_setopt(l->multi, CURLMOPT_TIMERDATA, l);
+    *ret = l;
+    return 0;
+}
+
+void st_lines_free(st_lines *l)
+{
+    if (!l)
+        return;
+    curl_multi_cleanup(l->multi);
+    close(l->epoll);
+    free(l->url);
+    free(l->ca);
+    free(l);
+}
+
+void st_lines_watch(st_lines *l, st_watch *watch, uint32_t events)
+{
+    struct epoll_event e = {.events = events, .data.u64 = (uint64_t)(uintptr_t)watch};
+
+    if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, watch->fd, &e) != 0 && errno == EEXIST)
+        epoll_ctl(l->epoll, EPOLL_CTL_MOD, watch->fd, &e);
+}
+
+void st_lines_unwatch(st_lines *l, const st_watch *watch)
+{
+    epoll_ctl(l->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+}
+
+static void finish(st_line *line, CURLcode code)
+{
+    st_answer a = {0};
+
+    curl_multi_remove_handle(line->lines->multi, line->curl);
+    line->busy = false;
+    if (code == CURLE_OK) {
+        curl_easy_getinfo(line->curl, CURLINFO_RESPONSE_CODE, &a.status);
+        a.body = st_strbuf_str(&line->got);
+        a.n = line->got.n;
+    } else {
+        st_fail(&a.err, ST_EDOWN, "%s: %s", line->lines->url,
+                line->said[0] ? line->said : curl_easy_strerror(code));
+    }
+    line->fn(line->ctx, &a);
+}
+
+static void hear(st_lines *l)
+{
+    CURLMsg *msg;
+    int left;
+
+    while ((msg = curl_multi_info_read(l->multi, &left))) {
+        st_line *line;
+
+        if (msg->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&line);
+        finish(line, msg->data.result);
+    }
+}
+
+void st_lines_wait(st_lines *l, int timeout_ms)
+{
+    struct epoll_event events[EVENTS];
+    int running, n;
+
+    if (l->curl_due_ms >= 0)
+        timeout_ms = (int)ST_MAX(0, ST_MIN((int64_t)timeout_ms, l->curl_due_ms - st_boot_ms()));
+    n = epoll_wait(l->epoll, events, EVENTS, timeout_ms);
+    if (l->curl_due_ms >= 0 && st_boot_ms() >= l->curl_due_ms) {
+        l->curl_due_ms = -1;
+        curl_multi_socket_action(l->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    }
+    for (int i = 0; i < n; i++) {
+        uint32_t e = events[i].events;
+        st_watch *w;
+
+        if (events[i].data.u64 & CURL_BIT) {
+            curl_multi_socket_action(l->multi, (curl_socket_t)(events[i].data.u64 & 0xffffffff),
+                                     (e & EPOLLIN ? CURL_CSELECT_IN : 0) |
+                                         (e & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+                                         (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0),
+                                     &running);
+            continue;
+        }
+        w = (st_watch *)(uintptr_t)events[i].data.u64;
+        w->ready(w->ctx, e);
+    }
+    hear(l);
+}
+
+/* ---- one line ------------------------------------------------------------------------------------ */
+
+static size_t on_body(char *data, size_t size, size_t n, void *ctx)
+{
+    st_line *line = ctx;
+
+    if (line->got.n + size * n > BODY_MAX)
+        return 0;
+    st_strbuf_addn(&line->got, data, size * n);
+    return size * n;
+}
+
+st_line *st_line_new(st_lines *lines, st_line_fn fn, void *ctx)
+{
+    st_line *line = st_xcalloc(1, sizeof *line);
+
+    *line = (st_line){.lines = lines, .fn = fn, .ctx = ctx, .curl = curl_easy_init()};
+    ST_ASSERT(line->curl);
+    return line;
+}
+
+bool st_line_busy(const st_line *line)
+{
+    return line->busy;
+}
+
+void st_line_drop(st_line *line)
+{
+    if (line->busy)
+        curl_multi_remove_handle(line->lines->multi, line->curl);
+    line->busy = false;
+}
+
+void st_line_free(st_line *line)
+{
+    if (!line)
+        return;
+    st_line_drop(line);
+    curl_easy_cleanup(line->curl);
+    curl_slist_free_all(line->headers);
+    st_strbuf_done(&line->sent);
+    st_strbuf_done(&line->got);
+    free(line);
+}
+
+static void add_header(st_line *line, const char *name, const char *value)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    struct curl_slist *longer;
+
+    st_strbuf_addf(&text, "%s: %s", name, value);
+    longer = curl_slist_append(line->headers, st_strbuf_str(&text));
+    ST_ASSERT(longer);
+    line->headers = longer;
+    explicit_bzero(text.s, text.n);
+}
+
+static void set_headers(st_line *line, const char *token, const char *type)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf bearer = {0};
+
+    curl_slist_free_all(line->headers);
+    line->headers = NULL;
+    st_strbuf_addf(&bearer, "Bearer %s", token);
+    add_header(line, "Authorization", st_strbuf_str(&bearer));
+    explicit_bzero(bearer.s, bearer.n);
+    if (type)
+        add_header(line, "Content-Type", type);
+    add_header(line, "Expect", ""); /* no round trip before a body */
+}
+
+void st_line_ask(st_line *line, const char *path, const char *token, const char *type,
+                 const char *body, size_t n, int64_t timeout_ms)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf url = {0};
+    CURL *c = line->curl;
+
+    ST_ASSERT(!line->busy);
+    st_strbuf_clear(&line->sent);
+    st_strbuf_clear(&line->got);
+    line->said[0] = '\0';
+    st_strbuf_addf(&url, "%s%s", line->lines->url, path);
+    set_headers(line, token, body ? type : NULL);
+    curl_easy_reset(c); /* keeps the connection */
+    curl_easy_setopt(c, CURLOPT_URL, st_strbuf_str(&url));
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+    curl_easy_setopt(c, CURLOPT_USERAGENT, "stint-agent/" ST_VERSION);
+    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, line->headers);
+    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, line->said);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, line);
+    curl_easy_setopt(c, CURLOPT_PRIVATE, line);
+    if (line->lines->ca)
+        curl_easy_setopt(c, CURLOPT_CAINFO, line->lines->ca);
+    if (body) {
+        st_strbuf_addn(&line->sent, body, n);
+        curl_easy_setopt(c, CURLOPT_POST, 1L);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDS, st_strbuf_str(&line->sent));
+    }
+    line->busy = true;
+    curl_multi_add_handle(line->lines->multi, c);
+}

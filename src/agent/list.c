@@ -1,0 +1,178 @@
+/*
+ * Reading a node's list (agent/plan.h). What stintd sends is checked as what comes from outside is.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/plan.h"
+#include "base/quote.h"
+
+static const char *const do_words[] = {
+#define X(id, word) word,
+    ST_DO_TABLE(X)
+#undef X
+};
+static const char *const level_words[] = {
+#define X(id, name) name,
+    ST_LEVEL_TABLE(X)
+#undef X
+};
+
+static int word_of(const char *const *words, size_t n, const char *word)
+{
+    for (size_t i = 0; word && i < n; i++)
+        if (strcmp(words[i], word) == 0)
+            return (int)i;
+    return -1;
+}
+
+static const char *text(const json_t *map, const char *key)
+{
+    return json_string_value(json_object_get(map, key));
+}
+
+static int64_t number(const json_t *map, const char *key)
+{
+    return json_integer_value(json_object_get(map, key));
+}
+
+int st_signal_parse(const char *word)
+{
+    char *end;
+    long n = strtol(word, &end, 10);
+
+    if (end != word)
+        return *end == '\0' && n >= 1 && n <= 64 ? (int)n : -1;
+    if (strncmp(word, "SIG", 3) == 0)
+        word += 3;
+    for (int s = 1; s < NSIG; s++) {
+        const char *name = sigabbrev_np(s);
+
+        if (name && strcmp(name, word) == 0)
+            return s;
+    }
+    return -1;
+}
+
+/* A job's word for a signal; what is none is the usual one, for the job is admitted already. */
+static int signal_of(const char *word, int otherwise)
+{
+    int s = word ? st_signal_parse(word) : -1;
+
+    return s > 0 ? s : otherwise;
+}
+
+static int64_t our_time(int64_t theirs, int64_t skew_ms)
+{
+    return theirs > 0 ? ST_MAX(theirs - skew_ms, 1) : 0;
+}
+
+static int read_place(const json_t *job, const json_t *task, const st_board boards[ST_DEVS_MAX],
+                      st_task_place *ret, st_err *err)
+{
+    const json_t *devices = json_object_get(task, "devices"), *mig = json_object_get(task, "mig");
+    int level = word_of(level_words, ST_ARRAY_LEN(level_words), text(job, "level"));
+    st_task_place p = {.level = (st_level)ST_MAX(level, 0), .mig_profile = -1};
+    const json_t *row;
+    size_t i;
+    int first = -1;
+
+    json_array_foreach(devices, i, row)
+    {
+        int64_t d = number(row, "index");
+
+        if (d < 0 || d >= ST_DEVS_MAX)
+            return st_fail(err, ST_ERANGE, "the list names GPU %lld", (long long)d);
+        p.devs |= (uint16_t)(1u << d);
+        if (first < 0)
+            first = (int)d;
+    }
+    if (level < 0)
+        return st_fail(err, ST_EINVAL, "the list has a job without a level of isolation");
+    if (mig) {
+        const char *profile = text(mig, "profile");
+
+        if (first < 0 || !profile)
+            return st_fail(err, ST_EINVAL, "the list has a slice without a GPU or a profile");
+        p.mig_profile = st_mig_parse(boards[first], profile);
+        p.mig_start = (int)number(mig, "start");
+        if (p.mig_profile < 0 || p.mig_start < 0 || p.mig_start >= ST_MIG_MEMORY ||
+            !st_mig_start_legal((st_mig)p.mig_profile, p.mig_start))
+            return st_fail(err, ST_EINVAL, "the list has a slice %s at %d, which GPU %d has not",
+                           profile, p.mig_start, first);
+    }
+    *ret = p;
+    return 0;
+}
+
+static int read_job(const json_t *job, const st_board boards[ST_DEVS_MAX], int64_t skew_ms,
+                    st_list *list, st_err *err)
+{
+    const json_t *doc = json_object_get(job, "document"), *task;
+    const char *name = text(job, "job");
+    int want = word_of(do_words, ST_ARRAY_LEN(do_words), text(job, "want"));
+    st_order o = {.want = (st_do)ST_MAX(want, 0),
+                  .until_ms = our_time(number(job, "until_ms"), skew_ms),
+                  .deadline_ms = our_time(number(job, "deadline_ms"), skew_ms),
+                  .signal = signal_of(text(doc, "signal"), SIGTERM),
+                  .notify_signal =
+                      signal_of(text(json_object_get(doc, "env"), "STINT_NOTIFY_SIGNAL"), 0),
+                  .job = job};
+    char q[ST_QUOTE_MAX];
+    size_t i;
+
+    if (!name || !name[0] || strlen(name) >= sizeof o.key.job ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") !=
+            strlen(name))
+        return st_fail(err, ST_EINVAL, "the list has a job called %s",
+                       st_quote(q, name ? name : ""));
+    if (want < 0)
+        return st_fail(err, ST_EINVAL, "the list wants something unknown of job %s", name);
+    memcpy(o.key.job, name, strlen(name) + 1);
+    o.key.stay = (int)number(job, "stay");
+    json_array_foreach(json_object_get(job, "tasks"), i, task)
+    {
+        int r = read_place(job, task, boards, &o.place, err);
+
+        if (r < 0)
+            return r;
+        o.key.task = (int)number(task, "task");
+        o.over = json_is_true(json_object_get(task, "over"));
+        o.local_rank = (int)number(task, "local_rank");
+        if (o.key.stay < 0 || o.key.task < 0 || o.key.task >= ST_TASKS_MAX)
+            return st_fail(err, ST_ERANGE, "the list has task %d of job %s", o.key.task, name);
+        st_vec_push(&list->orders, o);
+    }
+    return 0;
+}
+
+int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_ms, st_list *ret,
+                 st_err *err)
+{
+    st_list list = {.epoch = number(root, "epoch"), .revision = (uint64_t)number(root, "revision")};
+    const json_t *jobs = json_object_get(root, "jobs"), *job;
+    size_t i;
+
+    if (!json_is_array(jobs) || list.epoch <= 0)
+        return st_fail(err, ST_EINVAL, "what should be a list of jobs is none");
+    json_array_foreach(jobs, i, job)
+    {
+        int r = read_job(job, boards, skew_ms, &list, err);
+
+        if (r < 0) {
+            st_vec_free(&list.orders);
+            return r;
+        }
+    }
+    list.root = json_incref(root);
+    *ret = list;
+    return 0;
+}
+
+void st_list_done(st_list *list)
+{
+    st_vec_free(&list->orders);
+    json_decref(list->root);
+    *list = (st_list){0};
+}

@@ -1,0 +1,247 @@
+/*
+ * The process: its nodes, in turn, and one place where it waits.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "agent/files.h"
+#include "agent/host.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "gpu/sim.h"
+
+void st_say(const st_host *h, const char *event, const char *fmt, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "event=%s node=%s ", event, h->name);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+/* ---- who runs tasks here ------------------------------------------------------------------------- */
+
+/* Containers, if the node can: tried for real once. `auto` falls back to none, and says so. */
+static int choose_exec(const st_agent_conf *conf, bool *ret_real, st_err *err)
+{
+    st_run_finding found[ST_RUN_FINDINGS_MAX];
+    st_run_conf run = {0};
+    char state[PATH_MAX];
+    const st_run_finding *bad;
+
+    *ret_real = false;
+    if (strcmp(conf->exec, "sim") == 0) {
+        fprintf(stderr, "event=exec kind=sim reason=\"asked for: tasks are not really run\"\n");
+        return 0;
+    }
+    snprintf(state, sizeof state, "%s/run", conf->data);
+    run.state_dir = state;
+    bad = st_run_probe_bad(found, st_run_probe(&run, found));
+    if (!bad) {
+        *ret_real = true;
+        return 0;
+    }
+    if (strcmp(conf->exec, "oci") == 0)
+        return st_fail(err, ST_EDOWN, "containers cannot be run here: %s: %s; %s", bad->name,
+                       bad->text, bad->fix);
+    if (!conf->sim)
+        return st_fail(
+            err, ST_EDOWN,
+            "containers cannot be run here: %s: %s; %s. (`stint-agent doctor` says more)",
+            bad->name, bad->text, bad->fix);
+    fprintf(stderr,
+            "event=exec kind=sim reason=\"no containers here, so tasks are not really run: %s: "
+            "%s\"\n",
+            bad->name, bad->text);
+    return 0;
+}
+
+static int open_gpus(const st_agent_conf *conf, st_host *h, st_err *err)
+{
+    st_gpu_sim_options sim = {.profile = conf->sim,
+                              .node = h->name,
+                              .seed = st_hash_str(11, h->name),
+                              .control = conf->sim_faults};
+    int r;
+
+    if (conf->sim) {
+        h->sim_gpus = true;
+        r = st_gpu_sim_open(&sim, &h->gpu, err);
+    } else {
+        r = st_gpu_nvml_open(NULL, &h->gpu, err);
+        if (r == -ST_EDOWN) { /* a node without GPUs is one for jobs without */
+            st_say(h, "no-gpus", "reason=\"%s\"", err->msg);
+            return 0;
+        }
+    }
+    if (r == 0)
+        r = st_gpu_inventory_get(h->gpu, &h->inv, err);
+    for (int d = 0; r == 0 && d < h->inv.n; d++) {
+        h->boards[d] = h->inv.gpu[d].board;
+        if (strcmp(h->inv.gpu[d].type, h->inv.gpu[0].type) != 0)
+            r = st_fail(err, ST_EINVAL, "GPU 0 is %s and GPU %d is %s: a node has GPUs of one type",
+                        h->inv.gpu[0].type, d, h->inv.gpu[d].type);
+    }
+    return r;
+}
+
+static int add_host(st_process *p, const char *name, const char *dir, bool real, st_err *err)
+{
+    st_host *h = st_host_new(p, name, dir);
+    int r = 0;
+
+    st_vec_push(&p->hosts, h);
+    if (strlen(name) >= ST_HOST_NAME_MAX)
+        return st_fail(err, ST_ELIMIT, "the name %s is too long", name);
+    r = st_dir_make(dir, err);
+    if (r == 0)
+        r = open_gpus(p->conf, h, err);
+    if (r == 0 && real)
+        r = st_exec_oci_new(dir, &h->exec, err);
+    else if (r == 0)
+        h->exec = st_exec_sim_new();
+    return r == 0 ? st_host_open(h, err) : r;
+}
+
+static int add_hosts(st_process *p, bool real, st_err *err)
+{
+    const st_agent_conf *c = p->conf;
+    char own[ST_HOST_NAME_MAX] = "node", name[ST_HOST_NAME_MAX + 24], dir[PATH_MAX];
+    int r = 0;
+
+    if (c->name)
+        snprintf(own, sizeof own, "%s", c->name);
+    else
+        gethostname(own, sizeof own - 1);
+    if (c->sim_nodes <= 1)
+        return add_host(p, own, c->data, real, err);
+    for (int64_t i = 1; i <= c->sim_nodes && r == 0; i++) {
+        snprintf(name, sizeof name, "%s-%lld", own, (long long)i);
+        snprintf(dir, sizeof dir, "%s/%s", c->data, name);
+        r = add_host(p, name, dir, real, err);
+    }
+    return r;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+/* Two agents on one folder would each start what the other has. */
+static int lock_data(const char *dir, int *ret, st_err *err)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    if (snprintf(path, sizeof path, "%s/lock", dir) >= (int)sizeof path)
+        return st_fail(err, ST_EINVAL, "%s: the name is too long", dir);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return st_fail(err, ST_EIO, "%s: %s", path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        close(fd);
+        return st_fail(err, ST_ESTATE, "%s: another agent has it", dir);
+    }
+    *ret = fd;
+    return 0;
+}
+
+static void on_signal(void *ctx, uint32_t events)
+{
+    (void)events;
+    *(bool *)ctx = true;
+}
+
+static int watch_signals(st_process *p, st_watch *watch, st_err *err)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    watch->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (watch->fd < 0)
+        return st_fail(err, ST_EIO, "signals cannot be waited for: %s", strerror(errno));
+    st_lines_watch(p->lines, watch, EPOLLIN);
+    return 0;
+}
+
+static void turns(st_process *p, const bool *over)
+{
+    while (!*over) {
+        int64_t boot = st_boot_ms(), next = boot + 1000;
+
+        for (size_t i = 0; i < p->hosts.n; i++) {
+            st_host *h = p->hosts.v[i];
+
+            if (h->next_ms <= boot)
+                st_host_turn(h);
+            next = ST_MIN(next, h->next_ms);
+        }
+        st_lines_wait(p->lines, (int)ST_MAX(0, next - st_boot_ms()));
+    }
+}
+
+/* Supervisors and containers are told paths that are good from anywhere. */
+static int whole_path(const char *dir, char ret[PATH_MAX], st_err *err)
+{
+    int r = st_dir_make(dir, err);
+
+    if (r == 0 && !realpath(dir, ret))
+        r = st_fail(err, ST_EIO, "%s: %s", dir, strerror(errno));
+    return r;
+}
+
+int st_agent_run(const st_agent_conf *given, st_err *err)
+{
+    char data[PATH_MAX];
+    st_agent_conf whole = *given, *conf = &whole;
+    st_lines_conf lines = {.url = conf->server, .ca = conf->ca};
+    ST_CLEANUP(st_scrape_freep) st_scrape *scrape = NULL;
+    st_process p = {.conf = conf};
+    bool over = false, real = false;
+    st_watch signals = {.fd = -1, .ready = on_signal, .ctx = &over};
+    int lock = -1, r;
+
+    st_rng_seed(&p.rng, (uint64_t)st_wall_ms() ^ (uint64_t)getpid() << 40);
+    r = whole_path(given->data, data, err);
+    whole.data = data;
+    if (r == 0)
+        r = lock_data(conf->data, &lock, err);
+    if (r == 0)
+        r = choose_exec(conf, &real, err);
+    if (r == 0)
+        r = st_lines_new(&lines, &p.lines, err);
+    if (r == 0)
+        r = watch_signals(&p, &signals, err);
+    if (r == 0)
+        r = add_hosts(&p, real, err);
+    if (r == 0 && conf->metrics)
+        r = st_scrape_new(&p, conf->metrics, &scrape, err);
+    if (r == 0) {
+        fprintf(stderr, "event=agent version=" ST_VERSION " nodes=%zu exec=%s server=%s\n",
+                p.hosts.n, real ? "oci" : "sim", conf->server);
+        turns(&p, &over);
+        fprintf(stderr, "event=leaving reason=\"told to; tasks run on\"\n");
+    }
+    st_scrape_free(ST_TAKE(scrape));
+    for (size_t i = 0; i < p.hosts.n; i++)
+        st_host_free(p.hosts.v[i]);
+    st_vec_free(&p.hosts);
+    if (signals.fd >= 0)
+        close(signals.fd);
+    st_lines_free(p.lines);
+    if (lock >= 0)
+        close(lock);
+    return r;
+}

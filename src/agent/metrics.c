@@ -1,0 +1,402 @@
+/*
+ * The devices of a node, sampled once a second: rollups per grant, health, and a page for
+ * Prometheus under the names of gpu/metrics.h.
+ *
+ * The page has a responder of its own, on the agent's one loop: it answers one thing, to few, and
+ * src/http brings threads, routes and limits that would need locks around everything here.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/files.h"
+#include "agent/host.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "gpu/export.h"
+#include "gpu/sim.h"
+
+#define LEFT_MS 30000 /* for what a task left behind to go away */
+
+/* ---- samples ------------------------------------------------------------------------------------ */
+
+static st_used *used_of(const st_host *h, const st_task_key *key)
+{
+    for (size_t i = 0; i < h->used.n; i++)
+        if (st_key_same(&h->used.v[i].key, key))
+            return &h->used.v[i];
+    return NULL;
+}
+
+void st_host_forget_used(st_host *h, const st_task_key *key)
+{
+    st_used *u = used_of(h, key);
+
+    if (u)
+        st_vec_remove(&h->used, (size_t)(u - h->used.v));
+}
+
+static int sharers(const st_host *h, int gpu)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < h->journal.tasks.n; i++)
+        n += h->journal.tasks.v[i].phase == ST_PHASE_RUNNING &&
+             (h->journal.tasks.v[i].place.devs >> gpu & 1);
+    return ST_MAX(n, 1);
+}
+
+static void add_up(st_host *h, const st_task *t, const st_gpu_sample *before)
+{
+    st_used *u = used_of(h, &t->key);
+    int64_t mib = 0;
+    bool memory = false;
+
+    if (!u) {
+        st_vec_push(&h->used, (st_used){.key = t->key});
+        u = &h->used.v[h->used.n - 1];
+    }
+    for (int d = 0; d < h->inv.n; d++) {
+        const st_gpu_sample *now = &h->sample[d];
+        st_gpu_sample from = before[d];
+
+        if (!(t->place.devs >> d & 1) || now->at_ms == 0)
+            continue;
+        if (from.at_ms == 0 || from.at_ms < t->started_ms)
+            from.at_ms = ST_MAX(t->started_ms, 1);
+        st_rollup_add(&u->sums, &from, now, ST_WHOLE_M / sharers(h, d));
+        memory = memory || st_gpu_has(now, ST_GPU_FB_USED);
+        mib += st_gpu_has(now, ST_GPU_FB_USED) ? now->v[ST_GPU_FB_USED] / sharers(h, d) : 0;
+    }
+    if (memory)
+        st_rollup_memory(&u->sums, mib);
+}
+
+/* XIDs after which a device serves nobody until it is reset or replaced. */
+static bool fatal(int64_t xid)
+{
+    static const int16_t list[] = {46,  48,  54,  62,  64,  74,  79, 95,
+                                   109, 110, 119, 120, 136, 140, 143};
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(list); i++)
+        if (list[i] == xid)
+            return true;
+    return false;
+}
+
+static void judge(st_host *h, int d, bool answers)
+{
+    const st_gpu_sample *s = &h->sample[d];
+
+    if (h->ill[0])
+        return;
+    if (!answers)
+        snprintf(h->ill, sizeof h->ill, "GPU %d does not answer", d);
+    else if (st_gpu_has(s, ST_GPU_XID) && fatal(s->v[ST_GPU_XID]))
+        snprintf(h->ill, sizeof h->ill, "GPU %d had XID %" PRId64 " and needs a reset", d,
+                 s->v[ST_GPU_XID]);
+    else if (st_gpu_has(s, ST_GPU_RECOVERY) && s->v[ST_GPU_RECOVERY] > 0)
+        snprintf(h->ill, sizeof h->ill, "GPU %d asks for recovery action %" PRId64, d,
+                 s->v[ST_GPU_RECOVERY]);
+}
+
+void st_host_sample(st_host *h, int64_t now_ms)
+{
+    st_gpu_sample before[ST_DEVS_MAX];
+    char was[sizeof h->ill];
+    st_gpu_event event;
+    st_err err;
+
+    if (!h->gpu)
+        return;
+    memcpy(before, h->sample, sizeof before);
+    memcpy(was, h->ill, sizeof was);
+    h->ill[0] = '\0';
+    while (st_gpu_wait(h->gpu, 0, &event, &err) == 1)
+        st_say(h, "gpu-event", "gpu=%d kind=%s value=%" PRId64, event.gpu,
+               st_gpu_event_name(event.kind), event.value);
+    for (int d = 0; d < h->inv.n; d++) {
+        st_gpu_sample s;
+        int r = st_gpu_sample_get(h->gpu, d, ST_GPU_WHOLE, now_ms, &s, &err);
+
+        if (r == 0)
+            h->sample[d] = s;
+        judge(h, d, r == 0);
+    }
+    for (size_t i = 0; i < h->journal.tasks.n && !h->ill[0]; i++) {
+        const st_task *t = &h->journal.tasks.v[i];
+
+        if (!st_task_live(t) && !t->clean && now_ms > t->ended_ms + LEFT_MS)
+            snprintf(h->ill, sizeof h->ill, "job %s is over and has left something running",
+                     t->key.job);
+    }
+    if (strcmp(was, h->ill) != 0) {
+        h->changed = true;
+        st_say(h, "health", "state=%s reason=\"%s\"", h->ill[0] ? "failed" : "ok", h->ill);
+    }
+    for (size_t i = 0; i < h->journal.tasks.n; i++)
+        if (h->journal.tasks.v[i].phase == ST_PHASE_RUNNING && h->journal.tasks.v[i].place.devs)
+            add_up(h, &h->journal.tasks.v[i], before);
+}
+
+/* Half the memory of what it has, and mostly busy: enough to see somebody is there. */
+void st_host_load(st_host *h, const st_task *t, bool on, int64_t now_ms)
+{
+    uint64_t id =
+        st_hash_u64(st_hash_str((uint64_t)t->key.stay, t->key.job), (uint64_t)t->key.task);
+    st_err err;
+
+    for (int d = 0; h->sim_gpus && d < h->inv.n; d++) {
+        st_gpu_load load = {.pid = 1000 + t->key.task,
+                            .mem_mib = h->inv.gpu[d].vram_mib / 16,
+                            .busy_m = 850,
+                            .mps = t->place.level == ST_LEVEL_MPS};
+        st_gpu_instances now;
+        int gi = ST_GPU_WHOLE;
+
+        if (!(t->place.devs >> d & 1))
+            continue;
+        if (t->place.mig_profile >= 0 && st_gpu_mig_list(h->gpu, d, &now, &err) == 0)
+            for (int i = 0; i < now.n; i++)
+                if (now.v[i].start == t->place.mig_start)
+                    gi = now.v[i].gi;
+        st_gpu_sim_load(h->gpu, d, gi, id, on ? &load : NULL, now_ms, &err);
+    }
+}
+
+/* ---- in a status --------------------------------------------------------------------------------- */
+
+void st_host_used_json(const st_host *h, const st_task_key *key, st_strbuf *out)
+{
+    const st_used *u = used_of(h, key);
+
+    if (!u)
+        return;
+    st_strbuf_add(out, ",\"usage\":");
+    st_rollup_json(&u->sums, out);
+}
+
+void st_host_gpus_json(const st_host *h, st_strbuf *out)
+{
+    static const struct {
+        st_gpu_metric metric;
+        const char *key;
+    } rows[] = {
+        {ST_GPU_GPU_UTIL, "util"}, {ST_GPU_SM_ACTIVE, "sm"}, {ST_GPU_FB_USED, "mem_mib"},
+        {ST_GPU_POWER, "power"},   {ST_GPU_TEMP, "temp"},    {ST_GPU_XID, "xid"},
+    };
+
+    st_strbuf_addc(out, '[');
+    for (int d = 0; d < h->inv.n; d++) {
+        st_strbuf_addf(out, "%s{\"index\":%d", d ? "," : "", d);
+        for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++)
+            if (st_gpu_has(&h->sample[d], rows[i].metric)) {
+                st_strbuf_addf(out, ",\"%s\":", rows[i].key);
+                st_gpu_export_value(rows[i].metric, h->sample[d].v[rows[i].metric], out);
+            }
+        st_strbuf_addc(out, '}');
+    }
+    st_strbuf_addc(out, ']');
+}
+
+/* ---- the page ------------------------------------------------------------------------------------ */
+
+#define SCRAPERS    8
+#define REQUEST_MAX 4096
+
+typedef struct scraper {
+    st_scrape *of;
+    st_watch watch; /* fd -1: free */
+    st_strbuf in, out;
+    size_t sent;
+} scraper;
+
+struct st_scrape {
+    st_process *process;
+    st_watch listen;
+    scraper at[SCRAPERS];
+};
+
+static const st_task *holder(const st_host *h, int gpu)
+{
+    for (size_t i = 0; i < h->journal.tasks.n; i++)
+        if (st_task_live(&h->journal.tasks.v[i]) && (h->journal.tasks.v[i].place.devs >> gpu & 1))
+            return &h->journal.tasks.v[i];
+    return NULL;
+}
+
+static void own_metrics(const st_process *p, st_strbuf *out)
+{
+    st_strbuf_add(out, "# HELP stint_agent_up 1 when the node was answered within its lease.\n"
+                       "# TYPE stint_agent_up gauge\n");
+    for (size_t i = 0; i < p->hosts.n; i++)
+        st_strbuf_addf(out, "stint_agent_up{node=\"%s\"} %d\n", p->hosts.v[i]->name,
+                       p->hosts.v[i]->lease_end_ms > st_boot_ms());
+    st_strbuf_add(out, "# HELP stint_agent_tasks Tasks the node has a record of.\n"
+                       "# TYPE stint_agent_tasks gauge\n");
+    for (size_t i = 0; i < p->hosts.n; i++)
+        st_strbuf_addf(out, "stint_agent_tasks{node=\"%s\"} %zu\n", p->hosts.v[i]->name,
+                       p->hosts.v[i]->journal.tasks.n);
+}
+
+static void page(const st_process *p, st_strbuf *out)
+{
+    ST_VEC(st_gpu_export_row) rows = {0};
+    ST_VEC(char *) grants = {0};
+
+    for (size_t i = 0; i < p->hosts.n; i++) {
+        const st_host *h = p->hosts.v[i];
+
+        for (int d = 0; d < h->inv.n; d++) {
+            const st_task *t = holder(h, d);
+            st_gpu_export_row row = {
+                .gpu = &h->inv.gpu[d], .host = h->name, .sample = &h->sample[d]};
+            char *grant = NULL;
+
+            if (t) {
+                if (asprintf(&grant, "%s/%d/%d", t->key.job, t->key.stay, t->key.task) < 0)
+                    grant = NULL;
+                row.tenant = t->tenant;
+                row.job = t->key.job;
+                row.grant = grant;
+                st_vec_push(&grants, grant);
+            }
+            st_vec_push(&rows, row);
+        }
+    }
+    own_metrics(p, out);
+    st_gpu_export(rows.v, rows.n, out);
+    for (size_t i = 0; i < grants.n; i++)
+        free(grants.v[i]);
+    st_vec_free(&grants);
+    st_vec_free(&rows);
+}
+
+static void hang_up(scraper *s)
+{
+    if (s->watch.fd < 0)
+        return;
+    st_lines_unwatch(s->of->process->lines, &s->watch);
+    close(s->watch.fd);
+    s->watch.fd = -1;
+    st_strbuf_done(&s->in);
+    st_strbuf_done(&s->out);
+}
+
+static void answer(scraper *s)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf body = {0};
+    bool ok = strncmp(s->in.s, "GET /metrics", 12) == 0 && strchr(" ?", s->in.s[12]);
+
+    if (ok)
+        page(s->of->process, &body);
+    else
+        st_strbuf_add(&body, "there is only /metrics here\n");
+    st_strbuf_addf(&s->out,
+                   "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4\r\n"
+                   "Content-Length: %zu\r\nConnection: close\r\n\r\n",
+                   ok ? "200 OK" : "404 Not Found", body.n);
+    st_strbuf_addn(&s->out, st_strbuf_str(&body), body.n);
+    st_lines_watch(s->of->process->lines, &s->watch, EPOLLOUT);
+}
+
+static void on_scraper(void *ctx, uint32_t events)
+{
+    scraper *s = ctx;
+    char bytes[1024];
+    ssize_t n;
+
+    if (s->out.n > 0 && events & EPOLLOUT) {
+        n = send(s->watch.fd, s->out.s + s->sent, s->out.n - s->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        s->sent += n > 0 ? (size_t)n : 0;
+        if ((n < 0 && errno != EAGAIN) || s->sent == s->out.n)
+            hang_up(s);
+        return;
+    }
+    n = recv(s->watch.fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n < 0 && errno == EAGAIN)
+        return;
+    if (n <= 0 || s->in.n + (size_t)n > REQUEST_MAX || s->out.n > 0) {
+        hang_up(s);
+        return;
+    }
+    st_strbuf_addn(&s->in, bytes, (size_t)n);
+    if (strstr(s->in.s, "\r\n\r\n"))
+        answer(s);
+}
+
+static void on_listen(void *ctx, uint32_t events)
+{
+    st_scrape *s = ctx;
+    int fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    scraper *at = &s->at[0];
+
+    (void)events;
+    if (fd < 0)
+        return;
+    for (int i = 0; i < SCRAPERS; i++)
+        if (s->at[i].watch.fd < 0) {
+            at = &s->at[i];
+            break;
+        }
+    hang_up(at); /* all taken: the first has had its time */
+    *at = (scraper){.of = s, .watch = {.fd = fd, .ready = on_scraper, .ctx = at}};
+    st_lines_watch(s->process->lines, &at->watch, EPOLLIN);
+}
+
+int st_scrape_new(st_process *process, const char *address, st_scrape **ret, st_err *err)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t len = sizeof at;
+    const char *colon = strrchr(address, ':');
+    char host[64] = "";
+    int64_t port;
+    st_scrape *s;
+    int fd, one = 1;
+
+    if (!colon || (size_t)(colon - address) >= sizeof host ||
+        st_parse_i64(colon + 1, 0, 65535, &port, NULL) < 0)
+        return st_fail(err, ST_EINVAL, "--metrics %s: not an ADDRESS:PORT", address);
+    memcpy(host, address, (size_t)(colon - address));
+    at.sin_port = htons((uint16_t)port);
+    if (inet_pton(AF_INET, host, &at.sin_addr) != 1)
+        return st_fail(err, ST_EINVAL, "--metrics %s: %s is not an IPv4 address", address, host);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(fd, 16) != 0) {
+        int r = st_fail(err, ST_EIO, "--metrics %s: %s", address, strerror(errno));
+
+        if (fd >= 0)
+            close(fd);
+        return r;
+    }
+    getsockname(fd, (struct sockaddr *)&at, &len);
+    s = st_xcalloc(1, sizeof *s);
+    s->process = process;
+    for (int i = 0; i < SCRAPERS; i++)
+        s->at[i].watch.fd = -1;
+    s->listen = (st_watch){.fd = fd, .ready = on_listen, .ctx = s};
+    st_lines_watch(process->lines, &s->listen, EPOLLIN);
+    fprintf(stderr, "event=metrics address=%s port=%d\n", host, ntohs(at.sin_port));
+    *ret = s;
+    return 0;
+}
+
+void st_scrape_free(st_scrape *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < SCRAPERS; i++)
+        hang_up(&s->at[i]);
+    st_lines_unwatch(s->process->lines, &s->listen);
+    close(s->listen.fd);
+    free(s);
+}

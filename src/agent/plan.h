@@ -1,0 +1,201 @@
+/*
+ * What a node should run, what it does run, and the step from one to the other. Pure: no clock,
+ * files or sockets, so that every situation the protocol knows (doc/agent-protocol.md) is a test.
+ *
+ * Invariants of a plan:
+ *  1 (job, stay, task) is started at most once; again only after it left checkpointed.
+ *  2 A device is given to a new task when nobody who was on it is left and it was verified clean.
+ *    Tasks that share it by their level, or hold other slices of it, do not mind each other.
+ *  3 What is not on the list ends: its signal, a grace, then all of it is killed.
+ *  4 Without a lease nothing is started, and what runs is killed unless the terms say keep.
+ *  5 The record of an ended task stays while it is on the list; its absence is the receipt.
+ */
+#ifndef ST_AGENT_PLAN_H
+#define ST_AGENT_PLAN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "model/mig.h"
+#include "model/types.h"
+
+#define ST_JOB_NAME_MAX    32
+#define ST_TASK_REASON_MAX 160
+
+/* ---- what should be ----------------------------------------------------------------------- */
+
+#define ST_DO_TABLE(X)                \
+    X(ST_DO_RUN, "run")               \
+    X(ST_DO_NOTIFY, "notify")         \
+    X(ST_DO_CHECKPOINT, "checkpoint") \
+    X(ST_DO_PAUSE, "pause")           \
+    X(ST_DO_STOP, "stop")
+typedef enum st_do {
+#define X(id, word) id,
+    ST_DO_TABLE(X)
+#undef X
+} st_do;
+
+/* The devices of one task. */
+typedef struct st_task_place {
+    uint16_t devs; /* bit per GPU index */
+    st_level level;
+    int mig_profile; /* st_mig, or -1 */
+    int mig_start;
+} st_task_place;
+
+typedef struct st_task_key {
+    char job[ST_JOB_NAME_MAX];
+    int stay, task;
+} st_task_key;
+
+/* One task on the list. */
+typedef struct st_order {
+    st_task_key key;
+    st_do want;
+    bool over;
+    int64_t until_ms;    /* by our clock; 0: none */
+    int64_t deadline_ms; /* by our clock; 0: none */
+    st_task_place place;
+    int signal;        /* what tells it to save or to stop */
+    int notify_signal; /* 0: it did not ask to be told */
+    const json_t *job; /* of the list: everything else, for whoever starts it */
+    int local_rank;
+} st_order;
+
+typedef struct st_list {
+    int64_t epoch;
+    uint64_t revision;
+    json_t *root; /* owned; the orders point into it */
+    ST_VEC(st_order) orders;
+} st_list;
+
+/* `boards` has the geometry of each GPU; skew_ms is stintd's clock less ours. */
+int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_ms, st_list *ret,
+                 st_err *err);
+void st_list_done(st_list *list);
+
+/* "TERM", "SIGTERM" or a number from 1 to 64; -1 when it is none. */
+int st_signal_parse(const char *word);
+
+/* ---- what is ---------------------------------------------------------------------------------- */
+
+#define ST_PHASE_TABLE(X)                                                               \
+    X(ST_PHASE_NOTED, "noted") /* written down; whether it was started is to be seen */ \
+    X(ST_PHASE_STARTING, "starting")                                                    \
+    X(ST_PHASE_RUNNING, "running")                                                      \
+    X(ST_PHASE_PAUSED, "paused")                                                        \
+    X(ST_PHASE_ENDED, "ended")         /* its end is known */                           \
+    X(ST_PHASE_UNSTARTED, "unstarted") /* it could not be started */
+typedef enum st_phase {
+#define X(id, word) id,
+    ST_PHASE_TABLE(X)
+#undef X
+        ST_PHASE_COUNT
+} st_phase;
+
+/* X(field, what happened to it), remembered across restarts. */
+#define ST_MARK_TABLE(X)                                           \
+    X(notified)                                                    \
+    X(asked)   /* told to save */                                  \
+    X(saved)   /* it left by itself, with 0, after it was asked */ \
+    X(stopped) /* told to stop */                                  \
+    X(killed)  /* by us */                                         \
+    X(fenced)  /* killed because the lease had ended */            \
+    X(clean)   /* nothing of it is left, devices included */
+
+typedef struct st_task {
+    st_task_key key;
+    int attempt; /* from 0; grows when a saved task starts again under the same stay */
+    st_phase phase;
+    st_task_place place;
+    int signal, notify_signal;
+    char tenant[64];
+#define X(field) bool field;
+    ST_MARK_TABLE(X)
+#undef X
+    int64_t stop_ms; /* when it was told to stop */
+    int64_t started_ms, ended_ms;
+    int exit_code, exit_signal;
+    char reason[ST_TASK_REASON_MAX];
+
+    int64_t log_sent;    /* bytes of its output stintd has */
+    int64_t log_before;  /* bytes its earlier attempts wrote */
+    bool log_done;       /* all of it was sent, or nobody wants it */
+    int64_t unlisted_ms; /* when it was first seen off the list; 0: it is on it */
+
+    /* Of the simulated executor. */
+    int64_t sim_left_ms;  /* it would run this long from sim_since_ms */
+    int64_t sim_since_ms; /* 0: it does not run */
+    int sim_exit;
+    int64_t sim_save_ms;
+} st_task;
+
+static inline bool st_task_live(const st_task *t)
+{
+    return t->phase < ST_PHASE_ENDED;
+}
+
+bool st_key_same(const st_task_key *a, const st_task_key *b);
+
+/* Slices that are carved, by GPU: bit `start` of mig[gpu][profile]. */
+typedef struct st_carved {
+    uint8_t at[ST_DEVS_MAX][ST_MIG_COUNT];
+} st_carved;
+
+typedef struct st_view {
+    const st_list *list; /* NULL: none was heard yet, so nothing follows from it */
+    const st_task *tasks;
+    size_t n;
+    st_carved carved;
+    bool can_pause;
+    bool lease_over; /* and the terms say kill */
+    int64_t stop_grace_ms;
+} st_view;
+
+/* ---- what follows ---------------------------------------------------------------------------- */
+
+/* X(id, name): in the order they are to be carried out. */
+#define ST_ACT_TABLE(X)                                                            \
+    X(ST_ACT_KILL, "kill") /* all of it, now */                                    \
+    X(ST_ACT_STOP, "stop") /* its signal; a kill follows when the grace is over */ \
+    X(ST_ACT_NOTIFY, "notify")                                                     \
+    X(ST_ACT_CHECKPOINT, "checkpoint") /* its signal, once */                      \
+    X(ST_ACT_PAUSE, "pause")                                                       \
+    X(ST_ACT_RESUME, "resume")                                                     \
+    X(ST_ACT_VERIFY, "verify") /* that nothing of it is left */                    \
+    X(ST_ACT_REMOVE, "remove") /* forget it */                                     \
+    X(ST_ACT_CARVE, "carve")   /* make the slices of a GPU those of `carve` */     \
+    X(ST_ACT_START, "start")
+typedef enum st_act_kind {
+#define X(id, name) id,
+    ST_ACT_TABLE(X)
+#undef X
+} st_act_kind;
+
+typedef struct st_act {
+    st_act_kind kind;
+    st_task_key key;       /* all but carve */
+    const st_order *order; /* start */
+    int gpu;               /* carve */
+    uint8_t carve[ST_MIG_COUNT];
+    const char *reason; /* kill; static text */
+    bool fence;         /* kill: because the lease is over */
+} st_act;
+
+typedef ST_VEC(st_act) st_acts;
+
+const char *st_act_name(st_act_kind kind);
+
+/* Appends what is to be done now, in order. */
+void st_plan(const st_view *view, int64_t now_ms, st_acts *ret);
+
+/* Whether an order of this epoch may be followed. */
+bool st_epoch_ok(int64_t highest, int64_t epoch);
+
+#define ST_SAVE_SLACK_MS INT64_C(1000) /* after until_ms, before it is killed */
+
+#endif
