@@ -67,16 +67,8 @@ crash_stintd() {
 }
 
 ask_join() {
-    python3 - "$STINT_URL" "$STINT_TOKEN" "$1" >"$tmp/join" <<'END'
-import json, sys, urllib.request
-url, token, uses = sys.argv[1:]
-request = urllib.request.Request(url + "/v1/admin/join-tokens",
-                                 json.dumps({"pool": "main", "uses": int(uses)}).encode(),
-                                 {"Authorization": "Bearer " + token,
-                                  "Content-Type": "application/json"})
-opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-print(json.load(opener.open(request))["token"])
-END
+    try 0 '^stint_' admin join-token --pool main --uses "$1"
+    cp "$tmp/out" "$tmp/join"
 }
 
 # start_agent NAME [OPTION...]
