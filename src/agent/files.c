@@ -99,14 +99,6 @@ int st_file_load(const char *dir, const char *name, st_strbuf *ret, st_err *err)
     return r;
 }
 
-void st_file_drop(const char *dir, const char *name)
-{
-    char path[PATH_MAX];
-
-    if (snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path)
-        unlink(path);
-}
-
 static int64_t clock_ms(clockid_t clock)
 {
     struct timespec t;

@@ -21,8 +21,6 @@ int st_file_replace(const char *dir, const char *name, const char *text, size_t 
 /* Appends the file to *ret, without blanks at its end; -ST_ENOENT when there is none. */
 int st_file_load(const char *dir, const char *name, st_strbuf *ret, st_err *err);
 
-void st_file_drop(const char *dir, const char *name);
-
 /* Milliseconds: UTC, and on a clock that does not jump and goes on while the machine sleeps. */
 int64_t st_wall_ms(void);
 int64_t st_boot_ms(void);

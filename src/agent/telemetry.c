@@ -21,12 +21,6 @@ static void add(st_rollup *r, st_sum sum, int64_t amount, int64_t per)
     r->has |= 1u << sum;
 }
 
-void st_rollup_held(st_rollup *r, int64_t ms)
-{
-    if (ms > 0)
-        add(r, ST_SUM_HELD, ms, 1);
-}
-
 void st_rollup_memory(st_rollup *r, int64_t mib)
 {
     r->v[ST_SUM_MEM_PEAK] = ST_MAX(r->v[ST_SUM_MEM_PEAK], mib);

@@ -41,8 +41,6 @@ typedef struct st_rollup {
 /* Adds one device over the time between two samples of it. `share_m` is the part of it, of 1000,
  * that counts for what is not measured by grant: traffic and energy. */
 void st_rollup_add(st_rollup *r, const st_gpu_sample *prev, const st_gpu_sample *now, int share_m);
-/* Devices held for a while without samples. */
-void st_rollup_held(st_rollup *r, int64_t ms);
 /* The memory in use on all devices of the grant, at one moment. */
 void st_rollup_memory(st_rollup *r, int64_t mib);
 void st_rollup_json(const st_rollup *r, st_strbuf *out);

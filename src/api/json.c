@@ -21,25 +21,6 @@ void st_fmt_time(char buf[32], int64_t ms)
     snprintf(buf + n, 32 - n, ".%03dZ", (int)(ms % 1000));
 }
 
-int st_parse_time(const char *text, int64_t *ret_ms, st_err *err)
-{
-    struct tm tm = {0};
-    char q[ST_QUOTE_MAX];
-    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-
-    if (!rest) {
-        tm = (struct tm){0};
-        rest = strptime(text, "%Y-%m-%d", &tm);
-    }
-    if (rest && *rest == 'Z')
-        rest++;
-    if (!rest || *rest)
-        return st_fail(err, ST_EINVAL, "%s is no time; write 2026-11-15 or 2026-11-15T08:00:00Z",
-                       st_quote(q, text));
-    *ret_ms = (int64_t)timegm(&tm) * 1000;
-    return 0;
-}
-
 static void key_of(st_strbuf *out, const char *key)
 {
     char last = out->n > 0 ? out->s[out->n - 1] : '{';

@@ -59,7 +59,6 @@ void st_out_milli(st_strbuf *out, const char *key, int64_t milli);   /* ,"key":1
 void st_out_int(st_strbuf *out, const char *key, int64_t n);
 void st_out_raw(st_strbuf *out, const char *key, const char *json);
 void st_fmt_time(char buf[32], int64_t ms);
-int st_parse_time(const char *text, int64_t *ret_ms, st_err *err);
 
 /* A job as its tenant sees it. */
 void st_api_job_json(const st_api *api, const st_job_row *row, st_strbuf *out);

@@ -264,7 +264,9 @@ static const st_view_column job_columns[] = {
     {0},
 };
 
-int st_cli_show(st_cli *cli, int argc, char **argv, st_err *err)
+/* Shows the one thing that is named, from a path that ends with its name. */
+static int show_one(st_cli *cli, int argc, char **argv, const char *folder,
+                    const st_view_column *columns, bool near, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
@@ -275,9 +277,15 @@ int st_cli_show(st_cli *cli, int argc, char **argv, st_err *err)
         r = st_client_open(cli->errors, &client, err);
     if (r < 0)
         return r;
-    st_job_path(&path, argv[1], "");
-    r = st_view_one(cli, client, f.format, st_strbuf_str(&path), job_columns, err);
-    return r < 0 ? st_job_near(client, argv[1], r, err) : 0;
+    st_strbuf_add(&path, folder);
+    st_url_add(&path, argv[1]);
+    r = st_view_one(cli, client, f.format, st_strbuf_str(&path), columns, err);
+    return r < 0 && near ? st_job_near(client, argv[1], r, err) : r;
+}
+
+int st_cli_show(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return show_one(cli, argc, argv, "/v1/jobs/", job_columns, true, err);
 }
 
 static const st_view_column array_columns[] = {
@@ -297,18 +305,7 @@ static const st_view_column array_columns[] = {
 
 int st_cli_array(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    ST_CLEANUP(st_client_freep) st_client *client = NULL;
-    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
-    job_flags f = {0};
-    int r = st_cli_read(argc, argv, st_cli_job_options, &f, 1, 1, NULL, err);
-
-    if (r == 0)
-        r = st_client_open(cli->errors, &client, err);
-    if (r < 0)
-        return r;
-    st_strbuf_add(&path, "/v1/arrays/");
-    st_url_add(&path, argv[1]);
-    return st_view_one(cli, client, f.format, st_strbuf_str(&path), array_columns, err);
+    return show_one(cli, argc, argv, "/v1/arrays/", array_columns, false, err);
 }
 
 static void print_estimate(st_cli *cli, const json_t *doc)

@@ -93,7 +93,6 @@ bool st_control_post(st_control *ctl, st_cmd *cmd);
 
 /* For use inside `run`. */
 st_core *st_tx_core(st_tx *tx);
-st_store *st_tx_store(st_tx *tx);
 int64_t st_tx_now(const st_tx *tx);
 /* Gives the core an event; refused ones leave no trace, accepted ones are in the log. */
 int st_tx_apply(st_tx *tx, const st_event *event, st_err *err);

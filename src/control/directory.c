@@ -357,18 +357,6 @@ st_spec_names st_directory_names(st_directory *dir)
     return (st_spec_names){dir, type_named, pool_named, ntypes, board_of};
 }
 
-/* Names live as long as the directory. */
-const char *st_directory_type(st_directory *dir, int32_t t)
-{
-    const char *name = NULL;
-
-    pthread_rwlock_rdlock(&dir->lock);
-    if (t >= 0 && (size_t)t < dir->types.n)
-        name = dir->types.v[t].name;
-    pthread_rwlock_unlock(&dir->lock);
-    return name;
-}
-
 size_t st_directory_types(st_directory *dir, st_directory_gpu ret[ST_TYPES_MAX])
 {
     size_t n;

@@ -78,7 +78,6 @@ const char **st_directory_below(st_directory *dir, const char *account, st_arena
 
 /* Names of GPU types and pools for readers of documents. */
 st_spec_names st_directory_names(st_directory *dir);
-const char *st_directory_type(st_directory *dir, int32_t type);
 
 typedef struct st_directory_gpu {
     char name[ST_NAME_MAX + 1];

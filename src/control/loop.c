@@ -77,11 +77,6 @@ int st_tx_open(st_tx *tx, st_err *err)
     return r;
 }
 
-st_store *st_tx_store(st_tx *tx)
-{
-    return tx->ctl->store;
-}
-
 int st_tx_apply(st_tx *tx, const st_event *event, st_err *err)
 {
     int r = st_core_apply(tx->ctl->core, event, tx->now, &tx->fx, err);
