@@ -1,0 +1,306 @@
+/*
+ * A library that answers like CUDA's driver, for tests without one. What it knows is in the folder
+ * FAKE_CUDA_DIR, so that several processes see the same:
+ *
+ *   p.PID    the state of a process, a digit; one without a file is running
+ *   fail     lines "WHAT PID RESULT": that call for that process (0: any) fails so
+ *   delay    milliseconds that a checkpoint or restore takes
+ *   log      what was called, a line each
+ *   device   the memory of the one device there is; 8 MiB of zeros if it is not there
+ *   stuck    there: what is written to the device does not stick
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "gpu/cuda_lib.h"
+
+#define X(name, symbol, params) int symbol params;
+CU_SYMBOLS(X)
+#undef X
+
+#define ILLEGAL_STATE 401
+#define DEVICE_MIB    8
+#define KEPT          ((size_t)1 << 20) /* for the driver: cannot be had */
+#define SMALLEST      ((size_t)1 << 20)
+
+static unsigned char *memory;
+static size_t size, taken, held;
+static unsigned char small[1 << 16]; /* for what is too small to matter */
+static const char ctx;
+
+static FILE *open_file(const char *name, const char *mode)
+{
+    const char *dir = getenv("FAKE_CUDA_DIR");
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/%s", dir ? dir : "/nonexistent", name);
+    return fopen(path, mode);
+}
+
+static void note(const char *what, int pid)
+{
+    FILE *f = open_file("log", "a");
+
+    if (!f)
+        return;
+    fprintf(f, "%s %d\n", what, pid);
+    fclose(f);
+}
+
+static int fails(const char *what, int pid)
+{
+    FILE *f = open_file("fail", "r");
+    char word[32];
+    int who, result, found = 0;
+
+    while (f && !found && fscanf(f, "%31s %d %d", word, &who, &result) == 3)
+        if (strcmp(word, what) == 0 && (who == 0 || who == pid))
+            found = result;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static int number_in(const char *name, int otherwise)
+{
+    FILE *f = open_file(name, "r");
+    int n;
+
+    if (!f)
+        return otherwise;
+    if (fscanf(f, "%d", &n) != 1)
+        n = otherwise;
+    fclose(f);
+    return n;
+}
+
+static int state_of(int pid)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "p.%d", pid);
+    return number_in(name, CU_RUNNING);
+}
+
+static int move(const char *what, int pid, int from, int to)
+{
+    int ms = number_in("delay", 0), bad = fails(what, pid);
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    char name[32];
+    FILE *f;
+
+    if (bad)
+        return bad;
+    if (state_of(pid) != from)
+        return ILLEGAL_STATE;
+    note(what, pid);
+    if (to == CU_CHECKPOINTED || from == CU_CHECKPOINTED)
+        nanosleep(&pause, NULL);
+    snprintf(name, sizeof name, "p.%d", pid);
+    f = open_file(name, "w");
+    if (!f)
+        return 999;
+    fprintf(f, "%d\n", to);
+    fclose(f);
+    return CU_OK;
+}
+
+int cuInit(unsigned flags)
+{
+    (void)flags;
+    return fails("init", 0);
+}
+
+int cuDriverGetVersion(int *ret)
+{
+    *ret = 13000;
+    return CU_OK;
+}
+
+int cuGetErrorString(int error, const char **ret)
+{
+    *ret =
+        error == ILLEGAL_STATE ? "the operation cannot be performed in the present state" : "bad";
+    return CU_OK;
+}
+
+int cuGetErrorName(int error, const char **ret)
+{
+    *ret = error == ILLEGAL_STATE ? "CUDA_ERROR_ILLEGAL_STATE" : "CUDA_ERROR_OTHER";
+    return CU_OK;
+}
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+int cuCheckpointProcessLock(int pid, cu_lock_args *args)
+{
+    return args->timeout_ms > 0 ? move("lock", pid, CU_RUNNING, CU_LOCKED) : 1;
+}
+
+int cuCheckpointProcessCheckpoint(int pid, cu_none_args *args)
+{
+    (void)args;
+    return move("checkpoint", pid, CU_LOCKED, CU_CHECKPOINTED);
+}
+
+int cuCheckpointProcessRestore(int pid, cu_restore_args *args)
+{
+    if (args->npairs > 0)
+        note("map", args->pairs[0].to.bytes[15]);
+    return move("restore", pid, CU_CHECKPOINTED, CU_LOCKED);
+}
+
+int cuCheckpointProcessUnlock(int pid, cu_none_args *args)
+{
+    (void)args;
+    return move("unlock", pid, CU_LOCKED, CU_RUNNING);
+}
+
+int cuCheckpointProcessGetState(int pid, int *ret)
+{
+    int bad = fails("state", pid);
+
+    *ret = state_of(pid);
+    return bad;
+}
+
+/* ---- the device ----------------------------------------------------------------------------- */
+
+int cuDeviceGetCount(int *ret)
+{
+    *ret = number_in("devices", 1);
+    return CU_OK;
+}
+
+int cuDeviceGet(int *ret, int at)
+{
+    *ret = at;
+    return CU_OK;
+}
+
+int cuDevicePrimaryCtxRetain(cu_context *ret, int device)
+{
+    FILE *f = open_file("device", "r+");
+    struct stat st;
+
+    (void)device;
+    if (f && fstat(fileno(f), &st) == 0) {
+        size = (size_t)st.st_size;
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(f), 0);
+    } else {
+        size = (size_t)DEVICE_MIB << 20;
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    if (f)
+        fclose(f);
+    memcpy(ret, &(const void *){&ctx}, sizeof *ret);
+    return memory == MAP_FAILED ? 999 : fails("context", 0);
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    (void)device;
+    if (held != 0) /* what was taken must be given back */
+        abort();
+    munmap(memory, size);
+    taken = 0;
+    return CU_OK;
+}
+
+int cuCtxSetCurrent(cu_context context)
+{
+    return context ? CU_OK : 999;
+}
+
+int cuCtxSynchronize(void)
+{
+    return fails("sync", 0);
+}
+
+int cuModuleLoadData(cu_module *ret, const void *text)
+{
+    memcpy(ret, &(const void *){&ctx}, sizeof *ret);
+    return strstr(text, ".entry count(") ? CU_OK : 999;
+}
+
+int cuModuleGetFunction(cu_function *ret, cu_module module, const char *name)
+{
+    (void)module;
+    memcpy(ret, &(const void *){&ctx}, sizeof *ret);
+    return strcmp(name, "count") == 0 ? CU_OK : 999;
+}
+
+/* A device pointer is the address of our own memory. */
+static void *at(cu_ptr p)
+{
+    return (void *)(uintptr_t)p;
+}
+
+int cuLaunchKernel(cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void *stream, void **args, void **extra)
+{
+    const uint32_t *words = at(*(cu_ptr *)args[0]);
+    uint64_t n = *(uint64_t *)args[1] * 4, *out = at(*(cu_ptr *)args[2]);
+    uint64_t found = 0;
+
+    (void)f, (void)shared, (void)stream, (void)extra;
+    if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || by != 1 || bz != 1)
+        return 1;
+    for (uint64_t i = 0; i < n; i++)
+        found += words[i] != 0;
+    *out += found;
+    return fails("launch", 0);
+}
+
+int cuMemGetInfo_v2(size_t *left, size_t *total)
+{
+    *left = size - taken;
+    *total = size;
+    return CU_OK;
+}
+
+int cuMemAlloc_v2(cu_ptr *ret, size_t bytes)
+{
+    if (bytes < SMALLEST) {
+        *ret = (cu_ptr)(uintptr_t)small;
+        held++;
+        return bytes <= sizeof small ? CU_OK : CU_OUT_OF_MEMORY;
+    }
+    if (taken + bytes + KEPT > size)
+        return CU_OUT_OF_MEMORY;
+    *ret = (cu_ptr)(uintptr_t)(memory + taken);
+    taken += bytes;
+    held++;
+    return CU_OK;
+}
+
+int cuMemFree_v2(cu_ptr p)
+{
+    (void)p;
+    held--;
+    return CU_OK;
+}
+
+int cuMemsetD32_v2(cu_ptr p, unsigned value, size_t words)
+{
+    uint32_t *to = at(p);
+    bool ours = (void *)to == (void *)small;
+
+    note("fill", (int)(words >> 18));
+    if (!ours && number_in("stuck", 0))
+        return CU_OK;
+    for (size_t i = 0; i < words; i++)
+        to[i] = value;
+    return CU_OK;
+}
+
+int cuMemcpyDtoH_v2(void *to, cu_ptr from, size_t bytes)
+{
+    memcpy(to, at(from), bytes);
+    return CU_OK;
+}
