@@ -11,8 +11,10 @@
 
 #include "agent/fence.h"
 #include "agent/files.h"
+#include "agent/helper.h"
 #include "agent/host.h"
 #include "agent/launch.h"
+#include "agent/pause.h"
 
 #define ROUNDS         4    /* of plans in one turn */
 #define CARVE_PAUSE_MS 1000 /* after it failed */
@@ -78,7 +80,7 @@ static void do_carve(st_host *h, const st_act *a)
            done.kept);
 }
 
-static bool find_slice(st_host *h, const st_task_place *place, st_gpu_instance *ret)
+bool st_host_slice(st_host *h, const st_task_place *place, st_gpu_instance *ret)
 {
     st_gpu_instances now;
     st_err err;
@@ -153,7 +155,7 @@ static void do_start(st_host *h, const st_act *a, int64_t now)
     int r;
 
     if (a->order->place.mig_profile >= 0) {
-        if (!find_slice(h, &a->order->place, &slice))
+        if (!st_host_slice(h, &a->order->place, &slice))
             return; /* not carved yet */
         l.slice = &slice;
     }
@@ -168,6 +170,8 @@ static void do_start(st_host *h, const st_act *a, int64_t now)
         return;
     }
     h->changed = true;
+    if (before.key.job[0]) /* of its earlier attempt nothing is needed any more */
+        (void)h->exec->ops->remove(h->exec, &before, NULL);
     r = check_level(h, &t->place, &err);
     if (r == 0 && h->exec->ops->real)
         r = st_fence_ensure(h->dir, &err);
@@ -234,59 +238,65 @@ static void do_kill(st_host *h, st_task *t, const st_act *a, int64_t now)
         h->exec->ops->look(h->exec, t, now);
 }
 
-static void do_pause(st_host *h, st_task *t, const st_act *a, int64_t now)
-{
-    st_err err = {0};
-    int r = a->kind == ST_ACT_PAUSE ? h->exec->ops->pause(h->exec, t, now, &err)
-                                    : h->exec->ops->resume(h->exec, t, now, &err);
-
-    h->dirty = h->changed = true;
-    if (r < 0)
-        st_say(h, "pause-failed", "job=%s reason=\"%s\"", t->key.job, err.msg);
-    else
-        st_host_load(h, t, a->kind == ST_ACT_RESUME, now);
-}
-
-/* Nobody of it is left on its devices. A GPU that somebody shares has others on it, by right. */
+/* Nobody of it is left on its devices; one that is paused is, with a few MiB. A GPU that somebody
+ * shares has others on it, by right. */
 static bool devices_clean(st_host *h, const st_task *t)
 {
-    st_gpu_proc procs[8];
-    size_t n = 0;
+    st_gpu_proc procs[64];
+    size_t n = 0, others = 0;
     st_err err;
 
-    for (int d = 0; h->gpu && !h->sim_gpus && t->place.level == ST_LEVEL_WHOLE && d < h->inv.n; d++)
-        if (t->place.devs >> d & 1 &&
-            (st_gpu_procs(h->gpu, d, procs, ST_ARRAY_LEN(procs), &n, &err) < 0 || n > 0)) {
+    if (!h->gpu || h->sim_gpus || t->place.level != ST_LEVEL_WHOLE)
+        return true;
+    for (int d = 0; d < h->inv.n; d++) {
+        if (!(t->place.devs >> d & 1))
+            continue;
+        if (st_gpu_procs(h->gpu, d, procs, ST_ARRAY_LEN(procs), &n, &err) < 0 ||
+            n > ST_ARRAY_LEN(procs))
+            others = n + 1;
+        for (size_t i = 0; others == 0 && i < n; i++)
+            others += !(t->phase == ST_PHASE_PAUSED && st_pause_has(t, procs[i].pid));
+        if (others > 0) {
             st_say(h, "not-clean", "job=%s gpu=%d processes=%zu", t->key.job, d, n);
             return false;
         }
+    }
     return true;
 }
 
 static void do_verify(st_host *h, st_task *t, int64_t now)
 {
+    bool over = !st_task_live(t);
     int64_t left = 1;
     st_err err = {0};
 
-    if (h->exec->ops->left(h->exec, t, &left, &err) < 0 || left > 0) {
+    if (over && (h->exec->ops->left(h->exec, t, &left, &err) < 0 || left > 0)) {
         st_say(h, "not-gone", "job=%s task=%d processes=%" PRId64, t->key.job, t->key.task, left);
         h->exec->ops->kill(h->exec, t, "it left processes behind", now, &err);
         return;
     }
-    st_host_load(h, t, false, now);
+    if (over)
+        st_host_load(h, t, false, now);
     if (!devices_clean(h, t))
         return;
-    t->clean = true;
+    t->gone = true;
+    t->tries = 0;
     h->dirty = h->changed = true;
 }
 
 static void do_remove(st_host *h, st_task *t)
 {
+    static const char *const helpers[] = {"pause", "scan"};
+    char name[128];
     st_err err = {0};
 
     if (h->exec->ops->remove(h->exec, t, &err) < 0) {
         st_say(h, "remove-failed", "job=%s reason=\"%s\"", t->key.job, err.msg);
         return;
+    }
+    for (size_t i = 0; i < ST_ARRAY_LEN(helpers); i++) {
+        st_cuda_name(t, helpers[i], name);
+        st_helper_forget(h->dir, name);
     }
     st_vec_remove(&h->journal.tasks, (size_t)(t - h->journal.tasks.v));
     h->dirty = h->changed = true;
@@ -320,11 +330,16 @@ static void perform(st_host *h, const st_act *a, int64_t now)
         do_signal(h, t, a, now);
         break;
     case ST_ACT_PAUSE:
+        st_pause_begin(h, t, now);
+        break;
     case ST_ACT_RESUME:
-        do_pause(h, t, a, now);
+        st_pause_end(h, t, a->order, now);
         break;
     case ST_ACT_VERIFY:
         do_verify(h, t, now);
+        break;
+    case ST_ACT_SCRUB:
+        st_host_scrub(h, t, a->scan);
         break;
     case ST_ACT_REMOVE:
         do_remove(h, t);
@@ -364,7 +379,8 @@ void st_host_act(st_host *h, int64_t now_ms)
         st_view view = {.list = h->has_list ? &h->list : NULL,
                         .tasks = h->journal.tasks.v,
                         .n = h->journal.tasks.n,
-                        .can_pause = h->exec->ops->can_pause,
+                        .can_pause = true,
+                        .scrub = (st_scrub_policy)st_scrub_policy_parse(h->process->conf->scrub),
                         .lease_over = lease_over(h) || h->fenced,
                         .stop_grace_ms = h->process->conf->stop_grace_ms};
         st_acts acts = {0};

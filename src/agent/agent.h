@@ -22,6 +22,8 @@ typedef struct st_agent_conf {
     int64_t sim_nodes;      /* how many of them; 1 */
     const char *exec;       /* auto, oci or sim */
     const char *rack, *block, *zone;
+    const char *cuda;       /* the program stint-cuda; NULL: beside ours, and none for --sim */
+    const char *scrub;      /* tenant, always or never */
     const char *metrics;    /* ADDRESS:PORT; NULL: none */
     int64_t cpu_m, ram_mib; /* what jobs may have; 0: what there is */
     int64_t stop_grace_ms;  /* between a task's signal and its end */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/plan.h"
 #include "base/num.h"
 
 typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME } kind;
@@ -27,6 +28,10 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME } kind;
     X("--exec", KIND_TEXT, exec, "auto|oci|sim",                                                \
       "run containers (oci), nothing (sim), or containers where they work (auto)")              \
     X("--grace", KIND_TIME, stop_grace_ms, "TIME", "between a task's signal and its kill; 10s") \
+    X("--scrub", KIND_TEXT, scrub, "tenant|always|never",                                       \
+      "read device memory before another tenant gets it (tenant), after every task, or not")    \
+    X("--cuda", KIND_TEXT, cuda, "FILE",                                                        \
+      "the program for checkpoints and scans; stint-cuda beside this one")                      \
     X("--metrics", KIND_TEXT, metrics, "ADDRESS:PORT", "a page for Prometheus")                 \
     X("--sim", KIND_TEXT, sim, "PROFILE", "simulated GPUs, for instance h100x8")                \
     X("--sim-nodes", KIND_COUNT, sim_nodes, "N", "so many simulated nodes, NAME-1 to NAME-N")   \
@@ -96,6 +101,8 @@ static int check(const st_agent_conf *c, st_err *err)
 {
     if (strcmp(c->exec, "auto") != 0 && strcmp(c->exec, "oci") != 0 && strcmp(c->exec, "sim") != 0)
         return st_fail(err, ST_EINVAL, "--exec %s: is none of auto, oci and sim", c->exec);
+    if (st_scrub_policy_parse(c->scrub) < 0)
+        return st_fail(err, ST_EINVAL, "--scrub %s: is none of tenant, always and never", c->scrub);
     if (c->sim_nodes > 1 && !c->sim)
         return st_fail(err, ST_EINVAL, "--sim-nodes needs --sim: a machine is one node");
     return 0;
@@ -103,8 +110,11 @@ static int check(const st_agent_conf *c, st_err *err)
 
 int st_agent_conf_read(int argc, char **argv, st_agent_conf *ret, FILE *out, st_err *err)
 {
-    st_agent_conf c = {
-        .data = "/var/lib/stint/agent", .exec = "auto", .sim_nodes = 1, .stop_grace_ms = 10000};
+    st_agent_conf c = {.data = "/var/lib/stint/agent",
+                       .exec = "auto",
+                       .scrub = "tenant",
+                       .sim_nodes = 1,
+                       .stop_grace_ms = 10000};
 
     for (int i = 0; i < argc; i++) {
         const struct option *o = find(argv[i]);

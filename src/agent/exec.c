@@ -13,6 +13,11 @@ void st_exec_free(st_exec *e)
 
 void st_task_end(st_task *t, int64_t ended_ms, int exit_code, int exit_signal, const char *reason)
 {
+    /* One that was off its devices had none: others may be on them. */
+    if (t->phase == ST_PHASE_PAUSED && t->clean)
+        t->place.devs = 0;
+    t->gone = t->clean = false;
+    t->step = ST_STEP_NONE;
     t->phase = ST_PHASE_ENDED;
     t->ended_ms = ended_ms;
     t->exit_code = exit_signal ? 0 : exit_code;

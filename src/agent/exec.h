@@ -28,12 +28,13 @@ typedef struct st_launch {
 typedef struct st_exec_ops {
     const char *name;
     bool real; /* what it starts exists */
-    bool can_pause;
     void (*free)(st_exec *e);
     /* Sets the phase. -ST_EDOWN: not now, try again. */
     int (*start)(st_exec *e, st_task *t, const st_launch *launch, int64_t now_ms, st_err *err);
     int (*signal)(st_exec *e, st_task *t, int signal, int64_t now_ms, st_err *err);
     int (*kill)(st_exec *e, st_task *t, const char *reason, int64_t now_ms, st_err *err);
+    /* All of it stands still, or goes on; the phase is the caller's (agent/pause.h). Fine on what does
+     * already; -ST_EDOWN: not yet. */
     int (*pause)(st_exec *e, st_task *t, int64_t now_ms, st_err *err);
     int (*resume)(st_exec *e, st_task *t, int64_t now_ms, st_err *err);
     /* Brings a live record up to date; true: something has changed. */
@@ -50,6 +51,7 @@ typedef struct st_exec_ops {
 
 struct st_exec {
     const st_exec_ops *ops;
+    st_run *run; /* of containers; NULL: there are none */
 };
 
 int st_exec_oci_new(const char *dir, st_exec **ret, st_err *err);
@@ -65,5 +67,6 @@ void st_task_unstarted(st_task *t, int64_t now_ms, const char *reason);
 void st_task_end(st_task *t, int64_t ended_ms, int exit_code, int exit_signal, const char *reason);
 
 #define ST_EXIT_LOST 125
+#define ST_LATE_MS   INT64_C(2000) /* after its time limit, for stintd to see to it */
 
 #endif

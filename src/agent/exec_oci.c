@@ -15,20 +15,11 @@
 
 #define KILL_WAIT_MS 500
 #define LOOK_MS      200
-
-typedef struct oci {
-    st_exec base;
-    st_run *run;
-} oci;
-
-static oci *of(st_exec *e)
-{
-    return (oci *)e;
-}
+#define HOLD_WAIT_MS 50
 
 static void oci_free(st_exec *e)
 {
-    st_run_free(of(e)->run);
+    st_run_free(e->run);
     free(e);
 }
 
@@ -39,7 +30,7 @@ static int oci_start(st_exec *e, st_task *t, const st_launch *l, int64_t now, st
     int r = st_launch_spec(arena, t, l, now, &spec, err);
 
     if (r == 0)
-        r = st_run_start(of(e)->run, &spec, err);
+        r = st_run_start(e->run, &spec, err);
     if (r == 0)
         t->phase = ST_PHASE_STARTING;
     return r == -ST_EDOWN ? st_fail(err, ST_EIO, "%s", err->msg) : r;
@@ -51,7 +42,7 @@ static int oci_signal(st_exec *e, st_task *t, int signal, int64_t now, st_err *e
 
     (void)now;
     st_launch_id(t, id);
-    return st_run_signal(of(e)->run, id, signal, err);
+    return st_run_signal(e->run, id, signal, err);
 }
 
 static int oci_kill(st_exec *e, st_task *t, const char *reason, int64_t now, st_err *err)
@@ -60,16 +51,28 @@ static int oci_kill(st_exec *e, st_task *t, const char *reason, int64_t now, st_
 
     (void)now;
     st_launch_id(t, id);
-    return st_run_kill(of(e)->run, id, reason, KILL_WAIT_MS, err);
+    return st_run_kill(e->run, id, reason, KILL_WAIT_MS, err);
 }
 
+/* Its time limit stands still with it. */
 static int oci_pause(st_exec *e, st_task *t, int64_t now, st_err *err)
 {
-    (void)e;
-    (void)t;
+    char id[ST_RUN_ID_MAX];
+    int r;
+
     (void)now;
-    return st_fail(err, ST_EDOWN,
-                   "a task cannot be taken off its GPU yet: no driver here offers a checkpoint");
+    st_launch_id(t, id);
+    r = st_run_deadline(e->run, id, 0, err);
+    return r < 0 ? r : st_run_freeze(e->run, id, true, HOLD_WAIT_MS, err);
+}
+
+static int oci_resume(st_exec *e, st_task *t, int64_t now, st_err *err)
+{
+    char id[ST_RUN_ID_MAX];
+
+    (void)now;
+    st_launch_id(t, id);
+    return st_run_freeze(e->run, id, false, HOLD_WAIT_MS, err);
 }
 
 /* Why a task ended, for its owner; NULL: its exit says it all. */
@@ -110,7 +113,7 @@ static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
     int r;
 
     st_launch_id(t, id);
-    r = st_run_get(of(e)->run, id, &now, &err);
+    r = st_run_get(e->run, id, &now, &err);
     if (r == -ST_ENOENT) {
         st_task_lost(t, now_ms,
                      before == ST_PHASE_NOTED ? "the agent ended while it was starting this task"
@@ -127,7 +130,8 @@ static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
         break;
     case ST_RUN_RUNNING:
     case ST_RUN_UNSUPERVISED:
-        t->phase = ST_PHASE_RUNNING;
+        if (t->phase != ST_PHASE_PAUSED)
+            t->phase = ST_PHASE_RUNNING;
         break;
     case ST_RUN_ENDED:
         take_end(t, &now);
@@ -145,7 +149,7 @@ static int oci_left(st_exec *e, const st_task *t, int64_t *ret, st_err *err)
     int r;
 
     st_launch_id(t, id);
-    r = st_run_count(of(e)->run, id, ret, err);
+    r = st_run_count(e->run, id, ret, err);
     if (r == -ST_ENOENT) { /* there never was a container */
         *ret = 0;
         r = 0;
@@ -159,7 +163,7 @@ static int oci_remove(st_exec *e, const st_task *t, st_err *err)
     int r;
 
     st_launch_id(t, id);
-    r = st_run_remove(of(e)->run, id, err);
+    r = st_run_remove(e->run, id, err);
     return r == -ST_ENOENT ? 0 : r;
 }
 
@@ -169,7 +173,7 @@ static int oci_log(st_exec *e, const st_task *t, int64_t offset, char *buf, size
     char id[ST_RUN_ID_MAX];
 
     st_launch_id(t, id);
-    return st_run_log_read(of(e)->run, id, ST_RUN_OUT, offset, buf, cap, ret, err);
+    return st_run_log_read(e->run, id, ST_RUN_OUT, offset, buf, cap, ret, err);
 }
 
 static int64_t oci_due(const st_exec *e, const st_task *t, int64_t now)
@@ -182,13 +186,12 @@ static int64_t oci_due(const st_exec *e, const st_task *t, int64_t now)
 static const st_exec_ops oci_ops = {
     .name = "oci",
     .real = true,
-    .can_pause = false,
     .free = oci_free,
     .start = oci_start,
     .signal = oci_signal,
     .kill = oci_kill,
     .pause = oci_pause,
-    .resume = oci_pause,
+    .resume = oci_resume,
     .look = oci_look,
     .left = oci_left,
     .remove = oci_remove,
@@ -200,7 +203,7 @@ int st_exec_oci_new(const char *dir, st_exec **ret, st_err *err)
 {
     char path[PATH_MAX];
     st_run_conf conf = {.state_dir = path};
-    oci *o = st_xcalloc(1, sizeof *o);
+    st_exec *o = st_xcalloc(1, sizeof *o);
     int r;
 
     snprintf(path, sizeof path, "%s/run", dir);
@@ -209,7 +212,7 @@ int st_exec_oci_new(const char *dir, st_exec **ret, st_err *err)
         free(o);
         return r;
     }
-    o->base.ops = &oci_ops;
-    *ret = &o->base;
+    o->ops = &oci_ops;
+    *ret = o;
     return 0;
 }

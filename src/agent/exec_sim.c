@@ -16,7 +16,6 @@
 #define RUN_MIN_MS    INT64_C(20000)
 #define RUN_SPREAD_MS INT64_C(280000)
 #define SAVE_MS       INT64_C(500)
-#define LATE_MS       INT64_C(2000) /* after its limit, for stintd to see to it */
 #define EXIT_LATE     137
 
 static int64_t duration(const json_t *map, const char *key, int64_t otherwise)
@@ -50,7 +49,7 @@ static int sim_start(st_exec *e, st_task *t, const st_launch *l, int64_t now, st
     const json_t *doc = json_object_get(l->order->job, "document");
     const json_t *sim = json_object_get(doc, "sim");
     uint64_t h = st_hash_str(7, t->key.job);
-    int64_t late = l->order->deadline_ms > 0 ? l->order->deadline_ms + LATE_MS - now : 0;
+    int64_t late = l->order->deadline_ms > 0 ? l->order->deadline_ms + ST_LATE_MS - now : 0;
 
     (void)e;
     (void)err;
@@ -94,9 +93,9 @@ static int sim_pause(st_exec *e, st_task *t, int64_t now, st_err *err)
 {
     (void)e;
     (void)err;
-    t->sim_left_ms -= now - t->sim_since_ms;
+    if (t->sim_since_ms > 0)
+        t->sim_left_ms -= now - t->sim_since_ms;
     t->sim_since_ms = 0;
-    t->phase = ST_PHASE_PAUSED;
     return 0;
 }
 
@@ -104,8 +103,8 @@ static int sim_resume(st_exec *e, st_task *t, int64_t now, st_err *err)
 {
     (void)e;
     (void)err;
-    t->sim_since_ms = now;
-    t->phase = ST_PHASE_RUNNING;
+    if (t->sim_since_ms == 0)
+        t->sim_since_ms = now;
     return 0;
 }
 
@@ -172,7 +171,6 @@ static int64_t sim_due(const st_exec *e, const st_task *t, int64_t now)
 
 static const st_exec_ops sim_ops = {
     .name = "sim",
-    .can_pause = true,
     .free = sim_free,
     .start = sim_start,
     .signal = sim_signal,

@@ -5,6 +5,8 @@
  *   node.c      a node's turn: look, plan, act, speak; statuses, lists, leases
  *   register.c  how it gets in
  *   act.c       carries out what the plan says
+ *   pause.c     takes tasks off their devices and puts them back
+ *   scrub.c     reads the memory of devices between tenants
  *   logs.c      brings what tasks write to stintd
  *   metrics.c   samples devices, answers scrapes
  */
@@ -69,8 +71,14 @@ typedef struct st_host {
     int64_t sample_ms;             /* boot clock: the next sample */
     int64_t carve_ms[ST_DEVS_MAX]; /* boot clock: not before, after it failed */
     st_gpu_sample sample[ST_DEVS_MAX];
-    uint16_t lost;   /* GPUs that did not answer */
-    int64_t used_ms; /* boot clock: when what tasks used is next written down */
+    uint16_t lost;       /* GPUs that did not answer */
+    char cuda[PATH_MAX]; /* the program stint-cuda */
+    int checkpoint;      /* whether it can take checkpoints: 1, -1, 0 not known */
+    int probes;          /* how often it was asked */
+    char no_checkpoint[200];
+    int64_t scrub_ms;     /* boot clock: when a scrub that failed is tried again */
+    char unscrubbed[120]; /* why it failed */
+    int64_t used_ms;      /* boot clock: when what tasks used is next written down */
 } st_host;
 
 typedef ST_VEC(st_host *) st_hosts;
@@ -104,6 +112,12 @@ int st_host_identity(st_host *h, st_err *err);
 /* act.c */
 void st_host_act(st_host *h, int64_t now_ms);
 bool st_host_carved(st_host *h, st_carved *ret);
+/* The slice of a task, as it is now; false: it is not there. */
+bool st_host_slice(st_host *h, const st_task_place *place, st_gpu_instance *ret);
+
+/* scrub.c */
+void st_host_scrub(st_host *h, st_task *t, bool scan);
+void st_host_judge_scrubs(st_host *h);
 
 /* logs.c */
 void st_host_logs(st_host *h);

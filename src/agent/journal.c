@@ -38,6 +38,12 @@ static const char *const phases[] = {
     X(log_done, "log_done")           \
     X(unlisted_ms, "unlisted_ms")     \
     X(used.at_ms, "used_at_ms")       \
+    X(step, "step")                   \
+    X(tries, "tries")                 \
+    X(step_ms, "step_ms")             \
+    X(paused_devs, "paused_devices")  \
+    X(paused_mib, "paused_mib")       \
+    X(ram_limit, "ram_limit")         \
     X(scrub.result, "scrub")          \
     X(scrub.bytes, "scrub_bytes")     \
     X(scrub.found, "scrub_found")     \
@@ -78,6 +84,30 @@ static void used_of(const json_t *o, st_rollup *ret)
     }
 }
 
+/* [[pid, birth], …] */
+static json_t *pids_json(const st_task *t)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < t->npids; i++)
+        json_array_append_new(list, json_pack("[i,I]", t->pid[i].pid, (json_int_t)t->pid[i].birth));
+    return list;
+}
+
+static void pids_of(const json_t *list, st_task *ret)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(list, i, row)
+    {
+        if (ret->npids < ST_TASK_PIDS)
+            ret->pid[ret->npids++] =
+                (st_task_pid){.pid = (int)json_integer_value(json_array_get(row, 0)),
+                              .birth = (uint64_t)json_integer_value(json_array_get(row, 1))};
+    }
+}
+
 static json_t *task_json(const st_task *t)
 {
     json_t *o = json_object();
@@ -97,6 +127,8 @@ static json_t *task_json(const st_task *t)
 #undef X
     if (t->used.sum.has)
         json_object_set_new(o, "usage", used_json(&t->used));
+    if (t->npids > 0)
+        json_object_set_new(o, "pids", pids_json(t));
     return o;
 }
 
@@ -126,6 +158,9 @@ static bool task_of(const json_t *o, st_task *ret)
     ST_MARK_TABLE(X)
 #undef X
     used_of(json_object_get(o, "usage"), &t.used);
+    pids_of(json_object_get(o, "pids"), &t);
+    if (t.step < 0 || t.step >= ST_STEP_COUNT)
+        return false;
     if (at < 0 || !t.key.job[0] || t.scrub.result < 0 || t.scrub.result >= ST_SCRUB_COUNT ||
         t.place.level < 0 || t.place.level >= ST_LEVEL_COUNT || t.place.mig_profile < -1 ||
         t.place.mig_profile >= ST_MIG_COUNT || t.place.mig_start < 0 ||

@@ -17,7 +17,6 @@
 #define UID_FIRST    INT64_C(700000)
 #define PORT_FIRST   20000
 #define PORT_SPREAD  10000
-#define LATE_MS      INT64_C(2000) /* after its limit, for stintd to see to it */
 #define GRACE_MS     INT64_C(10000)
 #define TENANTS_FILE "tenants"
 #define ENV_MAX      512
@@ -277,7 +276,7 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
     gang(arena, job, l, &s.gang);
     devices(arena, t, l, &s);
     if (l->order->deadline_ms > 0)
-        s.time_limit_ms = ST_MAX(l->order->deadline_ms + LATE_MS - now_ms, 1);
+        s.time_limit_ms = ST_MAX(l->order->deadline_ms + ST_LATE_MS - now_ms, 1);
     r = st_launch_uid(l->dir, t->tenant, &s.uid, err);
     s.gid = s.uid;
     if (r == 0)

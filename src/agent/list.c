@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/launch.h"
 #include "agent/plan.h"
 #include "base/quote.h"
 
@@ -110,7 +111,7 @@ static int read_job(const json_t *job, const st_board boards[ST_DEVS_MAX], int64
                     st_list *list, st_err *err)
 {
     const json_t *doc = json_object_get(job, "document"), *task;
-    const char *name = text(job, "job");
+    const char *name = text(job, "job"), *account = text(job, "account");
     int want = word_of(do_words, ST_ARRAY_LEN(do_words), text(job, "want"));
     st_order o = {.want = (st_do)ST_MAX(want, 0),
                   .until_ms = our_time(number(job, "until_ms"), skew_ms),
@@ -130,6 +131,7 @@ static int read_job(const json_t *job, const st_board boards[ST_DEVS_MAX], int64
     if (want < 0)
         return st_fail(err, ST_EINVAL, "the list wants something unknown of job %s", name);
     memcpy(o.key.job, name, strlen(name) + 1);
+    st_launch_tenant(account && account[0] ? account : "root", o.tenant);
     o.key.stay = (int)number(job, "stay");
     json_array_foreach(json_object_get(job, "tasks"), i, task)
     {

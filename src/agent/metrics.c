@@ -124,10 +124,11 @@ void st_host_sample(st_host *h, int64_t now_ms)
     for (size_t i = 0; i < h->journal.tasks.n && !h->ill[0]; i++) {
         const st_task *t = &h->journal.tasks.v[i];
 
-        if (!st_task_live(t) && !t->clean && now_ms > t->ended_ms + LEFT_MS)
+        if (!st_task_live(t) && !t->gone && now_ms > t->ended_ms + LEFT_MS)
             snprintf(h->ill, sizeof h->ill, "job %s is over and has left something running",
                      t->key.job);
     }
+    st_host_judge_scrubs(h);
     if (strcmp(was, h->ill) != 0) {
         h->changed = true;
         st_say(h, "health", "state=%s reason=\"%s\"", h->ill[0] ? "failed" : "ok", h->ill);
@@ -210,7 +211,9 @@ struct st_scrape {
 static const st_task *holder(const st_host *h, int gpu)
 {
     for (size_t i = 0; i < h->journal.tasks.n; i++)
-        if (st_task_live(&h->journal.tasks.v[i]) && (h->journal.tasks.v[i].place.devs >> gpu & 1))
+        if (st_task_live(&h->journal.tasks.v[i]) &&
+            h->journal.tasks.v[i].phase != ST_PHASE_PAUSED &&
+            (h->journal.tasks.v[i].place.devs >> gpu & 1))
             return &h->journal.tasks.v[i];
     return NULL;
 }

@@ -12,6 +12,7 @@
 #include "agent/fence.h"
 #include "agent/files.h"
 #include "agent/host.h"
+#include "agent/pause.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
@@ -21,6 +22,7 @@
 #define PAUSE_MIN_MS 200
 #define PAUSE_MAX_MS 15000
 #define IDLE_MS      1000
+#define STEP_MS      20 /* while a pause or a scan is under way */
 
 /* ---- pauses ------------------------------------------------------------------------------------- */
 
@@ -385,6 +387,8 @@ static int64_t next_turn(const st_host *h, int64_t boot, int64_t now)
 
         if (st_task_live(t))
             wait = ST_MIN(wait, h->exec->ops->due(h->exec, t, now) - now);
+        if (t->step != ST_STEP_NONE || t->scanning)
+            wait = ST_MIN(wait, STEP_MS);
     }
     if (!st_line_busy(h->main))
         wait = ST_MIN(wait, h->main_at.at_ms - boot);
@@ -398,6 +402,7 @@ void st_host_turn(st_host *h)
     int64_t now = st_wall_ms(), boot = st_boot_ms();
 
     look(h, now);
+    st_pause_turn(h, now);
     st_host_act(h, now);
     lift_fence(h);
     if (boot >= h->sample_ms) {

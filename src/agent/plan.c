@@ -23,6 +23,20 @@ bool st_epoch_ok(int64_t highest, int64_t epoch)
     return epoch >= highest;
 }
 
+int st_scrub_policy_parse(const char *word)
+{
+    static const char *const words[] = {
+#define X(id, name) name,
+        ST_SCRUB_POLICY_TABLE(X)
+#undef X
+    };
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
+        if (strcmp(words[i], word) == 0)
+            return (int)i;
+    return -1;
+}
+
 bool st_key_same(const st_task_key *a, const st_task_key *b)
 {
     return a->stay == b->stay && a->task == b->task && strcmp(a->job, b->job) == 0;
@@ -34,6 +48,7 @@ typedef struct planner {
     st_acts *out;
     st_carved wanted; /* slices that somebody holds or is about to get */
     ST_VEC(const st_order *) starts;
+    ST_VEC(const st_order *) claims; /* of those that start or go on in this plan */
 } planner;
 
 static const st_order *order_of(const planner *p, const st_task_key *key)
@@ -65,6 +80,113 @@ static void kill_it(planner *p, const st_task *t, const char *reason, bool fence
                 (st_act){.kind = ST_ACT_KILL, .key = t->key, .reason = reason, .fence = fence});
 }
 
+/* ---- devices ----------------------------------------------------------------------------------- */
+
+static bool shares(const st_task_place *a, const st_task_place *b)
+{
+    if (a->level != b->level || a->level == ST_LEVEL_WHOLE)
+        return false;
+    if (a->level != ST_LEVEL_MIG)
+        return true;
+    return a->mig_profile >= 0 && b->mig_profile >= 0 &&
+           !st_mig_overlaps(st_mig_mask((st_mig)b->mig_profile, b->mig_start),
+                            (st_mig)a->mig_profile, a->mig_start);
+}
+
+static bool collide(const st_task_place *a, const st_task_place *b)
+{
+    return (a->devs & b->devs) != 0 && !shares(a, b);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------ */
+
+/* Whether somebody at `next` leaves nothing of `place` to others. */
+static bool covers(const st_task_place *next, const st_task_place *place)
+{
+    if (next->level == ST_LEVEL_MIG)
+        return next->devs == place->devs && next->mig_profile == place->mig_profile &&
+               next->mig_start == place->mig_start;
+    return next->level == ST_LEVEL_WHOLE && (place->devs & ~next->devs) == 0;
+}
+
+/* The same tenant's next task on all of it: it may have what is in memory, for that is its own. */
+static bool inherits(const planner *p, const char *tenant, const st_task_place *place,
+                     const st_task *t)
+{
+    return p->view->scrub == ST_SCRUB_TENANT && t->tenant[0] && strcmp(tenant, t->tenant) == 0 &&
+           covers(place, &t->place);
+}
+
+/* Others who are on its devices by right, so that there is no reading their memory now: whoever leaves
+ * last is looked after. */
+static bool shared_on(const planner *p, const st_task *t)
+{
+    if (t->place.level == ST_LEVEL_WHOLE || t->place.level == ST_LEVEL_MIG)
+        return false;
+    for (size_t i = 0; i < p->view->n; i++) {
+        const st_task *other = &p->view->tasks[i];
+
+        if (other != t && st_task_live(other) && !other->clean &&
+            (other->place.devs & t->place.devs) != 0)
+            return true;
+    }
+    return false;
+}
+
+static bool coming(const planner *p, const st_order *o)
+{
+    const st_task *t = task_of(p, &o->key);
+
+    return !o->over && (o->want == ST_DO_RUN || o->want == ST_DO_NOTIFY) &&
+           (!t || t->phase == ST_PHASE_PAUSED);
+}
+
+/* Its processes are gone; what of its memory? */
+static void plan_memory(planner *p, const st_task *t)
+{
+    st_act scrub = {.kind = ST_ACT_SCRUB, .key = t->key, .scan = true};
+
+    if (t->scanning) { /* let it come to its end */
+        st_vec_push(p->out, scrub);
+        return;
+    }
+    if (p->view->scrub == ST_SCRUB_NEVER || t->place.devs == 0 || shared_on(p, t))
+        scrub.scan = false;
+    for (size_t i = 0; scrub.scan && i < p->view->n; i++) {
+        const st_task *next = &p->view->tasks[i];
+
+        if (next != t && !next->clean && inherits(p, next->tenant, &next->place, t))
+            scrub.scan = false; /* it is there already */
+    }
+    for (size_t i = 0; scrub.scan && p->view->list && i < p->view->list->orders.n; i++) {
+        const st_order *o = &p->view->list->orders.v[i];
+
+        if (!st_key_same(&o->key, &t->key) && coming(p, o) && inherits(p, o->tenant, &o->place, t))
+            return; /* it waits for something else: until it is there, nothing is settled */
+    }
+    st_vec_push(p->out, scrub);
+}
+
+/* What still stands in the way of an order; an older stay of the same task is, on any device. */
+static bool blocked(const planner *p, const st_order *o)
+{
+    for (size_t i = 0; i < p->view->n; i++) {
+        const st_task *t = &p->view->tasks[i];
+
+        if (t->clean || st_key_same(&t->key, &o->key))
+            continue;
+        if (collide(&t->place, &o->place) &&
+            !(t->gone && !t->scanning && inherits(p, o->tenant, &o->place, t)))
+            return true;
+        if (!t->gone && t->key.task == o->key.task && strcmp(t->key.job, o->key.job) == 0)
+            return true;
+    }
+    for (size_t i = 0; i < p->claims.n; i++)
+        if (collide(&p->claims.v[i]->place, &o->place))
+            return true;
+    return false;
+}
+
 /* ---- tasks that are here ------------------------------------------------------------------- */
 
 static void end_it(planner *p, const st_task *t, const char *reason)
@@ -86,6 +208,19 @@ static void save_it(planner *p, const st_task *t, const st_order *o)
         kill_it(p, t, "it did not leave in the time it had to save", false);
 }
 
+/* Off its devices for now, with all it has in host memory. */
+static void plan_paused(planner *p, const st_task *t, const st_order *o)
+{
+    if (!t->gone)
+        act(p, ST_ACT_VERIFY, t);
+    else if (!t->clean)
+        plan_memory(p, t);
+    if (o->want == ST_DO_RUN && t->gone && !t->scanning && !blocked(p, o)) {
+        st_vec_push(p->out, (st_act){.kind = ST_ACT_RESUME, .key = t->key, .order = o});
+        st_vec_push(&p->claims, o);
+    }
+}
+
 static void plan_live(planner *p, const st_task *t, const st_order *o)
 {
     if (p->view->lease_over) {
@@ -98,10 +233,12 @@ static void plan_live(planner *p, const st_task *t, const st_order *o)
         end_it(p, t, "it did not stop when it was told to");
         return;
     }
+    if ((t->step == ST_STEP_LOAD || t->step == ST_STEP_UNDO) && o->want != ST_DO_STOP)
+        return; /* it is being put back: what else is wanted of it comes then */
     switch (o->want) {
     case ST_DO_RUN:
         if (t->phase == ST_PHASE_PAUSED)
-            act(p, ST_ACT_RESUME, t);
+            plan_paused(p, t, o);
         else if (t->stopped) /* a signal cannot be taken back */
             end_it(p, t, "it did not stop when it was told to");
         break;
@@ -114,11 +251,11 @@ static void plan_live(planner *p, const st_task *t, const st_order *o)
         break;
     case ST_DO_PAUSE:
         if (t->phase == ST_PHASE_PAUSED)
-            break;
-        if (p->view->can_pause)
-            act(p, ST_ACT_PAUSE, t);
-        else
+            plan_paused(p, t, o);
+        else if (t->step == ST_STEP_NONE && (t->refused || !p->view->can_pause))
             save_it(p, t, o);
+        else if (t->step == ST_STEP_NONE && t->phase == ST_PHASE_RUNNING)
+            act(p, ST_ACT_PAUSE, t);
         break;
     case ST_DO_STOP:
         end_it(p, t, "another task of its job has failed");
@@ -133,46 +270,12 @@ static void plan_ended(planner *p, const st_task *t, const st_order *o)
     bool heard =
         (t->log_done && t->told) || (t->unlisted_ms > 0 && p->now >= t->unlisted_ms + LOG_WAIT_MS);
 
-    if (!t->clean)
+    if (!t->gone)
         act(p, ST_ACT_VERIFY, t);
+    else if (!t->clean)
+        plan_memory(p, t);
     else if (!o && p->view->list && heard)
         act(p, ST_ACT_REMOVE, t);
-}
-
-/* ---- devices ----------------------------------------------------------------------------------- */
-
-static bool shares(const st_task_place *a, const st_task_place *b)
-{
-    if (a->level != b->level || a->level == ST_LEVEL_WHOLE)
-        return false;
-    if (a->level != ST_LEVEL_MIG)
-        return true;
-    return a->mig_profile >= 0 && b->mig_profile >= 0 &&
-           !st_mig_overlaps(st_mig_mask((st_mig)b->mig_profile, b->mig_start),
-                            (st_mig)a->mig_profile, a->mig_start);
-}
-
-static bool collide(const st_task_place *a, const st_task_place *b)
-{
-    return (a->devs & b->devs) != 0 && !shares(a, b);
-}
-
-/* What still stands in the way of an order; an older stay of the same task is, on any device. */
-static bool blocked(const planner *p, const st_order *o)
-{
-    for (size_t i = 0; i < p->view->n; i++) {
-        const st_task *t = &p->view->tasks[i];
-
-        if (t->clean || st_key_same(&t->key, &o->key))
-            continue;
-        if (collide(&t->place, &o->place) ||
-            (t->key.task == o->key.task && strcmp(t->key.job, o->key.job) == 0))
-            return true;
-    }
-    for (size_t i = 0; i < p->starts.n; i++)
-        if (collide(&p->starts.v[i]->place, &o->place))
-            return true;
-    return false;
 }
 
 static bool startable(const planner *p, const st_order *o)
@@ -228,12 +331,15 @@ void st_plan(const st_view *view, int64_t now_ms, st_acts *ret)
     }
     if (view->list && !view->lease_over)
         for (size_t i = 0; i < view->list->orders.n; i++)
-            if (startable(&p, &view->list->orders.v[i]))
+            if (startable(&p, &view->list->orders.v[i])) {
                 st_vec_push(&p.starts, &view->list->orders.v[i]);
+                st_vec_push(&p.claims, &view->list->orders.v[i]);
+            }
     if (view->list)
         plan_slices(&p);
     for (size_t i = 0; i < p.starts.n; i++)
         st_vec_push(
             ret, (st_act){.kind = ST_ACT_START, .key = p.starts.v[i]->key, .order = p.starts.v[i]});
     st_vec_free(&p.starts);
+    st_vec_free(&p.claims);
 }

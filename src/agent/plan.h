@@ -4,7 +4,8 @@
  *
  * Invariants of a plan:
  *  1 (job, stay, task) is started at most once; again only after it left checkpointed.
- *  2 A device is given to a new task when nobody who was on it is left and it was verified clean.
+ *  2 A device is given to a new task when nobody who was on it is left and its memory was read and
+ *    is zero. The same tenant's next task need not wait for the latter, and inherits the question.
  *    Tasks that share it by their level, or hold other slices of it, do not mind each other.
  *  3 What is not on the list ends: its signal, a grace, then all of it is killed.
  *  4 Without a lease nothing is started, and what runs is killed unless the terms say keep.
@@ -61,6 +62,7 @@ typedef struct st_order {
     int64_t until_ms;    /* by our clock; 0: none */
     int64_t deadline_ms; /* by our clock; 0: none */
     st_task_place place;
+    char tenant[64];   /* as on disk: see agent/launch.h */
     int signal;        /* what tells it to save or to stop */
     int notify_signal; /* 0: it did not ask to be told */
     const json_t *job; /* of the list: everything else, for whoever starts it */
@@ -98,16 +100,40 @@ typedef enum st_phase {
         ST_PHASE_COUNT
 } st_phase;
 
+/* What is being done to a task that leaves its devices and stays, or comes back (agent/steps.h). */
+#define ST_STEP_TABLE(X)                                                         \
+    X(ST_STEP_NONE, "none")                                                      \
+    X(ST_STEP_SAVE, "save")     /* what it has on devices goes to host memory */ \
+    X(ST_STEP_FREEZE, "freeze") /* its processes come to a halt */               \
+    X(ST_STEP_UNDO, "undo")     /* it cannot be: all goes back as it was */      \
+    X(ST_STEP_LOAD, "load")     /* it goes on: back from host memory */
+typedef enum st_step {
+#define X(id, word) id,
+    ST_STEP_TABLE(X)
+#undef X
+        ST_STEP_COUNT
+} st_step;
+
 /* X(field, what happened to it), remembered across restarts. */
-#define ST_MARK_TABLE(X)                                           \
-    X(notified)                                                    \
-    X(asked)   /* told to save */                                  \
-    X(saved)   /* it left by itself, with 0, after it was asked */ \
-    X(stopped) /* told to stop */                                  \
-    X(killed)  /* by us */                                         \
-    X(fenced)  /* killed because the lease had ended */            \
-    X(clean)   /* nothing of it is left, devices included */       \
-    X(told)    /* stintd has heard all of it */
+#define ST_MARK_TABLE(X)                                            \
+    X(notified)                                                     \
+    X(asked)    /* told to save */                                  \
+    X(saved)    /* it left by itself, with 0, after it was asked */ \
+    X(stopped)  /* told to stop */                                  \
+    X(killed)   /* by us */                                         \
+    X(fenced)   /* killed because the lease had ended */            \
+    X(refused)  /* it could not be paused */                        \
+    X(gone)     /* nobody of it is left on its devices */           \
+    X(scanning) /* their memory is being read */                    \
+    X(clean)    /* and nothing in their memory that was its own */  \
+    X(told)     /* stintd has heard all of it */
+
+#define ST_TASK_PIDS 32
+
+typedef struct st_task_pid {
+    int pid;
+    uint64_t birth; /* with the pid, a name that is never used again */
+} st_task_pid;
 
 typedef struct st_task {
     st_task_key key;
@@ -131,6 +157,16 @@ typedef struct st_task {
 
     st_rollup used;
     st_scrub scrub;
+
+    /* Of a pause, written down before anything is done. */
+    st_step step;
+    int tries;            /* of this step */
+    int64_t step_ms;      /* when it began */
+    uint16_t paused_devs; /* what it was on */
+    int64_t paused_mib;   /* of device memory that are in host memory now */
+    int64_t ram_limit;    /* bytes: its limit before it was raised; 0: it was not */
+    int npids;            /* processes that were taken off */
+    st_task_pid pid[ST_TASK_PIDS];
     bool telling; /* in the status under way: all there is to say of it */
 
     /* Of the simulated executor. */
@@ -152,12 +188,26 @@ typedef struct st_carved {
     uint8_t at[ST_DEVS_MAX][ST_MIG_COUNT];
 } st_carved;
 
+/* When memory is read before a device goes on. */
+#define ST_SCRUB_POLICY_TABLE(X)                                                \
+    X(ST_SCRUB_TENANT, "tenant") /* unless the same tenant's next task waits */ \
+    X(ST_SCRUB_ALWAYS, "always")                                                \
+    X(ST_SCRUB_NEVER, "never")
+typedef enum st_scrub_policy {
+#define X(id, word) id,
+    ST_SCRUB_POLICY_TABLE(X)
+#undef X
+} st_scrub_policy;
+
+int st_scrub_policy_parse(const char *word); /* -1: none of them */
+
 typedef struct st_view {
     const st_list *list; /* NULL: none was heard yet, so nothing follows from it */
     const st_task *tasks;
     size_t n;
     st_carved carved;
     bool can_pause;
+    st_scrub_policy scrub;
     bool lease_over; /* and the terms say kill */
     int64_t stop_grace_ms;
 } st_view;
@@ -172,7 +222,8 @@ typedef struct st_view {
     X(ST_ACT_CHECKPOINT, "checkpoint") /* its signal, once */                      \
     X(ST_ACT_PAUSE, "pause")                                                       \
     X(ST_ACT_RESUME, "resume")                                                     \
-    X(ST_ACT_VERIFY, "verify") /* that nothing of it is left */                    \
+    X(ST_ACT_VERIFY, "verify") /* that nobody of it is left */                     \
+    X(ST_ACT_SCRUB, "scrub")   /* and nothing in memory */                         \
     X(ST_ACT_REMOVE, "remove") /* forget it */                                     \
     X(ST_ACT_CARVE, "carve")   /* make the slices of a GPU those of `carve` */     \
     X(ST_ACT_START, "start")
@@ -185,11 +236,12 @@ typedef enum st_act_kind {
 typedef struct st_act {
     st_act_kind kind;
     st_task_key key;       /* all but carve */
-    const st_order *order; /* start */
+    const st_order *order; /* start, resume */
     int gpu;               /* carve */
     uint8_t carve[ST_MIG_COUNT];
     const char *reason; /* kill; static text */
     bool fence;         /* kill: because the lease is over */
+    bool scan;          /* scrub: memory is to be read; otherwise nobody else gets it */
 } st_act;
 
 typedef ST_VEC(st_act) st_acts;

@@ -26,8 +26,10 @@ static void sim_free(st_gpu *g)
 {
     st_gpu_sim *s = st_sim_of(g);
 
-    for (int i = 0; i < g->n; i++)
+    for (int i = 0; i < g->n; i++) {
         st_vec_free(&s->gpu[i].loads);
+        st_vec_free(&s->gpu[i].residue);
+    }
     st_vec_free(&s->events);
     st_strbuf_done(&s->line);
     close_fd(s->control_fd);

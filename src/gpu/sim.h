@@ -47,6 +47,12 @@ typedef struct st_gpu_load {
 int st_gpu_sim_load(st_gpu *g, int gpu, int gi, uint64_t job, const st_gpu_load *load,
                     int64_t now_ms, st_err *err);
 
+/* Reads all free memory of a GPU or an instance and clears what is not zero. Drivers clear what they take
+ * back; here everything that leaves leaves its memory behind as it was, so that somebody has something
+ * to find. *ret_found is words of 4 bytes. */
+int st_gpu_sim_scan(st_gpu *g, int gpu, int gi, int64_t *ret_bytes, int64_t *ret_found,
+                    st_err *err);
+
 /* X(id, name, least value, most value); no value is taken when both are 0. */
 #define ST_GPU_FAULT_TABLE(X)                                   \
     X(ST_GPU_FAULT_XID, "xid", 1, 999)                          \
@@ -56,6 +62,7 @@ int st_gpu_sim_load(st_gpu *g, int gpu, int gi, uint64_t job, const st_gpu_load 
     X(ST_GPU_FAULT_REMAP_FAILED, "remap-failed", 0, 0)          \
     X(ST_GPU_FAULT_RECOVERY, "recovery", 1, 4)                  \
     X(ST_GPU_FAULT_THERMAL, "thermal", 0, 1)                    \
+    X(ST_GPU_FAULT_STUCK, "stuck", 0, 1)                        \
     X(ST_GPU_FAULT_LOST, "lost", 0, 0)                          \
     X(ST_GPU_FAULT_HEAL, "heal", 0, 0)
 typedef enum st_gpu_fault {

@@ -39,6 +39,8 @@ static void heal(sim_gpu *gpu)
     gpu->xid = gpu->recovery = 0;
     gpu->n = 0;
     st_vec_clear(&gpu->loads);
+    st_vec_clear(&gpu->residue);
+    gpu->stuck = false;
 }
 
 static void inflict(st_gpu_sim *s, int at, st_gpu_fault fault, int64_t value)
@@ -73,6 +75,9 @@ static void inflict(st_gpu_sim *s, int at, st_gpu_fault fault, int64_t value)
         break;
     case ST_GPU_FAULT_THERMAL:
         gpu->thermal = value != 0;
+        break;
+    case ST_GPU_FAULT_STUCK:
+        gpu->stuck = value != 0;
         break;
     case ST_GPU_FAULT_LOST:
         gpu->lost = true;

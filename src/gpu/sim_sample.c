@@ -14,6 +14,7 @@
 #define TEMP_HALF_MS     16384 /* half the way to the new temperature */
 #define THROTTLE_IDLE    0x1
 #define THROTTLE_THERMAL (0x8 | 0x40) /* hardware slowdown, thermal */
+#define WORDS_PER_MIB    INT64_C(262144)
 
 /* ---- what runs -------------------------------------------------------------------------- */
 
@@ -110,6 +111,15 @@ static int check_device(const st_gpu_sim *s, int gpu, int gi, st_err *err)
     return 0;
 }
 
+static int64_t *residue_of(sim_gpu *gpu, int gi)
+{
+    for (size_t i = 0; i < gpu->residue.n; i++)
+        if (gpu->residue.v[i].gi == gi)
+            return &gpu->residue.v[i].words;
+    st_vec_push(&gpu->residue, (sim_residue){.gi = gi});
+    return &gpu->residue.v[gpu->residue.n - 1].words;
+}
+
 static int set_load(st_gpu_sim *s, int gpu, int gi, uint64_t job, const st_gpu_load *load,
                     st_err *err)
 {
@@ -119,8 +129,10 @@ static int set_load(st_gpu_sim *s, int gpu, int gi, uint64_t job, const st_gpu_l
     while (at < own->loads.n && (own->loads.v[at].job != job || own->loads.v[at].gi != gi))
         at++;
     if (!load) {
-        if (at < own->loads.n)
+        if (at < own->loads.n) {
+            *residue_of(own, gi) += own->loads.v[at].what.mem_mib * WORDS_PER_MIB;
             st_vec_remove(&own->loads, at);
+        }
         return 0;
     }
     if (gi == ST_GPU_WHOLE && own->mig)
@@ -154,6 +166,33 @@ int st_gpu_sim_load(st_gpu *g, int gpu, int gi, uint64_t job, const st_gpu_load 
     if (r == 0) {
         st_sim_settle(&s->gpu[gpu], s->now_ms);
         r = set_load(s, gpu, gi, job, load, err);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return r;
+}
+
+int st_gpu_sim_scan(st_gpu *g, int gpu, int gi, int64_t *ret_bytes, int64_t *ret_found, st_err *err)
+{
+    st_gpu_sim *s = st_sim_of(g);
+    int64_t *words;
+    int r;
+
+    if (gpu < 0 || gpu >= g->n)
+        return st_fail(err, ST_ENOENT, "there is no GPU %d; this node has %d", gpu, g->n);
+    pthread_mutex_lock(&s->lock);
+    r = check_device(s, gpu, gi, err);
+    if (r == 0) {
+        sim_gpu *own = &s->gpu[gpu];
+
+        words = residue_of(own, gi);
+        if (*words > 0 && own->stuck) {
+            r = st_fail(err, ST_EIO, "GPU %d: %lld words of device memory cannot be cleared", gpu,
+                        (long long)*words);
+        } else {
+            *ret_found = *words;
+            *ret_bytes = (total_mib(own, gi) - kept_mib(gi) - used_mib(own, gi)) << 20;
+            *words = 0;
+        }
     }
     pthread_mutex_unlock(&s->lock);
     return r;

@@ -23,6 +23,12 @@ typedef struct sim_load {
     st_gpu_load what;
 } sim_load;
 
+/* What those who left have left in memory. */
+typedef struct sim_residue {
+    int gi;
+    int64_t words;
+} sim_residue;
+
 /* An instance; the rest follows from these. */
 typedef struct sim_instance {
     int gi, start;
@@ -43,7 +49,10 @@ typedef struct sim_gpu {
     int64_t energy_uj; /* since the beginning */
     int64_t temp_m;    /* milli-degrees */
 
+    ST_VEC(sim_residue) residue;
+
     bool lost, thermal, remap_pending, remap_failed;
+    bool stuck; /* its memory cannot be cleared */
     int64_t xid, sbe, dbe, remapped, recovery;
 } sim_gpu;
 

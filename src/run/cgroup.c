@@ -186,6 +186,104 @@ int64_t st_cg_kill_wait(const st_cg *cg, const char *path, int64_t timeout_ms)
     }
 }
 
+int st_cg_freeze(const st_cg *cg, const char *path, bool on)
+{
+    char file[PATH_MAX], text[512];
+    bool old = cg->freezer[0] &&
+               st_os_path(file, NULL, "%s/%s/freezer.state", cg->freezer, path) == 0 &&
+               access(file, F_OK) == 0;
+
+    if (old) {
+        if (st_os_poke(file, on ? "FROZEN" : "THAWED") != 0 ||
+            st_os_peek(file, text, sizeof(text)) < 0)
+            return -1;
+        return strncmp(text, on ? "FROZEN" : "THAWED", 6) == 0;
+    }
+    if (st_os_path(file, NULL, "%s/%s/cgroup.freeze", cg->unified, path) != 0 ||
+        st_os_poke(file, on ? "1" : "0") != 0)
+        return -1;
+    if (st_os_path(file, NULL, "%s/%s/cgroup.events", cg->unified, path) != 0 ||
+        st_os_peek(file, text, sizeof(text)) < 0)
+        return -1;
+    return strstr(text, on ? "frozen 1" : "frozen 0") != NULL;
+}
+
+size_t st_cg_pids(const st_cg *cg, const char *path, int *buf, size_t room)
+{
+    const char *const mounts[] = WATCHED(cg);
+    size_t n = 0;
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(mounts) && n == 0; i++) {
+        ST_CLEANUP(st_freep) char *procs = read_procs(mounts[i], path);
+
+        for (char *p = procs; p && *p; p += *p == '\n') {
+            long pid = strtol(p, &p, 10);
+
+            if (n < room)
+                buf[n] = (int)pid;
+            n++;
+            p += strcspn(p, "\n");
+        }
+    }
+    return n;
+}
+
+/* Versions differ in names, and in how they say that there is no limit. */
+static const char *memory_of(const st_cg *cg)
+{
+    return cg->memory[0] ? cg->memory : cg->unified;
+}
+
+static bool number(const char *dir, const char *path, const char *name, int64_t *ret)
+{
+    char file[PATH_MAX], text[64];
+
+    if (st_os_path(file, NULL, "%s/%s/%s", dir, path, name) != 0 ||
+        st_os_peek(file, text, sizeof(text)) <= 0)
+        return false;
+    *ret = strncmp(text, "max", 3) == 0 ? INT64_MAX : strtoll(text, NULL, 10);
+    return true;
+}
+
+#define NO_LIMIT (INT64_C(1) << 60) /* version 1 has a number near the largest there is */
+
+bool st_cg_memory(const st_cg *cg, const char *path, int64_t *ret_used, int64_t *ret_limit)
+{
+    const char *dir = memory_of(cg);
+    bool old = cg->memory[0] != '\0';
+    int64_t used, limit;
+
+    if (!number(dir, path, old ? "memory.usage_in_bytes" : "memory.current", &used) ||
+        !number(dir, path, old ? "memory.limit_in_bytes" : "memory.max", &limit))
+        return false;
+    *ret_used = used;
+    *ret_limit = limit >= NO_LIMIT ? INT64_MAX : limit;
+    return true;
+}
+
+static bool set_limit(const char *dir, const char *path, const char *name, int64_t bytes)
+{
+    char file[PATH_MAX], text[32];
+
+    snprintf(text, sizeof(text), "%lld", (long long)bytes);
+    return st_os_path(file, NULL, "%s/%s/%s", dir, path, name) == 0 && st_os_poke(file, text) == 0;
+}
+
+bool st_cg_memory_limit(const st_cg *cg, const char *path, int64_t bytes)
+{
+    const char *both = "memory.memsw.limit_in_bytes", *one = "memory.limit_in_bytes";
+    int64_t swap;
+
+    if (!cg->memory[0])
+        return set_limit(cg->unified, path, "memory.max", bytes);
+    if (!number(cg->memory, path, both, &swap)) /* no accounting of swap here */
+        return set_limit(cg->memory, path, one, bytes);
+    /* The limit with swap is never below the one without. */
+    if (bytes > swap)
+        return set_limit(cg->memory, path, both, bytes) && set_limit(cg->memory, path, one, bytes);
+    return set_limit(cg->memory, path, one, bytes) && set_limit(cg->memory, path, both, bytes);
+}
+
 static int64_t field(const char *mount, const char *path, const char *name, const char *key)
 {
     char file[PATH_MAX], text[1024];

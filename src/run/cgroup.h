@@ -40,6 +40,17 @@ void st_cg_kill(const st_cg *cg, const char *path, bool by_hand);
 /* Kills and waits; the count left, 0 when all are gone. */
 int64_t st_cg_kill_wait(const st_cg *cg, const char *path, int64_t timeout_ms);
 
+/* Holds every process of it still, or lets them go on. 1: they are; 0: not all of them yet, ask
+ * again; -1 with errno: it cannot be done. */
+int st_cg_freeze(const st_cg *cg, const char *path, bool on);
+
+/* The pids in it, as many as there is room for; returns how many there are. */
+size_t st_cg_pids(const st_cg *cg, const char *path, int *buf, size_t room);
+
+/* Bytes of memory it uses and may use (INT64_MAX: no limit); and another limit. */
+bool st_cg_memory(const st_cg *cg, const char *path, int64_t *ret_used, int64_t *ret_limit);
+bool st_cg_memory_limit(const st_cg *cg, const char *path, int64_t bytes);
+
 /* How often the kernel killed something in it for memory. */
 int64_t st_cg_oom_kills(const st_cg *cg, const char *path);
 

@@ -200,6 +200,29 @@ int st_run_kill(const st_run *run, const char *id, const char *reason, int64_t t
 /* How many processes of the task exist now; 0 is proof that it is gone. */
 int st_run_count(const st_run *run, const char *id, int64_t *ret, st_err *err);
 
+/* ---- held still (hold.c) ---------------------------------------------------------------- */
+
+/* Every process of it stands still, or goes on. ST_EDOWN if that is not so after timeout_ms. A frozen
+ * task can be killed; it does not see signals before it goes on. */
+int st_run_freeze(const st_run *run, const char *id, bool on, int64_t timeout_ms, st_err *err);
+
+/* Its processes, by the host's numbers: fills buf up to `room`; *ret_n is how many there are. */
+int st_run_pids(const st_run *run, const char *id, int *buf, size_t room, size_t *ret_n,
+                st_err *err);
+/* When a process began: with its pid, a name that is never used again. 0: there is none. */
+uint64_t st_run_birth(int pid);
+
+/* Bytes of RAM that it uses and may use (INT64_MAX: no limit); and another limit, until the next. */
+int st_run_ram(const st_run *run, const char *id, int64_t *ret_used, int64_t *ret_limit,
+               st_err *err);
+int st_run_ram_limit(const st_run *run, const char *id, int64_t bytes, st_err *err);
+
+/* Another end of its time limit; 0: none for now, its time stands still. Nothing changes for a task
+ * that has no limit. */
+int st_run_deadline(const st_run *run, const char *id, int64_t deadline_ms, st_err *err);
+
+/* ---- afterwards ------------------------------------------------------------------------- */
+
 /* ST_ESTATE while it runs, or while its supervisor cleans up for longer than a few seconds. */
 int st_run_remove(const st_run *run, const char *id, st_err *err);
 

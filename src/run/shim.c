@@ -32,6 +32,7 @@
 
 #define START_TIMEOUT_MS 60000
 #define KILL_AGAIN_MS    1000
+#define HELD_LOOK_MS     500 /* at a deadline that stands still */
 #define GONE_TIMEOUT_MS  10000
 #define DRAIN_MS         1000
 #define LIVE_AGAIN_MS    1000
@@ -205,6 +206,17 @@ static void send(const shim *s, int sig)
         kill(s->task.init_pid, sig); /* our own child, not yet reaped: the pid is still its */
 }
 
+/* Its limit was moved since it was set, because it was held still for a while. */
+static bool has_more_time(shim *s)
+{
+    int64_t deadline, now = st_os_now_ms();
+
+    if (!st_deadline_read(s->dir, &deadline) || (deadline > 0 && deadline <= now))
+        return false;
+    arm(s, FOR_LIMIT, deadline == 0 ? HELD_LOOK_MS : deadline - now);
+    return true;
+}
+
 static void on_time(shim *s)
 {
     uint64_t times;
@@ -219,6 +231,8 @@ static void on_time(shim *s)
         arm(s, FOR_KILL, 0);
         break;
     case FOR_LIMIT:
+        if (has_more_time(s))
+            break;
         s->over_time = true;
         send(s, s->plan.signal ? s->plan.signal : SIGTERM);
         arm(s, FOR_GRACE, s->plan.grace_ms);

@@ -201,6 +201,22 @@ static int read_exit(const char *dir, st_run_task *ret, st_err *err)
     return 0;
 }
 
+bool st_deadline_read(const char *dir, int64_t *ret)
+{
+    ST_CLEANUP(st_os_jsonp) json_t *from = NULL;
+
+    if (read_record(dir, "deadline.json", &from, NULL) != 0)
+        return false;
+    *ret = get_int(from, "deadline_ms");
+    return true;
+}
+
+int st_deadline_write(const char *dir, int64_t deadline_ms, st_err *err)
+{
+    return write_record(dir, "deadline.json",
+                        json_pack("{s:I}", "deadline_ms", (json_int_t)deadline_ms), err);
+}
+
 static bool read_live(const char *dir, st_run_task *ret)
 {
     ST_CLEANUP(st_os_jsonp) json_t *from = NULL;

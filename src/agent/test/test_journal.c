@@ -26,7 +26,11 @@ static void test_round_trip(void **state)
                  .tenant = "acme",
                  .asked = true,
                  .saved = true,
+                 .gone = true,
                  .clean = true,
+                 .step = ST_STEP_LOAD,
+                 .npids = 2,
+                 .pid = {{77, 123456789}, {78, 2}},
                  .exit_code = 7,
                  .ended_ms = 1234567890123,
                  .log_sent = 99,
@@ -50,6 +54,9 @@ static void test_round_trip(void **state)
     assert_true(b.tasks.v[0].saved && b.tasks.v[0].clean && !b.tasks.v[0].killed);
     assert_memory_equal(&b.tasks.v[0].used, &t.used, sizeof t.used);
     assert_int_equal(b.tasks.v[0].scrub.bytes, 4096);
+    assert_int_equal(b.tasks.v[0].step, ST_STEP_LOAD);
+    assert_int_equal(b.tasks.v[0].npids, 2);
+    assert_int_equal(b.tasks.v[0].pid[0].birth, 123456789);
     assert_string_equal(b.tasks.v[0].reason, t.reason);
     assert_ptr_equal(st_journal_find(&b, &t.key), &b.tasks.v[0]);
     t.key.stay = 1;

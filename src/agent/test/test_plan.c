@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/plan.h"
+#include "agent/steps.h"
 #include "base/strbuf.h"
 #include "base/testing.h"
 
@@ -124,7 +124,7 @@ static void test_at_most_once(void **state)
     world_init(&w);
     hear(&w, JOB("a", 1, "run", "", DEV0));
     t = have(&w, "a", 1, ST_PHASE_ENDED, 1);
-    t->clean = true;
+    t->gone = t->clean = true;
     /* An exit, reported until it is off the list, also when the list says run once more. */
     assert_string_equal(plan(&w, NOW), "");
     t->phase = ST_PHASE_UNSTARTED;
@@ -132,7 +132,7 @@ static void test_at_most_once(void **state)
     t->phase = ST_PHASE_ENDED;
     t->saved = true;
     assert_string_equal(plan(&w, NOW), "start a/1");
-    t->clean = false;
+    t->gone = t->clean = false;
     assert_string_equal(plan(&w, NOW), "verify a/1");
     world_done(&w);
 }
@@ -146,7 +146,7 @@ static void test_receipt(void **state)
     world_init(&w);
     t = have(&w, "a", 1, ST_PHASE_ENDED, 1);
     assert_string_equal(plan(&w, NOW), "verify a/1");
-    t->clean = t->log_done = t->told = true;
+    t->gone = t->clean = t->log_done = t->told = true;
     assert_string_equal(plan(&w, NOW), ""); /* no list was heard: nothing is known */
     hear(&w, "");
     t->unlisted_ms = NOW;
@@ -190,7 +190,7 @@ static void test_newer_stay(void **state)
     assert_string_equal(plan(&w, NOW), "stop a/1");
     t->phase = ST_PHASE_ENDED;
     assert_string_equal(plan(&w, NOW), "verify a/1");
-    t->clean = t->log_done = t->told = true;
+    t->gone = t->clean = t->log_done = t->told = true;
     assert_string_equal(plan(&w, NOW), "remove a/1 start a/2");
     world_done(&w);
 }
@@ -207,7 +207,7 @@ static void test_devices(void **state)
     assert_string_equal(plan(&w, NOW), "stop a/1 start c/1");
     t->phase = ST_PHASE_ENDED; /* but not verified */
     assert_string_equal(plan(&w, NOW), "verify a/1 start c/1");
-    t->clean = true;
+    t->gone = t->clean = true;
     assert_string_equal(plan(&w, NOW), "start b/1 start c/1");
     /* Two at once for one device: the first. */
     hear(&w, JOB("b", 1, "run", "", DEV0) "," JOB("c", 1, "run", "", DEV0));
@@ -249,16 +249,167 @@ static void test_pause(void **state)
     hear(&w, JOB("a", 1, "pause", ",\"until_ms\":1005000", DEV0));
     assert_string_equal(plan(&w, NOW), "checkpoint a/1"); /* where it cannot be paused */
     w.view.can_pause = true;
+    t->refused = true; /* or this one cannot */
+    assert_string_equal(plan(&w, NOW), "checkpoint a/1");
+    t->refused = false;
     assert_string_equal(plan(&w, NOW), "pause a/1");
+    t->step = ST_STEP_SAVE; /* under way, and no less so when it is not wanted any more */
+    assert_string_equal(plan(&w, NOW), "");
+    hear(&w, JOB("a", 1, "run", "", DEV0));
+    assert_string_equal(plan(&w, NOW), "");
+    t->step = ST_STEP_NONE;
     t->phase = ST_PHASE_PAUSED;
+    hear(&w, JOB("a", 1, "pause", "", DEV0));
+    assert_string_equal(plan(&w, NOW), "verify a/1");
+    t->gone = true;
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    t->clean = true;
     assert_string_equal(plan(&w, NOW), "");
     hear(&w, JOB("a", 1, "run", "", DEV0));
     assert_string_equal(plan(&w, NOW), "resume a/1");
+    assert_ptr_equal(w.acts.v[0].order, &w.list.orders.v[0]);
+    t->step = ST_STEP_LOAD;
+    t->gone = t->clean = false;
+    t->phase = ST_PHASE_RUNNING;
+    assert_string_equal(plan(&w, NOW), "");
+    hear(&w, JOB("a", 1, "stop", "", DEV0));
+    assert_string_equal(plan(&w, NOW), "stop a/1");
+    t->step = ST_STEP_NONE;
+    t->phase = ST_PHASE_PAUSED;
     hear(&w, "");
     t->stopped = true; /* what is paused hears no signal */
     t->stop_ms = NOW;
     assert_string_equal(plan(&w, NOW), "kill a/1");
     world_done(&w);
+}
+
+/* Its device goes to somebody else when it was read, and comes back when they are gone. */
+static void test_pause_hands_over(void **state)
+{
+    world w;
+    st_task *a, *b;
+
+    (void)state;
+    world_init(&w);
+    w.view.can_pause = true;
+    a = have(&w, "a", 1, ST_PHASE_PAUSED, 1);
+    a->gone = true;
+    hear(&w, JOB("a", 1, "pause", "", DEV0) "," JOB("b", 1, "run", "", DEV0));
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    a->clean = true;
+    assert_string_equal(plan(&w, NOW), "start b/1");
+    b = have(&w, "b", 1, ST_PHASE_RUNNING, 1);
+    a = &w.tasks.v[0];
+    hear(&w, JOB("a", 1, "run", "", DEV0));
+    assert_string_equal(plan(&w, NOW), "stop b/1");
+    b->phase = ST_PHASE_ENDED;
+    assert_string_equal(plan(&w, NOW), "verify b/1");
+    b->gone = true;
+    assert_string_equal(plan(&w, NOW), "scrub b/1");
+    b->clean = true;
+    assert_string_equal(plan(&w, NOW), "resume a/1");
+    /* Two at once: who goes on was here first. */
+    hear(&w, JOB("c", 1, "run", "", DEV0) "," JOB("a", 1, "run", "", DEV0));
+    assert_string_equal(plan(&w, NOW), "resume a/1");
+    world_done(&w);
+}
+
+#define OF(tenant) ",\"account\":\"" tenant "\""
+
+static void test_scrub(void **state)
+{
+    world w;
+    st_task *t;
+
+    (void)state;
+    world_init(&w);
+    t = have(&w, "a", 1, ST_PHASE_ENDED, 1);
+    strcpy(t->tenant, "acme");
+    t->gone = true;
+    /* Somebody else waits for it, or nobody does. */
+    hear(&w, JOB("b", 1, "run", OF("other"), DEV0));
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    assert_true(w.acts.v[0].scan);
+    hear(&w, "");
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    assert_true(w.acts.v[0].scan);
+    /* The same tenant may have it as it is; settled is that when its task is there. */
+    hear(&w, JOB("b", 1, "run", OF("acme"), DEV0));
+    assert_string_equal(plan(&w, NOW), "start b/1");
+    w.view.scrub = ST_SCRUB_ALWAYS;
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    w.view.scrub = ST_SCRUB_TENANT;
+    t->scanning = true; /* memory that is being read is not to be had */
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    t->scanning = false;
+    t = have(&w, "b", 1, ST_PHASE_NOTED, 1);
+    strcpy(t->tenant, "acme");
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    assert_false(w.acts.v[0].scan);
+    /* Of two GPUs the same tenant gets one: both are read. */
+    w.tasks.n = 1;
+    w.tasks.v[0].place.devs = 3;
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    assert_true(w.acts.v[0].scan);
+    w.view.scrub = ST_SCRUB_NEVER;
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    assert_false(w.acts.v[0].scan);
+    world_done(&w);
+}
+
+static void test_scrub_shared(void **state)
+{
+    world w;
+    st_task *a, *b;
+
+    (void)state;
+    world_init(&w);
+    have(&w, "a", 1, ST_PHASE_ENDED, 1);
+    b = have(&w, "b", 1, ST_PHASE_RUNNING, 1);
+    a = &w.tasks.v[0];
+    a->gone = true;
+    a->place.level = b->place.level = ST_LEVEL_TIME;
+    hear(&w, "{\"job\":\"b\",\"stay\":1,\"want\":\"run\",\"level\":\"time\",\"tasks\":"
+             "[{\"task\":0,\"devices\":[{\"index\":0}]}]}");
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    assert_false(w.acts.v[0].scan); /* b is on it, and will be read when it leaves */
+    b->phase = ST_PHASE_ENDED;
+    b->gone = true;
+    assert_string_equal(plan(&w, NOW), "scrub a/1 scrub b/1");
+    assert_true(w.acts.v[1].scan);
+    world_done(&w);
+}
+
+/* Every way out of every step, from begin to end. */
+static void test_steps(void **state)
+{
+    (void)state;
+    assert_int_equal(st_step_after(ST_STEP_SAVE, ST_OUTCOME_WAIT, 1).step, ST_STEP_SAVE);
+    assert_int_equal(st_step_after(ST_STEP_SAVE, ST_OUTCOME_OK, 1).step, ST_STEP_FREEZE);
+    assert_true(st_step_after(ST_STEP_SAVE, ST_OUTCOME_UNDONE, 1).refused);
+    assert_int_equal(st_step_after(ST_STEP_SAVE, ST_OUTCOME_UNDONE, 1).step, ST_STEP_NONE);
+    assert_int_equal(st_step_after(ST_STEP_SAVE, ST_OUTCOME_FAILED, 1).step, ST_STEP_UNDO);
+    assert_true(st_step_after(ST_STEP_SAVE, ST_OUTCOME_DIED, 1).again);
+    assert_int_equal(st_step_after(ST_STEP_SAVE, ST_OUTCOME_DIED, ST_STEP_TRIES).step,
+                     ST_STEP_UNDO);
+    assert_true(st_step_after(ST_STEP_FREEZE, ST_OUTCOME_OK, 1).paused);
+    assert_int_equal(st_step_after(ST_STEP_FREEZE, ST_OUTCOME_FAILED, 1).step, ST_STEP_UNDO);
+    assert_true(st_step_after(ST_STEP_UNDO, ST_OUTCOME_OK, 1).refused);
+    assert_true(st_step_after(ST_STEP_UNDO, ST_OUTCOME_FAILED, 1).lost);
+    assert_true(st_step_after(ST_STEP_UNDO, ST_OUTCOME_DIED, 2).again);
+    assert_true(st_step_after(ST_STEP_LOAD, ST_OUTCOME_OK, 1).running);
+    assert_true(st_step_after(ST_STEP_LOAD, ST_OUTCOME_FAILED, 1).lost);
+    assert_true(st_step_after(ST_STEP_LOAD, ST_OUTCOME_DIED, ST_STEP_TRIES).lost);
+    /* Nothing that is over goes on by itself, and nothing is two things at once. */
+    for (int step = 0; step < ST_STEP_COUNT; step++)
+        for (int outcome = 0; outcome <= ST_OUTCOME_DIED; outcome++)
+            for (int tries = 1; tries <= ST_STEP_TRIES; tries++) {
+                st_after a = st_step_after((st_step)step, (st_outcome)outcome, tries);
+                int ends = a.paused + a.running + a.refused + a.lost;
+
+                assert_true(step == ST_STEP_NONE || outcome == ST_OUTCOME_WAIT ||
+                            ends + (a.step != ST_STEP_NONE) == 1);
+            }
 }
 
 static void test_stop(void **state)
@@ -275,7 +426,7 @@ static void test_stop(void **state)
     t->stop_ms = NOW;
     assert_string_equal(plan(&w, NOW + 10000), "kill a/1");
     t->phase = ST_PHASE_ENDED;
-    t->clean = true;
+    t->gone = t->clean = true;
     assert_string_equal(plan(&w, NOW), ""); /* kept until it is off the list */
     world_done(&w);
 }
@@ -294,7 +445,7 @@ static void test_lease(void **state)
     hear(&w, JOB("a", 1, "run", "", DEV0) "," JOB("b", 1, "run", "", DEV1));
     assert_string_equal(plan(&w, NOW), "kill a/1");
     t->phase = ST_PHASE_ENDED;
-    t->clean = true;
+    t->gone = t->clean = true;
     assert_string_equal(plan(&w, NOW), ""); /* and nothing is started */
     w.view.lease_over = false;
     assert_string_equal(plan(&w, NOW), "start b/1");
@@ -321,11 +472,11 @@ static void test_slices(void **state)
     hear(&w, "");
     t->phase = ST_PHASE_ENDED;
     assert_string_equal(plan(&w, NOW), "verify a/1");
-    t->clean = true;
+    t->gone = t->clean = true;
     assert_string_equal(plan(&w, NOW), "carve 0");
     assert_int_equal(w.acts.v[0].carve[ST_MIG_3G], 0);
     /* One that lies across it waits. */
-    t->clean = false;
+    t->gone = t->clean = false;
     hear(&w, MIG("c", 0));
     assert_string_equal(plan(&w, NOW), "verify a/1");
     world_done(&w);
@@ -385,12 +536,22 @@ static void test_epoch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_start),      cmocka_unit_test(test_at_most_once),
-        cmocka_unit_test(test_receipt),    cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_newer_stay), cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_checkpoint), cmocka_unit_test(test_pause),
-        cmocka_unit_test(test_stop),       cmocka_unit_test(test_lease),
-        cmocka_unit_test(test_slices),     cmocka_unit_test(test_list),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_at_most_once),
+        cmocka_unit_test(test_receipt),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_newer_stay),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_checkpoint),
+        cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_pause_hands_over),
+        cmocka_unit_test(test_scrub),
+        cmocka_unit_test(test_scrub_shared),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_lease),
+        cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_list),
         cmocka_unit_test(test_epoch),
     };
 

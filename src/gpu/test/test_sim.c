@@ -442,6 +442,33 @@ static void test_waiting(void **state)
     st_gpu_free(g);
 }
 
+static void test_residue(void **state)
+{
+    st_gpu_sim_options options = {.profile = "h100x1", .node = "n"};
+    const st_gpu_load load = {.pid = 7, .mem_mib = 2, .busy_m = 10};
+    int64_t bytes = 0, found = 0;
+    st_err err = {0};
+    st_gpu *g;
+
+    (void)state;
+    assert_ok(st_gpu_sim_open(&options, &g, &err));
+    assert_ok(st_gpu_sim_scan(g, 0, ST_GPU_WHOLE, &bytes, &found, &err));
+    assert_int_equal(found, 0);
+    assert_true(bytes > INT64_C(70) << 30);
+    assert_ok(st_gpu_sim_load(g, 0, ST_GPU_WHOLE, 1, &load, 1000, &err));
+    assert_ok(st_gpu_sim_load(g, 0, ST_GPU_WHOLE, 1, NULL, 2000, &err));
+    assert_ok(st_gpu_sim_fault(g, 0, ST_GPU_FAULT_STUCK, 1, &err));
+    assert_fails(st_gpu_sim_scan(g, 0, ST_GPU_WHOLE, &bytes, &found, &err), ST_EIO, "cannot be");
+    assert_ok(st_gpu_sim_fault(g, 0, ST_GPU_FAULT_STUCK, 0, &err));
+    assert_ok(st_gpu_sim_scan(g, 0, ST_GPU_WHOLE, &bytes, &found, &err));
+    assert_int_equal(found, 2 * 262144);
+    assert_ok(st_gpu_sim_scan(g, 0, ST_GPU_WHOLE, &bytes, &found, &err));
+    assert_int_equal(found, 0);
+    assert_fails(st_gpu_sim_scan(g, 1, ST_GPU_WHOLE, &bytes, &found, &err), ST_ENOENT, "no GPU 1");
+    assert_fails(st_gpu_sim_scan(g, 0, 3, &bytes, &found, &err), ST_ENOENT, "instance 3");
+    st_gpu_free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_mig),      cmocka_unit_test(test_reconcile_at_random),
         cmocka_unit_test(test_faults),   cmocka_unit_test(test_commands),
         cmocka_unit_test(test_control),  cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_residue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

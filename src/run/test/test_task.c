@@ -453,10 +453,74 @@ static int close_node(void **state)
     return 0;
 }
 
+/* Held still it does nothing and its time does not pass; then it goes on where it was. */
+static void a_task_is_held_still(void **state)
+{
+    bench_node *node = node_of(state);
+    char id[ST_RUN_ID_MAX], one[4096], two[4096];
+    st_run_spec spec =
+        node_spec(node, "i=0; while [ $i -lt 40 ]; do echo $i; i=$((i+1)); sleep 0.05; done", id);
+    int64_t used, limit, was;
+    int pids[8];
+    size_t n;
+    st_err err = {0};
+    st_run_task task;
+
+    spec.ram_mib = 64;
+    spec.time_limit_ms = 4000;
+    assert_ok(st_run_start(node->run, &spec, &err));
+    node_wait_output(node, id, "3");
+    assert_ok(st_run_deadline(node->run, id, 0, &err));
+    assert_ok(st_run_freeze(node->run, id, true, 2000, &err));
+    assert_ok(st_run_pids(node->run, id, pids, ST_ARRAY_LEN(pids), &n, &err));
+    assert_true(n >= 2 && n <= ST_ARRAY_LEN(pids));
+    assert_true(st_run_birth(pids[0]) > 0);
+    assert_ok(st_run_ram(node->run, id, &used, &was, &err));
+    assert_int_equal(was, INT64_C(64) << 20);
+    assert_true(used > 0 && used < was);
+    assert_ok(st_run_ram_limit(node->run, id, INT64_C(256) << 20, &err));
+    assert_ok(st_run_ram(node->run, id, &used, &limit, &err));
+    assert_int_equal(limit, INT64_C(256) << 20);
+    assert_ok(st_run_ram_limit(node->run, id, was, &err));
+    assert_ok(st_run_ram(node->run, id, &used, &limit, &err));
+    assert_int_equal(limit, was);
+    st_os_sleep_ms(100);
+    node_output(node, id, ST_RUN_OUT, one, sizeof(one));
+    st_os_sleep_ms(4500); /* beyond its limit */
+    node_output(node, id, ST_RUN_OUT, two, sizeof(two));
+    assert_string_equal(one, two);
+    assert_ok(st_run_deadline(node->run, id, st_os_now_ms() + 30000, &err));
+    assert_ok(st_run_freeze(node->run, id, false, 2000, &err));
+    assert_ok(st_run_wait(node->run, id, 20000, &task, &err));
+    assert_int_equal(task.why, ST_RUN_WHY_EXIT);
+    assert_int_equal(task.status, 0);
+    assert_ok(st_run_remove(node->run, id, &err));
+    assert_fails(st_run_freeze(node->run, id, true, 100, &err), ST_ENOENT, "");
+}
+
+static void what_is_held_still_can_be_killed(void **state)
+{
+    bench_node *node = node_of(state);
+    char id[ST_RUN_ID_MAX];
+    st_run_spec spec = node_spec(node, "echo on; sleep 100", id);
+    st_err err = {0};
+    st_run_task task;
+
+    assert_ok(st_run_start(node->run, &spec, &err));
+    node_wait_output(node, id, "on");
+    assert_ok(st_run_freeze(node->run, id, true, 2000, &err));
+    assert_ok(st_run_kill(node->run, id, "enough", 5000, &err));
+    assert_ok(st_run_wait(node->run, id, 5000, &task, &err));
+    assert_int_equal(task.why, ST_RUN_WHY_KILLED);
+    assert_ok(st_run_remove(node->run, id, &err));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_status_is_reported),
+        cmocka_unit_test(a_task_is_held_still),
+        cmocka_unit_test(what_is_held_still_can_be_killed),
         cmocka_unit_test(output_is_kept_apart_or_merged),
         cmocka_unit_test(a_command_that_cannot_run_says_so),
         cmocka_unit_test(a_runtime_that_fails_says_so),

@@ -1,0 +1,28 @@
+/*
+ * Programs that do one long thing for a node and outlive the agent that started them: stint-cuda.
+ *
+ * Each has a name, and two files in DIR/helpers: NAME.lock, which it holds as long as it runs, and
+ * NAME.json, what it said. So whoever comes later knows whether it runs, and what came of it.
+ */
+#ifndef ST_AGENT_HELPER_H
+#define ST_AGENT_HELPER_H
+
+#include <jansson.h>
+
+#include "base/err.h"
+
+typedef enum st_helper_state {
+    ST_HELPER_NONE, /* there is none, or it died without a word */
+    ST_HELPER_RUNNING,
+    ST_HELPER_DONE,
+} st_helper_state;
+
+/* argv and env end with NULL; env is all it gets besides a PATH. Nothing of ours stays open in it. */
+int st_helper_start(const char *dir, const char *name, const char *const *argv,
+                    const char *const *env, st_err *err);
+/* *ret is what it said, an object, when it is done; the caller drops it. */
+st_helper_state st_helper_look(const char *dir, const char *name, json_t **ret);
+/* Its files. Not while it runs. */
+void st_helper_forget(const char *dir, const char *name);
+
+#endif

@@ -1,0 +1,176 @@
+#!/bin/sh
+# Tasks that are paused, in real containers on simulated GPUs: they stand still, their GPUs go to another
+# tenant after their memory was read, they go on where they were; with an agent that is killed while they are
+# paused and in the middle of it. A stand-in for CUDA takes the checkpoints. Skipped where containers cannot
+# be run. $1 is stint.
+set -u
+. "$(dirname "$0")/lib/stintd.sh"
+. "$(dirname "$0")/lib/agents.sh"
+if ! "$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 >"$tmp/doctor.out" 2>&1; then
+    echo "no containers here: $(grep '^BAD' "$tmp/doctor.out" | head -n 1)"
+    exit 77
+fi
+: >"$tmp/faults"
+start_native
+start_agent c1 --exec oci --sim-faults "$tmp/faults"
+node_becomes c1 ready
+
+# shellcheck disable=SC2016 # for the shell inside
+count='i=0; while [ $i -lt 60 ]; do i=$((i + 1)); echo "n $i"; sleep 0.1; done; echo whole'
+
+lines() { "$stint" logs "$1" | grep -c '^n '; }
+grant() { # JOB KEY...: of its first grant, in words
+    "$stint" show "$1" -o json | python3 -c '
+import json, sys
+v = json.load(sys.stdin)["placement"]["grants"][0]
+for k in sys.argv[1:]:
+    v = v.get(k) if v else None
+print(v)' "$2" "$3"
+}
+grant_is() { [ "$(grant "$1" "$2" "$3")" = "$4" ]; }
+whole() { # JOB: it counted to the end, each number once
+    ran=$((ran + 1))
+    wait_for sh -c '"$0" logs "$1" | grep -q "^whole$"' "$stint" "$1" || fail "$1 did not finish"
+    "$stint" logs "$1" | grep '^n ' | sort | uniq -d | grep . && fail "$1 counted something twice"
+    [ "$(lines "$1")" -eq 60 ] || fail "$1 counted $(lines "$1") of 60"
+}
+
+# Borrows all GPUs; the other tenant's four are its own.
+borrow() { submit --name "$1" --gpus 8 --on-preempt pause --limit "${2:-1m}" -- sh -c "$count"; }
+reclaim() {
+    try 0 '^j' submit --account other --name owner --gpus 4 --limit 1m -- sleep "$1"
+    owner=$(cat "$tmp/out")
+}
+stands_still() { # JOB: for a second
+    before=$(lines "$1")
+    sleep 1
+    ran=$((ran + 1))
+    [ "$(lines "$1")" -eq "$before" ] || fail "$1 runs although it is paused"
+}
+
+# ---- paused, handed over, resumed ------------------------------------------------------------
+
+borrow plain 8s # of which it needs six, and stands still for four
+becomes "$job" running
+wait_for "$stint" logs "$job"
+reclaim 4
+becomes "$owner" running
+becomes "$job" paused
+said c1 'event=paused'
+said c1 "event=scrubbed .*job=$job .*result=overwritten"
+sleep 0.7 # what it wrote is on its way
+stands_still "$job"
+becomes "$owner" done
+becomes "$job" running
+becomes "$job" done
+whole "$job"
+ran=$((ran + 3))
+wait_for grant_is "$owner" scrub result overwritten || fail "no scrub with the owner's grant"
+wait_for grant_is "$job" scrub result overwritten || fail "no scrub with the grant"
+[ "$(grant "$job" usage held_gpu_ms)" -gt 0 ] || fail "it used nothing"
+
+# ---- the agent is killed while it is paused ---------------------------------------------------
+
+borrow killed
+becomes "$job" running
+wait_for "$stint" logs "$job"
+reclaim 5
+becomes "$job" paused
+becomes "$owner" running
+crash_agent c1
+sleep 1
+start_agent c1 --exec oci --sim-faults "$tmp/faults"
+said c1 'event=found .*tasks=2'
+stands_still "$job"
+becomes "$owner" done
+becomes "$job" done
+whole "$job"
+
+# ---- what is paused can be ended ---------------------------------------------------------------
+
+borrow dropped
+becomes "$job" running
+wait_for "$stint" logs "$job"
+reclaim 2
+becomes "$job" paused
+try 0 'cancelled' cancel "$job"
+becomes "$owner" done
+
+# ---- memory that cannot be cleared keeps the node ------------------------------------------------
+
+echo 'c1 0 stuck 1' >>"$tmp/faults"
+submit --name dirty --gpus 8 --limit 1m -- sleep 1
+node_becomes c1 failed
+said c1 'event=health .*state=failed.*could not be cleared'
+echo 'c1 0 stuck 0' >>"$tmp/faults"
+scrubbed_now() { node_is c1 ready; }
+ran=$((ran + 1))
+wait_for scrubbed_now || wait_for scrubbed_now || fail "the node does not come back"
+
+# ---- with checkpoints ------------------------------------------------------------------------------
+
+if [ -z "${STINT_FAKE_CUDA:-}" ]; then
+    echo "no stand-in for CUDA here: checkpoints are not tried"
+    done_testing
+    exit
+fi
+mkdir "$tmp/cuda"
+cat >"$tmp/stint-cuda" <<END
+#!/bin/sh
+export FAKE_CUDA_DIR=$tmp/cuda
+exec "$STINT_CUDA" "\$@" --library "$STINT_FAKE_CUDA"
+END
+chmod +x "$tmp/stint-cuda"
+kill "$(cat "$tmp/c1.pid")"
+wait "$(cat "$tmp/c1.pid")" 2>/dev/null
+cuda_agent() { start_agent c1 --exec oci --sim-faults "$tmp/faults" --cuda "$tmp/stint-cuda"; }
+cuda_agent
+node_becomes c1 ready
+
+# The agent is killed in the middle of a checkpoint, and of a restore. Its helper goes on.
+echo 700 >"$tmp/cuda/delay"
+borrow middle
+becomes "$job" running
+wait_for "$stint" logs "$job"
+reclaim 4
+ran=$((ran + 1))
+wait_for grep -q checkpoint "$tmp/cuda/log" || fail "no checkpoint is taken"
+crash_agent c1
+cuda_agent
+becomes "$job" paused
+stands_still "$job"
+grep -q 2 "$tmp"/cuda/p.* || fail "nobody was taken off"
+becomes "$owner" running
+becomes "$owner" done
+wait_for grep -q restore "$tmp/cuda/log" || fail "nothing is restored"
+crash_agent c1
+cuda_agent
+becomes "$job" done
+whole "$job"
+ran=$((ran + 1))
+[ "$(grep -c '^unlock' "$tmp/cuda/log")" -eq "$(grep -c '^lock' "$tmp/cuda/log")" ] ||
+    fail "somebody is locked still: $(cat "$tmp/cuda/log")"
+
+# One that cannot be taken off is told by its signal, and goes on from what it saved.
+rm "$tmp/cuda/delay"
+echo 'checkpoint 0 801' >"$tmp/cuda/fail"
+cat >"$tmp/saver.sh" <<'END'
+n=$(cat /data/pause-progress 2>/dev/null || echo 0)
+echo "going on from $n"
+trap 'echo $n >/data/pause-progress; exit 0' TERM
+while [ $n -lt 40 ]; do n=$((n + 1)); sleep 0.1; done
+END
+submit --name saver --gpus 8 --on-preempt pause --limit 1m -- sh -c "$(cat "$tmp/saver.sh")"
+becomes "$job" running
+wait_for "$stint" logs "$job"
+sleep 1
+reclaim 1
+becomes "$owner" done
+said c1 'event=not-paused .*cannot be saved'
+becomes "$job" done
+try 0 'going on from [1-9]' logs "$job"
+
+ran=$((ran + 1))
+empty() { [ -z "$(ls -A "$tmp/c1/run/tasks" "$tmp/c1/helpers" 2>/dev/null | grep '^j')" ]; }
+wait_for empty || fail "something is left: $(ls -A "$tmp"/c1/run/tasks "$tmp/c1/helpers")"
+done_testing
