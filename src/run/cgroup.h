@@ -33,6 +33,9 @@ const char *st_cg_mode_name(st_cg_mode mode);
  * there. */
 int64_t st_cg_count(const st_cg *cg, const char *path);
 
+/* Who they are, up to `room`; returns how many there are. */
+size_t st_cg_pids(const st_cg *cg, const char *path, int64_t *buf, size_t room);
+
 /* Sends SIGKILL to every process in it, newborn ones included. Call until the count is 0.
  * by_hand forgoes cgroup.kill for freezing and killing one by one, as version 1 alone needs. */
 void st_cg_kill(const st_cg *cg, const char *path, bool by_hand);

@@ -75,6 +75,7 @@ typedef struct st_run_spec {
     const st_run_mount *mounts;
     size_t nmount;
     const char *gpu_uuids;        /* "GPU-…,MIG-…", for CUDA_VISIBLE_DEVICES; NULL: no GPU */
+    const char *gpu_visible;      /* CUDA_VISIBLE_DEVICES instead of these; NULL: these */
     const char *cdi_file;         /* a CDI spec; NULL: none */
     const char *const *cdi_names; /* devices of it, NULL-terminated */
 
@@ -82,6 +83,7 @@ typedef struct st_run_spec {
     int64_t ram_mib;  /* 0: no limit */
     int64_t pids;     /* 0: ST_RUN_PIDS_DEFAULT */
     int64_t shm_mib;  /* /dev/shm; 0: half the RAM, at most 64 GiB */
+    const char *shm;  /* a folder of the node to see there instead, shared; NULL: none */
     int64_t tmp_mib;  /* /tmp; 0: ST_RUN_TMP_DEFAULT_MIB */
     const char *data; /* the tenant's storage on the node, seen at /data; NULL: none */
     st_run_net net;
@@ -199,6 +201,10 @@ int st_run_kill(const st_run *run, const char *id, const char *reason, int64_t t
 
 /* How many processes of the task exist now; 0 is proof that it is gone. */
 int st_run_count(const st_run *run, const char *id, int64_t *ret, st_err *err);
+
+/* Its processes as the node numbers them, up to `room`; *ret_n is how many there are. */
+int st_run_pids(const st_run *run, const char *id, int64_t *buf, size_t room, size_t *ret_n,
+                st_err *err);
 
 /* ST_ESTATE while it runs, or while its supervisor cleans up for longer than a few seconds. */
 int st_run_remove(const st_run *run, const char *id, st_err *err);
