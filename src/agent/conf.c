@@ -27,6 +27,8 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME } kind;
     X("--exec", KIND_TEXT, exec, "auto|oci|sim",                                                \
       "run containers (oci), nothing (sim), or containers where they work (auto)")              \
     X("--grace", KIND_TIME, stop_grace_ms, "TIME", "between a task's signal and its kill; 10s") \
+    X("--mps-control", KIND_TEXT, mps_control, "PATH",                                          \
+      "nvidia-cuda-mps-control, if it is not where it usually is")                              \
     X("--metrics", KIND_TEXT, metrics, "ADDRESS:PORT", "a page for Prometheus")                 \
     X("--sim", KIND_TEXT, sim, "PROFILE", "simulated GPUs, for instance h100x8")                \
     X("--sim-nodes", KIND_COUNT, sim_nodes, "N", "so many simulated nodes, NAME-1 to NAME-N")   \
