@@ -102,6 +102,10 @@ bool st_host_slice(st_host *h, const st_task_place *place, st_gpu_instance *ret)
 /* What a level needs that this node lacks: said, never weakened. */
 static int check_level(st_host *h, const st_task_place *p, st_err *err)
 {
+    int cleared = st_host_mps_clear(h, p, err);
+
+    if (cleared < 0)
+        return cleared;
     for (int d = 0; d < ST_DEVS_MAX; d++) {
         if (!(p->devs >> d & 1))
             continue;
@@ -114,9 +118,7 @@ static int check_level(st_host *h, const st_task_place *p, st_err *err)
                 return st_fail_prefix(err, "GPU %d is in MIG mode: ", d);
         }
     }
-    if (p->level == ST_LEVEL_MPS && p->devs && !h->sim_gpus)
-        return st_fail(err, ST_EDOWN, "level mps: this agent runs no MPS daemons yet");
-    return 0;
+    return st_host_mps_check(h, p, err);
 }
 
 /* *ret_before is the record it replaces, if there was one. */
@@ -148,6 +150,7 @@ static st_task *note(st_host *h, const st_order *o, st_task *ret_before)
 static void do_start(st_host *h, const st_act *a, int64_t now)
 {
     st_gpu_instance slice;
+    st_mps_client mps;
     st_launch l = {
         .order = a->order, .node = h->name, .inv = &h->inv, .sim_gpus = h->sim_gpus, .dir = h->dir};
     st_task *t, before = {0};
@@ -159,6 +162,8 @@ static void do_start(st_host *h, const st_act *a, int64_t now)
             return; /* not carved yet */
         l.slice = &slice;
     }
+    if (st_host_mps_wait(h, &a->order->place))
+        return;
     h->dirty = true;
     t = note(h, a->order, &before);
     st_host_save(h);
@@ -173,6 +178,10 @@ static void do_start(st_host *h, const st_act *a, int64_t now)
     if (before.key.job[0]) /* of its earlier attempt nothing is needed any more */
         (void)h->exec->ops->remove(h->exec, &before, NULL);
     r = check_level(h, &t->place, &err);
+    if (r == 0)
+        r = st_host_mps_ready(h, t, &mps, &err);
+    if (r == 0 && mps.shm[0])
+        l.mps = &mps;
     if (r == 0 && h->exec->ops->real)
         r = st_fence_ensure(h->dir, &err);
     if (r == 0)
@@ -219,23 +228,29 @@ static void do_signal(st_host *h, st_task *t, const st_act *a, int64_t now)
                t->key.task, signal);
 }
 
-static void do_kill(st_host *h, st_task *t, const st_act *a, int64_t now)
+void st_host_kill(st_host *h, st_task *t, const char *reason, int64_t now)
 {
     st_err err = {0};
 
     t->killed = true;
-    t->fenced = t->fenced || a->fence;
-    h->fenced = h->fenced || a->fence;
     if (!t->reason[0])
-        snprintf(t->reason, sizeof t->reason, "%s", a->reason);
+        snprintf(t->reason, sizeof t->reason, "%s", reason);
     h->dirty = h->changed = true;
-    if (h->exec->ops->kill(h->exec, t, a->reason, now, &err) < 0)
+    st_host_mps_part(h, t);
+    if (h->exec->ops->kill(h->exec, t, reason, now, &err) < 0)
         st_say(h, "kill-failed", "job=%s task=%d reason=\"%s\"", t->key.job, t->key.task, err.msg);
     else
         st_say(h, "killed", "job=%s stay=%d task=%d reason=\"%s\"", t->key.job, t->key.stay,
-               t->key.task, a->reason);
+               t->key.task, reason);
     if (st_task_live(t))
         h->exec->ops->look(h->exec, t, now);
+}
+
+static void do_kill(st_host *h, st_task *t, const st_act *a, int64_t now)
+{
+    t->fenced = t->fenced || a->fence;
+    h->fenced = h->fenced || a->fence;
+    st_host_kill(h, t, a->reason, now);
 }
 
 /* Nobody of it is left on its devices; one that is paused is, with a few MiB. A GPU that somebody
@@ -277,7 +292,7 @@ static void do_verify(st_host *h, st_task *t, int64_t now)
     }
     if (over)
         st_host_load(h, t, false, now);
-    if (!devices_clean(h, t))
+    if ((over && !st_host_mps_leave(h, t)) || !devices_clean(h, t))
         return;
     t->gone = true;
     t->tries = 0;

@@ -11,16 +11,17 @@
 #include "base/err.h"
 
 typedef struct st_agent_conf {
-    const char *server;     /* http://… or https://… */
-    const char *ca;         /* NULL: the system's authorities */
-    const char *join_file;  /* a file with a join token; NULL: the node has a token already */
-    const char *data;       /* the agent's folder */
-    const char *name;       /* of the node; NULL: the machine's */
-    const char *address;    /* where other nodes reach this one; NULL: as stintd sees it */
-    const char *sim;        /* a profile of simulated GPUs; NULL: those of this machine */
-    const char *sim_faults; /* a file of faults, see gpu/sim.h; NULL: none */
-    int64_t sim_nodes;      /* how many of them; 1 */
-    const char *exec;       /* auto, oci or sim */
+    const char *server;      /* http://… or https://… */
+    const char *ca;          /* NULL: the system's authorities */
+    const char *join_file;   /* a file with a join token; NULL: the node has a token already */
+    const char *data;        /* the agent's folder */
+    const char *name;        /* of the node; NULL: the machine's */
+    const char *address;     /* where other nodes reach this one; NULL: as stintd sees it */
+    const char *sim;         /* a profile of simulated GPUs; NULL: those of this machine */
+    const char *sim_faults;  /* a file of faults, see gpu/sim.h; NULL: none */
+    int64_t sim_nodes;       /* how many of them; 1 */
+    const char *exec;        /* auto, oci or sim */
+    const char *mps_control; /* the vendor's program; NULL: where it usually is */
     const char *rack, *block, *zone;
     const char *cuda;       /* the program stint-cuda; NULL: beside ours, and none for --sim */
     const char *scrub;      /* tenant, always or never */

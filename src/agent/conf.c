@@ -32,6 +32,8 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME } kind;
       "read device memory before another tenant gets it (tenant), after every task, or not")    \
     X("--cuda", KIND_TEXT, cuda, "FILE",                                                        \
       "the program for checkpoints and scans; stint-cuda beside this one")                      \
+    X("--mps-control", KIND_TEXT, mps_control, "PATH",                                          \
+      "nvidia-cuda-mps-control, if it is not where it usually is")                              \
     X("--metrics", KIND_TEXT, metrics, "ADDRESS:PORT", "a page for Prometheus")                 \
     X("--sim", KIND_TEXT, sim, "PROFILE", "simulated GPUs, for instance h100x8")                \
     X("--sim-nodes", KIND_COUNT, sim_nodes, "N", "so many simulated nodes, NAME-1 to NAME-N")   \

@@ -10,6 +10,7 @@
 #include "agent/files.h"
 #include "base/num.h"
 #include "gpu/sim.h"
+#include "run/mps.h"
 #include "run/run.h"
 
 static const char *const marks[] = {
@@ -26,8 +27,6 @@ static void row(FILE *out, st_run_verdict verdict, const char *name, const char 
 static void gpu_rows(st_gpu *g, const st_gpu_inventory *inv, FILE *out)
 {
     char text[512], vram[ST_FMT_MAX];
-    st_err err = {0};
-    st_gpu_mps mps;
 
     snprintf(text, sizeof text, "%d GPUs, driver %s (%s)", inv->n,
              inv->driver[0] ? inv->driver : "unknown", st_gpu_driver(g));
@@ -47,16 +46,41 @@ static void gpu_rows(st_gpu *g, const st_gpu_inventory *inv, FILE *out)
         else
             row(out, ST_CHECK_OK, name, text, NULL);
     }
-    if (inv->n == 0)
+}
+
+/* Level mps: the program, then a daemon for real, without a server, so that nobody on the GPU is disturbed. */
+static void check_mps(const st_agent_conf *conf, const st_gpu_inventory *inv, FILE *out)
+{
+    char control[PATH_MAX], dir[PATH_MAX], text[PATH_MAX + 64];
+    st_mps m = {.control = control, .dir = dir};
+    st_gpu_mps facts;
+    st_err err = {0};
+
+    if (conf->sim && !conf->mps_control) {
+        row(out, ST_CHECK_OK, "mps", "simulated with the GPUs", NULL);
         return;
-    if (st_gpu_mps_facts(inv, 0, &mps, &err) < 0) {
-        row(out, ST_CHECK_WARN, "mps", err.msg, NULL);
-    } else {
-        snprintf(text, sizeof text,
-                 "the GPU can: %d clients%s; this agent does not run its daemons yet", mps.clients,
-                 mps.memory_limit ? ", memory limits" : "");
-        row(out, ST_CHECK_WARN, "mps", text, NULL);
     }
+    if (st_mps_find(conf->mps_control, control, &err) < 0 ||
+        st_gpu_mps_facts(inv, 0, &facts, &err) < 0) {
+        row(out, ST_CHECK_WARN, "mps", err.msg, "jobs at level mps are refused until then");
+        return;
+    }
+    if (!facts.memory_limit) {
+        row(out, ST_CHECK_WARN, "mps", "the driver is too old for memory limits",
+            "jobs at level mps are refused until it runs CUDA 11.5 or newer");
+        return;
+    }
+    snprintf(dir, sizeof dir, "%s/mps-doctor", conf->data);
+    if (st_mps_try(&m, inv->gpu[0].uuid, &err) < 0) {
+        row(out, ST_CHECK_WARN, "mps", err.msg,
+            geteuid() == 0 ? "see that the vendor's MPS package is that of the driver, and that no "
+                             "other MPS daemon has the GPU (echo quit | nvidia-cuda-mps-control)"
+                           : "run as root: namespaces and the compute mode need it");
+        return;
+    }
+    snprintf(text, sizeof text, "%s answers; up to %d clients a GPU%s", control, facts.clients,
+             inv->gpu[0].mig_on ? ", once MIG is off" : "");
+    row(out, ST_CHECK_OK, "mps", text, NULL);
 }
 
 static bool check_gpus(const st_agent_conf *conf, FILE *out)
@@ -77,6 +101,8 @@ static bool check_gpus(const st_agent_conf *conf, FILE *out)
         return !conf->sim;
     }
     gpu_rows(g, &inv, out);
+    if (inv.n > 0)
+        check_mps(conf, &inv, out);
     for (int d = 0; d < inv.n; d++)
         if (inv.gpu[d].lost)
             return false;

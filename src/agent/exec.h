@@ -11,9 +11,17 @@
 #include "agent/plan.h"
 #include "base/strbuf.h"
 #include "gpu/gpu.h"
+#include "run/mps.h"
 #include "run/run.h"
 
 typedef struct st_exec st_exec;
+
+/* What a task at level mps has of its daemon. */
+typedef struct st_mps_client {
+    char shm[PATH_MAX]; /* its /dev/shm, with the daemon's sockets; "": there is no daemon */
+    int64_t uid;        /* whom the server serves */
+    st_mps_limits limits;
+} st_mps_client;
 
 /* What a start needs besides the record. */
 typedef struct st_launch {
@@ -21,6 +29,7 @@ typedef struct st_launch {
     const char *node;             /* its name */
     const st_gpu_inventory *inv;  /* of the node */
     const st_gpu_instance *slice; /* of a task at level mig; NULL otherwise */
+    const st_mps_client *mps;     /* of a task at level mps with a daemon; NULL otherwise */
     bool sim_gpus;                /* there are no device files */
     const char *dir;              /* the node's folder */
 } st_launch;
@@ -41,6 +50,9 @@ typedef struct st_exec_ops {
     bool (*look)(st_exec *e, st_task *t, int64_t now_ms);
     /* How many processes are left of an ended task. */
     int (*left)(st_exec *e, const st_task *t, int64_t *ret, st_err *err);
+    /* Its processes, as the node numbers them. NULL: it has none. */
+    int (*pids)(st_exec *e, const st_task *t, int64_t *buf, size_t room, size_t *ret_n,
+                st_err *err);
     int (*remove)(st_exec *e, const st_task *t, st_err *err);
     /* Output from `offset` on, counted over this attempt. */
     int (*log)(st_exec *e, const st_task *t, int64_t offset, char *buf, size_t cap,

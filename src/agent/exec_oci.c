@@ -157,6 +157,15 @@ static int oci_left(st_exec *e, const st_task *t, int64_t *ret, st_err *err)
     return r;
 }
 
+static int oci_pids(st_exec *e, const st_task *t, int64_t *buf, size_t room, size_t *ret_n,
+                    st_err *err)
+{
+    char id[ST_RUN_ID_MAX];
+
+    st_launch_id(t, id);
+    return st_run_pids(of(e)->run, id, buf, room, ret_n, err);
+}
+
 static int oci_remove(st_exec *e, const st_task *t, st_err *err)
 {
     char id[ST_RUN_ID_MAX];
@@ -194,6 +203,7 @@ static const st_exec_ops oci_ops = {
     .resume = oci_resume,
     .look = oci_look,
     .left = oci_left,
+    .pids = oci_pids,
     .remove = oci_remove,
     .log = oci_log,
     .due = oci_due,

@@ -14,6 +14,10 @@
 /* Makes a folder and those above it, for its owner alone. */
 int st_dir_make(const char *path, st_err *err);
 
+/* Both users may do everything in a folder of one of them, and with what either makes in it from now
+ * on, as far as it is not made private (mode 0600). */
+int st_dir_share(const char *path, int64_t a, int64_t b, st_err *err);
+
 /* `sync`: it is on the disk when this returns. Mode 0600. */
 int st_file_replace(const char *dir, const char *name, const char *text, size_t n, bool sync,
                     st_err *err);

@@ -9,6 +9,8 @@
  *   scrub.c     reads the memory of devices between tenants
  *   logs.c      brings what tasks write to stintd
  *   metrics.c   samples devices, answers scrapes
+ *   mps.c       MPS daemons: one per GPU and trust domain
+ *   watch.c     who shares a GPU keeps to the memory it was granted
  */
 #ifndef ST_AGENT_HOST_H
 #define ST_AGENT_HOST_H
@@ -32,6 +34,15 @@ typedef struct st_retry {
     int64_t at_ms;
     int failures;
 } st_retry;
+
+/* An MPS daemon; its folder has the rest. */
+typedef struct st_daemon {
+    int gpu;
+    char domain[64], dir[PATH_MAX];
+    st_mps_limits limits; /* that its server has; 0: not known */
+    int64_t retry_ms;     /* boot clock: not before, after something failed */
+    int64_t look_ms;      /* boot clock: when to see whether it lives */
+} st_daemon;
 
 typedef struct st_host {
     st_process *process;
@@ -79,6 +90,9 @@ typedef struct st_host {
     int64_t scrub_ms;     /* boot clock: when a scrub that failed is tried again */
     char unscrubbed[120]; /* why it failed */
     int64_t used_ms;      /* boot clock: when what tasks used is next written down */
+
+    ST_VEC(st_daemon) daemons;
+    char mps_control[PATH_MAX]; /* "": not looked for yet, or not there */
 } st_host;
 
 typedef ST_VEC(st_host *) st_hosts;
@@ -118,6 +132,29 @@ bool st_host_slice(st_host *h, const st_task_place *place, st_gpu_instance *ret)
 /* scrub.c */
 void st_host_scrub(st_host *h, st_task *t, bool scan);
 void st_host_judge_scrubs(st_host *h);
+/* All of it, now; the reason is for its owner. */
+void st_host_kill(st_host *h, st_task *t, const char *reason, int64_t now_ms);
+
+/* mps.c */
+int st_host_mps_open(st_host *h, st_err *err);
+void st_host_mps_tidy(st_host *h, int64_t now_ms);
+/* Whether the node can do it; what is in the way is the error. */
+int st_host_mps_check(st_host *h, const st_task_place *place, st_err *err);
+/* Ends daemons that somebody else left on these GPUs. */
+int st_host_mps_clear(st_host *h, const st_task_place *place, st_err *err);
+/* A daemon of these GPUs has ended, and its tasks have not yet. */
+bool st_host_mps_wait(const st_host *h, const st_task_place *place);
+/* A daemon for a task that is about to start, with limits that it says it has. */
+int st_host_mps_ready(st_host *h, const st_task *t, st_mps_client *ret, st_err *err);
+/* A task is over: whether its GPU is free of the daemon, if nobody else needs it. */
+bool st_host_mps_leave(st_host *h, const st_task *t);
+/* Takes a task off its server before it is killed. */
+void st_host_mps_part(st_host *h, const st_task *t);
+/* What a task at level mps or time may have of a GPU's memory. */
+int64_t st_host_granted_mib(const st_host *h, const st_task_place *place, int gpu);
+
+/* watch.c */
+void st_host_watch(st_host *h, int64_t now_ms);
 
 /* logs.c */
 void st_host_logs(st_host *h);
@@ -128,6 +165,8 @@ void st_host_sample(st_host *h, int64_t now_ms);
 void st_host_gpus_json(const st_host *h, st_strbuf *out);
 /* The simulated devices show what the task does, or does no more. */
 void st_host_load(st_host *h, const st_task *t, bool on, int64_t now_ms);
+/* The pid under which they show it. */
+int64_t st_host_sim_pid(const st_task *t);
 
 typedef struct st_scrape st_scrape;
 int st_scrape_new(st_process *process, const char *address, st_scrape **ret, st_err *err);

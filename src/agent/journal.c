@@ -26,6 +26,8 @@ static const char *const phases[] = {
     X(place.level, "level")           \
     X(place.mig_profile, "mig")       \
     X(place.mig_start, "mig_start")   \
+    X(place.share_m, "share_m")       \
+    X(place.vram_mib, "vram_mib")     \
     X(signal, "signal")               \
     X(notify_signal, "notify_signal") \
     X(stop_ms, "stop_ms")             \
@@ -115,6 +117,7 @@ static json_t *task_json(const st_task *t)
     json_object_set_new(o, "job", json_string(t->key.job));
     json_object_set_new(o, "phase", json_string(phases[t->phase]));
     json_object_set_new(o, "tenant", json_string(t->tenant));
+    json_object_set_new(o, "domain", json_string(t->place.domain));
     if (t->reason[0])
         json_object_set_new(o, "reason", json_string(t->reason));
 #define X(field, key) json_object_set_new(o, key, json_integer((json_int_t)t->field));
@@ -150,6 +153,7 @@ static bool task_of(const json_t *o, st_task *ret)
             at = i;
     put_text(t.key.job, sizeof t.key.job, o, "job");
     put_text(t.tenant, sizeof t.tenant, o, "tenant");
+    put_text(t.place.domain, sizeof t.place.domain, o, "domain");
     put_text(t.reason, sizeof t.reason, o, "reason");
 #define X(field, key) t.field = (__typeof__(t.field))json_integer_value(json_object_get(o, key));
     NUMBER_TABLE(X)

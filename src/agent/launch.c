@@ -119,7 +119,7 @@ static const char **strings(st_arena *arena, const json_t *list)
 static const char **environment(st_arena *arena, const json_t *job, const st_launch *l)
 {
     json_t *env = json_object_get(json_object_get(job, "document"), "env"), *value;
-    const char **v = st_arena_alloc(arena, (ENV_MAX + 8) * sizeof *v), *key;
+    const char **v = st_arena_alloc(arena, (ENV_MAX + 16) * sizeof *v), *key;
     size_t n = 0;
 
     json_object_foreach(env, key, value)
@@ -135,6 +135,12 @@ static const char **environment(st_arena *arena, const json_t *job, const st_lau
     v[n++] = fmt(arena, "STINT_TASK=%d", l->order->key.task);
     v[n++] = fmt(arena, "STINT_NODE=%s", l->node);
     v[n++] = fmt(arena, "STINT_ACCOUNT=%s", text(job, "account") ? text(job, "account") : "");
+    if (l->mps) { /* the daemon gives its one GPU the number 0 */
+        v[n++] = "CUDA_MPS_PIPE_DIRECTORY=" ST_MPS_PIPE;
+        v[n++] = fmt(arena, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", l->mps->limits.percent);
+        v[n++] = fmt(arena, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=%lldM",
+                     (long long)l->mps->limits.mem_mib);
+    }
     v[n] = NULL;
     return v;
 }
@@ -226,16 +232,22 @@ static void devices(st_arena *arena, const st_task *t, const st_launch *l, st_ru
         add_device(ret, v, l->slice->node[i]);
 }
 
-/* DIR/storage/TENANT, which only the tenant's id and root can enter. */
+/* DIR/storage/TENANT, which only the tenant's id and root can enter, and the id of its trust domain: at
+ * level mps its tasks run as that. Files made before somebody could ask for that have to be right too. */
 static int storage(st_arena *arena, const char *dir, const char *tenant, int64_t uid,
-                   const char **ret, st_err *err)
+                   int64_t domain_uid, const char **ret, st_err *err)
 {
     const char *path = fmt(arena, "%s/storage/%s", dir, tenant);
+    struct stat st;
     int r = st_dir_make(path, err);
+    bool right = r == 0 && stat(path, &st) == 0 && st.st_uid == uid && (st.st_mode & 07) == 0;
 
-    if (r == 0 && (chown(path, (uid_t)uid, (gid_t)uid) != 0 || chmod(path, 0700) != 0))
+    /* Not again for nothing: it would take the access list away under tasks that run. */
+    if (r == 0 && !right && (chown(path, (uid_t)uid, (gid_t)uid) != 0 || chmod(path, 0700) != 0))
         r = st_fail(err, ST_EIO, "%s: cannot be given to user %lld: %s", path, (long long)uid,
                     strerror(errno));
+    if (r == 0 && domain_uid != uid)
+        r = st_dir_share(path, uid, domain_uid, err);
     if (r == 0)
         *ret = path;
     return r;
@@ -246,6 +258,33 @@ static st_run_net network(const char *word)
     if (word && strcmp(word, "host") == 0)
         return ST_NET_HOST;
     return word && strcmp(word, "none") == 0 ? ST_NET_NONE : ST_NET_TENANT;
+}
+
+/* Its tenant's ids and storage. A server of MPS has clients of one user, so at level mps it is that of the
+ * trust domain; the group remains its tenant's. */
+static int identity(st_arena *arena, const st_task *t, const st_launch *l, st_run_spec *s,
+                    st_err *err)
+{
+    const char *domain = t->place.domain[0] ? t->place.domain : t->tenant;
+    int64_t tenant_uid = 0, domain_uid = 0;
+    st_err why = {0};
+    int r = st_launch_uid(l->dir, t->tenant, &tenant_uid, err);
+
+    if (r == 0)
+        r = st_launch_uid(l->dir, domain, &domain_uid, err);
+    if (r < 0)
+        return r;
+    s->uid = l->mps ? l->mps->uid : tenant_uid;
+    s->gid = tenant_uid;
+    if (l->mps) {
+        s->shm = l->mps->shm;
+        s->gpu_visible = "0";
+    }
+    r = storage(arena, l->dir, t->tenant, tenant_uid, domain_uid, &s->data, &why);
+    /* Without an access list the storage is its tenant's alone, which suits all but level mps. */
+    if (r < 0 && !l->mps && domain_uid != tenant_uid)
+        r = storage(arena, l->dir, t->tenant, tenant_uid, tenant_uid, &s->data, &why);
+    return r < 0 ? st_fail(err, why.code, "%s", why.msg) : 0;
 }
 
 int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_t now_ms,
@@ -277,10 +316,7 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
     devices(arena, t, l, &s);
     if (l->order->deadline_ms > 0)
         s.time_limit_ms = ST_MAX(l->order->deadline_ms + ST_LATE_MS - now_ms, 1);
-    r = st_launch_uid(l->dir, t->tenant, &s.uid, err);
-    s.gid = s.uid;
-    if (r == 0)
-        r = storage(arena, l->dir, t->tenant, s.uid, &s.data, err);
+    r = identity(arena, t, l, &s, err);
     if (r == 0)
         r = st_run_check(&s, err);
     if (r == 0)

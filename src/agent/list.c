@@ -69,16 +69,28 @@ static int64_t our_time(int64_t theirs, int64_t skew_ms)
     return theirs > 0 ? ST_MAX(theirs - skew_ms, 1) : 0;
 }
 
+/* A domain is folders and a user id to us: plain letters, like a tenant. */
+static void read_domain(const json_t *job, char ret[64])
+{
+    const char *domain = text(job, "domain"), *account = text(job, "account");
+
+    if (!domain || !domain[0])
+        domain = account && account[0] ? account : "root";
+    st_launch_tenant(domain, ret);
+}
+
 static int read_place(const json_t *job, const json_t *task, const st_board boards[ST_DEVS_MAX],
                       st_task_place *ret, st_err *err)
 {
     const json_t *devices = json_object_get(task, "devices"), *mig = json_object_get(task, "mig");
     int level = word_of(level_words, ST_ARRAY_LEN(level_words), text(job, "level"));
     st_task_place p = {.level = (st_level)ST_MAX(level, 0), .mig_profile = -1};
+    double share = json_number_value(json_object_get(job, "share"));
     const json_t *row;
     size_t i;
     int first = -1;
 
+    read_domain(job, p.domain);
     json_array_foreach(devices, i, row)
     {
         int64_t d = number(row, "index");
@@ -89,6 +101,10 @@ static int read_place(const json_t *job, const json_t *task, const st_board boar
         if (first < 0)
             first = (int)d;
     }
+    p.vram_mib = number(job, "vram_mib");
+    if (!(share >= 0 && share <= 1) || p.vram_mib < 0)
+        return st_fail(err, ST_ERANGE, "the list has a share or memory of a GPU that none has");
+    p.share_m = (int64_t)(share * ST_WHOLE_M + 0.5);
     if (level < 0)
         return st_fail(err, ST_EINVAL, "the list has a job without a level of isolation");
     if (mig) {

@@ -140,16 +140,25 @@ void st_host_sample(st_host *h, int64_t now_ms)
         }
 }
 
-/* Half the memory of what it has, and mostly busy: enough to see somebody is there. */
+static uint64_t load_id(const st_task *t)
+{
+    return st_hash_u64(st_hash_str((uint64_t)t->key.stay, t->key.job), (uint64_t)t->key.task);
+}
+
+int64_t st_host_sim_pid(const st_task *t)
+{
+    return 1000 + (int64_t)(load_id(t) % 4000000);
+}
+
+/* Some of the memory it has, and mostly busy: enough to see somebody is there. */
 void st_host_load(st_host *h, const st_task *t, bool on, int64_t now_ms)
 {
-    uint64_t id =
-        st_hash_u64(st_hash_str((uint64_t)t->key.stay, t->key.job), (uint64_t)t->key.task);
+    uint64_t id = load_id(t);
     st_err err;
 
     for (int d = 0; h->sim_gpus && d < h->inv.n; d++) {
-        st_gpu_load load = {.pid = 1000 + t->key.task,
-                            .mem_mib = h->inv.gpu[d].vram_mib / 16,
+        st_gpu_load load = {.pid = st_host_sim_pid(t),
+                            .mem_mib = st_host_granted_mib(h, &t->place, d) / 16,
                             .busy_m = 850,
                             .mps = t->place.level == ST_LEVEL_MPS};
         st_gpu_instances now;

@@ -405,8 +405,10 @@ void st_host_turn(st_host *h)
     st_pause_turn(h, now);
     st_host_act(h, now);
     lift_fence(h);
+    st_host_mps_tidy(h, now);
     if (boot >= h->sample_ms) {
         st_host_sample(h, now);
+        st_host_watch(h, now);
         h->sample_ms = boot + 1000;
     }
     st_host_save(h);
@@ -441,6 +443,8 @@ int st_host_open(st_host *h, st_err *err)
         r = st_host_identity(h, err);
     if (r == 0)
         r = st_journal_load(h->dir, &h->journal, err);
+    if (r == 0)
+        r = st_host_mps_open(h, err);
     if (r < 0)
         return r;
     lease = st_lease_load(h->dir);
@@ -467,6 +471,7 @@ void st_host_free(st_host *h)
     st_line_free(h->log);
     st_list_done(&h->list);
     st_journal_done(&h->journal);
+    st_vec_free(&h->daemons);
     st_exec_free(h->exec);
     st_gpu_free(h->gpu);
     explicit_bzero(h->token, sizeof h->token);

@@ -89,7 +89,7 @@ static int add_pid(st_task *t, int pid, st_err *err)
     return 0;
 }
 
-static bool among(int64_t pid, const int *pids, size_t n)
+static bool among(int64_t pid, const int64_t *pids, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (pids[i] == pid)
@@ -98,7 +98,7 @@ static bool among(int64_t pid, const int *pids, size_t n)
 }
 
 /* Those on its GPUs that are in its container. */
-static int on_gpu(st_host *h, st_task *t, int gpu, const int *mine, size_t nmine, st_err *err)
+static int on_gpu(st_host *h, st_task *t, int gpu, const int64_t *mine, size_t nmine, st_err *err)
 {
     st_gpu_proc procs[PROCS_MAX];
     size_t n = 0;
@@ -117,7 +117,7 @@ static int on_gpu(st_host *h, st_task *t, int gpu, const int *mine, size_t nmine
 static int find_processes(st_host *h, st_task *t, st_err *err)
 {
     char id[ST_RUN_ID_MAX];
-    int mine[PIDS_MAX];
+    int64_t mine[PIDS_MAX];
     size_t n = 0;
     int r = 0;
 
@@ -129,7 +129,7 @@ static int find_processes(st_host *h, st_task *t, st_err *err)
     r = st_run_pids(h->exec->run, id, mine, PIDS_MAX, &n, err);
     n = ST_MIN(n, PIDS_MAX);
     for (size_t i = 0; r == 0 && h->sim_gpus && i < n; i++)
-        r = add_pid(t, mine[i], err);
+        r = add_pid(t, (int)mine[i], err);
     for (int d = 0; r == 0 && !h->sim_gpus && d < h->inv.n; d++)
         if (t->place.devs >> d & 1)
             r = on_gpu(h, t, d, mine, n, err);

@@ -86,7 +86,9 @@ static bool shares(const st_task_place *a, const st_task_place *b)
 {
     if (a->level != b->level || a->level == ST_LEVEL_WHOLE)
         return false;
-    if (a->level != ST_LEVEL_MIG)
+    if (a->level == ST_LEVEL_MPS)
+        return strcmp(a->domain, b->domain) == 0;
+    if (a->level == ST_LEVEL_TIME)
         return true;
     return a->mig_profile >= 0 && b->mig_profile >= 0 &&
            !st_mig_overlaps(st_mig_mask((st_mig)b->mig_profile, b->mig_start),

@@ -6,7 +6,8 @@
  *  1 (job, stay, task) is started at most once; again only after it left checkpointed.
  *  2 A device is given to a new task when nobody who was on it is left and its memory was read and
  *    is zero. The same tenant's next task need not wait for the latter, and inherits the question.
- *    Tasks that share it by their level, or hold other slices of it, do not mind each other.
+ *    Tasks that share it by their level, or hold other slices of it, do not mind each other; at level
+ *    mps only those of one trust domain share.
  *  3 What is not on the list ends: its signal, a grace, then all of it is killed.
  *  4 Without a lease nothing is started, and what runs is killed unless the terms say keep.
  *  5 The record of an ended task stays while it is on the list; its absence is the receipt.
@@ -47,6 +48,9 @@ typedef struct st_task_place {
     st_level level;
     int mig_profile; /* st_mig, or -1 */
     int mig_start;
+    char domain[64];  /* who may share a GPU with it at level mps */
+    int64_t share_m;  /* of one GPU, at mps and time */
+    int64_t vram_mib; /* of one GPU, at mps and time; 0: the share's part */
 } st_task_place;
 
 typedef struct st_task_key {

@@ -220,6 +220,8 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
 
     if (!engine || kind < 0)
         return;
+    const st_tree *tree = st_core_tree(ctl->core);
+    int32_t domain = job ? st_tree_domain(tree, job->account) : ST_ROOT;
     const st_engine_order o = {.kind = (st_engine_order_kind)kind,
                                .job = live->id,
                                .stay = live->stay,
@@ -227,6 +229,7 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
                                .until_ms = until_ms,
                                .ran_ms = job ? st_job_ran_ms(job, at_ms) : 0,
                                .account = live->account,
+                               .domain = job ? st_tree_account(tree, domain)->name : NULL,
                                .doc = live->doc,
                                .spec = job,
                                .grants = grants,

@@ -40,6 +40,7 @@ typedef struct st_engine_order {
     int64_t at_ms, until_ms;
     int64_t ran_ms;      /* run time it has behind it at at_ms */
     const char *account; /* whose */
+    const char *domain;  /* the account its trust domain is named after; NULL: its own */
     const char *doc;     /* the job's document, JSON */
     const st_job *spec;  /* as the core has it */
     const st_grant *grants;
@@ -65,7 +66,7 @@ typedef struct st_report {
     int stay;
     int exit_code;    /* of ST_REPORT_ENDED: 0 is success */
     int64_t ended_ms; /* of ST_REPORT_ENDED: when it really ended; 0: now */
-    char reason[120]; /* in words, may be "" */
+    char reason[240]; /* in words, may be "" */
     int32_t node;
     st_node_state node_state;
 

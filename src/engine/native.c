@@ -130,6 +130,7 @@ static void job_free(native_job *job)
     if (!job)
         return;
     free(job->account);
+    free(job->domain);
     free(job->doc);
     free(job->type);
     free(job->hosts);
@@ -197,6 +198,7 @@ static native_job *settle(native *e, const st_engine_order *o)
     job->id = o->job;
     job->stay = o->stay;
     job->account = st_xstrdup(o->account ? o->account : "");
+    job->domain = st_xstrdup(o->domain ? o->domain : job->account);
     job->doc = st_xstrdup(o->doc && o->doc[0] ? o->doc : "{}");
     job->shape = o->spec->shape;
     job->yield = o->spec->yield;

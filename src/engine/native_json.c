@@ -86,6 +86,8 @@ static void add_job(const native *e, const native_job *job, st_strbuf *out)
         st_strbuf_addf(out, ",\"deadline_ms\":%" PRId64, job->deadline_ms);
     st_strbuf_add(out, ",\"account\":");
     st_quote_json(out, job->account);
+    st_strbuf_add(out, ",\"domain\":");
+    st_quote_json(out, job->domain);
     if (job->type) {
         st_strbuf_add(out, ",\"gpu\":");
         st_quote_json(out, job->type);

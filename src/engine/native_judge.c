@@ -76,7 +76,7 @@ static void fail_job(native *e, native_job *job, int t, const char *why, int64_t
                      .exit_code = exit_code_of(task),
                      .ended_ms = task->ended_ms};
     if (why && why[0])
-        snprintf(r->reason, sizeof r->reason, "task %d on %.40s: %.60s", t, name, why);
+        snprintf(r->reason, sizeof r->reason, "task %d on %.40s: %.170s", t, name, why);
     else if (task->state == ST_TASK_UNSTARTED)
         snprintf(r->reason, sizeof r->reason, "task %d could not be started on %.60s", t, name);
     else if (task->signal)

@@ -79,6 +79,10 @@ static void inflict(st_gpu_sim *s, int at, st_gpu_fault fault, int64_t value)
     case ST_GPU_FAULT_STUCK:
         gpu->stuck = value != 0;
         break;
+    case ST_GPU_FAULT_MEMORY:
+        if (gpu->loads.n > 0)
+            gpu->loads.v[gpu->loads.n - 1].what.mem_mib = ST_MIN(value, gpu->product->vram_mib);
+        break;
     case ST_GPU_FAULT_LOST:
         gpu->lost = true;
         tell(s, at, ST_GPU_EVENT_XID, 79);

@@ -242,7 +242,7 @@ static void put_memory(const sim_gpu *gpu, int gi, st_gpu_sample *out)
     st_gpu_put(out, ST_GPU_FB_TOTAL, total);
     st_gpu_put(out, ST_GPU_FB_USED, used);
     st_gpu_put(out, ST_GPU_FB_RESERVED, kept);
-    st_gpu_put(out, ST_GPU_FB_FREE, total - used - kept);
+    st_gpu_put(out, ST_GPU_FB_FREE, ST_MAX(total - used - kept, 0));
 }
 
 static void put_board(const st_gpu_sim *s, int gpu, int64_t now_ms, st_gpu_sample *out)

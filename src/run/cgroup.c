@@ -128,6 +128,28 @@ int64_t st_cg_count(const st_cg *cg, const char *path)
     return most;
 }
 
+size_t st_cg_pids(const st_cg *cg, const char *path, int64_t *buf, size_t room)
+{
+    const char *const mounts[] = WATCHED(cg);
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(mounts); i++) {
+        ST_CLEANUP(st_freep) char *procs = read_procs(mounts[i], path);
+        size_t n = 0;
+
+        for (char *p = procs; p && *p >= '0' && *p <= '9';) {
+            int64_t pid = strtoll(p, &p, 10);
+
+            if (n < room)
+                buf[n] = pid;
+            n++;
+            p += *p == '\n';
+        }
+        if (n > 0)
+            return n;
+    }
+    return 0;
+}
+
 static void freeze(const st_cg *cg, const char *path, const char *state)
 {
     char file[PATH_MAX];
@@ -206,26 +228,6 @@ int st_cg_freeze(const st_cg *cg, const char *path, bool on)
         st_os_peek(file, text, sizeof(text)) < 0)
         return -1;
     return strstr(text, on ? "frozen 1" : "frozen 0") != NULL;
-}
-
-size_t st_cg_pids(const st_cg *cg, const char *path, int *buf, size_t room)
-{
-    const char *const mounts[] = WATCHED(cg);
-    size_t n = 0;
-
-    for (size_t i = 0; i < ST_ARRAY_LEN(mounts) && n == 0; i++) {
-        ST_CLEANUP(st_freep) char *procs = read_procs(mounts[i], path);
-
-        for (char *p = procs; p && *p; p += *p == '\n') {
-            long pid = strtol(p, &p, 10);
-
-            if (n < room)
-                buf[n] = (int)pid;
-            n++;
-            p += strcspn(p, "\n");
-        }
-    }
-    return n;
 }
 
 /* Versions differ in names, and in how they say that there is no limit. */

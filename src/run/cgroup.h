@@ -33,6 +33,9 @@ const char *st_cg_mode_name(st_cg_mode mode);
  * there. */
 int64_t st_cg_count(const st_cg *cg, const char *path);
 
+/* Who they are, up to `room`; returns how many there are. */
+size_t st_cg_pids(const st_cg *cg, const char *path, int64_t *buf, size_t room);
+
 /* Sends SIGKILL to every process in it, newborn ones included. Call until the count is 0.
  * by_hand forgoes cgroup.kill for freezing and killing one by one, as version 1 alone needs. */
 void st_cg_kill(const st_cg *cg, const char *path, bool by_hand);
@@ -43,9 +46,6 @@ int64_t st_cg_kill_wait(const st_cg *cg, const char *path, int64_t timeout_ms);
 /* Holds every process of it still, or lets them go on. 1: they are; 0: not all of them yet, ask
  * again; -1 with errno: it cannot be done. */
 int st_cg_freeze(const st_cg *cg, const char *path, bool on);
-
-/* The pids in it, as many as there is room for; returns how many there are. */
-size_t st_cg_pids(const st_cg *cg, const char *path, int *buf, size_t room);
 
 /* Bytes of memory it uses and may use (INT64_MAX: no limit); and another limit. */
 bool st_cg_memory(const st_cg *cg, const char *path, int64_t *ret_used, int64_t *ret_limit);

@@ -131,6 +131,19 @@ int st_run_count(const st_run *run, const char *id, int64_t *ret, st_err *err)
     return 0;
 }
 
+int st_run_pids(const st_run *run, const char *id, int64_t *buf, size_t room, size_t *ret_n,
+                st_err *err)
+{
+    char dir[PATH_MAX];
+    st_plan plan;
+    int r = st_state_dir(run, id, dir, err);
+
+    if (r || (r = st_plan_read(dir, &plan, err)) != 0)
+        return r;
+    *ret_n = st_cg_pids(&run->cg, plan.cgroup, buf, room);
+    return 0;
+}
+
 int st_run_kill(const st_run *run, const char *id, const char *reason, int64_t timeout_ms,
                 st_err *err)
 {

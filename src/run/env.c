@@ -87,7 +87,8 @@ json_t *st_bundle_env(const st_run_spec *spec, const st_cdi_edits *cdi)
     set(env, "STINT_TASK", spec->id);
     set(env, "STINT_TENANT", spec->tenant);
     /* "void" and an empty list are what "no GPU" is called in these two. */
-    set(env, "CUDA_VISIBLE_DEVICES", spec->gpu_uuids ? spec->gpu_uuids : "");
+    set(env, "CUDA_VISIBLE_DEVICES",
+        spec->gpu_visible ? spec->gpu_visible : (spec->gpu_uuids ? spec->gpu_uuids : ""));
     set(env, "NVIDIA_VISIBLE_DEVICES", spec->gpu_uuids ? spec->gpu_uuids : "void");
     set_gang(env, &spec->gang);
     return env;

@@ -42,17 +42,6 @@ int st_run_freeze(const st_run *run, const char *id, bool on, int64_t timeout_ms
     }
 }
 
-int st_run_pids(const st_run *run, const char *id, int *buf, size_t room, size_t *ret_n,
-                st_err *err)
-{
-    st_plan plan;
-    int r = plan_of(run, id, &plan, err);
-
-    if (r == 0)
-        *ret_n = st_cg_pids(&run->cg, plan.cgroup, buf, room);
-    return r;
-}
-
 int st_run_ram(const st_run *run, const char *id, int64_t *ret_used, int64_t *ret_limit,
                st_err *err)
 {

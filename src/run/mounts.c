@@ -103,7 +103,10 @@ json_t *st_bundle_mounts(const st_run_spec *spec, const st_cdi_edits *cdi,
     add(mounts, "/dev", "tmpfs", "tmpfs", "nosuid,noexec,strictatime,mode=755,size=64k");
     add(mounts, "/dev/pts", "devpts", "devpts",
         "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620");
-    add_tmpfs(mounts, "/dev/shm", shm_mib(spec), "noexec,mode=1777,");
+    if (spec->shm)
+        add(mounts, "/dev/shm", "bind", spec->shm, "bind,rw,nosuid,nodev,noexec");
+    else
+        add_tmpfs(mounts, "/dev/shm", shm_mib(spec), "noexec,mode=1777,");
     add(mounts, "/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev");
     if (place->host_root)
         add_host_root(mounts);

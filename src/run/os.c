@@ -4,10 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -320,6 +322,99 @@ int st_os_run(const char *const argv[], char *said, size_t cap)
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static _Noreturn void be_asked(const st_os_call *call, int in, int out)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    dup2(in, 0);
+    dup2(out, 1);
+    dup2(out, 2);
+    close_range(3, ~0U, 0);
+    int r = call->before ? call->before(call->ctx) : 0;
+
+    if (r == 0)
+        execve(call->argv[0], (char *const *)(uintptr_t)call->argv,
+               (char *const *)(uintptr_t)call->env);
+    _exit(r == 0 ? 127 : r);
+}
+
+/* Reads what is there without waiting; false: there will be no more. */
+static bool take(int fd, char *said, size_t cap, size_t *n)
+{
+    char waste[512];
+
+    for (;;) {
+        bool room = *n + 1 < cap;
+        ssize_t r = read(fd, room ? said + *n : waste, room ? cap - 1 - *n : sizeof(waste));
+
+        if (r <= 0)
+            return r < 0 && (errno == EAGAIN || errno == EINTR);
+        if (room) {
+            *n += (size_t)r;
+            said[*n] = '\0';
+        }
+    }
+}
+
+/* A file without a name, so that nobody has to read it. */
+static int input_fd(const char *text)
+{
+    int fd = memfd_create("input", MFD_CLOEXEC);
+    size_t n = text ? strlen(text) : 0;
+
+    if (fd >= 0 && (write(fd, text ? text : "", n) != (ssize_t)n || lseek(fd, 0, SEEK_SET) != 0))
+        st_os_closep(&fd);
+    return fd;
+}
+
+int st_os_ask(const st_os_call *call, char *said, size_t cap)
+{
+    ST_CLEANUP(st_os_closep) int in = input_fd(call->input);
+    ST_CLEANUP(st_os_closep) int out = -1;
+    int64_t until = st_os_mono_ms() + call->timeout_ms;
+    int pipes[2], status = 0;
+    size_t n = 0;
+    pid_t gone = 0;
+
+    if (cap > 0)
+        said[0] = '\0';
+    if (in < 0 || pipe2(pipes, O_CLOEXEC) != 0)
+        return -1;
+    out = pipes[0];
+    pid_t pid = fork();
+
+    if (pid == 0)
+        be_asked(call, in, pipes[1]);
+    close(pipes[1]);
+    if (pid < 0)
+        return -1;
+    fcntl(out, F_SETFL, O_NONBLOCK);
+    while (gone == 0) {
+        struct pollfd ready = {.fd = out, .events = POLLIN};
+        bool late = st_os_mono_ms() >= until;
+
+        if (late)
+            kill(pid, SIGKILL);
+        else
+            poll(&ready, 1, 5);
+        if (!take(out, said, cap, &n))
+            st_os_sleep_ms(1);
+        gone = waitpid(pid, &status, late ? 0 : WNOHANG);
+        if (gone < 0 && errno == EINTR)
+            gone = 0;
+        if (gone > 0 && late) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+    }
+    take(out, said, cap, &n);
+    if (gone < 0)
+        return -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -52,6 +52,22 @@ int st_os_remove_tree(const char *path, st_err *err);
  * with errno if it could not be started. */
 int st_os_run(const char *const argv[], char *said, size_t cap);
 
+/* A program that is asked something: `input` on its stdin, what it says on both streams in `said`
+ * (cut at its size). `before` runs in the child just before it becomes the program; what it returns
+ * other than 0 is the exit status instead. */
+typedef struct st_os_call {
+    const char *const *argv; /* argv[0] is a path */
+    const char *const *env;  /* all of it */
+    const char *input;       /* NULL: nothing */
+    int64_t timeout_ms;      /* then it is killed */
+    int (*before)(const void *ctx);
+    const void *ctx;
+} st_os_call;
+
+/* As st_os_run; -1 with ETIMEDOUT when it had to be killed. Children it leaves may live on and keep
+ * its streams. */
+int st_os_ask(const st_os_call *call, char *said, size_t cap);
+
 /* "/usr/sbin/NAME" or wherever in the usual folders a program is; false if nowhere. */
 bool st_os_which(const char *name, char ret[PATH_MAX]);
 

@@ -75,6 +75,7 @@ typedef struct st_run_spec {
     const st_run_mount *mounts;
     size_t nmount;
     const char *gpu_uuids;        /* "GPU-…,MIG-…", for CUDA_VISIBLE_DEVICES; NULL: no GPU */
+    const char *gpu_visible;      /* CUDA_VISIBLE_DEVICES instead of these; NULL: these */
     const char *cdi_file;         /* a CDI spec; NULL: none */
     const char *const *cdi_names; /* devices of it, NULL-terminated */
 
@@ -82,6 +83,7 @@ typedef struct st_run_spec {
     int64_t ram_mib;  /* 0: no limit */
     int64_t pids;     /* 0: ST_RUN_PIDS_DEFAULT */
     int64_t shm_mib;  /* /dev/shm; 0: half the RAM, at most 64 GiB */
+    const char *shm;  /* a folder of the node to see there instead, shared; NULL: none */
     int64_t tmp_mib;  /* /tmp; 0: ST_RUN_TMP_DEFAULT_MIB */
     const char *data; /* the tenant's storage on the node, seen at /data; NULL: none */
     st_run_net net;
@@ -207,7 +209,7 @@ int st_run_count(const st_run *run, const char *id, int64_t *ret, st_err *err);
 int st_run_freeze(const st_run *run, const char *id, bool on, int64_t timeout_ms, st_err *err);
 
 /* Its processes, by the host's numbers: fills buf up to `room`; *ret_n is how many there are. */
-int st_run_pids(const st_run *run, const char *id, int *buf, size_t room, size_t *ret_n,
+int st_run_pids(const st_run *run, const char *id, int64_t *buf, size_t room, size_t *ret_n,
                 st_err *err);
 /* When a process began: with its pid, a name that is never used again. 0: there is none. */
 uint64_t st_run_birth(int pid);

@@ -251,6 +251,8 @@ int st_run_check(const st_run_spec *s, st_err *err)
     for (size_t i = 0; i < s->nmount; i++)
         if ((r = check_mount(&s->mounts[i], err)) != 0)
             return st_fail_prefix(err, "task %s: ", s->id);
+    if (s->shm && (r = check_path("the folder for /dev/shm", s->shm, err)) != 0)
+        return st_fail_prefix(err, "task %s: ", s->id);
     if (s->cdi_file && (r = check_path("the CDI file", s->cdi_file, err)) != 0)
         return st_fail_prefix(err, "task %s: ", s->id);
     return 0;

@@ -21,7 +21,13 @@ static void test_round_trip(void **state)
     st_task t = {.key = {"j1", 2, 3},
                  .attempt = 1,
                  .phase = ST_PHASE_ENDED,
-                 .place = {.devs = 0x81, .level = ST_LEVEL_MIG, .mig_profile = 3, .mig_start = 4},
+                 .place = {.devs = 0x81,
+                           .level = ST_LEVEL_MIG,
+                           .mig_profile = 3,
+                           .mig_start = 4,
+                           .domain = "lab",
+                           .share_m = 250,
+                           .vram_mib = 4096},
                  .signal = 15,
                  .tenant = "acme",
                  .asked = true,
@@ -50,6 +56,9 @@ static void test_round_trip(void **state)
     assert_int_equal(b.tasks.v[0].phase, ST_PHASE_ENDED);
     assert_int_equal(b.tasks.v[0].place.devs, 0x81);
     assert_int_equal(b.tasks.v[0].place.mig_start, 4);
+    assert_string_equal(b.tasks.v[0].place.domain, "lab");
+    assert_int_equal(b.tasks.v[0].place.share_m, 250);
+    assert_int_equal(b.tasks.v[0].place.vram_mib, 4096);
     assert_int_equal(b.tasks.v[0].ended_ms, t.ended_ms);
     assert_true(b.tasks.v[0].saved && b.tasks.v[0].clean && !b.tasks.v[0].killed);
     assert_memory_equal(&b.tasks.v[0].used, &t.used, sizeof t.used);

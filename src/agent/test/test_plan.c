@@ -494,6 +494,8 @@ static void test_list(void **state)
         "\"tasks\":[{\"task\":0,\"devices\":[{\"index\":16}]}]}]}",
         "{\"epoch\":1,\"jobs\":[{\"job\":\"x\",\"want\":\"run\",\"level\":\"mig\",\"tasks\":"
         "[{\"task\":0,\"devices\":[{\"index\":0}],\"mig\":{\"profile\":\"9g\",\"start\":0}}]}]}",
+        "{\"epoch\":1,\"jobs\":[{\"job\":\"x\",\"want\":\"run\",\"level\":\"mps\","
+        "\"share\":1e300,\"tasks\":[{\"task\":0,\"devices\":[{\"index\":0}]}]}]}",
     };
     world w;
 
@@ -533,9 +535,60 @@ static void test_epoch(void **state)
     assert_false(st_epoch_ok(4, 3));
 }
 
+#define MPS(name, more)                                                                  \
+    "{\"job\":\"" name "\",\"stay\":1,\"want\":\"run\",\"level\":\"mps\",\"share\":0.5," \
+    "\"document\":{}" more ",\"tasks\":[{\"task\":0,\"devices\":[{\"index\":0}]}]}"
+
+static void mps_is_shared_within_a_trust_domain_only(void **state)
+{
+    world w;
+    st_task *t;
+
+    (void)state;
+    world_init(&w);
+    t = have(&w, "a", 1, ST_PHASE_RUNNING, 1);
+    t->place.level = ST_LEVEL_MPS;
+    snprintf(t->place.domain, sizeof t->place.domain, "acme");
+    hear(&w, MPS("a", "") "," MPS("b", ",\"account\":\"vision\",\"domain\":\"acme\""));
+    assert_string_equal(plan(&w, NOW), "start b/1");
+    hear(&w, MPS("a", "") "," MPS("b", ",\"account\":\"acme\""));
+    assert_string_equal(plan(&w, NOW), "start b/1");
+    hear(&w, MPS("a", "") "," MPS("b", ",\"account\":\"acme\",\"domain\":\"other\""));
+    assert_string_equal(plan(&w, NOW), "");
+    /* Two that start at once, likewise; and time slices are nobody's domain. */
+    w.tasks.n = 0;
+    hear(&w, MPS("b", ",\"domain\":\"x\"") "," MPS("c", ",\"domain\":\"y\""));
+    assert_string_equal(plan(&w, NOW), "start b/1");
+    t = have(&w, "a", 1, ST_PHASE_RUNNING, 1);
+    t->place.level = ST_LEVEL_TIME;
+    hear(&w, "{\"job\":\"a\",\"stay\":1,\"want\":\"run\",\"level\":\"time\",\"share\":0.5,"
+             "\"domain\":\"x\",\"tasks\":[{\"task\":0,\"devices\":[{\"index\":0}]}]},"
+             "{\"job\":\"b\",\"stay\":1,\"want\":\"run\",\"level\":\"time\",\"share\":0.5,"
+             "\"domain\":\"y\",\"tasks\":[{\"task\":0,\"devices\":[{\"index\":0}]}]}");
+    assert_string_equal(plan(&w, NOW), "start b/1");
+    world_done(&w);
+}
+
+static void a_share_is_read_exactly(void **state)
+{
+    world w;
+
+    (void)state;
+    world_init(&w);
+    hear(&w, MPS("a", ",\"vram_mib\":20480,\"account\":\"a b/../c\""));
+    assert_int_equal(w.list.orders.v[0].place.share_m, 500);
+    assert_int_equal(w.list.orders.v[0].place.vram_mib, 20480);
+    /* It becomes a folder's name. */
+    assert_null(strchr(w.list.orders.v[0].place.domain, '/'));
+    assert_null(strchr(w.list.orders.v[0].place.domain, '.'));
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mps_is_shared_within_a_trust_domain_only),
+        cmocka_unit_test(a_share_is_read_exactly),
         cmocka_unit_test(test_start),
         cmocka_unit_test(test_at_most_once),
         cmocka_unit_test(test_receipt),

@@ -113,6 +113,7 @@ static void order_to(st_engine *engine, world *w, st_engine_order_kind kind, uin
                                .at_ms = w->now,
                                .until_ms = kind == ST_ENG_CHECKPOINT ? w->now + 5000 : 0,
                                .account = "lab",
+                               .domain = job == 9 ? "institute" : NULL,
                                .doc = "{\"command\":[\"x\"]}",
                                .spec = &spec,
                                .grants = grants,
@@ -268,6 +269,21 @@ static void what_tasks_used_is_told_now_and_then_and_at_the_end(void **state)
     expect_reports(w, 5);
     assert_int_equal(w->reports.v[4].used.v[ST_USED_HELD], 36000);
     assert_int_equal(w->reports.v[4].scrub.result, ST_SCRUB_CLEAN);
+}
+
+static void the_list_names_the_trust_domain(void **state)
+{
+    world *w = *state;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    order(w, ST_ENG_RUN, 9, 1, 1);
+    assert_true(st_native_desired(w->engine, 0, 0, &out));
+    assert_non_null(strstr(st_strbuf_str(&out), "\"account\":\"lab\",\"domain\":\"institute\""));
+    order(w, ST_ENG_STOP, 9, 1, 0);
+    order(w, ST_ENG_RUN, 1, 1, 1);
+    st_strbuf_clear(&out);
+    assert_true(st_native_desired(w->engine, 0, 0, &out));
+    assert_non_null(strstr(st_strbuf_str(&out), "\"domain\":\"lab\""));
 }
 
 static void a_job_that_pauses_is_told_to_pause(void **state)
@@ -541,6 +557,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_change_is_a_revision_of_those_it_concerns),
         T(what_tasks_used_is_told_now_and_then_and_at_the_end),
+        T(the_list_names_the_trust_domain),
         T(a_job_that_pauses_is_told_to_pause),
         T(all_must_have_ended_well),
         T(the_first_failure_wins),

@@ -461,7 +461,7 @@ static void a_task_is_held_still(void **state)
     st_run_spec spec =
         node_spec(node, "i=0; while [ $i -lt 40 ]; do echo $i; i=$((i+1)); sleep 0.05; done", id);
     int64_t used, limit, was;
-    int pids[8];
+    int64_t pids[8];
     size_t n;
     st_err err = {0};
     st_run_task task;
@@ -474,7 +474,7 @@ static void a_task_is_held_still(void **state)
     assert_ok(st_run_freeze(node->run, id, true, 2000, &err));
     assert_ok(st_run_pids(node->run, id, pids, ST_ARRAY_LEN(pids), &n, &err));
     assert_true(n >= 2 && n <= ST_ARRAY_LEN(pids));
-    assert_true(st_run_birth(pids[0]) > 0);
+    assert_true(st_run_birth((int)pids[0]) > 0);
     assert_ok(st_run_ram(node->run, id, &used, &was, &err));
     assert_int_equal(was, INT64_C(64) << 20);
     assert_true(used > 0 && used < was);
