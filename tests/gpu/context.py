@@ -1,0 +1,62 @@
+"""What every part is given, and the questions several of them ask."""
+import datetime
+import time
+
+from cluster import Trouble, until
+from report import pairs
+
+# Exit code of a job whose task could not be started, and the levels an agent may lack.
+NOT_STARTED = 126
+
+
+class Test:
+    def __init__(self, cluster, machine, report, leave_settings):
+        self.cluster, self.machine, self.report = cluster, machine, report
+        self.leave_settings = leave_settings  # of the GPU: no MIG, no compute mode
+        self.sim = machine.sim
+
+    def work(self, name, *arguments):
+        return self.machine.work(name, *arguments)
+
+    def refused(self, what, row):
+        """A level that this agent or driver lacks is skipped, with the agent's own words."""
+        if row["state"] != "failed" or row.get("exit_code") != NOT_STARTED:
+            return False
+        self.report.skip(what, f"refused by the agent: {row.get('reason')}")
+        return True
+
+    def ended_well(self, what, job, timeout=40):
+        """Checks that it is done; (job, what it wrote as pairs), or None where it is not."""
+        row, text = self.cluster.finish(job, timeout)
+        if self.refused(what, row):
+            return None
+        seen = f"{row['state']}, exit {row.get('exit_code')}"
+        if row["state"] != "done":
+            seen += f": {row.get('reason') or ''} {text[-200:]}"
+        return (row, pairs(text)) if self.report.check(what, row["state"] == "done", seen) else None
+
+    def crash(self, what, away=0.3):
+        """Kills the agent and starts it again; that the node is back is a check of its own."""
+        began = time.time()
+        self.cluster.crash_agent(away)
+        self.report.figure(f"agent killed {what}", f"ready again after {time.time() - began:.1f} s")
+
+    def slices_gone(self):
+        """No MIG device is left, within ten seconds."""
+        if self.sim:
+            return True
+        try:
+            until(lambda: self.machine.instances() == 0, 10, "slices are left")
+        except Trouble:
+            return False
+        return True
+
+
+def decided_ms(row):
+    """When stintd started the job, in ms since 1970."""
+    return datetime.datetime.fromisoformat(row["started"].replace("Z", "+00:00")).timestamp() * 1e3
+
+
+def start_ms(row, text):
+    """From the decision to the job's own first instruction."""
+    return int(pairs(text)["first_ns"]) / 1e6 - decided_ms(row)

@@ -1,0 +1,80 @@
+"""A training loop is paused, its GPU given away and back; its result must not differ by a bit."""
+import re
+import time
+
+from cluster import Trouble, until
+
+STATE_MIB, STEPS = 20000, 1200
+OWNER_MIB = 100000
+
+
+def train(test, name, **more):
+    return test.cluster.submit(name, test.work("train", STATE_MIB, STEPS), ram="40Gi", limit="5m", **more)
+
+
+def result(test, job, timeout=120):
+    row, text = test.cluster.finish(job, timeout)
+    found = re.search(r"^hash=(\S+)", text, re.M)
+    if row["state"] != "done" or not found:
+        raise Trouble(f"the loop is {row['state']}: {row.get('reason') or ''} {text[-200:]}")
+    return found.group(1), text
+
+
+def longest_gap(text):
+    """Seconds between two lines of the loop, the longest."""
+    times = [int(n) / 1e9 for n in re.findall(r"^step=\d+ ns=(\d+)", text, re.M)]
+    return max((b - a for a, b in zip(times, times[1:])), default=0)
+
+
+def cannot(test, job, began):
+    """Why it was not paused: the agent's words; None when it was."""
+    said = test.cluster.said.find(r"event=(pause-failed|checkpoint) ", began)
+    again = len(re.findall(r"^step=0 ", test.cluster.logs(job), re.M)) > 1
+    if said or again:
+        return said[-1][1] if said else "it was started again instead"
+    return None
+
+
+def disturbed(test, title, crash_at, wanted):
+    """One loop that has to yield in the middle. crash_at: "pausing" or "paused"."""
+    cluster, report = test.cluster, test.report
+    job = train(test, f"train-{crash_at}", on_preempt="pause")
+    cluster.writes(job, r"^step=(200|20) " if test.sim else "^step=200 ", 60)
+    began = time.time()
+    owner = cluster.submit("owner", test.work("load", "copy", 3, OWNER_MIB), account="owner")
+    if crash_at == "pausing":
+        time.sleep(0.3 if test.sim else 4)
+        test.crash("in the middle of pausing")
+    until(lambda: cluster.state(job) not in ("running", "notified", "checkpointing"), 60, "the loop does not yield")
+    why = cannot(test, job, began)
+    if why:
+        report.skip(title, f"it was not paused: {why}")
+        cluster.cancel(job, owner)
+        return False
+    off = time.time()
+    report.check(f"{title}: paused", cluster.state(job) == "paused", f"{off - began:.1f} s after the owner came",
+                 "11.6 s for 20 GB")
+    if crash_at == "paused":
+        cluster.writes(owner, r"^\d+$", 60)
+        test.crash("while the loop is paused")
+    test.ended_well(f"{title}: the owner's job with {OWNER_MIB} MiB", owner, 60)
+    ended = time.time()
+    resumed(test, job, title, ended)
+    got, text = result(test, job)
+    report.figure(f"{title}: longest time without a step", f"{longest_gap(text):.1f} s")
+    report.check(f"{title}: result bit-identical", got == wanted and text.count("step=0 ") == 1, got, wanted)
+    return True
+
+
+def resumed(test, job, title, since):
+    until(lambda: test.cluster.state(job) in ("running", "done"), 60, "the loop is not resumed")
+    said = test.cluster.said.find(r"event=resum", since - 1)
+    at = said[-1][0] if said else time.time()
+    test.report.figure(f"{title}: resumed", f"{at - since:.1f} s after the owner's end", "4.9 s for 20 GB")
+
+
+def run(test):
+    wanted, text = result(test, train(test, "train-alone"))
+    test.report.figure("undisturbed loop", f"hash {wanted}, longest time without a step {longest_gap(text):.2f} s")
+    if disturbed(test, "agent killed while paused", "paused", wanted):
+        disturbed(test, "agent killed while pausing", "pausing", wanted)

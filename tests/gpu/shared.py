@@ -1,0 +1,121 @@
+"""Shared GPUs: MPS inside one trust domain, and time slices."""
+import time
+
+from cluster import ENDED, Trouble, until
+
+GRANT_MIB, WITHIN_MIB, BEYOND_MIB = 40960, 20000, 60000
+
+
+def mps(test):
+    """Two tenants of one domain with 40 % each; a third of another domain has to wait."""
+    cluster, report = test.cluster, test.report
+    share = {"level": "mps", "share": 0.4, "vram": f"{GRANT_MIB // 1024}Gi"}
+    load = cluster.submit("mps-load", test.work("load", "copy", 12, WITHIN_MIB), account="lab-a", **share)
+    row = cluster.reach(load, {"running", *ENDED})
+    try:
+        cluster.writes(load, r"^\d+$")
+    except Trouble as e:
+        if not test.refused("level mps", cluster.job(load)):
+            report.check("a job at level mps", False, e)
+        return
+    look = cluster.submit("mps-look", ["sh", "-c", f"{' '.join(test.work('info', WITHIN_MIB, BEYOND_MIB))}; exit 0"],
+                          account="lab-b", **share)
+    stranger = cluster.submit("mps-stranger", test.work("info"), account="other", level="mps", share=0.2, vram="8Gi")
+    done = test.ended_well("a second tenant of the same domain beside it", look)
+    both = cluster.state(load) == "running"
+    report.check("both were on the GPU at once", both, "yes" if both else cluster.state(load))
+    if done:
+        limits(test, done[1])
+    waits = cluster.job(stranger)["state"]
+    report.check("another trust domain is not put beside them", waits == "pending", f"{waits}: {cluster.why(stranger)}")
+    test.crash("under two MPS clients")
+    test.ended_well("the first tenant's job", load)
+    test.ended_well("the other domain's job, afterwards", stranger)
+    overrun(test, share)
+
+
+def limits(test, seen):
+    if test.sim:
+        return
+    test.report.check(f"memory within the grant ({GRANT_MIB} MiB)", seen.get(f"alloc_{WITHIN_MIB}") == "ok",
+                      f"{WITHIN_MIB} MiB: {seen.get(f'alloc_{WITHIN_MIB}')}", "allocated")
+    beyond = seen.get(f"alloc_{BEYOND_MIB}", "the task was ended")
+    test.report.check("memory beyond the grant", beyond != "ok", f"{BEYOND_MIB} MiB: {beyond}", "refused")
+    sms = int(seen.get("sms", 0))
+    test.report.check("SMs a client with 40 % sees", 46 <= sms <= 58, sms, "about 53 of 132")
+
+
+def overrun(test, share):
+    """The limit is the task's, not the process's: two processes of one task get no more."""
+    if test.sim:
+        return
+    one = " ".join(test.work("load", "hold", 6, 30000))
+    row, text = test.cluster.run("mps-two", ["sh", "-c", f"{one} & {one}; wait"], account="lab-b", **share)
+    ended = row["state"] == "failed" or "failed" in text
+    test.report.check("two processes of one task, 30000 MiB each", ended,
+                      f"{row['state']}: {row.get('reason') or ''} {text[-100:]}", "refused or ended")
+
+
+def slices(test):
+    """Two jobs on one GPU at factor 2; one takes more memory than it asked for."""
+    cluster, report = test.cluster, test.report
+    share = {"level": "time", "share": 1, "vram": "60Gi"}
+    pair = [cluster.submit(f"time-{a}", test.work("load", "copy", 5, 20000), account=a, **share)
+            for a in ("lab-a", "lab-b")]
+    try:
+        for job in pair:
+            cluster.writes(job, r"^\d+$")
+    except Trouble as e:
+        if not test.refused("level time", cluster.job(pair[0])):
+            report.check("two jobs at level time", False, e)
+        return
+    report.check("two jobs on one GPU at factor 2", all(cluster.state(j) == "running" for j in pair), "both run")
+    test.crash("under two time-sliced jobs")
+    for job, tenant in zip(pair, ("lab-a", "lab-b")):
+        test.ended_well(f"the job of {tenant}", job)
+    too_much(test)
+
+
+def too_much(test):
+    cluster, report = test.cluster, test.report
+    if test.sim:
+        report.skip("more memory than asked for", "stand-ins use no memory")
+        return
+    neighbour = cluster.submit("modest", test.work("load", "copy", 9, 20000), account="lab-a", level="time", share=1,
+                               vram="60Gi")
+    cluster.writes(neighbour, r"^\d+$")
+    began = time.time()
+    greedy = cluster.submit("greedy", test.work("load", "hold", 30, 50000), account="lab-b", level="time", share=1,
+                            vram="20Gi")
+    row, text = cluster.finish(greedy, 25)
+    ended = row["state"] == "failed" or "failed:" in text
+    report.check("50000 MiB with 20 GiB asked for: ended", ended,
+                 f"{row['state']} after {time.time() - began:.1f} s: {row.get('reason') or text[-150:]}")
+    test.ended_well("its neighbour is not", neighbour)
+
+
+def sequence(test):
+    """Every level on the same GPU, submitted at once; modes follow by themselves."""
+    cluster, report = test.cluster, test.report
+    asked = [("whole", {}), ("1g", {"level": "mig", "profile": "1g"}), ("2g", {"level": "mig", "profile": "2g"}),
+             ("3g", {"level": "mig", "profile": "3g"}), ("mps a", {"level": "mps", "share": 0.5}),
+             ("mps b", {"level": "mps", "share": 0.5}), ("time a", {"level": "time", "share": 1, "vram": "60Gi"}),
+             ("time b", {"level": "time", "share": 1, "vram": "60Gi"}), ("whole again", {})]
+    if test.leave_settings:
+        asked = [a for a in asked if a[1].get("level") not in ("mig", "mps")]
+    began = time.time()
+    jobs = []
+    for i, (name, more) in enumerate(asked):
+        account = "lab-b" if i % 2 else "lab-a"
+        jobs.append((name, cluster.submit(name.replace(" ", "-"), test.work("load", "copy", 2, 3000), account=account,
+                                          **more)))
+    time.sleep(3)
+    test.crash("between levels")
+    for name, job in jobs:
+        test.ended_well(f"{name}, of all levels submitted at once", job, 90)
+    report.figure("all of them", f"{time.time() - began:.1f} s")
+    try:
+        until(cluster.empty, 15, "tasks are left")
+        report.check("nothing is left of them", test.slices_gone(), "no task, no slice")
+    except Trouble as e:
+        report.check("nothing is left of them", False, e)
