@@ -6,6 +6,7 @@ says is kept in agent.log, each line with the time it was seen, so that steps ca
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -60,12 +61,12 @@ class Tail:
 class Cluster:
     def __init__(self, programs, folder, sim=None):
         self.programs, self.folder, self.sim = programs, folder, sim
-        self.stintd = self.agent = None
+        os.makedirs(folder)
+        self.stintd = self.agent = self.said = None
         self.url = self.token = None
         self.env = {}  # given to every job
         self.metrics_url = None
         self.submitted = []
-        self.said = None
 
     def program(self, name):
         return os.path.join(self.programs, name)
@@ -228,6 +229,8 @@ class Cluster:
                 break
             time.sleep(0.1)
             text = self.logs(job)
+        with open(self.file("jobs.log"), "a") as f:
+            f.write(f"{json.dumps(row)}\n{text}\n")
         return row, text
 
     def writes(self, job, pattern, timeout=30):
@@ -261,14 +264,23 @@ class Cluster:
         self.submitted = []
 
     def empty(self):
-        """Nothing of any task is left on the node."""
+        """No task is on the node any more; what is left of one is the record of its end."""
         folder = self.file("agent", "run", "tasks")
         try:
-            return not [n for n in os.listdir(folder) if n.startswith("j")]
+            return all(os.path.exists(os.path.join(folder, name, "exit.json")) for name in os.listdir(folder))
         except FileNotFoundError:
             return True
 
     # ---- the end ---------------------------------------------------------------------------
+
+    def keep_logs(self, to):
+        """Copies what was written into a folder; the agent's log with the time of each line."""
+        name = os.path.basename(self.folder)
+        for file in ("stintd.log", "jobs.log"):
+            if os.path.exists(self.file(file)):
+                shutil.copy(self.file(file), os.path.join(to, f"{name}-{file}"))
+        with open(os.path.join(to, f"{name}-agent.log"), "w") as f:
+            f.writelines(f"{at:.3f} {line}\n" for at, line in (self.said.lines if self.said else []))
 
     def stop(self):
         """Ends jobs, agent and stintd; what remains to be said about it."""

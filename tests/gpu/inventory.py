@@ -16,18 +16,23 @@ REFERENCE = {"make": "237-276 ms", "remove": "166-229 ms", "mig": "1-4 ms", "3g@
              "4g@0": "0.81 s", "nothing": "0.40 s"}
 
 
+class Unfit(Exception):
+    """Jobs cannot run on this machine at all."""
+
+
 def driver(test):
     """Before there is an agent: the driver alone (h200.sh)."""
     machine, report = test.machine, test.report
-    command = [machine.program("stint-agent"), "doctor", "--data", os.path.join(machine.logs, "doctor")]
+    command = [machine.program("stint-agent"), "doctor", "--data", os.path.join(os.path.dirname(machine.logs), "doctor")]
     status, text = call(command + (["--sim", machine.sim] if machine.sim else []), 60, machine.log("doctor.log"))
     bad = [line.strip() for line in text.splitlines() if line.startswith(("BAD", "warn"))]
-    report.check("stint-agent doctor", status == 0, "; ".join(bad) or "everything ok")
+    if not report.check("stint-agent doctor", status == 0, "; ".join(bad) or "everything ok"):
+        raise Unfit(text.strip().splitlines()[-1] if text else "stint-agent doctor says nothing")
     if machine.sim:
         report.skip("driver against nvidia-smi", "no GPU here")
         status, text = machine.probe("exercise")
         report.check("the simulated driver's exercise", status == 0, f"{len(text.splitlines())} answers")
-        return status == 0
+        return
     raw = os.path.join(machine.logs, "h200")
     os.makedirs(raw, exist_ok=True)
     words = ["sh", os.path.join(HERE, "h200.sh"), machine.program("stint-gpu-probe"),
@@ -39,7 +44,6 @@ def driver(test):
     report.check("an illegal access is an event of the driver", "31" in events, f"XID {', '.join(events) or 'none'}",
                  "XID 31")
     carving(report, text)
-    return True
 
 
 def compared(report, title, block):

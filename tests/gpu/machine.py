@@ -29,13 +29,19 @@ def call(command, timeout=60, log=None, env=None):
     return status, text
 
 
+def find_program(folder, name):
+    """A folder with everything, or a build folder, where what is not installed is in tests/."""
+    path = os.path.join(folder, name)
+    return path if os.path.exists(path) else os.path.join(folder, "tests", name)
+
+
 class Machine:
     def __init__(self, programs, logs, sim=None):
         self.programs, self.logs, self.sim = programs, logs, sim
         self.place = f"/opt/stint-gpu-test.{os.getpid()}"  # seen by jobs whose image is the host
 
     def program(self, name):
-        return os.path.join(self.programs, name)
+        return find_program(self.programs, name)
 
     def log(self, name):
         return os.path.join(self.logs, name)

@@ -21,7 +21,8 @@ def one(test, profile):
                         f"{row['state']}: {row.get('reason') or ''} {'' if 'compute' in seen else text[-200:]}"):
         return False
     took = start_ms(row, text)
-    report.check(f"{profile}: carved, from decision to first instruction", took < 500, f"{took:.0f} ms", "< 500 ms")
+    report.check(f"{profile}: carved, from decision to first instruction", test.sim or took < 500, f"{took:.0f} ms",
+                 "< 500 ms")
     carved = cluster.said.find("event=carved .*made=[1-9]", began)
     if carved:
         report.figure(f"{profile}: agent said carved", f"{carved[0][0] * 1e3 - decided_ms(row):.0f} ms after the decision")

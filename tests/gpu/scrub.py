@@ -4,24 +4,23 @@ import re
 import signal
 import time
 
-from cluster import processes
+from cluster import Trouble, processes
 
 
-def pid_of(name, argument):
-    """The process of a workload, as the host numbers it."""
+def pid_of(command):
+    """The process of a workload, as the host numbers it; a stand-in is behind its shell."""
     for pid, words in processes():
-        if os.path.basename(words[0]) == name and argument in words:
+        words = [w for w in words if w]
+        if words == command or (words[1:] == command and words[0].endswith("sh")):
             return pid
-        if len(words) > 1 and os.path.basename(words[1]) == name and argument in words:
-            return pid  # a script, behind its shell
-    return None
+    raise Trouble(f"no process {' '.join(command)}")
 
 
 def run(test):
     cluster, report = test.cluster, test.report
     first = cluster.submit("fill", test.work("pattern", "fill", 100000), account="lab-a")
     cluster.writes(first, "^filled")
-    pid = pid_of("pattern", "fill") or sleeper(test)
+    pid = pid_of(test.work("pattern", "fill", 100000))
     second = cluster.submit("scan", test.work("pattern", "scan", 120000), account="other")
     state = cluster.state(second)
     report.check("the next tenant waits", state == "pending", state)
@@ -37,11 +36,6 @@ def run(test):
     report.check("the next tenant's own scan", scan and scan.group(2) == "0",
                  f"{scan.group(1)} MiB, {scan.group(2)} words not zero, {scan.group(3)} ms" if scan else
                  f"{row['state']}: {row.get('reason')} {text[-200:]}", "0 words, 28 ms for 120 GB")
-
-
-def sleeper(test):
-    """The stand-in has become a sleep."""
-    return next(pid for pid, words in processes() if words[0] == "sleep" and words[1:2] == ["1000"])
 
 
 def recorded(test, first, second, killed):

@@ -1,8 +1,13 @@
 """Shared GPUs: MPS inside one trust domain, and time slices."""
 import time
 
-from cluster import ENDED, Trouble, until
+from cluster import Trouble, until
 
+# What a client sees, then what one sees that goes around the daemon, then one that drops its own limits.
+LOOK = """{0} {1} {2}
+env -u CUDA_MPS_PIPE_DIRECTORY {0} | sed 's/^/around_/'
+env -u CUDA_MPS_PINNED_DEVICE_MEM_LIMIT -u CUDA_MPS_ACTIVE_THREAD_PERCENTAGE {0} {2} | sed 's/^/loose_/'
+sleep 2"""
 GRANT_MIB, WITHIN_MIB, BEYOND_MIB = 40960, 20000, 60000
 
 
@@ -10,25 +15,25 @@ def mps(test):
     """Two tenants of one domain with 40 % each; a third of another domain has to wait."""
     cluster, report = test.cluster, test.report
     share = {"level": "mps", "share": 0.4, "vram": f"{GRANT_MIB // 1024}Gi"}
-    load = cluster.submit("mps-load", test.work("load", "copy", 12, WITHIN_MIB), account="lab-a", **share)
-    row = cluster.reach(load, {"running", *ENDED})
+    load = cluster.submit("mps-load", test.work("load", "copy", 15, WITHIN_MIB), account="lab-a", **share)
     try:
         cluster.writes(load, r"^\d+$")
     except Trouble as e:
         if not test.refused("level mps", cluster.job(load)):
             report.check("a job at level mps", False, e)
         return
-    look = cluster.submit("mps-look", ["sh", "-c", f"{' '.join(test.work('info', WITHIN_MIB, BEYOND_MIB))}; exit 0"],
+    look = cluster.submit("mps-look", ["sh", "-c", LOOK.format(*test.work("info", WITHIN_MIB, BEYOND_MIB))],
                           account="lab-b", **share)
     stranger = cluster.submit("mps-stranger", test.work("info"), account="other", level="mps", share=0.2, vram="8Gi")
-    done = test.ended_well("a second tenant of the same domain beside it", look)
-    both = cluster.state(load) == "running"
-    report.check("both were on the GPU at once", both, "yes" if both else cluster.state(load))
+    cluster.writes(look, "^first_ns")
+    states = [cluster.state(j) for j in (load, look, stranger)]
+    report.check("two tenants of one domain at once", states[:2] == ["running"] * 2, ", ".join(states[:2]))
+    report.check("another trust domain is not put beside them", states[2] == "pending",
+                 f"{states[2]}: {cluster.why(stranger)}")
+    test.crash("under two MPS clients")
+    done = test.ended_well("the second tenant's job", look)
     if done:
         limits(test, done[1])
-    waits = cluster.job(stranger)["state"]
-    report.check("another trust domain is not put beside them", waits == "pending", f"{waits}: {cluster.why(stranger)}")
-    test.crash("under two MPS clients")
     test.ended_well("the first tenant's job", load)
     test.ended_well("the other domain's job, afterwards", stranger)
     overrun(test, share)
@@ -41,6 +46,10 @@ def limits(test, seen):
                       f"{WITHIN_MIB} MiB: {seen.get(f'alloc_{WITHIN_MIB}')}", "allocated")
     beyond = seen.get(f"alloc_{BEYOND_MIB}", "the task was ended")
     test.report.check("memory beyond the grant", beyond != "ok", f"{BEYOND_MIB} MiB: {beyond}", "refused")
+    loose = seen.get(f"loose_alloc_{BEYOND_MIB}", "the task was ended")
+    test.report.check("beyond the grant, without the limits in its environment", loose != "ok", loose, "refused")
+    around = seen.get("around_compute", "no device")
+    test.report.check("past the daemon", around != "ok", around, "no device")
     sms = int(seen.get("sms", 0))
     test.report.check("SMs a client with 40 % sees", 46 <= sms <= 58, sms, "about 53 of 132")
 
@@ -85,7 +94,7 @@ def too_much(test):
                                vram="60Gi")
     cluster.writes(neighbour, r"^\d+$")
     began = time.time()
-    greedy = cluster.submit("greedy", test.work("load", "hold", 30, 50000), account="lab-b", level="time", share=1,
+    greedy = cluster.submit("greedy", test.work("load", "hold", 15, 50000), account="lab-b", level="time", share=1,
                             vram="20Gi")
     row, text = cluster.finish(greedy, 25)
     ended = row["state"] == "failed" or "failed:" in text

@@ -27,7 +27,8 @@ victim)
 pattern)
     if [ "$1" = fill ]; then
         echo "filled mib=$2"
-        exec sleep 1000
+        sleep 1000 &
+        wait
     fi
     echo "scanned mib=$2 nonzero=0 ms=1.0"
     ;;

@@ -64,7 +64,6 @@ def begins(test):
 
 
 def run(test):
-    computes(test)
     sees(test)
     begins(test)
     job = test.cluster.submit("steady", test.work("load", "copy", 4, 2000))
