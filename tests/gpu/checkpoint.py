@@ -89,7 +89,7 @@ def run(test):
     probe = stint_cuda(test, "probe")
     report.check("what this driver can do", probe["status"] == 0, json.dumps(probe))
     scan = stint_cuda(test, "scan")
-    report.check("scan of the whole device", scan.get("result") == "clean", json.dumps(scan), "clean; about 40 ms of it")
+    report.check("scan of the whole device", scan.get("result") == "clean", json.dumps(scan), "clean; 40 ms to read")
     wanted = Loop(test).hash()
     if not re.fullmatch("[0-9a-f]{16}", wanted):
         raise Trouble(f"the loop has no result: {wanted}")

@@ -138,7 +138,10 @@ class Cluster:
             until(lambda: self.said.find("^event=metrics", began), 20, "the agent does not start")
             port = re.search(r"port=(\d+)", self.said.find("^event=metrics", began)[-1][1]).group(1)
             self.metrics_url = f"http://127.0.0.1:{port}/metrics"
-            until(self.node_ready, 30, "the node does not become ready")
+            try:
+                until(self.node_ready, 30, "the node does not become ready")
+            except Trouble as e:
+                raise Trouble(f"{e}: {self.api(f'/v1/nodes/{NODE}')[:300]}") from None
 
     def node(self):
         return json.loads(self.api(f"/v1/nodes/{NODE}"))
@@ -176,7 +179,8 @@ class Cluster:
     def submit(self, name, command, account="lab-a", **more):
         """Sends a job through the API; its id."""
         # "gpus" is for whole GPUs; slices and shares are of one.
-        fields = {"name": name, "account": account, "limit": "5m", "cpu": 1, "ram": "4Gi", "command": command,
+        cpu, ram = (0.25, "1Gi") if self.sim else (1, "4Gi")
+        fields = {"name": name, "account": account, "limit": "5m", "cpu": cpu, "ram": ram, "command": command,
                   "env": dict(self.env), **more}
         if "level" not in fields:
             fields.setdefault("gpus", 1)

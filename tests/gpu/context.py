@@ -1,12 +1,14 @@
 """What every part is given, and the questions several of them ask."""
 import datetime
+import re
 import time
 
 from cluster import Trouble, until
 from report import pairs
 
-# Exit code of a job whose task could not be started, and the levels an agent may lack.
+# Exit code of a job whose task could not be started, and how an agent says that it lacks a level.
 NOT_STARTED = 126
+LACKING = r"level \w+: |MPS|MIG mode"
 
 
 class Test:
@@ -14,13 +16,15 @@ class Test:
         self.cluster, self.machine, self.report = cluster, machine, report
         self.leave_settings = leave_settings  # of the GPU: no MIG, no compute mode
         self.sim = machine.sim
+        self.whole_ms = 0  # what info's kernel takes on the whole GPU
 
     def work(self, name, *arguments):
         return self.machine.work(name, *arguments)
 
     def refused(self, what, row):
         """A level that this agent or driver lacks is skipped, with the agent's own words."""
-        if row["state"] != "failed" or row.get("exit_code") != NOT_STARTED:
+        reason = row.get("reason") or ""
+        if row["state"] != "failed" or row.get("exit_code") != NOT_STARTED or not re.search(LACKING, reason):
             return False
         self.report.skip(what, f"refused by the agent: {row.get('reason')}")
         return True
@@ -34,6 +38,11 @@ class Test:
         if row["state"] != "done":
             seen += f": {row.get('reason') or ''} {text[-200:]}"
         return (row, pairs(text)) if self.report.check(what, row["state"] == "done", seen) else None
+
+    def part_of_whole(self, seen):
+        """How fast info's kernel was, beside the whole GPU, in words."""
+        ms = float(seen.get("work_ms", 0))
+        return f"{self.whole_ms / ms:.2f} of the whole GPU's speed" if ms and self.whole_ms else "speed not known"
 
     def crash(self, what, away=0.3):
         """Kills the agent and starts it again; that the node is back is a check of its own."""

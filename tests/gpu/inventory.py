@@ -24,7 +24,8 @@ def driver(test):
     """Before there is an agent: the driver alone (h200.sh)."""
     machine, report = test.machine, test.report
     command = [machine.program("stint-agent"), "doctor", "--data", os.path.join(os.path.dirname(machine.logs), "doctor")]
-    status, text = call(command + (["--sim", machine.sim] if machine.sim else []), 60, machine.log("doctor.log"))
+    command += ["--sim", machine.sim] if machine.sim else []
+    status, text = call(command, 60, machine.log("doctor.log"))
     bad = [line.strip() for line in text.splitlines() if line.startswith(("BAD", "warn"))]
     if not report.check("stint-agent doctor", status == 0, "; ".join(bad) or "everything ok"):
         raise Unfit(text.strip().splitlines()[-1] if text else "stint-agent doctor says nothing")
@@ -47,9 +48,11 @@ def driver(test):
 
 
 def compared(report, title, block):
-    same, other = len(re.findall(r" same$", block, re.M)), re.findall(r"^(.*?)  +(.*) DIFFERENT$", block, re.M)
+    same = len(re.findall(r" same$", block, re.M))
+    other = re.findall(r"^(.*?)  +(.*) DIFFERENT$", block, re.M)
     if same or other:
-        report.check(title, not other, f"{same} the same" + "".join(f"; {n}: {v}" for n, v in other), "all the same")
+        report.check(title, not other, "; ".join([f"{same} the same"] + [f"{n}: {' '.join(v.split())}" for n, v in other]),
+                     "all the same")
 
 
 def carving(report, text):

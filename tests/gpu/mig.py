@@ -25,11 +25,13 @@ def one(test, profile):
                  "< 500 ms")
     carved = cluster.said.find("event=carved .*made=[1-9]", began)
     if carved:
-        report.figure(f"{profile}: agent said carved", f"{carved[0][0] * 1e3 - decided_ms(row):.0f} ms after the decision")
+        report.figure(f"{profile}: agent said carved",
+                      f"{carved[0][0] * 1e3 - decided_ms(row):.0f} ms after the decision")
     if not test.sim:
         report.check(f"{profile}: its size as CUDA sees it",
-                     abs(int(seen["memory_mib"]) - mib) < 0.06 * mib and int(seen["sms"]) == sms,
-                     f"{seen['memory_mib']} MiB, {seen['sms']} SMs", f"{mib} MiB, {sms} SMs")
+                     abs(int(seen.get("memory_mib", 0)) - mib) < 0.06 * mib and int(seen.get("sms", 0)) == sms,
+                     f"{seen.get('memory_mib')} MiB, {seen.get('sms')} SMs, {test.part_of_whole(seen)}",
+                     f"{mib} MiB, {sms} SMs")
     return report.check(f"{profile}: gone afterwards", test.slices_gone() and removed(test, began), "no instance left")
 
 

@@ -14,6 +14,9 @@ GRANT_MIB, WITHIN_MIB, BEYOND_MIB = 40960, 20000, 60000
 def mps(test):
     """Two tenants of one domain with 40 % each; a third of another domain has to wait."""
     cluster, report = test.cluster, test.report
+    if test.leave_settings:
+        report.skip("MPS", "it sets the compute mode, and the settings of the GPU are to be left alone")
+        return
     share = {"level": "mps", "share": 0.4, "vram": f"{GRANT_MIB // 1024}Gi"}
     load = cluster.submit("mps-load", test.work("load", "copy", 15, WITHIN_MIB), account="lab-a", **share)
     try:
@@ -51,7 +54,9 @@ def limits(test, seen):
     around = seen.get("around_compute", "no device")
     test.report.check("past the daemon", around != "ok", around, "no device")
     sms = int(seen.get("sms", 0))
-    test.report.check("SMs a client with 40 % sees", 46 <= sms <= 58, sms, "about 53 of 132")
+    speed = test.whole_ms / float(seen.get("work_ms", 0) or "inf")
+    test.report.check("SMs a client with 40 % gets", 46 <= sms <= 58 or 0 < speed <= 0.5,
+                      f"sees {sms}, {test.part_of_whole(seen)}", "about 53 of 132")
 
 
 def overrun(test, share):

@@ -8,6 +8,7 @@ info)
     echo "devices=1"
     echo "name=$(echo "$CUDA_VISIBLE_DEVICES" | cut -c1-3)"
     echo "compute=ok"
+    echo "work_ms=1.0"
     for mib; do echo "alloc_$mib=ok"; done
     echo "ready_ns=$(date +%s%N)"
     ;;
