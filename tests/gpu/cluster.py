@@ -3,6 +3,7 @@
 Everything lives in one folder. The agent can be killed and started again at any moment; what it
 says is kept in agent.log, each line with the time it was seen, so that steps can be timed.
 """
+import glob
 import json
 import os
 import re
@@ -59,8 +60,8 @@ class Tail:
 
 
 class Cluster:
-    def __init__(self, programs, folder, sim=None):
-        self.programs, self.folder, self.sim = programs, folder, sim
+    def __init__(self, machine, folder):
+        self.machine, self.folder, self.sim = machine, folder, machine.sim
         os.makedirs(folder)
         self.stintd = self.agent = self.said = None
         self.url = self.token = None
@@ -69,7 +70,7 @@ class Cluster:
         self.submitted = []
 
     def program(self, name):
-        return os.path.join(self.programs, name)
+        return self.machine.program(name)
 
     def file(self, *names):
         return os.path.join(self.folder, *names)
@@ -118,7 +119,7 @@ class Cluster:
     # ---- the agent -------------------------------------------------------------------------
 
     def agent_command(self):
-        more = ["--sim", self.sim] if self.sim else []
+        more = self.machine.agent_options()
         if self.sim:
             more += ["--sim-faults", self.file("faults")]
             open(self.file("faults"), "a").close()
@@ -142,6 +143,11 @@ class Cluster:
                 until(self.node_ready, 30, "the node does not become ready")
             except Trouble as e:
                 raise Trouble(f"{e}: {self.api(f'/v1/nodes/{NODE}')[:300]}") from None
+
+    def fault(self, words):
+        """Something happens to a simulated GPU."""
+        with open(self.file("faults"), "a") as f:
+            f.write(f"{NODE} 0 {words}\n")
 
     def node(self):
         return json.loads(self.api(f"/v1/nodes/{NODE}"))
@@ -304,10 +310,9 @@ class Cluster:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     left.append(f"{name} had to be killed")
-        nets = self.file("agent", "run", "net")
-        for name in os.listdir(nets) if os.path.isdir(nets) else []:
-            subprocess.run(["umount", "-l", os.path.join(nets, name)], capture_output=True)
         left += end_leftovers(self.folder)
+        for path in glob.glob(self.file("agent", "run", "net", "*")) + glob.glob(self.file("agent", "mps", "*", "shm")):
+            subprocess.run(["umount", "-l", path], capture_output=True, check=False)
         return left
 
 
@@ -329,20 +334,21 @@ def processes():
             continue
 
 
+def in_environment(pid, text):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as f:
+            return text.encode() in f.read()
+    except OSError:
+        return False
+
+
 def end_leftovers(folder):
     """Kills what was started below our folder and is still there: supervisors, fences, MPS daemons."""
     left = []
     for pid, words in list(processes()):
         if pid == os.getpid():
             continue
-        mine = any(w.startswith(folder + "/") for w in words)
-        if not mine and "nvidia-cuda-mps" in words[0]:
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as f:
-                    mine = folder.encode() in f.read()
-            except OSError:
-                mine = False
-        if mine:
+        if any(w.startswith(folder + "/") for w in words) or in_environment(pid, f"={folder}/"):
             fence = "fence" in words[:2]
             try:
                 os.kill(pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """A job that faults: the event is noticed, the neighbour and the node are unharmed."""
 import time
 
-from cluster import NODE, Trouble, until
+from cluster import Trouble, until
 
 
 def run(test):
@@ -12,8 +12,7 @@ def run(test):
     began = time.time()
     bad = cluster.submit("bad", test.work("load", "fault", 1, 64), account="lab-b", **share)
     if test.sim:
-        with open(cluster.file("faults"), "a") as f:
-            f.write(f"{NODE} 0 xid 31\n")
+        cluster.fault("xid 31")
     row, text = cluster.finish(bad)
     report.check("a job that reads out of bounds has failed", row["state"] == "failed", text[-100:])
     try:

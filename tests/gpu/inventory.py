@@ -23,8 +23,8 @@ class Unfit(Exception):
 def driver(test):
     """Before there is an agent: the driver alone (h200.sh)."""
     machine, report = test.machine, test.report
-    command = [machine.program("stint-agent"), "doctor", "--data", os.path.join(os.path.dirname(machine.logs), "doctor")]
-    command += ["--sim", machine.sim] if machine.sim else []
+    folder = os.path.join(os.path.dirname(machine.logs), "doctor")
+    command = [machine.program("stint-agent"), "doctor", "--data", folder, *machine.agent_options()]
     status, text = call(command, 60, machine.log("doctor.log"))
     bad = [line.strip() for line in text.splitlines() if line.startswith(("BAD", "warn"))]
     if not report.check("stint-agent doctor", status == 0, "; ".join(bad) or "everything ok"):
@@ -51,8 +51,8 @@ def compared(report, title, block):
     same = len(re.findall(r" same$", block, re.M))
     other = re.findall(r"^(.*?)  +(.*) DIFFERENT$", block, re.M)
     if same or other:
-        report.check(title, not other, "; ".join([f"{same} the same"] + [f"{n}: {' '.join(v.split())}" for n, v in other]),
-                     "all the same")
+        words = [f"{same} the same"] + [f"{name}: {' '.join(values.split())}" for name, values in other]
+        report.check(title, not other, "; ".join(words), "all the same")
 
 
 def carving(report, text):

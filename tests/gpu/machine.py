@@ -36,12 +36,16 @@ def find_program(folder, name):
 
 
 class Machine:
-    def __init__(self, programs, logs, sim=None):
+    def __init__(self, programs, logs, sim=None, more=()):
         self.programs, self.logs, self.sim = programs, logs, sim
+        self.more = list(more)  # options of the agent that the caller wants
         self.place = f"/opt/stint-gpu-test.{os.getpid()}"  # seen by jobs whose image is the host
 
     def program(self, name):
         return find_program(self.programs, name)
+
+    def agent_options(self):
+        return (["--sim", self.sim] if self.sim else []) + self.more
 
     def log(self, name):
         return os.path.join(self.logs, name)
