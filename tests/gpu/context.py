@@ -61,9 +61,14 @@ class Test:
         return True
 
 
+def seconds_of(text):
+    """A time of the API, in seconds since 1970."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
 def decided_ms(row):
     """When stintd started the job, in ms since 1970."""
-    return datetime.datetime.fromisoformat(row["started"].replace("Z", "+00:00")).timestamp() * 1e3
+    return seconds_of(row["started"]) * 1e3
 
 
 def start_ms(row, text):
