@@ -60,7 +60,8 @@ def disturbed(test, title, crash_at, wanted):
         report.skip(title, f"it was not paused: {why}")
         cluster.cancel(job, owner)
         return False
-    report.check(f"{title}: paused", cluster.state(job) == "paused", f"{time.time() - began:.1f} s after the owner came",
+    took = time.time() - began
+    report.check(f"{title}: paused", cluster.state(job) == "paused", f"{took:.1f} s after the owner came",
                  "11.6 s for 20 GB")
     if crash_at == "paused":
         cluster.writes(owner, r"^\d+$", 60)
