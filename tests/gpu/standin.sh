@@ -35,11 +35,11 @@ pattern)
     ;;
 train)
     n=0
-    while [ $n -lt 60 ]; do
+    while [ $n -lt 3000 ]; do
         echo "step=$n ns=$(date +%s%N)"
         sleep 0.1
-        n=$((n + 1))
+        n=$((n + 50))
     done
-    echo "hash=$(echo "$*" | cksum | tr ' ' '-')"
+    printf 'hash=%016x\n' "$(echo "$*" | cksum | cut -d ' ' -f 1)"
     ;;
 esac
