@@ -4,6 +4,7 @@ import re
 import time
 
 from cluster import Trouble, until
+from machine import call
 from report import pairs
 
 # Exit code of a job whose task could not be started, and how an agent says that it lacks a level.
@@ -17,6 +18,10 @@ class Test:
         self.leave_settings = leave_settings  # of the GPU: no MIG, no compute mode
         self.sim = machine.sim
         self.whole_ms = 0  # what info's kernel takes on the whole GPU
+
+    def agent_has(self, option):
+        """Whether this agent knows an option: what is newer than it is skipped, not failed."""
+        return option in call([self.machine.program("stint-agent"), "--help"])[1]
 
     def work(self, name, *arguments):
         return self.machine.work(name, *arguments)

@@ -37,7 +37,7 @@ def longest_gap(text):
 
 def cannot(test, job, began):
     """Why it was not paused: the agent's words; None when it was."""
-    said = test.cluster.said.find(r"event=(pause-failed|checkpoint) ", began)
+    said = test.cluster.said.find(rf"event=(pause-failed|checkpoint|not-paused|lost) .*{job}", began)
     again = len(re.findall(r"^step=0 ", test.cluster.logs(job), re.M)) > 1
     if said or again:
         return said[-1][1] if said else "it was started again instead"
@@ -70,6 +70,8 @@ def disturbed(test, title, crash_at, wanted):
     ended = seconds_of(cluster.job(owner)["ended"])
     got, text = result(test, job)
     off, on = longest_gap(text)
+    for at, line in cluster.said.find(rf"event=(paused|resumed) .*{job}", began):
+        report.figure(f"{title}: the agent", f"{at - began:.1f} s after the owner came: {line.split()[0]}")
     report.figure(f"{title}: without a step for", f"{on - off:.1f} s")
     report.figure(f"{title}: resumed", f"first steps {on - ended:.1f} s after the owner's end", "4.9 s for 20 GB")
     report.check(f"{title}: result bit-identical", got == wanted and text.count("step=0 ") == 1, got, wanted)

@@ -2,7 +2,6 @@
 import time
 
 from cluster import Trouble, until
-from machine import call
 
 # What a client sees, then what one sees that goes around the daemon, then one that drops its own limits.
 LOOK = """{0} {1} {2}
@@ -95,7 +94,7 @@ def slices(test):
 
 def too_much(test):
     cluster, report = test.cluster, test.report
-    if test.sim and "--mps-control" not in call([test.machine.program("stint-agent"), "--help"])[1]:
+    if not test.agent_has("--mps-control"):
         report.skip("more memory than asked for", "this agent does not watch it")
         return
     neighbour = cluster.submit("modest", test.work("load", "copy", 9, 20000), account="lab-a", level="time", share=1,
