@@ -1,9 +1,10 @@
 #!/bin/sh
-# tests/gpu/h200.sh PROBE LOAD OUT: the nvml driver on real hardware, as root, on one GPU that
+# tests/gpu/h200.sh PROBE LOAD OUT [look]: the nvml driver on real hardware, as root, on one GPU that
 # nobody else uses. PROBE is stint-gpu-probe, LOAD is load.cu built with nvcc, OUT an empty folder.
-# Prints what it did; the raw answers stay in OUT. Leaves MIG off.
+# Prints what it did; the raw answers stay in OUT. Leaves MIG off. With `look` it changes no setting
+# of the GPU. tests/gpu/run calls it for its first part.
 set -u
-probe=$1 load=$2 out=$3
+probe=$1 load=$2 out=$3 only=${4:-}
 here=$(dirname "$0")
 say() { echo; echo "== $*"; }
 run() { timeout 60 "$probe" "$@" 2>&1; }
@@ -27,21 +28,23 @@ for mode in copy math; do
     smi "$out/$mode.xml"
     echo "pid of the load: $(cat "$out/pid")"
     python3 "$here/compare.py" "$out/show.json" "$out/$mode.json" "$out/$mode.xml"
-    [ $mode = copy ] && { echo "MIG on while a process runs:"; run mig on; }
+    [ $mode$only = copy ] && { echo "MIG on while a process runs:"; run mig on; }
     wait
 done
-run mig off
+[ -n "$only" ] || run mig off
 
 say "what a sample costs"
 run cost 20
 
-say "compute mode"
-run mode 3; nvidia-smi --query-gpu=compute_mode --format=csv,noheader
-run mode 0; nvidia-smi --query-gpu=compute_mode --format=csv,noheader
-
 say "events: an illegal access while waiting"
 run wait 7000 & waiter=$!
 sleep 2; timeout 30 "$load" fault 1 64; wait $waiter
+
+[ -z "$only" ] || exit 0
+
+say "compute mode"
+run mode 3; nvidia-smi --query-gpu=compute_mode --format=csv,noheader
+run mode 0; nvidia-smi --query-gpu=compute_mode --format=csv,noheader
 
 say "MIG: each profile twice, layouts"
 run exercise
