@@ -15,6 +15,7 @@
 
 #define KILL_WAIT_MS 500
 #define LOOK_MS      200
+#define UNWATCHED    "its supervisor was killed, so it was ended: nobody could hold it to its limits"
 
 typedef struct oci {
     st_exec base;
@@ -126,8 +127,13 @@ static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
         t->phase = ST_PHASE_STARTING;
         break;
     case ST_RUN_RUNNING:
-    case ST_RUN_UNSUPERVISED:
         t->phase = ST_PHASE_RUNNING;
+        break;
+    case ST_RUN_UNSUPERVISED:
+        /* Nobody else can become its parent, hold its pipes or learn its exit status: it is ended,
+         * and said to be. What is left after this is seen to by the next look. */
+        if (st_run_kill(of(e)->run, id, UNWATCHED, KILL_WAIT_MS, &err) == 0)
+            st_task_end(t, now_ms, 0, SIGKILL, UNWATCHED);
         break;
     case ST_RUN_ENDED:
         take_end(t, &now);
