@@ -1,7 +1,8 @@
 # A thin front to meson; the work is in tools/ and meson.build.
 #
 #   make         set up what is missing and build into build/
-#   make run     start stintd with a simulated fleet and sample teams, in run-data/
+#   make run     start stintd with a simulated fleet and sample teams, in run-data/, and this machine
+#                as one more node where containers can be run
 #   make test    everything CI runs; the last line is "N passed, M failed"
 #   make bench   the benchmarks
 #   make format  rewrite the C files in the project's format
@@ -20,7 +21,7 @@ all: setup
 	@ninja -C build
 
 run: all
-	@build/stintd --data run-data --listen $(LISTEN) --sample
+	@LISTEN=$(LISTEN) tools/run build run-data
 
 setup:
 	@tools/setup

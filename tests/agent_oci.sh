@@ -5,10 +5,7 @@
 set -u
 . "$(dirname "$0")/lib/stintd.sh"
 . "$(dirname "$0")/lib/agents.sh"
-if ! "$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 >"$tmp/doctor.out" 2>&1; then
-    echo "no containers here: $(grep '^BAD' "$tmp/doctor.out" | head -n 1)"
-    exit 77
-fi
+need_containers
 lease=12s
 start_native
 start_agent c1 --exec oci

@@ -16,6 +16,7 @@
 #define KILL_WAIT_MS 500
 #define LOOK_MS      200
 #define HOLD_WAIT_MS 50
+#define UNWATCHED    "its supervisor was killed, so it was ended: nobody could hold it to its limits"
 
 static void oci_free(st_exec *e)
 {
@@ -129,9 +130,14 @@ static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
         t->phase = ST_PHASE_STARTING;
         break;
     case ST_RUN_RUNNING:
-    case ST_RUN_UNSUPERVISED:
         if (t->phase != ST_PHASE_PAUSED)
             t->phase = ST_PHASE_RUNNING;
+        break;
+    case ST_RUN_UNSUPERVISED:
+        /* Nobody else can become its parent, hold its pipes or learn its exit status: it is ended,
+         * and said to be. What is left after this is seen to by the next look. */
+        if (st_run_kill(e->run, id, UNWATCHED, KILL_WAIT_MS, &err) == 0)
+            st_task_end(t, now_ms, 0, SIGKILL, UNWATCHED);
         break;
     case ST_RUN_ENDED:
         take_end(t, &now);
@@ -163,7 +169,7 @@ static int oci_pids(st_exec *e, const st_task *t, int64_t *buf, size_t room, siz
     char id[ST_RUN_ID_MAX];
 
     st_launch_id(t, id);
-    return st_run_pids(of(e)->run, id, buf, room, ret_n, err);
+    return st_run_pids(e->run, id, buf, room, ret_n, err);
 }
 
 static int oci_remove(st_exec *e, const st_task *t, st_err *err)

@@ -123,6 +123,14 @@ static int read_place(const json_t *job, const json_t *task, const st_board boar
     return 0;
 }
 
+/* The document's key, or the variable a job may have in its environment anyway. */
+static const char *notify_word(const json_t *doc)
+{
+    const char *word = text(doc, "notify_signal");
+
+    return word ? word : text(json_object_get(doc, "env"), "STINT_NOTIFY_SIGNAL");
+}
+
 static int read_job(const json_t *job, const st_board boards[ST_DEVS_MAX], int64_t skew_ms,
                     st_list *list, st_err *err)
 {
@@ -133,8 +141,7 @@ static int read_job(const json_t *job, const st_board boards[ST_DEVS_MAX], int64
                   .until_ms = our_time(number(job, "until_ms"), skew_ms),
                   .deadline_ms = our_time(number(job, "deadline_ms"), skew_ms),
                   .signal = signal_of(text(doc, "signal"), SIGTERM),
-                  .notify_signal =
-                      signal_of(text(json_object_get(doc, "env"), "STINT_NOTIFY_SIGNAL"), 0),
+                  .notify_signal = signal_of(notify_word(doc), 0),
                   .job = job};
     char q[ST_QUOTE_MAX];
     size_t i;

@@ -44,7 +44,9 @@
     X(image, "image", 'i', "image", "IMAGE", "a container image")                            \
     X(workdir, "workdir", 0, "workdir", "DIR", "where the command starts")                   \
     X(network, "network", 0, "network", "none|host|tenant", "what it can reach")             \
-    X(signal, "signal", 0, "signal", "NAME", "what tells it to save")
+    X(signal, "signal", 0, "signal", "NAME", "what tells it to save")                        \
+    X(notify_signal, "notify-signal", 0, "notify_signal", "NAME",                            \
+      "what tells it, before that, that it must leave soon")
 
 typedef struct st_job_flags {
 #define X(field, option, letter, key, value, about) const char *field;

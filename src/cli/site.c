@@ -24,7 +24,7 @@ static const st_cli_row list_options[] = {
 static const st_cli_row no_options[] = {{0}};
 const st_cli_row st_cli_join_options[] = {
     {"pool", 'p', ST_CLI_STRING, offsetof(site_flags, pool), "POOL",
-     "where the machines go; any they ask for unless given", 0, 0},
+     "where the machines go; the first pool unless given", 0, 0},
     {"uses", 'n', ST_CLI_I64, offsetof(site_flags, uses), "N", "how many machines may use it", 1,
      100000},
     {"expires", 'e', ST_CLI_STRING, offsetof(site_flags, expires), "DURATION",

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/num.h"
@@ -122,14 +123,20 @@ static size_t room(const st_log *log, const char *bytes, size_t n)
     return end ? (size_t)(end - bytes) + 1 : most;
 }
 
+/* Output never takes the last of a disk: how tasks ended, and who runs here, must find room. */
+static bool leaves_room(const st_log *log)
+{
+    struct statvfs fs;
+
+    return fstatvfs(log->fd, &fs) != 0 ||
+           (uint64_t)fs.f_bavail * fs.f_frsize >
+               ST_MIN((uint64_t)fs.f_blocks * fs.f_frsize / ST_LOG_DISK_PART, ST_LOG_DISK_MAX);
+}
+
 void st_log_add(st_log *log, const char *bytes, size_t n)
 {
     while (n > 0) {
-        if (!admit_loss(log)) {
-            log->lost += (int64_t)n;
-            return;
-        }
-        if (log->fd < 0 && !open_next(log)) {
+        if ((log->fd < 0 && !open_next(log)) || !leaves_room(log) || !admit_loss(log)) {
             log->lost += (int64_t)n;
             return;
         }

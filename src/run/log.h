@@ -17,6 +17,10 @@
 #define ST_LOG_LINE_MAX 65536
 #define ST_LOG_FILES    4
 
+/* A disk with less than this left counts as full for output: a part of it, and at most so much. */
+#define ST_LOG_DISK_PART 16
+#define ST_LOG_DISK_MAX  (UINT64_C(8) << 20)
+
 typedef struct st_log {
     char prefix[PATH_MAX]; /* ".../logs/out" */
     int fd;                /* -1: to be opened */

@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "run/below.h"
 #include "run/bundle.h"
 
 #define SHM_MAX_MIB (64 * 1024)
@@ -58,9 +59,17 @@ static void add_host_root(json_t *mounts)
 {
     struct stat st;
 
-    for (const char *const *p = st_bundle_host_dirs; *p; p++)
-        if (lstat(*p, &st) == 0 && S_ISDIR(st.st_mode))
-            add(mounts, *p, "bind", *p, "bind,ro,nosuid,nodev");
+    for (const char *const *p = st_bundle_host_dirs; *p; p++) {
+        st_below below = {0};
+
+        if (lstat(*p, &st) != 0 || !S_ISDIR(st.st_mode))
+            continue;
+        add(mounts, *p, "bind", *p, "bind,ro,nosuid,nodev");
+        st_below_find(*p, &below);
+        for (size_t i = 0; i < below.n; i++)
+            add(mounts, below.v[i], "bind", below.v[i], "bind,ro,nosuid,nodev");
+        st_below_done(&below);
+    }
     for (const char *const *p = st_bundle_host_files; *p; p++)
         if (access(*p, R_OK) == 0)
             add(mounts, *p, "bind", *p, "bind,ro,nosuid,nodev,noexec");

@@ -104,7 +104,8 @@ typedef struct st_submit_doc {
     st_job_fields asks;
     const char *name;
     const st_doc_node *command, *env, *labels, *sim;
-    const char *script, *image, *workdir, *network, *signal, *size, *workload;
+    const char *script, *image, *workdir, *network, *signal, *notify_signal, *size;
+    const char *workload;
     /* Read by src/rules, and kept with the job. */
     const char *model, *dtype, *context, *concurrency, *attention, *method, *batch_size;
     const char *frames, *chunk, *duration, *fps, *estimate;

@@ -25,6 +25,7 @@ static const st_field rows[] = {
     TEXT_ROW("workdir", workdir),
     TEXT_ROW("network", network),
     TEXT_ROW("signal", signal),
+    TEXT_ROW("notify_signal", notify_signal),
     TEXT_ROW("workload", workload),
     TEXT_ROW("size", size),
     TEXT_ROW("model", model),

@@ -124,19 +124,22 @@ static const char *const accounts[] = {
     "{name: genomics, parent: acme, guarantee: {gpu: 16}, weight: 2}",
 };
 
+/* On the simulated fleet, whatever joins later: there is nothing in them to be run. */
 static const char *const jobs[] = {
-    "{name: pretrain, account: vision, user: ada, tasks: 6, gpus: 8, limit: 12h, "
+    "{name: pretrain, account: vision, user: ada, pool: main, tasks: 6, gpus: 8, limit: 12h, "
     "on_preempt: checkpoint, sim: {run: 3h}}",
-    "{name: sweep-1, account: vision, user: ada, gpus: 4, limit: 2h, on_preempt: checkpoint, "
-    "sim: {run: 20m}}",
-    "{name: asr, account: speech, user: grace, tasks: 4, gpus: 8, limit: 8h, on_preempt: "
-    "checkpoint, sim: {run: 90m}}",
-    "{name: tts-service, account: speech, user: grace, level: mps, share: 0.25, sim: {run: 7d}}",
-    "{name: fold, account: genomics, user: rosalind, tasks: 4, gpus: 8, limit: 6h, on_preempt: "
-    "requeue, sim: {run: 40m}}",
-    "{name: notebook, account: genomics, user: rosalind, profile: 1g, limit: 8h, sim: {run: 4h}}",
-    "{name: big, account: vision, user: ada, tasks: 8, gpus: 8, limit: 4h, on_preempt: "
-    "checkpoint, sim: {run: 1h}}",
+    "{name: sweep-1, account: vision, user: ada, pool: main, gpus: 4, limit: 2h, "
+    "on_preempt: checkpoint, sim: {run: 20m}}",
+    "{name: asr, account: speech, user: grace, pool: main, tasks: 4, gpus: 8, limit: 8h, "
+    "on_preempt: checkpoint, sim: {run: 90m}}",
+    "{name: tts-service, account: speech, user: grace, pool: main, level: mps, share: 0.25, "
+    "sim: {run: 7d}}",
+    "{name: fold, account: genomics, user: rosalind, pool: main, tasks: 4, gpus: 8, limit: 6h, "
+    "on_preempt: requeue, sim: {run: 40m}}",
+    "{name: notebook, account: genomics, user: rosalind, pool: main, profile: 1g, limit: 8h, "
+    "sim: {run: 4h}}",
+    "{name: big, account: vision, user: ada, pool: main, tasks: 8, gpus: 8, limit: 4h, "
+    "on_preempt: checkpoint, sim: {run: 1h}}",
 };
 
 static int make_tokens(st_serve *serve, const char *dir, st_err *err)

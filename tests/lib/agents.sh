@@ -5,25 +5,52 @@
 #   start_agent n1 --exec sim    # node n1, eight simulated H100; its log is $tmp/n1.log
 #   crash_agent n1               # SIGKILL
 #   is JOB STATE                 # for wait_for
+#   need_containers              # skips where real tasks cannot run
+#   mounts="$mounts DIR"         # what the test has mounted, to be taken away at its end
 agents=
+mounts=
 
 if [ -z "${STINT_AGENT:-}" ]; then
     echo "stint-agent is not built here"
     exit 77
 fi
 
+# need_containers: ends the test with one line where real tasks cannot run.
+need_containers() {
+    if ! "$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 >"$tmp/doctor.out" 2>&1; then
+        echo "skipped, no containers here: $(grep '^BAD' "$tmp/doctor.out" | head -n 1)"
+        exit 77
+    fi
+}
+
+# Tasks of a test that failed half way end with a lease that is long over.
+end_tasks() {
+    left=
+    for task in "$tmp"/*/run/tasks/*; do
+        [ -e "$task/task.json" ] && [ ! -e "$task/exit.json" ] && left=$task
+    done
+    [ -n "$left" ] || return 0
+    for lease in "$tmp"/*/lease; do
+        echo "$(cat /proc/sys/kernel/random/boot_id) 1 kill" >"$lease"
+    done
+    wait_for test -e "$left/exit.json"
+    sleep 1
+}
+
 # Agents go first, then what they ran, then stintd.
 finish_agents() {
     for a in $agents; do
         kill "$(cat "$tmp/$a.pid")" 2>/dev/null && wait "$(cat "$tmp/$a.pid")" 2>/dev/null
     done
-    if grep -h -e 'ERROR: .*Sanitizer' -e 'runtime error' -e 'assertion failed' "$tmp"/*.log; then
+    end_tasks
+    if grep -hs -e 'ERROR: .*Sanitizer' -e 'runtime error' -e 'assertion failed' "$tmp"/*.log; then
         echo "a program was not well"
         finish
         exit 1
     fi
     # Networks of tenants stay mounted for their next task.
-    umount -l "$tmp"/*/run/net/* 2>/dev/null
+    # shellcheck disable=SC2086 # a list
+    umount -l "$tmp"/*/run/net/* $mounts 2>/dev/null
     finish
 }
 trap finish_agents EXIT
@@ -34,8 +61,9 @@ start_native() {
 engine: native
 agent_lease: ${lease:-30s}
 rate: 100000
-policy: {notice: 0s, grace: 6s, min_run: 0s, cooldown: 0s}
+policy: {notice: ${notice:-0s}, grace: 6s, min_run: 0s, cooldown: 0s}
 END
+    [ $# -eq 0 ] || printf '%s\n' "$@" >>"$tmp/stintd.yaml"
     native
     STINT_TOKEN=$(cat "$tmp/data/owner.token")
     export STINT_TOKEN
@@ -45,11 +73,14 @@ END
     ask_join 600
 }
 
-# Starts stintd, or starts it again where it was.
+# Starts stintd, or starts it again where it was. Tests may set before: scheme (https), host (an
+# address), enter (a command that runs another elsewhere), cli_url (where stint finds it, if not as
+# agents do).
 native() {
     : >"$tmp/stintd.log"
-    "$STINTD" --data "$tmp/data" --config "$tmp/stintd.yaml" --listen "127.0.0.1:${port:-0}" \
-        >>"$tmp/stintd.log" 2>&1 &
+    # shellcheck disable=SC2086 # words
+    ${enter:-} "$STINTD" --data "$tmp/data" --config "$tmp/stintd.yaml" \
+        --listen "${host:-127.0.0.1}:${port:-0}" >>"$tmp/stintd.log" 2>&1 &
     stintd_pid=$!
     if ! wait_for grep -q '^event=listening' "$tmp/stintd.log"; then
         echo "stintd does not start:"
@@ -57,7 +88,8 @@ native() {
         exit 1
     fi
     port=$(sed -n 's/^event=listening.* port=\([0-9]*\).*/\1/p' "$tmp/stintd.log" | tail -n 1)
-    export STINT_URL="http://127.0.0.1:$port"
+    server="${scheme:-http}://${host:-127.0.0.1}:$port"
+    export STINT_URL="${cli_url:-$server}"
 }
 
 crash_stintd() {
@@ -71,11 +103,12 @@ ask_join() {
     cp "$tmp/out" "$tmp/join"
 }
 
-# start_agent NAME [OPTION...]
+# start_agent NAME [OPTION...]; agent_enter as for stintd.
 start_agent() {
     agent=$1
     shift
-    "$STINT_AGENT" --server "$STINT_URL" --join-token-file "$tmp/join" --data "$tmp/$agent" \
+    # shellcheck disable=SC2086 # words
+    ${agent_enter:-} "$STINT_AGENT" --server "$server" --join-token-file "$tmp/join" --data "$tmp/$agent" \
         --name "$agent" --address 127.0.0.1 --sim h100x8 --grace 2s "$@" >>"$tmp/$agent.log" 2>&1 &
     echo $! >"$tmp/$agent.pid"
     agents="$agents $agent"
@@ -115,6 +148,22 @@ becomes() {
 node_becomes() {
     ran=$((ran + 1))
     wait_for node_is "$1" "$2" || fail "node $1 is not $2: $("$stint" node list)"
+}
+
+# where_is JOB: the node its first task is on.
+where_is() {
+    "$stint" show "$1" | sed -n 's/^Where  *\([^: ]*\).*/\1/p'
+}
+
+# log_has JOB TEXT: for wait_for.
+log_has() {
+    "$stint" logs "$1" | grep -q -e "$2"
+}
+
+# writes JOB TEXT: in its log, soon.
+writes() {
+    ran=$((ran + 1))
+    wait_for log_has "$1" "$2" || fail "job $1 has not written \"$2\": $("$stint" logs "$1" | head -c 600)"
 }
 
 # said NODE TEXT: in the agent's log, soon.

@@ -519,6 +519,10 @@ static void test_list(void **state)
     assert_int_equal(w.list.orders.v[0].key.task, 5);
     assert_int_equal(w.list.orders.v[0].place.devs, 2);
     assert_int_equal(w.list.orders.v[0].deadline_ms, 9000);
+    hear(&w, "{\"job\":\"a\",\"stay\":1,\"want\":\"run\",\"level\":\"whole\","
+             "\"document\":{\"notify_signal\":\"HUP\",\"env\":{\"STINT_NOTIFY_SIGNAL\":\"USR2\"}},"
+             "\"tasks\":[{\"task\":0,\"devices\":[{\"index\":0}]}]}");
+    assert_int_equal(w.list.orders.v[0].notify_signal, SIGHUP); /* the document's own key counts */
     world_done(&w);
     assert_int_equal(st_signal_parse("TERM"), SIGTERM);
     assert_int_equal(st_signal_parse("12"), 12);

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/testing.h"
+#include "run/below.h"
 #include "run/bundle.h"
 #include "run/os.h"
 
@@ -363,6 +364,35 @@ static void cgroup_tables_are_understood(void **state)
     assert_int_equal(cg.mode, ST_CG_NONE);
 }
 
+static void mounts_below_a_folder_are_found(void **state)
+{
+    static const char text[] = "21 1 254:0 / / rw - ext4 /dev/root rw\n"
+                               "30 21 0:30 / /usr/local/nvidia/lib ro shared:3 - tmpfs tmpfs ro\n"
+                               "31 21 0:31 / /usr/local/nvidia rw - tmpfs tmpfs rw\n"
+                               "32 21 0:32 / /usr/local/nvidia rw - tmpfs again rw\n"
+                               "33 21 0:33 / /usr/a\\040b\\134c rw master:1 - ext4 /dev/b rw\n"
+                               "34 21 0:34 / /usr rw - ext4 /dev/c rw\n"
+                               "35 21 0:35 / /usrlocal rw - ext4 /dev/d rw\n"
+                               "36 21 0:36 / /usr/jail/proc rw - proc proc rw\n"
+                               "37 21 0:37 / /usr/jail/sys rw - sysfs sysfs rw\n"
+                               "no line at all\n"
+                               "38 21 0:38 / /usr/last rw - xfs /dev/e rw";
+    static const char *const want[] = {"/usr/a b\\c", "/usr/last", "/usr/local/nvidia",
+                                       "/usr/local/nvidia/lib"};
+    st_below list = {0};
+
+    (void)state;
+    st_below_parse(text, "/usr", &list);
+    assert_int_equal(list.n, ST_ARRAY_LEN(want));
+    for (size_t i = 0; i < list.n; i++)
+        assert_string_equal(list.v[i], want[i]);
+    st_below_done(&list);
+    st_below_parse("", "/usr", &list);
+    assert_int_equal(list.n, 0);
+    st_below_find("/no/such/folder", &list);
+    assert_int_equal(list.n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +404,7 @@ int main(void)
         cmocka_unit_test(wrong_cdi_is_refused),
         cmocka_unit_test(cdi_cannot_reach_where_a_spec_cannot),
         cmocka_unit_test(cgroup_tables_are_understood),
+        cmocka_unit_test(mounts_below_a_folder_are_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
