@@ -33,7 +33,7 @@ node_becomes m1 ready
 # shared ACCOUNT LEVEL SHARE VRAM SCRIPT: sets job.
 shared() {
     try 0 '^j' submit --account "$1" --level "$2" --share "$3" --vram "$4" --limit 5m \
-        --env FAKE_MPS_CLIENT=1 -- sh -c "$5"
+        --env FAKE_MPS_CLIENT=1 --env CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=90G -- sh -c "$5"
     job=$(cat "$tmp/out")
 }
 logged() { "$stint" logs "$1" | grep -q -e "$2"; }
@@ -52,15 +52,26 @@ no_daemons() { [ "$(daemons)" -eq 0 ]; }
 
 # ---- two tenants of one domain share a daemon ------------------------------------------------
 
+# Its environment, whether it reaches the daemon, and what it can do to it.
+cat >"$tmp/client.py" <<'END'
+import socket
+s = socket.socket(socket.AF_UNIX)
+s.connect("/dev/shm/mps/control")
+s.sendall(b"get_server_list\n")
+print("server", s.makefile().readline().strip(), flush=True)
+END
 # shellcheck disable=SC2016 # for the shell inside
 tell='echo pipe=$CUDA_MPS_PIPE_DIRECTORY percent=$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE \
 memory=$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT cuda=$CUDA_VISIBLE_DEVICES nvidia=$NVIDIA_VISIBLE_DEVICES; \
 echo uid=$(id -u) gid=$(id -g); ls /dev/shm/mps; touch /dev/shm/mps/control && echo touched; \
-rm -f /dev/shm/mps/control /dev/shm/mps/*.pid; ls /dev/shm/mps; echo from $STINT_JOB >/data/note; sleep 100'
+rm -f /dev/shm/mps/control /dev/shm/mps/*.pid; ls /dev/shm/mps; echo from $STINT_JOB >/data/note; echo ready; sleep 100'
+tell="python3 -c '$(cat "$tmp/client.py")'; $tell"
 shared vision mps 0.5 20Gi "trap '' TERM; $tell"
 vision=$job
 becomes "$vision" running
+in_log "$vision" '^ready$'
 in_log "$vision" 'pipe=/dev/shm/mps percent=50 memory=0=20480M cuda=0 nvidia=GPU-'
+in_log "$vision" '^server [1-9]'
 in_log "$vision" '^nvidia-cuda-mps-control.pid'
 was_told '^0-acme: set_default_active_thread_percentage 50$'
 was_told '^0-acme: set_default_device_pinned_mem_limit 0 20480M$'
@@ -75,6 +86,7 @@ grep '^0-acme: environment' "$control.log" | grep -q -e STINT_TOKEN -e HOME -e S
 shared speech mps 0.3 30Gi "$tell"
 speech=$job
 becomes "$speech" running
+in_log "$speech" '^ready$'
 in_log "$speech" 'percent=30 memory=0=30720M cuda=0'
 # The server has the largest of both.
 was_told '^0-acme: set_device_pinned_mem_limit [0-9]* 0 30720M$'
@@ -98,6 +110,7 @@ grep -q "$speech" "$tmp/out" && fail "it reads another tenant's storage"
 shared other mps 0.2 8Gi "$tell"
 other=$job
 becomes "$other" running
+in_log "$other" '^ready$'
 in_log "$other" 'percent=20 memory=0=8192M cuda=0'
 said m1 'event=mps-started node=m1 gpu=1 domain=other'
 ran=$((ran + 2))

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -51,7 +52,7 @@ static void gpu_rows(st_gpu *g, const st_gpu_inventory *inv, FILE *out)
 /* Level mps: the program, then a daemon for real, without a server, so that nobody on the GPU is disturbed. */
 static void check_mps(const st_agent_conf *conf, const st_gpu_inventory *inv, FILE *out)
 {
-    char control[PATH_MAX], dir[PATH_MAX], text[PATH_MAX + 64];
+    char control[PATH_MAX], data[PATH_MAX], dir[PATH_MAX], text[PATH_MAX + 64];
     st_mps m = {.control = control, .dir = dir};
     st_gpu_mps facts;
     st_err err = {0};
@@ -70,7 +71,9 @@ static void check_mps(const st_agent_conf *conf, const st_gpu_inventory *inv, FI
             "jobs at level mps are refused until it runs CUDA 11.5 or newer");
         return;
     }
-    snprintf(dir, sizeof dir, "%s/mps-doctor", conf->data);
+    if (!realpath(conf->data, data) ||
+        snprintf(dir, sizeof dir, "%s/mps-doctor", data) >= (int)sizeof dir)
+        return; /* the row about data says so */
     if (st_mps_try(&m, inv->gpu[0].uuid, &err) < 0) {
         row(out, ST_CHECK_WARN, "mps", err.msg,
             geteuid() == 0 ? "see that the vendor's MPS package is that of the driver, and that no "

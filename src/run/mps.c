@@ -360,6 +360,15 @@ static int start_daemon(const st_mps *m, st_mps_record *r, st_err *err)
     return find_daemon(m->dir, r, err);
 }
 
+/* A server that comes up says so; what else it may be, and older programs that cannot be asked, will do. */
+static bool coming(const st_mps *m, int64_t server)
+{
+    char said[ANSWER_MAX];
+
+    return ask(m, said, NULL, "get_server_status %" PRId64, server) == 0 &&
+           strstr(said, "INITIALIZING");
+}
+
 /* Returns when it is there, with the limits. */
 static int start_server(const st_mps *m, int64_t uid, const st_mps_limits *limits, st_err *err)
 {
@@ -368,7 +377,7 @@ static int start_server(const st_mps *m, int64_t uid, const st_mps_limits *limit
     size_t n = 0;
     int e = ask(m, said, err, "start_server -uid %" PRId64, uid);
 
-    while (!e && (e = servers(m, pids, &n, err)) == 0 && n == 0) {
+    while (!e && (e = servers(m, pids, &n, err)) == 0 && (n == 0 || coming(m, pids[0]))) {
         if (st_os_mono_ms() > until)
             return st_fail(err, ST_EDOWN, "the MPS server has not come up in %d s; see %s/log",
                            ST_MPS_START_MS / 1000, m->dir);

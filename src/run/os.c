@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -361,15 +360,19 @@ static bool take(int fd, char *said, size_t cap, size_t *n)
     }
 }
 
-/* A file without a name, so that nobody has to read it. */
+/* A pipe with the text in it and nobody at its other end; the text must fit. */
 static int input_fd(const char *text)
 {
-    int fd = memfd_create("input", MFD_CLOEXEC);
     size_t n = text ? strlen(text) : 0;
+    int pipes[2];
 
-    if (fd >= 0 && (write(fd, text ? text : "", n) != (ssize_t)n || lseek(fd, 0, SEEK_SET) != 0))
-        st_os_closep(&fd);
-    return fd;
+    if (pipe2(pipes, O_CLOEXEC) != 0)
+        return -1;
+    fcntl(pipes[1], F_SETFL, O_NONBLOCK);
+    if (n > 0 && write(pipes[1], text, n) != (ssize_t)n)
+        st_os_closep(&pipes[0]);
+    close(pipes[1]);
+    return pipes[0];
 }
 
 int st_os_ask(const st_os_call *call, char *said, size_t cap)

@@ -64,6 +64,7 @@ class Daemon:
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
         self.servers[process.pid] = [process, self.percent, self.memory]
+        self.asked = 0
 
     def obey(self, words):
         verb, rest = words[0], words[1:]
@@ -71,6 +72,9 @@ class Daemon:
             time.sleep(2)
         if verb == "get_server_list":
             return "".join("%d\n" % pid for pid in self.servers)
+        if verb == "get_server_status":
+            self.asked += 1
+            return "ACTIVE\n" if self.asked > 1 else "INITIALIZING\n"
         if verb == "start_server":
             self.start_server(rest[1])
         elif verb == "get_client_list":

@@ -319,6 +319,12 @@ static void test_faults(void **state)
     assert_ok(st_gpu_sim_fault(g, 0, ST_GPU_FAULT_THERMAL, 0, &err));
     assert_int_equal(metric(g, 0, ST_GPU_WHOLE, 300000, ST_GPU_SM_CLOCK), 1980);
     assert_true(metric(g, 0, ST_GPU_WHOLE, 900000, ST_GPU_TEMP) == 70);
+    assert_ok(st_gpu_sim_fault(g, 0, ST_GPU_FAULT_MEMORY, 70000, &err));
+    assert_int_equal(metric(g, 0, ST_GPU_WHOLE, 900000, ST_GPU_FB_USED), 70000);
+    assert_ok(st_gpu_sim_fault(g, 0, ST_GPU_FAULT_MEMORY, 9000000, &err)); /* all there is */
+    assert_int_equal(metric(g, 0, ST_GPU_WHOLE, 900000, ST_GPU_FB_FREE), 0);
+    assert_ok(st_gpu_sim_fault(g, 1, ST_GPU_FAULT_MEMORY, 70000, &err)); /* by nobody */
+    assert_int_equal(metric(g, 1, ST_GPU_WHOLE, 900000, ST_GPU_FB_USED), 0);
 
     assert_ok(st_gpu_sim_fault(g, 3, ST_GPU_FAULT_LOST, 0, &err));
     next_event(g, ST_GPU_EVENT_XID, 3, 79);
