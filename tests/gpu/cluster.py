@@ -235,7 +235,8 @@ class Cluster:
                               f"{self.logs(job)[-300:]}")
             if time.time() > end:
                 raise Trouble(f"job {now['name']} is {now['state']} after {timeout} s, not "
-                              f"{' or '.join(sorted(states))}: {self.node_words()}; {now.get('reason') or self.why(job)}")
+                              f"{' or '.join(sorted(states))}: {self.node_words()}; "
+                              f"{now.get('reason') or self.why(job)}")
             time.sleep(0.02)
 
     def finish(self, job, timeout=40):
