@@ -181,9 +181,14 @@ int st_run_remove(const st_run *run, const char *id, st_err *err)
     char dir[PATH_MAX], said[256];
     st_plan plan;
     st_run_task task;
-    int r = st_run_get(run, id, &task, err);
+    int r = st_state_dir(run, id, dir, err);
 
-    if (r || (r = st_state_dir(run, id, dir, err)) != 0 || (r = st_plan_read(dir, &plan, err)) != 0)
+    if (r == 0)
+        r = st_run_get(run, id, &task, err);
+    /* A removal that was cut short: only what is over is removed, and the plan goes with the rest. */
+    if (r == -ST_ENOENT && access(dir, F_OK) == 0 && !st_state_locked(dir))
+        return st_os_remove_tree(dir, err);
+    if (r || (r = st_plan_read(dir, &plan, err)) != 0)
         return r;
     if (!over(&task) || st_cg_count(&run->cg, plan.cgroup) > 0)
         return st_fail(err, ST_ESTATE, "task %s is %s; kill it first", id,

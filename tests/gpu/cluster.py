@@ -142,7 +142,7 @@ class Cluster:
             try:
                 until(self.node_ready, 30, "the node does not become ready")
             except Trouble as e:
-                raise Trouble(f"{e}: {self.api(f'/v1/nodes/{NODE}')[:300]}") from None
+                raise Trouble(f"{e}: {self.node_words()}") from None
 
     def fault(self, words):
         """Something happens to a simulated GPU."""
@@ -157,6 +157,14 @@ class Cluster:
             return self.node().get("state") == "ready"
         except Trouble:
             return False
+
+    def node_words(self):
+        """Its state and why, for messages."""
+        try:
+            now = self.node()
+            return f"node {now.get('state')} {now.get('reason') or ''}".strip()
+        except (Trouble, OSError) as e:
+            return str(e)
 
     def kill_agent(self):
         """SIGKILL, as by an accident."""
@@ -227,7 +235,8 @@ class Cluster:
                               f"{self.logs(job)[-300:]}")
             if time.time() > end:
                 raise Trouble(f"job {now['name']} is {now['state']} after {timeout} s, not "
-                              f"{' or '.join(sorted(states))}: {now.get('reason') or self.why(job)}")
+                              f"{' or '.join(sorted(states))}: {self.node_words()}; "
+                              f"{now.get('reason') or self.why(job)}")
             time.sleep(0.02)
 
     def finish(self, job, timeout=40):

@@ -11,6 +11,7 @@
 
 #include "base/testing.h"
 #include "run/os.h"
+#include "run/state.h"
 #include "run/test/help.h"
 
 static bench_node *node_of(void **state)
@@ -109,6 +110,26 @@ static void an_id_is_started_once(void **state)
     assert_fails(st_run_start(node->run, &spec, &err), ST_EEXIST, "started before");
     assert_ok(st_run_remove(node->run, id, &err));
     assert_ok(st_run_start(node->run, &spec, &err));
+}
+
+/* Whoever removed it was killed, and its plan had gone first. */
+static void a_removal_cut_short_is_finished(void **state)
+{
+    bench_node *node = node_of(state);
+    char id[ST_RUN_ID_MAX], name[ST_RUN_ID_MAX], dir[PATH_MAX], path[PATH_MAX];
+    st_run_spec spec = node_spec(node, "true", id);
+    st_err err = {0};
+
+    node_run(node, &spec, NULL, 0);
+    st_state_name(id, name);
+    assert_ok(st_os_path(dir, &err, "%s/tasks/%s", node->state, name));
+    assert_ok(st_os_path(path, &err, "%s/task.json", dir));
+    for (int i = 0; i < 1000 && st_state_locked(dir); i++)
+        st_os_sleep_ms(5);
+    assert_int_equal(unlink(path), 0);
+    assert_ok(st_run_remove(node->run, id, &err));
+    assert_int_equal(access(dir, F_OK), -1);
+    assert_fails(st_run_remove(node->run, id, &err), ST_ENOENT, "no task");
 }
 
 static void time_limit_signals_then_kills(void **state)
@@ -525,6 +546,7 @@ int main(void)
         cmocka_unit_test(a_command_that_cannot_run_says_so),
         cmocka_unit_test(a_runtime_that_fails_says_so),
         cmocka_unit_test(an_id_is_started_once),
+        cmocka_unit_test(a_removal_cut_short_is_finished),
         cmocka_unit_test(time_limit_signals_then_kills),
         cmocka_unit_test(memory_limit_is_reported_as_such),
         cmocka_unit_test(cpu_limit_holds),
