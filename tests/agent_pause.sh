@@ -127,9 +127,14 @@ cuda_agent() { start_agent c1 --exec oci --sim-faults "$tmp/faults" --cuda "$tmp
 cuda_agent
 node_becomes c1 ready
 
-# The agent is killed in the middle of a checkpoint, and of a restore. Its helper goes on.
+# The agent is killed in the middle of a checkpoint, of a scan and of a restore. Its helper goes on. What it
+# has on devices does not fit into its RAM limit, which is raised meanwhile. Something was left in memory.
 echo 700 >"$tmp/cuda/delay"
-borrow middle
+echo 700 >"$tmp/cuda/slow"
+python3 -c 'import sys; sys.stdout.buffer.write(bytes(9 << 20) + b"secret" + bytes(7 << 20))' >"$tmp/cuda/device"
+submit --name middle --gpus 8 --ram 64Mi --on-preempt pause --limit 1m -- sh -c "$count"
+limit() { cat /sys/fs/cgroup/memory/stint/"$job".1.0/memory.limit_in_bytes \
+    /sys/fs/cgroup/stint/"$job".1.0/memory.max 2>/dev/null; }
 becomes "$job" running
 wait_for "$stint" logs "$job"
 reclaim 4
@@ -138,13 +143,22 @@ wait_for grep -q checkpoint "$tmp/cuda/log" || fail "no checkpoint is taken"
 crash_agent c1
 cuda_agent
 becomes "$job" paused
-stands_still "$job"
+ran=$((ran + 3))
 grep -q 2 "$tmp"/cuda/p.* || fail "nobody was taken off"
+[ "$(limit)" -eq $((576 << 20)) ] || fail "its RAM limit is $(limit)"
+wait_for grep -q context "$tmp/cuda/log" || fail "memory is not read"
+crash_agent c1
+cuda_agent
+said c1 "event=scrubbed .*job=$job .*result=overwritten .*found=2 "
+stands_still "$job"
 becomes "$owner" running
 becomes "$owner" done
 wait_for grep -q restore "$tmp/cuda/log" || fail "nothing is restored"
 crash_agent c1
 cuda_agent
+lowered() { [ "$(limit)" -eq $((64 << 20)) ]; }
+ran=$((ran + 1))
+wait_for lowered || fail "its RAM limit is still $(limit)"
 becomes "$job" done
 whole "$job"
 ran=$((ran + 1))
@@ -152,7 +166,7 @@ ran=$((ran + 1))
     fail "somebody is locked still: $(cat "$tmp/cuda/log")"
 
 # One that cannot be taken off is told by its signal, and goes on from what it saved.
-rm "$tmp/cuda/delay"
+rm "$tmp/cuda/delay" "$tmp/cuda/slow"
 echo 'checkpoint 0 801' >"$tmp/cuda/fail"
 cat >"$tmp/saver.sh" <<'END'
 n=$(cat /data/pause-progress 2>/dev/null || echo 0)

@@ -17,14 +17,16 @@
 
 #include "agent/files.h"
 #include "agent/host.h"
+#include "agent/launch.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "gpu/export.h"
 #include "gpu/sim.h"
 
-#define LEFT_MS 30000 /* for what a task left behind to go away */
-#define KEEP_MS 10000 /* between two times that what was counted is written down */
+#define LEFT_MS  30000 /* for what a task left behind to go away */
+#define LOAD_MIB 64
+#define KEEP_MS  10000 /* between two times that what was counted is written down */
 
 /* ---- samples ------------------------------------------------------------------------------------ */
 
@@ -140,16 +142,26 @@ void st_host_sample(st_host *h, int64_t now_ms)
         }
 }
 
-/* Half the memory of what it has, and mostly busy: enough to see somebody is there. */
+/* Some of its memory, and mostly busy: enough to see somebody is there. A container is seen by its first
+ * process, and has as much as a pause finds room for anywhere. */
 void st_host_load(st_host *h, const st_task *t, bool on, int64_t now_ms)
 {
     uint64_t id =
         st_hash_u64(st_hash_str((uint64_t)t->key.stay, t->key.job), (uint64_t)t->key.task);
+    int pid = 1000 + t->key.task;
     st_err err;
 
+    if (h->exec->run) {
+        char run_id[ST_RUN_ID_MAX];
+        size_t n;
+
+        st_launch_id(t, run_id);
+        if (st_run_pids(h->exec->run, run_id, &pid, 1, &n, &err) < 0 || n == 0)
+            pid = 1000 + t->key.task;
+    }
     for (int d = 0; h->sim_gpus && d < h->inv.n; d++) {
-        st_gpu_load load = {.pid = 1000 + t->key.task,
-                            .mem_mib = h->inv.gpu[d].vram_mib / 16,
+        st_gpu_load load = {.pid = pid,
+                            .mem_mib = h->exec->run ? LOAD_MIB : h->inv.gpu[d].vram_mib / 16,
                             .busy_m = 850,
                             .mps = t->place.level == ST_LEVEL_MPS};
         st_gpu_instances now;

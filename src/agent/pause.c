@@ -21,6 +21,11 @@
 #define PROBE_NAME  "probe"
 #define MEMINFO_DIR "/proc"
 
+bool st_host_cuda(const st_host *h)
+{
+    return h->gpu && h->exec->run && (!h->sim_gpus || h->process->conf->cuda);
+}
+
 void st_cuda_name(const st_task *t, const char *what, char ret[128])
 {
     snprintf(ret, 128, "%s.%d.%d.%d.%s", t->key.job, t->key.stay, t->key.task, t->attempt, what);
@@ -113,7 +118,6 @@ static int on_gpu(st_host *h, st_task *t, int gpu, const int *mine, size_t nmine
     return r;
 }
 
-/* On simulated GPUs nobody uses CUDA, unless a stand-in for it was named: then everybody does. */
 static int find_processes(st_host *h, st_task *t, st_err *err)
 {
     char id[ST_RUN_ID_MAX];
@@ -123,14 +127,12 @@ static int find_processes(st_host *h, st_task *t, st_err *err)
 
     t->npids = 0;
     t->paused_mib = 0;
-    if (!h->exec->run || t->place.devs == 0 || (h->sim_gpus && !h->process->conf->cuda))
+    if (!st_host_cuda(h) || t->place.devs == 0)
         return 0;
     st_launch_id(t, id);
     r = st_run_pids(h->exec->run, id, mine, PIDS_MAX, &n, err);
     n = ST_MIN(n, PIDS_MAX);
-    for (size_t i = 0; r == 0 && h->sim_gpus && i < n; i++)
-        r = add_pid(t, mine[i], err);
-    for (int d = 0; r == 0 && !h->sim_gpus && d < h->inv.n; d++)
+    for (int d = 0; r == 0 && d < h->inv.n; d++)
         if (t->place.devs >> d & 1)
             r = on_gpu(h, t, d, mine, n, err);
     return r;
@@ -203,7 +205,7 @@ static int start_cuda(st_host *h, const st_task *t, const char *verb, st_err *er
         snprintf(pids[i], sizeof pids[i], "%d", t->pid[i].pid);
         argv[n++] = pids[i];
     }
-    for (int d = 0; d < h->inv.n && !h->sim_gpus && t->paused_devs != t->place.devs; d++) {
+    for (int d = 0; d < h->inv.n && t->paused_devs != t->place.devs; d++) {
         if (!(t->paused_devs >> d & 1))
             continue;
         while (to < h->inv.n && !(t->place.devs >> to & 1))
@@ -272,7 +274,7 @@ static st_outcome freeze(st_host *h, st_task *t, int64_t now, char why[ST_TASK_R
         snprintf(why, ST_TASK_REASON_MAX, "%.150s", err.msg);
         return now - t->step_ms > FREEZE_MS ? ST_OUTCOME_FAILED : ST_OUTCOME_WAIT;
     }
-    if (h->sim_gpus || find_processes(h, &again, &err) < 0)
+    if (find_processes(h, &again, &err) < 0)
         return ST_OUTCOME_OK;
     for (int i = 0; i < again.npids; i++)
         if (!st_pause_has(t, again.pid[i].pid)) {
@@ -432,29 +434,38 @@ void st_pause_begin(st_host *h, st_task *t, int64_t now)
         enter(h, t, t->npids > 0 ? ST_STEP_SAVE : ST_STEP_FREEZE, 1, now);
 }
 
+/* Whether somebody else is on a GPU that is to be the task's alone. */
+static bool taken(st_host *h, const st_task *t, int gpu)
+{
+    st_gpu_proc procs[PROCS_MAX];
+    size_t n = 0;
+    st_err err;
+
+    if (st_gpu_procs(h->gpu, gpu, procs, PROCS_MAX, &n, &err) < 0 || n > PROCS_MAX)
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (!st_pause_has(t, procs[i].pid))
+            return true;
+    return false;
+}
+
 /* A restore that finds no room on the device is the end of the process: look first. */
 static bool has_room(st_host *h, const st_task *t, const st_task_place *place)
 {
     int64_t free_mib = 0;
-    st_err err;
+    bool known = true;
 
-    for (int d = 0; t->npids > 0 && !h->sim_gpus && d < h->inv.n; d++) {
-        st_gpu_proc procs[PROCS_MAX];
-        size_t n = 0;
+    for (int d = 0; t->npids > 0 && d < h->inv.n; d++) {
+        const st_gpu_sample *s = &h->sample[d];
 
         if (!(place->devs >> d & 1))
             continue;
-        if (st_gpu_has(&h->sample[d], ST_GPU_FB_USED))
-            free_mib += h->inv.gpu[d].vram_mib - h->sample[d].v[ST_GPU_FB_USED];
-        if (place->level != ST_LEVEL_WHOLE)
-            continue;
-        if (st_gpu_procs(h->gpu, d, procs, PROCS_MAX, &n, &err) < 0 || n > PROCS_MAX)
+        if (place->level == ST_LEVEL_WHOLE && taken(h, t, d))
             return false;
-        for (size_t i = 0; i < n; i++)
-            if (!st_pause_has(t, procs[i].pid))
-                return false;
+        known = known && st_gpu_has(s, ST_GPU_FB_USED);
+        free_mib += known ? h->inv.gpu[d].vram_mib - s->v[ST_GPU_FB_USED] : 0;
     }
-    return t->npids == 0 || h->sim_gpus || free_mib >= t->paused_mib;
+    return t->npids == 0 || !known || free_mib >= t->paused_mib;
 }
 
 void st_pause_end(st_host *h, st_task *t, const st_order *order, int64_t now)
