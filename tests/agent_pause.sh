@@ -121,6 +121,11 @@ export FAKE_CUDA_DIR=$tmp/cuda
 exec "$STINT_CUDA" "\$@" --library "$STINT_FAKE_CUDA"
 END
 chmod +x "$tmp/stint-cuda"
+ran=$((ran + 2))
+"$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 --cuda "$tmp/stint-cuda" | grep -q '^ok .*stint-cuda' ||
+    fail "the doctor does not see stint-cuda"
+"$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 --cuda /nowhere | grep -q '^BAD .*stint-cuda' ||
+    fail "the doctor does not miss stint-cuda"
 kill "$(cat "$tmp/c1.pid")"
 wait "$(cat "$tmp/c1.pid")" 2>/dev/null
 cuda_agent() { start_agent c1 --exec oci --sim-faults "$tmp/faults" --cuda "$tmp/stint-cuda"; }

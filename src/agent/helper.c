@@ -10,12 +10,25 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/files.h"
 
 #define ENV_MAX 8
 #define LOCK_FD 3
+
+void st_helper_find(const char *given, const char *name, char ret[PATH_MAX])
+{
+    char own[PATH_MAX] = "";
+    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+    char *slash = n > 0 ? strrchr(own, '/') : NULL;
+
+    if (slash)
+        *slash = '\0';
+    if (given || snprintf(ret, PATH_MAX, "%s/%s", own, name) >= PATH_MAX)
+        snprintf(ret, PATH_MAX, "%s", given ? given : "");
+}
 
 static bool path_of(char ret[PATH_MAX], const char *dir, const char *name, const char *kind)
 {
@@ -119,6 +132,17 @@ st_helper_state st_helper_look(const char *dir, const char *name, json_t **ret)
     }
     *ret = said;
     return ST_HELPER_DONE;
+}
+
+st_helper_state st_helper_wait(const char *dir, const char *name, int64_t ms, json_t **ret)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    int64_t until = st_boot_ms() + ms;
+    st_helper_state state;
+
+    while ((state = st_helper_look(dir, name, ret)) == ST_HELPER_RUNNING && st_boot_ms() < until)
+        nanosleep(&pause, NULL);
+    return state;
 }
 
 void st_helper_forget(const char *dir, const char *name)
