@@ -468,8 +468,23 @@ static bool has_room(st_host *h, const st_task *t, const st_task_place *place)
     return t->npids == 0 || !known || free_mib >= t->paused_mib;
 }
 
+/* It comes back to other GPUs than it had: their files, too. Real ones only. */
+static int add_devices(st_host *h, const st_task *t, st_err *err)
+{
+    char id[ST_RUN_ID_MAX];
+    int r = 0;
+
+    st_launch_id(t, id);
+    for (int d = 0; r == 0 && !h->sim_gpus && d < h->inv.n; d++)
+        if (t->place.devs >> d & 1 && !(t->paused_devs >> d & 1))
+            r = st_run_device_add(h->exec->run, id, h->inv.gpu[d].node, err);
+    return r;
+}
+
 void st_pause_end(st_host *h, st_task *t, const st_order *order, int64_t now)
 {
+    st_err err = {0};
+
     if (!has_room(h, t, &order->place)) {
         st_say(h, "no-room", "job=%s task=%d mib=%" PRId64, t->key.job, t->key.task, t->paused_mib);
         return;
@@ -477,5 +492,10 @@ void st_pause_end(st_host *h, st_task *t, const st_order *order, int64_t now)
     t->place = order->place;
     t->gone = t->clean = false;
     t->scrub = (st_scrub){0};
+    if (t->npids > 0 && add_devices(h, t, &err) < 0) {
+        h->dirty = h->changed = true;
+        lose(h, t, err.msg, now);
+        return;
+    }
     enter(h, t, ST_STEP_LOAD, 1, now);
 }
