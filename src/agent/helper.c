@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -78,13 +79,16 @@ static _Noreturn void become(const char *const *argv, const char *const *env, in
 int st_helper_start(const char *dir, const char *name, const char *const *argv,
                     const char *const *env, st_err *err)
 {
-    const char *vars[ENV_MAX + 2] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
-    char path[PATH_MAX];
-    int lock, out, status = 0;
+    const char *vars[ENV_MAX + 3] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+    char path[PATH_MAX], libraries[PATH_MAX];
+    const char *where = getenv("LD_LIBRARY_PATH");
+    int lock, out, status = 0, n = 1;
     pid_t pid;
 
+    if (where && snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", where) < PATH_MAX)
+        vars[n++] = libraries;
     for (int i = 0; env && env[i] && i < ENV_MAX; i++)
-        vars[i + 1] = env[i];
+        vars[n++] = env[i];
     if (snprintf(path, sizeof path, "%s/helpers", dir) >= (int)sizeof path)
         return st_fail(err, ST_EINVAL, "%s: the name is too long", dir);
     if (st_dir_make(path, err) < 0)

@@ -21,7 +21,8 @@ typedef enum st_helper_state {
 /* Where a program is: as given, or beside ours. */
 void st_helper_find(const char *given, const char *name, char ret[PATH_MAX]);
 
-/* argv and env end with NULL; env is all it gets besides a PATH. Nothing of ours stays open in it. */
+/* argv and env end with NULL; env is all it gets besides a PATH and where we find
+ * libraries. Nothing of ours stays open in it. */
 int st_helper_start(const char *dir, const char *name, const char *const *argv,
                     const char *const *env, st_err *err);
 /* *ret is what it said, an object, when it is done; the caller drops it. */
