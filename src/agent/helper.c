@@ -82,7 +82,7 @@ int st_helper_start(const char *dir, const char *name, const char *const *argv,
     const char *vars[ENV_MAX + 3] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
     char path[PATH_MAX], libraries[PATH_MAX];
     const char *where = getenv("LD_LIBRARY_PATH");
-    int lock, out, status = 0, n = 1;
+    int lock, out, status = 0, n = 1, r;
     pid_t pid;
 
     if (where && snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", where) < PATH_MAX)
@@ -91,8 +91,9 @@ int st_helper_start(const char *dir, const char *name, const char *const *argv,
         vars[n++] = env[i];
     if (snprintf(path, sizeof path, "%s/helpers", dir) >= (int)sizeof path)
         return st_fail(err, ST_EINVAL, "%s: the name is too long", dir);
-    if (st_dir_make(path, err) < 0)
-        return -err->code;
+    r = st_dir_make(path, err);
+    if (r < 0)
+        return r;
     if (access(argv[0], X_OK) != 0)
         return st_fail(err, ST_EDOWN, "%s: %s", argv[0], strerror(errno));
     lock = take(dir, name, O_CREAT);
@@ -100,8 +101,7 @@ int st_helper_start(const char *dir, const char *name, const char *const *argv,
               ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
               : -1;
     if (out < 0) {
-        int r = st_fail(err, ST_EIO, "%s/helpers/%s: %s", dir, name, strerror(errno));
-
+        r = st_fail(err, ST_EIO, "%s/helpers/%s: %s", dir, name, strerror(errno));
         if (lock >= 0)
             close(lock);
         return r;

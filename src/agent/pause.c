@@ -53,6 +53,7 @@ static int can_checkpoint(st_host *h, st_err *err)
 {
     const char *argv[] = {h->cuda, "probe", NULL};
     json_t *said = NULL;
+    st_err why = {0};
 
     if (h->checkpoint < 0)
         return st_fail(err, ST_EDOWN, "%s", h->no_checkpoint);
@@ -62,10 +63,12 @@ static int can_checkpoint(st_host *h, st_err *err)
     case ST_HELPER_RUNNING:
         return 0;
     case ST_HELPER_NONE:
-        if (h->probes++ < ST_STEP_TRIES)
-            return st_helper_start(h->dir, PROBE_NAME, argv, NULL, err);
+        if (h->probes++ < ST_STEP_TRIES &&
+            st_helper_start(h->dir, PROBE_NAME, argv, NULL, &why) == 0)
+            return 0;
         h->checkpoint = -1;
-        snprintf(h->no_checkpoint, sizeof h->no_checkpoint, "%.150s gives no answer", h->cuda);
+        snprintf(h->no_checkpoint, sizeof h->no_checkpoint, "%.190s",
+                 why.msg[0] ? why.msg : "stint-cuda gives no answer");
         break;
     case ST_HELPER_DONE:
         h->checkpoint = json_is_true(json_object_get(said, "checkpoint")) ? 1 : -1;
@@ -220,15 +223,27 @@ static int start_cuda(st_host *h, const st_task *t, const char *verb, st_err *er
     return st_helper_start(h->dir, name, argv, NULL, err);
 }
 
+/* A number may be somebody else's by now. */
+static void forget_dead(st_task *t)
+{
+    int n = 0;
+
+    for (int i = 0; i < t->npids; i++)
+        if (st_run_birth(t->pid[i].pid) == t->pid[i].birth)
+            t->pid[n++] = t->pid[i];
+    t->npids = n;
+}
+
 /* What begins a step; doing it again does no harm. */
 static int begin_step(st_host *h, st_task *t, int64_t now, st_err *err)
 {
     int r = 0;
 
+    forget_dead(t);
     switch (t->step) {
     case ST_STEP_SAVE:
         r = raise_limit(h, t, err);
-        return r < 0 ? r : start_cuda(h, t, "pause", err);
+        return r < 0 || t->npids == 0 ? r : start_cuda(h, t, "pause", err);
     case ST_STEP_UNDO:
     case ST_STEP_LOAD:
         (void)h->exec->ops->resume(h->exec, t, now, NULL); /* seen to until it is so */
@@ -392,6 +407,9 @@ static void follow(st_host *h, st_task *t, const st_after *after, const char *wh
 
 void st_pause_turn(st_host *h, int64_t now)
 {
+    /* Before anybody needs to know: a driver of many GPUs takes seconds to say. */
+    if (st_host_cuda(h) && h->checkpoint == 0)
+        (void)can_checkpoint(h, NULL);
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
         st_task *t = &h->journal.tasks.v[i];
 
