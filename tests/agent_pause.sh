@@ -16,7 +16,7 @@ start_agent c1 --exec oci --sim-faults "$tmp/faults"
 node_becomes c1 ready
 
 # shellcheck disable=SC2016 # for the shell inside
-count='i=0; while [ $i -lt 60 ]; do i=$((i + 1)); echo "n $i"; sleep 0.1; done; echo whole'
+count='i=0; while [ $i -lt $TO ]; do i=$((i + 1)); echo "n $i"; sleep 0.1; done; echo whole'
 
 lines() { "$stint" logs "$1" | grep -c '^n '; }
 grant() { # JOB KEY...: of its first grant, in words
@@ -28,15 +28,17 @@ for k in sys.argv[1:]:
 print(v)' "$2" "$3"
 }
 grant_is() { [ "$(grant "$1" "$2" "$3")" = "$4" ]; }
-whole() { # JOB: it counted to the end, each number once
+whole() { # JOB [TO]: it counted to the end, each number once
     ran=$((ran + 1))
     wait_for sh -c '"$0" logs "$1" | grep -q "^whole$"' "$stint" "$1" || fail "$1 did not finish"
     "$stint" logs "$1" | grep '^n ' | sort | uniq -d | grep . && fail "$1 counted something twice"
-    [ "$(lines "$1")" -eq 60 ] || fail "$1 counted $(lines "$1") of 60"
+    [ "$(lines "$1")" -eq "${2:-60}" ] || fail "$1 counted $(lines "$1") of ${2:-60}"
 }
 
 # Borrows all GPUs; the other tenant's four are its own.
-borrow() { submit --name "$1" --gpus 8 --on-preempt pause --limit "${2:-1m}" -- sh -c "$count"; }
+borrow() {
+    submit --name "$1" --gpus 8 --on-preempt pause --limit "${2:-1m}" --env TO=60 -- sh -c "$count"
+}
 reclaim() {
     try 0 '^j' submit --account other --name owner --gpus 4 --limit 1m -- sleep "$1"
     owner=$(cat "$tmp/out")
@@ -121,15 +123,27 @@ export FAKE_CUDA_DIR=$tmp/cuda
 exec "$STINT_CUDA" "\$@" --library "$STINT_FAKE_CUDA"
 END
 chmod +x "$tmp/stint-cuda"
+ran=$((ran + 2))
+"$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 --cuda "$tmp/stint-cuda" | grep -q '^ok .*stint-cuda' ||
+    fail "the doctor does not see stint-cuda"
+"$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 --cuda /nowhere | grep -q '^BAD .*stint-cuda' ||
+    fail "the doctor does not miss stint-cuda"
 kill "$(cat "$tmp/c1.pid")"
 wait "$(cat "$tmp/c1.pid")" 2>/dev/null
 cuda_agent() { start_agent c1 --exec oci --sim-faults "$tmp/faults" --cuda "$tmp/stint-cuda"; }
 cuda_agent
 node_becomes c1 ready
 
-# The agent is killed in the middle of a checkpoint, and of a restore. Its helper goes on.
+# The agent is killed in the middle of a checkpoint, of a scan and of a restore. Its helper goes on. What it
+# has on devices does not fit into its RAM limit, which is raised meanwhile. Something was left in memory.
+# The scan takes so long that nobody is being started when the agent is killed: that would be the end of the
+# one who is.
 echo 700 >"$tmp/cuda/delay"
-borrow middle
+echo 4000 >"$tmp/cuda/slow"
+python3 -c 'import sys; sys.stdout.buffer.write(bytes(9 << 20) + b"secret" + bytes(7 << 20))' >"$tmp/cuda/device"
+submit --name middle --gpus 8 --ram 64Mi --on-preempt pause --limit 1m --env TO=120 -- sh -c "$count"
+limit() { cat /sys/fs/cgroup/memory/stint/"$job".1.0/memory.limit_in_bytes \
+    /sys/fs/cgroup/stint/"$job".1.0/memory.max 2>/dev/null; }
 becomes "$job" running
 wait_for "$stint" logs "$job"
 reclaim 4
@@ -138,21 +152,32 @@ wait_for grep -q checkpoint "$tmp/cuda/log" || fail "no checkpoint is taken"
 crash_agent c1
 cuda_agent
 becomes "$job" paused
-stands_still "$job"
+ran=$((ran + 3))
 grep -q 2 "$tmp"/cuda/p.* || fail "nobody was taken off"
+[ "$(limit)" -eq $((576 << 20)) ] || fail "its RAM limit is $(limit)"
+wait_for grep -q context "$tmp/cuda/log" || fail "memory is not read"
+crash_agent c1
+cuda_agent
+said c1 "event=scrubbed .*job=$job .*result=overwritten .*found=2 "
+echo 100 >"$tmp/cuda/slow"
+stands_still "$job"
 becomes "$owner" running
 becomes "$owner" done
 wait_for grep -q restore "$tmp/cuda/log" || fail "nothing is restored"
 crash_agent c1
 cuda_agent
+lowered() { [ "$(limit)" -eq $((64 << 20)) ]; }
+ran=$((ran + 1))
+wait_for lowered || fail "its RAM limit is still $(limit)"
+wait_for is "$job" done
 becomes "$job" done
-whole "$job"
+whole "$job" 120
 ran=$((ran + 1))
 [ "$(grep -c '^unlock' "$tmp/cuda/log")" -eq "$(grep -c '^lock' "$tmp/cuda/log")" ] ||
     fail "somebody is locked still: $(cat "$tmp/cuda/log")"
 
 # One that cannot be taken off is told by its signal, and goes on from what it saved.
-rm "$tmp/cuda/delay"
+rm "$tmp/cuda/delay" "$tmp/cuda/slow"
 echo 'checkpoint 0 801' >"$tmp/cuda/fail"
 cat >"$tmp/saver.sh" <<'END'
 n=$(cat /data/pause-progress 2>/dev/null || echo 0)

@@ -261,7 +261,7 @@ static bool devices_clean(st_host *h, const st_task *t)
     size_t n = 0, others = 0;
     st_err err;
 
-    if (!h->gpu || h->sim_gpus || t->place.level != ST_LEVEL_WHOLE)
+    if (!st_host_cuda(h) || t->place.level != ST_LEVEL_WHOLE)
         return true;
     for (int d = 0; d < h->inv.n; d++) {
         if (!(t->place.devs >> d & 1))

@@ -5,14 +5,18 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/files.h"
+#include "agent/helper.h"
 #include "base/num.h"
 #include "gpu/sim.h"
 #include "run/mps.h"
 #include "run/run.h"
+
+#define CUDA_MS 30000 /* drivers of many GPUs take their time */
 
 static const char *const marks[] = {
     [ST_CHECK_OK] = "ok  ", [ST_CHECK_WARN] = "warn", [ST_CHECK_BAD] = "BAD "};
@@ -86,6 +90,37 @@ static void check_mps(const st_agent_conf *conf, const st_gpu_inventory *inv, FI
     row(out, ST_CHECK_OK, "mps", text, NULL);
 }
 
+/* What stint-cuda says of the driver: without it no memory is read between tenants. */
+static bool check_cuda(const st_agent_conf *conf, FILE *out)
+{
+    char path[PATH_MAX];
+    const char *argv[] = {path, "probe", NULL}, *why;
+    bool never = strcmp(conf->scrub, "never") == 0, ok;
+    json_t *said = NULL;
+    st_err err = {0};
+
+    st_helper_find(conf->cuda, "stint-cuda", path);
+    if (st_helper_start(conf->data, "doctor", argv, NULL, &err) == 0 &&
+        st_helper_wait(conf->data, "doctor", CUDA_MS, &said) != ST_HELPER_DONE)
+        st_fail(&err, ST_EDOWN, "%s gives no answer", path);
+    why = json_string_value(json_object_get(said, "error"));
+    ok = json_is_true(json_object_get(said, "ok"));
+    if (!ok)
+        row(out, never ? ST_CHECK_WARN : ST_CHECK_BAD, "stint-cuda", why ? why : err.msg,
+            "without it tasks cannot be paused, and memory cannot be read between tenants: install "
+            "it beside stint-agent and the driver's libcuda.so.1, or give GPUs on unread with "
+            "--scrub never");
+    else if (!json_is_true(json_object_get(said, "checkpoint")))
+        row(out, ST_CHECK_WARN, "stint-cuda", "this driver takes no checkpoints",
+            "jobs with on_preempt: pause are asked to save instead; driver 570 is the first that "
+            "does");
+    else
+        row(out, ST_CHECK_OK, "stint-cuda", "takes checkpoints, reads memory", NULL);
+    json_decref(said);
+    st_helper_forget(conf->data, "doctor");
+    return ok || never;
+}
+
 static bool check_gpus(const st_agent_conf *conf, FILE *out)
 {
     ST_CLEANUP(st_gpu_freep) st_gpu *g = NULL;
@@ -106,6 +141,8 @@ static bool check_gpus(const st_agent_conf *conf, FILE *out)
     gpu_rows(g, &inv, out);
     if (inv.n > 0)
         check_mps(conf, &inv, out);
+    if (inv.n > 0 && (!conf->sim || conf->cuda) && !check_cuda(conf, out))
+        return false;
     for (int d = 0; d < inv.n; d++)
         if (inv.gpu[d].lost)
             return false;

@@ -7,15 +7,29 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/files.h"
 
 #define ENV_MAX 8
 #define LOCK_FD 3
+
+void st_helper_find(const char *given, const char *name, char ret[PATH_MAX])
+{
+    char own[PATH_MAX] = "";
+    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+    char *slash = n > 0 ? strrchr(own, '/') : NULL;
+
+    if (slash)
+        *slash = '\0';
+    if (given || snprintf(ret, PATH_MAX, "%s/%s", own, name) >= PATH_MAX)
+        snprintf(ret, PATH_MAX, "%s", given ? given : "");
+}
 
 static bool path_of(char ret[PATH_MAX], const char *dir, const char *name, const char *kind)
 {
@@ -65,17 +79,21 @@ static _Noreturn void become(const char *const *argv, const char *const *env, in
 int st_helper_start(const char *dir, const char *name, const char *const *argv,
                     const char *const *env, st_err *err)
 {
-    const char *vars[ENV_MAX + 2] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
-    char path[PATH_MAX];
-    int lock, out, status = 0;
+    const char *vars[ENV_MAX + 3] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+    char path[PATH_MAX], libraries[PATH_MAX];
+    const char *where = getenv("LD_LIBRARY_PATH");
+    int lock, out, status = 0, n = 1, r;
     pid_t pid;
 
+    if (where && snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", where) < PATH_MAX)
+        vars[n++] = libraries;
     for (int i = 0; env && env[i] && i < ENV_MAX; i++)
-        vars[i + 1] = env[i];
+        vars[n++] = env[i];
     if (snprintf(path, sizeof path, "%s/helpers", dir) >= (int)sizeof path)
         return st_fail(err, ST_EINVAL, "%s: the name is too long", dir);
-    if (st_dir_make(path, err) < 0)
-        return -err->code;
+    r = st_dir_make(path, err);
+    if (r < 0)
+        return r;
     if (access(argv[0], X_OK) != 0)
         return st_fail(err, ST_EDOWN, "%s: %s", argv[0], strerror(errno));
     lock = take(dir, name, O_CREAT);
@@ -83,8 +101,7 @@ int st_helper_start(const char *dir, const char *name, const char *const *argv,
               ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
               : -1;
     if (out < 0) {
-        int r = st_fail(err, ST_EIO, "%s/helpers/%s: %s", dir, name, strerror(errno));
-
+        r = st_fail(err, ST_EIO, "%s/helpers/%s: %s", dir, name, strerror(errno));
         if (lock >= 0)
             close(lock);
         return r;
@@ -119,6 +136,17 @@ st_helper_state st_helper_look(const char *dir, const char *name, json_t **ret)
     }
     *ret = said;
     return ST_HELPER_DONE;
+}
+
+st_helper_state st_helper_wait(const char *dir, const char *name, int64_t ms, json_t **ret)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    int64_t until = st_boot_ms() + ms;
+    st_helper_state state;
+
+    while ((state = st_helper_look(dir, name, ret)) == ST_HELPER_RUNNING && st_boot_ms() < until)
+        nanosleep(&pause, NULL);
+    return state;
 }
 
 void st_helper_forget(const char *dir, const char *name)

@@ -8,6 +8,7 @@
 #define ST_AGENT_HELPER_H
 
 #include <jansson.h>
+#include <limits.h>
 
 #include "base/err.h"
 
@@ -17,11 +18,17 @@ typedef enum st_helper_state {
     ST_HELPER_DONE,
 } st_helper_state;
 
-/* argv and env end with NULL; env is all it gets besides a PATH. Nothing of ours stays open in it. */
+/* Where a program is: as given, or beside ours. */
+void st_helper_find(const char *given, const char *name, char ret[PATH_MAX]);
+
+/* argv and env end with NULL; env is all it gets besides a PATH and where we find
+ * libraries. Nothing of ours stays open in it. */
 int st_helper_start(const char *dir, const char *name, const char *const *argv,
                     const char *const *env, st_err *err);
 /* *ret is what it said, an object, when it is done; the caller drops it. */
 st_helper_state st_helper_look(const char *dir, const char *name, json_t **ret);
+/* The same, after at most so long. */
+st_helper_state st_helper_wait(const char *dir, const char *name, int64_t ms, json_t **ret);
 /* Its files. Not while it runs. */
 void st_helper_forget(const char *dir, const char *name);
 

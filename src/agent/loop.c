@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/files.h"
+#include "agent/helper.h"
 #include "agent/host.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -96,28 +97,13 @@ static int open_gpus(const st_agent_conf *conf, st_host *h, st_err *err)
     return r;
 }
 
-/* The program named, or the one beside ours. */
-static void find_cuda(const st_agent_conf *conf, char ret[PATH_MAX])
-{
-    ssize_t n = conf->cuda ? 0 : readlink("/proc/self/exe", ret, PATH_MAX - 16);
-    char *slash;
-
-    if (conf->cuda) {
-        snprintf(ret, PATH_MAX, "%s", conf->cuda);
-        return;
-    }
-    ret[ST_MAX(n, 0)] = '\0';
-    slash = strrchr(ret, '/');
-    strcpy(slash ? slash + 1 : ret, "stint-cuda");
-}
-
 static int add_host(st_process *p, const char *name, const char *dir, bool real, st_err *err)
 {
     st_host *h = st_host_new(p, name, dir);
     int r = 0;
 
     st_vec_push(&p->hosts, h);
-    find_cuda(p->conf, h->cuda);
+    st_helper_find(p->conf->cuda, "stint-cuda", h->cuda);
     if (strlen(name) >= ST_HOST_NAME_MAX)
         return st_fail(err, ST_ELIMIT, "the name %s is too long", name);
     r = st_dir_make(dir, err);

@@ -17,14 +17,16 @@
 
 #include "agent/files.h"
 #include "agent/host.h"
+#include "agent/launch.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "gpu/export.h"
 #include "gpu/sim.h"
 
-#define LEFT_MS 30000 /* for what a task left behind to go away */
-#define KEEP_MS 10000 /* between two times that what was counted is written down */
+#define LEFT_MS  30000 /* for what a task left behind to go away */
+#define LOAD_MIB 64
+#define KEEP_MS  10000 /* between two times that what was counted is written down */
 
 /* ---- samples ------------------------------------------------------------------------------------ */
 
@@ -150,15 +152,26 @@ int64_t st_host_sim_pid(const st_task *t)
     return 1000 + (int64_t)(load_id(t) % 4000000);
 }
 
-/* Some of the memory it has, and mostly busy: enough to see somebody is there. */
+/* Some of its memory, and mostly busy: enough to see somebody is there. A container is seen by its first
+ * process, and has as much as a pause finds room for anywhere. */
 void st_host_load(st_host *h, const st_task *t, bool on, int64_t now_ms)
 {
     uint64_t id = load_id(t);
+    int64_t pid = st_host_sim_pid(t);
     st_err err;
 
+    if (h->exec->run) {
+        char run_id[ST_RUN_ID_MAX];
+        size_t n;
+
+        st_launch_id(t, run_id);
+        if (st_run_pids(h->exec->run, run_id, &pid, 1, &n, &err) < 0 || n == 0)
+            pid = st_host_sim_pid(t);
+    }
     for (int d = 0; h->sim_gpus && d < h->inv.n; d++) {
-        st_gpu_load load = {.pid = st_host_sim_pid(t),
-                            .mem_mib = st_host_granted_mib(h, &t->place, d) / 16,
+        int64_t granted = st_host_granted_mib(h, &t->place, d) / 16;
+        st_gpu_load load = {.pid = pid,
+                            .mem_mib = h->exec->run ? ST_MIN(granted, LOAD_MIB) : granted,
                             .busy_m = 850,
                             .mps = t->place.level == ST_LEVEL_MPS};
         st_gpu_instances now;

@@ -21,6 +21,11 @@
 #define PROBE_NAME  "probe"
 #define MEMINFO_DIR "/proc"
 
+bool st_host_cuda(const st_host *h)
+{
+    return h->gpu && h->exec->run && (!h->sim_gpus || h->process->conf->cuda);
+}
+
 void st_cuda_name(const st_task *t, const char *what, char ret[128])
 {
     snprintf(ret, 128, "%s.%d.%d.%d.%s", t->key.job, t->key.stay, t->key.task, t->attempt, what);
@@ -48,6 +53,7 @@ static int can_checkpoint(st_host *h, st_err *err)
 {
     const char *argv[] = {h->cuda, "probe", NULL};
     json_t *said = NULL;
+    st_err why = {0};
 
     if (h->checkpoint < 0)
         return st_fail(err, ST_EDOWN, "%s", h->no_checkpoint);
@@ -57,10 +63,12 @@ static int can_checkpoint(st_host *h, st_err *err)
     case ST_HELPER_RUNNING:
         return 0;
     case ST_HELPER_NONE:
-        if (h->probes++ < ST_STEP_TRIES)
-            return st_helper_start(h->dir, PROBE_NAME, argv, NULL, err);
+        if (h->probes++ < ST_STEP_TRIES &&
+            st_helper_start(h->dir, PROBE_NAME, argv, NULL, &why) == 0)
+            return 0;
         h->checkpoint = -1;
-        snprintf(h->no_checkpoint, sizeof h->no_checkpoint, "%.150s gives no answer", h->cuda);
+        snprintf(h->no_checkpoint, sizeof h->no_checkpoint, "%.190s",
+                 why.msg[0] ? why.msg : "stint-cuda gives no answer");
         break;
     case ST_HELPER_DONE:
         h->checkpoint = json_is_true(json_object_get(said, "checkpoint")) ? 1 : -1;
@@ -113,7 +121,6 @@ static int on_gpu(st_host *h, st_task *t, int gpu, const int64_t *mine, size_t n
     return r;
 }
 
-/* On simulated GPUs nobody uses CUDA, unless a stand-in for it was named: then everybody does. */
 static int find_processes(st_host *h, st_task *t, st_err *err)
 {
     char id[ST_RUN_ID_MAX];
@@ -123,14 +130,12 @@ static int find_processes(st_host *h, st_task *t, st_err *err)
 
     t->npids = 0;
     t->paused_mib = 0;
-    if (!h->exec->run || t->place.devs == 0 || (h->sim_gpus && !h->process->conf->cuda))
+    if (!st_host_cuda(h) || t->place.devs == 0)
         return 0;
     st_launch_id(t, id);
     r = st_run_pids(h->exec->run, id, mine, PIDS_MAX, &n, err);
     n = ST_MIN(n, PIDS_MAX);
-    for (size_t i = 0; r == 0 && h->sim_gpus && i < n; i++)
-        r = add_pid(t, (int)mine[i], err);
-    for (int d = 0; r == 0 && !h->sim_gpus && d < h->inv.n; d++)
+    for (int d = 0; r == 0 && d < h->inv.n; d++)
         if (t->place.devs >> d & 1)
             r = on_gpu(h, t, d, mine, n, err);
     return r;
@@ -203,7 +208,7 @@ static int start_cuda(st_host *h, const st_task *t, const char *verb, st_err *er
         snprintf(pids[i], sizeof pids[i], "%d", t->pid[i].pid);
         argv[n++] = pids[i];
     }
-    for (int d = 0; d < h->inv.n && !h->sim_gpus && t->paused_devs != t->place.devs; d++) {
+    for (int d = 0; d < h->inv.n && t->paused_devs != t->place.devs; d++) {
         if (!(t->paused_devs >> d & 1))
             continue;
         while (to < h->inv.n && !(t->place.devs >> to & 1))
@@ -218,15 +223,27 @@ static int start_cuda(st_host *h, const st_task *t, const char *verb, st_err *er
     return st_helper_start(h->dir, name, argv, NULL, err);
 }
 
+/* A number may be somebody else's by now. */
+static void forget_dead(st_task *t)
+{
+    int n = 0;
+
+    for (int i = 0; i < t->npids; i++)
+        if (st_run_birth(t->pid[i].pid) == t->pid[i].birth)
+            t->pid[n++] = t->pid[i];
+    t->npids = n;
+}
+
 /* What begins a step; doing it again does no harm. */
 static int begin_step(st_host *h, st_task *t, int64_t now, st_err *err)
 {
     int r = 0;
 
+    forget_dead(t);
     switch (t->step) {
     case ST_STEP_SAVE:
         r = raise_limit(h, t, err);
-        return r < 0 ? r : start_cuda(h, t, "pause", err);
+        return r < 0 || t->npids == 0 ? r : start_cuda(h, t, "pause", err);
     case ST_STEP_UNDO:
     case ST_STEP_LOAD:
         (void)h->exec->ops->resume(h->exec, t, now, NULL); /* seen to until it is so */
@@ -272,7 +289,7 @@ static st_outcome freeze(st_host *h, st_task *t, int64_t now, char why[ST_TASK_R
         snprintf(why, ST_TASK_REASON_MAX, "%.150s", err.msg);
         return now - t->step_ms > FREEZE_MS ? ST_OUTCOME_FAILED : ST_OUTCOME_WAIT;
     }
-    if (h->sim_gpus || find_processes(h, &again, &err) < 0)
+    if (find_processes(h, &again, &err) < 0)
         return ST_OUTCOME_OK;
     for (int i = 0; i < again.npids; i++)
         if (!st_pause_has(t, again.pid[i].pid)) {
@@ -390,6 +407,9 @@ static void follow(st_host *h, st_task *t, const st_after *after, const char *wh
 
 void st_pause_turn(st_host *h, int64_t now)
 {
+    /* Before anybody needs to know: a driver of many GPUs takes seconds to say. */
+    if (st_host_cuda(h) && h->checkpoint == 0)
+        (void)can_checkpoint(h, NULL);
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
         st_task *t = &h->journal.tasks.v[i];
 
@@ -432,33 +452,57 @@ void st_pause_begin(st_host *h, st_task *t, int64_t now)
         enter(h, t, t->npids > 0 ? ST_STEP_SAVE : ST_STEP_FREEZE, 1, now);
 }
 
+/* Whether somebody else is on a GPU that is to be the task's alone. */
+static bool taken(st_host *h, const st_task *t, int gpu)
+{
+    st_gpu_proc procs[PROCS_MAX];
+    size_t n = 0;
+    st_err err;
+
+    if (st_gpu_procs(h->gpu, gpu, procs, PROCS_MAX, &n, &err) < 0 || n > PROCS_MAX)
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (!st_pause_has(t, procs[i].pid))
+            return true;
+    return false;
+}
+
 /* A restore that finds no room on the device is the end of the process: look first. */
 static bool has_room(st_host *h, const st_task *t, const st_task_place *place)
 {
     int64_t free_mib = 0;
-    st_err err;
+    bool known = true;
 
-    for (int d = 0; t->npids > 0 && !h->sim_gpus && d < h->inv.n; d++) {
-        st_gpu_proc procs[PROCS_MAX];
-        size_t n = 0;
+    for (int d = 0; t->npids > 0 && d < h->inv.n; d++) {
+        const st_gpu_sample *s = &h->sample[d];
 
         if (!(place->devs >> d & 1))
             continue;
-        if (st_gpu_has(&h->sample[d], ST_GPU_FB_USED))
-            free_mib += h->inv.gpu[d].vram_mib - h->sample[d].v[ST_GPU_FB_USED];
-        if (place->level != ST_LEVEL_WHOLE)
-            continue;
-        if (st_gpu_procs(h->gpu, d, procs, PROCS_MAX, &n, &err) < 0 || n > PROCS_MAX)
+        if (place->level == ST_LEVEL_WHOLE && taken(h, t, d))
             return false;
-        for (size_t i = 0; i < n; i++)
-            if (!st_pause_has(t, procs[i].pid))
-                return false;
+        known = known && st_gpu_has(s, ST_GPU_FB_USED);
+        free_mib += known ? h->inv.gpu[d].vram_mib - s->v[ST_GPU_FB_USED] : 0;
     }
-    return t->npids == 0 || h->sim_gpus || free_mib >= t->paused_mib;
+    return t->npids == 0 || !known || free_mib >= t->paused_mib;
+}
+
+/* It comes back to other GPUs than it had: their files, too. Real ones only. */
+static int add_devices(st_host *h, const st_task *t, st_err *err)
+{
+    char id[ST_RUN_ID_MAX];
+    int r = 0;
+
+    st_launch_id(t, id);
+    for (int d = 0; r == 0 && !h->sim_gpus && d < h->inv.n; d++)
+        if (t->place.devs >> d & 1 && !(t->paused_devs >> d & 1))
+            r = st_run_device_add(h->exec->run, id, h->inv.gpu[d].node, err);
+    return r;
 }
 
 void st_pause_end(st_host *h, st_task *t, const st_order *order, int64_t now)
 {
+    st_err err = {0};
+
     if (!has_room(h, t, &order->place)) {
         st_say(h, "no-room", "job=%s task=%d mib=%" PRId64, t->key.job, t->key.task, t->paused_mib);
         return;
@@ -466,5 +510,10 @@ void st_pause_end(st_host *h, st_task *t, const st_order *order, int64_t now)
     t->place = order->place;
     t->gone = t->clean = false;
     t->scrub = (st_scrub){0};
+    if (t->npids > 0 && add_devices(h, t, &err) < 0) {
+        h->dirty = h->changed = true;
+        lose(h, t, err.msg, now);
+        return;
+    }
     enter(h, t, ST_STEP_LOAD, 1, now);
 }

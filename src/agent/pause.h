@@ -16,6 +16,10 @@ void st_pause_turn(st_host *h, int64_t now_ms);
 /* Whether the process was taken off with the task. */
 bool st_pause_has(const st_task *t, int64_t pid);
 
+/* Whether stint-cuda has something to do here: for containers on GPUs, on simulated ones if a
+ * stand-in for it was named. */
+bool st_host_cuda(const st_host *h);
+
 /* The name of what stint-cuda does for a task; WHAT is a letter or two. */
 void st_cuda_name(const st_task *t, const char *what, char ret[128]);
 

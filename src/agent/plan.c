@@ -135,6 +135,13 @@ static bool shared_on(const planner *p, const st_task *t)
     return false;
 }
 
+/* The same tenant's, on a GPU that is shared. */
+static bool joins(const st_order *o, const st_task *t)
+{
+    return t->place.level != ST_LEVEL_MIG && (o->place.devs & t->place.devs) != 0 &&
+           shares(&o->place, &t->place) && strcmp(o->tenant, t->tenant) == 0;
+}
+
 static bool coming(const planner *p, const st_order *o)
 {
     const st_task *t = task_of(p, &o->key);
@@ -163,10 +170,20 @@ static void plan_memory(planner *p, const st_task *t)
     for (size_t i = 0; scrub.scan && p->view->list && i < p->view->list->orders.n; i++) {
         const st_order *o = &p->view->list->orders.v[i];
 
-        if (!st_key_same(&o->key, &t->key) && coming(p, o) && inherits(p, o->tenant, &o->place, t))
+        if (!st_key_same(&o->key, &t->key) && coming(p, o) &&
+            (inherits(p, o->tenant, &o->place, t) || joins(o, t)))
             return; /* it waits for something else: until it is there, nothing is settled */
     }
     st_vec_push(p->out, scrub);
+}
+
+/* The last one has left a GPU that is shared: its memory is being read, or will be before somebody
+ * else's task comes. */
+static bool unread(const planner *p, const st_task *t, const st_order *o)
+{
+    if (!t->gone || (t->place.devs & o->place.devs) == 0 || t->place.level == ST_LEVEL_MIG)
+        return false;
+    return t->scanning || (strcmp(t->tenant, o->tenant) != 0 && !shared_on(p, t));
 }
 
 /* What still stands in the way of an order; an older stay of the same task is, on any device. */
@@ -179,6 +196,8 @@ static bool blocked(const planner *p, const st_order *o)
             continue;
         if (collide(&t->place, &o->place) &&
             !(t->gone && !t->scanning && inherits(p, o->tenant, &o->place, t)))
+            return true;
+        if (unread(p, t, o))
             return true;
         if (!t->gone && t->key.task == o->key.task && strcmp(t->key.job, o->key.job) == 0)
             return true;
@@ -213,13 +232,13 @@ static void save_it(planner *p, const st_task *t, const st_order *o)
 /* Off its devices for now, with all it has in host memory. */
 static void plan_paused(planner *p, const st_task *t, const st_order *o)
 {
-    if (!t->gone)
+    if (!t->gone) {
         act(p, ST_ACT_VERIFY, t);
-    else if (!t->clean)
-        plan_memory(p, t);
-    if (o->want == ST_DO_RUN && t->gone && !t->scanning && !blocked(p, o)) {
+    } else if (o->want == ST_DO_RUN && !t->scanning && !blocked(p, o)) {
         st_vec_push(p->out, (st_act){.kind = ST_ACT_RESUME, .key = t->key, .order = o});
         st_vec_push(&p->claims, o);
+    } else if (!t->clean) {
+        plan_memory(p, t);
     }
 }
 

@@ -138,11 +138,11 @@ void st_host_scrub(st_host *h, st_task *t, bool scan)
     /* A slice that is not there has no memory; what was never run has left none. */
     if (mig && scan && !st_host_slice(h, &t->place, &slice))
         scan = false;
-    if (!h->gpu || !scan || (!h->sim_gpus && !h->exec->ops->real)) {
+    if (!h->gpu || !scan || (!h->sim_gpus && !st_host_cuda(h))) {
         if (none.result == ST_SCRUB_PENDING || none.result == ST_SCRUB_FAILED)
             none = (st_scrub){.result = ST_SCRUB_NONE};
         done(h, t, &none);
-    } else if (h->sim_gpus) {
+    } else if (!st_host_cuda(h)) {
         scan_sim(h, t, mig ? slice.gi : ST_GPU_WHOLE);
     } else {
         scan_real(h, t, mig ? slice.uuid : NULL);

@@ -64,13 +64,12 @@ static size_t pids_of(st_host *h, const st_task *t, int64_t pids[PIDS_MAX])
     size_t n = 0;
     st_err err;
 
-    if (h->sim_gpus) {
-        pids[0] = st_host_sim_pid(t);
-        return 1;
-    }
     if (!h->exec->ops->pids || h->exec->ops->pids(h->exec, t, pids, PIDS_MAX, &n, &err) < 0)
-        return 0;
-    return ST_MIN(n, (size_t)PIDS_MAX);
+        n = 0;
+    n = ST_MIN(n, (size_t)PIDS_MAX);
+    if (h->sim_gpus && n < PIDS_MAX) /* one that has no container is seen by this */
+        pids[n++] = st_host_sim_pid(t);
+    return n;
 }
 
 static void watch_gpu(st_host *h, int gpu, int64_t now)

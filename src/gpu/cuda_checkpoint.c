@@ -1,14 +1,16 @@
 /* Processes off their devices and back (gpu/cuda.h). */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "gpu/cuda.h"
 
-static const char *const states[] = {"running", "locked", "checkpointed", "failed"};
+static const char *const states[] = {"running", "locked", "checkpointed", "failed", "gone"};
 
 const char *st_cuda_state_name(int state)
 {
-    return state >= 0 && state <= CU_FAILED ? states[state] : "unknown";
+    return state >= 0 && state <= CU_GONE ? states[state] : "unknown";
 }
 
 static int hex(char c)
@@ -66,12 +68,24 @@ static int fail(const cu_lib *lib, const char *what, int pid, int result, st_err
     return st_cuda_fail(lib, text, result, err);
 }
 
-static int state_of(const cu_lib *lib, int pid, int *ret, st_err *err)
+/* One that has ended meanwhile needs nothing any more. */
+static int ask(const cu_lib *lib, int pid, int *ret, st_err *err)
 {
     int r = CU(lib, state, pid, ret);
 
-    if (r != CU_OK)
+    if (r != CU_OK && kill(pid, 0) != 0 && errno == ESRCH)
+        *ret = CU_GONE;
+    else if (r != CU_OK)
         return fail(lib, "its CUDA state cannot be told", pid, r, err);
+    return 0;
+}
+
+static int state_of(const cu_lib *lib, int pid, int *ret, st_err *err)
+{
+    int r = ask(lib, pid, ret, err);
+
+    if (r < 0)
+        return r;
     if (*ret == CU_FAILED)
         return st_fail(err, ST_EIO, "process %d: CUDA gave it up in an earlier checkpoint", pid);
     return 0;
@@ -80,10 +94,10 @@ static int state_of(const cu_lib *lib, int pid, int *ret, st_err *err)
 int st_cuda_states(const cu_lib *lib, const st_cuda_pids *pids, st_strbuf *out, st_err *err)
 {
     for (int i = 0; i < pids->n; i++) {
-        int state, r = CU(lib, state, pids->pid[i], &state);
+        int state, r = ask(lib, pids->pid[i], &state, err);
 
-        if (r != CU_OK)
-            return fail(lib, "its CUDA state cannot be told", pids->pid[i], r, err);
+        if (r < 0)
+            return r;
         st_strbuf_addf(out, "%s{\"pid\":%d,\"state\":\"%s\"}", i ? "," : "", pids->pid[i],
                        st_cuda_state_name(state));
     }
@@ -108,23 +122,35 @@ static int take_off(const cu_lib *lib, int pid, st_err *err)
     cu_none_args none = {{0}};
     int state, r = state_of(lib, pid, &state, err);
 
-    if (r < 0 || state == CU_CHECKPOINTED)
+    if (r < 0 || state == CU_CHECKPOINTED || state == CU_GONE)
         return r;
     r = CU(lib, checkpoint, pid, &none);
     return r == CU_OK ? 0 : fail(lib, "its device memory cannot be saved", pid, r, err);
 }
 
+/* Whose state cannot be told was not touched either. */
+static bool undo(const cu_lib *lib, const st_cuda_pids *pids)
+{
+    static const st_cuda_map same = {.n = 0};
+    st_cuda_pids known = {.n = 0};
+    int state;
+
+    for (int i = 0; i < pids->n; i++)
+        if (ask(lib, pids->pid[i], &state, NULL) == 0)
+            known.pid[known.n++] = pids->pid[i];
+    return st_cuda_resume(lib, &known, &same, NULL) == 0;
+}
+
 int st_cuda_pause(const cu_lib *lib, const st_cuda_pids *pids, int lock_ms, bool *ret_undone,
                   st_err *err)
 {
-    static const st_cuda_map same = {.n = 0};
     int r = 0;
 
     for (int i = 0; r == 0 && i < pids->n; i++)
         r = lock(lib, pids->pid[i], lock_ms, err);
     for (int i = 0; r == 0 && i < pids->n; i++)
         r = take_off(lib, pids->pid[i], err);
-    *ret_undone = r == 0 || st_cuda_resume(lib, pids, &same, NULL) == 0;
+    *ret_undone = r == 0 || undo(lib, pids);
     return r;
 }
 

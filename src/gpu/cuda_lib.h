@@ -24,8 +24,8 @@ enum {
     CU_MISSING = -1, /* ours: the library has no such function */
 };
 
-/* States of a process, as the driver numbers them. */
-enum { CU_RUNNING = 0, CU_LOCKED = 1, CU_CHECKPOINTED = 2, CU_FAILED = 3 };
+/* States of a process, as the driver numbers them; and one that it does not know. */
+enum { CU_RUNNING = 0, CU_LOCKED = 1, CU_CHECKPOINTED = 2, CU_FAILED = 3, CU_GONE = 4 };
 
 typedef struct cu_uuid {
     unsigned char bytes[16];

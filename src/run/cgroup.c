@@ -286,6 +286,16 @@ bool st_cg_memory_limit(const st_cg *cg, const char *path, int64_t bytes)
     return set_limit(cg->memory, path, one, bytes) && set_limit(cg->memory, path, both, bytes);
 }
 
+bool st_cg_allow(const st_cg *cg, const char *path, unsigned major, unsigned minor)
+{
+    char file[PATH_MAX], text[64];
+
+    snprintf(text, sizeof(text), "c %u:%u rw", major, minor);
+    return cg->devices[0] &&
+           st_os_path(file, NULL, "%s/%s/devices.allow", cg->devices, path) == 0 &&
+           st_os_poke(file, text) == 0;
+}
+
 static int64_t field(const char *mount, const char *path, const char *name, const char *key)
 {
     char file[PATH_MAX], text[1024];

@@ -51,6 +51,9 @@ int st_cg_freeze(const st_cg *cg, const char *path, bool on);
 bool st_cg_memory(const st_cg *cg, const char *path, int64_t *ret_used, int64_t *ret_limit);
 bool st_cg_memory_limit(const st_cg *cg, const char *path, int64_t bytes);
 
+/* One more character device for it, to be read and written. */
+bool st_cg_allow(const st_cg *cg, const char *path, unsigned major, unsigned minor);
+
 /* How often the kernel killed something in it for memory. */
 int64_t st_cg_oom_kills(const st_cg *cg, const char *path);
 

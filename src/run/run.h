@@ -219,6 +219,10 @@ int st_run_ram(const st_run *run, const char *id, int64_t *ret_used, int64_t *re
                st_err *err);
 int st_run_ram_limit(const st_run *run, const char *id, int64_t bytes, st_err *err);
 
+/* Lets it use one more device file of the node, under the same name. ST_EDOWN where the device rules of a
+ * running task cannot be changed: with cgroups of version 2 alone. */
+int st_run_device_add(const st_run *run, const char *id, const char *path, st_err *err);
+
 /* Another end of its time limit; 0: none for now, its time stands still. Nothing changes for a task
  * that has no limit. */
 int st_run_deadline(const st_run *run, const char *id, int64_t deadline_ms, st_err *err);

@@ -263,7 +263,13 @@ static void test_pause(void **state)
     assert_string_equal(plan(&w, NOW), "verify a/1");
     t->gone = true;
     assert_string_equal(plan(&w, NOW), "scrub a/1");
+    hear(&w, JOB("a", 1, "run", "", DEV0)); /* wanted back at once: nobody reads its memory now */
+    assert_string_equal(plan(&w, NOW), "resume a/1");
+    t->scanning = true; /* unless somebody does already */
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    t->scanning = false;
     t->clean = true;
+    hear(&w, JOB("a", 1, "pause", "", DEV0));
     assert_string_equal(plan(&w, NOW), "");
     hear(&w, JOB("a", 1, "run", "", DEV0));
     assert_string_equal(plan(&w, NOW), "resume a/1");
@@ -357,6 +363,10 @@ static void test_scrub(void **state)
     world_done(&w);
 }
 
+#define TIME(name, tenant)                                                                       \
+    "{\"job\":\"" name "\",\"stay\":1,\"want\":\"run\",\"level\":\"time\",\"account\":\"" tenant \
+    "\",\"tasks\":[{\"task\":0,\"devices\":[{\"index\":0}]}]}"
+
 static void test_scrub_shared(void **state)
 {
     world w;
@@ -369,14 +379,24 @@ static void test_scrub_shared(void **state)
     a = &w.tasks.v[0];
     a->gone = true;
     a->place.level = b->place.level = ST_LEVEL_TIME;
-    hear(&w, "{\"job\":\"b\",\"stay\":1,\"want\":\"run\",\"level\":\"time\",\"tasks\":"
-             "[{\"task\":0,\"devices\":[{\"index\":0}]}]}");
+    hear(&w, TIME("b", "acme"));
     assert_string_equal(plan(&w, NOW), "scrub a/1");
     assert_false(w.acts.v[0].scan); /* b is on it, and will be read when it leaves */
     b->phase = ST_PHASE_ENDED;
     b->gone = true;
     assert_string_equal(plan(&w, NOW), "scrub a/1 scrub b/1");
     assert_true(w.acts.v[1].scan);
+    /* Then others wait; more of the same tenant only while it is being read. */
+    a->gone = a->clean = true;
+    strcpy(b->tenant, "acme");
+    hear(&w, TIME("c", "other"));
+    assert_string_equal(plan(&w, NOW), "scrub b/1");
+    hear(&w, TIME("c", "acme"));
+    assert_string_equal(plan(&w, NOW), "start c/1");
+    b->scanning = true;
+    assert_string_equal(plan(&w, NOW), "scrub b/1");
+    b->clean = true;
+    assert_string_equal(plan(&w, NOW), "start c/1");
     world_done(&w);
 }
 

@@ -5,6 +5,7 @@
  *   p.PID    the state of a process, a digit; one without a file is running
  *   fail     lines "WHAT PID RESULT": that call for that process (0: any) fails so
  *   delay    milliseconds that a checkpoint or restore takes
+ *   slow     milliseconds that a context takes
  *   log      what was called, a line each
  *   device   the memory of the one device there is; 8 MiB of zeros if it is not there
  *   stuck    there: what is written to the device does not stick
@@ -79,6 +80,14 @@ static int number_in(const char *name, int otherwise)
     return n;
 }
 
+static void pause_for(const char *name)
+{
+    int ms = number_in(name, 0);
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+    nanosleep(&pause, NULL);
+}
+
 static int state_of(int pid)
 {
     char name[32];
@@ -89,8 +98,7 @@ static int state_of(int pid)
 
 static int move(const char *what, int pid, int from, int to)
 {
-    int ms = number_in("delay", 0), bad = fails(what, pid);
-    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    int bad = fails(what, pid);
     char name[32];
     FILE *f;
 
@@ -100,7 +108,7 @@ static int move(const char *what, int pid, int from, int to)
         return ILLEGAL_STATE;
     note(what, pid);
     if (to == CU_CHECKPOINTED || from == CU_CHECKPOINTED)
-        nanosleep(&pause, NULL);
+        pause_for("delay");
     snprintf(name, sizeof name, "p.%d", pid);
     f = open_file(name, "w");
     if (!f)
@@ -188,7 +196,8 @@ int cuDevicePrimaryCtxRetain(cu_context *ret, int device)
     FILE *f = open_file("device", "r+");
     struct stat st;
 
-    (void)device;
+    note("context", device);
+    pause_for("slow");
     if (f && fstat(fileno(f), &st) == 0) {
         size = (size_t)st.st_size;
         memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(f), 0);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/testing.h"
@@ -153,6 +154,35 @@ static void goes_on_from_anywhere(void **state)
     assert_false(undone);
 }
 
+/* Whose state the driver does not tell: one that has ended is skipped, one that lives is not touched,
+ * and neither are the others. */
+static void unknown_to_the_driver(void **state)
+{
+    world *w = *state;
+    st_cuda_pids pids = {.pid = {7, 0}, .n = 2};
+    char line[64];
+    st_err err = {0};
+    bool undone;
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    pids.pid[1] = child;
+    snprintf(line, sizeof line, "state %d 1\n", child);
+    put(w, "fail", line);
+    assert_ok(st_cuda_pause(&w->lib, &pids, 100, &undone, &err));
+    expect(w, "log", "lock 7\ncheckpoint 7\n");
+    assert_ok(st_cuda_resume(&w->lib, &pids, &same, &err));
+    drop(w, "log");
+    pids.pid[1] = getpid();
+    snprintf(line, sizeof line, "state %d 1\n", getpid());
+    put(w, "fail", line);
+    assert_fails(st_cuda_pause(&w->lib, &pids, 100, &undone, &err), ST_EIO, "cannot be told");
+    assert_true(undone);
+    expect(w, "log", "lock 7\nunlock 7\n");
+}
+
 static void other_gpus(void **state)
 {
     world *w = *state;
@@ -251,8 +281,13 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(off_and_back), TEST(all_or_none),      TEST(goes_on_from_anywhere),
-        TEST(other_gpus),   TEST(finds_and_clears), TEST(what_does_not_go_is_said),
+        TEST(off_and_back),
+        TEST(all_or_none),
+        TEST(goes_on_from_anywhere),
+        TEST(unknown_to_the_driver),
+        TEST(other_gpus),
+        TEST(finds_and_clears),
+        TEST(what_does_not_go_is_said),
         TEST(no_library),
     };
 

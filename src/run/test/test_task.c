@@ -519,6 +519,37 @@ static void a_task_is_held_still(void **state)
     assert_fails(st_run_freeze(node->run, id, true, 100, &err), ST_ENOENT, "");
 }
 
+static void a_running_task_gets_a_device(void **state)
+{
+    bench_node *node = node_of(state);
+    char id[ST_RUN_ID_MAX];
+    st_run_spec spec = node_spec(node,
+                                 "head -c 0 /dev/fuse && echo wrong; echo begun;"
+                                 "while ! [ -e /dev/fuse ]; do sleep 0.05; done; sleep 0.2;"
+                                 "exec 3</dev/fuse && echo opened",
+                                 id);
+    st_run_task task;
+    st_err err = {0};
+    char out[4096];
+
+    if (access("/dev/fuse", R_OK) != 0)
+        skip();
+    assert_ok(st_run_start(node->run, &spec, &err));
+    node_wait_output(node, id, "begun");
+    assert_fails(st_run_device_add(node->run, id, "/dev/../etc/passwd", &err), ST_EINVAL, "no dev");
+    assert_fails(st_run_device_add(node->run, id, "/dev/none", &err), ST_EINVAL, "no device");
+    if (st_run_device_add(node->run, id, "/dev/fuse", &err) == -ST_EDOWN) {
+        assert_ok(st_run_kill(node->run, id, "no such rules", 5000, &err));
+    } else {
+        assert_ok(st_run_device_add(node->run, id, "/dev/fuse", &err));
+        assert_ok(st_run_wait(node->run, id, 10000, &task, &err));
+        node_output(node, id, ST_RUN_OUT, out, sizeof(out));
+        assert_non_null(strstr(out, "opened"));
+        assert_null(strstr(out, "wrong"));
+    }
+    assert_ok(st_run_remove(node->run, id, &err));
+}
+
 static void what_is_held_still_can_be_killed(void **state)
 {
     bench_node *node = node_of(state);
@@ -542,6 +573,7 @@ int main(void)
         cmocka_unit_test(exit_status_is_reported),
         cmocka_unit_test(a_task_is_held_still),
         cmocka_unit_test(what_is_held_still_can_be_killed),
+        cmocka_unit_test(a_running_task_gets_a_device),
         cmocka_unit_test(output_is_kept_apart_or_merged),
         cmocka_unit_test(a_command_that_cannot_run_says_so),
         cmocka_unit_test(a_runtime_that_fails_says_so),
