@@ -414,6 +414,7 @@ void st_host_free(st_host *h)
     st_list_done(&h->list);
     st_journal_done(&h->journal);
     st_vec_free(&h->used);
+    st_vec_free(&h->slices);
     st_exec_free(h->exec);
     st_gpu_free(h->gpu);
     explicit_bzero(h->token, sizeof h->token);
