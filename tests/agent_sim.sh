@@ -7,7 +7,7 @@ set -u
 lease=6s
 start_native
 start_agent n1 --exec sim --metrics 127.0.0.1:0
-start_agent n2 --exec sim
+start_agent n2 --exec sim --metrics 127.0.0.1:0
 node_becomes n1 ready
 node_becomes n2 ready
 grep -q 'kind=sim' "$tmp/n1.log" || fail "the agent does not say that nothing is run"
@@ -24,6 +24,7 @@ becomes "$job" running
 try 0 'n1:0-7' show "$job"
 grep -q 'n2:0-7' "$tmp/out" || fail "the gang is not on both nodes"
 metrics=$(sed -n 's/^event=metrics.* port=//p' "$tmp/n1.log")
+metrics2=$(sed -n 's/^event=metrics.* port=//p' "$tmp/n2.log")
 python3 -c '
 import sys, time, urllib.request
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -38,7 +39,20 @@ try 0 'Exit status  *7' show "$job"
 
 # ---- slices --------------------------------------------------------------------------------
 
-submit --name slice --gpus 1 --level mig --profile 3g.40gb --sim-run 2s -- true
+submit --name slice --gpus 1 --level mig --profile 3g.40gb --sim-run 4s -- true
+becomes "$job" running
+# A row of its own, with who holds it; the GPU as a whole is nobody's.
+cat >"$tmp/slice.py" <<'END'
+import re, sys, urllib.request
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+text = opener.open("http://127.0.0.1:%s/metrics" % sys.argv[1]).read().decode()
+rows = [r for r in text.splitlines() if r.startswith("DCGM_FI_PROF_GR_ENGINE_ACTIVE{")]
+held = [r for r in rows if 'job="%s"' % sys.argv[2] in r]
+sys.exit(not (len(held) == 1 and 'GPU_I_PROFILE="3g.40gb"' in held[0] and float(held[0].split()[-1]) > 0.5))
+END
+sampled() { python3 "$tmp/slice.py" "$metrics" "$job" || python3 "$tmp/slice.py" "$metrics2" "$job"; }
+ran=$((ran + 1))
+wait_for sampled || fail "the slice has no row of its own"
 becomes "$job" done
 ran=$((ran + 1))
 wait_for grep -q 'event=carved .*made=1' "$tmp/n1.log" "$tmp/n2.log" || fail "no slice was carved"

@@ -36,7 +36,7 @@ said plain 'event=not-registered'
 
 submit --name fine --gpus 1 --sim-run 1s -- true
 becomes "$job" done
-submit --name renewed --gpus 1 --sim-run 4s -- true
+submit --name renewed --gpus 1 --sim-run 60s -- true
 becomes "$job" running
 cp "$tmp/second.pem" "$tmp/cert.pem"
 cp "$tmp/second.key" "$tmp/cert.key"
@@ -44,5 +44,8 @@ kill -HUP "$stintd_pid"
 crash_agent n1
 start_agent n1 --exec sim --ca "$tmp/second.pem"
 said n1 'event=found'
-becomes "$job" done
+node_becomes n1 ready
+becomes "$job" running
+try 0 'cancelled' cancel "$job"
+said n1 "event=ended .*$job"
 done_testing

@@ -192,6 +192,8 @@ static void do_start(st_host *h, const st_act *a, int64_t now)
         st_say(h, "not-started", "job=%s task=%d reason=\"%s\"", t->key.job, t->key.task, err.msg);
         return;
     }
+    if (t->phase == ST_PHASE_RUNNING) /* at once: the simulated executor */
+        st_host_load(h, t, true, now);
     st_say(h, "started", "job=%s stay=%d task=%d", t->key.job, t->key.stay, t->key.task);
 }
 

@@ -21,6 +21,7 @@
 #include "agent/exec.h"
 #include "agent/journal.h"
 #include "agent/line.h"
+#include "agent/slices.h"
 #include "agent/telemetry.h"
 #include "base/rng.h"
 
@@ -82,6 +83,7 @@ typedef struct st_host {
     int64_t sample_ms;             /* boot clock: the next sample */
     int64_t carve_ms[ST_DEVS_MAX]; /* boot clock: not before, after it failed */
     st_gpu_sample sample[ST_DEVS_MAX];
+    st_slices slices;    /* of running tasks, at the same moment */
     uint16_t lost;       /* GPUs that did not answer */
     char cuda[PATH_MAX]; /* the program stint-cuda */
     int checkpoint;      /* whether it can take checkpoints: 1, -1, 0 not known */

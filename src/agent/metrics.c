@@ -40,21 +40,37 @@ static int sharers(const st_host *h, int gpu)
     return ST_MAX(n, 1);
 }
 
+/* Of a slice, what counts for it, instead of the whole GPU. */
+static void see_slice(const st_host *h, const st_task *t, int d, st_gpu_sample *from,
+                      st_gpu_sample *now)
+{
+    const st_slice *slice = st_slices_find(&h->slices, &t->key, d);
+    st_mig profile = (st_mig)t->place.mig_profile;
+
+    st_slice_view(now, slice ? &slice->sample : NULL, profile, now);
+    st_slice_view(from, NULL, profile, from);
+}
+
 static void add_up(st_host *h, st_task *t, const st_gpu_sample *before, int64_t now_ms)
 {
     int64_t mib = 0, least = ST_MAX(ST_MAX(t->started_ms, t->used.at_ms), 1);
     bool memory = false;
 
     for (int d = 0; d < h->inv.n; d++) {
-        const st_gpu_sample *now = &h->sample[d];
+        st_gpu_sample whole = h->sample[d], *now = &whole;
         st_gpu_sample from = before[d];
+        int n = sharers(h, d);
 
         if (!(t->place.devs >> d & 1) || now->at_ms == 0)
             continue;
+        if (t->place.mig_profile >= 0) {
+            see_slice(h, t, d, &from, now);
+            n = 1;
+        }
         from.at_ms = ST_MAX(from.at_ms, least);
-        st_rollup_add(&t->used, &from, now, ST_WHOLE_M / sharers(h, d));
+        st_rollup_add(&t->used, &from, now, ST_WHOLE_M / n);
         memory = memory || st_gpu_has(now, ST_GPU_FB_USED);
-        mib += st_gpu_has(now, ST_GPU_FB_USED) ? now->v[ST_GPU_FB_USED] / sharers(h, d) : 0;
+        mib += st_gpu_has(now, ST_GPU_FB_USED) ? now->v[ST_GPU_FB_USED] / n : 0;
     }
     if (memory)
         st_rollup_memory(&t->used, mib);
@@ -123,6 +139,7 @@ void st_host_sample(st_host *h, int64_t now_ms)
             h->sample[d] = s;
         judge(h, d, r == 0);
     }
+    st_slices_sample(h->gpu, h->journal.tasks.v, h->journal.tasks.n, now_ms, &h->slices);
     for (size_t i = 0; i < h->journal.tasks.n && !h->ill[0]; i++) {
         const st_task *t = &h->journal.tasks.v[i];
 
@@ -254,37 +271,54 @@ static void own_metrics(const st_process *p, st_strbuf *out)
                        p->hosts.v[i]->journal.tasks.n);
 }
 
+typedef struct rows {
+    ST_VEC(st_gpu_export_row) list;
+    ST_VEC(char *) grants;
+} rows;
+
+static void add_row(rows *r, st_gpu_export_row row, const st_task *t)
+{
+    char *grant = NULL;
+
+    if (t && asprintf(&grant, "%s/%d/%d", t->key.job, t->key.stay, t->key.task) >= 0) {
+        row.tenant = t->tenant;
+        row.job = t->key.job;
+        row.grant = grant;
+        st_vec_push(&r->grants, grant);
+    }
+    st_vec_push(&r->list, row);
+}
+
+/* GPUs, each with who holds it, and slices; a GPU in slices is held by nobody as a whole. */
 static void page(const st_process *p, st_strbuf *out)
 {
-    ST_VEC(st_gpu_export_row) rows = {0};
-    ST_VEC(char *) grants = {0};
+    rows r = {0};
 
     for (size_t i = 0; i < p->hosts.n; i++) {
         const st_host *h = p->hosts.v[i];
 
-        for (int d = 0; d < h->inv.n; d++) {
-            const st_task *t = holder(h, d);
-            st_gpu_export_row row = {
-                .gpu = &h->inv.gpu[d], .host = h->name, .sample = &h->sample[d]};
-            char *grant = NULL;
+        for (int d = 0; d < h->inv.n; d++)
+            add_row(&r,
+                    (st_gpu_export_row){
+                        .gpu = &h->inv.gpu[d], .host = h->name, .sample = &h->sample[d]},
+                    h->inv.gpu[d].mig_on ? NULL : holder(h, d));
+        for (size_t k = 0; k < h->slices.n; k++) {
+            const st_slice *s = &h->slices.v[k];
 
-            if (t) {
-                if (asprintf(&grant, "%s/%d/%d", t->key.job, t->key.stay, t->key.task) < 0)
-                    grant = NULL;
-                row.tenant = t->tenant;
-                row.job = t->key.job;
-                row.grant = grant;
-                st_vec_push(&grants, grant);
-            }
-            st_vec_push(&rows, row);
+            add_row(&r,
+                    (st_gpu_export_row){.gpu = &h->inv.gpu[s->gpu],
+                                        .instance = &s->instance,
+                                        .host = h->name,
+                                        .sample = &s->sample},
+                    st_journal_find(&h->journal, &s->key));
         }
     }
     own_metrics(p, out);
-    st_gpu_export(rows.v, rows.n, out);
-    for (size_t i = 0; i < grants.n; i++)
-        free(grants.v[i]);
-    st_vec_free(&grants);
-    st_vec_free(&rows);
+    st_gpu_export(r.list.v, r.list.n, out);
+    for (size_t i = 0; i < r.grants.n; i++)
+        free(r.grants.v[i]);
+    st_vec_free(&r.grants);
+    st_vec_free(&r.list);
 }
 
 static void hang_up(scraper *s)

@@ -471,6 +471,7 @@ void st_host_free(st_host *h)
     st_line_free(h->log);
     st_list_done(&h->list);
     st_journal_done(&h->journal);
+    st_vec_free(&h->slices);
     st_vec_free(&h->daemons);
     st_exec_free(h->exec);
     st_gpu_free(h->gpu);

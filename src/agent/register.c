@@ -46,7 +46,8 @@ static int make_machine(st_host *h, st_err *err)
         crypto_generichash(id, sizeof id, (const unsigned char *)own.s, own.n,
                            (const unsigned char *)"stint-agent machine", 19);
     hex(id, sizeof id, h->machine);
-    return st_file_replace(h->dir, MACHINE_FILE, h->machine, strlen(h->machine), true, err);
+    return st_file_replace(h->dir, MACHINE_FILE, h->machine, strlen(h->machine), h->exec->ops->real,
+                           err);
 }
 
 int st_host_identity(st_host *h, st_err *err)
@@ -203,7 +204,7 @@ static void keep_token(st_host *h, const char *token)
     st_err err = {0};
 
     snprintf(h->token, sizeof h->token, "%s", token);
-    if (st_file_replace(h->dir, TOKEN_FILE, token, strlen(token), true, &err) < 0)
+    if (st_file_replace(h->dir, TOKEN_FILE, token, strlen(token), h->exec->ops->real, &err) < 0)
         st_say(h, "token-not-kept", "reason=\"%s\"", err.msg);
 }
 

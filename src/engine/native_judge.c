@@ -158,6 +158,24 @@ void st_native_judge_node(native *e, native_node *node, int64_t now)
 
 /* ---- a status ------------------------------------------------------------------------------------ */
 
+#define SKEW_WINDOW 8 /* statuses */
+
+/* Our clock less the agent's. A status may have been on its way for long, through a network that was
+ * cut, and then seems to come from a clock that is slow; the least that was seen lately is nearest
+ * to the truth. */
+static int64_t skew_of(native_node *node, int64_t seen_ms)
+{
+    if (node->heard == 0)
+        node->skew_ms = node->skew_before_ms = seen_ms;
+    if (++node->skew_n > SKEW_WINDOW) {
+        node->skew_before_ms = node->skew_ms;
+        node->skew_ms = seen_ms;
+        node->skew_n = 1;
+    }
+    node->skew_ms = ST_MIN(node->skew_ms, seen_ms);
+    return ST_MIN(node->skew_ms, node->skew_before_ms);
+}
+
 /* When something ended, by our clock; what cannot be is now. */
 static int64_t ended_at(const native_job *job, const st_agent_status *status,
                         const st_agent_task *said, int64_t now)
@@ -207,10 +225,14 @@ native_job *st_native_meant(const native *e, const native_node *node, const st_a
     return job;
 }
 
-static void take_tasks(native *e, native_node *node, const st_agent_status *status, int64_t now)
+static void take_tasks(native *e, native_node *node, const st_agent_status *given, int64_t now)
 {
+    st_agent_status corrected = *given;
+    const st_agent_status *status = &corrected;
     bool strangers = false;
 
+    if (given->now_ms > 0)
+        corrected.now_ms = now - skew_of(node, now - given->now_ms);
     node->heard++;
     for (size_t i = 0; i < status->n; i++) {
         const st_agent_task *said = &status->tasks[i];

@@ -75,6 +75,9 @@ typedef struct native_node {
     uint64_t revision, heard; /* heard: how many statuses */
     int64_t lease_ms;         /* when it runs out */
     int64_t told_ms;          /* when its state was last reported */
+    int64_t skew_ms,
+        skew_before_ms; /* our clock less its: the least of these statuses, and of those before */
+    int skew_n;         /* how many these are */
     ST_VEC(native_entry) list;
     ST_VEC(native_past) past; /* a ring */
     size_t past_at;

@@ -450,6 +450,30 @@ static void ends_have_their_true_time(void **state)
     }
 }
 
+/* Sent while the network was cut, and heard when it was mended: the delay is not the clock's. */
+static void a_late_status_has_the_true_end(void **state)
+{
+    world *w = *state;
+    st_agent_task task = {.job = 1, .stay = 1, .state = ST_TASK_RUNNING};
+    st_agent_status status = {.epoch = EPOCH, .tasks = &task, .n = 1};
+    st_agent_answer answer;
+    st_err err = {0};
+
+    order(w, ST_ENG_RUN, 1, 1, 1);
+    for (int i = 0; i < 20; i++) {
+        w->now += 5000;
+        status.now_ms = w->now - 100 - i % 3;
+        assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
+    }
+    w->now += 9000;
+    status.now_ms = w->now - 7000;
+    task.state = ST_TASK_EXITED;
+    task.ended_ms = w->now - 8000;
+    assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
+    expect_reports(w, 1);
+    assert_int_equal(w->reports.v[0].ended_ms, w->now - 8000 + 100);
+}
+
 /* ---- leases ---------------------------------------------------------------------------------------- */
 
 static void silence_is_a_loss_at_the_leases_end(void **state)
@@ -565,6 +589,7 @@ int main(void)
         T(who_was_told_to_leave_does_not_fail),
         T(old_stays_and_new_epochs),
         T(ends_have_their_true_time),
+        T(a_late_status_has_the_true_end),
         T(silence_is_a_loss_at_the_leases_end),
         T(a_node_comes_back_when_it_is_clean),
         T(a_sick_node_says_so),
