@@ -16,8 +16,10 @@
 #include "agent/launch.h"
 #include "agent/pause.h"
 
-#define ROUNDS         4    /* of plans in one turn */
-#define CARVE_PAUSE_MS 1000 /* after it failed */
+#define ROUNDS 4 /* of plans in one turn */
+#define CARVE_PAUSE_MS \
+    150                /* after it failed: a slice is in use for a moment after its last process */
+#define UNMIG_MS 60000 /* so long may a GPU refuse to leave MIG mode before a task fails for it */
 
 /* ---- slices ------------------------------------------------------------------------------------ */
 
@@ -99,6 +101,32 @@ bool st_host_slice(st_host *h, const st_task_place *place, st_gpu_instance *ret)
 
 /* ---- starting ---------------------------------------------------------------------------------- */
 
+/* Whether a GPU of the place still has slices, or just now cannot leave MIG mode for another reason: that passes, so
+ * the task waits, but not for ever. */
+static bool leaving_mig(st_host *h, const st_task_place *p)
+{
+    int64_t boot = st_boot_ms();
+    st_gpu_instances now;
+    st_err err = {0};
+
+    for (int d = 0; h->gpu && p->level != ST_LEVEL_MIG && d < h->inv.n; d++) {
+        if (!(p->devs >> d & 1) || !h->inv.gpu[d].mig_on)
+            continue;
+        if (h->unmig_ms[d] == 0)
+            h->unmig_ms[d] = boot + UNMIG_MS;
+        if (boot < h->unmig_ms[d] &&
+            (boot < h->carve_ms[d] || st_gpu_mig_list(h->gpu, d, &now, &err) < 0 || now.n > 0))
+            return true;
+        if (mig_mode(h, d, false, &err) < 0 && boot < h->unmig_ms[d]) {
+            h->carve_ms[d] = boot + CARVE_PAUSE_MS;
+            st_say(h, "mig-stays", "gpu=%d reason=\"%s\"", d, err.msg);
+            return true;
+        }
+        h->unmig_ms[d] = 0;
+    }
+    return false;
+}
+
 /* What a level needs that this node lacks: said, never weakened. */
 static int check_level(st_host *h, const st_task_place *p, st_err *err)
 {
@@ -162,7 +190,7 @@ static void do_start(st_host *h, const st_act *a, int64_t now)
             return; /* not carved yet */
         l.slice = &slice;
     }
-    if (st_host_mps_wait(h, &a->order->place))
+    if (st_host_mps_wait(h, &a->order->place) || leaving_mig(h, &a->order->place))
         return;
     h->dirty = true;
     t = note(h, a->order, &before);

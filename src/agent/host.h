@@ -82,6 +82,7 @@ typedef struct st_host {
     int64_t next_ms;               /* boot clock: its next turn */
     int64_t sample_ms;             /* boot clock: the next sample */
     int64_t carve_ms[ST_DEVS_MAX]; /* boot clock: not before, after it failed */
+    int64_t unmig_ms[ST_DEVS_MAX]; /* boot clock: until then a GPU may refuse to leave MIG mode */
     st_gpu_sample sample[ST_DEVS_MAX];
     st_slices slices;    /* of running tasks, at the same moment */
     uint16_t lost;       /* GPUs that did not answer */

@@ -150,6 +150,28 @@ static bool coming(const planner *p, const st_order *o)
            (!t || t->phase == ST_PHASE_PAUSED);
 }
 
+/* Somebody waits for devices of it. */
+static bool awaited(const planner *p, const st_task *t)
+{
+    for (size_t i = 0; p->view->list && i < p->view->list->orders.n; i++) {
+        const st_order *o = &p->view->list->orders.v[i];
+
+        if (!st_key_same(&o->key, &t->key) && coming(p, o) && (o->place.devs & t->place.devs) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Reading a GPU takes half a second, in which nobody can begin there. So it waits a little for the same
+ * tenant's next task, unless somebody else is waiting already. */
+#define LINGER_MS 2000
+
+static bool lingers(const planner *p, const st_task *t)
+{
+    return p->view->scrub == ST_SCRUB_TENANT && t->phase == ST_PHASE_ENDED &&
+           p->now < t->ended_ms + LINGER_MS && !awaited(p, t);
+}
+
 /* Its processes are gone; what of its memory? */
 static void plan_memory(planner *p, const st_task *t)
 {
@@ -174,7 +196,8 @@ static void plan_memory(planner *p, const st_task *t)
             (inherits(p, o->tenant, &o->place, t) || joins(o, t)))
             return; /* it waits for something else: until it is there, nothing is settled */
     }
-    st_vec_push(p->out, scrub);
+    if (!scrub.scan || !lingers(p, t))
+        st_vec_push(p->out, scrub);
 }
 
 /* The last one has left a GPU that is shared: its memory is being read, or will be before somebody

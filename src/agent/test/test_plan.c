@@ -339,6 +339,17 @@ static void test_scrub(void **state)
     hear(&w, "");
     assert_string_equal(plan(&w, NOW), "scrub a/1");
     assert_true(w.acts.v[0].scan);
+    /* Just ended: the same tenant's next task may be on its way; nobody else is kept waiting. */
+    t->ended_ms = NOW - 1999;
+    assert_string_equal(plan(&w, NOW), "");
+    assert_string_equal(plan(&w, NOW + 1), "scrub a/1");
+    hear(&w, JOB("b", 1, "run", OF("other"), DEV0));
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    w.view.scrub = ST_SCRUB_ALWAYS;
+    hear(&w, "");
+    assert_string_equal(plan(&w, NOW), "scrub a/1");
+    w.view.scrub = ST_SCRUB_TENANT;
+    t->ended_ms = 0;
     /* The same tenant may have it as it is; settled is that when its task is there. */
     hear(&w, JOB("b", 1, "run", OF("acme"), DEV0));
     assert_string_equal(plan(&w, NOW), "start b/1");
