@@ -45,11 +45,16 @@ def recorded(test, first, second, killed):
         report.skip("the agent's own scan", "this agent has none")
         return
     cluster.reach(second, {"running", "done"}, 30)
-    scans = cluster.said.find(rf"event=scrubbed .*{first}", killed)
+    deadline = time.time() + 15  # the record follows with the agent's next status
+    while True:
+        scans = cluster.said.find(rf"event=scrubbed .*{first}", killed)
+        grant = re.search(r'"scrub[^}]*', cluster.api(f"/v1/jobs/{first}"))
+        if (scans and grant) or time.time() > deadline:
+            break
+        time.sleep(0.3)
     started = cluster.said.find(rf"event=started .*{second}", killed)
     before = [line for at, line in scans if not started or at <= started[0][0]]
     seen = before[-1].split("task=0 ")[-1] if before else "the agent said nothing of a scan"
     report.check("the device was scanned before the next tenant", bool(before), seen, "40 ms to read 141 GB")
-    grant = re.search(r'"scrub[^}]*', cluster.api(f"/v1/jobs/{first}"))
     report.check("the result is on the grant", bool(grant and re.search("clean|overwritten", grant.group(0))),
                  grant.group(0) if grant else "nothing in the job's record", "clean")
