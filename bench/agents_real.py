@@ -232,9 +232,9 @@ def fleet(bench, n, seconds, real):
         "every second", agents * 100, agents * 100 / n, memory * 1024 / n)
     if real:
         starts(bench, f"beside {n} nodes that report")
-    lost = sum(bench.said(name).count("event=status-failed") for name, _ in names)
+    lost = [row for name, _ in names for row in bench.said(name).splitlines() if "event=status-failed" in row]
     if lost:
-        say("%d statuses failed", lost)
+        say("%d statuses failed and were said again, the first: %s", len(lost), lost[0][:200])
 
 
 def main():

@@ -8,10 +8,11 @@ built=$(dirname "$STINT_AGENT")
 
 # up BUILD: starts it on $tmp/run, as it was left there.
 up() {
+    : >"$tmp/said" # the shell in the background may be late with that
     LISTEN=127.0.0.1:0 "$STINT_SOURCE/tools/run" "$1" "$tmp/run" >"$tmp/said" 2>"$tmp/complained" &
     run_pid=$!
     more_pids="$more_pids $run_pid"
-    wait_for grep -q 'simulated' "$tmp/said" || wait_for grep -q '^Execution\|^Jobs on' "$tmp/said" ||
+    wait_for grep -q '^Execution\|^Jobs on' "$tmp/said" || wait_for grep -q '^Execution\|^Jobs on' "$tmp/said" ||
         fail "it does not come up: $(cat "$tmp/said" "$tmp/complained")"
     STINT_URL=$(sed -n 's/^Stint is at \(http[^,]*\),.*/\1/p' "$tmp/said")
     STINT_TOKEN=$(awk '$1 == "ada" { print $4 }' "$tmp/run/tokens")
