@@ -127,6 +127,8 @@ static st_task *note(st_host *h, const st_order *o, st_task *ret_before)
     if (old) { /* it was saved, and may go on */
         t.attempt = old->attempt + 1;
         t.log_sent = t.log_before = old->log_sent;
+        t.used = old->used;
+        t.used.at_ms = 0;
     }
     t.place = o->place;
     t.signal = o->signal;
@@ -286,7 +288,6 @@ static void do_remove(st_host *h, st_task *t)
         st_say(h, "remove-failed", "job=%s reason=\"%s\"", t->key.job, err.msg);
         return;
     }
-    st_host_forget_used(h, &t->key);
     st_vec_remove(&h->journal.tasks, (size_t)(t - h->journal.tasks.v));
     h->dirty = h->changed = true;
 }
@@ -343,8 +344,10 @@ static void mark_unlisted(st_host *h, int64_t now)
             on = st_key_same(&h->list.orders.v[k].key, &t->key);
         if (on)
             t->unlisted_ms = 0;
-        else if (t->unlisted_ms == 0)
+        else if (t->unlisted_ms == 0) {
             t->unlisted_ms = now;
+            h->changed = true;
+        }
     }
 }
 

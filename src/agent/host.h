@@ -31,13 +31,6 @@ typedef struct st_retry {
     int failures;
 } st_retry;
 
-/* What one grant has used; lost with the process, and said with each status until then. */
-typedef struct st_used {
-    st_task_key key;
-    st_rollup sums;
-    int64_t since_ms; /* the last sample that was added; 0: none */
-} st_used;
-
 typedef struct st_host {
     st_process *process;
     char name[ST_HOST_NAME_MAX], machine[80], dir[PATH_MAX];
@@ -76,8 +69,8 @@ typedef struct st_host {
     int64_t sample_ms;             /* boot clock: the next sample */
     int64_t carve_ms[ST_DEVS_MAX]; /* boot clock: not before, after it failed */
     st_gpu_sample sample[ST_DEVS_MAX];
-    uint16_t lost; /* GPUs that did not answer */
-    ST_VEC(st_used) used;
+    uint16_t lost;   /* GPUs that did not answer */
+    int64_t used_ms; /* boot clock: when what tasks used is next written down */
 } st_host;
 
 typedef ST_VEC(st_host *) st_hosts;
@@ -118,8 +111,6 @@ void st_host_logs_heard(void *ctx, const st_answer *a);
 
 /* metrics.c */
 void st_host_sample(st_host *h, int64_t now_ms);
-void st_host_used_json(const st_host *h, const st_task_key *key, st_strbuf *out);
-void st_host_forget_used(st_host *h, const st_task_key *key);
 void st_host_gpus_json(const st_host *h, st_strbuf *out);
 /* The simulated devices show what the task does, or does no more. */
 void st_host_load(st_host *h, const st_task *t, bool on, int64_t now_ms);

@@ -37,6 +37,11 @@ static const char *const phases[] = {
     X(log_before, "log_before")       \
     X(log_done, "log_done")           \
     X(unlisted_ms, "unlisted_ms")     \
+    X(used.at_ms, "used_at_ms")       \
+    X(scrub.result, "scrub")          \
+    X(scrub.bytes, "scrub_bytes")     \
+    X(scrub.found, "scrub_found")     \
+    X(scrub.ms, "scrub_ms")           \
     X(sim_left_ms, "sim_left_ms")     \
     X(sim_since_ms, "sim_since_ms")   \
     X(sim_exit, "sim_exit")           \
@@ -45,6 +50,32 @@ static const char *const phases[] = {
 void st_journal_done(st_journal *j)
 {
     st_vec_free(&j->tasks);
+}
+
+/* {"held_gpu_ms": [1200, 7], …}: whole units and what is below one. */
+static json_t *used_json(const st_rollup *r)
+{
+    json_t *o = json_object();
+
+    for (int k = 0; k < ST_USED_COUNT; k++)
+        if (r->sum.has >> k & 1)
+            json_object_set_new(
+                o, st_used_key((st_used_kind)k),
+                json_pack("[I,I]", (json_int_t)r->sum.v[k], (json_int_t)r->rest[k]));
+    return o;
+}
+
+static void used_of(const json_t *o, st_rollup *ret)
+{
+    for (int k = 0; k < ST_USED_COUNT; k++) {
+        const json_t *row = json_object_get(o, st_used_key((st_used_kind)k));
+
+        if (!json_is_array(row))
+            continue;
+        ret->sum.has |= 1u << k;
+        ret->sum.v[k] = json_integer_value(json_array_get(row, 0));
+        ret->rest[k] = json_integer_value(json_array_get(row, 1));
+    }
 }
 
 static json_t *task_json(const st_task *t)
@@ -64,6 +95,8 @@ static json_t *task_json(const st_task *t)
         json_object_set_new(o, #field, json_true());
     ST_MARK_TABLE(X)
 #undef X
+    if (t->used.sum.has)
+        json_object_set_new(o, "usage", used_json(&t->used));
     return o;
 }
 
@@ -92,8 +125,10 @@ static bool task_of(const json_t *o, st_task *ret)
 #define X(field) t.field = json_is_true(json_object_get(o, #field));
     ST_MARK_TABLE(X)
 #undef X
-    if (at < 0 || !t.key.job[0] || t.place.level < 0 || t.place.level >= ST_LEVEL_COUNT ||
-        t.place.mig_profile < -1 || t.place.mig_profile >= ST_MIG_COUNT || t.place.mig_start < 0 ||
+    used_of(json_object_get(o, "usage"), &t.used);
+    if (at < 0 || !t.key.job[0] || t.scrub.result < 0 || t.scrub.result >= ST_SCRUB_COUNT ||
+        t.place.level < 0 || t.place.level >= ST_LEVEL_COUNT || t.place.mig_profile < -1 ||
+        t.place.mig_profile >= ST_MIG_COUNT || t.place.mig_start < 0 ||
         t.place.mig_start >= ST_MIG_MEMORY)
         return false;
     t.phase = (st_phase)at;

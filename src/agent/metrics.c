@@ -24,24 +24,9 @@
 #include "gpu/sim.h"
 
 #define LEFT_MS 30000 /* for what a task left behind to go away */
+#define KEEP_MS 10000 /* between two times that what was counted is written down */
 
 /* ---- samples ------------------------------------------------------------------------------------ */
-
-static st_used *used_of(const st_host *h, const st_task_key *key)
-{
-    for (size_t i = 0; i < h->used.n; i++)
-        if (st_key_same(&h->used.v[i].key, key))
-            return &h->used.v[i];
-    return NULL;
-}
-
-void st_host_forget_used(st_host *h, const st_task_key *key)
-{
-    st_used *u = used_of(h, key);
-
-    if (u)
-        st_vec_remove(&h->used, (size_t)(u - h->used.v));
-}
 
 static int sharers(const st_host *h, int gpu)
 {
@@ -53,30 +38,36 @@ static int sharers(const st_host *h, int gpu)
     return ST_MAX(n, 1);
 }
 
-static void add_up(st_host *h, const st_task *t, const st_gpu_sample *before)
+static void add_up(st_host *h, st_task *t, const st_gpu_sample *before, int64_t now_ms)
 {
-    st_used *u = used_of(h, &t->key);
-    int64_t mib = 0;
+    int64_t mib = 0, least = ST_MAX(ST_MAX(t->started_ms, t->used.at_ms), 1);
     bool memory = false;
 
-    if (!u) {
-        st_vec_push(&h->used, (st_used){.key = t->key});
-        u = &h->used.v[h->used.n - 1];
-    }
     for (int d = 0; d < h->inv.n; d++) {
         const st_gpu_sample *now = &h->sample[d];
         st_gpu_sample from = before[d];
 
         if (!(t->place.devs >> d & 1) || now->at_ms == 0)
             continue;
-        if (from.at_ms == 0 || from.at_ms < t->started_ms)
-            from.at_ms = ST_MAX(t->started_ms, 1);
-        st_rollup_add(&u->sums, &from, now, ST_WHOLE_M / sharers(h, d));
+        from.at_ms = ST_MAX(from.at_ms, least);
+        st_rollup_add(&t->used, &from, now, ST_WHOLE_M / sharers(h, d));
         memory = memory || st_gpu_has(now, ST_GPU_FB_USED);
         mib += st_gpu_has(now, ST_GPU_FB_USED) ? now->v[ST_GPU_FB_USED] / sharers(h, d) : 0;
     }
     if (memory)
-        st_rollup_memory(&u->sums, mib);
+        st_rollup_memory(&t->used, mib);
+    t->used.at_ms = now_ms;
+}
+
+/* What was counted outlives us, but for the last seconds. */
+static void keep(st_host *h)
+{
+    int64_t boot = st_boot_ms();
+
+    if (boot < h->used_ms)
+        return;
+    h->used_ms = boot + KEEP_MS;
+    h->dirty = true;
 }
 
 /* XIDs after which a device serves nobody until it is reset or replaced. */
@@ -142,8 +133,10 @@ void st_host_sample(st_host *h, int64_t now_ms)
         st_say(h, "health", "state=%s reason=\"%s\"", h->ill[0] ? "failed" : "ok", h->ill);
     }
     for (size_t i = 0; i < h->journal.tasks.n; i++)
-        if (h->journal.tasks.v[i].phase == ST_PHASE_RUNNING && h->journal.tasks.v[i].place.devs)
-            add_up(h, &h->journal.tasks.v[i], before);
+        if (h->journal.tasks.v[i].phase == ST_PHASE_RUNNING && h->journal.tasks.v[i].place.devs) {
+            add_up(h, &h->journal.tasks.v[i], before, now_ms);
+            keep(h);
+        }
 }
 
 /* Half the memory of what it has, and mostly busy: enough to see somebody is there. */
@@ -172,16 +165,6 @@ void st_host_load(st_host *h, const st_task *t, bool on, int64_t now_ms)
 }
 
 /* ---- in a status --------------------------------------------------------------------------------- */
-
-void st_host_used_json(const st_host *h, const st_task_key *key, st_strbuf *out)
-{
-    const st_used *u = used_of(h, key);
-
-    if (!u)
-        return;
-    st_strbuf_add(out, ",\"usage\":");
-    st_rollup_json(&u->sums, out);
-}
 
 void st_host_gpus_json(const st_host *h, st_strbuf *out)
 {

@@ -74,6 +74,53 @@ static bool lines_first(const st_host *h, const st_task *t)
            ago < LINES_MS && h->log_at.failures == 0 && !t->fenced;
 }
 
+static void add_used(const st_task *t, st_strbuf *out)
+{
+    if (t->used.sum.has) {
+        st_strbuf_add(out, ",\"usage\":");
+        st_used_json(&t->used.sum, out);
+    }
+    if (t->scrub.result != ST_SCRUB_PENDING)
+        st_strbuf_addf(out,
+                       ",\"scrub\":{\"result\":\"%s\",\"bytes\":%" PRId64 ",\"found\":%" PRId64
+                       ",\"ms\":%" PRId64 "}",
+                       st_scrub_name(t->scrub.result), t->scrub.bytes, t->scrub.found, t->scrub.ms);
+}
+
+/* Over, off the list and looked after: what it used, once more, until that was heard. */
+static bool leaves(const st_task *t)
+{
+    return !st_task_live(t) && t->unlisted_ms > 0 && t->clean && !t->told;
+}
+
+static void past_json(st_host *h, st_strbuf *out)
+{
+    const char *sep = "";
+
+    for (size_t i = 0; i < h->journal.tasks.n; i++) {
+        st_task *t = &h->journal.tasks.v[i];
+
+        t->telling = leaves(t);
+        if (!t->telling)
+            continue;
+        st_strbuf_addf(out, "%s{\"job\":\"%s\",\"stay\":%d,\"task\":%d", sep, t->key.job,
+                       t->key.stay, t->key.task);
+        add_used(t, out);
+        st_strbuf_addc(out, '}');
+        sep = ",";
+    }
+}
+
+static void past_heard(st_host *h)
+{
+    for (size_t i = 0; i < h->journal.tasks.n; i++) {
+        st_task *t = &h->journal.tasks.v[i];
+
+        t->told = t->told || t->telling;
+        t->telling = false;
+    }
+}
+
 static void task_json(const st_host *h, const st_task *t, st_strbuf *out)
 {
     static const char *const words[] = {
@@ -91,8 +138,7 @@ static void task_json(const st_host *h, const st_task *t, st_strbuf *out)
     if (t->started_ms > 0)
         st_strbuf_addf(out, ",\"started_ms\":%" PRId64, t->started_ms);
     if (t->ended_ms > 0 && !first)
-        st_strbuf_addf(out, ",\"ended_ms\":%" PRId64 ",\"scrub\":\"%s\"", t->ended_ms,
-                       t->clean ? "verified" : "pending");
+        st_strbuf_addf(out, ",\"ended_ms\":%" PRId64, t->ended_ms);
     if (t->phase == ST_PHASE_ENDED && t->exit_signal && !first)
         st_strbuf_addf(out, ",\"signal\":%d", t->exit_signal);
     else if (t->phase == ST_PHASE_ENDED && !first)
@@ -101,11 +147,11 @@ static void task_json(const st_host *h, const st_task *t, st_strbuf *out)
         st_strbuf_add(out, ",\"reason\":");
         st_quote_json(out, t->reason);
     }
-    st_host_used_json(h, &t->key, out);
+    add_used(t, out);
     st_strbuf_addc(out, '}');
 }
 
-static void status_json(const st_host *h, st_strbuf *out)
+static void status_json(st_host *h, st_strbuf *out)
 {
     const char *reason = h->fenced     ? "its lease ended and its tasks were killed"
                          : h->stuck[0] ? h->stuck
@@ -132,6 +178,8 @@ static void status_json(const st_host *h, st_strbuf *out)
         task_json(h, t, out);
         sep = ",";
     }
+    st_strbuf_add(out, "],\"past\":[");
+    past_json(h, out);
     st_strbuf_add(out, "],\"gpus\":");
     st_host_gpus_json(h, out);
     st_strbuf_addc(out, '}');
@@ -177,6 +225,7 @@ static void status_heard(st_host *h, const st_answer *a)
             h->behind = 0;
         }
         st_retry_ok(&h->main_at);
+        past_heard(h);
         st_host_terms(h, root, h->sent_ms);
         h->main_at.at_ms = h->sent_ms + h->interval_ms;
     } else {
@@ -413,7 +462,6 @@ void st_host_free(st_host *h)
     st_line_free(h->log);
     st_list_done(&h->list);
     st_journal_done(&h->journal);
-    st_vec_free(&h->used);
     st_exec_free(h->exec);
     st_gpu_free(h->gpu);
     explicit_bzero(h->token, sizeof h->token);

@@ -126,11 +126,12 @@ static void plan_live(planner *p, const st_task *t, const st_order *o)
     }
 }
 
-#define LOG_WAIT_MS 30000 /* for the last of its output, after it left the list */
+#define LOG_WAIT_MS 30000 /* to be heard, after it left the list: its output, what it used */
 
 static void plan_ended(planner *p, const st_task *t, const st_order *o)
 {
-    bool heard = t->log_done || (t->unlisted_ms > 0 && p->now >= t->unlisted_ms + LOG_WAIT_MS);
+    bool heard =
+        (t->log_done && t->told) || (t->unlisted_ms > 0 && p->now >= t->unlisted_ms + LOG_WAIT_MS);
 
     if (!t->clean)
         act(p, ST_ACT_VERIFY, t);

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/telemetry.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "model/mig.h"
@@ -105,7 +106,8 @@ typedef enum st_phase {
     X(stopped) /* told to stop */                                  \
     X(killed)  /* by us */                                         \
     X(fenced)  /* killed because the lease had ended */            \
-    X(clean)   /* nothing of it is left, devices included */
+    X(clean)   /* nothing of it is left, devices included */       \
+    X(told)    /* stintd has heard all of it */
 
 typedef struct st_task {
     st_task_key key;
@@ -126,6 +128,10 @@ typedef struct st_task {
     int64_t log_before;  /* bytes its earlier attempts wrote */
     bool log_done;       /* all of it was sent, or nobody wants it */
     int64_t unlisted_ms; /* when it was first seen off the list; 0: it is on it */
+
+    st_rollup used;
+    st_scrub scrub;
+    bool telling; /* in the status under way: all there is to say of it */
 
     /* Of the simulated executor. */
     int64_t sim_left_ms;  /* it would run this long from sim_since_ms */

@@ -98,11 +98,34 @@ static int64_t number(const json_t *map, const char *key)
     return json_integer_value(json_object_get(map, key));
 }
 
-static int read_task(const st_api *api, const json_t *map, st_agent_task *ret, st_err *err)
+/* What is no number, or less than none, was not measured. */
+static void read_used(const json_t *map, st_agent_task *ret)
+{
+    const json_t *usage = json_object_get(map, "usage"), *scrub = json_object_get(map, "scrub");
+    const char *result = json_string_value(json_object_get(scrub, "result"));
+    int word = result ? st_scrub_parse(result) : -1;
+
+    for (int k = 0; k < ST_USED_COUNT; k++) {
+        const json_t *v = json_object_get(usage, st_used_key((st_used_kind)k));
+
+        if (!json_is_integer(v) || json_integer_value(v) < 0)
+            continue;
+        ret->used.has |= 1u << k;
+        ret->used.v[k] = json_integer_value(v);
+    }
+    if (word >= 0)
+        ret->scrub = (st_scrub){.result = (st_scrub_result)word,
+                                .bytes = ST_MAX(number(scrub, "bytes"), 0),
+                                .found = ST_MAX(number(scrub, "found"), 0),
+                                .ms = ST_MAX(number(scrub, "ms"), 0)};
+}
+
+static int read_task(const st_api *api, const json_t *map, bool past, st_agent_task *ret,
+                     st_err *err)
 {
     const char *job = json_string_value(json_object_get(map, "job"));
     const char *state = json_string_value(json_object_get(map, "state"));
-    int word = state ? st_task_state_parse(state) : -1;
+    int word = past ? ST_TASK_EXITED : state ? st_task_state_parse(state) : -1;
     char q[ST_QUOTE_MAX];
 
     if (!job || !json_is_integer(json_object_get(map, "stay")) ||
@@ -121,6 +144,27 @@ static int read_task(const st_api *api, const json_t *map, st_agent_task *ret, s
     /* A name that is none of ours stays job 0, which nobody has: told back as unknown. */
     if (!st_control_id_parse(api->control, job, &ret->job))
         ret->job = 0;
+    read_used(map, ret);
+    return 0;
+}
+
+static int read_tasks(const st_api *api, const json_t *list, bool past, st_agent_task **ret,
+                      size_t *ret_n, st_err *err)
+{
+    size_t n = json_array_size(list);
+    ST_CLEANUP(st_freep) st_agent_task *v = NULL;
+
+    if (n > TASKS_MAX)
+        return st_fail(err, ST_ELIMIT, "a node has at most %d tasks", TASKS_MAX);
+    v = n > 0 ? st_xcalloc(n, sizeof *v) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        int r = read_task(api, json_array_get(list, i), past, &v[i], err);
+
+        if (r < 0)
+            return r;
+    }
+    *ret = ST_TAKE(v);
+    *ret_n = n;
     return 0;
 }
 
@@ -130,29 +174,24 @@ static int take_status(const st_api *api, const char *node, const json_t *root,
     const json_t *tasks = json_object_get(root, "tasks");
     const json_t *health = json_object_get(root, "node");
     const char *word = json_string_value(json_object_get(health, "health"));
-    size_t n = json_array_size(tasks);
-    ST_CLEANUP(st_freep) st_agent_task *list = NULL;
     st_agent_status status = {.epoch = number(root, "epoch"),
                               .revision = (uint64_t)number(root, "revision"),
                               .now_ms = number(root, "now_ms"),
                               .sick = word && strcmp(word, "ok") != 0,
-                              .reason = json_string_value(json_object_get(health, "reason")),
-                              .n = n};
+                              .reason = json_string_value(json_object_get(health, "reason"))};
+    ST_CLEANUP(st_freep) st_agent_task *now = NULL;
+    ST_CLEANUP(st_freep) st_agent_task *past = NULL;
+    int r;
 
     if (!json_is_object(root) || !json_is_array(tasks))
         return st_fail(err, ST_EINVAL,
                        "a status is an object with a list of all tasks that are on the node");
-    if (n > TASKS_MAX)
-        return st_fail(err, ST_ELIMIT, "a node has at most %d tasks", TASKS_MAX);
-    list = n > 0 ? st_xcalloc(n, sizeof *list) : NULL;
-    for (size_t i = 0; i < n; i++) {
-        int r = read_task(api, json_array_get(tasks, i), &list[i], err);
-
-        if (r < 0)
-            return r;
-    }
-    status.tasks = list;
-    return st_native_status(api->options.native, node, &status, ret, err);
+    r = read_tasks(api, tasks, false, &now, &status.n, err);
+    if (r == 0)
+        r = read_tasks(api, json_object_get(root, "past"), true, &past, &status.npast, err);
+    status.tasks = now;
+    status.past = past;
+    return r == 0 ? st_native_status(api->options.native, node, &status, ret, err) : r;
 }
 
 void st_api_agent_status(st_call *call, void *ctx)

@@ -97,7 +97,9 @@ static const st_schema schemas[] = {
             "\"string\"}, \"grants\": {\"type\": \"array\", \"items\": {\"type\": "
             "\"object\", \"properties\": {\"node\": {\"type\": \"string\"}, \"gpus\": "
             "{\"type\": \"array\", \"items\": {\"type\": \"integer\"}}, \"mig_start\": "
-            "{\"type\": \"integer\"}}}}}}, \"spec\": {\"type\": \"object\", "
+            "{\"type\": \"integer\"}, \"usage\": {\"type\": \"object\"}, \"scrub\": "
+            "{\"type\": \"object\"}}}}, \"usage\": {\"type\": \"object\"}}}, \"spec\": {\"type\": "
+            "\"object\", "
             "\"properties\": {}, \"additionalProperties\": true}}, \"required\": "
             "[\"id\", \"name\", \"account\", \"user\", \"state\", \"submitted\"]}"},
     {"JobBatch", "{\"type\": \"object\", \"properties\": {\"jobs\": {\"type\": \"array\", "

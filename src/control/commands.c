@@ -406,6 +406,10 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     if (rep->kind == ST_REPORT_NODE)
         return rep->node_state == ST_NODE_READY ? st_node_heal(tx, rep->node, err)
                                                 : st_node_fail(tx, rep->node, rep->reason, err);
+    if (rep->kind == ST_REPORT_USED) {
+        st_control_used(tx, rep);
+        return 0;
+    }
     if (!live || live->stay != rep->stay)
         return 0; /* of a stay that is over: nothing to learn from it */
     if (rep->kind == ST_REPORT_CHECKPOINTED) {

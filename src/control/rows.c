@@ -53,6 +53,7 @@ void st_live_free(st_live *live)
     free(live->doc);
     free(live->reason);
     free(live->detail);
+    st_vec_free(&live->used);
     free(live);
 }
 
@@ -120,6 +121,7 @@ static void end_live(st_control *ctl, st_live *live, const st_effect *fx)
     live->end_ms = live->said_end_ms > 0 && sane ? live->said_end_ms : fx->at_ms;
     live->state = fx->state;
     live->class = fx->class;
+    st_live_used_write(live);
     st_vec_push(&ctl->over, live);
 }
 

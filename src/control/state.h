@@ -10,6 +10,13 @@
 #include "base/vec.h"
 #include "control/control.h"
 
+/* What one task used, as last heard. */
+typedef struct st_live_used {
+    int stay, task;
+    st_used used;
+    st_scrub scrub;
+} st_live_used;
+
 /* What is known of a live job besides what the core has. */
 typedef struct st_live {
     uint64_t id;
@@ -26,8 +33,9 @@ typedef struct st_live {
     st_class class;
     char *reason; /* why it ended as it did; NULL */
     char *detail; /* where it is, JSON */
-    bool fresh;   /* has no row yet */
-    bool dirty;   /* is in st_control.dirty */
+    ST_VEC(st_live_used) used;
+    bool fresh; /* has no row yet */
+    bool dirty; /* is in st_control.dirty */
 } st_live;
 
 struct st_control {
@@ -94,6 +102,10 @@ int st_rows_write(st_tx *tx, st_err *err);
 void st_rows_tell(st_tx *tx);
 void st_rows_settle(st_control *ctl); /* forget what ended */
 void st_control_order_all(st_control *ctl);
+
+/* used.c: a report of what a task used, and what is kept of it when the job ends. */
+void st_control_used(st_tx *tx, const st_report *report);
+void st_live_used_write(st_live *live);
 
 /* nodes.c: what is kept of nodes beside the core. */
 void st_control_tell_node(st_control *ctl, int32_t id);

@@ -14,6 +14,7 @@
 #define ST_ENGINE_ENGINE_H
 
 #include "core/core.h"
+#include "model/used.h"
 
 typedef struct st_engine st_engine;
 
@@ -46,10 +47,11 @@ typedef struct st_engine_order {
     const st_fleet *fleet;
 } st_engine_order;
 
-#define ST_REPORT_TABLE(X)                                                 \
-    X(ST_REPORT_ENDED, "ended")               /* all its tasks are over */ \
-    X(ST_REPORT_CHECKPOINTED, "checkpointed") /* its work is saved */      \
-    X(ST_REPORT_NODE, "node")                 /* node is in `node_state` */
+#define ST_REPORT_TABLE(X)                                                  \
+    X(ST_REPORT_ENDED, "ended")               /* all its tasks are over */  \
+    X(ST_REPORT_CHECKPOINTED, "checkpointed") /* its work is saved */       \
+    X(ST_REPORT_NODE, "node")                 /* node is in `node_state` */ \
+    X(ST_REPORT_USED, "used")                 /* what one task has used so far */
 typedef enum st_report_kind {
 #define X(id, word) id,
     ST_REPORT_TABLE(X)
@@ -66,7 +68,17 @@ typedef struct st_report {
     char reason[120]; /* in words, may be "" */
     int32_t node;
     st_node_state node_state;
+
+    /* Of ST_REPORT_USED: cumulative over the stay. At most every ST_USED_EVERY_MS per task, when it
+     * has left (`last`), and again when its devices were scrubbed; the numbers of a later one are
+     * never lower. It may come after the job's end, and twice. */
+    int task;
+    bool last;
+    st_used used;
+    st_scrub scrub;
 } st_report;
+
+#define ST_USED_EVERY_MS INT64_C(30000)
 
 /* A node as an engine needs to know it. */
 typedef struct st_engine_node {

@@ -428,6 +428,15 @@ int32_t st_native_node(st_engine *engine, const char *name)
     return id;
 }
 
+bool st_native_was(const native_node *node, uint64_t job, int stay, int task)
+{
+    for (size_t p = 0; p < node->past.n; p++)
+        if (node->past.v[p].job == job && node->past.v[p].stay == stay &&
+            node->past.v[p].task == task)
+            return true;
+    return false;
+}
+
 bool st_native_had(st_engine *engine, const char *name, uint64_t job, int stay, int task)
 {
     native *e = (native *)engine;
@@ -442,9 +451,7 @@ bool st_native_had(st_engine *engine, const char *name, uint64_t job, int stay, 
         j = st_native_job_of(e, job);
         had = j && j->stay == stay && task >= 0 && task < j->tasks &&
               j->task[task].grant.node == node->id;
-        for (size_t p = 0; !had && p < node->past.n; p++)
-            had = node->past.v[p].job == job && node->past.v[p].stay == stay &&
-                  node->past.v[p].task == task;
+        had = had || st_native_was(node, job, stay, task);
     }
     st_native_unlock(e);
     return had;

@@ -64,6 +64,8 @@ typedef struct st_agent_task {
     int exit_code, signal; /* of ST_TASK_EXITED; signal 0: none */
     int64_t ended_ms;      /* by the agent's clock; 0: not said */
     const char *reason;    /* NULL: none */
+    st_used used;          /* so far, over this stay */
+    st_scrub scrub;
 } st_agent_task;
 
 /* Everything the agent has: a task it does not name is not there. */
@@ -75,6 +77,8 @@ typedef struct st_agent_status {
     const char *reason;
     const st_agent_task *tasks;
     size_t n;
+    const st_agent_task *past; /* over and off the list: only what they used counts */
+    size_t npast;
 } st_agent_status;
 
 typedef struct st_agent_answer {

@@ -197,8 +197,7 @@ static bool bad(const st_agent_task *said)
            (said->state == ST_TASK_EXITED && (said->exit_code != 0 || said->signal != 0));
 }
 
-/* The task on this node that is meant; NULL for one that is none of ours any more. */
-static native_job *meant(const native *e, const native_node *node, const st_agent_task *said)
+native_job *st_native_meant(const native *e, const native_node *node, const st_agent_task *said)
 {
     native_job *job = st_native_job_of(e, said->job);
 
@@ -215,7 +214,7 @@ static void take_tasks(native *e, native_node *node, const st_agent_status *stat
     node->heard++;
     for (size_t i = 0; i < status->n; i++) {
         const st_agent_task *said = &status->tasks[i];
-        native_job *job = meant(e, node, said);
+        native_job *job = st_native_meant(e, node, said);
 
         if (!job) {
             strangers |= task_states[said->state].there;
@@ -280,6 +279,7 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
             snprintf(node->reason, sizeof node->reason, "%.110s",
                      status->reason && status->reason[0] ? status->reason
                                                          : "its agent says it cannot be used");
+        st_native_used(e, node, status, now);
         take_tasks(e, node, status, now);
         st_native_judge_node(e, node, now);
         ret->revision = node->revision;

@@ -28,6 +28,10 @@ typedef struct native_task {
     int exit_code, signal;
     int64_t ended_ms;  /* by our clock; 0: not known */
     uint64_t heard_at; /* the node's count of statuses when it was last named */
+    st_used used;      /* as last reported */
+    st_scrub_result scrub;
+    int64_t used_ms; /* when; 0: never */
+    bool left;       /* and that it was the last */
 } native_task;
 
 typedef struct native_job {
@@ -100,6 +104,8 @@ native_node *st_native_node_of(const native *e, int32_t id);
 native_job *st_native_job_of(const native *e, uint64_t id);
 void st_native_touch(native *e, native_node *node);
 void st_native_touch_job(native *e, const native_job *job);
+/* Whether the task lately was on the node. */
+bool st_native_was(const native_node *node, uint64_t job, int stay, int task);
 void st_native_lock(native *e);
 /* Unlocks, then tells what was noted meanwhile. */
 void st_native_unlock(native *e);
@@ -108,6 +114,11 @@ void st_native_unlock(native *e);
 void st_native_judge(native *e, native_job *job, int64_t now);
 void st_native_judge_node(native *e, native_node *node, int64_t now);
 void st_native_remind(native *e, int64_t now);
+/* The job whose task on this node is meant; NULL for one that is none of ours any more. */
+native_job *st_native_meant(const native *e, const native_node *node, const st_agent_task *said);
+
+/* native_used.c: what tasks used. */
+void st_native_used(native *e, const native_node *node, const st_agent_status *status, int64_t now);
 
 /* native_json.c */
 void st_native_hosts(const native *e, const st_engine_order *o, st_strbuf *out);

@@ -30,6 +30,8 @@ static void test_round_trip(void **state)
                  .exit_code = 7,
                  .ended_ms = 1234567890123,
                  .log_sent = 99,
+                 .used = {.sum = {.has = 5, .v = {1000, 0, 30}}, .rest = {0, 0, 7}, .at_ms = 12},
+                 .scrub = {.result = ST_SCRUB_CLEAN, .bytes = 4096, .ms = 3},
                  .reason = "a \"reason\"\n"};
     st_err err = {0};
 
@@ -46,6 +48,8 @@ static void test_round_trip(void **state)
     assert_int_equal(b.tasks.v[0].place.mig_start, 4);
     assert_int_equal(b.tasks.v[0].ended_ms, t.ended_ms);
     assert_true(b.tasks.v[0].saved && b.tasks.v[0].clean && !b.tasks.v[0].killed);
+    assert_memory_equal(&b.tasks.v[0].used, &t.used, sizeof t.used);
+    assert_int_equal(b.tasks.v[0].scrub.bytes, 4096);
     assert_string_equal(b.tasks.v[0].reason, t.reason);
     assert_ptr_equal(st_journal_find(&b, &t.key), &b.tasks.v[0]);
     t.key.stay = 1;

@@ -146,7 +146,7 @@ static void test_receipt(void **state)
     world_init(&w);
     t = have(&w, "a", 1, ST_PHASE_ENDED, 1);
     assert_string_equal(plan(&w, NOW), "verify a/1");
-    t->clean = t->log_done = true;
+    t->clean = t->log_done = t->told = true;
     assert_string_equal(plan(&w, NOW), ""); /* no list was heard: nothing is known */
     hear(&w, "");
     t->unlisted_ms = NOW;
@@ -190,7 +190,7 @@ static void test_newer_stay(void **state)
     assert_string_equal(plan(&w, NOW), "stop a/1");
     t->phase = ST_PHASE_ENDED;
     assert_string_equal(plan(&w, NOW), "verify a/1");
-    t->clean = t->log_done = true;
+    t->clean = t->log_done = t->told = true;
     assert_string_equal(plan(&w, NOW), "remove a/1 start a/2");
     world_done(&w);
 }

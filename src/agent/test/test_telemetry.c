@@ -23,12 +23,12 @@ static void test_sums(void **state)
     (void)state;
     st_rollup_add(&r, &a, &b, 1000);
     st_rollup_add(&r, &b, &c, 1000);
-    assert_int_equal(r.v[ST_SUM_HELD], 2000);
-    assert_int_equal(r.v[ST_SUM_SEEN], 2000);
-    assert_int_equal(r.v[ST_SUM_BUSY], 830);
-    assert_int_equal(r.v[ST_SUM_ENERGY], 500);
+    assert_int_equal(r.sum.v[ST_USED_HELD], 2000);
+    assert_int_equal(r.sum.v[ST_USED_SEEN], 2000);
+    assert_int_equal(r.sum.v[ST_USED_BUSY], 830);
+    assert_int_equal(r.sum.v[ST_USED_ENERGY], 500);
     st_rollup_add(&r, &c, &c, 1000); /* no time, nothing */
-    assert_int_equal(r.v[ST_SUM_HELD], 2000);
+    assert_int_equal(r.sum.v[ST_USED_HELD], 2000);
 }
 
 /* A thousand small shares add up to what one large one would be. */
@@ -42,8 +42,8 @@ static void test_no_loss(void **state)
 
         st_rollup_add(&r, &a, &b, 333);
     }
-    assert_int_equal(r.v[ST_SUM_BUSY], 7000 * 33 / 100);
-    assert_int_equal(r.v[ST_SUM_ENERGY], 333);
+    assert_int_equal(r.sum.v[ST_USED_BUSY], 7000 * 33 / 100);
+    assert_int_equal(r.sum.v[ST_USED_ENERGY], 333);
 }
 
 static void test_gap(void **state)
@@ -53,12 +53,12 @@ static void test_gap(void **state)
 
     (void)state;
     st_rollup_add(&r, &a, &b, 1000); /* nobody looked: held, not idle and not busy */
-    assert_int_equal(r.v[ST_SUM_HELD], 59000);
-    assert_int_equal(r.v[ST_SUM_SEEN], 0);
-    assert_int_equal(r.v[ST_SUM_BUSY], 0);
+    assert_int_equal(r.sum.v[ST_USED_HELD], 59000);
+    assert_int_equal(r.sum.v[ST_USED_SEEN], 0);
+    assert_int_equal(r.sum.v[ST_USED_BUSY], 0);
     st_rollup_add(&r, &b, &c, 1000); /* a counter that went back */
-    assert_false(r.has >> ST_SUM_ENERGY & 1);
-    assert_int_equal(r.v[ST_SUM_BUSY], 1000);
+    assert_false(r.sum.has >> ST_USED_ENERGY & 1);
+    assert_int_equal(r.sum.v[ST_USED_BUSY], 1000);
 }
 
 static void test_absent(void **state)
@@ -69,15 +69,15 @@ static void test_absent(void **state)
 
     (void)state;
     st_rollup_add(&r, &a, &b, 1000);
-    st_rollup_json(&r, &out);
+    st_used_json(&r.sum, &out);
     assert_string_equal(out.s, "{\"held_gpu_ms\":1000,\"seen_gpu_ms\":1000}");
     st_gpu_put(&b, ST_GPU_GPU_UTIL, 10); /* the finer measure wins where both are there */
     st_gpu_put(&b, ST_GPU_GR_ACTIVE, 250000);
     st_rollup_add(&r, &a, &b, 1000);
-    assert_int_equal(r.v[ST_SUM_BUSY], 250);
+    assert_int_equal(r.sum.v[ST_USED_BUSY], 250);
     st_rollup_memory(&r, 70);
     st_rollup_memory(&r, 60);
-    assert_int_equal(r.v[ST_SUM_MEM_PEAK], 70);
+    assert_int_equal(r.sum.v[ST_USED_MEM_PEAK], 70);
 }
 
 int main(void)

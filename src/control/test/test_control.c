@@ -375,6 +375,61 @@ static void late_reports_are_ignored(void **state)
     st_core_free(core);
 }
 
+/* The row's result once the loop has taken everything that was posted before. */
+static void result_of(world *w, uint64_t id, st_strbuf *ret)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_job_row row;
+    st_err err = {0};
+    uint64_t next;
+
+    assert_ok(submit(w, NULL, "{}", &next, &err));
+    assert_ok(submit(w, NULL, "{}", &next, &err));
+    st_control_stop(w->ctl);
+    assert_ok(st_store_job_get(st_control_store(w->ctl), (int64_t)id, arena, &row, &err));
+    st_strbuf_add(ret, row.result);
+}
+
+static void what_was_used_is_in_the_row(void **state)
+{
+    world *w = *state;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf again = {0};
+    st_report used = {.kind = ST_REPORT_USED,
+                      .stay = 1,
+                      .used = {.has = 1u << ST_USED_HELD | 1u << ST_USED_BUSY, .v = {900, 0, 500}}};
+    st_report end = {.kind = ST_REPORT_ENDED, .stay = 1};
+    st_err err = {0};
+    uint64_t id, next;
+
+    make_fleet(w);
+    assert_ok(submit(w, NULL, "{}", &id, &err));
+    assert_ok(submit(w, NULL, "{}", &next, &err));
+    used.job = end.job = id;
+    st_control_report(w->ctl, &used);
+    used.used.v[ST_USED_HELD] = 1000;
+    st_control_report(w->ctl, &used);
+    st_control_report(w->ctl, &end);
+    result_of(w, id, &out);
+    assert_non_null(strstr(out.s, "\"usage\":{\"held_gpu_ms\":1000,\"busy_gpu_ms\":500}}]"));
+    assert_non_null(strstr(out.s, "],\"usage\":{\"held_gpu_ms\":1000,\"busy_gpu_ms\":500}}"));
+    assert_null(strstr(out.s, "scrub"));
+    /* What comes after the end corrects it; what is of another stay does not. */
+    restart(w);
+    used.last = true;
+    used.used.v[ST_USED_HELD] = 1200;
+    used.scrub = (st_scrub){.result = ST_SCRUB_OVERWRITTEN, .bytes = 64, .found = 3, .ms = 7};
+    st_control_report(w->ctl, &used);
+    st_control_report(w->ctl, &used);
+    used.stay = 2;
+    used.used.v[ST_USED_HELD] = 9;
+    st_control_report(w->ctl, &used);
+    result_of(w, id, &again);
+    assert_non_null(strstr(again.s, "],\"usage\":{\"held_gpu_ms\":1200,\"busy_gpu_ms\":500}}"));
+    assert_non_null(strstr(again.s, "\"scrub\":{\"result\":\"overwritten\",\"bytes\":64,"
+                                    "\"found\":3,\"ms\":7}"));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -386,6 +441,7 @@ int main(void)
         TEST(two_changes_of_an_account_together),
         TEST(a_log_that_does_not_fit_is_refused),
         TEST(late_reports_are_ignored),
+        TEST(what_was_used_is_in_the_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,6 +216,60 @@ static void a_change_is_a_revision_of_those_it_concerns(void **state)
     assert_false(st_native_had(w->engine, "n2", 1, 1, 0));
 }
 
+static void used_is(world *w, st_task_state state, int64_t held, int64_t in_ms)
+{
+    const st_agent_task task = {.job = 1,
+                                .stay = 1,
+                                .task = 0,
+                                .state = state,
+                                .used = {.has = 1u << ST_USED_HELD, .v = {held}}};
+    st_err err = {0};
+
+    w->now += in_ms;
+    assert_ok(say(w, 0, &task, 0, &err));
+}
+
+static void what_tasks_used_is_told_now_and_then_and_at_the_end(void **state)
+{
+    world *w = *state;
+    const st_agent_task past = {.job = 1,
+                                .stay = 1,
+                                .state = ST_TASK_EXITED,
+                                .used = {.has = 1u << ST_USED_HELD, .v = {36000}},
+                                .scrub = {.result = ST_SCRUB_CLEAN, .bytes = 4096}};
+    const st_agent_status status = {.epoch = EPOCH, .now_ms = w->now, .past = &past, .npast = 1};
+    st_agent_answer answer;
+    st_err err = {0};
+
+    order(w, ST_ENG_RUN, 1, 1, 1);
+    used_is(w, ST_TASK_RUNNING, 1000, 0);
+    expect_reports(w, 1);
+    assert_int_equal(w->reports.v[0].kind, ST_REPORT_USED);
+    assert_int_equal(w->reports.v[0].used.v[ST_USED_HELD], 1000);
+    assert_false(w->reports.v[0].last);
+    used_is(w, ST_TASK_RUNNING, 6000, 5000);
+    used_is(w, ST_TASK_RUNNING, 30000, 24000);
+    expect_reports(w, 1);
+    used_is(w, ST_TASK_RUNNING, 31000, 1000);
+    expect_reports(w, 2);
+    /* Its last numbers go ahead of the end of its job. */
+    used_is(w, ST_TASK_EXITED, 35000, 1000);
+    expect_reports(w, 4);
+    assert_int_equal(w->reports.v[2].kind, ST_REPORT_USED);
+    assert_true(w->reports.v[2].last);
+    assert_int_equal(w->reports.v[3].kind, ST_REPORT_ENDED);
+    used_is(w, ST_TASK_EXITED, 35000, 1000); /* nothing new */
+    expect_reports(w, 4);
+    /* Off the list: from the node that had it, and from no other. */
+    order(w, ST_ENG_STOP, 1, 1, 0);
+    assert_ok(st_native_status(w->engine, "n1", &status, &answer, &err));
+    expect_reports(w, 4);
+    assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
+    expect_reports(w, 5);
+    assert_int_equal(w->reports.v[4].used.v[ST_USED_HELD], 36000);
+    assert_int_equal(w->reports.v[4].scrub.result, ST_SCRUB_CLEAN);
+}
+
 static void a_job_that_pauses_is_told_to_pause(void **state)
 {
     world *w = *state;
@@ -486,6 +540,7 @@ int main(void)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         T(a_change_is_a_revision_of_those_it_concerns),
+        T(what_tasks_used_is_told_now_and_then_and_at_the_end),
         T(a_job_that_pauses_is_told_to_pause),
         T(all_must_have_ended_well),
         T(the_first_failure_wins),
