@@ -1,0 +1,99 @@
+/*
+ * Metering and money inside the loop: what may be asked and changed.
+ *
+ * Changes are commands (control/control.h). Questions are functions for use inside a command's `run` or
+ * `ask`, in the loop; what takes long, a bill's file or a comparison of everything, is begun there and
+ * finished outside, by any thread with a reader of the store. doc/money.md has the whole story.
+ *
+ * Who may see or change what is the caller's to decide (st_directory_within); accounts that are not there
+ * are ST_ENOENT.
+ */
+#ifndef ST_CONTROL_MONEY_H
+#define ST_CONTROL_MONEY_H
+
+#include "control/control.h"
+#include "ledger/billfile.h"
+#include "ledger/ledger.h"
+#include "ledger/proof.h"
+
+/* ---- changes -------------------------------------------------------------------------------- */
+
+/* Publishes a price book: everybody's, so an owner's. What is not for later is good from the next
+ * millisecond on; a moment in the past is ST_EINVAL. */
+typedef struct st_cmd_prices {
+    st_cmd cmd;
+    st_identity who;
+    st_price_book book; /* from_ms <= now + 1 is now */
+    int64_t seq;        /* given: of the entry in the cluster's book */
+} st_cmd_prices;
+
+void st_cmd_prices_init(st_cmd_prices *cmd);
+
+/* Sets the plan of an account; the one it has is replaced. */
+typedef struct st_cmd_plan {
+    st_cmd cmd;
+    st_identity who;
+    st_price_plan plan; /* its account is the account's name */
+    int64_t seq;        /* given: of the entry in the account's book */
+} st_cmd_plan;
+
+void st_cmd_plan_init(st_cmd_plan *cmd);
+
+/* Gives an account money back, with a reason; negative takes. */
+typedef struct st_cmd_credit {
+    st_cmd cmd;
+    st_identity who;
+    const char *account, *reason;
+    int64_t amount_udollars;
+    int64_t fixes; /* the entry of its book this is about; 0: none */
+    int64_t seq;   /* given */
+} st_cmd_credit;
+
+void st_cmd_credit_init(st_cmd_credit *cmd);
+
+/* ---- questions, in the loop ------------------------------------------------------------------- */
+
+/* The ledger and the meter themselves, to read; NULL before metering has begun. */
+const st_ledger *st_tx_ledger(st_tx *tx);
+
+/* A bill as of now: of the open period (NULL) with the intervals that are still open, as if they ended now; of an
+ * earlier one as it was closed. Its texts are in the arena; st_bill_done() frees the rest. */
+int st_tx_bill(st_tx *tx, const char *account, const char *period, st_arena *arena, st_bill *ret,
+               st_err *err);
+int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err);
+/* What a job that is not over has cost so far, with its open interval; and what is on hold for it. */
+int st_tx_job_cost(st_tx *tx, uint64_t job, int64_t *ret_udollars, int64_t *ret_held, st_err *err);
+
+/* ---- a bill's file ------------------------------------------------------------------------------ */
+
+/* Everything about the moment a file is made of: a checkpoint over it, and the heads of all books. */
+typedef struct st_bill_ask st_bill_ask;
+
+/* In the loop. The checkpoint is written with the transaction: use what is returned only in `done`. */
+int st_tx_bill_ask(st_tx *tx, const char *account, const char *period, st_bill_ask **ret,
+                   st_err *err);
+/* In any thread, with a reader. Appends the file. */
+int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, st_strbuf *out, st_err *err);
+const st_bill *st_bill_ask_bill(const st_bill_ask *ask);
+void st_bill_ask_free(st_bill_ask *ask);
+ST_DEFINE_FREEP(st_bill_ask, st_bill_ask_free)
+
+/* The cluster's public key, with which files are verified; and how the money is called. From any thread. */
+const unsigned char *st_control_key(const st_control *ctl);
+const char *st_control_currency(const st_control *ctl);
+const char *st_control_zone(const st_control *ctl);
+
+/* ---- reconcile ------------------------------------------------------------------------------------ */
+
+/* Compares meter, ledger, store and agents' counters. Begun in the loop, finished outside; each
+ * difference is one sentence with its cause. */
+typedef struct st_reconcile st_reconcile;
+
+int st_tx_reconcile(st_tx *tx, st_reconcile **ret, st_err *err);
+/* Tells how many differences there are; an error means that it could not be done. */
+int st_reconcile_run(st_reconcile *rec, st_store *reader, st_finding_fn fn, void *ctx,
+                     int64_t *ret_n, st_err *err);
+void st_reconcile_free(st_reconcile *rec);
+ST_DEFINE_FREEP(st_reconcile, st_reconcile_free)
+
+#endif
