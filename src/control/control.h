@@ -63,6 +63,8 @@ int st_control_replay(st_store *store, st_core **ret, st_err *err);
 
 /* Whether the core that was brought back works by this policy; before the start only. */
 bool st_control_has_policy(const st_control *ctl, const st_policy *policy);
+/* The last moment in the store: time goes on from there, whatever the clock says. Before the start only. */
+int64_t st_control_last_ms(const st_control *ctl);
 /* The thread. Nothing happens before. */
 int st_control_start(st_control *ctl, st_err *err);
 /* Answers what waits, writes a snapshot, ends the thread. */

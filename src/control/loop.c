@@ -553,6 +553,11 @@ st_engine *st_control_engine(st_control *ctl)
     return ctl->options.engine;
 }
 
+int64_t st_control_last_ms(const st_control *ctl)
+{
+    return st_core_now(ctl->core);
+}
+
 bool st_control_has_policy(const st_control *ctl, const st_policy *policy)
 {
     const st_policy *p = st_core_policy(ctl->core);
