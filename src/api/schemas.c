@@ -365,6 +365,94 @@ static const st_schema schemas[] = {
                    "\"required\": [\"file\"], \"additionalProperties\": false}"},
     {"BackupResult", "{\"type\": \"object\", \"properties\": {\"file\": {\"type\": \"string\"}}, "
                      "\"required\": [\"file\"]}"},
+    {"Plan", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, "
+             "\"inherited\": {\"type\": \"boolean\"}, \"chargeback\": {\"type\": \"boolean\"}, "
+             "\"discount_percent\": {\"type\": \"number\"}, \"burst_gpus\": {\"type\": "
+             "[\"number\", \"null\"]}, \"cap_udollars\": {\"type\": [\"integer\", \"null\"]}, "
+             "\"cap\": {\"type\": [\"string\", \"null\"]}, \"budget_udollars\": {\"type\": "
+             "[\"integer\", \"null\"]}, \"budget\": {\"type\": [\"string\", \"null\"]}}, "
+             "\"required\": [\"account\", \"inherited\", \"chargeback\", \"discount_percent\", "
+             "\"burst_gpus\", \"cap_udollars\", \"cap\", \"budget_udollars\", \"budget\"], "
+             "\"additionalProperties\": false}"},
+    {"PlanRef", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, "
+                "\"from\": {\"type\": \"string\"}, \"entry\": {\"type\": \"integer\"}}, "
+                "\"required\": [\"account\", \"from\", \"entry\"], \"additionalProperties\": "
+                "false}"},
+    {"Budget", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, "
+               "\"period\": {\"type\": \"string\"}, \"cap_udollars\": {\"type\": [\"integer\", "
+               "\"null\"]}, \"cap\": {\"type\": [\"string\", \"null\"]}, \"budget_udollars\": "
+               "{\"type\": [\"integer\", \"null\"]}, \"budget\": {\"type\": [\"string\", "
+               "\"null\"]}, \"spent_udollars\": {\"type\": [\"integer\", \"null\"]}, \"spent\": "
+               "{\"type\": [\"string\", \"null\"]}, \"held_udollars\": {\"type\": [\"integer\", "
+               "\"null\"]}, \"held\": {\"type\": [\"string\", \"null\"]}, \"reserved_udollars\": "
+               "{\"type\": [\"integer\", \"null\"]}, \"reserved\": {\"type\": [\"string\", "
+               "\"null\"]}, \"left_udollars\": {\"type\": [\"integer\", \"null\"]}, \"left\": "
+               "{\"type\": [\"string\", \"null\"]}, \"warnings\": {\"type\": \"integer\"}}, "
+               "\"required\": [\"account\", \"period\", \"cap_udollars\", \"cap\", "
+               "\"budget_udollars\", \"budget\", \"spent_udollars\", \"spent\", "
+               "\"held_udollars\", \"held\", \"reserved_udollars\", \"reserved\", "
+               "\"left_udollars\", \"left\", \"warnings\"], \"additionalProperties\": false}"},
+    {"CreditSpec", "{\"type\": \"object\", \"properties\": {\"amount\": {\"type\": [\"number\", "
+                   "\"string\"], \"description\": \"dollars; negative takes\"}, \"reason\": "
+                   "{\"type\": \"string\"}, \"entry\": {\"type\": \"integer\", \"minimum\": 1, "
+                   "\"description\": \"of the account's book, if it is about one\"}}, "
+                   "\"required\": [\"amount\", \"reason\"], \"additionalProperties\": false}"},
+    {"CreditRef", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, "
+                  "\"amount_udollars\": {\"type\": [\"integer\", \"null\"]}, \"amount\": "
+                  "{\"type\": [\"string\", \"null\"]}, \"entry\": {\"type\": \"integer\"}}, "
+                  "\"required\": [\"account\", \"amount_udollars\", \"amount\", \"entry\"], "
+                  "\"additionalProperties\": false}"},
+    {"PriceList", "{\"type\": \"object\", \"properties\": {\"prices\": {\"type\": \"array\", "
+                  "\"items\": {\"type\": \"object\", \"properties\": {\"name\": {\"type\": "
+                  "\"string\"}, \"from\": {\"type\": \"string\"}, \"published\": {\"type\": "
+                  "\"boolean\"}, \"document\": {\"type\": \"object\"}}, \"required\": [\"name\", "
+                  "\"from\", \"published\", \"document\"], \"additionalProperties\": false}}}, "
+                  "\"required\": [\"prices\"], \"additionalProperties\": false}"},
+    {"PriceRef", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+                 "\"from\": {\"type\": \"string\"}, \"entry\": {\"type\": \"integer\"}}, "
+                 "\"required\": [\"name\", \"from\", \"entry\"], \"additionalProperties\": false}"},
+    {"PlanSpec", "{\"type\": \"object\", \"additionalProperties\": true, \"description\": "
+                 "\"doc/money.md, \\\"Plans\\\"\"}"},
+    {"PriceBook", "{\"type\": \"object\", \"additionalProperties\": true, \"description\": "
+                  "\"doc/money.md, \\\"Price books\\\"\"}"},
+    {"Billing", "{\"type\": \"object\", \"properties\": {\"cluster\": {\"type\": \"string\"}, "
+                "\"key\": {\"type\": \"string\"}, \"currency\": {\"type\": \"string\"}, "
+                "\"zone\": {\"type\": \"string\"}}, \"required\": [\"cluster\", \"key\", "
+                "\"currency\", \"zone\"], \"additionalProperties\": false}"},
+    {"MonthList", "{\"type\": \"object\", \"properties\": {\"months\": {\"type\": \"array\", "
+                  "\"items\": {\"type\": \"object\", \"properties\": {\"period\": {\"type\": "
+                  "\"string\"}, \"from\": {\"type\": \"string\"}, \"to\": {\"type\": "
+                  "\"string\"}}, \"required\": [\"period\", \"from\", \"to\"], "
+                  "\"additionalProperties\": false}}}, \"required\": [\"months\"], "
+                  "\"additionalProperties\": false}"},
+    {"Bill", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, "
+             "\"period\": {\"type\": \"string\"}, \"total_udollars\": {\"type\": \"integer\"}, "
+             "\"lines\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}}}, "
+             "\"required\": [\"account\", \"period\", \"total_udollars\", \"lines\"], "
+             "\"additionalProperties\": true}"},
+    {"EntryList", "{\"type\": \"object\", \"properties\": {\"entries\": {\"type\": \"array\", "
+                  "\"items\": {\"type\": \"object\"}}, \"next\": {\"type\": [\"string\", "
+                  "\"null\"]}}, \"required\": [\"entries\", \"next\"], \"additionalProperties\": "
+                  "false}"},
+    {"Metered", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, "
+                "\"period\": {\"type\": \"string\"}, \"from\": {\"type\": \"string\"}, \"to\": "
+                "{\"type\": \"string\"}, \"by\": {\"type\": \"string\"}, \"rows_in_all\": "
+                "{\"type\": \"integer\"}, \"rows\": {\"type\": \"array\", \"items\": {\"type\": "
+                "\"object\", \"properties\": {\"key\": {\"type\": \"string\"}, \"gpu_hours\": "
+                "{\"type\": \"number\"}, \"held_gpu_hours\": {\"type\": \"number\"}, "
+                "\"seen_gpu_hours\": {\"type\": \"number\"}, \"busy_gpu_hours\": {\"type\": "
+                "\"number\"}, \"lost_gpu_hours\": {\"type\": \"number\"}, \"energy_kwh\": "
+                "{\"type\": \"number\"}, \"jobs\": {\"type\": \"integer\"}, \"gpu_mgpu_ms\": "
+                "{\"type\": \"integer\"}, \"cost_udollars\": {\"type\": \"integer\"}, \"cost\": "
+                "{\"type\": \"string\"}}, \"required\": [\"key\", \"gpu_hours\", "
+                "\"held_gpu_hours\", \"seen_gpu_hours\", \"busy_gpu_hours\", \"lost_gpu_hours\", "
+                "\"energy_kwh\", \"jobs\", \"gpu_mgpu_ms\", \"cost_udollars\", \"cost\"], "
+                "\"additionalProperties\": false}}}, \"required\": [\"account\", \"period\", "
+                "\"from\", \"to\", \"by\", \"rows_in_all\", \"rows\"], \"additionalProperties\": "
+                "false}"},
+    {"Reconciled", "{\"type\": \"object\", \"properties\": {\"findings\": {\"type\": \"array\", "
+                   "\"items\": {\"type\": \"string\"}}, \"agree\": {\"type\": \"boolean\"}}, "
+                   "\"required\": [\"findings\", \"agree\"], \"additionalProperties\": false}"},
     {0},
 };
 

@@ -14,6 +14,7 @@
 
 typedef struct st_hub st_hub;
 typedef struct st_park st_park;
+typedef struct st_work st_work;
 
 struct st_api {
     st_api_options options;
@@ -23,6 +24,7 @@ struct st_api {
     st_hub *hub;
     st_rules *rules;
     st_park *park;
+    st_work *work;
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */
 };
@@ -118,5 +120,8 @@ st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_c
 st_handler st_api_array_get;
 st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api_agent_status;
 st_handler st_api_agent_logs;
+st_handler st_api_prices_list, st_api_prices_publish, st_api_plan_get, st_api_plan_put;
+st_handler st_api_budget_get, st_api_credit_make, st_api_billing, st_api_reconcile;
+st_handler st_api_bills_list, st_api_bill_get, st_api_bill_entries, st_api_metered;
 
 #endif

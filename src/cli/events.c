@@ -224,5 +224,17 @@ const st_cli_verb st_cli_admin_verbs[] = {
      "stint-agent reads it from a file (--join-token-file).\n", .fn = st_cli_admin_join,
      .options = st_cli_join_options,
      .example = "  stint admin join-token --pool main --uses 16 --expires 1d >join.token\n"},
+    {"plan", "Shows or sets how an account is charged", "[OPTION...] ACCOUNT [FILE]",
+     "Discounts, chargeback, a budget to warn at and a cap; for the account and all below it\n"
+     "that have none of their own.\n",
+     .fn = st_cli_admin_plan, .options = st_cli_plan_options,
+     .example = "  stint admin plan vision plan.yaml\n"},
+    {"credit", "Gives an account money back", "[OPTION...] ACCOUNT AMOUNT",
+     .fn = st_cli_admin_credit, .options = st_cli_credit_options,
+     .example = "  stint admin credit vision 12.50 --reason 'outage of 3 November'\n"},
+    {"reconcile", "Compares meter, ledger, store and agents' counters", "[OPTION...]",
+     "Each difference is one sentence with its cause. Runs by itself once a day.\n",
+     .fn = st_cli_admin_reconcile, .options = st_cli_budget_options,
+     .example = "  stint admin reconcile\n"},
     {0},
 };

@@ -1,0 +1,452 @@
+/*
+ * Prices, plans, budgets, credits, and whether all the numbers agree.
+ */
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/ask.h"
+#include "api/work.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/quote.h"
+#include "control/money.h"
+#include "ledger/export.h"
+#include "spec/fields.h"
+
+#define REASON_MAX 400
+
+static void out_money(st_strbuf *out, const char *key, int64_t udollars)
+{
+    char name[64], buf[ST_MONEY_MAX];
+
+    snprintf(name, sizeof name, "%s_udollars", key);
+    if (udollars == ST_UNSET) {
+        st_out_raw(out, name, "null");
+        st_out_raw(out, key, "null");
+        return;
+    }
+    st_out_int(out, name, udollars);
+    st_out_text(out, key, st_money(buf, udollars));
+}
+
+/* ---- the cluster's book: prices and closed months ------------------------------------------------ */
+
+typedef struct cluster_list {
+    st_entry_kind kind;
+    int64_t now;
+    st_arena *arena;
+    st_strbuf out;
+    int n;
+} cluster_list;
+
+static int cluster_row(void *ctx, const st_book_row *row, st_err *err)
+{
+    cluster_list *l = ctx;
+    st_price_book book;
+    st_entry e;
+    int r;
+
+    st_arena_reset(l->arena);
+    r = st_entry_read(row->data, strlen(row->data), l->arena, &e, err);
+    if (r < 0 || e.kind != l->kind)
+        return r;
+    st_strbuf_add(&l->out, l->n++ > 0 ? ",{" : "{");
+    if (e.kind == ST_ENTRY_CLOSE) {
+        st_out_text(&l->out, "period", e.period);
+        st_out_time(&l->out, "from", e.from_ms);
+        st_out_time(&l->out, "to", e.to_ms);
+    } else {
+        r = st_price_book_read("book", e.doc, strlen(e.doc), 0, &book, err);
+        if (r < 0)
+            return r;
+        st_out_text(&l->out, "name", book.name);
+        st_out_time(&l->out, "from", book.from_ms);
+        st_out_raw(&l->out, "published", book.from_ms <= l->now ? "true" : "false");
+        st_out_raw(&l->out, "document", e.doc);
+    }
+    st_strbuf_addc(&l->out, '}');
+    return 0;
+}
+
+static void list_cluster(st_api *api, st_call *call, st_entry_kind kind, const char *key)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    cluster_list l = {.kind = kind, .now = api->options.clock(api->options.ctx), .arena = arena};
+    st_err err = {0};
+    st_store *reader = st_api_reader(api, &err);
+    int r = -1;
+
+    st_strbuf_addf(&l.out, "{\"%s\":[", key);
+    if (reader)
+        r = st_store_book_of(reader, "", 1, INT64_MAX, cluster_row, &l, &err);
+    st_api_reader_back(api, reader);
+    if (r < 0) {
+        st_call_fail(call, &err);
+    } else {
+        st_strbuf_add(&l.out, "]}");
+        st_call_reply_buf(call, 200, NULL, &l.out);
+    }
+    st_strbuf_done(&l.out);
+}
+
+void st_api_prices_list(st_call *call, void *ctx)
+{
+    list_cluster(ctx, call, ST_ENTRY_PRICES, "prices");
+}
+
+void st_api_bills_list(st_call *call, void *ctx)
+{
+    list_cluster(ctx, call, ST_ENTRY_CLOSE, "months");
+}
+
+/* ---- changes ---------------------------------------------------------------------------------- */
+
+typedef struct price_change {
+    st_cmd_prices prices;
+    st_call *call;
+} price_change;
+
+static void prices_done(st_cmd *cmd, const st_err *err)
+{
+    price_change *c = (price_change *)cmd;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    if (err) {
+        st_call_fail(c->call, err);
+    } else {
+        st_strbuf_addc(&out, '{');
+        st_out_text(&out, "name", c->prices.book.name);
+        st_out_time(&out, "from", c->prices.book.from_ms);
+        st_out_int(&out, "entry", c->prices.seq);
+        st_strbuf_addc(&out, '}');
+        st_call_reply_buf(c->call, 201, NULL, &out);
+    }
+    free(c);
+}
+
+void st_api_prices_publish(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    price_change *c = st_xcalloc(1, sizeof *c);
+    st_err err = {0};
+    size_t len;
+    const char *body = st_call_body(call, &len);
+
+    c->call = call;
+    c->prices.who = *st_api_who(call);
+    if (st_price_book_read("body", body, len, api->options.clock(api->options.ctx), &c->prices.book,
+                           &err) < 0) {
+        st_call_fail(call, &err);
+        free(c);
+        return;
+    }
+    st_cmd_prices_init(&c->prices);
+    c->prices.cmd.done = prices_done;
+    st_call_defer(call);
+    st_api_post(api, &c->prices.cmd);
+}
+
+typedef struct plan_change {
+    st_cmd_plan plan;
+    st_call *call;
+} plan_change;
+
+static void plan_done(st_cmd *cmd, const st_err *err)
+{
+    plan_change *c = (plan_change *)cmd;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    if (err) {
+        st_call_fail(c->call, err);
+    } else {
+        st_strbuf_addc(&out, '{');
+        st_out_text(&out, "account", c->plan.plan.account);
+        st_out_time(&out, "from", c->plan.plan.from_ms);
+        st_out_int(&out, "entry", c->plan.seq);
+        st_strbuf_addc(&out, '}');
+        st_call_reply_buf(c->call, 200, NULL, &out);
+    }
+    free(c);
+}
+
+void st_api_plan_put(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    const char *account = st_call_param(call, "name");
+    plan_change *c = st_xcalloc(1, sizeof *c);
+    st_price_plan *plan = &c->plan.plan;
+    st_err err = {0};
+    size_t len;
+    const char *body = st_call_body(call, &len);
+    int r = st_price_plan_read("body", body, len, api->options.clock(api->options.ctx), plan, &err);
+
+    c->call = call;
+    c->plan.who = *st_api_who(call);
+    if (r == 0 && plan->account[0] && strcmp(plan->account, account) != 0)
+        r = st_fail(&err, ST_EINVAL, "the plan is of account %s, the address says %s",
+                    plan->account, account);
+    if (r == 0 && !st_api_sees(api, call, account)) {
+        st_api_no_such(call, "account", account);
+        free(c);
+        return;
+    }
+    if (r < 0) {
+        st_call_fail(call, &err);
+        free(c);
+        return;
+    }
+    snprintf(plan->account, sizeof plan->account, "%s", account);
+    st_cmd_plan_init(&c->plan);
+    c->plan.cmd.done = plan_done;
+    st_call_defer(call);
+    st_api_post(api, &c->plan.cmd);
+}
+
+typedef struct credit_change {
+    st_cmd_credit credit;
+    st_call *call;
+    st_doc *doc;
+} credit_change;
+
+static void credit_free(credit_change *c)
+{
+    st_doc_free(c->doc);
+    free(c);
+}
+
+static void credit_done(st_cmd *cmd, const st_err *err)
+{
+    credit_change *c = (credit_change *)cmd;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    if (err) {
+        st_call_fail(c->call, err);
+    } else {
+        st_strbuf_addc(&out, '{');
+        st_out_text(&out, "account", c->credit.account);
+        out_money(&out, "amount", c->credit.amount_udollars);
+        st_out_int(&out, "entry", c->credit.seq);
+        st_strbuf_addc(&out, '}');
+        st_call_reply_buf(c->call, 201, NULL, &out);
+    }
+    credit_free(c);
+}
+
+typedef struct credit_fields {
+    const char *amount, *reason;
+    int64_t fixes;
+} credit_fields;
+
+static const st_field credit_rows[] = {
+    {.key = "amount",
+     .kind = ST_F_TEXT,
+     .offset = offsetof(credit_fields, amount),
+     .required = true},
+    {.key = "reason",
+     .kind = ST_F_TEXT,
+     .offset = offsetof(credit_fields, reason),
+     .required = true},
+    {.key = "entry",
+     .kind = ST_F_INT64,
+     .offset = offsetof(credit_fields, fixes),
+     .lo = 1,
+     .hi = INT64_MAX},
+    {0},
+};
+
+static int read_credit(credit_change *c, st_err *err)
+{
+    credit_fields f = {0};
+    int r = st_call_doc(c->call, &c->doc, err);
+
+    if (r == 0)
+        r = st_doc_expect(c->doc, st_doc_root(c->doc), ST_DOC_MAP, err);
+    if (r == 0)
+        r = st_fields_read(c->doc, st_doc_root(c->doc), credit_rows, &f, err);
+    if (r == 0)
+        r = st_money_parse(f.amount, &c->credit.amount_udollars, err);
+    if (r == 0 && (f.reason[0] == '\0' || strlen(f.reason) > REASON_MAX))
+        r = st_fail(err, ST_ERANGE, "a credit needs a reason of at most %d bytes", REASON_MAX);
+    c->credit.reason = f.reason;
+    c->credit.fixes = f.fixes;
+    return r;
+}
+
+void st_api_credit_make(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    credit_change *c = st_xcalloc(1, sizeof *c);
+    st_err err = {0};
+
+    c->call = call;
+    c->credit.who = *st_api_who(call);
+    c->credit.account = st_call_param(call, "name");
+    if (read_credit(c, &err) < 0) {
+        st_call_fail(call, &err);
+        credit_free(c);
+        return;
+    }
+    st_cmd_credit_init(&c->credit);
+    c->credit.cmd.done = credit_done;
+    st_call_defer(call);
+    st_api_post(api, &c->credit.cmd);
+}
+
+/* ---- what is agreed, and what is left of it ------------------------------------------------------ */
+
+/* A plan from above the caller says what it means for the caller and not whose it is. */
+static int fill_plan(st_question *q, st_core *core, st_err *err)
+{
+    const st_ledger *l = st_tx_ledger(q->tx);
+    const st_price_plan *p;
+    int32_t id;
+    int r = st_question_account(q, core, q->name, &id, err);
+
+    if (r < 0)
+        return r;
+    p = l ? st_ledger_plan(l, q->name, st_tx_now(q->tx)) : NULL;
+    st_strbuf_addc(&q->out, '{');
+    st_out_text(&q->out, "account", q->name);
+    st_out_raw(&q->out, "inherited", p && strcmp(p->account, q->name) == 0 ? "false" : "true");
+    st_out_raw(&q->out, "chargeback", p && p->chargeback ? "true" : "false");
+    st_strbuf_addf(&q->out, ",\"discount_percent\":%s",
+                   st_fmt_milli((char[ST_FMT_MAX]){0}, p ? p->discount_bp * 10 : 0));
+    if (p && p->burst_m != ST_UNSET)
+        st_out_milli(&q->out, "burst_gpus", p->burst_m);
+    else
+        st_out_raw(&q->out, "burst_gpus", "null");
+    bool own = p && st_tree_within(st_core_tree(core), st_tree_find(st_core_tree(core), p->account),
+                                   st_question_root(q, core));
+    out_money(&q->out, "cap", own ? p->cap_udollars : ST_UNSET);
+    out_money(&q->out, "budget", own ? p->budget_udollars : ST_UNSET);
+    st_strbuf_addc(&q->out, '}');
+    return 0;
+}
+
+void st_api_plan_get(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_plan, st_call_param(call, "name"), 0);
+}
+
+static int fill_budget(st_question *q, st_core *core, st_err *err)
+{
+    st_budget_state s;
+    int32_t id;
+    int r = st_question_account(q, core, q->name, &id, err);
+
+    if (r == 0)
+        r = st_tx_budget(q->tx, q->name, &s, err);
+    if (r < 0)
+        return r;
+    st_strbuf_addc(&q->out, '{');
+    st_out_text(&q->out, "account", q->name);
+    st_out_text(&q->out, "period", st_ledger_period(st_tx_ledger(q->tx))->name);
+    out_money(&q->out, "cap", s.cap);
+    out_money(&q->out, "budget", s.budget);
+    out_money(&q->out, "spent", s.spent);
+    out_money(&q->out, "held", s.held);
+    out_money(&q->out, "reserved", s.reserved);
+    out_money(&q->out, "left", s.cap == ST_UNSET ? ST_UNSET : s.left);
+    st_out_int(&q->out, "warnings", s.warned);
+    st_strbuf_addc(&q->out, '}');
+    return 0;
+}
+
+void st_api_budget_get(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_budget, st_call_param(call, "name"), 0);
+}
+
+void st_api_billing(st_call *call, void *ctx)
+{
+    const st_api *api = ctx;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    char hex[65];
+
+    sodium_bin2hex(hex, sizeof hex, st_control_key(api->control), 32);
+    st_strbuf_addc(&out, '{');
+    st_out_text(&out, "cluster", st_control_cluster(api->control));
+    st_out_text(&out, "key", hex);
+    st_out_text(&out, "currency", st_control_currency(api->control));
+    st_out_text(&out, "zone", st_control_zone(api->control));
+    st_strbuf_addc(&out, '}');
+    st_call_reply_buf(call, 200, NULL, &out);
+}
+
+/* ---- do all the numbers agree? -------------------------------------------------------------------- */
+
+typedef struct reconcile_call {
+    st_cmd cmd;
+    st_api *api;
+    st_call *call;
+    st_reconcile *rec;
+    st_strbuf out;
+    int n;
+} reconcile_call;
+
+static void reconcile_free(reconcile_call *c)
+{
+    st_reconcile_free(c->rec);
+    st_strbuf_done(&c->out);
+    free(c);
+}
+
+static void finding(void *ctx, const char *sentence)
+{
+    reconcile_call *c = ctx;
+
+    st_strbuf_add(&c->out, c->n++ > 0 ? "," : "");
+    st_quote_json(&c->out, sentence);
+}
+
+static void reconcile_work(void *arg)
+{
+    reconcile_call *c = arg;
+    st_err err = {0};
+    st_store *reader = st_api_reader(c->api, &err);
+    int64_t n = 0;
+    int r = reader ? 0 : -err.code;
+
+    st_strbuf_add(&c->out, "{\"findings\":[");
+    if (r == 0)
+        r = st_reconcile_run(c->rec, reader, finding, c, &n, &err);
+    st_api_reader_back(c->api, reader);
+    if (r < 0) {
+        st_call_fail(c->call, &err);
+    } else {
+        st_strbuf_addf(&c->out, "],\"agree\":%s}", n == 0 ? "true" : "false");
+        st_call_reply_buf(c->call, 200, NULL, &c->out);
+    }
+    reconcile_free(c);
+}
+
+static void reconcile_done(st_cmd *cmd, const st_err *err)
+{
+    reconcile_call *c = (reconcile_call *)cmd;
+    st_err busy;
+
+    if (!err && st_work_run(c->api->work, reconcile_work, c))
+        return;
+    if (!err)
+        st_fail(&busy, ST_EDOWN, "too much is being written just now; try again in a moment");
+    st_call_fail(c->call, err ? err : &busy);
+    reconcile_free(c);
+}
+
+static int reconcile_run(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    return st_tx_reconcile(tx, &((reconcile_call *)cmd)->rec, err);
+}
+
+void st_api_reconcile(st_call *call, void *ctx)
+{
+    reconcile_call *c = st_xcalloc(1, sizeof *c);
+
+    c->api = ctx;
+    c->call = call;
+    c->cmd.run = reconcile_run;
+    c->cmd.done = reconcile_done;
+    st_call_defer(call);
+    st_api_post(c->api, &c->cmd);
+}
