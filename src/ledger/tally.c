@@ -21,7 +21,7 @@ void st_row_key(const st_entry *e, st_component what, const char **ret_gpu, st_l
     *ret_level = gpu && what != ST_PAY_RESERVED ? e->level : ST_LEVEL_WHOLE;
 }
 
-static int order(const st_ledger *l, const ledger_row *a, const ledger_row *b)
+int st_row_order(const st_ledger *l, const ledger_row *a, const ledger_row *b)
 {
     if (a->what != b->what)
         return a->what < b->what ? -1 : 1;
@@ -48,7 +48,7 @@ void st_tally_post(st_ledger *l, ledger_tally *t, const st_entry *e, const st_li
     for (; i > 0; i--) {
         int64_t quantity, amount;
         ledger_row *had = &t->rows.v[i - 1];
-        int o = order(l, had, &row);
+        int o = st_row_order(l, had, &row);
         if (o < 0)
             break;
         if (o > 0)
