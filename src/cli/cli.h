@@ -46,6 +46,7 @@ extern const st_cli_verb st_cli_account_verbs[], st_cli_token_verbs[], st_cli_us
 extern const st_cli_verb st_cli_node_verbs[], st_cli_pool_verbs[], st_cli_type_verbs[];
 extern const st_cli_verb st_cli_admin_verbs[];
 extern const st_cli_verb st_cli_rule_verbs[], st_cli_size_verbs[];
+extern const st_cli_verb st_cli_bill_verbs[];
 
 /* The verbs, one file each. */
 int st_cli_sim_run(st_cli *cli, int argc, char **argv, st_err *err);
@@ -60,7 +61,7 @@ st_cli_fn st_cli_login, st_cli_logout, st_cli_whoami;
 st_cli_fn st_cli_submit, st_cli_run, st_cli_ps, st_cli_show, st_cli_why, st_cli_logs;
 st_cli_fn st_cli_array, st_cli_admin_join;
 st_cli_fn st_cli_cancel, st_cli_priority, st_cli_top;
-st_cli_fn st_cli_quota, st_cli_usage;
+st_cli_fn st_cli_quota, st_cli_usage, st_cli_bill_verify;
 st_cli_fn st_cli_account_list, st_cli_account_show, st_cli_account_create, st_cli_account_set;
 st_cli_fn st_cli_token_list, st_cli_token_create, st_cli_token_revoke, st_cli_user_list;
 st_cli_fn st_cli_node_list, st_cli_node_show, st_cli_node_drain, st_cli_node_ready;

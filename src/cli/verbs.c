@@ -55,6 +55,7 @@ const st_cli_verb st_cli_verbs[] = {
     {"usage", "Shows what users hold and have used lately", "[OPTION...] [ACCOUNT]",
      "GPU hours count less the older they are; those who used less go first.\n", .fn = st_cli_usage,
      .options = st_cli_quota_options, .example = "  stint usage\n"},
+    {"bill", "Bills: verify", "COMMAND ...", .sub = st_cli_bill_verbs},
     {"account", "Accounts: list, show, create, set", "COMMAND ...", .sub = st_cli_account_verbs},
     {"token", "Tokens: list, create, revoke", "COMMAND ...", .sub = st_cli_token_verbs},
     {"user", "Users: list", "COMMAND ...", .sub = st_cli_user_verbs},
