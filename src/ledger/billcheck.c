@@ -391,12 +391,44 @@ static int check_close(st_billcheck *c, const st_entry *e, bool first, st_err *e
     return count_use(c, e, err);
 }
 
+/* The cluster's book is there as a whole; of its entries those between two closes are of the period. */
+static int count_cluster(st_billcheck *c, const st_entry *e, st_err *err)
+{
+    bool close = e->kind == ST_ENTRY_CLOSE;
+    int r = check_kind(c, e, err);
+
+    if (r < 0 || c->closed)
+        return r;
+    if (close && e->to_ms <= c->head.period.from_ms) {
+        c->at->use.first_seq = c->at->use.last_seq = 0;
+        return 0;
+    }
+    c->closed = close;
+    return count_use(c, e, err);
+}
+
+/* Only where a cap is in force, something beyond it is given back. */
+static int check_capped(const st_billcheck *c, const st_entry *e, st_err *err)
+{
+    if (e->nlines == 0 || e->lines[e->nlines - 1].what != ST_PAY_CAP)
+        return 0;
+    for (const check_account *a = c->at; a; a = a->parent ? find(c, a->parent) : NULL) {
+        const st_price_plan *plan = own_plan_at(a, e->at_ms);
+
+        if (plan && plan->cap_udollars != ST_UNSET)
+            return 0;
+    }
+    return st_fail(err, ST_ECORRUPT, "it gives back what is beyond a cap, but there is no cap");
+}
+
 int st_billcheck_entry(st_billcheck *c, const st_entry *e, st_err *err)
 {
     bool first = e->seq == c->range.from + 1;
     int r;
 
-    if (!c->main || c->at->name[0] == '\0')
+    if (c->main && c->at->name[0] == '\0')
+        return count_cluster(c, e, err);
+    if (!c->main)
         return check_kind(c, e, err);
     if (e->kind == ST_ENTRY_CLOSE)
         return check_close(c, e, first, err);
@@ -408,6 +440,8 @@ int st_billcheck_entry(st_billcheck *c, const st_entry *e, st_err *err)
         return st_fail(err, ST_ECORRUPT, "it is behind the close");
     r = st_billprice_check(e, book_at(c, moment_of(e)), plan_at(c, c->at, moment_of(e)),
                            &c->carries, err);
+    if (r == 0)
+        r = check_capped(c, e, err);
     if (r == 0)
         r = count_lines(c, e, err);
     return r < 0 ? r : count_use(c, e, err);
@@ -494,6 +528,19 @@ int st_billcheck_use(st_billcheck *c, const st_bill_use *u, st_err *err)
     return compare(pairs, ST_ARRAY_LEN(pairs), err);
 }
 
+/* Whether it is owed says the plan at the end of the month; that of a running bill is still open. */
+static int check_chargeback(const st_billcheck *c, st_err *err)
+{
+    const check_account *own = find(c, c->head.account);
+    const st_price_plan *plan = plan_at(c, own, c->head.period.to_ms - 1);
+    bool owed = plan && plan->chargeback;
+
+    if (!c->head.closed || owed == c->head.chargeback)
+        return 0;
+    return st_fail(err, ST_ECORRUPT, "the bill says that it is %s, but the plan says otherwise",
+                   c->head.chargeback ? "owed" : "for information only");
+}
+
 int st_billcheck_end(st_billcheck *c, st_err *err)
 {
     for (size_t i = 0; i < c->rows.n; i++)
@@ -506,7 +553,7 @@ int st_billcheck_end(st_billcheck *c, st_err *err)
                            c->accounts.v[i]->name);
     if (c->total != c->head.total)
         return differs(err, "the total", c->head.total, c->total);
-    return 0;
+    return check_chargeback(c, err);
 }
 
 int64_t st_billcheck_accounts(const st_billcheck *c)

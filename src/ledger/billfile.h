@@ -50,7 +50,7 @@ void st_billfile_end(st_billfile *f, const unsigned char key[64], st_strbuf *out
 /* What a verifier found. */
 typedef struct st_verdict {
     bool good;
-    char what[400]; /* in words: what is proved, or what is wrong and where */
+    char what[800]; /* in words: what is proved, or what is wrong and where */
     int64_t line;   /* of the file, 0: none */
     int64_t seq;    /* of the entry, 0: none */
     char account[ST_NAME_MAX + 1], period[8];

@@ -40,8 +40,10 @@ const char *st_utc(char buf[ST_UTC_MAX], int64_t ms)
     day = s / 86400 - (s % 86400 < 0);
     of_day = s - day * 86400;
     date_of(day, &y, &m, &d);
-    snprintf(buf, ST_UTC_MAX, "%04d-%02d-%02dT%02d:%02d:%02dZ", (int)y, (int)m, (int)d,
-             (int)(of_day / 3600), (int)(of_day / 60 % 60), (int)(of_day % 60));
+    /* The remainders are for the compiler, which cannot know how wide the numbers are. */
+    snprintf(buf, ST_UTC_MAX, "%04u-%02u-%02uT%02u:%02u:%02uZ", (unsigned)y % 10000,
+             (unsigned)m % 100, (unsigned)d % 100, (unsigned)(of_day / 3600) % 100,
+             (unsigned)(of_day / 60 % 60) % 100, (unsigned)(of_day % 60) % 100);
     return buf;
 }
 
