@@ -2,6 +2,8 @@
  * What a transaction means in money: the meter hears of it, records become entries, and those are written with
  * it. Also the moments at which all intervals are cut, and the close of months.
  */
+#include "control/money.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

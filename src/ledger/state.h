@@ -92,7 +92,7 @@ bool st_ledger_capped(const st_ledger *l, int account, int64_t at_ms);
 
 /* tally.c */
 void st_tally_post(st_ledger *l, ledger_tally *t, const st_entry *e, const st_line *line);
-void st_tally_done(ledger_tally *t);
+void st_tally_drop(ledger_tally *t);
 /* What an entry used; false, and nothing is added, where a sum would not fit. */
 bool st_use_add(st_bill_use *to, const st_entry *e);
 int st_row_order(const st_ledger *l, const ledger_row *a, const ledger_row *b);

@@ -3,7 +3,7 @@
 
 #include "ledger/state.h"
 
-void st_tally_done(ledger_tally *t)
+void st_tally_drop(ledger_tally *t)
 {
     st_vec_free(&t->rows);
 }
