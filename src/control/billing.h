@@ -58,6 +58,13 @@ struct st_billing {
     ST_VEC(st_floor_said) floors;
     int64_t next_ms; /* the next cut; 0: to be found out */
 
+    /* The comparison of every day, in a thread of its own. */
+    st_reconcile *daily; /* while it runs */
+    pthread_t daily_thread;
+    int64_t daily_day, daily_n; /* when it last began; what it found, -1: it could not be done */
+    volatile bool daily_stop;
+    bool daily_over;
+
     /* While a log is played: sees the records of each row. */
     void (*witness)(void *ctx, st_control *ctl);
     void *witness_ctx;
@@ -150,5 +157,12 @@ int st_billing_fold(st_control *ctl, st_err *err);
 int st_billing_apply(const st_billing *b, st_ledger *l, const st_entry *e, st_err *err);
 /* An empty ledger in the period in which the books begin; ST_ENOENT: there are none. */
 int st_billing_first(const st_billing *b, st_store *store, st_ledger **ret, st_err *err);
+
+/* ---- reconcile.c --------------------------------------------------------------------------------- */
+
+/* Begins the day's comparison if there was none yet; when nothing else is to be done. */
+void st_reconcile_daily(st_control *ctl, int64_t now);
+/* Cleans up behind it, or ends it. */
+void st_reconcile_end(st_control *ctl, bool wait);
 
 #endif

@@ -368,7 +368,8 @@ static void turn(st_control *ctl, st_cmd *cmds)
         st_tx_apply(&tx, &timer, &err);
     if (!tx.broken)
         housekeeping(&tx);
-    finish(&tx, cmds);
+    if (finish(&tx, cmds) && !cmds)
+        st_reconcile_daily(ctl, tx.now);
 }
 
 int st_control_snapshot(st_control *ctl, st_err *err)
@@ -572,6 +573,7 @@ void st_control_stop(st_control *ctl)
     pthread_cond_signal(&ctl->wake);
     pthread_mutex_unlock(&ctl->lock);
     pthread_join(ctl->thread, NULL);
+    st_reconcile_end(ctl, true);
     ctl->started = false;
     if (st_control_snapshot(ctl, &err) < 0)
         st_control_say(ctl, "event=snapshot_failed reason=\"%s\"", err.msg);

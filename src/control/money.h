@@ -84,14 +84,15 @@ const char *st_control_zone(const st_control *ctl);
 
 /* ---- reconcile ------------------------------------------------------------------------------------ */
 
-/* Compares meter, ledger, store and agents' counters. Begun in the loop, finished outside; each
- * difference is one sentence with its cause. */
+/* Compares meter, ledger, store and agents' counters. Begun in the loop, in a command's `publish` or `done`, so
+ * that it sees what is committed and nothing else; finished outside. Each difference is one sentence with its cause. */
 typedef struct st_reconcile st_reconcile;
 
-int st_tx_reconcile(st_tx *tx, st_reconcile **ret, st_err *err);
+/* NULL: the store is down, or metering has not begun. */
+st_reconcile *st_reconcile_new(st_control *ctl);
 /* Tells how many differences there are; an error means that it could not be done. */
-int st_reconcile_run(st_reconcile *rec, st_store *reader, st_finding_fn fn, void *ctx,
-                     int64_t *ret_n, st_err *err);
+int st_reconcile_run(const st_control *ctl, st_reconcile *rec, st_store *reader, st_finding_fn fn,
+                     void *ctx, int64_t *ret_n, st_err *err);
 void st_reconcile_free(st_reconcile *rec);
 ST_DEFINE_FREEP(st_reconcile, st_reconcile_free)
 
