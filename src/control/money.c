@@ -21,7 +21,7 @@ static bool is_priced(st_entry_kind kind)
            kind == ST_ENTRY_PIECES || kind == ST_ENTRY_CREDIT;
 }
 
-static int write_entry(st_tx *tx, const st_entry *e, st_err *err)
+static int write_entry(st_tx *tx, const st_entry *e, const st_period *period, st_err *err)
 {
     st_billing *b = tx->ctl->billing;
     ST_CLEANUP(st_strbuf_done) st_strbuf data = {0};
@@ -33,7 +33,7 @@ static int write_entry(st_tx *tx, const st_entry *e, st_err *err)
                              .account = e->account,
                              .seq = e->seq,
                              .at_ms = e->at_ms,
-                             .period = st_ledger_period(b->ledger)->name,
+                             .period = period->name,
                              .job = e->job ? e->job : "",
                              .data = st_strbuf_str(&data),
                              .chain = {chain.b, ST_HASH}};
@@ -43,6 +43,7 @@ static int write_entry(st_tx *tx, const st_entry *e, st_err *err)
 int st_money_post(st_tx *tx, st_entry *e, st_err *err)
 {
     st_ledger *l = tx->ctl->billing->ledger;
+    const st_period period = *st_ledger_period(l); /* a close ends it */
     int r = st_tx_open(tx, err);
 
     if (r < 0)
@@ -56,7 +57,7 @@ int st_money_post(st_tx *tx, st_entry *e, st_err *err)
         r = st_ledger_apply(l, e, err);
     if (e->kind == ST_ENTRY_PRICES || e->kind == ST_ENTRY_PLAN)
         tx->ctl->billing->next_ms = 0;
-    return r < 0 ? r : write_entry(tx, e, err);
+    return r < 0 ? r : write_entry(tx, e, &period, err);
 }
 
 /* Of what happened anyway: a ledger that refuses it is wrong, and stopping everything would not make it right. It is
@@ -418,7 +419,8 @@ static int post_beginning(st_tx *tx, st_err *err)
     for (size_t i = 1; r == 0 && i < tree->accounts.n; i++) {
         const st_account *a = tree->accounts.v[i];
 
-        r = st_money_account(tx, a->name, tree->accounts.v[a->parent]->name, err);
+        r = st_money_account(tx, a->name,
+                             a->parent > ST_ROOT ? tree->accounts.v[a->parent]->name : "", err);
     }
     if (r < 0) /* without a beginning there is nothing to go on with */
         st_tx_fault(tx, r, err);
