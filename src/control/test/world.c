@@ -1,13 +1,12 @@
 /*
  * A control loop to try things on (test/world.h).
  */
-#include "control/test/world.h"
-
 #include <pthread.h>
 #include <sodium.h>
 #include <string.h>
 
 #include "base/doc.h"
+#include "control/test/world.h"
 
 static int64_t tell_time(void *ctx)
 {

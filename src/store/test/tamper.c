@@ -1,14 +1,13 @@
 /*
  * Changing a store behind everybody's back (test/tamper.h).
  */
-#include "store/test/tamper.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/testing.h"
 #include "store/impl.h"
+#include "store/test/tamper.h"
 
 void tamper_exec(st_store *store, const char *sql)
 {
