@@ -167,6 +167,15 @@ static int64_t unscaled(const stay *s, const piece *p, int64_t share)
     return ST_MIN(clip(((st_i128)share * all + p->share - 1) / p->share), all);
 }
 
+/* One amount of a piece as a stored record has it: a GRANT says what it is, a FIX by how much it was
+ * changed. Notes whether anybody measured it. */
+static int64_t recalled(bool grant, int64_t is, int64_t stored, unsigned bit, unsigned *knows)
+{
+    if (grant ? stored != ST_UNKNOWN : stored != 0)
+        *knows |= bit;
+    return ST_MAX(grant ? stored : plus(is, stored), 0);
+}
+
 void st_meter_recall(st_meter *m, const st_record *r)
 {
     bool grant = r->kind == ST_REC_GRANT;
@@ -176,24 +185,13 @@ void st_meter_recall(st_meter *m, const st_record *r)
     if (at < 0 || (size_t)at >= s->pieces.n || (!grant && r->held != 0))
         return;
     piece *p = &s->pieces.v[at];
-    int64_t seen = (grant ? 0 : p->seen) + (grant ? ST_MAX(r->seen, 0) : r->seen);
-    int64_t busy = (grant ? 0 : p->busy) + (grant ? ST_MAX(r->busy, 0) : r->busy);
-    int64_t energy = (grant ? 0 : p->energy) + (grant ? ST_MAX(r->energy_mj, 0) : r->energy_mj);
-    if (!grant || r->seen >= 0)
-        s->knows |= r->seen != 0 || grant ? KNOWS_SEEN : 0;
-    if (!grant || r->busy >= 0)
-        s->knows |= r->busy != 0 || grant ? KNOWS_BUSY : 0;
-    if (!grant || r->energy_mj >= 0)
-        s->knows |= r->energy_mj != 0 || grant ? KNOWS_ENERGY : 0;
-    p->seen = ST_MIN(ST_MAX(seen, 0), p->share);
-    p->busy = ST_MIN(ST_MAX(busy, 0), p->seen);
-    s->given.seen -= p->dev_seen;
-    s->given.busy -= p->dev_busy;
-    s->given.energy -= p->energy;
+    const piece was = *p;
+    p->seen = ST_MIN(recalled(grant, p->seen, r->seen, KNOWS_SEEN, &s->knows), p->share);
+    p->busy = ST_MIN(recalled(grant, p->busy, r->busy, KNOWS_BUSY, &s->knows), p->seen);
+    p->energy = recalled(grant, p->energy, r->energy_mj, KNOWS_ENERGY, &s->knows);
     p->dev_seen = unscaled(s, p, p->seen);
     p->dev_busy = ST_MIN(unscaled(s, p, p->busy), p->dev_seen);
-    p->energy = energy;
-    s->given.seen += p->dev_seen;
-    s->given.busy += p->dev_busy;
-    s->given.energy += p->energy;
+    s->given.seen = plus(s->given.seen, p->dev_seen - was.dev_seen);
+    s->given.busy = plus(s->given.busy, p->dev_busy - was.dev_busy);
+    s->given.energy = plus(s->given.energy, p->energy - was.energy);
 }
