@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/mutant.h"
 #include "meter/state.h"
 
 static int64_t devs_ms(const stay *s, const piece *p)
@@ -38,11 +39,13 @@ static void fill(const stay *s, piece *p, sums *left, bool last, st_record *rec)
     left->energy -= energy;
     p->dev_seen += seen;
     p->dev_busy += busy;
-    rec->seen = scaled(s, p, p->dev_seen) - p->seen;
-    rec->busy = scaled(s, p, p->dev_busy) - p->busy;
+    int64_t told_seen = ST_MAX(scaled(s, p, p->dev_seen), p->seen);
+    int64_t told_busy = ST_MIN(ST_MAX(scaled(s, p, p->dev_busy), p->busy), told_seen);
+    rec->seen = told_seen - p->seen;
+    rec->busy = told_busy - p->busy;
     rec->energy_mj = energy;
-    p->seen += rec->seen;
-    p->busy += rec->busy;
+    p->seen = told_seen;
+    p->busy = told_busy;
     p->energy = plus(p->energy, energy);
 }
 
@@ -106,15 +109,16 @@ void meter_guess(const stay *s, st_record *rec)
     blank_unknown(s, rec);
 }
 
+/* By what was told alone, so that a meter that recalls it gives the same. */
 void meter_shorten(stay *s, piece *p, st_record *fix)
 {
-    int64_t all = devs_ms(s, p);
-    p->dev_seen = ST_MIN(p->dev_seen, all);
+    int64_t seen = ST_MIN(p->seen, p->share), busy = ST_MIN(p->busy, seen);
+    p->dev_seen = ST_MIN(p->dev_seen, devs_ms(s, p));
     p->dev_busy = ST_MIN(p->dev_busy, p->dev_seen);
-    fix->seen = scaled(s, p, p->dev_seen) - p->seen;
-    fix->busy = scaled(s, p, p->dev_busy) - p->busy;
-    p->seen += fix->seen;
-    p->busy += fix->busy;
+    fix->seen = seen - p->seen;
+    fix->busy = busy - p->busy;
+    p->seen = seen;
+    p->busy = busy;
 }
 
 /* ---- what comes in ------------------------------------------------------------------------ */
@@ -130,8 +134,10 @@ static stay *find(const st_meter *m, uint64_t job, int number)
 /* The larger of the two counts; the sum over tasks follows. */
 static void raise(int64_t *task, int64_t *total, int64_t to)
 {
-    if (to <= *task)
+    if (to <= *task && !(ST_BROKEN(METER_TWICE) && to > 0))
         return;
+    if (ST_BROKEN(METER_TWICE))
+        *task = 0;
     *total = plus(*total, to - *task);
     *task = to;
 }
