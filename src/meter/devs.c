@@ -81,7 +81,7 @@ void meter_place(st_meter *m, dev *d)
     else if (nd->state == ST_NODE_DRAINING || (rest > 0 && carved_up(d)))
         at[OVERHEAD] = rest;
     else
-        at[OVERHEAD] = ST_MIN(rest, d->planned_m);
+        at[OVERHEAD] = (int)ST_MIN(rest, d->planned_m);
     at[IDLE] = rest - at[UNHEALTHY] - at[OVERHEAD];
     for (int p = 0; p < NPLACES; p++) {
         m->types[nd->type].rate_m[p] += at[p] - d->at_m[p];

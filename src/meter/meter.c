@@ -68,7 +68,7 @@ void st_meter_advance(st_meter *m, int64_t now)
     now = ST_MIN(now, MOMENT_MAX);
     int64_t ms = now - m->now;
     for (int t = 0; t < ST_TYPES_MAX; t++)
-        for (int p = 0; p < NPLACES; p++)
+        for (int p = 0; m->types[t].ndevs > 0 && p < NPLACES; p++)
             m->types[t].acc[p] += (st_i128)m->types[t].rate_m[p] * ms;
     m->now = now;
     meter_purge(m);

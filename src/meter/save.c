@@ -363,7 +363,7 @@ void st_meter_save(const st_meter *m, st_strbuf *out)
 {
     codec c = {.out = out};
     size_t from = out->n;
-    io_meter(&c, (st_meter *)(uintptr_t)m); /* which only reads it */
+    io_meter(&c, (st_meter *)(uintptr_t)m); /* each value is written back as it was */
     uint64_t hash = st_hash_bytes(out->s + from, out->n - from, SEED);
     io_u64(&c, &hash);
 }

@@ -53,7 +53,7 @@ typedef struct dev {
     ST_VEC(resident) list; /* by job and task */
     int32_t node;
     int32_t held_m;    /* by residents */
-    int32_t planned_m; /* by plans that wait */
+    int64_t planned_m; /* by plans that wait */
     int16_t at_m[NPLACES];
     int64_t since_ms; /* crowded: dealt out up to here */
 } dev;

@@ -400,7 +400,7 @@ static void finish(st_meter *m, stay *s, int64_t ended_ms, st_cut why, int64_t l
         if (s->pieces.v[i].to_ms > ended_ms)
             shorten(m, s, i, ended_ms, out);
     int64_t to = ST_MAX(ended_ms, s->from_ms), share = s->acc;
-    if (to < m->now) {
+    if (to < m->now && !ST_BROKEN(METER_LATE)) {
         int64_t over = to == s->from_ms ? share : meter_after(m, s, to);
         over = ST_MIN(over, share);
         not_granted(m, s->type, over);

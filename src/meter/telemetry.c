@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/mutant.h"
 #include "meter/state.h"
 
 static int64_t devs_ms(const stay *s, const piece *p)
@@ -38,11 +39,13 @@ static void fill(const stay *s, piece *p, sums *left, bool last, st_record *rec)
     left->energy -= energy;
     p->dev_seen += seen;
     p->dev_busy += busy;
-    rec->seen = scaled(s, p, p->dev_seen) - p->seen;
-    rec->busy = scaled(s, p, p->dev_busy) - p->busy;
+    int64_t told_seen = ST_MAX(scaled(s, p, p->dev_seen), p->seen);
+    int64_t told_busy = ST_MIN(ST_MAX(scaled(s, p, p->dev_busy), p->busy), told_seen);
+    rec->seen = told_seen - p->seen;
+    rec->busy = told_busy - p->busy;
     rec->energy_mj = energy;
-    p->seen += rec->seen;
-    p->busy += rec->busy;
+    p->seen = told_seen;
+    p->busy = told_busy;
     p->energy = plus(p->energy, energy);
 }
 
@@ -106,15 +109,16 @@ void meter_guess(const stay *s, st_record *rec)
     blank_unknown(s, rec);
 }
 
+/* By what was told alone, so that a meter that recalls it gives the same. */
 void meter_shorten(stay *s, piece *p, st_record *fix)
 {
-    int64_t all = devs_ms(s, p);
-    p->dev_seen = ST_MIN(p->dev_seen, all);
+    int64_t seen = ST_MIN(p->seen, p->share), busy = ST_MIN(p->busy, seen);
+    p->dev_seen = ST_MIN(p->dev_seen, devs_ms(s, p));
     p->dev_busy = ST_MIN(p->dev_busy, p->dev_seen);
-    fix->seen = scaled(s, p, p->dev_seen) - p->seen;
-    fix->busy = scaled(s, p, p->dev_busy) - p->busy;
-    p->seen += fix->seen;
-    p->busy += fix->busy;
+    fix->seen = seen - p->seen;
+    fix->busy = busy - p->busy;
+    p->seen = seen;
+    p->busy = busy;
 }
 
 /* ---- what comes in ------------------------------------------------------------------------ */
@@ -130,8 +134,10 @@ static stay *find(const st_meter *m, uint64_t job, int number)
 /* The larger of the two counts; the sum over tasks follows. */
 static void raise(int64_t *task, int64_t *total, int64_t to)
 {
-    if (to <= *task)
+    if (to <= *task && !(ST_BROKEN(METER_TWICE) && to > 0))
         return;
+    if (ST_BROKEN(METER_TWICE))
+        *task = 0;
     *total = plus(*total, to - *task);
     *task = to;
 }
@@ -167,6 +173,15 @@ static int64_t unscaled(const stay *s, const piece *p, int64_t share)
     return ST_MIN(clip(((st_i128)share * all + p->share - 1) / p->share), all);
 }
 
+/* One amount of a piece as a stored record has it: a GRANT says what it is, a FIX by how much it was
+ * changed. Notes whether anybody measured it. */
+static int64_t recalled(bool grant, int64_t is, int64_t stored, unsigned bit, unsigned *knows)
+{
+    if (grant ? stored != ST_UNKNOWN : stored != 0)
+        *knows |= bit;
+    return ST_MAX(grant ? stored : plus(is, stored), 0);
+}
+
 void st_meter_recall(st_meter *m, const st_record *r)
 {
     bool grant = r->kind == ST_REC_GRANT;
@@ -176,24 +191,13 @@ void st_meter_recall(st_meter *m, const st_record *r)
     if (at < 0 || (size_t)at >= s->pieces.n || (!grant && r->held != 0))
         return;
     piece *p = &s->pieces.v[at];
-    int64_t seen = (grant ? 0 : p->seen) + (grant ? ST_MAX(r->seen, 0) : r->seen);
-    int64_t busy = (grant ? 0 : p->busy) + (grant ? ST_MAX(r->busy, 0) : r->busy);
-    int64_t energy = (grant ? 0 : p->energy) + (grant ? ST_MAX(r->energy_mj, 0) : r->energy_mj);
-    if (!grant || r->seen >= 0)
-        s->knows |= r->seen != 0 || grant ? KNOWS_SEEN : 0;
-    if (!grant || r->busy >= 0)
-        s->knows |= r->busy != 0 || grant ? KNOWS_BUSY : 0;
-    if (!grant || r->energy_mj >= 0)
-        s->knows |= r->energy_mj != 0 || grant ? KNOWS_ENERGY : 0;
-    p->seen = ST_MIN(ST_MAX(seen, 0), p->share);
-    p->busy = ST_MIN(ST_MAX(busy, 0), p->seen);
-    s->given.seen -= p->dev_seen;
-    s->given.busy -= p->dev_busy;
-    s->given.energy -= p->energy;
+    const piece was = *p;
+    p->seen = ST_MIN(recalled(grant, p->seen, r->seen, KNOWS_SEEN, &s->knows), p->share);
+    p->busy = ST_MIN(recalled(grant, p->busy, r->busy, KNOWS_BUSY, &s->knows), p->seen);
+    p->energy = recalled(grant, p->energy, r->energy_mj, KNOWS_ENERGY, &s->knows);
     p->dev_seen = unscaled(s, p, p->seen);
     p->dev_busy = ST_MIN(unscaled(s, p, p->busy), p->dev_seen);
-    p->energy = energy;
-    s->given.seen += p->dev_seen;
-    s->given.busy += p->dev_busy;
-    s->given.energy += p->energy;
+    s->given.seen = plus(s->given.seen, p->dev_seen - was.dev_seen);
+    s->given.busy = plus(s->given.busy, p->dev_busy - was.dev_busy);
+    s->given.energy = plus(s->given.energy, p->energy - was.energy);
 }

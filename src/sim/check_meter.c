@@ -39,6 +39,7 @@ typedef struct track {
     bool closed;     /* its last record has come */
     int64_t to_ms;   /* of the last record */
     ST_VEC(piece) pieces;
+    int64_t *seen_ms, seen_sum; /* what telemetry told: by task, in all */
 } track;
 
 typedef struct place {
@@ -78,6 +79,7 @@ void st_audit_free(st_audit *a)
     for (size_t i = 0; i < a->tracks.n; i++) {
         track *t = a->tracks.v[i];
         free(t->grants);
+        free(t->seen_ms);
         st_vec_free(&t->past);
         st_vec_free(&t->pieces);
         free(t);
@@ -248,8 +250,27 @@ static int check_total(const track *t, st_err *err)
     return 0;
 }
 
+void st_audit_used(st_audit *a, size_t i, int task, const st_sums *sums)
+{
+    track *t = a->tracks.v[i];
+    if (task < 0 || task >= t->is.tasks)
+        return;
+    if (!t->seen_ms)
+        t->seen_ms = st_xcalloc((size_t)t->is.tasks, sizeof *t->seen_ms);
+    int64_t more = ST_MAX(sums->seen_gpu_ms - t->seen_ms[task], 0);
+    t->seen_ms[task] += more;
+    t->seen_sum += more;
+}
+
 static int check_piece(const track *t, size_t i, st_err *err)
 {
+    int64_t seen = 0;
+    for (size_t k = 0; k < t->pieces.n; k++)
+        seen += t->pieces.v[k].seen;
+    if (seen > t->seen_sum * t->dev_m)
+        return BAD("meter: job %" PRIu64 " stay %d: %" PRId64 " were seen, %" PRId64
+                   " GPU-ms were told of",
+                   t->is.job, t->is.number, seen, t->seen_sum);
     const piece *p = &t->pieces.v[i];
     if (p->busy < 0 || p->busy > p->seen || p->seen > p->share || p->share > p->held)
         return BAD("meter: job %" PRIu64 " stay %d piece %zu: busy %" PRId64 ", seen %" PRId64

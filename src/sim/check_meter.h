@@ -9,6 +9,7 @@
  *   - a stay has its part of crowded devices, up to what rounding may leave, and exactly what it holds
  *     otherwise, up to when it really ended;
  *   - its pieces join; corrections name one; busy <= seen <= share <= held in each, after corrections;
+ *   - what is seen in all is not more than telemetry told, however often;
  *   - guaranteed time is called so; floors are charged once.
  */
 #ifndef ST_SIM_CHECK_METER_H
@@ -31,6 +32,9 @@ void st_audit_step(st_audit *a, const st_core *core, const st_effects *fx,
 
 /* The meter handed these out. `cut`: all that was open ended. */
 int st_audit_records(st_audit *a, const st_records *records, bool cut, st_err *err);
+
+/* Telemetry of stay i comes, perhaps for the second time. */
+void st_audit_used(st_audit *a, size_t i, int task, const st_sums *sums);
 
 /* Everybody is where they are after the step: do the books agree? */
 int st_audit_check(st_audit *a, const st_core *core, const st_meter *m, st_err *err);

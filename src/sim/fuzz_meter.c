@@ -5,6 +5,9 @@
  *
  * A second meter is told the same. Now and then it is saved and loaded; the two must hand out the same
  * records all the time. The audit (check_meter.h) holds them against books of its own.
+ *
+ * A third hears of no telemetry and recalls what the first handed out, like one that plays a log after a
+ * restart. Now and then it takes over, and nobody may notice.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,9 +22,9 @@
 #define SAVE_CHANCE 40 /* one moment in so many, the second meter is loaded from its save */
 
 struct st_fuzz_meter {
-    st_meter *m, *second;
+    st_meter *m, *second, *third;
     st_audit *audit;
-    st_records out, out2;
+    st_records out, out2, out3;
     st_rng rng;
     uint64_t seed;
     int64_t now;
@@ -32,6 +35,7 @@ st_fuzz_meter *st_fuzz_meter_new(uint64_t seed)
     st_fuzz_meter *f = st_xcalloc(1, sizeof *f);
     f->m = st_meter_new(0);
     f->second = st_meter_new(0);
+    f->third = st_meter_new(0);
     f->audit = st_audit_new(0);
     f->seed = seed;
     st_rng_seed(&f->rng, seed ^ 0x6d657465u);
@@ -44,9 +48,11 @@ void st_fuzz_meter_free(st_fuzz_meter *f)
         return;
     st_meter_free(f->m);
     st_meter_free(f->second);
+    st_meter_free(f->third);
     st_audit_free(f->audit);
     st_vec_free(&f->out);
     st_vec_free(&f->out2);
+    st_vec_free(&f->out3);
     free(f);
 }
 
@@ -85,9 +91,32 @@ static int take(st_fuzz_meter *f, bool cut, st_err *err)
                      st_record_name(f->out.v[i].kind), f->out.v[i].job);
     if (rc == 0)
         rc = st_audit_records(f->audit, &f->out, cut, err);
+    for (size_t i = 0; i < f->out.n; i++)
+        st_meter_recall(f->third, &f->out.v[i]);
     st_vec_clear(&f->out);
     st_vec_clear(&f->out2);
+    st_vec_clear(&f->out3);
     return rc;
+}
+
+/* A meter in place of another, by way of its save. */
+static int load_into(const st_meter *from, st_meter **to, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf bytes = {0};
+    st_meter *loaded = NULL;
+    st_err why = {0};
+    st_meter_save(from, &bytes);
+    if (st_meter_load(bytes.s, bytes.n, &loaded, &why) < 0)
+        return BAD("meter: what was just saved is refused: %s", why.msg);
+    st_meter_free(*to);
+    *to = loaded;
+    return 0;
+}
+
+static int restart(st_fuzz_meter *f, st_err *err)
+{
+    int rc = load_into(f->third, &f->m, err);
+    return rc < 0 ? rc : load_into(f->third, &f->second, err);
 }
 
 static int reload(st_fuzz_meter *f, st_err *err)
@@ -99,10 +128,9 @@ static int reload(st_fuzz_meter *f, st_err *err)
     st_meter_save(f->second, &two);
     if (one.n != two.n || memcmp(one.s, two.s, one.n) != 0)
         return BAD("meter: it and its twin save differently, %zu and %zu bytes", one.n, two.n);
-    if (st_meter_load(two.s, two.n, &loaded, &why) < 0)
-        return BAD("meter: what was just saved is refused: %s", why.msg);
-    st_meter_free(f->second);
-    f->second = loaded;
+    int rc = load_into(f->second, &f->second, err);
+    if (rc < 0)
+        return rc;
     one.s[st_rng_below(&f->rng, one.n)] ^= (char)(1 << st_rng_below(&f->rng, 8));
     if (st_meter_load(one.s, one.n, &loaded, &why) == 0) {
         st_meter_free(loaded);
@@ -120,10 +148,12 @@ static int cut(st_fuzz_meter *f, const st_tree *tree, int64_t at, st_err *err)
         int64_t gpu_m = st_rng_chance(&f->rng, 1, 4) ? ST_UNSET : st_rng_range(&f->rng, 0, 8000);
         st_meter_agree(f->m, who, gpu_m);
         st_meter_agree(f->second, who, gpu_m);
+        st_meter_agree(f->third, who, gpu_m);
     }
     st_audit_pass(f->audit, at);
     st_meter_cut(f->m, at, &f->out);
     st_meter_cut(f->second, at, &f->out2);
+    st_meter_cut(f->third, at, &f->out3);
     return take(f, true, err);
 }
 
@@ -146,6 +176,7 @@ static int telemetry(st_fuzz_meter *f, st_err *err)
     if (st_rng_chance(&f->rng, 1, 4))
         sums.energy_mj = st_rng_range(&f->rng, 0, 1000000);
     int task = (int)st_rng_range(&f->rng, 0, s.tasks);
+    st_audit_used(f->audit, n - 1 - back, task, &sums);
     int times = st_rng_chance(&f->rng, 1, 4) ? 2 : 1;
     for (int i = 0; i < times; i++) {
         st_meter_used(f->m, s.job, s.number, task, &sums, &f->out);
@@ -170,6 +201,7 @@ int st_fuzz_meter_moment(st_fuzz_meter *f, const st_core *core, const st_effects
     st_audit_step(f->audit, core, fx, &hint);
     st_core_meter(core, fx, 0, now, &hint, f->m, &f->out);
     st_core_meter(core, fx, 0, now, &hint, f->second, &f->out2);
+    st_core_meter(core, fx, 0, now, &hint, f->third, &f->out3);
     if (rc == 0)
         rc = take(f, false, err);
     for (int i = 0; rc == 0 && i < 4 && st_rng_chance(&f->rng, 2, 3); i++)
@@ -178,5 +210,7 @@ int st_fuzz_meter_moment(st_fuzz_meter *f, const st_core *core, const st_effects
         rc = st_audit_check(f->audit, core, f->m, err);
     if (rc == 0 && st_rng_chance(&f->rng, 1, SAVE_CHANCE))
         rc = reload(f, err);
+    if (rc == 0 && st_rng_chance(&f->rng, 1, SAVE_CHANCE))
+        rc = restart(f, err);
     return rc;
 }
