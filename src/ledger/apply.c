@@ -114,21 +114,19 @@ static int check_span(const st_ledger *l, const st_entry *e, int id, st_err *err
         return st_fail(err, ST_EINVAL,
                        "entry %lld of %s: from %lld to %lld is no interval of the past",
                        (long long)e->seq, e->account, (long long)e->from_ms, (long long)e->to_ms);
+    if (e->kind == ST_ENTRY_FIX && (e->fixes < 1 || e->fixes >= e->seq))
+        return st_fail(err, ST_EINVAL, "entry %lld of %s corrects none before it",
+                       (long long)e->seq, e->account);
+    if (e->kind != ST_ENTRY_FIX && (e->from_ms < l->period.from_ms || e->to_ms > l->period.to_ms))
+        return st_fail(err, ST_ESTATE,
+                       "entry %lld of %s: from %lld to %lld is not within %s, which is open",
+                       (long long)e->seq, e->account, (long long)e->from_ms, (long long)e->to_ms,
+                       l->period.name);
     int64_t last = ST_MAX(e->from_ms, e->to_ms - 1);
     if (st_ledger_book(l, e->from_ms) != st_ledger_book(l, last) ||
         st_ledger_plan_of(l, id, e->from_ms) != st_ledger_plan_of(l, id, last))
         return st_fail(err, ST_ESTATE, "entry %lld of %s: prices change between %lld and %lld",
                        (long long)e->seq, e->account, (long long)e->from_ms, (long long)e->to_ms);
-    if (e->kind == ST_ENTRY_FIX)
-        return e->fixes >= 1 && e->fixes < e->seq
-                   ? 0
-                   : st_fail(err, ST_EINVAL, "entry %lld of %s corrects none before it",
-                             (long long)e->seq, e->account);
-    if (e->from_ms < l->period.from_ms || e->to_ms > l->period.to_ms)
-        return st_fail(err, ST_ESTATE,
-                       "entry %lld of %s: from %lld to %lld is not within %s, which is open",
-                       (long long)e->seq, e->account, (long long)e->from_ms, (long long)e->to_ms,
-                       l->period.name);
     return 0;
 }
 

@@ -235,6 +235,9 @@ static int64_t worst_at(const st_ledger *l, int account, const st_worst *w, int6
     const st_price_book *b = book_at(l, at_ms);
     int64_t keep = keep_at(l, account, at_ms), most = 0;
     st_i128 gpu = (st_i128)w->gpu_m * w->limit_ms;
+    const st_unit_price *unit = w->pieces > 0 ? st_price_unit(b, w->workload) : NULL;
+    if (unit)
+        return cost_up(unit->by, w->pieces, unit->rate, keep);
     for (int i = 0; i < w->ngpus; i++) {
         const st_rates *r = st_price_rates(b, w->gpus[i]);
         if (!r)

@@ -266,6 +266,8 @@ typedef struct st_worst {
     int64_t gpu_m, cpu_m, ram_mib; /* of the gang */
     int64_t limit_ms;              /* ST_TIME_NEVER: none */
     int64_t at_ms;
+    const char *workload; /* NULL: none. One that is priced by piece costs at most this many: */
+    int64_t pieces;       /* frames, or milliseconds of video; 0: not known, time counts */
 } st_worst;
 
 /* 0 and no amount (ST_UNSET) where no account above has a cap. ST_EQUOTA: the cap and the numbers; or a job without a
