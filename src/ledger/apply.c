@@ -209,7 +209,7 @@ static bool sums_fit(const st_ledger *l, const st_entry *e, int id, int64_t net)
     const ledger_account *a = l->accounts.v[id];
     int64_t sum;
     st_bill_use use = a->now.use;
-    if (!st_use_add(&use, e) || __builtin_sub_overflow(a->balance, net, &sum))
+    if (!st_ledger_use_add(&use, e) || __builtin_sub_overflow(a->balance, net, &sum))
         return false;
     for (int i = 0; i < e->nlines; i++)
         if (__builtin_add_overflow(l->revenue[e->lines[i].what], e->lines[i].amount, &sum))
@@ -229,10 +229,10 @@ static void post(st_ledger *l, const st_entry *e, int id)
         const st_line *line = &e->lines[i];
         a->carry[line->what] = line->carry;
         l->revenue[line->what] += line->amount;
-        st_tally_post(l, &a->now, e, line);
+        st_ledger_tally_post(l, &a->now, e, line);
     }
     a->balance -= net;
-    st_use_add(&a->now.use, e);
+    st_ledger_use_add(&a->now.use, e);
     for (int up = id; up >= 0; up = l->accounts.v[up]->parent)
         l->accounts.v[up]->posted += net;
     if (h) {
