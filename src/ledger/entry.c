@@ -196,7 +196,9 @@ static void put_text(sink *s, const char *text)
 /* ["first",1,2,3] */
 static void put_row(sink *s, bool more, const char *first, const int64_t *nums, size_t n)
 {
-    put(s, ",[" + !more, more ? 2 : 1);
+    if (more)
+        put_char(s, ',');
+    put_char(s, '[');
     put_text(s, first);
     for (size_t i = 0; i < n; i++) {
         put_char(s, ',');

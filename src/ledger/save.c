@@ -174,7 +174,7 @@ static void io_tally(codec *c, const st_ledger *l, ledger_tally *t)
     GROW(c, &t->rows, n);
     for (size_t i = 0; i < n; i++) {
         io_row(c, l, &t->rows.v[i]);
-        if (!c->out && i > 0 && st_row_order(l, &t->rows.v[i - 1], &t->rows.v[i]) > 0)
+        if (!c->out && i > 0 && st_ledger_row_order(l, &t->rows.v[i - 1], &t->rows.v[i]) > 0)
             c->bad = true;
     }
     st_bill_use *u = &t->use;
