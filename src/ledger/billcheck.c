@@ -366,10 +366,11 @@ static int check_kind(const st_billcheck *c, const st_entry *e, st_err *err)
                    st_entry_kind_name(e->kind));
 }
 
-/* The moment whose prices and plan an entry has. */
+/* The moment whose prices and plan an entry has. What has no interval has those of just before it was made: of
+ * two things made in the same millisecond, the order is not known across books. */
 static int64_t moment_of(const st_entry *e)
 {
-    return e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT ? e->at_ms : e->from_ms;
+    return e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT ? e->at_ms - 1 : e->from_ms;
 }
 
 /* The close of the period before is where a main range may begin. */
@@ -413,9 +414,9 @@ static int check_capped(const st_billcheck *c, const st_entry *e, st_err *err)
     if (e->nlines == 0 || e->lines[e->nlines - 1].what != ST_PAY_CAP)
         return 0;
     for (const check_account *a = c->at; a; a = a->parent ? find(c, a->parent) : NULL) {
-        const st_price_plan *plan = own_plan_at(a, e->at_ms);
+        const st_price_plan *now = own_plan_at(a, e->at_ms), *before = own_plan_at(a, e->at_ms - 1);
 
-        if (plan && plan->cap_udollars != ST_UNSET)
+        if ((now && now->cap_udollars != ST_UNSET) || (before && before->cap_udollars != ST_UNSET))
             return 0;
     }
     return st_fail(err, ST_ECORRUPT, "it gives back what is beyond a cap, but there is no cap");

@@ -436,7 +436,7 @@ static void put_description(row *r)
 
 static void write_row(row *r, const char *proof, st_strbuf *out)
 {
-    int64_t at = is_stay(r->e) || r->e->kind == ST_ENTRY_RESERVE ? r->e->from_ms : r->e->at_ms;
+    int64_t at = is_stay(r->e) || r->e->kind == ST_ENTRY_RESERVE ? r->e->from_ms : r->e->at_ms - 1;
     const st_price_book *book = st_ledger_book(r->f->about.ledger, at);
 
     put_who(r);
