@@ -373,6 +373,25 @@ static int64_t moment_of(const st_entry *e)
     return e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT ? e->at_ms - 1 : e->from_ms;
 }
 
+/* An interval lies within the period and within one price book and plan; a correction is of an entry before it. */
+static int check_span(const st_billcheck *c, const st_entry *e, st_err *err)
+{
+    const st_period *p = &c->head.period;
+    int64_t last = ST_MAX(e->from_ms, e->to_ms - 1);
+
+    if (e->kind == ST_ENTRY_FIX && (e->fixes < 1 || e->fixes >= e->seq))
+        return st_fail(err, ST_ECORRUPT, "it corrects none of the entries before it");
+    if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_RESERVE)
+        return 0;
+    if (e->from_ms < p->from_ms || e->to_ms > p->to_ms || e->from_ms > e->to_ms ||
+        e->to_ms > e->at_ms)
+        return st_fail(err, ST_ECORRUPT, "its time is not within %s", p->name);
+    if (book_at(c, e->from_ms) != book_at(c, last) ||
+        plan_at(c, c->at, e->from_ms) != plan_at(c, c->at, last))
+        return st_fail(err, ST_ECORRUPT, "prices change within its time");
+    return 0;
+}
+
 /* The close of the period before is where a main range may begin. */
 static int check_close(st_billcheck *c, const st_entry *e, bool first, st_err *err)
 {
@@ -439,8 +458,10 @@ int st_billcheck_entry(st_billcheck *c, const st_entry *e, st_err *err)
                        c->at->name);
     if (c->closed)
         return st_fail(err, ST_ECORRUPT, "it is behind the close");
-    r = st_billprice_check(e, book_at(c, moment_of(e)), plan_at(c, c->at, moment_of(e)),
-                           &c->carries, err);
+    r = check_span(c, e, err);
+    if (r == 0)
+        r = st_billprice_check(e, book_at(c, moment_of(e)), plan_at(c, c->at, moment_of(e)),
+                               &c->carries, err);
     if (r == 0)
         r = check_capped(c, e, err);
     if (r == 0)

@@ -401,6 +401,50 @@ static void keys(void **state)
     assert_wrong(verify(&again, NULL), 2, "");
 }
 
+/* A cluster that prices wrongly: the books have other numbers than they should, and all hashes and signatures are right.
+ * Any digit of a posting, and of usage that is paid for. */
+static void crooked_cluster(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {"\"lines\":[[", "\"share\":", "\"cpu\":", "\"pieces\":"};
+    int tried = 0;
+    st_rng rng;
+    shop s;
+
+    shop_init(&s, 31);
+    shop_days(&s, 6);
+    st_rng_seed(&rng, 4);
+    for (int i = 0; i < 4000 && tried < 400; i++) {
+        shop_book *b = shop_find(&s, st_rng_chance(&rng, 1, 2) ? "vision" : "speech");
+        size_t k = st_rng_below(&rng, b->entries.n);
+        const char *text = b->entries.v[k];
+        const char *at = strstr(text, fields[st_rng_below(&rng, ST_ARRAY_LEN(fields))]);
+        ST_CLEANUP(st_strbuf_done) st_strbuf wrong = {0}, bill = {0};
+        st_hash leaf = b->leaves.v[k];
+        st_verdict v;
+
+        if (!at || strstr(text, "\"workload\":\"render\",\"stay\""))
+            continue; /* no such field, or pieces pay for it */
+        at +=
+            *at == '"' && at[1] == 'l' ? st_rng_below(&rng, strlen(at)) : strcspn(at, "0123456789");
+        if (*at < '0' || *at > '9')
+            continue;
+        st_strbuf_add(&wrong, text);
+        wrong.s[at - text] = (char)('0' + (*at - '0' + st_rng_range(&rng, 1, 9)) % 10);
+        b->entries.v[k] = wrong.s;
+        st_proof_leaf(wrong.s, wrong.n, &b->leaves.v[k]);
+        shop_bill(&s, "acme", NULL, &bill);
+        v = verify(&bill, s.public);
+        if (v.good || v.seq < (int64_t)k + 1 || strcmp(v.account, b->account) != 0)
+            fail_msg("entry %zu of %s:\n%s\n%s\n%s", k + 1, b->account, text, wrong.s, v.what);
+        b->entries.v[k] = text;
+        b->leaves.v[k] = leaf;
+        tried++;
+    }
+    assert_int_equal(tried, 400);
+    shop_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +457,7 @@ int main(void)
         cmocka_unit_test(entries_elsewhere),
         cmocka_unit_test(entry_of_another_account),
         cmocka_unit_test(keys),
+        cmocka_unit_test(crooked_cluster),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
