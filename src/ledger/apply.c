@@ -114,21 +114,19 @@ static int check_span(const st_ledger *l, const st_entry *e, int id, st_err *err
         return st_fail(err, ST_EINVAL,
                        "entry %lld of %s: from %lld to %lld is no interval of the past",
                        (long long)e->seq, e->account, (long long)e->from_ms, (long long)e->to_ms);
+    if (e->kind == ST_ENTRY_FIX && (e->fixes < 1 || e->fixes >= e->seq))
+        return st_fail(err, ST_EINVAL, "entry %lld of %s corrects none before it",
+                       (long long)e->seq, e->account);
+    if (e->kind != ST_ENTRY_FIX && (e->from_ms < l->period.from_ms || e->to_ms > l->period.to_ms))
+        return st_fail(err, ST_ESTATE,
+                       "entry %lld of %s: from %lld to %lld is not within %s, which is open",
+                       (long long)e->seq, e->account, (long long)e->from_ms, (long long)e->to_ms,
+                       l->period.name);
     int64_t last = ST_MAX(e->from_ms, e->to_ms - 1);
     if (st_ledger_book(l, e->from_ms) != st_ledger_book(l, last) ||
         st_ledger_plan_of(l, id, e->from_ms) != st_ledger_plan_of(l, id, last))
         return st_fail(err, ST_ESTATE, "entry %lld of %s: prices change between %lld and %lld",
                        (long long)e->seq, e->account, (long long)e->from_ms, (long long)e->to_ms);
-    if (e->kind == ST_ENTRY_FIX)
-        return e->fixes >= 1 && e->fixes < e->seq
-                   ? 0
-                   : st_fail(err, ST_EINVAL, "entry %lld of %s corrects none before it",
-                             (long long)e->seq, e->account);
-    if (e->from_ms < l->period.from_ms || e->to_ms > l->period.to_ms)
-        return st_fail(err, ST_ESTATE,
-                       "entry %lld of %s: from %lld to %lld is not within %s, which is open",
-                       (long long)e->seq, e->account, (long long)e->from_ms, (long long)e->to_ms,
-                       l->period.name);
     return 0;
 }
 
@@ -212,7 +210,7 @@ static bool sums_fit(const st_ledger *l, const st_entry *e, int id, int64_t net)
     const ledger_account *a = l->accounts.v[id];
     int64_t sum;
     st_bill_use use = a->now.use;
-    if (!st_use_add(&use, e) || __builtin_sub_overflow(a->balance, net, &sum))
+    if (!st_ledger_use_add(&use, e) || __builtin_sub_overflow(a->balance, net, &sum))
         return false;
     for (int i = 0; i < e->nlines; i++)
         if (__builtin_add_overflow(l->revenue[e->lines[i].what], e->lines[i].amount, &sum))
@@ -232,10 +230,10 @@ static void post(st_ledger *l, const st_entry *e, int id)
         const st_line *line = &e->lines[i];
         a->carry[line->what] = line->carry;
         l->revenue[line->what] += line->amount;
-        st_tally_post(l, &a->now, e, line);
+        st_ledger_tally_post(l, &a->now, e, line);
     }
     a->balance -= net;
-    st_use_add(&a->now.use, e);
+    st_ledger_use_add(&a->now.use, e);
     for (int up = id; up >= 0; up = l->accounts.v[up]->parent)
         l->accounts.v[up]->posted += net;
     if (h) {

@@ -124,7 +124,7 @@ static void add_line(st_bill *bill, const char *account, const st_entry *e, cons
                         .amount = line->amount,
                         .rate = line->rate,
                         .factor_bp = line->factor_bp};
-    st_row_key(e, line->what, &add.gpu, &add.level);
+    st_ledger_row_key(e, line->what, &add.gpu, &add.level);
     bill->total += line->amount;
     size_t lo = 0, hi = bill->lines.n;
     while (lo < hi) {
@@ -160,9 +160,24 @@ void st_bill_add(st_bill *bill, const st_entry *e)
     }
     if (lo == bill->uses.n || strcmp(bill->uses.v[lo].account, e->account) != 0)
         return;
-    st_use_add(&bill->uses.v[lo], e);
+    st_ledger_use_add(&bill->uses.v[lo], e);
     for (int i = 0; i < e->nlines; i++)
         add_line(bill, bill->uses.v[lo].account, e, &e->lines[i]);
+}
+
+int st_bill_line_of(const st_bill_line *line, const st_entry *e)
+{
+    if (strcmp(line->account, e->account) != 0 || e->seq < line->first_seq ||
+        e->seq > line->last_seq)
+        return -1;
+    for (int i = 0; i < e->nlines; i++) {
+        const char *gpu;
+        st_level level;
+        st_ledger_row_key(e, e->lines[i].what, &gpu, &level);
+        if (e->lines[i].what == line->what && level == line->level && strcmp(gpu, line->gpu) == 0)
+            return i;
+    }
+    return -1;
 }
 
 void st_bill_done(st_bill *bill)

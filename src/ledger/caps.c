@@ -235,6 +235,9 @@ static int64_t worst_at(const st_ledger *l, int account, const st_worst *w, int6
     const st_price_book *b = book_at(l, at_ms);
     int64_t keep = keep_at(l, account, at_ms), most = 0;
     st_i128 gpu = (st_i128)w->gpu_m * w->limit_ms;
+    const st_unit_price *unit = w->pieces > 0 ? st_price_unit(b, w->workload) : NULL;
+    if (unit)
+        return cost_up(unit->by, w->pieces, unit->rate, keep);
     for (int i = 0; i < w->ngpus; i++) {
         const st_rates *r = st_price_rates(b, w->gpus[i]);
         if (!r)
@@ -242,9 +245,9 @@ static int64_t worst_at(const st_ledger *l, int account, const st_worst *w, int6
         int64_t rate = dearest(r, may_be_on_demand(l, account)), level = r->level_bp[w->level];
         const int64_t once[] = {level, keep}, topo[] = {level, b->topo_bp[w->topo], keep},
                       idle[] = {level, b->idle_bp, keep};
-        int64_t cost = cost_up(ST_PAY_BURST, gpu, rate, st_factor(once, 2));
-        cost = add_up(cost, cost_up(ST_PAY_TOPOLOGY, gpu, rate, st_factor(topo, 3)));
-        cost = add_up(cost, cost_up(ST_PAY_IDLE, gpu, rate, st_factor(idle, 3)));
+        int64_t cost = cost_up(ST_PAY_BURST, gpu, rate, st_price_factor(once, 2));
+        cost = add_up(cost, cost_up(ST_PAY_TOPOLOGY, gpu, rate, st_price_factor(topo, 3)));
+        cost = add_up(cost, cost_up(ST_PAY_IDLE, gpu, rate, st_price_factor(idle, 3)));
         most = ST_MAX(most, cost);
     }
     most = add_up(most, cost_up(ST_PAY_CPU, (st_i128)w->cpu_m * w->limit_ms, b->cpu, keep));

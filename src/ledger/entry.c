@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/quote.h"
-#include "base/utf8.h"
 
 static const char *const kind_names[] = {
 #define X(id, name) [id] = name,
@@ -53,7 +52,7 @@ static const char *word_cut(int v)
 #define PRICED    (STAY | BIT(RESERVE) | BIT(PIECES) | BIT(CREDIT))
 
 #define AT(field) offsetof(st_entry, field)
-#define KEY(key)  "\"" key "\":"
+#define KEY(key)  "\"" key "\":", sizeof(key) + 2
 #define NUM(key, field, need, may)                               \
     {                                                            \
         KEY(key), ST_E_I64, AT(field), (need), (may), 0, NULL, 0 \
@@ -122,66 +121,113 @@ const st_entry_field st_entry_fields[] = {
 };
 const int st_entry_nfields = ST_ARRAY_LEN(st_entry_fields);
 
-static void put_num(st_strbuf *out, int64_t n)
+/* Bytes on their way to a string: most of an entry is short pieces, and a million entries are many of them. */
+typedef struct sink {
+    st_strbuf *out;
+    size_t n;
+    char buf[1024];
+} sink;
+
+static void flush(sink *s)
 {
+    st_strbuf_addn(s->out, s->buf, s->n);
+    s->n = 0;
+}
+
+static inline void put(sink *s, const char *bytes, size_t n)
+{
+    if (sizeof s->buf - s->n < n) {
+        flush(s);
+        if (n > sizeof s->buf) {
+            st_strbuf_addn(s->out, bytes, n);
+            return;
+        }
+    }
+    memcpy(s->buf + s->n, bytes, n);
+    s->n += n;
+}
+
+static inline void put_char(sink *s, char c)
+{
+    if (s->n == sizeof s->buf)
+        flush(s);
+    s->buf[s->n++] = c;
+}
+
+static void put_num(sink *s, int64_t n)
+{
+    static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031"
+                                "3233343536373839404142434445464748495051525354555657585960616263"
+                                "6465666768697071727374757677787980818283848586878889909192939495"
+                                "96979899";
     char buf[24], *p = buf + sizeof buf;
     uint64_t u = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
-    do
-        *--p = (char)('0' + u % 10);
-    while (u /= 10);
+    for (; u >= 100; u /= 100) {
+        p -= 2;
+        memcpy(p, pairs + u % 100 * 2, 2);
+    }
+    if (u >= 10) {
+        p -= 2;
+        memcpy(p, pairs + u * 2, 2);
+    } else {
+        *--p = (char)('0' + u);
+    }
     if (n < 0)
         *--p = '-';
-    st_strbuf_addn(out, p, (size_t)(buf + sizeof buf - p));
+    put(s, p, (size_t)(buf + sizeof buf - p));
 }
 
 /* Names are plain; quoting byte by byte is for what is not. */
-static void put_text(st_strbuf *out, const char *s)
+static void put_text(sink *s, const char *text)
 {
-    const unsigned char *c = (const unsigned char *)s;
+    const unsigned char *c = (const unsigned char *)text;
     while (*c >= 0x20 && *c < 0x7f && *c != '"' && *c != '\\')
         c++;
     if (*c) {
-        st_quote_json(out, s);
+        flush(s);
+        st_quote_json(s->out, text);
         return;
     }
-    st_strbuf_addc(out, '"');
-    st_strbuf_addn(out, s, (size_t)(c - (const unsigned char *)s));
-    st_strbuf_addc(out, '"');
+    put_char(s, '"');
+    put(s, text, (size_t)(c - (const unsigned char *)text));
+    put_char(s, '"');
 }
 
-static void put_grants(st_strbuf *out, const st_entry *e)
+/* ["first",1,2,3] */
+static void put_row(sink *s, bool more, const char *first, const int64_t *nums, size_t n)
 {
-    st_strbuf_addc(out, '[');
+    if (more)
+        put_char(s, ',');
+    put_char(s, '[');
+    put_text(s, first);
+    for (size_t i = 0; i < n; i++) {
+        put_char(s, ',');
+        put_num(s, nums[i]);
+    }
+    put_char(s, ']');
+}
+
+static void put_grants(sink *s, const st_entry *e)
+{
+    put_char(s, '[');
     for (int i = 0; i < e->ngrants; i++) {
         const st_entry_grant *g = &e->grants[i];
-        st_strbuf_addn(out, i ? ",[" : "[", i ? 2 : 1);
-        put_text(out, g->node);
         const int64_t nums[] = {g->devs, g->mig_start, g->n};
-        for (size_t k = 0; k < ST_ARRAY_LEN(nums); k++) {
-            st_strbuf_addc(out, ',');
-            put_num(out, nums[k]);
-        }
-        st_strbuf_addc(out, ']');
+        put_row(s, i > 0, g->node, nums, ST_ARRAY_LEN(nums));
     }
-    st_strbuf_addc(out, ']');
+    put_char(s, ']');
 }
 
-static void put_lines(st_strbuf *out, const st_entry *e)
+static void put_lines(sink *s, const st_entry *e)
 {
-    st_strbuf_addc(out, '[');
+    put_char(s, '[');
     for (int i = 0; i < e->nlines; i++) {
         const st_line *line = &e->lines[i];
-        st_strbuf_addn(out, i ? ",[" : "[", i ? 2 : 1);
-        put_text(out, st_component_name(line->what));
         const int64_t nums[] = {line->quantity, line->rate,   line->factor_bp,
                                 line->carry_in, line->amount, line->carry};
-        for (size_t k = 0; k < ST_ARRAY_LEN(nums); k++) {
-            st_strbuf_addc(out, ',');
-            put_num(out, nums[k]);
-        }
-        st_strbuf_addc(out, ']');
+        put_row(s, i > 0, st_component_name(line->what), nums, ST_ARRAY_LEN(nums));
     }
-    st_strbuf_addc(out, ']');
+    put_char(s, ']');
 }
 
 /* Whether the value is the one that is left out. */
@@ -205,30 +251,30 @@ static bool says_nothing(const st_entry *e, const st_entry_field *f)
     return false;
 }
 
-static void put_value(st_strbuf *out, const st_entry *e, const st_entry_field *f)
+static void put_value(sink *s, const st_entry *e, const st_entry_field *f)
 {
     const void *at = (const char *)e + f->offset;
     switch (f->type) {
     case ST_E_I64:
-        put_num(out, *(const int64_t *)at);
+        put_num(s, *(const int64_t *)at);
         return;
     case ST_E_INT:
-        put_num(out, *(const int *)at);
+        put_num(s, *(const int *)at);
         return;
     case ST_E_WORD:
-        put_text(out, f->word(*(const int *)at));
+        put_text(s, f->word(*(const int *)at));
         return;
     case ST_E_TEXT:
-        put_text(out, *(const char *const *)at);
+        put_text(s, *(const char *const *)at);
         return;
     case ST_E_GRANTS:
-        put_grants(out, e);
+        put_grants(s, e);
         return;
     case ST_E_LINES:
-        put_lines(out, e);
+        put_lines(s, e);
         return;
     case ST_E_DOC:
-        st_strbuf_add(out, *(const char *const *)at);
+        put(s, *(const char *const *)at, strlen(*(const char *const *)at));
         return;
     }
 }
@@ -238,14 +284,18 @@ void st_entry_write(const st_entry *e, st_strbuf *out)
     ST_ASSERT(e->kind < ST_ENTRY_COUNT);
     uint32_t bit = 1u << e->kind;
     char before = '{';
+    sink s;
+    s.out = out;
+    s.n = 0;
     for (int i = 0; i < st_entry_nfields; i++) {
         const st_entry_field *f = &st_entry_fields[i];
         if (!((f->need | f->may) & bit) || ((f->may & bit) && says_nothing(e, f)))
             continue;
-        st_strbuf_addc(out, before);
-        st_strbuf_add(out, f->key);
-        put_value(out, e, f);
+        put_char(&s, before);
+        put(&s, f->key, f->nkey);
+        put_value(&s, e, f);
         before = ',';
     }
-    st_strbuf_addc(out, '}');
+    put_char(&s, '}');
+    flush(&s);
 }

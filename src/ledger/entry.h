@@ -16,6 +16,7 @@ typedef enum st_entry_type {
 
 typedef struct st_entry_field {
     const char *key; /* with quotes and colon, as it is written */
+    size_t nkey;
     st_entry_type type;
     size_t offset;
     uint32_t need, may; /* kinds, as bits: always there; left out when it says nothing */

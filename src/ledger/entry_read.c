@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/quote.h"
-#include "base/utf8.h"
 #include "ledger/entry.h"
 
 #define TEXT_MAX   4096
@@ -26,12 +24,11 @@ static bool take(reader *r, char c)
     return true;
 }
 
-static bool take_word(reader *r, const char *word)
+static bool take_key(reader *r, const st_entry_field *f)
 {
-    size_t n = strlen(word);
-    if ((size_t)(r->end - r->p) < n || memcmp(r->p, word, n) != 0)
+    if ((size_t)(r->end - r->p) < f->nkey || memcmp(r->p, f->key, f->nkey) != 0)
         return false;
-    r->p += n;
+    r->p += f->nkey;
     return true;
 }
 
@@ -249,7 +246,7 @@ static bool read_fields(reader *r, st_entry *e)
         if (!((f->need | f->may) & bit))
             continue;
         const char *back = r->p;
-        bool there = take(r, before) && take_word(r, f->key);
+        bool there = take(r, before) && take_key(r, f);
         if (there) {
             before = ',';
             r->key = f->key;

@@ -25,7 +25,7 @@ static void free_account(ledger_account *a)
     free(a->name);
     st_vec_free(&a->plans);
     st_vec_free(&a->floors);
-    st_tally_done(&a->now);
+    st_ledger_tally_done(&a->now);
     free(a);
 }
 
@@ -49,7 +49,7 @@ void st_ledger_free(st_ledger *l)
     st_map_free(l->hold_ids);
     for (size_t i = 0; i < l->past.n; i++) {
         for (size_t k = 0; k < l->past.v[i]->tallies.n; k++)
-            st_tally_done(&l->past.v[i]->tallies.v[k]);
+            st_ledger_tally_done(&l->past.v[i]->tallies.v[k]);
         st_vec_free(&l->past.v[i]->tallies);
         free(l->past.v[i]);
     }

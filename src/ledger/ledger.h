@@ -266,6 +266,8 @@ typedef struct st_worst {
     int64_t gpu_m, cpu_m, ram_mib; /* of the gang */
     int64_t limit_ms;              /* ST_TIME_NEVER: none */
     int64_t at_ms;
+    const char *workload; /* NULL: none. One that is priced by piece costs at most this many: */
+    int64_t pieces;       /* frames, or milliseconds of video; 0: not known, time counts */
 } st_worst;
 
 /* 0 and no amount (ST_UNSET) where no account above has a cap. ST_EQUOTA: the cap and the numbers; or a job without a
@@ -333,6 +335,10 @@ typedef struct st_bill {
     st_arena *texts;
 } st_bill;
 
+/* Which of the entry's lines went into this line of a bill; -1: none. Between first_seq and last_seq of the account's
+ * book, these are what the line is made of. */
+int st_bill_line_of(const st_bill_line *line, const st_entry *e);
+
 /* Of an account and all below it; period "2026-10", NULL the open one. Only what is in the book: open intervals are the
  * caller's to add (st_ledger_price on a copy, st_bill_add). ST_ENOENT: no such account or period. */
 int st_ledger_bill(const st_ledger *l, const char *account, const char *period, st_bill *ret,
@@ -353,7 +359,7 @@ int st_ledger_idle_floors(const st_ledger *l, const char *account, const char *p
 
 /* Σ of all accounts, revenue included: 0, or the ledger is wrong. And what any account has: less than 0 is what it owes; "#burst" is the revenue
  * account of that component. */
-__extension__ __int128 st_ledger_sum(const st_ledger *l);
+st_i128 st_ledger_sum(const st_ledger *l);
 int st_ledger_balance(const st_ledger *l, const char *account, int64_t *ret_udollars, st_err *err);
 
 #endif

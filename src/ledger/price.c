@@ -2,7 +2,7 @@
 #include "ledger/price.h"
 
 /* A factor of three or four is at most ST_FACTOR_MAX x 10^12 before it is divided. */
-int64_t st_factor(const int64_t *bp, int n)
+int64_t st_price_factor(const int64_t *bp, int n)
 {
     st_i128 product = 1, ones = 1;
     for (int i = 0; i < n; i++) {
@@ -12,9 +12,9 @@ int64_t st_factor(const int64_t *bp, int n)
     }
     return (int64_t)((2 * product + ones) / (2 * ones));
 }
-#define FACTOR(...)                           \
-    st_factor((const int64_t[]){__VA_ARGS__}, \
-              (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+#define FACTOR(...)                                 \
+    st_price_factor((const int64_t[]){__VA_ARGS__}, \
+                    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 
 st_component st_basis_component(st_basis basis)
 {

@@ -19,7 +19,7 @@ const st_unit_price *st_price_unit(const st_price_book *book, const char *worklo
 st_component st_basis_component(st_basis basis);
 
 /* bp factors multiplied, rounded half up. */
-int64_t st_factor(const int64_t *bp, int n);
+int64_t st_price_factor(const int64_t *bp, int n);
 
 /* Adds a line to the entry: reckons it with the carry of its component. */
 int st_price_add(st_entry *e, const int64_t *carry, st_line line, st_err *err);

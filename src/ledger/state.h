@@ -91,12 +91,14 @@ int st_ledger_fits(const st_ledger *l, int account, int64_t more, int64_t at_ms,
 bool st_ledger_capped(const st_ledger *l, int account, int64_t at_ms);
 
 /* tally.c */
-void st_tally_post(st_ledger *l, ledger_tally *t, const st_entry *e, const st_line *line);
-void st_tally_done(ledger_tally *t);
+void st_ledger_tally_post(st_ledger *l, ledger_tally *t, const st_entry *e, const st_line *line);
+void st_ledger_tally_done(ledger_tally *t);
 /* What an entry used; false, and nothing is added, where a sum would not fit. */
-bool st_use_add(st_bill_use *to, const st_entry *e);
+bool st_ledger_use_add(st_bill_use *to, const st_entry *e);
+int st_ledger_row_order(const st_ledger *l, const ledger_row *a, const ledger_row *b);
 /* Under which GPU type ("" none) and level a line is added up. */
-void st_row_key(const st_entry *e, st_component what, const char **ret_gpu, st_level *ret_level);
+void st_ledger_row_key(const st_entry *e, st_component what, const char **ret_gpu,
+                       st_level *ret_level);
 
 #define ST_FLOORS_MAX 64
 

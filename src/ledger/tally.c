@@ -3,7 +3,7 @@
 
 #include "ledger/state.h"
 
-void st_tally_done(ledger_tally *t)
+void st_ledger_tally_done(ledger_tally *t)
 {
     st_vec_free(&t->rows);
 }
@@ -14,14 +14,15 @@ static bool of_gpu(st_component what)
     return what <= ST_PAY_IDLE || what == ST_PAY_LOST || what == ST_PAY_FAULT;
 }
 
-void st_row_key(const st_entry *e, st_component what, const char **ret_gpu, st_level *ret_level)
+void st_ledger_row_key(const st_entry *e, st_component what, const char **ret_gpu,
+                       st_level *ret_level)
 {
     bool gpu = of_gpu(what) && e->gpu;
     *ret_gpu = gpu ? e->gpu : "";
     *ret_level = gpu && what != ST_PAY_RESERVED ? e->level : ST_LEVEL_WHOLE;
 }
 
-static int order(const st_ledger *l, const ledger_row *a, const ledger_row *b)
+int st_ledger_row_order(const st_ledger *l, const ledger_row *a, const ledger_row *b)
 {
     if (a->what != b->what)
         return a->what < b->what ? -1 : 1;
@@ -31,7 +32,7 @@ static int order(const st_ledger *l, const ledger_row *a, const ledger_row *b)
 }
 
 /* A quantity that would not fit any more goes on in a second row of the same kind. */
-void st_tally_post(st_ledger *l, ledger_tally *t, const st_entry *e, const st_line *line)
+void st_ledger_tally_post(st_ledger *l, ledger_tally *t, const st_entry *e, const st_line *line)
 {
     const char *gpu;
     ledger_row row = {.what = line->what,
@@ -42,13 +43,13 @@ void st_tally_post(st_ledger *l, ledger_tally *t, const st_entry *e, const st_li
                       .entries = 1,
                       .first_seq = e->seq,
                       .last_seq = e->seq};
-    st_row_key(e, line->what, &gpu, &row.level);
+    st_ledger_row_key(e, line->what, &gpu, &row.level);
     row.gpu = st_ledger_add_gpu(l, gpu);
     size_t i = t->rows.n;
     for (; i > 0; i--) {
         int64_t quantity, amount;
         ledger_row *had = &t->rows.v[i - 1];
-        int o = order(l, had, &row);
+        int o = st_ledger_row_order(l, had, &row);
         if (o < 0)
             break;
         if (o > 0)
@@ -72,7 +73,7 @@ static bool add(int64_t *to, int64_t by)
     return !__builtin_add_overflow(*to, by, to);
 }
 
-bool st_use_add(st_bill_use *to, const st_entry *e)
+bool st_ledger_use_add(st_bill_use *to, const st_entry *e)
 {
     st_bill_use u = *to;
     int64_t *const by_basis[] = {

@@ -1,8 +1,7 @@
 /* Entries with few words, for tests. */
-#include "ledger/test/books.h"
-
 #include "base/mem.h"
 #include "base/testing.h"
+#include "ledger/test/books.h"
 
 st_ledger *books_new(void)
 {

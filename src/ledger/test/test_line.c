@@ -88,10 +88,11 @@ static void what_cannot_be_counted_is_refused(void **state)
 static void factors_round_half_up(void **state)
 {
     (void)state;
-    assert_int_equal(st_factor((const int64_t[]){8000, 8500}, 2), 6800);
-    assert_int_equal(st_factor((const int64_t[]){1, 5000}, 2), 1);
-    assert_int_equal(st_factor((const int64_t[]){1, 4999}, 2), 0);
-    assert_int_equal(st_factor((const int64_t[]){1000000, 110000, 10000, 10000}, 4), 11000000);
+    assert_int_equal(st_price_factor((const int64_t[]){8000, 8500}, 2), 6800);
+    assert_int_equal(st_price_factor((const int64_t[]){1, 5000}, 2), 1);
+    assert_int_equal(st_price_factor((const int64_t[]){1, 4999}, 2), 0);
+    assert_int_equal(st_price_factor((const int64_t[]){1000000, 110000, 10000, 10000}, 4),
+                     11000000);
 }
 
 int main(void)
