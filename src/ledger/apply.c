@@ -143,7 +143,8 @@ static int price(const st_ledger *l, int id, st_entry *e, st_err *err)
 {
     const ledger_account *a = l->accounts.v[id];
     bool now = e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT;
-    int64_t at = now ? e->at_ms : e->from_ms;
+    /* Just before, as what begins in the same millisecond may be in its book before this one or behind. */
+    int64_t at = now ? e->at_ms - 1 : e->from_ms;
     int r = st_price_entry(e, st_ledger_book(l, at), st_ledger_plan_of(l, id, at), a->carry, err);
     if (r < 0)
         return r;

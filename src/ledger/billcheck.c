@@ -366,10 +366,30 @@ static int check_kind(const st_billcheck *c, const st_entry *e, st_err *err)
                    st_entry_kind_name(e->kind));
 }
 
-/* The moment whose prices and plan an entry has. */
+/* The moment whose prices and plan an entry has. What has no interval has those of just before it was made: of
+ * two things made in the same millisecond, the order is not known across books. */
 static int64_t moment_of(const st_entry *e)
 {
-    return e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT ? e->at_ms : e->from_ms;
+    return e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT ? e->at_ms - 1 : e->from_ms;
+}
+
+/* An interval lies within the period and within one price book and plan; a correction is of an entry before it. */
+static int check_span(const st_billcheck *c, const st_entry *e, st_err *err)
+{
+    const st_period *p = &c->head.period;
+    int64_t last = ST_MAX(e->from_ms, e->to_ms - 1);
+
+    if (e->kind == ST_ENTRY_FIX && (e->fixes < 1 || e->fixes >= e->seq))
+        return st_fail(err, ST_ECORRUPT, "it corrects none of the entries before it");
+    if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_RESERVE)
+        return 0;
+    if (e->from_ms < p->from_ms || e->to_ms > p->to_ms || e->from_ms > e->to_ms ||
+        e->to_ms > e->at_ms)
+        return st_fail(err, ST_ECORRUPT, "its time is not within %s", p->name);
+    if (book_at(c, e->from_ms) != book_at(c, last) ||
+        plan_at(c, c->at, e->from_ms) != plan_at(c, c->at, last))
+        return st_fail(err, ST_ECORRUPT, "prices change within its time");
+    return 0;
 }
 
 /* The close of the period before is where a main range may begin. */
@@ -413,9 +433,9 @@ static int check_capped(const st_billcheck *c, const st_entry *e, st_err *err)
     if (e->nlines == 0 || e->lines[e->nlines - 1].what != ST_PAY_CAP)
         return 0;
     for (const check_account *a = c->at; a; a = a->parent ? find(c, a->parent) : NULL) {
-        const st_price_plan *plan = own_plan_at(a, e->at_ms);
+        const st_price_plan *now = own_plan_at(a, e->at_ms), *before = own_plan_at(a, e->at_ms - 1);
 
-        if (plan && plan->cap_udollars != ST_UNSET)
+        if ((now && now->cap_udollars != ST_UNSET) || (before && before->cap_udollars != ST_UNSET))
             return 0;
     }
     return st_fail(err, ST_ECORRUPT, "it gives back what is beyond a cap, but there is no cap");
@@ -438,8 +458,10 @@ int st_billcheck_entry(st_billcheck *c, const st_entry *e, st_err *err)
                        c->at->name);
     if (c->closed)
         return st_fail(err, ST_ECORRUPT, "it is behind the close");
-    r = st_billprice_check(e, book_at(c, moment_of(e)), plan_at(c, c->at, moment_of(e)),
-                           &c->carries, err);
+    r = check_span(c, e, err);
+    if (r == 0)
+        r = st_billprice_check(e, book_at(c, moment_of(e)), plan_at(c, c->at, moment_of(e)),
+                               &c->carries, err);
     if (r == 0)
         r = check_capped(c, e, err);
     if (r == 0)

@@ -16,6 +16,9 @@
 #include "ledger/export.h"
 #include "ledger/strict.h"
 
+#define SIZE_MOST (INT64_C(1) << 60)       /* of a book */
+#define TIME_MOST INT64_C(253402300800000) /* the year 10000 */
+
 typedef struct verifier {
     const char *data, *end;
     const char *at; /* where the next line begins */
@@ -177,6 +180,11 @@ static void get_hashes(verifier *r, const char *key, st_hashes *ret)
 
 /* ---- head and checkpoint ----------------------------------------------------------------------- */
 
+static bool is_moment(int64_t ms)
+{
+    return ms >= 0 && ms <= TIME_MOST;
+}
+
 static int read_head(verifier *r)
 {
     st_billhead *h = &r->head;
@@ -196,6 +204,9 @@ static int read_head(verifier *r)
     h->uses = get_i64(r, "uses");
     if (!st_strict_done(&r->s))
         return wrong(r, "not the head of a bill, or of a version that this program does not know");
+    if (!is_moment(h->period.from_ms) || !is_moment(h->period.to_ms) ||
+        h->period.from_ms >= h->period.to_ms)
+        return wrong(r, "the period is no interval");
     snprintf(r->v->account, sizeof(r->v->account), "%s", h->account);
     snprintf(r->v->period, sizeof(r->v->period), "%s", h->period.name);
     r->v->total = h->total;
@@ -247,7 +258,7 @@ static int read_book(verifier *r)
     if (!st_strict_done(&r->s))
         return wrong(r, "not a book");
     snprintf(r->v->account, sizeof(r->v->account), "%s", h->account);
-    if (r->from < 0 || r->from > r->to || r->to > h->size)
+    if (r->from < 0 || r->from > r->to || r->to > h->size || h->size > SIZE_MOST)
         return wrong(r, "the book has no such entries");
     order = r->books > 0 ? strcmp(before.account, h->account) : -1;
     if (order > 0)
@@ -277,6 +288,8 @@ static int read_entry(verifier *r, int64_t seq, st_entry *ret)
         return wrong_err(r, &err);
     if (ret->seq != seq || strcmp(ret->account, r->book.account) != 0)
         return wrong(r, "this entry is of another place or another account's book");
+    if (!is_moment(ret->at_ms) || !is_moment(ret->from_ms) || !is_moment(ret->to_ms))
+        return wrong(r, "its moments are outside of all time");
     st_proof_leaf(r->s.at, len, &leaf);
     st_vec_push(&r->leaves, leaf);
     r->entries++;
@@ -517,7 +530,8 @@ static int verify(verifier *r, const unsigned char key[32])
 
 void st_billfile_verify(const char *data, size_t len, const unsigned char key[32], st_verdict *ret)
 {
-    verifier r = {.data = data, .at = data, .end = data + len, .v = ret};
+    const char *from = data ? data : "";
+    verifier r = {.data = from, .at = from, .end = from + (data ? len : 0), .v = ret};
 
     *ret = (st_verdict){0};
     r.arena = st_arena_new();

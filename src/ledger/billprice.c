@@ -214,8 +214,8 @@ static int check_cap(const st_entry *e, const st_line *line, st_err *err)
     if (line->rate != 1 || line->factor_bp != ST_BP || line->amount != line->quantity)
         return st_fail(err, ST_ECORRUPT, "its posting cap is not an amount of money");
     if (line->amount >= 0 || net + line->amount < 0)
-        return st_fail(err, ST_ECORRUPT, "its posting cap gives back %lld of %lld",
-                       (long long)-line->amount, (long long)net);
+        return st_fail(err, ST_ECORRUPT, "its posting cap is %lld where %lld are charged",
+                       (long long)line->amount, (long long)net);
     return 0;
 }
 

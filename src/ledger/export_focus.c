@@ -331,6 +331,7 @@ static void put_sku(row *r, const st_price_book *book)
     const char *gpu = m->gpu && r->e->gpu ? r->e->gpu : NULL;
     const char *level = gpu && is_stay(r->e) ? st_level_name(r->e->level) : NULL;
     const char *what = st_component_name(r->l->what), *topo = "";
+    bool one_of_gpu = r->l->what >= ST_PAY_GUARANTEED && r->l->what <= ST_PAY_BOOKED;
     char from[ST_UTC_MAX];
 
     if (!m->usage)
@@ -339,13 +340,12 @@ static void put_sku(row *r, const st_price_book *book)
         topo = st_topo_name(r->e->topo);
     /* How it is paid for is not what it is: guaranteed, burst, on demand and booked are one SKU. */
     r->v[SkuId] =
-        keepf(f, "%s%s%s%s%s%s%s",
-              r->l->what >= ST_PAY_GUARANTEED && r->l->what <= ST_PAY_BOOKED ? "gpu" : what,
-              gpu ? "/" : "", gpu ? gpu : "", level ? "/" : "", level ? level : "",
-              *topo ? "/" : "", topo);
+        keepf(f, "%s%s%s%s%s%s%s", one_of_gpu ? "gpu" : what, gpu ? "/" : "", gpu ? gpu : "",
+              level ? "/" : "", level ? level : "", *topo ? "/" : "", topo);
     r->v[SkuMeter] = m->meter;
-    r->v[SkuPriceId] = keepf(f, "%s@%s/%s/%s", book ? book->name : "free",
-                             st_utc(from, book ? book->from_ms : 0), what, r->v[SkuId]);
+    r->v[SkuPriceId] =
+        keepf(f, "%s@%s/%s%s%s", book ? book->name : "free", st_utc(from, book ? book->from_ms : 0),
+              one_of_gpu ? what : "", one_of_gpu ? "/" : "", r->v[SkuId]);
     if (gpu) {
         ST_CLEANUP(st_strbuf_done) st_strbuf b = {0};
 
@@ -436,7 +436,7 @@ static void put_description(row *r)
 
 static void write_row(row *r, const char *proof, st_strbuf *out)
 {
-    int64_t at = is_stay(r->e) || r->e->kind == ST_ENTRY_RESERVE ? r->e->from_ms : r->e->at_ms;
+    int64_t at = is_stay(r->e) || r->e->kind == ST_ENTRY_RESERVE ? r->e->from_ms : r->e->at_ms - 1;
     const st_price_book *book = st_ledger_book(r->f->about.ledger, at);
 
     put_who(r);

@@ -67,20 +67,44 @@ static void put_money(st_strbuf *out, int64_t udollars)
     st_strbuf_addf(out, ".%02u<small>%04u</small>", rest / 10000, rest % 10000);
 }
 
+/* n / d with three decimals, rounded half away from zero. */
+static void put_decimal(st_strbuf *out, int64_t n, int64_t d)
+{
+    st_u128 u = n < 0 ? (st_u128)0 - (st_u128)n : (st_u128)n;
+    uint64_t thousandths = (uint64_t)((u * 2000 + (st_u128)d) / ((st_u128)d * 2));
+
+    if (n < 0)
+        st_strbuf_add(out, "&minus;");
+    put_grouped(out, thousandths / 1000);
+    st_strbuf_addf(out, ".%03u", (unsigned)(thousandths % 1000));
+}
+
 static void put_quantity(st_strbuf *out, st_component what, int64_t quantity)
 {
-    char buf[ST_RATIO_MAX];
-
-    if (*st_component_unit(what))
-        st_strbuf_addf(out, "%s&nbsp;%s", st_ratio(buf, quantity, st_component_per(what), 3),
-                       st_component_unit(what));
+    if (!*st_component_unit(what))
+        return;
+    put_decimal(out, quantity, st_component_per(what));
+    st_strbuf_addf(out, "&nbsp;%s", st_component_unit(what));
 }
 
 static void put_hours(st_strbuf *out, int64_t mgpu_ms)
 {
-    char buf[ST_RATIO_MAX];
+    put_decimal(out, mgpu_ms, st_component_per(ST_PAY_BURST));
+}
 
-    st_strbuf_add(out, st_ratio(buf, mgpu_ms, st_component_per(ST_PAY_BURST), 1));
+static void put_component(st_strbuf *out, st_component what)
+{
+    for (const char *c = st_component_name(what); *c; c++)
+        st_strbuf_addc(out, *c == '_' ? ' ' : *c);
+}
+
+/* To the minute, as people read it. */
+static void put_moment(st_strbuf *out, int64_t ms)
+{
+    char utc[ST_UTC_MAX];
+
+    st_utc(utc, ms);
+    st_strbuf_addf(out, "%.10s&nbsp;%.5s", utc, utc + 11);
 }
 
 /* ---- sums ------------------------------------------------------------------------------------------ */
@@ -119,8 +143,6 @@ static int percent(int64_t part, int64_t whole)
 
 static void put_head(const st_bill *bill, const st_export_about *about, st_strbuf *out)
 {
-    char from[ST_UTC_MAX], to[ST_UTC_MAX], made[ST_UTC_MAX];
-
     st_strbuf_add(out, "<!doctype html><html lang=en><meta charset=utf-8><title>Bill ");
     put_text(out, bill->account);
     st_strbuf_addf(out, " %s</title><style>%s</style><main><header><div><p class=kind>",
@@ -128,13 +150,17 @@ static void put_head(const st_bill *bill, const st_export_about *about, st_strbu
     st_strbuf_addf(out, "%s %s</p><h1>", bill->closed ? "Final" : "Running",
                    bill->chargeback ? "bill" : "showback");
     put_account(out, bill->account);
-    st_strbuf_addf(out, "</h1><p>%s &middot; %s to %s (months end in ", bill->period.name,
-                   st_utc(from, bill->period.from_ms), st_utc(to, bill->period.to_ms));
+    st_strbuf_addf(out, "</h1><p><b>%s</b> &middot; ", bill->period.name);
+    put_moment(out, bill->period.from_ms);
+    st_strbuf_add(out, " to ");
+    put_moment(out, bill->period.to_ms);
+    st_strbuf_add(out, " UTC, a month in ");
     put_text(out, about->zone);
-    st_strbuf_add(out, ")<br>cluster ");
+    st_strbuf_add(out, "<br>cluster ");
     put_text(out, about->cluster);
-    st_strbuf_addf(out, " &middot; made %s</p></div><div class=total><p>Total</p><p class=sum>",
-                   st_utc(made, about->made_ms));
+    st_strbuf_add(out, " &middot; made ");
+    put_moment(out, about->made_ms);
+    st_strbuf_add(out, " UTC</p></div><div class=total><p>Total</p><p class=sum>");
     put_money(out, bill->total);
     st_strbuf_add(out, "</p><p>");
     put_text(out, about->currency);
@@ -193,8 +219,9 @@ static void put_components(const st_bill *bill, st_strbuf *out)
         }
         if (!any)
             continue;
-        st_strbuf_addf(out, "<tr><td>%s<td class=dim>%s<td class=n>",
-                       st_component_name((st_component)c), about_component((st_component)c));
+        st_strbuf_add(out, "<tr><td>");
+        put_component(out, (st_component)c);
+        st_strbuf_addf(out, "<td class=dim>%s<td class=n>", about_component((st_component)c));
         put_quantity(out, (st_component)c, quantity);
         st_strbuf_add(out, "<td class=n>");
         put_money(out, amount);
@@ -288,19 +315,23 @@ static void put_line(const st_bill_line *l, st_strbuf *out)
 {
     char buf[ST_RATIO_MAX], rate[ST_MONEY_MAX];
 
-    st_strbuf_addf(out, "<tr><td>%s<td>", st_component_name(l->what));
+    st_strbuf_add(out, "<tr><td>");
+    put_component(out, l->what);
+    st_strbuf_add(out, "<td>");
     put_text(out, strcmp(l->gpu, "*") == 0 ? "any" : l->gpu);
     if (*l->gpu && l->what != ST_PAY_RESERVED)
         st_strbuf_addf(out, " <span class=dim>%s</span>", st_level_name(l->level));
     st_strbuf_add(out, "<td class=n>");
     put_quantity(out, l->what, l->quantity);
     st_strbuf_add(out, "<td class=n>");
-    if (*st_component_unit(l->what)) {
-        st_strbuf_add(out, l->rate == ST_UNSET ? "several" : st_money(rate, l->rate));
-        if (l->factor_bp == ST_UNSET)
-            st_strbuf_add(out, " &times; several");
-        else if (l->factor_bp != ST_BP)
-            st_strbuf_addf(out, " &times; %s&nbsp;%%", st_ratio(buf, l->factor_bp, 100, 2));
+    if (!*st_component_unit(l->what)) {
+        ; /* an amount as it is */
+    } else if (l->rate == ST_UNSET || l->factor_bp == ST_UNSET) {
+        st_strbuf_add(out, "<span class=dim>several</span>");
+    } else {
+        st_strbuf_add(out, st_money(rate, l->rate));
+        if (l->factor_bp != ST_BP)
+            st_strbuf_addf(out, " &times;&nbsp;%s&nbsp;%%", st_ratio(buf, l->factor_bp, 100, 2));
     }
     st_strbuf_addf(out, "<td class=\"n dim\">%lld", (long long)l->entries);
     if (l->first_seq > 0)

@@ -1,11 +1,10 @@
 /* A shop with its books, for tests. */
-#include "ledger/test/shop.h"
-
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "ledger/test/shop.h"
 
 #define HOUR  INT64_C(3600000)
 #define DAY   (24 * HOUR)
