@@ -240,6 +240,7 @@ int st_ledger_idle_floors(const st_ledger *l, const char *account, const char *p
                                  .cost = (int64_t)((st_i128)floor_amount(t) * unused / reserved)});
     }
     st_vec_free(&below);
-    qsort(ret->v, ret->n, sizeof *ret->v, by_cost);
+    if (ret->n)
+        qsort(ret->v, ret->n, sizeof *ret->v, by_cost);
     return 0;
 }

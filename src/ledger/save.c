@@ -59,7 +59,7 @@ static int64_t io_in(codec *c, int64_t v, int64_t lo, int64_t hi)
     ((field) = (__typeof__(field))io_in((c), (int64_t)(field), (lo), (hi)))
 
 /* Each thing that is counted takes so many bytes at least: a damaged count cannot ask for more memory than that. */
-static size_t io_count(codec *c, size_t n, size_t least)
+static size_t io_many(codec *c, size_t n, size_t least)
 {
     return (size_t)io_in(c, (int64_t)n, 0, c->out ? INT64_MAX : (int64_t)((c->n - c->at) / least));
 }
@@ -104,7 +104,7 @@ static void io_period(codec *c, st_period *p)
 
 static void io_gpus(codec *c, st_ledger *l)
 {
-    size_t n = io_count(c, l->gpus.n - 1, 2);
+    size_t n = io_many(c, l->gpus.n - 1, 2);
     for (size_t i = 1; i <= n; i++) {
         char *name = io_text(c, c->out ? l->gpus.v[i] : NULL, ST_NAME_MAX);
         if (c->out)
@@ -119,7 +119,7 @@ static void io_gpus(codec *c, st_ledger *l)
 
 static void io_books(codec *c, st_ledger *l)
 {
-    size_t n = io_count(c, l->books.n, 64);
+    size_t n = io_many(c, l->books.n, 64);
     for (size_t i = 0; i < n && !c->bad; i++) {
         ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
         if (c->out)
@@ -137,7 +137,7 @@ static void io_books(codec *c, st_ledger *l)
 
 static void io_plans(codec *c, ledger_account *a)
 {
-    size_t n = io_count(c, a->plans.n, 64);
+    size_t n = io_many(c, a->plans.n, 64);
     for (size_t i = 0; i < n && !c->bad; i++) {
         ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
         if (c->out)
@@ -170,7 +170,7 @@ static void io_row(codec *c, const st_ledger *l, ledger_row *r)
 
 static void io_tally(codec *c, const st_ledger *l, ledger_tally *t)
 {
-    size_t n = io_count(c, t->rows.n, 10);
+    size_t n = io_many(c, t->rows.n, 10);
     GROW(c, &t->rows, n);
     for (size_t i = 0; i < n; i++) {
         io_row(c, l, &t->rows.v[i]);
@@ -223,7 +223,7 @@ static void io_account(codec *c, st_ledger *l, size_t i)
         IO_IN(c, a->carry[k], 0, st_line_divisor((st_component)k) - 1);
     io_i64(c, &a->balance);
     io_plans(c, a);
-    size_t n = io_count(c, a->floors.n, 3);
+    size_t n = io_many(c, a->floors.n, 3);
     if (n > ST_FLOORS_MAX)
         c->bad = true;
     GROW(c, &a->floors, c->bad ? 0 : n);
@@ -237,7 +237,7 @@ static void io_account(codec *c, st_ledger *l, size_t i)
 
 static void io_holds(codec *c, st_ledger *l)
 {
-    size_t n = io_count(c, l->holds.n, 4);
+    size_t n = io_many(c, l->holds.n, 4);
     for (size_t i = 0; i < n && !c->bad; i++) {
         ledger_hold h = c->out ? l->holds.v[i] : (ledger_hold){0};
         IO_IN(c, h.account, 1, (int64_t)l->accounts.n - 1);
@@ -257,13 +257,13 @@ static void io_holds(codec *c, st_ledger *l)
 
 static void io_past(codec *c, st_ledger *l)
 {
-    size_t n = io_count(c, l->past.n, 4);
+    size_t n = io_many(c, l->past.n, 4);
     for (size_t i = 0; i < n && !c->bad; i++) {
         if (!c->out)
             st_vec_push(&l->past, st_xcalloc(1, sizeof(ledger_past)));
         ledger_past *past = l->past.v[i];
         io_period(c, &past->period);
-        size_t m = io_count(c, past->tallies.n, 13);
+        size_t m = io_many(c, past->tallies.n, 13);
         if (m > l->accounts.n || !past->period.name[0])
             c->bad = true;
         GROW(c, &past->tallies, c->bad ? 0 : m);
@@ -282,7 +282,7 @@ static void io_ledger(codec *c, st_ledger *l)
     io_period(c, &l->period);
     io_gpus(c, l);
     io_books(c, l);
-    size_t n = io_count(c, l->accounts.n - 1, 2);
+    size_t n = io_many(c, l->accounts.n - 1, 2);
     if (n >= ST_ACCOUNTS_MAX)
         c->bad = true;
     for (size_t i = 0; i <= n && !c->bad; i++)
