@@ -262,7 +262,7 @@ static void put_when(row *r)
 }
 
 /* The factor without the plan's discount. */
-static int64_t list_factor(const row *r, const st_price_book *book)
+static int64_t list_price_factor(const row *r, const st_price_book *book)
 {
     const st_rates *rates = book && r->e->gpu ? st_price_rates(book, r->e->gpu) : NULL;
     int64_t level = rates && is_stay(r->e) ? rates->level_bp[r->e->level] : ST_BP;
@@ -274,9 +274,9 @@ static int64_t list_factor(const row *r, const st_price_book *book)
     case ST_PAY_BOOKED:
         return level;
     case ST_PAY_TOPOLOGY:
-        return st_factor((const int64_t[]){level, book ? book->topo_bp[r->e->topo] : 0}, 2);
+        return st_price_factor((const int64_t[]){level, book ? book->topo_bp[r->e->topo] : 0}, 2);
     case ST_PAY_IDLE:
-        return st_factor((const int64_t[]){level, book ? book->idle_bp : 0}, 2);
+        return st_price_factor((const int64_t[]){level, book ? book->idle_bp : 0}, 2);
     default:
         return ST_BP;
     }
@@ -296,7 +296,7 @@ static void put_costs(row *r, const st_price_book *book)
 {
     st_focus *f = r->f;
     const meter *m = &meters[r->l->what];
-    int64_t factor_bp = list_factor(r, book);
+    int64_t factor_bp = list_price_factor(r, book);
     char buf[ST_RATIO_MAX];
 
     r->v[BilledCost] = r->v[EffectiveCost] = r->v[ContractedCost] = money(f, r->amount);
