@@ -55,6 +55,24 @@ static void done(st_cmd *cmd, const st_err *err)
     call_free(c);
 }
 
+static const char *keep(st_arena *arena, const char *text)
+{
+    return text ? st_arena_strdup(arena, text) : NULL;
+}
+
+/* Only what sums are made of. */
+static void keep_open(void *ctx, const st_entry *e)
+{
+    st_bill_call *c = ctx;
+    st_entry mine = *e;
+
+    mine.account = keep(c->arena, e->account);
+    mine.job = keep(c->arena, e->job);
+    mine.user = keep(c->arena, e->user);
+    mine.gpu = keep(c->arena, e->gpu);
+    st_vec_push(&c->open, mine);
+}
+
 static int run(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_bill_call *c = (st_bill_call *)cmd;
@@ -68,8 +86,10 @@ static int run(st_tx *tx, st_cmd *cmd, st_err *err)
             c->bill = st_bill_ask_bill(c->ask);
         return r;
     }
-    r = st_tx_bill(tx, c->account, period, c->arena, &c->own, err);
+    r = st_tx_bill(tx, c->account, period, &c->own, err);
     c->bill = &c->own;
+    if (r == 0 && c->running && !c->own.closed)
+        r = st_tx_open_entries(tx, c->account, keep_open, c, err);
     if (r == 0 && c->prices)
         st_ledger_save(st_tx_ledger(tx), &c->ledger);
     return r;

@@ -17,6 +17,7 @@ typedef struct st_bill_call {
     char period[8];                /* "": the open one */
     const char *format;            /* of the query; never NULL */
     bool prices;                   /* `ledger` is wanted */
+    bool running;                  /* `open` is wanted */
     bool file;                     /* `ask` is wanted, and the bill is its */
     /* In a worker. Answers the call. */
     void (*finish)(struct st_bill_call *c, st_store *reader);

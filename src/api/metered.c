@@ -174,6 +174,8 @@ void st_api_metered(st_call *call, void *ctx)
     const char *by = st_call_query(call, "by");
     st_bill_call *c = st_bill_call_new(ctx, call, by ? by : "user", finish);
 
-    if (c)
-        st_bill_call_post(c);
+    if (!c)
+        return;
+    c->running = true;
+    st_bill_call_post(c);
 }

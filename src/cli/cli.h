@@ -61,7 +61,7 @@ st_cli_fn st_cli_submit, st_cli_run, st_cli_ps, st_cli_show, st_cli_why, st_cli_
 st_cli_fn st_cli_array, st_cli_admin_join;
 st_cli_fn st_cli_cancel, st_cli_priority, st_cli_top;
 st_cli_fn st_cli_quota, st_cli_metered, st_cli_budget;
-st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_key;
+st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_key, st_cli_bill_verify;
 st_cli_fn st_cli_admin_plan, st_cli_admin_credit, st_cli_admin_reconcile;
 st_cli_fn st_cli_account_list, st_cli_account_show, st_cli_account_create, st_cli_account_set;
 st_cli_fn st_cli_token_list, st_cli_token_create, st_cli_token_revoke, st_cli_user_list;

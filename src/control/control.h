@@ -38,6 +38,14 @@ typedef struct st_notice {
     const st_effect *fx;
 } st_notice;
 
+/* How usage becomes money, doc/money.md. What is NULL is left to its default. */
+typedef struct st_billing_options {
+    const char *zone;     /* in which months end; "UTC". "test-3" has months of three seconds */
+    const char *currency; /* how the money is called, "USD" */
+    const char *key;      /* the file of the key that signs; beside the store */
+    const char *cluster;  /* whose books these are, "stint" */
+} st_billing_options;
+
 typedef struct st_control_options {
     const char *store;
     st_store_options store_options;
@@ -49,14 +57,17 @@ typedef struct st_control_options {
     void *ctx;
     st_engine *engine;
     int64_t snap_rows; /* a snapshot after so many rows of the log; 0: 32768 */
+    st_billing_options billing;
 } st_control_options;
 
 /* Opens the store, brings the core back, and checks one against the other. The engine is borrowed
  * and must outlive it. */
 int st_control_new(const st_control_options *options, st_control **ret, st_err *err);
-/* Plays the log of a store and compares the core with the tables beside it; tells what differs and
- * adds to *ret_n. Changes nothing. */
-int st_control_check(st_store *store, st_finding_fn fn, void *ctx, int64_t *ret_n, st_err *err);
+/* Plays the log of a store and compares the core with the tables beside it, and usage with the books;
+ * follows the books' chains and checkpoints (`key` is the file of the key, NULL: beside the store). Tells what
+ * differs and adds to *ret_n. Changes nothing. */
+int st_control_check(st_store *store, const char *key, st_finding_fn fn, void *ctx, int64_t *ret_n,
+                     st_err *err);
 
 /* The core as the store gives it, for looking at; the caller frees it. */
 int st_control_replay(st_store *store, st_core **ret, st_err *err);

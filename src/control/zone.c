@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/quote.h"
 
 #define FIRST_YEAR 2015
@@ -113,7 +114,7 @@ static int fill_local(st_zone *zone, st_err *err)
     return 0;
 }
 
-int st_zone_new(const char *name, int64_t month_s, st_zone **ret, st_err *err)
+int st_zone_new(const char *name, st_zone **ret, st_err *err)
 {
     ST_CLEANUP(st_zone_freep) st_zone *zone = st_xcalloc(1, sizeof *zone);
     char q[ST_QUOTE_MAX];
@@ -123,8 +124,10 @@ int st_zone_new(const char *name, int64_t month_s, st_zone **ret, st_err *err)
         return st_fail(err, ST_EINVAL, "billing_zone %s is no name of a time zone",
                        st_quote(q, name));
     snprintf(zone->name, sizeof zone->name, "%s", name);
-    zone->month_ms = month_s * 1000;
-    if (strcmp(name, "UTC") != 0)
+    if (strncmp(name, "test-", 5) == 0) {
+        r = st_parse_i64(name + 5, 1, 86400, &zone->month_ms, err);
+        zone->month_ms *= 1000;
+    } else if (strcmp(name, "UTC") != 0)
         r = fill_local(zone, err);
     else
         for (int i = 0; i <= MONTHS; i++)

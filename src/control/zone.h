@@ -12,9 +12,9 @@
 
 typedef struct st_zone st_zone;
 
-/* `name` as in the IANA database, "UTC" needs none. month_s > 0: "months" of so many seconds, for tests.
- * Not while other threads run, unless it is UTC: the C library knows one zone at a time. */
-int st_zone_new(const char *name, int64_t month_s, st_zone **ret, st_err *err);
+/* `name` as in the IANA database; "UTC" needs none, and "test-3" has "months" of three seconds, for tests.
+ * Not while other threads run, unless it is one of these: the C library knows one zone at a time. */
+int st_zone_new(const char *name, st_zone **ret, st_err *err);
 void st_zone_free(st_zone *zone);
 ST_DEFINE_FREEP(st_zone, st_zone_free)
 

@@ -1,14 +1,19 @@
-/* A bill as a file that proves itself: lines of JSON, each ending in a checksum of its own, so that whatever is
- * altered is found and named.
+/* A bill as a file that proves itself: lines of JSON, each ending in a checksum that covers it and the
+ * line before it, so that whatever is altered, moved or missing is found and named. doc/money.md describes every
+ * field.
  *
- *   head        account, period, currency, totals, cluster, how many lines of each kind follow
+ *   head        account, period, currency, total, how many lines and uses follow
  *   checkpoint
- *   book ...    one per account: its head, the path to the checkpoint's root, which entries [from, to) follow,
- *               and the hashes that lead from them to the root of the book
- *   entry ...   after their book: the bytes of the book, all of the period without a gap, its close included if it has one;
- *               of the cluster's book the price books that were in force, of accounts above the plans
+ *   book ...    a head, the path to the checkpoint's root, which entries [from, to) follow, and the hashes that lead
+ *               from them to the root of the book. Books in order of account; one may be there several times, with
+ *               ranges in order
+ *   entry ...   after their book: its bytes
  *   line ...    the lines of the bill, use ... the utilisation
- *   end         checksum over all bytes before, and a signature over it
+ *   end         how many books and entries there were, the hash of all bytes before, and a signature over that
+ *
+ * Which entries must be there: all of the cluster's book (prices, closes); of each account of the bill the whole
+ * period without a gap, from the close before it (or the beginning) to its own close (or the end of the book), and besides
+ * that its account entry and its plans; of accounts above, those two kinds and nothing else.
  *
  * Checked: each line's checksum, the signatures, that every entry is in its book as of the checkpoint and none between the
  * first and the last is missing, that its postings follow from usage, prices and plan with carries that join, that lines
@@ -45,7 +50,7 @@ void st_billfile_end(st_billfile *f, const unsigned char key[64], st_strbuf *out
 /* What a verifier found. */
 typedef struct st_verdict {
     bool good;
-    char what[400]; /* in words: what is proved, or what is wrong and where */
+    char what[800]; /* in words: what is proved, or what is wrong and where */
     int64_t line;   /* of the file, 0: none */
     int64_t seq;    /* of the entry, 0: none */
     char account[ST_NAME_MAX + 1], period[8];

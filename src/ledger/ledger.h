@@ -36,9 +36,13 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/vec.h"
 #include "model/record.h"
 
-#define ST_BP 10000 /* a factor of 1 */
+#define ST_BP         10000                  /* a factor of 1 */
+#define ST_RATE_MAX   INT64_C(1000000000000) /* a million dollars per priced unit */
+#define ST_FACTOR_MAX INT64_C(11000000)      /* a level of 100, a premium of 10 */
+#define ST_AMOUNT_MAX (INT64_MAX / 64)       /* of any posting, hold or cap */
 
 /* ---- components --------------------------------------------------------------------------- */
 
@@ -134,19 +138,20 @@ void st_price_plan_write(const st_price_plan *plan, st_strbuf *out);
 #define ST_BOOK_FLEET "#fleet"
 
 /* X(id, name) */
-#define ST_ENTRY_TABLE(X)                                                                 \
-    X(ST_ENTRY_ACCOUNT, "account") /* a name and its parent */                            \
-    X(ST_ENTRY_PRICES, "prices")   /* a price book, in `doc` */                           \
-    X(ST_ENTRY_PLAN, "plan")       /* a plan, in `doc` */                                 \
-    X(ST_ENTRY_USAGE, "usage")     /* an interval of a stay, with its postings */         \
-    X(ST_ENTRY_RESERVE, "reserve") /* an interval of a floor, with its postings */        \
-    X(ST_ENTRY_FIX, "fix")         /* deltas to the entry `fixes`, with their postings */ \
-    X(ST_ENTRY_PIECES, "pieces")   /* frames or minutes a job has finished */             \
-    X(ST_ENTRY_CREDIT, "credit")   /* by a person, with a reason; may name an entry */    \
-    X(ST_ENTRY_HOLD, "hold")       /* worst case of a job, at its admission */            \
-    X(ST_ENTRY_RELEASE, "release") /* of that hold, when the job is over */               \
-    X(ST_ENTRY_FLEET, "fleet")     /* where the devices of a type were */                 \
-    X(ST_ENTRY_CLOSE,                                                                     \
+#define ST_ENTRY_TABLE(X)                                                                   \
+    X(ST_ENTRY_ACCOUNT, "account") /* a name and its parent */                              \
+    X(ST_ENTRY_PRICES, "prices")   /* a price book, in `doc` */                             \
+    X(ST_ENTRY_PLAN, "plan")       /* a plan, in `doc` */                                   \
+    X(ST_ENTRY_USAGE, "usage")     /* an interval of a stay, with its postings */           \
+    X(ST_ENTRY_RESERVE, "reserve") /* an interval of a floor, with its postings */          \
+    X(ST_ENTRY_FIX, "fix")         /* deltas to the entry `fixes`, with their postings */   \
+    X(ST_ENTRY_PIECES, "pieces")   /* frames or minutes a job has finished */               \
+    X(ST_ENTRY_CREDIT, "credit")   /* by a person, with a reason; may name an entry */      \
+    X(ST_ENTRY_HOLD, "hold")       /* worst case of a job, at its admission */              \
+    X(ST_ENTRY_RELEASE, "release") /* of that hold, when the job is over */                 \
+    X(ST_ENTRY_FLOOR, "floor")     /* the floor from now on: caps keep what it will cost */ \
+    X(ST_ENTRY_FLEET, "fleet")     /* where the devices of a type were */                   \
+    X(ST_ENTRY_CLOSE,                                                                       \
       "close") /* a month is over: last in each book, the cluster's after all others */
 typedef enum st_entry_kind {
 #define X(id, name) id,
@@ -195,6 +200,7 @@ typedef struct st_entry {
     st_topo topo;
     int tasks;
     st_cut cut;
+    /* USAGE: seen, busy and energy may be ST_UNKNOWN. FIX: all are deltas, and none is unknown. */
     int64_t gpu_m, share, held, cpu, ram, seen, busy, energy_mj, lost;
     int64_t pieces; /* PIECES: frames, or milliseconds of video */
     const st_entry_grant *grants;
@@ -236,8 +242,12 @@ int64_t st_ledger_entries(const st_ledger *l); /* in all books */
  * nothing; apply it next. The postings of entries that are made before others are applied would carry wrongly. */
 int st_ledger_price(const st_ledger *l, st_entry *e, st_err *err);
 
-/* The arithmetic of one line, for verifiers. */
+/* For verifiers, who have entries, prices and plans but no ledger: the arithmetic of one line, and the lines
+ * that usage, prices, plan (either may be NULL) and carries (one for each component) lead to. What the ledger
+ * adds to these is only a line `cap`. */
 bool st_line_holds(const st_line *line);
+int st_price_entry(st_entry *e, const st_price_book *book, const st_price_plan *plan,
+                   const int64_t *carry, st_err *err);
 
 /* When something changes by itself after `now`: the next book or plan comes into force. ST_TIME_NEVER. */
 int64_t st_ledger_next_change(const st_ledger *l, int64_t now);
@@ -256,6 +266,8 @@ typedef struct st_worst {
     int64_t gpu_m, cpu_m, ram_mib; /* of the gang */
     int64_t limit_ms;              /* ST_TIME_NEVER: none */
     int64_t at_ms;
+    const char *workload; /* NULL: none. One that is priced by piece costs at most this many: */
+    int64_t pieces;       /* frames, or milliseconds of video; 0: not known, time counts */
 } st_worst;
 
 /* 0 and no amount (ST_UNSET) where no account above has a cap. ST_EQUOTA: the cap and the numbers; or a job without a
@@ -264,6 +276,9 @@ int st_ledger_admit(const st_ledger *l, const st_worst *w, int64_t *ret_udollars
 /* The same for a change of floors: what they cost until the end of the period must fit as well. gpu_m by type name. */
 int st_ledger_admit_floor(const st_ledger *l, const char *account, const char *gpu, int64_t more_m,
                           int64_t at_ms, st_err *err);
+
+/* What is left of a job's hold; ST_UNSET: it has none. */
+int64_t st_ledger_held(const st_ledger *l, const char *account, const char *job);
 
 typedef struct st_budget_state {
     int64_t cap, budget;           /* ST_UNSET */
@@ -305,17 +320,24 @@ typedef struct st_bill_use {
     int64_t guaranteed;          /* of that, used by grants */
     int64_t burst, on_demand, booked;
     int64_t seen, busy; /* of all held, with telemetry; of that, busy */
-    int64_t energy_mj, lost, jobs;
+    int64_t energy_mj, lost;
+    int64_t jobs; /* that began */
 } st_bill_use;
 
+/* Owns its texts: it outlives the ledger. */
 typedef struct st_bill {
     char account[ST_NAME_MAX + 1];
     st_period period;
     bool closed, chargeback;
     int64_t total;
     ST_VEC(st_bill_line) lines; /* by account, component, GPU, level */
-    ST_VEC(st_bill_use) uses;   /* by account */
+    ST_VEC(st_bill_use) uses;   /* by account, all of them */
+    st_arena *texts;
 } st_bill;
+
+/* Which of the entry's lines went into this line of a bill; -1: none. Between first_seq and last_seq of the account's
+ * book, these are what the line is made of. */
+int st_bill_line_of(const st_bill_line *line, const st_entry *e);
 
 /* Of an account and all below it; period "2026-10", NULL the open one. Only what is in the book: open intervals are the
  * caller's to add (st_ledger_price on a copy, st_bill_add). ST_ENOENT: no such account or period. */
@@ -325,8 +347,19 @@ int st_ledger_bill(const st_ledger *l, const char *account, const char *period, 
 void st_bill_add(st_bill *bill, const st_entry *e);
 void st_bill_done(st_bill *bill);
 
-/* Σ of all accounts, revenue included: 0, or the ledger is wrong. And what any account has. */
-__extension__ __int128 st_ledger_sum(const st_ledger *l);
+/* Floors that were paid and not used: what use inside the floor at and below an account left of it, by cost. */
+typedef struct st_idle_floor {
+    const char *account;      /* of the ledger */
+    int64_t reserved, unused; /* milli-GPU x ms */
+    int64_t cost;             /* micro-dollars, at what the floor cost on average */
+} st_idle_floor;
+typedef ST_VEC(st_idle_floor) st_idle_floors;
+int st_ledger_idle_floors(const st_ledger *l, const char *account, const char *period,
+                          st_idle_floors *ret, st_err *err);
+
+/* Σ of all accounts, revenue included: 0, or the ledger is wrong. And what any account has: less than 0 is what it owes; "#burst" is the revenue
+ * account of that component. */
+st_i128 st_ledger_sum(const st_ledger *l);
 int st_ledger_balance(const st_ledger *l, const char *account, int64_t *ret_udollars, st_err *err);
 
 #endif

@@ -33,6 +33,7 @@ typedef ST_VEC(st_hash) st_hashes;
 
 void st_proof_leaf(const char *bytes, size_t len, st_hash *ret);
 void st_proof_chain(st_hash *head, const st_hash *leaf); /* in place */
+void st_proof_node(const st_hash *left, const st_hash *right, st_hash *ret);
 
 /* The tree as far as it has grown: enough to add leaves and to give the root. */
 typedef struct st_peaks {

@@ -61,7 +61,13 @@ typedef enum st_record_kind {
         ST_REC_COUNT
 } st_record_kind;
 
-/* One interval [from_ms, to_ms). Which fields mean something depends on the kind. */
+/* One interval [from_ms, to_ms). Which fields mean something depends on the kind.
+ *
+ * The last GRANT of a stay may be empty (from_ms == to_ms): it says that the stay is over.
+ * A FIX has the job's fields as in the record it corrects, its interval is the part of that record
+ * it is about, and its amounts are deltas: plain numbers, often negative, never ST_UNKNOWN (which
+ * counts as 0 in what they are added to).
+ * A FLEET with total 0 is a correction too: so much that was granted turned out to be overhead. */
 typedef struct st_record {
     st_record_kind kind;
     int64_t from_ms, to_ms;
@@ -86,8 +92,8 @@ typedef struct st_record {
     int64_t seen, busy;     /* milli-GPU x ms, of `share`; ST_UNKNOWN */
     int64_t energy_mj;      /* ST_UNKNOWN */
     int64_t lost;           /* milli-GPU x ms of work that is to be done again */
-    int fixes;              /* FIX: the piece it corrects */
-    const st_grant *grants; /* `tasks` of them, of the meter, good until its next call; FIX: NULL */
+    int fixes;              /* FIX: the piece it corrects, as in `piece`; else 0 */
+    const st_grant *grants; /* `tasks` of them, of the meter, good until time moves; FIX: NULL */
 
     /* RESERVE: `share` is the floor x time; gpu_m the floor. */
 
@@ -99,7 +105,9 @@ typedef ST_VEC(st_record) st_records;
 
 const char *st_basis_name(st_basis basis);
 const char *st_cut_name(st_cut cut);
+const char *st_record_name(st_record_kind kind);
 int st_basis_parse(const char *name);
 int st_cut_parse(const char *name);
+bool st_cut_blameless(st_cut cut);
 
 #endif

@@ -144,7 +144,11 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
                                             .listen = heard,
                                             .ctx = serve,
                                             .engine = serve->engine,
-                                            .snap_rows = config->snapshot_rows};
+                                            .snap_rows = config->snapshot_rows,
+                                            .billing = {.zone = config->billing_zone,
+                                                        .currency = config->billing_currency,
+                                                        .cluster = config->billing_cluster,
+                                                        .key = config->billing_key}};
         r = st_control_new(&options, &serve->control, err);
         if (r == 0)
             st_clock_not_before(serve->clock, st_control_last_ms(serve->control));
