@@ -162,7 +162,6 @@ void st_bill_about(const st_bill_call *c, st_export_about *ret)
 
 typedef struct focus_pass {
     st_focus *focus;
-    st_api *api;
     st_strbuf *out; /* NULL: the first pass */
     st_arena *arena;
     const char *period;
@@ -171,7 +170,6 @@ typedef struct focus_pass {
 static int focus_row(void *ctx, const st_book_row *row, st_err *err)
 {
     focus_pass *p = ctx;
-    const char *parent = st_directory_parent(p->api->dir, row->account);
     st_entry e;
     int r;
 
@@ -184,7 +182,7 @@ static int focus_row(void *ctx, const st_book_row *row, st_err *err)
     if (p->out)
         st_focus_rows(p->focus, &e, p->out);
     else
-        st_focus_learn(p->focus, &e, parent ? parent : "");
+        st_focus_learn(p->focus, &e);
     return 0;
 }
 
@@ -208,7 +206,7 @@ static int write_focus(st_bill_call *c, st_store *reader, st_strbuf *out, st_err
     ST_CLEANUP(st_ledger_freep) st_ledger *ledger = NULL;
     ST_CLEANUP(st_focus_freep) st_focus *focus = NULL;
     st_export_about about;
-    focus_pass p = {.api = c->api, .arena = arena, .period = c->bill->period.name};
+    focus_pass p = {.arena = arena, .period = c->bill->period.name};
     int r = st_ledger_load(c->ledger.s, c->ledger.n, &ledger, err);
 
     if (r < 0)
@@ -216,10 +214,17 @@ static int write_focus(st_bill_call *c, st_store *reader, st_strbuf *out, st_err
     st_bill_about(c, &about);
     const st_focus_about what = {.about = &about,
                                  .ledger = ledger,
-                                 .billing_account = c->account,
+                                 .account = c->account,
                                  .period = c->bill->period,
-                                 .closed = c->bill->closed};
+                                 .closed = c->bill->closed,
+                                 .chargeback = c->bill->chargeback};
     p.focus = focus = st_focus_new(&what);
+    for (size_t i = 0; i < c->bill->uses.n; i++) {
+        const char *account = c->bill->uses.v[i].account,
+                   *parent = st_directory_parent(c->api->dir, account);
+
+        st_focus_account(focus, account, parent ? parent : "");
+    }
     r = focus_accounts(c, reader, &p, err);
     if (r < 0)
         return r;

@@ -155,7 +155,7 @@ const st_ledger *st_tx_ledger(st_tx *tx)
 typedef struct open_ctx {
     st_tx *tx;
     int32_t root;
-    st_bill *bill;       /* NULL: entries go to fn */
+    st_bill *bill; /* NULL: entries go to fn */
     st_open_fn fn;
     void *ctx;
 } open_ctx;

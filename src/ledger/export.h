@@ -14,6 +14,8 @@
 
 /* Exactly: 12.50, 0.000001, -3.00; two decimals at least, six at most. */
 const char *st_money(char buf[ST_MONEY_MAX], int64_t udollars);
+/* The same backwards: dollars with up to six decimals, with or without a sign. */
+int st_money_parse(const char *text, int64_t *ret_udollars, st_err *err);
 /* 2026-10-01T12:30:00Z; parts of a second are cut off. */
 #define ST_UTC_MAX 32
 const char *st_utc(char buf[ST_UTC_MAX], int64_t ms);

@@ -30,6 +30,29 @@ static void date_of(int64_t day, int64_t *ret_y, int64_t *ret_m, int64_t *ret_d)
     *ret_y = year + era * 400 + (*ret_m <= 2);
 }
 
+int st_money_parse(const char *text, int64_t *ret_udollars, st_err *err)
+{
+    bool minus = text[0] == '-';
+    const char *s = text + (minus || text[0] == '+'), *begin = s;
+    int64_t v = 0;
+    int after = -1; /* digits behind the point */
+    bool ok = true;
+
+    for (; ok && *s; s++) {
+        if (*s == '.' && after < 0 && s > begin && s[1])
+            after = 0;
+        else
+            ok = *s >= '0' && *s <= '9' && (after < 0 || ++after <= 6) &&
+                 !__builtin_mul_overflow(v, 10, &v) && !__builtin_add_overflow(v, *s - '0', &v);
+    }
+    for (int k = ST_MAX(after, 0); ok && k < 6; k++)
+        ok = !__builtin_mul_overflow(v, 10, &v);
+    if (!ok || s == begin || v > ST_AMOUNT_MAX)
+        return st_fail(err, ST_EINVAL, "%.40s is not an amount in dollars, such as 12.50", text);
+    *ret_udollars = minus ? -v : v;
+    return 0;
+}
+
 const char *st_utc(char buf[ST_UTC_MAX], int64_t ms)
 {
     /* From the year 0 to 9999: what is outside was never a moment of ours. */
