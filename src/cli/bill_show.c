@@ -190,7 +190,12 @@ static void put_time(st_table *t, const json_t *entry, const char *key)
     st_table_cell(t, "%s", ms ? st_utc(buf, json_integer_value(ms)) : "-");
 }
 
-/* NODE:0,1 and how often. */
+static int64_t nth(const json_t *list, size_t i)
+{
+    return json_integer_value(json_array_get(list, i));
+}
+
+/* NODE:0,1 and how often; a grant is [node, devices, slice, tasks]. */
 static void put_grants(st_table *t, const json_t *entry)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
@@ -199,9 +204,9 @@ static void put_grants(st_table *t, const json_t *entry)
 
     json_array_foreach(json_object_get(entry, "grants"), i, grant)
     {
-        int64_t devs = number(grant, "devs"), n = number(grant, "n");
+        int64_t devs = nth(grant, 1), n = nth(grant, 3);
 
-        st_strbuf_addf(&out, "%s%s", i > 0 ? " " : "", st_view_text(grant, "node"));
+        st_strbuf_addf(&out, "%s%s", i > 0 ? " " : "", json_string_value(json_array_get(grant, 0)));
         for (int d = 0, first = 1; d < ST_DEVS_MAX; d++)
             if (devs >> d & 1) {
                 st_strbuf_addf(&out, "%c%d", first ? ':' : ',', d);
@@ -213,6 +218,7 @@ static void put_grants(st_table *t, const json_t *entry)
     st_table_cell(t, "%s", out.n > 0 ? out.s : "-");
 }
 
+/* A posting is [component, quantity, rate, factor, carried in, amount, carried on]. */
 static void put_entry(st_table *t, const json_t *entry, const char *component)
 {
     char money[ST_MONEY_MAX], ratio[ST_RATIO_MAX];
@@ -223,17 +229,17 @@ static void put_entry(st_table *t, const json_t *entry, const char *component)
     size_t i;
 
     json_array_foreach(json_object_get(entry, "lines"), i,
-                       line) if (strcmp(st_view_text(line, "what"), component) == 0)
+                       line) if (strcmp(json_string_value(json_array_get(line, 0)), component) == 0)
     {
-        quantity += number(line, "quantity");
-        amount += number(line, "amount");
+        quantity += nth(line, 1);
+        amount += nth(line, 5);
     }
     st_table_cell(t, "%lld", (long long)number(entry, "seq"));
     st_table_cell(t, "%s", st_view_text(entry, "kind"));
     st_table_cell(t, "%s", *job ? job : "-");
     st_table_cell(t, "%s", *user ? user : "-");
-    put_time(t, entry, "from_ms");
-    put_time(t, entry, "to_ms");
+    put_time(t, entry, "from");
+    put_time(t, entry, "to");
     put_grants(t, entry);
     st_table_cell(t, "%s",
                   what < 0 ? "-"
