@@ -18,23 +18,24 @@ static int check_book(const st_ledger *l, const st_entry *e, int *ret_id, st_err
     char q[ST_QUOTE_MAX];
     if (e->kind >= ST_ENTRY_COUNT || !e->account)
         return st_fail(err, ST_EINVAL, "an entry without a kind or an account");
-    st_quote(q, e->account);
     if (!l->period.name[0])
         return st_fail(err, ST_ESTATE, "no period is open");
     if (e->at_ms < l->at_ms)
         return st_fail(err, ST_ESTATE, "entry %lld of %s is from %lld, before the last one's %lld",
-                       (long long)e->seq, q, (long long)e->at_ms, (long long)l->at_ms);
+                       (long long)e->seq, st_quote(q, e->account), (long long)e->at_ms,
+                       (long long)l->at_ms);
     int id = is_fleet(e) ? -1 : st_ledger_id(l, e->account);
     if (e->kind == ST_ENTRY_ACCOUNT && id >= 0)
-        return st_fail(err, ST_EEXIST, "there is an account %s already", q);
+        return st_fail(err, ST_EEXIST, "there is an account %s already", st_quote(q, e->account));
     if (e->kind != ST_ENTRY_ACCOUNT && id < 0 && !is_fleet(e))
-        return st_fail(err, ST_ENOENT, "there is no account %s", q);
-    int64_t seq = ST_MAX(st_ledger_seq(l, e->account), 0);
+        return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, e->account));
+    int64_t seq = is_fleet(e) ? l->fleet_seq : id < 0 ? 0 : l->accounts.v[id]->seq;
     if (e->seq != seq + 1)
         return st_fail(err, ST_ESTATE, "entry %lld of %s comes where %lld must", (long long)e->seq,
-                       q, (long long)seq + 1);
+                       st_quote(q, e->account), (long long)seq + 1);
     if (id >= 0 && l->accounts.v[id]->closed)
-        return st_fail(err, ST_ESTATE, "%s is closed for %s", q, l->period.name);
+        return st_fail(err, ST_ESTATE, "%s is closed for %s", st_quote(q, e->account),
+                       l->period.name);
     *ret_id = id;
     return 0;
 }
