@@ -59,7 +59,7 @@ static int64_t io_in(codec *c, int64_t v, int64_t lo, int64_t hi)
     ((field) = (__typeof__(field))io_in((c), (int64_t)(field), (lo), (hi)))
 
 /* Each thing that is counted takes so many bytes at least: a damaged count cannot ask for more memory than that. */
-static size_t io_count(codec *c, size_t n, size_t least)
+static size_t io_many(codec *c, size_t n, size_t least)
 {
     return (size_t)io_in(c, (int64_t)n, 0, c->out ? INT64_MAX : (int64_t)((c->n - c->at) / least));
 }
@@ -104,7 +104,7 @@ static void io_period(codec *c, st_period *p)
 
 static void io_gpus(codec *c, st_ledger *l)
 {
-    size_t n = io_count(c, l->gpus.n - 1, 2);
+    size_t n = io_many(c, l->gpus.n - 1, 2);
     for (size_t i = 1; i <= n; i++) {
         char *name = io_text(c, c->out ? l->gpus.v[i] : NULL, ST_NAME_MAX);
         if (c->out)
@@ -119,7 +119,7 @@ static void io_gpus(codec *c, st_ledger *l)
 
 static void io_books(codec *c, st_ledger *l)
 {
-    size_t n = io_count(c, l->books.n, 64);
+    size_t n = io_many(c, l->books.n, 64);
     for (size_t i = 0; i < n && !c->bad; i++) {
         ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
         if (c->out)
@@ -137,7 +137,7 @@ static void io_books(codec *c, st_ledger *l)
 
 static void io_plans(codec *c, ledger_account *a)
 {
-    size_t n = io_count(c, a->plans.n, 64);
+    size_t n = io_many(c, a->plans.n, 64);
     for (size_t i = 0; i < n && !c->bad; i++) {
         ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
         if (c->out)
@@ -170,7 +170,7 @@ static void io_row(codec *c, const st_ledger *l, ledger_row *r)
 
 static void io_tally(codec *c, const st_ledger *l, ledger_tally *t)
 {
-    size_t n = io_count(c, t->rows.n, 10);
+    size_t n = io_many(c, t->rows.n, 10);
     GROW(c, &t->rows, n);
     for (size_t i = 0; i < n; i++) {
         io_row(c, l, &t->rows.v[i]);
@@ -223,7 +223,7 @@ static void io_account(codec *c, st_ledger *l, size_t i)
         IO_IN(c, a->carry[k], 0, st_line_divisor((st_component)k) - 1);
     io_i64(c, &a->balance);
     io_plans(c, a);
-    size_t n = io_count(c, a->floors.n, 3);
+    size_t n = io_many(c, a->floors.n, 3);
     if (n > ST_FLOORS_MAX)
         c->bad = true;
     GROW(c, &a->floors, c->bad ? 0 : n);
@@ -237,7 +237,7 @@ static void io_account(codec *c, st_ledger *l, size_t i)
 
 static void io_holds(codec *c, st_ledger *l)
 {
-    size_t n = io_count(c, l->holds.n, 4);
+    size_t n = io_many(c, l->holds.n, 4);
     for (size_t i = 0; i < n && !c->bad; i++) {
         ledger_hold h = c->out ? l->holds.v[i] : (ledger_hold){0};
         IO_IN(c, h.account, 1, (int64_t)l->accounts.n - 1);
@@ -246,9 +246,8 @@ static void io_holds(codec *c, st_ledger *l)
         IO_IN(c, h.left, 0, h.amount);
         if (c->out)
             continue;
-        int64_t sum;
         if (c->bad || !st_name_ok(job) || st_ledger_hold(l, h.account, job) ||
-            __builtin_add_overflow(l->accounts.v[0]->held, h.left, &sum))
+            !st_ledger_sum_fits(l->accounts.v[0]->held, h.left))
             c->bad = true;
         else
             st_ledger_add_hold(l, h.account, job, h.amount, h.left);
@@ -257,13 +256,13 @@ static void io_holds(codec *c, st_ledger *l)
 
 static void io_past(codec *c, st_ledger *l)
 {
-    size_t n = io_count(c, l->past.n, 4);
+    size_t n = io_many(c, l->past.n, 4);
     for (size_t i = 0; i < n && !c->bad; i++) {
         if (!c->out)
             st_vec_push(&l->past, st_xcalloc(1, sizeof(ledger_past)));
         ledger_past *past = l->past.v[i];
         io_period(c, &past->period);
-        size_t m = io_count(c, past->tallies.n, 13);
+        size_t m = io_many(c, past->tallies.n, 13);
         if (m > l->accounts.n || !past->period.name[0])
             c->bad = true;
         GROW(c, &past->tallies, c->bad ? 0 : m);
@@ -282,7 +281,7 @@ static void io_ledger(codec *c, st_ledger *l)
     io_period(c, &l->period);
     io_gpus(c, l);
     io_books(c, l);
-    size_t n = io_count(c, l->accounts.n - 1, 2);
+    size_t n = io_many(c, l->accounts.n - 1, 2);
     if (n >= ST_ACCOUNTS_MAX)
         c->bad = true;
     for (size_t i = 0; i <= n && !c->bad; i++)
@@ -295,48 +294,40 @@ static void io_ledger(codec *c, st_ledger *l)
 
 /* ---- what must follow --------------------------------------------------------------------------- */
 
-static bool take(int64_t *from, int64_t amount)
+static st_i128 add_rows(const ledger_tally *t, st_i128 revenue[ST_PAY_COUNT])
 {
-    return !__builtin_sub_overflow(*from, amount, from);
-}
-
-/* Takes the rows' amounts away from what accounts and revenue have: nothing must be left. */
-static bool take_tally(st_ledger *l, ledger_account *a, const ledger_tally *t, int64_t *ret_sum)
-{
-    int64_t sum = 0;
+    st_i128 sum = 0;
     for (size_t i = 0; i < t->rows.n; i++) {
-        const ledger_row *row = &t->rows.v[i];
-        if (!take(&l->revenue[row->what], row->amount) ||
-            __builtin_add_overflow(sum, row->amount, &sum))
-            return false;
+        revenue[t->rows.v[i].what] += t->rows.v[i].amount;
+        sum += t->rows.v[i].amount;
     }
-    if (ret_sum)
-        *ret_sum = sum;
-    return !__builtin_add_overflow(a->balance, sum, &a->balance);
+    return sum;
 }
 
+/* Balances and revenue are what the rows say; what is posted at and below each account follows from them. */
 static bool adds_up(st_ledger *l)
 {
-    int64_t revenue[ST_PAY_COUNT];
-    bool good = true;
-    memcpy(revenue, l->revenue, sizeof revenue);
-    for (size_t i = l->accounts.n; good && i-- > 0;) {
+    ST_CLEANUP(st_freep) st_i128 *posted = st_xcalloc(l->accounts.n, sizeof *posted);
+    st_i128 revenue[ST_PAY_COUNT] = {0};
+    /* Those below an account come behind it: its sum is whole when its turn comes. */
+    for (size_t i = l->accounts.n; i-- > 0;) {
         ledger_account *a = l->accounts.v[i];
-        int64_t balance = a->balance, posted = 0;
-        good = take_tally(l, a, &a->now, &posted);
-        for (size_t k = 0; good && k < l->past.n; k++)
+        st_i128 now = add_rows(&a->now, revenue), ever = now;
+        for (size_t k = 0; k < l->past.n; k++)
             if (i < l->past.v[k]->tallies.n)
-                good = take_tally(l, a, &l->past.v[k]->tallies.v[i], NULL);
-        good = good && a->balance == 0;
-        a->balance = balance;
-        for (int up = (int)i; good && up >= 0; up = l->accounts.v[up]->parent)
-            good = !__builtin_add_overflow(l->accounts.v[up]->posted, posted,
-                                           &l->accounts.v[up]->posted);
+                ever += add_rows(&l->past.v[k]->tallies.v[i], revenue);
+        posted[i] += now;
+        if (ever != -(st_i128)a->balance || !st_ledger_sum_fits(a->balance, 0) ||
+            posted[i] > ST_SUM_MAX || posted[i] < -ST_SUM_MAX)
+            return false;
+        a->posted = (int64_t)posted[i];
+        if (a->parent >= 0)
+            posted[a->parent] += posted[i];
     }
     for (int c = 0; c < ST_PAY_COUNT; c++)
-        good = good && l->revenue[c] == 0;
-    memcpy(l->revenue, revenue, sizeof revenue);
-    return good;
+        if (revenue[c] != l->revenue[c] || !st_ledger_sum_fits(l->revenue[c], 0))
+            return false;
+    return true;
 }
 
 /* ---- both --------------------------------------------------------------------------------------- */

@@ -264,9 +264,10 @@ static void capped_account(void **state)
     hold = (st_entry){.kind = ST_ENTRY_HOLD, .at_ms = OCT_1, .account = "vfx", .job = "2"};
     hold.amount = 50 * DOLLARS;
     hold.seq = 2;
-    assert_fails(st_ledger_apply(l, &hold, &err), ST_EQUOTA,
-                 "2 could cost $50.00: the cap of org is $100.00 in 2026-10, of which $0.00 are "
-                 "spent, $60.00 on hold");
+    assert_fails(
+        st_ledger_apply(l, &hold, &err), ST_EQUOTA,
+        "job 2 could cost $50.00: the cap of org is $100.00 in 2026-10, of which $0.00 are "
+        "spent, $60.00 on hold");
     hold.amount = 40 * DOLLARS;
     books_put(l, &hold);
 
@@ -361,6 +362,13 @@ static void idle_surcharge(void **state)
     books_post(l, &e);
     assert_int_equal(books_amount(l, "ml", NULL, ST_PAY_IDLE), 4500000);
     assert_int_equal(books_total(l, "ml", NULL), 64500000);
+    /* Nor does it where nobody knows how busy it was, or it was busier than it was seen. */
+    e = books_usage("ml", "2", "h100", 2000, ST_BASIS_BURST, OCT_1, OCT_1 + 10 * HOUR);
+    e.seen = 16 * GPU_HOUR;
+    books_post(l, &e);
+    e.busy = 17 * GPU_HOUR;
+    books_post(l, &e);
+    assert_int_equal(books_amount(l, "ml", NULL, ST_PAY_IDLE), 4500000);
 }
 
 /* October: 1 GPU x 10 h x $3.00 = $30.00. In November burst costs $9.00, and it turns out that the job ended an
@@ -448,6 +456,65 @@ static void cpu_memory_energy(void **state)
     assert_int_equal(books_total(l, "ml", NULL), 2833000);
 }
 
+/* Two jobs on two types of GPU, 4 cores each for 5 h: one line for CPUs, 2 x 4 x 5 x $0.03 = $1.20, and one for each
+ * type, 5 x $3.00 and 5 x $1.50. A job at another level has a line of its own; a second job on the same type has
+ * not: 10 x $3.00 = $30.00. */
+static void lines_are_by_type_and_level(void **state)
+{
+    st_ledger *l = *state;
+    st_bill bill;
+    st_err err = {0};
+    static const char *const jobs[] = {"1", "2", "3", "4"};
+    static const char *const types[] = {"h100", "a100", "h100", "h100"};
+    for (int i = 0; i < 4; i++) {
+        st_entry e =
+            books_usage("ml", jobs[i], types[i], 1000, ST_BASIS_BURST, OCT_1, OCT_1 + 5 * HOUR);
+        e.level = i == 2 ? ST_LEVEL_MPS : ST_LEVEL_WHOLE;
+        e.cpu = i < 2 ? 4000 * 5 * HOUR : 0;
+        books_post(l, &e);
+    }
+    assert_ok(st_ledger_bill(l, "ml", NULL, &bill, &err));
+    assert_int_equal(bill.lines.n, 4);
+    assert_string_equal(bill.lines.v[0].gpu, "a100");
+    assert_int_equal(bill.lines.v[0].amount, 7500000);
+    assert_int_equal(bill.lines.v[1].amount, 30 * DOLLARS);
+    assert_int_equal(bill.lines.v[1].entries, 2);
+    assert_int_equal(bill.lines.v[1].rate, 3 * DOLLARS);
+    assert_int_equal(bill.lines.v[2].level, ST_LEVEL_MPS);
+    assert_int_equal(bill.lines.v[2].amount, 13500000);
+    assert_int_equal(bill.lines.v[3].what, ST_PAY_CPU);
+    assert_string_equal(bill.lines.v[3].gpu, "");
+    assert_int_equal(bill.lines.v[3].amount, 1200000);
+    assert_int_equal(bill.uses.v[0].jobs, 4);
+    st_bill_done(&bill);
+}
+
+/* The org has a floor of 4 GPUs of its own beside ml's 2; ml uses 5 inside floors for 10 h. 3 of the org's are used:
+ * what lies idle is 1 x 10 h x $2.00 = $20.00, and it is the org's. vfx lets 3 lie: $60.00, so it comes first. */
+static void idle_floors_by_cost(void **state)
+{
+    st_ledger *l = *state;
+    st_idle_floors idle = {0};
+    st_err err = {0};
+    int64_t to = OCT_1 + 10 * HOUR;
+    st_entry org = books_reserve("org", "h100", 4000, OCT_1, to);
+    st_entry ml = books_reserve("ml", "h100", 2000, OCT_1, to);
+    st_entry vfx = books_reserve("vfx", "h100", 3000, OCT_1, to);
+    st_entry use = books_usage("ml", "1", "h100", 5000, ST_BASIS_GUARANTEED, OCT_1, to);
+    books_post(l, &org);
+    books_post(l, &ml);
+    books_post(l, &vfx);
+    books_post(l, &use);
+    assert_ok(st_ledger_idle_floors(l, "", "2026-10", &idle, &err));
+    assert_int_equal(idle.n, 2);
+    assert_string_equal(idle.v[0].account, "vfx");
+    assert_int_equal(idle.v[0].cost, 60 * DOLLARS);
+    assert_string_equal(idle.v[1].account, "org");
+    assert_int_equal(idle.v[1].cost, 20 * DOLLARS);
+    assert_int_equal(idle.v[1].unused, 10 * GPU_HOUR);
+    st_vec_free(&idle);
+}
+
 /* A person grants $12.34: the bill of $30.00 becomes $17.66, whatever the discount. */
 static void credit_by_a_person(void **state)
 {
@@ -489,6 +556,8 @@ int main(void)
         BILL(children_sum_to_the_parent),
         BILL(remainders_are_not_lost),
         BILL(cpu_memory_energy),
+        BILL(lines_are_by_type_and_level),
+        BILL(idle_floors_by_cost),
         BILL(credit_by_a_person),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,23 +182,28 @@ static void holds_go_on_into_the_next_month(void **state)
     assert_int_equal(books_total(l, "org", NULL), 30 * DOLLARS);
 }
 
-/* 4 h x $3.00 = $12.00 of a hold of $12.00 are spent; preempted, all 4 h lost and credited: the hold is whole
- * again, and the second try costs $12.00, not nothing. */
+/* A hold of $15.00. 4 h x $3.00 = $12.00 are spent, then 1 h more, and the job is preempted and all 5 h are lost:
+ * $3.00 - $15.00 = -$12.00. The hold is whole again, so the second try costs its $15.00 and not $3.00. */
 static void lost_work_refills_the_hold(void **state)
 {
     st_ledger *l = *state;
     books_plan(l, OCT_1, "account: org\ncap: 100\n");
-    hold(l, "ml", "1", 12 * DOLLARS, OCT_1);
+    hold(l, "ml", "1", 15 * DOLLARS, OCT_1);
     st_entry e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, OCT_1, OCT_1 + 4 * HOUR);
+    e.cut = ST_CUT_GOES_ON;
+    books_post(l, &e);
+    assert_int_equal(st_ledger_held(l, "ml", "1"), 3 * DOLLARS);
+    e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, e.to_ms, e.to_ms + HOUR);
+    e.piece = 2;
     e.cut = ST_CUT_PREEMPTED;
-    e.lost = e.share;
+    e.lost = 5 * e.share;
     books_post(l, &e);
     assert_int_equal(books_total(l, "ml", NULL), 0);
-    assert_int_equal(st_ledger_held(l, "ml", "1"), 12 * DOLLARS);
-    e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, e.to_ms, e.to_ms + 5 * HOUR);
+    assert_int_equal(st_ledger_held(l, "ml", "1"), 15 * DOLLARS);
+    e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, e.to_ms, e.to_ms + 6 * HOUR);
     e.stay = 2;
     books_post(l, &e);
-    assert_int_equal(books_total(l, "ml", NULL), 12 * DOLLARS);
+    assert_int_equal(books_total(l, "ml", NULL), 15 * DOLLARS);
     assert_int_equal(st_ledger_held(l, "ml", "1"), 0);
     assert_int_equal(st_ledger_held(l, "ml", "2"), ST_UNSET);
 }
