@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "control/billing.h"
@@ -142,12 +143,13 @@ static int see_floor(void *ctx, const st_record *rec)
     return 0;
 }
 
-static int64_t floor_in(const st_floor_said *list, size_t n, const st_floor_said *of)
+static int by_account(const void *a, const void *b)
 {
-    for (size_t i = 0; i < n; i++)
-        if (list[i].account == of->account && list[i].type == of->type)
-            return list[i].gpu_m;
-    return 0;
+    const st_floor_said *x = a, *y = b;
+
+    return x->account != y->account ? (x->account < y->account ? -1 : 1)
+           : x->type != y->type     ? (x->type < y->type ? -1 : 1)
+                                    : 0;
 }
 
 static int say_floor(st_tx *tx, const st_floor_said *floor, st_err *err)
@@ -161,25 +163,39 @@ static int say_floor(st_tx *tx, const st_floor_said *floor, st_err *err)
     return post_fact(tx, &e, err);
 }
 
-/* Writes those that are not what the books say. */
+static void sort_floors(st_floor_said *list, size_t n)
+{
+    if (n > 1)
+        qsort(list, n, sizeof *list, by_account);
+}
+
+/* Writes those that are not what the books say: both in one order, side by side. */
 static int follow_floors(st_tx *tx, st_err *err)
 {
     st_billing *b = tx->ctl->billing;
     floor_ctx f = {.tx = tx};
+    size_t i = 0, k = 0;
     int r = 0;
 
     st_meter_open(b->meter, tx->now, see_floor, &f);
-    for (size_t i = 0; r == 0 && i < b->floors.n; i++) {
-        const st_floor_said gone = {b->floors.v[i].account, b->floors.v[i].type, 0};
+    sort_floors(f.now.v, f.now.n);
+    sort_floors(b->floors.v, b->floors.n);
+    while (r == 0 && (i < b->floors.n || k < f.now.n)) {
+        int order = i >= b->floors.n ? 1
+                    : k >= f.now.n   ? -1
+                                     : by_account(&b->floors.v[i], &f.now.v[k]);
+        st_floor_said said = order < 0 ? b->floors.v[i] : f.now.v[k];
+        int64_t before = order > 0 ? 0 : b->floors.v[i].gpu_m;
 
-        if (b->floors.v[i].gpu_m > 0 && floor_in(f.now.v, f.now.n, &gone) == 0)
-            r = say_floor(tx, &gone, err);
+        if (order < 0)
+            said.gpu_m = 0; /* it has none any more */
+        if (said.gpu_m != before)
+            r = say_floor(tx, &said, err);
+        i += order <= 0;
+        k += order >= 0;
     }
-    for (size_t i = 0; r == 0 && i < f.now.n; i++)
-        if (f.now.v[i].gpu_m != floor_in(b->floors.v, b->floors.n, &f.now.v[i]))
-            r = say_floor(tx, &f.now.v[i], err);
     st_vec_clear(&b->floors);
-    for (size_t i = 0; i < f.now.n; i++)
+    for (i = 0; i < f.now.n; i++)
         st_vec_push(&b->floors, f.now.v[i]);
     st_vec_free(&f.now);
     return r;
@@ -272,8 +288,8 @@ static void note_plans(st_tx *tx)
     const st_tree *tree = st_core_tree(tx->ctl->core);
     const st_ledger *l = tx->ctl->billing->ledger;
 
-    for (size_t i = 1; i < tree->accounts.n; i++) {
-        const char *name = tree->accounts.v[i]->name;
+    for (size_t i = 0; i < tree->accounts.n; i++) {
+        const char *name = i > ST_ROOT ? tree->accounts.v[i]->name : "";
         const st_price_plan *plan = st_ledger_plan(l, name, tx->now);
 
         if (plan && plan->from_ms == tx->now && strcmp(plan->account, name) == 0)

@@ -100,7 +100,9 @@ void st_core_meter(const st_core *core, const st_effects *fx, size_t from, int64
     }
     if (floor) /* the tree has all of them */
         st_meter_floors(m, st_core_tree(core), floor->at_ms, out);
-    ST_ASSERT(st_meter_nodes(m) == st_core_fleet(core)->nodes.n);
+    /* All nodes have had their effects, unless the caller began in the middle. */
+    for (size_t i = st_meter_nodes(m); i < st_core_fleet(core)->nodes.n; i++)
+        st_meter_node(m, st_core_fleet(core)->nodes.v[i], now);
     st_meter_advance(m, now);
 }
 

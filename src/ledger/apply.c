@@ -1,4 +1,5 @@
 /* Taking entries in. First everything is checked, then it is done: a refused entry changes nothing. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -18,23 +19,24 @@ static int check_book(const st_ledger *l, const st_entry *e, int *ret_id, st_err
     char q[ST_QUOTE_MAX];
     if (e->kind >= ST_ENTRY_COUNT || !e->account)
         return st_fail(err, ST_EINVAL, "an entry without a kind or an account");
-    st_quote(q, e->account);
     if (!l->period.name[0])
         return st_fail(err, ST_ESTATE, "no period is open");
     if (e->at_ms < l->at_ms)
         return st_fail(err, ST_ESTATE, "entry %lld of %s is from %lld, before the last one's %lld",
-                       (long long)e->seq, q, (long long)e->at_ms, (long long)l->at_ms);
+                       (long long)e->seq, st_quote(q, e->account), (long long)e->at_ms,
+                       (long long)l->at_ms);
     int id = is_fleet(e) ? -1 : st_ledger_id(l, e->account);
     if (e->kind == ST_ENTRY_ACCOUNT && id >= 0)
-        return st_fail(err, ST_EEXIST, "there is an account %s already", q);
+        return st_fail(err, ST_EEXIST, "there is an account %s already", st_quote(q, e->account));
     if (e->kind != ST_ENTRY_ACCOUNT && id < 0 && !is_fleet(e))
-        return st_fail(err, ST_ENOENT, "there is no account %s", q);
-    int64_t seq = ST_MAX(st_ledger_seq(l, e->account), 0);
+        return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, e->account));
+    int64_t seq = is_fleet(e) ? l->fleet_seq : id < 0 ? 0 : l->accounts.v[id]->seq;
     if (e->seq != seq + 1)
         return st_fail(err, ST_ESTATE, "entry %lld of %s comes where %lld must", (long long)e->seq,
-                       q, (long long)seq + 1);
+                       st_quote(q, e->account), (long long)seq + 1);
     if (id >= 0 && l->accounts.v[id]->closed)
-        return st_fail(err, ST_ESTATE, "%s is closed for %s", q, l->period.name);
+        return st_fail(err, ST_ESTATE, "%s is closed for %s", st_quote(q, e->account),
+                       l->period.name);
     *ret_id = id;
     return 0;
 }
@@ -208,15 +210,14 @@ static int check_lines(const st_ledger *l, const st_entry *e, int id, st_err *er
 static bool sums_fit(const st_ledger *l, const st_entry *e, int id, int64_t net)
 {
     const ledger_account *a = l->accounts.v[id];
-    int64_t sum;
     st_bill_use use = a->now.use;
-    if (!st_ledger_use_add(&use, e) || __builtin_sub_overflow(a->balance, net, &sum))
+    if (!st_ledger_use_add(&use, e) || !st_ledger_sum_fits(a->balance, -net))
         return false;
     for (int i = 0; i < e->nlines; i++)
-        if (__builtin_add_overflow(l->revenue[e->lines[i].what], e->lines[i].amount, &sum))
+        if (!st_ledger_sum_fits(l->revenue[e->lines[i].what], e->lines[i].amount))
             return false;
     for (; id >= 0; id = l->accounts.v[id]->parent)
-        if (__builtin_add_overflow(l->accounts.v[id]->posted, net, &sum))
+        if (!st_ledger_sum_fits(l->accounts.v[id]->posted, net))
             return false;
     return true;
 }
@@ -365,6 +366,7 @@ static int apply_plan(st_ledger *l, const st_entry *e, int id, st_err *err)
 
 static int apply_hold(st_ledger *l, const st_entry *e, int id, st_err *err)
 {
+    char what[ST_NAME_MAX + 8];
     ledger_hold *h = st_ledger_hold(l, id, e->job);
     if (e->kind == ST_ENTRY_RELEASE) {
         if (!h)
@@ -374,7 +376,11 @@ static int apply_hold(st_ledger *l, const st_entry *e, int id, st_err *err)
     }
     if (h)
         return st_fail(err, ST_EEXIST, "job %s of %s has a hold already", e->job, e->account);
-    int r = st_ledger_fits(l, id, e->amount, e->at_ms, e->job, err);
+    if (!st_ledger_sum_fits(l->accounts.v[0]->held, e->amount))
+        return st_fail(err, ST_ERANGE, "job %s of %s: the holds are more than can be counted",
+                       e->job, e->account);
+    snprintf(what, sizeof what, "job %s", e->job);
+    int r = st_ledger_fits(l, id, e->amount, e->at_ms, what, err);
     if (r == 0)
         st_ledger_add_hold(l, id, e->job, e->amount, e->amount);
     return r;

@@ -49,6 +49,12 @@ static const char *gpu_text(st_bill *bill, const char *gpu)
     return st_arena_strdup(bill->texts, gpu);
 }
 
+/* The total fits; what comes between need not. */
+static void add_total(st_bill *bill, int64_t amount)
+{
+    bill->total = (int64_t)((uint64_t)bill->total + (uint64_t)amount);
+}
+
 static void add_account(const st_ledger *l, st_bill *bill, const char *name, const ledger_tally *t)
 {
     st_bill_use use = t->use;
@@ -67,7 +73,7 @@ static void add_account(const st_ledger *l, st_bill *bill, const char *name, con
                                                  .entries = row->entries,
                                                  .first_seq = row->first_seq,
                                                  .last_seq = row->last_seq});
-        bill->total += row->amount;
+        add_total(bill, row->amount);
     }
 }
 
@@ -125,7 +131,7 @@ static void add_line(st_bill *bill, const char *account, const st_entry *e, cons
                         .rate = line->rate,
                         .factor_bp = line->factor_bp};
     st_ledger_row_key(e, line->what, &add.gpu, &add.level);
-    bill->total += line->amount;
+    add_total(bill, line->amount);
     size_t lo = 0, hi = bill->lines.n;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
@@ -200,9 +206,9 @@ static int by_cost(const void *a, const void *b)
     return strcmp(x->account, y->account);
 }
 
-static int64_t floor_amount(const ledger_tally *t)
+static st_i128 floor_amount(const ledger_tally *t)
 {
-    int64_t amount = 0;
+    st_i128 amount = 0;
     for (size_t i = 0; i < t->rows.n && t->rows.v[i].what == ST_PAY_RESERVED; i++)
         amount += t->rows.v[i].amount;
     return amount;
@@ -233,11 +239,11 @@ int st_ledger_idle_floors(const st_ledger *l, const char *account, const char *p
         if (a->parent >= 0)
             used[a->parent] += used[id] - (reserved - unused);
         if (unused > 0)
-            st_vec_push(ret, (st_idle_floor){
-                                 .account = a->name,
-                                 .reserved = reserved,
-                                 .unused = unused,
-                                 .cost = (int64_t)((st_i128)floor_amount(t) * unused / reserved)});
+            st_vec_push(ret,
+                        (st_idle_floor){.account = a->name,
+                                        .reserved = reserved,
+                                        .unused = unused,
+                                        .cost = (int64_t)(floor_amount(t) * unused / reserved)});
     }
     st_vec_free(&below);
     if (ret->n)

@@ -199,3 +199,27 @@ void st_billfile_end(st_billfile *f, const unsigned char key[64], st_strbuf *out
     end_line(f, out, from);
     free(f);
 }
+
+/* ---- which entries --------------------------------------------------------------------------------- */
+
+void st_billfile_ranges(const st_bill *bill, const char *account, bool above, int64_t size,
+                        const st_bill_mark *marks, size_t n, st_bill_ranges *ret)
+{
+    int64_t from = 0, to = size;
+
+    if (*account == '\0') {
+        st_vec_push(ret, (st_bill_range){0, size});
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (marks[i].kind == ST_ENTRY_CLOSE && marks[i].to_ms == bill->period.from_ms)
+            from = marks[i].seq - 1;
+        if (marks[i].kind == ST_ENTRY_CLOSE && marks[i].to_ms == bill->period.to_ms)
+            to = marks[i].seq;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (marks[i].kind != ST_ENTRY_CLOSE && (above || marks[i].seq <= from))
+            st_vec_push(ret, (st_bill_range){marks[i].seq - 1, marks[i].seq});
+    if (!above)
+        st_vec_push(ret, (st_bill_range){from, to});
+}

@@ -47,6 +47,23 @@ void st_billfile_add_entry(st_billfile *f, const char *bytes, size_t len, st_str
 /* Writes lines, uses and the end, and frees it. */
 void st_billfile_end(st_billfile *f, const unsigned char key[64], st_strbuf *out);
 
+/* Which entries of a book belong into a bill, as ranges in order. */
+typedef struct st_bill_range {
+    int64_t from, to; /* seq from + 1 .. to */
+} st_bill_range;
+typedef ST_VEC(st_bill_range) st_bill_ranges;
+
+/* Where the ACCOUNT, PLAN and CLOSE entries of a book are; others need not be given. */
+typedef struct st_bill_mark {
+    int64_t seq;
+    st_entry_kind kind;
+    int64_t to_ms; /* CLOSE */
+} st_bill_mark;
+
+/* `account` is the bill's, one below it, one above it (`above`), or the cluster's ("") in any case. */
+void st_billfile_ranges(const st_bill *bill, const char *account, bool above, int64_t size,
+                        const st_bill_mark *marks, size_t n, st_bill_ranges *ret);
+
 /* What a verifier found. */
 typedef struct st_verdict {
     bool good;

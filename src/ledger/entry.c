@@ -154,13 +154,15 @@ static inline void put_char(sink *s, char c)
     s->buf[s->n++] = c;
 }
 
+#define NUM_MAX 24
+
 static void put_num(sink *s, int64_t n)
 {
     static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031"
                                 "3233343536373839404142434445464748495051525354555657585960616263"
                                 "6465666768697071727374757677787980818283848586878889909192939495"
                                 "96979899";
-    char buf[24], *p = buf + sizeof buf;
+    char buf[2 * NUM_MAX] = {0}, *p = buf + NUM_MAX;
     uint64_t u = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
     for (; u >= 100; u /= 100) {
         p -= 2;
@@ -174,7 +176,11 @@ static void put_num(sink *s, int64_t n)
     }
     if (n < 0)
         *--p = '-';
-    put(s, p, (size_t)(buf + sizeof buf - p));
+    if (sizeof s->buf - s->n < NUM_MAX)
+        flush(s);
+    /* Always as many bytes, though fewer count: that is one move and no loop. */
+    memcpy(s->buf + s->n, p, NUM_MAX);
+    s->n += (size_t)(buf + NUM_MAX - p);
 }
 
 /* Names are plain; quoting byte by byte is for what is not. */

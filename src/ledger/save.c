@@ -246,9 +246,8 @@ static void io_holds(codec *c, st_ledger *l)
         IO_IN(c, h.left, 0, h.amount);
         if (c->out)
             continue;
-        int64_t sum;
         if (c->bad || !st_name_ok(job) || st_ledger_hold(l, h.account, job) ||
-            __builtin_add_overflow(l->accounts.v[0]->held, h.left, &sum))
+            !st_ledger_sum_fits(l->accounts.v[0]->held, h.left))
             c->bad = true;
         else
             st_ledger_add_hold(l, h.account, job, h.amount, h.left);
@@ -295,48 +294,40 @@ static void io_ledger(codec *c, st_ledger *l)
 
 /* ---- what must follow --------------------------------------------------------------------------- */
 
-static bool take(int64_t *from, int64_t amount)
+static st_i128 add_rows(const ledger_tally *t, st_i128 revenue[ST_PAY_COUNT])
 {
-    return !__builtin_sub_overflow(*from, amount, from);
-}
-
-/* Takes the rows' amounts away from what accounts and revenue have: nothing must be left. */
-static bool take_tally(st_ledger *l, ledger_account *a, const ledger_tally *t, int64_t *ret_sum)
-{
-    int64_t sum = 0;
+    st_i128 sum = 0;
     for (size_t i = 0; i < t->rows.n; i++) {
-        const ledger_row *row = &t->rows.v[i];
-        if (!take(&l->revenue[row->what], row->amount) ||
-            __builtin_add_overflow(sum, row->amount, &sum))
-            return false;
+        revenue[t->rows.v[i].what] += t->rows.v[i].amount;
+        sum += t->rows.v[i].amount;
     }
-    if (ret_sum)
-        *ret_sum = sum;
-    return !__builtin_add_overflow(a->balance, sum, &a->balance);
+    return sum;
 }
 
+/* Balances and revenue are what the rows say; what is posted at and below each account follows from them. */
 static bool adds_up(st_ledger *l)
 {
-    int64_t revenue[ST_PAY_COUNT];
-    bool good = true;
-    memcpy(revenue, l->revenue, sizeof revenue);
-    for (size_t i = l->accounts.n; good && i-- > 0;) {
+    ST_CLEANUP(st_freep) st_i128 *posted = st_xcalloc(l->accounts.n, sizeof *posted);
+    st_i128 revenue[ST_PAY_COUNT] = {0};
+    /* Those below an account come behind it: its sum is whole when its turn comes. */
+    for (size_t i = l->accounts.n; i-- > 0;) {
         ledger_account *a = l->accounts.v[i];
-        int64_t balance = a->balance, posted = 0;
-        good = take_tally(l, a, &a->now, &posted);
-        for (size_t k = 0; good && k < l->past.n; k++)
+        st_i128 now = add_rows(&a->now, revenue), ever = now;
+        for (size_t k = 0; k < l->past.n; k++)
             if (i < l->past.v[k]->tallies.n)
-                good = take_tally(l, a, &l->past.v[k]->tallies.v[i], NULL);
-        good = good && a->balance == 0;
-        a->balance = balance;
-        for (int up = (int)i; good && up >= 0; up = l->accounts.v[up]->parent)
-            good = !__builtin_add_overflow(l->accounts.v[up]->posted, posted,
-                                           &l->accounts.v[up]->posted);
+                ever += add_rows(&l->past.v[k]->tallies.v[i], revenue);
+        posted[i] += now;
+        if (ever != -(st_i128)a->balance || !st_ledger_sum_fits(a->balance, 0) ||
+            posted[i] > ST_SUM_MAX || posted[i] < -ST_SUM_MAX)
+            return false;
+        a->posted = (int64_t)posted[i];
+        if (a->parent >= 0)
+            posted[a->parent] += posted[i];
     }
     for (int c = 0; c < ST_PAY_COUNT; c++)
-        good = good && l->revenue[c] == 0;
-    memcpy(l->revenue, revenue, sizeof revenue);
-    return good;
+        if (revenue[c] != l->revenue[c] || !st_ledger_sum_fits(l->revenue[c], 0))
+            return false;
+    return true;
 }
 
 /* ---- both --------------------------------------------------------------------------------------- */

@@ -102,4 +102,12 @@ void st_ledger_row_key(const st_entry *e, st_component what, const char **ret_gp
 
 #define ST_FLOORS_MAX 64
 
+/* Sums of money are kept so far from the ends that a few of them can be added without a thought. */
+#define ST_SUM_MAX (INT64_MAX / 8)
+static inline bool st_ledger_sum_fits(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return !__builtin_add_overflow(a, b, &sum) && sum <= ST_SUM_MAX && sum >= -ST_SUM_MAX;
+}
+
 #endif

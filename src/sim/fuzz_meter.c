@@ -68,17 +68,6 @@ static int64_t real_end(void *ctx, uint64_t job)
 
 /* ---- the two ------------------------------------------------------------------------------ */
 
-static bool same_record(const st_record *a, const st_record *b)
-{
-    st_record x = *a, y = *b;
-    if (!x.grants != !y.grants)
-        return false;
-    if (x.grants && memcmp(x.grants, y.grants, (size_t)x.tasks * sizeof *x.grants) != 0)
-        return false;
-    x.grants = y.grants = NULL;
-    return memcmp(&x, &y, sizeof x) == 0;
-}
-
 /* What both have handed out since last time: the same, and right. */
 static int take(st_fuzz_meter *f, bool cut, st_err *err)
 {
@@ -86,7 +75,7 @@ static int take(st_fuzz_meter *f, bool cut, st_err *err)
     if (f->out.n != f->out2.n)
         rc = BAD("meter: one hands out %zu records, its twin %zu", f->out.n, f->out2.n);
     for (size_t i = 0; rc == 0 && i < f->out.n; i++)
-        if (!same_record(&f->out.v[i], &f->out2.v[i]))
+        if (!st_record_same(&f->out.v[i], &f->out2.v[i]))
             rc = BAD("meter: record %zu, a %s of job %" PRIu64 ", is another in its twin", i,
                      st_record_name(f->out.v[i].kind), f->out.v[i].job);
     if (rc == 0)

@@ -108,6 +108,74 @@ static void test_preempted_and_fault(void **state)
     end_metered(&t);
 }
 
+/* b's only job has the GPU and yields to a in its own way. */
+static void displace(metered *t, st_yield yield)
+{
+    st_policy policy = st_policy_default();
+    policy.notice_ms = 0;
+    policy.grace_ms = 10 * SEC;
+    policy.min_run_ms = 0;
+    policy.pause_limit_ms = 60 * SEC;
+    begin_metered(t, &policy, 1, 1);
+    st_event ev = job_event(1, "b");
+    ev.u.job.yield = yield;
+    step(&t->w, &ev);
+    feed(t);
+    t->w.now = 100 * SEC;
+    submit(&t->w, 2, "a");
+    feed(t);
+}
+
+/* To yield is to end for some: that is no choice of theirs. */
+static void test_cancelled_to_yield(void **state)
+{
+    (void)state;
+    metered t;
+    displace(&t, ST_YIELD_CANCEL);
+    const st_record *r = find(&t, ST_REC_GRANT, 1);
+    assert_int_equal(r->cut, ST_CUT_PREEMPTED);
+    assert_int_equal(r->lost, 100 * SEC * 1000);
+    end_metered(&t);
+}
+
+/* What was paused goes on in a second stay, or loses what it kept in memory. */
+static void test_paused(void **state)
+{
+    (void)state;
+    metered t;
+    displace(&t, ST_YIELD_PAUSE);
+    t.w.now = 105 * SEC;
+    tell(&t.w, ST_EV_CHECKPOINTED, 1);
+    feed(&t);
+    const st_record *r = find(&t, ST_REC_GRANT, 1);
+    assert_int_equal(r->cut, ST_CUT_PREEMPTED);
+    assert_int_equal(r->to_ms, 105 * SEC);
+    assert_int_equal(r->lost, 0);
+    t.w.now = 110 * SEC;
+    tell(&t.w, ST_EV_FINISH, 2);
+    feed(&t);
+    in_state(&t.w, 1, ST_JOB_RUNNING);
+    t.w.now = 120 * SEC;
+    tell(&t.w, ST_EV_CANCEL, 1);
+    feed(&t);
+    r = find(&t, ST_REC_GRANT, 1);
+    assert_int_equal(r->stay, 2);
+    assert_int_equal(r->from_ms, 110 * SEC);
+    end_metered(&t);
+
+    displace(&t, ST_YIELD_PAUSE);
+    t.w.now = 105 * SEC;
+    tell(&t.w, ST_EV_CHECKPOINTED, 1);
+    feed(&t);
+    tick(&t.w, 165 * SEC);
+    feed(&t);
+    in_state(&t.w, 1, ST_JOB_PENDING);
+    r = find(&t, ST_REC_FIX, 1);
+    assert_int_equal(r->lost, 105 * SEC * 1000);
+    assert_int_equal(r->stay, 1);
+    end_metered(&t);
+}
+
 /* While a victim has notice, what is free already is kept for the claimant. */
 static void test_hold(void **state)
 {
@@ -171,6 +239,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_preempted_and_fault),
+        cmocka_unit_test(test_cancelled_to_yield),
+        cmocka_unit_test(test_paused),
         cmocka_unit_test(test_hold),
         cmocka_unit_test(test_seed),
     };

@@ -264,9 +264,10 @@ static void capped_account(void **state)
     hold = (st_entry){.kind = ST_ENTRY_HOLD, .at_ms = OCT_1, .account = "vfx", .job = "2"};
     hold.amount = 50 * DOLLARS;
     hold.seq = 2;
-    assert_fails(st_ledger_apply(l, &hold, &err), ST_EQUOTA,
-                 "2 could cost $50.00: the cap of org is $100.00 in 2026-10, of which $0.00 are "
-                 "spent, $60.00 on hold");
+    assert_fails(
+        st_ledger_apply(l, &hold, &err), ST_EQUOTA,
+        "job 2 could cost $50.00: the cap of org is $100.00 in 2026-10, of which $0.00 are "
+        "spent, $60.00 on hold");
     hold.amount = 40 * DOLLARS;
     books_put(l, &hold);
 

@@ -50,6 +50,7 @@ static void go_on(bench *b)
     st_records all = b->out;
     b->out = (st_records){0};
     st_job back = shared(3, ST_LEVEL_TIME, 700);
+    back.account = 2; /* beyond what is agreed */
     st_meter_start(b->m, b->tree, &back, 0, &(st_grant){0, 1, -1}, 40, &all);
     st_meter_cut(b->m, 55, &all);
     st_sums sums = {30, 20, 10, ST_UNKNOWN};
@@ -76,7 +77,7 @@ static void test_same_future(void **state)
     assert_true(b.out.n > 20);
     for (size_t i = 0; i < b.out.n; i++) {
         b.out.v[i].grants = c.out.v[i].grants = NULL;
-        assert_memory_equal(&b.out.v[i], &c.out.v[i], sizeof b.out.v[i]);
+        assert_true(st_record_same(&b.out.v[i], &c.out.v[i]));
     }
     st_meter_free(reload(c.m));
     end(&b);

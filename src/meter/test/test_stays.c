@@ -240,6 +240,23 @@ static void test_real_end_crowded(void **state)
     end(&b);
 }
 
+/* It ended at 60, when it had the GPU to itself with 800 of it; the crowd came at 100. */
+static void test_real_end_before_crowd(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 1);
+    st_job one = shared(1, ST_LEVEL_TIME, 800), two = shared(2, ST_LEVEL_TIME, 800);
+    start(&b, &one, 1, -1, 0);
+    start(&b, &two, 1, -1, 100);
+    stop(&b, 1, 300, 60);
+    assert_int_equal(grant(&b, 1)->share, 800 * 60);
+    stop(&b, 2, 300, ST_UNSET);
+    assert_int_equal(grant(&b, 2)->share, 500 * 200);
+    totals(&b, 48000 + 100000, 200 * 100, 0, 32000 + 100000);
+    end(&b);
+}
+
 /* Two pieces were handed out, [0, 100) and [100, 200), and then it turns out that it ended at 40: the
  * first loses 60 ms, the second all, the open one says only that it is over. */
 static void test_real_end_before_pieces(void **state)
@@ -339,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_lost_later),
         cmocka_unit_test(test_real_end),
         cmocka_unit_test(test_real_end_crowded),
+        cmocka_unit_test(test_real_end_before_crowd),
         cmocka_unit_test(test_real_end_before_pieces),
         cmocka_unit_test(test_clock_back),
         cmocka_unit_test(test_long_past),

@@ -23,11 +23,30 @@ static void test_blame(void **state)
     assert_false(st_cut_blameless(ST_CUT_ENDED) || st_cut_blameless(ST_CUT_GOES_ON));
 }
 
+static void test_same(void **state)
+{
+    (void)state;
+    st_grant one[] = {{1, 2, -1}}, other[] = {{1, 2, 0}};
+    st_record a = {.kind = ST_REC_GRANT, .tasks = 1, .grants = one}, b = a;
+    assert_true(st_record_same(&a, &b));
+    b.grants = other;
+    assert_false(st_record_same(&a, &b));
+    b.grants = NULL;
+    assert_false(st_record_same(&a, &b));
+    b = a;
+    b.overhead = 1;
+    assert_false(st_record_same(&a, &b));
+    b = a;
+    b.lost = 1;
+    assert_false(st_record_same(&a, &b));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_blame),
+        cmocka_unit_test(test_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
