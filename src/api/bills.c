@@ -138,7 +138,7 @@ void st_bill_call_post(st_bill_call *c)
     st_api_post(c->api, &c->cmd);
 }
 
-void st_bill_range(const st_bill *bill, const char *account, int64_t *from, int64_t *to)
+void st_bill_span(const st_bill *bill, const char *account, int64_t *from, int64_t *to)
 {
     *from = 1;
     *to = 0;
@@ -193,7 +193,7 @@ static int focus_accounts(st_bill_call *c, st_store *reader, focus_pass *p, st_e
     for (size_t i = 0; r >= 0 && i < c->bill->uses.n; i++) {
         int64_t from, to;
 
-        st_bill_range(c->bill, c->bill->uses.v[i].account, &from, &to);
+        st_bill_span(c->bill, c->bill->uses.v[i].account, &from, &to);
         if (to >= from)
             r = st_store_book_of(reader, c->bill->uses.v[i].account, from, to, focus_row, p, err);
     }
@@ -351,7 +351,7 @@ static void finish_entries(st_bill_call *c, st_store *reader)
         r = st_fail(&err, ST_ERANGE, "limit is from 1 to %d", ENTRIES_MAX);
     else if (cursor && st_parse_i64(cursor, 0, INT64_MAX, &after, NULL) < 0)
         r = st_fail(&err, ST_EINVAL, "the cursor is none of ours: begin again without it");
-    st_bill_range(c->bill, c->account, &from, &to);
+    st_bill_span(c->bill, c->account, &from, &to);
     if (l.csv)
         st_export_entries_csv_head(&out);
     else

@@ -37,7 +37,7 @@ st_bill_call *st_bill_call_new(st_api *api, st_call *call, const char *format,
 void st_bill_call_post(st_bill_call *c);
 
 /* How many of the account's entries count in the bill's period: [*from, *to], 1 and 0 for none. */
-void st_bill_range(const st_bill *bill, const char *account, int64_t *from, int64_t *to);
+void st_bill_span(const st_bill *bill, const char *account, int64_t *from, int64_t *to);
 void st_bill_about(const st_bill_call *c, st_export_about *ret);
 
 #endif

@@ -152,7 +152,7 @@ static void finish(st_bill_call *c, st_store *reader)
         const char *account = c->bill->uses.v[i].account;
         int64_t from, to;
 
-        st_bill_range(c->bill, account, &from, &to);
+        st_bill_span(c->bill, account, &from, &to);
         if (to >= from)
             r = st_store_book_of(reader, account, from, to, add_row, &s, &err);
     }
