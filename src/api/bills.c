@@ -20,6 +20,7 @@ static void call_free(st_bill_call *c)
     st_bill_done(&c->own);
     st_bill_ask_free(c->ask);
     st_vec_free(&c->open);
+    st_vec_free(&c->idle);
     st_strbuf_done(&c->ledger);
     st_arena_free(c->arena);
     free(c);
@@ -60,17 +61,44 @@ static const char *keep(st_arena *arena, const char *text)
     return text ? st_arena_strdup(arena, text) : NULL;
 }
 
-/* Only what sums are made of. */
+/* Written and read again, which brings everything along. */
+static void keep_whole(st_bill_call *c, const st_entry *e)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    st_entry mine;
+    st_err err;
+
+    if (strcmp(e->account, c->account) != 0)
+        return;
+    st_entry_write(e, &text);
+    if (st_entry_read(st_strbuf_str(&text), text.n, c->arena, &mine, &err) == 0)
+        st_vec_push(&c->open, mine);
+}
+
+/* Only what sums are made of, unless more is wanted: there may be many, and the loop waits. */
 static void keep_open(void *ctx, const st_entry *e)
 {
     st_bill_call *c = ctx;
     st_entry mine = *e;
 
+    if (c->whole) {
+        keep_whole(c, e);
+        return;
+    }
     mine.account = keep(c->arena, e->account);
     mine.job = keep(c->arena, e->job);
     mine.user = keep(c->arena, e->user);
     mine.gpu = keep(c->arena, e->gpu);
     st_vec_push(&c->open, mine);
+}
+
+static int keep_floors(st_bill_call *c, const st_ledger *ledger, const char *period, st_err *err)
+{
+    int r = st_ledger_idle_floors(ledger, c->account, period, &c->idle, err);
+
+    for (size_t i = 0; r == 0 && i < c->idle.n; i++)
+        c->idle.v[i].account = keep(c->arena, c->idle.v[i].account);
+    return r;
 }
 
 static int run(st_tx *tx, st_cmd *cmd, st_err *err)
@@ -88,7 +116,9 @@ static int run(st_tx *tx, st_cmd *cmd, st_err *err)
     }
     r = st_tx_bill(tx, c->account, period, &c->own, err);
     c->bill = &c->own;
-    if (r == 0 && c->running && !c->own.closed)
+    if (r == 0 && c->floors)
+        r = keep_floors(c, st_tx_ledger(tx), period, err);
+    if (r == 0 && (c->running || c->whole) && !c->own.closed)
         r = st_tx_open_entries(tx, c->account, keep_open, c, err);
     if (r == 0 && c->prices)
         st_ledger_save(st_tx_ledger(tx), &c->ledger);
@@ -155,7 +185,8 @@ void st_bill_about(const st_bill_call *c, st_export_about *ret)
                              .currency = st_control_currency(c->api->control),
                              .zone = st_control_zone(c->api->control),
                              .made_ms = c->now,
-                             .key = st_control_key(c->api->control)};
+                             .key = st_control_key(c->api->control),
+                             .idle = c->floors ? &c->idle : NULL};
 }
 
 /* ---- formats ------------------------------------------------------------------------------------ */
@@ -272,6 +303,7 @@ void st_api_bill_get(st_call *call, void *ctx)
         return;
     c->prices = strcmp(c->format, "focus") == 0;
     c->file = strcmp(c->format, "file") == 0;
+    c->floors = strcmp(c->format, "json") == 0 || strcmp(c->format, "html") == 0;
     st_bill_call_post(c);
 }
 
@@ -292,6 +324,8 @@ static bool entry_wanted(const entry_list *l, const st_entry *e)
 {
     bool has = l->component < 0;
 
+    if (e->kind == ST_ENTRY_ACCOUNT)
+        return false; /* it costs nothing, and names the account above */
     for (int i = 0; i < e->nlines && !has; i++)
         has = (int)e->lines[i].what == l->component;
     if (!has || (l->gpu && strcmp(e->gpu ? e->gpu : "", l->gpu) != 0))
@@ -328,6 +362,26 @@ static int entry_row(void *ctx, const st_book_row *row, st_err *err)
     return 0;
 }
 
+/* Behind the last of what is in the book: what runs, as if it ended now. */
+static void end_entries(const entry_list *l)
+{
+    bool first = true;
+
+    st_strbuf_add(l->out, "],\"running\":[");
+    for (size_t i = 0; !l->more && i < l->c->open.n; i++) {
+        if (!entry_wanted(l, &l->c->open.v[i]))
+            continue;
+        st_strbuf_add(l->out, first ? "" : ",");
+        st_entry_write(&l->c->open.v[i], l->out);
+        first = false;
+    }
+    st_strbuf_add(l->out, "],\"next\":");
+    if (l->more)
+        st_strbuf_addf(l->out, "\"%lld\"}", (long long)l->last);
+    else
+        st_strbuf_add(l->out, "null}");
+}
+
 static void finish_entries(st_bill_call *c, st_store *reader)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
@@ -344,11 +398,14 @@ static void finish_entries(st_bill_call *c, st_store *reader)
                     .arena = arena,
                     .out = &out};
     int64_t from, to, after = 0;
+    char q[ST_QUOTE_MAX];
     st_err err = {0};
     int r = 0;
 
     if (l.limit < 1 || l.limit > ENTRIES_MAX)
         r = st_fail(&err, ST_ERANGE, "limit is from 1 to %d", ENTRIES_MAX);
+    else if (component && l.component < 0)
+        r = st_fail(&err, ST_EINVAL, "there is no component %s", st_quote(q, component));
     else if (cursor && st_parse_i64(cursor, 0, INT64_MAX, &after, NULL) < 0)
         r = st_fail(&err, ST_EINVAL, "the cursor is none of ours: begin again without it");
     st_bill_span(c->bill, c->account, &from, &to);
@@ -362,14 +419,8 @@ static void finish_entries(st_bill_call *c, st_store *reader)
         st_call_fail(c->call, &err);
         return;
     }
-    if (!l.csv) {
-        st_strbuf_addc(&out, ']');
-        if (l.more)
-            st_strbuf_addf(&out, ",\"next\":\"%lld\"", (long long)l.last);
-        else
-            st_strbuf_add(&out, ",\"next\":null");
-        st_strbuf_addc(&out, '}');
-    }
+    if (!l.csv)
+        end_entries(&l);
     st_call_reply_buf(c->call, 200, l.csv ? "text/csv" : NULL, &out);
 }
 
@@ -378,6 +429,8 @@ void st_api_bill_entries(st_call *call, void *ctx)
     const char *format = st_call_query(call, "format");
     st_bill_call *c = st_bill_call_new(ctx, call, format ? format : "json", finish_entries);
 
-    if (c)
-        st_bill_call_post(c);
+    if (!c)
+        return;
+    c->whole = strcmp(c->format, "json") == 0;
+    st_bill_call_post(c);
 }

@@ -17,7 +17,9 @@ typedef struct st_bill_call {
     char period[8];                /* "": the open one */
     const char *format;            /* of the query; never NULL */
     bool prices;                   /* `ledger` is wanted */
-    bool running;                  /* `open` is wanted */
+    bool running;                  /* `open` is wanted: what sums are made of */
+    bool whole;                    /* `open` is wanted: the account's own, with everything */
+    bool floors;                   /* `idle` is wanted */
     bool file;                     /* `ask` is wanted, and the bill is its */
     /* In a worker. Answers the call. */
     void (*finish)(struct st_bill_call *c, st_store *reader);
@@ -26,6 +28,7 @@ typedef struct st_bill_call {
     st_bill own;
     const st_bill *bill;
     ST_VEC(st_entry) open; /* what the open intervals would post; in the arena */
+    st_idle_floors idle;   /* likewise */
     st_bill_ask *ask;
     st_strbuf ledger; /* saved */
     int64_t now;

@@ -26,10 +26,12 @@ typedef struct sums {
 
 static const char *key_of(const sums *s, const st_entry *e)
 {
+    const char *none = e->kind == ST_ENTRY_CREDIT ? "(credit)" : "(floor)";
+
     if (strcmp(s->by, "user") == 0)
-        return e->user ? e->user : "(floor)";
+        return e->user ? e->user : none;
     if (strcmp(s->by, "job") == 0)
-        return e->job ? e->job : "(floor)";
+        return e->job ? e->job : none;
     if (strcmp(s->by, "gpu") == 0)
         return e->gpu ? e->gpu : "(none)";
     if (strcmp(s->by, "level") == 0)

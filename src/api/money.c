@@ -1,5 +1,5 @@
 /*
- * Prices, plans, budgets, credits, and whether all the numbers agree.
+ * Plans, budgets, credits, and whether all the numbers agree.
  */
 #include <sodium.h>
 #include <stdlib.h>
@@ -16,136 +16,7 @@
 
 #define REASON_MAX 400
 
-static void out_money(st_strbuf *out, const char *key, int64_t udollars)
-{
-    char name[64], buf[ST_MONEY_MAX];
-
-    snprintf(name, sizeof name, "%s_udollars", key);
-    if (udollars == ST_UNSET) {
-        st_out_raw(out, name, "null");
-        st_out_raw(out, key, "null");
-        return;
-    }
-    st_out_int(out, name, udollars);
-    st_out_text(out, key, st_money(buf, udollars));
-}
-
-/* ---- the cluster's book: prices and closed months ------------------------------------------------ */
-
-typedef struct cluster_list {
-    st_entry_kind kind;
-    int64_t now;
-    st_arena *arena;
-    st_strbuf out;
-    int n;
-} cluster_list;
-
-static int cluster_row(void *ctx, const st_book_row *row, st_err *err)
-{
-    cluster_list *l = ctx;
-    st_price_book book;
-    st_entry e;
-    int r;
-
-    st_arena_reset(l->arena);
-    r = st_entry_read(row->data, strlen(row->data), l->arena, &e, err);
-    if (r < 0 || e.kind != l->kind)
-        return r;
-    st_strbuf_add(&l->out, l->n++ > 0 ? ",{" : "{");
-    if (e.kind == ST_ENTRY_CLOSE) {
-        st_out_text(&l->out, "period", e.period);
-        st_out_time(&l->out, "from", e.from_ms);
-        st_out_time(&l->out, "to", e.to_ms);
-    } else {
-        r = st_price_book_read("book", e.doc, strlen(e.doc), 0, &book, err);
-        if (r < 0)
-            return r;
-        st_out_text(&l->out, "name", book.name);
-        st_out_time(&l->out, "from", book.from_ms);
-        st_out_raw(&l->out, "published", book.from_ms <= l->now ? "true" : "false");
-        st_out_raw(&l->out, "document", e.doc);
-    }
-    st_strbuf_addc(&l->out, '}');
-    return 0;
-}
-
-static void list_cluster(st_api *api, st_call *call, st_entry_kind kind, const char *key)
-{
-    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    cluster_list l = {.kind = kind, .now = api->options.clock(api->options.ctx), .arena = arena};
-    st_err err = {0};
-    st_store *reader = st_api_reader(api, &err);
-    int r = -1;
-
-    st_strbuf_addf(&l.out, "{\"%s\":[", key);
-    if (reader)
-        r = st_store_book_of(reader, "", 1, INT64_MAX, cluster_row, &l, &err);
-    st_api_reader_back(api, reader);
-    if (r < 0) {
-        st_call_fail(call, &err);
-    } else {
-        st_strbuf_add(&l.out, "]}");
-        st_call_reply_buf(call, 200, NULL, &l.out);
-    }
-    st_strbuf_done(&l.out);
-}
-
-void st_api_prices_list(st_call *call, void *ctx)
-{
-    list_cluster(ctx, call, ST_ENTRY_PRICES, "prices");
-}
-
-void st_api_bills_list(st_call *call, void *ctx)
-{
-    list_cluster(ctx, call, ST_ENTRY_CLOSE, "months");
-}
-
 /* ---- changes ---------------------------------------------------------------------------------- */
-
-typedef struct price_change {
-    st_cmd_prices prices;
-    st_call *call;
-} price_change;
-
-static void prices_done(st_cmd *cmd, const st_err *err)
-{
-    price_change *c = (price_change *)cmd;
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-
-    if (err) {
-        st_call_fail(c->call, err);
-    } else {
-        st_strbuf_addc(&out, '{');
-        st_out_text(&out, "name", c->prices.book.name);
-        st_out_time(&out, "from", c->prices.book.from_ms);
-        st_out_int(&out, "entry", c->prices.seq);
-        st_strbuf_addc(&out, '}');
-        st_call_reply_buf(c->call, 201, NULL, &out);
-    }
-    free(c);
-}
-
-void st_api_prices_publish(st_call *call, void *ctx)
-{
-    st_api *api = ctx;
-    price_change *c = st_xcalloc(1, sizeof *c);
-    st_err err = {0};
-    size_t len;
-    const char *body = st_call_body(call, &len);
-
-    c->call = call;
-    c->prices.who = *st_api_who(call);
-    if (st_price_book_read("body", body, len, api->options.clock(api->options.ctx), &c->prices.book,
-                           &err) < 0) {
-        st_call_fail(call, &err);
-        free(c);
-        return;
-    }
-    st_cmd_prices_init(&c->prices);
-    c->prices.cmd.done = prices_done;
-    st_call_defer(call);
-    st_api_post(api, &c->prices.cmd);
-}
 
 typedef struct plan_change {
     st_cmd_plan plan;
@@ -170,33 +41,47 @@ static void plan_done(st_cmd *cmd, const st_err *err)
     free(c);
 }
 
+/* Of the account in the address; of everybody, the cluster's own, where there is none. */
+static const char *plan_account(const st_call *call)
+{
+    return strchr(st_call_route(call)->pattern, '{') ? st_call_param(call, "name") : "";
+}
+
+static int read_plan(st_call *call, const char *account, int64_t now, st_cmd_plan *cmd, st_err *err)
+{
+    size_t len;
+    const char *body = st_call_body(call, &len);
+    int r = st_price_plan_read("body", body, len, now, &cmd->plan, err);
+
+    if (r == 0 && cmd->plan.account[0] && strcmp(cmd->plan.account, account) != 0)
+        r = st_fail(err, ST_EINVAL, "the plan is of account %s, the address says %s",
+                    cmd->plan.account, account[0] ? account : "the cluster");
+    if (r < 0)
+        return r;
+    cmd->now = cmd->plan.from_ms == now; /* or a moment later, when it is its turn */
+    snprintf(cmd->plan.account, sizeof cmd->plan.account, "%s", account);
+    return 0;
+}
+
 void st_api_plan_put(st_call *call, void *ctx)
 {
     st_api *api = ctx;
-    const char *account = st_call_param(call, "name");
-    plan_change *c = st_xcalloc(1, sizeof *c);
-    st_price_plan *plan = &c->plan.plan;
+    const char *account = plan_account(call);
+    plan_change *c;
     st_err err = {0};
-    size_t len;
-    const char *body = st_call_body(call, &len);
-    int r = st_price_plan_read("body", body, len, api->options.clock(api->options.ctx), plan, &err);
 
-    c->call = call;
-    c->plan.who = *st_api_who(call);
-    if (r == 0 && plan->account[0] && strcmp(plan->account, account) != 0)
-        r = st_fail(&err, ST_EINVAL, "the plan is of account %s, the address says %s",
-                    plan->account, account);
-    if (r == 0 && !st_api_sees(api, call, account)) {
+    if (!st_api_sees(api, call, account)) {
         st_api_no_such(call, "account", account);
-        free(c);
         return;
     }
-    if (r < 0) {
+    c = st_xcalloc(1, sizeof *c);
+    c->call = call;
+    c->plan.who = *st_api_who(call);
+    if (read_plan(call, account, api->options.clock(api->options.ctx), &c->plan, &err) < 0) {
         st_call_fail(call, &err);
         free(c);
         return;
     }
-    snprintf(plan->account, sizeof plan->account, "%s", account);
     st_cmd_plan_init(&c->plan);
     c->plan.cmd.done = plan_done;
     st_call_defer(call);
@@ -225,7 +110,7 @@ static void credit_done(st_cmd *cmd, const st_err *err)
     } else {
         st_strbuf_addc(&out, '{');
         st_out_text(&out, "account", c->credit.account);
-        out_money(&out, "amount", c->credit.amount_udollars);
+        st_out_money(&out, "amount", c->credit.amount_udollars);
         st_out_int(&out, "entry", c->credit.seq);
         st_strbuf_addc(&out, '}');
         st_call_reply_buf(c->call, 201, NULL, &out);
@@ -266,6 +151,8 @@ static int read_credit(credit_change *c, st_err *err)
         r = st_fields_read(c->doc, st_doc_root(c->doc), credit_rows, &f, err);
     if (r == 0)
         r = st_money_parse(f.amount, &c->credit.amount_udollars, err);
+    if (r == 0 && c->credit.amount_udollars <= 0)
+        r = st_fail(err, ST_ERANGE, "a credit is more than 0; what was used is charged by prices");
     if (r == 0 && (f.reason[0] == '\0' || strlen(f.reason) > REASON_MAX))
         r = st_fail(err, ST_ERANGE, "a credit needs a reason of at most %d bytes", REASON_MAX);
     c->credit.reason = f.reason;
@@ -295,38 +182,44 @@ void st_api_credit_make(st_call *call, void *ctx)
 
 /* ---- what is agreed, and what is left of it ------------------------------------------------------ */
 
-/* A plan from above the caller says what it means for the caller and not whose it is. */
+/* A plan from above the caller says what it means for the caller, and neither whose it is nor what is agreed there. */
 static int fill_plan(st_question *q, st_core *core, st_err *err)
 {
-    const st_ledger *l = st_tx_ledger(q->tx);
+    const st_tree *tree = st_core_tree(core);
     const st_price_plan *p;
+    char buf[ST_FMT_MAX];
+    bool seen;
     int32_t id;
-    int r = st_question_account(q, core, q->name, &id, err);
 
-    if (r < 0)
-        return r;
-    p = l ? st_ledger_plan(l, q->name, st_tx_now(q->tx)) : NULL;
+    if (q->name[0] && st_question_account(q, core, q->name, &id, err) < 0)
+        return -err->code;
+    p = st_ledger_plan(st_tx_ledger(q->tx), q->name, st_tx_now(q->tx));
+    seen = p && (p->account[0] ? st_tree_within(tree, st_tree_find(tree, p->account),
+                                                st_question_root(q, core))
+                               : st_question_owner(q));
     st_strbuf_addc(&q->out, '{');
     st_out_text(&q->out, "account", q->name);
     st_out_raw(&q->out, "inherited", p && strcmp(p->account, q->name) == 0 ? "false" : "true");
-    st_out_raw(&q->out, "chargeback", p && p->chargeback ? "true" : "false");
-    st_strbuf_addf(&q->out, ",\"discount_percent\":%s",
-                   st_fmt_milli((char[ST_FMT_MAX]){0}, p ? p->discount_bp * 10 : 0));
-    if (p && p->burst_m != ST_UNSET)
-        st_out_milli(&q->out, "burst_gpus", p->burst_m);
+    if (seen)
+        st_out_text(&q->out, "of", p->account);
     else
-        st_out_raw(&q->out, "burst_gpus", "null");
-    bool own = p && st_tree_within(st_core_tree(core), st_tree_find(st_core_tree(core), p->account),
-                                   st_question_root(q, core));
-    out_money(&q->out, "cap", own ? p->cap_udollars : ST_UNSET);
-    out_money(&q->out, "budget", own ? p->budget_udollars : ST_UNSET);
-    st_strbuf_addc(&q->out, '}');
+        st_out_raw(&q->out, "of", "null");
+    st_out_raw(&q->out, "chargeback", p && p->chargeback ? "true" : "false");
+    st_out_raw(&q->out, "discount_percent", st_fmt_milli(buf, p ? p->discount_bp * 10 : 0));
+    st_out_raw(&q->out, "burst_gpus",
+               seen && p->burst_m != ST_UNSET ? st_fmt_milli(buf, p->burst_m) : "null");
+    st_out_money(&q->out, "cap", seen ? p->cap_udollars : ST_UNSET);
+    st_out_money(&q->out, "budget", seen ? p->budget_udollars : ST_UNSET);
+    st_out_raw(&q->out, "warn_percent", "[");
+    for (int i = 0; seen && i < p->nwarn; i++)
+        st_strbuf_addf(&q->out, "%s%s", i > 0 ? "," : "", st_fmt_milli(buf, p->warn_bp[i] * 10));
+    st_strbuf_add(&q->out, "]}");
     return 0;
 }
 
 void st_api_plan_get(st_call *call, void *ctx)
 {
-    st_api_ask(ctx, call, fill_plan, st_call_param(call, "name"), 0);
+    st_api_ask(ctx, call, fill_plan, plan_account(call), 0);
 }
 
 static int fill_budget(st_question *q, st_core *core, st_err *err)
@@ -342,12 +235,12 @@ static int fill_budget(st_question *q, st_core *core, st_err *err)
     st_strbuf_addc(&q->out, '{');
     st_out_text(&q->out, "account", q->name);
     st_out_text(&q->out, "period", st_ledger_period(st_tx_ledger(q->tx))->name);
-    out_money(&q->out, "cap", s.cap);
-    out_money(&q->out, "budget", s.budget);
-    out_money(&q->out, "spent", s.spent);
-    out_money(&q->out, "held", s.held);
-    out_money(&q->out, "reserved", s.reserved);
-    out_money(&q->out, "left", s.cap == ST_UNSET ? ST_UNSET : s.left);
+    st_out_money(&q->out, "cap", s.cap);
+    st_out_money(&q->out, "budget", s.budget);
+    st_out_money(&q->out, "spent", s.spent);
+    st_out_money(&q->out, "held", s.held);
+    st_out_money(&q->out, "reserved", s.reserved);
+    st_out_money(&q->out, "left", s.cap == ST_UNSET ? ST_UNSET : s.left);
     st_out_int(&q->out, "warnings", s.warned);
     st_strbuf_addc(&q->out, '}');
     return 0;
@@ -424,15 +317,17 @@ static void reconcile_work(void *arg)
 static void reconcile_done(st_cmd *cmd, const st_err *err)
 {
     reconcile_call *c = (reconcile_call *)cmd;
-    st_err busy;
+    st_err why;
 
     if (!err)
         c->rec = st_reconcile_new(c->api->control);
-    if (!err && c->rec && st_work_run(c->api->work, reconcile_work, c))
+    if (c->rec && st_work_run(c->api->work, reconcile_work, c))
         return;
-    if (!err)
-        st_fail(&busy, ST_EDOWN, "too much is being written just now; try again in a moment");
-    st_call_fail(c->call, err ? err : &busy);
+    if (!err && !c->rec)
+        st_fail(&why, ST_EDOWN, "the store is down: nothing can be compared; see /readyz");
+    else if (!err)
+        st_fail(&why, ST_EDOWN, "several bills are being written just now; try again in a moment");
+    st_call_fail(c->call, err ? err : &why);
     reconcile_free(c);
 }
 

@@ -60,6 +60,8 @@ void st_out_text(st_strbuf *out, const char *key, const char *text); /* ,"key":"
 void st_out_milli(st_strbuf *out, const char *key, int64_t milli);   /* ,"key":1.5 */
 void st_out_int(st_strbuf *out, const char *key, int64_t n);
 void st_out_raw(st_strbuf *out, const char *key, const char *json);
+/* ,"key_udollars":1500000,"key":"1.50"; null and null for ST_UNSET. */
+void st_out_money(st_strbuf *out, const char *key, int64_t udollars);
 void st_fmt_time(char buf[32], int64_t ms);
 
 /* A job as its tenant sees it. */

@@ -1,6 +1,5 @@
 /*
- * `stint bill`: a month of an account as a table with numbered lines, the entries behind one of them, and the other
- * formats, which are the server's.
+ * `stint bill`: a month of an account as a table with numbered lines, and the other formats, which are the server's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "cli/admin_doc.h"
+#include "cli/bill_explain.h"
 #include "cli/table.h"
 #include "cli/view.h"
 #include "ledger/export.h"
@@ -137,6 +137,8 @@ static void put_uses(st_cli *cli, const json_t *bill)
     st_table_column(&t, "JOBS", true);
     json_array_foreach(json_object_get(bill, "uses"), i, use)
     {
+        if (!*st_view_text(use, "account"))
+            continue; /* the cluster itself uses nothing */
         st_table_cell(&t, "%s", st_view_text(use, "account"));
         for (size_t k = 0; k < ST_ARRAY_LEN(keys); k++)
             put_hours(&t, use, keys[k]);
@@ -180,122 +182,12 @@ static void put_bill(st_cli *cli, const json_t *bill)
     put_idle(cli, bill);
 }
 
-/* ---- the entries behind a line --------------------------------------------------------------------- */
-
-static void put_time(st_table *t, const json_t *entry, const char *key)
-{
-    char buf[ST_UTC_MAX];
-    const json_t *ms = json_object_get(entry, key);
-
-    st_table_cell(t, "%s", ms ? st_utc(buf, json_integer_value(ms)) : "-");
-}
-
-static int64_t nth(const json_t *list, size_t i)
-{
-    return json_integer_value(json_array_get(list, i));
-}
-
-/* NODE:0,1 and how often; a grant is [node, devices, slice, tasks]. */
-static void put_grants(st_table *t, const json_t *entry)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-    json_t *grant;
-    size_t i;
-
-    json_array_foreach(json_object_get(entry, "grants"), i, grant)
-    {
-        int64_t devs = nth(grant, 1), n = nth(grant, 3);
-
-        st_strbuf_addf(&out, "%s%s", i > 0 ? " " : "", json_string_value(json_array_get(grant, 0)));
-        for (int d = 0, first = 1; d < ST_DEVS_MAX; d++)
-            if (devs >> d & 1) {
-                st_strbuf_addf(&out, "%c%d", first ? ':' : ',', d);
-                first = 0;
-            }
-        if (n > 1)
-            st_strbuf_addf(&out, " (%lld tasks)", (long long)n);
-    }
-    st_table_cell(t, "%s", out.n > 0 ? out.s : "-");
-}
-
-/* A posting is [component, quantity, rate, factor, carried in, amount, carried on]. */
-static void put_entry(st_table *t, const json_t *entry, const char *component)
-{
-    char money[ST_MONEY_MAX], ratio[ST_RATIO_MAX];
-    const char *job = st_view_text(entry, "job"), *user = st_view_text(entry, "user");
-    int what = st_component_parse(component);
-    int64_t quantity = 0, amount = 0;
-    json_t *line;
-    size_t i;
-
-    json_array_foreach(json_object_get(entry, "lines"), i,
-                       line) if (strcmp(json_string_value(json_array_get(line, 0)), component) == 0)
-    {
-        quantity += nth(line, 1);
-        amount += nth(line, 5);
-    }
-    st_table_cell(t, "%lld", (long long)number(entry, "seq"));
-    st_table_cell(t, "%s", st_view_text(entry, "kind"));
-    st_table_cell(t, "%s", *job ? job : "-");
-    st_table_cell(t, "%s", *user ? user : "-");
-    put_time(t, entry, "from");
-    put_time(t, entry, "to");
-    put_grants(t, entry);
-    st_table_cell(t, "%s",
-                  what < 0 ? "-"
-                           : st_ratio(ratio, quantity, st_component_per((st_component)what), 6));
-    st_table_cell(t, "%s", st_money(money, amount));
-}
-
-static int put_entries(st_cli *cli, st_client *client, const char *month, const json_t *line,
-                       st_err *err)
-{
-    static const char *const headings[] = {"ENTRY", "KIND",   "JOB",      "USER",  "FROM",
-                                           "TO",    "GRANTS", "QUANTITY", "AMOUNT"};
-    ST_CLEANUP(st_table_done) st_table t = {0};
-    const char *component = st_view_text(line, "component"), *gpu = st_view_text(line, "gpu"),
-               *level = st_view_text(line, "level");
-    char *cursor = NULL;
-    int r = 0;
-
-    for (size_t c = 0; c < ST_ARRAY_LEN(headings); c++)
-        st_table_column(&t, headings[c], c == 0 || c >= 7);
-    for (bool more = true; r == 0 && more;) {
-        ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
-        json_t *page = NULL, *entry;
-        size_t i;
-
-        bill_path(&path, month, "/entries", st_view_text(line, "account"));
-        st_strbuf_addf(&path, "component=%s&limit=1000", component);
-        if (*gpu) {
-            st_strbuf_add(&path, "&gpu=");
-            st_url_add(&path, gpu);
-            st_strbuf_addf(&path, "&level=%s", level);
-        }
-        if (cursor)
-            st_strbuf_addf(&path, "&cursor=%s", cursor);
-        free(cursor);
-        cursor = NULL;
-        r = st_client_get(client, st_strbuf_str(&path), &page, err);
-        if (r < 0)
-            break;
-        json_array_foreach(json_object_get(page, "entries"), i, entry)
-            put_entry(&t, entry, component);
-        more = json_is_string(json_object_get(page, "next"));
-        if (more)
-            cursor = st_xstrdup(st_view_text(page, "next"));
-        json_decref(page);
-    }
-    free(cursor);
-    if (r == 0)
-        st_table_print_fitted(&t, cli->out, st_table_terminal_width(cli->out));
-    return r;
-}
+/* ---- the verb ---------------------------------------------------------------------------------------- */
 
 static int explain(st_cli *cli, st_client *client, const char *month, const bill_flags *f,
                    st_err *err)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, entries = {0};
     json_t *bill = NULL, *line;
     size_t n;
     int r;
@@ -309,13 +201,13 @@ static int explain(st_cli *cli, st_client *client, const char *month, const bill
     if (!line)
         r = st_fail(err, ST_ENOENT, "the bill has %zu lines; there is no line %lld", n,
                     (long long)f->explain);
-    else
-        r = put_entries(cli, client, month, line, err);
+    if (line) {
+        bill_path(&entries, month, "/entries", st_view_text(line, "account"));
+        r = st_bill_explain(cli, client, st_strbuf_str(&entries), line, f->format, err);
+    }
     json_decref(bill);
     return r;
 }
-
-/* ---- the verb ---------------------------------------------------------------------------------------- */
 
 static int write_out(st_cli *cli, const bill_flags *f, const st_strbuf *text, st_err *err)
 {
@@ -339,41 +231,60 @@ static bool known_format(const char *format)
     return false;
 }
 
-int st_cli_bill(st_cli *cli, int argc, char **argv, st_err *err)
+static int check_flags(const char *verb, const bill_flags *f, st_err *err)
 {
-    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    const bool text = strcmp(f->format, "table") == 0 || strcmp(f->format, "json") == 0 ||
+                      strcmp(f->format, "csv") == 0;
+    char q[ST_QUOTE_MAX];
+
+    if (!known_format(f->format))
+        return st_fail(err, ST_EINVAL, "%s: there is no format %s", verb, st_quote(q, f->format));
+    if (f->explain > 0 && (!text || f->save))
+        return st_fail(err, ST_EINVAL,
+                       "%s: --explain prints a table, or with -o json or csv, to standard output",
+                       verb);
+    if (f->save && strcmp(f->format, "table") == 0)
+        return st_fail(err, ST_EINVAL,
+                       "%s: --save wants a format for files: -o file, html, csv, focus or json",
+                       verb);
+    return 0;
+}
+
+static int show(st_cli *cli, st_client *client, const char *month, const bill_flags *f, st_err *err)
+{
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
     ST_CLEANUP(st_response_done) st_response response = {0};
-    bill_flags f = {.format = "table"};
-    char q[ST_QUOTE_MAX];
     json_t *bill = NULL;
-    int n, r = st_cli_read(argc, argv, st_cli_bill_options, &f, 0, 1, &n, err);
-    const char *month = n > 0 ? argv[1] : "open";
+    int r;
 
-    if (r == 0 && !known_format(f.format))
-        r = st_fail(err, ST_EINVAL, "%s: there is no format %s", argv[0], st_quote(q, f.format));
-    if (r == 0 && f.save && strcmp(f.format, "table") == 0)
-        r = st_fail(err, ST_EINVAL,
-                    "%s: --save wants a format for files: -o file, html, csv, focus "
-                    "or json",
-                    argv[0]);
-    if (r == 0)
-        r = st_client_open(cli->errors, &client, err);
-    if (r < 0)
-        return r;
-    if (f.explain > 0)
-        return explain(cli, client, month, &f, err);
-    bill_path(&path, month, "", f.account);
-    if (strcmp(f.format, "table") == 0) {
+    bill_path(&path, month, "", f->account);
+    if (strcmp(f->format, "table") == 0) {
         r = st_client_get(client, st_strbuf_str(&path), &bill, err);
         if (r == 0)
             put_bill(cli, bill);
         json_decref(bill);
         return r;
     }
-    st_strbuf_addf(&path, "format=%s", f.format);
+    st_strbuf_addf(&path, "format=%s", f->format);
     r = st_client_call(client, &(st_request){.path = st_strbuf_str(&path)}, &response, err);
-    return r < 0 ? r : write_out(cli, &f, &response.body, err);
+    return r < 0 ? r : write_out(cli, f, &response.body, err);
+}
+
+int st_cli_bill(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    bill_flags f = {.format = "table"};
+    int n, r = st_cli_read(argc, argv, st_cli_bill_options, &f, 0, 1, &n, err);
+
+    if (r == 0)
+        r = check_flags(argv[0], &f, err);
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    const char *month = n > 0 ? argv[1] : "open";
+    r = f.explain > 0 ? explain(cli, client, month, &f, err) : show(cli, client, month, &f, err);
+    return r < 0 && f.account ? st_admin_near(client, "accounts", f.account, r, err) : r;
 }
 
 int st_cli_bill_list(st_cli *cli, int argc, char **argv, st_err *err)

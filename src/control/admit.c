@@ -26,7 +26,8 @@ int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err
                       .level = spec->shape.level,
                       .topo = spec->topo_required ? spec->topo : ST_TOPO_NONE,
                       .limit_ms = spec->limit_ms,
-                      .at_ms = tx->now};
+                      .at_ms = tx->now,
+                      .reader = spec->reader};
 
     *ret = ST_UNSET;
     /* What the core would refuse, it refuses in its own words. */
@@ -53,7 +54,7 @@ int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, 
     return st_money_post(tx, &e, err);
 }
 
-int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, st_err *err)
+int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *reader, st_err *err)
 {
     const st_tree *tree = st_core_tree(tx->ctl->core);
     const st_fleet *fleet = st_core_fleet(tx->ctl->core);
@@ -71,11 +72,11 @@ int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, st_err *err)
         int64_t up = ST_MAX(spec->guarantee.type_m[t], 0) - (old ? ST_MAX(old->type_m[t], 0) : 0);
 
         if (up > 0)
-            r = st_ledger_admit_floor(l, account, fleet->types.v[t].name, up, tx->now, err);
+            r = st_ledger_admit_floor(l, account, fleet->types.v[t].name, up, tx->now, reader, err);
         more -= ST_MAX(up, 0);
     }
     if (r == 0 && more > 0)
-        r = st_ledger_admit_floor(l, account, "*", more, tx->now, err);
+        r = st_ledger_admit_floor(l, account, "*", more, tx->now, reader, err);
     return as_budget(r, err);
 }
 

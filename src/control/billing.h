@@ -5,6 +5,7 @@
  *   keys.c      who signs                 books.c     how far each book is, and writing entries
  *   entries.c   from records to entries   money.c     what a transaction means in money; cuts; closes
  *   admit.c     holds and floors          billing_load.c   from the store back; the snapshot
+ *   budget.c    warnings
  *
  * Invariants:
  *  1 An interval is metered, posted and in the log in one transaction, or not at all.
@@ -35,6 +36,12 @@ typedef struct st_floor_said {
     int64_t gpu_m;
 } st_floor_said;
 
+/* How many thresholds of an account's plan somebody was told of, and of which plan and month. */
+typedef struct st_warned {
+    int64_t plan_ms, period_ms; /* when they began */
+    int n;
+} st_warned;
+
 typedef struct st_books {
     ST_VEC(st_book_head) heads;
     st_map *ids;                 /* of heads by account */
@@ -56,7 +63,8 @@ struct st_billing {
     st_keys keys;
     char cluster[64];
     ST_VEC(st_floor_said) floors;
-    int64_t next_ms; /* the next cut; 0: to be found out */
+    int64_t next_ms;          /* the next cut; 0: to be found out */
+    ST_VEC(st_warned) warned; /* by account */
 
     /* The comparison of every day, in a thread of its own. */
     st_reconcile *daily; /* while it runs */
@@ -73,6 +81,7 @@ struct st_billing {
     /* Scratch of one transaction. */
     st_records records;
     st_arena *arena;
+    ST_VEC(int32_t) spent; /* accounts to whose books something was posted */
 };
 
 /* ---- keys.c --------------------------------------------------------------------------------- */
@@ -136,9 +145,18 @@ void st_money_meter(st_control *ctl, const st_effects *fx, st_notes *notes, int6
 int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err);
 int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, st_err *err);
 /* Whether caps let floors rise. */
-int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, st_err *err);
+int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *reader, st_err *err);
 /* An account is new. */
 int st_money_account(st_tx *tx, const char *name, const char *parent, st_err *err);
+
+/* ---- budget.c --------------------------------------------------------------------------------- */
+
+/* Something was posted to the account's book. */
+void st_budget_spent(st_tx *tx, const char *account);
+/* After the commit: tells listeners of thresholds that were passed by it. */
+void st_budget_tell(st_tx *tx);
+/* After a load: what is passed already is not told. */
+void st_budget_begin(st_control *ctl);
 
 /* ---- billing_load.c ----------------------------------------------------------------------------- */
 

@@ -115,6 +115,8 @@ void st_billing_free(st_control *ctl)
     st_ledger_free(b->ledger);
     st_books_done(&b->books);
     st_vec_free(&b->floors);
+    st_vec_free(&b->warned);
+    st_vec_free(&b->spent);
     st_vec_free(&b->records);
     for (size_t i = 0; i < b->zones.n; i++)
         st_zone_free(b->zones.v[i]);
@@ -342,5 +344,9 @@ int st_billing_fold(st_control *ctl, st_err *err)
         r = st_billing_first(b, ctl->store, &b->ledger, err);
     if (r == 0)
         r = st_store_book_read(ctl->store, b->books.n + 1, INT64_MAX, fold_row, ctl, err);
-    return r < 0 ? r : last_signed(ctl, err);
+    if (r == 0)
+        r = last_signed(ctl, err);
+    if (r == 0)
+        st_budget_begin(ctl);
+    return r;
 }

@@ -158,7 +158,7 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
     c->said.name = c->name;
     c->said.parent = c->create && c->parent[0] ? c->parent : NULL;
     st_spec_account_lay(st_core_tree(ctl->core), &c->said, &event.u.account);
-    r = st_money_admit_floor(tx, &event.u.account, err);
+    r = st_money_admit_floor(tx, &event.u.account, c->who.account[0] ? c->who.account : NULL, err);
     if (r == 0)
         r = st_tx_open(tx, err);
     if (r == 0)

@@ -27,15 +27,23 @@ typedef struct st_cmd st_cmd;
 
 /* ---- what happened, for listeners ------------------------------------------------------- */
 
+/* A threshold of an account's budget or cap that its spending has passed. */
+typedef struct st_notice_budget {
+    int64_t threshold_bp; /* hundredths of a percent */
+    int64_t of_udollars, spent_udollars;
+    bool of_cap; /* or of the budget */
+} st_notice_budget;
+
 typedef struct st_notice {
     uint64_t seq; /* grows by one */
     int64_t at_ms;
-    uint64_t job;        /* 0: about a node or an account */
-    const char *account; /* "" concerns the cluster alone */
-    const char *kind;    /* an effect's name */
-    const char *state;   /* the job's, afterwards; NULL without one */
-    const char *name;    /* of the job, node or account */
-    const st_effect *fx;
+    uint64_t job;                   /* 0: about a node or an account */
+    const char *account;            /* "" concerns the cluster alone */
+    const char *kind;               /* an effect's name, or "budget" */
+    const char *state;              /* the job's, afterwards; NULL without one */
+    const char *name;               /* of the job, node or account */
+    const st_effect *fx;            /* never NULL; of "budget" it says nothing */
+    const st_notice_budget *budget; /* of "budget" alone */
 } st_notice;
 
 /* How usage becomes money, doc/money.md. What is NULL is left to its default. */

@@ -307,6 +307,7 @@ static bool finish(st_tx *tx, st_cmd *cmds)
         if (tx->names)
             st_directory_follow(ctl->dir, ctl->core);
         st_rows_tell(tx);
+        st_budget_tell(tx);
         for (st_cmd *cmd = cmds, *next; cmd; cmd = next) {
             next = cmd->next;
             answer(ctl, cmd);

@@ -65,6 +65,8 @@ int st_tx_bill(st_tx *tx, const char *account, const char *period, st_bill *ret,
  * texts are good until fn returns. */
 typedef void (*st_open_fn)(void *ctx, const st_entry *e);
 int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx, st_err *err);
+/* Whether caps would let a job in; nothing is held. ST_EBUDGET: they would not. */
+int st_tx_admit(st_tx *tx, const st_job_spec *spec, st_err *err);
 int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err);
 
 /* ---- a bill's file ------------------------------------------------------------------------------ */

@@ -380,7 +380,7 @@ static int apply_hold(st_ledger *l, const st_entry *e, int id, st_err *err)
         return st_fail(err, ST_ERANGE, "job %s of %s: the holds are more than can be counted",
                        e->job, e->account);
     snprintf(what, sizeof what, "job %s", e->job);
-    int r = st_ledger_fits(l, id, e->amount, e->at_ms, what, err);
+    int r = st_ledger_fits(l, id, e->amount, e->at_ms, what, NULL, err);
     if (r == 0)
         st_ledger_add_hold(l, id, e->job, e->amount, e->amount);
     return r;

@@ -191,9 +191,10 @@ static const char *dollars(char buf[32], int64_t udollars)
 }
 
 int st_ledger_fits(const st_ledger *l, int account, int64_t more, int64_t at_ms, const char *what,
-                   st_err *err)
+                   const char *reader, st_err *err)
 {
     char want[32], cap_text[32], spent[32], held[32], floors[32];
+    int top = reader ? st_ledger_id(l, reader) : 0;
     for (; account >= 0; account = l->accounts.v[account]->parent) {
         const ledger_account *a = l->accounts.v[account];
         int64_t cap = cap_of(a, at_ms);
@@ -202,6 +203,11 @@ int st_ledger_fits(const st_ledger *l, int account, int64_t more, int64_t at_ms,
         int64_t to_come = floors_to_come(l, account);
         if ((st_i128)a->posted + a->held + to_come + more <= cap)
             continue;
+        if (top < 0 || !st_ledger_within(l, account, top))
+            return st_fail(err, ST_EQUOTA,
+                           "%s could cost %s: an account above yours has a spend cap that leaves "
+                           "less than that in %s",
+                           what, dollars(want, more), l->period.name);
         return st_fail(err, ST_EQUOTA,
                        "%s could cost %s: the cap of %s is %s in %s, of which %s are spent, %s on "
                        "hold and %s needed for floors",
@@ -277,14 +283,14 @@ int st_ledger_admit(const st_ledger *l, const st_worst *w, int64_t *ret, st_err 
     for (int64_t at = w->at_ms; at != ST_TIME_NEVER; at = next_change(l, id, at))
         most = ST_MAX(most, worst_at(l, id, w, at));
     most = add_up(most, slack(w->limit_ms));
-    int r = st_ledger_fits(l, id, most, w->at_ms, "this job", err);
+    int r = st_ledger_fits(l, id, most, w->at_ms, "this job", w->reader, err);
     if (r == 0)
         *ret = most;
     return r;
 }
 
 int st_ledger_admit_floor(const st_ledger *l, const char *account, const char *gpu, int64_t more_m,
-                          int64_t at_ms, st_err *err)
+                          int64_t at_ms, const char *reader, st_err *err)
 {
     int id = st_ledger_id(l, account);
     if (id <= 0)
@@ -293,7 +299,29 @@ int st_ledger_admit_floor(const st_ledger *l, const char *account, const char *g
         return 0;
     int64_t cost =
         floor_cost(l, id, gpu, more_m, ST_MAX(at_ms, l->period.from_ms), l->period.to_ms);
-    return st_ledger_fits(l, id, cost, at_ms, "the floor, until the month ends,", err);
+    return st_ledger_fits(l, id, cost, at_ms, "the floor, until the month ends,", reader, err);
+}
+
+static int passed(const st_price_plan *p, int64_t spent)
+{
+    int64_t of = p->budget_udollars >= 0 ? p->budget_udollars : p->cap_udollars;
+    int n = 0;
+    for (int i = 0; of >= 0 && i < p->nwarn; i++)
+        n += (st_i128)spent * ST_BP >= (st_i128)of * p->warn_bp[i];
+    return n;
+}
+
+int st_ledger_warned(const st_ledger *l, const char *account, int64_t at_ms,
+                     const st_price_plan **ret_plan, int64_t *ret_spent)
+{
+    int id = st_ledger_id(l, account);
+    const ledger_account *a = id < 0 ? NULL : l->accounts.v[id];
+    const st_price_plan *p = a ? st_ledger_own_plan(a, at_ms) : NULL;
+    if (!p)
+        return 0;
+    *ret_plan = p;
+    *ret_spent = a->posted;
+    return passed(p, a->posted);
 }
 
 int st_ledger_budget(const st_ledger *l, const char *account, int64_t at_ms, st_budget_state *ret,
@@ -312,9 +340,7 @@ int st_ledger_budget(const st_ledger *l, const char *account, int64_t at_ms, st_
                          .left = ST_UNSET};
     if (s.cap >= 0)
         s.left = ST_MAX(0, s.cap - s.spent - s.held - s.reserved);
-    int64_t of = s.budget >= 0 ? s.budget : s.cap;
-    for (int i = 0; p && of >= 0 && i < p->nwarn; i++)
-        s.warned += (st_i128)s.spent * ST_BP >= (st_i128)of * p->warn_bp[i];
+    s.warned = p ? passed(p, s.spent) : 0;
     *ret = s;
     return 0;
 }

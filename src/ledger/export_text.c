@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ledger/export.h"
+#include "ledger/price.h"
 
 const char *st_money(char buf[ST_MONEY_MAX], int64_t udollars)
 {
@@ -33,21 +34,10 @@ static void date_of(int64_t day, int64_t *ret_y, int64_t *ret_m, int64_t *ret_d)
 int st_money_parse(const char *text, int64_t *ret_udollars, st_err *err)
 {
     bool minus = text[0] == '-';
-    const char *s = text + (minus || text[0] == '+'), *begin = s;
-    int64_t v = 0;
-    int after = -1; /* digits behind the point */
-    bool ok = true;
+    const char *digits = text + (minus || text[0] == '+');
+    int64_t v;
 
-    for (; ok && *s; s++) {
-        if (*s == '.' && after < 0 && s > begin && s[1])
-            after = 0;
-        else
-            ok = *s >= '0' && *s <= '9' && (after < 0 || ++after <= 6) &&
-                 !__builtin_mul_overflow(v, 10, &v) && !__builtin_add_overflow(v, *s - '0', &v);
-    }
-    for (int k = ST_MAX(after, 0); ok && k < 6; k++)
-        ok = !__builtin_mul_overflow(v, 10, &v);
-    if (!ok || s == begin || v > ST_AMOUNT_MAX)
+    if (!st_price_decimal(digits, strlen(digits), 6, &v) || v > ST_AMOUNT_MAX)
         return st_fail(err, ST_EINVAL, "%.40s is not an amount in dollars, such as 12.50", text);
     *ret_udollars = minus ? -v : v;
     return 0;

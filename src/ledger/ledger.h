@@ -269,6 +269,8 @@ typedef struct st_worst {
     int64_t at_ms;
     const char *workload; /* NULL: none. One that is priced by piece costs at most this many: */
     int64_t pieces;       /* frames, or milliseconds of video; 0: not known, time counts */
+    const char *reader; /* the account of whoever reads a refusal: caps above it have no name and no
+                             numbers; NULL: may know everything */
 } st_worst;
 
 /* 0 and no amount (ST_UNSET) where no account above has a cap. ST_EQUOTA: the cap and the numbers; or a job without a
@@ -276,7 +278,7 @@ typedef struct st_worst {
 int st_ledger_admit(const st_ledger *l, const st_worst *w, int64_t *ret_udollars, st_err *err);
 /* The same for a change of floors: what they cost until the end of the period must fit as well. gpu_m by type name. */
 int st_ledger_admit_floor(const st_ledger *l, const char *account, const char *gpu, int64_t more_m,
-                          int64_t at_ms, st_err *err);
+                          int64_t at_ms, const char *reader, st_err *err);
 
 /* What is left of a job's hold; ST_UNSET: it has none. */
 int64_t st_ledger_held(const st_ledger *l, const char *account, const char *job);
@@ -287,6 +289,10 @@ typedef struct st_budget_state {
     int64_t left;                  /* of the cap */
     int warned;                    /* thresholds that were passed */
 } st_budget_state;
+/* How many thresholds the account's own plan has that are passed; 0 where it has none. *ret_plan and *ret_spent are
+ * good for more than 0. */
+int st_ledger_warned(const st_ledger *l, const char *account, int64_t at_ms,
+                     const st_price_plan **ret_plan, int64_t *ret_spent);
 int st_ledger_budget(const st_ledger *l, const char *account, int64_t at_ms, st_budget_state *ret,
                      st_err *err);
 

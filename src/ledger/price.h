@@ -27,4 +27,7 @@ int st_price_add(st_entry *e, const int64_t *carry, st_line line, st_err *err);
 /* The book of a fleet without prices: everything is counted and costs nothing. */
 extern const st_price_book st_price_free;
 
+/* An unsigned decimal with up to `places` places, as an integer of the last one. */
+bool st_price_decimal(const char *s, size_t n, int places, int64_t *ret);
+
 #endif

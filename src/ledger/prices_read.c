@@ -22,8 +22,7 @@ typedef struct in {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A decimal with up to `places` places, as an integer of the last one. */
-static bool read_decimal(const char *s, size_t n, int places, int64_t *ret)
+bool st_price_decimal(const char *s, size_t n, int places, int64_t *ret)
 {
     int64_t v = 0;
     size_t i = 0;
@@ -55,7 +54,7 @@ static int read_dollars(in *x, const st_doc_node *node, int64_t hi, int64_t *ret
     int r = st_doc_str(x->doc, node, &s, x->err);
     if (r < 0)
         return r;
-    if (!read_decimal(s, strlen(s), 6, &n))
+    if (!st_price_decimal(s, strlen(s), 6, &n))
         return st_doc_fail(x->doc, node, x->err, ST_EPARSE,
                            "%s is not an amount in dollars with up to six decimals, such as 2.35",
                            st_quote(q, s));
@@ -77,7 +76,7 @@ static int read_percent(in *x, const st_doc_node *node, int64_t hi, int64_t *ret
     size_t len = strlen(s);
     if (len && s[len - 1] == '%')
         len--;
-    if (!read_decimal(s, len, 2, &n))
+    if (!st_price_decimal(s, len, 2, &n))
         return st_doc_fail(x->doc, node, x->err, ST_EPARSE,
                            "%s is not a percentage with up to two decimals, such as 12.5%%",
                            st_quote(q, s));
@@ -372,10 +371,10 @@ static int read_plan(in *x, const st_doc_node *root, int64_t now, st_price_plan 
                                        "cap",     "warn", "budget",     NULL};
     const st_doc_node *node;
     int r = st_doc_check_keys(x->doc, root, keys, x->err);
-    if (r == 0)
-        r = st_doc_need(x->doc, root, "account", &node, x->err);
-    /* "" is the cluster: what applies to all who have nothing of their own. */
-    if (r == 0 && !(node->kind == ST_DOC_SCALAR && node->quoted && !node->value[0]))
+    /* "" is the cluster: what applies to all who have nothing of their own. So is none, unless whoever sends it says
+     * otherwise. */
+    if (r == 0 && (node = st_doc_get(root, "account")) &&
+        !(node->kind == ST_DOC_SCALAR && node->quoted && !node->value[0]))
         r = read_name(x, node, p->account);
     if (r == 0)
         r = read_from(x, root, now, &p->from_ms);

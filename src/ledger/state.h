@@ -85,9 +85,10 @@ void st_ledger_move_held(st_ledger *l, int account, int64_t by);
 /* How much of `net` may be charged to the account under its caps; all of it where there is none. */
 int64_t st_ledger_chargeable(const st_ledger *l, int account, const ledger_hold *h, int64_t at_ms,
                              int64_t net);
-/* Whether `more` fits under every cap above; ST_EQUOTA with the numbers. */
+/* Whether `more` fits under every cap above; ST_EQUOTA with the numbers, where the cap is of an account that
+ * `reader` may know about (NULL: all). */
 int st_ledger_fits(const st_ledger *l, int account, int64_t more, int64_t at_ms, const char *what,
-                   st_err *err);
+                   const char *reader, st_err *err);
 bool st_ledger_capped(const st_ledger *l, int account, int64_t at_ms);
 
 /* tally.c */

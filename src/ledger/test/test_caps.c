@@ -120,8 +120,9 @@ static void floors_to_come_are_kept(void **state)
     st_budget_state b;
     st_err err = {0};
     books_plan(l, OCT_1, "account: org\ncap: 2000\n");
-    assert_ok(st_ledger_admit_floor(l, "ml", "h100", 1000, OCT_1, &err));
-    assert_fails(st_ledger_admit_floor(l, "ml", "h100", 1500, OCT_1, &err), ST_EQUOTA, "$2232.00");
+    assert_ok(st_ledger_admit_floor(l, "ml", "h100", 1000, OCT_1, NULL, &err));
+    assert_fails(st_ledger_admit_floor(l, "ml", "h100", 1500, OCT_1, NULL, &err), ST_EQUOTA,
+                 "$2232.00");
     books_put(
         l,
         &(st_entry){

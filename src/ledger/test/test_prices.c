@@ -173,7 +173,6 @@ static void bad_plans_are_refused(void **state)
         const char *text, *says;
         int code;
     } bad[] = {
-        {"cap: 5\n", "account", ST_EINVAL},
         {"account: ml\ncaps: 5\n", "p:2: unknown key \"caps\"", ST_EINVAL},
         {"account: ml\ndiscount: 100.01%\n", "more than 100%", ST_ERANGE},
         {"account: ml\nwarn: [80%, 50%]\n", "above the one before", ST_EINVAL},

@@ -282,7 +282,7 @@ static void set_floor(world *w)
     const char *gpu = gpus[pick(w, 3)];
     int64_t gpu_m = 500 * pick(w, 6);
     st_err err = {0};
-    if (st_ledger_admit_floor(w->l, names[a], gpu, gpu_m, w->now, &err) < 0)
+    if (st_ledger_admit_floor(w->l, names[a], gpu, gpu_m, w->now, NULL, &err) < 0)
         gpu_m = 0;
     take(w, &(st_entry){.kind = ST_ENTRY_FLOOR,
                         .at_ms = w->now,
