@@ -10,10 +10,12 @@
 
 #include "api/park.h"
 #include "api/state.h"
+#include "api/work.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
 #define READERS_IDLE 16
+#define WORKERS      4 /* exports at a time */
 
 /* ---- who ---------------------------------------------------------------------------------- */
 
@@ -135,6 +137,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->control = options->control;
     api->dir = st_control_directory(options->control);
     ST_ASSERT(pthread_mutex_init(&api->lock, NULL) == 0);
+    api->work = st_work_new(WORKERS);
     api->hub = st_hub_new(api);
     const st_rules_options rules = {.types = gpu_types, .ctx = api};
     api->rules = st_rules_new(&rules);
@@ -159,6 +162,7 @@ void st_api_free(st_api *api)
     if (!api)
         return;
     st_park_close(api->park);
+    st_work_free(api->work);
     st_http_server_free(api->server);
     st_park_free(api->park);
     st_hub_free(api->hub);

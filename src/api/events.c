@@ -12,6 +12,7 @@
 
 #include "api/state.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #define KEPT 512 /* of each account */
 
@@ -124,6 +125,12 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
     }
     if (n->name)
         st_out_text(out, n->job ? "name" : n->account[0] ? "account" : "node", n->name);
+    if (n->budget) {
+        st_strbuf_addf(out, ",\"threshold_percent\":%s",
+                       st_fmt_milli((char[ST_FMT_MAX]){0}, n->budget->threshold_bp * 10));
+        st_out_money(out, n->budget->of_cap ? "cap" : "budget", n->budget->of_udollars);
+        st_out_money(out, "spent", n->budget->spent_udollars);
+    }
     if (n->fx->until_ms > 0 && n->fx->until_ms != ST_TIME_NEVER)
         st_out_time(out, "until", n->fx->until_ms);
     st_strbuf_addc(out, '}');

@@ -9,6 +9,7 @@
 #include "api/state.h"
 #include "base/num.h"
 #include "base/quote.h"
+#include "ledger/export.h"
 
 void st_fmt_time(char buf[32], int64_t ms)
 {
@@ -74,6 +75,20 @@ void st_out_raw(st_strbuf *out, const char *key, const char *json)
 {
     key_of(out, key);
     st_strbuf_add(out, json);
+}
+
+void st_out_money(st_strbuf *out, const char *key, int64_t udollars)
+{
+    char name[64], buf[ST_MONEY_MAX];
+
+    snprintf(name, sizeof name, "%s_udollars", key);
+    if (udollars == ST_UNSET) {
+        st_out_raw(out, name, "null");
+        st_out_raw(out, key, "null");
+        return;
+    }
+    st_out_int(out, name, udollars);
+    st_out_text(out, key, st_money(buf, udollars));
 }
 
 void st_api_job_json(const st_api *api, const st_job_row *row, st_strbuf *out)

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/ask.h"
+#include "api/money_metrics.h"
 #include "base/mem.h"
-#include "http/metrics.h"
 
 void st_api_healthz(st_call *call, void *ctx)
 {
@@ -201,8 +200,8 @@ static void service_metrics(const st_question *q, st_metrics *m)
 static int fill_metrics(st_question *q, st_core *core, st_err *err)
 {
     st_metrics m = {.out = &q->out};
+    int r;
 
-    (void)err;
     q->type = ST_METRICS_TYPE;
     job_states(q, core, &m);
     per_account(q, core, &m, "stint_account_gpus_held", "GPUs an account and those below hold.",
@@ -213,15 +212,15 @@ static int fill_metrics(st_question *q, st_core *core, st_err *err)
                 "What its guarantee is worth with the nodes there are.", floor_of);
     per_account(q, core, &m, "stint_account_lost_gpu_seconds",
                 "GPU time lost to preemption and failures.", lost);
-    if (st_question_owner(q)) {
+    r = st_money_metrics(q, &m, err);
+    if (r == 0 && st_question_owner(q)) {
         fleet_metrics(core, &m);
         service_metrics(q, &m);
-        st_metrics_done(&m);
-        st_http_server_metrics(q->api->server, &q->out);
-        return 0;
     }
     st_metrics_done(&m);
-    return 0;
+    if (r == 0 && st_question_owner(q))
+        st_http_server_metrics(q->api->server, &q->out);
+    return r;
 }
 
 void st_api_metrics(st_call *call, void *ctx)

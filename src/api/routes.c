@@ -59,6 +59,44 @@ static const st_query_row append_query[] = {
     {.name = "offset", .type = ST_QUERY_INT, .about = "of the first byte in what the task wrote"},
     {0},
 };
+#define BILL_ACCOUNT                                                                        \
+    {                                                                                       \
+        .name = "account", .type = ST_QUERY_TEXT,                                           \
+        .about = "of this account; the caller's own unless given, for an owner all of them" \
+    }
+static const st_query_row bill_query[] = {
+    BILL_ACCOUNT,
+    {.name = "format",
+     .type = ST_QUERY_WORD,
+     .about = "json unless given; html is fit for paper, focus is FOCUS 1.2, file proves itself "
+              "(`stint bill verify`)",
+     .words = "json csv html focus file"},
+    {0},
+};
+static const st_query_row entries_query[] = {
+    BILL_ACCOUNT,
+    {.name = "component", .type = ST_QUERY_TEXT, .about = "that posted to this component"},
+    {.name = "gpu", .type = ST_QUERY_TEXT, .about = "of this GPU type"},
+    {.name = "level",
+     .type = ST_QUERY_WORD,
+     .about = "at this isolation level",
+     .words = "whole mig mps time"},
+    {.name = "job", .type = ST_QUERY_TEXT, .about = "of this job"},
+    {.name = "format", .type = ST_QUERY_WORD, .about = "json unless given", .words = "json csv"},
+    {.name = "limit",
+     .type = ST_QUERY_INT,
+     .about = "entries at most, 100 unless given, 1000 at most"},
+    {.name = "cursor", .type = ST_QUERY_TEXT, .about = "where to go on: `next` of the page before"},
+    {0},
+};
+static const st_query_row metered_query[] = {
+    BILL_ACCOUNT,
+    {.name = "by",
+     .type = ST_QUERY_WORD,
+     .about = "added up by user unless given",
+     .words = "account user gpu level job"},
+    {0},
+};
 static const st_query_row events_query[] = {
     {.name = "job", .type = ST_QUERY_TEXT, .about = "only events of this job"},
     {0},
@@ -142,6 +180,37 @@ static const st_route routes[] = {
          "What it is promised, may reach and holds", NULL, "Quota"),
     READ("/v1/accounts/{name}/usage", ST_MAY_SEE, st_api_account_usage, "getUsage",
          "What its users hold and have used lately", NULL, "Usage"),
+    READ("/v1/accounts/{name}/plan", ST_MAY_SEE, st_api_plan_get, "getPlan",
+         "How an account is charged", NULL, "Plan"),
+    WRITE("PUT", "/v1/accounts/{name}/plan", ST_MAY_OWNER, ST_ROUTE_YAML, st_api_plan_put,
+          "putPlan", "Discounts, chargeback, budget and cap of an account and those below it",
+          "PlanSpec", "PlanRef", 200),
+    READ("/v1/accounts/{name}/budget", ST_MAY_SEE, st_api_budget_get, "getBudget",
+         "What is spent, on hold and left this month", NULL, "Budget"),
+    WRITE("POST", "/v1/accounts/{name}/credits", ST_MAY_OWNER, 0, st_api_credit_make,
+          "createCredit", "Give an account money back, with a reason", "CreditSpec", "CreditRef",
+          201),
+    READ("/v1/plan", ST_MAY_OWNER, st_api_plan_get, "getClusterPlan",
+         "The plan of all accounts that have none of their own or above them", NULL, "Plan"),
+    WRITE("PUT", "/v1/plan", ST_MAY_OWNER, ST_ROUTE_YAML, st_api_plan_put, "putClusterPlan",
+          "The same, set", "PlanSpec", "PlanRef", 200),
+    READ("/v1/prices", ST_MAY_SEE, st_api_prices_list, "listPrices",
+         "Price books, past, present and future", NULL, "PriceList"),
+    WRITE("POST", "/v1/prices", ST_MAY_OWNER, ST_ROUTE_YAML, st_api_prices_publish, "publishPrices",
+          "Publish a price book, good from now or from a later moment on", "PriceBook", "PriceRef",
+          201),
+    READ("/v1/billing", ST_MAY_SEE, st_api_billing, "getBilling",
+         "The key that signs bills, the currency, the zone in which months end", NULL, "Billing"),
+    READ("/v1/bills", ST_MAY_SEE, st_api_bills_list, "listBills", "Months that are closed", NULL,
+         "MonthList"),
+    READ("/v1/bills/{period}", ST_MAY_SEE, st_api_bill_get, "getBill",
+         "The bill of a month (2026-10), or so far (open), of an account and all below it",
+         bill_query, "Bill"),
+    READ("/v1/bills/{period}/entries", ST_MAY_SEE, st_api_bill_entries, "listBillEntries",
+         "The entries of one account's own book that a line of its bill is made of", entries_query,
+         "EntryList"),
+    READ("/v1/bills/{period}/usage", ST_MAY_SEE, st_api_metered, "getMetered",
+         "What was used, added up; from the same entries as the bill", metered_query, "Metered"),
     READ("/v1/users", ST_MAY_SEE, st_api_users_list, "listUsers", "Who has a token, and its role",
          NULL, "UserList"),
 
@@ -194,6 +263,8 @@ static const st_route routes[] = {
 
     WRITE("POST", "/v1/admin/join-tokens", ST_MAY_OWNER, 0, st_api_join_make, "createJoinToken",
           "Make a token with which machines become nodes", "JoinTokenSpec", "JoinToken", 201),
+    WRITE("POST", "/v1/admin/reconcile", ST_MAY_OWNER, 0, st_api_reconcile, "reconcile",
+          "Compare meter, ledger, store and agents' counters", NULL, "Reconciled", 200),
     WRITE("POST", "/v1/admin/backup", ST_MAY_OWNER, 0, st_api_backup, "backup",
           "Write a copy of the store to a file on stintd's machine", "BackupSpec", "BackupResult",
           201),

@@ -14,6 +14,7 @@
 
 typedef struct st_hub st_hub;
 typedef struct st_park st_park;
+typedef struct st_work st_work;
 
 struct st_api {
     st_api_options options;
@@ -23,6 +24,7 @@ struct st_api {
     st_hub *hub;
     st_rules *rules;
     st_park *park;
+    st_work *work;
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */
 };
@@ -58,6 +60,8 @@ void st_out_text(st_strbuf *out, const char *key, const char *text); /* ,"key":"
 void st_out_milli(st_strbuf *out, const char *key, int64_t milli);   /* ,"key":1.5 */
 void st_out_int(st_strbuf *out, const char *key, int64_t n);
 void st_out_raw(st_strbuf *out, const char *key, const char *json);
+/* ,"key_udollars":1500000,"key":"1.50"; null and null for ST_UNSET. */
+void st_out_money(st_strbuf *out, const char *key, int64_t udollars);
 void st_fmt_time(char buf[32], int64_t ms);
 
 /* A job as its tenant sees it. */
@@ -118,5 +122,8 @@ st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_c
 st_handler st_api_array_get;
 st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api_agent_status;
 st_handler st_api_agent_logs;
+st_handler st_api_prices_list, st_api_prices_publish, st_api_plan_get, st_api_plan_put;
+st_handler st_api_budget_get, st_api_credit_make, st_api_billing, st_api_reconcile;
+st_handler st_api_bills_list, st_api_bill_get, st_api_bill_entries, st_api_metered;
 
 #endif

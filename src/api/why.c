@@ -2,6 +2,7 @@
  * Why a job waits, what would start it, and when it should.
  */
 #include "api/ask.h"
+#include "control/money.h"
 
 static void reason_json(st_question *q, const st_core *core, const st_reason *r)
 {
@@ -99,6 +100,9 @@ static int fill_try(st_question *q, st_core *core, st_err *err)
     int r;
 
     event.u.job.id = TRIAL_ID;
+    r = st_tx_admit(q->tx, q->trial, err);
+    if (r < 0)
+        return r;
     st_core_save(core, &saved);
     r = st_core_load(st_strbuf_str(&saved), saved.n, &copy, err);
     if (r == 0)

@@ -1,5 +1,5 @@
 /*
- * `stint account`, `quota` and `usage`: what accounts are promised, may reach, hold and have used.
+ * `stint account`, `quota` and `usage --recent`: what accounts are promised, may reach, hold and have used.
  */
 #include <string.h>
 
@@ -428,13 +428,12 @@ static int show_usage(void *ctx, st_err *err)
     return r;
 }
 
-int st_cli_usage(st_cli *cli, int argc, char **argv, st_err *err)
+int st_cli_recent(st_cli *cli, st_client *client, st_cli_format format, const char *account,
+                  bool watch, st_err *err)
 {
-    ST_CLEANUP(st_client_freep) st_client *client = NULL;
-    account_flags f = {0};
-    int r = begin(cli, argc, argv, st_cli_quota_options, 0, 1, &f, &client, err);
+    account_flags f = {.format = format, .cli = cli, .client = client, .account = account};
 
-    return r < 0 ? r : st_view_watch(cli, f.watch, show_usage, &f, err);
+    return st_view_watch(cli, watch, show_usage, &f, err);
 }
 
 const st_cli_verb st_cli_account_verbs[] = {

@@ -63,7 +63,12 @@ static void print_cases(FILE *out, const char *path, const st_cli_verb *verbs)
         if (verbs->sub) {
             print_cases(out, full, verbs->sub);
             add_names(&words, verbs->sub);
-            fprintf(out, "    '%s') offer='%s --help' ;;\n", full, st_strbuf_str(&words));
+            if (verbs->fn) /* one that does something by itself as well */
+                add_options(&words, verbs);
+            else
+                st_strbuf_add(&words, " --help");
+            fprintf(out, "    '%s'%s%s%s) offer='%s' ;;\n", full, verbs->fn ? " | '" : "",
+                    verbs->fn ? full : "", verbs->fn ? " '*" : "", st_strbuf_str(&words));
         } else {
             add_options(&words, verbs);
             fprintf(out, "    '%s' | '%s '*) offer=\"%s%s\" ;;\n", full, full,

@@ -31,6 +31,17 @@ const st_cli_row st_cli_events_options[] = {
     {0},
 };
 
+/* "has spent 81.20, more than 80% of its budget of 100.00" */
+static void put_budget(const json_t *doc, st_strbuf *line)
+{
+    const bool cap = st_view_at(doc, "cap") != NULL;
+    char percent[ST_FMT_MAX];
+
+    st_strbuf_addf(line, " has spent %s, %s%% of its %s of %s or more", st_view_text(doc, "spent"),
+                   st_fmt_milli(percent, st_view_milli(doc, "threshold_percent")),
+                   cap ? "cap" : "budget", st_view_text(doc, cap ? "cap" : "budget"));
+}
+
 static void print_event(st_cli *cli, st_cli_format format, const st_sse_event *ev)
 {
     static const st_view_column at = {"AT", "at", ST_VIEW_TIME, NULL};
@@ -57,6 +68,8 @@ static void print_event(st_cli *cli, st_cli_format format, const st_sse_event *e
         st_strbuf_addf(&line, "  node %s", st_view_text(doc, "node"));
     else if (st_view_at(doc, "account"))
         st_strbuf_addf(&line, "  account %s", st_view_text(doc, "account"));
+    if (st_view_at(doc, "threshold_percent"))
+        put_budget(doc, &line);
     fprintf(cli->out, "%s\n", st_strbuf_str(&line));
     fflush(cli->out);
     json_decref(doc);
@@ -224,5 +237,17 @@ const st_cli_verb st_cli_admin_verbs[] = {
      "stint-agent reads it from a file (--join-token-file).\n", .fn = st_cli_admin_join,
      .options = st_cli_join_options,
      .example = "  stint admin join-token --pool main --uses 16 --expires 1d >join.token\n"},
+    {"plan", "Shows or sets how an account is charged", "[OPTION...] ACCOUNT|--cluster [FILE]",
+     "Discounts, chargeback, a budget to warn at and a cap; for the account and all below it\n"
+     "that have none of their own.\n",
+     .fn = st_cli_admin_plan, .options = st_cli_plan_options,
+     .example = "  stint admin plan vision plan.yaml\n"},
+    {"credit", "Gives an account money back", "[OPTION...] ACCOUNT AMOUNT",
+     .fn = st_cli_admin_credit, .options = st_cli_credit_options,
+     .example = "  stint admin credit vision 12.50 --reason 'outage of 3 November'\n"},
+    {"reconcile", "Compares meter, ledger, store and agents' counters", "[OPTION...]",
+     "Each difference is one sentence with its cause. Runs by itself once a day.\n",
+     .fn = st_cli_admin_reconcile, .options = st_cli_budget_options,
+     .example = "  stint admin reconcile\n"},
     {0},
 };

@@ -21,7 +21,7 @@ static const char *const orders[] = {
 };
 static const char *const bases[] = {
 #define X(id, name) name,
-    ST_BASIS_TABLE(X)
+    ST_SHARE_BASIS_TABLE(X)
 #undef X
         NULL,
 };

@@ -83,6 +83,10 @@ static int run_verb(st_cli *cli, st_strbuf *path, const st_cli_verb *verb, int a
     while (verb->sub) {
         const st_cli_verb *next;
 
+        /* One that does something by itself: `stint bill` beside `stint bill verify`. */
+        if (verb->fn &&
+            (argc < 2 || (strcmp(argv[1], "help") != 0 && !find_verb(verb->sub, argv[1]))))
+            break;
         if (argc < 2 && !help)
             return st_fail(err, ST_EINVAL, "no command was given (`%s --help` lists them)",
                            st_strbuf_str(path));

@@ -73,6 +73,10 @@ void st_view_raw(st_cli *cli, const st_response *response);
 typedef int st_view_fn(void *ctx, st_err *err);
 int st_view_watch(st_cli *cli, bool watch, st_view_fn *show, void *ctx, st_err *err);
 
+/* What users hold and have used lately: `usage --recent`. */
+int st_cli_recent(st_cli *cli, st_client *client, st_cli_format format, const char *account,
+                  bool watch, st_err *err);
+
 /* Waits that long for one of the signals SIGINT, SIGTERM, SIGQUIT, SIGHUP, which
  * st_signals_block() must have blocked; 0: none came. */
 void st_signals_block(void);

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/quote.h"
-#include "control/state.h"
+#include "control/billing.h"
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
@@ -158,9 +158,13 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
     c->said.name = c->name;
     c->said.parent = c->create && c->parent[0] ? c->parent : NULL;
     st_spec_account_lay(st_core_tree(ctl->core), &c->said, &event.u.account);
-    r = st_tx_open(tx, err);
+    r = st_money_admit_floor(tx, &event.u.account, c->who.account[0] ? c->who.account : NULL, err);
+    if (r == 0)
+        r = st_tx_open(tx, err);
     if (r == 0)
         r = st_tx_apply(tx, &event, err);
+    if (r == 0 && c->create) /* what the core takes, the books take; if not, nothing stays */
+        r = st_tx_fault(tx, st_money_account(tx, c->name, c->parent, err), err);
     if (r < 0)
         return r;
     const st_thing_row row = {

@@ -27,16 +27,32 @@ typedef struct st_cmd st_cmd;
 
 /* ---- what happened, for listeners ------------------------------------------------------- */
 
+/* A threshold of an account's budget or cap that its spending has passed. */
+typedef struct st_notice_budget {
+    int64_t threshold_bp; /* hundredths of a percent */
+    int64_t of_udollars, spent_udollars;
+    bool of_cap; /* or of the budget */
+} st_notice_budget;
+
 typedef struct st_notice {
     uint64_t seq; /* grows by one */
     int64_t at_ms;
-    uint64_t job;        /* 0: about a node or an account */
-    const char *account; /* "" concerns the cluster alone */
-    const char *kind;    /* an effect's name */
-    const char *state;   /* the job's, afterwards; NULL without one */
-    const char *name;    /* of the job, node or account */
-    const st_effect *fx;
+    uint64_t job;                   /* 0: about a node or an account */
+    const char *account;            /* "" concerns the cluster alone */
+    const char *kind;               /* an effect's name, or "budget" */
+    const char *state;              /* the job's, afterwards; NULL without one */
+    const char *name;               /* of the job, node or account */
+    const st_effect *fx;            /* never NULL; of "budget" it says nothing */
+    const st_notice_budget *budget; /* of "budget" alone */
 } st_notice;
+
+/* How usage becomes money, doc/money.md. What is NULL is left to its default. */
+typedef struct st_billing_options {
+    const char *zone;     /* in which months end; "UTC". "test-3" has months of three seconds */
+    const char *currency; /* how the money is called, "USD" */
+    const char *key;      /* the file of the key that signs; beside the store */
+    const char *cluster;  /* whose books these are, "stint" */
+} st_billing_options;
 
 typedef struct st_control_options {
     const char *store;
@@ -49,20 +65,25 @@ typedef struct st_control_options {
     void *ctx;
     st_engine *engine;
     int64_t snap_rows; /* a snapshot after so many rows of the log; 0: 32768 */
+    st_billing_options billing;
 } st_control_options;
 
 /* Opens the store, brings the core back, and checks one against the other. The engine is borrowed
  * and must outlive it. */
 int st_control_new(const st_control_options *options, st_control **ret, st_err *err);
-/* Plays the log of a store and compares the core with the tables beside it; tells what differs and
- * adds to *ret_n. Changes nothing. */
-int st_control_check(st_store *store, st_finding_fn fn, void *ctx, int64_t *ret_n, st_err *err);
+/* Plays the log of a store and compares the core with the tables beside it, and usage with the books;
+ * follows the books' chains and checkpoints (`key` is the file of the key, NULL: beside the store). Tells what
+ * differs and adds to *ret_n. Changes nothing. */
+int st_control_check(st_store *store, const char *key, st_finding_fn fn, void *ctx, int64_t *ret_n,
+                     st_err *err);
 
 /* The core as the store gives it, for looking at; the caller frees it. */
 int st_control_replay(st_store *store, st_core **ret, st_err *err);
 
 /* Whether the core that was brought back works by this policy; before the start only. */
 bool st_control_has_policy(const st_control *ctl, const st_policy *policy);
+/* The last moment in the store: time goes on from there, whatever the clock says. Before the start only. */
+int64_t st_control_last_ms(const st_control *ctl);
 /* The thread. Nothing happens before. */
 int st_control_start(st_control *ctl, st_err *err);
 /* Answers what waits, writes a snapshot, ends the thread. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/state.h"
+#include "control/billing.h"
 
 /* A fact of the store that is made up when it is first asked for. */
 static int secret(st_control *ctl, const char *key, unsigned char *bytes, size_t n, st_err *err)
@@ -54,6 +54,7 @@ typedef struct replay {
     st_control *ctl;
     st_arena *arena;
     st_effects fx;
+    st_notes notes;
     bool parted; /* another version decided otherwise, and this was said */
 } replay;
 
@@ -62,21 +63,34 @@ static int replay_row(void *ctx, const st_log_row *row, st_err *err)
     replay *rp = ctx;
     st_control *ctl = rp->ctl;
     size_t at = 0;
+    bool events = false;
+    int r = 0;
 
     st_arena_reset(rp->arena);
     st_effects_clear(&rp->fx);
-    while (at < row->data.n) {
+    st_vec_clear(&rp->notes);
+    while (at < row->data.n && !st_notes_here(row->data.p, row->data.n, at)) {
         st_event event;
         st_err why;
-        int r = st_event_decode(row->data.p, row->data.n, &at, rp->arena, &event, err);
+
+        r = st_event_decode(row->data.p, row->data.n, &at, rp->arena, &event, err);
 
         if (r < 0)
             return st_fail_prefix(err, "row %" PRId64 " of the log: ", row->seq);
+        events = true;
         if (st_core_apply(ctl->core, &event, row->at_ms, &rp->fx, &why) < 0 && !rp->parted)
             return st_fail(err, ST_ECORRUPT, "row %" PRId64 " of the log: %s is refused now: %s",
                            row->seq, st_event_name(event.kind), why.msg);
     }
-    st_core_settle(ctl->core, row->at_ms, &rp->fx);
+    if (events)
+        st_core_settle(ctl->core, row->at_ms, &rp->fx);
+    if (at < row->data.n)
+        r = st_notes_read(row->data.p, row->data.n, at, &rp->notes, err);
+    if (r < 0)
+        return st_fail_prefix(err, "row %" PRId64 " of the log: ", row->seq);
+    st_money_meter(ctl, &rp->fx, &rp->notes, row->at_ms);
+    if (ctl->billing->witness)
+        ctl->billing->witness(ctl->billing->witness_ctx, ctl);
     ctl->log_seq = row->seq;
     if (st_core_hash(ctl->core) == row->hash || rp->parted)
         return 0;
@@ -99,7 +113,7 @@ static int load_core(st_control *ctl, st_err *err)
     int r = st_store_snap_get(ctl->store, INT64_MAX, arena, &snap, err);
 
     if (r == 0)
-        r = st_core_load(snap.data.p, snap.data.n, &ctl->core, err);
+        r = st_billing_load(ctl, snap.data.p, snap.data.n, err);
     else if (r == -ST_ENOENT) {
         ctl->core = st_core_new(&ctl->options.policy);
         r = 0;
@@ -109,6 +123,7 @@ static int load_core(st_control *ctl, st_err *err)
     ctl->snap_seq = ctl->log_seq = snap.seq;
     r = st_store_log_read(ctl->store, snap.seq + 1, replay_row, &rp, err);
     st_effects_done(&rp.fx);
+    st_vec_free(&rp.notes);
     return r;
 }
 
@@ -208,15 +223,18 @@ int st_control_load(st_control *ctl, st_err *err)
     st_control_unload(ctl);
     ctl->live = st_idmap_new();
     ctl->versions = st_map_new();
-    r = load_core(ctl, err);
+    if (first)
+        r = secret(ctl, "veil", ctl->veil_key, sizeof ctl->veil_key, err);
+    if (r == 0)
+        r = load_core(ctl, err);
+    if (r == 0)
+        r = st_billing_fold(ctl, err);
     if (r == 0)
         r = load_jobs(ctl, err);
     if (r == 0)
         r = st_store_things(ctl->store, "account", load_version, ctl->versions, err);
     if (r == 0 && first)
         r = st_store_tokens(ctl->store, load_token, ctl, err);
-    if (r == 0 && first)
-        r = secret(ctl, "veil", ctl->veil_key, sizeof ctl->veil_key, err);
     if (r == 0 && first)
         r = next_epoch(ctl, err);
     return r < 0 ? r : 0;
@@ -225,6 +243,7 @@ int st_control_load(st_control *ctl, st_err *err)
 void st_control_unload(st_control *ctl)
 {
     st_core_free(ST_TAKE(ctl->core));
+    st_billing_reset(ctl);
     for (size_t i = 0; i < ctl->all.n; i++)
         st_live_free(ctl->all.v[i]);
     st_vec_clear(&ctl->all);
@@ -234,33 +253,45 @@ void st_control_unload(st_control *ctl)
     st_map_free(ST_TAKE(ctl->versions));
 }
 
-int st_control_replay(st_store *store, st_core **ret, st_err *err)
+int st_control_open_copy(st_store *store, st_control **ret, st_err *err)
 {
-    st_control ctl = {.store = store, .epoch = 1, .options = {.policy = st_policy_default()}};
+    st_control *ctl = st_xcalloc(1, sizeof *ctl);
     int r;
 
-    ctl.dir = st_directory_new();
-    r = st_control_load(&ctl, err);
+    *ctl = (st_control){.store = store, .epoch = 1, .options = {.policy = st_policy_default()}};
+    ctl->dir = st_directory_new();
+    r = st_billing_open(ctl, false, err);
     if (r == 0)
-        *ret = ST_TAKE(ctl.core);
-    st_control_unload(&ctl);
-    st_directory_free(ctl.dir);
-    st_vec_free(&ctl.all);
-    st_vec_free(&ctl.dirty);
-    st_vec_free(&ctl.over);
-    return r;
+        r = secret(ctl, "veil", ctl->veil_key, sizeof ctl->veil_key, err);
+    if (r < 0) {
+        st_control_free_copy(ctl);
+        return r;
+    }
+    *ret = ctl;
+    return 0;
 }
 
-int st_control_check(st_store *store, st_finding_fn fn, void *ctx, int64_t *ret_n, st_err *err)
+void st_control_free_copy(st_control *ctl)
 {
-    st_core *core = NULL;
-    st_err why = {0};
+    if (!ctl)
+        return;
+    st_control_unload(ctl);
+    st_billing_free(ctl);
+    st_directory_free(ctl->dir);
+    st_vec_free(&ctl->all);
+    st_vec_free(&ctl->dirty);
+    st_vec_free(&ctl->over);
+    free(ctl);
+}
 
-    (void)err;
-    if (st_control_replay(store, &core, &why) < 0) {
-        fn(ctx, why.msg);
-        ++*ret_n;
-    }
-    st_core_free(core);
-    return 0;
+int st_control_replay(st_store *store, st_core **ret, st_err *err)
+{
+    ST_CLEANUP(st_control_free_copyp) st_control *ctl = NULL;
+    int r = st_control_open_copy(store, &ctl, err);
+
+    if (r == 0)
+        r = st_control_load(ctl, err);
+    if (r == 0)
+        *ret = ST_TAKE(ctl->core);
+    return r;
 }

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "control/state.h"
+#include "control/billing.h"
 
 #define WAITING_MAX  65536
 #define TOGETHER_MAX 1024           /* commands in one transaction */
@@ -163,40 +163,54 @@ static void housekeeping(st_tx *tx)
         st_tx_fault(tx, st_store_idem_expire(ctl->store, tx->now - IDEM_KEEP_MS, &n, &err), &err);
 }
 
-/* Runs the pass and writes rows and log. */
+/* What the core and the meter were told, as it is played again. */
+static int write_log(st_tx *tx, st_err *err)
+{
+    st_control *ctl = tx->ctl;
+
+    st_notes_write(&tx->notes, &tx->log);
+    const st_log_row row = {.seq = ctl->log_seq + 1,
+                            .at_ms = tx->now,
+                            .version = ST_VERSION,
+                            .data = {tx->log.s, tx->log.n},
+                            .hash = st_core_hash(ctl->core)};
+    return st_tx_fault(tx, st_store_log_append(ctl->store, &row, err), err);
+}
+
+/* Runs the pass and writes rows, entries and log. */
 static int write_all(st_tx *tx, st_err *err)
 {
     st_control *ctl = tx->ctl;
     int64_t began = monotonic_us();
-    int r;
+    bool logged = tx->applied > 0 || tx->notes.n > 0;
+    int r = 0;
 
     if (tx->applied > 0) {
         st_core_settle(ctl->core, tx->now, &tx->fx);
         ctl->count.passes++;
         ctl->count.pass_us_sum += monotonic_us() - began;
         ctl->replay_us += monotonic_us() - began;
+    }
+    if (logged) {
         r = st_tx_open(tx, err);
         if (r == 0)
             r = st_rows_write(tx, err);
-        const st_log_row row = {.seq = ctl->log_seq + 1,
-                                .at_ms = tx->now,
-                                .version = ST_VERSION,
-                                .data = {tx->log.s, tx->log.n},
-                                .hash = st_core_hash(ctl->core)};
         if (r == 0)
-            r = st_tx_fault(tx, st_store_log_append(ctl->store, &row, err), err);
-        if (r < 0)
-            return r;
+            r = st_money_follow(tx, err);
+        if (r == 0)
+            r = write_log(tx, err);
     }
-    if (!tx->open)
-        return 0;
+    if (r == 0)
+        r = st_money_sign(tx, false, err);
+    if (r < 0 || !tx->open)
+        return r;
     began = monotonic_us();
     r = st_tx_fault(tx, st_store_commit(ctl->store, err), err);
     if (r < 0)
         return r;
     ctl->count.commits++;
     ctl->count.commit_us_sum += monotonic_us() - began;
-    if (tx->applied > 0) {
+    if (logged) {
         ctl->log_seq++;
         ctl->count.log_rows++;
     }
@@ -279,8 +293,66 @@ static bool snapshot_is_due(const st_control *ctl)
     return ctl->log_seq - ctl->snap_seq >= rows || ctl->replay_us >= REPLAY_US;
 }
 
+/* Writes a transaction, tells what came of it and answers its commands. False: the store is down. */
+static bool finish(st_tx *tx, st_cmd *cmds)
+{
+    st_control *ctl = tx->ctl;
+    bool good;
+    st_err err = {0};
+
+    if (!tx->broken)
+        write_all(tx, &err);
+    good = !tx->broken;
+    if (good) {
+        if (tx->names)
+            st_directory_follow(ctl->dir, ctl->core);
+        st_rows_tell(tx);
+        st_budget_tell(tx);
+        for (st_cmd *cmd = cmds, *next; cmd; cmd = next) {
+            next = cmd->next;
+            answer(ctl, cmd);
+        }
+        st_rows_settle(ctl);
+        if (snapshot_is_due(ctl) && st_control_snapshot(ctl, &err) < 0)
+            st_control_say(ctl, "event=snapshot_failed reason=\"%s\"", err.msg);
+    } else {
+        go_down(ctl, &tx->fault);
+        refuse_all(ctl, cmds, &tx->fault);
+    }
+    st_effects_done(&tx->fx);
+    st_strbuf_done(&tx->log);
+    st_vec_free(&tx->notes);
+    return good;
+}
+
+/* Metering begins, and intervals are cut, at their own moments: each is a transaction before anything
+ * newer. */
+static bool catch_up(st_control *ctl, st_cmd *cmds, int64_t now)
+{
+    const st_event timer = {.kind = ST_EV_TIMER};
+
+    while (!st_money_begun(ctl) || st_money_next(ctl) <= now) {
+        bool begin = !st_money_begun(ctl);
+        st_tx tx = {.ctl = ctl, .now = begin ? now : st_money_next(ctl)};
+        st_err err = {0};
+
+        if (begin)
+            st_money_begin(&tx);
+        else
+            st_money_cut(&tx);
+        st_tx_apply(&tx, &timer, &err);
+        /* Those who wait are refused if it fails, and answered later if it does not. */
+        if (!finish(&tx, NULL)) {
+            refuse_all(ctl, cmds, &ctl->down_why);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void turn(st_control *ctl, st_cmd *cmds)
 {
+    const st_event timer = {.kind = ST_EV_TIMER};
     st_tx tx = {.ctl = ctl, .now = ctl->options.clock(ctl->options.ctx)};
     st_err err = {0};
 
@@ -290,33 +362,15 @@ static void turn(st_control *ctl, st_cmd *cmds)
         return;
     }
     tx.now = ST_MAX(tx.now, st_core_now(ctl->core));
+    if (!catch_up(ctl, cmds, tx.now))
+        return;
     run_cmds(&tx, cmds);
-    if (!tx.broken && st_core_next_timer(ctl->core) <= tx.now) {
-        const st_event timer = {.kind = ST_EV_TIMER};
-
+    if (!tx.broken && st_core_next_timer(ctl->core) <= tx.now)
         st_tx_apply(&tx, &timer, &err);
-    }
     if (!tx.broken)
         housekeeping(&tx);
-    if (!tx.broken)
-        write_all(&tx, &err);
-    if (tx.broken) {
-        go_down(ctl, &tx.fault);
-        refuse_all(ctl, cmds, &tx.fault);
-    } else {
-        if (tx.names)
-            st_directory_follow(ctl->dir, ctl->core);
-        st_rows_tell(&tx);
-        for (st_cmd *cmd = cmds, *next; cmd; cmd = next) {
-            next = cmd->next;
-            answer(ctl, cmd);
-        }
-        st_rows_settle(ctl);
-        if (snapshot_is_due(ctl) && st_control_snapshot(ctl, &err) < 0)
-            st_control_say(ctl, "event=snapshot_failed reason=\"%s\"", err.msg);
-    }
-    st_effects_done(&tx.fx);
-    st_strbuf_done(&tx.log);
+    if (finish(&tx, cmds) && !cmds)
+        st_reconcile_daily(ctl, tx.now);
 }
 
 int st_control_snapshot(st_control *ctl, st_err *err)
@@ -327,7 +381,7 @@ int st_control_snapshot(st_control *ctl, st_err *err)
 
     if (ctl->down || ctl->log_seq == ctl->snap_seq)
         return 0;
-    st_core_save(ctl->core, &data);
+    st_billing_save(ctl, &data);
     saved = monotonic_us();
     const st_snap_row row = {.seq = ctl->log_seq,
                              .at_ms = st_core_now(ctl->core),
@@ -362,6 +416,7 @@ static int64_t sleep_ms(st_control *ctl)
     if (ctl->down)
         return ST_MAX(ctl->retry_ms - now, 0);
     next = ST_MIN(next, st_core_next_timer(ctl->core));
+    next = st_money_begun(ctl) ? ST_MIN(next, st_money_next(ctl)) : now;
     if (ctl->options.engine && ctl->options.engine->ops->next_ms)
         next = ST_MIN(next, ctl->options.engine->ops->next_ms(ctl->options.engine));
     return ST_MAX(next - now, 0);
@@ -483,6 +538,8 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
     pthread_condattr_destroy(&attr);
     r = st_store_open(options->store, &options->store_options, &ctl->store, err);
     if (r == 0)
+        r = st_billing_open(ctl, true, err);
+    if (r == 0)
         r = st_control_load(ctl, err);
     if (r < 0) {
         st_control_free(ctl);
@@ -517,6 +574,7 @@ void st_control_stop(st_control *ctl)
     pthread_cond_signal(&ctl->wake);
     pthread_mutex_unlock(&ctl->lock);
     pthread_join(ctl->thread, NULL);
+    st_reconcile_end(ctl, true);
     ctl->started = false;
     if (st_control_snapshot(ctl, &err) < 0)
         st_control_say(ctl, "event=snapshot_failed reason=\"%s\"", err.msg);
@@ -528,6 +586,7 @@ void st_control_free(st_control *ctl)
         return;
     st_control_stop(ctl);
     st_control_unload(ctl);
+    st_billing_free(ctl);
     st_store_close(ctl->store);
     st_directory_free(ctl->dir);
     st_vec_free(&ctl->all);
@@ -551,6 +610,11 @@ st_store *st_control_store(st_control *ctl)
 st_engine *st_control_engine(st_control *ctl)
 {
     return ctl->options.engine;
+}
+
+int64_t st_control_last_ms(const st_control *ctl)
+{
+    return st_core_now(ctl->core);
 }
 
 bool st_control_has_policy(const st_control *ctl, const st_policy *policy)

@@ -9,6 +9,17 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "control/control.h"
+#include "control/notes.h"
+
+/* What one task used, as last heard. */
+typedef struct st_live_used {
+    int stay, task;
+    st_used used;
+    st_scrub scrub;
+    bool unmetered; /* the meter has not heard of it yet */
+} st_live_used;
+
+typedef struct st_billing st_billing;
 
 /* What one task used, as last heard. */
 typedef struct st_live_used {
@@ -43,6 +54,7 @@ struct st_control {
     st_store *store;
     st_core *core;
     st_directory *dir;
+    st_billing *billing; /* control/billing.h */
     unsigned char veil_key[16];
     int64_t epoch;
 
@@ -79,17 +91,23 @@ struct st_tx {
     st_control *ctl;
     int64_t now;
     st_effects fx;
-    st_strbuf log; /* the events that were accepted */
+    st_strbuf log;  /* the events that were accepted */
+    st_notes notes; /* and what the meter must know beside them */
     int applied;
-    bool open;   /* the store is in a transaction */
-    bool names;  /* accounts, types, pools or nodes may have changed */
-    bool broken; /* the store failed: nothing of this may stay */
+    bool begin, cut; /* metering begins, or all its intervals end, here */
+    bool open;       /* the store is in a transaction */
+    bool names;      /* accounts, types, pools or nodes may have changed */
+    bool broken;     /* the store failed: nothing of this may stay */
     st_err fault;
 };
 
 /* load.c: from the store to a core that goes on. */
 int st_control_load(st_control *ctl, st_err *err);
 void st_control_unload(st_control *ctl);
+/* For looking at a store without changing it: nothing is loaded yet. Nobody is told anything. */
+int st_control_open_copy(st_store *store, st_control **ret, st_err *err);
+void st_control_free_copy(st_control *ctl);
+ST_DEFINE_FREEP(st_control, st_control_free_copy)
 
 /* rows.c: what a transaction changed, as rows; and afterwards, as orders and notices. */
 st_live *st_control_live(const st_control *ctl, uint64_t id);
@@ -106,6 +124,8 @@ void st_control_order_all(st_control *ctl);
 /* used.c: a report of what a task used, and what is kept of it when the job ends. */
 void st_control_used(st_tx *tx, const st_report *report);
 void st_live_used_write(st_live *live);
+/* As the meter wants it. */
+void st_sums_of(const st_used *used, st_sums *ret);
 
 /* nodes.c: what is kept of nodes beside the core. */
 void st_control_tell_node(st_control *ctl, int32_t id);

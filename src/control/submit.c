@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
-#include "control/state.h"
+#include "control/billing.h"
 
 /* Keys are each owner's own: a token's, or the local socket's. */
 static void owner_of(const st_identity *who, char ret[32])
@@ -87,13 +87,19 @@ typedef struct array {
 static int submit_one(st_tx *tx, st_submit_item *item, array *of, st_err *err)
 {
     st_event event = {.kind = ST_EV_SUBMIT, .u.job = item->spec};
+    int64_t hold;
     int r;
 
     event.u.job.id = tx->ctl->last_id + 1;
-    r = st_tx_apply(tx, &event, err);
+    r = st_money_admit(tx, &item->spec, &hold, err);
+    if (r == 0)
+        r = st_tx_apply(tx, &event, err);
     if (r < 0)
         return r;
     item->id = ++tx->ctl->last_id;
+    r = st_money_hold(tx, item->id, item->spec.account, hold, err);
+    if (r < 0)
+        return st_tx_fault(tx, r, err); /* it was admitted a moment ago: our own mistake */
     if (of->number != item->array)
         *of = (array){item->array, item->id};
     add_live(tx, item, item->array > 0 ? of->first : 0);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "control/state.h"
+#include "control/billing.h"
 
 /* ---- as JSON ------------------------------------------------------------------------------- */
 
@@ -40,6 +40,19 @@ static void put_grant(json_t *root, const st_live_used *u)
         json_object_set_new(grant, "usage", sums_json(&u->used));
     if (u->scrub.result != ST_SCRUB_PENDING)
         json_object_set_new(grant, "scrub", scrub_json(&u->scrub));
+}
+
+static int64_t sum_of(const st_used *used, st_used_kind kind)
+{
+    return used->has >> kind & 1 ? used->v[kind] : ST_UNKNOWN;
+}
+
+void st_sums_of(const st_used *used, st_sums *ret)
+{
+    *ret = (st_sums){.seen_gpu_ms = sum_of(used, ST_USED_SEEN),
+                     .busy_gpu_ms = sum_of(used, ST_USED_BUSY),
+                     .energy_mj = sum_of(used, ST_USED_ENERGY),
+                     .mem_peak_mib = sum_of(used, ST_USED_MEM_PEAK)};
 }
 
 /* ---- jobs that live ------------------------------------------------------------------------- */
@@ -137,11 +150,21 @@ static void late(st_tx *tx, const st_report *r)
 void st_control_used(st_tx *tx, const st_report *r)
 {
     st_live *live = st_control_live(tx->ctl, r->job);
+    st_sums sums;
 
     if (r->task < 0 || r->task >= ST_TASKS_MAX)
         return;
-    if (live && r->stay >= 0 && r->stay <= live->stay)
-        note(find(live, r->stay, r->task), r);
-    else if (!live && r->last)
+    /* The meter hears of it when the interval it is about ends; of one that is over, now. */
+    if (live && r->stay >= 0 && r->stay <= live->stay) {
+        st_live_used *u = find(live, r->stay, r->task);
+
+        note(u, r);
+        u->unmetered |= r->used.has != 0;
+    } else if (!live && r->last) {
         late(tx, r);
+        if (r->used.has && r->stay > 0) {
+            st_sums_of(&r->used, &sums);
+            st_money_used(tx, r->job, r->stay, r->task, &sums);
+        }
+    }
 }

@@ -79,7 +79,7 @@ static void set_standings(claim_ctx *c)
     st_use more = {c->need.gpu_m, c->need.cpu_m, c->need.ram_mib, {0}};
     if (c->type >= 0)
         more.type_m[c->type] = c->need.gpu_m;
-    st_basis basis = (st_basis)c->core->policy.basis;
+    st_share_basis basis = (st_share_basis)c->core->policy.basis;
     for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
         int depth = st_tree_account(tree, i)->depth;
         c->bare[depth] = st_share_standing(tree, i, basis, NULL);
@@ -105,7 +105,7 @@ static parting part_from(const claim_ctx *c, int32_t account, int8_t *known)
     if (c->sure || !p.apart)
         return p;
     const st_account *a = st_tree_account(tree, p.mine), *b = st_tree_account(tree, p.theirs);
-    st_basis basis = (st_basis)c->core->policy.basis;
+    st_share_basis basis = (st_share_basis)c->core->policy.basis;
     if (a->priority != b->priority)
         return p;
     if (known && known[p.theirs]) {
@@ -150,7 +150,7 @@ static bool may_rebalance(const claim_ctx *c, const parting *p, const st_job *vi
     st_use less = {-st_job_gpu_m(victim), -st_job_cpu_m(victim), -st_job_ram_mib(victim), {0}};
     if (victim->type >= 0)
         less.type_m[victim->type] = less.gpu_m;
-    st_basis basis = (st_basis)c->core->policy.basis;
+    st_share_basis basis = (st_share_basis)c->core->policy.basis;
     return st_standing_cmp(c->bare[a->depth], st_share_standing(tree, p->theirs, basis, &less)) < 0;
 }
 
@@ -159,7 +159,7 @@ static bool may_rebalance(const claim_ctx *c, const parting *p, const st_job *vi
 static bool may_rebalance_any(const claim_ctx *c)
 {
     const st_tree *tree = c->core->tree;
-    st_basis basis = (st_basis)c->core->policy.basis;
+    st_share_basis basis = (st_share_basis)c->core->policy.basis;
     if (c->core->policy.swap && st_tree_account(tree, c->job->account)->next.gpu_m > 0)
         return true;
     for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
@@ -319,7 +319,7 @@ static void reckon(claim_ctx *c, branch *branches, int32_t account)
     for (int32_t i = account; i >= 0; i = st_tree_account(c->core->tree, i)->parent) {
         branches[i].left--;
         branches[i].standing =
-            st_share_standing(c->core->tree, i, (st_basis)c->core->policy.basis, NULL);
+            st_share_standing(c->core->tree, i, (st_share_basis)c->core->policy.basis, NULL);
     }
 }
 
@@ -359,7 +359,7 @@ static void line_up(claim_ctx *c)
         if (branches[a].left == 0)
             continue;
         branches[a].standing =
-            st_share_standing(tree, (int32_t)a, (st_basis)c->core->policy.basis, NULL);
+            st_share_standing(tree, (int32_t)a, (st_share_basis)c->core->policy.basis, NULL);
         if (a != ST_ROOT)
             branches[tree->accounts.v[a]->parent].left += branches[a].left;
     }

@@ -1,7 +1,7 @@
 /* Events to bytes and back (core.h). What an event says is checked when it is applied; here only
  * that it is well-formed. */
-#include "core/codec.h"
 #include "core/core.h"
+#include "model/codec.h"
 
 #define TEXT_MAX (4 * ST_NAME_MAX)
 

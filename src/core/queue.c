@@ -61,7 +61,7 @@ void st_queue_done(st_queue *q)
 static int32_t best_child(const st_core *core, const st_queue *q, int32_t account, st_phase phase)
 {
     const st_account *a = st_tree_account(core->tree, account);
-    st_basis basis = (st_basis)core->policy.basis;
+    st_share_basis basis = (st_share_basis)core->policy.basis;
     int32_t best = -1;
     for (size_t i = 0; i < a->children.n; i++) {
         int32_t id = a->children.v[i];
@@ -118,7 +118,7 @@ bool st_queue_before(const st_core *core, st_phase phase, st_job *a, st_job *b)
             return a->account == meet;
         return phase == ST_PHASE_SURE
                    ? st_share_sure_before(tree, x, y)
-                   : st_share_burst_before(tree, x, y, (st_basis)core->policy.basis);
+                   : st_share_burst_before(tree, x, y, (st_share_basis)core->policy.basis);
     }
     st_turn ta = st_turn_of(tree, &core->policy, a, core->now);
     st_turn tb = st_turn_of(tree, &core->policy, b, core->now);

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "core/alone.h"
-#include "core/codec.h"
+#include "model/codec.h"
 
 #define MAGIC UINT64_C(0x32766173544e5453) /* "STNTsav2" */
 #define SEED  7

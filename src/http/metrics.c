@@ -91,8 +91,8 @@ void st_metrics_milli(st_metrics *m, int64_t milli)
     st_strbuf_clear(&m->labels);
 }
 
-/* Microseconds as seconds, without zeros at the end. */
-static void format_seconds(char buf[ST_FMT_MAX], uint64_t us)
+/* Millionths as a decimal, without zeros at the end: microseconds as seconds. */
+static void format_micro(char buf[ST_FMT_MAX], uint64_t us)
 {
     int n = snprintf(buf, ST_FMT_MAX, "%" PRIu64 ".%06" PRIu64, us / 1000000, us % 1000000);
 
@@ -101,6 +101,17 @@ static void format_seconds(char buf[ST_FMT_MAX], uint64_t us)
     if (buf[n - 1] == '.')
         n--;
     buf[n] = '\0';
+}
+
+void st_metrics_micro(st_metrics *m, int64_t micro)
+{
+    char text[ST_FMT_MAX];
+
+    ST_ASSERT(m->type != ST_METRIC_HISTOGRAM);
+    begin_sample(m, "", NULL);
+    format_micro(text, micro < 0 ? 0 - (uint64_t)micro : (uint64_t)micro);
+    st_strbuf_addf(m->out, "%s%s\n", micro < 0 ? "-" : "", text);
+    st_strbuf_clear(&m->labels);
 }
 
 void st_metrics_histogram_us(st_metrics *m, const int64_t *bounds_us, const uint64_t *counts, int n,
@@ -112,14 +123,14 @@ void st_metrics_histogram_us(st_metrics *m, const int64_t *bounds_us, const uint
     ST_ASSERT(m->type == ST_METRIC_HISTOGRAM);
     for (int i = 0; i < n; i++) {
         total += counts[i];
-        format_seconds(text, (uint64_t)bounds_us[i]);
+        format_micro(text, (uint64_t)bounds_us[i]);
         begin_sample(m, "_bucket", text);
         st_strbuf_addf(m->out, "%" PRIu64 "\n", total);
     }
     total += above;
     begin_sample(m, "_bucket", "+Inf");
     st_strbuf_addf(m->out, "%" PRIu64 "\n", total);
-    format_seconds(text, sum_us);
+    format_micro(text, sum_us);
     begin_sample(m, "_sum", NULL);
     st_strbuf_addf(m->out, "%s\n", text);
     begin_sample(m, "_count", NULL);

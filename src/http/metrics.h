@@ -31,9 +31,11 @@ void st_metrics_family(st_metrics *m, const char *name, st_metric_type type, con
 /* A label of the sample to come; any value, escaped as needed. */
 void st_metrics_label(st_metrics *m, const char *name, const char *value);
 
-/* One sample of a counter or gauge; its labels are used up. Milli writes a decimal: 1500 is 1.5. */
+/* One sample of a counter or gauge; its labels are used up. Milli and micro write decimals: 1500 milli are
+ * 1.5. */
 void st_metrics_int(st_metrics *m, int64_t value);
 void st_metrics_milli(st_metrics *m, int64_t milli);
+void st_metrics_micro(st_metrics *m, int64_t micro);
 
 /* One histogram: n upper bounds in microseconds with the counts in each (not added up), the count
  * above the last one, and the sum in microseconds. Written in seconds, with le="+Inf" behind. */

@@ -68,7 +68,7 @@ typedef struct st_policy {
 #define X(field, key, kind, def, lo, hi, what) int64_t field;
     ST_POLICY_TABLE(X)
 #undef X
-    int basis; /* an st_basis: borrowed or total */
+    int basis; /* an st_share_basis: borrowed or total */
     int order; /* an st_order */
 } st_policy;
 

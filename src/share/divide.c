@@ -30,7 +30,7 @@ typedef struct node {
 typedef struct tree {
     node *nodes;
     int n, top; /* the first `top` nodes have no parent */
-    st_basis basis;
+    st_share_basis basis;
     double capacity;
     st_fill_item *items; /* scratch, one per node */
     int *picked;         /* scratch: the node behind each item */
@@ -225,7 +225,7 @@ static void tree_done(tree *t)
     free(t->picked);
 }
 
-void st_share_divide(double capacity, st_basis basis, const st_divide_in *in, int n,
+void st_share_divide(double capacity, st_share_basis basis, const st_divide_in *in, int n,
                      st_divide_out *ret, double *ret_left, int64_t *ret_left_whole)
 {
     ST_CLEANUP(tree_done) tree t = {.n = n, .basis = basis, .capacity = capacity};

@@ -57,7 +57,7 @@ static int64_t borrowed_side(const st_account *a, int64_t floor, int64_t use, in
     return st_quota_has_gpu(&a->floor) ? use - sure : use;
 }
 
-st_standing st_share_standing(const st_tree *tree, int32_t account, st_basis basis,
+st_standing st_share_standing(const st_tree *tree, int32_t account, st_share_basis basis,
                               const st_use *more)
 {
     const st_account *a = st_tree_account(tree, account);
@@ -98,7 +98,7 @@ bool st_share_sure_before(const st_tree *tree, int32_t a, int32_t b)
     return ux != uy ? ux < uy : a < b;
 }
 
-bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_basis basis)
+bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_share_basis basis)
 {
     const st_account *x = st_tree_account(tree, a), *y = st_tree_account(tree, b);
     if (x->priority != y->priority)

@@ -22,7 +22,7 @@ int64_t st_standing_share_m(st_standing standing);
 
 /* The account's standing from its `next` counters, with `more` added (negative: taken away;
  * NULL: as it is). */
-st_standing st_share_standing(const st_tree *tree, int32_t account, st_basis basis,
+st_standing st_share_standing(const st_tree *tree, int32_t account, st_share_basis basis,
                               const st_use *more);
 
 /* <0, 0, >0 as a stands lower than, level with or higher than b. */
@@ -34,7 +34,7 @@ int64_t st_share_borrowed_m(const st_tree *tree, int32_t account);
 /* Order of siblings. For guaranteed work: who has used least of its floor. For borrowed work:
  * higher priority first, then lower standing. Ties by id. */
 bool st_share_sure_before(const st_tree *tree, int32_t a, int32_t b);
-bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_basis basis);
+bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_share_basis basis);
 
 /* Decayed usage of a user in an account: reading it (as of the last sixteenth of a half-life,
  * so that time alone changes an order only at such moments), and noting that what the user holds

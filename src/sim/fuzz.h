@@ -6,6 +6,7 @@
  *   fuzz_world.c   from a seed: policy, fleet, tree
  *   fuzz_events.c  from a seed: what happens next, given where things stand
  *   fuzz_run.c     plays moments: the core, its twin, a simulated engine, the checkers
+ *   fuzz_meter.c   a meter beside the core
  *   fuzz.c         a seed from beginning to end
  *   fuzz_shrink.c  the shortest tape that still fails
  *   fuzz_yaml.c    a tape as a scenario for `stint sim run`

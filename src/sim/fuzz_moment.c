@@ -5,7 +5,8 @@
  *   1 the state and the effects are checked, and those who wait;
  *   2 the same moment again must change nothing;
  *   3 a twin that was saved and loaded at some earlier moment must have done the same. It never
- *     sees events that are refused, so if one leaves a trace, the two part.
+ *     sees events that are refused, so if one leaves a trace, the two part;
+ *   4 the meter beside it must have counted right (fuzz_meter.c).
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -276,6 +277,8 @@ int st_fuzz_moment(st_fuzz_run *run, const st_event_list *events, int64_t now, s
         rc = check_must(run, err);
     if (rc == 0 && !due)
         rc = check_idle(run, &accepted, err);
+    if (rc == 0)
+        rc = st_fuzz_meter_moment(run->meter, run->core, &run->fx, run->now, err);
     if (rc == 0)
         rc = twin_moment(run, &accepted, err);
     if (rc == 0)

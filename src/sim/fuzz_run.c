@@ -21,6 +21,7 @@ st_fuzz_run *st_fuzz_run_new(const st_tape *tape)
     run->tape = tape;
     run->core = st_core_new(&tape->policy);
     run->watch = st_watch_new(run->core);
+    run->meter = st_fuzz_meter_new(tape->seed);
     run->plan_of = st_idmap_new();
     st_rng_seed(&run->rng, tape->seed ^ 0x7477696eu);
     return run;
@@ -31,6 +32,7 @@ void st_fuzz_run_free(st_fuzz_run *run)
     if (!run)
         return;
     st_watch_free(run->watch);
+    st_fuzz_meter_free(run->meter);
     st_core_free(run->core);
     st_core_free(run->twin);
     st_effects_done(&run->fx);

@@ -15,10 +15,19 @@ typedef struct st_fuzz_plan {
 
 typedef ST_VEC(const st_event *) st_event_list;
 
+/* A meter beside the core, with an audit (fuzz_meter.c). */
+typedef struct st_fuzz_meter st_fuzz_meter;
+st_fuzz_meter *st_fuzz_meter_new(uint64_t seed);
+void st_fuzz_meter_free(st_fuzz_meter *f);
+/* The core has taken a step at `now`, with these effects. */
+int st_fuzz_meter_moment(st_fuzz_meter *f, const st_core *core, const st_effects *fx, int64_t now,
+                         st_err *err);
+
 struct st_fuzz_run {
     const st_tape *tape;
     st_core *core, *twin;
     st_watch *watch;
+    st_fuzz_meter *meter;
     st_effects fx, twin_fx;
     st_idmap *plan_of; /* by job, into `plans` */
     ST_VEC(st_fuzz_plan) plans;

@@ -84,7 +84,7 @@ static void write_policy(writer *w)
 {
     static const char *const bases[] = {
 #define X(id, name) [id] = name,
-        ST_BASIS_TABLE(X)
+        ST_SHARE_BASIS_TABLE(X)
 #undef X
     };
     static const char *const orders[] = {

@@ -26,7 +26,7 @@ static const char *const order_words[] = {
 };
 static const char *const basis_words[] = {
 #define X(id, name) name,
-    ST_BASIS_TABLE(X)
+    ST_SHARE_BASIS_TABLE(X)
 #undef X
         NULL,
 };

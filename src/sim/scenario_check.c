@@ -84,7 +84,7 @@ static void account_borrowed(const st_play *play, const st_scn_expect *e, st_str
 static void account_share(const st_play *play, const st_scn_expect *e, st_strbuf *out)
 {
     const st_account *a = account_of(play, e);
-    st_basis basis = (st_basis)st_core_policy(play->core)->basis;
+    st_share_basis basis = (st_share_basis)st_core_policy(play->core)->basis;
     st_standing standing;
 
     if (!a)

@@ -23,7 +23,7 @@ static const char *const account_keys[] = {"name",   "parent",   "guarantee", "m
 
 static const char *const basis_names[] = {
 #define BASIS_NAME(id, name) name,
-    ST_BASIS_TABLE(BASIS_NAME)
+    ST_SHARE_BASIS_TABLE(BASIS_NAME)
 #undef BASIS_NAME
         NULL,
 };
@@ -138,7 +138,7 @@ static int read_basis(st_shares *s, const st_doc_node *node, st_err *err)
         return r;
     for (int i = 0; basis_names[i]; i++) {
         if (strcmp(name, basis_names[i]) == 0) {
-            s->basis = (st_basis)i;
+            s->basis = (st_share_basis)i;
             return 0;
         }
     }

@@ -14,7 +14,7 @@ static void finding(void *ctx, const char *sentence)
     printf("%s\n", sentence);
 }
 
-int st_check_store(const char *path)
+int st_check_store(const char *path, const char *key)
 {
     static const char *const states[] = {
 #define X(id, name) name,
@@ -33,7 +33,7 @@ int st_check_store(const char *path)
     if (r == 0)
         r = st_store_audit_verify(store, &verdict, &err);
     if (r == 0)
-        r = st_control_check(store, finding, NULL, &n, &err);
+        r = st_control_check(store, key, finding, NULL, &n, &err);
     if (r < 0) {
         printf("%s\n", err.msg);
         return 1;

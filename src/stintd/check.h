@@ -4,7 +4,7 @@
 #ifndef ST_STINTD_CHECK_H
 #define ST_STINTD_CHECK_H
 
-/* Prints findings; 0: all is well, 1: not. */
-int st_check_store(const char *path);
+/* `key` is the file of the billing key, NULL: beside the store. Prints findings; 0: all is well, 1: not. */
+int st_check_store(const char *path, const char *key);
 
 #endif

@@ -38,7 +38,14 @@
     X("threads", ST_F_I64, threads, "2", 1, 64, "threads that serve requests")                  \
     X("body", ST_F_I64, body_mib, "64", 1, 1024, "MiB in the body of a batch at most")          \
     X("snapshot_rows", ST_F_I64, snapshot_rows, "32768", 16, 1000000,                           \
-      "rows of the log after which the core is saved whole")
+      "rows of the log after which the core is saved whole")                                    \
+    X("billing_zone", ST_F_TEXT, billing_zone, "UTC", 0, 0,                                     \
+      "the time zone (IANA name) in which months of bills end")                                 \
+    X("billing_currency", ST_F_TEXT, billing_currency, "USD", 0, 0, "how the money is called")  \
+    X("billing_cluster", ST_F_TEXT, billing_cluster, "stint", 0, 0,                             \
+      "whose books these are, as it stands in what is signed")                                  \
+    X("billing_key", ST_F_TEXT, billing_key, "none", 0, 0,                                      \
+      "file of the key that signs the books; made beside the store unless given")
 
 typedef struct fields {
     st_config c;
@@ -68,6 +75,9 @@ void st_config_init(st_config *config)
                           .threads = 2,
                           .body_mib = 64,
                           .snapshot_rows = 32768,
+                          .billing_zone = "UTC",
+                          .billing_currency = "USD",
+                          .billing_cluster = "stint",
                           .policy = st_policy_default()};
 }
 
@@ -172,6 +182,10 @@ int st_config_load(st_config *config, const char *path, st_err *err)
     f.c.key = keep(config, f.c.key);
     f.c.engine = keep(config, f.c.engine);
     f.c.logs = keep(config, f.c.logs);
+    f.c.billing_zone = keep(config, f.c.billing_zone);
+    f.c.billing_currency = keep(config, f.c.billing_currency);
+    f.c.billing_cluster = keep(config, f.c.billing_cluster);
+    f.c.billing_key = keep(config, f.c.billing_key);
     if (!f.c.store)
         return st_fail(err, ST_EINVAL, "%s: a store is needed", path);
     if (!f.c.cert != !f.c.key)

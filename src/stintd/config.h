@@ -22,6 +22,8 @@ typedef struct st_config {
     int64_t agent_lease_ms, log_mib, log_keep_ms;
     bool agent_keep;
     int64_t connections, rate, threads, body_mib, snapshot_rows;
+    const char *billing_zone, *billing_currency, *billing_cluster;
+    const char *billing_key; /* NULL: beside the store */
     st_policy policy;
 } st_config;
 

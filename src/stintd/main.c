@@ -211,7 +211,7 @@ int main(int argc, char **argv)
         return fail(&err);
     }
     if (o.check) {
-        r = st_check_store(config.store);
+        r = st_check_store(config.store, config.billing_key);
         st_config_done(&config);
         return r;
     }

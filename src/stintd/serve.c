@@ -12,11 +12,13 @@
 
 #include "base/mem.h"
 #include "engine/native.h"
+#include "stintd/clock.h"
 
 #define STOP_GRACE_MS 5000
 
 struct st_serve {
     st_config config;
+    st_clock *clock;
     st_engine *engine;
     st_engine *native; /* it, or the part of it with agents; NULL */
     st_logs *logs;
@@ -24,13 +26,12 @@ struct st_serve {
     st_api *api;
 };
 
-static int64_t wall_ms(void *ctx)
+/* Everything that is decided or counted goes by this. */
+static int64_t now_ms(void *ctx)
 {
-    struct timespec t;
+    const st_serve *serve = ctx;
 
-    (void)ctx;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return st_clock_ms(serve->clock);
 }
 
 /* One line a thing, with the time in front; systemd adds its own. */
@@ -38,12 +39,20 @@ static void log_line(void *ctx, const char *line)
 {
     char at[32];
     struct tm tm;
-    time_t s = (time_t)(wall_ms(NULL) / 1000);
+    time_t s = time(NULL);
 
     (void)ctx;
     gmtime_r(&s, &tm);
     strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%SZ", &tm);
     fprintf(stderr, "time=%s %s\n", at, line);
+}
+
+static void clock_jumped(void *ctx, int64_t jump_ms)
+{
+    char line[80];
+
+    snprintf(line, sizeof line, "event=clock_jumped by_ms=%lld", (long long)jump_ms);
+    log_line(ctx, line);
 }
 
 static void heard(void *ctx, const st_notice *notice)
@@ -87,14 +96,14 @@ static void open_logs(st_serve *serve)
     else
         st_strbuf_addf(&dir, "%.*slogs", slash ? (int)(slash + 1 - c->store) : 0, c->store);
     serve->logs = st_logs_new(st_strbuf_str(&dir), c->log_mib * 1024 * 1024);
-    st_logs_prune(serve->logs, wall_ms(NULL) - c->log_keep_ms);
+    st_logs_prune(serve->logs, now_ms(serve) - c->log_keep_ms);
 }
 
 static int make_engine(st_serve *serve, st_err *err)
 {
     const st_config *c = &serve->config;
     bool sim = strcmp(c->engine, "sim") == 0, native = strcmp(c->engine, "native") == 0;
-    const st_native_options options = {.clock = wall_ms,
+    const st_native_options options = {.clock = now_ms,
                                        .name = name_job,
                                        .changed = node_changed,
                                        .ctx = serve,
@@ -122,6 +131,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
     int r = 0;
 
     serve->config = *config;
+    serve->clock = st_clock_new(clock_jumped, serve);
     open_logs(serve);
     r = make_engine(serve, err);
     if (r == 0) {
@@ -129,18 +139,24 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
         serve->engine->ctx = serve;
         const st_control_options options = {.store = config->store,
                                             .policy = config->policy,
-                                            .clock = wall_ms,
+                                            .clock = now_ms,
                                             .log = log_line,
                                             .listen = heard,
                                             .ctx = serve,
                                             .engine = serve->engine,
-                                            .snap_rows = config->snapshot_rows};
+                                            .snap_rows = config->snapshot_rows,
+                                            .billing = {.zone = config->billing_zone,
+                                                        .currency = config->billing_currency,
+                                                        .cluster = config->billing_cluster,
+                                                        .key = config->billing_key}};
         r = st_control_new(&options, &serve->control, err);
+        if (r == 0)
+            st_clock_not_before(serve->clock, st_control_last_ms(serve->control));
     }
     if (r == 0) {
         const st_api_options options = {
             .control = serve->control,
-            .clock = wall_ms,
+            .clock = now_ms,
             .ctx = serve,
             .native = serve->native,
             .logs = serve->logs,
@@ -285,6 +301,7 @@ void st_serve_free(st_serve *serve)
     if (serve->engine)
         serve->engine->ops->free(serve->engine);
     st_logs_free(serve->logs);
+    st_clock_free(serve->clock);
     free(serve);
 }
 

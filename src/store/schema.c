@@ -54,9 +54,23 @@ static const char *const version_2[] = {
     NULL,
 };
 
+static const char *const version_3[] = {
+    "CREATE TABLE book (n @key PRIMARY KEY, account TEXT NOT NULL, seq BIGINT NOT NULL, "
+    "at_ms BIGINT NOT NULL, period TEXT NOT NULL, job TEXT NOT NULL, data TEXT NOT NULL, "
+    "chain @blob NOT NULL)",
+    /* An account's book in order; also that no place in it is taken twice. */
+    "CREATE UNIQUE INDEX book_account ON book (account, seq)",
+    /* What a job cost; other entries cost nothing here. */
+    "CREATE INDEX book_job ON book (job, n) WHERE job <> ''",
+
+    "CREATE TABLE checkpoints (n @key PRIMARY KEY, at_ms BIGINT NOT NULL, data TEXT NOT NULL)",
+    NULL,
+};
+
 static const st_migration migrations[] = {
     {1, version_1},
     {2, version_2},
+    {3, version_3},
 };
 
 const st_migration *const st_migrations = migrations;

@@ -65,6 +65,19 @@ static const st_field thing_fields[] = {
     FIELD(st_thing_row, doc, TEXT),
 };
 
+static const st_field book_fields[] = {
+    FIELD(st_book_row, n, I64),       FIELD(st_book_row, account, TEXT),
+    FIELD(st_book_row, seq, I64),     FIELD(st_book_row, at_ms, I64),
+    FIELD(st_book_row, period, TEXT), FIELD(st_book_row, job, TEXT),
+    FIELD(st_book_row, data, TEXT),   FIELD(st_book_row, chain, BLOB),
+};
+
+static const st_field checkpoint_fields[] = {
+    FIELD(st_checkpoint_row, n, I64),
+    FIELD(st_checkpoint_row, at_ms, I64),
+    FIELD(st_checkpoint_row, data, TEXT),
+};
+
 #define SHAPE(name, fields)                \
     {                                      \
         name, fields, ST_ARRAY_LEN(fields) \
@@ -77,6 +90,8 @@ const st_shape st_shape_token = SHAPE("tokens", token_fields);
 const st_shape st_shape_audit = SHAPE("audit", audit_fields);
 const st_shape st_shape_idem = SHAPE("idem", idem_fields);
 const st_shape st_shape_thing = SHAPE("things", thing_fields);
+const st_shape st_shape_book = SHAPE("book", book_fields);
+const st_shape st_shape_checkpoint = SHAPE("checkpoints", checkpoint_fields);
 
 static void add_columns(const st_shape *shape, st_strbuf *out)
 {

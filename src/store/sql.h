@@ -82,7 +82,24 @@
       "DELETE FROM things WHERE kind = $1 AND name = $2 AND version = $3")                       \
     X(ST_SQL_THINGS_OF, &st_shape_thing, "t",                                                    \
       "SELECT @cols FROM things WHERE kind = $1 ORDER BY name")                                  \
-    X(ST_SQL_THINGS, &st_shape_thing, "", "SELECT @cols FROM things ORDER BY kind, name")
+    X(ST_SQL_THINGS, &st_shape_thing, "", "SELECT @cols FROM things ORDER BY kind, name")        \
+                                                                                                 \
+    X(ST_SQL_BOOK_APPEND, &st_shape_book, "*",                                                   \
+      "INSERT INTO book (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
+    X(ST_SQL_BOOK_LAST, NULL, "", "SELECT COALESCE(MAX(n), 0) FROM book")                        \
+    X(ST_SQL_BOOK_READ, &st_shape_book, "ii",                                                    \
+      "SELECT @cols FROM book WHERE n >= $1 AND n <= $2 ORDER BY n")                             \
+    X(ST_SQL_BOOK_OF, &st_shape_book, "tii",                                                     \
+      "SELECT @cols FROM book WHERE account = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq")      \
+    X(ST_SQL_BOOK_OF_JOB, &st_shape_book, "t",                                                   \
+      "SELECT @cols FROM book WHERE job = $1 AND job <> '' ORDER BY n")                          \
+    X(ST_SQL_CHECKPOINT_PUT, &st_shape_checkpoint, "*",                                          \
+      "INSERT INTO checkpoints (@cols) VALUES (@vals) ON CONFLICT (n) DO UPDATE SET "            \
+      "at_ms = excluded.at_ms, data = excluded.data")                                            \
+    X(ST_SQL_CHECKPOINT_LAST, &st_shape_checkpoint, "",                                          \
+      "SELECT @cols FROM checkpoints ORDER BY n DESC LIMIT 1")                                   \
+    X(ST_SQL_CHECKPOINTS, &st_shape_checkpoint, "i",                                             \
+      "SELECT @cols FROM checkpoints WHERE n >= $1 ORDER BY n")
 
 typedef enum st_sql_id {
 #define ST_SQL_ENUM(id, shape, params, text) id,

@@ -263,6 +263,50 @@ int st_store_thing_delete(st_store *store, const char *kind, const char *name, i
 /* By name; kind NULL is everything, by kind and name. */
 int st_store_things(st_store *store, const char *kind, st_thing_fn fn, void *ctx, st_err *err);
 
+/* ---- the books: entries about usage and money, and what was signed ------------------------ */
+
+/* What is in `data` and how `chain` follows from it is the ledger's (ledger/proof.h). */
+typedef struct st_book_row {
+    int64_t n;           /* 1, 2, 3, … over all books, in the order they were made */
+    const char *account; /* whose book */
+    int64_t seq;         /* 1, 2, 3, … in it */
+    int64_t at_ms;
+    const char *period; /* in which it counts */
+    const char *job;    /* what people call it; "" none */
+    const char *data;
+    st_bytes chain;
+} st_book_row;
+
+typedef int (*st_book_fn)(void *ctx, const st_book_row *row, st_err *err);
+
+/* row->n is the last one + 1; its place and that in the account's book must be free (ST_ESTATE). */
+int st_store_book_append(st_store *store, const st_book_row *row, st_err *err);
+/* The last entry's n; 0: none. */
+int st_store_book_last(st_store *store, int64_t *ret_n, st_err *err);
+/* All entries with from <= n <= to, in order; a gap among them is ST_ECORRUPT. */
+int st_store_book_read(st_store *store, int64_t from, int64_t to, st_book_fn fn, void *ctx,
+                       st_err *err);
+/* Of one account's book, from <= seq <= to; a gap is ST_ECORRUPT. */
+int st_store_book_of(st_store *store, const char *account, int64_t from, int64_t to, st_book_fn fn,
+                     void *ctx, st_err *err);
+/* Everything about one job, oldest first. */
+int st_store_book_of_job(st_store *store, const char *job, st_book_fn fn, void *ctx, st_err *err);
+
+typedef struct st_checkpoint_row {
+    int64_t n; /* the last entry that is covered */
+    int64_t at_ms;
+    const char *data;
+} st_checkpoint_row;
+
+typedef int (*st_checkpoint_fn)(void *ctx, const st_checkpoint_row *row, st_err *err);
+
+/* Replaces one for the same n. */
+int st_store_checkpoint_put(st_store *store, const st_checkpoint_row *row, st_err *err);
+int st_store_checkpoint_last(st_store *store, st_arena *a, st_checkpoint_row *ret, st_err *err);
+/* All with n >= from, in order. */
+int st_store_checkpoints(st_store *store, int64_t from, st_checkpoint_fn fn, void *ctx,
+                         st_err *err);
+
 /* ---- check and backup ------------------------------------------------------------------- */
 
 /* One sentence about something that is wrong. */

@@ -17,12 +17,13 @@ What is outside a caller's subtree must answer as what never was: same status, s
 sentence but for the name that was asked for.
 """
 
+import os
 import re
 import sys
-import os
+import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from harness import Failure, Stintd, check, fleet, main, token  # noqa: E402
+from harness import Failure, Stintd, Stream, check, fleet, main, token  # noqa: E402
 
 ROLES = "owner admin member viewer auditor node none bad revoked expired".split()
 PLACES = "own sub sibling parent unknown".split()
@@ -305,6 +306,21 @@ OWNER_CHECK = table("new", """
     expired 401
 """)
 
+# Money: everybody reads what is theirs, owners decide.
+OWNER_SET = table("own sub sibling parent unknown", """
+    owner   200 200 200 200 404
+    admin   403 403 403 403 403
+    member  403 403 403 403 403
+    viewer  403 403 403 403 403
+    auditor 403 403 403 403 403
+    node    403 403 403 403 403
+    none    401 401 401 401 401
+    bad     401 401 401 401 401
+    revoked 401 401 401 401 401
+    expired 401 401 401 401 401
+""")
+OWNER_GIVE = {cell: 201 if status == 200 else status for cell, status in OWNER_SET.items()}
+
 # Every operation: how its address and body follow from the place, and its table.
 ROWS = [
     ("GET", "/healthz", None, OPEN),
@@ -378,7 +394,27 @@ ROWS += [
     ("POST", "/v1/agent/logs/{job}/{stay}/{task}", "agent", MACHINES),
 ]
 
+ROWS += [
+    ("GET", "/v1/accounts/{name}/plan", "account", SEE),
+    ("PUT", "/v1/accounts/{name}/plan", "account", OWNER_SET),
+    ("GET", "/v1/accounts/{name}/budget", "account", SEE),
+    ("POST", "/v1/accounts/{name}/credits", "account", OWNER_GIVE),
+    ("GET", "/v1/plan", None, OWNER_ONLY),
+    ("PUT", "/v1/plan", None, OWNER_ONLY),
+    ("GET", "/v1/prices", None, READ),
+    ("POST", "/v1/prices", "new_prices", FLEET_MAKE),
+    ("GET", "/v1/billing", None, READ),
+    ("GET", "/v1/bills", None, READ),
+    ("GET", "/v1/bills/{period}", "bill", SEE),
+    ("GET", "/v1/bills/{period}/entries", "bill", SEE),
+    ("GET", "/v1/bills/{period}/usage", "bill", SEE),
+    ("POST", "/v1/admin/reconcile", None, OWNER_ONLY),
+]
+
 BODIES = {
+    ("PUT", "/v1/accounts/{name}/plan"): {"discount": "1%", "from": "2099-01-01"},
+    ("PUT", "/v1/plan"): {"discount": "0%", "from": "2099-01-01"},
+    ("POST", "/v1/accounts/{name}/credits"): {"amount": "0.01", "reason": "a try"},
     ("PATCH", "/v1/jobs/{id}"): {"priority": 1},
     ("PATCH", "/v1/accounts/{name}"): {"weight": 2},
     ("PATCH", "/v1/pools/{name}"): {"oversubscribe": 2},
@@ -473,6 +509,10 @@ class World:
             body, name = {"name": self.fresh("node"), "pool": "main", "gpu": "h100"}, None
         elif how in ("pool", "node"):
             name = {"pool": "main", "node": "n00"}[how] if place == "there" else "nowhere"
+        elif how == "new_prices":
+            body = {"prices": self.fresh("prices"), "gpu": {"*": {"reserved": 1, "burst": 2}}}
+        elif how == "bill":
+            path = path.replace("{period}", "open") + "?account=" + name
         elif how == "join_token":
             body = {"uses": 1}
         elif how == "agent":
@@ -589,6 +629,75 @@ def check_lists(world):
     return wrong
 
 
+# What nobody below `north` or beside it may read: whole words, and amounts as they would be written.
+SECRETS = ["north", "sibling", "stranger", "windfall", "73.19", "73190000", "4141.41", "4141410000",
+           "61.61", "61610000"]
+
+
+def money_paths(world):
+    jobs = f"/v1/bills/open/entries?job={world.jobs['sibling']}"
+    yield from ["/metrics", "/v1/prices", "/v1/bills", "/v1/billing", jobs]
+    for account in ("own", "sub"):
+        yield f"/v1/accounts/{account}/plan"
+        yield f"/v1/accounts/{account}/budget"
+        for form in ("json", "csv", "html", "focus", "file"):
+            yield f"/v1/bills/open?account={account}&format={form}"
+        for form in ("json", "csv"):
+            yield f"/v1/bills/open/entries?account={account}&limit=1000&format={form}"
+        yield f"/v1/bills/open/entries?account={account}&limit=1&cursor=1"
+        for by in ("account", "user", "gpu", "level", "job"):
+            yield f"/v1/bills/open/usage?account={account}&by={by}"
+
+
+def check_money(world):
+    """Bills, plans and refusals by caps tell nothing of those above and beside."""
+    wrong, owner = [], world.owner
+    for rule in owner.get("/v1/rules").json["rules"]:
+        owner.call("DELETE", "/v1/rules/" + rule["name"])
+    watch = Stream(world.stintd.port, world.tokens["admin"])
+    owner.make("/v1/prices", {"prices": "dear", "gpu": {"*": {"reserved": 0, "burst": 7000,
+                                                             "guaranteed": 7000}}})
+    for account in ("own", "sibling"):
+        owner.make("/v1/jobs", {"name": "work", "account": account, "gpus": 1, "sim": {"run": "1s"},
+                                "user": "stranger" if account == "sibling" else "mate"})
+    owner.make("/v1/accounts/sibling/credits", {"amount": "4141.41", "reason": "windfall"})
+    check(owner.call("PUT", "/v1/accounts/north/plan", {"cap": "73.19", "budget": "0.01",
+          "burst": 61.61, "discount": "2.5%"}).status == 200, "no plan")
+    time.sleep(1.5)
+    for role in ("admin", "member", "viewer", "auditor"):
+        client = world.clients[role]
+        for path in money_paths(world):
+            answer = client.get(path)
+            check(answer.status == 200, "GET %s as %s: %d %s", path, role, answer.status, answer.text)
+            for word in SECRETS:
+                # A bill's file proves the plan, so it has the plans above, and their accounts by name.
+                if "format=file" in path and word in ("north", "73190000", "61610000"):
+                    continue
+                if re.search(r"(?<![\w.])" + re.escape(word) + r"(?![\w.])", answer.text):
+                    wrong.append(f"GET {path} as {role} says {word}")
+    plan = world.clients["member"].get("/v1/accounts/own/plan").json
+    if not (plan["inherited"] and plan["discount_percent"] == 2.5 and plan["of"] is None
+            and plan["cap"] is None and plan["burst_gpus"] is None):
+        wrong.append(f"the plan from above: {plan}")
+    job = {"name": "dear", "account": "own", "gpus": 1, "limit": "1h"}
+    tries = [("POST", "/v1/jobs", job), ("POST", "/v1/jobs/batch", {"jobs": [job]}),
+             ("POST", "/v1/jobs?dry_run=true", job)]
+    for method, path, body in tries:
+        answer = world.clients["member"].call(method, path, body)
+        if "an account above yours has a spend cap" not in answer.text:
+            wrong.append(f"{path} beyond a cap from above: {answer.status} {answer.text}")
+        for word in SECRETS:
+            if word in answer.text:
+                wrong.append(f"{path} beyond a cap from above says {word}: {answer.text}")
+    answer = owner.post("/v1/jobs", job)
+    if answer.code != "budget" or "the cap of north is $73.19" not in answer.text:
+        wrong.append(f"the owner is not told the cap: {answer.text}")
+    if any(event == "budget" for _, event, _ in watch.events()):
+        wrong.append("a warning about the budget of north went to own")
+    watch.close()
+    return wrong
+
+
 def run(program):
     stintd = Stintd(program)
     try:
@@ -596,8 +705,6 @@ def run(program):
         there, listed = operations(stintd), {(m, p) for m, p, _, _ in ROWS}
         check(there == listed, "routes without a row: %s; rows without a route: %s",
               sorted(there - listed), sorted(listed - there))
-        import time
-
         time.sleep(1.1)  # until the token that expires has
         wrong, cells = [], 0
         for method, pattern, how, expected in ROWS:
@@ -606,6 +713,7 @@ def run(program):
                 expected = {(role, "-"): status for (role, _), status in expected.items()}
             wrong += play(world, method, pattern, how, expected)
         wrong += check_lists(world)
+        wrong += check_money(world)
         if wrong:
             raise Failure(f"{len(wrong)} of {cells} cells:\n" + "\n".join(wrong))
         print(f"{len(ROWS)} routes, {len(ROLES)} roles, {cells} cells hold")

@@ -27,6 +27,14 @@ ALLOWED = [
     (r".*/why", r'"reasons":\[.*?\](?=,"start|\})', "free capacity, and that somebody holds it"),
     (r".*/why", r',"start_estimate":("[^"]*"|null)', "when there should be room"),
 ]
+# What grows while A's own jobs run, in every line: (path, where the number stands).
+GROWS = [
+    (r"/metrics", r"(?m)^(stint_account_(?:cost_dollars|gpu_seconds)\{.*\}) .*$"),
+    (r"/v1/bills/.*", r'("(?:made|quantity|\w+_mgpu_ms|gpu_mgpu_ms|\w*gpu_hours|at|to|share|held|cpu|ram)":)'
+                      r'("[^"]*"|[0-9.]+)'),
+    (r"/v1/bills/.*", r'(\["\w+",)[0-9,]+(?=\])'),
+    (r"/v1/accounts/.*/budget", r'("reserved(?:_udollars)?":)("[^"]*"|[0-9]+)'),
+]
 # What A may be told about a job of its own that waits. Numbers that are in a sentence are A's own,
 # or how many of A's tasks fit what is free.
 SENTENCES = [
@@ -108,11 +116,16 @@ def questions(w):
             "/v1/accounts", "/v1/users", "/v1/tokens", "/v1/tokens/t00000000", "/v1/types",
             "/v1/pools", "/v1/pools/main", "/v1/pools/none", "/v1/nodes", "/v1/nodes/n00",
             "/v1/nodes/none", "/v1/audit", "/v1/audit?limit=2", "/v1/audit?cursor=a00000000",
-            "/v1/audit/verify", "/v1/sizes", "/v1/rules", "/v1/arrays/j00000000", "/v1/nothing"]
+            "/v1/audit/verify", "/v1/prices", "/v1/billing", "/v1/bills", "/v1/plan", "/v1/bills/1999-01",
+            "/v1/bills/open", "/v1/bills/open?format=focus", "/v1/bills/open?account=" + w.b,
+            "/v1/bills/open?account=", "/v1/bills/open?account=" + w.parent, "/v1/bills/open/entries",
+            "/v1/bills/open/entries?cursor=2", "/v1/bills/open/entries?account=" + w.b,
+            "/v1/bills/open/usage", "/v1/bills/open/usage?by=account", "/v1/bills/open/usage?by=job",
+            "/v1/bills/open/usage?account=" + w.parent, "/v1/sizes", "/v1/rules", "/v1/arrays/j00000000", "/v1/nothing"]
     for job in (w.run, w.stuck, "j00000000", "jzzzzzzzz", "x"):
         gets += [f"/v1/jobs/{job}", f"/v1/jobs/{job}/why", f"/v1/jobs/{job}/logs"]
     for name in ("alpha", "alpha-sub", w.b, w.parent, w.other, "cluster", "none"):
-        gets += [f"/v1/accounts/{name}", f"/v1/accounts/{name}/quota", f"/v1/accounts/{name}/usage"]
+        gets += [f"/v1/accounts/{name}{more}" for more in ("", "/quota", "/usage", "/plan", "/budget")]
     rows = [("GET", path, None, None) for path in gets]
     job = {"name": "a-try", "account": "alpha", "user": "a-member"}
     rows += [
@@ -138,6 +151,9 @@ def cut(path, text):
     for where, what, _ in ALLOWED:
         if re.fullmatch(where, path):
             text = re.sub(what, "*", text, count=1)
+    for where, what in GROWS:
+        if re.fullmatch(where, path):
+            text = re.sub(what, r"\1*", text)
     return text
 
 

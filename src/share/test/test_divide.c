@@ -22,7 +22,7 @@ typedef struct row {
 typedef struct example {
     const char *title;
     double capacity;
-    st_basis basis;
+    st_share_basis basis;
     double left;
     row rows[ROWS];
 } example;

@@ -22,7 +22,7 @@ typedef struct forest {
     int n;
     double capacity, left;
     int64_t left_whole;
-    st_basis basis;
+    st_share_basis basis;
 } forest;
 
 static const double eps = 1e-9;

@@ -47,7 +47,7 @@ static void hold(st_account *a, int64_t t0_m, int64_t t1_m, int64_t cpu_m, int64
     a->next = (st_use){t0_m + t1_m, cpu_m, ram_mib, {t0_m, t1_m}};
 }
 
-static int64_t share(const world *w, const st_account *a, st_basis basis)
+static int64_t share(const world *w, const st_account *a, st_share_basis basis)
 {
     return st_standing_share_m(st_share_standing(w->tree, a->id, basis, NULL));
 }

@@ -3,8 +3,8 @@
  * One description serves both directions: each io_ function writes the value it is given, or
  * reads into it, so the two can never disagree about the order. Reading checks every range;
  * once something is wrong the codec is `bad` and everything reads as 0. */
-#ifndef ST_CORE_CODEC_H
-#define ST_CORE_CODEC_H
+#ifndef ST_MODEL_CODEC_H
+#define ST_MODEL_CODEC_H
 
 #include <string.h>
 

@@ -1,0 +1,46 @@
+/*
+ * Calls about a bill: the moment is fixed in the loop, what takes long is done by a worker with a reader of the
+ * store. Private to src/api.
+ */
+#ifndef ST_API_BILLS_H
+#define ST_API_BILLS_H
+
+#include "api/state.h"
+#include "control/money.h"
+#include "ledger/export.h"
+
+typedef struct st_bill_call {
+    st_cmd cmd;
+    st_api *api;
+    st_call *call;
+    char account[ST_NAME_MAX + 1]; /* "" is the cluster */
+    char period[8];                /* "": the open one */
+    const char *format;            /* of the query; never NULL */
+    bool prices;                   /* `ledger` is wanted */
+    bool running;                  /* `open` is wanted: what sums are made of */
+    bool whole;                    /* `open` is wanted: the account's own, with everything */
+    bool floors;                   /* `idle` is wanted */
+    bool file;                     /* `ask` is wanted, and the bill is its */
+    /* In a worker. Answers the call. */
+    void (*finish)(struct st_bill_call *c, st_store *reader);
+
+    st_arena *arena;
+    st_bill own;
+    const st_bill *bill;
+    ST_VEC(st_entry) open; /* what the open intervals would post; in the arena */
+    st_idle_floors idle;   /* likewise */
+    st_bill_ask *ask;
+    st_strbuf ledger; /* saved */
+    int64_t now;
+} st_bill_call;
+
+/* Reads account and period of the call and checks that the caller may see them; NULL: answered. */
+st_bill_call *st_bill_call_new(st_api *api, st_call *call, const char *format,
+                               void (*finish)(st_bill_call *c, st_store *reader));
+void st_bill_call_post(st_bill_call *c);
+
+/* How many of the account's entries count in the bill's period: [*from, *to], 1 and 0 for none. */
+void st_bill_span(const st_bill *bill, const char *account, int64_t *from, int64_t *to);
+void st_bill_about(const st_bill_call *c, st_export_about *ret);
+
+#endif

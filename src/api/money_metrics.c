@@ -1,0 +1,108 @@
+/*
+ * Money for Prometheus: what each account of the caller's subtree costs this month, and what is left of budgets. Sums
+ * are the ledger's and what runs is added as if it ended now; the store is not read.
+ *
+ * Costs and times are of an account alone, so that they can be added up; budgets are of it and all below it.
+ */
+#include "api/money_metrics.h"
+
+#include <string.h>
+
+#include "control/money.h"
+
+#define MGPU_MS_PER_MILLI_SECOND INT64_C(1000) /* milli-GPU x ms to thousandths of a GPU-second */
+
+static void costs(const st_bill *bill, st_metrics *m)
+{
+    st_metrics_family(m, "stint_account_cost_dollars", ST_METRIC_GAUGE,
+                      "What an account costs this month so far, without those below it.");
+    for (size_t i = 0; i < bill->lines.n;) {
+        const st_bill_line *line = &bill->lines.v[i];
+        int64_t amount = 0;
+
+        /* Lines are sorted by account and component: GPU types and levels are added up. */
+        for (; i < bill->lines.n && strcmp(bill->lines.v[i].account, line->account) == 0 &&
+               bill->lines.v[i].what == line->what;
+             i++)
+            amount += bill->lines.v[i].amount;
+        st_metrics_label(m, "account", line->account);
+        st_metrics_label(m, "component", st_component_name(line->what));
+        st_metrics_micro(m, amount);
+    }
+}
+
+static void gpu_seconds(const st_bill *bill, st_metrics *m)
+{
+    st_metrics_family(
+        m, "stint_account_gpu_seconds", ST_METRIC_GAUGE,
+        "GPU time this month so far by what it is: the floor that is paid, what was held "
+        "inside it or beyond it, what telemetry saw and of that busy, and what was lost.");
+    for (size_t i = 0; i < bill->uses.n; i++) {
+        const st_bill_use *u = &bill->uses.v[i];
+        const struct {
+            const char *basis;
+            int64_t mgpu_ms;
+        } rows[] = {
+            {"reserved", u->reserved}, {"guaranteed", u->guaranteed},
+            {"burst", u->burst},       {"on_demand", u->on_demand},
+            {"booked", u->booked},     {"seen", u->seen},
+            {"busy", u->busy},         {"lost", u->lost},
+        };
+
+        for (size_t k = 0; u->account[0] && k < ST_ARRAY_LEN(rows); k++) {
+            st_metrics_label(m, "account", u->account);
+            st_metrics_label(m, "basis", rows[k].basis);
+            st_metrics_milli(m, rows[k].mgpu_ms / MGPU_MS_PER_MILLI_SECOND);
+        }
+    }
+}
+
+static void sample(st_metrics *m, const char *account, const char *what, int64_t udollars)
+{
+    if (udollars == ST_UNSET)
+        return;
+    st_metrics_label(m, "account", account);
+    st_metrics_label(m, "what", what);
+    st_metrics_micro(m, udollars);
+}
+
+/* Of accounts that have one: the rest is in their costs. */
+static void budgets(const st_question *q, const st_bill *bill, st_metrics *m)
+{
+    st_budget_state s;
+    st_err err;
+
+    st_metrics_family(
+        m, "stint_account_budget_dollars", ST_METRIC_GAUGE,
+        "Of accounts with a cap or a budget, with those below them: what it is, and what is "
+        "spent, on hold for jobs, reserved for floors and left of it this month.");
+    for (size_t i = 0; i < bill->uses.n; i++) {
+        const char *account = bill->uses.v[i].account;
+        const st_price_plan *p = st_ledger_plan(st_tx_ledger(q->tx), account, st_tx_now(q->tx));
+
+        if (!p || !account[0] || strcmp(p->account, account) != 0 ||
+            (p->cap_udollars == ST_UNSET && p->budget_udollars == ST_UNSET) ||
+            st_tx_budget(q->tx, account, &s, &err) < 0)
+            continue;
+        sample(m, account, "cap", s.cap);
+        sample(m, account, "budget", s.budget);
+        sample(m, account, "spent", s.spent);
+        sample(m, account, "held", s.held);
+        sample(m, account, "reserved", s.reserved);
+        sample(m, account, "left", s.left);
+    }
+}
+
+int st_money_metrics(const st_question *q, st_metrics *m, st_err *err)
+{
+    st_bill bill = {0};
+    int r = st_tx_bill(q->tx, q->who.account, NULL, &bill, err);
+
+    if (r < 0)
+        return r;
+    costs(&bill, m);
+    gpu_seconds(&bill, m);
+    budgets(q, &bill, m);
+    st_bill_done(&bill);
+    return 0;
+}

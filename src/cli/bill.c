@@ -1,0 +1,151 @@
+/*
+ * `stint bill verify FILE`: checks a bill that was downloaded, alone and offline (ledger/billfile.h).
+ *
+ * A bill that is not right is no failure of the program: it says what is wrong and where, and has an exit
+ * status of its own.
+ */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/quote.h"
+#include "cli/cli.h"
+#include "ledger/billfile.h"
+#include "ledger/export.h"
+
+#define BILL_MAX     ((size_t)1 << 30)
+#define KEY_FILE_MAX 256
+#define KEY_BYTES    32
+#define STATUS_WRONG 9
+
+typedef struct bill_flags {
+    st_cli_format format;
+    const char *key;
+} bill_flags;
+
+static const st_cli_row verify_options[] = {
+    {"key", 'k', ST_CLI_STRING, offsetof(bill_flags, key), "HEX|FILE",
+     "whose signature you trust, 64 hex digits or a file with them", 0, 0},
+    {"output", 'o', ST_CLI_OUTPUT, offsetof(bill_flags, format), "table|json", "how it is written",
+     0, 0},
+    {0},
+};
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool read_hex(const char *text, size_t len, unsigned char ret[KEY_BYTES])
+{
+    if (len != (size_t)2 * KEY_BYTES)
+        return false;
+    for (size_t i = 0; i < KEY_BYTES; i++) {
+        int high = hex_value(text[2 * i]), low = hex_value(text[2 * i + 1]);
+
+        if (high < 0 || low < 0)
+            return false;
+        ret[i] = (unsigned char)(high * 16 + low);
+    }
+    return true;
+}
+
+static int read_key(const char *given, unsigned char ret[KEY_BYTES], st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    char q[ST_QUOTE_MAX];
+    int r;
+
+    if (read_hex(given, strlen(given), ret))
+        return 0;
+    r = st_file_read(given, KEY_FILE_MAX, &text, err);
+    if (r < 0)
+        return st_fail_prefix(err, "--key is neither 64 hex digits nor a file with them: ");
+    while (text.n > 0 && strchr(" \t\r\n", text.s[text.n - 1]))
+        text.n--;
+    if (!read_hex(st_strbuf_str(&text), text.n, ret))
+        return st_fail(err, ST_EINVAL, "%s: the file is not a public key of 64 hex digits",
+                       st_quote(q, given));
+    return 0;
+}
+
+static void key_text(const unsigned char key[KEY_BYTES], char ret[2 * KEY_BYTES + 1])
+{
+    for (size_t i = 0; i < KEY_BYTES; i++)
+        snprintf(ret + 2 * i, 3, "%02x", key[i]);
+}
+
+static void print_json(FILE *out, const st_verdict *v, const char *key, bool trusted)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf b = {0};
+
+    st_strbuf_addf(&b, "{\"good\":%s,\"what\":", v->good ? "true" : "false");
+    st_quote_json(&b, v->what);
+    st_strbuf_addf(&b, ",\"line\":%lld,\"entry\":%lld,\"account\":", (long long)v->line,
+                   (long long)v->seq);
+    st_quote_json(&b, v->account);
+    st_strbuf_add(&b, ",\"period\":");
+    st_quote_json(&b, v->period);
+    st_strbuf_addf(&b, ",\"entries\":%lld,\"total_udollars\":%lld,\"key\":\"%s\",\"trusted\":%s}",
+                   (long long)v->entries, (long long)v->total, key,
+                   v->good && trusted ? "true" : "false");
+    fprintf(out, "%s\n", st_strbuf_str(&b));
+}
+
+static void print_good(FILE *out, const st_verdict *v, const char *key, bool trusted)
+{
+    char total[ST_MONEY_MAX];
+
+    fprintf(out, "proved: %s.\n\n", v->what);
+    fprintf(out, "account  %s\nperiod   %s\ntotal    %s\nentries  %lld\nkey      %s\n",
+            *v->account ? v->account : "(the cluster)", v->period, st_money(total, v->total),
+            (long long)v->entries, key);
+    if (!trusted)
+        fprintf(out,
+                "\nThis key is not known to you yet: whoever has it signed this bill. Compare it\n"
+                "with the key your provider publishes, and give that with --key.\n");
+}
+
+int st_cli_bill_verify(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    char key[2 * KEY_BYTES + 1];
+    unsigned char trusted[KEY_BYTES];
+    bill_flags f = {0};
+    st_verdict v;
+    int r = st_cli_read(argc, argv, verify_options, &f, 1, 1, NULL, err);
+
+    if (r == 0 && f.key)
+        r = read_key(f.key, trusted, err);
+    if (r == 0)
+        r = st_file_read(argv[1], BILL_MAX, &text, err);
+    if (r < 0)
+        return r;
+    st_billfile_verify(st_strbuf_str(&text), text.n, f.key ? trusted : NULL, &v);
+    key_text(v.key, key);
+    if (f.format == ST_CLI_JSON)
+        print_json(cli->out, &v, key, f.key != NULL);
+    else if (v.good)
+        print_good(cli->out, &v, key, f.key != NULL);
+    else
+        fprintf(cli->errors, "stint: %s is not right: %s\n", st_file_name(argv[1]), v.what);
+    return v.good ? 0 : STATUS_WRONG;
+}
+
+const st_cli_verb st_cli_bill_verbs[] = {
+    {"list", "Lists the months that are closed", "", .fn = st_cli_bill_list,
+     .example = "  stint bill list\n"},
+    {"key", "Prints the key that signs bills", "", .fn = st_cli_bill_key,
+     .example = "  stint bill key >cluster.pub\n"},
+    {"verify", "Checks a downloaded bill, offline", "[--key HEX|FILE] FILE",
+     "Every byte is covered: checksums, signatures, that each entry is in its book and none\n"
+     "is missing, that postings follow from usage, prices and plan, and that lines and total\n"
+     "are their sums. Without --key it says whose key signed the bill. Exit status 9: the\n"
+     "bill is not right, with the line, the account and the entry.\n",
+     .fn = st_cli_bill_verify, .options = verify_options,
+     .example = "  stint bill verify --key cluster.pub vision-2026-10.bill\n"},
+    {0},
+};

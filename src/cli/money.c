@@ -1,0 +1,401 @@
+/*
+ * `stint price`, `budget` and `usage`, and what owners do about money: plans, credits, comparing all the numbers.
+ */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/quote.h"
+#include "cli/admin_doc.h"
+#include "cli/view.h"
+
+#define FILE_MAX (1u << 20)
+
+typedef struct money_flags {
+    st_cli_format format;
+    const char *month, *by, *reason;
+    int64_t entry;
+    bool recent, watch, cluster;
+} money_flags;
+
+#define OUTPUT(words, kind)                                                                  \
+    {                                                                                        \
+        "output", 'o', kind, offsetof(money_flags, format), words, "how it is written", 0, 0 \
+    }
+
+static const st_cli_row output_options[] = {OUTPUT("table|json|csv", ST_CLI_LISTING), {0}};
+static const st_cli_row answer_options[] = {OUTPUT("table|json", ST_CLI_OUTPUT), {0}};
+const st_cli_row st_cli_budget_options[] = {OUTPUT("table|json", ST_CLI_OUTPUT), {0}};
+const st_cli_row st_cli_usage_options[] = {
+    {"month", 'm', ST_CLI_STRING, offsetof(money_flags, month), "2026-10",
+     "a month that is closed; the open one unless given", 0, 0},
+    {"by", 'b', ST_CLI_STRING, offsetof(money_flags, by), "account|user|gpu|level|job",
+     "what is added up, user unless given", 0, 0},
+    {"recent", 'r', ST_CLI_FLAG, offsetof(money_flags, recent), NULL,
+     "instead: what counts for whose turn it is, less the older it is", 0, 0},
+    {"watch", 'w', ST_CLI_FLAG, offsetof(money_flags, watch), NULL,
+     "with --recent: again every two seconds, until Ctrl-C", 0, 0},
+    OUTPUT("table|json|csv", ST_CLI_LISTING),
+    {0},
+};
+
+static int begin(st_cli *cli, int argc, char **argv, const st_cli_row *options, int min, int max,
+                 money_flags *f, st_client **client, int *ret_n, st_err *err)
+{
+    int r = st_cli_read(argc, argv, options, f, min, max, ret_n, err);
+
+    return r < 0 ? r : st_client_open(cli->errors, client, err);
+}
+
+/* ---- usage ------------------------------------------------------------------------------------------ */
+
+static void busy_part(const json_t *row, st_strbuf *out)
+{
+    int64_t seen = st_view_milli(row, "seen_gpu_hours"),
+            busy = st_view_milli(row, "busy_gpu_hours");
+
+    if (seen <= 0)
+        st_strbuf_addc(out, '-');
+    else
+        st_strbuf_addf(out, "%lld%%", (long long)((busy * 100 + seen / 2) / seen));
+}
+
+int st_cli_metered(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    static const st_view_column columns[] = {
+        {"WHO", "key", ST_VIEW_TEXT, NULL},
+        {"JOBS", "jobs", ST_VIEW_NUM, NULL},
+        {"GPU HOURS", "gpu_hours", ST_VIEW_NUM, NULL},
+        {"BUSY", "busy_gpu_hours", ST_VIEW_FN, busy_part},
+        {"LOST", "lost_gpu_hours", ST_VIEW_NUM, NULL},
+        {"KWH", "energy_kwh", ST_VIEW_NUM, NULL},
+        {"COST", "cost", ST_VIEW_NUM, NULL},
+        {0},
+    };
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    money_flags f = {.month = "open", .by = "user"};
+    int n, r = begin(cli, argc, argv, st_cli_usage_options, 0, 1, &f, &client, &n, err);
+
+    if (r < 0)
+        return r;
+    if (f.recent)
+        return st_cli_recent(cli, client, f.format, n > 0 ? argv[1] : NULL, f.watch, err);
+    st_strbuf_add(&path, "/v1/bills/");
+    st_url_add(&path, f.month);
+    st_strbuf_add(&path, "/usage?by=");
+    st_url_add(&path, f.by);
+    if (n > 0) {
+        st_strbuf_add(&path, "&account=");
+        st_url_add(&path, argv[1]);
+    }
+    r = st_view_list(cli, client, f.format, st_strbuf_str(&path), "rows", columns, err);
+    return r < 0 && n > 0 ? st_admin_near(client, "accounts", argv[1], r, err) : r;
+}
+
+/* ---- budget ----------------------------------------------------------------------------------------- */
+
+int st_cli_budget(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    static const st_view_column facts[] = {
+        {"Account", "account", ST_VIEW_TEXT, NULL},
+        {"Month", "period", ST_VIEW_TEXT, NULL},
+        {"Cap", "cap", ST_VIEW_TEXT, NULL},
+        {"Budget", "budget", ST_VIEW_TEXT, NULL},
+        {"Spent", "spent", ST_VIEW_TEXT, NULL},
+        {"On hold", "held", ST_VIEW_TEXT, NULL},
+        {"Floors to come", "reserved", ST_VIEW_TEXT, NULL},
+        {"Left", "left", ST_VIEW_TEXT, NULL},
+        {0},
+    };
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    money_flags f = {0};
+    json_t *me = NULL;
+    const char *account;
+    int n, r = begin(cli, argc, argv, st_cli_budget_options, 0, 1, &f, &client, &n, err);
+
+    if (r == 0 && n == 0)
+        r = st_client_get(client, "/v1/whoami", &me, err);
+    if (r < 0)
+        return r;
+    account = n > 0 ? argv[1] : st_view_text(me, "account");
+    if (!*account)
+        r = st_fail(err, ST_EINVAL, "%s: of which account? The cluster has no budget", argv[0]);
+    if (r == 0) {
+        st_admin_path(&path, "accounts", account);
+        st_strbuf_add(&path, "/budget");
+        r = st_view_one(cli, client, f.format, st_strbuf_str(&path), facts, err);
+        r = r < 0 ? st_admin_near(client, "accounts", account, r, err) : 0;
+    }
+    json_decref(me);
+    return r;
+}
+
+/* ---- prices ----------------------------------------------------------------------------------------- */
+
+static int price_list(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    static const st_view_column columns[] = {
+        {"NAME", "prices", ST_VIEW_TEXT, NULL},
+        {"FROM", "from", ST_VIEW_TIME, NULL},
+        {"IN FORCE", "in_force", ST_VIEW_TEXT, NULL},
+        {0},
+    };
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    money_flags f = {0};
+    int n, r = begin(cli, argc, argv, output_options, 0, 0, &f, &client, &n, err);
+
+    return r < 0 ? r : st_view_list(cli, client, f.format, "/v1/prices", "prices", columns, err);
+}
+
+/* Everything of a book that is not by GPU type. */
+static const st_view_column book_facts[] = {
+    {"Name", "prices", ST_VIEW_TEXT, NULL},
+    {"From", "from", ST_VIEW_TIME, NULL},
+    {"In force", "in_force", ST_VIEW_TEXT, NULL},
+    {"CPU, a core-hour", "cpu", ST_VIEW_TEXT, NULL},
+    {"Memory, a GiB-hour", "ram", ST_VIEW_TEXT, NULL},
+    {"Energy, a kWh", "energy", ST_VIEW_TEXT, NULL},
+    {"Idle, on top", "idle", ST_VIEW_TEXT, NULL},
+    {"Topology, on top", "topology", ST_VIEW_WORDS, NULL},
+    {"Credit for lost work", "credit.lost", ST_VIEW_TEXT, NULL},
+    {"Credit for faults", "credit.fault", ST_VIEW_TEXT, NULL},
+    {0},
+};
+
+/* And what is: a row for each. */
+static const st_view_column rate_columns[] = {
+    {"GPU", "gpu", ST_VIEW_TEXT, NULL},
+    {"RESERVED", "reserved", ST_VIEW_NUM, NULL},
+    {"GUARANTEED", "guaranteed", ST_VIEW_NUM, NULL},
+    {"BURST", "burst", ST_VIEW_NUM, NULL},
+    {"ON DEMAND", "on_demand", ST_VIEW_NUM, NULL},
+    {"BOOKED", "booked", ST_VIEW_NUM, NULL},
+    {"WHOLE", "whole", ST_VIEW_NUM, NULL},
+    {"MIG", "mig", ST_VIEW_NUM, NULL},
+    {"MPS", "mps", ST_VIEW_NUM, NULL},
+    {"TIME", "time", ST_VIEW_NUM, NULL},
+    {0},
+};
+
+static void put_book(st_cli *cli, const json_t *book)
+{
+    json_t *rows = json_array(), *rates, *price;
+    const char *name;
+    void *at = json_object_iter(json_object_get(book, "gpu"));
+
+    for (; at; at = json_object_iter_next(json_object_get(book, "gpu"), at)) {
+        rates = json_copy(json_object_iter_value(at));
+        json_object_set_new(rates, "gpu", json_string(json_object_iter_key(at)));
+        json_array_append_new(rows, rates);
+    }
+    st_view_facts(cli, book, book_facts);
+    fputc('\n', cli->out);
+    st_view_rows(cli, ST_CLI_TABLE, rows, rate_columns);
+    json_decref(rows);
+    json_object_foreach(json_object_get(book, "pieces"), name, price)
+    {
+        const char *frame = st_view_text(price, "frames");
+
+        fprintf(cli->out, "\n%s: %s a %s, and nothing else\n", name,
+                *frame ? frame : st_view_text(price, "minutes"), *frame ? "frame" : "minute");
+    }
+}
+
+/* The last one of that name; without a name the one in force. */
+static const json_t *find_book(const json_t *doc, const char *name)
+{
+    const json_t *found = NULL;
+    json_t *book;
+    size_t i;
+
+    json_array_foreach(json_object_get(doc, "prices"), i, book)
+    {
+        if (name ? strcmp(st_view_text(book, "prices"), name) == 0
+                 : json_is_true(json_object_get(book, "in_force")))
+            found = book;
+    }
+    return found;
+}
+
+static int price_show(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    money_flags f = {0};
+    char q[ST_QUOTE_MAX];
+    const json_t *book;
+    json_t *doc = NULL;
+    char *text;
+    int n, r = begin(cli, argc, argv, answer_options, 0, 1, &f, &client, &n, err);
+
+    if (r == 0)
+        r = st_client_get(client, "/v1/prices", &doc, err);
+    if (r < 0)
+        return r;
+    book = find_book(doc, n > 0 ? argv[1] : NULL);
+    if (!book) {
+        r = n > 0 ? st_fail(err, ST_ENOENT, "there is no price book %s", st_quote(q, argv[1]))
+                  : st_fail(err, ST_ENOENT, "there are no prices yet");
+    } else if (f.format == ST_CLI_JSON) {
+        text = json_dumps(book, JSON_INDENT(2));
+        fprintf(cli->out, "%s\n", text);
+        free(text);
+    } else {
+        put_book(cli, book);
+    }
+    json_decref(doc);
+    return r;
+}
+
+/* Sends a file as it is; the server reads YAML and JSON alike. */
+static int send_file(st_cli *cli, st_client *client, const money_flags *f, const char *method,
+                     const char *path, const char *file, const char *said, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    int r = st_file_read(file, FILE_MAX, &text, err);
+
+    if (r < 0)
+        return r;
+    return st_admin_send(cli, client,
+                         &(st_request){.method = method,
+                                       .path = path,
+                                       .body = st_strbuf_str(&text),
+                                       .type = "application/yaml"},
+                         f->format, said, err);
+}
+
+static int price_publish(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    money_flags f = {0};
+    int n, r = begin(cli, argc, argv, answer_options, 1, 1, &f, &client, &n, err);
+
+    return r < 0 ? r
+                 : send_file(cli, client, &f, "POST", "/v1/prices", argv[1],
+                             "the price book is published", err);
+}
+
+const st_cli_verb st_cli_price_verbs[] = {
+    {"list", "Lists price books", "[OPTION...]", .fn = price_list, .options = output_options,
+     .example = "  stint price list\n"},
+    {"show", "Shows a price book, the one in force unless named", "[OPTION...] [NAME]",
+     .fn = price_show, .options = answer_options, .example = "  stint price show 2026-h2\n"},
+    {"publish", "Publishes a price book", "[OPTION...] FILE",
+     "Good from now on, or from the moment the file names. What is past keeps its price.\n",
+     .fn = price_publish, .options = answer_options,
+     .example = "  stint price publish prices.yaml\n"},
+    {0},
+};
+
+/* ---- owners ------------------------------------------------------------------------------------------ */
+
+const st_cli_row st_cli_plan_options[] = {
+    {"cluster", 'c', ST_CLI_FLAG, offsetof(money_flags, cluster), NULL,
+     "instead of an account: all that have no plan of their own or above them", 0, 0},
+    OUTPUT("table|json", ST_CLI_OUTPUT),
+    {0},
+};
+const st_cli_row st_cli_credit_options[] = {
+    {"reason", 'r', ST_CLI_STRING, offsetof(money_flags, reason), "TEXT", "why; stands on the bill",
+     0, 0},
+    {"entry", 'e', ST_CLI_I64, offsetof(money_flags, entry), "N",
+     "the entry of the account's book it is about", 1, INT64_MAX},
+    OUTPUT("table|json", ST_CLI_OUTPUT),
+    {0},
+};
+
+int st_cli_admin_plan(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    static const st_view_column facts[] = {
+        {"Account", "account", ST_VIEW_TEXT, NULL},
+        {"Plan of", "of", ST_VIEW_TEXT, NULL},
+        {"Chargeback", "chargeback", ST_VIEW_TEXT, NULL},
+        {"Discount, percent", "discount_percent", ST_VIEW_NUM, NULL},
+        {"Burst up to, GPUs", "burst_gpus", ST_VIEW_NUM, NULL},
+        {"Cap", "cap", ST_VIEW_TEXT, NULL},
+        {"Budget", "budget", ST_VIEW_TEXT, NULL},
+        {"Warnings at, percent", "warn_percent", ST_VIEW_WORDS, NULL},
+        {0},
+    };
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+    money_flags f = {0};
+    const char *account, *file;
+    int n, r = begin(cli, argc, argv, st_cli_plan_options, 0, 2, &f, &client, &n, err);
+
+    if (r == 0 && (f.cluster ? n > 1 : n < 1))
+        r = st_fail(err, ST_EINVAL, "%s: give one account, or --cluster", argv[0]);
+    if (r < 0)
+        return r;
+    account = f.cluster ? NULL : argv[1];
+    file = f.cluster ? (n > 0 ? argv[1] : NULL) : (n > 1 ? argv[2] : NULL);
+    if (account) {
+        st_admin_path(&path, "accounts", account);
+        st_strbuf_add(&path, "/plan");
+        st_strbuf_addf(&said, "account %s has the plan", account);
+    } else {
+        st_strbuf_add(&path, "/v1/plan");
+        st_strbuf_add(&said, "the cluster has the plan");
+    }
+    r = file ? send_file(cli, client, &f, "PUT", st_strbuf_str(&path), file, st_strbuf_str(&said),
+                         err)
+             : st_view_one(cli, client, f.format, st_strbuf_str(&path), facts, err);
+    return r < 0 && account ? st_admin_near(client, "accounts", account, r, err) : r;
+}
+
+int st_cli_admin_credit(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+    money_flags f = {0};
+    int n, r = begin(cli, argc, argv, st_cli_credit_options, 2, 2, &f, &client, &n, err);
+
+    if (r == 0 && !f.reason)
+        r = st_fail(err, ST_EINVAL, "%s: a credit needs a --reason", argv[0]);
+    if (r < 0)
+        return r;
+    st_body_put(&body, "amount", argv[2]);
+    st_body_put(&body, "reason", f.reason);
+    if (f.entry > 0)
+        st_strbuf_addf(&said, "%lld", (long long)f.entry);
+    st_body_put(&body, "entry", f.entry > 0 ? st_strbuf_str(&said) : NULL);
+    st_admin_path(&path, "accounts", argv[1]);
+    st_strbuf_add(&path, "/credits");
+    st_strbuf_clear(&said);
+    st_strbuf_addf(&said, "account %s is given %s", argv[1], argv[2]);
+    r = st_admin_send(
+        cli, client,
+        &(st_request){.method = "POST", .path = st_strbuf_str(&path), .body = st_body_end(&body)},
+        f.format, st_strbuf_str(&said), err);
+    return r < 0 ? st_admin_near(client, "accounts", argv[1], r, err) : 0;
+}
+
+int st_cli_admin_reconcile(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    money_flags f = {0};
+    json_t *doc = NULL, *line;
+    size_t i;
+    int n, r = begin(cli, argc, argv, answer_options, 0, 0, &f, &client, &n, err);
+
+    if (r == 0)
+        r = st_client_json(client, &(st_request){.method = "POST", .path = "/v1/admin/reconcile"},
+                           &doc, &response, err);
+    if (r < 0)
+        return r;
+    if (f.format == ST_CLI_JSON) {
+        st_view_raw(cli, &response);
+    } else {
+        json_array_foreach(json_object_get(doc, "findings"), i, line)
+            fprintf(cli->out, "%s\n", json_string_value(line));
+        if (json_is_true(json_object_get(doc, "agree")))
+            fprintf(cli->out, "meter, ledger, store and agents agree\n");
+    }
+    n = (int)json_array_size(json_object_get(doc, "findings"));
+    json_decref(doc);
+    return n > 0 ? st_fail(err, ST_ECORRUPT, "%d difference%s found", n, n > 1 ? "s were" : " was")
+                 : 0;
+}

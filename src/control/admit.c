@@ -1,0 +1,88 @@
+/*
+ * Caps at the door: a job is let in when its worst case fits, and that much is held until it ends; floors rise when
+ * what they will cost fits.
+ */
+#include <string.h>
+
+#include "control/billing.h"
+
+/* A cap's refusal has a code of its own: more money helps, more quota does not. */
+static int as_budget(int r, st_err *err)
+{
+    if (r != -ST_EQUOTA)
+        return r;
+    err->code = ST_EBUDGET;
+    return -ST_EBUDGET;
+}
+
+int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err)
+{
+    st_billing *b = tx->ctl->billing;
+    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
+    const st_job job = {.shape = spec->shape, .tasks = spec->tasks};
+    const char *gpus[ST_TYPES_MAX];
+    st_worst worst = {.account = spec->account,
+                      .gpus = gpus,
+                      .level = spec->shape.level,
+                      .topo = spec->topo_required ? spec->topo : ST_TOPO_NONE,
+                      .limit_ms = spec->limit_ms,
+                      .at_ms = tx->now,
+                      .reader = spec->reader};
+
+    *ret = ST_UNSET;
+    /* What the core would refuse, it refuses in its own words. */
+    if (st_tree_find(st_core_tree(tx->ctl->core), spec->account) <= ST_ROOT || spec->tasks <= 0 ||
+        spec->tasks > ST_TASKS_MAX)
+        return 0;
+    worst.gpu_m = st_job_gpu_m(&job);
+    worst.cpu_m = st_job_cpu_m(&job);
+    worst.ram_mib = st_job_ram_mib(&job);
+    for (size_t t = 0; worst.gpu_m > 0 && t < fleet->types.n; t++)
+        if (spec->shape.types == 0 || spec->shape.types >> t & 1)
+            gpus[worst.ngpus++] = fleet->types.v[t].name;
+    return as_budget(st_ledger_admit(b->ledger, &worst, ret, err), err);
+}
+
+int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, st_err *err)
+{
+    char name[ST_ID_TEXT];
+    st_entry e = {.kind = ST_ENTRY_HOLD, .account = account, .job = name, .amount = amount};
+
+    if (amount == ST_UNSET)
+        return 0;
+    st_control_id_text(tx->ctl, job, name);
+    return st_money_post(tx, &e, err);
+}
+
+int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *reader, st_err *err)
+{
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
+    const st_ledger *l = tx->ctl->billing->ledger;
+    int32_t id = st_tree_find(tree, spec->name);
+    const st_quota *old = id > ST_ROOT ? &st_tree_account(tree, id)->guarantee : NULL;
+    /* One that does not exist yet is under the caps of its parent. */
+    const char *account = old ? spec->name : spec->parent;
+    int64_t more = st_quota_gpu_m(&spec->guarantee) - (old ? st_quota_gpu_m(old) : 0);
+    int r = 0;
+
+    if (!account || st_tree_find(tree, account) <= ST_ROOT)
+        return 0;
+    for (size_t t = 0; r == 0 && t < fleet->types.n; t++) {
+        int64_t up = ST_MAX(spec->guarantee.type_m[t], 0) - (old ? ST_MAX(old->type_m[t], 0) : 0);
+
+        if (up > 0)
+            r = st_ledger_admit_floor(l, account, fleet->types.v[t].name, up, tx->now, reader, err);
+        more -= ST_MAX(up, 0);
+    }
+    if (r == 0 && more > 0)
+        r = st_ledger_admit_floor(l, account, "*", more, tx->now, reader, err);
+    return as_budget(r, err);
+}
+
+int st_money_account(st_tx *tx, const char *name, const char *parent, st_err *err)
+{
+    st_entry e = {.kind = ST_ENTRY_ACCOUNT, .account = name, .parent = parent};
+
+    return st_money_post(tx, &e, err);
+}

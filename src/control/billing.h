@@ -1,0 +1,186 @@
+/*
+ * The inside of metering and money. Private to src/control; money.h is what others see.
+ *
+ *   zone.c      months                    notes.c     what the log says to the meter
+ *   keys.c      who signs                 books.c     how far each book is, and writing entries
+ *   entries.c   from records to entries   money.c     what a transaction means in money; cuts; closes
+ *   admit.c     holds and floors          billing_load.c   from the store back; the snapshot
+ *   budget.c    warnings
+ *
+ * Invariants:
+ *  1 An interval is metered, posted and in the log in one transaction, or not at all.
+ *  2 All moments of cuts up to the core's time have been carried out.
+ *  3 The meter is what the log gives when it is played; the ledger is what the books give when folded.
+ */
+#ifndef ST_CONTROL_BILLING_H
+#define ST_CONTROL_BILLING_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "control/money.h"
+#include "control/notes.h"
+#include "control/state.h"
+#include "control/zone.h"
+#include "meter/meter.h"
+
+/* How far one book has come. */
+typedef struct st_book_head {
+    char *account;
+    st_hash chain;
+    st_peaks *peaks;
+} st_book_head;
+
+/* What the floors of an account cost is kept by caps: as last written into its book. */
+typedef struct st_floor_said {
+    int32_t account, type;
+    int64_t gpu_m;
+} st_floor_said;
+
+/* How many thresholds of an account's plan somebody was told of, and of which plan and month. */
+typedef struct st_warned {
+    int64_t plan_ms, period_ms; /* when they began */
+    int n;
+} st_warned;
+
+typedef struct st_books {
+    ST_VEC(st_book_head) heads;
+    st_map *ids;                 /* of heads by account */
+    int64_t n;                   /* the last entry of all */
+    int64_t signed_n, signed_ms; /* the last checkpoint */
+} st_books;
+
+/* The Ed25519 key (libsodium's 64 bytes) and the secret that salts are made of. */
+typedef struct st_keys {
+    unsigned char key[64], secret[32];
+} st_keys;
+
+struct st_billing {
+    st_meter *meter;   /* NULL: metering has not begun */
+    st_ledger *ledger; /* likewise */
+    st_books books;
+    st_zone *zone;           /* in which months end now */
+    ST_VEC(st_zone *) zones; /* and all in which they ever did; it is one of them */
+    st_keys keys;
+    char cluster[64];
+    ST_VEC(st_floor_said) floors;
+    int64_t next_ms;          /* the next cut; 0: to be found out */
+    ST_VEC(st_warned) warned; /* by account */
+
+    /* The comparison of every day, in a thread of its own. */
+    st_reconcile *daily; /* while it runs */
+    pthread_t daily_thread;
+    int64_t daily_day, daily_n; /* when it last began; what it found, -1: it could not be done */
+    volatile bool daily_stop;
+    bool daily_over;
+
+    /* While a log is played: sees the records of each row. */
+    void (*witness)(void *ctx, st_control *ctl);
+    void *witness_ctx;
+    int64_t snap_n; /* the last entry that the snapshot has */
+
+    /* Scratch of one transaction. */
+    st_records records;
+    st_arena *arena;
+    ST_VEC(int32_t) spent; /* accounts to whose books something was posted */
+};
+
+/* ---- keys.c --------------------------------------------------------------------------------- */
+
+/* Beside the store unless told otherwise. */
+void st_keys_path(const char *store, const char *given, st_strbuf *out);
+/* Reads the file; ST_ENOENT: there is none. */
+int st_keys_read(const char *path, st_keys *ret, st_err *err);
+/* Reads it or, the first time, makes it: 0600, whole or not at all. */
+int st_keys_open(const char *path, st_keys *ret, st_err *err);
+
+/* ---- books.c -------------------------------------------------------------------------------- */
+
+void st_books_init(st_books *b);
+void st_books_done(st_books *b);
+st_book_head *st_books_head(st_books *b, const char *account); /* made if it is new */
+/* The next entry of a book: hashes follow. */
+void st_books_add(st_books *b, const char *account, const char *data, size_t len,
+                  st_hash *ret_chain);
+/* All heads, as a checkpoint wants them; the caller frees *ret. */
+size_t st_books_heads(const st_books *b, const st_keys *keys, st_head **ret);
+void st_books_sign(const st_books *b, const st_keys *keys, const char *cluster, int64_t at_ms,
+                   st_checkpoint *ret);
+void st_books_save(const st_books *b, st_strbuf *out);
+int st_books_load(const char *data, size_t len, st_books *ret, st_err *err);
+
+/* ---- entries.c ------------------------------------------------------------------------------ */
+
+/* A record in the words of the book; names are the core's at this moment. `doc` is the job's document, NULL: not
+ * known. Texts are in the arena or borrowed from the core. */
+void st_entry_of(const st_control *ctl, const st_record *rec, const char *doc, st_arena *arena,
+                 st_entry *ret);
+/* From a job's document: its workload type (NULL: none), and frames or ms of video it stands for. */
+const char *st_doc_workload(const char *doc, st_arena *arena);
+int64_t st_doc_pieces(const char *doc, st_component by);
+
+/* ---- money.c --------------------------------------------------------------------------------- */
+
+/* Prices, applies and writes an entry; entries in one transaction follow each other. What the ledger refuses is
+ * returned; a fault of the store is the transaction's as well. */
+int st_money_post(st_tx *tx, st_entry *e, st_err *err);
+/* When the next cut is due; ST_TIME_NEVER before metering has begun. */
+int64_t st_money_next(const st_control *ctl);
+/* The first entries: metering begins with this transaction, at its moment. */
+bool st_money_begun(const st_control *ctl);
+void st_money_begin(st_tx *tx);
+/* All intervals end with this transaction, at its moment. */
+void st_money_cut(st_tx *tx);
+/* What the transaction's effects mean: after the pass, before the log is written. */
+int st_money_follow(st_tx *tx, st_err *err);
+/* A checkpoint, if a minute has gone by since the last and something was written; or at once. */
+int st_money_sign(st_tx *tx, bool at_once, st_err *err);
+/* Telemetry of one task, sums since its stay began. */
+void st_money_used(st_tx *tx, uint64_t job, int stay, int task, const st_sums *sums);
+/* The meter's part of a row of the log. Records are added to billing->records. */
+void st_money_meter(st_control *ctl, const st_effects *fx, st_notes *notes, int64_t now);
+
+/* ---- admit.c ---------------------------------------------------------------------------------- */
+
+/* Whether caps let the job in; *ret is what to hold, ST_UNSET: nothing. */
+int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err);
+int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, st_err *err);
+/* Whether caps let floors rise. */
+int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *reader, st_err *err);
+/* An account is new. */
+int st_money_account(st_tx *tx, const char *name, const char *parent, st_err *err);
+
+/* ---- budget.c --------------------------------------------------------------------------------- */
+
+/* Something was posted to the account's book. */
+void st_budget_spent(st_tx *tx, const char *account);
+/* After the commit: tells listeners of thresholds that were passed by it. */
+void st_budget_tell(st_tx *tx);
+/* After a load: what is passed already is not told. */
+void st_budget_begin(st_control *ctl);
+
+/* ---- billing_load.c ----------------------------------------------------------------------------- */
+
+/* Zones and, for who writes, keys; once. */
+int st_billing_open(st_control *ctl, bool writes, st_err *err);
+void st_billing_free(st_control *ctl);
+/* Before the core is loaded: forgets everything. */
+void st_billing_reset(st_control *ctl);
+/* A snapshot: core, meter and books in one. */
+void st_billing_save(const st_control *ctl, st_strbuf *out);
+/* Its parts; one from before there was money is all core. */
+int st_billing_load(st_control *ctl, const char *data, size_t len, st_err *err);
+/* Folds the entries behind the snapshot into the ledger. */
+int st_billing_fold(st_control *ctl, st_err *err);
+/* One entry more, also for those who fold elsewhere: sets the next period behind the last close. */
+int st_billing_apply(const st_billing *b, st_ledger *l, const st_entry *e, st_err *err);
+/* An empty ledger in the period in which the books begin; ST_ENOENT: there are none. */
+int st_billing_first(const st_billing *b, st_store *store, st_ledger **ret, st_err *err);
+
+/* ---- reconcile.c --------------------------------------------------------------------------------- */
+
+/* Begins the day's comparison if there was none yet; when nothing else is to be done. */
+void st_reconcile_daily(st_control *ctl, int64_t now);
+/* Cleans up behind it, or ends it. */
+void st_reconcile_end(st_control *ctl, bool wait);
+
+#endif

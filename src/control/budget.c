@@ -1,0 +1,101 @@
+/*
+ * Warnings: whoever watches an account is told when what it has spent passes a threshold of its budget, or of its
+ * cap where there is no budget. Once for each threshold of a plan in a month; what had been passed before a start is
+ * not told again.
+ */
+#include <string.h>
+
+#include "control/billing.h"
+
+/* What is known of one account; the list goes by the core's numbers of accounts. */
+static st_warned *warned_of(st_billing *b, int32_t account)
+{
+    while (b->warned.n <= (size_t)account)
+        st_vec_push(&b->warned, ((st_warned){0}));
+    return &b->warned.v[account];
+}
+
+/* Thresholds that were passed and, in *from, those of them that nobody was told of yet begin. */
+static int passed(st_control *ctl, int32_t account, int64_t now, int *from,
+                  const st_price_plan **plan, int64_t *spent)
+{
+    st_billing *b = ctl->billing;
+    const char *name = st_tree_account(st_core_tree(ctl->core), account)->name;
+    int n = st_ledger_warned(b->ledger, name, now, plan, spent);
+    st_warned *w;
+
+    if (n <= 0)
+        return 0;
+    w = warned_of(b, account);
+    if (w->plan_ms != (*plan)->from_ms || w->period_ms != st_ledger_period(b->ledger)->from_ms)
+        *w = (st_warned){.plan_ms = (*plan)->from_ms,
+                         .period_ms = st_ledger_period(b->ledger)->from_ms};
+    *from = w->n;
+    w->n = ST_MAX(w->n, n);
+    return n;
+}
+
+static void warn_about(st_control *ctl, int32_t account, int64_t now)
+{
+    static const st_effect nothing = {.kind = ST_FX_FLOOR};
+    const char *name = st_tree_account(st_core_tree(ctl->core), account)->name;
+    const st_price_plan *plan;
+    int64_t spent;
+    int from = 0, n = passed(ctl, account, now, &from, &plan, &spent);
+
+    for (int i = from; i < n; i++) {
+        const bool of_budget = plan->budget_udollars != ST_UNSET;
+        const st_notice_budget said = {.threshold_bp = plan->warn_bp[i],
+                                       .of_udollars =
+                                           of_budget ? plan->budget_udollars : plan->cap_udollars,
+                                       .spent_udollars = spent,
+                                       .of_cap = !of_budget};
+        const st_notice notice = {.seq = ++ctl->notice_seq,
+                                  .at_ms = now,
+                                  .account = name,
+                                  .kind = "budget",
+                                  .name = name,
+                                  .fx = &nothing,
+                                  .budget = &said};
+
+        if (ctl->options.listen)
+            ctl->options.listen(ctl->options.ctx, &notice);
+    }
+}
+
+void st_budget_spent(st_tx *tx, const char *account)
+{
+    int32_t id = account[0] ? st_tree_find(st_core_tree(tx->ctl->core), account) : -1;
+    st_billing *b = tx->ctl->billing;
+
+    if (id > ST_ROOT && (b->spent.n == 0 || b->spent.v[b->spent.n - 1] != id))
+        st_vec_push(&b->spent, id);
+}
+
+void st_budget_tell(st_tx *tx)
+{
+    st_control *ctl = tx->ctl;
+    const st_tree *tree = st_core_tree(ctl->core);
+    st_billing *b = ctl->billing;
+
+    for (size_t i = 0; i < b->spent.n; i++)
+        for (int32_t a = b->spent.v[i]; a > ST_ROOT; a = st_tree_account(tree, a)->parent)
+            warn_about(ctl, a, tx->now);
+    /* Prices, plans or the month may be others now. */
+    for (size_t i = ST_ROOT + 1; tx->cut && i < tree->accounts.n; i++)
+        warn_about(ctl, (int32_t)i, tx->now);
+    st_vec_clear(&b->spent);
+}
+
+void st_budget_begin(st_control *ctl)
+{
+    const st_tree *tree = st_core_tree(ctl->core);
+    const st_price_plan *plan;
+    int64_t spent;
+    int from;
+
+    st_vec_clear(&ctl->billing->warned);
+    st_vec_clear(&ctl->billing->spent);
+    for (size_t i = ST_ROOT + 1; i < tree->accounts.n; i++)
+        passed(ctl, (int32_t)i, st_core_now(ctl->core), &from, &plan, &spent);
+}

@@ -1,0 +1,106 @@
+/*
+ * Metering and money inside the loop: what may be asked and changed.
+ *
+ * Changes are commands (control/control.h). Questions are functions for use inside a command's `run` or
+ * `ask`, in the loop; what takes long, a bill's file or a comparison of everything, is begun there and
+ * finished outside, by any thread with a reader of the store. doc/money.md has the whole story.
+ *
+ * Who may see or change what is the caller's to decide (st_directory_within); accounts that are not there
+ * are ST_ENOENT.
+ */
+#ifndef ST_CONTROL_MONEY_H
+#define ST_CONTROL_MONEY_H
+
+#include "control/control.h"
+#include "ledger/billfile.h"
+#include "ledger/ledger.h"
+#include "ledger/proof.h"
+
+/* ---- changes -------------------------------------------------------------------------------- */
+
+/* Publishes a price book: everybody's, so an owner's. From a moment in the past on is ST_EINVAL; from now on
+ * means from the next millisecond on, so that intervals can end in between. */
+typedef struct st_cmd_prices {
+    st_cmd cmd;
+    st_identity who;
+    st_price_book book;
+    bool now;    /* its from_ms was not said; filled in */
+    int64_t seq; /* given: of the entry in the cluster's book */
+} st_cmd_prices;
+
+void st_cmd_prices_init(st_cmd_prices *cmd);
+
+/* Sets the plan of an account from a moment on, as above. ST_EBUDGET: more than its cap is spent or on hold. */
+typedef struct st_cmd_plan {
+    st_cmd cmd;
+    st_identity who;
+    st_price_plan plan; /* its account is the account's name; "" everybody's */
+    bool now;
+    int64_t seq; /* given: of the entry in the account's book */
+} st_cmd_plan;
+
+void st_cmd_plan_init(st_cmd_plan *cmd);
+
+/* Gives an account money back, with a reason. */
+typedef struct st_cmd_credit {
+    st_cmd cmd;
+    st_identity who;
+    const char *account, *reason;
+    int64_t amount_udollars; /* above 0 */
+    int64_t fixes;           /* the entry of its book this is about; 0: none */
+    int64_t seq;             /* given */
+} st_cmd_credit;
+
+void st_cmd_credit_init(st_cmd_credit *cmd);
+
+/* ---- questions, in the loop ------------------------------------------------------------------- */
+
+/* The ledger itself, to read: prices, plans, idle floors, the open period. */
+const st_ledger *st_tx_ledger(st_tx *tx);
+
+/* A bill as of now: of the open period (NULL) with the intervals that are still open, as if they ended now; of an
+ * earlier one as it was closed. The caller calls st_bill_done(). */
+int st_tx_bill(st_tx *tx, const char *account, const char *period, st_bill *ret, st_err *err);
+/* What the open intervals of an account and all below it would post if they ended now. Entries and their
+ * texts are good until fn returns. */
+typedef void (*st_open_fn)(void *ctx, const st_entry *e);
+int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx, st_err *err);
+/* Whether caps would let a job in; nothing is held. ST_EBUDGET: they would not. */
+int st_tx_admit(st_tx *tx, const st_job_spec *spec, st_err *err);
+int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err);
+
+/* ---- a bill's file ------------------------------------------------------------------------------ */
+
+/* Everything about the moment a file is made of: a checkpoint over it, and the heads of all books. */
+typedef struct st_bill_ask st_bill_ask;
+
+/* In the loop. The checkpoint is written with the transaction: use what is returned only in `done`. */
+int st_tx_bill_ask(st_tx *tx, const char *account, const char *period, st_bill_ask **ret,
+                   st_err *err);
+/* In any thread, with a reader. Appends the file. */
+int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, st_strbuf *out, st_err *err);
+const st_bill *st_bill_ask_bill(const st_bill_ask *ask);
+void st_bill_ask_free(st_bill_ask *ask);
+ST_DEFINE_FREEP(st_bill_ask, st_bill_ask_free)
+
+/* The cluster's public key, with which files are verified; and how the money is called. From any thread. */
+const unsigned char *st_control_key(const st_control *ctl);
+const char *st_control_cluster(const st_control *ctl);
+const char *st_control_currency(const st_control *ctl);
+const char *st_control_zone(const st_control *ctl);
+
+/* ---- reconcile ------------------------------------------------------------------------------------ */
+
+/* Compares meter, ledger, store and agents' counters. Begun in the loop, in a command's `publish` or `done`, so
+ * that it sees what is committed and nothing else; finished outside. Each difference is one sentence with its cause. */
+typedef struct st_reconcile st_reconcile;
+
+/* NULL: the store is down, or metering has not begun. */
+st_reconcile *st_reconcile_new(st_control *ctl);
+/* Tells how many differences there are; an error means that it could not be done. */
+int st_reconcile_run(const st_control *ctl, st_reconcile *rec, st_store *reader, st_finding_fn fn,
+                     void *ctx, int64_t *ret_n, st_err *err);
+void st_reconcile_free(st_reconcile *rec);
+ST_DEFINE_FREEP(st_reconcile, st_reconcile_free)
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * Commands and questions about money (control/money.h).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/quote.h"
+#include "control/billing.h"
+
+static int need_account(st_tx *tx, const char *account, int32_t *ret, st_err *err)
+{
+    int32_t id = account[0] ? st_tree_find(st_core_tree(tx->ctl->core), account) : ST_ROOT;
+    char q[ST_QUOTE_MAX];
+
+    if (id < 0)
+        return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, account));
+    *ret = id;
+    return 0;
+}
+
+/* What comes into force does so at a moment that has not been yet, so that intervals can end there. */
+static int need_future(st_tx *tx, const char *what, int64_t *from_ms, st_err *err)
+{
+    if (*from_ms < tx->now)
+        return st_fail(err, ST_EINVAL,
+                       "%s from a moment in the past on: what was used has its price already; "
+                       "leave `from` out, or give a credit",
+                       what);
+    *from_ms = ST_MAX(*from_ms, tx->now + 1);
+    return 0;
+}
+
+/* ---- prices --------------------------------------------------------------------------------------- */
+
+static int run_prices(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_prices *c = (st_cmd_prices *)cmd;
+    ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
+    st_entry e = {.kind = ST_ENTRY_PRICES, .account = ""};
+    int r;
+
+    if (c->now)
+        c->book.from_ms = tx->now;
+    r = need_future(tx, "prices", &c->book.from_ms, err);
+    if (r < 0)
+        return r;
+    st_price_book_write(&c->book, &doc);
+    e.doc = st_strbuf_str(&doc);
+    r = st_money_post(tx, &e, err);
+    c->seq = e.seq;
+    return r < 0 ? r : st_tx_audit(tx, &c->who, "prices.publish", "", c->book.name, e.doc, err);
+}
+
+void st_cmd_prices_init(st_cmd_prices *cmd)
+{
+    cmd->cmd.run = run_prices;
+}
+
+/* ---- plans ---------------------------------------------------------------------------------------- */
+
+/* A cap below what is spent or on hold can only begin with a month. */
+static int check_cap(st_tx *tx, const st_price_plan *plan, st_err *err)
+{
+    const st_ledger *l = tx->ctl->billing->ledger;
+    st_budget_state state;
+    int r;
+
+    if (plan->cap_udollars == ST_UNSET || plan->from_ms >= st_ledger_period(l)->to_ms)
+        return 0;
+    r = st_ledger_budget(l, plan->account, tx->now, &state, err);
+    if (r == 0 && state.spent + state.held > plan->cap_udollars)
+        r = st_fail(err, ST_EBUDGET,
+                    "account %s has spent %" PRId64 ".%06" PRId64 " and has %" PRId64 ".%06" PRId64
+                    " on hold in %s: a lower cap can begin with the next month",
+                    plan->account, state.spent / 1000000, state.spent % 1000000,
+                    state.held / 1000000, state.held % 1000000, st_ledger_period(l)->name);
+    return r;
+}
+
+static int run_plan(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_plan *c = (st_cmd_plan *)cmd;
+    ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
+    st_entry e = {.kind = ST_ENTRY_PLAN, .account = c->plan.account};
+    int32_t id;
+    int r = need_account(tx, c->plan.account, &id, err);
+
+    if (c->now)
+        c->plan.from_ms = tx->now;
+    if (r == 0)
+        r = need_future(tx, "a plan", &c->plan.from_ms, err);
+    if (r == 0)
+        r = check_cap(tx, &c->plan, err);
+    if (r < 0)
+        return r;
+    st_price_plan_write(&c->plan, &doc);
+    e.doc = st_strbuf_str(&doc);
+    r = st_money_post(tx, &e, err);
+    c->seq = e.seq;
+    return r < 0
+               ? r
+               : st_tx_audit(tx, &c->who, "plan.set", c->plan.account, c->plan.account, e.doc, err);
+}
+
+void st_cmd_plan_init(st_cmd_plan *cmd)
+{
+    cmd->cmd.run = run_plan;
+}
+
+/* ---- credits --------------------------------------------------------------------------------------- */
+
+/* Tenants read their books: who of the cluster gave it is in the audit log alone. */
+static int run_credit(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_credit *c = (st_cmd_credit *)cmd;
+    ST_CLEANUP(st_strbuf_done) st_strbuf detail = {0};
+    st_entry e = {.kind = ST_ENTRY_CREDIT,
+                  .account = c->account,
+                  .amount = c->amount_udollars,
+                  .fixes = c->fixes,
+                  .reason = c->reason,
+                  .by = "owner"};
+    int32_t id;
+    int r = need_account(tx, c->account, &id, err);
+
+    if (r == 0 && id == ST_ROOT)
+        r = st_fail(err, ST_EINVAL, "a credit is given to an account");
+    if (r == 0 && c->fixes > st_ledger_seq(tx->ctl->billing->ledger, c->account))
+        r = st_fail(err, ST_ENOENT, "account %s has no entry %" PRId64, c->account, c->fixes);
+    if (r == 0)
+        r = st_money_post(tx, &e, err);
+    if (r < 0)
+        return r;
+    c->seq = e.seq;
+    st_strbuf_addf(&detail, "{\"amount_udollars\":%" PRId64 ",\"entry\":%" PRId64 ",\"reason\":",
+                   c->amount_udollars, e.seq);
+    st_quote_json(&detail, c->reason);
+    st_strbuf_addc(&detail, '}');
+    return st_tx_audit(tx, &c->who, "credit.give", c->account, c->account, st_strbuf_str(&detail),
+                       err);
+}
+
+void st_cmd_credit_init(st_cmd_credit *cmd)
+{
+    cmd->cmd.run = run_credit;
+}
+
+/* ---- questions --------------------------------------------------------------------------------------- */
+
+const st_ledger *st_tx_ledger(st_tx *tx)
+{
+    return tx->ctl->billing->ledger;
+}
+
+typedef struct open_ctx {
+    st_tx *tx;
+    int32_t root;
+    st_bill *bill; /* NULL: entries go to fn */
+    st_open_fn fn;
+    void *ctx;
+} open_ctx;
+
+static bool is_below(const st_tree *tree, int32_t account, int32_t root)
+{
+    while (account > root && account > ST_ROOT)
+        account = st_tree_account(tree, account)->parent;
+    return account == root;
+}
+
+/* What cannot be priced is not on the bill yet: it is a look ahead. */
+static int add_open(void *ctx, const st_record *rec)
+{
+    open_ctx *o = ctx;
+    const st_control *ctl = o->tx->ctl;
+    const st_live *live = rec->job ? st_control_known(ctl, rec->job) : NULL;
+    st_entry e;
+    st_err err;
+
+    if (rec->kind == ST_REC_FLEET || rec->account <= ST_ROOT || rec->from_ms == rec->to_ms ||
+        !is_below(st_core_tree(ctl->core), rec->account, o->root))
+        return 0;
+    st_arena_reset(ctl->billing->arena);
+    st_entry_of(ctl, rec, live ? live->doc : NULL, ctl->billing->arena, &e);
+    e.at_ms = o->tx->now;
+    if (st_ledger_price(ctl->billing->ledger, &e, &err) < 0)
+        return 0;
+    if (o->bill)
+        st_bill_add(o->bill, &e);
+    else
+        o->fn(o->ctx, &e);
+    return 0;
+}
+
+int st_tx_bill(st_tx *tx, const char *account, const char *period, st_bill *ret, st_err *err)
+{
+    st_billing *b = tx->ctl->billing;
+    open_ctx o = {.tx = tx, .bill = ret};
+    int r = need_account(tx, account, &o.root, err);
+
+    if (r == 0)
+        r = st_ledger_bill(b->ledger, account, period, ret, err);
+    if (r == 0 && !ret->closed)
+        st_meter_open(b->meter, tx->now, add_open, &o);
+    return r;
+}
+
+int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx, st_err *err)
+{
+    open_ctx o = {.tx = tx, .fn = fn, .ctx = ctx};
+    int r = need_account(tx, account, &o.root, err);
+
+    if (r == 0)
+        st_meter_open(tx->ctl->billing->meter, tx->now, add_open, &o);
+    return r;
+}
+
+int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err)
+{
+    int32_t id;
+    int r = need_account(tx, account, &id, err);
+
+    return r < 0 ? r : st_ledger_budget(tx->ctl->billing->ledger, account, tx->now, ret, err);
+}
+
+int st_tx_admit(st_tx *tx, const st_job_spec *spec, st_err *err)
+{
+    int64_t hold;
+
+    return st_money_admit(tx, spec, &hold, err);
+}
+
+const unsigned char *st_control_key(const st_control *ctl)
+{
+    return ctl->billing->keys.key + 32; /* libsodium: the seed, then the public key */
+}
+
+const char *st_control_cluster(const st_control *ctl)
+{
+    return ctl->billing->cluster;
+}
+
+const char *st_control_currency(const st_control *ctl)
+{
+    return ctl->options.billing.currency ? ctl->options.billing.currency : "USD";
+}
+
+const char *st_control_zone(const st_control *ctl)
+{
+    return st_zone_name(ctl->billing->zone);
+}

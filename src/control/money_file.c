@@ -1,0 +1,261 @@
+/*
+ * A bill's file (ledger/billfile.h): what it is about is fixed in the loop, a checkpoint is signed over it, and the
+ * entries are read from the store by whoever asked.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "control/billing.h"
+
+struct st_bill_ask {
+    st_bill bill;
+    char currency[16], zone[64];
+    st_checkpoint point;
+    st_keys keys;
+    st_head *heads; /* of all books, for the path to the root */
+    size_t nheads;
+    ST_VEC(char *) above; /* accounts over the bill's, of which only plans are shown */
+    ST_VEC(char *) own;   /* it and all below it */
+};
+
+/* ---- in the loop -------------------------------------------------------------------------------------- */
+
+static int current_point(st_tx *tx, st_checkpoint *ret, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_checkpoint_row row;
+    int r = st_money_sign(tx, true, err);
+
+    if (r == 0)
+        r = st_tx_fault(tx, st_store_checkpoint_last(tx->ctl->store, arena, &row, err), err);
+    return r < 0 ? r : st_checkpoint_read(row.data, strlen(row.data), ret, err);
+}
+
+static void list_accounts(st_bill_ask *ask, const st_tree *tree, int32_t root)
+{
+    for (size_t i = 1; i < tree->accounts.n; i++) {
+        int32_t up = (int32_t)i;
+
+        while (up > ST_ROOT && up != root)
+            up = tree->accounts.v[up]->parent;
+        if (up == root)
+            st_vec_push(&ask->own, st_xstrdup(tree->accounts.v[i]->name));
+    }
+    while (root > ST_ROOT && (root = tree->accounts.v[root]->parent) > ST_ROOT)
+        st_vec_push(&ask->above, st_xstrdup(tree->accounts.v[root]->name));
+}
+
+int st_tx_bill_ask(st_tx *tx, const char *account, const char *period, st_bill_ask **ret,
+                   st_err *err)
+{
+    ST_CLEANUP(st_bill_ask_freep) st_bill_ask *ask = st_xcalloc(1, sizeof *ask);
+    st_billing *b = tx->ctl->billing;
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    int r = st_ledger_bill(b->ledger, account, period, &ask->bill, err);
+
+    if (r == 0)
+        r = current_point(tx, &ask->point, err);
+    if (r < 0)
+        return r;
+    strncpy(ask->currency, st_control_currency(tx->ctl), sizeof ask->currency - 1);
+    strncpy(ask->zone, st_zone_name(b->zone), sizeof ask->zone - 1);
+    ask->keys = b->keys;
+    ask->nheads = st_books_heads(&b->books, &b->keys, &ask->heads);
+    list_accounts(ask, tree, account[0] ? st_tree_find(tree, account) : ST_ROOT);
+    *ret = ST_TAKE(ask);
+    return 0;
+}
+
+const st_bill *st_bill_ask_bill(const st_bill_ask *ask)
+{
+    return &ask->bill;
+}
+
+void st_bill_ask_free(st_bill_ask *ask)
+{
+    if (!ask)
+        return;
+    st_bill_done(&ask->bill);
+    for (size_t i = 0; i < ask->own.n; i++)
+        free(ask->own.v[i]);
+    for (size_t i = 0; i < ask->above.n; i++)
+        free(ask->above.v[i]);
+    st_vec_free(&ask->own);
+    st_vec_free(&ask->above);
+    free(ask->heads);
+    free(ask);
+}
+
+/* ---- outside ------------------------------------------------------------------------------------------- */
+
+typedef struct range {
+    int64_t from, to;
+} range;
+
+/* One book on its way into the file. */
+typedef struct book {
+    const st_bill_ask *ask;
+    bool whole, counted; /* all of it; or the period, accounts and plans */
+    st_hashes leaves;
+    ST_VEC(range) ranges;       /* those that say who and what is in force */
+    int64_t main_from, main_to; /* of the period; -1: nothing yet */
+    int64_t close;              /* the last close before it */
+    int64_t began_ms;
+    st_billfile *file;
+    st_strbuf *out;
+} book;
+
+static bool is_kind(const char *data, const char *word)
+{
+    const char *at = strstr(data, "\"kind\":\"");
+    size_t n = strlen(word);
+
+    return at && strncmp(at + 8, word, n) == 0 && at[8 + n] == '"';
+}
+
+static int learn_row(void *ctx, const st_book_row *row, st_err *err)
+{
+    book *b = ctx;
+    const char *period = b->ask->bill.period.name;
+    st_hash leaf;
+
+    (void)err;
+    st_proof_leaf(row->data, strlen(row->data), &leaf);
+    st_vec_push(&b->leaves, leaf);
+    if (row->seq == 1)
+        b->began_ms = row->at_ms;
+    if (b->whole)
+        return 0;
+    if (b->counted && strcmp(row->period, period) == 0) {
+        if (b->main_from < 0)
+            b->main_from = b->close >= 0 ? b->close : row->seq - 1;
+        b->main_to = row->seq;
+        return 0;
+    }
+    if (b->main_from < 0 && is_kind(row->data, "close"))
+        b->close = row->seq - 1;
+    if ((b->main_from < 0 || !b->counted) &&
+        (is_kind(row->data, "account") || is_kind(row->data, "plan")))
+        st_vec_push(&b->ranges, (range){row->seq - 1, row->seq});
+    return 0;
+}
+
+static int copy_row(void *ctx, const st_book_row *row, st_err *err)
+{
+    book *b = ctx;
+
+    (void)err;
+    st_billfile_add_entry(b->file, row->data, strlen(row->data), b->out);
+    return 0;
+}
+
+static int write_range(book *b, st_store *reader, const st_head *head, const st_billfile_book *at,
+                       range part, st_err *err)
+{
+    st_billfile_book said = *at;
+    st_hashes proof = {0};
+    int r = st_proof_make(b->leaves.v, head->size, part.from, part.to, &proof, err);
+
+    if (r == 0) {
+        said.from = part.from;
+        said.to = part.to;
+        said.proof = &proof;
+        st_billfile_add_book(b->file, &said, b->out);
+        r = st_store_book_of(reader, head->account, part.from + 1, part.to, copy_row, b, err);
+    }
+    st_vec_free(&proof);
+    return r;
+}
+
+/* Which ranges of the book are wanted; none of an account that is younger than the period. */
+static void choose(book *b, const st_head *head)
+{
+    const st_bill *bill = &b->ask->bill;
+
+    if (b->whole) {
+        st_vec_push(&b->ranges, (range){0, head->size});
+    } else if (b->counted && b->began_ms >= bill->period.to_ms) {
+        st_vec_clear(&b->ranges);
+    } else if (b->counted) {
+        if (b->main_from < 0) {
+            b->main_from = b->close >= 0 ? b->close : 0;
+            b->main_to = head->size;
+        }
+        /* What the period has is not shown twice. */
+        while (b->ranges.n > 0 && b->ranges.v[b->ranges.n - 1].to > b->main_from)
+            st_vec_pop(&b->ranges);
+        st_vec_push(&b->ranges, (range){b->main_from, b->main_to});
+    }
+}
+
+static int write_book(const st_bill_ask *ask, st_store *reader, const char *account, bool counted,
+                      st_billfile *file, st_strbuf *out, st_err *err)
+{
+    book b = {.ask = ask,
+              .whole = account[0] == '\0',
+              .counted = counted,
+              .main_from = -1,
+              .close = -1,
+              .file = file,
+              .out = out};
+    st_billfile_book at = {0};
+    st_hashes path = {0};
+    size_t i = 0;
+    int r;
+
+    while (i < ask->nheads && strcmp(ask->heads[i].account, account) != 0)
+        i++;
+    if (i == ask->nheads)
+        return 0;
+    const st_head *head = &ask->heads[i];
+    r = st_store_book_of(reader, account, 1, head->size, learn_row, &b, err);
+    if (r == 0 && (int64_t)b.leaves.n != head->size)
+        r = st_fail(err, ST_ECORRUPT, "the book of account \"%s\" ends before it should", account);
+    if (r == 0) {
+        st_checkpoint_path(&ask->point, ask->heads, ask->nheads, i, ask->keys.secret, &path,
+                           &at.index);
+        at.head = head;
+        at.path = &path;
+        choose(&b, head);
+    }
+    for (size_t k = 0; r == 0 && k < b.ranges.n; k++)
+        r = write_range(&b, reader, head, &at, b.ranges.v[k], err);
+    st_vec_free(&path);
+    st_vec_free(&b.leaves);
+    st_vec_free(&b.ranges);
+    return r;
+}
+
+typedef struct wanted {
+    const char *account;
+    bool counted;
+} wanted;
+
+static int by_account(const void *a, const void *b)
+{
+    return strcmp(((const wanted *)a)->account, ((const wanted *)b)->account);
+}
+
+int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, st_strbuf *out, st_err *err)
+{
+    const st_billfile_made made = {.bill = &ask->bill,
+                                   .currency = ask->currency,
+                                   .zone = ask->zone,
+                                   .checkpoint = &ask->point};
+    st_billfile *file = st_billfile_new(&made, out);
+    ST_VEC(wanted) books = {0};
+    int r = 0;
+
+    st_vec_push(&books, (wanted){"", false});
+    for (size_t i = 0; i < ask->above.n; i++)
+        st_vec_push(&books, (wanted){ask->above.v[i], false});
+    for (size_t i = 0; i < ask->own.n; i++)
+        st_vec_push(&books, (wanted){ask->own.v[i], true});
+    qsort(books.v, books.n, sizeof *books.v, by_account);
+    for (size_t i = 0; r == 0 && i < books.n; i++)
+        r = write_book(ask, reader, books.v[i].account, books.v[i].counted, file, out, err);
+    st_billfile_end(file, ask->keys.key, out);
+    st_vec_free(&books);
+    return r;
+}

@@ -1,0 +1,53 @@
+/*
+ * What a row of the log says to the meter, beside the events for the core. Private to src/control.
+ *
+ * The meter follows from the core's effects and from a few things the core has no use for: what tasks
+ * used, when a job's work really ended, what bursts were agreed, and when intervals were cut. They are written
+ * behind the events of their row, so that playing the log gives the same records.
+ *
+ * A row is its events, then, if there are any notes, a byte that begins no event and the notes. They take
+ * effect in this order: USED, the core's effects with ENDED, AGREE, BEGIN or CUT.
+ */
+#ifndef ST_CONTROL_NOTES_H
+#define ST_CONTROL_NOTES_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "model/record.h"
+
+/* X(id, numbers it has) */
+#define ST_NOTE_TABLE(X)                                                   \
+    X(ST_NOTE_USED, 7)  /* job, stay, task, seen, busy, energy, memory */  \
+    X(ST_NOTE_ENDED, 2) /* job, when its work ended */                     \
+    X(ST_NOTE_AGREE, 2) /* account, milli-GPU of burst that were agreed */ \
+    X(ST_NOTE_BEGIN, 0) /* metering begins here */                         \
+    X(ST_NOTE_CUT, 0)   /* all intervals end here: a day, a month, other prices */
+typedef enum st_note_kind {
+#define X(id, n) id,
+    ST_NOTE_TABLE(X)
+#undef X
+        ST_NOTE_COUNT
+} st_note_kind;
+
+#define ST_NOTE_NUMBERS 7
+
+typedef struct st_note {
+    st_note_kind kind;
+    int64_t v[ST_NOTE_NUMBERS];
+} st_note;
+
+typedef ST_VEC(st_note) st_notes;
+
+st_note st_note_used(uint64_t job, int stay, int task, const st_sums *sums);
+void st_note_sums(const st_note *note, st_sums *ret);
+/* The last note of the kind about v[0]; NULL: none. */
+const st_note *st_notes_find(const st_notes *notes, st_note_kind kind, int64_t about);
+
+/* Nothing when there are none. */
+void st_notes_write(const st_notes *notes, st_strbuf *out);
+/* Whether notes begin at this byte of a row. */
+bool st_notes_here(const char *data, size_t len, size_t at);
+int st_notes_read(const char *data, size_t len, size_t at, st_notes *ret, st_err *err);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * A control loop with a real store that can fail, and a clock of our own; for tests of this folder.
+ */
+#ifndef ST_CONTROL_TEST_WORLD_H
+#define ST_CONTROL_TEST_WORLD_H
+
+#include "control/control.h"
+#include "store/test/faulty_vfs.h"
+#include "store/test/scratch.h"
+
+#define VFS "faulty-control"
+
+typedef struct world {
+    scratch place;
+    faulty_vfs *vfs;
+    st_control *ctl;
+    int64_t now;
+    st_billing_options billing;
+    int64_t snap_rows;
+    int64_t limit_ms; /* of jobs; 0: an hour */
+    int refused;      /* entries that the ledger did not take */
+} world;
+
+extern const st_identity owner;
+
+void let_pass(world *w, int64_t ms);
+int open_control(world *w, st_err *err);
+int begin_at(void **state, int64_t now);
+int begin(void **state); /* long ago */
+int end(void **state);
+void restart(world *w);
+
+/* Posts a command and waits for it. */
+int do_cmd(world *w, st_cmd *cmd, st_err *err);
+void make_event(world *w, st_event event);
+void make_account(world *w, const char *name, const char *parent, const char *doc);
+/* A node with 8 GPUs and an account `team`. */
+void make_fleet(world *w);
+int submit(world *w, const char *key, const char *body, uint64_t *ret_id, st_err *err);
+
+#endif

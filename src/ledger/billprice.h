@@ -1,0 +1,22 @@
+/* What the postings of an entry must be, by the rules in doc/money.md, for the verifier of bills.
+ *
+ * This is a second reading of those rules on purpose and shares nothing with price.c but the arithmetic of one
+ * line: the bill of a ledger that prices wrongly must not verify. */
+#ifndef ST_LEDGER_BILLPRICE_H
+#define ST_LEDGER_BILLPRICE_H
+
+#include "ledger/ledger.h"
+
+/* Of an account's components, where the last posting left off; -1: not known, because it was before
+ * the entries at hand. */
+typedef struct st_carries {
+    int64_t v[ST_PAY_COUNT];
+} st_carries;
+
+/* Whether the lines are those that usage, prices and plan lead to, and go on with the carries, which move on. The cap
+ * line is looked at only as far as an entry alone can tell. Book and plan may be NULL: nothing costs
+ * anything, no discount. ST_ECORRUPT: which line, and what it must be. */
+int st_billprice_check(const st_entry *e, const st_price_book *book, const st_price_plan *plan,
+                       st_carries *carries, st_err *err);
+
+#endif

@@ -1,0 +1,372 @@
+/* The ledger: from usage to money that adds up.
+ *
+ * Books are lists of entries that only grow. Everything a bill depends upon is an entry:
+ * accounts, price books, plans, usage with the postings it led to, reservations, holds, credits,
+ * corrections, the close of a month. The ledger is what folding the book gives (st_ledger_apply), so playing the
+ * books again gives every bill again, bit by bit; nothing else is remembered.
+ *
+ * An entry is one line of JSON with a fixed order of keys and integers only (st_entry_write): those bytes
+ * are what is stored, hashed (ledger/proof.h), downloaded and verified.
+ *
+ * Money is in micro-dollars. A posting (a line of an entry) moves `amount` from the customer's account to a
+ * revenue account named after its component, so the sum over all accounts is 0 at any moment. Division leaves a
+ * remainder, which is carried to the next posting of the same account and component and is
+ * written into the line:
+ *
+ *     quantity x rate x factor + carry_in = amount x D + carry_out,  0 <= carry_out < D
+ *
+ * with D = 10000 (factors are in hundredths of a percent) x the component's units in one priced unit. 128-bit
+ * intermediates.
+ *
+ * Invariants:
+ *  1 Each account has a book of its own, entries with seq 1, 2, 3 ...; the cluster's ("") holds what is
+ *    everybody's: prices, and the close of periods. They are applied in the order they were made, and a refused
+ *    one changes nothing. A tenant who sees all of its own book learns nothing about others'.
+ *  2 What is closed is closed: an entry about a time before the last close counts in the open period
+ *    and names what it corrects.
+ *  3 A usage entry lies within one price book and one period.
+ *  4 In a period, of an account with a cap and all below it: postings + what is still held <= cap.
+ *    What a job would cost beyond its hold is credited in the same entry (component `cap`). A cap that was
+ *    announced and falls below holds is kept by postings alone.
+ *  5 The bill of an account is the sum of its own postings and its children's bills.
+ *
+ * Place in the law: base <- model <- ledger. Pure; hashing and verifying use libsodium, keys come in from outside. */
+#ifndef ST_LEDGER_LEDGER_H
+#define ST_LEDGER_LEDGER_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "model/record.h"
+
+#define ST_BP         10000                  /* a factor of 1 */
+#define ST_RATE_MAX   INT64_C(1000000000000) /* a million dollars per priced unit */
+#define ST_FACTOR_MAX INT64_C(11000000)      /* a level of 100, a premium of 10 */
+#define ST_AMOUNT_MAX (INT64_MAX / 64)       /* of any posting, hold or cap */
+
+/* ---- components --------------------------------------------------------------------------- */
+
+/* What a posting is for. X(id, name, unit shown, quantity units in one priced unit, what) */
+#define ST_COMPONENT_TABLE(X)                                                                 \
+    X(ST_PAY_RESERVED, "reserved", "GPU-hour", 3600000000, "floor, whether used or not")      \
+    X(ST_PAY_GUARANTEED, "guaranteed", "GPU-hour", 3600000000, "use inside the floor")        \
+    X(ST_PAY_BURST, "burst", "GPU-hour", 3600000000, "borrowed")                              \
+    X(ST_PAY_ON_DEMAND, "on_demand", "GPU-hour", 3600000000, "beyond what the plan agreed")   \
+    X(ST_PAY_BOOKED, "booked", "GPU-hour", 3600000000, "on a booking")                        \
+    X(ST_PAY_TOPOLOGY, "topology", "GPU-hour", 3600000000, "premium for a required topology") \
+    X(ST_PAY_IDLE, "idle", "GPU-hour", 3600000000, "surcharge on what was held and not used") \
+    X(ST_PAY_CPU, "cpu", "core-hour", 3600000000, "CPU")                                      \
+    X(ST_PAY_RAM, "ram", "GiB-hour", 3686400000, "memory")                                    \
+    X(ST_PAY_ENERGY, "energy", "kWh", 3600000000, "energy")                                   \
+    X(ST_PAY_FRAMES, "frames", "frame", 1, "finished frames")                                 \
+    X(ST_PAY_MINUTES, "minutes", "minute", 60000, "finished minutes of video")                \
+    X(ST_PAY_LOST, "lost", "GPU-hour", 3600000000, "credit: work lost to preemption")         \
+    X(ST_PAY_FAULT, "fault", "GPU-hour", 3600000000, "credit: work lost to a hardware fault") \
+    X(ST_PAY_CAP, "cap", "", 1, "credit: beyond a spend cap")                                 \
+    X(ST_PAY_ADJUST, "adjust", "", 1, "by a person, with a reason")
+typedef enum st_component {
+#define X(id, name, unit, per, what) id,
+    ST_COMPONENT_TABLE(X)
+#undef X
+        ST_PAY_COUNT
+} st_component;
+
+const char *st_component_name(st_component c);
+const char *st_component_unit(st_component c);
+int64_t st_component_per(st_component c);
+int st_component_parse(const char *name);
+
+/* ---- prices and plans ---------------------------------------------------------------------- */
+
+/* Rates in micro-dollars per priced unit for one GPU type; a level's factor multiplies them. */
+typedef struct st_rates {
+    char gpu[ST_NAME_MAX + 1];  /* "*" is every type without a row of its own */
+    int64_t rate[ST_PAY_COUNT]; /* [RESERVED] .. [BOOKED]; others unused */
+    int64_t level_bp[ST_LEVEL_COUNT];
+} st_rates;
+
+typedef struct st_unit_price {
+    char
+        workload[ST_NAME_MAX + 1]; /* jobs of this workload type pay by piece and not by GPU time */
+    st_component by;               /* FRAMES or MINUTES */
+    int64_t rate;
+} st_unit_price;
+
+#define ST_RATES_MAX       32
+#define ST_UNIT_PRICES_MAX 16
+
+/* Good from from_ms until the next book's. */
+typedef struct st_price_book {
+    char name[ST_NAME_MAX + 1];
+    int64_t from_ms;
+    st_rates rates[ST_RATES_MAX];
+    int nrates;
+    int64_t cpu, ram, energy;       /* per core-hour, GiB-hour, kWh */
+    int64_t topo_bp[ST_TOPO_COUNT]; /* premium on the GPU rate for a required level */
+    int64_t idle_bp;                /* surcharge on held time that telemetry saw unused */
+    int64_t lost_bp, fault_bp;      /* how much of lost work is credited */
+    st_unit_price units[ST_UNIT_PRICES_MAX];
+    int nunits;
+} st_price_book;
+
+/* Of an account and, where they have none of their own, all below it. */
+typedef struct st_price_plan {
+    char account[ST_NAME_MAX + 1];
+    int64_t from_ms;
+    bool chargeback;      /* false: showback, the same numbers with nothing owed */
+    int64_t discount_bp;  /* off everything but credits and adjustments */
+    int64_t burst_m;      /* burst beyond this is on demand (st_meter_agree); ST_UNSET: never */
+    int64_t cap_udollars; /* per month; ST_UNSET: none */
+    int64_t warn_bp[4];   /* thresholds of the cap, or of `budget` */
+    int nwarn;
+    int64_t budget_udollars; /* what is planned, for warnings only; ST_UNSET: none */
+} st_price_plan;
+
+/* Documents, YAML or JSON, see doc/money.md. Amounts are dollars with up to six places, factors
+ * percent with up to two. `name` is for messages. A book without `from` is good from `now`. */
+int st_price_book_read(const char *name, const char *text, size_t len, int64_t now,
+                       st_price_book *ret, st_err *err);
+int st_price_plan_read(const char *name, const char *text, size_t len, int64_t now,
+                       st_price_plan *ret, st_err *err);
+/* Canonical JSON: integers, fixed order. st_..._read reads it back the same. */
+void st_price_book_write(const st_price_book *book, st_strbuf *out);
+void st_price_plan_write(const st_price_plan *plan, st_strbuf *out);
+
+/* ---- entries ------------------------------------------------------------------------------- */
+
+/* A book that no tenant sees; no account can have this name. */
+#define ST_BOOK_FLEET "#fleet"
+
+/* X(id, name) */
+#define ST_ENTRY_TABLE(X)                                                                   \
+    X(ST_ENTRY_ACCOUNT, "account") /* a name and its parent */                              \
+    X(ST_ENTRY_PRICES, "prices")   /* a price book, in `doc` */                             \
+    X(ST_ENTRY_PLAN, "plan")       /* a plan, in `doc` */                                   \
+    X(ST_ENTRY_USAGE, "usage")     /* an interval of a stay, with its postings */           \
+    X(ST_ENTRY_RESERVE, "reserve") /* an interval of a floor, with its postings */          \
+    X(ST_ENTRY_FIX, "fix")         /* deltas to the entry `fixes`, with their postings */   \
+    X(ST_ENTRY_PIECES, "pieces")   /* frames or minutes a job has finished */               \
+    X(ST_ENTRY_CREDIT, "credit")   /* by a person, with a reason; may name an entry */      \
+    X(ST_ENTRY_HOLD, "hold")       /* worst case of a job, at its admission */              \
+    X(ST_ENTRY_RELEASE, "release") /* of that hold, when the job is over */                 \
+    X(ST_ENTRY_FLOOR, "floor")     /* the floor from now on: caps keep what it will cost */ \
+    X(ST_ENTRY_FLEET, "fleet")     /* where the devices of a type were */                   \
+    X(ST_ENTRY_CLOSE,                                                                       \
+      "close") /* a month is over: last in each book, the cluster's after all others */
+typedef enum st_entry_kind {
+#define X(id, name) id,
+    ST_ENTRY_TABLE(X)
+#undef X
+        ST_ENTRY_COUNT
+} st_entry_kind;
+
+typedef struct st_line {
+    st_component what;
+    int64_t quantity;  /* units of the component's table row */
+    int64_t rate;      /* micro-dollars per priced unit */
+    int64_t factor_bp; /* level, premium, discount, multiplied and rounded half up */
+    int64_t
+        carry_in; /* a numerator below per x ST_BP, of the account's last line of this component */
+    int64_t amount; /* micro-dollars; credits are negative */
+    int64_t carry;  /* what is carried on */
+} st_line;
+
+#define ST_LINES_MAX 10
+
+typedef struct st_entry_grant {
+    const char *node;
+    uint16_t devs;
+    int mig_start;
+    int n; /* so many tasks in a row have the same */
+} st_entry_grant;
+
+/* Texts live in the caller's arena or are borrowed. Those that do not apply are NULL. */
+typedef struct st_entry {
+    int64_t seq, at_ms;
+    st_entry_kind kind;
+    const char *account; /* whose book; "" is the cluster's, ST_BOOK_FLEET the fleet's */
+    int64_t from_ms, to_ms;
+    const char *parent; /* ACCOUNT */
+    const char *doc;    /* PRICES, PLAN: canonical JSON */
+    const char *period; /* CLOSE: "2026-10"; from_ms, to_ms are its ends */
+    const char *zone;   /* CLOSE */
+
+    const char *job, *user, *workload;
+    int stay, piece;
+    const char *gpu; /* type's name; NULL: none; "*" any */
+    st_level level;
+    const char *profile;
+    st_basis basis;
+    st_topo topo;
+    int tasks;
+    st_cut cut;
+    /* USAGE: seen, busy and energy may be ST_UNKNOWN. FIX: all are deltas, and none is unknown. */
+    int64_t gpu_m, share, held, cpu, ram, seen, busy, energy_mj, lost;
+    int64_t pieces; /* PIECES: frames, or milliseconds of video */
+    const st_entry_grant *grants;
+    int ngrants;
+
+    int64_t total, granted, idle, unhealthy, overhead; /* FLEET */
+
+    int64_t amount; /* HOLD: held; CREDIT: granted, positive */
+    int64_t fixes;  /* seq of the entry it corrects; 0: none */
+    const char *reason, *by;
+
+    st_line lines[ST_LINES_MAX];
+    int nlines;
+} st_entry;
+
+/* One line of JSON without a newline. Reading is strict: exactly what writing gives, byte for byte. */
+void st_entry_write(const st_entry *e, st_strbuf *out);
+int st_entry_read(const char *text, size_t len, st_arena *arena, st_entry *ret, st_err *err);
+const char *st_entry_kind_name(st_entry_kind kind);
+
+/* ---- the ledger ---------------------------------------------------------------------------- */
+
+typedef struct st_ledger st_ledger;
+
+st_ledger *st_ledger_new(void);
+void st_ledger_free(st_ledger *l);
+ST_DEFINE_FREEP(st_ledger, st_ledger_free)
+void st_ledger_save(const st_ledger *l, st_strbuf *out);
+int st_ledger_load(const char *data, size_t len, st_ledger **ret, st_err *err);
+
+/* Takes the next entry in. Checks everything about it that can be: order, accounts, period, arithmetic of every
+ * line against prices, plan and carries. */
+int st_ledger_apply(st_ledger *l, const st_entry *e, st_err *err);
+/* Entries in the account's book; -1: there is no such account. */
+int64_t st_ledger_seq(const st_ledger *l, const char *account);
+int64_t st_ledger_entries(const st_ledger *l); /* in all books */
+
+/* Fills in lines (and seq) of a USAGE, RESERVE, FIX, PIECES or CREDIT entry from what is in force at its time. Changes
+ * nothing; apply it next. The postings of entries that are made before others are applied would carry wrongly. */
+int st_ledger_price(const st_ledger *l, st_entry *e, st_err *err);
+
+/* For verifiers, who have entries, prices and plans but no ledger: the arithmetic of one line, and the lines
+ * that usage, prices, plan (either may be NULL) and carries (one for each component) lead to. What the ledger
+ * adds to these is only a line `cap`. */
+bool st_line_holds(const st_line *line);
+int st_price_entry(st_entry *e, const st_price_book *book, const st_price_plan *plan,
+                   const int64_t *carry, st_err *err);
+
+/* When something changes by itself after `now`: the next book or plan comes into force. ST_TIME_NEVER. */
+int64_t st_ledger_next_change(const st_ledger *l, int64_t now);
+const st_price_book *st_ledger_book(const st_ledger *l, int64_t at_ms); /* NULL: none yet */
+const st_price_plan *st_ledger_plan(const st_ledger *l, const char *account, int64_t at_ms);
+
+/* ---- caps ---------------------------------------------------------------------------------- */
+
+/* What a job could cost at most, with the dearest of the types it may get and by the dearest right it may have. */
+typedef struct st_worst {
+    const char *account;
+    const char *const *gpus; /* types it may get */
+    int ngpus;
+    st_level level;
+    st_topo topo;
+    int64_t gpu_m, cpu_m, ram_mib; /* of the gang */
+    int64_t limit_ms;              /* ST_TIME_NEVER: none */
+    int64_t at_ms;
+    const char *workload; /* NULL: none. One that is priced by piece costs at most this many: */
+    int64_t pieces;       /* frames, or milliseconds of video; 0: not known, time counts */
+    const char *reader; /* the account of whoever reads a refusal: caps above it have no name and no
+                             numbers; NULL: may know everything */
+} st_worst;
+
+/* 0 and no amount (ST_UNSET) where no account above has a cap. ST_EQUOTA: the cap and the numbers; or a job without a
+ * limit under a cap. */
+int st_ledger_admit(const st_ledger *l, const st_worst *w, int64_t *ret_udollars, st_err *err);
+/* The same for a change of floors: what they cost until the end of the period must fit as well. gpu_m by type name. */
+int st_ledger_admit_floor(const st_ledger *l, const char *account, const char *gpu, int64_t more_m,
+                          int64_t at_ms, const char *reader, st_err *err);
+
+/* What is left of a job's hold; ST_UNSET: it has none. */
+int64_t st_ledger_held(const st_ledger *l, const char *account, const char *job);
+
+typedef struct st_budget_state {
+    int64_t cap, budget;           /* ST_UNSET */
+    int64_t spent, held, reserved; /* in the open period: posted, on hold, floors still to come */
+    int64_t left;                  /* of the cap */
+    int warned;                    /* thresholds that were passed */
+} st_budget_state;
+/* How many thresholds the account's own plan has that are passed; 0 where it has none. *ret_plan and *ret_spent are
+ * good for more than 0. */
+int st_ledger_warned(const st_ledger *l, const char *account, int64_t at_ms,
+                     const st_price_plan **ret_plan, int64_t *ret_spent);
+int st_ledger_budget(const st_ledger *l, const char *account, int64_t at_ms, st_budget_state *ret,
+                     st_err *err);
+
+/* ---- periods and bills ---------------------------------------------------------------------- */
+
+/* Months end where the zone says. The caller knows (a table of moments, edges[i] <= t < edges[i+1]); the ledger is told. */
+typedef struct st_period {
+    char name[8]; /* 2026-10 */
+    int64_t from_ms, to_ms;
+} st_period;
+/* The open period: what comes between the last CLOSE and the moment given here. Set before the first entry
+ * and after each CLOSE. */
+void st_ledger_set_period(st_ledger *l, const st_period *period);
+const st_period *st_ledger_period(const st_ledger *l);
+
+/* One line of a bill: all postings of one account with the same component, GPU type and level. */
+typedef struct st_bill_line {
+    const char *account; /* whose postings */
+    st_component what;
+    const char *gpu; /* "" none */
+    st_level level;
+    int64_t quantity, amount;
+    int64_t rate, factor_bp; /* ST_UNSET when not the same throughout */
+    int64_t entries, first_seq, last_seq;
+} st_bill_line;
+
+/* Utilisation beside cost: paid, held, used. */
+typedef struct st_bill_use {
+    const char *account;
+    int64_t first_seq, last_seq; /* of its book, this period; 0: nothing yet */
+    int64_t reserved;            /* milli-GPU x ms of floor that was paid */
+    int64_t guaranteed;          /* of that, used by grants */
+    int64_t burst, on_demand, booked;
+    int64_t seen, busy; /* of all held, with telemetry; of that, busy */
+    int64_t energy_mj, lost;
+    int64_t jobs; /* that began */
+} st_bill_use;
+
+/* Owns its texts: it outlives the ledger. */
+typedef struct st_bill {
+    char account[ST_NAME_MAX + 1];
+    st_period period;
+    bool closed, chargeback;
+    int64_t total;
+    ST_VEC(st_bill_line) lines; /* by account, component, GPU, level */
+    ST_VEC(st_bill_use) uses;   /* by account, all of them */
+    st_arena *texts;
+} st_bill;
+
+/* Which of the entry's lines went into this line of a bill; -1: none. Between first_seq and last_seq of the
+ * account's book, these are what the line is made of. */
+int st_bill_line_of(const st_bill_line *line, const st_entry *e);
+
+/* Of an account and all below it; period "2026-10", NULL the open one. Only what is in the book: open intervals are the
+ * caller's to add (st_ledger_price on a copy, st_bill_add). ST_ENOENT: no such account or period. */
+int st_ledger_bill(const st_ledger *l, const char *account, const char *period, st_bill *ret,
+                   st_err *err);
+/* Adds what an entry would post, for a bill as of now. */
+void st_bill_add(st_bill *bill, const st_entry *e);
+void st_bill_done(st_bill *bill);
+
+/* Floors that were paid and not used: what use inside the floor at and below an account left of it, by cost. */
+typedef struct st_idle_floor {
+    const char *account;      /* of the ledger */
+    int64_t reserved, unused; /* milli-GPU x ms */
+    int64_t cost;             /* micro-dollars, at what the floor cost on average */
+} st_idle_floor;
+typedef ST_VEC(st_idle_floor) st_idle_floors;
+int st_ledger_idle_floors(const st_ledger *l, const char *account, const char *period,
+                          st_idle_floors *ret, st_err *err);
+
+/* Σ of all accounts, revenue included: 0, or the ledger is wrong. And what any account has: less than 0 is
+ * what it owes; "#burst" is the revenue account of that component. */
+st_i128 st_ledger_sum(const st_ledger *l);
+int st_ledger_balance(const st_ledger *l, const char *account, int64_t *ret_udollars, st_err *err);
+
+#endif

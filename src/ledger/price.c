@@ -1,0 +1,162 @@
+/* The lines of an entry, from a price book, a plan's discount and the account's carries. */
+#include "ledger/price.h"
+
+/* A factor of three or four is at most ST_FACTOR_MAX x 10^12 before it is divided. */
+int64_t st_price_factor(const int64_t *bp, int n)
+{
+    st_i128 product = 1, ones = 1;
+    for (int i = 0; i < n; i++) {
+        product *= bp[i];
+        if (i > 0)
+            ones *= ST_BP;
+    }
+    return (int64_t)((2 * product + ones) / (2 * ones));
+}
+#define FACTOR(...)                                 \
+    st_price_factor((const int64_t[]){__VA_ARGS__}, \
+                    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+
+st_component st_basis_component(st_basis basis)
+{
+    static const st_component of[] = {
+        [ST_BASIS_GUARANTEED] = ST_PAY_GUARANTEED,
+        [ST_BASIS_BURST] = ST_PAY_BURST,
+        [ST_BASIS_ON_DEMAND] = ST_PAY_ON_DEMAND,
+        [ST_BASIS_BOOKED] = ST_PAY_BOOKED,
+    };
+    ST_ASSERT(basis < ST_BASIS_COUNT);
+    return of[basis];
+}
+
+int st_price_add(st_entry *e, const int64_t *carry, st_line line, st_err *err)
+{
+    ST_ASSERT(e->nlines < ST_LINES_MAX);
+    line.carry_in = carry[line.what];
+    for (int i = 0; i < e->nlines; i++)
+        if (e->lines[i].what == line.what)
+            line.carry_in = e->lines[i].carry;
+    int r = st_line_reckon(&line, err);
+    if (r == 0)
+        e->lines[e->nlines++] = line;
+    return r;
+}
+
+typedef struct job_prices {
+    st_component what; /* its GPU time */
+    int64_t rate, level_bp, topo_bp, keep_bp;
+} job_prices;
+
+/* What is charged for each line, 0 when it does not apply. */
+static int price_gpu(st_entry *e, const st_price_book *b, const job_prices *p, const int64_t *carry,
+                     st_err *err)
+{
+    int64_t unused = e->seen - e->busy;
+    if (e->kind == ST_ENTRY_USAGE && (e->seen < 0 || e->busy < 0 || unused < 0))
+        unused = 0;
+    bool fault = e->cut == ST_CUT_FAULT;
+    int64_t back_bp = fault ? b->fault_bp : e->cut == ST_CUT_PREEMPTED ? b->lost_bp : 0;
+    const st_line lines[] = {
+        {.what = p->what,
+         .quantity = e->share,
+         .rate = p->rate,
+         .factor_bp = FACTOR(p->level_bp, p->keep_bp)},
+        {.what = ST_PAY_TOPOLOGY,
+         .quantity = e->share,
+         .rate = p->rate,
+         .factor_bp = FACTOR(p->level_bp, p->topo_bp, p->keep_bp)},
+        {.what = ST_PAY_IDLE,
+         .quantity = unused,
+         .rate = p->rate,
+         .factor_bp = FACTOR(p->level_bp, b->idle_bp, p->keep_bp)},
+        {.what = fault ? ST_PAY_FAULT : ST_PAY_LOST,
+         .quantity = -e->lost,
+         .rate = p->rate,
+         .factor_bp = FACTOR(p->level_bp, ST_BP + p->topo_bp, p->keep_bp, back_bp)},
+    };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ST_ARRAY_LEN(lines); i++)
+        /* GPU time is shown also where it costs nothing. */
+        if (lines[i].quantity != 0 && (i == 0 || (lines[i].rate > 0 && lines[i].factor_bp > 0)))
+            r = st_price_add(e, carry, lines[i], err);
+    return r;
+}
+
+static int price_rest(st_entry *e, const st_price_book *b, int64_t keep_bp, const int64_t *carry,
+                      st_err *err)
+{
+    int64_t energy = e->energy_mj;
+    if (e->kind == ST_ENTRY_USAGE && energy < 0)
+        energy = 0;
+    const st_line lines[] = {
+        {.what = ST_PAY_CPU, .quantity = e->cpu, .rate = b->cpu, .factor_bp = keep_bp},
+        {.what = ST_PAY_RAM, .quantity = e->ram, .rate = b->ram, .factor_bp = keep_bp},
+        {.what = ST_PAY_ENERGY, .quantity = energy, .rate = b->energy, .factor_bp = keep_bp},
+    };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ST_ARRAY_LEN(lines); i++)
+        if (lines[i].quantity != 0 && lines[i].rate > 0 && keep_bp > 0)
+            r = st_price_add(e, carry, lines[i], err);
+    return r;
+}
+
+static int price_stay(st_entry *e, const st_price_book *b, int64_t keep_bp, const int64_t *carry,
+                      st_err *err)
+{
+    if (st_price_unit(b, e->workload))
+        return 0; /* its pieces pay for everything */
+    const st_rates *rates = e->gpu ? st_price_rates(b, e->gpu) : NULL;
+    if (rates) {
+        st_component what = st_basis_component(e->basis);
+        const job_prices p = {.what = what,
+                              .rate = rates->rate[what],
+                              .level_bp = rates->level_bp[e->level],
+                              .topo_bp = b->topo_bp[e->topo],
+                              .keep_bp = keep_bp};
+        int r = price_gpu(e, b, &p, carry, err);
+        if (r < 0)
+            return r;
+    }
+    return price_rest(e, b, keep_bp, carry, err);
+}
+
+int st_price_entry(st_entry *e, const st_price_book *book, const st_price_plan *plan,
+                   const int64_t *carry, st_err *err)
+{
+    const st_price_book *b = book ? book : &st_price_free;
+    int64_t keep_bp = ST_BP - (plan ? plan->discount_bp : 0);
+    const st_rates *rates;
+    const st_unit_price *unit;
+
+    e->nlines = 0;
+    switch (e->kind) {
+    case ST_ENTRY_USAGE:
+    case ST_ENTRY_FIX:
+        return price_stay(e, b, keep_bp, carry, err);
+    case ST_ENTRY_RESERVE:
+        rates = st_price_rates(b, e->gpu);
+        if (!rates || e->share == 0)
+            return 0;
+        return st_price_add(e, carry,
+                            (st_line){.what = ST_PAY_RESERVED,
+                                      .quantity = e->share,
+                                      .rate = rates->rate[ST_PAY_RESERVED],
+                                      .factor_bp = keep_bp},
+                            err);
+    case ST_ENTRY_PIECES:
+        unit = st_price_unit(b, e->workload);
+        if (!unit || e->pieces == 0)
+            return 0;
+        return st_price_add(
+            e, carry,
+            (st_line){
+                .what = unit->by, .quantity = e->pieces, .rate = unit->rate, .factor_bp = keep_bp},
+            err);
+    case ST_ENTRY_CREDIT:
+        return st_price_add(
+            e, carry,
+            (st_line){.what = ST_PAY_ADJUST, .quantity = -e->amount, .rate = 1, .factor_bp = ST_BP},
+            err);
+    default:
+        return st_fail(err, ST_EINVAL, "a %s entry has no price", st_entry_kind_name(e->kind));
+    }
+}

@@ -1,0 +1,84 @@
+/* Price books and plans: their canonical form, and which row of a book is meant. */
+#include <string.h>
+
+#include "base/quote.h"
+#include "ledger/price.h"
+
+#define LEVELS_ONE                 \
+    {                              \
+        ST_BP, ST_BP, ST_BP, ST_BP \
+    }
+const st_price_book st_price_free = {
+    .rates = {{.gpu = "*", .level_bp = LEVELS_ONE}},
+    .nrates = 1,
+};
+_Static_assert(ST_LEVEL_COUNT == 4, "a factor of 1 for each level");
+
+const st_rates *st_price_rates(const st_price_book *book, const char *gpu)
+{
+    const st_rates *any = NULL;
+    for (int i = 0; i < book->nrates; i++) {
+        if (strcmp(book->rates[i].gpu, gpu) == 0)
+            return &book->rates[i];
+        if (strcmp(book->rates[i].gpu, "*") == 0)
+            any = &book->rates[i];
+    }
+    return any;
+}
+
+const st_unit_price *st_price_unit(const st_price_book *book, const char *workload)
+{
+    for (int i = 0; workload && i < book->nunits; i++)
+        if (strcmp(book->units[i].workload, workload) == 0)
+            return &book->units[i];
+    return NULL;
+}
+
+static void add_list(st_strbuf *out, const int64_t *v, int n)
+{
+    for (int i = 0; i < n; i++)
+        st_strbuf_addf(out, "%c%lld", i ? ',' : '[', (long long)v[i]);
+    st_strbuf_add(out, n ? "]" : "[]");
+}
+
+void st_price_book_write(const st_price_book *b, st_strbuf *out)
+{
+    st_strbuf_add(out, "{\"name\":");
+    st_quote_json(out, b->name);
+    st_strbuf_addf(out, ",\"from_ms\":%lld,\"rates\":[", (long long)b->from_ms);
+    for (int i = 0; i < b->nrates; i++) {
+        st_strbuf_add(out, i ? ",[" : "[");
+        st_quote_json(out, b->rates[i].gpu);
+        st_strbuf_addc(out, ',');
+        add_list(out, b->rates[i].rate, ST_PAY_BOOKED + 1);
+        st_strbuf_addc(out, ',');
+        add_list(out, b->rates[i].level_bp, ST_LEVEL_COUNT);
+        st_strbuf_addc(out, ']');
+    }
+    st_strbuf_addf(out,
+                   "],\"cpu\":%lld,\"ram\":%lld,\"energy\":%lld,\"topo_bp\":", (long long)b->cpu,
+                   (long long)b->ram, (long long)b->energy);
+    add_list(out, b->topo_bp, ST_TOPO_COUNT);
+    st_strbuf_addf(out, ",\"idle_bp\":%lld,\"lost_bp\":%lld,\"fault_bp\":%lld,\"units\":[",
+                   (long long)b->idle_bp, (long long)b->lost_bp, (long long)b->fault_bp);
+    for (int i = 0; i < b->nunits; i++) {
+        st_strbuf_add(out, i ? ",[" : "[");
+        st_quote_json(out, b->units[i].workload);
+        st_strbuf_addf(out, ",\"%s\",%lld]", st_component_name(b->units[i].by),
+                       (long long)b->units[i].rate);
+    }
+    st_strbuf_add(out, "]}");
+}
+
+void st_price_plan_write(const st_price_plan *p, st_strbuf *out)
+{
+    st_strbuf_add(out, "{\"account\":");
+    st_quote_json(out, p->account);
+    st_strbuf_addf(out,
+                   ",\"from_ms\":%lld,\"chargeback\":%s,\"discount_bp\":%lld,\"burst_m\":%lld,"
+                   "\"cap\":%lld,\"warn_bp\":",
+                   (long long)p->from_ms, p->chargeback ? "true" : "false",
+                   (long long)p->discount_bp, (long long)p->burst_m, (long long)p->cap_udollars);
+    add_list(out, p->warn_bp, p->nwarn);
+    st_strbuf_addf(out, ",\"budget\":%lld}", (long long)p->budget_udollars);
+}

@@ -1,0 +1,128 @@
+/* The meter: who held which devices, for how long and by what right.
+ *
+ * It is told what happens to nodes, grants and floors, and hands out records (model/record.h) when an
+ * interval ends: the stay ends, its basis changes, or st_meter_cut() is called because a day, a month or a
+ * price does. A record never spans such a moment.
+ *
+ * Invariants:
+ *  1 For each device at every instant: the shares of its residents + idle + unhealthy + overhead = 1000
+ *    milli-GPU, exactly. Integers only; what division leaves over is given to somebody.
+ *  2 The records of a stay join without gap or overlap, from its start to its end.
+ *  3 Time does not run backwards: a call with an earlier moment than the last is taken as at the last.
+ *  4 What telemetry says changes no share and no held time. What comes after a record was handed out
+ *    comes out as a FIX; what comes twice or out of order changes nothing.
+ *  5 The same calls give the same records; a meter saved and loaded goes on the same way.
+ *
+ * idle: free and could be granted. overhead: free and could not: on a draining node, held for
+ * somebody who waits for the rest, slices no profile fits, and the time between a task's real end and the
+ * moment that became known. unhealthy: of a failed node.
+ *
+ * Place in the law: base <- model <- meter. Pure. core/metering.c feeds it from the core's effects. */
+#ifndef ST_METER_METER_H
+#define ST_METER_METER_H
+
+#include "base/strbuf.h"
+#include "model/fleet.h"
+#include "model/record.h"
+#include "model/tree.h"
+
+typedef struct st_meter st_meter;
+
+st_meter *st_meter_new(int64_t now);
+void st_meter_free(st_meter *m);
+ST_DEFINE_FREEP(st_meter, st_meter_free)
+
+int64_t st_meter_now(const st_meter *m);
+/* It is that late now, and nothing else has happened. */
+void st_meter_advance(st_meter *m, int64_t now);
+
+/* A node is new or its state has changed. */
+void st_meter_node(st_meter *m, const st_node *node, int64_t now);
+
+/* A stay begins: the job is on these devices, one grant per task. `type` is the GPU type it got, -1
+ * none. A job that is on devices already is moved (its old stay ends as preempted); a plan kept for it
+ * is dropped. Whether it is burst or on demand is decided here. */
+void st_meter_start(st_meter *m, const st_tree *tree, const st_job *job, int32_t type,
+                    const st_grant *grants, int64_t now, st_records *out);
+/* It is guaranteed or burstable from now on. */
+void st_meter_class(st_meter *m, const st_tree *tree, uint64_t job, st_class class, int64_t now,
+                    st_records *out);
+/* It is off its devices. ended_ms is when its work really ended, at most now (the time after it is
+ * overhead, not the tenant's; ST_UNSET: now); `lost` as in the record. For pieces that were handed out
+ * and lie behind the real end, FIX records come first; the last is the GRANT that ends the stay. A job that is
+ * off its devices already only loses (a paused one whose memory is gone): a FIX of its last piece.
+ *
+ * Exact for the last 64 changes of who shares a device; what is older is interpolated. A stay remembers
+ * its last 256 pieces; it cannot have ended before these. */
+void st_meter_stop(st_meter *m, uint64_t job, int64_t now, int64_t ended_ms, st_cut why,
+                   int64_t lost, st_records *out);
+/* It will not come back: its stays need not be counted on. */
+void st_meter_forget(st_meter *m, uint64_t job);
+
+/* Capacity is kept free for a job that waits for the rest of its plan; NULL: no more. */
+void st_meter_hold(st_meter *m, uint64_t job, const st_grant *grants, int n, const st_shape *shape,
+                   int64_t now);
+
+/* The floors as they are from now on: each account is charged its own less its children's. What is
+ * promised of a type counts there, as far as its children have not been promised it; the rest is of any
+ * type (-1). */
+void st_meter_floors(st_meter *m, const st_tree *tree, int64_t now, st_records *out);
+
+/* Burst of an account and all below it beyond `gpu_m` is on demand; ST_UNSET: never. Counts for
+ * intervals that begin later. A stay is all one or the other: it is burst if all of it fits beside those
+ * that are. At a cut those that are burst have the first right to stay so, in order of job. */
+void st_meter_agree(st_meter *m, int32_t account, int64_t gpu_m);
+
+/* Telemetry of one task of the stay: sums since it began. Late, repeated and reordered ones are fine:
+ * the largest counts.
+ *
+ * In a record, of D = devices x length device-milliseconds, with what came in since the last one:
+ *
+ *     seen = share x min(seen_gpu_ms, D) / D        busy likewise, at most seen
+ *
+ * so busy <= seen <= share, and for whole GPUs seen is 1000 x seen_gpu_ms. What exceeds D was seen
+ * before the interval began and goes to the piece before it that has room, as a FIX; energy goes where
+ * the seen time went. Stays that have ended are remembered for ST_METER_LATE_MS, the last
+ * ST_METER_LATE_STAYS of them; what comes later is dropped. */
+#define ST_METER_LATE_MS    3600000
+#define ST_METER_LATE_STAYS 65536
+void st_meter_used(st_meter *m, uint64_t job, int stay, int task, const st_sums *sums,
+                   st_records *out);
+/* What a record that was stored says about telemetry: for a meter that is brought up to date by playing a log
+ * in which there is none, so that sums that come again are not counted again. GRANT and FIX, in order, each
+ * after the call that gave it. */
+void st_meter_recall(st_meter *m, const st_record *stored);
+
+/* Ends all intervals here and begins new ones; adds a FLEET record for each type (and a RESERVE for
+ * each floor). Records come in a fixed order: fleet by type, floors by account, grants by job. */
+void st_meter_cut(st_meter *m, int64_t now, st_records *out);
+
+/* What the open intervals would be if they ended now, without ending them, in the same order.
+ * Telemetry as known. Ends early when fn returns other than 0, with that. */
+typedef int (*st_record_fn)(void *ctx, const st_record *record);
+int st_meter_open(const st_meter *m, int64_t now, st_record_fn fn, void *ctx);
+
+/* Where the devices of a type have been since the meter began, up to the last call. */
+void st_meter_totals(const st_meter *m, int32_t type, st_record *ret);
+
+/* For those who compare: how many nodes and open stays it knows, and the grants of one (NULL: it is
+ * not on devices). */
+size_t st_meter_nodes(const st_meter *m);
+size_t st_meter_stays(const st_meter *m);
+const st_grant *st_meter_grants(const st_meter *m, uint64_t job, int *ret_tasks);
+st_node_state st_meter_node_state(const st_meter *m, int32_t node);
+/* One of the job's nodes has failed. */
+bool st_meter_failed(const st_meter *m, uint64_t job);
+/* For those who check: where a device is at this instant, milli-GPU; and what it counts on itself. */
+typedef struct st_meter_dev {
+    int64_t granted_m, idle_m, unhealthy_m, overhead_m;
+    int residents;
+} st_meter_dev;
+st_meter_dev st_meter_device(const st_meter *m, int32_t node, int dev);
+int st_meter_check(const st_meter *m, st_err *err);
+
+/* Everything, as bytes; damaged ones are refused. */
+void st_meter_save(const st_meter *m, st_strbuf *out);
+int st_meter_load(const char *data, size_t len, st_meter **ret, st_err *err);
+
+#endif

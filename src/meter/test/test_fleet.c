@@ -1,0 +1,214 @@
+/* Where devices are when nobody has them, floors, and which burst is on demand. */
+#include "meter/test/bench.h"
+
+static void test_node_states(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 1);
+    st_job job = shared(1, ST_LEVEL_MPS, 400);
+    start(&b, &job, 1, -1, 0);
+    is_at(&b, 0, 400, 600, 0, 0);
+    set_node(&b, 0, ST_NODE_DRAINING, 100);
+    is_at(&b, 0, 400, 0, 0, 600);
+    set_node(&b, 0, ST_NODE_FAILED, 200);
+    is_at(&b, 0, 400, 0, 600, 0);
+    assert_true(st_meter_failed(b.m, 1));
+    stop(&b, 1, 200, ST_UNSET);
+    is_at(&b, 0, 0, 0, 1000, 0);
+    set_node(&b, 0, ST_NODE_READY, 300);
+    is_at(&b, 0, 0, 1000, 0, 0);
+    add_node(&b, 1, 2, 300); /* of another type */
+    cut(&b, 400);
+    totals(&b, 400 * 200, 600 * 100 + 1000 * 100, 1000 * 100, 600 * 100);
+    assert_int_equal(nth(&b, ST_REC_FLEET, 0, 0)->total, 400000);
+    const st_record *other = nth(&b, ST_REC_FLEET, 0, 1);
+    assert_int_equal(other->type, 1);
+    assert_int_equal(other->total, 2 * 1000 * 100);
+    assert_int_equal(other->idle, other->total);
+    assert_int_equal(other->from_ms, 0);
+    end(&b);
+}
+
+/* Seven 1g slices charge 7 x 142 = 994; nothing fits the other 6. Three 2g (285 each) leave one compute
+ * slice and room for a 1g. */
+static void test_carved(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 2);
+    for (int i = 0; i < 7; i++) {
+        st_job job = slice((uint64_t)i + 1, ST_MIG_1G);
+        start(&b, &job, 1, i, 0);
+        if (i == 5)
+            is_at(&b, 0, 852, 148, 0, 0);
+    }
+    is_at(&b, 0, 994, 0, 0, 6);
+    for (int i = 0; i < 3; i++) {
+        st_job job = slice((uint64_t)i + 11, ST_MIG_2G);
+        start(&b, &job, 2, 2 * i, 0);
+    }
+    is_at(&b, 1, 855, 145, 0, 0);
+    end(&b);
+}
+
+/* What is kept for a plan is nobody's to have, as far as it is free. */
+static void test_hold(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 3);
+    st_job one = shared(1, ST_LEVEL_MPS, 700), claimant = shared(2, ST_LEVEL_MPS, 500);
+    start(&b, &one, 1, -1, 0);
+    st_grant plan[] = {{0, 1, -1}};
+    st_meter_hold(b.m, 2, plan, 1, &claimant.shape, 0);
+    is_at(&b, 0, 700, 0, 0, 300);
+    st_job gang = whole(3, 2);
+    st_grant two[] = {{0, 6, -1}};
+    st_meter_hold(b.m, 3, two, 1, &gang.shape, 0);
+    is_at(&b, 1, 0, 0, 0, 1000);
+    is_at(&b, 2, 0, 0, 0, 1000);
+    st_meter_hold(b.m, 3, NULL, 0, NULL, 100);
+    st_meter_hold(b.m, 3, NULL, 0, NULL, 100);
+    is_at(&b, 1, 0, 1000, 0, 0);
+    stop(&b, 1, 100, ST_UNSET);
+    is_at(&b, 0, 0, 500, 0, 500);
+    start(&b, &claimant, 1, -1, 200); /* the plan comes true */
+    is_at(&b, 0, 500, 500, 0, 0);
+    end(&b);
+}
+
+static void set_floor(bench *b, int32_t id, int64_t gpu_m, int64_t type0_m)
+{
+    b->tree->accounts.v[id]->floor.gpu_m = gpu_m;
+    b->tree->accounts.v[id]->floor.type_m[0] = type0_m;
+}
+
+static const st_record *reserve(const bench *b, int32_t account, int32_t type)
+{
+    for (size_t i = 0; i < b->out.n; i++)
+        if (b->out.v[i].kind == ST_REC_RESERVE && b->out.v[i].account == account &&
+            b->out.v[i].type == type)
+            return &b->out.v[i];
+    return NULL;
+}
+
+static void test_floors(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 8);
+    int32_t kid = add_account(&b, "kid", "a");
+    set_floor(&b, 1, 8000, ST_UNSET); /* of any type */
+    set_floor(&b, kid, 3000, 2000);   /* 2 of type 0, 1 of any */
+    set_floor(&b, 2, 0, ST_UNSET);
+    st_meter_floors(b.m, b.tree, 0, &b.out);
+    assert_int_equal(b.out.n, 0);
+    cut(&b, 10);
+    assert_int_equal(reserve(&b, 1, -1)->gpu_m, 5000); /* 8 less the child's 3 */
+    assert_int_equal(reserve(&b, 1, -1)->share, 50000);
+    assert_int_equal(reserve(&b, kid, 0)->share, 20000);
+    assert_int_equal(reserve(&b, kid, -1)->share, 10000);
+    assert_null(reserve(&b, 2, -1));
+    /* The child's floor shrinks: only what changes is told. */
+    set_floor(&b, kid, 2000, 2000);
+    st_vec_clear(&b.out);
+    st_meter_floors(b.m, b.tree, 30, &b.out);
+    assert_int_equal(b.out.n, 2);
+    assert_int_equal(reserve(&b, 1, -1)->share, 5000 * 20);
+    assert_int_equal(reserve(&b, kid, -1)->share, 1000 * 20);
+    cut(&b, 40);
+    assert_int_equal(reserve(&b, 1, -1)->share, 6000 * 10);
+    assert_int_equal(reserve(&b, kid, 0)->share, 2000 * 30);
+    assert_int_equal(reserve(&b, kid, 0)->from_ms, 10);
+    assert_null(reserve(&b, kid, -1));
+    end(&b);
+}
+
+/* Account a and all below it have agreed on 4 GPUs of burst. */
+static void test_on_demand(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 8);
+    int32_t kid = add_account(&b, "kid", "a");
+    st_meter_agree(b.m, 1, 4000);
+    st_job one = whole(1, 3), two = whole(2, 2), three = whole(3, 1);
+    two.account = kid;
+    start(&b, &one, 0x07, -1, 0);
+    start(&b, &two, 0x18, -1, 0);   /* 5 would be too many */
+    start(&b, &three, 0x20, -1, 0); /* fits */
+    cut(&b, 10);
+    assert_int_equal(grant(&b, 1)->basis, ST_BASIS_BURST);
+    assert_int_equal(grant(&b, 2)->basis, ST_BASIS_ON_DEMAND);
+    assert_int_equal(grant(&b, 3)->basis, ST_BASIS_BURST);
+    stop(&b, 1, 20, ST_UNSET); /* now there is room for 2; it counts from the next cut on */
+    cut(&b, 30);
+    assert_int_equal(grant(&b, 2)->basis, ST_BASIS_ON_DEMAND);
+    cut(&b, 40);
+    assert_int_equal(grant(&b, 2)->basis, ST_BASIS_BURST);
+    /* Less is agreed: who was burst first by job stays so. */
+    st_meter_agree(b.m, 1, 2000);
+    cut(&b, 50);
+    cut(&b, 60);
+    assert_int_equal(grant(&b, 2)->basis, ST_BASIS_BURST);
+    assert_int_equal(grant(&b, 3)->basis, ST_BASIS_ON_DEMAND);
+    st_meter_agree(b.m, 1, ST_UNSET);
+    st_meter_class(b.m, b.tree, 3, ST_CLASS_GUARANTEED, 70, &b.out);
+    st_meter_class(b.m, b.tree, 3, ST_CLASS_BURSTABLE, 80, &b.out);
+    cut(&b, 90);
+    assert_int_equal(grant(&b, 3)->basis, ST_BASIS_BURST);
+    end(&b);
+}
+
+static int collect(void *ctx, const st_record *r)
+{
+    bench *b = ctx;
+    st_vec_push(&b->out, *r);
+    return 0;
+}
+
+static int first_only(void *ctx, const st_record *r)
+{
+    (void)ctx, (void)r;
+    return 42;
+}
+
+/* What is open is what a cut would hand out, in the same order, and asking changes nothing. */
+static void test_open(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 2);
+    set_floor(&b, 2, 1000, ST_UNSET);
+    st_meter_floors(b.m, b.tree, 0, &b.out);
+    for (uint64_t i = 3; i >= 1; i--) {
+        st_job job = shared(i, ST_LEVEL_TIME, 400);
+        start(&b, &job, 1, -1, 0);
+    }
+    used(&b, 2, 1, 0, 5, 4);
+    st_vec_clear(&b.out);
+    assert_int_equal(st_meter_open(b.m, 7, collect, &b), 0);
+    st_records open = b.out;
+    b.out = (st_records){0};
+    assert_int_equal(st_meter_open(b.m, 7, first_only, &b), 42);
+    cut(&b, 7);
+    assert_int_equal(open.n, b.out.n);
+    assert_int_equal(open.n, 5);
+    for (size_t i = 0; i < open.n; i++)
+        assert_true(st_record_same(&open.v[i], &b.out.v[i]));
+    st_vec_free(&open);
+    cut(&b, 7); /* nothing has gone by */
+    assert_int_equal(b.out.n, 0);
+    end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_node_states), cmocka_unit_test(test_carved),
+        cmocka_unit_test(test_hold),        cmocka_unit_test(test_floors),
+        cmocka_unit_test(test_on_demand),   cmocka_unit_test(test_open),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+/*
+ * The clock (stintd/clock.h).
+ */
+#include "stintd/clock.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/macros.h"
+#include "base/mem.h"
+
+#define SLEW    200
+#define JUMP_US INT64_C(500000) /* less than that between two readings is drift */
+
+void st_steady_init(st_steady *s, int64_t wall, int64_t mono)
+{
+    *s = (st_steady){.at = wall, .mono = mono};
+}
+
+void st_steady_not_before(st_steady *s, int64_t at)
+{
+    if (at <= s->at)
+        return;
+    s->off -= at - s->at;
+    s->at = at;
+}
+
+int64_t st_steady_read(st_steady *s, int64_t wall, int64_t mono, int64_t *ret_jump)
+{
+    int64_t passed = ST_MAX(mono - s->mono, 0), off, most, by;
+
+    s->mono += passed;
+    s->at += passed;
+    off = wall - s->at;
+    *ret_jump = off - s->off > JUMP_US || off - s->off < -JUMP_US ? off - s->off : 0;
+    s->unspent += passed;
+    most = s->unspent / SLEW;
+    s->unspent %= SLEW;
+    /* Never more than passed / SLEW of what has passed, so it cannot go back. */
+    most = ST_MIN(most, passed);
+    by = off > 0 ? ST_MIN(off, most) : -ST_MIN(-off, most);
+    s->at += by;
+    s->off = off - by;
+    return s->at;
+}
+
+/* ---- the real one ----------------------------------------------------------------------------- */
+
+struct st_clock {
+    pthread_mutex_t lock;
+    st_steady steady;
+    void (*jumped)(void *ctx, int64_t jump_ms);
+    void *ctx;
+};
+
+static int64_t read_us(clockid_t id)
+{
+    struct timespec t;
+
+    clock_gettime(id, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+st_clock *st_clock_new(void (*jumped)(void *ctx, int64_t jump_ms), void *ctx)
+{
+    st_clock *clock = st_xcalloc(1, sizeof *clock);
+
+    ST_ASSERT(pthread_mutex_init(&clock->lock, NULL) == 0);
+    clock->jumped = jumped;
+    clock->ctx = ctx;
+    st_steady_init(&clock->steady, read_us(CLOCK_REALTIME), read_us(CLOCK_BOOTTIME));
+    return clock;
+}
+
+void st_clock_free(st_clock *clock)
+{
+    if (!clock)
+        return;
+    pthread_mutex_destroy(&clock->lock);
+    free(clock);
+}
+
+void st_clock_not_before(st_clock *clock, int64_t ms)
+{
+    pthread_mutex_lock(&clock->lock);
+    st_steady_not_before(&clock->steady, ms * 1000);
+    pthread_mutex_unlock(&clock->lock);
+}
+
+int64_t st_clock_ms(st_clock *clock)
+{
+    int64_t us, jump;
+
+    pthread_mutex_lock(&clock->lock);
+    us = st_steady_read(&clock->steady, read_us(CLOCK_REALTIME), read_us(CLOCK_BOOTTIME), &jump);
+    pthread_mutex_unlock(&clock->lock);
+    if (jump != 0 && clock->jumped)
+        clock->jumped(clock->ctx, jump / 1000);
+    return us / 1000;
+}

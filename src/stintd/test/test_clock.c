@@ -1,0 +1,117 @@
+/*
+ * The steady clock, given readings of a wall clock that jumps, drifts and goes back.
+ */
+#include "base/testing.h"
+#include "stintd/clock.h"
+
+#define MS INT64_C(1000)
+#define S  INT64_C(1000000)
+
+static void it_follows_a_good_clock(void **state)
+{
+    st_steady s;
+    int64_t jump;
+    (void)state;
+
+    st_steady_init(&s, 5000 * S, 70 * S);
+    for (int64_t t = 0; t < 1000 * S; t += 333 * MS) {
+        assert_int_equal(st_steady_read(&s, 5000 * S + t, 70 * S + t, &jump), 5000 * S + t);
+        assert_int_equal(jump, 0);
+    }
+}
+
+/* A wall clock that is too fast by a thousandth is kept up with. */
+static void drift_is_followed(void **state)
+{
+    st_steady s;
+    int64_t jump, at = 0, wall = 0;
+    (void)state;
+
+    st_steady_init(&s, 0, 0);
+    for (int64_t t = 0; t < 3600 * S; t += 1777) {
+        wall = t + t / 1000;
+        at = st_steady_read(&s, wall, t, &jump);
+        assert_int_equal(jump, 0);
+    }
+    assert_in_range(wall - at, 0, 10);
+}
+
+static void expect_steady(int64_t jump_by, int64_t every, int64_t *ret_behind)
+{
+    st_steady s;
+    int64_t jump, last = 100 * S, seen = 0, wall = 0;
+
+    st_steady_init(&s, last, 0);
+    for (int64_t t = every; t <= 100 * S; t += every) {
+        wall = 100 * S + t + (t > 10 * S ? jump_by : 0);
+        int64_t at = st_steady_read(&s, wall, t, &jump);
+
+        /* Between two readings: what passed, give or take half a percent. */
+        assert_in_range(at - last, every - every / 200 - 1, every + every / 200 + 1);
+        last = at;
+        seen += jump != 0;
+        if (jump != 0)
+            assert_in_range(jump < 0 ? jump - jump_by + 10 : jump_by - jump + 10, 0, 20);
+    }
+    assert_int_equal(seen, 1); /* said once */
+    *ret_behind = wall - last;
+}
+
+static void jumps_make_no_time(void **state)
+{
+    static const int64_t every[] = {100, 7 * MS, 1 * S};
+    (void)state;
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(every); i++) {
+        int64_t behind;
+
+        expect_steady(3600 * S, every[i], &behind);
+        assert_in_range(behind, 3600 * S - 460 * MS, 3600 * S - 440 * MS);
+        expect_steady(-3600 * S, every[i], &behind);
+        assert_in_range(-behind, 3600 * S - 460 * MS, 3600 * S - 440 * MS);
+    }
+}
+
+/* The store knows of a later moment than the wall clock: time goes on from there, more slowly. */
+static void it_does_not_begin_before_the_store(void **state)
+{
+    st_steady s;
+    int64_t jump, last;
+    (void)state;
+
+    st_steady_init(&s, 1000 * S, 0);
+    st_steady_not_before(&s, 900 * S);
+    assert_int_equal(st_steady_read(&s, 1000 * S, 0, &jump), 1000 * S);
+    st_steady_not_before(&s, 1001 * S);
+    assert_int_equal(last = st_steady_read(&s, 1000 * S, 0, &jump), 1001 * S);
+    assert_int_equal(jump, 0);
+    for (int64_t t = 0; t <= 199 * S; t += S, last = s.at)
+        assert_true(st_steady_read(&s, 1000 * S + t, t, &jump) >= last);
+    assert_int_equal(st_steady_read(&s, 1200 * S, 200 * S, &jump), 1200 * S);
+}
+
+/* A steady clock that stands still, or is read by threads out of order. */
+static void nothing_goes_back(void **state)
+{
+    st_steady s;
+    int64_t jump;
+    (void)state;
+
+    st_steady_init(&s, 10 * S, 10 * S);
+    assert_int_equal(st_steady_read(&s, 11 * S, 11 * S, &jump), 11 * S);
+    assert_int_equal(st_steady_read(&s, 11 * S, 10 * S, &jump), 11 * S);
+    assert_int_equal(st_steady_read(&s, 0, 11 * S, &jump), 11 * S);
+    assert_int_equal(jump, -11 * S);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_follows_a_good_clock),
+        cmocka_unit_test(drift_is_followed),
+        cmocka_unit_test(jumps_make_no_time),
+        cmocka_unit_test(it_does_not_begin_before_the_store),
+        cmocka_unit_test(nothing_goes_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

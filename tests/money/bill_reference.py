@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""A second verifier of bill files, written from doc/money.md alone: tests/money/bill_reference.py FILE...
+
+It checks all that can be checked without Ed25519, which Python's library does not have: checksums, hashes, proofs, the
+checkpoint's tree, the arithmetic of every posting, that carries join, and that lines and total are sums. A file that
+`stint bill verify` takes and this refuses (or the other way round) is a bug in one of the two or in the document.
+"""
+import hashlib
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import proof_vectors as ref  # noqa: E402
+
+PER = {"reserved": 3600000000, "guaranteed": 3600000000, "burst": 3600000000, "on_demand": 3600000000,
+       "booked": 3600000000, "topology": 3600000000, "idle": 3600000000, "cpu": 3600000000,
+       "ram": 3686400000, "energy": 3600000000, "frames": 1, "minutes": 60000, "lost": 3600000000,
+       "fault": 3600000000, "cap": 1, "adjust": 1}
+OF_GPU = {"reserved", "guaranteed", "burst", "on_demand", "booked", "topology", "idle", "lost", "fault"}
+TAIL = len(',"sum":"0123456789abcdef"}')
+
+
+class Wrong(Exception):
+    pass
+
+
+def need(good, line, what):
+    if not good:
+        raise Wrong(f"line {line}: {what}")
+
+
+def follow(size, begin, end, leaves, more):
+    """The root that the leaves [begin, end) and the hashes lead to."""
+    def under(low, high):
+        if low >= begin and high <= end:
+            return ref.root(leaves[low - begin:high - begin])
+        if high <= begin or low >= end:
+            return more.pop(0)
+        mid = low + ref.split(high - low)
+        left = under(low, mid)
+        return ref.node(left, under(mid, high))
+    root = under(0, size) if size else ref.root([])
+    return root if not more else None
+
+
+def read_lines(data):
+    """(number, bytes before the sum, object), with all sums checked."""
+    before, rows = bytes(8), []
+    need(data.endswith(b"\n"), data.count(b"\n") + 1, "cut off")
+    for n, line in enumerate(data[:-1].split(b"\n"), 1):
+        body, tail = line[:-TAIL], line[-TAIL:]
+        before = hashlib.blake2b(b"\x06" + before + body, digest_size=32).digest()[:8]
+        need(tail == b',"sum":"' + before.hex().encode() + b'"}', n, "checksum")
+        rows.append((n, body, json.loads(line)))
+    return rows
+
+
+class Bill:
+    def __init__(self, data):
+        self.rows = read_lines(data)
+        self.head, self.checkpoint = self.rows[0][2], self.rows[1][2]["checkpoint"]
+        self.at = 2
+        self.entries = 0
+        self.lines, self.total = {}, 0
+        last = self.rows[-1]
+        content = b"\x07" + data[:data.rindex(b"\n", 0, -1) + 1]
+        need(last[2]["hash"] == ref.h(content).hex(), last[0], "hash of the file")
+        need(last[2]["key"] == self.checkpoint["key"], last[0], "key")
+
+    def next(self, kind):
+        n, body, row = self.rows[self.at]
+        if kind not in row:
+            return None
+        self.at += 1
+        return n, body, row
+
+    def check_book(self, n, book, last_range):
+        leaves, entries = [], []
+        for seq in range(book["from"] + 1, book["to"] + 1):
+            found = self.next("entry")
+            need(found, n, f"entry {seq} is missing")
+            line, body, row = found
+            entry = row["entry"]
+            need(entry["seq"] == seq and entry["account"] == book["book"], line, "another entry")
+            leaves.append(ref.leaf(body[len(b'{"entry":'):]))
+            entries.append((line, entry))
+        self.entries += len(entries)
+        root = bytes.fromhex(book["root"])
+        more = [bytes.fromhex(x) for x in book["proof"]]
+        need(follow(book["size"], book["from"], book["to"], leaves, more) == root, n, "root of the book")
+        if len(leaves) == book["size"]:
+            need(ref.chain(leaves).hex() == book["chain"], n, "chain")
+        name = book["book"].encode()
+        at = ref.h(b"\x03" + bytes.fromhex(book["salt"]) + name + book["size"].to_bytes(8, "big") + root
+                   + bytes.fromhex(book["chain"]))
+        need(len(book["path"]) == self.checkpoint["depth"], n, "path")
+        for i, other in enumerate(book["path"]):
+            pair = (bytes.fromhex(other), at) if book["index"] >> i & 1 else (at, bytes.fromhex(other))
+            at = ref.node(*pair)
+        need(at.hex() == self.checkpoint["root"], n, "root of the checkpoint")
+        if last_range:
+            self.count(book, entries)
+
+    def count(self, book, entries):
+        carries = {} if book["from"] else {what: 0 for what in PER}
+        for line, entry in entries:
+            for what, quantity, rate, factor, carry_in, amount, carry in entry.get("lines", []):
+                d = PER[what] * 10000
+                need(carry_in == carries.get(what, carry_in), line, "carry")
+                need(0 <= carry < d and quantity * rate * factor + carry_in == amount * d + carry, line,
+                     "arithmetic")
+                carries[what] = carry
+                gpu = entry.get("gpu", "") if what in OF_GPU else ""
+                level = entry.get("level", "whole") if gpu and what != "reserved" else "whole"
+                row = self.lines.setdefault((entry["account"], what, gpu, level), [0, 0, 0])
+                row[0] += quantity
+                row[1] += amount
+                row[2] += 1
+                self.total += amount
+
+    def check(self):
+        ranges = {}
+        for _n, _body, row in self.rows:
+            if "book" in row:
+                ranges[row["book"]] = row["from"]
+        while True:
+            found = self.next("book")
+            if not found:
+                break
+            n, _body, book = found
+            self.check_book(n, book, ranges[book["book"]] == book["from"])
+        for _ in range(self.head["lines"]):
+            n, _body, row = self.next("line")
+            key = (row["line"], row["what"], row["gpu"], row["level"])
+            need(self.lines.pop(key, None) == [row["quantity"], row["amount"], row["entries"]], n, "line")
+        need(not self.lines, 1, "lines are missing")
+        for _ in range(self.head["uses"]):
+            need(self.next("use"), self.rows[self.at][0], "use")
+        n, _body, end = self.next("end")
+        need(end["entries"] == self.entries, n, "entries")
+        need(self.total == self.head["total"], 1, "total")
+        return f"{self.head['account']} {self.head['period']}: {self.total} in {self.entries} entries"
+
+
+def main():
+    bad = 0
+    for path in sys.argv[1:]:
+        with open(path, "rb") as f:
+            data = f.read()
+        try:
+            print("good:", Bill(data).check())
+        except (Wrong, ValueError, KeyError, IndexError, TypeError) as e:
+            print(f"{path}: wrong: {e!r}")
+            bad += 1
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
