@@ -21,13 +21,6 @@ typedef struct st_live_used {
 
 typedef struct st_billing st_billing;
 
-/* What one task used, as last heard. */
-typedef struct st_live_used {
-    int stay, task;
-    st_used used;
-    st_scrub scrub;
-} st_live_used;
-
 /* What is known of a live job besides what the core has. */
 typedef struct st_live {
     uint64_t id;
