@@ -39,6 +39,7 @@ typedef struct st_books {
     ST_VEC(st_book_head) heads;
     st_map *ids;                 /* of heads by account */
     int64_t n;                   /* the last entry of all */
+    int64_t last_ms;             /* and its moment: nothing comes before it any more */
     int64_t signed_n, signed_ms; /* the last checkpoint */
 } st_books;
 
@@ -90,7 +91,7 @@ void st_books_init(st_books *b);
 void st_books_done(st_books *b);
 st_book_head *st_books_head(st_books *b, const char *account); /* made if it is new */
 /* The next entry of a book: hashes follow. */
-void st_books_add(st_books *b, const char *account, const char *data, size_t len,
+void st_books_add(st_books *b, const char *account, int64_t at_ms, const char *data, size_t len,
                   st_hash *ret_chain);
 /* All heads, as a checkpoint wants them; the caller frees *ret. */
 size_t st_books_heads(const st_books *b, const st_keys *keys, st_head **ret);

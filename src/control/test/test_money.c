@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "control/billing.h"
 #include "control/test/world.h"
@@ -558,6 +559,55 @@ static void books_begin_where_they_were_not(void **state)
     expect_sound(w);
 }
 
+/* An entry without an event moves the books' time and not the core's. */
+static void a_clock_set_back_is_outlived(void **state)
+{
+    world *w = *state;
+    st_cmd_credit credit = {
+        .who = owner, .account = "team", .reason = "sorry", .amount_udollars = 5000000};
+    st_err err = {0};
+    seen book;
+    uint64_t id;
+
+    let_pass(w, H);
+    st_cmd_credit_init(&credit);
+    assert_ok(do_cmd(w, &credit.cmd, &err));
+    assert_int_equal(total_of(w, "team", NULL), -5000000);
+    st_control_free(w->ctl);
+    let_pass(w, -30 * 60 * S);
+    assert_ok(open_control(w, &err));
+    id = start_job(w, "{}");
+    let_pass(w, 40 * 60 * S);
+    end_job(w, id, 0);
+    read_book(w, "team", &book);
+    const st_entry *e = nth(&book, ST_ENTRY_USAGE, 0);
+    assert_int_equal(e->from_ms, NOON + H);
+    assert_int_equal(e->to_ms, NOON + H + 10 * 60 * S);
+    forget(&book);
+    expect_sound(w);
+}
+
+/* Once a day, in a quiet moment, everything is compared. */
+static void every_day_is_compared(void **state)
+{
+    world *w = *state;
+    st_control_stats stats = {0};
+    uint64_t id = start_job(w, "{}");
+
+    nudge(w);
+    let_pass(w, DAY);
+    end_job(w, id, 0);
+    for (int i = 0; i < 500 && __atomic_load_n(&w->compared, __ATOMIC_RELAXED) == 0; i++) {
+        nudge(w);
+        usleep(2000);
+    }
+    st_control_stats_get(w->ctl, &stats);
+    assert_int_equal(stats.differences, 0);
+    assert_true(stats.entries > 0);
+    expect_sound(w);
+    assert_int_equal(w->compared, 1);
+}
+
 /* ---- proofs ------------------------------------------------------------------------------------------------ */
 
 typedef struct file_ctx {
@@ -658,6 +708,8 @@ int main(void)
         TEST(a_restart_changes_nothing),
         TEST(a_failing_store_books_nothing_twice),
         TEST(books_begin_where_they_were_not),
+        TEST(a_clock_set_back_is_outlived),
+        TEST(every_day_is_compared),
         TEST(files_prove_themselves),
         TEST(the_key_is_kept),
     };

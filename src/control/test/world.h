@@ -19,6 +19,7 @@ typedef struct world {
     int64_t snap_rows;
     int64_t limit_ms; /* of jobs; 0: an hour */
     int refused;      /* entries that the ledger did not take */
+    int compared;     /* days on which everything was */
 } world;
 
 extern const st_identity owner;
