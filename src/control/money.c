@@ -177,7 +177,8 @@ static int follow_floors(st_tx *tx, st_err *err)
     size_t i = 0, k = 0;
     int r = 0;
 
-    st_meter_open(b->meter, tx->now, see_floor, &f);
+    /* A moment later: what has just begun is not an interval yet. */
+    st_meter_open(b->meter, tx->now + 1, see_floor, &f);
     sort_floors(f.now.v, f.now.n);
     sort_floors(b->floors.v, b->floors.n);
     while (r == 0 && (i < b->floors.n || k < f.now.n)) {

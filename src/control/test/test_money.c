@@ -469,6 +469,60 @@ static void a_cap_is_kept_at_the_door(void **state)
     expect_sound(w);
 }
 
+/* October has 30.5 days left: a GPU's floor costs 732 dollars. What is handed down costs nothing more. */
+static void floors_pass_caps(void **state)
+{
+    world *w = *state;
+    st_err err = {0};
+
+    publish(w, PRICES);
+    make_account(w, "org", "", "{name: org, guarantee: {gpu: 1}}");
+    assert_ok(set_plan(w, "account: org\ncap: 1000\n", &err));
+    nudge(w);
+    assert_fails(put_account(w, false, "org", "", "{guarantee: {gpu: 2}}", &err), ST_EBUDGET,
+                 "org");
+    make_account(w, "inner", "org", "{name: inner, guarantee: {gpu: 1}}");
+    assert_ok(put_account(w, false, "inner", "org", "{guarantee: {gpu: 0}}", &err));
+    assert_ok(set_plan(w, "account: org\ncap: 2000\n", &err));
+    nudge(w);
+    assert_ok(put_account(w, false, "org", "", "{guarantee: {gpu: 2}}", &err));
+    assert_ok(set_plan(w, "account: \"\"\ncap: 2000\n", &err));
+    nudge(w);
+    assert_int_equal(put_account(w, true, "new", "", "{name: new, guarantee: {gpu: 1}}", &err),
+                     -ST_EBUDGET);
+    expect_sound(w);
+}
+
+/* A month is closed in the zone it was opened in; the next one ends where the new zone says. */
+static void a_zone_is_changed(void **state)
+{
+    static const char *const zones[] = {"Europe/Berlin", "America/New_York", "UTC"};
+    world *w = *state;
+    seen book;
+    uint64_t id;
+
+    publish(w, PRICES);
+    id = start_job(w, "{}");
+    for (size_t i = 0; i < ST_ARRAY_LEN(zones); i++) {
+        w->billing.zone = zones[i];
+        restart(w);
+        let_pass(w, 31 * DAY);
+        nudge(w);
+    }
+    end_job(w, id, 0);
+    read_book(w, "team", &book);
+    /* November began in UTC, December in Berlin (the 30th, 23:00), January in New York. */
+    assert_int_equal(count(&book, ST_ENTRY_CLOSE), 3);
+    assert_int_equal(nth(&book, ST_ENTRY_CLOSE, 0)->to_ms, OCT_1 + 31 * DAY);
+    assert_string_equal(nth(&book, ST_ENTRY_CLOSE, 1)->period, "2026-11");
+    assert_int_equal(nth(&book, ST_ENTRY_CLOSE, 1)->to_ms, OCT_1 + 61 * DAY - H);
+    assert_string_equal(nth(&book, ST_ENTRY_CLOSE, 2)->period, "2026-12");
+    assert_int_equal(nth(&book, ST_ENTRY_CLOSE, 2)->to_ms, OCT_1 + 92 * DAY + 5 * H);
+    forget(&book);
+    restart(w);
+    expect_sound(w);
+}
+
 /* ---- restarts and a store that fails ---------------------------------------------------------------------- */
 
 static void a_restart_changes_nothing(void **state)
@@ -705,6 +759,8 @@ int main(void)
         TEST(telemetry_counts_once),
         TEST(frames_are_paid_by_piece),
         TEST(a_cap_is_kept_at_the_door),
+        TEST(floors_pass_caps),
+        TEST(a_zone_is_changed),
         TEST(a_restart_changes_nothing),
         TEST(a_failing_store_books_nothing_twice),
         TEST(books_begin_where_they_were_not),
