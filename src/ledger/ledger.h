@@ -26,7 +26,8 @@
  *    and names what it corrects.
  *  3 A usage entry lies within one price book and one period.
  *  4 In a period, of an account with a cap and all below it: postings + what is still held <= cap.
- *    What a job would cost beyond its hold is credited in the same entry (component `cap`).
+ *    What a job would cost beyond its hold is credited in the same entry (component `cap`). A cap that was
+ *    announced and falls below holds is kept by postings alone.
  *  5 The bill of an account is the sum of its own postings and its children's bills.
  *
  * Place in the law: base <- model <- ledger. Pure; hashing and verifying use libsodium, keys come in from outside. */
@@ -335,8 +336,8 @@ typedef struct st_bill {
     st_arena *texts;
 } st_bill;
 
-/* Which of the entry's lines went into this line of a bill; -1: none. Between first_seq and last_seq of the account's
- * book, these are what the line is made of. */
+/* Which of the entry's lines went into this line of a bill; -1: none. Between first_seq and last_seq of the
+ * account's book, these are what the line is made of. */
 int st_bill_line_of(const st_bill_line *line, const st_entry *e);
 
 /* Of an account and all below it; period "2026-10", NULL the open one. Only what is in the book: open intervals are the
@@ -357,8 +358,8 @@ typedef ST_VEC(st_idle_floor) st_idle_floors;
 int st_ledger_idle_floors(const st_ledger *l, const char *account, const char *period,
                           st_idle_floors *ret, st_err *err);
 
-/* Σ of all accounts, revenue included: 0, or the ledger is wrong. And what any account has: less than 0 is what it owes; "#burst" is the revenue
- * account of that component. */
+/* Σ of all accounts, revenue included: 0, or the ledger is wrong. And what any account has: less than 0 is
+ * what it owes; "#burst" is the revenue account of that component. */
 st_i128 st_ledger_sum(const st_ledger *l);
 int st_ledger_balance(const st_ledger *l, const char *account, int64_t *ret_udollars, st_err *err);
 
