@@ -161,8 +161,8 @@ int st_billing_first(const st_billing *b, st_store *store, st_ledger **ret, st_e
 
 /* ---- reconcile.c --------------------------------------------------------------------------------- */
 
-/* Begins the day's comparison if there was none yet; when nothing else is to be done. */
-void st_reconcile_daily(st_control *ctl, int64_t now);
+/* Begins the day's comparison if there was none yet and it is quiet. */
+void st_reconcile_daily(st_control *ctl, int64_t now, bool quiet);
 /* Cleans up behind it, or ends it. */
 void st_reconcile_end(st_control *ctl, bool wait);
 

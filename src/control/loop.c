@@ -378,8 +378,8 @@ static void turn(st_control *ctl, st_cmd *cmds)
         st_tx_apply(&tx, &timer, &err);
     if (!tx.broken)
         housekeeping(&tx);
-    if (finish(&tx, cmds) && is_quiet(ctl))
-        st_reconcile_daily(ctl, tx.now);
+    if (finish(&tx, cmds))
+        st_reconcile_daily(ctl, tx.now, is_quiet(ctl));
 }
 
 int st_control_snapshot(st_control *ctl, st_err *err)
