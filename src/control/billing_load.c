@@ -282,7 +282,7 @@ static int fold_row(void *ctx, const st_book_row *row, st_err *err)
     if (r < 0)
         return st_fail_prefix(err, "entry %" PRId64 " (%s %" PRId64 "): ", row->n, row->account,
                               row->seq);
-    st_books_add(&b->books, row->account, row->data, len, &chain);
+    st_books_add(&b->books, row->account, row->at_ms, row->data, len, &chain);
     if (row->chain.n != ST_HASH || memcmp(chain.b, row->chain.p, ST_HASH) != 0)
         return st_fail(err, ST_ECORRUPT,
                        "entry %" PRId64 " (number %" PRId64 " of account \"%s\") was changed: its "

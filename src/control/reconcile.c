@@ -345,18 +345,19 @@ void st_reconcile_end(st_control *ctl, bool wait)
     st_reconcile_free(ST_TAKE(b->daily));
 }
 
-void st_reconcile_daily(st_control *ctl, int64_t now)
+void st_reconcile_daily(st_control *ctl, int64_t now, bool quiet)
 {
     st_billing *b = ctl->billing;
     int64_t day = st_zone_midnight(now);
 
     st_reconcile_end(ctl, false);
-    if (b->daily || b->daily_day == day)
-        return;
     /* Not on the day of the start: somebody has just looked at everything. */
-    if (b->daily_day != 0)
-        b->daily = st_reconcile_new(ctl);
+    if (b->daily_day == 0)
+        b->daily_day = day;
+    if (!quiet || b->daily || b->daily_day == day)
+        return;
     b->daily_day = day;
+    b->daily = st_reconcile_new(ctl);
     if (!b->daily)
         return;
     b->daily_stop = b->daily_over = false;

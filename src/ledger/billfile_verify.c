@@ -40,6 +40,14 @@ typedef struct verifier {
 
 /* ---- lines ------------------------------------------------------------------------------------ */
 
+/* Names in a message come from the file: no control characters, so that it stays one harmless line. */
+static void make_plain(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
 /* Ends with a verdict: what is wrong, in the current line. */
 static int wrong(verifier *r, const char *what)
 {
@@ -53,6 +61,7 @@ static int wrong(verifier *r, const char *what)
         snprintf(v->what, sizeof(v->what), "line %lld: %s", (long long)v->line, what);
     else
         snprintf(v->what, sizeof(v->what), "%s", what);
+    make_plain(v->what);
     return -ST_ECORRUPT;
 }
 
@@ -518,7 +527,8 @@ static int verify(verifier *r, const unsigned char key[32])
     lines = r->v->line;
     if (read_books(r, true) < 0)
         return -ST_ECORRUPT;
-    if (st_billcheck_learned(r->check, &err) < 0) {
+    if (st_billcheck_learned(r->check, &err) < 0) { /* what is missing has no line of its own */
+        r->v->line = 1;
         r->v->seq = 0;
         return wrong_err(r, &err);
     }

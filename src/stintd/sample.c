@@ -85,7 +85,7 @@ static const char prices[] =
     "prices: sample\n"
     "gpu:\n"
     "  h100: {reserved: 1.80, burst: 2.20, on_demand: 3.10, mig: 110%, mps: 90%, time: 60%}\n"
-    "  \"*\": {reserved: 1.00, burst: 1.50}\n"
+    "  \"*\": {reserved: 1.80, burst: 2.20}\n"
     "cpu: 0.01\n"
     "ram: 0.002\n"
     "topology: {rack: 5%, nvlink: 10%}\n"
