@@ -214,4 +214,11 @@ a, b = (json.load(open(f)) for f in ('$tmp/first', '$tmp/out'))
 del a['made'], b['made']
 assert a == b" || fail "a closed bill has changed with a restart"
 
+# A key that is gone is not replaced behind everybody's back.
+stop_stintd
+rm "$tmp/data/billing.key"
+"$STINTD" --data "$tmp/data" --listen 127.0.0.1:0 --config "$tmp/config.yaml" >"$tmp/out" 2>&1 &&
+    fail "stintd starts without its key"
+grep -q 'billing.key is not there, and bills were signed with it' "$tmp/out" || fail "$(cat "$tmp/out")"
+
 done_testing

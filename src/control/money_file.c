@@ -2,6 +2,7 @@
  * A bill's file (ledger/billfile.h): what it is about is fixed in the loop, a checkpoint is signed over it, and the
  * entries are read from the store by whoever asked.
  */
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,7 @@ void st_bill_ask_free(st_bill_ask *ask)
     st_vec_free(&ask->own);
     st_vec_free(&ask->above);
     free(ask->heads);
+    sodium_memzero(&ask->keys, sizeof ask->keys);
     free(ask);
 }
 
