@@ -25,6 +25,17 @@ static void listen_in(void *ctx, const char *line)
     }
 }
 
+static void hear(void *ctx, const st_notice *n)
+{
+    world *w = ctx;
+
+    if (!n->budget)
+        return;
+    w->warnings++;
+    w->warned = *n->budget;
+    snprintf(w->warned_account, sizeof w->warned_account, "%s", n->account);
+}
+
 void let_pass(world *w, int64_t ms)
 {
     __atomic_add_fetch(&w->now, ms, __ATOMIC_RELAXED);
@@ -37,6 +48,7 @@ int open_control(world *w, st_err *err)
                                         .policy = st_policy_default(),
                                         .clock = tell_time,
                                         .log = listen_in,
+                                        .listen = hear,
                                         .ctx = w,
                                         .snap_rows = w->snap_rows,
                                         .billing = w->billing};

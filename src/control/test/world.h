@@ -20,6 +20,9 @@ typedef struct world {
     int64_t limit_ms; /* of jobs; 0: an hour */
     int refused;      /* entries that the ledger did not take */
     int compared;     /* days on which everything was */
+    int warnings;     /* about budgets; the last one: */
+    st_notice_budget warned;
+    char warned_account[ST_NAME_MAX + 1];
 } world;
 
 extern const st_identity owner;
