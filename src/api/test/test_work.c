@@ -1,5 +1,5 @@
 /*
- * Work in threads of its own: so many at a time and no more, and whoever ends it waits for what runs.
+ * Work in threads of its own: so many at a time and so many that wait, and whoever ends it waits for all of them.
  */
 #include "api/work.h"
 
@@ -48,16 +48,18 @@ static void let_go(gate *g)
 static void no_more_than_so_many(void **state)
 {
     gate g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    st_work *w = st_work_new(2);
+    st_work *w = st_work_new(2, 1);
 
     (void)state;
     assert_true(st_work_run(w, errand, &g));
     assert_true(st_work_run(w, errand, &g));
     wait_inside(&g, 2);
+    assert_true(st_work_run(w, errand, &g)); /* waits */
     assert_false(st_work_run(w, errand, &g));
+    assert_int_equal(g.inside, 2);
     let_go(&g);
-    st_work_free(w); /* waits for both */
-    assert_int_equal(g.done, 2);
+    st_work_free(w); /* waits for all three */
+    assert_int_equal(g.done, 3);
 }
 
 typedef struct ending {
@@ -80,7 +82,7 @@ static void *end_it(void *arg)
 static void the_end_waits_for_what_runs(void **state)
 {
     gate g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    ending e = {.w = st_work_new(1), .g = &g};
+    ending e = {.w = st_work_new(1, 0), .g = &g};
     pthread_t thread;
 
     (void)state;
@@ -100,7 +102,7 @@ static void the_end_waits_for_what_runs(void **state)
 static void room_again_when_one_is_done(void **state)
 {
     gate g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .open = true};
-    st_work *w = st_work_new(1);
+    st_work *w = st_work_new(1, 0);
     int began = 0;
 
     (void)state;
