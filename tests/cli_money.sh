@@ -133,6 +133,8 @@ as root
 try 0 'the bill is in' bill -o focus --save "$tmp/focus-all.csv"
 python3 "$here/focus_validate.py" "$tmp/focus-all.csv" || fail "FOCUS of all"
 try 0 'All accounts' bill
+try 0 'the bill is in' bill -o file --save "$tmp/all.bill"
+try 0 'proved: the running bill of all accounts' bill verify "$tmp/all.bill"
 grep -q '^  *0  *0  *0' "$tmp/out" && fail "a row without a name"
 try 0 'reserved and unused GPU time' bill
 
