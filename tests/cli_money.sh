@@ -77,7 +77,7 @@ try 0 '"left_udollars"' budget capped -o json
 json 'd["cap_udollars"] == 3601000000 and d["left_udollars"] < 2000000'
 try 4 'no account "vision"' budget vision
 # When the first ends, what it did not use is free again.
-wait_for state_is "$one" done || fail "one does not end"
+wait_for state_is "$one" "done" || fail "one does not end"
 try 0 '^j' submit --name three --gpus 1 --limit 30m --sim-run 1h -- true
 wait_for grep -q 'account capped has spent .* 0.01% of its cap of 3601.00' "$tmp/events" ||
     fail "no warning: $(cat "$tmp/events")"

@@ -224,7 +224,7 @@ void st_api_plan_get(st_call *call, void *ctx)
 
 static int fill_budget(st_question *q, st_core *core, st_err *err)
 {
-    st_budget_state s;
+    st_budget_state s = {0};
     int32_t id;
     int r = st_question_account(q, core, q->name, &id, err);
 
