@@ -38,7 +38,7 @@ try 0 '^vision  *gpu  *48  *48' quota vision
 try 0 '^speech  *gpu' quota
 try 0 '^account,resource,guarantee' quota vision -o csv
 try 0 '"borrowed_gpu"' quota vision -o json
-try 0 '^vision  *ada' usage
+try 0 '^vision  *ada' usage --recent
 try 0 'ada' usage vision
 
 # ---- tokens --------------------------------------------------------------------------------

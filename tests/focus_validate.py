@@ -449,7 +449,9 @@ def broken(header, rows):
     yield "id without status", header, with_cell(floor, "CapacityReservationStatus", "")
     yield "committed", header, with_cell(usage, "PricingCategory", "Committed")
     yield "subcategory", header, with_cell(usage, "ServiceSubcategory", "Bots")
-    yield "two parents", header, with_cell(usage, "SkuId", "something/else")
+    prices = [r[header.index("SkuPriceId")] for r in rows]
+    again = next(k for k, price in enumerate(prices) if price and prices.count(price) > 1)
+    yield "two parents", header, with_cell(again, "SkuId", "something/else")
     below = next(k for k, r in enumerate(rows) if r[header.index("SubAccountId")])
     yield "sub-account without a name", header, with_cell(below, "SubAccountName", "")
     yield "sku property", header, with_cell(usage, "SkuPriceDetails", '{"GpuCount":"one"}')

@@ -15,7 +15,8 @@
 #include "base/quote.h"
 
 #define READERS_IDLE 16
-#define WORKERS      4 /* exports at a time */
+#define WORKERS      4   /* exports at a time */
+#define WAITING      256 /* and so many more that wait for one of these */
 
 /* ---- who ---------------------------------------------------------------------------------- */
 
@@ -137,7 +138,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->control = options->control;
     api->dir = st_control_directory(options->control);
     ST_ASSERT(pthread_mutex_init(&api->lock, NULL) == 0);
-    api->work = st_work_new(WORKERS);
+    api->work = st_work_new(WORKERS, WAITING);
     api->hub = st_hub_new(api);
     const st_rules_options rules = {.types = gpu_types, .ctx = api};
     api->rules = st_rules_new(&rules);

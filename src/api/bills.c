@@ -48,7 +48,7 @@ static void done(st_cmd *cmd, const st_err *err)
     if (err) {
         st_call_fail(c->call, err);
     } else if (!st_work_run(c->api->work, worker, c)) {
-        st_fail(&busy, ST_EDOWN, "several bills are being written just now; try again in a moment");
+        st_fail(&busy, ST_EDOWN, "many bills are being written just now; try again in a moment");
         st_call_fail(c->call, &busy);
     } else {
         return;

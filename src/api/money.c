@@ -224,7 +224,7 @@ void st_api_plan_get(st_call *call, void *ctx)
 
 static int fill_budget(st_question *q, st_core *core, st_err *err)
 {
-    st_budget_state s;
+    st_budget_state s = {0};
     int32_t id;
     int r = st_question_account(q, core, q->name, &id, err);
 
@@ -326,7 +326,7 @@ static void reconcile_done(st_cmd *cmd, const st_err *err)
     if (!err && !c->rec)
         st_fail(&why, ST_EDOWN, "the store is down: nothing can be compared; see /readyz");
     else if (!err)
-        st_fail(&why, ST_EDOWN, "several bills are being written just now; try again in a moment");
+        st_fail(&why, ST_EDOWN, "many bills are being written just now; try again in a moment");
     st_call_fail(c->call, err ? err : &why);
     reconcile_free(c);
 }

@@ -1,6 +1,6 @@
 /*
- * Work that takes long: exports of a month, comparing everything. It runs in threads of its own, a few at a time,
- * so that neither the control loop nor the threads that serve connections wait for it. Private to src/api.
+ * Work that takes long: exports of a month, comparing everything. It runs in threads of its own, a few at a time and in
+ * order, so that neither the control loop nor the threads that serve connections wait for it. Private to src/api.
  */
 #ifndef ST_API_WORK_H
 #define ST_API_WORK_H
@@ -9,11 +9,12 @@
 
 typedef struct st_work st_work;
 
-st_work *st_work_new(int threads_max);
-/* Waits for what runs. */
+st_work *st_work_new(int threads_max, int waiting_max);
+/* Waits for what runs, and for what waits. */
 void st_work_free(st_work *w);
 
-/* Runs fn(arg) in a thread. False: as many as may run do, and fn will not be called. */
+/* Runs fn(arg) in a thread, at once or when it is its turn. False: as many as may wait do, and fn will not be
+ * called. */
 bool st_work_run(st_work *w, void (*fn)(void *arg), void *arg);
 
 #endif

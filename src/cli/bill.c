@@ -97,12 +97,12 @@ static void print_json(FILE *out, const st_verdict *v, const char *key, bool tru
 
 static void print_good(FILE *out, const st_verdict *v, const char *key, bool trusted)
 {
-    char total[ST_MONEY_MAX];
+    char total[ST_MONEY_MAX], q[ST_QUOTE_MAX];
 
     fprintf(out, "proved: %s.\n\n", v->what);
     fprintf(out, "account  %s\nperiod   %s\ntotal    %s\nentries  %lld\nkey      %s\n",
-            *v->account ? v->account : "(the cluster)", v->period, st_money(total, v->total),
-            (long long)v->entries, key);
+            *v->account ? st_quote(q, v->account) : "the cluster", v->period,
+            st_money(total, v->total), (long long)v->entries, key);
     if (!trusted)
         fprintf(out,
                 "\nThis key is not known to you yet: whoever has it signed this bill. Compare it\n"

@@ -218,6 +218,8 @@ static int write_out(st_cli *cli, const bill_flags *f, const st_strbuf *text, st
         ok = fclose(file) == 0 && ok;
     if (f->save && !ok)
         return st_fail(err, ST_EIO, "%s: cannot be written: %s", f->save, strerror(errno));
+    if (f->save)
+        fprintf(cli->errors, "the bill is in %s\n", f->save);
     return 0;
 }
 

@@ -73,7 +73,7 @@ static void put_verbs(FILE *out, const char *path, const st_cli_verb *verbs)
         char full[PATH_MAX_BYTES];
 
         snprintf(full, sizeof full, "%s %s", path, verbs->name);
-        if (verbs->fn)
+        if (verbs->fn || !verbs->sub)
             put_verb(out, full, verbs);
         if (verbs->sub)
             put_verbs(out, full, verbs->sub);

@@ -54,22 +54,41 @@ int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, 
     return st_money_post(tx, &e, err);
 }
 
+/* Whether this account, or one above it, has a cap of its own. */
+static bool is_capped(const st_tx *tx, int32_t id)
+{
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+
+    for (; id > ST_ROOT; id = tree->accounts.v[id]->parent) {
+        const char *name = tree->accounts.v[id]->name;
+        const st_price_plan *plan = st_ledger_plan(tx->ctl->billing->ledger, name, tx->now);
+
+        if (plan && strcmp(plan->account, name) == 0 && plan->cap_udollars != ST_UNSET)
+            return true;
+    }
+    return false;
+}
+
+/* Floors are handed down: what an account gets, the one above pays no more, so caps further up see no difference. Only
+ * that of the account itself does, and those over a floor that the cluster gives. Where both are, the floor is let
+ * through; nothing is charged beyond a cap anyway. */
 int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *reader, st_err *err)
 {
     const st_tree *tree = st_core_tree(tx->ctl->core);
     const st_fleet *fleet = st_core_fleet(tx->ctl->core);
     const st_ledger *l = tx->ctl->billing->ledger;
     int32_t id = st_tree_find(tree, spec->name);
-    const st_quota *old = id > ST_ROOT ? &st_tree_account(tree, id)->guarantee : NULL;
-    /* One that does not exist yet is under the caps of its parent. */
-    const char *account = old ? spec->name : spec->parent;
-    int64_t more = st_quota_gpu_m(&spec->guarantee) - (old ? st_quota_gpu_m(old) : 0);
+    const st_account *old = id > ST_ROOT ? st_tree_account(tree, id) : NULL;
+    bool handed_down = old ? old->parent > ST_ROOT : spec->parent != NULL;
+    const char *account = old ? old->name : "";
+    int64_t more = st_quota_gpu_m(&spec->guarantee) - (old ? st_quota_gpu_m(&old->guarantee) : 0);
     int r = 0;
 
-    if (!account || st_tree_find(tree, account) <= ST_ROOT)
+    if (handed_down && (!old || is_capped(tx, old->parent)))
         return 0;
     for (size_t t = 0; r == 0 && t < fleet->types.n; t++) {
-        int64_t up = ST_MAX(spec->guarantee.type_m[t], 0) - (old ? ST_MAX(old->type_m[t], 0) : 0);
+        int64_t up =
+            ST_MAX(spec->guarantee.type_m[t], 0) - (old ? ST_MAX(old->guarantee.type_m[t], 0) : 0);
 
         if (up > 0)
             r = st_ledger_admit_floor(l, account, fleet->types.v[t].name, up, tx->now, reader, err);

@@ -46,6 +46,7 @@ typedef struct st_books {
     ST_VEC(st_book_head) heads;
     st_map *ids;                 /* of heads by account */
     int64_t n;                   /* the last entry of all */
+    int64_t last_ms;             /* and its moment: nothing comes before it any more */
     int64_t signed_n, signed_ms; /* the last checkpoint */
 } st_books;
 
@@ -69,9 +70,8 @@ struct st_billing {
     /* The comparison of every day, in a thread of its own. */
     st_reconcile *daily; /* while it runs */
     pthread_t daily_thread;
-    int64_t daily_day, daily_n; /* when it last began; what it found, -1: it could not be done */
-    volatile bool daily_stop;
-    bool daily_over;
+    int64_t daily_day, daily_n;  /* when it last began; what it found, -1: it could not be done */
+    bool daily_stop, daily_over; /* atomic */
 
     /* While a log is played: sees the records of each row. */
     void (*witness)(void *ctx, st_control *ctl);
@@ -99,7 +99,7 @@ void st_books_init(st_books *b);
 void st_books_done(st_books *b);
 st_book_head *st_books_head(st_books *b, const char *account); /* made if it is new */
 /* The next entry of a book: hashes follow. */
-void st_books_add(st_books *b, const char *account, const char *data, size_t len,
+void st_books_add(st_books *b, const char *account, int64_t at_ms, const char *data, size_t len,
                   st_hash *ret_chain);
 /* All heads, as a checkpoint wants them; the caller frees *ret. */
 size_t st_books_heads(const st_books *b, const st_keys *keys, st_head **ret);
@@ -178,8 +178,8 @@ int st_billing_first(const st_billing *b, st_store *store, st_ledger **ret, st_e
 
 /* ---- reconcile.c --------------------------------------------------------------------------------- */
 
-/* Begins the day's comparison if there was none yet; when nothing else is to be done. */
-void st_reconcile_daily(st_control *ctl, int64_t now);
+/* Begins the day's comparison if there was none yet and it is quiet. */
+void st_reconcile_daily(st_control *ctl, int64_t now, bool quiet);
 /* Cleans up behind it, or ends it. */
 void st_reconcile_end(st_control *ctl, bool wait);
 

@@ -72,10 +72,38 @@ static int open_zones(st_control *ctl, const char *now, bool writes, st_err *err
     return r;
 }
 
+/* Whether anything was signed yet: then there must be a key, and it is not made anew in silence. */
+static bool has_signed(st_control *ctl)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_checkpoint_row row;
+    st_err err;
+
+    return st_store_checkpoint_last(ctl->store, arena, &row, &err) == 0;
+}
+
+static int open_keys(st_control *ctl, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    st_keys *keys = &ctl->billing->keys;
+    int r;
+
+    st_keys_path(st_store_path(ctl->store), ctl->options.billing.key, &path);
+    if (!has_signed(ctl))
+        return st_keys_open(st_strbuf_str(&path), keys, err);
+    r = st_keys_read(st_strbuf_str(&path), keys, err);
+    if (r == -ST_ENOENT)
+        r = st_fail(err, ST_ENOENT,
+                    "%s is not there, and bills were signed with it: restore it from a backup; if "
+                    "it is lost, write two lines of 64 random hex digits there and publish the new "
+                    "public key",
+                    st_strbuf_str(&path));
+    return r;
+}
+
 int st_billing_open(st_control *ctl, bool writes, st_err *err)
 {
     const st_billing_options *o = &ctl->options.billing;
-    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
     st_billing *b = st_xcalloc(1, sizeof *b);
     int r;
 
@@ -84,10 +112,7 @@ int st_billing_open(st_control *ctl, bool writes, st_err *err)
     st_books_init(&b->books);
     snprintf(b->cluster, sizeof b->cluster, "%s", o->cluster ? o->cluster : "stint");
     r = open_zones(ctl, writes ? (o->zone ? o->zone : "UTC") : NULL, writes, err);
-    if (r < 0 || !writes)
-        return r;
-    st_keys_path(st_store_path(ctl->store), o->key, &path);
-    return st_keys_open(st_strbuf_str(&path), &b->keys, err);
+    return r < 0 || !writes ? r : open_keys(ctl, err);
 }
 
 void st_billing_reset(st_control *ctl)
@@ -282,7 +307,7 @@ static int fold_row(void *ctx, const st_book_row *row, st_err *err)
     if (r < 0)
         return st_fail_prefix(err, "entry %" PRId64 " (%s %" PRId64 "): ", row->n, row->account,
                               row->seq);
-    st_books_add(&b->books, row->account, row->data, len, &chain);
+    st_books_add(&b->books, row->account, row->at_ms, row->data, len, &chain);
     if (row->chain.n != ST_HASH || memcmp(chain.b, row->chain.p, ST_HASH) != 0)
         return st_fail(err, ST_ECORRUPT,
                        "entry %" PRId64 " (number %" PRId64 " of account \"%s\") was changed: its "

@@ -40,7 +40,7 @@ st_book_head *st_books_head(st_books *b, const char *account)
     return &b->heads.v[at];
 }
 
-void st_books_add(st_books *b, const char *account, const char *data, size_t len,
+void st_books_add(st_books *b, const char *account, int64_t at_ms, const char *data, size_t len,
                   st_hash *ret_chain)
 {
     st_book_head *head = st_books_head(b, account);
@@ -50,6 +50,7 @@ void st_books_add(st_books *b, const char *account, const char *data, size_t len
     st_proof_chain(&head->chain, &leaf);
     st_peaks_add(head->peaks, &leaf);
     b->n++;
+    b->last_ms = ST_MAX(b->last_ms, at_ms);
     *ret_chain = head->chain;
 }
 
@@ -103,6 +104,7 @@ static bool get(const char **at, const char *end, void *ret, size_t n)
 void st_books_save(const st_books *b, st_strbuf *out)
 {
     put(out, b->n);
+    put(out, b->last_ms);
     put(out, b->signed_n);
     put(out, b->signed_ms);
     put(out, (int64_t)b->heads.n);
@@ -146,7 +148,8 @@ int st_books_load(const char *data, size_t len, st_books *ret, st_err *err)
     bool good;
 
     st_books_init(&b);
-    good = get(&at, end, &b.n, sizeof b.n) && get(&at, end, &b.signed_n, sizeof b.signed_n) &&
+    good = get(&at, end, &b.n, sizeof b.n) && get(&at, end, &b.last_ms, sizeof b.last_ms) &&
+           get(&at, end, &b.signed_n, sizeof b.signed_n) &&
            get(&at, end, &b.signed_ms, sizeof b.signed_ms) && get(&at, end, &n, sizeof n);
     for (int64_t i = 0; good && i < n; i++)
         good = load_head(&b, &at, end);

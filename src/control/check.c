@@ -145,7 +145,7 @@ static int check_entry(void *ctx, const st_book_row *row, st_err *err)
     bool good = st_entry_read(row->data, len, arena, &e, &why) == 0;
 
     (void)err;
-    st_books_add(&c->books, row->account, row->data, len, &chain);
+    st_books_add(&c->books, row->account, row->at_ms, row->data, len, &chain);
     if (row->chain.n != ST_HASH || memcmp(chain.b, row->chain.p, ST_HASH) != 0) {
         found(c,
               "books: entry %" PRId64 " (number %" PRId64

@@ -82,7 +82,8 @@ int st_control_replay(st_store *store, st_core **ret, st_err *err);
 
 /* Whether the core that was brought back works by this policy; before the start only. */
 bool st_control_has_policy(const st_control *ctl, const st_policy *policy);
-/* The last moment in the store: time goes on from there, whatever the clock says. Before the start only. */
+/* The last moment in the store: time goes on from there, whatever the clock says. Before the start, or in the
+ * loop. */
 int64_t st_control_last_ms(const st_control *ctl);
 /* The thread. Nothing happens before. */
 int st_control_start(st_control *ctl, st_err *err);
@@ -277,6 +278,9 @@ typedef struct st_control_stats {
     uint64_t passes;
     int64_t commit_us_sum, pass_us_sum;
     uint64_t live;
+    int64_t entries;     /* in all books */
+    int64_t signed_ms;   /* the last checkpoint's time; 0: none */
+    int64_t differences; /* that the last daily comparison found; -1: it could not be done */
     bool ready;
 } st_control_stats;
 void st_control_stats_get(st_control *ctl, st_control_stats *ret);

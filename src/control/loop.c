@@ -350,6 +350,16 @@ static bool catch_up(st_control *ctl, st_cmd *cmds, int64_t now)
     return true;
 }
 
+static bool is_quiet(st_control *ctl)
+{
+    bool quiet;
+
+    pthread_mutex_lock(&ctl->lock);
+    quiet = ctl->head == NULL;
+    pthread_mutex_unlock(&ctl->lock);
+    return quiet;
+}
+
 static void turn(st_control *ctl, st_cmd *cmds)
 {
     const st_event timer = {.kind = ST_EV_TIMER};
@@ -361,7 +371,7 @@ static void turn(st_control *ctl, st_cmd *cmds)
         refuse_all(ctl, cmds, &err);
         return;
     }
-    tx.now = ST_MAX(tx.now, st_core_now(ctl->core));
+    tx.now = ST_MAX(tx.now, st_control_last_ms(ctl));
     if (!catch_up(ctl, cmds, tx.now))
         return;
     run_cmds(&tx, cmds);
@@ -369,8 +379,8 @@ static void turn(st_control *ctl, st_cmd *cmds)
         st_tx_apply(&tx, &timer, &err);
     if (!tx.broken)
         housekeeping(&tx);
-    if (finish(&tx, cmds) && !cmds)
-        st_reconcile_daily(ctl, tx.now);
+    if (finish(&tx, cmds))
+        st_reconcile_daily(ctl, tx.now, is_quiet(ctl));
 }
 
 int st_control_snapshot(st_control *ctl, st_err *err)
@@ -470,6 +480,9 @@ static void *loop(void *arg)
             engine->ops->tick(engine, ctl->options.clock(ctl->options.ctx));
         pthread_mutex_lock(&ctl->lock);
         ctl->count.live = ctl->all.n;
+        ctl->count.entries = ctl->billing->books.n;
+        ctl->count.signed_ms = ctl->billing->books.signed_ms;
+        ctl->count.differences = __atomic_load_n(&ctl->billing->daily_n, __ATOMIC_RELAXED);
         ctl->count.ready = !ctl->down;
         ctl->stats = ctl->count;
         stop = stop && !ctl->head;
@@ -614,7 +627,7 @@ st_engine *st_control_engine(st_control *ctl)
 
 int64_t st_control_last_ms(const st_control *ctl)
 {
-    return st_core_now(ctl->core);
+    return ST_MAX(st_core_now(ctl->core), ctl->billing->books.last_ms);
 }
 
 bool st_control_has_policy(const st_control *ctl, const st_policy *policy)

@@ -29,7 +29,7 @@ static int write_entry(st_tx *tx, const st_entry *e, const st_period *period, st
     st_hash chain;
 
     st_entry_write(e, &data);
-    st_books_add(&b->books, e->account, data.s, data.n, &chain);
+    st_books_add(&b->books, e->account, e->at_ms, data.s, data.n, &chain);
     const st_book_row row = {.n = b->books.n,
                              .account = e->account,
                              .seq = e->seq,
@@ -179,7 +179,8 @@ static int follow_floors(st_tx *tx, st_err *err)
     size_t i = 0, k = 0;
     int r = 0;
 
-    st_meter_open(b->meter, tx->now, see_floor, &f);
+    /* A moment later: what has just begun is not an interval yet. */
+    st_meter_open(b->meter, tx->now + 1, see_floor, &f);
     sort_floors(f.now.v, f.now.n);
     sort_floors(b->floors.v, b->floors.n);
     while (r == 0 && (i < b->floors.n || k < f.now.n)) {

@@ -2,6 +2,7 @@
  * A bill's file (ledger/billfile.h): what it is about is fixed in the loop, a checkpoint is signed over it, and the
  * entries are read from the store by whoever asked.
  */
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,31 +85,25 @@ void st_bill_ask_free(st_bill_ask *ask)
     st_vec_free(&ask->own);
     st_vec_free(&ask->above);
     free(ask->heads);
+    sodium_memzero(&ask->keys, sizeof ask->keys);
     free(ask);
 }
 
 /* ---- outside ------------------------------------------------------------------------------------------- */
 
-typedef struct range {
-    int64_t from, to;
-} range;
-
 /* One book on its way into the file. */
 typedef struct book {
-    const st_bill_ask *ask;
-    bool whole, counted; /* all of it; or the period, accounts and plans */
     st_hashes leaves;
-    ST_VEC(range) ranges;       /* those that say who and what is in force */
-    int64_t main_from, main_to; /* of the period; -1: nothing yet */
-    int64_t close;              /* the last close before it */
+    ST_VEC(st_bill_mark) marks;
     int64_t began_ms;
+    st_arena *arena;
     st_billfile *file;
     st_strbuf *out;
 } book;
 
-static bool is_kind(const char *data, const char *word)
+static bool is_kind(const char *data, st_entry_kind kind)
 {
-    const char *at = strstr(data, "\"kind\":\"");
+    const char *at = strstr(data, "\"kind\":\""), *word = st_entry_kind_name(kind);
     size_t n = strlen(word);
 
     return at && strncmp(at + 8, word, n) == 0 && at[8 + n] == '"';
@@ -116,28 +111,26 @@ static bool is_kind(const char *data, const char *word)
 
 static int learn_row(void *ctx, const st_book_row *row, st_err *err)
 {
+    static const st_entry_kind kinds[] = {ST_ENTRY_ACCOUNT, ST_ENTRY_PLAN, ST_ENTRY_CLOSE};
     book *b = ctx;
-    const char *period = b->ask->bill.period.name;
+    size_t len = strlen(row->data);
     st_hash leaf;
 
-    (void)err;
-    st_proof_leaf(row->data, strlen(row->data), &leaf);
+    st_proof_leaf(row->data, len, &leaf);
     st_vec_push(&b->leaves, leaf);
     if (row->seq == 1)
         b->began_ms = row->at_ms;
-    if (b->whole)
-        return 0;
-    if (b->counted && strcmp(row->period, period) == 0) {
-        if (b->main_from < 0)
-            b->main_from = b->close >= 0 ? b->close : row->seq - 1;
-        b->main_to = row->seq;
-        return 0;
+    for (size_t i = 0; i < ST_ARRAY_LEN(kinds); i++) {
+        st_entry e;
+
+        if (!is_kind(row->data, kinds[i]))
+            continue;
+        st_arena_reset(b->arena);
+        int r = st_entry_read(row->data, len, b->arena, &e, err);
+        if (r < 0)
+            return r;
+        st_vec_push(&b->marks, (st_bill_mark){row->seq, e.kind, e.to_ms});
     }
-    if (b->main_from < 0 && is_kind(row->data, "close"))
-        b->close = row->seq - 1;
-    if ((b->main_from < 0 || !b->counted) &&
-        (is_kind(row->data, "account") || is_kind(row->data, "plan")))
-        st_vec_push(&b->ranges, (range){row->seq - 1, row->seq});
     return 0;
 }
 
@@ -150,56 +143,30 @@ static int copy_row(void *ctx, const st_book_row *row, st_err *err)
     return 0;
 }
 
-static int write_range(book *b, st_store *reader, const st_head *head, const st_billfile_book *at,
-                       range part, st_err *err)
+static int write_range(book *b, st_store *reader, const st_billfile_book *at, st_bill_range part,
+                       st_err *err)
 {
     st_billfile_book said = *at;
     st_hashes proof = {0};
-    int r = st_proof_make(b->leaves.v, head->size, part.from, part.to, &proof, err);
+    int r = st_proof_make(b->leaves.v, at->head->size, part.from, part.to, &proof, err);
 
     if (r == 0) {
         said.from = part.from;
         said.to = part.to;
         said.proof = &proof;
         st_billfile_add_book(b->file, &said, b->out);
-        r = st_store_book_of(reader, head->account, part.from + 1, part.to, copy_row, b, err);
+        r = st_store_book_of(reader, at->head->account, part.from + 1, part.to, copy_row, b, err);
     }
     st_vec_free(&proof);
     return r;
 }
 
-/* Which ranges of the book are wanted; none of an account that is younger than the period. */
-static void choose(book *b, const st_head *head)
-{
-    const st_bill *bill = &b->ask->bill;
-
-    if (b->whole) {
-        st_vec_push(&b->ranges, (range){0, head->size});
-    } else if (b->counted && b->began_ms >= bill->period.to_ms) {
-        st_vec_clear(&b->ranges);
-    } else if (b->counted) {
-        if (b->main_from < 0) {
-            b->main_from = b->close >= 0 ? b->close : 0;
-            b->main_to = head->size;
-        }
-        /* What the period has is not shown twice. */
-        while (b->ranges.n > 0 && b->ranges.v[b->ranges.n - 1].to > b->main_from)
-            st_vec_pop(&b->ranges);
-        st_vec_push(&b->ranges, (range){b->main_from, b->main_to});
-    }
-}
-
-static int write_book(const st_bill_ask *ask, st_store *reader, const char *account, bool counted,
+static int write_book(const st_bill_ask *ask, st_store *reader, const char *account, bool above,
                       st_billfile *file, st_strbuf *out, st_err *err)
 {
-    book b = {.ask = ask,
-              .whole = account[0] == '\0',
-              .counted = counted,
-              .main_from = -1,
-              .close = -1,
-              .file = file,
-              .out = out};
+    book b = {.file = file, .out = out};
     st_billfile_book at = {0};
+    st_bill_ranges ranges = {0};
     st_hashes path = {0};
     size_t i = 0;
     int r;
@@ -208,28 +175,32 @@ static int write_book(const st_bill_ask *ask, st_store *reader, const char *acco
         i++;
     if (i == ask->nheads)
         return 0;
-    const st_head *head = &ask->heads[i];
-    r = st_store_book_of(reader, account, 1, head->size, learn_row, &b, err);
-    if (r == 0 && (int64_t)b.leaves.n != head->size)
+    at.head = &ask->heads[i];
+    b.arena = st_arena_new();
+    r = st_store_book_of(reader, account, 1, at.head->size, learn_row, &b, err);
+    if (r == 0 && (int64_t)b.leaves.n != at.head->size)
         r = st_fail(err, ST_ECORRUPT, "the book of account \"%s\" ends before it should", account);
-    if (r == 0) {
+    /* An account that is younger than the period has no part in it. */
+    if (r == 0 && (!account[0] || b.began_ms < ask->bill.period.to_ms)) {
         st_checkpoint_path(&ask->point, ask->heads, ask->nheads, i, ask->keys.secret, &path,
                            &at.index);
-        at.head = head;
         at.path = &path;
-        choose(&b, head);
+        st_billfile_ranges(&ask->bill, account, above, at.head->size, b.marks.v, b.marks.n,
+                           &ranges);
     }
-    for (size_t k = 0; r == 0 && k < b.ranges.n; k++)
-        r = write_range(&b, reader, head, &at, b.ranges.v[k], err);
+    for (size_t k = 0; r == 0 && k < ranges.n; k++)
+        r = write_range(&b, reader, &at, ranges.v[k], err);
     st_vec_free(&path);
+    st_vec_free(&ranges);
     st_vec_free(&b.leaves);
-    st_vec_free(&b.ranges);
+    st_vec_free(&b.marks);
+    st_arena_free(b.arena);
     return r;
 }
 
 typedef struct wanted {
     const char *account;
-    bool counted;
+    bool above;
 } wanted;
 
 static int by_account(const void *a, const void *b)
@@ -249,12 +220,12 @@ int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, st_strbuf *out, 
 
     st_vec_push(&books, (wanted){"", false});
     for (size_t i = 0; i < ask->above.n; i++)
-        st_vec_push(&books, (wanted){ask->above.v[i], false});
+        st_vec_push(&books, (wanted){ask->above.v[i], true});
     for (size_t i = 0; i < ask->own.n; i++)
-        st_vec_push(&books, (wanted){ask->own.v[i], true});
+        st_vec_push(&books, (wanted){ask->own.v[i], false});
     qsort(books.v, books.n, sizeof *books.v, by_account);
     for (size_t i = 0; r == 0 && i < books.n; i++)
-        r = write_book(ask, reader, books.v[i].account, books.v[i].counted, file, out, err);
+        r = write_book(ask, reader, books.v[i].account, books.v[i].above, file, out, err);
     st_billfile_end(file, ask->keys.key, out);
     st_vec_free(&books);
     return r;

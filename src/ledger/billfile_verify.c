@@ -40,6 +40,14 @@ typedef struct verifier {
 
 /* ---- lines ------------------------------------------------------------------------------------ */
 
+/* Names in a message come from the file: no control characters, so that it stays one harmless line. */
+static void make_plain(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
 /* Ends with a verdict: what is wrong, in the current line. */
 static int wrong(verifier *r, const char *what)
 {
@@ -53,6 +61,7 @@ static int wrong(verifier *r, const char *what)
         snprintf(v->what, sizeof(v->what), "line %lld: %s", (long long)v->line, what);
     else
         snprintf(v->what, sizeof(v->what), "%s", what);
+    make_plain(v->what);
     return -ST_ECORRUPT;
 }
 
@@ -488,6 +497,7 @@ static int read_end(verifier *r)
 static void well_done(verifier *r, bool known)
 {
     st_verdict *v = r->v;
+    const long long accounts = (long long)st_billcheck_accounts(r->check);
     char total[ST_MONEY_MAX];
 
     v->good = true;
@@ -496,13 +506,13 @@ static void well_done(verifier *r, bool known)
     snprintf(v->account, sizeof(v->account), "%s", r->head.account);
     snprintf(
         v->what, sizeof(v->what),
-        "the %s bill of \"%s\" for %s is right: %s %s. %lld entries of %lld accounts are in the "
+        "the %s bill of %s%s%s for %s is right: %s %s. %lld entries of %lld account%s are in the "
         "books as they were signed%s, none is missing between them, every posting follows from "
         "usage, prices and plan, and lines and total are their sums",
-        r->head.closed ? "final" : "running", r->head.account, r->head.period.name,
-        st_money(total, r->head.total), r->head.currency, (long long)r->entries,
-        (long long)st_billcheck_accounts(r->check),
-        known ? "" : " (by a key that you have not said you trust)");
+        r->head.closed ? "final" : "running", r->head.account[0] ? "\"" : "all accounts",
+        r->head.account, r->head.account[0] ? "\"" : "", r->head.period.name,
+        st_money(total, r->head.total), r->head.currency, (long long)r->entries, accounts,
+        accounts == 1 ? "" : "s", known ? "" : " (by a key that you have not said you trust)");
 }
 
 static int verify(verifier *r, const unsigned char key[32])
@@ -518,7 +528,8 @@ static int verify(verifier *r, const unsigned char key[32])
     lines = r->v->line;
     if (read_books(r, true) < 0)
         return -ST_ECORRUPT;
-    if (st_billcheck_learned(r->check, &err) < 0) {
+    if (st_billcheck_learned(r->check, &err) < 0) { /* what is missing has no line of its own */
+        r->v->line = 1;
         r->v->seq = 0;
         return wrong_err(r, &err);
     }

@@ -293,7 +293,7 @@ int st_ledger_admit_floor(const st_ledger *l, const char *account, const char *g
                           int64_t at_ms, const char *reader, st_err *err)
 {
     int id = st_ledger_id(l, account);
-    if (id <= 0)
+    if (id < 0)
         return st_fail(err, ST_ENOENT, "there is no account %s", account);
     if (more_m <= 0)
         return 0;

@@ -1,5 +1,5 @@
 /*
- * A cluster to try things on: an organisation with three teams, sixteen simulated nodes, a token
+ * A cluster to try things on: an organisation with three teams, sixteen simulated nodes, prices, a token
  * for each sample user and some jobs. Made once, in a store that has no accounts yet.
  */
 #include <errno.h>
@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/doc.h"
+#include "base/mem.h"
+#include "control/money.h"
 #include "stintd/serve.h"
 
 static const st_identity stintd = {.role = ST_ROLE_OWNER, .user = "stintd", .source = "sample"};
@@ -76,6 +78,47 @@ static int make_account(st_serve *serve, const char *text, st_err *err)
     cmd.parent = cmd.said.parent ? cmd.said.parent : "";
     st_cmd_account_put(&cmd);
     return st_serve_do(serve, &cmd.cmd, err);
+}
+
+/* From now on: used or not, the floors of the sample cost something, and what is borrowed costs more. */
+static const char prices[] =
+    "prices: sample\n"
+    "gpu:\n"
+    "  h100: {reserved: 1.80, burst: 2.20, on_demand: 3.10, mig: 110%, mps: 90%, time: 60%}\n"
+    "  \"*\": {reserved: 1.80, burst: 2.20}\n"
+    "cpu: 0.01\n"
+    "ram: 0.002\n"
+    "topology: {rack: 5%, nvlink: 10%}\n"
+    "credit: {lost: 100%, fault: 100%}\n"
+    "pieces: {render: {frames: 0.004}}\n";
+
+/* Of the organisation and all in it; and of one team, which may not spend more than it has. */
+static const char *const plans[] = {
+    "{account: acme, chargeback: true, discount: 10%, burst: 64, budget: 150000}",
+    "{account: genomics, chargeback: true, discount: 10%, cap: 40000, warn: [50%, 80%, 95%]}",
+};
+
+static int make_prices(st_serve *serve, st_err *err)
+{
+    st_cmd_prices *cmd = st_xcalloc(1, sizeof *cmd); /* a price book is large */
+    int r = st_price_book_read("sample", prices, strlen(prices), 0, &cmd->book, err);
+
+    cmd->who = stintd;
+    cmd->now = true;
+    st_cmd_prices_init(cmd);
+    if (r == 0)
+        r = st_serve_do(serve, &cmd->cmd, err);
+    free(cmd);
+    return r;
+}
+
+static int make_plan(st_serve *serve, const char *text, st_err *err)
+{
+    st_cmd_plan cmd = {.who = stintd, .now = true};
+    int r = st_price_plan_read("sample", text, strlen(text), 0, &cmd.plan, err);
+
+    st_cmd_plan_init(&cmd);
+    return r < 0 ? r : st_serve_do(serve, &cmd.cmd, err);
 }
 
 static int make_job(st_serve *serve, const char *text, st_err *err)
@@ -182,6 +225,10 @@ int st_sample_make(st_serve *serve, const char *dir, bool *ret_made, st_err *err
     for (size_t i = 0; r == 0 && i < ST_ARRAY_LEN(accounts); i++)
         r = make_account(serve, accounts[i], err);
     if (r == 0)
+        r = make_prices(serve, err);
+    for (size_t i = 0; r == 0 && i < ST_ARRAY_LEN(plans); i++)
+        r = make_plan(serve, plans[i], err);
+    if (r == 0)
         r = make_tokens(serve, dir, err);
     for (size_t i = 0; r == 0 && i < ST_ARRAY_LEN(jobs); i++)
         r = make_job(serve, jobs[i], err);
@@ -210,6 +257,7 @@ void st_sample_tell(const char *dir, const char *url, bool made)
            "  build/stint ps\n"
            "  build/stint submit --name mine --gpus 2 --limit 1h -- python3 train.py\n"
            "  build/stint why $(build/stint ps -o csv --state pending | tail -n 1 | cut -d, -f1)\n"
+           "  build/stint bill\n"
            "\nCtrl-C stops it; the next start finds everything as it was.\n",
            path, url, path);
     fflush(stdout);

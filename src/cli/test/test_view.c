@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/testing.h"
+#include "cli/bill_explain.h"
 #include "cli/jobs.h"
 #include "cli/table.h"
 #include "cli/view.h"
@@ -220,13 +221,53 @@ static void test_rows(void **state)
     free(buffer);
 }
 
+/* Where a gang was: devices as ranges, tasks that share them counted, large gangs cut short. */
+static void test_grants(void **state)
+{
+    static const struct {
+        const char *grants, *some, *all;
+    } cases[] = {
+        {"[]", "-", "-"},
+        {"[[\"n1\",255,-1,1]]", "n1:0-7", "n1:0-7"},
+        {"[[\"n1\",77,-1,1],[\"n2\",32769,0,7]]", "n1:0,2-3,6 n2:0,15(7 tasks)",
+         "n1:0,2-3,6 n2:0,15(7 tasks)"},
+        {"[[\"n1\",0,-1,4]]", "n1(4 tasks)", "n1(4 tasks)"},
+        {"[[\"a\",1,-1,1],[\"b\",1,-1,1],[\"c\",1,-1,1]]", "a:0 b:0 c:0", "a:0 b:0 c:0"},
+        {"[[\"a\",1,-1,1],[\"b\",1,-1,1],[\"c\",1,-1,1],[\"d\",1,-1,1]]", "a:0 b:0 and 2 more",
+         "a:0 b:0 c:0 d:0"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ST_ARRAY_LEN(cases); i++) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf some = {0}, all = {0};
+        json_t *entry = json_pack("{s:o}", "grants", json_loads(cases[i].grants, 0, NULL));
+
+        st_bill_grants(entry, false, &some);
+        st_bill_grants(entry, true, &all);
+        assert_string_equal(st_strbuf_str(&some), cases[i].some);
+        assert_string_equal(st_strbuf_str(&all), cases[i].all);
+        json_decref(entry);
+    }
+}
+
 static const st_cli_verb leaf[] = {
     {"inner", "Does it", "[OPTION...]", .options = rows, .example = "  stint group inner\n"},
     {"old", "Is 'quoted'", "[--seed N]", "  --steps N  so many\n.not a request\n", .sub = NULL},
     {0},
 };
+static int do_nothing(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    (void)cli;
+    (void)argc;
+    (void)argv;
+    (void)err;
+    return 0;
+}
+
 static const st_cli_verb verbs[] = {
     {"group", "Has commands", "COMMAND ...", .sub = leaf},
+    {"both", "Does it, and has commands", "[OPTION...]", .fn = do_nothing, .sub = leaf,
+     .options = rows},
     {0},
 };
 
@@ -247,6 +288,11 @@ static void test_generated(void **state)
     assert_non_null(strstr(text,
                            "' group inner' | ' group inner '*) offer=\" --env --text --output "
                            "--flag --help\""));
+    assert_non_null(strstr(text, "' both' | ' both '*) offer=' inner old --env --text --output "
+                                 "--flag --help'"));
+    assert_non_null(strstr(text, ".SS \"stint both [OPTION...]\""));
+    assert_non_null(strstr(text, ".SS \"stint both inner [OPTION...]\""));
+    assert_null(strstr(text, ".SS \"stint group COMMAND ...\""));
     assert_non_null(strstr(text, "--seed  --steps  --help"));
     assert_non_null(strstr(text, "--output | -o) offer='table json csv'"));
     assert_non_null(strstr(text, "-a old -d 'Is \\'quoted\\''"));
@@ -260,10 +306,10 @@ static void test_generated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ages),      cmocka_unit_test(test_moments),
-        cmocka_unit_test(test_cells),     cmocka_unit_test(test_where),
-        cmocka_unit_test(test_tables),    cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_generated),
+        cmocka_unit_test(test_ages),   cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_cells),  cmocka_unit_test(test_where),
+        cmocka_unit_test(test_tables), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_grants), cmocka_unit_test(test_generated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,25 +2,15 @@
  * Somebody changes the books behind stintd's back: any byte of any row is found. And the comparison of everything that
  * counts, with something wrong and without.
  */
-#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "control/billing.h"
-#include "control/test/world.h"
+#include "control/test/purse.h"
 #include "store/test/tamper.h"
 
-#define S       INT64_C(1000)
-#define H       (3600 * S)
-#define DAY     (24 * H)
 #define CHANGES 1000
-
-static void found(void *ctx, const char *sentence)
-{
-    st_strbuf_addf(ctx, "%s\n", sentence);
-}
 
 static int64_t check_now(world *w, st_strbuf *out)
 {
@@ -32,52 +22,17 @@ static int64_t check_now(world *w, st_strbuf *out)
     return n;
 }
 
-static int look(st_cmd_ask *cmd, st_tx *tx, st_err *err)
-{
-    (void)cmd;
-    (void)tx;
-    (void)err;
-    return 0;
-}
-
-static void nudge(world *w)
-{
-    st_cmd_ask cmd = {.ask = look};
-    st_err err = {0};
-
-    st_cmd_ask_init(&cmd);
-    assert_ok(do_cmd(w, &cmd.cmd, &err));
-}
-
 static void run_a_job(world *w, int64_t ms)
 {
-    st_report report = {.kind = ST_REPORT_ENDED, .stay = 1};
-    st_err err = {0};
-    uint64_t id;
+    uint64_t id = start_job(w, "{}");
 
-    assert_ok(submit(w, NULL, "{}", &id, &err));
     let_pass(w, ms);
-    report.job = id;
-    st_control_report(w->ctl, &report);
-    nudge(w);
-}
-
-static void plan(world *w, const char *text)
-{
-    st_cmd_plan cmd = {.who = owner, .now = true};
-    st_err err = {0};
-
-    assert_ok(st_price_plan_read("plan", text, strlen(text), w->now, &cmd.plan, &err));
-    st_cmd_plan_init(&cmd);
-    assert_ok(do_cmd(w, &cmd.cmd, &err));
-    let_pass(w, 10);
+    end_job(w, id, 0);
 }
 
 /* Accounts, floors, prices, a plan, holds, usage over days and the end of a month; then a stop. */
 static int begin_books(void **state)
 {
-    static const char prices[] = "prices: p\ngpu: {\"*\": {reserved: 1, burst: 3}}\ncpu: 0.01\n";
-    st_cmd_prices *cmd = calloc(1, sizeof *cmd);
     st_err err = {0};
     world *w;
 
@@ -86,14 +41,8 @@ static int begin_books(void **state)
     w->limit_ms = DAY;
     make_fleet(w);
     make_account(w, "org", "", "{name: org, guarantee: {gpu: 2}}");
-    cmd->who = owner;
-    cmd->now = true;
-    assert_ok(st_price_book_read("p", prices, strlen(prices), w->now, &cmd->book, &err));
-    st_cmd_prices_init(cmd);
-    assert_ok(do_cmd(w, &cmd->cmd, &err));
-    free(cmd);
-    let_pass(w, 10);
-    plan(w, "account: team\ncap: 500\ndiscount: 10%\n");
+    publish(w, PRICES "cpu: 0.01\n");
+    assert_ok(set_plan(w, "account: team\ncap: 500\ndiscount: 10%\n", &err));
     for (int i = 0; i < 3; i++)
         run_a_job(w, DAY / 3);
     return 0;

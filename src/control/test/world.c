@@ -17,10 +17,23 @@ static void listen_in(void *ctx, const char *line)
 {
     world *w = ctx;
 
+    if (strstr(line, "event=reconciled differences=0"))
+        __atomic_add_fetch(&w->compared, 1, __ATOMIC_RELAXED);
     if (strstr(line, "event=entry_refused") || strstr(line, "event=fix_of_nothing")) {
         __atomic_add_fetch(&w->refused, 1, __ATOMIC_RELAXED);
         print_error("%s\n", line);
     }
+}
+
+static void hear(void *ctx, const st_notice *n)
+{
+    world *w = ctx;
+
+    if (!n->budget)
+        return;
+    w->warnings++;
+    w->warned = *n->budget;
+    snprintf(w->warned_account, sizeof w->warned_account, "%s", n->account);
 }
 
 void let_pass(world *w, int64_t ms)
@@ -35,6 +48,7 @@ int open_control(world *w, st_err *err)
                                         .policy = st_policy_default(),
                                         .clock = tell_time,
                                         .log = listen_in,
+                                        .listen = hear,
                                         .ctx = w,
                                         .snap_rows = w->snap_rows,
                                         .billing = w->billing};
@@ -139,21 +153,31 @@ void make_event(world *w, st_event event)
     assert_ok(do_cmd(w, &cmd.cmd, &err));
 }
 
-void make_account(world *w, const char *name, const char *parent, const char *doc)
+int put_account(world *w, bool create, const char *name, const char *parent, const char *doc,
+                st_err *ret)
 {
     const st_spec_names names = st_directory_names(st_control_directory(w->ctl));
     st_cmd_account cmd = {
-        .who = owner, .create = true, .name = name, .parent = parent, .if_version = -1};
+        .who = owner, .create = create, .name = name, .parent = parent, .if_version = -1};
     const st_doc_node *children;
     st_doc *parsed;
     st_err err = {0};
+    int r;
 
     assert_ok(st_doc_parse(name, doc, strlen(doc), &parsed, &err));
     assert_ok(
-        st_spec_account(parsed, st_doc_root(parsed), &names, true, &cmd.said, &children, &err));
+        st_spec_account(parsed, st_doc_root(parsed), &names, create, &cmd.said, &children, &err));
     st_cmd_account_put(&cmd);
-    assert_ok(do_cmd(w, &cmd.cmd, &err));
+    r = do_cmd(w, &cmd.cmd, ret);
     st_doc_free(parsed);
+    return r;
+}
+
+void make_account(world *w, const char *name, const char *parent, const char *doc)
+{
+    st_err err = {0};
+
+    assert_ok(put_account(w, true, name, parent, doc, &err));
 }
 
 void make_fleet(world *w)

@@ -19,6 +19,10 @@ typedef struct world {
     int64_t snap_rows;
     int64_t limit_ms; /* of jobs; 0: an hour */
     int refused;      /* entries that the ledger did not take */
+    int compared;     /* days on which everything was */
+    int warnings;     /* about budgets; the last one: */
+    st_notice_budget warned;
+    char warned_account[ST_NAME_MAX + 1];
 } world;
 
 extern const st_identity owner;
@@ -33,6 +37,8 @@ void restart(world *w);
 /* Posts a command and waits for it. */
 int do_cmd(world *w, st_cmd *cmd, st_err *err);
 void make_event(world *w, st_event event);
+int put_account(world *w, bool create, const char *name, const char *parent, const char *doc,
+                st_err *err);
 void make_account(world *w, const char *name, const char *parent, const char *doc);
 /* A node with 8 GPUs and an account `team`. */
 void make_fleet(world *w);

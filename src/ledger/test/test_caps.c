@@ -246,6 +246,26 @@ static void a_cap_may_fall(void **state)
     assert_int_equal(books_total(l, "org", NULL), 20 * DOLLARS);
 }
 
+/* Whoever stands below a cap is told that there is one, and neither whose nor how much. */
+static void caps_above_have_no_name(void **state)
+{
+    st_ledger *l = *state;
+    st_worst w = worst("ml", 8000, 5);
+    int64_t amount = 0;
+    st_err err = {0};
+    books_plan(l, OCT_1, "account: org\ncap: 77\n");
+    w.reader = "org";
+    assert_fails(st_ledger_admit(l, &w, &amount, &err), ST_EQUOTA, "the cap of org is $77.00");
+    w.reader = "ml";
+    assert_fails(st_ledger_admit(l, &w, &amount, &err), ST_EQUOTA, "an account above yours");
+    assert_null(strstr(err.msg, "org"));
+    assert_null(strstr(err.msg, "77"));
+    assert_fails(st_ledger_admit_floor(l, "ml", "h100", 1000, OCT_1, "ml", &err), ST_EQUOTA,
+                 "an account above yours");
+    w.reader = "nobody";
+    assert_fails(st_ledger_admit(l, &w, &amount, &err), ST_EQUOTA, "an account above yours");
+}
+
 static void thresholds_are_of_the_budget(void **state)
 {
     st_ledger *l = *state;
@@ -279,6 +299,7 @@ int main(void)
         CAP(lost_work_refills_the_hold),
         CAP(a_job_without_a_hold_gets_what_is_free),
         CAP(a_cap_may_fall),
+        CAP(caps_above_have_no_name),
         CAP(thresholds_are_of_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

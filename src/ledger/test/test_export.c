@@ -44,6 +44,25 @@ static void numbers(void **state)
                         "85070591730234615847396907784232501249");
 }
 
+static void amounts_that_people_write(void **state)
+{
+    static const char *const wrong[] = {"",    "-",     "+",   ".5",        "5.",
+                                        "1e3", "1.2.3", "$12", "0.0000001", "99999999999999999999"};
+    int64_t n = 7;
+    st_err err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < ST_ARRAY_LEN(wrong); i++)
+        assert_fails(st_money_parse(wrong[i], &n, &err), ST_EINVAL, "such as 12.50");
+    assert_int_equal(n, 7);
+    assert_ok(st_money_parse("12.5", &n, &err));
+    assert_int_equal(n, 12500000);
+    assert_ok(st_money_parse("-0.000001", &n, &err));
+    assert_int_equal(n, -1);
+    assert_ok(st_money_parse("+3", &n, &err));
+    assert_int_equal(n, 3000000);
+}
+
 static void moments(void **state)
 {
     (void)state;
@@ -177,9 +196,13 @@ static void nothing_escapes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),      cmocka_unit_test(moments),
-        cmocka_unit_test(fields),       cmocka_unit_test(floors_of_those_above),
-        cmocka_unit_test(parts_add_up), cmocka_unit_test(nothing_escapes),
+        cmocka_unit_test(amounts_that_people_write),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(moments),
+        cmocka_unit_test(fields),
+        cmocka_unit_test(floors_of_those_above),
+        cmocka_unit_test(parts_add_up),
+        cmocka_unit_test(nothing_escapes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

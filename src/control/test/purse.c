@@ -1,0 +1,188 @@
+/*
+ * Steps that tests of money share (test/purse.h).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/test/purse.h"
+
+/* ---- steps ------------------------------------------------------------------------------------- */
+
+void publish(world *w, const char *text)
+{
+    st_cmd_prices *cmd = calloc(1, sizeof *cmd);
+    st_err err = {0};
+
+    cmd->who = owner;
+    cmd->now = strstr(text, "from:") == NULL;
+    assert_ok(st_price_book_read("prices", text, strlen(text), w->now, &cmd->book, &err));
+    st_cmd_prices_init(cmd);
+    assert_ok(do_cmd(w, &cmd->cmd, &err));
+    assert_true(cmd->seq > 0);
+    free(cmd);
+    let_pass(w, 10);
+}
+
+int set_plan(world *w, const char *text, st_err *err)
+{
+    st_cmd_plan cmd = {.who = owner, .now = true};
+    int r;
+
+    assert_int_equal(st_price_plan_read("plan", text, strlen(text), w->now, &cmd.plan, err), 0);
+    st_cmd_plan_init(&cmd);
+    r = do_cmd(w, &cmd.cmd, err);
+    let_pass(w, 10);
+    return r;
+}
+
+uint64_t start_job(world *w, const char *doc)
+{
+    st_err err = {0};
+    uint64_t id = 0;
+
+    assert_ok(submit(w, NULL, doc, &id, &err));
+    return id;
+}
+
+void end_job(world *w, uint64_t id, int64_t ended_ms)
+{
+    const st_report report = {.kind = ST_REPORT_ENDED, .job = id, .stay = 1, .ended_ms = ended_ms};
+
+    st_control_report(w->ctl, &report);
+    nudge(w);
+}
+
+typedef struct ask {
+    st_cmd_ask cmd;
+    int (*fn)(st_tx *tx, void *ctx, st_err *err);
+    void *ctx;
+} ask;
+
+static int run_ask(st_cmd_ask *cmd, st_tx *tx, st_err *err)
+{
+    ask *a = (ask *)cmd;
+
+    return a->fn ? a->fn(tx, a->ctx, err) : 0;
+}
+
+int in_loop(world *w, int (*fn)(st_tx *tx, void *ctx, st_err *err), void *ctx, st_err *err)
+{
+    ask a = {.cmd = {.ask = run_ask}, .fn = fn, .ctx = ctx};
+
+    st_cmd_ask_init(&a.cmd);
+    return do_cmd(w, &a.cmd.cmd, err);
+}
+
+void nudge(world *w)
+{
+    st_err err = {0};
+
+    assert_ok(in_loop(w, NULL, NULL, &err));
+}
+
+/* ---- reading ------------------------------------------------------------------------------------ */
+
+static int keep(void *ctx, const st_book_row *row, st_err *err)
+{
+    seen *s = ctx;
+    st_entry e;
+    const char *data = st_arena_strdup(s->arena, row->data);
+    int r = st_entry_read(data, strlen(data), s->arena, &e, err);
+
+    if (r == 0)
+        st_vec_push(&s->list, e);
+    return r;
+}
+
+void read_book(world *w, const char *account, seen *ret)
+{
+    ST_CLEANUP(st_store_closep) st_store *reader = NULL;
+    st_err err = {0};
+
+    *ret = (seen){.arena = st_arena_new()};
+    assert_ok(st_store_open_reader(st_control_store(w->ctl), &reader, &err));
+    assert_ok(st_store_book_of(reader, account, 1, INT64_MAX, keep, ret, &err));
+}
+
+void forget(seen *s)
+{
+    st_arena_free(s->arena);
+    st_vec_free(&s->list);
+}
+
+const st_entry *nth(const seen *s, st_entry_kind kind, int n)
+{
+    for (size_t i = 0; i < s->list.n; i++)
+        if (s->list.v[i].kind == kind && n-- == 0)
+            return &s->list.v[i];
+    return NULL;
+}
+
+int count(const seen *s, st_entry_kind kind)
+{
+    int n = 0;
+
+    while (nth(s, kind, n))
+        n++;
+    return n;
+}
+
+int64_t paid(const st_entry *e)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < e->nlines; i++)
+        sum += e->lines[i].amount;
+    return sum;
+}
+
+typedef struct bill_ctx {
+    const char *account, *period;
+    int64_t total;
+    bool closed;
+    st_i128 sum;
+} bill_ctx;
+
+static int ask_bill(st_tx *tx, void *ctx, st_err *err)
+{
+    bill_ctx *b = ctx;
+    st_bill bill = {0};
+    int r = st_tx_bill(tx, b->account, b->period, &bill, err);
+
+    if (r == 0) {
+        b->total = bill.total;
+        b->closed = bill.closed;
+        b->sum = st_ledger_sum(st_tx_ledger(tx));
+        st_bill_done(&bill);
+    }
+    return r;
+}
+
+int64_t total_of(world *w, const char *account, const char *period)
+{
+    bill_ctx b = {.account = account, .period = period};
+    st_err err = {0};
+
+    assert_ok(in_loop(w, ask_bill, &b, &err));
+    assert_true(b.sum == 0);
+    return b.total;
+}
+
+void found(void *ctx, const char *sentence)
+{
+    st_strbuf_addf(ctx, "%s\n", sentence);
+}
+
+void expect_sound(world *w)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    int64_t n = 0;
+    st_err err = {0};
+
+    st_control_stop(w->ctl);
+    assert_ok(st_control_check(st_control_store(w->ctl), NULL, found, &out, &n, &err));
+    if (n > 0)
+        print_error("%s", st_strbuf_str(&out));
+    assert_int_equal(n, 0);
+}
