@@ -29,6 +29,7 @@ crash_stintd
 mv "$tmp/data" "$tmp/new"
 mkdir -m 700 "$tmp/data"
 cp "$tmp/old.db" "$tmp/data/stint.db"
+cp "$tmp/new/billing.key" "$tmp/data/billing.key"
 native
 said n1 'event=status-failed .*409\|event=stale-list'
 sleep 3
