@@ -82,3 +82,50 @@ void st_quote_json(st_strbuf *out, const char *s)
     }
     st_strbuf_addc(out, '"');
 }
+
+#define REPLACEMENT "\uFFFD"
+
+static void escape_byte(st_strbuf *out, char c)
+{
+    switch (c) {
+    case '<':
+        st_strbuf_add(out, "&lt;");
+        break;
+    case '>':
+        st_strbuf_add(out, "&gt;");
+        break;
+    case '&':
+        st_strbuf_add(out, "&amp;");
+        break;
+    case '"':
+        st_strbuf_add(out, "&quot;");
+        break;
+    case '\'':
+        st_strbuf_add(out, "&#39;");
+        break;
+    default:
+        if ((unsigned char)c < ' ' || c == 0x7f)
+            st_strbuf_add(out, REPLACEMENT);
+        else
+            st_strbuf_addc(out, c);
+    }
+}
+
+void st_quote_html(st_strbuf *out, const char *s)
+{
+    size_t left = strlen(s);
+
+    while (left > 0) {
+        size_t good = st_utf8_valid(s, left);
+
+        for (size_t i = 0; i < good; i++)
+            escape_byte(out, s[i]);
+        s += good;
+        left -= good;
+        if (left > 0) {
+            st_strbuf_add(out, REPLACEMENT);
+            s++;
+            left--;
+        }
+    }
+}

@@ -18,4 +18,8 @@ const char *st_quote(char buf[ST_QUOTE_MAX], const char *s);
 /* Appends s as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD. */
 void st_quote_json(st_strbuf *out, const char *s);
 
+/* Text in an element or a "quoted" attribute of a page that is HTML and XML. Control characters, which XML
+ * forbids, and bytes that are not UTF-8 become U+FFFD. */
+void st_quote_html(st_strbuf *out, const char *s);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/quote.h"
 #include "ledger/export.h"
 #include "ledger/export_style.h"
 #include "ledger/strict.h"
@@ -12,35 +13,10 @@
 #define BAR_W     240
 #define IDLE_ROWS 10
 
-static void put_text(st_strbuf *out, const char *text)
-{
-    for (; *text; text++) {
-        switch (*text) {
-        case '<':
-            st_strbuf_add(out, "&lt;");
-            break;
-        case '>':
-            st_strbuf_add(out, "&gt;");
-            break;
-        case '&':
-            st_strbuf_add(out, "&amp;");
-            break;
-        case '"':
-            st_strbuf_add(out, "&quot;");
-            break;
-        case '\'':
-            st_strbuf_add(out, "&#39;");
-            break;
-        default:
-            st_strbuf_addc(out, *text);
-        }
-    }
-}
-
 /* The account's name, or what the cluster is called. */
 static void put_account(st_strbuf *out, const char *account)
 {
-    put_text(out, *account ? account : "the whole cluster");
+    st_quote_html(out, *account ? account : "the whole cluster");
 }
 
 /* Digits in groups of three. */
@@ -144,7 +120,7 @@ static int percent(int64_t part, int64_t whole)
 static void put_head(const st_bill *bill, const st_export_about *about, st_strbuf *out)
 {
     st_strbuf_add(out, "<!doctype html><html lang=en><meta charset=utf-8><title>Bill ");
-    put_text(out, bill->account);
+    st_quote_html(out, bill->account);
     st_strbuf_addf(out, " %s</title><style>%s</style><main><header><div><p class=kind>",
                    bill->period.name, st_export_style);
     st_strbuf_addf(out, "%s %s</p><h1>", bill->closed ? "Final" : "Running",
@@ -155,15 +131,15 @@ static void put_head(const st_bill *bill, const st_export_about *about, st_strbu
     st_strbuf_add(out, " to ");
     put_moment(out, bill->period.to_ms);
     st_strbuf_add(out, " UTC, a month in ");
-    put_text(out, about->zone);
+    st_quote_html(out, about->zone);
     st_strbuf_add(out, "<br>cluster ");
-    put_text(out, about->cluster);
+    st_quote_html(out, about->cluster);
     st_strbuf_add(out, " &middot; made ");
     put_moment(out, about->made_ms);
     st_strbuf_add(out, " UTC</p></div><div class=total><p>Total</p><p class=sum>");
     put_money(out, bill->total);
     st_strbuf_add(out, "</p><p>");
-    put_text(out, about->currency);
+    st_quote_html(out, about->currency);
     st_strbuf_addf(out, "%s</p></div></header>",
                    bill->chargeback ? "" : " &middot; for information, nothing is owed");
 }
@@ -318,7 +294,7 @@ static void put_line(const st_bill_line *l, st_strbuf *out)
     st_strbuf_add(out, "<tr><td>");
     put_component(out, l->what);
     st_strbuf_add(out, "<td>");
-    put_text(out, strcmp(l->gpu, "*") == 0 ? "any" : l->gpu);
+    st_quote_html(out, strcmp(l->gpu, "*") == 0 ? "any" : l->gpu);
     if (*l->gpu && l->what != ST_PAY_RESERVED)
         st_strbuf_addf(out, " <span class=dim>%s</span>", st_level_name(l->level));
     st_strbuf_add(out, "<td class=n>");
@@ -394,7 +370,7 @@ static void put_foot(const st_bill *bill, const st_export_about *about, st_strbu
         st_hex_write(about->key, 32, out);
     }
     st_strbuf_add(out, " FILE</pre><p>Every amount is a whole number of millionths of ");
-    put_text(out, about->currency);
+    st_quote_html(out, about->currency);
     st_strbuf_addf(out,
                    "; remainders are carried from one posting to the next and never lost.%s</p>"
                    "</section></main></html>\n",

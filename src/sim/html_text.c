@@ -8,58 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
 
-#define REPLACEMENT "\uFFFD"
-#define NBSP        "\u00A0"
-#define MINUTE_MS   INT64_C(60000)
-#define HOUR_MS     (60 * MINUTE_MS)
-#define DAY_MS      (24 * HOUR_MS)
-
-static void escape_byte(st_strbuf *out, char c)
-{
-    switch (c) {
-    case '<':
-        st_strbuf_add(out, "&lt;");
-        break;
-    case '>':
-        st_strbuf_add(out, "&gt;");
-        break;
-    case '&':
-        st_strbuf_add(out, "&amp;");
-        break;
-    case '"':
-        st_strbuf_add(out, "&quot;");
-        break;
-    case '\'':
-        st_strbuf_add(out, "&#39;");
-        break;
-    default:
-        if ((unsigned char)c < ' ' || c == 0x7f)
-            st_strbuf_add(out, REPLACEMENT);
-        else
-            st_strbuf_addc(out, c);
-    }
-}
-
-void st_html_text(st_strbuf *out, const char *s)
-{
-    size_t left = strlen(s);
-
-    while (left > 0) {
-        size_t good = st_utf8_valid(s, left);
-
-        for (size_t i = 0; i < good; i++)
-            escape_byte(out, s[i]);
-        s += good;
-        left -= good;
-        if (left > 0) {
-            st_strbuf_add(out, REPLACEMENT);
-            s++;
-            left--;
-        }
-    }
-}
+#define NBSP      "\u00A0"
+#define MINUTE_MS INT64_C(60000)
+#define HOUR_MS   (60 * MINUTE_MS)
+#define DAY_MS    (24 * HOUR_MS)
 
 void st_json_text(st_strbuf *out, const char *s)
 {

@@ -13,10 +13,6 @@
 
 #define ST_HTML_MAX 48
 
-/* Text in an element or in a "quoted" attribute. Control characters, which XML forbids, and bytes
- * that are not UTF-8 become U+FFFD. */
-void st_html_text(st_strbuf *out, const char *s);
-
 /* A JSON string, quotes included; still to be escaped where it goes into an attribute. */
 void st_json_text(st_strbuf *out, const char *s);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/quote.h"
 #include "sim/html_text.h"
 
 #define WIDTH           4000
@@ -58,7 +59,7 @@ static void x_tick(st_plot *p, double part, const char *text, int number)
                    HEIGHT);
     st_strbuf_addf(&p->x_ticks, "<span class=\"x%s%s\" style=\"left:%.2f%%\">",
                    number % 2 ? " odd" : "", edge, part * 100);
-    st_html_text(&p->x_ticks, text);
+    st_quote_html(&p->x_ticks, text);
     st_strbuf_add(&p->x_ticks, "</span>");
 }
 
@@ -221,7 +222,7 @@ void st_plot_band(st_plot *p, const char *class, const double *x, const double *
 void st_plot_label(st_plot *p, double y, const char *text)
 {
     st_strbuf_addf(&p->labels, "<span class=\"label\" style=\"top:%.2f%%\">", scale_y(p, y) * 100);
-    st_html_text(&p->labels, text);
+    st_quote_html(&p->labels, text);
     st_strbuf_add(&p->labels, "</span>");
 }
 
@@ -233,7 +234,7 @@ void st_plot_moment(st_plot *p, double x, const char *text)
                    HEIGHT);
     st_strbuf_addf(&p->labels, "<span class=\"at%s\" style=\"left:%.2f%%\">",
                    part > 0.7 ? " before" : "", part * 100);
-    st_html_text(&p->labels, text);
+    st_quote_html(&p->labels, text);
     st_strbuf_add(&p->labels, "</span>");
 }
 
@@ -241,14 +242,14 @@ void st_plot_label_right(st_plot *p, double y, const char *class, const char *te
 {
     st_strbuf_addf(&p->labels, "<span class=\"right %s\" style=\"top:%.2f%%\">", class,
                    scale_y(p, y) * 100);
-    st_html_text(&p->labels, text);
+    st_quote_html(&p->labels, text);
     st_strbuf_add(&p->labels, "</span>");
 }
 
 void st_plot_legend(st_plot *p, const char *class, const char *text)
 {
     st_strbuf_addf(&p->legend, "<li><i class=\"%s\"></i>", class);
-    st_html_text(&p->legend, text);
+    st_quote_html(&p->legend, text);
     st_strbuf_add(&p->legend, "</li>");
 }
 
@@ -306,7 +307,7 @@ static void print_hover(const st_plot *p, st_strbuf *out)
     st_strbuf_add(&json, st_strbuf_str(&p->hover_x));
     st_strbuf_addf(&json, ",\"s\":[%s]}", st_strbuf_str(&p->hover));
     st_strbuf_add(out, " data-hover=\"");
-    st_html_text(out, st_strbuf_str(&json));
+    st_quote_html(out, st_strbuf_str(&json));
     st_strbuf_add(out, "\"");
 }
 
@@ -324,9 +325,9 @@ void st_plot_print(st_plot *p, st_strbuf *out)
                    ">\n<svg role=\"img\" viewBox=\"0 0 %d %d\" "
                    "preserveAspectRatio=\"none\"><title>",
                    WIDTH, HEIGHT);
-    st_html_text(out, p->title);
+    st_quote_html(out, p->title);
     st_strbuf_add(out, "</title><desc>");
-    st_html_text(out, p->desc);
+    st_quote_html(out, p->desc);
     st_strbuf_add(out, "</desc>\n");
     st_strbuf_add(out, st_strbuf_str(&p->grid));
     st_strbuf_add(out, "\n");

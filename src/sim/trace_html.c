@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/quote.h"
 #include "sim/trace_html_page.h"
 
 #define HOUR           3600000.0
@@ -49,7 +50,7 @@ void st_page_time_table(st_page *g, const st_page_column *columns, size_t n)
     st_strbuf_add(g->out, "<thead><tr><th>Time</th>");
     for (size_t c = 0; c < n; c++) {
         st_strbuf_add(g->out, "<th>");
-        st_html_text(g->out, columns[c].heading);
+        st_quote_html(g->out, columns[c].heading);
         st_strbuf_add(g->out, "</th>");
     }
     st_strbuf_add(g->out, "</tr></thead>\n<tbody>");
@@ -70,9 +71,9 @@ void st_page_time_table(st_page *g, const st_page_column *columns, size_t n)
 static void figure(st_page *g, const char *what, const char *big, const char *more)
 {
     st_strbuf_addf(g->out, "<div><dt>%s</dt><dd class=\"big\">", what);
-    st_html_text(g->out, big);
+    st_quote_html(g->out, big);
     st_strbuf_add(g->out, "</dd><dd class=\"more\">");
-    st_html_text(g->out, more);
+    st_quote_html(g->out, more);
     st_strbuf_add(g->out, "</dd></div>\n");
 }
 
@@ -182,7 +183,7 @@ static void account_row(st_page *g, int32_t account)
     char buf[ST_HTML_MAX];
 
     st_strbuf_add(g->out, "<tr><th scope=\"row\">");
-    st_html_text(g->out, g->trace->accounts.v[account].name);
+    st_quote_html(g->out, g->trace->accounts.v[account].name);
     st_strbuf_addf(g->out, "</th><td>%s</td>", st_html_count(buf, (int64_t)a->jobs));
     st_strbuf_addf(g->out, "<td>%s</td>",
                    st_html_count(buf, (int64_t)((double)a->held / GPU_HOUR + 0.5)));
@@ -227,7 +228,7 @@ static void head(st_page *g)
     st_strbuf_add(g->out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
                           "<meta name=\"viewport\" content=\"width=device-width, "
                           "initial-scale=1\"/>\n<title>");
-    st_html_text(g->out, g->trace->name);
+    st_quote_html(g->out, g->trace->name);
     st_strbuf_add(g->out, ": what became of it</title>\n<style>\n/*<![CDATA[*/\n");
     for (size_t i = 0; st_page_style[i]; i++)
         st_strbuf_add(g->out, st_page_style[i]);
@@ -245,7 +246,7 @@ static void head(st_page *g)
             g->out, "%s&quot;%s&quot;", i > 0 ? "," : "",
             st_html_moment(from, g->trace->epoch_s, (int64_t)g->x[st_plot_hover_at(g->n, i)]));
     st_strbuf_add(g->out, "]}\">\n<header>\n<h1>");
-    st_html_text(g->out, g->trace->name);
+    st_quote_html(g->out, g->trace->name);
     st_strbuf_addf(g->out, "</h1>\n<p class=\"lead\">%s GPUs in %s nodes, from %s to %s</p>\n",
                    st_html_count(n, fleet_gpus(g->trace)),
                    st_html_count(m, (int64_t)g->trace->nodes.n),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/quote.h"
 #include "sim/trace_html_page.h"
 
 #define LABEL_GAP_PX 17
@@ -242,7 +243,7 @@ static void multiples(st_page *g, const shares *s)
         st_plot p;
 
         st_strbuf_add(g->out, "<div><h4>");
-        st_html_text(g->out, s->names[k]);
+        st_quote_html(g->out, s->names[k]);
         st_strbuf_add(g->out, "</h4>\n");
         begin(g, &p, s->names[k], "GPUs this account holds, and what it is entitled to, over time",
               top, "GPUs", 90, true);
