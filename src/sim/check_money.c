@@ -196,8 +196,8 @@ static int under_caps(const st_money_audit *a, int id, const st_entry *e, int64_
         const account *x = a->accounts.v[id];
         int64_t cap = cap_of(x, e->at_ms), now = x->posted + (more_held ? x->held : 0);
         if (cap >= 0 && now > cap)
-            return BAD("cap: \"%s\" has a cap of %" PRId64 " and %" PRId64
-                       " after entry %" PRId64 " of %s",
+            return BAD("cap: \"%s\" has a cap of %" PRId64 " and %" PRId64 " after entry %" PRId64
+                       " of %s",
                        x->name, cap, now, e->seq, e->account);
     }
     return 0;

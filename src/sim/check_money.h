@@ -29,8 +29,8 @@ void st_money_audit_period(st_money_audit *a, const st_period *period);
 /* The ledger has just taken this entry in. */
 int st_money_audit_entry(st_money_audit *a, const st_entry *e, st_err *err);
 /* Where the piece of a stay is in the account's book; 0: nowhere. */
-int64_t st_money_audit_piece(const st_money_audit *a, const char *account, const char *job, int stay,
-                             int piece);
+int64_t st_money_audit_piece(const st_money_audit *a, const char *account, const char *job,
+                             int stay, int piece);
 
 /* Sums, holds and bills as they are now. */
 int st_money_audit_check(const st_money_audit *a, const st_ledger *l, int64_t now, st_err *err);
