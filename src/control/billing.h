@@ -62,9 +62,8 @@ struct st_billing {
     /* The comparison of every day, in a thread of its own. */
     st_reconcile *daily; /* while it runs */
     pthread_t daily_thread;
-    int64_t daily_day, daily_n; /* when it last began; what it found, -1: it could not be done */
-    volatile bool daily_stop;
-    bool daily_over;
+    int64_t daily_day, daily_n;  /* when it last began; what it found, -1: it could not be done */
+    bool daily_stop, daily_over; /* atomic */
 
     /* While a log is played: sees the records of each row. */
     void (*witness)(void *ctx, st_control *ctl);

@@ -59,7 +59,8 @@ void st_cmd_credit_init(st_cmd_credit *cmd);
 const st_ledger *st_tx_ledger(st_tx *tx);
 
 /* A bill as of now: of the open period (NULL) with the intervals that are still open, as if they ended now; of an
- * earlier one as it was closed. The caller calls st_bill_done(). */
+ * earlier one as it was closed. What is open is priced by itself, so it may end up a micro-dollar less or more. The
+ * caller calls st_bill_done(). */
 int st_tx_bill(st_tx *tx, const char *account, const char *period, st_bill *ret, st_err *err);
 int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err);
 

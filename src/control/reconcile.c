@@ -26,7 +26,7 @@ struct st_reconcile {
     int64_t n, at_ms;
     st_err meter, core; /* what was wrong with them; code 0: nothing */
     bool sums_up;
-    const volatile bool *stop; /* NULL: nobody will */
+    const bool *stop; /* set by another thread; NULL: nobody will */
 };
 
 /* ---- in the loop ------------------------------------------------------------------------------------------ */
@@ -96,7 +96,9 @@ static void found(run *r, const char *fmt, ...)
 
 static int stopped(const run *r, st_err *err)
 {
-    return r->rec->stop && *r->rec->stop ? st_fail(err, ST_EDOWN, "stintd is stopping") : 0;
+    return r->rec->stop && __atomic_load_n(r->rec->stop, __ATOMIC_RELAXED)
+               ? st_fail(err, ST_EDOWN, "stintd is stopping")
+               : 0;
 }
 
 static usage *job_of(run *r, const char *job)
@@ -340,7 +342,7 @@ void st_reconcile_end(st_control *ctl, bool wait)
 
     if (!b || !b->daily || (!wait && !__atomic_load_n(&b->daily_over, __ATOMIC_ACQUIRE)))
         return;
-    b->daily_stop = true;
+    __atomic_store_n(&b->daily_stop, true, __ATOMIC_RELAXED);
     pthread_join(b->daily_thread, NULL);
     st_reconcile_free(ST_TAKE(b->daily));
 }
