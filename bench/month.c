@@ -1,12 +1,11 @@
 /*
  * The made-up month: see month.h.
  */
-#include "month.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "month.h"
 
 #define JOBS_PER_NODE 144
 

@@ -1,7 +1,7 @@
 /* A month of a busy fleet, made up from a seed and told to a meter: nodes of 8 GPUs, 300 teams in 10
  * organisations, each team with a floor of a fifth of a percent of the fleet.
  *
- * Jobs are one to eight whole GPUs, or shares of a GPU that three and more of them crowd; they run for a minute to thirty hours, one in
+ * Jobs are one to eight whole GPUs, or shares of a GPU that three and more of them crowd; they run for a minute to 29 hours, one in
  * ten changes between guaranteed and burstable on the way, each has telemetry at every
  * cut and at its end (one in ten: behind it), and their real ends lie half a second back when they become known. */
 #ifndef ST_BENCH_MONTH_H
@@ -17,7 +17,7 @@
 #define MONTH_DAY   INT64_C(86400000)
 #define MONTH_DAYS  30
 #define MONTH_LIMIT (2 * MONTH_DAY)
-#define MONTH_LONG  (MONTH_DAY * 5 / 4) /* no job runs longer */
+#define MONTH_LONG  (MONTH_DAY * 6 / 5) /* no job runs longer */
 
 typedef struct month_place month_place;
 
