@@ -227,7 +227,7 @@ int st_fuzz_meter_moment(st_fuzz_meter *f, const st_core *core, const st_effects
     for (int i = 0; rc == 0 && i < 4 && st_rng_chance(&f->rng, 2, 3); i++)
         rc = telemetry(f, err);
     if (rc == 0 && f->money)
-        rc = st_fuzz_money_end(f->money, core, fx, err);
+        rc = st_fuzz_money_end(f->money, core, f->m, fx, err);
     if (rc == 0)
         rc = st_audit_check(f->audit, core, f->m, err);
     if (rc == 0 && st_rng_chance(&f->rng, 1, SAVE_CHANCE))

@@ -1,6 +1,6 @@
 /*
  * A ledger beside the meter: what the meter hands out is priced and booked, with random prices, plans,
- * discounts and caps that are announced and come into force, holds for jobs under a cap, pieces, credits by
+ * discounts and caps that are announced and come into force, floors, holds for jobs under a cap, pieces, credits by
  * people, months that end at any moment, and restarts from a save. The audit (check_money.h) reads along.
  */
 #include <inttypes.h>
@@ -20,6 +20,13 @@
 #define LOOK_CHANCE 8 /* one moment in so many, all bills are looked at */
 #define NAME        24
 
+typedef struct floor_said {
+    int32_t account, type;
+    int64_t gpu_m;
+} floor_said;
+
+typedef ST_VEC(floor_said) floor_list;
+
 struct st_fuzz_money {
     st_ledger *l;
     st_money_audit *audit;
@@ -27,6 +34,7 @@ struct st_fuzz_money {
     st_arena *arena;
     st_idmap *account_of; /* by job that holds something */
     size_t accounts;      /* of the tree, that are in the books */
+    floor_list floors;    /* as the books say */
     int months, books, plans;
     int64_t now;
 };
@@ -289,6 +297,51 @@ int st_fuzz_money_cut(st_fuzz_money *f, const st_core *core, const st_meter *m, 
     return r;
 }
 
+/* ---- floors ---------------------------------------------------------------------------------- */
+
+static int see_floor(void *ctx, const st_record *rec)
+{
+    floor_list *list = ctx;
+    if (rec->kind == ST_REC_RESERVE && rec->account > ST_ROOT)
+        st_vec_push(list, (floor_said){rec->account, rec->type, rec->gpu_m});
+    return rec->kind == ST_REC_GRANT; /* those come last */
+}
+
+static int64_t floor_in(const floor_list *list, const floor_said *want)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (list->v[i].account == want->account && list->v[i].type == want->type)
+            return list->v[i].gpu_m;
+    return 0;
+}
+
+static int say_floor(st_fuzz_money *f, const st_core *core, const floor_said *is, int64_t gpu_m,
+                     st_err *err)
+{
+    st_entry e = {.kind = ST_ENTRY_FLOOR,
+                  .account = st_core_tree(core)->accounts.v[is->account]->name,
+                  .gpu = is->type < 0 ? "*" : st_core_fleet(core)->types.v[is->type].name,
+                  .gpu_m = gpu_m};
+    return post_fact(f, &e, err);
+}
+
+static int follow_floors(st_fuzz_money *f, const st_core *core, const st_meter *m, st_err *err)
+{
+    floor_list now = {0};
+    int r = 0;
+    /* A moment later: what has just begun is not an interval yet. */
+    st_meter_open(m, f->now + 1, see_floor, &now);
+    for (size_t i = 0; r == 0 && i < f->floors.n; i++)
+        if (floor_in(&now, &f->floors.v[i]) == 0)
+            r = say_floor(f, core, &f->floors.v[i], 0, err);
+    for (size_t i = 0; r == 0 && i < now.n; i++)
+        if (floor_in(&f->floors, &now.v[i]) != now.v[i].gpu_m)
+            r = say_floor(f, core, &now.v[i], now.v[i].gpu_m, err);
+    st_vec_free(&f->floors);
+    f->floors = now;
+    return r;
+}
+
 /* ---- a moment ------------------------------------------------------------------------------- */
 
 int st_fuzz_money_begin(st_fuzz_money *f, const st_core *core, const st_effects *fx, int64_t now,
@@ -325,12 +378,19 @@ static int restart(st_fuzz_money *f, st_err *err)
     return 0;
 }
 
-int st_fuzz_money_end(st_fuzz_money *f, const st_core *core, const st_effects *fx, st_err *err)
+int st_fuzz_money_end(st_fuzz_money *f, const st_core *core, const st_meter *m,
+                      const st_effects *fx, st_err *err)
 {
+    bool moved = false;
     int r = 0;
-    for (size_t i = 0; r == 0 && i < fx->list.n; i++)
-        if (fx->list.v[i].kind == ST_FX_END)
-            r = end_of(f, st_core_tree(core), &fx->list.v[i], err);
+    for (size_t i = 0; r == 0 && i < fx->list.n; i++) {
+        const st_effect *e = &fx->list.v[i];
+        moved |= e->kind == ST_FX_FLOOR || e->kind == ST_FX_NODE;
+        if (e->kind == ST_FX_END)
+            r = end_of(f, st_core_tree(core), e, err);
+    }
+    if (r == 0 && moved)
+        r = follow_floors(f, core, m, err);
     if (r == 0 && f->accounts > 1 && st_rng_chance(&f->rng, 1, 20))
         r = give_credit(f, st_core_tree(core), err);
     if (r == 0 && f->accounts > 1 && st_rng_chance(&f->rng, 1, 12))
@@ -369,5 +429,6 @@ void st_fuzz_money_free(st_fuzz_money *f)
     st_money_audit_free(f->audit);
     st_arena_free(f->arena);
     st_idmap_free(f->account_of);
+    st_vec_free(&f->floors);
     free(f);
 }

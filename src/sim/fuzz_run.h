@@ -40,7 +40,8 @@ int st_fuzz_money_records(st_fuzz_money *f, const st_core *core, const st_record
                           int64_t now, st_err *err);
 /* Behind the records of a cut. */
 int st_fuzz_money_cut(st_fuzz_money *f, const st_core *core, const st_meter *m, st_err *err);
-int st_fuzz_money_end(st_fuzz_money *f, const st_core *core, const st_effects *fx, st_err *err);
+int st_fuzz_money_end(st_fuzz_money *f, const st_core *core, const st_meter *m,
+                      const st_effects *fx, st_err *err);
 int st_fuzz_money_close(st_fuzz_money *f, st_err *err);
 
 struct st_fuzz_run {
