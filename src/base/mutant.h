@@ -62,7 +62,11 @@
     X(METER_REST, "what dividing a crowded GPU leaves over is nobody's", 40)           \
     X(METER_OVERLAP, "a piece begins with what the one before had", 40)                \
     X(METER_LATE, "what is held after the work has ended is charged", 40)              \
-    X(METER_TWICE, "telemetry that comes again counts again", 40)
+    X(METER_TWICE, "telemetry that comes again counts again", 40)                      \
+    X(MONEY_CARRY, "what dividing a price leaves over is lost", 40)                    \
+    X(MONEY_RELEASE, "a job that is over goes on holding money", 40)                   \
+    X(MONEY_CAP, "a cap keeps jobs out and nothing else", 40)                          \
+    X(MONEY_MONTH, "a month begins with what the last one had spent", 40)
 
 #ifdef ST_MUTANTS
 

@@ -1,5 +1,5 @@
 /*
- * From the meter's records to entries of books: numbers become names, grants that repeat are counted.
+ * What an entry says about a job: its name, and what follows from its document.
  */
 #include <jansson.h>
 #include <string.h>
@@ -59,94 +59,16 @@ int64_t st_doc_pieces(const char *doc, st_component by)
 
 /* ---- records ---------------------------------------------------------------------------------- */
 
-static const char *account_name(const st_core *core, int32_t id)
-{
-    return id > ST_ROOT ? st_tree_account(st_core_tree(core), id)->name : "";
-}
-
-static void put_grants(const st_fleet *fleet, const st_record *rec, st_arena *arena, st_entry *e)
-{
-    st_entry_grant *list;
-
-    if (!rec->grants || rec->tasks == 0)
-        return;
-    list = st_arena_alloc(arena, (size_t)rec->tasks * sizeof *list);
-    for (int t = 0; t < rec->tasks; t++) {
-        const st_grant *g = &rec->grants[t];
-        const char *node = fleet->nodes.v[g->node]->name;
-        st_entry_grant *last = e->ngrants > 0 ? &list[e->ngrants - 1] : NULL;
-
-        if (last && last->node == node && last->devs == g->devs && last->mig_start == g->mig_start)
-            last->n++;
-        else
-            list[e->ngrants++] =
-                (st_entry_grant){.node = node, .devs = g->devs, .mig_start = g->mig_start, .n = 1};
-    }
-    e->grants = list;
-}
-
-/* A correction of what nobody measured corrects nothing. */
-static int64_t delta(const st_record *rec, int64_t v)
-{
-    return rec->kind == ST_REC_FIX && v == ST_UNKNOWN ? 0 : v;
-}
-
-/* Of GRANT and FIX. */
-static void put_job(const st_control *ctl, const st_record *rec, const char *doc, st_arena *arena,
-                    st_entry *e)
-{
-    const st_tree *tree = st_core_tree(ctl->core);
-    const st_fleet *fleet = st_core_fleet(ctl->core);
-    char name[ST_ID_TEXT];
-
-    st_control_id_text(ctl, rec->job, name);
-    e->job = st_arena_strdup(arena, name);
-    e->user = rec->user >= 0 && (size_t)rec->user < tree->users.n ? tree->users.v[rec->user] : NULL;
-    e->workload = st_doc_workload(doc, arena);
-    e->stay = rec->stay;
-    e->piece = rec->kind == ST_REC_FIX ? rec->fixes : rec->piece;
-    e->level = rec->level;
-    if (rec->profile >= 0 && rec->type >= 0)
-        e->profile = st_mig_name(fleet->types.v[rec->type].board, (st_mig)rec->profile);
-    e->basis = rec->basis;
-    e->topo = rec->topo;
-    e->tasks = rec->tasks;
-    e->cut = rec->cut;
-    e->held = rec->held;
-    e->cpu = rec->cpu;
-    e->ram = rec->ram;
-    e->seen = delta(rec, rec->seen);
-    e->busy = delta(rec, rec->busy);
-    e->energy_mj = delta(rec, rec->energy_mj);
-    e->lost = rec->lost;
-    put_grants(fleet, rec, arena, e);
-}
-
 void st_entry_of(const st_control *ctl, const st_record *rec, const char *doc, st_arena *arena,
                  st_entry *ret)
 {
-    static const st_entry_kind kinds[] = {[ST_REC_GRANT] = ST_ENTRY_USAGE,
-                                          [ST_REC_RESERVE] = ST_ENTRY_RESERVE,
-                                          [ST_REC_FIX] = ST_ENTRY_FIX,
-                                          [ST_REC_FLEET] = ST_ENTRY_FLEET};
-    const st_fleet *fleet = st_core_fleet(ctl->core);
+    st_record_names names = {.fleet = st_core_fleet(ctl->core), .tree = st_core_tree(ctl->core)};
+    char job[ST_ID_TEXT];
 
-    *ret = (st_entry){.kind = kinds[rec->kind], .from_ms = rec->from_ms, .to_ms = rec->to_ms};
-    ret->gpu = rec->type >= 0 ? fleet->types.v[rec->type].name : NULL;
-    if (rec->kind == ST_REC_FLEET) {
-        ret->account = ST_BOOK_FLEET;
-        ret->total = rec->total;
-        ret->granted = rec->granted;
-        ret->idle = rec->idle;
-        ret->unhealthy = rec->unhealthy;
-        ret->overhead = rec->overhead;
-        return;
+    if (rec->kind == ST_REC_GRANT || rec->kind == ST_REC_FIX) {
+        st_control_id_text(ctl, rec->job, job);
+        names.job = st_arena_strdup(arena, job);
+        names.workload = st_doc_workload(doc, arena);
     }
-    ret->account = account_name(ctl->core, rec->account);
-    ret->gpu_m = rec->gpu_m;
-    ret->share = rec->share;
-    if (rec->kind == ST_REC_RESERVE && rec->type < 0)
-        ret->gpu = "*";
-    else if (rec->kind != ST_REC_RESERVE)
-        put_job(ctl, rec, doc, arena, ret);
+    st_entry_of_record(rec, &names, arena, ret);
 }

@@ -78,7 +78,22 @@ typedef struct st_bill_ask st_bill_ask;
 /* In the loop. The checkpoint is written with the transaction: use what is returned only in `done`. */
 int st_tx_bill_ask(st_tx *tx, const char *account, const char *period, st_bill_ask **ret,
                    st_err *err);
+/* What a file is made of, for those who keep books without a loop. */
+typedef struct st_bill_source {
+    const st_bill *bill;
+    const char *currency, *zone;
+    const st_checkpoint *point;
+    const st_head *heads; /* of all books, as of the checkpoint */
+    size_t nheads;
+    const unsigned char *secret, *key; /* 32 and 64 bytes */
+    char *const *own;                  /* the bill's account and all below it */
+    size_t nown;
+    char *const *above; /* accounts over it, of which only plans are shown */
+    size_t nabove;
+} st_bill_source;
+
 /* In any thread, with a reader. Appends the file. */
+int st_bill_write(const st_bill_source *src, st_store *reader, st_strbuf *out, st_err *err);
 int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, st_strbuf *out, st_err *err);
 const st_bill *st_bill_ask_bill(const st_bill_ask *ask);
 void st_bill_ask_free(st_bill_ask *ask);

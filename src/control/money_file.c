@@ -97,8 +97,8 @@ typedef struct book {
     ST_VEC(st_bill_mark) marks;
     int64_t began_ms;
     st_arena *arena;
-    st_billfile *file;
-    st_strbuf *out;
+    st_strbuf text;      /* of all entries: a book is read once, and none of them is large */
+    ST_VEC(size_t) ends; /* of each in `text` */
 } book;
 
 static bool is_kind(const char *data, st_entry_kind kind)
@@ -118,6 +118,8 @@ static int learn_row(void *ctx, const st_book_row *row, st_err *err)
 
     st_proof_leaf(row->data, len, &leaf);
     st_vec_push(&b->leaves, leaf);
+    st_strbuf_addn(&b->text, row->data, len);
+    st_vec_push(&b->ends, b->text.n);
     if (row->seq == 1)
         b->began_ms = row->at_ms;
     for (size_t i = 0; i < ST_ARRAY_LEN(kinds); i++) {
@@ -134,17 +136,8 @@ static int learn_row(void *ctx, const st_book_row *row, st_err *err)
     return 0;
 }
 
-static int copy_row(void *ctx, const st_book_row *row, st_err *err)
-{
-    book *b = ctx;
-
-    (void)err;
-    st_billfile_add_entry(b->file, row->data, strlen(row->data), b->out);
-    return 0;
-}
-
-static int write_range(book *b, st_store *reader, const st_billfile_book *at, st_bill_range part,
-                       st_err *err)
+static int write_range(const book *b, st_billfile *file, const st_billfile_book *at,
+                       st_bill_range part, st_strbuf *out, st_err *err)
 {
     st_billfile_book said = *at;
     st_hashes proof = {0};
@@ -154,46 +147,50 @@ static int write_range(book *b, st_store *reader, const st_billfile_book *at, st
         said.from = part.from;
         said.to = part.to;
         said.proof = &proof;
-        st_billfile_add_book(b->file, &said, b->out);
-        r = st_store_book_of(reader, at->head->account, part.from + 1, part.to, copy_row, b, err);
+        st_billfile_add_book(file, &said, out);
+        for (int64_t i = part.from; i < part.to; i++) {
+            size_t from = i > 0 ? b->ends.v[i - 1] : 0;
+
+            st_billfile_add_entry(file, b->text.s + from, b->ends.v[i] - from, out);
+        }
     }
     st_vec_free(&proof);
     return r;
 }
 
-static int write_book(const st_bill_ask *ask, st_store *reader, const char *account, bool above,
+static int write_book(const st_bill_source *src, st_store *reader, const char *account, bool above,
                       st_billfile *file, st_strbuf *out, st_err *err)
 {
-    book b = {.file = file, .out = out};
+    book b = {0};
     st_billfile_book at = {0};
     st_bill_ranges ranges = {0};
     st_hashes path = {0};
     size_t i = 0;
     int r;
 
-    while (i < ask->nheads && strcmp(ask->heads[i].account, account) != 0)
+    while (i < src->nheads && strcmp(src->heads[i].account, account) != 0)
         i++;
-    if (i == ask->nheads)
+    if (i == src->nheads)
         return 0;
-    at.head = &ask->heads[i];
+    at.head = &src->heads[i];
     b.arena = st_arena_new();
     r = st_store_book_of(reader, account, 1, at.head->size, learn_row, &b, err);
     if (r == 0 && (int64_t)b.leaves.n != at.head->size)
         r = st_fail(err, ST_ECORRUPT, "the book of account \"%s\" ends before it should", account);
     /* An account that is younger than the period has no part in it. */
-    if (r == 0 && (!account[0] || b.began_ms < ask->bill.period.to_ms)) {
-        st_checkpoint_path(&ask->point, ask->heads, ask->nheads, i, ask->keys.secret, &path,
-                           &at.index);
+    if (r == 0 && (!account[0] || b.began_ms < src->bill->period.to_ms)) {
+        st_checkpoint_path(src->point, src->heads, src->nheads, i, src->secret, &path, &at.index);
         at.path = &path;
-        st_billfile_ranges(&ask->bill, account, above, at.head->size, b.marks.v, b.marks.n,
-                           &ranges);
+        st_billfile_ranges(src->bill, account, above, at.head->size, b.marks.v, b.marks.n, &ranges);
     }
     for (size_t k = 0; r == 0 && k < ranges.n; k++)
-        r = write_range(&b, reader, &at, ranges.v[k], err);
+        r = write_range(&b, file, &at, ranges.v[k], out, err);
     st_vec_free(&path);
     st_vec_free(&ranges);
     st_vec_free(&b.leaves);
     st_vec_free(&b.marks);
+    st_vec_free(&b.ends);
+    st_strbuf_done(&b.text);
     st_arena_free(b.arena);
     return r;
 }
@@ -208,25 +205,41 @@ static int by_account(const void *a, const void *b)
     return strcmp(((const wanted *)a)->account, ((const wanted *)b)->account);
 }
 
-int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, st_strbuf *out, st_err *err)
+int st_bill_write(const st_bill_source *src, st_store *reader, st_strbuf *out, st_err *err)
 {
-    const st_billfile_made made = {.bill = &ask->bill,
-                                   .currency = ask->currency,
-                                   .zone = ask->zone,
-                                   .checkpoint = &ask->point};
+    const st_billfile_made made = {
+        .bill = src->bill, .currency = src->currency, .zone = src->zone, .checkpoint = src->point};
     st_billfile *file = st_billfile_new(&made, out);
     ST_VEC(wanted) books = {0};
     int r = 0;
 
     st_vec_push(&books, (wanted){"", false});
-    for (size_t i = 0; i < ask->above.n; i++)
-        st_vec_push(&books, (wanted){ask->above.v[i], true});
-    for (size_t i = 0; i < ask->own.n; i++)
-        st_vec_push(&books, (wanted){ask->own.v[i], false});
+    for (size_t i = 0; i < src->nabove; i++)
+        st_vec_push(&books, (wanted){src->above[i], true});
+    for (size_t i = 0; i < src->nown; i++)
+        st_vec_push(&books, (wanted){src->own[i], false});
     qsort(books.v, books.n, sizeof *books.v, by_account);
     for (size_t i = 0; r == 0 && i < books.n; i++)
-        r = write_book(ask, reader, books.v[i].account, books.v[i].above, file, out, err);
-    st_billfile_end(file, ask->keys.key, out);
+        r = write_book(src, reader, books.v[i].account, books.v[i].above, file, out, err);
+    st_billfile_end(file, src->key, out);
     st_vec_free(&books);
     return r;
+}
+
+int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, st_strbuf *out, st_err *err)
+{
+    const st_bill_source src = {.bill = &ask->bill,
+                                .currency = ask->currency,
+                                .zone = ask->zone,
+                                .point = &ask->point,
+                                .heads = ask->heads,
+                                .nheads = ask->nheads,
+                                .secret = ask->keys.secret,
+                                .key = ask->keys.key,
+                                .own = ask->own.v,
+                                .nown = ask->own.n,
+                                .above = ask->above.v,
+                                .nabove = ask->above.n};
+
+    return st_bill_write(&src, reader, out, err);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mutant.h"
 #include "base/quote.h"
 #include "ledger/state.h"
 #include "model/tree.h"
@@ -229,7 +230,7 @@ static void post(st_ledger *l, const st_entry *e, int id)
     int64_t net = net_of(e);
     for (int i = 0; i < e->nlines; i++) {
         const st_line *line = &e->lines[i];
-        a->carry[line->what] = line->carry;
+        a->carry[line->what] = ST_BROKEN(MONEY_CARRY) ? 0 : line->carry;
         l->revenue[line->what] += line->amount;
         st_ledger_tally_post(l, &a->now, e, line);
     }
@@ -371,7 +372,8 @@ static int apply_hold(st_ledger *l, const st_entry *e, int id, st_err *err)
     if (e->kind == ST_ENTRY_RELEASE) {
         if (!h)
             return st_fail(err, ST_ENOENT, "job %s of %s holds nothing", e->job, e->account);
-        st_ledger_drop_hold(l, h);
+        if (!ST_BROKEN(MONEY_RELEASE))
+            st_ledger_drop_hold(l, h);
         return 0;
     }
     if (h)
@@ -443,7 +445,7 @@ static void close_period(st_ledger *l)
         st_vec_push(&past->tallies, a->now);
         a->now = (ledger_tally){0};
         a->closed = false;
-        a->posted = 0;
+        a->posted = ST_BROKEN(MONEY_MONTH) ? a->posted : 0;
     }
     st_vec_push(&l->past, past);
     l->period = (st_period){0};

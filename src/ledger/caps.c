@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mutant.h"
 #include "ledger/state.h"
 
 #define POWER_W INT64_C(1000) /* a GPU draws at most, for worst cases */
@@ -90,7 +91,7 @@ bool st_ledger_capped(const st_ledger *l, int account, int64_t at_ms)
 int64_t st_ledger_chargeable(const st_ledger *l, int account, const ledger_hold *h, int64_t at_ms,
                              int64_t net)
 {
-    if (net <= 0)
+    if (net <= 0 || ST_BROKEN(MONEY_CAP))
         return net;
     int64_t may = net;
     for (; account >= 0; account = l->accounts.v[account]->parent) {

@@ -38,7 +38,9 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "model/fleet.h"
 #include "model/record.h"
+#include "model/tree.h"
 
 #define ST_BP         10000                  /* a factor of 1 */
 #define ST_RATE_MAX   INT64_C(1000000000000) /* a million dollars per priced unit */
@@ -221,6 +223,16 @@ typedef struct st_entry {
 void st_entry_write(const st_entry *e, st_strbuf *out);
 int st_entry_read(const char *text, size_t len, st_arena *arena, st_entry *ret, st_err *err);
 const char *st_entry_kind_name(st_entry_kind kind);
+
+/* A record of the meter in the words of the book. Lines, seq and at_ms are still to come, and of a FIX the entry it
+ * corrects. Texts are in the arena or borrowed from `names`. */
+typedef struct st_record_names {
+    const st_fleet *fleet;
+    const st_tree *tree;
+    const char *job, *workload; /* of GRANT and FIX; workload NULL: none */
+} st_record_names;
+void st_entry_of_record(const st_record *rec, const st_record_names *names, st_arena *arena,
+                        st_entry *ret);
 
 /* ---- the ledger ---------------------------------------------------------------------------- */
 

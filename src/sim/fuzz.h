@@ -7,6 +7,7 @@
  *   fuzz_events.c  from a seed: what happens next, given where things stand
  *   fuzz_run.c     plays moments: the core, its twin, a simulated engine, the checkers
  *   fuzz_meter.c   a meter beside the core
+ *   fuzz_money.c   a ledger beside the meter
  *   fuzz.c         a seed from beginning to end
  *   fuzz_shrink.c  the shortest tape that still fails
  *   fuzz_yaml.c    a tape as a scenario for `stint sim run`

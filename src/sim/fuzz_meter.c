@@ -19,11 +19,14 @@
 #include "sim/fuzz_run.h"
 
 #define BAD(...)    st_fail(err, ST_EINTERNAL, __VA_ARGS__)
+#define BILLED      2  /* one world in so many has a ledger: it makes playing a fifth slower */
 #define SAVE_CHANCE 40 /* one moment in so many, the second meter is loaded from its save */
 
 struct st_fuzz_meter {
     st_meter *m, *second, *third;
     st_audit *audit;
+    st_fuzz_money *money; /* NULL: this world is not billed */
+    const st_core *core;  /* of this moment */
     st_records out, out2, out3;
     st_rng rng;
     uint64_t seed;
@@ -37,6 +40,7 @@ st_fuzz_meter *st_fuzz_meter_new(uint64_t seed)
     f->second = st_meter_new(0);
     f->third = st_meter_new(0);
     f->audit = st_audit_new(0);
+    f->money = seed % BILLED == 0 ? st_fuzz_money_new(seed) : NULL;
     f->seed = seed;
     st_rng_seed(&f->rng, seed ^ 0x6d657465u);
     return f;
@@ -50,6 +54,7 @@ void st_fuzz_meter_free(st_fuzz_meter *f)
     st_meter_free(f->second);
     st_meter_free(f->third);
     st_audit_free(f->audit);
+    st_fuzz_money_free(f->money);
     st_vec_free(&f->out);
     st_vec_free(&f->out2);
     st_vec_free(&f->out3);
@@ -80,6 +85,10 @@ static int take(st_fuzz_meter *f, bool cut, st_err *err)
                      st_record_name(f->out.v[i].kind), f->out.v[i].job);
     if (rc == 0)
         rc = st_audit_records(f->audit, &f->out, cut, err);
+    if (rc == 0 && f->money)
+        rc = st_fuzz_money_records(f->money, f->core, &f->out, st_meter_now(f->m), err);
+    if (rc == 0 && f->money && cut)
+        rc = st_fuzz_money_cut(f->money, f->core, f->m, err);
     for (size_t i = 0; i < f->out.n; i++)
         st_meter_recall(f->third, &f->out.v[i]);
     st_vec_clear(&f->out);
@@ -174,20 +183,42 @@ static int telemetry(st_fuzz_meter *f, st_err *err)
     return take(f, false, err);
 }
 
-int st_fuzz_meter_moment(st_fuzz_meter *f, const st_core *core, const st_effects *fx, int64_t now,
-                         st_err *err)
+/* At all times that the ledger wants. */
+static int cuts_due(st_fuzz_meter *f, const st_tree *tree, int64_t until, st_err *err)
 {
-    const st_tree *tree = st_core_tree(core);
-    st_metering_hint hint = {real_end, f};
     int rc = 0;
-    for (int i = 0; rc == 0 && i < 2 && st_rng_chance(&f->rng, 1, 8); i++)
-        rc = cut(f, tree, st_rng_range(&f->rng, f->now, now), err);
+    while (rc == 0 && f->money && st_fuzz_money_due(f->money) <= until)
+        rc = cut(f, tree, st_fuzz_money_due(f->money), err);
+    return rc;
+}
+
+/* At any time up to now. */
+static int cuts(st_fuzz_meter *f, const st_tree *tree, int64_t now, st_err *err)
+{
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < 2 && st_rng_chance(&f->rng, 1, 8); i++) {
+        int64_t at = st_rng_range(&f->rng, f->now, now);
+        rc = cuts_due(f, tree, at, err);
+        if (rc == 0)
+            rc = cut(f, tree, at, err);
+    }
     f->now = st_meter_now(f->m);
     if (rc == 0 && st_rng_chance(&f->rng, 1, 20))
         rc = cut(f, tree, f->now - 1000, err); /* a clock that goes back */
+    return rc == 0 ? cuts_due(f, tree, now, err) : rc;
+}
+
+int st_fuzz_meter_moment(st_fuzz_meter *f, const st_core *core, const st_effects *fx, int64_t now,
+                         st_err *err)
+{
+    st_metering_hint hint = {real_end, f};
+    f->core = core;
+    int rc = cuts(f, st_core_tree(core), now, err);
     f->now = now;
     st_audit_pass(f->audit, now);
     st_audit_step(f->audit, core, fx, &hint);
+    if (rc == 0 && f->money)
+        rc = st_fuzz_money_begin(f->money, core, fx, now, err);
     st_core_meter(core, fx, 0, now, &hint, f->m, &f->out);
     st_core_meter(core, fx, 0, now, &hint, f->second, &f->out2);
     st_core_meter(core, fx, 0, now, &hint, f->third, &f->out3);
@@ -195,6 +226,8 @@ int st_fuzz_meter_moment(st_fuzz_meter *f, const st_core *core, const st_effects
         rc = take(f, false, err);
     for (int i = 0; rc == 0 && i < 4 && st_rng_chance(&f->rng, 2, 3); i++)
         rc = telemetry(f, err);
+    if (rc == 0 && f->money)
+        rc = st_fuzz_money_end(f->money, core, f->m, fx, err);
     if (rc == 0)
         rc = st_audit_check(f->audit, core, f->m, err);
     if (rc == 0 && st_rng_chance(&f->rng, 1, SAVE_CHANCE))
@@ -202,4 +235,11 @@ int st_fuzz_meter_moment(st_fuzz_meter *f, const st_core *core, const st_effects
     if (rc == 0 && st_rng_chance(&f->rng, 1, SAVE_CHANCE))
         rc = restart(f, err);
     return rc;
+}
+
+int st_fuzz_meter_close(st_fuzz_meter *f, const st_core *core, st_err *err)
+{
+    f->core = core;
+    int rc = cut(f, st_core_tree(core), f->now, err);
+    return rc == 0 && f->money ? st_fuzz_money_close(f->money, err) : rc;
 }

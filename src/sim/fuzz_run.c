@@ -273,5 +273,7 @@ int st_fuzz_run_drain(st_fuzz_run *run, st_err *err)
                  live);
     if (rc == 0)
         rc = st_fuzz_compare_twin(run, err);
+    if (rc == 0)
+        rc = st_fuzz_meter_close(run->meter, run->core, err);
     return rc;
 }

@@ -6,6 +6,7 @@
 #define ST_SIM_FUZZ_RUN_H
 
 #include "base/map.h"
+#include "meter/meter.h"
 #include "sim/fuzz.h"
 
 /* What the tape knows about a job and the core does not. */
@@ -22,6 +23,26 @@ void st_fuzz_meter_free(st_fuzz_meter *f);
 /* The core has taken a step at `now`, with these effects. */
 int st_fuzz_meter_moment(st_fuzz_meter *f, const st_core *core, const st_effects *fx, int64_t now,
                          st_err *err);
+
+/* No more moments: everything is cut and looked at once more. */
+int st_fuzz_meter_close(st_fuzz_meter *f, const st_core *core, st_err *err);
+
+/* A ledger beside the meter (fuzz_money.c). In a moment: cuts as they come and whatever is due, the beginning, records, the
+ * end. */
+typedef struct st_fuzz_money st_fuzz_money;
+st_fuzz_money *st_fuzz_money_new(uint64_t seed);
+void st_fuzz_money_free(st_fuzz_money *f);
+/* When all intervals must be cut: a month ends, or prices or plans change. */
+int64_t st_fuzz_money_due(const st_fuzz_money *f);
+int st_fuzz_money_begin(st_fuzz_money *f, const st_core *core, const st_effects *fx, int64_t now,
+                        st_err *err);
+int st_fuzz_money_records(st_fuzz_money *f, const st_core *core, const st_records *records,
+                          int64_t now, st_err *err);
+/* Behind the records of a cut. */
+int st_fuzz_money_cut(st_fuzz_money *f, const st_core *core, const st_meter *m, st_err *err);
+int st_fuzz_money_end(st_fuzz_money *f, const st_core *core, const st_meter *m,
+                      const st_effects *fx, st_err *err);
+int st_fuzz_money_close(st_fuzz_money *f, st_err *err);
 
 struct st_fuzz_run {
     const st_tape *tape;

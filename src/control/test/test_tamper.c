@@ -1,16 +1,20 @@
 /*
- * Somebody changes the books behind stintd's back: any byte of any row is found. And the comparison of everything that
+ * Somebody changes the books behind stintd's back: any byte of any row and of the file is found. And the comparison of everything that
  * counts, with something wrong and without.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
 #include "control/test/purse.h"
 #include "store/test/tamper.h"
 
-#define CHANGES 1000
+#define CHANGES      1000
+#define FILE_CHANGES 300
 
 static int64_t check_now(world *w, st_strbuf *out)
 {
@@ -97,6 +101,63 @@ static void any_changed_byte_is_found(void **state)
     }
     assert_int_equal(check_now(w, &out), 0);
     assert_true(changed > CHANGES / 2);
+}
+
+/* ---- one byte of the file -------------------------------------------------------------------------- */
+
+/* What `stintd check` does. */
+static bool file_is_sound(const world *w)
+{
+    ST_CLEANUP(st_store_closep) st_store *store = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    const st_store_options options = {.read_only = true};
+    int64_t n = 0;
+    st_err err = {0};
+
+    return st_store_open(w->place.path, &options, &store, &err) == 0 &&
+           st_store_check(store, NULL, 0, found, &out, &n, &err) == 0 &&
+           st_control_check(store, NULL, found, &out, &n, &err) == 0 && n == 0;
+}
+
+static void change_byte(int fd, off_t at, unsigned char by)
+{
+    unsigned char byte;
+
+    assert_int_equal(pread(fd, &byte, 1, at), 1);
+    byte ^= by;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+}
+
+/* Not through the database: on its disk. */
+static void any_changed_byte_of_the_file_is_found(void **state)
+{
+    world *w = *state;
+    struct stat file;
+    st_rng rng;
+    int fd, missed = 0;
+
+    st_control_stop(w->ctl);
+    st_control_free(w->ctl);
+    w->ctl = NULL;
+    assert_true(file_is_sound(w));
+    fd = open(w->place.path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && fstat(fd, &file) == 0);
+    st_rng_seed(&rng, 20261101);
+    for (int i = 0; i < FILE_CHANGES; i++) {
+        off_t at = (off_t)st_rng_below(&rng, (uint64_t)file.st_size);
+        unsigned char by = (unsigned char)(1 + st_rng_below(&rng, 255));
+
+        change_byte(fd, at, by);
+        if (file_is_sound(w)) {
+            print_error("byte %lld of %lld was changed and nothing was found\n", (long long)at,
+                        (long long)file.st_size);
+            missed++;
+        }
+        change_byte(fd, at, by);
+    }
+    close(fd);
+    assert_true(file_is_sound(w));
+    assert_int_equal(missed, 0);
 }
 
 static void missing_and_new_rows_are_found(void **state)
@@ -206,6 +267,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin_books, end)
     const struct CMUnitTest tests[] = {
         TEST(any_changed_byte_is_found),
+        TEST(any_changed_byte_of_the_file_is_found),
         TEST(missing_and_new_rows_are_found),
         TEST(what_differs_is_said),
     };
