@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 #define NBSP      "\u00A0"
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS   (60 * MINUTE_MS)
