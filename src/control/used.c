@@ -147,6 +147,21 @@ static void late(st_tx *tx, const st_report *r)
         st_tx_fault(tx, bad, &err);
 }
 
+/* Bills as of now show it already. Nothing follows from it that could not be told again: counts only grow, and those
+ * that an interval ends with are in the log. */
+static void hear(st_tx *tx, const st_report *r)
+{
+    st_billing *b = tx->ctl->billing;
+    st_records none = {0};
+    st_sums sums;
+
+    if (!r->used.has || !st_meter_watches(b->meter, r->job, r->stay))
+        return;
+    st_sums_of(&r->used, &sums);
+    st_meter_used(b->meter, r->job, r->stay, r->task, &sums, &none);
+    ST_ASSERT(none.n == 0);
+}
+
 void st_control_used(st_tx *tx, const st_report *r)
 {
     st_live *live = st_control_live(tx->ctl, r->job);
@@ -154,12 +169,13 @@ void st_control_used(st_tx *tx, const st_report *r)
 
     if (r->task < 0 || r->task >= ST_TASKS_MAX)
         return;
-    /* The meter hears of it when the interval it is about ends; of one that is over, now. */
+    /* What is written down about it is written when the interval it is about ends; of one that is over, now. */
     if (live && r->stay >= 0 && r->stay <= live->stay) {
         st_live_used *u = find(live, r->stay, r->task);
 
         note(u, r);
         u->unmetered |= r->used.has != 0;
+        hear(tx, r);
     } else if (!live && r->last) {
         late(tx, r);
         if (r->used.has && r->stay > 0) {

@@ -88,6 +88,8 @@ void st_meter_agree(st_meter *m, int32_t account, int64_t gpu_m);
 #define ST_METER_LATE_STAYS 65536
 void st_meter_used(st_meter *m, uint64_t job, int stay, int task, const st_sums *sums,
                    st_records *out);
+/* Whether the stay is not over: telemetry about it gives no record now. */
+bool st_meter_watches(const st_meter *m, uint64_t job, int stay);
 /* What a record that was stored says about telemetry: for a meter that is brought up to date by playing a log
  * in which there is none, so that sums that come again are not counted again. GRANT and FIX, in order, each
  * after the call that gave it. */

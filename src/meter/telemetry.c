@@ -164,6 +164,12 @@ void st_meter_used(st_meter *m, uint64_t job, int number, int task, const st_sum
         meter_allot(s, NULL, out);
 }
 
+bool st_meter_watches(const st_meter *m, uint64_t job, int number)
+{
+    const stay *s = find(m, job, number);
+    return s && !s->over;
+}
+
 /* The least device x time that is so much in shares of the piece. */
 static int64_t unscaled(const stay *s, const piece *p, int64_t share)
 {

@@ -139,7 +139,7 @@ int64_t paid(const st_entry *e)
 
 typedef struct bill_ctx {
     const char *account, *period;
-    int64_t total;
+    int64_t total, busy;
     bool closed;
     st_i128 sum;
 } bill_ctx;
@@ -153,6 +153,8 @@ static int ask_bill(st_tx *tx, void *ctx, st_err *err)
     if (r == 0) {
         b->total = bill.total;
         b->closed = bill.closed;
+        for (size_t i = 0; i < bill.uses.n; i++)
+            b->busy += bill.uses.v[i].busy;
         b->sum = st_ledger_sum(st_tx_ledger(tx));
         st_bill_done(&bill);
     }
@@ -167,6 +169,15 @@ int64_t total_of(world *w, const char *account, const char *period)
     assert_ok(in_loop(w, ask_bill, &b, &err));
     assert_true(b.sum == 0);
     return b.total;
+}
+
+int64_t busy_of(world *w, const char *account)
+{
+    bill_ctx b = {.account = account};
+    st_err err = {0};
+
+    assert_ok(in_loop(w, ask_bill, &b, &err));
+    return b.busy;
 }
 
 void found(void *ctx, const char *sentence)

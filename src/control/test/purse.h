@@ -38,6 +38,8 @@ int count(const seen *s, st_entry_kind kind);
 int64_t paid(const st_entry *e);
 /* Of the bill as of now, or of a period. */
 int64_t total_of(world *w, const char *account, const char *period);
+/* What telemetry says of the open month, running jobs included. */
+int64_t busy_of(world *w, const char *account);
 
 /* Collects sentences in an st_strbuf. */
 void found(void *ctx, const char *sentence);

@@ -180,7 +180,8 @@ static void telemetry_counts_once(void **state)
     used(w, id, 30 * S, 10 * S, false);
     used(w, id, 60 * S, 20 * S, false);
     used(w, id, 30 * S, 10 * S, false); /* out of order */
-    restart(w);                         /* and forgotten: it was not needed yet */
+    assert_int_equal(busy_of(w, "team"), 1000 * 20 * S);
+    restart(w); /* and forgotten or not: no interval has ended with it */
     used(w, id, 60 * S, 20 * S, false);
     let_pass(w, DAY / 2 - 60 * S); /* a day ends */
     nudge(w);
