@@ -373,7 +373,7 @@ static void nobody_above_is_in_it(void **state)
 static void accounts_are_complete(void **state)
 {
     world *w = *state;
-    ST_CLEANUP(st_strbuf_done) st_strbuf less = {0}, again = {0}, more = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf less = {0}, again = {0}, more = {0}, all = {0};
     const char *speech = strstr(w->bill.s, "{\"book\":\"speech\"");
     const char *vision = strstr(w->bill.s, "{\"book\":\"vision\"");
 
@@ -388,6 +388,14 @@ static void accounts_are_complete(void **state)
     st_strbuf_clear(&again);
     remake(&more, w->s.key, &again);
     assert_wrong(verify(&again, NULL), 0, "cannot be below this one");
+
+    /* Everybody's, said to be beta's. */
+    st_strbuf_clear(&more);
+    st_strbuf_clear(&again);
+    shop_bill(&w->s, "", NULL, &all);
+    replace(&all, "{\"bill\":1", "\"account\":\"\"", "\"account\":\"beta\"", &more);
+    remake(&more, w->s.key, &again);
+    assert_wrong(verify(&again, NULL), 0, "is not below \"beta\"");
 }
 
 static void entries_elsewhere(void **state)
