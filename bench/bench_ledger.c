@@ -65,10 +65,11 @@ static st_ledger *begin(void)
     put(l, &(st_entry){.kind = ST_ENTRY_PRICES, .at_ms = OCT_1, .account = "", .doc = doc.s});
     for (int i = 0; i < TEAMS; i++) {
         snprintf(team_names[i], sizeof team_names[i], "team-%03d", i);
-        put(l, &(st_entry){.kind = ST_ENTRY_ACCOUNT,
+        put(l, &(st_entry){.kind = ST_ENTRY_CHILD,
                            .at_ms = OCT_1,
-                           .account = team_names[i],
-                           .parent = i % 10 ? team_names[i - i % 10] : ""});
+                           .account = i % 10 ? team_names[i - i % 10] : ST_BOOK_FLEET,
+                           .child = team_names[i]});
+        put(l, &(st_entry){.kind = ST_ENTRY_ACCOUNT, .at_ms = OCT_1, .account = team_names[i]});
     }
     free(book);
     return l;

@@ -392,7 +392,7 @@ static void all_bills(const office *o)
 static void write_file(const office *o, st_store *reader, const st_head *heads, const st_account *a,
                        st_strbuf *out)
 {
-    char *own = a->name, *above = o->w.tree->accounts.v[a->parent]->name;
+    char *own = a->name;
     st_err err = {0};
     st_bill bill;
 
@@ -406,9 +406,7 @@ static void write_file(const office *o, st_store *reader, const st_head *heads, 
                                 .secret = o->secret,
                                 .key = o->key,
                                 .own = &own,
-                                .nown = 1,
-                                .above = &above,
-                                .nabove = 1};
+                                .nown = 1};
     must(st_bill_write(&src, reader, out, &err), &err);
     st_bill_done(&bill);
 }

@@ -325,7 +325,7 @@ static bool entry_wanted(const entry_list *l, const st_entry *e)
     bool has = l->component < 0;
 
     if (e->kind == ST_ENTRY_ACCOUNT)
-        return false; /* it costs nothing, and names the account above */
+        return false; /* it only says that the book begins */
     for (int i = 0; i < e->nlines && !has; i++)
         has = (int)e->lines[i].what == l->component;
     if (!has || (l->gpu && strcmp(e->gpu ? e->gpu : "", l->gpu) != 0))

@@ -518,8 +518,10 @@ static const st_schema schemas[] = {
              "\"idle_reservations\"], \"additionalProperties\": false}"},
     {"Entry", "{\"type\": \"object\", \"properties\": {\"seq\": {\"type\": \"integer\"}, \"at\": "
               "{\"type\": \"integer\"}, \"kind\": {\"type\": \"string\"}, \"account\": {\"type\": "
-              "\"string\"}, \"period\": {\"type\": \"string\"}, \"zone\": {\"type\": \"string\"}, "
-              "\"from\": {\"type\": \"integer\"}, \"to\": {\"type\": \"integer\"}, \"fixes\": "
+              "\"string\"}, \"child\": {\"type\": \"string\"}, \"period\": {\"type\": "
+              "\"string\"}, \"zone\": {\"type\": \"string\"}, \"from\": {\"type\": "
+              "\"integer\"}, \"to\": {\"type\": \"integer\"}, \"chargeback\": {\"type\": "
+              "\"integer\"}, \"discount_bp\": {\"type\": \"integer\"}, \"fixes\": "
               "{\"type\": \"integer\"}, \"job\": {\"type\": \"string\"}, \"user\": {\"type\": "
               "\"string\"}, \"workload\": {\"type\": \"string\"}, \"stay\": {\"type\": "
               "\"integer\"}, \"piece\": {\"type\": \"integer\"}, \"gpu\": {\"type\": \"string\"}, "

@@ -142,7 +142,7 @@ const st_cli_verb st_cli_bill_verbs[] = {
      .example = "  stint bill key >cluster.pub\n"},
     {"verify", "Checks a downloaded bill, offline", "[--key HEX|FILE] FILE",
      "Every byte is covered: checksums, signatures, that each entry is in its book and none\n"
-     "is missing, that postings follow from usage, prices and plan, and that lines and total\n"
+     "is missing, that postings follow from usage, prices and terms, and that lines and total\n"
      "are their sums. Without --key it says whose key signed the bill. Exit status 9: the\n"
      "bill is not right, with the line, the account and the entry.\n",
      .fn = st_cli_bill_verify, .options = verify_options,

@@ -101,7 +101,24 @@ int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *rea
 
 int st_money_account(st_tx *tx, const char *name, const char *parent, st_err *err)
 {
-    st_entry e = {.kind = ST_ENTRY_ACCOUNT, .account = name, .parent = parent};
+    /* Who is at the top is nobody's business but the cluster's. */
+    st_entry child = {
+        .kind = ST_ENTRY_CHILD, .account = *parent ? parent : ST_BOOK_FLEET, .child = name};
+    st_entry e = {.kind = ST_ENTRY_ACCOUNT, .account = name};
+    int r = st_money_post(tx, &child, err);
 
-    return st_money_post(tx, &e, err);
+    if (r == 0)
+        r = st_money_post(tx, &e, err);
+    return r < 0 ? r : st_money_terms(tx, err);
+}
+
+/* A plan without its terms would price nothing: this is all or nothing. */
+int st_money_terms(st_tx *tx, st_err *err)
+{
+    st_entry e;
+    int r = 0;
+
+    while (r == 0 && st_ledger_due(tx->ctl->billing->ledger, &e))
+        r = st_tx_fault(tx, st_money_post(tx, &e, err), err);
+    return r;
 }

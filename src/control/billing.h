@@ -148,6 +148,8 @@ int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, 
 int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *reader, st_err *err);
 /* An account is new. */
 int st_money_account(st_tx *tx, const char *name, const char *parent, st_err *err);
+/* Right after a plan or an account: what follows from plans, in the books of all it concerns. */
+int st_money_terms(st_tx *tx, st_err *err);
 
 /* ---- budget.c --------------------------------------------------------------------------------- */
 

@@ -36,7 +36,7 @@ typedef struct st_cmd_plan {
     st_identity who;
     st_price_plan plan; /* its account is the account's name; "" everybody's */
     bool now;
-    int64_t seq; /* given: of the entry in the account's book */
+    int64_t seq; /* given: of the entry in the account's book; everybody's is in the fleet's */
 } st_cmd_plan;
 
 void st_cmd_plan_init(st_cmd_plan *cmd);
@@ -88,8 +88,6 @@ typedef struct st_bill_source {
     const unsigned char *secret, *key; /* 32 and 64 bytes */
     char *const *own;                  /* the bill's account and all below it */
     size_t nown;
-    char *const *above; /* accounts over it, of which only plans are shown */
-    size_t nabove;
 } st_bill_source;
 
 /* In any thread, with a reader. Appends the file. */

@@ -82,7 +82,8 @@ static int run_plan(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_plan *c = (st_cmd_plan *)cmd;
     ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
-    st_entry e = {.kind = ST_ENTRY_PLAN, .account = c->plan.account};
+    st_entry e = {.kind = ST_ENTRY_PLAN,
+                  .account = c->plan.account[0] ? c->plan.account : ST_BOOK_FLEET};
     int32_t id;
     int r = need_account(tx, c->plan.account, &id, err);
 
@@ -98,6 +99,8 @@ static int run_plan(st_tx *tx, st_cmd *cmd, st_err *err)
     e.doc = st_strbuf_str(&doc);
     r = st_money_post(tx, &e, err);
     c->seq = e.seq;
+    if (r == 0)
+        r = st_money_terms(tx, err);
     return r < 0
                ? r
                : st_tx_audit(tx, &c->who, "plan.set", c->plan.account, c->plan.account, e.doc, err);

@@ -16,8 +16,7 @@ struct st_bill_ask {
     st_keys keys;
     st_head *heads; /* of all books, for the path to the root */
     size_t nheads;
-    ST_VEC(char *) above; /* accounts over the bill's, of which only plans are shown */
-    ST_VEC(char *) own;   /* it and all below it */
+    ST_VEC(char *) own; /* it and all below it; of those above nothing is shown */
 };
 
 /* ---- in the loop -------------------------------------------------------------------------------------- */
@@ -43,8 +42,6 @@ static void list_accounts(st_bill_ask *ask, const st_tree *tree, int32_t root)
         if (up == root)
             st_vec_push(&ask->own, st_xstrdup(tree->accounts.v[i]->name));
     }
-    while (root > ST_ROOT && (root = tree->accounts.v[root]->parent) > ST_ROOT)
-        st_vec_push(&ask->above, st_xstrdup(tree->accounts.v[root]->name));
 }
 
 int st_tx_bill_ask(st_tx *tx, const char *account, const char *period, st_bill_ask **ret,
@@ -80,10 +77,7 @@ void st_bill_ask_free(st_bill_ask *ask)
     st_bill_done(&ask->bill);
     for (size_t i = 0; i < ask->own.n; i++)
         free(ask->own.v[i]);
-    for (size_t i = 0; i < ask->above.n; i++)
-        free(ask->above.v[i]);
     st_vec_free(&ask->own);
-    st_vec_free(&ask->above);
     free(ask->heads);
     sodium_memzero(&ask->keys, sizeof ask->keys);
     free(ask);
@@ -101,20 +95,28 @@ typedef struct book {
     ST_VEC(size_t) ends; /* of each in `text` */
 } book;
 
-static bool is_kind(const char *data, st_entry_kind kind)
+/* Most are not: they are not worth reading. */
+static bool is_mark(const char *data)
 {
-    const char *at = strstr(data, "\"kind\":\""), *word = st_entry_kind_name(kind);
-    size_t n = strlen(word);
+    const char *at = strstr(data, "\"kind\":\"");
 
-    return at && strncmp(at + 8, word, n) == 0 && at[8 + n] == '"';
+    for (int kind = 0; at && kind < ST_ENTRY_COUNT; kind++) {
+        const char *word = st_entry_kind_name((st_entry_kind)kind);
+        size_t n = strlen(word);
+
+        if (st_bill_marks((st_entry_kind)kind) && strncmp(at + 8, word, n) == 0 && at[8 + n] == '"')
+            return true;
+    }
+    return false;
 }
 
 static int learn_row(void *ctx, const st_book_row *row, st_err *err)
 {
-    static const st_entry_kind kinds[] = {ST_ENTRY_ACCOUNT, ST_ENTRY_PLAN, ST_ENTRY_CLOSE};
     book *b = ctx;
     size_t len = strlen(row->data);
+    st_entry e;
     st_hash leaf;
+    int r = 0;
 
     st_proof_leaf(row->data, len, &leaf);
     st_vec_push(&b->leaves, leaf);
@@ -122,18 +124,13 @@ static int learn_row(void *ctx, const st_book_row *row, st_err *err)
     st_vec_push(&b->ends, b->text.n);
     if (row->seq == 1)
         b->began_ms = row->at_ms;
-    for (size_t i = 0; i < ST_ARRAY_LEN(kinds); i++) {
-        st_entry e;
-
-        if (!is_kind(row->data, kinds[i]))
-            continue;
-        st_arena_reset(b->arena);
-        int r = st_entry_read(row->data, len, b->arena, &e, err);
-        if (r < 0)
-            return r;
+    if (!is_mark(row->data))
+        return 0;
+    st_arena_reset(b->arena);
+    r = st_entry_read(row->data, len, b->arena, &e, err);
+    if (r == 0)
         st_vec_push(&b->marks, (st_bill_mark){row->seq, e.kind, e.to_ms});
-    }
-    return 0;
+    return r;
 }
 
 static int write_range(const book *b, st_billfile *file, const st_billfile_book *at,
@@ -158,7 +155,7 @@ static int write_range(const book *b, st_billfile *file, const st_billfile_book 
     return r;
 }
 
-static int write_book(const st_bill_source *src, st_store *reader, const char *account, bool above,
+static int write_book(const st_bill_source *src, st_store *reader, const char *account,
                       st_billfile *file, st_strbuf *out, st_err *err)
 {
     book b = {0};
@@ -181,7 +178,7 @@ static int write_book(const st_bill_source *src, st_store *reader, const char *a
     if (r == 0 && (!account[0] || b.began_ms < src->bill->period.to_ms)) {
         st_checkpoint_path(src->point, src->heads, src->nheads, i, src->secret, &path, &at.index);
         at.path = &path;
-        st_billfile_ranges(src->bill, account, above, at.head->size, b.marks.v, b.marks.n, &ranges);
+        st_billfile_ranges(src->bill, account, at.head->size, b.marks.v, b.marks.n, &ranges);
     }
     for (size_t k = 0; r == 0 && k < ranges.n; k++)
         r = write_range(&b, file, &at, ranges.v[k], out, err);
@@ -195,14 +192,9 @@ static int write_book(const st_bill_source *src, st_store *reader, const char *a
     return r;
 }
 
-typedef struct wanted {
-    const char *account;
-    bool above;
-} wanted;
-
-static int by_account(const void *a, const void *b)
+static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const wanted *)a)->account, ((const wanted *)b)->account);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 int st_bill_write(const st_bill_source *src, st_store *reader, st_strbuf *out, st_err *err)
@@ -210,17 +202,15 @@ int st_bill_write(const st_bill_source *src, st_store *reader, st_strbuf *out, s
     const st_billfile_made made = {
         .bill = src->bill, .currency = src->currency, .zone = src->zone, .checkpoint = src->point};
     st_billfile *file = st_billfile_new(&made, out);
-    ST_VEC(wanted) books = {0};
+    ST_VEC(const char *) books = {0};
     int r = 0;
 
-    st_vec_push(&books, (wanted){"", false});
-    for (size_t i = 0; i < src->nabove; i++)
-        st_vec_push(&books, (wanted){src->above[i], true});
+    st_vec_push(&books, "");
     for (size_t i = 0; i < src->nown; i++)
-        st_vec_push(&books, (wanted){src->own[i], false});
-    qsort(books.v, books.n, sizeof *books.v, by_account);
+        st_vec_push(&books, src->own[i]);
+    qsort(books.v, books.n, sizeof *books.v, by_name);
     for (size_t i = 0; r == 0 && i < books.n; i++)
-        r = write_book(src, reader, books.v[i].account, books.v[i].above, file, out, err);
+        r = write_book(src, reader, books.v[i], file, out, err);
     st_billfile_end(file, src->key, out);
     st_vec_free(&books);
     return r;
@@ -237,9 +227,7 @@ int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, st_strbuf *out, 
                                 .secret = ask->keys.secret,
                                 .key = ask->keys.key,
                                 .own = ask->own.v,
-                                .nown = ask->own.n,
-                                .above = ask->above.v,
-                                .nabove = ask->above.n};
+                                .nown = ask->own.n};
 
     return st_bill_write(&src, reader, out, err);
 }

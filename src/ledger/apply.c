@@ -27,9 +27,9 @@ static int check_book(const st_ledger *l, const st_entry *e, int *ret_id, st_err
                        (long long)e->seq, st_quote(q, e->account), (long long)e->at_ms,
                        (long long)l->at_ms);
     int id = is_fleet(e) ? -1 : st_ledger_id(l, e->account);
-    if (e->kind == ST_ENTRY_ACCOUNT && id >= 0)
+    if (e->kind == ST_ENTRY_ACCOUNT && id >= 0 && l->accounts.v[id]->seq > 0)
         return st_fail(err, ST_EEXIST, "there is an account %s already", st_quote(q, e->account));
-    if (e->kind != ST_ENTRY_ACCOUNT && id < 0 && !is_fleet(e))
+    if (id < 0 && !is_fleet(e))
         return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, e->account));
     int64_t seq = is_fleet(e) ? l->fleet_seq : id < 0 ? 0 : l->accounts.v[id]->seq;
     if (e->seq != seq + 1)
@@ -42,12 +42,15 @@ static int check_book(const st_ledger *l, const st_entry *e, int *ret_id, st_err
     return 0;
 }
 
-/* Which kinds are in the books of the cluster (""), the fleet, and accounts. */
+/* Which kinds are in the books of the cluster (""), which everybody sees, of the fleet, which nobody does, and of
+ * accounts. */
 static int check_place(const st_entry *e, int id, st_err *err)
 {
     bool shared = e->kind == ST_ENTRY_CLOSE;
-    bool good = is_fleet(e) ? e->kind == ST_ENTRY_FLEET || shared
-                : id == 0   ? e->kind == ST_ENTRY_PRICES || e->kind == ST_ENTRY_PLAN || shared
+    bool hidden =
+        e->kind == ST_ENTRY_FLEET || e->kind == ST_ENTRY_PLAN || e->kind == ST_ENTRY_CHILD;
+    bool good = is_fleet(e) ? hidden || shared
+                : id == 0   ? e->kind == ST_ENTRY_PRICES || shared
                             : e->kind != ST_ENTRY_FLEET && e->kind != ST_ENTRY_PRICES;
     if (good)
         return 0;
@@ -108,7 +111,7 @@ static bool good_fields(const st_entry *e)
     }
 }
 
-/* Where its time lies: in one price book and plan, and usage in the open period. */
+/* Where its time lies: in one price book and terms, and usage in the open period. */
 static int check_span(const st_ledger *l, const st_entry *e, int id, st_err *err)
 {
     if (e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT)
@@ -127,7 +130,8 @@ static int check_span(const st_ledger *l, const st_entry *e, int id, st_err *err
                        l->period.name);
     int64_t last = ST_MAX(e->from_ms, e->to_ms - 1);
     if (st_ledger_book(l, e->from_ms) != st_ledger_book(l, last) ||
-        st_ledger_plan_of(l, id, e->from_ms) != st_ledger_plan_of(l, id, last))
+        st_ledger_terms_of(l->accounts.v[id], e->from_ms) !=
+            st_ledger_terms_of(l->accounts.v[id], last))
         return st_fail(err, ST_ESTATE, "entry %lld of %s: prices change between %lld and %lld",
                        (long long)e->seq, e->account, (long long)e->from_ms, (long long)e->to_ms);
     return 0;
@@ -148,7 +152,7 @@ static int price(const st_ledger *l, int id, st_entry *e, st_err *err)
     bool now = e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT;
     /* Just before, as what begins in the same millisecond may be in its book before this one or behind. */
     int64_t at = now ? e->at_ms - 1 : e->from_ms;
-    int r = st_price_entry(e, st_ledger_book(l, at), st_ledger_plan_of(l, id, at), a->carry, err);
+    int r = st_price_entry(e, st_ledger_book(l, at), st_ledger_terms_of(a, at), a->carry, err);
     if (r < 0)
         return r;
     int64_t net = net_of(e);
@@ -202,7 +206,7 @@ static int check_lines(const st_ledger *l, const st_entry *e, int id, st_err *er
     for (int i = 0; i < again.nlines || i < e->nlines; i++)
         if (i >= again.nlines || i >= e->nlines || !same_line(&again.lines[i], &e->lines[i]))
             return st_fail(err, ST_ECORRUPT,
-                           "entry %lld of %s: line %d does not follow from usage, prices and plan",
+                           "entry %lld of %s: line %d does not follow from usage, prices and terms",
                            (long long)e->seq, e->account, i + 1);
     return 0;
 }
@@ -275,23 +279,24 @@ static int apply_priced(st_ledger *l, const st_entry *e, int id, st_err *err)
 
 /* ---- the others --------------------------------------------------------------------------------- */
 
-static int apply_account(st_ledger *l, const st_entry *e, st_err *err)
+/* The account is there from here on; its book begins with the next entry. */
+static int apply_child(st_ledger *l, const st_entry *e, int parent, st_err *err)
 {
     char q[ST_QUOTE_MAX];
-    int parent = st_ledger_id(l, e->parent);
-    if (!st_name_ok(e->account) || e->account[0] == '#')
-        return st_fail(err, ST_EINVAL, "%s cannot be the name of an account",
-                       st_quote(q, e->account));
-    if (parent < 0)
-        return st_fail(err, ST_ENOENT, "account %s: there is no account above it", e->account);
+    const char *name = e->child ? e->child : "";
+    if (!st_name_ok(name) || name[0] == '#')
+        return st_fail(err, ST_EINVAL, "%s cannot be the name of an account", st_quote(q, name));
+    if (st_ledger_id(l, name) >= 0)
+        return st_fail(err, ST_EEXIST, "there is an account %s already", st_quote(q, name));
     if (l->accounts.v[parent]->depth >= ST_DEPTH_MAX || l->accounts.n >= ST_ACCOUNTS_MAX)
-        return st_fail(err, ST_ELIMIT, "account %s is one too many, or too deep", e->account);
+        return st_fail(err, ST_ELIMIT, "account %s is one too many, or too deep", name);
     ledger_account *a = st_xcalloc(1, sizeof *a);
-    a->name = st_xstrdup(e->account);
+    a->name = st_xstrdup(name);
     a->parent = parent;
     a->depth = l->accounts.v[parent]->depth + 1;
     st_map_put(l->ids, a->name, (int64_t)l->accounts.n);
     st_vec_push(&l->accounts, a);
+    st_vec_push(&l->due, (int)l->accounts.n - 1);
     return 0;
 }
 
@@ -345,7 +350,7 @@ static int apply_plan(st_ledger *l, const st_entry *e, int id, st_err *err)
     st_price_plan_write(&p, &again);
     if ((r = check_doc(e, &again, err)) < 0)
         return r;
-    if (strcmp(p.account, e->account) != 0)
+    if (strcmp(p.account, a->name) != 0)
         return st_fail(err, ST_EINVAL, "a plan for \"%s\" in the book of \"%s\"", p.account,
                        e->account);
     if (p.from_ms < e->at_ms)
@@ -362,6 +367,7 @@ static int apply_plan(st_ledger *l, const st_entry *e, int id, st_err *err)
             return st_fail(err, ST_EEXIST, "\"%s\" has a plan from %lld on already", e->account,
                            (long long)p.from_ms);
     st_vec_insert(&a->plans, i, p);
+    st_ledger_add_due(l, id);
     return 0;
 }
 
@@ -455,11 +461,15 @@ static int apply_kind(st_ledger *l, const st_entry *e, int id, st_err *err)
 {
     switch (e->kind) {
     case ST_ENTRY_ACCOUNT:
-        return apply_account(l, e, err);
+        return 0;
+    case ST_ENTRY_CHILD:
+        return apply_child(l, e, ST_MAX(id, 0), err);
+    case ST_ENTRY_TERMS:
+        return st_ledger_apply_terms(l, e, id, err);
     case ST_ENTRY_PRICES:
         return apply_prices(l, e, err);
     case ST_ENTRY_PLAN:
-        return apply_plan(l, e, id, err);
+        return apply_plan(l, e, ST_MAX(id, 0), err);
     case ST_ENTRY_HOLD:
     case ST_ENTRY_RELEASE:
     case ST_ENTRY_FLOOR:
@@ -482,6 +492,8 @@ int st_ledger_apply(st_ledger *l, const st_entry *e, st_err *err)
     if (r == 0)
         r = check_place(e, id, err);
     if (r == 0)
+        r = st_ledger_check_due(l, e, err);
+    if (r == 0)
         r = apply_kind(l, e, id, err);
     if (r < 0)
         return r;
@@ -489,10 +501,9 @@ int st_ledger_apply(st_ledger *l, const st_entry *e, st_err *err)
     l->at_ms = e->at_ms;
     if (is_fleet(e)) {
         l->fleet_seq++;
+        st_ledger_settle_due(l);
         return 0;
     }
-    if (e->kind == ST_ENTRY_ACCOUNT)
-        id = (int)l->accounts.n - 1;
     ledger_account *a = l->accounts.v[id];
     a->seq++;
     a->now.use.last_seq = e->seq;
@@ -502,5 +513,6 @@ int st_ledger_apply(st_ledger *l, const st_entry *e, st_err *err)
         a->closed = true;
     else if (e->kind == ST_ENTRY_CLOSE)
         close_period(l);
+    st_ledger_settle_due(l);
     return 0;
 }

@@ -91,10 +91,11 @@ int st_ledger_bill(const st_ledger *l, const char *account, const char *period, 
         return st_fail(err, ST_ENOENT, "%s is younger than %s", account, past->period.name);
     st_bill bill = {
         .period = past ? past->period : l->period, .closed = past != NULL, .texts = st_arena_new()};
-    /* A closed bill's plan was in force at its end; an open one's is the newest that has begun. */
+    /* A closed bill's terms were in force at its end; an open one's are the newest that have begun. */
     int64_t at = past ? past->period.to_ms - 1 : l->at_ms;
-    const st_price_plan *plan = st_ledger_plan_of(l, top, at);
-    bill.chargeback = plan && plan->chargeback;
+    const st_price_plan *all = st_ledger_own_plan(l->accounts.v[0], at);
+    const st_terms *terms = st_ledger_terms_of(l->accounts.v[top], at);
+    bill.chargeback = top == 0 ? all && all->chargeback : terms && terms->chargeback;
     memcpy(bill.account, account, strlen(account) + 1);
 
     ids below = {0};

@@ -3,8 +3,8 @@
  * Invariants of the second round:
  *  1 Only entries of the main range of an account of the bill are counted: the last range of its book in
  *    the file, which begins with the book or with the close before the period.
- *  2 A book or plan in force at a moment is the one with the latest beginning up to it; of the same beginning,
- *    the later entry.
+ *  2 A book, plan or terms in force at a moment are those with the latest beginning up to it; of the same beginning,
+ *    the later entry. Only an account's own terms count for its prices.
  *  3 Carries join from entry to entry of a main range; only the first of each component is taken as it is,
  *    where the range does not begin with the book. */
 #include "ledger/billcheck.h"
@@ -18,10 +18,12 @@
 
 typedef struct check_account {
     char *name;
-    char *parent;   /* NULL: not in the file */
-    bool counted;   /* of the bill */
-    int64_t ranges; /* so many there are; the last is the main one */
+    const struct check_account *parent; /* NULL: no child entry in the file names it */
+    bool begun;                         /* its first entry is there */
+    bool counted;                       /* of the bill */
+    int64_t ranges;                     /* so many there are; the last is the main one */
     ST_VEC(st_price_plan) plans;
+    ST_VEC(st_terms) terms;
     st_bill_use use;
     bool use_said;
 } check_account;
@@ -69,6 +71,7 @@ void st_billcheck_free(st_billcheck *c)
         return;
     for (size_t i = 0; i < c->accounts.n; i++) {
         st_vec_free(&c->accounts.v[i]->plans);
+        st_vec_free(&c->accounts.v[i]->terms);
         free(c->accounts.v[i]);
     }
     for (size_t i = 0; i < c->books.n; i++)
@@ -155,65 +158,72 @@ static int learn_plan(check_account *a, const st_entry *e, st_err *err)
     return 0;
 }
 
+static int learn_terms(check_account *a, const st_entry *e, st_err *err)
+{
+    size_t at = a->terms.n;
+
+    if ((e->chargeback != 0 && e->chargeback != 1) || e->discount_bp < 0 ||
+        e->discount_bp > ST_BP || e->from_ms < e->at_ms)
+        return st_fail(err, ST_ECORRUPT, "such terms there cannot be");
+    while (at > 0 && a->terms.v[at - 1].from_ms > e->from_ms)
+        at--;
+    st_vec_insert(&a->terms, at, ((st_terms){e->from_ms, e->chargeback, e->discount_bp}));
+    return 0;
+}
+
+/* Who is made after the period has no part in its bill. */
+static int learn_child(st_billcheck *c, const st_entry *e, st_err *err)
+{
+    check_account *a = c->at, *child;
+
+    if (e->at_ms >= c->head.period.to_ms)
+        return 0;
+    child = find_or_add(c, e->child);
+    if (child->parent || child == a || strcmp(e->child, c->head.account) == 0)
+        return st_fail(err, ST_ECORRUPT, "account \"%s\" cannot be below this one", e->child);
+    child->parent = a;
+    return 0;
+}
+
 int st_billcheck_learn(st_billcheck *c, const st_entry *e, st_err *err)
 {
     check_account *a = c->at;
 
-    if (e->kind == ST_ENTRY_ACCOUNT)
-        a->parent = st_arena_strdup(c->texts, e->parent);
-    if (e->kind == ST_ENTRY_PLAN)
+    if (e->kind != ST_ENTRY_CLOSE && (a->name[0] == '\0') != (e->kind == ST_ENTRY_PRICES))
+        return st_fail(err, ST_ECORRUPT,
+                       "the cluster's book has prices and closes, and no other has prices");
+    switch (e->kind) {
+    case ST_ENTRY_ACCOUNT:
+        a->begun = true;
+        return 0;
+    case ST_ENTRY_CHILD:
+        return learn_child(c, e, err);
+    case ST_ENTRY_TERMS:
+        return learn_terms(a, e, err);
+    case ST_ENTRY_PLAN:
         return learn_plan(a, e, err);
-    if (e->kind == ST_ENTRY_PRICES && a->name[0] != '\0')
-        return st_fail(err, ST_ECORRUPT, "prices are in the cluster's book only");
-    return e->kind == ST_ENTRY_PRICES ? learn_prices(c, e, err) : 0;
+    case ST_ENTRY_PRICES:
+        return learn_prices(c, e, err);
+    default:
+        return 0;
+    }
 }
 
-/* Whether the account is the bill's or below it. Nothing is known above an account without its entry. */
-static bool within(const st_billcheck *c, const check_account *a)
+/* That the account is the bill's or below it, through the child entries of those between. Who is below the
+ * cluster itself stands in a book that is in no file: there, whoever is below nobody is. */
+static int check_within(const st_billcheck *c, const check_account *a, st_err *err)
 {
-    for (int depth = 0; a && depth <= ST_DEPTH_MAX + 1; depth++) {
-        if (strcmp(a->name, c->head.account) == 0)
-            return true;
-        a = a->parent ? find(c, a->parent) : NULL;
-    }
-    return false;
-}
+    const check_account *top = a;
 
-/* Plans that apply are those of the account and of all above it, so each of these must be there. */
-static int check_above(const st_billcheck *c, const check_account *a, st_err *err)
-{
-    for (int depth = 0; a->name[0] != '\0'; depth++) {
-        const char *parent = a->parent;
-
-        if (!parent)
-            return st_fail(err, ST_ECORRUPT, "the book of account \"%s\" lacks its first entry",
-                           a->name);
-        if (depth > ST_DEPTH_MAX)
-            return st_fail(err, ST_ECORRUPT, "accounts are above each other in a circle");
-        a = find(c, parent);
-        if (!a)
-            return st_fail(err, ST_ECORRUPT, "the book of account \"%s\" is missing", parent);
-    }
-    return 0;
-}
-
-int st_billcheck_learned(st_billcheck *c, st_err *err)
-{
-    const check_account *own = find(c, c->head.account);
-
-    if (!c->has_cluster)
-        return st_fail(err, ST_ECORRUPT, "the cluster's book, with the prices, is missing");
-    if (!own)
-        return st_fail(err, ST_ECORRUPT, "the book of account \"%s\" is missing", c->head.account);
-    for (size_t i = 0; i < c->accounts.n; i++) {
-        check_account *a = c->accounts.v[i];
-        int r = check_above(c, a, err);
-
-        if (r < 0)
-            return r;
-        a->counted = within(c, a);
-        a->ranges = a->counted ? a->ranges : 0;
-    }
+    for (int depth = 0; top->parent && depth <= ST_DEPTH_MAX; depth++)
+        top = top->parent;
+    if (a->name[0] == '\0')
+        return 0;
+    if (!a->begun)
+        return st_fail(err, ST_ECORRUPT, "the first entry of account \"%s\" is missing", a->name);
+    if (top->parent || (c->head.account[0] != '\0' && strcmp(top->name, c->head.account) != 0))
+        return st_fail(err, ST_ECORRUPT, "account \"%s\" is not below \"%s\"", a->name,
+                       c->head.account);
     return 0;
 }
 
@@ -249,13 +259,57 @@ static const st_price_plan *own_plan_at(const check_account *a, int64_t ms)
     return lo > 0 ? &a->plans.v[lo - 1] : NULL;
 }
 
-static const st_price_plan *plan_at(const st_billcheck *c, const check_account *a, int64_t ms)
+static const st_terms *terms_at(const check_account *a, int64_t ms)
 {
-    const st_price_plan *plan = NULL;
+    size_t lo = 0, hi = a->terms.n;
 
-    for (; a && !plan; a = a->parent ? find(c, a->parent) : NULL)
-        plan = own_plan_at(a, ms);
-    return plan;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (a->terms.v[mid].from_ms <= ms)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo > 0 ? &a->terms.v[lo - 1] : NULL;
+}
+
+/* Terms follow from the nearest plan; where that is in the file, they must be what it says. */
+static int check_terms(const check_account *a, st_err *err)
+{
+    for (size_t i = 0; i < a->terms.n; i++) {
+        const st_terms *terms = terms_at(a, a->terms.v[i].from_ms);
+        const st_price_plan *plan = NULL;
+
+        for (const check_account *up = a; up && !plan; up = up->parent)
+            plan = own_plan_at(up, terms->from_ms);
+        if (plan &&
+            (plan->discount_bp != terms->discount_bp || plan->chargeback != terms->chargeback))
+            return st_fail(err, ST_ECORRUPT,
+                           "the terms of account \"%s\" are not those of its plan", a->name);
+    }
+    return 0;
+}
+
+int st_billcheck_learned(st_billcheck *c, st_err *err)
+{
+    const check_account *own = find(c, c->head.account);
+
+    if (!c->has_cluster)
+        return st_fail(err, ST_ECORRUPT, "the cluster's book, with the prices, is missing");
+    if (!own)
+        return st_fail(err, ST_ECORRUPT, "the book of account \"%s\" is missing", c->head.account);
+    for (size_t i = 0; i < c->accounts.n; i++) {
+        check_account *a = c->accounts.v[i];
+        int r = check_within(c, a, err);
+
+        if (r == 0)
+            r = check_terms(a, err);
+        if (r < 0)
+            return r;
+        a->counted = a->name[0] != '\0' || c->head.account[0] == '\0';
+    }
+    return 0;
 }
 
 /* ---- second round: entries ------------------------------------------------------------------------ */
@@ -358,22 +412,23 @@ static int count_use(st_billcheck *c, const st_entry *e, st_err *err)
 /* Which kinds have a place outside the main range: those that say who there is and what is in force. */
 static int check_kind(const st_billcheck *c, const st_entry *e, st_err *err)
 {
-    if (e->kind == ST_ENTRY_ACCOUNT || e->kind == ST_ENTRY_PLAN)
+    if (e->kind == ST_ENTRY_ACCOUNT || e->kind == ST_ENTRY_CHILD || e->kind == ST_ENTRY_TERMS ||
+        e->kind == ST_ENTRY_PLAN)
         return 0;
-    if (c->at->name[0] == '\0' && (e->kind == ST_ENTRY_PRICES || e->kind == ST_ENTRY_CLOSE))
+    if (c->at->name[0] == '\0') /* was looked at in the first round */
         return 0;
     return st_fail(err, ST_ECORRUPT, "a %s entry has no place here: it is not of this bill",
                    st_entry_kind_name(e->kind));
 }
 
-/* The moment whose prices and plan an entry has. What has no interval has those of just before it was made: of
+/* The moment whose prices and terms an entry has. What has no interval has those of just before it was made: of
  * two things made in the same millisecond, the order is not known across books. */
 static int64_t moment_of(const st_entry *e)
 {
     return e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT ? e->at_ms - 1 : e->from_ms;
 }
 
-/* An interval lies within the period and within one price book and plan; a correction is of an entry before it. */
+/* An interval lies within the period and within one price book and terms; a correction is of an entry before it. */
 static int check_span(const st_billcheck *c, const st_entry *e, st_err *err)
 {
     const st_period *p = &c->head.period;
@@ -387,7 +442,7 @@ static int check_span(const st_billcheck *c, const st_entry *e, st_err *err)
         e->to_ms > e->at_ms)
         return st_fail(err, ST_ECORRUPT, "its time is not within %s", p->name);
     if (book_at(c, e->from_ms) != book_at(c, last) ||
-        plan_at(c, c->at, e->from_ms) != plan_at(c, c->at, last))
+        terms_at(c->at, e->from_ms) != terms_at(c->at, last))
         return st_fail(err, ST_ECORRUPT, "prices change within its time");
     return 0;
 }
@@ -427,20 +482,6 @@ static int count_cluster(st_billcheck *c, const st_entry *e, st_err *err)
     return count_use(c, e, err);
 }
 
-/* Only where a cap is in force, something beyond it is given back. */
-static int check_capped(const st_billcheck *c, const st_entry *e, st_err *err)
-{
-    if (e->nlines == 0 || e->lines[e->nlines - 1].what != ST_PAY_CAP)
-        return 0;
-    for (const check_account *a = c->at; a; a = a->parent ? find(c, a->parent) : NULL) {
-        const st_price_plan *now = own_plan_at(a, e->at_ms), *before = own_plan_at(a, e->at_ms - 1);
-
-        if ((now && now->cap_udollars != ST_UNSET) || (before && before->cap_udollars != ST_UNSET))
-            return 0;
-    }
-    return st_fail(err, ST_ECORRUPT, "it gives back what is beyond a cap, but there is no cap");
-}
-
 int st_billcheck_entry(st_billcheck *c, const st_entry *e, st_err *err)
 {
     bool first = e->seq == c->range.from + 1;
@@ -460,10 +501,8 @@ int st_billcheck_entry(st_billcheck *c, const st_entry *e, st_err *err)
         return st_fail(err, ST_ECORRUPT, "it is behind the close");
     r = check_span(c, e, err);
     if (r == 0)
-        r = st_billprice_check(e, book_at(c, moment_of(e)), plan_at(c, c->at, moment_of(e)),
+        r = st_billprice_check(e, book_at(c, moment_of(e)), terms_at(c->at, moment_of(e)),
                                &c->carries, err);
-    if (r == 0)
-        r = check_capped(c, e, err);
     if (r == 0)
         r = count_lines(c, e, err);
     return r < 0 ? r : count_use(c, e, err);
@@ -550,16 +589,17 @@ int st_billcheck_use(st_billcheck *c, const st_bill_use *u, st_err *err)
     return compare(pairs, ST_ARRAY_LEN(pairs), err);
 }
 
-/* Whether it is owed says the plan at the end of the month; that of a running bill is still open. */
+/* Whether it is owed say the terms at the end of the month; that of a running bill is still open, and the cluster
+ * owes nobody. */
 static int check_chargeback(const st_billcheck *c, st_err *err)
 {
     const check_account *own = find(c, c->head.account);
-    const st_price_plan *plan = plan_at(c, own, c->head.period.to_ms - 1);
-    bool owed = plan && plan->chargeback;
+    const st_terms *terms = terms_at(own, c->head.period.to_ms - 1);
+    bool owed = terms && terms->chargeback;
 
-    if (!c->head.closed || owed == c->head.chargeback)
+    if (!c->head.closed || own->name[0] == '\0' || owed == c->head.chargeback)
         return 0;
-    return st_fail(err, ST_ECORRUPT, "the bill says that it is %s, but the plan says otherwise",
+    return st_fail(err, ST_ECORRUPT, "the bill says that it is %s, but the terms say otherwise",
                    c->head.chargeback ? "owed" : "for information only");
 }
 

@@ -202,7 +202,13 @@ void st_billfile_end(st_billfile *f, const unsigned char key[64], st_strbuf *out
 
 /* ---- which entries --------------------------------------------------------------------------------- */
 
-void st_billfile_ranges(const st_bill *bill, const char *account, bool above, int64_t size,
+bool st_bill_marks(st_entry_kind kind)
+{
+    return kind == ST_ENTRY_ACCOUNT || kind == ST_ENTRY_CHILD || kind == ST_ENTRY_TERMS ||
+           kind == ST_ENTRY_PLAN || kind == ST_ENTRY_CLOSE;
+}
+
+void st_billfile_ranges(const st_bill *bill, const char *account, int64_t size,
                         const st_bill_mark *marks, size_t n, st_bill_ranges *ret)
 {
     int64_t from = 0, to = size;
@@ -218,8 +224,7 @@ void st_billfile_ranges(const st_bill *bill, const char *account, bool above, in
             to = marks[i].seq;
     }
     for (size_t i = 0; i < n; i++)
-        if (marks[i].kind != ST_ENTRY_CLOSE && (above || marks[i].seq <= from))
+        if (marks[i].kind != ST_ENTRY_CLOSE && marks[i].seq <= from)
             st_vec_push(ret, (st_bill_range){marks[i].seq - 1, marks[i].seq});
-    if (!above)
-        st_vec_push(ret, (st_bill_range){from, to});
+    st_vec_push(ret, (st_bill_range){from, to});
 }

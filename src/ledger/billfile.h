@@ -13,10 +13,10 @@
  *
  * Which entries must be there: all of the cluster's book (prices, closes); of each account of the bill the whole
  * period without a gap, from the close before it (or the beginning) to its own close (or the end of the book), and besides
- * that its account entry and its plans; of accounts above, those two kinds and nothing else.
+ * that its account entry, terms, plans and children; of accounts above or beside, nothing: not even their names.
  *
  * Checked: each line's checksum, the signatures, that every entry is in its book as of the checkpoint and none between the
- * first and the last is missing, that its postings follow from usage, prices and plan with carries that join, that lines
+ * first and the last is missing, that its postings follow from usage, prices and terms with carries that join, that lines
  * and totals are the sums of postings. A closed bill goes from close to close, so nothing can be left out of it. */
 #ifndef ST_LEDGER_BILLFILE_H
 #define ST_LEDGER_BILLFILE_H
@@ -53,15 +53,17 @@ typedef struct st_bill_range {
 } st_bill_range;
 typedef ST_VEC(st_bill_range) st_bill_ranges;
 
-/* Where the ACCOUNT, PLAN and CLOSE entries of a book are; others need not be given. */
+/* Where the ACCOUNT, CHILD, TERMS, PLAN and CLOSE entries of a book are (st_bill_marks says which); others need not
+ * be given. */
+bool st_bill_marks(st_entry_kind kind);
 typedef struct st_bill_mark {
     int64_t seq;
     st_entry_kind kind;
     int64_t to_ms; /* CLOSE */
 } st_bill_mark;
 
-/* `account` is the bill's, one below it, one above it (`above`), or the cluster's ("") in any case. */
-void st_billfile_ranges(const st_bill *bill, const char *account, bool above, int64_t size,
+/* `account` is the bill's, one below it, or the cluster's (""). */
+void st_billfile_ranges(const st_bill *bill, const char *account, int64_t size,
                         const st_bill_mark *marks, size_t n, st_bill_ranges *ret);
 
 /* What a verifier found. */

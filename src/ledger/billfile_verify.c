@@ -508,7 +508,7 @@ static void well_done(verifier *r, bool known)
         v->what, sizeof(v->what),
         "the %s bill of %s%s%s for %s is right: %s %s. %lld entries of %lld account%s are in the "
         "books as they were signed%s, none is missing between them, every posting follows from "
-        "usage, prices and plan, and lines and total are their sums",
+        "usage, prices and terms, and lines and total are their sums",
         r->head.closed ? "final" : "running", r->head.account[0] ? "\"" : "all accounts",
         r->head.account, r->head.account[0] ? "\"" : "", r->head.period.name,
         st_money(total, r->head.total), r->head.currency, (long long)r->entries, accounts,

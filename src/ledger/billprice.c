@@ -219,13 +219,13 @@ static int check_cap(const st_entry *e, const st_line *line, st_err *err)
     return 0;
 }
 
-int st_billprice_check(const st_entry *e, const st_price_book *book, const st_price_plan *plan,
+int st_billprice_check(const st_entry *e, const st_price_book *book, const st_terms *terms,
                        st_carries *carries, st_err *err)
 {
     wants w = {0};
     int r = 0, n = e->nlines;
 
-    want_lines(e, book, ST_BP - (plan ? plan->discount_bp : 0), &w);
+    want_lines(e, book, ST_BP - (terms ? terms->discount_bp : 0), &w);
     if (n > 0 && e->lines[n - 1].what == ST_PAY_CAP)
         n--;
     if (n != w.n)

@@ -13,10 +13,10 @@ typedef struct st_carries {
     int64_t v[ST_PAY_COUNT];
 } st_carries;
 
-/* Whether the lines are those that usage, prices and plan lead to, and go on with the carries, which move on. The cap
- * line is looked at only as far as an entry alone can tell. Book and plan may be NULL: nothing costs
+/* Whether the lines are those that usage, prices and terms lead to, and go on with the carries, which move on. The cap
+ * line is looked at only as far as an entry alone can tell. Book and terms may be NULL: nothing costs
  * anything, no discount. ST_ECORRUPT: which line, and what it must be. */
-int st_billprice_check(const st_entry *e, const st_price_book *book, const st_price_plan *plan,
+int st_billprice_check(const st_entry *e, const st_price_book *book, const st_terms *terms,
                        st_carries *carries, st_err *err);
 
 #endif

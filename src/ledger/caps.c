@@ -57,9 +57,10 @@ void st_ledger_drop_hold(st_ledger *l, ledger_hold *h)
     hold_key(key, h->account, h->job);
     st_map_del(l->hold_ids, key);
     free(h->job);
-    *h = st_vec_pop(&l->holds);
-    if ((size_t)at < l->holds.n) {
-        hold_key(key, h->account, h->job);
+    ledger_hold last = st_vec_pop(&l->holds);
+    if ((size_t)at < l->holds.n) { /* the last takes its place, unless it was the last */
+        *h = last;
+        hold_key(key, last.account, last.job);
         st_map_put(l->hold_ids, key, at);
     }
 }

@@ -24,6 +24,7 @@ static void free_account(ledger_account *a)
 {
     free(a->name);
     st_vec_free(&a->plans);
+    st_vec_free(&a->terms);
     st_vec_free(&a->floors);
     st_ledger_tally_done(&a->now);
     free(a);
@@ -54,6 +55,7 @@ void st_ledger_free(st_ledger *l)
         free(l->past.v[i]);
     }
     st_vec_free(&l->past);
+    st_vec_free(&l->due);
     free(l);
 }
 

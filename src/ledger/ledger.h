@@ -1,9 +1,9 @@
 /* The ledger: from usage to money that adds up.
  *
  * Books are lists of entries that only grow. Everything a bill depends upon is an entry:
- * accounts, price books, plans, usage with the postings it led to, reservations, holds, credits,
- * corrections, the close of a month. The ledger is what folding the book gives (st_ledger_apply), so playing the
- * books again gives every bill again, bit by bit; nothing else is remembered.
+ * accounts, price books, plans and the terms that follow from them, usage with the postings it led to, reservations,
+ * holds, credits, corrections, the close of a month. The ledger is what folding the book gives (st_ledger_apply), so
+ * playing the books again gives every bill again, bit by bit; nothing else is remembered.
  *
  * An entry is one line of JSON with a fixed order of keys and integers only (st_entry_write): those bytes
  * are what is stored, hashed (ledger/proof.h), downloaded and verified.
@@ -21,7 +21,9 @@
  * Invariants:
  *  1 Each account has a book of its own, entries with seq 1, 2, 3 ...; the cluster's ("") holds what is
  *    everybody's: prices, and the close of periods. They are applied in the order they were made, and a refused
- *    one changes nothing. A tenant who sees all of its own book learns nothing about others'.
+ *    one changes nothing. A book names nobody above or beside its account: who is below whom stands in the book of the
+ *    one above, and what a plan from above means for prices stands as terms in every book it is for. What the cluster
+ *    itself has of these is in the fleet's book. A tenant who sees all of its own book learns nothing about others'.
  *  2 What is closed is closed: an entry about a time before the last close counts in the open period
  *    and names what it corrects.
  *  3 A usage entry lies within one price book and one period.
@@ -29,6 +31,8 @@
  *    What a job would cost beyond its hold is credited in the same entry (component `cap`). A cap that was
  *    announced and falls below holds is kept by postings alone.
  *  5 The bill of an account is the sum of its own postings and its children's bills.
+ *  6 Right after a plan, and after the first entry of a new account, come the terms that follow from it, in the same
+ *    moment: the terms of an account are at any time those of the nearest plan at or above it. Prices depend on terms.
  *
  * Place in the law: base <- model <- ledger. Pure; hashing and verifying use libsodium, keys come in from outside. */
 #ifndef ST_LEDGER_LEDGER_H
@@ -125,6 +129,13 @@ typedef struct st_price_plan {
     int64_t budget_udollars; /* what is planned, for warnings only; ST_UNSET: none */
 } st_price_plan;
 
+/* What the plan that applies to an account means for its prices; all that its own book says about plans above. */
+typedef struct st_terms {
+    int64_t from_ms;
+    bool chargeback;
+    int64_t discount_bp;
+} st_terms;
+
 /* Documents, YAML or JSON, see doc/money.md. Amounts are dollars with up to six places, factors
  * percent with up to two. `name` is for messages. A book without `from` is good from `now`. */
 int st_price_book_read(const char *name, const char *text, size_t len, int64_t now,
@@ -142,7 +153,9 @@ void st_price_plan_write(const st_price_plan *plan, st_strbuf *out);
 
 /* X(id, name) */
 #define ST_ENTRY_TABLE(X)                                                                   \
-    X(ST_ENTRY_ACCOUNT, "account") /* a name and its parent */                              \
+    X(ST_ENTRY_ACCOUNT, "account") /* the first of an account's book */                     \
+    X(ST_ENTRY_CHILD, "child")     /* there is an account below, from now on */             \
+    X(ST_ENTRY_TERMS, "terms")     /* what the plan that applies means for prices */        \
     X(ST_ENTRY_PRICES, "prices")   /* a price book, in `doc` */                             \
     X(ST_ENTRY_PLAN, "plan")       /* a plan, in `doc` */                                   \
     X(ST_ENTRY_USAGE, "usage")     /* an interval of a stay, with its postings */           \
@@ -189,7 +202,9 @@ typedef struct st_entry {
     st_entry_kind kind;
     const char *account; /* whose book; "" is the cluster's, ST_BOOK_FLEET the fleet's */
     int64_t from_ms, to_ms;
-    const char *parent; /* ACCOUNT */
+    const char *child; /* CHILD: its name; TERMS have from_ms and: */
+    int chargeback;    /* 0 or 1 */
+    int64_t discount_bp;
     const char *doc;    /* PRICES, PLAN: canonical JSON */
     const char *period; /* CLOSE: "2026-10"; from_ms, to_ms are its ends */
     const char *zone;   /* CLOSE */
@@ -245,27 +260,34 @@ void st_ledger_save(const st_ledger *l, st_strbuf *out);
 int st_ledger_load(const char *data, size_t len, st_ledger **ret, st_err *err);
 
 /* Takes the next entry in. Checks everything about it that can be: order, accounts, period, arithmetic of every
- * line against prices, plan and carries. */
+ * line against prices, terms and carries. */
 int st_ledger_apply(st_ledger *l, const st_entry *e, st_err *err);
 /* Entries in the account's book; -1: there is no such account. */
 int64_t st_ledger_seq(const st_ledger *l, const char *account);
 int64_t st_ledger_entries(const st_ledger *l); /* in all books */
 
+/* The terms that must be the next entry, in the same moment as the one before: after a plan or an account, as long as
+ * there are any. Without seq and at_ms; account is the ledger's. */
+bool st_ledger_due(const st_ledger *l, st_entry *ret);
+
 /* Fills in lines (and seq) of a USAGE, RESERVE, FIX, PIECES or CREDIT entry from what is in force at its time. Changes
  * nothing; apply it next. The postings of entries that are made before others are applied would carry wrongly. */
 int st_ledger_price(const st_ledger *l, st_entry *e, st_err *err);
 
-/* For verifiers, who have entries, prices and plans but no ledger: the arithmetic of one line, and the lines
- * that usage, prices, plan (either may be NULL) and carries (one for each component) lead to. What the ledger
+/* For verifiers, who have entries, prices and terms but no ledger: the arithmetic of one line, and the lines
+ * that usage, prices, terms (either may be NULL) and carries (one for each component) lead to. What the ledger
  * adds to these is only a line `cap`. */
 bool st_line_holds(const st_line *line);
-int st_price_entry(st_entry *e, const st_price_book *book, const st_price_plan *plan,
+int st_price_entry(st_entry *e, const st_price_book *book, const st_terms *terms,
                    const int64_t *carry, st_err *err);
 
 /* When something changes by itself after `now`: the next book or plan comes into force. ST_TIME_NEVER. */
 int64_t st_ledger_next_change(const st_ledger *l, int64_t now);
 const st_price_book *st_ledger_book(const st_ledger *l, int64_t at_ms); /* NULL: none yet */
+/* The nearest plan at or above the account. */
 const st_price_plan *st_ledger_plan(const st_ledger *l, const char *account, int64_t at_ms);
+/* What its book says follows from that; NULL: it says nothing, so there is no discount and nothing is owed. */
+const st_terms *st_ledger_terms(const st_ledger *l, const char *account, int64_t at_ms);
 
 /* ---- caps ---------------------------------------------------------------------------------- */
 

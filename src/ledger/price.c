@@ -1,4 +1,4 @@
-/* The lines of an entry, from a price book, a plan's discount and the account's carries. */
+/* The lines of an entry, from a price book, the terms' discount and the account's carries. */
 #include "ledger/price.h"
 
 /* A factor of three or four is at most ST_FACTOR_MAX x 10^12 before it is divided. */
@@ -119,11 +119,11 @@ static int price_stay(st_entry *e, const st_price_book *b, int64_t keep_bp, cons
     return price_rest(e, b, keep_bp, carry, err);
 }
 
-int st_price_entry(st_entry *e, const st_price_book *book, const st_price_plan *plan,
+int st_price_entry(st_entry *e, const st_price_book *book, const st_terms *terms,
                    const int64_t *carry, st_err *err)
 {
     const st_price_book *b = book ? book : &st_price_free;
-    int64_t keep_bp = ST_BP - (plan ? plan->discount_bp : 0);
+    int64_t keep_bp = ST_BP - (terms ? terms->discount_bp : 0);
     const st_rates *rates;
     const st_unit_price *unit;
 

@@ -11,7 +11,7 @@
 #include "ledger/state.h"
 #include "model/tree.h"
 
-#define MAGIC   INT64_C(0x31676c74) /* "tlg1" */
+#define MAGIC   INT64_C(0x32676c74) /* "tlg2" */
 #define SEED    11
 #define DOC_MAX 65536
 
@@ -154,6 +154,20 @@ static void io_plans(codec *c, ledger_account *a)
     }
 }
 
+static void io_terms(codec *c, ledger_account *a)
+{
+    size_t n = io_many(c, a->terms.n, 3);
+    GROW(c, &a->terms, n);
+    for (size_t i = 0; i < n; i++) {
+        st_terms *t = &a->terms.v[i];
+        io_i64(c, &t->from_ms);
+        IO_IN(c, t->chargeback, 0, 1);
+        IO_IN(c, t->discount_bp, 0, ST_BP);
+        if (!c->out && i > 0 && t->from_ms <= t[-1].from_ms)
+            c->bad = true;
+    }
+}
+
 static void io_row(codec *c, const st_ledger *l, ledger_row *r)
 {
     IO_IN(c, r->what, 0, ST_PAY_COUNT - 1);
@@ -223,6 +237,7 @@ static void io_account(codec *c, st_ledger *l, size_t i)
         IO_IN(c, a->carry[k], 0, st_line_divisor((st_component)k) - 1);
     io_i64(c, &a->balance);
     io_plans(c, a);
+    io_terms(c, a);
     size_t n = io_many(c, a->floors.n, 3);
     if (n > ST_FLOORS_MAX)
         c->bad = true;
@@ -358,6 +373,9 @@ int st_ledger_load(const char *data, size_t len, st_ledger **ret, st_err *err)
     io_ledger(&c, l);
     if (c.bad || c.at != c.n || !adds_up(l))
         return st_fail(err, ST_ECORRUPT, "the saved ledger is damaged at byte %zu", c.at);
+    /* What was saved between a plan and its terms goes on there. */
+    st_ledger_add_due(l, 0);
+    st_ledger_settle_due(l);
     st_strbuf_clear(&again);
     st_ledger_save(l, &again);
     if (again.n != len || memcmp(again.s, data, len) != 0)

@@ -27,6 +27,7 @@ typedef struct ledger_floor {
 } ledger_floor;
 
 typedef ST_VEC(st_price_plan) ledger_plans;
+typedef ST_VEC(st_terms) ledger_terms;
 
 typedef struct ledger_account {
     char *name;
@@ -37,6 +38,7 @@ typedef struct ledger_account {
     int64_t carry[ST_PAY_COUNT];
     int64_t balance;
     ledger_plans plans; /* by from_ms */
+    ledger_terms terms; /* by from_ms; what was replaced is gone */
     ST_VEC(ledger_floor) floors;
     ledger_tally now;
     /* Of it and all below it, in the open period. Derived. */
@@ -66,6 +68,9 @@ struct st_ledger {
     st_period period; /* without a name: not set */
     int64_t fleet_seq, entries, at_ms;
     int64_t revenue[ST_PAY_COUNT];
+    /* Accounts whose first entry or terms must come next; those before due_at have theirs. Derived. */
+    ST_VEC(int) due;
+    size_t due_at;
 };
 
 ledger_account *st_ledger_account(const st_ledger *l, const char *name);
@@ -76,6 +81,16 @@ int st_ledger_add_gpu(st_ledger *l, const char *gpu);
 bool st_ledger_within(const st_ledger *l, int account, int above);
 const st_price_plan *st_ledger_own_plan(const ledger_account *a, int64_t at_ms);
 const st_price_plan *st_ledger_plan_of(const st_ledger *l, int account, int64_t at_ms);
+
+/* terms.c */
+const st_terms *st_ledger_terms_of(const ledger_account *a, int64_t at_ms); /* NULL: none */
+/* The first moment from now on at which the account's terms are not those of the plan that applies. */
+bool st_ledger_terms_differ(const st_ledger *l, int account, st_terms *ret);
+int st_ledger_check_due(const st_ledger *l, const st_entry *e, st_err *err);
+int st_ledger_apply_terms(st_ledger *l, const st_entry *e, int id, st_err *err);
+/* Those at and below an account are looked at; then, after each entry, those that are right are done with. */
+void st_ledger_add_due(st_ledger *l, int top);
+void st_ledger_settle_due(st_ledger *l);
 
 /* caps.c */
 ledger_hold *st_ledger_hold(const st_ledger *l, int account, const char *job);

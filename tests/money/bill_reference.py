@@ -2,7 +2,8 @@
 """A second verifier of bill files, written from doc/money.md alone: tests/money/bill_reference.py FILE...
 
 It checks all that can be checked without Ed25519, which Python's library does not have: checksums, hashes, proofs, the
-checkpoint's tree, the arithmetic of every posting, that carries join, and that lines and total are sums. A file that
+checkpoint's tree, who is below whom, the arithmetic of every posting and the discount of those that have no other factor,
+that carries join, and that lines and total are sums. A file that
 `stint bill verify` takes and this refuses (or the other way round) is a bug in one of the two or in the document.
 """
 import hashlib
@@ -62,7 +63,7 @@ class Bill:
         self.head, self.checkpoint = self.rows[0][2], self.rows[1][2]["checkpoint"]
         self.at = 2
         self.entries = 0
-        self.lines, self.total = {}, 0
+        self.lines, self.total, self.terms = {}, 0, {}
         last = self.rows[-1]
         content = b"\x07" + data[:data.rindex(b"\n", 0, -1) + 1]
         need(last[2]["hash"] == ref.h(content).hex(), last[0], "hash of the file")
@@ -102,11 +103,42 @@ class Bill:
         if last_range:
             self.count(book, entries)
 
+    def learn(self):
+        """Who is below whom, and the terms of each: nothing but the bill's account and what is below it."""
+        top, parents, begun, books = self.head["account"], {}, set(), set()
+        for n, _body, row in self.rows:
+            books |= {row["book"]} if "book" in row else set()
+            entry = row.get("entry", {})
+            if entry.get("kind") == "account":
+                begun.add(entry["account"])
+            if entry.get("kind") == "child" and entry["at"] < self.head["to"]:
+                need(entry["child"] not in parents, n, "below two accounts")
+                parents[entry["child"]] = entry["account"]
+            if entry.get("kind") == "terms":
+                need(entry["from"] >= entry["at"], n, "terms of the past")
+                self.terms.setdefault(entry["account"], []).append(entry)
+        need("" in books and top in books, 1, "books are missing")
+        need(begun == books - {""} and set(parents) <= begun, 1, "first entries")
+        for name in begun:
+            up = [name]
+            while up[-1] != top and up[-1] in parents and len(up) <= len(parents):
+                up.append(parents[up[-1]])
+            need(up[-1] == top or (top == "" and up[-1] not in parents), 1, f"{name} is not below {top}")
+
+    def discount(self, entry):
+        """Of the terms with the latest beginning; of the same beginning, the later entry."""
+        at = entry["at"] - 1 if entry["kind"] in ("pieces", "credit") else entry["from"]
+        begun = [(t["from"], t["seq"], t["discount_bp"]) for t in self.terms.get(entry["account"], [])
+                 if t["from"] <= at]
+        return max(begun)[2] if begun else 0
+
     def count(self, book, entries):
         carries = {} if book["from"] else {what: 0 for what in PER}
         for line, entry in entries:
             for what, quantity, rate, factor, carry_in, amount, carry in entry.get("lines", []):
                 d = PER[what] * 10000
+                if what in ("reserved", "cpu", "ram", "energy", "frames", "minutes"):
+                    need(factor == 10000 - self.discount(entry), line, "the terms' discount")
                 need(carry_in == carries.get(what, carry_in), line, "carry")
                 need(0 <= carry < d and quantity * rate * factor + carry_in == amount * d + carry, line,
                      "arithmetic")
@@ -120,6 +152,7 @@ class Bill:
                 self.total += amount
 
     def check(self):
+        self.learn()
         ranges = {}
         for _n, _body, row in self.rows:
             if "book" in row:

@@ -631,7 +631,7 @@ def check_lists(world):
 
 # What nobody below `north` or beside it may read: whole words, and amounts as they would be written.
 SECRETS = ["north", "sibling", "stranger", "windfall", "73.19", "73190000", "4141.41", "4141410000",
-           "61.61", "61610000"]
+           "61.61", "61610", "8888.88", "8888880000", "52.52", "52520"]
 
 
 def money_paths(world):
@@ -661,6 +661,9 @@ def check_money(world):
         owner.make("/v1/jobs", {"name": "work", "account": account, "gpus": 1, "sim": {"run": "1s"},
                                 "user": "stranger" if account == "sibling" else "mate"})
     owner.make("/v1/accounts/sibling/credits", {"amount": "4141.41", "reason": "windfall"})
+    # What holds for all, announced before the parent's, is nobody's to read either.
+    check(owner.call("PUT", "/v1/plan", {"cap": "8888.88", "burst": 52.52, "discount": "1.5%"}).status == 200,
+          "no plan for all")
     check(owner.call("PUT", "/v1/accounts/north/plan", {"cap": "73.19", "budget": "0.01",
           "burst": 61.61, "discount": "2.5%"}).status == 200, "no plan")
     time.sleep(1.5)
@@ -670,9 +673,6 @@ def check_money(world):
             answer = client.get(path)
             check(answer.status == 200, "GET %s as %s: %d %s", path, role, answer.status, answer.text)
             for word in SECRETS:
-                # A bill's file proves the plan, so it has the plans above, and their accounts by name.
-                if "format=file" in path and word in ("north", "73190000", "61610000"):
-                    continue
                 if re.search(r"(?<![\w.])" + re.escape(word) + r"(?![\w.])", answer.text):
                     wrong.append(f"GET {path} as {role} says {word}")
     plan = world.clients["member"].get("/v1/accounts/own/plan").json

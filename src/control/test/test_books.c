@@ -175,7 +175,9 @@ static int ask_file(st_tx *tx, void *ctx, st_err *err)
     return st_tx_bill_ask(tx, f->account, f->period, &f->ask, err);
 }
 
-static void expect_file(world *w, const char *account, const char *period)
+/* It is right, it has no byte to spare, and `above` (NULL: nobody) is not in it. */
+static void expect_file_without(world *w, const char *account, const char *period,
+                                const char *above)
 {
     ST_CLEANUP(st_store_closep) st_store *reader = NULL;
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
@@ -191,10 +193,62 @@ static void expect_file(world *w, const char *account, const char *period)
         print_error("%s %s: %s\n%s", account, period ? period : "now", verdict.what, out.s);
     assert_true(verdict.good);
     assert_int_equal(verdict.total, st_bill_ask_bill(f.ask)->total);
+    assert_true(!above || !strstr(out.s, above));
     st_bill_ask_free(f.ask);
     out.s[out.n / 2] ^= 1;
     st_billfile_verify(out.s, out.n, NULL, &verdict);
     assert_false(verdict.good);
+}
+
+static void expect_file(world *w, const char *account, const char *period)
+{
+    expect_file_without(w, account, period, NULL);
+}
+
+/* Plans are kept by those who have them; what they mean for prices is said to each who has it from them. */
+static void terms_stand_in_every_book(void **state)
+{
+    world *w = *state;
+    seen book;
+    st_err err = {0};
+
+    w->limit_ms = 2 * H;
+    publish(w, PRICES);
+    make_account(w, "crew", "team", "{name: crew}");
+    assert_ok(set_plan(w, "discount: 5%\ncap: 7000\n", &err));
+    let_pass(w, S);
+    assert_ok(set_plan(w, "account: team\ndiscount: 40%\nchargeback: true\nbudget: 77.77\n", &err));
+    let_pass(w, S);
+    make_account(w, "squad", "crew", "{name: squad}");
+    restart(w);
+    uint64_t id = start_job(w, "{}");
+    let_pass(w, H);
+    end_job(w, id, 0);
+    read_book(w, "crew", &book);
+    assert_int_equal(count(&book, ST_ENTRY_PLAN), 0);
+    assert_int_equal(count(&book, ST_ENTRY_TERMS), 2);
+    assert_int_equal(nth(&book, ST_ENTRY_TERMS, 0)->discount_bp, 500);
+    assert_int_equal(nth(&book, ST_ENTRY_TERMS, 1)->discount_bp, 4000);
+    assert_int_equal(nth(&book, ST_ENTRY_TERMS, 1)->chargeback, 1);
+    assert_string_equal(nth(&book, ST_ENTRY_CHILD, 0)->child, "squad");
+    forget(&book);
+    read_book(w, "team", &book);
+    assert_int_equal(nth(&book, ST_ENTRY_TERMS, 1)->seq, nth(&book, ST_ENTRY_PLAN, 0)->seq + 1);
+    assert_int_equal(paid(nth(&book, ST_ENTRY_USAGE, 0)), 1800000); /* $3.00 less 40% */
+    forget(&book);
+    read_book(w, "squad", &book);
+    assert_int_equal(nth(&book, ST_ENTRY_TERMS, 0)->seq, 2);
+    assert_int_equal(nth(&book, ST_ENTRY_TERMS, 0)->discount_bp, 4000);
+    forget(&book);
+    read_book(w, "", &book); /* in everybody's files */
+    assert_int_equal(count(&book, ST_ENTRY_PLAN) + count(&book, ST_ENTRY_CHILD), 0);
+    forget(&book);
+    expect_file_without(w, "crew", NULL, "team");
+    expect_file_without(w, "crew", NULL, "77770000");
+    expect_file_without(w, "squad", NULL, "crew");
+    expect_file(w, "team", NULL);
+    expect_file(w, "", NULL);
+    expect_sound(w);
 }
 
 static void files_prove_themselves(void **state)
@@ -249,13 +303,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin_at_noon, end)
     const struct CMUnitTest tests[] = {
-        TEST(a_restart_changes_nothing),
-        TEST(a_failing_store_books_nothing_twice),
-        TEST(books_begin_where_they_were_not),
-        TEST(a_clock_set_back_is_outlived),
-        TEST(every_day_is_compared),
-        TEST(files_prove_themselves),
-        TEST(the_key_is_kept),
+        TEST(a_restart_changes_nothing),       TEST(a_failing_store_books_nothing_twice),
+        TEST(books_begin_where_they_were_not), TEST(a_clock_set_back_is_outlived),
+        TEST(every_day_is_compared),           TEST(terms_stand_in_every_book),
+        TEST(files_prove_themselves),          TEST(the_key_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,10 +36,29 @@ void books_post(st_ledger *l, st_entry *e)
     books_put(l, e);
 }
 
+/* What follows from a plan or an account, for each that it is for. */
+static void put_terms(st_ledger *l, int64_t at_ms)
+{
+    st_entry e;
+    while (st_ledger_due(l, &e)) {
+        e.at_ms = at_ms;
+        books_put(l, &e);
+    }
+}
+
+void books_new_account(st_ledger *l, int64_t at_ms, const char *name, const char *parent)
+{
+    books_put(l, &(st_entry){.kind = ST_ENTRY_CHILD,
+                             .at_ms = at_ms,
+                             .account = *parent ? parent : ST_BOOK_FLEET,
+                             .child = name});
+    books_put(l, &(st_entry){.kind = ST_ENTRY_ACCOUNT, .at_ms = at_ms, .account = name});
+    put_terms(l, at_ms);
+}
+
 void books_account(st_ledger *l, const char *name, const char *parent)
 {
-    books_put(l, &(st_entry){
-                     .kind = ST_ENTRY_ACCOUNT, .at_ms = OCT_1, .account = name, .parent = parent});
+    books_new_account(l, OCT_1, name, parent);
 }
 
 void books_prices(st_ledger *l, int64_t at_ms, const char *text)
@@ -54,13 +73,21 @@ void books_prices(st_ledger *l, int64_t at_ms, const char *text)
 
 void books_plan(st_ledger *l, int64_t at_ms, const char *text)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
     st_price_plan plan;
     st_err err = {0};
     assert_ok(st_price_plan_read("plan.yaml", text, strlen(text), at_ms, &plan, &err));
-    st_price_plan_write(&plan, &doc);
-    books_put(l, &(st_entry){
-                     .kind = ST_ENTRY_PLAN, .at_ms = at_ms, .account = plan.account, .doc = doc.s});
+    books_put_plan(l, at_ms, &plan);
+}
+
+void books_put_plan(st_ledger *l, int64_t at_ms, const st_price_plan *plan)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
+    st_price_plan_write(plan, &doc);
+    books_put(l, &(st_entry){.kind = ST_ENTRY_PLAN,
+                             .at_ms = at_ms,
+                             .account = plan->account[0] ? plan->account : ST_BOOK_FLEET,
+                             .doc = doc.s});
+    put_terms(l, at_ms);
 }
 
 static void close_book(st_ledger *l, const char *account, const st_period *p)

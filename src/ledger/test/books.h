@@ -15,10 +15,13 @@
 
 /* A ledger with October 2026 (UTC) open. */
 st_ledger *books_new(void);
+/* Its entries in both books, and its terms; since OCT_1, or a moment. */
 void books_account(st_ledger *l, const char *name, const char *parent);
+void books_new_account(st_ledger *l, int64_t at_ms, const char *name, const char *parent);
 /* Documents as people write them, good from at_ms unless they say otherwise. */
 void books_prices(st_ledger *l, int64_t at_ms, const char *text);
 void books_plan(st_ledger *l, int64_t at_ms, const char *text);
+void books_put_plan(st_ledger *l, int64_t at_ms, const st_price_plan *plan);
 
 /* Prices it, writes it, reads it, and applies what was read. Fails the test if anything does. */
 void books_post(st_ledger *l, st_entry *e);

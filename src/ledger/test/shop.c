@@ -66,7 +66,7 @@ static void put(shop *s, st_entry *e)
     st_hash leaf;
 
     if (!b)
-        b = open_book(s, e->account, e->parent);
+        b = open_book(s, e->account, NULL);
     s->at_ms = ST_MAX(s->at_ms, e->at_ms);
     e->at_ms = s->at_ms;
     e->seq = (int64_t)b->entries.n + 1;
@@ -98,6 +98,16 @@ void shop_prices(shop *s, const char *text)
     put(s, &(st_entry){.kind = ST_ENTRY_PRICES, .at_ms = s->at_ms, .account = "", .doc = doc.s});
 }
 
+static void put_terms(shop *s)
+{
+    st_entry e;
+
+    while (st_ledger_due(s->ledger, &e)) {
+        e.at_ms = s->at_ms;
+        put(s, &e);
+    }
+}
+
 void shop_plan(shop *s, const char *text)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
@@ -106,8 +116,11 @@ void shop_plan(shop *s, const char *text)
 
     must(st_price_plan_read("plan.yaml", text, strlen(text), s->at_ms, &plan, &err), &err);
     st_price_plan_write(&plan, &doc);
-    put(s, &(st_entry){
-               .kind = ST_ENTRY_PLAN, .at_ms = s->at_ms, .account = plan.account, .doc = doc.s});
+    put(s, &(st_entry){.kind = ST_ENTRY_PLAN,
+                       .at_ms = s->at_ms,
+                       .account = plan.account[0] ? plan.account : ST_BOOK_FLEET,
+                       .doc = doc.s});
+    put_terms(s);
 }
 
 void shop_credit(shop *s, const char *account, int64_t udollars, const char *reason)
@@ -267,8 +280,13 @@ void shop_close(shop *s)
 
 static void add_account(shop *s, const char *name, const char *parent)
 {
-    put(s, &(st_entry){
-               .kind = ST_ENTRY_ACCOUNT, .at_ms = s->at_ms, .account = name, .parent = parent});
+    put(s, &(st_entry){.kind = ST_ENTRY_CHILD,
+                       .at_ms = s->at_ms,
+                       .account = *parent ? parent : ST_BOOK_FLEET,
+                       .child = name});
+    open_book(s, name, parent);
+    put(s, &(st_entry){.kind = ST_ENTRY_ACCOUNT, .at_ms = s->at_ms, .account = name});
+    put_terms(s);
 }
 
 void shop_init(shop *s, uint64_t seed)

@@ -20,20 +20,18 @@ static void find_marks(const shop_book *b, marks *ret)
                   strstr(b->entries.v[i], "\"lines\""));
         if (strstr(b->entries.v[i], "\"lines\""))
             continue; /* tests put wrong numbers there */
-        if (e.kind == ST_ENTRY_ACCOUNT || e.kind == ST_ENTRY_PLAN || e.kind == ST_ENTRY_CLOSE)
+        if (st_bill_marks(e.kind))
             st_vec_push(ret, (st_bill_mark){e.seq, e.kind, e.to_ms});
     }
 }
 
 static void find_ranges(const shop *s, const shop_book *b, const st_bill *bill, st_bill_ranges *ret)
 {
-    bool below = shop_within(s, b->account, bill->account);
-    bool above = !below && shop_within(s, bill->account, b->account);
     marks m = {0};
 
     find_marks(b, &m);
-    if (below || above || *b->account == '\0')
-        st_billfile_ranges(bill, b->account, above, (int64_t)b->entries.n, m.v, m.n, ret);
+    if (shop_within(s, b->account, bill->account) || *b->account == '\0')
+        st_billfile_ranges(bill, b->account, (int64_t)b->entries.n, m.v, m.n, ret);
     st_vec_free(&m);
 }
 

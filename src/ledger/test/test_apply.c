@@ -57,7 +57,7 @@ static void order_is_kept(void **state)
     refused(l, e, ST_ESTATE, "before the last one's");
     assert_int_equal(st_ledger_seq(l, "ml"), 2);
     assert_int_equal(st_ledger_seq(l, "none"), -1);
-    assert_int_equal(st_ledger_entries(l), 4);
+    assert_int_equal(st_ledger_entries(l), 6); /* two for each account, prices, usage */
 }
 
 static void every_number_of_a_line_is_checked(void **state)
@@ -71,7 +71,7 @@ static void every_number_of_a_line_is_checked(void **state)
                             &n->carry_in, &n->amount, &n->carry};
         for (size_t k = 0; k < ST_ARRAY_LEN(parts); k++) {
             ++*parts[k];
-            refused(l, e, ST_ECORRUPT, "does not follow from usage, prices and plan");
+            refused(l, e, ST_ECORRUPT, "does not follow from usage, prices and terms");
             --*parts[k];
         }
     }
@@ -134,11 +134,18 @@ static void impossible_entries(void **state)
     e = (st_entry){.kind = ST_ENTRY_RELEASE, .seq = 2, .at_ms = OCT_1, .account = "ml", .job = "1"};
     refused(l, e, ST_ENOENT, "holds nothing");
     e = (st_entry){
-        .kind = ST_ENTRY_ACCOUNT, .seq = 1, .at_ms = OCT_1, .account = "#x", .parent = ""};
+        .kind = ST_ENTRY_CHILD, .seq = 2, .at_ms = OCT_1, .account = "ml", .child = "#x"};
     refused(l, e, ST_EINVAL, "cannot be the name");
-    e.account = "x";
-    e.parent = "y";
-    refused(l, e, ST_ENOENT, "no account above");
+    e.child = "ml";
+    refused(l, e, ST_EEXIST, "already");
+    e.child = "x";
+    e.account = "";
+    refused(l, e, ST_EINVAL, "has no place in the book \"\""); /* which everybody reads */
+    e.account = "y";
+    e.seq = 1;
+    refused(l, e, ST_ENOENT, "no account \"y\"");
+    e.kind = ST_ENTRY_ACCOUNT; /* nobody has named it */
+    refused(l, e, ST_ENOENT, "no account \"y\"");
     e.account = "ml";
     e.seq = 2;
     refused(l, e, ST_EEXIST, "already");
@@ -147,7 +154,7 @@ static void impossible_entries(void **state)
 static void the_fleet_has_a_book(void **state)
 {
     st_ledger *l = *state;
-    st_entry e = {.kind = ST_ENTRY_FLEET, .seq = 1, .at_ms = OCT_1, .account = ST_BOOK_FLEET};
+    st_entry e = {.kind = ST_ENTRY_FLEET, .seq = 2, .at_ms = OCT_1, .account = ST_BOOK_FLEET};
     e.gpu = "h100";
     e.from_ms = OCT_1 - 1000;
     e.to_ms = OCT_1;
@@ -158,8 +165,8 @@ static void the_fleet_has_a_book(void **state)
     refused(l, e, ST_EINVAL, "its parts are not the whole");
     e.overhead = 1;
     books_put(l, &e);
-    assert_int_equal(st_ledger_seq(l, ST_BOOK_FLEET), 1);
-    e.seq = 2;
+    assert_int_equal(st_ledger_seq(l, ST_BOOK_FLEET), 2);
+    e.seq = 3;
     e.kind = ST_ENTRY_PRICES;
     refused(l, e, ST_EINVAL, "has no place in the book \"#fleet\"");
 }
@@ -187,7 +194,7 @@ static void the_past_keeps_its_prices(void **state)
     st_strbuf_clear(&doc);
     st_price_plan_write(&plan, &doc);
     refused(l, with_doc(ST_ENTRY_PLAN, "ml", 2, OCT_1 + 1, doc.s), ST_EINVAL, "keeps its price");
-    refused(l, with_doc(ST_ENTRY_PLAN, "org", 2, OCT_1, doc.s), ST_EINVAL, "in the book of");
+    refused(l, with_doc(ST_ENTRY_PLAN, "org", 3, OCT_1, doc.s), ST_EINVAL, "in the book of");
     st_entry e = with_doc(ST_ENTRY_PLAN, "ml", 2, OCT_1, doc.s);
     books_put(l, &e);
     refused(l, with_doc(ST_ENTRY_PLAN, "ml", 3, OCT_1, doc.s), ST_EEXIST, "has a plan from");
@@ -243,8 +250,7 @@ static void closing(void **state)
     assert_int_equal(bill.uses.v[0].first_seq, 0);
     st_bill_done(&bill);
     /* An account of November has no bill for October. */
-    books_put(
-        l, &(st_entry){.kind = ST_ENTRY_ACCOUNT, .at_ms = NOV_1, .account = "new", .parent = ""});
+    books_new_account(l, NOV_1, "new", "");
     assert_fails(st_ledger_bill(l, "new", "2026-10", &bill, &err), ST_ENOENT, "younger");
     assert_fails(st_ledger_bill(l, "nobody", NULL, &bill, &err), ST_ENOENT, "nobody");
 }

@@ -299,12 +299,22 @@ static void altered_with_care(void **state)
         {"\"kind\":\"reserve\"", "[[\"reserved\",", "[[\"burst\",", "one for reserved", false},
         {"\"kind\":\"credit\"", "\"amount\":12345678", "\"amount\":12345679", "quantity", false},
         {"\"kind\":\"prices\"", "1980000", "1980001", "not those of the book", true},
-        {"\"kind\":\"plan\"", "\"discount_bp\":1250", "\"discount_bp\":1251", "", true},
-        {"\"kind\":\"account\",\"account\":\"acme\"", "\"parent\":\"\"", "\"parent\":\"beta\"",
-         "\"beta\" is missing", true},
+        {"\"kind\":\"plan\"", "\"discount_bp\":1250", "\"discount_bp\":1251",
+         "not those of its plan", true},
+        {"\"kind\":\"terms\"", "\"discount_bp\":1250", "\"discount_bp\":1251",
+         "not those of its plan", true},
+        {"\"kind\":\"terms\"", "\"discount_bp\":1250", "\"discount_bp\":10001", "cannot be", false},
+        {"\"kind\":\"terms\"", "\"chargeback\":1", "\"chargeback\":2", "cannot be", false},
+        {"\"kind\":\"account\"", "\"account\":\"acme\"", "\"account\":\"beta\"", "", true},
+        {"\"kind\":\"child\"", "\"child\":\"vision\"", "\"child\":\"beta\"",
+         "first entry of account \"beta\" is missing", true},
+        {"\"kind\":\"child\"", "\"child\":\"vision\"", "\"child\":\"acme\"",
+         "cannot be below this one", false},
+        {"\"kind\":\"child\"", "\"child\":\"vision\"", "\"child\":\"speech\"",
+         "cannot be below this one", true},
         {"{\"bill\":1", "\"total\":", "\"total\":1", "the total is", false},
         {"{\"bill\":1", "\"closed\":true", "\"closed\":false", "", true},
-        {"{\"bill\":1", "\"chargeback\":true", "\"chargeback\":false", "plan says otherwise",
+        {"{\"bill\":1", "\"chargeback\":true", "\"chargeback\":false", "terms say otherwise",
          false},
         {"{\"bill\":1", "\"period\":\"2026-10\"", "\"period\":\"2026-09\"", "close of 2026-10",
          true},
@@ -328,6 +338,64 @@ static void altered_with_care(void **state)
         remake(&altered, w->s.key, &again);
         assert_wrong(verify(&again, NULL), rows[i].elsewhere ? 0 : line, rows[i].found);
     }
+}
+
+/* Nothing of those above or beside: no name, and no amount that is agreed with them. */
+static void nobody_above_is_in_it(void **state)
+{
+    (void)state;
+    static const char *const secrets[] = {"acme",       "speech", "beta",     "big",
+                                          "4141410000", "77000",  "515150000"};
+    shop s;
+
+    shop_init(&s, 5);
+    shop_plan(&s, "account: \"\"\ndiscount: 1%\ncap: 1000000\nbudget: 4141.41\n");
+    shop_days(&s, 31);
+    shop_close(&s);
+    shop_plan(&s, "account: acme\ndiscount: 7%\nbudget: 515.15\nburst: 77\n");
+    shop_plan(&s, "account: vision\ndiscount: 9%\nfrom: 2026-11-03\n");
+    shop_days(&s, 4);
+    for (int i = 0; i < 2; i++) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf bill = {0};
+
+        shop_bill(&s, "vision", i ? NULL : "2026-10", &bill);
+        assert_good(verify(&bill, s.public));
+        assert_non_null(strstr(bill.s, "\"kind\":\"terms\",\"account\":\"vision\""));
+        for (size_t k = 0; k < ST_ARRAY_LEN(secrets); k++)
+            if (strstr(bill.s, secrets[k]))
+                fail_msg("the bill of vision says %s", secrets[k]);
+    }
+    shop_done(&s);
+}
+
+/* An account that somebody left out is missed by the entry in the book above it, and one that is not below has no
+ * place. */
+static void accounts_are_complete(void **state)
+{
+    world *w = *state;
+    ST_CLEANUP(st_strbuf_done) st_strbuf less = {0}, again = {0}, more = {0}, all = {0};
+    const char *speech = strstr(w->bill.s, "{\"book\":\"speech\"");
+    const char *vision = strstr(w->bill.s, "{\"book\":\"vision\"");
+
+    assert_true(speech && vision && speech < vision);
+    st_strbuf_addn(&less, w->bill.s, (size_t)(speech - w->bill.s));
+    st_strbuf_add(&less, vision);
+    remake(&less, w->s.key, &again);
+    assert_wrong(verify(&again, NULL), 0, "first entry of account \"speech\" is missing");
+
+    /* The whole file of acme, but it says that it is speech's. */
+    replace(&w->bill, "{\"bill\":1", "\"account\":\"acme\"", "\"account\":\"speech\"", &more);
+    st_strbuf_clear(&again);
+    remake(&more, w->s.key, &again);
+    assert_wrong(verify(&again, NULL), 0, "cannot be below this one");
+
+    /* Everybody's, said to be beta's. */
+    st_strbuf_clear(&more);
+    st_strbuf_clear(&again);
+    shop_bill(&w->s, "", NULL, &all);
+    replace(&all, "{\"bill\":1", "\"account\":\"\"", "\"account\":\"beta\"", &more);
+    remake(&more, w->s.key, &again);
+    assert_wrong(verify(&again, NULL), 0, "is not below \"beta\"");
 }
 
 static void entries_elsewhere(void **state)
@@ -454,6 +522,8 @@ int main(void)
         cmocka_unit_test(lines_moved_or_gone),
         cmocka_unit_test(cut_off),
         cmocka_unit_test(altered_with_care),
+        cmocka_unit_test(nobody_above_is_in_it),
+        cmocka_unit_test(accounts_are_complete),
         cmocka_unit_test(entries_elsewhere),
         cmocka_unit_test(entry_of_another_account),
         cmocka_unit_test(keys),

@@ -231,8 +231,7 @@ static void month_end_across_dst(void **state)
     (void)state;
     assert_int_equal(to - from, 745 * HOUR);
     st_ledger_set_period(l, &(st_period){"2026-10", from, to});
-    books_put(l,
-              &(st_entry){.kind = ST_ENTRY_ACCOUNT, .at_ms = from, .account = "ml", .parent = ""});
+    books_new_account(l, from, "ml", "");
     books_prices(l, from, PRICES);
     st_entry e = books_reserve("ml", "h100", 2000, from, to);
     books_post(l, &e);

@@ -231,7 +231,8 @@ static void a_cap_may_fall(void **state)
     books_plan(l, OCT_1, "account: org\ncap: 100\n");
     books_plan(l, OCT_1, "account: org\ncap: 20\nfrom: 2026-10-10\n");
     hold(l, "ml", "1", 90 * DOLLARS, OCT_1);
-    st_entry bad = {.kind = ST_ENTRY_PLAN, .at_ms = OCT_1 + HOUR, .account = "org", .seq = 4};
+    st_entry bad = {.kind = ST_ENTRY_PLAN, .at_ms = OCT_1 + HOUR, .account = "org"};
+    bad.seq = st_ledger_seq(l, "org") + 1;
     bad.doc = "{\"account\":\"org\",\"from_ms\":1790816400000,\"chargeback\":false,"
               "\"discount_bp\":0,\"burst_m\":-1,\"cap\":50000000,\"warn_bp\":[],\"budget\":-1}";
     assert_fails(st_ledger_apply(l, &bad, &err), ST_EQUOTA, "90000000 micro-dollars spent or on");

@@ -22,7 +22,9 @@ static st_entry full(st_entry_kind kind)
     st_entry e = books_usage("ml", "4711", "h100", 4000, ST_BASIS_BURST, OCT_1, OCT_1 + HOUR);
     e.kind = kind;
     e.seq = 12;
-    e.parent = "";
+    e.child = "team";
+    e.chargeback = 1;
+    e.discount_bp = 250;
     e.period = "2026-10";
     e.zone = "Europe/Berlin";
     e.workload = "train";

@@ -62,8 +62,8 @@ static int account_of(const char *name)
 
 static void check_carries(world *w, const st_entry *e)
 {
-    int a = account_of(e->account);
     for (int i = 0; i < e->nlines; i++) {
+        int a = account_of(e->account);
         const st_line *n = &e->lines[i];
         assert_true(st_line_holds(n));
         w->owed[a][n->what] += (st_i128)n->quantity * n->rate * n->factor_bp;
@@ -112,6 +112,17 @@ static void take(world *w, st_entry *e)
     st_entry_write(e, &text);
     st_vec_push(&w->entries, st_strbuf_take(&text));
     check_carries(w, e);
+}
+
+/* Terms follow in the books of all that a plan concerns. */
+static void take_with_terms(world *w, st_entry *e)
+{
+    st_entry next;
+    take(w, e);
+    while (st_ledger_due(w->l, &next)) {
+        next.at_ms = w->now;
+        take(w, &next);
+    }
 }
 
 static void post(world *w, st_entry *e)
@@ -175,7 +186,7 @@ static void new_plan(world *w)
     if (p.cap_udollars >= 0 && b.spent + b.held > p.cap_udollars)
         assert_fails(st_ledger_apply(w->l, &e, &err), ST_EQUOTA, "spent or on hold");
     else
-        take(w, &e);
+        take_with_terms(w, &e);
 }
 
 static void start_job(world *w)
@@ -458,11 +469,13 @@ static void one_world(uint64_t seed)
     w->l = st_ledger_new();
     w->now = OCT_1;
     st_ledger_set_period(w->l, &p);
-    for (int i = 0; i < ACCOUNTS; i++)
-        take(w, &(st_entry){.kind = ST_ENTRY_ACCOUNT,
+    for (int i = 0; i < ACCOUNTS; i++) {
+        take(w, &(st_entry){.kind = ST_ENTRY_CHILD,
                             .at_ms = w->now,
-                            .account = names[i],
-                            .parent = parents[i] < 0 ? "" : names[parents[i]]});
+                            .account = parents[i] < 0 ? ST_BOOK_FLEET : names[parents[i]],
+                            .child = names[i]});
+        take(w, &(st_entry){.kind = ST_ENTRY_ACCOUNT, .at_ms = w->now, .account = names[i]});
+    }
     for (int i = 0; i < JOBS; i++)
         w->jobs[i].account = -1;
     snapshot(w);
