@@ -220,6 +220,15 @@ static void on_end(void *ctx, uint64_t job, int32_t account, int64_t now)
 
 /* ---- the month ------------------------------------------------------------------------------ */
 
+/* What follows from plans, after a plan or an account. */
+static void post_terms(office *o)
+{
+    st_entry e;
+
+    while (st_ledger_due(o->l, &e))
+        post(o, &e, NOV_1);
+}
+
 static void set_plan(office *o, const char *account, const char *rest)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0}, doc = {0};
@@ -230,6 +239,7 @@ static void set_plan(office *o, const char *account, const char *rest)
     must(st_price_plan_read("plan", text.s, text.n, NOV_1, &plan, &err), &err);
     st_price_plan_write(&plan, &doc);
     post(o, &(st_entry){.kind = ST_ENTRY_PLAN, .account = account, .doc = doc.s}, NOV_1);
+    post_terms(o);
 }
 
 static void set_prices(office *o)
@@ -253,9 +263,11 @@ static void open_books(office *o)
     set_prices(o);
     for (size_t i = 1; i < tree->accounts.n; i++) {
         const st_account *a = tree->accounts.v[i];
-        const char *parent = a->parent > ST_ROOT ? tree->accounts.v[a->parent]->name : "";
+        const char *above = a->parent > ST_ROOT ? tree->accounts.v[a->parent]->name : ST_BOOK_FLEET;
 
-        post(o, &(st_entry){.kind = ST_ENTRY_ACCOUNT, .account = a->name, .parent = parent}, NOV_1);
+        post(o, &(st_entry){.kind = ST_ENTRY_CHILD, .account = above, .child = a->name}, NOV_1);
+        post(o, &(st_entry){.kind = ST_ENTRY_ACCOUNT, .account = a->name}, NOV_1);
+        post_terms(o);
         if (is_capped(a->id))
             set_plan(o, a->name, "cap: 500000000\ndiscount: 12.5%\nchargeback: true\n");
         if (a->id > MONTH_ORGS)

@@ -51,6 +51,7 @@ typedef struct type {
 struct st_money_audit {
     ST_VEC(account *) accounts; /* 0 is the cluster */
     st_map *ids;
+    st_map *above;      /* by name: who has it as a child */
     ST_VEC(stay) stays; /* the newest of each job */
     st_map *stay_of;
     ST_VEC(hold) holds;
@@ -68,6 +69,7 @@ st_money_audit *st_money_audit_new(void)
     st_money_audit *a = st_xcalloc(1, sizeof *a);
     account *cluster = st_xcalloc(1, sizeof *cluster);
     *a = (st_money_audit){.ids = st_map_new(),
+                          .above = st_map_new(),
                           .stay_of = st_map_new(),
                           .hold_of = st_map_new(),
                           .arena = st_arena_new()};
@@ -102,6 +104,7 @@ void st_money_audit_free(st_money_audit *a)
     st_vec_free(&a->ends);
     st_strbuf_done(&a->text);
     st_map_free(a->ids);
+    st_map_free(a->above);
     st_map_free(a->stay_of);
     st_map_free(a->hold_of);
     st_arena_free(a->arena);
@@ -265,8 +268,9 @@ static int on_plan(account *x, const st_entry *e, st_err *err)
 static void on_account(st_money_audit *a, const st_entry *e)
 {
     account *x = st_xcalloc(1, sizeof *x);
+    int64_t parent;
     x->name = st_xstrdup(e->account);
-    x->parent = find(a, e->parent);
+    x->parent = st_map_get(a->above, e->account, &parent) ? (int)parent : 0;
     st_map_put(a->ids, x->name, (int64_t)a->accounts.n);
     for (size_t i = 0; i + 1 < a->periods.n; i++)
         st_vec_push(&x->closed, 0);
@@ -287,6 +291,10 @@ static int on_fleet(st_money_audit *a, const st_entry *e, st_err *err)
     if (e->seq != ++a->fleet_seq)
         return BAD("books: entry %" PRId64 " of the fleet comes where %" PRId64 " must", e->seq,
                    a->fleet_seq);
+    if (e->kind == ST_ENTRY_CHILD)
+        st_map_put(a->above, e->child, 0);
+    if (e->kind == ST_ENTRY_PLAN) /* everybody's */
+        return on_plan(a->accounts.v[0], e, err);
     if (e->kind != ST_ENTRY_FLEET)
         return 0;
     type *t = type_of(a, e->gpu);
@@ -312,6 +320,8 @@ static int on_own(st_money_audit *a, int id, const st_entry *e, st_err *err)
         r = on_fix(x, e, err);
     else if (e->kind == ST_ENTRY_PLAN)
         r = on_plan(x, e, err);
+    else if (e->kind == ST_ENTRY_CHILD)
+        st_map_put(a->above, e->child, id);
     else if (e->kind == ST_ENTRY_HOLD || e->kind == ST_ENTRY_RELEASE)
         r = on_hold(a, id, e, err);
     else if (e->kind == ST_ENTRY_CLOSE && id == 0)

@@ -141,6 +141,16 @@ static int new_prices(st_fuzz_money *f, const st_fleet *fleet, int64_t from_ms, 
     return post_fact(f, &e, err);
 }
 
+/* What follows from plans, after a plan or an account. */
+static int post_terms(st_fuzz_money *f, st_err *err)
+{
+    st_entry e;
+    int r = 0;
+    while (r == 0 && st_ledger_due(f->l, &e))
+        r = post_fact(f, &e, err);
+    return r;
+}
+
 static int new_plan(st_fuzz_money *f, const st_tree *tree, st_err *err)
 {
     static const int64_t caps[] = {200000, 90000000, 9000000000, 9000000000000};
@@ -162,8 +172,10 @@ static int new_plan(st_fuzz_money *f, const st_tree *tree, st_err *err)
         p.cap_udollars = some(f, caps[st_rng_below(&f->rng, ST_ARRAY_LEN(caps))]);
     p.budget_udollars = ST_UNSET;
     st_price_plan_write(&p, &doc);
-    st_entry e = {.kind = ST_ENTRY_PLAN, .account = p.account, .doc = doc.s};
-    return post_fact(f, &e, err);
+    st_entry e = {
+        .kind = ST_ENTRY_PLAN, .account = p.account[0] ? p.account : ST_BOOK_FLEET, .doc = doc.s};
+    int r = post_fact(f, &e, err);
+    return r < 0 ? r : post_terms(f, err);
 }
 
 static int give_credit(st_fuzz_money *f, const st_tree *tree, st_err *err)
@@ -352,10 +364,16 @@ int st_fuzz_money_begin(st_fuzz_money *f, const st_core *core, const st_effects 
     f->now = ST_MAX(f->now, now);
     for (; r == 0 && f->accounts < tree->accounts.n; f->accounts++) {
         const st_account *a = tree->accounts.v[f->accounts];
-        st_entry e = {.kind = ST_ENTRY_ACCOUNT,
-                      .account = a->name,
-                      .parent = a->parent > ST_ROOT ? tree->accounts.v[a->parent]->name : ""};
-        r = post_fact(f, &e, err);
+        st_entry child = {.kind = ST_ENTRY_CHILD,
+                          .account = a->parent > ST_ROOT ? tree->accounts.v[a->parent]->name
+                                                         : ST_BOOK_FLEET,
+                          .child = a->name};
+        st_entry e = {.kind = ST_ENTRY_ACCOUNT, .account = a->name};
+        r = post_fact(f, &child, err);
+        if (r == 0)
+            r = post_fact(f, &e, err);
+        if (r == 0)
+            r = post_terms(f, err);
     }
     for (size_t i = 0; r == 0 && i < fx->list.n; i++)
         if (fx->list.v[i].kind == ST_FX_QUEUED)

@@ -7,9 +7,9 @@
 /* A GPU-hour at one dollar: 3600 GPU-seconds are 1,000,000 micro-dollars. */
 #define SECOND INT64_C(1000000) /* a GPU for a second, milli-GPU x ms */
 
-static st_entry account(const char *name, const char *parent)
+static st_entry account(const char *name)
 {
-    return (st_entry){.kind = ST_ENTRY_ACCOUNT, .account = name, .seq = 1, .parent = parent};
+    return (st_entry){.kind = ST_ENTRY_ACCOUNT, .account = name, .seq = 1};
 }
 
 /* Seconds [from, to) of job 1 with a GPU: 277 7/9 micro-dollars each. */
@@ -50,7 +50,7 @@ static st_entry usage(int64_t seq, int piece, int64_t from, int64_t to)
 static st_money_audit *begin(void)
 {
     st_money_audit *a = st_money_audit_new();
-    st_entry e = account("a", "");
+    st_entry e = account("a");
     st_err err = {0};
     st_money_audit_period(a, &(st_period){"2026-10", 0, 1000000});
     assert_ok(st_money_audit_entry(a, &e, &err));
