@@ -50,9 +50,11 @@ static st_entry usage(int64_t seq, int piece, int64_t from, int64_t to)
 static st_money_audit *begin(void)
 {
     st_money_audit *a = st_money_audit_new();
-    st_entry e = account("a");
+    st_entry e = {.kind = ST_ENTRY_CHILD, .account = ST_BOOK_FLEET, .seq = 1, .child = "a"};
     st_err err = {0};
     st_money_audit_period(a, &(st_period){"2026-10", 0, 1000000});
+    assert_ok(st_money_audit_entry(a, &e, &err));
+    e = account("a");
     assert_ok(st_money_audit_entry(a, &e, &err));
     e = usage(2, 1, 0, 7);
     assert_ok(st_money_audit_entry(a, &e, &err));
@@ -120,7 +122,7 @@ static void holds_and_fleet(void **state)
     refuses(e, "holds nothing");
     e = (st_entry){.kind = ST_ENTRY_FLEET,
                    .account = ST_BOOK_FLEET,
-                   .seq = 1,
+                   .seq = 2,
                    .to_ms = 5,
                    .gpu = "h100",
                    .total = 10,
