@@ -1,10 +1,10 @@
 /*
  * Arrays: how far the pieces are, by state and, where they are cut from frames, by frame.
  */
-#include <jansson.h>
 #include <string.h>
 
 #include "api/state.h"
+#include "control/money.h"
 
 typedef struct progress {
     int64_t jobs, by_state[ST_JOB_STATE_COUNT];
@@ -12,29 +12,11 @@ typedef struct progress {
     char name[ST_NAME_MAX + 1];
 } progress;
 
-/* The frames of a piece: [first, last] and the step between, as its document says. */
-static int64_t frames_of(const char *spec)
-{
-    json_t *doc = json_loads(spec, 0, NULL);
-    const json_t *array = json_object_get(doc, "array");
-    const json_t *frames = json_object_get(array, "frames");
-    int64_t n = 0, step = json_integer_value(json_object_get(array, "step"));
-
-    if (json_array_size(frames) == 2) {
-        int64_t first = json_integer_value(json_array_get(frames, 0));
-        int64_t last = json_integer_value(json_array_get(frames, 1));
-
-        n = last >= first ? (last - first) / (step > 0 ? step : 1) + 1 : 0;
-    }
-    json_decref(doc);
-    return n;
-}
-
 static int add_row(void *ctx, const st_job_row *row, st_err *err)
 {
     progress *p = ctx;
     int state = st_job_state_parse(row->state);
-    int64_t frames = frames_of(row->spec);
+    int64_t frames = st_doc_pieces(row->spec, ST_PAY_FRAMES);
 
     (void)err;
     p->jobs++;

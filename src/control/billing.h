@@ -114,9 +114,8 @@ int st_books_load(const char *data, size_t len, st_books *ret, st_err *err);
  * known. Texts are in the arena or borrowed from the core. */
 void st_entry_of(const st_control *ctl, const st_record *rec, const char *doc, st_arena *arena,
                  st_entry *ret);
-/* From a job's document: its workload type (NULL: none), and frames or ms of video it stands for. */
+/* From a job's document: its workload type; NULL: none. */
 const char *st_doc_workload(const char *doc, st_arena *arena);
-int64_t st_doc_pieces(const char *doc, st_component by);
 
 /* ---- money.c --------------------------------------------------------------------------------- */
 

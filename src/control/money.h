@@ -70,6 +70,9 @@ int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx,
 int st_tx_admit(st_tx *tx, const st_job_spec *spec, st_err *err);
 int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err);
 
+/* What a job's document stands for that may be priced by piece: frames, or milliseconds of video. */
+int64_t st_doc_pieces(const char *doc, st_component by);
+
 /* ---- a bill's file ------------------------------------------------------------------------------ */
 
 /* Everything about the moment a file is made of: a checkpoint over it, and the heads of all books. */

@@ -23,27 +23,17 @@ static void io_use(codec *c, st_use *u)
         io_i64(c, &u->type_m[t]);
 }
 
-/* Make room for n zeroed items when reading. */
-#define GROW(c, vec, count)                                        \
-    do {                                                           \
-        if (!(c)->out) {                                           \
-            st_vec_reserve(vec, (count) + 1);                      \
-            memset((vec)->v, 0, ((count) + 1) * sizeof *(vec)->v); \
-            (vec)->n = (count);                                    \
-        }                                                          \
-    } while (0)
-
 static void io_fleet(codec *c, st_fleet *f)
 {
     size_t n = io_count(c, f->types.n, ST_TYPES_MAX);
-    GROW(c, &f->types, n);
+    IO_GROW(c, &f->types, n);
     for (size_t i = 0; i < n; i++) {
         io_str(c, &f->types.v[i].name);
         io_i64(c, &f->types.v[i].vram_mib);
         IO_IN(c, f->types.v[i].board, 0, ST_BOARD_COUNT - 1);
     }
     n = io_count(c, f->pools.n, ST_POOLS_MAX);
-    GROW(c, &f->pools, n);
+    IO_GROW(c, &f->pools, n);
     for (size_t i = 0; i < n; i++) {
         io_str(c, &f->pools.v[i].name);
         IO_IN(c, f->pools.v[i].levels, 0, UINT32_MAX);
@@ -53,7 +43,7 @@ static void io_fleet(codec *c, st_fleet *f)
         n = io_count(c, f->domains[l].n, (size_t)ST_NODES_MAX * ST_DEVS_MAX);
         if (!c->out && n > c->n)
             c->bad = true;
-        GROW(c, &f->domains[l], c->bad ? 0 : n);
+        IO_GROW(c, &f->domains[l], c->bad ? 0 : n);
         for (size_t i = 0; i < f->domains[l].n; i++) {
             io_str(c, &f->domains[l].v[i].name);
             if (c->out)

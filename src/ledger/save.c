@@ -1,6 +1,5 @@
-/* The ledger to bytes and back.
+/* The ledger to bytes and back (model/codec.h).
  *
- * One description serves both directions: each io_ function writes the value it is given, or reads into it.
  * Reading checks every range. What can be derived is derived, or checked where it is money: balances and revenue
  * must be the sums of the rows. In the end the ledger is saved again and must give the same bytes; the last eight
  * are a hash over all others. */
@@ -9,54 +8,11 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "ledger/state.h"
-#include "model/tree.h"
+#include "model/codec.h"
 
 #define MAGIC   INT64_C(0x32676c74) /* "tlg2" */
 #define SEED    11
 #define DOC_MAX 65536
-
-typedef struct codec {
-    st_strbuf *out; /* NULL: reading */
-    const char *in;
-    size_t n, at;
-    bool bad; /* reading went wrong; everything reads as 0 from here on */
-} codec;
-
-/* Seven bits a byte, lowest first, the sign in the lowest bit. */
-static void io_i64(codec *c, int64_t *v)
-{
-    uint64_t u = (uint64_t)*v << 1 ^ (*v < 0 ? UINT64_MAX : 0);
-    if (c->out) {
-        for (; u >= 0x80; u >>= 7)
-            st_strbuf_addc(c->out, (char)(u | 0x80));
-        st_strbuf_addc(c->out, (char)u);
-        return;
-    }
-    u = 0;
-    for (unsigned shift = 0; !c->bad; shift += 7) {
-        if (c->at >= c->n || shift > 63) {
-            c->bad = true;
-            break;
-        }
-        unsigned char next = (unsigned char)c->in[c->at++];
-        u |= (uint64_t)(next & 0x7f) << shift;
-        if (next < 0x80)
-            break;
-    }
-    *v = c->bad ? 0 : (int64_t)(u >> 1) ^ -(int64_t)(u & 1);
-}
-
-static int64_t io_in(codec *c, int64_t v, int64_t lo, int64_t hi)
-{
-    io_i64(c, &v);
-    if (!c->out && (v < lo || v > hi)) {
-        c->bad = true;
-        return lo;
-    }
-    return v;
-}
-#define IO_IN(c, field, lo, hi) \
-    ((field) = (__typeof__(field))io_in((c), (int64_t)(field), (lo), (hi)))
 
 /* Each thing that is counted takes so many bytes at least: a damaged count cannot ask for more memory than that. */
 static size_t io_many(codec *c, size_t n, size_t least)
@@ -79,15 +35,6 @@ static char *io_text(codec *c, const char *s, size_t max)
     c->at += n;
     return st_xstrndup(c->in + c->at - n, n);
 }
-
-#define GROW(c, vec, count)                                        \
-    do {                                                           \
-        if (!(c)->out) {                                           \
-            st_vec_reserve(vec, (count) + 1);                      \
-            memset((vec)->v, 0, ((count) + 1) * sizeof *(vec)->v); \
-            (vec)->n = (count);                                    \
-        }                                                          \
-    } while (0)
 
 /* ---- parts -------------------------------------------------------------------------------------- */
 
@@ -157,7 +104,7 @@ static void io_plans(codec *c, ledger_account *a)
 static void io_terms(codec *c, ledger_account *a)
 {
     size_t n = io_many(c, a->terms.n, 3);
-    GROW(c, &a->terms, n);
+    IO_GROW(c, &a->terms, n);
     for (size_t i = 0; i < n; i++) {
         st_terms *t = &a->terms.v[i];
         io_i64(c, &t->from_ms);
@@ -185,7 +132,7 @@ static void io_row(codec *c, const st_ledger *l, ledger_row *r)
 static void io_tally(codec *c, const st_ledger *l, ledger_tally *t)
 {
     size_t n = io_many(c, t->rows.n, 10);
-    GROW(c, &t->rows, n);
+    IO_GROW(c, &t->rows, n);
     for (size_t i = 0; i < n; i++) {
         io_row(c, l, &t->rows.v[i]);
         if (!c->out && i > 0 && st_ledger_row_order(l, &t->rows.v[i - 1], &t->rows.v[i]) > 0)
@@ -241,7 +188,7 @@ static void io_account(codec *c, st_ledger *l, size_t i)
     size_t n = io_many(c, a->floors.n, 3);
     if (n > ST_FLOORS_MAX)
         c->bad = true;
-    GROW(c, &a->floors, c->bad ? 0 : n);
+    IO_GROW(c, &a->floors, c->bad ? 0 : n);
     for (size_t k = 0; k < a->floors.n; k++) {
         IO_IN(c, a->floors.v[k].gpu, 1, (int64_t)l->gpus.n - 1);
         IO_IN(c, a->floors.v[k].gpu_m, 1, ST_QTY_MAX);
@@ -280,7 +227,7 @@ static void io_past(codec *c, st_ledger *l)
         size_t m = io_many(c, past->tallies.n, 13);
         if (m > l->accounts.n || !past->period.name[0])
             c->bad = true;
-        GROW(c, &past->tallies, c->bad ? 0 : m);
+        IO_GROW(c, &past->tallies, c->bad ? 0 : m);
         for (size_t k = 0; k < past->tallies.n; k++)
             io_tally(c, l, &past->tallies.v[k]);
     }

@@ -88,6 +88,16 @@ static inline size_t io_count(codec *c, size_t n, size_t max)
     return (size_t)io_in(c, (int64_t)n, 0, (int64_t)max);
 }
 
+/* Make room for n zeroed items when reading. */
+#define IO_GROW(c, vec, count)                                     \
+    do {                                                           \
+        if (!(c)->out) {                                           \
+            st_vec_reserve(vec, (count) + 1);                      \
+            memset((vec)->v, 0, ((count) + 1) * sizeof *(vec)->v); \
+            (vec)->n = (count);                                    \
+        }                                                          \
+    } while (0)
+
 static inline void io_str(codec *c, char **s)
 {
     size_t n = io_count(c, c->out ? strlen(*s) : 0, 4 * ST_NAME_MAX);
