@@ -229,49 +229,58 @@ static int check_within(const st_billcheck *c, const check_account *a, st_err *e
 
 /* ---- what is in force ----------------------------------------------------------------------------- */
 
-static const st_price_book *book_at(const st_billcheck *c, int64_t ms)
+typedef int64_t begin_fn(const void *list, size_t i);
+
+/* How many of a list in order of their beginnings have begun. */
+static size_t begun(const void *list, size_t n, begin_fn *begin, int64_t ms)
 {
-    size_t lo = 0, hi = c->books.n; /* all before lo have begun, none from hi on has */
+    size_t lo = 0, hi = n;
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
 
-        if (c->books.v[mid]->from_ms <= ms)
+        if (begin(list, mid) <= ms)
             lo = mid + 1;
         else
             hi = mid;
     }
-    return lo > 0 ? c->books.v[lo - 1] : NULL;
+    return lo;
+}
+
+static int64_t book_begins(const void *list, size_t i)
+{
+    return ((st_price_book *const *)list)[i]->from_ms;
+}
+
+static int64_t plan_begins(const void *list, size_t i)
+{
+    return ((const st_price_plan *)list)[i].from_ms;
+}
+
+static int64_t terms_begin(const void *list, size_t i)
+{
+    return ((const st_terms *)list)[i].from_ms;
+}
+
+static const st_price_book *book_at(const st_billcheck *c, int64_t ms)
+{
+    size_t n = begun(c->books.v, c->books.n, book_begins, ms);
+
+    return n > 0 ? c->books.v[n - 1] : NULL;
 }
 
 static const st_price_plan *own_plan_at(const check_account *a, int64_t ms)
 {
-    size_t lo = 0, hi = a->plans.n;
+    size_t n = begun(a->plans.v, a->plans.n, plan_begins, ms);
 
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (a->plans.v[mid].from_ms <= ms)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo > 0 ? &a->plans.v[lo - 1] : NULL;
+    return n > 0 ? &a->plans.v[n - 1] : NULL;
 }
 
 static const st_terms *terms_at(const check_account *a, int64_t ms)
 {
-    size_t lo = 0, hi = a->terms.n;
+    size_t n = begun(a->terms.v, a->terms.n, terms_begin, ms);
 
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (a->terms.v[mid].from_ms <= ms)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo > 0 ? &a->terms.v[lo - 1] : NULL;
+    return n > 0 ? &a->terms.v[n - 1] : NULL;
 }
 
 /* Terms follow from the nearest plan; where that is in the file, they must be what it says. */
