@@ -56,6 +56,7 @@ class Client:
 
     def __init__(self, port, token=None):
         self.port, self.token, self.conn = port, token, None
+        self.source = None  # the address to come from
 
     def call(self, method, path, body=None, headers=None, kind="application/json"):
         send = dict(headers or {})
@@ -69,7 +70,8 @@ class Client:
             send["Content-Type"] = kind
         for again in (True, False):
             if self.conn is None:
-                self.conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+                self.conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60,
+                                                       source_address=self.source and (self.source, 0))
             try:
                 self.conn.request(method, path, body=body, headers=send)
                 answer = self.conn.getresponse()
