@@ -34,7 +34,7 @@ static int of(long r)
 
 static int opens(const char *path, int flags)
 {
-    return of(open(path, flags | O_CLOEXEC));
+    return of(open(path, flags | O_CLOEXEC, 0600));
 }
 
 static int writes(const char *path, const char *text)
