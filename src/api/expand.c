@@ -64,18 +64,38 @@ static const char *account_of(const st_expansion *x, const st_doc_node *map, con
     return account;
 }
 
-static int add_json(st_expansion *x, const json_t *job, int array, st_err *err)
+/* Adds all pieces. The first is read whole; the others differ from it by their names and by what
+ * only their nodes look at. An array is taken whole, or its document is refused. */
+static int add_pieces(st_expansion *x, const st_rules_jobs *jobs, st_err *err)
 {
-    char *text = st_rules_text(job);
-    const char *kept = st_arena_strdup(x->arena, text);
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    bool array = jobs->pieces.n > 1;
+    const char *head = array ? st_arena_strdup(x->arena, jobs->head) : NULL;
+    size_t first = x->items.n;
     st_doc *doc = NULL;
-    int r = st_doc_parse("job.json", text, strlen(text), &doc, err);
+    int r;
 
-    free(text);
+    st_strbuf_add(&text, jobs->head);
+    st_strbuf_add(&text, jobs->pieces.v[0].tail);
+    r = st_doc_parse("job.json", st_strbuf_str(&text), text.n, &doc, err);
     if (r < 0)
         return r;
     st_vec_push(&x->docs, doc);
-    return add_item(x, doc, st_doc_root(doc), kept, array, err);
+    r = add_item(x, doc, st_doc_root(doc), "", array ? ++x->arrays : 0, err);
+    for (size_t i = 0; r == 0 && i < jobs->pieces.n; i++) {
+        const st_rules_piece *p = &jobs->pieces.v[i];
+        st_submit_item item = x->items.v[first];
+
+        item.head = head;
+        item.doc = st_arena_strdup(x->arena, array ? p->tail : st_strbuf_str(&text));
+        if (p->name)
+            item.spec.name = st_arena_strdup(x->arena, p->name);
+        if (i == 0)
+            x->items.v[first] = item;
+        else
+            st_vec_push(&x->items, item);
+    }
+    return r;
 }
 
 static int through_rules(st_expansion *x, const st_doc_node *map, const char *text, size_t len,
@@ -86,24 +106,13 @@ static int through_rules(st_expansion *x, const st_doc_node *map, const char *te
                         .role = st_role_words[x->who->role],
                         .above = above,
                         .now_ms = x->api->options.clock(x->api->options.ctx)};
-    json_t *jobs = NULL;
-    size_t n, had = x->items.n;
+    ST_CLEANUP(st_rules_jobs_done) st_rules_jobs jobs = {0};
     int r;
 
     who.account = account_of(x, map, above);
     who.trusted = st_directory_trusted(x->api->dir, who.account);
     r = st_rules_apply_text(x->api->rules, &who, text, len, &jobs, err);
-    if (r < 0)
-        return r;
-    n = json_array_size(jobs);
-    if (n > 1)
-        x->arrays++;
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = add_json(x, json_array_get(jobs, i), n > 1 ? x->arrays : 0, err);
-    json_decref(jobs);
-    if (r < 0)
-        x->items.n = had; /* an array is taken whole, or its document is refused */
-    return r;
+    return r < 0 ? r : add_pieces(x, &jobs, err);
 }
 
 int st_expand(st_expansion *x, const st_doc *doc, const st_doc_node *map, st_err *err)

@@ -33,7 +33,7 @@ static int need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err)
     int r;
 
     if (live) {
-        st_live_row(live, &row);
+        st_live_row(ctl, live, &row);
     } else {
         arena = st_arena_new();
         r = st_store_job_get(ctl->store, (int64_t)c->id, arena, &row, err);

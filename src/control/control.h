@@ -135,6 +135,7 @@ bool st_control_id_parse(const st_control *ctl, const char *text, uint64_t *ret)
 typedef struct st_submit_item {
     st_job_spec spec; /* without id */
     const char *doc;  /* the job's document, JSON; kept */
+    const char *head; /* of an array's pieces: what stands before each one's `doc`; NULL: nothing */
     int array;        /* items with the same number above 0 are the pieces of one array */
     uint64_t id;      /* given */
     int code;         /* of a refusal, else 0 */

@@ -138,21 +138,47 @@ static int stay_of(const char *detail)
     return stay;
 }
 
+/* What its pieces share; none: they are of a store from before they did. */
+static int head_of(st_control *ctl, int64_t array, st_array_head **ret, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = NULL;
+    const char *text = NULL;
+    int64_t at;
+    int r = 0;
+
+    if (st_idmap_get(ctl->heads, (uint64_t)array, &at)) {
+        *ret = (st_array_head *)(intptr_t)at;
+        return 0;
+    }
+    arena = st_arena_new();
+    r = st_store_array_get(ctl->store, array, arena, &text, err);
+    if (r < 0 && r != -ST_ENOENT)
+        return r;
+    *ret = st_control_head(ctl, (uint64_t)array, text);
+    return 0;
+}
+
 static int load_job(void *ctx, const st_job_row *row, st_err *err)
 {
     st_control *ctl = ctx;
     const st_job *job = st_core_job(ctl->core, (uint64_t)row->id);
+    st_array_head *head = NULL;
     st_live *live;
+    int r;
 
     if (!job)
         return st_fail(err, ST_ECORRUPT,
                        "job %" PRId64 " is %s in the table of jobs, and the core does not have it",
                        row->id, row->state);
+    r = row->part_of > 0 ? head_of(ctl, row->part_of, &head, err) : 0;
+    if (r < 0)
+        return r;
     live = st_xcalloc(1, sizeof *live);
     *live = (st_live){.id = (uint64_t)row->id,
                       .account = st_xstrdup(row->account),
                       .user = st_xstrdup(row->user_name),
                       .name = st_xstrdup(row->name),
+                      .head = head,
                       .doc = st_xstrdup(row->spec),
                       .detail = st_xstrdup(row->result),
                       .stay = stay_of(row->result),
@@ -181,7 +207,7 @@ static int last_job(void *ctx, const st_job_row *row, st_err *err)
 static int load_jobs(st_control *ctl, st_err *err)
 {
     const char *live[ST_JOB_PAUSED + 1];
-    const st_job_filter running = {.states = live, .nstates = ST_ARRAY_LEN(live)};
+    const st_job_filter running = {.states = live, .nstates = ST_ARRAY_LEN(live), .own_part = true};
     const st_job_filter newest = {.limit = 1};
     int r;
 
@@ -222,6 +248,7 @@ int st_control_load(st_control *ctl, st_err *err)
 
     st_control_unload(ctl);
     ctl->live = st_idmap_new();
+    ctl->heads = st_idmap_new();
     ctl->versions = st_map_new();
     if (first)
         r = secret(ctl, "veil", ctl->veil_key, sizeof ctl->veil_key, err);
@@ -245,11 +272,13 @@ void st_control_unload(st_control *ctl)
     st_core_free(ST_TAKE(ctl->core));
     st_billing_reset(ctl);
     for (size_t i = 0; i < ctl->all.n; i++)
-        st_live_free(ctl->all.v[i]);
+        st_control_drop_live(ctl, ctl->all.v[i]);
     st_vec_clear(&ctl->all);
     st_vec_clear(&ctl->dirty);
     st_vec_clear(&ctl->over);
     st_idmap_free(ST_TAKE(ctl->live));
+    st_idmap_free(ST_TAKE(ctl->heads));
+    st_strbuf_done(&ctl->whole);
     st_map_free(ST_TAKE(ctl->versions));
 }
 

@@ -122,7 +122,7 @@ static int post_record(st_tx *tx, const st_record *rec, st_err *err)
     if (rec->kind != ST_REC_FLEET && rec->account <= ST_ROOT)
         return 0; /* the cluster's own: nobody's to pay */
     st_arena_reset(ctl->billing->arena);
-    st_entry_of(ctl, rec, live ? live->doc : NULL, ctl->billing->arena, &e);
+    st_entry_of(ctl, rec, live ? st_live_doc(ctl, live) : NULL, ctl->billing->arena, &e);
     return e.kind == ST_ENTRY_FIX ? post_fix(tx, &e, err) : post_fact(tx, &e, err);
 }
 
@@ -220,7 +220,7 @@ static int post_pieces(st_tx *tx, const st_live *live, const char *job, st_err *
 {
     st_billing *b = tx->ctl->billing;
     const st_price_book *book = st_ledger_book(b->ledger, tx->now);
-    const char *workload = st_doc_workload(live->doc, b->arena);
+    const char *doc = st_live_doc(tx->ctl, live), *workload = st_doc_workload(doc, b->arena);
     int r = 0;
 
     for (int i = 0; workload && book && r == 0 && i < book->nunits; i++) {
@@ -232,7 +232,7 @@ static int post_pieces(st_tx *tx, const st_live *live, const char *job, st_err *
 
         if (strcmp(book->units[i].workload, workload) != 0)
             continue;
-        e.pieces = st_doc_pieces(live->doc, book->units[i].by);
+        e.pieces = st_doc_pieces(doc, book->units[i].by);
         if (e.pieces > 0)
             r = post_fact(tx, &e, err);
     }

@@ -175,7 +175,7 @@ static bool is_below(const st_tree *tree, int32_t account, int32_t root)
 static int add_open(void *ctx, const st_record *rec)
 {
     open_ctx *o = ctx;
-    const st_control *ctl = o->tx->ctl;
+    st_control *ctl = o->tx->ctl;
     const st_live *live = rec->job ? st_control_known(ctl, rec->job) : NULL;
     st_entry e;
     st_err err;
@@ -184,7 +184,7 @@ static int add_open(void *ctx, const st_record *rec)
         !is_below(st_core_tree(ctl->core), rec->account, o->root))
         return 0;
     st_arena_reset(ctl->billing->arena);
-    st_entry_of(ctl, rec, live ? live->doc : NULL, ctl->billing->arena, &e);
+    st_entry_of(ctl, rec, live ? st_live_doc(ctl, live) : NULL, ctl->billing->arena, &e);
     e.at_ms = o->tx->now;
     if (st_ledger_price(ctl->billing->ledger, &e, &err) < 0)
         return 0;

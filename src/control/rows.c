@@ -30,6 +30,8 @@ st_live *st_control_live(const st_control *ctl, uint64_t id)
 
 void st_control_add_live(st_control *ctl, st_live *live)
 {
+    if (live->head)
+        live->head->pieces++;
     st_idmap_put(ctl->live, live->id, (int64_t)(intptr_t)live);
     live->slot = ctl->all.n;
     st_vec_push(&ctl->all, live);
@@ -43,10 +45,45 @@ void st_control_touch(st_control *ctl, st_live *live)
     st_vec_push(&ctl->dirty, live);
 }
 
-void st_live_free(st_live *live)
+st_array_head *st_control_head(st_control *ctl, uint64_t array, const char *text)
+{
+    st_array_head *head;
+    int64_t at;
+
+    if (!text)
+        return NULL;
+    if (st_idmap_get(ctl->heads, array, &at))
+        return (st_array_head *)(intptr_t)at;
+    head = st_xcalloc(1, sizeof *head);
+    *head = (st_array_head){.text = st_xstrdup(text), .array = array};
+    st_idmap_put(ctl->heads, array, (int64_t)(intptr_t)head);
+    return head;
+}
+
+const char *st_live_doc(st_control *ctl, const st_live *live)
+{
+    if (!live->head)
+        return live->doc;
+    st_strbuf_clear(&ctl->whole);
+    st_strbuf_add(&ctl->whole, live->head->text);
+    st_strbuf_add(&ctl->whole, live->doc);
+    return st_strbuf_str(&ctl->whole);
+}
+
+static void drop_head(st_control *ctl, st_array_head *head)
+{
+    if (!head || --head->pieces > 0)
+        return;
+    st_idmap_del(ctl->heads, head->array);
+    free(head->text);
+    free(head);
+}
+
+void st_control_drop_live(st_control *ctl, st_live *live)
 {
     if (!live)
         return;
+    drop_head(ctl, live->head);
     free(live->account);
     free(live->user);
     free(live->name);
@@ -57,7 +94,8 @@ void st_live_free(st_live *live)
     free(live);
 }
 
-void st_live_row(const st_live *live, st_job_row *ret)
+/* As it is written: of a piece, its own part of the document. */
+static void row_of(const st_live *live, st_job_row *ret)
 {
     *ret = (st_job_row){
         .id = (int64_t)live->id,
@@ -79,6 +117,12 @@ void st_live_row(const st_live *live, st_job_row *ret)
         .result = live->detail ? live->detail : "",
         .part_of = live->part_of,
     };
+}
+
+void st_live_row(st_control *ctl, const st_live *live, st_job_row *ret)
+{
+    row_of(live, ret);
+    ret->spec = st_live_doc(ctl, live);
 }
 
 /* Where it is, for people; and how often it has started, for a later start of stintd. */
@@ -179,7 +223,13 @@ int st_rows_write(st_tx *tx, st_err *err)
         st_live *live = ctl->dirty.v[i];
         st_job_row row;
 
-        st_live_row(live, &row);
+        row_of(live, &row);
+        if (live->head && live->head->fresh) {
+            r = st_store_array_put(ctl->store, row.part_of, live->head->text, err);
+            live->head->fresh = false;
+        }
+        if (r < 0)
+            break;
         r = live->fresh ? st_store_job_insert(ctl->store, &row, err)
                         : st_store_job_update(ctl->store, &row, err);
         live->fresh = live->dirty = false;
@@ -230,7 +280,7 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
                                .ran_ms = job ? st_job_ran_ms(job, at_ms) : 0,
                                .account = live->account,
                                .domain = job ? st_tree_account(tree, domain)->name : NULL,
-                               .doc = live->doc,
+                               .doc = st_live_doc(ctl, live),
                                .spec = job,
                                .grants = grants,
                                .ngrants = ngrants,
@@ -288,7 +338,7 @@ void st_rows_settle(st_control *ctl)
         last->slot = live->slot;
         ctl->all.n--;
         st_idmap_del(ctl->live, live->id);
-        st_live_free(live);
+        st_control_drop_live(ctl, live);
     }
     st_vec_clear(&ctl->over);
 }

@@ -21,11 +21,21 @@ typedef struct st_live_used {
 
 typedef struct st_billing st_billing;
 
+/* What the documents of an array's pieces begin with, once for all of them. */
+typedef struct st_array_head {
+    char *text;
+    uint64_t array;
+    size_t pieces; /* live ones */
+    bool fresh;    /* has no row yet */
+} st_array_head;
+
 /* What is known of a live job besides what the core has. */
 typedef struct st_live {
     uint64_t id;
     size_t slot; /* in st_control.all */
-    char *account, *user, *name, *doc;
+    char *account, *user, *name;
+    st_array_head *head; /* NULL: `doc` is the whole document */
+    char *doc;
     int stay; /* how often it has started */
     int64_t submit_ms;
     int64_t start_ms; /* of its first start; ST_STORE_NEVER */
@@ -53,6 +63,8 @@ struct st_control {
 
     /* Of the loop alone. */
     st_idmap *live;        /* id -> st_live * */
+    st_idmap *heads;       /* array -> st_array_head * */
+    st_strbuf whole;       /* of st_live_doc */
     ST_VEC(st_live *) all; /* in no order */
     ST_VEC(st_live *) dirty;
     ST_VEC(st_live *) over; /* ended in this transaction: known until it is settled */
@@ -107,8 +119,13 @@ st_live *st_control_live(const st_control *ctl, uint64_t id);
 st_live *st_control_known(const st_control *ctl, uint64_t id); /* also if it has just ended */
 void st_control_touch(st_control *ctl, st_live *live);
 void st_control_add_live(st_control *ctl, st_live *live);
-void st_live_free(st_live *live);
-void st_live_row(const st_live *live, st_job_row *ret);
+void st_control_drop_live(st_control *ctl, st_live *live);
+/* The head of an array, made when it is first asked for; NULL for a text of NULL. */
+st_array_head *st_control_head(st_control *ctl, uint64_t array, const char *text);
+/* A job's document. Good until the next call. */
+const char *st_live_doc(st_control *ctl, const st_live *live);
+/* With the whole document; good as long as that. */
+void st_live_row(st_control *ctl, const st_live *live, st_job_row *ret);
 int st_rows_write(st_tx *tx, st_err *err);
 void st_rows_tell(st_tx *tx);
 void st_rows_settle(st_control *ctl); /* forget what ended */

@@ -58,13 +58,17 @@ static int replay(st_cmd_submit *s, const st_idem_row *row, st_err *err)
 static void add_live(st_tx *tx, const st_submit_item *item, uint64_t part_of)
 {
     st_control *ctl = tx->ctl;
+    st_array_head *head = st_control_head(ctl, part_of, item->head);
     const st_job *job = st_core_job(ctl->core, item->id);
     st_live *live = st_xcalloc(1, sizeof *live);
 
+    if (head && head->pieces == 0)
+        head->fresh = true;
     *live = (st_live){.id = item->id,
                       .account = st_xstrdup(item->spec.account),
                       .user = st_xstrdup(item->spec.user),
                       .name = st_xstrdup(item->spec.name),
+                      .head = head,
                       .doc = st_xstrdup(item->doc),
                       .submit_ms = tx->now,
                       .start_ms = ST_STORE_NEVER,
@@ -203,6 +207,6 @@ bool st_control_row(st_control *ctl, uint64_t id, st_job_row *ret)
 
     if (!live)
         return false;
-    st_live_row(live, ret);
+    st_live_row(ctl, live, ret);
     return true;
 }

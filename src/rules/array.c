@@ -1,16 +1,18 @@
 /*
  * From one document to many: frames in chunks, and plain arrays (rules/workload.h).
  *
- * A piece is a copy of the document with a name of its own, its place in `array` and the same in
- * its environment:
+ * A piece is the document with a name of its own, its place in `array` and the same in its
+ * environment. What the pieces have in common is written once (st_rules_jobs):
  *   frames   array {index, count, frames: [first, last], step?}; STINT_FRAME_START,
  *            STINT_FRAME_END, STINT_FRAME_STEP, STINT_CHUNK (from 0), STINT_CHUNKS
  *   plain    array {index, count}; STINT_ARRAY_INDEX, STINT_ARRAY_COUNT
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/quote.h"
 #include "model/types.h"
 #include "rules/frames.h"
@@ -20,7 +22,6 @@
 #define FPS_MAX_M      (INT64_C(1000) * 1000)
 #define FPS_DEFAULT_M  (INT64_C(24) * 1000)
 #define VIDEO_CHUNK_MS 10000
-#define BYTES_MAX      ((size_t)256 << 20) /* of all pieces, as text */
 
 typedef struct pieces {
     st_frames_vec v; /* of a plain array: the indices, one each */
@@ -146,71 +147,85 @@ static int cut_array(const json_t *job, pieces *ret, st_err *err)
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-static void set_env(json_t *env, const char *key, int64_t n)
-{
-    char text[24];
+/* Names of the environment that are a piece's own. */
+static const char *const frame_env[] = {"STINT_FRAME_START", "STINT_FRAME_END", "STINT_FRAME_STEP",
+                                        "STINT_CHUNK",       "STINT_CHUNKS",    NULL};
+static const char *const array_env[] = {"STINT_ARRAY_INDEX", "STINT_ARRAY_COUNT", NULL};
 
-    snprintf(text, sizeof text, "%" PRId64, n);
-    st_value_set(env, key, json_string(text));
+/* Everything but name and place, with the environment last and open: pieces write on from there. */
+static char *make_head(const json_t *job, const char *const *own, bool *ret_more)
+{
+    static const char *const apart[] = {"name", "env", "array", NULL};
+    json_t *rest = json_copy((json_t *)(uintptr_t)job);
+    const json_t *given = json_object_get(job, "env");
+    json_t *env = given ? json_copy((json_t *)(uintptr_t)given) : json_object();
+    st_strbuf out = {0};
+    char *text;
+
+    for (int i = 0; apart[i]; i++)
+        json_object_del(rest, apart[i]);
+    for (int i = 0; own[i]; i++)
+        json_object_del(env, own[i]);
+    text = st_rules_text(rest);
+    st_strbuf_addn(&out, text, strlen(text) - 1);
+    st_strbuf_addf(&out, "%s\"env\":", json_object_size(rest) > 0 ? "," : "");
+    free(text);
+    text = st_rules_text(env);
+    st_strbuf_addn(&out, text, strlen(text) - 1);
+    free(text);
+    *ret_more = json_object_size(env) > 0;
+    json_decref(rest);
+    json_decref(env);
+    return st_strbuf_take(&out);
 }
 
-static void set_frames(json_t *env, json_t *place, const st_frames *f, size_t i, size_t n)
+/* A name that has no room for a number is the same for all. */
+static char *make_name(const json_t *job, int64_t index)
 {
-    set_env(env, "STINT_FRAME_START", f->first);
-    set_env(env, "STINT_FRAME_END", f->last);
-    set_env(env, "STINT_FRAME_STEP", f->step);
-    set_env(env, "STINT_CHUNK", (int64_t)i);
-    set_env(env, "STINT_CHUNKS", (int64_t)n);
-    st_value_set(place, "index", json_integer((json_int_t)i));
-    st_value_set(place, "count", json_integer((json_int_t)n));
-    st_value_set(place, "frames", json_pack("[I, I]", (json_int_t)f->first, (json_int_t)f->last));
-    if (f->step > 1)
-        st_value_set(place, "step", json_integer(f->step));
-}
-
-static void set_name(json_t *piece, int64_t index)
-{
-    const char *name = json_string_value(json_object_get(piece, "name"));
+    const char *name = json_string_value(json_object_get(job, "name"));
     char text[ST_NAME_MAX + 32];
 
     if (!name)
         name = "job";
     if (strlen(name) > ST_NAME_MAX - 12)
-        return;
+        return st_xstrdup(name);
     snprintf(text, sizeof text, "%s.%" PRId64, name, index);
-    st_value_set(piece, "name", json_string(text));
+    return st_xstrdup(text);
 }
 
-/* The piece shares with its siblings what they have in common. */
-static json_t *make_piece(json_t *job, const pieces *p, size_t i)
+static void add_env(st_strbuf *out, const char *const *names, const int64_t *values)
 {
-    const json_t *given = json_object_get(job, "env");
-    json_t *piece = json_copy(job), *place = json_object();
-    json_t *env = json_is_object(given) ? json_copy((json_t *)(uintptr_t)given) : json_object();
-    const st_frames *f = &p->v.v[i];
-
-    if (p->frames) {
-        set_frames(env, place, f, i, p->v.n);
-        set_name(piece, (int64_t)i);
-    } else {
-        set_env(env, "STINT_ARRAY_INDEX", f->first);
-        set_env(env, "STINT_ARRAY_COUNT", (int64_t)p->v.n);
-        st_value_set(place, "index", json_integer(f->first));
-        st_value_set(place, "count", json_integer((json_int_t)p->v.n));
-        set_name(piece, f->first);
-    }
-    st_value_set(piece, "env", env);
-    st_value_set(piece, "array", place);
-    return piece;
+    for (int i = 0; names[i]; i++)
+        st_strbuf_addf(out, "%s\"%s\":\"%" PRId64 "\"", i ? "," : "", names[i], values[i]);
 }
 
-int st_array_apply(json_t *job, json_t **ret, st_err *err)
+static char *make_tail(const pieces *p, size_t i, const char *name, bool more)
+{
+    const st_frames *f = &p->v.v[i];
+    int64_t n = (int64_t)p->v.n, index = p->frames ? (int64_t)i : f->first;
+    st_strbuf out = {0};
+
+    st_strbuf_add(&out, more ? "," : "");
+    if (p->frames)
+        add_env(&out, frame_env, (const int64_t[]){f->first, f->last, f->step, index, n});
+    else
+        add_env(&out, array_env, (const int64_t[]){index, n});
+    st_strbuf_add(&out, "},\"name\":");
+    st_quote_json(&out, name);
+    st_strbuf_addf(&out, ",\"array\":{\"index\":%" PRId64 ",\"count\":%" PRId64, index, n);
+    if (p->frames)
+        st_strbuf_addf(&out, ",\"frames\":[%" PRId64 ",%" PRId64 "]", f->first, f->last);
+    if (p->frames && f->step > 1)
+        st_strbuf_addf(&out, ",\"step\":%" PRId64, f->step);
+    st_strbuf_add(&out, "}}");
+    return st_strbuf_take(&out);
+}
+
+int st_array_apply(json_t *job, st_rules_jobs *ret, st_err *err)
 {
     const char *workload = json_string_value(json_object_get(job, "workload"));
-    bool video = workload && strcmp(workload, "video") == 0;
+    bool video = workload && strcmp(workload, "video") == 0, more;
     ST_CLEANUP(pieces_done) pieces p = {0};
-    const json_t *env = json_object_get(job, "env");
-    json_t *jobs;
     int r;
 
     if (video || (workload && strcmp(workload, "render") == 0)) {
@@ -218,21 +233,19 @@ int st_array_apply(json_t *job, json_t **ret, st_err *err)
     } else if (st_value_has(job, "array")) {
         r = cut_array(job, &p, err);
     } else {
-        *ret = json_pack("[O]", job);
+        ret->head = st_xstrdup("");
+        st_vec_push(&ret->pieces, (st_rules_piece){.tail = st_rules_text(job)});
         return 0;
     }
     if (r < 0)
         return r;
-    if (st_value_has(job, "env") && !json_is_object(env))
+    if (st_value_has(job, "env") && !json_is_object(json_object_get(job, "env")))
         return st_fail(err, ST_EINVAL, "env: a map of names and values is wanted");
-    if (json_dumpb(job, NULL, 0, JSON_COMPACT) > BYTES_MAX / p.v.n)
-        return st_fail(err, ST_ERANGE,
-                       "%zu copies of this document would be more than %zu MiB: make it smaller, "
-                       "or the pieces larger",
-                       p.v.n, BYTES_MAX >> 20);
-    jobs = json_array();
-    for (size_t i = 0; i < p.v.n; i++)
-        json_array_append_new(jobs, make_piece(job, &p, i));
-    *ret = jobs;
+    ret->head = make_head(job, p.frames ? frame_env : array_env, &more);
+    for (size_t i = 0; i < p.v.n; i++) {
+        char *name = make_name(job, p.frames ? (int64_t)i : p.v.v[i].first);
+
+        st_vec_push(&ret->pieces, (st_rules_piece){make_tail(&p, i, name, more), name});
+    }
     return 0;
 }

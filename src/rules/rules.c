@@ -376,7 +376,7 @@ static int run_scripts(st_rules *rules, lease *l, unsigned which, const st_rules
 }
 
 static int go_through(st_rules *rules, lease *l, const st_rules_who *who, json_t **job,
-                      json_t **ret_jobs, st_err *err)
+                      st_rules_jobs *ret_jobs, st_err *err)
 {
     int r = run_scripts(rules, l, ST_BOX_PREPARE, who, job, err);
 
@@ -409,8 +409,8 @@ static bool too_deep(const json_t *v, int left)
 
 #define DEPTH_MAX 16
 
-int st_rules_apply(st_rules *rules, const st_rules_who *who, const json_t *job, json_t **ret_jobs,
-                   st_err *err)
+static int apply(st_rules *rules, const st_rules_who *who, const json_t *job,
+                 st_rules_jobs *ret_jobs, st_err *err)
 {
     ST_CLEANUP(st_json_drop) json_t *doc = NULL;
     lease l = {0};
@@ -430,7 +430,7 @@ int st_rules_apply(st_rules *rules, const st_rules_who *who, const json_t *job, 
 }
 
 int st_rules_apply_text(st_rules *rules, const st_rules_who *who, const char *text, size_t len,
-                        json_t **ret_jobs, st_err *err)
+                        st_rules_jobs *ret_jobs, st_err *err)
 {
     json_error_t at;
     ST_CLEANUP(st_json_drop)
@@ -440,7 +440,18 @@ int st_rules_apply_text(st_rules *rules, const st_rules_who *who, const char *te
     if (!job)
         return st_fail(err, ST_EPARSE, "line %d: this is no JSON: %s", at.line,
                        st_quote(q, at.text));
-    return st_rules_apply(rules, who, job, ret_jobs, err);
+    return apply(rules, who, job, ret_jobs, err);
+}
+
+void st_rules_jobs_done(st_rules_jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->pieces.n; i++) {
+        free(jobs->pieces.v[i].tail);
+        free(jobs->pieces.v[i].name);
+    }
+    st_vec_free(&jobs->pieces);
+    free(jobs->head);
+    jobs->head = NULL;
 }
 
 char *st_rules_text(const json_t *job)

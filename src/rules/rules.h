@@ -30,6 +30,7 @@
 
 #include "base/doc.h"
 #include "base/err.h"
+#include "base/vec.h"
 #include "model/mig.h"
 #include "model/types.h"
 
@@ -86,15 +87,25 @@ typedef struct st_rules_who {
     int64_t zone_ms; /* local time minus UTC; who.now has local time */
 } st_rules_who;
 
-/* *ret_jobs is a new JSON array of at least one document. The job is read and not changed.
- * Fails with ST_EREFUSED when a rule refuses, ST_EINTERNAL when a script fails, and ST_EINVAL,
- * ST_EPARSE, ST_ERANGE or ST_ENOENT for what is wrong with the document. */
-int st_rules_apply(st_rules *rules, const st_rules_who *who, const json_t *job, json_t **ret_jobs,
-                   st_err *err);
+/* What one document became. The pieces of an array share most of their text, so that is there once:
+ * `head` followed by a piece's own `tail` is the piece's document, as JSON. */
+typedef struct st_rules_piece {
+    char *tail;
+    char *name; /* as it stands in the document; NULL: not an array, so look there */
+} st_rules_piece;
 
-/* The same for JSON text. */
+typedef struct st_rules_jobs {
+    char *head; /* "": this is no array, and the only tail is the whole */
+    ST_VEC(st_rules_piece) pieces;
+} st_rules_jobs;
+
+void st_rules_jobs_done(st_rules_jobs *jobs);
+
+/* Takes a document, JSON text, through the rules; *ret has at least one piece. Fails with
+ * ST_EREFUSED when a rule refuses, ST_EINTERNAL when a script fails, and ST_EINVAL, ST_EPARSE,
+ * ST_ERANGE or ST_ENOENT for what is wrong with the document. */
 int st_rules_apply_text(st_rules *rules, const st_rules_who *who, const char *text, size_t len,
-                        json_t **ret_jobs, st_err *err);
+                        st_rules_jobs *ret, st_err *err);
 
 /* A document as text that st_doc_parse reads back exactly: jansson by itself writes 0.1 with
  * seventeen digits. The caller frees it. */

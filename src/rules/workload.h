@@ -15,7 +15,7 @@ int st_workload_apply(const st_rules_options *options, const st_rules_who *who, 
 /* Whether a document has a key that only a workload gives a meaning. */
 bool st_workload_key(const char *key);
 
-/* Cuts the document into its pieces (array.c): *ret is a new array, of one if it is no array. */
-int st_array_apply(json_t *job, json_t **ret, st_err *err);
+/* Cuts the document into its pieces (array.c); one that is no array is a piece by itself. */
+int st_array_apply(json_t *job, st_rules_jobs *ret, st_err *err);
 
 #endif

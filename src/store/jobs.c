@@ -61,13 +61,56 @@ int st_store_job_get(st_store *store, int64_t id, st_arena *a, st_job_row *ret, 
     return 0;
 }
 
+int st_store_array_put(st_store *store, int64_t id, const char *head, st_err *err)
+{
+    return st_sql_run(store, ST_SQL_ARRAY_PUT, ST_PARAMS(st_val_i64(id), st_val_text(head)), NULL,
+                      err);
+}
+
+typedef struct head_ctx {
+    st_arena *arena;
+    const char *text;
+} head_ctx;
+
+static int keep_head(void *ctx, const st_val *cols, size_t n, st_err *err)
+{
+    head_ctx *h = ctx;
+
+    if (n != 1 || cols[0].kind != ST_VAL_TEXT)
+        return st_fail(err, ST_ECORRUPT,
+                       "what an array shares is no text; the store is damaged, restore the last "
+                       "backup");
+    h->text = st_arena_strndup(h->arena, cols[0].p, cols[0].n);
+    return 0;
+}
+
+int st_store_array_get(st_store *store, int64_t id, st_arena *a, const char **ret, st_err *err)
+{
+    head_ctx h = {.arena = a};
+    int r = st_sql_query(store, ST_SQL_ARRAY_GET, ST_PARAMS(st_val_i64(id)), keep_head, &h, err);
+
+    if (r < 0)
+        return r;
+    if (!h.text)
+        return st_fail(err, ST_ENOENT, "array %lld shares nothing", (long long)id);
+    *ret = h.text;
+    return 0;
+}
+
 int st_store_jobs_prune(st_store *store, int64_t before_ms, int64_t limit, int64_t *ret_n,
                         st_err *err)
 {
-    int64_t n;
-    int r = st_sql_run(store, ST_SQL_JOBS_PRUNE,
-                       ST_PARAMS(st_val_i64(before_ms), st_val_i64(limit)), &n, err);
+    int64_t n = 0;
+    bool own;
+    int r = st_sql_begin(store, &own, err);
 
+    if (r < 0)
+        return r;
+    r = st_sql_run(store, ST_SQL_JOBS_PRUNE, ST_PARAMS(st_val_i64(before_ms), st_val_i64(limit)),
+                   &n, err);
+    if (r == 0 && n > 0)
+        r = st_sql_run(store, ST_SQL_ARRAYS_PRUNE, ST_NO_PARAMS, NULL, err);
+    r = st_sql_end(store, own, r, err);
     if (r == 0 && ret_n)
         *ret_n = n;
     return r;

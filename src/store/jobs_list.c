@@ -13,6 +13,8 @@ static int build(const st_job_filter *f, const st_store *store, st_list *l, st_e
     l->no_account = f->no_account;
     l->before = f->before_id;
     l->limit = f->limit;
+    l->as_written = f->own_part;
+    ST_ASSERT(!f->own_part || f->naccounts == 0);
     if (f->naccounts > ST_STORE_ACCOUNTS_MAX)
         return st_fail(err, ST_ERANGE, "%zu accounts in one question, at most %d", f->naccounts,
                        ST_STORE_ACCOUNTS_MAX);

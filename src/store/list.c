@@ -182,7 +182,7 @@ int st_list_rows(st_list *l, st_store *store, st_row_fn fn, void *ctx, st_err *e
         r = st_sql_begin(store, &own, err);
         return r < 0 ? r : st_sql_end(store, own, merged(l, store, fn, ctx, err), err);
     }
-    r = prepare(l, store, "@cols", true, &stmt, err);
+    r = prepare(l, store, l->as_written ? "@names" : "@cols", true, &stmt, err);
     if (r == 0)
         r = run(l, store, stmt, 0, INT64_MIN, fn, ctx, err);
     st_sql_finish(store, stmt);

@@ -14,6 +14,7 @@ typedef struct st_list {
     const char *const *accounts;
     size_t naccounts; /* 0 is every account, unless no_account */
     bool no_account;
+    bool as_written;       /* columns as they are, nothing looked up for them */
     int64_t before, limit; /* 0: from the newest, without limit */
     st_strbuf where;       /* further conditions, each with AND in front */
     st_val params[ST_STORE_PARAMS_MAX];

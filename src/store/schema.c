@@ -67,10 +67,18 @@ static const char *const version_3[] = {
     NULL,
 };
 
+static const char *const version_4[] = {
+    /* What the documents of an array's pieces have in common, by the array's id: it is read in front
+     * of a piece's own part, jobs.spec. Pieces from before have their whole documents there. */
+    "CREATE TABLE arrays (id @key PRIMARY KEY, head TEXT NOT NULL)",
+    NULL,
+};
+
 static const st_migration migrations[] = {
     {1, version_1},
     {2, version_2},
     {3, version_3},
+    {4, version_4},
 };
 
 const st_migration *const st_migrations = migrations;

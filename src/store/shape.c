@@ -8,10 +8,14 @@
 #include <stddef.h>
 #include <string.h>
 
-#define FIELD(type, member, what)                        \
-    {                                                    \
-#member, ST_FIELD_##what, offsetof(type, member) \
+#define READ_AS(type, member, what, expression)                      \
+    {                                                                \
+#member, ST_FIELD_##what, offsetof(type, member), expression \
     }
+#define FIELD(type, member, what) READ_AS(type, member, what, NULL)
+
+/* A piece's document begins with what all pieces of its array share. */
+#define WHOLE_SPEC "COALESCE((SELECT head FROM arrays WHERE arrays.id = part_of), '') || spec"
 
 static const st_field log_fields[] = {
     FIELD(st_log_row, seq, I64),   FIELD(st_log_row, at_ms, I64), FIELD(st_log_row, version, TEXT),
@@ -33,7 +37,7 @@ static const st_field job_fields[] = {
     FIELD(st_job_row, end_ms, I64),     FIELD(st_job_row, priority, I64),
     FIELD(st_job_row, gpu_m, I64),      FIELD(st_job_row, preemptions, I64),
     FIELD(st_job_row, lost, I64),       FIELD(st_job_row, exit_code, I64),
-    FIELD(st_job_row, reason, TEXT),    FIELD(st_job_row, spec, TEXT),
+    FIELD(st_job_row, reason, TEXT),    READ_AS(st_job_row, spec, TEXT, WHOLE_SPEC),
     FIELD(st_job_row, result, TEXT),    FIELD(st_job_row, part_of, I64),
 };
 
@@ -93,10 +97,13 @@ const st_shape st_shape_thing = SHAPE("things", thing_fields);
 const st_shape st_shape_book = SHAPE("book", book_fields);
 const st_shape st_shape_checkpoint = SHAPE("checkpoints", checkpoint_fields);
 
-static void add_columns(const st_shape *shape, st_strbuf *out)
+static void add_columns(const st_shape *shape, bool reading, st_strbuf *out)
 {
-    for (size_t i = 0; i < shape->n; i++)
-        st_strbuf_addf(out, "%s%s", i ? ", " : "", shape->fields[i].name);
+    for (size_t i = 0; i < shape->n; i++) {
+        const st_field *f = &shape->fields[i];
+
+        st_strbuf_addf(out, "%s%s", i ? ", " : "", reading && f->read ? f->read : f->name);
+    }
 }
 
 static void add_values(const st_shape *shape, st_strbuf *out)
@@ -119,7 +126,9 @@ void st_shape_expand(const st_driver *driver, const st_shape *shape, const char 
         sql++;
         word = strspn(sql, "abcdefghijklmnopqrstuvwxyz");
         if (word == 4 && memcmp(sql, "cols", 4) == 0 && shape)
-            add_columns(shape, out);
+            add_columns(shape, true, out);
+        else if (word == 5 && memcmp(sql, "names", 5) == 0 && shape)
+            add_columns(shape, false, out);
         else if (word == 4 && memcmp(sql, "vals", 4) == 0 && shape)
             add_values(shape, out);
         else if (word == 4 && memcmp(sql, "blob", 4) == 0 && driver)

@@ -1,6 +1,6 @@
 /*
  * The columns of each noun, once: st_shape says where in the C struct each column is, and from that
- * come the column lists of statements (@cols, @vals), the parameters and the way back.
+ * come the column lists of statements (@cols, @names, @vals), the parameters and the way back.
  */
 #ifndef ST_STORE_SHAPE_H
 #define ST_STORE_SHAPE_H
@@ -19,6 +19,7 @@ typedef struct st_field {
     const char *name;
     st_field_kind kind;
     size_t at;
+    const char *read; /* what is selected for it, where that is more than the column; else NULL */
 } st_field;
 
 typedef struct st_shape {
@@ -30,7 +31,7 @@ typedef struct st_shape {
 extern const st_shape st_shape_log, st_shape_snap, st_shape_job, st_shape_token, st_shape_audit,
     st_shape_idem, st_shape_thing, st_shape_book, st_shape_checkpoint;
 
-/* The SQL with @cols and @vals replaced by the shape's (which may be NULL), @blob and @key by the
+/* The SQL with @cols (as they are read), @names (of the columns) and @vals replaced by the shape's (which may be NULL), @blob and @key by the
  * driver's words (which may be NULL where there are none). */
 void st_shape_expand(const st_driver *driver, const st_shape *shape, const char *sql,
                      st_strbuf *out);

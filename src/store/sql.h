@@ -1,5 +1,5 @@
 /*
- * Every statement of the store, once: its name, the shape its @cols and @vals come from, the kinds
+ * Every statement of the store, once: its name, the shape its @cols (as read), @names (as written) and @vals come from, the kinds
  * of its parameters (i number, t text, b bytes; "*" the shape's fields in order), and its text.
  * Statements are prepared when first used and live as long as the connection.
  *
@@ -19,13 +19,13 @@
     X(ST_SQL_META_ALL, NULL, "", "SELECT k, v FROM meta ORDER BY k")                             \
                                                                                                  \
     X(ST_SQL_LOG_APPEND, &st_shape_log, "*",                                                     \
-      "INSERT INTO log (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                           \
+      "INSERT INTO log (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
     X(ST_SQL_LOG_READ, &st_shape_log, "i", "SELECT @cols FROM log WHERE seq >= $1 ORDER BY seq") \
     X(ST_SQL_LOG_LAST, NULL, "", "SELECT COALESCE(MAX(seq), 0) FROM log")                        \
     X(ST_SQL_LOG_PRUNE, NULL, "i", "DELETE FROM log WHERE seq <= $1")                            \
                                                                                                  \
     X(ST_SQL_SNAP_PUT, &st_shape_snap, "*",                                                      \
-      "INSERT INTO snap (@cols) VALUES (@vals) ON CONFLICT (seq) DO UPDATE SET "                 \
+      "INSERT INTO snap (@names) VALUES (@vals) ON CONFLICT (seq) DO UPDATE SET "                \
       "at_ms = excluded.at_ms, version = excluded.version, data = excluded.data")                \
     X(ST_SQL_SNAP_TRIM, NULL, "",                                                                \
       "DELETE FROM snap WHERE seq < (SELECT MIN(seq) FROM "                                      \
@@ -37,7 +37,7 @@
     X(ST_SQL_SNAP_LAST, NULL, "", "SELECT COALESCE(MAX(seq), 0) FROM snap")                      \
                                                                                                  \
     X(ST_SQL_JOB_INSERT, &st_shape_job, "*",                                                     \
-      "INSERT INTO jobs (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
+      "INSERT INTO jobs (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                         \
     X(ST_SQL_JOB_UPDATE, NULL, "itttiiiiiiitt",                                                  \
       "UPDATE jobs SET name = $2, state = $3, class_name = $4, start_ms = $5, end_ms = $6, "     \
       "priority = $7, gpu_m = $8, preemptions = $9, lost = $10, exit_code = $11, reason = $12, " \
@@ -47,11 +47,17 @@
     X(ST_SQL_JOBS_PRUNE, NULL, "ii",                                                             \
       "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE end_ms >= 0 AND end_ms < $1 "     \
       "ORDER BY end_ms LIMIT $2)")                                                               \
+    X(ST_SQL_ARRAY_PUT, NULL, "it",                                                              \
+      "INSERT INTO arrays (id, head) VALUES ($1, $2) ON CONFLICT DO NOTHING")                    \
+    X(ST_SQL_ARRAY_GET, NULL, "i", "SELECT head FROM arrays WHERE id = $1")                      \
+    X(ST_SQL_ARRAYS_PRUNE, NULL, "",                                                             \
+      "DELETE FROM arrays WHERE NOT EXISTS "                                                     \
+      "(SELECT 1 FROM jobs WHERE part_of > 0 AND part_of = arrays.id)")                          \
     X(ST_SQL_JOBS_STATES, NULL, "", "SELECT state, COUNT(*) FROM jobs GROUP BY state")           \
     X(ST_SQL_JOBS_ALL, &st_shape_job, "", "SELECT @cols FROM jobs ORDER BY id")                  \
                                                                                                  \
     X(ST_SQL_TOKEN_INSERT, &st_shape_token, "*",                                                 \
-      "INSERT INTO tokens (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                        \
+      "INSERT INTO tokens (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                       \
     X(ST_SQL_TOKEN_REVOKE, NULL, "ii",                                                           \
       "UPDATE tokens SET revoked_ms = $2 WHERE id = $1 AND revoked_ms < 0")                      \
     X(ST_SQL_TOKEN_USED, NULL, "ii", "UPDATE tokens SET last_used_ms = $2 WHERE id = $1")        \
@@ -60,21 +66,21 @@
     X(ST_SQL_TOKENS, &st_shape_token, "", "SELECT @cols FROM tokens ORDER BY id")                \
                                                                                                  \
     X(ST_SQL_AUDIT_APPEND, &st_shape_audit, "*",                                                 \
-      "INSERT INTO audit (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                         \
+      "INSERT INTO audit (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                        \
     X(ST_SQL_AUDIT_ALL, &st_shape_audit, "", "SELECT @cols FROM audit ORDER BY seq")             \
     X(ST_SQL_AUDIT_GET, &st_shape_audit, "i", "SELECT @cols FROM audit WHERE seq = $1")          \
                                                                                                  \
     X(ST_SQL_IDEM_GET, &st_shape_idem, "tt",                                                     \
       "SELECT @cols FROM idem WHERE owner = $1 AND key = $2")                                    \
     X(ST_SQL_IDEM_PUT, &st_shape_idem, "*",                                                      \
-      "INSERT INTO idem (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
+      "INSERT INTO idem (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                         \
     X(ST_SQL_IDEM_EXPIRE, NULL, "i", "DELETE FROM idem WHERE at_ms < $1")                        \
     X(ST_SQL_IDEM_ALL, &st_shape_idem, "", "SELECT @cols FROM idem ORDER BY owner, key")         \
                                                                                                  \
     X(ST_SQL_THING_GET, &st_shape_thing, "tt",                                                   \
       "SELECT @cols FROM things WHERE kind = $1 AND name = $2")                                  \
     X(ST_SQL_THING_NEW, &st_shape_thing, "*",                                                    \
-      "INSERT INTO things (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                        \
+      "INSERT INTO things (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                       \
     X(ST_SQL_THING_PUT, NULL, "ttiit",                                                           \
       "UPDATE things SET version = version + 1, at_ms = $4, doc = $5 "                           \
       "WHERE kind = $1 AND name = $2 AND version = $3")                                          \
@@ -85,7 +91,7 @@
     X(ST_SQL_THINGS, &st_shape_thing, "", "SELECT @cols FROM things ORDER BY kind, name")        \
                                                                                                  \
     X(ST_SQL_BOOK_APPEND, &st_shape_book, "*",                                                   \
-      "INSERT INTO book (@cols) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
+      "INSERT INTO book (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                         \
     X(ST_SQL_BOOK_LAST, NULL, "", "SELECT COALESCE(MAX(n), 0) FROM book")                        \
     X(ST_SQL_BOOK_READ, &st_shape_book, "ii",                                                    \
       "SELECT @cols FROM book WHERE n >= $1 AND n <= $2 ORDER BY n")                             \
@@ -94,7 +100,7 @@
     X(ST_SQL_BOOK_OF_JOB, &st_shape_book, "t",                                                   \
       "SELECT @cols FROM book WHERE job = $1 AND job <> '' ORDER BY n")                          \
     X(ST_SQL_CHECKPOINT_PUT, &st_shape_checkpoint, "*",                                          \
-      "INSERT INTO checkpoints (@cols) VALUES (@vals) ON CONFLICT (n) DO UPDATE SET "            \
+      "INSERT INTO checkpoints (@names) VALUES (@vals) ON CONFLICT (n) DO UPDATE SET "           \
       "at_ms = excluded.at_ms, data = excluded.data")                                            \
     X(ST_SQL_CHECKPOINT_LAST, &st_shape_checkpoint, "",                                          \
       "SELECT @cols FROM checkpoints ORDER BY n DESC LIMIT 1")                                   \

@@ -123,10 +123,12 @@ typedef struct st_job_row {
     const char *state, *class_name;
     int64_t submit_ms, start_ms, end_ms; /* ST_STORE_NEVER while not known */
     int64_t priority, gpu_m, preemptions, lost;
-    int64_t exit_code;         /* ST_STORE_NEVER while not known */
-    const char *reason;        /* "" for none */
-    const char *spec, *result; /* documents; result "" until it ended */
-    int64_t part_of;           /* the first job of the array it belongs to; 0: none */
+    int64_t exit_code;  /* ST_STORE_NEVER while not known */
+    const char *reason; /* "" for none */
+    /* Documents; result is "" until it ended. Of a piece of an array `spec` is written as its own
+     * part, what it shares is in st_store_array_put, and it is read as the two together. */
+    const char *spec, *result;
+    int64_t part_of; /* the first job of the array it belongs to; 0: none */
 } st_job_row;
 
 typedef int (*st_job_row_fn)(void *ctx, const st_job_row *row, st_err *err);
@@ -137,7 +139,13 @@ int st_store_job_update(st_store *store, const st_job_row *row, st_err *err);
 /* Replaces the document, after a change by its owner. */
 int st_store_job_put_spec(st_store *store, int64_t id, const char *spec, st_err *err);
 int st_store_job_get(st_store *store, int64_t id, st_arena *a, st_job_row *ret, st_err *err);
-/* Removes jobs that ended before a moment, at most `limit`; tells how many. */
+
+/* What the documents of an array's pieces begin with. */
+int st_store_array_put(st_store *store, int64_t id, const char *head, st_err *err);
+/* ST_ENOENT: its pieces share nothing. */
+int st_store_array_get(st_store *store, int64_t id, st_arena *a, const char **ret, st_err *err);
+
+/* Removes jobs that ended before a moment, at most `limit`, and what arrays without pieces shared; tells how many jobs. */
 int st_store_jobs_prune(st_store *store, int64_t before_ms, int64_t limit, int64_t *ret_n,
                         st_err *err);
 
@@ -154,6 +162,7 @@ typedef struct st_job_filter {
     int64_t before_id;      /* cursor: ids below it; 0 begins with the newest */
     int64_t ended_since_ms; /* only what ended at or after it; 0 is everything */
     int64_t limit;          /* rows at most; 0 is no limit */
+    bool own_part;          /* `spec` as it was written: of a piece its own part alone */
 } st_job_filter;
 
 /* Accounts in one filter; none of them twice. States are at most a few dozen. */

@@ -249,6 +249,53 @@ static void what_was_used_is_in_the_row(void **state)
                                     "\"found\":3,\"ms\":7}"));
 }
 
+/* An array's shared beginning is written once, and is there after a restart and when its first piece
+ * is over. */
+static void pieces_share_a_document(void **state)
+{
+    world *w = *state;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_submit_item items[3];
+    st_cmd_submit cmd = {.who = owner, .items = items, .n = 3};
+    static const char *const tails[] = {"0}", "1}", "2}"};
+    st_job_row row;
+    st_err err = {0};
+
+    make_fleet(w);
+    for (int i = 0; i < 3; i++)
+        items[i] = (st_submit_item){.spec = {.name = "x",
+                                             .account = "team",
+                                             .user = "ann",
+                                             .pool = -1,
+                                             .tasks = 1,
+                                             .limit_ms = 3600000,
+                                             .shape = {.gpus = 8, .types = 1, .cpu_m = 1000}},
+                                    .head = "{\"piece\":",
+                                    .doc = tails[i],
+                                    .array = 1};
+    st_cmd_submit_init(&cmd);
+    assert_ok(do_cmd(w, &cmd.cmd, &err));
+    for (int again = 0; again < 2; again++) {
+        for (int i = 0; i < 3; i++) {
+            char want[20];
+
+            snprintf(want, sizeof want, "{\"piece\":%d}", i);
+            assert_ok(st_store_job_get(st_control_store(w->ctl), (int64_t)items[i].id, arena, &row,
+                                       &err));
+            assert_string_equal(row.spec, want);
+            assert_int_equal(row.part_of, items[0].id);
+        }
+        restart(w);
+        if (again == 0) {
+            st_cmd_job cancel = {.who = owner, .id = items[0].id};
+
+            st_cmd_job_cancel(&cancel);
+            assert_ok(do_cmd(w, &cancel.cmd, &err));
+            restart(w);
+        }
+    }
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -261,6 +308,7 @@ int main(void)
         TEST(a_log_that_does_not_fit_is_refused),
         TEST(late_reports_are_ignored),
         TEST(what_was_used_is_in_the_row),
+        TEST(pieces_share_a_document),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

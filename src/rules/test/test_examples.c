@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "base/testing.h"
 #include "rules/rules.h"
+#include "rules/test/jobs.h"
 #include "rules/values.h"
 
 /* Mon 2026-06-15 12:00 UTC */
@@ -57,7 +58,7 @@ static void becomes(st_rules *rules, const char *job, const char *want)
     ST_CLEANUP(st_freep) char *text = NULL;
     st_err err = {0};
 
-    assert_ok(st_rules_apply_text(rules, &ann, job, strlen(job), &jobs, &err));
+    assert_ok(rules_apply(rules, &ann, job, strlen(job), &jobs, &err));
     text = st_rules_text(json_array_get(jobs, 0));
     assert_string_equal(text, want);
 }
@@ -67,8 +68,7 @@ static void refused(st_rules *rules, const char *job, const char *words)
     json_t *jobs = NULL;
     st_err err = {0};
 
-    assert_fails(st_rules_apply_text(rules, &ann, job, strlen(job), &jobs, &err), ST_EREFUSED,
-                 words);
+    assert_fails(rules_apply(rules, &ann, job, strlen(job), &jobs, &err), ST_EREFUSED, words);
 }
 
 static void test_default_limit(void **state)

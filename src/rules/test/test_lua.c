@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/testing.h"
 #include "rules/rules.h"
+#include "rules/test/jobs.h"
 #include "rules/values.h"
 
 static const st_rules_who ann = {.account = "vision",
@@ -20,7 +21,7 @@ static char *apply(st_rules *rules, const char *job, st_err *err)
     ST_CLEANUP(st_json_drop) json_t *jobs = NULL;
 
     *err = (st_err){0};
-    if (st_rules_apply_text(rules, &ann, job, strlen(job), &jobs, err) < 0)
+    if (rules_apply(rules, &ann, job, strlen(job), &jobs, err) < 0)
         return NULL;
     assert_int_equal(json_array_size(jobs), 1);
     return st_rules_text(json_array_get(jobs, 0));
@@ -317,16 +318,16 @@ static void test_bad_input(void **state)
     char deep[200];
 
     (void)state;
-    assert_fails(st_rules_apply_text(rules, &ann, "[]", 2, &jobs, &err), ST_EINVAL, "is a map");
-    assert_fails(st_rules_apply_text(rules, &ann, "{", 1, &jobs, &err), ST_EPARSE, "no JSON");
-    assert_fails(st_rules_apply_text(rules, &ann, "{\"a\":1,\"a\":2}", 13, &jobs, &err), ST_EPARSE,
+    assert_fails(rules_apply(rules, &ann, "[]", 2, &jobs, &err), ST_EINVAL, "is a map");
+    assert_fails(rules_apply(rules, &ann, "{", 1, &jobs, &err), ST_EPARSE, "no JSON");
+    assert_fails(rules_apply(rules, &ann, "{\"a\":1,\"a\":2}", 13, &jobs, &err), ST_EPARSE,
                  "duplicate");
     memset(deep, '[', 50);
     memset(deep + 50, ']', 50);
     snprintf(deep + 100, 100, "}");
     memmove(deep + 5, deep, 102);
     memcpy(deep, "{\"a\":", 5);
-    assert_fails(st_rules_apply_text(rules, &ann, deep, strlen(deep), &jobs, &err), ST_EINVAL,
+    assert_fails(rules_apply(rules, &ann, deep, strlen(deep), &jobs, &err), ST_EINVAL,
                  "nested more than");
     assert_null(jobs);
 }

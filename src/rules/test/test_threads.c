@@ -9,6 +9,7 @@
 
 #include "base/testing.h"
 #include "rules/rules.h"
+#include "rules/test/jobs.h"
 #include "rules/values.h"
 
 #define THREADS 4
@@ -48,7 +49,7 @@ static void *submit(void *arg)
         st_err err = {0};
 
         snprintf(user, sizeof user, "u%d-%d", w->number, i);
-        if (st_rules_apply_text(w->rules, &who, text, sizeof text - 1, &jobs, &err) < 0 ||
+        if (rules_apply(w->rules, &who, text, sizeof text - 1, &jobs, &err) < 0 ||
             !good(json_array_get(jobs, 0), user))
             w->wrong++;
         json_decref(jobs);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/testing.h"
 #include "rules/rules.h"
+#include "rules/test/jobs.h"
 #include "rules/values.h"
 #include "spec/spec.h"
 
@@ -48,7 +49,7 @@ static json_t *apply(st_rules *rules, const char *job)
     json_t *jobs = NULL;
     st_err err = {0};
 
-    assert_ok(st_rules_apply_text(rules, &ann, job, strlen(job), &jobs, &err));
+    assert_ok(rules_apply(rules, &ann, job, strlen(job), &jobs, &err));
     for (size_t i = 0; i < json_array_size(jobs); i++) {
         ST_CLEANUP(st_freep) char *text = st_rules_text(json_array_get(jobs, i));
 
@@ -74,7 +75,7 @@ static void refused(st_rules *rules, const char *job, int code, const char *text
     json_t *jobs = NULL;
     st_err err = {0};
 
-    assert_fails(st_rules_apply_text(rules, &ann, job, strlen(job), &jobs, &err), code, text);
+    assert_fails(rules_apply(rules, &ann, job, strlen(job), &jobs, &err), code, text);
     assert_null(jobs);
 }
 
@@ -281,10 +282,10 @@ static void test_render(void **state)
     assert_string_equal(env(jobs, 2, "STINT_FRAME_END"), "10");
     assert_string_equal(
         text,
-        "{\"name\":\"film.3\",\"workload\":\"render\",\"frames\":\"1-10,300-310x2\",\"chunk\":4,"
+        "{\"workload\":\"render\",\"frames\":\"1-10,300-310x2\",\"chunk\":4,"
         "\"env\":{\"A\":\"b\",\"STINT_FRAME_START\":\"300\",\"STINT_FRAME_END\":\"306\","
         "\"STINT_FRAME_STEP\":\"2\",\"STINT_CHUNK\":\"3\",\"STINT_CHUNKS\":\"5\"},"
-        "\"array\":{\"index\":3,\"count\":5,\"frames\":[300,306],\"step\":2}}");
+        "\"name\":\"film.3\",\"array\":{\"index\":3,\"count\":5,\"frames\":[300,306],\"step\":2}}");
     refused(rules, "{\"workload\":\"render\"}", ST_EINVAL, "render needs frames");
     refused(rules, "{\"workload\":\"render\",\"frames\":[1]}", ST_EINVAL, "frames: a list like");
     refused(rules, "{\"workload\":\"render\",\"frames\":\"1-20000\"}", ST_ERANGE, "20000 jobs");
@@ -325,25 +326,45 @@ static void test_arrays(void **state)
     ST_CLEANUP(st_json_drop) json_t *a = apply(rules, "{\"array\":{\"count\":3}}");
     ST_CLEANUP(st_json_drop) json_t *b = apply(rules, "{\"name\":\"x\",\"array\":\"5-9x2\"}");
     ST_CLEANUP(st_freep) char *text = st_rules_text(json_array_get(b, 1));
-    ST_CLEANUP(st_freep) char *big = st_xmalloc(100000);
 
     (void)state;
     assert_int_equal(json_array_size(a), 3);
     assert_string_equal(env(a, 0, "STINT_ARRAY_INDEX"), "0");
-    assert_string_equal(text, "{\"name\":\"x.7\",\"array\":{\"index\":7,\"count\":3},\"env\":"
-                              "{\"STINT_ARRAY_INDEX\":\"7\",\"STINT_ARRAY_COUNT\":\"3\"}}");
+    assert_string_equal(text, "{\"env\":{\"STINT_ARRAY_INDEX\":\"7\",\"STINT_ARRAY_COUNT\":\"3\"},"
+                              "\"name\":\"x.7\",\"array\":{\"index\":7,\"count\":3}}");
     refused(rules, "{\"array\":{\"count\":0}}", ST_ERANGE, "array: count: ");
     refused(rules, "{\"array\":{\"count\":10001}}", ST_ERANGE, "array: count: ");
     refused(rules, "{\"array\":\"0-10000\"}", ST_ERANGE, "array: ");
     refused(rules, "{\"array\":{}}", ST_EINVAL, "is wanted");
     refused(rules, "{\"array\":7}", ST_EINVAL, "is wanted");
     refused(rules, "{\"array\":{\"index\":1,\"count\":2}}", ST_EINVAL, "given by the service");
-    /* 10,000 times 50 KB. */
-    memset(big, 'x', 50100);
-    snprintf(big, 60, "{\"array\":{\"count\":10000},\"script\":\"%s", "xxxxxxxxx");
-    big[strlen(big)] = 'x';
-    snprintf(big + 50000, 10, "\"}");
-    refused(rules, big, ST_ERANGE, "more than 256 MiB");
+}
+
+/* What pieces have in common is there once, also where a document tries to write a piece's own names. */
+static void test_pieces_share(void **state)
+{
+    ST_CLEANUP(st_rules_freep) st_rules *rules = st_rules_new(NULL);
+    ST_CLEANUP(st_rules_jobs_done) st_rules_jobs jobs = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf job = {0};
+    ST_CLEANUP(st_json_drop) json_t *whole = NULL;
+    st_err err = {0};
+
+    (void)state;
+    st_strbuf_add(&job, "{\"array\":{\"count\":10000},\"name\":\"a\\\"b\",\"env\":{"
+                        "\"STINT_ARRAY_INDEX\":\"666\",\"BIG\":\"");
+    for (int i = 0; i < 20000; i++)
+        st_strbuf_addc(&job, 'x');
+    st_strbuf_add(&job, "\"}}");
+    assert_ok(st_rules_apply_text(rules, &ann, st_strbuf_str(&job), job.n, &jobs, &err));
+    assert_int_equal(jobs.pieces.n, 10000);
+    assert_true(strlen(jobs.head) > 20000);
+    for (size_t i = 0; i < jobs.pieces.n; i++)
+        assert_true(strlen(jobs.pieces.v[i].tail) < 200);
+    whole = apply(rules, st_strbuf_str(&job));
+    assert_string_equal(env(whole, 9999, "STINT_ARRAY_INDEX"), "9999");
+    assert_string_equal(jobs.pieces.v[9999].name, "a\"b.9999");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(whole, 9999), "name")),
+                        "a\"b.9999");
 }
 
 int main(void)
@@ -353,7 +374,7 @@ int main(void)
         cmocka_unit_test(test_bad_sizes), cmocka_unit_test(test_inference),
         cmocka_unit_test(test_training),  cmocka_unit_test(test_notebook),
         cmocka_unit_test(test_render),    cmocka_unit_test(test_video),
-        cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_arrays),    cmocka_unit_test(test_pieces_share),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

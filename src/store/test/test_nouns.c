@@ -212,6 +212,39 @@ static void test_jobs(void **state)
     assert_string_equal(listed(w, &(st_job_filter){0}), "9 8 7 6 5 3 2 1");
 }
 
+/* Pieces of an array share the beginning of their documents; those of an older store do not. */
+static void test_arrays(void **state)
+{
+    world *w = *state;
+    st_job_row row, got;
+    const char *head;
+    int64_t n;
+    st_err err;
+
+    for (int64_t i = 1; i <= 4; i++) {
+        row = a_job(i, "a");
+        row.part_of = i < 4 ? 1 : 4;
+        row.spec = i < 4 ? "1}" : "{\"n\":4}";
+        row.end_ms = i == 2 ? ST_STORE_NEVER : 100;
+        assert_ok(st_store_job_insert(w->store, &row, &err));
+    }
+    assert_ok(st_store_array_put(w->store, 1, "{\"n\":", &err));
+    assert_ok(st_store_job_get(w->store, 3, w->a, &got, &err));
+    assert_string_equal(got.spec, "{\"n\":1}");
+    assert_ok(st_store_job_get(w->store, 4, w->a, &got, &err));
+    assert_string_equal(got.spec, "{\"n\":4}");
+    assert_string_equal(listed(w, &(st_job_filter){.part_of = 1, .own_part = true}), "3 2 1");
+    assert_fails(st_store_array_get(w->store, 4, w->a, &head, &err), ST_ENOENT, "shares nothing");
+    assert_ok(st_store_jobs_prune(w->store, 5000, 10, &n, &err));
+    assert_int_equal(n, 3);
+    assert_ok(st_store_array_get(w->store, 1, w->a, &head, &err)); /* job 2 still needs it */
+    row.id = 2;
+    row.end_ms = 100;
+    assert_ok(st_store_job_update(w->store, &row, &err));
+    assert_ok(st_store_jobs_prune(w->store, 5000, 10, &n, &err));
+    assert_fails(st_store_array_get(w->store, 1, w->a, &head, &err), ST_ENOENT, "shares nothing");
+}
+
 static int count_tokens(void *ctx, const st_token_row *row, st_err *err)
 {
     (void)row, (void)err;
@@ -423,6 +456,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_meta, setup, teardown),
         cmocka_unit_test_setup_teardown(test_log, setup, teardown),
         cmocka_unit_test_setup_teardown(test_jobs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_arrays, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tokens, setup, teardown),
         cmocka_unit_test_setup_teardown(test_audit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_audit_tampering, setup, teardown),
