@@ -411,11 +411,6 @@ static void mark_unlisted(st_host *h, int64_t now)
     }
 }
 
-static bool lease_over(const st_host *h)
-{
-    return !h->keep && h->lease_end_ms > 0 && st_boot_ms() >= h->lease_end_ms;
-}
-
 /* Until nothing new follows: what was verified lets the next one start in the same turn. */
 void st_host_act(st_host *h, int64_t now_ms)
 {
@@ -426,7 +421,7 @@ void st_host_act(st_host *h, int64_t now_ms)
                         .n = h->journal.tasks.n,
                         .can_pause = true,
                         .scrub = (st_scrub_policy)st_scrub_policy_parse(h->process->conf->scrub),
-                        .lease_over = lease_over(h) || h->fenced,
+                        .lease_over = st_voice_lease_over(h) || h->fenced,
                         .stop_grace_ms = h->process->conf->stop_grace_ms};
         st_acts acts = {0};
         size_t n;

@@ -1,16 +1,26 @@
 /*
  * The inside of the agent: one node, and the process that has them. Private to src/agent.
  *
+ * Two threads. The voice:
+ *
+ *   voice.c     registrations, statuses, lists, leases, logs: all that stintd says and hears
+ *   register.c  how a node gets in
+ *
+ * And the acting one, the process's first:
+ *
  *   loop.c      wakes nodes up, ends the process
- *   node.c      a node's turn: look, plan, act, speak; statuses, lists, leases
- *   register.c  how it gets in
+ *   node.c      a node's turn: hear, look, plan, act, report
+ *   report.c    what a node has, as the text of a status
  *   act.c       carries out what the plan says
  *   pause.c     takes tasks off their devices and puts them back
  *   scrub.c     reads the memory of devices between tenants
- *   logs.c      brings what tasks write to stintd
+ *   logs.c      hands what tasks write to the voice
  *   metrics.c   samples devices, answers scrapes
  *   mps.c       MPS daemons: one per GPU and trust domain
  *   watch.c     who shares a GPU keeps to the memory it was granted
+ *
+ * A field of st_host belongs to the acting thread unless it says otherwise; what both need is in the
+ * mail (agent/voice.h), under its lock.
  */
 #ifndef ST_AGENT_HOST_H
 #define ST_AGENT_HOST_H
@@ -21,8 +31,10 @@
 #include "agent/exec.h"
 #include "agent/journal.h"
 #include "agent/line.h"
+#include "agent/poll.h"
 #include "agent/slices.h"
 #include "agent/telemetry.h"
+#include "agent/voice.h"
 #include "base/rng.h"
 
 #define ST_HOST_NAME_MAX 64
@@ -45,11 +57,27 @@ typedef struct st_daemon {
     int64_t look_ms;      /* boot clock: when to see whether it lives */
 } st_daemon;
 
-typedef struct st_host {
-    st_process *process;
-    char name[ST_HOST_NAME_MAX], machine[80], dir[PATH_MAX];
+/* What the voice has of a node; nobody else looks. */
+typedef struct st_talk {
     char token[ST_TOKEN_MAX];
     bool registered;
+    int64_t lease_ms, interval_ms, wait_ms; /* the terms */
+    st_line *main, *poll, *log;
+    st_retry main_at, poll_at, log_at;
+    int behind;       /* statuses in a row whose answer named another list than ours */
+    int64_t sent_ms;  /* boot clock: the status under way */
+    uint64_t sent_no; /* its report */
+    int64_t soon_ms;  /* boot clock: not before, even if something is urgent */
+    bool stalled;     /* that was said, and nothing is until it is over */
+    int64_t next_ms;  /* boot clock: its next turn */
+} st_talk;
+
+typedef struct st_host {
+    st_process *process;
+    char name[ST_HOST_NAME_MAX], machine[80], dir[PATH_MAX]; /* fixed once it is open */
+
+    st_talk talk; /* the voice's */
+    st_mail mail; /* of both */
 
     st_gpu *gpu; /* NULL: it has none */
     bool sim_gpus;
@@ -66,18 +94,13 @@ typedef struct st_host {
     char ill[160];   /* why the node cannot be used; "": it can */
     char stuck[160]; /* why nothing can be written down, and so nothing started; "": it can */
 
-    /* The terms. */
-    int64_t lease_ms, interval_ms, wait_ms, chunk;
-    bool keep;
-    int64_t lease_end_ms; /* boot clock; 0: none was given yet */
-    int64_t skew_ms;      /* stintd's clock less ours */
+    int64_t skew_ms; /* stintd's clock less the boot clock, when its list came */
 
-    st_line *main, *poll, *log;
-    st_retry main_at, poll_at, log_at;
-    int behind;      /* statuses in a row whose answer named another list than ours */
-    int64_t sent_ms; /* boot clock: the status under way */
+    uint64_t report_no; /* the last report that was handed over */
+    int64_t report_ms;  /* boot clock: when the next is due, even if nothing has changed */
     st_task_key log_key;
     size_t log_next; /* whose turn it is */
+    int64_t log_ms;  /* boot clock: when to look for output again */
 
     int64_t next_ms;               /* boot clock: its next turn */
     int64_t sample_ms;             /* boot clock: the next sample */
@@ -102,9 +125,10 @@ typedef ST_VEC(st_host *) st_hosts;
 
 struct st_process {
     const st_agent_conf *conf;
-    st_lines *lines;
+    st_poll *poll;   /* where the acting thread waits */
+    st_lines *lines; /* the voice's */
     st_hosts hosts;
-    st_rng rng; /* for pauses that differ */
+    st_rng rng; /* the voice's, for pauses that differ */
 };
 
 /* One line to the log: event=… node=… and the rest as given. */
@@ -115,13 +139,18 @@ st_host *st_host_new(st_process *process, const char *name, const char *dir);
 void st_host_free(st_host *h);
 int st_host_open(st_host *h, st_err *err); /* its files, GPUs, executor */
 void st_host_turn(st_host *h);
-void st_host_wake(st_host *h); /* its turn is now */
-void st_retry_ok(st_retry *r);
-void st_retry_later(st_host *h, st_retry *r);
-void st_host_terms(st_host *h, const json_t *answer, int64_t sent_ms);
 void st_host_save(st_host *h);
 
-/* register.c */
+/* report.c */
+void st_host_report(st_host *h);
+/* Notes what was heard of it. */
+void st_host_report_heard(st_host *h, uint64_t heard_no);
+
+/* voice.c; on its thread */
+void st_retry_ok(st_retry *r);
+void st_retry_later(st_host *h, st_retry *r);
+
+/* register.c; on the voice's thread, but for the last */
 void st_host_register(st_host *h);
 void st_host_registered(st_host *h, const st_answer *a);
 int st_host_identity(st_host *h, st_err *err);
@@ -161,7 +190,6 @@ void st_host_watch(st_host *h, int64_t now_ms);
 
 /* logs.c */
 void st_host_logs(st_host *h);
-void st_host_logs_heard(void *ctx, const st_answer *a);
 
 /* metrics.c */
 void st_host_sample(st_host *h, int64_t now_ms);

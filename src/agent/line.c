@@ -4,22 +4,28 @@
 #include "agent/line.h"
 
 #include <curl/curl.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "agent/files.h"
+#include "agent/poll.h"
 #include "base/mem.h"
 
 #define CONNECT_MS 5000L
 #define BODY_MAX   (64u << 20)
-#define EVENTS     64
+
+/* A socket of curl's, while it is one. */
+typedef struct curl_socket {
+    st_lines *lines;
+    st_watch watch;
+    struct curl_socket *next;
+} curl_socket;
 
 struct st_lines {
     CURLM *multi;
-    int epoll;
+    st_poll *poll;
+    curl_socket *dead;   /* to be freed after the wait */
     int64_t curl_due_ms; /* boot clock; -1: curl waits for nothing */
     char *url, *ca;
 };
@@ -35,26 +41,55 @@ struct st_line {
     bool busy;
 };
 
-/* ---- curl and epoll ---------------------------------------------------------------------------- */
+/* ---- curl's sockets ---------------------------------------------------------------------------- */
 
-/* What epoll gives back for curl's sockets is the number with this bit, for watches an address. */
-#define CURL_BIT (UINT64_C(1) << 63)
+static void on_ready(void *ctx, uint32_t events)
+{
+    const curl_socket *s = ctx;
+    int running;
+
+    curl_multi_socket_action(s->lines->multi, s->watch.fd,
+                             (events & EPOLLIN ? CURL_CSELECT_IN : 0) |
+                                 (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+                                 (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0),
+                             &running);
+}
+
+/* One that curl is done with may have been reported in the same wait: it goes when that is over. */
+static void let_go(st_lines *l, curl_socket *s)
+{
+    st_poll_remove(l->poll, &s->watch);
+    s->next = l->dead;
+    l->dead = s;
+}
+
+static void on_dead(void *ctx, uint32_t events)
+{
+    (void)ctx;
+    (void)events;
+}
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
 {
     st_lines *l = ctx;
-    struct epoll_event e = {.data.u64 = CURL_BIT | (uint32_t)fd};
+    curl_socket *s = known;
 
     (void)easy;
     if (what == CURL_POLL_REMOVE) {
-        epoll_ctl(l->epoll, EPOLL_CTL_DEL, fd, NULL);
+        if (s) {
+            s->watch.ready = on_dead;
+            let_go(l, s);
+        }
         return 0;
     }
-    e.events = (what & CURL_POLL_IN ? (uint32_t)EPOLLIN : 0) |
-               (what & CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0);
-    if (epoll_ctl(l->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &e) != 0 && errno == EEXIST)
-        epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &e);
-    curl_multi_assign(l->multi, fd, l);
+    if (!s) {
+        s = st_xcalloc(1, sizeof *s);
+        *s = (curl_socket){.lines = l, .watch = {.fd = fd, .ready = on_ready, .ctx = s}};
+        curl_multi_assign(l->multi, fd, s);
+    }
+    st_poll_add(l->poll, &s->watch,
+                (what & CURL_POLL_IN ? (uint32_t)EPOLLIN : 0) |
+                    (what & CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0));
     return 0;
 }
 
@@ -79,9 +114,9 @@ int st_lines_new(const st_lines_conf *conf, st_lines **ret, st_err *err)
     l->curl_due_ms = -1;
     l->url = st_xstrndup(conf->url, strlen(conf->url) - (conf->url[strlen(conf->url) - 1] == '/'));
     l->ca = conf->ca ? st_xstrdup(conf->ca) : NULL;
-    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    l->poll = st_poll_new();
     l->multi = curl_multi_init();
-    ST_ASSERT(l->multi && l->epoll >= 0);
+    ST_ASSERT(l->multi);
     curl_multi_setopt(l->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl_multi_setopt(l->multi, CURLMOPT_SOCKETDATA, l);
     curl_multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, on_timer);
@@ -90,28 +125,31 @@ int st_lines_new(const st_lines_conf *conf, st_lines **ret, st_err *err)
     return 0;
 }
 
+static void free_dead(st_lines *l)
+{
+    while (l->dead) {
+        curl_socket *s = l->dead;
+
+        l->dead = s->next;
+        free(s);
+    }
+}
+
 void st_lines_free(st_lines *l)
 {
     if (!l)
         return;
     curl_multi_cleanup(l->multi);
-    close(l->epoll);
+    free_dead(l);
+    st_poll_free(l->poll);
     free(l->url);
     free(l->ca);
     free(l);
 }
 
-void st_lines_watch(st_lines *l, st_watch *watch, uint32_t events)
+void st_lines_wake(st_lines *l)
 {
-    struct epoll_event e = {.events = events, .data.u64 = (uint64_t)(uintptr_t)watch};
-
-    if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, watch->fd, &e) != 0 && errno == EEXIST)
-        epoll_ctl(l->epoll, EPOLL_CTL_MOD, watch->fd, &e);
-}
-
-void st_lines_unwatch(st_lines *l, const st_watch *watch)
-{
-    epoll_ctl(l->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+    st_poll_wake(l->poll);
 }
 
 static void finish(st_line *line, CURLcode code)
@@ -148,31 +186,16 @@ static void hear(st_lines *l)
 
 void st_lines_wait(st_lines *l, int timeout_ms)
 {
-    struct epoll_event events[EVENTS];
-    int running, n;
+    int running;
 
     if (l->curl_due_ms >= 0)
         timeout_ms = (int)ST_MAX(0, ST_MIN((int64_t)timeout_ms, l->curl_due_ms - st_boot_ms()));
-    n = epoll_wait(l->epoll, events, EVENTS, timeout_ms);
+    st_poll_wait(l->poll, timeout_ms);
     if (l->curl_due_ms >= 0 && st_boot_ms() >= l->curl_due_ms) {
         l->curl_due_ms = -1;
         curl_multi_socket_action(l->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     }
-    for (int i = 0; i < n; i++) {
-        uint32_t e = events[i].events;
-        st_watch *w;
-
-        if (events[i].data.u64 & CURL_BIT) {
-            curl_multi_socket_action(l->multi, (curl_socket_t)(events[i].data.u64 & 0xffffffff),
-                                     (e & EPOLLIN ? CURL_CSELECT_IN : 0) |
-                                         (e & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-                                         (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0),
-                                     &running);
-            continue;
-        }
-        w = (st_watch *)(uintptr_t)events[i].data.u64;
-        w->ready(w->ctx, e);
-    }
+    free_dead(l);
     hear(l);
 }
 

@@ -1,7 +1,7 @@
 /*
  * HTTP to stintd without waiting: any number of lines, each with one request at a time, on one
- * curl_multi and one epoll. A node of an agent has a line for registering and statuses, one for its
- * list and one for logs.
+ * curl_multi and one place to wait. A node of an agent has a line for registering and statuses, one
+ * for its list and one for logs. All of it belongs to one thread (agent/voice.h).
  */
 #ifndef ST_AGENT_LINE_H
 #define ST_AGENT_LINE_H
@@ -30,22 +30,13 @@ typedef struct st_answer {
 
 typedef void (*st_line_fn)(void *ctx, const st_answer *answer);
 
-/* A file of somebody else in the same epoll. */
-typedef struct st_watch {
-    int fd;
-    void (*ready)(void *ctx, uint32_t events);
-    void *ctx;
-} st_watch;
-
 int st_lines_new(const st_lines_conf *conf, st_lines **ret, st_err *err);
 void st_lines_free(st_lines *lines); /* after its lines */
 
-/* The watch stays the caller's and must stay where it is. */
-void st_lines_watch(st_lines *lines, st_watch *watch, uint32_t events);
-void st_lines_unwatch(st_lines *lines, const st_watch *watch);
-
 /* Waits for something to happen, timeout_ms at most, and calls whom it concerns. */
 void st_lines_wait(st_lines *lines, int timeout_ms);
+/* From any thread: the wait ends. */
+void st_lines_wake(st_lines *lines);
 
 st_line *st_line_new(st_lines *lines, st_line_fn fn, void *ctx);
 void st_line_free(st_line *line);

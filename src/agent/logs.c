@@ -1,5 +1,5 @@
 /*
- * What tasks write, brought to stintd: one piece at a time and node, tasks in turn.
+ * What tasks write, handed to the voice: one piece at a time and node, tasks in turn.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,20 +10,34 @@
 #include "agent/host.h"
 #include "base/mem.h"
 
-#define LOG_MS      15000 /* for an answer */
-#define LOG_LOOK_MS 300   /* between two looks at what running tasks wrote */
+#define LOG_LOOK_MS 300  /* between two looks at what running tasks wrote */
+#define LOG_FULL_MS 1000 /* after stintd took nothing */
 
 static bool quiet(const st_task *t)
 {
     return t->log_done || t->phase < ST_PHASE_RUNNING;
 }
 
-/* Sends what is new of one task; false: there is nothing. */
+static void hand_over(st_host *h, const st_task *t, const char *bytes, const st_run_piece *piece)
+{
+    st_mail *m = &h->mail;
+
+    h->log_key = t->key;
+    pthread_mutex_lock(&m->lock);
+    snprintf(m->piece_path, sizeof m->piece_path, "/v1/agent/logs/%s/%d/%d?offset=%" PRId64,
+             t->key.job, t->key.stay, t->key.task, t->log_before + piece->offset);
+    st_strbuf_clear(&m->piece);
+    st_strbuf_addn(&m->piece, bytes, piece->n);
+    m->piece_state = ST_PIECE_READY;
+    pthread_mutex_unlock(&m->lock);
+    st_voice_wake(h);
+}
+
+/* Hands over what is new of one task; false: there is nothing. */
 static bool send_one(st_host *h, st_task *t, char *buf, size_t cap)
 {
     st_run_piece piece;
     st_err err = {0};
-    char path[128];
 
     if (h->exec->ops->log(h->exec, t, t->log_sent - t->log_before, buf, cap, &piece, &err) < 0) {
         if (!st_task_live(t))
@@ -37,55 +51,58 @@ static bool send_one(st_host *h, st_task *t, char *buf, size_t cap)
         }
         return false;
     }
-    snprintf(path, sizeof path, "/v1/agent/logs/%s/%d/%d?offset=%" PRId64, t->key.job, t->key.stay,
-             t->key.task, t->log_before + piece.offset);
-    h->log_key = t->key;
-    st_line_ask(h->log, path, h->token, "application/octet-stream", buf, piece.n, LOG_MS);
+    hand_over(h, t, buf, &piece);
     return true;
+}
+
+static void take_answer(st_host *h, long status, int64_t next)
+{
+    st_task *t = st_journal_find(&h->journal, &h->log_key);
+
+    h->log_ms = 0;
+    if (!t)
+        return;
+    if (status == 404) {
+        t->log_done = h->changed = true;
+    } else if (next > t->log_sent) {
+        t->log_sent = next;
+        h->dirty = h->dirty || !st_task_live(t);
+    } else {
+        h->log_ms = st_boot_ms() + LOG_FULL_MS; /* it takes nothing now */
+    }
 }
 
 void st_host_logs(st_host *h)
 {
-    size_t n = h->journal.tasks.n;
     ST_CLEANUP(st_freep) char *buf = NULL;
+    st_piece_state state;
+    int64_t next, chunk;
+    long status;
+    size_t n = h->journal.tasks.n;
 
+    pthread_mutex_lock(&h->mail.lock);
+    state = h->mail.piece_state;
+    status = h->mail.piece_status;
+    next = h->mail.piece_next;
+    chunk = h->mail.chunk;
+    if (state == ST_PIECE_ANSWERED)
+        h->mail.piece_state = ST_PIECE_NONE;
+    pthread_mutex_unlock(&h->mail.lock);
+    if (state == ST_PIECE_ANSWERED)
+        take_answer(h, status, next);
+    if (state == ST_PIECE_READY || st_boot_ms() < h->log_ms)
+        return;
     for (size_t i = 0; i < n; i++) {
         st_task *t = &h->journal.tasks.v[(h->log_next + i) % n];
 
         if (quiet(t))
             continue;
         if (!buf)
-            buf = st_xmalloc((size_t)h->chunk);
-        if (!send_one(h, t, buf, (size_t)h->chunk))
+            buf = st_xmalloc((size_t)chunk);
+        if (!send_one(h, t, buf, (size_t)chunk))
             continue;
         h->log_next = (h->log_next + i + 1) % n;
         return;
     }
-    h->log_at.at_ms = st_boot_ms() + LOG_LOOK_MS;
-}
-
-void st_host_logs_heard(void *ctx, const st_answer *a)
-{
-    st_host *h = ctx;
-    st_task *t = st_journal_find(&h->journal, &h->log_key);
-    json_t *root = a->status == 200 ? json_loadb(a->body, a->n, 0, NULL) : NULL;
-    int64_t next = json_integer_value(json_object_get(root, "next"));
-
-    st_host_wake(h);
-    if (root) {
-        st_retry_ok(&h->log_at);
-        if (t && next > t->log_sent) {
-            t->log_sent = next;
-            h->dirty = h->dirty || !st_task_live(t);
-        } else if (t) {
-            st_retry_later(h, &h->log_at); /* it takes nothing now */
-        }
-    } else if (a->status == 404) {
-        st_retry_ok(&h->log_at);
-        if (t)
-            t->log_done = h->changed = true;
-    } else {
-        st_retry_later(h, &h->log_at);
-    }
-    json_decref(root);
+    h->log_ms = st_boot_ms() + LOG_LOOK_MS;
 }

@@ -1,5 +1,6 @@
 /*
- * The process: its nodes, in turn, and one place where it waits.
+ * The process: its nodes, in turn, and the place where the acting thread waits. The other thread is the
+ * voice's (agent/voice.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,15 +21,18 @@
 #include "base/mem.h"
 #include "gpu/sim.h"
 
+/* In one piece: both threads have something to say. */
 void st_say(const st_host *h, const char *event, const char *fmt, ...)
 {
+    ST_CLEANUP(st_freep) char *text = NULL;
     va_list args;
+    int n;
 
-    fprintf(stderr, "event=%s node=%s ", event, h->name);
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    n = vasprintf(&text, fmt, args);
     va_end(args);
-    fputc('\n', stderr);
+    ST_ASSERT(n >= 0);
+    fprintf(stderr, "event=%s node=%s %s\n", event, h->name, text);
 }
 
 /* ---- who runs tasks here ------------------------------------------------------------------------- */
@@ -174,8 +178,18 @@ static int watch_signals(st_process *p, st_watch *watch, st_err *err)
     watch->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (watch->fd < 0)
         return st_fail(err, ST_EIO, "signals cannot be waited for: %s", strerror(errno));
-    st_lines_watch(p->lines, watch, EPOLLIN);
+    st_poll_add(p->poll, watch, EPOLLIN);
     return 0;
+}
+
+static bool poked(st_host *h)
+{
+    bool was;
+
+    pthread_mutex_lock(&h->mail.lock);
+    was = h->mail.poked;
+    pthread_mutex_unlock(&h->mail.lock);
+    return was;
 }
 
 static void turns(st_process *p, const bool *over)
@@ -186,11 +200,11 @@ static void turns(st_process *p, const bool *over)
         for (size_t i = 0; i < p->hosts.n; i++) {
             st_host *h = p->hosts.v[i];
 
-            if (h->next_ms <= boot)
+            if (h->next_ms <= boot || poked(h))
                 st_host_turn(h);
             next = ST_MIN(next, h->next_ms);
         }
-        st_lines_wait(p->lines, (int)ST_MAX(0, next - st_boot_ms()));
+        st_poll_wait(p->poll, (int)ST_MAX(0, next - st_boot_ms()));
     }
 }
 
@@ -210,7 +224,8 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
     st_agent_conf whole = *given, *conf = &whole;
     st_lines_conf lines = {.url = conf->server, .ca = conf->ca};
     ST_CLEANUP(st_scrape_freep) st_scrape *scrape = NULL;
-    st_process p = {.conf = conf};
+    st_process p = {.conf = conf, .poll = st_poll_new()};
+    st_voice *voice = NULL;
     bool over = false, real = false;
     st_watch signals = {.fd = -1, .ready = on_signal, .ctx = &over};
     int lock = -1, r;
@@ -230,12 +245,15 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
         r = add_hosts(&p, real, err);
     if (r == 0 && conf->metrics)
         r = st_scrape_new(&p, conf->metrics, &scrape, err);
+    if (r == 0)
+        r = st_voice_start(&p, &voice, err);
     if (r == 0) {
         fprintf(stderr, "event=agent version=" ST_VERSION " nodes=%zu exec=%s server=%s\n",
                 p.hosts.n, real ? "oci" : "sim", conf->server);
         turns(&p, &over);
         fprintf(stderr, "event=leaving reason=\"told to; tasks run on\"\n");
     }
+    st_voice_stop(voice);
     st_scrape_free(ST_TAKE(scrape));
     for (size_t i = 0; i < p.hosts.n; i++)
         st_host_free(p.hosts.v[i]);
@@ -243,6 +261,7 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
     if (signals.fd >= 0)
         close(signals.fd);
     st_lines_free(p.lines);
+    st_poll_free(p.poll);
     if (lock >= 0)
         close(lock);
     return r;

@@ -2,7 +2,7 @@
  * The devices of a node, sampled once a second: rollups per grant, health, and a page for
  * Prometheus under the names of gpu/metrics.h.
  *
- * The page has a responder of its own, on the agent's one loop: it answers one thing, to few, and
+ * The page has a responder of its own, on the agent's acting loop: it answers one thing, to few, and
  * src/http brings threads, routes and limits that would need locks around everything here.
  */
 #include <arpa/inet.h>
@@ -263,7 +263,7 @@ static void own_metrics(const st_process *p, st_strbuf *out)
                        "# TYPE stint_agent_up gauge\n");
     for (size_t i = 0; i < p->hosts.n; i++)
         st_strbuf_addf(out, "stint_agent_up{node=\"%s\"} %d\n", p->hosts.v[i]->name,
-                       p->hosts.v[i]->lease_end_ms > st_boot_ms());
+                       !st_voice_lease_over(p->hosts.v[i]));
     st_strbuf_add(out, "# HELP stint_agent_tasks Tasks the node has a record of.\n"
                        "# TYPE stint_agent_tasks gauge\n");
     for (size_t i = 0; i < p->hosts.n; i++)
@@ -325,7 +325,7 @@ static void hang_up(scraper *s)
 {
     if (s->watch.fd < 0)
         return;
-    st_lines_unwatch(s->of->process->lines, &s->watch);
+    st_poll_remove(s->of->process->poll, &s->watch);
     close(s->watch.fd);
     s->watch.fd = -1;
     st_strbuf_done(&s->in);
@@ -346,7 +346,7 @@ static void answer(scraper *s)
                    "Content-Length: %zu\r\nConnection: close\r\n\r\n",
                    ok ? "200 OK" : "404 Not Found", body.n);
     st_strbuf_addn(&s->out, st_strbuf_str(&body), body.n);
-    st_lines_watch(s->of->process->lines, &s->watch, EPOLLOUT);
+    st_poll_add(s->of->process->poll, &s->watch, EPOLLOUT);
 }
 
 static void on_scraper(void *ctx, uint32_t events)
@@ -390,7 +390,7 @@ static void on_listen(void *ctx, uint32_t events)
         }
     hang_up(at); /* all taken: the first has had its time */
     *at = (scraper){.of = s, .watch = {.fd = fd, .ready = on_scraper, .ctx = at}};
-    st_lines_watch(s->process->lines, &at->watch, EPOLLIN);
+    st_poll_add(s->process->poll, &at->watch, EPOLLIN);
 }
 
 int st_scrape_new(st_process *process, const char *address, st_scrape **ret, st_err *err)
@@ -426,7 +426,7 @@ int st_scrape_new(st_process *process, const char *address, st_scrape **ret, st_
     for (int i = 0; i < SCRAPERS; i++)
         s->at[i].watch.fd = -1;
     s->listen = (st_watch){.fd = fd, .ready = on_listen, .ctx = s};
-    st_lines_watch(process->lines, &s->listen, EPOLLIN);
+    st_poll_add(process->poll, &s->listen, EPOLLIN);
     fprintf(stderr, "event=metrics address=%s port=%d\n", host, ntohs(at.sin_port));
     *ret = s;
     return 0;
@@ -438,7 +438,7 @@ void st_scrape_free(st_scrape *s)
         return;
     for (int i = 0; i < SCRAPERS; i++)
         hang_up(&s->at[i]);
-    st_lines_unwatch(s->process->lines, &s->listen);
+    st_poll_remove(s->process->poll, &s->listen);
     close(s->listen.fd);
     free(s);
 }

@@ -171,7 +171,7 @@ typedef struct st_task {
     int64_t ram_limit;    /* bytes: its limit before it was raised; 0: it was not */
     int npids;            /* processes that were taken off */
     st_task_pid pid[ST_TASK_PIDS];
-    bool telling; /* in the status under way: all there is to say of it */
+    uint64_t telling; /* the first report that had all there is to say of it; 0: none has */
 
     /* Of the simulated executor. */
     int64_t sim_left_ms;  /* it would run this long from sim_since_ms */

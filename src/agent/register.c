@@ -64,7 +64,7 @@ int st_host_identity(st_host *h, st_err *err)
         return r;
     r = st_file_load(h->dir, TOKEN_FILE, &token, err);
     if (r == 0)
-        snprintf(h->token, sizeof h->token, "%s", st_strbuf_str(&token));
+        snprintf(h->talk.token, sizeof h->talk.token, "%s", st_strbuf_str(&token));
     return r == -ST_ENOENT ? 0 : r;
 }
 
@@ -187,15 +187,15 @@ void st_host_register(st_host *h)
     char join[ST_TOKEN_MAX] = "";
     st_err err = {0};
 
-    if (!h->token[0] && read_join(h, join, &err) < 0) {
+    if (!h->talk.token[0] && read_join(h, join, &err) < 0) {
         st_say(h, "not-registered", "reason=\"%s\"", err.msg);
-        st_retry_later(h, &h->main_at);
+        st_retry_later(h, &h->talk.main_at);
         return;
     }
     registration_json(h, &body);
-    h->sent_ms = st_boot_ms();
-    st_line_ask(h->main, "/v1/agent/register", h->token[0] ? h->token : join, "application/json",
-                body.s, body.n, REGISTER_MS);
+    h->talk.sent_ms = st_boot_ms();
+    st_line_ask(h->talk.main, "/v1/agent/register", h->talk.token[0] ? h->talk.token : join,
+                "application/json", body.s, body.n, REGISTER_MS);
     explicit_bzero(join, sizeof join);
 }
 
@@ -203,7 +203,7 @@ static void keep_token(st_host *h, const char *token)
 {
     st_err err = {0};
 
-    snprintf(h->token, sizeof h->token, "%s", token);
+    snprintf(h->talk.token, sizeof h->talk.token, "%s", token);
     if (st_file_replace(h->dir, TOKEN_FILE, token, strlen(token), h->exec->ops->real, &err) < 0)
         st_say(h, "token-not-kept", "reason=\"%s\"", err.msg);
 }
@@ -213,13 +213,13 @@ static void refused(st_host *h, const st_answer *a)
     json_t *root = a->status ? json_loadb(a->body, a->n, 0, NULL) : NULL;
     const char *detail = json_string_value(json_object_get(root, "detail"));
 
-    if (h->main_at.failures < 3 || h->main_at.failures % 20 == 0)
+    if (h->talk.main_at.failures < 3 || h->talk.main_at.failures % 20 == 0)
         st_say(h, "not-registered", "status=%ld reason=\"%s\"", a->status,
                detail ? detail : a->err.msg);
     /* Its own token is good for nothing: another try with a join token, if there is one. */
-    if (a->status == 401 && h->token[0] && h->process->conf->join_file)
-        h->token[0] = '\0';
-    st_retry_later(h, &h->main_at);
+    if (a->status == 401 && h->talk.token[0] && h->process->conf->join_file)
+        h->talk.token[0] = '\0';
+    st_retry_later(h, &h->talk.main_at);
     json_decref(root);
 }
 
@@ -237,13 +237,17 @@ void st_host_registered(st_host *h, const st_answer *a)
     }
     if (token)
         keep_token(h, token);
-    h->interval_ms = interval > 0 ? interval : h->interval_ms;
-    h->wait_ms = wait > 0 ? wait : h->wait_ms;
-    h->chunk = chunk > 0 ? ST_MIN(chunk, 262144) : h->chunk;
-    h->registered = true;
-    h->changed = true;
-    st_retry_ok(&h->main_at);
-    st_retry_ok(&h->poll_at);
+    h->talk.interval_ms = interval > 0 ? interval : h->talk.interval_ms;
+    h->talk.wait_ms = wait > 0 ? wait : h->talk.wait_ms;
+    h->talk.registered = true;
+    h->talk.sent_no = 0; /* all there is, at once */
+    if (chunk > 0) {
+        pthread_mutex_lock(&h->mail.lock);
+        h->mail.chunk = ST_MIN(chunk, 262144);
+        pthread_mutex_unlock(&h->mail.lock);
+    }
+    st_retry_ok(&h->talk.main_at);
+    st_retry_ok(&h->talk.poll_at);
     st_say(h, "registered", "pool=%s gpus=%d exec=%s",
            json_string_value(json_object_get(root, "pool")), h->inv.n, h->exec->ops->name);
     json_decref(root);

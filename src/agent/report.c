@@ -1,0 +1,163 @@
+/*
+ * What a node has, as the text of a status: built by the acting side, sent by the voice as often as it
+ * likes (agent/voice.h).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/files.h"
+#include "agent/host.h"
+#include "base/quote.h"
+
+#define LINES_MS  3000
+#define REPORT_MS 2500 /* between two reports of which nothing is urgent: what was used, devices */
+
+/* An end is told when its last lines have gone ahead, so that who follows them misses none; but
+ * not for long, and not where logs cannot be brought. */
+static bool lines_first(const st_host *h, const st_task *t, bool log_down)
+{
+    int64_t ago = st_wall_ms() - t->ended_ms;
+
+    (void)h;
+    return t->phase == ST_PHASE_ENDED && t->started_ms > 0 && !t->log_done && ago >= 0 &&
+           ago < LINES_MS && !log_down && !t->fenced;
+}
+
+static void add_used(const st_task *t, st_strbuf *out)
+{
+    if (t->used.sum.has) {
+        st_strbuf_add(out, ",\"usage\":");
+        st_used_json(&t->used.sum, out);
+    }
+    if (t->scrub.result != ST_SCRUB_PENDING)
+        st_strbuf_addf(out,
+                       ",\"scrub\":{\"result\":\"%s\",\"bytes\":%" PRId64 ",\"found\":%" PRId64
+                       ",\"ms\":%" PRId64 "}",
+                       st_scrub_name(t->scrub.result), t->scrub.bytes, t->scrub.found, t->scrub.ms);
+}
+
+/* Over, off the list and looked after: what it used, once more, until that was heard. */
+static bool leaves(const st_task *t)
+{
+    return !st_task_live(t) && t->unlisted_ms > 0 && t->clean && !t->told;
+}
+
+static void past_json(st_host *h, uint64_t no, st_strbuf *out)
+{
+    const char *sep = "";
+
+    for (size_t i = 0; i < h->journal.tasks.n; i++) {
+        st_task *t = &h->journal.tasks.v[i];
+
+        if (!leaves(t)) {
+            t->telling = 0;
+            continue;
+        }
+        t->telling = t->telling ? t->telling : no;
+        st_strbuf_addf(out, "%s{\"job\":\"%s\",\"stay\":%d,\"task\":%d", sep, t->key.job,
+                       t->key.stay, t->key.task);
+        add_used(t, out);
+        st_strbuf_addc(out, '}');
+        sep = ",";
+    }
+}
+
+void st_host_report_heard(st_host *h, uint64_t heard_no)
+{
+    for (size_t i = 0; i < h->journal.tasks.n; i++) {
+        st_task *t = &h->journal.tasks.v[i];
+
+        if (t->telling && t->telling <= heard_no) {
+            t->told = true;
+            t->telling = 0;
+        }
+    }
+}
+
+static void task_json(const st_host *h, const st_task *t, bool log_down, st_strbuf *out)
+{
+    static const char *const words[] = {
+        [ST_PHASE_NOTED] = "starting",  [ST_PHASE_STARTING] = "starting",
+        [ST_PHASE_RUNNING] = "running", [ST_PHASE_PAUSED] = "paused",
+        [ST_PHASE_ENDED] = "exited",    [ST_PHASE_UNSTARTED] = "failed-to-start",
+    };
+    const char *state = t->phase == ST_PHASE_ENDED && t->saved ? "checkpointed" : words[t->phase];
+    bool first = lines_first(h, t, log_down);
+
+    if (first)
+        state = words[ST_PHASE_RUNNING];
+    st_strbuf_addf(out, "{\"job\":\"%s\",\"stay\":%d,\"task\":%d,\"state\":\"%s\"", t->key.job,
+                   t->key.stay, t->key.task, state);
+    if (t->started_ms > 0)
+        st_strbuf_addf(out, ",\"started_ms\":%" PRId64, t->started_ms);
+    if (t->ended_ms > 0 && !first)
+        st_strbuf_addf(out, ",\"ended_ms\":%" PRId64, t->ended_ms);
+    if (t->phase == ST_PHASE_ENDED && t->exit_signal && !first)
+        st_strbuf_addf(out, ",\"signal\":%d", t->exit_signal);
+    else if (t->phase == ST_PHASE_ENDED && !first)
+        st_strbuf_addf(out, ",\"exit_code\":%d", t->exit_code);
+    if (t->reason[0] && !first) {
+        st_strbuf_add(out, ",\"reason\":");
+        st_quote_json(out, t->reason);
+    }
+    add_used(t, out);
+    st_strbuf_addc(out, '}');
+}
+
+static void report_json(st_host *h, uint64_t no, bool log_down, st_strbuf *out)
+{
+    const char *sep = "";
+
+    st_strbuf_add(out, "\"tasks\":[");
+    for (size_t i = 0; i < h->journal.tasks.n; i++) {
+        const st_task *t = &h->journal.tasks.v[i];
+
+        /* Off the list and over: only its last lines are still on their way. */
+        if (!st_task_live(t) && t->unlisted_ms > 0)
+            continue;
+        st_strbuf_add(out, sep);
+        task_json(h, t, log_down, out);
+        sep = ",";
+    }
+    st_strbuf_add(out, "],\"past\":[");
+    past_json(h, no, out);
+    st_strbuf_add(out, "],\"gpus\":");
+    st_host_gpus_json(h, out);
+    st_strbuf_addc(out, '}');
+}
+
+void st_host_report(st_host *h)
+{
+    const char *reason = h->fenced     ? "its lease ended and its tasks were killed"
+                         : h->stuck[0] ? h->stuck
+                                       : h->ill;
+    int64_t boot = st_boot_ms();
+    st_mail *m = &h->mail;
+    st_strbuf text = {0}, old;
+    bool log_down;
+
+    if (!h->changed && boot < h->report_ms)
+        return;
+    pthread_mutex_lock(&m->lock);
+    log_down = m->log_down;
+    pthread_mutex_unlock(&m->lock);
+    h->report_no++;
+    report_json(h, h->report_no, log_down, &text);
+    pthread_mutex_lock(&m->lock);
+    old = m->report;
+    m->report = text;
+    m->report_no = h->report_no;
+    if (h->changed)
+        m->urgent_no = h->report_no;
+    m->wall_of_ms = st_wall_ms() - boot;
+    m->epoch = h->journal.epoch;
+    m->revision = h->has_list ? h->list.revision : 0;
+    snprintf(m->reason, sizeof m->reason, "%s", reason);
+    pthread_mutex_unlock(&m->lock);
+    st_strbuf_done(&old);
+    if (h->changed)
+        st_voice_wake(h);
+    h->changed = false;
+    h->report_ms = boot + REPORT_MS;
+}
