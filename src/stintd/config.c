@@ -14,6 +14,8 @@
 
 /* X(key, kind, field, default in words, lowest, highest, meaning) */
 #define CONFIG_TABLE(X)                                                                         \
+    X("user", ST_F_TEXT, user, "none", 0, 0,                                                    \
+      "the user stintd becomes when root starts it; capabilities are given up in any case")     \
     X("store", ST_F_TEXT, store, "stint.db", 0, 0, "the database's file")                       \
     X("listen", ST_F_TEXT, listen, "127.0.0.1:7878", 0, 0,                                      \
       "address and port of the API; loopback unless told otherwise")                            \
@@ -175,19 +177,17 @@ int st_config_load(st_config *config, const char *path, st_err *err)
         r = read_policy(doc, f.policy, &f.c.policy, err);
     if (r < 0)
         return r;
-    f.c.store = keep(config, f.c.store);
-    f.c.listen = keep(config, f.c.listen);
-    f.c.socket = keep(config, f.c.socket);
-    f.c.cert = keep(config, f.c.cert);
-    f.c.key = keep(config, f.c.key);
-    f.c.engine = keep(config, f.c.engine);
-    f.c.logs = keep(config, f.c.logs);
-    f.c.billing_zone = keep(config, f.c.billing_zone);
-    f.c.billing_currency = keep(config, f.c.billing_currency);
-    f.c.billing_cluster = keep(config, f.c.billing_cluster);
-    f.c.billing_key = keep(config, f.c.billing_key);
-    if (!f.c.store)
-        return st_fail(err, ST_EINVAL, "%s: a store is needed", path);
+    for (const st_field *row = rows; row->key; row++) {
+        const char **text = (const char **)((char *)&f + row->offset);
+
+        if (row->kind == ST_F_TEXT)
+            *text = keep(config, *text);
+    }
+    if (!f.c.store || !f.c.listen || !f.c.engine)
+        return st_fail(err, ST_EINVAL, "%s: %s cannot be none", path,
+                       !f.c.store    ? "store"
+                       : !f.c.listen ? "listen"
+                                     : "engine");
     if (!f.c.cert != !f.c.key)
         return st_fail(err, ST_EINVAL, "%s: tls_cert and tls_key go together", path);
     *config = f.c;

@@ -13,6 +13,7 @@
 
 typedef struct st_config {
     st_arena *arena;
+    const char *user;   /* to become when root starts it; NULL: stays who it is */
     const char *store;  /* the database's file */
     const char *listen; /* ADDRESS:PORT */
     const char *socket; /* for local admins; NULL: none */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "stintd/check.h"
+#include "stintd/drop.h"
 #include "stintd/serve.h"
 
 static const char usage[] =
@@ -206,6 +207,8 @@ int main(int argc, char **argv)
         r = use_data(&o, &config, &err);
     if (r == 0 && o.listen)
         config.listen = o.listen;
+    if (r == 0)
+        r = st_drop(config.user, o.data, &err);
     if (r < 0) {
         st_config_done(&config);
         return fail(&err);
