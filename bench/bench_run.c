@@ -37,7 +37,6 @@ static int start_one(st_run *run, int n, char id[ST_RUN_ID_MAX], st_err *err)
                               .uid = 200001,
                               .gid = 200001,
                               .command = command,
-                              .image = "host",
                               .cpu_m = 1000,
                               .ram_mib = 256};
 

@@ -287,6 +287,29 @@ static int identity(st_arena *arena, const st_task *t, const st_launch *l, st_ru
     return r < 0 ? st_fail(err, why.code, "%s", why.msg) : 0;
 }
 
+/* What stintd says the job's reference means here. The document is not asked: a tenant writes that. */
+static int image(const json_t *said, const char *storage, st_run_image *ret, st_err *err)
+{
+    const char *kind = text(said, "kind"), *path = text(said, "path"), *why = text(said, "reason");
+    st_run_image i = {.root = path, .digest = text(said, "digest")};
+
+    if (kind && strcmp(kind, "host") == 0) {
+        i = (st_run_image){.kind = ST_IMAGE_HOST};
+    } else if (kind && path && strcmp(kind, "folder") == 0) {
+        i.kind = ST_IMAGE_FOLDER;
+    } else if (kind && path && i.digest && strcmp(kind, "oci") == 0) {
+        i.kind = ST_IMAGE_OCI;
+    } else if (kind && path && storage && strcmp(kind, "data") == 0) {
+        i = (st_run_image){
+            .kind = ST_IMAGE_OCI, .root = storage, .path = path, .digest = i.digest, .own = true};
+    } else {
+        return st_fail(err, ST_EPERM, "%s",
+                       why ? why : "stintd did not say which image it may use");
+    }
+    *ret = i;
+    return 0;
+}
+
 int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_t now_ms,
                    st_run_spec *ret, st_err *err)
 {
@@ -294,7 +317,6 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
     char *id = st_arena_alloc(arena, ST_RUN_ID_MAX);
     st_run_spec s = {.tenant = t->tenant,
                      .script = text(doc, "script"),
-                     .image = text(doc, "image") ? text(doc, "image") : "host",
                      .workdir = text(doc, "workdir"),
                      .net = network(text(doc, "network")),
                      .cpu_m =
@@ -317,6 +339,8 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
     if (l->order->deadline_ms > 0)
         s.time_limit_ms = ST_MAX(l->order->deadline_ms + ST_LATE_MS - now_ms, 1);
     r = identity(arena, t, l, &s, err);
+    if (r == 0)
+        r = image(json_object_get(job, "image"), s.data, &s.image, err);
     if (r == 0)
         r = st_run_check(&s, err);
     if (r == 0)

@@ -165,10 +165,14 @@ int st_bundle_config(const st_run_spec *spec, const st_cdi_edits *cdi, const st_
 
     if (r)
         return r;
-    json_t *config = json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o}", "ociVersion", "1.0.2",
-                               "process", process(spec, cdi), "root", "path", place->rootfs,
-                               "readonly", 1, "hostname", place->hostname, "mounts",
-                               st_bundle_mounts(spec, cdi, place), "linux", for_linux);
+    /* A runtime that makes the root read-only by itself forgets nodev and nosuid over it: a hook seals all three,
+     * after the runtime's last mount point is made. */
+    json_t *config = json_pack(
+        "{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o, s:{s:[{s:s, s:[s, s, s]}]}}", "ociVersion",
+        "1.0.2", "process", process(spec, cdi), "root", "path", place->rootfs, "readonly", 0,
+        "hostname", place->hostname, "mounts", st_bundle_mounts(spec, cdi, place), "linux",
+        for_linux, "hooks", "createContainer", "path", place->init, "args", place->init, "--seal",
+        place->rootfs);
 
     if (!config)
         return st_fail(err, ST_EINVAL,

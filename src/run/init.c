@@ -3,6 +3,8 @@
  *
  *   stint-init -- COMMAND [ARGUMENT...]     runs it and ends with its exit status
  *   stint-init --check                      ends with 0; for trying a runtime
+ *   stint-init --seal FOLDER                a hook of the runtime, outside still: makes the mount of the
+ *                                           root read-only, without devices and setuid
  *
  * A process 1 without handlers ignores SIGTERM and must reap strangers; jobs are not written for
  * that, so this one takes both off them: signals go to the job's process group, orphans are
@@ -15,6 +17,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -64,6 +67,11 @@ int main(int argc, char **argv)
 
     if (argc == 2 && strcmp(argv[1], "--check") == 0)
         return 0;
+    if (argc == 3 && strcmp(argv[1], "--seal") == 0)
+        return mount(NULL, argv[2], NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NODEV | MS_NOSUID,
+                     NULL) == 0
+                   ? 0
+                   : 1;
     if (argc < 3 || strcmp(argv[1], "--") != 0)
         return 2;
     fcntl(ST_INIT_FD, F_SETFD, FD_CLOEXEC);

@@ -58,6 +58,22 @@ typedef struct st_run_gang {
     const char *hostfile; /* text, "HOST slots=N" a line; NULL: none */
 } st_run_gang;
 
+/* Its root file system. What a tenant writes never chooses a path of the node: who fills this in does. */
+typedef enum {
+    ST_IMAGE_HOST,   /* the node's own programs, read-only */
+    ST_IMAGE_FOLDER, /* a folder of the site's, as it is */
+    ST_IMAGE_OCI,    /* an OCI image layout, unpacked once */
+} st_run_image_kind;
+
+typedef struct st_run_image {
+    st_run_image_kind kind;
+    const char *root; /* a folder of the node */
+    const char *path; /* of a layout, beneath it; NULL: the folder itself */
+    const char
+        *digest; /* "sha256:…" that a layout's manifest must have; NULL: the one its index names */
+    bool own;    /* it is in the tenant's storage: read as the tenant, and for nobody else */
+} st_run_image;
+
 typedef struct st_run_spec {
     const char *id;     /* "job/stay/task": one to three parts of letters, digits, - and _ */
     const char *tenant; /* the same characters */
@@ -68,7 +84,7 @@ typedef struct st_run_spec {
     const char *script;         /* text; run by its #! line or by /bin/sh */
     const char *const *env;     /* "NAME=value", NULL-terminated; NULL: none */
     const char *workdir;        /* NULL: /data if there is one, else /tmp */
-    const char *image;          /* "host", a directory, or a directory with an OCI image layout */
+    st_run_image image;
 
     const st_run_device *devices;
     size_t ndevice;
@@ -113,6 +129,9 @@ typedef struct st_run_conf {
     const char *cgroup_root; /* "stint": the group all tasks live under */
     const char *runtime;     /* path of crun or runc; default: the first that works here */
     const char *libexec;     /* the folder of stint-shim and stint-init; default: our own */
+    int64_t
+        images_mib;   /* of unpacked images at most; default: a quarter of the disk, up to 64 GiB */
+    int64_t image_ms; /* to read and unpack one; default: 10 minutes */
 } st_run_conf;
 
 typedef struct st_run st_run;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -42,6 +43,18 @@ static int set_text(char *to, size_t cap, const char *what, st_err *err, const c
     return 0;
 }
 
+/* Unpacked images take a quarter of the disk and no more than 64 GiB, unless somebody says otherwise. */
+static void set_images(const st_run_conf *conf, st_run *run)
+{
+    struct statvfs fs;
+
+    run->images_bytes = conf->images_mib > 0 ? conf->images_mib << 20 : INT64_C(64) << 30;
+    run->image_ms = conf->image_ms > 0 ? conf->image_ms : INT64_C(600000);
+    if (conf->images_mib <= 0 && statvfs(run->state_dir, &fs) == 0)
+        run->images_bytes =
+            ST_MIN(run->images_bytes, (int64_t)((st_i128)fs.f_blocks * fs.f_frsize / 4));
+}
+
 int st_runtime_prepare(const st_run_conf *conf, st_run *ret, st_err *err)
 {
     const char *state = conf->state_dir ? conf->state_dir : "/var/lib/stint/run";
@@ -70,6 +83,7 @@ int st_runtime_prepare(const st_run_conf *conf, st_run *ret, st_err *err)
     if (access(ret->shim, X_OK) != 0 || access(ret->init, X_OK) != 0)
         return st_fail(err, ST_ENOENT, "stint-shim and stint-init are not in %s", own);
     st_cg_find(&ret->cg);
+    set_images(conf, ret);
     return 0;
 }
 
@@ -81,7 +95,6 @@ static int write_try(const st_run *run, const char *dir, st_err *err)
                               .uid = 65533,
                               .gid = 65533,
                               .command = command,
-                              .image = "host",
                               .cpu_m = 1000,
                               .ram_mib = 64,
                               .pids = 16};

@@ -25,6 +25,7 @@
 
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "run/image.h"
 #include "run/init.h"
 #include "run/log.h"
 #include "run/os.h"
@@ -47,6 +48,7 @@ typedef struct shim {
     st_cg cg;
     st_run_task task; /* the record in the making */
     int signals, timer;
+    int image;          /* keeps the unpacked image where it is */
     int out, err, word; /* read ends: stdout, stderr, stint-init */
     pid_t runtime;      /* while it works */
     bool ended;
@@ -91,6 +93,30 @@ static int open_tmp(const char *root, int64_t root_uid, st_err *err)
     if (root_uid > 0 && fchown(top, (uid_t)root_uid, (gid_t)-1) != 0)
         return st_fail(err, ST_EIO, "cannot hand over %s: %s", root, strerror(errno));
     return 0;
+}
+
+static bool unwanted(const void *ctx)
+{
+    char reason[ST_RUN_TEXT_MAX];
+
+    return st_kill_read(ctx, reason);
+}
+
+/* An OCI image is read and unpacked by processes without rights; *s keeps the result until it ends. */
+static int ready_image(shim *s, st_err *err)
+{
+    const st_plan_image *i = &s->plan.image;
+    const st_image_ask ask = {.images = i->images,
+                              .tenant = i->tenant,
+                              .root = i->root,
+                              .path = i->path,
+                              .digest = i->digest,
+                              .max_bytes = i->max_bytes,
+                              .timeout_ms = i->timeout_ms,
+                              .stop = unwanted,
+                              .ctx = s->dir};
+
+    return i->root[0] ? st_image_ready(&ask, s->plan.lower, &s->image, err) : 0;
 }
 
 /* The image below, a small writable layer for mount points above; all of it in a mount namespace
@@ -499,13 +525,14 @@ int st_shim_main(const char *dir)
 
     leave_parent();
     s->dir = dir;
-    s->signals = s->timer = s->out = s->err = s->word = -1;
+    s->signals = s->timer = s->image = s->out = s->err = s->word = -1;
     s->log_out.fd = s->log_err.fd = -1;
     if (st_plan_read(dir, &s->plan, &err) != 0)
         return 1;
     st_cg_find(&s->cg);
     s->task.shim_pid = getpid();
-    if (open_ends(s, &err) == 0 && mount_root(s, &err) == 0 && start_runtime(s, &err) == 0) {
+    if (open_ends(s, &err) == 0 && ready_image(s, &err) == 0 && mount_root(s, &err) == 0 &&
+        start_runtime(s, &err) == 0) {
         arm(s, FOR_START, START_TIMEOUT_MS);
         watch(s);
     } else {

@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "run/bundle.h"
+#include "run/layout.h"
 
 #define STRINGS_MAX 4096
 #define ENV_BYTES   (128 * 1024)
@@ -122,6 +123,24 @@ static int check_env(const char *const *env, st_err *err)
     return 0;
 }
 
+static int check_image(const st_run_image *i, st_err *err)
+{
+    int r;
+
+    if (i->kind == ST_IMAGE_HOST)
+        return 0;
+    if ((r = check_path("the image", i->root, err)) != 0)
+        return r;
+    if (i->kind == ST_IMAGE_FOLDER && strpbrk(i->root, ":,\\")) /* overlay mounts read them */
+        return st_fail(err, ST_EINVAL, "the image \"%s\" must not contain : , or \\", i->root);
+    if (i->path && (!i->path[0] || i->path[0] == '/' || strlen(i->path) >= PATH_MAX))
+        return st_fail(err, ST_EINVAL,
+                       "the image's place in the storage is a path without / in front");
+    if (i->digest && !st_digest_ok(i->digest))
+        return st_fail(err, ST_EINVAL, "the image's digest is sha256: and 64 hex digits");
+    return 0;
+}
+
 static int check_what(const st_run_spec *s, st_err *err)
 {
     size_t n = 0;
@@ -139,12 +158,8 @@ static int check_what(const st_run_spec *s, st_err *err)
         return r;
     if (s->workdir && (r = check_path("the working directory", s->workdir, err)) != 0)
         return r;
-    if (!s->image)
-        return st_fail(err, ST_EINVAL, "a task needs an image: host, or a directory");
-    if (strcmp(s->image, "host") != 0 && (r = check_path("the image", s->image, err)) != 0)
+    if ((r = check_image(&s->image, err)) != 0)
         return r;
-    if (strpbrk(s->image, ":,\\")) /* they mean something to overlay mounts */
-        return st_fail(err, ST_EINVAL, "the image \"%s\" must not contain : , or \\", s->image);
     return s->data ? check_path("the storage", s->data, err) : 0;
 }
 

@@ -16,7 +16,6 @@
 
 #include "base/strbuf.h"
 #include "run/bundle.h"
-#include "run/image.h"
 #include "run/net.h"
 #include "run/os.h"
 #include "run/shim.h"
@@ -112,18 +111,27 @@ static int write_host_root(const starter *st, const char *root, const char *host
 static int make_root(starter *st, const char *root, const char *hostname, bool *ret_host,
                      st_err *err)
 {
-    char cache[PATH_MAX];
+    const st_run_image *from = &st->spec->image;
+    st_plan_image *to = &st->plan.image;
     int r = make_dir(st->dir, "bundle/rootfs", 0755, err);
 
-    *ret_host = strcmp(st->spec->image, "host") == 0;
+    *ret_host = from->kind == ST_IMAGE_HOST;
     if (r)
         return r;
     if (*ret_host)
         return write_host_root(st, root, hostname, err);
-    if ((r = st_os_path(cache, err, "%s/images", st->run->state_dir)) != 0 ||
-        (r = make_dir(st->dir, "bundle/over", 0755, err)) != 0)
+    if ((r = make_dir(st->dir, "bundle/over", 0755, err)) != 0)
         return r;
-    return st_image_lower(cache, st->spec->image, st->plan.lower, err);
+    /* Nothing of the image is looked at here: whatever it is, the supervisor sees to it. */
+    if (from->kind == ST_IMAGE_FOLDER)
+        return st_os_path(st->plan.lower, err, "%s", from->root);
+    *to = (st_plan_image){.max_bytes = st->run->images_bytes, .timeout_ms = st->run->image_ms};
+    snprintf(to->digest, sizeof(to->digest), "%s", from->digest ? from->digest : "");
+    snprintf(to->tenant, sizeof(to->tenant), "%s", from->own ? st->spec->tenant : "");
+    if ((r = st_os_path(to->root, err, "%s", from->root)) != 0 ||
+        (r = st_os_path(to->path, err, "%s", from->path ? from->path : ".")) != 0)
+        return r;
+    return st_os_path(to->images, err, "%s/images", st->run->state_dir);
 }
 
 static int check_storage(const st_run_spec *spec, st_err *err)

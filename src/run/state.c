@@ -73,7 +73,25 @@ int st_plan_write(const char *dir, const st_plan *p, st_err *err)
         (json_int_t)p->time_limit_ms, "grace_ms", (json_int_t)p->grace_ms, "log_bytes",
         (json_int_t)p->log_bytes, "signal", p->signal, "merge_output", p->merge_output);
 
+    if (value && p->image.root[0])
+        json_object_set_new(value, "image",
+                            json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "root", p->image.root,
+                                      "path", p->image.path, "digest", p->image.digest, "tenant",
+                                      p->image.tenant, "images", p->image.images, "max_bytes",
+                                      (json_int_t)p->image.max_bytes, "timeout_ms",
+                                      (json_int_t)p->image.timeout_ms));
     return write_record(dir, "task.json", value, err);
+}
+
+static void read_image(const json_t *from, st_plan_image *ret)
+{
+    get_text(from, "root", ret->root, sizeof(ret->root));
+    get_text(from, "path", ret->path, sizeof(ret->path));
+    get_text(from, "digest", ret->digest, sizeof(ret->digest));
+    get_text(from, "tenant", ret->tenant, sizeof(ret->tenant));
+    get_text(from, "images", ret->images, sizeof(ret->images));
+    ret->max_bytes = get_int(from, "max_bytes");
+    ret->timeout_ms = get_int(from, "timeout_ms");
 }
 
 int st_plan_read(const char *dir, st_plan *ret, st_err *err)
@@ -99,6 +117,7 @@ int st_plan_read(const char *dir, st_plan *ret, st_err *err)
     get_text(from, "runtime_root", ret->runtime_root, sizeof(ret->runtime_root));
     get_text(from, "cgroup", ret->cgroup, sizeof(ret->cgroup));
     get_text(from, "lower", ret->lower, sizeof(ret->lower));
+    read_image(json_object_get(from, "image"), &ret->image);
     if (!ret->id[0] || !ret->name[0] || !ret->cgroup[0])
         return st_fail(err, ST_ECORRUPT, "%s/task.json lacks an id, a name or a cgroup", dir);
     return 0;

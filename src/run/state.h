@@ -22,7 +22,16 @@ struct st_run {
     char runtime[PATH_MAX / 2];
     char shim[PATH_MAX / 2], init[PATH_MAX / 2];
     st_cg cg;
+    int64_t images_bytes, image_ms; /* see run.h */
 };
+
+/* An OCI image that is to become the root; root "": there is none. */
+typedef struct st_plan_image {
+    char root[PATH_MAX], path[PATH_MAX], digest[80];
+    char tenant[ST_RUN_NAME_MAX]; /* whose storage it lies in; "": the site's */
+    char images[PATH_MAX];        /* the cache */
+    int64_t max_bytes, timeout_ms;
+} st_plan_image;
 
 /* What the supervisor needs. */
 typedef struct st_plan {
@@ -31,7 +40,8 @@ typedef struct st_plan {
     char runtime[PATH_MAX / 2], runtime_root[PATH_MAX];
     char cgroup[256];
     char lower[PATH_MAX]; /* folders of an overlay to mount as the root; "": none */
-    int64_t root_uid;     /* the host's id of root inside, if it has a user namespace; else 0 */
+    st_plan_image image;
+    int64_t root_uid; /* the host's id of root inside, if it has a user namespace; else 0 */
     int64_t asked_ms, time_limit_ms, grace_ms, log_bytes;
     int signal;
     bool merge_output;

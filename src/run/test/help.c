@@ -74,7 +74,6 @@ st_run_spec node_spec(bench_node *node, const char *script, char id[ST_RUN_ID_MA
                          .uid = 200001,
                          .gid = 200001,
                          .script = script,
-                         .image = "host",
                          .cpu_m = 2000,
                          .ram_mib = 512,
                          .pids = 64,

@@ -21,7 +21,7 @@ static st_run_spec good_spec(void)
                          .uid = 200000,
                          .gid = 200000,
                          .command = words,
-                         .image = "host"};
+                         .image = {.kind = ST_IMAGE_HOST}};
 }
 
 static void wrong_specs_are_refused(void **state)
@@ -62,9 +62,15 @@ static void wrong_specs_are_refused(void **state)
     REFUSED(s.env = bad_env, ST_EINVAL, "NAME=value");
     REFUSED(s.env = bad_name, ST_EINVAL, "A-B");
     REFUSED(s.env = bad_utf8, ST_EINVAL, "UTF-8");
-    REFUSED(s.image = NULL, ST_EINVAL, "image");
-    REFUSED(s.image = "relative", ST_EINVAL, "absolute");
-    REFUSED(s.image = "/a:/b", ST_EINVAL, "must not contain");
+    REFUSED(s.image.kind = ST_IMAGE_FOLDER, ST_EINVAL, "image");
+    REFUSED((s.image = (st_run_image){.kind = ST_IMAGE_FOLDER, .root = "relative"}), ST_EINVAL,
+            "absolute");
+    REFUSED((s.image = (st_run_image){.kind = ST_IMAGE_FOLDER, .root = "/a:/b"}), ST_EINVAL,
+            "must not contain");
+    REFUSED((s.image = (st_run_image){.kind = ST_IMAGE_OCI, .root = "/a", .path = "/b"}), ST_EINVAL,
+            "without / in front");
+    REFUSED((s.image = (st_run_image){.kind = ST_IMAGE_OCI, .root = "/a", .digest = "sha256:1"}),
+            ST_EINVAL, "64 hex digits");
     REFUSED(s.data = "/x/../y", ST_EINVAL, "/../");
     REFUSED(s.workdir = "here", ST_EINVAL, "absolute");
     REFUSED(s.ram_mib = 1, ST_ERANGE, "too small");
@@ -159,7 +165,12 @@ static void every_fence_is_in_the_config(void **state)
     ST_CLEANUP(st_os_jsonp) json_t *c = config_of(&spec, NULL, ST_CG_V2);
 
     assert_true(json_is_true(at(c, "process.noNewPrivileges")));
-    assert_true(json_is_true(at(c, "root.readonly")));
+    /* Sealed by a hook: read-only by the runtime alone would lose nodev and nosuid. */
+    assert_true(json_is_false(at(c, "root.readonly")));
+    const json_t *hook = json_array_get(at(c, "hooks.createContainer"), 0);
+
+    assert_string_equal(json_string_value(json_array_get(json_object_get(hook, "args"), 1)),
+                        "--seal");
     assert_int_equal(json_integer_value(at(c, "process.user.uid")), 200000);
     for (size_t i = 0; i < ST_ARRAY_LEN(sets); i++) {
         snprintf(where, sizeof(where), "process.capabilities.%s", sets[i]);
@@ -293,7 +304,9 @@ static void cdi_edits_are_applied(void **state)
     assert_non_null(strstr(all, "NVIDIA_X=1"));
     assert_null(strstr(all, "/usr/lib/libcuda.so")); /* image "host" has it in its /usr */
     assert_non_null(strstr(all, "/var/x/libcuda.so"));
-    assert_null(strstr(all, "createContainer")); /* no hooks */
+    /* Our own hook and none of the spec's. */
+    assert_int_equal(json_array_size(at(c, "hooks.createContainer")), 1);
+    assert_null(strstr(all, "\"/x\""));
     st_cdi_done(&cdi);
 }
 

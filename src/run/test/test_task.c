@@ -421,7 +421,7 @@ static void a_folder_as_image(void **state)
     assert_int_equal(st_os_run(copy, said, sizeof(said)), 0);
     assert_ok(st_os_path(root, &err, "%s/image", node->dir));
     spec.command = command;
-    spec.image = root;
+    spec.image = (st_run_image){.kind = ST_IMAGE_FOLDER, .root = root};
     spec.data = node_storage(node, "red-data", spec.uid, data);
     st_run_task task = node_run(node, &spec, out, sizeof(out));
 
@@ -429,6 +429,62 @@ static void a_folder_as_image(void **state)
     assert_int_equal(task.status, 1); /* the root is read-only */
     /* The image itself stays as it was: mount points live above it. */
     assert_int_equal(access(strcat(root, "/data"), F_OK), -1);
+}
+
+/* Every mount a task sees has nodev and nosuid, but for /dev with its devices, and the empty ones with which the
+ * runtime covers parts of /proc and /sys. */
+static void check_mounts(char *info)
+{
+    int seen = 0;
+
+    for (char *save = NULL, *line = strtok_r(info, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        char at[PATH_MAX], options[256];
+
+        assert_int_equal(sscanf(line, "%*d %*d %*s %*s %4095s %255s", at, options), 2);
+        seen++;
+        if (strncmp(at, "/proc/", 6) == 0 || strncmp(at, "/sys/", 5) == 0 ||
+            (strncmp(at, "/dev", 4) == 0 && strcmp(at, "/dev/shm") != 0))
+            continue;
+        if (!strstr(options, "nosuid"))
+            fail_msg("setuid works at %s (%s)", at, options);
+        if (!strstr(options, "nodev"))
+            fail_msg("devices work at %s (%s)", at, options);
+        if (strcmp(at, "/") == 0 && strncmp(options, "ro", 2) != 0)
+            fail_msg("the root can be written (%s)", options);
+    }
+    assert_true(seen > 8);
+}
+
+static void mounts_inside_have_no_devices_and_no_setuid(void **state)
+{
+    bench_node *node = node_of(state);
+    char id[ST_RUN_ID_MAX], out[16384], root[PATH_MAX], data[PATH_MAX], busybox[PATH_MAX];
+    static const char *const command[] = {"/bin/busybox", "cat", "/proc/self/mountinfo", NULL};
+    st_err err = {0};
+
+    for (int userns = 0; userns < 2; userns++) {
+        st_run_spec spec = node_spec(node, "cat /proc/self/mountinfo", id);
+
+        spec.userns_ids = userns * 10;
+        spec.data = node_storage(node, "red-data", spec.uid, data);
+        node_run(node, &spec, out, sizeof(out));
+        check_mounts(out);
+        if (!st_os_which("busybox", busybox))
+            continue;
+        assert_ok(st_os_path(root, &err, "%s/image/bin", node->dir));
+        assert_ok(st_os_mkdirs(root, 0755, &err));
+        const char *const copy[] = {"/bin/cp", busybox, root, NULL};
+
+        assert_int_equal(st_os_run(copy, out, sizeof(out)), 0);
+        assert_ok(st_os_path(root, &err, "%s/image", node->dir));
+        spec = node_spec(node, NULL, id);
+        spec.userns_ids = userns * 10;
+        spec.command = command;
+        spec.image = (st_run_image){.kind = ST_IMAGE_FOLDER, .root = root};
+        node_run(node, &spec, out, sizeof(out));
+        check_mounts(out);
+    }
 }
 
 static void a_user_namespace_of_its_own(void **state)
@@ -591,6 +647,7 @@ int main(void)
         cmocka_unit_test(a_dead_supervisor_is_noticed),
         cmocka_unit_test(the_environment_of_a_gang),
         cmocka_unit_test(a_folder_as_image),
+        cmocka_unit_test(mounts_inside_have_no_devices_and_no_setuid),
         cmocka_unit_test(a_user_namespace_of_its_own),
     };
 
