@@ -33,6 +33,20 @@ static int address(const st_expansion *x, st_job_spec *spec, st_err *err)
     return 0;
 }
 
+/* Whether the catalogue has its image for this account. */
+static int check_image(const st_expansion *x, const st_doc *doc, const st_doc_node *map,
+                       const st_job_spec *spec, st_err *err)
+{
+    const st_doc_node *node = st_doc_get(map, "image");
+    st_err why = {0};
+
+    if (!node || node->kind != ST_DOC_SCALAR ||
+        st_images_admit(st_control_images(x->api->control), spec->account, node->value,
+                        spec->shape.level, &why) == 0)
+        return 0;
+    return st_doc_fail(doc, node, err, why.code, "%s", why.msg);
+}
+
 /* One complete document; `text` is it as JSON, in the arena. */
 static int add_item(st_expansion *x, const st_doc *doc, const st_doc_node *map, const char *text,
                     int array, st_err *err)
@@ -43,6 +57,8 @@ static int add_item(st_expansion *x, const st_doc *doc, const st_doc_node *map, 
 
     if (r == 0)
         r = address(x, &item.spec, err);
+    if (r == 0)
+        r = check_image(x, doc, map, &item.spec, err);
     if (r == 0)
         st_vec_push(&x->items, item);
     return r;

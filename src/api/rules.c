@@ -55,49 +55,10 @@ int st_api_rules_load(st_api *api, st_err *err)
 
 /* ---- changing ---------------------------------------------------------------------------------- */
 
-typedef struct thing_change {
-    st_cmd_thing thing;
-    st_api *api;
-    st_call *call;
-    char account[ST_NAME_MAX + 1]; /* of a size */
-    char name[ST_NAME_MAX + 1];
-    char *kept, *text; /* its name and document in the store */
-    json_t *doc;       /* of a size */
-} thing_change;
-
-static void change_free(thing_change *c)
-{
-    json_decref(c->doc);
-    free(c->kept);
-    free(c->text);
-    free(c);
-}
-
-static void change_done(st_cmd *cmd, const st_err *err)
-{
-    thing_change *c = (thing_change *)cmd;
-    st_strbuf out = {0};
-
-    if (err && err->code == ST_ENOENT) {
-        st_api_no_such(c->call, c->thing.kind, c->name);
-    } else if (err) {
-        st_call_fail(c->call, err);
-    } else if (!c->thing.doc) {
-        st_call_reply_empty(c->call, 204);
-    } else {
-        st_strbuf_addc(&out, '{');
-        st_out_text(&out, "name", c->name);
-        st_strbuf_addc(&out, '}');
-        st_call_reply_buf(c->call, 200, NULL, &out);
-    }
-    st_strbuf_done(&out);
-    change_free(c);
-}
-
 /* What was checked before the commit is not refused after it. */
 static void publish_rule(st_control *ctl, st_cmd *cmd)
 {
-    thing_change *c = (thing_change *)cmd;
+    st_thing_change *c = (st_thing_change *)cmd;
     st_err err;
 
     (void)ctl;
@@ -109,7 +70,7 @@ static void publish_rule(st_control *ctl, st_cmd *cmd)
 
 static void publish_size(st_control *ctl, st_cmd *cmd)
 {
-    thing_change *c = (thing_change *)cmd;
+    st_thing_change *c = (st_thing_change *)cmd;
     st_sizes *sizes = st_rules_sizes(c->api->rules);
     st_err err;
 
@@ -118,42 +79,6 @@ static void publish_size(st_control *ctl, st_cmd *cmd)
         st_sizes_set(sizes, c->account, c->name, c->doc, &err);
     else
         st_sizes_remove(sizes, c->account, c->name, &err);
-}
-
-static thing_change *change_new(st_call *call, st_api *api, const char *kind)
-{
-    thing_change *c = st_xcalloc(1, sizeof *c);
-
-    c->api = api;
-    c->call = call;
-    c->thing.who = *st_api_who(call);
-    c->thing.kind = kind;
-    strncpy(c->name, st_call_param(call, "name"), ST_NAME_MAX);
-    st_cmd_thing_put(&c->thing);
-    c->thing.cmd.done = change_done;
-    return c;
-}
-
-static void change_post(thing_change *c, int r, const st_err *err)
-{
-    char q[ST_QUOTE_MAX];
-    st_err bad;
-
-    if (r == 0 && (!st_name_ok(c->name) || strchr(c->name, '/'))) {
-        st_fail(&bad, ST_EINVAL, "%s cannot be a name", st_quote(q, c->name));
-        err = &bad;
-        r = -1;
-    }
-    if (r < 0) {
-        st_call_fail(c->call, err);
-        change_free(c);
-        return;
-    }
-    c->thing.name = c->kept;
-    c->thing.account = c->account;
-    c->thing.doc = c->text;
-    st_call_defer(c->call);
-    st_api_post(c->api, &c->thing.cmd);
 }
 
 /* ---- rules --------------------------------------------------------------------------------------- */
@@ -180,22 +105,23 @@ static char *lua_of(const st_call *call, st_err *err)
 void st_api_rule_put(st_call *call, void *ctx)
 {
     st_api *api = ctx;
-    thing_change *c = change_new(call, api, "rule");
+    st_thing_change *c = st_thing_change_new(call, api, "rule");
     st_err err = {0};
 
     c->text = lua_of(call, &err);
     c->kept = st_xstrdup(c->name);
     c->thing.cmd.publish = publish_rule;
-    change_post(c, c->text ? st_rules_check(api->rules, c->name, c->text, &err) : -1, &err);
+    st_thing_change_post(c, c->text ? st_rules_check(api->rules, c->name, c->text, &err) : -1,
+                         &err);
 }
 
 void st_api_rule_remove(st_call *call, void *ctx)
 {
-    thing_change *c = change_new(call, ctx, "rule");
+    st_thing_change *c = st_thing_change_new(call, ctx, "rule");
 
     c->kept = st_xstrdup(c->name);
     c->thing.cmd.publish = publish_rule;
-    change_post(c, 0, NULL);
+    st_thing_change_post(c, 0, NULL);
 }
 
 void st_api_rule_check(st_call *call, void *ctx)
@@ -245,7 +171,7 @@ void st_api_sizes_list(st_call *call, void *ctx)
 
 static void size_change(st_call *call, st_api *api, bool remove)
 {
-    thing_change *c = change_new(call, api, "size");
+    st_thing_change *c = st_thing_change_new(call, api, "size");
     ST_CLEANUP(st_strbuf_done) st_strbuf kept = {0};
     st_err err = {0};
     int r = 0;
@@ -264,7 +190,7 @@ static void size_change(st_call *call, st_api *api, bool remove)
             c->text = json_dumps(c->doc, JSON_COMPACT);
         st_rules_free(trial);
     }
-    change_post(c, r, &err);
+    st_thing_change_post(c, r, &err);
 }
 
 void st_api_size_put(st_call *call, void *ctx)

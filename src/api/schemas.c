@@ -73,6 +73,27 @@ static const st_schema schemas[] = {
                  "\"string\"}, \"account\": {\"type\": \"string\"}, \"builtin\": {\"type\": "
                  "\"boolean\"}, \"size\": {\"type\": \"object\", \"properties\": {}, "
                  "\"additionalProperties\": true}}}}}, \"required\": [\"sizes\"]}"},
+    {"ImageSpec",
+     "{\"type\": \"object\", \"properties\": {\"folder\": {\"type\": \"string\", \"description\": "
+     "\"a root file system on the nodes\"}, \"layout\": {\"type\": \"string\", \"description\": "
+     "\"an OCI image layout on the nodes\"}, \"digest\": {\"type\": \"string\", "
+     "\"description\": \"of the layout's manifest: sha256 and 64 hex digits\"}, \"trust\": "
+     "{\"type\": \"string\", \"enum\": [\"trusted\", \"untrusted\"]}, \"accounts\": {\"type\": "
+     "[\"string\", \"array\"], \"items\": {\"type\": \"string\"}, \"description\": \"who may use "
+     "it: "
+     "all, or a list of accounts\"}, \"about\": {\"type\": \"string\"}}, \"required\": "
+     "[\"accounts\"], \"additionalProperties\": false}"},
+    {"Image",
+     "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"kind\": "
+     "{\"type\": "
+     "\"string\", \"enum\": [\"folder\", \"layout\"]}, \"trust\": {\"type\": \"string\"}, "
+     "\"digest\": {\"type\": \"string\"}, \"about\": {\"type\": \"string\"}, \"path\": {\"type\": "
+     "\"string\", \"description\": \"for the owner\"}, \"accounts\": {\"type\": [\"string\", "
+     "\"array\"], \"items\": {\"type\": \"string\"}, \"description\": \"for the owner\"}}, "
+     "\"required\": [\"name\", \"kind\", \"trust\"]}"},
+    {"ImageList", "{\"type\": \"object\", \"properties\": {\"images\": {\"type\": \"array\", "
+                  "\"items\": {\"$ref\": \"#/components/schemas/Image\"}}}, \"required\": "
+                  "[\"images\"]}"},
     {"RuleText", "{\"type\": \"string\", \"description\": \"Lua 5.4: function submit(job, "
                  "who), see the manual of rules\"}"},
     {"RuleList", "{\"type\": \"object\", \"properties\": {\"rules\": {\"type\": \"array\", "

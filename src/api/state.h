@@ -89,6 +89,22 @@ typedef struct st_expansion {
 int st_expand(st_expansion *x, const st_doc *doc, const st_doc_node *map, st_err *err);
 void st_expansion_done(st_expansion *x);
 
+/* things.c: a small document of the site's, on its way into the store. */
+typedef struct st_thing_change {
+    st_cmd_thing thing;
+    st_api *api;
+    st_call *call;
+    char account[ST_NAME_MAX + 1]; /* whose it is; "": the cluster's */
+    char name[ST_NAME_MAX + 1];
+    char *kept, *text; /* its name and document in the store */
+    json_t *doc;       /* as it came, where it is JSON */
+} st_thing_change;
+
+/* Of the name in the path. */
+st_thing_change *st_thing_change_new(st_call *call, st_api *api, const char *kind);
+/* Answers with the error, or posts the command and answers later. Owns it. */
+void st_thing_change_post(st_thing_change *c, int r, const st_err *err);
+
 /* rules.c: reads rules and sizes from the store. */
 int st_api_rules_load(st_api *api, st_err *err);
 /* agent.c */
@@ -118,6 +134,7 @@ st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_pat
 st_handler st_api_events, st_api_audit_list, st_api_audit_verify;
 st_handler st_api_backup;
 st_handler st_api_sizes_list, st_api_size_put, st_api_size_remove;
+st_handler st_api_images_list, st_api_image_get, st_api_image_put, st_api_image_remove;
 st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_check;
 st_handler st_api_array_get;
 st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api_agent_status;

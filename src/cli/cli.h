@@ -45,7 +45,7 @@ extern const st_cli_verb st_cli_verbs[], st_cli_sim_verbs[];
 extern const st_cli_verb st_cli_account_verbs[], st_cli_token_verbs[], st_cli_user_verbs[];
 extern const st_cli_verb st_cli_node_verbs[], st_cli_pool_verbs[], st_cli_type_verbs[];
 extern const st_cli_verb st_cli_admin_verbs[], st_cli_price_verbs[], st_cli_bill_verbs[];
-extern const st_cli_verb st_cli_rule_verbs[], st_cli_size_verbs[];
+extern const st_cli_verb st_cli_rule_verbs[], st_cli_size_verbs[], st_cli_image_verbs[];
 
 /* The verbs, one file each. */
 int st_cli_sim_run(st_cli *cli, int argc, char **argv, st_err *err);

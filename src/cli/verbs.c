@@ -76,6 +76,7 @@ const st_cli_verb st_cli_verbs[] = {
     {"audit", "Lists who changed what, newest first", "[OPTION...]", .fn = st_cli_audit,
      .options = st_cli_audit_options,
      .example = "  stint audit --limit 20\n  stint audit --verify\n"},
+    {"image", "Images: list, show, add, remove", "COMMAND ...", .sub = st_cli_image_verbs},
     {"rule", "Scripts in Lua that every submit goes through", "COMMAND ...",
      .sub = st_cli_rule_verbs},
     {"size", "Names for shapes", "COMMAND ...", .sub = st_cli_size_verbs},

@@ -17,6 +17,7 @@
 #define ST_CONTROL_CONTROL_H
 
 #include "control/directory.h"
+#include "control/images.h"
 #include "core/core.h"
 #include "engine/engine.h"
 #include "store/store.h"
@@ -92,6 +93,7 @@ void st_control_stop(st_control *ctl);
 void st_control_free(st_control *ctl);
 
 st_directory *st_control_directory(st_control *ctl);
+st_images *st_control_images(st_control *ctl);
 st_store *st_control_store(st_control *ctl); /* for opening readers */
 st_engine *st_control_engine(st_control *ctl);
 /* Whether commands are taken; if not, why. */

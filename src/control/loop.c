@@ -544,6 +544,7 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
     ctl->options = *options;
     ctl->tail = &ctl->head;
     ctl->dir = st_directory_new();
+    ctl->images = st_images_new(ctl->dir);
     ST_ASSERT(pthread_mutex_init(&ctl->lock, NULL) == 0);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -554,6 +555,8 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
         r = st_billing_open(ctl, true, err);
     if (r == 0)
         r = st_control_load(ctl, err);
+    if (r == 0)
+        r = st_images_load(ctl->images, ctl->store, err);
     if (r < 0) {
         st_control_free(ctl);
         return r;
@@ -601,6 +604,7 @@ void st_control_free(st_control *ctl)
     st_control_unload(ctl);
     st_billing_free(ctl);
     st_store_close(ctl->store);
+    st_images_free(ctl->images);
     st_directory_free(ctl->dir);
     st_vec_free(&ctl->all);
     st_vec_free(&ctl->dirty);
@@ -613,6 +617,11 @@ void st_control_free(st_control *ctl)
 st_directory *st_control_directory(st_control *ctl)
 {
     return ctl->dir;
+}
+
+st_images *st_control_images(st_control *ctl)
+{
+    return ctl->images;
 }
 
 st_store *st_control_store(st_control *ctl)

@@ -272,6 +272,12 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
         return;
     const st_tree *tree = st_core_tree(ctl->core);
     int32_t domain = job ? st_tree_domain(tree, job->account) : ST_ROOT;
+    ST_CLEANUP(st_strbuf_done) st_strbuf image = {0};
+
+    const char *doc = st_live_doc(ctl, live);
+
+    if (kind == ST_ENG_RUN && ctl->images)
+        st_images_order(ctl->images, live->account, doc, true, &image);
     const st_engine_order o = {.kind = (st_engine_order_kind)kind,
                                .job = live->id,
                                .stay = live->stay,
@@ -280,7 +286,8 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
                                .ran_ms = job ? st_job_ran_ms(job, at_ms) : 0,
                                .account = live->account,
                                .domain = job ? st_tree_account(tree, domain)->name : NULL,
-                               .doc = st_live_doc(ctl, live),
+                               .doc = doc,
+                               .image = st_strbuf_str(&image),
                                .spec = job,
                                .grants = grants,
                                .ngrants = ngrants,

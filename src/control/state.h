@@ -57,6 +57,7 @@ struct st_control {
     st_store *store;
     st_core *core;
     st_directory *dir;
+    st_images *images;
     st_billing *billing; /* control/billing.h */
     unsigned char veil_key[16];
     int64_t epoch;

@@ -42,6 +42,7 @@ typedef struct st_engine_order {
     const char *account; /* whose */
     const char *domain;  /* the account its trust domain is named after; NULL: its own */
     const char *doc;     /* the job's document, JSON */
+    const char *image;   /* what its image means on the nodes, JSON; of ST_ENG_RUN */
     const st_job *spec;  /* as the core has it */
     const st_grant *grants;
     int ngrants;

@@ -132,6 +132,7 @@ static void job_free(native_job *job)
     free(job->account);
     free(job->domain);
     free(job->doc);
+    free(job->image);
     free(job->type);
     free(job->hosts);
     free(job->task);
@@ -200,6 +201,7 @@ static native_job *settle(native *e, const st_engine_order *o)
     job->account = st_xstrdup(o->account ? o->account : "");
     job->domain = st_xstrdup(o->domain ? o->domain : job->account);
     job->doc = st_xstrdup(o->doc && o->doc[0] ? o->doc : "{}");
+    job->image = st_xstrdup(o->image && o->image[0] ? o->image : "{}");
     job->shape = o->spec->shape;
     job->yield = o->spec->yield;
     /* After a restart of stintd the order comes again, later than the job began. */

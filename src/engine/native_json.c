@@ -100,8 +100,8 @@ static void add_job(const native *e, const native_job *job, st_strbuf *out)
     st_strbuf_addf(out, ",\"cpu\":%s,\"ram_mib\":%" PRId64 ",\"on_preempt\":\"%s\"",
                    st_fmt_milli(cpu, job->shape.cpu_m), job->shape.ram_mib,
                    st_yield_name(job->yield));
-    st_strbuf_addf(out, ",\"world_size\":%d,\"hosts\":%s,\"document\":%s,\"tasks\":[", job->tasks,
-                   job->hosts, job->doc);
+    st_strbuf_addf(out, ",\"world_size\":%d,\"hosts\":%s,\"image\":%s,\"document\":%s,\"tasks\":[",
+                   job->tasks, job->hosts, job->image, job->doc);
 }
 
 /* A job's tasks stand together on the list, since they came with one order. */

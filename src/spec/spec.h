@@ -120,6 +120,32 @@ int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_name
 /* "low", "normal", "high" or a number. */
 int st_spec_priority(const st_doc *doc, const st_doc_node *node, int *ret, st_err *err);
 
+/* ---- images -------------------------------------------------------------------------- */
+
+#define ST_IMAGE_NAME_MAX   64
+#define ST_IMAGE_PATH_MAX   1024
+#define ST_IMAGE_DIGEST_MAX (7 + 64 + 1) /* "sha256:", hex, NUL */
+
+typedef enum st_image_ref_kind {
+    ST_IMAGE_REF_HOST, /* "host": the node's own programs */
+    ST_IMAGE_REF_NAME, /* a name of the site's catalogue */
+    ST_IMAGE_REF_DATA, /* "data:PATH" or "/data/PATH": an OCI layout in the tenant's own storage */
+} st_image_ref_kind;
+
+typedef struct st_image_ref {
+    st_image_ref_kind kind;
+    char name[ST_IMAGE_NAME_MAX + 1];
+    char
+        path[ST_IMAGE_PATH_MAX]; /* in the storage, without / in front and ".."; "." is all of it */
+    char digest
+        [ST_IMAGE_DIGEST_MAX]; /* "@sha256:…" at its end: what it must be; "": whatever it is */
+} st_image_ref;
+
+/* What a job's `image` refers to. */
+int st_spec_image(const char *text, st_image_ref *ret, st_err *err);
+bool st_image_name_ok(const char *name);
+bool st_digest_text_ok(const char *text);
+
 /* ---- accounts ------------------------------------------------------------------------ */
 
 /* An account, or a change to one: ST_KEEP where the document says nothing. */

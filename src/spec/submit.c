@@ -81,6 +81,13 @@ static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_
         r = check_map(doc, d->labels, err);
     if (r == 0 && d->sim)
         r = check_map(doc, d->sim, err);
+    if (r == 0 && d->image) {
+        st_image_ref ref;
+        st_err why = {0};
+
+        if (st_spec_image(d->image, &ref, &why) < 0)
+            r = st_doc_fail(doc, st_doc_get(map, "image"), err, why.code, "%s", why.msg);
+    }
     if (r == 0 && d->network)
         r = st_field_word(doc, st_doc_get(map, "network"), networks, &word, err);
     return r;

@@ -293,6 +293,19 @@ OWNER_REMOVE = table("there unknown", """
     revoked 401 401
     expired 401 401
 """)
+# An image that an account may use: those below may as well, and those above see it.
+SEE_IMAGE = table("own sub sibling parent unknown", """
+    owner   200 200 200 200 404
+    admin   200 200 404 200 404
+    member  200 200 404 200 404
+    viewer  200 200 404 200 404
+    auditor 200 200 404 200 404
+    node    403 403 403 403 403
+    none    401 401 401 401 401
+    bad     401 401 401 401 401
+    revoked 401 401 401 401 401
+    expired 401 401 401 401 401
+""")
 OWNER_CHECK = table("new", """
     owner   204
     admin   403
@@ -341,6 +354,10 @@ ROWS = [
     ("GET", "/v1/sizes", None, READ),
     ("PUT", "/v1/sizes/{name}", "new_size", OWN_PUT),
     ("DELETE", "/v1/sizes/{name}", "size", OWN_REMOVE),
+    ("GET", "/v1/images", None, READ),
+    ("GET", "/v1/images/{name}", "image", SEE_IMAGE),
+    ("PUT", "/v1/images/{name}", "new_image", OWNER_ONLY),
+    ("DELETE", "/v1/images/{name}", "old_image", OWNER_REMOVE),
     ("GET", "/v1/rules", None, OWNER_ONLY),
     ("PUT", "/v1/rules/{name}", "new_rule", OWNER_ONLY),
     ("DELETE", "/v1/rules/{name}", "rule", OWNER_REMOVE),
@@ -525,6 +542,13 @@ class World:
                 body = None
             if place == "there":
                 self.clients[role].call("PUT", "/v1/sizes/" + name, {"gpus": 1})
+        elif how in ("image", "new_image", "old_image"):
+            account, name = name, self.fresh("image")
+            body = {"folder": "/srv/image", "accounts": "all"} if how == "new_image" else None
+            if how == "image" and place != "unknown":
+                self.owner.call("PUT", "/v1/images/" + name, {"folder": "/srv/image", "accounts": [account]})
+            if place == "there":
+                self.owner.call("PUT", "/v1/images/" + name, {"folder": "/srv/image", "accounts": "all"})
         elif how in ("new_rule", "rule", "rule_text"):
             name = self.fresh("rule")
             body = None if how == "rule" else "function submit(job) return job end"

@@ -1,0 +1,74 @@
+/*
+ * Small documents of the site's: rules, sizes, images. What they have in common is the way into the store.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/state.h"
+#include "base/mem.h"
+#include "base/quote.h"
+
+static void change_free(st_thing_change *c)
+{
+    json_decref(c->doc);
+    free(c->kept);
+    free(c->text);
+    free(c);
+}
+
+static void change_done(st_cmd *cmd, const st_err *err)
+{
+    st_thing_change *c = (st_thing_change *)cmd;
+    st_strbuf out = {0};
+
+    if (err && err->code == ST_ENOENT) {
+        st_api_no_such(c->call, c->thing.kind, c->name);
+    } else if (err) {
+        st_call_fail(c->call, err);
+    } else if (!c->thing.doc) {
+        st_call_reply_empty(c->call, 204);
+    } else {
+        st_strbuf_addc(&out, '{');
+        st_out_text(&out, "name", c->name);
+        st_strbuf_addc(&out, '}');
+        st_call_reply_buf(c->call, 200, NULL, &out);
+    }
+    st_strbuf_done(&out);
+    change_free(c);
+}
+
+st_thing_change *st_thing_change_new(st_call *call, st_api *api, const char *kind)
+{
+    st_thing_change *c = st_xcalloc(1, sizeof *c);
+
+    c->api = api;
+    c->call = call;
+    c->thing.who = *st_api_who(call);
+    c->thing.kind = kind;
+    strncpy(c->name, st_call_param(call, "name"), ST_NAME_MAX);
+    st_cmd_thing_put(&c->thing);
+    c->thing.cmd.done = change_done;
+    return c;
+}
+
+void st_thing_change_post(st_thing_change *c, int r, const st_err *err)
+{
+    char q[ST_QUOTE_MAX];
+    st_err bad;
+
+    if (r == 0 && (!st_name_ok(c->name) || strchr(c->name, '/'))) {
+        st_fail(&bad, ST_EINVAL, "%s cannot be a name", st_quote(q, c->name));
+        err = &bad;
+        r = -1;
+    }
+    if (r < 0) {
+        st_call_fail(c->call, err);
+        change_free(c);
+        return;
+    }
+    c->thing.name = c->kept;
+    c->thing.account = c->account;
+    c->thing.doc = c->text;
+    st_call_defer(c->call);
+    st_api_post(c->api, &c->thing.cmd);
+}

@@ -1,0 +1,192 @@
+/*
+ * `stint image`: the catalogue of images that jobs may name.
+ */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "cli/admin_doc.h"
+#include "cli/view.h"
+
+#define INDEX_MAX ((size_t)4 << 20)
+
+typedef struct image_flags {
+    st_cli_format format;
+    const char *folder, *layout, *digest, *accounts, *about;
+    bool untrusted;
+} image_flags;
+
+static const st_cli_row list_options[] = {
+    {"output", 'o', ST_CLI_LISTING, offsetof(image_flags, format), "table|json|csv",
+     "how it is written", 0, 0},
+    {0},
+};
+static const st_cli_row show_options[] = {
+    {"output", 'o', ST_CLI_OUTPUT, offsetof(image_flags, format), "table|json", "how it is written",
+     0, 0},
+    {0},
+};
+static const st_cli_row no_options[] = {{0}};
+static const st_cli_row add_options[] = {
+    {"folder", 'f', ST_CLI_STRING, offsetof(image_flags, folder), "PATH",
+     "a root file system on the nodes, used as it is", 0, 0},
+    {"layout", 'l', ST_CLI_STRING, offsetof(image_flags, layout), "PATH",
+     "an OCI image layout on the nodes, unpacked once on each", 0, 0},
+    {"digest", 'd', ST_CLI_STRING, offsetof(image_flags, digest), "sha256:HEX",
+     "of the layout's manifest; read from PATH/index.json here unless given", 0, 0},
+    {"for", 'F', ST_CLI_STRING, offsetof(image_flags, accounts), "all|ACCOUNT,...",
+     "who may use it: these accounts and all below them", 0, 0},
+    {"untrusted", 'u', ST_CLI_FLAG, offsetof(image_flags, untrusted), NULL,
+     "jobs that use it share no GPU with others", 0, 0},
+    {"about", 'a', ST_CLI_STRING, offsetof(image_flags, about), "TEXT", "what is in it", 0, 0},
+    {0},
+};
+
+static int begin(st_cli *cli, int argc, char **argv, const st_cli_row *options, int min,
+                 image_flags *f, st_client **client, st_err *err)
+{
+    int r = st_cli_read(argc, argv, options, f, min, min, NULL, err);
+
+    return r < 0 ? r : st_client_open(cli->errors, client, err);
+}
+
+static void show_accounts(const json_t *row, st_strbuf *out)
+{
+    const json_t *said = st_view_at(row, "accounts"), *one;
+    size_t i;
+
+    if (json_is_string(said))
+        st_strbuf_add(out, json_string_value(said));
+    json_array_foreach(said, i, one)
+    {
+        st_strbuf_addf(out, "%s%s", i ? "," : "", json_string_value(one));
+    }
+}
+
+static int image_list(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    static const st_view_column columns[] = {
+        {"IMAGE", "name", ST_VIEW_TEXT, NULL},
+        {"KIND", "kind", ST_VIEW_TEXT, NULL},
+        {"TRUST", "trust", ST_VIEW_TEXT, NULL},
+        {"FOR", NULL, ST_VIEW_FN, show_accounts},
+        {"DIGEST", "digest", ST_VIEW_TEXT, NULL},
+        {"ABOUT", "about", ST_VIEW_TEXT, NULL},
+        {0},
+    };
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    image_flags f = {0};
+    int r = begin(cli, argc, argv, list_options, 0, &f, &client, err);
+
+    return r < 0 ? r : st_view_list(cli, client, f.format, "/v1/images", "images", columns, err);
+}
+
+static int image_show(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    static const st_view_column rows[] = {
+        {"Image", "name", ST_VIEW_TEXT, NULL},  {"Kind", "kind", ST_VIEW_TEXT, NULL},
+        {"Path", "path", ST_VIEW_TEXT, NULL},   {"Digest", "digest", ST_VIEW_TEXT, NULL},
+        {"Trust", "trust", ST_VIEW_TEXT, NULL}, {"For", NULL, ST_VIEW_FN, show_accounts},
+        {"About", "about", ST_VIEW_TEXT, NULL}, {0},
+    };
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    image_flags f = {0};
+    int r = begin(cli, argc, argv, show_options, 1, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    st_admin_path(&path, "images", argv[1]);
+    r = st_view_one(cli, client, f.format, st_strbuf_str(&path), rows, err);
+    return r < 0 ? st_admin_near(client, "images", argv[1], r, err) : 0;
+}
+
+/* The digest that PATH/index.json names first; malloc'ed. */
+static int read_digest(const char *layout, char **ret, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, text = {0};
+    const char *digest;
+    json_t *index;
+    int r;
+
+    st_strbuf_addf(&path, "%s/index.json", layout);
+    r = st_file_read(st_strbuf_str(&path), INDEX_MAX, &text, err);
+    if (r < 0)
+        return st_fail(err, err->code, "%s; give --digest", err->msg);
+    index = json_loads(st_strbuf_str(&text), 0, NULL);
+    digest = json_string_value(
+        json_object_get(json_array_get(json_object_get(index, "manifests"), 0), "digest"));
+    if (digest)
+        *ret = st_xstrdup(digest);
+    json_decref(index);
+    return digest ? 0
+                  : st_fail(err, ST_EPARSE, "%s names no manifest; give --digest",
+                            st_strbuf_str(&path));
+}
+
+static int image_add(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+    ST_CLEANUP(st_freep) char *found = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    image_flags f = {0};
+    int r = begin(cli, argc, argv, add_options, 1, &f, &client, err);
+
+    if (r == 0 && !f.folder == !f.layout)
+        r = st_fail(err, ST_EINVAL, "give --folder PATH or --layout PATH, one of the two");
+    if (r == 0 && !f.accounts)
+        r = st_fail(err, ST_EINVAL, "say who may use it: --for all, or --for ACCOUNT,...");
+    if (r == 0 && f.layout && !f.digest)
+        r = read_digest(f.layout, &found, err);
+    if (r < 0)
+        return r;
+    st_body_put(&body, "folder", f.folder);
+    st_body_put(&body, "layout", f.layout);
+    st_body_put(&body, "digest", f.digest ? f.digest : found);
+    st_body_put(&body, "about", f.about);
+    st_body_put(&body, "trust", f.untrusted ? "untrusted" : "trusted");
+    if (strcmp(f.accounts, "all") == 0)
+        st_body_put(&body, "accounts", "all");
+    else
+        st_body_list(&body, "accounts", f.accounts);
+    st_admin_path(&path, "images", argv[1]);
+    st_strbuf_addf(&said, "image %s is in the catalogue", argv[1]);
+    return st_admin_send(
+        cli, client,
+        &(st_request){.method = "PUT", .path = st_strbuf_str(&path), .body = st_body_end(&body)},
+        ST_CLI_TABLE, st_strbuf_str(&said), err);
+}
+
+static int image_remove(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+    image_flags f = {0};
+    int r = begin(cli, argc, argv, no_options, 1, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    st_admin_path(&path, "images", argv[1]);
+    st_strbuf_addf(&said, "image %s is removed; jobs that run from it go on", argv[1]);
+    r = st_admin_send(cli, client, &(st_request){.method = "DELETE", .path = st_strbuf_str(&path)},
+                      ST_CLI_TABLE, st_strbuf_str(&said), err);
+    return r < 0 ? st_admin_near(client, "images", argv[1], r, err) : 0;
+}
+
+const st_cli_verb st_cli_image_verbs[] = {
+    {"list", "Lists the images you may name", "[OPTION...]", .fn = image_list,
+     .options = list_options, .example = "  stint image list\n"},
+    {"show", "Shows one image", "[OPTION...] NAME", .fn = image_show, .options = show_options,
+     .example = "  stint image show torch\n"},
+    {"add", "Adds an image to the catalogue, or replaces one",
+     "NAME --folder PATH|--layout PATH --for all|ACCOUNT,...",
+     "The path is the same on every node. A folder is used as it is; a layout is checked\n"
+     "against its digest and unpacked once on each node.\n",
+     .fn = image_add, .options = add_options,
+     .example = "  stint image add torch --layout /srv/images/torch --for all\n"
+                "  stint image add tools --folder /srv/tools --for vision,speech\n"},
+    {"remove", "Removes an image from the catalogue", "NAME", .fn = image_remove,
+     .example = "  stint image remove torch\n"},
+    {0},
+};
