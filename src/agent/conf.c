@@ -34,6 +34,9 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME } kind;
       "the program for checkpoints and scans; stint-cuda beside this one")                      \
     X("--mps-control", KIND_TEXT, mps_control, "PATH",                                          \
       "nvidia-cuda-mps-control, if it is not where it usually is")                              \
+    X("--image-cache", KIND_MIB, images_mib, "SIZE",                                            \
+      "for unpacked images; a quarter of the disk, up to 64Gi")                                 \
+    X("--image-timeout", KIND_TIME, image_ms, "TIME", "to read and unpack an image; 10m")       \
     X("--metrics", KIND_TEXT, metrics, "ADDRESS:PORT", "a page for Prometheus")                 \
     X("--sim", KIND_TEXT, sim, "PROFILE", "simulated GPUs, for instance h100x8")                \
     X("--sim-nodes", KIND_COUNT, sim_nodes, "N", "so many simulated nodes, NAME-1 to NAME-N")   \

@@ -8,6 +8,7 @@
 #ifndef ST_AGENT_EXEC_H
 #define ST_AGENT_EXEC_H
 
+#include "agent/agent.h"
 #include "agent/plan.h"
 #include "base/strbuf.h"
 #include "gpu/gpu.h"
@@ -66,7 +67,7 @@ struct st_exec {
     st_run *run; /* of containers; NULL: there are none */
 };
 
-int st_exec_oci_new(const char *dir, st_exec **ret, st_err *err);
+int st_exec_oci_new(const char *dir, const st_agent_conf *agent, st_exec **ret, st_err *err);
 st_exec *st_exec_sim_new(void);
 void st_exec_free(st_exec *e);
 ST_DEFINE_FREEP(st_exec, st_exec_free)

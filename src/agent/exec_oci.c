@@ -215,10 +215,11 @@ static const st_exec_ops oci_ops = {
     .due = oci_due,
 };
 
-int st_exec_oci_new(const char *dir, st_exec **ret, st_err *err)
+int st_exec_oci_new(const char *dir, const st_agent_conf *agent, st_exec **ret, st_err *err)
 {
     char path[PATH_MAX];
-    st_run_conf conf = {.state_dir = path};
+    st_run_conf conf = {
+        .state_dir = path, .images_mib = agent->images_mib, .image_ms = agent->image_ms};
     st_exec *o = st_xcalloc(1, sizeof *o);
     int r;
 

@@ -114,7 +114,7 @@ static int add_host(st_process *p, const char *name, const char *dir, bool real,
     if (r == 0)
         r = open_gpus(p->conf, h, err);
     if (r == 0 && real)
-        r = st_exec_oci_new(dir, &h->exec, err);
+        r = st_exec_oci_new(dir, p->conf, &h->exec, err);
     else if (r == 0)
         h->exec = st_exec_sim_new();
     return r == 0 ? st_host_open(h, err) : r;
