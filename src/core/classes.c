@@ -65,7 +65,7 @@ static void set_class(st_core *core, st_job *job, st_class class, st_effects *fx
     if (job->class == class)
         return;
     job->class = class;
-    core->version++;
+    st_core_retime(core, job);
     if (!job->held)
         st_fx(core, fx, st_fx_of(core, ST_FX_CLASS, job), NULL, 0);
 }

@@ -27,8 +27,7 @@ void st_core_free(st_core *core)
 {
     if (!core)
         return;
-    st_core_gather_clear(core);
-    st_vec_free(&core->resv);
+    st_core_gather_done(core);
     for (size_t i = 0; i < core->alone.n; i++)
         st_alone_free(core->alone.v[i]);
     st_vec_free(&core->alone);
@@ -41,8 +40,6 @@ void st_core_free(st_core *core)
     st_vec_free(&core->yielders.open);
     st_vec_free(&core->yielders.guarded);
     st_vec_free(&core->yielders.leaving);
-    for (size_t i = 0; i < ST_ARRAY_LEN(core->releases); i++)
-        st_vec_free(&core->releases[i].list);
     st_vec_free(&core->yielders.left);
     free(core->yielders.views);
     st_vec_free(&core->restart);

@@ -261,6 +261,9 @@ typedef ST_VEC(st_gathered) st_gathered_list;
 
 void st_core_gathered(const st_core *core, st_gathered_list *ret);
 
+/* For the simulation: whether what is kept from pass to pass is what would be found anew. */
+int st_core_audit(st_core *core, st_err *err);
+
 /* A hash over all effects so far: equal runs have equal hashes. */
 uint64_t st_core_hash(const st_core *core);
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "core/gather.h"
 #include "core/turn.h"
 #include "reclaim/reclaim.h"
 
@@ -233,7 +234,7 @@ static int64_t start_otherwise(st_core *core, const st_job *job, int32_t type, i
     int64_t latest = core->now + horizon_ms, at_ms = latest;
     st_core_gather(core, job, type, false, false);
     while (core->resv.n > before) {
-        st_resv r = st_vec_pop(&core->resv);
+        st_resv r = st_gather_pop(core);
         at_ms = ST_MIN(at_ms, r.at_ms);
         free(r.plan);
     }

@@ -129,7 +129,7 @@ static int on_account(st_core *core, const st_event *ev, st_effects *fx, st_err 
     if (rc < 0)
         return rc;
     core->floors_dirty = core->freed = true;
-    core->version++;
+    st_core_retime_all(core);
     return 0;
 }
 
@@ -229,7 +229,7 @@ static int on_policy(st_core *core, const st_event *ev, st_effects *fx, st_err *
         return st_fail(err, ST_EINVAL, "policy: order or basis is unknown");
     core->policy = *p;
     core->floors_dirty = core->freed = true;
-    core->version++;
+    st_core_retime_all(core);
     return 0;
 }
 

@@ -125,6 +125,6 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         return rc;
     }
     core->floors_dirty = core->freed = true; /* homes carry others now */
-    core->version++;
+    st_core_retime_all(core);
     return 0;
 }

@@ -440,6 +440,7 @@ static void rebuild(st_core *core)
     }
     st_admit_needs(core->tree);
     st_core_set_due(core);
+    st_core_gather_index(core);
     for (size_t i = 0; i < core->fleet->nodes.n; i++)
         st_node_refresh(core->fleet, core->tree, core->fleet->nodes.v[i]);
 }

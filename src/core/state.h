@@ -14,7 +14,8 @@
  *   pass.c      one scheduling pass; the step
  *   claim.c     reclaim and rebalance: whom to displace
  *   defrag.c    who moves so that another can land
- *   gather.c    reservations of blocked jobs, and what backfill may use
+ *   gather.c    reservations of blocked jobs; gather.h has its parts
+ *   backfill.c  what others may use of what is gathered
  *   whatif.c    views of nodes with some jobs thought away
  *   explain.c   the reasons
  *   expect.c    how long jobs should run, learned from those that ended
@@ -49,20 +50,26 @@ typedef struct st_resv {
     int32_t type;
     int ntasks;
     st_grant *plan;
+    uint64_t print; /* of the plan; derived */
 } st_resv;
 
-/* When those on devices will be off them, in order; kept until somebody moves. */
-typedef struct st_release {
+/* One task of a reservation's plan, in the list of its node. */
+typedef struct st_plan_link {
+    int32_t resv, task;
+    int32_t next; /* of the same node, + 1; 0 none */
+} st_plan_link;
+
+/* Somebody on a node, and when he goes. */
+typedef struct st_leaver {
     int64_t at_ms;
     st_job *job;
-} st_release;
+    const st_grant *grant;
+} st_leaver;
 
-typedef struct st_releases {
-    uint64_t version;
-    int64_t now;
-    ST_VEC(st_release) list;
-    bool sooner; /* by forecasts: somebody should end before his limit */
-} st_releases;
+typedef ST_VEC(st_leaver) st_leavers;
+
+typedef struct st_profile st_profile;
+typedef struct st_kept st_kept;
 
 /* Views of nodes as they would be; nodes not touched look as they are. */
 typedef struct st_whatif {
@@ -129,7 +136,11 @@ struct st_core {
     uint64_t hash;
     int64_t wake_ms; /* when a protection ends that a claimant waits for */
     bool floors_dirty, class_dirty;
-    ST_VEC(st_resv) resv; /* of the last pass */
+    ST_VEC(st_resv) resv;       /* of the last pass */
+    ST_VEC(st_plan_link) links; /* derived: its plans by node; see gather.c */
+    int32_t *link_at;           /* by node: the first, + 1 */
+    size_t nlink_at;
+    uint64_t retimed; /* counts changes that move when many leave */
     st_forecast *forecast;
     ST_VEC(struct st_alone *) alone; /* see alone.h */
     ST_VEC(st_borrowers) borrowers;  /* derived; see borrowers.c */
@@ -144,8 +155,11 @@ struct st_core {
     bool settled;           /* the last pass left nothing to do, but for those in `fresh` */
     ST_VEC(uint64_t) fresh; /* jobs submitted since */
     st_yielders yielders;
-    st_releases releases[4]; /* by limits or forecasts, with claims or without */
-    bool freed;              /* something was freed: misfits may fit */
+    ST_VEC(st_profile *) profiles;
+    ST_VEC(st_kept *) kept; /* gathered starts; gather.h */
+    st_leavers leavers;
+    uint64_t gather_tick;
+    bool freed; /* something was freed: misfits may fit */
     st_whatif whatif;
 };
 
@@ -263,6 +277,13 @@ bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint
                       st_grant *ret, int *ret_blocker);
 /* When a job on devices will be off them at the latest, as far as is known. */
 int64_t st_core_release_ms(const st_core *core, const st_job *job);
+/* Must be called when that has changed while the job stays where it is: its limit, its deadline, its
+ * class, or what is expected of it. */
+void st_core_retime(st_core *core, const st_job *job);
+/* The same for everybody. */
+void st_core_retime_all(st_core *core);
+void st_core_gather_index(st_core *core); /* the reservations were set from outside */
+void st_core_gather_done(st_core *core);
 /* The first reservation the grants would get in the way of until `end_ms`, or -1. */
 int st_core_collides(st_core *core, const st_job *job, int64_t end_ms, const st_grant *grants);
 /* Which reservations a job would have to respect, as a number that is 0 for none: two jobs of

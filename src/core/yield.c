@@ -119,8 +119,8 @@ static void after_notice(st_core *core, st_job *job, st_effects *fx)
         return;
     }
     st_job_move(job, ST_JOB_CHECKPOINTING);
-    core->version++;
     job->deadline_ms = core->now + core->policy.grace_ms;
+    st_core_retime(core, job);
     st_core_due(core, job);
     st_effect e = st_fx_of(core, ST_FX_CHECKPOINT, job);
     e.other = job->claimant;
@@ -164,7 +164,7 @@ static void expire(st_core *core, st_job *job, st_effects *fx)
         st_core_end(core, job, ST_JOB_TIMEOUT, fx);
     } else if (job->state == ST_JOB_RUNNING) {
         st_core_expect(core, job); /* it outlived what was expected */
-        core->version++;
+        st_core_retime(core, job);
     } else if (job->state == ST_JOB_NOTIFIED)
         after_notice(core, job, fx);
     else if (job->state == ST_JOB_CHECKPOINTING)

@@ -145,6 +145,8 @@ uint64_t st_fleet_changes(const st_fleet *fleet);
 void st_node_add(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t task);
 void st_node_remove(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t task);
 void st_node_refresh(st_fleet *fleet, const st_tree *tree, st_node *node);
+/* Something about its residents changed that its view does not show. */
+void st_node_touch(st_fleet *fleet, const st_node *node);
 
 /* Which residents a view counts. */
 typedef enum st_when {

@@ -133,6 +133,11 @@ void st_node_refresh(st_fleet *fleet, const st_tree *tree, st_node *node)
     note_change(fleet, node);
 }
 
+void st_node_touch(st_fleet *fleet, const st_node *node)
+{
+    note_change(fleet, node);
+}
+
 void st_node_set_state(st_fleet *fleet, st_node *node, st_node_state state)
 {
     node->state = state;

@@ -32,6 +32,8 @@ void st_placer_free(st_placer *placer)
     st_vec_free(&placer->shapes);
     st_idmap_free(placer->shape_at);
     st_rooms_free(placer->once);
+    st_rooms_free(placer->blank);
+    st_vec_free(&placer->filled);
     st_kinds_done(&placer->kinds);
     st_waste_free(placer->waste);
     free(placer);

@@ -70,6 +70,8 @@ struct st_placer {
     ST_VEC(st_rooms *) shapes; /* kept rooms */
     st_idmap *shape_at;        /* where they are, by key */
     st_rooms *once;            /* rooms counted for one ask */
+    st_rooms *blank;           /* rooms filled by one ask */
+    ST_VEC(int32_t) filled;    /* the nodes that have any there */
     uint64_t tick;
     st_kinds kinds;
     st_typical typical;

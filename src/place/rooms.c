@@ -295,6 +295,33 @@ st_rooms *st_rooms_of(st_placer *placer, const st_job *job, int32_t type)
     return r;
 }
 
+st_rooms *st_rooms_blank(st_placer *placer, const st_job *job, int32_t type)
+{
+    st_rooms *r = placer->blank;
+    if (!r)
+        placer->blank = r = rooms_new(job, type);
+    cover(placer, r);
+    for (size_t i = 0; i < placer->filled.n; i++) {
+        size_t id = (size_t)placer->filled.v[i];
+        put(r, id, placer->fleet->nodes.v[id]->place, 0);
+    }
+    st_vec_clear(&placer->filled);
+    r->like = *job;
+    r->like.name = NULL;
+    r->like.grants = NULL;
+    r->like.tasks = ST_ROOM_MAX;
+    r->type = type;
+    r->epoch = placer->typical.epoch; /* it is all stale that has room */
+    return r;
+}
+
+void st_rooms_put(st_placer *placer, st_rooms *rooms, const st_node *node, int32_t room)
+{
+    ST_ASSERT(rooms == placer->blank);
+    st_vec_push(&placer->filled, node->id);
+    put(rooms, (size_t)node->id, node->place, room);
+}
+
 st_rooms *st_rooms_for(st_placer *placer, const st_ask *ask)
 {
     if (ask->rooms)

@@ -6,7 +6,8 @@
  *   2 the same moment again must change nothing;
  *   3 a twin that was saved and loaded at some earlier moment must have done the same. It never
  *     sees events that are refused, so if one leaves a trace, the two part;
- *   4 the meter beside it must have counted right (fuzz_meter.c).
+ *   4 the meter beside it must have counted right (fuzz_meter.c);
+ *   5 what the core keeps from pass to pass is what it would find anew (now and then).
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "sim/fuzz_run.h"
 
 #define BAD(...)    st_fail(err, ST_EINTERNAL, __VA_ARGS__)
+#define AUDIT_EVERY 3  /* moments, what the core keeps is counted anew */
 #define TWIN_CHANCE 60 /* one moment in so many, saves are compared or a twin is made */
 
 static void trace_effects(const st_fuzz_run *run, const st_effects *fx, const char *whose)
@@ -281,6 +283,8 @@ int st_fuzz_moment(st_fuzz_run *run, const st_event_list *events, int64_t now, s
         rc = st_fuzz_meter_moment(run->meter, run->core, &run->fx, run->now, err);
     if (rc == 0)
         rc = twin_moment(run, &accepted, err);
+    if (rc == 0 && run->steps % AUDIT_EVERY == 0)
+        rc = st_core_audit(run->core, err);
     if (rc == 0)
         rc = check_again(run, err);
     if (rc == 0 && st_rng_chance(&run->rng, 1, TWIN_CHANCE)) {

@@ -657,9 +657,13 @@ static void test_gathered(void **state)
     }
     st_event timer = {.kind = ST_EV_TIMER};
     job_of(&w, 1)->limit_ms += 1000;
+    for (int32_t n = 0; n < 2; n++)
+        st_node_touch(ours(st_core_fleet(w.core)), node_of(&w, n));
     step(&w, &timer, 1);
     assert_ok(watch_last(&w, &err));
     job_of(&w, 1)->limit_ms += 1;
+    for (int32_t n = 0; n < 2; n++)
+        st_node_touch(ours(st_core_fleet(w.core)), node_of(&w, n));
     step(&w, &timer, 2);
     assert_fails(watch_last(&w, &err), ST_EINTERNAL,
                  "promise: by the limits of those before it job 2 was to start by 61000, and now "

@@ -1,0 +1,246 @@
+/* What others may use of what is gathered for those ahead (gather.c): who ends in time uses it
+ * all, everybody else what leaves room for the plans. */
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "core/gather.h"
+
+static const st_job *resv_job(const st_core *core, const st_resv *r)
+{
+    return st_core_find(core, r->job);
+}
+
+/* When a job that starts now ends: by its limit, and by what is known of such jobs. */
+typedef struct ends {
+    int64_t limit_ms, forecast_ms;
+} ends;
+
+typedef struct backfill_ctx {
+    st_core *core;
+    const st_job *job;
+    ends ends;
+} backfill_ctx;
+
+/* Whether a node is in the plan, and if so that plan into a view of it. */
+static bool touches(const st_core *core, const st_resv *r, int32_t node)
+{
+    for (const st_plan_link *l = st_gather_link(core, node, NULL); l;
+         l = st_gather_link(core, node, l))
+        if (&core->resv.v[l->resv] == r)
+            return true;
+    return false;
+}
+
+static void add_plan(st_core *core, const st_resv *r, const st_node *node, st_view *view)
+{
+    const st_job *job = resv_job(core, r);
+    for (const st_plan_link *l = job ? st_gather_link(core, node->id, NULL) : NULL; l;
+         l = st_gather_link(core, node->id, l))
+        if (&core->resv.v[l->resv] == r)
+            st_whatif_put(core, node, job, &r->plan[l->task], view);
+}
+
+/* The node at the reservation's start: what has ended is gone, the plan is in. */
+static void view_then(st_core *core, const st_resv *r, const st_node *node, st_view *ret)
+{
+    for (size_t i = 0; i < node->residents.n; i++) {
+        st_job *job = node->residents.v[i].job;
+        unsigned by = r->by & ST_BY_LIMITS ? ST_BY_LIMITS : ST_BY_FORECAST;
+        bool ended =
+            st_job_on_devices(job) && st_gather_release_ms(core, job, by, false) <= r->at_ms;
+        if (job->out == ST_OUT_NOT && ended)
+            job->out = ST_OUT_ENDED;
+    }
+    st_view_build(core->fleet, core->tree, node, ST_WHEN_EITHER, ret);
+    for (size_t i = 0; i < node->residents.n; i++)
+        if (node->residents.v[i].job->out == ST_OUT_ENDED)
+            node->residents.v[i].job->out = ST_OUT_NOT;
+    add_plan(core, r, node, ret);
+}
+
+/* What is free in both views. Slices and shares may still collide; the grants are tried in
+ * the later view before they count. */
+static void meet(const st_node *node, st_view *view, const st_view *then)
+{
+    for (int d = 0; d < ST_DEVS_MAX; d++) {
+        st_dev *a = &view->dev[d];
+        const st_dev *b = &then->dev[d];
+        if (b->mode == ST_DEV_FREE)
+            continue;
+        if (a->mode == ST_DEV_FREE)
+            *a = *b;
+        else if (a->mode != b->mode)
+            a->mode = ST_DEV_WHOLE;
+        else {
+            a->mig_mask |= b->mig_mask;
+            a->mig_compute = ST_MAX(a->mig_compute, b->mig_compute);
+            a->used_m = ST_MAX(a->used_m, b->used_m);
+            a->vram_mib = ST_MAX(a->vram_mib, b->vram_mib);
+            a->clients = ST_MAX(a->clients, b->clients);
+            a->latency_critical |= b->latency_critical;
+            if (a->owner != b->owner)
+                a->owner = ST_OWNER_MIXED;
+            if (a->domain != b->domain)
+                a->domain = ST_OWNER_MIXED;
+        }
+    }
+    view->cpu_free_m = ST_MIN(view->cpu_free_m, then->cpu_free_m);
+    view->ram_free_mib = ST_MIN(view->ram_free_mib, then->ram_free_mib);
+    st_view_seal(node, view);
+}
+
+/* Whom the blocked job may displace once it can use the place need not keep out of it: a borrower
+ * of its own account that it is ahead of (policy `swap`). */
+static bool gives_way(const st_core *core, const st_resv *r, const st_job *job)
+{
+    const st_job *ahead = core->policy.swap && !r->sure && !r->moves ? resv_job(core, r) : NULL;
+    return ahead && ahead->account == job->account &&
+           st_order_swaps(core->tree, &core->policy, ahead, job, core->now);
+}
+
+static bool binds(const st_core *core, const st_resv *r, const st_job *job, const ends *e)
+{
+    bool late = e->forecast_ms > r->at_ms;
+    if ((r->by & ST_BY_LIMITS) && !ST_BROKEN(OVERSTAY))
+        late |= e->limit_ms > ST_MAX(r->at_ms, r->promise_ms);
+    return late && r->job != job->id && !gives_way(core, r, job) && !ST_BROKEN(STARVE);
+}
+
+static ends ends_of(const st_core *core, const st_job *job)
+{
+    int64_t limit_ms = st_job_end_ms(job, core->now);
+    ends e = {limit_ms, limit_ms};
+    for (size_t i = 0; i < core->resv.n; i++) {
+        if (core->policy.forecast && limit_ms > core->resv.v[i].at_ms) {
+            e.forecast_ms = st_core_safe_end_ms(core, st_core_find(core, job->id));
+            break;
+        }
+    }
+    return e;
+}
+
+static const st_view *backfill_view(void *ctx, const st_node *node)
+{
+    const backfill_ctx *b = ctx;
+    st_core *core = b->core;
+    st_view *edit = NULL;
+    for (size_t i = 0; i < core->resv.n; i++) {
+        const st_resv *r = &core->resv.v[i];
+        if (!binds(core, r, b->job, &b->ends) || !touches(core, r, node->id))
+            continue;
+        if (!edit) {
+            core->whatif.stamp[node->id] = 0;
+            edit = st_whatif_edit(core, node);
+        }
+        st_view then;
+        view_then(core, r, node, &then);
+        meet(node, edit, &then);
+    }
+    return edit ? edit : &node->view;
+}
+
+static int collides(st_core *core, const st_job *job, const ends *e, const st_grant *grants)
+{
+    for (size_t i = 0; i < core->resv.n; i++) {
+        const st_resv *r = &core->resv.v[i];
+        if (!binds(core, r, job, e))
+            continue;
+        for (int t = 0; t < job->tasks; t++) {
+            if (!touches(core, r, grants[t].node))
+                continue;
+            const st_node *node = core->fleet->nodes.v[grants[t].node];
+            st_view then;
+            view_then(core, r, node, &then);
+            for (int u = 0; u < job->tasks; u++)
+                if (grants[u].node == node->id &&
+                    st_view_add(core->fleet, core->tree, node, job, &grants[u], &then) < 0)
+                    return (int)i;
+        }
+    }
+    return -1;
+}
+
+int st_core_collides(st_core *core, const st_job *job, int64_t end_ms, const st_grant *grants)
+{
+    return collides(core, job, &(ends){end_ms, end_ms}, grants);
+}
+
+/* The first reservation that binds, or -1. */
+static int first_bound(const st_core *core, const st_job *job, const ends *e)
+{
+    for (size_t i = 0; i < core->resv.n; i++)
+        if (binds(core, &core->resv.v[i], job, e))
+            return (int)i;
+    return -1;
+}
+
+uint64_t st_core_bound_by(const st_core *core, const st_job *job)
+{
+    uint64_t number = 0;
+    ends e = ends_of(core, job);
+    for (size_t i = 0; i < core->resv.n; i++)
+        if (binds(core, &core->resv.v[i], job, &e))
+            number = st_hash_u64(number, i + 1);
+    return number;
+}
+
+static bool node_is_full(const st_job *job, const st_node *node)
+{
+    const st_view *v = &node->view;
+    return (job->shape.gpus > 0 && v->free == 0 && v->shared == 0) ||
+           v->cpu_free_m < job->shape.cpu_m || v->ram_free_mib < st_task_ram_mib(job) ||
+           (job->shape.level == ST_LEVEL_WHOLE && __builtin_popcount(v->free) < job->shape.gpus);
+}
+
+/* Set the rooms of nodes in binding reservations to what both moments leave, or back. Where there
+ * is no room now, none is left. */
+static void bind_rooms(const backfill_ctx *b, st_rooms *rooms, bool on)
+{
+    st_core *core = b->core;
+    const st_job *job = b->job;
+    for (size_t i = 0; i < core->resv.n; i++) {
+        const st_resv *r = &core->resv.v[i];
+        bool bound = binds(core, r, job, &b->ends);
+        for (int t = 0; bound && t < r->ntasks; t++) {
+            const st_node *node = core->fleet->nodes.v[r->plan[t].node];
+            if ((t > 0 && r->plan[t - 1].node == node->id) || node_is_full(job, node))
+                continue;
+            union {
+                const backfill_ctx *from;
+                void *to;
+            } ctx = {.from = b};
+            st_rooms_set(core->placer, rooms, node, on ? backfill_view(ctx.to, node) : &node->view);
+        }
+    }
+}
+
+bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,
+                      st_grant *ret, int *ret_blocker)
+{
+    *ret_blocker = -1;
+    backfill_ctx ctx = {core, job, ends_of(core, job)};
+    st_ask ask = {.job = job, .type = type, .prefer = prefer};
+    int bound = first_bound(core, job, &ctx.ends);
+    if (bound < 0)
+        return ret ? st_place_gang(core->placer, &ask, ret) : st_place_fits(core->placer, &ask);
+    if (!st_place_fits(core->placer, &ask))
+        return false;
+
+    st_whatif_begin(core, ST_WHEN_EITHER);
+    ask.view = backfill_view;
+    ask.ctx = &ctx;
+    if (job->state != ST_JOB_PAUSED) {
+        ask.rooms = st_rooms_of(core->placer, job, type);
+        bind_rooms(&ctx, ask.rooms, true);
+    }
+    st_grant *grants = ret ? ret : st_xcalloc((size_t)job->tasks, sizeof *grants);
+    bool ok = st_place_gang(core->placer, &ask, grants);
+    if (ask.rooms)
+        bind_rooms(&ctx, ask.rooms, false);
+    int blocker = ok ? collides(core, job, &ctx.ends, grants) : bound;
+    if (!ret)
+        free(grants);
+    *ret_blocker = blocker;
+    return blocker < 0;
+}

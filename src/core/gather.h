@@ -1,0 +1,64 @@
+/* Private to core: how a start is gathered.
+ *
+ *   gather.c    the list of reservations, and which nodes their plans are on
+ *   profile.c   when each node has room for one more task of a shape, as those on it leave
+ *   keep.c      the earliest start and its plan, kept from pass to pass while nothing touches them
+ *   gather_slow.c  the same for the few whose place is not a number of tasks to a node
+ *   gather_audit.c  that all this says what counting anew would say
+ *   backfill.c  what others may use meanwhile */
+#ifndef ST_CORE_GATHER_H
+#define ST_CORE_GATHER_H
+
+#include "core/state.h"
+
+/* When the job will be off its devices at the latest, by one basis; with `claims`, burstable ones
+ * once their protection is over. Does not depend on the time it is. */
+int64_t st_gather_release_ms(const st_core *core, const st_job *job, unsigned by, bool claims);
+
+/* ---- plans by node (gather.c) ---- */
+
+void st_gather_push(st_core *core, st_resv resv); /* takes the plan */
+st_resv st_gather_pop(st_core *core);             /* the caller owns the plan */
+
+/* Put the plans of one basis on a node into a view of it; of all reservations. */
+void st_gather_add_plans(st_core *core, unsigned by, const st_node *node, st_view *view);
+/* Whether there are any. */
+bool st_gather_planned(const st_core *core, unsigned by, int32_t node);
+/* The first link of a node, and the next; NULL ends. */
+const st_plan_link *st_gather_link(const st_core *core, int32_t node, const st_plan_link *after);
+/* What plans of one basis there are, in order, as a number. */
+uint64_t st_gather_ahead(const st_core *core, unsigned by);
+
+/* ---- when nodes have room (profile.c) ---- */
+
+/* The moments at which a node has room for one, two ... tasks of a shape, earliest first: 0 for
+ * now, ST_TIME_NEVER for never. `per` of them to a node. Equal to counting anew at any time. */
+struct st_profile {
+    uint64_t key, seen, epoch, used;
+    unsigned by;
+    bool claims;
+    int32_t type;
+    st_job like; /* one task of the shape */
+    int per;
+    size_t n; /* nodes covered */
+    int64_t *at_ms;
+};
+
+/* Whether the room of nodes decides alone where the job fits. */
+bool st_profile_serves(const st_job *job);
+/* Kept, and brought up to date. */
+st_profile *st_profile_of(st_core *core, const st_job *job, int32_t type, unsigned by, bool claims);
+/* Of one node, as it is (`planned`: beside the plans ahead, by the profile's basis). */
+void st_profile_count(st_core *core, const st_profile *p, const st_node *node, bool planned,
+                      int64_t *ret);
+void st_profile_free(st_profile *p);
+
+/* ---- the earliest start (keep.c, gather_slow.c) ---- */
+
+/* By r->by, for r->type, with r->claims: sets r->at_ms and r->plan; false when there will never
+ * be room. */
+bool st_gather_kept(st_core *core, const st_job *job, st_resv *r);
+bool st_gather_slowly(st_core *core, const st_job *job, st_resv *r);
+void st_kept_free(st_kept *kept);
+
+#endif

@@ -1,0 +1,149 @@
+/* Gathering where room is not a number of tasks to a node (gather.h): for a paused gang, which must
+ * go on where it is, for one NVLink domain, and for gangs of slices and shares. Those who will be
+ * gone are thought away, more and more, until it fits. Few jobs are like that. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "core/gather.h"
+
+typedef struct release {
+    int64_t at_ms;
+    st_job *job;
+} release;
+
+/* A gathering on its way, by one basis; it sees the plans of those ahead by the same. */
+typedef struct gathering {
+    st_core *core;
+    unsigned by;
+    ST_VEC(release) list; /* in order of time */
+} gathering;
+
+static int by_time(const void *pa, const void *pb)
+{
+    const release *a = pa, *b = pb;
+    if (a->at_ms != b->at_ms)
+        return a->at_ms < b->at_ms ? -1 : 1;
+    return a->job->id < b->job->id ? -1 : a->job->id > b->job->id;
+}
+
+static const st_view *planned_view(void *ctx, const st_node *node)
+{
+    const gathering *g = ctx;
+    st_core *core = g->core;
+    if (!st_gather_planned(core, g->by, node->id))
+        return st_whatif_view(core, node);
+    /* Edited in place, and rebuilt the next time it is asked for. */
+    core->whatif.stamp[node->id] = 0;
+    st_view *view = st_whatif_edit(core, node);
+    st_gather_add_plans(core, g->by, node, view);
+    return view;
+}
+
+/* Think releases [from, to) away, or back in. */
+static void think(gathering *g, size_t from, size_t to, bool out, st_rooms *rooms)
+{
+    st_core *core = g->core;
+    for (size_t i = from; i < to; i++)
+        g->list.v[i].job->out = out ? ST_OUT_ENDED : ST_OUT_NOT;
+    for (size_t i = from; i < to; i++) {
+        const st_job *job = g->list.v[i].job;
+        st_whatif_touch(core, job, NULL);
+        for (int t = 0; t < job->tasks; t++) {
+            const st_node *node = core->fleet->nodes.v[job->grants[t].node];
+            if (t == 0 || job->grants[t - 1].node != node->id)
+                st_rooms_set(core->placer, rooms, node, planned_view(g, node));
+        }
+    }
+}
+
+static void shift(gathering *g, size_t have, size_t want, st_rooms *rooms)
+{
+    if (want > have)
+        think(g, have, want, true, rooms);
+    else
+        think(g, want, have, false, rooms);
+}
+
+/* Set the rooms of all nodes of reservations to their planned view, or back. */
+static void plan_rooms(gathering *g, st_rooms *rooms, bool planned)
+{
+    st_core *core = g->core;
+    for (size_t i = 0; i < core->resv.n; i++) {
+        if (!(core->resv.v[i].by & g->by))
+            continue;
+        for (int t = 0; t < core->resv.v[i].ntasks; t++) {
+            const st_node *node = core->fleet->nodes.v[core->resv.v[i].plan[t].node];
+            st_rooms_set(core->placer, rooms, node, planned ? planned_view(g, node) : &node->view);
+        }
+    }
+}
+
+/* All that end in the same moment end together. */
+static size_t whole_moment(const gathering *g, size_t n)
+{
+    while (n > 0 && n < g->list.n && g->list.v[n].at_ms == g->list.v[n - 1].at_ms)
+        n++;
+    return n;
+}
+
+/* How many releases, in order of time, until the job fits; n + 1 when not even all are enough.
+ * Leaves that many thought away. */
+static size_t fewest(gathering *g, const st_ask *ask)
+{
+    st_core *core = g->core;
+    size_t have = 0, lo = 0, hi = 0, n = g->list.n;
+    while (!st_place_fits(core->placer, ask)) {
+        if (have == n)
+            return n + 1;
+        lo = have + 1;
+        hi = ST_MIN(2 * have + 1, n);
+        shift(g, have, hi, ask->rooms);
+        have = hi;
+    }
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        shift(g, have, mid, ask->rooms);
+        have = mid;
+        if (st_place_fits(core->placer, ask))
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    hi = whole_moment(g, hi);
+    shift(g, have, hi, ask->rooms);
+    return hi;
+}
+
+static void list_releases(gathering *g, bool claims)
+{
+    const st_core *core = g->core;
+    for (size_t i = 0; i < core->placed.n; i++) {
+        int64_t at_ms = st_gather_release_ms(core, core->placed.v[i], g->by, claims);
+        if (at_ms != ST_TIME_NEVER)
+            st_vec_push(&g->list, (release){at_ms, core->placed.v[i]});
+    }
+    if (g->list.n > 1)
+        qsort(g->list.v, g->list.n, sizeof *g->list.v, by_time);
+}
+
+bool st_gather_slowly(st_core *core, const st_job *job, st_resv *r)
+{
+    gathering g = {.core = core, .by = r->by};
+    list_releases(&g, r->claims);
+    size_t all = g.list.n;
+    st_whatif_begin(core, ST_WHEN_EITHER);
+    st_ask ask = {.job = job, .type = r->type, .view = planned_view, .ctx = &g};
+    ask.rooms = st_rooms_of(core->placer, job, r->type);
+    plan_rooms(&g, ask.rooms, true);
+    size_t n = fewest(&g, &ask);
+    if (n <= all) {
+        r->at_ms = n == 0 ? 0 : g.list.v[n - 1].at_ms;
+        r->plan = st_xcalloc((size_t)job->tasks, sizeof *r->plan);
+        bool ok = st_place_gang(core->placer, &ask, r->plan);
+        ST_ASSERT(ok);
+    }
+    shift(&g, ST_MIN(n, all), 0, ask.rooms);
+    plan_rooms(&g, ask.rooms, false);
+    st_vec_free(&g.list);
+    return r->plan;
+}
