@@ -177,22 +177,6 @@ static bool may_rebalance_any(const claim_ctx *c)
     return ST_BROKEN(STRICT);
 }
 
-/* By account; inside one the lowest priority first, then (with `swap`) who is last in its order,
- * then the newest. */
-static int by_account(const void *pa, const void *pb)
-{
-    const st_job *a = *(st_job *const *)pa, *b = *(st_job *const *)pb;
-    if (a->account != b->account)
-        return a->account < b->account ? -1 : 1;
-    if (a->priority != b->priority)
-        return a->priority < b->priority ? -1 : 1;
-    if (a->key != b->key)
-        return a->key > b->key ? -1 : 1;
-    if (a->start_ms != b->start_ms)
-        return a->start_ms > b->start_ms ? -1 : 1;
-    return a->id > b->id ? -1 : a->id < b->id;
-}
-
 static bool may_displace(const claim_ctx *c, const parting *p, const st_job *victim)
 {
     if (c->spare)
@@ -202,38 +186,6 @@ static bool may_displace(const claim_ctx *c, const parting *p, const st_job *vic
     /* Whoever has a right to a place would only come back. */
     return c->sure ? may_reclaim(c, p, victim)
                    : !st_alone_stands(victim) && may_rebalance(c, p, victim);
-}
-
-static void refresh_yielders(st_core *core)
-{
-    st_yielders *y = &core->yielders;
-    if (y->version == core->version && y->now == core->now)
-        return;
-    y->version = core->version;
-    y->now = core->now;
-    y->until_ms = ST_TIME_NEVER;
-    st_vec_clear(&y->open);
-    st_vec_clear(&y->guarded);
-    st_vec_clear(&y->leaving);
-    for (size_t i = 0; i < core->placed.n; i++) {
-        st_job *job = core->placed.v[i];
-        if (st_job_leaving(job))
-            st_vec_push(&y->leaving, job);
-        if (job->state != ST_JOB_RUNNING ||
-            (job->class != ST_CLASS_BURSTABLE && !ST_BROKEN(VICTIM_GUARANTEED)))
-            continue;
-        job->key =
-            core->policy.swap ? st_turn_of(core->tree, &core->policy, job, core->now).key : 0;
-        int64_t until = st_core_protected_until(core, job);
-        if (until > core->now) {
-            y->until_ms = ST_MIN(y->until_ms, until);
-            st_vec_push(&y->guarded, job);
-        } else {
-            st_vec_push(&y->open, job);
-        }
-    }
-    if (y->open.n > 1)
-        qsort(y->open.v, y->open.n, sizeof *y->open.v, by_account);
 }
 
 /* Whether displacing it could help: who wants its home place looks at those nodes only. */
@@ -254,8 +206,8 @@ static void think_leaving_away(claim_ctx *c)
     st_yielders *y = &core->yielders;
     if (y->seen != st_fleet_changes(core->fleet) || !y->views) {
         y->seen = st_fleet_changes(core->fleet);
-        for (size_t i = 0; i < y->leaving.n; i++)
-            st_whatif_touch(core, y->leaving.v[i], c->ask.rooms);
+        for (size_t i = 0; i < core->leaving.n; i++)
+            st_whatif_touch(core, core->leaving.v[i], c->ask.rooms);
         size_t n = core->whatif.touched.n;
         st_vec_clear(&y->left);
         y->views = st_xreallocarray(y->views, n + 1, sizeof *y->views);
@@ -273,16 +225,10 @@ static void think_leaving_away(claim_ctx *c)
 static void collect(claim_ctx *c, bool ignore_protection)
 {
     const st_yielders *y = &c->core->yielders;
-    for (size_t i = 0; i < y->open.n; i++)
-        if (y->open.v[i] != c->job && concerns(c, y->open.v[i]))
-            st_vec_push(&c->cands, y->open.v[i]);
-    if (!ignore_protection || y->guarded.n == 0)
-        return;
-    for (size_t i = 0; i < y->guarded.n; i++)
-        if (concerns(c, y->guarded.v[i]))
-            st_vec_push(&c->cands, y->guarded.v[i]);
-    if (c->cands.n > 1)
-        qsort(c->cands.v, c->cands.n, sizeof *c->cands.v, by_account);
+    const st_job_vec *from = ignore_protection ? &y->all : &y->open;
+    for (size_t i = 0; i < from->n; i++)
+        if (from->v[i] != c->job && concerns(c, from->v[i]))
+            st_vec_push(&c->cands, from->v[i]);
 }
 
 /* ---- the line -------------------------------------------------------------------------- */
@@ -605,7 +551,7 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st
     set_standings(&c);
     if (!sure && !may_rebalance_any(&c))
         return;
-    refresh_yielders(core);
+    st_core_refresh_yielders(core);
     bool later = false;
     int64_t until_ms = ST_TIME_NEVER;
     if (c.home && try_gently(&c, ret, &later, &until_ms))

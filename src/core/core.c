@@ -37,11 +37,7 @@ void st_core_free(st_core *core)
     st_vec_free(&core->placed);
     st_vec_free(&core->off);
     st_vec_free(&core->due);
-    st_vec_free(&core->yielders.open);
-    st_vec_free(&core->yielders.guarded);
-    st_vec_free(&core->yielders.leaving);
-    st_vec_free(&core->yielders.left);
-    free(core->yielders.views);
+    st_core_yielders_done(core);
     st_vec_free(&core->restart);
     st_vec_free(&core->fresh);
     st_idmap_free(core->by_id);

@@ -194,6 +194,7 @@ void st_core_leave(st_core *core, st_job *job, uint64_t claimant)
 {
     charge(core, job, ST_NEXT | ST_SURE, -1);
     st_job_move(job, ST_JOB_NOTIFIED);
+    st_core_leaves(core, job);
     core->version++;
     job->claimant = claimant;
     st_core_refresh(core, job);
@@ -249,6 +250,7 @@ bool st_core_stay(st_core *core, st_job *job)
     if (!fits)
         return false;
     st_job_move(job, ST_JOB_RUNNING);
+    st_core_left(core, job);
     core->version++;
     job->claimant = 0;
     st_core_forget_move(core, job);
@@ -271,6 +273,8 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
     st_core_place(core, job, false);
     note_freed(core, job);
     bool leaving = st_job_leaving(job);
+    if (leaving)
+        st_core_left(core, job);
     st_life_note(st_tree_account(core->tree, job->account), job, core->now);
     job->served_ms = st_job_served_ms(job, core->now);
     core->version++;

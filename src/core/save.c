@@ -419,6 +419,8 @@ static void rebuild(st_core *core)
         st_job *job = core->jobs.v[i];
         if (st_job_on_devices(job))
             st_core_place(core, job, true);
+        if (st_job_leaving(job))
+            st_core_leaves(core, job);
         core->nheld += job->held;
         if (job->class == ST_CLASS_BURSTABLE)
             st_core_list_fresh(core, job);

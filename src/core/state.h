@@ -12,6 +12,7 @@
  *   queue.c     whose turn it is
  *   turn.c      what one job can do with its turn
  *   pass.c      one scheduling pass; the step
+ *   yielders.c  who could be displaced, and who is leaving
  *   claim.c     reclaim and rebalance: whom to displace
  *   defrag.c    who moves so that another can land
  *   gather.c    reservations of blocked jobs; gather.h has its parts
@@ -83,21 +84,23 @@ typedef struct st_whatif {
     st_when when;
 } st_whatif;
 
-/* Who could be displaced and who is leaving, kept from claim to claim until somebody moves. */
+typedef ST_VEC(st_job *) st_job_vec;
+
+/* Who could be displaced, kept from claim to claim until somebody moves (yielders.c). */
 typedef struct st_yielders {
     uint64_t version;
     int64_t now;
-    ST_VEC(st_job *) open;    /* burstable, past their protection; by account */
-    ST_VEC(st_job *) guarded; /* burstable, protected */
-    ST_VEC(st_job *) leaving;
+    st_job_vec all;   /* running borrowers by account, each account's in the order they would go */
+    st_job_vec open;  /* those past their protection */
     int64_t until_ms; /* when the first protection ends */
-    /* Nodes they leave, as they will be, while the fleet's log stands where it did. */
+    st_job_vec sorted;
+    size_t *count;
+    /* Nodes that those who leave give up, as they will be, while the fleet's log stands where it
+     * did. */
     ST_VEC(int32_t) left;
     st_view *views;
     uint64_t seen;
 } st_yielders;
-
-typedef ST_VEC(st_job *) st_job_vec;
 
 /* Borrowers that failed at one account (borrowers.c). */
 typedef struct st_borrowers {
@@ -154,6 +157,7 @@ struct st_core {
     int64_t effort;         /* what claims may still cost in this pass */
     bool settled;           /* the last pass left nothing to do, but for those in `fresh` */
     ST_VEC(uint64_t) fresh; /* jobs submitted since */
+    st_job_vec leaving;     /* derived: notified or checkpointing */
     st_yielders yielders;
     ST_VEC(st_profile *) profiles;
     ST_VEC(st_kept *) kept; /* gathered starts; gather.h */
@@ -235,6 +239,12 @@ void st_core_borrowers_done(st_core *core);
 
 /* classes.c */
 void st_core_reclass(st_core *core, st_effects *fx);
+
+/* yielders.c */
+void st_core_leaves(st_core *core, st_job *job);
+void st_core_left(st_core *core, const st_job *job); /* or stays after all */
+void st_core_refresh_yielders(st_core *core);
+void st_core_yielders_done(st_core *core);
 
 /* claim.c */
 typedef enum st_claim_result {

@@ -1,0 +1,116 @@
+/* Who could be displaced, and who is leaving already (claim.c).
+ *
+ * Both are kept as they change hands: borrowers by borrowers.c, those who leave here. What claims
+ * want, borrowers by account in the order in which they would go, is made from them once for all
+ * claims between two moves. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/state.h"
+
+void st_core_leaves(st_core *core, st_job *job)
+{
+    st_vec_push(&core->leaving, job);
+}
+
+void st_core_left(st_core *core, const st_job *job)
+{
+    size_t i = 0;
+    while (i < core->leaving.n && core->leaving.v[i] != job)
+        i++;
+    ST_ASSERT(i < core->leaving.n);
+    st_vec_remove(&core->leaving, i);
+}
+
+/* Inside an account the lowest priority goes first, then (with `swap`) who is last in its order, then
+ * the newest. */
+static bool goes_before(const st_job *a, const st_job *b)
+{
+    if (a->priority != b->priority)
+        return a->priority < b->priority;
+    if (a->key != b->key)
+        return a->key > b->key;
+    if (a->start_ms != b->start_ms)
+        return a->start_ms > b->start_ms;
+    return a->id > b->id;
+}
+
+/* Puts the jobs by account, and each account's in order: most have few. */
+static void sort(const st_core *core, st_yielders *y)
+{
+    size_t accounts = core->tree->accounts.n, n = y->all.n;
+    y->count = st_xreallocarray(y->count, accounts + 1, sizeof *y->count);
+    memset(y->count, 0, (accounts + 1) * sizeof *y->count);
+    for (size_t i = 0; i < n; i++)
+        y->count[y->all.v[i]->account + 1]++;
+    for (size_t a = 0; a < accounts; a++)
+        y->count[a + 1] += y->count[a];
+    st_vec_clear(&y->sorted);
+    for (size_t i = 0; i < n; i++)
+        st_vec_push(&y->sorted, NULL);
+    for (size_t i = 0; i < n; i++) {
+        st_job *job = y->all.v[i];
+        y->sorted.v[y->count[job->account]++] = job;
+    }
+    for (size_t i = 1; i < n; i++) {
+        st_job *job = y->sorted.v[i];
+        size_t at = i;
+        for (; at > 0 && y->sorted.v[at - 1]->account == job->account &&
+               goes_before(job, y->sorted.v[at - 1]);
+             at--)
+            y->sorted.v[at] = y->sorted.v[at - 1];
+        y->sorted.v[at] = job;
+    }
+    for (size_t i = 0; i < n; i++)
+        y->all.v[i] = y->sorted.v[i];
+}
+
+static void collect(st_core *core, st_job *job)
+{
+    if (job->state != ST_JOB_RUNNING ||
+        (job->class != ST_CLASS_BURSTABLE && !ST_BROKEN(VICTIM_GUARANTEED)))
+        return;
+    job->key = core->policy.swap ? st_turn_of(core->tree, &core->policy, job, core->now).key : 0;
+    st_vec_push(&core->yielders.all, job);
+}
+
+void st_core_refresh_yielders(st_core *core)
+{
+    st_yielders *y = &core->yielders;
+    if (y->version == core->version && y->now == core->now)
+        return;
+    y->version = core->version;
+    y->now = core->now;
+    y->until_ms = ST_TIME_NEVER;
+    st_vec_clear(&y->all);
+    st_vec_clear(&y->open);
+    if (ST_BROKEN(VICTIM_GUARANTEED)) {
+        for (size_t i = 0; i < core->placed.n; i++)
+            collect(core, core->placed.v[i]);
+    } else {
+        for (size_t b = 0; b < core->borrowers.n; b++)
+            for (size_t i = 0; i < core->borrowers.v[b].list.n; i++)
+                collect(core, core->borrowers.v[b].list.v[i]);
+    }
+    sort(core, y);
+    for (size_t i = 0; i < y->all.n; i++) {
+        int64_t until = st_core_protected_until(core, y->all.v[i]);
+        if (until > core->now)
+            y->until_ms = ST_MIN(y->until_ms, until);
+        else
+            st_vec_push(&y->open, y->all.v[i]);
+    }
+}
+
+void st_core_yielders_done(st_core *core)
+{
+    st_yielders *y = &core->yielders;
+    st_vec_free(&core->leaving);
+    st_vec_free(&y->all);
+    st_vec_free(&y->open);
+    st_vec_free(&y->sorted);
+    free(y->count);
+    st_vec_free(&y->left);
+    free(y->views);
+}
