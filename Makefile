@@ -5,6 +5,7 @@
 #                as one more node where containers can be run
 #   make test    everything CI runs; the last line is "N passed, M failed"
 #   make bench   the benchmarks
+#   make nightly the long hunts: thread sanitizer, fuzzers, random worlds (hours)
 #   make format  rewrite the C files in the project's format
 #   make lint    tidy, clang-tidy and cppcheck
 #   make setup   install the packages the build needs (Debian 12)
@@ -14,7 +15,7 @@ LISTEN ?= 127.0.0.1:7878
 
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]' 2>/dev/null)
 
-.PHONY: all run setup test bench format lint clean
+.PHONY: all run setup test bench nightly format lint clean
 
 all: setup
 	@tools/configure build gcc
@@ -32,6 +33,9 @@ test:
 bench: all
 	@meson test -C build --no-rebuild --benchmark --verbose --num-processes 1
 
+nightly:
+	@tools/nightly
+
 format: setup
 	@clang-format -i $(C_FILES)
 
@@ -40,4 +44,4 @@ lint:
 	@tools/lint
 
 clean:
-	rm -rf build build-asan build-fuzz build-lint
+	rm -rf build build-asan build-fuzz build-lint build-tsan

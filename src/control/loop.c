@@ -336,9 +336,14 @@ static bool catch_up(st_control *ctl, st_cmd *cmds, int64_t now)
         st_tx tx = {.ctl = ctl, .now = begin ? now : st_money_next(ctl)};
         st_err err = {0};
 
-        if (begin)
+        /* The first row says by which rules the rows behind it were decided: a store that is opened
+         * with another configuration before its first snapshot must come to the same. */
+        if (begin) {
+            const st_event rules = {.kind = ST_EV_POLICY, .u.policy = *st_core_policy(ctl->core)};
+
             st_money_begin(&tx);
-        else
+            st_tx_apply(&tx, &rules, &err);
+        } else
             st_money_cut(&tx);
         st_tx_apply(&tx, &timer, &err);
         /* Those who wait are refused if it fails, and answered later if it does not. */
