@@ -41,7 +41,7 @@
     X(chunk, "chunk", 0, "chunk", "N", "of render and video: frames in one job")             \
     X(duration, "duration", 0, "duration", "DURATION", "of video, instead of frames")        \
     X(fps, "fps", 0, "fps", "N", "of video: frames a second")                                \
-    X(image, "image", 'i', "image", "IMAGE", "a container image")                            \
+    X(image, "image", 'i', "image", "IMAGE", "of the catalogue, data:PATH, or host")         \
     X(workdir, "workdir", 0, "workdir", "DIR", "where the command starts")                   \
     X(network, "network", 0, "network", "none|host|tenant", "what it can reach")             \
     X(signal, "signal", 0, "signal", "NAME", "what tells it to save")                        \
