@@ -95,7 +95,7 @@ class Bench:
         with open(self.path("data", "owner.token")) as f:
             self.owner = Client(self.port, f.read().strip())
         for pool in ("main", "real"):
-            self.owner.make("/v1/pools", {"name": pool})
+            self.owner.make("/v1/pools", {"name": pool, "allow": ["host-image"]})
         self.owner.make("/v1/accounts", {"name": "lab"})
 
     def join_token(self, name, pool, uses):

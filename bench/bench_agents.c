@@ -393,7 +393,7 @@ int main(int argc, char **argv)
         die("stintd");
     b.a = st_xcalloc((size_t)b.n, sizeof *b.a);
     b.epoll = epoll_create1(0);
-    json_decref(owner(&b.h, "/v1/pools", "{\"name\":\"main\"}"));
+    json_decref(owner(&b.h, "/v1/pools", "{\"name\":\"main\",\"allow\":[\"host-image\"]}"));
     json_decref(owner(&b.h, "/v1/accounts", "{\"name\":\"lab\"}"));
     t = now_us();
     register_all(&b);

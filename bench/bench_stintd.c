@@ -235,7 +235,7 @@ static void make_world(bench *b)
     char body[128];
 
     post(b, "/v1/types", "{\"name\":\"h100\"}");
-    post(b, "/v1/pools", "{\"name\":\"main\"}");
+    post(b, "/v1/pools", "{\"name\":\"main\",\"allow\":[\"host-image\"]}");
     measure(b, "nodes announced", &nodes, 1);
     for (int i = 0; i < 10; i++) {
         snprintf(body, sizeof body, "{\"name\":\"team%d\",\"guarantee\":{\"gpu\":400}}", i);

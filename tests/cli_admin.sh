@@ -75,6 +75,17 @@ try 0 '^h200' type list
 try 0 'pool secure added' pool add secure --levels whole,mig
 try 0 '^secure .* whole, mig' pool list
 try 0 'main' pool show main
+try 0 '^Allow  *host-image$' pool show main
+try 0 '"allow":\[\]' pool show secure -o json
+try 0 'pool secure changed' pool set secure --allow host-image --allow host-network --tasks-per-job 2
+try 0 '^Allow  *host-image, host-network' pool show secure
+try 0 '^Levels  *whole, mig' pool show secure
+try 0 '^Tasks per job  *2$' pool show secure
+try 0 'pool secure changed' pool set secure --allow none --tasks-per-job 1024
+try 0 '"allow":\[\]' pool show secure -o json
+try 2 'none of host-image or host-network' pool set secure --allow everything
+try 2 'what shall change' pool set secure
+try 4 'did you mean secure' pool set secrue --allow none
 try 0 'node big1 added' node add big1 --gpu h200 --gpus 4 --pool secure --rack r9 --block b9
 try 0 '"gpus":4' node show big1 -o json
 try 4 'no GPU type "nosuch"' node add big2 --gpu nosuch

@@ -304,7 +304,7 @@ def set_up(server):
     server.start()
     with open(os.path.join(server.folder, "owner.token")) as f:
         client = Client(server, f.read().strip())
-    steps = [("/v1/types", {"name": "h100"}), ("/v1/pools", {"name": "main"})]
+    steps = [("/v1/types", {"name": "h100"}), ("/v1/pools", {"name": "main", "allow": ["host-image"]})]
     steps += [("/v1/nodes", {"name": "n%d" % i, "gpu": "h100"}) for i in range(4)]
     steps += [("/v1/accounts", {"name": "team%d" % i, "guarantee": {"gpu": 4}}) for i in range(4)]
     for path, body in steps:

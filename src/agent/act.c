@@ -175,6 +175,16 @@ static st_task *note(st_host *h, const st_order *o, st_task *ret_before)
     return &h->journal.tasks.v[h->journal.tasks.n - 1];
 }
 
+/* As many tasks as the pool allows on a node: the next waits until one has ended. */
+static bool crowded(const st_host *h)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < h->journal.tasks.n; i++)
+        n += h->journal.tasks.v[i].phase < ST_PHASE_ENDED;
+    return h->list.node_tasks > 0 && n >= h->list.node_tasks;
+}
+
 static void do_start(st_host *h, const st_act *a, int64_t now)
 {
     st_gpu_instance slice;
@@ -190,7 +200,7 @@ static void do_start(st_host *h, const st_act *a, int64_t now)
             return; /* not carved yet */
         l.slice = &slice;
     }
-    if (st_host_mps_wait(h, &a->order->place) || leaving_mig(h, &a->order->place))
+    if (st_host_mps_wait(h, &a->order->place) || leaving_mig(h, &a->order->place) || crowded(h))
         return;
     h->dirty = true;
     t = note(h, a->order, &before);
@@ -205,7 +215,9 @@ static void do_start(st_host *h, const st_act *a, int64_t now)
     h->changed = true;
     if (before.key.job[0]) /* of its earlier attempt nothing is needed any more */
         (void)h->exec->ops->remove(h->exec, &before, NULL);
-    r = check_level(h, &t->place, &err);
+    r = st_launch_allowed(a->order, &err);
+    if (r == 0)
+        r = check_level(h, &t->place, &err);
     if (r == 0)
         r = st_host_mps_ready(h, t, &mps, &err);
     if (r == 0 && mps.shm[0])

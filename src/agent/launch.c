@@ -310,6 +310,19 @@ static int image(const json_t *said, const char *storage, st_run_image *ret, st_
     return 0;
 }
 
+int st_launch_allowed(const st_order *order, st_err *err)
+{
+    const char *kind = text(json_object_get(order->job, "image"), "kind");
+    const char *network = text(json_object_get(order->job, "document"), "network");
+    bool host = kind && strcmp(kind, "host") == 0;
+    uint32_t lacks = st_allow_needed(host ? NULL : "other", network) & ~order->allow;
+
+    if (lacks)
+        return st_fail(err, ST_EPERM, "the pool of this node does not allow %s",
+                       st_allow_name((st_allow)__builtin_ctz(lacks)));
+    return 0;
+}
+
 int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_t now_ms,
                    st_run_spec *ret, st_err *err)
 {

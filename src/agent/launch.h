@@ -12,6 +12,10 @@
 int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *launch, int64_t now_ms,
                    st_run_spec *ret, st_err *err);
 
+/* Whether the node's pool permits the job what its document asks of the node itself. stintd places by
+ * that; an agent does not rely on it. */
+int st_launch_allowed(const st_order *order, st_err *err);
+
 /* Letters, digits, - and _ of an account's name; others are replaced and a hash added. */
 void st_launch_tenant(const char *account, char ret[ST_RUN_NAME_MAX]);
 

@@ -142,6 +142,7 @@ static int read_job(const json_t *job, const st_board boards[ST_DEVS_MAX], int64
                   .deadline_ms = our_time(number(job, "deadline_ms"), skew_ms),
                   .signal = signal_of(text(doc, "signal"), SIGTERM),
                   .notify_signal = signal_of(notify_word(doc), 0),
+                  .allow = list->allow,
                   .job = job};
     char q[ST_QUOTE_MAX];
     size_t i;
@@ -172,6 +173,23 @@ static int read_job(const json_t *job, const st_board boards[ST_DEVS_MAX], int64
     return 0;
 }
 
+/* A word we do not know permits nothing. */
+static uint32_t read_allow(const json_t *list)
+{
+    uint32_t allow = 0;
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(list, i, row)
+    {
+        for (int p = 0; p < ST_ALLOW_COUNT; p++)
+            if (json_is_string(row) &&
+                strcmp(json_string_value(row), st_allow_name((st_allow)p)) == 0)
+                allow |= 1u << p;
+    }
+    return allow;
+}
+
 int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_ms, st_list *ret,
                  st_err *err)
 {
@@ -179,6 +197,8 @@ int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_
     const json_t *jobs = json_object_get(root, "jobs"), *job;
     size_t i;
 
+    list.allow = read_allow(json_object_get(root, "allow"));
+    list.node_tasks = number(root, "tasks_per_node");
     if (!json_is_array(jobs) || list.epoch <= 0)
         return st_fail(err, ST_EINVAL, "what should be a list of jobs is none");
     json_array_foreach(jobs, i, job)

@@ -70,13 +70,16 @@ typedef struct st_order {
     int signal;        /* what tells it to save or to stop */
     int notify_signal; /* 0: it did not ask to be told */
     const json_t *job; /* of the list: everything else, for whoever starts it */
+    uint32_t allow;    /* what the node's pool permits (st_allow): see st_launch_allowed */
     int local_rank;
 } st_order;
 
 typedef struct st_list {
     int64_t epoch;
     uint64_t revision;
-    json_t *root; /* owned; the orders point into it */
+    uint32_t allow;     /* permissions of the node's pool, as bits of st_allow */
+    int64_t node_tasks; /* how many tasks it may have at once; 0: not said */
+    json_t *root;       /* owned; the orders point into it */
     ST_VEC(st_order) orders;
 } st_list;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/ask.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
@@ -40,10 +41,41 @@ void st_api_types_list(st_call *call, void *ctx)
 
 /* ---- pools --------------------------------------------------------------------------------- */
 
-/* Stands for what can be changed of a pool: its levels and factor. */
+/* Stands for what can be changed of a pool. */
 static void pool_tag(const st_pool *pool, char ret[32])
 {
-    snprintf(ret, 32, "%x-%lld", pool->levels, (long long)pool->oversub_m);
+    uint64_t h = st_hash_u64(st_hash_u64(1, pool->levels), (uint64_t)pool->oversub_m);
+
+    h = st_hash_u64(h, pool->rules.allow);
+#define X(field, key, kind, def, hi) h = st_hash_u64(h, (uint64_t)pool->rules.field);
+    ST_POOL_RULE_TABLE(X)
+#undef X
+    snprintf(ret, 32, "%016llx", (unsigned long long)h);
+}
+
+/* 0 is a pool's word for an even part of its smallest node, so it is shown as none. */
+static void rules_json(const st_pool *pool, st_strbuf *out)
+{
+    const st_pool_rules rules = st_pool_rules_of(pool);
+    const char *sep = "";
+
+    st_out_raw(out, "allow", "[");
+    for (int p = 0; p < ST_ALLOW_COUNT; p++) {
+        if (!(rules.allow >> p & 1))
+            continue;
+        st_strbuf_addf(out, "%s\"%s\"", sep, st_allow_name((st_allow)p));
+        sep = ",";
+    }
+    st_strbuf_addc(out, ']');
+#define X(field, key, kind, def, hi)                                    \
+    if (rules.field == 0)                                               \
+        st_out_raw(out, (kind) == ST_F_MIB ? key "_mib" : key, "null"); \
+    else if ((kind) == ST_F_MILLI)                                      \
+        st_out_milli(out, key, rules.field);                            \
+    else                                                                \
+        st_out_int(out, (kind) == ST_F_MIB ? key "_mib" : key, rules.field);
+    ST_POOL_RULE_TABLE(X)
+#undef X
 }
 
 static void pool_json(const st_core *core, size_t p, st_strbuf *out)
@@ -73,6 +105,7 @@ static void pool_json(const st_core *core, size_t p, st_strbuf *out)
     }
     st_strbuf_addc(out, ']');
     st_out_milli(out, "oversubscribe", pool->oversub_m);
+    rules_json(pool, out);
     st_out_int(out, "nodes", nodes);
     st_out_int(out, "gpus", gpus);
     st_out_int(out, "gpus_ready", ready);
@@ -225,8 +258,6 @@ void st_api_node_get(st_call *call, void *ctx)
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
-#define ST_POOL_SAME UINT32_MAX
-
 typedef struct fleet_change {
     st_cmd_event ev;
     st_api *api;
@@ -235,7 +266,6 @@ typedef struct fleet_change {
     int status;
     char target[ST_NAME_MAX + 2]; /* one too long for a name is still none */
     st_node_state state;
-    st_pool_doc pool;                                    /* ST_POOL_SAME where nothing is said */
     int (*resolve)(st_tx *tx, st_cmd *cmd, st_err *err); /* what st_cmd_event_init gave */
 } fleet_change;
 
@@ -359,16 +389,18 @@ void st_api_pool_make(st_call *call, void *ctx)
     c->ev.event.u.pool.name = c->target;
     c->ev.event.u.pool.levels = pool.levels;
     c->ev.event.u.pool.oversub_m = pool.oversub_m;
+    c->ev.event.u.pool.rules = pool.rules;
     change_post(c, r, &err);
 }
 
-/* Levels and factor as they are, where the change does not mention them. */
+/* What the change does not mention stays as it is. */
 static int run_pool(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     fleet_change *c = (fleet_change *)cmd;
     const st_fleet *fleet = st_core_fleet(st_tx_core(tx));
-    int p = st_fleet_pool(fleet, c->target);
+    int p = st_fleet_pool(fleet, c->target), r;
     char q[ST_QUOTE_MAX], tag[32];
+    st_pool_doc pool;
 
     if (p < 0)
         return st_fail(err, ST_ENOENT, "there is no pool %s", st_quote(q, c->target));
@@ -377,10 +409,15 @@ static int run_pool(st_tx *tx, st_cmd *cmd, st_err *err)
         return st_fail(err, ST_EVERSION,
                        "pool %s has changed since you read it; read it again and repeat the change",
                        c->target);
-    c->ev.event.u.pool.levels =
-        c->pool.levels == ST_POOL_SAME ? fleet->pools.v[p].levels : c->pool.levels;
-    c->ev.event.u.pool.oversub_m =
-        c->pool.oversub_m == ST_POOL_SAME ? fleet->pools.v[p].oversub_m : c->pool.oversub_m;
+    pool = (st_pool_doc){.levels = fleet->pools.v[p].levels,
+                         .oversub_m = fleet->pools.v[p].oversub_m,
+                         .rules = fleet->pools.v[p].rules};
+    r = st_spec_pool(c->doc, root_of(c->doc), &pool, err);
+    if (r < 0)
+        return r;
+    c->ev.event.u.pool.levels = pool.levels;
+    c->ev.event.u.pool.oversub_m = pool.oversub_m;
+    c->ev.event.u.pool.rules = pool.rules;
     return c->resolve(tx, cmd, err);
 }
 
@@ -390,12 +427,9 @@ void st_api_pool_patch(st_call *call, void *ctx)
     st_err err = {0};
     int r = st_call_doc(call, &c->doc, &err);
 
-    c->pool = (st_pool_doc){.levels = ST_POOL_SAME, .oversub_m = ST_POOL_SAME};
     strncpy(c->target, st_call_param(call, "name"), ST_NAME_MAX + 1);
     if (r == 0)
         r = st_doc_expect(c->doc, root_of(c->doc), ST_DOC_MAP, &err);
-    if (r == 0)
-        r = st_spec_pool(c->doc, root_of(c->doc), &c->pool, &err);
     c->ev.event.kind = ST_EV_POOL_CHANGE;
     c->ev.event.u.pool.name = c->target;
     c->resolve = c->ev.cmd.run;

@@ -4,6 +4,16 @@
  */
 #include "api/api.h"
 
+/* What pools say of their jobs, in what comes in and in what goes out. */
+#define POOL_RULES                                                                       \
+    "\"allow\": {\"type\": \"array\", \"items\": {\"type\": \"string\", \"enum\": "      \
+    "[\"host-image\", \"host-network\"]}}, \"tasks_per_job\": {\"type\": \"integer\"}, " \
+    "\"tasks_per_node\": {\"type\": \"integer\"}, "
+#define POOL_RULES_IN                                                                  \
+    POOL_RULES "\"cpu_per_gpu\": {\"type\": \"number\"}, \"ram_per_gpu\": {\"type\": " \
+               "[\"string\", \"number\"]}, \"cpu_per_task\": {\"type\": \"number\"}, " \
+               "\"ram_per_cpu\": {\"type\": [\"string\", \"number\"]}, "
+
 static const st_schema schemas[] = {
     {"Identity", "{\"type\": \"object\", \"properties\": {\"user\": {\"type\": \"string\"}, "
                  "\"account\": {\"type\": \"string\"}, \"role\": {\"type\": \"string\"}, "
@@ -247,15 +257,20 @@ static const st_schema schemas[] = {
                  "\"items\": {\"type\": \"object\", \"properties\": {\"name\": {\"type\": "
                  "\"string\"}, \"vram_mib\": {\"type\": \"integer\"}, \"mig\": {\"type\": "
                  "[\"string\", \"null\"]}}}}}, \"required\": [\"types\"]}"},
-    {"PoolSpec", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
-                 "\"levels\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
-                 "\"oversubscribe\": {\"type\": \"number\"}}, \"required\": [\"name\"], "
-                 "\"additionalProperties\": false}"},
-    {"PoolChange", "{\"type\": \"object\", \"properties\": {\"levels\": {\"type\": \"array\", "
-                   "\"items\": {\"type\": \"string\", \"enum\": [\"whole\", \"mig\", \"mps\", "
-                   "\"time\"]}}, \"oversubscribe\": {\"type\": \"number\", \"minimum\": 1, "
-                   "\"maximum\": 4}}, \"additionalProperties\": false}"},
-    {"Pool", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+    {"PoolSpec",
+     "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, " POOL_RULES_IN
+     "\"levels\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
+     "\"oversubscribe\": {\"type\": \"number\"}}, \"required\": [\"name\"], "
+     "\"additionalProperties\": false}"},
+    {"PoolChange",
+     "{\"type\": \"object\", \"properties\": {" POOL_RULES_IN "\"levels\": {\"type\": \"array\", "
+     "\"items\": {\"type\": \"string\", \"enum\": [\"whole\", \"mig\", \"mps\", "
+     "\"time\"]}}, \"oversubscribe\": {\"type\": \"number\", \"minimum\": 1, "
+     "\"maximum\": 4}}, \"additionalProperties\": false}"},
+    {"Pool", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, " POOL_RULES
+             "\"cpu_per_gpu\": {\"type\": [\"number\", \"null\"]}, \"ram_per_gpu_mib\": {\"type\": "
+             "[\"integer\", \"null\"]}, \"cpu_per_task\": {\"type\": \"number\"}, "
+             "\"ram_per_cpu_mib\": {\"type\": [\"integer\", \"null\"]}, "
              "\"levels\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
              "\"oversubscribe\": {\"type\": \"number\"}, \"nodes\": {\"type\": "
              "\"integer\"}, \"gpus\": {\"type\": \"integer\"}, \"gpus_ready\": {\"type\": "

@@ -95,12 +95,15 @@ static int fill_try(st_question *q, st_core *core, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf saved = {0};
     st_event event = {.kind = ST_EV_SUBMIT, .u.job = *q->trial};
+    st_job_spec *spec = &event.u.job;
     st_effects fx = {0};
     st_core *copy = NULL;
     int r;
 
     event.u.job.id = TRIAL_ID;
-    r = st_tx_admit(q->tx, q->trial, err);
+    r = st_spec_settle(st_core_fleet(core), spec, err);
+    if (r == 0)
+        r = st_tx_admit(q->tx, spec, err);
     if (r < 0)
         return r;
     st_core_save(core, &saved);

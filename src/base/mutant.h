@@ -49,6 +49,7 @@
     X(VRAM, "shares on a GPU ask for more memory than it has", 40)                     \
     X(POOL, "a job runs outside the pool it asked for", 40)                            \
     X(LEVEL, "a pool's isolation levels are ignored", 40)                              \
+    X(ALLOW, "a job runs where the permission it needs is not given", 40)              \
     X(DRAIN, "a node that drains takes new jobs", 40)                                  \
     X(OVERSTAY, "a forecast counts as much as a limit", 100)                           \
     X(PROFILE, "a node that changed opens when it used to", 40)                        \

@@ -203,18 +203,6 @@ int st_cli_account_create(st_cli *cli, int argc, char **argv, st_err *err)
     return r < 0 ? r : st_admin_send(cli, client, &q, f.format, st_strbuf_str(&said), err);
 }
 
-/* What is not said stays, and nobody's change is lost: it is made to the version that was read. */
-static int read_tag(st_client *client, const char *path, char tag[80], st_err *err)
-{
-    st_response response = {0};
-    int r = st_client_call(client, &(st_request){.path = path}, &response, err);
-
-    if (r == 0)
-        memcpy(tag, response.etag, sizeof response.etag);
-    st_response_done(&response);
-    return r;
-}
-
 int st_cli_account_set(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
@@ -239,7 +227,7 @@ int st_cli_account_set(st_cli *cli, int argc, char **argv, st_err *err)
     st_admin_path(&path, "accounts", argv[1]);
     if (f.if_version >= 0)
         snprintf(tag, sizeof tag, "\"%lld\"", (long long)f.if_version);
-    else if ((r = read_tag(client, st_strbuf_str(&path), tag, err)) < 0)
+    else if ((r = st_admin_tag(client, st_strbuf_str(&path), tag, err)) < 0)
         return st_admin_near(client, "accounts", argv[1], r, err);
     q.path = st_strbuf_str(&path);
     q.if_match = tag;

@@ -152,3 +152,14 @@ int st_admin_near(st_client *client, const char *folder, const char *name, int r
     json_decref(doc);
     return r;
 }
+
+int st_admin_tag(st_client *client, const char *path, char ret[80], st_err *err)
+{
+    st_response response = {0};
+    int r = st_client_call(client, &(st_request){.path = path}, &response, err);
+
+    if (r == 0)
+        memcpy(ret, response.etag, sizeof response.etag);
+    st_response_done(&response);
+    return r;
+}

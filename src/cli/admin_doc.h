@@ -32,6 +32,10 @@ bool st_body_empty(const st_body *b);
 int st_admin_send(st_cli *cli, st_client *client, const st_request *request, st_cli_format format,
                   const char *said, st_err *err);
 
+/* The version of what is at `path`, for a change that is made to that version only: what is not said
+ * stays, and nobody's change is lost. */
+int st_admin_tag(st_client *client, const char *path, char ret[80], st_err *err);
+
 /* "/v1/nodes/NAME". */
 void st_admin_path(st_strbuf *out, const char *folder, const char *name);
 

@@ -1,5 +1,5 @@
 /*
- * `stint node`, `pool` and `type`: what the fleet is made of.
+ * `stint node` and `type`: what the fleet is made of. Pools: pool.c.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@ typedef struct fleet_flags {
     bool watch;
     /* node add */
     const char *gpu, *gpus, *pool, *cpu, *ram, *rack, *block, *zone, *nvlink, *nvlink_domain;
-    /* pool add, type add */
-    const char *levels, *oversubscribe, *vram, *mig;
+    /* type add */
+    const char *vram, *mig;
     /* for --watch */
     st_cli *cli;
     st_client *client;
@@ -48,11 +48,6 @@ static const st_cli_row node_add_options[] = {
     TEXT_ROW("nvlink-domain", nvlink_domain, "NAME", "of several nodes"),
     {0},
 };
-static const st_cli_row pool_add_options[] = {
-    TEXT_ROW("levels", levels, "whole,mig,mps,time", "how its GPUs may be shared"),
-    TEXT_ROW("oversubscribe", oversubscribe, "N", "time-slicing hands out at most N times a GPU"),
-    {0},
-};
 static const st_cli_row type_add_options[] = {
     TEXT_ROW("vram", vram, "SIZE", "its memory; known types need no flags"),
     TEXT_ROW("mig", mig, "BOARD", "whose MIG profiles it has"),
@@ -82,24 +77,6 @@ static const st_view_column node_facts[] = {
     {"Your jobs", "jobs", ST_VIEW_WORDS, NULL},
     {0},
 };
-static const st_view_column pool_columns[] = {
-    {"NAME", "name", ST_VIEW_TEXT, NULL},
-    {"NODES", "nodes", ST_VIEW_NUM, NULL},
-    {"GPUS", "gpus", ST_VIEW_NUM, NULL},
-    {"READY", "gpus_ready", ST_VIEW_NUM, NULL},
-    {"OVERSUBSCRIBE", "oversubscribe", ST_VIEW_NUM, NULL},
-    {"LEVELS", "levels", ST_VIEW_WORDS, NULL},
-    {0},
-};
-static const st_view_column pool_facts[] = {
-    {"Pool", "name", ST_VIEW_TEXT, NULL},
-    {"Nodes", "nodes", ST_VIEW_NUM, NULL},
-    {"GPUs", "gpus", ST_VIEW_NUM, NULL},
-    {"Ready", "gpus_ready", ST_VIEW_NUM, NULL},
-    {"Oversubscribe", "oversubscribe", ST_VIEW_NUM, NULL},
-    {"Levels", "levels", ST_VIEW_WORDS, NULL},
-    {0},
-};
 static const st_view_column type_columns[] = {
     {"NAME", "name", ST_VIEW_TEXT, NULL},
     {"VRAM", "vram_mib", ST_VIEW_MIB, NULL},
@@ -126,13 +103,6 @@ static int show_nodes(void *ctx, st_err *err)
     return st_view_list(f->cli, f->client, f->format, "/v1/nodes", "nodes", node_columns, err);
 }
 
-static int show_pools(void *ctx, st_err *err)
-{
-    fleet_flags *f = ctx;
-
-    return st_view_list(f->cli, f->client, f->format, "/v1/pools", "pools", pool_columns, err);
-}
-
 static int show_types(void *ctx, st_err *err)
 {
     fleet_flags *f = ctx;
@@ -152,11 +122,6 @@ static int list(st_cli *cli, int argc, char **argv, st_view_fn *show, st_err *er
 int st_cli_node_list(st_cli *cli, int argc, char **argv, st_err *err)
 {
     return list(cli, argc, argv, show_nodes, err);
-}
-
-int st_cli_pool_list(st_cli *cli, int argc, char **argv, st_err *err)
-{
-    return list(cli, argc, argv, show_pools, err);
 }
 
 int st_cli_type_list(st_cli *cli, int argc, char **argv, st_err *err)
@@ -182,11 +147,6 @@ static int show(st_cli *cli, int argc, char **argv, const char *folder,
 int st_cli_node_show(st_cli *cli, int argc, char **argv, st_err *err)
 {
     return show(cli, argc, argv, "nodes", node_facts, err);
-}
-
-int st_cli_pool_show(st_cli *cli, int argc, char **argv, st_err *err)
-{
-    return show(cli, argc, argv, "pools", pool_facts, err);
 }
 
 /* ---- changing ----------------------------------------------------------------------------------- */
@@ -254,8 +214,6 @@ static int add(st_cli *cli, int argc, char **argv, const st_cli_row *options, co
     st_body_put(&body, "zone", f.zone);
     st_body_put(&body, "nvlink", f.nvlink);
     st_body_put(&body, "nvlink_domain", f.nvlink_domain);
-    st_body_list(&body, "levels", f.levels);
-    st_body_put(&body, "oversubscribe", f.oversubscribe);
     st_body_put(&body, "vram", f.vram);
     st_body_put(&body, "mig", f.mig);
     st_strbuf_addf(&path, "/v1/%s", folder);
@@ -269,11 +227,6 @@ static int add(st_cli *cli, int argc, char **argv, const st_cli_row *options, co
 int st_cli_node_add(st_cli *cli, int argc, char **argv, st_err *err)
 {
     return add(cli, argc, argv, node_add_options, "nodes", "node", err);
-}
-
-int st_cli_pool_add(st_cli *cli, int argc, char **argv, st_err *err)
-{
-    return add(cli, argc, argv, pool_add_options, "pools", "pool", err);
 }
 
 int st_cli_type_add(st_cli *cli, int argc, char **argv, st_err *err)
@@ -295,16 +248,6 @@ const st_cli_verb st_cli_node_verbs[] = {
     {"add", "Announces a node (simulated engine)", "[OPTION...] NODE", .fn = st_cli_node_add,
      .options = node_add_options,
      .example = "  stint node add node17 --gpu h100 --gpus 8 --rack rack5 --block block1\n"},
-    {0},
-};
-
-const st_cli_verb st_cli_pool_verbs[] = {
-    {"list", "Lists the pools", "[OPTION...]", .fn = st_cli_pool_list, .options = list_options,
-     .example = "  stint pool list\n"},
-    {"show", "Shows one pool", "[OPTION...] POOL", .fn = st_cli_pool_show, .options = show_options,
-     .example = "  stint pool show main\n"},
-    {"add", "Makes a pool", "[OPTION...] POOL", .fn = st_cli_pool_add, .options = pool_add_options,
-     .example = "  stint pool add secure --levels whole,mig\n"},
     {0},
 };
 

@@ -69,7 +69,7 @@ const st_cli_verb st_cli_verbs[] = {
     {"token", "Tokens: list, create, revoke", "COMMAND ...", .sub = st_cli_token_verbs},
     {"user", "Users: list", "COMMAND ...", .sub = st_cli_user_verbs},
     {"node", "Nodes: list, show, drain, ready, fail, add", "COMMAND ...", .sub = st_cli_node_verbs},
-    {"pool", "Pools: list, show, add", "COMMAND ...", .sub = st_cli_pool_verbs},
+    {"pool", "Pools: list, show, add, set", "COMMAND ...", .sub = st_cli_pool_verbs},
     {"type", "GPU types: list, add", "COMMAND ...", .sub = st_cli_type_verbs},
     {"events", "Prints what happens, as it happens", "[-f] [OPTION...]", .fn = st_cli_events,
      .options = st_cli_events_options, .example = "  stint events -f -o json\n"},

@@ -367,6 +367,17 @@ static int run_event(st_tx *tx, st_cmd *cmd, st_err *err)
     return r;
 }
 
+/* The nodes of a pool have its word on what their jobs may do. */
+static void tell_pool(st_control *ctl, const char *name)
+{
+    const st_fleet *fleet = st_core_fleet(ctl->core);
+    int pool = st_fleet_pool(fleet, name);
+
+    for (size_t i = 0; i < fleet->nodes.n; i++)
+        if (fleet->nodes.v[i]->pool == pool)
+            st_control_tell_node(ctl, (int32_t)i);
+}
+
 /* Also when the state is what it was: whose decision it is has changed. */
 static void publish_event(st_control *ctl, st_cmd *cmd)
 {
@@ -374,6 +385,8 @@ static void publish_event(st_control *ctl, st_cmd *cmd)
 
     if (c->event.kind == ST_EV_NODE_STATE)
         st_control_tell_node(ctl, c->event.u.node_state.node);
+    if (c->event.kind == ST_EV_POOL_CHANGE)
+        tell_pool(ctl, c->event.u.pool.name);
 }
 
 void st_cmd_event_init(st_cmd_event *cmd)

@@ -66,7 +66,10 @@ void st_control_tell_node(st_control *ctl, int32_t id)
     json_t *fault = r == 0 ? get(ctl->store, "node-fault", node->name, &r, &err) : NULL;
     char *doc = row ? json_dumps(json_object_get(row, "agent"), JSON_COMPACT) : NULL;
     const char *reason = json_string_value(json_object_get(fault, "reason"));
-    const st_engine_node said = {.node = node, .doc = doc, .fault = reason};
+    const st_engine_node said = {.node = node,
+                                 .pool = &st_core_fleet(ctl->core)->pools.v[node->pool],
+                                 .doc = doc,
+                                 .fault = reason};
 
     if (r < 0)
         st_control_say(ctl, "event=node_unread node=%s reason=\"%s\"", node->name, err.msg);

@@ -276,8 +276,11 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
 
     const char *doc = st_live_doc(ctl, live);
 
+    /* Placed by what it needs, so its pool gives that. */
+    bool host = job && (job->shape.needs >> ST_ALLOW_HOST_IMAGE & 1);
+
     if (kind == ST_ENG_RUN && ctl->images)
-        st_images_order(ctl->images, live->account, doc, true, &image);
+        st_images_order(ctl->images, live->account, doc, host, &image);
     const st_engine_order o = {.kind = (st_engine_order_kind)kind,
                                .job = live->id,
                                .stay = live->stay,

@@ -90,12 +90,15 @@ typedef struct array {
 
 static int submit_one(st_tx *tx, st_submit_item *item, array *of, st_err *err)
 {
-    st_event event = {.kind = ST_EV_SUBMIT, .u.job = item->spec};
+    st_event event = {.kind = ST_EV_SUBMIT};
     int64_t hold;
     int r;
 
+    r = st_spec_settle(st_core_fleet(tx->ctl->core), &item->spec, err);
+    if (r == 0)
+        r = st_money_admit(tx, &item->spec, &hold, err);
+    event.u.job = item->spec;
     event.u.job.id = tx->ctl->last_id + 1;
-    r = st_money_admit(tx, &item->spec, &hold, err);
     if (r == 0)
         r = st_tx_apply(tx, &event, err);
     if (r < 0)

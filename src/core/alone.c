@@ -456,9 +456,10 @@ void st_alone_floors(st_core *core)
             st_alone_join(core, core->jobs.v[i]);
 }
 
-static bool shade_uses(const st_core *core, const st_job *shade, int32_t pool, uint32_t levels)
+static bool shade_uses(const st_core *core, const st_job *shade, int32_t pool, uint32_t levels,
+                       uint32_t allow)
 {
-    if (levels >> shade->shape.level & 1)
+    if ((levels >> shade->shape.level & 1) && !(shade->shape.needs & ~allow))
         return false;
     for (int t = 0; t < shade->tasks; t++)
         if (core->fleet->nodes.v[shade->grants[t].node]->pool == pool)
@@ -466,8 +467,8 @@ static bool shade_uses(const st_core *core, const st_job *shade, int32_t pool, u
     return false;
 }
 
-bool st_alone_uses(const st_core *core, int32_t pool, uint32_t levels, int64_t oversub_m,
-                   int32_t *ret_account)
+bool st_alone_uses(const st_core *core, int32_t pool, uint32_t levels, uint32_t allow,
+                   int64_t oversub_m, int32_t *ret_account)
 {
     bool uses = false;
     for (size_t i = 0; i < core->alone.n && !uses; i++) {
@@ -475,7 +476,7 @@ bool st_alone_uses(const st_core *core, int32_t pool, uint32_t levels, int64_t o
         paper p;
         paper_init(core, alone, false, &p);
         for (size_t s = 0; s < alone->stand.n; s++)
-            uses |= shade_uses(core, &alone->stand.v[s]->job, pool, levels);
+            uses |= shade_uses(core, &alone->stand.v[s]->job, pool, levels, allow);
         for (size_t n = 0; n < alone->nodes.n; n++) {
             const st_node *node = core->fleet->nodes.v[alone->nodes.v[n]];
             for (int d = 0; node->pool == pool && d < node->ndevs; d++)

@@ -39,8 +39,8 @@ void st_alone_floors(st_core *core);
 void st_alone_list_nodes(const st_core *core, st_alone *alone);
 /* Whether on paper somebody stands in the pool at another level than these, or a GPU of it is
  * time-sliced by more than the factor; ret_account is told whose home that is. */
-bool st_alone_uses(const st_core *core, int32_t pool, uint32_t levels, int64_t oversub_m,
-                   int32_t *ret_account);
+bool st_alone_uses(const st_core *core, int32_t pool, uint32_t levels, uint32_t allow,
+                   int64_t oversub_m, int32_t *ret_account);
 /* Bring the paper up to the core's time. */
 void st_alone_run(st_core *core);
 /* When a shade ends next; ST_TIME_NEVER. */

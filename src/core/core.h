@@ -83,6 +83,7 @@ typedef struct st_event {
             const char *name;
             uint32_t levels;
             int64_t oversub_m;
+            st_pool_rules rules;
         } pool;
         st_node_spec node;
         struct {

@@ -3,7 +3,8 @@
 #include "core/core.h"
 #include "model/codec.h"
 
-#define TEXT_MAX (4 * ST_NAME_MAX)
+#define TEXT_MAX     (4 * ST_NAME_MAX)
+#define FORMAT_SHIFT 6 /* the kind stands below, the format it was written in above */
 
 /* A text that may be NULL; what is read lives in the arena. */
 static void io_text(codec *c, st_arena *arena, const char **s)
@@ -85,7 +86,14 @@ static void io_policy(codec *c, st_policy *p)
 
 static void io_event(codec *c, st_arena *arena, st_event *ev)
 {
-    IO_IN(c, ev->kind, 0, ST_EV_COUNT - 1);
+    int64_t head = ev->kind | (int64_t)c->format << FORMAT_SHIFT;
+    IO_IN(c, head, 0, (int64_t)(ST_CODEC_FORMAT + 1) << FORMAT_SHIFT);
+    c->format = (int)(head >> FORMAT_SHIFT);
+    ev->kind = (st_event_kind)(head & ((1 << FORMAT_SHIFT) - 1));
+    if (ev->kind >= ST_EV_COUNT || c->format > ST_CODEC_FORMAT) {
+        c->bad = true;
+        return;
+    }
     switch (ev->kind) {
     case ST_EV_TYPE:
         io_text(c, arena, &ev->u.type.name);
@@ -97,6 +105,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_text(c, arena, &ev->u.pool.name);
         IO_IN(c, ev->u.pool.levels, 0, UINT32_MAX);
         io_i64(c, &ev->u.pool.oversub_m);
+        io_pool_rules(c, &ev->u.pool.rules);
         break;
     case ST_EV_NODE:
         io_node_spec(c, arena, &ev->u.node);
@@ -138,7 +147,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
 
 void st_event_encode(const st_event *event, st_strbuf *out)
 {
-    codec c = {.out = out};
+    codec c = {.out = out, .format = ST_CODEC_FORMAT};
     st_event copy = *event;
     io_event(&c, NULL, &copy);
 }

@@ -24,8 +24,16 @@ static int on_type(st_core *core, const st_event *ev, st_effects *fx, st_err *er
 static int on_pool(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
 {
     (void)fx;
-    return st_fleet_add_pool(core->fleet, ev->u.pool.name, ev->u.pool.levels, ev->u.pool.oversub_m,
-                             err);
+    int rc = st_fleet_add_pool(core->fleet, ev->u.pool.name, ev->u.pool.levels,
+                               ev->u.pool.oversub_m, err);
+    if (rc < 0)
+        return rc;
+    rc = st_fleet_set_rules(core->fleet, (int32_t)core->fleet->pools.n - 1, &ev->u.pool.rules, err);
+    if (rc < 0) { /* as if it had not been */
+        free(core->fleet->pools.v[core->fleet->pools.n - 1].name);
+        core->fleet->pools.n--;
+    }
+    return rc;
 }
 
 static int on_node(st_core *core, const st_event *ev, st_effects *fx, st_err *err)

@@ -11,21 +11,26 @@ static bool in_pool(const st_core *core, const st_grant *grants, int task, int32
     return grants && core->fleet->nodes.v[grants[task].node]->pool == pool;
 }
 
-/* Whoever has a place in the pool, runs, is paused, is waited for or moves there, keeps its
- * level. */
-static int check_levels(const st_core *core, int32_t pool, uint32_t levels, st_err *err)
+/* Whoever has a place in the pool, runs, is paused, is waited for or moves there, keeps its level
+ * and what it needs. */
+static int check_levels(const st_core *core, int32_t pool, uint32_t levels, uint32_t allow,
+                        st_err *err)
 {
     for (size_t i = 0; i < core->jobs.n; i++) {
         const st_job *job = core->jobs.v[i];
-        if (job->shape.gpus == 0 || (levels >> job->shape.level & 1))
+        bool level = job->shape.gpus == 0 || (levels >> job->shape.level & 1);
+        uint32_t lacks = job->shape.needs & ~allow;
+        if (level && !lacks)
             continue;
         for (int t = 0; t < job->tasks; t++)
             if (in_pool(core, job->grants, t, pool) || in_pool(core, job->to, t, pool))
                 return st_fail(err, ST_ESTATE,
-                               "pool %s: job %s has a place there at level %s; drain its nodes or "
+                               "pool %s: job %s has a place there %s %s; drain its nodes or "
                                "cancel it first",
                                core->fleet->pools.v[pool].name, job->name,
-                               st_level_name(job->shape.level));
+                               level ? "and needs" : "at level",
+                               level ? st_allow_name((st_allow)__builtin_ctz(lacks))
+                                     : st_level_name(job->shape.level));
     }
     return 0;
 }
@@ -54,16 +59,17 @@ static int check_shares(const st_core *core, int32_t pool, int64_t oversub_m, st
 }
 
 /* Homes on paper are kept as well (alone.h): who has a right to a place there must find it. */
-static int check_homes(const st_core *core, int32_t pool, uint32_t levels, int64_t oversub_m,
-                       st_err *err)
+static int check_homes(const st_core *core, int32_t pool, uint32_t levels, uint32_t allow,
+                       int64_t oversub_m, st_err *err)
 {
     int32_t account;
-    if (!st_alone_uses(core, pool, levels, oversub_m, &account))
+    if (!st_alone_uses(core, pool, levels, allow, oversub_m, &account))
         return 0;
-    return st_fail(err, ST_ESTATE,
-                   "pool %s: account %s has the right to a place there at a level or share that "
-                   "would go; try again when its jobs of that kind have ended",
-                   core->fleet->pools.v[pool].name, st_tree_account(core->tree, account)->name);
+    return st_fail(
+        err, ST_ESTATE,
+        "pool %s: account %s has the right to a place there at a level or share or with a "
+        "permission that would go; try again when its jobs of that kind have ended",
+        core->fleet->pools.v[pool].name, st_tree_account(core->tree, account)->name);
 }
 
 static bool still_possible(st_core *core, const st_job *job)
@@ -104,20 +110,27 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
     const st_pool old = core->fleet->pools.v[pool];
     int rc = 0;
     if (!ST_BROKEN(POOL_CHANGE))
-        rc = check_levels(core, pool, ev->u.pool.levels, err);
+        rc = check_levels(core, pool, ev->u.pool.levels, ev->u.pool.rules.allow, err);
     if (rc == 0 && !ST_BROKEN(POOL_CHANGE))
         rc = check_shares(core, pool, ev->u.pool.oversub_m, err);
     if (rc == 0)
-        rc = check_homes(core, pool, ev->u.pool.levels, ev->u.pool.oversub_m, err);
+        rc = check_homes(core, pool, ev->u.pool.levels, ev->u.pool.rules.allow,
+                         ev->u.pool.oversub_m, err);
+    if (rc == 0)
+        rc = st_fleet_set_rules(core->fleet, pool, &ev->u.pool.rules, err);
     if (rc == 0)
         rc = st_fleet_set_pool(core->fleet, core->tree, pool, ev->u.pool.levels,
                                ev->u.pool.oversub_m, err);
-    if (rc < 0)
+    if (rc < 0) {
+        core->fleet->pools.v[pool].rules = old.rules;
         return rc;
+    }
     forget_possible(core);
-    bool less = (old.levels & ~ev->u.pool.levels) || ev->u.pool.oversub_m < old.oversub_m;
+    bool less = (old.levels & ~ev->u.pool.levels) || ev->u.pool.oversub_m < old.oversub_m ||
+                (old.rules.allow & ~ev->u.pool.rules.allow);
     rc = less ? check_waiting(core, name, err) : 0;
     if (rc < 0) {
+        core->fleet->pools.v[pool].rules = old.rules;
         int back =
             st_fleet_set_pool(core->fleet, core->tree, pool, old.levels, old.oversub_m, NULL);
         ST_ASSERT(back == 0);

@@ -201,6 +201,7 @@ static uint64_t key_of(const st_core *core, const st_job *job, int32_t type, uns
         (uint64_t)s->cpu_m,
         (uint64_t)s->ram_mib,
         (uint64_t)job->pool,
+        s->needs,
         shared ? (uint64_t)job->account : 0,
         shared ? (uint64_t)st_tree_domain(core->tree, job->account) : 0,
         shared && job->latency_critical,

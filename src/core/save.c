@@ -11,8 +11,9 @@
 #include "core/alone.h"
 #include "model/codec.h"
 
-#define MAGIC UINT64_C(0x32766173544e5453) /* "STNTsav2" */
-#define SEED  7
+#define MAGIC  UINT64_C(0x33766173544e5453) /* "STNTsav3": the format (model/codec.h) follows */
+#define MAGIC2 UINT64_C(0x32766173544e5453) /* "STNTsav2": format 0 */
+#define SEED   7
 
 static void io_use(codec *c, st_use *u)
 {
@@ -38,6 +39,7 @@ static void io_fleet(codec *c, st_fleet *f)
         io_str(c, &f->pools.v[i].name);
         IO_IN(c, f->pools.v[i].levels, 0, UINT32_MAX);
         IO_IN(c, f->pools.v[i].oversub_m, 1000, 4000);
+        io_pool_rules(c, &f->pools.v[i].rules);
     }
     for (int l = 0; l < ST_TOPO_COUNT; l++) {
         n = io_count(c, f->domains[l].n, (size_t)ST_NODES_MAX * ST_DEVS_MAX);
@@ -404,9 +406,10 @@ void st_core_save(const st_core *core, st_strbuf *out)
         st_core *to;
     } same = {.from = core};
     size_t start = out->n;
-    codec c = {.out = out};
+    codec c = {.out = out, .format = ST_CODEC_FORMAT};
     uint64_t magic = MAGIC;
     io_u64(&c, &magic);
+    IO_IN(&c, c.format, 1, ST_CODEC_FORMAT);
     io_core(&c, same.to);
     uint64_t hash = st_hash_bytes(out->s + start, out->n - start, SEED);
     io_u64(&c, &hash);
@@ -452,7 +455,9 @@ int st_core_load(const char *data, size_t len, st_core **ret, st_err *err)
     codec c = {.in = data, .n = len};
     uint64_t magic, hash;
     io_u64(&c, &magic);
-    if (c.bad || magic != MAGIC)
+    if (magic == MAGIC)
+        IO_IN(&c, c.format, 1, ST_CODEC_FORMAT);
+    if (c.bad || (magic != MAGIC && magic != MAGIC2))
         return st_fail(err, ST_EPARSE, "this is not a saved state");
     codec tail = {.in = data, .n = len, .at = len >= 16 ? len - 8 : len};
     io_u64(&tail, &hash);

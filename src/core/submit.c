@@ -38,6 +38,9 @@ static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
         return st_fail(err, ST_ERANGE, "job %s: its share must be above 0 and at most 1", s->name);
     if (shape->gpus > 0 && shape->types >> core->fleet->types.n)
         return st_fail(err, ST_ENOENT, "job %s: it names a GPU type that does not exist", s->name);
+    if (shape->needs >> ST_ALLOW_COUNT)
+        return st_fail(err, ST_EINVAL, "job %s: it needs a permission that does not exist",
+                       s->name);
     if (s->pool < -1 || (s->pool >= 0 && (size_t)s->pool >= core->fleet->pools.n))
         return st_fail(err, ST_ENOENT, "job %s: its pool does not exist", s->name);
     if (s->limit_ms != ST_TIME_NEVER && (s->limit_ms < 1 || s->limit_ms > LIMIT_MAX_MS))

@@ -60,6 +60,7 @@ uint64_t st_core_shape_key(const st_job *job, int32_t type)
         (uint64_t)job->topo,
         job->topo_required,
         (uint64_t)job->pool,
+        s->needs,
         shared ? (uint64_t)job->account : 0,
         shared && job->latency_critical,
     };

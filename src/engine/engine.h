@@ -85,8 +85,9 @@ typedef struct st_report {
 /* A node as an engine needs to know it. */
 typedef struct st_engine_node {
     const st_node *node;
-    const char *doc;   /* what its agent said of it, JSON; NULL: a person announced it */
-    const char *fault; /* why an engine had it declared failed; NULL: none did */
+    const st_pool *pool; /* it belongs to */
+    const char *doc;     /* what its agent said of it, JSON; NULL: a person announced it */
+    const char *fault;   /* why an engine had it declared failed; NULL: none did */
 } st_engine_node;
 
 /* What a task has written. */
@@ -109,7 +110,7 @@ typedef struct st_engine_ops {
     void (*tick)(st_engine *engine, int64_t now);
     int64_t (*next_ms)(st_engine *engine);
     /* From the control loop only: all nodes after a start, before any order, and each one that is
-     * new or whose state has changed, after the commit. */
+     * new or whose state or pool has changed, after the commit. */
     void (*node)(st_engine *engine, const st_engine_node *node);
     /* Appends what there is and says where to go on; ST_ENOENT when there is no log at all. */
     int (*logs)(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,

@@ -300,6 +300,16 @@ static native_node *make_node(native *e, const st_node *node)
     return n;
 }
 
+/* Its agent is to hear of it when what tasks may do there has changed. */
+static void set_rules(native *e, native_node *node, const st_pool *pool)
+{
+    const st_pool_rules rules = pool ? st_pool_rules_of(pool) : (st_pool_rules){0};
+
+    if (node->rules.allow != rules.allow || node->rules.node_tasks != rules.node_tasks)
+        st_native_touch(e, node);
+    node->rules = rules;
+}
+
 static void on_node(st_engine *engine, const st_engine_node *said)
 {
     native *e = (native *)engine;
@@ -318,6 +328,7 @@ static void on_node(st_engine *engine, const st_engine_node *said)
         if (!node)
             node = make_node(e, said->node);
         st_native_read_doc(node, said->doc);
+        set_rules(e, node, said->pool);
         node->state = said->node->state;
         node->ours = node->state == ST_NODE_FAILED && said->fault;
         node->told_ms = 0;

@@ -104,6 +104,21 @@ static void add_job(const native *e, const native_job *job, st_strbuf *out)
                    job->tasks, job->hosts, job->image, job->doc);
 }
 
+/* What the node's pool permits; agents hold to it by themselves. */
+static void add_rules(const st_pool_rules *rules, st_strbuf *out)
+{
+    const char *sep = "";
+
+    st_strbuf_add(out, ",\"allow\":[");
+    for (int p = 0; p < ST_ALLOW_COUNT; p++) {
+        if (!(rules->allow >> p & 1))
+            continue;
+        st_strbuf_addf(out, "%s\"%s\"", sep, st_allow_name((st_allow)p));
+        sep = ",";
+    }
+    st_strbuf_addf(out, "],\"tasks_per_node\":%" PRId64, rules->node_tasks);
+}
+
 /* A job's tasks stand together on the list, since they came with one order. */
 void st_native_list(const native *e, const native_node *node, st_strbuf *out)
 {
@@ -113,7 +128,9 @@ void st_native_list(const native *e, const native_node *node, st_strbuf *out)
     st_quote_json(out, node->name);
     st_strbuf_addf(out, ",\"epoch\":%" PRId64 ",\"revision\":%" PRIu64 ",\"now_ms\":%" PRId64,
                    e->base.epoch, node->revision, e->opt.clock(e->opt.ctx));
-    st_strbuf_addf(out, ",\"state\":\"%s\",\"jobs\":[", st_node_state_name(node->state));
+    st_strbuf_addf(out, ",\"state\":\"%s\"", st_node_state_name(node->state));
+    add_rules(&node->rules, out);
+    st_strbuf_add(out, ",\"jobs\":[");
     for (size_t i = 0; i < node->list.n; i++) {
         const native_job *job = node->list.v[i].job;
 

@@ -69,7 +69,8 @@ typedef struct native_node {
     char *name, *address;
     char *uuids[ST_DEVS_MAX];
     st_node_state state;
-    bool ours; /* declared failed by us, so ours to take back */
+    st_pool_rules rules; /* of its pool, as they hold */
+    bool ours;           /* declared failed by us, so ours to take back */
     bool lost, sick, synced;
     char reason[120];
     uint64_t revision, heard; /* heard: how many statuses */

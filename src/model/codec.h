@@ -12,11 +12,18 @@
 #include "base/strbuf.h"
 #include "model/fleet.h"
 
+/* What has been added since, as one number for events and saves: a field that came with format N is
+ * read where `format >= N` and keeps its zero where not, so that what was written before is still
+ * understood.
+ *   1 permissions and rules of pools, what a job needs of them */
+#define ST_CODEC_FORMAT 1
+
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
     const char *in;
     size_t n, at;
-    bool bad; /* reading went wrong; everything reads as 0 from here on */
+    bool bad;   /* reading went wrong; everything reads as 0 from here on */
+    int format; /* what was written: ST_CODEC_FORMAT, or when reading an older one */
 } codec;
 
 static inline void io_u64(codec *c, uint64_t *v)
@@ -140,6 +147,18 @@ static inline void io_shape(codec *c, st_shape *s)
     IO_IN(c, s->vram_mib, 0, ST_QTY_MAX);
     IO_IN(c, s->cpu_m, 0, ST_QTY_MAX);
     IO_IN(c, s->ram_mib, 0, ST_QTY_MAX);
+    if (c->format >= 1)
+        IO_IN(c, s->needs, 0, UINT32_MAX);
+}
+
+static inline void io_pool_rules(codec *c, st_pool_rules *r)
+{
+    if (c->format < 1)
+        return;
+    IO_IN(c, r->allow, 0, UINT32_MAX);
+#define X(field, key, kind, def, hi) IO_IN(c, r->field, 0, hi);
+    ST_POOL_RULE_TABLE(X)
+#undef X
 }
 
 #endif

@@ -116,6 +116,30 @@ static int check_pool(const char *name, uint32_t levels, int64_t oversub_m, st_e
     return 0;
 }
 
+int st_fleet_set_rules(st_fleet *fleet, int32_t pool, const st_pool_rules *rules, st_err *err)
+{
+    st_pool *p = &fleet->pools.v[pool];
+    if (rules->allow >> ST_ALLOW_COUNT)
+        return st_fail(err, ST_EINVAL, "pool %s: it gives a permission that does not exist",
+                       p->name);
+#define X(field, key, kind, def, hi)             \
+    if (rules->field < 0 || rules->field > (hi)) \
+        return st_fail(err, ST_ERANGE, "pool %s: %s is out of range", p->name, key);
+    ST_POOL_RULE_TABLE(X)
+#undef X
+    p->rules = *rules;
+    return 0;
+}
+
+st_pool_rules st_pool_rules_of(const st_pool *pool)
+{
+    st_pool_rules rules = pool->rules;
+#define X(field, key, kind, def, hi) rules.field = rules.field ? rules.field : (def);
+    ST_POOL_RULE_TABLE(X)
+#undef X
+    return rules;
+}
+
 int st_fleet_set_pool(st_fleet *fleet, const st_tree *tree, int32_t pool, uint32_t levels,
                       int64_t oversub_m, st_err *err)
 {
@@ -144,7 +168,8 @@ int st_fleet_add_pool(st_fleet *fleet, const char *name, uint32_t levels, int64_
     int rc = check_pool(name, levels, oversub_m, err);
     if (rc < 0)
         return rc;
-    st_vec_push(&fleet->pools, (st_pool){st_xstrdup(name), levels, oversub_m});
+    st_vec_push(&fleet->pools,
+                (st_pool){.name = st_xstrdup(name), .levels = levels, .oversub_m = oversub_m});
     return 0;
 }
 

@@ -24,10 +24,29 @@ typedef struct st_gpu_type {
     st_board board;
 } st_gpu_type;
 
+/* The rest of what a pool says of its jobs, one row each: how many tasks at most, and what a job
+ * gets that asks for no CPU or RAM. In numbers 0 is "not said", and the default holds; where that
+ * is 0 as well, an even part of the pool's smallest node.
+ * X(field, key, kind of st_field, default, hi) */
+#define ST_POOL_RULE_TABLE(X)                                                               \
+    X(job_tasks, "tasks_per_job", ST_F_I64, 1024, ST_TASKS_MAX)                             \
+    X(node_tasks, "tasks_per_node", ST_F_I64, 512, ST_TASKS_MAX)                            \
+    X(gpu_cpu_m, "cpu_per_gpu", ST_F_MILLI, 0, ST_QTY_MAX)                                  \
+    X(gpu_ram_mib, "ram_per_gpu", ST_F_MIB, 0, ST_QTY_MAX)                                  \
+    X(task_cpu_m, "cpu_per_task", ST_F_MILLI, 1000, ST_QTY_MAX) /* of a job without GPUs */ \
+    X(cpu_ram_mib, "ram_per_cpu", ST_F_MIB, 0, ST_QTY_MAX)      /* likewise */
+typedef struct st_pool_rules {
+    uint32_t allow; /* bit p set: the permission p (st_allow) is given */
+#define X(field, key, kind, def, hi) int64_t field;
+    ST_POOL_RULE_TABLE(X)
+#undef X
+} st_pool_rules;
+
 typedef struct st_pool {
     char *name;
     uint32_t levels;   /* bit l set: isolation level l allowed */
     int64_t oversub_m; /* Σ time-sliced shares on a GPU may reach this; 1000..4000 */
+    st_pool_rules rules;
 } st_pool;
 
 typedef enum st_dev_mode {
@@ -125,6 +144,10 @@ int st_fleet_add_type(st_fleet *fleet, const char *name, int64_t vram_mib, st_bo
                       st_err *err);
 int st_fleet_add_pool(st_fleet *fleet, const char *name, uint32_t levels, int64_t oversub_m,
                       st_err *err);
+/* Permissions, bounds and defaults of a pool; they are placed by, and nobody is put off for them. */
+int st_fleet_set_rules(st_fleet *fleet, int32_t pool, const st_pool_rules *rules, st_err *err);
+/* As they hold: with the defaults where nothing is said. */
+st_pool_rules st_pool_rules_of(const st_pool *pool);
 /* What a pool allows from now on. That those on its nodes may stay is for the caller to see to. */
 int st_fleet_set_pool(st_fleet *fleet, const st_tree *tree, int32_t pool, uint32_t levels,
                       int64_t oversub_m, st_err *err);

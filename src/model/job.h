@@ -52,6 +52,7 @@ typedef struct st_shape {
     int64_t vram_mib; /* per GPU; 0: all of it, or the share's part */
     int64_t cpu_m;    /* per task */
     int64_t ram_mib;  /* per task */
+    uint32_t needs;   /* bit p set: only pools that give the permission p will do */
 } st_shape;
 
 typedef struct st_grant {

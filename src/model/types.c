@@ -1,6 +1,8 @@
 /* Names of the small enums. */
 #include "model/types.h"
 
+#include <string.h>
+
 #include "base/macros.h"
 
 #define X(id, name) [id] = name,
@@ -25,4 +27,25 @@ const char *st_dim_name(st_dim dim)
 {
     ST_ASSERT(dim < ST_NDIMS);
     return dim_names[dim];
+}
+
+const char *st_allow_name(st_allow allow)
+{
+    static const char *const words[] = {
+#define X(id, word, what) word,
+        ST_ALLOW_TABLE(X)
+#undef X
+    };
+    return words[allow];
+}
+
+uint32_t st_allow_needed(const char *image, const char *network)
+{
+    uint32_t needs = 0;
+
+    if (!image || !image[0] || strcmp(image, "host") == 0)
+        needs |= 1u << ST_ALLOW_HOST_IMAGE;
+    if (network && strcmp(network, "host") == 0)
+        needs |= 1u << ST_ALLOW_HOST_NETWORK;
+    return needs;
 }

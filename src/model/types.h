@@ -70,4 +70,19 @@ const char *st_level_name(st_level level);
 const char *st_topo_name(st_topo topo);
 const char *st_dim_name(st_dim dim);
 
+/* What a pool may permit beyond running a fenced container. X(id, word, what a job may then do) */
+#define ST_ALLOW_TABLE(X)                                               \
+    X(ST_ALLOW_HOST_IMAGE, "host-image", "run on the node's own files") \
+    X(ST_ALLOW_HOST_NETWORK, "host-network", "use the node's own network")
+typedef enum st_allow {
+#define X(id, word, what) id,
+    ST_ALLOW_TABLE(X)
+#undef X
+        ST_ALLOW_COUNT
+} st_allow;
+
+const char *st_allow_name(st_allow allow);
+/* The permissions a job with this image and network needs, as bits; NULL: it names none. */
+uint32_t st_allow_needed(const char *image, const char *network);
+
 #endif

@@ -23,9 +23,11 @@ bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job
 {
     if (job->pool >= 0 && node->pool != job->pool && !ST_BROKEN(POOL))
         return false;
+    const st_pool *pool = &placer->fleet->pools.v[node->pool];
+    if ((job->shape.needs & ~pool->rules.allow) && !ST_BROKEN(ALLOW))
+        return false;
     if (job->shape.gpus == 0)
         return true;
-    const st_pool *pool = &placer->fleet->pools.v[node->pool];
     bool level = (pool->levels >> job->shape.level & 1) || ST_BROKEN(LEVEL);
     return node->type == type && level;
 }

@@ -224,6 +224,7 @@ static uint64_t key_of(const st_placer *placer, const st_job *job, int32_t type)
         (uint64_t)s->cpu_m,
         (uint64_t)st_task_ram_mib(job),
         (uint64_t)job->pool,
+        s->needs,
         by_account ? (uint64_t)job->account : 0,
         by_domain ? (uint64_t)st_tree_domain(placer->tree, job->account) : 0,
         shared && job->latency_critical,

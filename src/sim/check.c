@@ -38,6 +38,9 @@ static int check_grant(const st_fleet *fleet, const st_job *job, int t, st_err *
     if (job->pool >= 0 && node->pool != job->pool)
         return BAD("pool: job %" PRIu64 " of pool %d is on node %s", job->id, job->pool,
                    node->name);
+    if (job->shape.needs & ~fleet->pools.v[node->pool].rules.allow)
+        return BAD("permission: job %" PRIu64 " needs %#x, the pool of node %s gives %#x", job->id,
+                   job->shape.needs, node->name, fleet->pools.v[node->pool].rules.allow);
     if (node->state == ST_NODE_FAILED)
         return BAD("failed node: job %" PRIu64 " (%s) is on node %s, which failed", job->id,
                    st_job_state_name(job->state), node->name);

@@ -58,8 +58,8 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
         break;
     case ST_EV_POOL:
     case ST_EV_POOL_CHANGE:
-        st_strbuf_addf(out, " %s levels %#x factor %" PRId64, ev->u.pool.name, ev->u.pool.levels,
-                       ev->u.pool.oversub_m);
+        st_strbuf_addf(out, " %s levels %#x factor %" PRId64 " allow %#x", ev->u.pool.name,
+                       ev->u.pool.levels, ev->u.pool.oversub_m, ev->u.pool.rules.allow);
         break;
     case ST_EV_NODE:
         st_strbuf_addf(out, " %s: %d GPUs of type %d, cpu %" PRId64 "m, ram %" PRId64 "Mi",

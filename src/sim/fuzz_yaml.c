@@ -103,6 +103,22 @@ static void write_policy(writer *w)
     st_strbuf_add(w->out, "}\n");
 }
 
+static void permissions(writer *w, const char *word, uint32_t bits)
+{
+    const char *comma = "";
+    if (bits == 0)
+        return;
+    key(w, word);
+    st_strbuf_addc(w->out, '[');
+    for (int p = 0; p < ST_ALLOW_COUNT; p++) {
+        if (!(bits >> p & 1))
+            continue;
+        st_strbuf_addf(w->out, "%s%s", comma, st_allow_name((st_allow)p));
+        comma = ", ";
+    }
+    st_strbuf_addc(w->out, ']');
+}
+
 static void write_types(writer *w)
 {
     open_rows(w, "types", ST_EV_TYPE, "{}");
@@ -129,6 +145,7 @@ static void write_types(writer *w)
             w->comma = ", ";
         }
         st_strbuf_add(w->out, "]");
+        permissions(w, "allow", ev->u.pool.rules.allow);
         milli(w, "oversubscribe", ev->u.pool.oversub_m);
         st_strbuf_add(w->out, "}\n");
     }
@@ -278,6 +295,7 @@ static void write_submit(writer *w, const st_tape_entry *e)
         st_strbuf_addf(w->out, "{%s: %s}", job->topo_required ? "require" : "prefer",
                        st_topo_name(job->topo));
     }
+    permissions(w, "needs", job->shape.needs);
     if (job->latency_critical)
         text(w, "latency_critical", "true");
     if (job->priority != 0) {

@@ -76,7 +76,9 @@ int st_scn_read_pools(st_scenario *s, const st_doc_node *map, st_err *err)
     for (const st_doc_node *n = map ? map->child : NULL; r == 0 && n; n = n->next)
         r = read_pool(s, n, err);
     if (r == 0 && s->pools.n == 0)
-        st_vec_push(&s->pools, (st_scn_pool){{"main", ST_POOL_LEVELS, ST_POOL_OVERSUB_M}, 0});
+        st_vec_push(&s->pools, (st_scn_pool){.doc = {.name = "main",
+                                                     .levels = ST_POOL_LEVELS,
+                                                     .oversub_m = ST_POOL_OVERSUB_M}});
     return r;
 }
 

@@ -14,6 +14,7 @@ typedef struct job_fields {
     const char *job;
     int count;
     int64_t every_ms, run_ms, checkpoint_ms;
+    const st_doc_node *needs;
 } job_fields;
 
 static const st_field job_rows[] = {
@@ -28,6 +29,7 @@ static const st_field job_rows[] = {
     {.key = "checkpoint_time",
      .kind = ST_F_DURATION,
      .offset = offsetof(job_fields, checkpoint_ms)},
+    {.key = "needs", .kind = ST_F_NODE, .offset = offsetof(job_fields, needs)},
     ST_JOB_ROWS(job_fields, asks),
     {0},
 };
@@ -84,6 +86,8 @@ int st_scn_read_job(st_scenario *s, const st_doc_node *map, bool refuse, st_scn_
         r = read_names(s, map, refuse, &f, &job, err);
     if (r == 0)
         r = st_spec_job(s->doc, map, &f.asks, &names, &job.spec, &none, err);
+    if (r == 0)
+        r = st_spec_allow(s->doc, f.needs, &job.spec.shape.needs, err);
     if (r == 0 && none)
         refuse_profile(s, f.asks.profile, &job);
     if (r == 0 && f.every_ms != ST_UNSET && f.count == 1)

@@ -53,6 +53,7 @@ static int announce_fleet(st_play *play, st_err *err)
         ev.u.pool.name = s->pools.v[i].doc.name;
         ev.u.pool.levels = s->pools.v[i].doc.levels;
         ev.u.pool.oversub_m = s->pools.v[i].doc.oversub_m;
+        ev.u.pool.rules = s->pools.v[i].doc.rules;
         r = announce(play, &ev, s->pools.v[i].line, err);
     }
     for (size_t i = 0; r == 0 && i < s->nodes.n; i++) {

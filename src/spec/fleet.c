@@ -69,9 +69,17 @@ int st_spec_type(const st_doc *doc, const st_doc_node *map, st_type_doc *ret, st
 }
 
 typedef struct pool_fields {
-    const st_doc_node *levels;
+    const st_doc_node *levels, *allow;
     int64_t oversub_m;
+    st_pool_rules rules;
 } pool_fields;
+
+static const char *const allow_words[] = {
+#define X(id, word, what) word,
+    ST_ALLOW_TABLE(X)
+#undef X
+        NULL,
+};
 
 static const st_field pool_rows[] = {
     {.key = "levels", .kind = ST_F_NODE, .offset = offsetof(pool_fields, levels)},
@@ -80,30 +88,57 @@ static const st_field pool_rows[] = {
      .offset = offsetof(pool_fields, oversub_m),
      .lo = 1000,
      .hi = 4000},
-    {0},
+    {.key = "allow", .kind = ST_F_NODE, .offset = offsetof(pool_fields, allow)},
+#define X(field, word, what, def, most)            \
+    {.key = (word),                                \
+     .kind = (what),                               \
+     .offset = offsetof(pool_fields, rules.field), \
+     .lo = 0,                                      \
+     .hi = (most)},
+    ST_POOL_RULE_TABLE(X)
+#undef X
+        {0},
 };
+
+/* A list of words, or one of them, as bits. */
+static int read_words(const st_doc *doc, const st_doc_node *list, const char *const *words,
+                      uint32_t *ret, st_err *err)
+{
+    uint32_t bits = 0;
+
+    if (!list)
+        return 0; /* as it is */
+    for (const st_doc_node *n = NULL; (n = st_field_each(list, n));) {
+        int word, r = st_field_word(doc, n, words, &word, err);
+
+        if (r < 0)
+            return r;
+        bits |= 1u << word;
+    }
+    *ret = bits;
+    return 0;
+}
+
+int st_spec_allow(const st_doc *doc, const st_doc_node *list, uint32_t *ret, st_err *err)
+{
+    return read_words(doc, list, allow_words, ret, err);
+}
 
 int st_spec_pool(const st_doc *doc, const st_doc_node *map, st_pool_doc *ret, st_err *err)
 {
-    pool_fields f = {.oversub_m = ret->oversub_m};
-    uint32_t levels = ret->levels;
+    pool_fields f = {.oversub_m = ret->oversub_m, .rules = ret->rules};
+    st_pool_doc pool = *ret;
     int r = st_fields_read(doc, map, pool_rows, &f, err);
 
-    if (r < 0)
-        return r;
-    if (f.levels)
-        levels = 0;
-    for (const st_doc_node *n = NULL; f.levels && (n = st_field_each(f.levels, n));) {
-        int level;
-
-        r = st_field_word(doc, n, st_level_words, &level, err);
-        if (r < 0)
-            return r;
-        levels |= 1u << level;
-    }
-    ret->levels = levels;
-    ret->oversub_m = f.oversub_m;
-    return 0;
+    pool.oversub_m = f.oversub_m;
+    pool.rules = f.rules;
+    if (r == 0)
+        r = read_words(doc, f.levels, st_level_words, &pool.levels, err);
+    if (r == 0)
+        r = st_spec_allow(doc, f.allow, &pool.rules.allow, err);
+    if (r == 0)
+        *ret = pool;
+    return r;
 }
 
 typedef struct node_fields {

@@ -117,6 +117,12 @@ typedef struct st_submit_doc {
 int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_names *names,
                    st_job_spec *ret, st_err *err);
 
+/* What a job does not say is said by the pools it may land in: those that give what it needs, or the
+ * one it names. Without `cpu` or `ram` it gets their default for its part of a GPU, the smallest of
+ * them so that it suits each, and never less than a task must have. Fails where no pool gives what
+ * it needs, or one has a bound it exceeds. */
+int st_spec_settle(const st_fleet *fleet, st_job_spec *spec, st_err *err);
+
 /* "low", "normal", "high" or a number. */
 int st_spec_priority(const st_doc *doc, const st_doc_node *node, int *ret, st_err *err);
 
@@ -182,6 +188,7 @@ typedef struct st_pool_doc {
     const char *name;
     uint32_t levels;
     int64_t oversub_m;
+    st_pool_rules rules;
 } st_pool_doc;
 
 /* The GPU types everybody knows; NULL: not one of them. */
@@ -200,6 +207,8 @@ const char *const *st_spec_known_types(void);
 /* Everything but the name, which is the key of the map or in the address. What is not said of a
  * pool stays as it is in *ret. */
 int st_spec_type(const st_doc *doc, const st_doc_node *map, st_type_doc *ret, st_err *err);
+/* A permission, or a list of them, as bits of st_allow. */
+int st_spec_allow(const st_doc *doc, const st_doc_node *list, uint32_t *ret, st_err *err);
 int st_spec_pool(const st_doc *doc, const st_doc_node *map, st_pool_doc *ret, st_err *err);
 
 /* What a node has unless it says otherwise: enough to stay out of the way. */

@@ -37,6 +37,7 @@ static int make_fleet(st_serve *serve, st_err *err)
     pool.u.pool.name = "main";
     pool.u.pool.levels = ST_POOL_LEVELS;
     pool.u.pool.oversub_m = ST_POOL_OVERSUB_M;
+    pool.u.pool.rules.allow = 1u << ST_ALLOW_HOST_IMAGE; /* its jobs name no image */
     if (r == 0)
         r = event(serve, pool, "pool.create", "main", err);
     for (int i = 0; r == 0 && i < 16; i++) {

@@ -90,7 +90,8 @@ class Cluster:
         self.url = f"http://127.0.0.1:{port}"
         with open(self.file("data", "owner.token")) as f:
             self.token = f.read().strip()
-        self.stint("pool", "add", "main", "--levels", "whole,mig,mps,time")
+        self.stint("pool", "add", "main", "--levels", "whole,mig,mps,time",
+                   "--allow", "host-image")
         for name, parent, more in ACCOUNTS:
             self.stint("account", "create", name, *(["--parent", parent] if parent else []), *more)
         with open(self.file("join.token"), "w") as f:

@@ -67,7 +67,7 @@ END
     native
     STINT_TOKEN=$(cat "$tmp/data/owner.token")
     export STINT_TOKEN
-    try 0 'main' pool add main
+    try 0 'main' pool add main --allow host-image --allow host-network
     try 0 'made' account create acme --guarantee gpu=8
     try 0 'made' account create other --guarantee gpu=8
     ask_join 600

@@ -227,7 +227,7 @@ def token(owner, account, user, role, **more):
 
 def fleet(owner, nodes=4, gpus=8):
     owner.make("/v1/types", {"name": "h100"})
-    owner.make("/v1/pools", {"name": "main"})
+    owner.make("/v1/pools", {"name": "main", "allow": ["host-image"]})
     for i in range(nodes):
         owner.make(
             "/v1/nodes",

@@ -19,18 +19,19 @@ static st_event account_sample(void)
 static st_event job_sample(void)
 {
     st_event ev = event(ST_EV_SUBMIT);
-    ev.u.job = (st_job_spec){.id = 77,
-                             .name = "train",
-                             .account = "vision",
-                             .user = "ada",
-                             .pool = -1,
-                             .tasks = 4,
-                             .shape = {.types = 5, .gpus = 8, .cpu_m = 96000, .ram_mib = 1 << 20},
-                             .topo = ST_TOPO_BLOCK,
-                             .topo_required = true,
-                             .priority = -100,
-                             .limit_ms = ST_TIME_NEVER,
-                             .yield = ST_YIELD_CHECKPOINT};
+    ev.u.job = (st_job_spec){
+        .id = 77,
+        .name = "train",
+        .account = "vision",
+        .user = "ada",
+        .pool = -1,
+        .tasks = 4,
+        .shape = {.types = 5, .gpus = 8, .cpu_m = 96000, .ram_mib = 1 << 20, .needs = 3},
+        .topo = ST_TOPO_BLOCK,
+        .topo_required = true,
+        .priority = -100,
+        .limit_ms = ST_TIME_NEVER,
+        .yield = ST_YIELD_CHECKPOINT};
     return ev;
 }
 
@@ -86,6 +87,28 @@ static void test_round_trip(void **state)
         assert_int_equal(a.n, b.n);
         assert_memory_equal(a.s, b.s, a.n);
     }
+}
+
+/* A log from before formats were counted: the kind alone in front, and no rules behind. */
+static void test_format_0(void **state)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    ST_CLEANUP(st_strbuf_done) st_strbuf now = {0}, old = {0};
+    st_event pool = pool_event("main", 7), read;
+    size_t at = 0, rules = 1; /* bytes */
+    st_err err = {0};
+    (void)state;
+#define X(field, key, kind, def, hi) rules++;
+    ST_POOL_RULE_TABLE(X)
+#undef X
+    st_event_encode(&pool, &now);
+    st_strbuf_addc(&old, ST_EV_POOL << 1);
+    st_strbuf_addn(&old, now.s + 2, now.n - 2 - rules);
+    assert_ok(st_event_decode(old.s, old.n, &at, arena, &read, &err));
+    assert_int_equal(at, old.n);
+    assert_string_equal(read.u.pool.name, "main");
+    assert_int_equal(read.u.pool.oversub_m, 2000);
+    assert_int_equal(read.u.pool.rules.allow, 0);
 }
 
 static void test_fields_survive(void **state)
@@ -155,9 +178,8 @@ static void test_policy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_fields_survive),
-        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_fields_survive),
+        cmocka_unit_test(test_format_0),   cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_policy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -243,6 +243,9 @@ static void test_pool_change(void **state)
     set_node(w, 1, ST_NODE_READY);
 
     ev = change(0xf, 4000);
+    ev.u.pool.rules.allow = 1u << ST_ALLOW_COUNT;
+    assert_fails(st_core_step(w->core, &ev, 1, &w->fx, &err), ST_EINVAL, "does not exist");
+    ev = change(0xf, 4000);
     step(w, &ev);
     for (uint64_t id = 20; id < 30; id++) /* nothing is free to be shared */
         submit(w, id, "ann");
@@ -263,6 +266,38 @@ static void test_pool_change(void **state)
 }
 
 /* Where every floor is a cluster of its own, a place on paper is kept too. */
+/* A permission is placed by, and cannot be taken from those who use it or wait for it. */
+static void test_permissions(void **state)
+{
+    const uint32_t both = (1u << ST_ALLOW_COUNT) - 1;
+    readers r;
+    st_err err = {0};
+    (void)state;
+    start(&r);
+    world *w = &r.w;
+    st_event ev = job_event(10, "ann");
+    ev.u.job.shape.needs = 1;
+    assert_fails(st_core_step(w->core, &ev, 1, &w->fx, &err), ST_EINVAL, "could ever fit");
+    ev.u.job.shape.needs = 1u << ST_ALLOW_COUNT;
+    assert_fails(st_core_step(w->core, &ev, 1, &w->fx, &err), ST_EINVAL, "permission");
+    ev = change(0xf, 2000);
+    ev.u.pool.rules.allow = both;
+    step(w, &ev);
+    ev = job_event(10, "ann");
+    ev.u.job.shape.needs = 2;
+    step(w, &ev);
+    in_state(w, 10, ST_JOB_RUNNING);
+    ev = change(0xf, 2000);
+    ev.u.pool.rules.allow = 1;
+    assert_fails(st_core_step(w->core, &ev, 1, &w->fx, &err), ST_ESTATE,
+                 "has a place there and needs host-network");
+    assert_int_equal(st_core_fleet(w->core)->pools.v[0].rules.allow, both);
+    ev.u.pool.rules.allow = 2;
+    step(w, &ev);
+    tell(w, ST_EV_CANCEL, 10);
+    end(w);
+}
+
 static void test_pool_change_on_paper(void **state)
 {
     const uint32_t no_time = 0xf & ~(1u << ST_LEVEL_TIME);
@@ -298,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_no_names),    cmocka_unit_test(test_no_amounts),
         cmocka_unit_test(test_own_is_told), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_pool_change), cmocka_unit_test(test_pool_change_on_paper),
+        cmocka_unit_test(test_permissions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

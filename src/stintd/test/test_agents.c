@@ -18,7 +18,8 @@ typedef struct two {
 
 static void make_things(fake_world *w)
 {
-    json_decref(fake_owner(w, "POST", "/v1/pools", "{\"name\":\"main\"}", 201));
+    json_decref(
+        fake_owner(w, "POST", "/v1/pools", "{\"name\":\"main\",\"allow\":[\"host-image\"]}", 201));
     json_decref(fake_owner(w, "POST", "/v1/accounts", "{\"name\":\"lab\"}", 201));
 }
 
@@ -364,7 +365,8 @@ static void both_engines_together(void **state)
     line = (fake_line){t->w.port, -1};
     for (int i = 0; i < NODES; i++)
         fake_move(t->a[i], t->w.port);
-    json_decref(fake_owner(&t->w, "POST", "/v1/pools", "{\"name\":\"paper\"}", 201));
+    json_decref(fake_owner(&t->w, "POST", "/v1/pools",
+                           "{\"name\":\"paper\",\"allow\":[\"host-image\"]}", 201));
     json_decref(fake_owner(&t->w, "POST", "/v1/nodes",
                            "{\"name\":\"s1\",\"pool\":\"paper\",\"gpu\":\"h100\"}", 201));
     fake_submit(&t->w, gang, real);

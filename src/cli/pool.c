@@ -1,0 +1,209 @@
+/*
+ * `stint pool`: which nodes belong together, how their GPUs may be shared, and what a job may do there.
+ */
+#include <string.h>
+
+#include "cli/admin_doc.h"
+#include "cli/view.h"
+
+typedef struct pool_flags {
+    st_cli_format format;
+    bool watch;
+    const char *levels, *oversubscribe;
+    const char *tasks_per_job, *tasks_per_node, *cpu_per_gpu, *ram_per_gpu, *cpu_per_task,
+        *ram_per_cpu;
+    st_cli_words allow;
+    /* for --watch */
+    st_cli *cli;
+    st_client *client;
+} pool_flags;
+
+#define TEXT_ROW(name, field, value, about)                                     \
+    {                                                                           \
+        name, 0, ST_CLI_STRING, offsetof(pool_flags, field), value, about, 0, 0 \
+    }
+#define OUTPUT_ROW                                                                     \
+    {                                                                                  \
+        "output", 'o', ST_CLI_LISTING, offsetof(pool_flags, format), "table|json|csv", \
+            "how it is written", 0, 0                                                  \
+    }
+
+static const st_cli_row list_options[] = {
+    {"watch", 'w', ST_CLI_FLAG, offsetof(pool_flags, watch), NULL,
+     "again every two seconds, until Ctrl-C", 0, 0},
+    OUTPUT_ROW,
+    {0},
+};
+static const st_cli_row show_options[] = {OUTPUT_ROW, {0}};
+static const st_cli_row pool_options[] = {
+    TEXT_ROW("levels", levels, "whole,mig,mps,time", "how its GPUs may be shared"),
+    TEXT_ROW("oversubscribe", oversubscribe, "N", "time-slicing hands out at most N times a GPU"),
+    {"allow", 0, ST_CLI_MANY, offsetof(pool_flags, allow), "host-image|host-network|none",
+     "what its jobs may use of the node itself; may be given several times", 0, 0},
+    TEXT_ROW("tasks-per-job", tasks_per_job, "N", "at most so many tasks in a job"),
+    TEXT_ROW("tasks-per-node", tasks_per_node, "N", "at most so many tasks on a node"),
+    TEXT_ROW("cpu-per-gpu", cpu_per_gpu, "N",
+             "for a job that asks for no CPU; 0: an even part of the node"),
+    TEXT_ROW("ram-per-gpu", ram_per_gpu, "SIZE",
+             "for a job that asks for no RAM; 0: an even part of the node"),
+    TEXT_ROW("cpu-per-task", cpu_per_task, "N", "the same for a job without GPUs; 1 unless given"),
+    TEXT_ROW("ram-per-cpu", ram_per_cpu, "SIZE",
+             "the same for a job without GPUs; 0: an even part of the node"),
+    {0},
+};
+
+static const st_view_column pool_columns[] = {
+    {"NAME", "name", ST_VIEW_TEXT, NULL},
+    {"NODES", "nodes", ST_VIEW_NUM, NULL},
+    {"GPUS", "gpus", ST_VIEW_NUM, NULL},
+    {"READY", "gpus_ready", ST_VIEW_NUM, NULL},
+    {"OVERSUBSCRIBE", "oversubscribe", ST_VIEW_NUM, NULL},
+    {"LEVELS", "levels", ST_VIEW_WORDS, NULL},
+    {"ALLOW", "allow", ST_VIEW_WORDS, NULL},
+    {0},
+};
+static const st_view_column pool_facts[] = {
+    {"Pool", "name", ST_VIEW_TEXT, NULL},
+    {"Nodes", "nodes", ST_VIEW_NUM, NULL},
+    {"GPUs", "gpus", ST_VIEW_NUM, NULL},
+    {"Ready", "gpus_ready", ST_VIEW_NUM, NULL},
+    {"Oversubscribe", "oversubscribe", ST_VIEW_NUM, NULL},
+    {"Levels", "levels", ST_VIEW_WORDS, NULL},
+    {"Allow", "allow", ST_VIEW_WORDS, NULL},
+    {"Tasks per job", "tasks_per_job", ST_VIEW_NUM, NULL},
+    {"Tasks per node", "tasks_per_node", ST_VIEW_NUM, NULL},
+    {"CPU per GPU", "cpu_per_gpu", ST_VIEW_NUM, NULL},
+    {"RAM per GPU", "ram_per_gpu_mib", ST_VIEW_MIB, NULL},
+    {"CPU per task", "cpu_per_task", ST_VIEW_NUM, NULL},
+    {"RAM per CPU", "ram_per_cpu_mib", ST_VIEW_MIB, NULL},
+    {0},
+};
+
+static int begin(st_cli *cli, int argc, char **argv, const st_cli_row *options, int min, int max,
+                 pool_flags *f, st_client **client, st_err *err)
+{
+    int r = st_cli_read(argc, argv, options, f, min, max, NULL, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, client, err);
+    f->cli = cli;
+    f->client = *client;
+    return r;
+}
+
+static int show_pools(void *ctx, st_err *err)
+{
+    pool_flags *f = ctx;
+
+    return st_view_list(f->cli, f->client, f->format, "/v1/pools", "pools", pool_columns, err);
+}
+
+int st_cli_pool_list(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    pool_flags f = {0};
+    int r = begin(cli, argc, argv, list_options, 0, 0, &f, &client, err);
+
+    return r < 0 ? r : st_view_watch(cli, f.watch, show_pools, &f, err);
+}
+
+int st_cli_pool_show(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    pool_flags f = {0};
+    int r = begin(cli, argc, argv, show_options, 1, 1, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    st_admin_path(&path, "pools", argv[1]);
+    r = st_view_one(cli, client, f.format, st_strbuf_str(&path), pool_facts, err);
+    return r < 0 ? st_admin_near(client, "pools", argv[1], r, err) : 0;
+}
+
+/* ---- changing ----------------------------------------------------------------------------------- */
+
+static void write_pool(st_body *body, const pool_flags *f)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf words = {0};
+
+    st_body_list(body, "levels", f->levels);
+    st_body_put(body, "oversubscribe", f->oversubscribe);
+    for (int i = 0; i < f->allow.n; i++)
+        if (strcmp(f->allow.v[i], "none") != 0)
+            st_strbuf_addf(&words, "%s%s", words.n ? "," : "", f->allow.v[i]);
+    if (words.n > 0)
+        st_body_list(body, "allow", st_strbuf_str(&words));
+    else if (f->allow.n > 0)
+        st_body_raw(body, "allow", "[]");
+    st_body_put(body, "tasks_per_job", f->tasks_per_job);
+    st_body_put(body, "tasks_per_node", f->tasks_per_node);
+    st_body_put(body, "cpu_per_gpu", f->cpu_per_gpu);
+    st_body_put(body, "ram_per_gpu", f->ram_per_gpu);
+    st_body_put(body, "cpu_per_task", f->cpu_per_task);
+    st_body_put(body, "ram_per_cpu", f->ram_per_cpu);
+}
+
+int st_cli_pool_add(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf said = {0};
+    pool_flags f = {0};
+    int r = begin(cli, argc, argv, pool_options, 1, 1, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    st_body_put(&body, "name", argv[1]);
+    write_pool(&body, &f);
+    st_strbuf_addf(&said, "pool %s added", argv[1]);
+    return st_admin_send(
+        cli, client,
+        &(st_request){.method = "POST", .path = "/v1/pools", .body = st_body_end(&body)},
+        ST_CLI_TABLE, st_strbuf_str(&said), err);
+}
+
+int st_cli_pool_set(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf said = {0}, path = {0};
+    pool_flags f = {0};
+    char tag[80];
+    int r = begin(cli, argc, argv, pool_options, 1, 1, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    write_pool(&body, &f);
+    if (st_body_empty(&body))
+        return st_fail(err, ST_EINVAL, "%s: what shall change? (see `stint %s --help`)", argv[0],
+                       argv[0]);
+    st_admin_path(&path, "pools", argv[1]);
+    r = st_admin_tag(client, st_strbuf_str(&path), tag, err);
+    if (r < 0)
+        return st_admin_near(client, "pools", argv[1], r, err);
+    st_strbuf_addf(&said, "pool %s changed", argv[1]);
+    return st_admin_send(cli, client,
+                         &(st_request){.method = "PATCH",
+                                       .path = st_strbuf_str(&path),
+                                       .if_match = tag,
+                                       .body = st_body_end(&body)},
+                         ST_CLI_TABLE, st_strbuf_str(&said), err);
+}
+
+const st_cli_verb st_cli_pool_verbs[] = {
+    {"list", "Lists the pools", "[OPTION...]", .fn = st_cli_pool_list, .options = list_options,
+     .example = "  stint pool list\n"},
+    {"show", "Shows one pool", "[OPTION...] POOL", .fn = st_cli_pool_show, .options = show_options,
+     .example = "  stint pool show main\n"},
+    {"add", "Makes a pool", "[OPTION...] POOL",
+     "A pool allows nothing of the node itself unless --allow says so.\n", .fn = st_cli_pool_add,
+     .options = pool_options,
+     .example = "  stint pool add secure --levels whole,mig\n"
+                "  stint pool add lab --allow host-image --allow host-network\n"},
+    {"set", "Changes a pool", "[OPTION...] POOL",
+     "What is not mentioned stays as it is; --allow replaces all that was allowed.\n",
+     .fn = st_cli_pool_set, .options = pool_options,
+     .example = "  stint pool set main --allow host-image --tasks-per-node 128\n"},
+    {0},
+};
