@@ -252,8 +252,10 @@ static int check_total(const track *t, st_err *err)
 
 void st_audit_used(st_audit *a, size_t i, int task, const st_sums *sums)
 {
-    track *t = a->tracks.v[i];
-    if (task < 0 || task >= t->is.tasks)
+    /* An id may be another job's by now, and what comes for it is that one's. */
+    const track *named = a->tracks.v[i];
+    track *t = find(a, named->is.job, named->is.number);
+    if (!t || task < 0 || task >= t->is.tasks)
         return;
     if (!t->seen_ms)
         t->seen_ms = st_xcalloc((size_t)t->is.tasks, sizeof *t->seen_ms);
