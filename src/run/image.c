@@ -38,6 +38,7 @@ typedef struct finished {
 typedef struct making {
     const st_image_ask *ask;
     int64_t until_ms;
+    int64_t most; /* bytes of one image: all there is for the site, half of it for a tenant */
     char scope[PATH_MAX];
     int in, out; /* the private copy, for reading and for writing */
     found found;
@@ -136,17 +137,20 @@ static _Noreturn void be_fetcher(const making *m, int fd)
 {
     ST_CLEANUP(st_freep) found *f = st_xcalloc(1, sizeof(*f));
     const st_image_ask *ask = m->ask;
+    const int first[] = {fd, m->out};
+
+    st_jail_keep(first, ST_ARRAY_LEN(first));
     int root =
         open(ask->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (ask->tenant[0] ? O_NOFOLLOW : 0));
     const int keep[] = {fd, m->out, root};
     st_jail jail = {.root = root,
                     .uid = ST_RUN_IMAGE_UID,
                     .gid = ST_RUN_IMAGE_UID,
-                    .file_bytes = ask->max_bytes,
+                    .file_bytes = m->most,
                     .keep = keep,
                     .nkeep = ST_ARRAY_LEN(keep)};
     const st_fetch fetch = {
-        .root = root, .path = ask->path, .digest = ask->digest, .max_bytes = ask->max_bytes};
+        .root = root, .path = ask->path, .digest = ask->digest, .max_bytes = m->most};
     st_err err = {0};
     struct stat st;
     int layout = -1, r = 0;
@@ -175,12 +179,15 @@ static _Noreturn void be_fetcher(const making *m, int fd)
 
 static _Noreturn void be_unpacker(const making *m, const char *root, int fd)
 {
+    const int first[] = {fd, m->in};
+
+    st_jail_keep(first, ST_ARRAY_LEN(first));
     int dir = open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     const int keep[] = {fd, m->in, dir};
     const st_jail jail = {.root = dir,
                           .uid = ST_RUN_IMAGE_UID,
                           .gid = ST_RUN_IMAGE_UID,
-                          .file_bytes = m->ask->max_bytes,
+                          .file_bytes = m->most,
                           .makes = true,
                           .keep = keep,
                           .nkeep = ST_ARRAY_LEN(keep)};
@@ -192,7 +199,7 @@ static _Noreturn void be_unpacker(const making *m, const char *root, int fd)
     if (r == 0)
         r = st_jail_enter(&jail, &err);
     if (r == 0) {
-        st_unpack *u = st_unpack_new(dir, m->ask->max_bytes);
+        st_unpack *u = st_unpack_new(dir, m->most);
 
         (void)st_unpack_image(u, m->in, &m->found.manifest, &err);
         st_unpack_sum(u, &done.sum);
@@ -212,8 +219,7 @@ static int check_found(const making *m, st_err *err)
                 f->manifest.n <= ST_LAYERS_MAX;
 
     for (int i = 0; good && i < f->manifest.n; i++) {
-        good = f->manifest.layer[i].size >= 0 &&
-               f->manifest.layer[i].size <= m->ask->max_bytes - bytes;
+        good = f->manifest.layer[i].size >= 0 && f->manifest.layer[i].size <= m->most - bytes;
         bytes += good ? f->manifest.layer[i].size : 0;
     }
     if (!good || bytes != f->manifest.bytes ||
@@ -260,9 +266,7 @@ static int fetch(making *m, int *ret_use, st_err *err)
     if (r == 0)
         r = check_found(m, err);
     if (r == 0 && !st_cache_hold(m->scope, m->found.hex, ret_use)) {
-        r = st_cache_room(m->ask->images, m->scope, m->found.manifest.bytes, m->ask->max_bytes,
-                          err);
-        if (r == 0 && send(fd, &go, 1, MSG_NOSIGNAL) != 1)
+        if (send(fd, &go, 1, MSG_NOSIGNAL) != 1)
             r = st_fail(err, ST_EIO, "what read the image is gone");
         if (r == 0)
             r = hear(m, fd, &word, sizeof(word), err);
@@ -293,7 +297,7 @@ static int unpack(making *m, const char *part, int64_t *ret_bytes, st_err *err)
     put_end(pid);
     if (r == 0)
         r = st_jail_heard(&done.word, err);
-    if (r == 0 && (done.sum.bytes < 0 || done.sum.bytes > m->ask->max_bytes))
+    if (r == 0 && (done.sum.bytes < 0 || done.sum.bytes > m->most))
         r = st_fail(err, ST_ECORRUPT, "what unpacked the image was led astray");
     if (r == 0)
         *ret_bytes = done.sum.bytes;
@@ -326,7 +330,11 @@ int st_image_ready(const st_image_ask *ask, char ret[PATH_MAX], int *ret_use, st
     char name[ST_DIGEST_HEX + 8] = "lock";
     int use = -1, r;
 
-    *m = (making){.ask = ask, .until_ms = st_os_mono_ms() + ask->timeout_ms, .in = -1, .out = -1};
+    *m = (making){.ask = ask,
+                  .until_ms = st_os_mono_ms() + ask->timeout_ms,
+                  .most = ask->tenant[0] ? ask->max_bytes / 2 : ask->max_bytes,
+                  .in = -1,
+                  .out = -1};
     if ((r = st_cache_scope(ask->images, ask->tenant, m->scope, err)) < 0)
         return r;
     /* Of the site only one who unpacks an image waits for the other; a tenant waits for itself alone. */

@@ -92,17 +92,16 @@ static int limits(const st_jail *j)
                : 0;
 }
 
-/* Everything from `first` on that is not kept. */
-static void close_others(const st_jail *j)
+void st_jail_keep(const int *keep, int n)
 {
-    int first = 0;
+    int first = 0; /* everything from here on that is not kept goes */
 
-    for (int i = 0; i <= j->nkeep; i++) {
+    for (int i = 0; i <= n; i++) {
         int next = -1; /* the lowest to be kept from here on */
 
-        for (int k = 0; k < j->nkeep; k++)
-            if (j->keep[k] >= first && (next < 0 || j->keep[k] < next))
-                next = j->keep[k];
+        for (int k = 0; k < n; k++)
+            if (keep[k] >= first && (next < 0 || keep[k] < next))
+                next = keep[k];
         if (next < 0) {
             close_range((unsigned)first, ~0U, 0);
             return;
@@ -133,7 +132,7 @@ int st_jail_enter(const st_jail *j, st_err *err)
     else if (limits(j) != 0)
         what = "its limits";
     if (!what) {
-        close_others(j);
+        st_jail_keep(j->keep, j->nkeep);
         what = filter_calls(j->makes) != 0 ? "its system calls" : NULL;
     }
     if (what)

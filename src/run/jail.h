@@ -24,6 +24,10 @@ typedef struct st_jail {
     int nkeep;
 } st_jail;
 
+/* In a child, first of all: nothing of the parent's stays open but these. Who waits for the parent's locks must not
+ * wait for a child that some file system holds. */
+void st_jail_keep(const int *keep, int n);
+
 /* In a child: from here on it has what the jail says. On failure the child must end. */
 int st_jail_enter(const st_jail *jail, st_err *err);
 

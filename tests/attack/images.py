@@ -678,7 +678,7 @@ def too_large(site):
     layout = good(site, "vast")
     for i in range(3):
         layout.layer(entry(f"fill{i}", data=os.urandom(90 * MIB)), pack=False)
-    fails(site, layout.done(), "no room for the image")
+    fails(site, layout.done(), "no room for the image|MiB, at most")
     shutil.rmtree(layout.dir)
 
 
@@ -742,6 +742,7 @@ def restarted(site):
 @attempt("a job of rival", "has an image that is never ready", "it fails when its time is over; the node goes on")
 def never_ready(site):
     image = good(site, "late").done()
+    catalogue(site, "tools", folder=folder_image(site), accounts="all")
     scope = os.path.join(site.agents[0].data, "run", "images", "of-" + os.path.basename(site.rival_data))
     os.makedirs(scope, mode=0o700, exist_ok=True)
     with open(os.path.join(scope, "lock"), "w") as held:  # as a reader would that a file system holds
