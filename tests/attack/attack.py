@@ -202,7 +202,7 @@ while True:
 class Site:
     """A stintd with tenants, agents and the honest one's work."""
 
-    def __init__(self, agents=0, config="", agent_options=(), allow=()):
+    def __init__(self, agents=0, config="", agent_options=(), allow=("host-image",)):
         self.agents, self.honest, self.beater = [], None, None
         self.stintd = Stintd(os.environ["STINTD"], config="engine: auto\nagent_lease: 20s\nrate: 1000000\n"
                              "policy: {notice: 0s, grace: 4s, min_run: 0s, cooldown: 0s}\n" + config)
@@ -230,8 +230,8 @@ class Site:
     def _tenants(self, allow):
         own = self.owner
         own.make("/v1/types", {"name": "h100"})
-        own.make("/v1/pools", {"name": "paper"})
-        own.make("/v1/pools", {"name": "main", **({"allow": list(allow)} if allow else {})})
+        own.make("/v1/pools", {"name": "paper", "allow": ["host-image"]})
+        own.make("/v1/pools", {"name": "main", "allow": list(allow)})
         for i in range(4):
             own.make("/v1/nodes", {"name": f"paper{i}", "pool": "paper", "gpu": "h100", "gpus": 8})
         for account in ("acme", "rival"):
