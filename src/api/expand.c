@@ -9,8 +9,6 @@
 #include "base/mem.h"
 #include "base/quote.h"
 
-#define ABOVE_MAX (ST_DEPTH_MAX + 2)
-
 /* Fills in who it is for; members submit as themselves, to their own account. */
 static int address(const st_expansion *x, st_job_spec *spec, st_err *err)
 {
@@ -47,18 +45,47 @@ static int check_image(const st_expansion *x, const st_doc *doc, const st_doc_no
     return st_doc_fail(doc, node, err, why.code, "%s", why.msg);
 }
 
-/* One complete document; `text` is it as JSON, in the arena. */
+/* Its secrets must be there for its account. */
+static int check_secrets(const st_expansion *x, const st_job_spec *spec, const char *text,
+                         st_err *err)
+{
+    const char *above[ST_ABOVE_MAX];
+
+    st_directory_above(x->api->dir, spec->account, above);
+    return st_vault_check_job(st_control_vault(x->api->control), above, text, err);
+}
+
+/* Private parts are sealed before anybody keeps them: of a document, or of what an array's pieces begin with. */
+static int seal(const st_expansion *x, const st_job_spec *spec, const char *text, bool head,
+                const char **ret, st_err *err)
+{
+    st_vault *vault = st_control_vault(x->api->control);
+    const st_vault_who job = {spec->account, spec->user}, by = {x->who->account, x->who->user};
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    int r = head ? st_vault_head_seal(vault, &job, &by, text, &out, err)
+                 : st_vault_doc_seal(vault, &job, &by, text, &out, err);
+
+    if (r == 0)
+        *ret = st_arena_strndup(x->arena, st_strbuf_str(&out), out.n);
+    return r;
+}
+
+/* One complete document; `text` is it as JSON. */
 static int add_item(st_expansion *x, const st_doc *doc, const st_doc_node *map, const char *text,
                     int array, st_err *err)
 {
     const st_spec_names names = st_directory_names(x->api->dir);
-    st_submit_item item = {.doc = text, .array = array};
+    st_submit_item item = {.array = array};
     int r = st_spec_submit(doc, map, &names, &item.spec, err);
 
     if (r == 0)
         r = address(x, &item.spec, err);
     if (r == 0)
         r = check_image(x, doc, map, &item.spec, err);
+    if (r == 0)
+        r = check_secrets(x, &item.spec, text, err);
+    if (r == 0 && !array)
+        r = seal(x, &item.spec, text, false, &item.doc, err);
     if (r == 0)
         st_vec_push(&x->items, item);
     return r;
@@ -69,14 +96,10 @@ static const char *account_of(const st_expansion *x, const st_doc_node *map, con
 {
     const st_doc_node *node = st_doc_get(map, "account");
     const char *account = node && node->kind == ST_DOC_SCALAR ? node->value : x->who->account;
-    int n = 0;
 
     if (!st_directory_within(x->api->dir, account, x->who->account))
         account = x->who->account; /* refused later, in its own words */
-    for (const char *a = account; a && a[0] && n < ABOVE_MAX - 1;
-         a = st_directory_parent(x->api->dir, a))
-        above[n++] = a;
-    above[n] = NULL;
+    st_directory_above(x->api->dir, account, above);
     return account;
 }
 
@@ -86,7 +109,7 @@ static int add_pieces(st_expansion *x, const st_rules_jobs *jobs, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
     bool array = jobs->pieces.n > 1;
-    const char *head = array ? st_arena_strdup(x->arena, jobs->head) : NULL;
+    const char *head = NULL;
     size_t first = x->items.n;
     st_doc *doc = NULL;
     int r;
@@ -97,13 +120,18 @@ static int add_pieces(st_expansion *x, const st_rules_jobs *jobs, st_err *err)
     if (r < 0)
         return r;
     st_vec_push(&x->docs, doc);
-    r = add_item(x, doc, st_doc_root(doc), "", array ? ++x->arrays : 0, err);
+    r = add_item(x, doc, st_doc_root(doc), st_strbuf_str(&text), array ? ++x->arrays : 0, err);
+    if (r == 0 && array)
+        r = seal(x, &x->items.v[first].spec, jobs->head, true, &head, err);
+    if (r < 0)
+        x->items.n = first;
     for (size_t i = 0; r == 0 && i < jobs->pieces.n; i++) {
         const st_rules_piece *p = &jobs->pieces.v[i];
         st_submit_item item = x->items.v[first];
 
         item.head = head;
-        item.doc = st_arena_strdup(x->arena, array ? p->tail : st_strbuf_str(&text));
+        if (array)
+            item.doc = st_arena_strdup(x->arena, p->tail);
         if (p->name)
             item.spec.name = st_arena_strdup(x->arena, p->name);
         if (i == 0)
@@ -117,7 +145,7 @@ static int add_pieces(st_expansion *x, const st_rules_jobs *jobs, st_err *err)
 static int through_rules(st_expansion *x, const st_doc_node *map, const char *text, size_t len,
                          st_err *err)
 {
-    const char *above[ABOVE_MAX];
+    const char *above[ST_ABOVE_MAX];
     st_rules_who who = {.user = x->who->user,
                         .role = st_role_words[x->who->role],
                         .above = above,
@@ -138,7 +166,7 @@ int st_expand(st_expansion *x, const st_doc *doc, const st_doc_node *map, st_err
     st_spec_json(map, &text);
     if (map->kind == ST_DOC_MAP && st_rules_concerns(x->api->rules, map))
         return through_rules(x, map, st_strbuf_str(&text), text.n, err);
-    return add_item(x, doc, map, st_arena_strndup(x->arena, st_strbuf_str(&text), text.n), 0, err);
+    return add_item(x, doc, map, st_strbuf_str(&text), 0, err);
 }
 
 void st_expansion_done(st_expansion *x)

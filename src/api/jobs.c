@@ -102,7 +102,7 @@ static void submit_done(st_cmd *cmd, const st_err *err)
             read_row(s->api, id, s->arena, &row, &why) < 0) {
             st_call_fail(call, &why);
         } else {
-            st_api_job_json(s->api, &row, &out);
+            st_api_job_json(s->api, &s->submit.who, &row, &out);
             st_call_reply_buf(call, s->submit.replayed ? 200 : 201, NULL, &out);
         }
     }
@@ -238,12 +238,12 @@ void st_api_job_get(st_call *call, void *ctx)
 
     if (!st_api_find_job(api, call, arena, &id, &row))
         return;
-    st_api_job_json(api, &row, &out);
+    st_api_job_json(api, st_api_who(call), &row, &out);
     st_call_reply_buf(call, 200, NULL, &out);
 }
 
 typedef struct listing {
-    const st_api *api;
+    st_api *api;
     st_strbuf out;
     int64_t n, limit;
     uint64_t last;
@@ -260,7 +260,7 @@ static int list_row(void *ctx, const st_job_row *row, st_err *err)
     }
     if (l->n++ > 0)
         st_strbuf_addc(&l->out, ',');
-    st_api_job_json(l->api, row, &l->out);
+    st_api_job_json(l->api, NULL, row, &l->out);
     l->last = (uint64_t)row->id;
     return 0;
 }
@@ -353,7 +353,7 @@ static void change_done(st_cmd *cmd, const st_err *err)
                read_row(c->api, c->job.id, arena, &row, &why) < 0) {
         st_call_fail(c->call, &why);
     } else {
-        st_api_job_json(c->api, &row, &out);
+        st_api_job_json(c->api, &c->job.who, &row, &out);
         st_call_reply_buf(c->call, 200, NULL, &out);
     }
     st_strbuf_done(&out);

@@ -91,7 +91,40 @@ void st_out_money(st_strbuf *out, const char *key, int64_t udollars)
     st_out_text(out, key, st_money(buf, udollars));
 }
 
-void st_api_job_json(const st_api *api, const st_job_row *row, st_strbuf *out)
+/* The values of its variables are its user's and whoever's who submitted it; what it runs is also for those who work
+ * in its account, and admins above. */
+static st_vault_view view_of(st_api *api, const st_identity *who, const st_job_row *row)
+{
+    const st_vault_who job = {row->account, row->user_name};
+    bool same = who && strcmp(who->account, row->account) == 0;
+
+    if (!who)
+        return ST_VIEW_NAMES;
+    if (same && strcmp(who->user, row->user_name) == 0)
+        return ST_VIEW_ALL;
+    if ((ST_MAY(who->role) & ST_MAY_SUBMIT) &&
+        st_vault_doc_by(st_control_vault(api->control), &job, row->spec,
+                        &(st_vault_who){who->account, who->user}))
+        return ST_VIEW_ALL;
+    if ((ST_MAY(who->role) & ST_MAY_ADMIN) || (same && who->role == ST_ROLE_MEMBER))
+        return ST_VIEW_WORK;
+    return ST_VIEW_NAMES;
+}
+
+static void spec_json(st_api *api, const st_identity *who, const st_job_row *row, st_strbuf *out)
+{
+    const st_vault_who job = {row->account, row->user_name};
+    st_vault *vault = st_control_vault(api->control);
+    st_err err;
+
+    st_out_raw(out, "spec", "");
+    if (!row->spec[0] ||
+        (st_vault_doc_open(vault, &job, row->spec, view_of(api, who, row), out, &err) < 0 &&
+         st_vault_doc_open(vault, &job, row->spec, ST_VIEW_NAMES, out, &err) < 0))
+        st_strbuf_add(out, "{}");
+}
+
+void st_api_job_json(st_api *api, const st_identity *who, const st_job_row *row, st_strbuf *out)
 {
     char id[ST_ID_TEXT];
 
@@ -120,6 +153,6 @@ void st_api_job_json(const st_api *api, const st_job_row *row, st_strbuf *out)
         st_out_text(out, "array", id);
     }
     st_out_raw(out, "placement", row->result[0] ? row->result : "null");
-    st_out_raw(out, "spec", row->spec[0] ? row->spec : "{}");
+    spec_json(api, who, row, out);
     st_strbuf_addc(out, '}');
 }

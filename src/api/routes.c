@@ -97,6 +97,12 @@ static const st_query_row metered_query[] = {
      .words = "account user gpu level job"},
     {0},
 };
+static const st_query_row secret_query[] = {
+    {.name = "below",
+     .type = ST_QUERY_BOOL,
+     .about = "jobs of accounts below may use it too; otherwise those of this account alone"},
+    {0},
+};
 static const st_query_row events_query[] = {
     {.name = "job", .type = ST_QUERY_TEXT, .about = "only events of this job"},
     {0},
@@ -192,6 +198,15 @@ static const st_route routes[] = {
     WRITE("PUT", "/v1/accounts/{name}/plan", ST_MAY_OWNER, ST_ROUTE_YAML, st_api_plan_put,
           "putPlan", "Discounts, chargeback, budget and cap of an account and those below it",
           "PlanSpec", "PlanRef", 200),
+    READ("/v1/accounts/{name}/secrets", ST_MAY_SEE, st_api_secrets_list, "listSecrets",
+         "Names of an account's secrets, and of those above that its jobs may use; never a value",
+         NULL, "SecretList"),
+    {"PUT", "/v1/accounts/{name}/secrets/{key}", ST_MAY_SUBMIT, ST_ROUTE_ANY_BODY,
+     st_api_secret_put, "putSecret",
+     "Put a secret: the body is its value, as it is. Members put new ones and change their own",
+     secret_query, "SecretValue", "SecretRef", 200},
+    WRITE("DELETE", "/v1/accounts/{name}/secrets/{key}", ST_MAY_SUBMIT, 0, st_api_secret_remove,
+          "removeSecret", "Remove a secret: no later start of a job gets it", NULL, NULL, 204),
     READ("/v1/accounts/{name}/budget", ST_MAY_SEE, st_api_budget_get, "getBudget",
          "What is spent, on hold and left this month", NULL, "Budget"),
     WRITE("POST", "/v1/accounts/{name}/credits", ST_MAY_OWNER, 0, st_api_credit_make,
@@ -272,6 +287,9 @@ static const st_route routes[] = {
           "Make a token with which machines become nodes", "JoinTokenSpec", "JoinToken", 201),
     WRITE("POST", "/v1/admin/reconcile", ST_MAY_OWNER, 0, st_api_reconcile, "reconcile",
           "Compare meter, ledger, store and agents' counters", NULL, "Reconciled", 200),
+    WRITE("POST", "/v1/admin/rotate-secrets-key", ST_MAY_OWNER, 0, st_api_secrets_rotate,
+          "rotateSecretsKey", "Make a new key of the site and seal everything under it", NULL,
+          "Rotated", 200),
     WRITE("POST", "/v1/admin/backup", ST_MAY_OWNER, 0, st_api_backup, "backup",
           "Write a copy of the store to a file on stintd's machine", "BackupSpec", "BackupResult",
           201),

@@ -157,14 +157,10 @@ static json_t *hide_owners(st_api *api, const st_call *call, json_t *list)
 void st_api_sizes_list(st_call *call, void *ctx)
 {
     st_api *api = ctx;
-    const char *above[ST_DEPTH_MAX + 2];
+    const char *above[ST_ABOVE_MAX];
     json_t *list;
-    int n = 0;
 
-    for (const char *a = st_api_who(call)->account; a && a[0] && n < ST_DEPTH_MAX + 1;
-         a = st_directory_parent(api->dir, a))
-        above[n++] = a;
-    above[n] = NULL;
+    st_directory_above(api->dir, st_api_who(call)->account, above);
     list = hide_owners(api, call, st_sizes_list(st_rules_sizes(api->rules), above));
     st_call_reply_json(call, 200, json_pack("{s:o}", "sizes", list));
 }

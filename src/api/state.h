@@ -64,8 +64,8 @@ void st_out_raw(st_strbuf *out, const char *key, const char *json);
 void st_out_money(st_strbuf *out, const char *key, int64_t udollars);
 void st_fmt_time(char buf[32], int64_t ms);
 
-/* A job as its tenant sees it. */
-void st_api_job_json(const st_api *api, const st_job_row *row, st_strbuf *out);
+/* A job as `who` may see it; NULL: as in a list, where nobody's private parts are shown. */
+void st_api_job_json(st_api *api, const st_identity *who, const st_job_row *row, st_strbuf *out);
 
 /* The job of the path, if the caller may see it; otherwise the call is answered. */
 bool st_api_find_job(st_api *api, st_call *call, st_arena *arena, uint64_t *ret_id,
@@ -137,6 +137,7 @@ st_handler st_api_sizes_list, st_api_size_put, st_api_size_remove;
 st_handler st_api_images_list, st_api_image_get, st_api_image_put, st_api_image_remove;
 st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_check;
 st_handler st_api_array_get;
+st_handler st_api_secrets_list, st_api_secret_put, st_api_secret_remove, st_api_secrets_rotate;
 st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api_agent_status;
 st_handler st_api_agent_logs;
 st_handler st_api_prices_list, st_api_prices_publish, st_api_plan_get, st_api_plan_put;

@@ -21,6 +21,7 @@
 #include "core/core.h"
 #include "engine/engine.h"
 #include "store/store.h"
+#include "vault/vault.h"
 
 typedef struct st_control st_control;
 typedef struct st_tx st_tx;
@@ -67,6 +68,7 @@ typedef struct st_control_options {
     st_engine *engine;
     int64_t snap_rows; /* a snapshot after so many rows of the log; 0: 32768 */
     st_billing_options billing;
+    const char *secrets_key; /* the file of the key that seals; NULL: beside the store */
 } st_control_options;
 
 /* Opens the store, brings the core back, and checks one against the other. The engine is borrowed
@@ -259,6 +261,42 @@ void st_cmd_register_init(st_cmd_register *cmd);
 
 /* Why an engine declared a node failed, "" otherwise; in the loop only. */
 void st_control_fault(st_control *ctl, const char *node, st_strbuf *out);
+
+/* ---- secrets (secrets.c) ------------------------------------------------------------------ */
+
+typedef struct st_cmd_secret {
+    st_cmd cmd;
+    st_identity who;
+    const char *account, *name;
+    const void *value; /* NULL: removed */
+    size_t n;
+    bool below; /* jobs of accounts below may use it */
+
+    /* Given. */
+    bool created;
+    st_strbuf sealed; /* the caller's to free */
+    st_secret kept;
+} st_cmd_secret;
+
+void st_cmd_secret_init(st_cmd_secret *cmd);
+
+/* Everything that is sealed, sealed under a new key: posted again and again until `over`. */
+typedef struct st_cmd_rotate {
+    st_cmd cmd;
+    st_identity who;
+    bool begun, over;
+    int64_t before;    /* documents below this job are still to be done */
+    int64_t documents; /* done */
+    char key[ST_VAULT_KEY_ID];
+} st_cmd_rotate;
+
+void st_cmd_rotate_init(st_cmd_rotate *cmd);
+
+st_vault *st_control_vault(st_control *ctl);
+/* Writes the document as an agent needs it, with all its private parts, and behind it `,"secrets":[…]`; or an empty
+ * one and `,"undeliverable":"why"`. From any thread. */
+void st_control_dress(st_control *ctl, const char *account, const char *user, const char *doc,
+                      st_strbuf *out);
 
 /* ---- asking the core ---------------------------------------------------------------------- */
 

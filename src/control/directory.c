@@ -264,6 +264,16 @@ const char *st_directory_parent(st_directory *dir, const char *name)
     return parent;
 }
 
+size_t st_directory_above(st_directory *dir, const char *name, const char *ret[ST_ABOVE_MAX])
+{
+    size_t n = 0;
+
+    for (const char *a = name; a && a[0] && n < ST_ABOVE_MAX - 1; a = st_directory_parent(dir, a))
+        ret[n++] = a;
+    ret[n] = NULL;
+    return n;
+}
+
 const char **st_directory_below(st_directory *dir, const char *name, st_arena *arena, size_t *ret_n)
 {
     const char **names = NULL;

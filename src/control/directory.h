@@ -71,6 +71,11 @@ bool st_directory_within(st_directory *dir, const char *account, const char *abo
  * as long as the directory. */
 const char *st_directory_parent(st_directory *dir, const char *account);
 
+#define ST_ABOVE_MAX (ST_DEPTH_MAX + 2)
+
+/* An account and those above it, nearest first, without the cluster; NULL-terminated. */
+size_t st_directory_above(st_directory *dir, const char *account, const char *ret[ST_ABOVE_MAX]);
+
 /* The names of an account and all below it, in order; NULL-terminated, in the arena. NULL when
  * there is no such account. */
 const char **st_directory_below(st_directory *dir, const char *account, st_arena *arena,

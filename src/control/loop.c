@@ -559,6 +559,8 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
     if (r == 0)
         r = st_billing_open(ctl, true, err);
     if (r == 0)
+        r = st_secrets_open(ctl, err);
+    if (r == 0)
         r = st_control_load(ctl, err);
     if (r == 0)
         r = st_images_load(ctl->images, ctl->store, err);
@@ -610,6 +612,7 @@ void st_control_free(st_control *ctl)
     st_billing_free(ctl);
     st_store_close(ctl->store);
     st_images_free(ctl->images);
+    st_vault_free(ctl->vault);
     st_directory_free(ctl->dir);
     st_vec_free(&ctl->all);
     st_vec_free(&ctl->dirty);

@@ -288,6 +288,7 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
                                .until_ms = until_ms,
                                .ran_ms = job ? st_job_ran_ms(job, at_ms) : 0,
                                .account = live->account,
+                               .user = live->user,
                                .domain = job ? st_tree_account(tree, domain)->name : NULL,
                                .doc = doc,
                                .image = st_strbuf_str(&image),

@@ -59,6 +59,7 @@ struct st_control {
     st_directory *dir;
     st_images *images;
     st_billing *billing; /* control/billing.h */
+    st_vault *vault;
     unsigned char veil_key[16];
     int64_t epoch;
 
@@ -145,6 +146,9 @@ int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err);
 int st_node_heal(st_tx *tx, int32_t id, st_err *err);
 /* A person decides about the node from here on. */
 int st_node_unfault(st_tx *tx, int32_t id, st_err *err);
+
+/* secrets.c: the key and what is sealed under it; what is not, is sealed first. */
+int st_secrets_open(st_control *ctl, st_err *err);
 
 /* loop.c */
 int st_tx_open(st_tx *tx, st_err *err);

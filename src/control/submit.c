@@ -55,10 +55,33 @@ static int replay(st_cmd_submit *s, const st_idem_row *row, st_err *err)
     return 0;
 }
 
+/* It was sealed when it came in; the key may have been renewed since. */
+static char *kept(st_control *ctl, const st_submit_item *item, const char *text, bool head)
+{
+    const st_vault_who job = {item->spec.account, item->spec.user};
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    bool changed = false;
+    st_err err;
+
+    if (st_vault_doc_renew(ctl->vault, &job, text, head, &out, &changed, &err) == 0 && changed)
+        return st_strbuf_take(&out);
+    return st_xstrdup(text);
+}
+
+static st_array_head *head_of(st_control *ctl, const st_submit_item *item, uint64_t part_of)
+{
+    ST_CLEANUP(st_freep) char *fresh = NULL;
+
+    if (!item->head || st_idmap_get(ctl->heads, part_of, NULL))
+        return st_control_head(ctl, part_of, item->head);
+    fresh = kept(ctl, item, item->head, true);
+    return st_control_head(ctl, part_of, fresh);
+}
+
 static void add_live(st_tx *tx, const st_submit_item *item, uint64_t part_of)
 {
     st_control *ctl = tx->ctl;
-    st_array_head *head = st_control_head(ctl, part_of, item->head);
+    st_array_head *head = head_of(ctl, item, part_of);
     const st_job *job = st_core_job(ctl->core, item->id);
     st_live *live = st_xcalloc(1, sizeof *live);
 
@@ -69,7 +92,7 @@ static void add_live(st_tx *tx, const st_submit_item *item, uint64_t part_of)
                       .user = st_xstrdup(item->spec.user),
                       .name = st_xstrdup(item->spec.name),
                       .head = head,
-                      .doc = st_xstrdup(item->doc),
+                      .doc = kept(ctl, item, item->doc, false),
                       .submit_ms = tx->now,
                       .start_ms = ST_STORE_NEVER,
                       .end_ms = ST_STORE_NEVER,

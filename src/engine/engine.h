@@ -40,6 +40,7 @@ typedef struct st_engine_order {
     int64_t at_ms, until_ms;
     int64_t ran_ms;      /* run time it has behind it at at_ms */
     const char *account; /* whose */
+    const char *user;    /* who in it */
     const char *domain;  /* the account its trust domain is named after; NULL: its own */
     const char *doc;     /* the job's document, JSON */
     const char *image;   /* what its image means on the nodes, JSON; of ST_ENG_RUN */

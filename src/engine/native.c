@@ -130,6 +130,7 @@ static void job_free(native_job *job)
     if (!job)
         return;
     free(job->account);
+    free(job->user);
     free(job->domain);
     free(job->doc);
     free(job->image);
@@ -199,6 +200,7 @@ static native_job *settle(native *e, const st_engine_order *o)
     job->id = o->job;
     job->stay = o->stay;
     job->account = st_xstrdup(o->account ? o->account : "");
+    job->user = st_xstrdup(o->user ? o->user : "");
     job->domain = st_xstrdup(o->domain ? o->domain : job->account);
     job->doc = st_xstrdup(o->doc && o->doc[0] ? o->doc : "{}");
     job->image = st_xstrdup(o->image && o->image[0] ? o->image : "{}");
@@ -441,6 +443,17 @@ int32_t st_native_node(st_engine *engine, const char *name)
         id = e->nodes.v[i]->id;
     st_native_unlock(e);
     return id;
+}
+
+void st_native_refresh(st_engine *engine)
+{
+    native *e = (native *)engine;
+
+    st_native_lock(e);
+    for (size_t i = 0; i < e->jobs.n; i++)
+        if (strstr(e->jobs.v[i]->doc, "\"secrets\""))
+            st_native_touch_job(e, e->jobs.v[i]);
+    st_native_unlock(e);
 }
 
 bool st_native_was(const native_node *node, uint64_t job, int stay, int task)

@@ -27,6 +27,10 @@ typedef struct st_native_options {
     int64_t (*clock)(void *ctx); /* ms since the epoch, UTC */
     /* What people call a job. */
     void (*name)(void *ctx, uint64_t job, char ret[ST_NATIVE_NAME]);
+    /* Writes a job's document as its node needs it, and what goes with it; NULL: it is written as it is. Called with the
+     * engine's lock held, so it must not call back. */
+    void (*dress)(void *ctx, const char *account, const char *user, const char *doc,
+                  st_strbuf *out);
     /* A node's list has changed: whoever waits for that should ask. Outside all locks. */
     void (*changed)(void *ctx, int32_t node);
     void *ctx;
@@ -102,6 +106,8 @@ void st_native_terms(st_engine *native, st_agent_answer *ret);
 int32_t st_native_node(st_engine *native, const char *name);
 /* Writes the node's list unless `have` is its revision; false: it is. */
 bool st_native_desired(st_engine *native, int32_t node, uint64_t have, st_strbuf *out);
+/* Secrets have changed: nodes with jobs that name some are told their lists again. */
+void st_native_refresh(st_engine *native);
 /* Whether the node has or lately had this task, and so may write its log. */
 bool st_native_had(st_engine *native, const char *node, uint64_t job, int stay, int task);
 

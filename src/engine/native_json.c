@@ -100,8 +100,13 @@ static void add_job(const native *e, const native_job *job, st_strbuf *out)
     st_strbuf_addf(out, ",\"cpu\":%s,\"ram_mib\":%" PRId64 ",\"on_preempt\":\"%s\"",
                    st_fmt_milli(cpu, job->shape.cpu_m), job->shape.ram_mib,
                    st_yield_name(job->yield));
-    st_strbuf_addf(out, ",\"world_size\":%d,\"hosts\":%s,\"image\":%s,\"document\":%s,\"tasks\":[",
-                   job->tasks, job->hosts, job->image, job->doc);
+    st_strbuf_addf(out, ",\"world_size\":%d,\"hosts\":%s,\"image\":%s,\"document\":", job->tasks,
+                   job->hosts, job->image);
+    if (e->opt.dress)
+        e->opt.dress(e->opt.ctx, job->account, job->user, job->doc, out);
+    else
+        st_strbuf_add(out, job->doc);
+    st_strbuf_add(out, ",\"tasks\":[");
 }
 
 /* What the node's pool permits; agents hold to it by themselves. */

@@ -41,7 +41,7 @@ typedef struct native_job {
     st_want want;
     int64_t until_ms; /* 0: none */
     int64_t begun_ms, deadline_ms;
-    char *account, *domain, *doc, *image, *type, *hosts; /* hosts: JSON, one per task */
+    char *account, *user, *domain, *doc, *image, *type, *hosts; /* hosts: JSON, one per task */
     const char *profile;
     st_shape shape;
     st_yield yield;

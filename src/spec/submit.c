@@ -3,8 +3,12 @@
  */
 #include <string.h>
 
+#include "base/names.h"
 #include "base/quote.h"
 #include "spec/spec.h"
+
+#define SECRETS_MAX     32
+#define SECRET_NAME_MAX 64
 
 #define TEXT_ROW(word, field)                                                    \
     {                                                                            \
@@ -21,6 +25,7 @@ static const st_field rows[] = {
     NODE_ROW("command", command),
     TEXT_ROW("script", script),
     NODE_ROW("env", env),
+    NODE_ROW("secrets", secrets),
     TEXT_ROW("image", image),
     TEXT_ROW("workdir", workdir),
     TEXT_ROW("network", network),
@@ -66,6 +71,50 @@ static int check_map(const st_doc *doc, const st_doc_node *map, st_err *err)
     return r;
 }
 
+/* NAME: SECRET, or NAME: {secret: SECRET, as: file|env}. */
+static int check_secret(const st_doc *doc, const st_doc_node *row, st_err *err)
+{
+    static const char *const keys[] = {"secret", "as", NULL};
+    static const char *const as_words[] = {"file", "env", NULL};
+    const st_doc_node *secret = row, *as = NULL;
+    char q[ST_QUOTE_MAX];
+    int word = 0, r = 0;
+
+    if (row->kind == ST_DOC_MAP) {
+        r = st_doc_check_keys(doc, row, keys, err);
+        if (r == 0)
+            r = st_doc_need(doc, row, "secret", &secret, err);
+        as = st_doc_get(row, "as");
+        if (r == 0 && as)
+            r = st_field_word(doc, as, as_words, &word, err);
+    }
+    if (r == 0)
+        r = st_doc_expect(doc, secret, ST_DOC_SCALAR, err);
+    if (r < 0)
+        return r;
+    if (word == 1 ? !st_variable_name(row->key, SECRET_NAME_MAX)
+                  : !st_plain_name(row->key, SECRET_NAME_MAX))
+        return st_doc_fail(doc, row, err, ST_EINVAL,
+                           "%s cannot be the name of a %s: 1 to %d letters, digits%s and _",
+                           st_quote(q, row->key), word == 1 ? "variable" : "secret's file",
+                           SECRET_NAME_MAX, word == 1 ? "" : ", ., -");
+    if (!st_plain_name(secret->value, SECRET_NAME_MAX))
+        return st_doc_fail(doc, secret, err, ST_EINVAL, "%s cannot be the name of a secret",
+                           st_quote(q, secret->value));
+    return 0;
+}
+
+static int check_secrets(const st_doc *doc, const st_doc_node *map, st_err *err)
+{
+    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
+
+    if (r == 0 && map->nchild > SECRETS_MAX)
+        r = st_doc_fail(doc, map, err, ST_ELIMIT, "a job has at most %d secrets", SECRETS_MAX);
+    for (const st_doc_node *n = map->child; r == 0 && n; n = n->next)
+        r = check_secret(doc, n, err);
+    return r;
+}
+
 static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_doc *d, st_err *err)
 {
     static const char *const networks[] = {"none", "host", "tenant", NULL};
@@ -77,6 +126,8 @@ static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_
         r = check_list(doc, d->command, err);
     if (r == 0 && d->env)
         r = check_map(doc, d->env, err);
+    if (r == 0 && d->secrets)
+        r = check_secrets(doc, d->secrets, err);
     if (r == 0 && d->labels)
         r = check_map(doc, d->labels, err);
     if (r == 0 && d->sim)

@@ -47,7 +47,9 @@
     X("billing_cluster", ST_F_TEXT, billing_cluster, "stint", 0, 0,                             \
       "whose books these are, as it stands in what is signed")                                  \
     X("billing_key", ST_F_TEXT, billing_key, "none", 0, 0,                                      \
-      "file of the key that signs the books; made beside the store unless given")
+      "file of the key that signs the books; made beside the store unless given")               \
+    X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                      \
+      "file of the key that seals secrets and environments; made beside the store unless given")
 
 typedef struct fields {
     st_config c;

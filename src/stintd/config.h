@@ -25,6 +25,7 @@ typedef struct st_config {
     int64_t connections, rate, threads, body_mib, snapshot_rows;
     const char *billing_zone, *billing_currency, *billing_cluster;
     const char *billing_key; /* NULL: beside the store */
+    const char *secrets_key; /* likewise */
     st_policy policy;
 } st_config;
 

@@ -77,6 +77,14 @@ static void name_job(void *ctx, uint64_t job, char ret[ST_NATIVE_NAME])
     st_control_id_text(serve->control, job, ret);
 }
 
+static void dress_job(void *ctx, const char *account, const char *user, const char *doc,
+                      st_strbuf *out)
+{
+    const st_serve *serve = ctx;
+
+    st_control_dress(serve->control, account, user, doc, out);
+}
+
 static void node_changed(void *ctx, int32_t node)
 {
     st_serve *serve = ctx;
@@ -105,6 +113,7 @@ static int make_engine(st_serve *serve, st_err *err)
     bool sim = strcmp(c->engine, "sim") == 0, native = strcmp(c->engine, "native") == 0;
     const st_native_options options = {.clock = now_ms,
                                        .name = name_job,
+                                       .dress = dress_job,
                                        .changed = node_changed,
                                        .ctx = serve,
                                        .lease_ms = c->agent_lease_ms,
@@ -148,7 +157,8 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
                                             .billing = {.zone = config->billing_zone,
                                                         .currency = config->billing_currency,
                                                         .cluster = config->billing_cluster,
-                                                        .key = config->billing_key}};
+                                                        .key = config->billing_key},
+                                            .secrets_key = config->secrets_key};
         r = st_control_new(&options, &serve->control, err);
         if (r == 0)
             st_clock_not_before(serve->clock, st_control_last_ms(serve->control));

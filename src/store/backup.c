@@ -1,6 +1,6 @@
 /*
  * Copying a store while others write (st_store_backup): to PATH.tmp, to the disk, then renamed, so
- * that PATH is the copy before or the whole new one.
+ * that PATH is the copy before or the whole new one. And writing it anew in its place (st_store_scrub).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,4 +68,10 @@ int st_store_backup(const st_store *store, const char *path, st_err *err)
     if (r < 0)
         unlink(st_strbuf_str(&tmp));
     return r;
+}
+
+int st_store_scrub(st_store *store, st_err *err)
+{
+    ST_ASSERT(!st_store_in_transaction(store));
+    return store->driver->scrub(store->db, err);
 }

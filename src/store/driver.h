@@ -51,6 +51,8 @@ typedef struct st_driver {
     int (*commit)(st_db *db, st_err *err); /* rolls back if it fails */
     void (*rollback)(st_db *db);
     int (*check)(st_db *db, st_finding_fn fn, void *ctx, st_err *err);
+    /* Writes the file anew, so that it holds nothing of what was replaced or deleted. */
+    int (*scrub)(st_db *db, st_err *err);
     /* Copies what the connection can read now to a new file, which is on the disk afterwards. */
     int (*backup)(st_db *db, const char *path, st_err *err);
 } st_driver;

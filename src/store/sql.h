@@ -48,7 +48,8 @@
       "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE end_ms >= 0 AND end_ms < $1 "     \
       "ORDER BY end_ms LIMIT $2)")                                                               \
     X(ST_SQL_ARRAY_PUT, NULL, "it",                                                              \
-      "INSERT INTO arrays (id, head) VALUES ($1, $2) ON CONFLICT DO NOTHING")                    \
+      "INSERT INTO arrays (id, head) VALUES ($1, $2) "                                           \
+      "ON CONFLICT (id) DO UPDATE SET head = excluded.head")                                     \
     X(ST_SQL_ARRAY_GET, NULL, "i", "SELECT head FROM arrays WHERE id = $1")                      \
     X(ST_SQL_ARRAYS_PRUNE, NULL, "",                                                             \
       "DELETE FROM arrays WHERE NOT EXISTS "                                                     \

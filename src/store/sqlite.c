@@ -465,6 +465,12 @@ static int sqlite_backup(st_db *db, const char *path, st_err *err)
     return r < 0 ? r : sync_file(path, err);
 }
 
+/* The log as well: it has pages as they were. */
+static int sqlite_scrub(st_db *db, st_err *err)
+{
+    return sqlite_exec(db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", err);
+}
+
 const st_driver st_sqlite_driver = {
     .name = "sqlite",
     .blob_type = "BLOB",
@@ -480,5 +486,6 @@ const st_driver st_sqlite_driver = {
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .check = sqlite_check,
+    .scrub = sqlite_scrub,
     .backup = sqlite_backup,
 };

@@ -140,7 +140,7 @@ int st_store_job_update(st_store *store, const st_job_row *row, st_err *err);
 int st_store_job_put_spec(st_store *store, int64_t id, const char *spec, st_err *err);
 int st_store_job_get(st_store *store, int64_t id, st_arena *a, st_job_row *ret, st_err *err);
 
-/* What the documents of an array's pieces begin with. */
+/* What the documents of an array's pieces begin with; replaces what is there. */
 int st_store_array_put(st_store *store, int64_t id, const char *head, st_err *err);
 /* ST_ENOENT: its pieces share nothing. */
 int st_store_array_get(st_store *store, int64_t id, st_arena *a, const char **ret, st_err *err);
@@ -330,5 +330,9 @@ int st_store_check(st_store *store, const char *const *states, size_t nstates, s
 /* Writes a copy as of one moment to `path` (by way of path.tmp, 0600), while others write. Works
  * on a connection of its own and may be called from any thread. */
 int st_store_backup(const st_store *store, const char *path, st_err *err);
+
+/* Writes the file anew, so that nothing of what was replaced or deleted can be found in it or its log. As long as
+ * copying it; outside a transaction. */
+int st_store_scrub(st_store *store, st_err *err);
 
 #endif

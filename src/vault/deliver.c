@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/names.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "vault/state.h"
@@ -24,7 +25,8 @@ static bool read_wish(const char *name, const json_t *value, wish *ret)
     if (!ret->secret)
         ret->secret = json_string_value(json_object_get(value, "secret"));
     ret->env = as && strcmp(as, "env") == 0;
-    return ret->secret && st_secret_name_ok(name) && st_secret_name_ok(ret->secret);
+    return ret->secret && st_plain_name(name, ST_SECRET_NAME_MAX) &&
+           st_plain_name(ret->secret, ST_SECRET_NAME_MAX);
 }
 
 /* A variable's value ends at the first NUL, and a runtime takes UTF-8 alone. */

@@ -1,11 +1,12 @@
 /*
  * A job's document with its private parts sealed: the values of `env`, the `command` and the `script`. Where they
- * were stands null (for `env`: the names with null), and the last member is the sealed text:
+ * were stands null (for `env`: the names with null), and the first member is the sealed text:
  *
- *   {"name":"train","env":{"TOKEN":null},"command":null,"sealed":"v1.…"}
+ *   {"sealed":"v1.…","name":"train","env":{"TOKEN":null},"command":null}
  *
- * What is sealed is {"by":[ACCOUNT,USER],"env":{…},"command":[…]}. A tenant's document cannot have a member of that
- * name: it is none of the fields of a job.
+ * What is sealed is {"by":[ACCOUNT,USER],"env":{…},"command":[…]}. A tenant's document cannot begin like that: it has
+ * no member of that name. The pieces of an array share the beginning of their documents, up to the open `env`
+ * (rules/rules.h), and with it what is sealed; variables of a piece's own stand in its tail as they are.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -14,8 +15,10 @@
 #include "base/mem.h"
 #include "vault/state.h"
 
-#define TAIL      ",\"sealed\":\""
-#define TAIL_LEN  (sizeof TAIL - 1)
+#define HEAD      "{\"sealed\":\""
+#define HEAD_LEN  (sizeof HEAD - 1)
+#define OPEN_END  "}}" /* what a head lacks to be a document */
+#define OPEN_LEN  (sizeof OPEN_END - 1)
 #define DUMP      (JSON_COMPACT | JSON_REAL_PRECISION(15))
 #define ENV       "env"
 #define PARTS_MAX 2
@@ -38,19 +41,18 @@ static st_vault_place place_of(const st_vault_who *job)
     return (st_vault_place){.kind = "job", .owner = job->account, .name = job->user, .version = 1};
 }
 
-/* Where the sealed member begins and its text, which the caller frees; NULL: there is none. */
-static char *sealed_of(const char *doc, size_t *ret_at)
+/* The sealed text, which the caller frees, and where the rest goes on behind it; NULL: there is none. */
+static char *sealed_of(const char *doc, size_t *ret_rest)
 {
-    size_t n = strlen(doc);
-    const char *tail = NULL;
+    size_t n;
 
-    for (const char *p = strstr(doc, TAIL); p; p = strstr(p + 1, TAIL))
-        tail = p;
-    if (!tail || n < 2 || strcmp(doc + n - 2, "\"}") != 0 ||
-        strcspn(tail + TAIL_LEN, "\"") != n - 2 - (size_t)(tail + TAIL_LEN - doc))
+    if (strncmp(doc, HEAD, HEAD_LEN) != 0)
         return NULL;
-    *ret_at = (size_t)(tail - doc);
-    return st_xstrndup(tail + TAIL_LEN, n - 2 - *ret_at - TAIL_LEN);
+    n = strcspn(doc + HEAD_LEN, "\"");
+    if (strncmp(doc + HEAD_LEN + n, "\",", 2) != 0)
+        return NULL;
+    *ret_rest = HEAD_LEN + n + 2;
+    return st_xstrndup(doc + HEAD_LEN, n);
 }
 
 /* Takes the private parts out of `doc` into a new object; NULL: it has none. */
@@ -94,8 +96,8 @@ static int parse(const char *doc, json_t **ret, st_err *err)
     return 0;
 }
 
-int st_vault_doc_seal(st_vault *v, const st_vault_who *job, const st_vault_who *by, const char *doc,
-                      st_strbuf *out, st_err *err)
+static int seal(st_vault *v, const st_vault_who *job, const st_vault_who *by, const char *doc,
+                bool *ret_sealed, st_strbuf *out, st_err *err)
 {
     ST_CLEANUP(json_decrefp) json_t *public = NULL;
     ST_CLEANUP(json_decrefp) json_t *private = NULL;
@@ -106,33 +108,63 @@ int st_vault_doc_seal(st_vault *v, const st_vault_who *job, const st_vault_who *
     if (r < 0)
         return r;
     private = take_private(public);
-    if (!private) {
-        st_strbuf_add(out, doc);
+    *ret_sealed = private;
+    if (!private)
         return 0;
-    }
     json_object_set_new(private, "by", json_pack("[s,s]", by->account, by->user));
     add_dump(&plain, private, DUMP);
-    add_dump(out, public, DUMP);
-    out->n--; /* its closing brace: the public part has at least one member by now */
-    st_strbuf_add(out, TAIL);
+    st_strbuf_add(out, HEAD);
     st_vault_seal(v, &place, plain.s, plain.n, out);
-    st_strbuf_add(out, "\"}");
+    st_strbuf_addc(out, '"');
+    size_t brace = out->n;
+    add_dump(out, public, DUMP);
+    out->s[brace] = ','; /* instead of its opening brace: it has at least one member */
     return 0;
 }
 
-/* The private parts of a sealed document, which ends at *ret_at without them. */
-static int open_private(st_vault *v, const st_vault_who *job, const char *doc, size_t *ret_at,
-                        json_t **ret, st_err *err)
+int st_vault_doc_seal(st_vault *v, const st_vault_who *job, const st_vault_who *by, const char *doc,
+                      st_strbuf *out, st_err *err)
 {
-    ST_CLEANUP(st_freep) char *sealed = sealed_of(doc, ret_at);
+    bool sealed;
+    int r = seal(v, job, by, doc, &sealed, out, err);
+
+    if (r == 0 && !sealed)
+        st_strbuf_add(out, doc);
+    return r;
+}
+
+int st_vault_head_seal(st_vault *v, const st_vault_who *job, const st_vault_who *by,
+                       const char *head, st_strbuf *out, st_err *err)
+{
+    ST_CLEANUP(st_wipe) st_strbuf doc = {0};
+    bool sealed;
+    int r;
+
+    st_strbuf_add(&doc, head);
+    st_strbuf_add(&doc, OPEN_END);
+    r = seal(v, job, by, doc.s, &sealed, out, err);
+    if (r == 0 && !sealed)
+        st_strbuf_add(out, head);
+    if (r < 0 || !sealed)
+        return r;
+    ST_ASSERT(out->n > OPEN_LEN && strcmp(out->s + out->n - OPEN_LEN, OPEN_END) == 0);
+    out->n -= OPEN_LEN;
+    out->s[out->n] = '\0';
+    return 0;
+}
+
+/* The private parts of a sealed document. */
+static int open_private(st_vault *v, const st_vault_who *job, const char *sealed, json_t **ret,
+                        st_err *err)
+{
     ST_CLEANUP(st_wipe) st_strbuf plain = {0};
     const st_vault_place place = place_of(job);
     json_t *private;
-    int r = sealed ? st_vault_unseal(v, &place, sealed, &plain, err) : 0;
+    int r = st_vault_unseal(v, &place, sealed, &plain, err);
 
-    if (r < 0 || !sealed)
+    if (r < 0)
         return r;
-    private = json_loadb(plain.s ? plain.s : "", plain.n, 0, NULL);
+    private = json_loadb(st_strbuf_str(&plain), plain.n, 0, NULL);
     if (!json_is_object(private)) {
         json_decref(private);
         return st_fail(err, ST_ECORRUPT, "what is sealed here cannot be read");
@@ -161,34 +193,42 @@ static int hide(const char *doc, st_vault_view view, st_strbuf *out, st_err *err
     return 0;
 }
 
+/* Puts private parts back where they were taken from. */
+static void put_back(json_t *doc, json_t *private, st_vault_view view)
+{
+    json_t *env = json_object_get(private, ENV);
+
+    for (size_t i = 0; i < PARTS_MAX; i++)
+        if (json_object_get(private, parts[i]))
+            json_object_set(doc, parts[i], json_object_get(private, parts[i]));
+    if (view == ST_VIEW_ALL && env)
+        json_object_update(json_object_get(doc, ENV), env);
+}
+
 int st_vault_doc_open(st_vault *v, const st_vault_who *job, const char *doc, st_vault_view view,
                       st_strbuf *out, st_err *err)
 {
     ST_CLEANUP(json_decrefp) json_t *private = NULL;
     ST_CLEANUP(json_decrefp) json_t *j = NULL;
-    ST_CLEANUP(st_freep) char *sealed = NULL;
-    size_t at = 0;
-    int r = 0;
+    ST_CLEANUP(st_strbuf_done) st_strbuf public = {0};
+    size_t rest = 0;
+    ST_CLEANUP(st_freep) char *sealed = sealed_of(doc, &rest);
+    int r;
 
-    sealed = sealed_of(doc, &at);
     if (!sealed)
         return hide(doc, view, out, err);
-    st_strbuf_addn(out, doc, at);
-    st_strbuf_addc(out, '}');
-    if (view == ST_VIEW_NAMES)
+    st_strbuf_addc(&public, '{');
+    st_strbuf_add(&public, doc + rest);
+    if (view == ST_VIEW_NAMES) {
+        st_strbuf_add(out, public.s);
         return 0;
-    r = open_private(v, job, doc, &at, &private, err);
+    }
+    r = open_private(v, job, sealed, &private, err);
     if (r == 0)
-        r = parse(out->s + out->n - at - 1, &j, err);
-    out->n -= at + 1;
-    out->s[out->n] = '\0';
+        r = parse(public.s, &j, err);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < PARTS_MAX; i++)
-        if (json_object_get(private, parts[i]))
-            json_object_set(j, parts[i], json_object_get(private, parts[i]));
-    if (view == ST_VIEW_ALL && json_object_get(private, ENV))
-        json_object_set(j, ENV, json_object_get(private, ENV));
+    put_back(j, private, view);
     add_dump(out, j, DUMP);
     return 0;
 }
@@ -197,47 +237,52 @@ bool st_vault_doc_by(st_vault *v, const st_vault_who *job, const char *doc, cons
 {
     ST_CLEANUP(json_decrefp) json_t *private = NULL;
     const char *account = NULL, *user = NULL;
-    size_t at;
+    size_t rest;
+    ST_CLEANUP(st_freep) char *sealed = sealed_of(doc, &rest);
     st_err err;
 
-    if (open_private(v, job, doc, &at, &private, &err) < 0 || !private ||
+    if (!sealed || open_private(v, job, sealed, &private, &err) < 0 ||
         json_unpack(private, "{s:[s,s]}", "by", &account, &user) != 0)
         return false;
     return strcmp(account, who->account) == 0 && strcmp(user, who->user) == 0;
 }
 
 /* One that was kept in plain text is its user's. */
-static int seal_plain(st_vault *v, const st_vault_who *job, const char *doc, st_strbuf *out,
-                      bool *ret_changed, st_err *err)
+static int seal_plain(st_vault *v, const st_vault_who *job, const char *text, bool head,
+                      st_strbuf *out, bool *ret_changed, st_err *err)
 {
     size_t before = out->n;
-    int r = st_vault_doc_seal(v, job, job, doc, out, err);
+    int r = head ? st_vault_head_seal(v, job, job, text, out, err)
+                 : st_vault_doc_seal(v, job, job, text, out, err);
 
     if (r == 0)
-        *ret_changed = strcmp(out->s + before, doc) != 0;
+        *ret_changed = strcmp(out->s + before, text) != 0;
     return r;
 }
 
-int st_vault_doc_renew(st_vault *v, const st_vault_who *job, const char *doc, st_strbuf *out,
-                       bool *ret_changed, st_err *err)
+int st_vault_doc_renew(st_vault *v, const st_vault_who *job, const char *text, bool head,
+                       st_strbuf *out, bool *ret_changed, st_err *err)
 {
     ST_CLEANUP(st_wipe) st_strbuf plain = {0};
     const st_vault_place place = place_of(job);
-    size_t at = 0;
-    ST_CLEANUP(st_freep) char *sealed = sealed_of(doc, &at);
+    size_t rest = 0;
+    ST_CLEANUP(st_freep) char *sealed = sealed_of(text, &rest);
     int r;
 
+    *ret_changed = false;
+    if (text[0] != '{')
+        return 0; /* the tail of a piece: what is private is in its head */
     if (!sealed)
-        return seal_plain(v, job, doc, out, ret_changed, err);
-    *ret_changed = !st_vault_fresh(v, sealed);
-    if (!*ret_changed)
+        return seal_plain(v, job, text, head, out, ret_changed, err);
+    if (st_vault_fresh(v, sealed))
         return 0;
     r = st_vault_unseal(v, &place, sealed, &plain, err);
     if (r < 0)
         return r;
-    st_strbuf_addn(out, doc, at);
-    st_strbuf_add(out, TAIL);
+    st_strbuf_add(out, HEAD);
     st_vault_seal(v, &place, st_strbuf_str(&plain), plain.n, out);
-    st_strbuf_add(out, "\"}");
+    st_strbuf_add(out, "\",");
+    st_strbuf_add(out, text + rest);
+    *ret_changed = true;
     return 0;
 }

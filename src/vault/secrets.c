@@ -9,25 +9,6 @@
 #include "base/quote.h"
 #include "vault/state.h"
 
-#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define DIGITS  "0123456789"
-
-bool st_secret_name_ok(const char *name)
-{
-    size_t n = strlen(name);
-
-    return n >= 1 && n <= ST_SECRET_NAME_MAX && strspn(name, LETTERS DIGITS "._-") == n &&
-           strchr(LETTERS DIGITS "_", name[0]);
-}
-
-bool st_variable_name_ok(const char *name)
-{
-    size_t n = strlen(name);
-
-    return n >= 1 && n <= ST_SECRET_NAME_MAX && strspn(name, LETTERS DIGITS "_") == n &&
-           strchr(LETTERS "_", name[0]);
-}
-
 /* ---- as a row --------------------------------------------------------------------------------- */
 
 void st_secret_write(const st_secret *s, st_strbuf *out)

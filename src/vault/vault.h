@@ -86,15 +86,19 @@ typedef enum st_vault_view {
  * authenticated; `by` submitted it. One without private parts stays as it is. */
 int st_vault_doc_seal(st_vault *v, const st_vault_who *job, const st_vault_who *by, const char *doc,
                       st_strbuf *out, st_err *err);
+/* The same for what the pieces of an array begin with (st_rules_jobs.head). */
+int st_vault_head_seal(st_vault *v, const st_vault_who *job, const st_vault_who *by,
+                       const char *head, st_strbuf *out, st_err *err);
 /* Appends as much of it as `view` says. ST_ECORRUPT: it cannot be opened. */
 int st_vault_doc_open(st_vault *v, const st_vault_who *job, const char *doc, st_vault_view view,
                       st_strbuf *out, st_err *err);
 /* Whether it was submitted by `who`. */
 bool st_vault_doc_by(st_vault *v, const st_vault_who *job, const char *doc,
                      const st_vault_who *who);
-/* Seals it anew unless it is sealed under the newest key or has nothing to seal; true: *out has it. */
-int st_vault_doc_renew(st_vault *v, const st_vault_who *job, const char *doc, st_strbuf *out,
-                       bool *ret_changed, st_err *err);
+/* Seals a document, or with `head` the beginning of one, anew unless it is sealed under the newest key or has nothing
+ * to seal; *ret_changed: *out has it. */
+int st_vault_doc_renew(st_vault *v, const st_vault_who *job, const char *text, bool head,
+                       st_strbuf *out, bool *ret_changed, st_err *err);
 
 /* ---- secrets (secrets.c) ------------------------------------------------------------------------- */
 
@@ -113,11 +117,6 @@ typedef struct st_secret {
     bool below;                  /* jobs of accounts below may use it too */
     const char *sealed;
 } st_secret;
-
-/* 1 to 64 letters, digits, ., - and _, beginning with a letter, digit or _. */
-bool st_secret_name_ok(const char *name);
-/* A name that a variable can have. */
-bool st_variable_name_ok(const char *name);
 
 /* A secret as it stands in the store. */
 void st_secret_write(const st_secret *s, st_strbuf *out);

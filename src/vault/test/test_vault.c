@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/names.h"
 #include "base/testing.h"
 #include "vault/vault.h"
 
@@ -186,13 +187,13 @@ static void plain_documents(void **state)
     assert_null(strstr(out.s, "s3cret"));
     assert_null(strstr(out.s, "curl"));
     st_strbuf_clear(&out);
-    assert_ok(st_vault_doc_renew(v, &alice, job_doc, &out, &changed, &err));
+    assert_ok(st_vault_doc_renew(v, &alice, job_doc, false, &out, &changed, &err));
     assert_true(changed);
     assert_null(strstr(out.s, "s3cret"));
-    assert_ok(st_vault_doc_renew(v, &alice, out.s, &again, &changed, &err));
+    assert_ok(st_vault_doc_renew(v, &alice, out.s, false, &again, &changed, &err));
     assert_false(changed);
     assert_ok(st_vault_renew(v, &err));
-    assert_ok(st_vault_doc_renew(v, &alice, out.s, &again, &changed, &err));
+    assert_ok(st_vault_doc_renew(v, &alice, out.s, false, &again, &changed, &err));
     assert_true(changed);
     st_strbuf_clear(&out);
     assert_ok(st_vault_doc_open(v, &alice, again.s, ST_VIEW_ALL, &out, &err));
@@ -202,8 +203,9 @@ static void plain_documents(void **state)
 /* Text that looks like the sealed member, inside a value. */
 static void look_alikes(void **state)
 {
-    static const char *const doc = "{\"labels\":{\"a\":\"x,\\\"sealed\\\":\\\"v1.00\"},\"name\":"
-                                   "\",\\\"sealed\\\":\\\"\"}";
+    static const char *const doc =
+        "{\"labels\":{\"sealed\":\"v1.0\",\"a\":\"x,\\\"sealed\\\":\\\"v1.00\"},\"name\":"
+        "\",\\\"sealed\\\":\\\"\"}";
     ST_CLEANUP(st_vault_freep) st_vault *v = st_vault_new_fleeting();
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
     st_err err;
@@ -211,6 +213,39 @@ static void look_alikes(void **state)
     (void)state;
     assert_ok(st_vault_doc_open(v, &alice, doc, ST_VIEW_ALL, &out, &err));
     assert_string_equal(out.s, doc);
+}
+
+/* The pieces of an array share what is sealed. */
+static void heads(void **state)
+{
+    static const char *const head = "{\"script\":\"x\",\"env\":{\"K\":\"s3cret\"",
+                             *const tail = ",\"STINT_ARRAY_INDEX\":\"4\"},\"name\":\"a.4\"}";
+    ST_CLEANUP(st_vault_freep) st_vault *v = st_vault_new_fleeting();
+    ST_CLEANUP(st_strbuf_done) st_strbuf kept = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf next = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    bool changed;
+    st_err err;
+
+    (void)state;
+    assert_ok(st_vault_head_seal(v, &alice, &alice, "{\"gpus\":1,\"env\":{", &kept, &err));
+    assert_string_equal(kept.s, "{\"gpus\":1,\"env\":{");
+    st_strbuf_clear(&kept);
+    assert_ok(st_vault_head_seal(v, &alice, &alice, head, &kept, &err));
+    assert_null(strstr(kept.s, "s3cret"));
+    assert_ok(st_vault_renew(v, &err));
+    assert_ok(st_vault_doc_renew(v, &alice, kept.s, true, &next, &changed, &err));
+    assert_true(changed);
+    assert_ok(st_vault_doc_renew(v, &alice, tail, false, &out, &changed, &err));
+    assert_false(changed);
+    st_strbuf_add(&next, tail);
+    assert_ok(st_vault_doc_open(v, &alice, next.s, ST_VIEW_NAMES, &out, &err));
+    assert_string_equal(out.s, "{\"script\":null,\"env\":{\"K\":null,\"STINT_ARRAY_INDEX\":\"4\"},"
+                               "\"name\":\"a.4\"}");
+    st_strbuf_clear(&out);
+    assert_ok(st_vault_doc_open(v, &alice, next.s, ST_VIEW_ALL, &out, &err));
+    assert_string_equal(out.s, "{\"script\":\"x\",\"env\":{\"K\":\"s3cret\","
+                               "\"STINT_ARRAY_INDEX\":\"4\"},\"name\":\"a.4\"}");
 }
 
 /* ---- secrets --------------------------------------------------------------------------------------- */
@@ -309,18 +344,18 @@ static void delivery(void **state)
 static void names(void **state)
 {
     (void)state;
-    assert_true(st_secret_name_ok("hf"));
-    assert_true(st_secret_name_ok("_a.b-c"));
-    assert_false(st_secret_name_ok(""));
-    assert_false(st_secret_name_ok("."));
-    assert_false(st_secret_name_ok(".."));
-    assert_false(st_secret_name_ok("a/b"));
-    assert_false(st_secret_name_ok("-a"));
-    assert_false(st_secret_name_ok("a\n"));
-    assert_true(st_variable_name_ok("HF_TOKEN"));
-    assert_false(st_variable_name_ok("1A"));
-    assert_false(st_variable_name_ok("A.B"));
-    assert_false(st_variable_name_ok("A=B"));
+    assert_true(st_plain_name("hf", 64));
+    assert_true(st_plain_name("_a.b-c", 64));
+    assert_false(st_plain_name("", 64));
+    assert_false(st_plain_name(".", 64));
+    assert_false(st_plain_name("..", 64));
+    assert_false(st_plain_name("a/b", 64));
+    assert_false(st_plain_name("-a", 64));
+    assert_false(st_plain_name("a\n", 64));
+    assert_true(st_variable_name("HF_TOKEN", 64));
+    assert_false(st_variable_name("1A", 64));
+    assert_false(st_variable_name("A.B", 64));
+    assert_false(st_variable_name("A=B", 64));
 }
 
 int main(void)
@@ -333,6 +368,7 @@ int main(void)
         cmocka_unit_test(documents),
         cmocka_unit_test(plain_documents),
         cmocka_unit_test(look_alikes),
+        cmocka_unit_test(heads),
         cmocka_unit_test(nearest_account_wins),
         cmocka_unit_test(swapped_rows),
         cmocka_unit_test(delivery),

@@ -1,0 +1,482 @@
+/*
+ * Secrets of accounts, and the key under which private things are sealed: opened at the start, renewed when an owner
+ * says so, used when an agent is told what to start.
+ *
+ * A secret is a thing of the store, kind "secret", name ACCOUNT/NAME. The store's meta says under which key it was
+ * last sealed whole, so that a start with another key is refused and not taken for an empty vault.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/quote.h"
+#include "control/billing.h"
+
+#define KIND     "secret"
+#define META_KEY "secrets_key"
+#define CHUNK    256 /* documents that are sealed again in one transaction */
+
+/* ---- names ---------------------------------------------------------------------------------------- */
+
+static char *kept_name(const char *account, const char *name)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    st_strbuf_addf(&out, "%s/%s", account, name);
+    return st_strbuf_take(&out);
+}
+
+static st_vault_place place_of(const char *account, const char *name, int64_t version)
+{
+    return (st_vault_place){.kind = KIND, .owner = account, .name = name, .version = version};
+}
+
+/* Takes a row apart; its texts are the arena's. */
+static int read_row(const st_thing_row *row, st_arena *arena, st_secret *ret, st_err *err)
+{
+    char *account = st_arena_strdup(arena, row->name), *slash = strchr(account, '/');
+    st_secret s = {.version = row->version};
+    int r = slash ? st_secret_read(row->doc, arena, &s, err)
+                  : st_fail(err, ST_ECORRUPT, "a secret's row makes no sense");
+
+    if (r < 0)
+        return r;
+    *slash = '\0';
+    s.account = account;
+    s.name = slash + 1;
+    *ret = s;
+    return 0;
+}
+
+/* ---- at the start ----------------------------------------------------------------------------------- */
+
+typedef struct loading {
+    st_control *ctl;
+    st_arena *arena;
+} loading;
+
+static int load_row(void *ctx, const st_thing_row *row, st_err *err)
+{
+    const loading *l = ctx;
+    st_secret s;
+    int r = read_row(row, l->arena, &s, err);
+
+    if (r == 0)
+        st_vault_put(l->ctl->vault, &s);
+    return r;
+}
+
+static int load_secrets(st_control *ctl, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    loading l = {ctl, arena};
+
+    return st_store_things(ctl->store, KIND, load_row, &l, err);
+}
+
+static int open_key(st_control *ctl, const char *sealed_under, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    int r;
+
+    st_vault_path(st_store_path(ctl->store), ctl->options.secrets_key, &path);
+    r = st_vault_open(st_strbuf_str(&path), !sealed_under, &ctl->vault, err);
+    if (r == -ST_ENOENT)
+        return st_fail(err, ST_ENOENT,
+                       "%s is not there, and this store is sealed under key %s; put the file back "
+                       "from where you keep a copy",
+                       st_strbuf_str(&path), sealed_under);
+    if (r == 0 && sealed_under && !st_vault_has_key(ctl->vault, sealed_under))
+        return st_fail(err, ST_ESTATE,
+                       "%s does not have key %s, under which this store is sealed; put back the "
+                       "file that belongs to it",
+                       st_strbuf_str(&path), sealed_under);
+    return r;
+}
+
+/* ---- sealing again ---------------------------------------------------------------------------------- */
+
+/* A row, or what the pieces of an array begin with, that is to be written anew. */
+typedef struct stale {
+    int64_t id;
+    char *text;
+    bool head;
+} stale;
+
+/* An array whose head is to be looked at, for whose it is. */
+typedef struct headed {
+    int64_t array;
+    const char *account, *user;
+} headed;
+
+typedef struct sweep {
+    st_control *ctl;
+    st_arena *arena;
+    ST_VEC(stale) rows;
+    ST_VEC(headed) heads;
+    int64_t seen, last;
+} sweep;
+
+/* A text that cannot be opened stays as it is: nothing may depend on one damaged row. */
+static void look(sweep *s, const headed *of, int64_t id, const char *text, bool head)
+{
+    const st_vault_who job = {of->account, of->user};
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    bool changed = false;
+    st_err why;
+
+    if (st_vault_doc_renew(s->ctl->vault, &job, text, head, &out, &changed, &why) < 0)
+        st_control_say(s->ctl, "event=seal_failed job=%" PRId64 " reason=\"%s\"", id, why.msg);
+    else if (changed)
+        st_vec_push(&s->rows, (stale){id, st_strbuf_take(&out), head});
+}
+
+static int look_row(void *ctx, const st_job_row *row, st_err *err)
+{
+    sweep *s = ctx;
+    const headed of = {row->part_of, row->account, row->user_name};
+
+    (void)err;
+    s->seen++;
+    s->last = row->id;
+    look(s, &of, row->id, row->spec, false);
+    /* Pieces of one array stand together. */
+    if (row->part_of > 0 && (s->heads.n == 0 || s->heads.v[s->heads.n - 1].array != row->part_of))
+        st_vec_push(&s->heads, (headed){row->part_of, st_arena_strdup(s->arena, row->account),
+                                        st_arena_strdup(s->arena, row->user_name)});
+    return 0;
+}
+
+static int look_heads(sweep *s, st_err *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < s->heads.n; i++) {
+        const headed *of = &s->heads.v[i];
+        const char *text;
+
+        r = st_store_array_get(s->ctl->store, of->array, s->arena, &text, err);
+        if (r == 0)
+            look(s, of, of->array, text, true);
+        r = r == -ST_ENOENT ? 0 : r;
+    }
+    return r;
+}
+
+static void replace(char **at, char **text)
+{
+    free(*at);
+    *at = ST_TAKE(*text);
+}
+
+/* In the store, and where the loop keeps it. */
+static int rewrite(st_control *ctl, stale *row, st_err *err)
+{
+    st_live *live = ctl->live && !row->head ? st_control_live(ctl, (uint64_t)row->id) : NULL;
+    int64_t at;
+    int r = row->head ? st_store_array_put(ctl->store, row->id, row->text, err)
+                      : st_store_job_put_spec(ctl->store, row->id, row->text, err);
+
+    if (r == 0 && live)
+        replace(&live->doc, &row->text);
+    else if (r == 0 && ctl->heads && row->head && st_idmap_get(ctl->heads, (uint64_t)row->id, &at))
+        replace(&((st_array_head *)(intptr_t)at)->text, &row->text);
+    return r;
+}
+
+/* The next CHUNK documents below *before, newest first; *before is 0 when there are no more. In a transaction. */
+static int seal_chunk(st_control *ctl, int64_t *before, int64_t *ret_n, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    const st_job_filter f = {.before_id = *before, .limit = CHUNK, .own_part = true};
+    sweep s = {.ctl = ctl, .arena = arena};
+    int r = st_store_jobs_list(ctl->store, &f, look_row, &s, err);
+
+    if (r >= 0)
+        r = look_heads(&s, err);
+    for (size_t i = 0; i < s.rows.n; i++) {
+        if (r >= 0)
+            r = rewrite(ctl, &s.rows.v[i], err);
+        free(s.rows.v[i].text);
+    }
+    *ret_n += (int64_t)s.rows.n;
+    *before = s.seen < CHUNK ? 0 : s.last;
+    st_vec_free(&s.rows);
+    st_vec_free(&s.heads);
+    return r < 0 ? r : 0;
+}
+
+/* Whatever was written before there was a key, or when a renewal was cut short. */
+static int seal_all(st_control *ctl, st_err *err)
+{
+    int64_t before = 0, n = 0;
+    int r;
+
+    do {
+        r = st_store_begin(ctl->store, err);
+        if (r == 0)
+            r = seal_chunk(ctl, &before, &n, err);
+        if (r == 0)
+            r = st_store_commit(ctl->store, err);
+        if (r < 0)
+            st_store_rollback(ctl->store);
+    } while (r == 0 && before > 0);
+    if (r == 0 && n > 0) {
+        st_control_say(ctl, "event=sealed documents=%" PRId64, n);
+        r = st_store_scrub(ctl->store, err);
+    }
+    return r;
+}
+
+static int seal_secrets(st_control *ctl, int64_t now, st_err *err);
+
+int st_secrets_open(st_control *ctl, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    char key[ST_VAULT_KEY_ID];
+    const char *under = NULL;
+    int r = st_store_meta_get(ctl->store, META_KEY, arena, &under, err);
+
+    if (r < 0 && r != -ST_ENOENT)
+        return r;
+    r = open_key(ctl, r == 0 ? under : NULL, err);
+    if (r == 0)
+        r = load_secrets(ctl, err);
+    if (r < 0)
+        return r;
+    st_vault_key(ctl->vault, key);
+    if (under && strcmp(key, under) == 0)
+        return 0;
+    r = seal_secrets(ctl, 0, err);
+    if (r == 0)
+        r = seal_all(ctl, err);
+    if (r == 0)
+        r = st_store_meta_put(ctl->store, META_KEY, key, err);
+    return r == 0 ? st_vault_retire(ctl->vault, err) : r;
+}
+
+/* ---- commands --------------------------------------------------------------------------------------- */
+
+static int write_secret(st_tx *tx, const st_secret *s, int64_t before, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
+    ST_CLEANUP(st_freep) char *kept = kept_name(s->account, s->name);
+
+    st_secret_write(s, &doc);
+    const st_thing_row row = {
+        .kind = KIND, .name = kept, .version = before, .at_ms = tx->now, .doc = doc.s};
+    return st_tx_fault(tx, st_store_thing_put(tx->ctl->store, &row, err), err);
+}
+
+static int may_change(st_tx *tx, const st_cmd_secret *c, const st_secret *there, st_err *err)
+{
+    const st_identity *who = &c->who;
+    char q[ST_QUOTE_MAX];
+
+    if (!c->account[0] || !st_directory_within(tx->ctl->dir, c->account, who->account))
+        return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, c->account));
+    if (who->role != ST_ROLE_MEMBER)
+        return 0;
+    if (strcmp(c->account, who->account) != 0)
+        return st_fail(err, ST_EPERM, "you keep secrets in account %s, not in %s; ask an admin",
+                       who->account, c->account);
+    if (there &&
+        (strcmp(there->by, who->user) != 0 || strcmp(there->by_account, who->account) != 0))
+        return st_fail(err, ST_EPERM, "secret %s was put by somebody else: ask an admin of %s",
+                       c->name, c->account);
+    return 0;
+}
+
+static int run_secret(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_secret *c = (st_cmd_secret *)cmd;
+    st_control *ctl = tx->ctl;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    ST_CLEANUP(st_freep) char *kept = kept_name(c->account, c->name);
+    st_secret there = {0};
+    st_thing_row row;
+    int r = st_tx_open(tx, err);
+
+    if (r == 0)
+        r = st_store_thing_get(ctl->store, KIND, kept, arena, &row, err);
+    if (r < 0 && r != -ST_ENOENT)
+        return st_tx_fault(tx, r, err);
+    c->created = r == -ST_ENOENT;
+    r = c->created ? 0 : st_tx_fault(tx, read_row(&row, arena, &there, err), err);
+    if (r == 0)
+        r = may_change(tx, c, c->created ? NULL : &there, err);
+    if (r < 0)
+        return r;
+    if (c->created && !c->value)
+        return st_fail(err, ST_ENOENT, "account %s has no secret %s", c->account, c->name);
+    if (c->created && st_vault_count(ctl->vault, c->account) >= ST_SECRETS_MAX)
+        return st_fail(err, ST_ELIMIT, "account %s has %d secrets, which is as many as it may have",
+                       c->account, ST_SECRETS_MAX);
+    if (!c->value) {
+        r = st_store_thing_delete(ctl->store, KIND, kept, row.version, err);
+        st_tx_fault(tx, r, err);
+        return r < 0 ? r
+                     : st_tx_audit(tx, &c->who, "secret.remove", c->account, c->name, NULL, err);
+    }
+    int64_t before = c->created ? 0 : there.version;
+    const st_vault_place place = place_of(c->account, c->name, before + 1);
+    st_vault_seal(ctl->vault, &place, c->value, c->n, &c->sealed);
+    c->kept = (st_secret){.account = c->account,
+                          .name = c->name,
+                          .version = before + 1,
+                          .made_ms = c->created ? tx->now : there.made_ms,
+                          .changed_ms = tx->now,
+                          .by = c->who.user,
+                          .by_account = c->who.account,
+                          .below = c->below,
+                          .sealed = c->sealed.s};
+    r = write_secret(tx, &c->kept, before, err);
+    if (r == 0)
+        r = st_tx_audit(tx, &c->who, "secret.put", c->account, c->name,
+                        c->below ? "{\"below\":true}" : NULL, err);
+    return r;
+}
+
+static void publish_secret(st_control *ctl, st_cmd *cmd)
+{
+    const st_cmd_secret *c = (const st_cmd_secret *)cmd;
+
+    if (c->value)
+        st_vault_put(ctl->vault, &c->kept);
+    else
+        st_vault_remove(ctl->vault, c->account, c->name);
+}
+
+void st_cmd_secret_init(st_cmd_secret *cmd)
+{
+    cmd->cmd.run = run_secret;
+    cmd->cmd.publish = publish_secret;
+}
+
+/* ---- another key ------------------------------------------------------------------------------------ */
+
+typedef struct old_secrets {
+    st_arena *arena;
+    ST_VEC(st_secret) v;
+} old_secrets;
+
+static int gather_row(void *ctx, const st_thing_row *row, st_err *err)
+{
+    old_secrets *o = ctx;
+    st_secret s;
+    int r = read_row(row, o->arena, &s, err);
+
+    if (r == 0)
+        st_vec_push(&o->v, s);
+    return r;
+}
+
+/* One secret under the newest key, as its next version. One that cannot be opened stays as it is. */
+static int seal_secret(st_control *ctl, const st_secret *old, int64_t now, st_err *err)
+{
+    const st_vault_place from = place_of(old->account, old->name, old->version);
+    const st_vault_place to = place_of(old->account, old->name, old->version + 1);
+    ST_CLEANUP(st_wipe) st_strbuf plain = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf sealed = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
+    ST_CLEANUP(st_freep) char *kept = kept_name(old->account, old->name);
+    st_secret next = *old;
+    st_err why;
+    int r;
+
+    if (st_vault_unseal(ctl->vault, &from, old->sealed, &plain, &why) < 0) {
+        st_control_say(ctl, "event=seal_failed account=%s secret=%s reason=\"%s\"", old->account,
+                       old->name, why.msg);
+        return 0;
+    }
+    st_vault_seal(ctl->vault, &to, st_strbuf_str(&plain), plain.n, &sealed);
+    next.version++;
+    next.sealed = sealed.s;
+    st_secret_write(&next, &doc);
+    const st_thing_row row = {
+        .kind = KIND, .name = kept, .version = old->version, .at_ms = now, .doc = doc.s};
+    r = st_store_thing_put(ctl->store, &row, err);
+    if (r == 0)
+        st_vault_put(ctl->vault, &next);
+    return r;
+}
+
+static int seal_secrets(st_control *ctl, int64_t now, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    old_secrets old = {.arena = arena};
+    int r = st_store_things(ctl->store, KIND, gather_row, &old, err);
+
+    for (size_t i = 0; r >= 0 && i < old.v.n; i++)
+        if (!st_vault_fresh(ctl->vault, old.v.v[i].sealed))
+            r = seal_secret(ctl, &old.v.v[i], now, err);
+    st_vec_free(&old.v);
+    return r < 0 ? r : 0;
+}
+
+static int run_rotate(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_rotate *c = (st_cmd_rotate *)cmd;
+    st_control *ctl = tx->ctl;
+    int r = st_tx_open(tx, err);
+
+    if (r == 0 && !c->begun) {
+        r = st_vault_renew(ctl->vault, err);
+        if (r == 0)
+            r = st_tx_fault(tx, seal_secrets(ctl, tx->now, err), err);
+        if (r == 0)
+            r = st_tx_audit(tx, &c->who, "secrets.rotate", "", "", NULL, err);
+        c->begun = r == 0;
+    }
+    if (r == 0)
+        r = st_tx_fault(tx, seal_chunk(ctl, &c->before, &c->documents, err), err);
+    c->over = r == 0 && c->before == 0;
+    if (c->over) {
+        st_vault_key(ctl->vault, c->key);
+        r = st_tx_fault(tx, st_store_meta_put(ctl->store, META_KEY, c->key, err), err);
+    }
+    return r;
+}
+
+/* What is in the file must open what is in the store: the old key leaves it after the commit. */
+static void publish_rotate(st_control *ctl, st_cmd *cmd)
+{
+    const st_cmd_rotate *c = (const st_cmd_rotate *)cmd;
+    st_err err;
+
+    if (c->over && st_vault_retire(ctl->vault, &err) < 0)
+        st_control_say(ctl, "event=key_not_retired reason=\"%s\"", err.msg);
+}
+
+void st_cmd_rotate_init(st_cmd_rotate *cmd)
+{
+    cmd->cmd.run = run_rotate;
+    cmd->cmd.publish = publish_rotate;
+}
+
+/* ---- using them ------------------------------------------------------------------------------------- */
+
+st_vault *st_control_vault(st_control *ctl)
+{
+    return ctl->vault;
+}
+
+void st_control_dress(st_control *ctl, const char *account, const char *user, const char *doc,
+                      st_strbuf *out)
+{
+    const st_vault_who job = {account, user};
+    const char *above[ST_ABOVE_MAX];
+    size_t before = out->n;
+    st_err err = {0};
+    int r = st_vault_doc_open(ctl->vault, &job, doc, ST_VIEW_ALL, out, &err);
+
+    st_directory_above(ctl->dir, account, above);
+    if (r == 0)
+        r = st_vault_deliver(ctl->vault, above, doc, out, &err);
+    if (r == 0)
+        return;
+    out->n = before;
+    st_strbuf_add(out, "{},\"undeliverable\":");
+    st_quote_json(out, err.msg);
+}
