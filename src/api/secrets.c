@@ -94,7 +94,7 @@ static void change_done(st_cmd *cmd, const st_err *err)
         st_out_text(&out, "account", c->account);
         st_out_int(&out, "version", c->secret.kept.version);
         st_strbuf_addc(&out, '}');
-        st_call_reply_buf(c->call, c->secret.created ? 201 : 200, NULL, &out);
+        st_call_reply_buf(c->call, 200, NULL, &out);
     }
     st_strbuf_done(&out);
     change_free(c);

@@ -334,6 +334,32 @@ OWNER_SET = table("own sub sibling parent unknown", """
 """)
 OWNER_GIVE = {cell: 201 if status == 200 else status for cell, status in OWNER_SET.items()}
 
+# Secrets: members keep their own in their account; one that the owner put is an admin's to remove.
+PUT_SECRET = table("own sub sibling parent unknown", """
+    owner   200 200 200 200 404
+    admin   200 200 404 404 404
+    member  200 403 404 404 404
+    viewer  403 403 403 403 403
+    auditor 403 403 403 403 403
+    node    403 403 403 403 403
+    none    401 401 401 401 401
+    bad     401 401 401 401 401
+    revoked 401 401 401 401 401
+    expired 401 401 401 401 401
+""")
+REMOVE_SECRET = table("mine own sub sibling parent unknown", """
+    owner   204 204 204 204 204 404
+    admin   204 204 204 404 404 404
+    member  204 403 403 404 404 404
+    viewer  403 403 403 403 403 403
+    auditor 403 403 403 403 403 403
+    node    403 403 403 403 403 403
+    none    401 401 401 401 401 401
+    bad     401 401 401 401 401 401
+    revoked 401 401 401 401 401 401
+    expired 401 401 401 401 401 401
+""")
+
 # Every operation: how its address and body follow from the place, and its table.
 ROWS = [
     ("GET", "/healthz", None, OPEN),
@@ -426,6 +452,13 @@ ROWS += [
     ("GET", "/v1/bills/{period}/entries", "bill", SEE),
     ("GET", "/v1/bills/{period}/usage", "bill", SEE),
     ("POST", "/v1/admin/reconcile", None, OWNER_ONLY),
+]
+
+ROWS += [
+    ("GET", "/v1/accounts/{name}/secrets", "account", SEE),
+    ("PUT", "/v1/accounts/{name}/secrets/{key}", "new_secret", PUT_SECRET),
+    ("DELETE", "/v1/accounts/{name}/secrets/{key}", "secret", REMOVE_SECRET),
+    ("POST", "/v1/admin/rotate-secrets-key", None, OWNER_ONLY),
 ]
 
 BODIES = {
@@ -554,6 +587,13 @@ class World:
             body = None if how == "rule" else "function submit(job) return job end"
             if place == "there":
                 self.owner.call("PUT", "/v1/rules/" + name, "function submit(job) return job end")
+        elif how in ("new_secret", "secret"):
+            name = "own" if place == "mine" else name
+            key, body = self.fresh("key"), "a value" if how == "new_secret" else None
+            path = path.replace("{key}", key)
+            if how == "secret" and place != "unknown":
+                who = self.clients[role] if place == "mine" else self.owner
+                who.call("PUT", f"/v1/accounts/{name}/secrets/{key}", "a value")
         elif how == "backup":
             body = {"file": os.path.join(self.stintd.dir, self.fresh("copy"))}
         path = path.replace("{id}", name or "").replace("{name}", name or "")
