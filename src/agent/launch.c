@@ -4,6 +4,7 @@
 #include "agent/launch.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,6 +144,35 @@ static const char **environment(st_arena *arena, const json_t *job, const st_lau
     }
     v[n] = NULL;
     return v;
+}
+
+/* What stintd sent with the job, or why it could not. */
+static int secrets(st_arena *arena, const json_t *job, st_run_spec *s, st_err *err)
+{
+    const json_t *list = json_object_get(job, "secrets"), *row;
+    const char *why = text(job, "undeliverable");
+    size_t n = json_array_size(list), i;
+    st_run_secret *v = st_arena_alloc(arena, (n + 1) * sizeof *v);
+
+    if (why)
+        return st_fail(err, ST_ESTATE, "%s", why);
+    json_array_foreach(list, i, row)
+    {
+        const char *name = text(row, "name"),
+                   *value = json_string_value(json_object_get(row, "value"));
+        size_t room = value ? strlen(value) : 0;
+        unsigned char *bytes = st_arena_alloc(arena, room + 1);
+
+        v[i] = (st_run_secret){.name = name ? name : "",
+                               .bytes = bytes,
+                               .env = json_is_true(json_object_get(row, "env"))};
+        if (!value || sodium_base642bin(bytes, room, value, room, NULL, &v[i].n, NULL,
+                                        sodium_base64_VARIANT_ORIGINAL) != 0)
+            return st_fail(err, ST_EINVAL, "secret %s did not arrive whole", v[i].name);
+    }
+    s->secrets = v;
+    s->nsecret = n;
+    return 0;
 }
 
 /* One row per host in order of its first rank, with how many tasks it has. */
@@ -342,6 +372,8 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
 
     st_launch_id(t, id);
     s.id = id;
+    if (text(job, "undeliverable"))
+        return secrets(arena, job, &s, err);
     if (!s.script && json_array_size(json_object_get(doc, "command")) == 0)
         return st_fail(err, ST_EINVAL, "the job has neither a command nor a script");
     if (!s.script)
@@ -351,7 +383,9 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
     devices(arena, t, l, &s);
     if (l->order->deadline_ms > 0)
         s.time_limit_ms = ST_MAX(l->order->deadline_ms + ST_LATE_MS - now_ms, 1);
-    r = identity(arena, t, l, &s, err);
+    r = secrets(arena, job, &s, err);
+    if (r == 0)
+        r = identity(arena, t, l, &s, err);
     if (r == 0)
         r = image(json_object_get(job, "image"), s.data, &s.image, err);
     if (r == 0)

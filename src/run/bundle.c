@@ -58,19 +58,22 @@ static json_t *process_args(const st_run_spec *spec)
     return args;
 }
 
+/* The job's own variables are not here: config.json is a file on a disk (run/private.h). */
 static json_t *process(const st_run_spec *spec, const st_cdi_edits *cdi)
 {
+    st_run_spec bare = *spec;
     int64_t uid = spec->userns_ids > 0 ? 0 : spec->uid;
     int64_t gid = spec->userns_ids > 0 ? 0 : spec->gid;
     const char *cwd = spec->workdir ? spec->workdir : spec->data ? "/data" : "/tmp";
     json_t *limits = json_array();
 
+    bare.env = NULL;
     json_array_append_new(limits, rlimit("RLIMIT_NOFILE", RLIMIT_NOFILE, 1048576));
     json_array_append_new(limits, rlimit("RLIMIT_CORE", RLIMIT_CORE, 0));
     return json_pack("{s:b, s:{s:I, s:I, s:i}, s:o, s:o, s:s, s:{s:[], s:[], s:[], s:[], s:[]},"
                      " s:o, s:b, s:i}",
                      "terminal", 0, "user", "uid", (json_int_t)uid, "gid", (json_int_t)gid, "umask",
-                     022, "args", process_args(spec), "env", st_bundle_env(spec, cdi), "cwd", cwd,
+                     022, "args", process_args(spec), "env", st_bundle_env(&bare, cdi), "cwd", cwd,
                      "capabilities", "bounding", "effective", "inheritable", "permitted", "ambient",
                      "rlimits", limits, "noNewPrivileges", 1, "oomScoreAdj", OOM_SCORE);
 }

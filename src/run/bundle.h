@@ -12,11 +12,12 @@
 
 /* Where things are on the node, for one task. */
 typedef struct st_bundle_place {
-    const char *rootfs; /* the root file system the container gets */
-    bool host_root;     /* it is an empty frame for the host's own folders */
-    const char *inject; /* seen as /run/stint, read-only */
-    const char *init;   /* stint-init on the node */
-    const char *cgroup; /* "stint/NAME" */
+    const char *rootfs;  /* the root file system the container gets */
+    bool host_root;      /* it is an empty frame for the host's own folders */
+    const char *inject;  /* seen as /run/stint, read-only */
+    const char *private; /* its secrets: seen as /run/stint/secrets, read-only */
+    const char *init;    /* stint-init on the node */
+    const char *cgroup;  /* "stint/NAME" */
     const char *hostname;
     const char *netns; /* of the tenant, for ST_NET_TENANT */
     st_cg_mode cgroups;

@@ -16,9 +16,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,6 +45,25 @@ static _Noreturn void run_command(char **argv, const sigset_t *mask)
     execvp(argv[0], argv);
     tell(ST_INIT_NO_EXEC, errno);
     _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Adds what the job's variables are to the environment; they stay where they are mapped. False: they cannot be read. */
+static bool take_variables(void)
+{
+    int fd = open(ST_INIT_ENV_PATH, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
+    char *all;
+
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return fd < 0 && errno == ENOENT;
+    all = mmap(NULL, (size_t)st.st_size + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (all == MAP_FAILED)
+        return false;
+    for (off_t at = 0; at < st.st_size; at += (off_t)strlen(all + at) + 1)
+        if (strchr(all + at, '=') && putenv(all + at) != 0)
+            return false;
+    return true;
 }
 
 /* Reaps all that has ended; true once the command has, with its wait status. */
@@ -77,6 +99,10 @@ int main(int argc, char **argv)
     fcntl(ST_INIT_FD, F_SETFD, FD_CLOEXEC);
     /* Nobody inside may look into this process, or write to its descriptors through /proc. */
     prctl(PR_SET_DUMPABLE, 0);
+    if (!take_variables()) {
+        tell(ST_INIT_NO_EXEC, errno);
+        return 126;
+    }
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t command = fork();

@@ -9,6 +9,10 @@
 
 enum { ST_INIT_FD = 3 };
 
+/* The job's own variables, NAME=value and a NUL each: a file beside its secrets, for the disk has none of them. */
+#define ST_INIT_ENV      ".environment"
+#define ST_INIT_ENV_PATH "/run/stint/secrets/" ST_INIT_ENV
+
 enum {
     ST_INIT_STARTED = 1, /* the job's command is about to be executed */
     ST_INIT_NO_EXEC,     /* value: errno of execvp */

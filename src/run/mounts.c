@@ -11,6 +11,7 @@
 
 #include "run/below.h"
 #include "run/bundle.h"
+#include "run/private.h"
 
 #define SHM_MAX_MIB (64 * 1024)
 
@@ -123,6 +124,7 @@ json_t *st_bundle_mounts(const st_run_spec *spec, const st_cdi_edits *cdi,
               "mode=1777,");
     add_tmpfs(mounts, "/run", 1, "mode=755,");
     add(mounts, "/run/stint", "bind", place->inject, "bind,ro,nosuid,nodev");
+    add(mounts, ST_PRIVATE_DIR, "bind", place->private, "bind,ro,nosuid,nodev,noexec");
     add(mounts, "/run/stint/init", "bind", place->init, "bind,ro,nosuid,nodev");
     if (spec->net == ST_NET_HOST && access("/etc/resolv.conf", R_OK) == 0)
         add(mounts, "/etc/resolv.conf", "bind", "/etc/resolv.conf", "bind,ro,nosuid,nodev,noexec");

@@ -48,6 +48,17 @@ typedef struct st_run_mount {
     bool writable;
 } st_run_mount;
 
+/* A file in /run/stint/secrets; with `env` also a variable of that name, whose bytes have no NUL. */
+typedef struct st_run_secret {
+    const char *name;
+    const void *bytes;
+    size_t n;
+    bool env;
+} st_run_secret;
+
+#define ST_RUN_SECRETS_MAX      32
+#define ST_RUN_SECRET_BYTES_MAX 65536
+
 /* A task's place in its gang; world_size 0: it has none. */
 typedef struct st_run_gang {
     const char *master_addr;
@@ -83,6 +94,8 @@ typedef struct st_run_spec {
     const char *const *command; /* NULL-terminated; NULL when there is a script */
     const char *script;         /* text; run by its #! line or by /bin/sh */
     const char *const *env;     /* "NAME=value", NULL-terminated; NULL: none */
+    const st_run_secret *secrets;
+    size_t nsecret;
     const char *workdir;        /* NULL: /data if there is one, else /tmp */
     st_run_image image;
 

@@ -29,6 +29,7 @@
 #include "run/init.h"
 #include "run/log.h"
 #include "run/os.h"
+#include "run/private.h"
 #include "run/state.h"
 
 #define START_TIMEOUT_MS 60000
@@ -119,8 +120,22 @@ static int ready_image(shim *s, st_err *err)
     return i->root[0] ? st_image_ready(&ask, s->plan.lower, &s->image, err) : 0;
 }
 
-/* The image below, a small writable layer for mount points above; all of it in a mount namespace
- * of our own, so that it is gone when we are. */
+/* A mount namespace of our own, so that what is mounted here is gone when we are; and first what no disk may hold. */
+static int mount_private(const shim *s, st_err *err)
+{
+    char dir[PATH_MAX];
+    int fd = ST_SHIM_PRIVATE_FD, r;
+
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
+        return st_fail(err, ST_EIO, "cannot make a mount namespace: %s", strerror(errno));
+    r = st_os_path(dir, err, "%s/bundle/private", s->dir);
+    if (r == 0)
+        r = st_private_mount(fd, dir, err);
+    close(fd);
+    return r;
+}
+
+/* The image below, a small writable layer for mount points above. */
 static int mount_root(const shim *s, st_err *err)
 {
     char over[PATH_MAX], root[PATH_MAX], up[PATH_MAX], work[PATH_MAX];
@@ -135,8 +150,6 @@ static int mount_root(const shim *s, st_err *err)
         (r = st_os_path(work, err, "%s/bundle/over/work", s->dir)) != 0)
         return r;
     st_strbuf_addf(&options, "lowerdir=%s,upperdir=%s,workdir=%s", s->plan.lower, up, work);
-    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
-        return st_fail(err, ST_EIO, "cannot make a mount namespace: %s", strerror(errno));
     if (mount("tmpfs", over, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=755") != 0 ||
         mkdir(up, 0755) != 0 || mkdir(work, 0755) != 0)
         return st_fail(err, ST_EIO, "cannot make room for mount points: %s", strerror(errno));
@@ -489,7 +502,8 @@ static void leave_parent(void)
     dup2(null, 1);
     dup2(null, 2);
     fcntl(ST_SHIM_LOCK_FD, F_SETFD, FD_CLOEXEC);
-    close_range(ST_SHIM_LOCK_FD + 1, ~0U, 0);
+    fcntl(ST_SHIM_PRIVATE_FD, F_SETFD, FD_CLOEXEC);
+    close_range(ST_SHIM_PRIVATE_FD + 1, ~0U, 0);
     if (chdir("/") != 0)
         _exit(1);
     umask(022); /* what the runtime makes must be seen from inside; our own files say their mode */
@@ -531,7 +545,9 @@ int st_shim_main(const char *dir)
         return 1;
     st_cg_find(&s->cg);
     s->task.shim_pid = getpid();
-    if (open_ends(s, &err) == 0 && ready_image(s, &err) == 0 && mount_root(s, &err) == 0 &&
+    /* What no disk may hold first: nothing of it is open while others read the image. */
+    if (open_ends(s, &err) == 0 && mount_private(s, &err) == 0 && ready_image(s, &err) == 0 &&
+        mount_root(s, &err) == 0 &&
         start_runtime(s, &err) == 0) {
         arm(s, FOR_START, START_TIMEOUT_MS);
         watch(s);

@@ -4,8 +4,8 @@
 #ifndef ST_RUN_SHIM_H
 #define ST_RUN_SHIM_H
 
-/* The descriptor on which the starter hands over the folder's lock. */
-enum { ST_SHIM_LOCK_FD = 3 };
+/* The descriptors on which the starter hands over the folder's lock, and what no disk may hold (run/private.h). */
+enum { ST_SHIM_LOCK_FD = 3, ST_SHIM_PRIVATE_FD = 4 };
 
 /* Leaves its parent, supervises the task whose folder is `dir`, and returns an exit status. */
 int st_shim_main(const char *dir);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/utf8.h"
 #include "run/bundle.h"
 #include "run/layout.h"
@@ -141,6 +142,27 @@ static int check_image(const st_run_image *i, st_err *err)
     return 0;
 }
 
+static int check_secrets(const st_run_spec *s, st_err *err)
+{
+    if (s->nsecret > ST_RUN_SECRETS_MAX)
+        return st_fail(err, ST_ELIMIT, "%zu secrets, at most %d", s->nsecret, ST_RUN_SECRETS_MAX);
+    for (size_t i = 0; i < s->nsecret; i++) {
+        const st_run_secret *x = &s->secrets[i];
+
+        if (!st_plain_name(x->name, ST_RUN_NAME_MAX))
+            return st_fail(err, ST_EINVAL, "secret %zu has no usable name", i + 1);
+        if (x->n > ST_RUN_SECRET_BYTES_MAX)
+            return st_fail(err, ST_ELIMIT, "secret %s has %zu bytes, at most %d", x->name, x->n,
+                           ST_RUN_SECRET_BYTES_MAX);
+        if (x->env && (!st_variable_name(x->name, ST_RUN_NAME_MAX) || memchr(x->bytes, '\0', x->n)))
+            return st_fail(err, ST_EINVAL, "secret %s cannot be a variable", x->name);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(s->secrets[k].name, x->name) == 0)
+                return st_fail(err, ST_EINVAL, "secret %s is there twice", x->name);
+    }
+    return 0;
+}
+
 static int check_what(const st_run_spec *s, st_err *err)
 {
     size_t n = 0;
@@ -154,7 +176,7 @@ static int check_what(const st_run_spec *s, st_err *err)
         if ((r = check_text("the command", s->command[n], err)) != 0)
             return r;
     }
-    if ((r = check_env(s->env, err)) != 0)
+    if ((r = check_env(s->env, err)) != 0 || (r = check_secrets(s, err)) != 0)
         return r;
     if (s->workdir && (r = check_path("the working directory", s->workdir, err)) != 0)
         return r;

@@ -18,6 +18,7 @@
 #include "run/bundle.h"
 #include "run/net.h"
 #include "run/os.h"
+#include "run/private.h"
 #include "run/shim.h"
 #include "run/state.h"
 
@@ -26,6 +27,7 @@ typedef struct starter {
     const st_run_spec *spec;
     char dir[PATH_MAX];
     st_plan plan;
+    int private; /* what no disk may hold, on its way to the supervisor */
 } starter;
 
 static int make_dir(const char *parent, const char *name, mode_t mode, st_err *err)
@@ -46,6 +48,19 @@ static int put_file(const char *dir, const char *name, const char *text, mode_t 
     return r ? r : st_os_write(path, text, strlen(text), mode, err);
 }
 
+/* For the task's user and nobody else of the node. */
+static int put_script(const starter *st, const char *dir, st_err *err)
+{
+    char path[PATH_MAX];
+    int r = st_os_path(path, err, "%s/script", dir);
+
+    if (!r)
+        r = put_file(dir, "script", st->spec->script, 0500, err);
+    if (!r && chown(path, (uid_t)st->spec->uid, (gid_t)st->spec->gid) != 0)
+        r = st_fail(err, ST_EIO, "cannot hand over %s: %s", path, strerror(errno));
+    return r;
+}
+
 /* What a task sees at /run/stint. */
 static int write_inject(const starter *st, char ret[PATH_MAX], st_err *err)
 {
@@ -55,8 +70,10 @@ static int write_inject(const starter *st, char ret[PATH_MAX], st_err *err)
         r = make_dir(st->dir, "bundle/inject", 0755, err);
     if (!r)
         r = put_file(ret, "init", "", 0755, err); /* a mount point */
+    if (!r)
+        r = make_dir(ret, "secrets", 0755, err); /* likewise */
     if (!r && st->spec->script)
-        r = put_file(ret, "script", st->spec->script, 0755, err);
+        r = put_script(st, ret, err);
     if (!r && st->spec->gang.world_size > 0 && st->spec->gang.hostfile)
         r = put_file(ret, "hostfile", st->spec->gang.hostfile, 0644, err);
     return r;
@@ -150,11 +167,13 @@ static int check_storage(const st_run_spec *spec, st_err *err)
 static int write_bundle(starter *st, st_err *err)
 {
     char root[PATH_MAX], inject[PATH_MAX], netns[PATH_MAX] = "", path[PATH_MAX];
+    char private[PATH_MAX];
     char hostname[64];
     st_cdi_edits cdi = {0};
     ST_CLEANUP(st_os_jsonp) json_t *config = NULL;
     st_bundle_place place = {.rootfs = root,
                              .inject = inject,
+                             .private = private,
                              .init = st->run->init,
                              .cgroup = st->plan.cgroup,
                              .hostname = hostname,
@@ -169,6 +188,8 @@ static int write_bundle(starter *st, st_err *err)
         (r = st_os_path(root, err, "%s/bundle/rootfs", st->dir)) != 0 ||
         (r = st_os_path(path, err, "%s/bundle/config.json", st->dir)) != 0 ||
         (r = make_dir(st->dir, "bundle", 0711, err)) != 0 ||
+        (r = make_dir(st->dir, "bundle/private", 0711, err)) != 0 ||
+        (r = st_os_path(private, err, "%s/bundle/private", st->dir)) != 0 ||
         (r = make_root(st, root, hostname, &place.host_root, err)) != 0 ||
         (r = write_inject(st, inject, err)) != 0)
         return r;
@@ -182,6 +203,8 @@ static int write_bundle(starter *st, st_err *err)
         r = st_bundle_config(st->spec, &cdi, &place, &config, err);
     if (!r)
         r = st_os_write_json(path, config, err);
+    if (!r)
+        r = st_private_pack(st->spec, &cdi, &st->private, err);
     st_cdi_done(&cdi);
     return r;
 }
@@ -238,7 +261,9 @@ static int start_shim(const starter *st, int lock, st_err *err)
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
+    /* In this order: the second is above both places. */
     posix_spawn_file_actions_adddup2(&actions, lock, ST_SHIM_LOCK_FD);
+    posix_spawn_file_actions_adddup2(&actions, st->private, ST_SHIM_PRIVATE_FD);
     posix_spawnattr_init(&attr);
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
@@ -259,7 +284,7 @@ static int start_shim(const starter *st, int lock, st_err *err)
 
 int st_run_start(st_run *run, const st_run_spec *spec, st_err *err)
 {
-    starter st = {.run = run, .spec = spec};
+    starter st = {.run = run, .spec = spec, .private = -1};
     ST_CLEANUP(st_os_closep) int lock = -1;
     int r;
 
@@ -276,6 +301,7 @@ int st_run_start(st_run *run, const st_run_spec *spec, st_err *err)
         (r = st_plan_write(st.dir, &st.plan, err)) == 0 && (r = write_bundle(&st, err)) == 0 &&
         (r = st_plan_write(st.dir, &st.plan, err)) == 0 && (r = st_reserve_take(st.dir, err)) == 0)
         r = start_shim(&st, lock, err);
+    st_os_closep(&st.private);
     if (r) {
         (void)st_os_remove_tree(st.dir, NULL);
         return st_fail_prefix(err, "task %s: ", spec->id);
