@@ -43,6 +43,7 @@ typedef struct st_cli_verb {
 /* Tables of verbs end with a row of NULLs. */
 extern const st_cli_verb st_cli_verbs[], st_cli_sim_verbs[];
 extern const st_cli_verb st_cli_account_verbs[], st_cli_token_verbs[], st_cli_user_verbs[];
+extern const st_cli_verb st_cli_secret_verbs[];
 extern const st_cli_verb st_cli_node_verbs[], st_cli_pool_verbs[], st_cli_type_verbs[];
 extern const st_cli_verb st_cli_admin_verbs[], st_cli_price_verbs[], st_cli_bill_verbs[];
 extern const st_cli_verb st_cli_rule_verbs[], st_cli_size_verbs[], st_cli_image_verbs[];
@@ -64,6 +65,7 @@ st_cli_fn st_cli_quota, st_cli_metered, st_cli_budget;
 st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_key, st_cli_bill_verify;
 st_cli_fn st_cli_admin_plan, st_cli_admin_credit, st_cli_admin_reconcile;
 st_cli_fn st_cli_account_list, st_cli_account_show, st_cli_account_create, st_cli_account_set;
+st_cli_fn st_cli_admin_rotate;
 st_cli_fn st_cli_token_list, st_cli_token_create, st_cli_token_revoke, st_cli_user_list;
 st_cli_fn st_cli_node_list, st_cli_node_show, st_cli_node_drain, st_cli_node_ready;
 st_cli_fn st_cli_node_fail, st_cli_node_add;

@@ -318,6 +318,8 @@ static CURLcode perform(st_client *c, const st_request *q, st_response *ret, cha
     curl_easy_setopt(c->curl, CURLOPT_XFERINFODATA, &spinner);
     if (q->body)
         curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, q->body);
+    if (q->body && q->n > 0)
+        curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE, (long)q->n);
     if (q->method && strcmp(q->method, "GET") != 0)
         curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, q->method);
     code = curl_easy_perform(c->curl);

@@ -30,6 +30,7 @@ typedef struct st_request {
     const char *method; /* NULL: GET */
     const char *path;   /* with its query */
     const char *body;   /* NULL: none */
+    size_t n;           /* its bytes; 0: up to its NUL */
     const char *type;   /* of the body; NULL: application/json */
     const char *if_match;
     const char *key; /* an Idempotency-Key: the request is repeated when a connection breaks */

@@ -29,6 +29,8 @@
               "never beside unknown neighbours"),                                             \
         OTHER("env", 'e', ST_CLI_MANY, env, "NAME=VALUE",                                     \
               "for its environment; NAME alone takes ours; may be given several times"),      \
+        OTHER("secret", 0, ST_CLI_MANY, secrets, "NAME=SECRET[:env]",                         \
+              "as the file /run/stint/secrets/NAME; :env: as a variable too"),                \
         OTHER("label", 'L', ST_CLI_MANY, labels, "NAME=VALUE", "may be given several times"), \
         OTHER("sim-run", 0, ST_CLI_STRING, sim_run, "DURATION",                               \
               "how long it takes under the simulated engine"),                                \
@@ -118,6 +120,23 @@ static int put_pairs(json_t *doc, const char *option, const char *key, const st_
     return 0;
 }
 
+/* SECRET:env is {secret: SECRET, as: env}; no secret's name has a colon. */
+static void spread_secrets(json_t *map)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(map, name, value)
+    {
+        const char *text = json_string_value(value), *colon = text ? strchr(text, ':') : NULL;
+
+        if (colon && strcmp(colon, ":env") == 0)
+            json_object_set_new(
+                map, name,
+                json_pack("{s:s#,s:s}", "secret", text, (int)(colon - text), "as", "env"));
+    }
+}
+
 static int put_topology(json_t *doc, const char *text, st_err *err)
 {
     const char *colon = strchr(text, ':');
@@ -181,6 +200,10 @@ static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **co
         json_object_set_new(doc, "latency_critical", json_true());
     if (r == 0)
         r = put_pairs(doc, "env", "env", &f->env, true, err);
+    if (r == 0)
+        r = put_pairs(doc, "secret", "secrets", &f->secrets, false, err);
+    if (r == 0)
+        spread_secrets(json_object_get(doc, "secrets"));
     if (r == 0)
         r = put_pairs(doc, "label", "labels", &f->labels, false, err);
     if (r == 0)

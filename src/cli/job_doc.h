@@ -53,7 +53,7 @@ typedef struct st_job_flags {
     ST_JOB_FLAGS(X)
 #undef X
     const char *type, *topology, *sim_run, *sim_exit, *file;
-    st_cli_words env, labels;
+    st_cli_words env, secrets, labels;
     int64_t array;
     bool latency_critical, dry_run, wait;
     st_cli_format format;

@@ -96,7 +96,7 @@ typedef struct st_run_spec {
     const char *const *env;     /* "NAME=value", NULL-terminated; NULL: none */
     const st_run_secret *secrets;
     size_t nsecret;
-    const char *workdir;        /* NULL: /data if there is one, else /tmp */
+    const char *workdir; /* NULL: /data if there is one, else /tmp */
     st_run_image image;
 
     const st_run_device *devices;

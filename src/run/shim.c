@@ -547,8 +547,7 @@ int st_shim_main(const char *dir)
     s->task.shim_pid = getpid();
     /* What no disk may hold first: nothing of it is open while others read the image. */
     if (open_ends(s, &err) == 0 && mount_private(s, &err) == 0 && ready_image(s, &err) == 0 &&
-        mount_root(s, &err) == 0 &&
-        start_runtime(s, &err) == 0) {
+        mount_root(s, &err) == 0 && start_runtime(s, &err) == 0) {
         arm(s, FOR_START, START_TIMEOUT_MS);
         watch(s);
     } else {

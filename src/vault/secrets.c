@@ -195,9 +195,9 @@ int st_vault_secret(st_vault *v, const char *const *above, const char *name, st_
     }
     pthread_rwlock_unlock(&v->lock);
     if (!c.text)
-        return st_fail(err, ST_ENOENT,
-                       "account %s has no secret %s; `stint secret list` shows those it has",
-                       above[0] ? above[0] : "", st_quote(q, name));
+        return st_fail(
+            err, ST_ENOENT, "%s%s has no secret %s; `stint secret list` shows those it has",
+            above[0] ? "account " : "the cluster", above[0] ? above[0] : "", st_quote(q, name));
     const st_vault_place place = {
         .kind = "secret", .owner = c.account, .name = name, .version = c.version};
     r = st_vault_unseal(v, &place, c.text, ret, err);
