@@ -11,7 +11,8 @@ lease=30s
 start_native
 start_agent n1 --exec $kind
 node_becomes n1 ready
-try 0 'copied' admin backup "$tmp/old.db"
+try 0 'copied' admin backup old.db
+mv "$tmp/data/backups/old.db" "$tmp/old.db"
 
 # The leader starts twice more; its epoch is two ahead of the backup's.
 crash_stintd
@@ -29,7 +30,7 @@ crash_stintd
 mv "$tmp/data" "$tmp/new"
 mkdir -m 700 "$tmp/data"
 cp "$tmp/old.db" "$tmp/data/stint.db"
-cp "$tmp/new/billing.key" "$tmp/data/billing.key"
+cp "$tmp/new/billing.key" "$tmp/new/secrets.key" "$tmp/data/"
 native
 said n1 'event=status-failed .*409\|event=stale-list'
 sleep 3

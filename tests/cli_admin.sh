@@ -111,9 +111,13 @@ try 0 'account.* robotics ' audit
 try 0 '"rows"' audit --limit 2 -o json
 json 'len(d["rows"]) == 2'
 try 0 'the chain is intact' audit --verify
-try 0 'is copied to' admin backup "$tmp/copy.db"
-[ -s "$tmp/copy.db" ] || fail "backup: no file"
-try 2 'full path' admin backup copy.db
+try 0 'is copied to .*/backups/copy.db' admin backup copy.db
+[ -s "$tmp/data/backups/copy.db" ] || fail "backup: no file"
+[ "$(stat -c %a "$tmp/data/backups/copy.db")" = 600 ] || fail "backup: others can read it"
+try 5 'no backup replaces another' admin backup copy.db
+try 2 'without a folder' admin backup ../copy.db
+try 2 'without a folder' admin backup "$tmp/copy.db"
+try 0 'store.backup *copy.db' audit --limit 5
 
 # ---- rules, sizes, join tokens -------------------------------------------------------------
 

@@ -23,9 +23,11 @@ typedef struct st_api_options {
     st_control *control;
     int64_t (*clock)(void *ctx); /* ms since the epoch */
     void *ctx;
-    st_engine *native;    /* the engine with agents; NULL: there is none */
-    st_logs *logs;        /* where agents bring what tasks write; NULL: nowhere */
-    uid_t admin_uid;      /* who is owner on the unix socket, besides root */
+    st_engine *native; /* the engine with agents; NULL: there is none */
+    st_logs *logs;     /* where agents bring what tasks write; NULL: nowhere */
+    const char
+        *backup_dir; /* where copies of the store go; absolute or from where stintd was started */
+    uid_t admin_uid; /* who is owner on the unix socket, besides root */
     st_http_options http; /* limits; routes, ctx and authenticate are the API's */
 } st_api_options;
 

@@ -1,6 +1,5 @@
 /*
- * What belongs to no noun: health, metrics, the OpenAPI document, who one is, the audit log,
- * backups.
+ * What belongs to no noun: health, metrics, the OpenAPI document, who one is, the audit log.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -386,70 +385,4 @@ void st_api_audit_verify(st_call *call, void *ctx)
     st_strbuf_addc(&out, '}');
     st_call_reply_buf(call, 200, NULL, &out);
     st_strbuf_done(&out);
-}
-
-/* ---- the store ---------------------------------------------------------------------------------- */
-
-/* A backup takes a while and must not hold up a server's thread: it has one of its own. */
-typedef struct backup {
-    st_api *api;
-    st_call *call;
-    char *path;
-} backup;
-
-static void *run_backup(void *arg)
-{
-    backup *b = arg;
-    st_strbuf out = {0};
-    st_err err = {0};
-
-    if (st_store_backup(st_control_store(b->api->control), b->path, &err) < 0) {
-        st_call_fail(b->call, &err);
-    } else {
-        st_strbuf_addc(&out, '{');
-        st_out_text(&out, "file", b->path);
-        st_strbuf_addc(&out, '}');
-        st_call_reply_buf(b->call, 201, NULL, &out);
-    }
-    st_strbuf_done(&out);
-    free(b->path);
-    free(b);
-    return NULL;
-}
-
-void st_api_backup(st_call *call, void *ctx)
-{
-    static const char *const keys[] = {"file", NULL};
-    ST_CLEANUP(st_doc_freep) st_doc *doc = NULL;
-    const st_doc_node *node;
-    const char *path;
-    st_err err = {0};
-    pthread_t thread;
-    int r = st_call_doc(call, &doc, &err);
-
-    if (r == 0)
-        r = st_doc_expect(doc, st_doc_root(doc), ST_DOC_MAP, &err);
-    if (r == 0)
-        r = st_doc_check_keys(doc, st_doc_root(doc), keys, &err);
-    if (r == 0)
-        r = st_doc_need(doc, st_doc_root(doc), "file", &node, &err);
-    if (r == 0)
-        r = st_doc_str(doc, node, &path, &err);
-    if (r == 0 && path[0] != '/')
-        r = st_fail(&err, ST_EINVAL, "the backup's file needs a full path, on stintd's machine");
-    if (r < 0) {
-        st_call_fail(call, &err);
-        return;
-    }
-    backup *b = st_xcalloc(1, sizeof *b);
-    *b = (backup){ctx, call, st_xstrdup(path)};
-    st_call_defer(call);
-    if (pthread_create(&thread, NULL, run_backup, b) == 0) {
-        pthread_detach(thread);
-        return;
-    }
-    st_fail(&err, ST_EDOWN, "no thread could be started for the backup");
-    st_call_fail(call, &err);
-    free(b->path);
-    free(b);
 }

@@ -291,8 +291,8 @@ static const st_route routes[] = {
           "rotateSecretsKey", "Make a new key of the site and seal everything under it", NULL,
           "Rotated", 200),
     WRITE("POST", "/v1/admin/backup", ST_MAY_OWNER, 0, st_api_backup, "backup",
-          "Write a copy of the store to a file on stintd's machine", "BackupSpec", "BackupResult",
-          201),
+          "Write a copy of the store into the folder for backups, under a new name", "BackupSpec",
+          "BackupResult", 201),
     {0},
 };
 

@@ -419,7 +419,7 @@ static const st_schema schemas[] = {
                 "\"description\": \"the new key's id, not the key\"}, \"documents\": {\"type\": "
                 "\"integer\"}}, \"required\": [\"key\", \"documents\"]}"},
     {"BackupSpec", "{\"type\": \"object\", \"properties\": {\"file\": {\"type\": \"string\"}}, "
-                   "\"required\": [\"file\"], \"additionalProperties\": false}"},
+                   "\"additionalProperties\": false}"},
     {"BackupResult", "{\"type\": \"object\", \"properties\": {\"file\": {\"type\": \"string\"}}, "
                      "\"required\": [\"file\"]}"},
     {"Plan",

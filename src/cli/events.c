@@ -214,25 +214,34 @@ int st_cli_admin_backup(st_cli *cli, int argc, char **argv, st_err *err)
     static const st_cli_row no_options[] = {{0}};
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     ST_CLEANUP(st_body_done) st_body body = {0};
-    ST_CLEANUP(st_strbuf_done) st_strbuf said = {0};
-    int none = 0, r = st_cli_read(argc, argv, no_options, &none, 1, 1, NULL, err);
+    json_t *doc = NULL;
+    int none = 0, n = 0, r = st_cli_read(argc, argv, no_options, &none, 0, 1, &n, err);
 
     if (r == 0)
         r = st_client_open(cli->errors, &client, err);
     if (r < 0)
         return r;
-    st_body_put(&body, "file", argv[1]);
-    st_strbuf_addf(&said, "the store is copied to %s, on stintd's machine", argv[1]);
-    return st_admin_send(
-        cli, client,
-        &(st_request){.method = "POST", .path = "/v1/admin/backup", .body = st_body_end(&body)},
-        ST_CLI_TABLE, st_strbuf_str(&said), err);
+    st_body_put(&body, "file", n > 0 ? argv[1] : NULL);
+    r = st_client_json(client,
+                       &(st_request){.method = "POST",
+                                     .path = "/v1/admin/backup",
+                                     .body = st_body_empty(&body) ? "{}" : st_body_end(&body)},
+                       &doc, NULL, err);
+    if (r < 0)
+        return r;
+    fprintf(cli->out, "the store is copied to %s, on stintd's machine\n",
+            st_view_text(doc, "file"));
+    json_decref(doc);
+    return 0;
 }
 
 const st_cli_verb st_cli_admin_verbs[] = {
-    {"backup", "Writes a copy of the store to a file on stintd's machine", "FILE",
-     "FILE is a full path. The service goes on meanwhile.\n", .fn = st_cli_admin_backup,
-     .example = "  stint admin backup /var/backups/stint.db\n"},
+    {"backup", "Writes a copy of the store into stintd's folder for backups", "[NAME]",
+     "The folder is backup_dir of the configuration, backups beside the store unless given.\n"
+     "NAME is a file's name there; the time unless given. Nothing is replaced, and the\n"
+     "service goes on meanwhile.\n",
+     .fn = st_cli_admin_backup,
+     .example = "  stint admin backup\n  stint admin backup before-upgrade.db\n"},
     {"rotate-secrets-key", "Makes a new key of the site and seals everything under it", "",
      "Backups from before need the key from before: keep its file as long as them.\n",
      .fn = st_cli_admin_rotate, .example = "  stint admin rotate-secrets-key\n"},

@@ -395,6 +395,18 @@ void st_cmd_event_init(st_cmd_event *cmd)
     cmd->cmd.publish = publish_event;
 }
 
+static int run_note(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    const st_cmd_note *c = (const st_cmd_note *)cmd;
+
+    return st_tx_audit(tx, &c->who, c->verb, c->account, c->target, c->detail, err);
+}
+
+void st_cmd_note_init(st_cmd_note *cmd)
+{
+    cmd->cmd.run = run_note;
+}
+
 static int run_ask(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_ask *c = (st_cmd_ask *)cmd;

@@ -210,6 +210,15 @@ typedef struct st_cmd_event {
 
 void st_cmd_event_init(st_cmd_event *cmd);
 
+/* Something that changes nothing in here and must be known all the same: a copy, an export. */
+typedef struct st_cmd_note {
+    st_cmd cmd;
+    st_identity who;
+    const char *verb, *account, *target, *detail;
+} st_cmd_note;
+
+void st_cmd_note_init(st_cmd_note *cmd);
+
 typedef struct st_cmd_token {
     st_cmd cmd;
     st_identity who;

@@ -13,42 +13,45 @@
 #include "spec/fields.h"
 
 /* X(key, kind, field, default in words, lowest, highest, meaning) */
-#define CONFIG_TABLE(X)                                                                         \
-    X("user", ST_F_TEXT, user, "none", 0, 0,                                                    \
-      "the user stintd becomes when root starts it; capabilities are given up in any case")     \
-    X("store", ST_F_TEXT, store, "stint.db", 0, 0, "the database's file")                       \
-    X("listen", ST_F_TEXT, listen, "127.0.0.1:7878", 0, 0,                                      \
-      "address and port of the API; loopback unless told otherwise")                            \
-    X("socket", ST_F_TEXT, socket, "none", 0, 0,                                                \
-      "a unix socket on which root and stintd's own user are owners without a token")           \
-    X("tls_cert", ST_F_TEXT, cert, "none", 0, 0, "certificate chain, PEM; with tls_key: HTTPS") \
-    X("tls_key", ST_F_TEXT, key, "none", 0, 0, "private key, PEM")                              \
-    X("engine", ST_F_TEXT, engine, "auto", 0, 0,                                                \
-      "who runs jobs: sim (nodes are announced, nothing is run), native (agents register), "    \
-      "auto (either, by node)")                                                                 \
-    X("agent_lease", ST_F_DURATION, agent_lease_ms, "1m", 0, 0,                                 \
-      "a node whose agent is silent for so long is lost, and its jobs start elsewhere")         \
-    X("agent_keep", ST_F_BOOL, agent_keep, "false", 0, 0,                                       \
-      "tasks outlive a lease that ran out, at the risk that they run twice")                    \
-    X("logs", ST_F_TEXT, logs, "none", 0, 0,                                                    \
-      "directory for what tasks write; beside the store unless given")                          \
-    X("log_size", ST_F_I64, log_mib, "64", 1, 1048576, "MiB kept of what a task writes")        \
-    X("log_keep", ST_F_DURATION, log_keep_ms, "14d", 0, 0,                                      \
-      "logs that nothing was added to for so long are removed at the next start")               \
-    X("connections", ST_F_I64, connections, "4096", 1, 100000, "open connections at most")      \
-    X("rate", ST_F_I64, rate, "200", 1, 1000000, "requests per second and token")               \
-    X("threads", ST_F_I64, threads, "2", 1, 64, "threads that serve requests")                  \
-    X("body", ST_F_I64, body_mib, "64", 1, 1024, "MiB in the body of a batch at most")          \
-    X("snapshot_rows", ST_F_I64, snapshot_rows, "32768", 16, 1000000,                           \
-      "rows of the log after which the core is saved whole")                                    \
-    X("billing_zone", ST_F_TEXT, billing_zone, "UTC", 0, 0,                                     \
-      "the time zone (IANA name) in which months of bills end")                                 \
-    X("billing_currency", ST_F_TEXT, billing_currency, "USD", 0, 0, "how the money is called")  \
-    X("billing_cluster", ST_F_TEXT, billing_cluster, "stint", 0, 0,                             \
-      "whose books these are, as it stands in what is signed")                                  \
-    X("billing_key", ST_F_TEXT, billing_key, "none", 0, 0,                                      \
-      "file of the key that signs the books; made beside the store unless given")               \
-    X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                      \
+#define CONFIG_TABLE(X)                                                                           \
+    X("user", ST_F_TEXT, user, "none", 0, 0,                                                      \
+      "the user stintd becomes when root starts it; capabilities are given up in any case")       \
+    X("store", ST_F_TEXT, store, "stint.db", 0, 0, "the database's file")                         \
+    X("listen", ST_F_TEXT, listen, "127.0.0.1:7878", 0, 0,                                        \
+      "address and port of the API; loopback unless told otherwise")                              \
+    X("socket", ST_F_TEXT, socket, "none", 0, 0,                                                  \
+      "a unix socket on which root and stintd's own user are owners without a token")             \
+    X("tls_cert", ST_F_TEXT, cert, "none", 0, 0, "certificate chain, PEM; with tls_key: HTTPS")   \
+    X("tls_key", ST_F_TEXT, key, "none", 0, 0, "private key, PEM")                                \
+    X("engine", ST_F_TEXT, engine, "auto", 0, 0,                                                  \
+      "who runs jobs: sim (nodes are announced, nothing is run), native (agents register), "      \
+      "auto (either, by node)")                                                                   \
+    X("agent_lease", ST_F_DURATION, agent_lease_ms, "1m", 0, 0,                                   \
+      "a node whose agent is silent for so long is lost, and its jobs start elsewhere")           \
+    X("agent_keep", ST_F_BOOL, agent_keep, "false", 0, 0,                                         \
+      "tasks outlive a lease that ran out, at the risk that they run twice")                      \
+    X("logs", ST_F_TEXT, logs, "none", 0, 0,                                                      \
+      "directory for what tasks write; beside the store unless given")                            \
+    X("log_size", ST_F_I64, log_mib, "64", 1, 1048576, "MiB kept of what a task writes")          \
+    X("log_keep", ST_F_DURATION, log_keep_ms, "14d", 0, 0,                                        \
+      "logs that nothing was added to for so long are removed at the next start")                 \
+    X("connections", ST_F_I64, connections, "4096", 1, 100000, "open connections at most")        \
+    X("rate", ST_F_I64, rate, "200", 1, 1000000, "requests per second and token")                 \
+    X("threads", ST_F_I64, threads, "2", 1, 64, "threads that serve requests")                    \
+    X("body", ST_F_I64, body_mib, "64", 1, 1024, "MiB in the body of a batch at most")            \
+    X("snapshot_rows", ST_F_I64, snapshot_rows, "32768", 16, 1000000,                             \
+      "rows of the log after which the core is saved whole")                                      \
+    X("billing_zone", ST_F_TEXT, billing_zone, "UTC", 0, 0,                                       \
+      "the time zone (IANA name) in which months of bills end")                                   \
+    X("billing_currency", ST_F_TEXT, billing_currency, "USD", 0, 0, "how the money is called")    \
+    X("billing_cluster", ST_F_TEXT, billing_cluster, "stint", 0, 0,                               \
+      "whose books these are, as it stands in what is signed")                                    \
+    X("billing_key", ST_F_TEXT, billing_key, "none", 0, 0,                                        \
+      "file of the key that signs the books; made beside the store unless given")                 \
+    X("backup_dir", ST_F_TEXT, backup_dir, "none", 0, 0,                                          \
+      "the folder for copies of the store (stint admin backup); backups beside the store unless " \
+      "given")                                                                                    \
+    X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                        \
       "file of the key that seals secrets and environments; made beside the store unless given")
 
 typedef struct fields {

@@ -26,6 +26,7 @@ typedef struct st_config {
     const char *billing_zone, *billing_currency, *billing_cluster;
     const char *billing_key; /* NULL: beside the store */
     const char *secrets_key; /* likewise */
+    const char *backup_dir;  /* NULL: backups/ beside the store */
     st_policy policy;
 } st_config;
 

@@ -22,6 +22,7 @@ struct st_serve {
     st_engine *engine;
     st_engine *native; /* it, or the part of it with agents; NULL */
     st_logs *logs;
+    st_strbuf backups; /* where copies of the store go */
     st_control *control;
     st_api *api;
 };
@@ -93,16 +94,23 @@ static void node_changed(void *ctx, int32_t node)
         st_api_node_changed(serve->api, node);
 }
 
+/* As configured, or `name` beside the store. */
+static void place_of(const st_serve *serve, const char *given, const char *name, st_strbuf *out)
+{
+    const char *store = serve->config.store, *slash = strrchr(store, '/');
+
+    if (given)
+        st_strbuf_add(out, given);
+    else
+        st_strbuf_addf(out, "%.*s%s", slash ? (int)(slash + 1 - store) : 0, store, name);
+}
+
 static void open_logs(st_serve *serve)
 {
     const st_config *c = &serve->config;
     ST_CLEANUP(st_strbuf_done) st_strbuf dir = {0};
-    const char *slash = strrchr(c->store, '/');
 
-    if (c->logs)
-        st_strbuf_add(&dir, c->logs);
-    else
-        st_strbuf_addf(&dir, "%.*slogs", slash ? (int)(slash + 1 - c->store) : 0, c->store);
+    place_of(serve, c->logs, "logs", &dir);
     serve->logs = st_logs_new(st_strbuf_str(&dir), c->log_mib * 1024 * 1024);
     st_logs_prune(serve->logs, now_ms(serve) - c->log_keep_ms);
 }
@@ -142,6 +150,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
     serve->config = *config;
     serve->clock = st_clock_new(clock_jumped, serve);
     open_logs(serve);
+    place_of(serve, config->backup_dir, "backups", &serve->backups);
     r = make_engine(serve, err);
     if (r == 0) {
         serve->engine->report = reported;
@@ -170,6 +179,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .ctx = serve,
             .native = serve->native,
             .logs = serve->logs,
+            .backup_dir = st_strbuf_str(&serve->backups),
             .admin_uid = getuid(),
             .http = {.connections_max = (int)config->connections,
                      .connections_per_peer = (int)ST_MAX(config->connections / 4, 1),
@@ -311,6 +321,7 @@ void st_serve_free(st_serve *serve)
     if (serve->engine)
         serve->engine->ops->free(serve->engine);
     st_logs_free(serve->logs);
+    st_strbuf_done(&serve->backups);
     st_clock_free(serve->clock);
     free(serve);
 }

@@ -1,11 +1,13 @@
 /*
- * Copying a store while others write (st_store_backup): to PATH.tmp, to the disk, then renamed, so
- * that PATH is the copy before or the whole new one. And writing it anew in its place (st_store_scrub).
+ * Copying a store while others write (st_store_backup): into a fresh folder beside PATH, to the disk, then linked to its name,
+ * so that PATH is the whole copy or not there, and nothing is ever replaced or followed. And writing the store anew in its
+ * place (st_store_scrub).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,27 +48,42 @@ static int copy(st_store *reader, const char *tmp, const char *path, st_err *err
     st_store_rollback(reader);
     if (r < 0)
         return r;
-    if (rename(tmp, path) < 0)
-        return st_fail(err, ST_EIO, "cannot rename %s to %s: %s", tmp, path, strerror(errno));
+    if (link(tmp, path) < 0)
+        return st_fail(err, errno == EEXIST ? ST_EEXIST : ST_EIO, "cannot name the copy %s: %s",
+                       path, strerror(errno));
     return sync_folder(path, err);
+}
+
+/* A folder that nobody else can have prepared. */
+static int make_folder(const char *path, st_strbuf *ret, st_err *err)
+{
+    const char *slash = strrchr(path, '/');
+
+    st_strbuf_addf(ret, "%.*s.stint-backup-XXXXXX", slash ? (int)(slash + 1 - path) : 0, path);
+    if (!mkdtemp(ret->s))
+        return st_fail(err, errno == ENOSPC || errno == EDQUOT ? ST_EFULL : ST_ESTATE,
+                       "no backup can be written beside %s: %s", path, strerror(errno));
+    return 0;
 }
 
 int st_store_backup(const st_store *store, const char *path, st_err *err)
 {
+    ST_CLEANUP(st_strbuf_done) st_strbuf dir = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf tmp = {0};
     ST_CLEANUP(st_store_closep) st_store *reader = NULL;
     int r;
 
     if (same_file(store->path, path))
         return st_fail(err, ST_EINVAL, "%s is the store itself; name another file", path);
-    st_strbuf_addf(&tmp, "%s.tmp", path);
-    if (unlink(st_strbuf_str(&tmp)) < 0 && errno != ENOENT)
-        return st_fail(err, ST_EIO, "cannot remove %s: %s", st_strbuf_str(&tmp), strerror(errno));
+    r = make_folder(path, &dir, err);
+    if (r < 0)
+        return r;
+    st_strbuf_addf(&tmp, "%s/copy", dir.s);
     r = st_store_open_reader(store, &reader, err);
     if (r == 0)
         r = copy(reader, st_strbuf_str(&tmp), path, err);
-    if (r < 0)
-        unlink(st_strbuf_str(&tmp));
+    unlink(st_strbuf_str(&tmp));
+    rmdir(dir.s);
     return r;
 }
 

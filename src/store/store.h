@@ -327,8 +327,8 @@ typedef void (*st_finding_fn)(void *ctx, const char *sentence);
 int st_store_check(st_store *store, const char *const *states, size_t nstates, st_finding_fn fn,
                    void *ctx, int64_t *ret_n, st_err *err);
 
-/* Writes a copy as of one moment to `path` (by way of path.tmp, 0600), while others write. Works
- * on a connection of its own and may be called from any thread. */
+/* Writes a copy as of one moment to `path` (0600), while others write. ST_EEXIST: something is there already, and stays.
+ * Works on a connection of its own and may be called from any thread. */
 int st_store_backup(const st_store *store, const char *path, st_err *err);
 
 /* Writes the file anew, so that nothing of what was replaced or deleted can be found in it or its log. As long as

@@ -595,7 +595,7 @@ class World:
                 who = self.clients[role] if place == "mine" else self.owner
                 who.call("PUT", f"/v1/accounts/{name}/secrets/{key}", "a value")
         elif how == "backup":
-            body = {"file": os.path.join(self.stintd.dir, self.fresh("copy"))}
+            body = {"file": self.fresh("copy")}
         path = path.replace("{id}", name or "").replace("{name}", name or "")
         return path, body, name
 

@@ -25,7 +25,7 @@ static void test_open(void **state)
                  "not in this build");
     assert_fails(st_store_open("sqlite:", NULL, &other, &err), ST_EINVAL, "path");
     assert_fails(st_store_open(":memory:", NULL, &other, &err), ST_EINVAL, "path");
-    assert_fails(st_store_open("/nowhere/at/all", NULL, &other, &err), ST_EIO, "/nowhere");
+    assert_fails(st_store_open("/nowhere/at/all", NULL, &other, &err), ST_ESTATE, "/nowhere");
     assert_fails(st_store_open(s.path, &(st_store_options){.read_only = true}, &other, &err),
                  ST_EIO, s.path);
     snprintf(text, sizeof(text), "sqlite:%s", s.path);
