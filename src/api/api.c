@@ -29,6 +29,8 @@ static int authenticate(void *ctx, const char *bearer, const st_peer *peer, st_p
     if (bearer) {
         int r =
             st_directory_token(api->dir, bearer, api->options.clock(api->options.ctx), &who, err);
+        if (r == -ST_EAUTH)
+            st_control_refused(api->control, peer->address);
         if (r < 0)
             return r;
         snprintf(ret->label, sizeof ret->label, "%lld", (long long)who.token);

@@ -3,6 +3,7 @@
  */
 #include "api/bills.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,9 +102,8 @@ static int keep_floors(st_bill_call *c, const st_ledger *ledger, const char *per
     return r;
 }
 
-static int run(st_tx *tx, st_cmd *cmd, st_err *err)
+static int fill(st_tx *tx, st_bill_call *c, st_err *err)
 {
-    st_bill_call *c = (st_bill_call *)cmd;
     const char *period = c->period[0] ? c->period : NULL;
     int r;
 
@@ -123,6 +123,20 @@ static int run(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r == 0 && c->prices)
         st_ledger_save(st_tx_ledger(tx), &c->ledger);
     return r;
+}
+
+/* What leaves as a file is written down. */
+static int run(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_bill_call *c = (st_bill_call *)cmd;
+    char detail[64];
+    int r = fill(tx, c, err);
+
+    if (r < 0 || strcmp(c->format, "json") == 0)
+        return r;
+    snprintf(detail, sizeof detail, "{\"format\":\"%s\"}", c->format);
+    return st_tx_audit(tx, st_api_who(c->call), "bill.export", c->account,
+                       c->period[0] ? c->period : "open", detail, err);
 }
 
 static bool is_period(const char *text)

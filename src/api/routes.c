@@ -6,7 +6,15 @@
 
 #define STATES "pending running notified checkpointing paused done failed timeout cancelled"
 
-static const st_query_row page_query[] = {
+static const st_query_row audit_query[] = {
+    {.name = "by", .type = ST_QUERY_TEXT, .about = "what this user did"},
+    {.name = "what",
+     .type = ST_QUERY_TEXT,
+     .about = "rows of this verb (token.create), or of all of a noun (token)"},
+    {.name = "since",
+     .type = ST_QUERY_TEXT,
+     .about = "from this time on: 2026-11-15, 2026-11-15T08:30:00Z, or 2h for two hours ago"},
+    {.name = "until", .type = ST_QUERY_TEXT, .about = "before this time, likewise"},
     {.name = "limit",
      .type = ST_QUERY_INT,
      .about = "rows at most, 100 unless given, 1000 at most"},
@@ -97,6 +105,12 @@ static const st_query_row metered_query[] = {
      .words = "account user gpu level job"},
     {0},
 };
+static const st_query_row token_query[] = {
+    {.name = "remove",
+     .type = ST_QUERY_BOOL,
+     .about = "take it off the list; it must be revoked or have expired"},
+    {0},
+};
 static const st_query_row secret_query[] = {
     {.name = "below",
      .type = ST_QUERY_BOOL,
@@ -175,9 +189,9 @@ static const st_route routes[] = {
           "NameRef", 200),
     WRITE("DELETE", "/v1/rules/{name}", ST_MAY_OWNER, 0, st_api_rule_remove, "removeRule",
           "Remove a rule", NULL, NULL, 204),
-    WRITE("POST", "/v1/rules/check", ST_MAY_OWNER, ST_ROUTE_ANY_BODY, st_api_rule_check,
-          "checkRule", "Whether a script would be taken; nothing is changed", "RuleText", NULL,
-          204),
+    WRITE("POST", "/v1/rules/check", ST_MAY_OWNER, ST_ROUTE_ANY_BODY | ST_ROUTE_UNCHANGED,
+          st_api_rule_check, "checkRule", "Whether a script would be taken; nothing is changed",
+          "RuleText", NULL, 204),
 
     READ("/v1/accounts", ST_MAY_SEE, st_api_accounts_list, "listAccounts",
          "The caller's account and those below it", NULL, "AccountList"),
@@ -242,8 +256,9 @@ static const st_route routes[] = {
           "Make a token; the secret is in the answer and nowhere else", "TokenSpec", "NewToken",
           201),
     READ("/v1/tokens/{id}", ST_MAY_SEE, st_api_token_get, "getToken", "One token", NULL, "Token"),
-    WRITE("DELETE", "/v1/tokens/{id}", ST_MAY_SEE, 0, st_api_token_revoke, "revokeToken",
-          "Revoke a token", NULL, NULL, 204),
+    {"DELETE", "/v1/tokens/{id}", ST_MAY_SEE, 0, st_api_token_revoke, "revokeToken",
+     "Revoke a token; with remove: take one that is revoked or has expired off the list",
+     token_query, NULL, NULL, 204},
 
     READ("/v1/types", ST_MAY_SEE, st_api_types_list, "listTypes", "GPU types", NULL, "TypeList"),
     WRITE("POST", "/v1/types", ST_MAY_OWNER, 0, st_api_type_make, "createType",
@@ -267,7 +282,7 @@ static const st_route routes[] = {
      "What happens in the caller's subtree, as it happens", events_query, NULL, "text/event-stream",
      0},
     READ("/v1/audit", ST_MAY_AUDIT, st_api_audit_list, "listAudit",
-         "Who changed what, newest first, in the caller's subtree", page_query, "AuditList"),
+         "Who changed what, newest first, in the caller's subtree", audit_query, "AuditList"),
     READ("/v1/audit/verify", ST_MAY_OWNER | ST_MAY(ST_ROLE_AUDITOR), st_api_audit_verify,
          "verifyAudit", "Follow the chain of hashes from its start", NULL, "AuditVerdict"),
     WRITE("POST", "/v1/agent/register", ST_MAY_JOIN, 0, st_api_agent_register, "registerNode",
@@ -276,17 +291,19 @@ static const st_route routes[] = {
     {"GET", "/v1/agent/desired", ST_MAY_NODE, ST_ROUTE_NO_RATE, st_api_agent_desired, "getDesired",
      "What should be on the caller's node; 204 when that has not changed", desired_query, NULL,
      "DesiredState", 0},
-    {"POST", "/v1/agent/status", ST_MAY_NODE, ST_ROUTE_NO_RATE, st_api_agent_status, "postStatus",
-     "What is on the caller's node; renews its lease", NULL, "NodeStatus", "NodeTerms", 0},
+    {"POST", "/v1/agent/status", ST_MAY_NODE, ST_ROUTE_NO_RATE | ST_ROUTE_UNCHANGED,
+     st_api_agent_status, "postStatus", "What is on the caller's node; renews its lease", NULL,
+     "NodeStatus", "NodeTerms", 0},
     {"POST", "/v1/agent/logs/{job}/{stay}/{task}", ST_MAY_NODE,
-     ST_ROUTE_NO_RATE | ST_ROUTE_ANY_BODY, st_api_agent_logs, "appendLog",
+     ST_ROUTE_NO_RATE | ST_ROUTE_ANY_BODY | ST_ROUTE_UNCHANGED, st_api_agent_logs, "appendLog",
      "What a task on the caller's node has written", append_query, "application/octet-stream",
      "LogReceipt", 0},
 
     WRITE("POST", "/v1/admin/join-tokens", ST_MAY_OWNER, 0, st_api_join_make, "createJoinToken",
           "Make a token with which machines become nodes", "JoinTokenSpec", "JoinToken", 201),
-    WRITE("POST", "/v1/admin/reconcile", ST_MAY_OWNER, 0, st_api_reconcile, "reconcile",
-          "Compare meter, ledger, store and agents' counters", NULL, "Reconciled", 200),
+    WRITE("POST", "/v1/admin/reconcile", ST_MAY_OWNER, ST_ROUTE_UNCHANGED, st_api_reconcile,
+          "reconcile", "Compare meter, ledger, store and agents' counters", NULL, "Reconciled",
+          200),
     WRITE("POST", "/v1/admin/rotate-secrets-key", ST_MAY_OWNER, 0, st_api_secrets_rotate,
           "rotateSecretsKey", "Make a new key of the site and seal everything under it", NULL,
           "Rotated", 200),

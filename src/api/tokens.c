@@ -251,7 +251,10 @@ void st_api_token_revoke(st_call *call, void *ctx)
         change_free(c);
         return;
     }
-    st_cmd_token_revoke(&c->token);
+    if (st_call_query_bool(call, "remove", false))
+        st_cmd_token_remove(&c->token);
+    else
+        st_cmd_token_revoke(&c->token);
     c->token.cmd.done = revoke_done;
     st_call_defer(call);
     st_api_post(api, &c->token.cmd);

@@ -144,11 +144,19 @@ typedef struct audit_flags {
     st_cli_format format;
     bool verify;
     int64_t limit;
+    const char *by, *what, *since, *until;
 } audit_flags;
 
 const st_cli_row st_cli_audit_options[] = {
     {"verify", 0, ST_CLI_FLAG, offsetof(audit_flags, verify), NULL,
      "follows the chain of hashes from its start; status 1 when it is broken", 0, 0},
+    {"by", 'b', ST_CLI_STRING, offsetof(audit_flags, by), "USER", "only what this user did", 0, 0},
+    {"what", 'w', ST_CLI_STRING, offsetof(audit_flags, what), "VERB",
+     "only this: token.create, or every change of a token", 0, 0},
+    {"since", 0, ST_CLI_STRING, offsetof(audit_flags, since), "TIME",
+     "from then on: 2026-11-15, 2026-11-15T08:30:00Z, or 2h ago", 0, 0},
+    {"until", 0, ST_CLI_STRING, offsetof(audit_flags, until), "TIME", "before then, likewise", 0,
+     0},
     {"limit", 'l', ST_CLI_I64, offsetof(audit_flags, limit), "N", "rows at most, 100 unless given",
      1, 1000},
     {"output", 'o', ST_CLI_LISTING, offsetof(audit_flags, format), "table|json|csv",
@@ -186,6 +194,14 @@ static void add_detail(const json_t *row, st_strbuf *out)
     free(text);
 }
 
+static void add_query(st_strbuf *path, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    st_strbuf_addf(path, "&%s=", key);
+    st_url_add(path, value);
+}
+
 int st_cli_audit(st_cli *cli, int argc, char **argv, st_err *err)
 {
     static const st_view_column columns[] = {
@@ -196,7 +212,7 @@ int st_cli_audit(st_cli *cli, int argc, char **argv, st_err *err)
     };
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     audit_flags f = {.limit = 100};
-    char path[64];
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
     int r = st_cli_read(argc, argv, st_cli_audit_options, &f, 0, 0, NULL, err);
 
     if (r == 0)
@@ -205,8 +221,12 @@ int st_cli_audit(st_cli *cli, int argc, char **argv, st_err *err)
         return r;
     if (f.verify)
         return verify(cli, client, f.format, err);
-    snprintf(path, sizeof path, "/v1/audit?limit=%lld", (long long)f.limit);
-    return st_view_list(cli, client, f.format, path, "rows", columns, err);
+    st_strbuf_addf(&path, "/v1/audit?limit=%lld", (long long)f.limit);
+    add_query(&path, "by", f.by);
+    add_query(&path, "what", f.what);
+    add_query(&path, "since", f.since);
+    add_query(&path, "until", f.until);
+    return st_view_list(cli, client, f.format, st_strbuf_str(&path), "rows", columns, err);
 }
 
 int st_cli_admin_backup(st_cli *cli, int argc, char **argv, st_err *err)

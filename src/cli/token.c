@@ -140,25 +140,40 @@ int st_cli_token_create(st_cli *cli, int argc, char **argv, st_err *err)
     return r;
 }
 
-int st_cli_token_revoke(st_cli *cli, int argc, char **argv, st_err *err)
+static int delete_token(st_cli *cli, st_client *client, const char *id, bool remove, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+    int r;
+
+    st_admin_path(&path, "tokens", id);
+    if (remove)
+        st_strbuf_add(&path, "?remove=true");
+    st_strbuf_addf(&said, "token %s %s", id, remove ? "removed" : "revoked");
+    r = st_admin_send(cli, client, &(st_request){.method = "DELETE", .path = st_strbuf_str(&path)},
+                      ST_CLI_TABLE, st_strbuf_str(&said), err);
+    return r < 0 ? st_admin_near(client, "tokens", id, r, err) : 0;
+}
+
+static int delete_tokens(st_cli *cli, int argc, char **argv, bool remove, st_err *err)
 {
     static const st_cli_row no_options[] = {{0}};
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     token_flags f = {0};
     int n = 0, r = begin(cli, argc, argv, no_options, 1, INT32_MAX, &f, &client, &n, err);
 
-    for (int i = 1; r == 0 && i <= n; i++) {
-        ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
-
-        st_admin_path(&path, "tokens", argv[i]);
-        st_strbuf_addf(&said, "token %s revoked", argv[i]);
-        r = st_admin_send(cli, client,
-                          &(st_request){.method = "DELETE", .path = st_strbuf_str(&path)},
-                          ST_CLI_TABLE, st_strbuf_str(&said), err);
-        if (r < 0)
-            r = st_admin_near(client, "tokens", argv[i], r, err);
-    }
+    for (int i = 1; r == 0 && i <= n; i++)
+        r = delete_token(cli, client, argv[i], remove, err);
     return r;
+}
+
+int st_cli_token_revoke(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return delete_tokens(cli, argc, argv, false, err);
+}
+
+static int token_remove(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return delete_tokens(cli, argc, argv, true, err);
 }
 
 const st_cli_verb st_cli_token_verbs[] = {
@@ -169,6 +184,8 @@ const st_cli_verb st_cli_token_verbs[] = {
      .example = "  stint token create --user ada --role member --account vision --expires 90d\n"},
     {"revoke", "Revokes tokens", "TOKEN...", .fn = st_cli_token_revoke,
      .example = "  stint token revoke t4k2m9x1p\n"},
+    {"remove", "Takes tokens off the list that are revoked or have expired", "TOKEN...",
+     .fn = token_remove, .example = "  stint token remove t4k2m9x1p\n"},
     {0},
 };
 

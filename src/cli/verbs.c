@@ -66,7 +66,7 @@ const st_cli_verb st_cli_verbs[] = {
      .fn = st_cli_budget, .options = st_cli_budget_options, .example = "  stint budget vision\n"},
     {"price", "Price books: list, show, publish", "COMMAND ...", .sub = st_cli_price_verbs},
     {"account", "Accounts: list, show, create, set", "COMMAND ...", .sub = st_cli_account_verbs},
-    {"token", "Tokens: list, create, revoke", "COMMAND ...", .sub = st_cli_token_verbs},
+    {"token", "Tokens: list, create, revoke, remove", "COMMAND ...", .sub = st_cli_token_verbs},
     {"secret", "Secrets of an account: put, list, remove", "COMMAND ...",
      .sub = st_cli_secret_verbs},
     {"user", "Users: list", "COMMAND ...", .sub = st_cli_user_verbs},
@@ -77,7 +77,8 @@ const st_cli_verb st_cli_verbs[] = {
      .options = st_cli_events_options, .example = "  stint events -f -o json\n"},
     {"audit", "Lists who changed what, newest first", "[OPTION...]", .fn = st_cli_audit,
      .options = st_cli_audit_options,
-     .example = "  stint audit --limit 20\n  stint audit --verify\n"},
+     .example = "  stint audit --limit 20\n  stint audit --by ada --what token --since 7d\n"
+                "  stint audit --verify\n"},
     {"image", "Images: list, show, add, remove", "COMMAND ...", .sub = st_cli_image_verbs},
     {"rule", "Scripts in Lua that every submit goes through", "COMMAND ...",
      .sub = st_cli_rule_verbs},

@@ -271,20 +271,18 @@ static bool sees_token(const st_control *ctl, const st_identity *who, const st_t
            st_directory_within(ctl->dir, row->account, who->account);
 }
 
-static int run_token_revoke(st_tx *tx, st_cmd *cmd, st_err *err)
+/* The token, if the caller may do away with it. */
+static int need_token(st_tx *tx, const st_cmd_token *c, st_arena *arena, st_token_row *ret,
+                      st_err *err)
 {
-    st_cmd_token *c = (st_cmd_token *)cmd;
-    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    st_token_row row;
-    char target[ST_ID_TEXT];
     bool own;
     int r = st_tx_open(tx, err);
 
     if (r == 0)
-        r = st_store_token_get(tx->ctl->store, c->id, arena, &row, err);
-    own = r == 0 && strcmp(row.account, c->who.account) == 0 &&
-          strcmp(row.user_name, c->who.user) == 0;
-    if (r == -ST_ENOENT || (r == 0 && !own && !sees_token(tx->ctl, &c->who, &row)))
+        r = st_store_token_get(tx->ctl->store, c->id, arena, ret, err);
+    own = r == 0 && strcmp(ret->account, c->who.account) == 0 &&
+          strcmp(ret->user_name, c->who.user) == 0;
+    if (r == -ST_ENOENT || (r == 0 && !own && !sees_token(tx->ctl, &c->who, ret)))
         return no_token(tx->ctl, c->id, err);
     if (r < 0)
         return st_tx_fault(tx, r, err);
@@ -292,7 +290,20 @@ static int run_token_revoke(st_tx *tx, st_cmd *cmd, st_err *err)
         return st_fail(err, ST_EPERM,
                        "this token is not yours: an auditor sees it, an admin of account %s may "
                        "revoke it",
-                       row.account);
+                       ret->account);
+    return 0;
+}
+
+static int run_token_revoke(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_token *c = (st_cmd_token *)cmd;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_token_row row;
+    char target[ST_ID_TEXT];
+    int r = need_token(tx, c, arena, &row, err);
+
+    if (r < 0)
+        return r;
     if (row.revoked_ms != ST_STORE_NEVER)
         return 0;
     st_control_name(tx->ctl, 't', (uint64_t)c->id, target);
@@ -314,6 +325,42 @@ void st_cmd_token_revoke(st_cmd_token *cmd)
 {
     cmd->cmd.run = run_token_revoke;
     cmd->cmd.publish = publish_revoke;
+}
+
+/* Its number is in audit rows and idempotency keys: it is never given again. */
+static int run_token_remove(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_token *c = (st_cmd_token *)cmd;
+    st_control *ctl = tx->ctl;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_token_row row;
+    char target[ST_ID_TEXT], number[32];
+    int r = need_token(tx, c, arena, &row, err);
+
+    if (r < 0)
+        return r;
+    st_control_name(ctl, 't', (uint64_t)c->id, target);
+    if (row.revoked_ms == ST_STORE_NEVER &&
+        (row.expires_ms == ST_STORE_NEVER || row.expires_ms > tx->now))
+        return st_fail(err, ST_ESTATE, "token %s is still good; revoke it first", target);
+    snprintf(number, sizeof number, "%" PRId64, ctl->last_token);
+    r = st_tx_fault(tx, st_store_token_remove(ctl->store, c->id, err), err);
+    if (r == 0)
+        r = st_tx_fault(tx, st_store_meta_put(ctl->store, ST_LAST_TOKEN, number, err), err);
+    if (r == 0)
+        r = st_tx_audit(tx, &c->who, "token.remove", row.account, target, NULL, err);
+    return r;
+}
+
+static void publish_remove(st_control *ctl, st_cmd *cmd)
+{
+    st_directory_remove_token(ctl->dir, ((const st_cmd_token *)cmd)->id);
+}
+
+void st_cmd_token_remove(st_cmd_token *cmd)
+{
+    cmd->cmd.run = run_token_remove;
+    cmd->cmd.publish = publish_remove;
 }
 
 /* ---- small documents ------------------------------------------------------------------------- */

@@ -219,6 +219,9 @@ typedef struct st_cmd_note {
 
 void st_cmd_note_init(st_cmd_note *cmd);
 
+/* Somebody at this address had a token that is none, or no more. From any thread. */
+void st_control_refused(st_control *ctl, const char *address);
+
 typedef struct st_cmd_token {
     st_cmd cmd;
     st_identity who;
@@ -232,6 +235,8 @@ typedef struct st_cmd_token {
 
 void st_cmd_token_make(st_cmd_token *cmd);
 void st_cmd_token_revoke(st_cmd_token *cmd);
+/* Only one that is revoked or has expired. */
+void st_cmd_token_remove(st_cmd_token *cmd);
 
 /* ---- machines that join ------------------------------------------------------------------- */
 

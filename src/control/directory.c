@@ -154,6 +154,18 @@ void st_directory_revoke(st_directory *dir, int64_t id, int64_t at_ms)
     pthread_rwlock_unlock(&dir->lock);
 }
 
+void st_directory_remove_token(st_directory *dir, int64_t id)
+{
+    int64_t i;
+
+    pthread_rwlock_wrlock(&dir->lock);
+    if (st_idmap_get(dir->by_id, (uint64_t)id, &i)) {
+        dir->tokens.v[i]->revoked_ms = 0;
+        dir->tokens.v[i]->used_ms = 0; /* there is no row any more to write it to */
+    }
+    pthread_rwlock_unlock(&dir->lock);
+}
+
 int st_directory_token(st_directory *dir, const char *text, int64_t now, st_identity *ret,
                        st_err *err)
 {

@@ -99,6 +99,8 @@ bool st_directory_trusted(st_directory *dir, const char *account);
 /* ---- changed by the loop --------------------------------------------------------------- */
 
 void st_directory_put_token(st_directory *dir, const st_token_row *row);
+/* It opens nothing from here on, and its last use is written nowhere. */
+void st_directory_remove_token(st_directory *dir, int64_t token);
 void st_directory_revoke(st_directory *dir, int64_t token, int64_t at_ms);
 /* Takes over accounts, types and pools as the core has them. */
 void st_directory_follow(st_directory *dir, const st_core *core);

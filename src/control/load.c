@@ -234,6 +234,18 @@ static int load_token(void *ctx, const st_token_row *row, st_err *err)
     return 0;
 }
 
+/* Rows of tokens that were removed are not there to be counted. */
+static int load_last_token(st_control *ctl, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    const char *text;
+    int r = st_store_meta_get(ctl->store, ST_LAST_TOKEN, arena, &text, err);
+
+    if (r == 0)
+        ctl->last_token = ST_MAX(ctl->last_token, strtoll(text, NULL, 10));
+    return r == -ST_ENOENT ? 0 : r;
+}
+
 static int load_version(void *ctx, const st_thing_row *row, st_err *err)
 {
     (void)err;
@@ -262,6 +274,8 @@ int st_control_load(st_control *ctl, st_err *err)
         r = st_store_things(ctl->store, "account", load_version, ctl->versions, err);
     if (r == 0 && first)
         r = st_store_tokens(ctl->store, load_token, ctl, err);
+    if (r == 0 && first)
+        r = load_last_token(ctl, err);
     if (r == 0 && first)
         r = next_epoch(ctl, err);
     return r < 0 ? r : 0;

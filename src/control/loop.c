@@ -155,6 +155,7 @@ static void housekeeping(st_tx *tx)
     int64_t n;
     st_err err;
 
+    st_refusals_write(tx);
     if (tx->now - ctl->flushed_ms < FLUSH_MS)
         return;
     ctl->flushed_ms = tx->now;
@@ -434,12 +435,15 @@ static int64_t sleep_ms(st_control *ctl)
     next = st_money_begun(ctl) ? ST_MIN(next, st_money_next(ctl)) : now;
     if (ctl->options.engine && ctl->options.engine->ops->next_ms)
         next = ST_MIN(next, ctl->options.engine->ops->next_ms(ctl->options.engine));
+    next = ST_MIN(next, st_refusals_next(ctl, now));
     return ST_MAX(next - now, 0);
 }
 
 /* Waits for commands, a timer or the end. */
 static st_cmd *take(st_control *ctl, bool *ret_stop)
 {
+    bool refused =
+        st_refusals_next(ctl, 0) != ST_TIME_NEVER; /* before the next line counts on it */
     int64_t ms = sleep_ms(ctl);
     struct timespec until;
     st_cmd *cmds;
@@ -453,7 +457,9 @@ static st_cmd *take(st_control *ctl, bool *ret_stop)
         until.tv_nsec -= 1000000000;
     }
     pthread_mutex_lock(&ctl->lock);
-    while (!ctl->head && !ctl->stopping && r != ETIMEDOUT && ms > 0)
+    /* A refusal that nobody waits for yet is a reason to look at the clock again. */
+    while (!ctl->head && !ctl->stopping && r != ETIMEDOUT && ms > 0 &&
+           (refused || ctl->refusals.n == 0))
         r = pthread_cond_timedwait(&ctl->wake, &ctl->lock, &until);
     cmds = ctl->head;
     st_cmd **end = &ctl->head;

@@ -52,6 +52,18 @@ typedef struct st_live {
     bool dirty; /* is in st_control.dirty */
 } st_live;
 
+/* Tokens that were refused and are not in the audit log yet. */
+#define ST_REFUSALS_MAX 32 /* addresses that are told apart */
+
+typedef struct st_refusals {
+    struct {
+        char address[64];
+        uint64_t times;
+    } row[ST_REFUSALS_MAX];
+    size_t n;
+    uint64_t others;
+} st_refusals;
+
 struct st_control {
     st_control_options options;
     st_store *store;
@@ -74,10 +86,11 @@ struct st_control {
     int64_t log_seq, snap_seq;
     int64_t replay_us; /* what the core has cost since the snapshot, and would again at a start */
     uint64_t notice_seq;
-    int64_t flushed_ms; /* when uses of tokens were last written */
-    int64_t retry_ms;   /* while down: when to try again */
-    int64_t retry_step; /* and how long the pause after that is */
-    st_map *versions;   /* of accounts */
+    int64_t flushed_ms;  /* when uses of tokens were last written */
+    int64_t retry_ms;    /* while down: when to try again */
+    int64_t retry_step;  /* and how long the pause after that is */
+    int64_t refusals_ms; /* when refused tokens were last written */
+    st_map *versions;    /* of accounts */
     int64_t last_token;
     st_control_stats count; /* published to `stats` after each turn */
 
@@ -87,6 +100,7 @@ struct st_control {
     st_cmd *head, **tail;
     size_t waiting;
     bool stopping, started, stopped;
+    st_refusals refusals;
     bool down;
     st_err down_why;
     st_control_stats stats;
@@ -146,6 +160,13 @@ int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err);
 int st_node_heal(st_tx *tx, int32_t id, st_err *err);
 /* A person decides about the node from here on. */
 int st_node_unfault(st_tx *tx, int32_t id, st_err *err);
+
+/* meta: the highest number a token ever had, once one was removed. */
+#define ST_LAST_TOKEN "last_token"
+
+/* refusals.c */
+int64_t st_refusals_next(st_control *ctl, int64_t now);
+void st_refusals_write(st_tx *tx);
 
 /* secrets.c: the key and what is sealed under it; what is not, is sealed first. */
 int st_secrets_open(st_control *ctl, st_err *err);

@@ -54,13 +54,14 @@ typedef struct st_query_row {
 } st_query_row;
 
 enum {
-    ST_ROUTE_NO_AUTH = 1 << 0,  /* anybody may call it; there is no principal */
-    ST_ROUTE_STREAM = 1 << 1,   /* answers with an event stream */
-    ST_ROUTE_BIG = 1 << 2,      /* body up to big_body_max instead of body_max */
-    ST_ROUTE_YAML = 1 << 3,     /* the body may be application/yaml as well */
-    ST_ROUTE_ANY_BODY = 1 << 4, /* the body may be of any type */
-    ST_ROUTE_IF_MATCH = 1 << 5, /* without If-Match: 428 */
-    ST_ROUTE_NO_RATE = 1 << 6,  /* not counted against rates, e.g. probes and agents */
+    ST_ROUTE_NO_AUTH = 1 << 0,    /* anybody may call it; there is no principal */
+    ST_ROUTE_STREAM = 1 << 1,     /* answers with an event stream */
+    ST_ROUTE_BIG = 1 << 2,        /* body up to big_body_max instead of body_max */
+    ST_ROUTE_YAML = 1 << 3,       /* the body may be application/yaml as well */
+    ST_ROUTE_ANY_BODY = 1 << 4,   /* the body may be of any type */
+    ST_ROUTE_IF_MATCH = 1 << 5,   /* without If-Match: 428 */
+    ST_ROUTE_NO_RATE = 1 << 6,    /* not counted against rates, e.g. probes and agents */
+    ST_ROUTE_UNCHANGED = 1 << 12, /* other than GET and changes nothing that somebody answers for */
 };
 
 /* Must answer, defer or stream. */

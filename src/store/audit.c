@@ -212,11 +212,24 @@ static int list_row(void *ctx, const st_val *cols, size_t n, st_err *err)
     return r < 0 ? r : l->fn(l->ctx, &row, err);
 }
 
+/* AND the column begins with the word and the mark; `text` keeps the bounds, which differ in their last byte. */
+static void where_begins(st_list *l, const char *column, const char *word, char mark,
+                         st_strbuf *text)
+{
+    size_t n = strlen(word) + 1;
+
+    st_strbuf_addf(text, "%s%c%c%s%c", word, mark, '\0', word, mark + 1);
+    st_list_where(l, column, " >= ", (st_val){.kind = ST_VAL_TEXT, .p = text->s, .n = n});
+    st_list_where(l, column, " < ", (st_val){.kind = ST_VAL_TEXT, .p = text->s + n + 1, .n = n});
+}
+
 int st_store_audit_list(st_store *store, const st_audit_filter *f, st_audit_fn fn, void *ctx,
                         st_err *err)
 {
     list_ctx c = {.fn = fn, .ctx = ctx};
     ST_CLEANUP(st_list_done) st_list l;
+    ST_CLEANUP(st_strbuf_done) st_strbuf from = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf to = {0};
 
     st_list_init(&l, &st_shape_audit, "seq", ST_SQL_AUDIT_GET);
     l.accounts = f->accounts;
@@ -224,5 +237,15 @@ int st_store_audit_list(st_store *store, const st_audit_filter *f, st_audit_fn f
     l.no_account = f->no_account;
     l.before = f->before_seq;
     l.limit = f->limit;
+    if (f->by)
+        where_begins(&l, "actor", f->by, ' ', &from);
+    if (f->what && strchr(f->what, '.'))
+        st_list_where(&l, "verb", " = ", st_val_text(f->what));
+    else if (f->what)
+        where_begins(&l, "verb", f->what, '.', &to);
+    if (f->since_ms > 0)
+        st_list_where(&l, "at_ms", " >= ", st_val_i64(f->since_ms));
+    if (f->until_ms > 0)
+        st_list_where(&l, "at_ms", " < ", st_val_i64(f->until_ms));
     return st_list_rows(&l, store, list_row, &c, err);
 }

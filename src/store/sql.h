@@ -61,6 +61,7 @@
       "INSERT INTO tokens (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                       \
     X(ST_SQL_TOKEN_REVOKE, NULL, "ii",                                                           \
       "UPDATE tokens SET revoked_ms = $2 WHERE id = $1 AND revoked_ms < 0")                      \
+    X(ST_SQL_TOKEN_REMOVE, NULL, "i", "DELETE FROM tokens WHERE id = $1")                        \
     X(ST_SQL_TOKEN_USED, NULL, "ii", "UPDATE tokens SET last_used_ms = $2 WHERE id = $1")        \
     X(ST_SQL_TOKEN_GET, &st_shape_token, "i", "SELECT @cols FROM tokens WHERE id = $1")          \
     X(ST_SQL_TOKEN_FIND, &st_shape_token, "b", "SELECT @cols FROM tokens WHERE hash = $1")       \

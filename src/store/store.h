@@ -189,6 +189,8 @@ typedef int (*st_token_fn)(void *ctx, const st_token_row *row, st_err *err);
 int st_store_token_insert(st_store *store, const st_token_row *row, st_err *err);
 /* ST_ENOENT unless it is there and not revoked. */
 int st_store_token_revoke(st_store *store, int64_t id, int64_t at_ms, st_err *err);
+/* ST_ENOENT. Its number is not given again: the caller sees to that. */
+int st_store_token_remove(st_store *store, int64_t id, st_err *err);
 int st_store_token_used(st_store *store, int64_t id, int64_t at_ms, st_err *err);
 int st_store_token_get(st_store *store, int64_t id, st_arena *a, st_token_row *ret, st_err *err);
 int st_store_token_find(st_store *store, st_bytes hash, st_arena *a, st_token_row *ret,
@@ -227,7 +229,10 @@ typedef struct st_audit_filter {
     const char *const *accounts;
     size_t naccounts;
     bool no_account;
-    int64_t before_seq, limit; /* as in st_job_filter */
+    int64_t before_seq, limit;  /* as in st_job_filter */
+    const char *by;             /* by a user of this name, of whatever account; NULL: anybody */
+    const char *what;           /* this verb, or every one of this noun; NULL: any */
+    int64_t since_ms, until_ms; /* from the first to before the second; 0: no end */
 } st_audit_filter;
 
 /* Newest first. */

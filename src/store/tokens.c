@@ -38,6 +38,16 @@ int st_store_token_used(st_store *store, int64_t id, int64_t at_ms, st_err *err)
     return mark(store, ST_SQL_TOKEN_USED, id, at_ms, err);
 }
 
+int st_store_token_remove(st_store *store, int64_t id, st_err *err)
+{
+    int64_t changed = 0;
+    int r = st_sql_run(store, ST_SQL_TOKEN_REMOVE, ST_PARAMS(st_val_i64(id)), &changed, err);
+
+    if (r == 0 && changed == 0)
+        r = st_fail(err, ST_ENOENT, "there is no such token");
+    return r;
+}
+
 static int found(int r, const st_token_row *row, st_token_row *ret, st_err *err)
 {
     if (r < 0)
