@@ -193,24 +193,108 @@ static bool node_is_full(const st_job *job, const st_node *node)
            (job->shape.level == ST_LEVEL_WHOLE && __builtin_popcount(v->free) < job->shape.gpus);
 }
 
-/* Set the rooms of nodes in binding reservations to what both moments leave, or back. Where there
- * is no room now, none is left. */
-static void bind_rooms(const backfill_ctx *b, st_rooms *rooms, bool on)
+/* Whether masks and sums say all there is to say of the node, now and then: GPUs are given out
+ * whole, and everybody on it runs. */
+static bool countable(const st_core *core, const st_job *job, const st_node *node)
+{
+    if (node->view.shared || (job->shape.gpus > 0 && job->shape.level != ST_LEVEL_WHOLE))
+        return false;
+    for (size_t i = 0; i < node->residents.n; i++)
+        if (node->residents.v[i].job->state != ST_JOB_RUNNING)
+            return false;
+    for (const st_plan_link *l = st_gather_link(core, node->id, NULL); l;
+         l = st_gather_link(core, node->id, l)) {
+        const st_job *ahead = resv_job(core, &core->resv.v[l->resv]);
+        if (ahead && ahead->shape.gpus > 0 && ahead->shape.level != ST_LEVEL_WHOLE)
+            return false;
+    }
+    return true;
+}
+
+/* Such a node at the reservation's start, without its devices; as view_then. */
+static void masks_then(const st_core *core, const st_resv *r, const st_node *node, st_view *ret)
+{
+    unsigned by = r->by & ST_BY_LIMITS ? ST_BY_LIMITS : ST_BY_FORECAST;
+    const st_job *ahead = resv_job(core, r);
+    ret->free = node->view.free;
+    ret->cpu_free_m = node->view.cpu_free_m;
+    ret->ram_free_mib = node->view.ram_free_mib;
+    for (size_t i = 0; i < node->residents.n; i++) {
+        const st_job *job = node->residents.v[i].job;
+        if (st_gather_release_ms(core, job, by, false) > r->at_ms)
+            continue;
+        ret->free |= job->grants[node->residents.v[i].task].devs;
+        ret->cpu_free_m += job->shape.cpu_m;
+        ret->ram_free_mib += job->shape.ram_mib;
+    }
+    for (const st_plan_link *l = ahead ? st_gather_link(core, node->id, NULL) : NULL; l;
+         l = st_gather_link(core, node->id, l)) {
+        if (&core->resv.v[l->resv] != r)
+            continue;
+        ret->free &= (uint16_t)~r->plan[l->task].devs;
+        ret->cpu_free_m = ST_MAX(ret->cpu_free_m - ahead->shape.cpu_m, 0);
+        ret->ram_free_mib = ST_MAX(ret->ram_free_mib - st_task_ram_mib(ahead), 0);
+    }
+}
+
+/* What all moments leave of such a node, without its devices; as backfill_view. */
+static void masks_left(const backfill_ctx *b, const st_node *node, st_view *ret)
+{
+    const st_core *core = b->core;
+    int32_t last = -1;
+    ret->free = node->view.free;
+    ret->shared = 0;
+    ret->cpu_free_m = node->view.cpu_free_m;
+    ret->ram_free_mib = node->view.ram_free_mib;
+    for (const st_plan_link *l = st_gather_link(core, node->id, NULL); l;
+         l = st_gather_link(core, node->id, l)) {
+        const st_resv *r = &core->resv.v[l->resv];
+        if (l->resv == last || !binds(core, r, b->job, &b->ends))
+            continue;
+        last = l->resv;
+        st_view then;
+        masks_then(core, r, node, &then);
+        ret->free &= then.free;
+        ret->cpu_free_m = ST_MIN(ret->cpu_free_m, then.cpu_free_m);
+        ret->ram_free_mib = ST_MIN(ret->ram_free_mib, then.ram_free_mib);
+    }
+}
+
+static void bind_room(backfill_ctx *b, const st_node *node, st_rooms *rooms)
 {
     st_core *core = b->core;
-    const st_job *job = b->job;
+    if (!countable(core, b->job, node)) {
+        st_rooms_set(core->placer, rooms, node, backfill_view(b, node));
+        return;
+    }
+    st_view left; /* but for its devices, which nobody looks at */
+    masks_left(b, node, &left);
+    st_rooms_set(core->placer, rooms, node, &left);
+}
+
+/* Set the rooms of nodes in binding reservations to what all moments leave, or back. Where there
+ * is no room now, none is left. */
+static void bind_rooms(backfill_ctx *b, st_rooms *rooms, bool on)
+{
+    st_core *core = b->core;
+    if (!on) {
+        for (size_t i = 0; i < core->bound.n; i++) {
+            const st_node *node = core->fleet->nodes.v[core->bound.v[i]];
+            st_rooms_set(core->placer, rooms, node, &node->view);
+        }
+        return;
+    }
+    st_vec_clear(&core->bound);
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
-        bool bound = binds(core, r, job, &b->ends);
+        bool bound = binds(core, r, b->job, &b->ends);
         for (int t = 0; bound && t < r->ntasks; t++) {
             const st_node *node = core->fleet->nodes.v[r->plan[t].node];
-            if ((t > 0 && r->plan[t - 1].node == node->id) || node_is_full(job, node))
+            if (core->whatif.due[node->id] == core->whatif.gen || node_is_full(b->job, node))
                 continue;
-            union {
-                const backfill_ctx *from;
-                void *to;
-            } ctx = {.from = b};
-            st_rooms_set(core->placer, rooms, node, on ? backfill_view(ctx.to, node) : &node->view);
+            core->whatif.due[node->id] = core->whatif.gen; /* once is enough */
+            st_vec_push(&core->bound, node->id);
+            bind_room(b, node, rooms);
         }
     }
 }

@@ -17,7 +17,7 @@ st_core *st_core_new(const st_policy *policy)
     core->by_id = st_idmap_new();
     core->misfits = st_idmap_new();
     core->possible = st_idmap_new();
-    core->wake_ms = core->due_ms = ST_TIME_NEVER;
+    core->wake_ms = core->due_ms = core->exchange_ms = ST_TIME_NEVER;
     core->version = 1;
     core->floors_dirty = true;
     return core;
@@ -49,6 +49,7 @@ void st_core_free(st_core *core)
     st_fleet_free(core->fleet);
     st_tree_free(core->tree);
     free(core->prefer);
+    st_vec_free(&core->bound);
     free(core->whatif.views);
     free(core->whatif.stamp);
     st_vec_free(&core->whatif.later);

@@ -194,7 +194,7 @@ static int on_priority(st_core *core, const st_event *ev, st_effects *fx, st_err
         return st_fail(err, ST_ERANGE, "job %s: priority is out of range", job->name);
     job->priority = ev->u.priority.priority;
     st_alone_priority(core, job);
-    core->version++;
+    st_core_stir(core);
     return 0;
 }
 
@@ -266,10 +266,12 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
     /* A clock that steps back must not make time run twice. The event comes before what is
      * due at the same moment: a job that finished in time did not time out. */
     int64_t before = core->now;
-    core->now = ST_MAX(core->now, now);
+    bool exchange = core->exchange;
+    st_core_advance(core, now);
     int rc = handlers[event->kind](core, event, fx, err);
     if (rc < 0) {
         core->now = before;
+        core->exchange = exchange;
         return rc;
     }
     if (event->kind == ST_EV_SUBMIT)

@@ -87,7 +87,7 @@ static void go(st_core *core, st_job *job, st_effects *fx)
     job->deadline_ms = 0;
     job->promise_ms = ST_TIME_NEVER;
     st_core_place(core, job, true);
-    core->version++;
+    st_core_stir(core);
     st_core_expect(core, job);
     st_core_came_true(core, job);
     st_core_due(core, job);
@@ -195,7 +195,7 @@ void st_core_leave(st_core *core, st_job *job, uint64_t claimant)
     charge(core, job, ST_NEXT | ST_SURE, -1);
     st_job_move(job, ST_JOB_NOTIFIED);
     st_core_leaves(core, job);
-    core->version++;
+    st_core_stir(core);
     job->claimant = claimant;
     st_core_refresh(core, job);
 }
@@ -251,7 +251,7 @@ bool st_core_stay(st_core *core, st_job *job)
         return false;
     st_job_move(job, ST_JOB_RUNNING);
     st_core_left(core, job);
-    core->version++;
+    st_core_stir(core);
     job->claimant = 0;
     st_core_forget_move(core, job);
     job->deadline_ms = 0;
@@ -277,7 +277,7 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
         st_core_left(core, job);
     st_life_note(st_tree_account(core->tree, job->account), job, core->now);
     job->served_ms = st_job_served_ms(job, core->now);
-    core->version++;
+    st_core_stir(core);
     charge(core, job, leaving ? ST_NOW : ST_NOW | ST_NEXT | ST_SURE, -1);
     charge_user(core, job, -1);
     note_usage(core, job, -1);

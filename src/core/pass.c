@@ -18,6 +18,7 @@
 
 #define ROUNDS_MAX   1000
 #define CLAIM_EFFORT 200000 /* candidates claims may look at in one pass */
+#define EXCHANGE_MS  60000  /* how often borrowers who wait look for somebody to displace */
 
 /* Everybody gets a turn in each phase; true when somebody could use it. Starts change the
  * standings that later turns and reservations go by, so the caller repeats until a round
@@ -150,6 +151,12 @@ static void wake_for_order(st_core *core)
     int64_t next = st_usage_epoch(core->now, half_life_ms) + half_life_ms / ST_USAGE_STEPS;
     if (core->resv.n > 0)
         core->wake_ms = ST_MIN(core->wake_ms, next);
+    if (core->policy.rebalance && core->off.n > core->nheld) {
+        int64_t again = core->stirred ? core->now + 1 : core->exchange_ms;
+        if (again != ST_TIME_NEVER)
+            core->wake_ms =
+                ST_MIN(core->wake_ms, (again + EXCHANGE_MS - 1) / EXCHANGE_MS * EXCHANGE_MS);
+    }
     core->wake_ms = ST_MIN(core->wake_ms, st_alone_next_ms(core));
     if (core->policy.order != ST_ORDER_ATTAINED)
         return;
@@ -170,14 +177,30 @@ static void note_lives(st_core *core)
     }
 }
 
+void st_core_stir(st_core *core)
+{
+    core->version++;
+    core->stirred = true;
+}
+
+void st_core_advance(st_core *core, int64_t now)
+{
+    if (now <= core->now)
+        return;
+    core->exchange |= now / EXCHANGE_MS != core->now / EXCHANGE_MS;
+    core->now = now;
+}
+
 void st_core_pass(st_core *core, int64_t now, st_effects *fx)
 {
-    core->now = ST_MAX(core->now, now);
+    st_core_advance(core, now);
     st_core_expire(core, fx);
     note_lives(core);
     int round = 0;
     bool again = true;
     core->effort = CLAIM_EFFORT;
+    if (core->exchange)
+        core->exchange_ms = ST_TIME_NEVER;
     while (again && round++ < ROUNDS_MAX) {
         core->wake_ms = ST_TIME_NEVER;
         st_core_reclass(core, fx);
@@ -189,6 +212,8 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
         again |= run_queue(core, fx);
         again |= core->floors_dirty || core->class_dirty;
     }
+    if (core->exchange)
+        core->stirred = core->effort <= 0;
     st_core_promise(core);
     wake_for_order(core);
     if (again) /* never seen; the rest can wait a moment, the tenants' jobs must not */
@@ -196,6 +221,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
     st_core_set_due(core);
     st_vec_clear(&core->fresh);
     core->settled = true;
+    core->exchange = false;
 }
 
 /* ---- submits into a settled state -------------------------------------------------------- */
@@ -226,7 +252,7 @@ static bool pass_one(st_core *core, st_job *job)
 
 static bool pass_fresh(st_core *core)
 {
-    if (!core->settled || core->wake_ms <= core->now)
+    if (!core->settled || core->exchange || core->wake_ms <= core->now)
         return false;
     if (core->fresh.n > 0 && core->policy.lookahead > 0)
         return false;
@@ -243,10 +269,11 @@ static bool pass_fresh(st_core *core)
 
 void st_core_settle(st_core *core, int64_t now, st_effects *fx)
 {
-    core->now = ST_MAX(core->now, now);
+    st_core_advance(core, now);
     st_core_expire(core, fx);
     if (!pass_fresh(core))
         st_core_pass(core, now, fx);
+    core->exchange = false;
 }
 
 int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

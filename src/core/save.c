@@ -395,6 +395,12 @@ static void io_core(codec *c, st_core *core)
             io_grants(c, core, &r->plan, r->ntasks);
     }
     io_forecast(c, core->forecast);
+    if (c->format >= 2) {
+        IO_BOOL(c, core->stirred);
+        io_i64(c, &core->exchange_ms);
+    } else {
+        core->stirred = true;
+    }
 }
 
 void st_core_save(const st_core *core, st_strbuf *out)

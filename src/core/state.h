@@ -139,6 +139,9 @@ struct st_core {
     uint64_t hash;
     int64_t wake_ms; /* when a protection ends that a claimant waits for */
     bool floors_dirty, class_dirty;
+    bool exchange; /* since the last pass a moment came at which borrowers may displace borrowers */
+    bool stirred;  /* somebody moved since the last such pass */
+    int64_t exchange_ms;        /* when a protection ends that a borrower waits for */
     ST_VEC(st_resv) resv;       /* of the last pass */
     ST_VEC(st_plan_link) links; /* derived: its plans by node; see gather.c */
     int32_t *link_at;           /* by node: the first, + 1 */
@@ -164,6 +167,7 @@ struct st_core {
     st_leavers leavers;
     uint64_t gather_tick;
     bool freed; /* something was freed: misfits may fit */
+    ST_VEC(int32_t) bound; /* nodes a backfill sees with less room than they have */
     st_whatif whatif;
 };
 
@@ -209,6 +213,8 @@ void st_core_forget_grants(st_core *core, st_job *job);
 void st_core_refresh(st_core *core, const st_job *job);
 
 /* pass.c */
+void st_core_advance(st_core *core, int64_t now);
+void st_core_stir(st_core *core); /* who may be displaced, or in what order, has changed */
 void st_core_prefer(st_core *core, int32_t node); /* for gangs that lost another one */
 
 /* yield.c */

@@ -37,6 +37,16 @@ bool st_core_may_rebalance(const st_core *core, const st_job *job)
            !st_core_weight_zero(core, job->account, NULL);
 }
 
+/* Whether it looks for somebody to displace in this pass. An owner always does. A borrower does
+ * when it comes, and then every minute: exchanges between borrowers are a matter of fairness, not of
+ * right, and with many who wait, looking every time anything happens is most of the work. Inside an
+ * account (policy `swap`) the order is kept at once. */
+static bool claims_now(const st_core *core, const st_job *job, bool sure)
+{
+    return sure || (st_core_may_rebalance(core, job) &&
+                    (core->policy.swap || core->exchange || job->queued_ms == core->now));
+}
+
 #define KEY_MOVES 77 /* tells the memory of moves from that of places */
 
 /* ---- shapes that found no place ---------------------------------------------------------- */
@@ -119,11 +129,13 @@ static bool claim_failed(st_core *core, const st_job *job, int32_t type, bool su
 }
 
 /* What a claim that came to nothing leaves behind. */
-static void note_claim(st_core *core, uint64_t key, const st_claim *claim, bool *ret_later)
+static void note_claim(st_core *core, uint64_t key, const st_claim *claim, bool sure,
+                       bool *ret_later)
 {
     st_idmap_put(core->misfits, key, claim->result == ST_CLAIM_PROTECTED);
+    int64_t *wake_ms = sure || core->policy.swap ? &core->wake_ms : &core->exchange_ms;
     if (claim->until_ms > core->now)
-        core->wake_ms = ST_MIN(core->wake_ms, claim->until_ms);
+        *wake_ms = ST_MIN(*wake_ms, claim->until_ms);
     *ret_later |= claim->result == ST_CLAIM_PROTECTED;
 }
 
@@ -183,7 +195,7 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, bool 
     st_claim claim;
     st_core_claim(core, job, type, sure, &claim);
     if (claim.result != ST_CLAIM_OK) {
-        note_claim(core, key, &claim, ret_later);
+        note_claim(core, key, &claim, sure, ret_later);
         st_claim_done(&claim);
         return false;
     }
@@ -264,7 +276,7 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
     }
     if (!any)
         return false;
-    bool claims = sure || st_core_may_rebalance(core, job);
+    bool claims = claims_now(core, job, sure);
     for (t = st_core_next_type(core, job, ST_TYPE_FIRST); claims && t != ST_TYPE_END;
          t = st_core_next_type(core, job, t))
         if (st_core_is_sure(core, job, t) == sure && try_claim(core, job, t, sure, ret_later, fx))
@@ -289,7 +301,7 @@ bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase)
     return false;
 }
 
-/* With `later` it will get room from borrowers once their protections end. */
+/* With `later` an owner will get room from borrowers once their protections end. */
 void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool later)
 {
     bool sure = phase == ST_PHASE_SURE;
@@ -306,7 +318,7 @@ void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool 
             !st_core_below_max(core, job, t, ST_NOW | ST_NEXT))
             continue;
         size_t before = core->resv.n;
-        st_core_gather(core, job, t, sure, later);
+        st_core_gather(core, job, t, sure, later && (sure || core->policy.swap));
         if (core->resv.n > before)
             return;
     }
@@ -340,7 +352,7 @@ bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *
             if (moves)
                 return true;
         }
-        if (!sure && !st_core_may_rebalance(core, job))
+        if (!claims_now(core, job, sure))
             continue;
         uint64_t key;
         if (claim_failed(core, job, t, sure, &key, ret_later))
@@ -348,7 +360,7 @@ bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *
         st_core_claim(core, job, t, sure, &claim);
         bool ok = claim.result == ST_CLAIM_OK;
         if (!ok)
-            note_claim(core, key, &claim, ret_later);
+            note_claim(core, key, &claim, sure, ret_later);
         st_claim_done(&claim);
         if (ok)
             return true;

@@ -15,8 +15,9 @@
 /* What has been added since, as one number for events and saves: a field that came with format N is
  * read where `format >= N` and keeps its zero where not, so that what was written before is still
  * understood.
- *   1 permissions and rules of pools, what a job needs of them */
-#define ST_CODEC_FORMAT 1
+ *   1 permissions and rules of pools, what a job needs of them
+ *   2 when borrowers next look for whom to displace */
+#define ST_CODEC_FORMAT 2
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
