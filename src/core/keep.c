@@ -4,8 +4,8 @@
  * in a domain of the level the job requires. Both numbers are kept for every node and summed over
  * each domain, so a node that changed costs a look at that node; only when the sums no longer say
  * T is the next start searched for, in the profile of the shape. The plan is made anew when
- * a node changed that has room at T. So what is kept is what would be found anew, always; with
- * other plans ahead everything is.
+ * a node changed that has room at T; the nodes of other plans ahead count as changed. So what is
+ * kept is what would be found anew, always.
  *
  * At T there is hardly more room than is needed, so a plan is chosen among few nodes. */
 #include <stdlib.h>
@@ -37,7 +37,8 @@ struct st_kept {
     sum all;       /* of the fleet */
     sum *sums[ST_TOPO_NODE];
     size_t nsums[ST_TOPO_NODE];
-    sum enough; /* how many nodes and domains have room for all tasks */
+    sum enough;              /* how many nodes and domains have room for all tasks */
+    ST_VEC(int32_t) planned; /* nodes of the plans ahead */
     st_grant *plan;
     bool stale; /* the plan is to be made anew */
 };
@@ -49,6 +50,7 @@ void st_kept_free(st_kept *kept)
     for (int l = 0; l < ST_TOPO_NODE; l++)
         free(kept->sums[l]);
     free(kept->rooms);
+    st_vec_free(&kept->planned);
     free(kept->plan);
     free(kept);
 }
@@ -58,7 +60,8 @@ void st_kept_free(st_kept *kept)
 /* The moments of a node, beside the plans ahead. */
 static const int64_t *moments(st_core *core, const st_profile *p, size_t id, int64_t *scratch)
 {
-    if (!st_gather_planned(core, p->by, (int32_t)id))
+    bool any = id < core->nlink_at && core->link_at[id] > 0;
+    if (!any || !st_gather_planned(core, p->by, (int32_t)id))
         return p->at_ms + id * (size_t)p->per;
     st_profile_count(core, p, core->fleet->nodes.v[id], true, scratch);
     return scratch;
@@ -283,17 +286,34 @@ static st_kept *find(st_core *core, uint64_t job, unsigned by)
     return k;
 }
 
+static void note_ahead(const st_core *core, st_kept *k)
+{
+    st_vec_clear(&k->planned);
+    for (size_t i = 0; i < core->resv.n; i++)
+        for (int t = 0; (core->resv.v[i].by & k->by) && t < core->resv.v[i].ntasks; t++)
+            st_vec_push(&k->planned, core->resv.v[i].plan[t].node);
+}
+
+static void look_at(st_core *core, const st_profile *p, st_kept *k, size_t id)
+{
+    int64_t scratch[ST_DEVS_MAX];
+    set_room(core, k, id, room_at(p, moments(core, p, id, scratch), k->at_ms));
+}
+
 /* Look at what has changed since; false when everything must be counted anew. */
-static bool catch_up(st_core *core, const st_profile *p, st_kept *k)
+static bool catch_up(st_core *core, const st_profile *p, st_kept *k, bool others_ahead)
 {
     const st_fleet *fleet = core->fleet;
     if (k->n != fleet->nodes.n || k->seen < fleet->changes_from ||
         p->seen - k->seen > fleet->nodes.n)
         return false;
-    int64_t scratch[ST_DEVS_MAX];
-    for (uint64_t i = k->seen; i < p->seen && !ST_BROKEN(KEPT); i++) {
-        size_t id = (size_t)fleet->changes.v[i - fleet->changes_from];
-        set_room(core, k, id, room_at(p, moments(core, p, id, scratch), k->at_ms));
+    for (uint64_t i = k->seen; i < p->seen && !ST_BROKEN(KEPT); i++)
+        look_at(core, p, k, (size_t)fleet->changes.v[i - fleet->changes_from]);
+    for (int now = 0; others_ahead && now <= 1; now++) { /* where they were, and where they are */
+        for (size_t i = 0; i < k->planned.n; i++)
+            look_at(core, p, k, (size_t)k->planned.v[i]);
+        if (now == 0)
+            note_ahead(core, k);
     }
     return still_right(k);
 }
@@ -303,17 +323,18 @@ bool st_gather_kept(st_core *core, const st_job *job, st_resv *r)
     const st_profile *p = st_profile_of(core, job, r->type, r->by, r->claims);
     st_kept *k = find(core, job->id, r->by);
     uint64_t ahead = st_gather_ahead(core, r->by);
-    bool same = k->used > 0 && k->profile == p->key && k->ahead == ahead && k->epoch == p->epoch &&
-                k->want == job->tasks;
-    if (!same || !catch_up(core, p, k)) {
+    bool same =
+        k->used > 0 && k->profile == p->key && k->epoch == p->epoch && k->want == job->tasks;
+    if (!same || !catch_up(core, p, k, k->ahead != ahead)) {
         bool required = job->topo_required && !ST_BROKEN(TOPOLOGY);
         k->profile = p->key;
-        k->ahead = ahead;
         k->epoch = p->epoch;
         k->want = job->tasks;
         k->level = required ? job->topo : ST_TOPO_NONE;
         search_anew(core, p, k);
+        note_ahead(core, k);
     }
+    k->ahead = ahead;
     k->seen = p->seen;
     k->used = ++core->gather_tick;
     if (k->at_ms == ST_TIME_NEVER)
