@@ -32,6 +32,7 @@ typedef struct claim_ctx {
     st_standing mine[ST_DEPTH_MAX + 1]; /* and with the claimant in them */
     ST_VEC(st_job *) cands;
     ST_VEC(int) line; /* indices into cands, worst first */
+    bool hopeless;    /* with all of them gone it would not fit */
     st_ask ask;
 } claim_ctx;
 
@@ -289,7 +290,8 @@ static void line_up(claim_ctx *c)
     const st_tree *tree = c->core->tree;
     int *fit = st_xcalloc(c->cands.n + 1, sizeof *fit);
     int n = fit_ones(c, fit);
-    if (n == 0) {
+    c->hopeless = !c->home && !st_core_yield_enough(c->core, c->job, c->type, c->cands.v, fit, n);
+    if (n == 0 || c->hopeless) {
         free(fit);
         return;
     }
@@ -457,8 +459,8 @@ static void muster(claim_ctx *c, bool ignore_protection)
 /* Choose from the line. */
 static void attempt(claim_ctx *c, st_claim *ret)
 {
-    if (c->line.n == 0 && !c->sure) {
-        ret->result = ST_CLAIM_NONE; /* nobody to take from */
+    if (c->hopeless || (c->line.n == 0 && !c->sure)) {
+        ret->result = ST_CLAIM_NONE; /* nobody to take from, or not enough */
         return;
     }
     int *victims = st_xcalloc(c->line.n + 1, sizeof *victims);

@@ -250,6 +250,10 @@ void st_core_reclass(st_core *core, st_effects *fx);
 void st_core_leaves(st_core *core, st_job *job);
 void st_core_left(st_core *core, const st_job *job); /* or stays after all */
 void st_core_refresh_yielders(st_core *core);
+/* Whether a job could possibly fit if some of the jobs, and all who leave, were gone: false is
+ * certain, and cheap to say. */
+bool st_core_yield_enough(st_core *core, const st_job *job, int32_t type, st_job *const *jobs,
+                          const int *which, int n);
 void st_core_yielders_done(st_core *core);
 
 /* claim.c */

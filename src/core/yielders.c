@@ -103,6 +103,44 @@ void st_core_refresh_yielders(st_core *core)
     }
 }
 
+/* Add the GPUs of a job to what its nodes could have free. */
+static void tally(st_core *core, const st_job *job)
+{
+    st_whatif *w = &core->whatif;
+    for (int t = 0; t < job->tasks; t++) {
+        const st_grant *g = &job->grants[t];
+        if (w->due[g->node] != w->gen) {
+            w->due[g->node] = w->gen;
+            st_vec_push(&w->later, g->node);
+            w->views[g->node].free = core->fleet->nodes.v[g->node]->view.free;
+        }
+        w->views[g->node].free |= g->devs;
+    }
+}
+
+bool st_core_yield_enough(st_core *core, const st_job *job, int32_t type, st_job *const *jobs,
+                          const int *which, int n)
+{
+    if (job->shape.gpus == 0 || job->shape.level != ST_LEVEL_WHOLE || job->state != ST_JOB_PENDING)
+        return true;
+    const st_rooms *rooms = st_rooms_of(core->placer, job, type);
+    int64_t room = st_rooms_total(rooms);
+    st_whatif_begin(core, ST_WHEN_NEXT);
+    for (int i = 0; i < n; i++)
+        tally(core, jobs[which[i]]);
+    for (size_t i = 0; i < core->leaving.n; i++)
+        tally(core, core->leaving.v[i]);
+    for (size_t i = 0; i < core->whatif.later.n && room < job->tasks; i++) {
+        const st_node *node = core->fleet->nodes.v[core->whatif.later.v[i]];
+        if (node->type != type || node->state != ST_NODE_READY)
+            continue;
+        int could = __builtin_popcount(core->whatif.views[node->id].free) / job->shape.gpus;
+        room += ST_MAX(could - st_rooms_at(rooms, node), 0);
+    }
+    st_vec_clear(&core->whatif.later);
+    return room >= job->tasks;
+}
+
 void st_core_yielders_done(st_core *core)
 {
     st_yielders *y = &core->yielders;

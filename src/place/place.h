@@ -31,6 +31,9 @@ typedef struct st_rooms st_rooms;
 
 st_rooms *st_rooms_of(st_placer *placer, const st_job *job, int32_t type);
 void st_rooms_set(st_placer *placer, st_rooms *rooms, const st_node *node, const st_view *view);
+/* Tasks that fit in all, and on one node. */
+int64_t st_rooms_total(const st_rooms *rooms);
+int st_rooms_at(const st_rooms *rooms, const st_node *node);
 /* For an ask that knows the numbers: rooms without any, good until the next call, and one node's. */
 st_rooms *st_rooms_blank(st_placer *placer, const st_job *job, int32_t type);
 void st_rooms_put(st_placer *placer, st_rooms *rooms, const st_node *node, int32_t room);

@@ -126,6 +126,16 @@ void st_rooms_set(st_placer *placer, st_rooms *rooms, const st_node *node, const
     put(rooms, (size_t)node->id, node->place, room_of(placer, rooms, node, view));
 }
 
+int64_t st_rooms_total(const st_rooms *rooms)
+{
+    return rooms->total;
+}
+
+int st_rooms_at(const st_rooms *rooms, const st_node *node)
+{
+    return rooms->room[node->id];
+}
+
 void st_rooms_free(st_rooms *rooms)
 {
     if (!rooms)
