@@ -166,7 +166,7 @@ struct st_core {
     ST_VEC(st_kept *) kept; /* gathered starts; gather.h */
     st_leavers leavers;
     uint64_t gather_tick;
-    bool freed; /* something was freed: misfits may fit */
+    bool freed;            /* something was freed: misfits may fit */
     ST_VEC(int32_t) bound; /* nodes a backfill sees with less room than they have */
     st_whatif whatif;
 };
