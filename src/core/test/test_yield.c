@@ -18,6 +18,7 @@ static st_policy quick(void)
     policy.min_run_ms = 0;
     policy.cooldown_ms = 0;
     policy.pause_limit_ms = 1000 * SEC;
+    policy.rebalance = 0; /* nobody looks for others every minute */
     return policy;
 }
 
