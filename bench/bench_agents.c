@@ -22,6 +22,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "model/proof.h"
 #include "stintd/serve.h"
 
 #define INTERVAL_US INT64_C(5000000)
@@ -121,12 +122,14 @@ static void dial(line *l, int port)
 }
 
 static void say(const line *l, const char *method, const char *path, const char *token,
-                const char *body)
+                const char *proof, const char *body)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
 
     st_strbuf_addf(&out, "%s %s HTTP/1.1\r\nHost: stint\r\nAuthorization: Bearer %s\r\n", method,
                    path, token);
+    if (proof)
+        st_strbuf_addf(&out, "Stint-Proof: %s\r\n", proof);
     if (body)
         st_strbuf_addf(&out, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
                        strlen(body));
@@ -171,7 +174,7 @@ static json_t *owner(const hello *h, const char *path, const char *body)
     int status;
 
     dial(&l, h->port);
-    say(&l, "POST", path, h->owner, body);
+    say(&l, "POST", path, h->owner, NULL, body);
     while (!(status = hear(&l, &ret)))
         ;
     if (status != 201)
@@ -185,7 +188,8 @@ static json_t *owner(const hello *h, const char *path, const char *body)
 
 typedef struct agent {
     line status, poll;
-    char token[ST_TOKEN_TEXT];
+    unsigned char secret[ST_SECRET_BYTES];
+    st_proof proof; /* of its next message */
     char job[32];
     int stay, task;
     int64_t revision, due_us, said_us;
@@ -200,12 +204,51 @@ typedef struct bench {
     ST_VEC(int64_t) took;
 } bench;
 
+/* Sends with the proof of the next message. */
+static void say_signed(agent *a, const line *l, const char *method, const char *path,
+                       const char *body)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf proof = {0};
+
+    a->proof.n++;
+    st_proof_digest(method, path, body, body ? strlen(body) : 0, a->proof.digest);
+    st_proof_sign(&a->proof, a->secret, &proof);
+    say(l, method, path, st_strbuf_str(&proof), NULL, body);
+}
+
+static void send_registration(agent *a, int at, const char *token)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf proof = {0};
+    unsigned char key[ST_KEY_BYTES];
+    char text[ST_KEY_TEXT], body[640];
+    json_t *challenge = NULL;
+
+    crypto_sign_keypair(key, a->secret);
+    sodium_bin2hex(text, sizeof text, key, sizeof key);
+    snprintf(a->proof.node, sizeof a->proof.node, "n%d", at);
+    memset(a->proof.boot, '0' + at % 10, ST_BOOT_TEXT - 1);
+    say(&a->status, "GET", "/v1/agent/challenge", "", NULL, NULL);
+    while (hear(&a->status, &challenge) == 0)
+        ;
+    snprintf(a->proof.session, sizeof a->proof.session, "%s",
+             json_string_value(json_object_get(challenge, "challenge")));
+    json_decref(challenge);
+    snprintf(body, sizeof body,
+             "{\"name\":\"n%d\",\"machine_id\":\"m%d\",\"key\":\"%s\",\"cpu\":128,"
+             "\"ram\":\"1Ti\",\"gpu\":{\"type\":\"h100\",\"count\":8},"
+             "\"topology\":{\"rack\":\"r%d\",\"block\":\"b%d\"}}",
+             at, at, text, at / 8, at / 64);
+    st_proof_digest("POST", "/v1/agent/register", body, strlen(body), a->proof.digest);
+    st_proof_sign(&a->proof, a->secret, &proof);
+    say(&a->status, "POST", "/v1/agent/register", token, st_strbuf_str(&proof), body);
+}
+
 static void register_all(bench *b)
 {
     json_t *join;
-    char body[512];
+    char body[128];
 
-    snprintf(body, sizeof body, "{\"pool\":\"main\",\"uses\":%d}", b->n);
+    snprintf(body, sizeof body, "{\"pool\":\"main\",\"uses\":%d,\"new_types\":true}", b->n);
     join = owner(&b->h, "/v1/admin/join-tokens", body);
     for (int at = 0; at < b->n + WINDOW; at++) {
         agent *done = at >= WINDOW ? &b->a[at - WINDOW] : NULL;
@@ -213,22 +256,16 @@ static void register_all(bench *b)
 
         if (at < b->n) {
             dial(&b->a[at].status, b->h.port);
-            snprintf(body, sizeof body,
-                     "{\"name\":\"n%d\",\"machine_id\":\"m%d\",\"cpu\":128,\"ram\":\"1Ti\","
-                     "\"gpu\":{\"type\":\"h100\",\"count\":8},"
-                     "\"topology\":{\"rack\":\"r%d\",\"block\":\"b%d\"}}",
-                     at, at, at / 8, at / 64);
-            say(&b->a[at].status, "POST", "/v1/agent/register",
-                json_string_value(json_object_get(join, "token")), body);
+            send_registration(&b->a[at], at, json_string_value(json_object_get(join, "token")));
         }
         if (!done)
             continue;
         while (hear(&done->status, &terms) == 0)
             ;
-        const char *token = json_string_value(json_object_get(terms, "token"));
-        if (!token)
+        const char *session = json_string_value(json_object_get(terms, "session"));
+        if (!session)
             die(json_string_value(json_object_get(terms, "detail")));
-        snprintf(done->token, sizeof done->token, "%s", token);
+        snprintf(done->proof.session, sizeof done->proof.session, "%s", session);
         json_decref(terms);
     }
     json_decref(join);
@@ -261,7 +298,7 @@ static void poll_again(agent *a)
     char path[96];
 
     snprintf(path, sizeof path, "/v1/agent/desired?revision=%" PRId64 "&wait=60", a->revision);
-    say(&a->poll, "GET", path, a->token, NULL);
+    say_signed(a, &a->poll, "GET", path, NULL);
 }
 
 static void take_list(bench *b, agent *a, json_t *list)
@@ -292,7 +329,7 @@ static void say_status(agent *a)
              "{\"epoch\":1,\"revision\":%" PRId64 ",\"node\":{\"health\":\"ok\"},\"tasks\":[%s]}",
              a->revision, task);
     a->said_us = now_us();
-    say(&a->status, "POST", "/v1/agent/status", a->token, body);
+    say_signed(a, &a->status, "POST", "/v1/agent/status", body);
 }
 
 /* Statuses spread over their interval, answers taken as they come. */

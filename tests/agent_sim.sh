@@ -11,8 +11,8 @@ start_agent n2 --exec sim --metrics 127.0.0.1:0
 node_becomes n1 ready
 node_becomes n2 ready
 grep -q 'kind=sim' "$tmp/n1.log" || fail "the agent does not say that nothing is run"
-[ "$(stat -c %a "$tmp/n1/node.token")" = 600 ] || fail "node.token can be read by others"
-grep -rq "$(cat "$tmp/n1/node.token")" "$tmp/n1.log" && fail "the token is in the log"
+[ "$(stat -c %a "$tmp/n1/node.key")" = 600 ] || fail "node.key can be read by others"
+grep -rq "$(cut -c1-64 "$tmp/n1/node.key")" "$tmp/n1.log" && fail "the key is in the log"
 
 # ---- jobs ----------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@
 
 #include "agent/agent.h"
 #include "agent/exec.h"
+#include "agent/ident.h"
 #include "agent/journal.h"
 #include "agent/line.h"
 #include "agent/poll.h"
@@ -57,10 +58,18 @@ typedef struct st_daemon {
     int64_t look_ms;      /* boot clock: when to see whether it lives */
 } st_daemon;
 
+/* How a node gets in: by its key; with a join token; with a token of the time before keys. */
+typedef enum st_way { ST_WAY_KEY, ST_WAY_JOIN, ST_WAY_TOKEN } st_way;
+
 /* What the voice has of a node; nobody else looks. */
 typedef struct st_talk {
-    char token[ST_TOKEN_MAX];
+    char token[ST_TOKEN_MAX]; /* of the time before keys; "": none */
+    st_ident ident;
+    st_way way;                      /* how it tries to get in */
+    char challenge[ST_SESSION_TEXT]; /* to be answered; "": to be asked for */
+    bool asked;                      /* for one; the answer is under way */
     bool registered;
+    int64_t registered_ms;                  /* boot clock: when it last was */
     int64_t lease_ms, interval_ms, wait_ms; /* the terms */
     st_line *main, *poll, *log;
     st_retry main_at, poll_at, log_at;
@@ -154,6 +163,9 @@ void st_retry_later(st_host *h, st_retry *r);
 void st_host_register(st_host *h);
 void st_host_registered(st_host *h, const st_answer *a);
 int st_host_identity(st_host *h, st_err *err);
+/* Asks stintd, as this node (body NULL: a GET). */
+void st_host_ask(st_host *h, st_line *line, const char *path, const char *type, const char *body,
+                 size_t n, int64_t timeout_ms);
 
 /* act.c */
 void st_host_act(st_host *h, int64_t now_ms);

@@ -34,6 +34,7 @@ struct st_line {
     st_lines *lines;
     CURL *curl;
     struct curl_slist *headers;
+    st_strbuf proof; /* of the next request; "": none */
     st_line_fn fn;
     void *ctx;
     st_strbuf sent, got;
@@ -241,6 +242,7 @@ void st_line_free(st_line *line)
     curl_slist_free_all(line->headers);
     st_strbuf_done(&line->sent);
     st_strbuf_done(&line->got);
+    st_strbuf_done(&line->proof);
     free(line);
 }
 
@@ -262,12 +264,22 @@ static void set_headers(st_line *line, const char *token, const char *type)
 
     curl_slist_free_all(line->headers);
     line->headers = NULL;
-    st_strbuf_addf(&bearer, "Bearer %s", token);
-    add_header(line, "Authorization", st_strbuf_str(&bearer));
+    st_strbuf_addf(&bearer, "Bearer %s", token ? token : "");
+    if (token)
+        add_header(line, "Authorization", st_strbuf_str(&bearer));
     explicit_bzero(bearer.s, bearer.n);
+    if (line->proof.n > 0)
+        add_header(line, "Stint-Proof", st_strbuf_str(&line->proof));
+    st_strbuf_clear(&line->proof);
     if (type)
         add_header(line, "Content-Type", type);
     add_header(line, "Expect", ""); /* no round trip before a body */
+}
+
+void st_line_prove(st_line *line, const char *proof)
+{
+    st_strbuf_clear(&line->proof);
+    st_strbuf_add(&line->proof, proof);
 }
 
 void st_line_ask(st_line *line, const char *path, const char *token, const char *type,

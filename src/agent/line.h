@@ -43,7 +43,9 @@ void st_line_free(st_line *line);
 ST_DEFINE_FREEP(st_line, st_line_free)
 
 bool st_line_busy(const st_line *line);
-/* body NULL: a GET. The answer comes within timeout_ms, in st_lines_wait. */
+/* The next request has this in the header Stint-Proof. */
+void st_line_prove(st_line *line, const char *proof);
+/* token NULL: none is sent; body NULL: a GET. The answer comes within timeout_ms, in st_lines_wait. */
 void st_line_ask(st_line *line, const char *path, const char *token, const char *type,
                  const char *body, size_t n, int64_t timeout_ms);
 /* Forgets the request; no answer comes. */

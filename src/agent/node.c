@@ -236,5 +236,6 @@ void st_host_free(st_host *h)
     st_exec_free(h->exec);
     st_gpu_free(h->gpu);
     explicit_bzero(h->talk.token, sizeof h->talk.token);
+    st_ident_done(&h->talk.ident);
     free(h);
 }

@@ -1,8 +1,10 @@
 /*
- * How a node gets in: who it is, what it has, its token.
+ * How a node gets in: who it is, what it has, its key.
  *
- * The join token is read from its file when it is needed, and never kept. The node's own token is in
- * DIR/node.token, readable by us alone.
+ * A registration signs a challenge of stintd's with the node's key. A node that is known there needs nothing else;
+ * a new one shows a join token as well, which is read from its file when it is needed and never kept. One that
+ * joined before there were keys has a token in DIR/node.token, and binds its key with it. Whichever is refused,
+ * the next is tried.
  */
 #include <inttypes.h>
 #include <sodium.h>
@@ -18,6 +20,7 @@
 #include "base/quote.h"
 
 #define TOKEN_FILE   "node.token"
+#define REGISTER     "/v1/agent/register"
 #define MACHINE_FILE "machine.id"
 #define REGISTER_MS  15000
 #define SECRET_MAX   4096
@@ -62,9 +65,15 @@ int st_host_identity(st_host *h, st_err *err)
         snprintf(h->machine, sizeof h->machine, "%s", st_strbuf_str(&machine));
     if (r < 0)
         return r;
+    r = st_ident_open(&h->talk.ident, h->dir, h->exec->ops->real, err);
+    if (r < 0)
+        return r;
+    h->talk.way = h->talk.ident.fresh && h->process->conf->join_file ? ST_WAY_JOIN : ST_WAY_KEY;
     r = st_file_load(h->dir, TOKEN_FILE, &token, err);
-    if (r == 0)
+    if (r == 0) {
         snprintf(h->talk.token, sizeof h->talk.token, "%s", st_strbuf_str(&token));
+        h->talk.way = ST_WAY_TOKEN;
+    }
     return r == -ST_ENOENT ? 0 : r;
 }
 
@@ -138,6 +147,7 @@ static void registration_json(const st_host *h, st_strbuf *out)
                    ram_mib(h));
     text(out, "name", h->name);
     text(out, "machine_id", h->machine);
+    text(out, "key", h->talk.ident.key);
     text(out, "address", c->address);
     text(out, "version", ST_VERSION);
     text(out, "driver", h->inv.driver);
@@ -181,31 +191,74 @@ static int read_join(const st_host *h, char ret[ST_TOKEN_MAX], st_err *err)
     return r;
 }
 
-void st_host_register(st_host *h)
+void st_host_ask(st_host *h, st_line *line, const char *path, const char *type, const char *body,
+                 size_t n, int64_t timeout_ms)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf proof = {0};
+
+    st_ident_prove(&h->talk.ident, h->name, NULL, body ? "POST" : "GET", path, body, n, &proof);
+    st_line_ask(line, path, st_strbuf_str(&proof), type, body, n, timeout_ms);
+}
+
+/* Another way in than the one that was refused. */
+static void other_way(st_host *h)
+{
+    bool may_join = h->process->conf->join_file != NULL;
+
+    h->talk.way = h->talk.way == ST_WAY_KEY && may_join ? ST_WAY_JOIN : ST_WAY_KEY;
+}
+
+static void answer_challenge(st_host *h, const char *token)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf proof = {0};
+
+    registration_json(h, &body);
+    st_ident_prove(&h->talk.ident, h->name, h->talk.challenge, "POST", REGISTER, body.s, body.n,
+                   &proof);
+    h->talk.challenge[0] = '\0';
+    h->talk.sent_ms = st_boot_ms();
+    if (token)
+        st_line_prove(h->talk.main, st_strbuf_str(&proof));
+    st_line_ask(h->talk.main, REGISTER, token ? token : st_strbuf_str(&proof), "application/json",
+                body.s, body.n, REGISTER_MS);
+}
+
+void st_host_register(st_host *h)
+{
     char join[ST_TOKEN_MAX] = "";
     st_err err = {0};
 
-    if (!h->talk.token[0] && read_join(h, join, &err) < 0) {
+    if (h->talk.way == ST_WAY_KEY && h->talk.ident.fresh && !h->process->conf->join_file)
+        read_join(h, join, &err); /* says what is missing */
+    else if (h->talk.way == ST_WAY_JOIN)
+        read_join(h, join, &err);
+    if (err.code != 0) {
         st_say(h, "not-registered", "reason=\"%s\"", err.msg);
         st_retry_later(h, &h->talk.main_at);
+        other_way(h);
         return;
     }
-    registration_json(h, &body);
-    h->talk.sent_ms = st_boot_ms();
-    st_line_ask(h->talk.main, "/v1/agent/register", h->talk.token[0] ? h->talk.token : join,
-                "application/json", body.s, body.n, REGISTER_MS);
+    h->talk.asked = !h->talk.challenge[0];
+    if (h->talk.asked)
+        st_line_ask(h->talk.main, "/v1/agent/challenge", NULL, NULL, NULL, 0, REGISTER_MS);
+    else
+        answer_challenge(h, h->talk.way == ST_WAY_JOIN    ? join
+                            : h->talk.way == ST_WAY_TOKEN ? h->talk.token
+                                                          : NULL);
     explicit_bzero(join, sizeof join);
 }
 
-static void keep_token(st_host *h, const char *token)
+/* Bound to a key: the token of the time before is good for nothing any more. */
+static void drop_token(st_host *h)
 {
-    st_err err = {0};
+    char path[PATH_MAX + 16];
 
-    snprintf(h->talk.token, sizeof h->talk.token, "%s", token);
-    if (st_file_replace(h->dir, TOKEN_FILE, token, strlen(token), h->exec->ops->real, &err) < 0)
-        st_say(h, "token-not-kept", "reason=\"%s\"", err.msg);
+    if (!h->talk.token[0])
+        return;
+    explicit_bzero(h->talk.token, sizeof h->talk.token);
+    snprintf(path, sizeof path, "%s/" TOKEN_FILE, h->dir);
+    unlink(path);
 }
 
 static void refused(st_host *h, const st_answer *a)
@@ -216,30 +269,54 @@ static void refused(st_host *h, const st_answer *a)
     if (h->talk.main_at.failures < 3 || h->talk.main_at.failures % 20 == 0)
         st_say(h, "not-registered", "status=%ld reason=\"%s\"", a->status,
                detail ? detail : a->err.msg);
-    /* Its own token is good for nothing: another try with a join token, if there is one. */
-    if (a->status == 401 && h->talk.token[0] && h->process->conf->join_file)
-        h->talk.token[0] = '\0';
+    if (a->status == 401 || a->status == 403 || a->status == 409)
+        other_way(h);
     st_retry_later(h, &h->talk.main_at);
+    json_decref(root);
+}
+
+static void challenged(st_host *h, const st_answer *a)
+{
+    json_t *root = a->status == 200 ? json_loadb(a->body, a->n, 0, NULL) : NULL;
+    const char *text = json_string_value(json_object_get(root, "challenge"));
+
+    if (text && strlen(text) < sizeof h->talk.challenge)
+        snprintf(h->talk.challenge, sizeof h->talk.challenge, "%s", text);
+    else
+        refused(h, a);
     json_decref(root);
 }
 
 void st_host_registered(st_host *h, const st_answer *a)
 {
-    json_t *root = a->status == 200 || a->status == 201 ? json_loadb(a->body, a->n, 0, NULL) : NULL;
-    const char *token = json_string_value(json_object_get(root, "token"));
+    json_t *root;
+
+    if (h->talk.asked) {
+        challenged(h, a);
+        return;
+    }
+    root = a->status == 200 || a->status == 201 ? json_loadb(a->body, a->n, 0, NULL) : NULL;
+    const char *session = json_string_value(json_object_get(root, "session"));
     int64_t interval = json_integer_value(json_object_get(root, "interval_ms"));
     int64_t wait = json_integer_value(json_object_get(root, "wait_ms"));
     int64_t chunk = json_integer_value(json_object_get(root, "log_chunk_bytes"));
 
-    if (!root) {
+    if (!root || !session) {
         refused(h, a);
+        json_decref(root);
         return;
     }
-    if (token)
-        keep_token(h, token);
+    if (h->talk.main_at.failures > 0)
+        st_say(h, "back", "after=%d", h->talk.main_at.failures);
+    st_ident_session(&h->talk.ident, session);
+    h->talk.ident.fresh = false;
+    h->talk.way = ST_WAY_KEY;
+    drop_token(h);
+    st_line_drop(h->talk.poll); /* it asked in an older session */
     h->talk.interval_ms = interval > 0 ? interval : h->talk.interval_ms;
     h->talk.wait_ms = wait > 0 ? wait : h->talk.wait_ms;
     h->talk.registered = true;
+    h->talk.registered_ms = st_boot_ms();
     h->talk.sent_no = 0; /* all there is, at once */
     if (chunk > 0) {
         pthread_mutex_lock(&h->mail.lock);

@@ -19,6 +19,7 @@
 #define PAUSE_MIN_MS 200
 #define PAUSE_MAX_MS 15000
 #define IDLE_MS      1000
+#define AGAIN_MS     2000 /* between two registrations that nothing came of */
 #define CHUNK        65536
 
 struct st_voice {
@@ -169,8 +170,7 @@ static int64_t send_status(st_host *h, int64_t boot)
         st_say(h, stall ? "stalled" : "unstalled", "reason=\"%s\"", stall ? why : "");
     k->stalled = stall;
     k->sent_ms = boot;
-    st_line_ask(k->main, "/v1/agent/status", k->token, "application/json", body.s, body.n,
-                STATUS_MS);
+    st_host_ask(h, k->main, "/v1/agent/status", "application/json", body.s, body.n, STATUS_MS);
     return 0;
 }
 
@@ -223,7 +223,9 @@ static void status_answered(st_host *h, const json_t *root)
     if (!k->stalled)
         take_terms(h, root);
     pthread_mutex_lock(&h->mail.lock);
-    h->mail.heard_no = k->sent_no;
+    /* Answered and not taken: stintd waits for the silence of an agent before us. It is said again. */
+    if (!json_is_false(json_object_get(root, "taken")))
+        h->mail.heard_no = k->sent_no;
     pthread_mutex_unlock(&h->mail.lock);
     k->main_at.at_ms = k->sent_ms + k->interval_ms;
     /* As long as it took: what changes all the time is said all the time, but half of it at most. */
@@ -245,6 +247,9 @@ static void status_heard(st_host *h, const st_answer *a)
         st_retry_later(h, &k->main_at);
         if (a->status == 401 || a->status == 404)
             k->registered = false;
+        /* stintd was restarted: it hears us as soon as we have proved ourselves again. */
+        if (a->status == 401 && st_boot_ms() >= k->registered_ms + AGAIN_MS)
+            k->main_at.at_ms = 0;
     }
     json_decref(root);
     poke(h);
@@ -298,8 +303,7 @@ static void ask_list(st_host *h)
              h->mail.revision, h->talk.wait_ms / 1000);
     pthread_mutex_unlock(&h->mail.lock);
     if (!wait)
-        st_line_ask(h->talk.poll, path, h->talk.token, NULL, NULL, 0,
-                    h->talk.wait_ms + POLL_MORE_MS);
+        st_host_ask(h, h->talk.poll, path, NULL, NULL, 0, h->talk.wait_ms + POLL_MORE_MS);
 }
 
 /* ---- logs ----------------------------------------------------------------------------------------- */
@@ -310,8 +314,8 @@ static void send_piece(st_host *h)
 
     pthread_mutex_lock(&m->lock);
     if (m->piece_state == ST_PIECE_READY)
-        st_line_ask(h->talk.log, m->piece_path, h->talk.token, "application/octet-stream",
-                    m->piece.s, m->piece.n, LOG_MS);
+        st_host_ask(h, h->talk.log, m->piece_path, "application/octet-stream", m->piece.s,
+                    m->piece.n, LOG_MS);
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -34,6 +34,28 @@ void st_api_agent_terms(const st_agent_answer *a, st_strbuf *out)
     st_out_text(out, "at_lease_end", a->keep ? "keep" : "kill");
 }
 
+/* An agent that has proved who it is speaks about its own node, and about this request; false: answered. */
+static bool may_speak(st_api *api, st_call *call)
+{
+    const st_caller *caller = st_api_caller(call);
+    st_err err;
+
+    if (!st_api_need_native(api, call) || !st_api_proved(api, call))
+        return false;
+    if (!caller->signed_by || caller->proof.n > 0)
+        return true;
+    st_fail(&err, ST_EAUTH, "a challenge is answered by registering");
+    st_call_fail(call, &err);
+    return false;
+}
+
+static const char *boot_of(const st_call *call)
+{
+    const st_caller *caller = st_api_caller(call);
+
+    return caller->signed_by ? caller->proof.boot : NULL;
+}
+
 /* ---- desired state -------------------------------------------------------------------------------- */
 
 typedef struct desired {
@@ -41,6 +63,7 @@ typedef struct desired {
     st_api *api;
     st_call *call;
     int32_t node;
+    const char *boot; /* the call's; NULL: a node without a key */
     uint64_t have;
 } desired;
 
@@ -48,7 +71,7 @@ static bool look_desired(st_parked *p, bool late)
 {
     desired *d = (desired *)p;
     st_strbuf out = {0};
-    bool differs = st_native_desired(d->api->options.native, d->node, d->have, &out);
+    bool differs = st_native_desired(d->api->options.native, d->node, d->boot, d->have, &out);
 
     if (differs)
         st_call_reply_buf(d->call, 200, NULL, &out);
@@ -66,7 +89,7 @@ void st_api_agent_desired(st_call *call, void *ctx)
     int32_t node;
     desired *d;
 
-    if (!st_api_need_native(api, call))
+    if (!may_speak(api, call))
         return;
     node = st_native_node(api->options.native, name);
     if (node < 0) {
@@ -80,6 +103,7 @@ void st_api_agent_desired(st_call *call, void *ctx)
                    .api = api,
                    .call = call,
                    .node = node,
+                   .boot = boot_of(call),
                    .have = (uint64_t)st_call_query_int(call, "revision", 0)};
     d->parked.late = d->parked.wait_ms == 0;
     st_call_defer(call);
@@ -98,7 +122,13 @@ static int64_t number(const json_t *map, const char *key)
     return json_integer_value(json_object_get(map, key));
 }
 
-/* What is no number, or less than none, was not measured. */
+/* A number of a stay or a task; what is none is that of nobody. */
+static int small(int64_t n)
+{
+    return n >= 0 && n <= ST_TASKS_MAX * 1000L ? (int)n : -1;
+}
+
+/* What is no number was not measured. */
 static void read_used(const json_t *map, st_agent_task *ret)
 {
     const json_t *usage = json_object_get(map, "usage"), *scrub = json_object_get(map, "scrub");
@@ -108,7 +138,7 @@ static void read_used(const json_t *map, st_agent_task *ret)
     for (int k = 0; k < ST_USED_COUNT; k++) {
         const json_t *v = json_object_get(usage, st_used_key((st_used_kind)k));
 
-        if (!json_is_integer(v) || json_integer_value(v) < 0)
+        if (!json_is_integer(v))
             continue;
         ret->used.has |= 1u << k;
         ret->used.v[k] = json_integer_value(v);
@@ -134,13 +164,13 @@ static int read_task(const st_api *api, const json_t *map, bool past, st_agent_t
     if (word < 0)
         return st_fail(err, ST_EINVAL, "%s is no state of a task",
                        st_quote(q, state ? state : "nothing"));
-    *ret = (st_agent_task){.stay = (int)number(map, "stay"),
-                           .task = (int)number(map, "task"),
+    *ret = (st_agent_task){.stay = small(number(map, "stay")),
+                           .task = small(number(map, "task")),
                            .state = (st_task_state)word,
-                           .exit_code = (int)number(map, "exit_code"),
-                           .signal = (int)number(map, "signal"),
                            .ended_ms = number(map, "ended_ms"),
                            .reason = json_string_value(json_object_get(map, "reason"))};
+    ret->odd = !st_said_exit(number(map, "exit_code"), number(map, "signal"), &ret->exit_code,
+                             &ret->signal);
     /* A name that is none of ours stays job 0, which nobody has: told back as unknown. */
     if (!st_control_id_parse(api->control, job, &ret->job))
         ret->job = 0;
@@ -168,7 +198,7 @@ static int read_tasks(const st_api *api, const json_t *list, bool past, st_agent
     return 0;
 }
 
-static int take_status(const st_api *api, const char *node, const json_t *root,
+static int take_status(const st_api *api, const st_caller *caller, const json_t *root,
                        st_agent_answer *ret, st_err *err)
 {
     const json_t *tasks = json_object_get(root, "tasks");
@@ -177,6 +207,7 @@ static int take_status(const st_api *api, const char *node, const json_t *root,
     st_agent_status status = {.epoch = number(root, "epoch"),
                               .revision = (uint64_t)number(root, "revision"),
                               .now_ms = number(root, "now_ms"),
+                              .waiting = caller->waiting,
                               .sick = word && strcmp(word, "ok") != 0,
                               .reason = json_string_value(json_object_get(health, "reason"))};
     ST_CLEANUP(st_freep) st_agent_task *now = NULL;
@@ -191,7 +222,7 @@ static int take_status(const st_api *api, const char *node, const json_t *root,
         r = read_tasks(api, json_object_get(root, "past"), true, &past, &status.npast, err);
     status.tasks = now;
     status.past = past;
-    return r == 0 ? st_native_status(api->options.native, node, &status, ret, err) : r;
+    return r == 0 ? st_native_status(api->options.native, caller->who.user, &status, ret, err) : r;
 }
 
 void st_api_agent_status(st_call *call, void *ctx)
@@ -203,11 +234,11 @@ void st_api_agent_status(st_call *call, void *ctx)
     st_err err = {0};
     int r;
 
-    if (!st_api_need_native(api, call))
+    if (!may_speak(api, call))
         return;
     r = st_call_json(call, &root, &err);
     if (r == 0)
-        r = take_status(api, st_api_who(call)->user, root, &answer, &err);
+        r = take_status(api, st_api_caller(call), root, &answer, &err);
     json_decref(root);
     if (r < 0) {
         st_call_fail(call, &err);
@@ -216,6 +247,7 @@ void st_api_agent_status(st_call *call, void *ctx)
     st_strbuf_addc(&out, '{');
     st_api_agent_terms(&answer, &out);
     st_out_text(&out, "state", st_node_state_name(answer.state));
+    st_out_raw(&out, "taken", answer.taken ? "true" : "false");
     st_strbuf_addc(&out, '}');
     st_call_reply_buf(call, 200, NULL, &out);
     st_strbuf_done(&out);
@@ -223,7 +255,7 @@ void st_api_agent_status(st_call *call, void *ctx)
 
 /* ---- logs ----------------------------------------------------------------------------------------- */
 
-static bool small(const char *text, int *ret)
+static bool read_small(const char *text, int *ret)
 {
     char *end;
     long n = strtol(text, &end, 10);
@@ -246,10 +278,16 @@ void st_api_agent_logs(st_call *call, void *ctx)
     uint64_t job;
     int stay, task;
 
-    if (!st_api_need_native(api, call))
+    if (!may_speak(api, call))
         return;
+    if (st_api_caller(call)->waiting) {
+        st_fail(&err, ST_EDOWN, "another agent speaks for this node; try again later");
+        st_call_fail(call, &err);
+        return;
+    }
     if (!api->options.logs || !st_control_id_parse(api->control, name, &job) ||
-        !small(st_call_param(call, "stay"), &stay) || !small(st_call_param(call, "task"), &task) ||
+        !read_small(st_call_param(call, "stay"), &stay) ||
+        !read_small(st_call_param(call, "task"), &task) ||
         !st_native_had(api->options.native, st_api_who(call)->user, job, stay, task)) {
         st_api_no_such(call, "task on this node of job", name);
         return;

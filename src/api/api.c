@@ -11,6 +11,7 @@
 #include "api/park.h"
 #include "api/state.h"
 #include "api/work.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
@@ -24,13 +25,24 @@ static int authenticate(void *ctx, const char *bearer, const st_peer *peer, st_p
                         st_err *err)
 {
     st_api *api = ctx;
+    st_caller caller = {0};
     st_identity who = {0};
 
-    if (bearer) {
+    if (bearer && st_proof_is(bearer)) {
+        int r = st_api_prove(api, bearer, &caller, err);
+        if (r < 0)
+            return r;
+        who = caller.who;
+        snprintf(ret->label, sizeof ret->label, "%.60s", who.user);
+        ret->key = st_hash_str(1, who.user) | 1;
+    } else if (bearer) {
         int r =
             st_directory_token(api->dir, bearer, api->options.clock(api->options.ctx), &who, err);
         if (r == -ST_EAUTH)
             st_control_refused(api->control, peer->address);
+        if (r < 0)
+            return r;
+        r = st_api_unbound(api, &who, err);
         if (r < 0)
             return r;
         snprintf(ret->label, sizeof ret->label, "%lld", (long long)who.token);
@@ -46,8 +58,9 @@ static int authenticate(void *ctx, const char *bearer, const st_peer *peer, st_p
                        "`stint login`");
     }
     snprintf(who.source, sizeof who.source, "%s", peer->address);
-    ret->who = st_xmalloc(sizeof who);
-    memcpy(ret->who, &who, sizeof who);
+    caller.who = who;
+    ret->who = st_xmalloc(sizeof caller);
+    memcpy(ret->who, &caller, sizeof caller);
     ret->roles = ST_MAY(who.role);
     return 0;
 }
@@ -58,9 +71,14 @@ static void forget(void *ctx, void *who)
     free(who);
 }
 
-const st_identity *st_api_who(const st_call *call)
+const st_caller *st_api_caller(const st_call *call)
 {
     return st_call_principal(call)->who;
+}
+
+const st_identity *st_api_who(const st_call *call)
+{
+    return &st_api_caller(call)->who;
 }
 
 bool st_api_sees(st_api *api, const st_call *call, const char *account)
@@ -145,6 +163,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     const st_rules_options rules = {.types = gpu_types, .ctx = api};
     api->rules = st_rules_new(&rules);
     api->park = st_park_new();
+    api->challenges = st_challenges_new();
     api->options.http.routes = st_api_routes();
     api->options.http.ctx = api;
     api->options.http.authenticate = authenticate;
@@ -169,6 +188,7 @@ void st_api_free(st_api *api)
     st_http_server_free(api->server);
     st_park_free(api->park);
     st_hub_free(api->hub);
+    st_challenges_free(api->challenges);
     st_rules_free(api->rules);
     for (size_t i = 0; i < api->readers.n; i++)
         st_store_close(api->readers.v[i]);

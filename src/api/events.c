@@ -131,6 +131,10 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
         st_out_money(out, n->budget->of_cap ? "cap" : "budget", n->budget->of_udollars);
         st_out_money(out, "spent", n->budget->spent_udollars);
     }
+    if (n->incident.flag) {
+        st_out_text(out, "flag", n->incident.flag);
+        st_out_text(out, "reason", n->incident.reason);
+    }
     if (n->fx->until_ms > 0 && n->fx->until_ms != ST_TIME_NEVER)
         st_out_time(out, "until", n->fx->until_ms);
     st_strbuf_addc(out, '}');

@@ -192,6 +192,37 @@ static void fault_json(const st_question *q, const st_node *n, st_strbuf *out)
         st_out_text(out, "reason", st_strbuf_str(&reason));
 }
 
+static void flag_json(void *ctx, st_flag flag, const char *reason, int64_t since_ms,
+                      int64_t last_ms)
+{
+    st_strbuf *out = ctx;
+
+    if (out->s[out->n - 1] == '}')
+        st_strbuf_addc(out, ',');
+    st_strbuf_addc(out, '{');
+    st_out_text(out, "flag", st_flag_name(flag));
+    st_out_text(out, "reason", reason ? reason : "");
+    st_out_time(out, "since", since_ms);
+    st_out_time(out, "last", last_ms);
+    st_strbuf_addc(out, '}');
+}
+
+/* What concerns who runs the fleet: its key, and what is wrong with what it says. */
+static void trust_json(const st_question *q, const st_node *n, st_strbuf *out)
+{
+    char key[ST_KEY_TEXT];
+    bool rejoin;
+
+    st_control_node_key(q->api->control, n->name, key, &rejoin);
+    if (key[0])
+        st_out_text(out, "key", key);
+    if (rejoin)
+        st_out_raw(out, "may_rejoin", "true");
+    st_out_raw(out, "flags", "[");
+    st_control_flags(q->api->control, n->name, flag_json, out);
+    st_strbuf_addc(out, ']');
+}
+
 static void node_json(const st_question *q, const st_core *core, const st_node *n, st_strbuf *out)
 {
     const st_fleet *fleet = st_core_fleet(core);
@@ -214,6 +245,8 @@ static void node_json(const st_question *q, const st_core *core, const st_node *
     place_json(fleet, n, ST_TOPO_ZONE, out);
     if (st_question_owner(q))
         st_out_int(out, "gpus_free", __builtin_popcount(n->view.free));
+    if (st_question_owner(q) && q->name[0])
+        trust_json(q, n, out);
     jobs_json(q, core, n, out);
     st_strbuf_addc(out, '}');
 }

@@ -2,19 +2,23 @@
  * How machines become nodes (doc/agent-protocol.md): join tokens, made by owners, and what an agent
  * says of its machine when it registers.
  */
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/state.h"
 #include "base/mem.h"
+#include "model/said.h"
 #include "spec/fields.h"
 
-#define INTERVAL_S  5 /* between two statuses of an agent */
-#define DOC_MAX     16384
-#define JOIN_USES   1
-#define JOIN_MS     INT64_C(86400000)
-#define MACHINE_MAX 128
-#define LABELS_MAX  64
+#define INTERVAL_S    5 /* between two statuses of an agent */
+#define DOC_MAX       16384
+#define JOIN_USES     1
+#define JOIN_MS       INT64_C(86400000)
+#define MACHINE_MAX   128
+#define LABELS_MAX    64
+#define SESSION_BYTES 16
+#define WORD_MAX      128
 
 /* ---- join tokens -------------------------------------------------------------------------------- */
 
@@ -29,6 +33,7 @@ static void join_free(join_change *c)
 {
     explicit_bzero(c->join.token.text, sizeof c->join.token.text);
     st_doc_free(c->doc);
+    free(c->join.first);
     free(c);
 }
 
@@ -47,6 +52,7 @@ static void join_done(st_cmd *cmd, const st_err *err)
         st_out_text(&out, "token", c->join.token.text);
         st_out_text(&out, "pool", c->join.pool ? c->join.pool : "");
         st_out_int(&out, "uses", c->join.uses);
+        st_out_raw(&out, "new_types", c->join.new_types ? "true" : "false");
         st_out_time(&out, "expires", c->join.token.expires_ms);
         st_strbuf_addc(&out, '}');
         st_call_set_header(c->call, "Cache-Control", "no-store");
@@ -59,6 +65,7 @@ static void join_done(st_cmd *cmd, const st_err *err)
 typedef struct join_fields {
     const char *pool, *label;
     int64_t uses, expires_ms;
+    bool new_types;
 } join_fields;
 
 static int read_join(join_change *c, st_err *err)
@@ -72,6 +79,7 @@ static int read_join(join_change *c, st_err *err)
          .lo = 1,
          .hi = ST_NODES_MAX},
         {.key = "expires_in", .kind = ST_F_DURATION, .offset = offsetof(join_fields, expires_ms)},
+        {.key = "new_types", .kind = ST_F_BOOL, .offset = offsetof(join_fields, new_types)},
         {0},
     };
     join_fields f = {.label = "", .uses = JOIN_USES, .expires_ms = JOIN_MS};
@@ -85,6 +93,7 @@ static int read_join(join_change *c, st_err *err)
         return r;
     c->join.pool = f.pool;
     c->join.uses = f.uses;
+    c->join.new_types = f.new_types;
     c->join.token.label = f.label;
     c->join.token.expires_ms = c->api->options.clock(c->api->options.ctx) + f.expires_ms;
     return 0;
@@ -121,14 +130,27 @@ typedef struct registration {
     st_call *call;
     st_doc *doc;
     st_strbuf said;
+    char key[ST_KEY_TEXT];
+    char boot[ST_BOOT_TEXT]; /* with a key: who speaks */
 } registration;
 
 static void registration_free(registration *c)
 {
-    explicit_bzero(c->reg.text, sizeof c->reg.text);
     st_doc_free(c->doc);
     st_strbuf_done(&c->said);
     free(c);
+}
+
+/* What its messages are signed for from now on. */
+static void open_session(const registration *c, st_strbuf *out)
+{
+    unsigned char bytes[SESSION_BYTES];
+    char session[2 * SESSION_BYTES + 1];
+
+    randombytes_buf(bytes, sizeof bytes);
+    sodium_bin2hex(session, sizeof session, bytes, sizeof bytes);
+    st_native_open(c->api->options.native, c->reg.node.name, c->boot, session);
+    st_out_text(out, "session", session);
 }
 
 static void registered(st_cmd *cmd, const st_err *err)
@@ -149,8 +171,8 @@ static void registered(st_cmd *cmd, const st_err *err)
         st_strbuf_addc(&out, '{');
         st_out_text(&out, "node", c->reg.node.name);
         st_out_text(&out, "pool", c->reg.pool);
-        if (c->reg.issued)
-            st_out_text(&out, "token", c->reg.text);
+        if (c->key[0])
+            open_session(c, &out);
         st_api_agent_terms(&terms, &out);
         st_out_int(&out, "interval_ms", INTERVAL_S * 1000);
         st_out_int(&out, "wait_ms", ST_AGENT_WAIT_S * 1000);
@@ -164,7 +186,7 @@ static void registered(st_cmd *cmd, const st_err *err)
 }
 
 typedef struct node_fields {
-    const char *name, *machine, *address, *version, *driver;
+    const char *name, *machine, *address, *version, *driver, *key;
     const st_doc_node *gpu, *topology, *labels;
     int64_t cpu_m, ram_mib;
 } node_fields;
@@ -186,6 +208,21 @@ typedef struct topology_fields {
         .key = k, .kind = what, .offset = offsetof(S, f) \
     }
 
+/* What goes on to other nodes and to people. */
+static int check_words(const node_fields *f, st_err *err)
+{
+    const struct {
+        const char *key, *text;
+    } words[] = {{"address", f->address}, {"version", f->version}, {"driver", f->driver}};
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
+        if (words[i].text && words[i].text[0] && !st_said_word(words[i].text, WORD_MAX))
+            return st_fail(err, ST_EINVAL,
+                           "%s has at most %d letters, digits or . _ : - / + %% [ ]", words[i].key,
+                           WORD_MAX);
+    return 0;
+}
+
 static int read_node(const st_doc *doc, node_fields *f, st_err *err)
 {
     static const st_field rows[] = {
@@ -197,6 +234,7 @@ static int read_node(const st_doc *doc, node_fields *f, st_err *err)
         ROW("address", ST_F_TEXT, node_fields, address),
         ROW("version", ST_F_TEXT, node_fields, version),
         ROW("driver", ST_F_TEXT, node_fields, driver),
+        ROW("key", ST_F_TEXT, node_fields, key),
         ROW("gpu", ST_F_NODE, node_fields, gpu),
         ROW("topology", ST_F_NODE, node_fields, topology),
         ROW("labels", ST_F_NODE, node_fields, labels),
@@ -204,7 +242,7 @@ static int read_node(const st_doc *doc, node_fields *f, st_err *err)
          .kind = ST_F_MILLI,
          .offset = offsetof(node_fields, cpu_m),
          .lo = 0,
-         .hi = ST_QTY_MAX,
+         .hi = ST_NODE_CPU_M_MAX,
          .required = true},
         {.key = "ram",
          .kind = ST_F_MIB,
@@ -216,8 +254,14 @@ static int read_node(const st_doc *doc, node_fields *f, st_err *err)
 
     if (r == 0)
         r = st_fields_read(doc, st_doc_root(doc), rows, f, err);
-    if (r == 0 && (!f->machine[0] || strlen(f->machine) > MACHINE_MAX))
-        r = st_fail(err, ST_EINVAL, "machine_id has 1 to %d bytes", MACHINE_MAX);
+    if (r == 0 && !st_said_word(f->machine, MACHINE_MAX))
+        r = st_fail(err, ST_EINVAL, "machine_id has 1 to %d letters, digits or . _ : - /",
+                    MACHINE_MAX);
+    if (r == 0 && f->ram_mib > ST_NODE_RAM_MIB_MAX)
+        r = st_fail(err, ST_ERANGE, "a node has at most %d TiB of RAM",
+                    (int)(ST_NODE_RAM_MIB_MAX >> 20));
+    if (r == 0)
+        r = check_words(f, err);
     if (r == 0 && f->labels)
         r = st_doc_expect(doc, f->labels, ST_DOC_MAP, err);
     if (r == 0 && f->labels && f->labels->nchild > LABELS_MAX)
@@ -249,6 +293,17 @@ static int read_gpu(const st_doc *doc, const st_doc_node *map, gpu_fields *f, st
         r = st_fields_read(doc, map, rows, f, err);
     if (r == 0 && f->uuids)
         r = st_doc_expect(doc, f->uuids, ST_DOC_SEQ, err);
+    if (r == 0 && f->vram_mib > ST_TYPE_VRAM_MAX)
+        r = st_doc_fail(doc, map, err, ST_ERANGE, "a GPU has at most %d TiB of memory",
+                        (int)(ST_TYPE_VRAM_MAX >> 20));
+    for (const st_doc_node *u = r == 0 && f->uuids ? f->uuids->child : NULL; u && r == 0;
+         u = u->next) {
+        const char *text;
+
+        r = st_doc_str(doc, u, &text, err);
+        if (r == 0 && !st_said_word(text, WORD_MAX))
+            r = st_doc_fail(doc, u, err, ST_EINVAL, "a UUID has letters, digits and -");
+    }
     if (r == 0 && f->uuids && f->uuids->nchild != f->count)
         r = st_doc_fail(doc, f->uuids, err, ST_EINVAL, "%d GPUs and %d UUIDs", f->count,
                         f->uuids->nchild);
@@ -302,6 +357,37 @@ static int keep_said(registration *c, const node_fields *f, const gpu_fields *g,
     return 0;
 }
 
+/* With a key comes a proof that it is the sender's, over a challenge that was not used before. */
+static int check_key(registration *c, const node_fields *f, st_err *err)
+{
+    const st_caller *caller = st_api_caller(c->call);
+    const char *text = st_call_header(c->call, "Stint-Proof");
+    unsigned char key[ST_KEY_BYTES];
+    st_proof proof;
+
+    if (!f->key)
+        return caller->signed_by ? st_fail(err, ST_EINVAL, "key \"key\" is missing") : 0;
+    if (!st_key_parse(f->key, key))
+        return st_fail(err, ST_EINVAL, "key has %d hexadecimal digits", 2 * ST_KEY_BYTES);
+    if (caller->signed_by && caller->proof.n > 0)
+        return st_fail(err, ST_EAUTH, "a registration is signed over a challenge");
+    if (caller->signed_by) {
+        proof = caller->proof;
+    } else if (!text || !st_proof_parse(text, &proof) || !st_proof_good(text, key) ||
+               proof.n != 0 || strcmp(proof.node, f->name) != 0 ||
+               !st_api_digest_is(c->call, &proof) ||
+               !st_challenges_take(c->api->challenges, proof.session,
+                                   c->api->options.clock(c->api->options.ctx))) {
+        return st_fail(err, ST_EAUTH,
+                       "the key was not proved: the header Stint-Proof signs this request over a "
+                       "fresh challenge");
+    }
+    snprintf(c->key, sizeof c->key, "%s", f->key);
+    snprintf(c->boot, sizeof c->boot, "%s", proof.boot);
+    c->reg.key = c->key;
+    return 0;
+}
+
 static int read_registration(registration *c, st_err *err)
 {
     node_fields f = {0};
@@ -319,6 +405,8 @@ static int read_registration(registration *c, st_err *err)
         r = read_topology(c->doc, f.topology, &t, err);
     if (r == 0)
         r = keep_said(c, &f, &g, err);
+    if (r == 0)
+        r = check_key(c, &f, err);
     if (r < 0)
         return r;
     known = g.type ? st_spec_known_type(g.type) : NULL;
@@ -345,7 +433,7 @@ void st_api_agent_register(st_call *call, void *ctx)
     registration *c;
     st_err err = {0};
 
-    if (!st_api_need_native(api, call))
+    if (!st_api_need_native(api, call) || !st_api_proved(api, call))
         return;
     c = st_xcalloc(1, sizeof *c);
     c->api = api;

@@ -278,6 +278,10 @@ static const st_route routes[] = {
     WRITE("PATCH", "/v1/nodes/{name}", ST_MAY_OWNER, 0, st_api_node_patch, "changeNode",
           "Drain a node, take it back, or declare it failed", "NodeChange", "NameRef", 200),
 
+    WRITE("POST", "/v1/nodes/{name}/rejoin", ST_MAY_OWNER, 0, st_api_node_rejoin, "rejoinNode",
+          "Let a machine take the node's place with a join token and a new key", NULL, "NameRef",
+          200),
+
     {"GET", "/v1/events", ST_MAY_SEE, ST_ROUTE_STREAM, st_api_events, "streamEvents",
      "What happens in the caller's subtree, as it happens", events_query, NULL, "text/event-stream",
      0},
@@ -285,6 +289,8 @@ static const st_route routes[] = {
          "Who changed what, newest first, in the caller's subtree", audit_query, "AuditList"),
     READ("/v1/audit/verify", ST_MAY_OWNER | ST_MAY(ST_ROLE_AUDITOR), st_api_audit_verify,
          "verifyAudit", "Follow the chain of hashes from its start", NULL, "AuditVerdict"),
+    OPEN("GET", "/v1/agent/challenge", st_api_agent_challenge, "getChallenge",
+         "Something new for an agent to sign when it registers", "Challenge"),
     WRITE("POST", "/v1/agent/register", ST_MAY_JOIN, 0, st_api_agent_register, "registerNode",
           "An agent says what its machine has and becomes a node, or comes back as one",
           "NodeRegistration", "NodeTerms", 201),

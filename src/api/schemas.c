@@ -301,7 +301,12 @@ static const st_schema schemas[] = {
              "\"string\"}, \"reason\": {\"type\": \"string\"}, \"rack\": {\"type\": \"string\"}, "
              "\"block\": {\"type\": "
              "\"string\"}, \"zone\": {\"type\": \"string\"}, \"gpus_free\": {\"type\": "
-             "\"integer\"}, \"jobs\": {\"type\": \"array\", \"items\": {\"type\": "
+             "\"integer\"}, \"key\": {\"type\": \"string\"}, \"may_rejoin\": {\"type\": "
+             "\"boolean\"}, \"flags\": {\"type\": \"array\", \"items\": {\"type\": "
+             "\"object\", \"properties\": {\"flag\": {\"type\": \"string\"}, \"reason\": "
+             "{\"type\": \"string\"}, \"since\": {\"type\": \"string\"}, \"last\": "
+             "{\"type\": \"string\"}}}}, "
+             "\"jobs\": {\"type\": \"array\", \"items\": {\"type\": "
              "\"string\"}}}, \"required\": [\"name\", \"pool\", \"state\"]}"},
     {"NodeList", "{\"type\": \"object\", \"properties\": {\"nodes\": {\"type\": \"array\", "
                  "\"items\": {\"$ref\": \"#/components/schemas/Node\"}}}, \"required\": "
@@ -324,15 +329,20 @@ static const st_schema schemas[] = {
     {"JoinTokenSpec", "{\"type\": \"object\", \"properties\": {\"pool\": {\"type\": \"string\"}, "
                       "\"label\": {\"type\": \"string\"}, \"uses\": {\"type\": \"integer\", "
                       "\"minimum\": 1}, \"expires_in\": {\"type\": [\"string\", \"integer\"], "
-                      "\"description\": \"90s, 1h30m, or seconds\"}}, \"additionalProperties\": "
-                      "false}"},
+                      "\"description\": \"90s, 1h30m, or seconds\"}, \"new_types\": "
+                      "{\"type\": \"boolean\"}}, \"additionalProperties\": false}"},
     {"JoinToken", "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\"}, "
                   "\"token\": {\"type\": \"string\"}, \"pool\": {\"type\": \"string\"}, "
-                  "\"uses\": {\"type\": \"integer\"}, \"expires\": {\"type\": [\"string\", "
-                  "\"null\"], \"format\": \"date-time\"}}, \"required\": [\"id\", \"token\", "
+                  "\"uses\": {\"type\": \"integer\"}, \"new_types\": {\"type\": \"boolean\"}, "
+                  "\"expires\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}}, "
+                  "\"required\": [\"id\", \"token\", "
                   "\"uses\"]}"},
+    {"Challenge", "{\"type\": \"object\", \"properties\": {\"challenge\": {\"type\": "
+                  "\"string\"}, \"agent_port\": {\"type\": \"integer\"}}, \"required\": "
+                  "[\"challenge\"]}"},
     {"NodeRegistration",
      "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+     "\"key\": {\"type\": \"string\", \"description\": \"public key, Ed25519, hexadecimal\"}, "
      "\"machine_id\": {\"type\": \"string\"}, \"address\": {\"type\": "
      "\"string\"}, \"version\": {\"type\": \"string\"}, \"driver\": {\"type\": "
      "\"string\"}, \"cpu\": {\"type\": \"number\"}, \"ram\": {\"type\": "
@@ -351,7 +361,8 @@ static const st_schema schemas[] = {
      "[\"name\", \"machine_id\", \"cpu\", \"ram\"], \"additionalProperties\": "
      "false}"},
     {"NodeTerms", "{\"type\": \"object\", \"properties\": {\"node\": {\"type\": \"string\"}, "
-                  "\"pool\": {\"type\": \"string\"}, \"token\": {\"type\": \"string\"}, "
+                  "\"pool\": {\"type\": \"string\"}, \"session\": {\"type\": \"string\"}, "
+                  "\"taken\": {\"type\": \"boolean\"}, "
                   "\"epoch\": {\"type\": \"integer\"}, \"revision\": {\"type\": \"integer\"}, "
                   "\"now_ms\": {\"type\": \"integer\"}, \"lease_ms\": {\"type\": "
                   "\"integer\"}, \"at_lease_end\": {\"type\": \"string\", \"enum\": "

@@ -10,8 +10,10 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "engine/native.h"
+#include "model/proof.h"
 #include "rules/rules.h"
 
+typedef struct st_challenges st_challenges;
 typedef struct st_hub st_hub;
 typedef struct st_park st_park;
 typedef struct st_work st_work;
@@ -25,6 +27,7 @@ struct st_api {
     st_rules *rules;
     st_park *park;
     st_work *work;
+    st_challenges *challenges;
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */
 };
@@ -38,6 +41,29 @@ struct st_api {
 #define ST_MAY_SEE    (ST_MAY_SUBMIT | ST_MAY(ST_ROLE_VIEWER) | ST_MAY(ST_ROLE_AUDITOR))
 #define ST_MAY_NODE   ST_MAY(ST_ROLE_NODE)
 #define ST_MAY_JOIN   (ST_MAY_NODE | ST_MAY(ST_ROLE_JOIN))
+
+/* Whoever calls. */
+typedef struct st_caller {
+    st_identity who; /* first */
+    bool signed_by;  /* a node with a key: the rest is there */
+    bool waiting;    /* its voice is not believed (engine/voices.h) */
+    st_proof proof;
+} st_caller;
+
+/* prove.c: nodes prove themselves (doc/decisions/0021). */
+st_challenges *st_challenges_new(void);
+void st_challenges_free(st_challenges *c);
+/* Whether the text is a challenge that was given out lately and not used; it is used now. */
+bool st_challenges_take(st_challenges *c, const char *text, int64_t now);
+/* Who sent a proof: fills *ret, or fails with ST_EAUTH. */
+int st_api_prove(st_api *api, const char *proof, st_caller *ret, st_err *err);
+/* A node with a key is not let in by a token: ST_EAUTH. */
+int st_api_unbound(const st_api *api, const st_identity *who, st_err *err);
+/* Whether method, target and body are what was signed; false: answered. */
+bool st_api_proved(st_api *api, st_call *call);
+/* The same for a proof that is not the caller's own. */
+bool st_api_digest_is(const st_call *call, const st_proof *proof);
+const st_caller *st_api_caller(const st_call *call);
 
 /* Who is calling. Copied into the call; good as long as it. */
 const st_identity *st_api_who(const st_call *call);
@@ -131,6 +157,7 @@ st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token
 st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_make;
 st_handler st_api_pool_get, st_api_pool_patch;
 st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_patch;
+st_handler st_api_node_rejoin;
 st_handler st_api_events, st_api_audit_list, st_api_audit_verify;
 st_handler st_api_backup;
 st_handler st_api_sizes_list, st_api_size_put, st_api_size_remove;
@@ -139,7 +166,7 @@ st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_c
 st_handler st_api_array_get;
 st_handler st_api_secrets_list, st_api_secret_put, st_api_secret_remove, st_api_secrets_rotate;
 st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api_agent_status;
-st_handler st_api_agent_logs;
+st_handler st_api_agent_logs, st_api_agent_challenge;
 st_handler st_api_prices_list, st_api_prices_publish, st_api_plan_get, st_api_plan_put;
 st_handler st_api_budget_get, st_api_credit_make, st_api_billing, st_api_reconcile;
 st_handler st_api_bills_list, st_api_bill_get, st_api_bill_entries, st_api_metered;

@@ -8,7 +8,7 @@
 
 typedef struct fleet_flags {
     st_cli_format format;
-    bool watch;
+    bool watch, force;
     /* node add */
     const char *gpu, *gpus, *pool, *cpu, *ram, *rack, *block, *zone, *nvlink, *nvlink_domain;
     /* type add */
@@ -62,20 +62,28 @@ static const st_view_column node_columns[] = {
     {"RACK", "rack", ST_VIEW_TEXT, NULL},  {"BLOCK", "block", ST_VIEW_TEXT, NULL},
     {"JOBS", "jobs", ST_VIEW_WORDS, NULL}, {0},
 };
+/* What is wrong with what the node says, for owners. */
+static void add_flags(const json_t *row, st_strbuf *out)
+{
+    const json_t *flags = json_object_get(row, "flags"), *flag;
+    size_t i;
+
+    json_array_foreach(flags, i, flag)
+        st_strbuf_addf(out, "%s%s since %s: %s", i ? "; " : "", st_view_text(flag, "flag"),
+                       st_view_text(flag, "since"), st_view_text(flag, "reason"));
+    if (out->n == 0)
+        st_strbuf_addc(out, '-');
+}
+
 static const st_view_column node_facts[] = {
-    {"Node", "name", ST_VIEW_TEXT, NULL},
-    {"State", "state", ST_VIEW_TEXT, NULL},
-    {"Pool", "pool", ST_VIEW_TEXT, NULL},
-    {"Type", "type", ST_VIEW_TEXT, NULL},
-    {"GPUs", "gpus", ST_VIEW_NUM, NULL},
-    {"Free", "gpus_free", ST_VIEW_NUM, NULL},
-    {"CPU", "cpu", ST_VIEW_NUM, NULL},
-    {"RAM", "ram_mib", ST_VIEW_MIB, NULL},
-    {"Rack", "rack", ST_VIEW_TEXT, NULL},
-    {"Block", "block", ST_VIEW_TEXT, NULL},
-    {"Zone", "zone", ST_VIEW_TEXT, NULL},
-    {"Your jobs", "jobs", ST_VIEW_WORDS, NULL},
-    {0},
+    {"Node", "name", ST_VIEW_TEXT, NULL},     {"State", "state", ST_VIEW_TEXT, NULL},
+    {"Pool", "pool", ST_VIEW_TEXT, NULL},     {"Type", "type", ST_VIEW_TEXT, NULL},
+    {"GPUs", "gpus", ST_VIEW_NUM, NULL},      {"Free", "gpus_free", ST_VIEW_NUM, NULL},
+    {"CPU", "cpu", ST_VIEW_NUM, NULL},        {"RAM", "ram_mib", ST_VIEW_MIB, NULL},
+    {"Rack", "rack", ST_VIEW_TEXT, NULL},     {"Block", "block", ST_VIEW_TEXT, NULL},
+    {"Zone", "zone", ST_VIEW_TEXT, NULL},     {"Your jobs", "jobs", ST_VIEW_WORDS, NULL},
+    {"Reason", "reason", ST_VIEW_TEXT, NULL}, {"Key", "key", ST_VIEW_TEXT, NULL},
+    {"Flags", NULL, ST_VIEW_FN, add_flags},   {0},
 };
 static const st_view_column type_columns[] = {
     {"NAME", "name", ST_VIEW_TEXT, NULL},
@@ -177,6 +185,39 @@ static int set_state(st_cli *cli, int argc, char **argv, const char *state, st_e
     return r;
 }
 
+/* One request about each of the things that were named; `said` has a %s for its name. */
+static int act(st_cli *cli, int argc, char **argv, const st_cli_row *options, const char *method,
+               const char *folder, const char *verb, const char *said, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    fleet_flags f = {0};
+    int n = 0, r = begin(cli, argc, argv, options, 1, INT32_MAX, &f, &client, &n, err);
+
+    for (int i = 1; r == 0 && i <= n; i++) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, text = {0};
+
+        st_admin_path(&path, folder, argv[i]);
+        st_strbuf_add(&path, verb);
+        if (f.force)
+            st_strbuf_add(&path, "?force=true");
+        st_strbuf_addf(&text, "%.*s %s %s", (int)strlen(folder) - 1, folder, argv[i], said);
+        r = st_admin_send(cli, client,
+                          &(st_request){.method = method, .path = st_strbuf_str(&path)},
+                          ST_CLI_TABLE, st_strbuf_str(&text), err);
+        if (r < 0)
+            r = st_admin_near(client, folder, argv[i], r, err);
+    }
+    return r;
+}
+
+static const st_cli_row none[] = {{0}};
+
+static int node_rejoin(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return act(cli, argc, argv, none, "POST", "nodes", "/rejoin",
+               "may join again: start its agent with a join token of its pool", err);
+}
+
 int st_cli_node_drain(st_cli *cli, int argc, char **argv, st_err *err)
 {
     return set_state(cli, argc, argv, "draining", err);
@@ -245,6 +286,11 @@ const st_cli_verb st_cli_node_verbs[] = {
      .example = "  stint node ready node07\n"},
     {"fail", "Declares nodes failed: their jobs start again elsewhere", "NODE...",
      .fn = st_cli_node_fail, .example = "  stint node fail node07\n"},
+    {"rejoin", "Lets a machine take a node's place with a join token and a new key", "NODE...",
+     "The key that is bound to the node is worth nothing from then on. Use it when a machine lost "
+     "its\n"
+     "key, was replaced, or when somebody may have a copy of the key.\n",
+     .fn = node_rejoin, .example = "  stint node rejoin node07\n"},
     {"add", "Announces a node (simulated engine)", "[OPTION...] NODE", .fn = st_cli_node_add,
      .options = node_add_options,
      .example = "  stint node add node17 --gpu h100 --gpus 8 --rack rack5 --block block1\n"},

@@ -14,6 +14,7 @@ typedef struct site_flags {
     st_cli_format format;
     const char *pool, *label, *expires;
     int64_t uses;
+    bool new_types;
 } site_flags;
 
 static const st_cli_row list_options[] = {
@@ -30,6 +31,8 @@ const st_cli_row st_cli_join_options[] = {
     {"expires", 'e', ST_CLI_STRING, offsetof(site_flags, expires), "DURATION",
      "how long it is valid: 1d", 0, 0},
     {"label", 'L', ST_CLI_STRING, offsetof(site_flags, label), "TEXT", "what it is for", 0, 0},
+    {"new-types", 0, ST_CLI_FLAG, offsetof(site_flags, new_types), NULL,
+     "machines may bring GPU types that are not known yet", 0, 0},
     {0},
 };
 
@@ -224,6 +227,8 @@ int st_cli_admin_join(st_cli *cli, int argc, char **argv, st_err *err)
     st_body_put(&body, "label", f.label);
     st_body_put(&body, "expires_in", f.expires);
     st_body_put(&body, "uses", f.uses > 0 ? uses : NULL);
+    if (f.new_types)
+        st_body_raw(&body, "new_types", "true");
     r = st_client_json(client,
                        &(st_request){.method = "POST",
                                      .path = "/v1/admin/join-tokens",

@@ -408,7 +408,8 @@ static int run_event(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r == 0)
         r = st_tx_apply(tx, &c->event, err);
     if (r == 0 && c->event.kind == ST_EV_NODE_STATE)
-        r = st_node_unfault(tx, c->event.u.node_state.node, err);
+        r = st_node_unfault(tx, c->event.u.node_state.node,
+                            c->event.u.node_state.state == ST_NODE_READY, err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, c->verb, "", c->target, c->detail, err);
     return r;
@@ -471,6 +472,7 @@ void st_cmd_ask_init(st_cmd_ask *cmd)
 typedef struct cmd_report {
     st_cmd cmd;
     st_report report;
+    bool incident; /* a flag that is new */
 } cmd_report;
 
 static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
@@ -482,6 +484,8 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     if (rep->kind == ST_REPORT_NODE)
         return rep->node_state == ST_NODE_READY ? st_node_heal(tx, rep->node, err)
                                                 : st_node_fail(tx, rep->node, rep->reason, err);
+    if (rep->kind == ST_REPORT_FLAG)
+        return st_node_flag(tx, rep, &((cmd_report *)cmd)->incident, err);
     if (rep->kind == ST_REPORT_USED) {
         st_control_used(tx, rep);
         return 0;
@@ -507,6 +511,26 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     return r;
 }
 
+static void publish_report(st_control *ctl, st_cmd *cmd)
+{
+    const cmd_report *c = (const cmd_report *)cmd;
+    const st_effect none = {.kind = ST_FX_NODE, .node = c->report.node, .account = -1};
+
+    if (c->report.kind != ST_REPORT_FLAG)
+        return;
+    st_control_tell_node(ctl, c->report.node);
+    if (!c->incident || !ctl->options.listen)
+        return;
+    const st_notice n = {.seq = ++ctl->notice_seq,
+                         .at_ms = st_control_last_ms(ctl),
+                         .account = "",
+                         .kind = "incident",
+                         .name = st_core_fleet(ctl->core)->nodes.v[c->report.node]->name,
+                         .fx = &none,
+                         .incident = {st_flag_name(c->report.flag), c->report.reason}};
+    ctl->options.listen(ctl->options.ctx, &n);
+}
+
 static void report_done(st_cmd *cmd, const st_err *err)
 {
     (void)err; /* the engine reports again what was not taken */
@@ -517,7 +541,9 @@ void st_control_report(st_control *ctl, const st_report *report)
 {
     cmd_report *c = st_xcalloc(1, sizeof *c);
 
+    c->cmd.lane = ST_LANE_AGENTS;
     c->cmd.run = run_report;
+    c->cmd.publish = publish_report;
     c->cmd.done = report_done;
     c->report = *report;
     if (!st_control_post(ctl, &c->cmd))

@@ -46,6 +46,9 @@ typedef struct st_notice {
     const char *name;               /* of the job, node or account */
     const st_effect *fx;            /* never NULL; of "budget" it says nothing */
     const st_notice_budget *budget; /* of "budget" alone */
+    struct {
+        const char *flag, *reason;
+    } incident; /* of "incident" alone: something is wrong with what a node says */
 } st_notice;
 
 /* How usage becomes money, doc/money.md. What is NULL is left to its default. */
@@ -103,6 +106,9 @@ bool st_control_ready(st_control *ctl, st_err *why);
 
 /* ---- commands --------------------------------------------------------------------------- */
 
+/* What nodes say never waits for what tenants want: the loop takes their lane first. */
+typedef enum st_lane { ST_LANE_TENANTS, ST_LANE_AGENTS, ST_LANE_COUNT } st_lane;
+
 /* Embedded in what a caller needs to remember. `run` is given the transaction, may refuse, and
  * must not fail once it has changed something; `publish`, which may be NULL, runs after the commit
  * and before `done`. All in the loop's thread. */
@@ -110,6 +116,7 @@ struct st_cmd {
     int (*run)(st_tx *tx, st_cmd *cmd, st_err *err);
     void (*publish)(st_control *ctl, st_cmd *cmd);
     void (*done)(st_cmd *cmd, const st_err *err); /* err NULL: it is durable */
+    st_lane lane;                                 /* ST_LANE_TENANTS unless given */
     st_cmd *next;
     st_err *failed; /* the loop's */
 };
@@ -243,8 +250,10 @@ void st_cmd_token_remove(st_cmd_token *cmd);
 /* A token that lets machines become nodes. */
 typedef struct st_cmd_join {
     st_cmd_token token; /* who, label and expires_ms are the caller's */
-    const char *pool;   /* theirs; NULL: the first */
-    int64_t uses;       /* how many machines may join with it */
+    const char *pool;   /* theirs; NULL: the first, which is named in `first` (malloc'ed) */
+    char *first;
+    int64_t uses;   /* how many machines may join with it */
+    bool new_types; /* they may bring GPU types that are not known here */
     int (*make)(st_tx *tx, st_cmd *cmd, st_err *err);
 } st_cmd_join;
 
@@ -255,6 +264,7 @@ typedef struct st_cmd_register {
     st_cmd cmd;
     st_identity who;
     const char *machine; /* what tells the machine from all others */
+    const char *key;     /* the node's, proved; NULL: an agent of the time before keys */
     const char *doc;     /* what it says of itself, JSON; kept */
     st_node_spec node;   /* without pool and type */
     const char *type;    /* of its GPUs; NULL: it has none */
@@ -263,18 +273,34 @@ typedef struct st_cmd_register {
 
     /* Given. */
     char refusal[400]; /* not "": it came back with other hardware, and was declared failed */
-    bool created, issued;
+    bool created;
     int32_t id;
     char pool[ST_NAME_MAX + 1];
-    char text[ST_TOKEN_TEXT]; /* with `issued`: its token, shown once */
-    unsigned char hash[ST_TOKEN_HASH];
-    int64_t token, revoked, at_ms;
+    int64_t revoked, at_ms;
 } st_cmd_register;
 
 void st_cmd_register_init(st_cmd_register *cmd);
 
+/* An owner lets a machine join again under the name of a node, with a new key. */
+typedef struct st_cmd_rejoin {
+    st_cmd cmd;
+    st_identity who;
+    const char *node;
+
+    int32_t id;
+    int64_t revoked, at_ms;
+} st_cmd_rejoin;
+
+void st_cmd_rejoin_init(st_cmd_rejoin *cmd);
+
 /* Why an engine declared a node failed, "" otherwise; in the loop only. */
 void st_control_fault(st_control *ctl, const char *node, st_strbuf *out);
+/* What a node is flagged with (model/said.h), and the key that is bound to it; in the loop only. */
+typedef void (*st_flag_fn)(void *ctx, st_flag flag, const char *reason, int64_t since_ms,
+                           int64_t last_ms);
+void st_control_flags(st_control *ctl, const char *node, st_flag_fn fn, void *ctx);
+void st_control_node_key(st_control *ctl, const char *node, char ret[ST_KEY_TEXT],
+                         bool *ret_rejoin);
 
 /* ---- secrets (secrets.c) ------------------------------------------------------------------ */
 

@@ -361,7 +361,7 @@ static bool is_quiet(st_control *ctl)
     bool quiet;
 
     pthread_mutex_lock(&ctl->lock);
-    quiet = ctl->head == NULL;
+    quiet = ctl->head == NULL && ctl->agents == NULL;
     pthread_mutex_unlock(&ctl->lock);
     return quiet;
 }
@@ -439,6 +439,24 @@ static int64_t sleep_ms(st_control *ctl)
     return ST_MAX(next - now, 0);
 }
 
+/* All of the agents' lane, up to as many as fit one transaction; under the lock. Returns the end of the list. */
+static st_cmd **take_agents(st_control *ctl, st_cmd **list, int *n)
+{
+    st_cmd **end = list;
+
+    *list = ctl->agents;
+    while (*end && *n < TOGETHER_MAX) {
+        end = &(*end)->next;
+        ++*n;
+    }
+    ctl->agents = *end;
+    if (!ctl->agents)
+        ctl->agents_tail = &ctl->agents;
+    ctl->agents_waiting -= (size_t)*n;
+    *end = NULL;
+    return end;
+}
+
 /* Waits for commands, a timer or the end. */
 static st_cmd *take(st_control *ctl, bool *ret_stop)
 {
@@ -446,8 +464,8 @@ static st_cmd *take(st_control *ctl, bool *ret_stop)
         st_refusals_next(ctl, 0) != ST_TIME_NEVER; /* before the next line counts on it */
     int64_t ms = sleep_ms(ctl);
     struct timespec until;
-    st_cmd *cmds;
-    int n = 0, r = 0;
+    st_cmd *cmds = NULL, **first;
+    int n = 0, urgent = 0, r = 0;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += ms / 1000;
@@ -458,22 +476,23 @@ static st_cmd *take(st_control *ctl, bool *ret_stop)
     }
     pthread_mutex_lock(&ctl->lock);
     /* A refusal that nobody waits for yet is a reason to look at the clock again. */
-    while (!ctl->head && !ctl->stopping && r != ETIMEDOUT && ms > 0 &&
+    while (!ctl->head && !ctl->agents && !ctl->stopping && r != ETIMEDOUT && ms > 0 &&
            (refused || ctl->refusals.n == 0))
         r = pthread_cond_timedwait(&ctl->wake, &ctl->lock, &until);
-    cmds = ctl->head;
+    first = take_agents(ctl, &cmds, &urgent);
     st_cmd **end = &ctl->head;
     while (*end && n < TOGETHER_MAX) {
         end = &(*end)->next;
         n++;
     }
+    *first = n > 0 ? ctl->head : NULL;
     ctl->head = *end;
     if (!ctl->head)
         ctl->tail = &ctl->head;
-    if (cmds)
+    if (n > 0)
         *end = NULL;
     ctl->waiting -= (size_t)n;
-    *ret_stop = ctl->stopping && !ctl->head;
+    *ret_stop = ctl->stopping && !ctl->head && !ctl->agents;
     pthread_mutex_unlock(&ctl->lock);
     return cmds;
 }
@@ -496,7 +515,7 @@ static void *loop(void *arg)
         ctl->count.differences = __atomic_load_n(&ctl->billing->daily_n, __ATOMIC_RELAXED);
         ctl->count.ready = !ctl->down;
         ctl->stats = ctl->count;
-        stop = stop && !ctl->head;
+        stop = stop && !ctl->head && !ctl->agents;
         if (stop)
             ctl->stopped = true;
         pthread_mutex_unlock(&ctl->lock);
@@ -511,8 +530,14 @@ bool st_control_post(st_control *ctl, st_cmd *cmd)
     cmd->next = NULL;
     cmd->failed = NULL;
     pthread_mutex_lock(&ctl->lock);
-    ok = !ctl->stopped && ctl->waiting < WAITING_MAX;
-    if (ok) {
+    ok = !ctl->stopped &&
+         (cmd->lane == ST_LANE_AGENTS ? ctl->agents_waiting : ctl->waiting) < WAITING_MAX;
+    if (ok && cmd->lane == ST_LANE_AGENTS) {
+        *ctl->agents_tail = cmd;
+        ctl->agents_tail = &cmd->next;
+        ctl->agents_waiting++;
+        pthread_cond_signal(&ctl->wake);
+    } else if (ok) {
         bool was_empty = ctl->head == NULL;
 
         *ctl->tail = cmd;
@@ -554,6 +579,7 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
 
     ctl->options = *options;
     ctl->tail = &ctl->head;
+    ctl->agents_tail = &ctl->agents;
     ctl->dir = st_directory_new();
     ctl->images = st_images_new(ctl->dir);
     ST_ASSERT(pthread_mutex_init(&ctl->lock, NULL) == 0);

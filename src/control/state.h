@@ -4,6 +4,7 @@
 #ifndef ST_CONTROL_STATE_H
 #define ST_CONTROL_STATE_H
 
+#include <jansson.h>
 #include <pthread.h>
 
 #include "base/map.h"
@@ -99,6 +100,8 @@ struct st_control {
     pthread_cond_t wake;
     st_cmd *head, **tail;
     size_t waiting;
+    st_cmd *agents, **agents_tail; /* their lane, taken first */
+    size_t agents_waiting;
     bool stopping, started, stopped;
     st_refusals refusals;
     bool down;
@@ -159,7 +162,15 @@ void st_control_tell_nodes(st_control *ctl);
 int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err);
 int st_node_heal(st_tx *tx, int32_t id, st_err *err);
 /* A person decides about the node from here on. */
-int st_node_unfault(st_tx *tx, int32_t id, st_err *err);
+int st_node_unfault(st_tx *tx, int32_t id, bool ready, st_err *err);
+int st_node_set(st_tx *tx, int32_t id, st_node_state state, st_err *err);
+/* A report of what is wrong with what a node says; *ret_new: it was not known. */
+int st_node_flag(st_tx *tx, const st_report *rep, bool *ret_new, st_err *err);
+/* Things as JSON: written over whatever version there is (takes doc), read (NULL: there is none, or *ret_r says
+ * why), removed if there. */
+int st_thing_write(st_tx *tx, const char *kind, const char *name, json_t *doc, st_err *err);
+json_t *st_thing_json(st_store *store, const char *kind, const char *name, int *ret_r, st_err *err);
+int st_thing_erase(st_tx *tx, const char *kind, const char *name, st_err *err);
 
 /* meta: the highest number a token ever had, once one was removed. */
 #define ST_LAST_TOKEN "last_token"

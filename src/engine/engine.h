@@ -14,6 +14,8 @@
 #define ST_ENGINE_ENGINE_H
 
 #include "core/core.h"
+#include "model/proof.h"
+#include "model/said.h"
 #include "model/used.h"
 
 typedef struct st_engine st_engine;
@@ -50,11 +52,12 @@ typedef struct st_engine_order {
     const st_fleet *fleet;
 } st_engine_order;
 
-#define ST_REPORT_TABLE(X)                                                  \
-    X(ST_REPORT_ENDED, "ended")               /* all its tasks are over */  \
-    X(ST_REPORT_CHECKPOINTED, "checkpointed") /* its work is saved */       \
-    X(ST_REPORT_NODE, "node")                 /* node is in `node_state` */ \
-    X(ST_REPORT_USED, "used")                 /* what one task has used so far */
+#define ST_REPORT_TABLE(X)                                                        \
+    X(ST_REPORT_ENDED, "ended")               /* all its tasks are over */        \
+    X(ST_REPORT_CHECKPOINTED, "checkpointed") /* its work is saved */             \
+    X(ST_REPORT_NODE, "node")                 /* node is in `node_state` */       \
+    X(ST_REPORT_USED, "used")                 /* what one task has used so far */ \
+    X(ST_REPORT_FLAG, "flag")                 /* something is wrong with what a node says */
 typedef enum st_report_kind {
 #define X(id, word) id,
     ST_REPORT_TABLE(X)
@@ -71,6 +74,8 @@ typedef struct st_report {
     char reason[240]; /* in words, may be "" */
     int32_t node;
     st_node_state node_state;
+    st_flag flag;            /* of ST_REPORT_FLAG, with the reason above */
+    char boot[ST_BOOT_TEXT]; /* of ST_FLAG_VOICES: who is believed from now on */
 
     /* Of ST_REPORT_USED: cumulative over the stay. At most every ST_USED_EVERY_MS per task, when it
      * has left (`last`), and again when its devices were scrubbed; the numbers of a later one are
@@ -89,6 +94,8 @@ typedef struct st_engine_node {
     const st_pool *pool; /* it belongs to */
     const char *doc;     /* what its agent said of it, JSON; NULL: a person announced it */
     const char *fault;   /* why an engine had it declared failed; NULL: none did */
+    const char *key;     /* the public key that is bound to it; NULL: none yet */
+    const char *frozen;  /* the voice that was believed when a second one spoke; NULL: none did */
 } st_engine_node;
 
 /* What a task has written. */

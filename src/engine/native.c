@@ -81,9 +81,11 @@ int64_t st_native_lease_told(const native *e)
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-static void remember(native_node *node, const native_job *job, int task)
+static void remember(const native *e, native_node *node, const native_job *job, int task)
 {
-    const native_past past = {job->id, job->stay, task};
+    native_past past = {job->id, job->stay, task, .used = job->task[task].used};
+
+    st_native_bounds(job, task, e->opt.clock(e->opt.ctx), &past.bounds);
 
     if (node->past.n < NATIVE_PAST)
         st_vec_push(&node->past, past);
@@ -103,7 +105,7 @@ static void unlist(native *e, const native_job *job)
             continue;
         for (size_t i = 0; i < node->list.n; i++) {
             if (node->list.v[i].job == job)
-                remember(node, job, node->list.v[i].task);
+                remember(e, node, job, node->list.v[i].task);
             else
                 node->list.v[n++] = node->list.v[i];
         }
@@ -167,6 +169,8 @@ static void place(native *e, native_job *job, const st_engine_order *o)
         job->task[t] = (native_task){.grant = o->grants[t]};
     free(job->type);
     job->type = type >= 0 ? st_xstrdup(o->fleet->types.v[type].name) : NULL;
+    job->watts = st_watts_of(job->type);
+    job->vram_mib = type >= 0 ? o->fleet->types.v[type].vram_mib : 0;
     job->profile = type >= 0 && o->spec->shape.level == ST_LEVEL_MIG
                        ? st_mig_name(o->fleet->types.v[type].board, o->spec->shape.profile)
                        : NULL;
@@ -208,6 +212,8 @@ static native_job *settle(native *e, const st_engine_order *o)
     job->yield = o->spec->yield;
     /* After a restart of stintd the order comes again, later than the job began. */
     job->begun_ms = o->spec->start_ms > 0 ? ST_MIN(o->spec->start_ms, o->at_ms) : o->at_ms;
+    job->ran_ms = ST_MAX(o->ran_ms, 0);
+    job->at_ms = o->at_ms;
     job->at = e->jobs.n;
     st_idmap_put(e->by_job, job->id, (int64_t)job->at);
     st_vec_push(&e->jobs, job);
@@ -331,6 +337,7 @@ static void on_node(st_engine *engine, const st_engine_node *said)
             node = make_node(e, said->node);
         st_native_read_doc(node, said->doc);
         set_rules(e, node, said->pool);
+        st_native_bind(node, said);
         node->state = said->node->state;
         node->ours = node->state == ST_NODE_FAILED && said->fault;
         node->told_ms = 0;
@@ -359,8 +366,10 @@ static void on_tick(st_engine *engine, int64_t now)
     st_native_lock(e);
     if (now >= e->sweep_ms) {
         e->sweep_ms = now + ST_MIN(NATIVE_SWEEP_MS, e->opt.lease_ms / 4 + 1);
-        for (size_t i = 0; i < e->nodes.n; i++)
+        for (size_t i = 0; i < e->nodes.n; i++) {
+            st_native_listen(e, e->nodes.v[i], now);
             st_native_judge_node(e, e->nodes.v[i], now);
+        }
         st_native_remind(e, now);
     }
     st_native_unlock(e);
@@ -456,13 +465,13 @@ void st_native_refresh(st_engine *engine)
     st_native_unlock(e);
 }
 
-bool st_native_was(const native_node *node, uint64_t job, int stay, int task)
+native_past *st_native_was(const native_node *node, uint64_t job, int stay, int task)
 {
     for (size_t p = 0; p < node->past.n; p++)
         if (node->past.v[p].job == job && node->past.v[p].stay == stay &&
             node->past.v[p].task == task)
-            return true;
-    return false;
+            return &node->past.v[p];
+    return NULL;
 }
 
 bool st_native_had(st_engine *engine, const char *name, uint64_t job, int stay, int task)
@@ -479,7 +488,7 @@ bool st_native_had(st_engine *engine, const char *name, uint64_t job, int stay, 
         j = st_native_job_of(e, job);
         had = j && j->stay == stay && task >= 0 && task < j->tasks &&
               j->task[task].grant.node == node->id;
-        had = had || st_native_was(node, job, stay, task);
+        had = had || st_native_was(node, job, stay, task) != NULL;
     }
     st_native_unlock(e);
     return had;

@@ -68,6 +68,7 @@ typedef struct st_agent_task {
     int exit_code, signal; /* of ST_TASK_EXITED; signal 0: none */
     int64_t ended_ms;      /* by the agent's clock; 0: not said */
     const char *reason;    /* NULL: none */
+    bool odd;              /* it ended as no process can; what is here was made of that */
     st_used used;          /* so far, over this stay */
     st_scrub scrub;
 } st_agent_task;
@@ -83,6 +84,7 @@ typedef struct st_agent_status {
     size_t n;
     const st_agent_task *past; /* over and off the list: only what they used counts */
     size_t npast;
+    bool waiting; /* its voice is not believed: answer it, take nothing */
 } st_agent_status;
 
 typedef struct st_agent_answer {
@@ -91,6 +93,7 @@ typedef struct st_agent_answer {
     int64_t now_ms;
     int64_t lease_ms; /* from the moment the agent sent its status */
     bool keep;
+    bool taken; /* what was said counts */
     st_node_state state;
 } st_agent_answer;
 
@@ -100,12 +103,23 @@ int st_native_status(st_engine *native, const char *node, const st_agent_status 
 /* The same terms without a status, for whoever registers. */
 void st_native_terms(st_engine *native, st_agent_answer *ret);
 
+/* ---- who an agent is (engine/voices.h) ------------------------------------------------------ */
+
+/* The key that is bound to a node; false: none is, or there is no such node. */
+bool st_native_key(st_engine *native, const char *node, unsigned char ret[ST_KEY_BYTES]);
+/* A voice of the node has proved itself over a fresh challenge: its messages have this session from now on. */
+void st_native_open(st_engine *native, const char *node, const char *boot, const char *session);
+/* A message with a good signature; ST_EAUTH when it is not to be taken. *ret_waiting: it is to be answered only. */
+int st_native_hear(st_engine *native, const st_proof *proof, bool *ret_waiting, st_err *err);
+
 /* ---- what an agent is told --------------------------------------------------------------- */
 
 /* The node's number, -1 when it has no agent. */
 int32_t st_native_node(st_engine *native, const char *name);
-/* Writes the node's list unless `have` is its revision; false: it is. */
-bool st_native_desired(st_engine *native, int32_t node, uint64_t have, st_strbuf *out);
+/* Writes the node's list unless `have` is its revision; false: it is, or this voice of the node gets none (`boot`
+ * NULL: a node without a key). */
+bool st_native_desired(st_engine *native, int32_t node, const char *boot, uint64_t have,
+                       st_strbuf *out);
 /* Secrets have changed: nodes with jobs that name some are told their lists again. */
 void st_native_refresh(st_engine *native);
 /* Whether the node has or lately had this task, and so may write its log. */

@@ -139,6 +139,8 @@ void st_native_list(const native *e, const native_node *node, st_strbuf *out)
     for (size_t i = 0; i < node->list.n; i++) {
         const native_job *job = node->list.v[i].job;
 
+        if (!st_native_shown(node, &job->task[node->list.v[i].task]))
+            continue;
         if (job != last) {
             st_strbuf_add(out, last ? "]}," : "");
             add_job(e, job, out);
@@ -151,7 +153,8 @@ void st_native_list(const native *e, const native_node *node, st_strbuf *out)
     st_strbuf_add(out, last ? "]}]}" : "]}");
 }
 
-bool st_native_desired(st_engine *engine, int32_t id, uint64_t have, st_strbuf *out)
+bool st_native_desired(st_engine *engine, int32_t id, const char *boot, uint64_t have,
+                       st_strbuf *out)
 {
     native *e = (native *)engine;
     const native_node *node;
@@ -159,7 +162,7 @@ bool st_native_desired(st_engine *engine, int32_t id, uint64_t have, st_strbuf *
 
     st_native_lock(e);
     node = st_native_node_of(e, id);
-    differs = node && node->revision != have;
+    differs = node && node->revision != have && st_native_served(node, boot);
     if (differs)
         st_native_list(e, node, out);
     st_native_unlock(e);

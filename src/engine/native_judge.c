@@ -17,6 +17,7 @@
 #define EXIT_UNSTARTED 126 /* as a shell says of what it cannot run */
 #define EXIT_VANISHED  137
 #define EXIT_SIGNAL    128
+#define REASON_MAX     171
 
 static const struct {
     const char *word;
@@ -204,8 +205,12 @@ static void take_task(native *e, native_job *job, const st_agent_status *status,
     task->exit_code = said->exit_code;
     task->signal = said->signal;
     task->ended_ms = ended_at(job, status, said, now);
-    if (failed(task) && !leaves(job) && !job->due)
-        fail_job(e, job, said->task, said->reason, now);
+    if (failed(task) && !leaves(job) && !job->due) {
+        char why[REASON_MAX];
+
+        st_said_text(said->reason ? said->reason : "", why, sizeof why);
+        fail_job(e, job, said->task, why, now);
+    }
 }
 
 /* What dies on a sick node was killed by it: the job goes back to the queue with all others there. */
@@ -243,6 +248,9 @@ static void take_tasks(native *e, native_node *node, const st_agent_status *give
             continue;
         }
         job->task[said->task].heard_at = node->heard;
+        if (said->odd)
+            st_native_flag(e, node, ST_FLAG_FIGURES, "it said that a task ended as no process can",
+                           now);
         if (!status->sick || !bad(said))
             take_task(e, job, status, said, now);
     }
@@ -296,11 +304,18 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
         node = e->nodes.v[i];
         node->lost = false;
         node->lease_ms = now + e->opt.lease_ms;
+        ret->taken = !status->waiting;
+        ret->revision = node->revision;
+        ret->state = node->state;
+        if (status->waiting) {
+            st_native_unlock(e);
+            return 0;
+        }
         node->sick = status->sick;
         if (status->sick)
-            snprintf(node->reason, sizeof node->reason, "%.110s",
-                     status->reason && status->reason[0] ? status->reason
-                                                         : "its agent says it cannot be used");
+            st_said_text(status->reason && status->reason[0] ? status->reason
+                                                             : "its agent says it cannot be used",
+                         node->reason, sizeof node->reason);
         st_native_used(e, node, status, now);
         take_tasks(e, node, status, now);
         st_native_judge_node(e, node, now);

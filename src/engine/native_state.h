@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "engine/native.h"
+#include "engine/voices.h"
 
 #define ST_WANT_TABLE(X)                                                        \
     X(ST_WANT_RUN, "run")                                                       \
@@ -41,6 +42,8 @@ typedef struct native_job {
     st_want want;
     int64_t until_ms; /* 0: none */
     int64_t begun_ms, deadline_ms;
+    int64_t ran_ms, at_ms;   /* how long it had been on devices, and when that was */
+    int64_t watts, vram_mib; /* of one of its devices, at most */
     char *account, *user, *domain, *doc, *image, *type, *hosts; /* hosts: JSON, one per task */
     const char *profile;
     st_shape shape;
@@ -60,6 +63,8 @@ typedef struct native_entry {
 typedef struct native_past {
     uint64_t job;
     int stay, task;
+    st_bounds bounds; /* when it left */
+    st_used used;     /* as last said */
 } native_past;
 
 #define NATIVE_PAST 128 /* tasks whose last lines a node may still bring */
@@ -82,6 +87,11 @@ typedef struct native_node {
     ST_VEC(native_entry) list;
     ST_VEC(native_past) past; /* a ring */
     size_t past_at;
+    bool has_key;
+    unsigned char key[ST_KEY_BYTES];
+    st_voices voices;
+    bool told_two;                  /* that it is frozen was written down */
+    int64_t flag_ms[ST_FLAG_COUNT]; /* when each was last reported; 0: never */
 } native_node;
 
 typedef struct native {
@@ -109,7 +119,7 @@ native_job *st_native_job_of(const native *e, uint64_t id);
 void st_native_touch(native *e, native_node *node);
 void st_native_touch_job(native *e, const native_job *job);
 /* Whether the task lately was on the node. */
-bool st_native_was(const native_node *node, uint64_t job, int stay, int task);
+native_past *st_native_was(const native_node *node, uint64_t job, int stay, int task);
 void st_native_lock(native *e);
 /* Unlocks, then tells what was noted meanwhile. */
 void st_native_unlock(native *e);
@@ -121,8 +131,18 @@ void st_native_remind(native *e, int64_t now);
 /* The job whose task on this node is meant; NULL for one that is none of ours any more. */
 native_job *st_native_meant(const native *e, const native_node *node, const st_agent_task *said);
 
+/* native_voice.c: who speaks for a node. */
+void st_native_bind(native_node *node, const st_engine_node *said);
+void st_native_listen(native *e, native_node *node, int64_t now);
+/* Whether the task may be on the list: of a frozen node only what is there. */
+bool st_native_shown(const native_node *node, const native_task *task);
+bool st_native_served(const native_node *node, const char *boot);
+/* Something is wrong with what the node says; at most once a minute each. */
+void st_native_flag(native *e, native_node *node, st_flag flag, const char *reason, int64_t now);
+
 /* native_used.c: what tasks used. */
-void st_native_used(native *e, const native_node *node, const st_agent_status *status, int64_t now);
+void st_native_used(native *e, native_node *node, const st_agent_status *status, int64_t now);
+void st_native_bounds(const native_job *job, int task, int64_t now, st_bounds *ret);
 
 /* native_json.c */
 void st_native_hosts(const native *e, const st_engine_order *o, st_strbuf *out);

@@ -4,7 +4,11 @@
  * A status has it every few seconds; a report goes out twice a minute per task, and when a task has
  * left, before the report that its job has ended. An agent repeats what it says of a task that is
  * off its list until that was answered.
+ *
+ * Every figure passes the gate of model/said.h first: nothing that cannot be is handed on.
  */
+#include <stdio.h>
+
 #include "engine/native_state.h"
 
 static bool left(const st_agent_task *said)
@@ -12,50 +16,97 @@ static bool left(const st_agent_task *said)
     return said->state != ST_TASK_STARTING && said->state != ST_TASK_RUNNING;
 }
 
-static void tell(native *e, const st_agent_task *said, bool last)
+/* Memory that a driver keeps back is the agent's to count or not: a part of it is forgiven. */
+#define VRAM_MORE 16
+
+void st_native_bounds(const native_job *job, int task, int64_t now, st_bounds *ret)
+{
+    bool slice = job->shape.level == ST_LEVEL_MIG;
+
+    *ret = (st_bounds){.devs = __builtin_popcount(job->task[task].grant.devs),
+                       .time_ms = job->ran_ms + ST_MAX(now - job->at_ms, 0),
+                       .watts = job->watts,
+                       .part_m = ST_WHOLE_M,
+                       .vram_mib = job->vram_mib + job->vram_mib / VRAM_MORE};
+    if (slice)
+        ret->part_m =
+            (ST_WHOLE_M * st_mig_compute(job->shape.profile) + ST_MIG_COMPUTE - 1) / ST_MIG_COMPUTE;
+}
+
+static void tell(native *e, const st_agent_task *said, const st_used *used, bool last)
 {
     const st_report r = {.kind = ST_REPORT_USED,
                          .job = said->job,
                          .stay = said->stay,
                          .task = said->task,
                          .last = last,
-                         .used = said->used,
+                         .used = *used,
                          .scrub = said->scrub};
 
     st_vec_push(&e->reports, r);
 }
 
-static void listed(native *e, native_task *task, const st_agent_task *said, int64_t now)
+/* The gate. What was said before is never taken back. */
+static void bound(native *e, native_node *node, const st_agent_task *said, const st_bounds *b,
+                  const st_used *before, st_used *ret, int64_t now)
 {
+    char job[ST_NATIVE_NAME] = "", why[200];
+    uint32_t bad;
+
+    *ret = said->used;
+    bad = st_said_used(b, before, ret);
+    if (bad == 0)
+        return;
+    st_used_kind kind = (st_used_kind)__builtin_ctz(bad);
+    e->opt.name(e->opt.ctx, said->job, job);
+    snprintf(why, sizeof why,
+             "it said %s %lld of task %d of %s, which had %d GPUs for %lld s: %lld was taken",
+             st_used_key(kind), (long long)said->used.v[kind], said->task, job, b->devs,
+             (long long)(b->time_ms / 1000), (long long)ret->v[kind]);
+    st_native_flag(e, node, ST_FLAG_FIGURES, why, now);
+}
+
+static void listed(native *e, native_node *node, const native_job *job, const st_agent_task *said,
+                   int64_t now)
+{
+    native_task *task = &job->task[said->task];
     bool last = left(said);
+    st_bounds b;
+    st_used used;
 
     if (said->used.has == 0 && said->scrub.result == ST_SCRUB_PENDING)
         return;
-    if (st_used_same(&said->used, &task->used) && said->scrub.result == task->scrub &&
-        last == task->left)
+    st_native_bounds(job, said->task, now, &b);
+    bound(e, node, said, &b, &task->used, &used, now);
+    if (st_used_same(&used, &task->used) && said->scrub.result == task->scrub && last == task->left)
         return;
     if (!last && task->used_ms > 0 && now < task->used_ms + ST_USED_EVERY_MS)
         return;
-    task->used = said->used;
+    task->used = used;
     task->scrub = said->scrub.result;
     task->used_ms = now;
     task->left = last;
-    tell(e, said, last);
+    tell(e, said, &used, last);
 }
 
-void st_native_used(native *e, const native_node *node, const st_agent_status *status, int64_t now)
+void st_native_used(native *e, native_node *node, const st_agent_status *status, int64_t now)
 {
     for (size_t i = 0; i < status->n; i++) {
         const st_agent_task *said = &status->tasks[i];
         native_job *job = st_native_meant(e, node, said);
 
         if (job)
-            listed(e, &job->task[said->task], said, now);
+            listed(e, node, job, said, now);
     }
     for (size_t i = 0; i < status->npast; i++) {
         const st_agent_task *said = &status->past[i];
+        native_past *past = st_native_was(node, said->job, said->stay, said->task);
+        st_used used;
 
-        if (st_native_was(node, said->job, said->stay, said->task))
-            tell(e, said, true);
+        if (!past)
+            continue;
+        bound(e, node, said, &past->bounds, &past->used, &used, now);
+        past->used = used;
+        tell(e, said, &used, true);
     }
 }

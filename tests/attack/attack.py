@@ -122,7 +122,7 @@ class Agent:
     def start(self):
         join = os.path.join(self.site.dir, self.name + ".join")
         if not os.path.exists(join):
-            made = self.site.owner.make("/v1/admin/join-tokens", {"pool": "main", "uses": 1})
+            made = self.site.owner.make("/v1/admin/join-tokens", {"pool": "main", "uses": 1, "new_types": True})
             with open(os.open(join, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
                 f.write(made["token"] + "\n")
         args = [os.environ["STINT_AGENT"], "--server", self.site.server(), "--join-token-file", join, "--data", self.data,

@@ -95,7 +95,7 @@ class Cluster:
         for name, parent, more in ACCOUNTS:
             self.stint("account", "create", name, *(["--parent", parent] if parent else []), *more)
         with open(self.file("join.token"), "w") as f:
-            f.write(self.stint("admin", "join-token", "--pool", "main", "--uses", "9"))
+            f.write(self.stint("admin", "join-token", "--pool", "main", "--uses", "9", "--new-types"))
 
     def stint(self, *words, timeout=20):
         """The command line; its standard output."""

@@ -99,7 +99,7 @@ crash_stintd() {
 }
 
 ask_join() {
-    try 0 '^stint_' admin join-token --pool main --uses "$1"
+    try 0 '^stint_' admin join-token --pool main --uses "$1" --new-types
     cp "$tmp/out" "$tmp/join"
 }
 

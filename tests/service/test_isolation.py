@@ -415,6 +415,21 @@ ROWS = [
     ("POST", "/v1/admin/backup", "backup", FLEET_MAKE),
 ]
 
+# A node that was announced has no agent, so nothing could join again as it.
+AGENTS_ONLY = table("there unknown", """
+    owner   404 404
+    admin   403 403
+    member  403 403
+    viewer  403 403
+    auditor 403 403
+    node    403 403
+    none    401 401
+    bad     401 401
+    revoked 401 401
+    expired 401 401
+""")
+ROWS += [("POST", "/v1/nodes/{name}/rejoin", "node", AGENTS_ONLY)]
+
 # What agents call is for machines: nobody else's role may, not even the owner's. A node's token
 # passes here and is then asked for more: which node, an engine that has agents.
 MACHINES = table("-", """
@@ -431,6 +446,7 @@ MACHINES = table("-", """
 """)
 ROWS += [
     ("POST", "/v1/admin/join-tokens", "join_token", FLEET_MAKE),
+    ("GET", "/v1/agent/challenge", None, OPEN),
     ("POST", "/v1/agent/register", "agent", MACHINES),
     ("GET", "/v1/agent/desired", None, MACHINES),
     ("POST", "/v1/agent/status", "agent", MACHINES),

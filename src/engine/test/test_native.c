@@ -136,7 +136,7 @@ static uint64_t revision(world *w, int node)
     json_t *root;
     uint64_t r;
 
-    assert_true(st_native_desired(w->engine, node, 0, &out));
+    assert_true(st_native_desired(w->engine, node, NULL, 0, &out));
     root = json_loads(st_strbuf_str(&out), 0, NULL);
     assert_non_null(root);
     r = (uint64_t)json_integer_value(json_object_get(root, "revision"));
@@ -149,7 +149,7 @@ static void expect_want(world *w, int node, const char *want)
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
     char text[48];
 
-    assert_true(st_native_desired(w->engine, node, 0, &out));
+    assert_true(st_native_desired(w->engine, node, NULL, 0, &out));
     snprintf(text, sizeof text, "\"want\":\"%s\"", want);
     if (!strstr(st_strbuf_str(&out), text))
         fail_msg("not %s: %s", want, st_strbuf_str(&out));
@@ -190,7 +190,7 @@ static void a_change_is_a_revision_of_those_it_concerns(void **state)
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
 
     assert_true(r0 >> 32 == EPOCH);
-    assert_false(st_native_desired(w->engine, 0, r0, &out));
+    assert_false(st_native_desired(w->engine, 0, NULL, r0, &out));
     order(w, ST_ENG_RUN, 1, 1, 2);
     assert_true(revision(w, 0) > r0);
     assert_int_equal(revision(w, 2), r2);
@@ -209,7 +209,7 @@ static void a_change_is_a_revision_of_those_it_concerns(void **state)
     order(w, ST_ENG_CHECKPOINT, 1, 7, 0);
     assert_int_equal(revision(w, 0), r0);
     order(w, ST_ENG_STOP, 1, 1, 0);
-    assert_true(st_native_desired(w->engine, 0, r0, &out));
+    assert_true(st_native_desired(w->engine, 0, NULL, r0, &out));
     assert_null(strstr(st_strbuf_str(&out), "\"job\""));
     /* The node may still bring the last lines, another may not. */
     assert_true(st_native_had(w->engine, "n0", 1, 1, 0));
@@ -243,7 +243,7 @@ static void what_tasks_used_is_told_now_and_then_and_at_the_end(void **state)
     st_err err = {0};
 
     order(w, ST_ENG_RUN, 1, 1, 1);
-    used_is(w, ST_TASK_RUNNING, 1000, 0);
+    used_is(w, ST_TASK_RUNNING, 1000, 1000);
     expect_reports(w, 1);
     assert_int_equal(w->reports.v[0].kind, ST_REPORT_USED);
     assert_int_equal(w->reports.v[0].used.v[ST_USED_HELD], 1000);
@@ -277,12 +277,12 @@ static void the_list_names_the_trust_domain(void **state)
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
 
     order(w, ST_ENG_RUN, 9, 1, 1);
-    assert_true(st_native_desired(w->engine, 0, 0, &out));
+    assert_true(st_native_desired(w->engine, 0, NULL, 0, &out));
     assert_non_null(strstr(st_strbuf_str(&out), "\"account\":\"lab\",\"domain\":\"institute\""));
     order(w, ST_ENG_STOP, 9, 1, 0);
     order(w, ST_ENG_RUN, 1, 1, 1);
     st_strbuf_clear(&out);
-    assert_true(st_native_desired(w->engine, 0, 0, &out));
+    assert_true(st_native_desired(w->engine, 0, NULL, 0, &out));
     assert_non_null(strstr(st_strbuf_str(&out), "\"domain\":\"lab\""));
 }
 
@@ -567,7 +567,7 @@ static void each_node_has_its_engine(void **state)
     tell_node(w, 0, NULL); /* n0 has an agent, n1 has not */
     w->engine = own;
     order_to(mux, w, ST_ENG_RUN, 1, 1, 1);
-    assert_true(st_native_desired(native, 0, 0, &out));
+    assert_true(st_native_desired(native, 0, NULL, 0, &out));
     assert_non_null(strstr(st_strbuf_str(&out), "\"job\":\"j1\""));
     order_to(mux, w, ST_ENG_RUN, 2, 1, 2); /* on either */
     expect_reports(w, 1);

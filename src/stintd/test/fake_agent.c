@@ -40,8 +40,8 @@ void fake_hang_up(fake_line *line)
     line->fd = -1;
 }
 
-void fake_say(fake_line *line, const char *method, const char *path, const char *token,
-              const char *body)
+static void say(fake_line *line, const char *method, const char *path, const char *token,
+                const char *proof, const char *body)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
 
@@ -49,6 +49,8 @@ void fake_say(fake_line *line, const char *method, const char *path, const char 
         dial(line);
     st_strbuf_addf(&out, "%s %s HTTP/1.1\r\nHost: stint\r\nAuthorization: Bearer %s\r\n", method,
                    path, token);
+    if (proof)
+        st_strbuf_addf(&out, "Stint-Proof: %s\r\n", proof);
     if (body)
         st_strbuf_addf(&out, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
                        strlen(body));
@@ -61,6 +63,12 @@ void fake_say(fake_line *line, const char *method, const char *path, const char 
             return; /* hearing nothing will say so */
         at += (size_t)n;
     }
+}
+
+void fake_say(fake_line *line, const char *method, const char *path, const char *token,
+              const char *body)
+{
+    say(line, method, path, token, NULL, body);
 }
 
 bool fake_heard(const fake_line *line, int wait_ms)
@@ -109,6 +117,8 @@ int fake_hear(fake_line *line, int wait_ms, json_t **ret_json, st_strbuf *ret_te
         *ret_json = json_loadb(got.s + head, n, 0, NULL);
     if (ret_text)
         st_strbuf_addn(ret_text, got.s + head, n);
+    if (strtol(got.s + 9, NULL, 10) >= 400)
+        fake_hang_up(line); /* who is refused early is not read on */
     return (int)strtol(got.s + 9, NULL, 10);
 }
 
@@ -134,6 +144,50 @@ static int64_t wall_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+void fake_new_key(fake_agent *a)
+{
+    unsigned char key[ST_KEY_BYTES];
+
+    crypto_sign_keypair(key, a->secret);
+    sodium_bin2hex(a->key, sizeof a->key, key, sizeof key);
+}
+
+void fake_new_boot(fake_agent *a)
+{
+    unsigned char boot[ST_BOOT_BYTES];
+
+    randombytes_buf(boot, sizeof boot);
+    sodium_bin2hex(a->boot, sizeof a->boot, boot, sizeof boot);
+}
+
+static void sign(const fake_agent *a, const char *session, uint64_t n, const char *method,
+                 const char *path, const char *body, st_strbuf *out)
+{
+    st_proof p = {.n = n};
+
+    snprintf(p.node, sizeof p.node, "%s", a->name);
+    snprintf(p.boot, sizeof p.boot, "%s", a->boot);
+    snprintf(p.session, sizeof p.session, "%s", session);
+    st_proof_digest(method, path, body, body ? strlen(body) : 0, p.digest);
+    st_proof_sign(&p, a->secret, out);
+}
+
+const char *fake_proof(fake_agent *a, const char *method, const char *path, const char *body)
+{
+    if (a->moved)
+        fake_register(a, NULL, a->gpu, a->gpus);
+    st_strbuf_clear(&a->proof);
+    sign(a, a->session[0] ? a->session : "0000000000000000", ++a->n, method, path, body, &a->proof);
+    return st_strbuf_str(&a->proof);
+}
+
+int fake_ask_as(fake_agent *a, const char *method, const char *path, const char *body,
+                json_t **ret_json)
+{
+    return fake_ask(a->status.port, method, path, fake_proof(a, method, path, body), body,
+                    ret_json);
+}
+
 fake_agent *fake_new(int port, const char *name, const char *machine)
 {
     fake_agent *a = st_xcalloc(1, sizeof *a);
@@ -142,6 +196,8 @@ fake_agent *fake_new(int port, const char *name, const char *machine)
     snprintf(a->machine, sizeof a->machine, "%s", machine);
     a->status = a->poll = (fake_line){port, -1};
     a->health = "ok";
+    fake_new_key(a);
+    fake_new_boot(a);
     return a;
 }
 
@@ -151,6 +207,7 @@ void fake_free(fake_agent *a)
     fake_hang_up(&a->poll);
     json_decref(a->desired);
     st_vec_free(&a->tasks);
+    st_strbuf_done(&a->proof);
     free(a);
 }
 
@@ -159,29 +216,46 @@ void fake_move(fake_agent *a, int port)
     fake_hang_up(&a->status);
     fake_hang_up(&a->poll);
     a->status.port = a->poll.port = port;
+    a->moved = true;
 }
 
 int fake_register(fake_agent *a, const char *token, const char *gpu, int gpus)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf proof = {0};
+    static const char path[] = "/v1/agent/register";
+    char challenge[ST_SESSION_TEXT];
     json_t *answer;
-    const char *mine;
-    int status;
+    const char *session;
+    int status = fake_ask(a->status.port, "GET", "/v1/agent/challenge", "", NULL, &answer);
 
+    if (status != 200)
+        return status;
+    a->moved = false;
+    snprintf(challenge, sizeof challenge, "%s",
+             json_string_value(json_object_get(answer, "challenge")));
+    json_decref(answer);
+    if (gpu != a->gpu)
+        snprintf(a->gpu, sizeof a->gpu, "%s", gpu);
+    a->gpus = gpus;
     st_strbuf_addf(&body,
-                   "{\"name\":\"%s\",\"machine_id\":\"%s\",\"cpu\":64,\"ram\":\"512Gi\","
+                   "{\"name\":\"%s\",\"machine_id\":\"%s\",\"key\":\"%s\",\"cpu\":64,"
+                   "\"ram\":\"512Gi\","
                    "\"address\":\"192.0.2.7\",\"version\":\"test\",\"driver\":\"570.1\","
                    "\"gpu\":{\"type\":\"%s\",\"count\":%d,\"vram\":\"80Gi\",\"uuids\":[",
-                   a->name, a->machine, gpu, gpus);
+                   a->name, a->machine, a->key, gpu, gpus);
     for (int d = 0; d < gpus; d++)
         st_strbuf_addf(&body, "%s\"GPU-%s-%d\"", d ? "," : "", a->machine, d);
     st_strbuf_add(&body, "]},\"topology\":{\"rack\":\"r1\"},\"labels\":{\"site\":\"lab\"}}");
-    fake_say(&a->status, "POST", "/v1/agent/register", token ? token : a->token,
-             st_strbuf_str(&body));
+    sign(a, challenge, 0, "POST", path, st_strbuf_str(&body), &proof);
+    say(&a->status, "POST", path, token ? token : st_strbuf_str(&proof),
+        token ? st_strbuf_str(&proof) : NULL, st_strbuf_str(&body));
     status = fake_hear(&a->status, WAIT_MS, &answer, NULL);
-    mine = json_string_value(json_object_get(answer, "token"));
-    if (mine)
-        snprintf(a->token, sizeof a->token, "%s", mine);
+    session = json_string_value(json_object_get(answer, "session"));
+    if (session) {
+        snprintf(a->session, sizeof a->session, "%s", session);
+        a->n = 0;
+    }
     json_decref(answer);
     return status;
 }
@@ -263,7 +337,7 @@ void fake_poll_say(fake_agent *a, int wait_s)
 
     snprintf(path, sizeof path, "/v1/agent/desired?revision=%" PRId64 "&wait=%d", a->revision,
              wait_s);
-    fake_say(&a->poll, "GET", path, a->token, NULL);
+    fake_say(&a->poll, "GET", path, fake_proof(a, "GET", path, NULL), NULL);
 }
 
 bool fake_poll_hear(fake_agent *a)
@@ -312,7 +386,8 @@ int fake_status(fake_agent *a)
         st_strbuf_addc(&body, '}');
     }
     st_strbuf_add(&body, "]}");
-    fake_say(&a->status, "POST", "/v1/agent/status", a->token, st_strbuf_str(&body));
+    fake_say(&a->status, "POST", "/v1/agent/status",
+             fake_proof(a, "POST", "/v1/agent/status", st_strbuf_str(&body)), st_strbuf_str(&body));
     status = fake_hear(&a->status, WAIT_MS, &answer, NULL);
     state = json_string_value(json_object_get(answer, "state"));
     if (state)
@@ -424,10 +499,10 @@ json_t *fake_owner(fake_world *w, const char *method, const char *path, const ch
 
 void fake_join_token(fake_world *w, int uses, char ret[ST_TOKEN_TEXT])
 {
-    char body[64];
+    char body[80];
     json_t *answer;
 
-    snprintf(body, sizeof body, "{\"pool\":\"main\",\"uses\":%d}", uses);
+    snprintf(body, sizeof body, "{\"pool\":\"main\",\"uses\":%d,\"new_types\":true}", uses);
     answer = fake_owner(w, "POST", "/v1/admin/join-tokens", body, 201);
     snprintf(ret, ST_TOKEN_TEXT, "%s", json_string_value(json_object_get(answer, "token")));
     json_decref(answer);

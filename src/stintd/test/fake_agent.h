@@ -12,6 +12,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "control/control.h"
+#include "model/proof.h"
 #include "stintd/serve.h"
 
 /* ---- HTTP ------------------------------------------------------------------------------ */
@@ -46,7 +47,14 @@ typedef struct fake_task {
 } fake_task;
 
 typedef struct fake_agent {
-    char name[64], machine[64], token[ST_TOKEN_TEXT];
+    char name[64], machine[64];
+    unsigned char secret[ST_SECRET_BYTES];
+    char key[ST_KEY_TEXT], boot[ST_BOOT_TEXT], session[ST_SESSION_TEXT];
+    uint64_t n; /* messages of the session */
+    char gpu[32];
+    int gpus;
+    st_strbuf proof;
+    bool moved; /* its session may be over: it registers again before it speaks */
     fake_line status, poll;
     int64_t epoch;
     int64_t revision;
@@ -61,7 +69,15 @@ void fake_free(fake_agent *a);
 /* Forgets connections, as if cut off or restarted; `port` is where stintd is now. */
 void fake_move(fake_agent *a, int port);
 
-/* token: a join token, or NULL for its own; the answer's status. */
+/* A new key, as of another machine; a new voice, as after a start of the agent. */
+void fake_new_key(fake_agent *a);
+void fake_new_boot(fake_agent *a);
+/* The proof of its next message, good until the next call. */
+const char *fake_proof(fake_agent *a, const char *method, const char *path, const char *body);
+/* One request of the agent on a connection of its own. */
+int fake_ask_as(fake_agent *a, const char *method, const char *path, const char *body,
+                json_t **ret_json);
+/* token: a join token, or NULL for its key alone; the answer's status. */
 int fake_register(fake_agent *a, const char *token, const char *gpu, int gpus);
 /* Asks for the list and waits; true: it was new, and was obeyed. */
 bool fake_poll(fake_agent *a, int wait_s);

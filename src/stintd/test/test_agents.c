@@ -86,23 +86,32 @@ static void joining_is_for_machines_that_may(void **state)
 {
     two *t = *state;
     fake_agent *other = fake_new(t->w.port, "n1", "m-9"), *third = fake_new(t->w.port, "n3", "m-3");
-    char old[ST_TOKEN_TEXT];
+    fake_agent *thief = fake_new(t->w.port, "n1", "m-1");
     json_t *types;
 
-    /* The token was for two machines; the name is taken; the owner's token is none for agents. */
+    /* The token was for two machines, and says no more to anybody; the owner's is none for agents. */
     assert_int_equal(fake_register(third, t->join, "h100", 8), 403);
-    assert_int_equal(fake_register(other, t->join, "h100", 8), 409);
+    assert_int_equal(fake_register(other, t->join, "h100", 8), 403);
+    assert_int_equal(fake_register(thief, t->join, "h100", 8), 403);
+    assert_int_equal(fake_register(t->a[0], t->join, "h100", 8), 403);
     assert_int_equal(fake_register(third, t->w.owner, "h100", 8), 403);
-    /* The same machine comes back, with either token; the old one is worth nothing then. */
-    snprintf(old, sizeof old, "%s", t->a[0]->token);
+    /* The name is taken, whatever the machine says it is, and only its key opens it. */
+    fake_join_token(&t->w, 1, t->join);
+    assert_int_equal(fake_register(other, t->join, "h100", 8), 409);
+    assert_int_equal(fake_register(thief, t->join, "h100", 8), 409);
+    assert_int_equal(fake_register(thief, NULL, "h100", 8), 401);
     assert_int_equal(fake_register(t->a[0], NULL, "h100", 8), 200);
-    assert_string_equal(t->a[0]->token, old);
-    assert_int_equal(fake_register(t->a[0], t->join, "h100", 8), 200);
-    assert_string_not_equal(t->a[0]->token, old);
-    assert_int_equal(fake_ask(t->w.port, "GET", "/v1/agent/desired", old, NULL, NULL), 401);
     assert_int_equal(fake_status(t->a[0]), 200);
-    /* A node's token opens nothing else, a join token not even that. */
-    assert_int_equal(fake_ask(t->w.port, "GET", "/v1/jobs", t->a[0]->token, NULL, NULL), 403);
+    /* With an owner's leave another key takes it; then the old one is worth nothing. */
+    json_decref(fake_owner(&t->w, "POST", "/v1/nodes/n1/rejoin", NULL, 200));
+    assert_int_equal(fake_register(thief, NULL, "h100", 8), 401);
+    assert_int_equal(fake_register(thief, t->join, "h100", 8), 200);
+    assert_int_equal(fake_status(t->a[0]), 401);
+    assert_int_equal(fake_register(t->a[0], NULL, "h100", 8), 401);
+    assert_int_equal(fake_status(thief), 200);
+    assert_int_equal(fake_register(third, t->join, "h100", 8), 403);
+    /* A node's key opens nothing else, a join token not even that. */
+    assert_int_equal(fake_ask_as(thief, "GET", "/v1/jobs", NULL, NULL), 403);
     assert_int_equal(fake_ask(t->w.port, "GET", "/v1/agent/desired", t->join, NULL, NULL), 403);
     types = fake_owner(&t->w, "GET", "/v1/types", NULL, 200);
     assert_int_equal(json_array_size(json_object_get(types, "types")), 1);
@@ -111,6 +120,80 @@ static void joining_is_for_machines_that_may(void **state)
     json_decref(fake_owner(&t->w, "POST", "/v1/nodes", "{\"name\":\"x\",\"pool\":\"main\"}", 409));
     fake_free(other);
     fake_free(third);
+    fake_free(thief);
+}
+
+static void a_message_counts_once(void **state)
+{
+    two *t = *state;
+    static const char path[] = "/v1/agent/status", body[] = "{\"tasks\":[]}";
+    char proof[1024];
+
+    snprintf(proof, sizeof proof, "%s", fake_proof(t->a[0], "POST", path, body));
+    assert_int_equal(fake_ask(t->w.port, "POST", path, proof, body, NULL), 200);
+    assert_int_equal(fake_ask(t->w.port, "POST", path, proof, body, NULL), 401);
+    /* Another body, another path, another node's name. */
+    snprintf(proof, sizeof proof, "%s", fake_proof(t->a[0], "POST", path, body));
+    assert_int_equal(fake_ask(t->w.port, "POST", path, proof, "{\"tasks\": []}", NULL), 401);
+    snprintf(proof, sizeof proof, "%s", fake_proof(t->a[0], "GET", path, NULL));
+    assert_int_equal(fake_ask(t->w.port, "GET", "/v1/agent/desired", proof, NULL, NULL), 401);
+    snprintf(proof, sizeof proof, "%s", fake_proof(t->a[0], "POST", path, body));
+    proof[strcspn(proof, "1") + 2] ^= 1;
+    assert_int_equal(fake_ask(t->w.port, "POST", path, proof, body, NULL), 401);
+    assert_int_equal(fake_status(t->a[0]), 200);
+}
+
+/* Two agents with one key: the second waits, and when the first proves that it is alive nobody gets work. */
+static void two_voices_freeze_a_node(void **state)
+{
+    two *t = *state;
+    fake_agent *clone = fake_new(t->w.port, "n1", "m-1");
+    json_t *row;
+    char job[32];
+
+    fake_submit(&t->w,
+                "{\"name\":\"kept\",\"account\":\"lab\",\"user\":\"ann\",\"gpus\":8,"
+                "\"tasks\":2,\"command\":[\"x\"]}",
+                job);
+    for (int i = 0; i < NODES; i++)
+        fake_turn(t->a[i]);
+    memcpy(clone->secret, t->a[0]->secret, sizeof clone->secret);
+    memcpy(clone->key, t->a[0]->key, sizeof clone->key);
+    memcpy(clone->machine, t->a[0]->machine, sizeof clone->machine);
+    assert_int_equal(fake_register(clone, NULL, "h100", 8), 200);
+    /* It is answered; that it has no task fails nobody, and it gets no list. */
+    assert_int_equal(fake_status(clone), 200);
+    assert_false(fake_poll(clone, 0));
+    fake_job_is(&t->w, job, "running");
+    assert_int_equal(fake_status(t->a[0]), 401);
+    assert_int_equal(fake_register(t->a[0], NULL, "h100", 8), 200);
+    fake_node_is(&t->w, "n1", "draining");
+    row = fake_owner(&t->w, "GET", "/v1/nodes/n1", NULL, 200);
+    assert_string_equal(json_string_value(json_object_get(
+                            json_array_get(json_object_get(row, "flags"), 0), "flag")),
+                        "two-voices");
+    json_decref(row);
+    /* The first goes on with what it has, the other with nothing. */
+    fake_turn(t->a[0]);
+    assert_non_null(fake_task_of(t->a[0], job, 0));
+    assert_int_equal(fake_status(clone), 200);
+    assert_false(fake_poll(clone, 0));
+    assert_int_equal(clone->tasks.n, 0);
+    for (int i = 0; i < NODES; i++) {
+        fake_exit(t->a[i], job, i, 0);
+        fake_status(t->a[i]);
+    }
+    fake_job_is(&t->w, job, "done");
+    /* An owner takes it back; while both are there it is found out again. */
+    json_decref(fake_owner(&t->w, "PATCH", "/v1/nodes/n1", "{\"state\":\"ready\"}", 200));
+    fake_node_is(&t->w, "n1", "ready");
+    assert_int_equal(fake_status(t->a[0]), 200);
+    assert_int_equal(fake_status(clone), 401);
+    assert_int_equal(fake_register(clone, NULL, "h100", 8), 200);
+    assert_int_equal(fake_status(t->a[0]), 401);
+    assert_int_equal(fake_register(t->a[0], NULL, "h100", 8), 200);
+    fake_node_is(&t->w, "n1", "draining");
+    fake_free(clone);
 }
 
 static void other_hardware_is_a_fault(void **state)
@@ -400,13 +483,13 @@ static void logs_come_through(void **state)
     fake_say(&line, "GET", path, t->w.owner, NULL);
     assert_false(fake_heard(&line, 50));
     snprintf(agent_path, sizeof agent_path, "/v1/agent/logs/%s/1/1?offset=0", job);
-    assert_int_equal(fake_ask(t->w.port, "POST", agent_path, t->a[1]->token, "hello\n", NULL), 200);
+    assert_int_equal(fake_ask_as(t->a[1], "POST", agent_path, "hello\n", NULL), 200);
     assert_int_equal(fake_hear(&line, 5000, NULL, &text), 200);
     assert_string_equal(st_strbuf_str(&text), "hello\n");
     /* Another node's task is not there; nor is an invented one. */
-    assert_int_equal(fake_ask(t->w.port, "POST", agent_path, t->a[0]->token, "x", NULL), 404);
+    assert_int_equal(fake_ask_as(t->a[0], "POST", agent_path, "x", NULL), 404);
     snprintf(agent_path, sizeof agent_path, "/v1/agent/logs/%s/1/7?offset=0", job);
-    assert_int_equal(fake_ask(t->w.port, "POST", agent_path, t->a[1]->token, "x", NULL), 404);
+    assert_int_equal(fake_ask_as(t->a[1], "POST", agent_path, "x", NULL), 404);
     fake_hang_up(&line);
 }
 
@@ -454,6 +537,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(joining_is_for_machines_that_may, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_message_counts_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(two_voices_freeze_a_node, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_hardware_is_a_fault, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_gang_runs_and_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_failure_ends_the_gang, set_up, tear_down),

@@ -1,0 +1,46 @@
+/*
+ * What owners do about machines: let one join again under a node's name.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/state.h"
+#include "base/mem.h"
+
+typedef struct act {
+    st_cmd_rejoin rejoin; /* first */
+    st_call *call;
+    char name[ST_NAME_MAX + 2]; /* one too long for a name is still none */
+} act;
+
+static void act_done(st_cmd *cmd, const st_err *err)
+{
+    act *a = (act *)cmd;
+    st_strbuf out = {0};
+
+    if (err) {
+        st_call_fail(a->call, err);
+    } else {
+        st_strbuf_addc(&out, '{');
+        st_out_text(&out, "name", a->name);
+        st_strbuf_addc(&out, '}');
+        st_call_reply_buf(a->call, 200, NULL, &out);
+    }
+    st_strbuf_done(&out);
+    free(a);
+}
+
+void st_api_node_rejoin(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    act *a = st_xcalloc(1, sizeof *a);
+
+    a->call = call;
+    strncpy(a->name, st_call_param(call, "name"), ST_NAME_MAX + 1);
+    a->rejoin.who = *st_api_who(call);
+    a->rejoin.node = a->name;
+    st_cmd_rejoin_init(&a->rejoin);
+    a->rejoin.cmd.done = act_done;
+    st_call_defer(call);
+    st_api_post(api, &a->rejoin.cmd);
+}
