@@ -47,12 +47,19 @@ void st_mail_done(st_mail *m)
 
 /* ---- for the acting side ------------------------------------------------------------------------- */
 
+/* Under the lock. */
+static bool is_over_now(const st_mail *m)
+{
+    return !m->keep && m->lease_end_ms > 0 && st_boot_ms() >= m->lease_end_ms;
+}
+
 bool st_voice_lease_over(st_host *h)
 {
     bool over;
 
     pthread_mutex_lock(&h->mail.lock);
-    over = !h->mail.keep && h->mail.lease_end_ms > 0 && st_boot_ms() >= h->mail.lease_end_ms;
+    over = h->mail.lapsed || is_over_now(&h->mail);
+    h->mail.lapsed = false;
     pthread_mutex_unlock(&h->mail.lock);
     return over;
 }
@@ -114,6 +121,8 @@ static void take_terms(st_host *h, const json_t *answer)
     if (h->exec->ops->real)
         st_lease_save(h->dir, &fresh);
     pthread_mutex_lock(&h->mail.lock);
+    /* A lease that ended before the acting side has looked has ended: what it had may run elsewhere. */
+    h->mail.lapsed = h->mail.lapsed || is_over_now(&h->mail);
     h->mail.keep = fresh.keep;
     h->mail.lease_end_ms = fresh.end_ms;
     if (now > 0)

@@ -62,6 +62,7 @@ typedef struct st_mail {
     st_strbuf list;       /* as it came */
     bool has_list;        /* and was not taken yet */
     int64_t lease_end_ms; /* boot clock; 0: none was given yet */
+    bool lapsed;          /* one has ended, and the acting side has not seen to it */
     bool keep;
     int64_t skew_ms; /* stintd's clock less the boot clock */
     int64_t chunk;   /* of a log, at most */
