@@ -37,14 +37,14 @@ lease=15s
 host=10.213.0.1
 enter="nsenter --net=/run/netns/${net}s"
 cli_url="unix:$tmp/data/stintd.sock"
-start_native
+start_native "insecure: true"
 mkdir -p "$tmp/shared"
 for a in a1 a2; do
     mkdir -p "$tmp/$a/storage"
     mount --bind "$tmp/shared" "$tmp/$a/storage"
     mounts="$mounts $tmp/$a/storage"
     agent_enter="nsenter --net=/run/netns/$net$a"
-    start_agent "$a" --exec oci
+    start_agent "$a" --exec oci --insecure
 done
 node_becomes a1 ready
 node_becomes a2 ready

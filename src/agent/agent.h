@@ -5,6 +5,7 @@
 #ifndef ST_AGENT_AGENT_H
 #define ST_AGENT_AGENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -12,6 +13,7 @@
 
 typedef struct st_agent_conf {
     const char *server;      /* http://… or https://… */
+    bool insecure;           /* without TLS, off the machine */
     const char *ca;          /* NULL: the system's authorities */
     const char *join_file;   /* a file with a join token; NULL: the node has a token already */
     const char *data;        /* the agent's folder */

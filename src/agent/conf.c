@@ -6,13 +6,16 @@
 
 #include "agent/agent.h"
 #include "agent/plan.h"
+#include "base/net.h"
 #include "base/num.h"
 
-typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME } kind;
+typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG } kind;
 
 /* X(option, kind, field, what follows it, meaning) */
 #define OPTION_TABLE(X)                                                                         \
     X("--server", KIND_TEXT, server, "URL", "where stintd is: http:// or https://")             \
+    X("--insecure", KIND_FLAG, insecure, "",                                                    \
+      "speak without TLS to a stintd that is elsewhere: jobs and secrets go in the clear")      \
     X("--ca", KIND_TEXT, ca, "FILE", "certificates to trust, instead of the system's")          \
     X("--join-token-file", KIND_TEXT, join_file, "FILE",                                        \
       "a file with a join token; needed once, and may be removed afterwards")                   \
@@ -98,6 +101,8 @@ static int set(const struct option *o, const char *value, st_agent_conf *conf, s
     case KIND_TIME:
         r = st_parse_duration_ms(value, (int64_t *)at, err);
         break;
+    case KIND_FLAG:
+        break;
     }
     return r < 0 ? st_fail_prefix(err, "%s: ", o->name) : 0;
 }
@@ -108,6 +113,13 @@ static int check(const st_agent_conf *c, st_err *err)
         return st_fail(err, ST_EINVAL, "--exec %s: is none of auto, oci and sim", c->exec);
     if (st_scrub_policy_parse(c->scrub) < 0)
         return st_fail(err, ST_EINVAL, "--scrub %s: is none of tenant, always and never", c->scrub);
+    if (c->server && strncmp(c->server, "http://", 7) == 0 && !st_net_loopback(c->server + 7) &&
+        !c->insecure)
+        return st_fail(
+            err, ST_EINVAL,
+            "--server %s: jobs and their secrets would go in the clear; use https://, or "
+            "add --insecure if the network is yours alone",
+            c->server);
     if (c->sim_nodes > 1 && !c->sim)
         return st_fail(err, ST_EINVAL, "--sim-nodes needs --sim: a machine is one node");
     return 0;
@@ -135,6 +147,10 @@ int st_agent_conf_read(int argc, char **argv, st_agent_conf *ret, FILE *out, st_
         }
         if (!o)
             return st_fail(err, ST_EINVAL, "%s is no option; --help lists them", argv[i]);
+        if (o->kind == KIND_FLAG) {
+            *(bool *)((char *)&c + o->offset) = true;
+            continue;
+        }
         if (i + 1 >= argc)
             return st_fail(err, ST_EINVAL, "%s needs %s", o->name, o->value);
         r = set(o, argv[++i], &c, err);

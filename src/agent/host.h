@@ -67,6 +67,7 @@ typedef struct st_talk {
     st_ident ident;
     st_way way;                      /* how it tries to get in */
     char challenge[ST_SESSION_TEXT]; /* to be answered; "": to be asked for */
+    int port;                        /* for agents, as last told; 0: never */
     bool asked;                      /* for one; the answer is under way */
     bool registered;
     int64_t registered_ms;                  /* boot clock: when it last was */

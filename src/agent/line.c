@@ -12,8 +12,9 @@
 #include "agent/poll.h"
 #include "base/mem.h"
 
-#define CONNECT_MS 5000L
-#define BODY_MAX   (64u << 20)
+#define CONNECT_MS  5000L
+#define BAD_PORT_MS 30000
+#define BODY_MAX    (64u << 20)
 
 /* A socket of curl's, while it is one. */
 typedef struct curl_socket {
@@ -28,6 +29,8 @@ struct st_lines {
     curl_socket *dead;   /* to be freed after the wait */
     int64_t curl_due_ms; /* boot clock; -1: curl waits for nothing */
     char *url, *ca;
+    char *own;      /* the same with the port for agents; NULL: none is known */
+    int64_t bad_ms; /* boot clock: until then that port is not tried */
 };
 
 struct st_line {
@@ -144,6 +147,7 @@ void st_lines_free(st_lines *l)
     free_dead(l);
     st_poll_free(l->poll);
     free(l->url);
+    free(l->own);
     free(l->ca);
     free(l);
 }
@@ -151,6 +155,34 @@ void st_lines_free(st_lines *l)
 void st_lines_wake(st_lines *l)
 {
     st_poll_wake(l->poll);
+}
+
+static const char *url_of(const st_lines *l)
+{
+    return l->own ? l->own : l->url;
+}
+
+void st_lines_port(st_lines *l, int port)
+{
+    const char *host = strstr(l->url, "://") + 3;
+    size_t n = strcspn(host, "/");
+    const char *colon = memrchr(host, ':', n), *bracket = memrchr(host, ']', n);
+    ST_CLEANUP(st_strbuf_done) st_strbuf url = {0};
+
+    if (port <= 0 || port > 65535 || st_boot_ms() < l->bad_ms)
+        return;
+    if (!colon || (bracket && bracket > colon))
+        colon = host + n;
+    st_strbuf_addf(&url, "%.*s:%d%s", (int)(colon - l->url), l->url, port, host + n);
+    free(l->own);
+    l->own = st_strbuf_take(&url);
+}
+
+/* Nothing answers there, as behind a wall that lets only one port through: the address that was given will do. */
+static void forget_port(st_lines *l)
+{
+    free(ST_TAKE(l->own));
+    l->bad_ms = st_boot_ms() + BAD_PORT_MS;
 }
 
 static void finish(st_line *line, CURLcode code)
@@ -164,8 +196,10 @@ static void finish(st_line *line, CURLcode code)
         a.body = st_strbuf_str(&line->got);
         a.n = line->got.n;
     } else {
-        st_fail(&a.err, ST_EDOWN, "%s: %s", line->lines->url,
+        st_fail(&a.err, ST_EDOWN, "%s: %s", url_of(line->lines),
                 line->said[0] ? line->said : curl_easy_strerror(code));
+        if (code == CURLE_COULDNT_CONNECT && line->lines->own)
+            forget_port(line->lines);
     }
     line->fn(line->ctx, &a);
 }
@@ -292,7 +326,7 @@ void st_line_ask(st_line *line, const char *path, const char *token, const char 
     st_strbuf_clear(&line->sent);
     st_strbuf_clear(&line->got);
     line->said[0] = '\0';
-    st_strbuf_addf(&url, "%s%s", line->lines->url, path);
+    st_strbuf_addf(&url, "%s%s", url_of(line->lines), path);
     set_headers(line, token, body ? type : NULL);
     curl_easy_reset(c); /* keeps the connection */
     curl_easy_setopt(c, CURLOPT_URL, st_strbuf_str(&url));

@@ -33,6 +33,9 @@ typedef void (*st_line_fn)(void *ctx, const st_answer *answer);
 int st_lines_new(const st_lines_conf *conf, st_lines **ret, st_err *err);
 void st_lines_free(st_lines *lines); /* after its lines */
 
+/* stintd serves agents at this port of its address; where it does not answer, the address itself is used. */
+void st_lines_port(st_lines *lines, int port);
+
 /* Waits for something to happen, timeout_ms at most, and calls whom it concerns. */
 void st_lines_wait(st_lines *lines, int timeout_ms);
 /* From any thread: the wait ends. */

@@ -248,6 +248,12 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
     if (r == 0)
         r = st_voice_start(&p, &voice, err);
     if (r == 0) {
+        if (conf->insecure)
+            fprintf(
+                stderr,
+                "event=INSECURE server=%s reason=\"--insecure: jobs, secrets and logs may go to "
+                "stintd in the clear, and whoever is on the way can read them\"\n",
+                conf->server);
         fprintf(stderr, "event=agent version=" ST_VERSION " nodes=%zu exec=%s server=%s\n",
                 p.hosts.n, real ? "oci" : "sim", conf->server);
         turns(&p, &over);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "base/quote.h"
 
 #define TOKEN_FILE   "node.token"
+#define PORT_FILE    "agent.port"
 #define REGISTER     "/v1/agent/register"
 #define MACHINE_FILE "machine.id"
 #define REGISTER_MS  15000
@@ -57,6 +59,7 @@ int st_host_identity(st_host *h, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf machine = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf token = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf port = {0};
     int r = st_file_load(h->dir, MACHINE_FILE, &machine, err);
 
     if (r == -ST_ENOENT)
@@ -65,6 +68,8 @@ int st_host_identity(st_host *h, st_err *err)
         snprintf(h->machine, sizeof h->machine, "%s", st_strbuf_str(&machine));
     if (r < 0)
         return r;
+    if (st_file_load(h->dir, PORT_FILE, &port, err) == 0)
+        st_lines_port(h->process->lines, atoi(st_strbuf_str(&port)));
     r = st_ident_open(&h->talk.ident, h->dir, h->exec->ops->real, err);
     if (r < 0)
         return r;
@@ -275,11 +280,27 @@ static void refused(st_host *h, const st_answer *a)
     json_decref(root);
 }
 
+/* Kept, so that an agent that starts while the port for everybody is beset knows where to go. */
+static void take_port(st_host *h, int64_t port)
+{
+    char text[24];
+    st_err err;
+
+    st_lines_port(h->process->lines, (int)port);
+    if (port <= 0 || port == h->talk.port)
+        return;
+    h->talk.port = (int)port;
+    snprintf(text, sizeof text, "%d", (int)port);
+    if (st_file_replace(h->dir, PORT_FILE, text, strlen(text), false, &err) < 0)
+        st_say(h, "port-not-kept", "reason=\"%s\"", err.msg);
+}
+
 static void challenged(st_host *h, const st_answer *a)
 {
     json_t *root = a->status == 200 ? json_loadb(a->body, a->n, 0, NULL) : NULL;
     const char *text = json_string_value(json_object_get(root, "challenge"));
 
+    take_port(h, json_integer_value(json_object_get(root, "agent_port")));
     if (text && strlen(text) < sizeof h->talk.challenge)
         snprintf(h->talk.challenge, sizeof h->talk.challenge, "%s", text);
     else

@@ -107,12 +107,12 @@ void st_api_agent_desired(st_call *call, void *ctx)
                    .have = (uint64_t)st_call_query_int(call, "revision", 0)};
     d->parked.late = d->parked.wait_ms == 0;
     st_call_defer(call);
-    st_park_add(api->park, &d->parked);
+    st_park_add(api->agent_park, &d->parked);
 }
 
 void st_api_node_changed(st_api *api, int32_t node)
 {
-    st_park_wake(api->park, ST_PARK_NODE(node), false);
+    st_park_wake(api->agent_park, ST_PARK_NODE(node), false);
 }
 
 /* ---- status -------------------------------------------------------------------------------------- */

@@ -15,9 +15,10 @@
 #include "base/mem.h"
 #include "base/quote.h"
 
-#define READERS_IDLE 16
-#define WORKERS      4   /* exports at a time */
-#define WAITING      256 /* and so many more that wait for one of these */
+#define READERS_IDLE    16
+#define AGENT_STRANGERS 512
+#define WORKERS         4   /* exports at a time */
+#define WAITING         256 /* and so many more that wait for one of these */
 
 /* ---- who ---------------------------------------------------------------------------------- */
 
@@ -149,6 +150,26 @@ static size_t gpu_types(void *ctx, st_rules_type ret[ST_TYPES_MAX])
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
+/* Agents have a server of their own: its connections, threads and limits are nobody else's. Those that have not
+ * proved who they are compete with each other alone. */
+static int make_agent_server(st_api *api, st_err *err)
+{
+    st_http_options http = api->options.http;
+    size_t n = 0, at = 0;
+
+    while (http.routes[n].method)
+        n++;
+    api->agent_routes = st_xcalloc(n + 1, sizeof *api->agent_routes);
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(http.routes[i].pattern, "/v1/agent/", 10) == 0 ||
+            strcmp(http.routes[i].pattern, "/healthz") == 0)
+            memcpy(&api->agent_routes[at++], &http.routes[i], sizeof *api->agent_routes);
+    http.routes = api->agent_routes;
+    http.connections_per_peer = -1;
+    http.strangers_max = AGENT_STRANGERS;
+    return st_http_server_new(&http, &api->agents, err);
+}
+
 int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
 {
     st_api *api = st_xcalloc(1, sizeof *api);
@@ -163,6 +184,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     const st_rules_options rules = {.types = gpu_types, .ctx = api};
     api->rules = st_rules_new(&rules);
     api->park = st_park_new();
+    api->agent_park = st_park_new();
     api->challenges = st_challenges_new();
     api->options.http.routes = st_api_routes();
     api->options.http.ctx = api;
@@ -171,6 +193,8 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     r = st_api_rules_load(api, err);
     if (r == 0)
         r = st_http_server_new(&api->options.http, &api->server, err);
+    if (r == 0)
+        r = make_agent_server(api, err);
     if (r < 0) {
         st_api_free(api);
         return r;
@@ -184,9 +208,13 @@ void st_api_free(st_api *api)
     if (!api)
         return;
     st_park_close(api->park);
+    st_park_close(api->agent_park);
     st_work_free(api->work);
     st_http_server_free(api->server);
+    st_http_server_free(api->agents);
+    free(api->agent_routes);
     st_park_free(api->park);
+    st_park_free(api->agent_park);
     st_hub_free(api->hub);
     st_challenges_free(api->challenges);
     st_rules_free(api->rules);
@@ -209,7 +237,18 @@ void st_api_notice(st_api *api, const st_notice *notice)
         st_park_wake(api->park, ST_PARK_JOB(notice->job), true);
 }
 
+st_http_server *st_api_agent_server(st_api *api)
+{
+    return api->agents;
+}
+
+void st_api_agent_port(st_api *api, int port)
+{
+    atomic_store(&api->agent_port, port);
+}
+
 void st_api_quiet(st_api *api)
 {
     st_park_close(api->park);
+    st_park_close(api->agent_park);
 }

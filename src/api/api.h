@@ -37,6 +37,10 @@ void st_api_free(st_api *api);
 /* Give it addresses (st_http_listen). */
 st_http_server *st_api_server(st_api *api);
 
+/* The one for agents alone, with connections and threads of its own; and where it listens, which agents are told. */
+st_http_server *st_api_agent_server(st_api *api);
+void st_api_agent_port(st_api *api, int port);
+
 /* What the control loop's listener hears; sent to event streams. */
 void st_api_notice(st_api *api, const st_notice *notice);
 

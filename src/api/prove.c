@@ -122,6 +122,8 @@ void st_api_agent_challenge(st_call *call, void *ctx)
     make(api->challenges, api->options.clock(api->options.ctx), text);
     st_strbuf_addc(&out, '{');
     st_out_text(&out, "challenge", text);
+    if (atomic_load(&api->agent_port) > 0)
+        st_out_int(&out, "agent_port", atomic_load(&api->agent_port));
     st_strbuf_addc(&out, '}');
     st_call_set_header(call, "Cache-Control", "no-store");
     st_call_reply_buf(call, 200, NULL, &out);

@@ -5,6 +5,7 @@
 #define ST_API_STATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "api/api.h"
 #include "base/map.h"
@@ -22,7 +23,10 @@ struct st_api {
     st_api_options options;
     st_control *control;
     st_directory *dir;
-    st_http_server *server;
+    st_http_server *server, *agents;
+    st_route *agent_routes; /* of `agents` */
+    atomic_int agent_port;  /* 0: none of its own */
+    st_park *agent_park;    /* what waits there for nothing that tenants do */
     st_hub *hub;
     st_rules *rules;
     st_park *park;

@@ -12,6 +12,7 @@
 
 #include "base/doc.h"
 #include "base/mem.h"
+#include "base/net.h"
 #include "base/quote.h"
 
 void st_profile_done(st_profile *p)
@@ -247,12 +248,6 @@ bool st_profiles_remove(st_profiles *profiles, const char *name)
     return true;
 }
 
-static bool is_loopback(const char *host)
-{
-    return strncmp(host, "127.", 4) == 0 || strncmp(host, "[::1]", 5) == 0 ||
-           (strncmp(host, "localhost", 9) == 0 && (host[9] == '\0' || strchr(":/", host[9])));
-}
-
 int st_profile_check_url(const char *url, st_err *err)
 {
     const char *insecure = getenv("STINT_INSECURE");
@@ -267,7 +262,7 @@ int st_profile_check_url(const char *url, st_err *err)
                        "%s is no address of stintd: it is https://HOST:PORT, http://HOST:PORT or "
                        "unix:PATH",
                        st_quote(q, url));
-    if (is_loopback(url + 7) || (insecure && strcmp(insecure, "1") == 0))
+    if (st_net_loopback(url + 7) || (insecure && strcmp(insecure, "1") == 0))
         return 0;
     return st_fail(err, ST_EINVAL,
                    "%s would carry your token in the clear: use https://, or set STINT_INSECURE=1 "

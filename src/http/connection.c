@@ -51,6 +51,50 @@ static void find_peer(st_conn *conn, const st_listener *listener, struct MHD_Con
     snprintf(conn->counted_as, sizeof(conn->counted_as), "%s", text);
 }
 
+/* Strangers make room for strangers; with the lock held. */
+static void add_stranger(st_http_server *server, st_conn *conn)
+{
+    conn->stranger = true;
+    conn->older = server->newest;
+    *(conn->older ? &conn->older->newer : &server->oldest) = conn;
+    server->newest = conn;
+    server->nstrangers++;
+}
+
+static void remove_stranger(st_http_server *server, st_conn *conn)
+{
+    if (!conn->stranger)
+        return;
+    *(conn->older ? &conn->older->newer : &server->oldest) = conn->newer;
+    *(conn->newer ? &conn->newer->older : &server->newest) = conn->older;
+    conn->stranger = false;
+    conn->older = conn->newer = NULL;
+    server->nstrangers--;
+}
+
+void st_conn_known(st_conn *conn)
+{
+    st_http_server *server = conn->server;
+
+    if (server->opt.strangers_max <= 0)
+        return;
+    pthread_mutex_lock(&server->lock);
+    remove_stranger(server, conn);
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* The oldest of too many; its descriptor is closed only after `closed` took it off the lists. */
+static void cut_oldest(st_http_server *server)
+{
+    st_conn *conn = server->oldest;
+
+    if (server->nstrangers <= server->opt.strangers_max)
+        return;
+    remove_stranger(server, conn);
+    st_stats_reject(server->stats, ST_REJECT_TOTAL);
+    shutdown(conn->fd, SHUT_RDWR);
+}
+
 /* Counts it in; ST_REJECT_COUNT when there is room. It is on the list either way. */
 static st_reject enlist(st_http_server *server, st_conn *conn)
 {
@@ -66,6 +110,10 @@ static st_reject enlist(st_http_server *server, st_conn *conn)
     if (conn->next)
         conn->next->prev = conn;
     server->conns = conn;
+    if (opt->strangers_max > 0) {
+        add_stranger(server, conn);
+        cut_oldest(server);
+    }
     if (opt->connections_max >= 0 && server->nconn > opt->connections_max)
         why = ST_REJECT_TOTAL;
     else if (opt->connections_per_peer >= 0 && same >= opt->connections_per_peer)
@@ -106,6 +154,7 @@ static void closed(void **socket_context)
     else
         st_map_del(server->peers, conn->counted_as);
     server->nconn--;
+    remove_stranger(server, conn);
     if (conn->prev)
         conn->prev->next = conn->next;
     else

@@ -121,6 +121,8 @@ typedef struct st_http_options {
     int threads;               /* per address [2] */
     int connections_max;       /* [4096] */
     int connections_per_peer;  /* per address; a unix peer counts by uid [1024] */
+    int strangers_max;         /* connections on which nobody has proved anything: one more cuts the
+                                * oldest of them [no limit] */
     int streams_max;           /* [2048] */
     int header_bytes;          /* request line and headers [8192] */
     int target_bytes;          /* path and query [4096] */

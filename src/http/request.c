@@ -208,6 +208,7 @@ static bool authorise(st_call *call, const headers *h)
         return false;
     }
     call->has_principal = true;
+    st_conn_known(call->conn);
     if (call->principal.rate_per_s != 0 && rate >= 0)
         rate = call->principal.rate_per_s;
     if (!pass_limits(call, call->principal.key ? call->principal.key : call->conn->key, rate,

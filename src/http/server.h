@@ -32,6 +32,8 @@ struct st_conn {
     /* Monotonic; 0 while it is our turn. Past it the connection is cut. */
     atomic_int_fast64_t deadline_ms;
     st_conn *prev, *next;
+    bool stranger;          /* nobody has proved anything on it; under server->lock */
+    st_conn *older, *newer; /* among strangers */
 };
 
 struct st_listener {
@@ -62,6 +64,8 @@ struct st_http_server {
     ST_VEC(st_listener *) retired; /* had an older certificate; their connections go on */
     st_conn *conns;
     int nconn;
+    st_conn *oldest, *newest; /* strangers */
+    int nstrangers;
     st_map *peers; /* connections by counted_as */
     st_stream *streams;
     int nstream;
@@ -79,6 +83,8 @@ void st_listener_free(st_listener *listener);  /* stops it first */
 /* connection.c: libmicrohttpd tells of a new connection and of its end; cls is the listener. */
 void st_conn_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
                     enum MHD_ConnectionNotificationCode what);
+/* A caller has proved who it is. */
+void st_conn_known(st_conn *conn);
 /* Cuts what is past its deadline; with server->lock held. */
 void st_conns_cut_late(st_http_server *server, int64_t now_ms);
 

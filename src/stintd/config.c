@@ -23,6 +23,11 @@
       "a unix socket on which root and stintd's own user are owners without a token")             \
     X("tls_cert", ST_F_TEXT, cert, "none", 0, 0, "certificate chain, PEM; with tls_key: HTTPS")   \
     X("tls_key", ST_F_TEXT, key, "none", 0, 0, "private key, PEM")                                \
+    X("insecure", ST_F_BOOL, insecure, "false", 0, 0,                                             \
+      "listen off loopback without TLS: tokens, jobs and secrets go in the clear")                \
+    X("agent_listen", ST_F_TEXT, agent_listen, "auto", 0, 0,                                      \
+      "address and port for agents alone, which nothing that tenants do takes from them; auto "   \
+      "is the address of listen and the port after its own; none: they share listen")             \
     X("engine", ST_F_TEXT, engine, "auto", 0, 0,                                                  \
       "who runs jobs: sim (nodes are announced, nothing is run), native (agents register), "      \
       "auto (either, by node)")                                                                   \
@@ -73,6 +78,7 @@ void st_config_init(st_config *config)
     *config = (st_config){.arena = st_arena_new(),
                           .store = "stint.db",
                           .listen = "127.0.0.1:7878",
+                          .agent_listen = "auto",
                           .engine = "auto",
                           .agent_lease_ms = 60000,
                           .log_mib = 64,

@@ -18,8 +18,10 @@ typedef struct st_config {
     const char *listen; /* ADDRESS:PORT */
     const char *socket; /* for local admins; NULL: none */
     const char *cert, *key;
-    const char *engine; /* "sim", "native" or "auto" */
-    const char *logs;   /* the directory for what tasks write; NULL: beside the store */
+    bool insecure;
+    const char *agent_listen; /* "auto", or ADDRESS:PORT; NULL: none */
+    const char *engine;       /* "sim", "native" or "auto" */
+    const char *logs;         /* the directory for what tasks write; NULL: beside the store */
     int64_t agent_lease_ms, log_mib, log_keep_ms;
     bool agent_keep;
     int64_t connections, rate, threads, body_mib, snapshot_rows;
