@@ -8,17 +8,13 @@
 
 #include "api/state.h"
 #include "base/mem.h"
-#include "model/said.h"
 #include "spec/fields.h"
 
 #define INTERVAL_S    5 /* between two statuses of an agent */
 #define DOC_MAX       16384
 #define JOIN_USES     1
 #define JOIN_MS       INT64_C(86400000)
-#define MACHINE_MAX   128
-#define LABELS_MAX    64
 #define SESSION_BYTES 16
-#define WORD_MAX      128
 
 /* ---- join tokens -------------------------------------------------------------------------------- */
 
@@ -185,152 +181,8 @@ static void registered(st_cmd *cmd, const st_err *err)
     registration_free(c);
 }
 
-typedef struct node_fields {
-    const char *name, *machine, *address, *version, *driver, *key;
-    const st_doc_node *gpu, *topology, *labels;
-    int64_t cpu_m, ram_mib;
-} node_fields;
-
-typedef struct gpu_fields {
-    const char *type;
-    const st_doc_node *uuids;
-    int count, board;
-    int64_t vram_mib;
-} gpu_fields;
-
-typedef struct topology_fields {
-    const char *rack, *block, *zone, *nvlink_domain;
-    int nvlink;
-} topology_fields;
-
-#define ROW(k, what, S, f)                               \
-    {                                                    \
-        .key = k, .kind = what, .offset = offsetof(S, f) \
-    }
-
-/* What goes on to other nodes and to people. */
-static int check_words(const node_fields *f, st_err *err)
-{
-    const struct {
-        const char *key, *text;
-    } words[] = {{"address", f->address}, {"version", f->version}, {"driver", f->driver}};
-
-    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
-        if (words[i].text && words[i].text[0] && !st_said_word(words[i].text, WORD_MAX))
-            return st_fail(err, ST_EINVAL,
-                           "%s has at most %d letters, digits or . _ : - / + %% [ ]", words[i].key,
-                           WORD_MAX);
-    return 0;
-}
-
-static int read_node(const st_doc *doc, node_fields *f, st_err *err)
-{
-    static const st_field rows[] = {
-        {.key = "name", .kind = ST_F_NAME, .offset = offsetof(node_fields, name), .required = true},
-        {.key = "machine_id",
-         .kind = ST_F_TEXT,
-         .offset = offsetof(node_fields, machine),
-         .required = true},
-        ROW("address", ST_F_TEXT, node_fields, address),
-        ROW("version", ST_F_TEXT, node_fields, version),
-        ROW("driver", ST_F_TEXT, node_fields, driver),
-        ROW("key", ST_F_TEXT, node_fields, key),
-        ROW("gpu", ST_F_NODE, node_fields, gpu),
-        ROW("topology", ST_F_NODE, node_fields, topology),
-        ROW("labels", ST_F_NODE, node_fields, labels),
-        {.key = "cpu",
-         .kind = ST_F_MILLI,
-         .offset = offsetof(node_fields, cpu_m),
-         .lo = 0,
-         .hi = ST_NODE_CPU_M_MAX,
-         .required = true},
-        {.key = "ram",
-         .kind = ST_F_MIB,
-         .offset = offsetof(node_fields, ram_mib),
-         .required = true},
-        {0},
-    };
-    int r = st_doc_expect(doc, st_doc_root(doc), ST_DOC_MAP, err);
-
-    if (r == 0)
-        r = st_fields_read(doc, st_doc_root(doc), rows, f, err);
-    if (r == 0 && !st_said_word(f->machine, MACHINE_MAX))
-        r = st_fail(err, ST_EINVAL, "machine_id has 1 to %d letters, digits or . _ : - /",
-                    MACHINE_MAX);
-    if (r == 0 && f->ram_mib > ST_NODE_RAM_MIB_MAX)
-        r = st_fail(err, ST_ERANGE, "a node has at most %d TiB of RAM",
-                    (int)(ST_NODE_RAM_MIB_MAX >> 20));
-    if (r == 0)
-        r = check_words(f, err);
-    if (r == 0 && f->labels)
-        r = st_doc_expect(doc, f->labels, ST_DOC_MAP, err);
-    if (r == 0 && f->labels && f->labels->nchild > LABELS_MAX)
-        r = st_doc_fail(doc, f->labels, err, ST_ELIMIT, "at most %d labels", LABELS_MAX);
-    return r;
-}
-
-static int read_gpu(const st_doc *doc, const st_doc_node *map, gpu_fields *f, st_err *err)
-{
-    const char *boards[ST_BOARD_COUNT + 1] = {NULL};
-    const st_field rows[] = {
-        {.key = "type", .kind = ST_F_NAME, .offset = offsetof(gpu_fields, type), .required = true},
-        {.key = "count",
-         .kind = ST_F_INT,
-         .offset = offsetof(gpu_fields, count),
-         .lo = 0,
-         .hi = ST_DEVS_MAX,
-         .required = true},
-        {.key = "vram", .kind = ST_F_MIB, .offset = offsetof(gpu_fields, vram_mib)},
-        {.key = "mig", .kind = ST_F_WORD, .offset = offsetof(gpu_fields, board), .words = boards},
-        {.key = "uuids", .kind = ST_F_NODE, .offset = offsetof(gpu_fields, uuids)},
-        {0},
-    };
-    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
-
-    for (int b = 0; b < ST_BOARD_COUNT; b++)
-        boards[b] = st_board_name((st_board)b);
-    if (r == 0)
-        r = st_fields_read(doc, map, rows, f, err);
-    if (r == 0 && f->uuids)
-        r = st_doc_expect(doc, f->uuids, ST_DOC_SEQ, err);
-    if (r == 0 && f->vram_mib > ST_TYPE_VRAM_MAX)
-        r = st_doc_fail(doc, map, err, ST_ERANGE, "a GPU has at most %d TiB of memory",
-                        (int)(ST_TYPE_VRAM_MAX >> 20));
-    for (const st_doc_node *u = r == 0 && f->uuids ? f->uuids->child : NULL; u && r == 0;
-         u = u->next) {
-        const char *text;
-
-        r = st_doc_str(doc, u, &text, err);
-        if (r == 0 && !st_said_word(text, WORD_MAX))
-            r = st_doc_fail(doc, u, err, ST_EINVAL, "a UUID has letters, digits and -");
-    }
-    if (r == 0 && f->uuids && f->uuids->nchild != f->count)
-        r = st_doc_fail(doc, f->uuids, err, ST_EINVAL, "%d GPUs and %d UUIDs", f->count,
-                        f->uuids->nchild);
-    return r;
-}
-
-static int read_topology(const st_doc *doc, const st_doc_node *map, topology_fields *f, st_err *err)
-{
-    static const st_field rows[] = {
-        ROW("rack", ST_F_NAME, topology_fields, rack),
-        ROW("block", ST_F_NAME, topology_fields, block),
-        ROW("zone", ST_F_NAME, topology_fields, zone),
-        ROW("nvlink_domain", ST_F_NAME, topology_fields, nvlink_domain),
-        {.key = "nvlink",
-         .kind = ST_F_INT,
-         .offset = offsetof(topology_fields, nvlink),
-         .lo = 1,
-         .hi = ST_DEVS_MAX},
-        {0},
-    };
-    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
-
-    return r == 0 ? st_fields_read(doc, map, rows, f, err) : r;
-}
-
 /* What is kept of what it said, besides what becomes the core's node. */
-static int keep_said(registration *c, const node_fields *f, const gpu_fields *g, st_err *err)
+static int keep_said(registration *c, const st_machine_doc *f, st_err *err)
 {
     const st_peer *peer = st_call_peer(c->call);
     const char *address = f->address ? f->address : peer->is_unix ? f->name : peer->address;
@@ -346,9 +198,9 @@ static int keep_said(registration *c, const node_fields *f, const gpu_fields *g,
         st_spec_json(f->labels, out);
     }
     st_out_raw(out, "gpu", "{");
-    if (g->uuids) {
+    if (f->uuids) {
         st_out_raw(out, "uuids", "");
-        st_spec_json(g->uuids, out);
+        st_spec_json(f->uuids, out);
     }
     st_strbuf_add(out, "}}");
     if (out->n > DOC_MAX)
@@ -358,7 +210,7 @@ static int keep_said(registration *c, const node_fields *f, const gpu_fields *g,
 }
 
 /* With a key comes a proof that it is the sender's, over a challenge that was not used before. */
-static int check_key(registration *c, const node_fields *f, st_err *err)
+static int check_key(registration *c, const st_machine_doc *f, st_err *err)
 {
     const st_caller *caller = st_api_caller(c->call);
     const char *text = st_call_header(c->call, "Stint-Proof");
@@ -390,40 +242,34 @@ static int check_key(registration *c, const node_fields *f, st_err *err)
 
 static int read_registration(registration *c, st_err *err)
 {
-    node_fields f = {0};
-    gpu_fields g = {.board = ST_BOARD_NONE};
-    topology_fields t = {0};
+    st_machine_doc f;
     const st_type_doc *known;
     st_cmd_register *reg = &c->reg;
     int r = st_call_doc(c->call, &c->doc, err);
 
     if (r == 0)
-        r = read_node(c->doc, &f, err);
-    if (r == 0 && f.gpu)
-        r = read_gpu(c->doc, f.gpu, &g, err);
-    if (r == 0 && f.topology)
-        r = read_topology(c->doc, f.topology, &t, err);
+        r = st_spec_machine(c->doc, st_doc_root(c->doc), &f, err);
     if (r == 0)
-        r = keep_said(c, &f, &g, err);
+        r = keep_said(c, &f, err);
     if (r == 0)
         r = check_key(c, &f, err);
     if (r < 0)
         return r;
-    known = g.type ? st_spec_known_type(g.type) : NULL;
+    known = f.type ? st_spec_known_type(f.type) : NULL;
     reg->machine = f.machine;
     reg->doc = st_strbuf_str(&c->said);
-    reg->type = g.count > 0 ? g.type : NULL;
-    reg->vram_mib = known ? known->vram_mib : g.vram_mib;
-    reg->board = known ? known->board : (st_board)g.board;
+    reg->type = f.count > 0 ? f.type : NULL;
+    reg->vram_mib = known ? known->vram_mib : f.vram_mib;
+    reg->board = known ? known->board : (st_board)f.board;
     reg->node = (st_node_spec){.name = f.name,
-                               .ndevs = g.count,
-                               .nvlink_size = t.nvlink,
-                               .nvlink_domain = t.nvlink_domain,
+                               .ndevs = f.count,
+                               .nvlink_size = f.nvlink,
+                               .nvlink_domain = f.nvlink_domain,
                                .cpu_m = f.cpu_m,
                                .ram_mib = f.ram_mib,
-                               .zone = t.zone,
-                               .block = t.block,
-                               .rack = t.rack};
+                               .zone = f.zone,
+                               .block = f.block,
+                               .rack = f.rack};
     return 0;
 }
 

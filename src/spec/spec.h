@@ -176,6 +176,23 @@ int st_spec_account(const st_doc *doc, const st_doc_node *map, const st_spec_nam
 /* What the account will be: as it is in the tree, or new, with what is said laid over it. */
 void st_spec_account_lay(const st_tree *tree, const st_account_doc *said, st_account_spec *ret);
 
+/* ---- machines ------------------------------------------------------------------------ */
+
+/* As an agent describes one; texts live in the document. */
+typedef struct st_machine_doc {
+    const char *name, *machine, *address, *version, *driver, *key; /* NULL where it was not said */
+    const st_doc_node *gpu, *topology, *labels;
+    int64_t cpu_m, ram_mib;
+    const char *type; /* of its GPUs; NULL: it has none */
+    const st_doc_node *uuids;
+    int count, board;
+    int64_t vram_mib;
+    const char *rack, *block, *zone, *nvlink_domain;
+    int nvlink;
+} st_machine_doc;
+
+int st_spec_machine(const st_doc *doc, const st_doc_node *map, st_machine_doc *ret, st_err *err);
+
 /* ---- types and pools ----------------------------------------------------------------- */
 
 typedef struct st_type_doc {
