@@ -289,6 +289,13 @@ def taken_away(site):
     check(ended["state"] in ("done", "failed", "cancelled"), "it is %s", ended["state"])
 
 
+@attempt("a member of rival", "asks for the node's own programs in a pool that does not allow it", "a refusal")
+def no_host_image(site):
+    site.owner.post("/v1/pools", {"name": "bare"})
+    for doc in ({}, {"image": "host"}):
+        site.refused(site.rival.submit(pool="bare", **doc), "host-image")
+
+
 # ---- layouts with links, pipes and devices -------------------------------------------------------------
 
 def link_layout(site):
@@ -773,4 +780,4 @@ def from_inside(site):
 if not BUSYBOX:
     print("skipped: busybox is not installed")
     raise SystemExit(77)
-wall("images", agents=1, agent_options=["--image-cache", "512Mi", "--image-timeout", "25s"])
+wall("images", agents=1, allow=["host-image"], agent_options=["--image-cache", "512Mi", "--image-timeout", "25s"])
