@@ -80,7 +80,7 @@ static void account_json(const st_question *q, const st_core *core, int32_t id, 
     st_out_raw(out, "trust_domain", a->own_domain ? "\"own\"" : "\"inherit\"");
     if (a->min_run_ms != ST_UNSET)
         st_out_milli(out, "min_run_seconds", a->min_run_ms);
-    st_out_int(out, "version", st_control_version(q->api->control, a->name));
+    st_out_int(out, "version", st_tx_version(q->tx, a->name));
     st_strbuf_addc(out, '}');
 }
 
@@ -116,8 +116,7 @@ static int fill_one(st_question *q, st_core *core, st_err *err)
     if (r < 0)
         return r;
     account_json(q, core, id, &q->out);
-    snprintf(q->tag, sizeof q->tag, "%lld",
-             (long long)st_control_version(q->api->control, q->name));
+    snprintf(q->tag, sizeof q->tag, "%lld", (long long)st_tx_version(q->tx, q->name));
     return 0;
 }
 
@@ -211,7 +210,6 @@ static void change_free(account_change *c)
     free(c);
 }
 
-/* The answer is the account as it is now; asking for it is one more turn of the loop. */
 static void change_done(st_cmd *cmd, const st_err *err)
 {
     account_change *c = (account_change *)cmd;
@@ -223,6 +221,7 @@ static void change_done(st_cmd *cmd, const st_err *err)
     } else {
         snprintf(tag, sizeof tag, "%lld", (long long)c->account.version);
         st_call_set_etag(c->call, tag);
+        st_api_stamp_now(c->api, c->call);
         st_strbuf_addc(&out, '{');
         st_out_text(&out, "name", c->account.name);
         st_out_int(&out, "version", c->account.version);

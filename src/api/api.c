@@ -14,9 +14,16 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "control/follower.h"
 
 #define READERS_IDLE    16
 #define AGENT_STRANGERS 512
+#define ASKERS          2    /* threads that answer questions */
+#define ASKS_WAITING    4096 /* and how many of these may wait */
+#define LABS            1 /* one: it takes a processor as long as it is asked, and there may be two */
+#define LABS_WAITING    64
+#define ASK_NICE        5
+#define LAB_NICE        10
 #define WORKERS         4   /* exports at a time */
 #define WAITING         256 /* and so many more that wait for one of these */
 
@@ -132,6 +139,21 @@ void st_api_post(st_api *api, st_cmd *cmd)
     cmd->done(cmd, &err);
 }
 
+/* ---- positions ------------------------------------------------------------------------------ */
+
+void st_api_stamp(st_api *api, st_call *call, int64_t position)
+{
+    char text[ST_POSITION_TEXT];
+
+    st_control_position_text(api->control, position, text);
+    st_call_set_header(call, "Stint-Position", text);
+}
+
+void st_api_stamp_now(st_api *api, st_call *call)
+{
+    st_api_stamp(api, call, st_control_position(api->control));
+}
+
 /* ---- the fleet, for estimates ------------------------------------------------------------------ */
 
 static size_t gpu_types(void *ctx, st_rules_type ret[ST_TYPES_MAX])
@@ -179,7 +201,9 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->control = options->control;
     api->dir = st_control_directory(options->control);
     ST_ASSERT(pthread_mutex_init(&api->lock, NULL) == 0);
-    api->work = st_work_new(WORKERS, WAITING);
+    api->work = st_work_new(WORKERS, WAITING, 0);
+    api->asks = st_work_new(ASKERS, ASKS_WAITING, ASK_NICE);
+    api->lab = st_work_new(LABS, LABS_WAITING, LAB_NICE);
     api->hub = st_hub_new(api);
     const st_rules_options rules = {.types = gpu_types, .ctx = api};
     api->rules = st_rules_new(&rules);
@@ -210,6 +234,8 @@ void st_api_free(st_api *api)
     st_park_close(api->park);
     st_park_close(api->agent_park);
     st_work_free(api->work);
+    st_work_free(api->asks);
+    st_work_free(api->lab);
     st_http_server_free(api->server);
     st_http_server_free(api->agents);
     free(api->agent_routes);

@@ -64,6 +64,7 @@ void st_api_array_get(st_call *call, void *ctx)
         f.accounts = st_directory_below(api->dir, account, arena, &f.naccounts);
     if (st_control_id_parse(api->control, st_call_param(call, "id"), &id)) {
         f.part_of = (int64_t)id;
+        st_api_stamp_now(api, call);
         reader = st_api_reader(api, &err);
         r = reader ? st_store_jobs_list(reader, &f, add_row, &p, &err) : -err.code;
         st_api_reader_back(api, reader);

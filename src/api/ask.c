@@ -6,32 +6,49 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/work.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
-static int run(st_cmd_ask *cmd, st_tx *tx, st_err *err)
+static int read_state(void *ctx, st_tx *tx, st_err *err)
 {
-    st_question *q = (st_question *)cmd;
+    st_question *q = ctx;
 
     q->tx = tx;
     return q->fill(q, st_tx_core(tx), err);
 }
 
-static void done(st_cmd *cmd, const st_err *err)
+int st_question_read(st_question *q, st_err *err)
 {
-    st_question *q = (st_question *)cmd;
+    int r = st_control_read(q->api->control, q->how, q->at_least, read_state, q, &q->position, err);
 
+    q->tx = NULL;
+    return r;
+}
+
+static void done(st_question *q, const st_err *err)
+{
     if (err) {
         st_call_fail(q->call, err);
     } else {
         if (q->tag[0])
             st_call_set_etag(q->call, q->tag);
+        st_api_stamp(q->api, q->call, q->position);
         st_call_reply_buf(q->call, 200, q->type, &q->out);
     }
     if (q->drop)
         q->drop(q->owner);
     st_strbuf_done(&q->out);
     free(q);
+}
+
+static void run(void *arg)
+{
+    st_question *q = arg;
+    st_err err = {0};
+    int r = q->work ? q->work(q, &err) : st_question_read(q, &err);
+
+    done(q, r < 0 ? &err : NULL);
 }
 
 st_question *st_question_new(st_api *api, st_call *call,
@@ -47,16 +64,22 @@ st_question *st_question_new(st_api *api, st_call *call,
     if (name)
         strncpy(q->name, name, sizeof q->name - 1);
     q->fill = fill;
-    q->ask.ask = run;
-    st_cmd_ask_init(&q->ask);
-    q->ask.cmd.done = done;
     return q;
 }
 
 void st_question_post(st_question *q)
 {
+    const char *seen = st_call_header(q->call, "Stint-Position");
+    st_err err = {0};
+
     st_call_defer(q->call);
-    st_api_post(q->api, &q->ask.cmd);
+    if (seen && !st_control_position_parse(q->api->control, seen, &q->at_least)) {
+        st_fail(&err, ST_EINVAL, "no answer has given out this Stint-Position");
+        done(q, &err);
+    } else if (!st_work_run(q->work ? q->api->lab : q->api->asks, run, q)) {
+        st_fail(&err, ST_EDOWN, "many questions are waiting just now; try again in a moment");
+        done(q, &err);
+    }
 }
 
 void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *, st_err *),

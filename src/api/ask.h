@@ -1,35 +1,42 @@
 /*
- * Questions to the core: asked in the loop, answered as JSON. Private to src/api.
+ * Questions to the core: asked of the follower (control/follower.h) by threads of their own, answered as JSON. The
+ * control loop has no part in it. Private to src/api.
  */
 #ifndef ST_API_ASK_H
 #define ST_API_ASK_H
 
 #include "api/state.h"
+#include "control/follower.h"
 
 typedef struct st_question {
-    st_cmd_ask ask; /* first */
     st_api *api;
     st_call *call;
     st_identity who;
     uint64_t job;
     char name[ST_NAME_MAX + 2]; /* one too long for a name is still none */
+    st_read_how how;            /* ST_READ_SHARED unless said otherwise */
+    int64_t at_least;           /* the position that the caller has seen; 0: none */
+    int64_t position;           /* of the answer */
     st_tx *tx;                  /* while `fill` runs */
     const char *type;           /* of the answer; NULL: JSON */
     st_strbuf out;
     char tag[32]; /* of the ETag; "": none */
     int (*fill)(struct st_question *q, st_core *core, st_err *err);
-    const st_job_spec *trial;  /* of st_api_try */
+    /* Instead of `fill`: for what takes long and holds the state only now and then. */
+    int (*work)(struct st_question *q, st_err *err);
     void (*drop)(void *owner); /* NULL: nothing is owned */
     void *owner;
 } st_question;
 
-/* Defers the call, runs `fill` in the loop, answers 200 with q->out; in one go, or in two. */
+/* Defers the call, runs `fill` beside the loop, answers 200 with q->out; in one go, or in two. */
 st_question *st_question_new(st_api *api, st_call *call,
                              int (*fill)(st_question *, st_core *, st_err *), const char *name,
                              uint64_t job);
 void st_question_post(st_question *q);
 void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *, st_err *),
                 const char *name, uint64_t job);
+/* Runs q->fill with the committed state; for use in `work`. */
+int st_question_read(st_question *q, st_err *err);
 
 /* What would become of a job: the spec is submitted to a copy of the core, and nothing is kept.
  * `drop` is given `owner`, which the spec points into, when that is known. */

@@ -1,6 +1,6 @@
 /*
- * Calls about a bill: the moment is fixed in the loop, what takes long is done by a worker with a reader of the
- * store. Private to src/api.
+ * Calls about a bill: the moment is fixed by the follower or, for a file, which is signed, in the loop; what takes long is done by a
+ * worker with a reader of the store. Private to src/api.
  */
 #ifndef ST_API_BILLS_H
 #define ST_API_BILLS_H

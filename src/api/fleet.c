@@ -187,7 +187,7 @@ static void fault_json(const st_question *q, const st_node *n, st_strbuf *out)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf reason = {0};
 
-    st_control_fault(q->api->control, n->name, &reason);
+    st_tx_fault_of(q->tx, n->name, &reason);
     if (reason.n > 0)
         st_out_text(out, "reason", st_strbuf_str(&reason));
 }
@@ -213,13 +213,13 @@ static void trust_json(const st_question *q, const st_node *n, st_strbuf *out)
     char key[ST_KEY_TEXT];
     bool rejoin;
 
-    st_control_node_key(q->api->control, n->name, key, &rejoin);
+    st_tx_key_of(q->tx, n->name, key, &rejoin);
     if (key[0])
         st_out_text(out, "key", key);
     if (rejoin)
         st_out_raw(out, "may_rejoin", "true");
     st_out_raw(out, "flags", "[");
-    st_control_flags(q->api->control, n->name, flag_json, out);
+    st_tx_flags_of(q->tx, n->name, flag_json, out);
     st_strbuf_addc(out, ']');
 }
 

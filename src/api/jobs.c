@@ -78,6 +78,7 @@ static void submit_done(st_cmd *cmd, const st_err *err)
     st_strbuf out = {0};
     st_err why;
 
+    st_api_stamp_now(s->api, call);
     if (err) {
         st_call_fail(call, err);
     } else if (s->batch || s->submit.n > 1) {
@@ -236,6 +237,7 @@ void st_api_job_get(st_call *call, void *ctx)
     st_job_row row;
     uint64_t id;
 
+    st_api_stamp_now(api, call);
     if (!st_api_find_job(api, call, arena, &id, &row))
         return;
     st_api_job_json(api, st_api_who(call), &row, &out);
@@ -310,6 +312,7 @@ void st_api_jobs_list(st_call *call, void *ctx)
             id = INT64_MAX; /* an array that is not there has no pieces */
         f.part_of = (int64_t)id;
     }
+    st_api_stamp_now(api, call);
     st_strbuf_add(&l.out, "{\"jobs\":[");
     reader = r == 0 ? st_api_reader(api, &err) : NULL;
     if (reader)
@@ -347,6 +350,7 @@ static void change_done(st_cmd *cmd, const st_err *err)
     st_job_row row;
     st_err why;
 
+    st_api_stamp_now(c->api, c->call);
     if (err) {
         st_call_fail(c->call, err);
     } else if (!st_control_row(c->api->control, c->job.id, &row) &&

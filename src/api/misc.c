@@ -161,8 +161,10 @@ static void fleet_metrics(const st_core *core, st_metrics *m)
 static void service_metrics(const st_question *q, st_metrics *m)
 {
     st_control_stats s;
+    st_follower_stats f;
 
     st_control_stats_get(q->api->control, &s);
+    st_control_follower_stats(q->api->control, &f);
     const struct {
         const char *name, *help;
         st_metric_type type;
@@ -181,6 +183,13 @@ static void service_metrics(const st_question *q, st_metrics *m)
          (int64_t)s.snapshots},
         {"stint_reloads_total", "Times the core was read back after a fault.", ST_METRIC_COUNTER,
          (int64_t)s.reloads},
+        {"stint_log_position", "The last durable row of the log.", ST_METRIC_GAUGE, f.committed},
+        {"stint_reader_position", "The row of the log that answers stand behind.", ST_METRIC_GAUGE,
+         q->position},
+        {"stint_reader_rows_total", "Transactions that the follower has played.", ST_METRIC_COUNTER,
+         (int64_t)f.rows},
+        {"stint_reader_seeds_total", "Times the follower was given a whole state.",
+         ST_METRIC_COUNTER, (int64_t)f.seeds},
         {"stint_event_streams", "Open event streams.", ST_METRIC_GAUGE,
          (int64_t)st_hub_streams(q->api->hub)},
         {"stint_ready", "1 while commands are taken.", ST_METRIC_GAUGE, s.ready},

@@ -134,6 +134,7 @@ static void list_cluster(st_api *api, st_call *call, st_entry_kind kind, const c
     st_store *reader = st_api_reader(api, &err);
     int r = -1;
 
+    st_api_stamp_now(api, call);
     st_strbuf_addf(&l.out, "{\"%s\":[", key);
     if (reader)
         r = st_store_book_of(reader, "", 1, INT64_MAX, cluster_row, &l, &err);

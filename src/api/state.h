@@ -30,7 +30,9 @@ struct st_api {
     st_hub *hub;
     st_rules *rules;
     st_park *park;
-    st_work *work;
+    st_work *work; /* exports */
+    st_work *asks; /* questions that are answered at once */
+    st_work *lab;  /* those that are tried out first: dry runs, what-if */
     st_challenges *challenges;
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */
@@ -83,6 +85,11 @@ void st_api_reader_back(st_api *api, st_store *reader);
 /* Hands a command to the loop; where it is not taken the call is answered 503 and `cmd` freed by
  * its own done. */
 void st_api_post(st_api *api, st_cmd *cmd);
+
+/* Says on an answer behind which row of the log its state stands. */
+void st_api_stamp(st_api *api, st_call *call, int64_t position);
+/* The same, of what is committed at this moment: before the store is read, or after a write. */
+void st_api_stamp_now(st_api *api, st_call *call);
 
 /* JSON pieces. */
 void st_out_time(st_strbuf *out, const char *key, int64_t ms); /* ,"key":"2026-…Z" or null */

@@ -69,6 +69,7 @@ void st_api_tokens_list(st_call *call, void *ctx)
     st_store *reader = st_api_reader(api, &err);
     int r = -1;
 
+    st_api_stamp_now(api, call);
     st_strbuf_add(&l.out, "{\"tokens\":[");
     if (reader)
         r = st_store_tokens(reader, list_row, &l, &err);
@@ -103,6 +104,7 @@ void st_api_token_get(st_call *call, void *ctx)
     int64_t id;
     int r = reader ? -ST_ENOENT : -err.code;
 
+    st_api_stamp_now(api, call);
     if (reader && token_id(api, call, &id))
         r = st_store_token_get(reader, id, arena, &row, &err);
     st_api_reader_back(api, reader);
@@ -298,6 +300,7 @@ void st_api_users_list(st_call *call, void *ctx)
     st_store *reader = st_api_reader(api, &err);
     int r = -1;
 
+    st_api_stamp_now(api, call);
     st_strbuf_add(&u.l.out, "{\"users\":[");
     if (reader)
         r = st_store_tokens(reader, user_row, &u, &err);

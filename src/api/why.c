@@ -1,7 +1,10 @@
 /*
- * Why a job waits, what would start it, and when it should.
+ * Why a job waits, what would start it, and when it should. Asked of the follower: nothing is written.
  */
+#include <stdlib.h>
+
 #include "api/ask.h"
+#include "base/mem.h"
 #include "control/money.h"
 
 static void reason_json(st_question *q, const st_core *core, const st_reason *r)
@@ -16,19 +19,6 @@ static void reason_json(st_question *q, const st_core *core, const st_reason *r)
     if (r->until_ms > 0 && r->until_ms != ST_TIME_NEVER)
         st_out_time(&q->out, "until", r->until_ms);
     st_strbuf_addc(&q->out, '}');
-}
-
-/* What is told is remembered, once per wait, so that the next answers know how good they are. */
-static void remember(st_question *q, const st_job *job, int64_t start_ms)
-{
-    st_event told = {.kind = ST_EV_TOLD};
-    st_err err;
-
-    if (q->trial || job->told_at_ms >= 0 || start_ms == ST_TIME_NEVER)
-        return;
-    told.u.told.id = job->id;
-    told.u.told.start_ms = start_ms;
-    st_tx_apply(q->tx, &told, &err);
 }
 
 static void estimate_json(st_question *q, st_core *core, const st_job *job)
@@ -49,7 +39,6 @@ static void estimate_json(st_question *q, st_core *core, const st_job *job)
                 if (st_question_owner(q)) /* it counts everybody's */
                     st_out_int(&q->out, "estimates_seen", e->seen);
             }
-            remember(q, job, e->start_ms);
         }
     }
     st_vec_free(&list);
@@ -91,25 +80,42 @@ static int fill_why(st_question *q, st_core *core, st_err *err)
 /* Behind all others, as the newest is. */
 #define TRIAL_ID ((uint64_t)INT64_MAX)
 
-static int fill_try(st_question *q, st_core *core, st_err *err)
+typedef struct trial {
+    st_job_spec spec;
+    void (*drop)(void *owner);
+    void *owner;
+    st_strbuf saved; /* the state it is tried on */
+    int64_t now;
+} trial;
+
+/* All that the state is needed for: caps, and a copy. */
+static int fill_copy(st_question *q, st_core *core, st_err *err)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf saved = {0};
-    st_event event = {.kind = ST_EV_SUBMIT, .u.job = *q->trial};
-    st_job_spec *spec = &event.u.job;
+    trial *t = q->owner;
+    int r = st_spec_settle(st_core_fleet(core), &t->spec, err);
+
+    if (r == 0)
+        r = st_tx_admit(q->tx, &t->spec, err);
+    t->now = st_tx_now(q->tx);
+    if (r == 0)
+        st_core_save(core, &t->saved);
+    return r;
+}
+
+static int try_out(st_question *q, st_err *err)
+{
+    trial *t = q->owner;
+    st_event event = {.kind = ST_EV_SUBMIT};
     st_effects fx = {0};
     st_core *copy = NULL;
-    int r;
+    int r = st_question_read(q, err);
 
+    event.u.job = t->spec;
     event.u.job.id = TRIAL_ID;
-    r = st_spec_settle(st_core_fleet(core), spec, err);
     if (r == 0)
-        r = st_tx_admit(q->tx, spec, err);
-    if (r < 0)
-        return r;
-    st_core_save(core, &saved);
-    r = st_core_load(st_strbuf_str(&saved), saved.n, &copy, err);
+        r = st_core_load(st_strbuf_str(&t->saved), t->saved.n, &copy, err);
     if (r == 0)
-        r = st_core_step(copy, &event, st_tx_now(q->tx), &fx, err);
+        r = st_core_step(copy, &event, t->now, &fx, err);
     if (r == 0)
         r = fill_why(q, copy, err);
     st_effects_done(&fx);
@@ -117,14 +123,26 @@ static int fill_try(st_question *q, st_core *core, st_err *err)
     return r;
 }
 
+static void trial_free(void *arg)
+{
+    trial *t = arg;
+
+    if (t->drop)
+        t->drop(t->owner);
+    st_strbuf_done(&t->saved);
+    free(t);
+}
+
 void st_api_try(st_api *api, st_call *call, const st_job_spec *spec, void (*drop)(void *owner),
                 void *owner)
 {
-    st_question *q = st_question_new(api, call, fill_try, spec->name, TRIAL_ID);
+    st_question *q = st_question_new(api, call, fill_copy, spec->name, TRIAL_ID);
+    trial *t = st_xcalloc(1, sizeof *t);
 
-    q->trial = spec;
-    q->drop = drop;
-    q->owner = owner;
+    *t = (trial){.spec = *spec, .drop = drop, .owner = owner};
+    q->work = try_out;
+    q->drop = trial_free;
+    q->owner = t;
     st_question_post(q);
 }
 
@@ -135,6 +153,10 @@ void st_api_job_why(st_call *call, void *ctx)
     st_job_row row;
     uint64_t id;
 
-    if (st_api_find_job(api, call, arena, &id, &row))
-        st_api_ask(api, call, fill_why, st_call_param(call, "id"), id);
+    if (st_api_find_job(api, call, arena, &id, &row)) {
+        st_question *q = st_question_new(api, call, fill_why, st_call_param(call, "id"), id);
+
+        q->how = ST_READ_ALONE;
+        st_question_post(q);
+    }
 }

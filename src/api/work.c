@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -20,15 +22,17 @@ struct st_work {
     pthread_cond_t idle;
     int running, threads_max;
     int waiting, waiting_max;
+    int nice;
     errand *first, **last; /* those that wait */
 };
 
-st_work *st_work_new(int threads_max, int waiting_max)
+st_work *st_work_new(int threads_max, int waiting_max, int nice)
 {
     st_work *w = st_xcalloc(1, sizeof *w);
 
     w->threads_max = threads_max;
     w->waiting_max = waiting_max;
+    w->nice = nice;
     w->last = &w->first;
     ST_ASSERT(pthread_mutex_init(&w->lock, NULL) == 0);
     ST_ASSERT(pthread_cond_init(&w->idle, NULL) == 0);
@@ -71,6 +75,8 @@ static void *work(void *arg)
     errand *e = arg;
     st_work *w = e->work;
 
+    if (w->nice)
+        setpriority(PRIO_PROCESS, (id_t)gettid(), w->nice);
     for (; e; e = next_of(w)) {
         e->fn(e->arg);
         free(e);

@@ -174,6 +174,10 @@ int st_billing_load(st_control *ctl, const char *data, size_t len, st_err *err);
 int st_billing_fold(st_control *ctl, st_err *err);
 /* One entry more, also for those who fold elsewhere: sets the next period behind the last close. */
 int st_billing_apply(const st_billing *b, st_ledger *l, const st_entry *e, st_err *err);
+/* The zone in which months end now, by another's name for it. */
+int st_billing_zone_as(st_control *copy, const st_control *ctl, st_err *err);
+/* For those who are told entries: the ledger that a row of the log begins, if its notes say so. */
+void st_billing_begin(st_control *copy, const st_notes *notes, int64_t now);
 /* An empty ledger in the period in which the books begin; ST_ENOENT: there are none. */
 int st_billing_first(const st_billing *b, st_store *store, st_ledger **ret, st_err *err);
 

@@ -72,6 +72,11 @@ static int open_zones(st_control *ctl, const char *now, bool writes, st_err *err
     return r;
 }
 
+int st_billing_zone_as(st_control *copy, const st_control *ctl, st_err *err)
+{
+    return need_zone(copy->billing, st_zone_name(ctl->billing->zone), &copy->billing->zone, err);
+}
+
 /* Whether anything was signed yet: then there must be a key, and it is not made anew in silence. */
 static bool has_signed(st_control *ctl)
 {
@@ -271,6 +276,21 @@ int st_billing_apply(const st_billing *b, st_ledger *l, const st_entry *e, st_er
     st_zone_after(zone, e->to_ms, &next);
     st_ledger_set_period(l, &next);
     return 0;
+}
+
+void st_billing_begin(st_control *copy, const st_notes *notes, int64_t now)
+{
+    st_billing *b = copy->billing;
+    st_period period;
+
+    for (size_t i = 0; i < notes->n; i++) {
+        if (notes->v[i].kind != ST_NOTE_BEGIN)
+            continue;
+        st_ledger_free(b->ledger);
+        b->ledger = st_ledger_new();
+        st_zone_month(b->zone, now, &period);
+        st_ledger_set_period(b->ledger, &period);
+    }
 }
 
 /* Floors as the books have them. */

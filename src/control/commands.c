@@ -1,5 +1,5 @@
 /*
- * The other commands: jobs that exist, accounts, tokens, single events, questions, and what
+ * The other commands: jobs that exist, accounts, tokens, single events, and what
  * engines report.
  */
 #include <inttypes.h>
@@ -178,6 +178,7 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
     /* At once, for others in this transaction; if it fails, versions are read again. */
     c->version = version + 1;
     st_map_put(ctl->versions, c->name, c->version);
+    st_asides_add(&tx->versions, c->version, c->name);
     return 0;
 }
 
@@ -398,7 +399,7 @@ void st_cmd_thing_put(st_cmd_thing *cmd)
     cmd->cmd.run = run_thing;
 }
 
-/* ---- single events and questions ------------------------------------------------------------ */
+/* ---- single events -------------------------------------------------------------------------- */
 
 static int run_event(st_tx *tx, st_cmd *cmd, st_err *err)
 {
@@ -453,18 +454,6 @@ static int run_note(st_tx *tx, st_cmd *cmd, st_err *err)
 void st_cmd_note_init(st_cmd_note *cmd)
 {
     cmd->cmd.run = run_note;
-}
-
-static int run_ask(st_tx *tx, st_cmd *cmd, st_err *err)
-{
-    st_cmd_ask *c = (st_cmd_ask *)cmd;
-
-    return c->ask(c, tx, err);
-}
-
-void st_cmd_ask_init(st_cmd_ask *cmd)
-{
-    cmd->cmd.run = run_ask;
 }
 
 /* ---- reports --------------------------------------------------------------------------------- */

@@ -193,8 +193,6 @@ typedef struct st_cmd_account {
 } st_cmd_account;
 
 void st_cmd_account_put(st_cmd_account *cmd);
-/* How often the account was changed, for ETags; in the loop only. */
-int64_t st_control_version(const st_control *ctl, const char *account);
 
 /* A small document that is not the core's: a size, a rule. Those who use it hear of it in
  * `publish`. */
@@ -293,15 +291,6 @@ typedef struct st_cmd_rejoin {
 
 void st_cmd_rejoin_init(st_cmd_rejoin *cmd);
 
-/* Why an engine declared a node failed, "" otherwise; in the loop only. */
-void st_control_fault(st_control *ctl, const char *node, st_strbuf *out);
-/* What a node is flagged with (model/said.h), and the key that is bound to it; in the loop only. */
-typedef void (*st_flag_fn)(void *ctx, st_flag flag, const char *reason, int64_t since_ms,
-                           int64_t last_ms);
-void st_control_flags(st_control *ctl, const char *node, st_flag_fn fn, void *ctx);
-void st_control_node_key(st_control *ctl, const char *node, char ret[ST_KEY_TEXT],
-                         bool *ret_rejoin);
-
 /* ---- secrets (secrets.c) ------------------------------------------------------------------ */
 
 typedef struct st_cmd_secret {
@@ -337,16 +326,6 @@ st_vault *st_control_vault(st_control *ctl);
  * one and `,"undeliverable":"why"`. From any thread. */
 void st_control_dress(st_control *ctl, const char *account, const char *user, const char *doc,
                       st_strbuf *out);
-
-/* ---- asking the core ---------------------------------------------------------------------- */
-
-/* A question: `ask` looks at the core and fills what it likes. */
-typedef struct st_cmd_ask {
-    st_cmd cmd;
-    int (*ask)(struct st_cmd_ask *cmd, st_tx *tx, st_err *err);
-} st_cmd_ask;
-
-void st_cmd_ask_init(st_cmd_ask *cmd);
 
 /* ---- what engines report ------------------------------------------------------------------ */
 

@@ -6,6 +6,7 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "control/follower.h"
 #include "control/state.h"
 
 #define ROUNDS    6
@@ -87,4 +88,58 @@ void st_control_id_text(const st_control *ctl, uint64_t id, char ret[ST_ID_TEXT]
 bool st_control_id_parse(const st_control *ctl, const char *text, uint64_t *ret)
 {
     return st_control_named(ctl, 'j', text, ret);
+}
+
+/* ---- positions ------------------------------------------------------------------------------- */
+
+#define WIDE       32 /* bits of half a position's text */
+#define NOISE_BITS 24 /* the same position looks different each time: nobody sees the log grow */
+#define WIDE_CHARS 13
+
+static uint64_t permute_wide(const st_control *ctl, uint64_t n, bool back)
+{
+    uint32_t half[2] = {(uint32_t)(n >> WIDE), (uint32_t)n};
+
+    for (int i = 0; i < ROUNDS; i++) {
+        unsigned char in[6], out[crypto_shorthash_BYTES];
+        uint32_t word, from = half[!back];
+
+        memcpy(in, &from, 4);
+        in[4] = (unsigned char)(back ? ROUNDS - 1 - i : i);
+        in[5] = 'p';
+        crypto_shorthash(out, in, sizeof in, ctl->veil_key);
+        memcpy(&word, out, 4);
+        word ^= half[back];
+        half[back] = from;
+        half[!back] = word;
+    }
+    return (uint64_t)half[0] << WIDE | half[1];
+}
+
+void st_control_position_text(const st_control *ctl, int64_t position, char ret[ST_POSITION_TEXT])
+{
+    uint64_t noise = randombytes_random() & ((1u << NOISE_BITS) - 1);
+    uint64_t n = permute_wide(ctl, (uint64_t)position << NOISE_BITS | noise, false);
+
+    ret[0] = 'p';
+    for (int i = WIDE_CHARS; i >= 1; i--, n >>= 5)
+        ret[i] = digits[n & 31];
+    ret[WIDE_CHARS + 1] = '\0';
+}
+
+bool st_control_position_parse(const st_control *ctl, const char *text, int64_t *ret)
+{
+    uint64_t n = 0;
+
+    if (text[0] != 'p' || strlen(text) != WIDE_CHARS + 1)
+        return false;
+    for (int i = 1; i <= WIDE_CHARS; i++) {
+        const char *at = strchr(digits, text[i]);
+
+        if (!at)
+            return false;
+        n = n << 5 | (uint64_t)(at - digits);
+    }
+    *ret = (int64_t)(permute_wide(ctl, n, true) >> NOISE_BITS);
+    return true;
 }

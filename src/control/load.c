@@ -50,18 +50,15 @@ static int next_epoch(st_control *ctl, st_err *err)
 
 /* ---- the core ------------------------------------------------------------------------------ */
 
-typedef struct replay {
-    st_control *ctl;
-    st_arena *arena;
-    st_effects fx;
-    st_notes notes;
-    bool parted; /* another version decided otherwise, and this was said */
-} replay;
-
-static int replay_row(void *ctx, const st_log_row *row, st_err *err)
+void st_replay_done(st_replay *rp)
 {
-    replay *rp = ctx;
-    st_control *ctl = rp->ctl;
+    st_effects_done(&rp->fx);
+    st_vec_free(&rp->notes);
+    st_arena_free(ST_TAKE(rp->arena));
+}
+
+int st_replay_play(st_control *ctl, st_replay *rp, const st_log_row *row, bool strict, st_err *err)
+{
     size_t at = 0;
     bool events = false;
     int r = 0;
@@ -78,7 +75,7 @@ static int replay_row(void *ctx, const st_log_row *row, st_err *err)
         if (r < 0)
             return st_fail_prefix(err, "row %" PRId64 " of the log: ", row->seq);
         events = true;
-        if (st_core_apply(ctl->core, &event, row->at_ms, &rp->fx, &why) < 0 && !rp->parted)
+        if (st_core_apply(ctl->core, &event, row->at_ms, &rp->fx, &why) < 0 && strict)
             return st_fail(err, ST_ECORRUPT, "row %" PRId64 " of the log: %s is refused now: %s",
                            row->seq, st_event_name(event.kind), why.msg);
     }
@@ -89,17 +86,34 @@ static int replay_row(void *ctx, const st_log_row *row, st_err *err)
     if (r < 0)
         return st_fail_prefix(err, "row %" PRId64 " of the log: ", row->seq);
     st_money_meter(ctl, &rp->fx, &rp->notes, row->at_ms);
+    return 0;
+}
+
+typedef struct loading {
+    st_control *ctl;
+    st_replay replay;
+    bool parted; /* another version decided otherwise, and this was said */
+} loading;
+
+static int replay_row(void *ctx, const st_log_row *row, st_err *err)
+{
+    loading *l = ctx;
+    st_control *ctl = l->ctl;
+    int r = st_replay_play(ctl, &l->replay, row, !l->parted, err);
+
+    if (r < 0)
+        return r;
     if (ctl->billing->witness)
         ctl->billing->witness(ctl->billing->witness_ctx, ctl);
     ctl->log_seq = row->seq;
-    if (st_core_hash(ctl->core) == row->hash || rp->parted)
+    if (st_core_hash(ctl->core) == row->hash || l->parted)
         return 0;
     if (strcmp(row->version, ST_VERSION) == 0)
         return st_fail(err, ST_ECORRUPT,
                        "row %" PRId64 " of the log does not lead to the state it led to when it "
                        "was written; restore a backup, or report this with a copy of the store",
                        row->seq);
-    rp->parted = true;
+    l->parted = true;
     st_control_say(ctl, "event=log_parted seq=%" PRId64 " written_by=%s", row->seq, row->version);
     return 0;
 }
@@ -107,8 +121,7 @@ static int replay_row(void *ctx, const st_log_row *row, st_err *err)
 static int load_core(st_control *ctl, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    ST_CLEANUP(st_arena_freep) st_arena *scratch = st_arena_new();
-    replay rp = {.ctl = ctl, .arena = scratch};
+    loading l = {.ctl = ctl};
     st_snap_row snap = {0};
     int r = st_store_snap_get(ctl->store, INT64_MAX, arena, &snap, err);
 
@@ -121,9 +134,9 @@ static int load_core(st_control *ctl, st_err *err)
     if (r < 0)
         return r;
     ctl->snap_seq = ctl->log_seq = snap.seq;
-    r = st_store_log_read(ctl->store, snap.seq + 1, replay_row, &rp, err);
-    st_effects_done(&rp.fx);
-    st_vec_free(&rp.notes);
+    l.replay.arena = st_arena_new();
+    r = st_store_log_read(ctl->store, snap.seq + 1, replay_row, &l, err);
+    st_replay_done(&l.replay);
     return r;
 }
 

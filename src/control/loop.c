@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "control/billing.h"
+#include "control/feed.h"
 
 #define WAITING_MAX  65536
 #define TOGETHER_MAX 1024           /* commands in one transaction */
@@ -255,6 +256,8 @@ static bool come_up(st_control *ctl)
     pthread_mutex_unlock(&ctl->lock);
     ctl->retry_step = 0;
     st_directory_follow(ctl->dir, ctl->core);
+    /* Whether the last commit happened is known only now. */
+    st_follower_seed(ctl);
     st_control_order_all(ctl);
     st_control_say(ctl, "event=store_up log_seq=%" PRId64, ctl->log_seq);
     return true;
@@ -298,6 +301,7 @@ static bool snapshot_is_due(const st_control *ctl)
 static bool finish(st_tx *tx, st_cmd *cmds)
 {
     st_control *ctl = tx->ctl;
+    int64_t before = ctl->log_seq;
     bool good;
     st_err err = {0};
 
@@ -305,6 +309,7 @@ static bool finish(st_tx *tx, st_cmd *cmds)
         write_all(tx, &err);
     good = !tx->broken;
     if (good) {
+        st_follower_feed(tx, ctl->log_seq > before);
         if (tx->names)
             st_directory_follow(ctl->dir, ctl->core);
         st_rows_tell(tx);
@@ -323,6 +328,9 @@ static bool finish(st_tx *tx, st_cmd *cmds)
     st_effects_done(&tx->fx);
     st_strbuf_done(&tx->log);
     st_vec_free(&tx->notes);
+    st_strbuf_done(&tx->posted);
+    st_asides_done(&tx->versions);
+    st_asides_done(&tx->docs);
     return good;
 }
 
@@ -607,10 +615,14 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
 
 int st_control_start(st_control *ctl, st_err *err)
 {
+    int r = st_follower_start(ctl, err);
+
+    if (r < 0)
+        return r;
     st_control_order_all(ctl);
     ctl->started = true;
     ctl->stats.ready = true;
-    int r = pthread_create(&ctl->thread, NULL, loop, ctl);
+    r = pthread_create(&ctl->thread, NULL, loop, ctl);
     if (r != 0) {
         ctl->started = false;
         return st_fail(err, ST_EINTERNAL, "the control thread cannot be started (%d)", r);
@@ -629,6 +641,7 @@ void st_control_stop(st_control *ctl)
     pthread_cond_signal(&ctl->wake);
     pthread_mutex_unlock(&ctl->lock);
     pthread_join(ctl->thread, NULL);
+    st_follower_stop(ctl);
     st_reconcile_end(ctl, true);
     ctl->started = false;
     if (st_control_snapshot(ctl, &err) < 0)
@@ -640,6 +653,7 @@ void st_control_free(st_control *ctl)
     if (!ctl)
         return;
     st_control_stop(ctl);
+    st_follower_free(ctl);
     st_control_unload(ctl);
     st_billing_free(ctl);
     st_store_close(ctl->store);

@@ -30,6 +30,7 @@ static int write_entry(st_tx *tx, const st_entry *e, const st_period *period, st
 
     st_entry_write(e, &data);
     st_books_add(&b->books, e->account, e->at_ms, data.s, data.n, &chain);
+    st_strbuf_addn(&tx->posted, st_strbuf_str(&data), data.n + 1);
     const st_book_row row = {.n = b->books.n,
                              .account = e->account,
                              .seq = e->seq,

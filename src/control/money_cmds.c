@@ -158,6 +158,7 @@ const st_ledger *st_tx_ledger(st_tx *tx)
 
 typedef struct open_ctx {
     st_tx *tx;
+    st_arena *arena; /* its own: several may ask at once */
     int32_t root;
     st_bill *bill; /* NULL: entries go to fn */
     st_open_fn fn;
@@ -183,8 +184,8 @@ static int add_open(void *ctx, const st_record *rec)
     if (rec->kind == ST_REC_FLEET || rec->account <= ST_ROOT || rec->from_ms == rec->to_ms ||
         !is_below(st_core_tree(ctl->core), rec->account, o->root))
         return 0;
-    st_arena_reset(ctl->billing->arena);
-    st_entry_of(ctl, rec, live ? st_live_doc(ctl, live) : NULL, ctl->billing->arena, &e);
+    st_arena_reset(o->arena);
+    st_entry_of(ctl, rec, live ? st_live_doc(ctl, live) : NULL, o->arena, &e);
     e.at_ms = o->tx->now;
     if (st_ledger_price(ctl->billing->ledger, &e, &err) < 0)
         return 0;
@@ -197,8 +198,9 @@ static int add_open(void *ctx, const st_record *rec)
 
 int st_tx_bill(st_tx *tx, const char *account, const char *period, st_bill *ret, st_err *err)
 {
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     st_billing *b = tx->ctl->billing;
-    open_ctx o = {.tx = tx, .bill = ret};
+    open_ctx o = {.tx = tx, .arena = arena, .bill = ret};
     int r = need_account(tx, account, &o.root, err);
 
     if (r == 0)
@@ -210,7 +212,8 @@ int st_tx_bill(st_tx *tx, const char *account, const char *period, st_bill *ret,
 
 int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx, st_err *err)
 {
-    open_ctx o = {.tx = tx, .fn = fn, .ctx = ctx};
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    open_ctx o = {.tx = tx, .arena = arena, .fn = fn, .ctx = ctx};
     int r = need_account(tx, account, &o.root, err);
 
     if (r == 0)

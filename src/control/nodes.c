@@ -173,11 +173,11 @@ int st_node_heal(st_tx *tx, int32_t id, st_err *err)
     return r;
 }
 
-void st_control_fault(st_control *ctl, const char *node, st_strbuf *out)
+void st_node_fault(st_store *store, const char *node, st_strbuf *out)
 {
     st_err err;
     int r;
-    json_t *fault = st_thing_json(ctl->store, "node-fault", node, &r, &err);
+    json_t *fault = st_thing_json(store, "node-fault", node, &r, &err);
     const char *reason = json_string_value(json_object_get(fault, "reason"));
 
     if (reason)
@@ -227,11 +227,11 @@ int st_node_flag(st_tx *tx, const st_report *rep, bool *ret_new, st_err *err)
     return r;
 }
 
-void st_control_flags(st_control *ctl, const char *node, st_flag_fn fn, void *ctx)
+void st_node_flags(st_store *store, const char *node, st_flag_fn fn, void *ctx)
 {
     st_err err;
     int r;
-    json_t *flags = st_thing_json(ctl->store, "node-flags", node, &r, &err);
+    json_t *flags = st_thing_json(store, "node-flags", node, &r, &err);
 
     for (int f = 0; f < ST_FLAG_COUNT; f++) {
         const json_t *flag = json_object_get(flags, st_flag_name((st_flag)f));
@@ -245,11 +245,11 @@ void st_control_flags(st_control *ctl, const char *node, st_flag_fn fn, void *ct
 }
 
 /* A prefix of its key, for people to compare; "" without one. */
-void st_control_node_key(st_control *ctl, const char *node, char ret[ST_KEY_TEXT], bool *ret_rejoin)
+void st_node_key(st_store *store, const char *node, char ret[ST_KEY_TEXT], bool *ret_rejoin)
 {
     st_err err;
     int r;
-    json_t *row = st_thing_json(ctl->store, "node", node, &r, &err);
+    json_t *row = st_thing_json(store, "node", node, &r, &err);
     const char *key = json_string_value(json_object_get(row, "key"));
 
     snprintf(ret, ST_KEY_TEXT, "%s", key ? key : "");

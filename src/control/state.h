@@ -7,9 +7,11 @@
 #include <jansson.h>
 #include <pthread.h>
 
+#include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "control/control.h"
+#include "control/follower.h"
 #include "control/notes.h"
 
 /* What one task used, as last heard. */
@@ -21,6 +23,18 @@ typedef struct st_live_used {
 } st_live_used;
 
 typedef struct st_billing st_billing;
+typedef struct st_follower st_follower;
+
+/* What is known beside the core and the follower must know as well: a number and a text. */
+typedef struct st_aside {
+    int64_t n;
+    char *text;
+} st_aside;
+
+typedef ST_VEC(st_aside) st_asides;
+
+void st_asides_add(st_asides *list, int64_t n, const char *text);
+void st_asides_done(st_asides *list);
 
 /* What the documents of an array's pieces begin with, once for all of them. */
 typedef struct st_array_head {
@@ -71,7 +85,8 @@ struct st_control {
     st_core *core;
     st_directory *dir;
     st_images *images;
-    st_billing *billing; /* control/billing.h */
+    st_billing *billing;   /* control/billing.h */
+    st_follower *follower; /* control/follower.h; NULL: nobody reads */
     st_vault *vault;
     unsigned char veil_key[16];
     int64_t epoch;
@@ -115,8 +130,11 @@ struct st_tx {
     st_control *ctl;
     int64_t now;
     st_effects fx;
-    st_strbuf log;  /* the events that were accepted */
-    st_notes notes; /* and what the meter must know beside them */
+    st_strbuf log;      /* the events that were accepted */
+    st_notes notes;     /* and what the meter must know beside them */
+    st_strbuf posted;   /* entries of the books, each with a NUL behind it */
+    st_asides versions; /* of accounts that were changed */
+    st_asides docs;     /* of new jobs, by id */
     int applied;
     bool begin, cut; /* metering begins, or all its intervals end, here */
     bool open;       /* the store is in a transaction */
@@ -126,6 +144,16 @@ struct st_tx {
 };
 
 /* load.c: from the store to a core that goes on. */
+/* What playing rows of a log needs from row to row; its effects and notes are those of the last. */
+typedef struct st_replay {
+    st_arena *arena;
+    st_effects fx;
+    st_notes notes;
+} st_replay;
+
+/* Plays one row into core and meter. `strict`: an event that is refused is an error. */
+int st_replay_play(st_control *ctl, st_replay *rp, const st_log_row *row, bool strict, st_err *err);
+void st_replay_done(st_replay *rp);
 int st_control_load(st_control *ctl, st_err *err);
 void st_control_unload(st_control *ctl);
 /* For looking at a store without changing it: nothing is loaded yet. Nobody is told anything. */
@@ -156,9 +184,15 @@ void st_live_used_write(st_live *live);
 /* As the meter wants it. */
 void st_sums_of(const st_used *used, st_sums *ret);
 
+/* commands.c: how often an account was changed. */
+int64_t st_control_version(const st_control *ctl, const char *account);
+
 /* nodes.c: what is kept of nodes beside the core. */
 void st_control_tell_node(st_control *ctl, int32_t id);
 void st_control_tell_nodes(st_control *ctl);
+void st_node_fault(st_store *store, const char *node, st_strbuf *out);
+void st_node_flags(st_store *store, const char *node, st_flag_fn fn, void *ctx);
+void st_node_key(st_store *store, const char *node, char ret[ST_KEY_TEXT], bool *ret_rejoin);
 int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err);
 int st_node_heal(st_tx *tx, int32_t id, st_err *err);
 /* A person decides about the node from here on. */
@@ -181,6 +215,9 @@ void st_refusals_write(st_tx *tx);
 
 /* secrets.c: the key and what is sealed under it; what is not, is sealed first. */
 int st_secrets_open(st_control *ctl, st_err *err);
+
+/* follower.c: a job is new. */
+void st_tx_tell_job(st_tx *tx, const st_live *live);
 
 /* loop.c */
 int st_tx_open(st_tx *tx, st_err *err);

@@ -103,6 +103,7 @@ static void add_live(st_tx *tx, const st_submit_item *item, uint64_t part_of)
                       .fresh = true};
     st_control_add_live(ctl, live);
     st_control_touch(ctl, live);
+    st_tx_tell_job(tx, live);
 }
 
 /* An array goes by its first piece that was taken; pieces of one stand together. */

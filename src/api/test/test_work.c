@@ -47,7 +47,7 @@ static void let_go(gate *g)
 static void no_more_than_so_many(void **state)
 {
     gate g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    st_work *w = st_work_new(2, 1);
+    st_work *w = st_work_new(2, 1, 0);
 
     (void)state;
     assert_true(st_work_run(w, errand, &g));
@@ -80,7 +80,7 @@ static void *end_it(void *arg)
 static void the_end_waits_for_what_runs(void **state)
 {
     gate g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    ending e = {.w = st_work_new(1, 0), .g = &g};
+    ending e = {.w = st_work_new(1, 0, 0), .g = &g};
     pthread_t thread;
 
     (void)state;
@@ -100,7 +100,7 @@ static void the_end_waits_for_what_runs(void **state)
 static void room_again_when_one_is_done(void **state)
 {
     gate g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .open = true};
-    st_work *w = st_work_new(1, 0);
+    st_work *w = st_work_new(1, 0, 0);
     int began = 0;
 
     (void)state;

@@ -54,12 +54,12 @@ void end_job(world *w, uint64_t id, int64_t ended_ms)
 }
 
 typedef struct ask {
-    st_cmd_ask cmd;
+    st_cmd cmd;
     int (*fn)(st_tx *tx, void *ctx, st_err *err);
     void *ctx;
 } ask;
 
-static int run_ask(st_cmd_ask *cmd, st_tx *tx, st_err *err)
+static int run_ask(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     ask *a = (ask *)cmd;
 
@@ -68,10 +68,9 @@ static int run_ask(st_cmd_ask *cmd, st_tx *tx, st_err *err)
 
 int in_loop(world *w, int (*fn)(st_tx *tx, void *ctx, st_err *err), void *ctx, st_err *err)
 {
-    ask a = {.cmd = {.ask = run_ask}, .fn = fn, .ctx = ctx};
+    ask a = {.cmd = {.run = run_ask}, .fn = fn, .ctx = ctx};
 
-    st_cmd_ask_init(&a.cmd);
-    return do_cmd(w, &a.cmd.cmd, err);
+    return do_cmd(w, &a.cmd, err);
 }
 
 void nudge(world *w)

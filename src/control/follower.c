@@ -1,0 +1,590 @@
+/*
+ * The follower (control/follower.h).
+ */
+#include "control/follower.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/quote.h"
+#include "control/billing.h"
+#include "control/feed.h"
+
+#define WAITING_MAX 8192                /* transactions it may be behind, */
+#define BYTES_MAX   (INT64_C(64) << 20) /* and what they may weigh, before it is seeded instead */
+#define SEED_MS     5000 /* at most one seed in so long, for a follower that is lost */
+#define NICE        5    /* the writer goes first where there are too few processors */
+
+/* One transaction, or a whole state. */
+typedef struct feed {
+    struct feed *next;
+    bool seed;
+    int64_t seq, at_ms;
+    uint64_t hash;
+    bool logged;
+    st_strbuf data;   /* the log's row; or the state, as a snapshot has it */
+    st_strbuf posted; /* entries, each with a NUL behind it */
+    st_asides versions, docs;
+} feed;
+
+struct st_follower {
+    st_control *copy;
+    st_store *store; /* a reader, for what is only there; under store_lock */
+    pthread_mutex_t store_lock;
+    pthread_rwlock_t lock; /* of the copy and of its position */
+    st_replay replay;      /* the thread's */
+    int64_t position;
+
+    pthread_mutex_t gate; /* of all that follows */
+    pthread_cond_t fed, moved;
+    feed *head, **tail;
+    size_t waiting;
+    int64_t bytes;
+    uint64_t given, played; /* transactions and states, by count */
+    int64_t committed;
+    bool lost, stopping;
+    int64_t seeded_ms; /* by the monotonic clock */
+    st_follower_stats stats;
+    bool runs; /* of who starts and stops it */
+    pthread_t thread;
+};
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void feed_free(feed *f)
+{
+    if (!f)
+        return;
+    st_strbuf_done(&f->data);
+    st_strbuf_done(&f->posted);
+    st_asides_done(&f->versions);
+    st_asides_done(&f->docs);
+    free(f);
+}
+
+static int64_t weight(const feed *f)
+{
+    return (int64_t)(sizeof *f + f->data.n + f->posted.n);
+}
+
+/* ---- what is told besides ------------------------------------------------------------------- */
+
+void st_asides_add(st_asides *list, int64_t n, const char *text)
+{
+    st_vec_push(list, (st_aside){n, st_xstrdup(text)});
+}
+
+void st_asides_done(st_asides *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        free(list->v[i].text);
+    st_vec_free(list);
+}
+
+/* Of a job's document only the workload is ever asked for, and few have one. */
+static void tell_workload(st_control *ctl, const st_live *live, st_asides *ret)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
+    const char *workload = st_doc_workload(st_live_doc(ctl, live), arena);
+
+    if (!workload)
+        return;
+    st_strbuf_add(&doc, "{\"workload\":");
+    st_quote_json(&doc, workload);
+    st_strbuf_addc(&doc, '}');
+    st_asides_add(ret, (int64_t)live->id, st_strbuf_str(&doc));
+}
+
+void st_tx_tell_job(st_tx *tx, const st_live *live)
+{
+    tell_workload(tx->ctl, live, &tx->docs);
+}
+
+static void take_asides(st_control *copy, const feed *f)
+{
+    for (size_t i = 0; i < f->versions.n; i++)
+        st_map_put(copy->versions, f->versions.v[i].text, f->versions.v[i].n);
+    for (size_t i = 0; i < f->docs.n; i++) {
+        st_live *live = st_xcalloc(1, sizeof *live);
+
+        *live = (st_live){.id = (uint64_t)f->docs.v[i].n, .doc = st_xstrdup(f->docs.v[i].text)};
+        st_control_add_live(copy, live);
+    }
+}
+
+static void forget_ended(st_control *copy, const st_effects *fx)
+{
+    for (size_t i = 0; i < fx->list.n; i++) {
+        st_live *live =
+            fx->list.v[i].kind == ST_FX_END ? st_control_known(copy, fx->list.v[i].job) : NULL;
+        if (live)
+            st_vec_push(&copy->over, live);
+    }
+    st_rows_settle(copy);
+}
+
+/* ---- playing ---------------------------------------------------------------------------------- */
+
+static int play_entries(st_control *copy, const feed *f, st_err *err)
+{
+    st_billing *b = copy->billing;
+    int r = 0;
+
+    for (size_t at = 0; r == 0 && at < f->posted.n;) {
+        size_t len = strlen(f->posted.s + at);
+        st_entry e;
+
+        st_arena_reset(b->arena);
+        r = st_entry_read(f->posted.s + at, len, b->arena, &e, err);
+        if (r == 0)
+            r = st_billing_apply(b, b->ledger, &e, err);
+        if (r == 0)
+            b->books.last_ms = ST_MAX(b->books.last_ms, e.at_ms);
+        at += len + 1;
+    }
+    return r;
+}
+
+static int play_row(st_follower *fl, const feed *f, st_err *err)
+{
+    st_control *copy = fl->copy;
+    const st_log_row row = {.seq = f->seq, .at_ms = f->at_ms, .data = {f->data.s, f->data.n}};
+    int r = 0;
+
+    if (f->logged) {
+        r = st_replay_play(copy, &fl->replay, &row, true, err);
+        if (r == 0 && st_core_hash(copy->core) != f->hash)
+            r = st_fail(err, ST_ECORRUPT, "row %" PRId64 " leads to another state here", f->seq);
+        if (r == 0)
+            st_billing_begin(copy, &fl->replay.notes, f->at_ms);
+    }
+    if (r == 0)
+        r = play_entries(copy, f, err);
+    take_asides(copy, f);
+    if (f->logged)
+        forget_ended(copy, &fl->replay.fx);
+    return r;
+}
+
+/* The old state is given up only for a new one that is whole. */
+static int play_seed(st_follower *fl, const feed *f, st_err *err)
+{
+    int r;
+
+    st_control_unload(fl->copy);
+    fl->copy->live = st_idmap_new();
+    fl->copy->versions = st_map_new();
+    r = st_billing_load(fl->copy, f->data.s, f->data.n, err);
+    take_asides(fl->copy, f);
+    return r;
+}
+
+static int play(st_follower *fl, const feed *f, st_err *err)
+{
+    int r;
+
+    pthread_rwlock_wrlock(&fl->lock);
+    r = f->seed ? play_seed(fl, f, err) : play_row(fl, f, err);
+    fl->position = fl->copy->log_seq = f->seq;
+    pthread_rwlock_unlock(&fl->lock);
+    return r;
+}
+
+/* ---- the thread -------------------------------------------------------------------------------- */
+
+typedef struct nothing {
+    st_cmd cmd;
+} nothing;
+
+static int run_nothing(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    (void)tx;
+    (void)cmd;
+    (void)err;
+    return 0;
+}
+
+static void done_nothing(st_cmd *cmd, const st_err *err)
+{
+    (void)err;
+    free(cmd);
+}
+
+/* The loop looks at the follower when a turn is over: let there be one. */
+static void call_for_seed(st_control *ctl)
+{
+    nothing *n = st_xcalloc(1, sizeof *n);
+
+    n->cmd.run = run_nothing;
+    n->cmd.done = done_nothing;
+    if (!st_control_post(ctl, &n->cmd))
+        free(n);
+}
+
+/* With the gate held. What is behind a lost row is of no use either. */
+static void drop_waiting(st_follower *fl)
+{
+    while (fl->head) {
+        feed *f = fl->head;
+
+        fl->head = f->next;
+        fl->played++;
+        feed_free(f);
+    }
+    fl->tail = &fl->head;
+    fl->waiting = 0;
+    fl->bytes = 0;
+}
+
+static feed *take(st_follower *fl)
+{
+    feed *f;
+
+    pthread_mutex_lock(&fl->gate);
+    while (!fl->head && !fl->stopping)
+        pthread_cond_wait(&fl->fed, &fl->gate);
+    f = fl->stopping ? NULL : fl->head;
+    if (f) {
+        fl->head = f->next;
+        if (!fl->head)
+            fl->tail = &fl->head;
+        fl->waiting--;
+        fl->bytes -= weight(f);
+    }
+    pthread_mutex_unlock(&fl->gate);
+    return f;
+}
+
+static void *follow(void *arg)
+{
+    st_control *ctl = arg;
+    st_follower *fl = ctl->follower;
+    feed *f;
+
+    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+    while ((f = take(fl))) {
+        st_err err = {0};
+        int r = play(fl, f, &err);
+
+        if (r < 0)
+            st_control_say(ctl, "event=follower_lost seq=%" PRId64 " reason=\"%s\"", f->seq,
+                           err.msg);
+        pthread_mutex_lock(&fl->gate);
+        fl->played++;
+        fl->stats.rows += !f->seed;
+        fl->stats.seeds += f->seed;
+        if (r < 0) {
+            fl->lost = true;
+            drop_waiting(fl);
+        }
+        pthread_cond_broadcast(&fl->moved);
+        pthread_mutex_unlock(&fl->gate);
+        if (r < 0)
+            call_for_seed(ctl);
+        feed_free(f);
+    }
+    return NULL;
+}
+
+/* ---- in the loop ---------------------------------------------------------------------------------- */
+
+/* With the gate held. */
+static void append(st_follower *fl, feed *f)
+{
+    *fl->tail = f;
+    fl->tail = &f->next;
+    fl->waiting++;
+    fl->bytes += weight(f);
+    fl->given++;
+    fl->committed = f->seq;
+    pthread_cond_signal(&fl->fed);
+}
+
+static feed *whole_state(st_control *ctl)
+{
+    const st_tree *tree = st_core_tree(ctl->core);
+    feed *f = st_xcalloc(1, sizeof *f);
+
+    f->seed = true;
+    f->seq = ctl->log_seq;
+    st_billing_save(ctl, &f->data);
+    for (size_t i = ST_ROOT + 1; i < tree->accounts.n; i++)
+        st_asides_add(&f->versions, st_control_version(ctl, tree->accounts.v[i]->name),
+                      tree->accounts.v[i]->name);
+    for (size_t i = 0; i < ctl->all.n; i++)
+        tell_workload(ctl, ctl->all.v[i], &f->docs);
+    return f;
+}
+
+void st_follower_seed(st_control *ctl)
+{
+    st_follower *fl = ctl->follower;
+    feed *f;
+
+    if (!fl)
+        return;
+    f = whole_state(ctl);
+    pthread_mutex_lock(&fl->gate);
+    drop_waiting(fl);
+    append(fl, f);
+    fl->lost = false;
+    fl->seeded_ms = monotonic_ms();
+    pthread_mutex_unlock(&fl->gate);
+}
+
+void st_follower_feed(st_tx *tx, bool logged)
+{
+    st_control *ctl = tx->ctl;
+    st_follower *fl = ctl->follower;
+    bool seed = false;
+    feed *f = NULL;
+
+    if (!fl)
+        return;
+    if (logged || tx->posted.n > 0 || tx->versions.n > 0) {
+        f = st_xcalloc(1, sizeof *f);
+        *f = (feed){.seq = ctl->log_seq,
+                    .at_ms = tx->now,
+                    .hash = st_core_hash(ctl->core),
+                    .logged = logged,
+                    .data = tx->log,
+                    .posted = tx->posted,
+                    .versions = tx->versions,
+                    .docs = tx->docs};
+        tx->log = tx->posted = (st_strbuf){0};
+        memset(&tx->versions, 0, sizeof tx->versions);
+        memset(&tx->docs, 0, sizeof tx->docs);
+    }
+    pthread_mutex_lock(&fl->gate);
+    if (fl->waiting >= WAITING_MAX || fl->bytes >= BYTES_MAX) {
+        fl->lost = true;
+        drop_waiting(fl);
+    }
+    if (f && !fl->lost)
+        append(fl, ST_TAKE(f));
+    else if (f) /* the seed will have it */
+        fl->committed = f->seq;
+    seed = fl->lost && monotonic_ms() - fl->seeded_ms >= SEED_MS;
+    pthread_mutex_unlock(&fl->gate);
+    feed_free(f);
+    if (seed)
+        st_follower_seed(ctl);
+}
+
+int st_follower_start(st_control *ctl, st_err *err)
+{
+    st_follower *fl = st_xcalloc(1, sizeof *fl);
+    pthread_rwlockattr_t attr;
+    pthread_condattr_t clock;
+    feed *f;
+    int r;
+
+    ctl->follower = fl;
+    fl->tail = &fl->head;
+    fl->replay.arena = st_arena_new();
+    fl->seeded_ms = monotonic_ms() - SEED_MS;
+    pthread_rwlockattr_init(&attr);
+    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    ST_ASSERT(pthread_rwlock_init(&fl->lock, &attr) == 0);
+    pthread_rwlockattr_destroy(&attr);
+    ST_ASSERT(pthread_mutex_init(&fl->gate, NULL) == 0);
+    ST_ASSERT(pthread_mutex_init(&fl->store_lock, NULL) == 0);
+    ST_ASSERT(pthread_cond_init(&fl->fed, NULL) == 0);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    ST_ASSERT(pthread_cond_init(&fl->moved, &clock) == 0);
+    pthread_condattr_destroy(&clock);
+    r = st_control_open_copy(ctl->store, &fl->copy, err);
+    if (r == 0)
+        r = st_store_open_reader(ctl->store, &fl->store, err);
+    if (r == 0)
+        r = st_billing_zone_as(fl->copy, ctl, err);
+    if (r == 0) {
+        fl->copy->options = ctl->options;
+        fl->copy->options.engine = NULL;
+        fl->copy->options.listen = NULL;
+        fl->copy->store = NULL;
+        fl->copy->follower = fl;
+        f = whole_state(ctl);
+        r = play(fl, f, err);
+        fl->committed = f->seq;
+        feed_free(f);
+    }
+    if (r == 0 && pthread_create(&fl->thread, NULL, follow, ctl) != 0)
+        r = st_fail(err, ST_EINTERNAL, "the follower's thread cannot be started");
+    fl->runs = r == 0;
+    if (r < 0)
+        st_follower_free(ctl);
+    return r;
+}
+
+void st_follower_stop(st_control *ctl)
+{
+    st_follower *fl = ctl->follower;
+
+    if (!fl || !fl->runs)
+        return;
+    pthread_mutex_lock(&fl->gate);
+    fl->stopping = true;
+    pthread_cond_broadcast(&fl->fed);
+    pthread_cond_broadcast(&fl->moved);
+    pthread_mutex_unlock(&fl->gate);
+    pthread_join(fl->thread, NULL);
+    fl->runs = false;
+}
+
+void st_follower_free(st_control *ctl)
+{
+    st_follower *fl = ctl->follower;
+
+    if (!fl)
+        return;
+    st_follower_stop(ctl);
+    drop_waiting(fl);
+    st_control_free_copy(fl->copy);
+    st_store_close(fl->store);
+    st_replay_done(&fl->replay);
+    pthread_rwlock_destroy(&fl->lock);
+    pthread_mutex_destroy(&fl->gate);
+    pthread_mutex_destroy(&fl->store_lock);
+    pthread_cond_destroy(&fl->fed);
+    pthread_cond_destroy(&fl->moved);
+    free(fl);
+    ctl->follower = NULL;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------ */
+
+static void set_deadline(struct timespec *ret)
+{
+    clock_gettime(CLOCK_MONOTONIC, ret);
+    ret->tv_sec += ST_READ_WAIT_MS / 1000;
+    ret->tv_nsec += ST_READ_WAIT_MS % 1000 * 1000000;
+    if (ret->tv_nsec >= 1000000000) {
+        ret->tv_sec++;
+        ret->tv_nsec -= 1000000000;
+    }
+}
+
+/* Until everything that was committed when the question came has been played; or long enough: what there is, is true
+ * of a moment, and says of which. */
+static int wait_for_now(st_follower *fl, int64_t at_least, st_err *err)
+{
+    struct timespec until;
+    uint64_t now;
+    int r = 0, late = 0;
+
+    set_deadline(&until);
+    pthread_mutex_lock(&fl->gate);
+    now = fl->given;
+    if (at_least > fl->committed)
+        r = st_fail(err, ST_EINVAL, "no answer has given out this Stint-Position");
+    while (r == 0 && (fl->played < now || fl->lost) && !fl->stopping && late != ETIMEDOUT)
+        late = pthread_cond_timedwait(&fl->moved, &fl->gate, &until);
+    if (r == 0 && fl->stopping)
+        r = st_fail(err, ST_EDOWN, "stintd is stopping");
+    pthread_mutex_unlock(&fl->gate);
+    return r;
+}
+
+int st_control_read(st_control *ctl, st_read_how how, int64_t at_least, st_read_fn *fn, void *ctx,
+                    int64_t *ret_position, st_err *err)
+{
+    st_follower *fl = ctl->follower;
+    int r;
+
+    if (!fl)
+        return st_fail(err, ST_EDOWN, "stintd is starting or stopping");
+    r = wait_for_now(fl, at_least, err);
+    if (r < 0)
+        return r;
+    if (how == ST_READ_ALONE)
+        pthread_rwlock_wrlock(&fl->lock);
+    else
+        pthread_rwlock_rdlock(&fl->lock);
+    if (!fl->copy->core) {
+        r = st_fail(err, ST_EDOWN, "the state is being read again; try again in a moment");
+    } else {
+        st_tx tx = {.ctl = fl->copy,
+                    .now =
+                        ST_MAX(ctl->options.clock(ctl->options.ctx), st_control_last_ms(fl->copy))};
+
+        if (ret_position)
+            *ret_position = fl->position;
+        r = fn(ctx, &tx, err);
+    }
+    pthread_rwlock_unlock(&fl->lock);
+    return r;
+}
+
+int64_t st_control_position(st_control *ctl)
+{
+    st_follower *fl = ctl->follower;
+    int64_t position = 0;
+
+    if (!fl)
+        return 0;
+    pthread_mutex_lock(&fl->gate);
+    position = fl->committed;
+    pthread_mutex_unlock(&fl->gate);
+    return position;
+}
+
+int64_t st_tx_version(const st_tx *tx, const char *account)
+{
+    return st_control_version(tx->ctl, account);
+}
+
+void st_tx_fault_of(st_tx *tx, const char *node, st_strbuf *out)
+{
+    st_follower *fl = tx->ctl->follower;
+
+    pthread_mutex_lock(&fl->store_lock);
+    st_node_fault(fl->store, node, out);
+    pthread_mutex_unlock(&fl->store_lock);
+}
+
+void st_tx_flags_of(st_tx *tx, const char *node, st_flag_fn fn, void *ctx)
+{
+    st_follower *fl = tx->ctl->follower;
+
+    pthread_mutex_lock(&fl->store_lock);
+    st_node_flags(fl->store, node, fn, ctx);
+    pthread_mutex_unlock(&fl->store_lock);
+}
+
+void st_tx_key_of(st_tx *tx, const char *node, char ret[ST_KEY_TEXT], bool *ret_rejoin)
+{
+    st_follower *fl = tx->ctl->follower;
+
+    pthread_mutex_lock(&fl->store_lock);
+    st_node_key(fl->store, node, ret, ret_rejoin);
+    pthread_mutex_unlock(&fl->store_lock);
+}
+
+void st_control_follower_stats(st_control *ctl, st_follower_stats *ret)
+{
+    st_follower *fl = ctl->follower;
+
+    *ret = (st_follower_stats){0};
+    if (!fl)
+        return;
+    pthread_mutex_lock(&fl->gate);
+    *ret = fl->stats;
+    ret->committed = fl->committed;
+    ret->waiting = fl->waiting;
+    pthread_mutex_unlock(&fl->gate);
+}
