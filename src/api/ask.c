@@ -46,7 +46,7 @@ static void run(void *arg)
 {
     st_question *q = arg;
     st_err err = {0};
-    int r = q->work ? q->work(q, &err) : st_question_read(q, &err);
+    int r = q->work ? q->work(q, &err) : q->ask ? q->ask(q, &err) : st_question_read(q, &err);
 
     done(q, r < 0 ? &err : NULL);
 }

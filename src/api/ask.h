@@ -22,7 +22,9 @@ typedef struct st_question {
     st_strbuf out;
     char tag[32]; /* of the ETag; "": none */
     int (*fill)(struct st_question *q, st_core *core, st_err *err);
-    /* Instead of `fill`: for what takes long and holds the state only now and then. */
+    /* Around `fill`, which it calls through st_question_read: `ask` where there is something to get first, `work` for
+     * what takes long afterwards; that has a thread of its own. */
+    int (*ask)(struct st_question *q, st_err *err);
     int (*work)(struct st_question *q, st_err *err);
     void (*drop)(void *owner); /* NULL: nothing is owned */
     void *owner;
@@ -35,7 +37,7 @@ st_question *st_question_new(st_api *api, st_call *call,
 void st_question_post(st_question *q);
 void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *, st_err *),
                 const char *name, uint64_t job);
-/* Runs q->fill with the committed state; for use in `work`. */
+/* Runs q->fill with the committed state. */
 int st_question_read(st_question *q, st_err *err);
 
 /* What would become of a job: the spec is submitted to a copy of the core, and nothing is kept.

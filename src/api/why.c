@@ -6,6 +6,7 @@
 #include "api/ask.h"
 #include "base/mem.h"
 #include "control/money.h"
+#include "control/outlook.h"
 
 static void reason_json(st_question *q, const st_core *core, const st_reason *r)
 {
@@ -21,30 +22,27 @@ static void reason_json(st_question *q, const st_core *core, const st_reason *r)
     st_strbuf_addc(&q->out, '}');
 }
 
-static void estimate_json(st_question *q, st_core *core, const st_job *job)
+/* When it should start, from an outlook that was made for everybody. */
+static void estimate_json(st_question *q, st_core *core, uint64_t job, const st_outlook *outlook)
 {
-    st_estimates list = {0};
-    st_err err;
+    st_estimate e;
 
-    if (st_core_estimate(core, &list, &err) == 0) {
-        for (size_t i = 0; i < list.n; i++) {
-            const st_estimate *e = &list.v[i];
-
-            if (e->job != job->id)
-                continue;
-            st_out_time(&q->out, "start_estimate", e->start_ms);
-            if (e->seen > 0) {
-                st_out_time(&q->out, "start_earliest", e->lo_ms);
-                st_out_time(&q->out, "start_latest", e->hi_ms);
-                if (st_question_owner(q)) /* it counts everybody's */
-                    st_out_int(&q->out, "estimates_seen", e->seen);
-            }
-        }
+    if (!outlook)
+        return;
+    if (!st_timeline_find(st_outlook_timeline(outlook), job, &e))
+        st_timeline_probe(st_outlook_timeline(outlook), core, job, &e);
+    if (e.start_ms != ST_TIME_NEVER)
+        e.start_ms = ST_MAX(e.start_ms, st_core_now(core));
+    st_out_time(&q->out, "start_estimate", e.start_ms);
+    if (e.seen > 0) {
+        st_out_time(&q->out, "start_earliest", e.lo_ms);
+        st_out_time(&q->out, "start_latest", e.hi_ms);
+        if (st_question_owner(q)) /* it counts everybody's */
+            st_out_int(&q->out, "estimates_seen", e.seen);
     }
-    st_vec_free(&list);
 }
 
-static int fill_why(st_question *q, st_core *core, st_err *err)
+static int why_json(st_question *q, st_core *core, const st_outlook *outlook, st_err *err)
 {
     const st_job *job = st_core_job(core, q->job);
     st_reasons list = {0};
@@ -70,9 +68,26 @@ static int fill_why(st_question *q, st_core *core, st_err *err)
     st_vec_free(&list);
     st_strbuf_addc(&q->out, ']');
     if (r == 0 && job->state == ST_JOB_PENDING)
-        estimate_json(q, core, job);
+        estimate_json(q, core, q->job, outlook);
     st_strbuf_addc(&q->out, '}');
     return r;
+}
+
+static int fill_why(st_question *q, st_core *core, st_err *err)
+{
+    return why_json(q, core, q->owner, err);
+}
+
+static void drop_outlook(void *outlook)
+{
+    st_outlook_unref(outlook);
+}
+
+static int ask_why(st_question *q, st_err *err)
+{
+    q->owner = st_control_outlook(q->api->control, st_control_position(q->api->control));
+    q->drop = drop_outlook;
+    return st_question_read(q, err);
 }
 
 /* ---- what would become of it ------------------------------------------------------------------ */
@@ -102,6 +117,19 @@ static int fill_copy(st_question *q, st_core *core, st_err *err)
     return r;
 }
 
+/* Where a play takes no time it is played with the job in it. */
+static int try_json(st_question *q, st_core *copy, st_err *err)
+{
+    ST_CLEANUP(st_outlook_unrefp) st_outlook *outlook = st_control_outlook(q->api->control, 0);
+    int r;
+
+    if (outlook && !st_outlook_is_cheap(outlook))
+        return why_json(q, copy, outlook, err);
+    ST_CLEANUP(st_outlook_unrefp) st_outlook *own = NULL;
+    r = st_outlook_of(copy, &own, err);
+    return r < 0 ? r : why_json(q, copy, own, err);
+}
+
 static int try_out(st_question *q, st_err *err)
 {
     trial *t = q->owner;
@@ -117,7 +145,7 @@ static int try_out(st_question *q, st_err *err)
     if (r == 0)
         r = st_core_step(copy, &event, t->now, &fx, err);
     if (r == 0)
-        r = fill_why(q, copy, err);
+        r = try_json(q, copy, err);
     st_effects_done(&fx);
     st_core_free(copy);
     return r;
@@ -157,6 +185,7 @@ void st_api_job_why(st_call *call, void *ctx)
         st_question *q = st_question_new(api, call, fill_why, st_call_param(call, "id"), id);
 
         q->how = ST_READ_ALONE;
+        q->ask = ask_why;
         st_question_post(q);
     }
 }

@@ -70,6 +70,7 @@ typedef struct st_control_options {
     void *ctx;
     st_engine *engine;
     int64_t snap_rows; /* a snapshot after so many rows of the log; 0: 32768 */
+    int64_t tell_ms;   /* how often those who wait are told an estimate; 0: a minute */
     st_billing_options billing;
     const char *secrets_key; /* the file of the key that seals; NULL: beside the store */
 } st_control_options;

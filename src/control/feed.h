@@ -18,4 +18,9 @@ void st_follower_feed(st_tx *tx, bool logged);
 /* In the loop: the whole state, as it is now. */
 void st_follower_seed(st_control *ctl);
 
+/* The thread that makes outlooks; as above. */
+int st_outlooks_start(st_control *ctl, st_err *err);
+void st_outlooks_stop(st_control *ctl);
+void st_outlooks_free(st_control *ctl);
+
 #endif

@@ -617,6 +617,8 @@ int st_control_start(st_control *ctl, st_err *err)
 {
     int r = st_follower_start(ctl, err);
 
+    if (r == 0)
+        r = st_outlooks_start(ctl, err);
     if (r < 0)
         return r;
     st_control_order_all(ctl);
@@ -642,6 +644,7 @@ void st_control_stop(st_control *ctl)
     pthread_mutex_unlock(&ctl->lock);
     pthread_join(ctl->thread, NULL);
     st_follower_stop(ctl);
+    st_outlooks_stop(ctl);
     st_reconcile_end(ctl, true);
     ctl->started = false;
     if (st_control_snapshot(ctl, &err) < 0)
@@ -653,6 +656,7 @@ void st_control_free(st_control *ctl)
     if (!ctl)
         return;
     st_control_stop(ctl);
+    st_outlooks_free(ctl);
     st_follower_free(ctl);
     st_control_unload(ctl);
     st_billing_free(ctl);

@@ -24,6 +24,7 @@ typedef struct st_live_used {
 
 typedef struct st_billing st_billing;
 typedef struct st_follower st_follower;
+typedef struct st_outlooks st_outlooks;
 
 /* What is known beside the core and the follower must know as well: a number and a text. */
 typedef struct st_aside {
@@ -87,6 +88,7 @@ struct st_control {
     st_images *images;
     st_billing *billing;   /* control/billing.h */
     st_follower *follower; /* control/follower.h; NULL: nobody reads */
+    st_outlooks *outlooks; /* control/outlook.h; likewise */
     st_vault *vault;
     unsigned char veil_key[16];
     int64_t epoch;

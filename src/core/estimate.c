@@ -7,11 +7,18 @@
  * without one it never ends: there is no estimate for who can only start on its place.
  *
  * Jobs of one shape stand in one list by rank, and a shape that does not fit is not tried
- * again before something is freed: the cost follows what starts and ends, not how many wait. */
+ * again before something is freed: the cost follows what starts and ends, not how many wait.
+ * Where many wait, what ends within a sixty-fourth of the time until then counts as one moment:
+ * nobody knows it better. */
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "core/timeline_state.h"
 #include "core/turn.h"
+
+#define MANY     2000          /* jobs that wait, from which on moments are drawn together */
+#define APART    64            /* by this part of the time until then */
+#define APART_MS INT64_C(1000) /* and at least so much */
 
 typedef struct release {
     int64_t at_ms;
@@ -25,6 +32,10 @@ typedef struct list {
     bool misfit;
 } list;
 
+typedef struct next_up {
+    size_t rank, list;
+} next_up;
+
 typedef struct forecast {
     st_core *core; /* the copy */
     st_effects fx; /* thrown away */
@@ -32,7 +43,9 @@ typedef struct forecast {
     ST_VEC(int64_t) starts; /* by rank; ST_TIME_NEVER: not yet */
     ST_VEC(list) lists;
     ST_VEC(release) heap; /* earliest first */
-    size_t left;
+    ST_VEC(next_up) up;   /* of start_all: lists by the rank of who is next, lowest first */
+    size_t left, nsure;
+    st_timeline *tl; /* where it is recorded; NULL: nowhere */
 } forecast;
 
 /* ---- the heap ---------------------------------------------------------------------------- */
@@ -99,6 +112,7 @@ static void rank(forecast *f)
             st_vec_push(&f->lists.v[at].ranks, f->order.n);
             st_vec_push(&f->order, job);
             st_vec_push(&f->starts, ST_TIME_NEVER);
+            f->nsure += phase == ST_PHASE_SURE;
         }
     }
     f->left = f->order.n;
@@ -141,6 +155,7 @@ static bool try_job(forecast *f, size_t rank, bool *ret_started)
         ST_ASSERT(ok);
         st_core_start(core, job, t, class, grants, &f->fx);
         f->starts.v[rank] = core->now;
+        st_timeline_started(f->tl, core, job, rank);
         f->left--;
         push(f, st_core_likely_end_ms(core, job), job);
         *ret_started = true;
@@ -170,23 +185,64 @@ static size_t candidate(forecast *f, list *l)
     return l->ranks.n;
 }
 
-/* Everybody who can starts, lowest rank first. */
+static void put_up(forecast *f, size_t rank, size_t of)
+{
+    size_t i = f->up.n;
+    st_vec_push(&f->up, (next_up){rank, of});
+    for (; i > 0 && f->up.v[i].rank < f->up.v[(i - 1) / 2].rank; i = (i - 1) / 2) {
+        next_up swap = f->up.v[i];
+        f->up.v[i] = f->up.v[(i - 1) / 2];
+        f->up.v[(i - 1) / 2] = swap;
+    }
+}
+
+static next_up take_up(forecast *f)
+{
+    next_up top = f->up.v[0];
+    f->up.v[0] = f->up.v[f->up.n - 1];
+    f->up.n--;
+    for (size_t i = 0, c; (c = 2 * i + 1) < f->up.n; i = c) {
+        if (c + 1 < f->up.n && f->up.v[c + 1].rank < f->up.v[c].rank)
+            c++;
+        if (f->up.v[c].rank >= f->up.v[i].rank)
+            break;
+        next_up swap = f->up.v[i];
+        f->up.v[i] = f->up.v[c];
+        f->up.v[c] = swap;
+    }
+    return top;
+}
+
+static void put_list(forecast *f, size_t of)
+{
+    list *l = &f->lists.v[of];
+    size_t i = candidate(f, l);
+    if (i < l->ranks.n)
+        put_up(f, l->ranks.v[i], of);
+}
+
+/* Everybody who can starts, lowest rank first. Starts only take away, so who could not start a
+ * moment ago cannot now: a list's next is looked at again when its turn comes, and not before. */
 static void start_all(forecast *f)
 {
-    for (;;) {
-        size_t best = SIZE_MAX, where = 0;
-        for (size_t s = 0; s < f->lists.n; s++) {
-            size_t i = candidate(f, &f->lists.v[s]);
-            if (i < f->lists.v[s].ranks.n && f->lists.v[s].ranks.v[i] < best) {
-                best = f->lists.v[s].ranks.v[i];
-                where = s;
-            }
+    st_vec_clear(&f->up);
+    for (size_t s = 0; s < f->lists.n; s++)
+        put_list(f, s);
+    while (f->up.n > 0) {
+        next_up next = take_up(f);
+        list *l = &f->lists.v[next.list];
+        size_t i = candidate(f, l);
+        if (i == l->ranks.n)
+            continue;
+        if (l->ranks.v[i] != next.rank) {
+            put_up(f, l->ranks.v[i], next.list);
+            continue;
         }
-        if (best == SIZE_MAX)
-            return;
         bool started;
-        if (!try_job(f, best, &started) || !started)
-            f->lists.v[where].misfit = true;
+        if (!try_job(f, next.rank, &started) || !started)
+            l->misfit = true;
+        else
+            put_list(f, next.list);
         st_effects_clear(&f->fx);
     }
 }
@@ -200,8 +256,28 @@ static void start_plans(forecast *f)
         if (!job->held || !st_core_ready(f->core, job))
             continue;
         st_core_start_held(f->core, job, &f->fx);
+        st_timeline_started(f->tl, f->core, job, 0);
         push(f, st_core_likely_end_ms(f->core, job), job);
     }
+}
+
+static void end_job(forecast *f, st_job *job)
+{
+    /* The job is gone afterwards; what is recorded is how its nodes are then. */
+    st_job shape = *job;
+    ST_VEC(int32_t) nodes = {0};
+    for (int t = 0; f->tl && t < job->tasks; t++)
+        st_vec_push(&nodes, job->grants[t].node);
+    st_core_end(f->core, job, ST_JOB_DONE, &f->fx);
+    st_timeline_ended(f->tl, f->core, &shape, shape.type, nodes.v, nodes.n);
+    st_vec_free(&nodes);
+}
+
+static int64_t drawn_together(const forecast *f, int64_t began_ms, int64_t at_ms)
+{
+    if (f->order.n < MANY)
+        return at_ms;
+    return at_ms + ST_MAX(APART_MS, (at_ms - began_ms) / APART);
 }
 
 static void play(forecast *f)
@@ -214,20 +290,28 @@ static void play(forecast *f)
         if (st_job_on_devices(job))
             push(f, ST_MIN(st_core_release_ms(core, job), st_core_likely_end_ms(core, job)), job);
     }
+    int64_t began_ms = core->now;
+    st_timeline_begin(f->tl, core);
     start_all(f);
-    while (f->left > 0 && f->heap.n > 0) {
-        core->now = ST_MAX(core->now, f->heap.v[0].at_ms);
-        while (f->heap.n > 0 && f->heap.v[0].at_ms <= core->now)
-            st_core_end(core, pop(f).job, ST_JOB_DONE, &f->fx);
+    /* Once all have started, those who end are still of interest to who comes later. */
+    while ((f->left > 0 || f->tl) && f->heap.n > 0) {
+        int64_t until = drawn_together(f, began_ms, ST_MAX(core->now, f->heap.v[0].at_ms));
+        st_timeline_at(f->tl, until);
+        while (f->heap.n > 0 && f->heap.v[0].at_ms <= until) {
+            core->now = ST_MAX(core->now, f->heap.v[0].at_ms);
+            end_job(f, pop(f).job);
+        }
+        st_timeline_was(f->tl, core->now);
         if (plans)
             start_plans(f);
         for (size_t s = 0; s < f->lists.n; s++)
             f->lists.v[s].misfit = false;
-        start_all(f);
+        if (f->left > 0)
+            start_all(f);
     }
 }
 
-static st_estimate with_margin(const st_core *core, uint64_t job, int64_t start_ms)
+st_estimate st_core_with_margin(const st_core *core, uint64_t job, int64_t start_ms)
 {
     if (start_ms == ST_TIME_NEVER)
         return (st_estimate){job, start_ms, start_ms, start_ms, 0};
@@ -235,7 +319,14 @@ static st_estimate with_margin(const st_core *core, uint64_t job, int64_t start_
     return (st_estimate){job, start_ms, core->now + m.lo_ms, core->now + m.hi_ms, m.seen};
 }
 
-int st_core_estimate(const st_core *core, st_estimates *ret, st_err *err)
+static void keep_order(forecast *f)
+{
+    for (size_t i = 0; i < f->order.n; i++)
+        st_vec_push(&f->tl->order, (st_timeline_rank){f->order.v[i]->id, f->order.v[i]->account});
+    f->tl->nsure = f->nsure;
+}
+
+int st_core_timeline(const st_core *core, st_timeline **ret, st_err *err)
 {
     forecast f = {0};
     st_strbuf saved = {0};
@@ -244,22 +335,34 @@ int st_core_estimate(const st_core *core, st_estimates *ret, st_err *err)
     st_strbuf_done(&saved);
     if (rc < 0)
         return rc;
+    f.tl = st_xcalloc(1, sizeof *f.tl);
+    f.tl->by_job = st_idmap_new();
     rank(&f);
-    /* The jobs of the copy are gone once they have ended; ids outlive them. */
-    ST_VEC(uint64_t) ids = {0};
-    for (size_t i = 0; i < f.order.n; i++)
-        st_vec_push(&ids, f.order.v[i]->id);
+    keep_order(&f); /* the jobs of the copy are gone once they have ended; ids outlive them */
     play(&f);
-    for (size_t i = 0; i < ids.n; i++)
-        st_vec_push(ret, with_margin(core, ids.v[i], f.starts.v[i]));
-    st_vec_free(&ids);
+    for (size_t i = 0; i < f.tl->order.n; i++) {
+        uint64_t id = f.tl->order.v[i].job;
+        st_idmap_put(f.tl->by_job, id, (int64_t)i);
+        st_vec_push(&f.tl->list, st_core_with_margin(core, id, f.starts.v[i]));
+    }
     st_vec_free(&f.order);
     st_vec_free(&f.starts);
     for (size_t s = 0; s < f.lists.n; s++)
         st_vec_free(&f.lists.v[s].ranks);
     st_vec_free(&f.lists);
     st_vec_free(&f.heap);
+    st_vec_free(&f.up);
     st_effects_done(&f.fx);
     st_core_free(f.core);
+    *ret = f.tl;
     return 0;
+}
+
+int st_core_estimate(const st_core *core, st_estimates *ret, st_err *err)
+{
+    ST_CLEANUP(st_timeline_freep) st_timeline *tl = NULL;
+    int rc = st_core_timeline(core, &tl, err);
+    for (size_t i = 0; rc == 0 && i < tl->list.n; i++)
+        st_vec_push(ret, tl->list.v[i]);
+    return rc;
 }

@@ -9,6 +9,7 @@
 #include "base/testing.h"
 #include "control/billing.h"
 #include "control/follower.h"
+#include "control/outlook.h"
 #include "control/test/purse.h"
 
 /* ---- both, as bytes -------------------------------------------------------------------------- */
@@ -206,6 +207,53 @@ static void test_positions(void **state)
                  ST_EINVAL, "Stint-Position");
 }
 
+/* ---- estimates ------------------------------------------------------------------------------------- */
+
+static void test_outlook(void **state)
+{
+    world *w = *state;
+    st_estimate e;
+
+    make_fleet(w);
+    for (int i = 0; i < 8; i++)
+        start_job(w, one);
+    for (int i = 0; i < 50; i++) {
+        uint64_t id = start_job(w, one); /* waits */
+        st_outlook *o = st_control_outlook(w->ctl, st_control_position(w->ctl));
+
+        assert_non_null(o);
+        assert_true(st_outlook_position(o) >= st_control_position(w->ctl));
+        assert_true(st_timeline_find(st_outlook_timeline(o), id, &e));
+        assert_int_equal(e.start_ms, w->now + (1 + i / 8) * H);
+        st_outlook_unref(o);
+    }
+    expect_equal(w);
+}
+
+static int is_told(void *ctx, st_tx *tx, st_err *err)
+{
+    (void)err;
+    *(bool *)ctx = st_core_job_at(st_tx_core(tx), 8)->told_at_ms >= 0;
+    return 0;
+}
+
+/* Nobody asks; how good estimates are is learned all the same. */
+static void test_told_by_itself(void **state)
+{
+    world *w = *state;
+    bool told = false;
+    st_err err = {0};
+
+    w->tell_ms = 20;
+    restart(w);
+    make_fleet(w);
+    for (int i = 0; i < 9; i++)
+        start_job(w, one);
+    while (!told)
+        assert_ok(st_control_read(w->ctl, ST_READ_SHARED, 0, is_told, &told, NULL, &err));
+    expect_equal(w);
+}
+
 /* ---- many at once ----------------------------------------------------------------------------------- */
 
 typedef struct asker {
@@ -261,6 +309,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_store_fails, begin, end),
         cmocka_unit_test_setup_teardown(test_restart, begin, end),
         cmocka_unit_test_setup_teardown(test_positions, begin, end),
+        cmocka_unit_test_setup_teardown(test_outlook, begin, end),
+        cmocka_unit_test_setup_teardown(test_told_by_itself, begin, end),
         cmocka_unit_test_setup_teardown(test_askers_beside_the_writer, begin, end),
     };
 

@@ -51,6 +51,7 @@ int open_control(world *w, st_err *err)
                                         .listen = hear,
                                         .ctx = w,
                                         .snap_rows = w->snap_rows,
+                                        .tell_ms = w->tell_ms,
                                         .billing = w->billing};
     int r = st_control_new(&options, &w->ctl, err);
 
