@@ -40,6 +40,9 @@ void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *
 /* Runs q->fill with the committed state. */
 int st_question_read(st_question *q, st_err *err);
 
+/* why.c: the fields of a Why of q->job, of a core that only the caller has. */
+int st_why_copy_json(st_question *q, st_core *copy, st_err *err);
+
 /* What would become of a job: the spec is submitted to a copy of the core, and nothing is kept.
  * `drop` is given `owner`, which the spec points into, when that is known. */
 void st_api_try(st_api *api, st_call *call, const st_job_spec *spec, void (*drop)(void *owner),

@@ -165,6 +165,39 @@ static const st_schema schemas[] = {
             "\"format\": \"date-time\"}, \"start_latest\": {\"type\": [\"string\", "
             "\"null\"], \"format\": \"date-time\"}, \"estimates_seen\": {\"type\": "
             "\"integer\"}}, \"required\": [\"job\", \"state\", \"reasons\"]}"},
+    {"WhatIf",
+     "{\"type\": \"object\", \"properties\": {\"job\": {\"$ref\": "
+     "\"#/components/schemas/JobSpec\"}, "
+     "\"variants\": {\"type\": \"array\", \"minItems\": 1, \"maxItems\": 16, \"description\": "
+     "\"fields "
+     "of the job that are different, one try for each; without any the job is tried as it is\", "
+     "\"items\": {\"type\": \"object\", \"additionalProperties\": true}}, \"accounts\": {\"type\": "
+     "\"array\", \"minItems\": 1, \"maxItems\": 64, \"description\": \"changes of accounts that "
+     "are made "
+     "before each try\", \"items\": {\"$ref\": \"#/components/schemas/AccountSpec\"}}}, "
+     "\"additionalProperties\": false}"},
+    {"WhatIfAnswer",
+     "{\"type\": \"object\", \"properties\": {\"answers\": {\"type\": \"array\", \"items\": "
+     "{\"type\": "
+     "\"object\", \"properties\": {\"variant\": {\"type\": \"object\", \"additionalProperties\": "
+     "true}, "
+     "\"job\": {\"type\": \"string\"}, \"state\": {\"type\": \"string\"}, \"reasons\": {\"type\": "
+     "\"array\", \"items\": {\"type\": \"object\", \"additionalProperties\": true}}, "
+     "\"start_estimate\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}, "
+     "\"start_earliest\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}, "
+     "\"start_latest\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}, "
+     "\"estimates_seen\": {\"type\": \"integer\"}, \"displaces\": {\"type\": \"array\", \"items\": "
+     "{\"$ref\": \"#/components/schemas/WhatIfJob\"}}, \"code\": {\"type\": \"string\"}, "
+     "\"detail\": {\"type\": \"string\"}}, \"required\": [\"variant\", \"state\", \"reasons\"]}}, "
+     "\"accounts\": {\"type\": \"object\", \"properties\": {\"starts\": {\"type\": \"array\", "
+     "\"items\": {\"$ref\": \"#/components/schemas/WhatIfJob\"}}, \"displaces\": {\"type\": "
+     "\"array\", \"items\": {\"$ref\": \"#/components/schemas/WhatIfJob\"}}}, \"required\": "
+     "[\"starts\", \"displaces\"]}}, \"required\": [\"answers\"]}"},
+    {"WhatIfJob",
+     "{\"type\": \"object\", \"properties\": {\"job\": {\"type\": \"string\"}, \"name\": "
+     "{\"type\": "
+     "\"string\"}, \"account\": {\"type\": \"string\"}}, \"required\": [\"job\", \"name\", "
+     "\"account\"]}"},
     {"AccountSpec", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
                     "\"parent\": {\"type\": \"string\"}, \"guarantee\": {\"type\": \"object\", "
                     "\"properties\": {}, \"additionalProperties\": true}, \"max\": {\"type\": "

@@ -161,7 +161,7 @@ size_t st_hub_streams(st_hub *hub);
 st_handler st_api_healthz, st_api_readyz, st_api_openapi_doc, st_api_metrics;
 st_handler st_api_whoami, st_api_roles;
 st_handler st_api_jobs_submit, st_api_jobs_batch, st_api_jobs_list, st_api_job_get;
-st_handler st_api_job_cancel, st_api_job_patch, st_api_job_why, st_api_job_logs;
+st_handler st_api_job_cancel, st_api_job_patch, st_api_job_why, st_api_job_logs, st_api_whatif;
 st_handler st_api_accounts_list, st_api_account_make, st_api_account_get, st_api_account_patch;
 st_handler st_api_account_quota, st_api_account_usage, st_api_users_list;
 st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token_revoke;

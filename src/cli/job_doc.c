@@ -50,6 +50,16 @@ const st_cli_row st_cli_submit_options[] = {
 
 const st_cli_row st_cli_run_options[] = {COMMON_ROWS, {0}};
 
+const st_cli_row st_cli_whatif_options[] = {
+    COMMON_ROWS,
+    OTHER("with", 'W', ST_CLI_MANY, with, "KEY=VALUE,...",
+          "a variant: fields of the job that are different; may be given several times"),
+    OTHER("accounts", 0, ST_CLI_STRING, accounts, "FILE",
+          "changes of accounts that are made first, as YAML or JSON: a list"),
+    OTHER("output", 'o', ST_CLI_OUTPUT, format, "table|json", "how the answer is written"),
+    {0},
+};
+
 /* What is written as we write numbers is one; everything else, 007 too, is text. */
 static json_t *value_of(const char *text)
 {
@@ -75,6 +85,31 @@ static int put(json_t *doc, const char *option, const char *key, json_t *value, 
     if (!value || json_object_set_new(doc, key, value) < 0)
         return bad_text(option, text, err);
     return 0;
+}
+
+int st_job_fields_doc(const char *text, json_t **ret, st_err *err)
+{
+    ST_CLEANUP(st_freep) char *copy = st_xstrdup(text);
+    json_t *doc = json_object();
+    char *at = copy, *word;
+    int r = 0;
+
+    while (r == 0 && (word = strsep(&at, ","))) {
+        char *value = strchr(word, '='), q[ST_QUOTE_MAX];
+
+        if (!value || value == word) {
+            r = st_fail(err, ST_EINVAL, "option --with: %s is not KEY=VALUE, as in gpus=4",
+                        st_quote(q, word));
+            break;
+        }
+        *value++ = '\0';
+        r = put(doc, "with", word, value_of(value), value, err);
+    }
+    if (r < 0)
+        json_decref(doc);
+    else
+        *ret = doc;
+    return r;
 }
 
 static json_t *list_of(const char *text)

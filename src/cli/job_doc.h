@@ -53,11 +53,15 @@ typedef struct st_job_flags {
     ST_JOB_FLAGS(X)
 #undef X
     const char *type, *topology, *sim_run, *sim_exit, *file;
-    st_cli_words env, secrets, labels;
+    const char *accounts;                    /* of `whatif` */
+    st_cli_words env, secrets, labels, with; /* the last of `whatif` */
     int64_t array;
     bool latency_critical, dry_run, wait;
     st_cli_format format;
 } st_job_flags;
+
+/* "gpus=4,limit=2h" as fields of a job; *ret is the caller's. */
+int st_job_fields_doc(const char *text, json_t **ret, st_err *err);
 
 /* The document; *ret is the caller's. {"jobs": [...]} for a file with several. */
 int st_job_doc(const st_job_flags *flags, int ncommand, char **command, json_t **ret, st_err *err);

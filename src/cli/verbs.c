@@ -37,6 +37,13 @@ const st_cli_verb st_cli_verbs[] = {
      .fn = st_cli_array, .options = st_cli_job_options, .example = "  stint array jdgq378mt\n"},
     {"why", "Says why a job waits, and when it should start", "[OPTION...] ID", .fn = st_cli_why,
      .options = st_cli_job_options, .example = "  stint why jdgq378mt\n"},
+    {"whatif", "Says when variants of a job would start, without submitting any",
+     "[OPTION...] [-- COMMAND...]",
+     "The options are those of submit. Each --with is one variant, tried by itself; without\n"
+     "any the job is tried as it is. --accounts says what would happen with other quotas.\n",
+     .fn = st_cli_whatif, .options = st_cli_whatif_options,
+     .example = "  stint whatif --gpus 8 --limit 4h --with gpus=4 --with limit=1h,gpus=2\n"
+                "  stint whatif --accounts quotas.yaml\n"},
     {"logs", "Prints what a job has written", "[-f] [--task N] ID", .fn = st_cli_logs,
      .options = st_cli_logs_options, .example = "  stint logs -f jdgq378mt\n"},
     {"cancel", "Cancels jobs", "[OPTION...] ID...", .fn = st_cli_cancel,

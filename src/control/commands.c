@@ -139,6 +139,23 @@ static int may_change(st_tx *tx, const st_cmd_account *c, st_err *err)
     return 0;
 }
 
+/* From what was said to what the core takes, if the money is there. */
+static int lay_account(st_tx *tx, const st_identity *who, const st_account_doc *said,
+                       st_account_spec *ret, st_err *err)
+{
+    st_spec_account_lay(st_core_tree(tx->ctl->core), said, ret);
+    return st_money_admit_floor(tx, ret, who->account[0] ? who->account : NULL, err);
+}
+
+int st_tx_account_change(st_tx *tx, const st_identity *who, const st_account_doc *said,
+                         st_account_spec *ret, st_err *err)
+{
+    const st_cmd_account as = {.who = *who, .name = said->name};
+    int r = may_change(tx, &as, err);
+
+    return r < 0 ? r : lay_account(tx, who, said, ret, err);
+}
+
 static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_account *c = (st_cmd_account *)cmd;
@@ -157,8 +174,7 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
                        c->name);
     c->said.name = c->name;
     c->said.parent = c->create && c->parent[0] ? c->parent : NULL;
-    st_spec_account_lay(st_core_tree(ctl->core), &c->said, &event.u.account);
-    r = st_money_admit_floor(tx, &event.u.account, c->who.account[0] ? c->who.account : NULL, err);
+    r = lay_account(tx, &c->who, &c->said, &event.u.account, err);
     if (r == 0)
         r = st_tx_open(tx, err);
     if (r == 0)

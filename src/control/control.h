@@ -194,6 +194,9 @@ typedef struct st_cmd_account {
 } st_cmd_account;
 
 void st_cmd_account_put(st_cmd_account *cmd);
+/* What a change of an account would tell the core, if `who` may make it; for questions. Texts are those of `said`. */
+int st_tx_account_change(st_tx *tx, const st_identity *who, const st_account_doc *said,
+                         st_account_spec *ret, st_err *err);
 
 /* A small document that is not the core's: a size, a rule. Those who use it hear of it in
  * `publish`. */

@@ -417,6 +417,8 @@ int st_follower_start(st_control *ctl, st_err *err)
         fl->copy->options.engine = NULL;
         fl->copy->options.listen = NULL;
         fl->copy->store = NULL;
+        st_directory_free(fl->copy->dir);
+        fl->copy->dir = ctl->dir; /* it has a lock of its own */
         fl->copy->follower = fl;
         f = whole_state(ctl);
         r = play(fl, f, err);
@@ -454,6 +456,8 @@ void st_follower_free(st_control *ctl)
         return;
     st_follower_stop(ctl);
     drop_waiting(fl);
+    if (fl->copy && fl->copy->dir == ctl->dir)
+        fl->copy->dir = NULL;
     st_control_free_copy(fl->copy);
     st_store_close(fl->store);
     st_replay_done(&fl->replay);

@@ -375,6 +375,8 @@ ROWS = [
     ("DELETE", "/v1/jobs/{id}", "fresh_job", CHANGE_JOB),
     ("PATCH", "/v1/jobs/{id}", "fresh_job", CHANGE_JOB),
     ("GET", "/v1/jobs/{id}/why", "job", SEE),
+    ("POST", "/v1/whatif", "whatif_job", BATCH),
+    ("POST", "/v1/whatif", "whatif_account", CHANGE_ACCOUNT),
     ("GET", "/v1/jobs/{id}/logs", "job", SEE),
     ("GET", "/v1/arrays/{id}", "array", SEE),
     ("GET", "/v1/sizes", None, READ),
@@ -549,6 +551,10 @@ class World:
             body = {"name": "try", "account": name, "gpus": 0, "cpu": 1, "sim": {"run": "1s"}}
             if how == "batch":
                 body = {"jobs": [body]}
+        elif how == "whatif_job":
+            body = {"job": {"gpus": 0, "cpu": 1}, "variants": [{"account": name}]}
+        elif how == "whatif_account":
+            body = {"accounts": [{"name": name, "weight": 2}]}
         elif how in ("account_query", "event_job"):
             name = name if how == "account_query" else self.jobs[place]
             path += ("?account=" if how == "account_query" else "?job=") + name
@@ -640,10 +646,10 @@ def stream_status(world, role, path):
 
 
 def item_status(answer):
-    """A batch of one: what became of the job, as a status."""
+    """A batch of one, or one variant of what-if: what became of the job, as a status."""
     if answer.status not in (200, 201):
         return answer.status
-    code = answer.json["jobs"][0].get("code")
+    code = (answer.json.get("jobs") or answer.json["answers"])[0].get("code")
     return {None: 201, "not_found": 404, "forbidden": 403}.get(code, code)
 
 
@@ -656,7 +662,7 @@ def play(world, method, pattern, how, cells):
             answer = stream_status(world, role, path)
         else:
             answer = world.clients[role].call(method, path, body, headers)
-        got = item_status(answer) if how == "batch" else answer.status
+        got = item_status(answer) if how in ("batch", "whatif_job") else answer.status
         if expected == 0:
             check(got not in (401, 200, 500), "%s %s as %s: %d", method, path, role, got)
         elif got != expected:
@@ -664,7 +670,7 @@ def play(world, method, pattern, how, cells):
                          f"{answer.text[:160]}")
         if got == 404:
             refusals.setdefault(role, {})[place] = sentence(answer, name)
-        if got in (401, 403) and how != "batch" and answer.header("Content-Type") is not None:
+        if got in (401, 403) and how not in ("batch", "whatif_job") and answer.header("Content-Type") is not None:
             check(answer.header("Content-Type") == "application/problem+json",
                   "%s %s as %s: a refusal is no problem document", method, path, role)
     for role, said in refusals.items():
