@@ -73,7 +73,8 @@ static void io_node(codec *c, st_fleet *f, st_node *node)
     IO_IN(c, node->ram_mib, 0, ST_QTY_MAX);
     IO_IN(c, node->state, 0, ST_NODE_STATE_COUNT - 1);
     IO_IN(c, node->home, 0, ST_ACCOUNTS_MAX - 1);
-    node->place[ST_TOPO_NONE] = -1;
+    if (!c->out)
+        node->place[ST_TOPO_NONE] = -1;
     for (int l = ST_TOPO_ZONE; l <= ST_TOPO_RACK; l++)
         IO_IN(c, node->place[l], -1, last_of(f->domains[l].n));
     for (int d = 0; d < node->ndevs; d++)
@@ -139,7 +140,8 @@ static void io_tree(codec *c, st_tree *tree)
         else if (!c->out)
             st_vec_push(&tree->accounts, st_xcalloc(1, sizeof(st_account)));
         st_account *a = tree->accounts.v[i];
-        a->id = (int32_t)i;
+        if (!c->out)
+            a->id = (int32_t)i;
         io_account(c, a, i);
         if (c->out || c->bad || i == 0)
             continue;
@@ -251,7 +253,8 @@ static void io_sketch(codec *c, st_sketch *s)
         if (c->bad)
             return;
         IO_IN(c, s->weight[b], 1, ST_SKETCH_FULL);
-        s->total += c->out ? 0 : s->weight[b];
+        if (!c->out)
+            s->total += s->weight[b];
     }
 }
 

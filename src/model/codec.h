@@ -87,8 +87,10 @@ static inline int64_t io_in(codec *c, int64_t v, int64_t lo, int64_t hi)
     return v;
 }
 
-#define IO_IN(c, field, lo, hi) \
-    ((field) = (__typeof__(field))io_in((c), (int64_t)(field), (lo), (hi)))
+/* Writing leaves the field alone: others may be reading it. */
+#define IO_IN(c, field, lo, hi)                                \
+    ((c)->out ? (void)io_in((c), (int64_t)(field), (lo), (hi)) \
+              : (void)((field) = (__typeof__(field))io_in((c), (int64_t)(field), (lo), (hi))))
 #define IO_BOOL(c, field) IO_IN(c, field, 0, 1)
 
 static inline size_t io_count(codec *c, size_t n, size_t max)
