@@ -37,8 +37,11 @@ struct st_follower {
     st_control *copy;
     st_store *store; /* a reader, for what is only there; under store_lock */
     pthread_mutex_t store_lock;
-    pthread_rwlock_t lock; /* of the copy and of its position */
-    st_replay replay;      /* the thread's */
+    pthread_rwlock_t lock; /* of the copy and of its position; see enter() */
+    pthread_mutex_t turn_lock;
+    pthread_cond_t turn;
+    uint64_t ticket, serving; /* under turn_lock */
+    st_replay replay;         /* the thread's */
     int64_t position;
 
     pthread_mutex_t gate; /* of all that follows */
@@ -136,6 +139,28 @@ static void forget_ended(st_control *copy, const st_effects *fx)
     st_rows_settle(copy);
 }
 
+/* ---- taking turns ------------------------------------------------------------------------------ */
+
+/* In order of arrival: rows that come one behind the other must not keep questions out, nor questions rows. */
+static void enter(st_follower *fl, bool alone)
+{
+    uint64_t mine;
+
+    pthread_mutex_lock(&fl->turn_lock);
+    mine = fl->ticket++;
+    while (fl->serving != mine)
+        pthread_cond_wait(&fl->turn, &fl->turn_lock);
+    pthread_mutex_unlock(&fl->turn_lock);
+    if (alone)
+        pthread_rwlock_wrlock(&fl->lock);
+    else
+        pthread_rwlock_rdlock(&fl->lock);
+    pthread_mutex_lock(&fl->turn_lock);
+    fl->serving++;
+    pthread_cond_broadcast(&fl->turn);
+    pthread_mutex_unlock(&fl->turn_lock);
+}
+
 /* ---- playing ---------------------------------------------------------------------------------- */
 
 static int play_entries(st_control *copy, const feed *f, st_err *err)
@@ -196,7 +221,7 @@ static int play(st_follower *fl, const feed *f, st_err *err)
 {
     int r;
 
-    pthread_rwlock_wrlock(&fl->lock);
+    enter(fl, true);
     r = f->seed ? play_seed(fl, f, err) : play_row(fl, f, err);
     fl->position = fl->copy->log_seq = f->seq;
     pthread_rwlock_unlock(&fl->lock);
@@ -387,7 +412,6 @@ void st_follower_feed(st_tx *tx, bool logged)
 int st_follower_start(st_control *ctl, st_err *err)
 {
     st_follower *fl = st_xcalloc(1, sizeof *fl);
-    pthread_rwlockattr_t attr;
     pthread_condattr_t clock;
     feed *f;
     int r;
@@ -396,10 +420,9 @@ int st_follower_start(st_control *ctl, st_err *err)
     fl->tail = &fl->head;
     fl->replay.arena = st_arena_new();
     fl->seeded_ms = monotonic_ms() - SEED_MS;
-    pthread_rwlockattr_init(&attr);
-    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-    ST_ASSERT(pthread_rwlock_init(&fl->lock, &attr) == 0);
-    pthread_rwlockattr_destroy(&attr);
+    ST_ASSERT(pthread_rwlock_init(&fl->lock, NULL) == 0);
+    ST_ASSERT(pthread_mutex_init(&fl->turn_lock, NULL) == 0);
+    ST_ASSERT(pthread_cond_init(&fl->turn, NULL) == 0);
     ST_ASSERT(pthread_mutex_init(&fl->gate, NULL) == 0);
     ST_ASSERT(pthread_mutex_init(&fl->store_lock, NULL) == 0);
     ST_ASSERT(pthread_cond_init(&fl->fed, NULL) == 0);
@@ -462,6 +485,8 @@ void st_follower_free(st_control *ctl)
     st_store_close(fl->store);
     st_replay_done(&fl->replay);
     pthread_rwlock_destroy(&fl->lock);
+    pthread_mutex_destroy(&fl->turn_lock);
+    pthread_cond_destroy(&fl->turn);
     pthread_mutex_destroy(&fl->gate);
     pthread_mutex_destroy(&fl->store_lock);
     pthread_cond_destroy(&fl->fed);
@@ -515,10 +540,7 @@ int st_control_read(st_control *ctl, st_read_how how, int64_t at_least, st_read_
     r = wait_for_now(fl, at_least, err);
     if (r < 0)
         return r;
-    if (how == ST_READ_ALONE)
-        pthread_rwlock_wrlock(&fl->lock);
-    else
-        pthread_rwlock_rdlock(&fl->lock);
+    enter(fl, how == ST_READ_ALONE);
     if (!fl->copy->core) {
         r = st_fail(err, ST_EDOWN, "the state is being read again; try again in a moment");
     } else {
