@@ -74,27 +74,33 @@ static bool say_floor(st_core *core, const st_job *job, int32_t type, st_reasons
     return false;
 }
 
-/* If it would fit but for plans of others: the first plan in its way, 0 otherwise. */
+/* If it would fit but for plans of others: one that is in its way, 0 otherwise. All plans are
+ * thought away and come back one by one, lowest id first; the first with which it fits no more
+ * is in the way, whatever the others do. */
 static uint64_t held_by(st_core *core, const st_job *job, int32_t type)
 {
-    uint64_t first = 0;
     st_whatif_begin(core, ST_WHEN_EITHER);
-    for (size_t i = 0; i < core->jobs.n; i++) {
-        st_job *other = core->jobs.v[i];
-        if (!other->held || other == job)
-            continue;
-        if (first == 0)
-            first = other->id;
-        other->out = ST_OUT_ENDED;
-    }
-    for (size_t i = 0; i < core->jobs.n; i++)
+    for (size_t i = 0; core->nheld > 0 && i < core->jobs.n; i++)
+        if (core->jobs.v[i]->held && core->jobs.v[i] != job)
+            core->jobs.v[i]->out = ST_OUT_ENDED;
+    for (size_t i = 0; core->nheld > 0 && i < core->jobs.n; i++)
         if (core->jobs.v[i]->out)
             st_whatif_touch(core, core->jobs.v[i], NULL);
     st_ask ask = {.job = job, .type = type, .view = st_whatif_view, .ctx = core};
-    bool fits = first != 0 && st_place_fits(core->placer, &ask);
-    for (size_t i = 0; i < core->jobs.n; i++)
-        core->jobs.v[i]->out = ST_OUT_NOT;
-    return fits ? first : 0;
+    bool fits = core->nheld > 0 && st_place_fits(core->placer, &ask);
+    uint64_t found = 0;
+    for (size_t i = 0; core->nheld > 0 && i < core->jobs.n; i++) {
+        st_job *other = core->jobs.v[i];
+        if (!other->out)
+            continue;
+        other->out = ST_OUT_NOT;
+        if (!fits || found)
+            continue;
+        st_whatif_touch(core, other, NULL);
+        if (!st_place_fits(core->placer, &ask))
+            found = other->id;
+    }
+    return found;
 }
 
 static void say_no_room(st_core *core, const st_job *job, int32_t type, st_reasons *ret)

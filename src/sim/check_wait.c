@@ -138,6 +138,33 @@ static bool may_outstay(const scene *s, const st_job *job, const st_reason *r)
     return st_core_now(s->core) + left_ms > r->until_ms;
 }
 
+/* The job that is named has a plan, on a node where this one could be on this GPU type. */
+static bool plans_there(const scene *s, const st_job *job, const st_reason *r)
+{
+    const st_job *other = st_core_job(s->core, r->other);
+    if (!other || !other->held || !other->grants)
+        return false;
+    for (int t = 0; t < other->tasks; t++) {
+        const st_node *node = s->fleet->nodes.v[other->grants[t].node];
+        if ((job->pool < 0 || node->pool == job->pool) && (r->type < 0 || node->type == r->type))
+            return true;
+    }
+    return false;
+}
+
+/* Something is gathered for the job that is named, or it is on the move and a place is kept free. */
+static bool is_gathered_for(const scene *s, uint64_t id)
+{
+    const st_job *other = st_core_job(s->core, id);
+    st_gathered_list list = {0};
+    bool found = other && other->to;
+    st_core_gathered(s->core, &list);
+    for (size_t i = 0; i < list.n; i++)
+        found |= list.v[i].job == id;
+    st_vec_free(&list);
+    return found;
+}
+
 /* How many others wait: at least as many as are said to be looked at before it. */
 static int64_t waiting_room(const scene *s, const st_job *job)
 {
@@ -161,11 +188,11 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
         return is_above(s->tree, r->account, job->account) &&
                s->tree->accounts.v[r->account]->weight_m == 0;
     case ST_WHY_HELD:
-        return r->other != job->id && st_core_job(s->core, r->other);
+        return r->other != job->id && plans_there(s, job, r);
     case ST_WHY_LOOKAHEAD:
         return r->bound > 0 && waiting_room(s, job) >= r->bound;
     case ST_WHY_GATHERED: /* who is gone by then at the latest is in nobody's way */
-        return r->other != job->id && st_core_job(s->core, r->other) && may_outstay(s, job, r);
+        return r->other != job->id && is_gathered_for(s, r->other) && may_outstay(s, job, r);
     case ST_WHY_GPUS_BUSY:
         return r->used < r->asked;
     case ST_WHY_YIELDING:

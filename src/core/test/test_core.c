@@ -581,9 +581,55 @@ static void test_apply_then_pass(void **state)
     end(&w);
 }
 
+/* Two plans wait for victims, in two pools: the one in the way is named, not the one that was first. */
+static void test_held_for_whom(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = st_policy_default();
+    policy.min_run_ms = policy.cooldown_ms = 0;
+    begin(&w, &policy, 1, 8);
+    st_event ev = pool_event("q", 0xf);
+    step(&w, &ev);
+    ev = node_event("other", 8);
+    ev.u.node.pool = 1;
+    step(&w, &ev);
+    account(&w, "owner", 16000);
+    account(&w, "guest", ST_UNSET);
+    for (uint64_t id = 1; id <= 4; id++) { /* two of 4 GPUs in each pool, all borrowed */
+        ev = job_event(id, "guest");
+        ev.u.job.pool = id > 2;
+        ev.u.job.shape.gpus = 4;
+        step(&w, &ev);
+    }
+    for (uint64_t id = 5; id <= 6; id++) { /* the owner claims both nodes */
+        ev = job_event(id, "owner");
+        ev.u.job.pool = id == 6;
+        ev.u.job.shape.gpus = 8;
+        step(&w, &ev);
+        assert_true(st_core_job(w.core, id)->held);
+    }
+    tell(&w, ST_EV_FINISH, 3); /* half of the second node is free, and held for 6 */
+    ev = job_event(7, "guest");
+    ev.u.job.pool = 1;
+    ev.u.job.shape.gpus = 4;
+    step(&w, &ev);
+    st_reasons why = {0};
+    st_err err = {0};
+    uint64_t held_for = 0;
+    assert_ok(st_core_explain(w.core, 7, &why, &err));
+    for (size_t i = 0; i < why.n; i++)
+        if (why.v[i].code == ST_WHY_HELD)
+            held_for = why.v[i].other;
+    assert_int_equal(held_for, 6);
+    st_vec_free(&why);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_held_for_whom),
         cmocka_unit_test(test_a_job_comes_and_goes),
         cmocka_unit_test(test_limit_strikes),
         cmocka_unit_test(test_priority),
