@@ -8,10 +8,12 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "http/call.h"
+#include "http/gzip.h"
 
 void st_call_set_header(st_call *call, const char *name, const char *value)
 {
@@ -102,8 +104,27 @@ static void send_bytes(st_call *call, int status, const char *type, struct MHD_R
     st_call_finish(call, status, response, len);
 }
 
+/* Only what is read: an answer to a write may have a secret beside what the caller chose. */
+static char *shorten(st_call *call, char *text, size_t *len)
+{
+    size_t n;
+    char *packed;
+
+    if (*len < ST_GZIP_MIN || strcmp(call->method, "GET") != 0)
+        return text;
+    st_call_set_header(call, "Vary", "Accept-Encoding");
+    packed = call->takes_gzip ? st_gzip(text, *len, &n) : NULL;
+    if (!packed)
+        return text;
+    st_call_set_header(call, "Content-Encoding", "gzip");
+    free(text);
+    *len = n;
+    return packed;
+}
+
 void st_call_reply_text(st_call *call, int status, const char *type, char *text, size_t len)
 {
+    text = shorten(call, text, &len);
     send_bytes(call, status, type ? type : "application/json",
                MHD_create_response_from_buffer_with_free_callback(len, text, free), len);
 }

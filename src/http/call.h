@@ -51,6 +51,7 @@ struct st_call {
     st_strbuf body;
     size_t body_max, body_dropped;
     bool is_yaml;
+    bool takes_gzip;
     st_peer peer;
     st_principal principal;
     bool has_principal;

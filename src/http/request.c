@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "http/call.h"
+#include "http/gzip.h"
 #include "http/text.h"
 
 /* The headers that matter here, gathered in one pass. */
@@ -48,6 +49,8 @@ static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char
         } else if (is_header(key, "Authorization")) {
             h->authorization = value;
             h->authorizations++;
+        } else if (is_header(key, "Accept-Encoding")) {
+            h->call->takes_gzip = st_gzip_taken(value);
         }
         break;
     case 'c':

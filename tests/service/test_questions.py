@@ -6,6 +6,7 @@ submits and asks at the same time and checks that a caller always sees its own w
 Stint-Position is honoured, that no question adds to the log, and what what-if says.
 """
 
+import gzip
 import os
 import re
 import sys
@@ -96,6 +97,20 @@ def positions(stintd, owner):
         check(answer.status == 400, "position %s: %d", bad, answer.status)
 
 
+def packed(owner):
+    """Lists come in fewer bytes where that is asked for, and are the same."""
+    for path in ("/v1/jobs?limit=1000", "/metrics"):
+        plain = owner.get(path)
+        small = owner.get(path, headers={"Accept-Encoding": "br, gzip"})
+        check(plain.header("Content-Encoding") is None and plain.header("Vary"), "%s: %s", path, plain.headers)
+        check(small.header("Content-Encoding") == "gzip" and len(small.body) * 3 < len(plain.body),
+              "%s: %d bytes, %d packed", path, len(plain.body), len(small.body))
+        check(len(gzip.decompress(small.body)) > len(plain.body) / 2, "%s cannot be unpacked", path)
+    answer = owner.post("/v1/whatif", {"job": {"account": "team", "gpus": 1}, "variants": [{"gpus": 8}] * 16},
+                        headers={"Accept-Encoding": "gzip"})
+    check(answer.status == 200 and answer.header("Content-Encoding") is None, "a POST was packed")
+
+
 def whatif(stintd, owner):
     admin = stintd.client(token(owner, "team", "boss", "admin")["token"])
     member = stintd.client(token(owner, "team", "ann", "member")["token"])
@@ -141,6 +156,7 @@ def play(stintd):
     nothing_is_written(owner, waiting["id"])
     positions(stintd, owner)
     whatif(stintd, owner)
+    packed(owner)
 
 
 def run(program):
@@ -149,7 +165,7 @@ def run(program):
         play(stintd)
     finally:
         stintd.stop()
-    print("own writes are seen, questions write nothing, positions hold, what-if answers")
+    print("own writes are seen, questions write nothing, positions hold, what-if answers, lists are packed")
 
 
 if __name__ == "__main__":

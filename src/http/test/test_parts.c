@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/testing.h"
+#include "http/gzip.h"
 #include "http/http.h"
 #include "http/limits.h"
 #include "http/metrics.h"
@@ -303,14 +304,40 @@ static void test_limits(void **state)
     assert_int_equal(st_limits_count(limits), 0);
 }
 
+static void test_gzip(void **state)
+{
+    static const char *const yes[] = {
+        "gzip", "GZIP", " gzip ", "br, gzip", "deflate,gzip;q=0.5", "gzip; q=1"};
+    static const char *const no[] = {"",         "br",           "gzipped", "xgzip",
+                                     "gzip;q=0", "gzip;q=0.000", ",,,",     ";q=1"};
+    char text[4000];
+    size_t n = 0;
+    char *packed;
+
+    (void)state;
+    for (size_t i = 0; i < ST_ARRAY_LEN(yes); i++)
+        assert_true(st_gzip_taken(yes[i]));
+    for (size_t i = 0; i < ST_ARRAY_LEN(no); i++)
+        assert_false(st_gzip_taken(no[i]));
+    assert_false(st_gzip_taken(NULL));
+    memset(text, 'a', sizeof text);
+    packed = st_gzip(text, sizeof text, &n);
+    assert_non_null(packed);
+    assert_true(n < 100);
+    assert_int_equal((unsigned char)packed[0], 0x1f);
+    assert_int_equal((unsigned char)packed[1], 0x8b);
+    free(packed);
+    assert_null(st_gzip("abc", 3, &n)); /* it would be longer */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_router),  cmocka_unit_test(test_router_refuses),
-        cmocka_unit_test(test_query),   cmocka_unit_test(test_text),
-        cmocka_unit_test(test_etag),    cmocka_unit_test(test_json),
-        cmocka_unit_test(test_problem), cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_gzip),           cmocka_unit_test(test_router),
+        cmocka_unit_test(test_router_refuses), cmocka_unit_test(test_query),
+        cmocka_unit_test(test_text),           cmocka_unit_test(test_etag),
+        cmocka_unit_test(test_json),           cmocka_unit_test(test_problem),
+        cmocka_unit_test(test_metrics),        cmocka_unit_test(test_limits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
