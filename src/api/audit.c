@@ -178,6 +178,7 @@ void st_api_audit_list(st_call *call, void *ctx)
     r = read_filter(api, call, &l, &f, &err);
     if (account[0])
         f.accounts = st_directory_below(api->dir, account, arena, &f.naccounts);
+    st_api_stamp_now(api, call);
     st_strbuf_add(&l.out, "{\"rows\":[");
     reader = r == 0 ? st_api_reader(api, &err) : NULL;
     if (reader && cursor)

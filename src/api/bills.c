@@ -3,7 +3,6 @@
  */
 #include "api/bills.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,107 +113,6 @@ static int keep_floors(st_bill_call *c, const st_ledger *ledger, const char *per
 
     for (size_t i = 0; r == 0 && i < c->idle.n; i++)
         c->idle.v[i].account = keep(c->arena, c->idle.v[i].account);
-    return r;
-}
-
-static int fill(void *ctx, st_tx *tx, st_err *err);
-
-static void worker(void *arg)
-{
-    st_bill_call *c = arg;
-    st_err err = {0};
-    int64_t position = 0;
-    int r =
-        c->file ? 0 : st_control_read(c->api->control, ST_READ_SHARED, 0, fill, c, &position, &err);
-    st_store *reader = r == 0 ? st_api_reader(c->api, &err) : NULL;
-
-    if (r == 0 && !c->file)
-        st_api_stamp(c->api, c->call, position);
-    if (reader)
-        c->finish(c, reader);
-    else
-        st_call_fail(c->call, &err);
-    st_api_reader_back(c->api, reader);
-    call_free(c);
-}
-
-static void hand_over(st_bill_call *c)
-{
-    st_err busy;
-
-    if (st_work_run(c->api->work, worker, c))
-        return;
-    st_fail(&busy, ST_EDOWN, "many bills are being written just now; try again in a moment");
-    st_call_fail(c->call, &busy);
-    call_free(c);
-}
-
-static void done(st_cmd *cmd, const st_err *err)
-{
-    st_bill_call *c = (st_bill_call *)cmd;
-
-    if (!err) {
-        hand_over(c);
-        return;
-    }
-    st_call_fail(c->call, err);
-    call_free(c);
-}
-
-static const char *keep(st_arena *arena, const char *text)
-{
-    return text ? st_arena_strdup(arena, text) : NULL;
-}
-
-/* Written and read again, which brings everything along. */
-static void keep_whole(st_bill_call *c, const st_entry *e)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
-    st_entry mine;
-    st_err err;
-
-    if (strcmp(e->account, c->account) != 0)
-        return;
-    st_entry_write(e, &text);
-    if (st_entry_read(st_strbuf_str(&text), text.n, c->arena, &mine, &err) == 0)
-        st_vec_push(&c->open, mine);
-}
-
-/* Only what sums are made of, unless more is wanted: there may be many, and others wait. */
-static void keep_open(void *ctx, const st_entry *e)
-{
-    st_bill_call *c = ctx;
-    st_entry mine = *e;
-
-    if (c->whole) {
-        keep_whole(c, e);
-        return;
-    }
-    mine.account = keep(c->arena, e->account);
-    mine.job = keep(c->arena, e->job);
-    mine.user = keep(c->arena, e->user);
-    mine.gpu = keep(c->arena, e->gpu);
-    st_vec_push(&c->open, mine);
-}
-
-static int keep_floors(st_bill_call *c, const st_ledger *ledger, const char *period, st_err *err)
-{
-    int r = st_ledger_idle_floors(ledger, c->account, period, &c->idle, err);
-
-    for (size_t i = 0; r == 0 && i < c->idle.n; i++)
-        c->idle.v[i].account = keep(c->arena, c->idle.v[i].account);
-    return r;
-}
-
-/* A file is signed as of now, which is the writer's to do. */
-static int run(st_tx *tx, st_cmd *cmd, st_err *err)
-{
-    st_bill_call *c = (st_bill_call *)cmd;
-    int r = st_tx_bill_ask(tx, c->account, c->period[0] ? c->period : NULL, &c->ask, err);
-
-    c->now = st_tx_now(tx);
-    if (r == 0)
-        c->bill = st_bill_ask_bill(c->ask);
     return r;
 }
 

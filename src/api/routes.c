@@ -163,7 +163,8 @@ static const st_route routes[] = {
           "Change a job's priority", "JobChange", "Job", 200),
     READ("/v1/jobs/{id}/why", ST_MAY_SEE, st_api_job_why, "explainJob",
          "Why it waits, what would start it, when it should", NULL, "Why"),
-    WRITE("POST", "/v1/whatif", ST_MAY_SUBMIT, ST_ROUTE_YAML, st_api_whatif, "whatIf",
+    WRITE("POST", "/v1/whatif", ST_MAY_SUBMIT, ST_ROUTE_YAML | ST_ROUTE_UNCHANGED, st_api_whatif,
+          "whatIf",
           "What would become of variants of a job, or of your jobs with other quotas; nothing is "
           "kept",
           "WhatIf", "WhatIfAnswer", 200),
