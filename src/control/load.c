@@ -351,3 +351,15 @@ int st_control_replay(st_store *store, st_core **ret, st_err *err)
         *ret = ST_TAKE(ctl->core);
     return r;
 }
+
+bool st_control_has_policy(const st_control *ctl, const st_policy *policy)
+{
+    const st_policy *p = st_core_policy(ctl->core);
+
+#define X(field, key, kind, def, lo, hi, what) \
+    if (p->field != policy->field)             \
+        return false;
+    ST_POLICY_TABLE(X)
+#undef X
+    return p->order == policy->order && p->basis == policy->basis;
+}

@@ -696,15 +696,3 @@ int64_t st_control_last_ms(const st_control *ctl)
 {
     return ST_MAX(st_core_now(ctl->core), ctl->billing->books.last_ms);
 }
-
-bool st_control_has_policy(const st_control *ctl, const st_policy *policy)
-{
-    const st_policy *p = st_core_policy(ctl->core);
-
-#define X(field, key, kind, def, lo, hi, what) \
-    if (p->field != policy->field)             \
-        return false;
-    ST_POLICY_TABLE(X)
-#undef X
-    return p->order == policy->order && p->basis == policy->basis;
-}
