@@ -155,6 +155,7 @@ static int read_task(const st_api *api, const json_t *map, bool past, st_agent_t
 {
     const char *job = json_string_value(json_object_get(map, "job"));
     const char *state = json_string_value(json_object_get(map, "state"));
+    const char *fault = json_string_value(json_object_get(map, "fault"));
     int word = past ? ST_TASK_EXITED : state ? st_task_state_parse(state) : -1;
     char q[ST_QUOTE_MAX];
 
@@ -171,6 +172,7 @@ static int read_task(const st_api *api, const json_t *map, bool past, st_agent_t
                            .reason = json_string_value(json_object_get(map, "reason"))};
     ret->odd = !st_said_exit(number(map, "exit_code"), number(map, "signal"), &ret->exit_code,
                              &ret->signal);
+    ret->node_fault = fault && strcmp(fault, "node") == 0;
     /* A name that is none of ours stays job 0, which nobody has: told back as unknown. */
     if (!st_control_id_parse(api->control, job, &ret->job))
         ret->job = 0;
@@ -208,7 +210,8 @@ static int take_status(const st_api *api, const st_caller *caller, const json_t 
                               .revision = (uint64_t)number(root, "revision"),
                               .now_ms = number(root, "now_ms"),
                               .waiting = caller->waiting,
-                              .sick = word && strcmp(word, "ok") != 0,
+                              .sick = word && strcmp(word, "ok") != 0 && strcmp(word, "hold") != 0,
+                              .held = word && strcmp(word, "hold") == 0,
                               .reason = json_string_value(json_object_get(health, "reason"))};
     ST_CLEANUP(st_freep) st_agent_task *now = NULL;
     ST_CLEANUP(st_freep) st_agent_task *past = NULL;

@@ -487,8 +487,7 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     st_event event = {.kind = ST_EV_TIMER};
 
     if (rep->kind == ST_REPORT_NODE)
-        return rep->node_state == ST_NODE_READY ? st_node_heal(tx, rep->node, err)
-                                                : st_node_fail(tx, rep->node, rep->reason, err);
+        return st_node_report(tx, rep, err);
     if (rep->kind == ST_REPORT_FLAG)
         return st_node_flag(tx, rep, &((cmd_report *)cmd)->incident, err);
     if (rep->kind == ST_REPORT_USED) {
@@ -497,8 +496,8 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     }
     if (!live || live->stay != rep->stay)
         return 0; /* of a stay that is over: nothing to learn from it */
-    if (rep->kind == ST_REPORT_CHECKPOINTED) {
-        event.kind = ST_EV_CHECKPOINTED;
+    if (rep->kind == ST_REPORT_CHECKPOINTED || rep->kind == ST_REPORT_UNSTARTED) {
+        event.kind = rep->kind == ST_REPORT_UNSTARTED ? ST_EV_UNSTARTED : ST_EV_CHECKPOINTED;
         event.u.id = rep->job;
         return st_tx_apply(tx, &event, err);
     }

@@ -135,21 +135,45 @@ static int state_named(const char *word)
     return ST_NODE_READY;
 }
 
+/* Failed, or held: it takes nothing new and what runs goes on. What it was before that is kept until it
+ * is healed, however often it goes from one to the other. */
+static int declare(st_tx *tx, int32_t id, st_node_state state, const char *reason, st_err *err)
+{
+    const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
+    int r;
+    json_t *fault = st_thing_json(tx->ctl->store, "node-fault", node->name, &r, err);
+    const char *before = json_string_value(json_object_get(fault, "was"));
+
+    r = st_thing_write(tx, "node-fault", node->name,
+                       json_pack("{s:s,s:s}", "reason", reason, "was",
+                                 before ? before : st_node_state_name(node->state)),
+                       err);
+    json_decref(fault);
+    if (r == 0)
+        r = st_node_set(tx, id, state, err);
+    if (r == 0)
+        st_control_say(tx->ctl, "event=node_%s node=%s reason=\"%s\"",
+                       state == ST_NODE_FAILED ? "failed" : "held", node->name, reason);
+    return r;
+}
+
 int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err)
 {
     const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
-    const char *was = st_node_state_name(node->state);
-    int r;
 
-    if (node->state == ST_NODE_FAILED)
-        return 0;
-    r = st_thing_write(tx, "node-fault", node->name,
-                       json_pack("{s:s,s:s}", "reason", reason, "was", was), err);
-    if (r == 0)
-        r = st_node_set(tx, id, ST_NODE_FAILED, err);
-    if (r == 0)
-        st_control_say(tx->ctl, "event=node_failed node=%s reason=\"%s\"", node->name, reason);
-    return r;
+    return node->state == ST_NODE_FAILED ? 0 : declare(tx, id, ST_NODE_FAILED, reason, err);
+}
+
+int st_node_report(st_tx *tx, const st_report *rep, st_err *err)
+{
+    const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[rep->node];
+
+    if (rep->node_state == ST_NODE_READY)
+        return st_node_heal(tx, rep->node, err);
+    if (rep->node_state == ST_NODE_FAILED)
+        return st_node_fail(tx, rep->node, rep->reason, err);
+    return node->state == ST_NODE_READY ? declare(tx, rep->node, ST_NODE_DRAINING, rep->reason, err)
+                                        : 0;
 }
 
 /* Back to what it was: a node that was draining goes on draining. */
@@ -158,7 +182,7 @@ int st_node_heal(st_tx *tx, int32_t id, st_err *err)
     const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
     int r, was;
 
-    if (node->state != ST_NODE_FAILED)
+    if (node->state == ST_NODE_READY)
         return 0;
     json_t *fault = st_thing_json(tx->ctl->store, "node-fault", node->name, &r, err);
     if (!fault)

@@ -197,6 +197,8 @@ void st_node_flags(st_store *store, const char *node, st_flag_fn fn, void *ctx);
 void st_node_key(st_store *store, const char *node, char ret[ST_KEY_TEXT], bool *ret_rejoin);
 int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err);
 int st_node_heal(st_tx *tx, int32_t id, st_err *err);
+/* What an engine says of a node: failed, held (draining) or well again. */
+int st_node_report(st_tx *tx, const st_report *report, st_err *err);
 /* A person decides about the node from here on. */
 int st_node_unfault(st_tx *tx, int32_t id, bool ready, st_err *err);
 int st_node_set(st_tx *tx, int32_t id, st_node_state state, st_err *err);

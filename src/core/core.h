@@ -47,7 +47,8 @@ typedef struct st_core st_core;
     X(ST_EV_PRIORITY, "priority")         /* u.priority */                                \
     X(ST_EV_POLICY, "policy")             /* other knobs from now on: u.policy */         \
     X(ST_EV_TOLD, "told")                 /* a start was estimated: u.told */             \
-    X(ST_EV_POOL_CHANGE, "pool_change")   /* a pool allows other things: u.pool */
+    X(ST_EV_POOL_CHANGE, "pool_change")   /* a pool allows other things: u.pool */        \
+    X(ST_EV_UNSTARTED, "unstarted")       /* its node could not start it: u.id */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)

@@ -126,6 +126,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         break;
     case ST_EV_CANCEL:
     case ST_EV_CHECKPOINTED:
+    case ST_EV_UNSTARTED:
         io_u64(c, &ev->u.id);
         break;
     case ST_EV_PRIORITY:

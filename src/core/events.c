@@ -183,6 +183,21 @@ static int on_checkpointed(st_core *core, const st_event *ev, st_effects *fx, st
     return 0;
 }
 
+/* For the node's reasons, so it waits again as it did before; what it lost is nothing. */
+static int on_unstarted(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_job *job;
+    int rc = need_job(core, ev->u.id, &job, err);
+
+    if (rc < 0)
+        return rc;
+    if (!st_job_on_devices(job))
+        return st_fail(err, ST_ESTATE, "job %s is %s and is not being started", job->name,
+                       st_job_state_name(job->state));
+    st_core_requeue(core, job, fx);
+    return 0;
+}
+
 static int on_priority(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
 {
     (void)fx;
@@ -258,6 +273,7 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_POLICY] = on_policy,
     [ST_EV_TOLD] = on_told,
     [ST_EV_POOL_CHANGE] = st_core_pool_change,
+    [ST_EV_UNSTARTED] = on_unstarted,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

@@ -55,6 +55,7 @@ typedef struct st_engine_order {
 #define ST_REPORT_TABLE(X)                                                        \
     X(ST_REPORT_ENDED, "ended")               /* all its tasks are over */        \
     X(ST_REPORT_CHECKPOINTED, "checkpointed") /* its work is saved */             \
+    X(ST_REPORT_UNSTARTED, "unstarted")       /* for its node's reasons */        \
     X(ST_REPORT_NODE, "node")                 /* node is in `node_state` */       \
     X(ST_REPORT_USED, "used")                 /* what one task has used so far */ \
     X(ST_REPORT_FLAG, "flag")                 /* something is wrong with what a node says */

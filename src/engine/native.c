@@ -339,7 +339,7 @@ static void on_node(st_engine *engine, const st_engine_node *said)
         set_rules(e, node, said->pool);
         st_native_bind(node, said);
         node->state = said->node->state;
-        node->ours = node->state == ST_NODE_FAILED && said->fault;
+        node->ours = node->state != ST_NODE_READY && said->fault;
         node->told_ms = 0;
     }
     st_native_unlock(e);
@@ -413,6 +413,7 @@ static void on_free(st_engine *engine)
     st_map_free(e->by_name);
     st_idmap_free(e->by_id);
     st_idmap_free(e->by_job);
+    st_idmap_free(e->faults);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
@@ -437,6 +438,7 @@ st_engine *st_engine_native_new(const st_native_options *options)
     e->by_name = st_map_new();
     e->by_id = st_idmap_new();
     e->by_job = st_idmap_new();
+    e->faults = st_idmap_new();
     ST_ASSERT(pthread_mutex_init(&e->lock, NULL) == 0);
     return &e->base;
 }

@@ -69,6 +69,7 @@ typedef struct st_agent_task {
     int64_t ended_ms;      /* by the agent's clock; 0: not said */
     const char *reason;    /* NULL: none */
     bool odd;              /* it ended as no process can; what is here was made of that */
+    bool node_fault;       /* it failed for the node's reasons, not the job's */
     st_used used;          /* so far, over this stay */
     st_scrub scrub;
 } st_agent_task;
@@ -79,6 +80,7 @@ typedef struct st_agent_status {
     uint64_t revision; /* of the list it goes by */
     int64_t now_ms;    /* by its clock, when it wrote this; 0: not said */
     bool sick;         /* the node cannot be used */
+    bool held;         /* it takes nothing new; what runs there goes on */
     const char *reason;
     const st_agent_task *tasks;
     size_t n;

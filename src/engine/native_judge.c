@@ -18,6 +18,7 @@
 #define EXIT_VANISHED  137
 #define EXIT_SIGNAL    128
 #define REASON_MAX     171
+#define NATIVE_FAULTS  4 /* nodes that may fail to start a job before it fails itself */
 
 static const struct {
     const char *word;
@@ -63,6 +64,15 @@ static int exit_code_of(const native_task *task)
     return task->signal ? EXIT_SIGNAL + task->signal : task->exit_code;
 }
 
+static void stop_others(native *e, native_job *job)
+{
+    if (job->tasks <= 1)
+        return;
+    job->want = ST_WANT_STOP;
+    job->until_ms = 0;
+    st_native_touch_job(e, job);
+}
+
 /* The first failure decides; what comes later was brought about by it, or by our order to stop. */
 static void fail_job(native *e, native_job *job, int t, const char *why, int64_t now)
 {
@@ -86,11 +96,29 @@ static void fail_job(native *e, native_job *job, int t, const char *why, int64_t
     else
         snprintf(r->reason, sizeof r->reason, "task %d on %.60s exited with %d", t, name,
                  task->exit_code);
-    if (job->tasks > 1) {
-        job->want = ST_WANT_STOP;
-        job->until_ms = 0;
-        st_native_touch_job(e, job);
-    }
+    st_idmap_del(e->faults, job->id);
+    stop_others(e, job);
+    send(e, job, now);
+}
+
+/* Nodes that cannot start it, for reasons of their own, are no fault of the job's. But what no node can
+ * start will not get better. */
+static bool another_try(native *e, const native_job *job)
+{
+    int64_t n = 0;
+
+    st_idmap_get(e->faults, job->id, &n);
+    st_idmap_put(e->faults, job->id, n + 1);
+    return n + 1 < NATIVE_FAULTS;
+}
+
+static void requeue_job(native *e, native_job *job, int t, int64_t now)
+{
+    job->report = (st_report){.kind = ST_REPORT_UNSTARTED,
+                              .job = job->id,
+                              .stay = job->stay,
+                              .ended_ms = job->task[t].ended_ms};
+    stop_others(e, job);
     send(e, job, now);
 }
 
@@ -117,6 +145,7 @@ void st_native_judge(native *e, native_job *job, int64_t now)
     job->report = (st_report){.job = job->id, .stay = job->stay, .ended_ms = last_ms};
     if (job->tasks > 0 && done == job->tasks) {
         job->report.kind = ST_REPORT_ENDED;
+        st_idmap_del(e->faults, job->id);
         send(e, job, now);
     } else if (leaves(job) && job->until_ms > 0 && saved > 0 && done + saved == job->tasks) {
         job->report.kind = ST_REPORT_CHECKPOINTED;
@@ -133,10 +162,23 @@ void st_native_remind(native *e, int64_t now)
 
 /* ---- nodes --------------------------------------------------------------------------------------- */
 
+/* What it should be said to be now; ST_NODE_STATE_COUNT: nothing new. */
+static st_node_state judged(const native_node *node)
+{
+    if (node->state != ST_NODE_FAILED && (node->lost || node->sick))
+        return ST_NODE_FAILED;
+    if (node->state == ST_NODE_FAILED && node->ours && node->synced && !node->lost && !node->sick)
+        return ST_NODE_READY;
+    if (node->state == ST_NODE_READY && node->held)
+        return ST_NODE_DRAINING;
+    if (node->state == ST_NODE_DRAINING && node->ours && !node->held)
+        return ST_NODE_READY;
+    return ST_NODE_STATE_COUNT;
+}
+
 void st_native_judge_node(native *e, native_node *node, int64_t now)
 {
     st_report r = {.kind = ST_REPORT_NODE, .node = node->id};
-    bool back;
 
     if (!node->lost && now >= node->lease_ms) {
         node->lost = true;
@@ -144,15 +186,11 @@ void st_native_judge_node(native *e, native_node *node, int64_t now)
         snprintf(node->reason, sizeof node->reason, "its agent has been silent for %lld s",
                  (long long)(e->opt.lease_ms / 1000));
     }
-    back =
-        node->state == ST_NODE_FAILED && node->ours && node->synced && !node->lost && !node->sick;
-    if (!back && (node->state == ST_NODE_FAILED || (!node->lost && !node->sick)))
-        return;
-    if (now < node->told_ms)
+    r.node_state = judged(node);
+    if (r.node_state == ST_NODE_STATE_COUNT || now < node->told_ms)
         return;
     node->told_ms = now + NATIVE_AGAIN_MS;
-    r.node_state = back ? ST_NODE_READY : ST_NODE_FAILED;
-    if (!back)
+    if (r.node_state != ST_NODE_READY)
         snprintf(r.reason, sizeof r.reason, "%s", node->reason);
     st_vec_push(&e->reports, r);
 }
@@ -205,7 +243,11 @@ static void take_task(native *e, native_job *job, const st_agent_status *status,
     task->exit_code = said->exit_code;
     task->signal = said->signal;
     task->ended_ms = ended_at(job, status, said, now);
-    if (failed(task) && !leaves(job) && !job->due) {
+    if (!failed(task) || leaves(job) || job->due)
+        return;
+    if (said->node_fault && another_try(e, job)) {
+        requeue_job(e, job, said->task, now);
+    } else {
         char why[REASON_MAX];
 
         st_said_text(said->reason ? said->reason : "", why, sizeof why);
@@ -312,11 +354,14 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
             return 0;
         }
         node->sick = status->sick;
-        if (status->sick)
+        node->held = status->held;
+        if (status->sick || status->held)
             st_said_text(status->reason && status->reason[0] ? status->reason
                                                              : "its agent says it cannot be used",
                          node->reason, sizeof node->reason);
         st_native_used(e, node, status, now);
+        if (node->held) /* first: what it could not start goes elsewhere */
+            st_native_judge_node(e, node, now);
         take_tasks(e, node, status, now);
         st_native_judge_node(e, node, now);
         ret->revision = node->revision;

@@ -67,7 +67,8 @@ typedef struct native_past {
     st_used used;     /* as last said */
 } native_past;
 
-#define NATIVE_PAST 128 /* tasks whose last lines a node may still bring */
+#define NATIVE_PAST \
+    16384 /* tasks whose last lines a node may still bring: all it can end at once */
 
 typedef struct native_node {
     int32_t id;
@@ -75,8 +76,9 @@ typedef struct native_node {
     char *uuids[ST_DEVS_MAX];
     st_node_state state;
     st_pool_rules rules; /* of its pool, as they hold */
-    bool ours;           /* declared failed by us, so ours to take back */
+    bool ours;           /* declared failed or held by us, so ours to take back */
     bool lost, sick, synced;
+    bool held; /* it takes nothing new, says its agent */
     char reason[120];
     uint64_t revision, heard; /* heard: how many statuses */
     int64_t lease_ms;         /* when it runs out */
@@ -103,6 +105,7 @@ typedef struct native {
     st_idmap *by_id;             /* the core's number -> index in nodes */
     ST_VEC(native_job *) jobs;
     st_idmap *by_job; /* id -> index in jobs */
+    st_idmap *faults; /* id -> how often nodes could not start it, for their own reasons */
     int64_t sweep_ms;
 
     /* What to tell once the lock is released. */

@@ -85,6 +85,7 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
         break;
     case ST_EV_CANCEL:
     case ST_EV_CHECKPOINTED:
+    case ST_EV_UNSTARTED:
         st_strbuf_addf(out, " %" PRIu64, ev->u.id);
         break;
     case ST_EV_PRIORITY:

@@ -526,6 +526,48 @@ static void a_node_comes_back_when_it_is_clean(void **state)
     expect_reports(w, 1);
 }
 
+/* It takes nothing new, and that is all. */
+static void a_held_node_keeps_what_runs(void **state)
+{
+    world *w = *state;
+    const st_agent_task task = {.job = 1, .stay = 1, .state = ST_TASK_RUNNING};
+    st_agent_status status = {
+        .epoch = EPOCH, .held = true, .reason = "its disk is full", .tasks = &task, .n = 1};
+    st_agent_answer answer;
+    st_err err = {0};
+
+    order(w, ST_ENG_RUN, 1, 1, 1);
+    assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
+    expect_reports(w, 1);
+    assert_int_equal(w->reports.v[0].kind, ST_REPORT_NODE);
+    assert_int_equal(w->reports.v[0].node_state, ST_NODE_DRAINING);
+    assert_string_equal(w->reports.v[0].reason, "its disk is full");
+}
+
+/* For the node's reasons: back to the queue, and not for ever. */
+static void what_a_node_cannot_start_is_tried_elsewhere(void **state)
+{
+    world *w = *state;
+    st_err err = {0};
+
+    for (int stay = 1; stay <= 4; stay++) {
+        const st_agent_task task = {.job = 7,
+                                    .stay = stay,
+                                    .state = ST_TASK_UNSTARTED,
+                                    .node_fault = true,
+                                    .reason = "no space left"};
+
+        order(w, ST_ENG_RUN, 7, stay, 1);
+        assert_ok(say(w, 0, &task, 0, &err));
+        expect_reports(w, (size_t)stay);
+        assert_int_equal(w->reports.v[stay - 1].kind,
+                         stay < 4 ? ST_REPORT_UNSTARTED : ST_REPORT_ENDED);
+        order(w, ST_ENG_STOP, 7, stay, 0);
+    }
+    assert_int_equal(w->reports.v[3].exit_code, 126);
+    assert_non_null(strstr(w->reports.v[3].reason, "no space left"));
+}
+
 static void a_sick_node_says_so(void **state)
 {
     world *w = *state;
@@ -593,6 +635,8 @@ int main(void)
         T(silence_is_a_loss_at_the_leases_end),
         T(a_node_comes_back_when_it_is_clean),
         T(a_sick_node_says_so),
+        T(a_held_node_keeps_what_runs),
+        T(what_a_node_cannot_start_is_tried_elsewhere),
         T(each_node_has_its_engine),
     };
 
