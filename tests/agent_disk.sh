@@ -41,7 +41,7 @@ node_is d1 ready || fail "the node is not ready: $("$stint" node list)"
 # Full to the last byte by somebody else: nothing is started, and it mends.
 cat /dev/zero >"$tmp/d1/full" 2>/dev/null
 submit --name later --gpus 1 --cpu 0.2 --ram 64Mi --limit 1m -- sh -c 'echo at last'
-node_becomes d1 failed
+node_becomes d1 draining
 rm "$tmp/d1/full"
 node_becomes d1 ready
 becomes "$job" done

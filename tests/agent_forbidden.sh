@@ -209,7 +209,7 @@ submit --name bomb --gpus 1 --cpu 1 --ram 1Gi --limit 2m -- \
 wait_for is "$job" failed || wait_for is "$job" failed || wait_for is "$job" failed
 becomes "$job" failed
 "$stint" logs "$job" | grep -q 'endless' && fail "nothing has bounded it"
-gone() { ! ls -d /sys/fs/cgroup/*/stint/"$job".* /sys/fs/cgroup/stint/"$job".*; }
+gone() { ! ls -d /sys/fs/cgroup/*/stint-*/"$job".* /sys/fs/cgroup/stint-*/"$job".*; }
 wait_for gone || fail "something of the bomb is left"
 [ "$(beats)" -gt "$before" ] || fail "the neighbour stood still"
 

@@ -142,8 +142,8 @@ echo 700 >"$tmp/cuda/delay"
 echo 4000 >"$tmp/cuda/slow"
 python3 -c 'import sys; sys.stdout.buffer.write(bytes(9 << 20) + b"secret" + bytes(7 << 20))' >"$tmp/cuda/device"
 submit --name middle --gpus 8 --ram 64Mi --on-preempt pause --limit 1m --env TO=120 -- sh -c "$count"
-limit() { cat /sys/fs/cgroup/memory/stint/"$job".1.0/memory.limit_in_bytes \
-    /sys/fs/cgroup/stint/"$job".1.0/memory.max 2>/dev/null; }
+limit() { cat /sys/fs/cgroup/memory/stint-*/"$job".1.0/memory.limit_in_bytes \
+    /sys/fs/cgroup/stint-*/"$job".1.0/memory.max 2>/dev/null; }
 becomes "$job" running
 wait_for "$stint" logs "$job"
 reclaim 4

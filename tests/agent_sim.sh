@@ -176,7 +176,7 @@ if mount -t tmpfs -o size=256k tmpfs "$tmp/d1" 2>/dev/null; then
     node_becomes d1 ready
     dd if=/dev/zero of="$tmp/d1/full" bs=4k >/dev/null 2>&1
     submit --name full --gpus 1 --sim-run 1s -- true
-    node_becomes d1 failed
+    node_becomes d1 draining
     rm "$tmp/d1/full"
     node_becomes d1 ready
     becomes "$job" done

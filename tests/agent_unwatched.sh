@@ -14,7 +14,7 @@ node_becomes u1 ready
 kill_shim() {
     kill -9 "$(sed -n 's/.*"shim_pid": *\([0-9]*\).*/\1/p' "$tmp"/u1/run/tasks/"$1".*/live.json)"
 }
-left() { cat /sys/fs/cgroup/*/stint/"$1".*/cgroup.procs /sys/fs/cgroup/stint/"$1".*/cgroup.procs 2>/dev/null | wc -l; }
+left() { cat /sys/fs/cgroup/*/stint-*/"$1".*/cgroup.procs /sys/fs/cgroup/stint-*/"$1".*/cgroup.procs 2>/dev/null | wc -l; }
 
 submit --name lonely --gpus 1 --cpu 0.2 --ram 64Mi -- sh -c 'trap "" PIPE TERM; echo up; while :; do sleep 0.1; done'
 becomes "$job" running

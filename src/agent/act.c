@@ -1,25 +1,19 @@
 /*
  * Carrying out what a plan says, one action after the other (agent/plan.h).
  *
- * What cannot be done now is left for the next turn; the plan will say it again. A task is in the
- * journal, on the disk, before it is started.
+ * What cannot be done now is left for the next turn; the plan will say it again. What takes long is
+ * done by workers, and nothing here waits for it.
  */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/fence.h"
 #include "agent/files.h"
-#include "agent/helper.h"
 #include "agent/host.h"
-#include "agent/launch.h"
 #include "agent/pause.h"
 
 #define ROUNDS 4 /* of plans in one turn */
-#define CARVE_PAUSE_MS \
-    150                /* after it failed: a slice is in use for a moment after its last process */
-#define UNMIG_MS 60000 /* so long may a GPU refuse to leave MIG mode before a task fails for it */
 
 /* ---- slices ------------------------------------------------------------------------------------ */
 
@@ -43,8 +37,7 @@ bool st_host_carved(st_host *h, st_carved *ret)
     return true;
 }
 
-/* MIG mode follows what is asked of an empty GPU; where that needs a person, it is refused. */
-static int mig_mode(st_host *h, int gpu, bool on, st_err *err)
+int st_host_mig_mode(st_host *h, int gpu, bool on, st_err *err)
 {
     int r;
 
@@ -69,11 +62,11 @@ static void do_carve(st_host *h, const st_act *a)
         for (int s = 0; s < ST_MIG_MEMORY; s++)
             if (a->carve[p] >> s & 1 && n < ST_GPU_INSTANCES_MAX)
                 wanted[n++] = (st_gpu_slot){.profile = (st_mig)p, .start = s};
-    r = n > 0 ? mig_mode(h, a->gpu, true, &err) : 0;
+    r = n > 0 ? st_host_mig_mode(h, a->gpu, true, &err) : 0;
     if (r == 0)
         r = st_gpu_mig_reconcile(h->gpu, a->gpu, wanted, n, &done, &err);
     if (r < 0 || done.busy > 0) {
-        h->carve_ms[a->gpu] = st_boot_ms() + CARVE_PAUSE_MS;
+        h->carve_ms[a->gpu] = st_boot_ms() + ST_CARVE_PAUSE_MS;
         st_say(h, "carve-failed", "gpu=%d reason=\"%s\"", a->gpu,
                r < 0 ? err.msg : "a slice nobody should have is in use");
         return;
@@ -99,150 +92,11 @@ bool st_host_slice(st_host *h, const st_task_place *place, st_gpu_instance *ret)
     return false;
 }
 
-/* ---- starting ---------------------------------------------------------------------------------- */
-
-/* Whether a GPU of the place still has slices, or just now cannot leave MIG mode for another reason: that passes, so
- * the task waits, but not for ever. */
-static bool leaving_mig(st_host *h, const st_task_place *p)
-{
-    int64_t boot = st_boot_ms();
-    st_gpu_instances now;
-    st_err err = {0};
-
-    for (int d = 0; h->gpu && p->level != ST_LEVEL_MIG && d < h->inv.n; d++) {
-        if (!(p->devs >> d & 1) || !h->inv.gpu[d].mig_on)
-            continue;
-        if (h->unmig_ms[d] == 0)
-            h->unmig_ms[d] = boot + UNMIG_MS;
-        if (boot < h->unmig_ms[d] &&
-            (boot < h->carve_ms[d] || st_gpu_mig_list(h->gpu, d, &now, &err) < 0 || now.n > 0))
-            return true;
-        if (mig_mode(h, d, false, &err) < 0 && boot < h->unmig_ms[d]) {
-            h->carve_ms[d] = boot + CARVE_PAUSE_MS;
-            st_say(h, "mig-stays", "gpu=%d reason=\"%s\"", d, err.msg);
-            return true;
-        }
-        h->unmig_ms[d] = 0;
-    }
-    return false;
-}
-
-/* What a level needs that this node lacks: said, never weakened. */
-static int check_level(st_host *h, const st_task_place *p, st_err *err)
-{
-    int cleared = st_host_mps_clear(h, p, err);
-
-    if (cleared < 0)
-        return cleared;
-    for (int d = 0; d < ST_DEVS_MAX; d++) {
-        if (!(p->devs >> d & 1))
-            continue;
-        if (d >= h->inv.n)
-            return st_fail(err, ST_ENOENT, "GPU %d is not on node %s", d, h->name);
-        if (p->level != ST_LEVEL_MIG && h->inv.gpu[d].mig_on) {
-            int r = mig_mode(h, d, false, err);
-
-            if (r < 0)
-                return st_fail_prefix(err, "GPU %d is in MIG mode: ", d);
-        }
-    }
-    return st_host_mps_check(h, p, err);
-}
-
-/* *ret_before is the record it replaces, if there was one. */
-static st_task *note(st_host *h, const st_order *o, st_task *ret_before)
-{
-    st_task *old = st_journal_find(&h->journal, &o->key);
-    const char *account = json_string_value(json_object_get(o->job, "account"));
-    st_task t = {.key = o->key, .phase = ST_PHASE_NOTED};
-
-    if (old) { /* it was saved, and may go on */
-        t.attempt = old->attempt + 1;
-        t.log_sent = t.log_before = old->log_sent;
-        t.used = old->used;
-        t.used.at_ms = 0;
-    }
-    t.place = o->place;
-    t.signal = o->signal;
-    t.notify_signal = o->notify_signal;
-    st_launch_tenant(account && account[0] ? account : "root", t.tenant);
-    if (old) {
-        *ret_before = *old;
-        *old = t;
-        return old;
-    }
-    st_vec_push(&h->journal.tasks, t);
-    return &h->journal.tasks.v[h->journal.tasks.n - 1];
-}
-
-/* As many tasks as the pool allows on a node: the next waits until one has ended. */
-static bool crowded(const st_host *h)
-{
-    int64_t n = 0;
-
-    for (size_t i = 0; i < h->journal.tasks.n; i++)
-        n += h->journal.tasks.v[i].phase < ST_PHASE_ENDED;
-    return h->list.node_tasks > 0 && n >= h->list.node_tasks;
-}
-
-static void do_start(st_host *h, const st_act *a, int64_t now)
-{
-    st_gpu_instance slice;
-    st_mps_client mps;
-    st_launch l = {
-        .order = a->order, .node = h->name, .inv = &h->inv, .sim_gpus = h->sim_gpus, .dir = h->dir};
-    st_task *t, before = {0};
-    st_err err = {0};
-    int r;
-
-    if (a->order->place.mig_profile >= 0) {
-        if (!st_host_slice(h, &a->order->place, &slice))
-            return; /* not carved yet */
-        l.slice = &slice;
-    }
-    if (st_host_mps_wait(h, &a->order->place) || leaving_mig(h, &a->order->place) || crowded(h))
-        return;
-    h->dirty = true;
-    t = note(h, a->order, &before);
-    st_host_save(h);
-    if (h->stuck[0]) { /* not written down, so not started; the job need not fail for that */
-        if (before.key.job[0])
-            *t = before;
-        else
-            h->journal.tasks.n--;
-        return;
-    }
-    h->changed = true;
-    if (before.key.job[0]) /* of its earlier attempt nothing is needed any more */
-        (void)h->exec->ops->remove(h->exec, &before, NULL);
-    r = st_launch_allowed(a->order, &err);
-    if (r == 0)
-        r = check_level(h, &t->place, &err);
-    if (r == 0)
-        r = st_host_mps_ready(h, t, &mps, &err);
-    if (r == 0 && mps.shm[0])
-        l.mps = &mps;
-    if (r == 0 && h->exec->ops->real)
-        r = st_fence_ensure(h->dir, &err);
-    if (r == 0)
-        r = h->exec->ops->start(h->exec, t, &l, now, &err);
-    h->dirty = true;
-    if (r < 0) {
-        st_task_unstarted(t, now, err.msg);
-        st_say(h, "not-started", "job=%s task=%d reason=\"%s\"", t->key.job, t->key.task, err.msg);
-        return;
-    }
-    if (t->phase == ST_PHASE_RUNNING) /* at once: the simulated executor */
-        st_host_load(h, t, true, now);
-    st_say(h, "started", "job=%s stay=%d task=%d", t->key.job, t->key.stay, t->key.task);
-}
-
 /* ---- ending -------------------------------------------------------------------------------------- */
 
 static void do_signal(st_host *h, st_task *t, const st_act *a, int64_t now)
 {
     int signal = a->kind == ST_ACT_NOTIFY ? t->notify_signal : t->signal;
-    st_err err = {0};
 
     switch (a->kind) {
     case ST_ACT_NOTIFY:
@@ -258,34 +112,62 @@ static void do_signal(st_host *h, st_task *t, const st_act *a, int64_t now)
         break;
     }
     h->dirty = true;
+    if (signal != 0)
+        t->owed = signal;
     /* Remembered first: what was asked and then exits has saved, whatever becomes of us. */
     st_host_save(h);
-    if (signal == 0)
+    st_say(h, st_act_name(a->kind), "job=%s stay=%d task=%d signal=%d", t->key.job, t->key.stay,
+           t->key.task, signal);
+    st_host_signal(h, t, now);
+}
+
+/* What it is told is not forgotten because it is not there yet: its grace begins when it has heard. */
+void st_host_signal(st_host *h, st_task *t, int64_t now)
+{
+    st_err err = {0};
+
+    if (t->owed == 0 || t->phase < ST_PHASE_RUNNING || !st_task_live(t))
         return;
-    if (h->exec->ops->signal(h->exec, t, signal, now, &err) < 0)
+    if (h->exec->ops->signal(h->exec, t, t->owed, now, &err) < 0) {
         st_say(h, "signal-failed", "job=%s task=%d reason=\"%s\"", t->key.job, t->key.task,
                err.msg);
-    else
-        st_say(h, st_act_name(a->kind), "job=%s stay=%d task=%d signal=%d", t->key.job, t->key.stay,
-               t->key.task, signal);
+        return;
+    }
+    st_say(h, "signalled", "job=%s stay=%d task=%d signal=%d", t->key.job, t->key.stay, t->key.task,
+           t->owed);
+    if (t->stop_ms != 0)
+        t->stop_ms = now;
+    t->owed = 0;
+    h->dirty = true;
 }
 
 void st_host_kill(st_host *h, st_task *t, const char *reason, int64_t now)
 {
     st_err err = {0};
 
+    int r;
+
+    if (!t->killed)
+        st_say(h, "kill", "job=%s stay=%d task=%d reason=\"%s\"", t->key.job, t->key.stay,
+               t->key.task, reason);
     t->killed = true;
+    t->now.kill_ms = now;
     if (!t->reason[0])
         snprintf(t->reason, sizeof t->reason, "%s", reason);
     h->dirty = h->changed = true;
+    if (t->now.working) { /* it is on its way: what comes of that is killed when it is there */
+        st_host_unstart(h, t);
+        return;
+    }
     st_host_mps_part(h, t);
-    if (h->exec->ops->kill(h->exec, t, reason, now, &err) < 0)
-        st_say(h, "kill-failed", "job=%s task=%d reason=\"%s\"", t->key.job, t->key.task, err.msg);
-    else
+    r = h->exec->ops->kill(h->exec, t, reason, now, &err);
+    if (r == 0 && st_task_live(t))
+        h->exec->ops->look(h->exec, t, now);
+    if (r == 0)
         st_say(h, "killed", "job=%s stay=%d task=%d reason=\"%s\"", t->key.job, t->key.stay,
                t->key.task, reason);
-    if (st_task_live(t))
-        h->exec->ops->look(h->exec, t, now);
+    else if (r != -ST_EDOWN) /* it is dying: its end will be seen */
+        st_say(h, "kill-failed", "job=%s task=%d reason=\"%s\"", t->key.job, t->key.task, err.msg);
 }
 
 static void do_kill(st_host *h, st_task *t, const st_act *a, int64_t now)
@@ -321,62 +203,48 @@ static bool devices_clean(st_host *h, const st_task *t)
     return true;
 }
 
-static void do_verify(st_host *h, st_task *t, int64_t now)
+static bool do_verify(st_host *h, st_task *t, int64_t now)
 {
     bool over = !st_task_live(t);
     int64_t left = 1;
     st_err err = {0};
 
+    if (t->now.working)
+        return false;
     if (over && (h->exec->ops->left(h->exec, t, &left, &err) < 0 || left > 0)) {
+        if (t->now.kill_ms > 0 && now < t->now.kill_ms + ST_KILL_AGAIN_MS)
+            return false;
         st_say(h, "not-gone", "job=%s task=%d processes=%" PRId64, t->key.job, t->key.task, left);
+        t->now.kill_ms = now;
         h->exec->ops->kill(h->exec, t, "it left processes behind", now, &err);
-        return;
+        return false;
     }
     if (over)
         st_host_load(h, t, false, now);
     if ((over && !st_host_mps_leave(h, t)) || !devices_clean(h, t))
-        return;
+        return false;
     t->gone = true;
     t->tries = 0;
     h->dirty = h->changed = true;
-}
-
-static void do_remove(st_host *h, st_task *t)
-{
-    static const char *const helpers[] = {"pause", "scan"};
-    char name[128];
-    st_err err = {0};
-
-    if (h->exec->ops->remove(h->exec, t, &err) < 0) {
-        st_say(h, "remove-failed", "job=%s reason=\"%s\"", t->key.job, err.msg);
-        return;
-    }
-    for (size_t i = 0; i < ST_ARRAY_LEN(helpers); i++) {
-        st_cuda_name(t, helpers[i], name);
-        st_helper_forget(h->dir, name);
-    }
-    st_vec_remove(&h->journal.tasks, (size_t)(t - h->journal.tasks.v));
-    h->dirty = h->changed = true;
+    return true;
 }
 
 /* ---- a turn -------------------------------------------------------------------------------------- */
 
-static void perform(st_host *h, const st_act *a, int64_t now)
+/* Whether something was done, so that more may follow from it. */
+static bool perform(st_host *h, const st_act *a, int64_t now)
 {
-    st_task *t = st_journal_find(&h->journal, &a->key);
+    st_task *t;
 
-    switch (a->kind) {
-    case ST_ACT_CARVE:
+    if (a->kind == ST_ACT_CARVE) {
         do_carve(h, a);
-        return;
-    case ST_ACT_START:
-        do_start(h, a, now);
-        return;
-    default:
-        break;
+        return true;
     }
+    if (a->kind == ST_ACT_START)
+        return st_host_start(h, a->order);
+    t = st_journal_find(&h->journal, &a->key);
     if (!t)
-        return;
+        return false;
     switch (a->kind) {
     case ST_ACT_KILL:
         do_kill(h, t, a, now);
@@ -393,40 +261,61 @@ static void perform(st_host *h, const st_act *a, int64_t now)
         st_pause_end(h, t, a->order, now);
         break;
     case ST_ACT_VERIFY:
-        do_verify(h, t, now);
-        break;
+        return do_verify(h, t, now);
     case ST_ACT_SCRUB:
         st_host_scrub(h, t, a->scan);
         break;
     case ST_ACT_REMOVE:
-        do_remove(h, t);
-        break;
+        return st_host_remove(h, t);
     default:
         break;
     }
+    return true;
 }
 
 static void mark_unlisted(st_host *h, int64_t now)
 {
-    for (size_t i = 0; h->has_list && i < h->journal.tasks.n; i++) {
-        st_task *t = &h->journal.tasks.v[i];
-        bool on = false;
+    for (size_t i = 0; i < h->journal.tasks.n; i++)
+        h->journal.tasks.v[i].now.listed = false;
+    for (size_t k = 0; k < h->list.orders.n; k++) {
+        st_task *t = st_journal_find(&h->journal, &h->list.orders.v[k].key);
 
-        for (size_t k = 0; k < h->list.orders.n && !on; k++)
-            on = st_key_same(&h->list.orders.v[k].key, &t->key);
-        if (on)
+        if (t)
+            t->now.listed = true;
+    }
+    for (size_t i = 0; i < h->journal.tasks.n; i++) {
+        st_task *t = &h->journal.tasks.v[i];
+
+        if (t->now.listed) {
             t->unlisted_ms = 0;
-        else if (t->unlisted_ms == 0) {
+        } else if (t->unlisted_ms == 0) {
             t->unlisted_ms = now;
             h->changed = true;
         }
     }
 }
 
+/* One plan, carried out; false: nothing came of it. */
+static bool carry_out(st_host *h, const st_view *view, int64_t now_ms)
+{
+    st_acts acts = {0};
+    bool done = false;
+
+    st_plan(view, now_ms, &acts);
+    st_host_room(h);
+    for (size_t i = 0; i < acts.n; i++)
+        done |= perform(h, &acts.v[i], now_ms);
+    st_vec_free(&acts);
+    st_host_begin(h, now_ms);
+    st_host_remove_begin(h);
+    return done;
+}
+
 /* Until nothing new follows: what was verified lets the next one start in the same turn. */
 void st_host_act(st_host *h, int64_t now_ms)
 {
-    mark_unlisted(h, now_ms);
+    if (h->has_list)
+        mark_unlisted(h, now_ms);
     for (int round = 0; round < ROUNDS; round++) {
         st_view view = {.list = h->has_list ? &h->list : NULL,
                         .tasks = h->journal.tasks.v,
@@ -435,17 +324,8 @@ void st_host_act(st_host *h, int64_t now_ms)
                         .scrub = (st_scrub_policy)st_scrub_policy_parse(h->process->conf->scrub),
                         .lease_over = st_voice_lease_over(h) || h->fenced,
                         .stop_grace_ms = h->process->conf->stop_grace_ms};
-        st_acts acts = {0};
-        size_t n;
 
-        if (!st_host_carved(h, &view.carved))
+        if (!st_host_carved(h, &view.carved) || !carry_out(h, &view, now_ms))
             return;
-        st_plan(&view, now_ms, &acts);
-        n = acts.n;
-        for (size_t i = 0; i < n; i++)
-            perform(h, &acts.v[i], now_ms);
-        st_vec_free(&acts);
-        if (n == 0)
-            break;
     }
 }

@@ -33,9 +33,10 @@ void st_task_lost(st_task *t, int64_t now_ms, const char *reason)
     st_task_end(t, now_ms, ST_EXIT_LOST, 0, reason);
 }
 
-void st_task_unstarted(st_task *t, int64_t now_ms, const char *reason)
+void st_task_unstarted(st_task *t, int64_t now_ms, bool fault, const char *reason)
 {
     t->phase = ST_PHASE_UNSTARTED;
+    t->fault = fault;
     t->ended_ms = now_ms;
     snprintf(t->reason, sizeof t->reason, "%s", reason);
 }

@@ -1,6 +1,6 @@
 /*
  * Who carries a task: an OCI container under a supervisor (exec_oci.c), or nobody (exec_sim.c), for
- * machines where no runtime works and for fleets on paper.
+ * machines where no runtime works and for fleets on paper. All times are by the boot clock.
  *
  * An executor holds nothing that its folder or the task's record does not: after a restart of the
  * agent `look` finds out what became of a task.
@@ -9,6 +9,7 @@
 #define ST_AGENT_EXEC_H
 
 #include "agent/agent.h"
+#include "agent/notice.h"
 #include "agent/plan.h"
 #include "base/strbuf.h"
 #include "gpu/gpu.h"
@@ -39,9 +40,10 @@ typedef struct st_exec_ops {
     const char *name;
     bool real; /* what it starts exists */
     void (*free)(st_exec *e);
-    /* Sets the phase. -ST_EDOWN: not now, try again. */
+    /* Sets the phase. In a worker if it is real. */
     int (*start)(st_exec *e, st_task *t, const st_launch *launch, int64_t now_ms, st_err *err);
     int (*signal)(st_exec *e, st_task *t, int signal, int64_t now_ms, st_err *err);
+    /* Does not wait: -ST_EDOWN when somebody is left, to whom the same is done again later. */
     int (*kill)(st_exec *e, st_task *t, const char *reason, int64_t now_ms, st_err *err);
     /* All of it stands still, or goes on; the phase is the caller's (agent/pause.h). Fine on what does
      * already; -ST_EDOWN: not yet. */
@@ -55,10 +57,14 @@ typedef struct st_exec_ops {
     int (*pids)(st_exec *e, const st_task *t, int64_t *buf, size_t room, size_t *ret_n,
                 st_err *err);
     int (*remove)(st_exec *e, const st_task *t, st_err *err);
+    /* Whether something of it is kept: a start has come so far, or a removal has not. */
+    bool (*there)(st_exec *e, const st_task *t);
+    /* Has the task's folders watched, and it looked at soon. */
+    void (*watch)(st_exec *e, st_notices *notices, st_task *t);
     /* Output from `offset` on, counted over this attempt. */
     int (*log)(st_exec *e, const st_task *t, int64_t offset, char *buf, size_t cap,
                st_run_piece *ret, st_err *err);
-    /* When look should be called next for a live task. */
+    /* When look should be called next for a live task, if nothing is noticed before. */
     int64_t (*due)(const st_exec *e, const st_task *t, int64_t now_ms);
 } st_exec_ops;
 
@@ -74,8 +80,8 @@ ST_DEFINE_FREEP(st_exec, st_exec_free)
 
 /* How a task that was begun and is not to be found is reported. */
 void st_task_lost(st_task *t, int64_t now_ms, const char *reason);
-/* It could not be started. */
-void st_task_unstarted(st_task *t, int64_t now_ms, const char *reason);
+/* It could not be started; `fault`: for the node's reasons, so that the job is tried elsewhere. */
+void st_task_unstarted(st_task *t, int64_t now_ms, bool fault, const char *reason);
 /* Its end, and whether it counts as saved. */
 void st_task_end(st_task *t, int64_t ended_ms, int exit_code, int exit_signal, const char *reason);
 

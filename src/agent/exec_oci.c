@@ -6,15 +6,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/exec.h"
 #include "agent/fence.h"
 #include "agent/files.h"
 #include "agent/launch.h"
+#include "base/hash.h"
 #include "base/mem.h"
 
-#define KILL_WAIT_MS 500
-#define LOOK_MS      200
+#define LOOK_MS      10000 /* of one whose folder is watched: in case a notice was lost */
+#define BLIND_MS     500   /* of one whose folder is not */
 #define HOLD_WAIT_MS 50
 #define UNWATCHED    "its supervisor was killed, so it was ended: nobody could hold it to its limits"
 
@@ -34,7 +36,7 @@ static int oci_start(st_exec *e, st_task *t, const st_launch *l, int64_t now, st
         r = st_run_start(e->run, &spec, err);
     if (r == 0)
         t->phase = ST_PHASE_STARTING;
-    return r == -ST_EDOWN ? st_fail(err, ST_EIO, "%s", err->msg) : r;
+    return r;
 }
 
 static int oci_signal(st_exec *e, st_task *t, int signal, int64_t now, st_err *err)
@@ -52,7 +54,7 @@ static int oci_kill(st_exec *e, st_task *t, const char *reason, int64_t now, st_
 
     (void)now;
     st_launch_id(t, id);
-    return st_run_kill(e->run, id, reason, KILL_WAIT_MS, err);
+    return st_run_kill(e->run, id, reason, 0, err);
 }
 
 /* Its time limit stands still with it. */
@@ -96,25 +98,39 @@ static const char *why(const st_run_task *now)
 static void take_end(st_task *t, const st_run_task *now)
 {
     if (now->why == ST_RUN_WHY_START) {
-        st_task_unstarted(t, now->ended_ms, now->text[0] ? now->text : "it could not be started");
+        st_task_unstarted(t, now->ended_boot_ms, now->node_fault,
+                          now->text[0] ? now->text : "it could not be started");
         return;
     }
     /* While we were away. */
     if (now->why == ST_RUN_WHY_KILLED && strcmp(now->text, ST_FENCE_REASON) == 0)
         t->killed = t->fenced = true;
-    st_task_end(t, now->ended_ms, now->status, now->signal, why(now));
+    st_task_end(t, now->ended_boot_ms, now->status, now->signal, why(now));
 }
 
 static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
 {
     char id[ST_RUN_ID_MAX];
     st_phase before = t->phase;
+    int64_t left = 0;
     st_run_task now;
     st_err err = {0};
     int r;
 
+    if (t->now.working || now_ms < t->now.look_ms)
+        return false;
+    t->now.look_ms = now_ms + (t->now.folder > 0 ? LOOK_MS : BLIND_MS);
     st_launch_id(t, id);
     r = st_run_get(e->run, id, &now, &err);
+    /* Its folder is lost, and that says nothing about its processes. */
+    if (r == -ST_ENOENT && (st_run_count(e->run, id, &left, &err) < 0 || left > 0)) {
+        t->killed = true;
+        if (!t->reason[0])
+            snprintf(t->reason, sizeof t->reason, "%s", UNWATCHED);
+        (void)st_run_kill(e->run, id, UNWATCHED, 0, &err);
+        t->now.look_ms = now_ms + BLIND_MS;
+        return false;
+    }
     if (r == -ST_ENOENT) {
         st_task_lost(t, now_ms,
                      before == ST_PHASE_NOTED ? "the agent ended while it was starting this task"
@@ -124,7 +140,7 @@ static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
     if (r < 0)
         return false; /* unreadable for now; nothing is concluded from that */
     if (now.started_us > 0)
-        t->started_ms = now.started_us / 1000;
+        t->started_ms = now.started_boot_ms;
     switch (now.state) {
     case ST_RUN_STARTING:
         t->phase = ST_PHASE_STARTING;
@@ -136,8 +152,11 @@ static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
     case ST_RUN_UNSUPERVISED:
         /* Nobody else can become its parent, hold its pipes or learn its exit status: it is ended,
          * and said to be. What is left after this is seen to by the next look. */
-        if (st_run_kill(e->run, id, UNWATCHED, KILL_WAIT_MS, &err) == 0)
+        if (!t->reason[0])
+            snprintf(t->reason, sizeof t->reason, "%s", UNWATCHED);
+        if (st_run_kill(e->run, id, UNWATCHED, 0, &err) == 0)
             st_task_end(t, now_ms, 0, SIGKILL, UNWATCHED);
+        t->now.look_ms = now_ms + BLIND_MS;
         break;
     case ST_RUN_ENDED:
         take_end(t, &now);
@@ -152,15 +171,9 @@ static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
 static int oci_left(st_exec *e, const st_task *t, int64_t *ret, st_err *err)
 {
     char id[ST_RUN_ID_MAX];
-    int r;
 
     st_launch_id(t, id);
-    r = st_run_count(e->run, id, ret, err);
-    if (r == -ST_ENOENT) { /* there never was a container */
-        *ret = 0;
-        r = 0;
-    }
-    return r;
+    return st_run_count(e->run, id, ret, err);
 }
 
 static int oci_pids(st_exec *e, const st_task *t, int64_t *buf, size_t room, size_t *ret_n,
@@ -194,8 +207,29 @@ static int oci_log(st_exec *e, const st_task *t, int64_t offset, char *buf, size
 static int64_t oci_due(const st_exec *e, const st_task *t, int64_t now)
 {
     (void)e;
-    (void)t;
-    return now + LOOK_MS;
+    return t->now.working ? INT64_MAX : ST_MAX(t->now.look_ms, now);
+}
+
+static bool oci_there(st_exec *e, const st_task *t)
+{
+    char id[ST_RUN_ID_MAX], dir[PATH_MAX];
+
+    st_launch_id(t, id);
+    return st_run_folder(e->run, id, dir, NULL) == 0 && access(dir, F_OK) == 0;
+}
+
+static void oci_watch(st_exec *e, st_notices *notices, st_task *t)
+{
+    char id[ST_RUN_ID_MAX], dir[PATH_MAX], logs[PATH_MAX];
+
+    t->now.look_ms = 0;
+    t->now.output = true;
+    st_launch_id(t, id);
+    if (st_run_folder(e->run, id, dir, NULL) != 0 ||
+        snprintf(logs, sizeof logs, "%s/logs", dir) >= (int)sizeof logs)
+        return;
+    t->now.folder = st_notice_watch(notices, dir, ST_NOTICE_RECORD);
+    t->now.logs = st_notice_watch(notices, logs, ST_NOTICE_OUTPUT);
 }
 
 static const st_exec_ops oci_ops = {
@@ -211,6 +245,8 @@ static const st_exec_ops oci_ops = {
     .left = oci_left,
     .pids = oci_pids,
     .remove = oci_remove,
+    .there = oci_there,
+    .watch = oci_watch,
     .log = oci_log,
     .due = oci_due,
 };
@@ -218,12 +254,20 @@ static const st_exec_ops oci_ops = {
 int st_exec_oci_new(const char *dir, const st_agent_conf *agent, st_exec **ret, st_err *err)
 {
     char path[PATH_MAX];
-    st_run_conf conf = {
-        .state_dir = path, .images_mib = agent->images_mib, .image_ms = agent->image_ms};
+    char lease[PATH_MAX], root[32];
+    st_run_conf conf = {.state_dir = path,
+                        .images_mib = agent->images_mib,
+                        .image_ms = agent->image_ms,
+                        .cgroup_root = root,
+                        .lease = lease};
     st_exec *o = st_xcalloc(1, sizeof *o);
     int r;
 
     snprintf(path, sizeof path, "%s/run", dir);
+    /* All groups below it are ours, and what we know nothing of is ended: so it is by the folder, which
+     * one agent has. */
+    snprintf(root, sizeof root, "stint-%08x", (unsigned)st_hash_str(5, path));
+    st_lease_path(dir, lease);
     r = st_run_new(&conf, &o->run, err);
     if (r < 0) {
         free(o);

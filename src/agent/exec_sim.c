@@ -68,7 +68,7 @@ static int sim_start(st_exec *e, st_task *t, const st_launch *l, int64_t now, st
 /* It saves, then leaves; or just leaves. */
 static int sim_signal(st_exec *e, st_task *t, int signal, int64_t now, st_err *err)
 {
-    int64_t ran = t->sim_since_ms > 0 ? now - t->sim_since_ms : 0;
+    int64_t ran = t->sim_since_ms != 0 ? now - t->sim_since_ms : 0;
 
     (void)e;
     (void)err;
@@ -93,7 +93,7 @@ static int sim_pause(st_exec *e, st_task *t, int64_t now, st_err *err)
 {
     (void)e;
     (void)err;
-    if (t->sim_since_ms > 0)
+    if (t->sim_since_ms != 0)
         t->sim_left_ms -= now - t->sim_since_ms;
     t->sim_since_ms = 0;
     return 0;
@@ -142,6 +142,20 @@ static int sim_remove(st_exec *e, const st_task *t, st_err *err)
     return 0;
 }
 
+static bool sim_there(st_exec *e, const st_task *t)
+{
+    (void)e;
+    (void)t;
+    return false;
+}
+
+static void sim_watch(st_exec *e, st_notices *notices, st_task *t)
+{
+    (void)e;
+    (void)notices;
+    t->now.look_ms = 0;
+}
+
 static int sim_log(st_exec *e, const st_task *t, int64_t offset, char *buf, size_t cap,
                    st_run_piece *ret, st_err *err)
 {
@@ -149,9 +163,9 @@ static int sim_log(st_exec *e, const st_task *t, int64_t offset, char *buf, size
 
     (void)e;
     (void)err;
-    if (t->started_ms > 0)
+    if (t->started_ms != 0)
         st_strbuf_addf(&text, "task %d started (simulated: nothing is run)\n", t->key.task);
-    if (t->started_ms > 0 && t->phase == ST_PHASE_ENDED)
+    if (t->started_ms != 0 && t->phase == ST_PHASE_ENDED)
         st_strbuf_addf(&text, "task %d ended after %" PRId64 " ms (simulated)\n", t->key.task,
                        t->ended_ms - t->started_ms);
     *ret = (st_run_piece){.offset = offset, .end = (int64_t)text.n};
@@ -166,7 +180,7 @@ static int64_t sim_due(const st_exec *e, const st_task *t, int64_t now)
 {
     (void)e;
     (void)now;
-    return t->sim_since_ms > 0 ? t->sim_since_ms + t->sim_left_ms : INT64_MAX;
+    return t->sim_since_ms != 0 ? t->sim_since_ms + t->sim_left_ms : INT64_MAX;
 }
 
 static const st_exec_ops sim_ops = {
@@ -180,6 +194,8 @@ static const st_exec_ops sim_ops = {
     .look = sim_look,
     .left = sim_left,
     .remove = sim_remove,
+    .there = sim_there,
+    .watch = sim_watch,
     .log = sim_log,
     .due = sim_due,
 };

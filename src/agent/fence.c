@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,6 @@
 
 #define LEASE_FILE "lease"
 #define LOCK_FILE  "fence.lock"
-#define BOOT_DIR   "/proc/sys/kernel/random"
 #define LOOK_MS    500
 #define AFTER_MS   1000  /* the living agent goes first */
 #define STALE_MS   60000 /* a lease that ended so long ago, and no task: nobody needs us */
@@ -29,39 +27,26 @@
 
 /* ---- the lease ---------------------------------------------------------------------------------- */
 
-st_lease st_lease_read(const char *text, const char *boot_id)
+void st_lease_path(const char *dir, char ret[PATH_MAX])
 {
-    char id[64], word[8];
-    long long end;
-
-    if (sscanf(text, "%63s %lld %7s", id, &end, word) != 3 || strcmp(id, boot_id) != 0 || end < 0)
-        return (st_lease){0};
-    return (st_lease){.end_ms = end, .keep = strcmp(word, "keep") == 0};
+    if (snprintf(ret, PATH_MAX, "%s/" LEASE_FILE, dir) >= PATH_MAX)
+        ret[0] = '\0';
 }
 
-st_lease st_lease_load(const char *dir)
+st_run_lease st_lease_load(const char *dir)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf boot = {0};
-    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
-    st_err err;
+    char path[PATH_MAX];
 
-    if (st_file_load(BOOT_DIR, "boot_id", &boot, &err) < 0 ||
-        st_file_load(dir, LEASE_FILE, &text, &err) < 0)
-        return (st_lease){0};
-    return st_lease_read(st_strbuf_str(&text), st_strbuf_str(&boot));
+    st_lease_path(dir, path);
+    return st_run_lease_load(path);
 }
 
-void st_lease_save(const char *dir, const st_lease *lease)
+int st_lease_save(const char *dir, const st_run_lease *lease, st_err *err)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf boot = {0};
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-    st_err err;
+    char path[PATH_MAX];
 
-    if (st_file_load(BOOT_DIR, "boot_id", &boot, &err) < 0)
-        return;
-    st_strbuf_addf(&out, "%s %" PRId64 " %s\n", st_strbuf_str(&boot), lease->end_ms,
-                   lease->keep ? "keep" : "kill");
-    st_file_replace(dir, LEASE_FILE, out.s, out.n, false, &err);
+    st_lease_path(dir, path);
+    return st_run_lease_save(path, lease, err);
 }
 
 /* ---- starting it --------------------------------------------------------------------------------- */
@@ -153,7 +138,7 @@ int st_fence_main(const char *dir)
         return 1;
     for (;;) {
         struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-        st_lease lease = st_lease_load(dir);
+        st_run_lease lease = st_lease_load(dir);
         int64_t late = lease.end_ms > 0 ? st_boot_ms() - lease.end_ms : 0;
         bool over = late > AFTER_MS && !lease.keep;
 

@@ -1,28 +1,24 @@
 /*
  * The end of a lease, kept by something that outlives the agent: a small process per node folder
  * that watches the file with the lease and, when that has run out, kills the node's tasks. The
- * living agent is a second faster; this is for one that is dead while its tasks run on.
+ * living agent is a second faster; this is for one that is dead while its tasks run on. The agent
+ * replaces it when it dies; and when both are dead, supervisors end their tasks themselves a second
+ * later (run/shim.c).
  */
 #ifndef ST_AGENT_FENCE_H
 #define ST_AGENT_FENCE_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <limits.h>
 
 #include "base/err.h"
+#include "run/run.h"
 
-#define ST_FENCE_REASON "the lease of its node ended"
+#define ST_FENCE_REASON ST_RUN_LEASE_REASON
 
-/* A lease as it is in DIR/lease: of this boot, or it is none. */
-typedef struct st_lease {
-    int64_t end_ms; /* boot clock; 0: there is none */
-    bool keep;
-} st_lease;
-
-void st_lease_save(const char *dir, const st_lease *lease);
-st_lease st_lease_load(const char *dir);
-/* Of what the file says, in the boot with this id. Pure. */
-st_lease st_lease_read(const char *text, const char *boot_id);
+/* The lease in DIR/lease. */
+void st_lease_path(const char *dir, char ret[PATH_MAX]);
+int st_lease_save(const char *dir, const st_run_lease *lease, st_err *err);
+st_run_lease st_lease_load(const char *dir);
 
 /* Starts the process for a folder unless it is there. */
 int st_fence_ensure(const char *dir, st_err *err);

@@ -22,11 +22,20 @@ int st_dir_share(const char *path, int64_t a, int64_t b, st_err *err);
 int st_file_replace(const char *dir, const char *name, const char *text, size_t n, bool sync,
                     st_err *err);
 
+/* Writes behind the first `at` bytes of a file, and cuts off what was there; it is made if need be. On
+ * failure those bytes are as they were. */
+int st_file_append(const char *dir, const char *name, int64_t at, const char *text, size_t n,
+                   bool sync, st_err *err);
+
+/* Appends the file to *ret, byte for byte; -ST_ENOENT when there is none. */
+int st_file_whole(const char *dir, const char *name, st_strbuf *ret, st_err *err);
 /* Appends the file to *ret, without blanks at its end; -ST_ENOENT when there is none. */
 int st_file_load(const char *dir, const char *name, st_strbuf *ret, st_err *err);
 
 /* Milliseconds: UTC, and on a clock that does not jump and goes on while the machine sleeps. */
 int64_t st_wall_ms(void);
 int64_t st_boot_ms(void);
+/* What tells this boot from all others; "" where it cannot be read. */
+void st_boot_id(char ret[64]);
 
 #endif

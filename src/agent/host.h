@@ -12,6 +12,10 @@
  *   node.c      a node's turn: hear, look, plan, act, report
  *   report.c    what a node has, as the text of a status
  *   act.c       carries out what the plan says
+ *   start.c     starts tasks, by workers
+ *   sweep.c     finds what runs here and nobody knows of
+ *   disk.c      what it does about a full disk
+ *   remove.c    forgets tasks, by workers
  *   pause.c     takes tasks off their devices and puts them back
  *   scrub.c     reads the memory of devices between tenants
  *   logs.c      hands what tasks write to the voice
@@ -32,14 +36,18 @@
 #include "agent/ident.h"
 #include "agent/journal.h"
 #include "agent/line.h"
+#include "agent/notice.h"
 #include "agent/poll.h"
 #include "agent/slices.h"
 #include "agent/telemetry.h"
 #include "agent/voice.h"
+#include "agent/worker.h"
 #include "base/rng.h"
 
 #define ST_HOST_NAME_MAX 64
 #define ST_TOKEN_MAX     128
+/* After carving failed: a slice is in use for a moment after its last process. */
+#define ST_CARVE_PAUSE_MS 150
 
 typedef struct st_process st_process;
 
@@ -74,13 +82,23 @@ typedef struct st_talk {
     int64_t lease_ms, interval_ms, wait_ms; /* the terms */
     st_line *main, *poll, *log;
     st_retry main_at, poll_at, log_at;
-    int behind;       /* statuses in a row whose answer named another list than ours */
-    int64_t sent_ms;  /* boot clock: the status under way */
-    uint64_t sent_no; /* its report */
-    int64_t soon_ms;  /* boot clock: not before, even if something is urgent */
-    bool stalled;     /* that was said, and nothing is until it is over */
-    int64_t next_ms;  /* boot clock: its next turn */
+    int behind;        /* statuses in a row whose answer named another list than ours */
+    int64_t sent_ms;   /* boot clock: the status under way */
+    uint64_t sent_no;  /* its report */
+    int64_t soon_ms;   /* boot clock: not before, even if something is urgent */
+    int64_t log_ok_ms; /* boot clock: when a piece of a log was last answered, or first sent */
+    bool unsaved;      /* the lease could not be written down */
+    bool stalled;      /* that was said, and nothing is until it is over */
+    int64_t next_ms;   /* boot clock: its next turn */
 } st_talk;
+
+/* A task that was noted and is about to be begun. */
+typedef struct st_begin {
+    st_task_key key;
+    const st_order *order;
+    bool again; /* it was saved and goes on; before is its earlier record */
+    st_task before;
+} st_begin;
 
 typedef struct st_host {
     st_process *process;
@@ -100,19 +118,36 @@ typedef struct st_host {
     bool changed; /* stintd is to hear at once */
     st_list list;
     bool has_list;
-    bool fenced;     /* tasks were killed because the lease had ended */
-    char ill[160];   /* why the node cannot be used; "": it can */
-    char stuck[160]; /* why nothing can be written down, and so nothing started; "": it can */
+    ST_VEC(st_begin) begins; /* of this turn */
+    int room;                /* how many more may begin now */
+    bool swept;              /* since then */
+    int64_t foreign_ms;      /* boot clock: since when somebody else is on a GPU; 0: nobody is */
+    ST_VEC(st_task) leaving; /* those a worker removes, or is about to */
+    bool removing;           /* it does */
+    int64_t now_ms;          /* boot clock: when this turn began */
+    st_notices *notices;     /* NULL: there are none */
+    bool fenced;             /* tasks were killed because the lease had ended */
+    char ill[160];           /* why the node cannot be used; "": it can */
+    char stuck[160];    /* why nothing can be written down, and so nothing started; "": it can */
+    char full[120];     /* why the disk has no room for another task; "": it has */
+    char unfit[200];    /* why starts fail here, for tenants that have nothing else in common */
+    char unfit_for[64]; /* the first of them */
+    int64_t unfit_ms;   /* boot clock: when it is tried again */
+    bool reserved;      /* some of it is set aside */
+    int64_t disk_ms;    /* boot clock: when to look at it again */
 
     int64_t skew_ms; /* stintd's clock less the boot clock, when its list came */
 
     uint64_t report_no; /* the last report that was handed over */
+    int64_t wall_of_ms; /* UTC less the boot clock, for the times in it */
     int64_t report_ms;  /* boot clock: when the next is due, even if nothing has changed */
+    int64_t urgent_ms;  /* boot clock: and not before, even if something has */
     st_task_key log_key;
     size_t log_next; /* whose turn it is */
     int64_t log_ms;  /* boot clock: when to look for output again */
 
     int64_t next_ms;               /* boot clock: its next turn */
+    int64_t sweep_ms;              /* boot clock: when to look for strays again */
     int64_t sample_ms;             /* boot clock: the next sample */
     int64_t carve_ms[ST_DEVS_MAX]; /* boot clock: not before, after it failed */
     int64_t unmig_ms[ST_DEVS_MAX]; /* boot clock: until then a GPU may refuse to leave MIG mode */
@@ -135,7 +170,8 @@ typedef ST_VEC(st_host *) st_hosts;
 
 struct st_process {
     const st_agent_conf *conf;
-    st_poll *poll;   /* where the acting thread waits */
+    st_poll *poll; /* where the acting thread waits */
+    st_workers *workers;
     st_lines *lines; /* the voice's */
     st_hosts hosts;
     st_rng rng; /* the voice's, for pauses that differ */
@@ -171,8 +207,40 @@ void st_host_ask(st_host *h, st_line *line, const char *path, const char *type, 
 /* act.c */
 void st_host_act(st_host *h, int64_t now_ms);
 bool st_host_carved(st_host *h, st_carved *ret);
+/* Hands on a signal that it is owed, if it can take it. */
+void st_host_signal(st_host *h, st_task *t, int64_t now_ms);
+/* MIG mode follows what is asked of an empty GPU; where that needs a person, it is refused. */
+int st_host_mig_mode(st_host *h, int gpu, bool on, st_err *err);
 /* The slice of a task, as it is now; false: it is not there. */
 bool st_host_slice(st_host *h, const st_task_place *place, st_gpu_instance *ret);
+
+/* start.c */
+void st_host_room(st_host *h); /* how many may begin, before a plan is carried out */
+/* Notes a task that is to be started; false: not now. */
+bool st_host_start(st_host *h, const st_order *order);
+/* Begins those that were noted. */
+void st_host_begin(st_host *h, int64_t now_ms);
+/* What a start that went well, or did not, says of the node. */
+void st_host_judge_start(st_host *h, const st_task *t);
+/* Ends the start of one that is not to be. */
+void st_host_unstart(st_host *h, st_task *t);
+
+/* remove.c */
+/* Forgets a task that is over; false: not now. */
+bool st_host_remove(st_host *h, const st_task *t);
+void st_host_remove_begin(st_host *h);
+
+/* sweep.c */
+bool st_sweep_parse(const char *name, st_task *ret);
+/* How many strays there were. `now`: even if it was done a moment ago. */
+size_t st_host_sweep(st_host *h, int64_t boot_ms, bool now);
+/* Whether somebody is on GPUs that a task is to have alone, and who. */
+bool st_host_foreign(st_host *h, const st_task_place *place, char why[160]);
+
+/* disk.c */
+void st_host_disk(st_host *h, int64_t boot_ms);
+/* What was set aside is given up; false: there is nothing. */
+bool st_host_disk_give(st_host *h);
 
 /* scrub.c */
 void st_host_scrub(st_host *h, st_task *t, bool scan);

@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/files.h"
-
-#define JOURNAL_FILE "tasks.json"
-
 static const char *const phases[] = {
 #define X(id, word) word,
     ST_PHASE_TABLE(X)
@@ -31,6 +27,7 @@ static const char *const phases[] = {
     X(signal, "signal")               \
     X(notify_signal, "notify_signal") \
     X(stop_ms, "stop_ms")             \
+    X(owed, "owed")                   \
     X(started_ms, "started_ms")       \
     X(ended_ms, "ended_ms")           \
     X(exit_code, "exit_code")         \
@@ -58,6 +55,9 @@ static const char *const phases[] = {
 void st_journal_done(st_journal *j)
 {
     st_vec_free(&j->tasks);
+    st_vec_free(&j->gone);
+    st_idmap_free(j->index);
+    j->index = NULL;
 }
 
 /* {"held_gpu_ms": [1200, 7], …}: whole units and what is below one. */
@@ -183,6 +183,9 @@ void st_journal_write(const st_journal *j, st_strbuf *out)
     for (size_t i = 0; i < j->tasks.n; i++)
         json_array_append_new(tasks, task_json(&j->tasks.v[i]));
     json_object_set_new(root, "epoch", json_integer(j->epoch));
+    json_object_set_new(root, "log", json_integer(j->log_no));
+    json_object_set_new(root, "boot", json_string(j->clock.boot));
+    json_object_set_new(root, "wall_of_ms", json_integer(j->clock.wall_of_ms));
     json_object_set_new(root, "tasks", tasks);
     text = json_dumps(root, JSON_INDENT(1));
     ST_ASSERT(text);
@@ -195,10 +198,13 @@ int st_journal_read(const char *text, size_t n, st_journal *ret, st_err *err)
 {
     json_error_t bad;
     json_t *root = json_loadb(text, n, 0, &bad), *row;
-    st_journal j = {.epoch = json_integer_value(json_object_get(root, "epoch"))};
+    st_journal j = {.epoch = json_integer_value(json_object_get(root, "epoch")),
+                    .log_no = json_integer_value(json_object_get(root, "log"))};
     size_t i;
     int r = 0;
 
+    put_text(j.clock.boot, sizeof j.clock.boot, root, "boot");
+    j.clock.wall_of_ms = json_integer_value(json_object_get(root, "wall_of_ms"));
     if (!json_is_array(json_object_get(root, "tasks")))
         r = st_fail(err, ST_ECORRUPT, "is not a journal: %s", root ? "no tasks" : bad.text);
     json_array_foreach(json_object_get(root, "tasks"), i, row)
@@ -218,35 +224,144 @@ int st_journal_read(const char *text, size_t n, st_journal *ret, st_err *err)
     return r;
 }
 
-int st_journal_save(const st_journal *j, const char *dir, bool sync, st_err *err)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+/* ---- lines of the log ----------------------------------------------------------------------------- */
 
-    st_journal_write(j, &out);
-    return st_file_replace(dir, JOURNAL_FILE, out.s, out.n, sync, err);
+static void add_line(json_t *root, st_strbuf *out)
+{
+    char *text = json_dumps(root, JSON_COMPACT);
+
+    ST_ASSERT(text);
+    st_strbuf_add(out, text);
+    st_strbuf_addc(out, '\n');
+    free(text);
+    json_decref(root);
 }
 
-int st_journal_load(const char *dir, st_journal *ret, st_err *err)
+void st_journal_line(const st_task *t, st_strbuf *out)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
-    st_err why = {0};
-    int r = st_file_load(dir, JOURNAL_FILE, &text, &why);
+    add_line(json_pack("{s:o}", "task", task_json(t)), out);
+}
 
-    if (r == -ST_ENOENT) {
-        *ret = (st_journal){0};
-        return 0;
+void st_journal_gone_line(const st_task_key *key, st_strbuf *out)
+{
+    add_line(json_pack("{s:{s:s,s:i,s:i}}", "gone", "job", key->job, "stay", key->stay, "task",
+                       key->task),
+             out);
+}
+
+static bool apply_line(st_journal *j, const char *line, size_t n)
+{
+    json_t *root = json_loadb(line, n, 0, NULL);
+    const json_t *gone = json_object_get(root, "gone"), *task = json_object_get(root, "task");
+    st_task t = {0}, *old;
+    bool ok = true;
+
+    if (gone) {
+        put_text(t.key.job, sizeof t.key.job, gone, "job");
+        t.key.stay = (int)json_integer_value(json_object_get(gone, "stay"));
+        t.key.task = (int)json_integer_value(json_object_get(gone, "task"));
+        old = st_journal_find(j, &t.key);
+        if (old)
+            st_journal_remove(j, old);
+    } else if (task && task_of(task, &t)) {
+        old = st_journal_find(j, &t.key);
+        if (old)
+            *old = t;
+        else
+            st_journal_add(j, &t);
+    } else {
+        ok = false;
     }
-    if (r == 0)
-        r = st_journal_read(st_strbuf_str(&text), text.n, ret, &why);
-    if (r < 0)
-        return st_fail(err, why.code, "%s/" JOURNAL_FILE ": %s", dir, why.msg);
+    json_decref(root);
+    return ok;
+}
+
+int st_journal_apply(st_journal *j, const char *text, size_t n, size_t *ret_used, st_err *err)
+{
+    size_t at = 0;
+
+    while (at < n) {
+        const char *end = memchr(text + at, '\n', n - at);
+        size_t len = end ? (size_t)(end - text) - at : 0;
+
+        if (!end)
+            break;
+        if (!apply_line(j, text + at, len))
+            return st_fail(err, ST_ECORRUPT, "the line at byte %zu makes no sense", at);
+        at += len + 1;
+    }
+    *ret_used = at;
     return 0;
 }
 
-st_task *st_journal_find(const st_journal *j, const st_task_key *key)
+/* X(field): the moments of a task. */
+#define MOMENT_TABLE(X) \
+    X(stop_ms)          \
+    X(started_ms)       \
+    X(ended_ms)         \
+    X(unlisted_ms)      \
+    X(used.at_ms)       \
+    X(step_ms)          \
+    X(sim_since_ms)
+
+void st_journal_rebase(st_journal *j, const st_journal_clock *now)
 {
+    int64_t by = j->clock.wall_of_ms - now->wall_of_ms;
+
+    if (strcmp(j->clock.boot, now->boot) != 0)
+        for (size_t i = 0; i < j->tasks.n; i++) {
+            st_task *t = &j->tasks.v[i];
+
+#define X(field)                                               \
+    if (t->field != 0) {                                       \
+        t->field += by;                                        \
+        t->field -= t->field == 0; /* which stands for none */ \
+    }
+            MOMENT_TABLE(X)
+#undef X
+        }
+    j->clock = *now;
+}
+
+/* ---- in memory -------------------------------------------------------------------------------------- */
+
+static void make_index(st_journal *j)
+{
+    if (j->index)
+        return;
+    j->index = st_idmap_new();
     for (size_t i = 0; i < j->tasks.n; i++)
-        if (st_key_same(&j->tasks.v[i].key, key))
-            return &j->tasks.v[i];
+        st_idmap_put(j->index, st_key_hash(&j->tasks.v[i].key), (int64_t)i);
+}
+
+st_task *st_journal_find(st_journal *j, const st_task_key *key)
+{
+    int64_t i;
+
+    make_index(j);
+    if (!st_idmap_get(j->index, st_key_hash(key), &i))
+        return NULL;
+    if (st_key_same(&j->tasks.v[i].key, key))
+        return &j->tasks.v[i];
+    for (size_t k = 0; k < j->tasks.n; k++) /* two keys with one hash */
+        if (st_key_same(&j->tasks.v[k].key, key))
+            return &j->tasks.v[k];
     return NULL;
+}
+
+st_task *st_journal_add(st_journal *j, const st_task *t)
+{
+    make_index(j);
+    st_vec_push(&j->tasks, *t);
+    st_idmap_put(j->index, st_key_hash(&t->key), (int64_t)j->tasks.n - 1);
+    return &j->tasks.v[j->tasks.n - 1];
+}
+
+void st_journal_remove(st_journal *j, st_task *t)
+{
+    if (t->now.kept)
+        st_vec_push(&j->gone, t->key);
+    st_vec_remove(&j->tasks, (size_t)(t - j->tasks.v));
+    st_idmap_free(j->index);
+    j->index = NULL;
 }

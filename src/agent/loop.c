@@ -200,10 +200,13 @@ static void turns(st_process *p, const bool *over)
         for (size_t i = 0; i < p->hosts.n; i++) {
             st_host *h = p->hosts.v[i];
 
-            if (h->next_ms <= boot || poked(h))
+            if (h->next_ms <= boot || poked(h) || st_notices_ready(h->notices))
                 st_host_turn(h);
             next = ST_MIN(next, h->next_ms);
         }
+        next = ST_MIN(next, st_workers_turn(p->workers));
+        for (size_t i = 0; i < p->hosts.n; i++)
+            next = ST_MIN(next, p->hosts.v[i]->next_ms);
         st_poll_wait(p->poll, (int)ST_MAX(0, next - st_boot_ms()));
     }
 }
@@ -230,6 +233,7 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
     st_watch signals = {.fd = -1, .ready = on_signal, .ctx = &over};
     int lock = -1, r;
 
+    p.workers = st_workers_new(p.poll);
     st_rng_seed(&p.rng, (uint64_t)st_wall_ms() ^ (uint64_t)getpid() << 40);
     r = whole_path(given->data, data, err);
     whole.data = data;
@@ -260,6 +264,7 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
         fprintf(stderr, "event=leaving reason=\"told to; tasks run on\"\n");
     }
     st_voice_stop(voice);
+    st_workers_free(p.workers);
     st_scrape_free(ST_TAKE(scrape));
     for (size_t i = 0; i < p.hosts.n; i++)
         st_host_free(p.hosts.v[i]);

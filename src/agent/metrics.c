@@ -263,7 +263,7 @@ static void own_metrics(const st_process *p, st_strbuf *out)
                        "# TYPE stint_agent_up gauge\n");
     for (size_t i = 0; i < p->hosts.n; i++)
         st_strbuf_addf(out, "stint_agent_up{node=\"%s\"} %d\n", p->hosts.v[i]->name,
-                       !st_voice_lease_over(p->hosts.v[i]));
+                       st_voice_leased(p->hosts.v[i]));
     st_strbuf_add(out, "# HELP stint_agent_tasks Tasks the node has a record of.\n"
                        "# TYPE stint_agent_tasks gauge\n");
     for (size_t i = 0; i < p->hosts.n; i++)
@@ -295,7 +295,7 @@ static void page(const st_process *p, st_strbuf *out)
     rows r = {0};
 
     for (size_t i = 0; i < p->hosts.n; i++) {
-        const st_host *h = p->hosts.v[i];
+        st_host *h = p->hosts.v[i];
 
         for (int d = 0; d < h->inv.n; d++)
             add_row(&r,

@@ -52,7 +52,7 @@ static void read_list(st_host *h, const st_strbuf *text)
     int r = 0;
 
     if (now > 0)
-        h->skew_ms = now - st_wall_ms();
+        h->skew_ms = now - st_boot_ms();
     r = root ? take_list(h, root, &err) : st_fail(&err, ST_EINVAL, "it is no JSON");
     if (r < 0)
         st_say(h, r == -ST_ESTATE ? "stale-list" : "bad-list", "reason=\"%s\"", err.msg);
@@ -90,12 +90,15 @@ static void hear(st_host *h)
 void st_host_save(st_host *h)
 {
     st_err err = {0};
+    int r;
 
     if (!h->dirty)
         return;
-    h->dirty = false;
-    if (st_journal_save(&h->journal, h->dir, h->exec->ops->real, &err) < 0) {
-        h->dirty = true;
+    r = st_journal_save(&h->journal, h->dir, h->exec->ops->real, &err);
+    if (r < 0 && st_host_disk_give(h))
+        r = st_journal_save(&h->journal, h->dir, h->exec->ops->real, &err);
+    h->dirty = r < 0;
+    if (r < 0) {
         h->changed = h->changed || !h->stuck[0];
         if (!h->stuck[0])
             st_say(h, "stuck", "reason=\"%s\"", err.msg);
@@ -107,8 +110,24 @@ void st_host_save(st_host *h)
     }
 }
 
+/* A task's folder has changed. */
+static void noticed(void *ctx, st_notice_kind kind, int watch)
+{
+    st_host *h = ctx;
+
+    for (size_t i = 0; i < h->journal.tasks.n; i++) {
+        st_task_now *n = &h->journal.tasks.v[i].now;
+
+        if (kind == ST_NOTICE_ALL || (kind == ST_NOTICE_RECORD && n->folder == watch))
+            n->look_ms = 0;
+        if (kind == ST_NOTICE_ALL || (kind == ST_NOTICE_OUTPUT && n->logs == watch))
+            n->output = true;
+    }
+}
+
 static void look(st_host *h, int64_t now)
 {
+    st_notices_take(h->notices, noticed, h);
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
         st_task *t = &h->journal.tasks.v[i];
 
@@ -117,6 +136,10 @@ static void look(st_host *h, int64_t now)
         h->dirty = h->changed = true;
         h->fenced = h->fenced || t->fenced;
         h->log_ms = 0; /* its last lines, at once */
+        t->now.output = true;
+        if (t->phase == ST_PHASE_RUNNING || t->phase == ST_PHASE_UNSTARTED)
+            st_host_judge_start(h, t);
+        st_host_signal(h, t, now);
         if (t->phase == ST_PHASE_RUNNING)
             st_host_load(h, t, true, now);
         else if (!st_task_live(t))
@@ -139,7 +162,8 @@ static void lift_fence(st_host *h)
     st_say(h, "fence-lifted", "revision=%" PRIu64, h->list.revision);
 }
 
-static int64_t next_turn(const st_host *h, int64_t boot, int64_t now)
+/* When something is due by the clock; what is noticed, heard or done by a worker wakes it earlier. */
+static int64_t next_turn(const st_host *h, int64_t now)
 {
     int64_t wait = IDLE_MS;
 
@@ -150,31 +174,53 @@ static int64_t next_turn(const st_host *h, int64_t boot, int64_t now)
             wait = ST_MIN(wait, h->exec->ops->due(h->exec, t, now) - now);
         if (t->step != ST_STEP_NONE || t->scanning)
             wait = ST_MIN(wait, STEP_MS);
+        if (t->now.kill_ms > 0 && !t->gone && !t->now.working)
+            wait = ST_MIN(wait, t->now.kill_ms + ST_KILL_AGAIN_MS - now);
     }
-    wait = ST_MIN(wait, h->log_ms > boot ? h->log_ms - boot : IDLE_MS);
-    return boot + ST_MAX(wait, 10);
+    if (h->changed)
+        wait = ST_MIN(wait, h->urgent_ms - now);
+    wait = ST_MIN(wait, h->log_ms > now ? h->log_ms - now : IDLE_MS);
+    return now + ST_MAX(wait, 5);
+}
+
+/* The watchdog is there as long as something runs. */
+static void keep_fence(st_host *h)
+{
+    st_err err = {0};
+
+    for (size_t i = 0; h->exec->ops->real && i < h->journal.tasks.n; i++)
+        if (st_task_live(&h->journal.tasks.v[i])) {
+            if (st_fence_ensure(h->dir, &err) < 0)
+                st_say(h, "no-fence", "reason=\"%s\"", err.msg);
+            return;
+        }
 }
 
 void st_host_turn(st_host *h)
 {
-    int64_t now = st_wall_ms(), boot = st_boot_ms();
+    int64_t now = st_boot_ms();
 
+    h->now_ms = now;
     st_voice_doing(h, "looking after its tasks");
     hear(h);
+    st_host_disk(h, now);
+    st_host_sweep(h, now, false);
     look(h, now);
     st_pause_turn(h, now);
     st_host_act(h, now);
     lift_fence(h);
     st_host_mps_tidy(h, now);
-    if (boot >= h->sample_ms) {
+    if (now >= h->sample_ms) {
+        st_voice_doing(h, "looking at its GPUs");
         st_host_sample(h, now);
         st_host_watch(h, now);
-        h->sample_ms = boot + 1000;
+        h->sample_ms = now + 1000;
+        keep_fence(h);
     }
     st_host_save(h);
     st_host_logs(h);
     st_host_report(h);
-    h->next_ms = next_turn(h, boot, now);
+    h->next_ms = next_turn(h, st_boot_ms());
 }
 
 /* ---- life --------------------------------------------------------------------------------------- */
@@ -194,7 +240,7 @@ st_host *st_host_new(st_process *process, const char *name, const char *dir)
 
 int st_host_open(st_host *h, st_err *err)
 {
-    st_lease lease;
+    st_run_lease lease;
     int r = st_dir_make(h->dir, err);
 
     if (r == 0)
@@ -205,16 +251,19 @@ int st_host_open(st_host *h, st_err *err)
         r = st_host_mps_open(h, err);
     if (r < 0)
         return r;
+    h->notices = h->exec->ops->real ? st_notices_new(h->process->poll) : NULL;
     lease = st_lease_load(h->dir);
     h->mail.lease_end_ms = lease.end_ms;
     h->mail.keep = lease.keep;
     h->mail.epoch = h->journal.epoch;
+    st_host_sweep(h, st_boot_ms(), true);
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
-        const st_task *t = &h->journal.tasks.v[i];
+        st_task *t = &h->journal.tasks.v[i];
 
         h->fenced = h->fenced || t->fenced;
         if (t->phase == ST_PHASE_RUNNING)
-            st_host_load(h, t, true, st_wall_ms());
+            st_host_load(h, t, true, st_boot_ms());
+        h->exec->ops->watch(h->exec, h->notices, t);
     }
     if (h->journal.tasks.n > 0)
         st_say(h, "found", "tasks=%zu", h->journal.tasks.n);
@@ -231,6 +280,9 @@ void st_host_free(st_host *h)
     st_mail_done(&h->mail);
     st_list_done(&h->list);
     st_journal_done(&h->journal);
+    st_vec_free(&h->begins);
+    st_vec_free(&h->leaving);
+    st_notices_free(h->notices);
     st_vec_free(&h->slices);
     st_vec_free(&h->daemons);
     st_exec_free(h->exec);

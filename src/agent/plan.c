@@ -3,9 +3,13 @@
  */
 #include "agent/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/fence.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/mem.h"
 
 static const char *const act_names[] = {
 #define X(id, name) name,
@@ -42,30 +46,58 @@ bool st_key_same(const st_task_key *a, const st_task_key *b)
     return a->stay == b->stay && a->task == b->task && strcmp(a->job, b->job) == 0;
 }
 
+uint64_t st_key_hash(const st_task_key *key)
+{
+    return st_hash_u64(st_hash_str((uint64_t)key->stay, key->job), (uint64_t)key->task);
+}
+
+/* Of one task whatever its stay. */
+static uint64_t stays_hash(const st_task_key *key)
+{
+    return st_hash_u64(st_hash_str(3, key->job), (uint64_t)key->task);
+}
+
 typedef struct planner {
     const st_view *view;
     int64_t now;
     st_acts *out;
     st_carved wanted; /* slices that somebody holds or is about to get */
     ST_VEC(const st_order *) starts;
-    ST_VEC(const st_order *) claims; /* of those that start or go on in this plan */
+    ST_VEC(const st_order *) claims; /* of those that start or go on in this plan, with devices */
+
+    /* Thousands of tasks may be here, and each is asked for often. */
+    st_idmap *orders, *tasks;           /* by key, to places */
+    st_idmap *staying;                  /* how many of a task's stays are not gone */
+    ST_VEC(const st_task *) holders;    /* with devices, and not clean */
+    ST_VEC(const st_order *) expectant; /* with devices, and not here yet */
 } planner;
 
 static const st_order *order_of(const planner *p, const st_task_key *key)
 {
     const st_list *list = p->view->list;
+    int64_t i;
 
-    for (size_t i = 0; list && i < list->orders.n; i++)
-        if (st_key_same(&list->orders.v[i].key, key))
-            return &list->orders.v[i];
+    if (!list || !st_idmap_get(p->orders, st_key_hash(key), &i))
+        return NULL;
+    if (st_key_same(&list->orders.v[i].key, key))
+        return &list->orders.v[i];
+    for (size_t k = 0; k < list->orders.n; k++) /* two keys with one hash */
+        if (st_key_same(&list->orders.v[k].key, key))
+            return &list->orders.v[k];
     return NULL;
 }
 
 static const st_task *task_of(const planner *p, const st_task_key *key)
 {
-    for (size_t i = 0; i < p->view->n; i++)
-        if (st_key_same(&p->view->tasks[i].key, key))
-            return &p->view->tasks[i];
+    int64_t i;
+
+    if (!st_idmap_get(p->tasks, st_key_hash(key), &i))
+        return NULL;
+    if (st_key_same(&p->view->tasks[i].key, key))
+        return &p->view->tasks[i];
+    for (size_t k = 0; k < p->view->n; k++)
+        if (st_key_same(&p->view->tasks[k].key, key))
+            return &p->view->tasks[k];
     return NULL;
 }
 
@@ -76,6 +108,8 @@ static void act(planner *p, st_act_kind kind, const st_task *t)
 
 static void kill_it(planner *p, const st_task *t, const char *reason, bool fence)
 {
+    if (t->killed && t->now.kill_ms > 0 && p->now < t->now.kill_ms + ST_KILL_AGAIN_MS)
+        return; /* it is dying */
     st_vec_push(p->out,
                 (st_act){.kind = ST_ACT_KILL, .key = t->key, .reason = reason, .fence = fence});
 }
@@ -125,11 +159,10 @@ static bool shared_on(const planner *p, const st_task *t)
 {
     if (t->place.level == ST_LEVEL_WHOLE || t->place.level == ST_LEVEL_MIG)
         return false;
-    for (size_t i = 0; i < p->view->n; i++) {
-        const st_task *other = &p->view->tasks[i];
+    for (size_t i = 0; i < p->holders.n; i++) {
+        const st_task *other = p->holders.v[i];
 
-        if (other != t && st_task_live(other) && !other->clean &&
-            (other->place.devs & t->place.devs) != 0)
+        if (other != t && st_task_live(other) && (other->place.devs & t->place.devs) != 0)
             return true;
     }
     return false;
@@ -153,10 +186,10 @@ static bool coming(const planner *p, const st_order *o)
 /* Somebody waits for devices of it. */
 static bool awaited(const planner *p, const st_task *t)
 {
-    for (size_t i = 0; p->view->list && i < p->view->list->orders.n; i++) {
-        const st_order *o = &p->view->list->orders.v[i];
+    for (size_t i = 0; i < p->expectant.n; i++) {
+        const st_order *o = p->expectant.v[i];
 
-        if (!st_key_same(&o->key, &t->key) && coming(p, o) && (o->place.devs & t->place.devs) != 0)
+        if (!st_key_same(&o->key, &t->key) && (o->place.devs & t->place.devs) != 0)
             return true;
     }
     return false;
@@ -183,17 +216,16 @@ static void plan_memory(planner *p, const st_task *t)
     }
     if (p->view->scrub == ST_SCRUB_NEVER || t->place.devs == 0 || shared_on(p, t))
         scrub.scan = false;
-    for (size_t i = 0; scrub.scan && i < p->view->n; i++) {
-        const st_task *next = &p->view->tasks[i];
+    for (size_t i = 0; scrub.scan && i < p->holders.n; i++) {
+        const st_task *next = p->holders.v[i];
 
-        if (next != t && !next->clean && inherits(p, next->tenant, &next->place, t))
+        if (next != t && inherits(p, next->tenant, &next->place, t))
             scrub.scan = false; /* it is there already */
     }
-    for (size_t i = 0; scrub.scan && p->view->list && i < p->view->list->orders.n; i++) {
-        const st_order *o = &p->view->list->orders.v[i];
+    for (size_t i = 0; scrub.scan && i < p->expectant.n; i++) {
+        const st_order *o = p->expectant.v[i];
 
-        if (!st_key_same(&o->key, &t->key) && coming(p, o) &&
-            (inherits(p, o->tenant, &o->place, t) || joins(o, t)))
+        if (!st_key_same(&o->key, &t->key) && (inherits(p, o->tenant, &o->place, t) || joins(o, t)))
             return; /* it waits for something else: until it is there, nothing is settled */
     }
     if (!scrub.scan || !lingers(p, t))
@@ -209,26 +241,43 @@ static bool unread(const planner *p, const st_task *t, const st_order *o)
     return t->scanning || (strcmp(t->tenant, o->tenant) != 0 && !shared_on(p, t));
 }
 
-/* What still stands in the way of an order; an older stay of the same task is, on any device. */
+/* An older stay of the same task, on any device, or its own on none. */
+static bool stays(const planner *p, const st_order *o)
+{
+    const st_task *own = task_of(p, &o->key);
+    int64_t n = 0;
+
+    if (!st_idmap_get(p->staying, stays_hash(&o->key), &n))
+        return false;
+    return n - (own && !own->gone && !own->clean) > 0;
+}
+
+/* What still stands in the way of an order. */
 static bool blocked(const planner *p, const st_order *o)
 {
-    for (size_t i = 0; i < p->view->n; i++) {
-        const st_task *t = &p->view->tasks[i];
+    if (stays(p, o))
+        return true;
+    for (size_t i = 0; o->place.devs && i < p->holders.n; i++) {
+        const st_task *t = p->holders.v[i];
 
-        if (t->clean || st_key_same(&t->key, &o->key))
+        if (st_key_same(&t->key, &o->key))
             continue;
         if (collide(&t->place, &o->place) &&
             !(t->gone && !t->scanning && inherits(p, o->tenant, &o->place, t)))
             return true;
         if (unread(p, t, o))
             return true;
-        if (!t->gone && t->key.task == o->key.task && strcmp(t->key.job, o->key.job) == 0)
-            return true;
     }
-    for (size_t i = 0; i < p->claims.n; i++)
+    for (size_t i = 0; o->place.devs && i < p->claims.n; i++)
         if (collide(&p->claims.v[i]->place, &o->place))
             return true;
     return false;
+}
+
+static void claim(planner *p, const st_order *o)
+{
+    if (o->place.devs)
+        st_vec_push(&p->claims, o);
 }
 
 /* ---- tasks that are here ------------------------------------------------------------------- */
@@ -259,7 +308,7 @@ static void plan_paused(planner *p, const st_task *t, const st_order *o)
         act(p, ST_ACT_VERIFY, t);
     } else if (o->want == ST_DO_RUN && !t->scanning && !blocked(p, o)) {
         st_vec_push(p->out, (st_act){.kind = ST_ACT_RESUME, .key = t->key, .order = o});
-        st_vec_push(&p->claims, o);
+        claim(p, o);
     } else if (!t->clean) {
         plan_memory(p, t);
     }
@@ -269,6 +318,10 @@ static void plan_live(planner *p, const st_task *t, const st_order *o)
 {
     if (p->view->lease_over) {
         kill_it(p, t, ST_FENCE_REASON, true);
+        return;
+    }
+    if (t->stray) {
+        kill_it(p, t, ST_STRAY_REASON, false);
         return;
     }
     if (!p->view->list)
@@ -307,12 +360,10 @@ static void plan_live(planner *p, const st_task *t, const st_order *o)
     }
 }
 
-#define LOG_WAIT_MS 30000 /* to be heard, after it left the list: its output, what it used */
-
 static void plan_ended(planner *p, const st_task *t, const st_order *o)
 {
-    bool heard =
-        (t->log_done && t->told) || (t->unlisted_ms > 0 && p->now >= t->unlisted_ms + LOG_WAIT_MS);
+    bool heard = (t->log_done && t->told) ||
+                 (t->unlisted_ms != 0 && p->now >= t->unlisted_ms + ST_LOG_WAIT_MS);
 
     if (!t->gone)
         act(p, ST_ACT_VERIFY, t);
@@ -360,10 +411,76 @@ static void plan_slices(planner *p)
     }
 }
 
+static void look_around(planner *p)
+{
+    const st_view *view = p->view;
+
+    p->orders = st_idmap_new();
+    p->tasks = st_idmap_new();
+    p->staying = st_idmap_new();
+    for (size_t i = 0; i < view->n; i++) {
+        const st_task *t = &view->tasks[i];
+        int64_t n = 0;
+
+        st_idmap_put(p->tasks, st_key_hash(&t->key), (int64_t)i);
+        if (!t->clean && t->place.devs)
+            st_vec_push(&p->holders, t);
+        if (t->clean || t->gone)
+            continue;
+        st_idmap_get(p->staying, stays_hash(&t->key), &n);
+        st_idmap_put(p->staying, stays_hash(&t->key), n + 1);
+    }
+    for (size_t i = 0; view->list && i < view->list->orders.n; i++) {
+        const st_order *o = &view->list->orders.v[i];
+
+        st_idmap_put(p->orders, st_key_hash(&o->key), (int64_t)i);
+        if (o->place.devs && coming(p, o))
+            st_vec_push(&p->expectant, o);
+    }
+}
+
+typedef struct turn {
+    int64_t rank; /* how many of its tenant come before it */
+    size_t at;
+} turn;
+
+static int by_turn(const void *pa, const void *pb)
+{
+    const turn *a = pa, *b = pb;
+
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* Tenants take turns: who has thousands of tasks to start does not keep others waiting. */
+static void push_starts(planner *p)
+{
+    ST_CLEANUP(st_map_freep) st_map *before = st_map_new();
+    ST_VEC(turn) turns = {0};
+
+    for (size_t i = 0; i < p->starts.n; i++) {
+        turn t = {.at = i};
+
+        st_map_get(before, p->starts.v[i]->tenant, &t.rank);
+        st_map_put(before, p->starts.v[i]->tenant, t.rank + 1);
+        st_vec_push(&turns, t);
+    }
+    if (turns.n > 1)
+        qsort(turns.v, turns.n, sizeof *turns.v, by_turn);
+    for (size_t i = 0; i < turns.n; i++) {
+        const st_order *o = p->starts.v[turns.v[i].at];
+
+        st_vec_push(p->out, (st_act){.kind = ST_ACT_START, .key = o->key, .order = o});
+    }
+    st_vec_free(&turns);
+}
+
 void st_plan(const st_view *view, int64_t now_ms, st_acts *ret)
 {
     planner p = {.view = view, .now = now_ms, .out = ret};
 
+    look_around(&p);
     for (size_t i = 0; i < view->n; i++) {
         const st_task *t = &view->tasks[i];
         const st_order *o = order_of(&p, &t->key);
@@ -377,13 +494,16 @@ void st_plan(const st_view *view, int64_t now_ms, st_acts *ret)
         for (size_t i = 0; i < view->list->orders.n; i++)
             if (startable(&p, &view->list->orders.v[i])) {
                 st_vec_push(&p.starts, &view->list->orders.v[i]);
-                st_vec_push(&p.claims, &view->list->orders.v[i]);
+                claim(&p, &view->list->orders.v[i]);
             }
     if (view->list)
         plan_slices(&p);
-    for (size_t i = 0; i < p.starts.n; i++)
-        st_vec_push(
-            ret, (st_act){.kind = ST_ACT_START, .key = p.starts.v[i]->key, .order = p.starts.v[i]});
+    push_starts(&p);
+    st_idmap_free(p.orders);
+    st_idmap_free(p.tasks);
+    st_idmap_free(p.staying);
+    st_vec_free(&p.holders);
+    st_vec_free(&p.expectant);
     st_vec_free(&p.starts);
     st_vec_free(&p.claims);
 }

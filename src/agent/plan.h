@@ -2,6 +2,9 @@
  * What a node should run, what it does run, and the step from one to the other. Pure: no clock,
  * files or sockets, so that every situation the protocol knows (doc/agent-protocol.md) is a test.
  *
+ * All times are by the boot clock, which does not jump; what people and stintd see is made from it where
+ * it is shown. What a plan costs grows with the number of tasks, not with its square.
+ *
  * Invariants of a plan:
  *  1 (job, stay, task) is started at most once; again only after it left checkpointed.
  *  2 A device is given to a new task when nobody who was on it is left and its memory was read and
@@ -63,8 +66,8 @@ typedef struct st_order {
     st_task_key key;
     st_do want;
     bool over;
-    int64_t until_ms;    /* by our clock; 0: none */
-    int64_t deadline_ms; /* by our clock; 0: none */
+    int64_t until_ms;    /* by the boot clock; 0: none */
+    int64_t deadline_ms; /* by the boot clock; 0: none */
     st_task_place place;
     char tenant[64];   /* as on disk: see agent/launch.h */
     int signal;        /* what tells it to save or to stop */
@@ -83,7 +86,7 @@ typedef struct st_list {
     ST_VEC(st_order) orders;
 } st_list;
 
-/* `boards` has the geometry of each GPU; skew_ms is stintd's clock less ours. */
+/* `boards` has the geometry of each GPU; skew_ms is stintd's clock less the boot clock. */
 int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_ms, st_list *ret,
                  st_err *err);
 void st_list_done(st_list *list);
@@ -122,18 +125,20 @@ typedef enum st_step {
 } st_step;
 
 /* X(field, what happened to it), remembered across restarts. */
-#define ST_MARK_TABLE(X)                                            \
-    X(notified)                                                     \
-    X(asked)    /* told to save */                                  \
-    X(saved)    /* it left by itself, with 0, after it was asked */ \
-    X(stopped)  /* told to stop */                                  \
-    X(killed)   /* by us */                                         \
-    X(fenced)   /* killed because the lease had ended */            \
-    X(refused)  /* it could not be paused */                        \
-    X(gone)     /* nobody of it is left on its devices */           \
-    X(scanning) /* their memory is being read */                    \
-    X(clean)    /* and nothing in their memory that was its own */  \
-    X(told)     /* stintd has heard all of it */
+#define ST_MARK_TABLE(X)                                                        \
+    X(notified)                                                                 \
+    X(asked)    /* told to save */                                              \
+    X(saved)    /* it left by itself, with 0, after it was asked */             \
+    X(stopped)  /* told to stop */                                              \
+    X(killed)   /* by us */                                                     \
+    X(fenced)   /* killed because the lease had ended */                        \
+    X(refused)  /* it could not be paused */                                    \
+    X(gone)     /* nobody of it is left on its devices */                       \
+    X(scanning) /* their memory is being read */                                \
+    X(clean)    /* and nothing in their memory that was its own */              \
+    X(told)     /* stintd has heard all of it */                                \
+    X(fault)    /* it ended, or could not be started, for the node's reasons */ \
+    X(stray)    /* it was found here, and nobody knew of it */
 
 #define ST_TASK_PIDS 32
 
@@ -141,6 +146,21 @@ typedef struct st_task_pid {
     int pid;
     uint64_t birth; /* with the pid, a name that is never used again */
 } st_task_pid;
+
+/* What an agent knows of a task only as long as it lives itself. */
+typedef struct st_task_now {
+    uint64_t kept;    /* a hash of what the journal has of it; 0: nothing */
+    bool listed;      /* it is on the list */
+    uint64_t telling; /* the first report that had all there is to say of it; 0: none has */
+    bool working; /* it is about to be started or removed, and nothing follows from what is there */
+    int worker;   /* who does that; 0: nobody yet */
+    int64_t kill_ms;   /* when it was last killed, as it may have to be again */
+    int64_t look_ms;   /* boot clock: when to look at it, even if nobody says that it has changed */
+    int folder, logs;  /* watches of its folders (agent/notice.h); 0: none */
+    bool output;       /* it may have written something that was not handed over */
+    int64_t began_ms;  /* boot clock: when its start began */
+    int64_t remove_ms; /* boot clock: not before, after it could not be removed */
+} st_task_now;
 
 typedef struct st_task {
     st_task_key key;
@@ -153,6 +173,7 @@ typedef struct st_task {
     ST_MARK_TABLE(X)
 #undef X
     int64_t stop_ms; /* when it was told to stop */
+    int owed;        /* a signal it could not take yet, for it was starting; 0: none */
     int64_t started_ms, ended_ms;
     int exit_code, exit_signal;
     char reason[ST_TASK_REASON_MAX];
@@ -174,13 +195,15 @@ typedef struct st_task {
     int64_t ram_limit;    /* bytes: its limit before it was raised; 0: it was not */
     int npids;            /* processes that were taken off */
     st_task_pid pid[ST_TASK_PIDS];
-    uint64_t telling; /* the first report that had all there is to say of it; 0: none has */
 
     /* Of the simulated executor. */
     int64_t sim_left_ms;  /* it would run this long from sim_since_ms */
     int64_t sim_since_ms; /* 0: it does not run */
     int sim_exit;
     int64_t sim_save_ms;
+
+    /* Of this process, last: it is not written down. */
+    st_task_now now;
 } st_task;
 
 static inline bool st_task_live(const st_task *t)
@@ -189,6 +212,7 @@ static inline bool st_task_live(const st_task *t)
 }
 
 bool st_key_same(const st_task_key *a, const st_task_key *b);
+uint64_t st_key_hash(const st_task_key *key);
 
 /* Slices that are carved, by GPU: bit `start` of mig[gpu][profile]. */
 typedef struct st_carved {
@@ -261,6 +285,11 @@ void st_plan(const st_view *view, int64_t now_ms, st_acts *ret);
 /* Whether an order of this epoch may be followed. */
 bool st_epoch_ok(int64_t highest, int64_t epoch);
 
+/* To be heard, after it left the list: its output, what it used. When half of it is over only the end of
+ * its output is brought, and what is missing is said. */
+#define ST_LOG_WAIT_MS   INT64_C(600000)
+#define ST_STRAY_REASON  "its agent had lost its record of it, so it was ended"
 #define ST_SAVE_SLACK_MS INT64_C(1000) /* after until_ms, before it is killed */
+#define ST_KILL_AGAIN_MS INT64_C(500)  /* what has not died of a kill by then is killed again */
 
 #endif

@@ -10,18 +10,21 @@
 #include "agent/host.h"
 #include "base/quote.h"
 
-#define LINES_MS  3000
+#define LINES_MS  10000
 #define REPORT_MS 2500 /* between two reports of which nothing is urgent: what was used, devices */
+
+/* Between two that are: with thousands of tasks a report takes its time. */
+static int64_t least_ms(const st_host *h)
+{
+    return 5 + (int64_t)h->journal.tasks.n / 50;
+}
 
 /* An end is told when its last lines have gone ahead, so that who follows them misses none; but
  * not for long, and not where logs cannot be brought. */
 static bool lines_first(const st_host *h, const st_task *t, bool log_down)
 {
-    int64_t ago = st_wall_ms() - t->ended_ms;
-
-    (void)h;
-    return t->phase == ST_PHASE_ENDED && t->started_ms > 0 && !t->log_done && ago >= 0 &&
-           ago < LINES_MS && !log_down && !t->fenced;
+    return t->phase == ST_PHASE_ENDED && t->started_ms != 0 && !t->log_done &&
+           h->now_ms - t->ended_ms < LINES_MS && !log_down && !t->fenced;
 }
 
 static void add_used(const st_task *t, st_strbuf *out)
@@ -40,7 +43,7 @@ static void add_used(const st_task *t, st_strbuf *out)
 /* Over, off the list and looked after: what it used, once more, until that was heard. */
 static bool leaves(const st_task *t)
 {
-    return !st_task_live(t) && t->unlisted_ms > 0 && t->clean && !t->told;
+    return !st_task_live(t) && t->unlisted_ms != 0 && t->clean && !t->told;
 }
 
 static void past_json(st_host *h, uint64_t no, st_strbuf *out)
@@ -51,10 +54,10 @@ static void past_json(st_host *h, uint64_t no, st_strbuf *out)
         st_task *t = &h->journal.tasks.v[i];
 
         if (!leaves(t)) {
-            t->telling = 0;
+            t->now.telling = 0;
             continue;
         }
-        t->telling = t->telling ? t->telling : no;
+        t->now.telling = t->now.telling ? t->now.telling : no;
         st_strbuf_addf(out, "%s{\"job\":\"%s\",\"stay\":%d,\"task\":%d", sep, t->key.job,
                        t->key.stay, t->key.task);
         add_used(t, out);
@@ -68,9 +71,9 @@ void st_host_report_heard(st_host *h, uint64_t heard_no)
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
         st_task *t = &h->journal.tasks.v[i];
 
-        if (t->telling && t->telling <= heard_no) {
+        if (t->now.telling && t->now.telling <= heard_no) {
             t->told = true;
-            t->telling = 0;
+            t->now.telling = 0;
         }
     }
 }
@@ -89,14 +92,16 @@ static void task_json(const st_host *h, const st_task *t, bool log_down, st_strb
         state = words[ST_PHASE_RUNNING];
     st_strbuf_addf(out, "{\"job\":\"%s\",\"stay\":%d,\"task\":%d,\"state\":\"%s\"", t->key.job,
                    t->key.stay, t->key.task, state);
-    if (t->started_ms > 0)
-        st_strbuf_addf(out, ",\"started_ms\":%" PRId64, t->started_ms);
-    if (t->ended_ms > 0 && !first)
-        st_strbuf_addf(out, ",\"ended_ms\":%" PRId64, t->ended_ms);
+    if (t->started_ms != 0)
+        st_strbuf_addf(out, ",\"started_ms\":%" PRId64, t->started_ms + h->wall_of_ms);
+    if (t->ended_ms != 0 && !first)
+        st_strbuf_addf(out, ",\"ended_ms\":%" PRId64, t->ended_ms + h->wall_of_ms);
     if (t->phase == ST_PHASE_ENDED && t->exit_signal && !first)
         st_strbuf_addf(out, ",\"signal\":%d", t->exit_signal);
     else if (t->phase == ST_PHASE_ENDED && !first)
         st_strbuf_addf(out, ",\"exit_code\":%d", t->exit_code);
+    if (!st_task_live(t) && !first && t->fault)
+        st_strbuf_add(out, ",\"fault\":\"node\"");
     if (t->reason[0] && !first) {
         st_strbuf_add(out, ",\"reason\":");
         st_quote_json(out, t->reason);
@@ -114,7 +119,7 @@ static void report_json(st_host *h, uint64_t no, bool log_down, st_strbuf *out)
         const st_task *t = &h->journal.tasks.v[i];
 
         /* Off the list and over: only its last lines are still on their way. */
-        if (!st_task_live(t) && t->unlisted_ms > 0)
+        if (!st_task_live(t) && t->unlisted_ms != 0)
             continue;
         st_strbuf_add(out, sep);
         task_json(h, t, log_down, out);
@@ -129,20 +134,24 @@ static void report_json(st_host *h, uint64_t no, bool log_down, st_strbuf *out)
 
 void st_host_report(st_host *h)
 {
+    bool failed = h->fenced || h->ill[0];
     const char *reason = h->fenced     ? "its lease ended and its tasks were killed"
+                         : h->ill[0]   ? h->ill
                          : h->stuck[0] ? h->stuck
-                                       : h->ill;
+                         : h->full[0]  ? h->full
+                                       : h->unfit;
     int64_t boot = st_boot_ms();
     st_mail *m = &h->mail;
     st_strbuf text = {0}, old;
     bool log_down;
 
-    if (!h->changed && boot < h->report_ms)
+    if (boot < (h->changed ? h->urgent_ms : h->report_ms))
         return;
     pthread_mutex_lock(&m->lock);
     log_down = m->log_down;
     pthread_mutex_unlock(&m->lock);
     h->report_no++;
+    h->wall_of_ms = st_wall_ms() - boot;
     report_json(h, h->report_no, log_down, &text);
     pthread_mutex_lock(&m->lock);
     old = m->report;
@@ -150,14 +159,16 @@ void st_host_report(st_host *h)
     m->report_no = h->report_no;
     if (h->changed)
         m->urgent_no = h->report_no;
-    m->wall_of_ms = st_wall_ms() - boot;
+    m->wall_of_ms = h->wall_of_ms;
     m->epoch = h->journal.epoch;
     m->revision = h->has_list ? h->list.revision : 0;
     snprintf(m->reason, sizeof m->reason, "%s", reason);
+    m->health = failed ? "failed" : reason[0] ? "hold" : "ok";
     pthread_mutex_unlock(&m->lock);
     st_strbuf_done(&old);
     if (h->changed)
         st_voice_wake(h);
     h->changed = false;
     h->report_ms = boot + REPORT_MS;
+    h->urgent_ms = st_boot_ms() + least_ms(h);
 }

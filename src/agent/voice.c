@@ -15,6 +15,7 @@
 
 #define STATUS_MS    10000 /* for an answer to a status */
 #define LOG_MS       15000 /* to a piece of a log */
+#define LOG_DOWN_MS  20000 /* without an answer, and ends no longer wait for logs */
 #define POLL_MORE_MS 10000 /* beyond what stintd may wait */
 #define PAUSE_MIN_MS 200
 #define PAUSE_MAX_MS 15000
@@ -33,6 +34,7 @@ void st_mail_init(st_mail *m)
 {
     ST_ASSERT(pthread_mutex_init(&m->lock, NULL) == 0);
     m->chunk = CHUNK;
+    m->health = "ok";
     m->doing = "its start";
     m->turn_ms = st_boot_ms();
 }
@@ -62,6 +64,16 @@ bool st_voice_lease_over(st_host *h)
     h->mail.lapsed = false;
     pthread_mutex_unlock(&h->mail.lock);
     return over;
+}
+
+bool st_voice_leased(st_host *h)
+{
+    bool leased;
+
+    pthread_mutex_lock(&h->mail.lock);
+    leased = h->mail.lease_end_ms > st_boot_ms();
+    pthread_mutex_unlock(&h->mail.lock);
+    return leased;
 }
 
 void st_voice_doing(st_host *h, const char *what)
@@ -113,13 +125,20 @@ static void take_terms(st_host *h, const json_t *answer)
     int64_t lease = json_integer_value(json_object_get(answer, "lease_ms"));
     int64_t now = json_integer_value(json_object_get(answer, "now_ms"));
     st_talk *k = &h->talk;
-    st_lease fresh;
+    st_run_lease fresh;
+    st_err err = {0};
+    int r = 0;
 
     if (lease > 0)
         k->lease_ms = lease;
-    fresh = (st_lease){.end_ms = k->sent_ms + k->lease_ms, .keep = end && strcmp(end, "keep") == 0};
+    fresh =
+        (st_run_lease){.end_ms = k->sent_ms + k->lease_ms, .keep = end && strcmp(end, "keep") == 0};
     if (h->exec->ops->real)
-        st_lease_save(h->dir, &fresh);
+        r = st_lease_save(h->dir, &fresh, &err);
+    /* A lease that supervisors do not know of is none: they would end what it is for. */
+    if (r < 0 && !k->unsaved)
+        st_say(h, "lease-not-saved", "reason=\"%s\"", err.msg);
+    k->unsaved = r < 0;
     pthread_mutex_lock(&h->mail.lock);
     /* A lease that ended before the acting side has looked has ended: what it had may run elsewhere. */
     h->mail.lapsed = h->mail.lapsed || is_over_now(&h->mail);
@@ -131,13 +150,12 @@ static void take_terms(st_host *h, const json_t *answer)
 }
 
 /* Under the lock. A clock of its own for each report: the times in it are by that. */
-static void status_json(const st_mail *m, const char *reason, st_strbuf *out)
+static void status_json(const st_mail *m, const char *health, const char *reason, st_strbuf *out)
 {
     st_strbuf_addf(out,
                    "{\"epoch\":%" PRId64 ",\"revision\":%" PRIu64 ",\"now_ms\":%" PRId64
                    ",\"node\":{\"health\":\"%s\"",
-                   m->epoch, m->revision, st_boot_ms() + m->wall_of_ms,
-                   reason[0] ? "failed" : "ok");
+                   m->epoch, m->revision, st_boot_ms() + m->wall_of_ms, health);
     if (reason[0]) {
         st_strbuf_add(out, ",\"reason\":");
         st_quote_json(out, reason);
@@ -169,7 +187,7 @@ static int64_t send_status(st_host *h, int64_t boot)
     pthread_mutex_lock(&m->lock);
     stall = stuck(m, why);
     if (m->report.n > 0 && !(stall && k->stalled)) {
-        status_json(m, stall ? why : m->reason, &body);
+        status_json(m, stall ? "failed" : m->health, stall ? why : m->reason, &body);
         k->sent_no = m->report_no;
     }
     pthread_mutex_unlock(&m->lock);
@@ -231,6 +249,8 @@ static void status_answered(st_host *h, const json_t *root)
     st_retry_ok(&k->main_at);
     if (!k->stalled)
         take_terms(h, root);
+    if (json_is_true(json_object_get(root, "taken")) && k->log_at.failures > 0)
+        st_retry_ok(&k->log_at);
     pthread_mutex_lock(&h->mail.lock);
     /* Answered and not taken: stintd waits for the silence of an agent before us. It is said again. */
     if (!json_is_false(json_object_get(root, "taken")))
@@ -337,12 +357,14 @@ static void piece_heard(void *ctx, const st_answer *a)
     bool answered = root || a->status == 404;
 
     k->next_ms = 0;
+    if (answered || k->log_ok_ms == 0)
+        k->log_ok_ms = st_boot_ms();
     if (answered)
         st_retry_ok(&k->log_at);
     else
         st_retry_later(h, &k->log_at);
     pthread_mutex_lock(&m->lock);
-    m->log_down = !answered;
+    m->log_down = !answered && st_boot_ms() > k->log_ok_ms + LOG_DOWN_MS;
     if (answered && m->piece_state == ST_PIECE_READY) {
         m->piece_state = ST_PIECE_ANSWERED;
         m->piece_status = a->status;

@@ -43,7 +43,8 @@ typedef struct st_mail {
 
     /* From the acting side. */
     st_strbuf report;   /* a status from `"tasks"` on; empty: there is none yet */
-    char reason[200];   /* why the node cannot be used; "": it can */
+    const char *health; /* ok, hold (nothing new is started) or failed; static text */
+    char reason[200];   /* why it is not ok */
     uint64_t report_no; /* which report it is, from 1 */
     uint64_t urgent_no; /* stintd is to hear this one at once */
     int64_t wall_of_ms; /* UTC less the boot clock, as the report has it */
@@ -79,6 +80,8 @@ void st_mail_done(st_mail *m);
 
 /* The lease as it is now. */
 bool st_voice_lease_over(struct st_host *h);
+/* Whether there is one, for those who only show it. */
+bool st_voice_leased(struct st_host *h);
 /* A turn begins, or something that may take long: what the node is said to be stuck in, if it is. */
 void st_voice_doing(struct st_host *h, const char *what);
 /* Something is new for the voice. */

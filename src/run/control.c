@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/map.h"
+#include "base/mem.h"
 #include "base/vec.h"
 #include "run/log.h"
 #include "run/net.h"
@@ -19,6 +21,11 @@
 #include "run/state.h"
 
 #define CLEAN_UP_MS 5000
+
+int st_run_folder(const st_run *run, const char *id, char ret[PATH_MAX], st_err *err)
+{
+    return st_state_dir(run, id, ret, err);
+}
 
 int st_run_get(const st_run *run, const char *id, st_run_task *ret, st_err *err)
 {
@@ -30,6 +37,12 @@ int st_run_get(const st_run *run, const char *id, st_run_task *ret, st_err *err)
     if (access(dir, F_OK) != 0)
         return st_fail(err, ST_ENOENT, "there is no task %s on this node", id);
     return st_state_read(run, dir, ret, err);
+}
+
+bool st_run_node_fault(const st_err *err)
+{
+    return err->code == ST_EFULL || err->code == ST_EIO || err->code == ST_EDOWN ||
+           err->code == ST_EINTERNAL;
 }
 
 static int by_id(const void *a, const void *b)
@@ -119,29 +132,85 @@ int st_run_signal(const st_run *run, const char *id, int signal, st_err *err)
     return 0;
 }
 
-int st_run_count(const st_run *run, const char *id, int64_t *ret, st_err *err)
+/* The control group of a task: as its plan has it; where that is lost, by its name. What runs is in
+ * there, whatever became of our files. */
+static int group_of(const st_run *run, const char *id, char ret[256], st_err *err)
 {
-    char dir[PATH_MAX];
+    char dir[PATH_MAX], name[ST_RUN_ID_MAX];
     st_plan plan;
     int r = st_state_dir(run, id, dir, err);
 
-    if (r || (r = st_plan_read(dir, &plan, err)) != 0)
+    if (r)
         return r;
-    *ret = st_cg_count(&run->cg, plan.cgroup);
+    if (st_plan_read(dir, &plan, NULL) == 0) {
+        memcpy(ret, plan.cgroup, sizeof(plan.cgroup));
+        return 0;
+    }
+    st_state_name(id, name);
+    snprintf(ret, 256, "%.127s/%s", run->cgroup_root, name);
     return 0;
+}
+
+int st_run_count(const st_run *run, const char *id, int64_t *ret, st_err *err)
+{
+    char group[256];
+    int r = group_of(run, id, group, err);
+
+    if (r == 0)
+        *ret = st_cg_count(&run->cg, group);
+    return r;
+}
+
+int st_run_groups(const st_run *run, char (**ret)[ST_RUN_ID_MAX], size_t *ret_n)
+{
+    typedef char name[ST_RUN_ID_MAX];
+    ST_CLEANUP(st_map_freep) st_map *seen = st_map_new();
+    name *names = NULL;
+    size_t n = 0;
+
+    for (int i = 0; i < run->cg.nall; i++) {
+        char top[PATH_MAX];
+        DIR *d = st_os_path(top, NULL, "%s/%s", run->cg.all[i], run->cgroup_root) == 0
+                     ? opendir(top)
+                     : NULL;
+
+        for (struct dirent *e; d && (e = readdir(d));) {
+            if (e->d_type != DT_DIR || e->d_name[0] == '.' || strlen(e->d_name) >= ST_RUN_ID_MAX ||
+                st_map_get(seen, e->d_name, NULL))
+                continue;
+            st_map_put(seen, e->d_name, 1);
+            names = st_xrealloc(names, (n + 1) * sizeof *names);
+            snprintf(names[n++], ST_RUN_ID_MAX, "%s", e->d_name);
+        }
+        if (d)
+            closedir(d);
+    }
+    *ret = names;
+    *ret_n = n;
+    return 0;
+}
+
+int64_t st_run_group_end(const st_run *run, const char *name)
+{
+    char group[256];
+
+    snprintf(group, sizeof group, "%.127s/%.95s", run->cgroup_root, name);
+    int64_t left = st_cg_kill_wait(&run->cg, group, 0);
+
+    if (left == 0)
+        st_cg_remove(&run->cg, group);
+    return left;
 }
 
 int st_run_pids(const st_run *run, const char *id, int64_t *buf, size_t room, size_t *ret_n,
                 st_err *err)
 {
-    char dir[PATH_MAX];
-    st_plan plan;
-    int r = st_state_dir(run, id, dir, err);
+    char group[256];
+    int r = group_of(run, id, group, err);
 
-    if (r || (r = st_plan_read(dir, &plan, err)) != 0)
-        return r;
-    *ret_n = st_cg_pids(&run->cg, plan.cgroup, buf, room);
-    return 0;
+    if (r == 0)
+        *ret_n = st_cg_pids(&run->cg, group, buf, room);
+    return r;
 }
 
 int st_run_kill(const st_run *run, const char *id, const char *reason, int64_t timeout_ms,
@@ -153,6 +222,14 @@ int st_run_kill(const st_run *run, const char *id, const char *reason, int64_t t
     st_run_task task;
     int r = st_run_get(run, id, &task, err);
 
+    if (r == -ST_ENOENT) { /* its folder is lost; what runs is not */
+        char group[256];
+
+        r = group_of(run, id, group, err);
+        if (r == 0 && st_cg_kill_wait(&run->cg, group, timeout_ms) > 0)
+            r = st_fail(err, ST_EDOWN, "task %s, whose folder is lost, has processes left", id);
+        return r;
+    }
     if (r || (r = st_state_dir(run, id, dir, err)) != 0 || (r = st_plan_read(dir, &plan, err)) != 0)
         return r;
     /* A disk too full for the reason must not save it. */

@@ -33,6 +33,8 @@ static void tell(int32_t kind, int32_t value)
 
     clock_gettime(CLOCK_REALTIME, &now);
     word.time_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    word.boot_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     while (write(ST_INIT_FD, &word, sizeof(word)) < 0 && errno == EINTR)
         ;
 }

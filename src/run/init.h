@@ -23,6 +23,7 @@ typedef struct st_init_word {
     int32_t kind;
     int32_t value;
     int64_t time_us; /* UTC */
+    int64_t boot_ms; /* by a clock that does not jump */
 } st_init_word;
 
 #endif

@@ -7,6 +7,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -43,6 +44,24 @@ static int make_namespace(const char *path)
     return mount("/proc/self/ns/net", path, NULL, MS_BIND, NULL) == 0 ? 0 : errno;
 }
 
+/* Two tasks of one tenant may start at once: the second finds what the first has made. The lock goes
+ * with the descriptor. */
+static int lock_net(const char *dir, st_err *err)
+{
+    char path[PATH_MAX];
+    int r = st_os_path(path, err, "%s/.lock", dir);
+    int fd = r ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (r)
+        return r;
+    if (fd < 0 || flock(fd, LOCK_EX) != 0) {
+        r = st_fail(err, ST_EIO, "cannot lock %s: %s", path, strerror(errno));
+        st_os_closep(&fd);
+        return r;
+    }
+    return fd;
+}
+
 int st_net_tenant(const char *state_dir, const char *tenant, char ret[PATH_MAX], st_err *err)
 {
     char dir[PATH_MAX], path[PATH_MAX];
@@ -53,6 +72,10 @@ int st_net_tenant(const char *state_dir, const char *tenant, char ret[PATH_MAX],
         (r = st_os_path(path, err, "%s/%s", dir, tenant)) != 0 ||
         (r = st_os_mkdirs(dir, 0711, err)) != 0)
         return r;
+    ST_CLEANUP(st_os_closep) int lock = lock_net(dir, err);
+
+    if (lock < 0)
+        return lock;
     if (!is_namespace(path)) {
         int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 

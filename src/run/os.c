@@ -63,6 +63,14 @@ void st_os_sleep_ms(int64_t ms)
         ;
 }
 
+const char *st_os_boot_id(char ret[ST_OS_BOOT_MAX])
+{
+    if (st_os_peek("/proc/sys/kernel/random/boot_id", ret, ST_OS_BOOT_MAX) <= 0)
+        ret[0] = '\0';
+    ret[strcspn(ret, "\n")] = '\0';
+    return ret;
+}
+
 int st_os_path(char ret[PATH_MAX], st_err *err, const char *fmt, ...)
 {
     va_list ap;

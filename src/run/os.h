@@ -21,6 +21,10 @@ int64_t st_os_now_us(void);
 int64_t st_os_mono_ms(void); /* for waiting; goes on while the machine sleeps */
 void st_os_sleep_ms(int64_t ms);
 
+/* What tells this boot of the machine from all others. */
+#define ST_OS_BOOT_MAX 40
+const char *st_os_boot_id(char ret[ST_OS_BOOT_MAX]);
+
 /* Joins with printf rules; fails when the path does not fit. */
 int st_os_path(char ret[PATH_MAX], st_err *err, const char *fmt, ...) ST_PRINTF(3, 4);
 

@@ -20,6 +20,7 @@
 #ifndef ST_RUN_RUN_H
 #define ST_RUN_RUN_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -142,10 +143,24 @@ typedef struct st_run_conf {
     const char *cgroup_root; /* "stint": the group all tasks live under */
     const char *runtime;     /* path of crun or runc; default: the first that works here */
     const char *libexec;     /* the folder of stint-shim and stint-init; default: our own */
+    const char *lease;       /* the file with the end of the node's lease; default: there is none */
     int64_t
         images_mib;   /* of unpacked images at most; default: a quarter of the disk, up to 64 GiB */
     int64_t image_ms; /* to read and unpack one; default: 10 minutes */
 } st_run_conf;
+
+/* The end of a node's lease, in a file that its agent writes: BOOT-ID END keep|kill. It is of this boot or
+ * it is none. Supervisors end their tasks when it is over, whoever else is dead. */
+typedef struct st_run_lease {
+    int64_t end_ms; /* boot clock; 0: there is none */
+    bool keep;      /* tasks outlive it */
+} st_run_lease;
+
+#define ST_RUN_LEASE_REASON "the lease of its node ended"
+
+st_run_lease st_run_lease_read(const char *text, const char *boot_id); /* pure */
+st_run_lease st_run_lease_load(const char *path);
+int st_run_lease_save(const char *path, const st_run_lease *lease, st_err *err);
 
 typedef struct st_run st_run;
 
@@ -197,10 +212,11 @@ typedef struct st_run_task {
     char id[ST_RUN_ID_MAX];
     char tenant[ST_RUN_NAME_MAX];
     st_run_state state;
-    int64_t asked_ms;       /* when st_run_start was called; UTC */
-    int64_t started_us;     /* the job's first instruction; 0: not yet */
-    int64_t deadline_ms;    /* of the time limit; 0: none */
-    int shim_pid, init_pid; /* while it runs */
+    int64_t asked_ms;        /* when st_run_start was called; UTC */
+    int64_t started_us;      /* the job's first instruction; 0: not yet */
+    int64_t started_boot_ms; /* the same, by the boot clock */
+    int64_t deadline_ms;     /* of the time limit; 0: none */
+    int shim_pid, init_pid;  /* while it runs */
 
     /* Once ended. */
     st_run_why why;
@@ -209,12 +225,20 @@ typedef struct st_run_task {
     bool oom;   /* something in it was killed for memory, even if it went on */
     bool gone;  /* every process was seen gone when the record was written */
     int64_t ended_ms;
-    int64_t log_lost; /* bytes of output that could not be written */
+    int64_t ended_boot_ms; /* the same, by the boot clock */
+    bool node_fault;       /* of start_failed: for the node's reasons, not what was asked for */
+    int64_t log_lost;      /* bytes of output that could not be written */
     char text[ST_RUN_TEXT_MAX];
 } st_run_task;
 
 /* Returns when the supervisor is on its way; watch the state. ST_EEXIST: the id is taken. */
 int st_run_start(st_run *run, const st_run_spec *spec, st_err *err);
+
+/* Where its records and logs are, whether there are any or not. */
+int st_run_folder(const st_run *run, const char *id, char ret[PATH_MAX], st_err *err);
+
+/* Whose fault an error at a start is: the node's, or that of what was asked for. */
+bool st_run_node_fault(const st_err *err);
 
 int st_run_get(const st_run *run, const char *id, st_run_task *ret, st_err *err);
 
@@ -233,6 +257,14 @@ int st_run_kill(const st_run *run, const char *id, const char *reason, int64_t t
 
 /* How many processes of the task exist now; 0 is proof that it is gone. */
 int st_run_count(const st_run *run, const char *id, int64_t *ret, st_err *err);
+
+/* The names of all groups under the root, in any hierarchy: "job.stay.task", as ids are with dots. This is
+ * what the kernel knows; free(*ret). */
+#define ST_RUN_TRY "stint-try" /* how those begin that a runtime is tried in */
+int st_run_groups(const st_run *run, char (**ret)[ST_RUN_ID_MAX], size_t *ret_n);
+/* Kills all that is in one of them, without waiting, and removes it when it is empty; returns how many
+ * are left. */
+int64_t st_run_group_end(const st_run *run, const char *name);
 
 /* ---- held still (hold.c) ---------------------------------------------------------------- */
 
@@ -255,7 +287,7 @@ int st_run_ram_limit(const st_run *run, const char *id, int64_t bytes, st_err *e
  * running task cannot be changed: with cgroups of version 2 alone. */
 int st_run_device_add(const st_run *run, const char *id, const char *path, st_err *err);
 
-/* Another end of its time limit; 0: none for now, its time stands still. Nothing changes for a task
+/* Another end of its time limit, by the boot clock; 0: none for now, its time stands still. Nothing changes for a task
  * that has no limit. */
 int st_run_deadline(const st_run *run, const char *id, int64_t deadline_ms, st_err *err);
 

@@ -14,8 +14,6 @@
 #include "run/bundle.h"
 #include "run/os.h"
 
-#define TRY_NAME "stint-try"
-
 const char *const st_runtime_names[] = {"crun", "runc", NULL};
 
 /* The folder our own program is in. */
@@ -71,6 +69,8 @@ int st_runtime_prepare(const st_run_conf *conf, st_run *ret, st_err *err)
                       "")) != 0 ||
         (r = set_text(ret->cgroup_root, sizeof(ret->cgroup_root), "the cgroup's name", err,
                       conf->cgroup_root ? conf->cgroup_root : "stint", "")) != 0 ||
+        (r = set_text(ret->lease, sizeof(ret->lease), "the lease's path", err,
+                      conf->lease ? conf->lease : "", "")) != 0 ||
         (r = set_text(ret->shim, sizeof(ret->shim), "a path", err, own, "/stint-shim")) != 0 ||
         (r = set_text(ret->init, sizeof(ret->init), "a path", err, own, "/stint-init")) != 0)
         return r;
@@ -102,7 +102,7 @@ static int write_try(const st_run *run, const char *dir, st_err *err)
     ST_CLEANUP(st_os_jsonp) json_t *config = NULL;
     int r;
 
-    snprintf(group, sizeof(group), "%s/%s-%d", run->cgroup_root, TRY_NAME, (int)getpid());
+    snprintf(group, sizeof(group), "%s/%s-%d", run->cgroup_root, ST_RUN_TRY, (int)getpid());
     const st_bundle_place place = {.rootfs = root,
                                    .inject = inject,
                                    .init = run->init,
@@ -126,7 +126,7 @@ int st_runtime_try(const st_run *run, const char *path, st_err *err)
     char dir[PATH_MAX], root[PATH_MAX], name[64], said[512];
     int r;
 
-    snprintf(name, sizeof(name), "%s-%d", TRY_NAME, (int)getpid());
+    snprintf(name, sizeof(name), "%s-%d", ST_RUN_TRY, (int)getpid());
     if ((r = st_os_path(dir, err, "%s/%s", run->state_dir, name)) != 0 ||
         (r = st_os_path(root, err, "%s/runtime", run->state_dir)) != 0)
         return r;

@@ -33,8 +33,11 @@
 #include "run/state.h"
 
 #define START_TIMEOUT_MS 60000
+#define NO_RUNTIME       (127 << 8) /* as a wait status: there was nothing to execute */
 #define KILL_AGAIN_MS    1000
-#define HELD_LOOK_MS     500 /* at a deadline that stands still */
+#define LEASE_AFTER_MS   2000
+#define LEASE_LOOK_MS    10000 /* while there is none, or none that ends */
+#define HELD_LOOK_MS     500   /* at a deadline that stands still */
 #define GONE_TIMEOUT_MS  10000
 #define DRAIN_MS         1000
 #define LIVE_AGAIN_MS    1000
@@ -49,9 +52,11 @@ typedef struct shim {
     st_cg cg;
     st_run_task task; /* the record in the making */
     int signals, timer;
-    int image;          /* keeps the unpacked image where it is */
-    int out, err, word; /* read ends: stdout, stderr, stint-init */
-    pid_t runtime;      /* while it works */
+    int lease;            /* a timer: the end of the node's lease, or when to look for it */
+    int64_t lease_end_ms; /* as last read; 0: none was */
+    int image;            /* keeps the unpacked image where it is */
+    int out, err, word;   /* read ends: stdout, stderr, stint-init */
+    pid_t runtime;        /* while it works */
     bool ended;
     bool over_time;
     bool start_late;
@@ -75,6 +80,41 @@ static void disarm(shim *s)
     struct itimerspec never = {0};
 
     timerfd_settime(s->timer, 0, &never, NULL);
+}
+
+/* ---- the lease -------------------------------------------------------------------------- */
+
+/* When to look at the lease: a little after its end, for the agent comes first, and its watchdog. */
+static void arm_lease(shim *s)
+{
+    st_run_lease now = st_run_lease_load(s->plan.lease);
+    int64_t mono = st_os_mono_ms();
+    int64_t at = mono + LEASE_LOOK_MS;
+    struct itimerspec when = {0};
+
+    if (!s->plan.lease[0])
+        return;
+    if (now.keep || now.end_ms > 0)
+        s->lease_end_ms = now.keep ? 0 : now.end_ms;
+    if (s->lease_end_ms > 0)
+        at = ST_MAX(s->lease_end_ms + LEASE_AFTER_MS, mono + 1);
+    when.it_value = (struct timespec){.tv_sec = at / 1000, .tv_nsec = at % 1000 * 1000000};
+    timerfd_settime(s->lease, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* It may have been renewed since. If not, whoever should have seen to that is dead. */
+static void on_lease(shim *s)
+{
+    uint64_t times;
+
+    if (read(s->lease, &times, sizeof(times)) < 0)
+        return;
+    arm_lease(s);
+    if (s->lease_end_ms == 0 || st_os_mono_ms() < s->lease_end_ms + LEASE_AFTER_MS)
+        return;
+    (void)st_kill_write(s->dir, ST_RUN_LEASE_REASON, NULL);
+    st_cg_kill(&s->cg, s->plan.cgroup, false);
+    arm(s, FOR_KILL, KILL_AGAIN_MS);
 }
 
 /* ---- starting --------------------------------------------------------------------------- */
@@ -231,6 +271,20 @@ static void runtime_complaint(const shim *s, char ret[ST_RUN_TEXT_MAX])
     }
 }
 
+/* Words of the kernel's that a runtime passes on when the node has run out of something. What is wrong
+ * with an image or a folder is the job's. */
+static bool is_node_fault(const char *text)
+{
+    static const char *const words[] = {
+        "no space left on device",          "cannot allocate memory", "too many open files",
+        "resource temporarily unavailable", "input/output error",     "quota exceeded"};
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
+        if (strcasestr(text, words[i]))
+            return true;
+    return false;
+}
+
 /* On a full disk the task runs on, and the record follows when there is room. */
 static void note_live(shim *s)
 {
@@ -248,7 +302,7 @@ static void send(const shim *s, int sig)
 /* Its limit was moved since it was set, because it was held still for a while. */
 static bool has_more_time(shim *s)
 {
-    int64_t deadline, now = st_os_now_ms();
+    int64_t deadline, now = st_os_mono_ms();
 
     if (!st_deadline_read(s->dir, &deadline) || (deadline > 0 && deadline <= now))
         return false;
@@ -298,6 +352,7 @@ static void on_word(shim *s)
         if (s->task.started_us)
             break;
         s->task.started_us = word.time_us;
+        s->task.started_boot_ms = word.boot_ms;
         if (s->plan.time_limit_ms > 0) {
             s->task.deadline_ms = word.time_us / 1000 + s->plan.time_limit_ms;
             arm(s, FOR_LIMIT, s->plan.time_limit_ms);
@@ -316,6 +371,7 @@ static void on_word(shim *s)
         s->task.status = WIFEXITED(word.value) ? WEXITSTATUS(word.value) : -1;
         s->task.signal = WIFSIGNALED(word.value) ? WTERMSIG(word.value) : 0;
         s->task.ended_ms = word.time_us / 1000;
+        s->task.ended_boot_ms = word.boot_ms;
         break;
     default:
         break;
@@ -344,11 +400,16 @@ static void on_runtime_end(shim *s, int status)
     s->runtime = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         s->task.why = ST_RUN_WHY_START;
+        s->task.node_fault = s->start_late || status == NO_RUNTIME;
         if (s->start_late)
             snprintf(s->task.text, sizeof(s->task.text), "the runtime did not finish in %d s",
                      START_TIMEOUT_MS / 1000);
+        else if (status == NO_RUNTIME)
+            snprintf(s->task.text, sizeof(s->task.text), "the runtime %.200s cannot be executed",
+                     s->plan.runtime);
         else
             runtime_complaint(s, s->task.text);
+        s->task.node_fault = s->task.node_fault || is_node_fault(s->task.text);
         s->task.status = -1;
         s->ended = true;
         return;
@@ -361,12 +422,18 @@ static void on_runtime_end(shim *s, int status)
         st_cg_kill(&s->cg, s->plan.cgroup, false);
 }
 
+static void ended_now(shim *s)
+{
+    s->task.ended_ms = st_os_now_ms();
+    s->task.ended_boot_ms = st_os_mono_ms();
+}
+
 static void on_init_end(shim *s, int status)
 {
     s->ended = true;
     if (s->task.ended_ms)
         return; /* told by stint-init */
-    s->task.ended_ms = st_os_now_ms();
+    ended_now(s);
     s->task.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     s->task.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
@@ -394,11 +461,10 @@ static void on_children(shim *s)
 static void watch(shim *s)
 {
     while (!s->ended) {
-        struct pollfd fds[] = {{.fd = s->signals, .events = POLLIN},
-                               {.fd = s->timer, .events = POLLIN},
-                               {.fd = s->word, .events = POLLIN},
-                               {.fd = s->out, .events = POLLIN},
-                               {.fd = s->err, .events = POLLIN}};
+        struct pollfd fds[] = {
+            {.fd = s->signals, .events = POLLIN}, {.fd = s->timer, .events = POLLIN},
+            {.fd = s->word, .events = POLLIN},    {.fd = s->out, .events = POLLIN},
+            {.fd = s->err, .events = POLLIN},     {.fd = s->lease, .events = POLLIN}};
 
         int ready = poll(fds, ST_ARRAY_LEN(fds), s->live_due ? LIVE_AGAIN_MS : -1);
 
@@ -414,6 +480,8 @@ static void watch(shim *s)
             on_output(s, &s->out, &s->log_out);
         if (fds[4].revents)
             on_output(s, &s->err, &s->log_err);
+        if (fds[5].revents)
+            on_lease(s);
         if (fds[0].revents)
             on_children(s);
     }
@@ -474,7 +542,7 @@ static void clean_up(shim *s)
 static void finish(shim *s)
 {
     if (!s->task.ended_ms)
-        s->task.ended_ms = st_os_now_ms();
+        ended_now(s);
     s->task.gone = st_cg_kill_wait(&s->cg, s->plan.cgroup, GONE_TIMEOUT_MS) == 0;
     drain(s);
     find_why(s);
@@ -523,7 +591,8 @@ static int open_ends(shim *s, st_err *err)
     sigaddset(&all, SIGCHLD);
     s->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (s->signals < 0 || s->timer < 0)
+    s->lease = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (s->signals < 0 || s->timer < 0 || s->lease < 0)
         return st_fail(err, ST_EIO, "cannot make a descriptor: %s", strerror(errno));
     if ((r = st_os_path(path, err, "%s/logs/out", s->dir)) != 0 ||
         (r = st_log_init(&s->log_out, path, s->plan.log_bytes, err)) != 0 ||
@@ -539,7 +608,7 @@ int st_shim_main(const char *dir)
 
     leave_parent();
     s->dir = dir;
-    s->signals = s->timer = s->image = s->out = s->err = s->word = -1;
+    s->signals = s->timer = s->lease = s->image = s->out = s->err = s->word = -1;
     s->log_out.fd = s->log_err.fd = -1;
     if (st_plan_read(dir, &s->plan, &err) != 0)
         return 1;
@@ -549,10 +618,12 @@ int st_shim_main(const char *dir)
     if (open_ends(s, &err) == 0 && mount_private(s, &err) == 0 && ready_image(s, &err) == 0 &&
         mount_root(s, &err) == 0 && start_runtime(s, &err) == 0) {
         arm(s, FOR_START, START_TIMEOUT_MS);
+        arm_lease(s);
         watch(s);
     } else {
         s->task.why = ST_RUN_WHY_START;
         s->task.status = -1;
+        s->task.node_fault = st_run_node_fault(&err);
         snprintf(s->task.text, sizeof(s->task.text), "%.*s", ST_RUN_TEXT_MAX - 1, err.msg);
     }
     finish(s);

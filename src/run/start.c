@@ -225,6 +225,7 @@ static int make_plan(starter *st, st_err *err)
     snprintf(p->tenant, sizeof(p->tenant), "%s", spec->tenant);
     snprintf(p->runtime, sizeof(p->runtime), "%s", st->run->runtime);
     st_state_name(spec->id, p->name);
+    snprintf(p->lease, sizeof(p->lease), "%s", st->run->lease);
     snprintf(p->cgroup, sizeof(p->cgroup), "%s/%s", st->run->cgroup_root, p->name);
     return st_os_path(p->runtime_root, err, "%s/runtime", st->run->state_dir);
 }

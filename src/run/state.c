@@ -65,13 +65,14 @@ static int read_record(const char *dir, const char *name, json_t **ret, st_err *
 
 int st_plan_write(const char *dir, const st_plan *p, st_err *err)
 {
-    json_t *value = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:b}", "id", p->id,
-        "name", p->name, "tenant", p->tenant, "runtime", p->runtime, "runtime_root",
-        p->runtime_root, "cgroup", p->cgroup, "lower", p->lower, "root_uid",
-        (json_int_t)p->root_uid, "asked_ms", (json_int_t)p->asked_ms, "time_limit_ms",
-        (json_int_t)p->time_limit_ms, "grace_ms", (json_int_t)p->grace_ms, "log_bytes",
-        (json_int_t)p->log_bytes, "signal", p->signal, "merge_output", p->merge_output);
+    json_t *value =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:b, s:s}",
+                  "id", p->id, "name", p->name, "tenant", p->tenant, "runtime", p->runtime,
+                  "runtime_root", p->runtime_root, "cgroup", p->cgroup, "lower", p->lower,
+                  "root_uid", (json_int_t)p->root_uid, "asked_ms", (json_int_t)p->asked_ms,
+                  "time_limit_ms", (json_int_t)p->time_limit_ms, "grace_ms",
+                  (json_int_t)p->grace_ms, "log_bytes", (json_int_t)p->log_bytes, "signal",
+                  p->signal, "merge_output", p->merge_output, "lease", p->lease);
 
     if (value && p->image.root[0])
         json_object_set_new(value, "image",
@@ -116,6 +117,7 @@ int st_plan_read(const char *dir, st_plan *ret, st_err *err)
     get_text(from, "runtime", ret->runtime, sizeof(ret->runtime));
     get_text(from, "runtime_root", ret->runtime_root, sizeof(ret->runtime_root));
     get_text(from, "cgroup", ret->cgroup, sizeof(ret->cgroup));
+    get_text(from, "lease", ret->lease, sizeof(ret->lease));
     get_text(from, "lower", ret->lower, sizeof(ret->lower));
     read_image(json_object_get(from, "image"), &ret->image);
     if (!ret->id[0] || !ret->name[0] || !ret->cgroup[0])
@@ -125,24 +127,31 @@ int st_plan_read(const char *dir, st_plan *ret, st_err *err)
 
 int st_live_write(const char *dir, const st_run_task *t, st_err *err)
 {
-    return write_record(dir, "live.json",
-                        json_pack("{s:i, s:i, s:I, s:I, s:I}", "shim_pid", t->shim_pid, "init_pid",
-                                  t->init_pid, "init_birth", (json_int_t)st_os_birth(t->init_pid),
-                                  "started_us", (json_int_t)t->started_us, "deadline_ms",
-                                  (json_int_t)t->deadline_ms),
-                        err);
+    char boot[ST_OS_BOOT_MAX];
+
+    return write_record(
+        dir, "live.json",
+        json_pack("{s:i, s:i, s:I, s:I, s:I, s:I, s:s}", "shim_pid", t->shim_pid, "init_pid",
+                  t->init_pid, "init_birth", (json_int_t)st_os_birth(t->init_pid), "started_us",
+                  (json_int_t)t->started_us, "started_boot_ms", (json_int_t)t->started_boot_ms,
+                  "deadline_ms", (json_int_t)t->deadline_ms, "boot", st_os_boot_id(boot)),
+        err);
 }
 
 int st_exit_write(const char *dir, const st_run_task *t, st_err *err)
 {
     static const char *const files[] = {"task.json", "exit.json", "."};
-    int r = write_record(dir, "exit.json",
-                         json_pack("{s:s, s:i, s:i, s:b, s:b, s:I, s:I, s:I, s:s}", "why",
-                                   st_run_why_name(t->why), "status", t->status, "signal",
-                                   t->signal, "oom", t->oom, "gone", t->gone, "started_us",
-                                   (json_int_t)t->started_us, "ended_ms", (json_int_t)t->ended_ms,
-                                   "log_lost", (json_int_t)t->log_lost, "text", t->text),
-                         err);
+    char boot[ST_OS_BOOT_MAX];
+    int r = write_record(
+        dir, "exit.json",
+        json_pack("{s:s, s:i, s:i, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:s, s:I, s:s}", "why",
+                  st_run_why_name(t->why), "status", t->status, "signal", t->signal, "oom", t->oom,
+                  "gone", t->gone, "node_fault", t->node_fault, "started_us",
+                  (json_int_t)t->started_us, "started_boot_ms", (json_int_t)t->started_boot_ms,
+                  "ended_ms", (json_int_t)t->ended_ms, "ended_boot_ms",
+                  (json_int_t)t->ended_boot_ms, "boot", st_os_boot_id(boot), "log_lost",
+                  (json_int_t)t->log_lost, "text", t->text),
+        err);
 
     /* Nothing else need outlive a crash of the machine: what runs does not. */
     for (size_t i = 0; !r && i < ST_ARRAY_LEN(files); i++) {
@@ -191,9 +200,22 @@ bool st_state_locked(const char *dir)
 
     if (st_os_path(path, NULL, "%s/lock", dir) != 0)
         return false;
-    ST_CLEANUP(st_os_closep) int fd = open(path, O_RDWR | O_CLOEXEC);
+    /* Not for writing: who watches the folder is told when a writer closes it, which is the supervisor. */
+    ST_CLEANUP(st_os_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+/* A moment by the boot clock: as written down, if it was in this boot; otherwise from what it was for
+ * people. */
+static int64_t boot_time(const json_t *from, const char *key, int64_t utc_ms)
+{
+    char boot[ST_OS_BOOT_MAX];
+    const char *written = json_string_value(json_object_get(from, "boot"));
+
+    if (written && strcmp(written, st_os_boot_id(boot)) == 0 && get_int(from, key) != 0)
+        return get_int(from, key);
+    return utc_ms == 0 ? 0 : utc_ms - (st_os_now_ms() - st_os_mono_ms());
 }
 
 static int read_exit(const char *dir, st_run_task *ret, st_err *err)
@@ -213,8 +235,11 @@ static int read_exit(const char *dir, st_run_task *ret, st_err *err)
     ret->signal = (int)get_int(from, "signal");
     ret->oom = json_is_true(json_object_get(from, "oom"));
     ret->gone = json_is_true(json_object_get(from, "gone"));
+    ret->node_fault = json_is_true(json_object_get(from, "node_fault"));
     ret->started_us = get_int(from, "started_us");
+    ret->started_boot_ms = boot_time(from, "started_boot_ms", ret->started_us / 1000);
     ret->ended_ms = get_int(from, "ended_ms");
+    ret->ended_boot_ms = boot_time(from, "ended_boot_ms", ret->ended_ms);
     ret->log_lost = get_int(from, "log_lost");
     get_text(from, "text", ret->text, sizeof(ret->text));
     return 0;
@@ -226,14 +251,14 @@ bool st_deadline_read(const char *dir, int64_t *ret)
 
     if (read_record(dir, "deadline.json", &from, NULL) != 0)
         return false;
-    *ret = get_int(from, "deadline_ms");
+    *ret = get_int(from, "boot_ms");
     return true;
 }
 
 int st_deadline_write(const char *dir, int64_t deadline_ms, st_err *err)
 {
     return write_record(dir, "deadline.json",
-                        json_pack("{s:I}", "deadline_ms", (json_int_t)deadline_ms), err);
+                        json_pack("{s:I}", "boot_ms", (json_int_t)deadline_ms), err);
 }
 
 static bool read_live(const char *dir, st_run_task *ret)
@@ -245,6 +270,7 @@ static bool read_live(const char *dir, st_run_task *ret)
     ret->shim_pid = (int)get_int(from, "shim_pid");
     ret->init_pid = (int)get_int(from, "init_pid");
     ret->started_us = get_int(from, "started_us");
+    ret->started_boot_ms = boot_time(from, "started_boot_ms", ret->started_us / 1000);
     ret->deadline_ms = get_int(from, "deadline_ms");
     /* A pid that has been given to somebody else is none. */
     if (ret->init_pid > 0 && st_os_birth(ret->init_pid) != (uint64_t)get_int(from, "init_birth"))

@@ -21,6 +21,7 @@ struct st_run {
     char cgroup_root[128];
     char runtime[PATH_MAX / 2];
     char shim[PATH_MAX / 2], init[PATH_MAX / 2];
+    char lease[PATH_MAX / 2]; /* "": there is none */
     st_cg cg;
     int64_t images_bytes, image_ms; /* see run.h */
 };
@@ -39,7 +40,8 @@ typedef struct st_plan {
     char tenant[ST_RUN_NAME_MAX];
     char runtime[PATH_MAX / 2], runtime_root[PATH_MAX];
     char cgroup[256];
-    char lower[PATH_MAX]; /* folders of an overlay to mount as the root; "": none */
+    char lease[PATH_MAX / 2]; /* the file with the end of the node's lease; "": there is none */
+    char lower[PATH_MAX];     /* folders of an overlay to mount as the root; "": none */
     st_plan_image image;
     int64_t root_uid; /* the host's id of root inside, if it has a user namespace; else 0 */
     int64_t asked_ms, time_limit_ms, grace_ms, log_bytes;
@@ -67,7 +69,7 @@ int st_reserve_give(const char *dir);
 bool st_kill_read(const char *dir, char ret[ST_RUN_TEXT_MAX]);
 int st_kill_write(const char *dir, const char *reason, st_err *err);
 
-/* Another end of its time limit, UTC; 0: none for now. False if nobody has set one. */
+/* Another end of its time limit, by the boot clock; 0: none for now. False if nobody has set one. */
 bool st_deadline_read(const char *dir, int64_t *ret);
 int st_deadline_write(const char *dir, int64_t deadline_ms, st_err *err);
 

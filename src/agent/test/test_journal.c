@@ -4,6 +4,7 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,6 +73,78 @@ static void test_round_trip(void **state)
     assert_null(st_journal_find(&b, &t.key));
     st_journal_done(&a);
     st_journal_done(&b);
+}
+
+static size_t size_of(const char *dir, const char *name)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+
+    return st_file_whole(dir, name, &text, NULL) == 0 ? text.n : 0;
+}
+
+/* What a change costs does not grow with what is there; what was cut short by a crash is left out. */
+static void test_log(void **state)
+{
+    char dir[] = "/tmp/stint-journal-XXXXXX", command[80];
+    st_journal a = {.epoch = 1}, b = {0};
+    st_task t = {.key = {"j", 1, 0}, .place = {.mig_profile = -1}};
+    size_t whole, first;
+    st_err err = {0};
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    for (t.key.task = 0; t.key.task < 500; t.key.task++)
+        st_journal_add(&a, &t);
+    assert_ok(st_journal_save(&a, dir, true, &err));
+    whole = size_of(dir, "tasks.json");
+    a.tasks.v[7].phase = ST_PHASE_ENDED;
+    assert_ok(st_journal_save(&a, dir, true, &err));
+    first = size_of(dir, "tasks.1.log");
+    assert_true(first > 0 && first < whole / 100);
+    assert_int_equal(size_of(dir, "tasks.json"), whole);
+    assert_ok(st_journal_save(&a, dir, true, &err)); /* nothing has changed */
+    assert_int_equal(size_of(dir, "tasks.1.log"), first);
+    st_journal_remove(&a, st_journal_find(&a, &a.tasks.v[3].key));
+    assert_ok(st_journal_save(&a, dir, true, &err));
+    /* A line that has no end, as a crash leaves it. */
+    assert_ok(st_file_append(dir, "tasks.1.log", (int64_t)size_of(dir, "tasks.1.log"), "{\"ta", 4,
+                             true, &err));
+    assert_ok(st_journal_load(dir, &b, &err));
+    assert_int_equal(b.tasks.n, 499);
+    assert_int_equal(b.tasks.v[6].phase, ST_PHASE_ENDED);
+    b.tasks.v[0].phase = ST_PHASE_PAUSED;
+    assert_ok(st_journal_save(&b, dir, true, &err));
+    st_journal_done(&a);
+    assert_ok(st_journal_load(dir, &a, &err));
+    assert_int_equal(a.tasks.v[0].phase, ST_PHASE_PAUSED);
+    /* The log is folded when it is longer than the rest. */
+    for (int i = 0; i < 3000; i++) {
+        a.tasks.v[1].ended_ms = i + 1;
+        assert_ok(st_journal_save(&a, dir, false, &err));
+    }
+    assert_int_equal(size_of(dir, "tasks.1.log"), 0);
+    assert_true(size_of(dir, "tasks.2.log") < 3 * whole);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+    st_journal_done(&a);
+    st_journal_done(&b);
+}
+
+/* After a reboot, and from journals that had UTC. */
+static void test_clock(void **state)
+{
+    st_journal j = {.clock = {.boot = "old", .wall_of_ms = 1000000}};
+    st_journal_clock now = {.boot = "new", .wall_of_ms = 1600000};
+
+    (void)state;
+    st_vec_push(&j.tasks, (st_task){.started_ms = 500, .ended_ms = 600000, .stop_ms = 0});
+    st_journal_rebase(&j, &now);
+    assert_int_equal(j.tasks.v[0].started_ms, 500 - 600000);
+    assert_int_equal(j.tasks.v[0].ended_ms, -1); /* 0 would stand for none */
+    assert_int_equal(j.tasks.v[0].stop_ms, 0);
+    st_journal_rebase(&j, &now);
+    assert_int_equal(j.tasks.v[0].started_ms, 500 - 600000);
+    st_journal_done(&j);
 }
 
 static void test_bad(void **state)
@@ -200,8 +273,10 @@ static void test_sim(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_bad), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_tenant),     cmocka_unit_test(test_sim),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_log),        cmocka_unit_test(test_clock),
+        cmocka_unit_test(test_files),      cmocka_unit_test(test_tenant),
+        cmocka_unit_test(test_sim),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

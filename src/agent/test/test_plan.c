@@ -153,7 +153,7 @@ static void test_receipt(void **state)
     assert_string_equal(plan(&w, NOW), "remove a/1");
     t->log_done = false; /* its last lines are on their way */
     assert_string_equal(plan(&w, NOW), "");
-    assert_string_equal(plan(&w, NOW + 60000), "remove a/1");
+    assert_string_equal(plan(&w, NOW + ST_LOG_WAIT_MS), "remove a/1");
     world_done(&w);
 }
 

@@ -566,7 +566,7 @@ static void a_task_is_held_still(void **state)
     st_os_sleep_ms(4500); /* beyond its limit */
     node_output(node, id, ST_RUN_OUT, two, sizeof(two));
     assert_string_equal(one, two);
-    assert_ok(st_run_deadline(node->run, id, st_os_now_ms() + 30000, &err));
+    assert_ok(st_run_deadline(node->run, id, st_os_mono_ms() + 30000, &err));
     assert_ok(st_run_freeze(node->run, id, false, 2000, &err));
     assert_ok(st_run_wait(node->run, id, 20000, &task, &err));
     assert_int_equal(task.why, ST_RUN_WHY_EXIT);
