@@ -19,6 +19,7 @@
 #include "agent/host.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "gpu/sim.h"
 
 /* In one piece: both threads have something to say. */
@@ -32,6 +33,7 @@ void st_say(const st_host *h, const char *event, const char *fmt, ...)
     n = vasprintf(&text, fmt, args);
     va_end(args);
     ST_ASSERT(n >= 0);
+    st_text_tame(text);
     fprintf(stderr, "event=%s node=%s %s\n", event, h->name, text);
 }
 

@@ -151,7 +151,7 @@ static int read_filter(st_api *api, const st_call *call, audit_list *l, st_audit
         r = read_time(api, call, "until", &f->until_ms, err);
     if (r == 0 && by && !st_name_ok(by))
         r = st_fail(err, ST_EINVAL, "by: %s is no name of a user", st_quote(q, by));
-    if (r == 0 && what && strspn(what, "abcdefghijklmnopqrstuvwxyz._") != strlen(what))
+    if (r == 0 && what && strspn(what, "abcdefghijklmnopqrstuvwxyz._-") != strlen(what))
         r = st_fail(err, ST_EINVAL, "what: %s is no verb, such as token.create, nor a noun",
                     st_quote(q, what));
     f->by = by;

@@ -68,7 +68,7 @@ static int read_join(join_change *c, st_err *err)
 {
     static const st_field rows[] = {
         {.key = "pool", .kind = ST_F_NAME, .offset = offsetof(join_fields, pool)},
-        {.key = "label", .kind = ST_F_TEXT, .offset = offsetof(join_fields, label)},
+        {.key = "label", .kind = ST_F_LINE, .offset = offsetof(join_fields, label)},
         {.key = "uses",
          .kind = ST_F_I64,
          .offset = offsetof(join_fields, uses),

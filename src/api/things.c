@@ -7,6 +7,7 @@
 #include "api/state.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "spec/fields.h"
 
 static void change_free(st_thing_change *c)
 {
@@ -56,7 +57,7 @@ void st_thing_change_post(st_thing_change *c, int r, const st_err *err)
     char q[ST_QUOTE_MAX];
     st_err bad;
 
-    if (r == 0 && (!st_name_ok(c->name) || strchr(c->name, '/'))) {
+    if (r == 0 && (!st_field_name_ok(c->name) || strchr(c->name, '/'))) {
         st_fail(&bad, ST_EINVAL, "%s cannot be a name", st_quote(q, c->name));
         err = &bad;
         r = -1;

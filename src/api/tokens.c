@@ -171,7 +171,7 @@ static const st_field token_rows[] = {
      .offset = offsetof(token_fields, role),
      .words = st_role_words,
      .required = true},
-    {.key = "label", .kind = ST_F_TEXT, .offset = offsetof(token_fields, label)},
+    {.key = "label", .kind = ST_F_LINE, .offset = offsetof(token_fields, label)},
     {.key = "expires_in", .kind = ST_F_DURATION, .offset = offsetof(token_fields, expires_ms)},
     {0},
 };

@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/quote.h"
+#include "base/strbuf.h"
+#include "base/utf8.h"
 
 #define NARROW       12 /* columns give way up to here; then the last ones are left out */
 #define COLUMNS_KEPT 4  /* but not these; they give way up to there */
@@ -60,17 +63,14 @@ void st_table_cell(st_table *t, const char *fmt, ...)
 
 void st_put_text(FILE *out, const char *s, int chars)
 {
-    for (int n = 0; *s; s++) {
-        unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
+    ST_CLEANUP(st_freep) char *tame = st_xstrdup(s);
 
-        if ((c & 0xC0) != 0x80 && n++ == chars)
+    st_text_tame(tame);
+    s = tame;
+    for (int n = 0; *s; s++) {
+        if (((unsigned char)*s & 0xC0) != 0x80 && n++ == chars)
             return;
-        if (c == 0xC2 && next >= 0x80 && next < 0xA0) { /* the other control characters */
-            fputc('?', out);
-            s++;
-        } else {
-            fputc(iscntrl(c) ? '?' : c, out);
-        }
+        fputc(*s, out);
     }
 }
 
@@ -146,18 +146,14 @@ void st_table_print_fitted(st_table *t, FILE *out, int columns)
 void st_table_csv(const st_table *t, FILE *out)
 {
     for (size_t i = 0; i < t->cells.n; i++) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf cell = {0};
         const char *s = t->cells.v[i];
-        bool heading = i < (size_t)t->ncolumns, quote = strpbrk(s, ",\"\r\n") != NULL;
 
-        if (quote)
-            fputc('"', out);
-        for (; *s; s++) {
-            if (*s == '"')
-                fputc('"', out);
-            fputc(heading ? tolower((unsigned char)*s) : *s, out);
-        }
-        if (quote)
-            fputc('"', out);
+        if (*s)
+            st_quote_csv(&cell, s);
+        for (size_t k = 0; i < (size_t)t->ncolumns && k < cell.n; k++) /* a heading */
+            cell.s[k] = (char)tolower((unsigned char)cell.s[k]);
+        fputs(st_strbuf_str(&cell), out);
         fputc((i + 1) % (size_t)t->ncolumns == 0 ? '\n' : ',', out);
     }
 }

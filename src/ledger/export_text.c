@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/quote.h"
 #include "ledger/export.h"
 #include "ledger/price.h"
 
@@ -108,17 +109,6 @@ void st_csv_field(st_strbuf *out, const char *text, bool first)
 {
     if (!first)
         st_strbuf_addc(out, ',');
-    if (!text)
-        return;
-    if (*text && !strpbrk(text, ",\"\r\n")) {
-        st_strbuf_add(out, text);
-        return;
-    }
-    st_strbuf_addc(out, '"');
-    for (; *text; text++) {
-        if (*text == '"')
-            st_strbuf_addc(out, '"');
-        st_strbuf_addc(out, *text);
-    }
-    st_strbuf_addc(out, '"');
+    if (text)
+        st_quote_csv(out, text);
 }

@@ -8,10 +8,31 @@
 #include "base/quote.h"
 #include "base/strbuf.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "model/tree.h"
 #include "spec/spec.h"
 
 #define KEYS_MAX 64
+
+bool st_field_name_ok(const char *name)
+{
+    return st_name_ok(name) && st_text_honest(name);
+}
+
+int st_field_line(const st_doc *doc, const st_doc_node *node, const char **ret, st_err *err)
+{
+    char q[ST_QUOTE_MAX];
+    const char *text;
+    int r = st_doc_str(doc, node, &text, err);
+
+    if (r == 0 && !st_text_honest(text))
+        r = st_doc_fail(doc, node, err, ST_EINVAL,
+                        "%s has a character that is not seen or turns the direction of writing",
+                        st_quote(q, text));
+    if (r == 0)
+        *ret = text;
+    return r;
+}
 
 static int read_name(const st_doc *doc, const st_doc_node *node, const char **ret, st_err *err)
 {
@@ -21,12 +42,11 @@ static int read_name(const st_doc *doc, const st_doc_node *node, const char **re
 
     if (r < 0)
         return r;
-    if (!st_name_ok(name))
-        return st_doc_fail(
-            doc, node, err, ST_EINVAL,
-            "%s cannot be a name: it must be 1 to %d bytes without spaces or control "
-            "characters",
-            st_quote(q, name), ST_NAME_MAX);
+    if (!st_field_name_ok(name))
+        return st_doc_fail(doc, node, err, ST_EINVAL,
+                           "%s cannot be a name: it must be 1 to %d bytes without spaces, control "
+                           "characters, or such as are not seen or turn the direction of writing",
+                           st_quote(q, name), ST_NAME_MAX);
     *ret = name;
     return 0;
 }
@@ -73,6 +93,8 @@ int st_field_read(const st_doc *doc, const st_doc_node *node, const st_field *fi
     switch (field->kind) {
     case ST_F_TEXT:
         return st_doc_str(doc, node, (const char **)at, err);
+    case ST_F_LINE:
+        return st_field_line(doc, node, (const char **)at, err);
     case ST_F_NAME:
         return read_name(doc, node, (const char **)at, err);
     case ST_F_BOOL:

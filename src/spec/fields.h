@@ -13,6 +13,7 @@
 
 typedef enum st_field_kind {
     ST_F_TEXT,     /* const char * */
+    ST_F_LINE,     /* const char *, fit to be shown in one line */
     ST_F_NAME,     /* const char *, fit to be the name of something */
     ST_F_BOOL,     /* bool */
     ST_F_INT,      /* int, lo to hi */
@@ -38,6 +39,11 @@ typedef struct st_field {
  * row without a key. */
 int st_fields_read(const st_doc *doc, const st_doc_node *map, const st_field *fields, void *into,
                    st_err *err);
+
+/* Whether somebody may call something so: what the core takes, without characters that deceive. */
+bool st_field_name_ok(const char *name);
+/* A text that is shown in one line. */
+int st_field_line(const st_doc *doc, const st_doc_node *node, const char **ret, st_err *err);
 
 /* One value, as a row describes it. */
 int st_field_read(const st_doc *doc, const st_doc_node *node, const st_field *field, void *into,

@@ -44,9 +44,9 @@ static int read_node(const st_doc *doc, const st_doc_node *map, st_machine_doc *
          .kind = ST_F_TEXT,
          .offset = offsetof(st_machine_doc, machine),
          .required = true},
-        ROW("address", ST_F_TEXT, st_machine_doc, address),
-        ROW("version", ST_F_TEXT, st_machine_doc, version),
-        ROW("driver", ST_F_TEXT, st_machine_doc, driver),
+        ROW("address", ST_F_LINE, st_machine_doc, address),
+        ROW("version", ST_F_LINE, st_machine_doc, version),
+        ROW("driver", ST_F_LINE, st_machine_doc, driver),
         ROW("key", ST_F_TEXT, st_machine_doc, key),
         ROW("gpu", ST_F_NODE, st_machine_doc, gpu),
         ROW("topology", ST_F_NODE, st_machine_doc, topology),
@@ -76,7 +76,7 @@ static int read_node(const st_doc *doc, const st_doc_node *map, st_machine_doc *
     if (r == 0)
         r = check_words(f, err);
     if (r == 0 && f->labels)
-        r = st_doc_expect(doc, f->labels, ST_DOC_MAP, err);
+        r = st_spec_labels(doc, f->labels, err);
     if (r == 0 && f->labels && f->labels->nchild > LABELS_MAX)
         r = st_doc_fail(doc, f->labels, err, ST_ELIMIT, "at most %d labels", LABELS_MAX);
     return r;

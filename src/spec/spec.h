@@ -123,6 +123,9 @@ int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_name
  * it needs, or one has a bound it exceeds. */
 int st_spec_settle(const st_fleet *fleet, st_job_spec *spec, st_err *err);
 
+/* NAME: TEXT, which are shown to people. */
+int st_spec_labels(const st_doc *doc, const st_doc_node *map, st_err *err);
+
 /* "low", "normal", "high" or a number. */
 int st_spec_priority(const st_doc *doc, const st_doc_node *node, int *ret, st_err *err);
 

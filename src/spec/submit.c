@@ -5,6 +5,7 @@
 
 #include "base/names.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 #include "spec/spec.h"
 
 #define SECRETS_MAX     32
@@ -71,6 +72,21 @@ static int check_map(const st_doc *doc, const st_doc_node *map, st_err *err)
     return r;
 }
 
+int st_spec_labels(const st_doc *doc, const st_doc_node *map, st_err *err)
+{
+    int r = check_map(doc, map, err);
+    const char *text;
+
+    for (const st_doc_node *n = map->child; r == 0 && n; n = n->next) {
+        if (!st_text_honest(n->key))
+            return st_doc_fail(doc, n, err, ST_EINVAL,
+                               "a label's name has a character that is not seen or turns the "
+                               "direction of writing");
+        r = st_field_line(doc, n, &text, err);
+    }
+    return r;
+}
+
 /* NAME: SECRET, or NAME: {secret: SECRET, as: file|env}. */
 static int check_secret(const st_doc *doc, const st_doc_node *row, st_err *err)
 {
@@ -129,7 +145,7 @@ static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_
     if (r == 0 && d->secrets)
         r = check_secrets(doc, d->secrets, err);
     if (r == 0 && d->labels)
-        r = check_map(doc, d->labels, err);
+        r = st_spec_labels(doc, d->labels, err);
     if (r == 0 && d->sim)
         r = check_map(doc, d->sim, err);
     if (r == 0 && d->image) {

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/net.h"
+#include "base/utf8.h"
 #include "engine/native.h"
 #include "stintd/clock.h"
 
@@ -46,7 +47,11 @@ static void log_line(void *ctx, const char *line)
     (void)ctx;
     gmtime_r(&s, &tm);
     strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    fprintf(stderr, "time=%s %s\n", at, line);
+    /* One line whatever is in it: names and reasons come from others. */
+    ST_CLEANUP(st_freep) char *tame = st_xstrdup(line);
+
+    st_text_tame(tame);
+    fprintf(stderr, "time=%s %s\n", at, tame);
 }
 
 static void clock_jumped(void *ctx, int64_t jump_ms)

@@ -14,8 +14,8 @@ sys.path.insert(0, os.path.dirname(__file__))
 import test_isolation as isolation  # noqa: E402
 from harness import Stintd, check, main  # noqa: E402
 
-# Called by machines with an engine that has agents: tests/agent_*.sh and tests/attack see their rows.
-MACHINES = {("POST", "/v1/agent/register"), ("POST", "/v1/agent/status"),
+# Of machines, or about such as have an agent: there is none here. tests/attack/secrets.py sees their rows.
+MACHINES = {("POST", "/v1/agent/register"), ("POST", "/v1/agent/status"), ("POST", "/v1/nodes/{name}/rejoin"),
             ("POST", "/v1/agent/logs/{job}/{stay}/{task}")}
 
 

@@ -116,13 +116,65 @@ static void test_suggest(void **state)
     assert_null(st_suggest(endless, keys));
 }
 
+static const char *csv(st_strbuf *b, const char *s)
+{
+    st_strbuf_clear(b);
+    st_quote_csv(b, s);
+    return st_strbuf_str(b);
+}
+
+static void test_csv(void **state)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf b = {0};
+
+    (void)state;
+    assert_string_equal(csv(&b, "plain"), "plain");
+    assert_string_equal(csv(&b, ""), "\"\"");
+    assert_string_equal(csv(&b, "a,\"b\""), "\"a,\"\"b\"\"\"");
+    assert_string_equal(csv(&b, "=1+1"), "\"'=1+1\"");
+    assert_string_equal(csv(&b, "@SUM(A1)"), "\"'@SUM(A1)\"");
+    assert_string_equal(csv(&b, "+cmd|' /C calc'!A0"), "\"'+cmd|' /C calc'!A0\"");
+    assert_string_equal(csv(&b, "-2+3"), "\"'-2+3\"");
+    assert_string_equal(csv(&b, "\tx"), "\"'\tx\"");
+    assert_string_equal(csv(&b, "\rx"), "\"'\rx\"");
+    assert_string_equal(csv(&b, "-12.50"), "-12.50");
+    assert_string_equal(csv(&b, "+7"), "+7");
+    assert_string_equal(csv(&b, "-"), "\"'-\"");
+}
+
+static void test_deceivers(void **state)
+{
+    static const char *const bad[] = {
+        "a\u202Eb", "a\u2066b", "a\u200Eb", "a\u061Cb", "a\u200Bb",  "\uFEFFa", "a\u2028b",
+        "a\u00ADb", "a\nb",     "a\x7f",    "a\x1b[2J", "a\xC2\x85", "a\xff",
+    };
+    char text[64], q[ST_QUOTE_MAX];
+    ST_CLEANUP(st_strbuf_done) st_strbuf b = {0};
+
+    (void)state;
+    for (size_t i = 0; i < ST_ARRAY_LEN(bad); i++) {
+        if (st_text_honest(bad[i]))
+            fail_msg("text %zu passes", i);
+        strcpy(text, bad[i]);
+        st_text_tame(text);
+        assert_non_null(strchr(text, '?'));
+        assert_true(st_text_honest(text));
+    }
+    assert_true(st_text_honest("Größe/ß-1_2.3 数据 \U0001F600"));
+    strcpy(text, "a\u202Eb\u2066\xff c");
+    st_text_tame(text);
+    assert_string_equal(text, "a?b?? c");
+    assert_string_equal(st_quote(q, "x\u202Egpj"), "\"x\\u{202E}gpj\"");
+    st_quote_html(&b, "x\u202Ey<é");
+    assert_string_equal(b.s, "x\uFFFDy&lt;é");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strbuf),
-        cmocka_unit_test(test_quote),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_suggest),
+        cmocka_unit_test(test_strbuf), cmocka_unit_test(test_quote),
+        cmocka_unit_test(test_utf8),   cmocka_unit_test(test_suggest),
+        cmocka_unit_test(test_csv),    cmocka_unit_test(test_deceivers),
     };
 
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
