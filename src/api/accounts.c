@@ -295,7 +295,7 @@ static void change(st_call *call, st_api *api, bool create)
     st_cmd_account_put(&c->account);
     c->account.cmd.done = change_done;
     st_call_defer(call);
-    st_api_post(api, &c->account.cmd);
+    st_api_post(api, call, &c->account.cmd);
 }
 
 void st_api_account_make(st_call *call, void *ctx)

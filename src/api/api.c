@@ -16,16 +16,17 @@
 #include "base/quote.h"
 #include "control/follower.h"
 
-#define READERS_IDLE    16
-#define AGENT_STRANGERS 512
-#define ASKERS          2    /* threads that answer questions */
-#define ASKS_WAITING    4096 /* and how many of these may wait */
-#define LABS            1 /* one: it takes a processor as long as it is asked, and there may be two */
-#define LABS_WAITING    64
-#define ASK_NICE        5
-#define LAB_NICE        10
-#define WORKERS         4   /* exports at a time */
-#define WAITING         256 /* and so many more that wait for one of these */
+#define READERS_IDLE     16
+#define AGENT_STRANGERS  512
+#define AGENT_CHALLENGES 1000 /* a second, of one address */
+#define ASKERS           2    /* threads that answer questions */
+#define ASKS_WAITING     4096 /* and how many of these may wait */
+#define LABS             1 /* one: it takes a processor as long as it is asked, and there may be two */
+#define LABS_WAITING     64
+#define ASK_NICE         5
+#define LAB_NICE         10
+#define WORKERS          4   /* exports at a time */
+#define WAITING          256 /* and so many more that wait for one of these */
 
 /* ---- who ---------------------------------------------------------------------------------- */
 
@@ -75,8 +76,85 @@ static int authenticate(void *ctx, const char *bearer, const st_peer *peer, st_p
 
 static void forget(void *ctx, void *who)
 {
-    (void)ctx;
-    free(who);
+    st_api *api = ctx;
+    st_caller *c = who;
+
+    for (int i = 0; i < ST_AL_COUNT; i++)
+        if (c->charged[i])
+            st_allowance_release(api->allowance, c->who.account, (st_allowed)i, 1);
+    free(c);
+}
+
+static int charge(const st_api *api, const st_call *call, st_allowed what, st_err *err)
+{
+    st_caller *c = st_call_principal(call)->who;
+    const char *account = c->who.account;
+    int r =
+        c->charged[what] ? 0 : st_allowance_charge(api->allowance, account, what, 1, account, err);
+
+    c->charged[what] = c->charged[what] || r == 0;
+    return r;
+}
+
+bool st_api_charge(st_api *api, st_call *call, st_allowed what)
+{
+    st_err err = {0};
+
+    if (charge(api, call, what, &err) == 0)
+        return true;
+    st_call_set_header(call, "Retry-After", "1");
+    st_call_fail(call, &err);
+    return false;
+}
+
+/* Each request counts; besides, what is a question or a change counts while it is answered. */
+static int admit(void *ctx, st_call *call, int64_t *ret_wait_ms, st_err *err)
+{
+    st_api *api = ctx;
+    const st_route *route = st_call_route(call);
+    int r = st_allowance_request(api->allowance, st_api_who(call)->account,
+                                 api->options.clock(api->options.ctx), ret_wait_ms, err);
+
+    if (r == 0 && (route->flags & ST_ROUTE_COSTLY))
+        r = charge(api, call, ST_AL_QUESTIONS, err);
+    if (r == 0 && strcmp(route->method, "GET") != 0)
+        r = charge(api, call, ST_AL_COMMANDS, err);
+    return r;
+}
+
+/* A connection counts for the account that used it last; the claim is the account's name. */
+static int claim(void *ctx, void **ret, void *caller_, st_err *err)
+{
+    st_api *api = ctx;
+    const st_caller *c = caller_;
+    const char *account = c->who.account, *had = *ret;
+    int r;
+
+    if (c->who.role == ST_ROLE_NODE || (had && strcmp(had, account) == 0))
+        return 0;
+    r = st_allowance_charge(api->allowance, account, ST_AL_CONNECTIONS, 1, account, err);
+    if (r < 0)
+        return r;
+    if (had)
+        st_allowance_release(api->allowance, had, ST_AL_CONNECTIONS, 1);
+    free(*ret);
+    *ret = st_xstrdup(account);
+    return 0;
+}
+
+static void unclaim(void *ctx, void *account)
+{
+    st_api *api = ctx;
+
+    st_allowance_release(api->allowance, account, ST_AL_CONNECTIONS, 1);
+    free(account);
+}
+
+static void tick(void *ctx)
+{
+    st_api *api = ctx;
+
+    st_hub_check(api->hub, api->options.clock(api->options.ctx));
 }
 
 const st_caller *st_api_caller(const st_call *call)
@@ -129,9 +207,15 @@ void st_api_reader_back(st_api *api, st_store *reader)
     st_store_close(reader);
 }
 
-void st_api_post(st_api *api, st_cmd *cmd)
+void st_api_post(st_api *api, const st_call *call, st_cmd *cmd)
 {
+    const st_identity *who = st_api_who(call);
     st_err err;
+
+    cmd->lane =
+        cmd->lane == ST_LANE_AGENTS || who->role == ST_ROLE_NODE || who->role == ST_ROLE_JOIN
+            ? ST_LANE_AGENTS
+            : st_directory_org(api->dir, who->account);
 
     if (st_control_post(api->control, cmd))
         return;
@@ -187,7 +271,8 @@ static int make_agent_server(st_api *api, st_err *err)
             strcmp(http.routes[i].pattern, "/healthz") == 0)
             memcpy(&api->agent_routes[at++], &http.routes[i], sizeof *api->agent_routes);
     http.routes = api->agent_routes;
-    http.connections_per_peer = -1;
+    http.connections_per_peer = http.strangers_per_peer = -1;
+    http.stranger_rate_per_s = AGENT_CHALLENGES; /* a whole hall of them may have one address */
     http.strangers_max = AGENT_STRANGERS;
     return st_http_server_new(&http, &api->agents, err);
 }
@@ -200,6 +285,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->options = *options;
     api->control = options->control;
     api->dir = st_control_directory(options->control);
+    api->allowance = st_control_allowance(options->control);
     ST_ASSERT(pthread_mutex_init(&api->lock, NULL) == 0);
     api->work = st_work_new(WORKERS, WAITING, 0);
     api->asks = st_work_new(ASKERS, ASKS_WAITING, ASK_NICE);
@@ -214,6 +300,10 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->options.http.ctx = api;
     api->options.http.authenticate = authenticate;
     api->options.http.forget = forget;
+    api->options.http.admit = admit;
+    api->options.http.claim = claim;
+    api->options.http.unclaim = unclaim;
+    api->options.http.tick = tick;
     r = st_api_rules_load(api, err);
     if (r == 0)
         r = st_http_server_new(&api->options.http, &api->server, err);

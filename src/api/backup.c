@@ -47,7 +47,7 @@ static void *run(void *arg)
         st_call_fail(b->call, &b->err);
         b->note.verb = "store.backup_failed";
         b->note.cmd.done = noted_failure;
-        st_api_post(b->api, &b->note.cmd);
+        st_api_post(b->api, b->call, &b->note.cmd);
         return NULL;
     }
     st_strbuf_addc(&out, '{');
@@ -145,5 +145,5 @@ void st_api_backup(st_call *call, void *ctx)
     st_cmd_note_init(&b->note);
     b->note.cmd.done = noted;
     st_call_defer(call);
-    st_api_post(b->api, &b->note.cmd);
+    st_api_post(b->api, b->call, &b->note.cmd);
 }

@@ -194,7 +194,7 @@ void st_bill_call_post(st_bill_call *c)
 {
     st_call_defer(c->call);
     if (strcmp(c->format, "json") != 0)
-        st_api_post(c->api, &c->cmd);
+        st_api_post(c->api, c->call, &c->cmd);
     else
         hand_over(c);
 }

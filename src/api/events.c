@@ -19,7 +19,9 @@
 typedef struct watcher {
     st_stream *stream;
     struct watcher *next;
-    uint64_t job; /* 0: all */
+    uint64_t job;  /* 0: all */
+    int64_t token; /* whose it is; 0: the local socket's */
+    bool over;     /* it was ended here */
     struct place *place;
     st_hub *hub;
 } watcher;
@@ -104,7 +106,7 @@ static void send_to(st_hub *hub, const watcher *w, const kept *k)
 {
     char id[ST_ID_TEXT];
 
-    if (w->job != 0 && w->job != k->job)
+    if (w->over || (w->job != 0 && w->job != k->job))
         return;
     st_control_name(hub->api->control, 'e', k->seq, id);
     st_stream_send(w->stream, id, k->kind, k->text, strlen(k->text));
@@ -194,6 +196,19 @@ static void closed(void *ctx, st_stream *stream)
     free(w);
 }
 
+void st_hub_check(st_hub *hub, int64_t now)
+{
+    pthread_mutex_lock(&hub->lock);
+    for (size_t i = 0; i < hub->places.n; i++)
+        for (watcher *w = hub->places.v[i]->first; w; w = w->next)
+            if (!w->over && !st_directory_opens(hub->api->dir, w->token, now)) {
+                w->over = true;
+                st_stream_send(w->stream, NULL, "revoked", "{}", 2);
+                st_stream_end(w->stream);
+            }
+    pthread_mutex_unlock(&hub->lock);
+}
+
 typedef ST_VEC(const kept *) kept_list;
 
 static int by_seq(const void *a, const void *b)
@@ -268,6 +283,11 @@ void st_api_events(st_call *call, void *ctx)
     watcher *w = st_xcalloc(1, sizeof *w);
 
     w->hub = hub;
+    w->token = who.token;
+    if (!st_api_charge(api, call, ST_AL_STREAMS)) {
+        free(w);
+        return;
+    }
     if (job && !find_job(api, call, job, &w->job)) {
         free(w);
         return;

@@ -348,7 +348,7 @@ static void change_post(fleet_change *c, int r, const st_err *err)
     }
     c->ev.target = c->target;
     st_call_defer(c->call);
-    st_api_post(c->api, &c->ev.cmd);
+    st_api_post(c->api, c->call, &c->ev.cmd);
 }
 
 typedef struct named {

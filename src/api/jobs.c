@@ -179,13 +179,17 @@ static void submit(st_call *call, st_api *api, bool batch)
         return;
     }
     if (!batch && st_call_query_bool(call, "dry_run", false)) {
+        if (!st_api_charge(api, call, ST_AL_QUESTIONS)) {
+            submission_free(s);
+            return;
+        }
         st_api_try(api, call, &s->submit.items[0].spec, drop_submission, s);
         return;
     }
     st_cmd_submit_init(&s->submit);
     s->submit.cmd.done = submit_done;
     st_call_defer(call);
-    st_api_post(api, &s->submit.cmd);
+    st_api_post(api, call, &s->submit.cmd);
 }
 
 void st_api_jobs_submit(st_call *call, void *ctx)
@@ -380,7 +384,7 @@ static void change(st_call *call, st_api *api, void (*init)(st_cmd_job *cmd), in
     init(&c->job);
     c->job.cmd.done = change_done;
     st_call_defer(call);
-    st_api_post(api, &c->job.cmd);
+    st_api_post(api, call, &c->job.cmd);
 }
 
 void st_api_job_cancel(st_call *call, void *ctx)

@@ -42,5 +42,5 @@ void st_api_node_rejoin(st_call *call, void *ctx)
     st_cmd_rejoin_init(&a->rejoin);
     a->rejoin.cmd.done = act_done;
     st_call_defer(call);
-    st_api_post(api, &a->rejoin.cmd);
+    st_api_post(api, call, &a->rejoin.cmd);
 }

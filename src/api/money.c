@@ -85,7 +85,7 @@ void st_api_plan_put(st_call *call, void *ctx)
     st_cmd_plan_init(&c->plan);
     c->plan.cmd.done = plan_done;
     st_call_defer(call);
-    st_api_post(api, &c->plan.cmd);
+    st_api_post(api, call, &c->plan.cmd);
 }
 
 typedef struct credit_change {
@@ -177,7 +177,7 @@ void st_api_credit_make(st_call *call, void *ctx)
     st_cmd_credit_init(&c->credit);
     c->credit.cmd.done = credit_done;
     st_call_defer(call);
-    st_api_post(api, &c->credit.cmd);
+    st_api_post(api, call, &c->credit.cmd);
 }
 
 /* ---- what is agreed, and what is left of it ------------------------------------------------------ */
@@ -349,5 +349,5 @@ void st_api_reconcile(st_call *call, void *ctx)
     c->cmd.run = reconcile_run;
     c->cmd.done = reconcile_done;
     st_call_defer(call);
-    st_api_post(c->api, &c->cmd);
+    st_api_post(c->api, c->call, &c->cmd);
 }

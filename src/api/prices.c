@@ -205,5 +205,5 @@ void st_api_prices_publish(st_call *call, void *ctx)
     st_cmd_prices_init(&c->prices);
     c->prices.cmd.done = prices_done;
     st_call_defer(call);
-    st_api_post(api, &c->prices.cmd);
+    st_api_post(api, call, &c->prices.cmd);
 }

@@ -115,7 +115,7 @@ void st_api_join_make(st_call *call, void *ctx)
     st_cmd_join_init(&c->join);
     c->join.token.cmd.done = join_done;
     st_call_defer(call);
-    st_api_post(api, &c->join.token.cmd);
+    st_api_post(api, call, &c->join.token.cmd);
 }
 
 /* ---- registering --------------------------------------------------------------------------------- */
@@ -293,5 +293,5 @@ void st_api_agent_register(st_call *call, void *ctx)
     st_cmd_register_init(&c->reg);
     c->reg.cmd.done = registered;
     st_call_defer(call);
-    st_api_post(api, &c->reg.cmd);
+    st_api_post(api, call, &c->reg.cmd);
 }

@@ -176,6 +176,7 @@ static void size_change(st_call *call, st_api *api, bool remove)
     st_strbuf_addf(&kept, "%s/%s", c->account, c->name);
     c->kept = st_strbuf_take(&kept);
     c->thing.cmd.publish = publish_size;
+    c->thing.counted = true;
     if (!remove) {
         st_rules *trial = st_rules_new(NULL); /* is it a size at all? */
 

@@ -232,6 +232,19 @@ static const st_schema schemas[] = {
     {"AccountList", "{\"type\": \"object\", \"properties\": {\"accounts\": {\"type\": \"array\", "
                     "\"items\": {\"$ref\": \"#/components/schemas/Account\"}}}, \"required\": "
                     "[\"accounts\"]}"},
+    {"ServiceQuota",
+     "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, \"quota\": "
+     "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {\"name\": "
+     "{\"type\": \"string\"}, \"about\": {\"type\": \"string\"}, \"used\": {\"type\": "
+     "\"integer\"}, \"limit\": {\"type\": [\"integer\", \"null\"], \"description\": \"the lowest "
+     "of the account and those above it that the caller sees\"}, \"set\": {\"type\": [\"integer\", "
+     "\"null\"], \"description\": \"the account's own\"}}, \"required\": [\"name\", \"used\", "
+     "\"limit\"]}}}, \"required\": [\"account\", \"quota\"]}"},
+    {"ServiceQuotaChange",
+     "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": {\"type\": "
+     "[\"integer\", \"string\"]}, \"description\": \"numbers by the names of ServiceQuota; none "
+     "takes "
+     "the account's own limit away\"}"},
     {"Quota", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": "
               "\"string\"}, \"guarantee\": {\"type\": \"object\", \"properties\": "
               "{\"gpu\": {\"type\": \"number\"}, \"cpu\": {\"type\": \"number\"}, "

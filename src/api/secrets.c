@@ -145,7 +145,7 @@ static void post_change(st_call *call, st_api *api, bool put)
     st_cmd_secret_init(&c->secret);
     c->secret.cmd.done = change_done;
     st_call_defer(call);
-    st_api_post(api, &c->secret.cmd);
+    st_api_post(api, call, &c->secret.cmd);
 }
 
 void st_api_secret_put(st_call *call, void *ctx)
@@ -173,7 +173,7 @@ static void rotate_done(st_cmd *cmd, const st_err *err)
     st_strbuf out = {0};
 
     if (!err && !c->rotate.over) {
-        st_api_post(c->api, &c->rotate.cmd);
+        st_api_post(c->api, c->call, &c->rotate.cmd);
         return;
     }
     if (err) {
@@ -200,5 +200,5 @@ void st_api_secrets_rotate(st_call *call, void *ctx)
     st_cmd_rotate_init(&c->rotate);
     c->rotate.cmd.done = rotate_done;
     st_call_defer(call);
-    st_api_post(api, &c->rotate.cmd);
+    st_api_post(api, call, &c->rotate.cmd);
 }

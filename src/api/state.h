@@ -23,6 +23,7 @@ struct st_api {
     st_api_options options;
     st_control *control;
     st_directory *dir;
+    st_allowance *allowance;
     st_http_server *server, *agents;
     st_route *agent_routes; /* of `agents` */
     atomic_int agent_port;  /* 0: none of its own */
@@ -54,6 +55,7 @@ typedef struct st_caller {
     bool signed_by;  /* a node with a key: the rest is there */
     bool waiting;    /* its voice is not believed (engine/voices.h) */
     st_proof proof;
+    bool charged[ST_AL_COUNT]; /* what its account pays for until the call is over */
 } st_caller;
 
 /* prove.c: nodes prove themselves (doc/decisions/0021). */
@@ -70,6 +72,9 @@ bool st_api_proved(st_api *api, st_call *call);
 /* The same for a proof that is not the caller's own. */
 bool st_api_digest_is(const st_call *call, const st_proof *proof);
 const st_caller *st_api_caller(const st_call *call);
+/* One more of what its account has of stintd (control/allowance.h), until the call is over; false: it has as much
+ * as it may, and the call is answered. */
+bool st_api_charge(st_api *api, st_call *call, st_allowed what);
 
 /* Who is calling. Copied into the call; good as long as it. */
 const st_identity *st_api_who(const st_call *call);
@@ -82,9 +87,9 @@ void st_api_no_such(st_call *call, const char *what, const char *name);
 st_store *st_api_reader(st_api *api, st_err *err);
 void st_api_reader_back(st_api *api, st_store *reader);
 
-/* Hands a command to the loop; where it is not taken the call is answered 503 and `cmd` freed by
+/* Hands a command to the loop, in the lane of the caller's organisation; where it is not taken the call is answered 503 and `cmd` freed by
  * its own done. */
-void st_api_post(st_api *api, st_cmd *cmd);
+void st_api_post(st_api *api, const st_call *call, st_cmd *cmd);
 
 /* Says on an answer behind which row of the log its state stands. */
 void st_api_stamp(st_api *api, st_call *call, int64_t position);
@@ -156,6 +161,8 @@ st_hub *st_hub_new(st_api *api);
 void st_hub_free(st_hub *hub);
 void st_hub_send(st_hub *hub, const st_notice *notice);
 size_t st_hub_streams(st_hub *hub);
+/* Ends the streams of tokens that open nothing any more. */
+void st_hub_check(st_hub *hub, int64_t now);
 
 /* Handlers, by noun. */
 st_handler st_api_healthz, st_api_readyz, st_api_openapi_doc, st_api_metrics;
@@ -163,6 +170,7 @@ st_handler st_api_whoami, st_api_roles;
 st_handler st_api_jobs_submit, st_api_jobs_batch, st_api_jobs_list, st_api_job_get;
 st_handler st_api_job_cancel, st_api_job_patch, st_api_job_why, st_api_job_logs, st_api_whatif;
 st_handler st_api_accounts_list, st_api_account_make, st_api_account_get, st_api_account_patch;
+st_handler st_api_service_get, st_api_service_set;
 st_handler st_api_account_quota, st_api_account_usage, st_api_users_list;
 st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token_revoke;
 st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_make;

@@ -71,5 +71,5 @@ void st_thing_change_post(st_thing_change *c, int r, const st_err *err)
     c->thing.account = c->account;
     c->thing.doc = c->text;
     st_call_defer(c->call);
-    st_api_post(c->api, &c->thing.cmd);
+    st_api_post(c->api, c->call, &c->thing.cmd);
 }

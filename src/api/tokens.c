@@ -226,7 +226,7 @@ void st_api_token_make(st_call *call, void *ctx)
     st_cmd_token_make(&c->token);
     c->token.cmd.done = make_done;
     st_call_defer(call);
-    st_api_post(api, &c->token.cmd);
+    st_api_post(api, call, &c->token.cmd);
 }
 
 static void revoke_done(st_cmd *cmd, const st_err *err)
@@ -259,7 +259,7 @@ void st_api_token_revoke(st_call *call, void *ctx)
         st_cmd_token_revoke(&c->token);
     c->token.cmd.done = revoke_done;
     st_call_defer(call);
-    st_api_post(api, &c->token.cmd);
+    st_api_post(api, call, &c->token.cmd);
 }
 
 /* ---- users: whoever has a token, once each ------------------------------------------------------ */

@@ -31,7 +31,8 @@
     X(ST_EVERSION, "version", 412, 5)      \
     X(ST_EDOWN, "unavailable", 503, 7)     \
     X(ST_EREFUSED, "refused", 403, 6)      \
-    X(ST_EBUDGET, "budget", 402, 6)
+    X(ST_EBUDGET, "budget", 402, 6)        \
+    X(ST_EALLOWANCE, "service_quota", 429, 6)
 
 enum {
     ST_OK = 0,

@@ -13,7 +13,7 @@
 
 typedef struct account_flags {
     st_cli_format format;
-    bool watch;
+    bool watch, service;
     const char *parent, *guarantee, *max, *weight, *priority, *job_limits, *user_limits, *trust;
     const char *trust_domain, *min_run, *file;
     int64_t if_version;
@@ -61,7 +61,11 @@ static const st_cli_row set_options[] = {
     {0},
 };
 const st_cli_row st_cli_quota_options[] = {
-    WATCH_ROW, OUTPUT_ROW("table|json|csv", ST_CLI_LISTING), {0}};
+    {"service", 0, ST_CLI_FLAG, offsetof(account_flags, service), NULL,
+     "what it has of the service itself: waiting jobs, tokens, streams and so on", 0, 0},
+    WATCH_ROW,
+    OUTPUT_ROW("table|json|csv", ST_CLI_LISTING),
+    {0}};
 
 static const st_view_column columns[] = {
     {"NAME", "name", ST_VIEW_TEXT, NULL},
@@ -383,13 +387,44 @@ static int show_quota(void *ctx, st_err *err)
     return 0;
 }
 
+static int show_service(void *ctx, st_err *err)
+{
+    static const st_view_column service_columns[] = {
+        {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},
+        {"QUOTA", "name", ST_VIEW_TEXT, NULL},
+        {"USED", "used", ST_VIEW_NUM, NULL},
+        {"LIMIT", "limit", ST_VIEW_NUM, NULL},
+        {"SET HERE", "set", ST_VIEW_NUM, NULL},
+        {"ABOUT", "about", ST_VIEW_TEXT, NULL},
+        {0},
+    };
+    account_flags *f = ctx;
+    json_t *all, *one, *row, *rows = json_array();
+    size_t i, k;
+    int r = each(f, "service-quota", true, &all, err);
+
+    if (r == 0 && f->format != ST_CLI_JSON) {
+        json_array_foreach(all, i, one)
+        {
+            json_array_foreach(json_object_get(one, "quota"), k, row)
+                json_object_set(row, "account", json_object_get(one, "account"));
+            json_array_extend(rows, json_object_get(one, "quota"));
+        }
+        st_view_rows(f->cli, f->format, rows, service_columns);
+    }
+    json_decref(rows);
+    if (r == 0)
+        json_decref(all);
+    return r;
+}
+
 int st_cli_quota(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     account_flags f = {0};
     int r = begin(cli, argc, argv, st_cli_quota_options, 0, 1, &f, &client, err);
 
-    return r < 0 ? r : st_view_watch(cli, f.watch, show_quota, &f, err);
+    return r < 0 ? r : st_view_watch(cli, f.watch, f.service ? show_service : show_quota, &f, err);
 }
 
 static int show_usage(void *ctx, st_err *err)
@@ -438,5 +473,10 @@ const st_cli_verb st_cli_account_verbs[] = {
      "made only if nobody else changed it meanwhile.\n",
      .fn = st_cli_account_set, .options = set_options,
      .example = "  stint account set vision --guarantee gpu=40 --max gpu=96\n"},
+    {"limit", "Limits what an account has of the service itself", "[OPTION...] ACCOUNT NAME=N...",
+     "The names are those of stint quota --service. What is not mentioned stays; none takes\n"
+     "the account's own limit away. An account never has more than those above it have left.\n",
+     .fn = st_cli_account_limit, .options = st_cli_account_limit_options,
+     .example = "  stint account limit vision pending=1000 tokens=none\n"},
     {0},
 };

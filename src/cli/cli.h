@@ -64,6 +64,7 @@ st_cli_fn st_cli_cancel, st_cli_priority, st_cli_top;
 st_cli_fn st_cli_quota, st_cli_metered, st_cli_budget;
 st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_key, st_cli_bill_verify;
 st_cli_fn st_cli_admin_plan, st_cli_admin_credit, st_cli_admin_reconcile;
+st_cli_fn st_cli_account_limit;
 st_cli_fn st_cli_account_list, st_cli_account_show, st_cli_account_create, st_cli_account_set;
 st_cli_fn st_cli_admin_rotate;
 st_cli_fn st_cli_token_list, st_cli_token_create, st_cli_token_revoke, st_cli_user_list;
@@ -132,7 +133,7 @@ typedef struct st_cli_row {
 extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_whoami_options[],
     st_cli_submit_options[], st_cli_run_options[], st_cli_whatif_options[], st_cli_ps_options[],
     st_cli_job_options[], st_cli_logs_options[], st_cli_top_options[], st_cli_quota_options[],
-    st_cli_events_options[], st_cli_audit_options[];
+    st_cli_account_limit_options[], st_cli_events_options[], st_cli_audit_options[];
 extern const st_cli_row st_cli_join_options[], st_cli_bill_options[], st_cli_usage_options[],
     st_cli_budget_options[], st_cli_plan_options[], st_cli_credit_options[];
 

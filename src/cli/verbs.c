@@ -58,7 +58,8 @@ const st_cli_verb st_cli_verbs[] = {
     {"quota", "Shows what an account is promised, may reach and holds", "[OPTION...] [ACCOUNT]",
      "GUARANTEE is what nobody can take, FLOOR what it is worth with the nodes there are,\n"
      "MAX what may be reached by borrowing; of what is HELD, INSIDE is within the guarantee.\n",
-     .fn = st_cli_quota, .options = st_cli_quota_options, .example = "  stint quota vision\n"},
+     .fn = st_cli_quota, .options = st_cli_quota_options,
+     .example = "  stint quota vision\n  stint quota --service\n"},
     {"usage", "Shows what was used this month, and what it cost", "[OPTION...] [ACCOUNT]",
      "From the entries the bill is made of, running jobs included. BUSY is of the time\n"
      "telemetry covers. --recent shows what decides whose turn it is.\n",
@@ -72,7 +73,8 @@ const st_cli_verb st_cli_verbs[] = {
     {"budget", "Shows what is spent, on hold and left of a cap", "[OPTION...] [ACCOUNT]",
      .fn = st_cli_budget, .options = st_cli_budget_options, .example = "  stint budget vision\n"},
     {"price", "Price books: list, show, publish", "COMMAND ...", .sub = st_cli_price_verbs},
-    {"account", "Accounts: list, show, create, set", "COMMAND ...", .sub = st_cli_account_verbs},
+    {"account", "Accounts: list, show, create, set, limit", "COMMAND ...",
+     .sub = st_cli_account_verbs},
     {"token", "Tokens: list, create, revoke, remove", "COMMAND ...", .sub = st_cli_token_verbs},
     {"secret", "Secrets of an account: put, list, remove", "COMMAND ...",
      .sub = st_cli_secret_verbs},

@@ -177,8 +177,13 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
     r = lay_account(tx, &c->who, &c->said, &event.u.account, err);
     if (r == 0)
         r = st_tx_open(tx, err);
-    if (r == 0)
-        r = st_tx_apply(tx, &event, err);
+    if (r == 0 && c->create)
+        r = st_allowance_charge(ctl->allowance, c->parent, ST_AL_ACCOUNTS, 1, c->who.account, err);
+    if (r < 0)
+        return r;
+    r = st_tx_apply(tx, &event, err);
+    if (r < 0 && c->create)
+        st_allowance_release(ctl->allowance, c->parent, ST_AL_ACCOUNTS, 1);
     if (r == 0 && c->create) /* what the core takes, the books take; if not, nothing stays */
         r = st_tx_fault(tx, st_money_account(tx, c->name, c->parent, err), err);
     if (r < 0)
@@ -228,6 +233,8 @@ static int run_token_make(st_tx *tx, st_cmd *cmd, st_err *err)
         return st_fail(err, ST_EPERM, "a token with the role %s is made by an owner",
                        st_role_words[c->role]);
     r = st_tx_open(tx, err);
+    if (r == 0)
+        r = st_charge_token(tx, &c->who, c->account, err);
     if (r < 0)
         return r;
     c->id = ++ctl->last_token;
@@ -325,6 +332,8 @@ static int run_token_revoke(st_tx *tx, st_cmd *cmd, st_err *err)
         return 0;
     st_control_name(tx->ctl, 't', (uint64_t)c->id, target);
     r = st_tx_fault(tx, st_store_token_revoke(tx->ctl->store, c->id, tx->now, err), err);
+    if (r == 0 && (row.expires_ms == ST_STORE_NEVER || row.expires_ms > tx->now))
+        st_allowance_release(tx->ctl->allowance, row.account, ST_AL_TOKENS, 1);
     c->expires_ms = tx->now;
     if (r == 0)
         r = st_tx_audit(tx, &c->who, "token.revoke", row.account, target, NULL, err);
@@ -396,6 +405,14 @@ static int run_thing(st_tx *tx, st_cmd *cmd, st_err *err)
         return r;
     if (r < 0 && r != -ST_ENOENT)
         return st_tx_fault(tx, r, err);
+    if (c->counted && c->doc && r == -ST_ENOENT) {
+        int full = st_allowance_charge(tx->ctl->allowance, c->account, ST_AL_SIZES, 1,
+                                       c->who.account, err);
+        if (full < 0)
+            return full;
+    } else if (c->counted && !c->doc) {
+        st_allowance_release(tx->ctl->allowance, c->account, ST_AL_SIZES, 1);
+    }
     const st_thing_row next = {.kind = c->kind,
                                .name = c->name,
                                .version = r == 0 ? row.version : 0,

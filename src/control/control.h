@@ -16,6 +16,7 @@
 #ifndef ST_CONTROL_CONTROL_H
 #define ST_CONTROL_CONTROL_H
 
+#include "control/allowance.h"
 #include "control/directory.h"
 #include "control/images.h"
 #include "core/core.h"
@@ -69,6 +70,8 @@ typedef struct st_control_options {
                    const st_notice *n); /* from the loop, after the commit; may be NULL */
     void *ctx;
     st_engine *engine;
+    /* Of an organisation, and of the cluster; NULL: as the table has it. */
+    const st_allowance_limits *quota, *quota_total;
     int64_t snap_rows; /* a snapshot after so many rows of the log; 0: 32768 */
     int64_t tell_ms;   /* how often those who wait are told an estimate; 0: a minute */
     st_billing_options billing;
@@ -100,6 +103,7 @@ void st_control_free(st_control *ctl);
 
 st_directory *st_control_directory(st_control *ctl);
 st_images *st_control_images(st_control *ctl);
+st_allowance *st_control_allowance(st_control *ctl);
 st_store *st_control_store(st_control *ctl); /* for opening readers */
 st_engine *st_control_engine(st_control *ctl);
 /* Whether commands are taken; if not, why. */
@@ -107,19 +111,23 @@ bool st_control_ready(st_control *ctl, st_err *why);
 
 /* ---- commands --------------------------------------------------------------------------- */
 
-/* What nodes say never waits for what tenants want: the loop takes their lane first. */
-typedef enum st_lane { ST_LANE_TENANTS, ST_LANE_AGENTS, ST_LANE_COUNT } st_lane;
+/* Whose turn a command uses (control/lanes.h): an organisation's, by st_directory_org, 0 the cluster's own; or
+ * before all others, for agents and for stintd itself. */
+#define ST_LANE_AGENTS (-1)
 
 /* Embedded in what a caller needs to remember. `run` is given the transaction, may refuse, and
- * must not fail once it has changed something; `publish`, which may be NULL, runs after the commit
- * and before `done`. All in the loop's thread. */
+ * must not fail once it has changed something. One that has much to do does a bounded part of it and
+ * returns 1: it is committed, and `run` is called again when it is its turn. `publish`, which may be
+ * NULL, runs after the (last) commit and before `done`. All in the loop's thread. */
 struct st_cmd {
     int (*run)(st_tx *tx, st_cmd *cmd, st_err *err);
     void (*publish)(st_control *ctl, st_cmd *cmd);
     void (*done)(st_cmd *cmd, const st_err *err); /* err NULL: it is durable */
-    st_lane lane;                                 /* ST_LANE_TENANTS unless given */
+    int32_t lane;
+    /* The loop's. */
     st_cmd *next;
-    st_err *failed; /* the loop's */
+    st_err *failed;
+    bool more;
 };
 
 /* From any thread. False when the loop has stopped or too many wait: the caller answers. */
@@ -148,6 +156,7 @@ typedef struct st_submit_item {
     st_job_spec spec; /* without id */
     const char *doc;  /* the job's document, JSON; kept */
     const char *head; /* of an array's pieces: what stands before each one's `doc`; NULL: nothing */
+    int64_t charged;  /* the loop's: bytes of it that its account was charged for */
     int array;        /* items with the same number above 0 are the pieces of one array */
     uint64_t id;      /* given */
     int code;         /* of a refusal, else 0 */
@@ -161,6 +170,11 @@ typedef struct st_cmd_submit {
     unsigned char digest[32];
     st_submit_item *items;
     size_t n;
+    /* The loop's: how far it is, how many were taken, the array it is in. */
+    size_t at, taken;
+    int array;
+    uint64_t array_id;
+    bool kept;     /* what was done so far is under its key */
     bool replayed; /* the key was used before for the same thing: items have their ids */
 } st_cmd_submit;
 
@@ -198,6 +212,17 @@ void st_cmd_account_put(st_cmd_account *cmd);
 int st_tx_account_change(st_tx *tx, const st_identity *who, const st_account_doc *said,
                          st_account_spec *ret, st_err *err);
 
+/* What an account may have of stintd (control/allowance.h); what is not in `which` stays. */
+typedef struct st_cmd_allowance {
+    st_cmd cmd;
+    st_identity who;
+    const char *account;
+    st_allowance_limits limits;
+    bool which[ST_AL_COUNT];
+} st_cmd_allowance;
+
+void st_cmd_allowance_put(st_cmd_allowance *cmd);
+
 /* A small document that is not the core's: a size, a rule. Those who use it hear of it in
  * `publish`. */
 typedef struct st_cmd_thing {
@@ -205,6 +230,7 @@ typedef struct st_cmd_thing {
     st_identity who;
     const char *kind, *name, *account; /* account: whose it is, for the audit log */
     const char *doc;                   /* NULL: removed */
+    bool counted;                      /* against the account's sizes */
 } st_cmd_thing;
 
 void st_cmd_thing_put(st_cmd_thing *cmd);

@@ -166,6 +166,35 @@ void st_directory_remove_token(st_directory *dir, int64_t id)
     pthread_rwlock_unlock(&dir->lock);
 }
 
+static bool opens(const token *t, int64_t now)
+{
+    return t->revoked_ms == ST_STORE_NEVER &&
+           (t->expires_ms == ST_STORE_NEVER || t->expires_ms > now);
+}
+
+bool st_directory_opens(st_directory *dir, int64_t id, int64_t now)
+{
+    bool ok = id == 0;
+    int64_t i;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    if (!ok && st_idmap_get(dir->by_id, (uint64_t)id, &i))
+        ok = opens(dir->tokens.v[i], now) &&
+             st_map_get(dir->account_ids, dir->tokens.v[i]->account, NULL);
+    pthread_rwlock_unlock(&dir->lock);
+    return ok;
+}
+
+void st_directory_each_token(st_directory *dir, int64_t now,
+                             void (*fn)(void *ctx, const char *account), void *ctx)
+{
+    pthread_rwlock_rdlock(&dir->lock);
+    for (size_t i = 0; i < dir->tokens.n; i++)
+        if (opens(dir->tokens.v[i], now))
+            fn(ctx, dir->tokens.v[i]->account);
+    pthread_rwlock_unlock(&dir->lock);
+}
+
 int st_directory_token(st_directory *dir, const char *text, int64_t now, st_identity *ret,
                        st_err *err)
 {
@@ -178,9 +207,7 @@ int st_directory_token(st_directory *dir, const char *text, int64_t now, st_iden
         if (st_idmap_get(dir->by_hash, hash_key(hash), &i)) {
             token *t = dir->tokens.v[i];
 
-            ok = sodium_memcmp(t->hash, hash, sizeof hash) == 0 &&
-                 t->revoked_ms == ST_STORE_NEVER &&
-                 (t->expires_ms == ST_STORE_NEVER || t->expires_ms > now);
+            ok = sodium_memcmp(t->hash, hash, sizeof hash) == 0 && opens(t, now);
             if (ok) {
                 *ret = (st_identity){.token = t->id, .role = t->role};
                 strncpy(ret->account, t->account, sizeof ret->account - 1);
@@ -284,6 +311,19 @@ size_t st_directory_above(st_directory *dir, const char *name, const char *ret[S
         ret[n++] = a;
     ret[n] = NULL;
     return n;
+}
+
+int32_t st_directory_org(st_directory *dir, const char *name)
+{
+    int64_t id;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    if (!st_map_get(dir->account_ids, name, &id))
+        id = ST_ROOT;
+    while (id > ST_ROOT && dir->accounts.v[id].parent > ST_ROOT)
+        id = dir->accounts.v[id].parent;
+    pthread_rwlock_unlock(&dir->lock);
+    return (int32_t)id;
 }
 
 const char **st_directory_below(st_directory *dir, const char *name, st_arena *arena, size_t *ret_n)

@@ -64,6 +64,10 @@ void st_directory_free(st_directory *dir);
 int st_directory_token(st_directory *dir, const char *text, int64_t now, st_identity *ret,
                        st_err *err);
 
+/* Whether a token, by its id, still opens something at `now`: it is not revoked or expired, and its account is
+ * there. 0, the local socket's, always does. */
+bool st_directory_opens(st_directory *dir, int64_t token, int64_t now);
+
 /* Whether the account exists and is `above` or stands below it; "" is the cluster. */
 bool st_directory_within(st_directory *dir, const char *account, const char *above);
 
@@ -75,6 +79,9 @@ const char *st_directory_parent(st_directory *dir, const char *account);
 
 /* An account and those above it, nearest first, without the cluster; NULL-terminated. */
 size_t st_directory_above(st_directory *dir, const char *account, const char *ret[ST_ABOVE_MAX]);
+
+/* The organisation it belongs to, the account right below the cluster; 0: the cluster itself, or unknown. */
+int32_t st_directory_org(st_directory *dir, const char *account);
 
 /* The names of an account and all below it, in order; NULL-terminated, in the arena. NULL when
  * there is no such account. */
@@ -95,6 +102,10 @@ size_t st_directory_types(st_directory *dir, st_directory_gpu ret[ST_TYPES_MAX])
 
 /* Whether an account may share GPUs with others of its domain. */
 bool st_directory_trusted(st_directory *dir, const char *account);
+
+/* Tokens that open something at `now`: fn for each, with its account. */
+void st_directory_each_token(st_directory *dir, int64_t now,
+                             void (*fn)(void *ctx, const char *account), void *ctx);
 
 /* ---- changed by the loop --------------------------------------------------------------- */
 

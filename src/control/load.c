@@ -207,6 +207,7 @@ static int load_job(void *ctx, const st_job_row *row, st_err *err)
                       .state = job->state,
                       .class = job->class};
     st_control_add_live(ctl, live);
+    st_live_charge(ctl, live);
     return 0;
 }
 
@@ -282,11 +283,15 @@ int st_control_load(st_control *ctl, st_err *err)
     if (r == 0)
         r = st_billing_fold(ctl, err);
     if (r == 0)
+        r = st_allowed_load(ctl, err);
+    if (r == 0)
         r = load_jobs(ctl, err);
     if (r == 0)
         r = st_store_things(ctl->store, "account", load_version, ctl->versions, err);
     if (r == 0 && first)
         r = st_store_tokens(ctl->store, load_token, ctl, err);
+    if (r == 0)
+        st_count_tokens(ctl, st_core_now(ctl->core));
     if (r == 0 && first)
         r = load_last_token(ctl, err);
     if (r == 0 && first)
@@ -316,6 +321,7 @@ int st_control_open_copy(st_store *store, st_control **ret, st_err *err)
 
     *ctl = (st_control){.store = store, .epoch = 1, .options = {.policy = st_policy_default()}};
     ctl->dir = st_directory_new();
+    ctl->allowance = st_allowance_new(NULL, NULL);
     r = st_billing_open(ctl, false, err);
     if (r == 0)
         r = secret(ctl, "veil", ctl->veil_key, sizeof ctl->veil_key, err);
@@ -333,6 +339,7 @@ void st_control_free_copy(st_control *ctl)
         return;
     st_control_unload(ctl);
     st_billing_free(ctl);
+    st_allowance_free(ctl->allowance);
     st_directory_free(ctl->dir);
     st_vec_free(&ctl->all);
     st_vec_free(&ctl->dirty);

@@ -12,8 +12,8 @@
 #include "control/billing.h"
 #include "control/feed.h"
 
-#define WAITING_MAX  65536
 #define TOGETHER_MAX 1024           /* commands in one transaction */
+#define TURN_US      INT64_C(10000) /* and so long: who comes meanwhile waits for its end */
 #define FLUSH_MS     INT64_C(60000) /* uses of tokens are written this often */
 #define RETRY_MIN_MS INT64_C(250)   /* while the store is down */
 #define RETRY_MAX_MS INT64_C(10000)
@@ -40,84 +40,6 @@ static int64_t monotonic_us(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
-/* ---- inside a transaction ------------------------------------------------------------------ */
-
-st_core *st_tx_core(st_tx *tx)
-{
-    return tx->ctl->core;
-}
-
-int64_t st_tx_now(const st_tx *tx)
-{
-    return tx->now;
-}
-
-int st_tx_fault(st_tx *tx, int r, const st_err *err)
-{
-    if (r < 0 && !tx->broken) {
-        tx->broken = true;
-        tx->fault = *err;
-    }
-    return r;
-}
-
-int st_tx_open(st_tx *tx, st_err *err)
-{
-    int r;
-
-    if (tx->broken) {
-        *err = tx->fault;
-        return -err->code;
-    }
-    if (tx->open)
-        return 0;
-    r = st_tx_fault(tx, st_store_begin(tx->ctl->store, err), err);
-    tx->open = r == 0;
-    return r;
-}
-
-int st_tx_apply(st_tx *tx, const st_event *event, st_err *err)
-{
-    int r = st_core_apply(tx->ctl->core, event, tx->now, &tx->fx, err);
-
-    if (r < 0)
-        return r;
-    st_event_encode(event, &tx->log);
-    tx->applied++;
-    switch (event->kind) {
-    case ST_EV_TYPE:
-    case ST_EV_POOL:
-    case ST_EV_NODE:
-    case ST_EV_ACCOUNT:
-        tx->names = true;
-        break;
-    default:
-        break;
-    }
-    return 0;
-}
-
-int st_tx_audit(st_tx *tx, const st_identity *who, const char *verb, const char *account,
-                const char *target, const char *detail, st_err *err)
-{
-    char actor[ST_NAME_MAX * 2 + 32];
-    int r = st_tx_open(tx, err);
-
-    /* Names have no blanks, so whoever shows it can take it apart. */
-    snprintf(actor, sizeof actor, "%s %s %" PRId64, who->user, who->account[0] ? who->account : "-",
-             who->token);
-    const st_audit_row row = {.at_ms = tx->now,
-                              .actor = actor,
-                              .account = account,
-                              .source = who->source,
-                              .verb = verb,
-                              .target = target,
-                              .detail = detail ? detail : ""};
-    if (r == 0)
-        r = st_tx_fault(tx, st_store_audit_append(tx->ctl->store, &row, NULL, err), err);
-    return r;
 }
 
 /* ---- one turn ------------------------------------------------------------------------------- */
@@ -160,6 +82,7 @@ static void housekeeping(st_tx *tx)
     if (tx->now - ctl->flushed_ms < FLUSH_MS)
         return;
     ctl->flushed_ms = tx->now;
+    st_count_tokens(ctl, tx->now);
     st_directory_used(ctl->dir, note_use, tx);
     if (!tx->broken && st_tx_open(tx, &err) == 0)
         st_tx_fault(tx, st_store_idem_expire(ctl->store, tx->now - IDEM_KEEP_MS, &n, &err), &err);
@@ -263,29 +186,98 @@ static bool come_up(st_control *ctl)
     return true;
 }
 
-static void refuse_all(st_control *ctl, st_cmd *cmds, const st_err *why)
+static void refuse(st_control *ctl, st_cmd *cmd, const st_err *why)
 {
     st_err err;
 
+    if (cmd->more) {
+        pthread_mutex_lock(&ctl->lock);
+        st_lanes_give_up(ctl->lanes, cmd);
+        pthread_mutex_unlock(&ctl->lock);
+    }
+
     st_fail(&err, ST_EDOWN, "the store cannot be written at the moment (%.300s); try again later",
             why->msg);
+    fail_cmd(cmd, &err);
+    answer(ctl, cmd);
+}
+
+static void refuse_all(st_control *ctl, st_cmd *cmds, const st_err *why)
+{
     for (st_cmd *cmd = cmds, *next; cmd; cmd = next) {
         next = cmd->next;
-        fail_cmd(cmd, &err);
-        answer(ctl, cmd);
+        refuse(ctl, cmd, why);
     }
 }
 
-static void run_cmds(st_tx *tx, st_cmd *cmds)
+static st_cmd *next_cmd(st_control *ctl, bool young)
 {
-    for (st_cmd *cmd = cmds; cmd; cmd = cmd->next) {
-        st_err err = {0};
+    st_cmd *cmd;
 
-        tx->ctl->count.commands++;
-        if (!tx->broken && cmd->run(tx, cmd, &err) < 0) {
+    pthread_mutex_lock(&ctl->lock);
+    cmd = st_lanes_next(ctl->lanes, young);
+    pthread_mutex_unlock(&ctl->lock);
+    return cmd;
+}
+
+/* Those that wait now: who comes while they are answered may have come when all is well again. */
+static void refuse_waiting(st_control *ctl, const st_err *why)
+{
+    st_cmd *cmds = NULL, **end = &cmds;
+
+    pthread_mutex_lock(&ctl->lock);
+    while ((*end = st_lanes_next(ctl->lanes, true)))
+        end = &(*end)->next;
+    pthread_mutex_unlock(&ctl->lock);
+    refuse_all(ctl, cmds, why);
+}
+
+/* Runs those whose turn it is, until there are none, or the turn is over. Returns what was run. */
+static st_cmd *run_cmds(st_tx *tx)
+{
+    st_control *ctl = tx->ctl;
+    st_cmd *ran = NULL, **end = &ran, *cmd;
+    int64_t began = monotonic_us(), now = began;
+
+    for (int n = 0; n < TOGETHER_MAX && now - began < TURN_US && !tx->broken; n++) {
+        int64_t from = now;
+        st_err err = {0};
+        int r;
+
+        cmd = next_cmd(ctl, now - began < TURN_US / 2);
+        if (!cmd)
+            break;
+        ctl->count.commands++;
+        r = cmd->run(tx, cmd, &err);
+        if (r < 0) {
             fail_cmd(cmd, &err);
-            tx->ctl->count.refused++;
+            ctl->count.refused++;
         }
+        cmd->more = r > 0;
+        *end = cmd;
+        end = &cmd->next;
+        now = monotonic_us();
+        pthread_mutex_lock(&ctl->lock);
+        st_lanes_took(ctl->lanes, cmd, now - from);
+        if (cmd->more)
+            st_lanes_hold(ctl->lanes, cmd);
+        pthread_mutex_unlock(&ctl->lock);
+    }
+    return ran;
+}
+
+/* Those that have more to do wait for their next turn. */
+static void answer_all(st_control *ctl, st_cmd *cmds)
+{
+    for (st_cmd *cmd = cmds, *next; cmd; cmd = next) {
+        next = cmd->next;
+        if (!cmd->more) {
+            answer(ctl, cmd);
+            continue;
+        }
+        pthread_mutex_lock(&ctl->lock);
+        st_lanes_put_back(ctl->lanes, cmd);
+        pthread_mutex_unlock(&ctl->lock);
     }
 }
 
@@ -310,14 +302,13 @@ static bool finish(st_tx *tx, st_cmd *cmds)
     good = !tx->broken;
     if (good) {
         st_follower_feed(tx, ctl->log_seq > before);
-        if (tx->names)
+        if (tx->names) {
             st_directory_follow(ctl->dir, ctl->core);
+            st_count_accounts(ctl);
+        }
         st_rows_tell(tx);
         st_budget_tell(tx);
-        for (st_cmd *cmd = cmds, *next; cmd; cmd = next) {
-            next = cmd->next;
-            answer(ctl, cmd);
-        }
+        answer_all(ctl, cmds);
         st_rows_settle(ctl);
         if (snapshot_is_due(ctl) && st_control_snapshot(ctl, &err) < 0)
             st_control_say(ctl, "event=snapshot_failed reason=\"%s\"", err.msg);
@@ -336,7 +327,7 @@ static bool finish(st_tx *tx, st_cmd *cmds)
 
 /* Metering begins, and intervals are cut, at their own moments: each is a transaction before anything
  * newer. */
-static bool catch_up(st_control *ctl, st_cmd *cmds, int64_t now)
+static bool catch_up(st_control *ctl, int64_t now)
 {
     const st_event timer = {.kind = ST_EV_TIMER};
 
@@ -357,7 +348,7 @@ static bool catch_up(st_control *ctl, st_cmd *cmds, int64_t now)
         st_tx_apply(&tx, &timer, &err);
         /* Those who wait are refused if it fails, and answered later if it does not. */
         if (!finish(&tx, NULL)) {
-            refuse_all(ctl, cmds, &ctl->down_why);
+            refuse_waiting(ctl, &ctl->down_why);
             return false;
         }
     }
@@ -369,26 +360,27 @@ static bool is_quiet(st_control *ctl)
     bool quiet;
 
     pthread_mutex_lock(&ctl->lock);
-    quiet = ctl->head == NULL && ctl->agents == NULL;
+    quiet = st_lanes_count(ctl->lanes) == 0;
     pthread_mutex_unlock(&ctl->lock);
     return quiet;
 }
 
-static void turn(st_control *ctl, st_cmd *cmds)
+static void turn(st_control *ctl)
 {
     const st_event timer = {.kind = ST_EV_TIMER};
     st_tx tx = {.ctl = ctl, .now = ctl->options.clock(ctl->options.ctx)};
+    st_cmd *cmds;
     st_err err = {0};
 
     if (ctl->down && !come_up(ctl)) {
         err = ctl->down_why;
-        refuse_all(ctl, cmds, &err);
+        refuse_waiting(ctl, &err);
         return;
     }
     tx.now = ST_MAX(tx.now, st_control_last_ms(ctl));
-    if (!catch_up(ctl, cmds, tx.now))
+    if (!catch_up(ctl, tx.now))
         return;
-    run_cmds(&tx, cmds);
+    cmds = run_cmds(&tx);
     if (!tx.broken && st_core_next_timer(ctl->core) <= tx.now)
         st_tx_apply(&tx, &timer, &err);
     if (!tx.broken)
@@ -447,33 +439,14 @@ static int64_t sleep_ms(st_control *ctl)
     return ST_MAX(next - now, 0);
 }
 
-/* All of the agents' lane, up to as many as fit one transaction; under the lock. Returns the end of the list. */
-static st_cmd **take_agents(st_control *ctl, st_cmd **list, int *n)
-{
-    st_cmd **end = list;
-
-    *list = ctl->agents;
-    while (*end && *n < TOGETHER_MAX) {
-        end = &(*end)->next;
-        ++*n;
-    }
-    ctl->agents = *end;
-    if (!ctl->agents)
-        ctl->agents_tail = &ctl->agents;
-    ctl->agents_waiting -= (size_t)*n;
-    *end = NULL;
-    return end;
-}
-
 /* Waits for commands, a timer or the end. */
-static st_cmd *take(st_control *ctl, bool *ret_stop)
+static void wait_for_work(st_control *ctl, bool *ret_stop)
 {
     bool refused =
         st_refusals_next(ctl, 0) != ST_TIME_NEVER; /* before the next line counts on it */
     int64_t ms = sleep_ms(ctl);
     struct timespec until;
-    st_cmd *cmds = NULL, **first;
-    int n = 0, urgent = 0, r = 0;
+    int r = 0;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += ms / 1000;
@@ -484,25 +457,11 @@ static st_cmd *take(st_control *ctl, bool *ret_stop)
     }
     pthread_mutex_lock(&ctl->lock);
     /* A refusal that nobody waits for yet is a reason to look at the clock again. */
-    while (!ctl->head && !ctl->agents && !ctl->stopping && r != ETIMEDOUT && ms > 0 &&
+    while (st_lanes_count(ctl->lanes) == 0 && !ctl->stopping && r != ETIMEDOUT && ms > 0 &&
            (refused || ctl->refusals.n == 0))
         r = pthread_cond_timedwait(&ctl->wake, &ctl->lock, &until);
-    first = take_agents(ctl, &cmds, &urgent);
-    st_cmd **end = &ctl->head;
-    while (*end && n < TOGETHER_MAX) {
-        end = &(*end)->next;
-        n++;
-    }
-    *first = n > 0 ? ctl->head : NULL;
-    ctl->head = *end;
-    if (!ctl->head)
-        ctl->tail = &ctl->head;
-    if (n > 0)
-        *end = NULL;
-    ctl->waiting -= (size_t)n;
-    *ret_stop = ctl->stopping && !ctl->head && !ctl->agents;
+    *ret_stop = ctl->stopping;
     pthread_mutex_unlock(&ctl->lock);
-    return cmds;
 }
 
 static void *loop(void *arg)
@@ -511,9 +470,8 @@ static void *loop(void *arg)
     st_engine *engine = ctl->options.engine;
 
     for (bool stop = false; !stop;) {
-        st_cmd *cmds = take(ctl, &stop);
-
-        turn(ctl, cmds);
+        wait_for_work(ctl, &stop);
+        turn(ctl);
         if (engine && engine->ops->tick && !ctl->down)
             engine->ops->tick(engine, ctl->options.clock(ctl->options.ctx));
         pthread_mutex_lock(&ctl->lock);
@@ -523,7 +481,7 @@ static void *loop(void *arg)
         ctl->count.differences = __atomic_load_n(&ctl->billing->daily_n, __ATOMIC_RELAXED);
         ctl->count.ready = !ctl->down;
         ctl->stats = ctl->count;
-        stop = stop && !ctl->head && !ctl->agents;
+        stop = stop && st_lanes_count(ctl->lanes) == 0;
         if (stop)
             ctl->stopped = true;
         pthread_mutex_unlock(&ctl->lock);
@@ -535,25 +493,12 @@ bool st_control_post(st_control *ctl, st_cmd *cmd)
 {
     bool ok;
 
-    cmd->next = NULL;
     cmd->failed = NULL;
+    cmd->more = false;
     pthread_mutex_lock(&ctl->lock);
-    ok = !ctl->stopped &&
-         (cmd->lane == ST_LANE_AGENTS ? ctl->agents_waiting : ctl->waiting) < WAITING_MAX;
-    if (ok && cmd->lane == ST_LANE_AGENTS) {
-        *ctl->agents_tail = cmd;
-        ctl->agents_tail = &cmd->next;
-        ctl->agents_waiting++;
+    ok = !ctl->stopped && st_lanes_put(ctl->lanes, cmd);
+    if (ok && st_lanes_count(ctl->lanes) == 1)
         pthread_cond_signal(&ctl->wake);
-    } else if (ok) {
-        bool was_empty = ctl->head == NULL;
-
-        *ctl->tail = cmd;
-        ctl->tail = &cmd->next;
-        ctl->waiting++;
-        if (was_empty)
-            pthread_cond_signal(&ctl->wake);
-    }
     pthread_mutex_unlock(&ctl->lock);
     return ok;
 }
@@ -586,10 +531,10 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
     int r;
 
     ctl->options = *options;
-    ctl->tail = &ctl->head;
-    ctl->agents_tail = &ctl->agents;
+    ctl->lanes = st_lanes_new();
     ctl->dir = st_directory_new();
     ctl->images = st_images_new(ctl->dir);
+    ctl->allowance = st_allowance_new(options->quota, options->quota_total);
     ST_ASSERT(pthread_mutex_init(&ctl->lock, NULL) == 0);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -663,10 +608,12 @@ void st_control_free(st_control *ctl)
     st_store_close(ctl->store);
     st_images_free(ctl->images);
     st_vault_free(ctl->vault);
+    st_allowance_free(ctl->allowance);
     st_directory_free(ctl->dir);
     st_vec_free(&ctl->all);
     st_vec_free(&ctl->dirty);
     st_vec_free(&ctl->over);
+    st_lanes_free(ctl->lanes);
     pthread_cond_destroy(&ctl->wake);
     pthread_mutex_destroy(&ctl->lock);
     free(ctl);

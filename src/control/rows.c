@@ -209,6 +209,7 @@ static void follow(st_tx *tx, const st_effect *fx)
     default:
         break;
     }
+    st_live_charge(ctl, live);
 }
 
 int st_rows_write(st_tx *tx, st_err *err)

@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "control/control.h"
 #include "control/follower.h"
+#include "control/lanes.h"
 #include "control/notes.h"
 
 /* What one task used, as last heard. */
@@ -61,8 +62,9 @@ typedef struct st_live {
     int priority, preemptions, exit_code; /* exit_code ST_STORE_NEVER */
     st_job_state state;
     st_class class;
-    char *reason; /* why it ended as it did; NULL */
-    char *detail; /* where it is, JSON */
+    char *reason;    /* why it ended as it did; NULL */
+    char *detail;    /* where it is, JSON */
+    int64_t charged; /* bytes its account is charged for while it waits; 0: it does not */
     ST_VEC(st_live_used) used;
     bool fresh; /* has no row yet */
     bool dirty; /* is in st_control.dirty */
@@ -86,6 +88,7 @@ struct st_control {
     st_core *core;
     st_directory *dir;
     st_images *images;
+    st_allowance *allowance;
     st_billing *billing;   /* control/billing.h */
     st_follower *follower; /* control/follower.h; NULL: nobody reads */
     st_outlooks *outlooks; /* control/outlook.h; likewise */
@@ -110,15 +113,13 @@ struct st_control {
     int64_t refusals_ms; /* when refused tokens were last written */
     st_map *versions;    /* of accounts */
     int64_t last_token;
-    st_control_stats count; /* published to `stats` after each turn */
+    size_t allowed_accounts; /* of the core's, that are known to `allowance` */
+    st_control_stats count;  /* published to `stats` after each turn */
 
     /* Shared. */
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    st_cmd *head, **tail;
-    size_t waiting;
-    st_cmd *agents, **agents_tail; /* their lane, taken first */
-    size_t agents_waiting;
+    st_lanes *lanes;
     bool stopping, started, stopped;
     st_refusals refusals;
     bool down;
@@ -180,6 +181,19 @@ void st_rows_tell(st_tx *tx);
 void st_rows_settle(st_control *ctl); /* forget what ended */
 void st_control_order_all(st_control *ctl);
 
+/* allowed.c: what jobs, accounts and tokens are charged for. */
+/* The item and, if it is the first piece of an array, all of them; refused: none. */
+int st_charge_items(st_tx *tx, st_submit_item *items, size_t n, const st_identity *who,
+                    st_err *err);
+void st_uncharge_item(st_control *ctl, const st_submit_item *item);
+/* Whether the job waits may have changed. */
+void st_live_charge(st_control *ctl, st_live *live);
+int st_charge_token(st_tx *tx, const st_identity *who, const char *account, st_err *err);
+void st_count_tokens(st_control *ctl, int64_t now);
+/* Accounts that are new in the core. */
+void st_count_accounts(st_control *ctl);
+int st_allowed_load(st_control *ctl, st_err *err);
+
 /* used.c: a report of what a task used, and what is kept of it when the job ends. */
 void st_control_used(st_tx *tx, const st_report *report);
 void st_live_used_write(st_live *live);
@@ -223,10 +237,12 @@ int st_secrets_open(st_control *ctl, st_err *err);
 /* follower.c: a job is new. */
 void st_tx_tell_job(st_tx *tx, const st_live *live);
 
-/* loop.c */
+/* tx.c */
 int st_tx_open(st_tx *tx, st_err *err);
 /* For helpers that return a fault of the store: remembers it and passes it on. */
 int st_tx_fault(st_tx *tx, int r, const st_err *err);
+
+/* loop.c */
 int st_control_snapshot(st_control *ctl, st_err *err);
 void st_control_say(st_control *ctl, const char *fmt, ...) ST_PRINTF(2, 3);
 

@@ -10,16 +10,19 @@
 #include "base/quote.h"
 #include "control/billing.h"
 
+#define SLICE 256 /* items of a batch in one transaction */
+
 /* Keys are each owner's own: a token's, or the local socket's. */
 static void owner_of(const st_identity *who, char ret[32])
 {
     snprintf(ret, 32, "token %" PRId64, who->token);
 }
 
-/* An answer is kept as a line per item: its id, or 0 with the code and the sentence of a refusal. */
+/* An answer is kept as a line per item: its id, or 0 with the code and the sentence of a refusal. Of a batch that
+ * is not done it has the lines of those that are. */
 static void write_answer(const st_cmd_submit *s, st_strbuf *out)
 {
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->at; i++) {
         const st_submit_item *item = &s->items[i];
 
         st_strbuf_addf(out, "%s%" PRIu64, i ? "\n" : "", item->id);
@@ -28,7 +31,20 @@ static void write_answer(const st_cmd_submit *s, st_strbuf *out)
     }
 }
 
-/* The key was used: give the same answer, or refuse when it was for something else. */
+/* An array goes by its first piece that was taken; pieces of one stand together. */
+static uint64_t array_of(st_cmd_submit *s, const st_submit_item *item)
+{
+    if (item->array == 0)
+        return 0;
+    if (s->array != item->array) {
+        s->array = item->array;
+        s->array_id = item->id;
+    }
+    return s->array_id;
+}
+
+/* The key was used: give the same answer, or refuse when it was for something else. A batch of which a part
+ * was done when stintd ended goes on behind it: s->at says from where. */
 static int replay(st_cmd_submit *s, const st_idem_row *row, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
@@ -39,19 +55,23 @@ static int replay(st_cmd_submit *s, const st_idem_row *row, st_err *err)
         return st_fail(err, ST_ESTATE,
                        "Idempotency-Key %s was used for another request; use a new one",
                        st_quote(q, s->key));
-    for (size_t i = 0; i < s->n && at; i++) {
-        st_submit_item *item = &s->items[i];
+    for (; s->at < s->n && at; s->at++) {
+        st_submit_item *item = &s->items[s->at];
         char *line = strsep(&at, "\n"), *text;
 
         item->id = strtoull(line, &text, 10);
-        if (item->id != 0)
+        if (item->id != 0) {
+            array_of(s, item);
+            s->taken++;
             continue;
+        }
         /* " CODE SENTENCE" */
         free(item->refusal);
         item->code = (int)strtol(text, &text, 10);
         item->refusal = st_xstrdup(text[0] ? text + 1 : "");
     }
-    s->replayed = true;
+    s->kept = true;
+    s->replayed = s->at == s->n;
     return 0;
 }
 
@@ -100,19 +120,14 @@ static void add_live(st_tx *tx, const st_submit_item *item, uint64_t part_of)
                       .gpu_m = job ? st_job_gpu_m(job) : 0,
                       .priority = item->spec.priority,
                       .part_of = (int64_t)part_of,
+                      .charged = item->charged,
                       .fresh = true};
     st_control_add_live(ctl, live);
     st_control_touch(ctl, live);
     st_tx_tell_job(tx, live);
 }
 
-/* An array goes by its first piece that was taken; pieces of one stand together. */
-typedef struct array {
-    int number;
-    uint64_t first;
-} array;
-
-static int submit_one(st_tx *tx, st_submit_item *item, array *of, st_err *err)
+static int submit_one(st_tx *tx, st_cmd_submit *s, st_submit_item *item, st_err *err)
 {
     st_event event = {.kind = ST_EV_SUBMIT};
     int64_t hold;
@@ -131,17 +146,20 @@ static int submit_one(st_tx *tx, st_submit_item *item, array *of, st_err *err)
     r = st_money_hold(tx, item->id, item->spec.account, hold, err);
     if (r < 0)
         return st_tx_fault(tx, r, err); /* it was admitted a moment ago: our own mistake */
-    if (of->number != item->array)
-        *of = (array){item->array, item->id};
-    add_live(tx, item, item->array > 0 ? of->first : 0);
+    add_live(tx, item, array_of(s, item));
     return 0;
 }
 
-static int remember(st_tx *tx, const st_cmd_submit *s, const char *owner, st_err *err)
+static int remember(st_tx *tx, st_cmd_submit *s, const char *owner, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf answer = {0};
 
     write_answer(s, &answer);
+    if (s->kept)
+        return st_tx_fault(
+            tx, st_store_idem_more(tx->ctl->store, owner, s->key, st_strbuf_str(&answer), err),
+            err);
+    s->kept = true;
     const st_idem_row row = {.owner = owner,
                              .key = s->key,
                              .at_ms = tx->now,
@@ -151,76 +169,103 @@ static int remember(st_tx *tx, const st_cmd_submit *s, const char *owner, st_err
     return st_tx_fault(tx, st_store_idem_put(tx->ctl->store, &row, err), err);
 }
 
-/* Whether no item before it was taken for the same account. */
-static bool first_of_account(const st_cmd_submit *s, size_t at)
+/* Whether no item of [from, at) was taken for the same account. */
+static bool first_of_account(const st_cmd_submit *s, size_t from, size_t at)
 {
-    for (size_t i = 0; i < at; i++)
+    for (size_t i = from; i < at; i++)
         if (s->items[i].code == 0 &&
             strcmp(s->items[i].spec.account, s->items[at].spec.account) == 0)
             return false;
     return true;
 }
 
-/* A row for each account of a batch: what one has got is not written into the log of another. */
+/* A row for each account of what was done: what one has got is not written into the log of another. */
 static int audit_account(st_tx *tx, const st_cmd_submit *s, size_t first, st_err *err)
 {
     const char *account = s->items[first].spec.account;
     char target[ST_ID_TEXT], detail[64];
     size_t n = 0;
 
-    for (size_t i = first; i < s->n; i++)
+    for (size_t i = first; i < s->at; i++)
         n += s->items[i].code == 0 && strcmp(s->items[i].spec.account, account) == 0;
     st_control_id_text(tx->ctl, s->items[first].id, target);
     snprintf(detail, sizeof detail, "{\"jobs\":%zu}", n);
     return st_tx_audit(tx, &s->who, "job.submit", account, target, detail, err);
 }
 
+/* One document that became an array, none of whose pieces fits the quota. */
+static bool refused_whole(const st_cmd_submit *s, const st_err *why)
+{
+    return why->code == ST_EALLOWANCE && s->items[0].array > 0 &&
+           s->items[s->n - 1].array == s->items[0].array;
+}
+
+/* What was done before under the same key, if there is one. */
+static int look_up(st_tx *tx, st_cmd_submit *s, const char *owner, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = NULL;
+    st_idem_row row;
+    int r;
+
+    if (!s->key || s->at > 0)
+        return 0;
+    arena = st_arena_new();
+    r = st_store_idem_get(tx->ctl->store, owner, s->key, arena, &row, err);
+    if (r == 0)
+        return replay(s, &row, err);
+    return r == -ST_ENOENT ? 0 : st_tx_fault(tx, r, err);
+}
+
+/* Takes or refuses the item; fails where the whole command does. */
+static int take_item(st_tx *tx, st_cmd_submit *s, size_t i, st_err *err)
+{
+    st_submit_item *item = &s->items[i];
+    st_err why = {0};
+
+    if (item->code != 0)
+        return 0; /* refused before it came here, or with its array */
+    if ((item->charged > 0 || st_charge_items(tx, item, s->n - i, &s->who, &why) == 0) &&
+        submit_one(tx, s, item, &why) == 0) {
+        s->taken++;
+        return 0;
+    }
+    st_uncharge_item(tx->ctl, item);
+    if (s->n == 1 || (i == 0 && refused_whole(s, &why))) {
+        *err = why;
+        return -why.code;
+    }
+    item->code = why.code;
+    item->refusal = st_xstrdup(why.msg);
+    return 0;
+}
+
+/* A batch is done in slices, each a transaction, so that others have their turns in between. What is done is
+ * under the key at each of them: who asks again after a crash gets the rest done, and nothing twice. No other
+ * command with the key can come between: it is the same caller's, and waits in the same lane. */
 static int run_submit(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_submit *s = (st_cmd_submit *)cmd;
-    ST_CLEANUP(st_arena_freep) st_arena *arena = NULL;
     char owner[32];
-    array of = {0};
-    size_t taken = 0;
+    size_t from, to;
     int r = st_tx_open(tx, err);
 
     owner_of(&s->who, owner);
-    if (r == 0 && s->key) {
-        st_idem_row row;
-
-        arena = st_arena_new();
-        r = st_store_idem_get(tx->ctl->store, owner, s->key, arena, &row, err);
-        if (r == 0)
-            return replay(s, &row, err);
-        r = r == -ST_ENOENT ? 0 : st_tx_fault(tx, r, err);
-    }
+    if (r == 0)
+        r = look_up(tx, s, owner, err);
+    if (r < 0 || s->replayed)
+        return r;
+    from = s->at;
+    to = ST_MIN(s->n, from + SLICE);
+    for (; r == 0 && s->at < to; s->at++)
+        r = take_item(tx, s, s->at, err);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < s->n; i++) {
-        st_submit_item *item = &s->items[i];
-        st_err why = {0};
-
-        if (item->code != 0)
-            continue; /* refused before it came here */
-        if (submit_one(tx, item, &of, &why) == 0) {
-            taken++;
-            continue;
-        }
-        if (s->n == 1) {
-            *err = why;
-            return -why.code;
-        }
-        item->code = why.code;
-        item->refusal = st_xstrdup(why.msg);
-    }
-    if (taken == 0)
-        return 0;
-    if (s->key)
+    if (s->key && s->taken > 0)
         r = remember(tx, s, owner, err);
-    for (size_t i = 0; r == 0 && i < s->n; i++)
-        if (s->items[i].code == 0 && first_of_account(s, i))
+    for (size_t i = from; r == 0 && i < to; i++)
+        if (s->items[i].code == 0 && first_of_account(s, from, i))
             r = audit_account(tx, s, i, err);
-    return r;
+    return r < 0 ? r : s->at < s->n;
 }
 
 void st_cmd_submit_init(st_cmd_submit *cmd)

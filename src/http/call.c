@@ -240,7 +240,7 @@ void st_call_over(void *cls, struct MHD_Connection *mhd, void **context,
         write_log(call, took_us);
     if (call->entered)
         st_limits_leave(server->limits, call->limit_key);
-    atomic_store_explicit(&call->conn->deadline_ms, st_now_ms() + server->opt.header_ms,
+    atomic_store_explicit(&call->conn->deadline_ms, st_now_ms() + st_conn_patience_ms(call->conn),
                           memory_order_relaxed);
     call->conn = NULL;
     atomic_fetch_sub_explicit(&server->running, 1, memory_order_release);

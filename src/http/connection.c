@@ -1,6 +1,7 @@
 /*
  * Connections: who is at the other end, how many there are, and those that
- * take too long. Deadlines are kept here because libmicrohttpd only knows
+ * take too long. One that nobody known has used yet is a stranger's: it has little time, there are few of an
+ * address, and it is the first to go when there are too many. Deadlines are kept here because libmicrohttpd only knows
  * inactivity, which a client that drips one byte at a time never shows.
  */
 #include <arpa/inet.h>
@@ -11,7 +12,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "http/server.h"
+#include "http/call.h"
 
 static void find_peer(st_conn *conn, const st_listener *listener, struct MHD_Connection *mhd)
 {
@@ -47,79 +48,153 @@ static void find_peer(st_conn *conn, const st_listener *listener, struct MHD_Con
             inet_ntop(AF_INET, &in6.sin6_addr.s6_addr[12], text, (socklen_t)size);
         else
             inet_ntop(AF_INET6, &in6.sin6_addr, text, (socklen_t)size);
+        if (!IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
+            /* Who has one address has the 2^64 beside it. */
+            memset(&in6.sin6_addr.s6_addr[8], 0, 8);
+            inet_ntop(AF_INET6, &in6.sin6_addr, conn->counted_as, sizeof(conn->counted_as));
+        }
     }
-    snprintf(conn->counted_as, sizeof(conn->counted_as), "%s", text);
+    if (!conn->counted_as[0])
+        snprintf(conn->counted_as, sizeof(conn->counted_as), "%s", text);
 }
 
-/* Strangers make room for strangers; with the lock held. */
-static void add_stranger(st_http_server *server, st_conn *conn)
+static void count(st_map *map, const char *key, int more)
 {
-    conn->stranger = true;
-    conn->older = server->newest;
-    *(conn->older ? &conn->older->newer : &server->oldest) = conn;
-    server->newest = conn;
-    server->nstrangers++;
+    int64_t n = 0;
+
+    st_map_get(map, key, &n);
+    if (n + more > 0)
+        st_map_put(map, key, n + more);
+    else
+        st_map_del(map, key);
 }
 
-static void remove_stranger(st_http_server *server, st_conn *conn)
+static int64_t counted(const st_map *map, const char *key)
 {
-    if (!conn->stranger)
+    int64_t n = 0;
+
+    st_map_get(map, key, &n);
+    return n;
+}
+
+static bool is_known(const st_conn *conn)
+{
+    return atomic_load_explicit(&conn->known, memory_order_relaxed);
+}
+
+/* Counts it out; with the lock held. */
+static void count_out(st_http_server *server, const st_conn *conn)
+{
+    count(server->peers, conn->counted_as, -1);
+    if (is_known(conn))
         return;
-    *(conn->older ? &conn->older->newer : &server->oldest) = conn->newer;
-    *(conn->newer ? &conn->newer->older : &server->newest) = conn->older;
-    conn->stranger = false;
-    conn->older = conn->newer = NULL;
+    count(server->strangers, conn->counted_as, -1);
     server->nstrangers--;
 }
 
-void st_conn_known(st_conn *conn)
+/* Its descriptor is closed only after `closed` took it off the list. */
+static void cut(st_http_server *server, st_conn *conn)
 {
-    st_http_server *server = conn->server;
-
-    if (server->opt.strangers_max <= 0)
-        return;
-    pthread_mutex_lock(&server->lock);
-    remove_stranger(server, conn);
-    pthread_mutex_unlock(&server->lock);
-}
-
-/* The oldest of too many; its descriptor is closed only after `closed` took it off the lists. */
-static void cut_oldest(st_http_server *server)
-{
-    st_conn *conn = server->oldest;
-
-    if (server->nstrangers <= server->opt.strangers_max)
-        return;
-    remove_stranger(server, conn);
-    st_stats_reject(server->stats, ST_REJECT_TOTAL);
+    if (!conn->cut) {
+        count_out(server, conn);
+        conn->cut = true;
+        server->nleaving++;
+    }
     shutdown(conn->fd, SHUT_RDWR);
 }
 
-/* Counts it in; ST_REJECT_COUNT when there is room. It is on the list either way. */
+/* The stranger that has to go, NULL: there is none. Of those with the most strangers beside them, the one that
+ * came first: who has just come may be about to say who it is. `like`, if not NULL, is the only place to look. */
+static st_conn *first_to_go(st_http_server *server, const char *like)
+{
+    st_conn *victim = NULL;
+    int64_t most = 0;
+
+    /* The newest stand first. */
+    for (st_conn *conn = server->conns; conn; conn = conn->next) {
+        int64_t beside;
+
+        if (conn->cut || is_known(conn) || (like && strcmp(conn->counted_as, like) != 0))
+            continue;
+        beside = counted(server->strangers, conn->counted_as);
+        if (beside >= most) {
+            most = beside;
+            victim = conn;
+        }
+    }
+    return victim;
+}
+
+/* Counts it in; ST_REJECT_COUNT when there is room, if need be made by cutting off a stranger. It is on the list
+ * either way. */
 static st_reject enlist(st_http_server *server, st_conn *conn)
 {
     const st_http_options *opt = &server->opt;
-    int64_t same = 0;
-    st_reject why = ST_REJECT_COUNT;
+    const char *key = conn->counted_as;
+    st_reject why = ST_REJECT_COUNT, room = ST_REJECT_COUNT;
+    st_conn *victim = NULL;
 
     pthread_mutex_lock(&server->lock);
-    st_map_get(server->peers, conn->counted_as, &same);
-    st_map_put(server->peers, conn->counted_as, same + 1);
+    if (opt->connections_per_peer >= 0 && counted(server->peers, key) >= opt->connections_per_peer)
+        room = ST_REJECT_PEER;
+    else if (opt->strangers_per_peer >= 0 &&
+             counted(server->strangers, key) >= opt->strangers_per_peer)
+        room = ST_REJECT_STRANGER;
+    else if ((opt->connections_max >= 0 &&
+              server->nconn - server->nleaving >= opt->connections_max) ||
+             (opt->strangers_max > 0 && server->nstrangers >= opt->strangers_max))
+        room = ST_REJECT_TOTAL;
+    if (room != ST_REJECT_COUNT)
+        victim = first_to_go(server, room == ST_REJECT_TOTAL ? NULL : key);
+    count(server->peers, key, 1);
+    count(server->strangers, key, 1);
+    server->nstrangers++;
     server->nconn++;
     conn->next = server->conns;
     if (conn->next)
         conn->next->prev = conn;
     server->conns = conn;
-    if (opt->strangers_max > 0) {
-        add_stranger(server, conn);
-        cut_oldest(server);
-    }
-    if (opt->connections_max >= 0 && server->nconn > opt->connections_max)
-        why = ST_REJECT_TOTAL;
-    else if (opt->connections_per_peer >= 0 && same >= opt->connections_per_peer)
-        why = ST_REJECT_PEER;
+    if (victim)
+        cut(server, victim);
+    else if (room != ST_REJECT_COUNT)
+        cut(server, conn);
+    if (!victim)
+        why = room;
     pthread_mutex_unlock(&server->lock);
+    if (victim)
+        st_stats_reject(server->stats, room);
     return why;
+}
+
+int64_t st_conn_patience_ms(const st_conn *conn)
+{
+    const st_http_options *opt = &conn->server->opt;
+
+    return is_known(conn) ? opt->header_ms : opt->stranger_ms;
+}
+
+bool st_conn_claim(st_conn *conn, st_call *call)
+{
+    st_http_server *server = conn->server;
+    const st_http_options *opt = &server->opt;
+    st_err err = {0};
+
+    if (opt->claim && opt->claim(opt->ctx, &conn->claim, call->principal.who, &err) < 0) {
+        st_call_set_header(call, "Retry-After", "1");
+        st_stats_reject(server->stats, ST_REJECT_QUOTA);
+        st_call_fail(call, &err);
+        return false;
+    }
+    if (is_known(conn))
+        return true;
+    pthread_mutex_lock(&server->lock);
+    if (!conn->cut) {
+        count(server->strangers, conn->counted_as, -1);
+        server->nstrangers--;
+    }
+    atomic_store_explicit(&conn->known, true, memory_order_relaxed);
+    pthread_mutex_unlock(&server->lock);
+    return true;
 }
 
 static void started(st_listener *listener, struct MHD_Connection *mhd, void **socket_context)
@@ -132,29 +207,25 @@ static void started(st_listener *listener, struct MHD_Connection *mhd, void **so
     conn->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     find_peer(conn, listener, mhd);
     conn->key = st_hash_str(0, conn->counted_as);
-    atomic_init(&conn->deadline_ms, st_now_ms() + server->opt.header_ms);
+    atomic_init(&conn->known, false);
+    atomic_init(&conn->deadline_ms, st_now_ms() + server->opt.stranger_ms);
     *socket_context = conn;
     why = enlist(server, conn);
-    if (why != ST_REJECT_COUNT) {
+    if (why != ST_REJECT_COUNT)
         st_stats_reject(server->stats, why);
-        shutdown(conn->fd, SHUT_RDWR);
-    }
 }
 
 static void closed(void **socket_context)
 {
     st_conn *conn = ST_TAKE(*socket_context);
     st_http_server *server = conn->server;
-    int64_t same = 0;
 
     pthread_mutex_lock(&server->lock);
-    st_map_get(server->peers, conn->counted_as, &same);
-    if (same > 1)
-        st_map_put(server->peers, conn->counted_as, same - 1);
+    if (conn->cut)
+        server->nleaving--;
     else
-        st_map_del(server->peers, conn->counted_as);
+        count_out(server, conn);
     server->nconn--;
-    remove_stranger(server, conn);
     if (conn->prev)
         conn->prev->next = conn->next;
     else
@@ -162,6 +233,8 @@ static void closed(void **socket_context)
     if (conn->next)
         conn->next->prev = conn->prev;
     pthread_mutex_unlock(&server->lock);
+    if (conn->claim)
+        server->opt.unclaim(server->opt.ctx, conn->claim);
     free(conn);
 }
 
@@ -181,9 +254,8 @@ void st_conns_cut_late(st_http_server *server, int64_t now_ms)
 
         if (deadline_ms == 0 || now_ms < deadline_ms)
             continue;
-        /* Its descriptor is closed only after `closed` took it off the list. */
         atomic_store_explicit(&conn->deadline_ms, 0, memory_order_relaxed);
         st_stats_reject(server->stats, ST_REJECT_SLOW);
-        shutdown(conn->fd, SHUT_RDWR);
+        cut(server, conn);
     }
 }

@@ -61,6 +61,7 @@ enum {
     ST_ROUTE_ANY_BODY = 1 << 4,   /* the body may be of any type */
     ST_ROUTE_IF_MATCH = 1 << 5,   /* without If-Match: 428 */
     ST_ROUTE_NO_RATE = 1 << 6,    /* not counted against rates, e.g. probes and agents */
+    ST_ROUTE_COSTLY = 1 << 7,     /* answering it is work: `admit` counts how many there are */
     ST_ROUTE_UNCHANGED = 1 << 12, /* other than GET and changes nothing that somebody answers for */
 };
 
@@ -107,6 +108,15 @@ typedef struct st_principal {
 typedef int st_authenticate(void *ctx, const char *bearer, const st_peer *peer, st_principal *ret,
                             st_err *err);
 
+/* The caller is known and its role may: whether it may now. Not asked on routes with NO_RATE. Fails for 429 with
+ * the error's code and sentence; *ret_wait_ms is when it may try again, 0: that is not known. What it counts it
+ * gives back in `forget`. */
+typedef int st_admit(void *ctx, st_call *call, int64_t *ret_wait_ms, st_err *err);
+
+/* The caller uses this connection, for the first time or again: whether it may have it. *claim is NULL at first and
+ * the hook's to set; whatever it is when the connection ends is given to `unclaim`. Fails as `admit` does. */
+typedef int st_claim(void *ctx, void **claim, void *who, st_err *err);
+
 /* ---- the server -------------------------------------------------------------------------- */
 
 /* What a zero stands for is in brackets; -1 is "no limit" where that makes sense. */
@@ -114,23 +124,29 @@ typedef struct st_http_options {
     const st_route *routes;
     void *ctx; /* given to handlers and to the callbacks below */
     st_authenticate *authenticate;
+    st_admit *admit;                                 /* may be NULL */
     void (*forget)(void *ctx, void *who);            /* may be NULL */
+    st_claim *claim;                                 /* may be NULL */
+    void (*unclaim)(void *ctx, void *claim);         /* with claim */
+    void (*tick)(void *ctx);                         /* about once a second, or NULL */
     void (*access_log)(void *ctx, const char *line); /* one key=value line per request, or NULL */
     void (*log)(void *ctx, const char *line); /* what libmicrohttpd complains about, or NULL */
 
     int threads;               /* per address [2] */
     int connections_max;       /* [4096] */
-    int connections_per_peer;  /* per address; a unix peer counts by uid [1024] */
-    int strangers_max;         /* connections on which nobody has proved anything: one more cuts the
-                                * oldest of them [no limit] */
+    int connections_per_peer;  /* per address, /64 of IPv6; a unix peer counts by uid [1024] */
+    int strangers_per_peer;    /* of these, that have not shown who they are [64] */
+    int strangers_max;         /* and of all addresses [no limit] */
     int streams_max;           /* [2048] */
     int header_bytes;          /* request line and headers [8192] */
     int target_bytes;          /* path and query [4096] */
     int64_t body_max;          /* [1 MiB] */
     int64_t big_body_max;      /* [64 MiB] */
     int64_t header_ms;         /* to deliver the headers, also the longest idle time [30 s] */
+    int64_t stranger_ms;       /* the same, until it has shown who it is [5 s] */
     int64_t body_ms;           /* to deliver the body [60 s] */
     int rate_per_s;            /* requests per principal [200]; a burst is twice as much */
+    int stranger_rate_per_s;   /* requests without a valid token, per address or /64 [50] */
     int running_per_principal; /* calls at the same time [64] */
     int64_t stream_bytes;      /* buffered per stream before it overflows [256 KiB] */
     int64_t keepalive_ms;      /* a comment on an idle stream [15 s] */

@@ -188,6 +188,22 @@ static bool pass_limits(st_call *call, uint64_t key, int rate_per_s, int running
     return false;
 }
 
+static bool admitted(st_call *call)
+{
+    const st_http_options *opt = &call->server->opt;
+    int64_t wait_ms = 0;
+    st_err err = {0};
+    char text[32];
+
+    if (!opt->admit || opt->admit(opt->ctx, call, &wait_ms, &err) == 0)
+        return true;
+    snprintf(text, sizeof(text), "%lld", (long long)ST_MAX(1, (wait_ms + 999) / 1000));
+    st_call_set_header(call, "Retry-After", text);
+    st_stats_reject(call->server->stats, ST_REJECT_QUOTA);
+    st_call_fail(call, &err);
+    return false;
+}
+
 /* Who calls, whether the role may, and how often. */
 static bool authorise(st_call *call, const headers *h)
 {
@@ -200,25 +216,26 @@ static bool authorise(st_call *call, const headers *h)
     if (route->flags & ST_ROUTE_NO_RATE)
         rate = running = -1;
     if (route->flags & ST_ROUTE_NO_AUTH)
-        return pass_limits(call, call->conn->key, rate, running);
+        return pass_limits(call, call->conn->key, opt->stranger_rate_per_s, running);
     ST_ASSERT(opt->authenticate);
     if (opt->authenticate(opt->ctx, bearer, &call->peer, &call->principal, &err) < 0) {
         /* Guessing is counted by address. */
-        if (!pass_limits(call, call->conn->key, opt->rate_per_s, -1))
+        if (!pass_limits(call, call->conn->key, opt->stranger_rate_per_s, -1))
             return false;
         st_call_set_header(call, "WWW-Authenticate", "Bearer");
         st_call_refuse(call, ST_P_UNAUTHENTICATED, ST_REJECT_AUTH, "%s", err.msg);
         return false;
     }
     call->has_principal = true;
-    st_conn_known(call->conn);
+    if (!st_conn_claim(call->conn, call))
+        return false;
     if (call->principal.rate_per_s != 0 && rate >= 0)
         rate = call->principal.rate_per_s;
     if (!pass_limits(call, call->principal.key ? call->principal.key : call->conn->key, rate,
                      running))
         return false;
     if (route->roles & call->principal.roles)
-        return true;
+        return (route->flags & ST_ROUTE_NO_RATE) || admitted(call);
     st_call_refuse(call, ST_P_FORBIDDEN, ST_REJECT_ROLE, "the caller's role may not %s (%s %s)",
                    route->id, route->method, route->pattern);
     return false;

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "http/call.h"
 
-#define TICK_MS_MAX 1000
+#define TICK_MS_MAX 500
 #define TICK_MS_MIN 10
 #define FAREWELL_MS 1000 /* for the answers of calls that nobody answered */
 
@@ -37,14 +37,17 @@ static void fill_options(st_http_options *opt)
     OTHERWISE(threads, 2);
     OTHERWISE(connections_max, 4096);
     OTHERWISE(connections_per_peer, 1024);
+    OTHERWISE(strangers_per_peer, 64);
     OTHERWISE(streams_max, 2048);
     OTHERWISE(header_bytes, 8192);
     OTHERWISE(target_bytes, 4096);
     OTHERWISE(body_max, 1 << 20);
     OTHERWISE(big_body_max, 64 << 20);
     OTHERWISE(header_ms, 30000);
+    OTHERWISE(stranger_ms, ST_MIN(opt->header_ms, 5000));
     OTHERWISE(body_ms, 60000);
     OTHERWISE(rate_per_s, 200);
+    OTHERWISE(stranger_rate_per_s, ST_MAX(opt->rate_per_s / 4, opt->rate_per_s < 0 ? -1 : 1));
     OTHERWISE(running_per_principal, 64);
     OTHERWISE(stream_bytes, 256 << 10);
     OTHERWISE(keepalive_ms, 15000);
@@ -93,7 +96,7 @@ static st_listener *take_drained(st_http_server *server)
 static void *tick(void *cls)
 {
     st_http_server *server = cls;
-    int64_t every_ms = ST_MIN(server->opt.keepalive_ms, server->opt.header_ms) / 4;
+    int64_t every_ms = ST_MIN(server->opt.keepalive_ms, server->opt.stranger_ms) / 4;
     struct timespec until;
 
     every_ms = ST_MAX(TICK_MS_MIN, ST_MIN(every_ms, TICK_MS_MAX));
@@ -105,6 +108,11 @@ static void *tick(void *cls)
         st_conns_cut_late(server, now_ms);
         st_streams_keep_alive(server, now_ms);
         st_limits_sweep(server->limits, now_ms);
+        if (server->opt.tick) {
+            pthread_mutex_unlock(&server->lock);
+            server->opt.tick(server->opt.ctx);
+            pthread_mutex_lock(&server->lock);
+        }
         while ((drained = take_drained(server))) {
             /* Stopping joins threads that may want the lock. */
             pthread_mutex_unlock(&server->lock);
@@ -144,6 +152,7 @@ int st_http_server_new(const st_http_options *options, st_http_server **ret, st_
     server->stats = st_stats_new(opt.routes, st_router_count(router));
     server->limits = st_limits_new();
     server->peers = st_map_new();
+    server->strangers = st_map_new();
     randombytes_buf(&server->id_seed, sizeof(server->id_seed));
     json_object_seed(0);
     pthread_mutex_init(&server->lock, NULL);
@@ -246,6 +255,7 @@ void st_http_server_free(st_http_server *server)
     st_stats_free(server->stats);
     st_limits_free(server->limits);
     st_map_free(server->peers);
+    st_map_free(server->strangers);
     pthread_cond_destroy(&server->changed);
     pthread_mutex_destroy(&server->lock);
     free(server);

@@ -27,13 +27,15 @@ struct st_conn {
     st_http_server *server;
     int fd;
     st_peer peer;
-    char counted_as[80]; /* key in server->peers: the address, or unix:UID */
+    char counted_as[80]; /* key in server->peers: the address or its /64, or unix:UID */
     uint64_t key;        /* the same as a number, for rates */
     /* Monotonic; 0 while it is our turn. Past it the connection is cut. */
     atomic_int_fast64_t deadline_ms;
+    /* Somebody known has used it: it is not the first to go when there are too many. */
+    atomic_bool known;
+    bool cut;    /* it is on its way out, and counts no more; with server->lock */
+    void *claim; /* of st_http_options.claim */
     st_conn *prev, *next;
-    bool stranger;          /* nobody has proved anything on it; under server->lock */
-    st_conn *older, *newer; /* among strangers */
 };
 
 struct st_listener {
@@ -64,9 +66,10 @@ struct st_http_server {
     ST_VEC(st_listener *) retired; /* had an older certificate; their connections go on */
     st_conn *conns;
     int nconn;
-    st_conn *oldest, *newest; /* strangers */
-    int nstrangers;
-    st_map *peers; /* connections by counted_as */
+    int nleaving;      /* of these, that were cut */
+    int nstrangers;    /* that are neither cut nor known */
+    st_map *peers;     /* connections by counted_as */
+    st_map *strangers; /* strangers by counted_as */
     st_stream *streams;
     int nstream;
     st_call *deferred;
@@ -83,8 +86,10 @@ void st_listener_free(st_listener *listener);  /* stops it first */
 /* connection.c: libmicrohttpd tells of a new connection and of its end; cls is the listener. */
 void st_conn_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
                     enum MHD_ConnectionNotificationCode what);
-/* A caller has proved who it is. */
-void st_conn_known(st_conn *conn);
+/* The principal of the call uses the connection; false: it may not, and the call is answered. */
+bool st_conn_claim(st_conn *conn, st_call *call);
+/* How long it has to deliver the next headers. */
+int64_t st_conn_patience_ms(const st_conn *conn);
 /* Cuts what is past its deadline; with server->lock held. */
 void st_conns_cut_late(st_http_server *server, int64_t now_ms);
 

@@ -9,18 +9,20 @@
 #include "http/metrics.h"
 
 /* Why a request or connection was turned away before its handler. X(name, label) */
-#define ST_REJECT_TABLE(X)                    \
-    X(ST_REJECT_PEER, "connections_per_peer") \
-    X(ST_REJECT_TOTAL, "connections")         \
-    X(ST_REJECT_SLOW, "slow")                 \
-    X(ST_REJECT_MALFORMED, "malformed")       \
-    X(ST_REJECT_SIZE, "size")                 \
-    X(ST_REJECT_AUTH, "unauthenticated")      \
-    X(ST_REJECT_ROLE, "role")                 \
-    X(ST_REJECT_RATE, "rate")                 \
-    X(ST_REJECT_RUNNING, "running")           \
-    X(ST_REJECT_STREAMS, "streams")           \
-    X(ST_REJECT_OVERFLOW, "stream_overflow")  \
+#define ST_REJECT_TABLE(X)                      \
+    X(ST_REJECT_PEER, "connections_per_peer")   \
+    X(ST_REJECT_TOTAL, "connections")           \
+    X(ST_REJECT_STRANGER, "strangers_per_peer") \
+    X(ST_REJECT_SLOW, "slow")                   \
+    X(ST_REJECT_MALFORMED, "malformed")         \
+    X(ST_REJECT_SIZE, "size")                   \
+    X(ST_REJECT_QUOTA, "quota")                 \
+    X(ST_REJECT_AUTH, "unauthenticated")        \
+    X(ST_REJECT_ROLE, "role")                   \
+    X(ST_REJECT_RATE, "rate")                   \
+    X(ST_REJECT_RUNNING, "running")             \
+    X(ST_REJECT_STREAMS, "streams")             \
+    X(ST_REJECT_OVERFLOW, "stream_overflow")    \
     X(ST_REJECT_STOPPING, "stopping")
 
 typedef enum {

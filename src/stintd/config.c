@@ -9,6 +9,7 @@
 
 #include "base/doc.h"
 #include "base/num.h"
+#include "model/types.h"
 #include "share/divide.h"
 #include "spec/fields.h"
 
@@ -41,6 +42,8 @@
     X("log_keep", ST_F_DURATION, log_keep_ms, "14d", 0, 0,                                        \
       "logs that nothing was added to for so long are removed at the next start")                 \
     X("connections", ST_F_I64, connections, "4096", 1, 100000, "open connections at most")        \
+    X("strangers", ST_F_I64, strangers, "64", 1, 100000,                                          \
+      "connections of one address, or one /64 of IPv6, that have not shown a token")              \
     X("rate", ST_F_I64, rate, "200", 1, 1000000, "requests per second and token")                 \
     X("threads", ST_F_I64, threads, "2", 1, 64, "threads that serve requests")                    \
     X("body", ST_F_I64, body_mib, "64", 1, 1024, "MiB in the body of a batch at most")            \
@@ -61,7 +64,7 @@
 
 typedef struct fields {
     st_config c;
-    const st_doc_node *policy;
+    const st_doc_node *policy, *quota, *quota_total;
 } fields;
 
 static const st_field rows[] = {
@@ -70,6 +73,8 @@ static const st_field rows[] = {
     CONFIG_TABLE(X)
 #undef X
         {.key = "policy", .kind = ST_F_NODE, .offset = offsetof(fields, policy)},
+    {.key = "quota", .kind = ST_F_NODE, .offset = offsetof(fields, quota)},
+    {.key = "quota_total", .kind = ST_F_NODE, .offset = offsetof(fields, quota_total)},
     {0},
 };
 
@@ -84,6 +89,7 @@ void st_config_init(st_config *config)
                           .log_mib = 64,
                           .log_keep_ms = INT64_C(14) * 86400 * 1000,
                           .connections = 4096,
+                          .strangers = 64,
                           .rate = 200,
                           .threads = 2,
                           .body_mib = 64,
@@ -91,7 +97,9 @@ void st_config_init(st_config *config)
                           .billing_zone = "UTC",
                           .billing_currency = "USD",
                           .billing_cluster = "stint",
-                          .policy = st_policy_default()};
+                          .policy = st_policy_default(),
+                          .quota = st_allowance_default(),
+                          .quota_total = st_allowance_total()};
 }
 
 void st_config_done(st_config *config)
@@ -167,6 +175,29 @@ static int read_policy(const st_doc *doc, const st_doc_node *map, st_policy *ret
     return 0;
 }
 
+/* What tenants may have of the service: a number each, or none. */
+static int read_quota(const st_doc *doc, const st_doc_node *map, st_allowance_limits *ret,
+                      st_err *err)
+{
+    st_field quota_rows[ST_AL_COUNT + 1] = {{0}};
+    st_allowance_limits limits = *ret;
+    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
+
+    for (int i = 0; i < ST_AL_COUNT; i++)
+        quota_rows[i] = (st_field){.key = st_allowed_keys[i],
+                                   .kind = ST_F_I64,
+                                   .offset = (size_t)i * sizeof *limits.v,
+                                   .hi = INT64_C(1) << 50,
+                                   .none = true};
+    if (r == 0)
+        r = st_fields_read(doc, map, quota_rows, limits.v, err);
+    if (r < 0)
+        return r;
+    for (int i = 0; i < ST_AL_COUNT; i++)
+        ret->v[i] = limits.v[i] == ST_UNSET ? ST_AL_NONE : limits.v[i];
+    return 0;
+}
+
 static const char *keep(st_config *config, const char *text)
 {
     if (!text || strcmp(text, "none") == 0)
@@ -186,6 +217,10 @@ int st_config_load(st_config *config, const char *path, st_err *err)
         r = st_fields_read(doc, st_doc_root(doc), rows, &f, err);
     if (r == 0 && f.policy)
         r = read_policy(doc, f.policy, &f.c.policy, err);
+    if (r == 0 && f.quota)
+        r = read_quota(doc, f.quota, &f.c.quota, err);
+    if (r == 0 && f.quota_total)
+        r = read_quota(doc, f.quota_total, &f.c.quota_total, err);
     if (r < 0)
         return r;
     for (const st_field *row = rows; row->key; row++) {
@@ -203,6 +238,14 @@ int st_config_load(st_config *config, const char *path, st_err *err)
         return st_fail(err, ST_EINVAL, "%s: tls_cert and tls_key go together", path);
     *config = f.c;
     return 0;
+}
+
+static void quota_help(st_strbuf *out, const char *key, int64_t n, const char *about)
+{
+    if (n == ST_AL_NONE)
+        st_strbuf_addf(out, "  %s: none\n    # %s\n", key, about);
+    else
+        st_strbuf_addf(out, "  %s: %" PRId64 "\n    # %s\n", key, n, about);
 }
 
 void st_config_help(st_strbuf *out)
@@ -241,4 +284,14 @@ void st_config_help(st_strbuf *out)
     st_strbuf_add(out,
                   "  order: age\n    # what goes first inside an account: age, shortest or "
                   "attained\n  basis: borrowed\n    # what weights count: borrowed or total\n");
+    st_strbuf_add(out,
+                  "quota:\n  # what each organisation may have of the service unless an owner sets "
+                  "it\n  # otherwise; none: no limit\n");
+#define X(id, key, def, total, about) quota_help(out, key, def, about);
+    ST_ALLOWANCE_TABLE(X)
+#undef X
+    st_strbuf_add(out, "quota_total:\n  # the same for all organisations together\n");
+#define X(id, key, def, total, about) quota_help(out, key, total, about);
+    ST_ALLOWANCE_TABLE(X)
+#undef X
 }

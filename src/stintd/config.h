@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "control/allowance.h"
 #include "model/policy.h"
 
 typedef struct st_config {
@@ -24,12 +25,13 @@ typedef struct st_config {
     const char *logs;         /* the directory for what tasks write; NULL: beside the store */
     int64_t agent_lease_ms, log_mib, log_keep_ms;
     bool agent_keep;
-    int64_t connections, rate, threads, body_mib, snapshot_rows;
+    int64_t connections, strangers, rate, threads, body_mib, snapshot_rows;
     const char *billing_zone, *billing_currency, *billing_cluster;
     const char *billing_key; /* NULL: beside the store */
     const char *secrets_key; /* likewise */
     const char *backup_dir;  /* NULL: backups/ beside the store */
     st_policy policy;
+    st_allowance_limits quota, quota_total; /* of an organisation, of the cluster */
 } st_config;
 
 void st_config_init(st_config *config);

@@ -169,6 +169,8 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
                                             .ctx = serve,
                                             .engine = serve->engine,
                                             .snap_rows = config->snapshot_rows,
+                                            .quota = &config->quota,
+                                            .quota_total = &config->quota_total,
                                             .billing = {.zone = config->billing_zone,
                                                         .currency = config->billing_currency,
                                                         .cluster = config->billing_cluster,
@@ -189,6 +191,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .admin_uid = getuid(),
             .http = {.connections_max = (int)config->connections,
                      .connections_per_peer = (int)ST_MAX(config->connections / 4, 1),
+                     .strangers_per_peer = (int)config->strangers,
                      .rate_per_s = (int)config->rate,
                      .threads = (int)config->threads,
                      .big_body_max = config->body_mib * 1024 * 1024},
@@ -249,7 +252,10 @@ static void done_waited(st_cmd *cmd, const st_err *err)
 int st_serve_do(st_serve *serve, st_cmd *cmd, st_err *err)
 {
     waiter who = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
-    waited w = {.cmd = {.run = run_waited, .publish = publish_waited, .done = done_waited},
+    waited w = {.cmd = {.lane = ST_LANE_AGENTS,
+                        .run = run_waited,
+                        .publish = publish_waited,
+                        .done = done_waited},
                 .inner = cmd,
                 .who = &who};
 

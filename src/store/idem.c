@@ -30,6 +30,19 @@ int st_store_idem_put(st_store *store, const st_idem_row *row, st_err *err)
     return 0;
 }
 
+int st_store_idem_more(st_store *store, const char *owner, const char *key, const char *answer,
+                       st_err *err)
+{
+    int64_t changed = 0;
+    int r = st_sql_run(store, ST_SQL_IDEM_MORE,
+                       ST_PARAMS(st_val_text(owner), st_val_text(key), st_val_text(answer)),
+                       &changed, err);
+
+    if (r == 0 && changed == 0)
+        r = st_fail(err, ST_ENOENT, "the key is not in the store");
+    return r;
+}
+
 int st_store_idem_expire(st_store *store, int64_t before_ms, int64_t *ret_n, st_err *err)
 {
     int64_t n;

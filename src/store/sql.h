@@ -12,101 +12,102 @@
 #include "store/driver.h"
 #include "store/shape.h"
 
-#define ST_SQL_TABLE(X)                                                                          \
-    X(ST_SQL_META_PUT, NULL, "tt",                                                               \
-      "INSERT INTO meta (k, v) VALUES ($1, $2) ON CONFLICT (k) DO UPDATE SET v = excluded.v")    \
-    X(ST_SQL_META_GET, NULL, "t", "SELECT v FROM meta WHERE k = $1")                             \
-    X(ST_SQL_META_ALL, NULL, "", "SELECT k, v FROM meta ORDER BY k")                             \
-                                                                                                 \
-    X(ST_SQL_LOG_APPEND, &st_shape_log, "*",                                                     \
-      "INSERT INTO log (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
-    X(ST_SQL_LOG_READ, &st_shape_log, "i", "SELECT @cols FROM log WHERE seq >= $1 ORDER BY seq") \
-    X(ST_SQL_LOG_LAST, NULL, "", "SELECT COALESCE(MAX(seq), 0) FROM log")                        \
-    X(ST_SQL_LOG_PRUNE, NULL, "i", "DELETE FROM log WHERE seq <= $1")                            \
-                                                                                                 \
-    X(ST_SQL_SNAP_PUT, &st_shape_snap, "*",                                                      \
-      "INSERT INTO snap (@names) VALUES (@vals) ON CONFLICT (seq) DO UPDATE SET "                \
-      "at_ms = excluded.at_ms, version = excluded.version, data = excluded.data")                \
-    X(ST_SQL_SNAP_TRIM, NULL, "",                                                                \
-      "DELETE FROM snap WHERE seq < (SELECT MIN(seq) FROM "                                      \
-      "(SELECT seq FROM snap ORDER BY seq DESC LIMIT 2) AS newest)")                             \
-    X(ST_SQL_SNAP_GET, &st_shape_snap, "i",                                                      \
-      "SELECT @cols FROM snap WHERE seq <= $1 ORDER BY seq DESC LIMIT 1")                        \
-    X(ST_SQL_SNAPS, &st_shape_snap, "", "SELECT @cols FROM snap ORDER BY seq")                   \
-    X(ST_SQL_SNAP_FIRST, NULL, "", "SELECT COALESCE(MIN(seq), 0) FROM snap")                     \
-    X(ST_SQL_SNAP_LAST, NULL, "", "SELECT COALESCE(MAX(seq), 0) FROM snap")                      \
-                                                                                                 \
-    X(ST_SQL_JOB_INSERT, &st_shape_job, "*",                                                     \
-      "INSERT INTO jobs (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                         \
-    X(ST_SQL_JOB_UPDATE, NULL, "itttiiiiiiitt",                                                  \
-      "UPDATE jobs SET name = $2, state = $3, class_name = $4, start_ms = $5, end_ms = $6, "     \
-      "priority = $7, gpu_m = $8, preemptions = $9, lost = $10, exit_code = $11, reason = $12, " \
-      "result = $13 WHERE id = $1")                                                              \
-    X(ST_SQL_JOB_PUT_SPEC, NULL, "it", "UPDATE jobs SET spec = $2 WHERE id = $1")                \
-    X(ST_SQL_JOB_GET, &st_shape_job, "i", "SELECT @cols FROM jobs WHERE id = $1")                \
-    X(ST_SQL_JOBS_PRUNE, NULL, "ii",                                                             \
-      "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE end_ms >= 0 AND end_ms < $1 "     \
-      "ORDER BY end_ms LIMIT $2)")                                                               \
-    X(ST_SQL_ARRAY_PUT, NULL, "it",                                                              \
-      "INSERT INTO arrays (id, head) VALUES ($1, $2) "                                           \
-      "ON CONFLICT (id) DO UPDATE SET head = excluded.head")                                     \
-    X(ST_SQL_ARRAY_GET, NULL, "i", "SELECT head FROM arrays WHERE id = $1")                      \
-    X(ST_SQL_ARRAYS_PRUNE, NULL, "",                                                             \
-      "DELETE FROM arrays WHERE NOT EXISTS "                                                     \
-      "(SELECT 1 FROM jobs WHERE part_of > 0 AND part_of = arrays.id)")                          \
-    X(ST_SQL_JOBS_STATES, NULL, "", "SELECT state, COUNT(*) FROM jobs GROUP BY state")           \
-    X(ST_SQL_JOBS_ALL, &st_shape_job, "", "SELECT @cols FROM jobs ORDER BY id")                  \
-                                                                                                 \
-    X(ST_SQL_TOKEN_INSERT, &st_shape_token, "*",                                                 \
-      "INSERT INTO tokens (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                       \
-    X(ST_SQL_TOKEN_REVOKE, NULL, "ii",                                                           \
-      "UPDATE tokens SET revoked_ms = $2 WHERE id = $1 AND revoked_ms < 0")                      \
-    X(ST_SQL_TOKEN_REMOVE, NULL, "i", "DELETE FROM tokens WHERE id = $1")                        \
-    X(ST_SQL_TOKEN_USED, NULL, "ii", "UPDATE tokens SET last_used_ms = $2 WHERE id = $1")        \
-    X(ST_SQL_TOKEN_GET, &st_shape_token, "i", "SELECT @cols FROM tokens WHERE id = $1")          \
-    X(ST_SQL_TOKEN_FIND, &st_shape_token, "b", "SELECT @cols FROM tokens WHERE hash = $1")       \
-    X(ST_SQL_TOKENS, &st_shape_token, "", "SELECT @cols FROM tokens ORDER BY id")                \
-                                                                                                 \
-    X(ST_SQL_AUDIT_APPEND, &st_shape_audit, "*",                                                 \
-      "INSERT INTO audit (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                        \
-    X(ST_SQL_AUDIT_ALL, &st_shape_audit, "", "SELECT @cols FROM audit ORDER BY seq")             \
-    X(ST_SQL_AUDIT_GET, &st_shape_audit, "i", "SELECT @cols FROM audit WHERE seq = $1")          \
-                                                                                                 \
-    X(ST_SQL_IDEM_GET, &st_shape_idem, "tt",                                                     \
-      "SELECT @cols FROM idem WHERE owner = $1 AND key = $2")                                    \
-    X(ST_SQL_IDEM_PUT, &st_shape_idem, "*",                                                      \
-      "INSERT INTO idem (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                         \
-    X(ST_SQL_IDEM_EXPIRE, NULL, "i", "DELETE FROM idem WHERE at_ms < $1")                        \
-    X(ST_SQL_IDEM_ALL, &st_shape_idem, "", "SELECT @cols FROM idem ORDER BY owner, key")         \
-                                                                                                 \
-    X(ST_SQL_THING_GET, &st_shape_thing, "tt",                                                   \
-      "SELECT @cols FROM things WHERE kind = $1 AND name = $2")                                  \
-    X(ST_SQL_THING_NEW, &st_shape_thing, "*",                                                    \
-      "INSERT INTO things (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                       \
-    X(ST_SQL_THING_PUT, NULL, "ttiit",                                                           \
-      "UPDATE things SET version = version + 1, at_ms = $4, doc = $5 "                           \
-      "WHERE kind = $1 AND name = $2 AND version = $3")                                          \
-    X(ST_SQL_THING_DELETE, NULL, "tti",                                                          \
-      "DELETE FROM things WHERE kind = $1 AND name = $2 AND version = $3")                       \
-    X(ST_SQL_THINGS_OF, &st_shape_thing, "t",                                                    \
-      "SELECT @cols FROM things WHERE kind = $1 ORDER BY name")                                  \
-    X(ST_SQL_THINGS, &st_shape_thing, "", "SELECT @cols FROM things ORDER BY kind, name")        \
-                                                                                                 \
-    X(ST_SQL_BOOK_APPEND, &st_shape_book, "*",                                                   \
-      "INSERT INTO book (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                         \
-    X(ST_SQL_BOOK_LAST, NULL, "", "SELECT COALESCE(MAX(n), 0) FROM book")                        \
-    X(ST_SQL_BOOK_READ, &st_shape_book, "ii",                                                    \
-      "SELECT @cols FROM book WHERE n >= $1 AND n <= $2 ORDER BY n")                             \
-    X(ST_SQL_BOOK_OF, &st_shape_book, "tii",                                                     \
-      "SELECT @cols FROM book WHERE account = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq")      \
-    X(ST_SQL_BOOK_OF_JOB, &st_shape_book, "t",                                                   \
-      "SELECT @cols FROM book WHERE job = $1 AND job <> '' ORDER BY n")                          \
-    X(ST_SQL_CHECKPOINT_PUT, &st_shape_checkpoint, "*",                                          \
-      "INSERT INTO checkpoints (@names) VALUES (@vals) ON CONFLICT (n) DO UPDATE SET "           \
-      "at_ms = excluded.at_ms, data = excluded.data")                                            \
-    X(ST_SQL_CHECKPOINT_LAST, &st_shape_checkpoint, "",                                          \
-      "SELECT @cols FROM checkpoints ORDER BY n DESC LIMIT 1")                                   \
-    X(ST_SQL_CHECKPOINTS, &st_shape_checkpoint, "i",                                             \
+#define ST_SQL_TABLE(X)                                                                           \
+    X(ST_SQL_META_PUT, NULL, "tt",                                                                \
+      "INSERT INTO meta (k, v) VALUES ($1, $2) ON CONFLICT (k) DO UPDATE SET v = excluded.v")     \
+    X(ST_SQL_META_GET, NULL, "t", "SELECT v FROM meta WHERE k = $1")                              \
+    X(ST_SQL_META_ALL, NULL, "", "SELECT k, v FROM meta ORDER BY k")                              \
+                                                                                                  \
+    X(ST_SQL_LOG_APPEND, &st_shape_log, "*",                                                      \
+      "INSERT INTO log (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                           \
+    X(ST_SQL_LOG_READ, &st_shape_log, "i", "SELECT @cols FROM log WHERE seq >= $1 ORDER BY seq")  \
+    X(ST_SQL_LOG_LAST, NULL, "", "SELECT COALESCE(MAX(seq), 0) FROM log")                         \
+    X(ST_SQL_LOG_PRUNE, NULL, "i", "DELETE FROM log WHERE seq <= $1")                             \
+                                                                                                  \
+    X(ST_SQL_SNAP_PUT, &st_shape_snap, "*",                                                       \
+      "INSERT INTO snap (@names) VALUES (@vals) ON CONFLICT (seq) DO UPDATE SET "                 \
+      "at_ms = excluded.at_ms, version = excluded.version, data = excluded.data")                 \
+    X(ST_SQL_SNAP_TRIM, NULL, "",                                                                 \
+      "DELETE FROM snap WHERE seq < (SELECT MIN(seq) FROM "                                       \
+      "(SELECT seq FROM snap ORDER BY seq DESC LIMIT 2) AS newest)")                              \
+    X(ST_SQL_SNAP_GET, &st_shape_snap, "i",                                                       \
+      "SELECT @cols FROM snap WHERE seq <= $1 ORDER BY seq DESC LIMIT 1")                         \
+    X(ST_SQL_SNAPS, &st_shape_snap, "", "SELECT @cols FROM snap ORDER BY seq")                    \
+    X(ST_SQL_SNAP_FIRST, NULL, "", "SELECT COALESCE(MIN(seq), 0) FROM snap")                      \
+    X(ST_SQL_SNAP_LAST, NULL, "", "SELECT COALESCE(MAX(seq), 0) FROM snap")                       \
+                                                                                                  \
+    X(ST_SQL_JOB_INSERT, &st_shape_job, "*",                                                      \
+      "INSERT INTO jobs (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
+    X(ST_SQL_JOB_UPDATE, NULL, "itttiiiiiiitt",                                                   \
+      "UPDATE jobs SET name = $2, state = $3, class_name = $4, start_ms = $5, end_ms = $6, "      \
+      "priority = $7, gpu_m = $8, preemptions = $9, lost = $10, exit_code = $11, reason = $12, "  \
+      "result = $13 WHERE id = $1")                                                               \
+    X(ST_SQL_JOB_PUT_SPEC, NULL, "it", "UPDATE jobs SET spec = $2 WHERE id = $1")                 \
+    X(ST_SQL_JOB_GET, &st_shape_job, "i", "SELECT @cols FROM jobs WHERE id = $1")                 \
+    X(ST_SQL_JOBS_PRUNE, NULL, "ii",                                                              \
+      "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE end_ms >= 0 AND end_ms < $1 "      \
+      "ORDER BY end_ms LIMIT $2)")                                                                \
+    X(ST_SQL_ARRAY_PUT, NULL, "it",                                                               \
+      "INSERT INTO arrays (id, head) VALUES ($1, $2) "                                            \
+      "ON CONFLICT (id) DO UPDATE SET head = excluded.head")                                      \
+    X(ST_SQL_ARRAY_GET, NULL, "i", "SELECT head FROM arrays WHERE id = $1")                       \
+    X(ST_SQL_ARRAYS_PRUNE, NULL, "",                                                              \
+      "DELETE FROM arrays WHERE NOT EXISTS "                                                      \
+      "(SELECT 1 FROM jobs WHERE part_of > 0 AND part_of = arrays.id)")                           \
+    X(ST_SQL_JOBS_STATES, NULL, "", "SELECT state, COUNT(*) FROM jobs GROUP BY state")            \
+    X(ST_SQL_JOBS_ALL, &st_shape_job, "", "SELECT @cols FROM jobs ORDER BY id")                   \
+                                                                                                  \
+    X(ST_SQL_TOKEN_INSERT, &st_shape_token, "*",                                                  \
+      "INSERT INTO tokens (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                        \
+    X(ST_SQL_TOKEN_REVOKE, NULL, "ii",                                                            \
+      "UPDATE tokens SET revoked_ms = $2 WHERE id = $1 AND revoked_ms < 0")                       \
+    X(ST_SQL_TOKEN_REMOVE, NULL, "i", "DELETE FROM tokens WHERE id = $1")                         \
+    X(ST_SQL_TOKEN_USED, NULL, "ii", "UPDATE tokens SET last_used_ms = $2 WHERE id = $1")         \
+    X(ST_SQL_TOKEN_GET, &st_shape_token, "i", "SELECT @cols FROM tokens WHERE id = $1")           \
+    X(ST_SQL_TOKEN_FIND, &st_shape_token, "b", "SELECT @cols FROM tokens WHERE hash = $1")        \
+    X(ST_SQL_TOKENS, &st_shape_token, "", "SELECT @cols FROM tokens ORDER BY id")                 \
+                                                                                                  \
+    X(ST_SQL_AUDIT_APPEND, &st_shape_audit, "*",                                                  \
+      "INSERT INTO audit (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                         \
+    X(ST_SQL_AUDIT_ALL, &st_shape_audit, "", "SELECT @cols FROM audit ORDER BY seq")              \
+    X(ST_SQL_AUDIT_GET, &st_shape_audit, "i", "SELECT @cols FROM audit WHERE seq = $1")           \
+                                                                                                  \
+    X(ST_SQL_IDEM_GET, &st_shape_idem, "tt",                                                      \
+      "SELECT @cols FROM idem WHERE owner = $1 AND key = $2")                                     \
+    X(ST_SQL_IDEM_PUT, &st_shape_idem, "*",                                                       \
+      "INSERT INTO idem (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
+    X(ST_SQL_IDEM_MORE, NULL, "ttt", "UPDATE idem SET answer = $3 WHERE owner = $1 AND key = $2") \
+    X(ST_SQL_IDEM_EXPIRE, NULL, "i", "DELETE FROM idem WHERE at_ms < $1")                         \
+    X(ST_SQL_IDEM_ALL, &st_shape_idem, "", "SELECT @cols FROM idem ORDER BY owner, key")          \
+                                                                                                  \
+    X(ST_SQL_THING_GET, &st_shape_thing, "tt",                                                    \
+      "SELECT @cols FROM things WHERE kind = $1 AND name = $2")                                   \
+    X(ST_SQL_THING_NEW, &st_shape_thing, "*",                                                     \
+      "INSERT INTO things (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                        \
+    X(ST_SQL_THING_PUT, NULL, "ttiit",                                                            \
+      "UPDATE things SET version = version + 1, at_ms = $4, doc = $5 "                            \
+      "WHERE kind = $1 AND name = $2 AND version = $3")                                           \
+    X(ST_SQL_THING_DELETE, NULL, "tti",                                                           \
+      "DELETE FROM things WHERE kind = $1 AND name = $2 AND version = $3")                        \
+    X(ST_SQL_THINGS_OF, &st_shape_thing, "t",                                                     \
+      "SELECT @cols FROM things WHERE kind = $1 ORDER BY name")                                   \
+    X(ST_SQL_THINGS, &st_shape_thing, "", "SELECT @cols FROM things ORDER BY kind, name")         \
+                                                                                                  \
+    X(ST_SQL_BOOK_APPEND, &st_shape_book, "*",                                                    \
+      "INSERT INTO book (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
+    X(ST_SQL_BOOK_LAST, NULL, "", "SELECT COALESCE(MAX(n), 0) FROM book")                         \
+    X(ST_SQL_BOOK_READ, &st_shape_book, "ii",                                                     \
+      "SELECT @cols FROM book WHERE n >= $1 AND n <= $2 ORDER BY n")                              \
+    X(ST_SQL_BOOK_OF, &st_shape_book, "tii",                                                      \
+      "SELECT @cols FROM book WHERE account = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq")       \
+    X(ST_SQL_BOOK_OF_JOB, &st_shape_book, "t",                                                    \
+      "SELECT @cols FROM book WHERE job = $1 AND job <> '' ORDER BY n")                           \
+    X(ST_SQL_CHECKPOINT_PUT, &st_shape_checkpoint, "*",                                           \
+      "INSERT INTO checkpoints (@names) VALUES (@vals) ON CONFLICT (n) DO UPDATE SET "            \
+      "at_ms = excluded.at_ms, data = excluded.data")                                             \
+    X(ST_SQL_CHECKPOINT_LAST, &st_shape_checkpoint, "",                                           \
+      "SELECT @cols FROM checkpoints ORDER BY n DESC LIMIT 1")                                    \
+    X(ST_SQL_CHECKPOINTS, &st_shape_checkpoint, "i",                                              \
       "SELECT @cols FROM checkpoints WHERE n >= $1 ORDER BY n")
 
 typedef enum st_sql_id {

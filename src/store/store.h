@@ -253,6 +253,9 @@ int st_store_idem_get(st_store *store, const char *owner, const char *key, st_ar
                       st_idem_row *ret, st_err *err);
 /* ST_EEXIST if the owner has used the key. */
 int st_store_idem_put(st_store *store, const st_idem_row *row, st_err *err);
+/* Its answer has become longer; ST_ENOENT. */
+int st_store_idem_more(st_store *store, const char *owner, const char *key, const char *answer,
+                       st_err *err);
 int st_store_idem_expire(st_store *store, int64_t before_ms, int64_t *ret_n, st_err *err);
 
 /* ---- things: small documents with a version --------------------------------------------- */

@@ -161,7 +161,8 @@ def check_answers(stintd, tokens, document):
                 t["id"] for t in stintd.owner.get("/v1/tokens").json["tokens"]],
             "/v1/arrays/{id}": [j["array"] for j in jobs if j.get("array")][:1],
             "/v1/jobs/{id}": [j["id"] for j in jobs][:50], "/v1/jobs/{id}/why": waiting,
-            "/v1/accounts/{name}/quota": ["vision"], "/v1/accounts/{name}/usage": ["vision"],
+            "/v1/accounts/{name}/quota": ["vision"],
+            "/v1/accounts/{name}/service-quota": ["vision"], "/v1/accounts/{name}/usage": ["vision"],
             "/v1/accounts/{name}/plan": ["vision", "genomics"],
             "/v1/accounts/{name}/budget": ["vision", "genomics"],
             **{"/v1/bills/{period}" + more: ["open"] for more in ("", "/entries", "/usage")}}

@@ -395,6 +395,8 @@ ROWS = [
     ("GET", "/v1/accounts/{name}", "account", SEE),
     ("PATCH", "/v1/accounts/{name}", "account", CHANGE_ACCOUNT),
     ("GET", "/v1/accounts/{name}/quota", "account", SEE),
+    ("GET", "/v1/accounts/{name}/service-quota", "account", SEE),
+    ("PATCH", "/v1/accounts/{name}/service-quota", "service_quota", CHANGE_ACCOUNT),
     ("GET", "/v1/accounts/{name}/usage", "account", SEE),
     ("GET", "/v1/users", None, READ),
     ("GET", "/v1/tokens", None, READ),
@@ -569,6 +571,8 @@ class World:
                 name = self.job(self.NAMES[place], "someone")
         elif how == "new_account":
             body = {"name": self.fresh("a"), "parent": name}
+        elif how == "service_quota":
+            body = {"sizes": 999}
         elif how == "new_token":
             body = {"account": name, "user": "x", "role": "viewer"}
         elif how == "token":

@@ -125,7 +125,8 @@ def questions(w):
     for job in (w.run, w.stuck, "j00000000", "jzzzzzzzz", "x"):
         gets += [f"/v1/jobs/{job}", f"/v1/jobs/{job}/why", f"/v1/jobs/{job}/logs"]
     for name in ("alpha", "alpha-sub", w.b, w.parent, w.other, "cluster", "none"):
-        gets += [f"/v1/accounts/{name}{more}" for more in ("", "/quota", "/usage", "/plan", "/budget")]
+        gets += [f"/v1/accounts/{name}{more}" for more in ("", "/quota", "/service-quota", "/usage", "/plan",
+                                                               "/budget")]
     rows = [("GET", path, None, None) for path in gets]
     job = {"name": "a-try", "account": "alpha", "user": "a-member"}
     rows += [

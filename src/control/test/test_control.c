@@ -296,6 +296,106 @@ static void pieces_share_a_document(void **state)
     }
 }
 
+static int submit_many(world *w, st_submit_item *items, size_t n, st_err *err)
+{
+    st_cmd_submit cmd = {.who = owner, .key = "many", .items = items, .n = n};
+
+    memset(items, 0, n * sizeof *items);
+    for (size_t i = 0; i < n; i++)
+        items[i] = (st_submit_item){.spec = {.name = "x",
+                                             .account = "team",
+                                             .user = "ann",
+                                             .pool = -1,
+                                             .tasks = 1,
+                                             .limit_ms = 3600000,
+                                             .shape = {.gpus = 8, .types = 1, .cpu_m = 1000}},
+                                    .head = "{\"piece\":",
+                                    .doc = "1}",
+                                    .array = 1};
+    st_cmd_submit_init(&cmd);
+    return do_cmd(w, &cmd.cmd, err);
+}
+
+static int64_t jobs_there(world *w)
+{
+    st_err err = {0};
+    int64_t n = 0;
+
+    assert_ok(st_store_jobs_count(st_control_store(w->ctl), &(st_job_filter){0}, &n, &err));
+    return n;
+}
+
+/* A batch is many transactions; one that is cut off in between goes on where it was, with its key. */
+static void a_batch_goes_on(void **state)
+{
+    enum { N = 700 };
+    world *w = *state;
+    st_submit_item items[N], again[N];
+    int64_t before;
+    st_err err = {0};
+
+    make_fleet(w);
+    faulty_arm(w->vfs, FAULT_SYNC, 2);
+    assert_int_equal(submit_many(w, items, N, &err), -ST_EDOWN);
+    faulty_arm(w->vfs, FAULT_NONE, 0);
+    let_pass(w, 60000);
+    restart(w);
+    before = jobs_there(w);
+    assert_in_range(before, 1, N - 1);
+    assert_ok(submit_many(w, again, N, &err));
+    assert_int_equal(jobs_there(w), N);
+    for (int i = 0; i < before; i++)
+        assert_int_equal(again[i].id, items[i].id);
+    assert_ok(submit_many(w, items, N, &err));
+    assert_int_equal(jobs_there(w), N);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(again[i].id, items[i].id);
+    assert_ok(st_store_jobs_count(st_control_store(w->ctl),
+                                  &(st_job_filter){.part_of = (int64_t)items[0].id}, &before,
+                                  &err));
+    assert_int_equal(before, N); /* one array all the same */
+}
+
+/* What waits is counted, also over a restart, and is given back as jobs go. */
+static void waiting_jobs_are_counted(void **state)
+{
+    world *w = *state;
+    st_allowance *al = st_control_allowance(w->ctl);
+    st_allowance_limits limits = st_allowance_nothing();
+    st_allowance_row rows[ST_AL_COUNT];
+    st_submit_item items[20];
+    st_err err = {0};
+    uint64_t id;
+
+    make_fleet(w);
+    limits.v[ST_AL_PENDING] = 19;
+    st_allowance_set(al, "team", &limits);
+    assert_fails(submit_many(w, items, 20, &err), ST_EALLOWANCE, "team"); /* whole or not at all */
+    for (int i = 0; i < 20; i++)
+        free(items[i].refusal);
+    assert_ok(submit_many(w, items, 19, &err));
+    assert_true(st_allowance_read(al, "team", "", rows));
+    assert_int_equal(rows[ST_AL_PENDING].used, 18); /* one has started */
+    restart(w);
+    al = st_control_allowance(w->ctl);
+    st_allowance_set(al, "team", &limits);
+    assert_true(st_allowance_read(al, "team", "", rows));
+    assert_int_equal(rows[ST_AL_PENDING].used, 18);
+    assert_int_equal(rows[ST_AL_PIECES].used, 18);
+    assert_ok(submit(w, NULL, "{}", &id, &err));
+    assert_fails(submit(w, NULL, "{}", &id, &err), ST_EALLOWANCE, "19 of 19");
+    for (int i = 0; i < 19; i++) {
+        st_cmd_job cancel = {.who = owner, .id = items[i].id};
+
+        st_cmd_job_cancel(&cancel);
+        assert_ok(do_cmd(w, &cancel.cmd, &err));
+    }
+    assert_true(st_allowance_read(al, "team", "", rows));
+    assert_int_equal(rows[ST_AL_PENDING].used, 0);
+    assert_int_equal(rows[ST_AL_PENDING_BYTES].used, 0);
+    assert_int_equal(rows[ST_AL_PIECES].used, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -309,6 +409,8 @@ int main(void)
         TEST(late_reports_are_ignored),
         TEST(what_was_used_is_in_the_row),
         TEST(pieces_share_a_document),
+        TEST(a_batch_goes_on),
+        TEST(waiting_jobs_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,6 +125,8 @@ static world *begin(st_http_options options)
 
     pthread_mutex_init(&w->lock, NULL);
     options.routes = routes;
+    if (options.strangers_per_peer == 0) /* most calls here are nobody's */
+        options.strangers_per_peer = options.stranger_rate_per_s = -1;
     options.ctx = w;
     options.authenticate = authenticate;
     options.forget = forget;
@@ -333,21 +335,92 @@ static void test_slow(void **state)
     end(w);
 }
 
+#define GOOD "GET /secret HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\n\r\n"
+
+static client known(world *w)
+{
+    client c = connect_to(w->port);
+
+    say(&c, GOOD);
+    hear(&c, " 200");
+    return c;
+}
+
 static void test_too_many_connections(void **state)
 {
     world *w = begin((st_http_options){.connections_per_peer = 2});
-    client a = connect_to(w->port), b = connect_to(w->port), c;
+    client a = known(w), b = known(w), c;
 
     (void)state;
-    say(&a, "GET /hello/a HTTP/1.1\r\nHost: x\r\n\r\n");
-    hear(&a, " 200");
-    say(&b, "GET /hello/a HTTP/1.1\r\nHost: x\r\n\r\n");
-    hear(&b, " 200");
     c = connect_to(w->port);
     hear_end(&c);
     hang_up(&a);
     hang_up(&b);
     hang_up(&c);
+    end(w);
+}
+
+/* With no room left strangers go first, the oldest of those who are many; who is known stays. */
+static void test_strangers_go_first(void **state)
+{
+    world *w = begin((st_http_options){.connections_max = 4});
+    client a = known(w), b, c, d;
+
+    (void)state;
+    b = connect_to(w->port);
+    say(&b, "GET /hello/a HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(&b, " 200");
+    c = connect_to(w->port);
+    d = connect_to(w->port);
+    say(&d, "GET /hello/a HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(&d, " 200");
+    for (int i = 0; i < 6; i++) {
+        client honest = known(w);
+
+        hang_up(&honest);
+    }
+    hear_end(&b);
+    say(&a, GOOD);
+    hear(&a, "tok-good");
+    hang_up(&a);
+    hang_up(&b);
+    hang_up(&c);
+    hang_up(&d);
+    end(w);
+}
+
+/* An address has few connections without a token, and little time on them. */
+static void test_few_strangers(void **state)
+{
+    world *w = begin((st_http_options){.strangers_per_peer = 2,
+                                       .stranger_rate_per_s = 3,
+                                       .stranger_ms = 2000,
+                                       .header_ms = 60000});
+    client a = known(w), b, c, d;
+    int refused = 0;
+
+    (void)state;
+    b = connect_to(w->port);
+    c = connect_to(w->port);
+    d = connect_to(w->port);
+    hear_end(&b); /* made room for d */
+    hear_end(&c); /* said nothing for too long */
+    hear_end(&d);
+    for (int i = 0; i < 12; i++) {
+        client guess = connect_to(w->port);
+
+        say(&guess, "GET /secret HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer bad\r\n\r\n");
+        hear(&guess, "\"status\":4");
+        refused += strncmp(st_strbuf_str(&guess.got), "29", 2) == 0;
+        hang_up(&guess);
+    }
+    assert_in_range(refused, 1, 11);
+    say(&a, GOOD);
+    hear(&a, "tok-good");
+    hang_up(&a);
+    hang_up(&b);
+    hang_up(&c);
+    hang_up(&d);
     end(w);
 }
 
@@ -427,11 +500,18 @@ static void test_races(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),      cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_keep_alive),   cmocka_unit_test(test_callers),
-        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_nul),
-        cmocka_unit_test(test_slow),         cmocka_unit_test(test_too_many_connections),
-        cmocka_unit_test(test_gone_clients), cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_keep_alive),
+        cmocka_unit_test(test_callers),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_nul),
+        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_too_many_connections),
+        cmocka_unit_test(test_strangers_go_first),
+        cmocka_unit_test(test_few_strangers),
+        cmocka_unit_test(test_gone_clients),
+        cmocka_unit_test(test_stop),
         cmocka_unit_test(test_races),
     };
 

@@ -65,6 +65,7 @@ static world *begin(st_http_options options)
 
     pthread_mutex_init(&w->lock, NULL);
     options.routes = routes;
+    options.strangers_per_peer = options.stranger_rate_per_s = -1; /* nobody here is known */
     options.ctx = w;
     assert_ok(st_http_server_new(&options, &w->server, &err));
     assert_ok(st_http_listen(w->server, "127.0.0.1:0", NULL, NULL, &w->port, &err));
