@@ -56,6 +56,17 @@ static void print_times(FILE *out, const st_run_stats *s)
     st_table_print(&t, out);
 }
 
+static void print_idle(FILE *out, const st_run_stats *s)
+{
+    fprintf(out, "idle           %.1f %% of the GPUs were free while waiting jobs asked for them",
+            100 * s->idle_all);
+    for (int c = 0, n = 0; c < ST_IDLE_COUNT; c++)
+        if (s->idle[c] >= 0.0005)
+            fprintf(out, "%s%s %.1f", n++ > 0 ? ", " : ": ", st_idle_name((st_idle)c),
+                    100 * s->idle[c]);
+    fputc('\n', out);
+}
+
 static void print_figures(FILE *out, const st_run *run, const st_run_stats *s)
 {
     fprintf(out,
@@ -65,6 +76,7 @@ static void print_figures(FILE *out, const st_run *run, const st_run_stats *s)
             100 * s->utilisation, s->lost_gpu_hours, s->allocated_gpu_hours);
     fprintf(out, "stranded       %.1f %% of the GPUs were free and of no use to a typical job\n",
             100 * s->stranded);
+    print_idle(out, s);
     fprintf(out, "preemptions    %" PRIu64 ", of %" PRIu64 " jobs\n", s->preemptions,
             s->preempted_jobs);
     fprintf(out, "fairness       %.3f (Jain, of held to entitled)", s->jain);

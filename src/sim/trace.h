@@ -111,6 +111,26 @@ typedef struct st_run_job {
     bool refused; /* the core would not have it */
 } st_run_job;
 
+/* What keeps GPUs free while jobs wait for some: X(id, name, what it means), the first that holds
+ * counts (trace_idle.c). */
+#define ST_IDLE_TABLE(X)                                                            \
+    X(ST_IDLE_LIMITS, "limits", "ceilings and limits of those who wait")            \
+    X(ST_IDLE_LEAVING, "leaving", "kept for a job until those before it have left") \
+    X(ST_IDLE_GATHERED, "gathered", "gathered for a job ahead")                     \
+    X(ST_IDLE_TOPOLOGY, "topology", "not in one domain, as the job requires")       \
+    X(ST_IDLE_SCATTERED, "scattered", "enough, but in other pieces than are asked") \
+    X(ST_IDLE_SIZE, "size", "fewer than the job needs")                             \
+    X(ST_IDLE_OTHER, "other", "anything else")
+typedef enum st_idle {
+#define X(id, name, what) id,
+    ST_IDLE_TABLE(X)
+#undef X
+        ST_IDLE_COUNT
+} st_idle;
+
+const char *st_idle_name(st_idle cause);
+const char *st_idle_what(st_idle cause);
+
 /* The state at one moment. Shares per account are in st_run.held_m, naccounts to a sample. */
 typedef struct st_run_sample {
     int64_t at_ms;
@@ -118,6 +138,7 @@ typedef struct st_run_sample {
     int64_t stranded_m;              /* of what is free, what a typical job could not use */
     int64_t waiting, waiting_m;      /* jobs in the queue, and the GPU they ask for */
     int64_t running;
+    int64_t idle_m[ST_IDLE_COUNT]; /* free while jobs wait for GPUs, by what keeps it so */
 } st_run_sample;
 
 /* One account over the whole run, in milli-GPU x ms. */

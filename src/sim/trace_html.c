@@ -123,6 +123,30 @@ static void figure_jobs(st_page *g)
     figure(g, "Jobs", st_html_count(n, (int64_t)s->jobs), st_strbuf_str(&more));
 }
 
+/* Free beside a queue, with the two causes that weigh most. */
+static void figure_idle(st_page *g)
+{
+    const st_run_stats *s = &g->stats;
+    char big[ST_HTML_MAX], n[ST_HTML_MAX];
+    ST_CLEANUP(st_strbuf_done) st_strbuf more = {0};
+    bool told[ST_IDLE_COUNT] = {false};
+
+    st_strbuf_add(&more, "of capacity, free while waiting jobs asked for it");
+    for (int k = 0; k < 2; k++) {
+        int most = -1;
+
+        for (int c = 0; c < ST_IDLE_COUNT; c++)
+            if (!told[c] && s->idle[c] > 0 && (most < 0 || s->idle[c] > s->idle[most]))
+                most = c;
+        if (most < 0)
+            break;
+        told[most] = true;
+        st_strbuf_addf(&more, "%s %s %s", k > 0 ? "," : ":", st_html_per_cent(n, s->idle[most]),
+                       st_idle_what((st_idle)most));
+    }
+    figure(g, "Idle beside a queue", st_html_per_cent(big, s->idle_all), st_strbuf_str(&more));
+}
+
 static void figure_losses(st_page *g)
 {
     const st_run_stats *s = &g->stats;
@@ -140,6 +164,7 @@ static void figure_losses(st_page *g)
                                   (double)g->run->samples.v[i].capacity_m));
     snprintf(more, sizeof(more), "of capacity on average; at most %s", st_html_per_cent(n, most));
     figure(g, "Stranded", st_html_per_cent(big, s->stranded), more);
+    figure_idle(g);
 }
 
 static void figure_least(st_page *g)

@@ -76,6 +76,9 @@ void st_player_saved(st_player *p, size_t job);
 void st_player_integrate(st_player *p);
 void st_player_integrate_account(st_player *p, int32_t account);
 
+/* trace_idle.c: what of a sample is free while jobs wait. */
+void st_player_idle(st_player *p, st_run_sample *s);
+
 /* trace_sample.c */
 void st_player_sample_begin(st_player *p);
 /* Takes the samples that are due before `until_ms`. */

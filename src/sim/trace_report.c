@@ -120,6 +120,16 @@ static json_t *refs_json(const st_run *run, const st_private *refs)
     return list;
 }
 
+static json_t *idle_json(const st_run_stats *s)
+{
+    json_t *o = json_object();
+
+    json_object_set_new(o, "all", real(s->idle_all));
+    for (int c = 0; c < ST_IDLE_COUNT; c++)
+        json_object_set_new(o, st_idle_name((st_idle)c), real(s->idle[c]));
+    return o;
+}
+
 json_t *st_run_json(const st_run *run, const st_run_stats *s, const st_private *refs)
 {
     json_t *o = json_object();
@@ -137,6 +147,7 @@ json_t *st_run_json(const st_run *run, const st_run_stats *s, const st_private *
     json_object_set_new(o, "utilisation", real(s->utilisation));
     json_object_set_new(o, "allocated_gpu_hours", real(s->allocated_gpu_hours));
     json_object_set_new(o, "stranded", real(s->stranded));
+    json_object_set_new(o, "idle_beside_queue", idle_json(s));
     json_object_set_new(o, "preemptions", count(s->preemptions));
     json_object_set_new(o, "preempted_jobs", count(s->preempted_jobs));
     json_object_set_new(o, "lost_gpu_hours", real(s->lost_gpu_hours));
@@ -221,6 +232,8 @@ void st_run_csv_samples(const st_run *run, st_strbuf *out)
     size_t n = run->accounts.n;
 
     st_strbuf_add(out, "at,capacity,allocated,stranded,waiting,waiting_gpus,running");
+    for (int c = 0; c < ST_IDLE_COUNT; c++)
+        st_strbuf_addf(out, ",idle %s", st_idle_name((st_idle)c));
     for (size_t a = 0; a < n; a++)
         for (int entitled = 0; entitled < 2; entitled++) {
             ST_CLEANUP(st_strbuf_done) st_strbuf heading = {0};
@@ -241,6 +254,8 @@ void st_run_csv_samples(const st_run *run, st_strbuf *out)
         st_strbuf_addf(out, ",%" PRId64, s->waiting);
         add_milli(out, s->waiting_m);
         st_strbuf_addf(out, ",%" PRId64, s->running);
+        for (int c = 0; c < ST_IDLE_COUNT; c++)
+            add_milli(out, s->idle_m[c]);
         for (size_t a = 0; a < n; a++) {
             add_milli(out, run->held_m.v[i * n + a]);
             add_milli(out, run->entitled_m.v[i * n + a]);

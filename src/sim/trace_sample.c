@@ -208,16 +208,19 @@ static void thin_out(st_player *p)
 
 static void take_sample(st_player *p, int64_t at_ms)
 {
+    st_run_sample s = {
+        .at_ms = at_ms,
+        .capacity_m = p->capacity_m,
+        .allocated_m = p->allocated_m,
+        .stranded_m = stranded_m(p),
+        .waiting = p->waiting,
+        .waiting_m = p->waiting_m,
+        .running = p->running,
+    };
+
     close_sample(p, at_ms);
-    st_vec_push(&p->run->samples, (st_run_sample){
-                                      .at_ms = at_ms,
-                                      .capacity_m = p->capacity_m,
-                                      .allocated_m = p->allocated_m,
-                                      .stranded_m = stranded_m(p),
-                                      .waiting = p->waiting,
-                                      .waiting_m = p->waiting_m,
-                                      .running = p->running,
-                                  });
+    st_player_idle(p, &s);
+    st_vec_push(&p->run->samples, s);
     for (size_t i = 0; i < p->trace->accounts.n; i++)
         st_vec_push(&p->run->held_m, p->accounts[i].held_m);
     entitle(p);

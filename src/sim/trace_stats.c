@@ -108,6 +108,26 @@ static void count_accounts(const st_run *run, st_run_stats *s)
     s->lost_gpu_hours = lost / GPU_HOUR;
 }
 
+/* Free beside a queue, while jobs come. */
+static void count_idle(const st_run *run, st_run_stats *s)
+{
+    double offered = 0;
+
+    for (size_t i = 0; i < run->samples.n; i++) {
+        const st_run_sample *sample = &run->samples.v[i];
+
+        if (sample->at_ms > run->last_submit_ms)
+            break;
+        offered += (double)sample->capacity_m;
+        for (int c = 0; c < ST_IDLE_COUNT; c++)
+            s->idle[c] += (double)sample->idle_m[c];
+    }
+    for (int c = 0; c < ST_IDLE_COUNT; c++) {
+        s->idle[c] = offered > 0 ? s->idle[c] / offered : 0;
+        s->idle_all += s->idle[c];
+    }
+}
+
 void st_run_stats_of(const st_run *run, st_run_stats *ret)
 {
     st_run_stats s = {0};
@@ -115,6 +135,7 @@ void st_run_stats_of(const st_run *run, st_run_stats *ret)
 
     count_jobs(run, &s);
     count_accounts(run, &s);
+    count_idle(run, &s);
     s.allocated_gpu_hours = (double)run->allocated / GPU_HOUR;
     if (capacity > 0) {
         double rate = capacity / (double)run->end_ms;

@@ -29,7 +29,8 @@ typedef struct st_run_stats {
     int32_t worst; /* the account with the least of it, -1: none is entitled */
     double worst_ratio;
     double decisions_per_s;
-    double stranded; /* mean over samples, of capacity */
+    double stranded;                      /* mean over samples, of capacity */
+    double idle[ST_IDLE_COUNT], idle_all; /* the same, until the last submit */
 } st_run_stats;
 
 void st_run_stats_of(const st_run *run, st_run_stats *ret);
