@@ -432,6 +432,16 @@ static int64_t unbound_ms(const claim_ctx *c, const int *victims, int n)
     return owner || own ? c->job->queued_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
 }
 
+/* When a borrower may displace more than it takes. A large gang that yields to a small job leaves
+ * the rest idle and is the last to find such a place again; an exchange that only makes things fairer
+ * waits with that for as long as owners keep to the bound. */
+static int64_t exchange_ms(const claim_ctx *c)
+{
+    if (c->sure || st_core_claims_at_once(c->core) || ST_BROKEN(EXCHANGE))
+        return 0;
+    return c->job->queued_ms + c->core->policy.patience_ms;
+}
+
 /* Where the claimant would go; false where that is gathered for somebody else. */
 static bool make_plan(claim_ctx *c, st_claim *ret)
 {
@@ -479,6 +489,11 @@ static void attempt(claim_ctx *c, st_claim *ret)
     ret->evict_m = evicted_m(c, victims, k);
     int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
     int64_t free_ms = unbound_ms(c, victims, k);
+    if (c->core->now < exchange_ms(c)) {
+        free_ms = ret->evict_m <= bound_m ? exchange_ms(c) : ST_TIME_NEVER;
+        bound_m = c->need.gpu_m;
+    }
+    ret->bound_m = bound_m;
     /* A borrower need not claim what comes free by itself; and nobody claims past those for
      * whom the place is gathered. */
     if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k) || !make_plan(c, ret)) {

@@ -180,7 +180,7 @@ static void say_claim(st_core *core, const st_job *job, int32_t type, bool sure,
         r.code = ST_WHY_RECLAIM_BOUND;
         r.used = claim.evict_m;
         r.until_ms = claim.until_ms;
-        r.bound = core->policy.bound_m * r.asked / 1000;
+        r.bound = claim.bound_m;
     }
     if (claim.result != ST_CLAIM_OK)
         say(ret, r);

@@ -269,6 +269,7 @@ typedef struct st_claim {
     bool away;        /* OK, in another place than its home (alone.h): it will borrow */
     bool enough;      /* displacing all it may would make room, whatever else forbids it */
     int64_t evict_m;  /* BOUND: what would have to go */
+    int64_t bound_m;  /* ... and what may */
     int64_t until_ms; /* when to try again: PROTECTED and BOUND; ST_TIME_NEVER none */
     ST_VEC(st_job *) victims;
     ST_VEC(st_grant *) places; /* where each goes, if they are moved */
@@ -352,5 +353,7 @@ uint64_t st_core_shape_key(const st_job *job, int32_t type);
 int32_t st_core_next_type(const st_core *core, const st_job *job, int32_t after);
 bool st_core_weight_zero(const st_core *core, int32_t account, int32_t *ret_account);
 bool st_core_may_rebalance(const st_core *core, const st_job *job);
+/* Whether borrowers claim whenever they can, and not on the minute only. */
+bool st_core_claims_at_once(const st_core *core);
 
 #endif

@@ -37,14 +37,20 @@ bool st_core_may_rebalance(const st_core *core, const st_job *job)
            !st_core_weight_zero(core, job->account, NULL);
 }
 
+/* Where the order is kept by force, inside an account or with homes for everybody (alone.h). */
+bool st_core_claims_at_once(const st_core *core)
+{
+    return core->policy.swap || core->policy.as_if_alone;
+}
+
 /* Whether it looks for somebody to displace in this pass. An owner always does. A borrower does
  * when it comes, and then every minute: exchanges between borrowers are a matter of fairness, not of
- * right, and with many who wait, looking every time anything happens is most of the work. Inside an
- * account (policy `swap`) the order is kept at once. */
+ * right, and with many who wait, looking every time anything happens is most of the work. */
 static bool claims_now(const st_core *core, const st_job *job, bool sure)
 {
-    return sure || (st_core_may_rebalance(core, job) &&
-                    (core->policy.swap || core->exchange || job->queued_ms == core->now));
+    return sure ||
+           (st_core_may_rebalance(core, job) &&
+            (st_core_claims_at_once(core) || core->exchange || job->queued_ms == core->now));
 }
 
 #define KEY_MOVES 77 /* tells the memory of moves from that of places */
@@ -133,7 +139,7 @@ static void note_claim(st_core *core, uint64_t key, const st_claim *claim, bool 
                        bool *ret_later)
 {
     st_idmap_put(core->misfits, key, claim->result == ST_CLAIM_PROTECTED);
-    int64_t *wake_ms = sure || core->policy.swap ? &core->wake_ms : &core->exchange_ms;
+    int64_t *wake_ms = sure || st_core_claims_at_once(core) ? &core->wake_ms : &core->exchange_ms;
     if (claim->until_ms > core->now)
         *wake_ms = ST_MIN(*wake_ms, claim->until_ms);
     *ret_later |= claim->result == ST_CLAIM_PROTECTED;
@@ -318,7 +324,7 @@ void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool 
             !st_core_below_max(core, job, t, ST_NOW | ST_NEXT))
             continue;
         size_t before = core->resv.n;
-        st_core_gather(core, job, t, sure, later && (sure || core->policy.swap));
+        st_core_gather(core, job, t, sure, later && (sure || st_core_claims_at_once(core)));
         if (core->resv.n > before)
             return;
     }

@@ -24,7 +24,7 @@
       "GPUs evicted for a claimant, at most this many times what it asked for")                  \
     X(patience_ms, "reclaim_patience", DURATION, 3600000, 0, 2592000000,                         \
       "an owner that has waited this long inside its floor is no longer held to the bound, nor " \
-      "one that swaps inside its account")                                                       \
+      "one that swaps inside its account; a borrower may then displace more than it takes")      \
     X(reservations, "reservations", COUNT, 4, 0, 64,                                             \
       "how many blocked jobs at the head of the order have capacity gathered for them")          \
     X(rebalance, "rebalance", BOOL, 1, 0, 1,                                                     \

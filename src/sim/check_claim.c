@@ -141,6 +141,16 @@ static bool only_own(const st_step *step, const st_job *claimant, const st_job_l
     return own;
 }
 
+/* What may have to yield to the job: a borrower that has not waited long takes no more than it
+ * asks for, unless the order is kept by force. */
+static int64_t bound_of(const st_step *step, const st_job *job, bool guaranteed)
+{
+    const st_policy *p = st_core_policy(step->core);
+    bool fresh =
+        !guaranteed && !p->swap && !p->as_if_alone && step->now - job->queued_ms < p->patience_ms;
+    return (fresh ? ST_WHOLE_M : p->bound_m) * st_tally_gpu_m(job) / ST_WHOLE_M;
+}
+
 int st_watch_claim(const st_step *step, size_t at, st_err *err)
 {
     const st_effect *e = &step->fx->list.v[at];
@@ -156,7 +166,7 @@ int st_watch_claim(const st_step *step, size_t at, st_err *err)
     ST_CLEANUP(st_freep) uint8_t *out = st_xcalloc(jobs.n + 1, 1);
     int moves;
     int64_t evicted = mark_victims(step, at, &jobs, out, &moves);
-    int64_t bound = st_core_policy(step->core)->bound_m * st_tally_gpu_m(&t->job) / 1000;
+    int64_t bound = bound_of(step, &t->job, e->class == ST_CLASS_GUARANTEED);
     bool waited = (e->class == ST_CLASS_GUARANTEED || only_own(step, &t->job, &jobs, out)) &&
                   step->now - t->job.queued_ms >= st_core_policy(step->core)->patience_ms;
     if (moves == 0 && evicted > bound && !waited)

@@ -114,6 +114,7 @@ typedef struct st_run_job {
 /* What keeps GPUs free while jobs wait for some: X(id, name, what it means), the first that holds
  * counts (trace_idle.c). */
 #define ST_IDLE_TABLE(X)                                                            \
+    X(ST_IDLE_TYPE, "type", "of a GPU type that no waiting job takes")              \
     X(ST_IDLE_LIMITS, "limits", "ceilings and limits of those who wait")            \
     X(ST_IDLE_LEAVING, "leaving", "kept for a job until those before it have left") \
     X(ST_IDLE_GATHERED, "gathered", "gathered for a job ahead")                     \

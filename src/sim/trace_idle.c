@@ -1,10 +1,10 @@
 /*
  * GPUs that are free while jobs wait for GPUs (sim/trace_play.h), and what keeps them free.
  *
- * At a sample that is the smaller of what is free and what waiting jobs ask for. It is shared out
- * among causes in proportion to what the jobs ask for that are blocked by each: a job counts once,
- * for the first cause in the order of the table that `why` names for it. Only the largest jobs are
- * asked; they ask for nearly everything.
+ * At a sample that is the smaller of what is free and what waiting jobs ask for. What of it is of no
+ * type that they take is a cause by itself; the rest is shared out in proportion to what the jobs
+ * ask for that are blocked by each other cause: a job counts once, for the first in the order of the
+ * table that `why` names for it. Only the largest jobs are asked; they ask for nearly everything.
  */
 #include <stdlib.h>
 
@@ -75,7 +75,45 @@ static st_idle ask_why(st_core *core, uint64_t job)
 typedef struct asker {
     uint64_t job;
     int64_t gpu_m;
+    uint32_t types;
 } asker;
+
+typedef ST_VEC(asker) askers;
+
+static void free_by_type(const st_player *p, int64_t ret_m[ST_TYPES_MAX])
+{
+    const st_fleet *fleet = st_core_fleet(p->core);
+
+    for (size_t n = 0; n < fleet->nodes.n; n++) {
+        const st_node *node = fleet->nodes.v[n];
+
+        if (node->type >= 0 && node->state == ST_NODE_READY)
+            ret_m[node->type] += (int64_t)__builtin_popcount(node->view.free) * ST_WHOLE_M;
+    }
+}
+
+/* What of the free GPUs the jobs could have between them if only the type counted; whole GPUs
+ * only. Those with the least choice first. */
+static int64_t could_have_m(const st_player *p, const askers *list)
+{
+    int64_t free_m[ST_TYPES_MAX] = {0}, sum_m = 0;
+
+    free_by_type(p, free_m);
+    for (int choice = 1; choice <= ST_TYPES_MAX; choice++)
+        for (size_t i = 0; i < list->n; i++) {
+            int64_t left_m = list->v[i].gpu_m;
+
+            for (int t = 0; __builtin_popcount(list->v[i].types) == choice && t < ST_TYPES_MAX;
+                 t++) {
+                int64_t got_m = list->v[i].types >> t & 1 ? ST_MIN(left_m, free_m[t]) : 0;
+
+                free_m[t] -= got_m;
+                left_m -= got_m;
+                sum_m += got_m;
+            }
+        }
+    return sum_m;
+}
 
 static int by_size(const void *pa, const void *pb)
 {
@@ -90,7 +128,7 @@ void st_player_idle(st_player *p, st_run_sample *s)
 {
     int64_t idle_m = ST_MIN(ST_MAX(s->capacity_m - s->allocated_m, 0), s->waiting_m);
     int64_t asked_m[ST_IDLE_COUNT] = {0}, sum_m = 0;
-    ST_VEC(asker) list = {0};
+    askers list = {0};
 
     if (idle_m == 0)
         return;
@@ -98,7 +136,7 @@ void st_player_idle(st_player *p, st_run_sample *s)
         const st_job *job = st_core_job_at(p->core, i);
 
         if ((job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED) && job->shape.gpus > 0)
-            st_vec_push(&list, (asker){job->id, st_job_gpu_m(job)});
+            st_vec_push(&list, (asker){job->id, st_job_gpu_m(job), job->shape.types});
     }
     if (list.n > 1)
         qsort(list.v, list.n, sizeof(*list.v), by_size);
@@ -106,7 +144,9 @@ void st_player_idle(st_player *p, st_run_sample *s)
         asked_m[ask_why(p->core, list.v[i].job)] += list.v[i].gpu_m;
         sum_m += list.v[i].gpu_m;
     }
-    for (int c = 0; sum_m > 0 && c < ST_IDLE_COUNT; c++)
+    s->idle_m[ST_IDLE_TYPE] = ST_MAX(idle_m - could_have_m(p, &list), 0);
+    idle_m -= s->idle_m[ST_IDLE_TYPE];
+    for (int c = ST_IDLE_TYPE + 1; sum_m > 0 && c < ST_IDLE_COUNT; c++)
         s->idle_m[c] = (int64_t)((st_i128)idle_m * asked_m[c] / sum_m);
     st_vec_free(&list);
 }
