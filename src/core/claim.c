@@ -434,12 +434,12 @@ static int64_t unbound_ms(const claim_ctx *c, const int *victims, int n)
 
 /* When a borrower may displace more than it takes. A large gang that yields to a small job leaves
  * the rest idle and is the last to find such a place again; an exchange that only makes things fairer
- * waits with that for as long as owners keep to the bound. */
+ * waits with that, longer than an owner keeps to the bound. */
 static int64_t exchange_ms(const claim_ctx *c)
 {
     if (c->sure || st_core_claims_at_once(c->core) || ST_BROKEN(EXCHANGE))
         return 0;
-    return c->job->queued_ms + c->core->policy.patience_ms;
+    return c->job->queued_ms + ST_EXCHANGE_PATIENCE * c->core->policy.patience_ms;
 }
 
 /* Where the claimant would go; false where that is gathered for somebody else. */

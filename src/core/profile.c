@@ -16,7 +16,7 @@
 
 bool st_profile_serves(const st_job *job)
 {
-    bool nvlink = job->topo == ST_TOPO_NVLINK && job->topo_required && job->shape.gpus > 0;
+    bool nvlink = job->topo == ST_TOPO_NVLINK && job->topo_required;
     bool whole = job->shape.level == ST_LEVEL_WHOLE && job->shape.gpus > 0;
     return job->state == ST_JOB_PENDING && !nvlink && (whole || job->tasks == 1);
 }

@@ -24,7 +24,8 @@
       "GPUs evicted for a claimant, at most this many times what it asked for")                  \
     X(patience_ms, "reclaim_patience", DURATION, 3600000, 0, 2592000000,                         \
       "an owner that has waited this long inside its floor is no longer held to the bound, nor " \
-      "one that swaps inside its account; a borrower may then displace more than it takes")      \
+      "one that swaps inside its account; a borrower that waits four times as long may "         \
+      "displace more than it takes")                                                             \
     X(reservations, "reservations", COUNT, 4, 0, 64,                                             \
       "how many blocked jobs at the head of the order have capacity gathered for them")          \
     X(rebalance, "rebalance", BOOL, 1, 0, 1,                                                     \
@@ -51,6 +52,9 @@
       "a start that moves bring forward counts as gained by at most this long")                  \
     X(defrag_restore_ms, "defrag_restore", DURATION, 120000, 0, 86400000,                        \
       "how long a moved job is taken to need until it works again")
+
+/* A borrower displaces no more than it takes until it has waited so many times `reclaim_patience`. */
+#define ST_EXCHANGE_PATIENCE 4
 
 /* What goes first inside an account, after priority and before users' usage and age. */
 #define ST_ORDER_TABLE(X)                                                    \

@@ -146,8 +146,8 @@ static bool only_own(const st_step *step, const st_job *claimant, const st_job_l
 static int64_t bound_of(const st_step *step, const st_job *job, bool guaranteed)
 {
     const st_policy *p = st_core_policy(step->core);
-    bool fresh =
-        !guaranteed && !p->swap && !p->as_if_alone && step->now - job->queued_ms < p->patience_ms;
+    bool fresh = !guaranteed && !p->swap && !p->as_if_alone &&
+                 step->now - job->queued_ms < ST_EXCHANGE_PATIENCE * p->patience_ms;
     return (fresh ? ST_WHOLE_M : p->bound_m) * st_tally_gpu_m(job) / ST_WHOLE_M;
 }
 

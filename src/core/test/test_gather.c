@@ -1,0 +1,163 @@
+/*
+ * Gathered starts: found where enough ends, kept while nothing touches them, and the same as counted
+ * anew after every step; and when borrowers look for whom to displace.
+ */
+#include "core/test/world.h"
+
+#define MINUTE (60 * SEC)
+
+static void job(world *w, uint64_t id, const char *account, int tasks, int gpus, int64_t limit_ms)
+{
+    st_event ev = job_event(id, account);
+    ev.u.job.tasks = tasks;
+    ev.u.job.shape.gpus = gpus;
+    ev.u.job.limit_ms = limit_ms;
+    step(w, &ev);
+}
+
+/* When something is gathered for the job, by limits; and that counting anew says so too. */
+static int64_t gathered(const world *w, uint64_t id)
+{
+    st_gathered_list list = {0};
+    st_err err = {0};
+    int64_t at_ms = -1;
+    st_core_gathered(w->core, &list);
+    for (size_t i = 0; i < list.n; i++)
+        if (list.v[i].job == id)
+            at_ms = list.v[i].by_ms;
+    st_vec_free(&list);
+    assert_ok(st_core_audit(w->core, &err));
+    return at_ms;
+}
+
+/* Four nodes of two GPUs, each with a job that ends an hour after the one before. */
+static void begin_full(world *w)
+{
+    st_policy policy = st_policy_default();
+    policy.forecast = 0;
+    begin(w, &policy, 4, 2);
+    account(w, "a", ST_UNSET);
+    for (uint64_t id = 1; id <= 4; id++)
+        job(w, id, "a", 1, 2, (int64_t)id * 60 * MINUTE);
+}
+
+static void test_the_earliest_that_suffices(void **state)
+{
+    (void)state;
+    world w;
+    begin_full(&w);
+    job(&w, 5, "a", 3, 2, 60 * MINUTE);
+    assert_int_equal(gathered(&w, 5), 180 * MINUTE);
+    /* Behind it: three nodes are planned for, one is not. */
+    job(&w, 6, "a", 1, 2, 600 * MINUTE);
+    assert_int_equal(gathered(&w, 6), 240 * MINUTE);
+    end(&w);
+}
+
+static void test_an_end_before_its_time(void **state)
+{
+    (void)state;
+    world w;
+    begin_full(&w);
+    job(&w, 5, "a", 3, 2, 60 * MINUTE);
+    w.now = MINUTE;
+    tell(&w, ST_EV_FINISH, 1);
+    assert_int_equal(gathered(&w, 5), 180 * MINUTE); /* it was counted on anyway */
+    w.now = 2 * MINUTE;
+    tell(&w, ST_EV_FINISH, 4);
+    assert_int_equal(gathered(&w, 5), 120 * MINUTE);
+    w.now = 3 * MINUTE;
+    tell(&w, ST_EV_FINISH, 3);
+    in_state(&w, 5, ST_JOB_RUNNING);
+    end(&w);
+}
+
+static void test_nodes_come_and_go(void **state)
+{
+    (void)state;
+    world w;
+    begin_full(&w);
+    job(&w, 5, "a", 2, 2, 60 * MINUTE);
+    assert_int_equal(gathered(&w, 5), 120 * MINUTE);
+    set_node(&w, job_of(&w, 2)->grants[0].node, ST_NODE_DRAINING);
+    assert_int_equal(gathered(&w, 5), 180 * MINUTE);
+    set_node(&w, job_of(&w, 2)->grants[0].node, ST_NODE_READY);
+    assert_int_equal(gathered(&w, 5), 120 * MINUTE);
+    end(&w);
+}
+
+/* A save has no profiles; the loaded core finds the same. */
+static void test_after_a_load(void **state)
+{
+    (void)state;
+    world w;
+    st_err err = {0};
+    begin_full(&w);
+    job(&w, 5, "a", 3, 2, 60 * MINUTE);
+    ST_CLEANUP(st_strbuf_done) st_strbuf save = {0};
+    st_core_save(w.core, &save);
+    st_core_free(w.core);
+    assert_ok(st_core_load(save.s, save.n, &w.core, &err));
+    w.now = MINUTE;
+    tell(&w, ST_EV_FINISH, 3);
+    assert_int_equal(gathered(&w, 5), 120 * MINUTE);
+    end(&w);
+}
+
+/* Account b has nothing and comes to a fleet that a has borrowed whole, a minute too early. */
+static void begin_borrowed(world *w, int gpus)
+{
+    st_policy policy = st_policy_default();
+    policy.min_run_ms = 90 * SEC;
+    begin(w, &policy, 4, 2);
+    account(w, "a", ST_UNSET);
+    account(w, "b", ST_UNSET);
+    for (uint64_t id = 1; id <= 8 / (uint64_t)gpus; id++)
+        job(w, id, "a", gpus > 2 ? gpus / 2 : 1, gpus > 2 ? 2 : gpus, ST_TIME_NEVER);
+    w->now = 50 * SEC;
+    job(w, 20, "b", 1, 1, ST_TIME_NEVER);
+    in_state(w, 20, ST_JOB_PENDING);
+    assert_false(job_of(w, 20)->held);
+}
+
+static void test_borrowers_look_on_the_minute(void **state)
+{
+    (void)state;
+    world w;
+    begin_borrowed(&w, 1);
+    assert_int_equal(st_core_next_timer(w.core), 60 * SEC); /* somebody moved since */
+    tick(&w, 60 * SEC);
+    assert_int_equal(st_core_next_timer(w.core), 120 * SEC); /* at 90 s a protection ends */
+    tick(&w, 100 * SEC);
+    assert_false(job_of(&w, 20)->held);
+    tick(&w, 120 * SEC);
+    assert_true(job_of(&w, 20)->held);
+    end(&w);
+}
+
+static void test_no_more_than_it_takes(void **state)
+{
+    (void)state;
+    world w;
+    begin_borrowed(&w, 2);
+    tick(&w, 120 * SEC); /* two GPUs for one */
+    assert_false(job_of(&w, 20)->held);
+    tick(&w, 49 * SEC + 4 * 60 * MINUTE);
+    assert_false(job_of(&w, 20)->held);
+    tick(&w, MINUTE + 4 * 60 * MINUTE);
+    assert_true(job_of(&w, 20)->held);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_earliest_that_suffices),
+        cmocka_unit_test(test_an_end_before_its_time),
+        cmocka_unit_test(test_nodes_come_and_go),
+        cmocka_unit_test(test_after_a_load),
+        cmocka_unit_test(test_borrowers_look_on_the_minute),
+        cmocka_unit_test(test_no_more_than_it_takes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
