@@ -43,14 +43,14 @@ bool st_core_claims_at_once(const st_core *core)
     return core->policy.swap || core->policy.as_if_alone;
 }
 
-/* Whether it looks for somebody to displace in this pass. An owner always does. A borrower does
- * when it comes, and then every minute: exchanges between borrowers are a matter of fairness, not of
- * right, and with many who wait, looking every time anything happens is most of the work. */
+/* Whether it looks for somebody to displace in this pass. An owner always does, a borrower every
+ * minute: exchanges between borrowers are a matter of fairness, not of right, and with many who wait,
+ * looking every time anything happens is most of the work. Who comes in between waits with the
+ * others, or it would go before them. */
 static bool claims_now(const st_core *core, const st_job *job, bool sure)
 {
     return sure ||
-           (st_core_may_rebalance(core, job) &&
-            (st_core_claims_at_once(core) || core->exchange || job->queued_ms == core->now));
+           (st_core_may_rebalance(core, job) && (st_core_claims_at_once(core) || core->exchange));
 }
 
 #define KEY_MOVES 77 /* tells the memory of moves from that of places */
