@@ -88,7 +88,7 @@ static void pool_json(const st_core *core, size_t p, st_strbuf *out)
     for (size_t i = 0; i < fleet->nodes.n; i++) {
         const st_node *n = fleet->nodes.v[i];
 
-        if (n->pool != (int32_t)p)
+        if (n->pool != (int32_t)p || n->state == ST_NODE_REMOVED)
             continue;
         nodes++;
         gpus += n->ndevs;
@@ -128,7 +128,9 @@ static int fill_pools(st_question *q, st_core *core, st_err *err)
         return st_fail(err, ST_ENOENT, "there is no pool %s", st_quote(text, q->name));
     st_strbuf_add(&q->out, "{\"pools\":[");
     for (size_t p = 0; p < fleet->pools.n; p++) {
-        if (p > 0)
+        if (!st_pool_there(&fleet->pools.v[p]))
+            continue;
+        if (q->out.s[q->out.n - 1] == '}')
             st_strbuf_addc(&q->out, ',');
         pool_json(core, p, &q->out);
     }
@@ -258,7 +260,9 @@ static int fill_nodes(st_question *q, st_core *core, st_err *err)
     (void)err;
     st_strbuf_add(&q->out, "{\"nodes\":[");
     for (size_t i = 0; i < fleet->nodes.n; i++) {
-        if (i > 0)
+        if (fleet->nodes.v[i]->state == ST_NODE_REMOVED)
+            continue;
+        if (q->out.s[q->out.n - 1] == '}')
             st_strbuf_addc(&q->out, ',');
         node_json(q, core, fleet->nodes.v[i], &q->out);
     }
@@ -516,12 +520,7 @@ static int run_state(st_tx *tx, st_cmd *cmd, st_err *err)
 
 void st_api_node_patch(st_call *call, void *ctx)
 {
-    static const char *const words[] = {
-#define X(id, name) name,
-        ST_NODE_STATE_TABLE(X)
-#undef X
-            NULL,
-    };
+    static const char *const words[] = {"ready", "draining", "failed", NULL}; /* as st_node_state */
     static const char *const keys[] = {"state", NULL};
     fleet_change *c = change_new(call, ctx, "node.state", 200);
     const st_doc_node *node;

@@ -1,5 +1,5 @@
 /*
- * What owners do about machines: let one join again under a node's name.
+ * What owners do about machines: let one join again under a node's name, remove nodes, and pools without any.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,4 +43,48 @@ void st_api_node_rejoin(st_call *call, void *ctx)
     a->rejoin.cmd.done = act_done;
     st_call_defer(call);
     st_api_post(api, call, &a->rejoin.cmd);
+}
+
+/* ---- removing ------------------------------------------------------------------------------------ */
+
+typedef struct removal {
+    st_cmd_remove cmd; /* first */
+    st_call *call;
+    char name[ST_NAME_MAX + 2];
+} removal;
+
+static void removed(st_cmd *cmd, const st_err *err)
+{
+    removal *c = (removal *)cmd;
+
+    if (err)
+        st_call_fail(c->call, err);
+    else
+        st_call_reply_empty(c->call, 204);
+    free(c);
+}
+
+static void remove_it(st_api *api, st_call *call, void (*init)(st_cmd_remove *cmd), bool force)
+{
+    removal *c = st_xcalloc(1, sizeof *c);
+
+    c->call = call;
+    strncpy(c->name, st_call_param(call, "name"), ST_NAME_MAX + 1);
+    c->cmd.who = *st_api_who(call);
+    c->cmd.name = c->name;
+    c->cmd.force = force;
+    init(&c->cmd);
+    c->cmd.cmd.done = removed;
+    st_call_defer(call);
+    st_api_post(api, call, &c->cmd.cmd);
+}
+
+void st_api_node_remove(st_call *call, void *ctx)
+{
+    remove_it(ctx, call, st_cmd_node_remove, st_call_query_bool(call, "force", false));
+}
+
+void st_api_pool_remove(st_call *call, void *ctx)
+{
+    remove_it(ctx, call, st_cmd_pool_remove, false);
 }

@@ -143,7 +143,7 @@ static void fleet_metrics(const st_core *core, st_metrics *m)
     const st_fleet *fleet = st_core_fleet(core);
 
     st_metrics_family(m, "stint_nodes", ST_METRIC_GAUGE, "Nodes by state.");
-    for (int s = 0; s < ST_NODE_STATE_COUNT; s++) {
+    for (int s = 0; s < ST_NODE_REMOVED; s++) {
         int64_t n = 0;
 
         for (size_t i = 0; i < fleet->nodes.n; i++)

@@ -56,6 +56,12 @@ static const st_query_row logs_query[] = {
     {.name = "wait", .type = ST_QUERY_INT, .about = "seconds to wait, 30 unless given, 60 at most"},
     {0},
 };
+static const st_query_row force_query[] = {
+    {.name = "force",
+     .type = ST_QUERY_BOOL,
+     .about = "although it has failed, and what it ran may live until its lease is over"},
+    {0},
+};
 static const st_query_row desired_query[] = {
     {.name = "revision",
      .type = ST_QUERY_INT,
@@ -294,6 +300,10 @@ static const st_route routes[] = {
     WRITE("PATCH", "/v1/nodes/{name}", ST_MAY_OWNER, 0, st_api_node_patch, "changeNode",
           "Drain a node, take it back, or declare it failed", "NodeChange", "NameRef", 200),
 
+    {"DELETE", "/v1/nodes/{name}", ST_MAY_OWNER, 0, st_api_node_remove, "removeNode",
+     "Remove a node that nobody is on; its name is free", force_query, NULL, NULL, 204},
+    WRITE("DELETE", "/v1/pools/{name}", ST_MAY_OWNER, 0, st_api_pool_remove, "removePool",
+          "Remove a pool without nodes", NULL, NULL, 204),
     WRITE("POST", "/v1/nodes/{name}/rejoin", ST_MAY_OWNER, 0, st_api_node_rejoin, "rejoinNode",
           "Let a machine take the node's place with a join token and a new key", NULL, "NameRef",
           200),

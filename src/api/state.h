@@ -176,7 +176,7 @@ st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token
 st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_make;
 st_handler st_api_pool_get, st_api_pool_patch;
 st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_patch;
-st_handler st_api_node_rejoin;
+st_handler st_api_node_rejoin, st_api_node_remove, st_api_pool_remove;
 st_handler st_api_events, st_api_audit_list, st_api_audit_verify;
 st_handler st_api_backup;
 st_handler st_api_sizes_list, st_api_size_put, st_api_size_remove;

@@ -70,8 +70,8 @@ st_cli_fn st_cli_admin_rotate;
 st_cli_fn st_cli_token_list, st_cli_token_create, st_cli_token_revoke, st_cli_user_list;
 st_cli_fn st_cli_node_list, st_cli_node_show, st_cli_node_drain, st_cli_node_ready;
 st_cli_fn st_cli_node_fail, st_cli_node_add;
-st_cli_fn st_cli_pool_list, st_cli_pool_show, st_cli_pool_add, st_cli_pool_set, st_cli_type_list,
-    st_cli_type_add;
+st_cli_fn st_cli_pool_list, st_cli_pool_show, st_cli_pool_add, st_cli_pool_set, st_cli_pool_remove,
+    st_cli_type_list, st_cli_type_add;
 st_cli_fn st_cli_events, st_cli_audit, st_cli_admin_backup, st_cli_completion;
 
 /* Runs the program over a table; the result is the exit status. */

@@ -218,6 +218,22 @@ static int node_rejoin(st_cli *cli, int argc, char **argv, st_err *err)
                "may join again: start its agent with a join token of its pool", err);
 }
 
+static const st_cli_row remove_options[] = {
+    {"force", 'f', ST_CLI_FLAG, offsetof(fleet_flags, force), NULL,
+     "also a node that has failed: its machine is off, or its lease is over", 0, 0},
+    {0},
+};
+
+static int node_remove(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return act(cli, argc, argv, remove_options, "DELETE", "nodes", "", "is removed", err);
+}
+
+int st_cli_pool_remove(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return act(cli, argc, argv, none, "DELETE", "pools", "", "is removed", err);
+}
+
 int st_cli_node_drain(st_cli *cli, int argc, char **argv, st_err *err)
 {
     return set_state(cli, argc, argv, "draining", err);
@@ -291,6 +307,9 @@ const st_cli_verb st_cli_node_verbs[] = {
      "its\n"
      "key, was replaced, or when somebody may have a copy of the key.\n",
      .fn = node_rejoin, .example = "  stint node rejoin node07\n"},
+    {"remove", "Removes nodes for good; their names are free afterwards", "[OPTION...] NODE...",
+     "A node with jobs on it is not removed: drain it first.\n", .fn = node_remove,
+     .options = remove_options, .example = "  stint node remove node07\n"},
     {"add", "Announces a node (simulated engine)", "[OPTION...] NODE", .fn = st_cli_node_add,
      .options = node_add_options,
      .example = "  stint node add node17 --gpu h100 --gpus 8 --rack rack5 --block block1\n"},

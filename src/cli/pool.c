@@ -205,5 +205,7 @@ const st_cli_verb st_cli_pool_verbs[] = {
      "What is not mentioned stays as it is; --allow replaces all that was allowed.\n",
      .fn = st_cli_pool_set, .options = pool_options,
      .example = "  stint pool set main --allow host-image --tasks-per-node 128\n"},
+    {"remove", "Removes pools without nodes", "POOL...", .fn = st_cli_pool_remove,
+     .example = "  stint pool remove lab\n"},
     {0},
 };

@@ -321,6 +321,20 @@ typedef struct st_cmd_rejoin {
 
 void st_cmd_rejoin_init(st_cmd_rejoin *cmd);
 
+/* An owner removes a node that nobody is on, or a pool without nodes. */
+typedef struct st_cmd_remove {
+    st_cmd cmd;
+    st_identity who;
+    const char *name;
+    bool force; /* of a node: although it has failed */
+
+    int32_t id;
+    int64_t revoked, at_ms;
+} st_cmd_remove;
+
+void st_cmd_node_remove(st_cmd_remove *cmd);
+void st_cmd_pool_remove(st_cmd_remove *cmd);
+
 /* ---- secrets (secrets.c) ------------------------------------------------------------------ */
 
 typedef struct st_cmd_secret {

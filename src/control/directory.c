@@ -267,8 +267,14 @@ void st_directory_follow(st_directory *dir, const st_core *core)
             dir->types.v[node->type].node_gpus =
                 ST_MAX(dir->types.v[node->type].node_gpus, node->ndevs);
     }
-    for (size_t i = dir->pools.n; i < fleet->pools.n; i++)
-        st_vec_push(&dir->pools, st_xstrdup(fleet->pools.v[i].name));
+    for (size_t i = 0; i < fleet->pools.n; i++) {
+        if (i == dir->pools.n)
+            st_vec_push(&dir->pools, st_xstrdup(fleet->pools.v[i].name));
+        if (strcmp(dir->pools.v[i], fleet->pools.v[i].name) == 0)
+            continue;
+        free(dir->pools.v[i]); /* it was removed, or another took its slot */
+        dir->pools.v[i] = st_xstrdup(fleet->pools.v[i].name);
+    }
     pthread_rwlock_unlock(&dir->lock);
 }
 
@@ -381,7 +387,7 @@ static int pool_named(void *ctx, const st_doc *doc, const st_doc_node *node, int
     r = 1;
     for (size_t i = 0; i < dir->pools.n; i++) {
         names[i] = dir->pools.v[i];
-        if (r == 1 && strcmp(names[i], name) == 0) {
+        if (r == 1 && name[0] && strcmp(names[i], name) == 0) {
             *ret = (int32_t)i;
             r = 0;
         }

@@ -86,7 +86,8 @@ void st_control_tell_node(st_control *ctl, int32_t id)
 void st_control_tell_nodes(st_control *ctl)
 {
     for (size_t i = 0; i < st_core_fleet(ctl->core)->nodes.n; i++)
-        st_control_tell_node(ctl, (int32_t)i);
+        if (st_core_fleet(ctl->core)->nodes.v[i]->state != ST_NODE_REMOVED)
+            st_control_tell_node(ctl, (int32_t)i);
 }
 
 /* ---- faults ------------------------------------------------------------------------------------ */

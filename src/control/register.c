@@ -34,8 +34,9 @@ static int run_join(st_tx *tx, st_cmd *cmd, st_err *err)
     if (c->pool && st_fleet_pool(fleet, c->pool) < 0)
         return st_fail(err, ST_ENOENT, "there is no pool %s", st_quote(q, c->pool));
     /* For one pool, whatever comes to be the first later. */
-    if (!c->pool && fleet->pools.n > 0)
-        c->pool = c->first = st_xstrdup(fleet->pools.v[0].name);
+    for (size_t i = 0; !c->pool && i < fleet->pools.n; i++)
+        if (st_pool_there(&fleet->pools.v[i]))
+            c->pool = c->first = st_xstrdup(fleet->pools.v[i].name);
     r = c->make(tx, cmd, err);
     if (r < 0)
         return r;
@@ -80,7 +81,7 @@ static int show_pass(st_tx *tx, const st_cmd_register *c, pass *ret, st_err *err
     if (json_integer_value(json_object_get(ret->doc, "uses")) <= 0)
         return st_fail(err, ST_EPERM, "this join token is used up; an owner can make another");
     ret->pool = pool && pool[0] ? st_fleet_pool(fleet, pool) : 0;
-    if (ret->pool < 0 || fleet->pools.n == 0)
+    if (ret->pool < 0 || fleet->pools.n == 0 || !st_pool_there(&fleet->pools.v[ret->pool]))
         return st_fail(err, ST_ENOENT, "there is no pool to join; an owner can make one");
     return 0;
 }
@@ -185,7 +186,7 @@ static int check_node(const st_cmd_register *c, const json_t *row, int32_t id, s
 }
 
 /* Of the time before keys; bound to a key, the node needs it no more. */
-static int drop_token(st_tx *tx, int64_t *ret_revoked, int64_t token, st_err *err)
+int st_node_drop_token(st_tx *tx, int64_t *ret_revoked, int64_t token, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     st_store *store = tx->ctl->store;
@@ -217,7 +218,7 @@ static int keep_node(st_tx *tx, st_cmd_register *c, const json_t *row, st_err *e
     if (c->key) {
         json_object_set_new(next, "key", json_string(c->key));
         c->at_ms = tx->now;
-        r = drop_token(tx, &c->revoked, token, err);
+        r = st_node_drop_token(tx, &c->revoked, token, err);
     } else {
         json_object_set_new(next, "token", json_integer(token));
     }
@@ -315,7 +316,7 @@ static int run_rejoin(st_tx *tx, st_cmd *cmd, st_err *err)
         json_decref(row);
         return st_fail(err, ST_ENOENT, "there is no node %s with an agent", st_quote(q, c->node));
     }
-    r = drop_token(tx, &c->revoked, json_integer_value(json_object_get(row, "token")), err);
+    r = st_node_drop_token(tx, &c->revoked, json_integer_value(json_object_get(row, "token")), err);
     c->at_ms = tx->now;
     json_object_del(row, "key");
     json_object_del(row, "token");

@@ -218,6 +218,8 @@ int st_node_unfault(st_tx *tx, int32_t id, bool ready, st_err *err);
 int st_node_set(st_tx *tx, int32_t id, st_node_state state, st_err *err);
 /* A report of what is wrong with what a node says; *ret_new: it was not known. */
 int st_node_flag(st_tx *tx, const st_report *rep, bool *ret_new, st_err *err);
+/* Revokes the token of the time before keys, if there is one. */
+int st_node_drop_token(st_tx *tx, int64_t *ret_revoked, int64_t token, st_err *err);
 /* Things as JSON: written over whatever version there is (takes doc), read (NULL: there is none, or *ret_r says
  * why), removed if there. */
 int st_thing_write(st_tx *tx, const char *kind, const char *name, json_t *doc, st_err *err);

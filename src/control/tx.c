@@ -51,6 +51,7 @@ int st_tx_apply(st_tx *tx, const st_event *event, st_err *err)
     switch (event->kind) {
     case ST_EV_TYPE:
     case ST_EV_POOL:
+    case ST_EV_POOL_REMOVE:
     case ST_EV_NODE:
     case ST_EV_ACCOUNT:
         tx->names = true;

@@ -352,7 +352,7 @@ static void settle_homes(st_core *core)
     for (size_t i = 0; i < core->fleet->nodes.n; i++) {
         st_node *node = core->fleet->nodes.v[i];
         int64_t gpu_m = node->ndevs * ST_WHOLE_M;
-        if (node->home > 0 && (node->state == ST_NODE_FAILED || left_m[node->home] < gpu_m))
+        if (node->home > 0 && (st_node_away(node) || left_m[node->home] < gpu_m))
             node->home = 0;
         left_m[node->home] -= gpu_m;
     }

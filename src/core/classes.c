@@ -14,7 +14,7 @@ static void measure(const st_core *core, st_use *ret)
     *ret = (st_use){0};
     for (size_t i = 0; i < core->fleet->nodes.n; i++) {
         const st_node *node = core->fleet->nodes.v[i];
-        if (node->state == ST_NODE_FAILED)
+        if (st_node_away(node))
             continue;
         st_view now;
         if (node->state == ST_NODE_DRAINING)

@@ -107,6 +107,9 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_i64(c, &ev->u.pool.oversub_m);
         io_pool_rules(c, &ev->u.pool.rules);
         break;
+    case ST_EV_POOL_REMOVE:
+        io_text(c, arena, &ev->u.pool.name);
+        break;
     case ST_EV_NODE:
         io_node_spec(c, arena, &ev->u.node);
         break;

@@ -28,11 +28,10 @@ static int on_pool(st_core *core, const st_event *ev, st_effects *fx, st_err *er
                                ev->u.pool.oversub_m, err);
     if (rc < 0)
         return rc;
-    rc = st_fleet_set_rules(core->fleet, (int32_t)core->fleet->pools.n - 1, &ev->u.pool.rules, err);
-    if (rc < 0) { /* as if it had not been */
-        free(core->fleet->pools.v[core->fleet->pools.n - 1].name);
-        core->fleet->pools.n--;
-    }
+    int32_t pool = st_fleet_pool(core->fleet, ev->u.pool.name);
+    rc = st_fleet_set_rules(core->fleet, pool, &ev->u.pool.rules, err);
+    if (rc < 0)
+        st_fleet_remove_pool(core->fleet, pool); /* as if it had not been */
     return rc;
 }
 
@@ -76,6 +75,10 @@ static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_e
     if (state >= ST_NODE_STATE_COUNT)
         return st_fail(err, ST_EINVAL, "node %s: unknown state", core->fleet->nodes.v[id]->name);
     st_node *node = core->fleet->nodes.v[id];
+    if (node->state == ST_NODE_REMOVED)
+        return st_fail(err, ST_ENOENT, "node %s does not exist any more", node->name);
+    if (state == ST_NODE_REMOVED)
+        return st_core_node_remove(core, node, fx, err);
     if (node->state == state)
         return 0;
     st_node_set_state(core->fleet, node, state);
@@ -274,6 +277,7 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_TOLD] = on_told,
     [ST_EV_POOL_CHANGE] = st_core_pool_change,
     [ST_EV_UNSTARTED] = on_unstarted,
+    [ST_EV_POOL_REMOVE] = st_core_pool_remove,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

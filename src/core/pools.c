@@ -1,4 +1,4 @@
-/* A pool allows other things. Nobody is put off a device for it, and nobody may be left waiting for
+/* A pool allows other things, or goes, or a node does. Nobody is put off a device for it, and nobody may be left waiting for
  * what cannot come any more: where that would be, the change is refused and says who is in the
  * way. */
 #include <inttypes.h>
@@ -88,14 +88,13 @@ static void forget_possible(st_core *core)
 }
 
 /* Those who wait must still have somewhere to go. */
-static int check_waiting(st_core *core, const char *pool, st_err *err)
+static int check_waiting(st_core *core, const char *what, const char *name, st_err *err)
 {
     for (size_t i = 0; i < core->jobs.n; i++) {
         const st_job *job = core->jobs.v[i];
         if (!still_possible(core, job))
-            return st_fail(err, ST_ESTATE,
-                           "pool %s: job %s could never start then; cancel it first", pool,
-                           job->name);
+            return st_fail(err, ST_ESTATE, "%s %s: job %s could never start then; cancel it first",
+                           what, name, job->name);
     }
     return 0;
 }
@@ -128,7 +127,7 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
     forget_possible(core);
     bool less = (old.levels & ~ev->u.pool.levels) || ev->u.pool.oversub_m < old.oversub_m ||
                 (old.rules.allow & ~ev->u.pool.rules.allow);
-    rc = less ? check_waiting(core, name, err) : 0;
+    rc = less ? check_waiting(core, "pool", name, err) : 0;
     if (rc < 0) {
         core->fleet->pools.v[pool].rules = old.rules;
         int back =
@@ -139,5 +138,70 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
     }
     core->floors_dirty = core->freed = true; /* homes carry others now */
     st_core_retime_all(core);
+    return 0;
+}
+
+/* ---- for good ------------------------------------------------------------------------------ */
+
+static const st_job *who_is_on(const st_core *core, int32_t node)
+{
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        const st_job *job = core->jobs.v[i];
+        for (int t = 0; t < job->tasks; t++)
+            if ((job->grants && job->grants[t].node == node) ||
+                (job->to && job->to[t].node == node))
+                return job;
+    }
+    return NULL;
+}
+
+/* Nobody is on it, and nobody is left waiting for it alone. Its number stays: the past has it. */
+int st_core_node_remove(st_core *core, st_node *node, st_effects *fx, st_err *err)
+{
+    const st_job *job = who_is_on(core, node->id);
+    st_node_state was = node->state;
+    if (job)
+        return st_fail(err, ST_ESTATE,
+                       "node %s: job %s has a place there; drain the node and wait, or cancel the "
+                       "job",
+                       node->name, job->name);
+    st_node_set_state(core->fleet, node, ST_NODE_REMOVED);
+    forget_possible(core);
+    int rc = check_waiting(core, "node", node->name, err);
+    if (rc < 0) {
+        st_node_set_state(core->fleet, node, was);
+        forget_possible(core);
+        return rc;
+    }
+    st_fleet_remove_node(core->fleet, node);
+    core->floors_dirty = core->freed = true;
+    core->version++;
+    st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
+    e.node = node->id;
+    e.value = ST_NODE_REMOVED;
+    st_fx(core, fx, e, NULL, 0);
+    return 0;
+}
+
+int st_core_pool_remove(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx;
+    const char *name = ev->u.pool.name;
+    int32_t pool = name ? st_fleet_pool(core->fleet, name) : -1;
+    if (pool < 0)
+        return st_fail(err, ST_ENOENT, "pool %s does not exist", name ? name : "(none)");
+    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
+        const st_node *node = core->fleet->nodes.v[i];
+        if (node->pool == pool && node->state != ST_NODE_REMOVED)
+            return st_fail(err, ST_ESTATE, "pool %s: node %s is in it; remove its nodes first",
+                           name, node->name);
+    }
+    for (size_t i = 0; i < core->jobs.n; i++)
+        if (core->jobs.v[i]->pool == pool)
+            return st_fail(err, ST_ESTATE, "pool %s: job %s waits for it; cancel it first", name,
+                           core->jobs.v[i]->name);
+    st_fleet_remove_pool(core->fleet, pool);
+    forget_possible(core);
+    core->version++;
     return 0;
 }

@@ -84,6 +84,8 @@ static void io_node(codec *c, st_fleet *f, st_node *node)
 /* What adding the node would have set up. */
 static void index_node(st_fleet *f, st_node *node)
 {
+    if (node->state == ST_NODE_REMOVED)
+        return;
     st_map_put(f->node_ids, node->name, node->id);
     for (int l = ST_TOPO_ZONE; l <= ST_TOPO_RACK; l++)
         if (node->place[l] >= 0)

@@ -189,6 +189,8 @@ bool st_core_possible(st_core *core, const st_job *job, int32_t type, int64_t *r
 
 /* pools.c */
 int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
+int st_core_pool_remove(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
+int st_core_node_remove(st_core *core, st_node *node, st_effects *fx, st_err *err);
 
 /* moves.c */
 void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,

@@ -41,7 +41,8 @@ static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
     if (shape->needs >> ST_ALLOW_COUNT)
         return st_fail(err, ST_EINVAL, "job %s: it needs a permission that does not exist",
                        s->name);
-    if (s->pool < -1 || (s->pool >= 0 && (size_t)s->pool >= core->fleet->pools.n))
+    if (s->pool < -1 || (s->pool >= 0 && ((size_t)s->pool >= core->fleet->pools.n ||
+                                          !st_pool_there(&core->fleet->pools.v[s->pool]))))
         return st_fail(err, ST_ENOENT, "job %s: its pool does not exist", s->name);
     if (s->limit_ms != ST_TIME_NEVER && (s->limit_ms < 1 || s->limit_ms > LIMIT_MAX_MS))
         return st_fail(err, ST_ERANGE, "job %s: its time limit must be 1 ms to 10 years", s->name);
@@ -128,7 +129,7 @@ bool st_core_possible(st_core *core, const st_job *job, int32_t type, int64_t *r
             *ret_most = st_place_most(core->placer, &ask);
         return false;
     }
-    /* Nodes never leave, so it stays true until a pool changes. */
+    /* It stays true until a pool changes or a node is removed. */
     st_idmap_put(core->possible, key, 1);
     return true;
 }

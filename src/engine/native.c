@@ -318,6 +318,15 @@ static void set_rules(native *e, native_node *node, const st_pool *pool)
     node->rules = rules;
 }
 
+/* Nobody speaks for it any more, and nobody is on it; what waits for its list hears that it is gone. */
+static void forget_node(native *e, native_node *node)
+{
+    st_map_del(e->by_name, node->name);
+    st_idmap_del(e->by_id, (uint64_t)node->id);
+    node->removed = true;
+    st_vec_push(&e->touched, node->id);
+}
+
 static void on_node(st_engine *engine, const st_engine_node *said)
 {
     native *e = (native *)engine;
@@ -325,7 +334,10 @@ static void on_node(st_engine *engine, const st_engine_node *said)
 
     st_native_lock(e);
     node = st_native_node_of(e, said->node->id);
-    if (!said->doc) {
+    if (said->node->state == ST_NODE_REMOVED) {
+        if (node)
+            forget_node(e, node);
+    } else if (!said->doc) {
         /* A leftover of another engine: nobody would run anything there. */
         if (e->base.agents_only && said->node->state != ST_NODE_FAILED)
             st_vec_push(&e->reports, (st_report){.kind = ST_REPORT_NODE,
@@ -367,6 +379,8 @@ static void on_tick(st_engine *engine, int64_t now)
     if (now >= e->sweep_ms) {
         e->sweep_ms = now + ST_MIN(NATIVE_SWEEP_MS, e->opt.lease_ms / 4 + 1);
         for (size_t i = 0; i < e->nodes.n; i++) {
+            if (e->nodes.v[i]->removed)
+                continue;
             st_native_listen(e, e->nodes.v[i], now);
             st_native_judge_node(e, e->nodes.v[i], now);
         }

@@ -76,7 +76,8 @@ typedef struct native_node {
     char *uuids[ST_DEVS_MAX];
     st_node_state state;
     st_pool_rules rules; /* of its pool, as they hold */
-    bool ours;           /* declared failed or held by us, so ours to take back */
+    bool removed;
+    bool ours; /* declared failed or held by us, so ours to take back */
     bool lost, sick, synced;
     bool held; /* it takes nothing new, says its agent */
     char reason[120];

@@ -75,7 +75,7 @@ void meter_place(st_meter *m, dev *d)
 {
     const host *nd = &m->nodes.v[d->node];
     int at[NPLACES] = {[GRANTED] = ST_MIN(d->held_m, ST_WHOLE_M)};
-    int rest = ST_WHOLE_M - at[GRANTED];
+    int rest = nd->state == ST_NODE_REMOVED ? 0 : ST_WHOLE_M - at[GRANTED];
     if (nd->state == ST_NODE_FAILED)
         at[UNHEALTHY] = rest;
     else if (nd->state == ST_NODE_DRAINING || (rest > 0 && carved_up(d)))

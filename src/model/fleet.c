@@ -58,7 +58,7 @@ int st_fleet_type(const st_fleet *fleet, const char *name)
 int st_fleet_pool(const st_fleet *fleet, const char *name)
 {
     for (size_t i = 0; i < fleet->pools.n; i++)
-        if (strcmp(fleet->pools.v[i].name, name) == 0)
+        if (st_pool_there(&fleet->pools.v[i]) && strcmp(fleet->pools.v[i].name, name) == 0)
             return (int)i;
     return -1;
 }
@@ -163,14 +163,51 @@ int st_fleet_add_pool(st_fleet *fleet, const char *name, uint32_t levels, int64_
                        ST_NAME_MAX);
     if (st_fleet_pool(fleet, name) >= 0)
         return st_fail(err, ST_EEXIST, "pool %s exists already", name);
-    if (fleet->pools.n >= ST_POOLS_MAX)
+    size_t slot = 0;
+    while (slot < fleet->pools.n && st_pool_there(&fleet->pools.v[slot]))
+        slot++;
+    if (slot >= ST_POOLS_MAX)
         return st_fail(err, ST_ELIMIT, "pool %s: at most %d pools", name, ST_POOLS_MAX);
     int rc = check_pool(name, levels, oversub_m, err);
     if (rc < 0)
         return rc;
-    st_vec_push(&fleet->pools,
-                (st_pool){.name = st_xstrdup(name), .levels = levels, .oversub_m = oversub_m});
+    const st_pool pool = {.name = st_xstrdup(name), .levels = levels, .oversub_m = oversub_m};
+    if (slot == fleet->pools.n) {
+        st_vec_push(&fleet->pools, pool);
+    } else {
+        free(fleet->pools.v[slot].name);
+        fleet->pools.v[slot] = pool;
+    }
     return 0;
+}
+
+void st_fleet_remove_pool(st_fleet *fleet, int32_t pool)
+{
+    free(fleet->pools.v[pool].name);
+    fleet->pools.v[pool] = (st_pool){.name = st_xstrdup(""), .oversub_m = ST_WHOLE_M};
+}
+
+static void leave(st_fleet *fleet, st_topo level, int32_t domain, int32_t node)
+{
+    if (domain < 0)
+        return;
+    st_domain *d = &fleet->domains[level].v[domain];
+    size_t n = 0;
+    for (size_t i = 0; i < d->nodes.n; i++)
+        if (d->nodes.v[i] != node)
+            d->nodes.v[n++] = d->nodes.v[i];
+    d->nodes.n = n;
+}
+
+void st_fleet_remove_node(st_fleet *fleet, st_node *node)
+{
+    ST_ASSERT(node->residents.n == 0 && node->state == ST_NODE_REMOVED);
+    st_map_del(fleet->node_ids, node->name);
+    for (int l = ST_TOPO_ZONE; l <= ST_TOPO_RACK; l++)
+        leave(fleet, (st_topo)l, node->place[l], node->id);
+    for (int d = 0; d < node->ndevs; d++)
+        leave(fleet, ST_TOPO_NVLINK, node->nvlink[d], node->id);
+    node->home = 0;
 }
 
 /* The domain of that name, made on first mention. */
@@ -218,7 +255,8 @@ static int check_spec(const st_fleet *fleet, const st_node_spec *spec, st_err *e
     if (spec->ndevs < 0 || spec->ndevs > ST_DEVS_MAX)
         return st_fail(err, ST_ERANGE, "node %s: %d GPUs, at most %d are allowed", spec->name,
                        spec->ndevs, ST_DEVS_MAX);
-    if (spec->pool < 0 || (size_t)spec->pool >= fleet->pools.n)
+    if (spec->pool < 0 || (size_t)spec->pool >= fleet->pools.n ||
+        !st_pool_there(&fleet->pools.v[spec->pool]))
         return st_fail(err, ST_ENOENT, "node %s: its pool does not exist", spec->name);
     if (spec->ndevs > 0 && (spec->type < 0 || (size_t)spec->type >= fleet->types.n))
         return st_fail(err, ST_ENOENT, "node %s: its GPU type does not exist", spec->name);

@@ -43,7 +43,7 @@ typedef struct st_pool_rules {
 } st_pool_rules;
 
 typedef struct st_pool {
-    char *name;
+    char *name;        /* "": it was removed */
     uint32_t levels;   /* bit l set: isolation level l allowed */
     int64_t oversub_m; /* Σ time-sliced shares on a GPU may reach this; 1000..4000 */
     st_pool_rules rules;
@@ -86,7 +86,8 @@ typedef struct st_resident {
 #define ST_NODE_STATE_TABLE(X)                                                    \
     X(ST_NODE_READY, "ready")                                                     \
     X(ST_NODE_DRAINING, "draining") /* finishes what it has, takes nothing new */ \
-    X(ST_NODE_FAILED, "failed")
+    X(ST_NODE_FAILED, "failed")                                                   \
+    X(ST_NODE_REMOVED, "removed") /* was taken out for good; its number is not used again */
 typedef enum st_node_state {
 #define X(id, name) id,
     ST_NODE_STATE_TABLE(X)
@@ -157,7 +158,21 @@ int st_fleet_type(const st_fleet *fleet, const char *name);
 int st_fleet_pool(const st_fleet *fleet, const char *name);
 int32_t st_fleet_node(const st_fleet *fleet, const char *name);
 
+/* Takes out for good a node that nobody is on: its name is free. What refers to its number still finds it. */
+void st_fleet_remove_node(st_fleet *fleet, st_node *node);
+/* The same for a pool without nodes; its slot is used again. */
+void st_fleet_remove_pool(st_fleet *fleet, int32_t pool);
+static inline bool st_pool_there(const st_pool *pool)
+{
+    return pool->name[0] != '\0';
+}
+
 const char *st_node_state_name(st_node_state state);
+/* Nothing of it counts now: it has failed, or was removed. */
+static inline bool st_node_away(const st_node *node)
+{
+    return node->state == ST_NODE_FAILED || node->state == ST_NODE_REMOVED;
+}
 void st_node_set_state(st_fleet *fleet, st_node *node, st_node_state state);
 
 /* Who keeps something per node reads fleet->changes from where it last stopped. The log is

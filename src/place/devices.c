@@ -23,6 +23,8 @@ bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job
 {
     if (job->pool >= 0 && node->pool != job->pool && !ST_BROKEN(POOL))
         return false;
+    if (node->state == ST_NODE_REMOVED)
+        return false;
     const st_pool *pool = &placer->fleet->pools.v[node->pool];
     if ((job->shape.needs & ~pool->rules.allow) && !ST_BROKEN(ALLOW))
         return false;

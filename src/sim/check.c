@@ -41,7 +41,7 @@ static int check_grant(const st_fleet *fleet, const st_job *job, int t, st_err *
     if (job->shape.needs & ~fleet->pools.v[node->pool].rules.allow)
         return BAD("permission: job %" PRIu64 " needs %#x, the pool of node %s gives %#x", job->id,
                    job->shape.needs, node->name, fleet->pools.v[node->pool].rules.allow);
-    if (node->state == ST_NODE_FAILED)
+    if (st_node_away(node))
         return BAD("failed node: job %" PRIu64 " (%s) is on node %s, which failed", job->id,
                    st_job_state_name(job->state), node->name);
     if (job->held && node->state != ST_NODE_READY)
@@ -204,7 +204,7 @@ static int check_moment(const st_core *core, const st_job_list *jobs, st_when wh
         else if (used->ram_mib > node->ram_mib)
             rc = BAD("RAM: node %s (%s): %" PRId64 " MiB given of %" PRId64, node->name, name,
                      used->ram_mib, node->ram_mib);
-        for (int d = 0; rc == 0 && d < node->ndevs; d++) {
+        for (int d = 0; rc == 0 && d < node->ndevs && node->state != ST_NODE_REMOVED; d++) {
             rc = check_dev(fleet, node, d, &used->dev[d], name, err);
             given += footprint_m(&used->dev[d]);
             if (node->state == ST_NODE_FAILED)

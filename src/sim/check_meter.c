@@ -48,6 +48,7 @@ typedef struct place {
     int64_t planned_m; /* kept for jobs that wait */
     int32_t type;
     int64_t idle_m, unhealthy_m;
+    bool gone; /* its node was removed */
 } place;
 
 typedef ST_VEC(int64_t) amounts;
@@ -126,7 +127,7 @@ static track *newest(const st_audit *a, uint64_t job)
 
 static void pass_place(st_audit *a, const place *p, int64_t ms)
 {
-    a->all[p->type] += (st_i128)ST_WHOLE_M * ms;
+    a->all[p->type] += p->gone ? 0 : (st_i128)ST_WHOLE_M * ms;
     a->idle[p->type] += (st_i128)p->idle_m * ms;
     a->unhealthy[p->type] += (st_i128)p->unhealthy_m * ms;
     for (size_t i = 0; i < p->who.n; i++) {
@@ -406,7 +407,8 @@ static bool carvable(const st_audit *a, const st_core *core, const place *p, uns
 static int look_at_place(st_audit *a, const st_core *core, const st_meter *m, place *p,
                          const st_node *node, int d, st_err *err)
 {
-    int64_t granted = ST_MIN(p->held_m, ST_WHOLE_M), rest = ST_WHOLE_M - granted;
+    int64_t all = node->state == ST_NODE_REMOVED ? 0 : ST_WHOLE_M;
+    int64_t granted = ST_MIN(p->held_m, ST_WHOLE_M), rest = all - granted;
     int64_t kept = 0;
     if (node->state == ST_NODE_DRAINING)
         kept = rest;
@@ -416,11 +418,12 @@ static int look_at_place(st_audit *a, const st_core *core, const st_meter *m, pl
         kept = ST_MIN(rest, p->planned_m);
     bool failed = node->state == ST_NODE_FAILED;
     p->type = node->type;
+    p->gone = node->state == ST_NODE_REMOVED;
     p->unhealthy_m = failed ? rest : 0;
     p->idle_m = failed ? 0 : rest - kept;
     st_meter_dev is = st_meter_device(m, node->id, d);
     if (is.granted_m != granted || is.idle_m != p->idle_m || is.unhealthy_m != p->unhealthy_m ||
-        is.granted_m + is.idle_m + is.unhealthy_m + is.overhead_m != ST_WHOLE_M ||
+        is.granted_m + is.idle_m + is.unhealthy_m + is.overhead_m != all ||
         is.residents != (int)p->who.n)
         return BAD("meter: node %s device %d is %" PRId64 " granted, %" PRId64 " idle, %" PRId64
                    " unhealthy, %" PRId64 " overhead; %" PRId64 " are held",

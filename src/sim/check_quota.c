@@ -64,7 +64,7 @@ static void measure(st_tally *tally, const st_job_list *jobs, const uint8_t *out
     for (size_t i = 0; i < room.n; i++) {
         const st_node *node = tally->fleet->nodes.v[i];
         bool whole = node->state == ST_NODE_READY;
-        if (node->state == ST_NODE_FAILED)
+        if (st_node_away(node))
             continue;
         cap->cpu_m += whole ? node->cpu_m : room.nodes[i].cpu_m;
         cap->ram_mib += whole ? node->ram_mib : room.nodes[i].ram_mib;

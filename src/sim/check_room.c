@@ -191,7 +191,7 @@ int64_t st_room_tasks(const st_room *room, const st_node *node, const st_job *jo
 static bool may_serve(const st_fleet *fleet, const st_node *node, const st_job *job, int32_t type,
                       bool ever)
 {
-    if (!ever && node->state != ST_NODE_READY)
+    if (node->state == ST_NODE_REMOVED || (!ever && node->state != ST_NODE_READY))
         return false;
     if (job->pool >= 0 && job->pool != node->pool)
         return false;

@@ -188,6 +188,7 @@ static void node_state(st_fuzz_gen *gen, bool together)
     size_t away = 0;
     for (size_t i = 0; i < fleet->nodes.n; i++)
         away += fleet->nodes.v[i]->state != ST_NODE_READY;
+    size_t kinds = ST_NODE_REMOVED + st_rng_chance(rng, 1, 8); /* few go for good */
     /* A fleet that is down has little to show: from a third on, nodes mostly return. */
     if (3 * away > fleet->nodes.n && st_rng_chance(rng, 3, 4))
         while (node->state == ST_NODE_READY)
@@ -195,7 +196,7 @@ static void node_state(st_fuzz_gen *gen, bool together)
     entry->node = st_rng_chance(rng, 1, 30) ? "nowhere" : st_tape_text(gen->tape, "%s", node->name);
     entry->event.u.node_state.state = node->state != ST_NODE_READY && st_rng_chance(rng, 3, 4)
                                           ? ST_NODE_READY
-                                          : (st_node_state)st_rng_below(rng, ST_NODE_STATE_COUNT);
+                                          : (st_node_state)st_rng_below(rng, kinds);
 }
 
 static void change_account(st_fuzz_gen *gen, bool together)

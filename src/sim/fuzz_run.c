@@ -231,7 +231,8 @@ static int drain_begin(st_fuzz_run *run, st_err *err)
         st_event ev = {.kind = ST_EV_NODE_STATE};
         ev.u.node_state.node = (int32_t)i;
         ev.u.node_state.state = ST_NODE_READY;
-        if (fleet->nodes.v[i]->state != ST_NODE_READY)
+        if (fleet->nodes.v[i]->state != ST_NODE_READY &&
+            fleet->nodes.v[i]->state != ST_NODE_REMOVED)
             st_vec_push(&own, ev);
     }
     for (size_t i = 0; i < st_core_njobs(run->core); i++) {

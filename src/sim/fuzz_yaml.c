@@ -341,7 +341,8 @@ static bool sayable(const writer *w, const st_tape_entry *e)
     if (ev->kind == ST_EV_ACCOUNT)
         return st_name_ok(ev->u.account.name);
     if ((ev->kind == ST_EV_PRIORITY && ev->u.priority.priority > ST_PRIO_MAX) ||
-        ev->kind == ST_EV_TOLD || ev->kind == ST_EV_POOL_CHANGE || ev->kind == ST_EV_UNSTARTED)
+        ev->kind == ST_EV_TOLD || ev->kind == ST_EV_POOL_CHANGE || ev->kind == ST_EV_UNSTARTED ||
+        ev->kind == ST_EV_POOL_REMOVE)
         return false;
     for (size_t i = 0; &w->tape->list.v[i] != e; i++) {
         const st_event *other = &w->tape->list.v[i].event;
@@ -355,8 +356,10 @@ static bool sayable(const writer *w, const st_tape_entry *e)
 
 static void write_action(writer *w, const st_tape_entry *e)
 {
-    static const char *const states[] = {
-        [ST_NODE_READY] = "return", [ST_NODE_DRAINING] = "drain", [ST_NODE_FAILED] = "fail"};
+    static const char *const states[] = {[ST_NODE_READY] = "return",
+                                         [ST_NODE_DRAINING] = "drain",
+                                         [ST_NODE_FAILED] = "fail",
+                                         [ST_NODE_REMOVED] = "remove"};
     const st_event *ev = &e->event;
     st_strbuf_add(w->out, "      - ");
     switch (ev->kind) {

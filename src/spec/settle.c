@@ -13,7 +13,7 @@
 /* Where the job may land. */
 static bool may_land(const st_fleet *fleet, const st_job_spec *spec, size_t pool)
 {
-    return (spec->pool < 0 || (size_t)spec->pool == pool) &&
+    return (spec->pool < 0 || (size_t)spec->pool == pool) && st_pool_there(&fleet->pools.v[pool]) &&
            !(spec->shape.needs & ~fleet->pools.v[pool].rules.allow);
 }
 

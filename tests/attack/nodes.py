@@ -544,6 +544,54 @@ def long_status(site):
     as_it_was(site)
 
 
+# ---- removing -------------------------------------------------------------------------------------------
+
+
+@attempt("an owner by mistake", "removes a node with a job on it, and a pool with nodes", "a refusal; the job runs on")
+def remove_in_use(site):
+    rogue(site)
+    site.refused(site.owner.call("DELETE", "/v1/nodes/n0"), "has a place there", 409)
+    site.refused(site.owner.call("DELETE", "/v1/nodes/n0?force=true"), "has a place there", 409)
+    site.refused(site.owner.call("DELETE", "/v1/pools/main"), "is in it", 409)
+    site.kept.well()
+
+
+@attempt("a machine that was removed", "speaks on, and whoever takes its name", "a refusal; the new one inherits nothing")
+def removed_node(site):
+    rogue(site)
+    old = Node(site.stintd.port, "temp", gpu=GPU)
+    check(old.register(join_token(site)).status == 201, "it does not join")
+    old.status()
+    check(site.owner.call("PATCH", "/v1/nodes/temp", {"state": "failed"}).status == 200, "it does not fail")
+    site.refused(site.owner.call("DELETE", "/v1/nodes/temp"), "--force", 409)
+    check(site.owner.call("DELETE", "/v1/nodes/temp?force=true").status == 204, "it is not removed")
+    check(site.owner.get("/v1/nodes/temp").status == 404, "it is there")
+    check("temp" not in site.owner.get("/v1/nodes").text, "it is on the list")
+    for answer in (old.status(), old.register(), old.call("GET", "/v1/agent/desired")):
+        site.refused(answer, status=401)
+    new = Node(site.stintd.port, "temp", cpu=8, ram="32Gi")
+    check(new.register(join_token(site)).status == 201, "the name is not free")
+    check(node(site, "temp")["gpus"] == 0 and node(site, "temp")["state"] == "ready" and flags(site, "temp") == [],
+          "it inherits: %s", node(site, "temp"))
+    site.refused(old.register(), status=401)
+    check(new.status().status == 200, "the new one is not served")
+    check(site.owner.call("DELETE", "/v1/nodes/temp").status == 204, "it cannot go")
+
+
+@attempt("whoever kept a join token of a removed pool", "joins another pool of that name", "a refusal")
+def removed_pool(site):
+    rogue(site)
+    site.owner.make("/v1/pools", {"name": "brief"})
+    token = join_token(site, "brief", 5)
+    check(site.owner.call("DELETE", "/v1/pools/brief").status == 204, "it is not removed")
+    site.refused(site.owner.get("/v1/pools/brief"), status=404)
+    site.refused(site.mine.submit(pool="brief"))
+    site.refused(Node(site.stintd.port, "late").register(token), "used up", 403)
+    site.owner.make("/v1/pools", {"name": "brief"})
+    site.refused(Node(site.stintd.port, "late").register(token), "used up", 403)
+    check(site.owner.call("DELETE", "/v1/pools/brief").status == 204, "it is not removed")
+
+
 # ---- strangers on the socket ---------------------------------------------------------------------------
 
 

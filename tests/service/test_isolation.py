@@ -433,6 +433,22 @@ AGENTS_ONLY = table("there unknown", """
     expired 401 401
 """)
 ROWS += [("POST", "/v1/nodes/{name}/rejoin", "node", AGENTS_ONLY)]
+GO = table("there unknown", """
+    owner   204 404
+    admin   403 403
+    member  403 403
+    viewer  403 403
+    auditor 403 403
+    node    403 403
+    none    401 401
+    bad     401 401
+    revoked 401 401
+    expired 401 401
+""")
+ROWS += [
+    ("DELETE", "/v1/nodes/{name}", "spare_node", GO),
+    ("DELETE", "/v1/pools/{name}", "spare_pool", GO),
+]
 
 # What agents call is for machines: nobody else's role may, not even the owner's. A node's token
 # passes here and is then asked for more: which node, an engine that has agents.
@@ -583,6 +599,12 @@ class World:
             body, name = {"name": self.fresh("pool")}, None
         elif how == "new_node":
             body, name = {"name": self.fresh("node"), "pool": "main", "gpu": "h100"}, None
+        elif how in ("spare_node", "spare_pool"):
+            name = self.fresh(how)
+            if place == "there":
+                self.owner.make("/v1/pools", {"name": name})
+            if place == "there" and how == "spare_node":
+                self.owner.make("/v1/nodes", {"name": name, "pool": name, "gpu": "h100"})
         elif how in ("pool", "node"):
             name = {"pool": "main", "node": "n00"}[how] if place == "there" else "nowhere"
         elif how == "new_prices":
