@@ -182,6 +182,7 @@ st_bill_call *st_bill_call_new(st_api *api, st_call *call, const char *format,
                         .api = api,
                         .call = call,
                         .format = format,
+                        .leaves = strcmp(format, "json") != 0,
                         .finish = finish,
                         .arena = st_arena_new()};
     memcpy(c->account, account, strlen(account));
@@ -193,7 +194,7 @@ st_bill_call *st_bill_call_new(st_api *api, st_call *call, const char *format,
 void st_bill_call_post(st_bill_call *c)
 {
     st_call_defer(c->call);
-    if (strcmp(c->format, "json") != 0)
+    if (c->leaves)
         st_api_post(c->api, c->call, &c->cmd);
     else
         hand_over(c);

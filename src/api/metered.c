@@ -179,5 +179,6 @@ void st_api_metered(st_call *call, void *ctx)
     if (!c)
         return;
     c->running = true;
+    c->leaves = false; /* its format is what it is added up by */
     st_bill_call_post(c);
 }

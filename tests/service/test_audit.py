@@ -67,8 +67,10 @@ def exports_leave_a_row(world):
               row[0]["actor"] == "auditor" and row[0]["account"] == "own",
               "the export %s left no row: %s", path, row)
     before = newest(world.owner)[0]
-    check(world.clients["auditor"].get("/v1/bills/open?account=own").status == 200, "no bill")
-    check(newest(world.owner)[0] == before, "looking at a bill left a row")
+    for path in ("bills/open?account=own", "bills/open/usage?account=own", "bills/open/usage?account=own&by=job",
+                 "bills/open/entries?account=own"):
+        check(world.clients["auditor"].get("/v1/" + path).status == 200, "no %s", path)
+        check(newest(world.owner)[0] == before, "looking at %s left a row", path)
 
 
 def refused_tokens_are_counted(world):

@@ -33,6 +33,7 @@ GROWS = [
     (r"/v1/bills/.*", r'("(?:made|quantity|\w+_mgpu_ms|gpu_mgpu_ms|\w*gpu_hours|at|to|share|held|cpu|ram)":)'
                       r'("[^"]*"|[0-9.]+)'),
     (r"/v1/bills/.*", r'(\["\w+",)[0-9,]+(?=\])'),
+    (r"/v1/tokens.*", r'("last_used":)("[^"]*"|null)'),
     (r"/v1/accounts/.*/budget", r'("reserved(?:_udollars)?":)("[^"]*"|[0-9]+)'),
 ]
 # What A may be told about a job of its own that waits. Numbers that are in a sentence are A's own,
@@ -115,7 +116,8 @@ def questions(w):
             "/v1/jobs?user=nobody", "/v1/jobs?limit=bad", "/v1/jobs?nonsense=1",
             "/v1/accounts", "/v1/users", "/v1/tokens", "/v1/tokens/t00000000", "/v1/types",
             "/v1/pools", "/v1/pools/main", "/v1/pools/none", "/v1/nodes", "/v1/nodes/n00",
-            "/v1/nodes/none", "/v1/audit", "/v1/audit?limit=2", "/v1/audit?cursor=a00000000",
+            "/v1/nodes/none", "/v1/audit?what=job", "/v1/audit?what=account", "/v1/audit?limit=2&what=token",
+            "/v1/audit?cursor=a00000000",
             "/v1/audit/verify", "/v1/prices", "/v1/billing", "/v1/bills", "/v1/plan", "/v1/bills/1999-01",
             "/v1/bills/open", "/v1/bills/open?format=focus", "/v1/bills/open?account=" + w.b,
             "/v1/bills/open?account=", "/v1/bills/open?account=" + w.parent, "/v1/bills/open/entries",
@@ -348,7 +350,7 @@ def run(program):
         compare(idle, capture(w), "with B busy")
         check(stream.events() == before, "B's work is heard: %s", stream.events()[len(before):])
         b_event = [e for e in spy.events() if w.b in (e[2] or "")][-1][0]
-        b_audit = stintd.owner.get("/v1/audit?limit=1").json["rows"][0]["id"]
+        b_audit = stintd.owner.get("/v1/audit?limit=1&what=job").json["rows"][0]["id"]
         probe_ids(w, ids, b_event, b_audit)
         for job in ids:
             stintd.owner.call("DELETE", "/v1/jobs/" + job)
