@@ -125,10 +125,15 @@ static void do_signal(st_host *h, st_task *t, const st_act *a, int64_t now)
 void st_host_signal(st_host *h, st_task *t, int64_t now)
 {
     st_err err = {0};
+    int r;
 
     if (t->owed == 0 || t->phase < ST_PHASE_RUNNING || !st_task_live(t))
         return;
-    if (h->exec->ops->signal(h->exec, t, t->owed, now, &err) < 0) {
+    r = h->exec->ops->signal(h->exec, t, t->owed, now, &err);
+
+    if (r == -ST_ESTATE) /* not yet, or no more */
+        return;
+    if (r < 0) {
         st_say(h, "signal-failed", "job=%s task=%d reason=\"%s\"", t->key.job, t->key.task,
                err.msg);
         return;
@@ -148,7 +153,7 @@ void st_host_kill(st_host *h, st_task *t, const char *reason, int64_t now)
     int r;
 
     if (!t->killed)
-        st_say(h, "kill", "job=%s stay=%d task=%d reason=\"%s\"", t->key.job, t->key.stay,
+        st_say(h, "killed", "job=%s stay=%d task=%d reason=\"%s\"", t->key.job, t->key.stay,
                t->key.task, reason);
     t->killed = true;
     t->now.kill_ms = now;
@@ -163,10 +168,7 @@ void st_host_kill(st_host *h, st_task *t, const char *reason, int64_t now)
     r = h->exec->ops->kill(h->exec, t, reason, now, &err);
     if (r == 0 && st_task_live(t))
         h->exec->ops->look(h->exec, t, now);
-    if (r == 0)
-        st_say(h, "killed", "job=%s stay=%d task=%d reason=\"%s\"", t->key.job, t->key.stay,
-               t->key.task, reason);
-    else if (r != -ST_EDOWN) /* it is dying: its end will be seen */
+    if (r < 0 && r != -ST_EDOWN) /* it is dying: its end will be seen */
         st_say(h, "kill-failed", "job=%s task=%d reason=\"%s\"", t->key.job, t->key.task, err.msg);
 }
 

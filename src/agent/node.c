@@ -131,8 +131,12 @@ static void look(st_host *h, int64_t now)
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
         st_task *t = &h->journal.tasks.v[i];
 
-        if (!st_task_live(t) || !h->exec->ops->look(h->exec, t, now))
+        if (!st_task_live(t))
             continue;
+        if (!h->exec->ops->look(h->exec, t, now)) {
+            st_host_signal(h, t, now);
+            continue;
+        }
         h->dirty = h->changed = true;
         h->fenced = h->fenced || t->fenced;
         h->log_ms = 0; /* its last lines, at once */

@@ -119,7 +119,8 @@ int st_run_signal(const st_run *run, const char *id, int signal, st_err *err)
         return r;
     if (signal <= 0 || signal > SIGRTMAX || signal == SIGKILL || signal == SIGSTOP)
         return st_fail(err, ST_EINVAL, "signal %d cannot be sent to a task", signal);
-    if (task.init_pid <= 0 || over(&task))
+    /* Before its command is about to begin, process 1 has no ear for signals: the kernel drops them. */
+    if (task.init_pid <= 0 || task.started_us == 0 || over(&task))
         return st_fail(err, ST_ESTATE, "task %s is %s, it takes no signals", id,
                        st_run_state_name(task.state));
     /* The descriptor is the process, whatever happens to its number; so look twice. */
