@@ -92,7 +92,7 @@ class Bench:
         self.spawn("stintd", [self.stintd, "--data", self.path("data"), "--config",
                               self.path("stintd.yaml"), "--listen", "127.0.0.1:0"])
         until("stintd's start", 20, lambda: "event=listening" in self.said("stintd"))
-        self.port = int(self.said("stintd").split("port=")[1].split()[0])
+        self.port = int(self.said("stintd").split("event=listening")[1].split("port=")[1].split()[0])
         with open(self.path("data", "owner.token")) as f:
             self.owner = Client(self.port, f.read().strip())
         for pool in ("main", "real"):

@@ -132,6 +132,7 @@ static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
         return false;
     }
     if (r == -ST_ENOENT) {
+        t->fault = before == ST_PHASE_NOTED; /* nothing of it was made: it may run elsewhere */
         st_task_lost(t, now_ms,
                      before == ST_PHASE_NOTED ? "the agent ended while it was starting this task"
                                               : "nothing is left of it on the node");
