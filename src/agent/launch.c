@@ -12,19 +12,16 @@
 #include <unistd.h>
 
 #include "agent/files.h"
+#include "agent/tenant.h"
 #include "base/hash.h"
 #include "base/mem.h"
 
-#define UID_FIRST    INT64_C(700000)
 #define PORT_FIRST   20000
 #define PORT_SPREAD  10000
 #define GRACE_MS     INT64_C(10000)
-#define TENANTS_FILE "tenants"
 #define ENV_MAX      512
 #define CDI_FILE     "/etc/cdi/nvidia.json"
 #define CDI_FILE_RUN "/var/run/cdi/nvidia.json"
-
-#define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 static const char *text(const json_t *map, const char *key)
 {
@@ -55,47 +52,6 @@ void st_launch_id(const st_task *t, char ret[ST_RUN_ID_MAX])
                  t->attempt);
     else
         snprintf(ret, ST_RUN_ID_MAX, "%s/%d/%d", t->key.job, t->key.stay, t->key.task);
-}
-
-void st_launch_tenant(const char *account, char ret[ST_RUN_NAME_MAX])
-{
-    size_t n = strlen(account);
-
-    if (n > 0 && n <= 40 && strspn(account, PLAIN) == n) {
-        memcpy(ret, account, n + 1);
-        return;
-    }
-    n = ST_MIN(n, 24);
-    for (size_t i = 0; i < n; i++)
-        ret[i] = strchr(PLAIN, account[i]) ? account[i] : '_';
-    snprintf(ret + n, ST_RUN_NAME_MAX - n, "_%016llx", (unsigned long long)st_hash_str(1, account));
-}
-
-int st_launch_uid(const char *dir, const char *tenant, int64_t *ret, st_err *err)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf names = {0};
-    int64_t id = UID_FIRST;
-    int r = st_file_load(dir, TENANTS_FILE, &names, err);
-    size_t n = strlen(tenant);
-
-    if (r < 0 && r != -ST_ENOENT)
-        return r;
-    for (const char *s = st_strbuf_str(&names); *s; id++) {
-        size_t len = strcspn(s, "\n");
-
-        if (len == n && memcmp(s, tenant, n) == 0) {
-            *ret = id;
-            return 0;
-        }
-        s += len + (s[len] == '\n');
-    }
-    if (names.n > 0)
-        st_strbuf_addc(&names, '\n');
-    st_strbuf_addf(&names, "%s\n", tenant);
-    r = st_file_replace(dir, TENANTS_FILE, names.s, names.n, true, err);
-    if (r == 0)
-        *ret = id;
-    return r;
 }
 
 /* ---- parts of the spec ------------------------------------------------------------------------- */
@@ -290,6 +246,21 @@ static st_run_net network(const char *word)
     return word && strcmp(word, "none") == 0 ? ST_NET_NONE : ST_NET_TENANT;
 }
 
+static int adopt(const json_t *tenant, const char *dir, st_err *err)
+{
+    const char *was = text(tenant, "was");
+
+    return was ? st_tenant_adopt(dir, json_integer_value(json_object_get(tenant, "id")), was, err)
+               : 0;
+}
+
+int st_launch_adopt(const st_order *order, const char *dir, st_err *err)
+{
+    int r = adopt(json_object_get(order->job, "tenant"), dir, err);
+
+    return r < 0 ? r : adopt(json_object_get(order->job, "domain_tenant"), dir, err);
+}
+
 /* Its tenant's ids and storage. A server of MPS has clients of one user, so at level mps it is that of the
  * trust domain; the group remains its tenant's. */
 static int identity(st_arena *arena, const st_task *t, const st_launch *l, st_run_spec *s,
@@ -298,10 +269,10 @@ static int identity(st_arena *arena, const st_task *t, const st_launch *l, st_ru
     const char *domain = t->place.domain[0] ? t->place.domain : t->tenant;
     int64_t tenant_uid = 0, domain_uid = 0;
     st_err why = {0};
-    int r = st_launch_uid(l->dir, t->tenant, &tenant_uid, err);
+    int r = st_tenant_uid(l->dir, t->tenant, &tenant_uid, err);
 
     if (r == 0)
-        r = st_launch_uid(l->dir, domain, &domain_uid, err);
+        r = st_tenant_uid(l->dir, domain, &domain_uid, err);
     if (r < 0)
         return r;
     s->uid = l->mps ? l->mps->uid : tenant_uid;

@@ -12,15 +12,12 @@
 int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *launch, int64_t now_ms,
                    st_run_spec *ret, st_err *err);
 
+/* What the account and its domain have here from the time when they were known by their names. */
+int st_launch_adopt(const st_order *order, const char *dir, st_err *err);
+
 /* Whether the node's pool permits the job what its document asks of the node itself. stintd places by
  * that; an agent does not rely on it. */
 int st_launch_allowed(const st_order *order, st_err *err);
-
-/* Letters, digits, - and _ of an account's name; others are replaced and a hash added. */
-void st_launch_tenant(const char *account, char ret[ST_RUN_NAME_MAX]);
-
-/* A tenant's user id on this node: given once, kept in the folder, never to anybody else. */
-int st_launch_uid(const char *dir, const char *tenant, int64_t *ret, st_err *err);
 
 /* The id of a task for src/run. */
 void st_launch_id(const st_task *t, char ret[ST_RUN_ID_MAX]);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch.h"
 #include "agent/plan.h"
+#include "agent/tenant.h"
 #include "base/quote.h"
 
 static const char *const do_words[] = {
@@ -69,14 +69,18 @@ static int64_t our_time(int64_t theirs, int64_t skew_ms)
     return theirs > 0 ? ST_MAX(theirs - skew_ms, 1) : 0;
 }
 
-/* A domain is folders and a user id to us: plain letters, like a tenant. */
-static void read_domain(const json_t *job, char ret[64])
+/* Whom we know an account as: by its number, never by what it is called. */
+static int read_tenant(const json_t *job, const char *key, char ret[64], st_err *err)
 {
-    const char *domain = text(job, "domain"), *account = text(job, "account");
+    int64_t id = number(json_object_get(job, key), "id");
 
-    if (!domain || !domain[0])
-        domain = account && account[0] ? account : "root";
-    st_launch_tenant(domain, ret);
+    if (id <= 0 || id > ST_TENANT_MAX)
+        return st_fail(err, ST_EINVAL,
+                       "the list has a job without a %s: stintd is too old for this "
+                       "agent",
+                       key);
+    st_tenant_name(id, ret);
+    return 0;
 }
 
 static int read_place(const json_t *job, const json_t *task, const st_board boards[ST_DEVS_MAX],
@@ -90,7 +94,8 @@ static int read_place(const json_t *job, const json_t *task, const st_board boar
     size_t i;
     int first = -1;
 
-    read_domain(job, p.domain);
+    if (read_tenant(job, "domain_tenant", p.domain, err) < 0)
+        return -err->code;
     json_array_foreach(devices, i, row)
     {
         int64_t d = number(row, "index");
@@ -135,7 +140,7 @@ static int read_job(const json_t *job, const st_board boards[ST_DEVS_MAX], int64
                     st_list *list, st_err *err)
 {
     const json_t *doc = json_object_get(job, "document"), *task;
-    const char *name = text(job, "job"), *account = text(job, "account");
+    const char *name = text(job, "job");
     int want = word_of(do_words, ST_ARRAY_LEN(do_words), text(job, "want"));
     st_order o = {.want = (st_do)ST_MAX(want, 0),
                   .until_ms = our_time(number(job, "until_ms"), skew_ms),
@@ -155,7 +160,8 @@ static int read_job(const json_t *job, const st_board boards[ST_DEVS_MAX], int64
     if (want < 0)
         return st_fail(err, ST_EINVAL, "the list wants something unknown of job %s", name);
     memcpy(o.key.job, name, strlen(name) + 1);
-    st_launch_tenant(account && account[0] ? account : "root", o.tenant);
+    if (read_tenant(job, "tenant", o.tenant, err) < 0)
+        return -err->code;
     o.key.stay = (int)number(job, "stay");
     json_array_foreach(json_object_get(job, "tasks"), i, task)
     {

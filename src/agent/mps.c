@@ -16,7 +16,7 @@
 
 #include "agent/files.h"
 #include "agent/host.h"
-#include "agent/launch.h"
+#include "agent/tenant.h"
 
 #define MPS_DIR    "mps"
 #define RETRY_MS   1000
@@ -135,7 +135,7 @@ static int start_daemon(st_host *h, const st_task_place *p, const st_mps_limits 
     if (snprintf(d.dir, sizeof d.dir, "%s/" MPS_DIR "/%d-%s", h->dir, d.gpu, d.domain) >=
         (int)sizeof d.dir)
         return st_fail(err, ST_ELIMIT, "%s: the name is too long", h->dir);
-    r = st_launch_uid(h->dir, p->domain, &record.uid, err);
+    r = st_tenant_uid(h->dir, p->domain, &record.uid, err);
     if (r == 0)
         r = st_mps_note(d.dir, &record, err);
     if (r < 0)
@@ -257,7 +257,7 @@ int st_host_mps_ready(st_host *h, const st_task *t, st_mps_client *ret, st_err *
     else if (r == 0)
         r = tighten(h, d, &most, err);
     if (r == 0)
-        r = st_launch_uid(h->dir, t->place.domain, &c.uid, err);
+        r = st_tenant_uid(h->dir, t->place.domain, &c.uid, err);
     if (r < 0)
         return st_fail_prefix(err, "level mps: ");
     if (snprintf(c.shm, sizeof c.shm, "%s/shm", d->dir) >= (int)sizeof c.shm)

@@ -105,7 +105,6 @@ static int allowed(const st_host *h)
 static void note(st_host *h, const st_order *o)
 {
     st_task *old = st_journal_find(&h->journal, &o->key);
-    const char *account = json_string_value(json_object_get(o->job, "account"));
     st_begin b = {.key = o->key, .order = o};
     st_task t = {.key = o->key, .phase = ST_PHASE_NOTED};
 
@@ -122,7 +121,7 @@ static void note(st_host *h, const st_order *o)
     t.notify_signal = o->notify_signal;
     t.now.working = true;
     t.now.began_ms = st_boot_ms();
-    st_launch_tenant(account && account[0] ? account : "root", t.tenant);
+    memcpy(t.tenant, o->tenant, sizeof t.tenant);
     if (old) {
         t.now.kept = old->now.kept;
         *old = t;
@@ -271,7 +270,6 @@ static void worked(void *ctx, const st_task_key *key, int r, const st_err *err)
 
 static int prepare(st_host *h, st_task *t, start *s, st_err *err)
 {
-    int64_t uid;
     int r = 0;
 
     s->launch = (st_launch){.order = s->begin->order,
@@ -290,10 +288,8 @@ static int prepare(st_host *h, st_task *t, start *s, st_err *err)
         s->launch.mps = &s->mps;
     if (r < 0 || !h->exec->ops->real)
         return r;
-    /* Ids are given here: two workers would give one twice. */
-    r = st_launch_uid(h->dir, t->tenant, &uid, err);
-    if (r == 0 && t->place.domain[0])
-        r = st_launch_uid(h->dir, t->place.domain, &uid, err);
+    /* Here: two workers would adopt twice. */
+    r = st_launch_adopt(s->begin->order, h->dir, err);
     return r == 0 ? st_fence_ensure(h->dir, err) : r;
 }
 

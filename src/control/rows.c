@@ -273,6 +273,7 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
         return;
     const st_tree *tree = st_core_tree(ctl->core);
     int32_t domain = job ? st_tree_domain(tree, job->account) : ST_ROOT;
+    const st_account *account = job ? st_tree_account(tree, job->account) : NULL;
     ST_CLEANUP(st_strbuf_done) st_strbuf image = {0};
 
     const char *doc = st_live_doc(ctl, live);
@@ -291,6 +292,10 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
                                .account = live->account,
                                .user = live->user,
                                .domain = job ? st_tree_account(tree, domain)->name : NULL,
+                               .tenant = account ? account->serial : 0,
+                               .domain_tenant = st_tree_account(tree, domain)->serial,
+                               .named = account && account->serial <= tree->named,
+                               .domain_named = st_tree_account(tree, domain)->serial <= tree->named,
                                .doc = doc,
                                .image = st_strbuf_str(&image),
                                .spec = job,

@@ -40,13 +40,15 @@ typedef struct st_engine_order {
     uint64_t job;
     int stay;
     int64_t at_ms, until_ms;
-    int64_t ran_ms;      /* run time it has behind it at at_ms */
-    const char *account; /* whose */
-    const char *user;    /* who in it */
-    const char *domain;  /* the account its trust domain is named after; NULL: its own */
-    const char *doc;     /* the job's document, JSON */
-    const char *image;   /* what its image means on the nodes, JSON; of ST_ENG_RUN */
-    const st_job *spec;  /* as the core has it */
+    int64_t ran_ms;                /* run time it has behind it at at_ms */
+    const char *account;           /* whose */
+    const char *user;              /* who in it */
+    const char *domain;            /* the account its trust domain is named after; NULL: its own */
+    int64_t tenant, domain_tenant; /* their serials, which nodes go by (st_account.serial) */
+    bool named, domain_named;      /* from before there were serials: nodes may know the name */
+    const char *doc;               /* the job's document, JSON */
+    const char *image;             /* what its image means on the nodes, JSON; of ST_ENG_RUN */
+    const st_job *spec;            /* as the core has it */
     const st_grant *grants;
     int ngrants;
     const st_fleet *fleet;

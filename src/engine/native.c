@@ -206,6 +206,10 @@ static native_job *settle(native *e, const st_engine_order *o)
     job->account = st_xstrdup(o->account ? o->account : "");
     job->user = st_xstrdup(o->user ? o->user : "");
     job->domain = st_xstrdup(o->domain ? o->domain : job->account);
+    job->tenant = o->tenant;
+    job->domain_tenant = o->domain ? o->domain_tenant : o->tenant;
+    job->named = o->named;
+    job->domain_named = o->domain ? o->domain_named : o->named;
     job->doc = st_xstrdup(o->doc && o->doc[0] ? o->doc : "{}");
     job->image = st_xstrdup(o->image && o->image[0] ? o->image : "{}");
     job->shape = o->spec->shape;

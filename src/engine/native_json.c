@@ -73,6 +73,17 @@ static void add_task(const native_node *node, const native_job *job, int t, st_s
     st_strbuf_addc(out, '}');
 }
 
+/* Whom a node knows it as; and, for accounts from before, the name that was used for that. */
+static void add_tenant(const char *key, int64_t id, const char *was, st_strbuf *out)
+{
+    st_strbuf_addf(out, ",\"%s\":{\"id\":%" PRId64, key, id);
+    if (was) {
+        st_strbuf_add(out, ",\"was\":");
+        st_quote_json(out, was);
+    }
+    st_strbuf_addc(out, '}');
+}
+
 static void add_job(const native *e, const native_job *job, st_strbuf *out)
 {
     char name[ST_NATIVE_NAME] = "", share[ST_FMT_MAX], cpu[ST_FMT_MAX];
@@ -88,6 +99,8 @@ static void add_job(const native *e, const native_job *job, st_strbuf *out)
     st_quote_json(out, job->account);
     st_strbuf_add(out, ",\"domain\":");
     st_quote_json(out, job->domain);
+    add_tenant("tenant", job->tenant, job->named ? job->account : NULL, out);
+    add_tenant("domain_tenant", job->domain_tenant, job->domain_named ? job->domain : NULL, out);
     if (job->type) {
         st_strbuf_add(out, ",\"gpu\":");
         st_quote_json(out, job->type);

@@ -42,8 +42,10 @@ typedef struct native_job {
     st_want want;
     int64_t until_ms; /* 0: none */
     int64_t begun_ms, deadline_ms;
-    int64_t ran_ms, at_ms;   /* how long it had been on devices, and when that was */
-    int64_t watts, vram_mib; /* of one of its devices, at most */
+    int64_t ran_ms, at_ms;         /* how long it had been on devices, and when that was */
+    int64_t watts, vram_mib;       /* of one of its devices, at most */
+    int64_t tenant, domain_tenant; /* serials of the accounts */
+    bool named, domain_named;      /* st_engine_order */
     char *account, *user, *domain, *doc, *image, *type, *hosts; /* hosts: JSON, one per task */
     const char *profile;
     st_shape shape;

@@ -53,8 +53,10 @@ static int check_tenant(const char *tenant, st_err *err)
     if (!tenant || !*tenant || strlen(tenant) >= ST_RUN_NAME_MAX)
         return st_fail(err, ST_EINVAL, "a tenant's name has 1 to %d bytes", ST_RUN_NAME_MAX - 1);
     for (const char *p = tenant; *p; p++)
-        if (!plain_char(*p))
-            return st_fail(err, ST_EINVAL, "tenant \"%s\": only letters, digits, - and _", tenant);
+        if (!plain_char(*p) && (*p != '.' || p == tenant))
+            return st_fail(err, ST_EINVAL,
+                           "tenant \"%s\": only letters, digits, - and _, and . behind the first",
+                           tenant);
     return 0;
 }
 

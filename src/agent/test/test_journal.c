@@ -169,7 +169,6 @@ static void test_files(void **state)
     char dir[] = "/tmp/stint-journal-XXXXXX", deep[64], command[80];
     st_journal a = {.epoch = 3}, b = {0};
     st_err err = {0};
-    int64_t uid, again;
 
     (void)state;
     assert_non_null(mkdtemp(dir));
@@ -182,33 +181,8 @@ static void test_files(void **state)
     assert_int_equal(b.epoch, 3);
     assert_ok(st_file_replace(deep, "tasks.json", "x", 1, false, &err));
     assert_fails(st_journal_load(deep, &b, &err), ST_ECORRUPT, "tasks.json");
-
-    /* A tenant keeps its id, and nobody else gets it. */
-    assert_ok(st_launch_uid(deep, "acme", &uid, &err));
-    assert_ok(st_launch_uid(deep, "other", &again, &err));
-    assert_int_not_equal(uid, again);
-    assert_ok(st_launch_uid(deep, "acm", &again, &err));
-    assert_int_not_equal(uid, again);
-    assert_ok(st_launch_uid(deep, "acme", &again, &err));
-    assert_int_equal(uid, again);
     snprintf(command, sizeof command, "rm -rf %s", dir);
     assert_int_equal(system(command), 0);
-}
-
-static void test_tenant(void **state)
-{
-    char a[ST_RUN_NAME_MAX], b[ST_RUN_NAME_MAX];
-
-    (void)state;
-    st_launch_tenant("acme-1", a);
-    assert_string_equal(a, "acme-1");
-    st_launch_tenant("a.b", a);
-    st_launch_tenant("a/b", b);
-    assert_string_not_equal(a, b); /* both are a_b, and two tenants all the same */
-    st_launch_tenant(
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-        a);
-    assert_true(strlen(a) < ST_RUN_NAME_MAX);
 }
 
 /* ---- the simulated executor ---------------------------------------------------------------- */
@@ -273,10 +247,8 @@ static void test_sim(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_log),        cmocka_unit_test(test_clock),
-        cmocka_unit_test(test_files),      cmocka_unit_test(test_tenant),
-        cmocka_unit_test(test_sim),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_bad),   cmocka_unit_test(test_log),
+        cmocka_unit_test(test_clock),      cmocka_unit_test(test_files), cmocka_unit_test(test_sim),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

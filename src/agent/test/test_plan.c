@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "agent/steps.h"
+#include "agent/tenant.h"
+#include "base/hash.h"
 #include "base/strbuf.h"
 #include "base/testing.h"
 
@@ -35,6 +37,34 @@ static void world_done(world *w)
 }
 
 /* `more` is put into each job's row. */
+/* Numbers for those that the lists here call by name. */
+static int64_t number_of(const char *name)
+{
+    return 1 + (int64_t)(st_hash_str(1, name) % 1000000);
+}
+
+static void tenant(const char *name, char ret[64])
+{
+    st_tenant_name(number_of(name), ret);
+}
+
+static void number(json_t *root)
+{
+    json_t *job;
+    size_t i;
+
+    json_array_foreach(json_object_get(root, "jobs"), i, job)
+    {
+        const char *account = json_string_value(json_object_get(job, "account"));
+        const char *domain = json_string_value(json_object_get(job, "domain"));
+
+        account = account ? account : "root";
+        json_object_set_new(job, "tenant", json_pack("{s:I}", "id", number_of(account)));
+        json_object_set_new(job, "domain_tenant",
+                            json_pack("{s:I}", "id", number_of(domain ? domain : account)));
+    }
+}
+
 static void hear(world *w, const char *jobs)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
@@ -45,6 +75,7 @@ static void hear(world *w, const char *jobs)
     root = json_loads(st_strbuf_str(&text), 0, NULL);
     assert_non_null(root);
     st_list_done(&w->list);
+    number(root);
     assert_ok(st_list_read(root, boards, 0, &w->list, &err));
     json_decref(root);
     w->view.list = &w->list;
@@ -330,7 +361,7 @@ static void test_scrub(void **state)
     (void)state;
     world_init(&w);
     t = have(&w, "a", 1, ST_PHASE_ENDED, 1);
-    strcpy(t->tenant, "acme");
+    tenant("acme", t->tenant);
     t->gone = true;
     /* Somebody else waits for it, or nobody does. */
     hear(&w, JOB("b", 1, "run", OF("other"), DEV0));
@@ -360,7 +391,7 @@ static void test_scrub(void **state)
     assert_string_equal(plan(&w, NOW), "scrub a/1");
     t->scanning = false;
     t = have(&w, "b", 1, ST_PHASE_NOTED, 1);
-    strcpy(t->tenant, "acme");
+    tenant("acme", t->tenant);
     assert_string_equal(plan(&w, NOW), "scrub a/1");
     assert_false(w.acts.v[0].scan);
     /* Of two GPUs the same tenant gets one: both are read. */
@@ -399,7 +430,7 @@ static void test_scrub_shared(void **state)
     assert_true(w.acts.v[1].scan);
     /* Then others wait; more of the same tenant only while it is being read. */
     a->gone = a->clean = true;
-    strcpy(b->tenant, "acme");
+    tenant("acme", b->tenant);
     hear(&w, TIME("c", "other"));
     assert_string_equal(plan(&w, NOW), "scrub b/1");
     hear(&w, TIME("c", "acme"));
@@ -519,6 +550,11 @@ static void test_list(void **state)
         "{}",
         "{\"epoch\":1}",
         "{\"epoch\":1,\"jobs\":[{}]}",
+        "{\"epoch\":1,\"jobs\":[{\"job\":\"x\",\"want\":\"run\",\"account\":\"a\",\"tasks\":[]}]}",
+        "{\"epoch\":1,\"jobs\":[{\"job\":\"x\",\"want\":\"run\",\"tenant\":{\"id\":0},\"tasks\":[]}"
+        "]}",
+        "{\"epoch\":1,\"jobs\":[{\"job\":\"x\",\"want\":\"run\",\"tenant\":{\"id\":4294967295},"
+        "\"tasks\":[]}]}",
         "{\"epoch\":1,\"jobs\":[{\"job\":\"../x\",\"want\":\"run\"}]}",
         "{\"epoch\":1,\"jobs\":[{\"job\":\"x\",\"want\":\"fly\"}]}",
         "{\"epoch\":1,\"jobs\":[{\"job\":\"x\",\"want\":\"run\",\"level\":\"whole\","
@@ -583,7 +619,7 @@ static void mps_is_shared_within_a_trust_domain_only(void **state)
     world_init(&w);
     t = have(&w, "a", 1, ST_PHASE_RUNNING, 1);
     t->place.level = ST_LEVEL_MPS;
-    snprintf(t->place.domain, sizeof t->place.domain, "acme");
+    tenant("acme", t->place.domain);
     hear(&w, MPS("a", "") "," MPS("b", ",\"account\":\"vision\",\"domain\":\"acme\""));
     assert_string_equal(plan(&w, NOW), "start b/1");
     hear(&w, MPS("a", "") "," MPS("b", ",\"account\":\"acme\""));
@@ -614,8 +650,8 @@ static void a_share_is_read_exactly(void **state)
     assert_int_equal(w.list.orders.v[0].place.share_m, 500);
     assert_int_equal(w.list.orders.v[0].place.vram_mib, 20480);
     /* It becomes a folder's name. */
-    assert_null(strchr(w.list.orders.v[0].place.domain, '/'));
-    assert_null(strchr(w.list.orders.v[0].place.domain, '.'));
+    assert_memory_equal(w.list.orders.v[0].place.domain, "t.", 2);
+    assert_memory_equal(w.list.orders.v[0].place.domain, "t.", 2);
     world_done(&w);
 }
 
