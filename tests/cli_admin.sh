@@ -59,6 +59,17 @@ try 0 'the secret is in' token create --user lin --role viewer --account vision 
 try 5 'cannot be made' token create --user lin --role viewer --account vision --save "$tmp/lin.token"
 STINT_TOKEN=$(cat "$tmp/lin.token") try 8 'role' submit --gpus 1 -- true
 
+# ---- removing ------------------------------------------------------------------------------
+
+try 0 'account short made' account create short --parent robotics
+try 5 'accounts below it' account remove robotics
+try 0 'account short removed' account remove short
+try 4 'no account' account show short
+try 4 'no account' account remove short
+try 0 'account short made' account create short --parent robotics
+try 5 'cannot be used' account create short --parent acme
+try 0 'account short removed' account remove short
+
 # ---- the fleet -----------------------------------------------------------------------------
 
 try 0 '^node16  *ready  *main  *h100  *8' node list

@@ -63,6 +63,7 @@ static void account_json(const st_question *q, const st_core *core, int32_t id, 
 
     st_strbuf_addc(out, '{');
     st_out_text(out, "name", a->name);
+    st_out_int(out, "id", a->serial);
     /* Who stands above the caller is not the caller's to know. */
     if (top)
         st_out_raw(out, "parent", "null");
@@ -76,7 +77,7 @@ static void account_json(const st_question *q, const st_core *core, int32_t id, 
     limits_json(&a->job_limits, "job", out);
     limits_json(&a->user_limits, "user", out);
     st_strbuf_addc(out, '}');
-    st_out_text(out, "trust", trust[a->trust]);
+    st_out_text(out, "trust", trust[st_tree_untrusted(tree, id) ? ST_TRUST_UNTRUSTED : a->trust]);
     st_out_raw(out, "trust_domain", a->own_domain ? "\"own\"" : "\"inherit\"");
     if (a->min_run_ms != ST_UNSET)
         st_out_milli(out, "min_run_seconds", a->min_run_ms);
@@ -93,7 +94,7 @@ static int fill_list(st_question *q, st_core *core, st_err *err)
     (void)err;
     st_strbuf_add(&q->out, "{\"accounts\":[");
     for (size_t i = ST_ROOT + 1; i < tree->accounts.n; i++) {
-        if (!st_tree_within(tree, (int32_t)i, root))
+        if (tree->accounts.v[i]->gone || !st_tree_within(tree, (int32_t)i, root))
             continue;
         st_strbuf_add(&q->out, sep);
         account_json(q, core, (int32_t)i, &q->out);
@@ -175,7 +176,7 @@ static int fill_usage(st_question *q, st_core *core, st_err *err)
         const st_usage *u = &tree->usage.v[i];
         int64_t used;
 
-        if (!st_tree_within(tree, u->account, id))
+        if (st_tree_account(tree, u->account)->gone || !st_tree_within(tree, u->account, id))
             continue;
         used = st_usage_read(tree, u->account, u->user, st_core_now(core), half_life);
         st_strbuf_addf(&q->out, "%s{", sep);
@@ -206,6 +207,7 @@ typedef struct account_change {
 
 static void change_free(account_change *c)
 {
+    st_vec_free(&c->account.revoked);
     st_doc_free(c->doc);
     free(c);
 }
@@ -296,6 +298,32 @@ static void change(st_call *call, st_api *api, bool create)
     c->account.cmd.done = change_done;
     st_call_defer(call);
     st_api_post(api, call, &c->account.cmd);
+}
+
+static void remove_done(st_cmd *cmd, const st_err *err)
+{
+    account_change *c = (account_change *)cmd;
+
+    if (err)
+        st_call_fail(c->call, err);
+    else
+        st_call_reply_empty(c->call, 204);
+    change_free(c);
+}
+
+void st_api_account_remove(st_call *call, void *ctx)
+{
+    account_change *c = st_xcalloc(1, sizeof *c);
+
+    c->api = ctx;
+    c->call = call;
+    c->account.who = *st_api_who(call);
+    c->account.name = st_call_param(call, "name");
+    c->account.if_version = st_call_if_match(call) ? version_asked(call) : -1;
+    st_cmd_account_remove(&c->account);
+    c->account.cmd.done = remove_done;
+    st_call_defer(call);
+    st_api_post(c->api, call, &c->account.cmd);
 }
 
 void st_api_account_make(st_call *call, void *ctx)

@@ -85,7 +85,7 @@ static void per_account(const st_question *q, const st_core *core, st_metrics *m
     for (size_t i = ST_ROOT + 1; i < tree->accounts.n; i++) {
         const st_account *a = tree->accounts.v[i];
 
-        if (!st_tree_within(tree, a->id, root))
+        if (a->gone || !st_tree_within(tree, a->id, root))
             continue;
         st_metrics_label(m, "account", a->name);
         st_metrics_milli(m, get(a));

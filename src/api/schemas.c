@@ -212,6 +212,7 @@ static const st_schema schemas[] = {
                     "{\"type\": [\"string\", \"integer\"], \"description\": \"90s, 1h30m, or "
                     "seconds\"}}, \"additionalProperties\": false}"},
     {"Account", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+                "\"id\": {\"type\": \"integer\"}, "
                 "\"parent\": {\"type\": [\"string\", \"null\"]}, \"guarantee\": {\"type\": "
                 "\"object\", \"properties\": {\"gpu\": {\"type\": \"number\"}, \"cpu\": "
                 "{\"type\": \"number\"}, \"ram_mib\": {\"type\": \"integer\"}}, "

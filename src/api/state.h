@@ -171,6 +171,7 @@ st_handler st_api_jobs_submit, st_api_jobs_batch, st_api_jobs_list, st_api_job_g
 st_handler st_api_job_cancel, st_api_job_patch, st_api_job_why, st_api_job_logs, st_api_whatif;
 st_handler st_api_accounts_list, st_api_account_make, st_api_account_get, st_api_account_patch;
 st_handler st_api_service_get, st_api_service_set;
+st_handler st_api_account_remove;
 st_handler st_api_account_quota, st_api_account_usage, st_api_users_list;
 st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token_revoke;
 st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_make;

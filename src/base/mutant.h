@@ -46,6 +46,8 @@
     X(ORDER, "an address decides between equals", 40)                                  \
     X(PAUSED_RAM, "a paused job's RAM is given away", 100)                             \
     X(UNTRUSTED, "an untrusted account shares a GPU", 40)                              \
+    X(ABSORBING, "an account below an untrusted one is trusted", 200)                  \
+    X(REMOVE, "an account is removed with its jobs", 40)                               \
     X(VRAM, "shares on a GPU ask for more memory than it has", 40)                     \
     X(POOL, "a job runs outside the pool it asked for", 40)                            \
     X(LEVEL, "a pool's isolation levels are ignored", 40)                              \

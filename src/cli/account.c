@@ -247,6 +247,23 @@ int st_cli_account_set(st_cli *cli, int argc, char **argv, st_err *err)
     return r;
 }
 
+int st_cli_account_remove(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    static const st_cli_row no_options[] = {{0}};
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+    account_flags f = {0};
+    int r = begin(cli, argc, argv, no_options, 1, 1, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    st_admin_path(&path, "accounts", argv[1]);
+    st_strbuf_addf(&said, "account %s removed", argv[1]);
+    r = st_admin_send(cli, client, &(st_request){.method = "DELETE", .path = st_strbuf_str(&path)},
+                      f.format, st_strbuf_str(&said), err);
+    return r < 0 ? st_admin_near(client, "accounts", argv[1], r, err) : 0;
+}
+
 /* ---- quota and usage ---------------------------------------------------------------------------- */
 
 /* The accounts in question: the one named, the caller's own, or for owners all (only those at the
@@ -478,5 +495,10 @@ const st_cli_verb st_cli_account_verbs[] = {
      "the account's own limit away. An account never has more than those above it have left.\n",
      .fn = st_cli_account_limit, .options = st_cli_account_limit_options,
      .example = "  stint account limit vision pending=1000 tokens=none\n"},
+    {"remove", "Removes an empty account", "ACCOUNT",
+     "It must have no accounts below it, no jobs that wait or run, and no sizes or secrets of its\n"
+     "own. Its tokens are revoked; what it has spent stays in the books. Another account may have\n"
+     "the name later and gets nothing of this one.\n",
+     .fn = st_cli_account_remove, .example = "  stint account remove robotics\n"},
     {0},
 };

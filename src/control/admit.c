@@ -99,13 +99,25 @@ int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *rea
     return as_budget(r, err);
 }
 
+bool st_money_name_free(const st_tx *tx, const char *name, const char *parent)
+{
+    const st_ledger *l = tx->ctl->billing->ledger;
+    const char *had = l ? st_ledger_parent(l, name) : NULL;
+
+    return !had || strcmp(had, parent) == 0;
+}
+
 int st_money_account(st_tx *tx, const char *name, const char *parent, st_err *err)
 {
     /* Who is at the top is nobody's business but the cluster's. */
     st_entry child = {
         .kind = ST_ENTRY_CHILD, .account = *parent ? parent : ST_BOOK_FLEET, .child = name};
     st_entry e = {.kind = ST_ENTRY_ACCOUNT, .account = name};
-    int r = st_money_post(tx, &child, err);
+    int r;
+
+    if (st_ledger_parent(tx->ctl->billing->ledger, name))
+        return 0; /* there was one of that name: its book goes on */
+    r = st_money_post(tx, &child, err);
 
     if (r == 0)
         r = st_money_post(tx, &e, err);

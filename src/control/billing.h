@@ -146,6 +146,8 @@ int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, 
 /* Whether caps let floors rise. */
 int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *reader, st_err *err);
 /* An account is new. */
+/* Books go on under the name they have: it can be used again in the same place, nowhere else. */
+bool st_money_name_free(const st_tx *tx, const char *name, const char *parent);
 int st_money_account(st_tx *tx, const char *name, const char *parent, st_err *err);
 /* Right after a plan or an account: what follows from plans, in the books of all it concerns. */
 int st_money_terms(st_tx *tx, st_err *err);

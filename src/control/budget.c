@@ -83,7 +83,8 @@ void st_budget_tell(st_tx *tx)
             warn_about(ctl, a, tx->now);
     /* Prices, plans or the month may be others now. */
     for (size_t i = ST_ROOT + 1; tx->cut && i < tree->accounts.n; i++)
-        warn_about(ctl, (int32_t)i, tx->now);
+        if (!tree->accounts.v[i]->gone)
+            warn_about(ctl, (int32_t)i, tx->now);
     st_vec_clear(&b->spent);
 }
 
@@ -97,5 +98,6 @@ void st_budget_begin(st_control *ctl)
     st_vec_clear(&ctl->billing->warned);
     st_vec_clear(&ctl->billing->spent);
     for (size_t i = ST_ROOT + 1; i < tree->accounts.n; i++)
-        passed(ctl, (int32_t)i, st_core_now(ctl->core), &from, &plan, &spent);
+        if (!tree->accounts.v[i]->gone)
+            passed(ctl, (int32_t)i, st_core_now(ctl->core), &from, &plan, &spent);
 }

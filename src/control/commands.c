@@ -104,118 +104,6 @@ void st_cmd_job_priority(st_cmd_job *cmd)
     cmd->cmd.run = run_priority;
 }
 
-/* ---- accounts ------------------------------------------------------------------------------ */
-
-static int no_account(const char *name, st_err *err)
-{
-    char q[ST_QUOTE_MAX];
-
-    return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, name));
-}
-
-/* Quotas come from above: whoever changes an account must stand over it. */
-static int may_change(st_tx *tx, const st_cmd_account *c, st_err *err)
-{
-    st_directory *dir = tx->ctl->dir;
-    const char *me = c->who.account;
-
-    if (c->create) {
-        if (!st_directory_within(dir, c->parent, me))
-            return no_account(c->parent, err);
-        if (st_tree_find(st_core_tree(tx->ctl->core), c->name) >= 0) {
-            char q[ST_QUOTE_MAX];
-
-            /* Names are the cluster's; which of them others use is not said. */
-            return st_fail(err, ST_EEXIST, "the name %s cannot be used; choose another",
-                           st_quote(q, c->name));
-        }
-        return 0;
-    }
-    if (!st_directory_within(dir, c->name, me))
-        return no_account(c->name, err);
-    if (c->who.role != ST_ROLE_OWNER && strcmp(c->name, me) == 0)
-        return st_fail(err, ST_EPERM, "account %s is your own: its quota is set by those above it",
-                       c->name);
-    return 0;
-}
-
-/* From what was said to what the core takes, if the money is there. */
-static int lay_account(st_tx *tx, const st_identity *who, const st_account_doc *said,
-                       st_account_spec *ret, st_err *err)
-{
-    st_spec_account_lay(st_core_tree(tx->ctl->core), said, ret);
-    return st_money_admit_floor(tx, ret, who->account[0] ? who->account : NULL, err);
-}
-
-int st_tx_account_change(st_tx *tx, const st_identity *who, const st_account_doc *said,
-                         st_account_spec *ret, st_err *err)
-{
-    const st_cmd_account as = {.who = *who, .name = said->name};
-    int r = may_change(tx, &as, err);
-
-    return r < 0 ? r : lay_account(tx, who, said, ret, err);
-}
-
-static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
-{
-    st_cmd_account *c = (st_cmd_account *)cmd;
-    st_control *ctl = tx->ctl;
-    st_event event = {.kind = ST_EV_ACCOUNT};
-    int64_t version = 0;
-    int r = may_change(tx, c, err);
-
-    if (r < 0)
-        return r;
-    st_map_get(ctl->versions, c->name, &version);
-    if (c->if_version >= 0 && c->if_version != version)
-        return st_fail(err, ST_EVERSION,
-                       "account %s has changed since you read it; read it again and repeat the "
-                       "change",
-                       c->name);
-    c->said.name = c->name;
-    c->said.parent = c->create && c->parent[0] ? c->parent : NULL;
-    r = lay_account(tx, &c->who, &c->said, &event.u.account, err);
-    if (r == 0)
-        r = st_tx_open(tx, err);
-    if (r == 0 && c->create)
-        r = st_allowance_charge(ctl->allowance, c->parent, ST_AL_ACCOUNTS, 1, c->who.account, err);
-    if (r < 0)
-        return r;
-    r = st_tx_apply(tx, &event, err);
-    if (r < 0 && c->create)
-        st_allowance_release(ctl->allowance, c->parent, ST_AL_ACCOUNTS, 1);
-    if (r == 0 && c->create) /* what the core takes, the books take; if not, nothing stays */
-        r = st_tx_fault(tx, st_money_account(tx, c->name, c->parent, err), err);
-    if (r < 0)
-        return r;
-    const st_thing_row row = {
-        .kind = "account", .name = c->name, .version = version, .at_ms = tx->now, .doc = "{}"};
-    r = st_tx_fault(tx, st_store_thing_put(ctl->store, &row, err), err);
-    if (r == 0)
-        r = st_tx_audit(tx, &c->who, c->create ? "account.create" : "account.change", c->name,
-                        c->name, NULL, err);
-    if (r < 0)
-        return r;
-    /* At once, for others in this transaction; if it fails, versions are read again. */
-    c->version = version + 1;
-    st_map_put(ctl->versions, c->name, c->version);
-    st_asides_add(&tx->versions, c->version, c->name);
-    return 0;
-}
-
-void st_cmd_account_put(st_cmd_account *cmd)
-{
-    cmd->cmd.run = run_account;
-}
-
-int64_t st_control_version(const st_control *ctl, const char *account)
-{
-    int64_t version = 0;
-
-    st_map_get(ctl->versions, account, &version);
-    return version;
-}
-
 /* ---- tokens -------------------------------------------------------------------------------- */
 
 static int run_token_make(st_tx *tx, st_cmd *cmd, st_err *err)
@@ -227,7 +115,7 @@ static int run_token_make(st_tx *tx, st_cmd *cmd, st_err *err)
     int r;
 
     if (!st_directory_within(ctl->dir, c->account, c->who.account))
-        return no_account(c->account, err);
+        return st_no_account(c->account, err);
     if (c->who.role != ST_ROLE_OWNER &&
         (c->role == ST_ROLE_OWNER || c->role == ST_ROLE_NODE || c->role == ST_ROLE_JOIN))
         return st_fail(err, ST_EPERM, "a token with the role %s is made by an owner",

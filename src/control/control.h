@@ -203,14 +203,17 @@ typedef struct st_cmd_account {
     st_account_doc said;
     const char *name, *parent; /* of a new one; parent "" is the cluster */
     bool create;
-    int64_t if_version; /* -1: any */
-    int64_t version;    /* given */
+    int64_t if_version;      /* -1: any */
+    int64_t version;         /* given */
+    ST_VEC(int64_t) revoked; /* of a removal: tokens that went with it; the caller's to free */
 } st_cmd_account;
 
 void st_cmd_account_put(st_cmd_account *cmd);
 /* What a change of an account would tell the core, if `who` may make it; for questions. Texts are those of `said`. */
 int st_tx_account_change(st_tx *tx, const st_identity *who, const st_account_doc *said,
                          st_account_spec *ret, st_err *err);
+/* An account with nobody below it, no live jobs and nothing of its own: st_cmd_account.name. */
+void st_cmd_account_remove(st_cmd_account *cmd);
 
 /* What an account may have of stintd (control/allowance.h); what is not in `which` stays. */
 typedef struct st_cmd_allowance {

@@ -41,6 +41,8 @@ typedef struct account {
     char *name;
     int32_t parent;
     bool untrusted;
+    bool gone;
+    char *was; /* its name while it was there */
 } account;
 
 typedef struct type {
@@ -240,7 +242,23 @@ void st_directory_used(st_directory *dir, void (*fn)(void *ctx, int64_t token, i
 
 /* ---- accounts and names ------------------------------------------------------------------- */
 
-/* Accounts never leave and never move, so only new ones have to be taken over; trust may change. */
+/* What is left of an account that is gone goes by a name that nobody can have: those above it see that,
+ * and whoever is called the same later does not. */
+static void bury(st_directory *dir, account *a, int64_t i, int64_t serial)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf name = {0};
+    int64_t at;
+
+    a->gone = true;
+    if (st_map_get(dir->account_ids, a->name, &at) && at == i)
+        st_map_del(dir->account_ids, a->name);
+    st_strbuf_addf(&name, ST_GONE_NAME, a->name, (long long)serial);
+    a->was = a->name; /* somebody may still hold it */
+    a->name = st_strbuf_take(&name);
+    st_map_put(dir->account_ids, a->name, i);
+}
+
+/* Accounts never move, so only new ones have to be taken over; trust may change, and they may go. */
 void st_directory_follow(st_directory *dir, const st_core *core)
 {
     const st_tree *tree = st_core_tree(core);
@@ -251,12 +269,18 @@ void st_directory_follow(st_directory *dir, const st_core *core)
         const st_account *a = tree->accounts.v[i];
 
         /* The cluster itself goes by the empty name. */
-        st_vec_push(&dir->accounts,
-                    (account){st_xstrdup(i == ST_ROOT ? "" : a->name), a->parent, false});
-        st_map_put(dir->account_ids, dir->accounts.v[i].name, (int64_t)i);
+        st_vec_push(&dir->accounts, (account){.name = st_xstrdup(i == ST_ROOT ? "" : a->name),
+                                              .parent = a->parent});
+        if (!a->gone)
+            st_map_put(dir->account_ids, dir->accounts.v[i].name, (int64_t)i);
     }
-    for (size_t i = 0; i < dir->accounts.n; i++)
-        dir->accounts.v[i].untrusted = st_tree_untrusted(tree, (int32_t)i);
+    for (size_t i = 0; i < dir->accounts.n; i++) {
+        account *a = &dir->accounts.v[i];
+
+        a->untrusted = st_tree_untrusted(tree, (int32_t)i);
+        if (tree->accounts.v[i]->gone && !a->gone)
+            bury(dir, a, (int64_t)i, tree->accounts.v[i]->serial);
+    }
     for (size_t i = dir->types.n; i < fleet->types.n; i++)
         st_vec_push(&dir->types, (type){st_xstrdup(fleet->types.v[i].name),
                                         fleet->types.v[i].vram_mib, fleet->types.v[i].board, 0});
@@ -474,7 +498,7 @@ void st_directory_free(st_directory *dir)
     for (size_t i = 0; i < dir->tokens.n; i++)
         token_free(dir->tokens.v[i]);
     for (size_t i = 0; i < dir->accounts.n; i++)
-        free(dir->accounts.v[i].name);
+        free(dir->accounts.v[i].name), free(dir->accounts.v[i].was);
     for (size_t i = 0; i < dir->types.n; i++)
         free(dir->types.v[i].name);
     for (size_t i = 0; i < dir->pools.n; i++)

@@ -52,6 +52,9 @@ typedef struct st_identity {
     char source[64]; /* where from */
 } st_identity;
 
+/* How the jobs of an account that was removed are filed: no name has a space. */
+#define ST_GONE_NAME "%s (%lld)"
+
 typedef struct st_directory st_directory;
 
 st_directory *st_directory_new(void);

@@ -293,6 +293,8 @@ static void note_plans(st_tx *tx)
     const st_ledger *l = tx->ctl->billing->ledger;
 
     for (size_t i = 0; i < tree->accounts.n; i++) {
+        if (tree->accounts.v[i]->gone)
+            continue;
         const char *name = i > ST_ROOT ? tree->accounts.v[i]->name : "";
         const st_price_plan *plan = st_ledger_plan(l, name, tx->now);
 
@@ -439,6 +441,8 @@ static int post_beginning(st_tx *tx, st_err *err)
     for (size_t i = 1; r == 0 && i < tree->accounts.n; i++) {
         const st_account *a = tree->accounts.v[i];
 
+        if (a->gone)
+            continue;
         r = st_money_account(tx, a->name,
                              a->parent > ST_ROOT ? tree->accounts.v[a->parent]->name : "", err);
     }

@@ -39,7 +39,8 @@ static void list_accounts(st_bill_ask *ask, const st_tree *tree, int32_t root)
 
         while (up > ST_ROOT && up != root)
             up = tree->accounts.v[up]->parent;
-        if (up == root)
+        /* One that is gone is still on the bill, once. */
+        if (up == root && st_tree_has_book(tree, (int32_t)i))
             st_vec_push(&ask->own, st_xstrdup(tree->accounts.v[i]->name));
     }
 }

@@ -248,4 +248,7 @@ int st_tx_fault(st_tx *tx, int r, const st_err *err);
 int st_control_snapshot(st_control *ctl, st_err *err);
 void st_control_say(st_control *ctl, const char *fmt, ...) ST_PRINTF(2, 3);
 
+/* One sentence for accounts that are not there and for those that are not the caller's to know. */
+int st_no_account(const char *name, st_err *err);
+
 #endif

@@ -33,23 +33,24 @@ typedef struct st_core st_core;
 
 /* ---- events ------------------------------------------------------------------------- */
 
-#define ST_EVENT_TABLE(X)                                                                     \
-    X(ST_EV_TIMER, "timer")               /* time passed, nothing else */                     \
-    X(ST_EV_TYPE, "type")                 /* a GPU type: u.type */                            \
-    X(ST_EV_POOL, "pool")                 /* a pool: u.pool */                                \
-    X(ST_EV_NODE, "node")                 /* a node joins: u.node */                          \
-    X(ST_EV_NODE_STATE, "node_state")     /* it fails, drains, returns, goes: u.node_state */ \
-    X(ST_EV_ACCOUNT, "account")           /* an account is made or changed: u.account */      \
-    X(ST_EV_SUBMIT, "submit")             /* u.job */                                         \
-    X(ST_EV_FINISH, "finish")             /* a job ended by itself: u.finish */               \
-    X(ST_EV_CANCEL, "cancel")             /* u.id */                                          \
-    X(ST_EV_CHECKPOINTED, "checkpointed") /* a job saved its progress: u.id */                \
-    X(ST_EV_PRIORITY, "priority")         /* u.priority */                                    \
-    X(ST_EV_POLICY, "policy")             /* other knobs from now on: u.policy */             \
-    X(ST_EV_TOLD, "told")                 /* a start was estimated: u.told */                 \
-    X(ST_EV_POOL_CHANGE, "pool_change")   /* a pool allows other things: u.pool */            \
-    X(ST_EV_UNSTARTED, "unstarted")       /* its node could not start it: u.id */             \
-    X(ST_EV_POOL_REMOVE, "pool_remove")   /* a pool without nodes goes: u.pool.name */
+#define ST_EVENT_TABLE(X)                                                                         \
+    X(ST_EV_TIMER, "timer")                   /* time passed, nothing else */                     \
+    X(ST_EV_TYPE, "type")                     /* a GPU type: u.type */                            \
+    X(ST_EV_POOL, "pool")                     /* a pool: u.pool */                                \
+    X(ST_EV_NODE, "node")                     /* a node joins: u.node */                          \
+    X(ST_EV_NODE_STATE, "node_state")         /* it fails, drains, returns, goes: u.node_state */ \
+    X(ST_EV_ACCOUNT, "account")               /* an account is made or changed: u.account */      \
+    X(ST_EV_SUBMIT, "submit")                 /* u.job */                                         \
+    X(ST_EV_FINISH, "finish")                 /* a job ended by itself: u.finish */               \
+    X(ST_EV_CANCEL, "cancel")                 /* u.id */                                          \
+    X(ST_EV_CHECKPOINTED, "checkpointed")     /* a job saved its progress: u.id */                \
+    X(ST_EV_PRIORITY, "priority")             /* u.priority */                                    \
+    X(ST_EV_POLICY, "policy")                 /* other knobs from now on: u.policy */             \
+    X(ST_EV_TOLD, "told")                     /* a start was estimated: u.told */                 \
+    X(ST_EV_POOL_CHANGE, "pool_change")       /* a pool allows other things: u.pool */            \
+    X(ST_EV_UNSTARTED, "unstarted")           /* its node could not start it: u.id */             \
+    X(ST_EV_POOL_REMOVE, "pool_remove")       /* a pool without nodes goes: u.pool.name */        \
+    X(ST_EV_ACCOUNT_REMOVE, "account_remove") /* an empty account goes: u.account.name */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)

@@ -56,6 +56,7 @@ static void io_account_spec(codec *c, st_arena *arena, st_account_spec *a)
     IO_IN(c, a->trust, 0, ST_TRUST_UNTRUSTED);
     IO_BOOL(c, a->own_domain);
     io_i64(c, &a->min_run_ms);
+    a->named = c->format < 3;
 }
 
 static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
@@ -119,6 +120,9 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         break;
     case ST_EV_ACCOUNT:
         io_account_spec(c, arena, &ev->u.account);
+        break;
+    case ST_EV_ACCOUNT_REMOVE:
+        io_text(c, arena, &ev->u.account.name);
         break;
     case ST_EV_SUBMIT:
         io_job_spec(c, arena, &ev->u.job);

@@ -144,6 +144,28 @@ static int on_account(st_core *core, const st_event *ev, st_effects *fx, st_err 
     return 0;
 }
 
+/* It must be empty; what it has used and lost stays in the records of those above. */
+static int on_account_remove(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx;
+    const char *name = ev->u.account.name;
+    int32_t id = name ? st_tree_find(core->tree, name) : -1;
+    if (id < 0)
+        return st_fail(err, ST_ENOENT, "account %s does not exist", name ? name : "(none)");
+    for (size_t i = 0; i < core->jobs.n; i++)
+        if (core->jobs.v[i]->account == id && !ST_BROKEN(REMOVE))
+            return st_fail(
+                err, ST_ESTATE,
+                "account %s: job %s is %s; cancel its jobs, or wait until they have ended", name,
+                core->jobs.v[i]->name, st_job_state_name(core->jobs.v[i]->state));
+    int rc = st_tree_remove(core->tree, id, err);
+    if (rc < 0)
+        return rc;
+    core->floors_dirty = core->freed = true;
+    st_core_retime_all(core);
+    return 0;
+}
+
 static int on_submit(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
 {
     return st_core_submit(core, &ev->u.job, fx, err);
@@ -278,6 +300,7 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_POOL_CHANGE] = st_core_pool_change,
     [ST_EV_UNSTARTED] = on_unstarted,
     [ST_EV_POOL_REMOVE] = st_core_pool_remove,
+    [ST_EV_ACCOUNT_REMOVE] = on_account_remove,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

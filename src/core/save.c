@@ -113,6 +113,11 @@ static void io_account(codec *c, st_account *a, size_t i)
 {
     io_str(c, &a->name);
     IO_IN(c, a->parent, i == 0 ? -1 : 0, last_of(i));
+    a->serial = c->out ? a->serial : (int64_t)i;
+    if (c->format >= 3) {
+        IO_IN(c, a->serial, (int64_t)i, INT64_MAX);
+        IO_BOOL(c, a->gone);
+    }
     IO_IN(c, a->depth, 0, ST_DEPTH_MAX);
     io_quota(c, &a->guarantee);
     io_quota(c, &a->max);
@@ -145,10 +150,16 @@ static void io_tree(codec *c, st_tree *tree)
         if (!c->out)
             a->id = (int32_t)i;
         io_account(c, a, i);
-        if (c->out || c->bad || i == 0)
+        if (c->out || c->bad || i == 0 || a->gone)
             continue;
         st_map_put(tree->ids, a->name, a->id);
         st_vec_push(&tree->accounts.v[a->parent]->children, a->id);
+    }
+    if (!c->out)
+        tree->serials = tree->named = last_of(n); /* before formats were counted */
+    if (c->format >= 3) {
+        IO_IN(c, tree->serials, last_of(n), INT64_MAX);
+        IO_IN(c, tree->named, 0, tree->serials);
     }
     n = io_count(c, tree->users.n, UINT32_MAX);
     for (size_t i = 0; i < n && !c->bad; i++) {

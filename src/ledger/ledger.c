@@ -67,6 +67,14 @@ int st_ledger_id(const st_ledger *l, const char *name)
     return name && st_map_get(l->ids, name, &id) ? (int)id : -1;
 }
 
+const char *st_ledger_parent(const st_ledger *l, const char *name)
+{
+    int id = st_ledger_id(l, name);
+    int parent = id > 0 ? l->accounts.v[id]->parent : -1;
+
+    return parent < 0 ? NULL : parent == 0 ? "" : l->accounts.v[parent]->name;
+}
+
 ledger_account *st_ledger_account(const st_ledger *l, const char *name)
 {
     int id = st_ledger_id(l, name);

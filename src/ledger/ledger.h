@@ -264,6 +264,8 @@ int st_ledger_load(const char *data, size_t len, st_ledger **ret, st_err *err);
 int st_ledger_apply(st_ledger *l, const st_entry *e, st_err *err);
 /* Entries in the account's book; -1: there is no such account. */
 int64_t st_ledger_seq(const st_ledger *l, const char *account);
+/* The account above in the books, "" for the cluster; NULL: there is no such book. */
+const char *st_ledger_parent(const st_ledger *l, const char *account);
 int64_t st_ledger_entries(const st_ledger *l); /* in all books */
 
 /* The terms that must be the next entry, in the same moment as the one before: after a plan or an account, as long as

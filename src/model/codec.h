@@ -16,8 +16,9 @@
  * read where `format >= N` and keeps its zero where not, so that what was written before is still
  * understood.
  *   1 permissions and rules of pools, what a job needs of them
- *   2 when borrowers next look for whom to displace */
-#define ST_CODEC_FORMAT 2
+ *   2 when borrowers next look for whom to displace
+ *   3 serials of accounts, accounts that are gone */
+#define ST_CODEC_FORMAT 3
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

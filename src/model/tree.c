@@ -7,6 +7,7 @@
 
 #include "base/macros.h"
 #include "base/mem.h"
+#include "base/mutant.h"
 #include "base/num.h"
 
 void st_quota_clear(st_quota *quota)
@@ -57,6 +58,7 @@ static st_account *account_new(int32_t id, int32_t parent, const char *name)
 {
     st_account *a = st_xcalloc(1, sizeof *a);
     a->id = id;
+    a->serial = id;
     a->parent = parent;
     a->name = st_xstrdup(name);
     a->weight_m = 1000;
@@ -356,6 +358,9 @@ int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_
         id = (int32_t)tree->accounts.n;
         self = account_new(id, parent_id, spec->name);
         self->depth = parent->depth + 1;
+        self->serial = ++tree->serials;
+        if (spec->named)
+            tree->named = self->serial;
         st_vec_push(&tree->accounts, self);
         st_map_put(tree->ids, spec->name, id);
         st_vec_push(&parent->children, id);
@@ -366,11 +371,53 @@ int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_
     return 0;
 }
 
+int st_tree_remove(st_tree *tree, int32_t id, st_err *err)
+{
+    st_account *a = st_tree_account(tree, id);
+
+    if (id == ST_ROOT)
+        return st_fail(err, ST_EINVAL, "the cluster itself cannot be removed");
+    if (a->gone)
+        return st_fail(err, ST_ENOENT, "account %s does not exist", a->name);
+    if (a->children.n > 0)
+        return st_fail(err, ST_ESTATE, "account %s has %zu accounts below it; remove those first",
+                       a->name, a->children.n);
+    st_account *parent = st_tree_account(tree, a->parent);
+    for (size_t i = 0; i < parent->children.n; i++)
+        if (parent->children.v[i] == id) {
+            st_vec_remove(&parent->children, i);
+            break;
+        }
+    st_map_del(tree->ids, a->name);
+    st_account_spec nothing;
+    st_account_spec_init(&nothing);
+    assign(a, &nothing);
+    a->gone = true;
+    return 0;
+}
+
+bool st_tree_has_book(const st_tree *tree, int32_t id)
+{
+    const char *name = st_tree_account(tree, id)->name;
+
+    if (!st_tree_account(tree, id)->gone)
+        return true;
+    for (size_t i = (size_t)id + 1; i < tree->accounts.n; i++)
+        if (strcmp(tree->accounts.v[i]->name, name) == 0)
+            return false;
+    return true;
+}
+
 bool st_tree_untrusted(const st_tree *tree, int32_t account)
 {
-    for (int32_t i = account; i >= 0; i = st_tree_account(tree, i)->parent)
-        if (st_tree_account(tree, i)->trust != ST_TRUST_INHERIT)
-            return st_tree_account(tree, i)->trust == ST_TRUST_UNTRUSTED;
+    for (int32_t i = account; i >= 0; i = st_tree_account(tree, i)->parent) {
+        const st_account *a = st_tree_account(tree, i);
+
+        if (a->trust == ST_TRUST_UNTRUSTED)
+            return true;
+        if (a->trust == ST_TRUST_TRUSTED && ST_BROKEN(ABSORBING))
+            return false;
+    }
     return false;
 }
 

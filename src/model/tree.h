@@ -61,7 +61,9 @@ typedef struct st_life {
 } st_life;
 
 typedef struct st_account {
-    int32_t id, parent;
+    int32_t id, parent; /* where it stands in the tree's list; kept when it is removed */
+    int64_t serial;     /* never given to another, whatever it is called: see st_tree_set */
+    bool gone;          /* removed: nobody's child, found by no name; records may still name it */
     int depth;
     char *name;
     st_quota guarantee, max;
@@ -88,6 +90,9 @@ typedef struct st_account {
 
 typedef struct st_tree {
     ST_VEC(st_account *) accounts;
+    int64_t serials; /* the last one given */
+    int64_t named; /* up to this serial accounts are from before there were any: nodes knew them by
+                        name */
     st_map *ids;
     ST_VEC(char *) users;
     st_map *user_ids;
@@ -102,6 +107,7 @@ typedef struct st_tree {
 /* What an admin writes about an account. */
 typedef struct st_account_spec {
     const char *name, *parent; /* parent NULL: directly below the cluster */
+    bool named;                /* written before accounts had serials */
     st_quota guarantee, max;
     int64_t weight_m;
     int priority;
@@ -135,6 +141,14 @@ uint64_t st_user_key(int32_t account, int32_t user);
  * changed), Σ of the children's guarantees within the parent's, guarantee within max. */
 int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_err *err);
 
+/* Takes an account without children out of the tree. Its place in the list and its serial are given to
+ * nobody else; its name may be. */
+int st_tree_remove(st_tree *tree, int32_t id, st_err *err);
+
+/* Of those that had its name one after the other, the last: there is one book for all of them. */
+bool st_tree_has_book(const st_tree *tree, int32_t id);
+
+/* Whether it or any account above it is untrusted: nothing below one that is can be trusted. */
 bool st_tree_untrusted(const st_tree *tree, int32_t account);
 int32_t st_tree_domain(const st_tree *tree, int32_t account);
 int64_t st_tree_min_run_ms(const st_tree *tree, int32_t account, int64_t otherwise);

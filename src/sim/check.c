@@ -121,6 +121,8 @@ static int check_jobs(const st_core *core, const st_job_list *jobs, st_err *err)
         if (i > 0 && jobs->v[i - 1]->id >= job->id)
             return BAD("state: jobs %" PRIu64 " and %" PRIu64 " are out of order",
                        jobs->v[i - 1]->id, job->id);
+        if (st_tree_account(st_core_tree(core), job->account)->gone)
+            return BAD("account: job %" PRIu64 " is of an account that is gone", job->id);
         int rc = check_fields(core, job, err);
         if (rc == 0 && job->grants)
             rc = check_placed(core, job, err);
@@ -306,13 +308,33 @@ static int check_floors(const st_tally *tally, st_err *err)
     return 0;
 }
 
+/* A serial is one account's for ever; one that is gone has no name, nobody below and nothing promised. */
+static int check_serials(const st_tree *tree, st_err *err)
+{
+    for (size_t i = 1; i < tree->accounts.n; i++) {
+        const st_account *a = tree->accounts.v[i];
+        if (a->serial <= tree->accounts.v[i - 1]->serial || a->serial > tree->serials)
+            return BAD("serial: account %s has %" PRId64 ", the one before %" PRId64
+                       ", the last given is %" PRId64,
+                       a->name, a->serial, tree->accounts.v[i - 1]->serial, tree->serials);
+        int32_t found = st_tree_find(tree, a->name);
+        if (a->gone ? found == a->id || a->children.n > 0 || st_quota_has_gpu(&a->guarantee)
+                    : found != a->id)
+            return BAD("serial: account %s is %s, its name finds %d", a->name,
+                       a->gone ? "gone" : "there", found);
+    }
+    return 0;
+}
+
 static int check_accounts(const st_core *core, const st_job_list *jobs, st_err *err)
 {
     const st_tree *tree = st_core_tree(core);
     char why[300];
     st_tally tally;
     st_tally_build(&tally, st_core_fleet(core), tree, jobs, NULL);
-    int rc = check_floors(&tally, err);
+    int rc = check_serials(tree, err);
+    if (rc == 0)
+        rc = check_floors(&tally, err);
     for (size_t i = 0; rc == 0 && i < tree->accounts.n; i++) {
         const st_account *a = tree->accounts.v[i];
         rc = check_counter(a, "now", &a->now, &tally.rows[i].now, err);

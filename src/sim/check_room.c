@@ -20,9 +20,10 @@ bool st_room_is_next(const st_job *job)
 
 bool st_room_untrusted(const st_tree *tree, int32_t account)
 {
-    while (account > ST_ROOT && tree->accounts.v[account]->trust == ST_TRUST_INHERIT)
-        account = tree->accounts.v[account]->parent;
-    return tree->accounts.v[account]->trust == ST_TRUST_UNTRUSTED;
+    bool untrusted = false;
+    for (; account > ST_ROOT; account = tree->accounts.v[account]->parent)
+        untrusted |= tree->accounts.v[account]->trust == ST_TRUST_UNTRUSTED;
+    return untrusted;
 }
 
 int32_t st_room_domain(const st_tree *tree, int32_t account)

@@ -424,8 +424,9 @@ static bool begin(st_step *step)
      * a home carries, on what its pool allows. */
     for (size_t i = 0; i < step->nevents; i++) {
         st_event_kind kind = step->events[i]->kind;
-        moved |= (kind == ST_EV_ACCOUNT || kind == ST_EV_POOL_CHANGE) &&
-                 st_core_policy(step->core)->as_if_alone;
+        moved |=
+            (kind == ST_EV_ACCOUNT || kind == ST_EV_ACCOUNT_REMOVE || kind == ST_EV_POOL_CHANGE) &&
+            st_core_policy(step->core)->as_if_alone;
     }
     moved |= homes_moved(step);
     w->capacity = tree->capacity;

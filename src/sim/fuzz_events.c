@@ -262,6 +262,17 @@ static void change_pool(st_fuzz_gen *gen, bool together)
         st_rng_chance(rng, 1, 2) ? pool->oversub_m : PICK(rng, 999, 1000, 1500, 2000, 3000, 4000);
 }
 
+/* Mostly one that has nobody below; some are made again under the same name (change_account). */
+static void remove_account(st_fuzz_gen *gen, bool together)
+{
+    const st_tree *tree = st_core_tree(st_fuzz_run_core(gen->run));
+    st_event *ev = &st_fuzz_record(gen, ST_EV_ACCOUNT_REMOVE, together)->event;
+    size_t i = st_rng_below(&gen->rng, tree->accounts.n);
+    for (size_t k = 0; k < 8 && tree->accounts.v[i]->children.n > 0; k++)
+        i = st_rng_below(&gen->rng, tree->accounts.n);
+    ev->u.account.name = st_tape_text(gen->tape, "%s", tree->accounts.v[i]->name);
+}
+
 static void one_event(st_fuzz_gen *gen, bool together)
 {
     st_rng *rng = &gen->rng;
@@ -296,6 +307,8 @@ static void one_event(st_fuzz_gen *gen, bool together)
             st_rng_chance(rng, 1, 20) ? -1 : gen->now + st_rng_range(rng, 0, MINUTE);
     } else if (roll < 98) {
         change_pool(gen, together);
+    } else if (st_rng_chance(rng, 1, 2)) {
+        remove_account(gen, together);
     } else {
         st_fuzz_record(gen, ST_EV_TIMER, together);
     }

@@ -93,7 +93,8 @@ static int close_month(st_fuzz_money *f, const st_tree *tree, st_err *err)
     const st_period p = *st_ledger_period(f->l);
     int r = close_book(f, ST_BOOK_FLEET, &p, err);
     for (size_t i = 1; r == 0 && i < f->accounts; i++)
-        r = close_book(f, tree->accounts.v[i]->name, &p, err);
+        if (st_tree_has_book(tree, (int32_t)i))
+            r = close_book(f, tree->accounts.v[i]->name, &p, err);
     if (r == 0)
         r = close_book(f, "", &p, err);
     if (r == 0)
@@ -369,6 +370,8 @@ int st_fuzz_money_begin(st_fuzz_money *f, const st_core *core, const st_effects 
                                                          : ST_BOOK_FLEET,
                           .child = a->name};
         st_entry e = {.kind = ST_ENTRY_ACCOUNT, .account = a->name};
+        if (st_ledger_parent(f->l, a->name))
+            continue; /* the book of a name goes on */
         r = post_fact(f, &child, err);
         if (r == 0)
             r = post_fact(f, &e, err);

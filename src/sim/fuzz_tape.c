@@ -61,6 +61,9 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
         st_strbuf_addf(out, " %s levels %#x factor %" PRId64 " allow %#x", ev->u.pool.name,
                        ev->u.pool.levels, ev->u.pool.oversub_m, ev->u.pool.rules.allow);
         break;
+    case ST_EV_ACCOUNT_REMOVE:
+        st_strbuf_addf(out, " %s", ev->u.account.name);
+        break;
     case ST_EV_NODE:
         st_strbuf_addf(out, " %s: %d GPUs of type %d, cpu %" PRId64 "m, ram %" PRId64 "Mi",
                        ev->u.node.name, ev->u.node.ndevs, ev->u.node.type, ev->u.node.cpu_m,

@@ -48,6 +48,12 @@ int st_store_job_put_spec(st_store *store, int64_t id, const char *spec, st_err 
     return must_change(r, changed, id, err);
 }
 
+int st_store_jobs_refile(st_store *store, const char *from, const char *to, st_err *err)
+{
+    return st_sql_run(store, ST_SQL_JOBS_REFILE, ST_PARAMS(st_val_text(from), st_val_text(to)),
+                      NULL, err);
+}
+
 int st_store_job_get(st_store *store, int64_t id, st_arena *a, st_job_row *ret, st_err *err)
 {
     st_job_row row;

@@ -43,6 +43,7 @@
       "priority = $7, gpu_m = $8, preemptions = $9, lost = $10, exit_code = $11, reason = $12, "  \
       "result = $13 WHERE id = $1")                                                               \
     X(ST_SQL_JOB_PUT_SPEC, NULL, "it", "UPDATE jobs SET spec = $2 WHERE id = $1")                 \
+    X(ST_SQL_JOBS_REFILE, NULL, "tt", "UPDATE jobs SET account = $2 WHERE account = $1")          \
     X(ST_SQL_JOB_GET, &st_shape_job, "i", "SELECT @cols FROM jobs WHERE id = $1")                 \
     X(ST_SQL_JOBS_PRUNE, NULL, "ii",                                                              \
       "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE end_ms >= 0 AND end_ms < $1 "      \

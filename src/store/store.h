@@ -138,6 +138,8 @@ int st_store_job_insert(st_store *store, const st_job_row *row, st_err *err);
 int st_store_job_update(st_store *store, const st_job_row *row, st_err *err);
 /* Replaces the document, after a change by its owner. */
 int st_store_job_put_spec(st_store *store, int64_t id, const char *spec, st_err *err);
+/* All jobs of an account go by another name from now on: it was removed. */
+int st_store_jobs_refile(st_store *store, const char *from, const char *to, st_err *err);
 int st_store_job_get(st_store *store, int64_t id, st_arena *a, st_job_row *ret, st_err *err);
 
 /* What the documents of an array's pieces begin with; replaces what is there. */

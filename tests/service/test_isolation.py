@@ -129,6 +129,19 @@ CHANGE_ACCOUNT = table("own sub sibling parent unknown", """
     revoked 401 401 401 401 401
     expired 401 401 401 401 401
 """)
+# One that was made in the account.
+REMOVE_IN = table("own sub sibling parent unknown", """
+    owner   204 204 204 204 404
+    admin   204 204 404 404 404
+    member  403 403 403 403 403
+    viewer  403 403 403 403 403
+    auditor 403 403 403 403 403
+    node    403 403 403 403 403
+    none    401 401 401 401 401
+    bad     401 401 401 401 401
+    revoked 401 401 401 401 401
+    expired 401 401 401 401 401
+""")
 # Accounts and tokens are made in one's account and below.
 MAKE_IN = table("own sub sibling parent unknown", """
     owner   201 201 201 201 404
@@ -394,6 +407,7 @@ ROWS = [
     ("POST", "/v1/accounts", "new_account", MAKE_IN),
     ("GET", "/v1/accounts/{name}", "account", SEE),
     ("PATCH", "/v1/accounts/{name}", "account", CHANGE_ACCOUNT),
+    ("DELETE", "/v1/accounts/{name}", "old_account", REMOVE_IN),
     ("GET", "/v1/accounts/{name}/quota", "account", SEE),
     ("GET", "/v1/accounts/{name}/service-quota", "account", SEE),
     ("PATCH", "/v1/accounts/{name}/service-quota", "service_quota", CHANGE_ACCOUNT),
@@ -589,6 +603,10 @@ class World:
             body = {"name": self.fresh("a"), "parent": name}
         elif how == "service_quota":
             body = {"sizes": 999}
+        elif how == "old_account":
+            parent, name = name, self.fresh("a")
+            if place != "unknown":
+                self.owner.make("/v1/accounts", {"name": name, "parent": parent})
         elif how == "new_token":
             body = {"account": name, "user": "x", "role": "viewer"}
         elif how == "token":
