@@ -14,6 +14,7 @@
 #include "agent/files.h"
 #include "agent/tenant.h"
 #include "base/hash.h"
+#include "base/map.h"
 #include "base/mem.h"
 
 #define PORT_FIRST   20000
@@ -131,36 +132,43 @@ static int secrets(st_arena *arena, const json_t *job, st_run_spec *s, st_err *e
     return 0;
 }
 
+/* A node of a gang, and how many of its tasks are there. */
+typedef struct gang_row {
+    const char *node, *where;
+    int64_t slots;
+} gang_row;
+
 /* One row per host in order of its first rank, with how many tasks it has. */
 static void gang(st_arena *arena, const json_t *job, const st_launch *l, st_run_gang *ret)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf file = {0};
-    const json_t *hosts = json_object_get(job, "hosts");
-    size_t n = json_array_size(hosts);
-    int64_t here = 0, node_rank = 0, rows = 0;
+    ST_CLEANUP(st_map_freep) st_map *by_node = st_map_new();
+    ST_VEC(gang_row) rows = {0};
+    const json_t *hosts = json_object_get(job, "hosts"), *host;
+    size_t n = json_array_size(hosts), k;
+    int64_t here = 0, node_rank = 0, at;
 
-    for (size_t i = 0; i < n; i++) {
-        const json_t *host = json_array_get(hosts, i);
+    json_array_foreach(hosts, k, host)
+    {
         const char *node = text(host, "node"), *address = text(host, "address");
-        int64_t slots = 0;
-        bool first = true;
 
-        for (size_t k = 0; k < n && node; k++) {
-            const char *other = text(json_array_get(hosts, k), "node");
-            bool same = other && strcmp(other, node) == 0;
-
-            slots += same;
-            first = first && !(same && k < i);
-        }
-        if (!node || !first)
+        if (!node)
             continue;
-        if (strcmp(node, l->node) == 0) {
-            here = slots;
-            node_rank = rows;
+        if (!st_map_get(by_node, node, &at)) {
+            at = (int64_t)rows.n;
+            st_map_put(by_node, node, at);
+            st_vec_push(&rows, (gang_row){.node = node, .where = address ? address : node});
         }
-        rows++;
-        st_strbuf_addf(&file, "%s slots=%lld\n", address ? address : node, (long long)slots);
+        rows.v[at].slots++;
     }
+    for (size_t i = 0; i < rows.n; i++) {
+        if (strcmp(rows.v[i].node, l->node) == 0) {
+            here = rows.v[i].slots;
+            node_rank = (int64_t)i;
+        }
+        st_strbuf_addf(&file, "%s slots=%lld\n", rows.v[i].where, (long long)rows.v[i].slots);
+    }
+    st_vec_free(&rows);
     *ret = (st_run_gang){.master_addr = text(json_array_get(hosts, 0), "address"),
                          .master_port = PORT_FIRST +
                                         (int64_t)(st_hash_str(3, l->order->key.job) % PORT_SPREAD),
