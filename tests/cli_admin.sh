@@ -63,6 +63,9 @@ STINT_TOKEN=$(cat "$tmp/lin.token") try 8 'role' submit --gpus 1 -- true
 
 try 0 'account short made' account create short --parent robotics
 try 5 'accounts below it' account remove robotics
+try 0 '' image add short-image --folder /srv/short --for short
+try 5 'image "short-image" names account short' account remove short
+try 0 '' image remove short-image
 try 0 'account short removed' account remove short
 try 4 'no account' account show short
 try 4 'no account' account remove short

@@ -2,6 +2,7 @@
  * Accounts: made and changed by those above them, removed when they are empty.
  */
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -162,6 +163,23 @@ static int find_thing(void *ctx, const st_thing_row *row, st_err *err)
     return 1;
 }
 
+/* An image of the catalogue that is for this account by name. */
+static int find_image(void *ctx, const st_thing_row *row, st_err *err)
+{
+    belongings *b = ctx;
+    json_t *doc = json_loads(row->doc, 0, NULL), *name;
+    size_t i;
+
+    (void)err;
+    json_array_foreach(json_object_get(doc, "accounts"), i, name)
+    {
+        if (strcmp(json_string_value(name), b->account) == 0)
+            snprintf(b->name, sizeof b->name, "%s", row->name);
+    }
+    json_decref(doc);
+    return b->name[0] ? 1 : 0;
+}
+
 /* What would become another's with the name has to go first. */
 static int check_empty(st_tx *tx, const st_cmd_account *c, st_err *err)
 {
@@ -173,6 +191,14 @@ static int check_empty(st_tx *tx, const st_cmd_account *c, st_err *err)
     for (size_t i = 0; r == 0 && i < ST_ARRAY_LEN(kinds); i++) {
         snprintf(what, sizeof what, "%s", kinds[i]);
         r = st_store_things(tx->ctl->store, kinds[i], find_thing, &b, err);
+    }
+    if (r == 0 && !b.name[0]) {
+        r = st_store_things(tx->ctl->store, "image", find_image, &b, err);
+        if (r >= 0 && b.name[0])
+            return st_fail(
+                err, ST_ESTATE,
+                "image %s names account %s; take it off its list first (stint image add)",
+                st_quote(q, b.name), c->name);
     }
     if (r < 0)
         return st_tx_fault(tx, r, err);
