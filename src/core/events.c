@@ -317,6 +317,9 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
         core->exchange = exchange;
         return rc;
     }
+    /* Whatever was told may let a borrower who waits displace another, who came in between above all:
+     * the next minute has something to look at. */
+    core->stirred |= event->kind != ST_EV_TOLD && event->kind != ST_EV_TIMER;
     if (event->kind == ST_EV_SUBMIT)
         st_vec_push(&core->fresh, event->u.job.id);
     else if (event->kind != ST_EV_TOLD)

@@ -140,7 +140,7 @@ struct st_core {
     int64_t wake_ms; /* when a protection ends that a claimant waits for */
     bool floors_dirty, class_dirty;
     bool exchange; /* since the last pass a moment came at which borrowers may displace borrowers */
-    bool stirred;  /* somebody moved since the last such pass */
+    bool stirred;  /* somebody came or moved, or was changed, since the last such pass */
     int64_t exchange_ms;        /* when a protection ends that a borrower waits for */
     ST_VEC(st_resv) resv;       /* of the last pass */
     ST_VEC(st_plan_link) links; /* derived: its plans by node; see gather.c */

@@ -135,6 +135,27 @@ static void test_borrowers_look_on_the_minute(void **state)
     end(&w);
 }
 
+/* Nobody has moved for long: it is the one who comes that the minute is for. */
+static void test_the_minute_of_who_comes(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w, NULL, 4, 2);
+    account(&w, "a", ST_UNSET);
+    account(&w, "b", ST_UNSET);
+    for (uint64_t id = 1; id <= 8; id++)
+        job(&w, id, "a", 1, 1, ST_TIME_NEVER);
+    tick(&w, 600 * MINUTE);
+    assert_int_equal(st_core_next_timer(w.core), ST_TIME_NEVER);
+    w.now = 600 * MINUTE + 10 * SEC;
+    job(&w, 20, "b", 1, 1, ST_TIME_NEVER);
+    assert_false(job_of(&w, 20)->held);
+    assert_int_equal(st_core_next_timer(w.core), 601 * MINUTE);
+    tick(&w, 601 * MINUTE);
+    assert_true(job_of(&w, 20)->held);
+    end(&w);
+}
+
 static void test_no_more_than_it_takes(void **state)
 {
     (void)state;
@@ -157,6 +178,7 @@ int main(void)
         cmocka_unit_test(test_nodes_come_and_go),
         cmocka_unit_test(test_after_a_load),
         cmocka_unit_test(test_borrowers_look_on_the_minute),
+        cmocka_unit_test(test_the_minute_of_who_comes),
         cmocka_unit_test(test_no_more_than_it_takes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
