@@ -109,7 +109,7 @@ static void happen(game *g, const uint8_t b[4])
     uint64_t id = 1 + b[1] % JOBS;
     st_grant grants[2];
     st_job job = job_of(b[2], id);
-    st_node node = {.id = b[1] & 1, .state = (st_node_state)(b[2] % ST_NODE_STATE_COUNT)};
+    st_node node = {.id = b[1] & 1, .state = (st_node_state)(b[2] % ST_NODE_REMOVED)};
     st_sums sums = {b[2] * 10, b[3] * 10, b[2], ST_UNKNOWN};
     g->now += b[3];
     place(&job, b[3], grants);

@@ -27,7 +27,8 @@ static int check_dev(const st_meter *m, const dev *d, int at, int64_t rate_m[ST_
         sum += d->at_m[p];
         rate_m[m->nodes.v[d->node].type][p] += d->at_m[p];
     }
-    int64_t all = m->nodes.v[d->node].state == ST_NODE_REMOVED ? 0 : ST_WHOLE_M;
+    /* Of a node that was removed nothing is left but what is still granted. */
+    int64_t all = m->nodes.v[d->node].state == ST_NODE_REMOVED ? d->at_m[GRANTED] : ST_WHOLE_M;
     if (sum != all || d->held_m != held || d->at_m[GRANTED] != ST_MIN(held, ST_WHOLE_M))
         return BAD("meter: node %d device %d: %" PRId64 " of 1000 are somewhere, %" PRId64
                    " are held, %d counted",
