@@ -33,12 +33,16 @@ try 0 '^j' submit --account other --name victim --gpus 1 --cpu 0.2 --ram 128Mi -
 victim=$(cat "$tmp/out")
 becomes "$victim" running
 writes "$victim" '^up$'
+other=$(storage_of f1 other)
+ran=$((ran + 1))
+grep -q 'secret-of-storage' "$other/secret" || fail "the secret is not where it will be looked for: $(ls "$tmp/f1/storage")"
 
 # ---- who tries ---------------------------------------------------------------------------------
 
 cat >"$tmp/attack.py" <<'EOF'
 import glob, os, resource, socket, sys
-storage, stintd_port, node_port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+victim, stintd_port, node_port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+storage, tenant = os.path.split(victim)
 SECRET = b"secret-" + b"of-"
 
 def reads(*paths):
@@ -81,7 +85,7 @@ def reaches(*ports):
     return False
 
 def link_out():
-    os.symlink(storage + "/other/secret", "/data/link")
+    os.symlink(victim + "/secret", "/data/link")
     return reads("/data/link")
 
 def others():
@@ -125,8 +129,8 @@ def unix_sockets():
 
 CG = "/sys/fs/cgroup"
 tries = {
-    "another tenant's storage": lambda: reads(storage + "/other/secret", "/data/secret", "/data/../other/secret",
-        "/proc/1/root" + storage + "/other/secret", "/proc/*/root/data/secret", "/proc/*/cwd/secret"),
+    "another tenant's storage": lambda: reads(victim + "/secret", "/data/secret", "/data/../" + tenant + "/secret",
+        "/proc/1/root" + victim + "/secret", "/proc/*/root/data/secret", "/proc/*/cwd/secret"),
     "a link to another tenant's storage": link_out,
     "another's environment": lambda: reads("/proc/*/environ"),
     "another's arguments": lambda: any(SECRET in open("/proc/%s/cmdline" % p, "rb").read() for p in others()),
@@ -181,7 +185,7 @@ wait_for test -s "$tmp/port"
 # attack ACCOUNT: what became of it is in $tmp/tried.
 attack() {
     try 0 '^j' submit --account "$1" --name attack --gpus 1 --cpu 0.5 --ram 128Mi --limit 1m -- \
-        python3 -c "$(cat "$tmp/attack.py")" "$tmp/f1/storage" "$port" "$(cat "$tmp/port")"
+        python3 -c "$(cat "$tmp/attack.py")" "$other" "$port" "$(cat "$tmp/port")"
     job=$(cat "$tmp/out")
     becomes "$job" done
     writes "$job" '^tried 32$'
@@ -191,7 +195,7 @@ attack acme
 ran=$((ran + 1))
 grep '^THROUGH' "$tmp/tried" && fail "a job got through"
 [ "$(grep -c '^denied' "$tmp/tried")" -eq 32 ] || fail "not everything was tried: $(cat "$tmp/tried")"
-[ -e "$tmp/f1/storage/other/visited" ] && fail "the neighbour was visited"
+[ -e "$other/visited" ] && fail "the neighbour was visited"
 
 # The same for the neighbour's own tenant: the script can tell.
 attack other
@@ -201,7 +205,7 @@ ran=$((ran + 1))
 
 # ---- a fork bomb, and a disk to be filled ---------------------------------------------------------
 
-beats() { wc -l <"$tmp/f1/storage/other/beats"; }
+beats() { wc -l <"$other/beats"; }
 before=$(beats)
 # shellcheck disable=SC2016 # for the shell inside
 submit --name bomb --gpus 1 --cpu 1 --ram 1Gi --limit 2m -- \

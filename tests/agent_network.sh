@@ -54,6 +54,7 @@ node_becomes a2 ready
 submit --name beats --gpus 5 --cpu 0.2 --ram 64Mi --limit 10m -- \
     sh -c 'while :; do echo $STINT_NODE $STINT_STAY $(date +%s%N) >>/data/beats; sleep 0.05; done'
 beats=$job
+shared=$tmp/shared/$(tenant_of acme)
 becomes "$beats" running
 where=$(where_is "$beats")
 other=$([ "$where" = a1 ] && echo a2 || echo a1)
@@ -67,7 +68,7 @@ at=$(where_is "$job")
 wait_for grep -q "event=started .*$job" "$tmp/$at.log"
 cut a1
 cut a2
-touch "$tmp/shared/acme/end"
+touch "$shared/end"
 said "$at" "event=ended .*$job"
 sleep 2
 is "$job" running || fail "it is $(state_of "$job") while nobody can know"
@@ -80,7 +81,7 @@ try 0 'Exit status  *4' show "$job"
 try 0 "$job" show "$job" -o json
 json "d['ended'] < '$now'"
 is "$beats" running || fail "the other job is $(state_of "$beats")"
-[ "$(awk '{ print $1, $2 }' "$tmp/shared/acme/beats" | sort -u)" = "$where 1" ] || fail "it did not stay where it was"
+[ "$(awk '{ print $1, $2 }' "$shared/beats" | sort -u)" = "$where 1" ] || fail "it did not stay where it was"
 grep -h 'event=killed' "$tmp/a1.log" "$tmp/a2.log" && fail "a short cut has killed something"
 grep -h 'event=fence' "$tmp/a1.log" "$tmp/a2.log" && fail "a short cut has fenced a node"
 node_is a1 ready && node_is a2 ready || fail "a short cut has failed a node"
@@ -88,7 +89,7 @@ node_is a1 ready && node_is a2 ready || fail "a short cut has failed a node"
 # ---- longer than the lease --------------------------------------------------------------------
 
 cut "$where"
-moved() { grep -q "^$other 2 " "$tmp/shared/acme/beats"; }
+moved() { grep -q "^$other 2 " "$shared/beats"; }
 ran=$((ran + 3))
 wait_for moved || wait_for moved || wait_for moved || fail "it did not move to $other: $("$stint" show "$beats")"
 grep -q "event=killed .*$beats.*lease" "$tmp/$where.log" || fail "$where did not kill it: $(tail "$tmp/$where.log")"
@@ -104,7 +105,7 @@ said "$other" "event=\(ended\|killed\) .*$beats"
 
 # Every moment on one node lies before every moment on the other.
 ran=$((ran + 1))
-python3 - "$tmp/shared/acme/beats" "$where" "$other" <<'EOF' || fail "it ran twice at one time"
+python3 - "$shared/beats" "$where" "$other" <<'EOF' || fail "it ran twice at one time"
 import sys
 rows = [line.split() for line in open(sys.argv[1])]
 times = {n: [int(r[2]) for r in rows if r[0] == n] for n in sys.argv[2:]}

@@ -76,7 +76,7 @@ d = json.load(sys.stdin)["states"]
 sys.exit(not all(d.get(k, 0) == int(v) for k, v in (a.split("=") for a in sys.argv[1:])))' "$@"; }
 ran=$((ran + 2))
 wait_for far running=4 done=1 failed=1 || fail "not four to go: $("$stint" array "$array" -o json)"
-touch "$tmp/c1/storage/acme/go"
+touch "$(storage_of c1 acme)/go"
 wait_for far done=5 failed=1 || fail "not five done: $("$stint" array "$array" -o json)"
 n=0
 for id in $ids; do

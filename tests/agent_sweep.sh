@@ -16,7 +16,8 @@ submit --name first --gpus 8 --cpu 0.2 --ram 64Mi --limit 5m -- \
     sh -c 'while :; do date +%s%N >>/data/$STINT_JOB.$STINT_STAY; sleep 0.1; done'
 first=$job
 becomes "$first" running
-beats() { cat "$tmp/n1/storage/"*"/$first.$1" 2>/dev/null | wc -l; }
+storage=$(storage_of n1 acme)
+beats() { cat "$storage/$first.$1" 2>/dev/null | wc -l; }
 alive() { [ "$(beats 1)" -gt 5 ]; }
 wait_for alive || fail "it does not run"
 crash_agent n1
@@ -24,12 +25,12 @@ rm -f "$tmp"/n1/tasks.*
 start_agent n1 --exec oci
 said n1 "event=stray .*$first"
 said n1 "event=ended .*$first"
-again() { [ -e "$(echo "$tmp"/n1/storage/*/"$first".2)" ]; }
+again() { [ -e "$storage/$first.2" ]; }
 ran=$((ran + 1))
 wait_for again || fail "it does not run again: $("$stint" show "$first")"
 # The last sign of the first stay is older than the first of the second.
-last=$(tail -n 1 "$tmp"/n1/storage/*/"$first".1)
-next=$(head -n 1 "$tmp"/n1/storage/*/"$first".2)
+last=$(tail -n 1 "$storage/$first.1")
+next=$(head -n 1 "$storage/$first.2")
 [ "$last" -lt "$next" ] || fail "two stays of one job at once: $last and $next"
 
 # ---- its folder is lost -------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #   start_agent n1 --exec sim    # node n1, eight simulated H100; its log is $tmp/n1.log
 #   crash_agent n1               # SIGKILL
 #   is JOB STATE                 # for wait_for
+#   storage_of n1 acme           # the folder of an account's storage on a node
 #   need_containers              # skips where real tasks cannot run
 #   mounts="$mounts DIR"         # what the test has mounted, to be taken away at its end
 agents=
@@ -153,6 +154,16 @@ node_becomes() {
 # where_is JOB: the node its first task is on.
 where_is() {
     "$stint" show "$1" | sed -n 's/^Where  *\([^: ]*\).*/\1/p'
+}
+
+# tenant_of ACCOUNT: what it is called on nodes: by its number, whatever its name.
+tenant_of() {
+    "$stint" account show "$1" -o json | python3 -c 'import json, sys; print("t.%d" % json.load(sys.stdin)["id"])'
+}
+
+# storage_of NODE ACCOUNT: the folder that its tasks there see as /data.
+storage_of() {
+    echo "$tmp/$1/storage/$(tenant_of "$2")"
 }
 
 # log_has JOB TEXT: for wait_for.
