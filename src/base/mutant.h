@@ -62,8 +62,8 @@
     X(SETTLE, "an account is at home on more than its floor", 40)                      \
     X(SPARE, "who has a right to a place is displaced by one who goes elsewhere", 400) \
     X(MOVER_PLACE, "a job is moved that has nowhere to go", 200)                       \
-    X(MOVE_GAIN, "jobs are moved although it costs more than it gains", 200)           \
-    X(POOL_CHANGE, "a pool changes under those who use it", 100)                       \
+    X(MOVE_GAIN, "jobs are moved although it costs more than it gains", 400)           \
+    X(POOL_CHANGE, "a pool changes under those who use it", 200)                       \
     X(POOL_ROOM, "a changed pool is still seen as it was", 400)                        \
     X(METER_REST, "what dividing a crowded GPU leaves over is nobody's", 40)           \
     X(METER_OVERLAP, "a piece begins with what the one before had", 40)                \
