@@ -144,7 +144,7 @@ static bool told(world *w, const char *line)
 static void the_gpu_is_exclusive_as_long_as_a_daemon_has_it(void **state)
 {
     WORLD;
-    st_task *t = task(w, "a", "acme", 0, 500);
+    st_task *t = task(w, "a", "t.1", 0, 500);
 
     assert_ok(st_host_mps_check(h, &t->place, &err));
     assert_ok(st_host_mps_ready(h, t, &client, &err));
@@ -156,24 +156,24 @@ static void the_gpu_is_exclusive_as_long_as_a_daemon_has_it(void **state)
     assert_true(st_host_mps_leave(h, t));
     assert_int_equal(h->daemons.n, 0);
     assert_int_equal(mode(w, 0), ST_GPU_MODE_DEFAULT);
-    assert_true(told(w, "0-acme: quit"));
+    assert_true(told(w, "0-t.1: quit"));
 }
 
 static void the_server_has_the_largest_grant_of_those_who_are_there(void **state)
 {
     WORLD;
-    st_task *t = task(w, "a", "acme", 0, 255);
+    st_task *t = task(w, "a", "t.1", 0, 255);
 
     t->place.vram_mib = 4096;
     assert_ok(st_host_mps_ready(h, t, &client, &err));
     assert_int_equal(client.limits.percent, 25); /* never more than was granted */
-    t = task(w, "b", "acme", 0, 500);
+    t = task(w, "b", "t.1", 0, 500);
     t->place.vram_mib = 1024;
     assert_ok(st_host_mps_ready(h, t, &client, &err));
     assert_int_equal(client.limits.mem_mib, 1024);
     assert_int_equal(h->daemons.v[0].limits.percent, 50);
     assert_int_equal(h->daemons.v[0].limits.mem_mib, 4096);
-    assert_true(told(w, "0-acme: set_default_active_thread_percentage 50\n"));
+    assert_true(told(w, "0-t.1: set_default_active_thread_percentage 50\n"));
     /* The larger one goes, and the rest is tightened. */
     t->phase = ST_PHASE_ENDED;
     assert_true(st_host_mps_leave(h, t)); /* the other still needs it */
@@ -187,15 +187,15 @@ static void what_an_earlier_agent_left_is_found_or_ended(void **state)
 {
     WORLD;
 
-    assert_ok(st_host_mps_ready(h, task(w, "a", "acme", 0, 500), &client, &err));
-    assert_ok(st_host_mps_ready(h, task(w, "b", "other", 1, 500), &client, &err));
+    assert_ok(st_host_mps_ready(h, task(w, "a", "t.1", 0, 500), &client, &err));
+    assert_ok(st_host_mps_ready(h, task(w, "b", "t.2", 1, 500), &client, &err));
     close_host(w);
     open_host(w);
     assert_int_equal(h->daemons.n, 2);
-    task(w, "b", "other", 1, 500);
+    task(w, "b", "t.2", 1, 500);
     st_host_mps_tidy(h, 1);
     assert_int_equal(h->daemons.n, 1); /* nobody needs the other one */
-    assert_string_equal(h->daemons.v[0].domain, "other");
+    assert_string_equal(h->daemons.v[0].domain, "t.2");
     assert_int_equal(h->daemons.v[0].limits.percent, 50); /* set again, and read back */
     assert_int_equal(mode(w, 0), ST_GPU_MODE_DEFAULT);
 }
@@ -204,7 +204,7 @@ static void another_domain_and_other_levels_find_the_gpu_free(void **state)
 {
     WORLD;
     st_task_place whole = {.devs = 2, .level = ST_LEVEL_WHOLE, .mig_profile = -1};
-    st_task *t = task(w, "a", "acme", 0, 500);
+    st_task *t = task(w, "a", "t.1", 0, 500);
 
     assert_ok(st_host_mps_ready(h, t, &client, &err));
     assert_ok(st_host_mps_clear(h, &whole, &err)); /* on the other GPU */
@@ -225,7 +225,7 @@ static void another_domain_and_other_levels_find_the_gpu_free(void **state)
 static void what_the_node_lacks_is_refused(void **state)
 {
     WORLD;
-    st_task *t = task(w, "a", "acme", 0, 500);
+    st_task *t = task(w, "a", "t.1", 0, 500);
 
     t->place.devs = 3;
     assert_fails(st_host_mps_check(h, &t->place, &err), ST_EINVAL, "one GPU");
