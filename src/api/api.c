@@ -21,6 +21,7 @@
 #define AGENT_CHALLENGES 1000 /* a second, of one address */
 #define ASKERS           2    /* threads that answer questions */
 #define ASKS_WAITING     4096 /* and how many of these may wait */
+#define LISTERS          2    /* threads that make lists from the store */
 #define LABS             1 /* one: it takes a processor as long as it is asked, and there may be two */
 #define LABS_WAITING     64
 #define ASK_NICE         5
@@ -289,6 +290,8 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     ST_ASSERT(pthread_mutex_init(&api->lock, NULL) == 0);
     api->work = st_work_new(WORKERS, WAITING, 0);
     api->asks = st_work_new(ASKERS, ASKS_WAITING, ASK_NICE);
+    api->lists = st_work_new(LISTERS, ASKS_WAITING, ASK_NICE);
+    api->bodies = st_work_new(LISTERS, ASKS_WAITING, ASK_NICE);
     api->lab = st_work_new(LABS, LABS_WAITING, LAB_NICE);
     api->hub = st_hub_new(api);
     const st_rules_options rules = {.types = gpu_types, .ctx = api};
@@ -325,6 +328,8 @@ void st_api_free(st_api *api)
     st_park_close(api->agent_park);
     st_work_free(api->work);
     st_work_free(api->asks);
+    st_work_free(api->lists);
+    st_work_free(api->bodies);
     st_work_free(api->lab);
     st_http_server_free(api->server);
     st_http_server_free(api->agents);

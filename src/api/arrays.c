@@ -47,7 +47,7 @@ static void progress_json(const progress *p, const char *id, st_strbuf *out)
     st_strbuf_addc(out, '}');
 }
 
-void st_api_array_get(st_call *call, void *ctx)
+static void array_get_now(st_call *call, void *ctx)
 {
     st_api *api = ctx;
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
@@ -77,4 +77,9 @@ void st_api_array_get(st_call *call, void *ctx)
         progress_json(&p, st_call_param(call, "id"), &out);
         st_call_reply_buf(call, 200, NULL, &out);
     }
+}
+
+void st_api_array_get(st_call *call, void *ctx)
+{
+    st_api_aside(ctx, call, array_get_now);
 }

@@ -7,12 +7,16 @@
 #include <string.h>
 
 #include "api/ask.h"
+#include "api/work.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
-#define BATCH_MAX 10000
-#define LIST_MAX  1000
-#define KEY_MAX   200
+#define BATCH_MAX     10000
+#define LIST_MAX      1000
+#define LIST_BYTES    ((size_t)4 << 20) /* a page with more than this ends early */
+#define LARGE_BYTES   ((size_t)16 << 10)
+#define CHECKED_BYTES ((size_t)1 << 20)
+#define KEY_MAX       200
 
 /* ---- submitting -------------------------------------------------------------------------- */
 
@@ -111,10 +115,11 @@ static void submit_done(st_cmd *cmd, const st_err *err)
     submission_free(s);
 }
 
-static int read_batch(submission *s, const st_doc_node *root, st_err *err)
+/* The jobs of a batch, if it is one. */
+static int find_jobs(const submission *s, const st_doc_node **ret, st_err *err)
 {
     static const char *const keys[] = {"jobs", NULL};
-    const st_doc_node *list;
+    const st_doc_node *root = st_doc_root(s->doc), *list;
     int r = st_doc_expect(s->doc, root, ST_DOC_MAP, err);
 
     if (r == 0)
@@ -128,6 +133,17 @@ static int read_batch(submission *s, const st_doc_node *root, st_err *err)
     if (list->nchild < 1 || list->nchild > BATCH_MAX)
         return st_doc_fail(s->doc, list, err, ST_ERANGE, "a batch has 1 to %d jobs, this has %d",
                            BATCH_MAX, list->nchild);
+    *ret = list;
+    return 0;
+}
+
+static int read_batch(submission *s, st_err *err)
+{
+    const st_doc_node *list;
+    int r = find_jobs(s, &list, err);
+
+    if (r < 0)
+        return r;
     for (const st_doc_node *map = list->child; r == 0 && map; map = map->next) {
         st_err why = {0};
 
@@ -143,10 +159,9 @@ static int read_batch(submission *s, const st_doc_node *root, st_err *err)
 
 static int read_submission(submission *s, st_err *err)
 {
-    const st_doc_node *root;
     size_t len;
     const char *body = st_call_body(s->call, &len);
-    int r = st_call_doc(s->call, &s->doc, err);
+    int r = s->doc ? 0 : st_call_doc(s->call, &s->doc, err);
 
     if (r < 0)
         return r;
@@ -155,11 +170,69 @@ static int read_submission(submission *s, st_err *err)
         return st_fail(err, ST_EINVAL, "an Idempotency-Key has 1 to %d bytes", KEY_MAX);
     crypto_generichash(s->submit.digest, sizeof s->submit.digest, (const unsigned char *)body, len,
                        NULL, 0);
-    root = st_doc_root(s->doc);
-    r = s->batch ? read_batch(s, root, err) : st_expand(&s->jobs, s->doc, root, err);
+    r = s->batch ? read_batch(s, err) : st_expand(&s->jobs, s->doc, st_doc_root(s->doc), err);
     s->submit.items = s->jobs.items.v;
     s->submit.n = s->jobs.items.n;
     return r;
+}
+
+static void hand_over(submission *s)
+{
+    st_cmd_submit_init(&s->submit);
+    s->submit.cmd.done = submit_done;
+    st_api_post(s->api, s->call, &s->submit.cmd);
+}
+
+/* The jobs of a batch take long to read: not in a thread that serves connections. */
+static void read_aside(void *arg)
+{
+    submission *s = arg;
+    st_err err = {0};
+
+    if (read_submission(s, &err) == 0) {
+        hand_over(s);
+        return;
+    }
+    st_call_fail(s->call, &err);
+    submission_free(s);
+}
+
+/* What becomes many jobs, or is large. */
+static bool is_large(const submission *s)
+{
+    size_t len;
+    const char *body = st_call_body(s->call, &len);
+
+    return s->batch || len > LARGE_BYTES || strstr(body, "array") || strstr(body, "frames") ||
+           strstr(body, "duration");
+}
+
+/* What is plainly wrong with it is said at once, unless finding out would take long as well. */
+static int check_batch(submission *s, st_err *err)
+{
+    const st_doc_node *list;
+    size_t len;
+    int r;
+
+    st_call_body(s->call, &len);
+    if (len > CHECKED_BYTES)
+        return 0;
+    r = st_call_doc(s->call, &s->doc, err);
+    return r < 0 ? r : find_jobs(s, &list, err);
+}
+
+static void try_out(submission *s)
+{
+    st_err err = {0};
+
+    if (!st_api_charge(s->api, s->call, ST_AL_QUESTIONS)) {
+        submission_free(s);
+    } else if (read_submission(s, &err) < 0) {
+        st_call_fail(s->call, &err);
+        submission_free(s);
+    } else {
+        st_api_try(s->api, s->call, &s->submit.items[0].spec, drop_submission, s);
+    }
 }
 
 static void submit(st_call *call, st_api *api, bool batch)
@@ -173,23 +246,27 @@ static void submit(st_call *call, st_api *api, bool batch)
     s->arena = st_arena_new();
     s->submit.who = *st_api_who(call);
     s->jobs = (st_expansion){.api = api, .who = &s->submit.who, .arena = s->arena};
-    if (read_submission(s, &err) < 0) {
+    if (!batch && st_call_query_bool(call, "dry_run", false)) {
+        try_out(s);
+        return;
+    }
+    if (is_large(s) && !st_api_charge(api, call, ST_AL_BATCHES)) {
+        submission_free(s);
+        return;
+    }
+    if ((batch ? check_batch(s, &err) : read_submission(s, &err)) < 0) {
         st_call_fail(call, &err);
         submission_free(s);
         return;
     }
-    if (!batch && st_call_query_bool(call, "dry_run", false)) {
-        if (!st_api_charge(api, call, ST_AL_QUESTIONS)) {
-            submission_free(s);
-            return;
-        }
-        st_api_try(api, call, &s->submit.items[0].spec, drop_submission, s);
-        return;
-    }
-    st_cmd_submit_init(&s->submit);
-    s->submit.cmd.done = submit_done;
     st_call_defer(call);
-    st_api_post(api, call, &s->submit.cmd);
+    if (!batch) {
+        hand_over(s);
+    } else if (!st_work_run(api->bodies, read_aside, s)) {
+        st_fail(&err, ST_EDOWN, "many batches are being read just now; try again in a moment");
+        st_call_fail(call, &err);
+        submission_free(s);
+    }
 }
 
 void st_api_jobs_submit(st_call *call, void *ctx)
@@ -253,6 +330,7 @@ typedef struct listing {
     st_strbuf out;
     int64_t n, limit;
     uint64_t last;
+    bool more;
 } listing;
 
 static int list_row(void *ctx, const st_job_row *row, st_err *err)
@@ -260,8 +338,8 @@ static int list_row(void *ctx, const st_job_row *row, st_err *err)
     listing *l = ctx;
 
     (void)err;
-    if (l->n == l->limit) {
-        l->n++; /* there is more */
+    if (l->n > 0 && (l->n == l->limit || l->out.n > LIST_BYTES)) {
+        l->more = true;
         return 1;
     }
     if (l->n++ > 0)
@@ -271,7 +349,7 @@ static int list_row(void *ctx, const st_job_row *row, st_err *err)
     return 0;
 }
 
-void st_api_jobs_list(st_call *call, void *ctx)
+static void jobs_list_now(st_call *call, void *ctx)
 {
     st_api *api = ctx;
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
@@ -328,7 +406,7 @@ void st_api_jobs_list(st_call *call, void *ctx)
         char next[ST_ID_TEXT];
 
         st_strbuf_add(&l.out, "]");
-        if (l.n > l.limit) {
+        if (l.more) {
             st_control_id_text(api->control, l.last, next);
             st_out_text(&l.out, "next", next);
         }
@@ -336,6 +414,11 @@ void st_api_jobs_list(st_call *call, void *ctx)
         st_call_reply_buf(call, 200, NULL, &l.out);
     }
     st_strbuf_done(&l.out);
+}
+
+void st_api_jobs_list(st_call *call, void *ctx)
+{
+    st_api_aside(ctx, call, jobs_list_now);
 }
 
 /* ---- changing ------------------------------------------------------------------------------ */

@@ -31,9 +31,11 @@ struct st_api {
     st_hub *hub;
     st_rules *rules;
     st_park *park;
-    st_work *work; /* exports */
-    st_work *asks; /* questions that are answered at once */
-    st_work *lab;  /* those that are tried out first: dry runs, what-if */
+    st_work *lists;  /* that are read from the store */
+    st_work *bodies; /* of batches, that are read */
+    st_work *work;   /* exports */
+    st_work *asks;   /* questions that are answered at once */
+    st_work *lab;    /* those that are tried out first: dry runs, what-if */
     st_challenges *challenges;
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */
@@ -86,6 +88,9 @@ void st_api_no_such(st_call *call, const char *what, const char *name);
 /* A connection of the store for reading, for the length of a handler. */
 st_store *st_api_reader(st_api *api, st_err *err);
 void st_api_reader_back(st_api *api, st_store *reader);
+
+/* Defers the call and runs the handler, which answers, in a thread for lists. */
+void st_api_aside(st_api *api, st_call *call, st_handler *fn);
 
 /* Hands a command to the loop, in the lane of the caller's organisation; where it is not taken the call is answered 503 and `cmd` freed by
  * its own done. */

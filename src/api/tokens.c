@@ -61,7 +61,7 @@ static int list_row(void *ctx, const st_token_row *row, st_err *err)
     return 0;
 }
 
-void st_api_tokens_list(st_call *call, void *ctx)
+static void tokens_list_now(st_call *call, void *ctx)
 {
     st_api *api = ctx;
     token_list l = {.api = api, .call = call};
@@ -81,6 +81,11 @@ void st_api_tokens_list(st_call *call, void *ctx)
         st_call_reply_buf(call, 200, NULL, &l.out);
     }
     st_strbuf_done(&l.out);
+}
+
+void st_api_tokens_list(st_call *call, void *ctx)
+{
+    st_api_aside(ctx, call, tokens_list_now);
 }
 
 static bool token_id(const st_api *api, const st_call *call, int64_t *ret)
@@ -291,7 +296,7 @@ static int user_row(void *ctx, const st_token_row *row, st_err *err)
     return 0;
 }
 
-void st_api_users_list(st_call *call, void *ctx)
+static void users_list_now(st_call *call, void *ctx)
 {
     st_api *api = ctx;
     ST_CLEANUP(st_map_freep) st_map *seen = st_map_new();
@@ -312,4 +317,9 @@ void st_api_users_list(st_call *call, void *ctx)
         st_call_reply_buf(call, 200, NULL, &u.l.out);
     }
     st_strbuf_done(&u.l.out);
+}
+
+void st_api_users_list(st_call *call, void *ctx)
+{
+    st_api_aside(ctx, call, users_list_now);
 }

@@ -259,11 +259,14 @@ static int run_account_remove(st_tx *tx, st_cmd *cmd, st_err *err)
     snprintf(detail, sizeof detail, "{\"id\":%" PRId64 ",\"tokens_revoked\":%zu}", serial,
              c->revoked.n);
     if (r == 0)
+        r = st_unlimit_account(tx, c->name, err);
+    if (r == 0)
         r = st_tx_audit(tx, &c->who, "account.remove", c->name, c->name, detail, err);
     if (r < 0)
         return r;
     st_allowance_release(ctl->allowance, c->name, ST_AL_TOKENS, (int64_t)c->revoked.n);
     st_allowance_release(ctl->allowance, parent ? parent : "", ST_AL_ACCOUNTS, 1);
+    st_allowance_remove(ctl->allowance, c->name);
     st_map_del(ctl->versions, c->name);
     st_asides_add(&tx->versions, 0, c->name);
     return 0;

@@ -137,6 +137,8 @@ void st_count_accounts(st_control *ctl)
     for (size_t i = ST_MAX(ctl->allowed_accounts, (size_t)ST_ROOT + 1); i < tree->accounts.n; i++) {
         const st_account *a = tree->accounts.v[i];
 
+        if (a->gone)
+            continue;
         st_allowance_add(ctl->allowance, a->name,
                          a->parent == ST_ROOT ? "" : tree->accounts.v[a->parent]->name);
     }
@@ -180,10 +182,13 @@ int st_allowed_load(st_control *ctl, st_err *err)
 
     for (size_t i = 0; i < ST_ARRAY_LEN(counted); i++)
         st_allowance_clear(ctl->allowance, counted[i]);
+    ctl->allowed_accounts = 0;
     st_count_accounts(ctl);
     for (size_t i = ST_ROOT + 1; i < tree->accounts.n; i++) {
         int32_t parent = tree->accounts.v[i]->parent;
 
+        if (tree->accounts.v[i]->gone)
+            continue;
         st_allowance_put(ctl->allowance, parent == ST_ROOT ? "" : tree->accounts.v[parent]->name,
                          ST_AL_ACCOUNTS, 1);
     }
@@ -207,6 +212,17 @@ static void write_limits(const st_allowance_limits *limits, st_strbuf *out)
         sep = ",";
     }
     st_strbuf_addc(out, '}');
+}
+
+int st_unlimit_account(st_tx *tx, const char *account, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_thing_row row;
+    int r = st_store_thing_get(tx->ctl->store, KIND, account, arena, &row, err);
+
+    if (r == 0)
+        r = st_store_thing_delete(tx->ctl->store, KIND, account, row.version, err);
+    return r == -ST_ENOENT ? 0 : st_tx_fault(tx, r, err);
 }
 
 static int run_allowance(st_tx *tx, st_cmd *cmd, st_err *err)

@@ -190,6 +190,8 @@ void st_uncharge_item(st_control *ctl, const st_submit_item *item);
 void st_live_charge(st_control *ctl, st_live *live);
 int st_charge_token(st_tx *tx, const st_identity *who, const char *account, st_err *err);
 void st_count_tokens(st_control *ctl, int64_t now);
+/* The account goes: who has its name next has none of its limits. */
+int st_unlimit_account(st_tx *tx, const char *account, st_err *err);
 /* Accounts that are new in the core. */
 void st_count_accounts(st_control *ctl);
 int st_allowed_load(st_control *ctl, st_err *err);

@@ -15,9 +15,6 @@ static int build(const st_job_filter *f, const st_store *store, st_list *l, st_e
     l->limit = f->limit;
     l->as_written = f->own_part;
     ST_ASSERT(!f->own_part || f->naccounts == 0);
-    if (f->naccounts > ST_STORE_ACCOUNTS_MAX)
-        return st_fail(err, ST_ERANGE, "%zu accounts in one question, at most %d", f->naccounts,
-                       ST_STORE_ACCOUNTS_MAX);
     r = st_list_where_in(l, "state", f->states, f->nstates, err);
     if (r < 0)
         return r;

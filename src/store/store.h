@@ -167,8 +167,7 @@ typedef struct st_job_filter {
     bool own_part;          /* `spec` as it was written: of a piece its own part alone */
 } st_job_filter;
 
-/* Accounts in one filter; none of them twice. States are at most a few dozen. */
-#define ST_STORE_ACCOUNTS_MAX 4096
+/* Any number of accounts, none of them twice: each costs a look into an index. States are at most a few dozen. */
 
 /* Newest (greatest id) first. */
 int st_store_jobs_list(st_store *store, const st_job_filter *f, st_job_row_fn fn, void *ctx,

@@ -35,6 +35,9 @@ GROWS = [
     (r"/v1/bills/.*", r'(\["\w+",)[0-9,]+(?=\])'),
     (r"/v1/accounts/.*/service-quota", r'("name":"(?:connections|requests|streams|questions)[^}]*?"used":)(\d+)'),
     (r"/v1/tokens.*", r'("last_used":)("[^"]*"|null)'),
+    # A's own calls of this moment.
+    (r"/v1/accounts/.*/service-quota",
+     r'("(?:connections|requests|questions|commands|streams|batches)","about":"[^"]*","used":)[0-9]+'),
     (r"/v1/accounts/.*/budget", r'("reserved(?:_udollars)?":)("[^"]*"|[0-9]+)'),
 ]
 # What A may be told about a job of its own that waits. Numbers that are in a sentence are A's own,
