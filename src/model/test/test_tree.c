@@ -407,6 +407,7 @@ static void set_trust(world *w, const char *name, const char *parent, st_trust t
     put(w, &spec);
 }
 
+/* And distrust absorbs: nothing below it is trusted, whatever is said there. */
 static void test_trust_is_inherited(void **state)
 {
     (void)state;
@@ -420,8 +421,8 @@ static void test_trust_is_inherited(void **state)
     const struct {
         const char *name;
         bool untrusted;
-    } rows[] = {{"org", true},   {"team", true},  {"good", false},
-                {"leaf", false}, {"free", false}, {"cluster", false}};
+    } rows[] = {{"org", true},  {"team", true},  {"good", true},
+                {"leaf", true}, {"free", false}, {"cluster", false}};
     for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++)
         assert_int_equal(st_tree_untrusted(w.tree, st_tree_find(w.tree, rows[i].name)),
                          rows[i].untrusted);
