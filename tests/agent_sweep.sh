@@ -61,6 +61,7 @@ kill -9 "$(fence)"
 ended() { [ "$(group "$job.1.0")" -eq 0 ]; }
 ran=$((ran + 1))
 wait_for ended || wait_for ended || wait_for ended || fail "it outlives its lease, for all who should see to that are dead"
+wait_for test -e "$tmp/n1/run/tasks/$job.1.0/exit.json" # written when all of it is gone
 grep -q 'the lease of its node ended' "$tmp/n1/run/tasks/$job.1.0/exit.json" ||
     fail "it ended for another reason: $(cat "$tmp/n1/run/tasks/$job.1.0/exit.json")"
 done_testing
