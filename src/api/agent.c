@@ -269,6 +269,20 @@ static bool read_small(const char *text, int *ret)
     return true;
 }
 
+/* Whose log it is; asked once for each job. */
+static bool begin_log(st_api *api, uint64_t job, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_store *reader = st_api_reader(api, err);
+    st_job_row row;
+    int r = reader ? st_store_job_get(reader, (int64_t)job, arena, &row, err) : -err->code;
+
+    st_api_reader_back(api, reader);
+    if (r == 0)
+        st_logs_begin(api->options.logs, job, row.account);
+    return r == 0;
+}
+
 void st_api_agent_logs(st_call *call, void *ctx)
 {
     st_api *api = ctx;
@@ -293,6 +307,10 @@ void st_api_agent_logs(st_call *call, void *ctx)
         !read_small(st_call_param(call, "task"), &task) ||
         !st_native_had(api->options.native, st_api_who(call)->user, job, stay, task)) {
         st_api_no_such(call, "task on this node of job", name);
+        return;
+    }
+    if (!st_logs_knows(api->options.logs, job) && !begin_log(api, job, &err)) {
+        st_call_fail(call, &err);
         return;
     }
     if (st_logs_append(api->options.logs, job, stay, task, st_call_query_int(call, "offset", 0),

@@ -18,10 +18,11 @@
 
 #define READERS_IDLE     16
 #define AGENT_STRANGERS  512
-#define AGENT_CHALLENGES 1000 /* a second, of one address */
-#define ASKERS           2    /* threads that answer questions */
-#define ASKS_WAITING     4096 /* and how many of these may wait */
-#define LISTERS          2    /* threads that make lists from the store */
+#define AGENT_CHALLENGES 1000  /* a second, of one address */
+#define ASKERS           2     /* threads that answer questions */
+#define ASKS_WAITING     4096  /* and how many of these may wait */
+#define PRUNE_MS         60000 /* old logs are looked for this often */
+#define LISTERS          2     /* threads that make lists from the store */
 #define LABS             1 /* one: it takes a processor as long as it is asked, and there may be two */
 #define LABS_WAITING     64
 #define ASK_NICE         5
@@ -155,7 +156,14 @@ static void tick(void *ctx)
 {
     st_api *api = ctx;
 
-    st_hub_check(api->hub, api->options.clock(api->options.ctx));
+    int64_t now = api->options.clock(api->options.ctx);
+
+    st_hub_check(api->hub, now);
+    if (!api->options.logs || api->options.log_keep_ms <= 0 ||
+        now - atomic_load(&api->pruned_ms) < PRUNE_MS)
+        return;
+    atomic_store(&api->pruned_ms, now);
+    st_logs_prune(api->options.logs, now - api->options.log_keep_ms);
 }
 
 const st_caller *st_api_caller(const st_call *call)

@@ -23,8 +23,9 @@ typedef struct st_api_options {
     st_control *control;
     int64_t (*clock)(void *ctx); /* ms since the epoch */
     void *ctx;
-    st_engine *native; /* the engine with agents; NULL: there is none */
-    st_logs *logs;     /* where agents bring what tasks write; NULL: nowhere */
+    st_engine *native;   /* the engine with agents; NULL: there is none */
+    st_logs *logs;       /* where agents bring what tasks write; NULL: nowhere */
+    int64_t log_keep_ms; /* how long they stay after the last line; 0: for good */
     const char
         *backup_dir; /* where copies of the store go; absolute or from where stintd was started */
     uid_t admin_uid; /* who is owner on the unix socket, besides root */

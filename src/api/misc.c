@@ -160,11 +160,14 @@ static void fleet_metrics(const st_core *core, st_metrics *m)
 
 static void service_metrics(const st_question *q, st_metrics *m)
 {
+    st_logs_stats logs = {0};
     st_control_stats s;
     st_follower_stats f;
 
     st_control_stats_get(q->api->control, &s);
     st_control_follower_stats(q->api->control, &f);
+    if (q->api->options.logs)
+        st_logs_stats_get(q->api->options.logs, &logs);
     const struct {
         const char *name, *help;
         st_metric_type type;
@@ -192,6 +195,9 @@ static void service_metrics(const st_question *q, st_metrics *m)
          ST_METRIC_COUNTER, (int64_t)f.seeds},
         {"stint_event_streams", "Open event streams.", ST_METRIC_GAUGE,
          (int64_t)st_hub_streams(q->api->hub)},
+        {"stint_log_bytes", "Bytes of jobs' logs that are kept.", ST_METRIC_GAUGE, logs.bytes},
+        {"stint_logs_pruned_total", "Jobs whose logs were removed: old, or to make room.",
+         ST_METRIC_COUNTER, (int64_t)logs.pruned},
         {"stint_ready", "1 while commands are taken.", ST_METRIC_GAUGE, s.ready},
     };
 

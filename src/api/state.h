@@ -31,11 +31,12 @@ struct st_api {
     st_hub *hub;
     st_rules *rules;
     st_park *park;
-    st_work *lists;  /* that are read from the store */
-    st_work *bodies; /* of batches, that are read */
-    st_work *work;   /* exports */
-    st_work *asks;   /* questions that are answered at once */
-    st_work *lab;    /* those that are tried out first: dry runs, what-if */
+    atomic_int_fast64_t pruned_ms; /* when old logs were last looked for */
+    st_work *lists;                /* that are read from the store */
+    st_work *bodies;               /* of batches, that are read */
+    st_work *work;                 /* exports */
+    st_work *asks;                 /* questions that are answered at once */
+    st_work *lab;                  /* those that are tried out first: dry runs, what-if */
     st_challenges *challenges;
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */

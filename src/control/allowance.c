@@ -280,6 +280,24 @@ void st_allowance_release(st_allowance *al, const char *account, st_allowed what
     st_allowance_put(al, account, what, -n);
 }
 
+int64_t st_allowance_left(st_allowance *al, const char *account, st_allowed what)
+{
+    int64_t left = INT64_MAX;
+    int32_t id;
+
+    pthread_mutex_lock(&al->lock);
+    id = find(al, account);
+    for (int32_t at = id; at > CLUSTER || (at == CLUSTER && id == CLUSTER);
+         at = al->rows.v[at].parent) {
+        int64_t limit = limit_at(al, at, what);
+
+        if (limit != ST_AL_NONE)
+            left = ST_MIN(left, limit - al->rows.v[at].used[what]);
+    }
+    pthread_mutex_unlock(&al->lock);
+    return left;
+}
+
 void st_allowance_clear(st_allowance *al, st_allowed what)
 {
     pthread_mutex_lock(&al->lock);

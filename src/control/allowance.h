@@ -86,6 +86,9 @@ int st_allowance_charge(st_allowance *al, const char *account, st_allowed what, 
 /* The same without asking: it is there already. */
 void st_allowance_put(st_allowance *al, const char *account, st_allowed what, int64_t n);
 void st_allowance_release(st_allowance *al, const char *account, st_allowed what, int64_t n);
+/* How much more it may have, by its own limit and those above it but not the cluster's; of "" by the cluster's.
+ * INT64_MAX: any. */
+int64_t st_allowance_left(st_allowance *al, const char *account, st_allowed what);
 /* Nobody has any of it: before it is counted anew. */
 void st_allowance_clear(st_allowance *al, st_allowed what);
 

@@ -15,11 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "engine/shelf.h"
 
 #define SEGMENTS     4  /* of which a full log consists */
 #define SEGMENTS_MAX 16 /* gaps begin new ones */
@@ -28,6 +30,9 @@ struct st_logs {
     char *dir;
     int64_t task_bytes;
     pthread_mutex_t lock;
+    st_shelf *shelf;
+    st_logs_rules rules; /* functions NULL: none */
+    uint64_t pruned;
 };
 
 typedef struct segment {
@@ -35,25 +40,6 @@ typedef struct segment {
 } segment;
 
 typedef ST_VEC(segment) segments;
-
-st_logs *st_logs_new(const char *dir, int64_t task_bytes)
-{
-    st_logs *logs = st_xcalloc(1, sizeof *logs);
-
-    logs->dir = st_xstrdup(dir);
-    logs->task_bytes = ST_MAX(task_bytes, SEGMENTS);
-    ST_ASSERT(pthread_mutex_init(&logs->lock, NULL) == 0);
-    return logs;
-}
-
-void st_logs_free(st_logs *logs)
-{
-    if (!logs)
-        return;
-    pthread_mutex_destroy(&logs->lock);
-    free(logs->dir);
-    free(logs);
-}
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
@@ -109,9 +95,230 @@ static void list_segments(const char *path, segments *ret)
         qsort(ret->v, ret->n, sizeof *ret->v, by_base);
 }
 
+/* Whether it is a task's directory or a segment: beside them are what is said about the job. */
+static bool is_ours(const char *name)
+{
+    return name[0] >= '0' && name[0] <= '9';
+}
+
+/* The newest change among a job's files, and how many bytes they have; and, with `remove`, all of it away. */
+static int64_t walk(const char *path, int depth, bool remove, int64_t *bytes)
+{
+    DIR *dir = opendir(path);
+    int64_t newest = 0;
+    struct dirent *entry;
+    struct stat st;
+
+    while (dir && (entry = readdir(dir))) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf below = {0};
+        bool found = fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        st_strbuf_addf(&below, "%s/%s", path, entry->d_name);
+        if (found)
+            newest = ST_MAX(newest, (int64_t)st.st_mtime * 1000);
+        if (depth > 0 && is_ours(entry->d_name)) {
+            int64_t there = walk(st_strbuf_str(&below), depth - 1, remove, bytes);
+
+            newest = ST_MAX(newest, there);
+            continue;
+        }
+        if (found && depth == 0)
+            *bytes += (int64_t)st.st_size;
+        if (remove)
+            unlink(st_strbuf_str(&below));
+    }
+    if (dir)
+        closedir(dir);
+    if (remove)
+        rmdir(path);
+    return newest;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- whose, and how much ----------------------------------------------------------------------- */
+
+static void job_path(const st_logs *logs, uint64_t job, const char *file, st_strbuf *out)
+{
+    st_strbuf_addf(out, "%s/%016" PRIx64 "%s", logs->dir, job, file);
+}
+
+static void count(st_logs *logs, st_shelved *row, int64_t bytes)
+{
+    row->bytes += bytes;
+    if (logs->rules.count)
+        logs->rules.count(logs->rules.ctx, row->account, bytes);
+}
+
+/* What a job's account is, in a file beside its tasks. */
+static bool read_word(const st_logs *logs, uint64_t job, const char *name, char *ret, size_t size)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf file = {0};
+    FILE *f;
+    bool got;
+
+    job_path(logs, job, name, &file);
+    f = fopen(st_strbuf_str(&file), "re");
+    got = f && fgets(ret, (int)size, f);
+    if (got)
+        ret[strcspn(ret, "\n")] = '\0';
+    if (f)
+        fclose(f);
+    return got;
+}
+
+/* Without it the log is the cluster's after a restart, no worse. */
+static void write_word(const st_logs *logs, uint64_t job, const char *name, const char *word)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf dir = {0}, file = {0};
+    FILE *f;
+
+    job_path(logs, job, "", &dir);
+    job_path(logs, job, name, &file);
+    mkdir(logs->dir, 0700);
+    mkdir(st_strbuf_str(&dir), 0700);
+    f = fopen(st_strbuf_str(&file), "we");
+    if (!f)
+        return;
+    fprintf(f, "%s\n", word);
+    fclose(f);
+}
+
+static void take_job(st_logs *logs, uint64_t job)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    char account[256] = "";
+    st_shelved *row;
+
+    job_path(logs, job, "", &path);
+    if (!read_word(logs, job, "/account", account, sizeof account))
+        read_word(logs, job, "/pruned", account, sizeof account);
+    row = st_shelf_add(logs->shelf, job, account);
+    row->newest_ms = walk(st_strbuf_str(&path), 1, false, &row->bytes);
+}
+
+static void take_all(st_logs *logs)
+{
+    DIR *dir = opendir(logs->dir);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        char *end;
+        uint64_t job = strtoull(entry->d_name, &end, 16);
+
+        if (strlen(entry->d_name) == 16 && !*end && !st_shelf_find(logs->shelf, job))
+            take_job(logs, job);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+st_logs *st_logs_new(const char *dir, int64_t task_bytes)
+{
+    st_logs *logs = st_xcalloc(1, sizeof *logs);
+
+    logs->dir = st_xstrdup(dir);
+    logs->task_bytes = ST_MAX(task_bytes, SEGMENTS);
+    logs->shelf = st_shelf_new();
+    ST_ASSERT(pthread_mutex_init(&logs->lock, NULL) == 0);
+    take_all(logs);
+    return logs;
+}
+
+void st_logs_free(st_logs *logs)
+{
+    if (!logs)
+        return;
+    pthread_mutex_destroy(&logs->lock);
+    st_shelf_free(logs->shelf);
+    free(logs->dir);
+    free(logs);
+}
+
+void st_logs_rule(st_logs *logs, const st_logs_rules *rules)
+{
+    int64_t n;
+
+    pthread_mutex_lock(&logs->lock);
+    logs->rules = *rules;
+    st_shelved *rows = st_shelf_all(logs->shelf, &n);
+    for (int64_t i = 0; i < n; i++) {
+        rows[i].org = rules->org(rules->ctx, rows[i].account);
+        rules->count(rules->ctx, rows[i].account, rows[i].bytes);
+    }
+    pthread_mutex_unlock(&logs->lock);
+}
+
+bool st_logs_knows(st_logs *logs, uint64_t job)
+{
+    bool known;
+
+    pthread_mutex_lock(&logs->lock);
+    known = st_shelf_find(logs->shelf, job) != NULL;
+    pthread_mutex_unlock(&logs->lock);
+    return known;
+}
+
+void st_logs_begin(st_logs *logs, uint64_t job, const char *account)
+{
+    pthread_mutex_lock(&logs->lock);
+    if (!st_shelf_find(logs->shelf, job)) {
+        st_shelved *row = st_shelf_add(logs->shelf, job, account);
+
+        if (logs->rules.org)
+            row->org = logs->rules.org(logs->rules.ctx, account);
+        write_word(logs, job, "/account", account);
+    }
+    pthread_mutex_unlock(&logs->lock);
+}
+
+/* All of a job's files; `mark` leaves word of it. */
+static void drop_job(st_logs *logs, uint64_t job, bool mark)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    st_shelved *row = st_shelf_find(logs->shelf, job);
+    int64_t bytes = 0;
+
+    job_path(logs, job, "", &path);
+    walk(st_strbuf_str(&path), 1, true, &bytes);
+    count(logs, row, -row->bytes);
+    logs->pruned++;
+    if (mark)
+        write_word(logs, job, "/pruned", row->account);
+    st_shelf_remove(logs->shelf, job);
+}
+
+/* False: there is no room for n bytes more, and nobody who could make some. */
+static bool make_room(st_logs *logs, uint64_t job, int64_t n)
+{
+    const st_logs_rules *rules = &logs->rules;
+
+    while (rules->left) {
+        const st_shelved *row = st_shelf_find(logs->shelf, job), *victim;
+        bool own = rules->left(rules->ctx, row->account) < n;
+
+        if (!own && rules->left(rules->ctx, "") >= n)
+            return true;
+        victim = st_shelf_oldest(logs->shelf, own ? row->org : -1, job);
+        if (!victim)
+            return false;
+        drop_job(logs, victim->job, true);
+    }
+    return true;
+}
+
 /* ---- writing ------------------------------------------------------------------------------------ */
 
-static void drop_oldest(const st_logs *logs, const char *path, segments *list, size_t more)
+static void drop_oldest(st_logs *logs, st_shelved *row, const char *path, segments *list,
+                        size_t more)
 {
     while (list->n > 1) {
         char name[32];
@@ -125,7 +332,8 @@ static void drop_oldest(const st_logs *logs, const char *path, segments *list, s
         snprintf(name, sizeof name, "/%" PRId64, list->v[0].base);
         st_strbuf_add(&file, path);
         st_strbuf_add(&file, name);
-        unlink(st_strbuf_str(&file));
+        if (unlink(st_strbuf_str(&file)) == 0)
+            count(logs, row, list->v[0].base - list->v[0].end);
         st_vec_remove(list, 0);
     }
 }
@@ -157,16 +365,24 @@ static int write_segment(const char *path, int64_t base, const char *bytes, size
     return r;
 }
 
-static int append(const st_logs *logs, const char *path, segments *list, int64_t offset,
+static int append(st_logs *logs, uint64_t job, const char *path, segments *list, int64_t offset,
                   const char *bytes, size_t n, size_t *ret_written, st_err *err)
 {
     const segment *last = list->n > 0 ? &list->v[list->n - 1] : NULL;
     int64_t base = last && last->end == offset ? last->base : offset;
+    st_shelved *row;
+    int r;
 
     if (last && offset - base >= logs->task_bytes / SEGMENTS)
         base = offset;
-    drop_oldest(logs, path, list, n);
-    return write_segment(path, base, bytes, n, ret_written, err);
+    drop_oldest(logs, st_shelf_find(logs->shelf, job), path, list, n);
+    if (!make_room(logs, job, (int64_t)n))
+        return st_fail(err, ST_EFULL, "the account's logs have no room");
+    r = write_segment(path, base, bytes, n, ret_written, err);
+    row = st_shelf_find(logs->shelf, job); /* others may have moved */
+    row->newest_ms = now_ms();
+    count(logs, row, (int64_t)*ret_written);
+    return r;
 }
 
 int st_logs_append(st_logs *logs, uint64_t job, int stay, int task, int64_t offset,
@@ -183,6 +399,8 @@ int st_logs_append(st_logs *logs, uint64_t job, int stay, int task, int64_t offs
                        ST_LOG_CHUNK_MAX);
     path_of(logs, job, stay, task, &path);
     pthread_mutex_lock(&logs->lock);
+    if (!st_shelf_find(logs->shelf, job))
+        st_shelf_add(logs->shelf, job, "");
     r = make_dirs(logs, job, st_strbuf_str(&path), err);
     if (r == 0)
         list_segments(st_strbuf_str(&path), &list);
@@ -195,7 +413,7 @@ int st_logs_append(st_logs *logs, uint64_t job, int stay, int task, int64_t offs
         offset += (int64_t)known;
     }
     if (r == 0 && n > 0)
-        r = append(logs, st_strbuf_str(&path), &list, offset, bytes, n, &written, err);
+        r = append(logs, job, st_strbuf_str(&path), &list, offset, bytes, n, &written, err);
     pthread_mutex_unlock(&logs->lock);
     st_vec_free(&list);
     if (r < 0 && r != -ST_EFULL)
@@ -282,6 +500,14 @@ static int read_all(const char *path, const segments *list, const st_log_ask *as
     return 0;
 }
 
+static bool was_pruned(const st_logs *logs, uint64_t job)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf file = {0};
+
+    job_path(logs, job, "/pruned", &file);
+    return access(st_strbuf_str(&file), F_OK) == 0;
+}
+
 int st_logs_read(st_logs *logs, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
                  st_err *err)
 {
@@ -297,6 +523,9 @@ int st_logs_read(st_logs *logs, const st_log_ask *ask, st_strbuf *ret, int64_t *
     }
     if (list.n > 0)
         r = read_all(st_strbuf_str(&path), &list, ask, ret, ret_next, err);
+    else if (was_pruned(logs, ask->job))
+        r = st_fail(err, ST_ENOENT,
+                    "what this job wrote was pruned: newer logs of its account needed the room");
     else
         r = st_fail(err, ST_ENOENT, "task %d of this job has not written anything yet", ask->task);
     pthread_mutex_unlock(&logs->lock);
@@ -306,54 +535,30 @@ int st_logs_read(st_logs *logs, const st_log_ask *ask, st_strbuf *ret, int64_t *
 
 /* ---- forgetting --------------------------------------------------------------------------------- */
 
-/* The newest change among a job's files; and, with `remove`, all of it away. */
-static int64_t walk(const char *path, int depth, bool remove)
-{
-    DIR *dir = opendir(path);
-    int64_t newest = 0;
-    struct dirent *entry;
-    struct stat st;
-
-    while (dir && (entry = readdir(dir))) {
-        ST_CLEANUP(st_strbuf_done) st_strbuf below = {0};
-
-        if (entry->d_name[0] == '.')
-            continue;
-        st_strbuf_addf(&below, "%s/%s", path, entry->d_name);
-        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-            newest = ST_MAX(newest, (int64_t)st.st_mtime * 1000);
-        if (depth > 0)
-            newest = ST_MAX(newest, walk(st_strbuf_str(&below), depth - 1, remove));
-        else if (remove)
-            unlink(st_strbuf_str(&below));
-    }
-    if (dir)
-        closedir(dir);
-    if (remove)
-        rmdir(path);
-    return newest;
-}
-
 int64_t st_logs_prune(st_logs *logs, int64_t before_ms)
 {
-    DIR *dir = opendir(logs->dir);
-    struct dirent *entry;
-    int64_t n = 0;
+    int64_t n, gone = 0;
 
-    while (dir && (entry = readdir(dir))) {
-        ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
-
-        if (strlen(entry->d_name) != 16)
+    pthread_mutex_lock(&logs->lock);
+    st_shelved *rows = st_shelf_all(logs->shelf, &n);
+    for (int64_t i = n - 1; i >= 0; i--) {
+        if (rows[i].newest_ms >= before_ms)
             continue;
-        st_strbuf_addf(&path, "%s/%s", logs->dir, entry->d_name);
-        pthread_mutex_lock(&logs->lock);
-        if (walk(st_strbuf_str(&path), 1, false) < before_ms) {
-            walk(st_strbuf_str(&path), 1, true);
-            n++;
-        }
-        pthread_mutex_unlock(&logs->lock);
+        drop_job(logs, rows[i].job, false); /* the last takes its place, and was looked at */
+        gone++;
     }
-    if (dir)
-        closedir(dir);
-    return n;
+    pthread_mutex_unlock(&logs->lock);
+    return gone;
+}
+
+void st_logs_stats_get(st_logs *logs, st_logs_stats *ret)
+{
+    int64_t n;
+
+    pthread_mutex_lock(&logs->lock);
+    const st_shelved *rows = st_shelf_all(logs->shelf, &n);
+    *ret = (st_logs_stats){.jobs = n, .pruned = logs->pruned};
+    for (int64_t i = 0; i < n; i++)
+        ret->bytes += rows[i].bytes;
+    pthread_mutex_unlock(&logs->lock);
 }

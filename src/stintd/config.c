@@ -40,7 +40,7 @@
       "directory for what tasks write; beside the store unless given")                            \
     X("log_size", ST_F_I64, log_mib, "64", 1, 1048576, "MiB kept of what a task writes")          \
     X("log_keep", ST_F_DURATION, log_keep_ms, "14d", 0, 0,                                        \
-      "logs that nothing was added to for so long are removed at the next start")                 \
+      "logs that nothing was added to for so long are removed")                                   \
     X("connections", ST_F_I64, connections, "4096", 1, 100000, "open connections at most")        \
     X("strangers", ST_F_I64, strangers, "64", 1, 100000,                                          \
       "connections of one address, or one /64 of IPv6, that have not shown a token")              \

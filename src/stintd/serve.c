@@ -121,6 +121,27 @@ static void open_logs(st_serve *serve)
     st_logs_prune(serve->logs, now_ms(serve) - c->log_keep_ms);
 }
 
+static int64_t log_bytes_left(void *ctx, const char *account)
+{
+    const st_serve *serve = ctx;
+
+    return st_allowance_left(st_control_allowance(serve->control), account, ST_AL_LOG_BYTES);
+}
+
+static void log_bytes_count(void *ctx, const char *account, int64_t bytes)
+{
+    const st_serve *serve = ctx;
+
+    st_allowance_put(st_control_allowance(serve->control), account, ST_AL_LOG_BYTES, bytes);
+}
+
+static int32_t log_org(void *ctx, const char *account)
+{
+    const st_serve *serve = ctx;
+
+    return st_directory_org(st_control_directory(serve->control), account);
+}
+
 static int make_engine(st_serve *serve, st_err *err)
 {
     const st_config *c = &serve->config;
@@ -187,6 +208,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .ctx = serve,
             .native = serve->native,
             .logs = serve->logs,
+            .log_keep_ms = config->log_keep_ms,
             .backup_dir = st_strbuf_str(&serve->backups),
             .admin_uid = getuid(),
             .http = {.connections_max = (int)config->connections,
@@ -197,6 +219,10 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
                      .big_body_max = config->body_mib * 1024 * 1024},
         };
         r = st_api_new(&options, &serve->api, err);
+        st_logs_rule(serve->logs, &(st_logs_rules){.ctx = serve,
+                                                   .left = log_bytes_left,
+                                                   .count = log_bytes_count,
+                                                   .org = log_org});
     }
     if (r < 0) {
         st_serve_free(serve);

@@ -178,13 +178,107 @@ static void what_is_old_is_removed(void **state)
                  "from 0 on");
 }
 
+/* ---- who makes room ------------------------------------------------------------------------- */
+
+typedef struct purse {
+    int64_t used[3], limit[3]; /* of organisation 1 and 2, and [0] of all */
+} purse;
+
+static int32_t org_of(void *ctx, const char *account)
+{
+    (void)ctx;
+    return account[0] == 'a' ? 1 : account[0] == 'b' ? 2 : 0;
+}
+
+static int64_t left(void *ctx, const char *account)
+{
+    const purse *p = ctx;
+    int org = org_of(NULL, account);
+
+    return p->limit[org] - p->used[org];
+}
+
+static void spend(void *ctx, const char *account, int64_t bytes)
+{
+    purse *p = ctx;
+    int org = org_of(NULL, account);
+
+    p->used[0] += bytes;
+    if (org > 0)
+        p->used[org] += bytes;
+}
+
+static size_t put_bytes(world *w, uint64_t job, const char *account, size_t n)
+{
+    static const char bytes[400];
+    size_t dropped = 0;
+    int64_t next;
+    st_err err = {0};
+
+    if (!st_logs_knows(w->logs, job))
+        st_logs_begin(w->logs, job, account);
+    assert_ok(st_logs_append(w->logs, job, 1, 0, 0, bytes, n, &next, &dropped, &err));
+    return dropped;
+}
+
+static bool kept(world *w, uint64_t job, const char *why)
+{
+    const st_log_ask ask = {.job = job, .max = 1000};
+    ST_CLEANUP(st_strbuf_done) st_strbuf got = {0};
+    int64_t next;
+    st_err err = {0};
+    int r = st_logs_read(w->logs, &ask, &got, &next, &err);
+
+    assert_true(r == 0 || strstr(err.msg, why));
+    return r == 0;
+}
+
+static void the_oldest_makes_room(void **state)
+{
+    world *w = *state;
+    purse p = {.limit = {1000, 500, 5000}};
+    const st_logs_rules rules = {.ctx = &p, .left = left, .count = spend, .org = org_of};
+    st_logs_stats stats;
+
+    st_logs_rule(w->logs, &rules);
+    put_bytes(w, 1, "b", 100);
+    put_bytes(w, 2, "a-old", 200);
+    put_bytes(w, 3, "a", 200);
+    assert_int_equal(p.used[1], 400);
+    /* The organisation is at its cap: its own oldest goes, in whatever account; the neighbour's stays. */
+    assert_int_equal(put_bytes(w, 4, "a", 200), 0);
+    assert_false(kept(w, 2, "was pruned"));
+    assert_true(kept(w, 3, "") && kept(w, 1, ""));
+    assert_int_equal(p.used[1], 400);
+    /* All together are at theirs: the oldest of who has most goes. */
+    put_bytes(w, 5, "b", 300);
+    assert_int_equal(put_bytes(w, 6, "b", 300), 0);
+    assert_false(kept(w, 3, "was pruned"));
+    assert_true(kept(w, 1, "") && kept(w, 4, ""));
+    /* After a restart it is all counted again, by account. */
+    st_logs_free(w->logs);
+    w->logs = st_logs_new(w->logs_dir, 400);
+    p = (purse){.limit = {1000, 500, 5000}};
+    st_logs_rule(w->logs, &rules);
+    assert_int_equal(p.used[1], 200);
+    assert_int_equal(p.used[2], 700);
+    assert_false(kept(w, 2, "was pruned"));
+    /* Who has nothing to give up loses what does not fit. */
+    p.limit[1] = 100;
+    assert_int_equal(put_bytes(w, 7, "a", 300), 300);
+    st_logs_stats_get(w->logs, &stats);
+    assert_int_equal(stats.bytes, p.used[0]);
+    assert_int_equal(st_logs_prune(w->logs, INT64_MAX), stats.jobs);
+    assert_int_equal(p.used[0], 0);
+}
+
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         T(what_comes_twice_is_there_once), T(the_last_stay_is_read),  T(a_gap_is_told),
         T(the_oldest_goes_first),          T(files_are_for_us_alone), T(a_full_disk_drops),
-        T(what_is_old_is_removed),
+        T(what_is_old_is_removed),         T(the_oldest_makes_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
