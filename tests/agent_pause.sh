@@ -11,6 +11,7 @@ if ! "$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 >"$tmp/doctor.out" 
     exit 77
 fi
 : >"$tmp/faults"
+grace=1m # what is taken off with an agent killed meanwhile is slow on a slow machine, and not late
 start_native
 start_agent c1 --exec oci --sim-faults "$tmp/faults"
 node_becomes c1 ready

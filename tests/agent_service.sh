@@ -55,6 +55,7 @@ becomes "$job" running
 writes "$job" '^up$'
 try 0 'cancelled' cancel "$job"
 said c1 "event=killed .*job=$job"
+said c1 "event=ended .*job=$job"
 ran=$((ran + 1))
 pgrep -f 'sleep 987654' >/dev/null && fail "something of it is left"
 

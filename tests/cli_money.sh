@@ -193,11 +193,13 @@ rm -rf "$tmp/data"
 printf 'billing_zone: test-3\nbilling_cluster: shop\n' >"$tmp/config.yaml"
 start_stintd --config "$tmp/config.yaml"
 as ada
-month_closed() {
-    "$stint" bill list | sed 1d | grep -q .
+month_closed() { # one of those in which ada used something: on a slow machine the first have nothing
+    for month in $("$stint" bill list | awk 'NR > 1 { print $1 }'); do
+        "$stint" usage --month "$month" | grep -q '^ada' && return
+    done
+    return 1
 }
 wait_for month_closed || fail "no month is closed: $(tail -n 3 "$tmp/stintd.log")"
-month=$("$stint" bill list | awk 'NR == 2 { print $1 }')
 try 0 "vision, $month, to be paid" bill "$month"
 try 0 '"closed":true' bill "$month" -o json
 cp "$tmp/out" "$tmp/first"

@@ -162,7 +162,7 @@ may they borrow?
 1h40s  g     back in the queue
 1h40s  t     started, guaranteed    n1:0-3
 
-After 1h40s:
+After 1h1m:
 
 END
 "$stint" sim run "$tmp/question.yaml" >"$tmp/out" || fail "question: exit status"
@@ -183,7 +183,7 @@ python3 - "$tmp/out" <<'END' || fail "json"
 import json, sys
 doc = json.load(open(sys.argv[1]))
 question, differs = doc["scenarios"]
-assert question["ok"] and question["expectations"] == 0 and question["end_ms"] == 3640000
+assert question["ok"] and question["expectations"] == 0 and question["end_ms"] == 3660000
 kinds = [e["kind"] for e in question["effects"]]
 assert kinds == ["queued", "refused", "start", "queued", "hold", "notify", "checkpoint",
                  "requeue", "start"], kinds

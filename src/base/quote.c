@@ -154,7 +154,7 @@ void st_quote_html(st_strbuf *out, const char *s)
     }
 }
 
-/* What a spreadsheet would take for a formula; a number is none. */
+/* What a spreadsheet would take for a formula; a number is none, nor is a dash for "nothing here". */
 static bool is_formula(const char *s)
 {
     size_t n;
@@ -163,6 +163,8 @@ static bool is_formula(const char *s)
         return false;
     if (*s != '+' && *s != '-')
         return true;
+    if (strcmp(s, "-") == 0)
+        return false;
     s++;
     n = strspn(s, "0123456789");
     s += n;

@@ -139,7 +139,8 @@ static void test_csv(void **state)
     assert_string_equal(csv(&b, "\rx"), "\"'\rx\"");
     assert_string_equal(csv(&b, "-12.50"), "-12.50");
     assert_string_equal(csv(&b, "+7"), "+7");
-    assert_string_equal(csv(&b, "-"), "\"'-\"");
+    assert_string_equal(csv(&b, "-"), "-");
+    assert_string_equal(csv(&b, "--"), "\"'--\"");
 }
 
 static void test_deceivers(void **state)
