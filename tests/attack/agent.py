@@ -6,7 +6,7 @@ import json
 import os
 import time
 
-from attack import FINAL, attempt, until, wall
+from attack import FINAL, attempt, many, until, wall
 from harness import check
 
 FEW = {"gpus": 0, "cpu": 0.1, "ram": "64Mi", "limit": "5m"}
@@ -55,7 +55,7 @@ def starts(site, job, seconds=60):
 
 @attempt("a job of rival", "has a thousand tasks", "they start in turn, and others beside them")
 def thousands(site):
-    answer = site.rival.submit(gpus=0, cpu=0.001, ram="8Mi", tasks=1000, limit="5m", command=["sleep", "300"])
+    answer = site.rival.submit(gpus=0, cpu=0.001, ram="8Mi", tasks=many(1000), limit="5m", command=["sleep", "300"])
     if answer.status != 201:  # the pool's limit
         check(400 <= answer.status < 500, "%d %s", answer.status, answer.text)
         return
@@ -141,7 +141,7 @@ def exits(site):
 @attempt("a member of rival", "submits and cancels, hundreds of times", "nothing is left, and nobody waits")
 def cancels(site):
     jobs = []
-    for _ in range(200):
+    for _ in range(many(200)):
         jobs.append(site.rival.job(**FEW))
         site.rival.cancel(jobs[-1])
     for job in jobs:

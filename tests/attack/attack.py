@@ -20,7 +20,8 @@ has found a hole. `wall` ends with status 77 where containers are needed and can
     rival   the hostile one: `site.rival` is a member, `site.rival_admin` an admin of its account
             rival, below which is rival-lab
 
-A file may be given words to try only cases whose names contain one of them.
+A file may be given words to try only cases whose names contain one of them. With STINT_LONG=1 crowds are as
+large as their cases say; otherwise an eighth of it (`many`), which is enough to be turned back by.
 """
 
 import os
@@ -39,7 +40,13 @@ SKIPPED = 77
 # Below this nothing can be told from the noise of a busy machine.
 NOISE_S = 0.02
 
+LONG = os.environ.get("STINT_LONG") == "1"
+
 cases = []
+
+
+def many(n):
+    return n if LONG else max(n // 8, 1)
 
 
 def attempt(who, tries, sees):
@@ -331,10 +338,11 @@ def wall(name, agents=0, measured=True, **more):
     site, through = Site(agents, **more), 0
     try:
         for function, who, tries, sees in chosen:
+            began = time.monotonic()
             try:
                 function(site)
                 site.neighbour()
-                print(f"denied   {function.__name__}: {who} {tries}; seen: {sees}", flush=True)
+                print(f"denied   {function.__name__}: {who} {tries}; seen: {sees} ({time.monotonic() - began:.1f} s)", flush=True)
             except Exception as error:  # whatever went wrong, the next case is tried
                 through += 1
                 print(f"THROUGH  {function.__name__}: {who} {tries}; expected: {sees}\n         {error}", flush=True)
