@@ -3,7 +3,7 @@
 #   make         set up what is missing and build into build/
 #   make run     start stintd with a simulated fleet and sample teams, in run-data/, and this machine
 #                as one more node where containers can be run
-#   make test    everything CI runs; the last line is "N passed, M failed"
+#   make test    everything CI runs; the last line is "N passed, M failed, K skipped"
 #   make bench   the benchmarks
 #   make nightly the long hunts: thread sanitizer, fuzzers, random worlds (hours)
 #   make format  rewrite the C files in the project's format
@@ -21,7 +21,10 @@ all: setup
 	@tools/configure build gcc
 	@ninja -C build
 
-run: all
+run:
+	@tools/setup run
+	@tools/configure build gcc
+	@ninja -C build programs
 	@LISTEN=$(LISTEN) tools/run build run-data
 
 setup:
