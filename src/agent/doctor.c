@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/cpus.h"
 #include "agent/files.h"
 #include "agent/helper.h"
 #include "base/num.h"
@@ -164,6 +165,24 @@ static bool check_data(const st_agent_conf *conf, FILE *out)
     return true;
 }
 
+static void check_cpus(FILE *out)
+{
+    st_topology all, now;
+    char text[160];
+
+    st_topology_load(&all);
+    st_topology_now(&all, &now);
+    snprintf(text, sizeof text, "%d CPUs for jobs, %d cores and %d NUMA node%s on this machine",
+             now.n, all.ncore, all.nnode, all.nnode == 1 ? "" : "s");
+    if (all.guessed)
+        row(out, ST_CHECK_WARN, "cpus",
+            "hwloc cannot tell how the CPUs of this machine belong together",
+            "look at what lstopo says; until then jobs get CPUs regardless of cores and NUMA "
+            "nodes");
+    else
+        row(out, ST_CHECK_OK, "cpus", text, NULL);
+}
+
 int st_agent_doctor(const st_agent_conf *conf, FILE *out)
 {
     st_run_finding found[ST_RUN_FINDINGS_MAX];
@@ -178,6 +197,7 @@ int st_agent_doctor(const st_agent_conf *conf, FILE *out)
         row(out, found[i].verdict, found[i].name, found[i].text, found[i].fix);
     if (st_run_probe_bad(found, n))
         ok = false;
+    check_cpus(out);
     ok = check_gpus(conf, out) && ok;
     fprintf(out, ok ? "\nThis node can run jobs.\n"
                     : "\nThis node cannot run jobs in containers until what is BAD is mended.\n");

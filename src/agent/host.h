@@ -16,6 +16,7 @@
  *   sweep.c     finds what runs here and nobody knows of
  *   disk.c      what it does about a full disk
  *   remove.c    forgets tasks, by workers
+ *   pin.c       which CPUs tasks run on
  *   pause.c     takes tasks off their devices and puts them back
  *   scrub.c     reads the memory of devices between tenants
  *   logs.c      hands what tasks write to the voice
@@ -174,6 +175,9 @@ struct st_process {
     st_workers *workers;
     st_lines *lines; /* the voice's */
     st_hosts hosts;
+    st_topology topology; /* n = 0: nothing is run here */
+    st_cpu_load load;     /* of all CPUs, good while `loaded` */
+    bool loaded;
     st_rng rng; /* the voice's, for pauses that differ */
 };
 
@@ -224,6 +228,11 @@ void st_host_begin(st_host *h, int64_t now_ms);
 void st_host_judge_start(st_host *h, const st_task *t);
 /* Ends the start of one that is not to be. */
 void st_host_unstart(st_host *h, st_task *t);
+
+/* pin.c */
+void st_host_pin(st_host *h, st_task *t, const st_order *order);
+/* It was off its CPUs, and goes on. */
+void st_host_repin(st_host *h, st_task *t);
 
 /* remove.c */
 /* Forgets a task that is over; false: not now. */

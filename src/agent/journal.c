@@ -24,6 +24,7 @@ static const char *const phases[] = {
     X(place.mig_start, "mig_start")   \
     X(place.share_m, "share_m")       \
     X(place.vram_mib, "vram_mib")     \
+    X(cpu_m, "cpu_m")                 \
     X(signal, "signal")               \
     X(notify_signal, "notify_signal") \
     X(stop_ms, "stop_ms")             \
@@ -110,6 +111,24 @@ static void pids_of(const json_t *list, st_task *ret)
     }
 }
 
+static void put_cpus(json_t *o, const char *key, const st_cpuset *s)
+{
+    char text[ST_CPUS_TEXT_MAX];
+
+    st_cpuset_text(s, text);
+    if (text[0])
+        json_object_set_new(o, key, json_string(text));
+}
+
+/* Those of another machine's journal are none: the task is there, wherever it is. */
+static void cpus_of(const json_t *o, const char *key, st_cpuset *ret)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    if (s)
+        (void)st_cpuset_parse(s, ret, NULL);
+}
+
 static json_t *task_json(const st_task *t)
 {
     json_t *o = json_object();
@@ -118,6 +137,8 @@ static json_t *task_json(const st_task *t)
     json_object_set_new(o, "phase", json_string(phases[t->phase]));
     json_object_set_new(o, "tenant", json_string(t->tenant));
     json_object_set_new(o, "domain", json_string(t->place.domain));
+    put_cpus(o, "cpus", &t->pin.own);
+    put_cpus(o, "cpus_shared", &t->pin.common);
     if (t->reason[0])
         json_object_set_new(o, "reason", json_string(t->reason));
 #define X(field, key) json_object_set_new(o, key, json_integer((json_int_t)t->field));
@@ -161,6 +182,8 @@ static bool task_of(const json_t *o, st_task *ret)
 #define X(field) t.field = json_is_true(json_object_get(o, #field));
     ST_MARK_TABLE(X)
 #undef X
+    cpus_of(o, "cpus", &t.pin.own);
+    cpus_of(o, "cpus_shared", &t.pin.common);
     used_of(json_object_get(o, "usage"), &t.used);
     pids_of(json_object_get(o, "pids"), &t);
     if (t.step < 0 || t.step >= ST_STEP_COUNT)

@@ -332,6 +332,20 @@ int st_launch_allowed(const st_order *order, st_err *err)
     return 0;
 }
 
+int64_t st_launch_cpu_m(const st_order *order)
+{
+    return (int64_t)(json_number_value(json_object_get(order->job, "cpu")) * 1000 + 0.5);
+}
+
+static const char *cpus(st_arena *arena, const st_pin *pin)
+{
+    st_cpuset all = st_cpuset_or(&pin->own, &pin->common);
+    char text[ST_CPUS_TEXT_MAX];
+
+    st_cpuset_text(&all, text);
+    return text[0] ? st_arena_strdup(arena, text) : NULL;
+}
+
 int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_t now_ms,
                    st_run_spec *ret, st_err *err)
 {
@@ -341,8 +355,8 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
                      .script = text(doc, "script"),
                      .workdir = text(doc, "workdir"),
                      .net = network(text(doc, "network")),
-                     .cpu_m =
-                         (int64_t)(json_number_value(json_object_get(job, "cpu")) * 1000 + 0.5),
+                     .cpu_m = st_launch_cpu_m(l->order),
+                     .cpus = cpus(arena, &t->pin),
                      .ram_mib = json_integer_value(json_object_get(job, "ram_mib")),
                      .grace_ms = GRACE_MS,
                      .signal = t->signal,

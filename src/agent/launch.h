@@ -19,6 +19,9 @@ int st_launch_adopt(const st_order *order, const char *dir, st_err *err);
  * that; an agent does not rely on it. */
 int st_launch_allowed(const st_order *order, st_err *err);
 
+/* The CPU it may use; 0: not said. */
+int64_t st_launch_cpu_m(const st_order *order);
+
 /* The id of a task for src/run. */
 void st_launch_id(const st_task *t, char ret[ST_RUN_ID_MAX]);
 

@@ -128,6 +128,8 @@ static int add_hosts(st_process *p, bool real, st_err *err)
     char own[ST_HOST_NAME_MAX] = "node", name[ST_HOST_NAME_MAX + 24], dir[PATH_MAX];
     int r = 0;
 
+    if (real)
+        st_topology_load(&p->topology);
     if (c->name)
         snprintf(own, sizeof own, "%s", c->name);
     else

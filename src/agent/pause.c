@@ -508,6 +508,7 @@ void st_pause_end(st_host *h, st_task *t, const st_order *order, int64_t now)
         return;
     }
     t->place = order->place;
+    st_host_repin(h, t);
     t->gone = t->clean = false;
     t->scrub = (st_scrub){0};
     if (t->npids > 0 && add_devices(h, t, &err) < 0) {

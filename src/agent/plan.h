@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/cpus.h"
 #include "agent/telemetry.h"
 #include "base/err.h"
 #include "base/vec.h"
@@ -169,6 +170,8 @@ typedef struct st_task {
     st_task_place place;
     int signal, notify_signal;
     char tenant[64];
+    int64_t cpu_m; /* what it may use; 0: it is not pinned */
+    st_pin pin;    /* where; what it has until it is gone */
 #define X(field) bool field;
     ST_MARK_TABLE(X)
 #undef X

@@ -87,12 +87,14 @@ int st_host_identity(st_host *h, st_err *err)
 static int64_t cpu_m(const st_host *h)
 {
     const st_agent_conf *c = h->process->conf;
+    st_topology now;
 
     if (c->cpu_m > 0)
         return c->cpu_m;
     if (!h->exec->ops->real)
         return ST_MAX(h->inv.n, 1) * SIM_CPU_M;
-    return (int64_t)sysconf(_SC_NPROCESSORS_ONLN) * 1000;
+    st_topology_now(&h->process->topology, &now);
+    return (int64_t)now.n * 1000;
 }
 
 static int64_t ram_mib(const st_host *h)

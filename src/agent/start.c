@@ -121,6 +121,7 @@ static void note(st_host *h, const st_order *o)
     t.notify_signal = o->notify_signal;
     t.now.working = true;
     t.now.began_ms = st_boot_ms();
+    st_host_pin(h, &t, o);
     memcpy(t.tenant, o->tenant, sizeof t.tenant);
     if (old) {
         t.now.kept = old->now.kept;
@@ -357,6 +358,7 @@ void st_host_room(st_host *h)
 {
     h->room = ST_MIN(h->exec->ops->real ? room(h) : INT_MAX, allowed(h));
     h->swept = false;
+    h->process->loaded = false;
 }
 
 void st_host_unstart(st_host *h, st_task *t)

@@ -91,14 +91,23 @@ static json_t *resources(const st_run_spec *spec, st_cg_mode mode, json_t *rules
         if (mode == ST_CG_V2)
             json_object_set_new(res, "unified", json_pack("{s:s}", "memory.oom.group", "1"));
     }
+    json_t *cpu = json_object();
+
+    /* Which memory it uses is left to the kernel, which prefers what is near its CPUs: a task whose RAM is more
+     * than one NUMA node has would be killed on that alone. */
+    if (spec->cpus)
+        json_object_set_new(cpu, "cpus", json_string(spec->cpus));
     if (spec->cpu_m > 0) {
         json_int_t quota = (json_int_t)(spec->cpu_m * CPU_PERIOD_US / 1000);
         json_int_t shares = (json_int_t)ST_MIN(ST_MAX(spec->cpu_m * 1024 / 1000, 2), 262144);
 
-        json_object_set_new(res, "cpu",
-                            json_pack("{s:I, s:I, s:I}", "quota", quota, "period",
-                                      (json_int_t)CPU_PERIOD_US, "shares", shares));
+        json_object_set_new(cpu, "quota", json_integer(quota));
+        json_object_set_new(cpu, "period", json_integer(CPU_PERIOD_US));
+        json_object_set_new(cpu, "shares", json_integer(shares));
     }
+    if (json_object_size(cpu) > 0)
+        json_object_set(res, "cpu", cpu);
+    json_decref(cpu);
     return res;
 }
 

@@ -31,11 +31,8 @@ static void note_v1(st_cg *cg, const char *dir, const char *options)
     const struct {
         const char *name;
         char *to;
-    } rows[] = {{"memory", cg->memory},
-                {"pids", cg->pids},
-                {"cpu", cg->cpu},
-                {"devices", cg->devices},
-                {"freezer", cg->freezer}};
+    } rows[] = {{"memory", cg->memory}, {"pids", cg->pids},       {"cpu", cg->cpu},
+                {"cpuset", cg->cpuset}, {"devices", cg->devices}, {"freezer", cg->freezer}};
 
     for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++)
         if (has_option(options, rows[i].name) && !rows[i].to[0])
@@ -284,6 +281,31 @@ bool st_cg_memory_limit(const st_cg *cg, const char *path, int64_t bytes)
     if (bytes > swap)
         return set_limit(cg->memory, path, both, bytes) && set_limit(cg->memory, path, one, bytes);
     return set_limit(cg->memory, path, one, bytes) && set_limit(cg->memory, path, both, bytes);
+}
+
+bool st_cg_pins(const st_cg *cg)
+{
+    char file[PATH_MAX], all[1024];
+
+    if (cg->mode != ST_CG_V2)
+        return cg->cpuset[0] != '\0';
+    if (st_os_path(file, NULL, "%s/cgroup.controllers", cg->unified) != 0 ||
+        st_os_peek(file, all, sizeof(all)) < 0)
+        return false;
+    /* Words between spaces; "cpu" is another. */
+    for (const char *p = all; (p = strstr(p, "cpuset")) != NULL; p++)
+        if ((p == all || p[-1] == ' ') && strchr(" \n", p[6]))
+            return true;
+    return false;
+}
+
+bool st_cg_cpus(const st_cg *cg, const char *path, const char *cpus)
+{
+    const char *dir = cg->cpuset[0] ? cg->cpuset : cg->unified;
+    char file[PATH_MAX];
+
+    return st_os_path(file, NULL, "%s/%s/cpuset.cpus", dir, path) == 0 &&
+           st_os_poke(file, cpus) == 0;
 }
 
 bool st_cg_allow(const st_cg *cg, const char *path, unsigned major, unsigned minor)

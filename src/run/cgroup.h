@@ -21,7 +21,7 @@ typedef struct st_cg {
     char all[ST_CG_ALL_MAX][256]; /* every one of them */
     int nall;
     char unified[256];
-    char memory[256], pids[256], cpu[256], devices[256], freezer[256];
+    char memory[256], pids[256], cpu[256], cpuset[256], devices[256], freezer[256];
 } st_cg;
 
 /* Reads a mount table as in /proc/self/mounts. Pure. */
@@ -50,6 +50,10 @@ int st_cg_freeze(const st_cg *cg, const char *path, bool on);
 /* Bytes of memory it uses and may use (INT64_MAX: no limit); and another limit. */
 bool st_cg_memory(const st_cg *cg, const char *path, int64_t *ret_used, int64_t *ret_limit);
 bool st_cg_memory_limit(const st_cg *cg, const char *path, int64_t bytes);
+
+/* Whether groups can be held to certain CPUs; and others for one of them, as in "0-3,8". */
+bool st_cg_pins(const st_cg *cg);
+bool st_cg_cpus(const st_cg *cg, const char *path, const char *cpus);
 
 /* One more character device for it, to be read and written. */
 bool st_cg_allow(const st_cg *cg, const char *path, unsigned major, unsigned minor);

@@ -67,6 +67,17 @@ int st_run_ram_limit(const st_run *run, const char *id, int64_t bytes, st_err *e
     return r;
 }
 
+int st_run_cpus(const st_run *run, const char *id, const char *cpus, st_err *err)
+{
+    st_plan plan;
+    int r = plan_of(run, id, &plan, err);
+
+    if (r == 0 && !st_cg_cpus(&run->cg, plan.cgroup, cpus))
+        r = st_fail(err, ST_EDOWN, "task %s cannot be held to CPUs %s: %s", id, cpus,
+                    strerror(errno));
+    return r;
+}
+
 /* The file in the task's own /dev, which is in memory and nobody else's; links in there lead nowhere. */
 static int make_node(const st_run_task *task, const char *path, dev_t dev, st_err *err)
 {

@@ -151,6 +151,21 @@ static void check_cgroups(prober *p, st_run_finding *f)
         say(f, ST_CHECK_BAD, text, "mount cgroup2 on /sys/fs/cgroup with memory, cpu and pids");
 }
 
+static void check_pins(prober *p, st_run_finding *f)
+{
+    st_cg cg;
+
+    (void)p;
+    st_cg_find(&cg);
+    if (st_cg_pins(&cg))
+        say(f, ST_CHECK_OK, "jobs are held to the CPUs they were given (cpuset)", "");
+    else
+        say(f, ST_CHECK_WARN, "the cgroup controller cpuset is not there",
+            "boot without cgroup_disable=cpuset; until then a job is held to its share of CPU "
+            "time, and "
+            "sees all CPUs");
+}
+
 static void check_kill(prober *p, st_run_finding *f)
 {
     char path[PATH_MAX];
@@ -245,6 +260,7 @@ static const struct {
     {"user namespaces", check_userns},
     {"file systems", check_overlay},
     {"cgroups", check_cgroups},
+    {"pinning", check_pins},
     {"killing", check_kill},
     {"seccomp", check_seccomp},
     {"runtime", check_runtime},

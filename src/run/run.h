@@ -110,6 +110,7 @@ typedef struct st_run_spec {
     const char *const *cdi_names; /* devices of it, NULL-terminated */
 
     int64_t cpu_m;    /* 0: no limit */
+    const char *cpus; /* which, as in "0-3,8"; NULL: any */
     int64_t ram_mib;  /* 0: no limit */
     int64_t pids;     /* 0: ST_RUN_PIDS_DEFAULT */
     int64_t shm_mib;  /* /dev/shm; 0: half the RAM, at most 64 GiB */
@@ -170,6 +171,8 @@ void st_run_free(st_run *run);
 ST_DEFINE_FREEP(st_run, st_run_free)
 
 const char *st_run_runtime(const st_run *run);
+/* Whether tasks can be held to certain CPUs here; where not, `cpus` of a spec is refused. */
+bool st_run_pins(const st_run *run);
 
 /* Removes the state directory with its images and networks, and the group; ST_ESTATE while it
  * holds a task. For taking a node out of service; the handle is good for nothing but freeing. */
@@ -282,6 +285,9 @@ uint64_t st_run_birth(int pid);
 int st_run_ram(const st_run *run, const char *id, int64_t *ret_used, int64_t *ret_limit,
                st_err *err);
 int st_run_ram_limit(const st_run *run, const char *id, int64_t bytes, st_err *err);
+
+/* Other CPUs, as in st_run_spec. */
+int st_run_cpus(const st_run *run, const char *id, const char *cpus, st_err *err);
 
 /* Lets it use one more device file of the node, under the same name. ST_EDOWN where the device rules of a
  * running task cannot be changed: with cgroups of version 2 alone. */

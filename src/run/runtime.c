@@ -190,3 +190,8 @@ const char *st_run_runtime(const st_run *run)
 {
     return run->runtime;
 }
+
+bool st_run_pins(const st_run *run)
+{
+    return st_cg_pins(&run->cg);
+}

@@ -270,6 +270,8 @@ static int check_limits(const st_run_spec *s, st_err *err)
                        (long long)s->ram_mib);
     if (s->cpu_m > 0 && s->cpu_m < 10)
         return st_fail(err, ST_ERANGE, "a CPU limit below 10 milli-CPU cannot be kept");
+    if (s->cpus && (!s->cpus[0] || s->cpus[strspn(s->cpus, "0123456789,-")]))
+        return st_fail(err, ST_EINVAL, "\"%.40s\" is not a list of CPUs like 0-3,8", s->cpus);
     if (s->log_bytes > 0 && s->log_bytes < ST_RUN_LOG_MIN)
         return st_fail(err, ST_ERANGE, "a log limit of %lld bytes, at least %lld",
                        (long long)s->log_bytes, (long long)ST_RUN_LOG_MIN);

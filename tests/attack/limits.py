@@ -2,6 +2,7 @@
 """Defaults with limits: a job that asks for nothing is held to what its pool says, and a job that takes all it can
 takes nothing from others. See attack.py."""
 
+import os
 import re
 
 from attack import attempt, check, until, wall
@@ -183,4 +184,99 @@ print('done')
     check("WROTE" not in log, "%s", log)
 
 
-wall("limits", agents=1)
+SEE = "import os; print('sees', sorted(os.sched_getaffinity(0)), flush=True)"
+
+
+def sees(log):
+    return set(eval(re.search(r"sees (\[.*?\])", log).group(1)))
+
+
+def pinned():
+    """Why CPUs cannot be told apart here; "": they can."""
+    return "" if (os.cpu_count() or 1) > 1 else "one CPU"
+
+
+@attempt("a job with one CPU", "counts the CPUs it has", "one")
+def sees_its_own(site):
+    for cpu in (1, 0.5):
+        ended, log = runs(site, SEE + "; import subprocess; print('nproc', subprocess.check_output('nproc').decode())",
+                          cpu=cpu, ram="64Mi")
+        check(ended["state"] == "done" and len(sees(log)) == 1 and "nproc 1" in log, "cpu %s: %s", cpu, log)
+
+
+@attempt("a job with one CPU", "sets its affinity to all there are", "its own, as before")
+def affinity_escape(site):
+    if pinned():
+        return
+    _, log = runs(site, """
+import os
+before = os.sched_getaffinity(0)
+for want in (set(range(1024)), set(range(os.cpu_count())) - before, *({i} for i in range(os.cpu_count()))):
+    try:
+        os.sched_setaffinity(0, want)
+    except OSError as e:
+        print('refused', e.errno)
+    if os.sched_getaffinity(0) != before: print('ESCAPED', os.sched_getaffinity(0))
+pid = os.fork()
+if pid == 0:
+    os.setsid()
+    try: os.sched_setaffinity(0, set(range(1024)))
+    except OSError: pass
+    if os.sched_getaffinity(0) != before: print('ESCAPED', os.sched_getaffinity(0))
+    os._exit(0)
+os.waitpid(pid, 0)
+print('over')
+""", cpu=1, ram="64Mi")
+    check("over" in log and "ESCAPED" not in log, "%s", log)
+
+
+@attempt("a job with one CPU", "writes other CPUs into its group, or moves to another group", "a read-only group")
+def cpuset_write(site):
+    if pinned():
+        return
+    _, log = runs(site, """
+import glob, os
+before = os.sched_getaffinity(0)
+names = ('cpuset.cpus', 'cpuset.cpus.exclusive', 'cpuset.cpus.partition', 'cpuset.mems', 'cgroup.procs', 'tasks')
+for f in [f for n in names for f in glob.glob('/sys/fs/cgroup/**/' + n, recursive=True)]:
+    for word in ('0-%d' % (os.cpu_count() - 1), str(os.getpid()), 'root'):
+        try:
+            open(f, 'w').write(word)
+            print('WROTE', f, word)
+        except OSError:
+            pass
+try:
+    os.mkdir('/sys/fs/cgroup/cpuset/mine')
+    print('WROTE a group')
+except OSError:
+    pass
+if os.sched_getaffinity(0) != before: print('ESCAPED')
+print('over')
+""", cpu=1, ram="64Mi")
+    check("over" in log and "WROTE" not in log and "ESCAPED" not in log, "%s", log)
+
+
+@attempt("a job with one CPU", "runs beside another, before and after their agent is restarted", "CPUs that the other has not")
+def neighbours_cpu(site):
+    if pinned():
+        return
+    here = site.rival.job(command=["python3", "-c", SEE + "; import time; time.sleep(300)"], cpu=1, ram="64Mi")
+    until(lambda: "sees" in site.rival.log(here), "what the first sees")
+    ended, log = runs(site, SEE, cpu=1, ram="64Mi")
+    first, second = sees(site.rival.log(here)), sees(log)
+    site.agents[0].stop()  # what is taken outlives the agent
+    site.agents[0].start()
+    site.agents[0].ready()
+    _, log = runs(site, SEE, cpu=1, ram="64Mi")
+    third = sees(log)
+    site.rival.cancel(here)
+    check(ended["state"] == "done" and not first & second and not first & third, "%s, %s and %s", first, second, third)
+
+
+@attempt("a job", "asks for more CPUs than the machine has, of a node that promises them", "all there are, and its quota")
+def more_than_there_are(site):
+    ended, log = runs(site, SEE, cpu=12, ram="64Mi")
+    check(ended["state"] == "done" and len(sees(log)) == os.cpu_count(), "%s %s", ended["state"], log)
+
+
+wall("limits", agents=1, agent_options=("--cpu", "16"))

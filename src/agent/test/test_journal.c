@@ -31,6 +31,8 @@ static void test_round_trip(void **state)
                            .vram_mib = 4096},
                  .signal = 15,
                  .tenant = "acme",
+                 .cpu_m = 2500,
+                 .pin = {.own = {.w = {0x3}}, .common = {.w = {0, 1}}},
                  .asked = true,
                  .saved = true,
                  .gone = true,
@@ -57,6 +59,8 @@ static void test_round_trip(void **state)
     assert_int_equal(b.tasks.v[0].phase, ST_PHASE_ENDED);
     assert_int_equal(b.tasks.v[0].place.devs, 0x81);
     assert_int_equal(b.tasks.v[0].place.mig_start, 4);
+    assert_int_equal(b.tasks.v[0].cpu_m, 2500);
+    assert_memory_equal(&b.tasks.v[0].pin, &t.pin, sizeof t.pin);
     assert_string_equal(b.tasks.v[0].place.domain, "lab");
     assert_int_equal(b.tasks.v[0].place.share_m, 250);
     assert_int_equal(b.tasks.v[0].place.vram_mib, 4096);

@@ -76,6 +76,8 @@ static void wrong_specs_are_refused(void **state)
     REFUSED(s.ram_mib = 1, ST_ERANGE, "too small");
     REFUSED(s.ram_mib = -1, ST_ERANGE, "RAM");
     REFUSED(s.cpu_m = 1, ST_ERANGE, "CPU");
+    REFUSED(s.cpus = "", ST_EINVAL, "list of CPUs");
+    REFUSED(s.cpus = "0-3\n", ST_EINVAL, "list of CPUs");
     REFUSED(s.signal = 1000, ST_ERANGE, "signal");
     REFUSED(s.log_bytes = 10, ST_ERANGE, "log limit");
     REFUSED((s.devices = &outside, s.ndevice = 1), ST_EINVAL, "under /dev/");
@@ -161,6 +163,7 @@ static void every_fence_is_in_the_config(void **state)
     (void)state;
     spec.ram_mib = 100;
     spec.cpu_m = 1500;
+    spec.cpus = "0-1";
     spec.pids = 7;
     ST_CLEANUP(st_os_jsonp) json_t *c = config_of(&spec, NULL, ST_CG_V2);
 
@@ -180,6 +183,7 @@ static void every_fence_is_in_the_config(void **state)
     assert_int_equal(json_integer_value(at(c, "linux.resources.memory.limit")), 100 << 20);
     assert_int_equal(json_integer_value(at(c, "linux.resources.memory.swap")), 100 << 20);
     assert_int_equal(json_integer_value(at(c, "linux.resources.cpu.quota")), 150000);
+    assert_string_equal(json_string_value(at(c, "linux.resources.cpu.cpus")), "0-1");
     assert_int_equal(json_integer_value(at(c, "linux.resources.pids.limit")), 7);
     assert_true(json_is_false(at(c, "linux.resources.devices.0.allow")));
     assert_string_equal(json_string_value(at(c, "linux.seccomp.defaultAction")), "SCMP_ACT_ERRNO");
@@ -373,6 +377,8 @@ static void cgroup_tables_are_understood(void **state)
     st_cg_parse("cgroup /cg/cpuset cgroup rw,cpuset 0 0\ncgroup2 /cg/u cgroup2 rw 0 0", &cg);
     assert_int_equal(cg.mode, ST_CG_HYBRID);
     assert_string_equal(cg.cpu, ""); /* cpuset is not cpu */
+    assert_string_equal(cg.cpuset, "/cg/cpuset");
+    assert_true(st_cg_pins(&cg));
     st_cg_parse("", &cg);
     assert_int_equal(cg.mode, ST_CG_NONE);
 }

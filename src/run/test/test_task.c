@@ -2,6 +2,7 @@
  * The life of a task with real containers: exit statuses, signals, output, limits, ends, and
  * what a starter that died left running. Skipped where containers cannot run.
  */
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -184,6 +185,44 @@ static void cpu_limit_holds(void **state)
     spec.cpu_m = 250;
     node_run(node, &spec, out, sizeof(out));
     assert_non_null(strstr(out, "25000"));
+}
+
+/* The CPUs a task was given are those it sees, and it gets to no others. */
+static void cpus_are_pinned(void **state)
+{
+    bench_node *node = node_of(state);
+    char id[ST_RUN_ID_MAX], out[1024], first[16];
+    st_run_spec spec = node_spec(node,
+                                 "nproc; grep Cpus_allowed_list /proc/self/status\n"
+                                 "taskset -p ffff $$ >/dev/null 2>&1\n"
+                                 "nproc; grep Cpus_allowed_list /proc/self/status\n"
+                                 "echo end; read x </data/go",
+                                 id);
+    char data[PATH_MAX], fifo[PATH_MAX];
+    st_err err = {0};
+    int cpu = sched_getcpu();
+
+    if (!st_run_pins(node->run))
+        skip();
+    node_storage(node, "pinned", spec.uid, data);
+    snprintf(fifo, sizeof(fifo), "%.4000s/go", data);
+    assert_int_equal(mkfifo(fifo, 0666), 0);
+    assert_int_equal(chmod(fifo, 0666), 0);
+    snprintf(first, sizeof(first), "%d", cpu);
+    spec.cpus = first;
+    spec.data = data;
+    assert_ok(st_run_start(node->run, &spec, &err));
+    node_wait_output(node, id, "end");
+    node_output(node, id, ST_RUN_OUT, out, sizeof(out));
+    char want[128];
+
+    snprintf(want, sizeof(want), "1\nCpus_allowed_list:\t%d\n1\nCpus_allowed_list:\t%d\nend\n", cpu,
+             cpu);
+    assert_string_equal(out, want);
+    /* Another one, while it runs. */
+    assert_ok(st_run_cpus(node->run, id, first, &err));
+    assert_fails(st_run_cpus(node->run, id, "4000", &err), ST_EDOWN, "CPUs 4000");
+    assert_ok(st_run_kill(node->run, id, "seen", 30000, &err));
 }
 
 static void fork_bomb_is_bounded_and_killed_whole(void **state)
@@ -638,6 +677,7 @@ int main(void)
         cmocka_unit_test(time_limit_signals_then_kills),
         cmocka_unit_test(memory_limit_is_reported_as_such),
         cmocka_unit_test(cpu_limit_holds),
+        cmocka_unit_test(cpus_are_pinned),
         cmocka_unit_test(fork_bomb_is_bounded_and_killed_whole),
         cmocka_unit_test(daemons_end_with_their_task),
         cmocka_unit_test(kill_ends_what_ignores_signals),
