@@ -12,14 +12,14 @@
 #include "fuzz.h"
 #include "vault/vault.h"
 
-static const st_vault_who alice = {"acme", "alice"}, bob = {"acme", "bob"};
+static const st_vault_who alice = {7, "alice"}, bob = {7, "bob"};
 static const char *const above[] = {"acme", NULL};
 
 /* Nothing was made by this vault, so nothing may open. */
 static void strange_text(st_vault *v, const char *text)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    const st_vault_place place = {"secret", "acme", "hf", 1};
+    const st_vault_place place = {"secret", 7, "hf", 1};
     ST_CLEANUP(st_wipe) st_strbuf out = {0};
     st_secret s = {0};
     st_err err = {0};
@@ -62,7 +62,7 @@ static void document(st_vault *v, const char *text)
         return;
     ST_ASSERT(st_vault_doc_open(v, &alice, kept.s, ST_VIEW_NAMES, &names, &err) == 0);
     check_hidden(names.s);
-    ST_ASSERT(st_vault_doc_renew(v, &alice, kept.s, false, &next, &changed, &err) == 0);
+    ST_ASSERT(st_vault_doc_renew(v, &alice, NULL, kept.s, false, &next, &changed, &err) == 0);
     ST_ASSERT(!changed || strncmp(kept.s, "{\"sealed\"", 9) != 0);
     ST_ASSERT(st_vault_doc_open(v, &alice, kept.s, ST_VIEW_ALL, &all, &err) == 0);
     given = json_loads(text, 0, NULL);

@@ -60,7 +60,9 @@ static int seal(const st_expansion *x, const st_job_spec *spec, const char *text
                 const char **ret, st_err *err)
 {
     st_vault *vault = st_control_vault(x->api->control);
-    const st_vault_who job = {spec->account, spec->user}, by = {x->who->account, x->who->user};
+    st_directory *dir = x->api->dir;
+    const st_vault_who job = {st_directory_serial(dir, spec->account), spec->user},
+                       by = {st_directory_serial(dir, x->who->account), x->who->user};
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
     int r = head ? st_vault_head_seal(vault, &job, &by, text, &out, err)
                  : st_vault_doc_seal(vault, &job, &by, text, &out, err);

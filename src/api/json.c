@@ -95,7 +95,7 @@ void st_out_money(st_strbuf *out, const char *key, int64_t udollars)
  * in its account, and admins above. */
 static st_vault_view view_of(st_api *api, const st_identity *who, const st_job_row *row)
 {
-    const st_vault_who job = {row->account, row->user_name};
+    const st_vault_who job = {st_directory_serial(api->dir, row->account), row->user_name};
     bool same = who && strcmp(who->account, row->account) == 0;
 
     if (!who)
@@ -104,7 +104,7 @@ static st_vault_view view_of(st_api *api, const st_identity *who, const st_job_r
         return ST_VIEW_ALL;
     if ((ST_MAY(who->role) & ST_MAY_SUBMIT) &&
         st_vault_doc_by(st_control_vault(api->control), &job, row->spec,
-                        &(st_vault_who){who->account, who->user}))
+                        &(st_vault_who){st_directory_serial(api->dir, who->account), who->user}))
         return ST_VIEW_ALL;
     if ((ST_MAY(who->role) & ST_MAY_ADMIN) || (same && who->role == ST_ROLE_MEMBER))
         return ST_VIEW_WORK;
@@ -113,7 +113,7 @@ static st_vault_view view_of(st_api *api, const st_identity *who, const st_job_r
 
 static void spec_json(st_api *api, const st_identity *who, const st_job_row *row, st_strbuf *out)
 {
-    const st_vault_who job = {row->account, row->user_name};
+    const st_vault_who job = {st_directory_serial(api->dir, row->account), row->user_name};
     st_vault *vault = st_control_vault(api->control);
     st_err err;
 

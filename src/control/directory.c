@@ -42,6 +42,7 @@ typedef struct account {
     int32_t parent;
     bool untrusted;
     bool gone;
+    int64_t serial;
     char *was; /* its name while it was there */
 } account;
 
@@ -270,7 +271,8 @@ void st_directory_follow(st_directory *dir, const st_core *core)
 
         /* The cluster itself goes by the empty name. */
         st_vec_push(&dir->accounts, (account){.name = st_xstrdup(i == ST_ROOT ? "" : a->name),
-                                              .parent = a->parent});
+                                              .parent = a->parent,
+                                              .serial = a->serial});
         if (!a->gone)
             st_map_put(dir->account_ids, dir->accounts.v[i].name, (int64_t)i);
     }
@@ -341,6 +343,48 @@ size_t st_directory_above(st_directory *dir, const char *name, const char *ret[S
         ret[n++] = a;
     ret[n] = NULL;
     return n;
+}
+
+int64_t st_directory_serial(st_directory *dir, const char *name)
+{
+    int64_t id, serial = -1;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    if (st_map_get(dir->account_ids, name, &id))
+        serial = dir->accounts.v[id].serial;
+    pthread_rwlock_unlock(&dir->lock);
+    return serial;
+}
+
+static const char *was(const account *a)
+{
+    return a->was ? a->was : a->name;
+}
+
+const char *st_directory_was(st_directory *dir, const char *name)
+{
+    const char *ret = NULL;
+    int64_t id;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    if (st_map_get(dir->account_ids, name, &id))
+        ret = was(&dir->accounts.v[id]);
+    pthread_rwlock_unlock(&dir->lock);
+    return ret;
+}
+
+int64_t st_directory_serial_above(st_directory *dir, const char *from, const char *name)
+{
+    int64_t id, serial = -1;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    if (!st_map_get(dir->account_ids, from, &id))
+        id = -1;
+    for (; id >= 0 && serial < 0; id = dir->accounts.v[id].parent)
+        if (strcmp(was(&dir->accounts.v[id]), name) == 0)
+            serial = dir->accounts.v[id].serial;
+    pthread_rwlock_unlock(&dir->lock);
+    return serial;
 }
 
 int32_t st_directory_org(st_directory *dir, const char *name)

@@ -83,6 +83,13 @@ const char *st_directory_parent(st_directory *dir, const char *account);
 /* An account and those above it, nearest first, without the cluster; NULL-terminated. */
 size_t st_directory_above(st_directory *dir, const char *account, const char *ret[ST_ABOVE_MAX]);
 
+/* Its number, which no other account ever has, whatever it is called; -1: there is no such account. */
+int64_t st_directory_serial(st_directory *dir, const char *account);
+/* The name it had while it was there; its own if it is. Lives as long as the directory. NULL: unknown. */
+const char *st_directory_was(st_directory *dir, const char *account);
+/* The number of whoever, of an account and those above it, is or was called `name`; -1: nobody. */
+int64_t st_directory_serial_above(st_directory *dir, const char *account, const char *name);
+
 /* The organisation it belongs to, the account right below the cluster; 0: the cluster itself, or unknown. */
 int32_t st_directory_org(st_directory *dir, const char *account);
 

@@ -544,16 +544,17 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
     if (r == 0)
         r = st_billing_open(ctl, true, err);
     if (r == 0)
-        r = st_secrets_open(ctl, err);
-    if (r == 0)
         r = st_control_load(ctl, err);
     if (r == 0)
         r = st_images_load(ctl->images, ctl->store, err);
+    if (r == 0) {
+        st_directory_follow(ctl->dir, ctl->core); /* secrets are of accounts */
+        r = st_secrets_open(ctl, err);
+    }
     if (r < 0) {
         st_control_free(ctl);
         return r;
     }
-    st_directory_follow(ctl->dir, ctl->core);
     *ret = ctl;
     return 0;
 }

@@ -2,8 +2,9 @@
  * Secrets of accounts, and the key under which private things are sealed: opened at the start, renewed when an owner
  * says so, used when an agent is told what to start.
  *
- * A secret is a thing of the store, kind "secret", name ACCOUNT/NAME. The store's meta says under which key it was
- * last sealed whole, so that a start with another key is refused and not taken for an empty vault.
+ * A secret is a thing of the store, kind "secret", name ACCOUNT/NAME, and belongs to the account's serial. The store's
+ * meta says under which key it was last sealed whole, so that a start with another key is refused and not taken for
+ * an empty vault, and in which form: what was sealed for names of accounts is sealed anew at the next start.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,9 +14,11 @@
 #include "base/quote.h"
 #include "control/billing.h"
 
-#define KIND     "secret"
-#define META_KEY "secrets_key"
-#define CHUNK    256 /* documents that are sealed again in one transaction */
+#define KIND      "secret"
+#define META_KEY  "secrets_key"
+#define META_FORM "secrets_form"
+#define FORM      "serial"
+#define CHUNK     256 /* documents that are sealed again in one transaction */
 
 /* ---- names ---------------------------------------------------------------------------------------- */
 
@@ -27,13 +30,14 @@ static char *kept_name(const char *account, const char *name)
     return st_strbuf_take(&out);
 }
 
-static st_vault_place place_of(const char *account, const char *name, int64_t version)
+static st_vault_place place_of(int64_t owner, const char *name, int64_t version)
 {
-    return (st_vault_place){.kind = KIND, .owner = account, .name = name, .version = version};
+    return (st_vault_place){.kind = KIND, .owner = owner, .name = name, .version = version};
 }
 
 /* Takes a row apart; its texts are the arena's. */
-static int read_row(const st_thing_row *row, st_arena *arena, st_secret *ret, st_err *err)
+static int read_row(const st_control *ctl, const st_thing_row *row, st_arena *arena, st_secret *ret,
+                    st_err *err)
 {
     char *account = st_arena_strdup(arena, row->name), *slash = strchr(account, '/');
     st_secret s = {.version = row->version};
@@ -45,6 +49,7 @@ static int read_row(const st_thing_row *row, st_arena *arena, st_secret *ret, st
     *slash = '\0';
     s.account = account;
     s.name = slash + 1;
+    s.owner = st_directory_serial(ctl->dir, account);
     *ret = s;
     return 0;
 }
@@ -60,7 +65,7 @@ static int load_row(void *ctx, const st_thing_row *row, st_err *err)
 {
     const loading *l = ctx;
     st_secret s;
-    int r = read_row(row, l->arena, &s, err);
+    int r = read_row(l->ctl, row, l->arena, &s, err);
 
     if (r == 0)
         st_vault_put(l->ctl->vault, &s);
@@ -116,17 +121,36 @@ typedef struct sweep {
     ST_VEC(stale) rows;
     ST_VEC(headed) heads;
     int64_t seen, last;
+    bool named; /* the earlier form is taken */
 } sweep;
+
+typedef struct kin {
+    st_directory *dir;
+    const char *account;
+} kin;
+
+/* Who submits stands at or above the job's account. */
+static int64_t serial_of(void *ctx, const char *name)
+{
+    const kin *k = ctx;
+
+    return st_directory_serial_above(k->dir, k->account, name);
+}
 
 /* A text that cannot be opened stays as it is: nothing may depend on one damaged row. */
 static void look(sweep *s, const headed *of, int64_t id, const char *text, bool head)
 {
-    const st_vault_who job = {of->account, of->user};
+    st_directory *dir = s->ctl->dir;
+    const st_vault_who job = {st_directory_serial(dir, of->account), of->user};
+    kin above = {dir, of->account};
+    const char *account = st_directory_was(dir, of->account);
+    const st_vault_was was = {account ? account : of->account, serial_of, &above};
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
     bool changed = false;
     st_err why;
 
-    if (st_vault_doc_renew(s->ctl->vault, &job, text, head, &out, &changed, &why) < 0)
+    if (st_vault_doc_renew(s->ctl->vault, &job, s->named ? &was : NULL, text, head, &out, &changed,
+                           &why) < 0)
         st_control_say(s->ctl, "event=seal_failed job=%" PRId64 " reason=\"%s\"", id, why.msg);
     else if (changed)
         st_vec_push(&s->rows, (stale){id, st_strbuf_take(&out), head});
@@ -186,11 +210,11 @@ static int rewrite(st_control *ctl, stale *row, st_err *err)
 }
 
 /* The next CHUNK documents below *before, newest first; *before is 0 when there are no more. In a transaction. */
-static int seal_chunk(st_control *ctl, int64_t *before, int64_t *ret_n, st_err *err)
+static int seal_chunk(st_control *ctl, bool named, int64_t *before, int64_t *ret_n, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     const st_job_filter f = {.before_id = *before, .limit = CHUNK, .own_part = true};
-    sweep s = {.ctl = ctl, .arena = arena};
+    sweep s = {.ctl = ctl, .arena = arena, .named = named};
     int r = st_store_jobs_list(ctl->store, &f, look_row, &s, err);
 
     if (r >= 0)
@@ -207,8 +231,8 @@ static int seal_chunk(st_control *ctl, int64_t *before, int64_t *ret_n, st_err *
     return r < 0 ? r : 0;
 }
 
-/* Whatever was written before there was a key, or when a renewal was cut short. */
-static int seal_all(st_control *ctl, st_err *err)
+/* Whatever was written before there was a key, or in the earlier form, or when a renewal was cut short. */
+static int seal_all(st_control *ctl, bool named, st_err *err)
 {
     int64_t before = 0, n = 0;
     int r;
@@ -216,7 +240,7 @@ static int seal_all(st_control *ctl, st_err *err)
     do {
         r = st_store_begin(ctl->store, err);
         if (r == 0)
-            r = seal_chunk(ctl, &before, &n, err);
+            r = seal_chunk(ctl, named, &before, &n, err);
         if (r == 0)
             r = st_store_commit(ctl->store, err);
         if (r < 0)
@@ -229,13 +253,24 @@ static int seal_all(st_control *ctl, st_err *err)
     return r;
 }
 
-static int seal_secrets(st_control *ctl, int64_t now, st_err *err);
+static int seal_secrets(st_control *ctl, int64_t now, bool named, st_err *err);
+
+static int is_named(st_control *ctl, bool *ret, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    const char *form;
+    int r = st_store_meta_get(ctl->store, META_FORM, arena, &form, err);
+
+    *ret = r == -ST_ENOENT || (r == 0 && strcmp(form, FORM) != 0);
+    return *ret ? 0 : r;
+}
 
 int st_secrets_open(st_control *ctl, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     char key[ST_VAULT_KEY_ID];
     const char *under = NULL;
+    bool named = false;
     int r = st_store_meta_get(ctl->store, META_KEY, arena, &under, err);
 
     if (r < 0 && r != -ST_ENOENT)
@@ -243,14 +278,18 @@ int st_secrets_open(st_control *ctl, st_err *err)
     r = open_key(ctl, r == 0 ? under : NULL, err);
     if (r == 0)
         r = load_secrets(ctl, err);
+    if (r == 0)
+        r = is_named(ctl, &named, err);
     if (r < 0)
         return r;
     st_vault_key(ctl->vault, key);
-    if (under && strcmp(key, under) == 0)
+    if (under && strcmp(key, under) == 0 && !named)
         return 0;
-    r = seal_secrets(ctl, 0, err);
+    r = seal_secrets(ctl, 0, named, err);
     if (r == 0)
-        r = seal_all(ctl, err);
+        r = seal_all(ctl, named, err);
+    if (r == 0)
+        r = st_store_meta_put(ctl->store, META_FORM, FORM, err);
     if (r == 0)
         r = st_store_meta_put(ctl->store, META_KEY, key, err);
     return r == 0 ? st_vault_retire(ctl->vault, err) : r;
@@ -269,13 +308,17 @@ static int write_secret(st_tx *tx, const st_secret *s, int64_t before, st_err *e
     return st_tx_fault(tx, st_store_thing_put(tx->ctl->store, &row, err), err);
 }
 
-static int may_change(st_tx *tx, const st_cmd_secret *c, const st_secret *there, st_err *err)
+/* The core knows what went before in this transaction, and the directory does not. */
+static int may_change(st_tx *tx, const st_cmd_secret *c, const st_secret *there, int64_t *ret_owner,
+                      st_err *err)
 {
     const st_identity *who = &c->who;
-    char q[ST_QUOTE_MAX];
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    int32_t id = c->account[0] ? st_tree_find(tree, c->account) : -1;
 
-    if (!c->account[0] || !st_directory_within(tx->ctl->dir, c->account, who->account))
-        return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, c->account));
+    if (id <= ST_ROOT || !st_directory_within(tx->ctl->dir, c->account, who->account))
+        return st_no_account(c->account, err);
+    *ret_owner = st_tree_account(tree, id)->serial;
     if (who->role != ST_ROLE_MEMBER)
         return 0;
     if (strcmp(c->account, who->account) != 0)
@@ -296,6 +339,7 @@ static int run_secret(st_tx *tx, st_cmd *cmd, st_err *err)
     ST_CLEANUP(st_freep) char *kept = kept_name(c->account, c->name);
     st_secret there = {0};
     st_thing_row row;
+    int64_t owner = -1;
     int r = st_tx_open(tx, err);
 
     if (r == 0)
@@ -303,9 +347,9 @@ static int run_secret(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r < 0 && r != -ST_ENOENT)
         return st_tx_fault(tx, r, err);
     c->created = r == -ST_ENOENT;
-    r = c->created ? 0 : st_tx_fault(tx, read_row(&row, arena, &there, err), err);
+    r = c->created ? 0 : st_tx_fault(tx, read_row(ctl, &row, arena, &there, err), err);
     if (r == 0)
-        r = may_change(tx, c, c->created ? NULL : &there, err);
+        r = may_change(tx, c, c->created ? NULL : &there, &owner, err);
     if (r < 0)
         return r;
     if (c->created && !c->value)
@@ -320,10 +364,11 @@ static int run_secret(st_tx *tx, st_cmd *cmd, st_err *err)
                      : st_tx_audit(tx, &c->who, "secret.remove", c->account, c->name, NULL, err);
     }
     int64_t before = c->created ? 0 : there.version;
-    const st_vault_place place = place_of(c->account, c->name, before + 1);
+    const st_vault_place place = place_of(owner, c->name, before + 1);
     st_vault_seal(ctl->vault, &place, c->value, c->n, &c->sealed);
     c->kept = (st_secret){.account = c->account,
                           .name = c->name,
+                          .owner = owner,
                           .version = before + 1,
                           .made_ms = c->created ? tx->now : there.made_ms,
                           .changed_ms = tx->now,
@@ -357,6 +402,7 @@ void st_cmd_secret_init(st_cmd_secret *cmd)
 /* ---- another key ------------------------------------------------------------------------------------ */
 
 typedef struct old_secrets {
+    const st_control *ctl;
     st_arena *arena;
     ST_VEC(st_secret) v;
 } old_secrets;
@@ -365,7 +411,7 @@ static int gather_row(void *ctx, const st_thing_row *row, st_err *err)
 {
     old_secrets *o = ctx;
     st_secret s;
-    int r = read_row(row, o->arena, &s, err);
+    int r = read_row(o->ctl, row, o->arena, &s, err);
 
     if (r == 0)
         st_vec_push(&o->v, s);
@@ -373,10 +419,10 @@ static int gather_row(void *ctx, const st_thing_row *row, st_err *err)
 }
 
 /* One secret under the newest key, as its next version. One that cannot be opened stays as it is. */
-static int seal_secret(st_control *ctl, const st_secret *old, int64_t now, st_err *err)
+static int seal_secret(st_control *ctl, const st_secret *old, int64_t now, bool named, st_err *err)
 {
-    const st_vault_place from = place_of(old->account, old->name, old->version);
-    const st_vault_place to = place_of(old->account, old->name, old->version + 1);
+    const st_vault_place from = place_of(old->owner, old->name, old->version);
+    const st_vault_place to = place_of(old->owner, old->name, old->version + 1);
     ST_CLEANUP(st_wipe) st_strbuf plain = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf sealed = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
@@ -385,7 +431,10 @@ static int seal_secret(st_control *ctl, const st_secret *old, int64_t now, st_er
     st_err why;
     int r;
 
-    if (st_vault_unseal(ctl->vault, &from, old->sealed, &plain, &why) < 0) {
+    r = named && st_vault_named(old->sealed)
+            ? st_vault_unseal_named(ctl->vault, old->account, &from, old->sealed, &plain, &why)
+            : st_vault_unseal(ctl->vault, &from, old->sealed, &plain, &why);
+    if (r < 0) {
         st_control_say(ctl, "event=seal_failed account=%s secret=%s reason=\"%s\"", old->account,
                        old->name, why.msg);
         return 0;
@@ -402,15 +451,15 @@ static int seal_secret(st_control *ctl, const st_secret *old, int64_t now, st_er
     return r;
 }
 
-static int seal_secrets(st_control *ctl, int64_t now, st_err *err)
+static int seal_secrets(st_control *ctl, int64_t now, bool named, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    old_secrets old = {.arena = arena};
+    old_secrets old = {.ctl = ctl, .arena = arena};
     int r = st_store_things(ctl->store, KIND, gather_row, &old, err);
 
     for (size_t i = 0; r >= 0 && i < old.v.n; i++)
         if (!st_vault_fresh(ctl->vault, old.v.v[i].sealed))
-            r = seal_secret(ctl, &old.v.v[i], now, err);
+            r = seal_secret(ctl, &old.v.v[i], now, named, err);
     st_vec_free(&old.v);
     return r < 0 ? r : 0;
 }
@@ -424,13 +473,13 @@ static int run_rotate(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r == 0 && !c->begun) {
         r = st_vault_renew(ctl->vault, err);
         if (r == 0)
-            r = st_tx_fault(tx, seal_secrets(ctl, tx->now, err), err);
+            r = st_tx_fault(tx, seal_secrets(ctl, tx->now, false, err), err);
         if (r == 0)
             r = st_tx_audit(tx, &c->who, "secrets.rotate", "", "", NULL, err);
         c->begun = r == 0;
     }
     if (r == 0)
-        r = st_tx_fault(tx, seal_chunk(ctl, &c->before, &c->documents, err), err);
+        r = st_tx_fault(tx, seal_chunk(ctl, false, &c->before, &c->documents, err), err);
     c->over = r == 0 && c->before == 0;
     if (c->over) {
         st_vault_key(ctl->vault, c->key);
@@ -465,7 +514,7 @@ st_vault *st_control_vault(st_control *ctl)
 void st_control_dress(st_control *ctl, const char *account, const char *user, const char *doc,
                       st_strbuf *out)
 {
-    const st_vault_who job = {account, user};
+    const st_vault_who job = {st_directory_serial(ctl->dir, account), user};
     const char *above[ST_ABOVE_MAX];
     size_t before = out->n;
     st_err err = {0};

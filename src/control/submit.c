@@ -78,12 +78,13 @@ static int replay(st_cmd_submit *s, const st_idem_row *row, st_err *err)
 /* It was sealed when it came in; the key may have been renewed since. */
 static char *kept(st_control *ctl, const st_submit_item *item, const char *text, bool head)
 {
-    const st_vault_who job = {item->spec.account, item->spec.user};
+    const st_vault_who job = {st_directory_serial(ctl->dir, item->spec.account), item->spec.user};
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
     bool changed = false;
     st_err err;
 
-    if (st_vault_doc_renew(ctl->vault, &job, text, head, &out, &changed, &err) == 0 && changed)
+    if (st_vault_doc_renew(ctl->vault, &job, NULL, text, head, &out, &changed, &err) == 0 &&
+        changed)
         return st_strbuf_take(&out);
     return st_xstrdup(text);
 }

@@ -54,6 +54,7 @@ int st_tx_apply(st_tx *tx, const st_event *event, st_err *err)
     case ST_EV_POOL_REMOVE:
     case ST_EV_NODE:
     case ST_EV_ACCOUNT:
+    case ST_EV_ACCOUNT_REMOVE:
         tx->names = true;
         break;
     default:

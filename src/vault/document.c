@@ -2,9 +2,9 @@
  * A job's document with its private parts sealed: the values of `env`, the `command` and the `script`. Where they
  * were stands null (for `env`: the names with null), and the first member is the sealed text:
  *
- *   {"sealed":"v1.…","name":"train","env":{"TOKEN":null},"command":null}
+ *   {"sealed":"v2.…","name":"train","env":{"TOKEN":null},"command":null}
  *
- * What is sealed is {"by":[ACCOUNT,USER],"env":{…},"command":[…]}. A tenant's document cannot begin like that: it has
+ * What is sealed is {"by":[SERIAL,USER],"env":{…},"command":[…]}. A tenant's document cannot begin like that: it has
  * no member of that name. The pieces of an array share the beginning of their documents, up to the open `env`
  * (rules/rules.h), and with it what is sealed; variables of a piece's own stand in its tail as they are.
  */
@@ -111,7 +111,7 @@ static int seal(st_vault *v, const st_vault_who *job, const st_vault_who *by, co
     *ret_sealed = private;
     if (!private)
         return 0;
-    json_object_set_new(private, "by", json_pack("[s,s]", by->account, by->user));
+    json_object_set_new(private, "by", json_pack("[I,s]", (json_int_t)by->account, by->user));
     add_dump(&plain, private, DUMP);
     st_strbuf_add(out, HEAD);
     st_vault_seal(v, &place, plain.s, plain.n, out);
@@ -236,15 +236,16 @@ int st_vault_doc_open(st_vault *v, const st_vault_who *job, const char *doc, st_
 bool st_vault_doc_by(st_vault *v, const st_vault_who *job, const char *doc, const st_vault_who *who)
 {
     ST_CLEANUP(json_decrefp) json_t *private = NULL;
-    const char *account = NULL, *user = NULL;
+    json_int_t account = -1;
+    const char *user = NULL;
     size_t rest;
     ST_CLEANUP(st_freep) char *sealed = sealed_of(doc, &rest);
     st_err err;
 
     if (!sealed || open_private(v, job, sealed, &private, &err) < 0 ||
-        json_unpack(private, "{s:[s,s]}", "by", &account, &user) != 0)
+        json_unpack(private, "{s:[I,s]}", "by", &account, &user) != 0)
         return false;
-    return strcmp(account, who->account) == 0 && strcmp(user, who->user) == 0;
+    return account >= 0 && account == who->account && strcmp(user, who->user) == 0;
 }
 
 /* One that was kept in plain text is its user's. */
@@ -260,8 +261,31 @@ static int seal_plain(st_vault *v, const st_vault_who *job, const char *text, bo
     return r;
 }
 
-int st_vault_doc_renew(st_vault *v, const st_vault_who *job, const char *text, bool head,
-                       st_strbuf *out, bool *ret_changed, st_err *err)
+/* Opens one of the earlier form: whoever submitted it is known by a name there. */
+static int open_named(st_vault *v, const st_vault_who *job, const st_vault_was *was,
+                      const char *sealed, st_strbuf *out, st_err *err)
+{
+    ST_CLEANUP(st_wipe) st_strbuf plain = {0};
+    ST_CLEANUP(json_decrefp) json_t *private = NULL;
+    const st_vault_place place = place_of(job);
+    json_t *by;
+    const char *name;
+    int r = st_vault_unseal_named(v, was->account, &place, sealed, &plain, err);
+
+    if (r < 0)
+        return r;
+    private = json_loadb(st_strbuf_str(&plain), plain.n, 0, NULL);
+    by = json_object_get(private, "by");
+    name = json_string_value(json_array_get(by, 0));
+    if (!name)
+        return st_fail(err, ST_ECORRUPT, "what is sealed here cannot be read");
+    json_array_set_new(by, 0, json_integer(was->serial(was->ctx, name)));
+    add_dump(out, private, DUMP);
+    return 0;
+}
+
+int st_vault_doc_renew(st_vault *v, const st_vault_who *job, const st_vault_was *was,
+                       const char *text, bool head, st_strbuf *out, bool *ret_changed, st_err *err)
 {
     ST_CLEANUP(st_wipe) st_strbuf plain = {0};
     const st_vault_place place = place_of(job);
@@ -276,7 +300,8 @@ int st_vault_doc_renew(st_vault *v, const st_vault_who *job, const char *text, b
         return seal_plain(v, job, text, head, out, ret_changed, err);
     if (st_vault_fresh(v, sealed))
         return 0;
-    r = st_vault_unseal(v, &place, sealed, &plain, err);
+    r = was && st_vault_named(sealed) ? open_named(v, job, was, sealed, &plain, err)
+                                      : st_vault_unseal(v, &place, sealed, &plain, err);
     if (r < 0)
         return r;
     st_strbuf_add(out, HEAD);

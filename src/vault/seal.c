@@ -2,7 +2,9 @@
  * Sealed text: XChaCha20-Poly1305 with a random nonce. What is authenticated beside the bytes is the place they
  * belong to, each part with its length, so that no two places read the same.
  *
- *   "v1" "." KEY-ID "." BASE64URL(nonce || bytes and tag)
+ *   "v2" "." KEY-ID "." BASE64URL(nonce || bytes and tag)
+ *
+ * "v1" is the earlier form, in which an account was meant by its name.
  */
 #include <endian.h>
 #include <stdlib.h>
@@ -13,7 +15,8 @@
 
 #define NONCE    crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 #define TAG      crypto_aead_xchacha20poly1305_ietf_ABYTES
-#define HEAD     "v1."
+#define HEAD     "v2."
+#define NAMED    "v1."
 #define HEAD_LEN (sizeof HEAD - 1)
 #define ID_LEN   ((size_t)ST_VAULT_KEY_ID - 1)
 #define BASE64   sodium_base64_VARIANT_URLSAFE_NO_PADDING
@@ -35,10 +38,21 @@ static void add_part(st_strbuf *out, const char *text)
 
 static void place_bytes(const st_vault_place *p, st_strbuf *out)
 {
+    uint64_t owner = htole64((uint64_t)p->owner), version = htole64((uint64_t)p->version);
+
+    st_strbuf_add(out, HEAD);
+    add_part(out, p->kind);
+    st_strbuf_addn(out, (const char *)&owner, sizeof owner);
+    add_part(out, p->name);
+    st_strbuf_addn(out, (const char *)&version, sizeof version);
+}
+
+static void named_bytes(const char *owner, const st_vault_place *p, st_strbuf *out)
+{
     uint64_t version = htole64((uint64_t)p->version);
 
     add_part(out, p->kind);
-    add_part(out, p->owner);
+    add_part(out, owner);
     add_part(out, p->name);
     st_strbuf_addn(out, (const char *)&version, sizeof version);
 }
@@ -70,9 +84,9 @@ static int no_good(st_err *err, const char *why)
 }
 
 /* The id of the key; NULL: this is no sealed text. */
-static const char *key_of(const char *text, char ret[ST_VAULT_KEY_ID])
+static const char *key_of(const char *text, const char *head, char ret[ST_VAULT_KEY_ID])
 {
-    if (strncmp(text, HEAD, HEAD_LEN) != 0 ||
+    if (strncmp(text, head, HEAD_LEN) != 0 ||
         strspn(text + HEAD_LEN, "0123456789abcdef") != ID_LEN || text[HEAD_LEN + ID_LEN] != '.')
         return NULL;
     memcpy(ret, text + HEAD_LEN, ID_LEN);
@@ -85,15 +99,21 @@ bool st_vault_fresh(st_vault *v, const char *text)
     char id[ST_VAULT_KEY_ID], newest[ST_VAULT_KEY_ID];
 
     st_vault_key(v, newest);
-    return key_of(text, id) && strcmp(id, newest) == 0;
+    return key_of(text, HEAD, id) && strcmp(id, newest) == 0;
 }
 
-int st_vault_unseal(st_vault *v, const st_vault_place *place, const char *text, st_strbuf *out,
-                    st_err *err)
+bool st_vault_named(const char *text)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf aad = {0};
     char id[ST_VAULT_KEY_ID];
-    const char *base64 = key_of(text, id);
+
+    return key_of(text, NAMED, id);
+}
+
+static int unseal(st_vault *v, const char *head, const st_strbuf *aad, const char *text,
+                  st_strbuf *out, st_err *err)
+{
+    char id[ST_VAULT_KEY_ID];
+    const char *base64 = key_of(text, head, id);
     size_t len = base64 ? strlen(base64) : 0, n = 0;
     ST_CLEANUP(st_freep) unsigned char *box = st_xmalloc(len + 1), *plain = NULL;
     unsigned long long made = 0;
@@ -109,13 +129,30 @@ int st_vault_unseal(st_vault *v, const st_vault_place *place, const char *text, 
                        "of keys",
                        id);
     plain = st_xmalloc(n - NONCE - TAG + 1);
-    place_bytes(place, &aad);
     bad = crypto_aead_xchacha20poly1305_ietf_decrypt(plain, &made, NULL, box + NONCE, n - NONCE,
-                                                     (const unsigned char *)aad.s, aad.n, box,
+                                                     (const unsigned char *)aad->s, aad->n, box,
                                                      k.bytes);
     sodium_memzero(&k, sizeof k);
     if (bad == 0)
         st_strbuf_addn(out, (const char *)plain, (size_t)made);
     sodium_memzero(plain, n - NONCE - TAG);
     return bad == 0 ? 0 : no_good(err, "it was changed, or belongs elsewhere");
+}
+
+int st_vault_unseal(st_vault *v, const st_vault_place *place, const char *text, st_strbuf *out,
+                    st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf aad = {0};
+
+    place_bytes(place, &aad);
+    return unseal(v, HEAD, &aad, text, out, err);
+}
+
+int st_vault_unseal_named(st_vault *v, const char *owner, const st_vault_place *place,
+                          const char *text, st_strbuf *out, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf aad = {0};
+
+    named_bytes(owner, place, &aad);
+    return unseal(v, NAMED, &aad, text, out, err);
 }

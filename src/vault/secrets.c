@@ -170,13 +170,13 @@ bool st_vault_find(st_vault *v, const char *account, const char *name, st_secret
 /* ---- opening ---------------------------------------------------------------------------------- */
 
 typedef struct sealed_copy {
-    char *text, *account;
-    int64_t version;
+    char *text;
+    int64_t owner, version;
 } sealed_copy;
 
 static void copy_sealed(sealed_copy *to, const st_secret *s)
 {
-    *to = (sealed_copy){st_xstrdup(s->sealed), st_xstrdup(s->account), s->version};
+    *to = (sealed_copy){st_xstrdup(s->sealed), s->owner, s->version};
 }
 
 int st_vault_secret(st_vault *v, const char *const *above, const char *name, st_strbuf *ret,
@@ -199,11 +199,10 @@ int st_vault_secret(st_vault *v, const char *const *above, const char *name, st_
             err, ST_ENOENT, "%s%s has no secret %s; `stint secret list` shows those it has",
             above[0] ? "account " : "the cluster", above[0] ? above[0] : "", st_quote(q, name));
     const st_vault_place place = {
-        .kind = "secret", .owner = c.account, .name = name, .version = c.version};
+        .kind = "secret", .owner = c.owner, .name = name, .version = c.version};
     r = st_vault_unseal(v, &place, c.text, ret, err);
     if (r < 0)
         st_fail_prefix(err, "secret %s: ", st_quote(q, name));
     free(c.text);
-    free(c.account);
     return r;
 }

@@ -3,7 +3,8 @@
  *
  *   keys       a file of the site (0600), beside the store; the first seals, the others only open
  *   sealed     text that says under which key it was made and opens only at its place: kind, owner, name
- *              and version are part of what is authenticated, so a row moved elsewhere does not open
+ *              and version are part of what is authenticated, so a row moved elsewhere does not open. The owner
+ *              is an account's serial, not its name: who has the name later opens nothing
  *   documents  a job's document in which the values of `env`, the `command` and the `script` are sealed;
  *              the rest can be read and worked with as before
  *   secrets    of each account, by name, sealed; opened for the node that starts a job and nobody else
@@ -50,20 +51,25 @@ int st_vault_retire(st_vault *v, st_err *err);
 
 /* Where sealed text belongs. */
 typedef struct st_vault_place {
-    const char *kind;  /* "env", "secret" */
-    const char *owner; /* the account */
-    const char *name;  /* inside it */
+    const char *kind; /* "env", "secret" */
+    int64_t owner;    /* the account's serial */
+    const char *name; /* inside it */
     int64_t version;
 } st_vault_place;
 
-/* Appends "v1.KEY.BASE64". */
+/* Appends "v2.KEY.BASE64". */
 void st_vault_seal(st_vault *v, const st_vault_place *place, const void *bytes, size_t n,
                    st_strbuf *out);
 /* Appends what was sealed. ST_ECORRUPT: not made here, for another place, or under a key that is gone. */
 int st_vault_unseal(st_vault *v, const st_vault_place *place, const char *text, st_strbuf *out,
                     st_err *err);
-/* Whether sealed text was made under the newest key. */
+/* Whether sealed text was made under the newest key, and in the form of today. */
 bool st_vault_fresh(st_vault *v, const char *text);
+
+/* Text of the earlier form, "v1.", belonged to the name of an account. It opens here alone, to be sealed anew. */
+bool st_vault_named(const char *text);
+int st_vault_unseal_named(st_vault *v, const char *owner, const st_vault_place *place,
+                          const char *text, st_strbuf *out, st_err *err);
 
 /* Overwrites and frees. */
 void st_wipe(st_strbuf *b);
@@ -72,8 +78,16 @@ void st_wipe(st_strbuf *b);
 
 /* Who is meant, in words that do not change with the row they are in. */
 typedef struct st_vault_who {
-    const char *account, *user;
+    int64_t account; /* its serial, 0 the cluster's; one below 0 is nobody's */
+    const char *user;
 } st_vault_who;
+
+/* Whom a document of the earlier form was sealed for. */
+typedef struct st_vault_was {
+    const char *account; /* the name */
+    int64_t (*serial)(void *ctx, const char *account);
+    void *ctx;
+} st_vault_was;
 
 /* How much of a document is shown. */
 typedef enum st_vault_view {
@@ -96,9 +110,9 @@ int st_vault_doc_open(st_vault *v, const st_vault_who *job, const char *doc, st_
 bool st_vault_doc_by(st_vault *v, const st_vault_who *job, const char *doc,
                      const st_vault_who *who);
 /* Seals a document, or with `head` the beginning of one, anew unless it is sealed under the newest key or has nothing
- * to seal; *ret_changed: *out has it. */
-int st_vault_doc_renew(st_vault *v, const st_vault_who *job, const char *text, bool head,
-                       st_strbuf *out, bool *ret_changed, st_err *err);
+ * to seal; *ret_changed: *out has it. One of the earlier form is opened only if `was` is given. */
+int st_vault_doc_renew(st_vault *v, const st_vault_who *job, const st_vault_was *was,
+                       const char *text, bool head, st_strbuf *out, bool *ret_changed, st_err *err);
 
 /* ---- secrets (secrets.c) ------------------------------------------------------------------------- */
 
@@ -111,6 +125,7 @@ int st_vault_doc_renew(st_vault *v, const st_vault_who *job, const char *text, b
 /* What is known of a secret; texts are the vault's and copied on the way in. */
 typedef struct st_secret {
     const char *account, *name;
+    int64_t owner; /* the account's serial */
     int64_t version;
     int64_t made_ms, changed_ms;
     const char *by, *by_account; /* who put this value */
@@ -120,7 +135,7 @@ typedef struct st_secret {
 
 /* A secret as it stands in the store. */
 void st_secret_write(const st_secret *s, st_strbuf *out);
-/* account, name and version are the row's; the texts of *ret are the arena's, if it has one. */
+/* account, name, owner and version are the row's; the texts of *ret are the arena's, if it has one. */
 int st_secret_read(const char *doc, st_arena *arena, st_secret *ret, st_err *err);
 
 void st_vault_put(st_vault *v, const st_secret *s);

@@ -11,9 +11,9 @@
 #include "base/mem.h"
 #include "base/names.h"
 #include "base/testing.h"
-#include "vault/vault.h"
+#include "vault/test/named.h"
 
-static const st_vault_place place = {"secret", "acme", "hf", 3};
+static const st_vault_place place = {"secret", 7, "hf", 3};
 
 /* ---- sealing ------------------------------------------------------------------------------------ */
 
@@ -39,11 +39,11 @@ static void opens_at_its_place_alone(void **state)
     ST_CLEANUP(st_vault_freep) st_vault *other = st_vault_new_fleeting();
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
     ST_CLEANUP(st_wipe) st_strbuf back = {0};
-    const st_vault_place elsewhere[] = {{"env", "acme", "hf", 3},
-                                        {"secret", "beta", "hf", 3},
-                                        {"secret", "acme", "hf2", 3},
-                                        {"secret", "acme", "hf", 2},
-                                        {"secret", "acm", "ehf", 3}};
+    const st_vault_place elsewhere[] = {{"env", 7, "hf", 3},
+                                        {"secret", 8, "hf", 3},
+                                        {"secret", 7, "hf2", 3},
+                                        {"secret", 7, "hf", 2},
+                                        {"secret", -1, "hf", 3}};
     st_err err;
 
     (void)state;
@@ -135,7 +135,7 @@ static void key_file(void **state)
 static const char *const job_doc =
     "{\"name\":\"train\",\"cpu\":0.1,\"env\":{\"TOKEN\":\"s3cret\",\"N\":7},"
     "\"script\":\"curl -H key\",\"labels\":{\"a\":\"b\"}}";
-static const st_vault_who alice = {"acme", "alice"}, bob = {"acme", "bob"}, boss = {"", "boss"};
+static const st_vault_who alice = {7, "alice"}, bob = {7, "bob"}, boss = {0, "boss"};
 
 static void documents(void **state)
 {
@@ -187,17 +187,54 @@ static void plain_documents(void **state)
     assert_null(strstr(out.s, "s3cret"));
     assert_null(strstr(out.s, "curl"));
     st_strbuf_clear(&out);
-    assert_ok(st_vault_doc_renew(v, &alice, job_doc, false, &out, &changed, &err));
+    assert_ok(st_vault_doc_renew(v, &alice, NULL, job_doc, false, &out, &changed, &err));
     assert_true(changed);
     assert_null(strstr(out.s, "s3cret"));
-    assert_ok(st_vault_doc_renew(v, &alice, out.s, false, &again, &changed, &err));
+    assert_ok(st_vault_doc_renew(v, &alice, NULL, out.s, false, &again, &changed, &err));
     assert_false(changed);
     assert_ok(st_vault_renew(v, &err));
-    assert_ok(st_vault_doc_renew(v, &alice, out.s, false, &again, &changed, &err));
+    assert_ok(st_vault_doc_renew(v, &alice, NULL, out.s, false, &again, &changed, &err));
     assert_true(changed);
     st_strbuf_clear(&out);
     assert_ok(st_vault_doc_open(v, &alice, again.s, ST_VIEW_ALL, &out, &err));
     assert_string_equal(out.s, job_doc);
+}
+
+/* ---- the earlier form ---------------------------------------------------------------------------------- */
+
+static int64_t serial_of(void *ctx, const char *name)
+{
+    assert_string_equal(name, ctx);
+    return 0;
+}
+
+static void sealed_for_a_name(void **state)
+{
+    static const st_vault_place of_alice = {"job", 7, "alice", 1};
+    const st_vault_was was = {"acme", serial_of, (char[]){""}}, other = {"beta", serial_of, NULL};
+    ST_CLEANUP(st_vault_freep) st_vault *v = st_vault_new_fleeting();
+    ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0}, next = {0}, out = {0};
+    bool changed;
+    st_err err;
+
+    (void)state;
+    st_strbuf_add(&doc, "{\"sealed\":\"");
+    seal_named(v, "acme", &of_alice, "{\"by\":[\"\",\"boss\"],\"env\":{\"K\":\"s3cret\"}}", &doc);
+    st_strbuf_add(&doc, "\",\"env\":{\"K\":null}}");
+    /* It opens for nobody, and is sealed anew only where names are looked up, and for that name. */
+    assert_fails(st_vault_doc_open(v, &alice, doc.s, ST_VIEW_ALL, &out, &err), ST_ECORRUPT, "");
+    assert_fails(st_vault_doc_renew(v, &alice, NULL, doc.s, false, &next, &changed, &err),
+                 ST_ECORRUPT, "");
+    assert_fails(st_vault_doc_renew(v, &alice, &other, doc.s, false, &next, &changed, &err),
+                 ST_ECORRUPT, "belongs elsewhere");
+    assert_int_equal(next.n, 0);
+    assert_ok(st_vault_doc_renew(v, &alice, &was, doc.s, false, &next, &changed, &err));
+    assert_true(changed);
+    assert_ok(st_vault_doc_open(v, &alice, next.s, ST_VIEW_ALL, &out, &err));
+    assert_string_equal(out.s, "{\"env\":{\"K\":\"s3cret\"}}");
+    assert_true(st_vault_doc_by(v, &alice, next.s, &boss));
+    assert_fails(st_vault_doc_open(v, &(st_vault_who){8, "alice"}, next.s, ST_VIEW_ALL, &out, &err),
+                 ST_ECORRUPT, "belongs elsewhere");
 }
 
 /* Text that looks like the sealed member, inside a value. */
@@ -234,9 +271,9 @@ static void heads(void **state)
     assert_ok(st_vault_head_seal(v, &alice, &alice, head, &kept, &err));
     assert_null(strstr(kept.s, "s3cret"));
     assert_ok(st_vault_renew(v, &err));
-    assert_ok(st_vault_doc_renew(v, &alice, kept.s, true, &next, &changed, &err));
+    assert_ok(st_vault_doc_renew(v, &alice, NULL, kept.s, true, &next, &changed, &err));
     assert_true(changed);
-    assert_ok(st_vault_doc_renew(v, &alice, tail, false, &out, &changed, &err));
+    assert_ok(st_vault_doc_renew(v, &alice, NULL, tail, false, &out, &changed, &err));
     assert_false(changed);
     st_strbuf_add(&next, tail);
     assert_ok(st_vault_doc_open(v, &alice, next.s, ST_VIEW_NAMES, &out, &err));
@@ -253,11 +290,12 @@ static void heads(void **state)
 static void put(st_vault *v, const char *account, const char *name, const char *value, bool below)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf sealed = {0};
-    const st_vault_place at = {"secret", account, name, 1};
+    const st_vault_place at = {"secret", 7, name, 1};
 
     st_vault_seal(v, &at, value, strlen(value), &sealed);
     const st_secret s = {.account = account,
                          .name = name,
+                         .owner = 7,
                          .version = 1,
                          .by = "adm",
                          .by_account = account,
@@ -299,13 +337,14 @@ static void swapped_rows(void **state)
     ST_CLEANUP(st_vault_freep) st_vault *v = st_vault_new_fleeting();
     ST_CLEANUP(st_strbuf_done) st_strbuf sealed = {0};
     ST_CLEANUP(st_wipe) st_strbuf value = {0};
-    const st_vault_place at = {"secret", "acme", "hf", 1};
+    const st_vault_place at = {"secret", 7, "hf", 1};
     st_err err;
 
     (void)state;
     st_vault_seal(v, &at, "org", 3, &sealed);
     const st_secret s = {.account = "beta",
                          .name = "hf",
+                         .owner = 8,
                          .version = 1,
                          .by = "x",
                          .by_account = "beta",
@@ -367,6 +406,7 @@ int main(void)
         cmocka_unit_test(key_file),
         cmocka_unit_test(documents),
         cmocka_unit_test(plain_documents),
+        cmocka_unit_test(sealed_for_a_name),
         cmocka_unit_test(look_alikes),
         cmocka_unit_test(heads),
         cmocka_unit_test(nearest_account_wins),

@@ -1,0 +1,127 @@
+/*
+ * Stores of earlier versions: what stood in them differently has today's form after the next start.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/testing.h"
+#include "control/test/world.h"
+#include "vault/test/named.h"
+
+#define PLAIN "{\"by\":[\"\",\"root\"],\"env\":{\"K\":\"s3cret\"}}"
+
+/* A document sealed for the name of an account. */
+static void named_doc(world *w, const char *account, st_strbuf *out)
+{
+    const st_vault_place place = {.kind = "job", .name = "ann", .version = 1};
+
+    st_strbuf_add(out, "{\"sealed\":\"");
+    seal_named(st_control_vault(w->ctl), account, &place, PLAIN, out);
+    st_strbuf_add(out, "\",\"env\":{\"K\":null}}");
+}
+
+static void named_secret(world *w, const char *account, const char *value)
+{
+    const st_vault_place place = {.kind = "secret", .name = "hf", .version = 1};
+    ST_CLEANUP(st_strbuf_done) st_strbuf sealed = {0}, doc = {0}, name = {0};
+    st_err err = {0};
+
+    seal_named(st_control_vault(w->ctl), account, &place, value, &sealed);
+    const st_secret s = {.by = "ann", .by_account = account, .sealed = sealed.s};
+    st_secret_write(&s, &doc);
+    st_strbuf_addf(&name, "%s/hf", account);
+    const st_thing_row row = {.kind = "secret", .name = name.s, .doc = doc.s};
+    assert_ok(st_store_thing_put(st_control_store(w->ctl), &row, &err));
+}
+
+static int64_t serial_of(world *w, const char *account)
+{
+    return st_directory_serial(st_control_directory(w->ctl), account);
+}
+
+static int open_doc(world *w, uint64_t job, int64_t serial, st_strbuf *out)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    const st_vault_who ann = {serial, "ann"};
+    st_job_row row;
+    st_err err = {0};
+
+    assert_ok(st_store_job_get(st_control_store(w->ctl), (int64_t)job, arena, &row, &err));
+    st_strbuf_clear(out);
+    return st_vault_doc_open(st_control_vault(w->ctl), &ann, row.spec, ST_VIEW_ALL, out, &err);
+}
+
+static int open_secret(world *w, const char *account, st_strbuf *out)
+{
+    const char *const above[] = {account, NULL};
+    st_err err = {0};
+
+    st_strbuf_clear(out);
+    return st_vault_secret(st_control_vault(w->ctl), above, "hf", out, &err);
+}
+
+static void remove_account(world *w, const char *name)
+{
+    st_cmd_account cmd = {.who = owner, .name = name, .if_version = -1};
+    st_err err = {0};
+
+    st_cmd_account_remove(&cmd);
+    assert_ok(do_cmd(w, &cmd.cmd, &err));
+    st_vec_free(&cmd.revoked);
+}
+
+static void cancel(world *w, uint64_t job)
+{
+    const st_event event = {.kind = ST_EV_CANCEL, .u.id = job};
+
+    make_event(w, event);
+}
+
+static void sealed_for_names(void **state)
+{
+    world *w = *state;
+    ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0}, out = {0};
+    uint64_t live, over;
+    int64_t first, second;
+    st_err err = {0};
+
+    make_fleet(w);
+    named_doc(w, "team", &doc);
+    assert_ok(submit(w, NULL, doc.s, &over, &err));
+    cancel(w, over);
+    first = serial_of(w, "team");
+    remove_account(w, "team");
+    make_account(w, "team", "", "{name: team}");
+    second = serial_of(w, "team");
+    assert_ok(submit(w, NULL, doc.s, &live, &err));
+    named_secret(w, "team", "val");
+    assert_int_equal(open_doc(w, live, second, &out), -ST_ECORRUPT);
+    assert_ok(st_store_meta_put(st_control_store(w->ctl), "secrets_form", "names", &err));
+    restart(w);
+
+    /* Each is its own account's, of the two that had the name. */
+    assert_int_equal(open_doc(w, live, second, &out), 0);
+    assert_string_equal(out.s, "{\"env\":{\"K\":\"s3cret\"}}");
+    assert_int_equal(open_doc(w, live, first, &out), -ST_ECORRUPT);
+    assert_int_equal(open_doc(w, over, first, &out), 0);
+    assert_int_equal(open_doc(w, over, second, &out), -ST_ECORRUPT);
+    assert_int_equal(open_secret(w, "team", &out), 0);
+    assert_string_equal(out.s, "val");
+
+    /* It is done once: a row of the earlier form that comes later opens for nobody. */
+    assert_ok(st_store_job_put_spec(st_control_store(w->ctl), (int64_t)over, doc.s, &err));
+    restart(w);
+    assert_int_equal(open_doc(w, over, first, &out), -ST_ECORRUPT);
+    assert_int_equal(open_doc(w, live, second, &out), 0);
+    assert_int_equal(open_secret(w, "team", &out), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sealed_for_names, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
