@@ -18,8 +18,10 @@ typedef struct feed {
 static void on_start(const feed *f, const st_effect *e)
 {
     const st_job *job = st_core_job(f->core, e->job);
-    if (!job)
-        return; /* over already, in the same moment */
+    if (!job) { /* over already, in the same moment; what was kept free for it is free */
+        st_meter_hold(f->m, e->job, NULL, 0, NULL, e->at_ms);
+        return;
+    }
     st_job then = *job;
     then.class = e->class;
     st_meter_start(f->m, st_core_tree(f->core), &then, (int32_t)e->value,

@@ -207,6 +207,25 @@ static void test_hold(void **state)
     end_metered(&t);
 }
 
+/* It starts where it was held and ends before the meter has heard of either: nothing is kept any more. */
+static void test_hold_over_at_once(void **state)
+{
+    (void)state;
+    st_err err = {0};
+    metered t;
+    displace(&t, ST_YIELD_CHECKPOINT);
+    in_state(&t.w, 1, ST_JOB_CHECKPOINTING);
+    t.w.now = 105 * SEC;
+    tell(&t.w, ST_EV_FINISH, 1);
+    in_state(&t.w, 2, ST_JOB_RUNNING);
+    st_event cancel = id_event(ST_EV_CANCEL, 2);
+    assert_ok(st_core_step(t.w.core, &cancel, t.w.now, &t.w.fx, &err));
+    feed(&t);
+    assert_int_equal(st_meter_device(t.m, 0, 0).overhead_m, 0);
+    assert_int_equal(st_meter_device(t.m, 0, 0).idle_m, 1000);
+    end_metered(&t);
+}
+
 /* A meter that comes later knows who is there, from then on. */
 static void test_seed(void **state)
 {
@@ -242,6 +261,7 @@ int main(void)
         cmocka_unit_test(test_cancelled_to_yield),
         cmocka_unit_test(test_paused),
         cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_hold_over_at_once),
         cmocka_unit_test(test_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
