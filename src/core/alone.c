@@ -298,13 +298,16 @@ void st_alone_run(st_core *core)
     for (size_t i = 0; i < core->alone.n; i++) {
         st_alone *alone = core->alone.v[i];
         int64_t at;
-        while ((at = first_end_ms(alone)) <= core->now) {
-            end_shades(alone, at);
-            start_shades(core, alone, at);
-        }
-        if (alone->dirty)
-            start_shades(core, alone, core->now);
-        alone->dirty = false;
+        do {
+            while ((at = first_end_ms(alone)) <= core->now) {
+                end_shades(alone, at);
+                start_shades(core, alone, at);
+            }
+            if (alone->dirty)
+                start_shades(core, alone, core->now);
+            alone->dirty = false;
+            /* Who lost its place, and has all behind it that it needed, ends where it starts. */
+        } while (first_end_ms(alone) <= core->now);
     }
 }
 
