@@ -117,7 +117,8 @@ static void note_misfit(st_core *core, const misfit *m, int blocker)
     st_idmap_put(core->misfits, blocker < 0 ? m->key : m->bound_key, 1);
 }
 
-/* The same claim of the same account fails the same way while nothing is freed. */
+/* The same claim of the same account fails the same way while nothing is freed; but a shorter job may
+ * swap with somebody a longer one may not. */
 static bool claim_failed(st_core *core, const st_job *job, int32_t type, bool sure,
                          uint64_t *ret_key, bool *ret_later)
 {
@@ -126,6 +127,8 @@ static bool claim_failed(st_core *core, const st_job *job, int32_t type, bool su
     if (core->freed)
         st_core_forget_misfits(core);
     key = st_hash_u64(key, (uint64_t)job->priority);
+    key = st_hash_u64(
+        key, (uint64_t)st_order_swap_rank(core->tree, &core->policy, job, core->now));
     /* Who has a place of its own claims that and no other. */
     *ret_key = sure && job->shade ? st_hash_u64(key, job->id) : key;
     if (!st_idmap_get(core->misfits, *ret_key, &later))

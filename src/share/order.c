@@ -182,6 +182,14 @@ bool st_order_swaps(const st_tree *tree, const st_policy *policy, const st_job *
     return left(waiting, now) < left(running, now) - cost;
 }
 
+int64_t st_order_swap_rank(const st_tree *tree, const st_policy *policy, const st_job *waiting,
+                           int64_t now)
+{
+    if (!policy->swap || policy->order == ST_ORDER_AGE)
+        return 0;
+    return policy->order == ST_ORDER_ATTAINED ? class_of(tree, waiting) : left(waiting, now);
+}
+
 int64_t st_order_next_stage_ms(const st_policy *policy, const st_job *running, int64_t now)
 {
     int64_t end_ms = st_stage_end_ms(st_stage_of(st_job_served_ms(running, now)));

@@ -67,6 +67,10 @@ int st_turn_cmp(const void *a, const void *b);
  * it waits, nor does who runs get longer; and classes move only as lives go on. */
 bool st_order_swaps(const st_tree *tree, const st_policy *policy, const st_job *waiting,
                     const st_job *running, int64_t now);
+/* All that matters there of the one who waits, besides its priority: two with the same rank may swap
+ * with the same jobs. */
+int64_t st_order_swap_rank(const st_tree *tree, const st_policy *policy, const st_job *waiting,
+                           int64_t now);
 /* When a running job reaches its next stage; ST_TIME_NEVER if that changes nothing. */
 int64_t st_order_next_stage_ms(const st_policy *policy, const st_job *running, int64_t now);
 

@@ -626,6 +626,30 @@ static void test_held_for_whom(void **state)
     end(&w);
 }
 
+/* That a long job finds nobody to swap with says nothing about a short one of the same shape. */
+static void test_swap_behind_a_longer_one(void **state)
+{
+    (void)state;
+    st_policy policy = st_policy_default();
+    policy.swap = 1;
+    policy.order = ST_ORDER_SHORTEST;
+    policy.reservations = policy.notice_ms = policy.min_run_ms = 0;
+    world w;
+    begin(&w, &policy, 1, 1);
+    account(&w, "a", 0);
+    static const int64_t limits_s[] = {36000, 72000, 600};
+    for (uint64_t id = 1; id <= 3; id++) {
+        st_event ev = job_event(id, "a");
+        ev.u.job.limit_ms = limits_s[id - 1] * SEC;
+        ev.u.job.yield = ST_YIELD_CHECKPOINT;
+        w.now += SEC;
+        step(&w, &ev);
+        assert_int_equal(job_of(&w, 1)->state == ST_JOB_RUNNING, id < 3);
+    }
+    assert_true(job_of(&w, 3)->held);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -643,6 +667,7 @@ int main(void)
         cmocka_unit_test(test_damaged_saves),
         cmocka_unit_test(test_what_is_accepted_can_be_loaded),
         cmocka_unit_test(test_apply_then_pass),
+        cmocka_unit_test(test_swap_behind_a_longer_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
