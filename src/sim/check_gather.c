@@ -43,6 +43,15 @@ static bool behind(const st_job *job, const st_job *ahead)
            job->id >= ahead->id;
 }
 
+/* Whether it started before borrowers get their turn: inside its floor, or because it would be running on
+ * its own nodes, wherever it found a place instead (core/alone.h). */
+static bool by_right(const st_step *step, const st_effect *start)
+{
+    const st_job *job = st_core_job(step->core, start->job);
+    const st_grant *home = NULL;
+    return start->class == ST_CLASS_GUARANTEED || (job && st_core_has_home(job, &home) && home);
+}
+
 static bool all_behind(const st_step *step, const st_gathered *first)
 {
     const st_track *ahead = st_watch_find(step->watch, first->job);
@@ -54,8 +63,7 @@ static bool all_behind(const st_step *step, const st_gathered *first)
         if (e->kind != ST_FX_START || (t && t->held_before))
             continue;
         /* Who started and ended in one step is no longer known. */
-        if (!t || !behind(&t->job, &ahead->job) ||
-            (e->class == ST_CLASS_GUARANTEED && !first->sure))
+        if (!t || !behind(&t->job, &ahead->job) || (by_right(step, e) && !first->sure))
             return false;
     }
     return true;
