@@ -127,8 +127,7 @@ static bool claim_failed(st_core *core, const st_job *job, int32_t type, bool su
     if (core->freed)
         st_core_forget_misfits(core);
     key = st_hash_u64(key, (uint64_t)job->priority);
-    key = st_hash_u64(
-        key, (uint64_t)st_order_swap_rank(core->tree, &core->policy, job, core->now));
+    key = st_hash_u64(key, (uint64_t)st_order_swap_rank(core->tree, &core->policy, job, core->now));
     /* Who has a place of its own claims that and no other. */
     *ret_key = sure && job->shade ? st_hash_u64(key, job->id) : key;
     if (!st_idmap_get(core->misfits, *ret_key, &later))
