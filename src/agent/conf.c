@@ -37,6 +37,8 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG
       "the program for checkpoints and scans; stint-cuda beside this one")                      \
     X("--mps-control", KIND_TEXT, mps_control, "PATH",                                          \
       "nvidia-cuda-mps-control, if it is not where it usually is")                              \
+    X("--data-limit", KIND_MIB, data_mib, "SIZE",                                               \
+      "what each account may have in /data on this node; half of the disk")                     \
     X("--image-cache", KIND_MIB, images_mib, "SIZE",                                            \
       "for unpacked images; a quarter of the disk, up to 64Gi")                                 \
     X("--image-timeout", KIND_TIME, image_ms, "TIME", "to read and unpack an image; 10m")       \

@@ -12,6 +12,7 @@
 #include "agent/cpus.h"
 #include "agent/files.h"
 #include "agent/helper.h"
+#include "agent/storage.h"
 #include "base/num.h"
 #include "gpu/sim.h"
 #include "run/mps.h"
@@ -165,6 +166,24 @@ static bool check_data(const st_agent_conf *conf, FILE *out)
     return true;
 }
 
+/* Who keeps tenants to the size of their /data. */
+static void check_limit(const st_agent_conf *conf, FILE *out)
+{
+    st_storage limit = st_storage_limit(conf->data, conf->data_mib);
+    char text[160], most[ST_FMT_MAX];
+
+    snprintf(text, sizeof text, "/data of each account up to %s, %s",
+             st_fmt_mib(most, limit.bytes >> 20),
+             st_storage_enforced(conf->data) ? "kept by the file system (project quotas)"
+                                             : "counted by the agent");
+    row(out, ST_CHECK_OK, "data limit", text, NULL);
+    if (!st_storage_enforced(conf->data))
+        row(out, ST_CHECK_WARN, "data quotas", "this file system has no project quotas in force",
+            "mount ext4 with prjquota or XFS with pquota, and nobody gets beyond the limit; until "
+            "then who is above "
+            "it starts nothing and its tasks are ended, a few seconds late");
+}
+
 static void check_cpus(FILE *out)
 {
     st_topology all, now;
@@ -198,6 +217,7 @@ int st_agent_doctor(const st_agent_conf *conf, FILE *out)
     if (st_run_probe_bad(found, n))
         ok = false;
     check_cpus(out);
+    check_limit(conf, out);
     ok = check_gpus(conf, out) && ok;
     fprintf(out, ok ? "\nThis node can run jobs.\n"
                     : "\nThis node cannot run jobs in containers until what is BAD is mended.\n");

@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "agent/notice.h"
 #include "agent/plan.h"
+#include "agent/storage.h"
 #include "base/strbuf.h"
 #include "gpu/gpu.h"
 #include "run/mps.h"
@@ -33,6 +34,7 @@ typedef struct st_launch {
     const st_gpu_instance *slice; /* of a task at level mig; NULL otherwise */
     const st_mps_client *mps;     /* of a task at level mps with a daemon; NULL otherwise */
     bool sim_gpus;                /* there are no device files */
+    const st_storage *data_limit; /* of /data, for the file system to keep; NULL: it does not */
     const char *dir;              /* the node's folder */
 } st_launch;
 

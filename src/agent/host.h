@@ -15,6 +15,7 @@
  *   start.c     starts tasks, by workers
  *   sweep.c     finds what runs here and nobody knows of
  *   disk.c      what it does about a full disk
+ *   data.c      counts what tenants have in /data, where the disk does not
  *   remove.c    forgets tasks, by workers
  *   pin.c       which CPUs tasks run on
  *   pause.c     takes tasks off their devices and puts them back
@@ -40,6 +41,7 @@
 #include "agent/notice.h"
 #include "agent/poll.h"
 #include "agent/slices.h"
+#include "agent/storage.h"
 #include "agent/telemetry.h"
 #include "agent/voice.h"
 #include "agent/worker.h"
@@ -66,6 +68,17 @@ typedef struct st_daemon {
     int64_t retry_ms;     /* boot clock: not before, after something failed */
     int64_t look_ms;      /* boot clock: when to see whether it lives */
 } st_daemon;
+
+/* What a tenant has in /data (data.c). */
+typedef struct st_data_use {
+    char tenant[64];
+    bool known, used; /* it was counted; it is to be */
+    int times;        /* it was found above its limit, one after the other */
+    st_storage use;
+    char over[160];   /* why it is too much; "": it is not */
+    int64_t began_ms; /* boot clock */
+    int64_t next_ms;  /* boot clock: not before */
+} st_data_use;
 
 /* How a node gets in: by its key; with a join token; with a token of the time before keys. */
 typedef enum st_way { ST_WAY_KEY, ST_WAY_JOIN, ST_WAY_TOKEN } st_way;
@@ -136,6 +149,13 @@ typedef struct st_host {
     int64_t unfit_ms;   /* boot clock: when it is tried again */
     bool reserved;      /* some of it is set aside */
     int64_t disk_ms;    /* boot clock: when to look at it again */
+
+    st_storage data_limit; /* of each tenant */
+    bool data_held;        /* the file system sees to it; otherwise: */
+    ST_VEC(st_data_use) data;
+    st_storage *counted; /* by a worker, whose memory this is as well; NULL: nobody is counted */
+    char counting[64];   /* whose it is; "": nobody is at work */
+    int64_t data_ms;     /* boot clock: when to see who is next */
 
     int64_t skew_ms; /* stintd's clock less the boot clock, when its list came */
 
@@ -250,6 +270,13 @@ bool st_host_foreign(st_host *h, const st_task_place *place, char why[160]);
 void st_host_disk(st_host *h, int64_t boot_ms);
 /* What was set aside is given up; false: there is nothing. */
 bool st_host_disk_give(st_host *h);
+
+/* data.c */
+void st_host_data_open(st_host *h);
+void st_host_data_close(st_host *h);
+void st_host_data(st_host *h, int64_t boot_ms);
+/* Whether it is known what a tenant has, and why that is too much ("": it is not). */
+bool st_host_data_known(st_host *h, const char *tenant, const char **ret_over);
 
 /* scrub.c */
 void st_host_scrub(st_host *h, st_task *t, bool scan);

@@ -208,6 +208,7 @@ void st_host_turn(st_host *h)
     st_voice_doing(h, "looking after its tasks");
     hear(h);
     st_host_disk(h, now);
+    st_host_data(h, now);
     st_host_sweep(h, now, false);
     look(h, now);
     st_pause_turn(h, now);
@@ -255,6 +256,7 @@ int st_host_open(st_host *h, st_err *err)
         r = st_host_mps_open(h, err);
     if (r < 0)
         return r;
+    st_host_data_open(h);
     h->notices = h->exec->ops->real ? st_notices_new(h->process->poll) : NULL;
     lease = st_lease_load(h->dir);
     h->mail.lease_end_ms = lease.end_ms;
@@ -289,6 +291,7 @@ void st_host_free(st_host *h)
     st_notices_free(h->notices);
     st_vec_free(&h->slices);
     st_vec_free(&h->daemons);
+    st_host_data_close(h);
     st_exec_free(h->exec);
     st_gpu_free(h->gpu);
     explicit_bzero(h->talk.token, sizeof h->talk.token);

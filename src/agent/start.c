@@ -143,6 +143,25 @@ static bool unfit(st_host *h)
     return h->unfit[0] != '\0';
 }
 
+/* It is not even begun. */
+static void refuse(st_host *h, const st_order *o, bool fault, const char *why)
+{
+    st_task *old = st_journal_find(&h->journal, &o->key);
+    st_task t = old ? *old : (st_task){.key = o->key, .place = {.mig_profile = -1}};
+
+    t.gone = t.clean = true;
+    t.saved = t.asked = false;
+    memcpy(t.tenant, o->tenant, sizeof t.tenant);
+    st_task_unstarted(&t, st_boot_ms(), fault, why);
+    if (old)
+        *old = t;
+    else
+        st_journal_add(&h->journal, &t);
+    st_say(h, "refused", "job=%s stay=%d task=%d reason=\"%s\"", o->key.job, o->key.stay,
+           o->key.task, why);
+    h->dirty = h->changed = true;
+}
+
 /* Whether its GPUs are free by the word of the kernel and the driver, too. Who waits for somebody we know
  * nothing of does not wait for long: the job is tried elsewhere. */
 static bool free_for(st_host *h, const st_order *o)
@@ -165,13 +184,9 @@ static bool free_for(st_host *h, const st_order *o)
         h->foreign_ms = boot;
         st_say(h, "foreign", "job=%s reason=\"%s\"", o->key.job, why);
     } else if (boot > h->foreign_ms + FOREIGN_MS) {
-        st_task t = {.key = o->key, .gone = true, .clean = true};
-
-        st_task_unstarted(&t, boot, true, why);
-        st_journal_add(&h->journal, &t);
+        refuse(h, o, true, why);
         snprintf(h->unfit, sizeof h->unfit, "%s", why);
         h->unfit_ms = boot + UNFIT_MS;
-        h->dirty = h->changed = true;
     }
     return false;
 }
@@ -179,8 +194,15 @@ static bool free_for(st_host *h, const st_order *o)
 bool st_host_start(st_host *h, const st_order *o)
 {
     st_gpu_instance slice;
+    const char *over;
 
-    if (h->full[0] || unfit(h) || h->room <= 0)
+    if (unfit(h) || h->room <= 0 || !st_host_data_known(h, o->tenant, &over))
+        return false;
+    if (over[0]) { /* also of a disk that is full: it may be for that */
+        refuse(h, o, false, over);
+        return true;
+    }
+    if (h->full[0])
         return false;
     if (o->place.mig_profile >= 0 && !st_host_slice(h, &o->place, &slice))
         return false; /* not carved yet */
@@ -277,6 +299,7 @@ static int prepare(st_host *h, st_task *t, start *s, st_err *err)
                             .node = h->name,
                             .inv = &h->inv,
                             .sim_gpus = h->sim_gpus,
+                            .data_limit = h->data_held ? &h->data_limit : NULL,
                             .dir = h->dir};
     if (t->place.mig_profile >= 0 && st_host_slice(h, &t->place, &s->slice))
         s->launch.slice = &s->slice;

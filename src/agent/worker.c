@@ -82,7 +82,7 @@ int st_workers_busy(const st_workers *w, int64_t young_ms)
     int n = 0;
 
     for (size_t i = 0; i < w->at.n; i++)
-        n += !w->at.v[i]->abandoned && w->at.v[i]->began_ms > since;
+        n += !w->at.v[i]->abandoned && !w->at.v[i]->work.aside && w->at.v[i]->began_ms > since;
     return n;
 }
 

@@ -21,6 +21,7 @@ typedef void (*st_worked_fn)(void *ctx, const st_task_key *key, int r, const st_
 typedef struct st_work {
     const char *what; /* for messages; static text */
     int64_t limit_ms;
+    bool aside; /* it has no say in how many others begin */
     st_work_fn fn;
     void *ctx; /* needed until st_worker_start returns, for the child has a copy */
     st_worked_fn done;

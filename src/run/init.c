@@ -6,6 +6,9 @@
  *   stint-init --seal FOLDER                a hook of the runtime, outside still: makes the mount of the
  *                                           root read-only, without devices and setuid
  *
+ * It takes one more thing off the job: the calls by which an owner moves its files to another quota project, or out
+ * of all of them. The runtime's list of calls cannot tell one ioctl from another; this can.
+ *
  * A process 1 without handlers ignores SIGTERM and must reap strangers; jobs are not written for
  * that, so this one takes both off them: signals go to the job's process group, orphans are
  * reaped. When the command ends, this ends, and the kernel ends all that is left inside.
@@ -14,14 +17,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/fs.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,6 +76,25 @@ static bool take_variables(void)
     return true;
 }
 
+/* Calls of another architecture are the runtime's to refuse. The kernel looks at 32 bits of a request, and so do we. */
+static bool keep_attributes(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)FS_IOC_FSSETXATTR, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)FS_IOC_SETFLAGS, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)FS_IOC32_SETFLAGS, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    };
+    const struct sock_fprog prog = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0;
+}
+
 /* Reaps all that has ended; true once the command has, with its wait status. */
 static bool reap(pid_t command, int *ret_status)
 {
@@ -101,7 +128,7 @@ int main(int argc, char **argv)
     fcntl(ST_INIT_FD, F_SETFD, FD_CLOEXEC);
     /* Nobody inside may look into this process, or write to its descriptors through /proc. */
     prctl(PR_SET_DUMPABLE, 0);
-    if (!take_variables()) {
+    if (!take_variables() || !keep_attributes()) {
         tell(ST_INIT_NO_EXEC, errno);
         return 126;
     }

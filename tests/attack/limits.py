@@ -184,6 +184,111 @@ print('done')
     check("WROTE" not in log, "%s", log)
 
 
+# Of the agent: what each account may have in its /data.
+DATA_MIB = 64
+
+FILL = """
+import errno, os, time
+n = 0
+try:
+    with open('/data/fill', 'wb') as f:
+        while n < %d << 20:
+            n += f.write(os.urandom(4 << 20))
+            f.flush()
+            time.sleep(0.05)
+except OSError as e:
+    print('stopped', n, e.errno, flush=True)
+    raise SystemExit(0 if e.errno == errno.EDQUOT else 1)
+time.sleep(120)
+"""
+
+
+def storage_of(site, name):
+    """The folder that a tenant sees as /data, by a file in it."""
+    for folder, _, names in os.walk(os.path.join(site.agents[0].data, "storage")):
+        if name in names:
+            return folder
+    return None
+
+
+@attempt("a job", "fills /data beside an honest tenant", "its end at the limit, and no room for its account until it is tidied up")
+def data_fill(site):
+    ended, log = runs(site, FILL % (4 * DATA_MIB))
+    held = "stopped" in log  # by the file system
+    check(held or (ended["state"] == "failed" and "/data" in ended.get("reason", "")), "%s %s", ended, log)
+    check(os.path.getsize(os.path.join(storage_of(site, "fill"), "fill")) <= 5 * DATA_MIB << 20, "all of it is there")
+    if not held:
+        ended, log = runs(site, "print('started')")
+        check(ended["state"] == "failed" and "/data" in ended["reason"] and "started" not in log, "%s", ended)
+    mine = site.acme.job(command=["sh", "-c", "echo mine >/data/mine; cat /data/mine"], cpu=0.2, ram="64Mi")
+    site.acme.becomes(mine, "done")
+    check(site.agents[0].state() == "ready", "the node is %s", site.agents[0].state())
+    os.unlink(os.path.join(storage_of(site, "fill"), "fill"))
+
+    def again():
+        ended, log = runs(site, "print('started')")
+        return ended["state"] == "done" and "started" in log
+    until(again, "a job after it was tidied up")
+
+
+@attempt("a job", "makes files without end in /data", "an end of them, or of the job")
+def data_files(site):
+    ended, log = runs(site, """
+import os, time
+n = 0
+try:
+    while n < 30000:
+        open('/data/many-%d' % n, 'w').close()
+        n += 1
+except OSError as e:
+    print('stopped', n, e.errno, flush=True)
+    raise SystemExit(0)
+time.sleep(120)
+""", cpu=1)
+    check("stopped" in log or (ended["state"] == "failed" and "files" in ended.get("reason", "")), "%s %s", ended, log)
+    folder = storage_of(site, "many-0")
+    for name in os.listdir(folder):
+        if name.startswith("many-"):
+            os.unlink(os.path.join(folder, name))
+    until(lambda: runs(site, "pass")[0]["state"] == "done", "a job after it was tidied up")
+
+
+@attempt("a job", "moves its files to another quota project, or out of its own", "no permission")
+def project_escape(site):
+    _, log = runs(site, """
+import fcntl, os, struct
+GET, SET, FLAGS, FLAGS32 = 0x801c581f, 0x401c5820, 0x40086602, 0x40046602
+fd = os.open('/data/own', os.O_CREAT | os.O_RDWR)
+top = os.open('/data', os.O_RDONLY)
+for what in (fd, top):
+    for call in (SET, SET | 1 << 32):
+        for project in (0, 1, 1048577):
+            try:
+                x = fcntl.ioctl(what, call & 0xffffffff, struct.pack('IIII', 0, 0, 0, project) + bytes(12))
+                print('MOVED', project)
+            except PermissionError:
+                pass
+            except OSError as e:
+                print('OTHER', e)
+    for call in (FLAGS, FLAGS32):
+        try:
+            fcntl.ioctl(what, call, struct.pack('l', 0x40))
+            print('FLAGS')
+        except PermissionError:
+            pass
+        except OSError as e:
+            print('OTHER', e)
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+buf = ctypes.create_string_buffer(64)
+if libc.syscall(469, -100, b'/data/own', buf, 28, 0) == 0: print('MOVED by file_setattr')
+if libc.syscall(16, fd, ctypes.c_ulong(0xffffffff00000000 | SET), buf) == 0: print('MOVED by high bits')
+os.unlink('/data/own')
+print('over')
+""", cpu=0.2, ram="64Mi")
+    check("over" in log and not re.search("MOVED|FLAGS|OTHER", log), "%s", log)
+
+
 SEE = "import os; print('sees', sorted(os.sched_getaffinity(0)), flush=True)"
 
 
@@ -279,4 +384,4 @@ def more_than_there_are(site):
     check(ended["state"] == "done" and len(sees(log)) == os.cpu_count(), "%s %s", ended["state"], log)
 
 
-wall("limits", agents=1, agent_options=("--cpu", "16"))
+wall("limits", agents=1, agent_options=("--cpu", "16", "--data-limit", f"{DATA_MIB}Mi"))

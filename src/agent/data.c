@@ -1,0 +1,205 @@
+/*
+ * Who has too much in /data, where the file system does not prevent it (agent/storage.h): tenants with tasks are
+ * counted one after the other, each by a worker with a time limit, and the more time that takes the less often.
+ *
+ * A tenant above the limit starts nothing more, and what it runs is ended when the next count finds the same. One whose
+ * files cannot be counted in time is treated as if it were above. A tenant's first start waits for its first count.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "agent/files.h"
+#include "agent/host.h"
+#include "agent/storage.h"
+
+#define LEAST_MS 5000   /* between two counts of one tenant */
+#define PART     20     /* of the time is spent counting it, at most */
+#define LIMIT_MS 120000 /* for one count */
+#define NICE     10
+#define FIX      "remove files of it, or ask who runs the node"
+
+static st_data_use *find(st_host *h, const char *tenant)
+{
+    for (size_t i = 0; i < h->data.n; i++)
+        if (strcmp(h->data.v[i].tenant, tenant) == 0)
+            return &h->data.v[i];
+    return NULL;
+}
+
+typedef struct work {
+    char path[PATH_MAX];
+    st_storage *ret;
+} work;
+
+/* In a worker. */
+static int count(void *ctx, st_err *err)
+{
+    work *w = ctx;
+
+    setpriority(PRIO_PROCESS, 0, NICE);
+    return st_storage_count(w->path, w->ret, err);
+}
+
+static void end_tasks(st_host *h, const char *tenant, const char *why)
+{
+    for (size_t i = 0; i < h->journal.tasks.n; i++) {
+        st_task *t = &h->journal.tasks.v[i];
+
+        if (st_task_live(t) && !t->killed && strcmp(t->tenant, tenant) == 0)
+            st_host_kill(h, t, why, st_boot_ms());
+    }
+}
+
+static void judge(st_host *h, st_data_use *d, const char *why)
+{
+    bool over = why[0] != '\0';
+
+    if (over != (d->over[0] != '\0')) {
+        st_say(h, over ? "data-full" : "data-ok", "tenant=%s bytes=%" PRId64 " files=%" PRId64,
+               d->tenant, d->use.bytes, d->use.files);
+        h->changed = true;
+    }
+    d->times = over ? d->times + 1 : 0;
+    snprintf(d->over, sizeof d->over, "%s", over ? why : "");
+    if (d->times >= 2)
+        end_tasks(h, d->tenant, d->over);
+}
+
+static void counted(void *ctx, const st_task_key *key, int r, const st_err *err)
+{
+    st_host *h = ctx;
+    st_data_use *d = find(h, h->counting);
+    int64_t now = st_boot_ms();
+    char why[160] = "", all[160];
+
+    (void)key;
+    h->counting[0] = '\0';
+    h->next_ms = 0;
+    if (!d)
+        return;
+    d->next_ms = now + ST_MAX(LEAST_MS, PART * (now - d->began_ms));
+    d->known = true;
+    if (r < 0) {
+        snprintf(why, sizeof why, "its account's /data on this node cannot be counted: %.80s",
+                 err->msg);
+        st_say(h, "data-uncounted", "tenant=%s reason=\"%s\"", d->tenant, err->msg);
+    } else {
+        d->use = *h->counted;
+        (void)st_storage_over(&d->use, &h->data_limit, why);
+    }
+    if (why[0])
+        snprintf(all, sizeof all, "%.105s; " FIX, why);
+    judge(h, d, why[0] ? all : "");
+}
+
+static void begin(st_host *h, st_data_use *d, int64_t now)
+{
+    work ctx = {.ret = h->counted};
+    st_work w = {.what = "counting it",
+                 .limit_ms = LIMIT_MS,
+                 .aside = true,
+                 .fn = count,
+                 .ctx = &ctx,
+                 .done = counted,
+                 .done_ctx = h};
+    st_err err = {0};
+    int id;
+
+    if (snprintf(ctx.path, sizeof ctx.path, "%s/storage/%s", h->dir, d->tenant) >=
+        (int)sizeof ctx.path)
+        return;
+    *h->counted = (st_storage){0};
+    d->began_ms = now;
+    snprintf(h->counting, sizeof h->counting, "%s", d->tenant);
+    if (access(ctx.path, F_OK) != 0) { /* it has none yet */
+        counted(h, NULL, 0, &err);
+    } else if (st_worker_start(h->process->workers, &w, &id, &err) < 0) {
+        h->counting[0] = '\0';
+        d->next_ms = now + LEAST_MS;
+        st_say(h, "data-uncounted", "tenant=%s reason=\"%s\"", d->tenant, err.msg);
+    }
+}
+
+/* Those with tasks are of interest, and those that were refused. */
+static void note_tenants(st_host *h)
+{
+    for (size_t i = 0; i < h->data.n; i++)
+        h->data.v[i].used = h->data.v[i].over[0] != '\0' || !h->data.v[i].known;
+    for (size_t i = 0; i < h->journal.tasks.n; i++) {
+        const st_task *t = &h->journal.tasks.v[i];
+        st_data_use *d = st_task_live(t) && !t->stray ? find(h, t->tenant) : NULL;
+
+        if (d)
+            d->used = true;
+    }
+}
+
+void st_host_data(st_host *h, int64_t now)
+{
+    if (!h->counted || h->counting[0] || now < h->data_ms)
+        return;
+    h->data_ms = now + LEAST_MS;
+    note_tenants(h);
+    for (size_t i = 0; i < h->data.n && !h->counting[0]; i++) {
+        st_data_use *d = &h->data.v[i];
+
+        if (d->used && now >= d->next_ms)
+            begin(h, d, now);
+    }
+    /* The next one follows at once. */
+    for (size_t i = 0; i < h->data.n; i++)
+        if (h->data.v[i].used)
+            h->data_ms = ST_MIN(h->data_ms, ST_MAX(h->data.v[i].next_ms, now + 1));
+}
+
+bool st_host_data_known(st_host *h, const char *tenant, const char **ret_over)
+{
+    st_data_use *d = h->counted ? find(h, tenant) : NULL;
+
+    *ret_over = "";
+    if (!h->counted)
+        return true;
+    if (!d) {
+        st_vec_push(&h->data, (st_data_use){.next_ms = 0});
+        d = &h->data.v[h->data.n - 1];
+        snprintf(d->tenant, sizeof d->tenant, "%s", tenant);
+    }
+    if (!d->known) {
+        h->data_ms = 0;
+        st_host_data(h, st_boot_ms());
+        d = find(h, tenant);
+    }
+    *ret_over = d->over;
+    return d->known;
+}
+
+void st_host_data_open(st_host *h)
+{
+    char dir[PATH_MAX];
+    st_err err = {0};
+
+    if (!h->exec->ops->real || snprintf(dir, sizeof dir, "%s/storage", h->dir) >= (int)sizeof dir ||
+        st_dir_make(dir, &err) < 0)
+        return;
+    h->data_limit = st_storage_limit(dir, h->process->conf->data_mib);
+    h->data_held = st_storage_enforced(dir);
+    st_say(h, "data-limit", "bytes=%" PRId64 " files=%" PRId64 " by=%s", h->data_limit.bytes,
+           h->data_limit.files, h->data_held ? "file-system" : "counting");
+    if (h->data_held)
+        return;
+    h->counted =
+        mmap(NULL, sizeof *h->counted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (h->counted == MAP_FAILED)
+        h->counted = NULL;
+}
+
+void st_host_data_close(st_host *h)
+{
+    if (h->counted)
+        munmap(h->counted, sizeof *h->counted);
+    st_vec_free(&h->data);
+}

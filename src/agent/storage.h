@@ -1,0 +1,38 @@
+/*
+ * How much of a node's disk the /data of one tenant may hold.
+ *
+ * Where the file system has project quotas in force (ext4 with prjquota, XFS with pquota) it holds everybody to it: each
+ * tenant's folder is a project, whose number is the tenant's user id, and what is made in it belongs to it. A job
+ * cannot leave its project: stint-init takes the calls for that off it (run/init.c).
+ *
+ * Elsewhere what is there is counted (agent/data.c): what is too much is seen after a while, not prevented.
+ */
+#ifndef ST_AGENT_STORAGE_H
+#define ST_AGENT_STORAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct st_storage {
+    int64_t bytes, files;
+} st_storage;
+
+/* What the option says, or half of the disk that has `dir`; files in proportion. */
+st_storage st_storage_limit(const char *dir, int64_t option_mib);
+
+/* Whether the file system of `dir` holds projects to their limits. */
+bool st_storage_enforced(const char *dir);
+
+/* Makes a folder, with all that is in it, a project, and sets its limit; nothing to do if that is so. In a worker: it may
+ * take long, and leaves the working directory. */
+int st_storage_hold(const char *path, int64_t project, const st_storage *limit, st_err *err);
+
+/* What is below a folder, on its disk; a file with several names is counted once. In a worker, likewise. */
+int st_storage_count(const char *path, st_storage *ret, st_err *err);
+
+/* Why what is there is too much, for its owner; false: it is not. */
+bool st_storage_over(const st_storage *use, const st_storage *limit, char ret[160]);
+
+#endif
