@@ -1,7 +1,7 @@
 /*
  * The inside of metering and money. Private to src/control; money.h is what others see.
  *
- *   zone.c      months                    notes.c     what the log says to the meter
+ *   zone.c      months
  *   keys.c      who signs                 books.c     how far each book is, and writing entries
  *   entries.c   from records to entries   money.c     what a transaction means in money; cuts; closes
  *   admit.c     holds and floors          billing_load.c   from the store back; the snapshot
@@ -18,7 +18,6 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "control/money.h"
-#include "control/notes.h"
 #include "control/state.h"
 #include "control/zone.h"
 #include "meter/meter.h"

@@ -1,8 +1,5 @@
 /*
  * Metering and money from the store back, and into a snapshot.
- *
- * A snapshot is MAGIC, five lengths, the core, the meter, the ledger, the books and the floors they were told, and a
- * hash of all that. One from before there was money is a saved core and nothing else.
  */
 #include <inttypes.h>
 #include <sodium.h>
@@ -13,11 +10,6 @@
 #include "base/mem.h"
 #include "control/billing.h"
 
-#define MAGIC      "stintsn2"
-#define MAGIC_LEN  8
-#define PARTS      5
-#define HEAD_LEN   (MAGIC_LEN + PARTS * sizeof(int64_t))
-#define HASH_LEN   32
 #define ZONES_META "billing_zones"
 #define BEGAN_META "billing_began"
 
@@ -188,74 +180,48 @@ static int load_rest(st_billing *b, const char *data, size_t len, st_err *err)
 void st_billing_save(const st_control *ctl, st_strbuf *out)
 {
     const st_billing *b = ctl->billing;
-    int64_t len[PARTS];
-    unsigned char hash[HASH_LEN];
+    int64_t len[ST_SNAP_PARTS];
     size_t at;
 
-    st_strbuf_addn(out, MAGIC, MAGIC_LEN);
-    for (int i = 0; i < PARTS; i++)
-        put(out, 0);
-    for (int i = 0; i < PARTS; i++) {
+    st_snapshot_begin(out);
+    for (int i = 0; i < ST_SNAP_PARTS; i++) {
         at = out->n;
-        if (i == 0)
+        if (i == ST_SNAP_CORE)
             st_core_save(ctl->core, out);
-        else if (i == 1 && b->meter)
+        else if (i == ST_SNAP_METER && b->meter)
             st_meter_save(b->meter, out);
-        else if (i == 2 && b->ledger)
+        else if (i == ST_SNAP_LEDGER && b->ledger)
             st_ledger_save(b->ledger, out);
-        else if (i == 3)
+        else if (i == ST_SNAP_BOOKS)
             st_books_save(&b->books, out);
-        else if (i == 4)
+        else if (i == ST_SNAP_FLOORS)
             save_rest(b, out);
         len[i] = (int64_t)(out->n - at);
     }
-    memcpy(out->s + MAGIC_LEN, len, sizeof len);
-    crypto_generichash(hash, sizeof hash, (const unsigned char *)out->s, out->n, NULL, 0);
-    st_strbuf_addn(out, (const char *)hash, sizeof hash);
-}
-
-static int load_parts(st_control *ctl, const char *data, const int64_t len[PARTS], st_err *err)
-{
-    st_billing *b = ctl->billing;
-    int r = st_core_load(data, (size_t)len[0], &ctl->core, err);
-
-    data += len[0];
-    if (r == 0 && len[1] > 0)
-        r = st_meter_load(data, (size_t)len[1], &b->meter, err);
-    data += len[1];
-    if (r == 0 && len[2] > 0)
-        r = st_ledger_load(data, (size_t)len[2], &b->ledger, err);
-    data += len[2];
-    if (r == 0) {
-        st_books_done(&b->books);
-        r = st_books_load(data, (size_t)len[3], &b->books, err);
-        if (r < 0)
-            st_books_init(&b->books);
-    }
-    data += len[3];
-    return r < 0 ? r : load_rest(b, data, (size_t)len[4], err);
+    st_snapshot_end(out, len);
 }
 
 int st_billing_load(st_control *ctl, const char *data, size_t len, st_err *err)
 {
-    unsigned char hash[HASH_LEN];
-    int64_t part[PARTS];
-    size_t sum = HEAD_LEN + HASH_LEN;
+    st_billing *b = ctl->billing;
+    st_snapshot s;
+    int r = st_snapshot_open(data, len, &s, err);
 
-    if (len < MAGIC_LEN || memcmp(data, MAGIC, MAGIC_LEN) != 0)
-        return st_core_load(data, len, &ctl->core, err);
-    if (len < sum)
-        return st_fail(err, ST_ECORRUPT, "the snapshot is cut short; restore a backup");
-    memcpy(part, data + MAGIC_LEN, sizeof part);
-    for (int i = 0; i < PARTS; i++) {
-        if (part[i] < 0 || (size_t)part[i] > len - sum)
-            return st_fail(err, ST_ECORRUPT, "the snapshot's parts do not fit; restore a backup");
-        sum += (size_t)part[i];
+    if (r == 0)
+        r = st_core_load(s.data[ST_SNAP_CORE], s.len[ST_SNAP_CORE], &ctl->core, err);
+    if (r < 0 || !s.money)
+        return r;
+    if (s.len[ST_SNAP_METER] > 0)
+        r = st_meter_load(s.data[ST_SNAP_METER], s.len[ST_SNAP_METER], &b->meter, err);
+    if (r == 0 && s.len[ST_SNAP_LEDGER] > 0)
+        r = st_ledger_load(s.data[ST_SNAP_LEDGER], s.len[ST_SNAP_LEDGER], &b->ledger, err);
+    if (r == 0) {
+        st_books_done(&b->books);
+        r = st_books_load(s.data[ST_SNAP_BOOKS], s.len[ST_SNAP_BOOKS], &b->books, err);
+        if (r < 0)
+            st_books_init(&b->books);
     }
-    crypto_generichash(hash, sizeof hash, (const unsigned char *)data, len - HASH_LEN, NULL, 0);
-    if (sum != len || memcmp(hash, data + len - HASH_LEN, HASH_LEN) != 0)
-        return st_fail(err, ST_ECORRUPT, "the snapshot is damaged; restore a backup");
-    return load_parts(ctl, data + HEAD_LEN, part, err);
+    return r < 0 ? r : load_rest(b, s.data[ST_SNAP_FLOORS], s.len[ST_SNAP_FLOORS], err);
 }
 
 /* ---- the books behind it ---------------------------------------------------------------------------------- */

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "control/billing.h"
-#include "core/metering.h"
 
 #define SIGN_MS INT64_C(60000)
 
@@ -333,44 +332,12 @@ void st_money_used(st_tx *tx, uint64_t job, int stay, int task, const st_sums *s
     st_vec_push(&tx->notes, st_note_used(job, stay, task, sums));
 }
 
-static int64_t ended_at(void *ctx, uint64_t job)
-{
-    const st_note *note = st_notes_find(ctx, ST_NOTE_ENDED, (int64_t)job);
-
-    return note ? note->v[1] : ST_UNSET;
-}
-
 void st_money_meter(st_control *ctl, const st_effects *fx, st_notes *notes, int64_t now)
 {
     st_billing *b = ctl->billing;
-    st_records *out = &b->records;
-    const st_metering_hint hint = {.ended_ms = ended_at, .ctx = notes};
 
-    st_vec_clear(out);
-    for (size_t i = 0; b->meter && i < notes->n; i++) {
-        const st_note *note = &notes->v[i];
-        st_sums sums;
-
-        if (note->kind != ST_NOTE_USED)
-            continue;
-        st_note_sums(note, &sums);
-        st_meter_used(b->meter, (uint64_t)note->v[0], (int)note->v[1], (int)note->v[2], &sums, out);
-    }
-    if (b->meter)
-        st_core_meter(ctl->core, fx, 0, now, &hint, b->meter, out);
-    for (size_t i = 0; i < notes->n; i++) {
-        const st_note *note = &notes->v[i];
-
-        if (note->kind == ST_NOTE_BEGIN) {
-            st_meter_free(b->meter);
-            b->meter = st_meter_new(now);
-            st_core_meter_seed(ctl->core, b->meter, now, out);
-        } else if (note->kind == ST_NOTE_AGREE && b->meter) {
-            st_meter_agree(b->meter, (int32_t)note->v[0], note->v[1]);
-        } else if (note->kind == ST_NOTE_CUT && b->meter) {
-            st_meter_cut(b->meter, now, out);
-        }
-    }
+    st_vec_clear(&b->records);
+    st_log_meter(ctl->core, fx, notes, now, &b->meter, &b->records);
 }
 
 /* ---- beginning, cutting, closing ----------------------------------------------------------------------- */

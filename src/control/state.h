@@ -13,7 +13,7 @@
 #include "control/control.h"
 #include "control/follower.h"
 #include "control/lanes.h"
-#include "control/notes.h"
+#include "log/log.h"
 
 /* What one task used, as last heard. */
 typedef struct st_live_used {

@@ -1,5 +1,7 @@
 /*
- * What a row of the log says to the meter, beside the events for the core. Private to src/control.
+ * What rows of the log and snapshots are made of (control writes them; replay reads them as well).
+ *
+ * Notes are what a row says to the meter, beside the events for the core.
  *
  * The meter follows from the core's effects and from a few things the core has no use for: what tasks
  * used, when a job's work really ended, what bursts were agreed, and when intervals were cut. They are written
@@ -8,12 +10,13 @@
  * A row is its events, then, if there are any notes, a byte that begins no event and the notes. They take
  * effect in this order: USED, the core's effects with ENDED, AGREE, BEGIN or CUT.
  */
-#ifndef ST_CONTROL_NOTES_H
-#define ST_CONTROL_NOTES_H
+#ifndef ST_LOG_LOG_H
+#define ST_LOG_LOG_H
 
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "core/metering.h"
 #include "model/record.h"
 
 /* X(id, numbers it has) */
@@ -49,5 +52,35 @@ void st_notes_write(const st_notes *notes, st_strbuf *out);
 /* Whether notes begin at this byte of a row. */
 bool st_notes_here(const char *data, size_t len, size_t at);
 int st_notes_read(const char *data, size_t len, size_t at, st_notes *ret, st_err *err);
+
+/* The meter's part of a row: its notes, and the effects the core has just had from it. *meter is made by
+ * BEGIN; NULL before that. Records are added to *out. */
+void st_log_meter(const st_core *core, const st_effects *fx, st_notes *notes, int64_t now,
+                  st_meter **meter, st_records *out);
+
+/* ---- snapshots ------------------------------------------------------------------------------ */
+
+/* In this order; a part that is empty is not there. */
+typedef enum st_snap_part {
+    ST_SNAP_CORE,
+    ST_SNAP_METER,
+    ST_SNAP_LEDGER,
+    ST_SNAP_BOOKS,
+    ST_SNAP_FLOORS, /* that the books were told */
+    ST_SNAP_PARTS,
+} st_snap_part;
+
+typedef struct st_snapshot {
+    const char *data[ST_SNAP_PARTS]; /* point into what was opened */
+    size_t len[ST_SNAP_PARTS];
+    bool money; /* false: from before there was any; the core is all there is */
+} st_snapshot;
+
+/* Looks at the frame and its hash; what the parts say is their owners' to check. */
+int st_snapshot_open(const char *data, size_t len, st_snapshot *ret, st_err *err);
+
+/* Writing: begin, the parts one after another, then end with their lengths. `out` is empty before. */
+void st_snapshot_begin(st_strbuf *out);
+void st_snapshot_end(st_strbuf *out, const int64_t len[ST_SNAP_PARTS]);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Notes in the log (control/notes.h).
+ * Notes in the log (log/log.h), and what they mean for the meter.
  */
-#include "control/notes.h"
+#include "log/log.h"
 
 #define BEGIN_NOTES '\xff' /* an event begins with its kind, which is small */
 
@@ -96,4 +96,42 @@ int st_notes_read(const char *data, size_t len, size_t at, st_notes *ret, st_err
         st_vec_push(ret, note);
     }
     return 0;
+}
+
+static int64_t ended_at(void *ctx, uint64_t job)
+{
+    const st_note *note = st_notes_find(ctx, ST_NOTE_ENDED, (int64_t)job);
+
+    return note ? note->v[1] : ST_UNSET;
+}
+
+void st_log_meter(const st_core *core, const st_effects *fx, st_notes *notes, int64_t now,
+                  st_meter **meter, st_records *out)
+{
+    const st_metering_hint hint = {.ended_ms = ended_at, .ctx = notes};
+
+    for (size_t i = 0; *meter && i < notes->n; i++) {
+        const st_note *note = &notes->v[i];
+        st_sums sums;
+
+        if (note->kind != ST_NOTE_USED)
+            continue;
+        st_note_sums(note, &sums);
+        st_meter_used(*meter, (uint64_t)note->v[0], (int)note->v[1], (int)note->v[2], &sums, out);
+    }
+    if (*meter)
+        st_core_meter(core, fx, 0, now, &hint, *meter, out);
+    for (size_t i = 0; i < notes->n; i++) {
+        const st_note *note = &notes->v[i];
+
+        if (note->kind == ST_NOTE_BEGIN) {
+            st_meter_free(*meter);
+            *meter = st_meter_new(now);
+            st_core_meter_seed(core, *meter, now, out);
+        } else if (note->kind == ST_NOTE_AGREE && *meter) {
+            st_meter_agree(*meter, (int32_t)note->v[0], note->v[1]);
+        } else if (note->kind == ST_NOTE_CUT && *meter) {
+            st_meter_cut(*meter, now, out);
+        }
+    }
 }
