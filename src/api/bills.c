@@ -83,7 +83,7 @@ static void keep_whole(st_bill_call *c, const st_entry *e)
     st_entry mine;
     st_err err;
 
-    if (strcmp(e->account, c->account) != 0)
+    if (strcmp(e->account, c->book) != 0)
         return;
     st_entry_write(e, &text);
     if (st_entry_read(st_strbuf_str(&text), text.n, c->arena, &mine, &err) == 0)
@@ -109,11 +109,18 @@ static void keep_open(void *ctx, const st_entry *e)
 
 static int keep_floors(st_bill_call *c, const st_ledger *ledger, const char *period, st_err *err)
 {
-    int r = st_ledger_idle_floors(ledger, c->account, period, &c->idle, err);
+    int r = st_ledger_idle_floors(ledger, c->book, period, &c->idle, err);
 
     for (size_t i = 0; r == 0 && i < c->idle.n; i++)
         c->idle.v[i].account = keep(c->arena, c->idle.v[i].account);
     return r;
+}
+
+static void find_book(st_bill_call *c, st_tx *tx)
+{
+    char buf[ST_NAME_MAX + 1];
+
+    snprintf(c->book, sizeof c->book, "%s", st_tx_book(tx, c->account, buf));
 }
 
 static int fill(void *ctx, st_tx *tx, st_err *err)
@@ -123,6 +130,7 @@ static int fill(void *ctx, st_tx *tx, st_err *err)
     int r;
 
     c->now = st_tx_now(tx);
+    find_book(c, tx);
     r = st_tx_bill(tx, c->account, period, &c->own, err);
     c->bill = &c->own;
     if (r == 0 && c->floors)
@@ -142,6 +150,7 @@ static int run(st_tx *tx, st_cmd *cmd, st_err *err)
     int r = 0;
 
     c->now = st_tx_now(tx);
+    find_book(c, tx);
     if (c->file)
         r = st_tx_bill_ask(tx, c->account, c->period[0] ? c->period : NULL, &c->ask, err);
     if (r < 0)
@@ -169,7 +178,7 @@ st_bill_call *st_bill_call_new(st_api *api, st_call *call, const char *format,
 
     if (!account)
         account = st_api_who(call)->account;
-    if (strlen(account) > ST_NAME_MAX || !st_api_sees(api, call, account)) {
+    if (strlen(account) >= sizeof c->account || !st_api_sees(api, call, account)) {
         st_api_no_such(call, "account", account);
         return NULL;
     }
@@ -277,14 +286,14 @@ static int write_focus(st_bill_call *c, st_store *reader, st_strbuf *out, st_err
     st_bill_about(c, &about);
     const st_focus_about what = {.about = &about,
                                  .ledger = ledger,
-                                 .account = c->account,
+                                 .account = c->book,
                                  .period = c->bill->period,
                                  .closed = c->bill->closed,
                                  .chargeback = c->bill->chargeback};
     p.focus = focus = st_focus_new(&what);
     for (size_t i = 0; i < c->bill->uses.n; i++) {
         const char *account = c->bill->uses.v[i].account,
-                   *parent = st_directory_parent(c->api->dir, account);
+                   *parent = st_ledger_parent(ledger, account);
 
         st_focus_account(focus, account, parent ? parent : "");
     }
@@ -440,13 +449,13 @@ static void finish_entries(st_bill_call *c, st_store *reader)
         r = st_fail(&err, ST_EINVAL, "there is no component %s", st_quote(q, component));
     else if (cursor && st_parse_i64(cursor, 0, INT64_MAX, &after, NULL) < 0)
         r = st_fail(&err, ST_EINVAL, "the cursor is none of ours: begin again without it");
-    st_bill_span(c->bill, c->account, &from, &to);
+    st_bill_span(c->bill, c->book, &from, &to);
     if (l.csv)
         st_export_entries_csv_head(&out);
     else
         st_strbuf_add(&out, "{\"entries\":[");
     if (r == 0 && ST_MAX(from, after + 1) <= to)
-        r = st_store_book_of(reader, c->account, ST_MAX(from, after + 1), to, entry_row, &l, &err);
+        r = st_store_book_of(reader, c->book, ST_MAX(from, after + 1), to, entry_row, &l, &err);
     if (r < 0) {
         st_call_fail(c->call, &err);
         return;

@@ -13,14 +13,15 @@ typedef struct st_bill_call {
     st_cmd cmd;
     st_api *api;
     st_call *call;
-    char account[ST_NAME_MAX + 1]; /* "" is the cluster */
-    char period[8];                /* "": the open one */
-    const char *format;            /* of the query; never NULL */
-    bool prices;                   /* `ledger` is wanted */
-    bool running;                  /* `open` is wanted: what sums are made of */
-    bool whole;                    /* `open` is wanted: the account's own, with everything */
-    bool floors;                   /* `idle` is wanted */
-    bool file;                     /* `ask` is wanted, and the bill is its */
+    char account[ST_NAME_MAX + 32]; /* "" is the cluster; one that is gone is "NAME (SERIAL)" */
+    char book[ST_NAME_MAX + 1];     /* its name in the books; known in the worker */
+    char period[8];                 /* "": the open one */
+    const char *format;             /* of the query; never NULL */
+    bool prices;                    /* `ledger` is wanted */
+    bool running;                   /* `open` is wanted: what sums are made of */
+    bool whole;                     /* `open` is wanted: the account's own, with everything */
+    bool floors;                    /* `idle` is wanted */
+    bool file;                      /* `ask` is wanted, and the bill is its */
     /* In a worker. Answers the call. */
     bool leaves; /* as a file: written down */
     void (*finish)(struct st_bill_call *c, st_store *reader);

@@ -187,21 +187,23 @@ static int fill_plan(st_question *q, st_core *core, st_err *err)
 {
     const st_tree *tree = st_core_tree(core);
     const st_price_plan *p;
-    char buf[ST_FMT_MAX];
+    char buf[ST_FMT_MAX], name[ST_NAME_MAX + 1];
+    const char *book;
+    int32_t id, of;
     bool seen;
-    int32_t id;
 
     if (q->name[0] && st_question_account(q, core, q->name, &id, err) < 0)
         return -err->code;
-    p = st_ledger_plan(st_tx_ledger(q->tx), q->name, st_tx_now(q->tx));
-    seen = p && (p->account[0] ? st_tree_within(tree, st_tree_find(tree, p->account),
-                                                st_question_root(q, core))
+    book = st_tx_book(q->tx, q->name, name);
+    p = st_ledger_plan(st_tx_ledger(q->tx), book, st_tx_now(q->tx));
+    of = p ? st_tx_book_account(q->tx, p->account) : -1;
+    seen = p && (p->account[0] ? of >= 0 && st_tree_within(tree, of, st_question_root(q, core))
                                : st_question_owner(q));
     st_strbuf_addc(&q->out, '{');
     st_out_text(&q->out, "account", q->name);
-    st_out_raw(&q->out, "inherited", p && strcmp(p->account, q->name) == 0 ? "false" : "true");
+    st_out_raw(&q->out, "inherited", p && strcmp(p->account, book) == 0 ? "false" : "true");
     if (seen)
-        st_out_text(&q->out, "of", p->account);
+        st_out_text(&q->out, "of", of > ST_ROOT ? st_tree_account(tree, of)->name : "");
     else
         st_out_raw(&q->out, "of", "null");
     st_out_raw(&q->out, "chargeback", p && p->chargeback ? "true" : "false");

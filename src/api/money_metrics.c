@@ -82,7 +82,7 @@ static void budgets(const st_question *q, const st_bill *bill, st_metrics *m)
 
         if (!p || !account[0] || strcmp(p->account, account) != 0 ||
             (p->cap_udollars == ST_UNSET && p->budget_udollars == ST_UNSET) ||
-            st_tx_budget(q->tx, account, &s, &err) < 0)
+            st_ledger_budget(st_tx_ledger(q->tx), account, st_tx_now(q->tx), &s, &err) < 0)
             continue;
         sample(m, account, "cap", s.cap);
         sample(m, account, "budget", s.budget);

@@ -27,7 +27,7 @@ static int may_change(st_tx *tx, const st_cmd_account *c, st_err *err)
         if (!st_directory_within(dir, c->parent, me))
             return st_no_account(c->parent, err);
         if (st_tree_find(st_core_tree(tx->ctl->core), c->name) >= 0 ||
-            !st_money_name_free(tx, c->name, c->parent)) {
+            !st_book_free(tx->ctl, c->name)) {
             char q[ST_QUOTE_MAX];
 
             /* Names are the cluster's; which of them others use is not said. */
@@ -110,7 +110,8 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r < 0 && c->create)
         st_allowance_release(ctl->allowance, c->parent, ST_AL_ACCOUNTS, 1);
     if (r == 0 && c->create) /* what the core takes, the books take; if not, nothing stays */
-        r = st_tx_fault(tx, st_money_account(tx, c->name, c->parent, err), err);
+        r = st_tx_fault(
+            tx, st_money_account(tx, st_tree_find(st_core_tree(ctl->core), c->name), err), err);
     if (r < 0)
         return r;
     const st_thing_row row = {

@@ -21,13 +21,14 @@ int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err
     const st_fleet *fleet = st_core_fleet(tx->ctl->core);
     const st_job job = {.shape = spec->shape, .tasks = spec->tasks};
     const char *gpus[ST_TYPES_MAX];
-    st_worst worst = {.account = spec->account,
+    char book[ST_NAME_MAX + 1], reader[ST_NAME_MAX + 1];
+    st_worst worst = {.account = st_book_of(tx->ctl, spec->account, book),
                       .gpus = gpus,
                       .level = spec->shape.level,
                       .topo = spec->topo_required ? spec->topo : ST_TOPO_NONE,
                       .limit_ms = spec->limit_ms,
                       .at_ms = tx->now,
-                      .reader = spec->reader};
+                      .reader = spec->reader ? st_book_of(tx->ctl, spec->reader, reader) : NULL};
 
     *ret = ST_UNSET;
     /* What the core would refuse, it refuses in its own words. */
@@ -45,8 +46,11 @@ int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err
 
 int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, st_err *err)
 {
-    char name[ST_ID_TEXT];
-    st_entry e = {.kind = ST_ENTRY_HOLD, .account = account, .job = name, .amount = amount};
+    char name[ST_ID_TEXT], book[ST_NAME_MAX + 1];
+    st_entry e = {.kind = ST_ENTRY_HOLD,
+                  .account = st_book_of(tx->ctl, account, book),
+                  .job = name,
+                  .amount = amount};
 
     if (amount == ST_UNSET)
         return 0;
@@ -60,7 +64,8 @@ static bool is_capped(const st_tx *tx, int32_t id)
     const st_tree *tree = st_core_tree(tx->ctl->core);
 
     for (; id > ST_ROOT; id = tree->accounts.v[id]->parent) {
-        const char *name = tree->accounts.v[id]->name;
+        char buf[ST_NAME_MAX + 1];
+        const char *name = st_book_name(tx->ctl, id, buf);
         const st_price_plan *plan = st_ledger_plan(tx->ctl->billing->ledger, name, tx->now);
 
         if (plan && strcmp(plan->account, name) == 0 && plan->cap_udollars != ST_UNSET)
@@ -80,12 +85,14 @@ int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *rea
     int32_t id = st_tree_find(tree, spec->name);
     const st_account *old = id > ST_ROOT ? st_tree_account(tree, id) : NULL;
     bool handed_down = old ? old->parent > ST_ROOT : spec->parent != NULL;
-    const char *account = old ? old->name : "";
+    char book[ST_NAME_MAX + 1], buf[ST_NAME_MAX + 1];
+    const char *account = old ? st_book_name(tx->ctl, id, book) : "";
     int64_t more = st_quota_gpu_m(&spec->guarantee) - (old ? st_quota_gpu_m(&old->guarantee) : 0);
     int r = 0;
 
     if (handed_down && (!old || is_capped(tx, old->parent)))
         return 0;
+    reader = reader ? st_book_of(tx->ctl, reader, buf) : NULL;
     for (size_t t = 0; r == 0 && t < fleet->types.n; t++) {
         int64_t up =
             ST_MAX(spec->guarantee.type_m[t], 0) - (old ? ST_MAX(old->guarantee.type_m[t], 0) : 0);
@@ -99,16 +106,12 @@ int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *rea
     return as_budget(r, err);
 }
 
-bool st_money_name_free(const st_tx *tx, const char *name, const char *parent)
+int st_money_account(st_tx *tx, int32_t id, st_err *err)
 {
-    const st_ledger *l = tx->ctl->billing->ledger;
-    const char *had = l ? st_ledger_parent(l, name) : NULL;
-
-    return !had || strcmp(had, parent) == 0;
-}
-
-int st_money_account(st_tx *tx, const char *name, const char *parent, st_err *err)
-{
+    const st_account *a = st_tree_account(st_core_tree(tx->ctl->core), id);
+    char book[ST_NAME_MAX + 1], above[ST_NAME_MAX + 1];
+    const char *name = st_book_name(tx->ctl, id, book),
+               *parent = st_book_name(tx->ctl, a->parent, above);
     /* Who is at the top is nobody's business but the cluster's. */
     st_entry child = {
         .kind = ST_ENTRY_CHILD, .account = *parent ? parent : ST_BOOK_FLEET, .child = name};
@@ -116,7 +119,7 @@ int st_money_account(st_tx *tx, const char *name, const char *parent, st_err *er
     int r;
 
     if (st_ledger_parent(tx->ctl->billing->ledger, name))
-        return 0; /* there was one of that name: its book goes on */
+        return 0; /* of an earlier version: one book for all of a name */
     r = st_money_post(tx, &child, err);
 
     if (r == 0)

@@ -72,6 +72,8 @@ struct st_billing {
     int64_t daily_day, daily_n;  /* when it last began; what it found, -1: it could not be done */
     bool daily_stop, daily_over; /* atomic */
 
+    int64_t shared_upto; /* see book_names.c */
+
     /* While a log is played: sees the records of each row. */
     void (*witness)(void *ctx, st_control *ctl);
     void *witness_ctx;
@@ -106,6 +108,21 @@ void st_books_sign(const st_books *b, const st_keys *keys, const char *cluster, 
                    st_checkpoint *ret);
 void st_books_save(const st_books *b, st_strbuf *out);
 int st_books_load(const char *data, size_t len, st_books *ret, st_err *err);
+
+/* ---- book_names.c --------------------------------------------------------------------------- */
+
+/* The name of an account's book. */
+const char *st_book_name(const st_control *ctl, int32_t id, char buf[ST_NAME_MAX + 1]);
+/* The same by name; one that is gone is "NAME (SERIAL)". */
+const char *st_book_of(const st_control *ctl, const char *account, char buf[ST_NAME_MAX + 1]);
+/* Whose book it is; -1: nobody's. */
+int32_t st_book_account(const st_control *ctl, const char *book);
+/* An account by its name, one that is gone by "NAME (SERIAL)"; "" is the cluster, -1: there is none. */
+int32_t st_account_known(const st_control *ctl, const char *name);
+/* Whether a new account of this name can have a book. */
+bool st_book_free(const st_control *ctl, const char *name);
+/* Before a log is played, and for who writes once more behind it: up to where accounts of a name share a book. */
+int st_books_shared(st_control *ctl, bool writes, st_err *err);
 
 /* ---- entries.c ------------------------------------------------------------------------------ */
 
@@ -144,10 +161,8 @@ int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err
 int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, st_err *err);
 /* Whether caps let floors rise. */
 int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *reader, st_err *err);
-/* An account is new. */
-/* Books go on under the name they have: it can be used again in the same place, nowhere else. */
-bool st_money_name_free(const st_tx *tx, const char *name, const char *parent);
-int st_money_account(st_tx *tx, const char *name, const char *parent, st_err *err);
+/* An account is new: its book begins. */
+int st_money_account(st_tx *tx, int32_t id, st_err *err);
 /* Right after a plan or an account: what follows from plans, in the books of all it concerns. */
 int st_money_terms(st_tx *tx, st_err *err);
 

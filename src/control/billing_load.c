@@ -267,7 +267,7 @@ static void remember(st_control *ctl, const st_entry *e)
 
     if (e->kind != ST_ENTRY_FLOOR)
         return;
-    account = st_tree_find(st_core_tree(ctl->core), e->account);
+    account = st_book_account(ctl, e->account);
     type = strcmp(e->gpu, "*") == 0 ? -1 : st_fleet_type(st_core_fleet(ctl->core), e->gpu);
     for (size_t i = 0; i < b->floors.n; i++)
         if (b->floors.v[i].account == account && b->floors.v[i].type == type) {

@@ -20,7 +20,8 @@ static int passed(st_control *ctl, int32_t account, int64_t now, int *from,
                   const st_price_plan **plan, int64_t *spent)
 {
     st_billing *b = ctl->billing;
-    const char *name = st_tree_account(st_core_tree(ctl->core), account)->name;
+    char buf[ST_NAME_MAX + 1];
+    const char *name = st_book_name(ctl, account, buf);
     int n = st_ledger_warned(b->ledger, name, now, plan, spent);
     st_warned *w;
 
@@ -35,13 +36,15 @@ static int passed(st_control *ctl, int32_t account, int64_t now, int *from,
     return n;
 }
 
+/* Who has the name of one that is gone hears nothing of it. */
 static void warn_about(st_control *ctl, int32_t account, int64_t now)
 {
     static const st_effect nothing = {.kind = ST_FX_FLOOR};
-    const char *name = st_tree_account(st_core_tree(ctl->core), account)->name;
+    const st_account *a = st_tree_account(st_core_tree(ctl->core), account);
+    const char *name = a->name;
     const st_price_plan *plan;
     int64_t spent;
-    int from = 0, n = passed(ctl, account, now, &from, &plan, &spent);
+    int from = 0, n = a->gone ? 0 : passed(ctl, account, now, &from, &plan, &spent);
 
     for (int i = from; i < n; i++) {
         const bool of_budget = plan->budget_udollars != ST_UNSET;
@@ -65,7 +68,7 @@ static void warn_about(st_control *ctl, int32_t account, int64_t now)
 
 void st_budget_spent(st_tx *tx, const char *account)
 {
-    int32_t id = account[0] ? st_tree_find(st_core_tree(tx->ctl->core), account) : -1;
+    int32_t id = account[0] ? st_book_account(tx->ctl, account) : -1;
     st_billing *b = tx->ctl->billing;
 
     if (id > ST_ROOT && (b->spent.n == 0 || b->spent.v[b->spent.n - 1] != id))

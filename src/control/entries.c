@@ -71,4 +71,11 @@ void st_entry_of(const st_control *ctl, const st_record *rec, const char *doc, s
         names.workload = st_doc_workload(doc, arena);
     }
     st_entry_of_record(rec, &names, arena, ret);
+    if (rec->account > ST_ROOT) {
+        char buf[ST_NAME_MAX + 1];
+        const char *book = st_book_name(ctl, rec->account, buf);
+
+        if (book == buf)
+            ret->account = st_arena_strdup(arena, buf);
+    }
 }

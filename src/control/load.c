@@ -279,7 +279,11 @@ int st_control_load(st_control *ctl, st_err *err)
     if (first)
         r = secret(ctl, "veil", ctl->veil_key, sizeof ctl->veil_key, err);
     if (r == 0)
+        r = st_books_shared(ctl, false, err);
+    if (r == 0)
         r = load_core(ctl, err);
+    if (r == 0 && first)
+        r = st_books_shared(ctl, true, err);
     if (r == 0)
         r = st_billing_fold(ctl, err);
     if (r == 0)
@@ -323,6 +327,8 @@ int st_control_open_copy(st_store *store, st_control **ret, st_err *err)
     ctl->dir = st_directory_new();
     ctl->allowance = st_allowance_new(NULL, NULL);
     r = st_billing_open(ctl, false, err);
+    if (r == 0)
+        r = st_books_shared(ctl, false, err);
     if (r == 0)
         r = secret(ctl, "veil", ctl->veil_key, sizeof ctl->veil_key, err);
     if (r < 0) {

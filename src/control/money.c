@@ -157,8 +157,9 @@ static int by_account(const void *a, const void *b)
 static int say_floor(st_tx *tx, const st_floor_said *floor, st_err *err)
 {
     const st_core *core = tx->ctl->core;
+    char book[ST_NAME_MAX + 1];
     st_entry e = {.kind = ST_ENTRY_FLOOR,
-                  .account = st_tree_account(st_core_tree(core), floor->account)->name,
+                  .account = st_book_name(tx->ctl, floor->account, book),
                   .gpu = floor->type < 0 ? "*" : st_core_fleet(core)->types.v[floor->type].name,
                   .gpu_m = floor->gpu_m};
 
@@ -221,11 +222,12 @@ static int post_pieces(st_tx *tx, const st_live *live, const char *job, st_err *
     st_billing *b = tx->ctl->billing;
     const st_price_book *book = st_ledger_book(b->ledger, tx->now);
     const char *doc = st_live_doc(tx->ctl, live), *workload = st_doc_workload(doc, b->arena);
+    char buf[ST_NAME_MAX + 1];
     int r = 0;
 
     for (int i = 0; workload && book && r == 0 && i < book->nunits; i++) {
         st_entry e = {.kind = ST_ENTRY_PIECES,
-                      .account = live->account,
+                      .account = st_book_of(tx->ctl, live->account, buf),
                       .job = job,
                       .user = live->user,
                       .workload = workload};
@@ -243,17 +245,19 @@ static int post_end(st_tx *tx, const st_effect *fx, st_err *err)
 {
     st_billing *b = tx->ctl->billing;
     const st_live *live = st_control_known(tx->ctl, fx->job);
-    char job[ST_ID_TEXT];
+    char job[ST_ID_TEXT], buf[ST_NAME_MAX + 1];
+    const char *book;
     int r = 0;
 
     if (!live)
         return 0;
+    book = st_book_of(tx->ctl, live->account, buf);
     st_control_id_text(tx->ctl, fx->job, job);
     st_arena_reset(b->arena);
     if (fx->state == ST_JOB_DONE)
         r = post_pieces(tx, live, job, err);
-    if (r == 0 && st_ledger_held(b->ledger, live->account, job) != ST_UNSET) {
-        st_entry e = {.kind = ST_ENTRY_RELEASE, .account = live->account, .job = job};
+    if (r == 0 && st_ledger_held(b->ledger, book, job) != ST_UNSET) {
+        st_entry e = {.kind = ST_ENTRY_RELEASE, .account = book, .job = job};
 
         r = post_fact(tx, &e, err);
     }
@@ -294,7 +298,8 @@ static void note_plans(st_tx *tx)
     for (size_t i = 0; i < tree->accounts.n; i++) {
         if (tree->accounts.v[i]->gone)
             continue;
-        const char *name = i > ST_ROOT ? tree->accounts.v[i]->name : "";
+        char buf[ST_NAME_MAX + 1];
+        const char *name = st_book_name(tx->ctl, (int32_t)i, buf);
         const st_price_plan *plan = st_ledger_plan(l, name, tx->now);
 
         if (plan && plan->from_ms == tx->now && strcmp(plan->account, name) == 0)
@@ -410,8 +415,7 @@ static int post_beginning(st_tx *tx, st_err *err)
 
         if (a->gone)
             continue;
-        r = st_money_account(tx, a->name,
-                             a->parent > ST_ROOT ? tree->accounts.v[a->parent]->name : "", err);
+        r = st_money_account(tx, (int32_t)i, err);
     }
     if (r < 0) /* without a beginning there is nothing to go on with */
         st_tx_fault(tx, r, err);

@@ -70,6 +70,10 @@ int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx,
 int st_tx_admit(st_tx *tx, const st_job_spec *spec, st_err *err);
 int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err);
 
+/* The name of an account's book, which is the account's unless another had it before; and whose a book is, -1: nobody's. */
+const char *st_tx_book(st_tx *tx, const char *account, char buf[ST_NAME_MAX + 1]);
+int32_t st_tx_book_account(st_tx *tx, const char *book);
+
 /* What a job's document stands for that may be priced by piece: frames, or milliseconds of video. */
 int64_t st_doc_pieces(const char *doc, st_component by);
 

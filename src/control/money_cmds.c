@@ -5,18 +5,29 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/quote.h"
 #include "control/billing.h"
 
 static int need_account(st_tx *tx, const char *account, int32_t *ret, st_err *err)
 {
-    int32_t id = account[0] ? st_tree_find(st_core_tree(tx->ctl->core), account) : ST_ROOT;
+    int32_t id = st_account_known(tx->ctl, account);
     char q[ST_QUOTE_MAX];
 
     if (id < 0)
         return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, account));
     *ret = id;
     return 0;
+}
+
+/* One that is gone has a book, and no plan any more. */
+static int need_there(st_tx *tx, const char *account, int32_t *ret, st_err *err)
+{
+    int r = need_account(tx, account, ret, err);
+
+    return r == 0 && st_tree_account(st_core_tree(tx->ctl->core), *ret)->gone
+               ? st_no_account(account, err)
+               : r;
 }
 
 /* What comes into force does so at a moment that has not been yet, so that intervals can end there. */
@@ -82,11 +93,14 @@ static int run_plan(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_plan *c = (st_cmd_plan *)cmd;
     ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
-    st_entry e = {.kind = ST_ENTRY_PLAN,
-                  .account = c->plan.account[0] ? c->plan.account : ST_BOOK_FLEET};
+    ST_CLEANUP(st_freep) char *account = st_xstrdup(c->plan.account);
+    st_entry e = {.kind = ST_ENTRY_PLAN, .account = account[0] ? c->plan.account : ST_BOOK_FLEET};
+    char buf[ST_NAME_MAX + 1];
     int32_t id;
-    int r = need_account(tx, c->plan.account, &id, err);
+    int r = need_there(tx, account, &id, err);
 
+    if (r == 0) /* a plan is of a book */
+        snprintf(c->plan.account, sizeof c->plan.account, "%s", st_book_name(tx->ctl, id, buf));
     if (c->now)
         c->plan.from_ms = tx->now;
     if (r == 0)
@@ -101,9 +115,7 @@ static int run_plan(st_tx *tx, st_cmd *cmd, st_err *err)
     c->seq = e.seq;
     if (r == 0)
         r = st_money_terms(tx, err);
-    return r < 0
-               ? r
-               : st_tx_audit(tx, &c->who, "plan.set", c->plan.account, c->plan.account, e.doc, err);
+    return r < 0 ? r : st_tx_audit(tx, &c->who, "plan.set", account, account, e.doc, err);
 }
 
 void st_cmd_plan_init(st_cmd_plan *cmd)
@@ -118,8 +130,9 @@ static int run_credit(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_credit *c = (st_cmd_credit *)cmd;
     ST_CLEANUP(st_strbuf_done) st_strbuf detail = {0};
+    char book[ST_NAME_MAX + 1];
     st_entry e = {.kind = ST_ENTRY_CREDIT,
-                  .account = c->account,
+                  .account = st_book_of(tx->ctl, c->account, book),
                   .amount = c->amount_udollars,
                   .fixes = c->fixes,
                   .reason = c->reason,
@@ -129,7 +142,7 @@ static int run_credit(st_tx *tx, st_cmd *cmd, st_err *err)
 
     if (r == 0 && id == ST_ROOT)
         r = st_fail(err, ST_EINVAL, "a credit is given to an account");
-    if (r == 0 && c->fixes > st_ledger_seq(tx->ctl->billing->ledger, c->account))
+    if (r == 0 && c->fixes > st_ledger_seq(tx->ctl->billing->ledger, e.account))
         r = st_fail(err, ST_ENOENT, "account %s has no entry %" PRId64, c->account, c->fixes);
     if (r == 0)
         r = st_money_post(tx, &e, err);
@@ -201,10 +214,11 @@ int st_tx_bill(st_tx *tx, const char *account, const char *period, st_bill *ret,
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     st_billing *b = tx->ctl->billing;
     open_ctx o = {.tx = tx, .arena = arena, .bill = ret};
+    char book[ST_NAME_MAX + 1];
     int r = need_account(tx, account, &o.root, err);
 
     if (r == 0)
-        r = st_ledger_bill(b->ledger, account, period, ret, err);
+        r = st_ledger_bill(b->ledger, st_book_name(tx->ctl, o.root, book), period, ret, err);
     if (r == 0 && !ret->closed)
         st_meter_open(b->meter, tx->now, add_open, &o);
     return r;
@@ -223,10 +237,23 @@ int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx,
 
 int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err)
 {
+    char book[ST_NAME_MAX + 1];
     int32_t id;
     int r = need_account(tx, account, &id, err);
 
-    return r < 0 ? r : st_ledger_budget(tx->ctl->billing->ledger, account, tx->now, ret, err);
+    return r < 0 ? r
+                 : st_ledger_budget(tx->ctl->billing->ledger, st_book_name(tx->ctl, id, book),
+                                    tx->now, ret, err);
+}
+
+const char *st_tx_book(st_tx *tx, const char *account, char buf[ST_NAME_MAX + 1])
+{
+    return st_book_of(tx->ctl, account, buf);
+}
+
+int32_t st_tx_book_account(st_tx *tx, const char *book)
+{
+    return st_book_account(tx->ctl, book);
 }
 
 int st_tx_admit(st_tx *tx, const st_job_spec *spec, st_err *err)

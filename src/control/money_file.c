@@ -32,16 +32,22 @@ static int current_point(st_tx *tx, st_checkpoint *ret, st_err *err)
     return r < 0 ? r : st_checkpoint_read(row.data, strlen(row.data), ret, err);
 }
 
-static void list_accounts(st_bill_ask *ask, const st_tree *tree, int32_t root)
+/* Books of accounts that are gone are on the bill too, and one that several had is on it once. */
+static void list_accounts(st_bill_ask *ask, const st_control *ctl, int32_t root)
 {
+    const st_tree *tree = st_core_tree(ctl->core);
+    char buf[ST_NAME_MAX + 1];
+
     for (size_t i = 1; i < tree->accounts.n; i++) {
         int32_t up = (int32_t)i;
 
         while (up > ST_ROOT && up != root)
             up = tree->accounts.v[up]->parent;
-        /* One that is gone is still on the bill, once. */
-        if (up == root && st_tree_has_book(tree, (int32_t)i))
-            st_vec_push(&ask->own, st_xstrdup(tree->accounts.v[i]->name));
+        if (up != root)
+            continue;
+        const char *book = st_book_name(ctl, (int32_t)i, buf);
+        if (st_book_account(ctl, book) == (int32_t)i)
+            st_vec_push(&ask->own, st_xstrdup(book));
     }
 }
 
@@ -50,8 +56,8 @@ int st_tx_bill_ask(st_tx *tx, const char *account, const char *period, st_bill_a
 {
     ST_CLEANUP(st_bill_ask_freep) st_bill_ask *ask = st_xcalloc(1, sizeof *ask);
     st_billing *b = tx->ctl->billing;
-    const st_tree *tree = st_core_tree(tx->ctl->core);
-    int r = st_ledger_bill(b->ledger, account, period, &ask->bill, err);
+    char book[ST_NAME_MAX + 1];
+    int r = st_ledger_bill(b->ledger, st_book_of(tx->ctl, account, book), period, &ask->bill, err);
 
     if (r == 0)
         r = current_point(tx, &ask->point, err);
@@ -61,7 +67,7 @@ int st_tx_bill_ask(st_tx *tx, const char *account, const char *period, st_bill_a
     strncpy(ask->zone, st_zone_name(b->zone), sizeof ask->zone - 1);
     ask->keys = b->keys;
     ask->nheads = st_books_heads(&b->books, &b->keys, &ask->heads);
-    list_accounts(ask, tree, account[0] ? st_tree_find(tree, account) : ST_ROOT);
+    list_accounts(ask, tx->ctl, st_account_known(tx->ctl, account));
     *ret = ST_TAKE(ask);
     return 0;
 }

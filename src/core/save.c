@@ -150,7 +150,11 @@ static void io_tree(codec *c, st_tree *tree)
         if (!c->out)
             a->id = (int32_t)i;
         io_account(c, a, i);
-        if (c->out || c->bad || i == 0 || a->gone)
+        if (c->out || c->bad || i == 0)
+            continue;
+        a->again = st_map_get(tree->had, a->name, NULL);
+        st_map_put(tree->had, a->name, a->id);
+        if (a->gone)
             continue;
         st_map_put(tree->ids, a->name, a->id);
         st_vec_push(&tree->accounts.v[a->parent]->children, a->id);

@@ -75,6 +75,7 @@ st_tree *st_tree_new(void)
 {
     st_tree *tree = st_xcalloc(1, sizeof *tree);
     tree->ids = st_map_new();
+    tree->had = st_map_new();
     tree->user_ids = st_map_new();
     tree->user_slots = st_idmap_new();
     tree->usage_slots = st_idmap_new();
@@ -98,6 +99,7 @@ void st_tree_free(st_tree *tree)
         free(tree->users.v[i]);
     st_vec_free(&tree->users);
     st_map_free(tree->ids);
+    st_map_free(tree->had);
     st_map_free(tree->user_ids);
     st_vec_free(&tree->user_use);
     st_vec_free(&tree->usage);
@@ -363,6 +365,8 @@ int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_
             tree->named = self->serial;
         st_vec_push(&tree->accounts, self);
         st_map_put(tree->ids, spec->name, id);
+        self->again = st_map_get(tree->had, spec->name, NULL);
+        st_map_put(tree->had, spec->name, id);
         st_vec_push(&parent->children, id);
     }
     assign(self, spec);

@@ -64,6 +64,7 @@ typedef struct st_account {
     int32_t id, parent; /* where it stands in the tree's list; kept when it is removed */
     int64_t serial;     /* never given to another, whatever it is called: see st_tree_set */
     bool gone;          /* removed: nobody's child, found by no name; records may still name it */
+    bool again;         /* another had its name before; derived */
     int depth;
     char *name;
     st_quota guarantee, max;
@@ -94,6 +95,7 @@ typedef struct st_tree {
     int64_t named; /* up to this serial accounts are from before there were any: nodes knew them by
                         name */
     st_map *ids;
+    st_map *had; /* names of all there ever were */
     ST_VEC(char *) users;
     st_map *user_ids;
     ST_VEC(st_user_use) user_use; /* by (account, user), through user_slots */

@@ -149,13 +149,34 @@ def remove_in_use(site):
     site.refused(remove(site, ""), status=None)
 
 
-@attempt("an admin", "makes an account under a name that is in another's books", "a refusal that does not say whose")
-def steal_a_book(site):
-    make(site, "ledgered", "acme")
+@attempt("a neighbour's admin", "takes the name of an account that was removed", "an account with no bill, plan, limit or history of the old one")
+def reborn_elsewhere(site):
+    first = make(site, "ledgered", "acme")
+    ok(site.owner.call("PUT", "/v1/accounts/ledgered/plan", {"discount": "50%", "cap": 7}))
+    ok(site.owner.call("PATCH", "/v1/accounts/ledgered/service-quota", {"tokens": 3}))
+    old = site.token("ledgered", "old", "member")
+    old.becomes(old.job(name="costs", gpus=1, pool="paper", sim={"run": "1s"}), "done")
+    def bill(person, account):
+        return person.get("/v1/bills/open?account=" + account.replace(" ", "%20"))
+    before = bill(site.owner, "ledgered").json["total_udollars"]
     ok(remove(site, "ledgered"), 204)
-    answer = site.rival_admin.post("/v1/accounts", {"name": "ledgered", "parent": "rival"})
-    site.refused(answer, "cannot be used", 409)
-    check("acme" not in answer.text, "it says whose: %s", answer.text)
+    ok(site.rival_admin.post("/v1/accounts", {"name": "ledgered", "parent": "rival"}))
+    new = site.token("ledgered", "new", "admin")
+    mine = bill(new, "ledgered").json
+    check(mine["total_udollars"] == 0 and "old" not in str(mine), "it has the old bill: %s", mine)
+    entries = new.get("/v1/bills/open/entries?account=ledgered").json
+    check(not [e for e in entries["entries"] if e.get("user") == "old"], "it reads the old book: %s", entries)
+    plan = new.get("/v1/accounts/ledgered/plan").json
+    check(plan["discount_percent"] == 0 and plan["cap_udollars"] is None, "it has the old plan: %s", plan)
+    limits = new.get("/v1/accounts/ledgered/service-quota").json
+    check("3" not in [str(v.get("set")) for v in limits.values() if isinstance(v, dict)], "the old limits: %s", limits)
+    kept = bill(site.owner, f"ledgered ({first})")
+    check(kept.json["total_udollars"] == before, "the owner has lost the old book: %s", kept.text[:300])
+    for account in (f"ledgered ({first})", f"ledgered~{first}"):
+        site.refused(bill(new, account), status=404)
+        site.refused(bill(site.rival_admin, account), status=404)
+    acme = bill(site.token("acme", "boss", "admin"), f"ledgered ({first})")
+    check(acme.json["total_udollars"] == before, "those above it have lost it: %s", acme.text[:300])
 
 
 # ---- trust -------------------------------------------------------------------------------------------

@@ -321,21 +321,86 @@ static void a_zone_is_changed(void **state)
     expect_sound(w);
 }
 
+/* ---- a name that is used again ------------------------------------------------------------------- */
+
+static void remove_account(world *w, const char *name)
+{
+    st_cmd_account cmd = {.who = owner, .name = name, .if_version = -1};
+    st_err err = {0};
+
+    st_cmd_account_remove(&cmd);
+    assert_ok(do_cmd(w, &cmd.cmd, &err));
+    st_vec_free(&cmd.revoked);
+}
+
+/* The second account of a name has nothing of the first: no cost, no plan, no cap. Both are in the books. */
+static void a_name_used_again(void **state)
+{
+    world *w = *state;
+    char old[64], book[64];
+    int64_t first, second, cost;
+    st_directory *dir = st_control_directory(w->ctl);
+    st_err err = {0};
+    uint64_t id;
+    seen s;
+
+    w->limit_ms = 2 * H;
+    make_account(w, "elsewhere", "", "{name: elsewhere}");
+    publish(w, PRICES);
+    assert_ok(set_plan(w, "account: team\ncap: 7\n", &err));
+    first = st_directory_serial(dir, "team");
+    id = start_job(w, "{}");
+    let_pass(w, H);
+    end_job(w, id, 0);
+    cost = total_of(w, "team", NULL);
+    assert_true(cost > 0);
+    remove_account(w, "team");
+
+    /* Also below another account than before. */
+    make_account(w, "team", "elsewhere", "{name: team, parent: elsewhere}");
+    second = st_directory_serial(dir, "team");
+    assert_true(second > first);
+    assert_int_equal(total_of(w, "team", NULL), 0);
+    assert_int_equal(total_of(w, "elsewhere", NULL), 0);
+    snprintf(old, sizeof old, ST_GONE_NAME, "team", (long long)first);
+    assert_int_equal(total_of(w, old, NULL), cost);
+    w->limit_ms = DAY;
+    id = start_job(w, "{}"); /* no cap holds it up */
+    let_pass(w, 2 * H);
+    restart(w);
+    end_job(w, id, 0);
+    assert_int_equal(total_of(w, "team", NULL), 2 * cost);
+    assert_int_equal(total_of(w, "elsewhere", NULL), 2 * cost);
+    assert_int_equal(total_of(w, old, NULL), cost);
+    assert_int_equal(total_of(w, "", NULL), 3 * cost);
+    assert_fails(set_plan(w, "account: nobody\ncap: 7\n", &err), ST_ENOENT, "no account");
+    assert_ok(set_plan(w, "account: team\ncap: 5000\n", &err));
+
+    snprintf(book, sizeof book, "team~%lld", (long long)second);
+    read_book(w, book, &s);
+    assert_int_equal(s.list.v[0].kind, ST_ENTRY_ACCOUNT);
+    assert_int_equal(count(&s, ST_ENTRY_USAGE), 1);
+    assert_int_equal(count(&s, ST_ENTRY_PLAN), 1);
+    forget(&s);
+    read_book(w, "team", &s);
+    assert_int_equal(count(&s, ST_ENTRY_USAGE), 1);
+    forget(&s);
+    /* A book's name is nobody's to take. */
+    assert_fails(put_account(w, true, "team~99", "", "{name: team~99}", &err), ST_EEXIST,
+                 "cannot be used");
+    expect_sound(w);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin_at_noon, end)
     const struct CMUnitTest tests[] = {
-        TEST(a_job_is_metered_and_paid),
-        TEST(metering_needs_no_prices),
-        TEST(the_true_end),
-        TEST(days_and_months_end),
-        TEST(a_price_changes_in_between),
-        TEST(the_past_keeps_its_price),
-        TEST(telemetry_counts_once),
-        TEST(frames_are_paid_by_piece),
-        TEST(a_cap_is_kept_at_the_door),
-        TEST(floors_pass_caps),
-        TEST(a_zone_is_changed),
+        TEST(a_name_used_again),        TEST(a_job_is_metered_and_paid),
+        TEST(metering_needs_no_prices), TEST(the_true_end),
+        TEST(days_and_months_end),      TEST(a_price_changes_in_between),
+        TEST(the_past_keeps_its_price), TEST(telemetry_counts_once),
+        TEST(frames_are_paid_by_piece), TEST(a_cap_is_kept_at_the_door),
+        TEST(floors_pass_caps),         TEST(a_zone_is_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
