@@ -333,7 +333,7 @@ static int on_effect(const st_step *step, size_t at, st_err *err)
 
 /* ---- before and after --------------------------------------------------------------- */
 
-static int same_job(const st_core *core, const st_track *t, st_err *err)
+static int same_job(const st_core *core, st_track *t, st_err *err)
 {
     const st_job *job = st_core_job(core, t->job.id);
     if (!job)
@@ -345,6 +345,7 @@ static int same_job(const st_core *core, const st_track *t, st_err *err)
     if (!job->held && job->class != t->job.class)
         return BAD("effects: job %" PRIu64 " is %s, by its effects it is %s", job->id,
                    st_class_name(job->class), st_class_name(t->job.class));
+    t->job.class = job->class; /* of a plan it is not told; st_check sees whether floors carry it */
     if (job->priority != t->job.priority)
         return BAD("effects: job %" PRIu64 " has priority %d, by its events %d", job->id,
                    job->priority, t->job.priority);
