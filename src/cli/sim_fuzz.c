@@ -43,7 +43,7 @@ typedef struct progress {
 typedef struct fuzz_options {
     const char *seeds;
     int64_t first, last, one, steps;
-    bool verbose, no_shrink;
+    bool verbose, no_shrink, closely;
     st_cli_format format;
 } fuzz_options;
 
@@ -86,6 +86,7 @@ static int read_options(int argc, char **argv, fuzz_options *o, st_err *err)
         {.name = "seed", .kind = ST_CLI_I64, .into = &o->one, .lo = 0, .hi = INT64_MAX - 1},
         {.name = "steps", .kind = ST_CLI_I64, .into = &o->steps, .lo = 1, .hi = 1000000},
         {.letter = 'v', .name = "verbose", .kind = ST_CLI_FLAG, .into = &o->verbose},
+        {.name = "closely", .kind = ST_CLI_FLAG, .into = &o->closely, .lo = 0, .hi = 0},
         {.name = "no-shrink", .kind = ST_CLI_FLAG, .into = &o->no_shrink, .lo = 0, .hi = 0},
         {0},
     };
@@ -101,10 +102,10 @@ static int read_options(int argc, char **argv, fuzz_options *o, st_err *err)
 }
 
 /* The command that plays a seed again. */
-static const char *again(char *buf, size_t size, int64_t seed, int64_t steps)
+static const char *again(char *buf, size_t size, int64_t seed, const fuzz_options *o)
 {
-    snprintf(buf, size, "stint sim fuzz --seeds %" PRId64 "-%" PRId64 " --steps %" PRId64, seed,
-             seed, steps);
+    snprintf(buf, size, "stint sim fuzz --seeds %" PRId64 "-%" PRId64 " --steps %" PRId64 "%s",
+             seed, seed, o->steps, o->closely ? " --closely" : "");
     return buf;
 }
 
@@ -136,7 +137,7 @@ static void tell_failure(st_cli *cli, FILE *to, const fuzz_options *o, progress 
     p->failed = true;
     snprintf(p->why, sizeof(p->why), "%s", why->msg);
     fprintf(to, "seed %" PRId64 ": %s\nagain: %s\n", p->seed, why->msg,
-            again(line, sizeof(line), p->seed, o->steps));
+            again(line, sizeof(line), p->seed, o));
     fflush(to);
     if (o->no_shrink)
         return;
@@ -169,8 +170,9 @@ static void play_seeds(st_cli *cli, FILE *to, const fuzz_options *o, progress *p
 
         p->seed = seed;
         print_progress(cli, o, seed, start, &shown);
-        if (st_fuzz_seed((uint64_t)seed, (int)o->steps, o->verbose ? to : NULL, &tape, &p->counts,
-                         &why) < 0)
+        st_lens close = st_lens_close((uint64_t)seed);
+        if (st_fuzz_seed((uint64_t)seed, (int)o->steps, o->closely ? &close : NULL,
+                         o->verbose ? to : NULL, &tape, &p->counts, &why) < 0)
             tell_failure(cli, to, o, p, &tape, &why);
         st_tape_done(&tape);
     }
@@ -208,7 +210,7 @@ static int play_guarded(st_cli *cli, FILE *to, const fuzz_options *o, progress *
             snprintf(p->why, sizeof(p->why), "crash: the player ended with status %d",
                      WEXITSTATUS(status));
         fprintf(to, "seed %" PRId64 ": %s\nagain: %s\n", p->seed, p->why,
-                again(line, sizeof(line), p->seed, o->steps));
+                again(line, sizeof(line), p->seed, o));
     } else if (!p->over) {
         fprintf(to, "seed %" PRId64 ": the player crashed while it shrank this\n", p->seed);
     }
@@ -224,7 +226,7 @@ static void print_json(st_cli *cli, const fuzz_options *o, const progress *p, do
     snprintf(hash, sizeof(hash), "%016" PRIx64, c->hash);
     if (p->failed)
         failure = json_pack("{s:I, s:s, s:s, s:s*}", "seed", (json_int_t)p->seed, "why", p->why,
-                            "again", again(line, sizeof(line), p->seed, o->steps), "scenario",
+                            "again", again(line, sizeof(line), p->seed, o), "scenario",
                             p->scenario[0] ? p->scenario : NULL);
     root = json_pack("{s:I, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:o*}", "seeds",
                      (json_int_t)c->seeds, "failed", p->failed, "events", (json_int_t)c->events,

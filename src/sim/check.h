@@ -29,8 +29,9 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
                   size_t nevents, const st_effects *fx, st_err *err);
 
 /* Whether anybody waits who could start, and whether everybody who waits is told why, and
- * truly. Asks the core for its reasons, so it may not be called in the middle of a step. */
-int st_watch_waiting(st_watch *watch, st_core *core, st_err *err);
+ * truly. With `every` above 1 only one in so many of them is looked at, others with each `turn`. Asks the
+ * core for its reasons, so it may not be called in the middle of a step. */
+int st_watch_waiting(st_watch *watch, st_core *core, int every, int64_t turn, st_err *err);
 
 /* Whether the job could ever start if it were alone in a fleet with every node ready. */
 bool st_check_could_ever(const st_core *core, const st_job *job);

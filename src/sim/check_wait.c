@@ -235,8 +235,20 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
     return 0;
 }
 
-int st_watch_waiting(st_watch *watch, st_core *core, st_err *err)
+static bool has_turn(const st_track *track, int every, int64_t turn)
 {
+    const st_job *job = &track->job;
+    return (job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED) &&
+           ((int64_t)job->id + turn) % every == 0;
+}
+
+int st_watch_waiting(st_watch *watch, st_core *core, int every, int64_t turn, st_err *err)
+{
+    bool any = false;
+    for (size_t i = 0; i < watch->tracks.n && !any; i++)
+        any = has_turn(watch->tracks.v[i], every, turn);
+    if (!any)
+        return 0;
     scene s = {.core = core, .fleet = st_core_fleet(core), .tree = st_core_tree(core)};
     s.jobs = st_watch_jobs(watch);
     st_room_build(&s.room, s.fleet, s.tree, &s.jobs, NULL, ST_WHEN_EITHER);
@@ -245,7 +257,7 @@ int st_watch_waiting(st_watch *watch, st_core *core, st_err *err)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < s.jobs.n; i++) {
         const st_job *job = s.jobs.v[i];
-        if (job->state != ST_JOB_PENDING && job->state != ST_JOB_PAUSED)
+        if (!has_turn(watch->tracks.v[i], every, turn))
             continue;
         st_vec_clear(&reasons);
         rc = st_core_explain(core, job->id, &reasons, err);

@@ -3,11 +3,12 @@
  */
 #include "sim/fuzz.h"
 
-int st_fuzz_seed(uint64_t seed, int steps, FILE *trace, st_tape *ret, st_fuzz_counts *counts,
-                 st_err *err)
+int st_fuzz_seed(uint64_t seed, int steps, const st_lens *lens, FILE *trace, st_tape *ret,
+                 st_fuzz_counts *counts, st_err *err)
 {
     st_fuzz_gen gen = {.tape = ret, .next_job = 1};
     st_tape_init(ret, seed);
+    ret->lens = lens ? *lens : st_lens_of(seed);
     st_rng_seed(&gen.rng, seed);
     gen.stream = st_rng_chance(&gen.rng, 1, 8);
     gen.busy = st_rng_chance(&gen.rng, 2, 3);

@@ -8,6 +8,7 @@
  *   fuzz_run.c     plays moments: the core, its twin, a simulated engine, the checkers
  *   fuzz_meter.c   a meter beside the core
  *   fuzz_money.c   a ledger beside the meter
+ *   fuzz_lens.c    how closely a world is looked at
  *   fuzz.c         a seed from beginning to end
  *   fuzz_shrink.c  the shortest tape that still fails
  *   fuzz_yaml.c    a tape as a scenario for `stint sim run`
@@ -38,8 +39,26 @@ typedef struct st_tape_entry {
     int64_t save_ms;  /* of a submit: how long it takes to save its work */
 } st_tape_entry;
 
+/* How closely a world is looked at, in steps between two looks. To look at everything after every step
+ * takes four times as long as the scheduler itself, so most worlds are played with a few lenses each, and
+ * more worlds are played. What a lens looks at follows from the seed; looking changes nothing. */
+typedef struct st_lens {
+    int check;    /* the state */
+    int wait;     /* each of those who wait */
+    int again;    /* the same moment again */
+    int audit;    /* what the core keeps from pass to pass */
+    int twin;     /* one moment in so many a core is saved and loaded, and goes along; 0 never */
+    bool metered; /* a meter goes along */
+    bool billed;  /* ... and a ledger */
+} st_lens;
+
+st_lens st_lens_of(uint64_t seed);
+/* Everything after every step. */
+st_lens st_lens_close(uint64_t seed);
+
 typedef struct st_tape {
     uint64_t seed;
+    st_lens lens;
     st_policy policy;
     ST_VEC(st_tape_entry) list;
     st_arena *arena;
@@ -105,9 +124,10 @@ void st_fuzz_random_account(st_fuzz_gen *gen, st_account_spec *spec, bool change
 
 /* ---- a seed ------------------------------------------------------------------------- */
 
-/* Plays a seed; the tape is the caller's and holds what was played. 0, or a broken invariant. */
-int st_fuzz_seed(uint64_t seed, int steps, FILE *trace, st_tape *ret, st_fuzz_counts *counts,
-                 st_err *err);
+/* Plays a seed; the tape is the caller's and holds what was played. 0, or a broken invariant. Looks at
+ * it by `lens`; NULL: by st_lens_of. */
+int st_fuzz_seed(uint64_t seed, int steps, const st_lens *lens, FILE *trace, st_tape *ret,
+                 st_fuzz_counts *counts, st_err *err);
 
 /* Plays a tape from the beginning; `keep` (may be NULL) says which entries. Those that were
  * refused are marked in ret_refused (may be NULL). */

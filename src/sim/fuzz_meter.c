@@ -19,7 +19,6 @@
 #include "sim/fuzz_run.h"
 
 #define BAD(...)    st_fail(err, ST_EINTERNAL, __VA_ARGS__)
-#define BILLED      2  /* one world in so many has a ledger: it makes playing a fifth slower */
 #define SAVE_CHANCE 40 /* one moment in so many, the second meter is loaded from its save */
 
 struct st_fuzz_meter {
@@ -33,14 +32,14 @@ struct st_fuzz_meter {
     int64_t now;
 };
 
-st_fuzz_meter *st_fuzz_meter_new(uint64_t seed)
+st_fuzz_meter *st_fuzz_meter_new(uint64_t seed, bool billed)
 {
     st_fuzz_meter *f = st_xcalloc(1, sizeof *f);
     f->m = st_meter_new(0);
     f->second = st_meter_new(0);
     f->third = st_meter_new(0);
     f->audit = st_audit_new(0);
-    f->money = seed % BILLED == 0 ? st_fuzz_money_new(seed) : NULL;
+    f->money = billed ? st_fuzz_money_new(seed) : NULL;
     f->seed = seed;
     st_rng_seed(&f->rng, seed ^ 0x6d657465u);
     return f;

@@ -15,9 +15,7 @@
 
 #include "sim/fuzz_run.h"
 
-#define BAD(...)    st_fail(err, ST_EINTERNAL, __VA_ARGS__)
-#define AUDIT_EVERY 3  /* moments, what the core keeps is counted anew */
-#define TWIN_CHANCE 60 /* one moment in so many, saves are compared or a twin is made */
+#define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
 
 static void trace_effects(const st_fuzz_run *run, const st_effects *fx, const char *whose)
 {
@@ -169,6 +167,14 @@ static int twin_moment(st_fuzz_run *run, const st_event_list *accepted, st_err *
 
 /* ---- one moment --------------------------------------------------------------------- */
 
+static int check_timer(const st_fuzz_run *run, st_err *err)
+{
+    int64_t next = st_core_next_timer(run->core);
+    if (next <= run->now)
+        return BAD("timer: it is %" PRId64 " and a timer is wanted for %" PRId64, run->now, next);
+    return 0;
+}
+
 static int check_again(st_fuzz_run *run, st_err *err)
 {
     st_event timer = {.kind = ST_EV_TIMER};
@@ -184,10 +190,7 @@ static int check_again(st_fuzz_run *run, st_err *err)
                    run->fx.list.v[n].job);
     if (st_core_hash(run->core) != before)
         return BAD("fixed point: the same moment again changes the hash");
-    int64_t next = st_core_next_timer(run->core);
-    if (next <= run->now)
-        return BAD("timer: it is %" PRId64 " and a timer is wanted for %" PRId64, run->now, next);
-    return 0;
+    return check_timer(run, err);
 }
 
 static int check_must(st_fuzz_run *run, st_err *err)
@@ -269,25 +272,28 @@ int st_fuzz_moment(st_fuzz_run *run, const st_event_list *events, int64_t now, s
     bool due = st_core_next_timer(run->core) <= run->now;
     int rc = apply_all(run, events, &accepted, err);
     trace_effects(run, &run->fx, "");
-    if (rc == 0)
+    const st_lens *lens = &run->tape->lens;
+    if (rc == 0 && run->steps % lens->check == 0)
         rc = st_check(run->core, err);
     if (rc == 0)
         rc = st_watch_step(run->watch, run->core, accepted.v, accepted.n, &run->fx, err);
     if (rc == 0)
-        rc = st_watch_waiting(run->watch, run->core, err);
+        rc = st_watch_waiting(run->watch, run->core, lens->wait, run->steps, err);
     if (rc == 0)
         rc = check_must(run, err);
     if (rc == 0 && !due)
         rc = check_idle(run, &accepted, err);
-    if (rc == 0)
+    if (rc == 0 && run->meter)
         rc = st_fuzz_meter_moment(run->meter, run->core, &run->fx, run->now, err);
     if (rc == 0)
         rc = twin_moment(run, &accepted, err);
-    if (rc == 0 && run->steps % AUDIT_EVERY == 0)
+    if (rc == 0 && run->steps % lens->audit == 0)
         rc = st_core_audit(run->core, err);
     if (rc == 0)
+        rc = check_timer(run, err);
+    if (rc == 0 && run->steps % lens->again == 0)
         rc = check_again(run, err);
-    if (rc == 0 && st_rng_chance(&run->rng, 1, TWIN_CHANCE)) {
+    if (rc == 0 && lens->twin > 0 && st_rng_chance(&run->rng, 1, (uint64_t)lens->twin)) {
         rc = st_fuzz_compare_twin(run, err);
         if (rc == 0)
             rc = make_twin(run, err);

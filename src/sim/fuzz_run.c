@@ -21,7 +21,8 @@ st_fuzz_run *st_fuzz_run_new(const st_tape *tape)
     run->tape = tape;
     run->core = st_core_new(&tape->policy);
     run->watch = st_watch_new(run->core);
-    run->meter = st_fuzz_meter_new(tape->seed);
+    if (tape->lens.metered)
+        run->meter = st_fuzz_meter_new(tape->seed, tape->lens.billed);
     run->plan_of = st_idmap_new();
     st_rng_seed(&run->rng, tape->seed ^ 0x7477696eu);
     return run;
@@ -274,7 +275,7 @@ int st_fuzz_run_drain(st_fuzz_run *run, st_err *err)
                  live);
     if (rc == 0)
         rc = st_fuzz_compare_twin(run, err);
-    if (rc == 0)
+    if (rc == 0 && run->meter)
         rc = st_fuzz_meter_close(run->meter, run->core, err);
     return rc;
 }

@@ -18,7 +18,7 @@ typedef ST_VEC(const st_event *) st_event_list;
 
 /* A meter beside the core, with an audit (fuzz_meter.c). */
 typedef struct st_fuzz_meter st_fuzz_meter;
-st_fuzz_meter *st_fuzz_meter_new(uint64_t seed);
+st_fuzz_meter *st_fuzz_meter_new(uint64_t seed, bool billed);
 void st_fuzz_meter_free(st_fuzz_meter *f);
 /* The core has taken a step at `now`, with these effects. */
 int st_fuzz_meter_moment(st_fuzz_meter *f, const st_core *core, const st_effects *fx, int64_t now,

@@ -206,13 +206,31 @@ static void simplify(shrink *s)
     }
 }
 
+/* Entries that go take steps with them, and with steps go looks. So all is looked at, after every step, and
+ * the state is saved and loaded as often, if that shows the failure; or else as it was found. */
+static bool look_closer(shrink *s)
+{
+    st_lens was = s->tape->lens;
+    s->tape->lens = st_lens_close(s->tape->seed);
+    s->tape->lens.billed = was.billed;
+    s->tape->lens.metered = was.metered;
+    s->tape->lens.twin = was.twin > 0;
+    if (still_fails(s))
+        return true;
+    s->tape->lens.twin = was.twin;
+    if (still_fails(s))
+        return true;
+    s->tape->lens = was;
+    return still_fails(s);
+}
+
 void st_fuzz_shrink(st_tape *tape, int tries, st_err *err)
 {
     shrink s = {.tape = tape, .tries = tries, .err = *err};
     s.keep = st_xmalloc(tape->list.n + 1);
     memset(s.keep, 1, tape->list.n);
     invariant(err, s.what, sizeof s.what);
-    if (still_fails(&s)) {
+    if (look_closer(&s)) {
         drop_refused(&s);
         drop_all(&s);
         simplify(&s);

@@ -9,7 +9,10 @@
 
 void st_tape_init(st_tape *tape, uint64_t seed)
 {
-    *tape = (st_tape){.seed = seed, .policy = st_policy_default(), .arena = st_arena_new()};
+    *tape = (st_tape){.seed = seed,
+                      .lens = st_lens_close(seed),
+                      .policy = st_policy_default(),
+                      .arena = st_arena_new()};
 }
 
 void st_tape_done(st_tape *tape)

@@ -152,7 +152,7 @@ static void check_invariants(st_play *play, int line)
     if (r == 0)
         r = st_watch_step(play->watch, play->core, events.v, events.n, &play->fx, &why);
     if (r == 0)
-        r = st_watch_waiting(play->watch, play->core, &why);
+        r = st_watch_waiting(play->watch, play->core, 1, 0, &why);
     if (r < 0) {
         play->broken++;
         st_play_differ(play, line, st_xstrdup(why.msg));

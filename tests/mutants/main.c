@@ -53,7 +53,8 @@ static void play(int rule, int seeds, result *r)
     for (r->seed = 1; r->seed <= seeds; r->seed++) {
         st_tape tape;
         st_err err = {0};
-        int rc = st_fuzz_seed((uint64_t)r->seed, STEPS, NULL, &tape, NULL, &err);
+        st_lens lens = st_lens_close((uint64_t)r->seed);
+        int rc = st_fuzz_seed((uint64_t)r->seed, STEPS, &lens, NULL, &tape, NULL, &err);
         st_tape_done(&tape);
         if (rc < 0) {
             snprintf(r->why, sizeof r->why, "%s", err.msg);

@@ -62,7 +62,7 @@ static void play(world *w, const st_event *ev, int64_t now)
     step(w, ev, now);
     assert_ok(st_check(w->core, &err));
     assert_ok(watch_last(w, &err));
-    assert_ok(st_watch_waiting(w->watch, w->core, &err));
+    assert_ok(st_watch_waiting(w->watch, w->core, 1, 0, &err));
 }
 
 static st_event job_event(uint64_t id, const char *account, st_level level)
@@ -632,11 +632,11 @@ static void test_waiting(void **state)
     begin(&w);
     for (uint64_t id = 1; id <= 5; id++)
         submit(&w, id, "guest", ST_LEVEL_WHOLE);
-    assert_ok(st_watch_waiting(w.watch, w.core, &err));
+    assert_ok(st_watch_waiting(w.watch, w.core, 1, 0, &err));
     /* A GPU the core does not know of. */
     node_of(&w, 0)->nvlink[2] = node_of(&w, 0)->nvlink[0];
     node_of(&w, 0)->ndevs = 3;
-    assert_fails(st_watch_waiting(w.watch, w.core, &err), ST_EINTERNAL,
+    assert_fails(st_watch_waiting(w.watch, w.core, 1, 0, &err), ST_EINTERNAL,
                  "work conservation: job 5 (1 tasks, whole) could start");
     end(&w);
 }

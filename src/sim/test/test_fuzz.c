@@ -17,11 +17,11 @@ static void test_same_seed(void **state)
     st_fuzz_counts a = {0}, b = {0}, other = {0};
     st_tape tape;
     st_err err = {0};
-    assert_ok(st_fuzz_seed(7, STEPS, NULL, &tape, &a, &err));
+    assert_ok(st_fuzz_seed(7, STEPS, NULL, NULL, &tape, &a, &err));
     st_tape_done(&tape);
-    assert_ok(st_fuzz_seed(7, STEPS, NULL, &tape, &b, &err));
+    assert_ok(st_fuzz_seed(7, STEPS, NULL, NULL, &tape, &b, &err));
     st_tape_done(&tape);
-    assert_ok(st_fuzz_seed(8, STEPS, NULL, &tape, &other, &err));
+    assert_ok(st_fuzz_seed(8, STEPS, NULL, NULL, &tape, &other, &err));
     st_tape_done(&tape);
     assert_true(a.hash == b.hash && a.events == b.events && a.starts == b.starts);
     assert_true(a.hash != other.hash);
@@ -34,7 +34,7 @@ static void test_replay(void **state)
     for (uint64_t seed = 1; seed <= 5; seed++) {
         st_tape tape;
         st_err err = {0};
-        assert_ok(st_fuzz_seed(seed, STEPS, NULL, &tape, NULL, &err));
+        assert_ok(st_fuzz_seed(seed, STEPS, NULL, NULL, &tape, NULL, &err));
         ST_CLEANUP(st_freep) uint8_t *keep = st_xcalloc(tape.list.n + 1, 1);
         assert_ok(st_fuzz_replay(&tape, NULL, NULL, NULL, &err));
         for (size_t i = 0; i < tape.list.n; i++)
@@ -71,7 +71,7 @@ static void test_shrink(void **state)
     for (uint64_t seed = 1; seed <= 8; seed++) {
         st_tape tape;
         st_err err = {0}, again = {0};
-        assert_ok(st_fuzz_seed(seed, STEPS, NULL, &tape, NULL, &err));
+        assert_ok(st_fuzz_seed(seed, STEPS, NULL, NULL, &tape, NULL, &err));
         if (make_impatient(&tape)) {
             size_t before = tape.list.n;
             st_fuzz_replay(&tape, NULL, NULL, NULL, &err);
@@ -107,7 +107,7 @@ static void test_scenarios(void **state)
     for (uint64_t seed = 1; seed <= 40; seed++) {
         st_tape tape;
         st_err err = {0};
-        assert_ok(st_fuzz_seed(seed, STEPS, NULL, &tape, NULL, &err));
+        assert_ok(st_fuzz_seed(seed, STEPS, NULL, NULL, &tape, NULL, &err));
         assert_ok(load(&tape, &err));
         st_tape_done(&tape);
     }
