@@ -66,6 +66,8 @@ typedef struct st_exec_ops {
     /* Output from `offset` on, counted over this attempt. */
     int (*log)(st_exec *e, const st_task *t, int64_t offset, char *buf, size_t cap,
                st_run_piece *ret, st_err *err);
+    /* Removes what earlier versions left; in a worker. NULL: nothing. */
+    int (*tidy)(st_exec *e, st_err *err);
     /* When look should be called next for a live task, if nothing is noticed before. */
     int64_t (*due)(const st_exec *e, const st_task *t, int64_t now_ms);
 } st_exec_ops;

@@ -205,6 +205,11 @@ static int oci_log(st_exec *e, const st_task *t, int64_t offset, char *buf, size
     return st_run_log_read(e->run, id, ST_RUN_OUT, offset, buf, cap, ret, err);
 }
 
+static int oci_tidy(st_exec *e, st_err *err)
+{
+    return st_run_tidy(e->run, err);
+}
+
 static int64_t oci_due(const st_exec *e, const st_task *t, int64_t now)
 {
     (void)e;
@@ -249,6 +254,7 @@ static const st_exec_ops oci_ops = {
     .there = oci_there,
     .watch = oci_watch,
     .log = oci_log,
+    .tidy = oci_tidy,
     .due = oci_due,
 };
 

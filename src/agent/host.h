@@ -258,6 +258,8 @@ void st_host_repin(st_host *h, st_task *t);
 /* Forgets a task that is over; false: not now. */
 bool st_host_remove(st_host *h, const st_task *t);
 void st_host_remove_begin(st_host *h);
+/* Has removed what earlier versions left. */
+void st_host_tidy(st_host *h);
 
 /* sweep.c */
 bool st_sweep_parse(const char *name, st_task *ret);

@@ -263,6 +263,7 @@ int st_host_open(st_host *h, st_err *err)
     h->mail.keep = lease.keep;
     h->mail.epoch = h->journal.epoch;
     st_host_sweep(h, st_boot_ms(), true);
+    st_host_tidy(h);
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
         st_task *t = &h->journal.tasks.v[i];
 

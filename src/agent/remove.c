@@ -10,6 +10,7 @@
 
 #define AT_ONCE  64
 #define LIMIT_MS 60000
+#define TIDY_MS  600000
 #define AGAIN_MS 5000 /* after it could not be removed */
 
 static void forget(st_host *h, st_task *t)
@@ -75,6 +76,38 @@ static void worked(void *ctx, const st_task_key *key, int r, const st_err *err)
     st_vec_clear(&h->leaving);
     h->removing = false;
     h->next_ms = 0;
+}
+
+/* ---- of earlier versions ------------------------------------------------------------------------ */
+
+static int tidy_work(void *ctx, st_err *err)
+{
+    const st_host *h = ctx;
+
+    return h->exec->ops->tidy(h->exec, err);
+}
+
+static void tidied(void *ctx, const st_task_key *key, int r, const st_err *err)
+{
+    (void)key;
+    if (r < 0) /* at the next start, then */
+        st_say(ctx, "not-tidied", "reason=\"%s\"", err->msg);
+}
+
+void st_host_tidy(st_host *h)
+{
+    st_work w = {.what = "tidying up",
+                 .limit_ms = TIDY_MS,
+                 .aside = true,
+                 .fn = tidy_work,
+                 .ctx = h,
+                 .done = tidied,
+                 .done_ctx = h};
+    st_err err = {0};
+    int id;
+
+    if (h->exec->ops->tidy && st_worker_start(h->process->workers, &w, &id, &err) < 0)
+        tidied(h, NULL, -1, &err);
 }
 
 void st_host_remove_begin(st_host *h)

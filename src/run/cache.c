@@ -106,6 +106,27 @@ int st_cache_keep(const char *scope, const char *hex, const char *part, int64_t 
     return r;
 }
 
+/* ---- of earlier versions ----------------------------------------------------------------- */
+
+int st_cache_tidy(const char *images, st_err *err)
+{
+    DIR *d = opendir(images);
+    int r = 0;
+
+    for (struct dirent *e; d && r == 0 && (e = readdir(d));) {
+        char path[PATH_MAX];
+
+        if (strspn(e->d_name, "0123456789abcdef") != ST_DIGEST_HEX)
+            continue;
+        r = st_os_path(path, err, "%s/%s", images, e->d_name);
+        if (r == 0)
+            r = st_os_remove_tree(path, err);
+    }
+    if (d)
+        closedir(d);
+    return r;
+}
+
 /* ---- making room ------------------------------------------------------------------------ */
 
 typedef struct slot {

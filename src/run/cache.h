@@ -31,6 +31,9 @@ int st_cache_part(const char *scope, const char *hex, char ret[PATH_MAX], st_err
 /* The part becomes the image. */
 int st_cache_keep(const char *scope, const char *hex, const char *part, int64_t bytes, st_err *err);
 
+/* Removes what earlier versions kept in `images`: layers named by their digest, without a scope. */
+int st_cache_tidy(const char *images, st_err *err);
+
 /* Takes away what nobody uses until `need` more bytes for this scope fit: into the whole, and into a tenant's half of
  * it. ST_EFULL when what is in use leaves no room. */
 int st_cache_room(const char *images, const char *scope, int64_t need, int64_t max_bytes,

@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
+#include "run/cache.h"
 #include "run/log.h"
 #include "run/net.h"
 #include "run/os.h"
@@ -284,6 +285,24 @@ int st_run_remove(const st_run *run, const char *id, st_err *err)
         st_cg_remove(&run->cg, plan.cgroup);
     }
     return st_os_remove_tree(dir, err);
+}
+
+int st_run_tidy(const st_run *run, st_err *err)
+{
+    ST_CLEANUP(st_freep) st_run_task *tasks = NULL;
+    char images[PATH_MAX], dir[PATH_MAX];
+    size_t n = 0, bad = 0;
+    st_plan plan;
+    int r = st_os_path(images, err, "%s/images/", run->state_dir);
+
+    if (r == 0)
+        r = st_run_list(run, &tasks, &n, &bad, err);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        if (tasks[i].state != ST_RUN_ENDED && st_state_dir(run, tasks[i].id, dir, NULL) == 0 &&
+            st_plan_read(dir, &plan, NULL) == 0 && strncmp(plan.lower, images, strlen(images)) == 0)
+            return st_fail(err, ST_ESTATE, "task %s still runs from a layer of an earlier version",
+                           tasks[i].id);
+    return r ? r : st_cache_tidy(images, err);
 }
 
 int st_run_clear(st_run *run, st_err *err)

@@ -4,12 +4,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +128,29 @@ static void check_overlay(prober *p, st_run_finding *f)
     else
         say(f, ST_CHECK_WARN, strerror(failed),
             "load the module overlay; until then only image \"host\" works");
+}
+
+static int try_openat2(const prober *p)
+{
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY,
+                           .resolve =
+                               RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+
+    (void)p;
+    return syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof(how)) >= 0 ? 0 : -1;
+}
+
+static void check_openat2(prober *p, st_run_finding *f)
+{
+    int failed = in_child(try_openat2, p);
+
+    if (failed == 0)
+        say(f, ST_CHECK_OK, "images are opened beneath their folder (openat2)", "");
+    else
+        say(f, ST_CHECK_WARN, "openat2 does not work, so no OCI image can be read",
+            "use Linux 5.6 or later, and allow openat2 in a container around the agent; until then "
+            "jobs have "
+            "the site's folders and the node's own programs");
 }
 
 static void check_cgroups(prober *p, st_run_finding *f)
@@ -259,6 +284,7 @@ static const struct {
     {"namespaces", check_namespaces},
     {"user namespaces", check_userns},
     {"file systems", check_overlay},
+    {"image files", check_openat2},
     {"cgroups", check_cgroups},
     {"pinning", check_pins},
     {"killing", check_kill},

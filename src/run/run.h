@@ -174,6 +174,9 @@ const char *st_run_runtime(const st_run *run);
 /* Whether tasks can be held to certain CPUs here; where not, `cpus` of a spec is refused. */
 bool st_run_pins(const st_run *run);
 
+/* Removes what earlier versions left and nobody uses any more; ST_ESTATE while a task does. It may take long. */
+int st_run_tidy(const st_run *run, st_err *err);
+
 /* Removes the state directory with its images and networks, and the group; ST_ESTATE while it
  * holds a task. For taking a node out of service; the handle is good for nothing but freeing. */
 int st_run_clear(st_run *run, st_err *err);

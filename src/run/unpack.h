@@ -1,6 +1,6 @@
 /*
  * Makes a root file system from the layers of an image, one over the other, in an empty folder. Runs inside a jail
- * that sees nothing but this folder (run/jail.h). Private to run.
+ * that sees nothing but this folder (run/jail.h). Private to run, but for a fuzzer of layers.
  *
  * Invariants:
  *  1 It makes folders, plain files, symbolic links and second names of files; no devices, no FIFOs.
@@ -34,6 +34,13 @@ ST_DEFINE_FREEP(st_unpack, st_unpack_free)
 /* A layer's stream over what is there. */
 int st_unpack_layer(st_unpack *u, st_tar *tar, st_err *err);
 void st_unpack_sum(const st_unpack *u, st_unpacked *ret);
+
+/* One layer of a file, as the stream it was packed from; st_layer_pull is an st_tar_pull. */
+typedef struct st_layer st_layer;
+int st_layer_open(int fd, int64_t at, int64_t size, st_layer **ret, st_err *err);
+int st_layer_pull(void *layer, unsigned char *buf, size_t n, size_t *ret, st_err *err);
+void st_layer_free(st_layer *l);
+ST_DEFINE_FREEP(st_layer, st_layer_free)
 
 /* The layers as they lie in one file, one after the other. */
 int st_unpack_image(st_unpack *u, int blobs, const st_manifest *m, st_err *err);

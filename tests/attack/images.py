@@ -525,7 +525,48 @@ hostile("a size that is no number", layered("num", header("x").replace(b"0000000
 hostile("a whiteout of what is above", layered("white", header(".wh...")), "none has")
 hostile("noise", layered("noise", lambda: os.urandom(4096)), "not a tar stream")
 hostile("a cut gzip stream", lambda s: cut_gzip(s), "ends too soon|in the middle|gzip")
-hostile("a zstd layer", layered("zstd", b"\x28\xb5\x2f\xfd" + b"\0" * 600, pack=False), "zstd")
+hostile("a zstd layer without an end", layered("zstd", b"\x28\xb5\x2f\xfd" + b"\0" * 600, pack=False), "zstd|ends too soon")
+
+
+def zstd(*blocks, window=17):
+    """A frame as zstd packs it, by hand: bytes are copied, (byte, times) are told."""
+    out = b"\x28\xb5\x2f\xfd\0" + bytes([(window - 10) << 3])
+    parts = []
+    for block in blocks:
+        if isinstance(block, bytes):
+            parts += [(0, len(block[i:i + 65536]), block[i:i + 65536]) for i in range(0, len(block), 65536)]
+        else:
+            parts += [(1, 65536, block[0])] * (block[1] >> 16)
+    for i, (kind, size, data) in enumerate(parts):
+        out += ((i == len(parts) - 1) | kind << 1 | size << 3).to_bytes(3, "little") + data
+    return out
+
+
+def zstd_layer(name, *blocks, cut=0, behind=b"", **more):
+    def build(site):
+        layout = good(site, name)
+        packed = zstd(*[b() if callable(b) else b for b in blocks], **more)
+        layout.layers.append(layout.blob(packed[:len(packed) - cut] + behind))
+        return layout.done()
+    return build
+
+
+hostile("a zstd layer that unpacks to 2 GiB of zeros",
+        zstd_layer("zbomb", header("zeros", size=2 << 30), (b"\0", 2 << 30)), "times its size|MiB when it is unpacked")
+hostile("a zstd layer that needs a window of 2 GiB", zstd_layer("zwindow", header("x"), window=31), "zstd")
+hostile("a cut zstd layer", zstd_layer("zcut", lambda: tar(entry("noise", data=os.urandom(100000))), cut=90000),
+        "ends too soon|in the middle")
+hostile("a zstd layer with something behind it",
+        zstd_layer("zbehind", header("x"), behind=b"\x28\xb5\x2f\xfd\xff\xff\xff"), "zstd|in the middle|too soon")
+
+
+@attempt("a job of rival", "brings an image packed by zstd, in several frames with some to be skipped", "it runs, and has its files")
+def zstd_runs(site):
+    layout = Layout(site, "zstd")
+    whole = tar(*busybox(), entry("said", data=b"by zstd"))
+    skip = b"\x5a\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"index"
+    layout.layers.append(layout.blob(skip + zstd(whole[:70000]) + skip + zstd(whole[70000:]) + skip))
+    works(site, layout.done(), "cat /said", "by zstd")
 
 
 def cut_gzip(site):

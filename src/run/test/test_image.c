@@ -297,6 +297,30 @@ static void the_cache_keeps_its_bound(void **state)
     assert_ok(st_os_remove_tree(dir, &err));
 }
 
+/* ---- of earlier versions ------------------------------------------------------------------ */
+
+static void old_layers_are_removed(void **state)
+{
+    char dir[] = "/tmp/stint-tidy-XXXXXX", line[512];
+    st_err err = {0};
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(line, sizeof(line),
+             "cd %s && mkdir -p " HEX_A "/usr/bin " HEX_B ".123/x site/" HEX_A "/root of-t.7/" HEX_B
+             "/root && "
+             "touch " HEX_A "/usr/bin/su site/" HEX_A "/root/f",
+             dir);
+    assert_int_equal(system(line), 0);
+    assert_ok(st_cache_tidy(dir, &err));
+    snprintf(line, sizeof(line),
+             "cd %s && test \"$(echo *)\" = 'of-t.7 site' && test -e site/" HEX_A "/root/f", dir);
+    assert_int_equal(system(line), 0);
+    assert_ok(st_cache_tidy("/nonexistent/images", &err));
+    snprintf(line, sizeof(line), "rm -rf %s", dir);
+    assert_int_equal(system(line), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +329,7 @@ int main(void)
         cmocka_unit_test(what_is_too_much_is_refused),
         cmocka_unit_test(documents_say_what_they_mean),
         cmocka_unit_test(the_cache_keeps_its_bound),
+        cmocka_unit_test(old_layers_are_removed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
