@@ -36,7 +36,7 @@ try 4 "did you mean $big" show "${big%?}"
 try 4 'lists those there are' show 0000000000000000
 try 2 'an argument is missing' show
 try 2 'one too many' show a b
-try 4 'not running' logs "$big"
+try 4 'has not started' logs "$big"
 
 # The shell knows the ids.
 if command -v bash >/dev/null; then
@@ -51,15 +51,15 @@ fi
 
 # ---- submitting ----------------------------------------------------------------------------
 
-try 0 '"gpus": 2' submit --dry-run --name n --gpus 2 --share 0.25 --type h100,a100 \
+try 0 '"gpus": 2' submit --print --name n --gpus 2 --share 0.25 --type h100,a100 \
     --topology require:block --env A=1 --env B=x=y --label team=x --limit 90m --sim-run 5s \
     --on-preempt checkpoint -- python train.py --lr 3
 json 'd["command"] == ["python", "train.py", "--lr", "3"] and d["env"] == {"A": "1", "B": "x=y"}'
 json 'd["type"] == ["h100", "a100"] and d["topology"] == {"require": "block"} and d["share"] == 0.25'
 json 'd["limit"] == "90m" and d["sim"] == {"run": "5s"} and d["labels"] == {"team": "x"}'
-HERE=there try 0 '"HERE": "there"' submit --dry-run --env HERE
-try 2 'is not NAME=VALUE' submit --dry-run --env =x
-try 2 'require:LEVEL' submit --dry-run --topology block
+HERE=there try 0 '"HERE": "there"' submit --print --env HERE
+try 2 'is not NAME=VALUE' submit --print --env =x
+try 2 'require:LEVEL' submit --print --topology block
 try 2 'what shall run' submit
 try 2 'did you mean --gpus' submit --gpu 1
 
@@ -67,16 +67,16 @@ try 0 '^j' submit --name one --gpus 1 --sim-run 2s -- true
 [ "$(wc -l <"$tmp/out")" -eq 1 ] || fail "submit: more than the id on stdout"
 one=$(cat "$tmp/out")
 try 0 'one' show "$one"
-try 2 'at most 16 could ever fit' submit --gpus 8 --tasks 100 -- true
+try 2 'only 16 of 100 tasks fit' submit --gpus 8 --tasks 100 -- true
 try 4 'there is no account "acme"' submit --account acme --gpus 1 -- true
 echo 'gpuz: 1' >"$tmp/typo.yaml"
 try 2 'unknown key "gpuz" (did you mean "gpus"?)' submit -f "$tmp/typo.yaml"
-try 0 '"batch_size": 8' submit --dry-run --workload finetune --model x --batch-size 8
-try 2 '^stint: "moon" is none of' submit --topology require:moon --gpus 1 -- true
+try 0 '"batch_size": 8' submit --print --workload finetune --model x --batch-size 8
+try 2 '^stint: --topology: "moon" is none of' submit --topology require:moon --gpus 1 -- true
 
 # What somebody wrote into a job does not steer the terminal of who looks at it.
 try 0 '^j' submit --gpus 1 --sim-run 1s -- "$(printf 'echo \033[2J')"
-try 0 '^Command  *echo ?\[2J' show "$(cat "$tmp/out")"
+try 0 '^Command  *.echo ?\[2J' show "$(cat "$tmp/out")"
 
 cat >"$tmp/job.yaml" <<END
 # a job as a file
@@ -86,7 +86,7 @@ env: {A: "1"}
 sim: {run: 1h}
 command: [sleep, "60"]
 END
-try 0 '"name": "filed"' submit --dry-run -f "$tmp/job.yaml" --gpus 3 --env B=2
+try 0 '"name": "filed"' submit --print -f "$tmp/job.yaml" --gpus 3 --env B=2
 json 'd["gpus"] == 3 and d["env"] == {"A": "1", "B": "2"} and d["command"] == ["sleep", "60"]'
 try 0 '^j' submit -f "$tmp/job.yaml"
 filed=$(cat "$tmp/out")

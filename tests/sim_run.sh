@@ -153,7 +153,7 @@ may they borrow?
 
  TIME  JOB   WHAT                   WHERE OR WHY
    0s  g     submitted              guest, 6 GPU
-   0s  huge  submit refused         job huge: it asks for 7 gpu, the max of account guest is 6: it could never start
+   0s  huge  submit refused         job huge: asks for 7 GPUs; account guest may hold at most 6 (its max)
    0s  g     started, burstable     n1:0-5
    1h  t     submitted              team, 4 GPU
    1h  t     others must make room  n1:0-3
@@ -169,9 +169,9 @@ END
 sed 's/ *$//' "$tmp/out" | sed '/^JOB  *ACCOUNT/,$d' >"$tmp/timeline"
 diff -u "$tmp/want" "$tmp/timeline" || fail "question"
 sed '1,/^JOB  *ACCOUNT/d' "$tmp/out" >"$tmp/table"
-grep -Eq '^g +guest +pending +.*4 free|^g +guest +pending .*tasks fit' "$tmp/table" ||
+grep -Eq '^g +guest +pending +.*4 free|^g +guest +pending .*are free' "$tmp/table" ||
     fail "question: why g waits: $(cat "$tmp/table")"
-grep -Eq '^huge +guest +refused .*max of account guest is 6' "$tmp/table" || fail "question: huge"
+grep -Eq '^huge +guest +refused .*account guest may hold at most 6' "$tmp/table" || fail "question: huge"
 grep -Eq '^t +team +running +guaranteed +n1:0-3' "$tmp/table" || fail "question: t"
 
 # ---- JSON --------------------------------------------------------------------------------

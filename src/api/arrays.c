@@ -1,9 +1,13 @@
 /*
- * Arrays: how far the pieces are, by state and, where they are cut from frames, by frame.
+ * Arrays: how far the pieces are, by state and, where they are cut from frames, by frame; and ending them all.
  */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/state.h"
+#include "base/mem.h"
 #include "control/money.h"
 
 typedef struct progress {
@@ -82,4 +86,134 @@ static void array_get_now(st_call *call, void *ctx)
 void st_api_array_get(st_call *call, void *ctx)
 {
     st_api_aside(ctx, call, array_get_now);
+}
+
+/* ---- cancelling ----------------------------------------------------------------------------- */
+
+/* All pieces that are not over, cancelled by one command each; whoever comes last answers. */
+typedef struct sweep {
+    st_api *api;
+    st_call *call;
+    ST_VEC(uint64_t) ids;
+    int64_t jobs;
+    char name[ST_NAME_MAX + 1];
+    _Atomic int64_t left, cancelled, refused;
+    pthread_mutex_t lock;
+    st_err first; /* of those that were refused */
+} sweep;
+
+typedef struct sweep_one {
+    st_cmd_job job;
+    sweep *all;
+} sweep_one;
+
+static int add_id(void *ctx, const st_job_row *row, st_err *err)
+{
+    sweep *w = ctx;
+
+    (void)err;
+    w->jobs++;
+    strncpy(w->name, row->name, ST_NAME_MAX);
+    if (row->end_ms == ST_STORE_NEVER)
+        st_vec_push(&w->ids, (uint64_t)row->id);
+    return 0;
+}
+
+static void sweep_free(sweep *w)
+{
+    st_vec_free(&w->ids);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+static void sweep_reply(sweep *w)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    st_api_stamp_now(w->api, w->call);
+    if (w->refused > 0 && w->cancelled == 0) {
+        st_call_fail(w->call, &w->first);
+    } else {
+        st_strbuf_addc(&out, '{');
+        st_out_text(&out, "array", st_call_param(w->call, "id"));
+        st_out_text(&out, "name", w->name);
+        st_out_int(&out, "jobs", w->jobs);
+        st_out_int(&out, "cancelled", w->cancelled);
+        st_strbuf_addc(&out, '}');
+        st_call_reply_buf(w->call, 200, NULL, &out);
+    }
+    sweep_free(w);
+}
+
+static void one_done(st_cmd *cmd, const st_err *err)
+{
+    sweep_one *one = (sweep_one *)cmd;
+    sweep *w = one->all;
+
+    free(one);
+    if (!err) {
+        w->cancelled++;
+    } else if (err->code != ST_ESTATE) { /* that it is over by now is as well */
+        pthread_mutex_lock(&w->lock);
+        if (w->refused++ == 0)
+            w->first = *err;
+        pthread_mutex_unlock(&w->lock);
+    }
+    if (--w->left == 0)
+        sweep_reply(w);
+}
+
+static void array_cancel_now(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    const char *account = st_api_who(call)->account;
+    sweep *w = st_xcalloc(1, sizeof *w);
+    st_job_filter f = {0};
+    st_store *reader = NULL;
+    st_err err = {0};
+    uint64_t id;
+    int r = -ST_ENOENT;
+
+    *w = (sweep){.api = api, .call = call, .lock = PTHREAD_MUTEX_INITIALIZER};
+    if (account[0])
+        f.accounts = st_directory_below(api->dir, account, arena, &f.naccounts);
+    if (st_control_id_parse(api->control, st_call_param(call, "id"), &id)) {
+        f.part_of = (int64_t)id;
+        reader = st_api_reader(api, &err);
+        r = reader ? st_store_jobs_list(reader, &f, add_id, w, &err) : -err.code;
+        st_api_reader_back(api, reader);
+    }
+    if (r < 0 && r != -ST_ENOENT) {
+        st_call_fail(call, &err);
+        sweep_free(w);
+    } else if (w->jobs == 0) {
+        st_api_no_such(call, "array", st_call_param(call, "id"));
+        sweep_free(w);
+    } else if (w->ids.n == 0) {
+        st_fail(&err, ST_ESTATE, "every job of array %s is over", st_call_param(call, "id"));
+        st_call_fail(call, &err);
+        sweep_free(w);
+    } else {
+        size_t n = w->ids.n;
+        const uint64_t *ids = w->ids.v; /* freed after the last was posted, not before */
+
+        w->left = (int64_t)n;
+        /* The newest first: those that wait do not start when others make room. */
+        for (size_t i = 0; i < n; i++) {
+            sweep_one *one = st_xcalloc(1, sizeof *one);
+
+            one->all = w;
+            one->job.id = ids[i];
+            one->job.who = *st_api_who(call);
+            st_cmd_job_cancel(&one->job);
+            one->job.cmd.done = one_done;
+            st_api_post(api, call, &one->job.cmd);
+        }
+    }
+}
+
+void st_api_array_cancel(st_call *call, void *ctx)
+{
+    st_api_aside(ctx, call, array_cancel_now);
 }

@@ -2,12 +2,15 @@
  * From a document to the jobs it stands for: sizes, workload types and the site's rules, then the
  * reader of documents, then who it is for.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/state.h"
 #include "base/mem.h"
 #include "base/quote.h"
+
+#define MADE "job.json" /* a document as the rules have left it */
 
 /* Fills in who it is for; members submit as themselves, to their own account. */
 static int address(const st_expansion *x, st_job_spec *spec, st_err *err)
@@ -20,6 +23,10 @@ static int address(const st_expansion *x, st_job_spec *spec, st_err *err)
     if (!spec->user)
         spec->user = who->user;
     spec->reader = who->account[0] ? who->account : NULL;
+    if (!spec->account[0])
+        return st_fail(err, ST_EINVAL,
+                       "your token belongs to the whole cluster, so the job needs an account: give "
+                       "--account NAME (\"account\" in a document)");
     if (!st_directory_within(x->api->dir, spec->account, who->account))
         return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, spec->account));
     if (who->role == ST_ROLE_MEMBER && strcmp(spec->account, who->account) != 0)
@@ -29,6 +36,19 @@ static int address(const st_expansion *x, st_job_spec *spec, st_err *err)
         return st_fail(err, ST_EPERM, "your token submits as %s, not as %s", who->user,
                        st_quote(q, spec->user));
     return 0;
+}
+
+/* A node that really runs tasks needs something to run. */
+static int check_command(const st_expansion *x, const st_doc *doc, const st_doc_node *map,
+                         st_err *err)
+{
+    const st_engine *engine = st_control_engine(x->api->control);
+
+    if (!x->api->options.native || engine != x->api->options.native || st_doc_get(map, "command") ||
+        st_doc_get(map, "script"))
+        return 0;
+    return st_doc_fail(doc, map, err, ST_EINVAL,
+                       "the job has nothing to run: give a command or a script");
 }
 
 /* Whether the catalogue has its image for this account. */
@@ -83,6 +103,8 @@ static int add_item(st_expansion *x, const st_doc *doc, const st_doc_node *map, 
     if (r == 0)
         r = address(x, &item.spec, err);
     if (r == 0)
+        r = check_command(x, doc, map, err);
+    if (r == 0)
         r = check_image(x, doc, map, &item.spec, err);
     if (r == 0)
         r = check_secrets(x, &item.spec, text, err);
@@ -105,9 +127,50 @@ static const char *account_of(const st_expansion *x, const st_doc_node *map, con
     return account;
 }
 
+/* A complaint about a document that rules have made names a line that nobody has written: here it gets that of
+ * the same value in the caller's own. `made` has one value a line. */
+static void relocate(const st_doc *doc, const st_doc_node *map, const st_doc *made, st_err *err)
+{
+    const st_doc_node *at = NULL, *own;
+    char rest[sizeof err->msg];
+    int line = 0, n = 0;
+
+    if (sscanf(err->msg, MADE ":%d: %n", &line, &n) != 1 || n == 0)
+        return;
+    snprintf(rest, sizeof rest, "%s", err->msg + n);
+    for (const st_doc_node *c = st_doc_root(made)->child; c && c->key_line <= line; c = c->next)
+        at = c;
+    own = at && at->key ? st_doc_get(map, at->key) : NULL;
+    if (own)
+        st_doc_fail(doc, own, err, err->code, "%s", rest);
+    else
+        st_fail(err, err->code, "%s", rest);
+}
+
+/* Reads what failed again, one value a line, to say where. */
+static void say_where(st_expansion *x, const st_doc *doc, const st_doc_node *map, const char *text,
+                      st_err *err)
+{
+    json_t *whole = json_loads(text, 0, NULL);
+    char *lines = whole ? json_dumps(whole, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : NULL;
+    ST_CLEANUP(st_doc_freep) st_doc *made = NULL;
+    size_t first = x->items.n;
+    st_err again = {0};
+
+    if (lines && st_doc_parse(MADE, lines, strlen(lines), &made, NULL) == 0 &&
+        add_item(x, made, st_doc_root(made), text, 0, &again) < 0 && again.code == err->code) {
+        relocate(doc, map, made, &again);
+        *err = again;
+    }
+    x->items.n = first;
+    free(lines);
+    json_decref(whole);
+}
+
 /* Adds all pieces. The first is read whole; the others differ from it by their names and by what
  * only their nodes look at. An array is taken whole, or its document is refused. */
-static int add_pieces(st_expansion *x, const st_rules_jobs *jobs, st_err *err)
+static int add_pieces(st_expansion *x, const st_doc *given, const st_doc_node *map,
+                      const st_rules_jobs *jobs, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
     bool array = jobs->pieces.n > 1;
@@ -118,15 +181,17 @@ static int add_pieces(st_expansion *x, const st_rules_jobs *jobs, st_err *err)
 
     st_strbuf_add(&text, jobs->head);
     st_strbuf_add(&text, jobs->pieces.v[0].tail);
-    r = st_doc_parse("job.json", st_strbuf_str(&text), text.n, &doc, err);
+    r = st_doc_parse(MADE, st_strbuf_str(&text), text.n, &doc, err);
     if (r < 0)
         return r;
     st_vec_push(&x->docs, doc);
     r = add_item(x, doc, st_doc_root(doc), st_strbuf_str(&text), array ? ++x->arrays : 0, err);
     if (r == 0 && array)
         r = seal(x, &x->items.v[first].spec, jobs->head, true, &head, err);
-    if (r < 0)
+    if (r < 0) {
         x->items.n = first;
+        say_where(x, given, map, st_strbuf_str(&text), err);
+    }
     for (size_t i = 0; r == 0 && i < jobs->pieces.n; i++) {
         const st_rules_piece *p = &jobs->pieces.v[i];
         st_submit_item item = x->items.v[first];
@@ -144,8 +209,8 @@ static int add_pieces(st_expansion *x, const st_rules_jobs *jobs, st_err *err)
     return r;
 }
 
-static int through_rules(st_expansion *x, const st_doc_node *map, const char *text, size_t len,
-                         st_err *err)
+static int through_rules(st_expansion *x, const st_doc *doc, const st_doc_node *map,
+                         const char *text, size_t len, st_err *err)
 {
     const char *above[ST_ABOVE_MAX];
     st_rules_who who = {.user = x->who->user,
@@ -158,7 +223,7 @@ static int through_rules(st_expansion *x, const st_doc_node *map, const char *te
     who.account = account_of(x, map, above);
     who.trusted = st_directory_trusted(x->api->dir, who.account);
     r = st_rules_apply_text(x->api->rules, &who, text, len, &jobs, err);
-    return r < 0 ? r : add_pieces(x, &jobs, err);
+    return r < 0 ? r : add_pieces(x, doc, map, &jobs, err);
 }
 
 int st_expand(st_expansion *x, const st_doc *doc, const st_doc_node *map, st_err *err)
@@ -167,7 +232,7 @@ int st_expand(st_expansion *x, const st_doc *doc, const st_doc_node *map, st_err
 
     st_spec_json(map, &text);
     if (map->kind == ST_DOC_MAP && st_rules_concerns(x->api->rules, map))
-        return through_rules(x, map, st_strbuf_str(&text), text.n, err);
+        return through_rules(x, doc, map, st_strbuf_str(&text), text.n, err);
     return add_item(x, doc, map, st_strbuf_str(&text), 0, err);
 }
 

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -124,6 +125,34 @@ static void spec_json(st_api *api, const st_identity *who, const st_job_row *row
         st_strbuf_add(out, "{}");
 }
 
+static int64_t number_in(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+
+    return at ? strtoll(at + strlen(key), NULL, 10) : -1;
+}
+
+/* How long it was on devices, waits in between left out; and since when it is on them now. */
+static void run_json(const st_job_row *row, st_strbuf *out)
+{
+    int64_t ran = number_in(row->result, "\"ran_ms\":");
+    int64_t since = number_in(row->result, "\"since_ms\":");
+
+    if (row->start_ms == ST_STORE_NEVER)
+        return;
+    if (ran < 0) { /* written before this was kept */
+        ran = 0;
+        since = row->start_ms;
+    }
+    if (row->end_ms != ST_STORE_NEVER && since >= 0) {
+        ran += ST_MAX(row->end_ms - since, 0);
+        since = -1;
+    }
+    st_out_milli(out, "run_seconds", ran);
+    if (since >= 0)
+        st_out_time(out, "running_since", since);
+}
+
 void st_api_job_json(st_api *api, const st_identity *who, const st_job_row *row, st_strbuf *out)
 {
     char id[ST_ID_TEXT];
@@ -141,6 +170,7 @@ void st_api_job_json(st_api *api, const st_identity *who, const st_job_row *row,
     st_out_time(out, "submitted", row->submit_ms);
     st_out_time(out, "started", row->start_ms);
     st_out_time(out, "ended", row->end_ms);
+    run_json(row, out);
     if (row->exit_code == ST_STORE_NEVER)
         st_out_raw(out, "exit_code", "null");
     else

@@ -79,6 +79,19 @@ void st_api_job_logs(st_call *call, void *ctx)
         st_call_fail(call, &err);
         return;
     }
+    if (!follow && row.start_ms == ST_STORE_NEVER) {
+        const char *name = st_call_param(call, "id");
+
+        if (row.end_ms == ST_STORE_NEVER)
+            st_fail(&err, ST_ENOENT,
+                    "job %s has not started, so it has written nothing; `stint why %s` says why",
+                    name, name);
+        else
+            st_fail(&err, ST_ENOENT, "job %s ended before it started (%s), so it wrote nothing",
+                    name, row.state);
+        st_call_fail(call, &err);
+        return;
+    }
     f = st_xcalloc(1, sizeof *f);
     *f = (follower){.parked = {.key = ST_PARK_JOB(id),
                                .wait_ms = ST_MAX(0, ST_MIN(wait_s, WAIT_MAX_S)) * 1000,

@@ -184,6 +184,8 @@ static const st_route routes[] = {
 
     ASK("/v1/arrays/{id}", ST_MAY_SEE, st_api_array_get, "getArray",
         "How far the pieces of an array are, by state and by frame", NULL, "Array"),
+    WRITE("DELETE", "/v1/arrays/{id}", ST_MAY_SUBMIT, 0, st_api_array_cancel, "cancelArray",
+          "Cancel all jobs of an array that are not over", NULL, "ArrayCancelled", 200),
 
     READ("/v1/sizes", ST_MAY_SEE, st_api_sizes_list, "listSizes",
          "Names for shapes: the caller's, those above, the cluster's", NULL, "SizeList"),

@@ -80,6 +80,10 @@ static const st_schema schemas[] = {
               "\"additionalProperties\": {\"type\": \"integer\"}}, \"frames\": {\"type\": "
               "\"integer\"}, \"frames_done\": {\"type\": \"integer\"}}, \"required\": "
               "[\"array\", \"jobs\", \"states\"]}"},
+    {"ArrayCancelled",
+     "{\"type\": \"object\", \"properties\": {\"array\": {\"type\": \"string\"}, \"name\": "
+     "{\"type\": \"string\"}, \"jobs\": {\"type\": \"integer\"}, \"cancelled\": {\"type\": "
+     "\"integer\"}}, \"required\": [\"array\", \"jobs\", \"cancelled\"]}"},
     {"SizeSpec", "{\"type\": \"object\", \"properties\": {\"about\": {\"type\": \"string\"}}, "
                  "\"additionalProperties\": true, \"description\": \"keys of a job: gpus, "
                  "tasks, type, cpu, ram, level, profile, share, vram, limit ...\"}"},
@@ -128,9 +132,12 @@ static const st_schema schemas[] = {
             "\"format\": \"date-time\"}, \"ended\": {\"type\": [\"string\", \"null\"], "
             "\"format\": \"date-time\"}, \"exit_code\": {\"type\": [\"integer\", "
             "\"null\"]}, \"reason\": {\"type\": \"string\"}, \"preemptions\": {\"type\": "
-            "\"integer\"}, \"lost_gpu_seconds\": {\"type\": \"number\"}, \"array\": "
+            "\"integer\"}, \"lost_gpu_seconds\": {\"type\": \"number\"}, \"run_seconds\": "
+            "{\"type\": \"number\"}, \"running_since\": {\"type\": \"string\", \"format\": "
+            "\"date-time\"}, \"array\": "
             "{\"type\": \"string\"}, \"placement\": {\"type\": [\"object\", \"null\"], "
-            "\"properties\": {\"stay\": {\"type\": \"integer\"}, \"type\": {\"type\": "
+            "\"properties\": {\"stay\": {\"type\": \"integer\"}, \"ran_ms\": {\"type\": "
+            "\"integer\"}, \"since_ms\": {\"type\": \"integer\"}, \"type\": {\"type\": "
             "\"string\"}, \"grants\": {\"type\": \"array\", \"items\": {\"type\": "
             "\"object\", \"properties\": {\"node\": {\"type\": \"string\"}, \"gpus\": "
             "{\"type\": \"array\", \"items\": {\"type\": \"integer\"}}, \"mig_start\": "

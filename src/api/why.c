@@ -1,14 +1,38 @@
 /*
  * Why a job waits, what would start it, and when it should. Asked of the follower: nothing is written.
  */
+#include <string.h>
+
 #include "api/ask.h"
 #include "control/outlook.h"
 
-static void reason_json(st_question *q, const st_core *core, const st_reason *r)
+/* Reasons are found for each GPU type: what is the same for several is said once. */
+static bool said_before(st_question *q, const st_core *core, const st_reasons *list, size_t i,
+                        const char *text)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf other = {0};
+
+    for (size_t j = 0; j < i; j++) {
+        if (list->v[j].code != list->v[i].code)
+            continue;
+        other.n = 0;
+        st_reason_text(core, &list->v[j], st_question_root(q, core), &other);
+        if (strcmp(st_strbuf_str(&other), text) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void reason_json(st_question *q, const st_core *core, const st_reasons *list, size_t i)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    const st_reason *r = &list->v[i];
 
     st_reason_text(core, r, st_question_root(q, core), &text);
+    if (said_before(q, core, list, i, st_strbuf_str(&text)))
+        return;
+    if (i > 0)
+        st_strbuf_addc(&q->out, ',');
     st_strbuf_addc(&q->out, '{');
     st_out_text(&q->out, "code", st_reason_name(r->code));
     st_out_raw(&q->out, "blocks", st_reason_blocks(r->code) ? "true" : "false");
@@ -55,11 +79,8 @@ static int why_json(st_question *q, st_core *core, const st_outlook *outlook, st
     st_out_raw(&q->out, "reasons", "[");
     if (job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED)
         r = st_core_explain(core, q->job, &list, err);
-    for (size_t i = 0; r == 0 && i < list.n; i++) {
-        if (i > 0)
-            st_strbuf_addc(&q->out, ',');
-        reason_json(q, core, &list.v[i]);
-    }
+    for (size_t i = 0; r == 0 && i < list.n; i++)
+        reason_json(q, core, &list, i);
     st_vec_free(&list);
     st_strbuf_addc(&q->out, ']');
     if (r == 0 && job->state == ST_JOB_PENDING)

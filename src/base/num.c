@@ -147,6 +147,13 @@ static int fail_duration(const char *s, scan_result why, st_err *err)
     }
 }
 
+/* One who writes 90 may mean seconds, minutes or days: none of them is taken for granted. */
+static int fail_unit(const char *s, st_err *err)
+{
+    return st_fail(err, ST_EPARSE, "%.20s needs a unit: %.20ss, %.20sm, %.20sh or %.20sd", s, s, s,
+                   s, s);
+}
+
 int st_parse_duration_ms(const char *s, int64_t *ret, st_err *err)
 {
     const char *p = s;
@@ -162,7 +169,9 @@ int st_parse_duration_ms(const char *s, int64_t *ret, st_err *err)
         scanned = scan_milli(&p, &milli);
         if (scanned != SCAN_OK)
             return fail_duration(s, scanned, err);
-        if (*p == '\0' && next_unit == 0)
+        if (*p == '\0' && next_unit == 0 && milli > 0)
+            return fail_unit(s, err);
+        if (*p == '\0' && next_unit == 0) /* nothing is nothing in every unit */
             u = &duration_units[4];
         else
             u = scan_duration_unit(&p, next_unit);

@@ -5,7 +5,7 @@
  *   whole numbers   -12, 0, 4096; decimal only, no sign +, no separators
  *   milli           a decimal with at most three decimals: 2 -> 2000, 0.25 -> 250
  *   durations       90s, 2h, 1d, 500ms, 1h30m, 1.5h; units w d h m s ms, each once and from
- *                   large to small; a plain number is in seconds; at most 1000 years
+ *                   large to small; only 0 may stand without a unit; at most 1000 years
  *   memory          64Gi, 512Mi, 1.5Ti (powers of 1024) and 64G, 512M (powers of 1000, rounded
  *                   up to whole MiB), with or without a final B; a PLAIN NUMBER IS IN GiB, so
  *                   that `ram: 64` means 64 GiB; at most 1 EiB

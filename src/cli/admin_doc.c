@@ -61,6 +61,10 @@ int st_body_pairs(st_body *b, const char *option, const char *key, const char *p
     if (!pairs)
         return 0;
     add_key(b, key);
+    if (strcmp(pairs, "none") == 0) {
+        st_quote_json(&b->text, pairs);
+        return 0;
+    }
     for (char *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
         char *value = strchr(word, '=');
 

@@ -133,8 +133,9 @@ typedef struct st_cli_row {
 /* Options of the verbs that stand in st_cli_verbs. */
 extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_whoami_options[],
     st_cli_submit_options[], st_cli_run_options[], st_cli_whatif_options[], st_cli_ps_options[],
-    st_cli_job_options[], st_cli_logs_options[], st_cli_top_options[], st_cli_quota_options[],
-    st_cli_account_limit_options[], st_cli_events_options[], st_cli_audit_options[];
+    st_cli_job_options[], st_cli_cancel_options[], st_cli_logs_options[], st_cli_top_options[],
+    st_cli_quota_options[], st_cli_account_limit_options[], st_cli_events_options[],
+    st_cli_audit_options[];
 extern const st_cli_row st_cli_join_options[], st_cli_bill_options[], st_cli_usage_options[],
     st_cli_budget_options[], st_cli_plan_options[], st_cli_credit_options[];
 

@@ -14,6 +14,12 @@
 #define STEP_MS    200
 #define LOST_TRIES 60 /* seconds without an answer until we give up */
 
+/* How long nothing must have come of a job that is over until its log counts as read: a node sends what was
+ * written last after it has said that the task ended. What has had its time may write while it is told to stop. */
+#define QUIET_MS      400
+#define QUIET_STOP_MS 3000
+#define DRAIN_MAX_MS  60000
+
 int st_job_log(st_cli *cli, st_client *client, const char *id, int64_t task, int64_t *offset,
                st_err *err)
 {
@@ -86,6 +92,27 @@ static void tell_log(follower *f)
         return;
     st_spinner_done(&f->spinner);
     (void)st_job_log(f->cli, f->client, f->id, 0, &f->offset, &quiet);
+}
+
+/* Reads on until nothing more comes. Ctrl-C ends the wait. */
+static void drain(st_cli *cli, st_client *client, const char *id, const char *state, int64_t task,
+                  int64_t *offset)
+{
+    bool stopped = strcmp(state, "timeout") == 0 || strcmp(state, "cancelled") == 0;
+    int64_t began = st_clock_ms(), news = began, quiet = stopped ? QUIET_STOP_MS : QUIET_MS;
+    st_err ignored;
+
+    while (st_clock_ms() - news < quiet && st_clock_ms() - began < DRAIN_MAX_MS) {
+        int64_t before = *offset;
+        int r = st_job_log(cli, client, id, task, offset, &ignored);
+
+        if (r < 0 && r != -ST_EDOWN)
+            return;
+        if (*offset > before)
+            news = st_clock_ms();
+        if (st_signals_wait(STEP_MS / 2))
+            return;
+    }
 }
 
 /* 1: the job is to be left; 0: go on. */
@@ -169,6 +196,8 @@ static int look(follower *f, int *ret_status, st_err *err)
     tell_state(f, job);
     tell_log(f);
     over = st_job_over(f->state);
+    if (over && f->logs && f->offset > 0)
+        drain(f->cli, f->client, f->id, f->state, 0, &f->offset);
     *ret_status = st_job_status(job);
     json_decref(job);
     if (!over && !f->events)
@@ -219,13 +248,23 @@ static int follow_log(st_cli *cli, st_client *client, const char *id, int64_t ta
         json_t *job;
         int r = get_job(&f, &job, err);
 
-        if (r < 0)
+        if (r == 0) {
+            over = st_job_over(st_view_text(job, "state"));
+            snprintf(f.state, sizeof f.state, "%s", st_view_text(job, "state"));
+            json_decref(job);
+            r = st_job_log(cli, client, id, task, &offset, err);
+        }
+        if (r == -ST_EDOWN && f.lost++ < LOST_TRIES) {
+            if (f.lost == 1)
+                fprintf(cli->errors, "stint: %s (trying again)\n", err->msg);
+            over = false;
+        } else if (r < 0 && (r != -ST_ENOENT || (over && offset == 0))) {
             return r;
-        over = st_job_over(st_view_text(job, "state"));
-        json_decref(job);
-        r = st_job_log(cli, client, id, task, &offset, err);
-        if (r < 0 && (r != -ST_ENOENT || (over && offset == 0)))
-            return r;
+        } else {
+            f.lost = 0;
+        }
+        if (over)
+            drain(cli, client, id, f.state, task, &offset);
         if (over || st_signals_wait(ASK_MS))
             return 0;
     }

@@ -37,12 +37,14 @@
         OTHER("sim-exit", 0, ST_CLI_STRING, sim_exit, "N", "and the status it ends with"),    \
         OTHER("file", 'f', ST_CLI_STRING, file, "FILE",                                       \
               "the job as YAML or JSON; flags change what it says"),                          \
-        OTHER("dry-run", 0, ST_CLI_FLAG, dry_run, NULL, "prints the document and sends nothing")
+        OTHER("dry-run", 0, ST_CLI_FLAG, dry_run, NULL,                                       \
+              "ask what would happen, and submit nothing"),                                   \
+        OTHER("print", 0, ST_CLI_FLAG, print, NULL, "print the document and send nothing")
 
 const st_cli_row st_cli_submit_options[] = {
     COMMON_ROWS,
-    {"array", 0, ST_CLI_I64, offsetof(st_job_flags, array), "N",
-     "that many jobs, each with its number in STINT_ARRAY_INDEX", 1, ARRAY_MAX},
+    OTHER("array", 0, ST_CLI_STRING, array, "N|FIRST-LAST",
+          "N jobs, or one for each index; the index is in STINT_ARRAY_INDEX"),
     OTHER("wait", 'w', ST_CLI_FLAG, wait, NULL, "until it is over; the exit status is the job's"),
     OTHER("output", 'o', ST_CLI_OUTPUT, format, "table|json", "how the answer is written"),
     {0},
@@ -184,6 +186,20 @@ static int put_topology(json_t *doc, const char *text, st_err *err)
     return put(doc, "topology", "topology", json_pack("{s:s}", word, colon + 1), text, err);
 }
 
+/* 10 is ten jobs; 1-10 or 1-100x2 are indices. */
+static int put_array(json_t *doc, const char *text, st_err *err)
+{
+    int64_t n;
+
+    if (!text)
+        return 0;
+    if (strspn(text, "0123456789") < strlen(text))
+        return put(doc, "array", "array", json_string(text), text, err);
+    if (st_parse_i64(text, 1, ARRAY_MAX, &n, err) < 0)
+        return st_fail_prefix(err, "option --array: ");
+    return put(doc, "array", "array", json_pack("{s:I}", "count", (json_int_t)n), text, err);
+}
+
 static int put_sim(json_t *doc, const st_job_flags *f, st_err *err)
 {
     json_t *sim = json_object_get(doc, "sim");
@@ -242,6 +258,8 @@ static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **co
     if (r == 0)
         r = put_pairs(doc, "label", "labels", &f->labels, false, err);
     if (r == 0)
+        r = put_array(doc, f->array, err);
+    if (r == 0)
         r = put_sim(doc, f, err);
     return r < 0 ? r : put_command(doc, ncommand, command, err);
 }
@@ -275,7 +293,7 @@ int st_job_doc(const st_job_flags *flags, int ncommand, char **command, json_t *
         json_t *plain = json_object();
 
         r = put_flags(plain, flags, ncommand, command, err);
-        if (r == 0 && (json_object_size(plain) > 0 || flags->array > 0))
+        if (r == 0 && json_object_size(plain) > 0)
             r = st_fail(err, ST_EINVAL,
                         "%s has several jobs: what they ask for stands there, not in flags",
                         flags->file);
@@ -287,8 +305,6 @@ int st_job_doc(const st_job_flags *flags, int ncommand, char **command, json_t *
         json_decref(doc);
         return r;
     }
-    if (flags->array > 0)
-        json_object_set_new(doc, "array", json_pack("{s:I}", "count", (json_int_t)flags->array));
     *ret = doc;
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "base/strbuf.h"
 #include "cli/cli.h"
 
 /* X(field, option, letter, key, value, about): flags that are keys of the document as they are. */
@@ -55,8 +56,8 @@ typedef struct st_job_flags {
     const char *type, *topology, *sim_run, *sim_exit, *file;
     const char *accounts;                    /* of `whatif` */
     st_cli_words env, secrets, labels, with; /* the last of `whatif` */
-    int64_t array;
-    bool latency_critical, dry_run, wait;
+    const char *array;
+    bool latency_critical, dry_run, print, wait;
     st_cli_format format;
 } st_job_flags;
 
@@ -65,5 +66,9 @@ int st_job_fields_doc(const char *text, json_t **ret, st_err *err);
 
 /* The document; *ret is the caller's. {"jobs": [...]} for a file with several. */
 int st_job_doc(const st_job_flags *flags, int ncommand, char **command, json_t **ret, st_err *err);
+
+/* What the server said of a document, with the flag or the line of the file instead of the line of
+ * `body`, which is the document as it was sent, one value a line. */
+void st_job_place(const st_job_flags *flags, const char *body, const char *detail, st_strbuf *out);
 
 #endif

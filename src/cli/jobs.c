@@ -117,12 +117,13 @@ void st_job_where(const json_t *job, st_strbuf *out)
 
 void st_job_took(const json_t *job, st_strbuf *out)
 {
-    int64_t from = st_view_time(job, "started"), to = st_view_time(job, "ended");
+    int64_t since = st_view_time(job, "running_since");
     char buf[ST_FMT_MAX];
 
-    if (from < 0)
+    if (!st_view_at(job, "run_seconds"))
         return;
-    st_fmt_age(buf, (to < 0 ? st_wall_ms() : to) - from);
+    st_fmt_age(buf, st_view_milli(job, "run_seconds") +
+                        (since < 0 ? 0 : ST_MAX(st_wall_ms() - since, 0)));
     st_strbuf_add(out, buf);
 }
 
@@ -234,6 +235,34 @@ const st_cli_row st_cli_job_options[] = {
     {0},
 };
 
+/* As it would be typed into a shell. */
+static void add_command(const json_t *job, st_strbuf *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=./:,@%^";
+    json_t *word;
+    size_t i;
+
+    json_array_foreach(st_view_at(job, "spec.command"), i, word)
+    {
+        const char *text = json_string_value(word);
+
+        st_strbuf_add(out, i > 0 ? " " : "");
+        if (text && *text && strspn(text, plain) == strlen(text)) {
+            st_strbuf_add(out, text);
+            continue;
+        }
+        st_strbuf_addc(out, '\'');
+        for (; text && *text; text++) {
+            if (*text == '\'')
+                st_strbuf_add(out, "'\\''");
+            else
+                st_strbuf_addc(out, *text);
+        }
+        st_strbuf_addc(out, '\'');
+    }
+}
+
 static const st_view_column job_columns[] = {
     {"Job", "id", ST_VIEW_TEXT, NULL},
     {"Name", "name", ST_VIEW_TEXT, NULL},
@@ -254,7 +283,7 @@ static const st_view_column job_columns[] = {
     {"On preempt", "spec.on_preempt", ST_VIEW_TEXT, NULL},
     {"Workload", "spec.workload", ST_VIEW_TEXT, NULL},
     {"Estimate", "spec.estimate", ST_VIEW_TEXT, NULL},
-    {"Command", "spec.command", ST_VIEW_WORDS, NULL},
+    {"Command", NULL, ST_VIEW_FN, add_command},
     {"Image", "spec.image", ST_VIEW_TEXT, NULL},
     {"Environment", "spec.env", ST_VIEW_WORDS, NULL},
     {"Exit status", "exit_code", ST_VIEW_NUM, NULL},
@@ -387,7 +416,7 @@ int st_cli_why(st_cli *cli, int argc, char **argv, st_err *err)
 
 /* ---- changing ------------------------------------------------------------------------------------ */
 
-/* Does the request for one job and says what it is now. */
+/* Does the request for one job and says what it is now; its priority too, if that was changed. */
 static int change(st_cli *cli, st_client *client, st_request request, const char *id,
                   st_cli_format format, st_err *err)
 {
@@ -401,13 +430,56 @@ static int change(st_cli *cli, st_client *client, st_request request, const char
     r = st_client_json(client, &request, &job, &response, err);
     if (r < 0)
         return st_job_near(client, id, r, err);
+    if (format == ST_CLI_JSON) {
+        st_view_raw(cli, &response);
+    } else {
+        fprintf(cli->out, "job %s (%s) is %s", st_view_text(job, "id"), st_view_text(job, "name"),
+                st_view_text(job, "state"));
+        if (request.body)
+            fprintf(cli->out, ", priority %lld", (long long)st_view_milli(job, "priority") / 1000);
+        fprintf(cli->out, "\n");
+    }
+    json_decref(job);
+    return 0;
+}
+
+typedef struct cancel_flags {
+    st_cli_format format;
+    bool only;
+} cancel_flags;
+
+const st_cli_row st_cli_cancel_options[] = {
+    {"only", 0, ST_CLI_FLAG, offsetof(cancel_flags, only), NULL,
+     "only the first job of an array, whose id the array has", 0, 0},
+    {"output", 'o', ST_CLI_LISTING, offsetof(cancel_flags, format), "table|json|csv",
+     "how it is written", 0, 0},
+    {0},
+};
+
+/* An array goes by the id of its first job. 1: it is none. */
+static int cancel_array(st_cli *cli, st_client *client, const char *id, st_cli_format format,
+                        st_err *err)
+{
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    json_t *doc;
+    int r;
+
+    st_strbuf_add(&path, "/v1/arrays/");
+    st_url_add(&path, id);
+    r = st_client_json(client, &(st_request){.method = "DELETE", .path = st_strbuf_str(&path)},
+                       &doc, &response, err);
+    if (r == -ST_ENOENT)
+        return 1;
+    if (r < 0)
+        return r;
     if (format == ST_CLI_JSON)
         st_view_raw(cli, &response);
     else
-        fprintf(cli->out, "job %s (%s) is %s, priority %lld\n", st_view_text(job, "id"),
-                st_view_text(job, "name"), st_view_text(job, "state"),
-                (long long)st_view_milli(job, "priority") / 1000);
-    json_decref(job);
+        fprintf(cli->out, "array %s (%s): %lld of %lld jobs cancelled\n", id,
+                st_view_text(doc, "name"), (long long)st_view_milli(doc, "cancelled") / 1000,
+                (long long)st_view_milli(doc, "jobs") / 1000);
+    json_decref(doc);
     return 0;
 }
 
@@ -415,14 +487,17 @@ static int change(st_cli *cli, st_client *client, st_request request, const char
 int st_cli_cancel(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
-    job_flags f = {0};
-    int n, status = 0, r = st_cli_read(argc, argv, st_cli_job_options, &f, 1, INT32_MAX, &n, err);
+    cancel_flags f = {0};
+    int n, status = 0;
+    int r = st_cli_read(argc, argv, st_cli_cancel_options, &f, 1, INT32_MAX, &n, err);
 
     if (r == 0)
         r = st_client_open(cli->errors, &client, err);
     for (int i = 1; r == 0 && i <= n; i++) {
-        int e = change(cli, client, (st_request){.method = "DELETE"}, argv[i], f.format, err);
+        int e = f.only ? 1 : cancel_array(cli, client, argv[i], f.format, err);
 
+        if (e == 1)
+            e = change(cli, client, (st_request){.method = "DELETE"}, argv[i], f.format, err);
         if (e < 0 && n == 1)
             return e;
         if (e < 0) {

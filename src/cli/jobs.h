@@ -35,4 +35,7 @@ int st_job_follow(st_cli *cli, st_client *client, const char *id, bool logs, st_
 int st_job_log(st_cli *cli, st_client *client, const char *id, int64_t task, int64_t *offset,
                st_err *err);
 
+/* What would become of a job, after its name: an answer of what-if or of a dry run. */
+void st_job_outlook(st_cli *cli, const char *what, const json_t *answer);
+
 #endif

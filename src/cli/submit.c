@@ -7,7 +7,8 @@
 #include "cli/job_doc.h"
 #include "cli/jobs.h"
 
-#define DUMP (JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER)
+#define DUMP       (JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER)
+#define DUMP_LINES (DUMP | JSON_INDENT(1))
 
 static void print_doc(st_cli *cli, const json_t *doc)
 {
@@ -16,21 +17,39 @@ static void print_doc(st_cli *cli, const json_t *doc)
     fprintf(cli->out, "%s\n", text);
 }
 
-static int send(st_client *client, const char *path, const json_t *doc, json_t **ret,
+/* A document on its way: one value a line, so that complaints can be traced to flags and files. */
+typedef struct letter {
+    const st_job_flags *flags;
+    char *body;
+} letter;
+
+static void letter_done(letter *l)
+{
+    free(l->body);
+}
+
+static int send(st_client *client, const char *path, const letter *l, json_t **ret,
                 st_response *response, st_err *err)
 {
-    ST_CLEANUP(st_freep) char *body = json_dumps(doc, DUMP | JSON_COMPACT);
+    ST_CLEANUP(st_strbuf_done) st_strbuf told = {0};
     char key[ST_KEY_MAX];
+    int r;
 
     st_client_key(key);
-    return st_client_json(client,
-                          &(st_request){.method = "POST", .path = path, .body = body, .key = key},
-                          ret, response, err);
+    r = st_client_json(client,
+                       &(st_request){.method = "POST", .path = path, .body = l->body, .key = key},
+                       ret, response, err);
+    if (r < 0) {
+        st_job_place(l->flags, l->body, err->msg, &told);
+        st_fail(err, -r, "%s", st_strbuf_str(&told));
+    }
+    return r;
 }
 
 /* Each job was taken or refused by itself; the first refusal decides the status. */
-static int tell_batch(st_cli *cli, const json_t *answer)
+static int tell_batch(st_cli *cli, const letter *l, const json_t *answer)
 {
+    ST_CLEANUP(st_strbuf_done) st_strbuf told = {0};
     int status = 0;
     json_t *item;
     size_t i, refused = 0;
@@ -42,7 +61,9 @@ static int tell_batch(st_cli *cli, const json_t *answer)
             continue;
         }
         refused++;
-        fprintf(cli->errors, "stint: job %zu: %s\n", i, st_view_text(item, "detail"));
+        told.n = 0;
+        st_job_place(l->flags, l->body, st_view_text(item, "detail"), &told);
+        fprintf(cli->errors, "stint: job %zu: %s\n", i, st_strbuf_str(&told));
         if (status == 0) {
             st_response as = {.status = 400};
             char *text = json_dumps(item, 0);
@@ -57,22 +78,22 @@ static int tell_batch(st_cli *cli, const json_t *answer)
     return status;
 }
 
-static int submit_batch(st_cli *cli, st_client *client, const st_job_flags *f, const json_t *doc,
-                        st_err *err)
+static int submit_batch(st_cli *cli, st_client *client, const letter *l, st_err *err)
 {
+    const st_job_flags *f = l->flags;
     ST_CLEANUP(st_response_done) st_response response = {0};
     json_t *answer;
     int r;
 
     if (f->wait)
         return st_fail(err, ST_EINVAL, "--wait is for one job, not for many at once");
-    r = send(client, "/v1/jobs/batch", doc, &answer, &response, err);
+    r = send(client, "/v1/jobs/batch", l, &answer, &response, err);
     if (r < 0)
         return r;
     if (f->format == ST_CLI_JSON)
         st_view_raw(cli, &response);
     else
-        r = tell_batch(cli, answer);
+        r = tell_batch(cli, l, answer);
     json_decref(answer);
     return r;
 }
@@ -94,18 +115,60 @@ static void tell_job(st_cli *cli, const json_t *job)
 }
 
 /* A document that became an array: the pieces' ids, and the array's own for whoever watches. */
-static int tell_array(st_cli *cli, const json_t *answer)
+static int tell_array(st_cli *cli, const letter *l, const json_t *answer)
 {
     const char *id = st_view_text(answer, "array");
-    int status = tell_batch(cli, answer);
+    int status = tell_batch(cli, l, answer);
 
     fprintf(cli->errors, "they are array %s (`stint array %s` says how far it is)\n", id, id);
     return status;
 }
 
-static int submit_one(st_cli *cli, st_client *client, const st_job_flags *f, const json_t *doc,
+/* What would become of it; nothing is submitted. Of an array the first piece stands for all. */
+static int try_out(st_cli *cli, st_client *client, const letter *l, const char *what, st_err *err)
+{
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    json_t *answer;
+    int r = send(client, "/v1/jobs?dry_run=true", l, &answer, &response, err);
+
+    if (r < 0)
+        return r;
+    if (l->flags->format == ST_CLI_JSON)
+        st_view_raw(cli, &response);
+    else
+        st_job_outlook(cli, what, answer);
+    json_decref(answer);
+    return 0;
+}
+
+/* Each job of a file by itself; the first refusal decides the status. */
+static int try_batch(st_cli *cli, st_client *client, const st_job_flags *f, const json_t *doc,
+                     st_err *err)
+{
+    json_t *job;
+    int status = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(doc, "jobs"), i, job)
+    {
+        ST_CLEANUP(letter_done) letter l = {.flags = f, .body = json_dumps(job, DUMP_LINES)};
+        char what[32];
+        int r;
+
+        snprintf(what, sizeof what, "job %zu", i);
+        r = try_out(cli, client, &l, what, err);
+        if (r < 0) {
+            fprintf(cli->errors, "stint: %s: %s\n", what, err->msg);
+            status = status ? status : st_err_exit(r);
+        }
+    }
+    return status;
+}
+
+static int submit_one(st_cli *cli, st_client *client, const letter *l, const json_t *doc,
                       bool follow, st_err *err)
 {
+    const st_job_flags *f = l->flags;
     ST_CLEANUP(st_response_done) st_response response = {0};
     ST_CLEANUP(st_freep) char *id = NULL;
     json_t *job;
@@ -116,12 +179,12 @@ static int submit_one(st_cli *cli, st_client *client, const st_job_flags *f, con
         return st_fail(err, ST_EINVAL,
                        "one job can be waited for, not an array; `stint array` and "
                        "`stint events` watch it");
-    r = send(client, "/v1/jobs", doc, &job, &response, err);
+    r = send(client, "/v1/jobs", l, &job, &response, err);
     if (r < 0)
         return r;
     array = st_view_at(job, "jobs") != NULL; /* frames make one too */
     if (array && f->format != ST_CLI_JSON) {
-        r = tell_array(cli, job);
+        r = tell_array(cli, l, job);
         json_decref(job);
         return r;
     }
@@ -136,35 +199,51 @@ static int submit_one(st_cli *cli, st_client *client, const st_job_flags *f, con
     return r;
 }
 
+/* Whether there is something to run. What a site makes of sizes and workloads is for the server to say. */
+static bool has_work(const json_t *doc)
+{
+    static const char *const keys[] = {"command", "script", "sim", "workload", "size"};
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(keys); i++)
+        if (json_object_get(doc, keys[i]))
+            return true;
+    return false;
+}
+
 static int submit(st_cli *cli, int argc, char **argv, const st_cli_row *options, bool follow,
                   st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     st_job_flags f = {0};
+    ST_CLEANUP(letter_done) letter l = {.flags = &f};
     json_t *doc = NULL;
+    bool many;
     int n, r = st_cli_read(argc, argv, options, &f, 0, INT32_MAX, &n, err);
 
     if (r == 0)
         r = st_job_doc(&f, n, argv + 1, &doc, err);
     if (r < 0)
         return r;
-    if (f.dry_run) {
+    l.body = json_dumps(doc, DUMP_LINES);
+    many = json_object_get(doc, "jobs") != NULL;
+    if (f.print)
         print_doc(cli, doc);
-    } else if (json_object_size(doc) == 0) {
+    else if (!f.file && !has_work(doc))
         r = st_fail(err, ST_EINVAL,
                     "%s: what shall run? Give a command behind --, or a file with -f (see `stint "
                     "%s --help`)",
                     argv[0], argv[0]);
-    } else {
-        bool many = json_object_get(doc, "jobs") != NULL;
-
+    else
         r = st_client_open(cli->errors, &client, err);
-        if (r == 0 && many && follow)
-            r = st_fail(err, ST_EINVAL, "run follows one job; `stint submit` takes several");
-        else if (r == 0)
-            r = many ? submit_batch(cli, client, &f, doc, err)
-                     : submit_one(cli, client, &f, doc, follow, err);
-    }
+    if (r < 0 || f.print)
+        ;
+    else if (many && follow)
+        r = st_fail(err, ST_EINVAL, "run follows one job; `stint submit` takes several");
+    else if (f.dry_run)
+        r = many ? try_batch(cli, client, &f, doc, err) : try_out(cli, client, &l, "the job", err);
+    else
+        r = many ? submit_batch(cli, client, &l, err)
+                 : submit_one(cli, client, &l, doc, follow, err);
     json_decref(doc);
     return r;
 }

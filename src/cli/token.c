@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "cli/admin_doc.h"
 #include "cli/view.h"
 
@@ -112,10 +113,13 @@ int st_cli_token_create(st_cli *cli, int argc, char **argv, st_err *err)
     ST_CLEANUP(st_response_done) st_response response = {0};
     token_flags f = {0};
     json_t *made = NULL;
+    int64_t expires_ms;
     int fd = -1, r = begin(cli, argc, argv, create_options, 0, 0, &f, &client, NULL, err);
 
     if (r == 0 && (!f.user || !f.role))
         r = st_fail(err, ST_EINVAL, "%s: --user and --role are needed", argv[0]);
+    if (r == 0 && f.expires && st_parse_duration_ms(f.expires, &expires_ms, err) < 0)
+        r = st_fail_prefix(err, "--expires: ");
     if (r == 0 && f.save)
         r = open_secret(f.save, &fd, err);
     if (r < 0)

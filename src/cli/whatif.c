@@ -101,7 +101,7 @@ static void print_jobs(st_cli *cli, const char *what, const json_t *list)
     }
 }
 
-static void print_answer(st_cli *cli, const json_t *answer)
+void st_job_outlook(st_cli *cli, const char *what, const json_t *answer)
 {
     const char *state = st_view_text(answer, "state");
     int64_t start = st_view_time(answer, "start_estimate");
@@ -109,7 +109,7 @@ static void print_answer(st_cli *cli, const json_t *answer)
     json_t *reason;
     size_t i;
 
-    print_fields(cli, st_view_at(answer, "variant"));
+    fprintf(cli->out, "%s", what);
     if (strcmp(state, "refused") == 0) {
         fprintf(cli->out, ": refused: %s\n", st_view_text(answer, "detail"));
         return;
@@ -149,7 +149,8 @@ static void print_all(st_cli *cli, const json_t *doc)
     }
     json_array_foreach(st_view_at(doc, "answers"), i, answer)
     {
-        print_answer(cli, answer);
+        print_fields(cli, st_view_at(answer, "variant"));
+        st_job_outlook(cli, "", answer);
     }
 }
 
@@ -166,17 +167,17 @@ int st_cli_whatif(st_cli *cli, int argc, char **argv, st_err *err)
         r = make_request(&f, n, argv + 1, body, err);
     if (r == 0) {
         text = json_dumps(body, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6));
-        if (f.dry_run)
+        if (f.print)
             fprintf(cli->out, "%s\n", text);
     }
-    if (r == 0 && !f.dry_run)
+    if (r == 0 && !f.print)
         r = st_client_open(cli->errors, &client, err);
-    if (r == 0 && !f.dry_run)
+    if (r == 0 && !f.print)
         r = st_client_json(client,
                            &(st_request){.method = "POST", .path = "/v1/whatif", .body = text},
                            &doc, &response, err);
     json_decref(body);
-    if (r < 0 || f.dry_run)
+    if (r < 0 || f.print)
         return r;
     if (f.format == ST_CLI_JSON)
         st_view_raw(cli, &response);

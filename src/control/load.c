@@ -142,13 +142,15 @@ static int load_core(st_control *ctl, st_err *err)
 
 /* ---- live jobs ----------------------------------------------------------------------------- */
 
-static int stay_of(const char *detail)
+static void read_detail(st_live *live, const char *detail)
 {
     json_t *root = json_loads(detail, 0, NULL);
-    int stay = (int)json_integer_value(json_object_get(root, "stay"));
+    const json_t *since = json_object_get(root, "since_ms");
 
+    live->stay = (int)json_integer_value(json_object_get(root, "stay"));
+    live->ran_ms = json_integer_value(json_object_get(root, "ran_ms"));
+    live->since_ms = since ? json_integer_value(since) : -1;
     json_decref(root);
-    return stay;
 }
 
 /* What its pieces share; none: they are of a store from before they did. */
@@ -194,7 +196,6 @@ static int load_job(void *ctx, const st_job_row *row, st_err *err)
                       .head = head,
                       .doc = st_xstrdup(row->spec),
                       .detail = st_xstrdup(row->result),
-                      .stay = stay_of(row->result),
                       .submit_ms = row->submit_ms,
                       .start_ms = row->start_ms,
                       .end_ms = ST_STORE_NEVER,
@@ -206,6 +207,7 @@ static int load_job(void *ctx, const st_job_row *row, st_err *err)
                       .exit_code = ST_STORE_NEVER,
                       .state = job->state,
                       .class = job->class};
+    read_detail(live, row->result);
     st_control_add_live(ctl, live);
     st_live_charge(ctl, live);
     return 0;

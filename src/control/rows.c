@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/quote.h"
@@ -125,14 +126,41 @@ void st_live_row(st_control *ctl, const st_live *live, st_job_row *ret)
     ret->spec = st_live_doc(ctl, live);
 }
 
-/* Where it is, for people; and how often it has started, for a later start of stintd. */
+/* How often it has started and how long it has run, for a later start of stintd; an object that is not closed. */
+static void begin_detail(const st_live *live, st_strbuf *out)
+{
+    st_strbuf_addf(out, "{\"stay\":%d,\"ran_ms\":%" PRId64, live->stay, live->ran_ms);
+    if (live->since_ms >= 0)
+        st_strbuf_addf(out, ",\"since_ms\":%" PRId64, live->since_ms);
+}
+
+/* It has left its devices. */
+static void leave(st_live *live, int64_t now)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    const char *rest = live->detail ? strstr(live->detail, ",\"type\":") : NULL;
+
+    if (live->since_ms >= 0)
+        live->ran_ms += ST_MAX(now - live->since_ms, 0);
+    live->since_ms = -1;
+    if (live->detail && !rest)
+        rest = strstr(live->detail, ",\"grants\":");
+    if (!rest)
+        return;
+    begin_detail(live, &out);
+    st_strbuf_add(&out, rest);
+    free(live->detail);
+    live->detail = st_strbuf_take(&out);
+}
+
+/* Where it is, for people. */
 static void set_detail(const st_control *ctl, st_live *live, const st_grant *grants, int n,
                        int32_t type)
 {
     const st_fleet *fleet = st_core_fleet(ctl->core);
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
 
-    st_strbuf_addf(&out, "{\"stay\":%d", live->stay);
+    begin_detail(live, &out);
     if (type >= 0) {
         st_strbuf_add(&out, ",\"type\":");
         st_quote_json(&out, fleet->types.v[type].name);
@@ -196,9 +224,14 @@ static void follow(st_tx *tx, const st_effect *fx)
             live->start_ms = fx->at_ms;
         __attribute__((fallthrough));
     case ST_FX_RESUME:
+        live->since_ms = fx->at_ms;
         set_detail(ctl, live, grants_of(tx, fx), fx->ngrants, (int32_t)fx->value);
         break;
+    case ST_FX_PAUSE:
+        leave(live, fx->at_ms);
+        break;
     case ST_FX_REQUEUE:
+        leave(live, fx->at_ms);
         live->lost += fx->value;
         set_detail(ctl, live, NULL, 0, -1);
         break;

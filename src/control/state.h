@@ -57,6 +57,8 @@ typedef struct st_live {
     int64_t submit_ms;
     int64_t start_ms; /* of its first start; ST_STORE_NEVER */
     int64_t end_ms;
+    int64_t ran_ms,
+        since_ms;        /* on devices before, and since when it is on them now; -1: it is not */
     int64_t said_end_ms; /* when its engine says it ended; 0: it did not say */
     int64_t gpu_m, lost, part_of;
     int priority, preemptions, exit_code; /* exit_code ST_STORE_NEVER */

@@ -109,6 +109,7 @@ static void add_live(st_tx *tx, const st_submit_item *item, uint64_t part_of)
     if (head && head->pieces == 0)
         head->fresh = true;
     *live = (st_live){.id = item->id,
+                      .since_ms = -1,
                       .account = st_xstrdup(item->spec.account),
                       .user = st_xstrdup(item->spec.user),
                       .name = st_xstrdup(item->spec.name),

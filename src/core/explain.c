@@ -208,6 +208,16 @@ static void say_moves(st_core *core, const st_job *job, int32_t type, st_reasons
 static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
 {
     size_t before = ret->n;
+    int64_t most = 0;
+    if (!st_core_possible(core, job, type, &most)) {
+        /* Nothing else matters where it can never run. */
+        st_reason r = reason_of(ST_WHY_NO_NODES, type);
+        r.asked = job->tasks;
+        r.bound = most;
+        r.dim = job->pool + 1;
+        say(ret, r);
+        return;
+    }
     say_limits(core, job, type, ret);
     say_max(core, job, type, ST_NOW | ST_NEXT, ret);
     bool sure = say_floor(core, job, type, ret);

@@ -53,6 +53,12 @@ static const char *type_name(const st_core *core, const st_reason *r)
     return r->type >= 0 ? core->fleet->types.v[r->type].name : "GPU";
 }
 
+/* What a job of this type needs, as one says it of several. */
+static const char *gpus_name(const st_core *core, const st_reason *r)
+{
+    return r->type >= 0 ? core->fleet->types.v[r->type].name : "GPUs";
+}
+
 static const char *job_name(const telling *t)
 {
     const st_job *job = st_core_find(t->core, t->r->other);
@@ -87,12 +93,12 @@ static void text_bound(const telling *t, st_strbuf *out)
                        : r->type >= 0 ? type_name(t->core, r)
                                       : st_dim_name((st_dim)r->dim);
     if (!known(t)) {
-        st_strbuf_addf(out, "an account %s would pass its %s of %s with it", account(t),
+        st_strbuf_addf(out, "an account %s would exceed its %s of %s", account(t),
                        limit ? "limit per user" : "max", what);
         return;
     }
-    st_strbuf_addf(out, "account %s holds %s %s%s; with %s more it would pass its %s of %s",
-                   account(t), used, what, limit ? " for this user" : "", asked,
+    st_strbuf_addf(out, "account %s holds %s %s%s; %s more would exceed its %s of %s", account(t),
+                   used, what, limit ? " for this user" : "", asked,
                    limit ? "limit per user" : "max", bound);
 }
 
@@ -102,34 +108,63 @@ static void text_room(const st_core *core, const st_reason *r, st_strbuf *out)
     st_fmt_milli(gpu, r->bound);
     switch (r->code) {
     case ST_WHY_GPUS_BUSY:
-        st_strbuf_addf(out, "%" PRId64 " of its %" PRId64 " tasks fit on the free %s capacity",
-                       r->used, r->asked, type_name(core, r));
+        if (r->asked == 1)
+            st_strbuf_addf(out, "too few %s are free", gpus_name(core, r));
+        else
+            st_strbuf_addf(out, "%" PRId64 " of %" PRId64 " tasks fit on the free %s", r->used,
+                           r->asked, gpus_name(core, r));
         break;
     case ST_WHY_FRAGMENTED:
-        st_strbuf_addf(
-            out, "%s %s is free, but scattered: only %" PRId64 " of its %" PRId64 " tasks fit", gpu,
-            type_name(core, r), r->used, r->asked);
+        st_strbuf_addf(out, "%s %s are free, but scattered: %" PRId64 " of %" PRId64 " tasks fit",
+                       gpu, gpus_name(core, r), r->used, r->asked);
         break;
     case ST_WHY_TOPOLOGY:
-        st_strbuf_addf(out,
-                       "%" PRId64 " tasks fit in all, but at most %" PRId64 " of %" PRId64
-                       " inside one %s",
-                       r->bound, r->used, r->asked, st_topo_name((st_topo)r->dim));
+        st_strbuf_addf(
+            out, "only %" PRId64 " of %" PRId64 " tasks fit inside one %s (%" PRId64 " fit in all)",
+            r->used, r->asked, st_topo_name((st_topo)r->dim), r->bound);
         break;
     case ST_WHY_CPU:
     case ST_WHY_RAM:
-        st_strbuf_addf(out,
-                       "%s is short: %" PRId64 " of its %" PRId64 " tasks fit, %" PRId64
-                       " would with enough of it",
-                       r->code == ST_WHY_CPU ? "CPU" : "RAM", r->used, r->asked, r->bound);
+        st_strbuf_addf(
+            out, "%s is short: %" PRId64 " of %" PRId64 " tasks fit (%" PRId64 " with more %s)",
+            r->code == ST_WHY_CPU ? "CPU" : "RAM", r->used, r->asked, r->bound,
+            r->code == ST_WHY_CPU ? "CPU" : "RAM");
         break;
     default:
         st_strbuf_addf(out,
-                       "nodes are down or draining: the ready ones could take %" PRId64
-                       " of its %" PRId64 " tasks",
+                       "nodes are down or draining: %" PRId64 " of %" PRId64
+                       " tasks would fit on the ready ones",
                        r->used, r->asked);
         break;
     }
+}
+
+static bool has_nodes(const st_core *core, int32_t type, int32_t pool)
+{
+    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
+        const st_node *node = core->fleet->nodes.v[i];
+        if (node->type == type && (pool < 0 || node->pool == pool))
+            return true;
+    }
+    return false;
+}
+
+/* Where it can never run, although it may. */
+static void text_nodes(const st_core *core, const st_reason *r, st_strbuf *out)
+{
+    int32_t pool = r->dim - 1;
+    const char *where = pool >= 0 ? core->fleet->pools.v[pool].name : NULL;
+    if (!has_nodes(core, r->type, pool) && where)
+        st_strbuf_addf(out, "pool %s has no %s", where, type_name(core, r));
+    else if (!has_nodes(core, r->type, pool))
+        st_strbuf_addf(out, "no node has %s", type_name(core, r));
+    else if (r->bound == 0)
+        st_strbuf_addf(out, "no %s node%s%s has room for one of its tasks, even empty",
+                       type_name(core, r), where ? " of pool " : "", where ? where : "");
+    else
+        st_strbuf_addf(out, "%" PRId64 " of %" PRId64 " tasks fit on all %s nodes%s%s, even empty",
+                       r->bound, r->asked, type_name(core, r), where ? " of pool " : "",
+                       where ? where : "");
 }
 
 static void text_reclaim(const telling *t, st_strbuf *out)
@@ -142,15 +177,16 @@ static void text_reclaim(const telling *t, st_strbuf *out)
     if (r->until_ms != ST_TIME_NEVER)
         st_fmt_duration(in, ST_MAX(r->until_ms - t->core->now, 0));
     if (r->code == ST_WHY_RECLAIM_PROTECTED)
-        st_strbuf_addf(out, "borrowers could make room but are protected, the first for %s more",
+        st_strbuf_addf(out, "borrowers could be preempted but are protected, the first for %s more",
                        in);
     else if (r->code == ST_WHY_RECLAIM_BOUND && t->reader != ST_ROOT)
-        st_strbuf_add(out, "making room would displace more than the bound allows");
+        st_strbuf_add(out, "would preempt more GPUs than `reclaim_bound` allows");
     else if (r->code == ST_WHY_RECLAIM_BOUND)
-        st_strbuf_addf(out, "making room would displace %s GPU for %s, the bound is %s", used,
-                       asked, bound);
+        st_strbuf_addf(out, "would preempt %s GPUs for %s; `reclaim_bound` allows %s", used, asked,
+                       bound);
     else
-        st_strbuf_add(out, "displacing everyone it may would not make room");
+        st_strbuf_add(out, "preempting every job it is allowed to preempt would still not free "
+                           "enough GPUs");
 }
 
 void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_strbuf *out)
@@ -170,56 +206,63 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
     case ST_WHY_OVER_FLOOR:
         st_fmt_milli(a, r->used);
         st_fmt_milli(b, r->bound);
-        if (known(&t))
+        if (r->account == ST_ROOT)
+            st_strbuf_addf(out, "no guarantee covers this job, so it must borrow %s",
+                           gpus_name(core, r));
+        else if (known(&t))
             st_strbuf_addf(out,
-                           "beyond the guarantee of %s (%s of %s GPU used): only on borrowed %s",
-                           account(&t), a, b, type_name(core, r));
+                           "%s uses %s of its %s guaranteed GPUs; this job needs more, so it must "
+                           "borrow %s",
+                           account(&t), a, b, gpus_name(core, r));
         else
-            st_strbuf_addf(out, "beyond the guarantee of an account %s: only on borrowed %s",
-                           account(&t), type_name(core, r));
+            st_strbuf_addf(out,
+                           "this job exceeds the guarantee of an account %s, so it must borrow %s",
+                           account(&t), gpus_name(core, r));
         break;
     case ST_WHY_HELD:
-        st_strbuf_addf(out, "the room it needs is held for %s", job_name(&t));
+        st_strbuf_addf(out, "the GPUs it needs are held for %s", job_name(&t));
         break;
     case ST_WHY_GATHERED:
         st_fmt_duration(a, in);
-        st_strbuf_addf(out, "the room it needs is gathered for %s, due to start in %s",
+        st_strbuf_addf(out, "the GPUs it needs are reserved for %s, which should start in %s",
                        job_name(&t), a);
         break;
     case ST_WHY_LOOKAHEAD:
         if (reader == ST_ROOT)
-            st_strbuf_addf(out, "%" PRId64 " others that lack room are looked at before it",
-                           r->bound);
+            st_strbuf_addf(out, "%" PRId64 " blocked jobs are ahead of it (`lookahead`)", r->bound);
         else
-            st_strbuf_add(out, "others that lack room are looked at before it");
+            st_strbuf_add(out, "blocked jobs are ahead of it (`lookahead`)");
         break;
     case ST_WHY_PINNED:
-        st_strbuf_add(out, "it is paused in the memory of its nodes, and their GPUs are busy");
+        st_strbuf_add(out, "it is paused in the memory of its nodes, whose GPUs are busy");
         break;
     case ST_WHY_YIELDING:
         st_fmt_duration(a, in);
         if (reader == ST_ROOT)
-            st_strbuf_addf(out, "%" PRId64 " jobs are making room for it, in %s at the latest",
+            st_strbuf_addf(out, "%" PRId64 " jobs are being preempted for it, in %s at the latest",
                            r->asked, a);
         else
-            st_strbuf_addf(out, "others are making room for it, in %s at the latest", a);
+            st_strbuf_addf(out, "other jobs are being preempted for it, in %s at the latest", a);
         break;
     case ST_WHY_MOVES:
         st_fmt_milli(a, r->bound);
         if (reader == ST_ROOT)
             st_strbuf_addf(out,
                            "moving %" PRId64
-                           " running jobs with %s GPU would make room for it, but the "
-                           "policy defrag is off",
+                           " running jobs with %s GPUs would make room for it, but the "
+                           "policy `defrag` is off",
                            r->used, a);
         else
-            st_strbuf_add(out, "moving running jobs would make room for it, but the policy defrag "
-                               "is off");
+            st_strbuf_add(out, "moving running jobs would make room for it, but the policy "
+                               "`defrag` is off");
         break;
     case ST_WHY_RECLAIM_PROTECTED:
     case ST_WHY_RECLAIM_BOUND:
     case ST_WHY_RECLAIM_NONE:
         text_reclaim(&t, out);
+        break;
+    case ST_WHY_NO_NODES:
+        text_nodes(core, r, out);
         break;
     default:
         text_room(core, r, out);

@@ -1,6 +1,7 @@
 /* What a job must satisfy to be accepted. Refused here is only what could never run as the
  * fleet and the quotas are; everything else waits, with its reasons. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,8 +74,7 @@ static int check_who(const st_core *core, const st_job_spec *s, int32_t *ret_acc
         return st_fail(err, ST_ENOENT, "job %s: account %s does not exist", s->name,
                        s->account ? s->account : "(none)");
     if (account == ST_ROOT)
-        return st_fail(err, ST_EINVAL, "job %s: the cluster runs no jobs itself, name an account",
-                       s->name);
+        return st_fail(err, ST_EINVAL, "job %s: choose an account (--account NAME)", s->name);
     *ret_account = account;
     return 0;
 }
@@ -134,6 +134,112 @@ bool st_core_possible(st_core *core, const st_job *job, int32_t type, int64_t *r
     return true;
 }
 
+#define AMOUNT_MAX 64
+
+/* What a limit counts, in the words and units of whoever set it. */
+static const char *limit_text(char buf[AMOUNT_MAX], st_limit_kind kind, int64_t n, bool unit)
+{
+    char number[ST_FMT_MAX];
+    const char *what = "";
+    switch (kind) {
+    case ST_LIMIT_GPU:
+        st_fmt_milli(number, n);
+        what = n == 1000 ? " GPU" : " GPUs";
+        break;
+    case ST_LIMIT_VRAM:
+        st_fmt_mib(number, n);
+        what = " of GPU memory";
+        break;
+    case ST_LIMIT_SHARE:
+        st_fmt_milli(number, n);
+        what = n == 1000 ? " GPU in shares" : " GPUs in shares";
+        break;
+    default:
+        st_fmt_duration(number, n);
+        what = " of run time";
+        break;
+    }
+    snprintf(buf, AMOUNT_MAX, "%s%s", number, unit ? what : "");
+    return buf;
+}
+
+static const char *dim_text(st_dim dim)
+{
+    return dim == ST_GPU ? "GPUs" : dim == ST_CPU ? "CPUs" : "RAM";
+}
+
+static void dim_amount(char buf[AMOUNT_MAX], st_dim dim, int64_t n)
+{
+    if (dim == ST_RAM)
+        st_fmt_mib(buf, n);
+    else
+        st_fmt_milli(buf, n);
+}
+
+/* The most GPUs of one node that the job may use; no node of another pool or type counts. */
+static int largest_node(const st_core *core, const st_job *job, int32_t type)
+{
+    int most = 0;
+    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
+        const st_node *node = core->fleet->nodes.v[i];
+        if ((job->pool < 0 || node->pool == job->pool) && node->type == type)
+            most = ST_MAX(most, node->ndevs);
+    }
+    return most;
+}
+
+/* Whether a pool that the job may use allows its level; and its permissions, where those are asked for. */
+static bool pool_allows(const st_core *core, const st_job *job, bool needs)
+{
+    for (size_t i = 0; i < core->fleet->pools.n; i++) {
+        const st_pool *pool = &core->fleet->pools.v[i];
+        if (job->pool >= 0 && (size_t)job->pool != i)
+            continue;
+        if ((pool->levels >> job->shape.level & 1) &&
+            !(needs && (job->shape.needs & ~pool->rules.allow)))
+            return true;
+    }
+    return false;
+}
+
+/* Says what of a job does not fit on empty nodes; `most` of its tasks do. */
+static int fail_room(const st_core *core, const st_job *job, int32_t type, int64_t most,
+                     st_err *err)
+{
+    const char *name = type >= 0 ? core->fleet->types.v[type].name : NULL;
+    int largest = type >= 0 ? largest_node(core, job, type) : 0, gpus = job->shape.gpus;
+    char cpu[ST_FMT_MAX], ram[ST_FMT_MAX];
+    const char *pool = job->pool >= 0 ? core->fleet->pools.v[job->pool].name : NULL;
+    if (name && !pool_allows(core, job, false))
+        return st_fail(err, ST_EINVAL, "job %s: %s%s %s level %s", job->name,
+                       pool ? "pool " : "no pool", pool ? pool : "",
+                       pool ? "does not allow" : "allows", st_level_name(job->shape.level));
+    if (!pool_allows(core, job, true))
+        return st_fail(err, ST_EINVAL, "job %s: no pool allows the image or network it uses",
+                       job->name);
+    if (name && largest == 0 && pool)
+        return st_fail(err, ST_EINVAL, "job %s: pool %s has no %s", job->name, pool, name);
+    if (name && largest == 0)
+        return st_fail(err, ST_EINVAL, "job %s: no node has %s GPUs", job->name, name);
+    if (name && gpus > largest)
+        return st_fail(err, ST_EINVAL,
+                       "job %s: no node has %d %s GPUs; the largest has %d. Ask for fewer GPUs per "
+                       "task and more tasks",
+                       job->name, gpus, name, largest);
+    if (job->topo_required)
+        return st_fail(err, ST_EINVAL, "job %s: only %" PRId64 " of %d tasks fit inside one %s",
+                       job->name, most, job->tasks, st_topo_name(job->topo));
+    if (most > 0)
+        return st_fail(err, ST_EINVAL,
+                       "job %s: only %" PRId64 " of %d tasks fit, even with every node empty",
+                       job->name, most, job->tasks);
+    st_fmt_milli(cpu, job->shape.cpu_m);
+    st_fmt_mib(ram, job->shape.ram_mib);
+    return st_fail(err, ST_EINVAL,
+                   "job %s: no node has room for one task (%d GPU%s, %s CPUs, %s RAM), even empty",
+                   job->name, gpus, gpus == 1 ? "" : "s", cpu, ram);
+}
+
 /* Refusals that depend on the type: the job is refused when every type it allows refuses it,
  * with what the last one said. */
 static int check_type(st_core *core, const st_job *job, int32_t type, int32_t reader, st_err *err)
@@ -144,52 +250,40 @@ static int check_type(st_core *core, const st_job *job, int32_t type, int32_t re
         st_admit_user_limits(core->fleet, tree, job, type, true, &limit, 1) > 0) {
         const char *whose = limit.per_user ? "user" : "job";
         const char *account = st_tree_account(tree, limit.account)->name;
+        char asked[AMOUNT_MAX], bound[AMOUNT_MAX];
         if (!may_know(core, limit.account, reader))
             return st_fail(err, ST_ELIMIT,
-                           "job %s: it asks for more %s than an account above yours allows per %s",
+                           "job %s: asks for more %s than an account above yours allows per %s",
                            job->name, st_limit_name(limit.kind), whose);
         if (limit.asked == ST_TIME_NEVER)
             return st_fail(err, ST_ELIMIT,
-                           "job %s: account %s limits run time per %s, so it needs "
-                           "a time limit",
-                           job->name, account, whose);
-        return st_fail(err, ST_ELIMIT,
-                       "job %s: it asks for %s %" PRId64 ", account %s allows %" PRId64
-                       " per %s (milli-GPU, MiB or ms)",
-                       job->name, st_limit_name(limit.kind), limit.asked, account, limit.bound,
-                       whose);
+                           "job %s: account %s allows %s of run time per %s, so the job needs a "
+                           "time limit",
+                           job->name, account, limit_text(bound, limit.kind, limit.bound, false),
+                           whose);
+        return st_fail(err, ST_ELIMIT, "job %s: asks for %s; account %s allows %s per %s",
+                       job->name, limit_text(asked, limit.kind, limit.asked, true), account,
+                       limit_text(bound, limit.kind, limit.bound, false), whose);
     }
     st_need need = st_need_of(job, type);
     st_over over;
     if (st_admit_over(tree, job->account, &need, 0, true, &over, 1) > 0) {
-        char asked[32], bound[32];
+        char asked[AMOUNT_MAX], bound[AMOUNT_MAX];
+        const char *what = over.type >= 0 ? core->fleet->types.v[over.type].name : NULL;
         if (!may_know(core, over.account, reader))
             return st_fail(err, ST_EQUOTA,
-                           "job %s: it asks for more %s than the max of an account above yours: it "
-                           "could never start",
-                           job->name, st_dim_name(over.dim));
-        if (over.dim == ST_RAM) {
-            st_fmt_mib(asked, over.asked);
-            st_fmt_mib(bound, over.bound);
-        } else {
-            st_fmt_milli(asked, over.asked);
-            st_fmt_milli(bound, over.bound);
-        }
+                           "job %s: asks for more %s than an account above yours may ever hold",
+                           job->name, dim_text(over.dim));
+        dim_amount(asked, over.dim, over.asked);
+        dim_amount(bound, over.dim, over.bound);
         return st_fail(err, ST_EQUOTA,
-                       "job %s: it asks for %s %s, the max of account %s is %s: it could never "
-                       "start",
-                       job->name, asked,
-                       over.type >= 0 ? core->fleet->types.v[over.type].name
-                                      : st_dim_name(over.dim),
+                       "job %s: asks for %s %s; account %s may hold at most %s (its max)",
+                       job->name, asked, what ? what : dim_text(over.dim),
                        st_tree_account(tree, over.account)->name, bound);
     }
     int64_t most;
     if (!st_core_possible(core, job, type, &most))
-        return st_fail(err, ST_EINVAL,
-                       "job %s: of its %d tasks at most %" PRId64
-                       " could ever fit%s%s, even if every node were empty",
-                       job->name, job->tasks, most, job->topo_required ? " one " : "",
-                       job->topo_required ? st_topo_name(job->topo) : "");
+        return fail_room(core, job, type, most, err);
     return 0;
 }
 

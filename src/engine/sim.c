@@ -227,7 +227,7 @@ static int on_logs(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int
     pthread_mutex_unlock(&e->lock);
     if (!job)
         return st_fail(err, ST_ENOENT,
-                       "the simulated engine has no log of this job: it is not running");
+                       "this job is not running, and simulated jobs keep no output");
     from = ask->offset < 0 ? 0 : (size_t)ST_MIN(ask->offset, (int64_t)all.n);
     n = ST_MIN(all.n - from, ask->max);
     st_strbuf_addn(ret, st_strbuf_str(&all) + from, n);

@@ -171,6 +171,9 @@ static int read_duration(const reader *rd, int which, int64_t *ret, st_err *err)
     const char *s = field(rd, which);
     st_err why = {0};
 
+    /* Traces have seconds, as the public ones do. */
+    if (s && st_parse_milli(s, 0, ST_DURATION_MAX_MS, ret, &why) == 0)
+        return 0;
     return s && st_parse_duration_ms(s, ret, &why) < 0 ? fail_field(rd, which, &why, err) : 0;
 }
 

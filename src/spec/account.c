@@ -79,8 +79,16 @@ static void keep_quota(st_quota *q)
 static int read_quota(const st_doc *doc, const st_doc_node *map, const st_spec_names *names,
                       st_quota *q, st_err *err)
 {
-    int r = map ? st_doc_expect(doc, map, ST_DOC_MAP, err) : 0;
+    int r = 0;
 
+    if (map && map->kind == ST_DOC_SCALAR && strcmp(map->value, "none") == 0) {
+        q->gpu_m = q->cpu_m = q->ram_mib = ST_UNSET;
+        for (int t = 0; t < ST_TYPES_MAX; t++)
+            q->type_m[t] = ST_UNSET;
+        return 0;
+    }
+    if (map)
+        r = st_doc_expect(doc, map, ST_DOC_MAP, err);
     for (const st_doc_node *n = map ? map->child : NULL; r == 0 && n; n = n->next) {
         st_field row = {.kind = ST_F_MILLI, .lo = 0, .hi = ST_QTY_MAX, .none = true};
         int64_t *into = NULL;

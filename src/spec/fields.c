@@ -153,12 +153,29 @@ const st_doc_node *st_field_each(const st_doc_node *node, const st_doc_node *at)
     return at ? at->next : node->child;
 }
 
+/* Types are few and look alike: another one is no better guess than all of them. */
+static int missing_type(const st_doc *doc, const st_doc_node *node, const char *const *names,
+                        st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf list = {0};
+    char q[ST_QUOTE_MAX];
+    int n = 0;
+
+    for (; names[n]; n++)
+        st_strbuf_addf(&list, "%s%s", n == 0 ? "" : names[n + 1] ? ", " : " and ", names[n]);
+    return st_doc_fail(doc, node, err, ST_ENOENT, "there is no GPU type %s; there %s %s",
+                       st_quote(q, node->value), n == 1 ? "is" : "are",
+                       n > 0 ? st_strbuf_str(&list) : "none");
+}
+
 int st_spec_missing(const st_doc *doc, const st_doc_node *node, const char *what,
                     const char *const *names, st_err *err)
 {
     char q[ST_QUOTE_MAX], near[ST_QUOTE_MAX];
     const char *nearest = st_suggest(node->value, names);
 
+    if (strcmp(what, "GPU type") == 0)
+        return missing_type(doc, node, names, err);
     return st_doc_fail(doc, node, err, ST_ENOENT, "there is no %s %s%s%s%s", what,
                        st_quote(q, node->value), nearest ? " (did you mean " : "",
                        nearest ? st_quote(near, nearest) : "", nearest ? "?)" : "");

@@ -1,6 +1,8 @@
 /*
  * A job as it is submitted to a service (spec/spec.h).
  */
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/names.h"
@@ -10,6 +12,8 @@
 
 #define SECRETS_MAX     32
 #define SECRET_NAME_MAX 64
+#define ENV_NAME_MAX    256
+#define SIGNAL_MAX      64
 
 #define TEXT_ROW(word, field)                                                    \
     {                                                                            \
@@ -70,6 +74,51 @@ static int check_map(const st_doc *doc, const st_doc_node *map, st_err *err)
     for (const st_doc_node *n = map->child; r == 0 && n; n = n->next)
         r = st_doc_expect(doc, n, ST_DOC_SCALAR, err);
     return r;
+}
+
+/* What the node would refuse when the job starts is refused before it waits. */
+static int check_env(const st_doc *doc, const st_doc_node *map, st_err *err)
+{
+    int r = check_map(doc, map, err);
+    char q[ST_QUOTE_MAX];
+
+    for (const st_doc_node *n = map->child; r == 0 && n; n = n->next)
+        if (!st_variable_name(n->key, ENV_NAME_MAX))
+            r = st_doc_fail(doc, n, err, ST_EINVAL,
+                            "%s cannot be the name of a variable: use letters, digits and _, and "
+                            "begin with no digit",
+                            st_quote(q, n->key));
+    return r;
+}
+
+static bool is_signal(const char *word)
+{
+    char *end;
+    long n = strtol(word, &end, 10);
+
+    if (end != word)
+        return *end == '\0' && n >= 1 && n <= SIGNAL_MAX;
+    if (strncmp(word, "SIG", 3) == 0)
+        word += 3;
+    for (int s = 1; s < NSIG; s++) {
+        const char *name = sigabbrev_np(s);
+
+        if (name && strcmp(name, word) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int check_signal(const st_doc *doc, const st_doc_node *map, const char *key, st_err *err)
+{
+    const st_doc_node *node = st_doc_get(map, key);
+    char q[ST_QUOTE_MAX];
+
+    if (!node || is_signal(node->value))
+        return 0;
+    return st_doc_fail(doc, node, err, ST_EINVAL,
+                       "%s is no signal; signals are called TERM, USR1, SIGUSR2 and so on",
+                       st_quote(q, node->value));
 }
 
 int st_spec_labels(const st_doc *doc, const st_doc_node *map, st_err *err)
@@ -141,7 +190,11 @@ static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_
     if (d->command)
         r = check_list(doc, d->command, err);
     if (r == 0 && d->env)
-        r = check_map(doc, d->env, err);
+        r = check_env(doc, d->env, err);
+    if (r == 0)
+        r = check_signal(doc, map, "signal", err);
+    if (r == 0)
+        r = check_signal(doc, map, "notify_signal", err);
     if (r == 0 && d->secrets)
         r = check_secrets(doc, d->secrets, err);
     if (r == 0 && d->labels)

@@ -392,6 +392,7 @@ ROWS = [
     ("POST", "/v1/whatif", "whatif_account", CHANGE_ACCOUNT),
     ("GET", "/v1/jobs/{id}/logs", "job", SEE),
     ("GET", "/v1/arrays/{id}", "array", SEE),
+    ("DELETE", "/v1/arrays/{id}", "fresh_array", CHANGE_JOB),
     ("GET", "/v1/sizes", None, READ),
     ("PUT", "/v1/sizes/{name}", "new_size", OWN_PUT),
     ("DELETE", "/v1/sizes/{name}", "size", OWN_REMOVE),
@@ -552,9 +553,10 @@ class World:
         self.arrays = {p: self.array(self.NAMES[p]) for p in PLACES if p != "unknown"}
         self.arrays["unknown"] = self.jobs["unknown"]
 
-    def array(self, account):
-        made = self.owner.make("/v1/jobs", {"name": "sweep", "account": account, "user": "someone",
-                                            "cpu": 1, "gpus": 0, "array": {"count": 2}})
+    def array(self, account, user="someone"):
+        made = self.owner.make("/v1/jobs", {"name": "sweep", "account": account, "user": user,
+                                            "cpu": 1, "gpus": 0, "array": {"count": 2},
+                                            "sim": {"run": "7d"}})
         return made["array"]
 
     def fresh(self, prefix):
@@ -635,6 +637,13 @@ class World:
             body, path = {}, re.sub(r"\{\w+\}", "0", path)
         elif how == "array":
             name = self.arrays[place]
+        elif how == "fresh_array":
+            if place == "unknown":
+                name = self.arrays["unknown"]
+            elif place == "mine":
+                name = self.array("own", role)
+            else:
+                name = self.array(self.NAMES[place])
         elif how in ("new_size", "size"):
             name, body = self.fresh("size"), {"gpus": 1}
             if how == "size":

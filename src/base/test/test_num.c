@@ -77,10 +77,19 @@ static void test_duration(void **state)
         const char *text;
         int64_t ms;
     } good[] = {
-        {"90s", 90000}, {"2h", 7200000},           {"1d", 86400000},   {"500ms", 500},
-        {"0", 0},       {"1h30m", 5400000},        {"1.5h", 5400000},  {"30", 30000},
-        {"0.5", 500},   {"1w", 604800000},         {"1m500ms", 60500}, {"12.345", 12345},
-        {"0s", 0},      {"1d2h3m4s5ms", 93784005},
+        {"90s", 90000},
+        {"2h", 7200000},
+        {"1d", 86400000},
+        {"500ms", 500},
+        {"0", 0},
+        {"1h30m", 5400000},
+        {"1.5h", 5400000},
+        {"0.5s", 500},
+        {"1w", 604800000},
+        {"1m500ms", 60500},
+        {"12.345s", 12345},
+        {"0s", 0},
+        {"1d2h3m4s5ms", 93784005},
     };
     static const char *const bad[] = {"",   "s",  "-1s", "1 h", "1h ",  "1h30", "30m1h", "1h1h",
                                       "1x", "1H", "1hm", "h1",  "1min", "1e3s", "1h-30m"};
@@ -95,6 +104,8 @@ static void test_duration(void **state)
     n = 77;
     for (size_t i = 0; i < ST_ARRAY_LEN(bad); i++)
         assert_fails(st_parse_duration_ms(bad[i], &n, &err), ST_EPARSE, "not a duration");
+    assert_fails(st_parse_duration_ms("90", &n, &err), ST_EPARSE, "90 needs a unit: 90s, 90m");
+    assert_fails(st_parse_duration_ms("0.5", &n, &err), ST_EPARSE, "needs a unit");
     assert_fails(st_parse_duration_ms("0.5ms", &n, &err), ST_EPARSE, "finer");
     assert_fails(st_parse_duration_ms("1.2345s", &n, &err), ST_EPARSE, "decimals");
     assert_fails(st_parse_duration_ms("365251d", &n, &err), ST_ERANGE, "1000 years");

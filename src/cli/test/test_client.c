@@ -144,7 +144,7 @@ static void test_job_doc(void **state)
                              "\"type\":\"h100\",\"topology\":{\"prefer\":\"rack\"},"
                              "\"env\":{\"A\":\"b=c\"},\"sim\":{\"run\":\"90s\"},"
                              "\"command\":[\"python\",\"-c\"]}");
-    f = (st_job_flags){.array = 2, .gpus = "1"};
+    f = (st_job_flags){.array = "2", .gpus = "1"};
     ST_CLEANUP(st_freep) char *two = doc_of(&f, 0, NULL);
     assert_string_equal(two, "{\"gpus\":1,\"array\":{\"count\":2}}");
     f = (st_job_flags){.topology = "rack"};

@@ -308,7 +308,7 @@ static void test_video(void **state)
     assert_string_equal(env(a, 8, "STINT_FRAME_START"), "1920");
     assert_string_equal(env(a, 8, "STINT_FRAME_END"), "2159");
     /* 1 s at 23.976 is 23.976 frames, so 24. */
-    b = apply(rules, "{\"workload\":\"video\",\"duration\":1,\"fps\":23.976,\"chunk\":12}");
+    b = apply(rules, "{\"workload\":\"video\",\"duration\":\"1s\",\"fps\":23.976,\"chunk\":12}");
     assert_int_equal(json_array_size(b), 2);
     assert_string_equal(env(b, 1, "STINT_FRAME_END"), "23");
     c = apply(rules, "{\"workload\":\"video\",\"frames\":\"0-99\",\"chunk\":\"2s\",\"fps\":25}");

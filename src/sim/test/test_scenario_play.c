@@ -125,7 +125,7 @@ static void test_question(void **state)
     PLAY(ONE_GPU "timeline: [{do: [submit: {job: x, account: a, gpus: 2}]}]\n");
     assert_int_equal(g.play->diffs.n, 0);
     assert_true(g.play->jobs[0].refused);
-    assert_non_null(strstr(g.play->jobs[0].refusal, "could ever fit"));
+    assert_non_null(strstr(g.play->jobs[0].refusal, "the largest has 1"));
 }
 
 /* Keys that are not given stay as they were, and `none` takes one away. */

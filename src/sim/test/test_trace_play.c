@@ -105,7 +105,7 @@ static void test_one_after_the_other(void **state)
     assert_int_equal(run->jobs.v[2].start_ms, 200 * S);
     assert_true(run->jobs.v[3].refused);
     assert_int_equal(run->refused, 1);
-    assert_non_null(strstr(run->refused_why, "could ever fit"));
+    assert_non_null(strstr(run->refused_why, "tasks fit, even"));
     assert_int_equal(run->end_ms, 210 * S);
     assert_int_equal(run->capacity, 16000 * 210 * S);
     /* 16 x 100 + 12 x 50 + 4 x 10 GPU-seconds; 5 s of the last before the last submit. */
