@@ -3,6 +3,21 @@
  */
 #include "sim/fuzz.h"
 
+#define PLAIN_SEEDS 10000 /* the worlds of these are as they were */
+
+/* What more may be the matter with a world, each in one of four. */
+static void harder(st_fuzz_gen *gen, uint64_t seed)
+{
+    st_rng rng;
+    st_rng_seed(&rng, seed ^ 0x68617264u);
+    if (seed <= PLAIN_SEEDS || gen->stream)
+        return;
+    gen->tight = st_rng_chance(&rng, 1, 4);
+    gen->crowd = st_rng_chance(&rng, 1, 4);
+    gen->storm = st_rng_chance(&rng, 1, 4);
+    gen->jumps = st_rng_chance(&rng, 1, 4);
+}
+
 int st_fuzz_seed(uint64_t seed, int steps, const st_lens *lens, FILE *trace, st_tape *ret,
                  st_fuzz_counts *counts, st_err *err)
 {
@@ -12,6 +27,7 @@ int st_fuzz_seed(uint64_t seed, int steps, const st_lens *lens, FILE *trace, st_
     st_rng_seed(&gen.rng, seed);
     gen.stream = st_rng_chance(&gen.rng, 1, 8);
     gen.busy = st_rng_chance(&gen.rng, 2, 3);
+    harder(&gen, seed);
     st_fuzz_policy(&gen.rng, &ret->policy);
     if (gen.stream) {
         ret->policy.rebalance = 0;

@@ -112,6 +112,10 @@ typedef struct st_fuzz_gen {
     bool early;  /* in a stream: most of them end long before their limits */
     bool alike;  /* in a stream: all are of one account */
     bool busy;   /* a small fleet, long jobs, little time between events: a fight for room */
+    bool tight;  /* CPU and RAM are scarce, promised, and asked for without GPUs */
+    bool crowd;  /* more wait than could ever run */
+    bool storm;  /* quotas, weights and ceilings change all the time */
+    bool jumps;  /* the clock jumps, over minutes or days */
 } st_fuzz_gen;
 
 void st_fuzz_policy(st_rng *rng, st_policy *ret);

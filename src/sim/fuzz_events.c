@@ -65,8 +65,12 @@ static void random_shape(st_fuzz_gen *gen, st_job_spec *job)
     int64_t per = ST_MAX(s->gpus, 1);
     s->cpu_m = st_rng_chance(rng, 1, 4) ? 0 : 500 * st_rng_range(rng, 1, 4) * per;
     s->ram_mib = st_rng_chance(rng, 1, 4) ? 0 : 512 * st_rng_range(rng, 1, 8) * per;
-    if (s->gpus == 0)
+    if (gen->tight && st_rng_chance(rng, 1, 3))
+        s->gpus = 0;
+    if (s->gpus == 0) {
+        s->level = ST_LEVEL_WHOLE;
         s->cpu_m = ST_MAX(s->cpu_m, 500);
+    }
     job->tasks = (int)PICK(rng, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4, 6, 8);
     if (st_rng_chance(rng, 1, 3)) {
         job->topo = (st_topo)st_rng_range(rng, ST_TOPO_ZONE, ST_TOPO_NVLINK);
@@ -278,8 +282,12 @@ static void one_event(st_fuzz_gen *gen, bool together)
     st_rng *rng = &gen->rng;
     size_t live = st_core_njobs(st_fuzz_run_core(gen->run));
     uint64_t roll = st_rng_below(rng, 100);
+    if (gen->storm && st_rng_chance(rng, 1, 4))
+        roll = 90; /* an account changes */
+    if (gen->crowd && st_rng_chance(rng, 1, 2))
+        roll = 0;
     if (roll < 55) {
-        if (live < LIVE_MANY)
+        if (live < (gen->crowd ? 2 : 1) * LIVE_MANY)
             submit(gen, together);
         else
             st_fuzz_record(gen, ST_EV_TIMER, together);
@@ -366,8 +374,10 @@ int st_fuzz_next(st_fuzz_gen *gen, int *ret_n, st_err *err)
         int64_t gap = gen->busy ? PICK(rng, 1, 1, 1000, 5000, 20000, MINUTE)
                                 : PICK(rng, 1, 1, 1000, 10000, MINUTE, 5 * MINUTE);
         gen->now += st_rng_range(rng, 1, gap);
+        if (gen->jumps && st_rng_chance(rng, 1, 12))
+            gen->now += st_rng_range(rng, 0, PICK(rng, 10 * MINUTE, 600 * MINUTE, 20000 * MINUTE));
         n = st_rng_chance(rng, 1, 8) ? (int)st_rng_range(rng, 2, 5) : 1;
-        late = st_rng_chance(rng, 1, 50);
+        late = st_rng_chance(rng, 1, gen->jumps ? 6 : 50);
         for (int i = 0; i < n; i++)
             one_event(gen, i > 0);
     }

@@ -116,7 +116,7 @@ static int add_node(st_fuzz_gen *gen, int i, int same_devs, st_err *err)
     node->ndevs = same_devs ? same_devs : (int)PICK(rng, 0, 1, 2, 2, 4, 4, 8);
     if (node->ndevs == 0)
         node->type = -1;
-    bool scarce = !gen->stream && st_rng_chance(rng, 1, 3);
+    bool scarce = gen->tight || (!gen->stream && st_rng_chance(rng, 1, 3));
     int64_t per = ST_MAX(node->ndevs, 1);
     node->cpu_m = per * 1000 * (scarce ? st_rng_range(rng, 1, 3) : st_rng_range(rng, 8, 16));
     node->ram_mib = per * 1024 * (scarce ? st_rng_range(rng, 2, 8) : st_rng_range(rng, 32, 128));
@@ -166,9 +166,9 @@ static void random_guarantee(st_fuzz_gen *gen, const st_account_spec *spec, st_q
         int64_t typed = ST_MIN(g->gpu_m == ST_UNSET ? most_m : g->gpu_m, tree->capacity.type_m[t]);
         g->type_m[t] = some_gpu_m(gen, typed);
     }
-    if (st_rng_chance(rng, 1, 6))
+    if (st_rng_chance(rng, gen->tight ? 4 : 1, 6))
         g->cpu_m = some_gpu_m(gen, tree->capacity.cpu_m / 3);
-    if (st_rng_chance(rng, 1, 8))
+    if (st_rng_chance(rng, gen->tight ? 4 : 1, 8))
         g->ram_mib = some_gpu_m(gen, tree->capacity.ram_mib / 3);
 }
 
