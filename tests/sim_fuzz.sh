@@ -79,6 +79,16 @@ assert run["events"] > run["refused"] > 0 and run["starts"] > 0 and len(run["has
 END
 ls fuzz-*.yaml >/dev/null 2>&1 && fail "a scenario was written for nothing"
 
+# ---- every order of every event ----------------------------------------------------------
+
+run 0 "$stint" sim exhaust --events 2
+[ "$(grep -c ' states, .* 0 failed, ' out)" -eq 3 ] || fail "exhaust: $(cat out)"
+run 0 "$stint" sim exhaust --events 1 --world alone
+has out '^alone, up to 1 events: '
+for arg in '--events 0' '--events 9' '--world round' 'extra'; do
+    run 2 "$stint" sim exhaust $arg
+done
+
 # ---- a run that breaks -------------------------------------------------------------------
 
 if [ -n "${STINT_MUTANTS:-}" ]; then
@@ -107,6 +117,12 @@ assert run["failed"] == 1 and failure["seed"] == int(sys.argv[2])
 assert failure["why"].startswith("max: ") and "--seeds" in failure["again"]
 assert "scenario" not in failure
 END
+
+    # In a small world it is told with as few events as there can be.
+    run 1 "$STINT_MUTANTS" --with FAILED_NODE sim exhaust --events 2 --world plain
+    has out '^plain: .*n'
+    [ "$(grep -c '^  [0-9]*ms ' out)" -eq 2 ] || fail "exhaust does not tell two events: $(cat out)"
+    has out '^scenario: exhaust-plain.yaml$'
 
     # An assertion ends the process that plays; the seed is named all the same.
     run 1 "$STINT_MUTANTS" --with BOOKS sim fuzz --seeds 1-40 --steps 150

@@ -50,6 +50,7 @@ extern const st_cli_verb st_cli_rule_verbs[], st_cli_size_verbs[], st_cli_image_
 
 /* The verbs, one file each. */
 int st_cli_sim_run(st_cli *cli, int argc, char **argv, st_err *err);
+int st_cli_sim_exhaust(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_fuzz(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_gen(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_fragmentation(st_cli *cli, int argc, char **argv, st_err *err);
