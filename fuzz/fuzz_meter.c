@@ -119,8 +119,11 @@ static void happen(game *g, const uint8_t b[4])
         st_meter_start(g->m, g->tree, &job, job.shape.gpus > 0 ? 0 : -1, grants, g->now, &g->out);
         break;
     case 2:
-        st_meter_stop(g->m, id, g->now, b[2] < 128 ? ST_UNSET : g->now - 4 * b[2], ST_CUT_PREEMPTED,
-                      b[2], &g->out);
+        if (b[0] & 16)
+            st_meter_pause(g->m, id, g->now, b[2], &g->out);
+        else
+            st_meter_stop(g->m, id, g->now, b[2] < 128 ? ST_UNSET : g->now - 4 * b[2],
+                          ST_CUT_PREEMPTED, b[2], &g->out);
         break;
     case 3:
         st_meter_class(g->m, g->tree, id, b[2] & 1 ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE,

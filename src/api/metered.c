@@ -54,16 +54,17 @@ static void add(sums *s, const st_entry *e)
 {
     sum_row *row;
 
-    if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_FIX && e->nlines == 0)
+    if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_FIX && e->kind != ST_ENTRY_LOST &&
+        e->nlines == 0)
         return;
     row = row_of(s, key_of(s, e));
     for (int i = 0; i < e->nlines; i++)
         row->amount += e->lines[i].amount;
+    row->lost += e->kind == ST_ENTRY_LOST ? e->lost : 0;
     if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_FIX)
         return;
     row->share += e->share;
     row->held += e->held;
-    row->lost += e->lost;
     if (e->seen != ST_UNKNOWN || e->kind == ST_ENTRY_FIX) {
         row->seen += e->seen;
         row->busy += e->busy;

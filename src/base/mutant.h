@@ -72,7 +72,10 @@
     X(MONEY_CARRY, "what dividing a price leaves over is lost", 40)                    \
     X(MONEY_RELEASE, "a job that is over goes on holding money", 40)                   \
     X(MONEY_CAP, "a cap keeps jobs out and nothing else", 40)                          \
-    X(MONEY_MONTH, "a month begins with what the last one had spent", 40)
+    X(MONEY_MONTH, "a month begins with what the last one had spent", 40)              \
+    X(MONEY_LOST, "lost work is credited though a cap had paid for it", 400)           \
+    X(MONEY_AGAIN, "a correction of lost work credits all of it again", 100)           \
+    X(MONEY_UNCAP, "a correction gives back what a cap had paid", 400)
 
 #ifdef ST_MUTANTS
 

@@ -65,7 +65,7 @@ void st_entry_of(const st_control *ctl, const st_record *rec, const char *doc, s
     st_record_names names = {.fleet = st_core_fleet(ctl->core), .tree = st_core_tree(ctl->core)};
     char job[ST_ID_TEXT];
 
-    if (rec->kind == ST_REC_GRANT || rec->kind == ST_REC_FIX) {
+    if (rec->kind == ST_REC_GRANT || rec->kind == ST_REC_FIX || rec->kind == ST_REC_LOST) {
         st_control_id_text(ctl, rec->job, job);
         names.job = st_arena_strdup(arena, job);
         names.workload = st_doc_workload(doc, arena);

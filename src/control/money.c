@@ -18,7 +18,7 @@
 static bool is_priced(st_entry_kind kind)
 {
     return kind == ST_ENTRY_USAGE || kind == ST_ENTRY_RESERVE || kind == ST_ENTRY_FIX ||
-           kind == ST_ENTRY_PIECES || kind == ST_ENTRY_CREDIT;
+           kind == ST_ENTRY_LOST || kind == ST_ENTRY_PIECES || kind == ST_ENTRY_CREDIT;
 }
 
 static int write_entry(st_tx *tx, const st_entry *e, const st_period *period, st_err *err)
@@ -80,7 +80,7 @@ static int post_fact(st_tx *tx, st_entry *e, st_err *err)
 
 typedef struct wanted {
     int stay, piece;
-    int64_t seq;
+    st_piece_sum sum;
 } wanted;
 
 static int look(void *ctx, const st_book_row *row, st_err *err)
@@ -90,27 +90,55 @@ static int look(void *ctx, const st_book_row *row, st_err *err)
     st_entry e;
     int r = st_entry_read(row->data, strlen(row->data), arena, &e, err);
 
-    if (r == 0 && e.kind == ST_ENTRY_USAGE && e.stay == w->stay && e.piece == w->piece) {
-        w->seq = e.seq;
-        return 1;
-    }
+    if (r == 0 && e.stay == w->stay && e.piece == w->piece)
+        st_piece_add(&w->sum, &e);
     return r;
 }
 
-static int post_fix(st_tx *tx, st_entry *e, st_err *err)
+/* What the books say about the piece an entry is about; what is about none says so and is not written. */
+static int find_piece(st_tx *tx, const st_entry *e, st_piece_sum *ret, st_err *err)
 {
     wanted w = {.stay = e->stay, .piece = e->piece};
     int r = st_store_book_of_job(tx->ctl->store, e->job, look, &w, err);
 
     if (r < 0)
         return st_tx_fault(tx, r, err);
-    if (w.seq == 0) {
-        st_control_say(tx->ctl, "event=fix_of_nothing job=%s stay=%d piece=%d", e->job, e->stay,
-                       e->piece);
-        return 0;
-    }
-    e->fixes = w.seq;
+    if (w.sum.seq == 0)
+        st_control_say(tx->ctl, "event=%s_of_nothing job=%s stay=%d piece=%d",
+                       st_entry_kind_name(e->kind), e->job, e->stay, e->piece);
+    *ret = w.sum;
+    return 0;
+}
+
+/* Lost work is credited what was charged for it by now. */
+static int post_lost(st_tx *tx, st_entry *e, st_err *err)
+{
+    st_piece_sum sum;
+    int r = find_piece(tx, e, &sum, err);
+
+    if (r < 0 || sum.seq == 0)
+        return r;
+    st_ledger_lost(tx->ctl->billing->ledger, &sum, e);
     return post_fact(tx, e, err);
+}
+
+static int post_fix(st_tx *tx, st_entry *e, st_err *err)
+{
+    st_piece_sum sum;
+    st_entry again;
+    int r = find_piece(tx, e, &sum, err);
+
+    if (r < 0 || sum.seq == 0)
+        return r;
+    e->fixes = sum.seq;
+    e->capped = ST_MAX(sum.capped, 0);
+    r = post_fact(tx, e, err);
+    if (r < 0)
+        return r;
+    st_piece_add(&sum, e);
+    if (st_ledger_lost_again(tx->ctl->billing->ledger, &sum, e, &again))
+        r = post_fact(tx, &again, err);
+    return r;
 }
 
 static int post_record(st_tx *tx, const st_record *rec, st_err *err)
@@ -123,7 +151,9 @@ static int post_record(st_tx *tx, const st_record *rec, st_err *err)
         return 0; /* the cluster's own: nobody's to pay */
     st_arena_reset(ctl->billing->arena);
     st_entry_of(ctl, rec, live ? st_live_doc(ctl, live) : NULL, ctl->billing->arena, &e);
-    return e.kind == ST_ENTRY_FIX ? post_fix(tx, &e, err) : post_fact(tx, &e, err);
+    return e.kind == ST_ENTRY_FIX    ? post_fix(tx, &e, err)
+           : e.kind == ST_ENTRY_LOST ? post_lost(tx, &e, err)
+                                     : post_fact(tx, &e, err);
 }
 
 /* ---- floors --------------------------------------------------------------------------------------- */

@@ -151,6 +151,8 @@ typedef struct st_effect {
     st_job_state state;    /* of the job afterwards */
     st_class class;
     int64_t until_ms, value;
+    int64_t
+        unsaved_ms; /* time on devices since its last checkpoint: PAUSE keeps it, REQUEUE and END lose it */
     size_t grants_at; /* where its grants begin in st_effects.grants */
     int ngrants;
 } st_effect;

@@ -33,11 +33,11 @@ static int64_t ended_ms(const feed *f, uint64_t job)
     return f->hint ? f->hint->ended_ms(f->hint->ctx, job) : ST_UNSET;
 }
 
-static void on_leave(const feed *f, const st_effect *e, st_cut why, int64_t lost)
+static void on_leave(const feed *f, const st_effect *e, st_cut why)
 {
     if (why != ST_CUT_ENDED && st_meter_failed(f->m, e->job))
         why = ST_CUT_FAULT;
-    st_meter_stop(f->m, e->job, e->at_ms, ended_ms(f, e->job), why, lost, f->out);
+    st_meter_stop(f->m, e->job, e->at_ms, ended_ms(f, e->job), why, e->unsaved_ms, f->out);
 }
 
 static void on_hold(const feed *f, const st_effect *e)
@@ -67,13 +67,13 @@ static void feed_one(const feed *f, const st_effect *e)
         st_meter_class(f->m, st_core_tree(f->core), e->job, e->class, e->at_ms, f->out);
         break;
     case ST_FX_PAUSE:
-        on_leave(f, e, ST_CUT_PREEMPTED, 0);
+        st_meter_pause(f->m, e->job, e->at_ms, e->unsaved_ms, f->out);
         break;
     case ST_FX_REQUEUE:
-        on_leave(f, e, ST_CUT_PREEMPTED, e->value);
+        on_leave(f, e, ST_CUT_PREEMPTED);
         break;
     case ST_FX_END:
-        on_leave(f, e, e->other ? ST_CUT_PREEMPTED : ST_CUT_ENDED, e->value);
+        on_leave(f, e, e->other ? ST_CUT_PREEMPTED : ST_CUT_ENDED);
         st_meter_forget(f->m, e->job);
         break;
     case ST_FX_HOLD:

@@ -33,7 +33,7 @@ static int64_t lose(st_core *core, const st_job *job)
 
 void st_core_requeue(st_core *core, st_job *job, st_effects *fx)
 {
-    int64_t lost = lose(core, job);
+    int64_t unsaved_ms = st_job_unsaved_ms(job, core->now), lost = lose(core, job);
     uint64_t claimant = job->claimant;
     if (job->held)
         st_core_unhold(core, job, fx);
@@ -48,12 +48,16 @@ void st_core_requeue(st_core *core, st_job *job, st_effects *fx)
     st_effect e = st_fx_of(core, ST_FX_REQUEUE, job);
     e.other = claimant;
     e.value = lost;
+    e.unsaved_ms = unsaved_ms;
     st_fx(core, fx, e, NULL, 0);
 }
 
-static void end(st_core *core, st_job *job, st_job_state state, int64_t lost, st_effects *fx)
+/* `loses`: through no fault of its own, so what was not saved is lost. */
+static void end(st_core *core, st_job *job, st_job_state state, bool loses, st_effects *fx)
 {
-    uint64_t claimant = job->yield == ST_YIELD_CANCEL && lost > 0 ? job->claimant : 0;
+    int64_t unsaved_ms = loses ? st_job_unsaved_ms(job, core->now) : 0;
+    int64_t lost = loses ? lose(core, job) : 0;
+    uint64_t claimant = job->yield == ST_YIELD_CANCEL && unsaved_ms > 0 ? job->claimant : 0;
     st_alone_ended(core, job, state);
     if (job->held)
         st_core_unhold(core, job, fx);
@@ -65,6 +69,7 @@ static void end(st_core *core, st_job *job, st_job_state state, int64_t lost, st
     st_effect e = st_fx_of(core, ST_FX_END, job);
     e.other = claimant;
     e.value = lost;
+    e.unsaved_ms = unsaved_ms;
     st_fx(core, fx, e, NULL, 0);
     st_core_drop_job(core, job);
 }
@@ -75,7 +80,7 @@ void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx)
     st_life_note(account, job, core->now);
     if (st_job_served_ms(job, core->now) > 0)
         st_life_end(account, job);
-    end(core, job, state, 0, fx);
+    end(core, job, state, false, fx);
 }
 
 /* The last step of yielding; `saved`: it reported its checkpoint in time. */
@@ -85,7 +90,7 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
     job->preempted_ms = core->now;
     job->preemptions++;
     if (job->yield == ST_YIELD_CANCEL) {
-        end(core, job, ST_JOB_CANCELLED, lose(core, job), fx);
+        end(core, job, ST_JOB_CANCELLED, true, fx);
         return;
     }
     if (job->yield == ST_YIELD_PAUSE && saved) {
@@ -98,6 +103,7 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
         st_core_refresh(core, job);
         st_effect e = st_fx_of(core, ST_FX_PAUSE, job);
         e.other = claimant;
+        e.unsaved_ms = job->kept_ms;
         st_fx(core, fx, e, NULL, 0);
         return;
     }

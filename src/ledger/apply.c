@@ -68,7 +68,7 @@ static bool good_name(const char *s)
 static bool good_stay(const st_entry *e)
 {
     bool fix = e->kind == ST_ENTRY_FIX;
-    const int64_t amounts[] = {e->gpu_m, e->share, e->held, e->cpu, e->ram, e->lost};
+    const int64_t amounts[] = {e->gpu_m, e->share, e->held, e->cpu, e->ram};
     const int64_t measured[] = {e->seen, e->busy, e->energy_mj};
     int64_t tasks = 0;
     for (size_t i = 0; i < ST_ARRAY_LEN(amounts); i++)
@@ -80,11 +80,20 @@ static bool good_stay(const st_entry *e)
     for (int i = 0; i < e->ngrants; i++)
         tasks += e->grants[i].n;
     int64_t unused;
-    return good_name(e->job) && e->stay >= 1 && e->piece >= 1 && e->tasks >= 0 &&
-           (e->ngrants == 0 || tasks == e->tasks) && (!e->gpu || good_name(e->gpu)) &&
-           e->level < ST_LEVEL_COUNT && e->basis < ST_BASIS_COUNT && e->topo < ST_TOPO_COUNT &&
-           e->cut < ST_CUT_COUNT && !__builtin_sub_overflow(e->seen, e->busy, &unused) &&
-           unused >= -INT64_MAX;
+    return good_name(e->job) && e->stay >= 1 && e->piece >= 1 && e->tasks >= 0 && e->capped >= 0 &&
+           e->capped <= ST_SUM_MAX && (e->ngrants == 0 || tasks == e->tasks) &&
+           (!e->gpu || good_name(e->gpu)) && e->level < ST_LEVEL_COUNT &&
+           e->basis < ST_BASIS_COUNT && e->topo < ST_TOPO_COUNT && e->cut < ST_CUT_COUNT &&
+           !__builtin_sub_overflow(e->seen, e->busy, &unused) && unused >= -INT64_MAX;
+}
+
+static bool good_lost(const st_entry *e)
+{
+    return good_name(e->job) && e->stay >= 1 && e->piece >= 1 && (!e->gpu || good_name(e->gpu)) &&
+           e->level < ST_LEVEL_COUNT && e->basis < ST_BASIS_COUNT && e->cut < ST_CUT_COUNT &&
+           st_cut_blameless(e->cut) && e->lost >= 0 && e->charged >= 0 &&
+           e->charged <= ST_SUM_MAX && e->credited >= 0 && e->credited <= ST_SUM_MAX &&
+           e->amount <= ST_AMOUNT_MAX && e->amount >= -ST_AMOUNT_MAX;
 }
 
 static bool good_fields(const st_entry *e)
@@ -93,6 +102,8 @@ static bool good_fields(const st_entry *e)
     case ST_ENTRY_USAGE:
     case ST_ENTRY_FIX:
         return good_stay(e);
+    case ST_ENTRY_LOST:
+        return good_lost(e);
     case ST_ENTRY_RESERVE:
         return good_name(e->gpu) && e->gpu_m >= 0 && e->share >= 0;
     case ST_ENTRY_PIECES:
@@ -120,10 +131,11 @@ static int check_span(const st_ledger *l, const st_entry *e, int id, st_err *err
         return st_fail(err, ST_EINVAL,
                        "entry %lld of %s: from %lld to %lld is no interval of the past",
                        (long long)e->seq, e->account, (long long)e->from_ms, (long long)e->to_ms);
-    if (e->kind == ST_ENTRY_FIX && (e->fixes < 1 || e->fixes >= e->seq))
+    bool later = e->kind == ST_ENTRY_FIX || e->kind == ST_ENTRY_LOST;
+    if (later && (e->fixes < 1 || e->fixes >= e->seq))
         return st_fail(err, ST_EINVAL, "entry %lld of %s corrects none before it",
                        (long long)e->seq, e->account);
-    if (e->kind != ST_ENTRY_FIX && (e->from_ms < l->period.from_ms || e->to_ms > l->period.to_ms))
+    if (!later && (e->from_ms < l->period.from_ms || e->to_ms > l->period.to_ms))
         return st_fail(err, ST_ESTATE,
                        "entry %lld of %s: from %lld to %lld is not within %s, which is open",
                        (long long)e->seq, e->account, (long long)e->from_ms, (long long)e->to_ms,
@@ -158,6 +170,9 @@ static int price(const st_ledger *l, int id, st_entry *e, st_err *err)
     int64_t net = net_of(e);
     int64_t beyond =
         net - st_ledger_chargeable(l, id, st_ledger_hold(l, id, e->job), e->at_ms, net);
+    /* What was charged and a cap had paid is not given back a second time. */
+    if (e->kind == ST_ENTRY_FIX && net < 0 && !ST_BROKEN(MONEY_UNCAP))
+        beyond = -ST_MIN(e->capped, -net);
     if (beyond == 0)
         return 0;
     return st_price_add(

@@ -14,6 +14,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "ledger/billpiece.h"
 #include "ledger/billprice.h"
 
 typedef struct check_account {
@@ -24,6 +25,7 @@ typedef struct check_account {
     int64_t ranges;                     /* so many there are; the last is the main one */
     ST_VEC(st_price_plan) plans;
     ST_VEC(st_terms) terms;
+    st_billpieces *pieces; /* NULL: no entry is about an earlier one */
     st_bill_use use;
     bool use_said;
 } check_account;
@@ -72,6 +74,7 @@ void st_billcheck_free(st_billcheck *c)
     for (size_t i = 0; i < c->accounts.n; i++) {
         st_vec_free(&c->accounts.v[i]->plans);
         st_vec_free(&c->accounts.v[i]->terms);
+        st_billpieces_free(c->accounts.v[i]->pieces);
         free(c->accounts.v[i]);
     }
     for (size_t i = 0; i < c->books.n; i++)
@@ -204,6 +207,12 @@ int st_billcheck_learn(st_billcheck *c, const st_entry *e, st_err *err)
         return learn_plan(a, e, err);
     case ST_ENTRY_PRICES:
         return learn_prices(c, e, err);
+    case ST_ENTRY_FIX:
+    case ST_ENTRY_LOST:
+        if (!a->pieces)
+            a->pieces = st_billpieces_new();
+        st_billpieces_name(a->pieces, e->fixes);
+        return 0;
     default:
         return 0;
     }
@@ -411,10 +420,11 @@ static int count_use(st_billcheck *c, const st_entry *e, st_err *err)
                                                          : &u->on_demand;
 
         fits = add(basis, e->share) && add(&u->seen, known(e, e->seen)) &&
-               add(&u->busy, known(e, e->busy)) && add(&u->energy_mj, known(e, e->energy_mj)) &&
-               add(&u->lost, e->lost);
+               add(&u->busy, known(e, e->busy)) && add(&u->energy_mj, known(e, e->energy_mj));
         u->jobs += e->kind == ST_ENTRY_USAGE && e->stay == 1 && e->piece == 1;
     }
+    if (e->kind == ST_ENTRY_LOST)
+        fits = add(&u->lost, e->lost);
     return fits ? 0 : st_fail(err, ST_ECORRUPT, "the usage is more than can be counted");
 }
 
@@ -443,7 +453,8 @@ static int check_span(const st_billcheck *c, const st_entry *e, st_err *err)
     const st_period *p = &c->head.period;
     int64_t last = ST_MAX(e->from_ms, e->to_ms - 1);
 
-    if (e->kind == ST_ENTRY_FIX && (e->fixes < 1 || e->fixes >= e->seq))
+    if ((e->kind == ST_ENTRY_FIX || e->kind == ST_ENTRY_LOST) &&
+        (e->fixes < 1 || e->fixes >= e->seq))
         return st_fail(err, ST_ECORRUPT, "it corrects none of the entries before it");
     if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_RESERVE)
         return 0;
@@ -512,6 +523,8 @@ int st_billcheck_entry(st_billcheck *c, const st_entry *e, st_err *err)
     if (r == 0)
         r = st_billprice_check(e, book_at(c, moment_of(e)), terms_at(c->at, moment_of(e)),
                                &c->carries, err);
+    if (r == 0 && c->at->pieces)
+        r = st_billpieces_check(c->at->pieces, e, err);
     if (r == 0)
         r = count_lines(c, e, err);
     return r < 0 ? r : count_use(c, e, err);

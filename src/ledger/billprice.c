@@ -101,19 +101,12 @@ static void want_gpu(const st_entry *e, const st_price_book *book, int64_t keep_
     st_component what = gpu_component(e->basis);
     int64_t rate = row ? row->rate[what] : 0, level_bp = row ? row->level_bp[e->level] : ST_BP;
     int64_t topo_bp = book ? book->topo_bp[e->topo] : 0, idle_bp = book ? book->idle_bp : 0;
-    int64_t back_bp = 0;
 
-    if (e->cut == ST_CUT_PREEMPTED)
-        back_bp = book ? book->lost_bp : 0;
-    if (e->cut == ST_CUT_FAULT)
-        back_bp = book ? book->fault_bp : 0;
     want(w, (wanted){what, e->share, rate, FACTORS(level_bp, keep_bp, ONE, ONE), true});
     want(w, (wanted){ST_PAY_TOPOLOGY, e->share, rate, FACTORS(level_bp, topo_bp, keep_bp, ONE),
                      false});
     want(w,
          (wanted){ST_PAY_IDLE, idle_of(e), rate, FACTORS(level_bp, idle_bp, keep_bp, ONE), false});
-    want(w, (wanted){e->cut == ST_CUT_FAULT ? ST_PAY_FAULT : ST_PAY_LOST, -(st_i128)e->lost, rate,
-                     FACTORS(level_bp, ST_BP + topo_bp, keep_bp, back_bp), false});
 }
 
 static void want_stay(const st_entry *e, const st_price_book *book, int64_t keep_bp, wants *w)
@@ -142,6 +135,10 @@ static void want_lines(const st_entry *e, const st_price_book *book, int64_t kee
     case ST_ENTRY_USAGE:
     case ST_ENTRY_FIX:
         want_stay(e, book, keep_bp, w);
+        break;
+    case ST_ENTRY_LOST:
+        want(w, (wanted){e->cut == ST_CUT_FAULT ? ST_PAY_FAULT : ST_PAY_LOST, -(st_i128)e->amount,
+                         1, FACTORS(ONE, ONE, ONE, ONE), true});
         break;
     case ST_ENTRY_RESERVE:
         row = row_for(book, e->gpu);
@@ -213,9 +210,47 @@ static int check_cap(const st_entry *e, const st_line *line, st_err *err)
         net += l->amount;
     if (line->rate != 1 || line->factor_bp != ST_BP || line->amount != line->quantity)
         return st_fail(err, ST_ECORRUPT, "its posting cap is not an amount of money");
+    if (e->kind == ST_ENTRY_FIX && net < 0) {
+        if (line->amount == (e->capped < -net ? e->capped : -net) && line->amount > 0)
+            return 0;
+        return st_fail(err, ST_ECORRUPT, "its posting cap is %lld where caps had paid %lld",
+                       (long long)line->amount, (long long)e->capped);
+    }
     if (line->amount >= 0 || net + line->amount < 0)
         return st_fail(err, ST_ECORRUPT, "its posting cap is %lld where %lld are charged",
                        (long long)line->amount, (long long)net);
+    return 0;
+}
+
+/* Of what caps had paid, a correction gives nothing back: it must say so. */
+static int check_uncapped(const st_entry *e, st_err *err)
+{
+    st_i128 net = 0;
+
+    for (int i = 0; i < e->nlines; i++)
+        net += e->lines[i].amount;
+    if (e->kind != ST_ENTRY_FIX || net >= 0 || e->capped <= 0)
+        return 0;
+    return st_fail(err, ST_ECORRUPT, "it gives %lld back, of which caps had paid %lld",
+                   (long long)-net, (long long)e->capped);
+}
+
+/* What was charged for the lost time, times the percentage of its cause, rounded down: that is credited in all. */
+static int check_lost(const st_entry *e, const st_price_book *book, st_err *err)
+{
+    st_i128 bp = 0, all = (st_i128)e->credited + e->amount;
+
+    if (e->kind != ST_ENTRY_LOST)
+        return 0;
+    if (book && e->cut == ST_CUT_PREEMPTED)
+        bp = book->lost_bp;
+    else if (book && e->cut == ST_CUT_FAULT)
+        bp = book->fault_bp;
+    if (e->charged < 0 || e->credited < 0 || all < 0 || all * ST_BP > bp * e->charged ||
+        (all + 1) * ST_BP <= bp * e->charged)
+        return st_fail(err, ST_ECORRUPT,
+                       "it credits %lld in all for lost work that was charged %lld", (long long)all,
+                       (long long)e->charged);
     return 0;
 }
 
@@ -223,11 +258,15 @@ int st_billprice_check(const st_entry *e, const st_price_book *book, const st_te
                        st_carries *carries, st_err *err)
 {
     wants w = {0};
-    int r = 0, n = e->nlines;
+    int r = check_lost(e, book, err), n = e->nlines;
 
     want_lines(e, book, ST_BP - (terms ? terms->discount_bp : 0), &w);
     if (n > 0 && e->lines[n - 1].what == ST_PAY_CAP)
         n--;
+    else if (r == 0)
+        r = check_uncapped(e, err);
+    if (r < 0)
+        return r;
     if (n != w.n)
         return st_fail(err, ST_ECORRUPT, "it has %d postings where there must be %d", n, w.n);
     for (int i = 0; r == 0 && i < n; i++) {

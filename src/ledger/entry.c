@@ -47,9 +47,10 @@ static const char *word_cut(int v)
 #define BIT(kind) (1u << ST_ENTRY_##kind)
 #define ALL       ((1u << ST_ENTRY_COUNT) - 1)
 #define STAY      (BIT(USAGE) | BIT(FIX))
-#define SPAN      (STAY | BIT(RESERVE) | BIT(FLEET) | BIT(CLOSE))
-#define JOB       (STAY | BIT(PIECES) | BIT(HOLD) | BIT(RELEASE))
-#define PRICED    (STAY | BIT(RESERVE) | BIT(PIECES) | BIT(CREDIT))
+#define PIECE     (STAY | BIT(LOST))
+#define SPAN      (PIECE | BIT(RESERVE) | BIT(FLEET) | BIT(CLOSE))
+#define JOB       (PIECE | BIT(PIECES) | BIT(HOLD) | BIT(RELEASE))
+#define PRICED    (PIECE | BIT(RESERVE) | BIT(PIECES) | BIT(CREDIT))
 
 #define AT(field) offsetof(st_entry, field)
 #define KEY(key)  "\"" key "\":", sizeof(key) + 2
@@ -86,19 +87,19 @@ const st_entry_field st_entry_fields[] = {
     NUM("to", to_ms, SPAN, 0),
     INT("chargeback", chargeback, BIT(TERMS)),
     NUM("discount_bp", discount_bp, BIT(TERMS), 0),
-    NUM("fixes", fixes, BIT(FIX), BIT(CREDIT)),
+    NUM("fixes", fixes, BIT(FIX) | BIT(LOST), BIT(CREDIT)),
     TEXT("job", job, JOB, BIT(CREDIT)),
-    TEXT("user", user, 0, STAY | BIT(PIECES) | BIT(HOLD)),
-    TEXT("workload", workload, BIT(PIECES), STAY),
-    INT("stay", stay, STAY),
-    INT("piece", piece, STAY),
-    TEXT("gpu", gpu, BIT(RESERVE) | BIT(FLEET) | BIT(FLOOR), STAY),
-    WORD("level", level, 0, STAY, word_level, ST_LEVEL_COUNT),
+    TEXT("user", user, 0, PIECE | BIT(PIECES) | BIT(HOLD)),
+    TEXT("workload", workload, BIT(PIECES), PIECE),
+    INT("stay", stay, PIECE),
+    INT("piece", piece, PIECE),
+    TEXT("gpu", gpu, BIT(RESERVE) | BIT(FLEET) | BIT(FLOOR), PIECE),
+    WORD("level", level, 0, PIECE, word_level, ST_LEVEL_COUNT),
     TEXT("profile", profile, 0, STAY),
-    WORD("basis", basis, STAY, 0, word_basis, ST_BASIS_COUNT),
+    WORD("basis", basis, PIECE, 0, word_basis, ST_BASIS_COUNT),
     WORD("topo", topo, 0, STAY, word_topo, ST_TOPO_COUNT),
     INT("tasks", tasks, STAY),
-    WORD("cut", cut, STAY, 0, word_cut, ST_CUT_COUNT),
+    WORD("cut", cut, PIECE, 0, word_cut, ST_CUT_COUNT),
     NUM("gpu_m", gpu_m, STAY | BIT(RESERVE) | BIT(FLOOR), 0),
     NUM("share", share, STAY | BIT(RESERVE), 0),
     NUM("held", held, STAY, 0),
@@ -107,15 +108,18 @@ const st_entry_field st_entry_fields[] = {
     UNKNOWN("seen", seen),
     UNKNOWN("busy", busy),
     UNKNOWN("energy_mj", energy_mj),
-    NUM("lost", lost, 0, STAY),
+    NUM("lost", lost, 0, BIT(LOST)),
+    NUM("capped", capped, 0, BIT(FIX)),
+    NUM("charged", charged, BIT(LOST), 0),
+    NUM("credited", credited, 0, BIT(LOST)),
     NUM("pieces", pieces, BIT(PIECES), 0),
     NUM("total", total, BIT(FLEET), 0),
     NUM("granted", granted, BIT(FLEET), 0),
     NUM("idle", idle, BIT(FLEET), 0),
     NUM("unhealthy", unhealthy, BIT(FLEET), 0),
     NUM("overhead", overhead, BIT(FLEET), 0),
-    NUM("amount", amount, BIT(HOLD) | BIT(CREDIT), 0),
-    TEXT("reason", reason, BIT(CREDIT), BIT(FIX)),
+    NUM("amount", amount, BIT(HOLD) | BIT(CREDIT) | BIT(LOST), 0),
+    TEXT("reason", reason, BIT(CREDIT), BIT(FIX) | BIT(LOST)),
     TEXT("by", by, BIT(CREDIT), 0),
     {KEY("grants"), ST_E_GRANTS, AT(grants), 0, BIT(USAGE), 0, NULL, 0},
     {KEY("lines"), ST_E_LINES, AT(lines), PRICED, 0, 0, NULL, 0},

@@ -30,7 +30,7 @@ static int64_t delta(const st_record *rec, int64_t v)
     return rec->kind == ST_REC_FIX && v == ST_UNKNOWN ? 0 : v;
 }
 
-/* Of GRANT and FIX. */
+/* Of GRANT, FIX and LOST. */
 static void put_stay(const st_record *rec, const st_record_names *names, st_arena *arena,
                      st_entry *e)
 {
@@ -41,7 +41,7 @@ static void put_stay(const st_record *rec, const st_record_names *names, st_aren
     e->user = rec->user >= 0 && (size_t)rec->user < tree->users.n ? tree->users.v[rec->user] : NULL;
     e->workload = names->workload;
     e->stay = rec->stay;
-    e->piece = rec->kind == ST_REC_FIX ? rec->fixes : rec->piece;
+    e->piece = rec->kind == ST_REC_GRANT ? rec->piece : rec->fixes;
     e->level = rec->level;
     if (rec->profile >= 0 && rec->type >= 0)
         e->profile = st_mig_name(fleet->types.v[rec->type].board, (st_mig)rec->profile);
@@ -65,6 +65,7 @@ void st_entry_of_record(const st_record *rec, const st_record_names *names, st_a
     static const st_entry_kind kinds[] = {[ST_REC_GRANT] = ST_ENTRY_USAGE,
                                           [ST_REC_RESERVE] = ST_ENTRY_RESERVE,
                                           [ST_REC_FIX] = ST_ENTRY_FIX,
+                                          [ST_REC_LOST] = ST_ENTRY_LOST,
                                           [ST_REC_FLEET] = ST_ENTRY_FLEET};
 
     *ret = (st_entry){.kind = kinds[rec->kind], .from_ms = rec->from_ms, .to_ms = rec->to_ms};

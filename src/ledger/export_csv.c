@@ -71,9 +71,14 @@ static bool is_stay(const st_entry *e)
     return e->kind == ST_ENTRY_USAGE || e->kind == ST_ENTRY_FIX;
 }
 
+static bool is_piece(const st_entry *e)
+{
+    return is_stay(e) || e->kind == ST_ENTRY_LOST;
+}
+
 static bool has_span(const st_entry *e)
 {
-    return is_stay(e) || e->kind == ST_ENTRY_RESERVE || e->kind == ST_ENTRY_FLEET ||
+    return is_piece(e) || e->kind == ST_ENTRY_RESERVE || e->kind == ST_ENTRY_FLEET ||
            e->kind == ST_ENTRY_CLOSE;
 }
 
@@ -95,21 +100,21 @@ static void put_utc(st_strbuf *out, int64_t ms, bool known)
 
 static void put_usage(const st_entry *e, st_strbuf *out)
 {
-    bool stay = is_stay(e), fix = e->kind == ST_ENTRY_FIX;
+    bool stay = is_stay(e), piece = is_piece(e), fix = e->kind == ST_ENTRY_FIX;
     bool floor = e->kind == ST_ENTRY_RESERVE || e->kind == ST_ENTRY_FLOOR;
 
     st_csv_field(out, e->job, false);
-    put_known(out, e->stay, stay);
-    put_known(out, e->piece, stay);
+    put_known(out, e->stay, piece);
+    put_known(out, e->piece, piece);
     st_csv_field(out, e->user, false);
     st_csv_field(out, e->workload, false);
     st_csv_field(out, e->gpu, false);
-    st_csv_field(out, stay && e->gpu ? st_level_name(e->level) : NULL, false);
+    st_csv_field(out, piece && e->gpu ? st_level_name(e->level) : NULL, false);
     st_csv_field(out, e->profile, false);
-    st_csv_field(out, stay ? st_basis_name(e->basis) : NULL, false);
+    st_csv_field(out, piece ? st_basis_name(e->basis) : NULL, false);
     st_csv_field(out, stay && e->topo != ST_TOPO_NONE ? st_topo_name(e->topo) : NULL, false);
     put_known(out, e->tasks, stay);
-    st_csv_field(out, stay ? st_cut_name(e->cut) : NULL, false);
+    st_csv_field(out, piece ? st_cut_name(e->cut) : NULL, false);
     put_known(out, e->gpu_m, stay || floor);
     put_known(out, e->share, stay || e->kind == ST_ENTRY_RESERVE);
     put_known(out, e->held, stay);
@@ -118,7 +123,7 @@ static void put_usage(const st_entry *e, st_strbuf *out)
     put_known(out, e->seen, stay && (fix || e->seen != ST_UNKNOWN));
     put_known(out, e->busy, stay && (fix || e->busy != ST_UNKNOWN));
     put_known(out, e->energy_mj, stay && (fix || e->energy_mj != ST_UNKNOWN));
-    put_known(out, e->lost, stay);
+    put_known(out, e->lost, e->kind == ST_ENTRY_LOST);
     put_known(out, e->pieces, e->kind == ST_ENTRY_PIECES);
     put_known(out, e->fixes, e->fixes > 0);
     st_csv_field(out, e->reason, false);

@@ -215,9 +215,15 @@ static bool is_stay(const st_entry *e)
     return e->kind == ST_ENTRY_USAGE || e->kind == ST_ENTRY_FIX;
 }
 
+static bool is_piece(const st_entry *e)
+{
+    return is_stay(e) || e->kind == ST_ENTRY_LOST;
+}
+
 static bool is_correction(const row *r)
 {
-    return r->e->kind == ST_ENTRY_FIX && r->e->from_ms < r->f->about.period.from_ms;
+    return is_piece(r->e) && r->e->kind != ST_ENTRY_USAGE &&
+           r->e->from_ms < r->f->about.period.from_ms;
 }
 
 static void put_who(row *r)
@@ -246,7 +252,7 @@ static void put_who(row *r)
 static void put_when(row *r)
 {
     const st_period *p = &r->f->about.period;
-    bool span = is_stay(r->e) || r->e->kind == ST_ENTRY_RESERVE;
+    bool span = is_piece(r->e) || r->e->kind == ST_ENTRY_RESERVE;
     int64_t from = (span ? r->e->from_ms : r->e->at_ms) / 1000;
     int64_t to = span ? r->e->to_ms / 1000 : from + 1;
 
@@ -406,7 +412,7 @@ static void put_own(row *r, const char *proof)
     const st_entry *e = r->e;
 
     r->v[x_Component] = st_component_name(r->l->what);
-    r->v[x_Basis] = is_stay(e) ? st_basis_name(e->basis) : NULL;
+    r->v[x_Basis] = is_piece(e) ? st_basis_name(e->basis) : NULL;
     r->v[x_Chargeback] = f->about.chargeback ? "true" : "false";
     r->v[x_Corrects] = e->fixes > 0 ? number(f, e->fixes) : NULL;
     r->v[x_Counted] = number(f, r->quantity);
@@ -426,7 +432,7 @@ static void put_description(row *r)
                                         strcmp(r->part, "Used") == 0 ? "used" : "unused");
     else if (e->kind == ST_ENTRY_CREDIT)
         r->v[ChargeDescription] = keepf(r->f, "credit: %s", e->reason);
-    else if (is_stay(e))
+    else if (is_piece(e))
         r->v[ChargeDescription] = keepf(r->f, "%s%s, job %s, stay %d, interval %d%s%s",
                                         e->kind == ST_ENTRY_FIX ? "correction of " : "", what,
                                         e->job, e->stay, e->piece, *gpu ? " on " : "", gpu);
@@ -436,7 +442,7 @@ static void put_description(row *r)
 
 static void write_row(row *r, const char *proof, st_strbuf *out)
 {
-    int64_t at = is_stay(r->e) || r->e->kind == ST_ENTRY_RESERVE ? r->e->from_ms : r->e->at_ms - 1;
+    int64_t at = is_piece(r->e) || r->e->kind == ST_ENTRY_RESERVE ? r->e->from_ms : r->e->at_ms - 1;
     const st_price_book *book = st_ledger_book(r->f->about.ledger, at);
 
     put_who(r);

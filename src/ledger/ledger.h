@@ -30,6 +30,8 @@
  *  4 In a period, of an account with a cap and all below it: postings + what is still held <= cap.
  *    What a job would cost beyond its hold is credited in the same entry (component `cap`). A cap that was
  *    announced and falls below holds is kept by postings alone.
+ *    A credit for lost work is what was charged for that time in all components, less what caps paid of it, times
+ *    the percentage of the price book: per job, credits are at most charges.
  *  5 The bill of an account is the sum of its own postings and its children's bills.
  *  6 Right after a plan, and after the first entry of a new account, come the terms that follow from it, in the same
  *    moment: the terms of an account are at any time those of the nearest plan at or above it. Prices depend on terms.
@@ -67,8 +69,8 @@
     X(ST_PAY_ENERGY, "energy", "kWh", 3600000000, "energy")                                   \
     X(ST_PAY_FRAMES, "frames", "frame", 1, "finished frames")                                 \
     X(ST_PAY_MINUTES, "minutes", "minute", 60000, "finished minutes of video")                \
-    X(ST_PAY_LOST, "lost", "GPU-hour", 3600000000, "credit: work lost to preemption")         \
-    X(ST_PAY_FAULT, "fault", "GPU-hour", 3600000000, "credit: work lost to a hardware fault") \
+    X(ST_PAY_LOST, "lost", "", 1, "credit: work lost to preemption")                          \
+    X(ST_PAY_FAULT, "fault", "", 1, "credit: work lost to a hardware fault")                  \
     X(ST_PAY_CAP, "cap", "", 1, "credit: beyond a spend cap")                                 \
     X(ST_PAY_ADJUST, "adjust", "", 1, "by a person, with a reason")
 typedef enum st_component {
@@ -161,6 +163,7 @@ void st_price_plan_write(const st_price_plan *plan, st_strbuf *out);
     X(ST_ENTRY_USAGE, "usage")     /* an interval of a stay, with its postings */           \
     X(ST_ENTRY_RESERVE, "reserve") /* an interval of a floor, with its postings */          \
     X(ST_ENTRY_FIX, "fix")         /* deltas to the entry `fixes`, with their postings */   \
+    X(ST_ENTRY_LOST, "lost")       /* work of the entry `fixes` is gone: its credit */      \
     X(ST_ENTRY_PIECES, "pieces")   /* frames or minutes a job has finished */               \
     X(ST_ENTRY_CREDIT, "credit")   /* by a person, with a reason; may name an entry */      \
     X(ST_ENTRY_HOLD, "hold")       /* worst case of a job, at its admission */              \
@@ -226,8 +229,12 @@ typedef struct st_entry {
 
     int64_t total, granted, idle, unhealthy, overhead; /* FLEET */
 
-    int64_t amount; /* HOLD: held; CREDIT: granted, positive */
+    int64_t amount; /* HOLD: held; CREDIT: granted, positive; LOST: credited now */
     int64_t fixes;  /* seq of the entry it corrects; 0: none */
+    int64_t
+        capped; /* FIX: what caps had paid of the entry it corrects, with all corrections before */
+    /* LOST: what the time was charged, less what caps had paid; what was credited for it before. */
+    int64_t charged, credited;
     const char *reason, *by;
 
     st_line lines[ST_LINES_MAX];
@@ -272,7 +279,27 @@ int64_t st_ledger_entries(const st_ledger *l); /* in all books */
  * there are any. Without seq and at_ms; account is the ledger's. */
 bool st_ledger_due(const st_ledger *l, st_entry *ret);
 
-/* Fills in lines (and seq) of a USAGE, RESERVE, FIX, PIECES or CREDIT entry from what is in force at its time. Changes
+/* What the books say about one piece of a stay: its USAGE entry and all FIX and LOST entries that name it, added in
+ * order. FIX entries want `capped` of it, LOST entries what st_ledger_lost fills in. */
+typedef struct st_piece_sum {
+    int64_t seq; /* of the USAGE entry; 0: there is none */
+    int64_t from_ms, to_ms, share;
+    int64_t by_share, by_time; /* charged for GPUs; for CPU, memory and energy */
+    int64_t capped;            /* of that, paid by caps */
+    bool is_lost;              /* its end, from lost_from_ms on, with so much share */
+    int64_t lost_from_ms, lost;
+    st_cut cut;
+    int64_t credited;
+} st_piece_sum;
+void st_piece_add(st_piece_sum *s, const st_entry *e);
+/* Makes fixes, charged, credited and amount of a LOST entry. */
+void st_ledger_lost(const st_ledger *l, const st_piece_sum *s, st_entry *lost);
+/* After a FIX of a piece that is lost (it is in the sum): the LOST entry that must follow, if any. Its texts are the
+ * fix's. */
+bool st_ledger_lost_again(const st_ledger *l, const st_piece_sum *s, const st_entry *fix,
+                          st_entry *ret);
+
+/* Fills in lines (and seq) of a USAGE, RESERVE, FIX, LOST, PIECES or CREDIT entry from what is in force at its time. Changes
  * nothing; apply it next. The postings of entries that are made before others are applied would carry wrongly. */
 int st_ledger_price(const st_ledger *l, st_entry *e, st_err *err);
 

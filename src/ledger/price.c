@@ -53,8 +53,6 @@ static int price_gpu(st_entry *e, const st_price_book *b, const job_prices *p, c
     int64_t unused = e->seen - e->busy;
     if (e->kind == ST_ENTRY_USAGE && (e->seen < 0 || e->busy < 0 || unused < 0))
         unused = 0;
-    bool fault = e->cut == ST_CUT_FAULT;
-    int64_t back_bp = fault ? b->fault_bp : e->cut == ST_CUT_PREEMPTED ? b->lost_bp : 0;
     const st_line lines[] = {
         {.what = p->what,
          .quantity = e->share,
@@ -68,10 +66,6 @@ static int price_gpu(st_entry *e, const st_price_book *b, const job_prices *p, c
          .quantity = unused,
          .rate = p->rate,
          .factor_bp = FACTOR(p->level_bp, b->idle_bp, p->keep_bp)},
-        {.what = fault ? ST_PAY_FAULT : ST_PAY_LOST,
-         .quantity = -e->lost,
-         .rate = p->rate,
-         .factor_bp = FACTOR(p->level_bp, ST_BP + p->topo_bp, p->keep_bp, back_bp)},
     };
     int r = 0;
     for (size_t i = 0; r == 0 && i < ST_ARRAY_LEN(lines); i++)
@@ -141,6 +135,18 @@ int st_price_entry(st_entry *e, const st_price_book *book, const st_terms *terms
                                       .quantity = e->share,
                                       .rate = rates->rate[ST_PAY_RESERVED],
                                       .factor_bp = keep_bp},
+                            err);
+    case ST_ENTRY_LOST:
+        if (e->credited + e->amount != st_price_back(b, e))
+            return st_fail(err, ST_EINVAL, "lost work that was charged %lld is credited %lld",
+                           (long long)e->charged, (long long)(e->credited + e->amount));
+        if (e->amount == 0)
+            return 0;
+        return st_price_add(e, carry,
+                            (st_line){.what = e->cut == ST_CUT_FAULT ? ST_PAY_FAULT : ST_PAY_LOST,
+                                      .quantity = -e->amount,
+                                      .rate = 1,
+                                      .factor_bp = ST_BP},
                             err);
     case ST_ENTRY_PIECES:
         unit = st_price_unit(b, e->workload);

@@ -18,6 +18,11 @@ const st_rates *st_price_rates(const st_price_book *book, const char *gpu);
 const st_unit_price *st_price_unit(const st_price_book *book, const char *workload);
 st_component st_basis_component(st_basis basis);
 
+/* How much of what was charged for lost work is credited, in hundredths of a percent; and of a LOST entry how much
+ * that is in all, rounded down. */
+int64_t st_price_back_bp(const st_price_book *book, st_cut cut);
+int64_t st_price_back(const st_price_book *book, const st_entry *lost);
+
 /* bp factors multiplied, rounded half up. */
 int64_t st_price_factor(const int64_t *bp, int n);
 

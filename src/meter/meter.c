@@ -156,7 +156,9 @@ void st_meter_hold(st_meter *m, uint64_t job, const st_grant *grants, int n, con
 static int by_job(const void *pa, const void *pb)
 {
     const stay *a = *(stay *const *)pa, *b = *(stay *const *)pb;
-    return a->job < b->job ? -1 : a->job > b->job;
+    if (a->job != b->job)
+        return a->job < b->job ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
 }
 
 stay **meter_sorted(stay *const *list, size_t n)

@@ -48,14 +48,21 @@ void st_meter_start(st_meter *m, const st_tree *tree, const st_job *job, int32_t
 void st_meter_class(st_meter *m, const st_tree *tree, uint64_t job, st_class class, int64_t now,
                     st_records *out);
 /* It is off its devices. ended_ms is when its work really ended, at most now (the time after it is
- * overhead, not the tenant's; ST_UNSET: now); `lost` as in the record. For pieces that were handed out
- * and lie behind the real end, FIX records come first; the last is the GRANT that ends the stay. A job that is
- * off its devices already only loses (a paused one whose memory is gone): a FIX of its last piece.
+ * overhead, not the tenant's; ST_UNSET: now). For pieces that were handed out and lie behind the real
+ * end, FIX records come first, then the GRANT that ends the stay.
+ *
+ * lost_ms: so much of its time on devices up to now is to be done again. A LOST record comes for each piece
+ * that lies in it, oldest first, with what the stay had there and then; time after the real end is none. It
+ * reaches into stays before this one as far as their work was kept in memory (st_meter_pause). A job that
+ * is off its devices already only loses: a paused one whose memory is gone.
  *
  * Exact for the last 64 changes of who shares a device; what is older is interpolated. A stay remembers
- * its last 256 pieces; it cannot have ended before these. */
+ * its last 256 pieces; it cannot have ended before these, and nothing before them is lost. */
 void st_meter_stop(st_meter *m, uint64_t job, int64_t now, int64_t ended_ms, st_cut why,
-                   int64_t lost, st_records *out);
+                   int64_t lost_ms, st_records *out);
+/* It is off its devices and the work of the last unsaved_ms on them, in this stay and those before it, is kept in
+ * memory: it is not lost, but may be. */
+void st_meter_pause(st_meter *m, uint64_t job, int64_t now, int64_t unsaved_ms, st_records *out);
 /* It will not come back: its stays need not be counted on. */
 void st_meter_forget(st_meter *m, uint64_t job);
 

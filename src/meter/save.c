@@ -13,7 +13,8 @@
 #include "meter/state.h"
 #include "model/codec.h"
 
-#define MAGIC         UINT64_C(0x3172746d544e5453) /* "STNTmtr1" */
+#define MAGIC         UINT64_C(0x3272746d544e5453) /* "STNTmtr2" */
+#define MAGIC1        UINT64_C(0x3172746d544e5453) /* "STNTmtr1": nothing is kept in memory */
 #define SEED          11
 #define AMOUNT_MAX    (INT64_C(1) << 61)
 #define RESIDENTS_MAX 4096 /* of one device */
@@ -243,17 +244,24 @@ static void io_stay(codec *c, const st_meter *m, stay *s)
     io_head(c, m, s);
     io_pieces(c, m, s);
     io_telemetry(c, s);
-    if (s->over)
-        io_moment(c, &s->over_ms, s->start_ms, m->now);
-    else
+    if (!s->over) {
         io_open(c, m, s);
+        return;
+    }
+    io_moment(c, &s->over_ms, s->start_ms, m->now);
+    if (c->format < 2 || !s->away)
+        return;
+    IO_BOOL(c, s->kept);
+    io_moment(c, &s->risk_ms, 0, s->over_ms - s->start_ms);
+    io_amount(c, &s->risk_share);
 }
 
 /* A stay was read: it becomes the newest of its job, and is on its devices if it is open. */
 static void take_stay(codec *c, st_meter *m, stay *s)
 {
     stay *last = meter_find(m, s->job);
-    if (c->bad || (last && (last->number >= s->number || !last->over || last->away))) {
+    if (c->bad ||
+        (last && (last->number >= s->number || !last->over || (last->away && !last->kept)))) {
         c->bad = true;
         meter_stay_free(s);
         return;
@@ -269,6 +277,7 @@ static void io_list(codec *c, st_meter *m, stay *const *list, size_t n, bool ove
 {
     n = io_count(c, n, UINT32_MAX);
     uint64_t before = 0;
+    int number = 0;
     for (size_t i = 0; i < n && !c->bad; i++) {
         stay *s = c->out ? list[i] : st_xcalloc(1, sizeof *s);
         if (!c->out) {
@@ -276,8 +285,10 @@ static void io_list(codec *c, st_meter *m, stay *const *list, size_t n, bool ove
             s->away = away;
         }
         io_stay(c, m, s);
-        spoil_if(c, (!over || away) && i > 0 && s->job <= before);
+        spoil_if(c, (!over || away) && i > 0 &&
+                        (s->job < before || (s->job == before && s->number <= number)));
         before = s->job;
+        number = s->number;
         if (!c->out)
             take_stay(c, m, s);
     }
@@ -342,7 +353,8 @@ static void io_meter(codec *c, st_meter *m)
 {
     uint64_t magic = MAGIC;
     io_u64(c, &magic);
-    spoil_if(c, magic != MAGIC);
+    spoil_if(c, magic != MAGIC && magic != MAGIC1);
+    c->format = magic == MAGIC1 ? 1 : 2;
     io_moment(c, &m->now, -MOMENT_MAX, MOMENT_MAX);
     io_moment(c, &m->cut_ms, -MOMENT_MAX, m->now);
     io_nodes(c, m);

@@ -109,7 +109,10 @@ typedef struct stay {
     sums total, given; /* what tasks say; what of it is in pieces, or was too much */
 
     bool over;          /* off its devices */
-    bool away;          /* ... and may come back */
+    bool away;          /* ... and may come back, or its work may yet be lost */
+    bool kept;          /* paused: work of it or before it is kept in memory alone */
+    int64_t risk_ms;    /* ... of it, its last so much */
+    int64_t risk_share; /* ... and what it had then of the piece in which that begins */
     int64_t over_ms;    /* since when it may be forgotten */
     size_t slot;        /* among the open ones, or those away */
     struct stay *older; /* of the same job */

@@ -154,8 +154,8 @@ st_record meter_head(const stay *s, st_record_kind kind, int number, const piece
         .tasks = s->tasks,
         .cut = ST_CUT_GOES_ON,
         .gpu_m = s->gpu_m,
-        .fixes = kind == ST_REC_FIX ? number : 0,
-        .grants = kind == ST_REC_FIX ? NULL : s->grants,
+        .fixes = kind == ST_REC_GRANT ? 0 : number,
+        .grants = kind == ST_REC_GRANT ? s->grants : NULL,
     };
 }
 
@@ -222,8 +222,7 @@ static void settle(st_meter *m, stay *s)
 }
 
 /* Hands the open piece out, as [from_ms, to_ms) with that share. */
-static void hand_out(stay *s, int64_t to_ms, int64_t share, st_cut why, int64_t lost,
-                     st_records *out)
+static void hand_out(stay *s, int64_t to_ms, int64_t share, st_cut why, st_records *out)
 {
     if (s->pieces.n == PIECES_MAX) {
         st_vec_remove(&s->pieces, 0);
@@ -235,7 +234,6 @@ static void hand_out(stay *s, int64_t to_ms, int64_t share, st_cut why, int64_t 
     add_lengths(s, &r, 1);
     r.share = share;
     r.cut = why;
-    r.lost = lost;
     size_t at = out->n;
     st_vec_push(out, r);
     meter_allot(s, &r, out);
@@ -249,7 +247,7 @@ void meter_next_piece(st_meter *m, stay *s, st_basis basis, st_records *out)
     if (m->now > s->from_ms) {
         settle(m, s);
         int64_t acc = s->acc;
-        hand_out(s, m->now, s->acc, ST_CUT_GOES_ON, 0, out);
+        hand_out(s, m->now, s->acc, ST_CUT_GOES_ON, out);
         if (ST_BROKEN(METER_OVERLAP) && basis != s->basis)
             s->acc = acc;
     }
@@ -318,7 +316,8 @@ void st_meter_start(st_meter *m, const st_tree *tree, const st_job *job, int32_t
     if (last)
         s->number = last->number + 1;
     check_grants(m, s);
-    not_away(m, last);
+    if (last && !last->kept)
+        not_away(m, last);
     chain(m, s);
     list_open(m, s);
     each_dev(m, s, meter_add);
@@ -392,8 +391,7 @@ static void shorten(st_meter *m, stay *s, size_t i, int64_t ended_ms, st_records
 }
 
 /* The stay's last piece, up to when it really ended. */
-static void finish(st_meter *m, stay *s, int64_t ended_ms, st_cut why, int64_t lost,
-                   st_records *out)
+static void finish(st_meter *m, stay *s, int64_t ended_ms, st_cut why, st_records *out)
 {
     settle(m, s);
     for (size_t i = 0; i < s->pieces.n; i++)
@@ -406,40 +404,130 @@ static void finish(st_meter *m, stay *s, int64_t ended_ms, st_cut why, int64_t l
         not_granted(m, s->type, over);
         share -= over;
     }
-    hand_out(s, to, share, why, lost, out);
+    hand_out(s, to, share, why, out);
 }
 
-static void lose_later(stay *s, int64_t lost, st_records *out)
+/* ---- work that is lost ---------------------------------------------------------------------- */
+
+/* What the stay, whose devices are settled, had of a piece from a moment inside it on. */
+static int64_t had_since(const st_meter *m, const stay *s, const piece *p, int64_t from_ms)
 {
-    if (lost == 0 || s->pieces.n == 0)
-        return;
-    size_t last = s->pieces.n - 1;
-    st_record fix = meter_head(s, ST_REC_FIX, s->first + (int)last, &s->pieces.v[last]);
-    fix.lost = lost;
-    st_vec_push(out, fix);
+    if (from_ms <= p->from_ms)
+        return p->share;
+    int64_t share = meter_after(m, s, from_ms) - meter_after(m, s, p->to_ms);
+    return ST_MIN(ST_MAX(share, 0), p->share);
 }
 
-void st_meter_stop(st_meter *m, uint64_t job, int64_t now, int64_t ended_ms, st_cut why,
-                   int64_t lost, st_records *out)
+/* The piece that is open at a moment; NULL: none is. */
+static const piece *piece_at(const stay *s, int64_t ms)
+{
+    for (size_t i = 0; i < s->pieces.n; i++)
+        if (s->pieces.v[i].from_ms < ms && ms < s->pieces.v[i].to_ms)
+            return &s->pieces.v[i];
+    return NULL;
+}
+
+/* All of a stay from a moment on; `first`: what it had since then of the piece that was open then. */
+static void lose(const stay *s, int64_t from_ms, int64_t first, st_cut why, st_records *out)
+{
+    for (size_t i = 0; i < s->pieces.n; i++) {
+        const piece *p = &s->pieces.v[i];
+        if (p->to_ms <= from_ms || p->to_ms == p->from_ms)
+            continue;
+        st_record r = meter_head(s, ST_REC_LOST, s->first + (int)i, p);
+        r.lost = p->from_ms >= from_ms ? p->share : first;
+        r.from_ms = ST_MAX(p->from_ms, from_ms);
+        r.cut = why;
+        st_vec_push(out, r);
+    }
+}
+
+/* What was kept in memory of a stay that is over and of those before it: so much of its end, oldest first. */
+static void lose_kept(stay *s, int64_t lost_ms, st_cut why, st_records *out)
+{
+    if (!s || lost_ms <= 0 || !s->kept)
+        return;
+    int64_t own = ST_MIN(lost_ms, s->risk_ms);
+    lose_kept(s->older, lost_ms - own, why, out);
+    if (s->pieces.n == 0)
+        return;
+    int64_t from = s->pieces.v[s->pieces.n - 1].to_ms - own, first = s->risk_share;
+    const piece *p = piece_at(s, from);
+    if (p && own < s->risk_ms) /* a part of the part: by time */
+        first = part(p->share, p->to_ms - from, p->to_ms - p->from_ms);
+    lose(s, from, first, why, out);
+}
+
+/* The work of a stay and of those before it can no longer be lost: they may be forgotten, in order. */
+static void not_kept(st_meter *m, stay *s)
+{
+    if (!s || !s->kept)
+        return;
+    not_kept(m, s->older);
+    s->kept = false;
+    s->risk_ms = s->risk_share = 0;
+    if (s->newer)
+        not_away(m, s);
+}
+
+static stay *off_devices(st_meter *m, uint64_t job, int64_t now)
 {
     st_meter_advance(m, now);
-    stay *s = meter_find(m, job);
-    if (s && s->over)
-        lose_later(s, lost, out);
-    if (!s || s->over)
-        return;
-    if (ended_ms == ST_UNSET || ended_ms > m->now)
-        ended_ms = m->now;
-    ended_ms = ST_MAX(ended_ms, s->pieces.n > 0 ? s->pieces.v[0].from_ms : s->start_ms);
-    finish(m, s, ended_ms, why, lost, out);
+    return meter_find(m, job);
+}
+
+/* It has nothing any more. */
+static void leave(st_meter *m, stay *s)
+{
     meter_burst(m, s, -1);
     each_dev(m, s, meter_remove);
     bury(m, s);
 }
 
+void st_meter_stop(st_meter *m, uint64_t job, int64_t now, int64_t ended_ms, st_cut why,
+                   int64_t lost_ms, st_records *out)
+{
+    stay *s = off_devices(m, job, now);
+    if (s && s->over) {
+        lose_kept(s, lost_ms, why, out);
+        not_kept(m, s);
+    }
+    if (!s || s->over)
+        return;
+    if (ended_ms == ST_UNSET || ended_ms > m->now)
+        ended_ms = m->now;
+    ended_ms = ST_MAX(ended_ms, s->pieces.n > 0 ? s->pieces.v[0].from_ms : s->start_ms);
+    finish(m, s, ended_ms, why, out);
+    int64_t from = m->now - lost_ms;
+    const piece *p = piece_at(s, from);
+    if (lost_ms > 0) {
+        lose_kept(s->older, lost_ms - (m->now - s->start_ms), why, out);
+        lose(s, from, p ? had_since(m, s, p, from) : 0, why, out);
+    }
+    not_kept(m, s->older);
+    leave(m, s);
+}
+
+void st_meter_pause(st_meter *m, uint64_t job, int64_t now, int64_t unsaved_ms, st_records *out)
+{
+    stay *s = off_devices(m, job, now);
+    if (!s || s->over)
+        return;
+    finish(m, s, m->now, ST_CUT_PREEMPTED, out);
+    s->kept = unsaved_ms > 0;
+    s->risk_ms = ST_MIN(unsaved_ms, m->now - s->start_ms);
+    const piece *p = piece_at(s, m->now - s->risk_ms);
+    s->risk_share = p ? had_since(m, s, p, m->now - s->risk_ms) : 0;
+    if (unsaved_ms <= m->now - s->start_ms) /* what came before was saved since */
+        not_kept(m, s->older);
+    leave(m, s);
+}
+
 void st_meter_forget(st_meter *m, uint64_t job)
 {
     stay *s = meter_find(m, job);
-    if (s && s->over)
-        not_away(m, s);
+    if (!s || !s->over)
+        return;
+    not_kept(m, s);
+    not_away(m, s);
 }

@@ -49,10 +49,11 @@ typedef struct st_sums {
     int64_t mem_peak_mib;
 } st_sums;
 
-#define ST_RECORD_TABLE(X)                                                           \
-    X(ST_REC_GRANT, "grant")     /* a job's stay on devices, or a part of it */      \
-    X(ST_REC_RESERVE, "reserve") /* an account's floor, whether used or not */       \
-    X(ST_REC_FIX, "fix")         /* a later truth about an earlier record: deltas */ \
+#define ST_RECORD_TABLE(X)                                                            \
+    X(ST_REC_GRANT, "grant")     /* a job's stay on devices, or a part of it */       \
+    X(ST_REC_RESERVE, "reserve") /* an account's floor, whether used or not */        \
+    X(ST_REC_FIX, "fix")         /* a later truth about an earlier record: deltas */  \
+    X(ST_REC_LOST, "lost")       /* of an earlier record, what is to be done again */ \
     X(ST_REC_FLEET, "fleet")     /* where the devices of a type were */
 typedef enum st_record_kind {
 #define X(id, name) id,
@@ -67,6 +68,8 @@ typedef enum st_record_kind {
  * A FIX has the job's fields as in the record it corrects, its interval is the part of that record
  * it is about, and its amounts are deltas: plain numbers, often negative, never ST_UNKNOWN (which
  * counts as 0 in what they are added to).
+ * A LOST has the job's fields too; its interval is the part of that record whose work is gone, `lost` what
+ * the stay had then, `cut` whose doing it is. No time of a job is lost twice.
  * A FLEET with total 0 is a correction too: so much that was granted turned out to be overhead. */
 typedef struct st_record {
     st_record_kind kind;
@@ -74,7 +77,7 @@ typedef struct st_record {
     int32_t account; /* -1 for the fleet */
     int32_t type;    /* GPU type; -1: none, or any for a floor that names none */
 
-    /* GRANT, FIX */
+    /* GRANT, FIX, LOST */
     uint64_t job;
     int stay;  /* which time on devices, from 1 */
     int piece; /* which interval of the stay, from 1 */
@@ -91,9 +94,9 @@ typedef struct st_record {
     int64_t cpu, ram;       /* milli-CPU x ms, MiB x ms */
     int64_t seen, busy;     /* milli-GPU x ms, of `share`; ST_UNKNOWN */
     int64_t energy_mj;      /* ST_UNKNOWN */
-    int64_t lost;           /* milli-GPU x ms of work that is to be done again */
-    int fixes;              /* FIX: the piece it corrects, as in `piece`; else 0 */
-    const st_grant *grants; /* `tasks` of them, of the meter, good until time moves; FIX: NULL */
+    int64_t lost;           /* LOST: of `share`, what is to be done again; else 0 */
+    int fixes;              /* FIX, LOST: the piece it is about, as in `piece`; else 0 */
+    const st_grant *grants; /* GRANT: `tasks` of them, of the meter, good until time moves */
 
     /* RESERVE: `share` is the floor x time; gpu_m the floor. */
 

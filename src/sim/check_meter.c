@@ -18,6 +18,8 @@
 
 typedef struct piece {
     int64_t share, held, seen, busy;
+    int64_t from_ms, to_ms;
+    bool lost;
 } piece;
 
 typedef struct point {
@@ -62,6 +64,7 @@ struct st_audit {
     st_i128 idle[ST_TYPES_MAX], unhealthy[ST_TYPES_MAX], all[ST_TYPES_MAX];
     st_i128 told[ST_TYPES_MAX][5]; /* by FLEET records: total, granted, idle, unhealthy, overhead */
     st_i128 granted[ST_TYPES_MAX]; /* by GRANT and FIX records */
+    int64_t lost_ms, lost_told; /* in this step: what jobs lost, by effects and by LOST records */
     amounts floor_m, floor_want, floor_told;
 };
 
@@ -189,14 +192,21 @@ static void on_start(st_audit *a, const st_core *core, const st_effects *fx, con
 static void on_leave(st_audit *a, const st_effect *e, const st_metering_hint *hint)
 {
     track *t = newest(a, e->job);
+    int64_t lost = e->kind == ST_FX_PAUSE ? 0 : e->unsaved_ms;
     if (t && e->kind == ST_FX_END)
         t->gone_ms = a->now;
-    if (!t || t->is.over)
+    if (!t)
         return;
-    int64_t end = hint ? hint->ended_ms(hint->ctx, e->job) : ST_UNSET;
+    if (t->is.over) {
+        a->lost_ms += lost;
+        return;
+    }
+    /* What is paused had not ended. */
+    int64_t end = hint && e->kind != ST_FX_PAUSE ? hint->ended_ms(hint->ctx, e->job) : ST_UNSET;
     if (end == ST_UNSET || end > a->now)
         end = a->now;
     t->end_ms = ST_MAX(end, t->is.start_ms);
+    a->lost_ms += ST_MAX(lost - (a->now - t->end_ms), 0); /* after its end there was no work */
     t->is.over = true;
     for (size_t i = 0; i < a->open.n; i++)
         if (a->tracks.v[a->open.v[i]] == t)
@@ -300,7 +310,8 @@ static int on_grant(st_audit *a, track *t, const st_record *r, st_err *err)
     t->to_ms = r->to_ms;
     t->closed = last;
     t->changes++;
-    st_vec_push(&t->pieces, (piece){r->share, r->held, ST_MAX(r->seen, 0), ST_MAX(r->busy, 0)});
+    st_vec_push(&t->pieces, (piece){r->share, r->held, ST_MAX(r->seen, 0), ST_MAX(r->busy, 0),
+                                    r->from_ms, r->to_ms, false});
     if (t->type >= 0)
         a->granted[t->type] += r->share;
     int rc = check_piece(t, t->pieces.n - 1, err);
@@ -317,11 +328,33 @@ static int on_fix(st_audit *a, track *t, const st_record *r, st_err *err)
     piece *p = &t->pieces.v[r->fixes - 1];
     p->share += r->share;
     p->held += r->held;
+    if (r->held < 0 || r->share < 0 || r->cpu < 0 || r->ram < 0)
+        p->to_ms = r->from_ms;
     p->seen += r->seen;
     p->busy += r->busy;
     if (t->type >= 0)
         a->granted[t->type] += r->share;
     return check_piece(t, (size_t)r->fixes - 1, err);
+}
+
+/* What is lost was had, then, and is lost once. */
+static int on_lost(st_audit *a, track *t, const st_record *r, st_err *err)
+{
+    piece *p = r->fixes >= 1 && r->fixes <= (int)t->pieces.n ? &t->pieces.v[r->fixes - 1] : NULL;
+    if (!p || p->lost || r->piece != r->fixes || r->from_ms < p->from_ms || r->to_ms != p->to_ms ||
+        r->to_ms <= r->from_ms || r->lost < 0 || r->lost > p->share || !st_cut_blameless(r->cut))
+        return BAD("meter: job %" PRIu64 " stay %d: [%" PRId64 ", %" PRId64 ") of piece %d is lost",
+                   r->job, r->stay, r->from_ms, r->to_ms, r->fixes);
+    p->lost = true;
+    a->lost_told += r->to_ms - r->from_ms;
+    if (r->from_ms == p->from_ms ? r->lost == p->share : t->changes > EXACT_CHANGES)
+        return 0;
+    st_i128 off = (st_i128)r->lost * ONE - (had_by(t, r->to_ms) - had_by(t, r->from_ms));
+    int64_t slack = t->crowded ? (int64_t)t->is.ndevs * (t->changes + 2) * ONE : 0;
+    if (off > slack || off < -slack)
+        return BAD("meter: job %" PRIu64 " stay %d loses %" PRId64 ", which is %+.3f off", r->job,
+                   r->stay, r->lost, (double)off / ONE);
+    return 0;
 }
 
 static int on_fleet(st_audit *a, const st_record *r, st_err *err)
@@ -356,7 +389,9 @@ static int on_record(st_audit *a, const st_record *r, st_err *err)
     if (!t)
         return BAD("meter: a %s record of job %" PRIu64 " stay %d, which is not known",
                    st_record_name(r->kind), r->job, r->stay);
-    return r->kind == ST_REC_GRANT ? on_grant(a, t, r, err) : on_fix(a, t, r, err);
+    return r->kind == ST_REC_GRANT  ? on_grant(a, t, r, err)
+           : r->kind == ST_REC_LOST ? on_lost(a, t, r, err)
+                                    : on_fix(a, t, r, err);
 }
 
 int st_audit_records(st_audit *a, const st_records *records, bool cut, st_err *err)
@@ -364,6 +399,10 @@ int st_audit_records(st_audit *a, const st_records *records, bool cut, st_err *e
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < records->n; i++)
         rc = on_record(a, &records->v[i], err);
+    if (rc == 0 && a->lost_ms != a->lost_told)
+        return BAD("meter: %" PRId64 " ms of work are lost, records say %" PRId64, a->lost_ms,
+                   a->lost_told);
+    a->lost_ms = a->lost_told = 0;
     for (size_t i = 0; rc == 0 && cut && i < a->open.n; i++) {
         const track *t = a->tracks.v[a->open.v[i]];
         if (t->to_ms != a->now)

@@ -16,7 +16,16 @@
 typedef struct place {
     char *job;
     int stay, piece;
+    int64_t from_ms, to_ms;
+    int64_t net; /* charged for it in all, less what caps paid */
 } place;
+
+/* What a job was charged and credited in all. A correction may be a micro-dollar off in each of its lines. */
+typedef struct job_sum {
+    char *job;
+    st_i128 charged, credited;
+    int64_t slack;
+} job_sum;
 
 typedef struct limit {
     int64_t from_ms, cap;
@@ -56,6 +65,9 @@ struct st_money_audit {
     st_map *stay_of;
     ST_VEC(hold) holds;
     st_map *hold_of; /* by job */
+    ST_VEC(job_sum) jobs;
+    st_map *job_of;
+    int64_t corrected; /* the job whose credit may have to follow a correction, from 1; 0: none */
     ST_VEC(type) types;
     ST_VEC(st_period) periods;
     int64_t fleet_seq;
@@ -72,6 +84,7 @@ st_money_audit *st_money_audit_new(void)
                           .above = st_map_new(),
                           .stay_of = st_map_new(),
                           .hold_of = st_map_new(),
+                          .job_of = st_map_new(),
                           .arena = st_arena_new()};
     cluster->name = st_xstrdup("");
     cluster->parent = -1;
@@ -99,6 +112,9 @@ void st_money_audit_free(st_money_audit *a)
     st_vec_free(&a->accounts);
     st_vec_free(&a->stays);
     st_vec_free(&a->holds);
+    for (size_t i = 0; i < a->jobs.n; i++)
+        free(a->jobs.v[i].job);
+    st_vec_free(&a->jobs);
     st_vec_free(&a->types);
     st_vec_free(&a->periods);
     st_vec_free(&a->ends);
@@ -107,6 +123,7 @@ void st_money_audit_free(st_money_audit *a)
     st_map_free(a->above);
     st_map_free(a->stay_of);
     st_map_free(a->hold_of);
+    st_map_free(a->job_of);
     st_arena_free(a->arena);
     free(a);
 }
@@ -171,11 +188,86 @@ static int on_usage(st_money_audit *a, const st_entry *e, st_err *err)
     return 0;
 }
 
+/* The piece that a correction or a credit is about. */
+static place *place_of(const account *x, const st_entry *e)
+{
+    place *p = e->fixes > 0 && e->fixes < e->seq ? &x->entries.v[e->fixes - 1] : NULL;
+    bool its = p && p->job && strcmp(p->job, e->job) == 0 && p->stay == e->stay;
+    return its && p->piece == e->piece ? p : NULL;
+}
+
+static int64_t net_of(const st_entry *e)
+{
+    int64_t net = 0;
+    for (int i = 0; i < e->nlines; i++)
+        net += e->lines[i].amount;
+    return net;
+}
+
+/* A piece of which all is lost was charged what it was charged. */
+static int on_lost(const account *x, const st_entry *e, st_err *err)
+{
+    const place *p = place_of(x, e);
+    if (!p || e->from_ms < p->from_ms || e->to_ms > p->to_ms)
+        return BAD("books: entry %" PRId64 " of %s says something is lost that is not of piece %d",
+                   e->seq, e->account, e->piece);
+    bool all = e->from_ms == p->from_ms && e->to_ms == p->to_ms && e->to_ms > e->from_ms;
+    if (e->charged > ST_MAX(p->net, 0) || (all && e->charged != ST_MAX(p->net, 0)))
+        return BAD("credits: entry %" PRId64 " of %s says that lost work was charged %" PRId64
+                   ", all of the piece was %" PRId64,
+                   e->seq, e->account, e->charged, p->net);
+    return 0;
+}
+
+static int check_credits(const job_sum *s, st_err *err)
+{
+    if (s->credited <= ST_MAX(s->charged, 0) + s->slack)
+        return 0;
+    return BAD("credits: job %s was charged %" PRId64 " and is credited %" PRId64, s->job,
+               (int64_t)s->charged, (int64_t)s->credited);
+}
+
+/* The credit that follows a correction of lost work is the next entry. */
+static int check_corrected(st_money_audit *a, const st_entry *next, st_err *err)
+{
+    const job_sum *s = a->corrected > 0 ? &a->jobs.v[a->corrected - 1] : NULL;
+    if (!s || (next && next->kind == ST_ENTRY_LOST && strcmp(next->job, s->job) == 0))
+        return 0;
+    a->corrected = 0;
+    return check_credits(s, err);
+}
+
+static int on_job_lines(st_money_audit *a, const st_entry *e, st_err *err)
+{
+    int64_t at;
+    int r = check_corrected(a, e, err);
+    if (r < 0 || !e->job || e->nlines == 0)
+        return r;
+    if (!st_map_get(a->job_of, e->job, &at)) {
+        at = (int64_t)a->jobs.n;
+        st_map_put(a->job_of, e->job, at);
+        st_vec_push(&a->jobs, (job_sum){.job = st_xstrdup(e->job)});
+    }
+    job_sum *s = &a->jobs.v[at];
+    for (int i = 0; i < e->nlines; i++) {
+        st_component what = e->lines[i].what;
+        bool credit = what == ST_PAY_LOST || what == ST_PAY_FAULT || what == ST_PAY_CAP;
+        *(credit ? &s->credited : &s->charged) += credit ? -e->lines[i].amount : e->lines[i].amount;
+        s->slack += e->kind == ST_ENTRY_FIX;
+    }
+    a->corrected = e->kind == ST_ENTRY_FIX ? at + 1 : 0;
+    return a->corrected ? 0 : check_credits(s, err);
+}
+
 static int on_fix(const account *x, const st_entry *e, st_err *err)
 {
-    const place *p = e->fixes > 0 && e->fixes < e->seq ? &x->entries.v[e->fixes - 1] : NULL;
-    if (p && p->job && strcmp(p->job, e->job) == 0 && p->stay == e->stay && p->piece == e->piece)
+    place *p = place_of(x, e);
+    if (p) {
+        p->net += net_of(e);
+        if (e->share < 0 || e->held < 0 || e->cpu < 0 || e->ram < 0)
+            p->to_ms = ST_MIN(p->to_ms, e->from_ms);
         return 0;
+    }
     return BAD("books: entry %" PRId64 " of %s corrects %" PRId64
                ", which is not piece %d of job %s",
                e->seq, e->account, e->fixes, e->piece, e->job);
@@ -313,11 +405,14 @@ static int on_own(st_money_audit *a, int id, const st_entry *e, st_err *err)
     if (e->seq != (int64_t)x->entries.n + 1)
         return BAD("books: entry %" PRId64 " of \"%s\" comes where %zu must", e->seq, x->name,
                    x->entries.n + 1);
-    st_vec_push(&x->entries, (place){piece ? st_xstrdup(e->job) : NULL, e->stay, e->piece});
+    st_vec_push(&x->entries, (place){piece ? st_xstrdup(e->job) : NULL, e->stay, e->piece,
+                                     e->from_ms, e->to_ms, net_of(e)});
     if (piece)
         r = on_usage(a, e, err);
     else if (e->kind == ST_ENTRY_FIX)
         r = on_fix(x, e, err);
+    else if (e->kind == ST_ENTRY_LOST)
+        r = on_lost(x, e, err);
     else if (e->kind == ST_ENTRY_PLAN)
         r = on_plan(x, e, err);
     else if (e->kind == ST_ENTRY_CHILD)
@@ -328,6 +423,8 @@ static int on_own(st_money_audit *a, int id, const st_entry *e, st_err *err)
         on_close(a);
     if ((piece || e->kind == ST_ENTRY_FIX) && e->gpu)
         type_of(a, e->gpu)->shares += e->share;
+    if (r == 0)
+        r = on_job_lines(a, e, err);
     return r < 0 ? r : on_lines(a, id, e, err);
 }
 

@@ -9,6 +9,8 @@
  *   - of each account and component, Σ quantity x rate x factor is what was charged and what is carried, in 128 bits;
  *   - the sum over all accounts is 0; the bill of an account is its own postings and its children's bills, also of
  *     months that were closed;
+ *   - of each job, what is credited (lost work, beyond a cap) is at most what it was charged; of a piece that is lost
+ *     as a whole, what is credited is all that it was charged, times the percentage that it says;
  *   - nothing is charged beyond a cap, and nothing is held that does not fit under it; what is over holds nothing;
  *   - what the fleet's entries say was granted is what the accounts' say;
  *   - playing all bytes again gives the same ledger and the same bills, bit by bit.

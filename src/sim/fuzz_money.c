@@ -32,9 +32,11 @@ struct st_fuzz_money {
     st_money_audit *audit;
     st_rng rng;
     st_arena *arena;
-    st_idmap *account_of; /* by job that holds something */
-    size_t accounts;      /* of the tree, that are in the books */
-    floor_list floors;    /* as the books say */
+    st_idmap *account_of;        /* by job that holds something */
+    size_t accounts;             /* of the tree, that are in the books */
+    floor_list floors;           /* as the books say */
+    ST_VEC(st_piece_sum) pieces; /* by "job stay piece" */
+    st_map *piece_of;
     int months, books, plans;
     int64_t now;
 };
@@ -42,8 +44,8 @@ struct st_fuzz_money {
 static int post(st_fuzz_money *f, st_entry *e, st_err *err)
 {
     bool priced = e->kind == ST_ENTRY_USAGE || e->kind == ST_ENTRY_RESERVE ||
-                  e->kind == ST_ENTRY_FIX || e->kind == ST_ENTRY_PIECES ||
-                  e->kind == ST_ENTRY_CREDIT;
+                  e->kind == ST_ENTRY_FIX || e->kind == ST_ENTRY_LOST ||
+                  e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT;
     int r = 0;
     e->at_ms = f->now;
     if (priced)
@@ -261,6 +263,41 @@ static int end_of(st_fuzz_money *f, const st_tree *tree, const st_effect *fx, st
 
 /* ---- what the meter tells --------------------------------------------------------------------- */
 
+static st_piece_sum *piece_of(st_fuzz_money *f, const st_entry *e)
+{
+    char key[3 * NAME];
+    int64_t at;
+    snprintf(key, sizeof key, "%s %d %d", e->job, e->stay, e->piece);
+    if (!st_map_get(f->piece_of, key, &at)) {
+        at = (int64_t)f->pieces.n;
+        st_map_put(f->piece_of, key, at);
+        st_vec_push(&f->pieces, (st_piece_sum){0});
+    }
+    return &f->pieces.v[at];
+}
+
+/* Of a stay: an interval, a correction and the credit that may follow from it, lost work. */
+static int post_piece(st_fuzz_money *f, st_entry *e, st_err *err)
+{
+    st_piece_sum *sum = piece_of(f, e);
+    st_entry again;
+    if (e->kind == ST_ENTRY_FIX) {
+        e->fixes = st_money_audit_piece(f->audit, e->account, e->job, e->stay, e->piece);
+        e->capped = ST_MAX(sum->capped, 0);
+    }
+    if (e->kind == ST_ENTRY_LOST)
+        st_ledger_lost(f->l, sum, e);
+    int r = post_fact(f, e, err);
+    if (r == 0)
+        st_piece_add(sum, e);
+    if (r < 0 || e->kind != ST_ENTRY_FIX || !st_ledger_lost_again(f->l, sum, e, &again))
+        return r;
+    r = post_fact(f, &again, err);
+    if (r == 0)
+        st_piece_add(sum, &again);
+    return r;
+}
+
 static int post_record(st_fuzz_money *f, const st_core *core, const st_record *rec, st_err *err)
 {
     char job[NAME];
@@ -274,9 +311,7 @@ static int post_record(st_fuzz_money *f, const st_core *core, const st_record *r
     snprintf(job, sizeof job, "%" PRIu64, rec->job);
     st_arena_reset(f->arena);
     st_entry_of_record(rec, &names, f->arena, &e);
-    if (e.kind == ST_ENTRY_FIX)
-        e.fixes = st_money_audit_piece(f->audit, e.account, job, e.stay, e.piece);
-    return post_fact(f, &e, err);
+    return e.job ? post_piece(f, &e, err) : post_fact(f, &e, err);
 }
 
 int st_fuzz_money_records(st_fuzz_money *f, const st_core *core, const st_records *records,
@@ -446,6 +481,7 @@ st_fuzz_money *st_fuzz_money_new(uint64_t seed)
                          .audit = st_money_audit_new(),
                          .arena = st_arena_new(),
                          .account_of = st_idmap_new(),
+                         .piece_of = st_map_new(),
                          .accounts = 1};
     st_rng_seed(&f->rng, seed ^ 0x6d6f6e65u);
     open_month(f);
@@ -460,6 +496,8 @@ void st_fuzz_money_free(st_fuzz_money *f)
     st_money_audit_free(f->audit);
     st_arena_free(f->arena);
     st_idmap_free(f->account_of);
+    st_map_free(f->piece_of);
+    st_vec_free(&f->pieces);
     st_vec_free(&f->floors);
     free(f);
 }

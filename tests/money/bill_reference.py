@@ -16,8 +16,8 @@ import proof_vectors as ref  # noqa: E402
 
 PER = {"reserved": 3600000000, "guaranteed": 3600000000, "burst": 3600000000, "on_demand": 3600000000,
        "booked": 3600000000, "topology": 3600000000, "idle": 3600000000, "cpu": 3600000000,
-       "ram": 3686400000, "energy": 3600000000, "frames": 1, "minutes": 60000, "lost": 3600000000,
-       "fault": 3600000000, "cap": 1, "adjust": 1}
+       "ram": 3686400000, "energy": 3600000000, "frames": 1, "minutes": 60000, "lost": 1,
+       "fault": 1, "cap": 1, "adjust": 1}
 OF_GPU = {"reserved", "guaranteed", "burst", "on_demand", "booked", "topology", "idle", "lost", "fault"}
 TAIL = len(',"sum":"0123456789abcdef"}')
 
@@ -63,7 +63,7 @@ class Bill:
         self.head, self.checkpoint = self.rows[0][2], self.rows[1][2]["checkpoint"]
         self.at = 2
         self.entries = 0
-        self.lines, self.total, self.terms = {}, 0, {}
+        self.lines, self.total, self.terms, self.pieces = {}, 0, {}, {}
         last = self.rows[-1]
         content = b"\x07" + data[:data.rindex(b"\n", 0, -1) + 1]
         need(last[2]["hash"] == ref.h(content).hex(), last[0], "hash of the file")
@@ -132,9 +132,41 @@ class Bill:
                  if t["from"] <= at]
         return max(begun)[2] if begun else 0
 
+    def check_piece(self, line, entry):
+        """Corrections and credits for lost work against what the books say about the piece of a stay they name."""
+        key = (entry["account"], entry["seq"] if entry["kind"] == "usage" else entry.get("fixes"))
+        if entry["kind"] == "usage":
+            self.pieces[key] = {"gpu": 0, "time": 0, "cap": 0, "credited": 0, "lost": None, "from": entry["from"],
+                                "to": entry["to"], "share": entry["share"]}
+        p = self.pieces.get(key)
+        if entry["kind"] not in ("usage", "fix", "lost") or p is None:
+            return
+        net = sum(amount for *_, amount, _carry in entry.get("lines", []))
+        if entry["kind"] == "lost":
+            if p["lost"] is None:
+                p["lost"] = entry.get("lost", 0)
+            gross, ms = p["gpu"] + p["time"], entry["to"] - entry["from"]
+            part = p["gpu"] * p["lost"] // p["share"] if p["share"] and p["gpu"] > 0 else 0
+            part += p["time"] * ms // (p["to"] - p["from"]) if p["time"] > 0 else 0
+            charged = part * (gross - max(p["cap"], 0)) // gross if gross > max(p["cap"], 0) and ms else 0
+            need(entry["charged"] == charged, line, f"lost work was charged {charged}")
+            need(entry.get("credited", 0) == p["credited"], line, "credited before")
+            p["credited"] += entry["amount"]
+            need(net == -entry["amount"] and 0 <= p["credited"] <= charged, line, "credit")
+            return
+        if entry["kind"] == "fix":
+            need(entry.get("capped", 0) == max(p["cap"], 0), line, "paid by caps")
+            p["share"] += entry["share"]
+            if min(entry["share"], entry["held"], entry["cpu"], entry["ram"]) < 0:
+                p["to"] = min(p["to"], entry["from"])
+        for what, *_, amount, _carry in entry.get("lines", []):
+            p["cap" if what == "cap" else "time" if what in ("cpu", "ram", "energy") else "gpu"] += (
+                -amount if what == "cap" else amount)
+
     def count(self, book, entries):
         carries = {} if book["from"] else {what: 0 for what in PER}
         for line, entry in entries:
+            self.check_piece(line, entry)
             for what, quantity, rate, factor, carry_in, amount, carry in entry.get("lines", []):
                 d = PER[what] * 10000
                 if what in ("reserved", "cpu", "ram", "energy", "frames", "minutes"):

@@ -96,14 +96,15 @@ static void test_preempted_and_fault(void **state)
     const st_record *r = find(&t, ST_REC_GRANT, 1);
     assert_int_equal(r->cut, ST_CUT_PREEMPTED);
     assert_int_equal(r->basis, ST_BASIS_BURST);
-    assert_int_equal(r->lost, 100 * SEC * 1000);
+    assert_int_equal(find(&t, ST_REC_LOST, 1)->lost, 100 * SEC * 1000);
     in_state(&t.w, 2, ST_JOB_RUNNING);
     t.w.now = 150 * SEC;
     set_node(&t.w, 0, ST_NODE_FAILED);
     feed(&t);
     r = find(&t, ST_REC_GRANT, 2);
     assert_int_equal(r->cut, ST_CUT_FAULT);
-    assert_int_equal(r->lost, 50 * SEC * 1000);
+    assert_int_equal(find(&t, ST_REC_LOST, 2)->lost, 50 * SEC * 1000);
+    assert_int_equal(find(&t, ST_REC_LOST, 2)->cut, ST_CUT_FAULT);
     assert_int_equal(st_meter_device(t.m, 0, 0).unhealthy_m, 1000);
     end_metered(&t);
 }
@@ -134,7 +135,7 @@ static void test_cancelled_to_yield(void **state)
     displace(&t, ST_YIELD_CANCEL);
     const st_record *r = find(&t, ST_REC_GRANT, 1);
     assert_int_equal(r->cut, ST_CUT_PREEMPTED);
-    assert_int_equal(r->lost, 100 * SEC * 1000);
+    assert_int_equal(find(&t, ST_REC_LOST, 1)->lost, 100 * SEC * 1000);
     end_metered(&t);
 }
 
@@ -170,7 +171,8 @@ static void test_paused(void **state)
     tick(&t.w, 165 * SEC);
     feed(&t);
     in_state(&t.w, 1, ST_JOB_PENDING);
-    r = find(&t, ST_REC_FIX, 1);
+    r = find(&t, ST_REC_LOST, 1);
+    assert_int_equal(r->cut, ST_CUT_PREEMPTED);
     assert_int_equal(r->lost, 105 * SEC * 1000);
     assert_int_equal(r->stay, 1);
     end_metered(&t);

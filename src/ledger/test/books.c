@@ -36,6 +36,38 @@ void books_post(st_ledger *l, st_entry *e)
     books_put(l, e);
 }
 
+void books_lose_at(st_ledger *l, const st_entry *usage, st_piece_sum *sum, int64_t from_ms,
+                   int64_t lost, int64_t at_ms)
+{
+    st_piece_sum own = {0};
+    st_entry e = {.kind = ST_ENTRY_LOST,
+                  .at_ms = at_ms,
+                  .account = usage->account,
+                  .job = usage->job,
+                  .user = usage->user,
+                  .stay = usage->stay,
+                  .piece = usage->piece,
+                  .gpu = usage->gpu,
+                  .level = usage->level,
+                  .basis = usage->basis,
+                  .cut = st_cut_blameless(usage->cut) ? usage->cut : ST_CUT_PREEMPTED,
+                  .from_ms = from_ms,
+                  .to_ms = usage->to_ms,
+                  .lost = lost};
+    if (!sum)
+        sum = &own;
+    st_piece_add(sum, usage);
+    st_ledger_lost(l, sum, &e);
+    books_post(l, &e);
+    st_piece_add(sum, &e);
+}
+
+void books_lose(st_ledger *l, const st_entry *usage, st_piece_sum *sum, int64_t from_ms,
+                int64_t lost)
+{
+    books_lose_at(l, usage, sum, from_ms, lost, usage->at_ms);
+}
+
 /* What follows from a plan or an account, for each that it is for. */
 static void put_terms(st_ledger *l, int64_t at_ms)
 {

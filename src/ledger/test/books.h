@@ -25,6 +25,12 @@ void books_put_plan(st_ledger *l, int64_t at_ms, const st_price_plan *plan);
 
 /* Prices it, writes it, reads it, and applies what was read. Fails the test if anything does. */
 void books_post(st_ledger *l, st_entry *e);
+/* The work of a usage entry from a moment on is lost, by its own `cut`; at another moment than it ended, with _at (then
+ * it is preempted). `sum`, which may be NULL, is what the books say about the entry afterwards. */
+void books_lose(st_ledger *l, const st_entry *usage, st_piece_sum *sum, int64_t from_ms,
+                int64_t lost);
+void books_lose_at(st_ledger *l, const st_entry *usage, st_piece_sum *sum, int64_t from_ms,
+                   int64_t lost, int64_t at_ms);
 /* The same, unpriced. */
 void books_put(st_ledger *l, st_entry *e);
 /* Closes all books and opens the next period. */

@@ -137,24 +137,34 @@ void shop_fix(shop *s, const char *account, int64_t seq)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     const char *text = shop_find(s, account)->entries.v[seq - 1];
-    st_entry was, fix;
+    st_piece_sum sum = {0};
+    st_entry was, fix, again;
     st_err err = {0};
 
     must(st_entry_read(text, strlen(text), arena, &was, &err), &err);
     ST_ASSERT(was.kind == ST_ENTRY_USAGE);
+    for (size_t i = 0; i < shop_find(s, account)->entries.n; i++) {
+        text = shop_find(s, account)->entries.v[i];
+        must(st_entry_read(text, strlen(text), arena, &fix, &err), &err);
+        if (fix.seq == seq || fix.fixes == seq)
+            st_piece_add(&sum, &fix);
+    }
     fix = was;
     fix.kind = ST_ENTRY_FIX;
     fix.at_ms = s->at_ms;
     fix.fixes = seq;
     fix.grants = NULL;
     fix.ngrants = 0;
-    fix.gpu_m = fix.held = fix.lost = fix.cpu = fix.ram = 0;
-    fix.share = -(was.share / 4);
+    fix.gpu_m = fix.share = fix.held = fix.cpu = fix.ram = 0;
+    fix.capped = ST_MAX(sum.capped, 0);
     fix.seen = was.share / 2;
     fix.busy = was.share / 3;
     fix.energy_mj = 7200000;
     fix.nlines = 0;
     post(s, &fix);
+    st_piece_add(&sum, &fix);
+    if (st_ledger_lost_again(s->ledger, &sum, &fix, &again))
+        post(s, &again);
 }
 
 /* ---- a random day -------------------------------------------------------------------------------------- */
@@ -171,6 +181,20 @@ static const team teams[] = {
     {"speech", "h200", 8000},
     {"beta", NULL, 0},
 };
+
+/* The last seventh of it. */
+static void lose(shop *s, const st_entry *usage)
+{
+    st_piece_sum sum = {0};
+    st_entry e = *usage;
+
+    e.kind = ST_ENTRY_LOST;
+    e.from_ms = usage->to_ms - (usage->to_ms - usage->from_ms) / 7;
+    e.lost = usage->share / 7;
+    st_piece_add(&sum, usage);
+    st_ledger_lost(s->ledger, &sum, &e);
+    post(s, &e);
+}
 
 static void use(shop *s, const team *t, int64_t day)
 {
@@ -211,8 +235,6 @@ static void use(shop *s, const team *t, int64_t day)
     snprintf(job, sizeof(job), "j%06d", ++s->jobs);
     if (seen && s->jobs % 5 == 0)
         e.busy = e.seen + 1; /* samples that disagree; nobody pays for being busier than seen */
-    if (e.cut == ST_CUT_PREEMPTED || e.cut == ST_CUT_FAULT)
-        e.lost = e.share / 7;
     if (strcmp(t->name, "beta") == 0) /* has a cap; every other job holds what it could cost */
         put(s, &(st_entry){.kind = ST_ENTRY_HOLD,
                            .at_ms = day + DAY,
@@ -221,6 +243,8 @@ static void use(shop *s, const team *t, int64_t day)
                            .user = "ada",
                            .amount = 2000000 * (s->jobs % 2)});
     post(s, &e);
+    if (st_cut_blameless(e.cut))
+        lose(s, &e);
     if (e.workload && strcmp(e.workload, "render") == 0)
         post(s, &(st_entry){.kind = ST_ENTRY_PIECES,
                             .at_ms = day + DAY,

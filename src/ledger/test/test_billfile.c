@@ -290,6 +290,11 @@ static void altered_with_care(void **state)
     } rows[] = {
         {"\"kind\":\"usage\"", "\"share\":", "\"share\":1", "quantity", false},
         {"\"kind\":\"usage\"", ",\"cut\":", ",\"lost\":7,\"cut\":", "no entry of a book", false},
+        {"\"kind\":\"lost\"", "\"charged\":", "\"charged\":9", "lost work that was charged 9",
+         false},
+        {"\"kind\":\"lost\"", "\"amount\":", "\"amount\":9", "it credits 9", false},
+        {"\"kind\":\"lost\"", ",\"amount\":", ",\"credited\":1,\"amount\":", "in all", false},
+        {"\"kind\":\"lost\"", ",\"lost\":", ",\"lost\":9", "not a part of entry", false},
         {"\"kind\":\"usage\"", "[[\"node-", "[[\"nude-", "not those of the book", true},
         {"\"kind\":\"usage\"", "\"user\":\"ada\"", "\"user\":\"eve\"", "not those of the book",
          true},

@@ -162,12 +162,72 @@ static void preempted_gang(void **state)
                                         {.node = "n2", .devs = 0xff, .mig_start = -1, .n = 1}};
     e.ngrants = 2;
     e.cut = ST_CUT_PREEMPTED;
-    e.lost = 32 * GPU_HOUR;
     books_post(l, &e);
+    books_lose(l, &e, NULL, OCT_1 + 3 * HOUR, 32 * GPU_HOUR);
     assert_int_equal(books_amount(l, "ml", NULL, ST_PAY_BURST), 240 * DOLLARS);
     assert_int_equal(books_amount(l, "ml", NULL, ST_PAY_LOST), -76800000);
-    assert_int_equal(books_quantity(l, "ml", NULL, ST_PAY_LOST), -32 * GPU_HOUR);
     assert_int_equal(books_total(l, "ml", NULL), 163200000);
+}
+
+/* CPU and memory of the lost time come back as well, and what a correction adds to them later; a second credit for the
+ * same work is none. 1 GPU of 10 h, all lost to a fault: everything that was charged is credited, to the micro-dollar. */
+static void all_components_come_back_once(void **state)
+{
+    st_ledger *l = *state;
+    st_entry e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, OCT_1, OCT_1 + 10 * HOUR + 7);
+    e.cpu = 7001 * (e.to_ms - e.from_ms);
+    e.ram = 65537 * (e.to_ms - e.from_ms);
+    e.cut = ST_CUT_FAULT;
+    books_post(l, &e);
+    st_piece_sum sum = {0};
+    books_lose(l, &e, &sum, OCT_1, e.share);
+    assert_true(books_amount(l, "ml", NULL, ST_PAY_FAULT) < 0);
+    assert_int_equal(books_total(l, "ml", NULL), 0);
+    st_entry fix = e, again;
+    fix.kind = ST_ENTRY_FIX;
+    fix.fixes = e.seq;
+    fix.ngrants = 0;
+    fix.gpu_m = fix.share = fix.held = fix.cpu = fix.ram = 0;
+    fix.seen = e.share;
+    fix.busy = e.share / 3;
+    fix.energy_mj = 7200001;
+    books_post(l, &fix);
+    assert_true(books_total(l, "ml", NULL) > 0);
+    st_piece_add(&sum, &fix);
+    assert_true(st_ledger_lost_again(l, &sum, &fix, &again));
+    again.at_ms = fix.at_ms;
+    books_post(l, &again);
+    st_piece_add(&sum, &again);
+    assert_int_equal(books_total(l, "ml", NULL), 0);
+    assert_false(st_ledger_lost_again(l, &sum, &fix, &again));
+}
+
+/* A credit that is not what was charged is refused, whoever reckons it. */
+static void no_credit_beyond_what_was_charged(void **state)
+{
+    st_ledger *l = *state;
+    st_err err = {0};
+    st_entry e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, OCT_1, OCT_1 + HOUR);
+    e.cut = ST_CUT_PREEMPTED;
+    books_post(l, &e);
+    st_entry lost = {.kind = ST_ENTRY_LOST,
+                     .at_ms = OCT_1 + HOUR,
+                     .account = "ml",
+                     .job = "1",
+                     .stay = 1,
+                     .piece = 1,
+                     .gpu = "h100",
+                     .cut = ST_CUT_PREEMPTED,
+                     .from_ms = OCT_1,
+                     .to_ms = OCT_1 + HOUR,
+                     .lost = GPU_HOUR,
+                     .fixes = e.seq,
+                     .charged = 3 * DOLLARS,
+                     .amount = 2400001};
+    assert_fails(st_ledger_price(l, &lost, &err), ST_EINVAL, "is credited");
+    lost.amount = 2400000;
+    lost.cut = ST_CUT_ENDED;
+    assert_fails(st_ledger_price(l, &lost, &err), ST_EINVAL, "impossible");
 }
 
 /* 8 GPUs in one NVLink domain for 10 h, then the node fails and 3 h are lost. 8 x 10 x $3.00 = $240.00, premium
@@ -179,8 +239,8 @@ static void hardware_fault(void **state)
     st_entry e = books_usage("ml", "1", "h100", 8000, ST_BASIS_BURST, OCT_1, OCT_1 + 10 * HOUR);
     e.topo = ST_TOPO_NVLINK;
     e.cut = ST_CUT_FAULT;
-    e.lost = 24 * GPU_HOUR;
     books_post(l, &e);
+    books_lose(l, &e, NULL, OCT_1 + 7 * HOUR, 24 * GPU_HOUR);
     assert_int_equal(books_amount(l, "ml", NULL, ST_PAY_TOPOLOGY), 48 * DOLLARS);
     assert_int_equal(books_amount(l, "ml", NULL, ST_PAY_FAULT), -86400000);
     assert_int_equal(books_total(l, "ml", NULL), 201600000);
@@ -554,6 +614,8 @@ int main(void)
         BILL(correction_after_close),
         BILL(children_sum_to_the_parent),
         BILL(remainders_are_not_lost),
+        BILL(all_components_come_back_once),
+        BILL(no_credit_beyond_what_was_charged),
         BILL(cpu_memory_energy),
         BILL(lines_are_by_type_and_level),
         BILL(idle_floors_by_cost),

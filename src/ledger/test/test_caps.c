@@ -193,12 +193,14 @@ static void lost_work_refills_the_hold(void **state)
     st_entry e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, OCT_1, OCT_1 + 4 * HOUR);
     e.cut = ST_CUT_GOES_ON;
     books_post(l, &e);
+    const st_entry first = e;
     assert_int_equal(st_ledger_held(l, "ml", "1"), 3 * DOLLARS);
     e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, e.to_ms, e.to_ms + HOUR);
     e.piece = 2;
     e.cut = ST_CUT_PREEMPTED;
-    e.lost = 5 * e.share;
     books_post(l, &e);
+    books_lose_at(l, &first, NULL, OCT_1, first.share, e.to_ms);
+    books_lose(l, &e, NULL, e.from_ms, e.share);
     assert_int_equal(books_total(l, "ml", NULL), 0);
     assert_int_equal(st_ledger_held(l, "ml", "1"), 15 * DOLLARS);
     e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, e.to_ms, e.to_ms + 6 * HOUR);
@@ -207,6 +209,35 @@ static void lost_work_refills_the_hold(void **state)
     assert_int_equal(books_total(l, "ml", NULL), 15 * DOLLARS);
     assert_int_equal(st_ledger_held(l, "ml", "1"), 0);
     assert_int_equal(st_ledger_held(l, "ml", "2"), ST_UNSET);
+}
+
+/* A hold of $6.00 and 4 h x $3.00: $6.00 are beyond the cap. All is lost: $6.00 come back, not $12.00. And of another
+ * that had been charged $12.00, of which $6.00 were beyond: that it really ended after an hour gives back $3.00 of its own,
+ * since of $9.00 the cap had paid $6.00. */
+static void what_a_cap_paid_does_not_come_back(void **state)
+{
+    st_ledger *l = *state;
+    books_plan(l, OCT_1, "account: org\ncap: 12\n");
+    hold(l, "ml", "1", 6 * DOLLARS, OCT_1);
+    hold(l, "ml", "2", 6 * DOLLARS, OCT_1);
+    st_entry e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, OCT_1, OCT_1 + 4 * HOUR);
+    e.cut = ST_CUT_FAULT;
+    books_post(l, &e);
+    assert_int_equal(books_total(l, "ml", NULL), 6 * DOLLARS);
+    books_lose(l, &e, NULL, OCT_1, e.share);
+    assert_int_equal(books_total(l, "ml", NULL), 0);
+    e = books_usage("ml", "2", "h100", 1000, ST_BASIS_BURST, OCT_1, OCT_1 + 4 * HOUR);
+    books_post(l, &e);
+    st_entry fix = e;
+    fix.kind = ST_ENTRY_FIX;
+    fix.fixes = e.seq;
+    fix.ngrants = 0;
+    fix.from_ms = OCT_1 + HOUR;
+    fix.gpu_m = fix.seen = fix.busy = fix.energy_mj = 0;
+    fix.share = fix.held = -3 * HOUR * 1000;
+    fix.capped = 6 * DOLLARS;
+    books_post(l, &fix);
+    assert_int_equal(books_total(l, "ml", NULL), 3 * DOLLARS);
 }
 
 /* Without a hold, what is free is spent: cap $10.00, $4.00 held by another, so $6.00 of $9.00. */
@@ -298,6 +329,7 @@ int main(void)
         CAP(floors_to_come_are_kept),
         CAP(holds_go_on_into_the_next_month),
         CAP(lost_work_refills_the_hold),
+        CAP(what_a_cap_paid_does_not_come_back),
         CAP(a_job_without_a_hold_gets_what_is_free),
         CAP(a_cap_may_fall),
         CAP(caps_above_have_no_name),

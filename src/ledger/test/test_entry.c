@@ -38,7 +38,6 @@ static st_entry full(st_entry_kind kind)
     e.seen = 0;
     e.busy = 0;
     e.energy_mj = 7;
-    e.lost = 9;
     e.pieces = 3;
     e.grants = grants;
     e.ngrants = 2;

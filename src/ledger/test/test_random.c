@@ -237,8 +237,6 @@ static st_entry usage_of(world *w, job *j, st_cut cut)
     e.seen = pick(w, 3) ? e.share : ST_UNKNOWN;
     e.busy = e.seen < 0 ? ST_UNKNOWN : (int64_t)st_rng_below(&w->rng, (uint64_t)e.seen + 1);
     e.energy_mj = pick(w, 2) ? e.share / 2 : ST_UNKNOWN;
-    if (cut == ST_CUT_PREEMPTED || cut == ST_CUT_FAULT)
-        e.lost = (int64_t)st_rng_below(&w->rng, (uint64_t)e.share + 1);
     return e;
 }
 
@@ -255,13 +253,38 @@ static void cut_all(world *w)
     }
 }
 
+/* Some part of its end, at times all of it. Credits are never more than what was charged for it. */
+static void lose(world *w, st_piece_sum *sum, const st_entry *usage)
+{
+    int64_t ms = sum->to_ms - sum->from_ms, gone = 1 + (int64_t)st_rng_below(&w->rng, (uint64_t)ms);
+    st_entry e = {.kind = ST_ENTRY_LOST,
+                  .at_ms = w->now,
+                  .account = usage->account,
+                  .job = usage->job,
+                  .stay = usage->stay,
+                  .piece = usage->piece,
+                  .gpu = usage->gpu,
+                  .level = usage->level,
+                  .basis = usage->basis,
+                  .cut = usage->cut,
+                  .from_ms = sum->to_ms - (pick(w, 3) ? gone : ms),
+                  .to_ms = sum->to_ms};
+    e.lost = (int64_t)((st_i128)sum->share * (e.to_ms - e.from_ms) / ms);
+    st_ledger_lost(w->l, sum, &e);
+    post(w, &e);
+    assert_true(e.amount <= ST_MAX(sum->by_share + sum->by_time - sum->capped, 0));
+    st_piece_add(sum, &e);
+}
+
 static void end_job(world *w)
 {
     job *j = &w->jobs[pick(w, JOBS)];
     if (j->account < 0)
         return;
+    st_piece_sum sum = {0};
     st_entry e = usage_of(w, j, (st_cut)pick(w, ST_CUT_COUNT));
     post(w, &e);
+    st_piece_add(&sum, &e);
     j->since = w->now;
     if (pick(w, 3) == 0) {
         /* A later truth, up to a third of it less. */
@@ -269,14 +292,18 @@ static void end_job(world *w)
         fix.kind = ST_ENTRY_FIX;
         fix.fixes = e.seq;
         fix.ngrants = 0;
+        fix.from_ms = e.to_ms - (e.to_ms - e.from_ms) / 3;
         fix.share = fix.held = -(e.share / 3);
         fix.cpu = -(e.cpu / 3);
         fix.ram = 0;
         fix.seen = fix.busy = -17;
         fix.energy_mj = 1001;
-        fix.lost = -e.lost / 2;
+        fix.capped = ST_MAX(sum.capped, 0);
         post(w, &fix);
+        st_piece_add(&sum, &fix);
     }
+    if (st_cut_blameless(e.cut) && sum.to_ms > sum.from_ms)
+        lose(w, &sum, &e);
     if (e.cut != ST_CUT_ENDED && w->now < j->until)
         return;
     if (j->held)

@@ -160,9 +160,9 @@ static void test_stays_count(void **state)
     st_job job = whole(1, 1);
     start(&b, &job, 1, -1, 0);
     st_vec_clear(&b.out);
-    st_meter_stop(b.m, 1, 100, ST_UNSET, ST_CUT_PREEMPTED, 5000, &b.out);
+    st_meter_stop(b.m, 1, 100, ST_UNSET, ST_CUT_PREEMPTED, 30, &b.out);
     assert_int_equal(grant(&b, 1)->cut, ST_CUT_PREEMPTED);
-    assert_int_equal(grant(&b, 1)->lost, 5000);
+    assert_int_equal(nth(&b, ST_REC_LOST, 1, 0)->lost, 30000);
     start(&b, &job, 1, -1, 200);
     start(&b, &job, 2, -1, 300);
     assert_int_equal(grant(&b, 1)->stay, 2);
@@ -177,7 +177,28 @@ static void test_stays_count(void **state)
     end(&b);
 }
 
-/* A paused job loses what it had in memory: a correction of its last piece. */
+static int count(const bench *b, st_record_kind kind)
+{
+    int n = 0;
+    for (size_t i = 0; i < b->out.n; i++)
+        n += b->out.v[i].kind == kind;
+    return n;
+}
+
+static void is_lost(const bench *b, int n, int stay, int piece, int64_t from, int64_t to,
+                    int64_t lost)
+{
+    const st_record *r = nth(b, ST_REC_LOST, 1, n);
+    assert_int_equal(r->stay, stay);
+    assert_int_equal(r->piece, piece);
+    assert_int_equal(r->fixes, piece);
+    assert_int_equal(r->from_ms, from);
+    assert_int_equal(r->to_ms, to);
+    assert_int_equal(r->lost, lost);
+    assert_int_equal(r->share, 0);
+}
+
+/* A paused job loses what it had in memory, hours later and once. */
 static void test_lost_later(void **state)
 {
     (void)state;
@@ -185,14 +206,98 @@ static void test_lost_later(void **state)
     begin(&b, 1, 1);
     st_job job = whole(1, 1);
     start(&b, &job, 1, -1, 0);
-    st_meter_stop(b.m, 1, 100, ST_UNSET, ST_CUT_PREEMPTED, 0, &b.out);
+    st_meter_pause(b.m, 1, 100, 77, &b.out);
     st_vec_clear(&b.out);
     st_meter_stop(b.m, 1, 9 * HOUR, ST_UNSET, ST_CUT_PREEMPTED, 77, &b.out);
     assert_int_equal(b.out.n, 1);
-    const st_record *fix = nth(&b, ST_REC_FIX, 1, 0);
-    assert_int_equal(fix->lost, 77);
-    assert_int_equal(fix->fixes, 1);
-    assert_int_equal(fix->share, 0);
+    is_lost(&b, 0, 1, 1, 23, 100, 77000);
+    assert_int_equal(nth(&b, ST_REC_LOST, 1, 0)->cut, ST_CUT_PREEMPTED);
+    st_vec_clear(&b.out);
+    st_meter_stop(b.m, 1, 9 * HOUR, ST_UNSET, ST_CUT_PREEMPTED, 77, &b.out);
+    assert_int_equal(b.out.n, 0);
+    end(&b);
+}
+
+/* What is lost lies in the pieces it lies in: each has its own basis, and what it had then. */
+static void test_lost_pieces(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 1);
+    st_job job = whole(1, 1);
+    start(&b, &job, 1, -1, 0);
+    st_meter_cut(b.m, 1000, &b.out);
+    st_meter_cut(b.m, 3000, &b.out);
+    st_vec_clear(&b.out);
+    st_meter_stop(b.m, 1, 4000, 3900, ST_CUT_PREEMPTED, 3600, &b.out);
+    is_lost(&b, 0, 1, 1, 400, 1000, 600000);
+    is_lost(&b, 1, 1, 2, 1000, 3000, 2000000);
+    is_lost(&b, 2, 1, 3, 3000, 3900, 900000);
+    assert_int_equal(count(&b, ST_REC_LOST), 3);
+    end(&b);
+}
+
+/* Beside another on the same GPU the first had half of it: that is what is lost, not what it holds. */
+static void test_lost_crowded(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 1);
+    st_job one = shared(1, ST_LEVEL_TIME, 1000), two = shared(2, ST_LEVEL_TIME, 1000);
+    start(&b, &one, 1, -1, 0);
+    start(&b, &two, 1, -1, 1000);
+    st_meter_cut(b.m, 1500, &b.out);
+    st_vec_clear(&b.out);
+    st_meter_stop(b.m, 1, 2000, ST_UNSET, ST_CUT_PREEMPTED, 1200, &b.out);
+    is_lost(&b, 0, 1, 1, 800, 1500, 200000 + 250000);
+    is_lost(&b, 1, 1, 2, 1500, 2000, 250000);
+    end(&b);
+}
+
+/* Paused twice without a checkpoint, then lost: both stays are, the first from its mark on, also when it
+ * ended long before; a meter that was saved and loaded in between says the same. */
+static void test_lost_across_pauses(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 1);
+    st_job job = whole(1, 1);
+    start(&b, &job, 1, -1, 0);
+    st_meter_pause(b.m, 1, 1000, 400, &b.out);
+    start(&b, &job, 1, -1, 2000);
+    st_meter_pause(b.m, 1, 2000, 400, &b.out);
+    start(&b, &job, 1, -1, 5 * HOUR);
+    st_meter_pause(b.m, 1, 10 * HOUR, 400 + 5 * HOUR, &b.out);
+    start(&b, &job, 1, -1, 20 * HOUR);
+    ST_CLEANUP(st_strbuf_done) st_strbuf saved = {0};
+    st_err err;
+    st_meter_save(b.m, &saved);
+    st_meter_free(b.m);
+    assert_ok(st_meter_load(saved.s, saved.n, &b.m, &err));
+    st_vec_clear(&b.out);
+    st_meter_stop(b.m, 1, 20 * HOUR + 50, ST_UNSET, ST_CUT_FAULT, 50 + 5 * HOUR + 400, &b.out);
+    is_lost(&b, 0, 1, 1, 600, 1000, 400000);
+    is_lost(&b, 1, 3, 1, 5 * HOUR, 10 * HOUR, 5 * HOUR * 1000);
+    is_lost(&b, 2, 4, 1, 20 * HOUR, 20 * HOUR + 50, 50000);
+    assert_int_equal(count(&b, ST_REC_LOST), 3);
+    end(&b);
+}
+
+/* A checkpoint after it came back: what was kept before is safe. */
+static void test_saved_since(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 1);
+    st_job job = whole(1, 1);
+    start(&b, &job, 1, -1, 0);
+    st_meter_pause(b.m, 1, 1000, 1000, &b.out);
+    start(&b, &job, 1, -1, 2000);
+    st_meter_pause(b.m, 1, 3000, 300, &b.out);
+    st_vec_clear(&b.out);
+    st_meter_stop(b.m, 1, 4000, ST_UNSET, ST_CUT_PREEMPTED, 300, &b.out);
+    is_lost(&b, 0, 2, 1, 2700, 3000, 300000);
+    assert_int_equal(b.out.n, 1);
     end(&b);
 }
 
@@ -354,6 +459,10 @@ int main(void)
         cmocka_unit_test(test_class_change),
         cmocka_unit_test(test_stays_count),
         cmocka_unit_test(test_lost_later),
+        cmocka_unit_test(test_lost_pieces),
+        cmocka_unit_test(test_lost_crowded),
+        cmocka_unit_test(test_lost_across_pauses),
+        cmocka_unit_test(test_saved_since),
         cmocka_unit_test(test_real_end),
         cmocka_unit_test(test_real_end_crowded),
         cmocka_unit_test(test_real_end_before_crowd),
