@@ -61,7 +61,7 @@ static void ignore(void *ctx, const char *sentence)
 static void read_all(st_store *store)
 {
     static const char *const accounts[] = {"a", "b"};
-    st_job_filter f = {.accounts = accounts, .naccounts = 2, .name_has = "t"};
+    st_job_filter f = {.within = {2, 2}, .scan = 3, .name_has = "t"};
     st_arena *a = st_arena_new();
     st_snap_row snap;
     st_idem_row idem;

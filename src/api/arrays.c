@@ -54,7 +54,6 @@ static void progress_json(const progress *p, const char *id, st_strbuf *out)
 static void array_get_now(st_call *call, void *ctx)
 {
     st_api *api = ctx;
-    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
     const char *account = st_api_who(call)->account;
     st_job_filter f = {0};
@@ -64,8 +63,7 @@ static void array_get_now(st_call *call, void *ctx)
     uint64_t id;
     int r = -ST_ENOENT;
 
-    if (account[0])
-        f.accounts = st_directory_below(api->dir, account, arena, &f.naccounts);
+    f.within = st_directory_range(api->dir, account);
     if (st_control_id_parse(api->control, st_call_param(call, "id"), &id)) {
         f.part_of = (int64_t)id;
         st_api_stamp_now(api, call);
@@ -166,7 +164,6 @@ static void one_done(st_cmd *cmd, const st_err *err)
 static void array_cancel_now(st_call *call, void *ctx)
 {
     st_api *api = ctx;
-    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     const char *account = st_api_who(call)->account;
     sweep *w = st_xcalloc(1, sizeof *w);
     st_job_filter f = {0};
@@ -176,8 +173,7 @@ static void array_cancel_now(st_call *call, void *ctx)
     int r = -ST_ENOENT;
 
     *w = (sweep){.api = api, .call = call, .lock = PTHREAD_MUTEX_INITIALIZER};
-    if (account[0])
-        f.accounts = st_directory_below(api->dir, account, arena, &f.naccounts);
+    f.within = st_directory_range(api->dir, account);
     if (st_control_id_parse(api->control, st_call_param(call, "id"), &id)) {
         f.part_of = (int64_t)id;
         reader = st_api_reader(api, &err);

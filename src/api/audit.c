@@ -93,8 +93,7 @@ static int same_seq(void *ctx, const st_audit_row *row, st_err *err)
 static int audit_from(st_api *api, st_store *reader, const char *cursor, st_audit_filter *f,
                       st_err *err)
 {
-    st_audit_filter one = {
-        .accounts = f->accounts, .naccounts = f->naccounts, .no_account = f->no_account};
+    st_audit_filter one = {.within = f->within};
     uint64_t seq;
     int64_t at = -1;
     int r = 0;
@@ -165,7 +164,6 @@ static int read_filter(st_api *api, const st_call *call, audit_list *l, st_audit
 void st_api_audit_list(st_call *call, void *ctx)
 {
     st_api *api = ctx;
-    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     audit_list l = {.api = api, .call = call, .limit = st_call_query_int(call, "limit", 100)};
     const char *cursor = st_call_query(call, "cursor"), *account = st_api_who(call)->account;
     st_audit_filter f = {0};
@@ -176,8 +174,7 @@ void st_api_audit_list(st_call *call, void *ctx)
 
     l.limit = ST_MAX(1, ST_MIN(l.limit, AUDIT_MAX));
     r = read_filter(api, call, &l, &f, &err);
-    if (account[0])
-        f.accounts = st_directory_below(api->dir, account, arena, &f.naccounts);
+    f.within = st_directory_range(api->dir, account);
     st_api_stamp_now(api, call);
     st_strbuf_add(&l.out, "{\"rows\":[");
     reader = r == 0 ? st_api_reader(api, &err) : NULL;

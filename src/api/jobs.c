@@ -13,6 +13,7 @@
 
 #define BATCH_MAX     10000
 #define LIST_MAX      1000
+#define SCAN_MAX      20000 /* jobs that one page looks at, if not all of them are wanted */
 #define LIST_BYTES    ((size_t)4 << 20) /* a page with more than this ends early */
 #define LARGE_BYTES   ((size_t)16 << 10)
 #define CHECKED_BYTES ((size_t)1 << 20)
@@ -349,6 +350,19 @@ static int list_row(void *ctx, const st_job_row *row, st_err *err)
     return 0;
 }
 
+static bool is_live(const char *const *states, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int s = 0;
+
+        while (s <= ST_JOB_PAUSED && strcmp(states[i], st_job_state_name((st_job_state)s)) != 0)
+            s++;
+        if (s > ST_JOB_PAUSED)
+            return false;
+    }
+    return n > 0;
+}
+
 static void jobs_list_now(st_call *call, void *ctx)
 {
     st_api *api = ctx;
@@ -361,6 +375,7 @@ static void jobs_list_now(st_call *call, void *ctx)
                        .user_name = st_call_query(call, "user"),
                        .name_has = st_call_query(call, "name")};
     st_store *reader;
+    int64_t reach = 0;
     st_err err = {0};
     int r = 0;
 
@@ -372,11 +387,11 @@ static void jobs_list_now(st_call *call, void *ctx)
     }
     l.limit = ST_MAX(1, ST_MIN(l.limit, LIST_MAX));
     f.limit = l.limit + 1;
-    if (account[0]) /* without one: all there are */
-        f.accounts = st_directory_below(api->dir, account, arena, &f.naccounts);
+    f.within = st_directory_range(api->dir, account);
     while (f.nstates < ST_JOB_STATE_COUNT &&
            (states[f.nstates] = st_call_query_nth(call, "state", (int)f.nstates)))
         f.nstates++;
+    f.live = is_live(states, f.nstates);
     if (cursor) {
         st_job_row row;
         uint64_t id = 0;
@@ -393,12 +408,19 @@ static void jobs_list_now(st_call *call, void *ctx)
         if (!st_control_id_parse(api->control, array, &id))
             id = INT64_MAX; /* an array that is not there has no pieces */
         f.part_of = (int64_t)id;
+    } else if (f.nstates > 0 || f.user_name || f.name_has) {
+        f.scan = SCAN_MAX;
     }
     st_api_stamp_now(api, call);
     st_strbuf_add(&l.out, "{\"jobs\":[");
     reader = r == 0 ? st_api_reader(api, &err) : NULL;
     if (reader)
         r = st_store_jobs_list(reader, &f, list_row, &l, &err);
+    if (reader && r == 0 && !l.more && f.scan > 0) {
+        r = st_store_jobs_reach(reader, &f, &reach, &err);
+        l.more = reach > 0;
+        l.last = (uint64_t)reach;
+    }
     st_api_reader_back(api, reader);
     if (!reader || r < 0) {
         st_call_fail(call, &err);

@@ -180,6 +180,33 @@ static void add_query(st_strbuf *path, const char *key, const char *value)
     st_url_add(path, value);
 }
 
+/* A page looks at so many jobs and no more: further ones until there are as many rows as wanted. */
+static int add_pages(const ps_flags *f, const st_strbuf *path, json_t *doc, st_err *err)
+{
+    json_t *rows = json_object_get(doc, "jobs");
+    int r = 0;
+
+    while (r == 0 && json_object_get(doc, "next") && (int64_t)json_array_size(rows) < f->limit) {
+        ST_CLEANUP(st_response_done) st_response response = {0};
+        ST_CLEANUP(st_strbuf_done) st_strbuf more = {0};
+        json_t *page = NULL;
+
+        st_strbuf_add(&more, st_strbuf_str(path));
+        add_query(&more, "cursor", st_view_text(doc, "next"));
+        r = st_client_json(f->client, &(st_request){.path = st_strbuf_str(&more)}, &page, &response,
+                           err);
+        if (r < 0)
+            break;
+        json_array_extend(rows, json_object_get(page, "jobs"));
+        if (json_object_get(page, "next"))
+            json_object_set(doc, "next", json_object_get(page, "next"));
+        else
+            json_object_del(doc, "next");
+        json_decref(page);
+    }
+    return r;
+}
+
 static int show_ps(void *ctx, st_err *err)
 {
     static const char *const live[] = {"pending", "running", "notified", "checkpointing", "paused"};
@@ -204,11 +231,13 @@ static int show_ps(void *ctx, st_err *err)
     if (f->format == ST_CLI_JSON)
         st_view_raw(f->cli, &response);
     else
+        r = add_pages(f, &path, doc, err);
+    if (r == 0 && f->format != ST_CLI_JSON)
         st_view_rows(f->cli, f->format, st_view_at(doc, "jobs"), ps_columns);
-    if (f->format != ST_CLI_JSON && st_view_at(doc, "next"))
+    if (r == 0 && f->format != ST_CLI_JSON && st_view_at(doc, "next"))
         fprintf(f->cli->errors, "There are more; --limit shows up to 1000.\n");
     json_decref(doc);
-    return 0;
+    return r;
 }
 
 int st_cli_ps(st_cli *cli, int argc, char **argv, st_err *err)

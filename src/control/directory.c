@@ -387,6 +387,35 @@ int64_t st_directory_serial_above(st_directory *dir, const char *from, const cha
     return serial;
 }
 
+void st_directory_stands(st_directory *dir, const char *name, st_stands *ret)
+{
+    int64_t id, path[ST_STORE_DEPTH];
+    int n = 0;
+
+    *ret = (st_stands){0};
+    pthread_rwlock_rdlock(&dir->lock);
+    if (!st_map_get(dir->account_ids, name, &id))
+        id = ST_ROOT;
+    for (; id > ST_ROOT && n < ST_STORE_DEPTH; id = dir->accounts.v[id].parent)
+        path[n++] = dir->accounts.v[id].serial;
+    pthread_rwlock_unlock(&dir->lock);
+    for (int i = 0; i < n; i++)
+        ret->in[i] = path[n - 1 - i];
+}
+
+st_within st_directory_range(st_directory *dir, const char *name)
+{
+    st_within all = {0}, ret = {.level = 1, .serial = -1};
+    st_stands s;
+
+    if (!name[0])
+        return all;
+    st_directory_stands(dir, name, &s);
+    for (int i = 0; i < ST_STORE_DEPTH && s.in[i] > 0; i++)
+        ret = (st_within){.level = i + 1, .serial = s.in[i]};
+    return ret;
+}
+
 int32_t st_directory_org(st_directory *dir, const char *name)
 {
     int64_t id;
@@ -398,24 +427,6 @@ int32_t st_directory_org(st_directory *dir, const char *name)
         id = dir->accounts.v[id].parent;
     pthread_rwlock_unlock(&dir->lock);
     return (int32_t)id;
-}
-
-const char **st_directory_below(st_directory *dir, const char *name, st_arena *arena, size_t *ret_n)
-{
-    const char **names = NULL;
-    int64_t above;
-    size_t n = 0;
-
-    pthread_rwlock_rdlock(&dir->lock);
-    if (st_map_get(dir->account_ids, name, &above)) {
-        names = st_arena_calloc(arena, dir->accounts.n + 1, sizeof *names);
-        for (size_t i = 0; i < dir->accounts.n; i++)
-            if (within(dir, (int64_t)i, above))
-                names[n++] = st_arena_strdup(arena, dir->accounts.v[i].name);
-    }
-    pthread_rwlock_unlock(&dir->lock);
-    *ret_n = n;
-    return names;
 }
 
 static int type_named(void *ctx, const st_doc *doc, const st_doc_node *node, int32_t *ret,

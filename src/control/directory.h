@@ -90,13 +90,13 @@ const char *st_directory_was(st_directory *dir, const char *account);
 /* The number of whoever, of an account and those above it, is or was called `name`; -1: nobody. */
 int64_t st_directory_serial_above(st_directory *dir, const char *account, const char *name);
 
+/* Under which accounts its rows stand, and what to ask a list for: its own and what all below it have. Of one that
+ * there is not: nothing. */
+void st_directory_stands(st_directory *dir, const char *account, st_stands *ret);
+st_within st_directory_range(st_directory *dir, const char *account);
+
 /* The organisation it belongs to, the account right below the cluster; 0: the cluster itself, or unknown. */
 int32_t st_directory_org(st_directory *dir, const char *account);
-
-/* The names of an account and all below it, in order; NULL-terminated, in the arena. NULL when
- * there is no such account. */
-const char **st_directory_below(st_directory *dir, const char *account, st_arena *arena,
-                                size_t *ret_n);
 
 /* Names of GPU types and pools for readers of documents. */
 st_spec_names st_directory_names(st_directory *dir);

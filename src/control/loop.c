@@ -551,6 +551,8 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
         st_directory_follow(ctl->dir, ctl->core); /* secrets are of accounts */
         r = st_secrets_open(ctl, err);
     }
+    if (r == 0)
+        r = st_stands_load(ctl, err);
     if (r < 0) {
         st_control_free(ctl);
         return r;

@@ -264,6 +264,8 @@ int st_rows_write(st_tx *tx, st_err *err)
         }
         if (r < 0)
             break;
+        if (live->fresh)
+            st_stands_of(ctl, live->account, &row.stands);
         r = live->fresh ? st_store_job_insert(ctl->store, &row, err)
                         : st_store_job_update(ctl->store, &row, err);
         live->fresh = live->dirty = false;

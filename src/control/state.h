@@ -240,6 +240,13 @@ void st_refusals_write(st_tx *tx);
 /* secrets.c: the key and what is sealed under it; what is not, is sealed first. */
 int st_secrets_open(st_control *ctl, st_err *err);
 
+/* ---- stands.c --------------------------------------------------------------------------------- */
+
+/* Where a row of this account stands, in the middle of a transaction. */
+void st_stands_of(const st_control *ctl, const char *account, st_stands *ret);
+/* Of rows from before there was this; once in the life of a store. */
+int st_stands_load(st_control *ctl, st_err *err);
+
 /* follower.c: a job is new. */
 void st_tx_tell_job(st_tx *tx, const st_live *live);
 

@@ -72,13 +72,14 @@ int st_tx_audit(st_tx *tx, const st_identity *who, const char *verb, const char 
     /* Names have no blanks, so whoever shows it can take it apart. */
     snprintf(actor, sizeof actor, "%s %s %" PRId64, who->user, who->account[0] ? who->account : "-",
              who->token);
-    const st_audit_row row = {.at_ms = tx->now,
-                              .actor = actor,
-                              .account = account,
-                              .source = who->source,
-                              .verb = verb,
-                              .target = target,
-                              .detail = detail ? detail : ""};
+    st_audit_row row = {.at_ms = tx->now,
+                        .actor = actor,
+                        .account = account,
+                        .source = who->source,
+                        .verb = verb,
+                        .target = target,
+                        .detail = detail ? detail : ""};
+    st_stands_of(tx->ctl, account, &row.stands);
     if (r == 0)
         r = st_tx_fault(tx, st_store_audit_append(tx->ctl->store, &row, NULL, err), err);
     return r;

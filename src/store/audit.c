@@ -231,10 +231,8 @@ int st_store_audit_list(st_store *store, const st_audit_filter *f, st_audit_fn f
     ST_CLEANUP(st_strbuf_done) st_strbuf from = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf to = {0};
 
-    st_list_init(&l, &st_shape_audit, "seq", ST_SQL_AUDIT_GET);
-    l.accounts = f->accounts;
-    l.naccounts = f->naccounts;
-    l.no_account = f->no_account;
+    st_list_init(&l, &st_shape_audit, "seq");
+    l.within = f->within;
     l.before = f->before_seq;
     l.limit = f->limit;
     if (f->by)

@@ -11,7 +11,7 @@
 
 #include "store/store.h"
 
-#define ST_STORE_COLUMNS_MAX 24 /* in one row */
+#define ST_STORE_COLUMNS_MAX 32 /* in one row */
 #define ST_STORE_PARAMS_MAX  64 /* in one statement */
 
 typedef enum st_val_kind {

@@ -54,6 +54,24 @@ int st_store_jobs_refile(st_store *store, const char *from, const char *to, st_e
                       NULL, err);
 }
 
+#define IN(s, level) st_val_i64((s)->in[(level)-1])
+#define ALL_IN(s)    IN(s, 1), IN(s, 2), IN(s, 3), IN(s, 4), IN(s, 5), IN(s, 6), IN(s, 7), IN(s, 8)
+
+int st_store_jobs_stand(st_store *store, const char *account, const st_stands *stands, st_err *err)
+{
+    return st_sql_run(store, ST_SQL_JOBS_STAND, ST_PARAMS(st_val_text(account), ALL_IN(stands)),
+                      NULL, err);
+}
+
+int st_store_audit_stand(st_store *store, const char *account, int64_t after, int64_t upto,
+                         const st_stands *stands, st_err *err)
+{
+    return st_sql_run(
+        store, ST_SQL_AUDIT_STAND,
+        ST_PARAMS(st_val_text(account), st_val_i64(after), st_val_i64(upto), ALL_IN(stands)), NULL,
+        err);
+}
+
 int st_store_job_get(st_store *store, int64_t id, st_arena *a, st_job_row *ret, st_err *err)
 {
     st_job_row row;

@@ -7,14 +7,13 @@ static int build(const st_job_filter *f, const st_store *store, st_list *l, st_e
 {
     int r;
 
-    st_list_init(l, &st_shape_job, "id", ST_SQL_JOB_GET);
-    l->accounts = f->accounts;
-    l->naccounts = f->naccounts;
-    l->no_account = f->no_account;
+    st_list_init(l, &st_shape_job, "id");
+    l->within = f->within;
+    l->scan = f->scan;
+    l->range = f->live ? " AND end_ms < 0" : "";
     l->before = f->before_id;
     l->limit = f->limit;
     l->as_written = f->own_part;
-    ST_ASSERT(!f->own_part || f->naccounts == 0);
     r = st_list_where_in(l, "state", f->states, f->nstates, err);
     if (r < 0)
         return r;
@@ -23,6 +22,7 @@ static int build(const st_job_filter *f, const st_store *store, st_list *l, st_e
     if (f->name_has && f->name_has[0])
         st_list_where_has(l, store, "name", f->name_has);
     if (f->part_of > 0) {
+        l->narrow = true;
         st_strbuf_add(&l->where, " AND part_of > 0"); /* as the index wants it */
         st_list_where(l, "part_of", " = ", st_val_i64(f->part_of));
     }
@@ -53,6 +53,14 @@ int st_store_jobs_list(st_store *store, const st_job_filter *f, st_job_row_fn fn
     int r = build(f, store, &l, err);
 
     return r < 0 ? r : st_list_rows(&l, store, list_row, &c, err);
+}
+
+int st_store_jobs_reach(st_store *store, const st_job_filter *f, int64_t *ret_id, st_err *err)
+{
+    ST_CLEANUP(st_list_done) st_list l;
+    int r = build(f, store, &l, err);
+
+    return r < 0 ? r : st_list_reach(&l, store, ret_id, err);
 }
 
 int st_store_jobs_count(st_store *store, const st_job_filter *f, int64_t *ret, st_err *err)

@@ -10,18 +10,18 @@
 typedef struct st_list {
     const st_shape *shape;
     const char *key; /* the column that orders; also the cursor */
-    st_sql_id get;   /* a row by key */
-    const char *const *accounts;
-    size_t naccounts; /* 0 is every account, unless no_account */
-    bool no_account;
+    st_within within;
     bool as_written;       /* columns as they are, nothing looked up for them */
     int64_t before, limit; /* 0: from the newest, without limit */
+    int64_t scan;          /* rows looked at at most; 0: all */
+    bool narrow;           /* a condition has an index of its own, for fewer rows */
+    const char *range;     /* a condition that an index has, with AND in front; "" none */
     st_strbuf where;       /* further conditions, each with AND in front */
     st_val params[ST_STORE_PARAMS_MAX];
     size_t nparams;
 } st_list;
 
-void st_list_init(st_list *l, const st_shape *shape, const char *key, st_sql_id get);
+void st_list_init(st_list *l, const st_shape *shape, const char *key);
 void st_list_done(st_list *l);
 
 /* AND column op value; op with its blanks. */
@@ -34,5 +34,7 @@ void st_list_where_has(st_list *l, const st_store *store, const char *column, co
 
 int st_list_rows(st_list *l, st_store *store, st_row_fn fn, void *ctx, st_err *err);
 int st_list_count(st_list *l, st_store *store, int64_t *ret, st_err *err);
+/* The key of the last row that a list with `scan` looks at; 0: there are fewer. */
+int st_list_reach(st_list *l, st_store *store, int64_t *ret, st_err *err);
 
 #endif

@@ -74,11 +74,46 @@ static const char *const version_4[] = {
     NULL,
 };
 
+/* Under which accounts a row stands, one column for each level: the serial of the account there, 0 below its own. What an
+ * account and all below it have is one range, (inK, id), however many they are. An index costs only rows that deep. */
+#define STANDS(table)                                                     \
+    "ALTER TABLE " table " ADD COLUMN in1 BIGINT NOT NULL DEFAULT 0",     \
+        "ALTER TABLE " table " ADD COLUMN in2 BIGINT NOT NULL DEFAULT 0", \
+        "ALTER TABLE " table " ADD COLUMN in3 BIGINT NOT NULL DEFAULT 0", \
+        "ALTER TABLE " table " ADD COLUMN in4 BIGINT NOT NULL DEFAULT 0", \
+        "ALTER TABLE " table " ADD COLUMN in5 BIGINT NOT NULL DEFAULT 0", \
+        "ALTER TABLE " table " ADD COLUMN in6 BIGINT NOT NULL DEFAULT 0", \
+        "ALTER TABLE " table " ADD COLUMN in7 BIGINT NOT NULL DEFAULT 0", \
+        "ALTER TABLE " table " ADD COLUMN in8 BIGINT NOT NULL DEFAULT 0"
+
+#define RANGES(table, key)                                                      \
+    "CREATE INDEX " table "_in1 ON " table " (in1, " key ") WHERE in1 > 0",     \
+        "CREATE INDEX " table "_in2 ON " table " (in2, " key ") WHERE in2 > 0", \
+        "CREATE INDEX " table "_in3 ON " table " (in3, " key ") WHERE in3 > 0", \
+        "CREATE INDEX " table "_in4 ON " table " (in4, " key ") WHERE in4 > 0", \
+        "CREATE INDEX " table "_in5 ON " table " (in5, " key ") WHERE in5 > 0", \
+        "CREATE INDEX " table "_in6 ON " table " (in6, " key ") WHERE in6 > 0", \
+        "CREATE INDEX " table "_in7 ON " table " (in7, " key ") WHERE in7 > 0", \
+        "CREATE INDEX " table "_in8 ON " table " (in8, " key ") WHERE in8 > 0"
+
+/* And of jobs that are not over: a few beside all there were. */
+#define LIVE(table, key)                                                                         \
+    "CREATE INDEX " table "_live1 ON " table " (in1, " key ") WHERE in1 > 0 AND end_ms < 0",     \
+        "CREATE INDEX " table "_live2 ON " table " (in2, " key ") WHERE in2 > 0 AND end_ms < 0", \
+        "CREATE INDEX " table "_live3 ON " table " (in3, " key ") WHERE in3 > 0 AND end_ms < 0", \
+        "CREATE INDEX " table "_live4 ON " table " (in4, " key ") WHERE in4 > 0 AND end_ms < 0", \
+        "CREATE INDEX " table "_live5 ON " table " (in5, " key ") WHERE in5 > 0 AND end_ms < 0", \
+        "CREATE INDEX " table "_live6 ON " table " (in6, " key ") WHERE in6 > 0 AND end_ms < 0", \
+        "CREATE INDEX " table "_live7 ON " table " (in7, " key ") WHERE in7 > 0 AND end_ms < 0", \
+        "CREATE INDEX " table "_live8 ON " table " (in8, " key ") WHERE in8 > 0 AND end_ms < 0"
+
+static const char *const version_5[] = {
+    STANDS("jobs"),         STANDS("audit"),    RANGES("jobs", "id"),
+    RANGES("audit", "seq"), LIVE("jobs", "id"), NULL,
+};
+
 static const st_migration migrations[] = {
-    {1, version_1},
-    {2, version_2},
-    {3, version_3},
-    {4, version_4},
+    {1, version_1}, {2, version_2}, {3, version_3}, {4, version_4}, {5, version_5},
 };
 
 const st_migration *const st_migrations = migrations;

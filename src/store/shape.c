@@ -13,6 +13,10 @@
 #member, ST_FIELD_##what, offsetof(type, member), expression \
     }
 #define FIELD(type, member, what) READ_AS(type, member, what, NULL)
+#define STANDS(type, level)                                                          \
+    {                                                                                \
+        "in" #level, ST_FIELD_I64, offsetof(type, stands.in) + 8 * (level - 1), NULL \
+    }
 
 /* A piece's document begins with what all pieces of its array share. */
 #define WHOLE_SPEC "COALESCE((SELECT head FROM arrays WHERE arrays.id = part_of), '') || spec"
@@ -30,15 +34,32 @@ static const st_field snap_fields[] = {
 };
 
 static const st_field job_fields[] = {
-    FIELD(st_job_row, id, I64),         FIELD(st_job_row, account, TEXT),
-    FIELD(st_job_row, user_name, TEXT), FIELD(st_job_row, name, TEXT),
-    FIELD(st_job_row, state, TEXT),     FIELD(st_job_row, class_name, TEXT),
-    FIELD(st_job_row, submit_ms, I64),  FIELD(st_job_row, start_ms, I64),
-    FIELD(st_job_row, end_ms, I64),     FIELD(st_job_row, priority, I64),
-    FIELD(st_job_row, gpu_m, I64),      FIELD(st_job_row, preemptions, I64),
-    FIELD(st_job_row, lost, I64),       FIELD(st_job_row, exit_code, I64),
-    FIELD(st_job_row, reason, TEXT),    READ_AS(st_job_row, spec, TEXT, WHOLE_SPEC),
-    FIELD(st_job_row, result, TEXT),    FIELD(st_job_row, part_of, I64),
+    FIELD(st_job_row, id, I64),
+    FIELD(st_job_row, account, TEXT),
+    FIELD(st_job_row, user_name, TEXT),
+    FIELD(st_job_row, name, TEXT),
+    FIELD(st_job_row, state, TEXT),
+    FIELD(st_job_row, class_name, TEXT),
+    FIELD(st_job_row, submit_ms, I64),
+    FIELD(st_job_row, start_ms, I64),
+    FIELD(st_job_row, end_ms, I64),
+    FIELD(st_job_row, priority, I64),
+    FIELD(st_job_row, gpu_m, I64),
+    FIELD(st_job_row, preemptions, I64),
+    FIELD(st_job_row, lost, I64),
+    FIELD(st_job_row, exit_code, I64),
+    FIELD(st_job_row, reason, TEXT),
+    READ_AS(st_job_row, spec, TEXT, WHOLE_SPEC),
+    FIELD(st_job_row, result, TEXT),
+    FIELD(st_job_row, part_of, I64),
+    STANDS(st_job_row, 1),
+    STANDS(st_job_row, 2),
+    STANDS(st_job_row, 3),
+    STANDS(st_job_row, 4),
+    STANDS(st_job_row, 5),
+    STANDS(st_job_row, 6),
+    STANDS(st_job_row, 7),
+    STANDS(st_job_row, 8),
 };
 
 static const st_field token_fields[] = {
@@ -54,7 +75,11 @@ static const st_field audit_fields[] = {
     FIELD(st_audit_row, actor, TEXT),  FIELD(st_audit_row, account, TEXT),
     FIELD(st_audit_row, source, TEXT), FIELD(st_audit_row, verb, TEXT),
     FIELD(st_audit_row, target, TEXT), FIELD(st_audit_row, detail, TEXT),
-    FIELD(st_audit_row, hash, BLOB),
+    FIELD(st_audit_row, hash, BLOB),   STANDS(st_audit_row, 1),
+    STANDS(st_audit_row, 2),           STANDS(st_audit_row, 3),
+    STANDS(st_audit_row, 4),           STANDS(st_audit_row, 5),
+    STANDS(st_audit_row, 6),           STANDS(st_audit_row, 7),
+    STANDS(st_audit_row, 8),
 };
 
 static const st_field idem_fields[] = {

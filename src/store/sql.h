@@ -44,6 +44,9 @@
       "result = $13 WHERE id = $1")                                                               \
     X(ST_SQL_JOB_PUT_SPEC, NULL, "it", "UPDATE jobs SET spec = $2 WHERE id = $1")                 \
     X(ST_SQL_JOBS_REFILE, NULL, "tt", "UPDATE jobs SET account = $2 WHERE account = $1")          \
+    X(ST_SQL_JOBS_STAND, NULL, "tiiiiiiii",                                                       \
+      "UPDATE jobs SET in1 = $2, in2 = $3, in3 = $4, in4 = $5, in5 = $6, in6 = $7, in7 = $8, "    \
+      "in8 = $9 WHERE account = $1")                                                              \
     X(ST_SQL_JOB_GET, &st_shape_job, "i", "SELECT @cols FROM jobs WHERE id = $1")                 \
     X(ST_SQL_JOBS_PRUNE, NULL, "ii",                                                              \
       "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE end_ms >= 0 AND end_ms < $1 "      \
@@ -71,6 +74,9 @@
     X(ST_SQL_AUDIT_APPEND, &st_shape_audit, "*",                                                  \
       "INSERT INTO audit (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                         \
     X(ST_SQL_AUDIT_ALL, &st_shape_audit, "", "SELECT @cols FROM audit ORDER BY seq")              \
+    X(ST_SQL_AUDIT_STAND, NULL, "tiiiiiiiiii",                                                    \
+      "UPDATE audit SET in1 = $4, in2 = $5, in3 = $6, in4 = $7, in5 = $8, in6 = $9, in7 = $10, "  \
+      "in8 = $11 WHERE account = $1 AND seq > $2 AND seq <= $3")                                  \
     X(ST_SQL_AUDIT_GET, &st_shape_audit, "i", "SELECT @cols FROM audit WHERE seq = $1")           \
                                                                                                   \
     X(ST_SQL_IDEM_GET, &st_shape_idem, "tt",                                                      \

@@ -113,6 +113,27 @@ int st_store_snap_put(st_store *store, const st_snap_row *row, st_err *err);
 /* The newest with seq <= upto (INT64_MAX for any); ST_ENOENT if there is none. */
 int st_store_snap_get(st_store *store, int64_t upto, st_arena *a, st_snap_row *ret, st_err *err);
 
+/* ---- under which accounts a row stands ----------------------------------------------------- */
+
+#define ST_STORE_DEPTH 8
+
+/* The serials of the accounts above it and its own, from the top; 0 behind that. */
+typedef struct st_stands {
+    int64_t in[ST_STORE_DEPTH];
+} st_stands;
+
+/* Rows of an account and all below it: those with its serial at its level, 1 at the top. Level 0 is everything. */
+typedef struct st_within {
+    int level;
+    int64_t serial;
+} st_within;
+
+/* Rows from before there was this: all jobs filed under `account`, and its rows of the audit log with
+ * after < seq <= upto. */
+int st_store_jobs_stand(st_store *store, const char *account, const st_stands *stands, st_err *err);
+int st_store_audit_stand(st_store *store, const char *account, int64_t after, int64_t upto,
+                         const st_stands *stands, st_err *err);
+
 /* ---- jobs ------------------------------------------------------------------------------- */
 
 #define ST_STORE_NEVER (-1) /* a start, end, expiry or exit status that is not (yet) there */
@@ -129,6 +150,7 @@ typedef struct st_job_row {
      * part, what it shares is in st_store_array_put, and it is read as the two together. */
     const char *spec, *result;
     int64_t part_of; /* the first job of the array it belongs to; 0: none */
+    st_stands stands;
 } st_job_row;
 
 typedef int (*st_job_row_fn)(void *ctx, const st_job_row *row, st_err *err);
@@ -153,9 +175,8 @@ int st_store_jobs_prune(st_store *store, int64_t before_ms, int64_t limit, int64
 
 /* What is empty or NULL does not filter. */
 typedef struct st_job_filter {
-    const char *const *accounts;
-    size_t naccounts;
-    bool no_account; /* nothing at all may be seen: an empty set, not an absent one */
+    st_within within;
+    bool live; /* only what is not over */
     const char *const *states;
     size_t nstates;
     const char *user_name;
@@ -165,13 +186,14 @@ typedef struct st_job_filter {
     int64_t ended_since_ms; /* only what ended at or after it; 0 is everything */
     int64_t limit;          /* rows at most; 0 is no limit */
     bool own_part;          /* `spec` as it was written: of a piece its own part alone */
+    int64_t scan;           /* jobs looked at at most; 0 is no limit */
 } st_job_filter;
 
-/* Any number of accounts, none of them twice: each costs a look into an index. States are at most a few dozen. */
-
-/* Newest (greatest id) first. */
+/* States are at most a few dozen. Newest (greatest id) first. */
 int st_store_jobs_list(st_store *store, const st_job_filter *f, st_job_row_fn fn, void *ctx,
                        st_err *err);
+/* The last job that a list with `scan` looks at; 0: it looks at all there are. */
+int st_store_jobs_reach(st_store *store, const st_job_filter *f, int64_t *ret_id, st_err *err);
 /* How many the filter lets through; cursor and limit do not count. */
 int st_store_jobs_count(st_store *store, const st_job_filter *f, int64_t *ret, st_err *err);
 
@@ -207,7 +229,8 @@ typedef struct st_audit_row {
     int64_t seq; /* given by append: 1, 2, 3, … */
     int64_t at_ms;
     const char *actor, *account, *source, *verb, *target, *detail;
-    st_bytes hash; /* given by append */
+    st_bytes hash;    /* given by append */
+    st_stands stands; /* no part of what is hashed */
 } st_audit_row;
 
 typedef int (*st_audit_fn)(void *ctx, const st_audit_row *row, st_err *err);
@@ -227,9 +250,7 @@ typedef struct st_audit_verdict {
 int st_store_audit_verify(st_store *store, st_audit_verdict *ret, st_err *err);
 
 typedef struct st_audit_filter {
-    const char *const *accounts;
-    size_t naccounts;
-    bool no_account;
+    st_within within;
     int64_t before_seq, limit;  /* as in st_job_filter */
     const char *by;             /* by a user of this name, of whatever account; NULL: anybody */
     const char *what;           /* this verb, or every one of this noun; NULL: any */

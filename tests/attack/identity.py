@@ -168,8 +168,11 @@ def reborn_elsewhere(site):
     check(not [e for e in entries["entries"] if e.get("user") == "old"], "it reads the old book: %s", entries)
     plan = new.get("/v1/accounts/ledgered/plan").json
     check(plan["discount_percent"] == 0 and plan["cap_udollars"] is None, "it has the old plan: %s", plan)
-    limits = new.get("/v1/accounts/ledgered/service-quota").json
-    check("3" not in [str(v.get("set")) for v in limits.values() if isinstance(v, dict)], "the old limits: %s", limits)
+    limits = new.get("/v1/accounts/ledgered/service-quota").json["quota"]
+    check(next(q for q in limits if q["name"] == "tokens")["limit"] != 3, "it has the old limits: %s", limits)
+    acts = new.get("/v1/audit?limit=1000").json["rows"]
+    check(acts and not [a for a in acts if "old" in str(a) or a["verb"] in ("job.submit", "account.remove")],
+          "it reads what was done to the old one: %s", acts)
     kept = bill(site.owner, f"ledgered ({first})")
     check(kept.json["total_udollars"] == before, "the owner has lost the old book: %s", kept.text[:300])
     for account in (f"ledgered ({first})", f"ledgered~{first}"):

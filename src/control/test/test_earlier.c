@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/testing.h"
 #include "control/test/world.h"
+#include "store/test/tamper.h"
 #include "vault/test/named.h"
 
 #define PLAIN "{\"by\":[\"\",\"root\"],\"env\":{\"K\":\"s3cret\"}}"
@@ -117,10 +118,116 @@ static void sealed_for_names(void **state)
     assert_int_equal(open_secret(w, "team", &out), 0);
 }
 
+typedef struct tally {
+    int n;
+    char who[256];
+} tally;
+
+static int see_job(void *ctx, const st_job_row *row, st_err *err)
+{
+    (void)err, (void)row;
+    ((tally *)ctx)->n++;
+    return 0;
+}
+
+/* The details of what was done to accounts are told apart by who did it. */
+static int see_act(void *ctx, const st_audit_row *row, st_err *err)
+{
+    tally *t = ctx;
+
+    (void)err;
+    t->n++;
+    if (strcmp(row->verb, "secret.put") == 0)
+        snprintf(t->who + strlen(t->who), sizeof t->who - strlen(t->who), "%s ", row->target);
+    return 0;
+}
+
+static int jobs_of(world *w, const char *account)
+{
+    const st_job_filter f = {.within = st_directory_range(st_control_directory(w->ctl), account)};
+    tally t = {0};
+    st_err err = {0};
+
+    assert_ok(st_store_jobs_list(st_control_store(w->ctl), &f, see_job, &t, &err));
+    return t.n;
+}
+
+static void acts_of(world *w, const char *account, tally *ret)
+{
+    const st_audit_filter f = {.within = st_directory_range(st_control_directory(w->ctl), account)};
+    st_err err = {0};
+
+    *ret = (tally){0};
+    assert_ok(st_store_audit_list(st_control_store(w->ctl), &f, see_act, ret, &err));
+}
+
+static void put_secret(world *w, const char *account, const char *name, bool remove)
+{
+    st_cmd_secret cmd = {.who = owner,
+                         .account = account,
+                         .name = name,
+                         .value = remove ? NULL : "x",
+                         .n = remove ? 0 : 1};
+    st_err err = {0};
+
+    st_cmd_secret_init(&cmd);
+    assert_ok(do_cmd(w, &cmd.cmd, &err));
+    st_strbuf_done(&cmd.sealed);
+}
+
+static void check_ranges(world *w, const char *old)
+{
+    tally t;
+
+    assert_int_equal(jobs_of(w, ""), 2);
+    assert_int_equal(jobs_of(w, "team"), 1);
+    assert_int_equal(jobs_of(w, "org"), 1);
+    assert_int_equal(jobs_of(w, old), 1);
+    assert_int_equal(jobs_of(w, "nobody"), 0);
+    acts_of(w, "team", &t);
+    assert_string_equal(t.who, "second ");
+    acts_of(w, "org", &t);
+    assert_string_equal(t.who, "second ");
+    acts_of(w, old, &t);
+    assert_string_equal(t.who, "first ");
+    acts_of(w, "nobody", &t);
+    assert_int_equal(t.n, 0);
+}
+
+/* What rows stand under is written with them, and given to those of a store from before. The second account of a name
+ * sees nothing of the first, whichever way. */
+static void ranges(void **state)
+{
+    world *w = *state;
+    char old[64];
+    uint64_t id;
+    st_err err = {0};
+
+    make_fleet(w);
+    make_account(w, "org", "", "{name: org}");
+    put_secret(w, "team", "first", false);
+    put_secret(w, "team", "first", true);
+    assert_ok(submit(w, NULL, "{}", &id, &err));
+    cancel(w, id);
+    snprintf(old, sizeof old, ST_GONE_NAME, "team", (long long)serial_of(w, "team"));
+    remove_account(w, "team");
+    make_account(w, "team", "org", "{name: team, parent: org}");
+    put_secret(w, "team", "second", false);
+    assert_ok(submit(w, NULL, "{}", &id, &err));
+    check_ranges(w, old);
+    tamper_exec(st_control_store(w->ctl),
+                "UPDATE jobs SET in1 = 0, in2 = 0; UPDATE audit SET in1 = 0, in2 = 0; "
+                "DELETE FROM meta WHERE k = 'stands'");
+    assert_int_equal(jobs_of(w, "team"), 0);
+    restart(w);
+    check_ranges(w, old);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sealed_for_names, begin, end),
+        cmocka_unit_test_setup_teardown(ranges, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -301,11 +301,13 @@ static void test_check(void **state)
     }
     assert_ok(st_store_check(store, states, 2, shout, NULL, &n, &err));
     assert_int_equal(n, 0);
-    assert_ok(store->driver->exec(store->db,
-                                  "UPDATE jobs SET state = 'lost'; DELETE FROM log WHERE seq = 1; "
-                                  "INSERT INTO tokens VALUES (1, 'x', 1, 2, 3, 4, 5, 6, 7, 8); "
-                                  "INSERT INTO audit VALUES (2, 1, '', '', '', '', '', '', x'')",
-                                  &err));
+    assert_ok(
+        store->driver->exec(store->db,
+                            "UPDATE jobs SET state = 'lost'; DELETE FROM log WHERE seq = 1; "
+                            "INSERT INTO tokens VALUES (1, 'x', 1, 2, 3, 4, 5, 6, 7, 8); "
+                            "INSERT INTO audit (seq, at_ms, actor, account, source, verb, target, "
+                            "detail, hash) VALUES (2, 1, '', '', '', '', '', '', x'')",
+                            &err));
     assert_ok(st_store_check(store, states, 2, gather, &text, &n, &err));
     assert_non_null(strstr(st_strbuf_str(&text), "\"lost\""));
     assert_non_null(strstr(st_strbuf_str(&text), "log: rows 1 to 1"));
