@@ -56,10 +56,25 @@ static bool still_fails(shrink *s)
     return true;
 }
 
-/* Types and pools are meant by their numbers, so they stay. */
+/* Types and pools are meant by their numbers, so they stay; but for the last of them (drop_numbered). */
 static bool may_go(const st_tape_entry *entry)
 {
     return entry->event.kind != ST_EV_TYPE && entry->event.kind != ST_EV_POOL;
+}
+
+/* The last type or pool, while nobody needs it. */
+static void drop_numbered(shrink *s, st_event_kind kind)
+{
+    size_t i = s->tape->list.n;
+    while (i-- > 0) {
+        if (!s->keep[i] || s->tape->list.v[i].event.kind != kind)
+            continue;
+        s->keep[i] = 0;
+        if (!still_fails(s)) {
+            s->keep[i] = 1;
+            return;
+        }
+    }
 }
 
 /* Drop the n-th, n+1-th ... entry that is still there; false when none of them could go. */
@@ -185,6 +200,11 @@ static void simplify_node(shrink *s, st_tape_entry *e)
     SIMPLER(s, node->rack, NULL);
     SIMPLER(s, node->nvlink_domain, NULL);
     SIMPLER(s, node->nvlink_size, 0);
+    SIMPLER(s, node->pool, 0);
+    if (node->ndevs > 0)
+        SIMPLER(s, node->type, 0);
+    SIMPLER(s, node->ndevs, 1);
+    SIMPLER(s, node->ndevs, 2);
     SIMPLER(s, node->cpu_m, 1000000);
     SIMPLER(s, node->ram_mib, 1048576);
 }
@@ -235,6 +255,9 @@ void st_fuzz_shrink(st_tape *tape, int tries, st_err *err)
         drop_all(&s);
         simplify(&s);
         drop_all(&s);
+        drop_numbered(&s, ST_EV_POOL);
+        drop_numbered(&s, ST_EV_TYPE);
+        drop_refused(&s);
     }
     size_t n = 0;
     for (size_t i = 0; i < tape->list.n; i++)
