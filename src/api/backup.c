@@ -31,10 +31,14 @@ static void backup_free(backup *b)
     free(b);
 }
 
+/* The answer comes last: with it the call, and whoever made it, may be gone. */
 static void noted_failure(st_cmd *cmd, const st_err *err)
 {
+    backup *b = (backup *)cmd;
+
     (void)err;
-    backup_free((backup *)cmd);
+    st_call_fail(b->call, &b->err);
+    backup_free(b);
 }
 
 /* It takes a while and must not hold up a server's thread: it has one of its own. */
@@ -44,7 +48,6 @@ static void *run(void *arg)
     st_strbuf out = {0};
 
     if (st_store_backup(st_control_store(b->api->control), b->path, &b->err) < 0) {
-        st_call_fail(b->call, &b->err);
         b->note.verb = "store.backup_failed";
         b->note.cmd.done = noted_failure;
         st_api_post(b->api, b->call, &b->note.cmd);

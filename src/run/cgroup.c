@@ -13,6 +13,7 @@
 #include "run/os.h"
 
 #define PROCS_MAX (1u << 20) /* bytes of a cgroup.procs we are ready to read */
+#define FREEZE_MS 200        /* for all of a group to stand still before they are killed */
 
 static bool has_option(const char *options, const char *want)
 {
@@ -147,20 +148,39 @@ size_t st_cg_pids(const st_cg *cg, const char *path, int64_t *buf, size_t room)
     return 0;
 }
 
-static void freeze(const st_cg *cg, const char *path, const char *state)
+/* The kernel says FREEZING until the last of them stands still: asked again, it looks again. */
+static void freeze(const st_cg *cg, const char *path)
+{
+    int64_t until = st_os_mono_ms() + FREEZE_MS;
+    char file[PATH_MAX];
+
+    if (!cg->freezer[0] || st_os_path(file, NULL, "%s/%s/freezer.state", cg->freezer, path) != 0)
+        return;
+    for (;;) {
+        char state[32] = "";
+
+        if (st_os_poke(file, "FROZEN") < 0 || st_os_peek(file, state, sizeof state) < 0 ||
+            strncmp(state, "FROZEN", strlen("FROZEN")) == 0 || st_os_mono_ms() > until)
+            return;
+        st_os_sleep_ms(1);
+    }
+}
+
+static void thaw(const st_cg *cg, const char *path)
 {
     char file[PATH_MAX];
 
     if (cg->freezer[0] && st_os_path(file, NULL, "%s/%s/freezer.state", cg->freezer, path) == 0)
-        (void)st_os_poke(file, state);
+        (void)st_os_poke(file, "THAWED");
 }
 
-/* Frozen processes cannot fork, so one round catches all; they die as they thaw. */
+/* Frozen processes cannot fork, so one round catches all; they die as they thaw. Without waiting for the last
+ * to be frozen, a storm of forks is ahead of the list on a busy machine, for minutes. */
 static void kill_by_hand(const st_cg *cg, const char *path)
 {
     const char *const mounts[] = WATCHED(cg);
 
-    freeze(cg, path, "FROZEN");
+    freeze(cg, path);
     for (size_t i = 0; i < ST_ARRAY_LEN(mounts); i++) {
         ST_CLEANUP(st_freep) char *procs = read_procs(mounts[i], path);
 
@@ -174,7 +194,7 @@ static void kill_by_hand(const st_cg *cg, const char *path)
             p += *p == '\n';
         }
     }
-    freeze(cg, path, "THAWED");
+    thaw(cg, path);
 }
 
 void st_cg_kill(const st_cg *cg, const char *path, bool by_hand)

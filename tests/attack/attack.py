@@ -360,7 +360,11 @@ def wall(name, agents=0, measured=True, **more):
                     traceback.print_exc()
                 site.honest.wrong.clear()
         signal.alarm(0)
-        p99, bar = site.honest.p99(40), 10 * max(site.quiet, NOISE_S)
+        p99, ended = site.honest.p99(40), len(site.honest.times)
+        if p99 > 10 * max(site.quiet, NOISE_S):  # a busy machine has such moments by itself: how many now?
+            until(lambda: len(site.honest.times) >= ended + 100, "honest submits after the attempts")
+            site.quiet = max(site.quiet, site.honest.p99(ended + 1))
+        bar = 10 * max(site.quiet, NOISE_S)
         print(f"honest submits: p99 {1000 * p99:.1f} ms, quiet {1000 * site.quiet:.1f} ms")
         if measured and not sanitized(os.environ["STINTD"]) and p99 > bar:
             through += 1
