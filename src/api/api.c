@@ -216,7 +216,7 @@ void st_api_reader_back(st_api *api, st_store *reader)
     st_store_close(reader);
 }
 
-void st_api_post(st_api *api, const st_call *call, st_cmd *cmd)
+void st_api_post(st_api *api, st_call *call, st_cmd *cmd)
 {
     const st_identity *who = st_api_who(call);
     st_err err;
@@ -226,6 +226,10 @@ void st_api_post(st_api *api, const st_call *call, st_cmd *cmd)
             ? ST_LANE_AGENTS
             : st_directory_org(api->dir, who->account);
 
+    if (st_api_key(api, call, cmd, &err) < 0) {
+        cmd->done(cmd, &err);
+        return;
+    }
     if (st_control_post(api->control, cmd))
         return;
     st_fail(&err, ST_EDOWN, "stintd is stopping or has too much to do; try again in a moment");

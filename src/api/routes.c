@@ -279,7 +279,7 @@ static const st_route routes[] = {
 
     ASK("/v1/tokens", ST_MAY_SEE, st_api_tokens_list, "listTokens",
         "One's own tokens; for admins, those of the subtree", NULL, "TokenList"),
-    WRITE("POST", "/v1/tokens", ST_MAY_ADMIN, 0, st_api_token_make, "createToken",
+    WRITE("POST", "/v1/tokens", ST_MAY_ADMIN, ST_ROUTE_SECRET, st_api_token_make, "createToken",
           "Make a token; the secret is in the answer and nowhere else", "TokenSpec", "NewToken",
           201),
     READ("/v1/tokens/{id}", ST_MAY_SEE, st_api_token_get, "getToken", "One token", NULL, "Token"),
@@ -336,8 +336,9 @@ static const st_route routes[] = {
      "What a task on the caller's node has written", append_query, "application/octet-stream",
      "LogReceipt", 0},
 
-    WRITE("POST", "/v1/admin/join-tokens", ST_MAY_OWNER, 0, st_api_join_make, "createJoinToken",
-          "Make a token with which machines become nodes", "JoinTokenSpec", "JoinToken", 201),
+    WRITE("POST", "/v1/admin/join-tokens", ST_MAY_OWNER, ST_ROUTE_SECRET, st_api_join_make,
+          "createJoinToken", "Make a token with which machines become nodes", "JoinTokenSpec",
+          "JoinToken", 201),
     WRITE("POST", "/v1/admin/reconcile", ST_MAY_OWNER, ST_ROUTE_UNCHANGED, st_api_reconcile,
           "reconcile", "Compare meter, ledger, store and agents' counters", NULL, "Reconciled",
           200),

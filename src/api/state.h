@@ -95,7 +95,9 @@ void st_api_aside(st_api *api, st_call *call, st_handler *fn);
 
 /* Hands a command to the loop, in the lane of the caller's organisation; where it is not taken the call is answered 503 and `cmd` freed by
  * its own done. */
-void st_api_post(st_api *api, const st_call *call, st_cmd *cmd);
+void st_api_post(st_api *api, st_call *call, st_cmd *cmd);
+/* keyed.c: what comes with an Idempotency-Key is done once. Part of st_api_post. */
+int st_api_key(st_api *api, st_call *call, st_cmd *cmd, st_err *err);
 
 /* Says on an answer behind which row of the log its state stands. */
 void st_api_stamp(st_api *api, st_call *call, int64_t position);

@@ -253,14 +253,17 @@ static int send_file(st_cli *cli, st_client *client, const money_flags *f, const
                      const char *path, const char *file, const char *said, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    char key[ST_KEY_MAX];
     int r = st_file_read(file, FILE_MAX, &text, err);
 
     if (r < 0)
         return r;
+    st_client_key(key);
     return st_admin_send(cli, client,
                          &(st_request){.method = method,
                                        .path = path,
                                        .body = st_strbuf_str(&text),
+                                       .key = strcmp(method, "POST") == 0 ? key : NULL,
                                        .type = "application/yaml"},
                          f->format, said, err);
 }
@@ -346,6 +349,7 @@ int st_cli_admin_plan(st_cli *cli, int argc, char **argv, st_err *err)
 
 int st_cli_admin_credit(st_cli *cli, int argc, char **argv, st_err *err)
 {
+    char key[ST_KEY_MAX];
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     ST_CLEANUP(st_body_done) st_body body = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
@@ -365,9 +369,11 @@ int st_cli_admin_credit(st_cli *cli, int argc, char **argv, st_err *err)
     st_strbuf_add(&path, "/credits");
     st_strbuf_clear(&said);
     st_strbuf_addf(&said, "account %s is given %s", argv[1], argv[2]);
+    st_client_key(key);
     r = st_admin_send(
         cli, client,
-        &(st_request){.method = "POST", .path = st_strbuf_str(&path), .body = st_body_end(&body)},
+        &(st_request){
+            .method = "POST", .path = st_strbuf_str(&path), .body = st_body_end(&body), .key = key},
         f.format, st_strbuf_str(&said), err);
     return r < 0 ? st_admin_near(client, "accounts", argv[1], r, err) : 0;
 }

@@ -119,16 +119,34 @@ bool st_control_ready(st_control *ctl, st_err *why);
  * must not fail once it has changed something. One that has much to do does a bounded part of it and
  * returns 1: it is committed, and `run` is called again when it is its turn. `publish`, which may be
  * NULL, runs after the (last) commit and before `done`. All in the loop's thread. */
+typedef struct st_cmd_key st_cmd_key;
+
 struct st_cmd {
     int (*run)(st_tx *tx, st_cmd *cmd, st_err *err);
     void (*publish)(st_control *ctl, st_cmd *cmd);
     void (*done)(st_cmd *cmd, const st_err *err); /* err NULL: it is durable */
     int32_t lane;
+    st_cmd_key *key;  /* done once under this key; NULL: none */
+    bool keys_itself; /* keys are its own affair */
     /* The loop's. */
     st_cmd *next;
     st_err *failed;
     bool more;
 };
+
+/* An Idempotency-Key. Where it was used before, `run` is not called and the command fails; `answer` is what was kept of the
+ * first time, which the caller frees, or NULL. */
+struct st_cmd_key {
+    char owner[32]; /* keys are each owner's own */
+    const char *key;
+    unsigned char digest[32]; /* of the request: another one with the key is refused */
+    char *answer;
+    bool done; /* it is being done, for the first time */
+};
+/* A token's, or the local socket's. */
+void st_cmd_key_owner(const st_identity *who, char ret[32]);
+/* In the loop's thread, inside `done`: the answer of a command that was done, for those who ask again. */
+void st_cmd_key_keep(st_control *ctl, const st_cmd_key *key, const char *answer);
 
 /* From any thread. False when the loop has stopped or too many wait: the caller answers. */
 bool st_control_post(st_control *ctl, st_cmd *cmd);

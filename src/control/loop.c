@@ -248,7 +248,7 @@ static st_cmd *run_cmds(st_tx *tx)
         if (!cmd)
             break;
         ctl->count.commands++;
-        r = cmd->run(tx, cmd, &err);
+        r = st_cmd_run(tx, cmd, &err);
         if (r < 0) {
             fail_cmd(cmd, &err);
             ctl->count.refused++;

@@ -250,6 +250,9 @@ int st_stands_load(st_control *ctl, st_err *err);
 /* follower.c: a job is new. */
 void st_tx_tell_job(st_tx *tx, const st_live *live);
 
+/* keyed.c: runs it, unless it was done under its key before. */
+int st_cmd_run(st_tx *tx, st_cmd *cmd, st_err *err);
+
 /* tx.c */
 int st_tx_open(st_tx *tx, st_err *err);
 /* For helpers that return a fault of the store: remembers it and passes it on. */

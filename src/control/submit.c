@@ -12,12 +12,6 @@
 
 #define SLICE 256 /* items of a batch in one transaction */
 
-/* Keys are each owner's own: a token's, or the local socket's. */
-static void owner_of(const st_identity *who, char ret[32])
-{
-    snprintf(ret, 32, "token %" PRId64, who->token);
-}
-
 /* An answer is kept as a line per item: its id, or 0 with the code and the sentence of a refusal. Of a batch that
  * is not done it has the lines of those that are. */
 static void write_answer(const st_cmd_submit *s, st_strbuf *out)
@@ -251,7 +245,7 @@ static int run_submit(st_tx *tx, st_cmd *cmd, st_err *err)
     size_t from, to;
     int r = st_tx_open(tx, err);
 
-    owner_of(&s->who, owner);
+    st_cmd_key_owner(&s->who, owner);
     if (r == 0)
         r = look_up(tx, s, owner, err);
     if (r < 0 || s->replayed)
@@ -273,6 +267,7 @@ static int run_submit(st_tx *tx, st_cmd *cmd, st_err *err)
 void st_cmd_submit_init(st_cmd_submit *cmd)
 {
     cmd->cmd.run = run_submit;
+    cmd->cmd.keys_itself = true;
 }
 
 bool st_control_row(st_control *ctl, uint64_t id, st_job_row *ret)

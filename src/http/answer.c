@@ -122,8 +122,19 @@ static char *shorten(st_call *call, char *text, size_t *len)
     return packed;
 }
 
+void st_call_on_answer(st_call *call, st_answer_fn fn, void *ctx)
+{
+    call->on_answer = fn;
+    call->answer_ctx = ctx;
+}
+
 void st_call_reply_text(st_call *call, int status, const char *type, char *text, size_t len)
 {
+    st_answer_fn fn = call->on_answer;
+
+    call->on_answer = NULL;
+    if (fn)
+        fn(call->answer_ctx, &status, &type, &text, &len);
     text = shorten(call, text, &len);
     send_bytes(call, status, type ? type : "application/json",
                MHD_create_response_from_buffer_with_free_callback(len, text, free), len);
@@ -164,6 +175,10 @@ void st_call_reply_static(st_call *call, int status, const char *type, const voi
 
 void st_call_reply_empty(st_call *call, int status)
 {
+    if (call->on_answer) {
+        st_call_reply_text(call, status, NULL, st_xstrdup(""), 0);
+        return;
+    }
     send_bytes(call, status, NULL, persistent("", 0), 0);
 }
 

@@ -60,6 +60,9 @@ struct st_call {
     bool entered; /* counted by the limits under limit_key */
     uint64_t limit_key;
 
+    st_answer_fn on_answer;
+    void *answer_ctx;
+
     /* answered */
     atomic_int refs;
     bool deferred; /* written by the handler's thread before anybody else knows the call */

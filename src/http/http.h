@@ -62,6 +62,7 @@ enum {
     ST_ROUTE_IF_MATCH = 1 << 5,   /* without If-Match: 428 */
     ST_ROUTE_NO_RATE = 1 << 6,    /* not counted against rates, e.g. probes and agents */
     ST_ROUTE_COSTLY = 1 << 7,     /* answering it is work: `admit` counts how many there are */
+    ST_ROUTE_SECRET = 1 << 11,    /* its answer has a secret: it is not kept */
     ST_ROUTE_UNCHANGED = 1 << 12, /* other than GET and changes nothing that somebody answers for */
 };
 
@@ -229,6 +230,11 @@ void st_call_set_header(st_call *call, const char *name, const char *value);
 
 /* ETag: "tag", in quotes; give it without them. */
 void st_call_set_etag(st_call *call, const char *tag);
+
+/* Sees the answer before it goes out, whatever it is, and may put another in its place: `text` is from malloc, type NULL is
+ * JSON. Called once, in the thread that answers. */
+typedef void (*st_answer_fn)(void *ctx, int *status, const char **type, char **text, size_t *len);
+void st_call_on_answer(st_call *call, st_answer_fn fn, void *ctx);
 
 /* Takes the value. */
 void st_call_reply_json(st_call *call, int status, json_t *value);

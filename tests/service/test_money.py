@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""What owners and finance do with money, over HTTP: nothing is done twice, and what is given can be taken back."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+from harness import Stintd, check, fleet, main, token  # noqa: E402
+
+
+def keyed(client, path, body, key):
+    return client.call("POST", path, body, headers={"Idempotency-Key": key})
+
+
+def balance(owner):
+    return owner.get("/v1/bills/open?account=team").json["total_udollars"]
+
+
+def nothing_is_done_twice(stintd):
+    owner = stintd.owner
+    credit = {"amount": "12.50", "reason": "the rack lost power"}
+    first = keyed(owner, "/v1/accounts/team/credits", credit, "credit-1")
+    again = keyed(owner, "/v1/accounts/team/credits", credit, "credit-1")
+    check(first.status == 201, "a credit: %d %s", first.status, first.text)
+    check((again.status, again.text) == (first.status, first.text), "the same again: %d %s", again.status, again.text)
+    check(balance(owner) == -12500000, "one credit was given, the bill has %d", balance(owner))
+    other = keyed(owner, "/v1/accounts/team/credits", {**credit, "amount": "13"}, "credit-1")
+    check(other.status == 409 and "another request" in other.text, "another body: %d %s", other.status, other.text)
+    elsewhere = keyed(owner, "/v1/prices", credit, "credit-1")
+    check(elsewhere.status != 201, "another path: %d", elsewhere.status)
+    plain = owner.post("/v1/accounts/team/credits", credit)
+    check(plain.status == 201 and balance(owner) == -25000000, "without a key it is a new one")
+
+    book = {"prices": "p1", "gpu": {"*": {"reserved": 1, "burst": 2}}}
+    first, again = (keyed(owner, "/v1/prices", book, "prices-1") for _ in range(2))
+    check((again.status, again.text) == (first.status, first.text) and first.status == 201, "prices: %s", again.text)
+    names = [b["prices"] for b in owner.get("/v1/prices").json["prices"]]
+    check(names.count("p1") == 1, "one price book, not %s", names)
+
+    # A refusal is not an answer to keep: once the account is there, the request is done.
+    first = keyed(owner, "/v1/accounts/late/credits", credit, "late-1")
+    owner.make("/v1/accounts", {"name": "late"})
+    again = keyed(owner, "/v1/accounts/late/credits", credit, "late-1")
+    check((first.status, again.status) == (404, 201), "after a refusal: %d %d", first.status, again.status)
+
+
+def secrets_are_not_kept(stintd):
+    owner = stintd.owner
+    spec = {"user": "eve", "role": "member", "account": "team"}
+    first = keyed(owner, "/v1/tokens", spec, "token-1")
+    again = keyed(owner, "/v1/tokens", spec, "token-1")
+    check(first.status == 201 and again.status == 409, "tokens: %d %d", first.status, again.status)
+    check("done already" in again.text and first.json["token"] not in again.text, "its secret: %s", again.text)
+    tokens = [t for t in owner.get("/v1/tokens").json["tokens"] if t["user"] == "eve"]
+    check(len(tokens) == 1, "%d tokens", len(tokens))
+    mine = stintd.client(first.json["token"])
+    theirs = keyed(mine, "/v1/accounts/team/credits", {"amount": "1", "reason": "x"}, "credit-1")
+    check(theirs.status == 403, "a member's key is no way to an owner's answer: %d", theirs.status)
+
+
+def run(program):
+    stintd = Stintd(program)
+    try:
+        fleet(stintd.owner)
+        stintd.owner.make("/v1/accounts", {"name": "team", "guarantee": {"gpu": 8}})
+        nothing_is_done_twice(stintd)
+        secrets_are_not_kept(stintd)
+    finally:
+        stintd.stop()
+
+
+if __name__ == "__main__":
+    main(run)
