@@ -5,49 +5,12 @@
 set -u
 . "$(dirname "$0")/lib/stintd.sh"
 . "$(dirname "$0")/lib/agents.sh"
+. "$(dirname "$0")/lib/nets.sh"
 need_containers
-net=st$$
-drop_nets() {
-    for n in s a1 a2; do
-        ip netns del "$net$n" 2>/dev/null
-    done
-}
-trap 'drop_nets; finish_agents' EXIT
-
-# wire NUMBER: a pair of ends between stintd and an agent.
-wire() {
-    ip netns add "${net}a$1" && ip -n "${net}s" link add "w$1" type veth peer name wire netns "${net}a$1" &&
-        ip -n "${net}s" addr add "10.213.$1.1/30" dev "w$1" && ip -n "${net}s" link set "w$1" up &&
-        ip -n "${net}a$1" addr add "10.213.$1.2/30" dev wire && ip -n "${net}a$1" link set wire up &&
-        ip -n "${net}a$1" link set lo up && ip -n "${net}a$1" route add 10.213.0.1 via "10.213.$1.1"
-}
-make_nets() {
-    ip netns add "${net}s" && ip -n "${net}s" link set lo up &&
-        ip -n "${net}s" addr add 10.213.0.1/32 dev lo && wire 1 && wire 2
-}
-if ! make_nets 2>"$tmp/nets"; then
-    echo "skipped, no network namespaces here: $(head -n 1 "$tmp/nets")"
-    exit 77
-fi
-# Packets vanish; nobody is told. a1 has wire 1.
-cut() { ip -n "${net}s" link set "w${1#a}" down; }
-heal() { ip -n "${net}s" link set "w${1#a}" up; }
-
+start_nets
 lease=15s
-host=10.213.0.1
-enter="nsenter --net=/run/netns/${net}s"
-cli_url="unix:$tmp/data/stintd.sock"
 start_native "insecure: true"
-mkdir -p "$tmp/shared"
-for a in a1 a2; do
-    mkdir -p "$tmp/$a/storage"
-    mount --bind "$tmp/shared" "$tmp/$a/storage"
-    mounts="$mounts $tmp/$a/storage"
-    agent_enter="nsenter --net=/run/netns/$net$a"
-    start_agent "$a" --exec oci --insecure
-done
-node_becomes a1 ready
-node_becomes a2 ready
+start_agents h100x8 h100x8
 
 # At each moment it is alive, it says where. One folder for both nodes.
 # shellcheck disable=SC2016 # for the shell inside

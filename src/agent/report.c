@@ -85,8 +85,11 @@ static void task_json(const st_host *h, const st_task *t, bool log_down, st_strb
         [ST_PHASE_RUNNING] = "running", [ST_PHASE_PAUSED] = "paused",
         [ST_PHASE_ENDED] = "exited",    [ST_PHASE_UNSTARTED] = "failed-to-start",
     };
-    const char *state = t->phase == ST_PHASE_ENDED && t->saved ? "checkpointed" : words[t->phase];
-    bool first = lines_first(h, t, log_down);
+    bool saved = t->phase == ST_PHASE_ENDED && t->saved && t->unlisted_ms == 0;
+    const char *state = saved ? "checkpointed" : words[t->phase];
+    /* Off the list, somebody may wait for the last of it to be gone, and for nothing else. */
+    bool lingers = t->phase == ST_PHASE_ENDED && t->unlisted_ms != 0 && !t->gone;
+    bool first = lingers || (t->unlisted_ms == 0 && lines_first(h, t, log_down));
 
     if (first)
         state = words[ST_PHASE_RUNNING];
@@ -100,6 +103,8 @@ static void task_json(const st_host *h, const st_task *t, bool log_down, st_strb
         st_strbuf_addf(out, ",\"signal\":%d", t->exit_signal);
     else if (t->phase == ST_PHASE_ENDED && !first)
         st_strbuf_addf(out, ",\"exit_code\":%d", t->exit_code);
+    if (t->phase == ST_PHASE_ENDED && !first && (t->asked || t->stopped || t->killed || t->fenced))
+        st_strbuf_add(out, ",\"stopped\":true");
     if (!st_task_live(t) && !first && t->fault)
         st_strbuf_add(out, ",\"fault\":\"node\"");
     if (t->reason[0] && !first) {
@@ -118,8 +123,8 @@ static void report_json(st_host *h, uint64_t no, bool log_down, st_strbuf *out)
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
         const st_task *t = &h->journal.tasks.v[i];
 
-        /* Off the list and over: only its last lines are still on their way. */
-        if (!st_task_live(t) && t->unlisted_ms != 0)
+        /* Off the list and over: how it ended was heard with what it used. */
+        if (!st_task_live(t) && t->unlisted_ms != 0 && t->told)
             continue;
         st_strbuf_add(out, sep);
         task_json(h, t, log_down, out);

@@ -173,6 +173,7 @@ static int read_task(const st_api *api, const json_t *map, bool past, st_agent_t
     ret->odd = !st_said_exit(number(map, "exit_code"), number(map, "signal"), &ret->exit_code,
                              &ret->signal);
     ret->node_fault = fault && strcmp(fault, "node") == 0;
+    ret->stopped = json_is_true(json_object_get(map, "stopped"));
     /* A name that is none of ours stays job 0, which nobody has: told back as unknown. */
     if (!st_control_id_parse(api->control, job, &ret->job))
         ret->job = 0;

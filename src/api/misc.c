@@ -127,12 +127,16 @@ static void job_states(const st_question *q, const st_core *core, st_metrics *m)
         gpu_m[job->state] += st_job_gpu_m(job);
     }
     st_metrics_family(m, "stint_jobs", ST_METRIC_GAUGE, "Live jobs by state.");
-    for (int s = 0; s <= ST_JOB_PAUSED; s++) {
+    for (int s = 0; s < ST_JOB_STATE_COUNT; s++) {
+        if (s > ST_JOB_PAUSED && s != ST_JOB_STOPPING)
+            continue;
         st_metrics_label(m, "state", st_job_state_name((st_job_state)s));
         st_metrics_int(m, n[s]);
     }
     st_metrics_family(m, "stint_jobs_gpus", ST_METRIC_GAUGE, "GPUs that live jobs ask for.");
-    for (int s = 0; s <= ST_JOB_PAUSED; s++) {
+    for (int s = 0; s < ST_JOB_STATE_COUNT; s++) {
+        if (s > ST_JOB_PAUSED && s != ST_JOB_STOPPING)
+            continue;
         st_metrics_label(m, "state", st_job_state_name((st_job_state)s));
         st_metrics_milli(m, gpu_m[s]);
     }

@@ -4,7 +4,8 @@
  */
 #include "api/state.h"
 
-#define STATES "pending running notified checkpointing paused done failed timeout cancelled"
+#define STATES \
+    "pending running notified checkpointing paused stopping done failed timeout cancelled"
 
 static const st_query_row audit_query[] = {
     {.name = "by", .type = ST_QUERY_TEXT, .about = "what this user did"},

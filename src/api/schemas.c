@@ -125,7 +125,7 @@ static const st_schema schemas[] = {
             "\"name\": {\"type\": \"string\"}, \"account\": {\"type\": \"string\"}, "
             "\"user\": {\"type\": \"string\"}, \"state\": {\"type\": \"string\", "
             "\"enum\": [\"pending\", \"running\", \"notified\", \"checkpointing\", "
-            "\"paused\", \"done\", \"failed\", \"timeout\", \"cancelled\"]}, \"class\": "
+            "\"paused\", \"stopping\", \"done\", \"failed\", \"timeout\", \"cancelled\"]}, \"class\": "
             "{\"type\": \"string\"}, \"priority\": {\"type\": \"integer\"}, \"gpus\": "
             "{\"type\": \"number\"}, \"submitted\": {\"type\": [\"string\", \"null\"], "
             "\"format\": \"date-time\"}, \"started\": {\"type\": [\"string\", \"null\"], "

@@ -77,7 +77,7 @@ static int why_json(st_question *q, st_core *core, const st_outlook *outlook, st
     }
     st_out_text(&q->out, "state", st_job_state_name(job->state));
     st_out_raw(&q->out, "reasons", "[");
-    if (job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED)
+    if (job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED || job->stopping)
         r = st_core_explain(core, q->job, &list, err);
     for (size_t i = 0; r == 0 && i < list.n; i++)
         reason_json(q, core, &list, i);

@@ -41,6 +41,7 @@
     X(USER_LIMIT, "limits per user are ignored", 40)                                   \
     X(WEIGHT_ZERO, "an account of weight 0 borrows", 40)                               \
     X(FAILED_NODE, "jobs stay on a failed node", 40)                                   \
+    X(GONE, "a job starts again before its last stay is known to be over", 40)         \
     X(SAVE, "a save leaves something out", 40)                                         \
     X(REASONS, "a waiting job is given no reason", 40)                                 \
     X(ORDER, "an address decides between equals", 40)                                  \

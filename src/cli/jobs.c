@@ -159,7 +159,7 @@ const st_cli_row st_cli_ps_options[] = {
     {"account", 'A', ST_CLI_STRING, offsetof(ps_flags, account), "ACCOUNT",
      "only of this account and those below it", 0, 0},
     {"state", 's', ST_CLI_MANY, offsetof(ps_flags, states),
-     "pending|running|notified|checkpointing|paused|done|failed|timeout|cancelled",
+     "pending|running|notified|checkpointing|paused|stopping|done|failed|timeout|cancelled",
      "only in this state; may be given several times", 0, 0},
     {"name", 'n', ST_CLI_STRING, offsetof(ps_flags, name), "TEXT", "whose name contains this", 0,
      0},
@@ -209,7 +209,8 @@ static int add_pages(const ps_flags *f, const st_strbuf *path, json_t *doc, st_e
 
 static int show_ps(void *ctx, st_err *err)
 {
-    static const char *const live[] = {"pending", "running", "notified", "checkpointing", "paused"};
+    static const char *const live[] = {"pending",       "running", "notified",
+                                       "checkpointing", "paused",  "stopping"};
     ps_flags *f = ctx;
     ST_CLEANUP(st_response_done) st_response response = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};

@@ -95,7 +95,8 @@ int st_top_fetch(st_client *client, st_top *top, st_err *err)
     if (r == 0)
         r = st_client_get(client,
                           "/v1/jobs?" JOBS
-                          "&state=running&state=notified&state=checkpointing&state=paused",
+                          "&state=running&state=notified&state=checkpointing&state=paused"
+                          "&state=stopping",
                           &t.running, err);
     if (r == 0)
         r = st_client_get(client, "/v1/jobs?" JOBS "&state=pending", &t.waiting, err);

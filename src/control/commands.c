@@ -385,6 +385,22 @@ typedef struct cmd_report {
     bool incident; /* a flag that is new */
 } cmd_report;
 
+/* Where nobody says when it ended, it is taken to have when it was told to. */
+static int run_gone(st_tx *tx, st_live *live, const st_report *rep, st_err *err)
+{
+    const st_job *job = st_core_job(tx->ctl->core, rep->job);
+    st_event event = {.kind = ST_EV_GONE};
+
+    if (!job || !job->stopping)
+        return 0; /* it was told before */
+    live->said_end_ms = rep->ended_ms > 0 ? rep->ended_ms : job->stop_ms;
+    event.u.gone.id = rep->job;
+    event.u.gone.done = rep->done;
+    st_vec_push(&tx->notes,
+                (st_note){.kind = ST_NOTE_ENDED, .v = {(int64_t)rep->job, live->said_end_ms}});
+    return st_tx_apply(tx, &event, err);
+}
+
 static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     const st_report *rep = &((cmd_report *)cmd)->report;
@@ -401,6 +417,8 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     }
     if (!live || live->stay != rep->stay)
         return 0; /* of a stay that is over: nothing to learn from it */
+    if (rep->kind == ST_REPORT_GONE)
+        return run_gone(tx, live, rep, err);
     if (rep->kind == ST_REPORT_CHECKPOINTED || rep->kind == ST_REPORT_UNSTARTED) {
         event.kind = rep->kind == ST_REPORT_UNSTARTED ? ST_EV_UNSTARTED : ST_EV_CHECKPOINTED;
         event.u.id = rep->job;

@@ -208,6 +208,7 @@ static int load_job(void *ctx, const st_job_row *row, st_err *err)
                       .state = job->state,
                       .class = job->class};
     read_detail(live, row->result);
+    st_core_recall_stay(ctl->core, live->id, live->stay);
     st_control_add_live(ctl, live);
     st_live_charge(ctl, live);
     return 0;
@@ -222,13 +223,14 @@ static int last_job(void *ctx, const st_job_row *row, st_err *err)
 
 static int load_jobs(st_control *ctl, st_err *err)
 {
-    const char *live[ST_JOB_PAUSED + 1];
+    const char *live[ST_JOB_PAUSED + 2];
     const st_job_filter running = {.states = live, .nstates = ST_ARRAY_LEN(live), .own_part = true};
     const st_job_filter newest = {.limit = 1};
     int r;
 
     for (int s = 0; s <= ST_JOB_PAUSED; s++)
         live[s] = st_job_state_name((st_job_state)s);
+    live[ST_JOB_PAUSED + 1] = st_job_state_name(ST_JOB_STOPPING);
     ctl->last_id = 0;
     r = st_store_jobs_list(ctl->store, &newest, last_job, &ctl->last_id, err);
     if (r >= 0)

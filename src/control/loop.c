@@ -577,6 +577,7 @@ int st_control_start(st_control *ctl, st_err *err)
         ctl->started = false;
         return st_fail(err, ST_EINTERNAL, "the control thread cannot be started (%d)", r);
     }
+    st_control_know_agents(ctl);
     return 0;
 }
 

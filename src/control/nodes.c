@@ -90,6 +90,56 @@ void st_control_tell_nodes(st_control *ctl)
             st_control_tell_node(ctl, (int32_t)i);
 }
 
+/* What runs there is gone when its agent says so from now on; the core needs to hear that once. */
+int st_node_has_agent(st_tx *tx, int32_t id, st_err *err)
+{
+    st_event event = {.kind = ST_EV_AGENT};
+
+    if (st_core_fleet(tx->ctl->core)->nodes.v[id]->agent)
+        return 0;
+    event.u.node_state.node = id;
+    return st_tx_apply(tx, &event, err);
+}
+
+/* Nodes of a store from before the core was told. */
+static int run_agents(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
+    int r = 0;
+
+    (void)cmd;
+    for (size_t i = 0; r == 0 && i < fleet->nodes.n; i++) {
+        if (fleet->nodes.v[i]->agent || fleet->nodes.v[i]->state == ST_NODE_REMOVED)
+            continue;
+        json_t *row = st_thing_json(tx->ctl->store, "node", fleet->nodes.v[i]->name, &r, err);
+
+        if (row)
+            r = st_node_has_agent(tx, (int32_t)i, err);
+        json_decref(row);
+    }
+    return r;
+}
+
+static void agents_done(st_cmd *cmd, const st_err *err)
+{
+    (void)err;
+    free(cmd);
+}
+
+void st_control_know_agents(st_control *ctl)
+{
+    st_cmd *cmd;
+
+    if (!ctl->options.engine || !ctl->options.engine->ops->node)
+        return;
+    cmd = st_xcalloc(1, sizeof *cmd);
+    cmd->lane = ST_LANE_AGENTS;
+    cmd->run = run_agents;
+    cmd->done = agents_done;
+    if (!st_control_post(ctl, cmd))
+        free(cmd);
+}
+
 /* ---- faults ------------------------------------------------------------------------------------ */
 
 int st_thing_erase(st_tx *tx, const char *kind, const char *name, st_err *err)

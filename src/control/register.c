@@ -257,6 +257,9 @@ static int take(st_tx *tx, st_cmd_register *c, const json_t *row, const pass *p,
     if (r < 0)
         return r;
     c->id = st_fleet_node(fleet, c->node.name);
+    r = st_node_has_agent(tx, c->id, err);
+    if (r < 0)
+        return r;
     snprintf(c->pool, sizeof c->pool, "%s", fleet->pools.v[fleet->nodes.v[c->id]->pool].name);
     return 0;
 }

@@ -12,7 +12,7 @@
 
 static bool is_over(st_job_state state)
 {
-    return state >= ST_JOB_DONE;
+    return state >= ST_JOB_DONE && state != ST_JOB_STOPPING;
 }
 
 st_live *st_control_known(const st_control *ctl, uint64_t id)
@@ -219,7 +219,8 @@ static void follow(st_tx *tx, const st_effect *fx)
         live->preemptions = job->preemptions;
     switch (fx->kind) {
     case ST_FX_START:
-        live->stay++;
+        live->stay = fx->stay;
+        live->said_end_ms = 0; /* that was of the stay before */
         if (live->start_ms == ST_STORE_NEVER)
             live->start_ms = fx->at_ms;
         __attribute__((fallthrough));
@@ -291,6 +292,8 @@ static int order_kind(st_effect_kind kind)
         return ST_ENG_CHECKPOINT;
     case ST_FX_PAUSE:
         return ST_ENG_PAUSE;
+    case ST_FX_STOP:
+        return ST_ENG_HALT;
     case ST_FX_REQUEUE:
     case ST_FX_END:
         return ST_ENG_STOP;
@@ -407,6 +410,10 @@ void st_control_order_all(st_control *ctl)
 
         if (!live)
             continue;
+        if (job->stopping) {
+            order(ctl, ST_ENG_HALT, live, job, job->grants, job->tasks, now, 0);
+            continue;
+        }
         if (st_job_on_devices(job))
             order(ctl, ST_ENG_RUN, live, job, job->grants, job->tasks, now, 0);
         if (job->state == ST_JOB_NOTIFIED)

@@ -213,6 +213,9 @@ void st_control_tell_nodes(st_control *ctl);
 void st_node_fault(st_store *store, const char *node, st_strbuf *out);
 void st_node_flags(st_store *store, const char *node, st_flag_fn fn, void *ctx);
 void st_node_key(st_store *store, const char *node, char ret[ST_KEY_TEXT], bool *ret_rejoin);
+/* Tells the core, once, that the node has an agent. */
+int st_node_has_agent(st_tx *tx, int32_t id, st_err *err);
+void st_control_know_agents(st_control *ctl);
 int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err);
 int st_node_heal(st_tx *tx, int32_t id, st_err *err);
 /* What an engine says of a node: failed, held (draining) or well again. */

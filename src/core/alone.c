@@ -179,7 +179,7 @@ void st_alone_join(st_core *core, st_job *job)
     s->grants = NULL;
     s->state = ST_JOB_PENDING;
     s->class = ST_CLASS_NONE;
-    s->held = false;
+    s->held = s->stopping = s->first = false;
     s->claimant = 0;
     s->type = -1;
     s->queued_ms = core->now;

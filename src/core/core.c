@@ -175,3 +175,11 @@ const st_job *st_core_job_at(const st_core *core, size_t i)
     ST_ASSERT(i < core->jobs.n);
     return core->jobs.v[i];
 }
+
+void st_core_recall_stay(st_core *core, uint64_t id, int stay)
+{
+    st_job *job = st_core_find(core, id);
+
+    if (job)
+        job->stay = ST_MAX(job->stay, stay);
+}

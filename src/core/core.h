@@ -18,6 +18,8 @@
  *    for somebody named in the reasons; or, with a policy that bounds the search, behind so many
  *    others.
  *  8 Repeating a step with nothing new changes nothing.
+ *  9 No two stays of one job overlap in what agents were told and have not said to be gone; nor are
+ *    devices given out that such a stay has.
  *
  * Place in the law: base <- model <- {admit, share, place, reclaim, forecast} <- core. */
 #ifndef ST_CORE_CORE_H
@@ -50,7 +52,9 @@ typedef struct st_core st_core;
     X(ST_EV_POOL_CHANGE, "pool_change")       /* a pool allows other things: u.pool */            \
     X(ST_EV_UNSTARTED, "unstarted")           /* its node could not start it: u.id */             \
     X(ST_EV_POOL_REMOVE, "pool_remove")       /* a pool without nodes goes: u.pool.name */        \
-    X(ST_EV_ACCOUNT_REMOVE, "account_remove") /* an empty account goes: u.account.name */
+    X(ST_EV_ACCOUNT_REMOVE, "account_remove") /* an empty account goes: u.account.name */         \
+    X(ST_EV_AGENT, "agent")                   /* a node has an agent from now on: u.node_state */ \
+    X(ST_EV_GONE, "gone")                     /* nothing of a stopping job is left: u.gone */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)
@@ -102,6 +106,10 @@ typedef struct st_event {
         uint64_t id;
         struct {
             uint64_t id;
+            bool done; /* it had ended by itself, and well, before it was told to stop */
+        } gone;
+        struct {
+            uint64_t id;
             int priority;
         } priority;
         st_policy policy;
@@ -134,7 +142,8 @@ int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, s
     X(ST_FX_REQUEUE, "requeue")       /* off the devices, back in the queue; value: lost */     \
     X(ST_FX_END, "end")               /* over; `state` says how; value: lost on cancel-yield */ \
     X(ST_FX_FLOOR, "floor")           /* an account's floor is now `value` milli-GPU */         \
-    X(ST_FX_NODE, "node")             /* a node's state changed; value: st_node_state */
+    X(ST_FX_NODE, "node")             /* a node's state changed; value: st_node_state */        \
+    X(ST_FX_STOP, "stop")             /* be gone; value: what becomes of it then */
 typedef enum st_effect_kind {
 #define X(id, name) id,
     ST_EFFECT_TABLE(X)
@@ -153,6 +162,7 @@ typedef struct st_effect {
     int64_t until_ms, value;
     int64_t
         unsaved_ms; /* time on devices since its last checkpoint: PAUSE keeps it, REQUEUE and END lose it */
+    int stay;         /* of the job: how often it has started */
     size_t grants_at; /* where its grants begin in st_effects.grants */
     int ngrants;
 } st_effect;
@@ -190,7 +200,8 @@ const char *st_event_name(st_event_kind kind);
     X(ST_WHY_RECLAIM_BOUND, "reclaim_bound", false) /* would evict `used` for `asked` GPUs */     \
     X(ST_WHY_RECLAIM_NONE, "reclaim_none", false)   /* nobody may be displaced for it */          \
     X(ST_WHY_MOVES, "moves", false)      /* moving `used` jobs with `bound` milli-GPU would do */ \
-    X(ST_WHY_NO_NODES, "no_nodes", true) /* of asked tasks `bound` fit its nodes; dim: pool + 1 */
+    X(ST_WHY_NO_NODES, "no_nodes", true) /* of asked tasks `bound` fit its nodes; dim: pool + 1 */ \
+    X(ST_WHY_STOPPING, "stopping", true) /* `asked` jobs are not known to be gone; used 1: itself */
 typedef enum st_why {
 #define X(id, name, blocks) id,
     ST_REASON_TABLE(X)
@@ -278,6 +289,9 @@ uint64_t st_core_hash(const st_core *core);
  * same way. A damaged save is refused. */
 void st_core_save(const st_core *core, st_strbuf *out);
 int st_core_load(const char *data, size_t len, st_core **ret, st_err *err);
+
+/* How often a job has started, where a save from before format 4 does not know. */
+void st_core_recall_stay(st_core *core, uint64_t id, int stay);
 
 /* Reading the state. */
 const st_policy *st_core_policy(const st_core *core);

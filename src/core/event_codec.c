@@ -115,6 +115,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_node_spec(c, arena, &ev->u.node);
         break;
     case ST_EV_NODE_STATE:
+    case ST_EV_AGENT:
         IO_IN(c, ev->u.node_state.node, INT32_MIN, INT32_MAX);
         IO_IN(c, ev->u.node_state.state, 0, ST_NODE_STATE_COUNT - 1);
         break;
@@ -135,6 +136,10 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
     case ST_EV_CHECKPOINTED:
     case ST_EV_UNSTARTED:
         io_u64(c, &ev->u.id);
+        break;
+    case ST_EV_GONE:
+        io_u64(c, &ev->u.gone.id);
+        IO_BOOL(c, ev->u.gone.done);
         break;
     case ST_EV_PRIORITY:
         io_u64(c, &ev->u.priority.id);

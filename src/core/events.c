@@ -97,13 +97,10 @@ static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_e
         st_job *job = st_core_find(core, ids[i]);
         if (job->held)
             st_core_unhold(core, job, fx);
-        if (state == ST_NODE_FAILED && job->grants && !ST_BROKEN(FAILED_NODE)) {
-            if (st_job_on_devices(job))
-                st_vec_push(&core->restart, (st_restart){job->id, job->priority,
-                                                         job->class == ST_CLASS_GUARANTEED});
-            for (int t = 0; t < job->tasks; t++)
-                st_core_prefer(core, job->grants[t].node);
-            st_core_requeue(core, job, fx);
+        if (state == ST_NODE_FAILED && job->grants && !ST_BROKEN(FAILED_NODE) &&
+            !st_core_stop(core, job, ST_JOB_PENDING, true, fx)) {
+            st_core_restart(core, job);
+            st_core_requeue_now(core, job, fx);
         }
     }
     free(ids);
@@ -180,8 +177,40 @@ static int on_finish(st_core *core, const st_event *ev, st_effects *fx, st_err *
     if (!st_job_on_devices(job))
         return st_fail(err, ST_ESTATE, "job %s is %s and cannot finish", job->name,
                        st_job_state_name(job->state));
+    /* Of a gang the first failure is told, and the others are still there. */
+    bool there = ev->u.finish.failed && job->tasks > 1;
+    if (there && job->stopping)
+        return 0; /* which it brought about */
+    if (job->stopping)
+        job->claimant = 0; /* it ended by itself */
     st_core_learn(core, job);
-    st_core_end(core, job, ev->u.finish.failed ? ST_JOB_FAILED : ST_JOB_DONE, fx);
+    if (there)
+        st_core_end(core, job, ST_JOB_FAILED, fx);
+    else
+        st_core_end_now(core, job, ev->u.finish.failed ? ST_JOB_FAILED : ST_JOB_DONE, fx);
+    return 0;
+}
+
+static int on_agent(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx;
+    int32_t id = ev->u.node_state.node;
+    if (id < 0 || (size_t)id >= core->fleet->nodes.n)
+        return st_fail(err, ST_ENOENT, "node %d does not exist", id);
+    core->fleet->nodes.v[id]->agent = true;
+    return 0;
+}
+
+static int on_gone(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_job *job;
+    int rc = need_job(core, ev->u.gone.id, &job, err);
+    if (rc < 0)
+        return rc;
+    if (!job->stopping)
+        return st_fail(err, ST_ESTATE, "job %s is %s and was not told to stop", job->name,
+                       st_job_state_name(job->state));
+    st_core_gone(core, job, ev->u.gone.done, fx);
     return 0;
 }
 
@@ -201,7 +230,7 @@ static int on_checkpointed(st_core *core, const st_event *ev, st_effects *fx, st
     int rc = need_job(core, ev->u.id, &job, err);
     if (rc < 0)
         return rc;
-    if (!st_job_on_devices(job))
+    if (!st_job_on_devices(job) || job->stopping)
         return st_fail(err, ST_ESTATE, "job %s is %s and has nothing to save", job->name,
                        st_job_state_name(job->state));
     st_core_checkpointed(core, job, fx);
@@ -216,7 +245,7 @@ static int on_unstarted(st_core *core, const st_event *ev, st_effects *fx, st_er
 
     if (rc < 0)
         return rc;
-    if (!st_job_on_devices(job))
+    if (!st_job_on_devices(job) || job->stopping)
         return st_fail(err, ST_ESTATE, "job %s is %s and is not being started", job->name,
                        st_job_state_name(job->state));
     st_core_requeue(core, job, fx);
@@ -301,6 +330,8 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_UNSTARTED] = on_unstarted,
     [ST_EV_POOL_REMOVE] = st_core_pool_remove,
     [ST_EV_ACCOUNT_REMOVE] = on_account_remove,
+    [ST_EV_AGENT] = on_agent,
+    [ST_EV_GONE] = on_gone,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

@@ -256,11 +256,17 @@ static bool shares_a_node(const st_job *a, const st_job *b)
 static void say_yielding(st_core *core, const st_job *job, st_reasons *ret)
 {
     st_reason r = reason_of(ST_WHY_YIELDING, job->type);
+    st_reason stop = reason_of(ST_WHY_STOPPING, job->type);
     r.until_ms = core->now;
     for (size_t i = 0; i < core->jobs.n; i++) {
         const st_job *victim = core->jobs.v[i];
         if (!st_job_leaving(victim) || !shares_a_node(job, victim))
             continue;
+        if (victim->stopping) {
+            stop.other = victim->id;
+            stop.asked++;
+            continue;
+        }
         r.other = victim->id;
         r.asked++;
         bool saves = victim->yield == ST_YIELD_CHECKPOINT || victim->yield == ST_YIELD_PAUSE;
@@ -269,8 +275,20 @@ static void say_yielding(st_core *core, const st_job *job, st_reasons *ret)
             until += core->policy.grace_ms;
         r.until_ms = ST_MAX(r.until_ms, until);
     }
-    say(ret, r);
+    if (stop.asked > 0)
+        say(ret, stop);
+    if (r.asked > 0 || stop.asked == 0)
+        say(ret, r);
     say_max(core, job, job->type, ST_NOW, ret);
+}
+
+/* Its own last stay may not be over. */
+static void say_stopping(const st_job *job, st_reasons *ret)
+{
+    st_reason r = reason_of(ST_WHY_STOPPING, -1);
+    r.other = job->id;
+    r.used = r.asked = 1;
+    say(ret, r);
 }
 
 int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err)
@@ -278,7 +296,11 @@ int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err)
     const st_job *job = st_core_find(core, id);
     if (!job)
         return st_fail(err, ST_ENOENT, "job %" PRIu64 " does not exist or has ended", id);
-    if ((job->state != ST_JOB_PENDING && job->state != ST_JOB_PAUSED) || ST_BROKEN(REASONS))
+    if (ST_BROKEN(REASONS))
+        return 0;
+    if (job->stopping)
+        say_stopping(job, ret);
+    if ((job->state != ST_JOB_PENDING && job->state != ST_JOB_PAUSED) || job->stopping)
         return 0;
     if (job->held) {
         say_yielding(core, job, ret);

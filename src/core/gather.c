@@ -154,7 +154,7 @@ int64_t st_gather_release_ms(const st_core *core, const st_job *job, unsigned by
     int64_t at = st_job_end_ms(job, core->now);
     if (by == ST_BY_FORECAST)
         at = ST_MIN(at, job->expect_ms);
-    if (job->state == ST_JOB_CHECKPOINTING)
+    if (job->state == ST_JOB_CHECKPOINTING || job->state == ST_JOB_STOPPING)
         at = ST_MIN(at, job->deadline_ms);
     else if (job->state == ST_JOB_NOTIFIED)
         at = ST_MIN(at, job->deadline_ms + core->policy.grace_ms);

@@ -3,7 +3,7 @@
  *
  *               residents      now   next  (sure with next, if guaranteed)
  *   running     yes             x     x
- *   leaving     yes             x
+ *   leaving     yes             x           (stopping is leaving too)
  *   held        plan                  x
  *   paused      memory only
  *
@@ -80,6 +80,7 @@ void st_core_forget_grants(st_core *core, st_job *job)
 static void go(st_core *core, st_job *job, st_effects *fx)
 {
     bool resumed = job->state == ST_JOB_PAUSED;
+    job->stay += !resumed;
     st_job_move(job, ST_JOB_RUNNING);
     job->start_ms = core->now;
     job->mark_ms = core->now - job->kept_ms;
@@ -190,10 +191,11 @@ void st_core_start_elsewhere(st_core *core, st_job *job, st_grant *take_grants, 
     spare_victims(core, job, fx); /* only now: the job's own share of quota comes first */
 }
 
-void st_core_leave(st_core *core, st_job *job, uint64_t claimant)
+void st_core_leave(st_core *core, st_job *job, st_job_state state, uint64_t claimant)
 {
     charge(core, job, ST_NEXT | ST_SURE, -1);
-    st_job_move(job, ST_JOB_NOTIFIED);
+    core->class_dirty |= job->class == ST_CLASS_GUARANTEED;
+    st_job_move(job, state);
     st_core_leaves(core, job);
     st_core_stir(core);
     job->claimant = claimant;

@@ -17,7 +17,8 @@ static int by_account_turn(const void *pa, const void *pb)
 
 bool st_job_waits(const st_job *job)
 {
-    return (job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED) && !job->held;
+    return (job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED) && !job->held &&
+           !job->stopping;
 }
 
 void st_queue_build(st_core *core, st_queue *q)

@@ -189,6 +189,24 @@ static void text_reclaim(const telling *t, st_strbuf *out)
                            "enough GPUs");
 }
 
+static void text_stopping(const telling *t, st_strbuf *out)
+{
+    const char *by = "at the latest when the leases of these nodes are over";
+    if (t->r->used == 1)
+        st_strbuf_addf(out, "it was told to stop, and its nodes have not yet said that it has; %s",
+                       by);
+    else if (t->reader == ST_ROOT)
+        st_strbuf_addf(out,
+                       "%" PRId64 " jobs were told to stop, and their nodes have not yet said that "
+                       "they have; %s",
+                       t->r->asked, by);
+    else
+        st_strbuf_addf(out,
+                       "others were told to stop for it, and their nodes have not yet said that "
+                       "they have; %s",
+                       by);
+}
+
 void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_strbuf *out)
 {
     const telling t = {core, r, reader};
@@ -243,6 +261,9 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
                            r->asked, a);
         else
             st_strbuf_addf(out, "other jobs are being preempted for it, in %s at the latest", a);
+        break;
+    case ST_WHY_STOPPING:
+        text_stopping(&t, out);
         break;
     case ST_WHY_MOVES:
         st_fmt_milli(a, r->bound);

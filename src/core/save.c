@@ -73,6 +73,8 @@ static void io_node(codec *c, st_fleet *f, st_node *node)
     IO_IN(c, node->ram_mib, 0, ST_QTY_MAX);
     IO_IN(c, node->state, 0, ST_NODE_STATE_COUNT - 1);
     IO_IN(c, node->home, 0, ST_ACCOUNTS_MAX - 1);
+    if (c->format >= 4)
+        IO_BOOL(c, node->agent);
     if (!c->out)
         node->place[ST_TOPO_NONE] = -1;
     for (int l = ST_TOPO_ZONE; l <= ST_TOPO_RACK; l++)
@@ -217,7 +219,8 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     IO_IN(c, j->priority, -ST_PRIO_MAX, ST_PRIO_MAX);
     io_i64(c, &j->limit_ms);
     IO_IN(c, j->yield, 0, ST_YIELD_COUNT - 1);
-    IO_IN(c, j->state, 0, ST_JOB_PAUSED);
+    IO_IN(c, j->state, 0, ST_JOB_STATE_COUNT - 1);
+    c->bad |= st_job_ended(j);
     IO_IN(c, j->class, 0, ST_CLASS_BURSTABLE);
     IO_IN(c, j->type, -1, last_of(core->fleet->types.n));
     IO_BOOL(c, j->held);
@@ -241,6 +244,15 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     IO_BOOL(c, j->beyond);
     io_i64(c, &j->told_ms);
     io_i64(c, &j->told_at_ms);
+    if (c->format >= 4) {
+        IO_IN(c, j->stay, 0, INT32_MAX);
+        IO_BOOL(c, j->stopping);
+        IO_IN(c, j->after, 0, ST_JOB_STATE_COUNT - 1);
+        IO_BOOL(c, j->first);
+        io_i64(c, &j->stop_ms);
+    }
+    c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
+              (j->stopping && j->state != ST_JOB_STOPPING && j->state != ST_JOB_PAUSED);
     bool placed = j->grants != NULL;
     IO_BOOL(c, placed);
     if (placed != (j->held || j->state != ST_JOB_PENDING))

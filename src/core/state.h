@@ -6,6 +6,7 @@
  *   moves.c     the only functions that give, hold or take away devices; they keep residents,
  *               quota counters and effects in step
  *   yield.c     the way out: notified -> checkpointing -> paused or requeued; deadlines
+ *   stop.c      what is told to be gone and not known to be
  *   due.c       who is due when
  *   borrowers.c who is outside its floor, and where that may change
  *   classes.c   capacity, floors, guaranteed or burstable
@@ -203,7 +204,8 @@ void st_core_unhold(st_core *core, st_job *job, st_effects *fx);
 void st_core_start_elsewhere(st_core *core, st_job *job, st_grant *take_grants, st_effects *fx);
 /* Its place to go to, if it had one, is no longer kept. */
 void st_core_forget_move(st_core *core, st_job *job);
-void st_core_leave(st_core *core, st_job *job, uint64_t claimant);
+/* To NOTIFIED or STOPPING: what it has is free at the later moment. */
+void st_core_leave(st_core *core, st_job *job, st_job_state state, uint64_t claimant);
 bool st_core_stay(st_core *core, st_job *job);
 /* Whether a plan would break a ceiling even when everybody has left who is to leave. */
 bool st_core_plan_over(st_core *core, const st_job *job);
@@ -224,10 +226,24 @@ void st_core_prefer(st_core *core, int32_t node); /* for gangs that lost another
 void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_grant *take_to,
                     st_effects *fx);
 void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx);
+/* Both wait, as stopping, for the word of the job's agents that it is gone, if it has any. */
 void st_core_requeue(st_core *core, st_job *job, st_effects *fx);
 void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx);
+/* The same when it is known to be gone. */
+void st_core_requeue_now(st_core *core, st_job *job, st_effects *fx);
+void st_core_end_now(st_core *core, st_job *job, st_job_state state, st_effects *fx);
 void st_core_expire(st_core *core, st_effects *fx);
 int64_t st_job_due_ms(const st_job *job);
+
+/* stop.c */
+#define ST_STOP_MS \
+    INT64_C(60000) /* how long that takes at most, as far as anybody can count on it */
+/* Told to be gone, if there is somebody who will say when it is; `after`: PENDING or an end. False: it is gone as
+ * soon as it is told. */
+bool st_core_stop(st_core *core, st_job *job, st_job_state after, bool first, st_effects *fx);
+void st_core_gone(st_core *core, st_job *job, bool done, st_effects *fx);
+/* A gang that lost a node goes first, to what it has left of its places. */
+void st_core_restart(st_core *core, const st_job *job);
 
 /* due.c */
 void st_core_due(st_core *core, const st_job *job); /* its next deadline may be sooner now */

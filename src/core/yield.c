@@ -5,7 +5,8 @@
  *     pause        paused, all of it kept in memory; requeued if it did not get there in time
  *   and straight from notified, since there is nothing to wait for:
  *     requeue      requeued from its last checkpoint
- *     cancel       ended */
+ *     cancel       ended
+ * Where nodes have agents, "requeued" and "ended" have a step before them: stopping (stop.c). */
 #include <stdlib.h>
 
 #include "core/alone.h"
@@ -31,7 +32,7 @@ static int64_t lose(st_core *core, const st_job *job)
     return lost;
 }
 
-void st_core_requeue(st_core *core, st_job *job, st_effects *fx)
+void st_core_requeue_now(st_core *core, st_job *job, st_effects *fx)
 {
     int64_t unsaved_ms = st_job_unsaved_ms(job, core->now), lost = lose(core, job);
     uint64_t claimant = job->claimant;
@@ -42,6 +43,7 @@ void st_core_requeue(st_core *core, st_job *job, st_effects *fx)
     else
         st_core_forget_grants(core, job); /* paused */
     st_job_move(job, ST_JOB_PENDING);
+    job->stopping = job->first = false;
     job->queued_ms = core->now;
     job->kept_ms = 0;
     job->deadline_ms = 0;
@@ -50,6 +52,12 @@ void st_core_requeue(st_core *core, st_job *job, st_effects *fx)
     e.value = lost;
     e.unsaved_ms = unsaved_ms;
     st_fx(core, fx, e, NULL, 0);
+}
+
+void st_core_requeue(st_core *core, st_job *job, st_effects *fx)
+{
+    if (!st_core_stop(core, job, ST_JOB_PENDING, false, fx))
+        st_core_requeue_now(core, job, fx);
 }
 
 /* `loses`: through no fault of its own, so what was not saved is lost. */
@@ -74,13 +82,25 @@ static void end(st_core *core, st_job *job, st_job_state state, bool loses, st_e
     st_core_drop_job(core, job);
 }
 
-void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx)
+/* Somebody it had to end for may be named: then what it loses is his doing. */
+void st_core_end_now(st_core *core, st_job *job, st_job_state state, st_effects *fx)
 {
     st_account *account = st_tree_account(core->tree, job->account);
+    if (job->stopping && job->claimant) {
+        end(core, job, state, true, fx);
+        return;
+    }
     st_life_note(account, job, core->now);
     if (st_job_served_ms(job, core->now) > 0)
         st_life_end(account, job);
     end(core, job, state, false, fx);
+}
+
+void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx)
+{
+    job->claimant = 0; /* it does not end for anybody */
+    if (!st_core_stop(core, job, state, false, fx))
+        st_core_end_now(core, job, state, fx);
 }
 
 /* The last step of yielding; `saved`: it reported its checkpoint in time. */
@@ -90,7 +110,8 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
     job->preempted_ms = core->now;
     job->preemptions++;
     if (job->yield == ST_YIELD_CANCEL) {
-        end(core, job, ST_JOB_CANCELLED, true, fx);
+        if (!st_core_stop(core, job, ST_JOB_CANCELLED, false, fx))
+            end(core, job, ST_JOB_CANCELLED, true, fx);
         return;
     }
     if (job->yield == ST_YIELD_PAUSE && saved) {
@@ -111,10 +132,12 @@ static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
         job->saved_ms = st_job_ran_ms(job, core->now);
         job->mark_ms = core->now;
     }
+    if (st_core_stop(core, job, ST_JOB_PENDING, false, fx))
+        return;
     if (job->to) /* its new place is free: it goes there before anybody has a turn */
         st_vec_push(&core->restart,
                     (st_restart){job->id, job->priority, job->class == ST_CLASS_GUARANTEED});
-    st_core_requeue(core, job, fx);
+    st_core_requeue_now(core, job, fx);
 }
 
 static void after_notice(st_core *core, st_job *job, st_effects *fx)
@@ -137,7 +160,7 @@ static void after_notice(st_core *core, st_job *job, st_effects *fx)
 void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_grant *take_to,
                     st_effects *fx)
 {
-    st_core_leave(core, victim, claimant->id);
+    st_core_leave(core, victim, ST_JOB_NOTIFIED, claimant->id);
     victim->to = take_to;
     core->nmoving += take_to != NULL;
     victim->deadline_ms = core->now + core->policy.notice_ms;
@@ -175,7 +198,10 @@ static void expire(st_core *core, st_job *job, st_effects *fx)
         after_notice(core, job, fx);
     else if (job->state == ST_JOB_CHECKPOINTING)
         yielded(core, job, false, fx);
-    else if (job->state == ST_JOB_PAUSED && !job->held)
+    else if (job->stopping) { /* longer than it should take; there is nothing to do but wait */
+        job->deadline_ms = core->now + ST_STOP_MS;
+        st_core_retime(core, job);
+    } else if (job->state == ST_JOB_PAUSED && !job->held)
         st_core_requeue(core, job, fx);
     else if (job->state == ST_JOB_PAUSED)
         job->deadline_ms = core->now + ST_MAX(core->policy.pause_limit_ms, 1000); /* on its way */

@@ -20,14 +20,15 @@
 
 typedef struct st_engine st_engine;
 
-#define ST_ENG_TABLE(X)                                                           \
-    X(ST_ENG_RUN, "run")               /* these tasks on these devices */         \
-    X(ST_ENG_NOTIFY, "notify")         /* must yield by until_ms */               \
-    X(ST_ENG_SPARE, "spare")           /* need not after all */                   \
-    X(ST_ENG_CHECKPOINT, "checkpoint") /* save now, by until_ms */                \
-    X(ST_ENG_PAUSE, "pause")           /* off the devices, kept in host memory */ \
-    X(ST_ENG_RESUME, "resume")         /* back on these devices */                \
-    X(ST_ENG_STOP, "stop")             /* off the devices and away */
+#define ST_ENG_TABLE(X)                                                               \
+    X(ST_ENG_RUN, "run")               /* these tasks on these devices */             \
+    X(ST_ENG_NOTIFY, "notify")         /* must yield by until_ms */                   \
+    X(ST_ENG_SPARE, "spare")           /* need not after all */                       \
+    X(ST_ENG_CHECKPOINT, "checkpoint") /* save now, by until_ms */                    \
+    X(ST_ENG_PAUSE, "pause")           /* off the devices, kept in host memory */     \
+    X(ST_ENG_RESUME, "resume")         /* back on these devices */                    \
+    X(ST_ENG_HALT, "halt")             /* off the devices and away: say when it is */ \
+    X(ST_ENG_STOP, "stop")             /* the same, and nobody wants to know */
 typedef enum st_engine_order_kind {
 #define X(id, word) id,
     ST_ENG_TABLE(X)
@@ -58,6 +59,7 @@ typedef struct st_engine_order {
     X(ST_REPORT_ENDED, "ended")               /* all its tasks are over */        \
     X(ST_REPORT_CHECKPOINTED, "checkpointed") /* its work is saved */             \
     X(ST_REPORT_UNSTARTED, "unstarted")       /* for its node's reasons */        \
+    X(ST_REPORT_GONE, "gone")                 /* after ST_ENG_HALT */             \
     X(ST_REPORT_NODE, "node")                 /* node is in `node_state` */       \
     X(ST_REPORT_USED, "used")                 /* what one task has used so far */ \
     X(ST_REPORT_FLAG, "flag")                 /* something is wrong with what a node says */
@@ -73,7 +75,8 @@ typedef struct st_report {
     uint64_t job;
     int stay;
     int exit_code;    /* of ST_REPORT_ENDED: 0 is success */
-    int64_t ended_ms; /* of ST_REPORT_ENDED: when it really ended; 0: now */
+    bool done;        /* of ST_REPORT_GONE: all its tasks had ended well by themselves */
+    int64_t ended_ms; /* of ST_REPORT_ENDED and GONE: when it really ended; 0: not known */
     char reason[240]; /* in words, may be "" */
     int32_t node;
     st_node_state node_state;

@@ -94,8 +94,7 @@ static void remember(const native *e, native_node *node, const native_job *job, 
     node->past_at = (node->past_at + 1) % NATIVE_PAST;
 }
 
-/* Takes the job's tasks off its nodes' lists. */
-static void unlist(native *e, const native_job *job)
+void st_native_unlist(native *e, const native_job *job)
 {
     for (int t = 0; t < job->tasks; t++) {
         native_node *node = st_native_node_of(e, job->task[t].grant.node);
@@ -146,7 +145,8 @@ static void drop(native *e, native_job *job)
 {
     size_t i = job->at;
 
-    unlist(e, job);
+    st_native_unlist(e, job);
+    st_native_unhalt(e, job);
     st_idmap_del(e->by_job, job->id);
     e->jobs.v[i] = e->jobs.v[e->jobs.n - 1];
     e->jobs.n--;
@@ -191,16 +191,10 @@ static bool same_place(const native_job *job, const st_engine_order *o)
     return true;
 }
 
-/* The job with its tasks where the order says; one that is there already stays as it is. */
-static native_job *settle(native *e, const st_engine_order *o)
+static native_job *make_job(native *e, const st_engine_order *o)
 {
-    native_job *job = st_native_job_of(e, o->job);
+    native_job *job = st_xcalloc(1, sizeof *job);
 
-    if (job && job->stay == o->stay && same_place(job, o))
-        return job;
-    if (job)
-        drop(e, job);
-    job = st_xcalloc(1, sizeof *job);
     job->id = o->job;
     job->stay = o->stay;
     job->account = st_xstrdup(o->account ? o->account : "");
@@ -222,13 +216,26 @@ static native_job *settle(native *e, const st_engine_order *o)
     st_idmap_put(e->by_job, job->id, (int64_t)job->at);
     st_vec_push(&e->jobs, job);
     place(e, job, o);
+    return job;
+}
+
+/* The job with its tasks where the order says; one that is there already stays as it is. */
+static native_job *settle(native *e, const st_engine_order *o)
+{
+    native_job *job = st_native_job_of(e, o->job);
+
+    if (job && job->stay == o->stay && !job->halted && same_place(job, o))
+        return job;
+    if (job)
+        drop(e, job);
+    job = make_job(e, o);
     enlist(e, job);
     return job;
 }
 
 static void want(native *e, native_job *job, st_want what, int64_t until_ms)
 {
-    if (job->due && job->report.kind == ST_REPORT_ENDED)
+    if (job->halted || (job->due && job->report.kind == ST_REPORT_ENDED))
         return; /* it is over; only the order to stop can follow */
     job->due = false;
     if (job->want == what && job->until_ms == until_ms)
@@ -284,6 +291,13 @@ static void on_order(st_engine *engine, const st_engine_order *o)
         if (job)
             want(e, job, job->yield == ST_YIELD_PAUSE ? ST_WANT_PAUSE : ST_WANT_CHECKPOINT,
                  o->until_ms);
+        break;
+    case ST_ENG_HALT:
+        /* With its places after a restart; it may be there, so it is not put on the list. */
+        if (!job && o->ngrants > 0 && o->spec)
+            job = make_job(e, o);
+        if (job)
+            st_native_halt(e, job, e->opt.clock(e->opt.ctx));
         break;
     case ST_ENG_STOP:
         if (job)
@@ -388,6 +402,7 @@ static void on_tick(st_engine *engine, int64_t now)
             st_native_listen(e, e->nodes.v[i], now);
             st_native_judge_node(e, e->nodes.v[i], now);
         }
+        st_native_judge_halted(e, now);
         st_native_remind(e, now);
     }
     st_native_unlock(e);
@@ -425,6 +440,7 @@ static void on_free(st_engine *engine)
     for (size_t i = 0; i < e->nodes.n; i++)
         node_free(e->nodes.v[i]);
     st_vec_free(&e->jobs);
+    st_vec_free(&e->halted);
     st_vec_free(&e->nodes);
     st_vec_free(&e->touched);
     st_vec_free(&e->reports);

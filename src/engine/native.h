@@ -70,6 +70,7 @@ typedef struct st_agent_task {
     const char *reason;    /* NULL: none */
     bool odd;              /* it ended as no process can; what is here was made of that */
     bool node_fault;       /* it failed for the node's reasons, not the job's */
+    bool stopped;          /* its agent had told it to end, or killed it */
     st_used used;          /* so far, over this stay */
     st_scrub scrub;
 } st_agent_task;

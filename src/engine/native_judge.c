@@ -37,9 +37,14 @@ int st_task_state_parse(const char *word)
     return -1;
 }
 
+bool st_native_there(st_task_state state)
+{
+    return task_states[state].there;
+}
+
 /* ---- jobs ---------------------------------------------------------------------------------------- */
 
-static void send(native *e, native_job *job, int64_t now)
+void st_native_send(native *e, native_job *job, int64_t now)
 {
     job->due = true;
     job->due_ms = now + NATIVE_AGAIN_MS;
@@ -98,7 +103,7 @@ static void fail_job(native *e, native_job *job, int t, const char *why, int64_t
                  task->exit_code);
     st_idmap_del(e->faults, job->id);
     stop_others(e, job);
-    send(e, job, now);
+    st_native_send(e, job, now);
 }
 
 /* Nodes that cannot start it, for reasons of their own, are no fault of the job's. But what no node can
@@ -119,7 +124,7 @@ static void requeue_job(native *e, native_job *job, int t, int64_t now)
                               .stay = job->stay,
                               .ended_ms = job->task[t].ended_ms};
     stop_others(e, job);
-    send(e, job, now);
+    st_native_send(e, job, now);
 }
 
 void st_native_judge(native *e, native_job *job, int64_t now)
@@ -146,10 +151,10 @@ void st_native_judge(native *e, native_job *job, int64_t now)
     if (job->tasks > 0 && done == job->tasks) {
         job->report.kind = ST_REPORT_ENDED;
         st_idmap_del(e->faults, job->id);
-        send(e, job, now);
+        st_native_send(e, job, now);
     } else if (leaves(job) && job->until_ms > 0 && saved > 0 && done + saved == job->tasks) {
         job->report.kind = ST_REPORT_CHECKPOINTED;
-        send(e, job, now);
+        st_native_send(e, job, now);
     }
 }
 
@@ -157,7 +162,7 @@ void st_native_remind(native *e, int64_t now)
 {
     for (size_t i = 0; i < e->jobs.n; i++)
         if (e->jobs.v[i]->due && e->jobs.v[i]->due_ms <= now)
-            send(e, e->jobs.v[i], now);
+            st_native_send(e, e->jobs.v[i], now);
 }
 
 /* ---- nodes --------------------------------------------------------------------------------------- */
@@ -216,8 +221,8 @@ static int64_t skew_of(native_node *node, int64_t seen_ms)
 }
 
 /* When something ended, by our clock; what cannot be is now. */
-static int64_t ended_at(const native_job *job, const st_agent_status *status,
-                        const st_agent_task *said, int64_t now)
+int64_t st_native_ended_at(const native_job *job, const st_agent_status *status,
+                           const st_agent_task *said, int64_t now)
 {
     int64_t skew = status->now_ms > 0 ? now - status->now_ms : 0;
     int64_t at = said->ended_ms + skew;
@@ -242,7 +247,7 @@ static void take_task(native *e, native_job *job, const st_agent_status *status,
         return;
     task->exit_code = said->exit_code;
     task->signal = said->signal;
-    task->ended_ms = ended_at(job, status, said, now);
+    task->ended_ms = st_native_ended_at(job, status, said, now);
     if (!failed(task) || leaves(job) || job->due)
         return;
     if (said->node_fault && another_try(e, job)) {
@@ -266,8 +271,8 @@ native_job *st_native_meant(const native *e, const native_node *node, const st_a
 {
     native_job *job = st_native_job_of(e, said->job);
 
-    if (!job || job->stay != said->stay || said->task < 0 || said->task >= job->tasks ||
-        job->task[said->task].grant.node != node->id)
+    if (!job || job->halted || job->stay != said->stay || said->task < 0 ||
+        said->task >= job->tasks || job->task[said->task].grant.node != node->id)
         return NULL;
     return job;
 }
@@ -310,6 +315,7 @@ static void take_tasks(native *e, native_node *node, const st_agent_status *give
         if (i + 1 == node->list.n || node->list.v[i + 1].job != job)
             st_native_judge(e, job, now);
     }
+    st_native_hear_halted(e, node, status, now);
     node->synced = !strangers && status->revision == node->revision;
 }
 

@@ -33,6 +33,12 @@ typedef struct native_task {
     st_scrub_result scrub;
     int64_t used_ms; /* when; 0: never */
     bool left;       /* and that it was the last */
+
+    /* Of a halted job. */
+    uint64_t off;  /* the first revision of its node's list without it */
+    bool gone;     /* its agent said so, or its lease is over */
+    bool well;     /* it had ended by itself, with 0 */
+    bool said_end; /* and when is known */
 } native_task;
 
 typedef struct native_job {
@@ -52,7 +58,8 @@ typedef struct native_job {
     st_yield yield;
     int tasks;
     native_task *task;
-    bool due; /* `report` waits for its receipt */
+    bool halted; /* off its nodes' lists, and not known to be gone (native_halt.c) */
+    bool due;    /* `report` waits for its receipt */
     int64_t due_ms;
     st_report report;
 } native_job;
@@ -107,7 +114,8 @@ typedef struct native {
     st_map *by_name;             /* name -> index in nodes */
     st_idmap *by_id;             /* the core's number -> index in nodes */
     ST_VEC(native_job *) jobs;
-    st_idmap *by_job; /* id -> index in jobs */
+    ST_VEC(native_job *) halted; /* of these, in no order */
+    st_idmap *by_job;            /* id -> index in jobs */
     st_idmap *faults; /* id -> how often nodes could not start it, for their own reasons */
     int64_t sweep_ms;
 
@@ -124,6 +132,8 @@ native_node *st_native_node_of(const native *e, int32_t id);
 native_job *st_native_job_of(const native *e, uint64_t id);
 void st_native_touch(native *e, native_node *node);
 void st_native_touch_job(native *e, const native_job *job);
+/* Takes the job's tasks off its nodes' lists. */
+void st_native_unlist(native *e, const native_job *job);
 /* Whether the task lately was on the node. */
 native_past *st_native_was(const native_node *node, uint64_t job, int stay, int task);
 void st_native_lock(native *e);
@@ -136,6 +146,20 @@ void st_native_judge_node(native *e, native_node *node, int64_t now);
 void st_native_remind(native *e, int64_t now);
 /* The job whose task on this node is meant; NULL for one that is none of ours any more. */
 native_job *st_native_meant(const native *e, const native_node *node, const st_agent_task *said);
+
+/* Sends the job's report now, and again until its receipt. */
+void st_native_send(native *e, native_job *job, int64_t now);
+/* Whether something of a task in this state is on the node. */
+bool st_native_there(st_task_state state);
+int64_t st_native_ended_at(const native_job *job, const st_agent_status *status,
+                           const st_agent_task *said, int64_t now);
+
+/* native_halt.c: what was told to be gone, and whether it is. */
+void st_native_halt(native *e, native_job *job, int64_t now);
+void st_native_unhalt(native *e, native_job *job); /* it is forgotten */
+void st_native_hear_halted(native *e, const native_node *node, const st_agent_status *status,
+                           int64_t now);
+void st_native_judge_halted(native *e, int64_t now);
 
 /* native_voice.c: who speaks for a node. */
 void st_native_bind(native_node *node, const st_engine_node *said);

@@ -146,6 +146,7 @@ static void on_order(st_engine *engine, const st_engine_order *o)
             job->end_ms = job->saved_ms = ST_TIME_NEVER;
         }
         break;
+    case ST_ENG_HALT: /* its nodes are taken at the core's word */
     case ST_ENG_STOP:
         drop(e, o->job);
         break;

@@ -17,8 +17,9 @@
  * understood.
  *   1 permissions and rules of pools, what a job needs of them
  *   2 when borrowers next look for whom to displace
- *   3 serials of accounts, accounts that are gone */
-#define ST_CODEC_FORMAT 3
+ *   3 serials of accounts, accounts that are gone
+ *   4 nodes with agents, how often a job has started, jobs that are stopping */
+#define ST_CODEC_FORMAT 4
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

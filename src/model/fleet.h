@@ -104,6 +104,7 @@ typedef struct st_node {
     int32_t place[ST_TOPO_NODE]; /* [ZONE], [BLOCK], [RACK]: domain ids, -1 none */
     int32_t nvlink[ST_DEVS_MAX]; /* NVLink domain of each device */
     st_node_state state;
+    bool agent;   /* it has one: what ran there is gone when that says so, and not before */
     int32_t home; /* the account whose floor stands on it (policy as_if_alone); 0: nobody's */
     ST_VEC(st_resident) residents;
     st_view view; /* for everybody, see above */

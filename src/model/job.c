@@ -25,11 +25,12 @@ static const char *const class_names[] = {"none", "guaranteed", "burstable"};
 /* Row: from; bits: where it may go. A lost node sends any placed job back to PENDING. */
 static const unsigned moves[ST_JOB_STATE_COUNT] = {
     [ST_JOB_PENDING] = BIT(ST_JOB_RUNNING) | BIT(ST_JOB_CANCELLED),
-    [ST_JOB_RUNNING] = BIT(ST_JOB_NOTIFIED) | BIT(ST_JOB_PENDING) | ENDS,
-    [ST_JOB_NOTIFIED] =
-        BIT(ST_JOB_RUNNING) | BIT(ST_JOB_CHECKPOINTING) | BIT(ST_JOB_PENDING) | ENDS,
-    [ST_JOB_CHECKPOINTING] = BIT(ST_JOB_PAUSED) | BIT(ST_JOB_PENDING) | ENDS,
+    [ST_JOB_RUNNING] = BIT(ST_JOB_NOTIFIED) | BIT(ST_JOB_STOPPING) | BIT(ST_JOB_PENDING) | ENDS,
+    [ST_JOB_NOTIFIED] = BIT(ST_JOB_RUNNING) | BIT(ST_JOB_CHECKPOINTING) | BIT(ST_JOB_STOPPING) |
+                        BIT(ST_JOB_PENDING) | ENDS,
+    [ST_JOB_CHECKPOINTING] = BIT(ST_JOB_PAUSED) | BIT(ST_JOB_STOPPING) | BIT(ST_JOB_PENDING) | ENDS,
     [ST_JOB_PAUSED] = BIT(ST_JOB_RUNNING) | BIT(ST_JOB_PENDING) | BIT(ST_JOB_CANCELLED),
+    [ST_JOB_STOPPING] = BIT(ST_JOB_PENDING) | ENDS,
 };
 
 static int find(const char *const *names, int n, const char *name)
@@ -97,7 +98,8 @@ bool st_job_on_devices(const st_job *job)
 
 bool st_job_leaving(const st_job *job)
 {
-    return job->state == ST_JOB_NOTIFIED || job->state == ST_JOB_CHECKPOINTING;
+    return job->state == ST_JOB_NOTIFIED || job->state == ST_JOB_CHECKPOINTING ||
+           job->state == ST_JOB_STOPPING;
 }
 
 bool st_job_ended(const st_job *job)
@@ -136,6 +138,8 @@ int64_t st_job_ram_mib(const st_job *job)
 
 int64_t st_job_unsaved_ms(const st_job *job, int64_t now)
 {
+    if (job->state == ST_JOB_STOPPING)
+        now = ST_MIN(now, ST_MAX(job->stop_ms, job->mark_ms));
     return st_job_on_devices(job) ? now - job->mark_ms : job->kept_ms;
 }
 
@@ -151,7 +155,7 @@ int64_t st_job_served_ms(const st_job *job, int64_t now)
 
 int64_t st_job_end_ms(const st_job *job, int64_t now)
 {
-    if (job->limit_ms == ST_TIME_NEVER)
+    if (job->limit_ms == ST_TIME_NEVER || job->state == ST_JOB_STOPPING)
         return ST_TIME_NEVER;
     int64_t from = st_job_on_devices(job) ? job->mark_ms : now - job->kept_ms;
     return from + ST_MAX(job->limit_ms - job->saved_ms, 0);

@@ -1,8 +1,8 @@
 /* The job: a gang of identical tasks, its shape, its state and its grants.
  *
  * States and their legal moves exist once, in ST_JOB_STATE_TABLE and st_job_may_move(). A job
- * owns devices exactly while it is RUNNING, NOTIFIED or CHECKPOINTING; a PAUSED job keeps only
- * its RAM, where its device memory now lives. */
+ * owns devices exactly while it is RUNNING, NOTIFIED, CHECKPOINTING or STOPPING; a PAUSED job keeps
+ * only its RAM, where its device memory now lives. */
 #ifndef ST_MODEL_JOB_H
 #define ST_MODEL_JOB_H
 
@@ -18,7 +18,8 @@
     X(ST_JOB_DONE, "done")                                                          \
     X(ST_JOB_FAILED, "failed")                                                      \
     X(ST_JOB_TIMEOUT, "timeout")                                                    \
-    X(ST_JOB_CANCELLED, "cancelled")
+    X(ST_JOB_CANCELLED, "cancelled")                                                \
+    X(ST_JOB_STOPPING, "stopping") /* told to be gone; its nodes have not said that it is */
 typedef enum st_job_state {
 #define X(id, name) id,
     ST_JOB_STATE_TABLE(X)
@@ -101,6 +102,11 @@ typedef struct st_job {
     bool beyond;          /* waiting: the last pass did not get to it as a borrower */
     int64_t told_ms;      /* the start that was estimated for it */
     int64_t told_at_ms;   /* and when; -1 never */
+    int stay;             /* how often it has started; going on after a pause is the same stay */
+    bool stopping;        /* STOPPING or PAUSED: told to be gone, and not known to be */
+    st_job_state after;   /* what becomes of it then: PENDING or an end */
+    bool first;           /* and that it goes before others, since it lost a node */
+    int64_t stop_ms;      /* when it was told; what it does after that is no work */
     int preemptions;
     int stage; /* of its life, as far as noted; see share/life.h */
 
@@ -127,9 +133,9 @@ void st_job_move(st_job *job, st_job_state to);
 
 void st_job_free(st_job *job);
 
-/* RUNNING, NOTIFIED or CHECKPOINTING. */
+/* RUNNING, NOTIFIED, CHECKPOINTING or STOPPING. */
 bool st_job_on_devices(const st_job *job);
-/* NOTIFIED or CHECKPOINTING: still there, already on its way out. */
+/* NOTIFIED, CHECKPOINTING or STOPPING: still there, already on its way out. */
 bool st_job_leaving(const st_job *job);
 bool st_job_ended(const st_job *job);
 

@@ -41,7 +41,7 @@ static int check_grant(const st_fleet *fleet, const st_job *job, int t, st_err *
     if (job->shape.needs & ~fleet->pools.v[node->pool].rules.allow)
         return BAD("permission: job %" PRIu64 " needs %#x, the pool of node %s gives %#x", job->id,
                    job->shape.needs, node->name, fleet->pools.v[node->pool].rules.allow);
-    if (st_node_away(node))
+    if (st_node_away(node) && job->state != ST_JOB_STOPPING)
         return BAD("failed node: job %" PRIu64 " (%s) is on node %s, which failed", job->id,
                    st_job_state_name(job->state), node->name);
     if (job->held && node->state != ST_NODE_READY)
@@ -97,13 +97,17 @@ static int check_fields(const st_core *core, const st_job *job, st_err *err)
     if ((on || job->held) != (job->class != ST_CLASS_NONE))
         return BAD("state: job %" PRIu64 " is %s%s and of class %s", job->id, state,
                    job->held ? ", held," : "", st_class_name(job->class));
-    if (leaving != (job->claimant != 0))
+    bool stopping = job->state == ST_JOB_STOPPING;
+    if (stopping && (!job->stopping || job->stop_ms > st_core_now(core)))
+        return BAD("state: job %" PRIu64 " is %s since %" PRId64 ", it is %" PRId64, job->id, state,
+                   job->stop_ms, st_core_now(core));
+    if (leaving != (job->claimant != 0) && !stopping)
         return BAD("state: job %" PRIu64 " is %s and its claimant is %" PRIu64, job->id, state,
                    job->claimant);
     if (leaving && job->deadline_ms <= st_core_now(core))
         return BAD("state: job %" PRIu64 " is %s at %" PRId64 ", past its deadline %" PRId64,
                    job->id, state, st_core_now(core), job->deadline_ms);
-    if (leaving && job->class == ST_CLASS_GUARANTEED)
+    if (leaving && !stopping && job->class == ST_CLASS_GUARANTEED)
         return BAD("reclaim: job %" PRIu64 " must yield and is guaranteed", job->id);
     if (job->shape.gpus > 0 && (on || job->held) &&
         (job->type < 0 || (size_t)job->type >= st_core_fleet(core)->types.n))
@@ -209,8 +213,8 @@ static int check_moment(const st_core *core, const st_job_list *jobs, st_when wh
         for (int d = 0; rc == 0 && d < node->ndevs && node->state != ST_NODE_REMOVED; d++) {
             rc = check_dev(fleet, node, d, &used->dev[d], name, err);
             given += footprint_m(&used->dev[d]);
-            if (node->state == ST_NODE_FAILED)
-                unhealthy += 1000;
+            if (node->state == ST_NODE_FAILED) /* only those who stop are there (check_grant) */
+                unhealthy += 1000 - footprint_m(&used->dev[d]);
             else
                 idle += 1000 - footprint_m(&used->dev[d]);
             all += 1000;
@@ -384,7 +388,7 @@ static int check_home(const st_core *core, const st_job *job, const st_grant *pl
         there =
             there && place[t].node == job->grants[t].node && place[t].devs == job->grants[t].devs;
     }
-    if (job->class == ST_CLASS_GUARANTEED && !there)
+    if (job->class == ST_CLASS_GUARANTEED && !there && !job->stopping)
         return BAD("home: job %" PRIu64 " is guaranteed and not in its home place", job->id);
     return 0;
 }

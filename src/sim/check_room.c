@@ -10,7 +10,7 @@
 bool st_room_is_now(const st_job *job)
 {
     return job->state == ST_JOB_RUNNING || job->state == ST_JOB_NOTIFIED ||
-           job->state == ST_JOB_CHECKPOINTING;
+           job->state == ST_JOB_CHECKPOINTING || job->state == ST_JOB_STOPPING;
 }
 
 bool st_room_is_next(const st_job *job)

@@ -7,6 +7,8 @@
  *
  *   - devices are left only for a reason, and not before notice and grace are over;
  *   - what is held for a job is what it starts on;
+ *   - no stay begins, and no devices are given up, before agents have said that what they were told
+ *     to run is gone;
  *   - a start respects trust, ceilings and limits (check_growth.c);
  *   - whoever must yield may be made to (check_claim.c).
  */
@@ -23,7 +25,10 @@ static bool asked_for(const st_step *step, st_event_kind kind, uint64_t id)
 {
     for (size_t i = 0; i < step->nevents; i++) {
         const st_event *ev = step->events[i];
-        if (ev->kind == kind && (kind == ST_EV_FINISH ? ev->u.finish.id : ev->u.id) == id)
+        uint64_t named = kind == ST_EV_FINISH ? ev->u.finish.id
+                         : kind == ST_EV_GONE ? ev->u.gone.id
+                                              : ev->u.id;
+        if (ev->kind == kind && named == id)
             return true;
     }
     return false;
@@ -55,9 +60,10 @@ static void off_devices(const st_step *step, st_track *t, st_job_state state)
 {
     if (st_room_is_now(&t->job))
         t->ran_ms += step->now - t->started_ms;
-    if (t->job.claimant && !lost_a_node(step, t))
+    if (t->job.claimant && !t->job.stopping && !lost_a_node(step, t))
         t->displaced_ms = step->now;
     t->job.state = state;
+    t->job.stopping = false;
     t->job.class = ST_CLASS_NONE;
     t->job.claimant = 0;
     t->job.queued_ms = step->now;
@@ -136,14 +142,29 @@ static int may_have(const st_step *step, const st_track *t, const st_effect *e, 
     return rc;
 }
 
+static bool has_agent(const st_step *step, const st_effect *e)
+{
+    for (int i = 0; i < e->ngrants; i++)
+        if (st_core_fleet(step->core)
+                ->nodes.v[step->fx->grants.v[e->grants_at + (size_t)i].node]
+                ->agent)
+            return true;
+    return false;
+}
+
 static int on_start(const st_step *step, st_track *t, const st_effect *e, st_err *err)
 {
     st_job_state from = e->kind == ST_FX_START ? ST_JOB_PENDING : ST_JOB_PAUSED;
-    if (t->job.state != from)
+    if (t->job.state != from || t->job.stopping)
         return wrong(e, t, err);
+    if (t->told && e->kind == ST_FX_START)
+        return BAD("stays: job %" PRIu64
+                   " starts, and its agents have not said that its last stay is over",
+                   e->job);
     int rc = may_have(step, t, e, err);
     if (rc < 0)
         return rc;
+    t->told = has_agent(step, e);
     const st_grant *given = &step->fx->grants.v[e->grants_at];
     for (int i = 0; t->job.held && i < t->job.tasks; i++)
         if (given[i].node != t->job.grants[i].node || given[i].devs != t->job.grants[i].devs ||
@@ -235,6 +256,75 @@ static int on_checkpoint(const st_step *step, st_track *t, const st_effect *e, s
     return rc;
 }
 
+/* Whether the job may end like this, by itself or by its limit or by somebody's wish. */
+static int may_end(const st_step *step, const st_track *t, const st_effect *e, st_job_state state,
+                   st_err *err)
+{
+    bool on = st_room_is_now(&t->job);
+    int64_t ran = t->ran_ms + (on ? step->now - t->started_ms : 0);
+    if (state == ST_JOB_DONE || state == ST_JOB_FAILED) {
+        if (!on || !asked_for(step, ST_EV_FINISH, e->job))
+            return wrong(e, t, err);
+    } else if (state == ST_JOB_TIMEOUT) {
+        if (!on || ran < t->job.limit_ms)
+            return BAD("limit: job %" PRIu64 " times out after %" PRId64 " ms of %" PRId64, e->job,
+                       ran, t->job.limit_ms);
+    } else if (state == ST_JOB_CANCELLED && !asked_for(step, ST_EV_CANCEL, e->job)) {
+        if (!t->job.claimant || t->job.yield != ST_YIELD_CANCEL)
+            return wrong(e, t, err);
+        return notice_over(step, t, "is ended", err);
+    }
+    return 0;
+}
+
+/* Whether it may be sent back to the queue: it lost a node, or its notice is over. */
+static int may_leave(const st_step *step, const st_track *t, const st_effect *e, st_err *err)
+{
+    if (lost_a_node(step, t) || t->job.state == ST_JOB_PAUSED ||
+        asked_for(step, ST_EV_UNSTARTED, e->job))
+        return 0;
+    if (t->job.state == ST_JOB_RUNNING)
+        return BAD("reclaim: job %" PRIu64 " is off its devices without notice", e->job);
+    return notice_over(step, t, "is off its devices", err);
+}
+
+/* Whether agents have said that what they were told to run is gone: with the job's end, or after it was
+ * told to stop. Of a gang the first failure is no such word. */
+static int gone(const st_step *step, st_track *t, const st_effect *e, st_err *err)
+{
+    bool ended = asked_for(step, ST_EV_FINISH, e->job) &&
+                 (e->state == ST_JOB_DONE || t->job.tasks == 1 || !t->told);
+    if (t->told && !asked_for(step, ST_EV_GONE, e->job) && !ended)
+        return BAD("stays: %s for job %" PRIu64
+                   ", and its agents have not said that its stay is over",
+                   st_effect_name(e->kind), e->job);
+    t->told = false;
+    return 0;
+}
+
+/* Why it stops is why it would leave. */
+static int on_stop(const st_step *step, st_track *t, const st_effect *e, st_err *err)
+{
+    bool paused = t->job.state == ST_JOB_PAUSED;
+    int rc = 0;
+    if ((!st_room_is_now(&t->job) && !paused) || t->job.held || !t->told)
+        return wrong(e, t, err);
+    if (e->value == ST_JOB_CANCELLED || e->value == ST_JOB_TIMEOUT || e->value == ST_JOB_FAILED)
+        rc = may_end(step, t, e, (st_job_state)e->value, err);
+    else if (e->value == ST_JOB_PENDING)
+        rc = may_leave(step, t, e, err);
+    else
+        rc = wrong(e, t, err);
+    if (t->job.claimant && e->other && !t->job.stopping && !lost_a_node(step, t))
+        t->displaced_ms = step->now;
+    t->job.stopping = true;
+    t->job.after = (st_job_state)e->value;
+    t->job.claimant = e->other;
+    if (!paused)
+        t->job.state = ST_JOB_STOPPING;
+    return rc;
+}
+
 static int on_requeue(const st_step *step, st_track *t, const st_effect *e, st_err *err)
 {
     int rc = 0;
@@ -243,11 +333,12 @@ static int on_requeue(const st_step *step, st_track *t, const st_effect *e, st_e
         return wrong(e, t, err);
     if (e->kind == ST_FX_PAUSE && (t->job.state != ST_JOB_CHECKPOINTING || !t->saved))
         return wrong(e, t, err);
-    if (!lost_a_node(step, t) && !paused) {
-        if (t->job.state == ST_JOB_RUNNING)
-            return BAD("reclaim: job %" PRIu64 " is off its devices without notice", e->job);
-        rc = notice_over(step, t, "is off its devices", err);
-    }
+    if (e->kind == ST_FX_REQUEUE && t->job.stopping && t->job.after != ST_JOB_PENDING)
+        return wrong(e, t, err);
+    if (e->kind == ST_FX_REQUEUE)
+        rc = gone(step, t, e, err);
+    if (rc == 0 && !t->job.stopping && !paused)
+        rc = may_leave(step, t, e, err);
     off_devices(step, t, e->kind == ST_FX_PAUSE ? ST_JOB_PAUSED : ST_JOB_PENDING);
     return rc;
 }
@@ -255,22 +346,14 @@ static int on_requeue(const st_step *step, st_track *t, const st_effect *e, st_e
 static int on_end(const st_step *step, st_track *t, const st_effect *e, st_err *err)
 {
     int rc = 0;
-    bool on = st_room_is_now(&t->job);
-    int64_t ran = t->ran_ms + (on ? step->now - t->started_ms : 0);
     if (t->job.held)
         return wrong(e, t, err);
-    if (e->state == ST_JOB_DONE || e->state == ST_JOB_FAILED) {
-        if (!on || !asked_for(step, ST_EV_FINISH, e->job))
-            return wrong(e, t, err);
-    } else if (e->state == ST_JOB_TIMEOUT) {
-        if (!on || ran < t->job.limit_ms)
-            return BAD("limit: job %" PRIu64 " times out after %" PRId64 " ms of %" PRId64, e->job,
-                       ran, t->job.limit_ms);
-    } else if (e->state == ST_JOB_CANCELLED && !asked_for(step, ST_EV_CANCEL, e->job)) {
-        if (!t->job.claimant || t->job.yield != ST_YIELD_CANCEL)
-            return wrong(e, t, err);
-        rc = notice_over(step, t, "is ended", err);
-    }
+    if (!t->job.stopping)
+        rc = may_end(step, t, e, e->state, err);
+    else if (e->state != t->job.after && e->state != ST_JOB_DONE && e->state != ST_JOB_FAILED)
+        rc = wrong(e, t, err);
+    if (rc == 0)
+        rc = gone(step, t, e, err);
     st_watch_drop(step->watch, e->job);
     return rc;
 }
@@ -321,6 +404,8 @@ static int on_effect(const st_step *step, size_t at, st_err *err)
         return 0;
     case ST_FX_CHECKPOINT:
         return on_checkpoint(step, t, e, err);
+    case ST_FX_STOP:
+        return on_stop(step, t, e, err);
     case ST_FX_PAUSE:
     case ST_FX_REQUEUE:
         return on_requeue(step, t, e, err);
@@ -338,7 +423,7 @@ static int same_job(const st_core *core, st_track *t, st_err *err)
     const st_job *job = st_core_job(core, t->job.id);
     if (!job)
         return BAD("effects: job %" PRIu64 " is gone and no effect said so", t->job.id);
-    if (job->state != t->job.state || job->held != t->job.held)
+    if (job->state != t->job.state || job->held != t->job.held || job->stopping != t->job.stopping)
         return BAD("effects: job %" PRIu64 " is %s%s, by its effects it is %s%s", job->id,
                    st_job_state_name(job->state), job->held ? " and held" : "",
                    st_job_state_name(t->job.state), t->job.held ? " and held" : "");
@@ -358,7 +443,7 @@ static int same_job(const st_core *core, st_track *t, st_err *err)
             job->grants[i].devs != t->job.grants[i].devs ||
             job->grants[i].mig_start != t->job.grants[i].mig_start)
             return BAD("effects: job %" PRIu64 " is not where its effects put it", job->id);
-    if (st_room_is_now(job) && job->limit_ms != ST_TIME_NEVER &&
+    if (st_room_is_now(job) && !job->stopping && job->limit_ms != ST_TIME_NEVER &&
         st_core_now(core) - t->started_ms >= job->limit_ms)
         return BAD("limit: job %" PRIu64 " runs for %" PRId64 " ms, its limit is %" PRId64, job->id,
                    st_core_now(core) - t->started_ms, job->limit_ms);

@@ -197,6 +197,9 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
         return r->used < r->asked;
     case ST_WHY_YIELDING:
         return job->held;
+    case ST_WHY_STOPPING: /* its own last stay, or somebody it waits for */
+        return (r->other == job->id && job->stopping) ||
+               (job->held && st_core_job(s->core, r->other)->stopping);
     case ST_WHY_PINNED:
         return job->state == ST_JOB_PAUSED;
     case ST_WHY_CPU:
@@ -222,7 +225,7 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
         if (r->code == ST_WHY_HELD || r->code == ST_WHY_GATHERED || r->code == ST_WHY_LOOKAHEAD)
             excused |= 1u << (r->type + 1);
     }
-    int32_t type = job->held ? -2 : could_start(s, job, excused);
+    int32_t type = job->held || job->stopping ? -2 : could_start(s, job, excused);
     if (type != -2)
         return BAD("work conservation: job %" PRIu64 " (%d tasks, %s) could start on GPU type %d "
                    "and waits%s%s",

@@ -26,6 +26,7 @@ typedef struct st_track {
     bool saved;            /* it reported a checkpoint since it was told to save */
     st_class class_before; /* when the step began */
     bool held_before;      /* likewise */
+    bool told;             /* agents were told to run it, and have not said that it is gone */
 } st_track;
 
 struct st_watch {

@@ -37,6 +37,7 @@ typedef struct st_tape_entry {
     const char *node; /* of a node_state: by name, since ids move when nodes are dropped */
     int64_t run_ms;   /* of a submit: it ends by itself after this much; ST_TIME_NEVER not */
     int64_t save_ms;  /* of a submit: how long it takes to save its work */
+    int64_t gone_ms; /* of a submit: how long after it was told to stop its agents say it is gone */
 } st_tape_entry;
 
 /* How closely a world is looked at, in steps between two looks. To look at everything after every step

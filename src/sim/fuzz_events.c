@@ -167,6 +167,8 @@ static void submit(st_fuzz_gen *gen, bool together)
     if (job->limit_ms == ST_TIME_NEVER && st_rng_chance(rng, 1, 3))
         entry->run_ms = ST_TIME_NEVER;
     entry->save_ms = PICK(rng, 0, 500, 5000, 30000, 10 * MINUTE);
+    static const int64_t gone_ms[] = {0, 1000, 20000, 59000};
+    entry->gone_ms = gone_ms[(entry->save_ms + entry->at_ms / 1000) % 4]; /* draws nothing */
     if (st_rng_chance(rng, 1, 40))
         spoil(rng, job);
 }

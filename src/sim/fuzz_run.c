@@ -83,12 +83,15 @@ static const st_fuzz_plan *plan_of(const st_fuzz_run *run, uint64_t id)
     return st_idmap_get(run->plan_of, id, &at) ? &run->plans.v[at] : NULL;
 }
 
-/* When the job ends by itself or reports its checkpoint, whichever comes first. */
+/* When the job ends by itself or reports its checkpoint, whichever comes first; or is gone, once it
+ * was told to stop. */
 static int64_t answer_ms(const st_fuzz_run *run, const st_job *job, bool *ret_saved)
 {
     const st_fuzz_plan *p = plan_of(run, job->id);
     int64_t at = ST_TIME_NEVER;
     *ret_saved = false;
+    if (p && job->stopping)
+        return ST_MAX(job->stop_ms + p->gone_ms, run->now);
     if (!p || !st_job_on_devices(job))
         return at;
     if (p->run_ms != ST_TIME_NEVER)
@@ -122,8 +125,12 @@ static void collect_answers(const st_fuzz_run *run, int64_t at, own_list *ret)
         bool saved;
         if (answer_ms(run, job, &saved) > at)
             continue;
-        st_event ev = {.kind = saved ? ST_EV_CHECKPOINTED : ST_EV_FINISH};
-        if (saved)
+        st_event ev = {.kind = saved           ? ST_EV_CHECKPOINTED
+                               : job->stopping ? ST_EV_GONE
+                                               : ST_EV_FINISH};
+        if (job->stopping)
+            ev.u.gone.id = job->id;
+        else if (saved)
             ev.u.id = job->id;
         else
             ev.u.finish.id = job->id;
@@ -191,11 +198,11 @@ int st_fuzz_run_moment(st_fuzz_run *run, size_t from, size_t to, st_err *err)
         const st_tape_entry *entry = &tape->list.v[i];
         st_event ev = entry->event;
         trace_entry(run, entry);
-        if (ev.kind == ST_EV_NODE_STATE)
+        if (ev.kind == ST_EV_NODE_STATE || ev.kind == ST_EV_AGENT)
             ev.u.node_state.node = st_fleet_node(st_core_fleet(run->core), entry->node);
         if (ev.kind == ST_EV_SUBMIT && !plan_of(run, ev.u.job.id)) {
             st_idmap_put(run->plan_of, ev.u.job.id, (int64_t)run->plans.n);
-            st_vec_push(&run->plans, (st_fuzz_plan){entry->run_ms, entry->save_ms});
+            st_vec_push(&run->plans, (st_fuzz_plan){entry->run_ms, entry->save_ms, entry->gone_ms});
         }
         st_vec_push(&own, ev);
     }

@@ -11,7 +11,7 @@
 
 /* What the tape knows about a job and the core does not. */
 typedef struct st_fuzz_plan {
-    int64_t run_ms, save_ms;
+    int64_t run_ms, save_ms, gone_ms;
 } st_fuzz_plan;
 
 typedef ST_VEC(const st_event *) st_event_list;

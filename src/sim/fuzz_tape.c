@@ -78,6 +78,12 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
                            ? st_node_state_name(ev->u.node_state.state)
                            : "?");
         break;
+    case ST_EV_AGENT:
+        st_strbuf_addf(out, " %s", entry->node);
+        break;
+    case ST_EV_GONE:
+        st_strbuf_addf(out, " %" PRIu64 "%s", ev->u.gone.id, ev->u.gone.done ? " done" : "");
+        break;
     case ST_EV_ACCOUNT:
         st_strbuf_addf(out, " %s below %s", ev->u.account.name,
                        ev->u.account.parent ? ev->u.account.parent : "cluster");

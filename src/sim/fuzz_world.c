@@ -138,6 +138,23 @@ static int add_nodes(st_fuzz_gen *gen, st_err *err)
     return rc;
 }
 
+/* Some fleets have agents, whose word must be waited for. */
+static int add_agents(st_fuzz_gen *gen, st_err *err)
+{
+    st_rng aside = gen->rng; /* what came later leaves the worlds of seeds as they were */
+    int rc = 0;
+    (void)st_rng_u64(&aside);
+    bool some = st_rng_chance(&aside, 1, 2), all = st_rng_chance(&aside, 1, 2);
+    for (int i = 0; some && rc == 0 && i < gen->nnodes; i++) {
+        if (!all && st_rng_chance(&aside, 1, 2))
+            continue;
+        st_tape_entry *entry = st_fuzz_record(gen, ST_EV_AGENT, false);
+        entry->node = st_tape_text(gen->tape, "n%d", i);
+        rc = st_fuzz_run_moment(gen->run, gen->tape->list.n - 1, gen->tape->list.n, err);
+    }
+    return rc;
+}
+
 /* ---- the tree ----------------------------------------------------------------------- */
 
 static int64_t some_gpu_m(st_fuzz_gen *gen, int64_t most_m)
@@ -243,6 +260,8 @@ int st_fuzz_world(st_fuzz_gen *gen, st_err *err)
     int rc = add_types(gen, err);
     if (rc == 0)
         rc = add_nodes(gen, err);
+    if (rc == 0)
+        rc = add_agents(gen, err);
     int most = gen->stream ? 3 : gen->busy ? 7 : 14;
     gen->naccounts = (int)st_rng_range(&gen->rng, 2, most);
     for (int i = 0; rc == 0 && i < gen->naccounts; i++)

@@ -310,6 +310,7 @@ static void write_submit(writer *w, const st_tape_entry *e)
         duration(w, "run", e->run_ms);
     text(w, "on_preempt", st_yield_name(job->yield));
     duration(w, "checkpoint_time", e->save_ms);
+    duration(w, "stop_time", e->gone_ms);
     st_strbuf_add(w->out, "}");
 }
 
@@ -382,6 +383,9 @@ static void write_action(writer *w, const st_tape_entry *e)
         break;
     case ST_EV_NODE_STATE:
         st_strbuf_addf(w->out, "node: {%s: %s}", states[ev->u.node_state.state], e->node);
+        break;
+    case ST_EV_AGENT:
+        st_strbuf_addf(w->out, "agent: %s", e->node);
         break;
     case ST_EV_ACCOUNT:
         st_strbuf_add(w->out, "account: ");

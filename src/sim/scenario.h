@@ -40,6 +40,7 @@ typedef struct st_scn_job {
     st_job_spec spec;
     int64_t run_ms;         /* it ends by itself after this much; ST_TIME_NEVER: it does not */
     int64_t checkpoint_ms;  /* how long it takes to save its work */
+    int64_t stop_ms;        /* and, told to stop, until its agents say that it is gone */
     const char *impossible; /* a profile none of its types has: refused with this sentence */
     int line;
 } st_scn_job;
@@ -53,7 +54,9 @@ typedef struct st_scn_job {
     X(ST_DO_CHECKPOINTED, "checkpointed") \
     X(ST_DO_NODE, "node")                 \
     X(ST_DO_ACCOUNT, "account")           \
-    X(ST_DO_PRIORITY, "priority")
+    X(ST_DO_PRIORITY, "priority")         \
+    X(ST_DO_GONE, "gone")                 \
+    X(ST_DO_AGENT, "agent")
 
 typedef enum st_scn_do {
 #define X(id, name) id,

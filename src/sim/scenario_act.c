@@ -48,6 +48,14 @@ static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
         ev->u.priority.id = job_id(play, a);
         ev->u.priority.priority = a->priority;
         break;
+    case ST_DO_GONE:
+        ev->kind = ST_EV_GONE;
+        ev->u.gone.id = job_id(play, a);
+        break;
+    case ST_DO_AGENT:
+        ev->kind = ST_EV_AGENT;
+        ev->u.node_state.node = a->node;
+        break;
     case ST_DO_COUNT:
         break;
     }

@@ -115,6 +115,22 @@ static int read_node(st_scenario *s, const st_doc_node *map, const st_scn_action
     return 0;
 }
 
+/* Nodes that have an agent from then on. */
+static int read_agents(st_scenario *s, const st_doc_node *node, const st_scn_action *base,
+                       st_err *err)
+{
+    int r = 0;
+
+    for (const st_doc_node *n = NULL; r == 0 && (n = st_field_each(node, n));) {
+        st_scn_action action = *base;
+
+        r = st_scn_find_node(s, n, &action.node, err);
+        if (r == 0)
+            st_vec_push(&s->actions, action);
+    }
+    return r;
+}
+
 static int read_change(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
                        st_err *err)
 {
@@ -169,7 +185,10 @@ static int read_verb(st_scenario *s, const st_doc_node *node, st_scn_action *bas
     case ST_DO_FAIL:
     case ST_DO_CANCEL:
     case ST_DO_CHECKPOINTED:
+    case ST_DO_GONE:
         return read_jobs(s, node, base, err);
+    case ST_DO_AGENT:
+        return read_agents(s, node, base, err);
     case ST_DO_NODE:
         return read_node(s, node, base, err);
     case ST_DO_ACCOUNT:

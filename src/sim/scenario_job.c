@@ -13,7 +13,7 @@ typedef struct job_fields {
     st_job_fields asks;
     const char *job;
     int count;
-    int64_t every_ms, run_ms, checkpoint_ms;
+    int64_t every_ms, run_ms, checkpoint_ms, stop_ms;
     const st_doc_node *needs;
 } job_fields;
 
@@ -29,6 +29,7 @@ static const st_field job_rows[] = {
     {.key = "checkpoint_time",
      .kind = ST_F_DURATION,
      .offset = offsetof(job_fields, checkpoint_ms)},
+    {.key = "stop_time", .kind = ST_F_DURATION, .offset = offsetof(job_fields, stop_ms)},
     {.key = "needs", .kind = ST_F_NODE, .offset = offsetof(job_fields, needs)},
     ST_JOB_ROWS(job_fields, asks),
     {0},
@@ -77,6 +78,7 @@ int st_scn_read_job(st_scenario *s, const st_doc_node *map, bool refuse, st_scn_
         .every_ms = ST_UNSET,
         .run_ms = ST_TIME_NEVER,
         .checkpoint_ms = CHECKPOINT_DEFAULT_MS,
+        .stop_ms = ST_TIME_NEVER,
     };
     bool none = false;
     st_scn_job job = {.line = map->line, .spec.pool = -1};
@@ -96,6 +98,7 @@ int st_scn_read_job(st_scenario *s, const st_doc_node *map, bool refuse, st_scn_
         return r;
     job.run_ms = f.run_ms;
     job.checkpoint_ms = f.checkpoint_ms;
+    job.stop_ms = f.stop_ms;
     *ret = job;
     *ret_count = f.count;
     *ret_every_ms = f.every_ms;

@@ -84,7 +84,7 @@ static int64_t finish_ms(const st_play *play, const st_job *job)
 {
     int64_t run = play->s->jobs.v[job->id - 1].run_ms;
 
-    if (run == ST_TIME_NEVER || !st_job_on_devices(job))
+    if (run == ST_TIME_NEVER || !st_job_on_devices(job) || job->stopping)
         return ST_TIME_NEVER;
     return play->now + ST_MAX(run - st_job_ran_ms(job, play->now), 0);
 }
@@ -92,6 +92,14 @@ static int64_t finish_ms(const st_play *play, const st_job *job)
 static int64_t answer_ms(const st_play *play, const st_job *job)
 {
     return job->state == ST_JOB_CHECKPOINTING ? play->jobs[job->id - 1].answer_ms : ST_TIME_NEVER;
+}
+
+/* When its agents say that it is gone, once it was told to stop. */
+static int64_t gone_ms(const st_play *play, const st_job *job)
+{
+    int64_t take = play->s->jobs.v[job->id - 1].stop_ms;
+
+    return job->stopping && take != ST_TIME_NEVER ? job->stop_ms + take : ST_TIME_NEVER;
 }
 
 /* The next moment at which anything is due. */
@@ -104,6 +112,7 @@ static int64_t next_ms(const st_play *play)
 
         next = ST_MIN(next, finish_ms(play, job));
         next = ST_MIN(next, answer_ms(play, job));
+        next = ST_MIN(next, gone_ms(play, job));
     }
     if (play->arrival < play->s->arrivals.n)
         next = ST_MIN(next, play->s->arrivals.v[play->arrival].at_ms);
@@ -120,7 +129,10 @@ static void natural_events(st_play *play)
         const st_job *job = st_core_job_at(play->core, i);
         st_event ev = {.kind = ST_EV_TIMER};
 
-        if (finish_ms(play, job) <= play->now) {
+        if (gone_ms(play, job) <= play->now) {
+            ev.kind = ST_EV_GONE;
+            ev.u.gone.id = job->id;
+        } else if (finish_ms(play, job) <= play->now) {
             ev.kind = ST_EV_FINISH;
             ev.u.finish.id = job->id;
         } else if (answer_ms(play, job) <= play->now) {

@@ -6,14 +6,14 @@
 #include "model/job.h"
 
 /* Row: from; column: to. P pending, R running, N notified, C checkpointing, Z paused, then done,
- * failed, timeout, cancelled. */
+ * failed, timeout, cancelled; S stopping. */
 static const char *const legal[ST_JOB_STATE_COUNT] = {
-    /*                         PRNCZdftc */
-    [ST_JOB_PENDING] = "       .x......x", [ST_JOB_RUNNING] = "       x.x..xxxx",
-    [ST_JOB_NOTIFIED] = "      xx.x.xxxx", [ST_JOB_CHECKPOINTING] = " x...xxxxx",
-    [ST_JOB_PAUSED] = "        xx......x", [ST_JOB_DONE] = "          .........",
-    [ST_JOB_FAILED] = "        .........", [ST_JOB_TIMEOUT] = "       .........",
-    [ST_JOB_CANCELLED] = "     .........",
+    /*                         PRNCZdftcS */
+    [ST_JOB_PENDING] = "       .x......x.", [ST_JOB_RUNNING] = "       x.x..xxxxx",
+    [ST_JOB_NOTIFIED] = "      xx.x.xxxxx", [ST_JOB_CHECKPOINTING] = " x...xxxxxx",
+    [ST_JOB_PAUSED] = "        xx......x.", [ST_JOB_DONE] = "          ..........",
+    [ST_JOB_FAILED] = "        ..........", [ST_JOB_TIMEOUT] = "       ..........",
+    [ST_JOB_CANCELLED] = "     ..........", [ST_JOB_STOPPING] = "      x....xxxx.",
 };
 
 static void test_moves(void **state)
@@ -41,7 +41,7 @@ static void test_state_groups(void **state)
     (void)state;
     for (int s = 0; s < ST_JOB_STATE_COUNT; s++) {
         st_job job = {.state = (st_job_state)s};
-        bool leaving = s == ST_JOB_NOTIFIED || s == ST_JOB_CHECKPOINTING;
+        bool leaving = s == ST_JOB_NOTIFIED || s == ST_JOB_CHECKPOINTING || s == ST_JOB_STOPPING;
         bool ended =
             s == ST_JOB_DONE || s == ST_JOB_FAILED || s == ST_JOB_TIMEOUT || s == ST_JOB_CANCELLED;
         assert_int_equal(st_job_leaving(&job), leaving);

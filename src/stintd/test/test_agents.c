@@ -260,9 +260,10 @@ static void one_failure_ends_the_gang(void **state)
     turn_all(t);
     fake_exit(t->a[1], job, 1, 3);
     fake_status(t->a[1]);
-    fake_status(t->a[1]); /* again: the same */
-    fake_job_is(&t->w, job, "failed");
+    fake_status(t->a[1]);                /* again: the same */
+    fake_job_is(&t->w, job, "stopping"); /* the other task is still there */
     turn_all(t);
+    fake_job_is(&t->w, job, "failed");
     assert_int_equal(t->a[0]->tasks.n, 0);
     snprintf(path, sizeof path, "/v1/jobs/%s", job);
     row = fake_owner(&t->w, "GET", path, NULL, 200);
@@ -308,6 +309,13 @@ static void a_borrower_saves_and_comes_back(void **state)
     fake_status(t->a[0]);
     fake_job_is(&t->w, borrower, "checkpointing");
     fake_status(t->a[1]);
+    /* It is saved, and still there: nobody is on its devices before its agents have said that it is gone. */
+    fake_job_is(&t->w, borrower, "stopping");
+    fake_job_is(&t->w, owner, "pending");
+    fake_turn(t->a[0]);
+    fake_status(t->a[0]);
+    fake_job_is(&t->w, borrower, "stopping");
+    turn_all(t);
     fake_job_is(&t->w, owner, "running");
     fake_job_is(&t->w, borrower, "pending");
     turn_all(t);
