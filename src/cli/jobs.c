@@ -463,8 +463,11 @@ static int change(st_cli *cli, st_client *client, st_request request, const char
     if (format == ST_CLI_JSON) {
         st_view_raw(cli, &response);
     } else {
+        const char *state = st_view_text(job, "state");
+        bool ending = !request.body && strcmp(state, "stopping") == 0;
+
         fprintf(cli->out, "job %s (%s) is %s", st_view_text(job, "id"), st_view_text(job, "name"),
-                st_view_text(job, "state"));
+                ending ? "cancelled, and over when its nodes have ended it" : state);
         if (request.body)
             fprintf(cli->out, ", priority %lld", (long long)st_view_milli(job, "priority") / 1000);
         fprintf(cli->out, "\n");

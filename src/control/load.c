@@ -205,7 +205,7 @@ static int load_job(void *ctx, const st_job_row *row, st_err *err)
                       .priority = job->priority,
                       .preemptions = job->preemptions,
                       .exit_code = ST_STORE_NEVER,
-                      .state = job->state,
+                      .state = job->stopping ? ST_JOB_STOPPING : job->state,
                       .class = job->class};
     read_detail(live, row->result);
     st_core_recall_stay(ctl->core, live->id, live->stay);

@@ -180,26 +180,26 @@ const char *st_event_name(st_event_kind kind);
 /* ---- reasons ------------------------------------------------------------------------ */
 
 /* X(code, name, whether it alone keeps the job from starting) */
-#define ST_REASON_TABLE(X)                                                                        \
-    X(ST_WHY_MAX, "max", true)                 /* used + asked > bound at account, dim/type */    \
-    X(ST_WHY_USER_LIMIT, "user_limit", true)   /* kind in `dim`; used, asked, bound */            \
-    X(ST_WHY_WEIGHT_ZERO, "weight_zero", true) /* over its floor, and account borrows nothing */  \
-    X(ST_WHY_OVER_FLOOR, "over_floor", false)  /* only burstable: account's floor is used up */   \
-    X(ST_WHY_GPUS_BUSY, "gpus_busy", true)     /* asked tasks, used: tasks that fit now */        \
-    X(ST_WHY_FRAGMENTED, "fragmented", true)   /* enough GPU is free, not in this shape */        \
-    X(ST_WHY_TOPOLOGY, "topology", true)       /* fits, but not inside one domain of `dim` */     \
-    X(ST_WHY_CPU, "cpu", true)                 /* GPUs are there, CPU beside them is not */       \
-    X(ST_WHY_RAM, "ram", true)                                                                    \
-    X(ST_WHY_NODES_DOWN, "nodes_down", true) /* only nodes that are down or draining fit it */    \
-    X(ST_WHY_HELD, "held", true)             /* it fits, but that is held for job `other` */      \
-    X(ST_WHY_GATHERED, "gathered", true)     /* ... gathered for job `other` until until_ms */    \
-    X(ST_WHY_LOOKAHEAD, "lookahead", true)   /* more than `bound` stand in line before it */      \
-    X(ST_WHY_PINNED, "pinned", true)         /* paused on nodes that are busy */                  \
-    X(ST_WHY_YIELDING, "yielding", true)     /* its victims leave by until_ms at the latest */    \
-    X(ST_WHY_RECLAIM_PROTECTED, "reclaim_protected", false) /* borrowers protected until_ms */    \
-    X(ST_WHY_RECLAIM_BOUND, "reclaim_bound", false) /* would evict `used` for `asked` GPUs */     \
-    X(ST_WHY_RECLAIM_NONE, "reclaim_none", false)   /* nobody may be displaced for it */          \
-    X(ST_WHY_MOVES, "moves", false)      /* moving `used` jobs with `bound` milli-GPU would do */ \
+#define ST_REASON_TABLE(X)                                                                         \
+    X(ST_WHY_MAX, "max", true)                 /* used + asked > bound at account, dim/type */     \
+    X(ST_WHY_USER_LIMIT, "user_limit", true)   /* kind in `dim`; used, asked, bound */             \
+    X(ST_WHY_WEIGHT_ZERO, "weight_zero", true) /* over its floor, and account borrows nothing */   \
+    X(ST_WHY_OVER_FLOOR, "over_floor", false)  /* only burstable: account's floor is used up */    \
+    X(ST_WHY_GPUS_BUSY, "gpus_busy", true)     /* asked tasks, used: tasks that fit now */         \
+    X(ST_WHY_FRAGMENTED, "fragmented", true)   /* enough GPU is free, not in this shape */         \
+    X(ST_WHY_TOPOLOGY, "topology", true)       /* fits, but not inside one domain of `dim` */      \
+    X(ST_WHY_CPU, "cpu", true)                 /* GPUs are there, CPU beside them is not */        \
+    X(ST_WHY_RAM, "ram", true)                                                                     \
+    X(ST_WHY_NODES_DOWN, "nodes_down", true) /* only nodes that are down or draining fit it */     \
+    X(ST_WHY_HELD, "held", true)             /* it fits, but that is held for job `other` */       \
+    X(ST_WHY_GATHERED, "gathered", true)     /* ... gathered for job `other` until until_ms */     \
+    X(ST_WHY_LOOKAHEAD, "lookahead", true)   /* more than `bound` stand in line before it */       \
+    X(ST_WHY_PINNED, "pinned", true)         /* paused on nodes that are busy */                   \
+    X(ST_WHY_YIELDING, "yielding", true)     /* its victims leave by until_ms at the latest */     \
+    X(ST_WHY_RECLAIM_PROTECTED, "reclaim_protected", false) /* borrowers protected until_ms */     \
+    X(ST_WHY_RECLAIM_BOUND, "reclaim_bound", false) /* would evict `used` for `asked` GPUs */      \
+    X(ST_WHY_RECLAIM_NONE, "reclaim_none", false)   /* nobody may be displaced for it */           \
+    X(ST_WHY_MOVES, "moves", false)      /* moving `used` jobs with `bound` milli-GPU would do */  \
     X(ST_WHY_NO_NODES, "no_nodes", true) /* of asked tasks `bound` fit its nodes; dim: pool + 1 */ \
     X(ST_WHY_STOPPING, "stopping", true) /* `asked` jobs are not known to be gone; used 1: itself */
 typedef enum st_why {

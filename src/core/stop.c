@@ -22,6 +22,8 @@ static bool awaited(const st_core *core, const st_job *job)
 static void tell(st_core *core, const st_job *job, st_effects *fx)
 {
     st_effect e = st_fx_of(core, ST_FX_STOP, job);
+    e.state =
+        ST_JOB_STOPPING; /* to people: what is paused is not on devices, and leaves all the same */
     e.other = job->claimant;
     e.value = job->after;
     st_fx(core, fx, e, NULL, 0);
