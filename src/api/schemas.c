@@ -144,8 +144,7 @@ static const st_schema schemas[] = {
      "{\"type\": \"array\", \"items\": {\"type\": \"integer\"}}, \"mig_start\": "
      "{\"type\": \"integer\"}, \"usage\": {\"type\": \"object\"}, \"scrub\": "
      "{\"type\": \"object\"}}}}, \"usage\": {\"type\": \"object\"}}}, \"spec\": {\"type\": "
-     "\"object\", "
-     "\"properties\": {}, \"additionalProperties\": true}}, \"required\": "
+     "\"object\", \"properties\": {}, \"additionalProperties\": true}}, \"required\": "
      "[\"id\", \"name\", \"account\", \"user\", \"state\", \"submitted\"]}"},
     {"JobBatch", "{\"type\": \"object\", \"properties\": {\"jobs\": {\"type\": \"array\", "
                  "\"items\": {\"$ref\": \"#/components/schemas/JobSpec\"}, \"minItems\": 1, "
