@@ -35,9 +35,9 @@ fail() {
     failed=$((failed + 1))
 }
 
-# wait_for COMMAND...: until it succeeds, ten seconds at most.
+# wait_for COMMAND...: until it succeeds, half a minute at most, which slow machines need.
 wait_for() {
-    tries=100
+    tries=300
     until "$@" >/dev/null 2>&1; do
         tries=$((tries - 1))
         [ $tries -gt 0 ] || return 1
