@@ -22,10 +22,10 @@
 
 /* X(id, key, default of an organisation, default of the cluster, what is counted). -1: no limit. */
 #define ST_ALLOWANCE_TABLE(X)                                                                \
-    X(ST_AL_PENDING, "pending", 100000, -1, "jobs that wait")                                \
+    X(ST_AL_PENDING, "pending", 20000, -1, "jobs that wait")                                 \
     X(ST_AL_PENDING_BYTES, "pending_bytes", INT64_C(256) << 20, -1,                          \
       "bytes of waiting jobs' documents")                                                    \
-    X(ST_AL_PIECES, "array_pieces", 100000, -1, "pieces of arrays that wait")                \
+    X(ST_AL_PIECES, "array_pieces", 20000, -1, "pieces of arrays that wait")                 \
     X(ST_AL_ACCOUNTS, "accounts", 1000, -1, "accounts below it")                             \
     X(ST_AL_TOKENS, "tokens", 10000, -1, "tokens that are valid")                            \
     X(ST_AL_SIZES, "sizes", 1000, -1, "sizes")                                               \

@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "core/gather.h"
 
+#define KEY_NEVER 78 /* tells this memory from that of places and moves */
 #define KEPT_MORE 32 /* beyond those of a pass */
 
 /* Tasks that fit a node just before the start, and at it. */
@@ -318,11 +320,31 @@ static bool catch_up(st_core *core, const st_profile *p, st_kept *k, bool others
     return still_right(k);
 }
 
+/* What a search depends on. Thousands of one shape may wait where there is never room behind those ahead: the first of
+ * them finds that out. */
+static uint64_t never_key(const st_core *core, const st_job *job, const st_profile *p,
+                          uint64_t ahead)
+{
+    const uint64_t parts[] = {p->epoch,
+                              p->seen,
+                              ahead,
+                              (uint64_t)core->now,
+                              (uint64_t)job->tasks,
+                              job->topo_required ? (uint64_t)job->topo + 1 : 0};
+    uint64_t key = st_hash_u64(KEY_NEVER, p->key);
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(parts); i++)
+        key = st_hash_u64(key, parts[i]);
+    return key;
+}
+
 bool st_gather_kept(st_core *core, const st_job *job, st_resv *r)
 {
     const st_profile *p = st_profile_of(core, job, r->type, r->by, r->claims);
+    uint64_t ahead = st_gather_ahead(core, r->by), never = never_key(core, job, p, ahead);
+    if (st_idmap_get(core->misfits, never, NULL))
+        return false;
     st_kept *k = find(core, job->id, r->by);
-    uint64_t ahead = st_gather_ahead(core, r->by);
     bool same =
         k->used > 0 && k->profile == p->key && k->epoch == p->epoch && k->want == job->tasks;
     if (!same || !catch_up(core, p, k, k->ahead != ahead)) {
@@ -337,8 +359,10 @@ bool st_gather_kept(st_core *core, const st_job *job, st_resv *r)
     k->ahead = ahead;
     k->seen = p->seen;
     k->used = ++core->gather_tick;
-    if (k->at_ms == ST_TIME_NEVER)
+    if (k->at_ms == ST_TIME_NEVER) {
+        st_idmap_put(core->misfits, never, 1);
         return false;
+    }
     if (k->stale)
         make_plan(core, job, p, k);
     r->at_ms = k->at_ms;
