@@ -55,6 +55,7 @@ int st_cli_sim_fuzz(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_gen(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_fragmentation(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_shares(st_cli *cli, int argc, char **argv, st_err *err);
+int st_cli_sim_replay(st_cli *cli, int argc, char **argv, st_err *err);
 int st_cli_sim_trace(st_cli *cli, int argc, char **argv, st_err *err);
 
 /* The verbs that talk to stintd; tables of options are beside them. */

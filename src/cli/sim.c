@@ -58,6 +58,29 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  stint sim trace --format csv --jobs DIR/jobs.csv --world DIR/world.yaml --html run.html\n"
      "doc/gen.md says what it imitates.\n",
      .fn = st_cli_sim_gen},
+    {"replay", "Plays what a stintd recorded under other rules and compares",
+     "--store PATH | --backup FILE [OPTION...]",
+     "The demand of a real cluster (submits, cancels, real run times, failures of nodes,\n"
+     "changes by people) is played through the scheduler again, with what the options\n"
+     "change. The report puts what happened and what would have happened side by side:\n"
+     "waits, utilisation, preemptions, lost work, fairness, bills, and who is better or worse\n"
+     "off. Without changes it reproduces what happened, decision by decision.\n"
+     "  --store PATH             the store of a stintd, which may be running\n"
+     "  --backup FILE            a copy made by `stint admin backup`\n"
+     "  --from T, --to T         what is counted: 2026-11-01 or \"2026-11-01 07:00:00\", in UTC;\n"
+     "                           all that the log has unless given\n"
+     "  --policy KEY=VALUE,...   the scheduler's knobs, as in a scenario, with order and basis\n"
+     "  --accounts FILE          a document with the key accounts, as in a scenario: who is\n"
+     "                           named has these quotas, others keep theirs\n"
+     "  --fleet FILE             a document with the keys fleet, pools and types, as in a\n"
+     "                           scenario: these are all nodes there are\n"
+     "  --prices FILE            a price book, as for `stint price publish`\n"
+     "  --anonymous DIR          also writes the demand to DIR/world.yaml and DIR/jobs.csv with\n"
+     "                           numbers for names, for `stint sim trace`\n"
+     "  -o json                  prints every figure as one JSON document\n"
+     "The store is only read. doc/admin.md describes the figures and what is assumed.\n",
+     .fn = st_cli_sim_replay,
+     .example = "  stint sim replay --backup monday.db --policy swap=true,min_run=5m\n"},
     {"run", "Plays scenarios and checks what they expect", "[-v] [-o table|json] FILE...",
      "Each FILE is a YAML document with a fleet, a tree of accounts and a timeline of\n"
      "jobs, failures and changes, and what is expected to come of it. It is played\n"

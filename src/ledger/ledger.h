@@ -292,7 +292,8 @@ typedef struct st_piece_sum {
     int64_t credited;
 } st_piece_sum;
 void st_piece_add(st_piece_sum *s, const st_entry *e);
-/* Makes fixes, charged, credited and amount of a LOST entry. */
+/* Makes fixes, charged, credited and amount of a LOST entry; and with the price book of its time, without a ledger. */
+void st_piece_lost(const st_price_book *book, const st_piece_sum *s, st_entry *lost);
 void st_ledger_lost(const st_ledger *l, const st_piece_sum *s, st_entry *lost);
 /* After a FIX of a piece that is lost (it is in the sum): the LOST entry that must follow, if any. Its texts are the
  * fix's. */

@@ -87,13 +87,18 @@ int64_t st_price_back(const st_price_book *book, const st_entry *lost)
     return (int64_t)((st_i128)lost->charged * st_price_back_bp(book, lost->cut) / ST_BP);
 }
 
-void st_ledger_lost(const st_ledger *l, const st_piece_sum *s, st_entry *lost)
+void st_piece_lost(const st_price_book *book, const st_piece_sum *s, st_entry *lost)
 {
     int64_t share = s->is_lost ? s->lost : lost->lost;
     lost->fixes = s->seq;
     lost->charged = charged_for(s, lost->to_ms - lost->from_ms, share);
     lost->credited = ST_BROKEN(MONEY_AGAIN) ? 0 : s->credited;
-    lost->amount = st_price_back(st_ledger_book(l, lost->from_ms), lost) - lost->credited;
+    lost->amount = st_price_back(book, lost) - lost->credited;
+}
+
+void st_ledger_lost(const st_ledger *l, const st_piece_sum *s, st_entry *lost)
+{
+    st_piece_lost(st_ledger_book(l, lost->from_ms), s, lost);
 }
 
 bool st_ledger_lost_again(const st_ledger *l, const st_piece_sum *s, const st_entry *fix,

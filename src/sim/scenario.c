@@ -218,7 +218,23 @@ static int read_scenario(st_scenario *s, st_err *err)
     return r;
 }
 
-int st_scenario_new(const st_doc *doc, st_scenario **ret, st_err *err)
+static int read_fleet_alone(st_scenario *s, st_err *err)
+{
+    static const char *const keys[] = {"name", "types", "pools", "fleet", NULL};
+    const st_doc_node *root = st_doc_root(s->doc), *fleet = NULL;
+    int r = st_doc_check_keys(s->doc, root, keys, err);
+
+    if (r == 0)
+        r = st_scn_read_types(s, st_doc_get(root, "types"), err);
+    if (r == 0)
+        r = st_scn_read_pools(s, st_doc_get(root, "pools"), err);
+    if (r == 0)
+        r = st_doc_need(s->doc, root, "fleet", &fleet, err);
+    return r < 0 ? r : st_scn_read_fleet(s, fleet, err);
+}
+
+static int new_scenario(const st_doc *doc, int (*read)(st_scenario *, st_err *), st_scenario **ret,
+                        st_err *err)
 {
     ST_CLEANUP(st_scenario_freep) st_scenario *s = st_xcalloc(1, sizeof(*s));
     int r;
@@ -229,11 +245,21 @@ int st_scenario_new(const st_doc *doc, st_scenario **ret, st_err *err)
     s->job_ids = st_map_new();
     s->node_ids = st_map_new();
     s->account_ids = st_map_new();
-    r = read_scenario(s, err);
+    r = read(s, err);
     if (r < 0)
         return r;
     *ret = ST_TAKE(s);
     return 0;
+}
+
+int st_scenario_new(const st_doc *doc, st_scenario **ret, st_err *err)
+{
+    return new_scenario(doc, read_scenario, ret, err);
+}
+
+int st_scenario_fleet(const st_doc *doc, st_scenario **ret, st_err *err)
+{
+    return new_scenario(doc, read_fleet_alone, ret, err);
 }
 
 void st_scenario_free(st_scenario *s)

@@ -132,6 +132,8 @@ typedef struct st_scenario {
 } st_scenario;
 
 int st_scenario_new(const st_doc *doc, st_scenario **ret, st_err *err);
+/* A document that has a fleet, its pools and types, and nothing else. */
+int st_scenario_fleet(const st_doc *doc, st_scenario **ret, st_err *err);
 void st_scenario_free(st_scenario *s);
 ST_DEFINE_FREEP(st_scenario, st_scenario_free)
 

@@ -147,11 +147,35 @@ static int make_file(const char *path, st_err *err)
     return 0;
 }
 
+/* The path as SQLite's address for a file that does not change: no log, no lock. */
+static void still_path(const char *path, st_strbuf *out)
+{
+    st_strbuf_add(out, "file:");
+    for (; *path; path++) {
+        bool plain = (*path >= 'a' && *path <= 'z') || (*path >= 'A' && *path <= 'Z') ||
+                     (*path >= '0' && *path <= '9') || strchr("/._-", *path);
+
+        if (plain)
+            st_strbuf_addc(out, *path);
+        else
+            st_strbuf_addf(out, "%%%02x", (unsigned char)*path);
+    }
+    st_strbuf_add(out, "?immutable=1");
+}
+
 static int open_handle(st_db *db, st_err *err)
 {
+    ST_CLEANUP(st_strbuf_done) st_strbuf still = {0};
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                 (db->options.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
-    int rc = sqlite3_open_v2(db->path, &db->handle, flags, st_sums_name(db->sums));
+    int rc;
+
+    if (db->options.still) {
+        still_path(db->path, &still);
+        flags |= SQLITE_OPEN_URI;
+    }
+    rc = sqlite3_open_v2(db->options.still ? st_strbuf_str(&still) : db->path, &db->handle, flags,
+                         st_sums_name(db->sums));
 
     if (!db->handle)
         return st_fail(err, ST_EINTERNAL, "store %s: out of memory", db->path);
@@ -193,7 +217,7 @@ static int settings(st_db *db, st_err *err)
                       first_text, mode, NULL);
     if (rc != SQLITE_OK)
         return fail(db, rc, err);
-    if (strcmp(mode, "wal") != 0)
+    if (!db->options.still && strcmp(mode, "wal") != 0)
         return st_fail(err, ST_EIO, "store %s cannot have a write-ahead log here (mode %s)",
                        db->path, mode);
     return 0;

@@ -43,8 +43,9 @@ typedef enum st_durability {
 } st_durability;
 
 typedef struct st_store_options {
-    bool read_only;        /* no lock, no migrations; for looking at a store */
-    int busy_ms;           /* how long to wait for another connection; 0 is 5 s */
+    bool read_only; /* no lock, no migrations; for looking at a store */
+    bool still;     /* read_only, and nobody writes it: a backup. Nothing is made beside it */
+    int busy_ms;    /* how long to wait for another connection; 0 is 5 s */
     st_durability durable; /* ST_DURABLE_FULL unless told otherwise */
     const char *vfs;       /* for tests: the SQLite VFS to use, NULL is the system's */
 } st_store_options;
