@@ -202,6 +202,12 @@ static void service_metrics(const st_question *q, st_metrics *m)
         {"stint_log_bytes", "Bytes of jobs' logs that are kept.", ST_METRIC_GAUGE, logs.bytes},
         {"stint_logs_pruned_total", "Jobs whose logs were removed: old, or to make room.",
          ST_METRIC_COUNTER, (int64_t)logs.pruned},
+        {"stint_store_bytes", "What the store takes on the disk, with its log.", ST_METRIC_GAUGE,
+         s.store_bytes},
+        {"stint_jobs_pruned_total", "Jobs that ended long ago and were forgotten.",
+         ST_METRIC_COUNTER, (int64_t)s.pruned_jobs},
+        {"stint_history_pruned_total", "Rows of the scheduler's log that were removed.",
+         ST_METRIC_COUNTER, (int64_t)s.pruned_rows},
         {"stint_ready", "1 while commands are taken.", ST_METRIC_GAUGE, s.ready},
     };
 

@@ -72,8 +72,11 @@ typedef struct st_control_options {
     st_engine *engine;
     /* Of an organisation, and of the cluster; NULL: as the table has it. */
     const st_allowance_limits *quota, *quota_total;
-    int64_t snap_rows; /* a snapshot after so many rows of the log; 0: 32768 */
-    int64_t tell_ms;   /* how often those who wait are told an estimate; 0: a minute */
+    int64_t snap_rows;    /* a snapshot after so many rows of the log; 0: 32768 */
+    int64_t keep_jobs_ms; /* jobs that ended longer ago are forgotten; 0: never */
+    int64_t
+        keep_log_ms; /* the log goes back so far, to be played again; 0: no further than a start needs */
+    int64_t tell_ms; /* how often those who wait are told an estimate; 0: a minute */
     st_billing_options billing;
     const char *secrets_key; /* the file of the key that seals; NULL: beside the store */
 } st_control_options;
@@ -403,8 +406,10 @@ typedef struct st_control_stats {
     uint64_t passes;
     int64_t commit_us_sum, pass_us_sum;
     uint64_t live;
-    int64_t entries;     /* in all books */
-    int64_t signed_ms;   /* the last checkpoint's time; 0: none */
+    uint64_t pruned_jobs, pruned_rows; /* of the table of jobs, and of the log */
+    int64_t store_bytes;               /* on the disk, about a minute ago; -1: not known */
+    int64_t entries;                   /* in all books */
+    int64_t signed_ms;                 /* the last checkpoint's time; 0: none */
     int64_t differences; /* that the last daily comparison found; -1: it could not be done */
     bool ready;
 } st_control_stats;

@@ -134,6 +134,7 @@ static int load_core(st_control *ctl, st_err *err)
     if (r < 0)
         return r;
     ctl->snap_seq = ctl->log_seq = snap.seq;
+    ctl->snap_ms = snap.at_ms;
     l.replay.arena = st_arena_new();
     r = st_store_log_read(ctl->store, snap.seq + 1, replay_row, &l, err);
     st_replay_done(&l.replay);

@@ -18,7 +18,8 @@
 #define RETRY_MIN_MS INT64_C(250)   /* while the store is down */
 #define RETRY_MAX_MS INT64_C(10000)
 #define SNAP_ROWS    INT64_C(32768)
-#define REPLAY_US    INT64_C(2000000) /* of the core's work behind a snapshot, about */
+#define SNAP_MS      INT64_C(86400000) /* the oldest may go when there is a newer one */
+#define REPLAY_US    INT64_C(2000000)  /* of the core's work behind a snapshot, about */
 #define IDLE_MS      INT64_C(60000)
 #define IDEM_KEEP_MS INT64_C(172800000) /* two days */
 
@@ -79,6 +80,7 @@ static void housekeeping(st_tx *tx)
     st_err err;
 
     st_refusals_write(tx);
+    st_prune(tx);
     if (tx->now - ctl->flushed_ms < FLUSH_MS)
         return;
     ctl->flushed_ms = tx->now;
@@ -286,7 +288,8 @@ static bool snapshot_is_due(const st_control *ctl)
 {
     int64_t rows = ctl->options.snap_rows ? ctl->options.snap_rows : SNAP_ROWS;
 
-    return ctl->log_seq - ctl->snap_seq >= rows || ctl->replay_us >= REPLAY_US;
+    return ctl->log_seq - ctl->snap_seq >= rows || ctl->replay_us >= REPLAY_US ||
+           (ctl->snap_ms > 0 && st_core_now(ctl->core) - ctl->snap_ms >= SNAP_MS);
 }
 
 /* Writes a transaction, tells what came of it and answers its commands. False: the store is down. */
@@ -310,6 +313,8 @@ static bool finish(st_tx *tx, st_cmd *cmds)
         st_budget_tell(tx);
         answer_all(ctl, cmds);
         st_rows_settle(ctl);
+        if (ctl->snap_ms == 0)
+            ctl->snap_ms = st_core_now(ctl->core);
         if (snapshot_is_due(ctl) && st_control_snapshot(ctl, &err) < 0)
             st_control_say(ctl, "event=snapshot_failed reason=\"%s\"", err.msg);
     } else {
@@ -403,11 +408,12 @@ int st_control_snapshot(st_control *ctl, st_err *err)
                              .at_ms = st_core_now(ctl->core),
                              .version = ST_VERSION,
                              .data = {data.s, data.n}};
+    int64_t since = ctl->options.keep_log_ms > 0 ? row.at_ms - ctl->options.keep_log_ms : INT64_MAX;
+
+    ctl->snap_ms = row.at_ms; /* also if it fails: not at every turn */
     r = st_store_begin(ctl->store, err);
     if (r == 0)
-        r = st_store_snap_put(ctl->store, &row, err);
-    if (r == 0)
-        r = st_store_log_prune(ctl->store, ctl->snap_seq, err);
+        r = st_store_snap_put(ctl->store, &row, since, err);
     if (r == 0)
         r = st_store_commit(ctl->store, err);
     if (r < 0) {
@@ -436,6 +442,7 @@ static int64_t sleep_ms(st_control *ctl)
     if (ctl->options.engine && ctl->options.engine->ops->next_ms)
         next = ST_MIN(next, ctl->options.engine->ops->next_ms(ctl->options.engine));
     next = ST_MIN(next, st_refusals_next(ctl, now));
+    next = ST_MIN(next, ctl->prune_ms);
     return ST_MAX(next - now, 0);
 }
 

@@ -112,6 +112,8 @@ struct st_control {
     int64_t flushed_ms;  /* when uses of tokens were last written */
     int64_t retry_ms;    /* while down: when to try again */
     int64_t retry_step;  /* and how long the pause after that is */
+    int64_t prune_ms;    /* when to look again for what is too old */
+    int64_t snap_ms;     /* when the last snapshot was written, or it started */
     int64_t refusals_ms; /* when refused tokens were last written */
     st_map *versions;    /* of accounts */
     int64_t last_token;
@@ -235,6 +237,9 @@ int st_thing_erase(st_tx *tx, const char *kind, const char *name, st_err *err);
 
 /* meta: the highest number a token ever had, once one was removed. */
 #define ST_LAST_TOKEN "last_token"
+
+/* prune.c: what is too old goes, a little at a time. */
+void st_prune(st_tx *tx);
 
 /* refusals.c */
 int64_t st_refusals_next(st_control *ctl, int64_t now);

@@ -41,6 +41,11 @@
     X("log_size", ST_F_I64, log_mib, "64", 1, 1048576, "MiB kept of what a task writes")          \
     X("log_keep", ST_F_DURATION, log_keep_ms, "14d", 0, 0,                                        \
       "logs that nothing was added to for so long are removed")                                   \
+    X("job_keep", ST_F_DURATION, job_keep_ms, "90d", 0, 0,                                        \
+      "jobs that ended so long ago are forgotten; their bills are not; 0: never")                 \
+    X("history_keep", ST_F_DURATION, history_keep_ms, "7d", 0, 0,                                 \
+      "how far back the scheduler's log goes, for stint sim replay; 0: no further than a start "  \
+      "needs")                                                                                    \
     X("connections", ST_F_I64, connections, "4096", 1, 100000, "open connections at most")        \
     X("strangers", ST_F_I64, strangers, "64", 1, 100000,                                          \
       "connections of one address, or one /64 of IPv6, that have not shown a token")              \
@@ -88,6 +93,8 @@ void st_config_init(st_config *config)
                           .agent_lease_ms = 60000,
                           .log_mib = 64,
                           .log_keep_ms = INT64_C(14) * 86400 * 1000,
+                          .job_keep_ms = INT64_C(90) * 86400 * 1000,
+                          .history_keep_ms = INT64_C(7) * 86400 * 1000,
                           .connections = 4096,
                           .strangers = 64,
                           .rate = 200,

@@ -190,6 +190,8 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
                                             .ctx = serve,
                                             .engine = serve->engine,
                                             .snap_rows = config->snapshot_rows,
+                                            .keep_jobs_ms = config->job_keep_ms,
+                                            .keep_log_ms = config->history_keep_ms,
                                             .quota = &config->quota,
                                             .quota_total = &config->quota_total,
                                             .billing = {.zone = config->billing_zone,

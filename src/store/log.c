@@ -1,8 +1,8 @@
 /*
  * log and snap: what the core was told, and what it was when it was last saved.
  *
- * Invariants: 1. Log rows have no gaps. 2. Every row behind the older of the two snapshots is there,
- * so that a start is possible from either.
+ * Invariants: 1. Log rows have no gaps. 2. Every row behind the oldest snapshot is there,
+ * so that a start is possible from each.
  */
 #include "store/sql.h"
 
@@ -72,22 +72,27 @@ int st_store_log_read(st_store *store, int64_t from, st_log_fn fn, void *ctx, st
     return st_sql_query(store, ST_SQL_LOG_READ, ST_PARAMS(st_val_i64(from)), log_row, &l, err);
 }
 
-int st_store_log_prune(st_store *store, int64_t upto, st_err *err)
+int st_store_log_prune(st_store *store, int64_t limit, int64_t *ret_n, st_err *err)
 {
-    int64_t older = 0;
+    int64_t needed = 0, first = 0, n = 0;
     bool own;
     int r = st_sql_begin(store, &own, err);
 
     if (r < 0)
         return r;
-    r = st_sql_number(store, ST_SQL_SNAP_FIRST, &older, err);
+    r = st_sql_number(store, ST_SQL_SNAP_FIRST, &needed, err);
     if (r == 0)
-        r = st_sql_run(store, ST_SQL_LOG_PRUNE, ST_PARAMS(st_val_i64(ST_MIN(upto, older))), NULL,
-                       err);
-    return st_sql_end(store, own, r, err);
+        r = st_sql_number(store, ST_SQL_LOG_FIRST, &first, err);
+    if (r == 0 && first > 0 && first <= needed)
+        r = st_sql_run(store, ST_SQL_LOG_PRUNE,
+                       ST_PARAMS(st_val_i64(ST_MIN(needed, first - 1 + limit))), &n, err);
+    r = st_sql_end(store, own, r, err);
+    if (r == 0 && ret_n)
+        *ret_n = n;
+    return r;
 }
 
-int st_store_snap_put(st_store *store, const st_snap_row *row, st_err *err)
+int st_store_snap_put(st_store *store, const st_snap_row *row, int64_t since_ms, st_err *err)
 {
     bool own;
     int r = st_sql_begin(store, &own, err);
@@ -96,7 +101,7 @@ int st_store_snap_put(st_store *store, const st_snap_row *row, st_err *err)
         return r;
     r = st_sql_run_row(store, ST_SQL_SNAP_PUT, row, NULL, err);
     if (r == 0)
-        r = st_sql_run(store, ST_SQL_SNAP_TRIM, ST_NO_PARAMS, NULL, err);
+        r = st_sql_run(store, ST_SQL_SNAP_TRIM, ST_PARAMS(st_val_i64(since_ms)), NULL, err);
     return st_sql_end(store, own, r, err);
 }
 

@@ -22,14 +22,17 @@
       "INSERT INTO log (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                           \
     X(ST_SQL_LOG_READ, &st_shape_log, "i", "SELECT @cols FROM log WHERE seq >= $1 ORDER BY seq")  \
     X(ST_SQL_LOG_LAST, NULL, "", "SELECT COALESCE(MAX(seq), 0) FROM log")                         \
+    X(ST_SQL_LOG_FIRST, NULL, "", "SELECT COALESCE(MIN(seq), 0) FROM log")                        \
     X(ST_SQL_LOG_PRUNE, NULL, "i", "DELETE FROM log WHERE seq <= $1")                             \
                                                                                                   \
     X(ST_SQL_SNAP_PUT, &st_shape_snap, "*",                                                       \
       "INSERT INTO snap (@names) VALUES (@vals) ON CONFLICT (seq) DO UPDATE SET "                 \
       "at_ms = excluded.at_ms, version = excluded.version, data = excluded.data")                 \
-    X(ST_SQL_SNAP_TRIM, NULL, "",                                                                 \
+    X(ST_SQL_SNAP_TRIM, NULL, "i",                                                                \
       "DELETE FROM snap WHERE seq < (SELECT MIN(seq) FROM "                                       \
-      "(SELECT seq FROM snap ORDER BY seq DESC LIMIT 2) AS newest)")                              \
+      "(SELECT seq FROM snap ORDER BY seq DESC LIMIT 2) AS newest) AND "                          \
+      "(seq < (SELECT COALESCE(MAX(seq), 0) FROM snap WHERE at_ms <= $1) OR "                     \
+      "seq NOT IN (SELECT MIN(seq) FROM snap GROUP BY at_ms / 86400000))")                        \
     X(ST_SQL_SNAP_GET, &st_shape_snap, "i",                                                       \
       "SELECT @cols FROM snap WHERE seq <= $1 ORDER BY seq DESC LIMIT 1")                         \
     X(ST_SQL_SNAPS, &st_shape_snap, "", "SELECT @cols FROM snap ORDER BY seq")                    \
@@ -50,7 +53,7 @@
     X(ST_SQL_JOB_GET, &st_shape_job, "i", "SELECT @cols FROM jobs WHERE id = $1")                 \
     X(ST_SQL_JOBS_PRUNE, NULL, "ii",                                                              \
       "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE end_ms >= 0 AND end_ms < $1 "      \
-      "ORDER BY end_ms LIMIT $2)")                                                                \
+      "ORDER BY end_ms LIMIT $2) AND id < (SELECT MAX(id) FROM jobs)")                            \
     X(ST_SQL_ARRAY_PUT, NULL, "it",                                                               \
       "INSERT INTO arrays (id, head) VALUES ($1, $2) "                                            \
       "ON CONFLICT (id) DO UPDATE SET head = excluded.head")                                      \

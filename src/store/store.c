@@ -8,9 +8,11 @@
 #include "store/store.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/strbuf.h"
 #include "store/impl.h"
 
 static const st_driver *const drivers[] = {&st_sqlite_driver};
@@ -124,6 +126,19 @@ void st_store_close(st_store *store)
 const char *st_store_path(const st_store *store)
 {
     return store->path;
+}
+
+int64_t st_store_bytes(const st_store *store)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf log = {0};
+    struct stat st;
+    int64_t n;
+
+    if (stat(store->path, &st) < 0)
+        return -1;
+    n = st.st_size;
+    st_strbuf_addf(&log, "%s-wal", store->path);
+    return stat(st_strbuf_str(&log), &st) == 0 ? n + st.st_size : n;
 }
 
 /* ---- transactions ----------------------------------------------------------------------- */

@@ -99,8 +99,9 @@ int st_store_log_append(st_store *store, const st_log_row *row, st_err *err);
 int st_store_log_read(st_store *store, int64_t from, st_log_fn fn, void *ctx, st_err *err);
 /* The newest row's seq or the newest snapshot's, whichever is greater; 0 for a new store. */
 int st_store_log_last(st_store *store, int64_t *ret_seq, st_err *err);
-/* Removes rows with seq <= upto. Those behind the older snapshot that is kept are not removed. */
-int st_store_log_prune(st_store *store, int64_t upto, st_err *err);
+/* Removes rows that no snapshot needs any more, the oldest first, at most `limit`; tells how many. Those behind the oldest
+ * snapshot are needed. */
+int st_store_log_prune(st_store *store, int64_t limit, int64_t *ret_n, st_err *err);
 
 typedef struct st_snap_row {
     int64_t seq; /* the last log row that is in it */
@@ -109,8 +110,9 @@ typedef struct st_snap_row {
     st_bytes data;
 } st_snap_row;
 
-/* Keeps the newest two. */
-int st_store_snap_put(st_store *store, const st_snap_row *row, st_err *err);
+/* Keeps the newest two and, of those before, the first of each day back to since_ms (and the one before that), so that
+ * the log can be played from there; INT64_MAX: no others. */
+int st_store_snap_put(st_store *store, const st_snap_row *row, int64_t since_ms, st_err *err);
 /* The newest with seq <= upto (INT64_MAX for any); ST_ENOENT if there is none. */
 int st_store_snap_get(st_store *store, int64_t upto, st_arena *a, st_snap_row *ret, st_err *err);
 
@@ -170,7 +172,8 @@ int st_store_array_put(st_store *store, int64_t id, const char *head, st_err *er
 /* ST_ENOENT: its pieces share nothing. */
 int st_store_array_get(st_store *store, int64_t id, st_arena *a, const char **ret, st_err *err);
 
-/* Removes jobs that ended before a moment, at most `limit`, and what arrays without pieces shared; tells how many jobs. */
+/* Removes jobs that ended before a moment, at most `limit`, and what arrays without pieces shared; tells how many jobs.
+ * The newest job stays: its number says which were given. */
 int st_store_jobs_prune(st_store *store, int64_t before_ms, int64_t limit, int64_t *ret_n,
                         st_err *err);
 
@@ -361,6 +364,9 @@ int st_store_check(st_store *store, const char *const *states, size_t nstates, s
 /* Writes a copy as of one moment to `path` (0600), while others write. ST_EEXIST: something is there already, and stays.
  * Works on a connection of its own and may be called from any thread. */
 int st_store_backup(const st_store *store, const char *path, st_err *err);
+
+/* What it takes on the disk, with its log; -1: not known. */
+int64_t st_store_bytes(const st_store *store);
 
 /* Writes the file anew, so that nothing of what was replaced or deleted can be found in it or its log. As long as
  * copying it; outside a transaction. */

@@ -52,6 +52,8 @@ int open_control(world *w, st_err *err)
                                         .ctx = w,
                                         .snap_rows = w->snap_rows,
                                         .tell_ms = w->tell_ms,
+                                        .keep_jobs_ms = w->keep_jobs_ms,
+                                        .keep_log_ms = w->keep_log_ms,
                                         .billing = w->billing};
     int r = st_control_new(&options, &w->ctl, err);
 

@@ -90,9 +90,10 @@ static void test_log(void **state)
     assert_int_equal(last, 10);
 
     assert_fails(st_store_snap_get(w->store, INT64_MAX, w->a, &got, &err), ST_ENOENT, "snapshot");
-    assert_ok(st_store_log_prune(w->store, 10, &err)); /* no snapshot: nothing may go */
+    assert_ok(st_store_log_prune(w->store, 10, &n, &err)); /* no snapshot: nothing may go */
+    assert_int_equal(n, 0);
     for (; snap.seq <= 8; snap.seq += 2)
-        assert_ok(st_store_snap_put(w->store, &snap, &err));
+        assert_ok(st_store_snap_put(w->store, &snap, INT64_MAX, &err));
     assert_ok(st_store_snap_get(w->store, INT64_MAX, w->a, &got, &err));
     assert_int_equal(got.seq, 8);
     assert_memory_equal(got.data.p, "core", 4);
@@ -100,12 +101,48 @@ static void test_log(void **state)
     assert_int_equal(got.seq, 6);
     assert_fails(st_store_snap_get(w->store, 5, w->a, &got, &err), ST_ENOENT, "snapshot");
 
-    assert_ok(st_store_log_prune(w->store, 8, &err)); /* up to the older one, 6 */
+    assert_ok(st_store_log_prune(w->store, 4, &n, &err));
+    assert_int_equal(n, 4);
+    assert_ok(st_store_log_prune(w->store, 4, &n, &err)); /* up to the older one, 6 */
+    assert_int_equal(n, 2);
     n = 0;
     assert_ok(st_store_log_read(w->store, 1, count_log, &n, &err));
     assert_int_equal(n, 4);
     exec(w, "DELETE FROM log WHERE seq = 9");
     assert_fails(st_store_log_read(w->store, 1, count_log, &n, &err), ST_ECORRUPT, "missing");
+}
+
+/* Snapshots from which an earlier time can be played: the first of each day. */
+static void test_snapshots_of_days(void **state)
+{
+    const int64_t day = 86400000;
+    world *w = *state;
+    st_snap_row snap = {.version = "1", .data = {"core", 4}}, got;
+    int64_t n;
+    st_err err;
+
+    for (int64_t i = 1; i <= 60; i++) {
+        st_log_row row = a_log(i);
+
+        row.at_ms = i * day / 4;
+        assert_ok(st_store_log_append(w->store, &row, &err));
+        snap.seq = i;
+        snap.at_ms = i * day / 4; /* four a day, for fifteen days */
+        assert_ok(st_store_snap_put(w->store, &snap, snap.at_ms - 3 * day, &err));
+    }
+    /* The newest two, the first of each of the last days, and one at or before the border. */
+    static const int64_t kept[] = {60, 59, 56, 52, 48};
+    int64_t upto = INT64_MAX;
+    for (size_t i = 0; i < ST_ARRAY_LEN(kept); i++, upto = got.seq - 1) {
+        assert_ok(st_store_snap_get(w->store, upto, w->a, &got, &err));
+        assert_int_equal(got.seq, kept[i]);
+    }
+    assert_fails(st_store_snap_get(w->store, upto, w->a, &got, &err), ST_ENOENT, "snapshot");
+    assert_ok(st_store_log_prune(w->store, 1000, &n, &err));
+    assert_int_equal(n, 48);
+    assert_ok(st_store_snap_put(w->store, &snap, INT64_MAX, &err));
+    assert_ok(st_store_log_prune(w->store, 1000, &n, &err));
+    assert_int_equal(n, 11); /* up to the older of two, 59 */
 }
 
 typedef struct ids {
@@ -244,7 +281,7 @@ static void test_arrays(void **state)
     assert_string_equal(listed(w, &(st_job_filter){.part_of = 1, .own_part = true}), "3 2 1");
     assert_fails(st_store_array_get(w->store, 4, w->a, &head, &err), ST_ENOENT, "shares nothing");
     assert_ok(st_store_jobs_prune(w->store, 5000, 10, &n, &err));
-    assert_int_equal(n, 3);
+    assert_int_equal(n, 2); /* the newest stays, or its number would be given again */
     assert_ok(st_store_array_get(w->store, 1, w->a, &head, &err)); /* job 2 still needs it */
     row.id = 2;
     row.end_ms = 100;
@@ -462,6 +499,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_meta, setup, teardown),
         cmocka_unit_test_setup_teardown(test_log, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_snapshots_of_days, setup, teardown),
         cmocka_unit_test_setup_teardown(test_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_arrays, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tokens, setup, teardown),
