@@ -92,28 +92,28 @@ int st_replay_play(st_control *ctl, st_replay *rp, const st_log_row *row, bool s
 typedef struct loading {
     st_control *ctl;
     st_replay replay;
-    bool parted; /* another version decided otherwise, and this was said */
 } loading;
 
 static int replay_row(void *ctx, const st_log_row *row, st_err *err)
 {
     loading *l = ctx;
     st_control *ctl = l->ctl;
-    int r = st_replay_play(ctl, &l->replay, row, !l->parted, err);
+    bool ours = strcmp(row->version, ST_VERSION) == 0;
+    int r = st_replay_play(ctl, &l->replay, row, ours && !ctl->parted, err);
 
     if (r < 0)
         return r;
     if (ctl->billing->witness)
         ctl->billing->witness(ctl->billing->witness_ctx, ctl);
     ctl->log_seq = row->seq;
-    if (st_core_hash(ctl->core) == row->hash || l->parted)
+    if (st_core_hash(ctl->core) == row->hash || ctl->parted)
         return 0;
-    if (strcmp(row->version, ST_VERSION) == 0)
+    if (ours)
         return st_fail(err, ST_ECORRUPT,
                        "row %" PRId64 " of the log does not lead to the state it led to when it "
                        "was written; restore a backup, or report this with a copy of the store",
                        row->seq);
-    l->parted = true;
+    ctl->parted = true;
     st_control_say(ctl, "event=log_parted seq=%" PRId64 " written_by=%s", row->seq, row->version);
     return 0;
 }
@@ -272,12 +272,22 @@ static int load_version(void *ctx, const st_thing_row *row, st_err *err)
     return 0;
 }
 
+/* Who only looks cannot bring things in line. */
+static int parted_copy(st_err *err)
+{
+    return st_fail(
+        err, ST_ESTATE,
+        "the log was written by another version of stintd, and this one decides otherwise; "
+        "start this one once, which brings everything in line");
+}
+
 int st_control_load(st_control *ctl, st_err *err)
 {
     bool first = ctl->epoch == 0;
     int r = 0;
 
     st_control_unload(ctl);
+    ctl->parted = false;
     ctl->live = st_idmap_new();
     ctl->heads = st_idmap_new();
     ctl->versions = st_map_new();
@@ -293,6 +303,8 @@ int st_control_load(st_control *ctl, st_err *err)
         r = st_billing_fold(ctl, err);
     if (r == 0)
         r = st_allowed_load(ctl, err);
+    if (r == 0 && ctl->parted)
+        r = ctl->lanes ? st_parted_settle(ctl, err) : parted_copy(err);
     if (r == 0)
         r = load_jobs(ctl, err);
     if (r == 0)
@@ -305,6 +317,8 @@ int st_control_load(st_control *ctl, st_err *err)
         r = load_last_token(ctl, err);
     if (r == 0 && first)
         r = next_epoch(ctl, err);
+    if (r == 0 && ctl->parted)
+        r = st_parted_end(ctl, err);
     return r < 0 ? r : 0;
 }
 

@@ -95,8 +95,7 @@ void st_control_drop_live(st_control *ctl, st_live *live)
     free(live);
 }
 
-/* As it is written: of a piece, its own part of the document. */
-static void row_of(const st_live *live, st_job_row *ret)
+void st_live_row_own(const st_live *live, st_job_row *ret)
 {
     *ret = (st_job_row){
         .id = (int64_t)live->id,
@@ -122,7 +121,7 @@ static void row_of(const st_live *live, st_job_row *ret)
 
 void st_live_row(st_control *ctl, const st_live *live, st_job_row *ret)
 {
-    row_of(live, ret);
+    st_live_row_own(live, ret);
     ret->spec = st_live_doc(ctl, live);
 }
 
@@ -246,6 +245,27 @@ static void follow(st_tx *tx, const st_effect *fx)
     st_live_charge(ctl, live);
 }
 
+void st_live_place(st_control *ctl, st_live *live)
+{
+    const st_job *job = st_core_job(ctl->core, live->id);
+    ST_CLEANUP(st_freep) char *was = live->detail ? st_xstrdup(live->detail) : NULL;
+    bool on = st_job_on_devices(job), placed = on || job->state == ST_JOB_PAUSED;
+
+    if (on && live->since_ms < 0)
+        live->since_ms = job->start_ms;
+    if (!on)
+        leave(live, st_core_now(ctl->core));
+    if (on && live->start_ms == ST_STORE_NEVER)
+        live->start_ms = job->start_ms;
+    set_detail(ctl, live, placed ? job->grants : NULL, placed ? job->tasks : 0,
+               placed ? job->type : -1);
+    if (!on || (was && strcmp(was, live->detail) == 0))
+        return;
+    live->stay++;
+    live->since_ms = job->start_ms;
+    set_detail(ctl, live, job->grants, job->tasks, job->type);
+}
+
 int st_rows_write(st_tx *tx, st_err *err)
 {
     st_control *ctl = tx->ctl;
@@ -258,7 +278,7 @@ int st_rows_write(st_tx *tx, st_err *err)
         st_live *live = ctl->dirty.v[i];
         st_job_row row;
 
-        row_of(live, &row);
+        st_live_row_own(live, &row);
         if (live->head && live->head->fresh) {
             r = st_store_array_put(ctl->store, row.part_of, live->head->text, err);
             live->head->fresh = false;

@@ -107,6 +107,7 @@ struct st_control {
     ST_VEC(st_live *) over; /* ended in this transaction: known until it is settled */
     uint64_t last_id;
     int64_t log_seq, snap_seq;
+    bool parted;       /* rows of another version led elsewhere when they were played */
     int64_t replay_us; /* what the core has cost since the snapshot, and would again at a start */
     uint64_t notice_seq;
     int64_t flushed_ms;  /* when uses of tokens were last written */
@@ -180,6 +181,10 @@ st_array_head *st_control_head(st_control *ctl, uint64_t array, const char *text
 const char *st_live_doc(st_control *ctl, const st_live *live);
 /* With the whole document; good as long as that. */
 void st_live_row(st_control *ctl, const st_live *live, st_job_row *ret);
+/* As it is written: of a piece, its own part of the document. */
+void st_live_row_own(const st_live *live, st_job_row *ret);
+/* Where it is, as the core has it: another place is another stay. */
+void st_live_place(st_control *ctl, st_live *live);
 int st_rows_write(st_tx *tx, st_err *err);
 void st_rows_tell(st_tx *tx);
 void st_rows_settle(st_control *ctl); /* forget what ended */
@@ -237,6 +242,11 @@ int st_thing_erase(st_tx *tx, const char *kind, const char *name, st_err *err);
 
 /* meta: the highest number a token ever had, once one was removed. */
 #define ST_LAST_TOKEN "last_token"
+
+/* parted.c: after such rows. The core and the table of jobs agree again; then, with the jobs loaded, their rows, the meter
+ * and a snapshot. */
+int st_parted_settle(st_control *ctl, st_err *err);
+int st_parted_end(st_control *ctl, st_err *err);
 
 /* prune.c: what is too old goes, a little at a time. */
 void st_prune(st_tx *tx);

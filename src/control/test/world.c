@@ -19,6 +19,8 @@ static void listen_in(void *ctx, const char *line)
 
     if (strstr(line, "event=reconciled differences=0"))
         __atomic_add_fetch(&w->compared, 1, __ATOMIC_RELAXED);
+    if (strstr(line, "event=log_parted "))
+        w->parted++;
     if (strstr(line, "event=entry_refused") || strstr(line, "event=fix_of_nothing")) {
         __atomic_add_fetch(&w->refused, 1, __ATOMIC_RELAXED);
         print_error("%s\n", line);

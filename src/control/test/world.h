@@ -18,6 +18,7 @@ typedef struct world {
     st_billing_options billing;
     int64_t snap_rows, tell_ms, keep_jobs_ms, keep_log_ms;
     int64_t limit_ms; /* of jobs; 0: an hour */
+    int parted;       /* logs that led elsewhere */
     int refused;      /* entries that the ledger did not take */
     int compared;     /* days on which everything was */
     int warnings;     /* about budgets; the last one: */
