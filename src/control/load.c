@@ -98,7 +98,7 @@ static int replay_row(void *ctx, const st_log_row *row, st_err *err)
 {
     loading *l = ctx;
     st_control *ctl = l->ctl;
-    bool ours = strcmp(row->version, ST_VERSION) == 0;
+    bool ours = strcmp(row->version, ST_LOG_VERSION) == 0;
     int r = st_replay_play(ctl, &l->replay, row, ours && !ctl->parted, err);
 
     if (r < 0)

@@ -98,7 +98,7 @@ static int write_log(st_tx *tx, st_err *err)
     st_notes_write(&tx->notes, &tx->log);
     const st_log_row row = {.seq = ctl->log_seq + 1,
                             .at_ms = tx->now,
-                            .version = ST_VERSION,
+                            .version = ST_LOG_VERSION,
                             .data = {tx->log.s, tx->log.n},
                             .hash = st_core_hash(ctl->core)};
     return st_tx_fault(tx, st_store_log_append(ctl->store, &row, err), err);
@@ -406,7 +406,7 @@ int st_control_snapshot(st_control *ctl, st_err *err)
     saved = monotonic_us();
     const st_snap_row row = {.seq = ctl->log_seq,
                              .at_ms = st_core_now(ctl->core),
-                             .version = ST_VERSION,
+                             .version = ST_LOG_VERSION,
                              .data = {data.s, data.n}};
     int64_t since = ctl->options.keep_log_ms > 0 ? row.at_ms - ctl->options.keep_log_ms : INT64_MAX;
 

@@ -19,6 +19,10 @@
 #include "core/metering.h"
 #include "model/record.h"
 
+/* Who writes rows and snapshots: the last release, and a + since it went on. What another one wrote may be decided
+ * otherwise (control/parted.c). */
+#define ST_LOG_VERSION ST_VERSION "+"
+
 /* X(id, numbers it has) */
 #define ST_NOTE_TABLE(X)                                                   \
     X(ST_NOTE_USED, 7)  /* job, stay, task, seen, busy, energy, memory */  \

@@ -84,7 +84,7 @@ static int check_hash(st_rerun_lab *lab, st_err *err)
 
     if (lab->parted || st_core_hash(lab->side[ST_WAS].core) == row->hash)
         return 0;
-    if (strcmp(row->version, ST_VERSION) == 0)
+    if (strcmp(row->version, ST_LOG_VERSION) == 0)
         return st_fail(err, ST_ECORRUPT,
                        "row %" PRId64 " of the log does not lead to the state it led to when it "
                        "was written; take a backup that is whole",

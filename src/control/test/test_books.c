@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "control/test/purse.h"
+#include "log/log.h"
 #include "store/test/tamper.h"
 
 static int begin_at_noon(void **state)
@@ -94,7 +95,7 @@ static void books_begin_where_they_were_not(void **state)
     int64_t seq = 0;
     assert_ok(st_store_log_last(store, &seq, &err));
     const st_snap_row snap = {
-        .seq = seq, .at_ms = w->now, .version = ST_VERSION, .data = {saved.s, saved.n}};
+        .seq = seq, .at_ms = w->now, .version = ST_LOG_VERSION, .data = {saved.s, saved.n}};
     tamper_exec(store, "DELETE FROM book; DELETE FROM checkpoints; "
                        "DELETE FROM snap; DELETE FROM meta WHERE k LIKE 'billing%'");
     assert_ok(st_store_snap_put(store, &snap, INT64_MAX, &err));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control/test/world.h"
+#include "log/log.h"
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
@@ -161,7 +162,7 @@ static void a_log_that_does_not_fit_is_refused(void **state)
     assert_ok(st_store_log_read(store, 1, cut_log, &last, &err));
     assert_ok(st_store_log_last(store, &last, &err));
     const st_log_row row = {
-        .seq = last + 1, .at_ms = 2000, .version = ST_VERSION, .data = {"\x7f\x01\x02", 3}};
+        .seq = last + 1, .at_ms = 2000, .version = ST_LOG_VERSION, .data = {"\x7f\x01\x02", 3}};
     assert_ok(st_store_log_append(store, &row, &err));
     st_store_close(store);
     assert_true(open_control(w, &why) < 0);

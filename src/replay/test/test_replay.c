@@ -121,7 +121,7 @@ static void begin(cluster *c)
     st_event ev = {.kind = ST_EV_POLICY};
     st_err err = {0};
 
-    *c = (cluster){.now = START, .version = ST_VERSION};
+    *c = (cluster){.now = START, .version = ST_LOG_VERSION};
     scratch_init(&c->place);
     assert_ok(st_store_open(c->place.path, NULL, &c->store, &err));
     policy.notice_ms = 2000;
