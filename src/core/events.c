@@ -340,17 +340,20 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
     /* A clock that steps back must not make time run twice. The event comes before what is
      * due at the same moment: a job that finished in time did not time out. */
     int64_t before = core->now;
-    bool exchange = core->exchange;
+    bool exchange = core->exchange, minute = core->minute;
     st_core_advance(core, now);
     int rc = handlers[event->kind](core, event, fx, err);
     if (rc < 0) {
         core->now = before;
         core->exchange = exchange;
+        core->minute = minute;
         return rc;
     }
     /* Whatever was told may let a borrower who waits displace another, who came in between above all:
      * the next minute has something to look at. */
-    core->stirred |= event->kind != ST_EV_TOLD && event->kind != ST_EV_TIMER;
+    bool stirs = event->kind != ST_EV_TOLD && event->kind != ST_EV_TIMER;
+    core->stirred |= stirs;
+    core->exchange |= stirs && core->minute;
     if (event->kind == ST_EV_SUBMIT)
         st_vec_push(&core->fresh, event->u.job.id);
     else if (event->kind != ST_EV_TOLD)

@@ -187,7 +187,10 @@ void st_core_advance(st_core *core, int64_t now)
 {
     if (now <= core->now)
         return;
-    core->exchange |= now / EXCHANGE_MS != core->now / EXCHANGE_MS;
+    bool minute = now / EXCHANGE_MS != core->now / EXCHANGE_MS;
+    core->minute |= minute;
+    /* By time alone only where the timer says so; what happens may let them as well (st_core_apply). */
+    core->exchange |= minute && st_core_next_timer(core) <= now;
     core->now = now;
 }
 
@@ -221,7 +224,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
     st_core_set_due(core);
     st_vec_clear(&core->fresh);
     core->settled = true;
-    core->exchange = false;
+    core->exchange = core->minute = false;
 }
 
 /* ---- submits into a settled state -------------------------------------------------------- */
@@ -273,7 +276,7 @@ void st_core_settle(st_core *core, int64_t now, st_effects *fx)
     st_core_expire(core, fx);
     if (!pass_fresh(core))
         st_core_pass(core, now, fx);
-    core->exchange = false;
+    core->exchange = core->minute = false;
 }
 
 int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

@@ -140,6 +140,7 @@ struct st_core {
     uint64_t hash;
     int64_t wake_ms; /* when a protection ends that a claimant waits for */
     bool floors_dirty, class_dirty;
+    bool minute;   /* since the last pass a minute has begun */
     bool exchange; /* since the last pass a moment came at which borrowers may displace borrowers */
     bool stirred;  /* somebody came or moved, or was changed, since the last such pass */
     int64_t exchange_ms;        /* when a protection ends that a borrower waits for */
