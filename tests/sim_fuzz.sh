@@ -70,6 +70,14 @@ run 0 "$stint" sim fuzz --seeds 3 --steps 40 -v
 has out '^0ms type '
 has out '^    start '
 
+run 0 "$stint" sim fuzz --seeds 1-30 --steps 40 --guided
+has out '^guided by [1-9][0-9]* tapes that met [1-9]'
+has out '^30 seeds, 0 failed'
+sed 's/[0-9.]* seeds.s,//' out >first
+run 0 "$stint" sim fuzz --seeds 1-30 --steps 40 --guided
+sed 's/[0-9.]* seeds.s,//' out | cmp -s - first || fail "the same turns differ: $(cat first out)"
+bad 'either --closely or --guided' --guided --closely
+
 run 0 "$stint" sim fuzz --seeds 1-3 --steps 40 -o json
 python3 - out <<'END' || fail "-o json: $(cat out)"
 import json, sys
@@ -117,6 +125,10 @@ assert run["failed"] == 1 and failure["seed"] == int(sys.argv[2])
 assert failure["why"].startswith("max: ") and "--seeds" in failure["again"]
 assert "scenario" not in failure
 END
+
+    # A changed tape that breaks is shrunk and told like a seed.
+    run 1 "$STINT_MUTANTS" --with MAX sim fuzz --seeds 1-40 --steps 150 --guided
+    has out '^again: stint sim fuzz --seeds 1-[0-9]* --steps 150 --guided$'
 
     # In a small world it is told with as few events as there can be.
     run 1 "$STINT_MUTANTS" --with FAILED_NODE sim exhaust --events 2 --world plain

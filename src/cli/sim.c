@@ -34,6 +34,8 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  --steps N     events per seed, 200 unless given\n"
      "  -v            prints every event and effect\n"
      "  --closely     looks at everything after every step; slower by far\n"
+     "  --guided      keeps what met something new and plays it again, changed, every other\n"
+     "                turn; the seeds are the turns\n"
      "  --no-shrink   leaves a failing seed as it is\n"
      "A seed that fails ends the run: the broken rule is told, with the command that plays\n"
      "it again, and a short scenario for `stint sim run` is written to fuzz-SEED.yaml.\n"

@@ -43,7 +43,7 @@ typedef struct progress {
 typedef struct fuzz_options {
     const char *seeds;
     int64_t first, last, one, steps;
-    bool verbose, no_shrink, closely;
+    bool verbose, no_shrink, closely, guided;
     st_cli_format format;
 } fuzz_options;
 
@@ -87,6 +87,7 @@ static int read_options(int argc, char **argv, fuzz_options *o, st_err *err)
         {.name = "steps", .kind = ST_CLI_I64, .into = &o->steps, .lo = 1, .hi = 1000000},
         {.letter = 'v', .name = "verbose", .kind = ST_CLI_FLAG, .into = &o->verbose},
         {.name = "closely", .kind = ST_CLI_FLAG, .into = &o->closely, .lo = 0, .hi = 0},
+        {.name = "guided", .kind = ST_CLI_FLAG, .into = &o->guided, .lo = 0, .hi = 0},
         {.name = "no-shrink", .kind = ST_CLI_FLAG, .into = &o->no_shrink, .lo = 0, .hi = 0},
         {0},
     };
@@ -94,6 +95,8 @@ static int read_options(int argc, char **argv, fuzz_options *o, st_err *err)
 
     if (r < 0)
         return r;
+    if (o->guided && o->closely)
+        return st_fail(err, ST_EINVAL, "give either --closely or --guided");
     if (o->one >= 0 && o->seeds)
         return st_fail(err, ST_EINVAL, "give either --seed or --seeds");
     o->first = o->last = o->one;
@@ -105,7 +108,10 @@ static int read_options(int argc, char **argv, fuzz_options *o, st_err *err)
 static const char *again(char *buf, size_t size, int64_t seed, const fuzz_options *o)
 {
     snprintf(buf, size, "stint sim fuzz --seeds %" PRId64 "-%" PRId64 " --steps %" PRId64 "%s",
-             seed, seed, o->steps, o->closely ? " --closely" : "");
+             o->guided ? o->first : seed, seed, o->steps,
+             o->guided    ? " --guided"
+             : o->closely ? " --closely"
+                          : "");
     return buf;
 }
 
@@ -162,6 +168,7 @@ static void print_progress(st_cli *cli, const fuzz_options *o, int64_t seed, dou
 
 static void play_seeds(st_cli *cli, FILE *to, const fuzz_options *o, progress *p)
 {
+    ST_CLEANUP(st_guide_freep) st_guide *guide = o->guided ? st_guide_new() : NULL;
     double start = now_s(), shown = 0;
 
     for (int64_t seed = o->first; seed <= o->last && !p->failed; seed++) {
@@ -171,11 +178,21 @@ static void play_seeds(st_cli *cli, FILE *to, const fuzz_options *o, progress *p
         p->seed = seed;
         print_progress(cli, o, seed, start, &shown);
         st_lens close = st_lens_close((uint64_t)seed);
-        if (st_fuzz_seed((uint64_t)seed, (int)o->steps, o->closely ? &close : NULL,
-                         o->verbose ? to : NULL, &tape, &p->counts, &why) < 0)
+        FILE *trace = o->verbose ? to : NULL;
+        int r;
+
+        if (guide)
+            r = st_guide_play(guide, (uint64_t)seed, (int)o->steps, trace, &tape, &p->counts, &why);
+        else
+            r = st_fuzz_seed((uint64_t)seed, (int)o->steps, o->closely ? &close : NULL, trace,
+                             &tape, &p->counts, &why);
+        if (r < 0)
             tell_failure(cli, to, o, p, &tape, &why);
         st_tape_done(&tape);
     }
+    if (guide && !p->failed)
+        fprintf(to, "guided by %zu tapes that met %zu\n", st_guide_kept(guide),
+                st_guide_met(guide));
     if (shown > 0)
         fputs("\r                                        \r", cli->errors);
     p->over = true;

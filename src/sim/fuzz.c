@@ -18,12 +18,13 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     gen->jumps = st_rng_chance(&rng, 1, 4);
 }
 
-int st_fuzz_seed(uint64_t seed, int steps, const st_lens *lens, FILE *trace, st_tape *ret,
-                 st_fuzz_counts *counts, st_err *err)
+static int play_seed(uint64_t seed, int steps, const st_lens *lens, st_cover *cover, FILE *trace,
+                     st_tape *ret, st_fuzz_counts *counts, st_err *err)
 {
     st_fuzz_gen gen = {.tape = ret, .next_job = 1};
     st_tape_init(ret, seed);
     ret->lens = lens ? *lens : st_lens_of(seed);
+    ret->cover = cover;
     st_rng_seed(&gen.rng, seed);
     gen.stream = st_rng_chance(&gen.rng, 1, 8);
     gen.busy = st_rng_chance(&gen.rng, 2, 3);
@@ -57,8 +58,20 @@ int st_fuzz_seed(uint64_t seed, int steps, const st_lens *lens, FILE *trace, st_
     return rc;
 }
 
-int st_fuzz_replay(const st_tape *tape, const uint8_t *keep, FILE *trace, uint8_t *ret_refused,
-                   st_err *err)
+int st_fuzz_seed(uint64_t seed, int steps, const st_lens *lens, FILE *trace, st_tape *ret,
+                 st_fuzz_counts *counts, st_err *err)
+{
+    return play_seed(seed, steps, lens, NULL, trace, ret, counts, err);
+}
+
+int st_fuzz_seed_met(uint64_t seed, int steps, st_cover *cover, FILE *trace, st_tape *ret,
+                     st_fuzz_counts *counts, st_err *err)
+{
+    return play_seed(seed, steps, NULL, cover, trace, ret, counts, err);
+}
+
+static int play_tape(const st_tape *tape, const uint8_t *keep, FILE *trace, uint8_t *ret_refused,
+                     st_fuzz_counts *counts, st_err *err)
 {
     st_tape part = *tape;
     ST_VEC(size_t) origin = {0};
@@ -82,9 +95,22 @@ int st_fuzz_replay(const st_tape *tape, const uint8_t *keep, FILE *trace, uint8_
     }
     if (rc == 0)
         rc = st_fuzz_run_drain(run, err);
+    if (counts)
+        st_fuzz_run_count(run, counts);
     for (size_t i = 0; ret_refused && i < origin.n; i++)
         ret_refused[origin.v[i]] = st_fuzz_run_refused(run, i);
     st_vec_free(&origin);
     st_vec_free(&part.list);
     return rc;
+}
+
+int st_fuzz_replay(const st_tape *tape, const uint8_t *keep, FILE *trace, uint8_t *ret_refused,
+                   st_err *err)
+{
+    return play_tape(tape, keep, trace, ret_refused, NULL, err);
+}
+
+int st_fuzz_play(const st_tape *tape, FILE *trace, st_fuzz_counts *counts, st_err *err)
+{
+    return play_tape(tape, NULL, trace, NULL, counts, err);
 }

@@ -9,6 +9,7 @@
  *   fuzz_meter.c   a meter beside the core
  *   fuzz_money.c   a ledger beside the meter
  *   fuzz_lens.c    how closely a world is looked at
+ *   fuzz_guide.c   tapes that met something new, changed and played again
  *   fuzz.c         a seed from beginning to end
  *   fuzz_shrink.c  the shortest tape that still fails
  *   fuzz_yaml.c    a tape as a scenario for `stint sim run`
@@ -57,8 +58,14 @@ st_lens st_lens_of(uint64_t seed);
 /* Everything after every step. */
 st_lens st_lens_close(uint64_t seed);
 
+/* What a run has met (fuzz_guide.c). */
+typedef struct st_cover {
+    uint8_t bits[8192];
+} st_cover;
+
 typedef struct st_tape {
     uint64_t seed;
+    st_cover *cover; /* NULL: nobody wants to know */
     st_lens lens;
     st_policy policy;
     ST_VEC(st_tape_entry) list;
@@ -138,6 +145,27 @@ int st_fuzz_seed(uint64_t seed, int steps, const st_lens *lens, FILE *trace, st_
  * refused are marked in ret_refused (may be NULL). */
 int st_fuzz_replay(const st_tape *tape, const uint8_t *keep, FILE *trace, uint8_t *ret_refused,
                    st_err *err);
+
+/* The same for a whole tape, counted. */
+int st_fuzz_play(const st_tape *tape, FILE *trace, st_fuzz_counts *counts, st_err *err);
+/* A seed, and what it met. */
+int st_fuzz_seed_met(uint64_t seed, int steps, st_cover *cover, FILE *trace, st_tape *ret,
+                     st_fuzz_counts *counts, st_err *err);
+
+/* ---- guided ------------------------------------------------------------------------- */
+
+/* Keeps tapes that met something new, and plays changed ones in turn with seeds. */
+typedef struct st_guide st_guide;
+
+st_guide *st_guide_new(void);
+void st_guide_free(st_guide *g);
+ST_DEFINE_FREEP(st_guide, st_guide_free)
+/* One turn; like st_fuzz_seed. The tape must not outlive the guide. */
+int st_guide_play(st_guide *g, uint64_t turn, int steps, FILE *trace, st_tape *ret,
+                  st_fuzz_counts *counts, st_err *err);
+size_t st_guide_kept(const st_guide *g);
+/* How much was met: bits of the map. */
+size_t st_guide_met(const st_guide *g);
 
 /* Drops entries of a failing tape while it fails in the same way, for at most so many tries.
  * Leaves the shorter tape in place and its sentence in err. */

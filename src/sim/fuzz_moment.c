@@ -276,6 +276,8 @@ int st_fuzz_moment(st_fuzz_run *run, const st_event_list *events, int64_t now, s
     bool due = st_core_next_timer(run->core) <= run->now;
     int rc = apply_all(run, events, &accepted, err);
     trace_effects(run, &run->fx, "");
+    if (run->tape->cover)
+        st_cover_step(run->tape->cover, run->core, accepted.v, accepted.n, &run->fx);
     const st_lens *lens = &run->tape->lens;
     if (rc == 0 && run->steps % lens->check == 0)
         rc = st_check(run->core, err);

@@ -44,6 +44,10 @@ int st_fuzz_money_end(st_fuzz_money *f, const st_core *core, const st_meter *m,
                       const st_effects *fx, st_err *err);
 int st_fuzz_money_close(st_fuzz_money *f, st_err *err);
 
+/* What a step has met (fuzz_guide.c). */
+void st_cover_step(st_cover *cover, const st_core *core, const st_event *const *events,
+                   size_t nevents, const st_effects *fx);
+
 struct st_fuzz_run {
     const st_tape *tape;
     st_core *core, *twin;
