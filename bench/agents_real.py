@@ -2,11 +2,14 @@
 """One stintd and real agents: what a fleet of simulated nodes costs it, how long a status takes, how long it
 is from a submit to the first instruction of a container, and what an agent needs for itself.
 
-    agents_real.py STINTD STINT_AGENT [NODES [SECONDS]]      6,250 nodes and 20 s unless given
+    agents_real.py STINTD STINT_AGENT [NODES [SECONDS]]      6,250 nodes and 20 s unless given; 0 nodes: containers alone
 
 Everything is on this machine. Containers are measured where they can be run, as root.
 """
 
+import concurrent.futures
+import glob
+import json
 import os
 import resource
 import shutil
@@ -25,6 +28,7 @@ from node import Node  # noqa: E402
 PER_PROCESS = 1250  # simulated nodes in one agent
 GANG = 8
 STARTS = 60
+CROWD = 50  # tasks submitted at once
 PROBE_S = 0.02
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -173,6 +177,102 @@ def own_cost(bench, name, pool, kind, seconds):
     until("its end", 30, lambda: "event=ended" in bench.said(name) or "event=killed" in bench.said(name))
 
 
+def written(bench, job):
+    """What a job has written into /data about its first command; 0: nothing yet."""
+    for path in glob.glob(bench.path("real", "storage", "*", job)):
+        with open(path) as f:
+            text = f.read()
+        return int(text) if len(text) > 15 else 0
+    return 0
+
+
+class Cpu:
+    """Groups whose processor time is counted."""
+
+    def __init__(self):
+        old = "/sys/fs/cgroup/cpuacct"
+        self.top, self.file = (old, "cpuacct.usage") if os.path.isdir(old) else ("/sys/fs/cgroup", "cpu.stat")
+
+    def join(self, name, pid):
+        os.makedirs(os.path.join(self.top, name), exist_ok=True)
+        with open(os.path.join(self.top, name, "cgroup.procs"), "w") as f:
+            f.write(str(pid))
+
+    def ms(self, *names):
+        total = 0
+        for name in names:
+            with open(os.path.join(self.top, name, self.file)) as f:
+                words = f.read().split()
+            total += int(words[0]) / 1e6 if len(words) == 1 else int(words[1]) / 1e3
+        return total
+
+    def leave(self, name):
+        with open(os.path.join(self.top, name, "cgroup.procs")) as f:
+            for pid in f.read().split():
+                self.join("", pid)
+        os.rmdir(os.path.join(self.top, name))
+
+
+def crowd(bench):
+    """So many tasks at once, and beside it the least that they can take: the runtime alone with one of their bundles, as many at a time
+    as the agent begins. The processor's time of both does not depend on who else is on the machine."""
+    doc = {"name": "crowd", "account": "lab", "user": "ann", "gpus": 0, "cpu": 0.01, "ram": "32Mi", "pool": "real", "limit": "5m"}
+    model = bench.owner.make("/v1/jobs", {**doc, "command": ["sleep", "300"]})["id"]
+    bundle = bench.path("real", "run", "tasks", model + ".1.0", "bundle")
+    until("a bundle", 60, lambda: os.path.exists(os.path.join(bundle, "..", "live.json")))
+    with open(os.path.join(bundle, "config.json")) as f:
+        config = json.load(f)
+    ours, alone, inside = f"stint-bench-{os.getpid()}", f"stint-bench-bare-{os.getpid()}", f"stint-bare-{os.getpid()}"
+    tasks = config["linux"]["cgroupsPath"].strip("/").split("/")[0]
+    cpu, width = Cpu(), max(4, 2 * (os.cpu_count() or 1))
+    cpu.join(ours, bench.started["real"].pid)
+    os.makedirs(os.path.join(cpu.top, alone))
+    os.makedirs(os.path.join(cpu.top, inside))
+    before = time.time_ns()
+    with concurrent.futures.ThreadPoolExecutor(width) as pool:
+        floor = sorted((ran - before) / 1e6 for ran in pool.map(lambda i: bare(bench, config, i, cpu, alone, inside), range(CROWD)))
+    floor_cpu = cpu.ms(alone, inside) / CROWD
+    for i in range(CROWD):
+        subprocess.run(["runc", "--root", bench.path("bare"), "delete", "--force", f"bare{i}"], check=False)
+    before, asked = cpu.ms(ours, tasks), time.time_ns()
+    jobs = [j["id"] for j in bench.owner.make("/v1/jobs/batch", {"jobs": [
+        {**doc, "command": ["sh", "-c", "date +%s%N >/data/$STINT_JOB; exec sleep 60"]} for _ in range(CROWD)]})["jobs"]]
+    until("the crowd", 120, lambda: all(written(bench, j) for j in jobs), 0.2)
+    took_cpu = (cpu.ms(ours, tasks) - before) / CROWD
+    took = sorted((written(bench, j) - asked) / 1e6 for j in jobs)
+    for job in jobs + [model]:
+        bench.owner.call("DELETE", f"/v1/jobs/{job}")
+    until("its end", 120, lambda: not glob.glob(bench.path("real", "run", "tasks", "*")), 0.2)
+    cpu.leave(ours)
+    for name in (alone, inside):
+        subprocess.run(f"find {cpu.top}/.. -depth -type d -path '*/{name}*' -exec rmdir {{}} +", shell=True, check=False, stderr=subprocess.DEVNULL)
+    say("%d tasks at once, submit to the first command: p50 %.0f ms, all %.0f ms, %.1f ms of a processor each", CROWD,
+        statistics.median(took), took[-1], took_cpu)
+    say("the runtime alone with their bundles, %d at a time: p50 %.0f ms, all %.0f ms, %.1f ms of a processor each", width,
+        statistics.median(floor), floor[-1], floor_cpu)
+
+
+def bare(bench, model, i, cpu, group, inside):
+    """A container with the bundle of a task; when its first command ran."""
+    own = bench.path(f"bare{i}")
+    os.makedirs(own)
+    config = json.loads(json.dumps(model))
+    config["linux"]["cgroupsPath"] = f"/{inside}/{i}"  # elsewhere the agent would end it as a stray
+    config["process"]["args"] = ["/bin/sh", "-c", "date +%s%N; exec sleep 300"]
+    with open(os.path.join(own, "config.json"), "w") as f:
+        json.dump(config, f)
+    with open(os.path.join(own, "out"), "w") as out, open(os.path.join(own, "err"), "w") as err:
+        done = subprocess.run(["sh", "-c", 'echo $$ >"$0"; exec "$@"', os.path.join(cpu.top, group, "cgroup.procs"), "runc",
+                               "--root", bench.path("bare"), "run", "--detach", "--bundle", own, f"bare{i}"],
+                              stdin=subprocess.DEVNULL, stdout=out, stderr=err, check=False)
+    if done.returncode != 0:
+        with open(os.path.join(own, "err")) as f:
+            raise SystemExit("agents_real: the runtime alone: " + f.read())
+    until("its first command", 60, lambda: os.path.getsize(os.path.join(own, "out")) > 15, 0.005)
+    with open(os.path.join(own, "out")) as f:
+        return int(f.read())
+
+
 def starts(bench, label):
     """From a submit to the first command in a container, and the steps on the way."""
     took, steps = [], []
@@ -183,12 +283,10 @@ def starts(bench, label):
             "command": ["sh", "-c", "date +%s%N >/data/$STINT_JOB"]})["id"]
         answered = time.time_ns()
         ordered = bench.path("real", "run", "tasks", job + ".1.0", "task.json")
-        path = bench.path("real", "storage", "lab", job)
-        until("an order", 60, lambda: os.path.exists(ordered) or os.path.exists(path), 0.0005)
+        until("an order", 60, lambda: os.path.exists(ordered) or written(bench, job), 0.0005)
         begun = time.time_ns()
-        until("a container", 60, lambda: os.path.exists(path) and os.path.getsize(path) > 15)
-        with open(path) as f:
-            ran = int(f.read())
+        until("a container", 60, lambda: written(bench, job))
+        ran = written(bench, job)
         took.append((ran - asked) / 1e6)
         steps.append(((answered - asked) / 1e6, (begun - answered) / 1e6, (ran - begun) / 1e6))
         time.sleep(0.1)
@@ -267,7 +365,9 @@ def main():
         if real:
             own_cost(bench, "real", "real", "oci", seconds)
             starts(bench, "idle cluster")
-        fleet(bench, n, seconds, real)
+            crowd(bench)
+        if n > 0:
+            fleet(bench, n, seconds, real)
     finally:
         bench.stop()
 

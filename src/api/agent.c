@@ -10,7 +10,8 @@
 #include "base/mem.h"
 #include "base/quote.h"
 
-#define TASKS_MAX 4096
+/* As many as a pool may allow on a node, and as many that have ended and are to be forgotten. */
+#define TASKS_MAX (2 * ST_TASKS_MAX)
 
 /* False: answered. */
 bool st_api_need_native(const st_api *api, st_call *call)

@@ -329,7 +329,7 @@ static const st_route routes[] = {
     {"GET", "/v1/agent/desired", ST_MAY_NODE, ST_ROUTE_NO_RATE, st_api_agent_desired, "getDesired",
      "What should be on the caller's node; 204 when that has not changed", desired_query, NULL,
      "DesiredState", 0},
-    {"POST", "/v1/agent/status", ST_MAY_NODE, ST_ROUTE_NO_RATE | ST_ROUTE_UNCHANGED,
+    {"POST", "/v1/agent/status", ST_MAY_NODE, ST_ROUTE_NO_RATE | ST_ROUTE_UNCHANGED | ST_ROUTE_BIG,
      st_api_agent_status, "postStatus", "What is on the caller's node; renews its lease", NULL,
      "NodeStatus", "NodeTerms", 0},
     {"POST", "/v1/agent/logs/{job}/{stay}/{task}", ST_MAY_NODE,

@@ -300,6 +300,7 @@ static bool finish(st_tx *tx, st_cmd *cmds)
     bool good;
     st_err err = {0};
 
+    st_control_used_late(tx);
     if (!tx->broken)
         write_all(tx, &err);
     good = !tx->broken;

@@ -68,8 +68,9 @@ typedef struct st_live {
     char *detail;    /* where it is, JSON */
     int64_t charged; /* bytes its account is charged for while it waits; 0: it does not */
     ST_VEC(st_live_used) used;
-    bool fresh; /* has no row yet */
-    bool dirty; /* is in st_control.dirty */
+    size_t used_next; /* where the next one is, if they are told in the same order again */
+    bool fresh;       /* has no row yet */
+    bool dirty;       /* is in st_control.dirty */
 } st_live;
 
 /* Tokens that were refused and are not in the audit log yet. */
@@ -138,11 +139,12 @@ struct st_tx {
     st_control *ctl;
     int64_t now;
     st_effects fx;
-    st_strbuf log;      /* the events that were accepted */
-    st_notes notes;     /* and what the meter must know beside them */
-    st_strbuf posted;   /* entries of the books, each with a NUL behind it */
-    st_asides versions; /* of accounts that were changed */
-    st_asides docs;     /* of new jobs, by id */
+    st_strbuf log;          /* the events that were accepted */
+    st_notes notes;         /* and what the meter must know beside them */
+    st_strbuf posted;       /* entries of the books, each with a NUL behind it */
+    st_asides versions;     /* of accounts that were changed */
+    st_asides docs;         /* of new jobs, by id */
+    ST_VEC(st_report) late; /* what tasks of jobs that are over used */
     int applied;
     bool begin, cut; /* metering begins, or all its intervals end, here */
     bool open;       /* the store is in a transaction */
@@ -207,6 +209,8 @@ int st_allowed_load(st_control *ctl, st_err *err);
 
 /* used.c: a report of what a task used, and what is kept of it when the job ends. */
 void st_control_used(st_tx *tx, const st_report *report);
+/* What came for jobs that are over goes into their rows; at the end of a transaction. */
+void st_control_used_late(st_tx *tx);
 void st_live_used_write(st_live *live);
 /* As the meter wants it. */
 void st_sums_of(const st_used *used, st_sums *ret);

@@ -59,10 +59,17 @@ void st_sums_of(const st_used *used, st_sums *ret)
 
 static st_live_used *find(st_live *live, int stay, int task)
 {
-    for (size_t i = 0; i < live->used.n; i++)
-        if (live->used.v[i].stay == stay && live->used.v[i].task == task)
+    /* From where the last one was: a node tells of its tasks in the same order each time. */
+    for (size_t k = 0; k < live->used.n; k++) {
+        size_t i = (live->used_next + k) % live->used.n;
+
+        if (live->used.v[i].stay == stay && live->used.v[i].task == task) {
+            live->used_next = i + 1;
             return &live->used.v[i];
+        }
+    }
     st_vec_push(&live->used, (st_live_used){.stay = stay, .task = task});
+    live->used_next = live->used.n;
     return &live->used.v[live->used.n - 1];
 }
 
@@ -124,8 +131,10 @@ static void put_late(json_t *root, const st_report *r)
     put_grant(root, &u);
 }
 
-static void late(st_tx *tx, const st_report *r)
+/* All that one transaction has of a job, from the first on: its row is read and written once, however many tasks. */
+static void late(st_tx *tx, size_t first)
 {
+    const st_report *r = &tx->late.v[first];
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     ST_CLEANUP(st_freep) char *text = NULL;
     json_t *root;
@@ -137,7 +146,9 @@ static void late(st_tx *tx, const st_report *r)
         bad = st_store_job_get(tx->ctl->store, (int64_t)r->job, arena, &row, &err);
     root = bad == 0 ? json_loads(row.result, 0, NULL) : NULL;
     if (root) {
-        put_late(root, r);
+        for (size_t i = first; i < tx->late.n; i++)
+            if (tx->late.v[i].job == r->job)
+                put_late(root, &tx->late.v[i]);
         text = json_dumps(root, JSON_COMPACT);
         row.result = text;
         bad = st_store_job_update(tx->ctl->store, &row, &err);
@@ -145,6 +156,19 @@ static void late(st_tx *tx, const st_report *r)
     json_decref(root);
     if (bad < 0 && bad != -ST_ENOENT) /* ENOENT: it was cleared away meanwhile */
         st_tx_fault(tx, bad, &err);
+}
+
+void st_control_used_late(st_tx *tx)
+{
+    for (size_t i = 0; i < tx->late.n && !tx->broken; i++) {
+        bool seen = false;
+
+        for (size_t k = 0; k < i && !seen; k++)
+            seen = tx->late.v[k].job == tx->late.v[i].job;
+        if (!seen)
+            late(tx, i);
+    }
+    st_vec_free(&tx->late);
 }
 
 /* Bills as of now show it already. Nothing follows from it that could not be told again: counts only grow, and those
@@ -177,7 +201,7 @@ void st_control_used(st_tx *tx, const st_report *r)
         u->unmetered |= r->used.has != 0;
         hear(tx, r);
     } else if (!live && r->last) {
-        late(tx, r);
+        st_vec_push(&tx->late, *r);
         if (r->used.has && r->stay > 0) {
             st_sums_of(&r->used, &sums);
             st_money_used(tx, r->job, r->stay, r->task, &sums);
