@@ -98,7 +98,8 @@ void st_core_end_now(st_core *core, st_job *job, st_job_state state, st_effects 
 
 void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx)
 {
-    job->claimant = 0; /* it does not end for anybody */
+    if (!job->stopping || job->after != state) /* else it is ending already, for whom was told */
+        job->claimant = 0;
     if (!st_core_stop(core, job, state, false, fx))
         st_core_end_now(core, job, state, fx);
 }
