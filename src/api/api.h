@@ -22,6 +22,10 @@ typedef struct st_api st_api;
 typedef struct st_api_options {
     st_control *control;
     int64_t (*clock)(void *ctx); /* ms since the epoch */
+    /* How far the machine's clock is ahead of it, and whether that is so far that it is not followed; and an owner says that it
+     * is right, false where it is behind. NULL: there is no other clock. */
+    int64_t (*clock_off)(void *ctx, bool *ret_doubted);
+    bool (*clock_accept)(void *ctx);
     void *ctx;
     st_engine *native;   /* the engine with agents; NULL: there is none */
     st_logs *logs;       /* where agents bring what tasks write; NULL: nowhere */

@@ -346,6 +346,12 @@ static const st_route routes[] = {
     WRITE("POST", "/v1/admin/rotate-secrets-key", ST_MAY_OWNER, 0, st_api_secrets_rotate,
           "rotateSecretsKey", "Make a new key of the site and seal everything under it", NULL,
           "Rotated", 200),
+    READ("/v1/admin/clock", ST_MAY_OWNER, st_api_clock_get, "getClock",
+         "stintd's time, the machine's clock, and whether it is believed", NULL, "Clock"),
+    WRITE("POST", "/v1/admin/clock", ST_MAY_OWNER, 0, st_api_clock_accept, "acceptClock",
+          "The machine's clock is right: time goes on from there, and months that are over are "
+          "closed",
+          "ClockAccept", "Clock", 200),
     WRITE("POST", "/v1/admin/backup", ST_MAY_OWNER, 0, st_api_backup, "backup",
           "Write a copy of the store into the folder for backups, under a new name", "BackupSpec",
           "BackupResult", 201),

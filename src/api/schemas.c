@@ -3,6 +3,7 @@
  * sends every field named here and compares every answer with its schema.
  */
 #include "api/api.h"
+#include "api/schemas_money.h"
 
 /* What pools say of their jobs, in what comes in and in what goes out. */
 #define POOL_RULES                                                                       \
@@ -637,34 +638,7 @@ static const st_schema schemas[] = {
              "\"period\", \"from\", \"to\", \"zone\", \"made\", \"closed\", \"chargeback\", "
              "\"currency\", \"total_udollars\", \"total\", \"key\", \"lines\", \"uses\", "
              "\"idle_reservations\"], \"additionalProperties\": false}"},
-    {"Entry", "{\"type\": \"object\", \"properties\": {\"seq\": {\"type\": \"integer\"}, \"at\": "
-              "{\"type\": \"integer\"}, \"kind\": {\"type\": \"string\"}, \"account\": {\"type\": "
-              "\"string\"}, \"child\": {\"type\": \"string\"}, \"period\": {\"type\": "
-              "\"string\"}, \"zone\": {\"type\": \"string\"}, \"from\": {\"type\": "
-              "\"integer\"}, \"to\": {\"type\": \"integer\"}, \"chargeback\": {\"type\": "
-              "\"integer\"}, \"discount_bp\": {\"type\": \"integer\"}, \"fixes\": "
-              "{\"type\": \"integer\"}, \"job\": {\"type\": \"string\"}, \"user\": {\"type\": "
-              "\"string\"}, \"workload\": {\"type\": \"string\"}, \"stay\": {\"type\": "
-              "\"integer\"}, \"piece\": {\"type\": \"integer\"}, \"gpu\": {\"type\": \"string\"}, "
-              "\"level\": {\"type\": \"string\"}, \"profile\": {\"type\": \"string\"}, \"basis\": "
-              "{\"type\": \"string\"}, \"topo\": {\"type\": \"string\"}, \"tasks\": {\"type\": "
-              "\"integer\"}, \"cut\": {\"type\": \"string\"}, \"gpu_m\": {\"type\": \"integer\"}, "
-              "\"share\": {\"type\": \"integer\"}, \"held\": {\"type\": \"integer\"}, \"cpu\": "
-              "{\"type\": \"integer\"}, \"ram\": {\"type\": \"integer\"}, \"seen\": {\"type\": "
-              "\"integer\"}, \"busy\": {\"type\": \"integer\"}, \"energy_mj\": {\"type\": "
-              "\"integer\"}, \"lost\": {\"type\": \"integer\"}, \"capped\": {\"type\": "
-              "\"integer\"}, \"charged\": {\"type\": \"integer\"}, \"credited\": "
-              "{\"type\": \"integer\"}, \"pieces\": {\"type\": "
-              "\"integer\"}, \"amount\": {\"type\": \"integer\"}, \"reason\": {\"type\": "
-              "\"string\"}, \"by\": {\"type\": \"string\"}, \"grants\": {\"type\": \"array\", "
-              "\"items\": {\"type\": \"array\", \"items\": {\"type\": [\"string\", \"integer\"]}}, "
-              "\"description\": \"[node, mask of devices, first slice, tasks]\"}, \"lines\": "
-              "{\"type\": \"array\", \"items\": {\"type\": \"array\", \"items\": {\"type\": "
-              "[\"string\", \"integer\"]}}, \"description\": \"[component, quantity, rate, factor, "
-              "carried in, amount, carried on]\"}, \"doc\": {\"type\": \"object\", \"properties\": "
-              "{}, \"additionalProperties\": true}}, \"required\": [\"seq\", \"at\", \"kind\", "
-              "\"account\"], \"additionalProperties\": false, \"description\": \"a line of an "
-              "account's book, as it is hashed: integers, ms, micro-dollars\"}"},
+    ST_MONEY_SCHEMAS,
     {"EntryList",
      "{\"type\": \"object\", \"properties\": {\"entries\": {\"type\": \"array\", "
      "\"items\": {\"$ref\": \"#/components/schemas/Entry\"}}, \"running\": {\"type\": "

@@ -69,7 +69,7 @@ st_cli_fn st_cli_admin_plan, st_cli_admin_credit, st_cli_admin_reconcile;
 st_cli_fn st_cli_account_limit;
 st_cli_fn st_cli_account_list, st_cli_account_show, st_cli_account_create, st_cli_account_set,
     st_cli_account_remove;
-st_cli_fn st_cli_admin_rotate;
+st_cli_fn st_cli_admin_rotate, st_cli_admin_clock;
 st_cli_fn st_cli_token_list, st_cli_token_create, st_cli_token_revoke, st_cli_user_list;
 st_cli_fn st_cli_node_list, st_cli_node_show, st_cli_node_drain, st_cli_node_ready;
 st_cli_fn st_cli_node_fail, st_cli_node_add;

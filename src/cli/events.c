@@ -281,5 +281,10 @@ const st_cli_verb st_cli_admin_verbs[] = {
      "Each difference is one sentence with its cause. Runs by itself once a day.\n",
      .fn = st_cli_admin_reconcile, .options = st_cli_budget_options,
      .example = "  stint admin reconcile\n"},
+    {"clock", "Shows stintd's time and the machine's clock, or accepts that clock", "[accept]",
+     "A clock that leaps is not followed: time, and with it bills, go on from the last moment\n"
+     "that was believed. See that the machine's clock is right first: what is accepted cannot\n"
+     "be taken back, and months that are over by then are closed.\n",
+     .fn = st_cli_admin_clock, .example = "  stint admin clock\n  stint admin clock accept\n"},
     {0},
 };

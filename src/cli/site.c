@@ -243,3 +243,44 @@ int st_cli_admin_join(st_cli *cli, int argc, char **argv, st_err *err)
     json_decref(made);
     return 0;
 }
+
+/* ---- the clock ------------------------------------------------------------------------------------ */
+
+static void show_clock(st_cli *cli, const json_t *clock)
+{
+    fprintf(cli->out,
+            "Time of stintd    %s\nMachine's clock   %s, %s s ahead\nBelieved          %s\n",
+            st_view_text(clock, "now"), st_view_text(clock, "machine"),
+            st_view_text(clock, "ahead_seconds"),
+            json_is_true(json_object_get(clock, "believed"))
+                ? "yes"
+                : "no; if it is right: stint admin clock accept");
+}
+
+int st_cli_admin_clock(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_response_done) st_response response = {0}, second = {0};
+    site_flags f = {0};
+    json_t *clock = NULL, *now = NULL;
+    char body[64];
+    int r = begin(cli, argc, argv, NULL, 0, 1, &f, &client, err);
+
+    if (r == 0 && argc > 1 && strcmp(argv[1], "accept") != 0)
+        r = st_fail(err, ST_EINVAL, "%s: accept, or nothing to look at it", argv[0]);
+    if (r == 0)
+        r = st_client_json(client, &(st_request){.method = "GET", .path = "/v1/admin/clock"},
+                           &clock, &response, err);
+    if (r == 0 && argc > 1) {
+        snprintf(body, sizeof body, "{\"ahead_seconds\": %lld}",
+                 (long long)json_integer_value(json_object_get(clock, "ahead_seconds")));
+        r = st_client_json(client,
+                           &(st_request){.method = "POST", .path = "/v1/admin/clock", .body = body},
+                           &now, &second, err);
+    }
+    if (r == 0)
+        show_clock(cli, now ? now : clock);
+    json_decref(clock);
+    json_decref(now);
+    return r;
+}

@@ -95,7 +95,8 @@ const st_cli_verb st_cli_verbs[] = {
      .sub = st_cli_rule_verbs},
     {"size", "Names for shapes", "COMMAND ...", .sub = st_cli_size_verbs},
     {"admin",
-     "For those who run stintd: backup, rotate-secrets-key, join-token, plan, credit, reconcile",
+     "For those who run stintd: backup, rotate-secrets-key, join-token, plan, credit, reconcile, "
+     "clock",
      "COMMAND ...", .sub = st_cli_admin_verbs},
     {"completion", "Prints the completion for a shell", "bash|zsh|fish", .fn = st_cli_completion,
      .example = "  . <(stint completion bash)\n"},

@@ -18,12 +18,30 @@ void st_steady_init(st_steady *s, int64_t wall, int64_t mono)
     *s = (st_steady){.at = wall, .mono = mono};
 }
 
-void st_steady_not_before(st_steady *s, int64_t at)
+static void set(st_steady *s, int64_t at)
 {
-    if (at <= s->at)
-        return;
     s->off -= at - s->at;
     s->at = at;
+}
+
+void st_steady_go_on(st_steady *s, int64_t last, int64_t limit)
+{
+    if (s->at < last || s->at - last > limit)
+        set(s, last);
+}
+
+bool st_steady_doubts(const st_steady *s)
+{
+    return s->off > ST_STEADY_NEAR_US || s->off < -ST_STEADY_NEAR_US;
+}
+
+bool st_steady_accept(st_steady *s)
+{
+    if (s->off < -ST_STEADY_NEAR_US)
+        return false;
+    if (s->off > 0)
+        set(s, s->at + s->off);
+    return true;
 }
 
 int64_t st_steady_read(st_steady *s, int64_t wall, int64_t mono, int64_t *ret_jump)
@@ -40,6 +58,9 @@ int64_t st_steady_read(st_steady *s, int64_t wall, int64_t mono, int64_t *ret_ju
     /* Never more than passed / SLEW of what has passed, so it cannot go back. */
     most = ST_MIN(most, passed);
     by = off > 0 ? ST_MIN(off, most) : -ST_MIN(-off, most);
+    s->off = off;
+    if (st_steady_doubts(s))
+        return s->at;
     s->at += by;
     s->off = off - by;
     return s->at;
@@ -81,11 +102,34 @@ void st_clock_free(st_clock *clock)
     free(clock);
 }
 
-void st_clock_not_before(st_clock *clock, int64_t ms)
+void st_clock_go_on(st_clock *clock, int64_t last_ms, int64_t limit_ms)
 {
     pthread_mutex_lock(&clock->lock);
-    st_steady_not_before(&clock->steady, ms * 1000);
+    st_steady_go_on(&clock->steady, last_ms * 1000, limit_ms * 1000);
     pthread_mutex_unlock(&clock->lock);
+}
+
+int64_t st_clock_off_ms(st_clock *clock, bool *ret_doubted)
+{
+    int64_t off;
+
+    st_clock_ms(clock);
+    pthread_mutex_lock(&clock->lock);
+    off = clock->steady.off / 1000;
+    *ret_doubted = st_steady_doubts(&clock->steady);
+    pthread_mutex_unlock(&clock->lock);
+    return off;
+}
+
+bool st_clock_accept(st_clock *clock)
+{
+    bool taken;
+
+    st_clock_ms(clock);
+    pthread_mutex_lock(&clock->lock);
+    taken = st_steady_accept(&clock->steady);
+    pthread_mutex_unlock(&clock->lock);
+    return taken;
 }
 
 int64_t st_clock_ms(st_clock *clock)

@@ -1,10 +1,13 @@
 /*
- * stintd's time: the wall clock at its start plus a clock that does not jump, steered towards the wall clock
- * by at most one part in two hundred.
+ * stintd's time: a moment that was believed, plus a clock that does not jump.
+ *
+ * A wall clock that is near (ten seconds) is followed, by at most one part in two hundred: that is drift. One that is
+ * further away is not: time goes on with the steady clock alone until the owner accepts the wall clock. The moment that is believed
+ * at a start is the wall clock's where the store has none before it, or one at most `limit` earlier; else the store's.
  *
  * Invariants: 1. It never goes back. 2. Between two readings it moves by what the steady clock did, give or take
- * half a percent: a jump of the wall clock makes no time and loses none. 3. It never begins before a moment it was
- * told (the last one in the store).
+ * half a percent of at most ten seconds in all: a jump of the wall clock makes no time and loses none. 3. It never begins
+ * before a moment it was told (the last one in the store), and unless accepted not more than `limit` after it.
  */
 #ifndef ST_STINTD_CLOCK_H
 #define ST_STINTD_CLOCK_H
@@ -19,9 +22,15 @@ typedef struct st_steady {
     int64_t unspent;  /* steady time that steering has not used yet */
 } st_steady;
 
+#define ST_STEADY_NEAR_US INT64_C(10000000)
+
 void st_steady_init(st_steady *s, int64_t wall, int64_t mono);
-/* At least this from now on. */
-void st_steady_not_before(st_steady *s, int64_t at);
+/* At a start: the last moment in the store. At least this, and at most `limit` more, from now on. */
+void st_steady_go_on(st_steady *s, int64_t last, int64_t limit);
+/* The wall clock is too far away to be followed. */
+bool st_steady_doubts(const st_steady *s);
+/* The owner says that the wall clock is right. It cannot go back: false, and nothing changes, when it is behind. */
+bool st_steady_accept(st_steady *s);
 /* The time, from readings of both clocks; *ret_jump is how far the wall clock has jumped since the last reading, 0
  * mostly. */
 int64_t st_steady_read(st_steady *s, int64_t wall, int64_t mono, int64_t *ret_jump);
@@ -31,7 +40,10 @@ typedef struct st_clock st_clock;
 
 st_clock *st_clock_new(void (*jumped)(void *ctx, int64_t jump_ms), void *ctx);
 void st_clock_free(st_clock *clock);
-void st_clock_not_before(st_clock *clock, int64_t ms);
+void st_clock_go_on(st_clock *clock, int64_t last_ms, int64_t limit_ms);
 int64_t st_clock_ms(st_clock *clock);
+/* How far the wall clock is ahead; *ret_doubted: it is not followed. */
+int64_t st_clock_off_ms(st_clock *clock, bool *ret_doubted);
+bool st_clock_accept(st_clock *clock);
 
 #endif

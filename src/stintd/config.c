@@ -34,6 +34,9 @@
       "auto (either, by node)")                                                                   \
     X("agent_lease", ST_F_DURATION, agent_lease_ms, "1m", 0, 0,                                   \
       "a node whose agent is silent for so long is lost, and its jobs start elsewhere")           \
+    X("clock_limit", ST_F_DURATION, clock_limit_ms, "1d", 0, 0,                                   \
+      "a clock that is further ahead of the last moment in the store at a start is not "          \
+      "believed until an owner accepts it")                                                       \
     X("agent_keep", ST_F_BOOL, agent_keep, "false", 0, 0,                                         \
       "tasks outlive a lease that ran out, at the risk that they run twice")                      \
     X("logs", ST_F_TEXT, logs, "none", 0, 0,                                                      \
@@ -91,6 +94,7 @@ void st_config_init(st_config *config)
                           .agent_listen = "auto",
                           .engine = "auto",
                           .agent_lease_ms = 60000,
+                          .clock_limit_ms = INT64_C(86400) * 1000,
                           .log_mib = 64,
                           .log_keep_ms = INT64_C(14) * 86400 * 1000,
                           .job_keep_ms = INT64_C(90) * 86400 * 1000,

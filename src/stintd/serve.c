@@ -62,6 +62,39 @@ static void clock_jumped(void *ctx, int64_t jump_ms)
     log_line(ctx, line);
 }
 
+static int64_t clock_off(void *ctx, bool *ret_doubted)
+{
+    const st_serve *serve = ctx;
+
+    return st_clock_off_ms(serve->clock, ret_doubted);
+}
+
+static bool clock_accept(void *ctx)
+{
+    const st_serve *serve = ctx;
+
+    return st_clock_accept(serve->clock);
+}
+
+/* Time goes on from the last moment in the store; a wall clock that is far from it is somebody's to look at. */
+static void begin_clock(st_serve *serve)
+{
+    int64_t last = st_control_last_ms(serve->control), off;
+    char line[160];
+    bool doubted;
+
+    if (last > 0)
+        st_clock_go_on(serve->clock, last, serve->config.clock_limit_ms);
+    off = st_clock_off_ms(serve->clock, &doubted);
+    if (!doubted)
+        return;
+    snprintf(line, sizeof line,
+             "event=clock_doubted off_ms=%lld do=\"look at the machine's clock, then: stint admin "
+             "clock accept\"",
+             (long long)off);
+    log_line(serve, line);
+}
+
 static void heard(void *ctx, const st_notice *notice)
 {
     st_serve *serve = ctx;
@@ -201,12 +234,14 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
                                             .secrets_key = config->secrets_key};
         r = st_control_new(&options, &serve->control, err);
         if (r == 0)
-            st_clock_not_before(serve->clock, st_control_last_ms(serve->control));
+            begin_clock(serve);
     }
     if (r == 0) {
         const st_api_options options = {
             .control = serve->control,
             .clock = now_ms,
+            .clock_off = clock_off,
+            .clock_accept = clock_accept,
             .ctx = serve,
             .native = serve->native,
             .logs = serve->logs,

@@ -294,6 +294,19 @@ OWNER_ONLY = table("-", """
     revoked 401
     expired 401
 """)
+# Nothing is to be accepted: the clock is right.
+OWNER_CLOCK = table("-", """
+    owner   409
+    admin   403
+    member  403
+    viewer  403
+    auditor 403
+    node    403
+    none    401
+    bad     401
+    revoked 401
+    expired 401
+""")
 OWNER_REMOVE = table("there unknown", """
     owner   204 404
     admin   403 403
@@ -503,6 +516,8 @@ ROWS += [
     ("GET", "/v1/bills/{period}/entries", "bill", SEE),
     ("GET", "/v1/bills/{period}/usage", "bill", SEE),
     ("POST", "/v1/admin/reconcile", None, OWNER_ONLY),
+    ("GET", "/v1/admin/clock", None, OWNER_ONLY),
+    ("POST", "/v1/admin/clock", None, OWNER_CLOCK),
 ]
 
 ROWS += [
@@ -516,6 +531,7 @@ BODIES = {
     ("PUT", "/v1/accounts/{name}/plan"): {"discount": "1%", "from": "2099-01-01"},
     ("PUT", "/v1/plan"): {"discount": "0%", "from": "2099-01-01"},
     ("POST", "/v1/accounts/{name}/credits"): {"amount": "0.01", "reason": "a try"},
+    ("POST", "/v1/admin/clock"): {"ahead_seconds": 0},
     ("PATCH", "/v1/jobs/{id}"): {"priority": 1},
     ("PATCH", "/v1/accounts/{name}"): {"weight": 2},
     ("PATCH", "/v1/pools/{name}"): {"oversubscribe": 2},

@@ -2,10 +2,12 @@
 """What owners and finance do with money, over HTTP: nothing is done twice, and what is given can be taken back."""
 
 import os
+import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from harness import Stintd, check, fleet, main, token  # noqa: E402
+from harness import Client, Stintd, check, fleet, main, sanitized  # noqa: E402
 
 
 def keyed(client, path, body, key):
@@ -58,6 +60,48 @@ def secrets_are_not_kept(stintd):
     check(theirs.status == 403, "a member's key is no way to an owner's answer: %d", theirs.status)
 
 
+def restart(stintd, program, ahead_s):
+    """The same service again, on a machine whose clock is so far ahead."""
+    stintd.owner.close()
+    stintd.process.send_signal(signal.SIGTERM)
+    check(stintd.process.wait(30) == 0, "stintd did not end well")
+    offset = os.path.join(stintd.dir, "clock")
+    with open(offset, "w") as f:
+        f.write(str(ahead_s * 1000))
+    library = os.path.join(os.path.dirname(os.path.abspath(program)), "tests", "libfake_clock.so")
+    with open(stintd.log, "w") as log:
+        stintd.process = subprocess.Popen(
+            [program, "--config", os.path.join(stintd.dir, "config.yaml"), "--data", os.path.join(stintd.dir, "data")],
+            stdout=subprocess.DEVNULL, stderr=log, env={**os.environ, "LD_PRELOAD": library, "FAKECLOCK": offset})
+    stintd.port = stintd._port()
+    stintd.owner = Client(stintd.port, stintd.owner_token)
+
+
+def a_wrong_clock_closes_nothing(stintd, program):
+    ahead = 400 * 86400
+    period = stintd.owner.get("/v1/accounts/team/budget").json["period"]
+    restart(stintd, program, ahead)
+    clock = stintd.owner.get("/v1/admin/clock").json
+    check(not clock["believed"] and abs(clock["ahead_seconds"] - ahead) < 600, "the clock: %s", clock)
+    check(stintd.owner.get("/v1/accounts/team/budget").json["period"] == period, "the month goes on")
+    check(stintd.owner.get("/v1/bills").json["months"] == [], "nothing is closed")
+    with open(stintd.log) as f:
+        check("event=clock_doubted" in f.read(), "the log says so")
+    wrong = stintd.owner.post("/v1/admin/clock", {"ahead_seconds": 0})
+    check(wrong.status == 409 and "look at it again" in wrong.text, "another offset: %s", wrong.text)
+    restart(stintd, program, 0)
+    clock = stintd.owner.get("/v1/admin/clock").json
+    check(clock["believed"], "put right, it is believed again: %s", clock)
+    none = stintd.owner.post("/v1/admin/clock", {"ahead_seconds": 0})
+    check(none.status == 409 and "already" in none.text, "nothing to accept: %s", none.text)
+    restart(stintd, program, 3 * 86400)
+    clock = stintd.owner.get("/v1/admin/clock").json
+    taken = stintd.owner.post("/v1/admin/clock", {"ahead_seconds": clock["ahead_seconds"]})
+    check(taken.status == 200 and taken.json["believed"] and taken.json["now"] > clock["now"], "accepted: %s",
+          taken.text)
+    check("clock.accept" in stintd.owner.get("/v1/audit").text, "it is in the audit log")
+
+
 def run(program):
     stintd = Stintd(program)
     try:
@@ -65,6 +109,8 @@ def run(program):
         stintd.owner.make("/v1/accounts", {"name": "team", "guarantee": {"gpu": 8}})
         nothing_is_done_twice(stintd)
         secrets_are_not_kept(stintd)
+        if not sanitized(program):
+            a_wrong_clock_closes_nothing(stintd, program)
     finally:
         stintd.stop()
 
