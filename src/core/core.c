@@ -34,6 +34,8 @@ void st_core_free(st_core *core)
     for (size_t i = 0; i < core->jobs.n; i++)
         st_job_free(core->jobs.v[i]);
     st_vec_free(&core->jobs);
+    st_core_free_ended(core);
+    st_vec_free(&core->ended);
     st_vec_free(&core->placed);
     st_vec_free(&core->off);
     st_vec_free(&core->due);
@@ -108,6 +110,13 @@ void st_core_place(st_core *core, st_job *job, bool on)
         st_vec_push(&core->off, job);
 }
 
+void st_core_free_ended(st_core *core)
+{
+    for (size_t i = 0; i < core->ended.n; i++)
+        st_job_free(core->ended.v[i]);
+    st_vec_clear(&core->ended);
+}
+
 void st_core_drop_job(st_core *core, st_job *job)
 {
     size_t at = position(core, job->id);
@@ -115,7 +124,7 @@ void st_core_drop_job(st_core *core, st_job *job)
     ST_ASSERT(at < core->jobs.n && core->jobs.v[at] == job);
     st_vec_remove(&core->jobs, at);
     st_idmap_del(core->by_id, job->id);
-    st_job_free(job);
+    st_vec_push(&core->ended, job); /* who is in the middle of a line may still come by it */
 }
 
 int64_t st_core_next_timer(const st_core *core)

@@ -223,6 +223,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
         core->wake_ms = ST_MIN(core->wake_ms, core->now + 1000);
     st_core_set_due(core);
     st_vec_clear(&core->fresh);
+    st_core_free_ended(core);
     core->settled = true;
     core->exchange = core->minute = false;
 }

@@ -128,6 +128,7 @@ struct st_core {
     st_fleet *fleet;
     st_placer *placer;
     ST_VEC(st_job *) jobs;   /* live ones, by id */
+    ST_VEC(st_job *) ended;  /* until the pass is over */
     ST_VEC(st_job *) placed; /* those on devices, in no particular order */
     uint64_t version;        /* counts changes of who may be displaced, and in what order */
     st_idmap *by_id;
@@ -180,7 +181,9 @@ st_effect st_fx_of(const st_core *core, st_effect_kind kind, const st_job *job);
 /* core.c */
 st_job *st_core_find(const st_core *core, uint64_t id);
 void st_core_add_job(st_core *core, st_job *job);
+/* Its memory stays until the pass is over. */
 void st_core_drop_job(st_core *core, st_job *job);
+void st_core_free_ended(st_core *core);
 void st_core_place(st_core *core, st_job *job, bool on); /* between `placed` and `off` */
 
 /* submit.c */
