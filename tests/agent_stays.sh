@@ -1,7 +1,8 @@
 #!/bin/sh
 # No two stays of one job at one time, by evidence from inside the job: at each moment it is alive it notes which stay it
 # is, in a folder that both nodes have. It is displaced while its node is cut off, with room elsewhere; and its
-# node is declared failed while it answers and the job ignores the signal. $1 is stint.
+# node is declared failed while it answers and the job ignores the signal. And a job that ended while nobody could hear it
+# is over when its node is heard again. $1 is stint.
 set -u
 . "$(dirname "$0")/lib/stintd.sh"
 . "$(dirname "$0")/lib/agents.sh"
@@ -45,10 +46,28 @@ wait_for is "$claim" running
 becomes "$claim" running
 node_is a1 ready || fail "a1 is not ready"
 
-# ---- a failed node that answers ---------------------------------------------------------------------
+# ---- over before anybody could hear ---------------------------------------------------------------
 
 try 0 '' cancel "$claim"
 becomes "$claim" cancelled
+# shellcheck disable=SC2016 # for the shell inside
+submit --name quick --gpus 8 --type h100 --cpu 0.2 --ram 64Mi --limit 10m -- \
+    sh -c 'while [ ! -e /data/end ]; do sleep 0.1; done; echo $STINT_STAY >>/data/ends'
+quick=$job
+mine=$tmp/shared/$(tenant_of acme)
+said a1 "event=started .*$quick"
+cut a1
+touch "$mine/end"
+said a1 "event=ended .*$quick"
+wait_for is "$quick" pending
+becomes "$quick" pending
+heal a1
+becomes "$quick" done
+[ "$(cat "$mine/ends")" = 1 ] || fail "it ran again: $(cat "$mine/ends")"
+node_becomes a1 ready
+
+# ---- a failed node that answers ---------------------------------------------------------------------
+
 try 0 '' node fail a2
 becomes "$beats" stopping
 ran=$((ran + 1))

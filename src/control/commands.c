@@ -401,6 +401,40 @@ static int run_gone(st_tx *tx, st_live *live, const st_report *rep, st_err *err)
     return st_tx_apply(tx, &event, err);
 }
 
+static void end_said(st_tx *tx, st_live *live, const st_report *rep)
+{
+    live->exit_code = rep->exit_code;
+    live->said_end_ms = rep->ended_ms;
+    free(live->reason);
+    live->reason = rep->reason[0] ? st_xstrdup(rep->reason) : NULL;
+    st_control_touch(tx->ctl, live);
+}
+
+/* It waits again only because its node was silent: with the first task that failed, or when all have ended well, it is over
+ * as its agents say. A stay that has begun since is another matter, and what is said of the old one comes too late. */
+static int run_late(st_tx *tx, st_live *live, const st_report *rep, st_err *err)
+{
+    const st_job *job = st_core_job(tx->ctl->core, rep->job);
+    st_event event = {.kind = ST_EV_LATE};
+    size_t t = 0;
+    int r;
+
+    if (!job || job->state != ST_JOB_PENDING || rep->task < 0 || rep->task >= job->tasks)
+        return 0;
+    while (t < live->late.n && live->late.v[t] != rep->task)
+        t++;
+    if (t == live->late.n)
+        st_vec_push(&live->late, rep->task);
+    if (rep->exit_code == 0 && live->late.n < (size_t)job->tasks)
+        return 0;
+    event.u.finish.id = rep->job;
+    event.u.finish.failed = rep->exit_code != 0;
+    r = st_tx_apply(tx, &event, err);
+    if (r == 0)
+        end_said(tx, live, rep);
+    return r;
+}
+
 static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     const st_report *rep = &((cmd_report *)cmd)->report;
@@ -417,6 +451,8 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     }
     if (!live || live->stay != rep->stay)
         return 0; /* of a stay that is over: nothing to learn from it */
+    if (rep->kind == ST_REPORT_LATE)
+        return run_late(tx, live, rep, err);
     if (rep->kind == ST_REPORT_GONE)
         return run_gone(tx, live, rep, err);
     if (rep->kind == ST_REPORT_CHECKPOINTED || rep->kind == ST_REPORT_UNSTARTED) {
@@ -428,13 +464,8 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     event.u.finish.id = rep->job;
     event.u.finish.failed = rep->exit_code != 0;
     int r = st_tx_apply(tx, &event, err);
-    if (r == 0) {
-        live->exit_code = rep->exit_code;
-        live->said_end_ms = rep->ended_ms;
-        free(live->reason);
-        live->reason = rep->reason[0] ? st_xstrdup(rep->reason) : NULL;
-        st_control_touch(tx->ctl, live);
-    }
+    if (r == 0)
+        end_said(tx, live, rep);
     return r;
 }
 

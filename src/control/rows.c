@@ -92,6 +92,7 @@ void st_control_drop_live(st_control *ctl, st_live *live)
     free(live->reason);
     free(live->detail);
     st_vec_free(&live->used);
+    st_vec_free(&live->late);
     free(live);
 }
 
@@ -220,6 +221,7 @@ static void follow(st_tx *tx, const st_effect *fx)
     case ST_FX_START:
         live->stay = fx->stay;
         live->said_end_ms = 0; /* that was of the stay before */
+        st_vec_clear(&live->late);
         if (live->start_ms == ST_STORE_NEVER)
             live->start_ms = fx->at_ms;
         __attribute__((fallthrough));

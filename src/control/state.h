@@ -69,6 +69,7 @@ typedef struct st_live {
     int64_t charged; /* bytes its account is charged for while it waits; 0: it does not */
     ST_VEC(st_live_used) used;
     size_t used_next; /* where the next one is, if they are told in the same order again */
+    ST_VEC(int) late; /* tasks of its last stay that turned out to have ended well */
     bool fresh;       /* has no row yet */
     bool dirty;       /* is in st_control.dirty */
 } st_live;

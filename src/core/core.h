@@ -54,7 +54,9 @@ typedef struct st_core st_core;
     X(ST_EV_POOL_REMOVE, "pool_remove")       /* a pool without nodes goes: u.pool.name */        \
     X(ST_EV_ACCOUNT_REMOVE, "account_remove") /* an empty account goes: u.account.name */         \
     X(ST_EV_AGENT, "agent")                   /* a node has an agent from now on: u.node_state */ \
-    X(ST_EV_GONE, "gone")                     /* nothing of a stopping job is left: u.gone */
+    X(ST_EV_GONE, "gone")                     /* nothing of a stopping job is left: u.gone */     \
+    X(ST_EV_LATE,                                                                                 \
+      "late") /* of a job that waits again: its last stay had ended by itself: u.finish */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)

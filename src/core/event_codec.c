@@ -129,6 +129,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_job_spec(c, arena, &ev->u.job);
         break;
     case ST_EV_FINISH:
+    case ST_EV_LATE:
         io_u64(c, &ev->u.finish.id);
         IO_BOOL(c, ev->u.finish.failed);
         break;

@@ -252,6 +252,21 @@ static int on_unstarted(st_core *core, const st_event *ev, st_effects *fx, st_er
     return 0;
 }
 
+/* It waits again because nobody had heard of it, and was over: that counts as long as no other stay has begun, which is for
+ * the caller to know. */
+static int on_late(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_job *job;
+    int rc = need_job(core, ev->u.finish.id, &job, err);
+    if (rc < 0)
+        return rc;
+    if (job->state != ST_JOB_PENDING || job->stay == 0)
+        return st_fail(err, ST_ESTATE, "job %s is %s and does not wait for another stay", job->name,
+                       st_job_state_name(job->state));
+    st_core_end_now(core, job, ev->u.finish.failed ? ST_JOB_FAILED : ST_JOB_DONE, fx);
+    return 0;
+}
+
 static int on_priority(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
 {
     (void)fx;
@@ -332,6 +347,7 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_ACCOUNT_REMOVE] = on_account_remove,
     [ST_EV_AGENT] = on_agent,
     [ST_EV_GONE] = on_gone,
+    [ST_EV_LATE] = on_late,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

@@ -55,13 +55,14 @@ typedef struct st_engine_order {
     const st_fleet *fleet;
 } st_engine_order;
 
-#define ST_REPORT_TABLE(X)                                                        \
-    X(ST_REPORT_ENDED, "ended")               /* all its tasks are over */        \
-    X(ST_REPORT_CHECKPOINTED, "checkpointed") /* its work is saved */             \
-    X(ST_REPORT_UNSTARTED, "unstarted")       /* for its node's reasons */        \
-    X(ST_REPORT_GONE, "gone")                 /* after ST_ENG_HALT */             \
-    X(ST_REPORT_NODE, "node")                 /* node is in `node_state` */       \
-    X(ST_REPORT_USED, "used")                 /* what one task has used so far */ \
+#define ST_REPORT_TABLE(X)                                                                        \
+    X(ST_REPORT_ENDED, "ended")               /* all its tasks are over */                        \
+    X(ST_REPORT_CHECKPOINTED, "checkpointed") /* its work is saved */                             \
+    X(ST_REPORT_UNSTARTED, "unstarted")       /* for its node's reasons */                        \
+    X(ST_REPORT_GONE, "gone")                 /* after ST_ENG_HALT */                             \
+    X(ST_REPORT_LATE, "late")                 /* a task of an earlier stay had ended by itself */ \
+    X(ST_REPORT_NODE, "node")                 /* node is in `node_state` */                       \
+    X(ST_REPORT_USED, "used")                 /* what one task has used so far */                 \
     X(ST_REPORT_FLAG, "flag")                 /* something is wrong with what a node says */
 typedef enum st_report_kind {
 #define X(id, word) id,

@@ -83,7 +83,12 @@ int64_t st_native_lease_told(const native *e)
 
 static void remember(const native *e, native_node *node, const native_job *job, int task)
 {
-    native_past past = {job->id, job->stay, task, .used = job->task[task].used};
+    st_task_state state = job->task[task].state;
+    native_past past = {.job = job->id,
+                        .stay = job->stay,
+                        .task = task,
+                        .over = state == ST_TASK_EXITED || state == ST_TASK_UNSTARTED,
+                        .used = job->task[task].used};
 
     st_native_bounds(job, task, e->opt.clock(e->opt.ctx), &past.bounds);
 

@@ -8,6 +8,9 @@
  *   - its node was removed.
  * An agent on an older list that does not name a task may be about to start it, so that says nothing.
  * Then, and again until the receipt, the control loop is told.
+ *
+ * What was given up because its node was silent may have ended by itself before the lease did. When its agent is
+ * heard again it says so; that is passed on, and counts if no other stay has begun.
  */
 #include "engine/native_state.h"
 
@@ -120,4 +123,25 @@ void st_native_judge_halted(native *e, int64_t now)
         }
         judge(e, job, now);
     }
+}
+
+void st_native_hear_late(native *e, const native_node *node, const st_agent_status *status,
+                         const st_agent_task *said, int64_t now)
+{
+    const native_past *past = st_native_was(node, said->job, said->stay, said->task);
+    int64_t skew = status->now_ms > 0 ? now - status->now_ms : 0;
+    bool failed = said->exit_code != 0 || said->signal != 0;
+
+    if (said->state != ST_TASK_EXITED || said->job == 0 || said->stopped || said->node_fault ||
+        said->odd || (past && past->over) || st_native_job_of(e, said->job) ||
+        (failed && status->sick))
+        return;
+    const st_report r = {.kind = ST_REPORT_LATE,
+                         .job = said->job,
+                         .stay = said->stay,
+                         .task = said->task,
+                         .exit_code = said->signal ? 128 + said->signal : said->exit_code,
+                         .ended_ms = said->ended_ms > 0 ? ST_MIN(said->ended_ms + skew, now) : 0};
+
+    st_vec_push(&e->reports, r);
 }

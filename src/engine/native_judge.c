@@ -292,6 +292,7 @@ static void take_tasks(native *e, native_node *node, const st_agent_status *give
 
         if (!job) {
             strangers |= task_states[said->state].there;
+            st_native_hear_late(e, node, status, said, now);
             continue;
         }
         job->task[said->task].heard_at = node->heard;

@@ -72,6 +72,7 @@ typedef struct native_entry {
 typedef struct native_past {
     uint64_t job;
     int stay, task;
+    bool over;        /* its end had been heard */
     st_bounds bounds; /* when it left */
     st_used used;     /* as last said */
 } native_past;
@@ -160,6 +161,9 @@ void st_native_unhalt(native *e, native_job *job); /* it is forgotten */
 void st_native_hear_halted(native *e, const native_node *node, const st_agent_status *status,
                            int64_t now);
 void st_native_judge_halted(native *e, int64_t now);
+/* A task that is on no list has ended: told once more to whoever has not heard. */
+void st_native_hear_late(native *e, const native_node *node, const st_agent_status *status,
+                         const st_agent_task *said, int64_t now);
 
 /* native_voice.c: who speaks for a node. */
 void st_native_bind(native_node *node, const st_engine_node *said);

@@ -24,7 +24,8 @@ static const char *const class_names[] = {"none", "guaranteed", "burstable"};
 
 /* Row: from; bits: where it may go. A lost node sends any placed job back to PENDING. */
 static const unsigned moves[ST_JOB_STATE_COUNT] = {
-    [ST_JOB_PENDING] = BIT(ST_JOB_RUNNING) | BIT(ST_JOB_CANCELLED),
+    [ST_JOB_PENDING] = /* it may turn out to have ended before it came back here */
+    BIT(ST_JOB_RUNNING) | BIT(ST_JOB_CANCELLED) | BIT(ST_JOB_DONE) | BIT(ST_JOB_FAILED),
     [ST_JOB_RUNNING] = BIT(ST_JOB_NOTIFIED) | BIT(ST_JOB_STOPPING) | BIT(ST_JOB_PENDING) | ENDS,
     [ST_JOB_NOTIFIED] = BIT(ST_JOB_RUNNING) | BIT(ST_JOB_CHECKPOINTING) | BIT(ST_JOB_STOPPING) |
                         BIT(ST_JOB_PENDING) | ENDS,

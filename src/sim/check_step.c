@@ -25,9 +25,9 @@ static bool asked_for(const st_step *step, st_event_kind kind, uint64_t id)
 {
     for (size_t i = 0; i < step->nevents; i++) {
         const st_event *ev = step->events[i];
-        uint64_t named = kind == ST_EV_FINISH ? ev->u.finish.id
-                         : kind == ST_EV_GONE ? ev->u.gone.id
-                                              : ev->u.id;
+        uint64_t named = kind == ST_EV_FINISH || kind == ST_EV_LATE ? ev->u.finish.id
+                         : kind == ST_EV_GONE                       ? ev->u.gone.id
+                                                                    : ev->u.id;
         if (ev->kind == kind && named == id)
             return true;
     }
@@ -263,6 +263,8 @@ static int may_end(const st_step *step, const st_track *t, const st_effect *e, s
     bool on = st_room_is_now(&t->job);
     int64_t ran = t->ran_ms + (on ? step->now - t->started_ms : 0);
     if (state == ST_JOB_DONE || state == ST_JOB_FAILED) {
+        if (t->job.state == ST_JOB_PENDING && t->ran_ms > 0 && asked_for(step, ST_EV_LATE, e->job))
+            return 0;
         if (!on || !asked_for(step, ST_EV_FINISH, e->job))
             return wrong(e, t, err);
     } else if (state == ST_JOB_TIMEOUT) {

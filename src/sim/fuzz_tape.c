@@ -92,6 +92,7 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
         tell_job(&ev->u.job, out);
         break;
     case ST_EV_FINISH:
+    case ST_EV_LATE:
         st_strbuf_addf(out, " %" PRIu64 "%s", ev->u.finish.id,
                        ev->u.finish.failed ? " failed" : "");
         break;
