@@ -64,6 +64,7 @@ typedef struct usage {
     char job[ST_ID_TEXT];
     int stay, piece;
     int64_t from_ms, to_ms, gpu_m, held;
+    int64_t end_ms; /* of the last interval that is not empty, after corrections */
     st_level level;
     st_cut cut;
 } usage;
@@ -142,6 +143,18 @@ static void add_usage(run *r, const st_book_row *row, const st_entry *e)
     u->gpu_m = e->gpu_m;
     u->level = e->level;
     u->held += e->held;
+    if (e->to_ms > e->from_ms || u->end_ms == 0)
+        u->end_ms = e->to_ms;
+}
+
+/* Its end was heard late: what had been metered beyond it was given back. */
+static void add_fix(run *r, const st_entry *e)
+{
+    usage *u = job_of(r, e->job);
+
+    u->held += e->held;
+    if (e->held < 0 || e->cpu < 0 || e->ram < 0)
+        u->end_ms = ST_MIN(u->end_ms, e->from_ms);
 }
 
 static int fold(void *ctx, const st_book_row *row, st_err *err)
@@ -168,7 +181,7 @@ static int fold(void *ctx, const st_book_row *row, st_err *err)
     if (e.kind == ST_ENTRY_USAGE)
         add_usage(r, row, &e);
     else if (e.kind == ST_ENTRY_FIX)
-        job_of(r, e.job)->held += e.held;
+        add_fix(r, &e);
     return 0;
 }
 
@@ -261,9 +274,9 @@ static int check_job(void *ctx, const st_job_row *row, st_err *err)
     if (u->cut == ST_CUT_GOES_ON)
         found(r, "job %s ended at %" PRId64 " and its last interval goes on at %" PRId64, name,
               row->end_ms, u->to_ms);
-    else if (u->cut == ST_CUT_ENDED && u->to_ms != row->end_ms && row->end_ms >= u->from_ms)
+    else if (u->cut == ST_CUT_ENDED && u->end_ms != row->end_ms && row->end_ms >= u->from_ms)
         found(r, "job %s ended at %" PRId64 " and is metered until %" PRId64, name, row->end_ms,
-              u->to_ms);
+              u->end_ms);
     if (u->gpu_m != row->gpu_m)
         found(r, "job %s has %" PRId64 " milli-GPU and is metered with %" PRId64, name, row->gpu_m,
               u->gpu_m);
