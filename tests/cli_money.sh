@@ -33,7 +33,7 @@ try 4 'no price book "cheap"' price show cheap
 printf 'prices: old\nfrom: 2001-01-01\ngpu: {"*": {reserved: 1, burst: 1}}\n' >"$tmp/old.yaml"
 try 2 'in the past' price publish "$tmp/old.yaml"
 printf 'prices: odd\ngpu: {"*": {reserved: 1, burst: 1.2345678}}\n' >"$tmp/odd.yaml"
-try 2 'body:2: .*six decimals' price publish "$tmp/odd.yaml"
+try 2 'odd.yaml:2: .*six decimals' price publish "$tmp/odd.yaml"
 # What is shown can be published again.
 "$stint" price show steep -o json | python3 -c "import json, sys
 d = json.load(sys.stdin); del d['in_force'], d['from']; d['prices'] = 'again'; print(json.dumps(d))" >"$tmp/again.json"

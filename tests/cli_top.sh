@@ -56,6 +56,8 @@ grep -q 'WAITING' "$tmp/out" || fail "top: no queue on the screen"
 (sleep 1 && as ada && "$stint" submit --name late --gpus 1 --sim-run 1h -- x) >/dev/null 2>&1 &
 screen 0 24 80 'late' q "$stint" top
 screen 0 10 40 'q leaves' q "$stint" top
+# What does not fit is said, and scrolls.
+screen 0 14 90 'more (up and down scroll)' "$(printf '\033[B\033[Bq')" "$stint" top
 screen 0 24 80 'q leaves' "$(printf '\003')" "$stint" top
 screen 2 24 80 'nothing' q "$(command -v env)" TERM=none "$stint" top
 

@@ -92,4 +92,45 @@ grep -q '^Max' "$tmp/out" && fail "account set --max none: $(cat "$tmp/out")"
 try 2 '^stint: --expires: 90 needs a unit' token create --user x --role member --account speech \
     --expires 90
 
+# ---- nodes: who took one out, why, since when -----------------------------------------------------
+
+"$stint" events >"$tmp/events" 2>&1 &
+more_pids=$!
+# Until the stream is open nothing is seen: the node comes and goes until it is.
+told() {
+    "$stint" node ready node11 && "$stint" node fail --reason 'no power' node11
+    grep -q 'node11, failed by root: no power' "$tmp/events"
+}
+wait_for told || fail "events: $(cat "$tmp/events")"
+"$stint" node ready node11 >/dev/null
+try 0 'node node12 is failed' node fail --reason 'fan 3 stands still' node12
+try 0 '^Reason  *fan 3 stands still' node show node12
+grep -q '^Since  *20' "$tmp/out" && grep -q '^By  *root' "$tmp/out" || fail "node show: $(cat "$tmp/out")"
+try 0 'node node12 is draining' node drain node12
+try 0 '^By  *root' node show node12
+try 0 'node node12 is ready' node ready node12
+try 0 '^State  *ready' node show node12
+grep -q '^By' "$tmp/out" && fail "node show: a ready node has a word: $(cat "$tmp/out")"
+
+# ---- money ----------------------------------------------------------------------------------------
+
+try 0 'All accounts, .* so far, to be paid' bill
+try 0 'made' account create lab
+try 0 'All accounts, .* so far, mixed: [0-9]* accounts have to pay, for 1 it is for information' bill
+cat >"$tmp/prices.yaml" <<END
+prices: later
+from: 2031-01-01T00:00:00Z
+gpu: {"*": {reserved: 1, burst: 2}}
+END
+try 0 '' price publish "$tmp/prices.yaml"
+try 5 'already starts at 2031-01-01 00:00 UTC' price publish "$tmp/prices.yaml"
+printf 'prices: other\nfrum: 2031-01-01\n' >"$tmp/prices.yaml"
+try 2 "^stint: $tmp/prices.yaml:2: unknown key" price publish "$tmp/prices.yaml"
+
+# Jobs that are back in the queue: the time they wait is no run time.
+try 0 'failed' node fail $("$stint" node list -o csv | sed -n 's/^\(node[0-9]*\),.*/\1/p')
+try 0 '"jobs"' ps -o json
+json 'any(j["state"] == "pending" and j["started"] and j["run_seconds"] > 0 for j in d["jobs"])'
+json 'all(("running_since" in j) == (j["state"] == "running") for j in d["jobs"] if j["started"])'
+
 done_testing

@@ -20,6 +20,7 @@
 
 #define LEASE_FILE "lease"
 #define LOCK_FILE  "fence.lock"
+#define REST_FILE  "fence.rest"
 #define LOOK_MS    500
 #define AFTER_MS   1000  /* the living agent goes first */
 #define STALE_MS   60000 /* a lease that ended so long ago, and no task: nobody needs us */
@@ -81,11 +82,29 @@ static _Noreturn void become(const char *dir)
     _exit(127);
 }
 
+static bool rest_path(const char *dir, char ret[PATH_MAX])
+{
+    return snprintf(ret, PATH_MAX, "%s/" REST_FILE, dir) < PATH_MAX;
+}
+
+void st_fence_rest(const char *dir)
+{
+    char path[PATH_MAX];
+    int fd = rest_path(dir, path) ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+
+    if (fd >= 0)
+        close(fd);
+}
+
 int st_fence_ensure(const char *dir, st_err *err)
 {
-    int lock = take_lock(dir), status;
+    char rest[PATH_MAX];
+    int lock, status;
     pid_t pid;
 
+    if (rest_path(dir, rest))
+        unlink(rest);
+    lock = take_lock(dir);
     if (lock < 0)
         return 0; /* it is there */
     close(lock);
@@ -126,7 +145,7 @@ static size_t sweep(const st_run *run, bool over)
 int st_fence_main(const char *dir)
 {
     ST_CLEANUP(st_run_freep) st_run *run = NULL;
-    char state[PATH_MAX];
+    char state[PATH_MAX], rest[PATH_MAX];
     st_run_conf conf = {.state_dir = state};
     st_err err = {0};
     int lock = take_lock(dir);
@@ -134,7 +153,7 @@ int st_fence_main(const char *dir)
     if (lock < 0)
         return 0;
     if (snprintf(state, sizeof state, "%s/run", dir) >= (int)sizeof state ||
-        st_run_new(&conf, &run, &err) < 0)
+        !rest_path(dir, rest) || st_run_new(&conf, &run, &err) < 0)
         return 1;
     for (;;) {
         struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
@@ -147,6 +166,8 @@ int st_fence_main(const char *dir)
             return 0;
         if (access(state, F_OK) != 0)
             return 0; /* the node was taken away */
+        if (access(rest, F_OK) == 0 && sweep(run, false) == 0)
+            return 0;
         nanosleep(&pause, NULL);
     }
 }

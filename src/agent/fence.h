@@ -23,6 +23,9 @@ st_run_lease st_lease_load(const char *dir);
 /* Starts the process for a folder unless it is there. */
 int st_fence_ensure(const char *dir, st_err *err);
 
+/* The agent of the folder ends and leaves no task behind: nobody need watch. */
+void st_fence_rest(const char *dir);
+
 /* That process; returns its exit status when there is nothing left to watch. */
 int st_fence_main(const char *dir);
 

@@ -206,6 +206,8 @@ void st_say(const st_host *h, const char *event, const char *fmt, ...) ST_PRINTF
 
 /* node.c */
 st_host *st_host_new(st_process *process, const char *name, const char *dir);
+/* Whether a task of its lives. */
+bool st_host_busy(const st_host *h);
 void st_host_free(st_host *h);
 int st_host_open(st_host *h, st_err *err); /* its files, GPUs, executor */
 void st_host_turn(st_host *h);

@@ -14,6 +14,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agent/fence.h"
 #include "agent/files.h"
 #include "agent/helper.h"
 #include "agent/host.h"
@@ -270,8 +271,11 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
     st_voice_stop(voice);
     st_workers_free(p.workers);
     st_scrape_free(ST_TAKE(scrape));
-    for (size_t i = 0; i < p.hosts.n; i++)
+    for (size_t i = 0; i < p.hosts.n; i++) {
+        if (over && !st_host_busy(p.hosts.v[i]))
+            st_fence_rest(p.hosts.v[i]->dir);
         st_host_free(p.hosts.v[i]);
+    }
     st_vec_free(&p.hosts);
     if (signals.fd >= 0)
         close(signals.fd);

@@ -187,17 +187,21 @@ static int64_t next_turn(const st_host *h, int64_t now)
     return now + ST_MAX(wait, 5);
 }
 
+bool st_host_busy(const st_host *h)
+{
+    for (size_t i = 0; i < h->journal.tasks.n; i++)
+        if (st_task_live(&h->journal.tasks.v[i]))
+            return true;
+    return false;
+}
+
 /* The watchdog is there as long as something runs. */
 static void keep_fence(st_host *h)
 {
     st_err err = {0};
 
-    for (size_t i = 0; h->exec->ops->real && i < h->journal.tasks.n; i++)
-        if (st_task_live(&h->journal.tasks.v[i])) {
-            if (st_fence_ensure(h->dir, &err) < 0)
-                st_say(h, "no-fence", "reason=\"%s\"", err.msg);
-            return;
-        }
+    if (h->exec->ops->real && st_host_busy(h) && st_fence_ensure(h->dir, &err) < 0)
+        st_say(h, "no-fence", "reason=\"%s\"", err.msg);
 }
 
 void st_host_turn(st_host *h)

@@ -125,6 +125,12 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
         st_out_text(out, "account", n->account);
         st_out_text(out, "state", n->state);
     }
+    if (n->job == 0 && n->state)
+        st_out_text(out, "state", n->state);
+    if (n->word) {
+        st_out_text(out, "by", n->word->by);
+        st_out_text(out, "reason", n->word->reason);
+    }
     if (n->name)
         st_out_text(out, n->job ? "name" : n->account[0] ? "account" : "node", n->name);
     if (n->budget) {

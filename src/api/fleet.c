@@ -184,12 +184,19 @@ static void jobs_json(const st_question *q, const st_core *core, const st_node *
     st_strbuf_addc(out, ']');
 }
 
-/* Why an engine took it out, if one did. */
+/* Why it was taken out; for owners, by whom and since when. */
 static void fault_json(const st_question *q, const st_node *n, st_strbuf *out)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf reason = {0};
+    st_node_word word;
 
     st_tx_fault_of(q->tx, n->name, &reason);
+    if (st_question_owner(q) && st_tx_word_of(q->tx, n->name, &word)) {
+        st_out_time(out, "since", word.since_ms);
+        st_out_text(out, "by", word.by);
+        if (reason.n == 0)
+            st_strbuf_add(&reason, word.reason);
+    }
     if (reason.n > 0)
         st_out_text(out, "reason", st_strbuf_str(&reason));
 }
@@ -240,7 +247,7 @@ static void node_json(const st_question *q, const st_core *core, const st_node *
     st_out_milli(out, "cpu", n->cpu_m);
     st_out_int(out, "ram_mib", n->ram_mib);
     st_out_text(out, "state", st_node_state_name(n->state));
-    if (n->state == ST_NODE_FAILED)
+    if (n->state != ST_NODE_READY)
         fault_json(q, n, out);
     place_json(fleet, n, ST_TOPO_RACK, out);
     place_json(fleet, n, ST_TOPO_BLOCK, out);
@@ -521,7 +528,7 @@ static int run_state(st_tx *tx, st_cmd *cmd, st_err *err)
 void st_api_node_patch(st_call *call, void *ctx)
 {
     static const char *const words[] = {"ready", "draining", "failed", NULL}; /* as st_node_state */
-    static const char *const keys[] = {"state", NULL};
+    static const char *const keys[] = {"state", "reason", NULL};
     fleet_change *c = change_new(call, ctx, "node.state", 200);
     const st_doc_node *node;
     st_err err = {0};
@@ -535,6 +542,8 @@ void st_api_node_patch(st_call *call, void *ctx)
         r = st_doc_need(c->doc, root_of(c->doc), "state", &node, &err);
     if (r == 0)
         r = st_field_word(c->doc, node, words, &state, &err);
+    if (r == 0 && (node = st_doc_get(root_of(c->doc), "reason")))
+        r = st_field_line(c->doc, node, &c->ev.reason, &err);
     strncpy(c->target, st_call_param(call, "name"), ST_NAME_MAX + 1);
     c->state = (st_node_state)state;
     c->ev.event.kind = ST_EV_NODE_STATE;

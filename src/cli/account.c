@@ -202,6 +202,7 @@ int st_cli_account_create(st_cli *cli, int argc, char **argv, st_err *err)
                                  : st_fail(err, ST_EINVAL, "the parent stands in the file");
         q.body = st_strbuf_str(&text);
         q.type = is_yaml(f.file) ? "application/yaml" : NULL;
+        q.file = f.file;
     }
     st_strbuf_addf(&said, "account %s made", f.account ? f.account : "of the file");
     return r < 0 ? r : st_admin_send(cli, client, &q, f.format, st_strbuf_str(&said), err);
@@ -237,6 +238,7 @@ int st_cli_account_set(st_cli *cli, int argc, char **argv, st_err *err)
     q.if_match = tag;
     q.body = f.file ? st_strbuf_str(&text) : st_body_end(&body);
     q.type = f.file && is_yaml(f.file) ? "application/yaml" : NULL;
+    q.file = f.file;
     st_strbuf_addf(&said, "account %s changed", argv[1]);
     r = st_admin_send(cli, client, &q, f.format, st_strbuf_str(&said), err);
     if (r == -ST_EVERSION)

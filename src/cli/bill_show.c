@@ -169,12 +169,21 @@ static void put_idle(st_cli *cli, const json_t *bill)
 static void put_bill(st_cli *cli, const json_t *bill)
 {
     const char *account = st_view_text(bill, "account");
+    json_int_t pay = number(bill, "accounts_charged"), told = number(bill, "accounts_shown");
 
-    fprintf(cli->out, "%s, %s%s, %s\n\n", *account ? account : "All accounts",
-            st_view_text(bill, "period"),
-            json_is_true(json_object_get(bill, "closed")) ? "" : " so far",
-            json_is_true(json_object_get(bill, "chargeback")) ? "to be paid"
-                                                              : "for information (showback)");
+    if (pay > 0 && told > 0)
+        fprintf(cli->out,
+                "%s, %s%s, mixed: %lld account%s to pay, for %lld it is for information\n\n",
+                *account ? account : "All accounts", st_view_text(bill, "period"),
+                json_is_true(json_object_get(bill, "closed")) ? "" : " so far", (long long)pay,
+                pay == 1 ? " has" : "s have", (long long)told);
+    else
+        fprintf(cli->out, "%s, %s%s, %s\n\n", *account ? account : "All accounts",
+                st_view_text(bill, "period"),
+                json_is_true(json_object_get(bill, "closed")) ? "" : " so far",
+                pay > 0 || json_is_true(json_object_get(bill, "chargeback"))
+                    ? "to be paid"
+                    : "for information (showback)");
     put_lines(cli, bill);
     fprintf(cli->out, "\nTotal %s %s\n", st_view_text(bill, "total"),
             st_view_text(bill, "currency"));

@@ -328,6 +328,23 @@ static CURLcode perform(st_client *c, const st_request *q, st_response *ret, cha
     return code;
 }
 
+/* The server calls a document "body"; its author knows it as a file. */
+static void name_file(const char *file, st_err *err)
+{
+    static const char *const names[] = {"body:", "body.yaml:", "body.json:"};
+    char said[sizeof err->msg];
+
+    for (size_t i = 0; file && i < ST_ARRAY_LEN(names); i++) {
+        size_t n = strlen(names[i]);
+
+        if (strncmp(err->msg, names[i], n) == 0) {
+            snprintf(said, sizeof said, "%s", err->msg + n);
+            st_fail(err, err->code, "%s:%s", strcmp(file, "-") == 0 ? "stdin" : file, said);
+            return;
+        }
+    }
+}
+
 static void pause_ms(int64_t ms)
 {
     struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -358,6 +375,8 @@ int st_client_call(st_client *client, const st_request *request, st_response *re
             int e = code == CURLE_OK ? st_client_problem(&r, client->profile.url, err)
                                      : fail_curl(client, code, said, err);
 
+            if (err)
+                name_file(request->file, err);
             st_response_done(&r);
             return e;
         }

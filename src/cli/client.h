@@ -32,6 +32,7 @@ typedef struct st_request {
     const char *body;   /* NULL: none */
     size_t n;           /* its bytes; 0: up to its NUL */
     const char *type;   /* of the body; NULL: application/json */
+    const char *file;   /* that the body was read from: complaints name it; NULL: none */
     const char *if_match;
     const char *key; /* an Idempotency-Key: the request is repeated when a connection breaks */
 } st_request;

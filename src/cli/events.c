@@ -65,9 +65,14 @@ static void print_event(st_cli *cli, st_cli_format format, const st_sse_event *e
                        st_view_text(doc, "name"), st_view_text(doc, "account"),
                        st_view_text(doc, "state"));
     else if (st_view_at(doc, "node"))
-        st_strbuf_addf(&line, "  node %s", st_view_text(doc, "node"));
+        st_strbuf_addf(&line, "  node %s%s%s", st_view_text(doc, "node"),
+                       st_view_at(doc, "state") ? ", " : "", st_view_text(doc, "state"));
     else if (st_view_at(doc, "account"))
         st_strbuf_addf(&line, "  account %s", st_view_text(doc, "account"));
+    if (st_view_at(doc, "by"))
+        st_strbuf_addf(&line, " by %s", st_view_text(doc, "by"));
+    if (st_view_text(doc, "reason")[0])
+        st_strbuf_addf(&line, ": %s", st_view_text(doc, "reason"));
     if (st_view_at(doc, "threshold_percent"))
         put_budget(doc, &line);
     fprintf(cli->out, "%s\n", st_strbuf_str(&line));

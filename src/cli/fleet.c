@@ -12,7 +12,7 @@ typedef struct fleet_flags {
     /* node add */
     const char *gpu, *gpus, *pool, *cpu, *ram, *rack, *block, *zone, *nvlink, *nvlink_domain;
     /* type add */
-    const char *vram, *mig;
+    const char *vram, *mig, *reason;
     /* for --watch */
     st_cli *cli;
     st_client *client;
@@ -82,7 +82,8 @@ static const st_view_column node_facts[] = {
     {"CPU", "cpu", ST_VIEW_NUM, NULL},        {"RAM", "ram_mib", ST_VIEW_MIB, NULL},
     {"Rack", "rack", ST_VIEW_TEXT, NULL},     {"Block", "block", ST_VIEW_TEXT, NULL},
     {"Zone", "zone", ST_VIEW_TEXT, NULL},     {"Your jobs", "jobs", ST_VIEW_WORDS, NULL},
-    {"Reason", "reason", ST_VIEW_TEXT, NULL}, {"Key", "key", ST_VIEW_TEXT, NULL},
+    {"Reason", "reason", ST_VIEW_TEXT, NULL}, {"Since", "since", ST_VIEW_TIME, NULL},
+    {"By", "by", ST_VIEW_TEXT, NULL},         {"Key", "key", ST_VIEW_TEXT, NULL},
     {"Flags", NULL, ST_VIEW_FN, add_flags},   {0},
 };
 static const st_view_column type_columns[] = {
@@ -159,15 +160,21 @@ int st_cli_node_show(st_cli *cli, int argc, char **argv, st_err *err)
 
 /* ---- changing ----------------------------------------------------------------------------------- */
 
+static const st_cli_row state_options[] = {
+    {"reason", 0, ST_CLI_STRING, offsetof(fleet_flags, reason), "TEXT",
+     "why, for whoever looks at the node", 0, 0},
+    {0},
+};
+
 static int set_state(st_cli *cli, int argc, char **argv, const char *state, st_err *err)
 {
-    static const st_cli_row no_options[] = {{0}};
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     ST_CLEANUP(st_body_done) st_body body = {0};
     fleet_flags f = {0};
-    int n = 0, r = begin(cli, argc, argv, no_options, 1, INT32_MAX, &f, &client, &n, err);
+    int n = 0, r = begin(cli, argc, argv, state_options, 1, INT32_MAX, &f, &client, &n, err);
 
     st_body_put(&body, "state", state);
+    st_body_put(&body, "reason", f.reason);
     st_body_end(&body);
     for (int i = 1; r == 0 && i <= n; i++) {
         ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
@@ -296,11 +303,11 @@ const st_cli_verb st_cli_node_verbs[] = {
      .options = list_options, .example = "  stint node list --watch\n"},
     {"show", "Shows one node", "[OPTION...] NODE", .fn = st_cli_node_show, .options = show_options,
      .example = "  stint node show node07\n"},
-    {"drain", "Takes nodes out of service once their jobs have ended", "NODE...",
+    {"drain", "Takes nodes out of service once their jobs have ended", "[--reason TEXT] NODE...",
      .fn = st_cli_node_drain, .example = "  stint node drain node07 node08\n"},
     {"ready", "Takes nodes back into service", "NODE...", .fn = st_cli_node_ready,
      .example = "  stint node ready node07\n"},
-    {"fail", "Declares nodes failed: their jobs start again elsewhere", "NODE...",
+    {"fail", "Declares nodes failed: their jobs start again elsewhere", "[--reason TEXT] NODE...",
      .fn = st_cli_node_fail, .example = "  stint node fail node07\n"},
     {"rejoin", "Lets a machine take a node's place with a join token and a new key", "NODE...",
      "The key that is bound to the node is worth nothing from then on. Use it when a machine lost "

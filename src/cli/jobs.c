@@ -380,7 +380,8 @@ static void print_estimate(st_cli *cli, const json_t *doc)
     if (from >= 0 && to >= 0) {
         st_fmt_age(a, from - now);
         st_fmt_age(b, to - now);
-        fprintf(cli->out, ", between %s and %s by how right earlier answers were", a, b);
+        fprintf(cli->out, ", between %s and %s (8 in 10 past estimates fell in such a range)", a,
+                b);
     }
     fprintf(cli->out, ".\n");
 }
@@ -406,7 +407,7 @@ static void print_why(st_cli *cli, const json_t *doc)
         fprintf(cli->out, "\n");
     }
     if (i > 0)
-        fprintf(cli->out, "What is marked * keeps it from starting; the rest explains.\n");
+        fprintf(cli->out, "* blocks the start; the rest explains.\n");
     print_estimate(cli, doc);
 }
 

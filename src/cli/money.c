@@ -264,7 +264,8 @@ static int send_file(st_cli *cli, st_client *client, const money_flags *f, const
                                        .path = path,
                                        .body = st_strbuf_str(&text),
                                        .key = strcmp(method, "POST") == 0 ? key : NULL,
-                                       .type = "application/yaml"},
+                                       .type = "application/yaml",
+                                       .file = file},
                          f->format, said, err);
 }
 

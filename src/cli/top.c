@@ -13,7 +13,7 @@
 #include "cli/table.h"
 #include "cli/view.h"
 
-#define JOBS "limit=200"
+#define JOBS "limit=1000"
 
 void st_top_done(st_top *top)
 {
@@ -104,6 +104,7 @@ int st_top_fetch(st_client *client, st_top *top, st_err *err)
         st_top old = *top;
 
         *top = t;
+        top->skip = old.skip;
         t = old;
     }
     return r;
@@ -122,7 +123,7 @@ static const st_view_column running_columns[] = {
     {"RUNNING", "id", ST_VIEW_TEXT, NULL},       {"NAME", "name", ST_VIEW_TEXT, NULL},
     {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},  {"USER", "user", ST_VIEW_TEXT, NULL},
     {"STATE", "state", ST_VIEW_TEXT, NULL},      {"CLASS", "class", ST_VIEW_TEXT, NULL},
-    {"GPUS", "gpus", ST_VIEW_NUM, NULL},         {"TOOK", "started", ST_VIEW_AGE, NULL},
+    {"GPUS", "gpus", ST_VIEW_NUM, NULL},         {"TOOK", NULL, ST_VIEW_FN, st_job_took},
     {"LIMIT", "spec.limit", ST_VIEW_TEXT, NULL}, {0},
 };
 static const st_view_column waiting_columns[] = {
@@ -157,12 +158,16 @@ static void divide(section *s, int n, int rows)
     }
 }
 
-static void write_section(const section *s, FILE *out, int columns)
+/* What does not fit is said; those who scroll have come `skip` rows further, to the last at most. */
+static void write_section(const section *s, FILE *out, int columns, int skip)
 {
     ST_CLEANUP(st_table_done) st_table t = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf cell = {0};
     int64_t now = st_wall_ms();
-    size_t show = s->lines > 0 ? (size_t)s->lines - 1 : 0, i;
+    size_t all = json_array_size(s->rows), i;
+    bool cut = s->lines < s->need;
+    size_t show = s->lines > (cut ? 2 : 1) ? (size_t)s->lines - (cut ? 2 : 1) : 0;
+    size_t from = cut ? ST_MIN((size_t)skip, all - show) : 0;
     json_t *row;
 
     if (s->lines == 0)
@@ -171,7 +176,9 @@ static void write_section(const section *s, FILE *out, int columns)
         st_table_column(&t, c->heading, c->kind == ST_VIEW_NUM || c->kind == ST_VIEW_AGE);
     json_array_foreach(s->rows, i, row)
     {
-        if (i == show)
+        if (i < from)
+            continue;
+        if (i == from + show)
             break;
         for (const st_view_column *c = s->columns; c->heading; c++) {
             st_strbuf_clear(&cell);
@@ -180,6 +187,8 @@ static void write_section(const section *s, FILE *out, int columns)
         }
     }
     st_table_print_fitted(&t, out, columns);
+    if (cut && s->lines > 1)
+        fprintf(out, "  %zu of %zu shown; %zu more (up and down scroll)\n", show, all, all - show);
 }
 
 static void write_head(const st_top *top, FILE *out, int columns)
@@ -199,11 +208,13 @@ static void write_head(const st_top *top, FILE *out, int columns)
     json_array_foreach(st_view_at(top->running, "jobs"), i, row) held += st_view_milli(row, "gpus");
     st_strbuf_addf(&line,
                    "stint: %s of %s   %s of %s GPUs ready, %s with these jobs   "
-                   "%zu running, %zu waiting",
+                   "%zu%s running, %zu%s waiting",
                    st_view_text(top->who, "user"), *account ? account : "the cluster",
                    st_fmt_milli(a, ready), st_fmt_milli(b, gpus), st_fmt_milli(c, held),
                    json_array_size(st_view_at(top->running, "jobs")),
-                   json_array_size(st_view_at(top->waiting, "jobs")));
+                   st_view_at(top->running, "next") ? " and more" : "",
+                   json_array_size(st_view_at(top->waiting, "jobs")),
+                   st_view_at(top->waiting, "next") ? " and more" : "");
     fprintf(out, "%.*s\n", columns > 0 ? columns : (int)line.n, st_strbuf_str(&line));
 }
 
@@ -222,7 +233,7 @@ void st_top_write(const st_top *top, FILE *out, int rows, int columns)
     write_head(top, out, columns);
     for (int i = 0; i < n; i++) {
         fputc('\n', out);
-        write_section(&s[i], out, columns);
+        write_section(&s[i], out, columns, top->skip);
     }
 }
 

@@ -9,6 +9,7 @@
 
 typedef struct st_top {
     json_t *who, *accounts, *running, *waiting, *pools;
+    int skip; /* rows that were scrolled past, of sections that do not fit */
 } st_top;
 
 void st_top_done(st_top *top);

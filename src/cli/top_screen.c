@@ -49,7 +49,7 @@ static void draw(screen *s)
         mvaddnstr(LINES - 1, 0, s->trouble.msg, COLS - 1);
         attroff(A_REVERSE);
     } else {
-        mvaddnstr(LINES - 1, 0, "q leaves, r asks again", COLS - 1);
+        mvaddnstr(LINES - 1, 0, "q leaves, r asks again, up and down scroll", COLS - 1);
     }
     refresh();
     free(text);
@@ -84,6 +84,24 @@ static void fetch(screen *s)
         s->events = st_events_open(s->client, "/v1/events", NULL);
 }
 
+/* Whether the key was one for that. */
+static bool scrolled(st_top *top, int key)
+{
+    int page = ST_MAX(LINES / 3, 1);
+    int by = key == KEY_DOWN || key == 'j'   ? 1
+             : key == KEY_UP || key == 'k'   ? -1
+             : key == KEY_NPAGE              ? page
+             : key == KEY_PPAGE              ? -page
+             : key == KEY_HOME || key == 'g' ? -top->skip
+                                             : 0;
+    int most = (int)ST_MAX(json_array_size(st_view_at(top->running, "jobs")),
+                           json_array_size(st_view_at(top->waiting, "jobs")));
+
+    most = ST_MAX(most, (int)json_array_size(top->accounts));
+    top->skip = ST_MAX(0, ST_MIN(top->skip + by, most));
+    return by != 0;
+}
+
 static void loop(screen *s)
 {
     int64_t fetched = st_clock_ms();
@@ -104,7 +122,7 @@ static void loop(screen *s)
             fetched = st_clock_ms();
             dirty = false;
             draw(s);
-        } else if (key == KEY_RESIZE) {
+        } else if (key == KEY_RESIZE || scrolled(s->top, key)) {
             draw(s);
         }
     }

@@ -332,6 +332,8 @@ static int run_event(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r == 0 && c->event.kind == ST_EV_NODE_STATE)
         r = st_node_unfault(tx, c->event.u.node_state.node,
                             c->event.u.node_state.state == ST_NODE_READY, err);
+    if (r == 0 && c->event.kind == ST_EV_NODE_STATE && c->event.u.node_state.state != ST_NODE_READY)
+        r = st_node_say(tx, c->event.u.node_state.node, c->who.user, c->reason, err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, c->verb, "", c->target, c->detail, err);
     return r;

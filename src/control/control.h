@@ -50,7 +50,16 @@ typedef struct st_notice {
     struct {
         const char *flag, *reason;
     } incident; /* of "incident" alone: something is wrong with what a node says */
+    const struct st_node_word *word; /* of a node that was taken out; NULL: none */
 } st_notice;
+
+/* Who took a node out of service, why, and since when. */
+typedef struct st_node_word {
+    int32_t node;
+    int64_t since_ms;
+    char by[ST_NAME_MAX + 1];
+    char reason[300]; /* "": none was given */
+} st_node_word;
 
 /* How usage becomes money, doc/money.md. What is NULL is left to its default. */
 typedef struct st_billing_options {
@@ -265,6 +274,7 @@ typedef struct st_cmd_event {
     st_identity who;
     st_event event;
     const char *verb, *target, *detail;
+    const char *reason; /* of a node's state, by who changes it; NULL: none */
 } st_cmd_event;
 
 void st_cmd_event_init(st_cmd_event *cmd);

@@ -574,6 +574,17 @@ int64_t st_tx_version(const st_tx *tx, const char *account)
     return st_control_version(tx->ctl, account);
 }
 
+bool st_tx_word_of(st_tx *tx, const char *node, st_node_word *ret)
+{
+    st_follower *fl = tx->ctl->follower;
+    bool there;
+
+    pthread_mutex_lock(&fl->store_lock);
+    there = st_node_word_of(fl->store, node, ret);
+    pthread_mutex_unlock(&fl->store_lock);
+    return there;
+}
+
 void st_tx_fault_of(st_tx *tx, const char *node, st_strbuf *out)
 {
     st_follower *fl = tx->ctl->follower;

@@ -40,6 +40,7 @@ bool st_control_position_parse(const st_control *ctl, const char *text, int64_t 
 
 /* How often an account was changed, for ETags; why an engine declared a node failed, "" otherwise. */
 int64_t st_tx_version(const st_tx *tx, const char *account);
+bool st_tx_word_of(st_tx *tx, const char *node, st_node_word *ret);
 void st_tx_fault_of(st_tx *tx, const char *node, st_strbuf *out);
 
 /* What a node is flagged with (model/said.h), and the key that is bound to it. */

@@ -625,6 +625,7 @@ void st_control_free(st_control *ctl)
     st_vec_free(&ctl->all);
     st_vec_free(&ctl->dirty);
     st_vec_free(&ctl->over);
+    st_vec_free(&ctl->words);
     st_lanes_free(ctl->lanes);
     pthread_cond_destroy(&ctl->wake);
     pthread_mutex_destroy(&ctl->lock);

@@ -4,6 +4,7 @@
  * Kept as things of the store, beside the core's node of the same name:
  *   node NAME          {"machine", "key", "agent"}: who it is, what it said of itself (control/register.c)
  *   node-fault NAME    {"reason", "was"}: an engine declared it failed; its state before
+ *   node-word NAME     {"by", "reason", "since"}: who took it out, a person or stintd, why and when
  *   node-flags NAME    {"two-voices": {"reason", "since", "last", "times", "boot"}, …}: see model/said.h
  * A node without a row of its own was announced by a person and has no agent.
  */
@@ -164,9 +165,42 @@ int st_node_unfault(st_tx *tx, int32_t id, bool ready, st_err *err)
     if (id < 0 || (size_t)id >= fleet->nodes.n)
         return 0; /* the core will say so */
     r = st_thing_erase(tx, "node-fault", fleet->nodes.v[id]->name, err);
+    if (r == 0)
+        r = st_thing_erase(tx, "node-word", fleet->nodes.v[id]->name, err);
     if (r == 0 && ready)
         r = st_thing_erase(tx, "node-flags", fleet->nodes.v[id]->name, err);
     return r;
+}
+
+int st_node_say(st_tx *tx, int32_t id, const char *by, const char *reason, st_err *err)
+{
+    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
+    st_node_word word = {.node = id, .since_ms = tx->now};
+
+    if (id < 0 || (size_t)id >= fleet->nodes.n)
+        return 0; /* the core will say so */
+    snprintf(word.by, sizeof word.by, "%s", by);
+    snprintf(word.reason, sizeof word.reason, "%s", reason ? reason : "");
+    st_vec_push(&tx->ctl->words, word);
+    return st_thing_write(tx, "node-word", fleet->nodes.v[id]->name,
+                          json_pack("{s:s,s:s,s:I}", "by", word.by, "reason", word.reason, "since",
+                                    (json_int_t)word.since_ms),
+                          err);
+}
+
+bool st_node_word_of(st_store *store, const char *node, st_node_word *ret)
+{
+    st_err err;
+    int r;
+    json_t *word = st_thing_json(store, "node-word", node, &r, &err);
+    const char *by = json_string_value(json_object_get(word, "by"));
+    const char *reason = json_string_value(json_object_get(word, "reason"));
+
+    *ret = (st_node_word){.since_ms = json_integer_value(json_object_get(word, "since"))};
+    snprintf(ret->by, sizeof ret->by, "%s", by ? by : "");
+    snprintf(ret->reason, sizeof ret->reason, "%s", reason ? reason : "");
+    json_decref(word);
+    return by != NULL;
 }
 
 int st_node_set(st_tx *tx, int32_t id, st_node_state state, st_err *err)
@@ -200,6 +234,8 @@ static int declare(st_tx *tx, int32_t id, st_node_state state, const char *reaso
                                  before ? before : st_node_state_name(node->state)),
                        err);
     json_decref(fault);
+    if (r == 0)
+        r = st_node_say(tx, id, "stintd", reason, err);
     if (r == 0)
         r = st_node_set(tx, id, state, err);
     if (r == 0)

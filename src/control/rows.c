@@ -382,6 +382,11 @@ static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
         n.state = st_job_state_name(fx->state);
     } else if (fx->node >= 0) {
         n.name = st_core_fleet(ctl->core)->nodes.v[fx->node]->name;
+        if (fx->kind == ST_FX_NODE)
+            n.state = st_node_state_name((st_node_state)fx->value);
+        for (size_t i = 0; i < ctl->words.n; i++)
+            if (ctl->words.v[i].node == fx->node)
+                n.word = &ctl->words.v[i];
     } else if (fx->account > ST_ROOT) {
         n.name = n.account = st_tree_account(st_core_tree(ctl->core), fx->account)->name;
     }
@@ -404,6 +409,7 @@ void st_rows_tell(st_tx *tx)
             st_control_tell_node(ctl, fx->node);
         tell(ctl, fx, live);
     }
+    st_vec_clear(&ctl->words);
 }
 
 void st_rows_settle(st_control *ctl)

@@ -106,7 +106,8 @@ struct st_control {
     st_strbuf whole;       /* of st_live_doc */
     ST_VEC(st_live *) all; /* in no order */
     ST_VEC(st_live *) dirty;
-    ST_VEC(st_live *) over; /* ended in this transaction: known until it is settled */
+    ST_VEC(st_node_word) words; /* of this transaction, for those who listen */
+    ST_VEC(st_live *) over;     /* ended in this transaction: known until it is settled */
     uint64_t last_id;
     int64_t log_seq, snap_seq;
     bool parted;       /* rows of another version led elsewhere when they were played */
@@ -222,6 +223,10 @@ int64_t st_control_version(const st_control *ctl, const char *account);
 /* nodes.c: what is kept of nodes beside the core. */
 void st_control_tell_node(st_control *ctl, int32_t id);
 void st_control_tell_nodes(st_control *ctl);
+/* Who took the node out, and why; gone when it is ready again. */
+int st_node_say(st_tx *tx, int32_t id, const char *by, const char *reason, st_err *err);
+/* Whether there is such a word. */
+bool st_node_word_of(st_store *store, const char *node, st_node_word *ret);
 void st_node_fault(st_store *store, const char *node, st_strbuf *out);
 void st_node_flags(st_store *store, const char *node, st_flag_fn fn, void *ctx);
 void st_node_key(st_store *store, const char *node, char ret[ST_KEY_TEXT], bool *ret_rejoin);

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/mutant.h"
 #include "base/quote.h"
+#include "ledger/export.h"
 #include "ledger/state.h"
 #include "model/tree.h"
 
@@ -315,11 +316,33 @@ static int apply_child(st_ledger *l, const st_entry *e, int parent, st_err *err)
     return 0;
 }
 
+static void moment_text(int64_t ms, char ret[32])
+{
+    char utc[ST_UTC_MAX];
+
+    st_utc(utc, ms);
+    snprintf(ret, 32, "%.10s %.5s UTC", utc, utc + 11);
+}
+
 static int too_late(const st_entry *e, int64_t from_ms, st_err *err)
 {
+    char from[32], at[32];
+
+    moment_text(from_ms, from);
+    moment_text(e->at_ms, at);
     return st_fail(err, ST_EINVAL,
-                   "%s from %lld on cannot be set at %lld: what is past keeps its price",
-                   st_entry_kind_name(e->kind), (long long)from_ms, (long long)e->at_ms);
+                   "%s from %s on cannot be set at %s: what is past keeps its price",
+                   st_entry_kind_name(e->kind), from, at);
+}
+
+static int fail_same_start(const st_price_book *book, st_err *err)
+{
+    char from[32];
+
+    moment_text(book->from_ms, from);
+    return st_fail(err, ST_EEXIST,
+                   "price book %s already starts at %s; give this one another start (`from`)",
+                   book->name, from);
 }
 
 /* What is in a book is written in the one way. */
@@ -347,8 +370,7 @@ static int apply_prices(st_ledger *l, const st_entry *e, st_err *err)
     size_t i = 0;
     for (; i < l->books.n && l->books.v[i]->from_ms <= b->from_ms; i++)
         if (l->books.v[i]->from_ms == b->from_ms)
-            return st_fail(err, ST_EEXIST, "the price book %s begins at %lld as well",
-                           l->books.v[i]->name, (long long)b->from_ms);
+            return fail_same_start(l->books.v[i], err);
     st_vec_insert(&l->books, i, ST_TAKE(b));
     return 0;
 }

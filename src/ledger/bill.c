@@ -103,6 +103,11 @@ int st_ledger_bill(const st_ledger *l, const char *account, const char *period, 
     qsort_r(below.v, below.n, sizeof *below.v, by_name, (void *)(uintptr_t)l);
     for (size_t i = 0; i < below.n; i++) {
         const ledger_account *a = l->accounts.v[below.v[i]];
+        const st_terms *own = st_ledger_terms_of(a, at);
+        if (below.v[i] != 0) { /* the cluster itself is nobody's account */
+            bill.charged += own && own->chargeback;
+            bill.shown += !(own && own->chargeback);
+        }
         add_account(l, &bill, a->name, past ? &past->tallies.v[below.v[i]] : &a->now);
     }
     st_vec_free(&below);

@@ -124,7 +124,7 @@ static void put_head(const st_bill *bill, const st_export_about *about, st_strbu
     st_strbuf_addf(out, " %s</title><style>%s</style><main><header><div><p class=kind>",
                    bill->period.name, st_export_style);
     st_strbuf_addf(out, "%s %s</p><h1>", bill->closed ? "Final" : "Running",
-                   bill->chargeback ? "bill" : "showback");
+                   bill->chargeback || bill->charged > 0 ? "bill" : "showback");
     put_account(out, bill->account);
     st_strbuf_addf(out, "</h1><p><b>%s</b> &middot; ", bill->period.name);
     put_moment(out, bill->period.from_ms);
@@ -140,8 +140,16 @@ static void put_head(const st_bill *bill, const st_export_about *about, st_strbu
     put_money(out, bill->total);
     st_strbuf_add(out, "</p><p>");
     st_quote_html(out, about->currency);
-    st_strbuf_addf(out, "%s</p></div></header>",
-                   bill->chargeback ? "" : " &middot; for information, nothing is owed");
+    if (bill->charged > 0 && bill->shown > 0)
+        st_strbuf_addf(out,
+                       " &middot; %d account%s to pay, for %d it is for information</p></div>"
+                       "</header>",
+                       bill->charged, bill->charged == 1 ? " has" : "s have", bill->shown);
+    else
+        st_strbuf_addf(out, "%s</p></div></header>",
+                       bill->chargeback || bill->charged > 0
+                           ? ""
+                           : " &middot; for information, nothing is owed");
 }
 
 static void put_tile(st_strbuf *out, const char *label, int64_t amount)

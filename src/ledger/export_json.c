@@ -101,6 +101,8 @@ void st_export_bill_json(const st_bill *bill, const st_export_about *about, st_s
     put_utc(out, "made", about->made_ms);
     st_strbuf_addf(out, ",\"closed\":%s,\"chargeback\":%s", bill->closed ? "true" : "false",
                    bill->chargeback ? "true" : "false");
+    put_i64(out, "accounts_charged", bill->charged);
+    put_i64(out, "accounts_shown", bill->shown);
     put_str(out, "currency", about->currency);
     put_i64(out, "total_udollars", bill->total);
     put_str(out, "total", st_money(buf, bill->total));

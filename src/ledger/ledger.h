@@ -400,6 +400,7 @@ typedef struct st_bill {
     char account[ST_NAME_MAX + 1];
     st_period period;
     bool closed, chargeback;
+    int charged, shown; /* accounts in it that pay, and that are only told */
     int64_t total;
     ST_VEC(st_bill_line) lines; /* by account, component, GPU, level */
     ST_VEC(st_bill_use) uses;   /* by account, all of them */

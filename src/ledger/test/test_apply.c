@@ -184,7 +184,8 @@ static void the_past_keeps_its_prices(void **state)
     st_price_book book = *st_ledger_book(l, OCT_1);
     st_price_plan plan = {.account = "ml", .from_ms = OCT_1, .cap_udollars = ST_UNSET};
     st_price_book_write(&book, &doc);
-    refused(l, with_doc(ST_ENTRY_PRICES, "", 2, OCT_1, doc.s), ST_EEXIST, "begins at");
+    refused(l, with_doc(ST_ENTRY_PRICES, "", 2, OCT_1, doc.s), ST_EEXIST,
+            "already starts at 2026-");
     refused(l, with_doc(ST_ENTRY_PRICES, "", 2, OCT_1 + 1, doc.s), ST_EINVAL, "keeps its price");
     refused(l,
             with_doc(ST_ENTRY_PRICES, "", 2, OCT_1,
