@@ -18,7 +18,8 @@ typedef struct follower {
     st_api *api;
     st_call *call;
     st_log_ask ask;
-    bool over; /* the job is: nothing comes any more */
+    int64_t token; /* of who asks: it is looked at again with every look */
+    bool over;     /* the job is: nothing comes any more */
 } follower;
 
 static void reply(const follower *f, st_strbuf *text, int64_t next)
@@ -47,6 +48,11 @@ static bool look_log(st_parked *p, bool late)
     int r;
 
     f->ask.now = api->options.clock(api->options.ctx);
+    if (!st_directory_opens(api->dir, f->token, f->ask.now)) {
+        st_fail(&err, ST_EAUTH, "this token is not valid any more: it has expired or was revoked");
+        st_call_fail(f->call, &err);
+        return true;
+    }
     r = engine->ops->logs(engine, &f->ask, &text, &next, &err);
     if (r == 0 && (text.n > 0 || late || f->over))
         reply(f, &text, next);
@@ -99,6 +105,7 @@ void st_api_job_logs(st_call *call, void *ctx)
                                .look = look_log},
                     .api = api,
                     .call = call,
+                    .token = st_api_who(call)->token,
                     .ask = {.job = id,
                             .stay = (int)st_call_query_int(call, "stay", 0),
                             .task = (int)st_call_query_int(call, "task", 0),

@@ -29,6 +29,8 @@
     X(ST_AL_ACCOUNTS, "accounts", 1000, -1, "accounts below it")                             \
     X(ST_AL_TOKENS, "tokens", 10000, -1, "tokens that are valid")                            \
     X(ST_AL_SIZES, "sizes", 1000, -1, "sizes")                                               \
+    X(ST_AL_SECRETS, "secrets", 1000, -1, "secrets")                                         \
+    X(ST_AL_KEYS, "idempotency_keys", 100000, -1, "idempotency keys of two days")            \
     X(ST_AL_STREAMS, "streams", 256, -1, "open event streams")                               \
     X(ST_AL_CONNECTIONS, "connections", 1024, -1, "open connections with one of its tokens") \
     X(ST_AL_REQUESTS, "requests", 2000, -1, "requests per second")                           \

@@ -156,6 +156,15 @@ static int count_size(void *ctx, const st_thing_row *row, st_err *err)
     return 0;
 }
 
+static int count_secret(void *ctx, const st_thing_row *row, st_err *err)
+{
+    ST_CLEANUP(st_freep) char *account = st_xstrndup(row->name, strcspn(row->name, "/"));
+
+    (void)err;
+    st_allowance_put(ctx, account, ST_AL_SECRETS, 1);
+    return 0;
+}
+
 static int load_limits(void *ctx, const st_thing_row *row, st_err *err)
 {
     st_allowance_limits limits = st_allowance_nothing();
@@ -175,8 +184,8 @@ static int load_limits(void *ctx, const st_thing_row *row, st_err *err)
 
 int st_allowed_load(st_control *ctl, st_err *err)
 {
-    static const st_allowed counted[] = {ST_AL_PENDING, ST_AL_PENDING_BYTES, ST_AL_PIECES,
-                                         ST_AL_ACCOUNTS, ST_AL_SIZES};
+    static const st_allowed counted[] = {ST_AL_PENDING,  ST_AL_PENDING_BYTES, ST_AL_PIECES,
+                                         ST_AL_ACCOUNTS, ST_AL_SIZES,         ST_AL_SECRETS};
     const st_tree *tree = st_core_tree(ctl->core);
     int r;
 
@@ -195,6 +204,8 @@ int st_allowed_load(st_control *ctl, st_err *err)
     r = st_store_things(ctl->store, KIND, load_limits, ctl->allowance, err);
     if (r >= 0)
         r = st_store_things(ctl->store, "size", count_size, ctl->allowance, err);
+    if (r >= 0)
+        r = st_store_things(ctl->store, "secret", count_secret, ctl->allowance, err);
     return r < 0 ? r : 0;
 }
 

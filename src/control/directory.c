@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,6 +187,19 @@ bool st_directory_opens(st_directory *dir, int64_t id, int64_t now)
              st_map_get(dir->account_ids, dir->tokens.v[i]->account, NULL);
     pthread_rwlock_unlock(&dir->lock);
     return ok;
+}
+
+bool st_directory_token_account(st_directory *dir, int64_t id, char ret[ST_NAME_MAX + 1])
+{
+    bool found;
+    int64_t i;
+
+    pthread_rwlock_rdlock(&dir->lock);
+    found = st_idmap_get(dir->by_id, (uint64_t)id, &i);
+    if (found)
+        snprintf(ret, ST_NAME_MAX + 1, "%s", dir->tokens.v[i]->account);
+    pthread_rwlock_unlock(&dir->lock);
+    return found;
 }
 
 void st_directory_each_token(st_directory *dir, int64_t now,

@@ -71,6 +71,9 @@ int st_directory_token(st_directory *dir, const char *text, int64_t now, st_iden
  * there. 0, the local socket's, always does. */
 bool st_directory_opens(st_directory *dir, int64_t token, int64_t now);
 
+/* Whose a token is, by its id, whether it opens something or not; false: there was none. */
+bool st_directory_token_account(st_directory *dir, int64_t token, char ret[ST_NAME_MAX + 1]);
+
 /* Whether the account exists and is `above` or stands below it; "" is the cluster. */
 bool st_directory_within(st_directory *dir, const char *account, const char *above);
 

@@ -6,15 +6,50 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/quote.h"
 #include "control/state.h"
 
+#define OWNER "token "
+
 void st_cmd_key_owner(const st_identity *who, char ret[32])
 {
-    snprintf(ret, 32, "token %" PRId64, who->token);
+    snprintf(ret, 32, OWNER "%" PRId64, who->token);
+}
+
+int st_key_charge(st_tx *tx, const char *owner, int64_t n, st_err *err)
+{
+    char account[ST_NAME_MAX + 1];
+
+    if (strncmp(owner, OWNER, strlen(OWNER)) != 0 ||
+        !st_directory_token_account(tx->ctl->dir, strtoll(owner + strlen(OWNER), NULL, 10),
+                                    account))
+        return 0; /* the local socket's: nobody's to pay */
+    if (n > 0)
+        return st_allowance_charge(tx->ctl->allowance, account, ST_AL_KEYS, n, account, err);
+    st_allowance_put(tx->ctl->allowance, account, ST_AL_KEYS, n);
+    return 0;
+}
+
+static int count_owner(void *ctx, const char *owner, int64_t n, st_err *err)
+{
+    st_control *ctl = ctx;
+    char account[ST_NAME_MAX + 1];
+
+    (void)err;
+    if (strncmp(owner, OWNER, strlen(OWNER)) == 0 &&
+        st_directory_token_account(ctl->dir, strtoll(owner + strlen(OWNER), NULL, 10), account))
+        st_allowance_put(ctl->allowance, account, ST_AL_KEYS, n);
+    return 0;
+}
+
+int st_count_keys(st_control *ctl, st_err *err)
+{
+    st_allowance_clear(ctl->allowance, ST_AL_KEYS);
+    return st_store_idem_owners(ctl->store, count_owner, ctl, err);
 }
 
 static int used_before(st_cmd_key *key, const st_idem_row *row, st_err *err)
@@ -51,9 +86,14 @@ int st_cmd_run(st_tx *tx, st_cmd *cmd, st_err *err)
         return used_before(key, &row, err);
     if (r != -ST_ENOENT)
         return st_tx_fault(tx, r, err);
-    r = cmd->run(tx, cmd, err);
-    if (r != 0)
+    r = st_key_charge(tx, key->owner, 1, err);
+    if (r < 0)
         return r;
+    r = cmd->run(tx, cmd, err);
+    if (r != 0) {
+        st_key_charge(tx, key->owner, -1, NULL);
+        return r;
+    }
     row = (st_idem_row){.owner = key->owner,
                         .key = key->key,
                         .at_ms = tx->now,

@@ -313,6 +313,8 @@ int st_control_load(st_control *ctl, st_err *err)
         r = st_store_tokens(ctl->store, load_token, ctl, err);
     if (r == 0)
         st_count_tokens(ctl, st_core_now(ctl->core));
+    if (r >= 0)
+        r = st_count_keys(ctl, err);
     if (r == 0 && first)
         r = load_last_token(ctl, err);
     if (r == 0 && first)

@@ -76,7 +76,7 @@ static void note_use(void *ctx, int64_t token, int64_t at_ms)
 static void housekeeping(st_tx *tx)
 {
     st_control *ctl = tx->ctl;
-    int64_t n;
+    int64_t n = 0;
     st_err err;
 
     st_refusals_write(tx);
@@ -88,6 +88,8 @@ static void housekeeping(st_tx *tx)
     st_directory_used(ctl->dir, note_use, tx);
     if (!tx->broken && st_tx_open(tx, &err) == 0)
         st_tx_fault(tx, st_store_idem_expire(ctl->store, tx->now - IDEM_KEEP_MS, &n, &err), &err);
+    if (!tx->broken && n > 0)
+        st_tx_fault(tx, st_count_keys(ctl, &err), &err);
 }
 
 /* What the core and the meter were told, as it is played again. */

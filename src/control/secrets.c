@@ -357,9 +357,15 @@ static int run_secret(st_tx *tx, st_cmd *cmd, st_err *err)
     if (c->created && st_vault_count(ctl->vault, c->account) >= ST_SECRETS_MAX)
         return st_fail(err, ST_ELIMIT, "account %s has %d secrets, which is as many as it may have",
                        c->account, ST_SECRETS_MAX);
+    if (c->created) /* counted anew if the transaction fails */
+        r = st_allowance_charge(ctl->allowance, c->account, ST_AL_SECRETS, 1, c->who.account, err);
+    if (r < 0)
+        return r;
     if (!c->value) {
         r = st_store_thing_delete(ctl->store, KIND, kept, row.version, err);
         st_tx_fault(tx, r, err);
+        if (r == 0)
+            st_allowance_release(ctl->allowance, c->account, ST_AL_SECRETS, 1);
         return r < 0 ? r
                      : st_tx_audit(tx, &c->who, "secret.remove", c->account, c->name, NULL, err);
     }

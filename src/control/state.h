@@ -268,6 +268,12 @@ void st_refusals_write(st_tx *tx);
 /* secrets.c: the key and what is sealed under it; what is not, is sealed first. */
 int st_secrets_open(st_control *ctl, st_err *err);
 
+/* ---- keyed.c: idempotency keys, counted at the account of the token they came with -------------------- */
+
+int st_key_charge(st_tx *tx, const char *owner, int64_t n, st_err *err);
+/* Counts them anew: some have expired. */
+int st_count_keys(st_control *ctl, st_err *err);
+
 /* ---- stands.c --------------------------------------------------------------------------------- */
 
 /* Where a row of this account stands, in the middle of a transaction. */

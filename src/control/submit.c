@@ -209,7 +209,7 @@ static int look_up(st_tx *tx, st_cmd_submit *s, const char *owner, st_err *err)
     r = st_store_idem_get(tx->ctl->store, owner, s->key, arena, &row, err);
     if (r == 0)
         return replay(s, &row, err);
-    return r == -ST_ENOENT ? 0 : st_tx_fault(tx, r, err);
+    return r == -ST_ENOENT ? st_key_charge(tx, owner, 1, err) : st_tx_fault(tx, r, err);
 }
 
 /* Takes or refuses the item; fails where the whole command does. */
@@ -254,6 +254,9 @@ static int run_submit(st_tx *tx, st_cmd *cmd, st_err *err)
     to = ST_MIN(s->n, from + SLICE);
     for (; r == 0 && s->at < to; s->at++)
         r = take_item(tx, s, s->at, err);
+    /* A key that nothing was done under is not kept. */
+    if (s->key && !s->kept && s->taken == 0 && (r < 0 || s->at == s->n))
+        st_key_charge(tx, owner, -1, NULL);
     if (r < 0)
         return r;
     if (s->key && s->taken > 0)

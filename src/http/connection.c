@@ -14,6 +14,33 @@
 #include "base/mem.h"
 #include "http/call.h"
 
+void st_address_names(const struct sockaddr *addr, char *text, size_t size, char *counted_as,
+                      size_t counted_size)
+{
+    if (addr->sa_family == AF_INET) {
+        struct sockaddr_in in;
+
+        memcpy(&in, addr, sizeof(in));
+        inet_ntop(AF_INET, &in.sin_addr, text, (socklen_t)size);
+    } else if (addr->sa_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+
+        memcpy(&in6, addr, sizeof(in6));
+        if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
+            inet_ntop(AF_INET, &in6.sin6_addr.s6_addr[12], text, (socklen_t)size);
+        } else {
+            inet_ntop(AF_INET6, &in6.sin6_addr, text, (socklen_t)size);
+            /* Who has one address has the 2^64 beside it. */
+            memset(&in6.sin6_addr.s6_addr[8], 0, 8);
+            inet_ntop(AF_INET6, &in6.sin6_addr, counted_as, (socklen_t)counted_size);
+            return;
+        }
+    } else {
+        return;
+    }
+    snprintf(counted_as, counted_size, "%s", text);
+}
+
 static void find_peer(st_conn *conn, const st_listener *listener, struct MHD_Connection *mhd)
 {
     const union MHD_ConnectionInfo *info;
@@ -35,25 +62,8 @@ static void find_peer(st_conn *conn, const st_listener *listener, struct MHD_Con
     }
     snprintf(text, size, "unknown");
     info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    if (info && info->client_addr->sa_family == AF_INET) {
-        struct sockaddr_in in;
-
-        memcpy(&in, info->client_addr, sizeof(in));
-        inet_ntop(AF_INET, &in.sin_addr, text, (socklen_t)size);
-    } else if (info && info->client_addr->sa_family == AF_INET6) {
-        struct sockaddr_in6 in6;
-
-        memcpy(&in6, info->client_addr, sizeof(in6));
-        if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr))
-            inet_ntop(AF_INET, &in6.sin6_addr.s6_addr[12], text, (socklen_t)size);
-        else
-            inet_ntop(AF_INET6, &in6.sin6_addr, text, (socklen_t)size);
-        if (!IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
-            /* Who has one address has the 2^64 beside it. */
-            memset(&in6.sin6_addr.s6_addr[8], 0, 8);
-            inet_ntop(AF_INET6, &in6.sin6_addr, conn->counted_as, sizeof(conn->counted_as));
-        }
-    }
+    if (info)
+        st_address_names(info->client_addr, text, size, conn->counted_as, sizeof(conn->counted_as));
     if (!conn->counted_as[0])
         snprintf(conn->counted_as, sizeof(conn->counted_as), "%s", text);
 }

@@ -97,4 +97,10 @@ void st_conns_cut_late(st_http_server *server, int64_t now_ms);
 void st_streams_keep_alive(st_http_server *server, int64_t now_ms);
 void st_streams_say_bye(st_http_server *server);
 
+/* An address as text, and what its connections are counted as: an IPv6 address is its /64. Untouched where it is neither
+ * IPv4 nor IPv6. */
+struct sockaddr;
+void st_address_names(const struct sockaddr *addr, char *text, size_t size, char *counted_as,
+                      size_t counted_size);
+
 #endif

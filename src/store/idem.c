@@ -1,6 +1,7 @@
 /*
  * idem: which request came with which idempotency key, and what was answered.
  */
+#include "base/mem.h"
 #include "store/sql.h"
 
 int st_store_idem_get(st_store *store, const char *owner, const char *key, st_arena *a,
@@ -51,4 +52,28 @@ int st_store_idem_expire(st_store *store, int64_t before_ms, int64_t *ret_n, st_
     if (r == 0 && ret_n)
         *ret_n = n;
     return r;
+}
+
+typedef struct owners_ctx {
+    st_idem_owner_fn fn;
+    void *ctx;
+} owners_ctx;
+
+static int owner_row(void *ctx, const st_val *cols, size_t n, st_err *err)
+{
+    const owners_ctx *o = ctx;
+
+    if (n != 2 || cols[0].kind != ST_VAL_TEXT || cols[1].kind != ST_VAL_I64)
+        return st_fail(err, ST_ECORRUPT,
+                       "an idempotency key has no owner; the store is damaged, restore the last "
+                       "backup");
+    ST_CLEANUP(st_freep) char *owner = st_xstrndup(cols[0].p, cols[0].n);
+    return o->fn(o->ctx, owner, cols[1].i64, err);
+}
+
+int st_store_idem_owners(st_store *store, st_idem_owner_fn fn, void *ctx, st_err *err)
+{
+    owners_ctx o = {fn, ctx};
+
+    return st_sql_query(store, ST_SQL_IDEM_OWNERS, ST_NO_PARAMS, owner_row, &o, err);
 }

@@ -282,6 +282,9 @@ int st_store_idem_put(st_store *store, const st_idem_row *row, st_err *err);
 /* Its answer has become longer; ST_ENOENT. */
 int st_store_idem_more(st_store *store, const char *owner, const char *key, const char *answer,
                        st_err *err);
+/* How many each owner has. */
+typedef int (*st_idem_owner_fn)(void *ctx, const char *owner, int64_t n, st_err *err);
+int st_store_idem_owners(st_store *store, st_idem_owner_fn fn, void *ctx, st_err *err);
 int st_store_idem_expire(st_store *store, int64_t before_ms, int64_t *ret_n, st_err *err);
 
 /* ---- things: small documents with a version --------------------------------------------- */

@@ -13,11 +13,12 @@ import time
 
 from attack import attempt, check, until, wall
 from harness import Client, Stream
+from node import Node
 
 CONFIG = """connections: 400
 strangers: 30
 quota: {pending: 400, pending_bytes: 8388608, array_pieces: 300, accounts: 50, tokens: 100, sizes: 20,
-        streams: 20, connections: 100, questions: 8, commands: 64}
+        streams: 20, connections: 100, questions: 8, commands: 64, secrets: 20, idempotency_keys: 50, log_bytes: 1048576}
 """
 BIG = {f"V{i}": "x" * 1000 for i in range(20)}
 
@@ -424,14 +425,17 @@ def lowered(site):
 
 @attempt("an admin of rival", "removes an account with a limit and makes one of its name", "it has no limit, and nothing is counted twice")
 def name_again(site):
+    check(limit(site.owner, "rival", accounts=6000).status == 200, "room: others of its attempts have filled it")
     before = used(site, "rival", "accounts")
     for _ in range(2):
-        check(site.rival_admin.post("/v1/accounts", {"name": "again", "parent": "rival"}).status == 201, "made")
+        made = site.rival_admin.post("/v1/accounts", {"name": "again", "parent": "rival"})
+        check(made.status == 201, "not made: %s", made.text[:300])
         check(quota(site.rival_admin, "again", "pending")["set"] is None, "it inherited a limit")
         check(limit(site.rival_admin, "again", pending=7).status == 200, "limited")
         gone = site.rival_admin.call("DELETE", "/v1/accounts/again", headers={"If-Match": "*"})
         check(gone.status in (200, 204), "removed: %d %s", gone.status, gone.text[:200])
     check(used(site, "rival", "accounts") == before, "%d accounts, before %d", used(site, "rival", "accounts"), before)
+    check(limit(site.owner, "rival", accounts="none").status == 200, "as before")
 
 
 # ---- strangers ------------------------------------------------------------------------------------------------
@@ -527,6 +531,91 @@ def known_connection(site):
     check(c.get("/v1/whoami").status == 200, "used by another")
     until(lambda: used(site, "acme", "connections") == before, "it counts for who used it last")
     c.close()
+
+
+@attempt("a member of rival", "puts 25 secrets, some in the sub-account", "20, then 429; removing one makes room")
+def secrets(site):
+    def put(n):
+        return site.rival_admin.call("PUT", f"/v1/accounts/{'rival-lab' if n % 2 else 'rival'}/secrets/s{n}", b"x",
+                                     kind="application/octet-stream")
+    got = [put(n) for n in range(25)]
+    check(statuses(got[:20]) == [200] and statuses(got[20:]) == [429], "%s", statuses(got))
+    check("secrets" in got[-1].text, "%s", got[-1].text[:200])
+    check(site.rival_admin.call("DELETE", "/v1/accounts/rival/secrets/s0").status == 204, "it removes one")
+    check(put(26).status == 200, "there is room again")
+    check(used(site, "rival", "secrets") == 20, "%d of rival", used(site, "rival", "secrets"))
+
+
+@attempt("a member of rival", "sends 60 requests, each with an idempotency key of its own", "50, then 429; a key that was used works")
+def keys(site):
+    def send(n):
+        return site.rival.call("POST", "/v1/jobs", WAITS, headers={"Idempotency-Key": f"k{n}"})
+    room = 50 - used(site, "rival", "idempotency_keys")
+    got = [send(n) for n in range(60)]
+    check(statuses(got[:room]) == [201] and statuses(got[room:]) == [429], "%s", statuses(got))
+    check("idempotency_keys" in got[-1].text, "%s", got[-1].text[:200])
+    check(send(3).json["id"] == got[3].json["id"], "a key that was used")
+    check(site.rival.post("/v1/jobs", WAITS).status == 201, "one without a key")
+    bad = {**WAITS, "pool": "nowhere"}
+    check(site.rival.call("POST", "/v1/jobs", bad, headers={"Idempotency-Key": "bad"}).status in (400, 404, 422, 429), "refused")
+    check(used(site, "rival", "idempotency_keys") == 50, "%d keys", used(site, "rival", "idempotency_keys"))
+    clear(site)
+
+
+# ---- logs --------------------------------------------------------------------------------------------------------
+
+
+def node_of(site):
+    """A node by hand, which says of its tasks what is wanted."""
+    if not hasattr(site, "hand"):
+        site.owner.make("/v1/pools", {"name": "hand", "allow": ["host-image"]})
+        token = site.owner.make("/v1/admin/join-tokens", {"pool": "hand"})["token"]
+        site.hand = Node(site.stintd.port, "hand0", cpu=64, ram="64Gi")
+        check(site.hand.register(token).status == 201, "the node does not join")
+    site.hand.status(site.hand.rows if hasattr(site.hand, "rows") else ())
+    return site.hand
+
+
+def writes(site, person, text):
+    """A job of theirs that runs on the node and has written so much."""
+    node = node_of(site)
+    job = person.job(pool="hand", cpu=0.1, ram="64Mi")
+    stay = until(lambda: next((j["stay"] for j in (node.desired(1) or {"jobs": []})["jobs"] if j["job"] == job), None), "its order")
+    node.rows = getattr(node, "rows", []) + [{"job": job, "stay": stay, "task": 0, "state": "running"}]
+    check(node.status(node.rows).status == 200, "its status")
+    path = f"/v1/agent/logs/{job}/{stay}/0"
+    for at in range(0, len(text), 65536):
+        part = text[at:at + 65536]
+        check(node.call("POST", f"{path}?offset={at}", raw=part).status == 200, "it writes")
+    return job
+
+
+@attempt("jobs of rival", "write three times what rival may keep", "the oldest of rival's make room, acme's log is whole")
+def log_bytes(site):
+    mine = writes(site, site.acme, b"acme was here" * 1000)
+    jobs = [writes(site, site.rival, bytes([65 + i]) * 200000) for i in range(15)]
+    until(lambda: used(site, "rival", "log_bytes") <= 1 << 20, "rival within its quota", 30)
+    check(used(site, "acme", "log_bytes") >= 13000, "acme's bytes: %d", used(site, "acme", "log_bytes"))
+    check(site.acme.log(mine).count("acme was here") == 1000, "acme's log")
+    newest, oldest = site.rival.get(f"/v1/jobs/{jobs[-1]}/logs"), site.rival.get(f"/v1/jobs/{jobs[0]}/logs")
+    check(newest.text.count("O") == 200000, "the newest has %d bytes", len(newest.body))
+    check(oldest.text.count("A") < 200000, "the oldest is whole")
+
+
+@attempt("a member whose token is revoked", "follows a log that says nothing", "it is cut at once")
+def followed_log(site):
+    made = site.rival_admin.make("/v1/tokens", {"account": "rival", "user": "reader", "role": "viewer"})
+    job = writes(site, site.rival, b"")
+    answers = []
+    path = f"/v1/jobs/{job}/logs?follow=true&wait=60"
+    reader = threading.Thread(target=lambda: answers.append(Client(site.stintd.port, made["token"]).get(path)))
+    reader.start()
+    time.sleep(0.5)  # whether it waits already or begins to now: it must end
+    check(site.rival_admin.call("DELETE", "/v1/tokens/" + made["id"]).status == 204, "revoked")
+    begun = time.monotonic()
+    reader.join(30)
+    check(answers and answers[0].status == 401, "it was answered %s", answers and answers[0].text)
+    check(time.monotonic() - begun < 10, "it took %.1f s", time.monotonic() - begun)
 
 
 @attempt("the owner", "looks at what rival uses when all is over", "nothing is left over")

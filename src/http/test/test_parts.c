@@ -2,7 +2,10 @@
  * The parts of the server that need no socket: router, query, text, problems,
  * metrics, limits, JSON bodies.
  */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "base/mem.h"
 #include "base/testing.h"
@@ -13,6 +16,7 @@
 #include "http/problem.h"
 #include "http/query.h"
 #include "http/router.h"
+#include "http/server.h"
 #include "http/text.h"
 
 static void nothing(st_call *call, void *ctx)
@@ -330,14 +334,52 @@ static void test_gzip(void **state)
     assert_null(st_gzip("abc", 3, &n)); /* it would be longer */
 }
 
+/* Who has one IPv6 address has the 2^64 beside it; an IPv4 address is one, also in IPv6's clothes. */
+static void addresses_are_counted_by_64(void **state)
+{
+    static const struct {
+        const char *address, *text, *counted_as;
+    } cases[] = {
+        {"2001:db8:1:2::1", "2001:db8:1:2::1", "2001:db8:1:2::"},
+        {"2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::"},
+        {"2001:db8:1:3::1", "2001:db8:1:3::1", "2001:db8:1:3::"},
+        {"::1", "::1", "::"},
+        {"::ffff:192.0.2.7", "192.0.2.7", "192.0.2.7"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ST_ARRAY_LEN(cases); i++) {
+        struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+        char text[80] = "", counted[80] = "";
+
+        assert_int_equal(inet_pton(AF_INET6, cases[i].address, &in6.sin6_addr), 1);
+        st_address_names((const struct sockaddr *)&in6, text, sizeof text, counted, sizeof counted);
+        assert_string_equal(text, cases[i].text);
+        assert_string_equal(counted, cases[i].counted_as);
+    }
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    char text[80] = "", counted[80] = "";
+
+    assert_int_equal(inet_pton(AF_INET, "192.0.2.8", &in.sin_addr), 1);
+    st_address_names((const struct sockaddr *)&in, text, sizeof text, counted, sizeof counted);
+    assert_string_equal(text, "192.0.2.8");
+    assert_string_equal(counted, "192.0.2.8");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gzip),           cmocka_unit_test(test_router),
-        cmocka_unit_test(test_router_refuses), cmocka_unit_test(test_query),
-        cmocka_unit_test(test_text),           cmocka_unit_test(test_etag),
-        cmocka_unit_test(test_json),           cmocka_unit_test(test_problem),
-        cmocka_unit_test(test_metrics),        cmocka_unit_test(test_limits),
+        cmocka_unit_test(addresses_are_counted_by_64),
+        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_router),
+        cmocka_unit_test(test_router_refuses),
+        cmocka_unit_test(test_query),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_etag),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_problem),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_limits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
