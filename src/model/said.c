@@ -168,7 +168,7 @@ void st_said_text(const char *text, char *ret, size_t size)
         if (bad)
             ret[n++] = c == '"' ? '\'' : '?';
         else {
-            memcpy(ret + n, text + at, bytes);
+            memmove(ret + n, text + at, bytes); /* it may be its own */
             n += bytes;
         }
         at += bytes;
