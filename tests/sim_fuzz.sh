@@ -90,7 +90,7 @@ ls fuzz-*.yaml >/dev/null 2>&1 && fail "a scenario was written for nothing"
 # ---- every order of every event ----------------------------------------------------------
 
 run 0 "$stint" sim exhaust --events 2
-[ "$(grep -c ' states, .* 0 failed, ' out)" -eq 3 ] || fail "exhaust: $(cat out)"
+[ "$(grep -c ' states, .* 0 failed, ' out)" -eq 4 ] || fail "exhaust: $(cat out)"
 run 0 "$stint" sim exhaust --events 1 --world alone
 has out '^alone, up to 1 events: '
 for arg in '--events 0' '--events 9' '--world round' 'extra'; do

@@ -10,7 +10,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "quotas change: in every order, up to so many events. After every step all invariants\n"
      "are checked, and from every state all must come to rest.\n"
      "  --events N     up to 8, 3 unless given; each takes about ten times as long\n"
-     "  --world NAME   plain, alone (as_if_alone) or swap; all of them unless given\n"
+     "  --world NAME   plain, alone (as_if_alone), agents or swap; all unless given\n"
      "A failure is told with the events that lead to it, and written as a scenario.\n"
      "The exit status is 0 when all held, 1 when something broke, 2 for bad arguments.\n",
      .fn = st_cli_sim_exhaust},

@@ -80,7 +80,8 @@ int st_cli_sim_exhaust(st_cli *cli, int argc, char **argv, st_err *err)
     for (int w = 0; w < ST_EXHAUST_COUNT; w++)
         known += !only || strcmp(only, st_exhaust_name((st_exhaust_world)w)) == 0;
     if (known == 0)
-        return st_fail(err, ST_EINVAL, "option --world: it must be plain, alone or swap, not %s",
+        return st_fail(err, ST_EINVAL,
+                       "option --world: it must be plain, alone, agents or swap, not %s",
                        st_quote(q, only));
     for (int w = 0; w < ST_EXHAUST_COUNT; w++)
         if (!only || strcmp(only, st_exhaust_name((st_exhaust_world)w)) == 0)

@@ -57,7 +57,8 @@ static st_policy policy_of(st_exhaust_world world)
 
 static st_event *add(st_tape *tape, st_event_kind kind, int64_t at_ms)
 {
-    st_tape_entry entry = {.at_ms = at_ms, .run_ms = ST_TIME_NEVER, .save_ms = 60 * MINUTE};
+    st_tape_entry entry = {
+        .at_ms = at_ms, .run_ms = ST_TIME_NEVER, .save_ms = 60 * MINUTE, .gone_ms = MINUTE / 3};
     entry.event.kind = kind;
     st_vec_push(&tape->list, entry);
     return &tape->list.v[tape->list.n - 1].event;
@@ -72,7 +73,7 @@ static void add_account(st_tape *tape, int64_t at_ms, const char *name, int64_t 
         a->guarantee.gpu_m = floor_m;
 }
 
-static void build(st_tape *tape)
+static void build(st_exhaust_world world, st_tape *tape)
 {
     static const char *const nodes[] = {"n0", "n1"};
     st_event *ev = add(tape, ST_EV_TYPE, 0);
@@ -86,6 +87,10 @@ static void build(st_tape *tape)
     for (int i = 0; i < 2; i++) {
         ev = add(tape, ST_EV_NODE, 0);
         ev->u.node = (st_node_spec){.name = nodes[i], .ndevs = 2, .cpu_m = 8000, .ram_mib = 65536};
+    }
+    if (world == ST_EXHAUST_AGENTS) {
+        add(tape, ST_EV_AGENT, 0);
+        tape->list.v[tape->list.n - 1].node = nodes[0];
     }
     add_account(tape, 0, "a", 2000);
     add_account(tape, 0, "b", 1000);
@@ -200,7 +205,7 @@ static void write_tape(st_exhaust_world world, const path *p, st_tape *ret)
     int64_t now = MINUTE;
     st_tape_init(ret, 0);
     ret->policy = policy_of(world);
-    build(ret);
+    build(world, ret);
     for (int i = 0; i < p->n; i++)
         add_move(ret, p->move[i], &now);
 }

@@ -10,11 +10,12 @@
 
 #define ST_EXHAUST_MAX 8 /* events */
 
-/* Worlds differ in their policy. */
-#define ST_EXHAUST_TABLE(X)                                              \
-    X(ST_EXHAUST_PLAIN, "plain") /* short times, two reservations */     \
-    X(ST_EXHAUST_ALONE, "alone") /* homes: as_if_alone, and cooldowns */ \
-    X(ST_EXHAUST_SWAP, "swap")   /* shortest first by force, and moves */
+/* Worlds differ in their policy, or in who says that a job is gone. */
+#define ST_EXHAUST_TABLE(X)                                                       \
+    X(ST_EXHAUST_PLAIN, "plain")   /* short times, two reservations */            \
+    X(ST_EXHAUST_ALONE, "alone")   /* homes: as_if_alone, and cooldowns */        \
+    X(ST_EXHAUST_AGENTS, "agents") /* n0 has an agent whose word is waited for */ \
+    X(ST_EXHAUST_SWAP, "swap")     /* shortest first by force, and moves */
 typedef enum st_exhaust_world {
 #define X(id, name) id,
     ST_EXHAUST_TABLE(X)
