@@ -131,6 +131,8 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
         st_out_text(out, "by", n->word->by);
         st_out_text(out, "reason", n->word->reason);
     }
+    if (n->grants)
+        st_out_raw(out, "grants", n->grants);
     if (n->name)
         st_out_text(out, n->job ? "name" : n->account[0] ? "account" : "node", n->name);
     if (n->budget) {

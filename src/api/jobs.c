@@ -331,6 +331,7 @@ typedef struct listing {
     st_strbuf out;
     int64_t n, limit;
     uint64_t last;
+    uint32_t fields;
     bool more;
 } listing;
 
@@ -345,7 +346,7 @@ static int list_row(void *ctx, const st_job_row *row, st_err *err)
     }
     if (l->n++ > 0)
         st_strbuf_addc(&l->out, ',');
-    st_api_job_json(l->api, NULL, row, &l->out);
+    st_api_job_fields(l->api, NULL, row, l->fields, &l->out);
     l->last = (uint64_t)row->id;
     return 0;
 }
@@ -368,6 +369,7 @@ static void jobs_list_now(st_call *call, void *ctx)
     st_api *api = ctx;
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     const char *account = st_call_query(call, "account"), *cursor = st_call_query(call, "cursor");
+    const char *fields = st_call_query(call, "fields");
     const char *array = st_call_query(call, "array");
     const char *states[ST_JOB_STATE_COUNT];
     listing l = {.api = api, .limit = st_call_query_int(call, "limit", 100)};
@@ -386,13 +388,16 @@ static void jobs_list_now(st_call *call, void *ctx)
         return;
     }
     l.limit = ST_MAX(1, ST_MIN(l.limit, LIST_MAX));
+    l.fields = UINT32_MAX;
+    if (fields)
+        r = st_api_job_fields_read(fields, &l.fields, &err);
     f.limit = l.limit + 1;
     f.within = st_directory_range(api->dir, account);
     while (f.nstates < ST_JOB_STATE_COUNT &&
            (states[f.nstates] = st_call_query_nth(call, "state", (int)f.nstates)))
         f.nstates++;
     f.live = is_live(states, f.nstates);
-    if (cursor) {
+    if (r == 0 && cursor) {
         st_job_row row;
         uint64_t id = 0;
 

@@ -10,6 +10,7 @@
 #include "api/state.h"
 #include "base/num.h"
 #include "base/quote.h"
+#include "base/suggest.h"
 #include "ledger/export.h"
 
 void st_fmt_time(char buf[32], int64_t ms)
@@ -153,36 +154,151 @@ static void run_json(const st_job_row *row, st_strbuf *out)
         st_out_time(out, "running_since", since);
 }
 
-void st_api_job_json(st_api *api, const st_identity *who, const st_job_row *row, st_strbuf *out)
+/* The fields of a job, in the order they are written. X(id, name) */
+#define JOB_FIELD_TABLE(X)            \
+    X(JOB_ID, "id")                   \
+    X(JOB_NAME, "name")               \
+    X(JOB_ACCOUNT, "account")         \
+    X(JOB_USER, "user")               \
+    X(JOB_STATE, "state")             \
+    X(JOB_CLASS, "class")             \
+    X(JOB_PRIORITY, "priority")       \
+    X(JOB_GPUS, "gpus")               \
+    X(JOB_SUBMITTED, "submitted")     \
+    X(JOB_STARTED, "started")         \
+    X(JOB_ENDED, "ended")             \
+    X(JOB_RUN, "run_seconds")         \
+    X(JOB_EXIT, "exit_code")          \
+    X(JOB_REASON, "reason")           \
+    X(JOB_PREEMPTIONS, "preemptions") \
+    X(JOB_LOST, "lost_gpu_seconds")   \
+    X(JOB_ARRAY, "array")             \
+    X(JOB_PLACEMENT, "placement")     \
+    X(JOB_SPEC, "spec")
+typedef enum job_field {
+#define X(id, name) id,
+    JOB_FIELD_TABLE(X)
+#undef X
+        JOB_FIELD_COUNT
+} job_field;
+
+static const char *const field_names[] = {
+#define X(id, name) name,
+    JOB_FIELD_TABLE(X)
+#undef X
+        NULL,
+};
+
+int st_api_job_fields_read(const char *text, uint32_t *ret, st_err *err)
+{
+    uint32_t fields = 0;
+    char word[32], q[ST_QUOTE_MAX];
+
+    for (const char *at = text, *end; at; at = *end ? end + 1 : NULL) {
+        const char *nearest;
+        int f = 0;
+
+        end = strchrnul(at, ',');
+        snprintf(word, sizeof word, "%.*s", (int)ST_MIN(end - at, (ptrdiff_t)sizeof word - 1), at);
+        while (field_names[f] && strcmp(field_names[f], word) != 0)
+            f++;
+        nearest = field_names[f] ? NULL : st_suggest(word, field_names);
+        if (!field_names[f])
+            return st_fail(err, ST_EINVAL, "fields: a job has no field %s%s%s%s", st_quote(q, word),
+                           nearest ? " (did you mean " : "", nearest ? nearest : "",
+                           nearest ? "?)" : "");
+        fields |= 1u << f;
+    }
+    *ret = fields;
+    return 0;
+}
+
+static void field_json(st_api *api, const st_identity *who, const st_job_row *row, job_field field,
+                       st_strbuf *out)
 {
     char id[ST_ID_TEXT];
 
-    st_control_id_text(api->control, (uint64_t)row->id, id);
-    st_strbuf_addc(out, '{');
-    st_out_text(out, "id", id);
-    st_out_text(out, "name", row->name);
-    st_out_text(out, "account", row->account);
-    st_out_text(out, "user", row->user_name);
-    st_out_text(out, "state", row->state);
-    st_out_text(out, "class", row->class_name);
-    st_out_int(out, "priority", row->priority);
-    st_out_milli(out, "gpus", row->gpu_m);
-    st_out_time(out, "submitted", row->submit_ms);
-    st_out_time(out, "started", row->start_ms);
-    st_out_time(out, "ended", row->end_ms);
-    run_json(row, out);
-    if (row->exit_code == ST_STORE_NEVER)
-        st_out_raw(out, "exit_code", "null");
-    else
-        st_out_int(out, "exit_code", row->exit_code);
-    st_out_text(out, "reason", row->reason);
-    st_out_int(out, "preemptions", row->preemptions);
-    st_out_milli(out, "lost_gpu_seconds", row->lost / 1000);
-    if (row->part_of > 0) {
+    switch (field) {
+    case JOB_ID:
+        st_control_id_text(api->control, (uint64_t)row->id, id);
+        st_out_text(out, "id", id);
+        break;
+    case JOB_NAME:
+        st_out_text(out, "name", row->name);
+        break;
+    case JOB_ACCOUNT:
+        st_out_text(out, "account", row->account);
+        break;
+    case JOB_USER:
+        st_out_text(out, "user", row->user_name);
+        break;
+    case JOB_STATE:
+        st_out_text(out, "state", row->state);
+        break;
+    case JOB_CLASS:
+        st_out_text(out, "class", row->class_name);
+        break;
+    case JOB_PRIORITY:
+        st_out_int(out, "priority", row->priority);
+        break;
+    case JOB_GPUS:
+        st_out_milli(out, "gpus", row->gpu_m);
+        break;
+    case JOB_SUBMITTED:
+        st_out_time(out, "submitted", row->submit_ms);
+        break;
+    case JOB_STARTED:
+        st_out_time(out, "started", row->start_ms);
+        break;
+    case JOB_ENDED:
+        st_out_time(out, "ended", row->end_ms);
+        break;
+    case JOB_RUN:
+        run_json(row, out);
+        break;
+    case JOB_EXIT:
+        if (row->exit_code == ST_STORE_NEVER)
+            st_out_raw(out, "exit_code", "null");
+        else
+            st_out_int(out, "exit_code", row->exit_code);
+        break;
+    case JOB_REASON:
+        st_out_text(out, "reason", row->reason);
+        break;
+    case JOB_PREEMPTIONS:
+        st_out_int(out, "preemptions", row->preemptions);
+        break;
+    case JOB_LOST:
+        st_out_milli(out, "lost_gpu_seconds", row->lost / 1000);
+        break;
+    case JOB_ARRAY:
+        if (row->part_of == 0)
+            break;
         st_control_id_text(api->control, (uint64_t)row->part_of, id);
         st_out_text(out, "array", id);
+        break;
+    case JOB_PLACEMENT:
+        st_out_raw(out, "placement", row->result[0] ? row->result : "null");
+        break;
+    case JOB_SPEC:
+        spec_json(api, who, row, out);
+        break;
+    case JOB_FIELD_COUNT:
+        break;
     }
-    st_out_raw(out, "placement", row->result[0] ? row->result : "null");
-    spec_json(api, who, row, out);
+}
+
+void st_api_job_fields(st_api *api, const st_identity *who, const st_job_row *row, uint32_t fields,
+                       st_strbuf *out)
+{
+    st_strbuf_addc(out, '{');
+    for (int f = 0; f < JOB_FIELD_COUNT; f++)
+        if (fields >> f & 1)
+            field_json(api, who, row, (job_field)f, out);
     st_strbuf_addc(out, '}');
+}
+
+void st_api_job_json(st_api *api, const st_identity *who, const st_job_row *row, st_strbuf *out)
+{
+    st_api_job_fields(api, who, row, UINT32_MAX, out);
 }

@@ -36,6 +36,9 @@ static const st_query_row jobs_query[] = {
      .type = ST_QUERY_INT,
      .about = "rows at most, 100 unless given, 1000 at most"},
     {.name = "cursor", .type = ST_QUERY_TEXT, .about = "where to go on: `next` of the page before"},
+    {.name = "fields",
+     .type = ST_QUERY_TEXT,
+     .about = "only these of each job, in one word: id,name,state"},
     {0},
 };
 static const st_query_row submit_query[] = {
@@ -55,6 +58,10 @@ static const st_query_row logs_query[] = {
      .about = "wait until there is more; Stint-Log-Next says from where to go on, "
               "Stint-Log-End that nothing will come"},
     {.name = "wait", .type = ST_QUERY_INT, .about = "seconds to wait, 30 unless given, 60 at most"},
+    {0},
+};
+static const st_query_row counts_query[] = {
+    {.name = "account", .type = ST_QUERY_TEXT, .about = "of this account and those below it"},
     {0},
 };
 static const st_query_row force_query[] = {
@@ -298,6 +305,11 @@ static const st_route routes[] = {
     WRITE("PATCH", "/v1/pools/{name}", ST_MAY_OWNER, ST_ROUTE_IF_MATCH, st_api_pool_patch,
           "changePool", "Change what a pool allows; what is not mentioned stays", "PoolChange",
           "NameRef", 200),
+    ASK("/v1/devices", ST_MAY_SEE, st_api_devices, "mapDevices",
+        "All devices, a letter each: what the caller's own have there", NULL, "DeviceMap"),
+    ASK("/v1/counts", ST_MAY_SEE, st_api_counts, "countJobs",
+        "How many jobs are in each state that is not over, and their GPUs", counts_query,
+        "JobCounts"),
     ASK("/v1/nodes", ST_MAY_SEE, st_api_nodes_list, "listNodes",
         "Nodes, with the caller's own jobs on them", NULL, "NodeList"),
     WRITE("POST", "/v1/nodes", ST_MAY_OWNER, 0, st_api_node_make, "createNode",

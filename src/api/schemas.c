@@ -366,6 +366,15 @@ static const st_schema schemas[] = {
              "{\"type\": \"string\"}}}}, "
              "\"jobs\": {\"type\": \"array\", \"items\": {\"type\": "
              "\"string\"}}}, \"required\": [\"name\", \"pool\", \"state\"]}"},
+    {"DeviceMap",
+     "{\"type\": \"object\", \"properties\": {\"runs\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"array\"}}, \"nodes\": {\"type\": \"array\", \"items\": {\"type\": "
+     "\"string\"}}, \"devices\": {\"type\": \"string\"}}, \"required\": [\"runs\", "
+     "\"nodes\", \"devices\"]}"},
+    {"JobCounts", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, "
+                  "\"states\": {\"type\": \"object\", \"additionalProperties\": {\"type\": "
+                  "\"object\", \"properties\": {\"jobs\": {\"type\": \"integer\"}, \"gpus\": "
+                  "{\"type\": \"number\"}}}}}, \"required\": [\"account\", \"states\"]}"},
     {"NodeList", "{\"type\": \"object\", \"properties\": {\"nodes\": {\"type\": \"array\", "
                  "\"items\": {\"$ref\": \"#/components/schemas/Node\"}}}, \"required\": "
                  "[\"nodes\"]}"},

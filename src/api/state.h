@@ -116,6 +116,10 @@ void st_fmt_time(char buf[32], int64_t ms);
 
 /* A job as `who` may see it; NULL: as in a list, where nobody's private parts are shown. */
 void st_api_job_json(st_api *api, const st_identity *who, const st_job_row *row, st_strbuf *out);
+/* Only some of its fields, as bits; read from "id,state". */
+void st_api_job_fields(st_api *api, const st_identity *who, const st_job_row *row, uint32_t fields,
+                       st_strbuf *out);
+int st_api_job_fields_read(const char *text, uint32_t *ret, st_err *err);
 
 /* The job of the path, if the caller may see it; otherwise the call is answered. */
 bool st_api_find_job(st_api *api, st_call *call, st_arena *arena, uint64_t *ret_id,
@@ -184,6 +188,7 @@ st_handler st_api_account_quota, st_api_account_usage, st_api_users_list;
 st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token_revoke;
 st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_make;
 st_handler st_api_pool_get, st_api_pool_patch;
+st_handler st_api_devices, st_api_counts;
 st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_patch;
 st_handler st_api_node_rejoin, st_api_node_remove, st_api_pool_remove;
 st_handler st_api_events, st_api_audit_list, st_api_audit_verify;

@@ -40,11 +40,13 @@ typedef struct st_notice_budget {
 typedef struct st_notice {
     uint64_t seq; /* grows by one */
     int64_t at_ms;
-    uint64_t job;                   /* 0: about a node or an account */
-    const char *account;            /* "" concerns the cluster alone */
-    const char *kind;               /* an effect's name, or "budget" */
-    const char *state;              /* the job's, afterwards; NULL without one */
-    const char *name;               /* of the job, node or account */
+    uint64_t job;        /* 0: about a node or an account */
+    const char *account; /* "" concerns the cluster alone */
+    const char *kind;    /* an effect's name, or "budget" */
+    const char *state;   /* the job's, afterwards; NULL without one */
+    const char *name;    /* of the job, node or account */
+    const char *
+        grants; /* of a job that comes onto devices or leaves them: which, JSON; NULL: none, or too many */
     const st_effect *fx;            /* never NULL; of "budget" it says nothing */
     const st_notice_budget *budget; /* of "budget" alone */
     struct {

@@ -91,6 +91,7 @@ void st_control_drop_live(st_control *ctl, st_live *live)
     free(live->doc);
     free(live->reason);
     free(live->detail);
+    free(live->left);
     st_vec_free(&live->used);
     st_vec_free(&live->late);
     free(live);
@@ -235,6 +236,8 @@ static void follow(st_tx *tx, const st_effect *fx)
     case ST_FX_REQUEUE:
         leave(live, fx->at_ms);
         live->lost += fx->value;
+        free(live->left);
+        live->left = ST_TAKE(live->detail);
         set_detail(ctl, live, NULL, 0, -1);
         break;
     case ST_FX_END:
@@ -365,8 +368,52 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
     engine->ops->order(engine, &o);
 }
 
+#define GRANTS_MAX 4096 /* bytes in an event; of more, who draws a map asks for it again */
+
+/* Of the array that begins there; names have no brackets. */
+static size_t array_len(const char *at)
+{
+    int depth = 0;
+
+    for (size_t i = 0; at[i]; i++) {
+        depth += at[i] == '[' ? 1 : at[i] == ']' ? -1 : 0;
+        if (depth == 0)
+            return i + 1;
+    }
+    return 0;
+}
+
+/* Which devices an effect is about, from where the job is or was. */
+static const char *devices_told(const st_effect *fx, const st_live *live, char buf[GRANTS_MAX])
+{
+    const char *detail = fx->kind == ST_FX_REQUEUE ? live->left : live->detail;
+    const char *at = detail ? strstr(detail, "\"grants\":[") : NULL;
+    size_t n;
+
+    switch (fx->kind) {
+    case ST_FX_START:
+    case ST_FX_RESUME:
+    case ST_FX_PAUSE:
+    case ST_FX_REQUEUE:
+    case ST_FX_END:
+        break;
+    default:
+        return NULL;
+    }
+    if (!at)
+        return NULL;
+    at += strlen("\"grants\":");
+    n = array_len(at);
+    if (n <= 2 || n >= GRANTS_MAX)
+        return NULL;
+    memcpy(buf, at, n);
+    buf[n] = '\0';
+    return buf;
+}
+
 static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
 {
+    char grants[GRANTS_MAX];
     st_notice n = {.seq = ++ctl->notice_seq,
                    .at_ms = fx->at_ms,
                    .job = fx->job,
@@ -380,6 +427,7 @@ static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
         n.account = live->account;
         n.name = live->name;
         n.state = st_job_state_name(fx->state);
+        n.grants = devices_told(fx, live, grants);
     } else if (fx->node >= 0) {
         n.name = st_core_fleet(ctl->core)->nodes.v[fx->node]->name;
         if (fx->kind == ST_FX_NODE)

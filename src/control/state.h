@@ -66,6 +66,7 @@ typedef struct st_live {
     st_class class;
     char *reason;    /* why it ended as it did; NULL */
     char *detail;    /* where it is, JSON */
+    char *left;      /* where it was before it had to wait again; NULL */
     int64_t charged; /* bytes its account is charged for while it waits; 0: it does not */
     ST_VEC(st_live_used) used;
     size_t used_next; /* where the next one is, if they are told in the same order again */

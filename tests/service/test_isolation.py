@@ -437,6 +437,8 @@ ROWS = [
     ("POST", "/v1/pools", "new_pool", FLEET_MAKE),
     ("GET", "/v1/pools/{name}", "pool", FLEET_ONE),
     ("PATCH", "/v1/pools/{name}", "pool", FLEET_CHANGE),
+    ("GET", "/v1/devices", None, READ),
+    ("GET", "/v1/counts", None, READ),
     ("GET", "/v1/nodes", None, READ),
     ("POST", "/v1/nodes", "new_node", FLEET_MAKE),
     ("GET", "/v1/nodes/{name}", "node", FLEET_ONE),

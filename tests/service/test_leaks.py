@@ -124,6 +124,8 @@ def questions(w):
             "/v1/jobs?user=nobody", "/v1/jobs?limit=bad", "/v1/jobs?nonsense=1",
             "/v1/accounts", "/v1/users", "/v1/tokens", "/v1/tokens/t00000000", "/v1/types",
             "/v1/pools", "/v1/pools/main", "/v1/pools/none", "/v1/nodes", "/v1/nodes/n00",
+            "/v1/devices", "/v1/counts", "/v1/counts?account=" + w.b, "/v1/counts?account=" + w.parent,
+            "/v1/counts?account=none", "/v1/jobs?fields=id,state,placement", "/v1/jobs?fields=secret",
             "/v1/nodes/none", "/v1/audit?what=job", "/v1/audit?what=account", "/v1/audit?limit=2&what=token",
             "/v1/audit?cursor=a00000000",
             "/v1/audit/verify", "/v1/prices", "/v1/billing", "/v1/bills", "/v1/plan", "/v1/bills/1999-01",

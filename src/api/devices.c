@@ -1,0 +1,138 @@
+/*
+ * All devices at a glance, and jobs by state: small answers for those who draw them, however large the fleet is.
+ *
+ * The map has one letter per device, node after node: what the caller's own subtree has on it. What others have is as
+ * invisible as what nobody has. Who stands at the cluster sees everybody's. It changes with the jobs' events, which say
+ * which devices (events.c), so that it need not be asked again.
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "api/ask.h"
+#include "base/quote.h"
+
+/* Of a device, by what is on it; upper case where its node is draining. */
+#define NOTHING  '.'
+#define DRAINING '-' /* nothing, and nothing will be put there */
+#define FAILED   'X'
+static const char letters[ST_LEVEL_COUNT] = {
+    [ST_LEVEL_WHOLE] = 'w', [ST_LEVEL_MIG] = 'm', [ST_LEVEL_MPS] = 'p', [ST_LEVEL_TIME] = 't'};
+
+static void devices_of(const st_core *core, const st_node *n, int32_t root, st_strbuf *out)
+{
+    const st_tree *tree = st_core_tree(core);
+    char text[ST_DEVS_MAX];
+    char idle = n->state == ST_NODE_FAILED     ? FAILED
+                : n->state == ST_NODE_DRAINING ? DRAINING
+                                               : NOTHING;
+
+    memset(text, idle, sizeof text);
+    for (size_t i = 0; i < n->residents.n; i++) {
+        const st_job *job = n->residents.v[i].job;
+        uint16_t devs;
+
+        if (!st_job_on_devices(job) || !st_tree_within(tree, job->account, root))
+            continue;
+        devs = job->grants[n->residents.v[i].task].devs;
+        for (int d = 0; d < n->ndevs; d++)
+            if (devs >> d & 1)
+                text[d] = n->state == ST_NODE_DRAINING ? (char)toupper(letters[job->shape.level])
+                                                       : letters[job->shape.level];
+    }
+    st_strbuf_addn(out, text, (size_t)n->ndevs);
+}
+
+/* Runs of equal things: ["h100",8,625] is 625 nodes in a row with eight each. */
+static void runs_json(const st_fleet *fleet, st_strbuf *out)
+{
+    const char *sep = "";
+
+    st_out_raw(out, "runs", "[");
+    for (size_t i = 0, end; i < fleet->nodes.n; i = end) {
+        const st_node *n = fleet->nodes.v[i];
+        size_t many = 0;
+
+        for (end = i; end < fleet->nodes.n; end++) {
+            const st_node *m = fleet->nodes.v[end];
+
+            if (m->state != ST_NODE_REMOVED && (m->type != n->type || m->ndevs != n->ndevs))
+                break;
+            many += m->state != ST_NODE_REMOVED;
+        }
+        if (n->state == ST_NODE_REMOVED && many == 0)
+            continue;
+        st_strbuf_addf(out, "%s[", sep);
+        st_quote_json(out, n->type >= 0 ? fleet->types.v[n->type].name : "");
+        st_strbuf_addf(out, ",%d,%zu]", n->ndevs, many);
+        sep = ",";
+    }
+    st_strbuf_addc(out, ']');
+}
+
+static int fill_devices(st_question *q, st_core *core, st_err *err)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+    int32_t root = st_question_root(q, core);
+    const char *sep = "";
+
+    (void)err;
+    st_strbuf_addc(&q->out, '{');
+    runs_json(fleet, &q->out);
+    st_out_raw(&q->out, "nodes", "[");
+    for (size_t i = 0; i < fleet->nodes.n; i++) {
+        if (fleet->nodes.v[i]->state == ST_NODE_REMOVED)
+            continue;
+        st_strbuf_add(&q->out, sep);
+        st_quote_json(&q->out, fleet->nodes.v[i]->name);
+        sep = ",";
+    }
+    st_strbuf_addc(&q->out, ']');
+    st_out_raw(&q->out, "devices", "\"");
+    for (size_t i = 0; i < fleet->nodes.n; i++)
+        if (fleet->nodes.v[i]->state != ST_NODE_REMOVED)
+            devices_of(core, fleet->nodes.v[i], root, &q->out);
+    st_strbuf_add(&q->out, "\"}");
+    return 0;
+}
+
+void st_api_devices(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_devices, NULL, 0);
+}
+
+/* ---- counts -------------------------------------------------------------------------------------- */
+
+static int fill_counts(st_question *q, st_core *core, st_err *err)
+{
+    int64_t jobs[ST_JOB_STATE_COUNT] = {0}, gpu_m[ST_JOB_STATE_COUNT] = {0};
+    int32_t root = st_question_root(q, core);
+    int r = q->name[0] ? st_question_account(q, core, q->name, &root, err) : 0;
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < st_core_njobs(core); i++) {
+        const st_job *job = st_core_job_at(core, i);
+
+        if (!st_tree_within(st_core_tree(core), job->account, root))
+            continue;
+        jobs[job->state]++;
+        gpu_m[job->state] += st_job_gpu_m(job);
+    }
+    st_strbuf_addc(&q->out, '{');
+    st_out_text(&q->out, "account",
+                root > ST_ROOT ? st_tree_account(st_core_tree(core), root)->name : "");
+    st_out_raw(&q->out, "states", "{");
+    for (int s = 0; s <= ST_JOB_PAUSED; s++) {
+        st_strbuf_addf(&q->out, "%s\"%s\":{", s ? "," : "", st_job_state_name((st_job_state)s));
+        st_out_int(&q->out, "jobs", jobs[s]);
+        st_out_milli(&q->out, "gpus", gpu_m[s]);
+        st_strbuf_addc(&q->out, '}');
+    }
+    st_strbuf_add(&q->out, "}}");
+    return 0;
+}
+
+void st_api_counts(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_counts, st_call_query(call, "account"), 0);
+}
