@@ -31,6 +31,11 @@ st_need st_need_of(const st_job *job, int32_t type);
 /* Would it be guaranteed? Where not, and `ret_account` is given: the account that says no. */
 bool st_admit_sure(const st_tree *tree, int32_t account, const st_need *need, int32_t *ret_account);
 
+/* What an account uses inside its floor is all it holds, in whatever order and of whatever class, up to
+ * the floor. The lowest account that was promised something the gang asks for and would hold more than
+ * that with it; -1 none. With `nearest` only the first one that was promised anything is asked. */
+int32_t st_admit_full(const st_tree *tree, int32_t account, const st_need *need, bool nearest);
+
 /* One ceiling or limit that a start would break. */
 typedef struct st_over {
     int32_t account;

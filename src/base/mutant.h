@@ -24,8 +24,12 @@
     X(HOLD, "what is freed for a claimant is open to anybody", 40)                     \
     X(STRICT, "a preemption need not improve the order", 100)                          \
     X(SWAP, "inside an account anybody may swap places", 100)                          \
+    X(RECLAIM, "an owner takes nothing back", 40)                                      \
     X(MIN_RUN, "the minimum run time protects nobody", 40)                             \
     X(COOLDOWN, "the cooldown protects nobody", 100)                                   \
+    X(INSIDE, "an account's own excess does not use its floor", 100)                   \
+    X(EFFORT, "who comes behind costly claims is forgotten", 100)                      \
+    X(REST, "a borrower comes back however often it is displaced", 200)                \
     X(GANG, "a gang starts with a task missing", 40)                                   \
     X(NOTICE, "a victim is off its devices before notice and grace are over", 40)      \
     X(CPU, "the CPU of a node is given out without counting", 40)                      \

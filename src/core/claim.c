@@ -1,9 +1,11 @@
 /* Whom to displace for a claimant.
  *
  * Two claims, one machinery. A guaranteed claimant takes back what others borrowed: victims
- * are burstable, in branches of the tree that hold more than their floor; of its own account
+ * are burstable, in branches of the tree that hold more than their floor of something the claimant
+ * asks for; of its own account
  * only those of lower priority, for a team does not displace itself (unless it wants its order
- * kept by force: policy `swap`). A borrowing claimant
+ * kept by force: policy `swap`). A borrowing claimant takes from its own account likewise (policy
+ * `urgent`), and
  * (policy `rebalance`) takes from those who borrowed more: where the two branches part, its
  * own with the claimant in it must stand strictly below the victim's as it is, and the victim's
  * without the victim strictly above its own as it is (or have the lower priority). So each
@@ -14,31 +16,19 @@
  * priority and the highest standing, re-reckoned after each; in an account the lowest priority,
  * then (with `swap`) the last in its order, then the newest. What is chosen from the line must
  * then hold up as a whole, one after the other. */
+#include "core/claim.h"
+
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "core/alone.h"
 #include "reclaim/reclaim.h"
 
-typedef struct claim_ctx {
-    st_core *core;
-    const st_job *job;
-    int32_t type;
-    bool sure;
-    bool home;  /* it wants its home place back and nothing else (alone.h) */
-    bool spare; /* ... or any place, but of nobody who has the right to one too */
-    st_need need;
-    st_standing bare[ST_DEPTH_MAX + 1]; /* by depth: its branches as they are */
-    st_standing mine[ST_DEPTH_MAX + 1]; /* and with the claimant in them */
-    ST_VEC(st_job *) cands;
-    ST_VEC(int) line; /* indices into cands, worst first */
-    bool hopeless;    /* with all of them gone it would not fit */
-    st_ask ask;
-} claim_ctx;
+#define SMALL_LINE 64 /* candidates, up to which other sets than the fair one are looked for */
 
 /* ---- what-if --------------------------------------------------------------------------- */
 
-static void charge(claim_ctx *c, const st_job *victim, int sign)
+static void charge(st_claim_ctx *c, const st_job *victim, int sign)
 {
     st_need need = st_need_of(victim, victim->type);
     st_admit_charge(c->core->tree, victim->account, &need, ST_NEXT, sign);
@@ -46,7 +36,7 @@ static void charge(claim_ctx *c, const st_job *victim, int sign)
 
 static void take(void *ctx, int i)
 {
-    claim_ctx *c = ctx;
+    st_claim_ctx *c = ctx;
     c->cands.v[i]->out = ST_OUT_YIELDED;
     st_whatif_note(c->core, c->cands.v[i]);
     charge(c, c->cands.v[i], -1);
@@ -54,7 +44,7 @@ static void take(void *ctx, int i)
 
 static void put_back(void *ctx, int i)
 {
-    claim_ctx *c = ctx;
+    st_claim_ctx *c = ctx;
     c->cands.v[i]->out = ST_OUT_NOT;
     st_whatif_note(c->core, c->cands.v[i]);
     charge(c, c->cands.v[i], 1);
@@ -62,8 +52,11 @@ static void put_back(void *ctx, int i)
 
 static bool fits(void *ctx)
 {
-    claim_ctx *c = ctx;
+    st_claim_ctx *c = ctx;
     if (st_admit_over(c->core->tree, c->job->account, &c->need, ST_NEXT, false, NULL, 0) > 0)
+        return false;
+    if (c->full >= 0 && !c->excess &&
+        st_admit_full(c->core->tree, c->job->account, &c->need, false) >= 0)
         return false;
     st_whatif_settle(c->core, c->ask.rooms);
     if (c->home)
@@ -71,137 +64,8 @@ static bool fits(void *ctx)
     return st_place_fits(c->core->placer, &c->ask);
 }
 
-/* ---- who may be displaced -------------------------------------------------------------- */
-
-/* Taken before anybody is thought away: who is put back later must not have helped. */
-static void set_standings(claim_ctx *c)
-{
-    const st_tree *tree = c->core->tree;
-    st_use more = {c->need.gpu_m, c->need.cpu_m, c->need.ram_mib, {0}};
-    if (c->type >= 0)
-        more.type_m[c->type] = c->need.gpu_m;
-    st_share_basis basis = (st_share_basis)c->core->policy.basis;
-    for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
-        int depth = st_tree_account(tree, i)->depth;
-        c->bare[depth] = st_share_standing(tree, i, basis, NULL);
-        c->mine[depth] = st_share_standing(tree, i, basis, &more);
-    }
-}
-
-/* Where the claimant's branch and an account's part, and what holds for all of the account's
- * jobs alike; good while nobody is thought away or back. `known`, per account and from zeros,
- * remembers the comparisons of branches that many accounts are in. */
-typedef struct parting {
-    int32_t account, mine, theirs;
-    bool apart; /* neither is above the other */
-    int cmp;    /* the claimant's branch, with it, against theirs; < 0: it stands lower */
-} parting;
-
-static parting part_from(const claim_ctx *c, int32_t account, int8_t *known)
-{
-    const st_tree *tree = c->core->tree;
-    parting p = {.account = account};
-    int32_t meet = st_tree_meet(tree, c->job->account, account, &p.mine, &p.theirs);
-    p.apart = p.mine != meet && p.theirs != meet;
-    if (c->sure || !p.apart)
-        return p;
-    const st_account *a = st_tree_account(tree, p.mine), *b = st_tree_account(tree, p.theirs);
-    st_share_basis basis = (st_share_basis)c->core->policy.basis;
-    if (a->priority != b->priority)
-        return p;
-    if (known && known[p.theirs]) {
-        p.cmp = known[p.theirs] - 2;
-        return p;
-    }
-    p.cmp = st_standing_cmp(c->mine[a->depth], st_share_standing(tree, p.theirs, basis, NULL));
-    if (known)
-        known[p.theirs] = (int8_t)(p.cmp + 2);
-    return p;
-}
-
-static bool may_reclaim(const claim_ctx *c, const parting *p, const st_job *victim)
-{
-    const st_tree *tree = c->core->tree;
-    if (victim->account == c->job->account)
-        return victim->priority < c->job->priority ||
-               st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
-    if (st_share_borrowed_m(tree, p->theirs) > 0)
-        return true;
-    /* Inside its floor, but on a type that was promised to the claimant by name. */
-    const st_account *a = st_tree_account(tree, p->theirs);
-    const st_account *b = st_tree_account(tree, p->mine);
-    return c->type >= 0 && b->floor.type_m[c->type] > 0 && victim->type == c->type &&
-           a->next.type_m[c->type] > ST_MAX(a->floor.type_m[c->type], 0);
-}
-
-static bool may_rebalance(const claim_ctx *c, const parting *p, const st_job *victim)
-{
-    const st_tree *tree = c->core->tree;
-    if (victim->account == c->job->account)
-        return st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
-    if (!p->apart || !c->core->policy.rebalance)
-        return false;
-    const st_account *a = st_tree_account(tree, p->mine), *b = st_tree_account(tree, p->theirs);
-    if (a->priority != b->priority)
-        return a->priority > b->priority;
-    if (ST_BROKEN(STRICT))
-        return true;
-    if (p->cmp >= 0)
-        return false;
-    st_use less = {-st_job_gpu_m(victim), -st_job_cpu_m(victim), -st_job_ram_mib(victim), {0}};
-    if (victim->type >= 0)
-        less.type_m[victim->type] = less.gpu_m;
-    st_share_basis basis = (st_share_basis)c->core->policy.basis;
-    return st_standing_cmp(c->bare[a->depth], st_share_standing(tree, p->theirs, basis, &less)) < 0;
-}
-
-/* Whether anybody at all stands high enough for a borrower to take from: where its path and
- * a sibling's part, at some level. Spares most claims the line. */
-static bool may_rebalance_any(const claim_ctx *c)
-{
-    const st_tree *tree = c->core->tree;
-    st_share_basis basis = (st_share_basis)c->core->policy.basis;
-    if (c->core->policy.swap && st_tree_account(tree, c->job->account)->next.gpu_m > 0)
-        return true;
-    for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
-        const st_account *a = st_tree_account(tree, i);
-        const st_account *parent = st_tree_account(tree, a->parent);
-        for (size_t k = 0; k < parent->children.n; k++) {
-            const st_account *b = st_tree_account(tree, parent->children.v[k]);
-            if (b == a || b->next.cpu_m + b->next.gpu_m == 0 || b->priority > a->priority)
-                continue;
-            if (b->priority < a->priority ||
-                st_standing_cmp(c->mine[a->depth], st_share_standing(tree, b->id, basis, NULL)) < 0)
-                return true;
-        }
-    }
-    return ST_BROKEN(STRICT);
-}
-
-static bool may_displace(const claim_ctx *c, const parting *p, const st_job *victim)
-{
-    if (c->spare)
-        return victim->shade ? !st_alone_stands(victim) : c->home;
-    if (c->home)
-        return true; /* who sits there without being at home */
-    /* Whoever has a right to a place would only come back. */
-    return c->sure ? may_reclaim(c, p, victim)
-                   : !st_alone_stands(victim) && may_rebalance(c, p, victim);
-}
-
-/* Whether displacing it could help: who wants its home place looks at those nodes only. */
-static bool concerns(const claim_ctx *c, const st_job *victim)
-{
-    const st_grant *home = c->home ? c->job->shade->job.grants : NULL;
-    for (int t = 0; home && t < c->job->tasks; t++)
-        for (int u = 0; u < victim->tasks; u++)
-            if (home[t].node == victim->grants[u].node)
-                return true;
-    return !home;
-}
-
 /* Those who are leaving already make room too: nobody goes for what they will free. */
-static void think_leaving_away(claim_ctx *c)
+static void think_leaving_away(st_claim_ctx *c)
 {
     st_core *core = c->core;
     st_yielders *y = &core->yielders;
@@ -223,12 +87,12 @@ static void think_leaving_away(claim_ctx *c)
 }
 
 /* Burstable jobs past their protection, or all; by account. */
-static void collect(claim_ctx *c, bool ignore_protection)
+static void collect(st_claim_ctx *c, bool ignore_protection)
 {
     const st_yielders *y = &c->core->yielders;
-    const st_job_vec *from = ignore_protection ? &y->all : &y->open;
+    const st_job_vec *from = ignore_protection ? &y->all : &y->open[c->sure];
     for (size_t i = 0; i < from->n; i++)
-        if (from->v[i] != c->job && concerns(c, from->v[i]))
+        if (from->v[i] != c->job && st_claim_concerns(c, from->v[i]))
             st_vec_push(&c->cands, from->v[i]);
 }
 
@@ -261,7 +125,7 @@ static int32_t worst_child(const st_tree *tree, const branch *branches, const st
 }
 
 /* One candidate less; the standing of its account, and of all above, is new. */
-static void reckon(claim_ctx *c, branch *branches, int32_t account)
+static void reckon(st_claim_ctx *c, branch *branches, int32_t account)
 {
     for (int32_t i = account; i >= 0; i = st_tree_account(c->core->tree, i)->parent) {
         branches[i].left--;
@@ -271,21 +135,48 @@ static void reckon(claim_ctx *c, branch *branches, int32_t account)
 }
 
 /* Indices of those who may be displaced by themselves; they stay by account. */
-static int fit_ones(const claim_ctx *c, int *ret)
+static int fit_ones(const st_claim_ctx *c, int *ret)
 {
     int n = 0;
-    parting p = {.account = -1};
+    st_parting p = {.account = -1};
     ST_CLEANUP(st_freep) int8_t *known = st_xcalloc(c->core->tree->accounts.n, sizeof *known);
     for (size_t i = 0; i < c->cands.n; i++) {
         if (c->cands.v[i]->account != p.account)
-            p = part_from(c, c->cands.v[i]->account, known);
-        if (may_displace(c, &p, c->cands.v[i]))
+            p = st_claim_part_from(c, c->cands.v[i]->account, known);
+        if (st_claim_may_displace(c, &p, c->cands.v[i]))
             ret[n++] = (int)i;
     }
     return n;
 }
 
-static void line_up(claim_ctx *c)
+/* Put a candidate into the line; not one that its branch no longer lends when those before it are gone. */
+static bool join(st_claim_ctx *c, int i)
+{
+    const st_job *job = c->cands.v[i];
+    if (c->sure && !c->home && !c->spare) {
+        st_parting p = st_claim_part_from(c, job->account, NULL);
+        if (!st_claim_may_displace(c, &p, job))
+            return false;
+    }
+    st_vec_push(&c->line, i);
+    charge(c, job, -1);
+    return true;
+}
+
+/* What uses the floor up goes before what others borrowed. */
+static void excess_first(st_claim_ctx *c)
+{
+    ST_CLEANUP(st_freep) int *order = st_xcalloc(c->line.n + 1, sizeof *order);
+    size_t n = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < c->line.n; i++)
+            if (st_claim_is_excess(c, c->cands.v[c->line.v[i]]) == (pass == 0))
+                order[n++] = c->line.v[i];
+    for (size_t i = 0; i < n; i++)
+        c->line.v[i] = order[i];
+}
+
+static void line_up(st_claim_ctx *c)
 {
     const st_tree *tree = c->core->tree;
     int *fit = st_xcalloc(c->cands.n + 1, sizeof *fit);
@@ -319,20 +210,20 @@ static void line_up(claim_ctx *c)
         branch *b = &branches[at];
         /* Children first; then the account's own, wherever candidates remain. */
         ST_ASSERT(b->first < b->last);
-        int i = fit[b->first++];
-        st_vec_push(&c->line, i);
-        charge(c, c->cands.v[i], -1);
+        join(c, fit[b->first++]);
         reckon(c, branches, at);
     }
     for (size_t i = 0; i < c->line.n; i++)
         charge(c, c->cands.v[c->line.v[i]], 1);
+    if (c->full >= 0 && !c->excess)
+        excess_first(c);
     free(branches);
     free(fit);
 }
 
 /* ---- the choice ------------------------------------------------------------------------ */
 
-static int64_t evicted_m(const claim_ctx *c, const int *victims, int n)
+static int64_t evicted_m(const st_claim_ctx *c, const int *victims, int n)
 {
     int64_t sum = 0;
     for (int i = 0; i < n; i++)
@@ -353,7 +244,7 @@ static int by_size(const void *pa, const void *pb)
 }
 
 /* The line with small ones first. */
-static void small_first(const claim_ctx *c, int *ret)
+static void small_first(const st_claim_ctx *c, int *ret)
 {
     size_t n = c->line.n;
     ST_CLEANUP(st_freep) sized *list = st_xcalloc(n, sizeof *list);
@@ -364,15 +255,68 @@ static void small_first(const claim_ctx *c, int *ret)
         ret[i] = c->line.v[list[i].at];
 }
 
-/* Take the victims in the fair order; if that evicts more than was asked, see whether small
- * ones first evict less. Leaves the chosen ones out; returns how many, -1 for none. */
-static int choose(claim_ctx *c, int *victims)
+/* Whether evicting so much instead is worth leaving the fair order. Beyond what was asked any saving
+ * is. Within, an owner spares others a third at least: who borrowed most goes first, but not an
+ * eight-GPU job where four GPUs would do. */
+static bool is_better(const st_claim_ctx *c, int64_t fair_m, int64_t other_m)
+{
+    return fair_m > c->need.gpu_m ? other_m < fair_m : c->sure && 3 * other_m <= 2 * fair_m;
+}
+
+static int64_t smallest_m(const st_claim_ctx *c)
+{
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < c->line.n; i++)
+        least = ST_MIN(least, st_job_gpu_m(c->cands.v[c->line.v[i]]));
+    return least;
+}
+
+/* Of many who could go the smallest one whose node then has the GPUs, if that spares others much: looking
+ * for several would cost too much. */
+static int choose_one(st_claim_ctx *c, int *victims, int k)
+{
+    const st_fleet *fleet = c->core->fleet;
+    int64_t least = INT64_MAX;
+    int one = -1;
+    for (size_t i = 0; c->job->tasks == 1 && i < c->line.n; i++) {
+        const st_job *job = c->cands.v[c->line.v[i]];
+        int64_t gpu_m = st_job_gpu_m(job);
+        if (gpu_m >= least || c->job->shape.level != ST_LEVEL_WHOLE)
+            continue;
+        uint16_t devs = fleet->nodes.v[job->grants[0].node]->view.free;
+        for (int t = 0; t < job->tasks && job->grants[t].node == job->grants[0].node; t++)
+            devs |= job->grants[t].devs;
+        if (__builtin_popcount(devs) < c->job->shape.gpus)
+            continue;
+        least = gpu_m;
+        one = c->line.v[i];
+    }
+    if (one < 0 || !is_better(c, evicted_m(c, victims, k), least))
+        return k;
+    for (int i = 0; i < k; i++)
+        put_back(c, victims[i]);
+    take(c, one);
+    if (fits(c)) {
+        victims[0] = one;
+        return 1;
+    }
+    put_back(c, one);
+    for (int i = 0; i < k; i++)
+        take(c, victims[i]);
+    return k;
+}
+
+/* Take the victims in the fair order; if that evicts much, see whether small ones first evict less.
+ * Leaves the chosen ones out; returns how many, -1 for none. */
+static int choose(st_claim_ctx *c, int *victims)
 {
     int n = (int)c->line.n;
     st_reclaim_ops ops = {c, take, put_back, fits};
     int k = st_reclaim_minimal(&ops, c->line.v, n, victims);
-    if (k < 0 || evicted_m(c, victims, k) <= c->need.gpu_m)
+    if (k <= 0 || !is_better(c, evicted_m(c, victims, k), smallest_m(c)))
         return k;
+    if (evicted_m(c, victims, k) <= c->need.gpu_m && n > SMALL_LINE)
+        return choose_one(c, victims, k);
 
     int *order = st_xcalloc((size_t)n, sizeof *order),
         *other = st_xcalloc((size_t)n, sizeof *other);
@@ -381,7 +325,7 @@ static int choose(claim_ctx *c, int *victims)
     small_first(c, order);
     int m = st_reclaim_minimal(&ops, order, n, other);
     ST_ASSERT(m >= 0);
-    if (evicted_m(c, other, m) < evicted_m(c, victims, k)) {
+    if (is_better(c, evicted_m(c, victims, k), evicted_m(c, other, m))) {
         for (int i = 0; i < m; i++)
             victims[i] = other[i];
         k = m;
@@ -397,21 +341,21 @@ static int choose(claim_ctx *c, int *victims)
 }
 
 /* Whether the chosen ones may all be displaced, one after the other. */
-static bool may_displace_all(claim_ctx *c, const int *victims, int n)
+static bool may_displace_all(st_claim_ctx *c, const int *victims, int n)
 {
     bool ok = true;
     for (int i = 0; i < n; i++)
         charge(c, c->cands.v[victims[i]], 1);
     for (int i = 0; i < n; i++) {
-        parting p = part_from(c, c->cands.v[victims[i]]->account, NULL);
-        ok = ok && may_displace(c, &p, c->cands.v[victims[i]]);
+        st_parting p = st_claim_part_from(c, c->cands.v[victims[i]]->account, NULL);
+        ok = ok && st_claim_may_displace(c, &p, c->cands.v[victims[i]]);
         charge(c, c->cands.v[victims[i]], -1);
     }
     return ok;
 }
 
 /* Set the rooms back to what everybody sees. */
-static void restore(claim_ctx *c)
+static void restore(st_claim_ctx *c)
 {
     const st_core *core = c->core;
     for (size_t i = 0; c->ask.rooms && i < core->whatif.touched.n; i++) {
@@ -423,7 +367,7 @@ static void restore(claim_ctx *c)
 /* When the claim is no longer held to the bound. That spares a large borrower for a small owner,
  * but not for ever: a floor that could be kept out by the size of what sits on it would be none.
  * Nor does a large gang of an account stand above the account's own order. */
-static int64_t unbound_ms(const claim_ctx *c, const int *victims, int n)
+static int64_t unbound_ms(const st_claim_ctx *c, const int *victims, int n)
 {
     bool own = c->core->policy.swap;
     for (int i = 0; i < n; i++)
@@ -435,15 +379,15 @@ static int64_t unbound_ms(const claim_ctx *c, const int *victims, int n)
 /* When a borrower may displace more than it takes. A large gang that yields to a small job leaves
  * the rest idle and is the last to find such a place again; an exchange that only makes things fairer
  * waits with that, longer than an owner keeps to the bound. */
-static int64_t exchange_ms(const claim_ctx *c)
+static int64_t exchange_ms(const st_claim_ctx *c)
 {
     if (c->sure || st_core_claims_at_once(c->core) || ST_BROKEN(EXCHANGE))
         return 0;
     return c->job->queued_ms + ST_EXCHANGE_PATIENCE * c->core->policy.patience_ms;
 }
 
-/* Where the claimant would go; false where that is gathered for somebody else. */
-static bool make_plan(claim_ctx *c, st_claim *ret)
+/* Where the claimant would go; false where that is gathered for somebody else, ret->blocker. */
+static bool make_plan(st_claim_ctx *c, st_claim *ret)
 {
     if (c->home) {
         ret->plan = st_alone_place(c->job);
@@ -453,11 +397,12 @@ static bool make_plan(claim_ctx *c, st_claim *ret)
     st_whatif_settle(c->core, c->ask.rooms);
     bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
     ST_ASSERT(ok);
-    return st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan) < 0;
+    ret->blocker = st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan);
+    return ret->blocker < 0;
 }
 
 /* Line up who may go, protected ones too if wanted. */
-static void muster(claim_ctx *c, bool ignore_protection)
+static void muster(st_claim_ctx *c, bool ignore_protection)
 {
     st_vec_clear(&c->cands);
     st_vec_clear(&c->line);
@@ -467,7 +412,7 @@ static void muster(claim_ctx *c, bool ignore_protection)
 }
 
 /* Choose from the line. */
-static void attempt(claim_ctx *c, st_claim *ret)
+static void attempt(st_claim_ctx *c, st_claim *ret)
 {
     if (c->hopeless || (c->line.n == 0 && !c->sure)) {
         ret->result = ST_CLAIM_NONE; /* nobody to take from, or not enough */
@@ -496,8 +441,10 @@ static void attempt(claim_ctx *c, st_claim *ret)
     ret->bound_m = bound_m;
     /* A borrower need not claim what comes free by itself; and nobody claims past those for
      * whom the place is gathered. */
-    if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k) || !make_plan(c, ret)) {
+    if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k)) {
         ret->result = ST_CLAIM_NONE;
+    } else if (!make_plan(c, ret)) {
+        ret->result = ST_CLAIM_GATHERED;
     } else if (ret->evict_m > bound_m && c->core->now < free_ms && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;
         ret->until_ms = free_ms;
@@ -514,9 +461,9 @@ static void attempt(claim_ctx *c, st_claim *ret)
 
 /* One way of claiming. If it fails, would it be enough if nobody were protected? Then it is worth
  * waking up for: with some of them the choice may be a better one than with all. */
-static void try_way(claim_ctx *c, st_claim *ret)
+static void try_way(st_claim_ctx *c, st_claim *ret)
 {
-    int64_t until_ms = c->core->yielders.until_ms;
+    int64_t until_ms = c->core->yielders.until_ms[c->sure];
     *ret = (st_claim){.until_ms = ST_TIME_NEVER};
     c->ask.rooms = NULL;
     muster(c, false);
@@ -529,6 +476,13 @@ static void try_way(claim_ctx *c, st_claim *ret)
             attempt(c, &open);
         if (open.result == ST_CLAIM_OK)
             ret->result = ST_CLAIM_PROTECTED;
+        else if (ret->result == ST_CLAIM_NONE && open.result != ST_CLAIM_NONE) {
+            ret->result = open.result;
+            ret->evict_m = open.evict_m;
+            ret->bound_m = open.bound_m;
+            ret->blocker = open.blocker;
+            ret->until_ms = ST_MIN(ret->until_ms, open.until_ms);
+        }
         if (open.enough)
             ret->until_ms = ST_MIN(ret->until_ms, until_ms);
         st_claim_done(&open);
@@ -540,7 +494,7 @@ static void try_way(claim_ctx *c, st_claim *ret)
 /* A job with a right to its home place need not take it from one who has such a right too and
  * only sits elsewhere: it looks for others to displace, at home, then anywhere. When it cannot
  * yet, *ret_later says so and *ret_until_ms when. */
-static bool try_gently(claim_ctx *c, st_claim *ret, bool *ret_later, int64_t *ret_until_ms)
+static bool try_gently(st_claim_ctx *c, st_claim *ret, bool *ret_later, int64_t *ret_until_ms)
 {
     c->spare = true;
     for (int away = 0; away <= 1; away++) {
@@ -558,22 +512,57 @@ static bool try_gently(claim_ctx *c, st_claim *ret, bool *ret_later, int64_t *re
     return false;
 }
 
-void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st_claim *ret)
+/* A claim of a job whose floor is used up, but not by guaranteed ones: from what uses it up, else from
+ * others too as far as everything stays within it. */
+static void try_excess(st_claim_ctx *c, st_claim *ret)
 {
+    c->excess = true;
+    try_way(c, ret);
+    if (ret->result == ST_CLAIM_OK)
+        return;
+    if (ret->result == ST_CLAIM_GATHERED)
+        return; /* it is not for lack of room */
+    st_claim own = *ret;
+    c->excess = false;
+    try_way(c, ret);
+    bool others = false;
+    for (size_t i = 0; i < ret->victims.n; i++)
+        others |= !st_claim_is_excess(c, ret->victims.v[i]);
+    if (ret->result == ST_CLAIM_NONE || (ret->result == ST_CLAIM_OK && !others)) {
+        st_claim_done(ret);
+        *ret = own;
+    } else {
+        st_claim_done(&own);
+    }
+}
+
+void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by, st_claim *ret)
+{
+    bool sure = by == ST_CLAIM_OWNER;
     *ret = (st_claim){.until_ms = ST_TIME_NEVER, .result = ST_CLAIM_NONE};
-    claim_ctx c = {.core = core, .job = job, .type = type, .sure = sure};
+    st_claim_ctx c = {.core = core,
+                      .job = job,
+                      .type = type,
+                      .sure = sure,
+                      .own = by == ST_CLAIM_OWN,
+                      .full = -1};
     c.home = sure && job->shade;
     c.need = st_need_of(job, type);
     c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
-    set_standings(&c);
-    if (!sure && !may_rebalance_any(&c))
+    st_claim_set_standings(&c);
+    if (!sure && !st_claim_may_rebalance_any(&c))
         return;
     st_core_refresh_yielders(core);
     bool later = false;
     int64_t until_ms = ST_TIME_NEVER;
     if (c.home && try_gently(&c, ret, &later, &until_ms))
         return;
-    try_way(&c, ret);
+    if (sure && !job->shade)
+        c.full = st_admit_full(core->tree, job->account, &c.need, false);
+    if (c.full >= 0)
+        try_excess(&c, ret);
+    else
+        try_way(&c, ret);
     if (ret->result == ST_CLAIM_OK)
         return;
     if (later)

@@ -44,13 +44,13 @@ static void tell_floors(st_core *core, const st_quota *before, size_t n, st_effe
     }
 }
 
-/* Guaranteed before burstable, then priority, then start (plans last), then id. */
+/* Guaranteed before burstable (who was until its floor shrank counts as if it still were when floors
+ * change again: with capacity back, classes are what they would have been), then priority, then start (plans last), then id. */
 static int by_right(const void *pa, const void *pb)
 {
     const st_job *a = *(st_job *const *)pa, *b = *(st_job *const *)pb;
-    bool ga = a->class == ST_CLASS_GUARANTEED, gb = b->class == ST_CLASS_GUARANTEED;
-    if (ga != gb)
-        return ga ? -1 : 1;
+    if (a->by_right != b->by_right)
+        return a->by_right ? -1 : 1;
     if (a->held != b->held)
         return a->held ? 1 : -1;
     if (a->priority != b->priority)
@@ -91,11 +91,14 @@ static void collect(st_core *core, bool all, st_job_vec *ret)
 }
 
 /* Go through the jobs by right and give each the class it can have. With `all`, guaranteed
- * ones must prove themselves again. */
-static void assign_classes(st_core *core, bool all, st_effects *fx)
+ * ones must prove themselves again; with `floors` these have changed. */
+static void assign_classes(st_core *core, bool all, bool floors, st_effects *fx)
 {
     st_job_vec list = {0};
     collect(core, all, &list);
+    for (size_t i = 0; i < list.n; i++)
+        list.v[i]->by_right =
+            list.v[i]->class == ST_CLASS_GUARANTEED || (floors && list.v[i]->demoted);
     if (list.n > 1)
         qsort(list.v, list.n, sizeof *list.v, by_right);
     if (all) {
@@ -119,7 +122,9 @@ static void assign_classes(st_core *core, bool all, st_effects *fx)
         } else {
             st_core_list_at(core, job, at);
         }
-        bool lost = job->held && !sure && job->class == ST_CLASS_GUARANTEED;
+        bool was = job->class == ST_CLASS_GUARANTEED;
+        bool lost = job->held && !sure && was;
+        job->demoted = !sure && !job->shade && (job->demoted || (was && all));
         set_class(core, job, sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE, fx);
         if (lost)
             st_core_unhold(core, job, fx); /* its claim rested on the floor */
@@ -129,7 +134,7 @@ static void assign_classes(st_core *core, bool all, st_effects *fx)
 
 void st_core_reclass(st_core *core, st_effects *fx)
 {
-    bool all = core->floors_dirty;
+    bool all = core->floors_dirty, floors = false;
     if (core->floors_dirty) {
         core->floors_dirty = false;
         ST_VEC(st_quota) before = {0};
@@ -138,6 +143,9 @@ void st_core_reclass(st_core *core, st_effects *fx)
         measure(core, &core->tree->capacity);
         st_admit_floors(core->tree);
         tell_floors(core, before.v, before.n, fx);
+        for (size_t i = 0; i < before.n; i++)
+            floors |=
+                memcmp(&before.v[i], &core->tree->accounts.v[i]->floor, sizeof before.v[i]) != 0;
         st_alone_floors(core);
         st_vec_free(&before);
         core->class_dirty = true;
@@ -145,6 +153,6 @@ void st_core_reclass(st_core *core, st_effects *fx)
     st_alone_run(core);
     if (core->class_dirty) {
         core->class_dirty = false;
-        assign_classes(core, all, fx);
+        assign_classes(core, all, floors, fx);
     }
 }

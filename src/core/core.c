@@ -17,7 +17,9 @@ st_core *st_core_new(const st_policy *policy)
     core->by_id = st_idmap_new();
     core->misfits = st_idmap_new();
     core->possible = st_idmap_new();
-    core->wake_ms = core->due_ms = core->exchange_ms = ST_TIME_NEVER;
+    core->wake_ms = core->due_ms = core->exchange_ms = core->age_ms = ST_TIME_NEVER;
+    core->round_wake_ms = ST_TIME_NEVER;
+    core->lowest = ST_PRIO_MAX;
     core->version = 1;
     core->floors_dirty = true;
     return core;
@@ -51,6 +53,7 @@ void st_core_free(st_core *core)
     st_fleet_free(core->fleet);
     st_tree_free(core->tree);
     free(core->prefer);
+    free(core->tops);
     st_vec_free(&core->bound);
     free(core->whatif.views);
     free(core->whatif.stamp);
@@ -84,6 +87,7 @@ void st_core_add_job(st_core *core, st_job *job)
 {
     size_t at = position(core, job->id);
     st_vec_insert(&core->jobs, at, job);
+    core->lowest = ST_MIN(core->lowest, job->priority);
     job->slot = (int32_t)core->off.n;
     st_vec_push(&core->off, job);
     st_idmap_put(core->by_id, job->id, (int64_t)(intptr_t)job);
@@ -132,16 +136,33 @@ int64_t st_core_next_timer(const st_core *core)
     return ST_MIN(core->wake_ms, core->due_ms);
 }
 
-int64_t st_core_protected_until(const st_core *core, const st_job *job)
+int64_t st_core_protected_until(const st_core *core, const st_job *job, bool from_owner)
 {
     int64_t run =
         job->start_ms + st_tree_min_run_ms(core->tree, job->account, core->policy.min_run_ms);
-    int64_t cool = job->preempted_ms < 0 ? 0 : job->preempted_ms + core->policy.cooldown_ms;
+    int64_t cool = job->preempted_ms + core->policy.cooldown_ms;
+    if (job->preempted_ms < 0 || from_owner)
+        cool = 0;
     if (ST_BROKEN(MIN_RUN))
         run = 0;
     if (ST_BROKEN(COOLDOWN))
         cool = 0;
     return ST_MAX(run, cool);
+}
+
+bool st_core_resumes(const st_core *core)
+{
+    return core->unfinished;
+}
+
+int st_core_thorough(const st_core *core, st_core **ret, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf saved = {0};
+    st_core_save(core, &saved);
+    int rc = st_core_load(saved.s, saved.n, ret, err);
+    if (rc == 0)
+        (*ret)->policy.claim_effort = INT64_MAX / 2;
+    return rc;
 }
 
 uint64_t st_core_hash(const st_core *core)

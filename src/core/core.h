@@ -56,7 +56,8 @@ typedef struct st_core st_core;
     X(ST_EV_AGENT, "agent")                   /* a node has an agent from now on: u.node_state */ \
     X(ST_EV_GONE, "gone")                     /* nothing of a stopping job is left: u.gone */     \
     X(ST_EV_LATE,                                                                                 \
-      "late") /* of a job that waits again: its last stay had ended by itself: u.finish */
+      "late") /* of a job that waits again: its last stay had ended by itself: u.finish */        \
+    X(ST_EV_LIMIT, "limit") /* a job's time limit: u.limit */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)
@@ -114,6 +115,10 @@ typedef struct st_event {
             uint64_t id;
             int priority;
         } priority;
+        struct {
+            uint64_t id;
+            int64_t limit_ms; /* ST_TIME_NEVER: none */
+        } limit;
         st_policy policy;
         struct {
             uint64_t id;
@@ -196,11 +201,14 @@ const char *st_event_name(st_event_kind kind);
     X(ST_WHY_HELD, "held", true)             /* it fits, but that is held for job `other` */       \
     X(ST_WHY_GATHERED, "gathered", true)     /* ... gathered for job `other` until until_ms */     \
     X(ST_WHY_LOOKAHEAD, "lookahead", true)   /* more than `bound` stand in line before it */       \
+    X(ST_WHY_UNSEEN, "unseen", true)         /* the last pass stopped before it, and goes on */    \
+    X(ST_WHY_COOLDOWN, "cooldown", true)     /* displaced twice: borrows nothing until_ms */       \
     X(ST_WHY_PINNED, "pinned", true)         /* paused on nodes that are busy */                   \
     X(ST_WHY_YIELDING, "yielding", true)     /* its victims leave by until_ms at the latest */     \
     X(ST_WHY_RECLAIM_PROTECTED, "reclaim_protected", false) /* borrowers protected until_ms */     \
     X(ST_WHY_RECLAIM_BOUND, "reclaim_bound", false) /* would evict `used` for `asked` GPUs */      \
-    X(ST_WHY_RECLAIM_NONE, "reclaim_none", false)   /* nobody may be displaced for it */           \
+    X(ST_WHY_RECLAIM_GATHERED, "reclaim_gathered", false) /* that room is for job `other` */       \
+    X(ST_WHY_RECLAIM_NONE, "reclaim_none", false)         /* nobody may be displaced for it */     \
     X(ST_WHY_MOVES, "moves", false)      /* moving `used` jobs with `bound` milli-GPU would do */  \
     X(ST_WHY_NO_NODES, "no_nodes", true) /* of asked tasks `bound` fit its nodes; dim: pool + 1 */ \
     X(ST_WHY_STOPPING, "stopping", true) /* `asked` jobs are not known to be gone; used 1: itself */
@@ -284,6 +292,11 @@ void st_core_gathered(const st_core *core, st_gathered_list *ret);
 /* For the simulation: whether what is kept from pass to pass is what would be found anew. */
 int st_core_audit(st_core *core, st_err *err);
 
+/* Likewise: whether the last pass left something for the next one, a moment later; and a copy that
+ * leaves nothing, however much there is to look at. */
+bool st_core_resumes(const st_core *core);
+int st_core_thorough(const st_core *core, st_core **ret, st_err *err);
+
 /* A hash over all effects so far: equal runs have equal hashes. */
 uint64_t st_core_hash(const st_core *core);
 
@@ -304,8 +317,9 @@ const st_job *st_core_job(const st_core *core, uint64_t id); /* NULL: unknown or
 /* All live jobs, in order of id. */
 size_t st_core_njobs(const st_core *core);
 const st_job *st_core_job_at(const st_core *core, size_t i);
-/* Whether a running job may not be displaced yet, and until when. */
-int64_t st_core_protected_until(const st_core *core, const st_job *job);
+/* Whether a running job may not be displaced yet, and until when: by an owner inside its floor, whom
+ * no cooldown keeps out, or by a borrower. */
+int64_t st_core_protected_until(const st_core *core, const st_job *job, bool from_owner);
 /* With policy `as_if_alone`: whether a floor carries the job only in the place it would have if
  * its account were alone, and that place, a grant per task; NULL while it would be waiting. */
 bool st_core_has_home(const st_job *job, const st_grant **ret_place);

@@ -85,7 +85,7 @@ static void collect(defrag_ctx *d, int64_t *ret_until_ms)
         st_job *mover = core->placed.v[i];
         if (!movable(core, d->job, mover) || !beside_free(core, mover))
             continue;
-        int64_t until = st_core_protected_until(core, mover);
+        int64_t until = st_core_protected_until(core, mover, false);
         if (until > core->now)
             *ret_until_ms = ST_MIN(*ret_until_ms, until);
         else

@@ -128,7 +128,7 @@ static bool may_start(const forecast *f, const st_job *job, int32_t type, st_cla
     const st_core *core = f->core;
     bool sure = st_core_is_sure(core, job, type);
     *ret_class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
-    if (!sure && st_core_weight_zero(core, job->account, NULL))
+    if (!sure && (st_core_weight_zero(core, job->account, NULL) || st_core_rests(core, job)))
         return false;
     return st_core_below_max(core, job, type, ST_NOW | ST_NEXT) &&
            st_admit_user_limits(core->fleet, core->tree, job, type, false, NULL, 0) == 0;

@@ -76,15 +76,6 @@ static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
     IO_IN(c, j->yield, 0, ST_YIELD_COUNT - 1);
 }
 
-static void io_policy(codec *c, st_policy *p)
-{
-#define X(field, key, kind, def, lo, hi, what) IO_IN(c, p->field, lo, hi);
-    ST_POLICY_TABLE(X)
-#undef X
-    IO_IN(c, p->basis, 0, INT32_MAX);
-    IO_IN(c, p->order, 0, ST_ORDER_COUNT - 1);
-}
-
 static void io_event(codec *c, st_arena *arena, st_event *ev)
 {
     int64_t head = ev->kind | (int64_t)c->format << FORMAT_SHIFT;
@@ -146,8 +137,14 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_u64(c, &ev->u.priority.id);
         IO_IN(c, ev->u.priority.priority, INT32_MIN, INT32_MAX);
         break;
+    case ST_EV_LIMIT:
+        io_u64(c, &ev->u.limit.id);
+        io_i64(c, &ev->u.limit.limit_ms);
+        break;
     case ST_EV_POLICY:
         io_policy(c, &ev->u.policy);
+        IO_IN(c, ev->u.policy.basis, 0, INT32_MAX);
+        IO_IN(c, ev->u.policy.order, 0, ST_ORDER_COUNT - 1);
         break;
     case ST_EV_TOLD:
         io_u64(c, &ev->u.told.id);

@@ -277,6 +277,7 @@ static int on_priority(st_core *core, const st_event *ev, st_effects *fx, st_err
     if (ev->u.priority.priority < -ST_PRIO_MAX || ev->u.priority.priority > ST_PRIO_MAX)
         return st_fail(err, ST_ERANGE, "job %s: priority is out of range", job->name);
     job->priority = ev->u.priority.priority;
+    core->lowest = ST_MIN(core->lowest, job->priority);
     st_alone_priority(core, job);
     st_core_stir(core);
     return 0;
@@ -348,6 +349,7 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_AGENT] = on_agent,
     [ST_EV_GONE] = on_gone,
     [ST_EV_LATE] = on_late,
+    [ST_EV_LIMIT] = st_core_set_limit,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)
@@ -370,6 +372,7 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
     bool stirs = event->kind != ST_EV_TOLD && event->kind != ST_EV_TIMER;
     core->stirred |= stirs;
     core->exchange |= stirs && core->minute;
+    core->heard |= stirs;
     if (event->kind == ST_EV_SUBMIT)
         st_vec_push(&core->fresh, event->u.job.id);
     else if (event->kind != ST_EV_TOLD)

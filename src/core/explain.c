@@ -54,15 +54,19 @@ static bool say_floor(st_core *core, const st_job *job, int32_t type, st_reasons
 {
     st_need need = st_need_of(job, type);
     int32_t at = job->account;
-    if (st_admit_sure(core->tree, job->account, &need, &at) && st_alone_entitled(job, type))
+    int32_t full = job->shade ? -1 : st_admit_full(core->tree, job->account, &need, true);
+    bool counted = st_admit_sure(core->tree, job->account, &need, &at);
+    if (counted && full < 0 && st_alone_entitled(job, type))
         return true;
+    if (counted && full >= 0)
+        at = full;
     while (job->shade && at != ST_ROOT &&
            !st_quota_has_gpu(&st_tree_account(core->tree, at)->floor))
         at = st_tree_account(core->tree, at)->parent;
     const st_account *a = st_tree_account(core->tree, at);
     st_reason r = reason_of(ST_WHY_OVER_FLOOR, type);
     r.account = at;
-    r.used = a->sure.gpu_m;
+    r.used = counted && full >= 0 ? a->next.gpu_m : a->sure.gpu_m;
     r.asked = need.gpu_m;
     r.bound = at == ST_ROOT ? core->tree->capacity.gpu_m : st_quota_gpu_m(&a->floor);
     say(ret, r);
@@ -170,7 +174,7 @@ static void say_no_room(st_core *core, const st_job *job, int32_t type, st_reaso
 static void say_claim(st_core *core, const st_job *job, int32_t type, bool sure, st_reasons *ret)
 {
     st_claim claim;
-    st_core_claim(core, job, type, sure, &claim);
+    st_core_claim(core, job, type, sure ? ST_CLAIM_OWNER : ST_CLAIM_BORROWER, &claim);
     st_reason r = reason_of(ST_WHY_RECLAIM_NONE, type);
     r.asked = st_job_gpu_m(job);
     if (claim.result == ST_CLAIM_PROTECTED) {
@@ -181,6 +185,10 @@ static void say_claim(st_core *core, const st_job *job, int32_t type, bool sure,
         r.used = claim.evict_m;
         r.until_ms = claim.until_ms;
         r.bound = claim.bound_m;
+    } else if (claim.result == ST_CLAIM_GATHERED) {
+        r.code = ST_WHY_RECLAIM_GATHERED;
+        r.other = core->resv.v[claim.blocker].job;
+        r.until_ms = core->resv.v[claim.blocker].at_ms;
     }
     if (claim.result != ST_CLAIM_OK)
         say(ret, r);
@@ -221,6 +229,11 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
     say_limits(core, job, type, ret);
     say_max(core, job, type, ST_NOW | ST_NEXT, ret);
     bool sure = say_floor(core, job, type, ret);
+    if (!sure && st_core_rests(core, job)) {
+        st_reason r = reason_of(ST_WHY_COOLDOWN, type);
+        r.until_ms = job->rest_ms;
+        say(ret, r);
+    }
     st_ask ask = {.job = job, .type = type};
     int blocker;
     bool fits = st_place_fits(core->placer, &ask);
@@ -233,12 +246,16 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
         r.until_ms = core->resv.v[blocker].at_ms;
         say(ret, r);
     }
+    if (core->unfinished)
+        say(ret, reason_of(ST_WHY_UNSEEN, type));
     if (job->beyond && !sure) {
         st_reason r = reason_of(ST_WHY_LOOKAHEAD, type);
         r.bound = core->policy.lookahead;
         say(ret, r);
     }
-    bool claims = sure ? !fits || ret->n > before : !fits && st_core_may_rebalance(core, job);
+    bool others = core->policy.rebalance || core->policy.swap || job->priority > core->lowest;
+    bool claims =
+        sure ? !fits || ret->n > before : !fits && others && st_core_may_rebalance(core, job);
     if (claims)
         say_claim(core, job, type, sure, ret);
 }

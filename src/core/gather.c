@@ -159,7 +159,7 @@ int64_t st_gather_release_ms(const st_core *core, const st_job *job, unsigned by
     else if (job->state == ST_JOB_NOTIFIED)
         at = ST_MIN(at, job->deadline_ms + core->policy.grace_ms);
     else if (claims && job->class == ST_CLASS_BURSTABLE)
-        at = ST_MIN(at, st_core_protected_until(core, job) + out);
+        at = ST_MIN(at, st_core_protected_until(core, job, true) + out);
     return at;
 }
 

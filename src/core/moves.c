@@ -87,6 +87,7 @@ static void go(st_core *core, st_job *job, st_effects *fx)
     job->kept_ms = 0;
     job->deadline_ms = 0;
     job->promise_ms = ST_TIME_NEVER;
+    job->rest_ms = 0;
     st_core_place(core, job, true);
     st_core_stir(core);
     st_core_expect(core, job);
@@ -107,6 +108,7 @@ static void adopt(st_core *core, st_job *job, int32_t type, st_class class, st_g
     job->grants = take_grants;
     job->type = type;
     job->class = class;
+    job->demoted = false;
     if (class == ST_CLASS_BURSTABLE)
         st_core_list_fresh(core, job);
     if (ST_BROKEN(GANG) && job->tasks > 1)

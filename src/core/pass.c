@@ -8,7 +8,13 @@
  *     borrowers by priority and standing. Who finds no place claims; who may not claim is
  *     gathered for; everybody behind may use the rest.
  * The pass repeats until a round changes nothing: then another pass changes nothing either.
- * Each round displaces in strict order only, so it ends. */
+ * Each round displaces in strict order only, so it ends.
+ *
+ * Looking for whom to displace is the costly part, and a pass has so much effort for it. Where that
+ * is used up the pass stops in the middle of a round, and the next, a moment later, goes on there. So
+ * effort decides when somebody runs, and never who. If something happened in between, the round begins
+ * anew, but those who have looked do not look again before everybody has: no stream of events keeps the
+ * last in line out. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,29 +22,36 @@
 #include "core/alone.h"
 #include "core/turn.h"
 
-#define ROUNDS_MAX   1000
-#define CLAIM_EFFORT 200000 /* candidates claims may look at in one pass */
-#define EXCHANGE_MS  60000  /* how often borrowers who wait look for somebody to displace */
+#define ROUNDS_MAX  1000
+#define EXCHANGE_MS 60000 /* how often borrowers who wait look for somebody to displace */
 
 /* Everybody gets a turn in each phase; true when somebody could use it. Starts change the
  * standings that later turns and reservations go by, so the caller repeats until a round
  * changes nothing: then doing it again changes nothing either. */
-static bool run_queue(st_core *core, st_effects *fx)
+static bool run_queue(st_core *core, bool in_place, st_effects *fx)
 {
     st_queue q = {0};
     bool again = false;
-    st_core_gather_clear(core);
     st_core_forget_misfits(core);
-    st_core_gather_movers(core);
+    if (!in_place) {
+        core->blocked = 0;
+        st_core_gather_clear(core);
+        st_core_gather_movers(core);
+    }
     st_queue_build(core, &q);
+    for (size_t i = 0; !in_place && i < q.turns.n; i++)
+        q.turns.v[i].job->joined = core->round;
     for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
         st_queue_rewind(core, &q);
         st_job *job;
-        int64_t most = phase == ST_PHASE_BURST ? core->policy.lookahead : 0, blocked = 0;
+        int64_t most = phase == ST_PHASE_BURST ? core->policy.lookahead : 0;
         while ((job = st_queue_next(core, &q, phase))) {
             if (!st_job_waits(job))
                 continue;
-            job->beyond = most > 0 && blocked >= most;
+            if (core->stopped || job->joined != core->round ||
+                (in_place && job->looked[phase] == core->round))
+                continue;
+            job->beyond = most > 0 && core->blocked >= most;
             if (job->beyond)
                 continue;
             if (ST_BROKEN(CONSERVE) && job->id % 7 == 0)
@@ -47,10 +60,12 @@ static bool run_queue(st_core *core, st_effects *fx)
             if (st_core_turn(core, job, phase, NULL, &later, fx)) {
                 st_queue_reorder(core, &q);
                 again = true;
-            } else {
+            } else if (!core->stopped) {
                 st_core_turn_gather(core, job, phase, later);
+                job->looked[phase] = core->round;
                 /* Who lacks more than room may lack it for ever, and stands in nobody's way. */
-                blocked += most > 0 && core->resv.n > 0 && st_core_lacks_room(core, job, phase);
+                core->blocked +=
+                    most > 0 && core->resv.n > 0 && st_core_lacks_room(core, job, phase);
             }
         }
     }
@@ -150,8 +165,8 @@ static void wake_for_order(st_core *core)
     int64_t half_life_ms = core->policy.half_life_ms;
     int64_t next = st_usage_epoch(core->now, half_life_ms) + half_life_ms / ST_USAGE_STEPS;
     if (core->resv.n > 0)
-        core->wake_ms = ST_MIN(core->wake_ms, next);
-    if (core->policy.rebalance && core->off.n > core->nheld) {
+        core->wake_ms = ST_MIN(core->wake_ms, ST_MIN(next, core->age_ms));
+    if ((core->policy.rebalance || core->policy.urgent) && core->off.n > core->nheld) {
         int64_t again = core->stirred ? core->now + 1 : core->exchange_ms;
         if (again != ST_TIME_NEVER)
             core->wake_ms =
@@ -194,38 +209,76 @@ void st_core_advance(st_core *core, int64_t now)
     core->now = now;
 }
 
+/* What a round begins with; true when somebody could use it. */
+static bool begin_round(st_core *core, st_effects *fx)
+{
+    st_core_reclass(core, fx);
+    while (run_held(core, fx))
+        st_core_reclass(core, fx);
+    st_core_gather_clear(core);
+    st_core_forget_misfits(core);
+    return run_restarts(core, fx);
+}
+
+/* One round, or the rest of one: true when there must be another. */
+static bool run_round(st_core *core, st_effects *fx)
+{
+    bool in_place = core->unfinished && !core->heard;
+    if (!core->unfinished) {
+        core->round++;
+        core->again = false;
+        core->wake_ms = ST_TIME_NEVER;
+    } else {
+        core->wake_ms = core->round_wake_ms;
+        core->again |= core->heard;
+    }
+    if (!in_place)
+        core->again |= begin_round(core, fx);
+    core->again |= run_queue(core, in_place, fx);
+    core->unfinished = core->stopped;
+    core->round_wake_ms = core->wake_ms;
+    core->heard = false;
+    return core->again || core->floors_dirty || core->class_dirty;
+}
+
 void st_core_pass(st_core *core, int64_t now, st_effects *fx)
 {
     st_core_advance(core, now);
     st_core_expire(core, fx);
+    /* The same moment again changes nothing. */
+    if (core->unfinished && !core->heard && core->now <= core->stopped_ms) {
+        core->settled = true;
+        return;
+    }
     note_lives(core);
     int round = 0;
     bool again = true;
-    core->effort = CLAIM_EFFORT;
-    if (core->exchange)
+    core->stopped = false;
+    core->effort = core->policy.claim_effort;
+    if (!core->unfinished)
+        core->round_ms = core->now;
+    if (core->exchange && !core->unfinished)
         core->exchange_ms = ST_TIME_NEVER;
-    while (again && round++ < ROUNDS_MAX) {
-        core->wake_ms = ST_TIME_NEVER;
-        st_core_reclass(core, fx);
-        while (run_held(core, fx))
-            st_core_reclass(core, fx);
-        st_core_gather_clear(core);
-        st_core_forget_misfits(core);
-        again = run_restarts(core, fx);
-        again |= run_queue(core, fx);
-        again |= core->floors_dirty || core->class_dirty;
+    while (again && !core->stopped && round++ < ROUNDS_MAX)
+        again = run_round(core, fx);
+    if (core->stopped) {
+        core->stopped_ms = core->now;
+        core->wake_ms = core->now + 1;
+    } else {
+        if (core->exchange)
+            core->stirred = false;
+        core->exchange = false;
+        st_core_promise(core);
+        wake_for_order(core);
+        core->wake_ms = ST_MAX(core->wake_ms, core->now + 1); /* a long round may have passed it */
+        if (again) /* never seen; the rest can wait a moment, the tenants' jobs must not */
+            core->wake_ms = ST_MIN(core->wake_ms, core->now + 1000);
     }
-    if (core->exchange)
-        core->stirred = core->effort <= 0;
-    st_core_promise(core);
-    wake_for_order(core);
-    if (again) /* never seen; the rest can wait a moment, the tenants' jobs must not */
-        core->wake_ms = ST_MIN(core->wake_ms, core->now + 1000);
     st_core_set_due(core);
     st_vec_clear(&core->fresh);
     st_core_free_ended(core);
     core->settled = true;
-    core->exchange = core->minute = false;
+    core->minute = false;
 }
 
 /* ---- submits into a settled state -------------------------------------------------------- */
@@ -236,6 +289,8 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
 static bool pass_one(st_core *core, st_job *job)
 {
     st_alone_run(core);
+    if (!st_queue_joins(core, job))
+        return false;
     st_phase first = st_queue_phase(core, job);
     for (size_t i = 0; i < core->resv.n; i++) {
         const st_resv *r = &core->resv.v[i];
@@ -256,9 +311,9 @@ static bool pass_one(st_core *core, st_job *job)
 
 static bool pass_fresh(st_core *core)
 {
-    if (!core->settled || core->exchange || core->wake_ms <= core->now)
+    if (!core->settled || core->exchange || core->unfinished || core->wake_ms <= core->now)
         return false;
-    if (core->fresh.n > 0 && core->policy.lookahead > 0)
+    if (core->fresh.n > 0 && (core->policy.lookahead > 0 || core->age_ms <= core->now))
         return false;
     for (size_t i = 0; i < core->fresh.n; i++)
         if (!pass_one(core, st_core_find(core, core->fresh.v[i])))
@@ -277,7 +332,8 @@ void st_core_settle(st_core *core, int64_t now, st_effects *fx)
     st_core_expire(core, fx);
     if (!pass_fresh(core))
         st_core_pass(core, now, fx);
-    core->exchange = core->minute = false;
+    core->exchange &= core->unfinished;
+    core->minute = false;
 }
 
 int st_core_step(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

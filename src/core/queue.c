@@ -1,6 +1,7 @@
 /* The queue of waiting jobs. */
 #include "core/queue.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -21,13 +22,71 @@ bool st_job_waits(const st_job *job)
            !job->stopping;
 }
 
+static bool is_fresh(const st_core *core, uint64_t id)
+{
+    for (size_t i = 0; i < core->fresh.n; i++)
+        if (core->fresh.v[i] == id)
+            return true;
+    return false;
+}
+
+/* The highest priority that waits in each account; with `before`, without those who have just come. */
+static void find_tops(st_core *core, bool before)
+{
+    size_t n = core->tree->accounts.n;
+    core->tops = st_xreallocarray(core->tops, n, sizeof *core->tops);
+    core->ntops = n;
+    core->age_ms = ST_TIME_NEVER;
+    for (size_t i = 0; i < n; i++)
+        core->tops[i] = INT_MIN;
+    for (size_t i = 0; i < core->off.n; i++) {
+        const st_job *job = core->off.v[i];
+        if (st_job_waits(job) && !(before && is_fresh(core, job->id)))
+            core->tops[job->account] = ST_MAX(core->tops[job->account], job->priority);
+    }
+}
+
+/* When a job counts for more. */
+static int64_t ages_ms(const st_core *core, const st_job *job)
+{
+    bool alike = (size_t)job->account >= core->ntops || job->priority >= core->tops[job->account];
+    if (core->policy.ageing_ms == 0 || alike)
+        return ST_TIME_NEVER;
+    return job->queued_ms + core->policy.ageing_ms;
+}
+
+/* A job's turn. Who has waited long counts as a level higher, up to whoever waits beside it: so a
+ * stream of others does not keep it out for ever, and where all are equal nothing changes. */
+static st_turn turn_of(const st_core *core, st_job *job)
+{
+    st_turn turn = st_turn_of(core->tree, &core->policy, job, core->now);
+    if (ages_ms(core, job) <= core->now)
+        turn.priority = ST_MIN(job->priority + ST_PRIO_LEVEL, core->tops[job->account]);
+    return turn;
+}
+
+bool st_queue_joins(st_core *core, const st_job *job)
+{
+    if (core->ntops < core->tree->accounts.n)
+        find_tops(core, true);
+    int *top = &core->tops[job->account];
+    if (*top != INT_MIN && job->priority > *top && core->policy.ageing_ms > 0)
+        return false;
+    *top = ST_MAX(*top, job->priority);
+    core->age_ms = ST_MIN(core->age_ms, ages_ms(core, job));
+    return true;
+}
+
 void st_queue_build(st_core *core, st_queue *q)
 {
+    find_tops(core, false);
     for (size_t i = 0; i < core->off.n; i++) {
         st_job *job = core->off.v[i];
         if (!st_job_waits(job))
             continue;
-        st_vec_push(&q->turns, st_turn_of(core->tree, &core->policy, job, core->now));
+        st_vec_push(&q->turns, turn_of(core, job));
+        if (ages_ms(core, job) > core->now)
+            core->age_ms = ST_MIN(core->age_ms, ages_ms(core, job));
     }
     if (q->turns.n > 1)
         qsort(q->turns.v, q->turns.n, sizeof *q->turns.v, by_account_turn);
@@ -121,7 +180,6 @@ bool st_queue_before(const st_core *core, st_phase phase, st_job *a, st_job *b)
                    ? st_share_sure_before(tree, x, y)
                    : st_share_burst_before(tree, x, y, (st_share_basis)core->policy.basis);
     }
-    st_turn ta = st_turn_of(tree, &core->policy, a, core->now);
-    st_turn tb = st_turn_of(tree, &core->policy, b, core->now);
+    st_turn ta = turn_of(core, a), tb = turn_of(core, b);
     return st_turn_cmp(&ta, &tb) < 0;
 }

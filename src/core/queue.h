@@ -34,7 +34,9 @@ void st_queue_reorder(const st_core *core, st_queue *q);
 bool st_job_waits(const st_job *job);
 /* The first phase in which the job has a turn. */
 st_phase st_queue_phase(const st_core *core, const st_job *job);
-/* Whether a's turn in a phase comes before b's. */
+/* A new job waits too; false when that changes the order of others. */
+bool st_queue_joins(st_core *core, const st_job *job);
+/* Whether a's turn in a phase comes before b's; both wait and have joined. */
 bool st_queue_before(const st_core *core, st_phase phase, st_job *a, st_job *b);
 
 #endif

@@ -184,6 +184,8 @@ static void text_reclaim(const telling *t, st_strbuf *out)
     else if (r->code == ST_WHY_RECLAIM_BOUND)
         st_strbuf_addf(out, "would preempt %s GPUs for %s; `reclaim_bound` allows %s", used, asked,
                        bound);
+    else if (r->code == ST_WHY_RECLAIM_GATHERED)
+        st_strbuf_addf(out, "what borrowers would free is reserved for %s", job_name(t));
     else
         st_strbuf_add(out, "preempting every job it is allowed to preempt would still not free "
                            "enough GPUs");
@@ -251,6 +253,14 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
         else
             st_strbuf_add(out, "blocked jobs are ahead of it (`lookahead`)");
         break;
+    case ST_WHY_UNSEEN:
+        st_strbuf_add(out,
+                      "the scheduler is still looking at jobs ahead of it and goes on at once");
+        break;
+    case ST_WHY_COOLDOWN:
+        st_fmt_duration(a, in);
+        st_strbuf_addf(out, "preempted twice within `cooldown`: it borrows nothing for %s more", a);
+        break;
     case ST_WHY_PINNED:
         st_strbuf_add(out, "it is paused in the memory of its nodes, whose GPUs are busy");
         break;
@@ -279,6 +289,7 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
         break;
     case ST_WHY_RECLAIM_PROTECTED:
     case ST_WHY_RECLAIM_BOUND:
+    case ST_WHY_RECLAIM_GATHERED:
     case ST_WHY_RECLAIM_NONE:
         text_reclaim(&t, out);
         break;

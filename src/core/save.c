@@ -242,6 +242,25 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     io_i64(c, &j->expect_ms);
     io_i64(c, &j->promise_ms);
     IO_BOOL(c, j->beyond);
+    if (c->format >= 5) {
+        io_i64(c, &j->rest_ms);
+        IO_BOOL(c, j->demoted);
+        bool joined = j->joined == core->round;
+        if (core->unfinished)
+            IO_BOOL(c, joined);
+        if (!c->out)
+            j->joined = core->unfinished && joined;
+        for (int p = 0; core->unfinished && p < 2; p++) {
+            bool looked = j->looked[p] == core->round;
+            bool later = looked && j->later[p];
+            IO_BOOL(c, looked);
+            IO_BOOL(c, later);
+            if (c->out)
+                continue;
+            j->looked[p] = looked;
+            j->later[p] = later;
+        }
+    }
     io_i64(c, &j->told_ms);
     io_i64(c, &j->told_at_ms);
     if (c->format >= 4) {
@@ -370,11 +389,26 @@ static void io_typical(codec *c, st_typical *t)
     io_kinds(c, t->target, &t->ntarget, ST_TYPICAL_TARGET);
 }
 
+/* Where a pass stopped. */
+static void io_round(codec *c, st_core *core)
+{
+    IO_BOOL(c, core->unfinished);
+    if (!core->unfinished)
+        return;
+    IO_BOOL(c, core->heard);
+    IO_BOOL(c, core->again);
+    IO_BOOL(c, core->exchange);
+    io_i64(c, &core->stopped_ms);
+    io_i64(c, &core->round_ms);
+    io_i64(c, &core->blocked);
+    io_i64(c, &core->round_wake_ms);
+    if (!c->out)
+        core->round = 1;
+}
+
 static void io_core(codec *c, st_core *core)
 {
-#define X(field, key, kind, def, lo, hi, what) IO_IN(c, core->policy.field, lo, hi);
-    ST_POLICY_TABLE(X)
-#undef X
+    io_policy(c, &core->policy);
     IO_IN(c, core->policy.basis, 0, ST_BASIS_TOTAL);
     IO_IN(c, core->policy.order, 0, ST_ORDER_COUNT - 1);
     io_i64(c, &core->now);
@@ -387,6 +421,8 @@ static void io_core(codec *c, st_core *core)
     IO_BOOL(c, settled);
     if (!c->out)
         core->settled = settled;
+    if (c->format >= 5)
+        io_round(c, core);
     io_fleet(c, core->fleet);
     io_nodes(c, core->fleet);
     io_tree(c, core->tree);

@@ -2,6 +2,7 @@
  *
  *   events.c    what each event changes
  *   submit.c    what a job must satisfy to be accepted
+ *   limit.c     when a job may have more or less time
  *   pools.c     when a pool may allow other things
  *   moves.c     the only functions that give, hold or take away devices; they keep residents,
  *               quota counters and effects in step
@@ -14,7 +15,7 @@
  *   turn.c      what one job can do with its turn
  *   pass.c      one scheduling pass; the step
  *   yielders.c  who could be displaced, and who is leaving
- *   claim.c     reclaim and rebalance: whom to displace
+ *   claim.c     reclaim and rebalance: whom to displace; claim_right.c: who may be
  *   defrag.c    who moves so that another can land
  *   gather.c    reservations of blocked jobs; gather.h has its parts
  *   backfill.c  what others may use of what is gathered
@@ -91,9 +92,10 @@ typedef ST_VEC(st_job *) st_job_vec;
 typedef struct st_yielders {
     uint64_t version;
     int64_t now;
-    st_job_vec all;   /* running borrowers by account, each account's in the order they would go */
-    st_job_vec open;  /* those past their protection */
-    int64_t until_ms; /* when the first protection ends */
+    st_job_vec all; /* running borrowers by account, each account's in the order they would go */
+    /* Those past their protection, from borrowers and from owners; and when the first ends. */
+    st_job_vec open[2];
+    int64_t until_ms[2];
     st_job_vec sorted;
     size_t *count;
     /* Nodes that those who leave give up, as they will be, while the fleet's log stands where it
@@ -132,6 +134,7 @@ struct st_core {
     ST_VEC(st_job *) placed; /* those on devices, in no particular order */
     uint64_t version;        /* counts changes of who may be displaced, and in what order */
     st_idmap *by_id;
+    int lowest;           /* no job has a lower priority than this */
     ST_VEC(st_job *) off; /* those who are not, likewise; a job's slot is in either */
     size_t nheld;         /* of these, with a plan */
     size_t nmoving;       /* of those on devices, with a place to go to */
@@ -149,6 +152,9 @@ struct st_core {
     ST_VEC(st_plan_link) links; /* derived: its plans by node; see gather.c */
     int32_t *link_at;           /* by node: the first, + 1 */
     size_t nlink_at;
+    int *tops; /* by account: the highest priority that waits; see queue.c */
+    size_t ntops;
+    int64_t age_ms;   /* when the first of those who wait counts for more */
     uint64_t retimed; /* counts changes that move when many leave */
     st_forecast *forecast;
     ST_VEC(struct st_alone *) alone; /* see alone.h */
@@ -158,9 +164,19 @@ struct st_core {
     ST_VEC(st_restart) restart; /* gangs that just lost a node: tried first */
     uint8_t *prefer;
     size_t nprefer;
-    st_idmap *misfits;      /* shapes that found no place in this pass */
-    st_idmap *possible;     /* shapes that fit the fleet when it is empty */
-    int64_t effort;         /* what claims may still cost in this pass */
+    st_idmap *misfits;  /* shapes that found no place in this pass */
+    st_idmap *possible; /* shapes that fit the fleet when it is empty */
+    /* Looking for whom to displace may take more than one pass (pass.c). */
+    int64_t effort;         /* candidates claims may still look at in this one */
+    bool stopped;           /* this pass has come to a job for which nothing is left */
+    bool unfinished;        /* the last one had, in the middle of a round; the next goes on there */
+    int64_t stopped_ms;     /* when */
+    bool heard;             /* something happened since */
+    bool again;             /* the round has changed something */
+    int64_t blocked;        /* how many lacked room in it, of those the policy `lookahead` counts */
+    uint64_t round;         /* counts them */
+    int64_t round_ms;       /* when the first of those began that belong together */
+    int64_t round_wake_ms;  /* when to wake, as far as the last one has come */
     bool settled;           /* the last pass left nothing to do, but for those in `fresh` */
     ST_VEC(uint64_t) fresh; /* jobs submitted since */
     st_job_vec leaving;     /* derived: notified or checkpointing */
@@ -187,10 +203,14 @@ void st_core_free_ended(st_core *core);
 void st_core_place(st_core *core, st_job *job, bool on); /* between `placed` and `off` */
 
 /* submit.c */
+#define ST_LIMIT_MAX_MS (INT64_C(10) * 366 * 86400 * 1000) /* a job's time limit */
 int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_err *err);
 /* Whether the job would fit empty nodes of the type; ret_most, which may be NULL, is told how many
  * of its tasks would when it does not. */
 bool st_core_possible(st_core *core, const st_job *job, int32_t type, int64_t *ret_most);
+
+/* limit.c */
+int st_core_set_limit(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 
 /* pools.c */
 int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
@@ -272,6 +292,8 @@ void st_core_reclass(st_core *core, st_effects *fx);
 void st_core_leaves(st_core *core, st_job *job);
 void st_core_left(st_core *core, const st_job *job); /* or stays after all */
 void st_core_refresh_yielders(st_core *core);
+/* The running borrower of an account that would go first; NULL none. As of the last refresh. */
+const st_job *st_core_first_yielder(const st_core *core, int32_t account);
 /* Whether a job could possibly fit if some of the jobs, and all who leave, were gone: false is
  * certain, and cheap to say. */
 bool st_core_yield_enough(st_core *core, const st_job *job, int32_t type, st_job *const *jobs,
@@ -284,11 +306,13 @@ typedef enum st_claim_result {
     ST_CLAIM_NONE,      /* displacing everyone it may would not be enough */
     ST_CLAIM_PROTECTED, /* enough, once protections end */
     ST_CLAIM_BOUND,     /* too much for what it asks */
+    ST_CLAIM_GATHERED,  /* enough, but the place is gathered for somebody ahead */
 } st_claim_result;
 
 typedef struct st_claim {
     st_claim_result result;
     bool away;        /* OK, in another place than its home (alone.h): it will borrow */
+    int32_t blocker;  /* GATHERED: the reservation */
     bool enough;      /* displacing all it may would make room, whatever else forbids it */
     int64_t evict_m;  /* BOUND: what would have to go */
     int64_t bound_m;  /* ... and what may */
@@ -298,8 +322,13 @@ typedef struct st_claim {
     st_grant *plan;
 } st_claim;
 
-/* Find victims for a job as a guaranteed (sure) or a borrowing claimant; changes nothing. */
-void st_core_claim(st_core *core, const st_job *job, int32_t type, bool sure, st_claim *ret);
+/* Find victims for a job; changes nothing. */
+typedef enum st_claim_by {
+    ST_CLAIM_BORROWER,
+    ST_CLAIM_OWNER, /* inside its floor */
+    ST_CLAIM_OWN,   /* a borrower, of its own account alone */
+} st_claim_by;
+void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by, st_claim *ret);
 void st_claim_done(st_claim *claim);
 
 /* defrag.c: find jobs whose move lets the job land, with its plan and, in evict_m, what they
@@ -374,6 +403,7 @@ uint64_t st_core_shape_key(const st_job *job, int32_t type);
 #define ST_TYPE_END   (-3)
 int32_t st_core_next_type(const st_core *core, const st_job *job, int32_t after);
 bool st_core_weight_zero(const st_core *core, int32_t account, int32_t *ret_account);
+bool st_core_rests(const st_core *core, const st_job *job);
 bool st_core_may_rebalance(const st_core *core, const st_job *job);
 /* Whether borrowers claim whenever they can, and not on the minute only. */
 bool st_core_claims_at_once(const st_core *core);

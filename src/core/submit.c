@@ -9,8 +9,6 @@
 #include "base/num.h"
 #include "core/alone.h"
 
-#define LIMIT_MAX_MS (INT64_C(10) * 366 * 86400 * 1000)
-
 static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
 {
     const st_shape *shape = &s->shape;
@@ -45,7 +43,7 @@ static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
     if (s->pool < -1 || (s->pool >= 0 && ((size_t)s->pool >= core->fleet->pools.n ||
                                           !st_pool_there(&core->fleet->pools.v[s->pool]))))
         return st_fail(err, ST_ENOENT, "job %s: its pool does not exist", s->name);
-    if (s->limit_ms != ST_TIME_NEVER && (s->limit_ms < 1 || s->limit_ms > LIMIT_MAX_MS))
+    if (s->limit_ms != ST_TIME_NEVER && (s->limit_ms < 1 || s->limit_ms > ST_LIMIT_MAX_MS))
         return st_fail(err, ST_ERANGE, "job %s: its time limit must be 1 ms to 10 years", s->name);
     if (s->priority < -ST_PRIO_MAX || s->priority > ST_PRIO_MAX)
         return st_fail(err, ST_ERANGE, "job %s: its priority is out of range", s->name);

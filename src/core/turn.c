@@ -33,7 +33,7 @@ bool st_core_weight_zero(const st_core *core, int32_t account, int32_t *ret_acco
 
 bool st_core_may_rebalance(const st_core *core, const st_job *job)
 {
-    return (core->policy.rebalance || core->policy.swap) &&
+    return (core->policy.rebalance || core->policy.swap || core->policy.urgent) &&
            !st_core_weight_zero(core, job->account, NULL);
 }
 
@@ -43,14 +43,27 @@ bool st_core_claims_at_once(const st_core *core)
     return core->policy.swap || core->policy.as_if_alone;
 }
 
-/* Whether it looks for somebody to displace in this pass. An owner always does, a borrower every
- * minute: exchanges between borrowers are a matter of fairness, not of right, and with many who wait,
- * looking every time anything happens is most of the work. Who comes in between waits with the
- * others, or it would go before them. */
-static bool claims_now(const st_core *core, const st_job *job, bool sure)
+/* Whether it looks for somebody to displace in this pass, and for whom. An owner always does, a
+ * borrower every minute: exchanges between borrowers are a matter of fairness, not of right, and with
+ * many who wait, looking every time anything happens is most of the work. Who comes in between waits
+ * with the others, or it would go before them; but its own account is its own business. */
+static bool claims_now(const st_core *core, const st_job *job, bool sure, st_claim_by *ret)
 {
-    return sure ||
-           (st_core_may_rebalance(core, job) && (st_core_claims_at_once(core) || core->exchange));
+    *ret = sure ? ST_CLAIM_OWNER : ST_CLAIM_BORROWER;
+    if (sure)
+        return true;
+    if (!st_core_may_rebalance(core, job))
+        return false;
+    if (st_core_claims_at_once(core) || core->exchange)
+        return true;
+    *ret = ST_CLAIM_OWN;
+    return core->policy.urgent && job->queued_ms >= core->round_ms;
+}
+
+/* Whether it may not borrow for a while. */
+bool st_core_rests(const st_core *core, const st_job *job)
+{
+    return job->rest_ms > core->now;
 }
 
 #define KEY_MOVES 77 /* tells the memory of moves from that of places */
@@ -117,33 +130,52 @@ static void note_misfit(st_core *core, const misfit *m, int blocker)
     st_idmap_put(core->misfits, blocker < 0 ? m->key : m->bound_key, 1);
 }
 
+/* Try the claim again at a moment, if that is to come. */
+static void wake_claim(st_core *core, st_claim_by by, int64_t at_ms)
+{
+    bool soon = by == ST_CLAIM_OWNER || st_core_claims_at_once(core);
+    int64_t *wake_ms = soon ? &core->wake_ms : &core->exchange_ms;
+    if (at_ms > core->now)
+        *wake_ms = ST_MIN(*wake_ms, at_ms);
+}
+
+/* When a job has waited so long that a claim of its kind is held to less. */
+static int64_t patience_ms(const st_core *core, const st_job *job, int times)
+{
+    return job->queued_ms + times * core->policy.patience_ms;
+}
+
 /* The same claim of the same account fails the same way while nothing is freed; but a shorter job may
- * swap with somebody a longer one may not. */
-static bool claim_failed(st_core *core, const st_job *job, int32_t type, bool sure,
+ * swap with somebody a longer one may not, and how long each has waited is its own. */
+static bool claim_failed(st_core *core, const st_job *job, int32_t type, st_claim_by by,
                          uint64_t *ret_key, bool *ret_later)
 {
-    uint64_t key = st_hash_u64(st_core_shape_key(job, type), (uint64_t)job->account * 2 + sure + 1);
-    int64_t later = 0;
+    uint64_t key =
+        st_hash_u64(st_core_shape_key(job, type), (uint64_t)job->account * 4 + (uint64_t)by + 1);
+    int64_t how = 0;
     if (core->freed)
         st_core_forget_misfits(core);
+    int64_t once_ms = patience_ms(core, job, 1);
+    int64_t long_ms = patience_ms(core, job, ST_EXCHANGE_PATIENCE);
     key = st_hash_u64(key, (uint64_t)job->priority);
     key = st_hash_u64(key, (uint64_t)st_order_swap_rank(core->tree, &core->policy, job, core->now));
+    key = st_hash_u64(key, (uint64_t)((once_ms <= core->now) + (long_ms <= core->now)));
     /* Who has a place of its own claims that and no other. */
-    *ret_key = sure && job->shade ? st_hash_u64(key, job->id) : key;
-    if (!st_idmap_get(core->misfits, *ret_key, &later))
+    *ret_key = by == ST_CLAIM_OWNER && job->shade ? st_hash_u64(key, job->id) : key;
+    if (!st_idmap_get(core->misfits, *ret_key, &how))
         return false;
-    *ret_later |= later != 0;
+    *ret_later |= how == ST_CLAIM_PROTECTED;
+    if (how == ST_CLAIM_BOUND)
+        wake_claim(core, by, once_ms > core->now ? once_ms : long_ms);
     return true;
 }
 
 /* What a claim that came to nothing leaves behind. */
-static void note_claim(st_core *core, uint64_t key, const st_claim *claim, bool sure,
+static void note_claim(st_core *core, uint64_t key, const st_claim *claim, st_claim_by by,
                        bool *ret_later)
 {
-    st_idmap_put(core->misfits, key, claim->result == ST_CLAIM_PROTECTED);
-    int64_t *wake_ms = sure || st_core_claims_at_once(core) ? &core->wake_ms : &core->exchange_ms;
-    if (claim->until_ms > core->now)
-        *wake_ms = ST_MIN(*wake_ms, claim->until_ms);
+    st_idmap_put(core->misfits, key, claim->result);
+    wake_claim(core, by, claim->until_ms);
     *ret_later |= claim->result == ST_CLAIM_PROTECTED;
 }
 
@@ -161,6 +193,13 @@ bool st_core_below_max(const st_core *core, const st_job *job, int32_t type, uns
     st_need need = st_need_of(job, type);
     return ST_BROKEN(MAX) ||
            st_admit_over(core->tree, job->account, &need, moments, false, NULL, 0) == 0;
+}
+
+/* Whether it would be guaranteed, whatever else its account holds. */
+static bool is_counted(const st_core *core, const st_job *job, int32_t type)
+{
+    st_need need = st_need_of(job, type);
+    return st_alone_entitled(job, type) && st_admit_sure(core->tree, job->account, &need, NULL);
 }
 
 /* A job with a home place takes that first; wherever else it sits it borrows. */
@@ -186,28 +225,31 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
         note_misfit(core, &m, blocker);
         return false;
     }
+    /* What kept it outside its floor is held by others of its account: the floor carries it all the
+     * same. */
+    core->class_dirty |= class == ST_CLASS_BURSTABLE && is_counted(core, job, type);
     st_core_start(core, job, type, class, grants, fx);
     return true;
 }
 
 /* Displace others for the job: the victims are told, and their place is held for it.
  * *ret_later: it could, but for protections that end. */
-static bool try_claim(st_core *core, st_job *job, int32_t type, bool sure, bool *ret_later,
+static bool try_claim(st_core *core, st_job *job, int32_t type, st_claim_by by, bool *ret_later,
                       st_effects *fx)
 {
     if (!within_limits(core, job, type))
         return false;
     uint64_t key;
-    if (claim_failed(core, job, type, sure, &key, ret_later) || core->effort <= 0)
+    if (claim_failed(core, job, type, by, &key, ret_later))
         return false;
     st_claim claim;
-    st_core_claim(core, job, type, sure, &claim);
+    st_core_claim(core, job, type, by, &claim);
     if (claim.result != ST_CLAIM_OK) {
-        note_claim(core, key, &claim, sure, ret_later);
+        note_claim(core, key, &claim, by, ret_later);
         st_claim_done(&claim);
         return false;
     }
-    st_class class = sure && !claim.away ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
+    st_class class = by == ST_CLAIM_OWNER && !claim.away ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
     st_core_hold(core, job, type, class, ST_TAKE(claim.plan), fx);
     for (size_t i = 0; i < claim.victims.n; i++)
         st_core_notify(core, claim.victims.v[i], job, NULL, fx);
@@ -243,7 +285,7 @@ static bool find_moves(st_core *core, const st_job *job, int32_t type, st_claim 
 /* Have others move, so that the job gets the place they leave. */
 static bool try_defrag(st_core *core, st_job *job, int32_t type, bool sure, st_effects *fx)
 {
-    if (core->effort <= 0 || !may_have_moves(core, job, type))
+    if (!may_have_moves(core, job, type))
         return false;
     st_claim moves;
     bool found = find_moves(core, job, type, &moves);
@@ -261,7 +303,83 @@ static bool try_defrag(st_core *core, st_job *job, int32_t type, bool sure, st_e
 bool st_core_is_sure(const st_core *core, const st_job *job, int32_t type)
 {
     st_need need = st_need_of(job, type);
-    return st_alone_entitled(job, type) && st_admit_sure(core->tree, job->account, &need, NULL);
+    return is_counted(core, job, type) &&
+           (job->shade || st_admit_full(core->tree, job->account, &need, true) < 0);
+}
+
+/* Whether the job may use its turn as a borrower at all. */
+static bool may_borrow(const st_core *core, const st_job *job)
+{
+    return !st_core_weight_zero(core, job->account, NULL) && !st_core_rests(core, job);
+}
+
+/* Whether only what its account holds too much keeps the job outside its floor: then it claims as an
+ * owner, from that first. */
+static bool takes_excess(const st_core *core, const st_job *job, int32_t type, bool sure)
+{
+    return !sure && !job->shade && is_counted(core, job, type);
+}
+
+/* Whether the claim would succeed; a failure is noted. */
+static bool could_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by,
+                        bool *ret_later)
+{
+    st_claim claim;
+    uint64_t key;
+    if (claim_failed(core, job, type, by, &key, ret_later))
+        return false;
+    st_core_claim(core, job, type, by, &claim);
+    bool ok = claim.result == ST_CLAIM_OK;
+    if (!ok)
+        note_claim(core, key, &claim, by, ret_later);
+    st_claim_done(&claim);
+    return ok;
+}
+
+/* Displace others, or have them move. */
+static bool look(st_core *core, st_job *job, bool sure, bool moves, bool *ret_later, st_effects *fx)
+{
+    st_claim_by by;
+    bool claims = claims_now(core, job, sure, &by);
+    int32_t t;
+    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); claims && t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t)) {
+        if (st_core_is_sure(core, job, t) != sure)
+            continue;
+        if (takes_excess(core, job, t, sure) &&
+            try_claim(core, job, t, ST_CLAIM_OWNER, ret_later, fx))
+            return true;
+        if (try_claim(core, job, t, by, ret_later, fx))
+            return true;
+    }
+    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); moves && t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t))
+        if (st_core_is_sure(core, job, t) == sure && try_defrag(core, job, t, sure, fx))
+            return true;
+    return false;
+}
+
+/* The same, as far as this pass has effort for it. Who looked before the round was interrupted has done
+ * so; at one for whom nothing is left the pass stops, so that nobody behind goes before it. */
+static bool make_room(st_core *core, st_job *job, st_phase phase, bool moves, bool *ret_later,
+                      st_effects *fx)
+{
+    st_claim_by by;
+    bool sure = phase == ST_PHASE_SURE;
+    if (!claims_now(core, job, sure, &by) && !(moves && core->policy.defrag))
+        return false;
+    if (core->unfinished && job->looked[phase] == core->round) {
+        *ret_later = job->later[phase];
+        return false;
+    }
+    if (core->effort <= 0) {
+        core->stopped = !ST_BROKEN(EFFORT);
+        return false;
+    }
+    core->effort--;
+    bool found = look(core, job, sure, moves, ret_later, fx);
+    job->later[phase] = *ret_later;
+    return found;
 }
 
 bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *prefer,
@@ -270,7 +388,7 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
     *ret_later = false;
     bool sure = phase == ST_PHASE_SURE;
     st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
-    if (!sure && st_core_weight_zero(core, job->account, NULL))
+    if (!sure && !may_borrow(core, job))
         return false;
     int32_t t;
     bool any = false;
@@ -282,24 +400,13 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
         if (try_start(core, job, t, class, prefer, fx))
             return true;
     }
-    if (!any)
-        return false;
-    bool claims = claims_now(core, job, sure);
-    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); claims && t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t))
-        if (st_core_is_sure(core, job, t) == sure && try_claim(core, job, t, sure, ret_later, fx))
-            return true;
-    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); !prefer && t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t))
-        if (st_core_is_sure(core, job, t) == sure && try_defrag(core, job, t, sure, fx))
-            return true;
-    return false;
+    return any && make_room(core, job, phase, !prefer, ret_later, fx);
 }
 
 bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase)
 {
     bool sure = phase == ST_PHASE_SURE;
-    if (!sure && st_core_weight_zero(core, job->account, NULL))
+    if (!sure && !may_borrow(core, job))
         return false;
     for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
          t = st_core_next_type(core, job, t))
@@ -318,7 +425,7 @@ void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool 
     for (size_t i = 0; i < core->resv.n; i++)
         if (core->resv.v[i].job == job->id)
             return;
-    if (!sure && st_core_weight_zero(core, job->account, NULL))
+    if (!sure && !may_borrow(core, job))
         return;
     for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
          t = st_core_next_type(core, job, t)) {
@@ -336,7 +443,7 @@ bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *
 {
     bool sure = phase == ST_PHASE_SURE;
     *ret_later = false;
-    if (!sure && st_core_weight_zero(core, job->account, NULL))
+    if (!sure && !may_borrow(core, job))
         return false;
     for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
          t = st_core_next_type(core, job, t)) {
@@ -360,17 +467,13 @@ bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *
             if (moves)
                 return true;
         }
-        if (!claims_now(core, job, sure))
+        st_claim_by by;
+        if (!claims_now(core, job, sure, &by))
             continue;
-        uint64_t key;
-        if (claim_failed(core, job, t, sure, &key, ret_later))
-            continue;
-        st_core_claim(core, job, t, sure, &claim);
-        bool ok = claim.result == ST_CLAIM_OK;
-        if (!ok)
-            note_claim(core, key, &claim, sure, ret_later);
-        st_claim_done(&claim);
-        if (ok)
+        if (takes_excess(core, job, t, sure) &&
+            could_claim(core, job, t, ST_CLAIM_OWNER, ret_later))
+            return true;
+        if (could_claim(core, job, t, by, ret_later))
             return true;
     }
     return false;

@@ -20,6 +20,8 @@ int64_t st_job_due_ms(const st_job *job)
         due = ST_MIN(due, st_job_end_ms(job, 0));
     if (job->state == ST_JOB_RUNNING)
         due = ST_MIN(due, job->expect_ms);
+    else if (job->rest_ms > 0 && !st_job_on_devices(job))
+        due = ST_MIN(due, job->rest_ms);
     return due;
 }
 
@@ -47,6 +49,7 @@ void st_core_requeue_now(st_core *core, st_job *job, st_effects *fx)
     job->queued_ms = core->now;
     job->kept_ms = 0;
     job->deadline_ms = 0;
+    st_core_due(core, job);
     st_effect e = st_fx_of(core, ST_FX_REQUEUE, job);
     e.other = claimant;
     e.value = lost;
@@ -108,6 +111,11 @@ void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx)
 static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
 {
     uint64_t claimant = job->claimant;
+    /* Only an owner displaces a job again so soon. It would be in that owner's way for ever; until it
+     * has cooled down it leaves what is others' alone. */
+    bool again = job->preempted_ms >= 0 && core->now < job->preempted_ms + core->policy.cooldown_ms;
+    if (again && !job->to && !ST_BROKEN(REST))
+        job->rest_ms = core->now + core->policy.cooldown_ms;
     job->preempted_ms = core->now;
     job->preemptions++;
     if (job->yield == ST_YIELD_CANCEL) {
@@ -189,6 +197,11 @@ void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx)
 
 static void expire(st_core *core, st_job *job, st_effects *fx)
 {
+    if (job->rest_ms > 0 && job->rest_ms <= core->now) {
+        job->rest_ms = 0;
+        if (st_job_due_ms(job) > core->now)
+            return;
+    }
     if (st_job_on_devices(job) && st_job_end_ms(job, core->now) <= core->now) {
         st_core_learn(core, job);
         st_core_end(core, job, ST_JOB_TIMEOUT, fx);
@@ -213,6 +226,7 @@ void st_core_expire(st_core *core, st_effects *fx)
     if (core->due_ms > core->now)
         return;
     core->settled = false;
+    core->heard = true;
     st_due_jobs list = {0};
     st_core_take_due(core, &list);
     for (size_t i = 0; i < list.n; i++) {

@@ -82,9 +82,7 @@ void st_core_refresh_yielders(st_core *core)
         return;
     y->version = core->version;
     y->now = core->now;
-    y->until_ms = ST_TIME_NEVER;
     st_vec_clear(&y->all);
-    st_vec_clear(&y->open);
     if (ST_BROKEN(VICTIM_GUARANTEED)) {
         for (size_t i = 0; i < core->placed.n; i++)
             collect(core, core->placed.v[i]);
@@ -94,13 +92,24 @@ void st_core_refresh_yielders(st_core *core)
                 collect(core, core->borrowers.v[b].list.v[i]);
     }
     sort(core, y);
-    for (size_t i = 0; i < y->all.n; i++) {
-        int64_t until = st_core_protected_until(core, y->all.v[i]);
-        if (until > core->now)
-            y->until_ms = ST_MIN(y->until_ms, until);
-        else
-            st_vec_push(&y->open, y->all.v[i]);
+    for (int owner = 0; owner <= 1; owner++) {
+        y->until_ms[owner] = ST_TIME_NEVER;
+        st_vec_clear(&y->open[owner]);
+        for (size_t i = 0; i < y->all.n; i++) {
+            int64_t until = st_core_protected_until(core, y->all.v[i], owner);
+            if (until > core->now)
+                y->until_ms[owner] = ST_MIN(y->until_ms[owner], until);
+            else
+                st_vec_push(&y->open[owner], y->all.v[i]);
+        }
     }
+}
+
+const st_job *st_core_first_yielder(const st_core *core, int32_t account)
+{
+    const st_yielders *y = &core->yielders;
+    size_t first = account > 0 ? y->count[account - 1] : 0;
+    return first < y->count[account] ? y->all.v[first] : NULL;
 }
 
 /* Add the GPUs of a job to what its nodes could have free. */
@@ -146,7 +155,8 @@ void st_core_yielders_done(st_core *core)
     st_yielders *y = &core->yielders;
     st_vec_free(&core->leaving);
     st_vec_free(&y->all);
-    st_vec_free(&y->open);
+    st_vec_free(&y->open[0]);
+    st_vec_free(&y->open[1]);
     st_vec_free(&y->sorted);
     free(y->count);
     st_vec_free(&y->left);

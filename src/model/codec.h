@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "model/fleet.h"
+#include "model/policy.h"
 
 /* What has been added since, as one number for events and saves: a field that came with format N is
  * read where `format >= N` and keeps its zero where not, so that what was written before is still
@@ -18,8 +19,10 @@
  *   1 permissions and rules of pools, what a job needs of them
  *   2 when borrowers next look for whom to displace
  *   3 serials of accounts, accounts that are gone
- *   4 nodes with agents, how often a job has started, jobs that are stopping */
-#define ST_CODEC_FORMAT 4
+ *   4 nodes with agents, how often a job has started, jobs that are stopping
+ *   5 the policies `urgent`, `ageing` and `claim_effort`; when a job may borrow again, whether it lost
+ *     its floor, where a pass stopped */
+#define ST_CODEC_FORMAT 5
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
@@ -140,6 +143,21 @@ static inline void io_limits(codec *c, st_limits *l)
     io_i64(c, &l->vram_mib);
     io_i64(c, &l->share_m);
     io_i64(c, &l->run_ms);
+}
+
+/* What came with a later format keeps its default where it was not written. */
+static inline void io_policy(codec *c, st_policy *p)
+{
+#define X(field, key, kind, def, lo, hi, what) IO_IN(c, p->field, lo, hi);
+    ST_POLICY_FIRST(X)
+    if (c->format >= 5) {
+        ST_POLICY_SINCE_5(X)
+        return;
+    }
+#undef X
+#define X(field, key, kind, def, lo, hi, what) p->field = def;
+    ST_POLICY_SINCE_5(X)
+#undef X
 }
 
 static inline void io_shape(codec *c, st_shape *s)

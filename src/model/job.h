@@ -97,9 +97,11 @@ typedef struct st_job {
     int64_t mark_ms;      /* on devices: run time since then is not saved yet */
     int64_t kept_ms;      /* paused: run time not saved but kept in memory */
     int64_t preempted_ms; /* when it last had to yield; -1 never */
+    int64_t rest_ms;      /* waiting: it borrows nothing before; 0: it may */
     int64_t expect_ms;    /* running: jobs like it have ended by then; ST_TIME_NEVER unknown */
     int64_t promise_ms;   /* waiting: others may not delay it beyond; ST_TIME_NEVER none */
     bool beyond;          /* waiting: the last pass did not get to it as a borrower */
+    bool demoted;         /* running: burstable only since its floor shrank */
     int64_t told_ms;      /* the start that was estimated for it */
     int64_t told_at_ms;   /* and when; -1 never */
     int stay;             /* how often it has started; going on after a pause is the same stay */
@@ -110,9 +112,14 @@ typedef struct st_job {
     int preemptions;
     int stage; /* of its life, as far as noted; see share/life.h */
 
+    uint64_t joined;    /* the last round that began while it waited */
+    uint64_t looked[2]; /* by phase: the last one in which it had its turn */
+    bool later[2];      /* and that it will find them once protections end */
+
     /* Derived and scratch; never saved. */
     int32_t slot;                /* where it stands in core's list of placed jobs */
     int32_t listed, listed_slot; /* where it stands among borrowers: list + 1, place in it */
+    bool by_right;               /* of reclassing: as good as guaranteed */
     st_out out;                  /* left out of a what-if view */
     int64_t key; /* with the policy `swap`: its key in the account's order, for claims */
     struct {

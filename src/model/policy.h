@@ -6,8 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* X(field, key, kind, default, lowest, highest, what it means) */
-#define ST_POLICY_TABLE(X)                                                                       \
+/* X(field, key, kind, default, lowest, highest, what it means). Rows are saved in this order: those
+ * that came later stand in a table of their own, named after the format (model/codec.h). */
+#define ST_POLICY_TABLE(X) \
+    ST_POLICY_FIRST(X)     \
+    ST_POLICY_SINCE_5(X)
+
+#define ST_POLICY_FIRST(X)                                                                       \
     X(notice_ms, "notice", DURATION, 30000, 0, 86400000,                                         \
       "how long a job that must yield is warned before anything happens to it")                  \
     X(grace_ms, "grace", DURATION, 120000, 0, 86400000,                                          \
@@ -15,7 +20,8 @@
     X(min_run_ms, "min_run", DURATION, 600000, 0, 2592000000,                                    \
       "a job is not displaced before it has run this long; an account may set its own")          \
     X(cooldown_ms, "cooldown", DURATION, 1800000, 0, 2592000000,                                 \
-      "a job that was displaced is not displaced again for this long")                           \
+      "a job that was displaced is not displaced again by a borrower for this long; displaced "  \
+      "again by an owner, it borrows nothing for this long")                                     \
     X(pause_limit_ms, "pause_limit", DURATION, 3600000, 0, 2592000000,                           \
       "a paused job that cannot go on where it is starts again elsewhere after this long")       \
     X(half_life_ms, "half_life", DURATION, 604800000, 3600000, 31536000000,                      \
@@ -52,6 +58,19 @@
       "a start that moves bring forward counts as gained by at most this long")                  \
     X(defrag_restore_ms, "defrag_restore", DURATION, 120000, 0, 86400000,                        \
       "how long a moved job is taken to need until it works again")
+
+#define ST_POLICY_SINCE_5(X)                                                                    \
+    X(urgent, "urgent", BOOL, 1, 0, 1,                                                          \
+      "whether a job may displace burstable jobs of its own account that have a lower "         \
+      "priority, beyond the floor too")                                                         \
+    X(ageing_ms, "ageing", DURATION, 43200000, 0, 2592000000,                                   \
+      "a job that has waited this long counts as one level of priority higher in its account, " \
+      "but not above the highest that waits there; 0: never")                                   \
+    X(claim_effort, "claim_effort", COUNT, 200000, 1, 1000000000,                               \
+      "how many candidates claims look at in one pass; the rest is looked at right after it")
+
+/* One level of priority: low, normal, high. */
+#define ST_PRIO_LEVEL 100
 
 /* A borrower displaces no more than it takes until it has waited so many times `reclaim_patience`. */
 #define ST_EXCHANGE_PATIENCE 4

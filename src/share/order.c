@@ -48,6 +48,18 @@ int64_t st_share_borrowed_m(const st_tree *tree, int32_t account)
     return borrowed_gpu_m(a, &a->next);
 }
 
+bool st_share_over_cpu(const st_tree *tree, int32_t account)
+{
+    const st_account *a = st_tree_account(tree, account);
+    return a->floor.cpu_m != ST_UNSET && a->next.cpu_m > a->floor.cpu_m;
+}
+
+bool st_share_over_ram(const st_tree *tree, int32_t account)
+{
+    const st_account *a = st_tree_account(tree, account);
+    return a->floor.ram_mib != ST_UNSET && a->next.ram_mib > a->floor.ram_mib;
+}
+
 /* CPU or RAM above the floor; without a floor of its own, what its guaranteed jobs use comes
  * with their GPUs. */
 static int64_t borrowed_side(const st_account *a, int64_t floor, int64_t use, int64_t sure)
@@ -157,7 +169,7 @@ static int64_t left(const st_job *job, int64_t now)
 
 st_turn st_turn_of(const st_tree *tree, const st_policy *policy, st_job *job, int64_t now)
 {
-    st_turn turn = {.job = job};
+    st_turn turn = {.job = job, .priority = job->priority};
     turn.usage = st_usage_read(tree, job->account, job->user, now, policy->half_life_ms);
     if (policy->order == ST_ORDER_SHORTEST)
         turn.key = left(job, now);
@@ -201,8 +213,8 @@ int64_t st_order_next_stage_ms(const st_policy *policy, const st_job *running, i
 int st_turn_cmp(const void *pa, const void *pb)
 {
     const st_turn *a = pa, *b = pb;
-    if (a->job->priority != b->job->priority)
-        return a->job->priority > b->job->priority ? -1 : 1;
+    if (a->priority != b->priority)
+        return a->priority > b->priority ? -1 : 1;
     if (a->key != b->key)
         return a->key < b->key ? -1 : 1;
     if (a->usage != b->usage)

@@ -30,6 +30,9 @@ int st_standing_cmp(st_standing a, st_standing b);
 
 /* Whether the account holds more than its floor promises, by GPU. */
 int64_t st_share_borrowed_m(const st_tree *tree, int32_t account);
+/* Whether it holds more CPU, or RAM, than it was promised; false where it was promised none. */
+bool st_share_over_cpu(const st_tree *tree, int32_t account);
+bool st_share_over_ram(const st_tree *tree, int32_t account);
 
 /* Order of siblings. For guaranteed work: who has used least of its floor. For borrowed work:
  * higher priority first, then lower standing. Ties by id. */
@@ -52,6 +55,7 @@ void st_usage_note(st_tree *tree, int32_t account, int32_t user, int64_t now, in
  * the account's jobs have taught (share/life.h), and in a class the fewest GPUs. */
 typedef struct st_turn {
     st_job *job;
+    int priority; /* the job's, or what the caller makes of it */
     int64_t usage;
     int64_t key; /* 0 under the order "age" */
 } st_turn;

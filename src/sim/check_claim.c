@@ -50,7 +50,11 @@ int st_watch_victim(const st_step *step, size_t at, st_err *err)
         return BAD("minimum run time: job %" PRIu64 " must yield after %" PRId64
                    " ms, it was promised %" PRId64,
                    e->job, ran, must);
-    if (t->displaced_ms >= 0 && step->now - t->displaced_ms < policy->cooldown_ms)
+    const st_job *live = st_core_job(step->core, e->other);
+    const st_grant *place;
+    bool owner = claimant->job.class == ST_CLASS_GUARANTEED ||
+                 (live && st_core_has_home(live, &place) && place);
+    if (!owner && t->displaced_ms >= 0 && step->now - t->displaced_ms < policy->cooldown_ms)
         return BAD("cooldown: job %" PRIu64 " was displaced %" PRId64
                    " ms ago and must yield again, the cooldown is %" PRId64,
                    e->job, step->now - t->displaced_ms, policy->cooldown_ms);
@@ -185,7 +189,9 @@ int st_watch_claim(const st_step *step, size_t at, st_err *err)
             continue;
         out[i] = 0;
         bool vague = home && t->job.shape.level != ST_LEVEL_WHOLE; /* parts can shift */
-        if (!vague && feasible(step, &jobs, out, &t->job, type, home))
+        bool owed = moves == 0 && e->class == ST_CLASS_GUARANTEED &&
+                    st_watch_beyond(step, at, &jobs, out, NULL); /* its own excess, with others' */
+        if (!vague && !owed && feasible(step, &jobs, out, &t->job, type, home))
             return BAD("minimal: job %" PRIu64 " must yield to job %" PRIu64
                        ", which would fit beside it",
                        jobs.v[i]->id, e->job);

@@ -122,6 +122,10 @@ static bool overtaken(const st_step *step, const st_gathered *first)
 
 int st_watch_gathered(const st_step *step, st_err *err)
 {
+    if (st_core_resumes(step->core)) {
+        step->watch->first = (st_gathered){0}; /* the pass is not over, and nobody first yet */
+        return 0;
+    }
     st_gathered_list list = {0};
     st_core_gathered(step->core, &list);
     st_gathered before = step->watch->first, now = {0};

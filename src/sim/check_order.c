@@ -260,19 +260,69 @@ static bool may_go_home(const st_step *step, const st_effect *hold, uint64_t vic
     return st_core_has_home(other, &theirs) && !theirs;
 }
 
+/* Whether a branch would hold more than it was promised of something the job asks for. */
+static bool is_over(const claim *c, int32_t branch)
+{
+    const st_account *a = c->tree->accounts.v[branch];
+    st_use use = held_by(c->tree, c->jobs, c->out, branch);
+    st_tally_add(&use, c->job, c->type);
+    return (c->job->shape.gpus > 0 && st_tally_promises_gpu(&a->floor) && gpu_above(a, &use) > 0) ||
+           (c->job->shape.cpu_m > 0 && a->floor.cpu_m != ST_UNSET && use.cpu_m > a->floor.cpu_m) ||
+           (c->job->shape.ram_mib > 0 && a->floor.ram_mib != ST_UNSET &&
+            use.ram_mib > a->floor.ram_mib);
+}
+
+static claim claim_of(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out)
+{
+    const st_effect *e = &step->fx->list.v[at];
+    claim c = {.step = step,
+               .tree = st_core_tree(step->core),
+               .job = &st_watch_find(step->watch, e->job)->job,
+               .type = -1,
+               .jobs = jobs,
+               .out = out};
+    if (c.job->shape.gpus > 0)
+        c.type = st_core_fleet(step->core)->nodes.v[step->fx->grants.v[e->grants_at].node]->type;
+    return c;
+}
+
+bool st_watch_beyond(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
+                     int32_t *ret_account)
+{
+    claim c = claim_of(step, at, jobs, out);
+    for (int32_t a = c.job->account; a > ST_ROOT; a = c.tree->accounts.v[a]->parent) {
+        bool outside = false;
+        for (size_t i = 0; i < jobs->n; i++)
+            outside |= out[i] && !is_inside(c.tree, jobs->v[i]->account, a);
+        if (!outside || !is_over(&c, a))
+            continue;
+        if (ret_account)
+            *ret_account = a;
+        return true;
+    }
+    return false;
+}
+
+/* An owner takes from others only while everything its branch holds stays within the floor. */
+static int check_owner(const claim *c, size_t at, st_err *err)
+{
+    const st_job *live = st_core_job(c->step->core, c->job->id);
+    const st_grant *place;
+    int32_t account;
+    if (c->step->promises_moved || (live && st_core_has_home(live, &place)) ||
+        !st_watch_beyond(c->step, at, c->jobs, c->out, &account))
+        return 0;
+    return BAD("floor: job %" PRIu64
+               " displaces others, and account %s holds more than its floor with it",
+               c->job->id, c->tree->accounts.v[account]->name);
+}
+
 int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
                    st_err *err)
 {
     const st_effect *e = &step->fx->list.v[at];
-    const st_job *job = &st_watch_find(step->watch, e->job)->job;
-    claim c = {.step = step,
-               .tree = st_core_tree(step->core),
-               .job = job,
-               .type = -1,
-               .jobs = jobs,
-               .out = out};
-    if (job->shape.gpus > 0)
-        c.type = st_core_fleet(step->core)->nodes.v[step->fx->grants.v[e->grants_at].node]->type;
+    claim c = claim_of(step, at, jobs, out);
+    const st_job *job = c.job;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < jobs->n; i++) {
         const st_job *victim = jobs->v[i];
@@ -282,6 +332,9 @@ int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, cons
             continue;
         if (may_go_home(step, e, victim->id))
             continue;
+        if (victim->account == job->account && victim->priority < job->priority &&
+            st_core_policy(step->core)->urgent)
+            continue;
         if (victim->account == job->account && victim->priority >= job->priority)
             rc = BAD("order: job %" PRIu64 " of priority %d displaces job %" PRIu64
                      " of priority %d in its own account",
@@ -289,5 +342,5 @@ int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, cons
         else if (e->class == ST_CLASS_BURSTABLE)
             rc = check_borrower(&c, victim, err);
     }
-    return rc;
+    return rc == 0 && e->class == ST_CLASS_GUARANTEED ? check_owner(&c, at, err) : rc;
 }

@@ -60,8 +60,12 @@ static void off_devices(const st_step *step, st_track *t, st_job_state state)
 {
     if (st_room_is_now(&t->job))
         t->ran_ms += step->now - t->started_ms;
-    if (t->job.claimant && !t->job.stopping && !lost_a_node(step, t))
+    if (t->job.claimant && !t->job.stopping && !lost_a_node(step, t)) {
+        int64_t cooldown_ms = st_core_policy(step->core)->cooldown_ms;
+        if (t->displaced_ms >= 0 && step->now < t->displaced_ms + cooldown_ms && !t->moves)
+            t->rest_ms = step->now + cooldown_ms;
         t->displaced_ms = step->now;
+    }
     t->job.state = state;
     t->job.stopping = false;
     t->job.class = ST_CLASS_NONE;
@@ -126,6 +130,12 @@ static int may_borrow(const st_step *step, const st_track *t, const st_effect *e
         if (tree->accounts.v[a]->weight_m == 0)
             return BAD("weight: job %" PRIu64 " borrows, and account %s has weight 0", e->job,
                        tree->accounts.v[a]->name);
+    const st_job *live = st_core_job(step->core, e->job);
+    const st_grant *place;
+    if (step->now < t->rest_ms && live && !(st_core_has_home(live, &place) && place))
+        return BAD("cooldown: job %" PRIu64
+                   " was displaced again too soon and borrows before %" PRId64,
+                   e->job, t->rest_ms);
     return 0;
 }
 
@@ -218,6 +228,7 @@ static int on_notify(const st_step *step, st_track *t, const st_effect *e, size_
     int rc = st_watch_victim(step, at, err);
     if (rc < 0)
         return rc;
+    t->moves = e->value != 0;
     t->job.state = ST_JOB_NOTIFIED;
     t->job.claimant = e->other;
     t->notified_ms = step->now;
@@ -474,6 +485,8 @@ static void hear(const st_step *step, st_track *t)
         const st_event *ev = step->events[i];
         if (ev->kind == ST_EV_PRIORITY && ev->u.priority.id == t->job.id)
             t->job.priority = ev->u.priority.priority;
+        if (ev->kind == ST_EV_LIMIT && ev->u.limit.id == t->job.id)
+            t->job.limit_ms = ev->u.limit.limit_ms;
     }
 }
 

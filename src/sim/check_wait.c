@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 
+#include "base/mem.h"
 #include "sim/check_watch.h"
 
 #define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
@@ -40,6 +41,47 @@ static bool allows(const st_job *job, int32_t type)
     return job->shape.types >> type & 1;
 }
 
+/* Whether an account holds more than it was promised of something, with a job in it or (NULL) as it
+ * is; `by` is told by how much GPU. */
+static bool over_floor(const scene *s, int32_t account, const st_job *job, int32_t type,
+                       int64_t *ret_gpu_m)
+{
+    const st_account *a = s->tree->accounts.v[account];
+    st_use use = s->tally.rows[account].next;
+    int64_t sum = 0;
+    if (job)
+        st_tally_add(&use, job, type);
+    for (int t = 0; t < ST_TYPES_MAX; t++)
+        sum += ST_MAX(use.type_m[t], ST_MAX(a->floor.type_m[t], 0));
+    *ret_gpu_m = sum - st_tally_promised_m(&a->floor);
+    bool gpu = st_tally_promises_gpu(&a->floor) && *ret_gpu_m > 0;
+    return (gpu && (!job || job->shape.gpus > 0)) ||
+           (a->floor.cpu_m != ST_UNSET && use.cpu_m > a->floor.cpu_m &&
+            (!job || job->shape.cpu_m > 0)) ||
+           (a->floor.ram_mib != ST_UNSET && use.ram_mib > a->floor.ram_mib &&
+            (!job || job->shape.ram_mib > 0));
+}
+
+/* Inside its floor: it would be guaranteed, and what its account holds leaves room for it. */
+static bool is_owner(const scene *s, const st_job *job, int32_t type)
+{
+    if (!st_tally_sure_ok(&s->tally, &s->jobs, NULL, job, type))
+        return false;
+    const st_job *live = st_core_job(s->core, job->id);
+    const st_grant *place;
+    if (live && st_core_has_home(live, &place))
+        return true;
+    for (int32_t a = job->account; a > ST_ROOT; a = s->tree->accounts.v[a]->parent) {
+        int64_t by;
+        const st_quota *floor = &s->tree->accounts.v[a]->floor;
+        if (over_floor(s, a, job, type, &by))
+            return false;
+        if (job->shape.gpus > 0 ? st_tally_promises_gpu(floor) : floor->cpu_m != ST_UNSET)
+            return true;
+    }
+    return true;
+}
+
 /* The GPU type it could start on now: -1 without GPUs, -2 on none. Bit t + 1 of `excused`: on
  * type t it waits for somebody who was named. */
 static int32_t could_start(const scene *s, const st_job *job, uint32_t excused)
@@ -52,7 +94,7 @@ static int32_t could_start(const scene *s, const st_job *job, uint32_t excused)
             !st_tally_max_ok(&s->tally, job, t, ST_NOW | ST_NEXT) ||
             !st_tally_limits_ok(s->fleet, s->tree, &s->jobs, NULL, job, t, false))
             continue;
-        if (borrows(s->tree, job->account) || st_tally_sure_ok(&s->tally, &s->jobs, NULL, job, t))
+        if (borrows(s->tree, job->account) || is_owner(s, job, t))
             return t;
     }
     return -2;
@@ -200,6 +242,15 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
     case ST_WHY_STOPPING: /* its own last stay, or somebody it waits for */
         return (r->other == job->id && job->stopping) ||
                (job->held && st_core_job(s->core, r->other)->stopping);
+    case ST_WHY_COOLDOWN:
+        return st_core_job(s->core, job->id)->rest_ms == r->until_ms &&
+               r->until_ms > st_core_now(s->core);
+    case ST_WHY_UNSEEN:
+        return st_core_resumes(s->core);
+    case ST_WHY_RECLAIM_GATHERED:
+        return r->other != job->id && is_gathered_for(s, r->other);
+    case ST_WHY_RECLAIM_BOUND:
+        return r->used > r->bound;
     case ST_WHY_PINNED:
         return job->state == ST_JOB_PAUSED;
     case ST_WHY_CPU:
@@ -213,6 +264,109 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
     }
 }
 
+/* ---- owners --------------------------------------------------------------------------- */
+
+/* Whether a branch can lend all its burstable jobs, in whatever order: the floor is touched by the last
+ * of them at most. */
+static bool lends_all(const scene *s, int32_t branch)
+{
+    int64_t by, sum = 0, least = INT64_MAX;
+    if (!over_floor(s, branch, NULL, -1, &by) && by <= 0)
+        return false;
+    for (size_t i = 0; i < s->jobs.n; i++) {
+        const st_job *job = s->jobs.v[i];
+        if (job->state != ST_JOB_RUNNING || job->class != ST_CLASS_BURSTABLE ||
+            job->shape.gpus == 0 || !is_above(s->tree, branch, job->account))
+            continue;
+        sum += st_tally_gpu_m(job);
+        least = ST_MIN(least, st_tally_gpu_m(job));
+    }
+    return sum == 0 || sum - least < by;
+}
+
+/* Whether a job that borrows may be taken from by an owner, as far as this is beyond doubt. */
+static bool lends(const scene *s, const st_job *owner, const st_job *other)
+{
+    const st_job *live = st_core_job(s->core, other->id);
+    const st_grant *place;
+    if (other->state != ST_JOB_RUNNING || other->class != ST_CLASS_BURSTABLE || !live ||
+        (st_core_has_home(live, &place) && place))
+        return false;
+    if (other->account == owner->account)
+        return other->priority < owner->priority;
+    int32_t branch = other->account;
+    while (!is_above(s->tree, s->tree->accounts.v[branch]->parent, owner->account))
+        branch = s->tree->accounts.v[branch]->parent;
+    if (is_above(s->tree, branch, owner->account))
+        return false; /* above the owner itself */
+    const st_quota *floor = &s->tree->accounts.v[branch]->floor;
+    if (other->shape.gpus == 0)
+        return (floor->cpu_m == ST_UNSET && owner->shape.cpu_m > 0) ||
+               (floor->ram_mib == ST_UNSET && owner->shape.ram_mib > 0 && other->shape.ram_mib > 0);
+    return lends_all(s, branch);
+}
+
+/* Whether a job inside its floor on a type would fit if all were gone that it may displace. Where an
+ * account above is full of its own, that comes first, and other rules with it. */
+static bool would_fit(const scene *s, const st_job *job, int32_t type)
+{
+    for (int32_t a = job->account; a > ST_ROOT; a = s->tree->accounts.v[a]->parent) {
+        int64_t by;
+        if (over_floor(s, a, job, type, &by))
+            return false;
+    }
+    ST_CLEANUP(st_freep) uint8_t *out = st_xcalloc(s->jobs.n + 1, 1);
+    for (size_t i = 0; i < s->jobs.n; i++)
+        out[i] = lends(s, job, s->jobs.v[i]);
+    st_room room;
+    st_tally tally;
+    st_room_build(&room, s->fleet, s->tree, &s->jobs, out, ST_WHEN_NEXT);
+    st_tally_build(&tally, s->fleet, s->tree, &s->jobs, out);
+    bool ok = st_room_fits(&room, job, type, false) &&
+              st_tally_max_ok(&tally, job, type, ST_NEXT) &&
+              st_tally_limits_ok(s->fleet, s->tree, &s->jobs, NULL, job, type, false);
+    st_room_done(&room);
+    st_tally_done(&tally);
+    return ok;
+}
+
+/* A job inside its floor waits only if thinking all permitted burstables away would not place it, or
+ * if a protection or bound applies to that very job and it is told so. */
+static int judge_owner(const scene *s, const st_job *job, const st_reasons *reasons, st_err *err)
+{
+    const st_job *live = st_core_job(s->core, job->id);
+    const st_grant *place;
+    if (st_core_has_home(live, &place))
+        return 0; /* its floor carries it at home only */
+    if (st_core_resumes(s->core))
+        return 0; /* the pass is not over */
+    for (int32_t t = -1; t < (int32_t)s->fleet->types.n; t++) {
+        if (!allows(job, t) || !is_owner(s, job, t))
+            continue;
+        bool named = false;
+        for (size_t i = 0; i < reasons->n; i++) {
+            const st_reason *r = &reasons->v[i];
+            named |= r->type == t &&
+                     (r->code == ST_WHY_RECLAIM_PROTECTED || r->code == ST_WHY_RECLAIM_BOUND ||
+                      r->code == ST_WHY_RECLAIM_GATHERED || r->code == ST_WHY_UNSEEN ||
+                      r->code == ST_WHY_GATHERED);
+            int64_t patience_ms = st_core_policy(s->core)->patience_ms;
+            if (r->type == t && r->code == ST_WHY_RECLAIM_BOUND &&
+                st_core_now(s->core) >= live->queued_ms + patience_ms)
+                return BAD("patience: job %" PRIu64
+                           " is inside its floor, has waited longer than that, and is told %s",
+                           job->id, st_reason_name(r->code));
+        }
+        if (!named && would_fit(s, job, t))
+            return BAD(
+                "lock-out: job %" PRIu64
+                " is inside its floor, those it may displace would make room on GPU type %d, and "
+                "it waits without a reason",
+                job->id, t);
+    }
+    return 0;
+}
+
 static int judge(const scene *s, const st_job *job, const st_reasons *reasons, st_err *err)
 {
     bool blocked = false;
@@ -222,7 +376,8 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
         if (!reason_true(s, job, r))
             return lie(job, r, err);
         blocked |= st_reason_blocks(r->code);
-        if (r->code == ST_WHY_HELD || r->code == ST_WHY_GATHERED || r->code == ST_WHY_LOOKAHEAD)
+        if (r->code == ST_WHY_HELD || r->code == ST_WHY_GATHERED || r->code == ST_WHY_LOOKAHEAD ||
+            r->code == ST_WHY_COOLDOWN || r->code == ST_WHY_UNSEEN)
             excused |= 1u << (r->type + 1);
     }
     int32_t type = job->held || job->stopping ? -2 : could_start(s, job, excused);
@@ -235,7 +390,7 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
     if (!blocked)
         return BAD("reasons: job %" PRIu64 " waits and is told nothing that keeps it waiting",
                    job->id);
-    return 0;
+    return job->held || job->state != ST_JOB_PENDING ? 0 : judge_owner(s, job, reasons, err);
 }
 
 static bool has_turn(const st_track *track, int every, int64_t turn)

@@ -22,7 +22,9 @@ typedef struct st_track {
     int64_t started_ms;
     int64_t notified_ms, checkpoint_ms;
     int64_t displaced_ms;  /* when it last left for somebody; -1 never */
+    int64_t rest_ms;       /* it was displaced again too soon, and borrows nothing before */
     int64_t ran_ms;        /* on devices, before this stay */
+    bool moves;            /* it leaves only to go on elsewhere */
     bool saved;            /* it reported a checkpoint since it was told to save */
     st_class class_before; /* when the step began */
     bool held_before;      /* likewise */
@@ -67,6 +69,11 @@ int st_watch_victim(const st_step *step, size_t at, st_err *err);
  * order? `jobs` is everybody, as before the claim. */
 int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
                    st_err *err);
+
+/* Likewise, of a guaranteed claimant: whether, with those in `out` gone, it takes from outside an account
+ * that would hold more than its floor with it. ret_account, which may be NULL: that one. */
+bool st_watch_beyond(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
+                     int32_t *ret_account);
 
 /* After all effects: does the first in line still start as soon as it was promised? */
 int st_watch_gathered(const st_step *step, st_err *err);

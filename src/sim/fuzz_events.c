@@ -306,6 +306,11 @@ static void one_event(st_fuzz_gen *gen, bool together)
         ev->u.priority.id = some_job(gen);
         ev->u.priority.priority =
             st_rng_chance(rng, 1, 30) ? ST_PRIO_MAX + 1 : (int)st_rng_range(rng, -3, 3);
+    } else if (roll < 82) {
+        st_event *ev = &st_fuzz_record(gen, ST_EV_LIMIT, together)->event;
+        ev->u.limit.id = some_job(gen);
+        ev->u.limit.limit_ms =
+            st_rng_chance(rng, 1, 8) ? ST_TIME_NEVER : st_rng_range(rng, 0, 20 * MINUTE);
     } else if (roll < 89) {
         node_state(gen, together);
     } else if (roll < 94) {

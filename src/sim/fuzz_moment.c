@@ -7,15 +7,19 @@
  *   3 a twin that was saved and loaded at some earlier moment must have done the same. It never
  *     sees events that are refused, so if one leaves a trace, the two part;
  *   4 the meter beside it must have counted right (fuzz_meter.c);
- *   5 what the core keeps from pass to pass is what it would find anew (now and then).
+ *   5 with effort for everybody the same would run;
+ *   6 what the core keeps from pass to pass is what it would find anew (now and then).
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "sim/fuzz_run.h"
 
-#define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
+#define BAD(...)     st_fail(err, ST_EINTERNAL, __VA_ARGS__)
+#define EFFORT_SMALL 16 /* from here down a pass may leave something over */
+#define RESUMES_MAX  2000
 
 static void trace_effects(const st_fuzz_run *run, const st_effects *fx, const char *whose)
 {
@@ -133,7 +137,11 @@ static int twin_moment(st_fuzz_run *run, const st_event_list *accepted, st_err *
             return BAD("save: a loaded core refuses %s: %s", st_event_name(accepted->v[i]->kind),
                        why.msg);
     }
-    st_core_pass(run->twin, run->now, &run->twin_fx);
+    /* A full pass, unless that would stop half-way where the short way need not. */
+    if (st_core_policy(run->twin)->claim_effort > EFFORT_SMALL)
+        st_core_pass(run->twin, run->now, &run->twin_fx);
+    else
+        st_core_settle(run->twin, run->now, &run->twin_fx);
     if (!same_effects(&run->fx, &run->twin_fx) ||
         st_core_hash(run->core) != st_core_hash(run->twin)) {
         trace_effects(run, &run->twin_fx, "twin: ");
@@ -142,6 +150,60 @@ static int twin_moment(st_fuzz_run *run, const st_event_list *accepted, st_err *
                    run->fx.list.n, run->twin_fx.list.n);
     }
     return 0;
+}
+
+/* ---- effort ------------------------------------------------------------------------- */
+
+/* Who is where, as a number; not since when. */
+static uint64_t places(const st_core *core)
+{
+    uint64_t h = 1;
+    for (size_t i = 0; i < st_core_njobs(core); i++) {
+        const st_job *job = st_core_job_at(core, i);
+        h = st_hash_u64(st_hash_u64(h, job->id), (uint64_t)job->state * 2 + job->held);
+        for (int t = 0; job->grants && t < job->tasks; t++)
+            h = st_hash_u64(st_hash_u64(h, (uint64_t)job->grants[t].node), job->grants[t].devs);
+    }
+    return h;
+}
+
+/* Let the core go on until nothing is left over; false when something else was due meanwhile. */
+static bool go_on(st_core *core, int64_t *now, st_effects *fx)
+{
+    for (int i = 0; i < RESUMES_MAX && st_core_resumes(core); i++) {
+        if (st_core_next_timer(core) != *now + 1)
+            return false;
+        st_core_pass(core, ++*now, fx);
+    }
+    return !st_core_resumes(core);
+}
+
+/* The effort of a pass never changes who runs, only when: the core, in as many passes as it takes,
+ * comes to what one that is not held to any effort finds at once. */
+static int check_effort(st_fuzz_run *run, st_core *thorough, const st_event_list *accepted,
+                        st_err *err)
+{
+    st_core *copy = NULL;
+    st_effects fx = {0};
+    st_strbuf saved = {0};
+    int64_t now = run->now;
+    st_err why = {0};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < accepted->n; i++)
+        if (st_core_apply(thorough, accepted->v[i], now, &fx, &why) < 0)
+            rc = BAD("effort: a copy refuses %s: %s", st_event_name(accepted->v[i]->kind), why.msg);
+    st_core_pass(thorough, now, &fx);
+    st_core_save(run->core, &saved);
+    if (rc == 0 && st_core_load(saved.s, saved.n, &copy, &why) < 0)
+        rc = BAD("save: what was just saved is refused: %s", why.msg);
+    if (rc == 0 && go_on(copy, &now, &fx) && st_core_next_timer(thorough) > now &&
+        places(copy) != places(thorough))
+        rc = BAD("effort: in %d passes others run than with effort for everybody",
+                 (int)(now - run->now) + 1);
+    st_strbuf_done(&saved);
+    st_effects_done(&fx);
+    st_core_free(copy);
+    return rc;
 }
 
 /* ---- one moment --------------------------------------------------------------------- */
@@ -160,6 +222,8 @@ static int check_again(st_fuzz_run *run, st_err *err)
     uint64_t before = st_core_hash(run->core);
     st_err why = {0};
     size_t n = run->fx.list.n;
+    if (st_core_policy(run->core)->claim_effort <= EFFORT_SMALL && !st_core_resumes(run->core))
+        return 0; /* looking at everybody again may take more than this moment */
     if (st_core_step(run->core, &timer, run->now, &run->fx, &why) < 0)
         return BAD("fixed point: a timer is refused: %s", why.msg);
     if (run->fx.list.n != n)
@@ -274,7 +338,12 @@ int st_fuzz_moment(st_fuzz_run *run, const st_event_list *events, int64_t now, s
     st_vec_clear(&run->refusals);
     run->steps++;
     bool due = st_core_next_timer(run->core) <= run->now;
-    int rc = apply_all(run, events, &accepted, err);
+    st_core *thorough = NULL;
+    int rc = 0;
+    if (st_core_policy(run->core)->claim_effort <= EFFORT_SMALL && !st_core_resumes(run->core))
+        rc = st_core_thorough(run->core, &thorough, err);
+    if (rc == 0)
+        rc = apply_all(run, events, &accepted, err);
     trace_effects(run, &run->fx, "");
     if (run->tape->cover)
         st_cover_step(run->tape->cover, run->core, accepted.v, accepted.n, &run->fx);
@@ -293,7 +362,10 @@ int st_fuzz_moment(st_fuzz_run *run, const st_event_list *events, int64_t now, s
         rc = st_fuzz_meter_moment(run->meter, run->core, &run->fx, run->now, err);
     if (rc == 0)
         rc = twin_moment(run, &accepted, err);
-    if (rc == 0 && run->steps % lens->audit == 0)
+    if (rc == 0 && thorough)
+        rc = check_effort(run, thorough, &accepted, err);
+    st_core_free(thorough);
+    if (rc == 0 && run->steps % lens->audit == 0 && !st_core_resumes(run->core))
         rc = st_core_audit(run->core, err);
     if (rc == 0)
         rc = check_timer(run, err);

@@ -41,6 +41,9 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
     ret->defrag = st_rng_chance(&aside, 1, 3);
     ret->defrag_horizon_ms = PICK(&aside, 1000, 10000, 600000, 14400000);
     ret->defrag_restore_ms = PICK(&aside, 0, 10000, 60000);
+    ret->urgent = st_rng_chance(&aside, 3, 4);
+    ret->ageing_ms = PICK(&aside, 0, 60000, 600000, 43200000);
+    ret->claim_effort = st_rng_chance(&aside, 1, 8) ? PICK(&aside, 1, 4, 16) : 200000;
     if (ret->defrag) { /* moves are rare enough without many who may not move */
         ret->grace_ms = PICK(&aside, 1000, 10000, 60000);
         ret->min_run_ms = 0;

@@ -336,6 +336,7 @@ static bool sayable(const writer *w, const st_tape_entry *e)
     const st_event *ev = &e->event;
     uint64_t id = ev->kind == ST_EV_FINISH     ? ev->u.finish.id
                   : ev->kind == ST_EV_PRIORITY ? ev->u.priority.id
+                  : ev->kind == ST_EV_LIMIT    ? ev->u.limit.id
                                                : ev->u.id;
     if (ev->kind == ST_EV_SUBMIT)
         return sensible(w, &ev->u.job);
@@ -380,6 +381,14 @@ static void write_action(writer *w, const st_tape_entry *e)
     case ST_EV_PRIORITY:
         st_strbuf_addf(w->out, "priority: {job: j%" PRIu64 ", to: %d}", ev->u.priority.id,
                        ev->u.priority.priority);
+        break;
+    case ST_EV_LIMIT:
+        st_strbuf_addf(w->out, "limit: {job: j%" PRIu64 ", to: ", ev->u.limit.id);
+        if (ev->u.limit.limit_ms == ST_TIME_NEVER)
+            st_strbuf_add(w->out, "none");
+        else
+            st_strbuf_addf(w->out, "%" PRId64 "ms", ev->u.limit.limit_ms);
+        st_strbuf_add(w->out, "}");
         break;
     case ST_EV_NODE_STATE:
         st_strbuf_addf(w->out, "node: {%s: %s}", states[ev->u.node_state.state], e->node);

@@ -56,7 +56,8 @@ typedef struct st_scn_job {
     X(ST_DO_ACCOUNT, "account")           \
     X(ST_DO_PRIORITY, "priority")         \
     X(ST_DO_GONE, "gone")                 \
-    X(ST_DO_AGENT, "agent")
+    X(ST_DO_AGENT, "agent")               \
+    X(ST_DO_LIMIT, "limit")
 
 typedef enum st_scn_do {
 #define X(id, name) id,
@@ -75,6 +76,7 @@ typedef struct st_scn_action {
     int32_t node;            /* id; -1: a node that does not exist */
     st_node_state state;     /* of ST_DO_NODE */
     int priority;            /* of ST_DO_PRIORITY */
+    int64_t limit_ms;        /* of ST_DO_LIMIT; ST_TIME_NEVER: none */
     st_account_doc *account; /* of ST_DO_ACCOUNT */
     bool refuse;             /* it must be refused ... */
     int code;                /* ... with this code, 0: any */

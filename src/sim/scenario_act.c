@@ -56,6 +56,11 @@ static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
         ev->kind = ST_EV_AGENT;
         ev->u.node_state.node = a->node;
         break;
+    case ST_DO_LIMIT:
+        ev->kind = ST_EV_LIMIT;
+        ev->u.limit.id = job_id(play, a);
+        ev->u.limit.limit_ms = a->limit_ms;
+        break;
     case ST_DO_COUNT:
         break;
     }

@@ -145,21 +145,22 @@ static int read_change(st_scenario *s, const st_doc_node *map, const st_scn_acti
     return 0;
 }
 
-static int read_priority(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
-                         st_err *err)
+/* A job's priority or time limit. */
+static int read_setting(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
+                        st_err *err)
 {
     typedef struct {
         const st_doc_node *job, *to;
-    } priority_fields;
+    } setting_fields;
     static const st_field rows[] = {
         {.key = "job",
          .kind = ST_F_NODE,
-         .offset = offsetof(priority_fields, job),
+         .offset = offsetof(setting_fields, job),
          .required = true},
-        {.key = "to", .kind = ST_F_NODE, .offset = offsetof(priority_fields, to), .required = true},
+        {.key = "to", .kind = ST_F_NODE, .offset = offsetof(setting_fields, to), .required = true},
         {0},
     };
-    priority_fields f = {0};
+    setting_fields f = {0};
     st_scn_action action = *base;
     int r = st_fields_read(s->doc, map, rows, &f, err);
 
@@ -169,8 +170,12 @@ static int read_priority(st_scenario *s, const st_doc_node *map, const st_scn_ac
         action.job = -1;
         r = 0;
     }
-    if (r == 0)
+    if (r == 0 && base->kind == ST_DO_PRIORITY)
         r = st_spec_priority(s->doc, f.to, &action.priority, err);
+    else if (r == 0 && f.to->kind == ST_DOC_SCALAR && strcmp(f.to->value, "none") == 0)
+        action.limit_ms = ST_TIME_NEVER;
+    else if (r == 0)
+        r = st_doc_duration_ms(s->doc, f.to, &action.limit_ms, err);
     if (r == 0)
         st_vec_push(&s->actions, action);
     return r;
@@ -194,7 +199,8 @@ static int read_verb(st_scenario *s, const st_doc_node *node, st_scn_action *bas
     case ST_DO_ACCOUNT:
         return read_change(s, node, base, err);
     case ST_DO_PRIORITY:
-        return read_priority(s, node, base, err);
+    case ST_DO_LIMIT:
+        return read_setting(s, node, base, err);
     case ST_DO_COUNT:
         break;
     }

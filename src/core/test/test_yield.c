@@ -424,7 +424,7 @@ static void test_protection(void **state)
     begin_claim_with(&w, &policy, ST_YIELD_REQUEUE, ST_TIME_NEVER);
     in_state(&w, VICTIM, ST_JOB_RUNNING);
     assert_false(job_of(&w, CLAIMANT)->held);
-    assert_int_equal(st_core_protected_until(w.core, job_of(&w, VICTIM)), 300 * SEC);
+    assert_int_equal(st_core_protected_until(w.core, job_of(&w, VICTIM), true), 300 * SEC);
     assert_int_equal(st_core_next_timer(w.core), 300 * SEC);
     tick(&w, 300 * SEC - 1);
     in_state(&w, VICTIM, ST_JOB_RUNNING);

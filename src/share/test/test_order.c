@@ -271,7 +271,7 @@ static void test_turns(void **state)
     for (int round = 0; round < 200; round++) {
         st_turn turns[N];
         for (int i = 0; i < N; i++)
-            turns[i] = (st_turn){&jobs[i], usage[i], 0};
+            turns[i] = (st_turn){&jobs[i], jobs[i].priority, usage[i], 0};
         for (int i = N - 1; i > 0; i--) {
             int k = (int)st_rng_below(&r, (uint64_t)i + 1);
             st_turn t = turns[i];

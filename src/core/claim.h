@@ -1,0 +1,50 @@
+/* Private to core: a claim while it is made (claim.c), and who may be displaced by it (claim_right.c). */
+#ifndef ST_CORE_CLAIM_H
+#define ST_CORE_CLAIM_H
+
+#include "core/state.h"
+
+typedef struct st_claim_ctx {
+    st_core *core;
+    const st_job *job;
+    int32_t type;
+    bool sure;
+    bool own;   /* of its own account alone */
+    bool home;  /* it wants its home place back and nothing else (alone.h) */
+    bool spare; /* ... or any place, but of nobody who has the right to one too */
+    st_need need;
+    st_standing bare[ST_DEPTH_MAX + 1]; /* by depth: its branches as they are */
+    st_standing mine[ST_DEPTH_MAX + 1]; /* and with the claimant in them */
+    ST_VEC(st_job *) cands;
+    ST_VEC(int) line; /* indices into cands, worst first */
+    bool hopeless;    /* with all of them gone it would not fit */
+    /* Its floor is used up by what the account and those below it hold: */
+    int32_t full; /* the account that would hold more than its floor with it; -1 none */
+    bool excess;  /* only from those inside that account; otherwise from anybody, but so much from
+                     inside that all it holds is within the floor */
+    st_ask ask;
+} st_claim_ctx;
+
+/* Where the claimant's branch and an account's part, and what holds for all of the account's
+ * jobs alike; good while nobody is thought away or back. `known`, per account and from zeros,
+ * remembers the comparisons of branches that many accounts are in. */
+typedef struct st_parting {
+    int32_t account, mine, theirs;
+    bool apart; /* neither is above the other */
+    int cmp;    /* the claimant's branch, with it, against theirs; < 0: it stands lower */
+} st_parting;
+
+st_parting st_claim_part_from(const st_claim_ctx *c, int32_t account, int8_t *known);
+
+/* Taken before anybody is thought away: who is put back later must not have helped. */
+void st_claim_set_standings(st_claim_ctx *c);
+/* Whether anybody at all stands high enough for a borrower to take from. */
+bool st_claim_may_rebalance_any(const st_claim_ctx *c);
+/* Whether a job may be displaced, as things are thought to stand. */
+bool st_claim_may_displace(const st_claim_ctx *c, const st_parting *p, const st_job *victim);
+/* Whether it is part of what uses the floor up. */
+bool st_claim_is_excess(const st_claim_ctx *c, const st_job *victim);
+/* Whether displacing it could help. */
+bool st_claim_concerns(const st_claim_ctx *c, const st_job *victim);
+
+#endif
