@@ -12,10 +12,10 @@ STINT_TOKEN=$(cat "$tmp/data/owner.token")
 export STINT_TOKEN
 # Borrowers fill the fleet, then an owner comes back inside its guarantee.
 for _ in 1 2 3 4 5 6 7 8 9 10; do
-    try 0 '^j' submit --account vision --gpus 8 --limit 4h
+    try 0 '^j' submit --account vision --gpus 8 --limit 4h -- train
 done
 for _ in 1 2 3 4; do
-    try 0 '^j' submit --account genomics --gpus 8 --limit 1h
+    try 0 '^j' submit --account genomics --gpus 8 --limit 1h -- train
 done
 "$stint" ps -a -o csv | sort >"$tmp/before"
 grep -q pending "$tmp/before" || fail "nothing waits, so nothing was decided"

@@ -83,8 +83,11 @@ static int on_logs(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int
 {
     mux *m = (mux *)engine;
     int r = m->native->ops->logs(m->native, ask, ret, ret_next, err);
+    st_err unknown = {0}; /* a simulated job or none: the words of the other are about this one */
 
-    return r == -ST_ENOENT ? m->sim->ops->logs(m->sim, ask, ret, ret_next, err) : r;
+    if (r == -ST_ENOENT && m->sim->ops->logs(m->sim, ask, ret, ret_next, &unknown) == 0)
+        return 0;
+    return r;
 }
 
 static void on_free(st_engine *engine)

@@ -49,7 +49,7 @@ def python(script, **doc):
     return dict(FEW, command=["python3", "-c", script], **doc)
 
 
-def starts(site, job, seconds=60):
+def starts(site, job, seconds=180):
     return site.rival.becomes(job, "running", *FINAL, seconds=seconds)
 
 
@@ -123,7 +123,7 @@ def orphans(site):
     script = "import os, time\nfor i in range(50):\n  if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n" \
              "      time.sleep(600)\n    os._exit(0)\nprint('left', flush=True)"
     job = site.rival.job(**python(script))
-    site.rival.becomes(job, "done", seconds=60)
+    site.rival.becomes(job, "done", seconds=180)
     until(lambda: not groups(job), "the end of what it left", 30)
     fresh(site)
 
@@ -156,7 +156,7 @@ def cancelled_start(site):
     for pause in (0, 0.05, 0.1, 0.2, 0.4):
         job = site.rival.job(**python(script))
         time.sleep(pause)
-        ends(site, job, seconds=60)
+        ends(site, job, seconds=180)
     fresh(site)
 
 
@@ -176,7 +176,7 @@ def nonsense(site):
                 {"command": ["true"], "image": "/etc/passwd"}):
         answer = site.rival.submit(**dict(FEW, **doc))
         if answer.status == 201:
-            ended = site.rival.becomes(answer.json["id"], *FINAL, seconds=60)
+            ended = site.rival.becomes(answer.json["id"], *FINAL, seconds=180)
             check(ended["state"] == "failed", "%s: %s", doc, ended["state"])
     fresh(site)
 

@@ -62,7 +62,7 @@ def attempt(who, tries, sees):
     return add
 
 
-def until(condition, what, seconds=60):
+def until(condition, what, seconds=180):
     """What `condition` gives as soon as it is true; a failure when it never is."""
     end = time.monotonic() + seconds
     while True:
@@ -100,14 +100,15 @@ class Person(Client):
         check(answer.status == 200, "job %s: %d %s", job, answer.status, answer.text)
         return answer.json
 
-    def becomes(self, job, *states, seconds=60):
+    def becomes(self, job, *states, seconds=180):
         return until(lambda: (lambda j: j["state"] in states and j)(self.show(job)),
                      f"job {job} {' or '.join(states)}", seconds)
 
     def log(self, job, task=0):
-        return self.get(f"/v1/jobs/{job}/logs?task={task}").text
+        got = self.get(f"/v1/jobs/{job}/logs?task={task}")
+        return got.text if got.status == 200 else ""
 
-    def runs(self, script, seconds=60, **doc):
+    def runs(self, script, seconds=180, **doc):
         """Runs Python in a container; the job as it ended, and what it wrote."""
         doc.setdefault("cpu", 0.2)
         doc.setdefault("ram", "256Mi")
@@ -148,7 +149,7 @@ class Agent:
         answer = self.site.owner.get("/v1/nodes/" + self.name)
         return answer.json.get("state") if answer.status == 200 else None
 
-    def ready(self, seconds=60):
+    def ready(self, seconds=180):
         until(lambda: self.state() == "ready", f"node {self.name} ready", seconds)
 
     def stop(self, kill=False):

@@ -665,7 +665,7 @@ def swapped(site):
     finally:
         going.clear()
         thread.join()
-    check(all(s == "RIGHT" or "damaged" in s or "has no" in s for s in seen), "it saw %s", seen)
+    check(all(s == "RIGHT" or "damaged" in s or "has no" in s for s in map(str, seen)), "it saw %s", seen)
 
 
 def cached(site, layout, scope="of-"):
