@@ -327,7 +327,7 @@ def swapped_rows(site):
     copy = Copy(site, "swapped")
     with open(copy.dir + "/stint.db", "rb") as f:
         data = f.read()
-    at = data.find(b'"sealed":"v1.')
+    at = data.find(b'"sealed":"v2.')
     check(at > 0, "there is no sealed text in the store")
     changed = bytearray(data)
     changed[at + 60] ^= 1
