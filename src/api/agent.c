@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/quote.h"
 
-/* As many as a pool may allow on a node, and as many that have ended and are to be forgotten. */
+/* Whatever its pool allows; that is looked at when it is known which it is (engine/native.h). */
 #define TASKS_MAX (2 * ST_TASKS_MAX)
 
 /* False: answered. */
@@ -202,7 +202,7 @@ static int read_tasks(const st_api *api, const json_t *list, bool past, st_agent
     return 0;
 }
 
-static int take_status(const st_api *api, const st_caller *caller, const json_t *root,
+static int take_status(const st_api *api, const st_caller *caller, const json_t *root, size_t bytes,
                        st_agent_answer *ret, st_err *err)
 {
     const json_t *tasks = json_object_get(root, "tasks");
@@ -211,6 +211,7 @@ static int take_status(const st_api *api, const st_caller *caller, const json_t 
     st_agent_status status = {.epoch = number(root, "epoch"),
                               .revision = (uint64_t)number(root, "revision"),
                               .now_ms = number(root, "now_ms"),
+                              .bytes = bytes,
                               .waiting = caller->waiting,
                               .sick = word && strcmp(word, "ok") != 0 && strcmp(word, "hold") != 0,
                               .held = word && strcmp(word, "hold") == 0,
@@ -237,13 +238,15 @@ void st_api_agent_status(st_call *call, void *ctx)
     st_strbuf out = {0};
     json_t *root = NULL;
     st_err err = {0};
+    size_t bytes = 0;
     int r;
 
     if (!may_speak(api, call))
         return;
+    (void)st_call_body(call, &bytes);
     r = st_call_json(call, &root, &err);
     if (r == 0)
-        r = take_status(api, st_api_caller(call), root, &answer, &err);
+        r = take_status(api, st_api_caller(call), root, bytes, &answer, &err);
     json_decref(root);
     if (r < 0) {
         st_call_fail(call, &err);

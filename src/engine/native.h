@@ -87,6 +87,7 @@ typedef struct st_agent_status {
     size_t n;
     const st_agent_task *past; /* over and off the list: only what they used counts */
     size_t npast;
+    size_t bytes; /* how long it was */
     bool waiting; /* its voice is not believed: answer it, take nothing */
 } st_agent_status;
 

@@ -18,7 +18,9 @@
 #define EXIT_VANISHED  137
 #define EXIT_SIGNAL    128
 #define REASON_MAX     171
-#define NATIVE_FAULTS  4 /* nodes that may fail to start a job before it fails itself */
+#define TASKS_LEAST    4096 /* in a status, whatever the pool */
+#define TASK_BYTES     256  /* that one of them has, generously */
+#define NATIVE_FAULTS  4    /* nodes that may fail to start a job before it fails itself */
 
 static const struct {
     const char *word;
@@ -332,6 +334,20 @@ void st_native_terms(st_engine *engine, st_agent_answer *ret)
     st_native_unlock(e);
 }
 
+/* A node has no more to say than its pool lets it have: live tasks, and as many that are over and to be forgotten. */
+static int check_length(const native_node *node, const st_agent_status *status, st_err *err)
+{
+    size_t most = (size_t)ST_MAX(2 * node->rules.node_tasks, TASKS_LEAST);
+
+    if (status->n > most || status->npast > most)
+        return st_fail(err, ST_ELIMIT, "a status of %zu tasks; a node of this pool has at most %zu",
+                       ST_MAX(status->n, status->npast), most);
+    if (status->bytes > ST_MAX(most * TASK_BYTES, (size_t)1 << 20))
+        return st_fail(err, ST_ELIMIT, "a status of %zu bytes is too long for a node of this pool",
+                       status->bytes);
+    return 0;
+}
+
 int st_native_status(st_engine *engine, const char *name, const st_agent_status *status,
                      st_agent_answer *ret, st_err *err)
 {
@@ -349,7 +365,7 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
                     (long long)status->epoch, (long long)e->base.epoch);
     } else if (!st_map_get(e->by_name, name, &i)) {
         r = st_fail(err, ST_ENOENT, "node %.100s is not registered; register it again", name);
-    } else {
+    } else if ((r = check_length(e->nodes.v[i], status, err)) == 0) {
         node = e->nodes.v[i];
         node->lost = false;
         node->lease_ms = now + e->opt.lease_ms;

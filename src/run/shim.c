@@ -529,13 +529,25 @@ static void find_why(shim *s)
     }
 }
 
+/* A container that was made, and of which nobody is left, is for the runtime a folder and empty groups. Without starting it
+ * once more for that, a task costs a third less. */
+static bool forget_container(const shim *s)
+{
+    char path[PATH_MAX];
+
+    return s->task.gone && s->task.why != ST_RUN_WHY_START && s->task.init_pid > 0 &&
+           st_os_path(path, NULL, "%s/%s", s->plan.runtime_root, s->plan.name) == 0 &&
+           st_os_remove_tree(path, NULL) == 0;
+}
+
 static void clean_up(shim *s)
 {
     const char *argv[] = {s->plan.runtime, "--root", s->plan.runtime_root, "delete", "--force",
                           s->plan.name,    NULL};
     char said[256];
 
-    (void)st_os_run(argv, said, sizeof(said));
+    if (!forget_container(s))
+        (void)st_os_run(argv, said, sizeof(said));
     st_cg_remove(&s->cg, s->plan.cgroup);
 }
 

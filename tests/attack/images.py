@@ -659,7 +659,7 @@ def swapped(site):
     try:
         for _ in range(6):
             ended, log = run(site, image, "busybox head -c 5 /mark")
-            seen.append(log.strip() or ended.get("reason"))
+            seen.append(log.strip() if ended["state"] == "done" else ended.get("reason"))
             check("WRONG" not in log, "the swapped files were unpacked")
             shutil.rmtree(cached(site, layout) or "/nonexistent", ignore_errors=True)
     finally:

@@ -11,6 +11,11 @@ def held(site, account="rival"):
     return site.owner.get(f"/v1/accounts/{account}/quota").json["held"]
 
 
+def idle(site):
+    """Nothing of the attempts before is held any more."""
+    until(lambda: held(site)["cpu"] == 0, "the end of what ran before")
+
+
 def runs(site, script, seconds=90, **doc):
     """Without cpu and ram, unless given."""
     job = site.rival.job(command=["python3", "-c", script], **doc)
@@ -20,6 +25,7 @@ def runs(site, script, seconds=90, **doc):
 
 @attempt("a job without GPUs, cpu or ram", "runs", "a CPU and its part of the RAM, counted in its quota")
 def defaults_count(site):
+    idle(site)
     node = site.owner.get("/v1/nodes/" + site.agents[0].name).json
     job = site.rival.job()
     site.rival.becomes(job, "running")
@@ -31,6 +37,7 @@ def defaults_count(site):
 
 @attempt("a job with one GPU of eight", "asks for no cpu and no ram", "no more than an eighth of either")
 def gpu_defaults(site):
+    idle(site)
     node = site.owner.get("/v1/nodes/" + site.agents[0].name).json
     job = site.rival.job(gpus=1)
     site.rival.becomes(job, "running")
