@@ -49,7 +49,7 @@ name,cpu_milli,memory_mib,num_gpu,gpu_milli
 p0,1000,1024,1,1000
 p1,2000,1024,1,1000
 END
-for policy in stint fgd bestfit random; do
+for policy in stint core fgd bestfit random; do
     play --policy $policy --seed 7
     [ "$(field allocated_pct_at_130)" = 100.0000 ] || fail "$policy: $(cat "$tmp/out")"
     [ "$(field unallocated_pct_at_100)" = 0.0000 ] || fail "$policy: $(cat "$tmp/out")"
@@ -60,7 +60,7 @@ done
 
 # Pods of six tenths never share: four tenths of every GPU stay unused.
 sed -i 's/1,1000$/1,600/' "$tmp/pods.csv"
-for policy in stint fgd bestfit random; do
+for policy in stint core fgd bestfit random; do
     play --policy $policy
     [ "$(field allocated_pct_at_130)" = 60.0000 ] || fail "$policy: $(cat "$tmp/out")"
 done
@@ -122,7 +122,7 @@ bad_pods "${podheads}1,1,0,0,\n" '[23]: the pods ask for no GPU'
 bad_pods "${podheads}1,1,1,1000,T4||G2\n" '2: a model without a name'
 refused '--nodes FILE is missing' --pods "$good_pods"
 refused '--pods FILE is missing' --nodes "$good_nodes"
-refused 'stint, fgd, bestfit or random, not "best"' --nodes "$good_nodes" --pods "$good_pods" \
+refused 'stint, core, fgd, bestfit or random, not "best"' --nodes "$good_nodes" --pods "$good_pods" \
     --policy best
 refused 'option --seed' --nodes "$good_nodes" --pods "$good_pods" --seed -1
 

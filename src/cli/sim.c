@@ -22,7 +22,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "that does not fit is dropped. The answer is the GPU left when as much has been asked\n"
      "for as there is, and the GPU in use at the end, in per cent of all.\n"
      "  --seed N        the order of arrivals and nodes, 42 unless given\n"
-     "  --policy NAME   stint (unless given), fgd, bestfit or random\n"
+     "  --policy NAME   stint (unless given), core (the scheduler itself), fgd, bestfit or random\n"
      "doc/placement.md describes the policies and has results.\n",
      .fn = st_cli_sim_fragmentation},
     {"fuzz", "Plays random worlds and checks every rule after every step",

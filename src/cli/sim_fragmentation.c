@@ -48,7 +48,7 @@ static int check(const char *nodes, const char *pods, const char *policy, int *r
     *ret = st_frag_policy_find(policy);
     if (*ret < 0)
         return st_fail(err, ST_EINVAL,
-                       "option --policy: the policy is stint, fgd, bestfit or random, not %s",
+                       "option --policy: the policy is stint, core, fgd, bestfit or random, not %s",
                        st_quote(q, policy));
     return 0;
 }

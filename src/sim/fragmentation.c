@@ -4,11 +4,14 @@
 #include "sim/fragmentation.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/mem.h"
+#include "core/core.h"
 #include "sim/fragmentation_peers.h"
+#include "spec/spec.h"
 
 static const char *const names[] = {
 #define NAME(name, text) #name,
@@ -29,15 +32,107 @@ int st_frag_policy_find(const char *name)
     return -1;
 }
 
-/* A policy at work: one of the two is set. */
+/* A policy at work: one of the three is set. */
 typedef struct player {
     const st_openb *trace;
     st_frag *own;
     st_peer *old;
+    st_core *core;
+    st_effects fx;
+    uint64_t jobs;
 } player;
+
+/* ---- through the core ----------------------------------------------------------------------------- */
+
+#define VRAM_MIB 81920 /* of every type: the lists do not say */
+
+static void tell(player *p, st_event ev)
+{
+    st_err err = {0};
+
+    if (st_core_apply(p->core, &ev, 0, &p->fx, &err) < 0)
+        fprintf(stderr, "sim fragmentation: %s\n", err.msg);
+}
+
+static void begin_core(player *p, const st_openb_stream *stream)
+{
+    st_policy policy = st_policy_default();
+    st_event ev = {.kind = ST_EV_POOL};
+    char name[32];
+
+    policy.reservations = 0; /* nobody waits, so nothing is gathered, and nobody yields */
+    policy.rebalance = 0;
+    p->core = st_core_new(&policy);
+    ev.u.pool.name = "all";
+    ev.u.pool.levels = ST_POOL_LEVELS;
+    ev.u.pool.oversub_m = ST_POOL_OVERSUB_M;
+    tell(p, ev);
+    for (int32_t t = 0; t < p->trace->nmodels; t++) {
+        ev = (st_event){.kind = ST_EV_TYPE};
+        ev.u.type.name = p->trace->models[t];
+        ev.u.type.vram_mib = VRAM_MIB;
+        tell(p, ev);
+    }
+    for (size_t i = 0; i < stream->nodes.n; i++) {
+        const st_openb_node *n = &p->trace->nodes.v[stream->nodes.v[i]];
+
+        snprintf(name, sizeof name, "n%zu", i);
+        ev = (st_event){.kind = ST_EV_NODE,
+                        .u.node = {.name = name,
+                                   .type = n->gpus > 0 ? n->type : -1,
+                                   .ndevs = n->gpus,
+                                   .cpu_m = n->cpu_m,
+                                   .ram_mib = n->ram_mib}};
+        tell(p, ev);
+    }
+    ev = (st_event){.kind = ST_EV_ACCOUNT};
+    st_account_spec_init(&ev.u.account);
+    ev.u.account.name = "all";
+    tell(p, ev);
+    st_core_pass(p->core, 0, &p->fx);
+}
+
+/* It starts at once, or it is taken back: nobody waits in this experiment. */
+static bool place_core(player *p, const st_frag_ask *ask)
+{
+    bool part = ask->gpus == 1 && ask->gpu_m < ST_WHOLE_M;
+    uint32_t all = (uint32_t)((UINT64_C(1) << p->trace->nmodels) - 1);
+    st_event ev = {.kind = ST_EV_SUBMIT};
+    const st_job *job;
+
+    ev.u.job = (st_job_spec){.id = ++p->jobs,
+                             .name = "pod",
+                             .account = "all",
+                             .user = "all",
+                             .pool = -1,
+                             .tasks = 1,
+                             .shape = {.types = ask->gpus > 0 ? (uint32_t)ask->types & all : 0,
+                                       .level = part ? ST_LEVEL_MPS : ST_LEVEL_WHOLE,
+                                       .gpus = ask->gpus,
+                                       .share_m = part ? ask->gpu_m : 0,
+                                       .cpu_m = ask->cpu_m,
+                                       .ram_mib = ask->ram_mib},
+                             .limit_ms = ST_TIME_NEVER,
+                             .yield = ST_YIELD_REQUEUE};
+    st_effects_clear(&p->fx);
+    if (st_core_step(p->core, &ev, 0, &p->fx, NULL) < 0)
+        return false;
+    job = st_core_job(p->core, p->jobs);
+    if (job && job->state == ST_JOB_RUNNING)
+        return true;
+    ev = (st_event){.kind = ST_EV_CANCEL, .u.id = p->jobs};
+    (void)st_core_step(p->core, &ev, 0, &p->fx, NULL);
+    return false;
+}
+
+/* ---- any of them ------------------------------------------------------------------------------------ */
 
 static void begin(player *p, const st_openb_stream *stream, st_frag_policy policy, uint64_t seed)
 {
+    if (policy == ST_FRAG_POLICY_core) {
+        begin_core(p, stream);
+        return;
+    }
     if (policy != ST_FRAG_POLICY_stint) {
         p->old = st_peer_new(p->trace, stream, policy, seed);
         return;
@@ -55,6 +150,8 @@ static bool place(player *p, int32_t pod)
     const st_frag_ask *ask = &p->trace->pods.v[pod].ask;
     st_frag_spot spot;
 
+    if (p->core)
+        return place_core(p, ask);
     if (p->old)
         return st_peer_place(p->old, pod);
     if (!st_frag_choose(p->own, st_frag_learn(p->own, ask), &spot))
@@ -138,4 +235,6 @@ void st_fragmentation_run(const st_openb *trace, st_frag_policy policy, uint64_t
     };
     st_frag_free(p.own);
     st_peer_free(p.old);
+    st_core_free(p.core);
+    st_effects_done(&p.fx);
 }

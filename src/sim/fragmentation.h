@@ -9,10 +9,11 @@
 #include "sim/openb.h"
 
 /* X(name, what it does) */
-#define ST_FRAG_POLICIES(X)                                                 \
-    X(stint, "the scheduler's own, place/frag.h")                           \
-    X(fgd, "least increase of expected fragmentation, target as published") \
-    X(bestfit, "the node with least to spare")                              \
+#define ST_FRAG_POLICIES(X)                                                   \
+    X(stint, "the scheduler's own, place/frag.h")                             \
+    X(core, "the scheduler itself: every arrival is a job that is submitted") \
+    X(fgd, "least increase of expected fragmentation, target as published")   \
+    X(bestfit, "the node with least to spare")                                \
     X(random, "any node that fits")
 
 typedef enum {
