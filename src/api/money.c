@@ -240,6 +240,7 @@ static int fill_budget(st_question *q, st_core *core, st_err *err)
     st_out_money(&q->out, "cap", s.cap);
     st_out_money(&q->out, "budget", s.budget);
     st_out_money(&q->out, "spent", s.spent);
+    st_out_money(&q->out, "running", s.running);
     st_out_money(&q->out, "held", s.held);
     st_out_money(&q->out, "reserved", s.reserved);
     st_out_money(&q->out, "left", s.cap == ST_UNSET ? ST_UNSET : s.left);

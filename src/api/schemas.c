@@ -523,13 +523,16 @@ static const st_schema schemas[] = {
                "\"null\"]}, \"cap\": {\"type\": [\"string\", \"null\"]}, \"budget_udollars\": "
                "{\"type\": [\"integer\", \"null\"]}, \"budget\": {\"type\": [\"string\", "
                "\"null\"]}, \"spent_udollars\": {\"type\": [\"integer\", \"null\"]}, \"spent\": "
-               "{\"type\": [\"string\", \"null\"]}, \"held_udollars\": {\"type\": [\"integer\", "
+               "{\"type\": [\"string\", \"null\"]}, \"running_udollars\": {\"type\": "
+               "[\"integer\", \"null\"]}, \"running\": {\"type\": [\"string\", \"null\"]}, "
+               "\"held_udollars\": {\"type\": [\"integer\", "
                "\"null\"]}, \"held\": {\"type\": [\"string\", \"null\"]}, \"reserved_udollars\": "
                "{\"type\": [\"integer\", \"null\"]}, \"reserved\": {\"type\": [\"string\", "
                "\"null\"]}, \"left_udollars\": {\"type\": [\"integer\", \"null\"]}, \"left\": "
                "{\"type\": [\"string\", \"null\"]}, \"warnings\": {\"type\": \"integer\"}}, "
                "\"required\": [\"account\", \"period\", \"cap_udollars\", \"cap\", "
                "\"budget_udollars\", \"budget\", \"spent_udollars\", \"spent\", "
+               "\"running_udollars\", \"running\", "
                "\"held_udollars\", \"held\", \"reserved_udollars\", \"reserved\", "
                "\"left_udollars\", \"left\", \"warnings\"], \"additionalProperties\": false}"},
     {"CreditSpec",

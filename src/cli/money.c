@@ -103,6 +103,7 @@ int st_cli_budget(st_cli *cli, int argc, char **argv, st_err *err)
         {"Cap", "cap", ST_VIEW_TEXT, NULL},
         {"Budget", "budget", ST_VIEW_TEXT, NULL},
         {"Spent", "spent", ST_VIEW_TEXT, NULL},
+        {"  of it running", "running", ST_VIEW_TEXT, NULL},
         {"On hold", "held", ST_VIEW_TEXT, NULL},
         {"Floors to come", "reserved", ST_VIEW_TEXT, NULL},
         {"Left", "left", ST_VIEW_TEXT, NULL},

@@ -63,8 +63,9 @@ struct st_billing {
     st_keys keys;
     char cluster[64];
     ST_VEC(st_floor_said) floors;
-    int64_t next_ms;          /* the next cut; 0: to be found out */
-    ST_VEC(st_warned) warned; /* by account */
+    int64_t next_ms;              /* the next cut; 0: to be found out */
+    ST_VEC(st_warned) warned;     /* by account */
+    int64_t watch_ms, watched_ms; /* when what runs is looked at next, and was last */
 
     /* The comparison of every day, in a thread of its own. */
     st_reconcile *daily; /* while it runs */
@@ -166,12 +167,24 @@ int st_money_account(st_tx *tx, int32_t id, st_err *err);
 /* Right after a plan or an account: what follows from plans, in the books of all it concerns. */
 int st_money_terms(st_tx *tx, st_err *err);
 
+/* What open intervals would post now, by the core's number of an account, with all below it. */
+typedef struct st_running {
+    int64_t all, of_holds, of_floors;
+} st_running;
+typedef ST_VEC(st_running) st_runnings;
+void st_money_running(st_tx *tx, st_runnings *ret);
+
 /* ---- budget.c --------------------------------------------------------------------------------- */
 
 /* Something was posted to the account's book. */
 void st_budget_spent(st_tx *tx, const char *account);
 /* After the commit: tells listeners of thresholds that were passed by it. */
 void st_budget_tell(st_tx *tx);
+/* Looks at what runs, if it is time to: thresholds are told within ST_BUDGET_WATCH_MS of being passed. In the loop, behind a
+ * commit. And when it wants to again. */
+#define ST_BUDGET_WATCH_MS 5000
+void st_budget_watch(st_tx *tx);
+int64_t st_budget_next(const st_control *ctl);
 /* After a load: what is passed already is not told. */
 void st_budget_begin(st_control *ctl);
 

@@ -314,6 +314,7 @@ static bool finish(st_tx *tx, st_cmd *cmds)
         }
         st_rows_tell(tx);
         st_budget_tell(tx);
+        st_budget_watch(tx);
         answer_all(ctl, cmds);
         st_rows_settle(ctl);
         if (ctl->snap_ms == 0)
@@ -446,6 +447,7 @@ static int64_t sleep_ms(st_control *ctl)
         next = ST_MIN(next, ctl->options.engine->ops->next_ms(ctl->options.engine));
     next = ST_MIN(next, st_refusals_next(ctl, now));
     next = ST_MIN(next, ctl->prune_ms);
+    next = ST_MIN(next, st_budget_next(ctl));
     return ST_MAX(next - now, 0);
 }
 

@@ -235,15 +235,68 @@ int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx,
     return r;
 }
 
+typedef struct running_ctx {
+    st_tx *tx;
+    st_runnings *list;
+} running_ctx;
+
+static void add_running(void *ctx, const st_entry *e)
+{
+    const running_ctx *r = ctx;
+    const st_ledger *l = r->tx->ctl->billing->ledger;
+    int32_t id = st_book_account(r->tx->ctl, e->account);
+    int64_t net = 0, held;
+
+    for (int i = 0; i < e->nlines; i++)
+        net += e->lines[i].amount;
+    if (id <= ST_ROOT || (size_t)id >= r->list->n)
+        return;
+    st_running *to = &r->list->v[id];
+    to->all += net;
+    held = e->job ? st_ledger_held(l, e->account, e->job) : ST_UNSET;
+    if (held != ST_UNSET)
+        to->of_holds += ST_MIN(net, held);
+    if (e->kind == ST_ENTRY_RESERVE)
+        to->of_floors += net;
+}
+
+void st_money_running(st_tx *tx, st_runnings *ret)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    running_ctx r = {tx, ret};
+    open_ctx o = {.tx = tx, .arena = arena, .root = ST_ROOT, .fn = add_running, .ctx = &r};
+
+    st_vec_clear(ret);
+    for (size_t i = 0; i < tree->accounts.n; i++)
+        st_vec_push(ret, (st_running){0});
+    st_meter_open(tx->ctl->billing->meter, tx->now, add_open, &o);
+    for (size_t i = tree->accounts.n; i-- > ST_ROOT + 1;) { /* parents come first */
+        st_running *up = &ret->v[tree->accounts.v[i]->parent];
+
+        up->all += ret->v[i].all;
+        up->of_holds += ret->v[i].of_holds;
+        up->of_floors += ret->v[i].of_floors;
+    }
+}
+
 int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err)
 {
+    const st_ledger *l = tx->ctl->billing->ledger;
     char book[ST_NAME_MAX + 1];
+    st_runnings running = {0};
     int32_t id;
     int r = need_account(tx, account, &id, err);
 
-    return r < 0 ? r
-                 : st_ledger_budget(tx->ctl->billing->ledger, st_book_name(tx->ctl, id, book),
-                                    tx->now, ret, err);
+    if (r == 0)
+        r = st_ledger_budget(l, st_book_name(tx->ctl, id, book), tx->now, ret, err);
+    if (r < 0)
+        return r;
+    st_money_running(tx, &running);
+    st_budget_run(l, st_book_name(tx->ctl, id, book), tx->now, running.v[id].all,
+                  running.v[id].of_holds, running.v[id].of_floors, ret);
+    st_vec_free(&running);
+    return 0;
 }
 
 const char *st_tx_book(st_tx *tx, const char *account, char buf[ST_NAME_MAX + 1])

@@ -313,7 +313,7 @@ static int passed(const st_price_plan *p, int64_t spent)
     return n;
 }
 
-int st_ledger_warned(const st_ledger *l, const char *account, int64_t at_ms,
+int st_ledger_warned(const st_ledger *l, const char *account, int64_t at_ms, int64_t running,
                      const st_price_plan **ret_plan, int64_t *ret_spent)
 {
     int id = st_ledger_id(l, account);
@@ -322,8 +322,8 @@ int st_ledger_warned(const st_ledger *l, const char *account, int64_t at_ms,
     if (!p)
         return 0;
     *ret_plan = p;
-    *ret_spent = a->posted;
-    return passed(p, a->posted);
+    *ret_spent = a->posted + running;
+    return passed(p, *ret_spent);
 }
 
 int st_ledger_budget(const st_ledger *l, const char *account, int64_t at_ms, st_budget_state *ret,
@@ -345,4 +345,18 @@ int st_ledger_budget(const st_ledger *l, const char *account, int64_t at_ms, st_
     s.warned = p ? passed(p, s.spent) : 0;
     *ret = s;
     return 0;
+}
+
+void st_budget_run(const st_ledger *l, const char *account, int64_t at_ms, int64_t running,
+                   int64_t of_holds, int64_t of_floors, st_budget_state *state)
+{
+    const st_price_plan *plan;
+    int64_t spent;
+    state->running = running;
+    state->spent += running;
+    state->held = ST_MAX(0, state->held - of_holds);
+    state->reserved = ST_MAX(0, state->reserved - of_floors);
+    if (state->cap >= 0)
+        state->left = ST_MAX(0, state->cap - state->spent - state->held - state->reserved);
+    state->warned = st_ledger_warned(l, account, at_ms, running, &plan, &spent);
 }

@@ -350,13 +350,17 @@ int64_t st_ledger_held(const st_ledger *l, const char *account, const char *job)
 typedef struct st_budget_state {
     int64_t cap, budget;           /* ST_UNSET */
     int64_t spent, held, reserved; /* in the open period: posted, on hold, floors still to come */
-    int64_t left;                  /* of the cap */
-    int warned;                    /* thresholds that were passed */
+    int64_t running; /* of `spent`, what open intervals would post now: the caller's to add */
+    int64_t left;    /* of the cap */
+    int warned;      /* thresholds that were passed */
 } st_budget_state;
-/* How many thresholds the account's own plan has that are passed; 0 where it has none. *ret_plan and *ret_spent are
- * good for more than 0. */
-int st_ledger_warned(const st_ledger *l, const char *account, int64_t at_ms,
+/* How many thresholds the account's own plan has that are passed by what is posted and `running`; 0 where it has
+ * none. *ret_plan and *ret_spent are good for more than 0. */
+int st_ledger_warned(const st_ledger *l, const char *account, int64_t at_ms, int64_t running,
                      const st_price_plan **ret_plan, int64_t *ret_spent);
+/* What runs counts as well: `running` in all, of it `of_holds` by jobs that hold it already, `of_floors` by floors. */
+void st_budget_run(const st_ledger *l, const char *account, int64_t at_ms, int64_t running,
+                   int64_t of_holds, int64_t of_floors, st_budget_state *state);
 int st_ledger_budget(const st_ledger *l, const char *account, int64_t at_ms, st_budget_state *ret,
                      st_err *err);
 

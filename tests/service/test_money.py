@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from harness import Client, Stintd, check, fleet, main, sanitized  # noqa: E402
+from harness import Client, Stintd, Stream, check, fleet, main, sanitized  # noqa: E402
 
 
 def keyed(client, path, body, key):
@@ -60,6 +60,26 @@ def secrets_are_not_kept(stintd):
     check(theirs.status == 403, "a member's key is no way to an owner's answer: %d", theirs.status)
 
 
+def budgets_count_what_runs(stintd):
+    """The budget says what the bill says, and thresholds are told while the job runs."""
+    owner = stintd.owner
+    owner.make("/v1/accounts", {"name": "busy"})
+    owner.make("/v1/prices", {"prices": "dear", "gpu": {"*": {"reserved": 1, "burst": 360000}}})
+    put = owner.call("PUT", "/v1/accounts/busy/plan", {"budget": "1000", "warn": ["10%", "50%"]})
+    check(put.status == 200, "the plan: %s", put.text)
+    stream = Stream(stintd.port, stintd.owner_token)
+    owner.make("/v1/jobs", {"name": "j", "account": "busy", "user": "u", "gpus": 1, "sim": {"run": "7d"}})
+    check(stream.wait(lambda s: any(e[1] == "budget" for e in s.events()), 60), "a threshold is told while the job runs: %s", stream.events()[-3:])
+    stream.close()
+    for _ in range(50):
+        before = owner.get("/v1/bills/open?account=busy").json["total_udollars"]
+        budget = owner.get("/v1/accounts/busy/budget").json
+        after = owner.get("/v1/bills/open?account=busy").json["total_udollars"]
+        check(before <= budget["spent_udollars"] <= after and before > 0, "bill %d, budget %s, bill %d", before, budget,
+              after)
+        check(budget["spent_udollars"] >= budget["running_udollars"] > 0, "all of it runs: %s", budget)
+
+
 def restart(stintd, program, ahead_s):
     """The same service again, on a machine whose clock is so far ahead."""
     stintd.owner.close()
@@ -109,6 +129,7 @@ def run(program):
         stintd.owner.make("/v1/accounts", {"name": "team", "guarantee": {"gpu": 8}})
         nothing_is_done_twice(stintd)
         secrets_are_not_kept(stintd)
+        budgets_count_what_runs(stintd)
         if not sanitized(program):
             a_wrong_clock_closes_nothing(stintd, program)
     finally:
