@@ -169,10 +169,10 @@ static const st_route routes[] = {
 
     {"POST", "/v1/jobs", ST_MAY_SUBMIT, ST_ROUTE_YAML, st_api_jobs_submit, "submitJob",
      "Submit a job; with dry_run: what would become of it, as a Why with status 200", submit_query,
-     "JobSpec", "Job", 201},
+     "JobSpec", "Submitted|SubmitAnswered", 201},
     WRITE("POST", "/v1/jobs/batch", ST_MAY_SUBMIT, ST_ROUTE_YAML | ST_ROUTE_BIG, st_api_jobs_batch,
           "submitJobs", "Submit up to 10000 jobs; each is taken or refused by itself", "JobBatch",
-          "JobBatchResult", 201),
+          "JobBatchResult|JobBatchResult", 201),
     ASK("/v1/jobs", ST_MAY_SEE, st_api_jobs_list, "listJobs", "Jobs, newest first", jobs_query,
         "JobList"),
     READ("/v1/jobs/{id}", ST_MAY_SEE, st_api_job_get, "getJob", "One job", NULL, "Job"),
@@ -382,6 +382,7 @@ int st_api_openapi(st_strbuf *out, st_err *err)
         .version = ST_VERSION,
         .description = "One API for every team that shares the fleet. Callers see their own "
                        "account and those below it; nothing else exists for them.",
+        .license = "Apache-2.0",
         .roles = st_role_words,
     };
     return st_openapi_write(&info, routes, st_api_schemas(), out, err);

@@ -3,6 +3,7 @@
  * sends every field named here and compares every answer with its schema.
  */
 #include "api/api.h"
+#include "api/schemas_array.h"
 #include "api/schemas_money.h"
 
 /* What pools say of their jobs, in what comes in and in what goes out. */
@@ -42,7 +43,7 @@ static const st_schema schemas[] = {
      "\"prefer\": {\"type\": \"string\"}}, \"additionalProperties\": false}, "
      "\"priority\": {\"type\": [\"string\", \"integer\"], \"description\": \"low, "
      "normal, high or a number\"}, \"limit\": {\"type\": [\"string\", "
-     "\"integer\"], \"description\": \"90s, 1h30m, or seconds\"}, \"on_preempt\": "
+     "\"integer\"], \"description\": \"90s or 1h30m\"}, \"on_preempt\": "
      "{\"type\": \"string\", \"enum\": [\"checkpoint\", \"pause\", \"requeue\", "
      "\"cancel\"]}, \"latency_critical\": {\"type\": \"boolean\"}, \"pool\": "
      "{\"type\": \"string\"}, \"command\": {\"type\": \"array\", \"items\": "
@@ -72,8 +73,10 @@ static const st_schema schemas[] = {
      "\"string\"]}, \"chunk\": {\"type\": [\"integer\", \"string\"]}, \"fps\": "
      "{\"type\": [\"integer\", \"string\"]}, \"duration\": {\"type\": "
      "[\"string\", \"integer\"], \"description\": \"90s, 1h30m, or seconds\"}, "
-     "\"estimate\": {\"type\": \"string\"}, \"array\": {\"type\": [\"object\", "
-     "\"string\", \"integer\"], \"description\": \"{count: 100} or 1-100: one job "
+     "\"estimate\": {\"type\": \"string\"}, \"array\": {\"anyOf\": [{\"type\": "
+     "\"object\", \"properties\": {\"count\": {\"type\": \"integer\", \"minimum\": 1, "
+     "\"maximum\": 10000}, \"range\": {\"type\": \"string\"}}, \"additionalProperties\": "
+     "false}, {\"type\": \"string\"}], \"description\": \"{count: 100} or 1-100: one job "
      "for each\"}}, \"additionalProperties\": false}"},
     {"Array", "{\"type\": \"object\", \"properties\": {\"array\": {\"type\": \"string\"}, "
               "\"name\": {\"type\": \"string\"}, \"jobs\": {\"type\": \"integer\"}, "
@@ -81,10 +84,7 @@ static const st_schema schemas[] = {
               "\"additionalProperties\": {\"type\": \"integer\"}}, \"frames\": {\"type\": "
               "\"integer\"}, \"frames_done\": {\"type\": \"integer\"}}, \"required\": "
               "[\"array\", \"jobs\", \"states\"]}"},
-    {"ArrayCancelled",
-     "{\"type\": \"object\", \"properties\": {\"array\": {\"type\": \"string\"}, \"name\": "
-     "{\"type\": \"string\"}, \"jobs\": {\"type\": \"integer\"}, \"cancelled\": {\"type\": "
-     "\"integer\"}}, \"required\": [\"array\", \"jobs\", \"cancelled\"]}"},
+    ST_ARRAY_SCHEMAS,
     {"SizeSpec", "{\"type\": \"object\", \"properties\": {\"about\": {\"type\": \"string\"}}, "
                  "\"additionalProperties\": true, \"description\": \"keys of a job: gpus, "
                  "tasks, type, cpu, ram, level, profile, share, vram, limit ...\"}"},

@@ -36,17 +36,17 @@ typedef struct account_flags {
     {                                                                              \
         name, 0, ST_CLI_STRING, offsetof(account_flags, field), value, about, 0, 0 \
     }
-#define CHANGE_ROWS                                                                               \
-    TEXT_ROW("guarantee", guarantee, "gpu=8,h100=4,...", "what nobody can take"),                 \
-        TEXT_ROW("max", max, "gpu=16,...", "what it may reach by borrowing; none: no bound"),     \
-        TEXT_ROW("weight", weight, "N", "its part of what is idle, beside its siblings"),         \
-        TEXT_ROW("priority", priority, "N", "whose borrowers go first"),                          \
-        TEXT_ROW("job-limits", job_limits, "gpu=8,run=24h,...", "for each job"),                  \
-        TEXT_ROW("user-limits", user_limits, "gpu=16,...", "for each user"),                      \
-        TEXT_ROW("trust", trust, "inherit|trusted|untrusted", "may it share GPUs"),               \
-        TEXT_ROW("trust-domain", trust_domain, "inherit|own", "with whom"),                       \
-        TEXT_ROW("min-run", min_run, "DURATION", "how long its borrowers run before they yield"), \
-        TEXT_ROW("file", file, "FILE", "YAML or JSON instead of flags; - is standard input"),     \
+#define CHANGE_ROWS                                                                                \
+    TEXT_ROW("guarantee", guarantee, "gpu=8,h100=4,...", "GPUs that are this account's by right"), \
+        TEXT_ROW("max", max, "gpu=16,...", "what it may reach by borrowing; none: no bound"),      \
+        TEXT_ROW("weight", weight, "N", "its part of what is idle, beside its siblings"),          \
+        TEXT_ROW("priority", priority, "N", "whose borrowers go first"),                           \
+        TEXT_ROW("job-limits", job_limits, "gpu=8,run=24h,...", "for each job"),                   \
+        TEXT_ROW("user-limits", user_limits, "gpu=16,...", "for each user"),                       \
+        TEXT_ROW("trust", trust, "inherit|trusted|untrusted", "may it share GPUs"),                \
+        TEXT_ROW("trust-domain", trust_domain, "inherit|own", "with whom"),                        \
+        TEXT_ROW("min-run", min_run, "DURATION", "how long its borrowers run before they yield"),  \
+        TEXT_ROW("file", file, "FILE", "YAML or JSON instead of flags; - is standard input"),      \
         OUTPUT_ROW("table|json", ST_CLI_OUTPUT)
 
 static const st_cli_row list_options[] = {

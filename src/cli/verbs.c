@@ -58,7 +58,7 @@ const st_cli_verb st_cli_verbs[] = {
      "q leaves. Without a terminal everything is printed once.\n", .fn = st_cli_top,
      .options = st_cli_top_options, .example = "  stint top\n"},
     {"quota", "Shows what an account is promised, may reach and holds", "[OPTION...] [ACCOUNT]",
-     "GUARANTEE is what nobody can take, FLOOR what it is worth with the nodes there are,\n"
+     "GUARANTEE is the account's by right, FLOOR the part of it that current nodes cover,\n"
      "MAX what may be reached by borrowing; of what is HELD, INSIDE is within the guarantee.\n",
      .fn = st_cli_quota, .options = st_cli_quota_options,
      .example = "  stint quota vision\n  stint quota --service\n"},

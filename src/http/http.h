@@ -80,8 +80,9 @@ typedef struct st_route {
     const char *summary;       /* one line */
     const st_query_row *query; /* NULL: takes none */
     const char *request;       /* name of the body's schema; NULL: takes no body */
-    const char *response;      /* name of the answer's schema; NULL: no content */
-    int status;                /* of success, for the document; 0 is 200, or 204 without response */
+    const char *response; /* name of the answer's schema; NULL: no content. "A|B": B is that of a
+                                * 200 beside it, where nothing was made */
+    int status;           /* of success, for the document; 0 is 200, or 204 without response */
 } st_route;
 
 #define ST_ROUTE_PARAMS_MAX 8

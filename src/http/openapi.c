@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/strbuf.h"
 
 #define SCHEMAS_AT "#/components/schemas/"
 
@@ -82,6 +83,13 @@ static json_t *parameters_of(const st_route *route)
         add_query(list, row);
     if (route->flags & ST_ROUTE_IF_MATCH)
         add_header(list, "If-Match", "The ETag of what is to be changed, or *.", true);
+    if (strcmp(route->method, "POST") == 0 &&
+        !(route->flags & (ST_ROUTE_UNCHANGED | ST_ROUTE_NO_AUTH)))
+        add_header(
+            list, "Idempotency-Key",
+            "The caller's own name for this request, 1 to 200 bytes: sent again with the same "
+            "key it is done once, and answered as before.",
+            false);
     if (route->flags & ST_ROUTE_STREAM)
         add_header(list, "Last-Event-ID", "The last event seen; the stream goes on behind it.",
                    false);
@@ -95,6 +103,15 @@ static json_t *content_of(const char *type, const char *schema)
     return json_pack("{s:{s:o}}", type, "schema", ref_to(SCHEMAS_AT, schema));
 }
 
+/* An answer of that schema, which may be the first part of "A|B". */
+static json_t *answer_of(const char *schema)
+{
+    ST_CLEANUP(st_freep) char *name = st_xstrndup(schema, strcspn(schema, "|"));
+
+    return json_pack("{s:s,s:o}", "description", name, "content",
+                     content_of("application/json", name));
+}
+
 static json_t *success_of(const st_route *route)
 {
     if (route->flags & ST_ROUTE_STREAM)
@@ -105,8 +122,7 @@ static json_t *success_of(const st_route *route)
     if (strchr(route->response, '/'))
         return json_pack("{s:s,s:o}", "description", "The content.", "content",
                          content_of(route->response, NULL));
-    return json_pack("{s:s,s:o}", "description", route->response, "content",
-                     content_of("application/json", route->response));
+    return answer_of(route->response);
 }
 
 static json_t *responses_of(const st_route *route)
@@ -132,6 +148,8 @@ static json_t *responses_of(const st_route *route)
 
     snprintf(status, sizeof(status), "%d", route->status ? route->status : has_answer ? 200 : 204);
     json_object_set_new(responses, status, success_of(route));
+    if (route->response && strchr(route->response, '|'))
+        json_object_set_new(responses, "200", answer_of(strchr(route->response, '|') + 1));
     for (size_t i = 0; i < ST_ARRAY_LEN(problems); i++)
         if (problems[i].possible)
             json_object_set_new(responses, problems[i].status,
@@ -144,7 +162,8 @@ static json_t *request_of(const st_route *route)
     json_t *content;
 
     if (route->flags & ST_ROUTE_ANY_BODY)
-        content = content_of("*/*", NULL);
+        content = strchr(route->request, '/') ? content_of(route->request, NULL)
+                                              : content_of("*/*", route->request);
     else
         content = content_of("application/json", route->request);
     if (route->flags & ST_ROUTE_YAML)
@@ -163,12 +182,70 @@ static json_t *roles_of(const st_openapi_info *info, const st_route *route)
     return list;
 }
 
+/* What an operation is about: the segment behind the version, "jobs". */
+static json_t *tag_of(const st_route *route)
+{
+    const char *at = strncmp(route->pattern, "/v1/", 4) == 0 ? route->pattern + 4 : NULL;
+
+    return at ? json_stringn(at, strcspn(at, "/")) : json_string("service");
+}
+
+static json_t *description_of(const st_openapi_info *info, const st_route *route)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    const char *sep = "";
+
+    st_strbuf_addf(&text, "%s.", route->summary ? route->summary : route->id);
+    if (route->flags & ST_ROUTE_NO_AUTH) {
+        st_strbuf_add(&text, " Anybody may ask.");
+    } else {
+        st_strbuf_add(&text, " Roles: ");
+        for (int bit = 0; info->roles && info->roles[bit]; bit++)
+            if (route->roles & (UINT32_C(1) << bit)) {
+                st_strbuf_addf(&text, "%s%s", sep, info->roles[bit]);
+                sep = ", ";
+            }
+        st_strbuf_addc(&text, '.');
+    }
+    return json_string(st_strbuf_str(&text));
+}
+
+static void add_tag(json_t *tags, json_t *tag)
+{
+    json_t *known;
+    size_t i;
+
+    json_array_foreach(tags, i, known)
+    {
+        if (json_equal(json_object_get(known, "name"), tag))
+            return;
+    }
+    json_array_append_new(tags,
+                          json_pack("{s:O,s:o}", "name", tag, "description",
+                                    json_sprintf("Operations on %s.", json_string_value(tag))));
+}
+
+static json_t *tags_of(const st_route *routes)
+{
+    json_t *tags = json_array();
+
+    for (const st_route *route = routes; route->method; route++) {
+        json_t *tag = tag_of(route);
+
+        add_tag(tags, tag);
+        json_decref(tag);
+    }
+    return tags;
+}
+
 static json_t *operation_of(const st_openapi_info *info, const st_route *route)
 {
     json_t *operation = json_pack("{s:s}", "operationId", route->id);
 
     if (route->summary)
         json_object_set_new(operation, "summary", json_string(route->summary));
+    json_object_set_new(operation, "description", description_of(info, route));
+    json_object_set_new(operation, "tags", json_pack("[o]", tag_of(route)));
     json_object_set_new(operation, "parameters", parameters_of(route));
     if (route->request)
         json_object_set_new(operation, "requestBody", request_of(route));
@@ -284,9 +361,19 @@ int st_openapi_write(const st_openapi_info *info, const st_route *routes, const 
                          info->title, "version", info->version, "paths", paths_of(info, routes),
                          "components", components);
     ST_ASSERT(document);
+    json_object_set_new(
+        document, "servers",
+        json_pack("[{s:s,s:s}]", "url", "/", "description", "Where this document came from."));
+    json_object_set_new(document, "tags", tags_of(routes));
     if (info->description)
         json_object_set_new(json_object_get(document, "info"), "description",
                             json_string(info->description));
+    json_object_set_new(json_object_get(document, "info"), "contact",
+                        json_pack("{s:s}", "name", "Whoever runs this service"));
+    if (info->license)
+        json_object_set_new(
+            json_object_get(document, "info"), "license",
+            json_pack("{s:s,s:s}", "name", info->license, "identifier", info->license));
     if (check_refs(document, defined, err) < 0)
         return -err->code;
     text = json_dumps(document, JSON_INDENT(1));

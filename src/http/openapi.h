@@ -19,6 +19,7 @@ typedef struct st_openapi_info {
     const char *title;
     const char *version;
     const char *description; /* may be NULL */
+    const char *license;     /* an SPDX identifier; may be NULL */
     /* The names of the roles' bits, lowest first, NULL at the end. */
     const char *const *roles;
 } st_openapi_info;

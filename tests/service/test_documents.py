@@ -233,6 +233,70 @@ def check_openapi(stintd, document):
     return "the OpenAPI document is valid"
 
 
+CLIENT = ("openapi-typescript@7.4.4", "openapi-fetch@0.13.4", "typescript@5.6.3")
+# What callers write: arrays, dry runs and keys must be in the document for this to compile.
+CALLS = """
+import createClient from "openapi-fetch";
+import type { paths, components } from "./stint";
+
+const client = createClient<paths>({ baseUrl: "http://127.0.0.1:7878" });
+
+export async function submit(): Promise<string> {
+  const key = { header: { "Idempotency-Key": "k1" } };
+  const work = { gpus: 1, command: ["true"] };
+  const one = await client.POST("/v1/jobs", { params: key, body: work });
+  const many = await client.POST("/v1/jobs", { params: key, body: { array: { count: 4 }, ...work } });
+  const dry = await client.POST("/v1/jobs", { params: { query: { dry_run: true } }, body: work });
+  const made: components["schemas"]["SubmitAnswered"] | undefined = many.data;
+  if (made && "array" in made && "jobs" in made) return made.array + made.jobs.map((j) => j.id).join();
+  if (dry.data && "reasons" in dry.data) return dry.data.state;
+  if (one.data && "id" in one.data) return one.data.id;
+  return one.error?.code ?? "";
+}
+"""
+
+
+def check_client(stintd, document):
+    """A generated client of TypeScript compiles; fetched once, left out without npm or a network."""
+    cache = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")),
+                         "stint-tests", "openapi-client")
+    if not shutil.which("npm") or not shutil.which("node"):
+        return "npm is not there"
+    if not os.path.isdir(os.path.join(cache, "node_modules", "openapi-fetch")):
+        try:
+            os.makedirs(cache, exist_ok=True)
+            subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix",
+                            cache, *CLIENT], check=True, capture_output=True, timeout=120)
+        except (OSError, subprocess.SubprocessError):
+            shutil.rmtree(cache, ignore_errors=True)
+            return "the maker of clients could not be fetched"
+    tools = os.path.join(cache, "node_modules", ".bin")
+    work = os.path.join(cache, "work-%d" % os.getpid())
+    os.makedirs(work)
+    try:
+        with open(os.path.join(work, "openapi.json"), "w") as f:
+            json.dump(document, f)
+        with open(os.path.join(work, "calls.ts"), "w") as f:
+            f.write(CALLS)
+        for command in ([os.path.join(tools, "openapi-typescript"), "openapi.json", "-o", "stint.d.ts"],
+                        [os.path.join(tools, "tsc"), "--noEmit", "--strict", "--module", "nodenext",
+                         "--target", "es2022", "--lib", "es2022,dom", "calls.ts"]):
+            done = subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=120)
+            check(done.returncode == 0, "%s: %s", command[0], (done.stdout + done.stderr)[:3000])
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return "a client of TypeScript compiles"
+
+
+def check_alerts():
+    rules = os.path.join(os.path.dirname(__file__), "..", "..", "packaging", "stint.rules.yml")
+    if not shutil.which("promtool"):
+        return "promtool is not there"
+    done = subprocess.run(["promtool", "check", "rules", rules], capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0, "promtool: %s", done.stdout + done.stderr)
+    return "promtool: the alert rules"
+
+
 def run(program):
     stintd = Stintd(program, sample=True)
     try:
@@ -245,7 +309,8 @@ def run(program):
         examples = run_examples(stintd)
         some = [tokens[name] for name in ("root", "omar", "ada", "audrey")]
         answers = check_answers(stintd, some, document)
-        said = [check_metrics(stintd, some), check_openapi(stintd, document)]
+        said = [check_metrics(stintd, some), check_openapi(stintd, document),
+                check_client(stintd, document), check_alerts()]
         print(f"{examples} examples hold, {answers} answers fit their schemas; " + "; ".join(said))
     finally:
         stintd.stop()

@@ -34,7 +34,7 @@ static const st_schema schemas[] = {
     {0},
 };
 static const char *const roles[] = {"owner", "admin", "viewer", NULL};
-static const st_openapi_info info = {"Test", "1", "About it.", roles};
+static const st_openapi_info info = {"Test", "1", "About it.", "MIT", roles};
 
 static json_t *document(void)
 {
