@@ -53,6 +53,8 @@ static int check_promises(const st_core *core, const st_job *job, int64_t new_ms
     if (!st_job_on_devices(job) || new_ms <= job->limit_ms)
         return 0;
     int64_t old_end = st_job_end_ms(job, core->now);
+    if (old_end == ST_TIME_NEVER)
+        return 0; /* nobody was promised what has no end */
     int64_t more = new_ms == ST_TIME_NEVER ? ST_TIME_NEVER : old_end + (new_ms - job->limit_ms);
     int64_t at_ms = promised_ms(core, job, old_end, more);
     if (at_ms == ST_TIME_NEVER)
