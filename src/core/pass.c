@@ -315,9 +315,13 @@ static bool pass_fresh(st_core *core)
         return false;
     if (core->fresh.n > 0 && (core->policy.lookahead > 0 || core->age_ms <= core->now))
         return false;
-    for (size_t i = 0; i < core->fresh.n; i++)
-        if (!pass_one(core, st_core_find(core, core->fresh.v[i])))
-            return false;
+    int64_t exchange_ms = core->exchange_ms;
+    for (size_t i = 0; i < core->fresh.n; i++) {
+        if (pass_one(core, st_core_find(core, core->fresh.v[i])))
+            continue;
+        core->exchange_ms = exchange_ms; /* a full pass finds out for itself when to look again */
+        return false;
+    }
     if (core->fresh.n > 0) {
         st_core_promise(core);
         wake_for_order(core);

@@ -66,7 +66,8 @@ bool st_core_rests(const st_core *core, const st_job *job)
     return job->rest_ms > core->now;
 }
 
-#define KEY_MOVES 77 /* tells the memory of moves from that of places */
+#define CLAIM_RESULTS 8  /* how a claim came out is remembered below, whose it was above */
+#define KEY_MOVES     77 /* tells the memory of moves from that of places */
 
 /* ---- shapes that found no place ---------------------------------------------------------- */
 
@@ -164,17 +165,19 @@ static bool claim_failed(st_core *core, const st_job *job, int32_t type, st_clai
     *ret_key = by == ST_CLAIM_OWNER && job->shade ? st_hash_u64(key, job->id) : key;
     if (!st_idmap_get(core->misfits, *ret_key, &how))
         return false;
-    *ret_later |= how == ST_CLAIM_PROTECTED;
-    if (how == ST_CLAIM_BOUND)
-        wake_claim(core, by, once_ms > core->now ? once_ms : long_ms);
+    /* When the bound no longer holds is for each to find out. */
+    if (how % CLAIM_RESULTS == ST_CLAIM_BOUND && how / CLAIM_RESULTS != job->queued_ms)
+        return false;
+    *ret_later |= how % CLAIM_RESULTS == ST_CLAIM_PROTECTED;
     return true;
 }
 
 /* What a claim that came to nothing leaves behind. */
-static void note_claim(st_core *core, uint64_t key, const st_claim *claim, st_claim_by by,
-                       bool *ret_later)
+static void note_claim(st_core *core, const st_job *job, uint64_t key, const st_claim *claim,
+                       st_claim_by by, bool *ret_later)
 {
-    st_idmap_put(core->misfits, key, claim->result);
+    int64_t whose = claim->result == ST_CLAIM_BOUND ? job->queued_ms : 0;
+    st_idmap_put(core->misfits, key, whose * CLAIM_RESULTS + claim->result);
     wake_claim(core, by, claim->until_ms);
     *ret_later |= claim->result == ST_CLAIM_PROTECTED;
 }
@@ -245,7 +248,7 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, st_claim_by by, 
     st_claim claim;
     st_core_claim(core, job, type, by, &claim);
     if (claim.result != ST_CLAIM_OK) {
-        note_claim(core, key, &claim, by, ret_later);
+        note_claim(core, job, key, &claim, by, ret_later);
         st_claim_done(&claim);
         return false;
     }
@@ -331,7 +334,7 @@ static bool could_claim(st_core *core, const st_job *job, int32_t type, st_claim
     st_core_claim(core, job, type, by, &claim);
     bool ok = claim.result == ST_CLAIM_OK;
     if (!ok)
-        note_claim(core, key, &claim, by, ret_later);
+        note_claim(core, job, key, &claim, by, ret_later);
     st_claim_done(&claim);
     return ok;
 }
