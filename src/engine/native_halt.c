@@ -10,7 +10,8 @@
  * Then, and again until the receipt, the control loop is told.
  *
  * What was given up because its node was silent may have ended by itself before the lease did. When its agent is
- * heard again it says so; that is passed on, and counts if no other stay has begun.
+ * heard again it says so; that is passed on if it had that task, and counts if no other stay has begun. A node that never
+ * had it, or of which a stintd that was started anew does not know it, ends nobody's job.
  */
 #include "engine/native_state.h"
 
@@ -133,7 +134,7 @@ void st_native_hear_late(native *e, const native_node *node, const st_agent_stat
     bool failed = said->exit_code != 0 || said->signal != 0;
 
     if (said->state != ST_TASK_EXITED || said->job == 0 || said->stopped || said->node_fault ||
-        said->odd || (past && past->over) || st_native_job_of(e, said->job) ||
+        said->odd || !past || past->over || st_native_job_of(e, said->job) ||
         (failed && status->sick))
         return;
     const st_report r = {.kind = ST_REPORT_LATE,
