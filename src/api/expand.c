@@ -223,6 +223,13 @@ static int through_rules(st_expansion *x, const st_doc *doc, const st_doc_node *
     who.account = account_of(x, map, above);
     who.trusted = st_directory_trusted(x->api->dir, who.account);
     r = st_rules_apply_text(x->api->rules, &who, text, len, &jobs, err);
+    /* A script that fails is the site's affair; the service is well, and has refused the job. */
+    if (r < 0 && err->code == ST_EINTERNAL) {
+        st_err why = *err;
+
+        return st_fail(err, ST_EREFUSED, "%.400s; the job is refused until the rule is mended",
+                       why.msg);
+    }
     return r < 0 ? r : add_pieces(x, doc, map, &jobs, err);
 }
 
@@ -230,6 +237,8 @@ int st_expand(st_expansion *x, const st_doc *doc, const st_doc_node *map, st_err
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
 
+    if (st_spec_given(doc, map, err) < 0)
+        return -err->code;
     st_spec_json(map, &text);
     if (map->kind == ST_DOC_MAP && st_rules_concerns(x->api->rules, map))
         return through_rules(x, doc, map, st_strbuf_str(&text), text.n, err);

@@ -127,6 +127,7 @@ static const st_field credit_rows[] = {
     {.key = "amount",
      .kind = ST_F_TEXT,
      .offset = offsetof(credit_fields, amount),
+     .number = true,
      .required = true},
     {.key = "reason",
      .kind = ST_F_LINE,

@@ -178,9 +178,14 @@ static void size_change(st_call *call, st_api *api, bool remove)
     c->thing.cmd.publish = publish_size;
     c->thing.counted = true;
     if (!remove) {
+        ST_CLEANUP(st_doc_freep) st_doc *given = NULL;
         st_rules *trial = st_rules_new(NULL); /* is it a size at all? */
 
         r = st_call_json(call, &c->doc, &err);
+        if (r == 0)
+            r = st_call_doc(call, &given, &err);
+        if (r == 0)
+            r = st_spec_given(given, st_doc_root(given), &err);
         if (r == 0)
             r = st_sizes_set(st_rules_sizes(trial), c->account, c->name, c->doc, &err);
         if (r == 0)

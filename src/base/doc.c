@@ -68,6 +68,16 @@ void st_doc_free(st_doc *doc)
     free(doc);
 }
 
+void st_doc_strict(st_doc *doc)
+{
+    doc->strict = is_json_name(doc->name);
+}
+
+bool st_doc_no_text(const st_doc *doc, const st_doc_node *node)
+{
+    return doc->strict && node->kind == ST_DOC_SCALAR && !node->quoted;
+}
+
 const st_doc_node *st_doc_root(const st_doc *doc)
 {
     return doc->root;
@@ -212,12 +222,37 @@ int st_doc_check_unknown(const st_doc *doc, const st_doc_node *map, st_err *err)
     return 0;
 }
 
+/* A bare word of JSON is a number, true or false, and safe to repeat; it may be long. */
+static const char *unquoted(char buf[ST_QUOTE_MAX], const char *value)
+{
+    snprintf(buf, ST_QUOTE_MAX, "%.40s", value);
+    return buf;
+}
+
+int st_doc_number(const st_doc *doc, const st_doc_node *node, st_err *err)
+{
+    char q[ST_QUOTE_MAX], sentence[128];
+    int r = st_doc_expect(doc, node, ST_DOC_SCALAR, err);
+
+    if (r < 0 || !doc->strict || !node->quoted)
+        return r;
+    snprintf(sentence, sizeof(sentence), "expected a number, found the text %s",
+             st_quote(q, node->value));
+    return fail_value(doc, node, err, ST_EINVAL, sentence);
+}
+
 int st_doc_str(const st_doc *doc, const st_doc_node *node, const char **ret, st_err *err)
 {
+    char q[ST_QUOTE_MAX], sentence[128];
     int r = st_doc_expect(doc, node, ST_DOC_SCALAR, err);
 
     if (r < 0)
         return r;
+    if (st_doc_no_text(doc, node)) {
+        snprintf(sentence, sizeof(sentence), "expected text, found %s; text is in quotes",
+                 unquoted(q, node->value));
+        return fail_value(doc, node, err, ST_EINVAL, sentence);
+    }
     *ret = node->value;
     return 0;
 }
@@ -244,7 +279,7 @@ int st_doc_i64(const st_doc *doc, const st_doc_node *node, int64_t lo, int64_t h
                st_err *err)
 {
     st_err why = {0};
-    int r = st_doc_expect(doc, node, ST_DOC_SCALAR, err);
+    int r = st_doc_number(doc, node, err);
 
     if (r < 0)
         return r;
@@ -256,7 +291,7 @@ int st_doc_milli(const st_doc *doc, const st_doc_node *node, int64_t lo, int64_t
                  st_err *err)
 {
     st_err why = {0};
-    int r = st_doc_expect(doc, node, ST_DOC_SCALAR, err);
+    int r = st_doc_number(doc, node, err);
 
     if (r < 0)
         return r;

@@ -59,6 +59,12 @@ int st_doc_load(const char *path, st_doc **ret, st_err *err);
 void st_doc_free(st_doc *doc);
 ST_DEFINE_FREEP(st_doc, st_doc_free)
 
+/* From now on a JSON document is taken at its word: text is in quotes and numbers are not. A YAML document stays as
+ * it is, since quotes are a matter of taste there. */
+void st_doc_strict(st_doc *doc);
+/* Whether that was asked for, and the scalar is a number, true or false rather than text. */
+bool st_doc_no_text(const st_doc *doc, const st_doc_node *node);
+
 const st_doc_node *st_doc_root(const st_doc *doc);
 const char *st_doc_name(const st_doc *doc);
 
@@ -78,8 +84,10 @@ int st_doc_check_keys(const st_doc *doc, const st_doc_node *map, const char *con
 int st_doc_check_unknown(const st_doc *doc, const st_doc_node *map, st_err *err);
 
 /* Scalars, read as base/num.h says; numbers may be in quotes, true and false may not.
- * st_doc_str takes any scalar; its text lives as long as the document. */
+ * st_doc_str takes any scalar (but see st_doc_strict); its text lives as long as the document. */
 int st_doc_str(const st_doc *doc, const st_doc_node *node, const char **ret, st_err *err);
+/* Fails unless the scalar may be a number: in a strict document it is none in quotes. */
+int st_doc_number(const st_doc *doc, const st_doc_node *node, st_err *err);
 int st_doc_bool(const st_doc *doc, const st_doc_node *node, bool *ret, st_err *err);
 int st_doc_i64(const st_doc *doc, const st_doc_node *node, int64_t lo, int64_t hi, int64_t *ret,
                st_err *err);

@@ -14,6 +14,7 @@ struct st_doc {
     st_arena *arena; /* owns the nodes and their text */
     const char *name;
     st_doc_node *root;
+    bool strict; /* st_doc_strict */
 };
 
 /* One container that is still open. */

@@ -361,6 +361,8 @@ int st_call_doc(const st_call *call, st_doc **ret, st_err *err)
     int r = st_doc_parse(call->is_yaml ? "body.yaml" : "body.json", st_strbuf_str(&call->body),
                          call->body.n, ret, &why);
 
+    if (r == 0)
+        st_doc_strict(*ret);
     /* A document that is too deep or has too much in it is malformed; "limit" is about accounts. */
     if (why.code == ST_ELIMIT)
         r = st_fail(&why, ST_ERANGE, "%s", why.msg);

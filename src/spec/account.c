@@ -101,7 +101,8 @@ static int read_quota(const st_doc *doc, const st_doc_node *map, const st_spec_n
             into = &q->ram_mib;
             row.kind = ST_F_MIB;
         } else {
-            const st_doc_node key = {.kind = ST_DOC_SCALAR, .value = n->key, .line = n->key_line};
+            const st_doc_node key = {
+                .kind = ST_DOC_SCALAR, .value = n->key, .line = n->key_line, .quoted = true};
             int32_t type;
 
             r = names->type(names->ctx, doc, &key, &type, err);

@@ -92,6 +92,12 @@ int st_field_read(const st_doc *doc, const st_doc_node *node, const st_field *fi
     }
     switch (field->kind) {
     case ST_F_TEXT:
+        if (field->number) {
+            r = st_doc_expect(doc, node, ST_DOC_SCALAR, err);
+            if (r == 0)
+                *(const char **)at = node->value;
+            return r;
+        }
         return st_doc_str(doc, node, (const char **)at, err);
     case ST_F_LINE:
         return st_field_line(doc, node, (const char **)at, err);

@@ -32,7 +32,8 @@ typedef struct st_field {
     int64_t lo, hi;           /* of the numbers */
     const char *const *words; /* of ST_F_WORD, NULL at the end */
     bool required;
-    bool none; /* an int64_t may be "none": ST_UNSET */
+    bool number; /* a text may be a number as well */
+    bool none;   /* an int64_t may be "none": ST_UNSET */
 } st_field;
 
 /* Reads every key of the map into the struct; what is not given is left alone. Tables end with a

@@ -112,6 +112,10 @@ typedef struct st_submit_doc {
     const st_doc_node *array;
 } st_submit_doc;
 
+/* Whether a document as it was handed in has a value of the right sort for every key that it names. Sizes and rules
+ * may take out what they do not care for, so that st_spec_submit would never see it. */
+int st_spec_given(const st_doc *doc, const st_doc_node *map, st_err *err);
+
 /* Names that the document leaves out are the caller's to fill in: ret->account and ret->user may
  * be NULL, ret->name is never. */
 int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_names *names,

@@ -19,6 +19,10 @@
     {                                                                            \
         .key = word, .kind = ST_F_TEXT, .offset = offsetof(st_submit_doc, field) \
     }
+#define EITHER_ROW(word, field)                                                                   \
+    {                                                                                             \
+        .key = word, .kind = ST_F_TEXT, .offset = offsetof(st_submit_doc, field), .number = true, \
+    }
 #define NODE_ROW(word, field)                                                    \
     {                                                                            \
         .key = word, .kind = ST_F_NODE, .offset = offsetof(st_submit_doc, field) \
@@ -34,21 +38,21 @@ static const st_field rows[] = {
     TEXT_ROW("image", image),
     TEXT_ROW("workdir", workdir),
     TEXT_ROW("network", network),
-    TEXT_ROW("signal", signal),
-    TEXT_ROW("notify_signal", notify_signal),
+    EITHER_ROW("signal", signal),
+    EITHER_ROW("notify_signal", notify_signal),
     TEXT_ROW("workload", workload),
     TEXT_ROW("size", size),
-    TEXT_ROW("model", model),
-    TEXT_ROW("dtype", dtype),
-    TEXT_ROW("context", context),
-    TEXT_ROW("concurrency", concurrency),
-    TEXT_ROW("attention", attention),
-    TEXT_ROW("method", method),
-    TEXT_ROW("batch_size", batch_size),
-    TEXT_ROW("frames", frames),
-    TEXT_ROW("chunk", chunk),
-    TEXT_ROW("duration", duration),
-    TEXT_ROW("fps", fps),
+    EITHER_ROW("model", model),
+    EITHER_ROW("dtype", dtype),
+    EITHER_ROW("context", context),
+    EITHER_ROW("concurrency", concurrency),
+    EITHER_ROW("attention", attention),
+    EITHER_ROW("method", method),
+    EITHER_ROW("batch_size", batch_size),
+    EITHER_ROW("frames", frames),
+    EITHER_ROW("chunk", chunk),
+    EITHER_ROW("duration", duration),
+    EITHER_ROW("fps", fps),
     TEXT_ROW("estimate", estimate),
     NODE_ROW("array", array),
     NODE_ROW("labels", labels),
@@ -62,8 +66,13 @@ static int check_list(const st_doc *doc, const st_doc_node *list, st_err *err)
 
     if (r == 0 && !list->child)
         r = st_doc_fail(doc, list, err, ST_EINVAL, "the command is empty");
-    for (const st_doc_node *n = list->child; r == 0 && n; n = n->next)
+    for (const st_doc_node *n = list->child; r == 0 && n; n = n->next) {
         r = st_doc_expect(doc, n, ST_DOC_SCALAR, err);
+        if (r == 0 && st_doc_no_text(doc, n))
+            r = st_doc_fail(doc, n, err, ST_EINVAL,
+                            "key \"command\": expected text, found %.40s; text is in quotes",
+                            n->value);
+    }
     return r;
 }
 
@@ -127,11 +136,14 @@ int st_spec_labels(const st_doc *doc, const st_doc_node *map, st_err *err)
     const char *text;
 
     for (const st_doc_node *n = map->child; r == 0 && n; n = n->next) {
+        st_doc_node value = *n;
+
         if (!st_text_honest(n->key))
             return st_doc_fail(doc, n, err, ST_EINVAL,
                                "a label's name has a character that is not seen or turns the "
                                "direction of writing");
-        r = st_field_line(doc, n, &text, err);
+        value.quoted = true; /* a number is a label as good as any */
+        r = st_field_line(doc, &value, &text, err);
     }
     return r;
 }
@@ -210,6 +222,63 @@ static int check_run(const st_doc *doc, const st_doc_node *map, const st_submit_
     }
     if (r == 0 && d->network)
         r = st_field_word(doc, st_doc_get(map, "network"), networks, &word, err);
+    return r;
+}
+
+static const st_field *row_of(const char *key)
+{
+    const st_field *row = rows;
+
+    while (row->key && strcmp(row->key, key) != 0)
+        row++;
+    return row->key ? row : NULL;
+}
+
+static int unknown_key(const st_doc *doc, const st_doc_node *map, st_err *err)
+{
+    const char *keys[ST_ARRAY_LEN(rows)] = {NULL};
+
+    for (size_t i = 0; rows[i].key; i++)
+        keys[i] = rows[i].key;
+    return st_doc_check_keys(doc, map, keys, err);
+}
+
+static bool is_flag(const st_doc_node *node)
+{
+    return node->kind == ST_DOC_SCALAR && !node->quoted &&
+           (strcmp(node->value, "true") == 0 || strcmp(node->value, "false") == 0);
+}
+
+/* A word, or a number. */
+static int given_priority(const st_doc *doc, const st_doc_node *node, st_err *err)
+{
+    if (node->kind == ST_DOC_SCALAR && node->value[0] && strchr("-0123456789", node->value[0]))
+        return st_doc_number(doc, node, err);
+    return st_doc_expect(doc, node, ST_DOC_SCALAR, err);
+}
+
+int st_spec_given(const st_doc *doc, const st_doc_node *map, st_err *err)
+{
+    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
+
+    for (const st_doc_node *n = map->child; r == 0 && n; n = n->next) {
+        const st_field *row = row_of(n->key);
+        const char *text;
+
+        if (n->kind == ST_DOC_NULL)
+            return row ? st_doc_expect(doc, n, ST_DOC_SCALAR, err) : unknown_key(doc, map, err);
+        if (!row)
+            continue; /* a rule may know it */
+        if (row->kind == ST_F_TEXT || row->kind == ST_F_LINE || row->kind == ST_F_NAME)
+            r = row->number && !is_flag(n) ? st_doc_expect(doc, n, ST_DOC_SCALAR, err)
+                                           : st_doc_str(doc, n, &text, err);
+        else if (row->kind == ST_F_INT || row->kind == ST_F_I64 || row->kind == ST_F_MILLI)
+            r = st_doc_number(doc, n, err);
+        else if (strcmp(n->key, "command") == 0 && n->kind == ST_DOC_SEQ)
+            r = check_list(doc, n, err);
+        else if (strcmp(n->key, "priority") == 0)
+            r = given_priority(doc, n, err);
+    }
     return r;
 }
 

@@ -82,6 +82,54 @@ def check_conditions(stintd):
     check(c.call("PATCH", "/v1/nodes/n00", back).status == 200, "back")
 
 
+def check_strict(stintd):
+    """What a document says is meant: nothing is dropped, and text is no number."""
+    c = stintd.owner
+
+    def refused(method, path, body, key):
+        answer = c.call(method, path, body)
+        check(answer.status == 400 and key in answer.text, "%s %s %s: %d %s", method, path, body,
+              answer.status, answer.text)
+
+    for key, value in (("gpuss", None), ("gpus", None), ("gpus", "1"), ("tasks", "2"), ("cpu", "1.5"),
+                       ("priority", "5"), ("workdir", True), ("workdir", 5), ("name", 5),
+                       ("script", True), ("user", True), ("estimate", []), ("estimate", True),
+                       ("estimate", None), ("array", None), ("signal", []), ("signal", None),
+                       ("command", [1]), ("model", True)):
+        for more in ({}, {"size": "small"}):
+            refused("POST", "/v1/jobs", {"account": "team", **more, key: value}, key)
+        refused("POST", "/v1/jobs?dry_run=true", {"account": "team", key: value}, key)
+    check(c.post("/v1/jobs", {"account": "team", "gpus": 1, "labels": {"epoch": 3}, "signal": 15,
+                              "sim": {"run": "1s"}}).status == 201, "numbers where they are meant")
+    check(c.call("POST", "/v1/jobs", "account: team\nname: 5\ngpus: '1'\nsim: {run: 1s}\n",
+                 kind="application/yaml").status == 201, "quotes are a matter of taste in YAML")
+    refused("POST", "/v1/accounts", {"name": "b", "weight": "5"}, "weight")
+    refused("POST", "/v1/accounts", {"name": True}, "name")
+    refused("POST", "/v1/tokens", {"account": "team", "user": 5, "role": "member"}, "user")
+    refused("POST", "/v1/pools", {"name": 5}, "name")
+    refused("PUT", "/v1/sizes/s1", {"gpus": "1"}, "gpus")
+    # A script that fails refuses the job: the service itself is well.
+    slow = "function submit(job, who) while true do end end"
+    check(c.call("PUT", "/v1/rules/slow", slow, kind="text/plain").status == 200, "a rule")
+    answer = c.post("/v1/jobs", {"account": "team", "gpus": 1})
+    check(answer.status == 403 and answer.code == "refused" and "rule slow" in answer.text and
+          "mended" in answer.text, "a slow rule: %d %s", answer.status, answer.text)
+    check(c.call("DELETE", "/v1/rules/slow").status in (200, 204), "the rule goes")
+
+
+def check_backups(program):
+    """Where no backup can be written it is the caller's to mend, and said in a sentence."""
+    for place in ("/proc/no/such/folder", "/dev/null"):
+        stintd = Stintd(program, config=f"backup_dir: {place}\n")
+        try:
+            for name in ("a.db", "a/b", "..", "/nowhere/a"):
+                answer = stintd.owner.post("/v1/admin/backup", {"file": name})
+                check(answer.status in (400, 409) and "backup" in answer.json["detail"],
+                      "%s in %s: %d %s", name, place, answer.status, answer.text)
+        finally:
+            stintd.stop()
+
+
 def check_restart(program, stintd):
     """A start later everything is as it was: pools, tokens, ids; streams begin anew."""
     secret = token(stintd.owner, "team", "ann", "member")["token"]
@@ -149,9 +197,11 @@ def run(program):
         check_unix(stintd)
         check_methods(stintd)
         check_conditions(stintd)
+        check_strict(stintd)
         check_restart(program, stintd)
     finally:
         stintd.stop()
+    check_backups(program)
     print("socket, methods, conditions, a restart;", check_tls(program))
 
 
