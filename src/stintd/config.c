@@ -32,7 +32,7 @@
     X("engine", ST_F_TEXT, engine, "auto", 0, 0,                                                  \
       "who runs jobs: sim (nodes are announced, nothing is run), native (agents register), "      \
       "auto (either, by node)")                                                                   \
-    X("agent_lease", ST_F_DURATION, agent_lease_ms, "1m", 0, 0,                                   \
+    X("agent_lease", ST_F_DURATION, agent_lease_ms, "1m", 1000, 0,                                \
       "a node whose agent is silent for so long is lost, and its jobs start elsewhere")           \
     X("clock_limit", ST_F_DURATION, clock_limit_ms, "1d", 0, 0,                                   \
       "a clock that is further ahead of the last moment in the store at a start is not "          \
@@ -216,6 +216,32 @@ static const char *keep(st_config *config, const char *text)
     return st_arena_strdup(config->arena, text);
 }
 
+/* What a duration must reach, and what cannot be left out, said with the line that has it. */
+static int check_values(const st_doc *doc, const fields *f, st_err *err)
+{
+    static const char *const wanted[] = {"store", "listen", "engine"};
+    const st_doc_node *root = st_doc_root(doc);
+
+    for (const st_field *row = rows; row->key; row++) {
+        const st_doc_node *node = st_doc_get(root, row->key);
+        const int64_t *ms = (const int64_t *)((const char *)f + row->offset);
+        char least[ST_FMT_MAX];
+
+        if (!node || row->kind != ST_F_DURATION || *ms >= row->lo)
+            continue;
+        st_fmt_duration(least, row->lo);
+        return st_doc_fail(doc, node, err, ST_ERANGE, "key \"%s\": %s is too short, at least %s",
+                           row->key, node->value, least);
+    }
+    for (size_t i = 0; i < ST_ARRAY_LEN(wanted); i++) {
+        const st_doc_node *node = st_doc_get(root, wanted[i]);
+
+        if (node && strcmp(node->value, "none") == 0)
+            return st_doc_fail(doc, node, err, ST_EINVAL, "%s cannot be none", wanted[i]);
+    }
+    return 0;
+}
+
 int st_config_load(st_config *config, const char *path, st_err *err)
 {
     ST_CLEANUP(st_doc_freep) st_doc *doc = NULL;
@@ -226,6 +252,8 @@ int st_config_load(st_config *config, const char *path, st_err *err)
         r = st_doc_expect(doc, st_doc_root(doc), ST_DOC_MAP, err);
     if (r == 0)
         r = st_fields_read(doc, st_doc_root(doc), rows, &f, err);
+    if (r == 0)
+        r = check_values(doc, &f, err);
     if (r == 0 && f.policy)
         r = read_policy(doc, f.policy, &f.c.policy, err);
     if (r == 0 && f.quota)
@@ -240,15 +268,48 @@ int st_config_load(st_config *config, const char *path, st_err *err)
         if (row->kind == ST_F_TEXT)
             *text = keep(config, *text);
     }
-    if (!f.c.store || !f.c.listen || !f.c.engine)
-        return st_fail(err, ST_EINVAL, "%s: %s cannot be none", path,
-                       !f.c.store    ? "store"
-                       : !f.c.listen ? "listen"
-                                     : "engine");
     if (!f.c.cert != !f.c.key)
         return st_fail(err, ST_EINVAL, "%s: tls_cert and tls_key go together", path);
     *config = f.c;
     return 0;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_value(const st_field *row, const void *a, const void *b)
+{
+    switch (row->kind) {
+    case ST_F_TEXT:
+        return same_text(*(const char *const *)a, *(const char *const *)b);
+    case ST_F_BOOL:
+        return *(const bool *)a == *(const bool *)b;
+    default:
+        return *(const int64_t *)a == *(const int64_t *)b;
+    }
+}
+
+const char *st_config_changed(const st_config *a, const st_config *b, size_t *at)
+{
+    const fields was = {.c = *a}, is = {.c = *b};
+
+    for (; rows[*at].key; ++*at) {
+        const st_field *row = &rows[*at];
+        bool same = row->offset == offsetof(fields, policy)
+                        ? memcmp(&a->policy, &b->policy, sizeof a->policy) == 0
+                    : row->offset == offsetof(fields, quota)
+                        ? memcmp(&a->quota, &b->quota, sizeof a->quota) == 0
+                    : row->offset == offsetof(fields, quota_total)
+                        ? memcmp(&a->quota_total, &b->quota_total, sizeof a->quota_total) == 0
+                        : same_value(row, (const char *)&was + row->offset,
+                                     (const char *)&is + row->offset);
+
+        if (!same)
+            return rows[(*at)++].key;
+    }
+    return NULL;
 }
 
 static void quota_help(st_strbuf *out, const char *key, int64_t n, const char *about)

@@ -37,6 +37,8 @@ typedef struct st_config {
 void st_config_init(st_config *config);
 void st_config_done(st_config *config);
 int st_config_load(st_config *config, const char *path, st_err *err);
+/* The keys that differ, one with each call, NULL at the end; begin with *at 0. */
+const char *st_config_changed(const st_config *a, const st_config *b, size_t *at);
 void st_config_help(st_strbuf *out);
 
 #endif

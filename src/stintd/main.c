@@ -59,6 +59,53 @@ static int use_data(const options *o, st_config *config, st_err *err)
     return 0;
 }
 
+/* The command line goes before the file, and that is said where both name a place. */
+static void say_overruled(const options *o, const st_config *was, const st_config *config)
+{
+    st_config unset;
+
+    st_config_init(&unset);
+    if (o->data && strcmp(was->store, unset.store) != 0 && strcmp(was->store, config->store) != 0)
+        fprintf(stderr, "event=config_overruled key=store by=--data uses=%s\n", config->store);
+    if (o->data && was->socket && strcmp(was->socket, config->socket) != 0)
+        fprintf(stderr, "event=config_overruled key=socket by=--data uses=%s\n", config->socket);
+    st_config_done(&unset);
+}
+
+static int load(const options *o, st_config *config, bool first, st_err *err)
+{
+    st_config was;
+    int r = o->config ? st_config_load(config, o->config, err) : 0;
+
+    was = *config;
+    if (r == 0)
+        r = use_data(o, config, err);
+    if (r == 0 && first)
+        say_overruled(o, &was, config);
+    if (r == 0 && o->listen)
+        config->listen = o->listen;
+    return r;
+}
+
+/* Certificates are read again. What else has changed in the file counts from the next start on, and is named. */
+static void reload(st_serve *serve, const options *o, const st_config *config)
+{
+    st_config now;
+    st_err err = {0};
+    const char *key;
+    size_t at = 0;
+
+    st_serve_reload(serve);
+    st_config_init(&now);
+    if (load(o, &now, false, &err) < 0)
+        fprintf(stderr, "event=reload_failed reason=\"%s\"\n", err.msg);
+    else
+        while ((key = st_config_changed(config, &now, &at)))
+            fprintf(stderr, "event=restart_needed key=%s\n", key);
+    fprintf(stderr, "event=reloaded\n");
+    st_config_done(&now);
+}
+
 static int parse(int argc, char **argv, options *o)
 {
     static const struct option longs[] = {
@@ -180,7 +227,7 @@ static int run(st_serve *serve, const options *o, st_config *config, const sigse
     fprintf(stderr, "event=listening address=%s port=%d tls=%s\n", config->listen, port,
             config->cert ? "yes" : "no");
     while (sigwait(signals, &sig) == 0 && sig == SIGHUP)
-        st_serve_reload(serve);
+        reload(serve, o, config);
     fprintf(stderr, "event=stopping signal=%s\n", strsignal(sig));
     st_serve_stop(serve);
     return 0;
@@ -201,12 +248,7 @@ int main(int argc, char **argv)
     if (sodium_init() < 0)
         return 70;
     st_config_init(&config);
-    if (o.config)
-        r = st_config_load(&config, o.config, &err);
-    if (r == 0)
-        r = use_data(&o, &config, &err);
-    if (r == 0 && o.listen)
-        config.listen = o.listen;
+    r = load(&o, &config, true, &err);
     if (r == 0)
         r = st_drop(config.user, o.data, &err);
     if (r < 0) {

@@ -3,10 +3,12 @@
  */
 #include "stintd/serve.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -144,14 +146,35 @@ static void place_of(const st_serve *serve, const char *given, const char *name,
         st_strbuf_addf(out, "%.*s%s", slash ? (int)(slash + 1 - store) : 0, store, name);
 }
 
-static void open_logs(st_serve *serve)
+/* A folder that takes no files would be found out by whoever looks for the first lost line. */
+static int check_folder(const char *dir, st_err *err)
+{
+    struct stat st;
+    const char *why = NULL;
+
+    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+        why = strerror(errno);
+    else if (stat(dir, &st) < 0 || access(dir, R_OK | W_OK | X_OK) < 0)
+        why = strerror(errno);
+    else if (!S_ISDIR(st.st_mode))
+        why = "it is no folder";
+    return why ? st_fail(err, ST_EINVAL, "logs: %s cannot be used: %s", dir, why) : 0;
+}
+
+static int open_logs(st_serve *serve, st_err *err)
 {
     const st_config *c = &serve->config;
     ST_CLEANUP(st_strbuf_done) st_strbuf dir = {0};
 
+    int r;
+
     place_of(serve, c->logs, "logs", &dir);
+    r = c->logs ? check_folder(c->logs, err) : 0;
+    if (r < 0)
+        return r;
     serve->logs = st_logs_new(st_strbuf_str(&dir), c->log_mib * 1024 * 1024);
     st_logs_prune(serve->logs, now_ms(serve) - c->log_keep_ms);
+    return 0;
 }
 
 static int64_t log_bytes_left(void *ctx, const char *account)
@@ -209,9 +232,10 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
 
     serve->config = *config;
     serve->clock = st_clock_new(clock_jumped, serve);
-    open_logs(serve);
+    r = open_logs(serve, err);
     place_of(serve, config->backup_dir, "backups", &serve->backups);
-    r = make_engine(serve, err);
+    if (r == 0)
+        r = make_engine(serve, err);
     if (r == 0) {
         serve->engine->report = reported;
         serve->engine->ctx = serve;

@@ -4,6 +4,7 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -13,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from harness import Client, Stintd, Stream, check, fleet, main, token  # noqa: E402
+from harness import Client, Failure, Stintd, Stream, check, fleet, main, token  # noqa: E402
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -130,6 +131,51 @@ def check_backups(program):
             stintd.stop()
 
 
+def check_config(program):
+    """Every key is refused with its line, or applied, or said to need a restart."""
+    for text, words in (("agent_lease: 0s", "config.yaml:2: key \"agent_lease\""),
+                        ("engine: none", "config.yaml:2: engine cannot be none"),
+                        ("logs: /dev/null", "logs: /dev/null cannot be used"),
+                        ("logs: /proc/no/such", "logs: /proc/no/such cannot be used")):
+        try:
+            Stintd(program, config=text + "\n").stop()
+            said = "it started"
+        except Failure as failure:
+            said = str(failure)
+        check(words in said, "%s: %s", text, said)
+    stintd = Stintd(program, config="store: /nowhere/a.db\nsocket: /nowhere/a.sock\nrate: 1000\n")
+
+    def said(words):
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            with open(stintd.log) as f:
+                text = f.read()
+            if words in text:
+                return text
+            time.sleep(0.05)
+        raise Failure(f"no {words} in {text}")
+
+    try:
+        said("event=config_overruled key=store by=--data")
+        said("event=config_overruled key=socket by=--data")
+        conf = os.path.join(stintd.dir, "config.yaml")
+        with open(conf) as f:
+            text = f.read()
+        with open(conf, "w") as f:
+            f.write(text.replace("rate: 1000", "rate: 2000\npolicy: {min_run: 7m}"))
+        stintd.process.send_signal(signal.SIGHUP)
+        log = said("event=reloaded")
+        keys = re.findall(r"event=restart_needed key=(\w+)", log)
+        check(sorted(keys) == ["policy", "rate"], "to be restarted for: %s", keys)
+        with open(conf, "w") as f:
+            f.write("rates: 5\n")
+        stintd.process.send_signal(signal.SIGHUP)
+        check("rates" in said("event=reload_failed"), "why it failed")
+        check(stintd.owner.get("/v1/whoami").status == 200, "it goes on")
+    finally:
+        stintd.stop()
+
+
 def check_restart(program, stintd):
     """A start later everything is as it was: pools, tokens, ids; streams begin anew."""
     secret = token(stintd.owner, "team", "ann", "member")["token"]
@@ -202,6 +248,7 @@ def run(program):
     finally:
         stintd.stop()
     check_backups(program)
+    check_config(program)
     print("socket, methods, conditions, a restart;", check_tls(program))
 
 
