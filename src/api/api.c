@@ -73,6 +73,7 @@ static int authenticate(void *ctx, const char *bearer, const st_peer *peer, st_p
     ret->who = st_xmalloc(sizeof caller);
     memcpy(ret->who, &caller, sizeof caller);
     ret->roles = ST_MAY(who.role);
+    ret->role = st_role_words[who.role];
     return 0;
 }
 

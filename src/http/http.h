@@ -102,7 +102,8 @@ typedef struct st_principal {
     uint32_t roles; /* bits, compared with those of the route */
     uint64_t key;   /* what rates and concurrency are counted by; 0: by address */
     int rate_per_s; /* 0: as in the options; -1: none */
-    char label[64]; /* for the access log, e.g. the token's id; never the token */
+    const char *role; /* its name for people, or NULL; lives as long as the program */
+    char label[64];   /* for the access log, e.g. the token's id; never the token */
 } st_principal;
 
 /* bearer is the token's text or NULL when there was no Authorization header. Fails for 401: the

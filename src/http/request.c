@@ -204,6 +204,45 @@ static bool admitted(st_call *call)
     return false;
 }
 
+/* What an operation does, in words: createAccount is "create accounts". */
+static void in_words(const char *id, st_strbuf *out)
+{
+    static const char *const things[] = {"create", "change", "remove",   "set",   "revoke",
+                                         "cancel", "check",  "register", "submit"};
+    size_t verb = strcspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), n = strlen(id);
+    bool many = false;
+
+    if (verb == 3 && strncmp(id, "get", 3) == 0)
+        st_strbuf_add(out, "read");
+    else if (verb == 3 && strncmp(id, "put", 3) == 0)
+        st_strbuf_add(out, "set");
+    else
+        st_strbuf_addf(out, "%.*s", (int)verb, id);
+    for (size_t i = 0; i < ST_ARRAY_LEN(things); i++)
+        many |= strcmp(st_strbuf_str(out), things[i]) == 0;
+    for (size_t i = verb; i < n; i++) {
+        bool upper = id[i] >= 'A' && id[i] <= 'Z';
+
+        if (upper)
+            st_strbuf_addc(out, ' ');
+        st_strbuf_addc(out, (char)(upper ? id[i] - 'A' + 'a' : id[i]));
+    }
+    if (many && verb < n && id[n - 1] != 's')
+        st_strbuf_addc(out, 's');
+}
+
+static void refuse_role(st_call *call)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf what = {0};
+    const st_route *route = call->match.route;
+    const char *role = call->principal.role;
+
+    in_words(route->id, &what);
+    st_call_refuse(call, ST_P_FORBIDDEN, ST_REJECT_ROLE, "your role%s%s%s cannot %s (%s %s)",
+                   role ? " (" : "", role ? role : "", role ? ")" : "", st_strbuf_str(&what),
+                   route->method, route->pattern);
+}
+
 /* Who calls, whether the role may, and how often. */
 static bool authorise(st_call *call, const headers *h)
 {
@@ -236,8 +275,7 @@ static bool authorise(st_call *call, const headers *h)
         return false;
     if (route->roles & call->principal.roles)
         return (route->flags & ST_ROUTE_NO_RATE) || admitted(call);
-    st_call_refuse(call, ST_P_FORBIDDEN, ST_REJECT_ROLE, "the caller's role may not %s (%s %s)",
-                   route->id, route->method, route->pattern);
+    refuse_role(call);
     return false;
 }
 

@@ -52,6 +52,17 @@ def check_methods(stintd):
     check(c.get("/v1/jobs", headers={"Accept": "text/html"}).status == 406, "Accept")
 
 
+def check_roles(stintd):
+    member = stintd.client(token(stintd.owner, "team", "bo", "member")["token"])
+    for method, path, words in (("POST", "/v1/accounts", "create accounts"),
+                                ("PATCH", "/v1/nodes/n00", "change nodes"),
+                                ("PUT", "/v1/plan", "set cluster plans")):
+        answer = member.call(method, path, {})
+        check(answer.status == 403 and f"your role (member) cannot {words} " in answer.json["detail"],
+              "%s %s: %d %s", method, path, answer.status, answer.text)
+    member.close()
+
+
 def check_conditions(stintd):
     c = stintd.owner
     tag = c.get("/v1/accounts/team").header("ETag")
@@ -242,6 +253,7 @@ def run(program):
         stintd.owner.make("/v1/accounts", {"name": "team"})
         check_unix(stintd)
         check_methods(stintd)
+        check_roles(stintd)
         check_conditions(stintd)
         check_strict(stintd)
         check_restart(program, stintd)
