@@ -34,7 +34,7 @@ def throttled(job):
 def run(test):
     cluster, report = test.cluster, test.report
     given = min(GIVEN, os.cpu_count())
-    job = cluster.submit("cpus", [sys.executable, "-c", WORK], cpu=given, ram="4Gi", limit="2m")
+    job = cluster.submit("cpus", ["python3" if test.sim else sys.executable, "-c", WORK], cpu=given, ram="4Gi", limit="2m")
     cluster.writes(job, r"^worked=1$", 60)
     held = throttled(job)
     seen = pairs(cluster.logs(job))

@@ -17,6 +17,8 @@ from harness import Stintd, check, main  # noqa: E402
 # Of machines, or about such as have an agent: there is none here. tests/attack/secrets.py sees their rows.
 MACHINES = {("POST", "/v1/agent/register"), ("POST", "/v1/agent/status"), ("POST", "/v1/nodes/{name}/rejoin"),
             ("POST", "/v1/agent/logs/{job}/{stay}/{task}")}
+# Needs a clock that has leapt; test_money.py looks for its row.
+ELSEWHERE = {("POST", "/v1/admin/clock")}
 
 
 def changes(stintd):
@@ -37,7 +39,7 @@ def every_change_leaves_a_row(world):
             if method != "GET"}
     check(set(said) == set(rows), "these are in one list only: %s", set(said) ^ set(rows))
     for key, (how, cells) in rows.items():
-        if key in MACHINES:
+        if key in MACHINES | ELSEWHERE:
             continue
         method, pattern = key
         places = [place for (role, place), status in cells.items()
