@@ -459,6 +459,16 @@ static void attempt(st_claim_ctx *c, st_claim *ret)
     restore(c);
 }
 
+/* Whether the line is another than without those who are protected. It need not be longer: one of them
+ * may stand in it for an open one, whom its branch then no longer lends. */
+static bool has_protected(const st_claim_ctx *c)
+{
+    for (size_t i = 0; i < c->line.n; i++)
+        if (st_core_protected_until(c->core, c->cands.v[c->line.v[i]], c->sure) > c->core->now)
+            return true;
+    return false;
+}
+
 /* One way of claiming. If it fails, would it be enough if nobody were protected? Then it is worth
  * waking up for: with some of them the choice may be a better one than with all. */
 static void try_way(st_claim_ctx *c, st_claim *ret)
@@ -470,9 +480,8 @@ static void try_way(st_claim_ctx *c, st_claim *ret)
     attempt(c, ret);
     if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
         st_claim open = {.result = ret->result, .enough = ret->enough};
-        size_t had = c->line.n;
         muster(c, true);
-        if (c->line.n > had)
+        if (has_protected(c))
             attempt(c, &open);
         if (open.result == ST_CLAIM_OK)
             ret->result = ST_CLAIM_PROTECTED;

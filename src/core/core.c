@@ -46,6 +46,7 @@ void st_core_free(st_core *core)
     st_vec_free(&core->fresh);
     st_idmap_free(core->by_id);
     st_idmap_free(core->misfits);
+    st_vec_free(&core->refusals);
     st_core_borrowers_done(core);
     st_idmap_free(core->possible);
     st_forecast_free(core->forecast);

@@ -11,8 +11,8 @@
  * Each round displaces in strict order only, so it ends.
  *
  * Looking for whom to displace is the costly part, and a pass has so much effort for it. Where that
- * is used up the pass stops in the middle of a round, and the next, a moment later, goes on there. So
- * effort decides when somebody runs, and never who. If something happened in between, the round begins
+ * is used up the pass stops in the middle of a round, and the next, a moment later, goes on there with
+ * what claims have come to so far. So effort decides when somebody runs, and never who. If something happened in between, the round begins
  * anew, but those who have looked do not look again before everybody has: no stream of events keeps the
  * last in line out. */
 #include <stdlib.h>
@@ -32,8 +32,10 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
 {
     st_queue q = {0};
     bool again = false;
-    st_core_forget_misfits(core);
-    if (!in_place) {
+    if (in_place) {
+        st_core_keep_refusals(core);
+    } else {
+        st_core_forget_misfits(core);
         core->blocked = 0;
         st_core_gather_clear(core);
         st_core_gather_movers(core);
@@ -63,6 +65,7 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
             } else if (!core->stopped) {
                 st_core_turn_gather(core, job, phase, later);
                 job->looked[phase] = core->round;
+                job->later[phase] = later;
                 /* Who lacks more than room may lack it for ever, and stands in nobody's way. */
                 core->blocked +=
                     most > 0 && core->resv.n > 0 && st_core_lacks_room(core, job, phase);
@@ -259,8 +262,11 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
         core->round_ms = core->now;
     if (core->exchange && !core->unfinished)
         core->exchange_ms = ST_TIME_NEVER;
-    while (again && !core->stopped && round++ < ROUNDS_MAX)
+    while (again && !core->stopped && round++ < ROUNDS_MAX) {
         again = run_round(core, fx);
+        again |=
+            core->wake_ms <= core->now; /* it was interrupted, and what it waits for has come */
+    }
     if (core->stopped) {
         core->stopped_ms = core->now;
         core->wake_ms = core->now + 1;

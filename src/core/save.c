@@ -402,6 +402,16 @@ static void io_round(codec *c, st_core *core)
     io_i64(c, &core->round_ms);
     io_i64(c, &core->blocked);
     io_i64(c, &core->round_wake_ms);
+    if (c->format >= 6) {
+        IO_BOOL(c, core->freed);
+        size_t n = io_count(c, core->refusals.n, UINT32_MAX);
+        for (size_t i = 0; i < n && !c->bad; i++) {
+            if (!c->out)
+                st_vec_push(&core->refusals, (st_refusal){0});
+            io_u64(c, &core->refusals.v[i].key);
+            io_i64(c, &core->refusals.v[i].how);
+        }
+    }
     if (!c->out)
         core->round = 1;
 }

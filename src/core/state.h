@@ -124,6 +124,12 @@ typedef struct st_restart {
     bool sure;
 } st_restart;
 
+/* A claim that came to nothing, under the key it is remembered by (turn.c). */
+typedef struct st_refusal {
+    uint64_t key;
+    int64_t how;
+} st_refusal;
+
 struct st_core {
     st_policy policy;
     st_tree *tree;
@@ -164,7 +170,10 @@ struct st_core {
     ST_VEC(st_restart) restart; /* gangs that just lost a node: tried first */
     uint8_t *prefer;
     size_t nprefer;
-    st_idmap *misfits;  /* shapes that found no place in this pass */
+    st_idmap *misfits; /* shapes that found no place in this pass */
+    /* The claims among them. They are kept while a round is interrupted: who has the turn next must find
+     * what it would have found without that. */
+    ST_VEC(st_refusal) refusals;
     st_idmap *possible; /* shapes that fit the fleet when it is empty */
     /* Looking for whom to displace may take more than one pass (pass.c). */
     int64_t effort;         /* candidates claims may still look at in this one */

@@ -106,7 +106,25 @@ void st_core_forget_misfits(st_core *core)
         st_idmap_free(core->misfits);
         core->misfits = st_idmap_new();
     }
+    st_vec_clear(&core->refusals);
     core->freed = false;
+}
+
+void st_core_keep_refusals(st_core *core)
+{
+    if (core->freed)
+        st_vec_clear(&core->refusals);
+    st_idmap_free(core->misfits);
+    core->misfits = st_idmap_new();
+    for (size_t i = 0; i < core->refusals.n; i++)
+        st_idmap_put(core->misfits, core->refusals.v[i].key, core->refusals.v[i].how);
+    core->freed = false;
+}
+
+static void refuse(st_core *core, uint64_t key, int64_t how)
+{
+    st_idmap_put(core->misfits, key, how);
+    st_vec_push(&core->refusals, (st_refusal){key, how});
 }
 
 /* The two keys under which a shape without a place is remembered: nowhere, or nowhere that the
@@ -177,7 +195,7 @@ static void note_claim(st_core *core, const st_job *job, uint64_t key, const st_
                        st_claim_by by, bool *ret_later)
 {
     int64_t whose = claim->result == ST_CLAIM_BOUND ? job->queued_ms : 0;
-    st_idmap_put(core->misfits, key, whose * CLAIM_RESULTS + claim->result);
+    refuse(core, key, whose * CLAIM_RESULTS + claim->result);
     wake_claim(core, by, claim->until_ms);
     *ret_later |= claim->result == ST_CLAIM_PROTECTED;
 }
@@ -279,7 +297,7 @@ static bool find_moves(st_core *core, const st_job *job, int32_t type, st_claim 
         return false;
     if (st_core_defrag(core, job, type, ret))
         return true;
-    st_idmap_put(core->misfits, key, 1);
+    refuse(core, key, 1);
     if (ret->until_ms > core->now)
         core->wake_ms = ST_MIN(core->wake_ms, ret->until_ms);
     return false;
@@ -363,10 +381,12 @@ static bool look(st_core *core, st_job *job, bool sure, bool moves, bool *ret_la
 }
 
 /* The same, as far as this pass has effort for it. Who looked before the round was interrupted has done
- * so; at one for whom nothing is left the pass stops, so that nobody behind goes before it. */
-static bool make_room(st_core *core, st_job *job, st_phase phase, bool moves, bool *ret_later,
+ * so; at one for whom nothing is left the pass stops, so that nobody behind goes before it. Those who
+ * just lost their nodes come before the queue, and are not many: they look in any case. */
+static bool make_room(st_core *core, st_job *job, st_phase phase, bool restarts, bool *ret_later,
                       st_effects *fx)
 {
+    bool moves = !restarts;
     st_claim_by by;
     bool sure = phase == ST_PHASE_SURE;
     if (!claims_now(core, job, sure, &by) && !(moves && core->policy.defrag))
@@ -375,14 +395,12 @@ static bool make_room(st_core *core, st_job *job, st_phase phase, bool moves, bo
         *ret_later = job->later[phase];
         return false;
     }
-    if (core->effort <= 0) {
+    if (core->effort <= 0 && !restarts) {
         core->stopped = !ST_BROKEN(EFFORT);
         return false;
     }
     core->effort--;
-    bool found = look(core, job, sure, moves, ret_later, fx);
-    job->later[phase] = *ret_later;
-    return found;
+    return look(core, job, sure, moves, ret_later, fx);
 }
 
 bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *prefer,
@@ -403,7 +421,7 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
         if (try_start(core, job, t, class, prefer, fx))
             return true;
     }
-    return any && make_room(core, job, phase, !prefer, ret_later, fx);
+    return any && make_room(core, job, phase, prefer != NULL, ret_later, fx);
 }
 
 bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase)

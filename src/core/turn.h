@@ -20,6 +20,8 @@ void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool 
 
 /* Shapes that found no place are remembered until something is freed. */
 void st_core_forget_misfits(st_core *core);
+/* The same, but for claims as long as nothing was freed. */
+void st_core_keep_refusals(st_core *core);
 
 bool st_core_below_max(const st_core *core, const st_job *job, int32_t type, unsigned moments);
 
