@@ -149,18 +149,20 @@ static int fit_ones(const st_claim_ctx *c, int *ret)
     return n;
 }
 
-/* Put a candidate into the line; not one that its branch no longer lends when those before it are gone. */
-static bool join(st_claim_ctx *c, int i)
+/* Put a candidate into the line; one that its branch no longer lends when those before it are gone stands
+ * aside. */
+static void join(st_claim_ctx *c, int i)
 {
     const st_job *job = c->cands.v[i];
     if (c->sure && !c->home && !c->spare) {
         st_parting p = st_claim_part_from(c, job->account, NULL);
-        if (!st_claim_may_displace(c, &p, job))
-            return false;
+        if (!st_claim_may_displace(c, &p, job)) {
+            st_vec_push(&c->aside, i);
+            return;
+        }
     }
     st_vec_push(&c->line, i);
     charge(c, job, -1);
-    return true;
 }
 
 /* What uses the floor up goes before what others borrowed. */
@@ -386,6 +388,21 @@ static int64_t exchange_ms(const st_claim_ctx *c)
     return c->job->queued_ms + ST_EXCHANGE_PATIENCE * c->core->policy.patience_ms;
 }
 
+/* Choose from the line. If that is not enough, those before somebody who stands aside may be of no use, and
+ * he of some: then from everybody. So more candidates are never less. */
+static int choose_wide(st_claim_ctx *c, int *victims)
+{
+    int k = choose(c, victims);
+    if (k >= 0 || c->aside.n == 0)
+        return k;
+    for (size_t i = 0; i < c->aside.n; i++)
+        st_vec_push(&c->line, c->aside.v[i]);
+    st_vec_clear(&c->aside);
+    if (c->full >= 0 && !c->excess)
+        excess_first(c);
+    return choose(c, victims);
+}
+
 /* Where the claimant would go; false where that is gathered for somebody else, ret->blocker. */
 static bool make_plan(st_claim_ctx *c, st_claim *ret)
 {
@@ -406,6 +423,7 @@ static void muster(st_claim_ctx *c, bool ignore_protection)
 {
     st_vec_clear(&c->cands);
     st_vec_clear(&c->line);
+    st_vec_clear(&c->aside);
     collect(c, ignore_protection);
     line_up(c);
     c->core->effort -= (int64_t)c->cands.n + (int64_t)c->line.n;
@@ -418,12 +436,12 @@ static void attempt(st_claim_ctx *c, st_claim *ret)
         ret->result = ST_CLAIM_NONE; /* nobody to take from, or not enough */
         return;
     }
-    int *victims = st_xcalloc(c->line.n + 1, sizeof *victims);
+    int *victims = st_xcalloc(c->line.n + c->aside.n + 1, sizeof *victims);
     st_whatif_begin(c->core, ST_WHEN_NEXT);
     if (c->job->state != ST_JOB_PAUSED && !c->home)
         c->ask.rooms = st_rooms_of(c->core->placer, c->job, c->type);
     think_leaving_away(c);
-    int k = choose(c, victims);
+    int k = choose_wide(c, victims);
     if (k < 0) {
         ret->result = ST_CLAIM_NONE;
         free(victims);
@@ -459,16 +477,6 @@ static void attempt(st_claim_ctx *c, st_claim *ret)
     restore(c);
 }
 
-/* Whether the line is another than without those who are protected. It need not be longer: one of them
- * may stand in it for an open one, whom its branch then no longer lends. */
-static bool has_protected(const st_claim_ctx *c)
-{
-    for (size_t i = 0; i < c->line.n; i++)
-        if (st_core_protected_until(c->core, c->cands.v[c->line.v[i]], c->sure) > c->core->now)
-            return true;
-    return false;
-}
-
 /* One way of claiming. If it fails, would it be enough if nobody were protected? Then it is worth
  * waking up for: with some of them the choice may be a better one than with all. */
 static void try_way(st_claim_ctx *c, st_claim *ret)
@@ -477,11 +485,12 @@ static void try_way(st_claim_ctx *c, st_claim *ret)
     *ret = (st_claim){.until_ms = ST_TIME_NEVER};
     c->ask.rooms = NULL;
     muster(c, false);
+    size_t had = c->line.n + c->aside.n;
     attempt(c, ret);
     if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
         st_claim open = {.result = ret->result, .enough = ret->enough};
         muster(c, true);
-        if (has_protected(c))
+        if (c->line.n + c->aside.n > had)
             attempt(c, &open);
         if (open.result == ST_CLAIM_OK)
             ret->result = ST_CLAIM_PROTECTED;
@@ -498,6 +507,7 @@ static void try_way(st_claim_ctx *c, st_claim *ret)
     }
     st_vec_free(&c->cands);
     st_vec_free(&c->line);
+    st_vec_free(&c->aside);
 }
 
 /* A job with a right to its home place need not take it from one who has such a right too and
@@ -537,12 +547,14 @@ static void try_excess(st_claim_ctx *c, st_claim *ret)
     bool others = false;
     for (size_t i = 0; i < ret->victims.n; i++)
         others |= !st_claim_is_excess(c, ret->victims.v[i]);
+    int64_t until_ms = ST_MIN(own.until_ms, ret->until_ms);
     if (ret->result == ST_CLAIM_NONE || (ret->result == ST_CLAIM_OK && !others)) {
         st_claim_done(ret);
         *ret = own;
     } else {
         st_claim_done(&own);
     }
+    ret->until_ms = until_ms;
 }
 
 void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by, st_claim *ret)

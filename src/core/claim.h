@@ -16,8 +16,9 @@ typedef struct st_claim_ctx {
     st_standing bare[ST_DEPTH_MAX + 1]; /* by depth: its branches as they are */
     st_standing mine[ST_DEPTH_MAX + 1]; /* and with the claimant in them */
     ST_VEC(st_job *) cands;
-    ST_VEC(int) line; /* indices into cands, worst first */
-    bool hopeless;    /* with all of them gone it would not fit */
+    ST_VEC(int) line;  /* indices into cands, worst first */
+    ST_VEC(int) aside; /* those whose branch lends nothing more once the line is gone */
+    bool hopeless;     /* with all of them gone it would not fit */
     /* Its floor is used up by what the account and those below it hold: */
     int32_t full; /* the account that would hold more than its floor with it; -1 none */
     bool excess;  /* only from those inside that account; otherwise from anybody, but so much from
