@@ -157,6 +157,10 @@ try 0 'GPUs  *4' show "$(cat "$tmp/out")"
 as root
 try 0 'size quad is removed' size remove quad
 try 0 'join token' admin join-token --uses 2 --expires 1d
+try 0 'Believed  *yes' admin clock
+try 0 "Machine's clock .* -*[0-9]* s ahead" admin clock
+try 5 'already' admin clock accept
+try 2 'accept, or nothing' admin clock forward
 
 # ---- watching ------------------------------------------------------------------------------
 

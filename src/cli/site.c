@@ -264,7 +264,7 @@ int st_cli_admin_clock(st_cli *cli, int argc, char **argv, st_err *err)
     site_flags f = {0};
     json_t *clock = NULL, *now = NULL;
     char body[64];
-    int r = begin(cli, argc, argv, NULL, 0, 1, &f, &client, err);
+    int r = begin(cli, argc, argv, no_options, 0, 1, &f, &client, err);
 
     if (r == 0 && argc > 1 && strcmp(argv[1], "accept") != 0)
         r = st_fail(err, ST_EINVAL, "%s: accept, or nothing to look at it", argv[0]);
