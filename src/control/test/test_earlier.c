@@ -96,10 +96,12 @@ static void sealed_for_names(void **state)
     make_account(w, "team", "", "{name: team}");
     second = serial_of(w, "team");
     assert_ok(submit(w, NULL, doc.s, &live, &err));
+    st_control_stop(w->ctl); /* the store is its thread's alone */
     named_secret(w, "team", "val");
     assert_int_equal(open_doc(w, live, second, &out), -ST_ECORRUPT);
     assert_ok(st_store_meta_put(st_control_store(w->ctl), "secrets_form", "names", &err));
     restart(w);
+    st_control_stop(w->ctl);
 
     /* Each is its own account's, of the two that had the name. */
     assert_int_equal(open_doc(w, live, second, &out), 0);
@@ -113,6 +115,7 @@ static void sealed_for_names(void **state)
     /* It is done once: a row of the earlier form that comes later opens for nobody. */
     assert_ok(st_store_job_put_spec(st_control_store(w->ctl), (int64_t)over, doc.s, &err));
     restart(w);
+    st_control_stop(w->ctl);
     assert_int_equal(open_doc(w, over, first, &out), -ST_ECORRUPT);
     assert_int_equal(open_doc(w, live, second, &out), 0);
     assert_int_equal(open_secret(w, "team", &out), 0);
@@ -214,12 +217,14 @@ static void ranges(void **state)
     make_account(w, "team", "org", "{name: team, parent: org}");
     put_secret(w, "team", "second", false);
     assert_ok(submit(w, NULL, "{}", &id, &err));
+    st_control_stop(w->ctl);
     check_ranges(w, old);
     tamper_exec(st_control_store(w->ctl),
                 "UPDATE jobs SET in1 = 0, in2 = 0; UPDATE audit SET in1 = 0, in2 = 0; "
                 "DELETE FROM meta WHERE k = 'stands'");
     assert_int_equal(jobs_of(w, "team"), 0);
     restart(w);
+    st_control_stop(w->ctl);
     check_ranges(w, old);
 }
 
