@@ -12,16 +12,17 @@
 #include "control/billing.h"
 #include "control/feed.h"
 
-#define TOGETHER_MAX 1024           /* commands in one transaction */
-#define TURN_US      INT64_C(10000) /* and so long: who comes meanwhile waits for its end */
-#define FLUSH_MS     INT64_C(60000) /* uses of tokens are written this often */
-#define RETRY_MIN_MS INT64_C(250)   /* while the store is down */
-#define RETRY_MAX_MS INT64_C(10000)
-#define SNAP_ROWS    INT64_C(32768)
-#define SNAP_MS      INT64_C(86400000) /* the oldest may go when there is a newer one */
-#define REPLAY_US    INT64_C(2000000)  /* of the core's work behind a snapshot, about */
-#define IDLE_MS      INT64_C(60000)
-#define IDEM_KEEP_MS INT64_C(172800000) /* two days */
+#define TOGETHER_MAX   1024           /* commands in one transaction */
+#define TURN_US        INT64_C(10000) /* and so long: who comes meanwhile waits for its end */
+#define FLUSH_MS       INT64_C(60000) /* uses of tokens are written this often */
+#define PRUNE_FIRST_MS INT64_C(1000)
+#define RETRY_MIN_MS   INT64_C(250) /* while the store is down */
+#define RETRY_MAX_MS   INT64_C(10000)
+#define SNAP_ROWS      INT64_C(32768)
+#define SNAP_MS        INT64_C(86400000) /* the oldest may go when there is a newer one */
+#define REPLAY_US      INT64_C(2000000)  /* of the core's work behind a snapshot, about */
+#define IDLE_MS        INT64_C(60000)
+#define IDEM_KEEP_MS   INT64_C(172800000) /* two days */
 
 void st_control_say(st_control *ctl, const char *fmt, ...)
 {
@@ -569,6 +570,8 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
         st_control_free(ctl);
         return r;
     }
+    /* The first turn is for whoever waited for the start. */
+    ctl->prune_ms = ST_MAX(options->clock(options->ctx), st_control_last_ms(ctl)) + PRUNE_FIRST_MS;
     *ret = ctl;
     return 0;
 }
