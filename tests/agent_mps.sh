@@ -66,7 +66,7 @@ END
 tell='echo pipe=$CUDA_MPS_PIPE_DIRECTORY percent=$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE \
 memory=$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT cuda=$CUDA_VISIBLE_DEVICES nvidia=$NVIDIA_VISIBLE_DEVICES; \
 echo uid=$(id -u) gid=$(id -g); ls /dev/shm/mps; touch /dev/shm/mps/control && echo touched; \
-rm -f /dev/shm/mps/control /dev/shm/mps/*.pid; ls /dev/shm/mps; echo from $STINT_JOB >/data/note; echo ready; sleep 100'
+rm -f /dev/shm/mps/control /dev/shm/mps/*.pid; ls /dev/shm/mps; echo from $STINT_JOB >/data/note; echo ready; sleep 280'
 tell="python3 -c '$(cat "$tmp/client.py")'; $tell"
 shared vision mps 0.5 20Gi "trap '' TERM; $tell"
 vision=$job
@@ -147,7 +147,7 @@ kill -9 "$(sed -n 's/.*"pid": *\([0-9]*\).*/\1/p' "$tmp/m1/mps/0-$acme/daemon.js
 becomes "$speech" failed
 try 0 'MPS daemon of GPU 0 has ended under it' show "$speech"
 becomes "$other" running
-shared speech mps 0.4 8Gi 'echo fresh; sleep 100'
+shared speech mps 0.4 8Gi 'echo fresh; sleep 280'
 in_log "$job" '^fresh$'
 speech=$job
 ran=$((ran + 1))
@@ -167,10 +167,10 @@ ran=$((ran + 1))
 wait_for no_daemons || fail "daemons are left: $(ls "$tmp/m1/mps")"
 was_told "^1-$rival: quit\$"
 
-shared vision time 0.5 8Gi 'sleep 100'
+shared vision time 0.5 8Gi 'sleep 280'
 first=$job
 becomes "$first" running
-shared other time 0.5 8Gi 'sleep 100'
+shared other time 0.5 8Gi 'sleep 280'
 second=$job
 becomes "$second" running
 where() { "$stint" show "$1" | sed -n 's/^Where  *\(m1:[0-9]\).*/\1/p'; }
