@@ -529,8 +529,8 @@ static void find_why(shim *s)
     }
 }
 
-/* A container that was made, and of which nobody is left, is for the runtime a folder and empty groups. Without starting it
- * once more for that, a task costs a third less. */
+/* A container that was made, and of which nobody is left, is for the runtime a folder and empty groups. It is not
+ * started once more for that. */
 static bool forget_container(const shim *s)
 {
     char path[PATH_MAX];
