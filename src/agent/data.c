@@ -1,9 +1,11 @@
 /*
  * Who has too much in /data, where the file system does not prevent it (agent/storage.h): tenants with tasks are
- * counted one after the other, each by a worker with a time limit, and the more time that takes the less often.
+ * counted one after the other, each by a worker with a time limit, and the more time that takes the less often. The
+ * worker measures that itself: how late its answer is read has no part in it.
  *
  * A tenant above the limit starts nothing more, and what it runs is ended when the next count finds the same. One whose
- * files cannot be counted in time is treated as if it were above. A tenant's first start waits for its first count.
+ * files cannot be counted in time is treated as if it were above. Who is refused is counted again soon, for it may have
+ * tidied up. A tenant's first start waits for its first count.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,8 +18,6 @@
 #include "agent/host.h"
 #include "agent/storage.h"
 
-#define LEAST_MS 5000   /* between two counts of one tenant */
-#define PART     20     /* of the time is spent counting it, at most */
 #define LIMIT_MS 120000 /* for one count */
 #define NICE     10
 #define FIX      "remove files of it, or ask who runs the node"
@@ -32,16 +32,20 @@ static st_data_use *find(st_host *h, const char *tenant)
 
 typedef struct work {
     char path[PATH_MAX];
-    st_storage *ret;
+    st_counted *ret;
 } work;
 
 /* In a worker. */
 static int count(void *ctx, st_err *err)
 {
+    int64_t began = st_boot_ms();
     work *w = ctx;
+    int r;
 
     setpriority(PRIO_PROCESS, 0, NICE);
-    return st_storage_count(w->path, w->ret, err);
+    r = st_storage_count(w->path, &w->ret->use, err);
+    w->ret->took_ms = st_boot_ms() - began;
+    return r;
 }
 
 static void end_tasks(st_host *h, const char *tenant, const char *why)
@@ -73,7 +77,7 @@ static void counted(void *ctx, const st_task_key *key, int r, const st_err *err)
 {
     st_host *h = ctx;
     st_data_use *d = find(h, h->counting);
-    int64_t now = st_boot_ms();
+    int64_t now = st_boot_ms(), took = h->counted->took_ms;
     char why[160] = "", all[160];
 
     (void)key;
@@ -81,19 +85,20 @@ static void counted(void *ctx, const st_task_key *key, int r, const st_err *err)
     h->next_ms = 0;
     if (!d)
         return;
-    d->next_ms = now + ST_MAX(LEAST_MS, PART * (now - d->began_ms));
     d->known = true;
     if (r < 0) {
+        took = took > 0 ? took : LIMIT_MS; /* it was killed before it could say */
         snprintf(why, sizeof why, "its account's /data on this node cannot be counted: %.80s",
                  err->msg);
         st_say(h, "data-uncounted", "tenant=%s reason=\"%s\"", d->tenant, err->msg);
     } else {
-        d->use = *h->counted;
+        d->use = h->counted->use;
         (void)st_storage_over(&d->use, &h->data_limit, why);
     }
     if (why[0])
         snprintf(all, sizeof all, "%.105s; " FIX, why);
     judge(h, d, why[0] ? all : "");
+    d->next_ms = now + st_storage_pause(took, why[0] != '\0');
 }
 
 static void begin(st_host *h, st_data_use *d, int64_t now)
@@ -109,17 +114,16 @@ static void begin(st_host *h, st_data_use *d, int64_t now)
     st_err err = {0};
     int id;
 
+    d->next_ms = now + ST_STORAGE_PAUSE_MIN_MS;
     if (snprintf(ctx.path, sizeof ctx.path, "%s/storage/%s", h->dir, d->tenant) >=
         (int)sizeof ctx.path)
         return;
-    *h->counted = (st_storage){0};
-    d->began_ms = now;
+    *h->counted = (st_counted){0};
     snprintf(h->counting, sizeof h->counting, "%s", d->tenant);
     if (access(ctx.path, F_OK) != 0) { /* it has none yet */
         counted(h, NULL, 0, &err);
     } else if (st_worker_start(h->process->workers, &w, &id, &err) < 0) {
         h->counting[0] = '\0';
-        d->next_ms = now + LEAST_MS;
         st_say(h, "data-uncounted", "tenant=%s reason=\"%s\"", d->tenant, err.msg);
     }
 }
@@ -138,22 +142,29 @@ static void note_tenants(st_host *h)
     }
 }
 
+/* Who has waited longest; one that was never counted comes first. */
+static st_data_use *next_of(st_host *h)
+{
+    st_data_use *next = NULL;
+
+    for (size_t i = 0; i < h->data.n; i++)
+        if (h->data.v[i].used && (!next || h->data.v[i].next_ms < next->next_ms))
+            next = &h->data.v[i];
+    return next;
+}
+
 void st_host_data(st_host *h, int64_t now)
 {
+    st_data_use *d;
+
     if (!h->counted || h->counting[0] || now < h->data_ms)
         return;
-    h->data_ms = now + LEAST_MS;
     note_tenants(h);
-    for (size_t i = 0; i < h->data.n && !h->counting[0]; i++) {
-        st_data_use *d = &h->data.v[i];
-
-        if (d->used && now >= d->next_ms)
-            begin(h, d, now);
-    }
-    /* The next one follows at once. */
-    for (size_t i = 0; i < h->data.n; i++)
-        if (h->data.v[i].used)
-            h->data_ms = ST_MIN(h->data_ms, ST_MAX(h->data.v[i].next_ms, now + 1));
+    while (!h->counting[0] && (d = next_of(h)) && now >= d->next_ms)
+        begin(h, d, now);
+    d = next_of(h);
+    h->data_ms = d ? ST_MIN(ST_MAX(d->next_ms, now + 1), now + ST_STORAGE_PAUSE_MIN_MS)
+                   : now + ST_STORAGE_PAUSE_MIN_MS;
 }
 
 bool st_host_data_known(st_host *h, const char *tenant, const char **ret_over)

@@ -75,9 +75,8 @@ typedef struct st_data_use {
     bool known, used; /* it was counted; it is to be */
     int times;        /* it was found above its limit, one after the other */
     st_storage use;
-    char over[160];   /* why it is too much; "": it is not */
-    int64_t began_ms; /* boot clock */
-    int64_t next_ms;  /* boot clock: not before */
+    char over[160];  /* why it is too much; "": it is not */
+    int64_t next_ms; /* boot clock: not before */
 } st_data_use;
 
 /* How a node gets in: by its key; with a join token; with a token of the time before keys. */
@@ -153,7 +152,7 @@ typedef struct st_host {
     st_storage data_limit; /* of each tenant */
     bool data_held;        /* the file system sees to it; otherwise: */
     ST_VEC(st_data_use) data;
-    st_storage *counted; /* by a worker, whose memory this is as well; NULL: nobody is counted */
+    st_counted *counted; /* by a worker, whose memory this is as well; NULL: nobody is counted */
     char counting[64];   /* whose it is; "": nobody is at work */
     int64_t data_ms;     /* boot clock: when to see who is next */
 

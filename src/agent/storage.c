@@ -21,6 +21,7 @@
 #define FILE_BYTES 16384 /* of the limit, for each file: as file systems are made */
 #define FILES_MIN  INT64_C(10000)
 #define BLOCK      1024 /* of quotas */
+#define PART       20   /* of the time is spent counting a tenant, at most */
 
 st_storage st_storage_limit(const char *dir, int64_t option_mib)
 {
@@ -166,6 +167,13 @@ int st_storage_count(const char *path, st_storage *ret, st_err *err)
         return st_fail(err, ST_EIO, "%s", strerror(failed));
     *ret = (st_storage){.bytes = blocks * 512, .files = files};
     return 0;
+}
+
+int64_t st_storage_pause(int64_t took, bool over)
+{
+    int64_t most = over ? ST_MAX(ST_STORAGE_PAUSE_OVER_MS, took) : ST_STORAGE_PAUSE_MAX_MS;
+
+    return ST_MAX(ST_STORAGE_PAUSE_MIN_MS, ST_MIN(PART * took, most));
 }
 
 bool st_storage_over(const st_storage *use, const st_storage *limit, char ret[160])

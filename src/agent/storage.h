@@ -19,6 +19,12 @@ typedef struct st_storage {
     int64_t bytes, files;
 } st_storage;
 
+/* What a count found, and how long it took. */
+typedef struct st_counted {
+    st_storage use;
+    int64_t took_ms;
+} st_counted;
+
 /* What the option says, or half of the disk that has `dir`; files in proportion. */
 st_storage st_storage_limit(const char *dir, int64_t option_mib);
 
@@ -31,6 +37,13 @@ int st_storage_hold(const char *path, int64_t project, const st_storage *limit, 
 
 /* What is below a folder, on its disk; a file with several names is counted once. In a worker, likewise. */
 int st_storage_count(const char *path, st_storage *ret, st_err *err);
+
+/* How long to leave a tenant alone after a count that took so long: a small part of the time is spent on it. One that
+ * is refused (`over`) is looked at again soon, for half of the time at most. */
+#define ST_STORAGE_PAUSE_MIN_MS  5000
+#define ST_STORAGE_PAUSE_OVER_MS 15000
+#define ST_STORAGE_PAUSE_MAX_MS  600000
+int64_t st_storage_pause(int64_t took_ms, bool over);
 
 /* Why what is there is too much, for its owner; false: it is not. */
 bool st_storage_over(const st_storage *use, const st_storage *limit, char ret[160]);

@@ -77,6 +77,17 @@ static void depth_hides_nothing(void **state)
     assert_true(use.bytes >= 1000000);
 }
 
+static void who_is_refused_is_counted_again_soon(void **state)
+{
+    (void)state;
+    assert_int_equal(st_storage_pause(0, false), 5000);
+    assert_int_equal(st_storage_pause(1000, false), 20000);
+    assert_int_equal(st_storage_pause(100000, false), 600000);
+    assert_int_equal(st_storage_pause(0, true), 5000);
+    assert_int_equal(st_storage_pause(10000, true), 15000);
+    assert_int_equal(st_storage_pause(100000, true), 100000);
+}
+
 static void limits_and_reasons(void **state)
 {
     st_storage limit = st_storage_limit("/tmp", 1024), use = {.bytes = INT64_C(1) << 30};
@@ -170,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_there_is_counted),
         cmocka_unit_test(depth_hides_nothing),
+        cmocka_unit_test(who_is_refused_is_counted_again_soon),
         cmocka_unit_test(limits_and_reasons),
         cmocka_unit_test(the_file_system_keeps_it),
     };
