@@ -1,5 +1,5 @@
 /*
- * stint-agent: the program on a node that makes stintd's decisions true (doc/agent-protocol.md).
+ * stint-agent: the program on a node that makes stintd's decisions true (doc/dev/agent-protocol.md).
  * One process has one real node, or any number of simulated ones.
  */
 #ifndef ST_AGENT_AGENT_H

@@ -1,6 +1,6 @@
 /*
  * What a node should run, what it does run, and the step from one to the other. Pure: no clock,
- * files or sockets, so that every situation the protocol knows (doc/agent-protocol.md) is a test.
+ * files or sockets, so that every situation the protocol knows (doc/dev/agent-protocol.md) is a test.
  *
  * All times are by the boot clock, which does not jump; what people and stintd see is made from it where
  * it is shown. What a plan costs grows with the number of tasks, not with its square.

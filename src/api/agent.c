@@ -1,5 +1,5 @@
 /*
- * What agents ask and say (doc/agent-protocol.md): desired state, status, logs. A node's token is
+ * What agents ask and say (doc/dev/agent-protocol.md): desired state, status, logs. A node's token is
  * bound to its name, so there is nothing in these calls with which it could name another.
  */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * The API: /v1 by noun, over src/http, in front of src/control. doc/api.md describes it for
+ * The API: /v1 by noun, over src/http, in front of src/control. doc/reference/api.md describes it for
  * users; the table of routes (api/routes.c) is the only list of operations, of the roles that may
  * call them, and the source of /openapi.json.
  *

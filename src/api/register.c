@@ -1,5 +1,5 @@
 /*
- * How machines become nodes (doc/agent-protocol.md): join tokens, made by owners, and what an agent
+ * How machines become nodes (doc/dev/agent-protocol.md): join tokens, made by owners, and what an agent
  * says of its machine when it registers.
  */
 #include <sodium.h>

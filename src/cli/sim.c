@@ -23,7 +23,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "for as there is, and the GPU in use at the end, in per cent of all.\n"
      "  --seed N        the order of arrivals and nodes, 42 unless given\n"
      "  --policy NAME   stint (unless given), core (the scheduler itself), fgd, bestfit or random\n"
-     "doc/placement.md describes the policies and has results.\n",
+     "doc/dev/placement.md describes the policies and has results.\n",
      .fn = st_cli_sim_fragmentation},
     {"fuzz", "Plays random worlds and checks every rule after every step",
      "[-v] [-o table|json] [--seeds A-B | --seed S] [--steps N]",
@@ -40,7 +40,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "A seed that fails ends the run: the broken rule is told, with the command that plays\n"
      "it again, and a short scenario for `stint sim run` is written to fuzz-SEED.yaml.\n"
      "The exit status is 0 when all held, 1 when something broke, 2 for bad arguments.\n"
-     "doc/simulation.md describes what is checked.\n",
+     "doc/dev/testing.md describes what is checked.\n",
      .fn = st_cli_sim_fuzz},
     {"gen", "Makes a fleet and a workload like those of a large shared one",
      "[--gpus N] [--teams N] [--users N] [--jobs N] [--seed N] [--days N] [--load N] [-d DIR]",
@@ -58,7 +58,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  -d DIR      writes DIR/world.yaml and DIR/jobs.csv; without it nothing is written\n"
      "What was made is told in two tables. To play it:\n"
      "  stint sim trace --format csv --jobs DIR/jobs.csv --world DIR/world.yaml --html run.html\n"
-     "doc/gen.md says what it imitates.\n",
+     "doc/reference/gen.md says what it imitates.\n",
      .fn = st_cli_sim_gen},
     {"replay", "Plays what a stintd recorded under other rules and compares",
      "--store PATH | --backup FILE [OPTION...]",
@@ -93,14 +93,14 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  -o json   prints every decision as one JSON document\n"
      "  --reload  saves and loads the scheduler's state before every entry\n"
      "The exit status is 0 when all held, 1 when something differed, 2 for a bad file.\n"
-     "doc/scenarios.md describes every key.\n",
+     "doc/reference/scenarios.md describes every key.\n",
      .fn = st_cli_sim_run},
     {"shares", "Divides a capacity over a tree of accounts", "[-o table|json] FILE",
      "FILE is YAML, or JSON when its name ends in .json; - is standard input. It gives\n"
      "the capacity of each resource, the accounts with their guarantees, ceilings,\n"
      "weights, priorities and demands, and the basis on which weights count. The answer\n"
      "is what each account would hold, exactly and in whole units, and what is left.\n"
-     "doc/shares.md has the rules and an example.\n",
+     "doc/reference/shares.md has the rules and an example.\n",
      .fn = st_cli_sim_shares},
     {"trace", "Plays the jobs of a trace through the scheduler and tells what became of them",
      "--format openb|muri|philly|csv [--nodes FILE] [--world FILE] [OPTION...] JOBS",
@@ -122,7 +122,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  --until DUR              stops there\n"
      "  --sample DUR             looks at the state that often\n"
      "  --csv-jobs FILE, --csv-samples FILE, --html FILE   what to write besides\n"
-     "doc/traces.md describes the formats and every figure.\n",
+     "doc/reference/traces.md describes the formats and every figure.\n",
      .fn = st_cli_sim_trace},
     {0},
 };

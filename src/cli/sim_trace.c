@@ -1,6 +1,6 @@
 /*
  * `stint sim trace`: reads a trace (sim/trace_read.h), plays it through the scheduler
- * (sim/trace.h) and tells what became of everybody. doc/traces.md describes all of it.
+ * (sim/trace.h) and tells what became of everybody. doc/reference/traces.md describes all of it.
  */
 #include "cli/sim_trace.h"
 

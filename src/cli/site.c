@@ -127,7 +127,7 @@ const st_cli_verb st_cli_rule_verbs[] = {
     {"list", "Lists the scripts that every submit goes through", "[OPTION...]", .fn = rule_list,
      .options = list_options, .example = "  stint rule list\n"},
     {"put", "Makes or replaces a rule", "NAME FILE",
-     "FILE is Lua 5.4 with a function submit(job, who); doc/rules.md has examples. A script\n"
+     "FILE is Lua 5.4 with a function submit(job, who); doc/run/rules.md has examples. A script\n"
      "that does not compile changes nothing.\n",
      .fn = rule_put, .example = "  stint rule put limits limits.lua\n"},
     {"check", "Says whether a script would be taken", "FILE", .fn = rule_check,

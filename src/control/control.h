@@ -2,7 +2,7 @@
  * The control loop: one thread that owns the core and the store's writing connection.
  *
  * Everybody else hands it commands. It takes those that wait, gives them to the core, runs one
- * pass, writes all that changed in one transaction, and answers when that is durable. doc/stintd.md
+ * pass, writes all that changed in one transaction, and answers when that is durable. doc/dev/stintd.md
  * has the whole story.
  *
  * Invariants:
@@ -63,7 +63,7 @@ typedef struct st_node_word {
     char reason[300]; /* "": none was given */
 } st_node_word;
 
-/* How usage becomes money, doc/money.md. What is NULL is left to its default. */
+/* How usage becomes money, doc/dev/money.md. What is NULL is left to its default. */
 typedef struct st_billing_options {
     const char *zone;     /* in which months end; "UTC". "test-3" has months of three seconds */
     const char *currency; /* how the money is called, "USD" */

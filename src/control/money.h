@@ -3,7 +3,7 @@
  *
  * Changes are commands (control/control.h). Questions are functions for use inside a command's `run` or
  * `ask`, in the loop; what takes long, a bill's file or a comparison of everything, is begun there and
- * finished outside, by any thread with a reader of the store. doc/money.md has the whole story.
+ * finished outside, by any thread with a reader of the store. doc/dev/money.md has the whole story.
  *
  * Who may see or change what is the caller's to decide (st_directory_within); accounts that are not there
  * are ST_ENOENT.

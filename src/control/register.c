@@ -1,5 +1,5 @@
 /*
- * Machines that join (doc/agent-protocol.md, doc/decisions/0021): join tokens, registrations, and an owner's
+ * Machines that join (doc/dev/agent-protocol.md, doc/decisions/0021): join tokens, registrations, and an owner's
  * leave to join again.
  *
  *   join NUMBER   {"pool", "uses", "new_types"}: what a join token is good for

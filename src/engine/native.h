@@ -1,7 +1,7 @@
 /*
  * The native engine: jobs run on nodes that have an agent. The engine keeps, for each node, the
  * list of tasks that should be there (the desired state), takes in what agents say is there, and
- * tells the control loop what became of jobs and nodes. doc/agent-protocol.md has both sides.
+ * tells the control loop what became of jobs and nodes. doc/dev/agent-protocol.md has both sides.
  *
  * Invariants:
  *  1 A node's list is a function of the orders of the control loop; `revision` grows with every

@@ -1,5 +1,5 @@
 /*
- * stint-cuda: what stint-agent has done to CUDA processes and devices, one call each (doc/gpu.md).
+ * stint-cuda: what stint-agent has done to CUDA processes and devices, one call each (doc/dev/gpu.md).
  * Answers with one JSON object on stdout; the exit status is in the table below.
  */
 #include <limits.h>

@@ -1,6 +1,6 @@
 /*
  * Fragmentation-aware choice of a node: the one that leaves most of the typical workload
- * placeable. doc/placement.md has the measure, what it was compared with, and the numbers.
+ * placeable. doc/dev/placement.md has the measure, what it was compared with, and the numbers.
  *
  * The typical workload is learned: every arrival is counted in its class (what it asks for),
  * counts are halved now and then, and at most ST_FRAG_CLASSES classes are remembered. Nothing is

@@ -1,7 +1,7 @@
 /* Private to place: what a choice wastes.
  *
  * The waste of a node is the GPU it has free and the typical workload cannot use, in milli-GPU
- * (doc/placement.md): half of what typical tasks do not fit, and all of what the CPU and RAM
+ * (doc/dev/placement.md): half of what typical tasks do not fit, and all of what the CPU and RAM
  * beside the free GPUs will not carry. A task costs what it adds. Levels do not mix on a GPU, so
  * each GPU offers what its mode allows: a free one everything, a shared one its rest to shares of
  * its level, a carved one the slices its geometry still holds. */

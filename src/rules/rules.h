@@ -1,7 +1,7 @@
 /*
  * What a submit goes through before the core sees it: a size becomes a shape, a workload type
  * becomes defaults and an estimate, the site's own rules in Lua have their say, and an array
- * becomes its jobs. doc/rules.md is the user's page.
+ * becomes its jobs. doc/run/rules.md is the user's page.
  *
  * In comes one job document (the keys of POST /v1/jobs, src/spec/submit.c) and who submits it;
  * out come one or more complete documents, or one sentence that says why not. The order is

@@ -1,6 +1,6 @@
 /*
  * The config.json of a task: who it is, what it sees, what it may use. Everything a task is
- * denied is denied here, in one place; doc/run.md says it in words.
+ * denied is denied here, in one place; doc/dev/tasks.md says it in words.
  */
 #include "run/bundle.h"
 

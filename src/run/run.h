@@ -9,7 +9,7 @@
  *   st_run_kill     ends every process of the task and verifies that none is left
  *   st_run_remove   forgets an ended task and its logs
  *
- * What a task may rely on is in doc/run.md. Invariants:
+ * What a task may rely on is in doc/dev/tasks.md. Invariants:
  *   1. The supervisor outlives its starter; limits hold and the exit is recorded, with its true
  *      time, while nobody watches. Nothing here ends a task but st_run_kill and its own limits.
  *   2. Only files in the state directory connect a task with its starter. A folder whose lock is

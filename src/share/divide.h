@@ -9,7 +9,7 @@
  *      guarantee returns to the others;
  *   2. what remains goes to the highest priority first, within one priority by
  *      weight, up to demand and max. Weight 0 borrows nothing.
- * doc/shares.md says the same for people, with an example.
+ * doc/reference/shares.md says the same for people, with an example.
  */
 #ifndef ST_SHARE_DIVIDE_H
 #define ST_SHARE_DIVIDE_H

@@ -1,7 +1,7 @@
 /*
  * How much of a fleet stays unused because of where things were put: pods of an openb trace arrive
  * one at a time and never leave, each placed by a policy that knows only what has arrived; one that
- * does not fit is dropped. doc/placement.md has the policies and the results.
+ * does not fit is dropped. doc/dev/placement.md has the policies and the results.
  */
 #ifndef ST_SIM_FRAGMENTATION_H
 #define ST_SIM_FRAGMENTATION_H

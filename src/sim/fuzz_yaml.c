@@ -1,6 +1,6 @@
 /*
  * A tape as a scenario: the same world, the same events at the same times, for
- * `stint sim run` (doc/scenarios.md). The player checks the invariants itself, so the scenario
+ * `stint sim run` (doc/reference/scenarios.md). The player checks the invariants itself, so the scenario
  * expects nothing: playing it shows what breaks.
  */
 #include "sim/fuzz.h"

@@ -65,7 +65,7 @@ st_gen_kind st_gen_kind_of(const st_trace_job *job);
 const char *st_gen_kind_name(st_gen_kind kind);
 
 /* A made trace as files: the fleet and the accounts as a scenario document without a timeline
- * (doc/scenarios.md), the jobs as CSV. The caller looks at ferror. */
+ * (doc/reference/scenarios.md), the jobs as CSV. The caller looks at ferror. */
 void st_gen_write_world(const st_trace *trace, FILE *out);
 void st_gen_write_jobs(const st_trace *trace, FILE *out);
 

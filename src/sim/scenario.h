@@ -1,7 +1,7 @@
 /*
  * Scenarios: a fleet, a tree of accounts and a timeline in one document, with
  * what is expected to come of it. `stint sim run` plays them through the very
- * core stintd runs; doc/scenarios.md describes every key.
+ * core stintd runs; doc/reference/scenarios.md describes every key.
  *
  * A scenario is read once and checked as far as it can be without a core; it
  * points into its document, which must outlive it. Playing it changes nothing

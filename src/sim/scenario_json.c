@@ -1,6 +1,6 @@
 /*
  * A play as JSON: every decision, and how things stand at the end. Times are in
- * milliseconds since the beginning, GPUs in thousandths; doc/scenarios.md has
+ * milliseconds since the beginning, GPUs in thousandths; doc/reference/scenarios.md has
  * the fields.
  */
 #include <jansson.h>

@@ -1,7 +1,7 @@
 /*
  * Traces: a fleet, a tree of accounts, and jobs with the moment they came and the time they
  * really need. `stint sim trace` plays one through the core, as stintd would, and tells what
- * became of everybody; doc/traces.md describes the formats and every figure.
+ * became of everybody; doc/reference/traces.md describes the formats and every figure.
  *
  *     read or make a trace   trace_read*.c, gen.c    -> st_trace
  *     play it                trace_play.c            -> st_run

@@ -1,6 +1,6 @@
 /*
  * Jobs of one's own: a fleet and accounts from a scenario document, and one row per job. The table
- * below has every column; doc/traces.md says the same for people.
+ * below has every column; doc/reference/traces.md says the same for people.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * The readers of traces, one file per format. Each takes tables that are open (sim/csv.h), so that
  * tests and fuzzers can hand them text, and fails with FILE:LINE: and one sentence. Rows that make
  * no job for a reason of the trace itself (a cluster nobody knows) are counted in `dropped`.
- * doc/traces.md describes the columns.
+ * doc/reference/traces.md describes the columns.
  */
 #ifndef ST_SIM_TRACE_READ_H
 #define ST_SIM_TRACE_READ_H

@@ -1,6 +1,6 @@
 /*
  * Telling what became of everybody in a run, for programs: one JSON document with all figures, and
- * CSV with a line per job or per sample. doc/traces.md describes the fields; times are in seconds.
+ * CSV with a line per job or per sample. doc/reference/traces.md describes the fields; times are in seconds.
  */
 #ifndef ST_SIM_TRACE_REPORT_H
 #define ST_SIM_TRACE_REPORT_H

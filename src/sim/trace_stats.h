@@ -1,5 +1,5 @@
 /*
- * Counting what became of everybody in a run (sim/trace.h). doc/traces.md defines every figure.
+ * Counting what became of everybody in a run (sim/trace.h). doc/reference/traces.md defines every figure.
  */
 #ifndef ST_SIM_TRACE_STATS_H
 #define ST_SIM_TRACE_STATS_H

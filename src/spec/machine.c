@@ -1,5 +1,5 @@
 /*
- * What an agent says of its machine when it registers (doc/agent-protocol.md). Whoever says it is not known yet, or
+ * What an agent says of its machine when it registers (doc/dev/agent-protocol.md). Whoever says it is not known yet, or
  * not to be believed: every text and number has its bounds here.
  */
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * Nouns as documents: what people write about a job, an account, a pool or a GPU type, read into
  * what the core takes. Scenarios, the API and the CLI read the same fields with the same words
- * and the same complaints; doc/scenarios.md and doc/api.md list them.
+ * and the same complaints; doc/reference/scenarios.md and doc/reference/api.md list them.
  *
  * Reading does not look at any state but names: the caller says what a GPU type or pool is
  * called (st_spec_names), so that a scenario, a client and a server can each use their own.

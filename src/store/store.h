@@ -1,6 +1,6 @@
 /*
  * The durable store of stintd: a database behind a small driver table (store/driver.h), read and
- * written through typed helpers, one file per noun. doc/store.md says what may be relied upon.
+ * written through typed helpers, one file per noun. doc/dev/store.md says what may be relied upon.
  *
  * Rules:
  * 1. An st_store is one connection and belongs to one thread. One store has one writer

@@ -1,4 +1,4 @@
-"""A node by hand: it has a key, proves itself as doc/agent-protocol.md says, and says what a test wants.
+"""A node by hand: it has a key, proves itself as doc/dev/agent-protocol.md says, and says what a test wants.
 
 Ed25519 (RFC 8032) is written here with nothing but Python's integers: slow, and enough for tests.
 """

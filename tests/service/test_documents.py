@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The API is what its documents say.
 
-- The examples of doc/api.md are run in order and print what stands behind "# =>".
+- The examples of doc/reference/api.md are run in order and print what stands behind "# =>".
 - Every route is on that page, and every stable code of an error.
 - Answers of every GET route fit their schemas in /openapi.json.
 - /metrics passes promtool, and /openapi.json a public validator, where these are at hand.
@@ -21,7 +21,7 @@ SOURCE = os.environ.get("STINT_SOURCE", os.path.join(os.path.dirname(__file__), 
 
 
 def page():
-    with open(os.path.join(SOURCE, "doc", "api.md")) as f:
+    with open(os.path.join(SOURCE, "doc", "reference", "api.md")) as f:
         return f.read()
 
 
@@ -68,7 +68,7 @@ def run_examples(stintd):
         for want in expected:
             shown += 1
             check(re.search(pattern(want), out.replace('\\"', '"'), re.S),
-                  "doc/api.md: after\n%s\nexpected: %s\ngot: %s%s%s", commands, want, out, err,
+                  "doc/reference/api.md: after\n%s\nexpected: %s\ngot: %s%s%s", commands, want, out, err,
                   done.stderr)
     check(shown >= 30, "only %d examples were found", shown)
     return shown
@@ -84,14 +84,14 @@ def check_page(document):
             name = f"{method.upper()} {path}"
             check(f"`{name}" in text or path in ("/v1/whoami", "/v1/roles", "/v1/events", "/v1/audit",
                                                  "/v1/audit/verify") and path in text,
-                  "%s is not in doc/api.md", name)
+                  "%s is not in doc/reference/api.md", name)
     codes = set()
     for file in ("src/base/err.h", "src/http/problem.h"):
         with open(os.path.join(SOURCE, file)) as f:
             codes |= set(re.findall(r'X\(ST_\w+, "(\w+)", \d', f.read()))
     table = text[text.index("## When it says no"):text.index("## Limits")]
     there = set(re.findall(r"`(\w+)`", re.sub(r"(?m)^\| code.*|^[^|].*", "", table)))
-    check(codes <= there, "codes that are not in doc/api.md: %s", sorted(codes - there))
+    check(codes <= there, "codes that are not in doc/reference/api.md: %s", sorted(codes - there))
     words = {"Allow", "If", "Retry", "detail", "instance"}
     check(there - codes <= words, "not codes: %s", sorted(there - codes - words))
 

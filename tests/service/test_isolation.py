@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Who may do what to whom: every route, every role, every place, each cell by hand.
 
-The tables below are written from doc/stintd.md ("Identity"), not from the program's own table of
+The tables below are written from doc/dev/stintd.md ("Identity"), not from the program's own table of
 routes. The two are compared by name only: a route without a row here fails, and so does a row
 without a route.
 

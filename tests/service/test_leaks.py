@@ -4,7 +4,7 @@
 Two tenants stand below one parent. Every name of B and of the parent (accounts, users, jobs,
 labels, environments, tokens) is a random word. A asks everything it can think of, with every role,
 while B is idle and again while B is busy: no word of B may come in any byte of any answer, and the
-two sets of answers must be the same byte for byte, but for what ALLOWED lists. doc/stintd.md
+two sets of answers must be the same byte for byte, but for what ALLOWED lists. doc/dev/stintd.md
 ("What a tenant may infer") has the same list in words.
 """
 

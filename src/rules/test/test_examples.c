@@ -1,5 +1,5 @@
 /*
- * The scripts of doc/rules.md do what the page says: every block of Lua there is loaded under the
+ * The scripts of doc/run/rules.md do what the page says: every block of Lua there is loaded under the
  * name in its first line and run.
  */
 #include <jansson.h>
@@ -22,7 +22,7 @@ static char *page(void)
     FILE *f;
     char *text = st_xcalloc(1, 100000);
 
-    snprintf(path, sizeof path, "%s/doc/rules.md", root ? root : ".");
+    snprintf(path, sizeof path, "%s/doc/run/rules.md", root ? root : ".");
     f = fopen(path, "re");
     if (!f)
         fail_msg("%s cannot be read; STINT_SOURCE is the root of the sources", path);

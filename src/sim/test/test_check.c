@@ -1,7 +1,7 @@
 /*
  * The checkers, shown what is broken: a sound machine is built, one thing in it or in its effects
  * is changed by hand, and the sentence must name it. That the rules of the scheduler cannot be
- * broken unnoticed over a run is the business of stint-mutants (doc/simulation.md).
+ * broken unnoticed over a run is the business of stint-mutants (doc/dev/testing.md).
  */
 #include <stdlib.h>
 

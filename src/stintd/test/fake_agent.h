@@ -1,5 +1,5 @@
 /*
- * An agent that runs nothing: it speaks the protocol of doc/agent-protocol.md over HTTP and does
+ * An agent that runs nothing: it speaks the protocol of doc/dev/agent-protocol.md over HTTP and does
  * what it is told, on paper. Tests drive it step by step; nothing happens by itself. And a stintd
  * in this process for it to speak to.
  */
