@@ -128,8 +128,7 @@ static void make_fleet(bench *b)
     }
     st_account_spec_init(&account.u.account);
     account.u.account.name = "team";
-    st_cmd_account cmd = {
-        .who = owner, .create = true, .name = "team", .parent = "", .if_version = -1};
+    st_cmd_account cmd = {.who = owner, .create = true, .name = "team", .parent = ""};
     const st_spec_names names = st_directory_names(st_control_directory(b->ctl));
     const st_doc_node *children;
     st_doc *doc;

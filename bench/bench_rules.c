@@ -30,7 +30,7 @@ static void measure(const char *what, const char *script, const char *text)
     double best = 0;
     st_err err = {0};
 
-    if (script && st_rules_put(rules, "bench", script, &err) < 0) {
+    if (script && st_rules_put(rules, "bench", script, 0, &err) < 0) {
         printf("%s\n", err.msg);
         return;
     }

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (cut) {
         char *script = st_xstrndup(text, (size_t)(cut - text));
-        int r = st_rules_put(rules, "fuzz", script, &err);
+        int r = st_rules_put(rules, "fuzz", script, 0, &err);
 
         free(script);
         ST_ASSERT(r == 0 || (err.msg[0] != '\0' && !strchr(err.msg, '\n')));

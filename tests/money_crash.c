@@ -143,7 +143,7 @@ static void make_event(world *w, st_event event)
 static void make_team(world *w, int i)
 {
     const st_spec_names names = st_directory_names(st_control_directory(w->ctl));
-    st_cmd_account cmd = {.who = owner, .create = true, .parent = "", .if_version = -1};
+    st_cmd_account cmd = {.who = owner, .create = true, .parent = ""};
     const st_doc_node *children;
     char name[16], text[80];
     st_doc *doc;

@@ -54,6 +54,16 @@ static void limits_json(const st_limits *l, const char *key, st_strbuf *out)
     st_strbuf_addc(out, '}');
 }
 
+/* With the account's own number: one that is made again under the name has other versions. */
+static void account_version(st_tx *tx, const st_core *core, const char *name, char ret[48])
+{
+    const st_tree *tree = st_core_tree(core);
+    int32_t id = st_tree_find(tree, name);
+
+    snprintf(ret, 48, "%lld.%lld", (long long)st_tx_version(tx, NULL, name),
+             (long long)(id > ST_ROOT ? st_tree_account(tree, id)->serial : 0));
+}
+
 static void account_json(const st_question *q, const st_core *core, int32_t id, st_strbuf *out)
 {
     static const char *const trust[] = {"inherit", "trusted", "untrusted"};
@@ -81,7 +91,7 @@ static void account_json(const st_question *q, const st_core *core, int32_t id, 
     st_out_raw(out, "trust_domain", a->own_domain ? "\"own\"" : "\"inherit\"");
     if (a->min_run_ms != ST_UNSET)
         st_out_milli(out, "min_run_seconds", a->min_run_ms);
-    st_out_int(out, "version", st_tx_version(q->tx, a->name));
+    st_out_int(out, "version", st_tx_version(q->tx, NULL, a->name));
     st_strbuf_addc(out, '}');
 }
 
@@ -117,7 +127,7 @@ static int fill_one(st_question *q, st_core *core, st_err *err)
     if (r < 0)
         return r;
     account_json(q, core, id, &q->out);
-    snprintf(q->tag, sizeof q->tag, "%lld", (long long)st_tx_version(q->tx, q->name));
+    account_version(q->tx, core, q->name, q->version);
     return 0;
 }
 
@@ -203,7 +213,34 @@ typedef struct account_change {
     st_api *api;
     st_call *call;
     st_doc *doc;
+    int (*put)(st_tx *tx, st_cmd *cmd, st_err *err); /* what control gave */
+    char version[48];                                /* after it */
 } account_change;
+
+/* Whose account it is, and whether it is there, is for the command to say. */
+static int run_if(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    account_change *c = (account_change *)cmd;
+    const st_tree *tree = st_core_tree(st_tx_core(tx));
+    int32_t id = st_tree_find(tree, c->account.name), top = ST_ROOT;
+    int r = 0;
+
+    if (c->account.who.account[0])
+        top = st_tree_find(tree, c->account.who.account);
+    account_version(tx, st_tx_core(tx), c->account.name, c->version);
+    if (!c->account.create && id > ST_ROOT && top >= ST_ROOT && st_tree_within(tree, id, top))
+        r = st_api_condition(c->call, c->version, true, "account", c->account.name, err);
+    if (r == 0)
+        r = c->put(tx, cmd, err);
+    account_version(tx, st_tx_core(tx), c->account.name, c->version);
+    return r;
+}
+
+static void condition(account_change *c)
+{
+    c->put = c->account.cmd.run;
+    c->account.cmd.run = run_if;
+}
 
 static void change_free(account_change *c)
 {
@@ -216,13 +253,11 @@ static void change_done(st_cmd *cmd, const st_err *err)
 {
     account_change *c = (account_change *)cmd;
     st_strbuf out = {0};
-    char tag[24];
 
     if (err) {
         st_call_fail(c->call, err);
     } else {
-        snprintf(tag, sizeof tag, "%lld", (long long)c->account.version);
-        st_call_set_etag(c->call, tag);
+        st_call_set_version(c->call, c->version);
         st_api_stamp_now(c->api, c->call);
         st_strbuf_addc(&out, '{');
         st_out_text(&out, "name", c->account.name);
@@ -264,21 +299,6 @@ static int read_change(account_change *c, st_err *err)
     return 0;
 }
 
-/* "7" or * ; anything else matches nothing. */
-static int64_t version_asked(const st_call *call)
-{
-    const char *tag = st_call_if_match(call);
-    char *end;
-    long long v;
-
-    if (!tag || strcmp(tag, "*") == 0)
-        return -1;
-    if (*tag == '"')
-        tag++;
-    v = strtoll(tag, &end, 10);
-    return end == tag || (*end && strcmp(end, "\"") != 0) ? INT64_MAX : v;
-}
-
 static void change(st_call *call, st_api *api, bool create)
 {
     account_change *c = st_xcalloc(1, sizeof *c);
@@ -288,13 +308,13 @@ static void change(st_call *call, st_api *api, bool create)
     c->call = call;
     c->account.who = *st_api_who(call);
     c->account.create = create;
-    c->account.if_version = create ? -1 : version_asked(call);
     if (read_change(c, &err) < 0) {
         st_call_fail(call, &err);
         change_free(c);
         return;
     }
     st_cmd_account_put(&c->account);
+    condition(c);
     c->account.cmd.done = change_done;
     st_call_defer(call);
     st_api_post(api, call, &c->account.cmd);
@@ -319,8 +339,8 @@ void st_api_account_remove(st_call *call, void *ctx)
     c->call = call;
     c->account.who = *st_api_who(call);
     c->account.name = st_call_param(call, "name");
-    c->account.if_version = st_call_if_match(call) ? version_asked(call) : -1;
     st_cmd_account_remove(&c->account);
+    condition(c);
     c->account.cmd.done = remove_done;
     st_call_defer(call);
     st_api_post(c->api, call, &c->account.cmd);

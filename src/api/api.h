@@ -57,7 +57,7 @@ void st_api_quiet(st_api *api);
 
 /* The table, for tests and for the document. */
 const st_route *st_api_routes(void);
-const st_schema *st_api_schemas(void);
+const st_schema *const *st_api_schemas(void);
 int st_api_openapi(st_strbuf *out, st_err *err);
 
 #endif

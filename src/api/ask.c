@@ -31,8 +31,8 @@ static void done(st_question *q, const st_err *err)
     if (err) {
         st_call_fail(q->call, err);
     } else {
-        if (q->tag[0])
-            st_call_set_etag(q->call, q->tag);
+        if (q->version[0])
+            st_call_set_version(q->call, q->version);
         st_api_stamp(q->api, q->call, q->position);
         st_call_reply_buf(q->call, 200, q->type, &q->out);
     }

@@ -20,7 +20,7 @@ typedef struct st_question {
     st_tx *tx;                  /* while `fill` runs */
     const char *type;           /* of the answer; NULL: JSON */
     st_strbuf out;
-    char tag[32]; /* of the ETag; "": none */
+    char version[48]; /* of what is answered; "": it has none */
     int (*fill)(struct st_question *q, st_core *core, st_err *err);
     /* Around `fill`, which it calls through st_question_read: `ask` where there is something to get first, `work` for
      * what takes long afterwards; that has a thread of its own. */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "api/ask.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
@@ -40,18 +39,6 @@ void st_api_types_list(st_call *call, void *ctx)
 }
 
 /* ---- pools --------------------------------------------------------------------------------- */
-
-/* Stands for what can be changed of a pool. */
-static void pool_tag(const st_pool *pool, char ret[32])
-{
-    uint64_t h = st_hash_u64(st_hash_u64(1, pool->levels), (uint64_t)pool->oversub_m);
-
-    h = st_hash_u64(h, pool->rules.allow);
-#define X(field, key, kind, def, hi) h = st_hash_u64(h, (uint64_t)pool->rules.field);
-    ST_POOL_RULE_TABLE(X)
-#undef X
-    snprintf(ret, 32, "%016llx", (unsigned long long)h);
-}
 
 /* 0 is a pool's word for an even part of its smallest node, so it is shown as none. */
 static void rules_json(const st_pool *pool, st_strbuf *out)
@@ -120,7 +107,8 @@ static int fill_pools(st_question *q, st_core *core, st_err *err)
     for (size_t p = 0; q->name[0] && p < fleet->pools.n; p++) {
         if (strcmp(fleet->pools.v[p].name, q->name) == 0) {
             pool_json(core, p, &q->out);
-            pool_tag(&fleet->pools.v[p], q->tag);
+            snprintf(q->version, sizeof q->version, "%lld",
+                     (long long)st_tx_version(q->tx, "pool", q->name));
             return 0;
         }
     }
@@ -286,7 +274,8 @@ static int fill_node(st_question *q, st_core *core, st_err *err)
     if (!st_map_get(fleet->node_ids, q->name, &id))
         return st_fail(err, ST_ENOENT, "there is no node %s", st_quote(text, q->name));
     node_json(q, core, fleet->nodes.v[id], &q->out);
-    snprintf(q->tag, sizeof q->tag, "%s", st_node_state_name(fleet->nodes.v[id]->state));
+    snprintf(q->version, sizeof q->version, "%lld",
+             (long long)st_tx_version(q->tx, "node", q->name));
     return 0;
 }
 
@@ -443,16 +432,14 @@ static int run_pool(st_tx *tx, st_cmd *cmd, st_err *err)
     fleet_change *c = (fleet_change *)cmd;
     const st_fleet *fleet = st_core_fleet(st_tx_core(tx));
     int p = st_fleet_pool(fleet, c->target), r;
-    char q[ST_QUOTE_MAX], tag[32];
+    char q[ST_QUOTE_MAX];
     st_pool_doc pool;
 
     if (p < 0)
         return st_fail(err, ST_ENOENT, "there is no pool %s", st_quote(q, c->target));
-    pool_tag(&fleet->pools.v[p], tag);
-    if (!st_etag_listed(st_call_if_match(c->call), tag, false))
-        return st_fail(err, ST_EVERSION,
-                       "pool %s has changed since you read it; read it again and repeat the change",
-                       c->target);
+    r = st_api_condition_of(tx, c->call, "pool", c->target, c->target, err);
+    if (r < 0)
+        return r;
     pool = (st_pool_doc){.levels = fleet->pools.v[p].levels,
                          .oversub_m = fleet->pools.v[p].oversub_m,
                          .rules = fleet->pools.v[p].rules};
@@ -511,15 +498,13 @@ static int run_state(st_tx *tx, st_cmd *cmd, st_err *err)
     const st_fleet *fleet = st_core_fleet(st_tx_core(tx));
     char q[ST_QUOTE_MAX];
     int64_t id;
+    int r;
 
     if (!st_map_get(fleet->node_ids, c->target, &id))
         return st_fail(err, ST_ENOENT, "there is no node %s", st_quote(q, c->target));
-    if (st_call_if_match(c->call) &&
-        !st_etag_listed(st_call_if_match(c->call), st_node_state_name(fleet->nodes.v[id]->state),
-                        false))
-        return st_fail(err, ST_EVERSION,
-                       "node %s has changed since you read it; read it again and repeat the change",
-                       c->target);
+    r = st_api_condition_of(tx, c->call, "node", c->target, c->target, err);
+    if (r < 0)
+        return r;
     c->ev.event.u.node_state.node = (int32_t)id;
     c->ev.event.u.node_state.state = c->state;
     return c->resolve(tx, cmd, err);

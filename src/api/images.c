@@ -27,10 +27,12 @@ void st_api_image_get(st_call *call, void *ctx)
     json_t *row = st_images_show(st_control_images(api->control), st_api_who(call)->account, name,
                                  sees_all(call));
 
-    if (row)
+    if (row) {
+        st_api_set_version(call, json_integer_value(json_object_get(row, "version")));
         st_call_reply_json(call, 200, row);
-    else
+    } else {
         st_api_no_such(call, "image", name);
+    }
 }
 
 /* What was checked before the commit is not refused after it. */
@@ -39,7 +41,7 @@ static void publish(st_control *ctl, st_cmd *cmd)
     const st_thing_change *c = (const st_thing_change *)cmd;
     st_err err;
 
-    st_images_set(st_control_images(ctl), c->name, c->thing.doc, &err);
+    st_images_set(st_control_images(ctl), c->name, c->thing.doc, c->thing.version, &err);
 }
 
 /* Accounts that are not there would be given the image with their name. */

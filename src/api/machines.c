@@ -51,7 +51,17 @@ typedef struct removal {
     st_cmd_remove cmd; /* first */
     st_call *call;
     char name[ST_NAME_MAX + 2];
+    const char *kind;
+    int (*run)(st_tx *tx, st_cmd *cmd, st_err *err); /* what control gave */
 } removal;
+
+static int run_if(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    removal *c = (removal *)cmd;
+    int r = st_api_condition_of(tx, c->call, c->kind, c->name, c->name, err);
+
+    return r < 0 ? r : c->run(tx, cmd, err);
+}
 
 static void removed(st_cmd *cmd, const st_err *err)
 {
@@ -64,7 +74,8 @@ static void removed(st_cmd *cmd, const st_err *err)
     free(c);
 }
 
-static void remove_it(st_api *api, st_call *call, void (*init)(st_cmd_remove *cmd), bool force)
+static void remove_it(st_api *api, st_call *call, const char *kind,
+                      void (*init)(st_cmd_remove *cmd), bool force)
 {
     removal *c = st_xcalloc(1, sizeof *c);
 
@@ -74,6 +85,9 @@ static void remove_it(st_api *api, st_call *call, void (*init)(st_cmd_remove *cm
     c->cmd.name = c->name;
     c->cmd.force = force;
     init(&c->cmd);
+    c->kind = kind;
+    c->run = c->cmd.cmd.run;
+    c->cmd.cmd.run = run_if;
     c->cmd.cmd.done = removed;
     st_call_defer(call);
     st_api_post(api, call, &c->cmd.cmd);
@@ -81,10 +95,10 @@ static void remove_it(st_api *api, st_call *call, void (*init)(st_cmd_remove *cm
 
 void st_api_node_remove(st_call *call, void *ctx)
 {
-    remove_it(ctx, call, st_cmd_node_remove, st_call_query_bool(call, "force", false));
+    remove_it(ctx, call, "node", st_cmd_node_remove, st_call_query_bool(call, "force", false));
 }
 
 void st_api_pool_remove(st_call *call, void *ctx)
 {
-    remove_it(ctx, call, st_cmd_pool_remove, false);
+    remove_it(ctx, call, "pool", st_cmd_pool_remove, false);
 }

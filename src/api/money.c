@@ -21,7 +21,31 @@
 typedef struct plan_change {
     st_cmd_plan plan;
     st_call *call;
+    int (*put)(st_tx *tx, st_cmd *cmd, st_err *err); /* what st_cmd_plan_init gave */
 } plan_change;
+
+/* Whether the account has a plan of its own, now or from some later moment on. */
+static bool has_plan(st_tx *tx, const char *account)
+{
+    char name[ST_NAME_MAX + 1];
+    const char *book = st_tx_book(tx, account, name);
+    const st_price_plan *p = st_ledger_plan(st_tx_ledger(tx), book, st_tx_now(tx));
+
+    return st_tx_version(tx, "plan", account) > 0 || (p && strcmp(p->account, book) == 0);
+}
+
+static int plan_run(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    plan_change *c = (plan_change *)cmd;
+    const char *account = c->plan.plan.account;
+    char version[24];
+    int r;
+
+    snprintf(version, sizeof version, "%lld", (long long)st_tx_version(tx, "plan", account));
+    r = st_api_condition(c->call, version, has_plan(tx, account), "plan of account",
+                         account[0] ? account : "(cluster)", err);
+    return r < 0 ? r : c->put(tx, cmd, err);
+}
 
 static void plan_done(st_cmd *cmd, const st_err *err)
 {
@@ -31,6 +55,7 @@ static void plan_done(st_cmd *cmd, const st_err *err)
     if (err) {
         st_call_fail(c->call, err);
     } else {
+        st_api_set_version(c->call, c->plan.version);
         st_strbuf_addc(&out, '{');
         st_out_text(&out, "account", c->plan.plan.account);
         st_out_time(&out, "from", c->plan.plan.from_ms);
@@ -83,6 +108,8 @@ void st_api_plan_put(st_call *call, void *ctx)
         return;
     }
     st_cmd_plan_init(&c->plan);
+    c->put = c->plan.cmd.run;
+    c->plan.cmd.run = plan_run;
     c->plan.cmd.done = plan_done;
     st_call_defer(call);
     st_api_post(api, call, &c->plan.cmd);
@@ -200,6 +227,8 @@ static int fill_plan(st_question *q, st_core *core, st_err *err)
     of = p ? st_tx_book_account(q->tx, p->account) : -1;
     seen = p && (p->account[0] ? of >= 0 && st_tree_within(tree, of, st_question_root(q, core))
                                : st_question_owner(q));
+    snprintf(q->version, sizeof q->version, "%lld",
+             (long long)st_tx_version(q->tx, "plan", q->name));
     st_strbuf_addc(&q->out, '{');
     st_out_text(&q->out, "account", q->name);
     st_out_raw(&q->out, "inherited", p && strcmp(p->account, book) == 0 ? "false" : "true");

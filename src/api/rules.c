@@ -24,7 +24,7 @@ static int load_rule(void *ctx, const st_thing_row *row, st_err *err)
 {
     st_api *api = ctx;
 
-    return st_rules_put(api->rules, row->name, row->doc, err);
+    return st_rules_put(api->rules, row->name, row->doc, row->at_ms, err);
 }
 
 static int load_size(void *ctx, const st_thing_row *row, st_err *err)
@@ -33,7 +33,9 @@ static int load_size(void *ctx, const st_thing_row *row, st_err *err)
     char account[ST_NAME_MAX + 1];
     const char *name = size_name(row->name, account);
     json_t *doc = json_loads(row->doc, 0, NULL);
-    int r = name && doc ? st_sizes_set(st_rules_sizes(api->rules), account, name, doc, err) : 0;
+    int r = name && doc
+                ? st_sizes_set(st_rules_sizes(api->rules), account, name, doc, row->at_ms, err)
+                : 0;
 
     json_decref(doc);
     return r;
@@ -63,7 +65,7 @@ static void publish_rule(st_control *ctl, st_cmd *cmd)
 
     (void)ctl;
     if (c->thing.doc)
-        st_rules_put(c->api->rules, c->name, c->thing.doc, &err);
+        st_rules_put(c->api->rules, c->name, c->thing.doc, c->thing.version, &err);
     else
         st_rules_remove(c->api->rules, c->name, &err);
 }
@@ -76,7 +78,7 @@ static void publish_size(st_control *ctl, st_cmd *cmd)
 
     (void)ctl;
     if (c->thing.doc)
-        st_sizes_set(sizes, c->account, c->name, c->doc, &err);
+        st_sizes_set(sizes, c->account, c->name, c->doc, c->thing.version, &err);
     else
         st_sizes_remove(sizes, c->account, c->name, &err);
 }
@@ -187,7 +189,7 @@ static void size_change(st_call *call, st_api *api, bool remove)
         if (r == 0)
             r = st_spec_given(given, st_doc_root(given), &err);
         if (r == 0)
-            r = st_sizes_set(st_rules_sizes(trial), c->account, c->name, c->doc, &err);
+            r = st_sizes_set(st_rules_sizes(trial), c->account, c->name, c->doc, 0, &err);
         if (r == 0)
             c->text = json_dumps(c->doc, JSON_COMPACT);
         st_rules_free(trial);

@@ -143,6 +143,14 @@ typedef struct st_expansion {
 int st_expand(st_expansion *x, const st_doc *doc, const st_doc_node *map, st_err *err);
 void st_expansion_done(st_expansion *x);
 
+/* versions.c: whether the conditions of an edit hold for this version of what it changes; else ST_EVERSION. */
+int st_api_condition(const st_call *call, const char *version, bool there, const char *what,
+                     const char *name, st_err *err);
+/* The same of a version that control keeps; `kept` is the thing's name there. */
+int st_api_condition_of(st_tx *tx, const st_call *call, const char *kind, const char *kept,
+                        const char *name, st_err *err);
+void st_api_set_version(st_call *call, int64_t version);
+
 /* things.c: a small document of the site's, on its way into the store. */
 typedef struct st_thing_change {
     st_cmd_thing thing;
@@ -150,8 +158,9 @@ typedef struct st_thing_change {
     st_call *call;
     char account[ST_NAME_MAX + 1]; /* whose it is; "": the cluster's */
     char name[ST_NAME_MAX + 1];
-    char *kept, *text; /* its name and document in the store */
-    json_t *doc;       /* as it came, where it is JSON */
+    char *kept, *text;                               /* its name and document in the store */
+    json_t *doc;                                     /* as it came, where it is JSON */
+    int (*put)(st_tx *tx, st_cmd *cmd, st_err *err); /* what st_cmd_thing_put gave */
 } st_thing_change;
 
 /* Of the name in the path. */

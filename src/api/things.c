@@ -29,6 +29,7 @@ static void change_done(st_cmd *cmd, const st_err *err)
     } else if (!c->thing.doc) {
         st_call_reply_empty(c->call, 204);
     } else {
+        st_api_set_version(c->call, c->thing.version);
         st_strbuf_addc(&out, '{');
         st_out_text(&out, "name", c->name);
         st_strbuf_addc(&out, '}');
@@ -36,6 +37,14 @@ static void change_done(st_cmd *cmd, const st_err *err)
     }
     st_strbuf_done(&out);
     change_free(c);
+}
+
+static int change_run(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_thing_change *c = (st_thing_change *)cmd;
+    int r = st_api_condition_of(tx, c->call, c->thing.kind, c->kept, c->name, err);
+
+    return r < 0 ? r : c->put(tx, cmd, err);
 }
 
 st_thing_change *st_thing_change_new(st_call *call, st_api *api, const char *kind)
@@ -48,6 +57,8 @@ st_thing_change *st_thing_change_new(st_call *call, st_api *api, const char *kin
     c->thing.kind = kind;
     strncpy(c->name, st_call_param(call, "name"), ST_NAME_MAX);
     st_cmd_thing_put(&c->thing);
+    c->put = c->thing.cmd.run;
+    c->thing.cmd.run = change_run;
     c->thing.cmd.done = change_done;
     return c;
 }

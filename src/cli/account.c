@@ -208,6 +208,30 @@ int st_cli_account_create(st_cli *cli, int argc, char **argv, st_err *err)
     return r < 0 ? r : st_admin_send(cli, client, &q, f.format, st_strbuf_str(&said), err);
 }
 
+/* The tag of the account as it is now, if that is the version which was asked for. */
+static int read_tag(st_client *client, const char *path, int64_t version, char ret[80], st_err *err)
+{
+    st_response response = {0};
+    json_t *doc = NULL;
+    int r = st_client_json(client, &(st_request){.path = path}, &doc, &response, err);
+
+    if (r == 0 && version >= 0 && json_integer_value(json_object_get(doc, "version")) != version)
+        r = st_fail(err, ST_EVERSION, "it has another version");
+    if (r == 0)
+        memcpy(ret, response.etag, sizeof response.etag);
+    json_decref(doc);
+    st_response_done(&response);
+    return r;
+}
+
+static int changed(const char *account, st_err *err)
+{
+    return st_fail(err, ST_EVERSION,
+                   "account %s was changed by somebody else meanwhile, and yours was not made: "
+                   "look at `stint account show %s` and repeat it",
+                   account, account);
+}
+
 int st_cli_account_set(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
@@ -230,10 +254,11 @@ int st_cli_account_set(st_cli *cli, int argc, char **argv, st_err *err)
     if (r < 0)
         return r;
     st_admin_path(&path, "accounts", argv[1]);
-    if (f.if_version >= 0)
-        snprintf(tag, sizeof tag, "\"%lld\"", (long long)f.if_version);
-    else if ((r = st_admin_tag(client, st_strbuf_str(&path), tag, err)) < 0)
+    r = read_tag(client, st_strbuf_str(&path), f.if_version, tag, err);
+    if (r < 0 && r != -ST_EVERSION)
         return st_admin_near(client, "accounts", argv[1], r, err);
+    if (r < 0)
+        return changed(argv[1], err);
     q.path = st_strbuf_str(&path);
     q.if_match = tag;
     q.body = f.file ? st_strbuf_str(&text) : st_body_end(&body);
@@ -241,12 +266,7 @@ int st_cli_account_set(st_cli *cli, int argc, char **argv, st_err *err)
     q.file = f.file;
     st_strbuf_addf(&said, "account %s changed", argv[1]);
     r = st_admin_send(cli, client, &q, f.format, st_strbuf_str(&said), err);
-    if (r == -ST_EVERSION)
-        return st_fail(err, ST_EVERSION,
-                       "account %s was changed by somebody else meanwhile, and yours was not made: "
-                       "look at `stint account show %s` and repeat it",
-                       argv[1], argv[1]);
-    return r;
+    return r == -ST_EVERSION ? changed(argv[1], err) : r;
 }
 
 int st_cli_account_remove(st_cli *cli, int argc, char **argv, st_err *err)

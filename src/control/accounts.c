@@ -91,12 +91,7 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
 
     if (r < 0)
         return r;
-    st_map_get(ctl->versions, c->name, &version);
-    if (c->if_version >= 0 && c->if_version != version)
-        return st_fail(err, ST_EVERSION,
-                       "account %s has changed since you read it; read it again and repeat the "
-                       "change",
-                       c->name);
+    version = st_control_version(ctl, NULL, c->name);
     c->said.name = c->name;
     c->said.parent = c->create && c->parent[0] ? c->parent : NULL;
     r = lay_account(tx, &c->who, &c->said, &event.u.account, err);
@@ -122,10 +117,8 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
                         c->name, NULL, err);
     if (r < 0)
         return r;
-    /* At once, for others in this transaction; if it fails, versions are read again. */
     c->version = version + 1;
-    st_map_put(ctl->versions, c->name, c->version);
-    st_asides_add(&tx->versions, c->version, c->name);
+    st_version_set(tx, NULL, c->name, c->version);
     return 0;
 }
 
@@ -236,11 +229,7 @@ static int run_account_remove(st_tx *tx, st_cmd *cmd, st_err *err)
         return st_no_account(c->name, err);
     serial = st_tree_account(st_core_tree(ctl->core), id)->serial;
     parent = st_directory_parent(ctl->dir, c->name);
-    st_map_get(ctl->versions, c->name, &version);
-    if (c->if_version >= 0 && c->if_version != version)
-        return st_fail(err, ST_EVERSION,
-                       "account %s has changed since you read it; read it again and repeat this",
-                       c->name);
+    version = st_control_version(ctl, NULL, c->name);
     r = st_tx_open(tx, err);
     if (r == 0)
         r = check_empty(tx, c, err);
@@ -260,6 +249,8 @@ static int run_account_remove(st_tx *tx, st_cmd *cmd, st_err *err)
     snprintf(detail, sizeof detail, "{\"id\":%" PRId64 ",\"tokens_revoked\":%zu}", serial,
              c->revoked.n);
     if (r == 0)
+        r = st_version_forget(tx, "plan", c->name, err);
+    if (r == 0)
         r = st_unlimit_account(tx, c->name, err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, "account.remove", c->name, c->name, detail, err);
@@ -268,8 +259,7 @@ static int run_account_remove(st_tx *tx, st_cmd *cmd, st_err *err)
     st_allowance_release(ctl->allowance, c->name, ST_AL_TOKENS, (int64_t)c->revoked.n);
     st_allowance_release(ctl->allowance, parent ? parent : "", ST_AL_ACCOUNTS, 1);
     st_allowance_remove(ctl->allowance, c->name);
-    st_map_del(ctl->versions, c->name);
-    st_asides_add(&tx->versions, 0, c->name);
+    st_version_set(tx, NULL, c->name, 0);
     return 0;
 }
 
@@ -285,12 +275,4 @@ void st_cmd_account_remove(st_cmd_account *cmd)
 {
     cmd->cmd.run = run_account_remove;
     cmd->cmd.publish = publish_account_remove;
-}
-
-int64_t st_control_version(const st_control *ctl, const char *account)
-{
-    int64_t version = 0;
-
-    st_map_get(ctl->versions, account, &version);
-    return version;
 }

@@ -301,14 +301,17 @@ static int run_thing(st_tx *tx, st_cmd *cmd, st_err *err)
     } else if (c->counted && !c->doc) {
         st_allowance_release(tx->ctl->allowance, c->account, ST_AL_SIZES, 1);
     }
+    c->version = c->doc ? st_version_next(tx) : 0;
     const st_thing_row next = {.kind = c->kind,
                                .name = c->name,
                                .version = r == 0 ? row.version : 0,
-                               .at_ms = tx->now,
+                               .at_ms = c->version,
                                .doc = c->doc};
     r = c->doc ? st_store_thing_put(tx->ctl->store, &next, err)
                : st_store_thing_delete(tx->ctl->store, c->kind, c->name, row.version, err);
     st_tx_fault(tx, r, err);
+    if (r == 0)
+        st_version_set(tx, c->kind, c->name, c->version);
     snprintf(verb, sizeof verb, "%s.%s", c->kind, c->doc ? "put" : "remove");
     if (r == 0)
         r = st_tx_audit(tx, &c->who, verb, c->account, c->name, NULL, err);

@@ -170,6 +170,9 @@ st_core *st_tx_core(st_tx *tx);
 int64_t st_tx_now(const st_tx *tx);
 /* Gives the core an event; refused ones leave no trace, accepted ones are in the log. */
 int st_tx_apply(st_tx *tx, const st_event *event, st_err *err);
+/* Which edit of a thing is the last; 0: there was none. See control/versions.c for kinds; NULL is an account, by how
+ * often it was changed. Here and in questions to the follower. */
+int64_t st_tx_version(const st_tx *tx, const char *kind, const char *name);
 /* A row of the audit chain. */
 int st_tx_audit(st_tx *tx, const st_identity *who, const char *verb, const char *account,
                 const char *target, const char *detail, st_err *err);
@@ -235,7 +238,6 @@ typedef struct st_cmd_account {
     st_account_doc said;
     const char *name, *parent; /* of a new one; parent "" is the cluster */
     bool create;
-    int64_t if_version;      /* -1: any */
     int64_t version;         /* given */
     ST_VEC(int64_t) revoked; /* of a removal: tokens that went with it; the caller's to free */
 } st_cmd_account;
@@ -266,6 +268,7 @@ typedef struct st_cmd_thing {
     const char *kind, *name, *account; /* account: whose it is, for the audit log */
     const char *doc;                   /* NULL: removed */
     bool counted;                      /* against the account's sizes */
+    int64_t version;                   /* given, of what was put */
 } st_cmd_thing;
 
 void st_cmd_thing_put(st_cmd_thing *cmd);

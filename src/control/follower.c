@@ -119,7 +119,10 @@ void st_tx_tell_job(st_tx *tx, const st_live *live)
 static void take_asides(st_control *copy, const feed *f)
 {
     for (size_t i = 0; i < f->versions.n; i++)
-        st_map_put(copy->versions, f->versions.v[i].text, f->versions.v[i].n);
+        if (f->versions.v[i].n > 0)
+            st_map_put(copy->versions, f->versions.v[i].text, f->versions.v[i].n);
+        else
+            st_map_del(copy->versions, f->versions.v[i].text);
     for (size_t i = 0; i < f->docs.n; i++) {
         st_live *live = st_xcalloc(1, sizeof *live);
 
@@ -340,15 +343,12 @@ static void append(st_follower *fl, feed *f)
 
 static feed *whole_state(st_control *ctl)
 {
-    const st_tree *tree = st_core_tree(ctl->core);
     feed *f = st_xcalloc(1, sizeof *f);
 
     f->seed = true;
     f->seq = ctl->log_seq;
     st_billing_save(ctl, &f->data);
-    for (size_t i = ST_ROOT + 1; i < tree->accounts.n; i++)
-        st_asides_add(&f->versions, st_control_version(ctl, tree->accounts.v[i]->name),
-                      tree->accounts.v[i]->name);
+    st_versions_tell(ctl, &f->versions);
     for (size_t i = 0; i < ctl->all.n; i++)
         tell_workload(ctl, ctl->all.v[i], &f->docs);
     return f;
@@ -567,11 +567,6 @@ int64_t st_control_position(st_control *ctl)
     position = fl->committed;
     pthread_mutex_unlock(&fl->gate);
     return position;
-}
-
-int64_t st_tx_version(const st_tx *tx, const char *account)
-{
-    return st_control_version(tx->ctl, account);
 }
 
 bool st_tx_word_of(st_tx *tx, const char *node, st_node_word *ret)

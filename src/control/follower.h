@@ -38,8 +38,7 @@ int64_t st_control_position(st_control *ctl);
 void st_control_position_text(const st_control *ctl, int64_t position, char ret[ST_POSITION_TEXT]);
 bool st_control_position_parse(const st_control *ctl, const char *text, int64_t *ret);
 
-/* How often an account was changed, for ETags; why an engine declared a node failed, "" otherwise. */
-int64_t st_tx_version(const st_tx *tx, const char *account);
+/* Why an engine declared a node failed, "" otherwise. */
 bool st_tx_word_of(st_tx *tx, const char *node, st_node_word *ret);
 void st_tx_fault_of(st_tx *tx, const char *node, st_strbuf *out);
 

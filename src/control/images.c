@@ -14,6 +14,7 @@
 typedef struct entry {
     char *name;
     json_t *doc;
+    int64_t version;
 } entry;
 
 struct st_images {
@@ -200,9 +201,9 @@ static json_t *shown(const entry *e, bool all)
 {
     const char *digest = text(e->doc, "digest"), *about = text(e->doc, "about");
     const char *folder = text(e->doc, "folder");
-    json_t *row =
-        json_pack("{s:s, s:s, s:s}", "name", e->name, "kind", folder ? "folder" : "layout", "trust",
-                  is_untrusted(e) ? "untrusted" : "trusted");
+    json_t *row = json_pack(
+        "{s:s, s:s, s:s, s:I}", "name", e->name, "kind", folder ? "folder" : "layout", "trust",
+        is_untrusted(e) ? "untrusted" : "trusted", "version", (json_int_t)e->version);
 
     if (digest)
         json_object_set_new(row, "digest", json_string(digest));
@@ -334,7 +335,7 @@ static int in_order(const void *a, const void *b)
     return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
 }
 
-int st_images_set(st_images *im, const char *name, const char *doc, st_err *err)
+int st_images_set(st_images *im, const char *name, const char *doc, int64_t version, st_err *err)
 {
     json_t *root = doc ? json_loads(doc, 0, NULL) : NULL;
     int r = doc ? st_images_read(name, root, err) : 0;
@@ -351,7 +352,7 @@ int st_images_set(st_images *im, const char *name, const char *doc, st_err *err)
         st_vec_remove(&im->all, (size_t)(old - im->all.v));
     }
     if (doc) {
-        st_vec_push(&im->all, (entry){.name = st_xstrdup(name), .doc = root});
+        st_vec_push(&im->all, (entry){.name = st_xstrdup(name), .doc = root, .version = version});
         qsort(im->all.v, im->all.n, sizeof im->all.v[0], in_order);
     }
     pthread_mutex_unlock(&im->lock);
@@ -360,7 +361,7 @@ int st_images_set(st_images *im, const char *name, const char *doc, st_err *err)
 
 static int load_one(void *ctx, const st_thing_row *row, st_err *err)
 {
-    return st_images_set(ctx, row->name, row->doc, err);
+    return st_images_set(ctx, row->name, row->doc, row->at_ms, err);
 }
 
 int st_images_load(st_images *im, st_store *store, st_err *err)

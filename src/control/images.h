@@ -31,7 +31,7 @@ int st_images_read(const char *name, const json_t *doc, st_err *err);
 int st_images_admit(st_images *images, const char *account, const char *image, st_level level,
                     st_err *err);
 
-/* What the caller sees: of the account's images name, kind, digest, trust and words; with `all` every image, its
+/* What the caller sees: of the account's images name, kind, digest, trust, version and words; with `all` every image, its
  * path and who may use it. */
 json_t *st_images_list(st_images *images, const char *account, bool all);
 /* One of them; NULL: it is not there, or not for this account. */
@@ -45,7 +45,8 @@ void st_images_order(st_images *images, const char *account, const char *doc, bo
 /* ---- changed by the loop --------------------------------------------------------------- */
 
 /* doc NULL: removed. */
-int st_images_set(st_images *images, const char *name, const char *doc, st_err *err);
+int st_images_set(st_images *images, const char *name, const char *doc, int64_t version,
+                  st_err *err);
 int st_images_load(st_images *images, st_store *store, st_err *err);
 
 #endif

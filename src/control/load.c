@@ -265,13 +265,6 @@ static int load_last_token(st_control *ctl, st_err *err)
     return r == -ST_ENOENT ? 0 : r;
 }
 
-static int load_version(void *ctx, const st_thing_row *row, st_err *err)
-{
-    (void)err;
-    st_map_put(ctx, row->name, row->version);
-    return 0;
-}
-
 /* Who only looks cannot bring things in line. */
 static int parted_copy(st_err *err)
 {
@@ -308,7 +301,7 @@ int st_control_load(st_control *ctl, st_err *err)
     if (r == 0)
         r = load_jobs(ctl, err);
     if (r == 0)
-        r = st_store_things(ctl->store, "account", load_version, ctl->versions, err);
+        r = st_versions_load(ctl, err);
     if (r == 0 && first)
         r = st_store_tokens(ctl->store, load_token, ctl, err);
     if (r == 0)

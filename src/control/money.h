@@ -36,7 +36,8 @@ typedef struct st_cmd_plan {
     st_identity who;
     st_price_plan plan; /* its account is the account's name; "" everybody's */
     bool now;
-    int64_t seq; /* given: of the entry in the account's book; everybody's is in the fleet's */
+    int64_t seq;     /* given: of the entry in the account's book; everybody's is in the fleet's */
+    int64_t version; /* given */
 } st_cmd_plan;
 
 void st_cmd_plan_init(st_cmd_plan *cmd);

@@ -115,6 +115,9 @@ static int run_plan(st_tx *tx, st_cmd *cmd, st_err *err)
     c->seq = e.seq;
     if (r == 0)
         r = st_money_terms(tx, err);
+    if (r == 0)
+        r = st_version_edit(tx, "plan", account, err);
+    c->version = st_tx_version(tx, "plan", account);
     return r < 0 ? r : st_tx_audit(tx, &c->who, "plan.set", account, account, e.doc, err);
 }
 

@@ -5,6 +5,7 @@
  *   node NAME          {"machine", "key", "agent"}: who it is, what it said of itself (control/register.c)
  *   node-fault NAME    {"reason", "was"}: an engine declared it failed; its state before
  *   node-word NAME     {"by", "reason", "since"}: who took it out, a person or stintd, why and when
+ *   version "node NAME"  when it was last edited, or its state changed (control/versions.c)
  *   node-flags NAME    {"two-voices": {"reason", "since", "last", "times", "boot"}, …}: see model/said.h
  * A node without a row of its own was announced by a person and has no agent.
  */
@@ -18,15 +19,13 @@
 #include "base/quote.h"
 #include "control/state.h"
 
-/* Writes a thing over whatever version there is. */
-int st_thing_write(st_tx *tx, const char *kind, const char *name, json_t *doc, st_err *err)
+static int put_thing(st_tx *tx, const char *kind, const char *name, const char *text, int64_t at_ms,
+                     st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    ST_CLEANUP(st_freep) char *text = json_dumps(doc, JSON_COMPACT);
     st_thing_row row = {0}, old = {0};
     int r = st_tx_open(tx, err);
 
-    json_decref(doc);
     if (r < 0)
         return r;
     r = st_store_thing_get(tx->ctl->store, kind, name, arena, &old, err);
@@ -34,11 +33,24 @@ int st_thing_write(st_tx *tx, const char *kind, const char *name, json_t *doc, s
         row = (st_thing_row){.kind = kind,
                              .name = name,
                              .version = r == 0 ? old.version : 0,
-                             .at_ms = tx->now,
+                             .at_ms = at_ms,
                              .doc = text};
         r = st_store_thing_put(tx->ctl->store, &row, err);
     }
     return st_tx_fault(tx, r, err);
+}
+
+int st_thing_write(st_tx *tx, const char *kind, const char *name, json_t *doc, st_err *err)
+{
+    ST_CLEANUP(st_freep) char *text = json_dumps(doc, JSON_COMPACT);
+
+    json_decref(doc);
+    return put_thing(tx, kind, name, text, tx->now, err);
+}
+
+int st_thing_stamp(st_tx *tx, const char *kind, const char *name, int64_t at_ms, st_err *err)
+{
+    return put_thing(tx, kind, name, "{}", at_ms, err);
 }
 
 /* The document of a thing; NULL when there is none, or (*ret_r) when it cannot be read. */

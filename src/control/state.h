@@ -120,7 +120,8 @@ struct st_control {
     int64_t prune_ms;    /* when to look again for what is too old */
     int64_t snap_ms;     /* when the last snapshot was written, or it started */
     int64_t refusals_ms; /* when refused tokens were last written */
-    st_map *versions;    /* of accounts */
+    st_map *versions;    /* versions.c */
+    int64_t edited_ms;   /* the last version that was given out */
     int64_t last_token;
     size_t allowed_accounts; /* of the core's, that are known to `allowance` */
     st_control_stats count;  /* published to `stats` after each turn */
@@ -145,7 +146,7 @@ struct st_tx {
     st_strbuf log;          /* the events that were accepted */
     st_notes notes;         /* and what the meter must know beside them */
     st_strbuf posted;       /* entries of the books, each with a NUL behind it */
-    st_asides versions;     /* of accounts that were changed */
+    st_asides versions;     /* of what was edited */
     st_asides docs;         /* of new jobs, by id */
     ST_VEC(st_report) late; /* what tasks of jobs that are over used */
     int applied;
@@ -218,8 +219,16 @@ void st_live_used_write(st_live *live);
 /* As the meter wants it. */
 void st_sums_of(const st_used *used, st_sums *ret);
 
-/* commands.c: how often an account was changed. */
-int64_t st_control_version(const st_control *ctl, const char *account);
+/* versions.c: kind NULL is an account's, a count; others are of "pool", "node", "plan", "size", "image", "rule". */
+int64_t st_control_version(const st_control *ctl, const char *kind, const char *name);
+void st_version_set(st_tx *tx, const char *kind, const char *name, int64_t version);
+int64_t st_version_next(st_tx *tx);
+/* A plan, pool or node was edited, or is gone. */
+int st_version_edit(st_tx *tx, const char *kind, const char *name, st_err *err);
+int st_version_forget(st_tx *tx, const char *kind, const char *name, st_err *err);
+int st_version_event(st_tx *tx, const st_event *event, st_err *err);
+int st_versions_load(st_control *ctl, st_err *err);
+void st_versions_tell(const st_control *ctl, st_asides *ret);
 
 /* nodes.c: what is kept of nodes beside the core. */
 void st_control_tell_node(st_control *ctl, int32_t id);
@@ -248,6 +257,8 @@ int st_node_drop_token(st_tx *tx, int64_t *ret_revoked, int64_t token, st_err *e
 /* Things as JSON: written over whatever version there is (takes doc), read (NULL: there is none, or *ret_r says
  * why), removed if there. */
 int st_thing_write(st_tx *tx, const char *kind, const char *name, json_t *doc, st_err *err);
+/* One without a document, that says when. */
+int st_thing_stamp(st_tx *tx, const char *kind, const char *name, int64_t at_ms, st_err *err);
 json_t *st_thing_json(st_store *store, const char *kind, const char *name, int *ret_r, st_err *err);
 int st_thing_erase(st_tx *tx, const char *kind, const char *name, st_err *err);
 

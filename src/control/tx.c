@@ -60,7 +60,7 @@ int st_tx_apply(st_tx *tx, const st_event *event, st_err *err)
     default:
         break;
     }
-    return 0;
+    return st_version_event(tx, event, err);
 }
 
 int st_tx_audit(st_tx *tx, const st_identity *who, const char *verb, const char *account,

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "http/call.h"
 #include "http/gzip.h"
@@ -26,11 +27,19 @@ void st_call_set_header(st_call *call, const char *name, const char *value)
     st_vec_push(&call->headers, header);
 }
 
-void st_call_set_etag(st_call *call, const char *tag)
-{
-    char text[128];
+#define TAG_MAX 96
 
-    snprintf(text, sizeof(text), "\"%s\"", tag);
+void st_call_set_version(st_call *call, const char *version)
+{
+    free(call->version);
+    call->version = st_xstrdup(version);
+}
+
+static void set_etag(st_call *call, bool weak, const char *tag)
+{
+    char text[TAG_MAX + 8];
+
+    snprintf(text, sizeof(text), "%s\"%s\"", weak ? "W/" : "", tag);
     st_call_set_header(call, "ETag", text);
 }
 
@@ -96,6 +105,17 @@ void st_call_finish(st_call *call, int status, struct MHD_Response *response, si
     call->response = response;
 }
 
+/* libmicrohttpd does not write to such bytes, but its signature says it might. */
+static struct MHD_Response *persistent(const void *bytes, size_t len)
+{
+    union {
+        const void *given;
+        void *wanted;
+    } pointer = {.given = bytes};
+
+    return MHD_create_response_from_buffer(len, pointer.wanted, MHD_RESPMEM_PERSISTENT);
+}
+
 static void send_bytes(st_call *call, int status, const char *type, struct MHD_Response *response,
                        size_t len)
 {
@@ -104,16 +124,46 @@ static void send_bytes(st_call *call, int status, const char *type, struct MHD_R
     st_call_finish(call, status, response, len);
 }
 
+static bool is_read(const st_call *call)
+{
+    return strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0;
+}
+
 /* Only what is read: an answer to a write may have a secret beside what the caller chose. */
+static bool can_shorten(const st_call *call, size_t len)
+{
+    return len >= ST_GZIP_MIN && is_read(call);
+}
+
+/* Says what is sent by a tag; true: the caller has it. Bytes that were packed are others, which a strong tag tells apart. */
+static bool tagged(st_call *call, int status, const char *text, size_t len)
+{
+    const char *seen = call->kept[ST_KEEP_IF_NONE_MATCH], *version = call->version;
+    unsigned long long content;
+    char tag[TAG_MAX];
+
+    if (!is_read(call)) {
+        if (version && status < 300)
+            set_etag(call, false, version);
+        return false;
+    }
+    if (status != 200)
+        return false;
+    content = st_hash_bytes(text, len, 0);
+    if (version)
+        snprintf(tag, sizeof(tag), "%.60s-%016llx%s", version, content,
+                 call->takes_gzip && can_shorten(call, len) ? "-gz" : "");
+    else
+        snprintf(tag, sizeof(tag), "%016llx", content);
+    set_etag(call, !version, tag);
+    return seen && st_etag_listed(seen, tag, ST_ETAG_CONTENT);
+}
+
 static char *shorten(st_call *call, char *text, size_t *len)
 {
     size_t n;
-    char *packed;
+    char *packed = call->takes_gzip ? st_gzip(text, *len, &n) : NULL;
 
-    if (*len < ST_GZIP_MIN || strcmp(call->method, "GET") != 0)
-        return text;
-    st_call_set_header(call, "Vary", "Accept-Encoding");
-    packed = call->takes_gzip ? st_gzip(text, *len, &n) : NULL;
     if (!packed)
         return text;
     st_call_set_header(call, "Content-Encoding", "gzip");
@@ -135,7 +185,15 @@ void st_call_reply_text(st_call *call, int status, const char *type, char *text,
     call->on_answer = NULL;
     if (fn)
         fn(call->answer_ctx, &status, &type, &text, &len);
-    text = shorten(call, text, &len);
+    if (can_shorten(call, len))
+        st_call_set_header(call, "Vary", "Accept-Encoding");
+    if (tagged(call, status, text, len)) {
+        free(text);
+        send_bytes(call, 304, NULL, persistent("", 0), 0);
+        return;
+    }
+    if (can_shorten(call, len))
+        text = shorten(call, text, &len);
     send_bytes(call, status, type ? type : "application/json",
                MHD_create_response_from_buffer_with_free_callback(len, text, free), len);
 }
@@ -154,17 +212,6 @@ void st_call_reply_json(st_call *call, int status, json_t *value)
     ST_ASSERT(text);
     json_decref(value);
     st_call_reply_text(call, status, NULL, text, strlen(text));
-}
-
-/* libmicrohttpd does not write to such bytes, but its signature says it might. */
-static struct MHD_Response *persistent(const void *bytes, size_t len)
-{
-    union {
-        const void *given;
-        void *wanted;
-    } pointer = {.given = bytes};
-
-    return MHD_create_response_from_buffer(len, pointer.wanted, MHD_RESPMEM_PERSISTENT);
 }
 
 void st_call_reply_static(st_call *call, int status, const char *type, const void *bytes,
@@ -228,32 +275,4 @@ void st_call_abandon(st_call *call)
         call->suspended = false;
         MHD_resume_connection(call->mhd);
     }
-}
-
-bool st_call_not_modified(st_call *call, const char *tag)
-{
-    const char *header = call->kept[ST_KEEP_IF_NONE_MATCH];
-
-    if (!header || !st_etag_listed(header, tag, true))
-        return false;
-    st_call_set_etag(call, tag);
-    st_call_reply_empty(call, 304);
-    return true;
-}
-
-bool st_call_lost_update(st_call *call, const char *tag)
-{
-    const char *must = call->kept[ST_KEEP_IF_MATCH];
-    const char *must_not = call->kept[ST_KEEP_IF_NONE_MATCH];
-    char detail[256];
-
-    if ((!must || st_etag_listed(must, tag, false)) &&
-        (!must_not || !st_etag_listed(must_not, tag, true)))
-        return false;
-    st_call_set_etag(call, tag);
-    snprintf(detail, sizeof(detail), "it is now \"%s\"; read it again and repeat the change", tag);
-    st_call_problem(call, &(st_problem){.status = st_problem_status(ST_P_PRECONDITION),
-                                        .code = st_problem_code(ST_P_PRECONDITION),
-                                        .detail = detail});
-    return true;
 }

@@ -81,6 +81,7 @@ void st_call_unref(st_call *call)
         free(call->headers.v[i].value);
     }
     st_vec_free(&call->headers);
+    free(call->version);
     for (int i = 0; i < ST_KEEP_COUNT; i++)
         free(call->kept[i]);
     st_strbuf_done(&call->body);

@@ -67,6 +67,7 @@ struct st_call {
     atomic_int refs;
     bool deferred; /* written by the handler's thread before anybody else knows the call */
     ST_VEC(st_reply_header) headers;
+    char *version;        /* of what is answered; NULL: it has none */
     pthread_mutex_t lock; /* the rest, once deferred */
     bool answered;        /* response and status are there */
     bool owner_done;      /* the owner has answered */

@@ -60,6 +60,7 @@ enum {
     ST_ROUTE_YAML = 1 << 3,       /* the body may be application/yaml as well */
     ST_ROUTE_ANY_BODY = 1 << 4,   /* the body may be of any type */
     ST_ROUTE_IF_MATCH = 1 << 5,   /* without If-Match: 428 */
+    ST_ROUTE_CONDITION = 1 << 8,  /* If-Match and If-None-Match are looked at */
     ST_ROUTE_NO_RATE = 1 << 6,    /* not counted against rates, e.g. probes and agents */
     ST_ROUTE_COSTLY = 1 << 7,     /* answering it is work: `admit` counts how many there are */
     ST_ROUTE_SECRET = 1 << 11,    /* its answer has a secret: it is not kept */
@@ -230,8 +231,9 @@ void st_call_defer(st_call *call);
 /* A header of the answer to come; both texts are copied. */
 void st_call_set_header(st_call *call, const char *name, const char *value);
 
-/* ETag: "tag", in quotes; give it without them. */
-void st_call_set_etag(st_call *call, const char *tag);
+/* The version of what is answered, without quotes: an ETag that If-Match takes. Answers to a GET have one of their content
+ * as well, with or without a version, and are 304 where If-None-Match names it. */
+void st_call_set_version(st_call *call, const char *version);
 
 /* Sees the answer before it goes out, whatever it is, and may put another in its place: `text` is from malloc, type NULL is
  * JSON. Called once, in the thread that answers. */
@@ -265,13 +267,13 @@ void st_call_problem(st_call *call, const st_problem *problem);
 /* The same as text, e.g. for a row inside a larger answer. */
 void st_problem_write(const st_problem *problem, const char *instance, st_strbuf *out);
 
-/* Conditions. `tag` is without quotes. st_etag_listed says whether a header ("*" or a list of
- * tags) names it. The call's helpers answer by themselves when they return true:
- *   st_call_not_modified   GET: If-None-Match names the tag, answered 304
- *   st_call_lost_update    If-Match is there and does not name it, or If-None-Match does: 412 */
-bool st_etag_listed(const char *header, const char *tag, bool weak);
-bool st_call_not_modified(st_call *call, const char *tag);
-bool st_call_lost_update(st_call *call, const char *tag);
+/* Whether a header ("*" or a list of tags) names a tag, given without quotes: strongly and whatever the content, as
+ * If-Match of an edit does; or weakly, as If-None-Match of a read does. */
+typedef enum {
+    ST_ETAG_VERSION,
+    ST_ETAG_CONTENT,
+} st_etag_how;
+bool st_etag_listed(const char *header, const char *tag, st_etag_how how);
 
 /* ---- event streams ----------------------------------------------------------------------- */
 

@@ -69,6 +69,11 @@ static void add_header(json_t *list, const char *name, const char *about, bool r
                                           "type", "string"));
 }
 
+static bool is_read(const st_route *route)
+{
+    return strcmp(route->method, "GET") == 0 && !(route->flags & ST_ROUTE_STREAM);
+}
+
 static json_t *parameters_of(const st_route *route)
 {
     json_t *list = json_array();
@@ -81,8 +86,14 @@ static json_t *parameters_of(const st_route *route)
     }
     for (const st_query_row *row = route->query; row && row->name; row++)
         add_query(list, row);
-    if (route->flags & ST_ROUTE_IF_MATCH)
-        add_header(list, "If-Match", "The ETag of what is to be changed, or *.", true);
+    if (route->flags & (ST_ROUTE_IF_MATCH | ST_ROUTE_CONDITION))
+        add_header(list, "If-Match", "The ETag of what is to be changed, several of them, or *.",
+                   (route->flags & ST_ROUTE_IF_MATCH) != 0);
+    if (strcmp(route->method, "PUT") == 0 && (route->flags & ST_ROUTE_CONDITION))
+        add_header(list, "If-None-Match", "*: only if there is none yet.", false);
+    if (is_read(route))
+        add_header(list, "If-None-Match", "ETags the caller has: 304 if the answer is one of them.",
+                   false);
     if (strcmp(route->method, "POST") == 0 &&
         !(route->flags & (ST_ROUTE_UNCHANGED | ST_ROUTE_NO_AUTH)))
         add_header(
@@ -138,7 +149,7 @@ static json_t *responses_of(const st_route *route)
         {"401", !(route->flags & ST_ROUTE_NO_AUTH)},
         {"403", !(route->flags & ST_ROUTE_NO_AUTH)},
         {"404", strchr(route->pattern, '{') != NULL},
-        {"412", (route->flags & ST_ROUTE_IF_MATCH) != 0},
+        {"412", (route->flags & (ST_ROUTE_IF_MATCH | ST_ROUTE_CONDITION)) != 0},
         {"413", route->request != NULL},
         {"415", route->request != NULL && !(route->flags & ST_ROUTE_ANY_BODY)},
         {"428", (route->flags & ST_ROUTE_IF_MATCH) != 0},
@@ -150,6 +161,9 @@ static json_t *responses_of(const st_route *route)
     json_object_set_new(responses, status, success_of(route));
     if (route->response && strchr(route->response, '|'))
         json_object_set_new(responses, "200", answer_of(strchr(route->response, '|') + 1));
+    if (is_read(route))
+        json_object_set_new(responses, "304",
+                            json_pack("{s:s}", "description", "The caller has it."));
     for (size_t i = 0; i < ST_ARRAY_LEN(problems); i++)
         if (problems[i].possible)
             json_object_set_new(responses, problems[i].status,
@@ -298,8 +312,7 @@ static json_t *problem_schema(void)
 
 static int read_schemas(const st_schema *schemas, json_t *ret, st_err *err)
 {
-    json_object_set_new(ret, "Problem", problem_schema());
-    for (const st_schema *schema = schemas; schema && schema->name; schema++) {
+    for (const st_schema *schema = schemas; schema->name; schema++) {
         json_t *value = NULL;
 
         if (json_object_get(ret, schema->name))
@@ -340,8 +353,8 @@ static int check_refs(const json_t *value, const json_t *schemas, st_err *err)
     return 0;
 }
 
-int st_openapi_write(const st_openapi_info *info, const st_route *routes, const st_schema *schemas,
-                     st_strbuf *out, st_err *err)
+int st_openapi_write(const st_openapi_info *info, const st_route *routes,
+                     const st_schema *const *tables, st_strbuf *out, st_err *err)
 {
     ST_CLEANUP(json_drop) json_t *document = NULL;
     ST_CLEANUP(json_drop) json_t *defined = json_object();
@@ -350,8 +363,10 @@ int st_openapi_write(const st_openapi_info *info, const st_route *routes, const 
     char *text;
 
     err = err ? err : &local;
-    if (read_schemas(schemas, defined, err) < 0)
-        return -err->code;
+    json_object_set_new(defined, "Problem", problem_schema());
+    for (; *tables; tables++)
+        if (read_schemas(*tables, defined, err) < 0)
+            return -err->code;
     components = json_pack("{s:O,s:{s:{s:s,s:o}},s:{s:{s:s,s:s,s:s}}}", "schemas", defined,
                            "responses", "Problem", "description", "It did not work.", "content",
                            content_of("application/problem+json", "Problem"), "securitySchemes",

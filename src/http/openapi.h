@@ -24,9 +24,9 @@ typedef struct st_openapi_info {
     const char *const *roles;
 } st_openapi_info;
 
-/* Appends the document. Fails on a schema that is no JSON object, is named twice, is named by a
+/* Appends the document, with the schemas of all `tables`; NULL ends them. Fails on a schema that is no JSON object, is named twice, is named by a
  * route or another schema but is not there. "Problem" is defined here. */
-int st_openapi_write(const st_openapi_info *info, const st_route *routes, const st_schema *schemas,
-                     st_strbuf *out, st_err *err);
+int st_openapi_write(const st_openapi_info *info, const st_route *routes,
+                     const st_schema *const *tables, st_strbuf *out, st_err *err);
 
 #endif

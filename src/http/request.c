@@ -6,6 +6,7 @@
  * the caller is known.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -27,6 +28,19 @@ static void keep(st_call *call, st_keep which, const char *value)
 {
     if (!call->kept[which])
         call->kept[which] = st_xstrdup(value);
+}
+
+/* A list may come in several headers. */
+static void keep_list(st_call *call, st_keep which, const char *value)
+{
+    char *before = call->kept[which];
+    st_strbuf all = {0};
+
+    if (before)
+        st_strbuf_addf(&all, "%s, ", before);
+    st_strbuf_add(&all, value);
+    call->kept[which] = st_strbuf_take(&all);
+    free(before);
 }
 
 static bool is_header(const char *key, const char *name)
@@ -66,9 +80,9 @@ static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char
         break;
     case 'i':
         if (is_header(key, "If-Match"))
-            keep(h->call, ST_KEEP_IF_MATCH, value);
+            keep_list(h->call, ST_KEEP_IF_MATCH, value);
         else if (is_header(key, "If-None-Match"))
-            keep(h->call, ST_KEEP_IF_NONE_MATCH, value);
+            keep_list(h->call, ST_KEEP_IF_NONE_MATCH, value);
         else if (is_header(key, "Idempotency-Key"))
             keep(h->call, ST_KEEP_IDEMPOTENCY, value);
         break;

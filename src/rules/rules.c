@@ -30,7 +30,7 @@ typedef struct script {
     int refs;
     char *name, *text;
     unsigned has;
-    int64_t calls, refused, failed;
+    int64_t version, calls, refused, failed;
     char last_error[200];
 } script;
 
@@ -271,7 +271,7 @@ static script *script_new(const char *name, const char *text, unsigned has)
     return s;
 }
 
-int st_rules_put(st_rules *rules, const char *name, const char *text, st_err *err)
+int st_rules_put(st_rules *rules, const char *name, const char *text, int64_t version, st_err *err)
 {
     ST_CLEANUP(free_boxes) lease_vec old = {0};
     script_set *set;
@@ -284,6 +284,7 @@ int st_rules_put(st_rules *rules, const char *name, const char *text, st_err *er
     if (r < 0)
         return r;
     s = script_new(name, text, has);
+    s->version = version;
     pthread_mutex_lock(&rules->lock);
     at = position(rules->set, name, &there);
     if (!there && rules->set->n == ST_RULES_SCRIPTS_MAX) {
@@ -328,9 +329,10 @@ json_t *st_rules_list(st_rules *rules)
         const script *s = rules->set->v[i];
 
         /* A script may have bytes in its comments that are not UTF-8; JSON may not. */
-        json_array_append_new(list, json_pack("{s:s, s:s*, s:I, s:I, s:I, s:s}", "name", s->name,
-                                              "text", s->text, "calls", (json_int_t)s->calls,
-                                              "refused", (json_int_t)s->refused, "failed",
+        json_array_append_new(list, json_pack("{s:s, s:I, s:s*, s:I, s:I, s:I, s:s}", "name",
+                                              s->name, "version", (json_int_t)s->version, "text",
+                                              s->text, "calls", (json_int_t)s->calls, "refused",
+                                              (json_int_t)s->refused, "failed",
                                               (json_int_t)s->failed, "last_error", s->last_error));
     }
     pthread_mutex_unlock(&rules->lock);

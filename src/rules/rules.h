@@ -119,14 +119,14 @@ bool st_rules_concerns(st_rules *rules, const st_doc_node *job);
 
 /* Adds or replaces a script, from the next submit on. It is compiled and its top level is run
  * first; if that fails, or it has neither submit nor prepare, the one that was there stays. The
- * message has the script's name and line. */
-int st_rules_put(st_rules *rules, const char *name, const char *text, st_err *err);
+ * message has the script's name and line. `version` is told in the list and means nothing here. */
+int st_rules_put(st_rules *rules, const char *name, const char *text, int64_t version, st_err *err);
 int st_rules_remove(st_rules *rules, const char *name, st_err *err);
 
 /* What st_rules_put would say, and nothing is changed. */
 int st_rules_check(st_rules *rules, const char *name, const char *text, st_err *err);
 
-/* [{name, text, calls, refused, failed, last_error}], in the order they run; counts since the
+/* [{name, version, text, calls, refused, failed, last_error}], in the order they run; counts since the
  * name was first put. */
 json_t *st_rules_list(st_rules *rules);
 
@@ -138,15 +138,16 @@ json_t *st_rules_list(st_rules *rules);
  * replaced; removing one's own brings them back. An account "" is the cluster. */
 st_sizes *st_rules_sizes(st_rules *rules);
 
+/* `version` is told in the list and means nothing here. */
 int st_sizes_set(st_sizes *sizes, const char *account, const char *name, const json_t *doc,
-                 st_err *err);
+                 int64_t version, st_err *err);
 int st_sizes_remove(st_sizes *sizes, const char *account, const char *name, st_err *err);
 
 /* The size that a submit by these accounts would find, nearest first, as a new document. */
 int st_sizes_get(st_sizes *sizes, const char *const *above, const char *name, json_t **ret,
                  st_err *err);
 
-/* [{name, account, builtin, size}], by name; those of these accounts and of the cluster. What is
+/* [{name, account, builtin, version, size}], by name; those of these accounts and of the cluster. What is
  * hidden behind a nearer one is left out. */
 json_t *st_sizes_list(st_sizes *sizes, const char *const *above);
 

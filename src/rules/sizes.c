@@ -22,6 +22,7 @@
 typedef struct own_size {
     char *name, *account;
     json_t *doc;
+    int64_t version;
 } own_size;
 
 struct st_sizes {
@@ -207,7 +208,7 @@ static int check_size(const st_sizes *sizes, const char *name, const json_t *doc
 }
 
 int st_sizes_set(st_sizes *sizes, const char *account, const char *name, const json_t *doc,
-                 st_err *err)
+                 int64_t version, st_err *err)
 {
     char q[ST_QUOTE_MAX];
     bool there;
@@ -227,13 +228,15 @@ int st_sizes_set(st_sizes *sizes, const char *account, const char *name, const j
     if (there) {
         json_decref(sizes->own.v[i].doc);
         sizes->own.v[i].doc = json_deep_copy(doc);
+        sizes->own.v[i].version = version;
     } else if (sizes->own.n == SIZES_MAX) {
         r = st_fail(err, ST_ELIMIT, "size %s: there are %d sizes already", name, SIZES_MAX);
     } else {
         st_vec_insert(&sizes->own, i,
                       (own_size){.name = st_xstrdup(name),
                                  .account = st_xstrdup(account),
-                                 .doc = json_deep_copy(doc)});
+                                 .doc = json_deep_copy(doc),
+                                 .version = version});
     }
     pthread_mutex_unlock(&sizes->lock);
     return r;
@@ -303,10 +306,11 @@ static size_t distance(const char *const *above, const char *account)
 }
 
 static void add_row(json_t *list, const char *name, const char *account, bool is_builtin,
-                    json_t *doc)
+                    int64_t version, json_t *doc)
 {
-    json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:o}", "name", name, "account", account,
-                                          "builtin", is_builtin, "size", doc));
+    json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:I, s:o}", "name", name, "account",
+                                          account, "builtin", is_builtin, "version",
+                                          (json_int_t)version, "size", doc));
 }
 
 /* Adds the nearest of the own sizes [i, j), which have one name. */
@@ -323,7 +327,7 @@ static bool add_own(const st_sizes *sizes, const char *const *above, size_t i, s
             best = own;
     }
     if (best)
-        add_row(list, best->name, best->account, false, json_deep_copy(best->doc));
+        add_row(list, best->name, best->account, false, best->version, json_deep_copy(best->doc));
     return best != NULL;
 }
 
@@ -348,7 +352,7 @@ json_t *st_sizes_list(st_sizes *sizes, const char *const *above)
         if (c <= 0)
             added = add_own(sizes, above, i, j, list);
         if (c >= 0 && !added)
-            add_row(list, builtins[b].name, "", true, builtin_doc(&builtins[b], &fleet, false));
+            add_row(list, builtins[b].name, "", true, 0, builtin_doc(&builtins[b], &fleet, false));
         if (c >= 0)
             b++;
         i = j;

@@ -67,7 +67,7 @@ static int make_account(st_serve *serve, const char *text, st_err *err)
 {
     const st_spec_names names = st_directory_names(st_control_directory(st_serve_control(serve)));
     ST_CLEANUP(st_doc_freep) st_doc *doc = NULL;
-    st_cmd_account cmd = {.who = stintd, .create = true, .if_version = -1};
+    st_cmd_account cmd = {.who = stintd, .create = true};
     const st_doc_node *children;
     int r = read_map(text, &doc, err);
 

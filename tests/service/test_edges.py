@@ -87,11 +87,87 @@ def check_conditions(stintd):
     check(c.call("DELETE", "/v1/jobs/" + job["id"]).status == 200, "cancel")
     check(c.call("PATCH", "/v1/pools/main", {"levels": ["whole"]}, {"If-Match": "*"}).status == 200,
           "the pool is free now")
-    tag = c.get("/v1/nodes/n00").header("ETag")
-    drain, back = {"state": "draining"}, {"state": "ready"}
-    check(c.call("PATCH", "/v1/nodes/n00", drain, {"If-Match": tag}).status == 200, "drain")
-    check(c.call("PATCH", "/v1/nodes/n00", back, {"If-Match": tag}).status == 412, "an old state")
-    check(c.call("PATCH", "/v1/nodes/n00", back).status == 200, "back")
+    check_versions(c)
+
+
+def edit(c, method, path, body, tag, status, what):
+    answer = c.call(method, path, body, tag)
+    check(answer.status == status, "%s: %d %s", what, answer.status, answer.text)
+    return answer
+
+
+def check_versions(c):
+    """An ETag is of an edit: what was changed and changed back is not what it was."""
+    path, drain, back = "/v1/nodes/n00", {"state": "draining"}, {"state": "ready"}
+    tag = {"If-Match": c.get(path).header("ETag")}
+    edit(c, "PATCH", path, drain, tag, 200, "drain")
+    edit(c, "PATCH", path, back, {}, 200, "back, unconditionally")
+    edit(c, "PATCH", path, drain, tag, 412, "a node that was changed and changed back")
+    now = c.get(path).header("ETag")
+    edit(c, "PATCH", path, drain, {"If-Match": '"1", W/"2", %s' % now}, 200, "a list with the tag")
+    edit(c, "PATCH", path, back, {"If-Match": '"1", "2"'}, 412, "a list without it")
+    edit(c, "PATCH", path, back, {}, 200, "back again")
+    path = "/v1/pools/main"
+    tag = {"If-Match": c.get(path).header("ETag")}
+    edit(c, "PATCH", path, {"levels": ["whole", "mig"]}, tag, 200, "a pool")
+    edit(c, "PATCH", path, {"levels": ["whole"]}, {"If-Match": "*"}, 200, "the pool as it was")
+    edit(c, "PATCH", path, {"levels": ["whole", "mig"]}, tag, 412, "a pool changed and changed back")
+    # Plans, the account's own and the cluster's.
+    for path in ("/v1/accounts/team/plan", "/v1/plan"):
+        tag = {"If-Match": c.get(path).header("ETag")}
+        edit(c, "PUT", path, {"discount": 5}, tag, 200, "a plan")
+        edit(c, "PUT", path, {"discount": 6}, tag, 412, "a plan with an old tag")
+        edit(c, "PUT", path, {"discount": 6}, {"If-None-Match": "*"}, 412, "a plan is there")
+        edit(c, "PUT", path, {"discount": 0}, {}, 200, "a plan without a condition")
+    # Small documents: the version is in the list, and in the answer to the edit.
+    for path, kind, one, two in (("/v1/sizes/mine", "sizes", {"gpus": 1}, {"gpus": 2}),
+                                 ("/v1/images/mine", "images", {"folder": "/srv/a", "accounts": "all"},
+                                  {"folder": "/srv/b", "accounts": "all"})):
+        edit(c, "PUT", path, one, {"If-Match": "*"}, 412, "there is none to replace")
+        made = edit(c, "PUT", path, one, {"If-None-Match": "*"}, 200, "the first").header("ETag")
+        edit(c, "PUT", path, two, {"If-None-Match": "*"}, 412, "one is there")
+        row = [r for r in c.get("/v1/" + kind).json[kind] if r["name"] == "mine"][0]
+        check('"%d"' % row["version"] == made, "%s: version %s, tag %s", kind, row, made)
+        edit(c, "PUT", path, two, {"If-Match": made}, 200, "the tag")
+        edit(c, "PUT", path, one, {"If-Match": made}, 412, "the same tag again")
+        edit(c, "DELETE", path, None, {"If-Match": made}, 412, "removed with an old tag")
+        edit(c, "DELETE", path, None, {}, 204, "removed")
+        edit(c, "PUT", path, one, {}, 200, "made again")
+        edit(c, "PUT", path, two, {"If-Match": made}, 412, "another one of the name")
+        edit(c, "DELETE", path, None, {"If-Match": "*"}, 204, "removed")
+    # An account that goes and comes back has no version it had before.
+    c.make("/v1/accounts", {"name": "fleeting"})
+    tag = {"If-Match": c.get("/v1/accounts/fleeting").header("ETag")}
+    edit(c, "DELETE", "/v1/accounts/fleeting", None, tag, 204, "removed")
+    c.make("/v1/accounts", {"name": "fleeting"})
+    edit(c, "DELETE", "/v1/accounts/fleeting", None, tag, 412, "another account")
+    edit(c, "DELETE", "/v1/accounts/fleeting", None, {}, 204, "removed")
+
+
+def check_unchanged(stintd):
+    """What the caller has is not sent again; what has changed is."""
+    c = stintd.owner
+    for path in ("/v1/accounts/team", "/v1/accounts", "/v1/pools/main", "/v1/nodes/n00", "/v1/plan", "/v1/sizes",
+                 "/v1/whoami", "/openapi.json", "/v1/jobs"):
+        first = c.get(path)
+        tag = first.header("ETag")
+        check(first.status == 200 and tag, "%s has no tag", path)
+        for seen in (tag, '"other", ' + tag, "*", "W/" + tag.removeprefix("W/")):
+            again = c.call("GET", path, headers={"If-None-Match": seen})
+            check(again.status == 304 and again.text == "" and again.header("ETag") == tag,
+                  "%s with %s: %d %s", path, seen, again.status, again.text[:200])
+        check(c.call("GET", path, headers={"If-None-Match": '"other"'}).status == 200, "%s, another tag", path)
+    packed = c.call("GET", "/openapi.json", headers={"Accept-Encoding": "gzip"})
+    check(packed.header("Vary") == "Accept-Encoding", "a cache must know: %s", packed.headers)
+    # A node's tag is also of who is on it, an edit of it is not lost by that.
+    path = "/v1/nodes/n00"
+    before = c.get(path).header("ETag")
+    job = c.make("/v1/jobs", {"name": "there", "account": "team", "user": "x", "gpus": 1, "sim": {"run": "7d"}})
+    where = [n["name"] for n in c.get("/v1/nodes").json["nodes"] if job["id"] in n["jobs"]]
+    if where == ["n00"]:
+        check(c.call("GET", path, headers={"If-None-Match": before}).status == 200, "a job came to the node")
+    edit(c, "PATCH", path, {"state": "ready"}, {"If-Match": before}, 200, "its state is the same")
+    check(c.call("DELETE", "/v1/jobs/" + job["id"]).status == 200, "cancel")
 
 
 def check_strict(stintd):
@@ -255,6 +331,7 @@ def run(program):
         check_methods(stintd)
         check_roles(stintd)
         check_conditions(stintd)
+        check_unchanged(stintd)
         check_strict(stintd)
         check_restart(program, stintd)
     finally:

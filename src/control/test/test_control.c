@@ -125,7 +125,7 @@ static int run_pair(st_tx *tx, st_cmd *cmd, st_err *err)
 static void two_changes_of_an_account_together(void **state)
 {
     world *w = *state;
-    st_cmd_account a = {.who = owner, .name = "team", .if_version = -1}, b = a;
+    st_cmd_account a = {.who = owner, .name = "team"}, b = a;
     pair both = {.cmd = {.run = run_pair}, .first = &a.cmd, .second = &b.cmd};
     st_err err = {0};
 

@@ -64,7 +64,7 @@ static int open_secret(world *w, const char *account, st_strbuf *out)
 
 static void remove_account(world *w, const char *name)
 {
-    st_cmd_account cmd = {.who = owner, .name = name, .if_version = -1};
+    st_cmd_account cmd = {.who = owner, .name = name};
     st_err err = {0};
 
     st_cmd_account_remove(&cmd);

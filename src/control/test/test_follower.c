@@ -37,7 +37,7 @@ static int take_image(st_tx *tx, void *ctx, st_err *err)
         st_meter_save(tx->ctl->billing->meter, &i->meter);
     if (tx->ctl->billing->ledger)
         st_ledger_save(tx->ctl->billing->ledger, &i->ledger);
-    i->version = st_tx_version(tx, "team");
+    i->version = st_tx_version(tx, NULL, "team");
     return 0;
 }
 

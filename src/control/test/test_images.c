@@ -129,9 +129,9 @@ static void agents_are_told_what_it_means(void **state)
     assert_ok(st_images_set(im, "torch",
                             "{\"layout\":\"/srv/torch\",\"digest\":\"" SHA
                             "\",\"trust\":\"untrusted\"," ALL "}",
-                            &err));
-    assert_ok(st_images_set(im, "tools", "{\"folder\":\"/srv/tools\"," ALL "}", &err));
-    assert_ok(st_images_set(im, "theirs", "{\"folder\":\"/x\",\"accounts\":[\"acme\"]}", &err));
+                            0, &err));
+    assert_ok(st_images_set(im, "tools", "{\"folder\":\"/srv/tools\"," ALL "}", 0, &err));
+    assert_ok(st_images_set(im, "theirs", "{\"folder\":\"/x\",\"accounts\":[\"acme\"]}", 0, &err));
     for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++) {
         ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
 
@@ -145,7 +145,7 @@ static void agents_are_told_what_it_means(void **state)
                  "another digest");
     assert_fails(st_images_admit(im, "rival", "theirs", ST_LEVEL_WHOLE, &err), ST_ENOENT,
                  "no image");
-    assert_ok(st_images_set(im, "torch", NULL, &err));
+    assert_ok(st_images_set(im, "torch", NULL, 0, &err));
     assert_fails(st_images_admit(im, "rival", "torch", ST_LEVEL_WHOLE, &err), ST_ENOENT,
                  "no image");
     json_t *list = st_images_list(im, "rival", false);

@@ -325,7 +325,7 @@ static void a_zone_is_changed(void **state)
 
 static void remove_account(world *w, const char *name)
 {
-    st_cmd_account cmd = {.who = owner, .name = name, .if_version = -1};
+    st_cmd_account cmd = {.who = owner, .name = name};
     st_err err = {0};
 
     st_cmd_account_remove(&cmd);

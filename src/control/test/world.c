@@ -162,8 +162,7 @@ int put_account(world *w, bool create, const char *name, const char *parent, con
                 st_err *ret)
 {
     const st_spec_names names = st_directory_names(st_control_directory(w->ctl));
-    st_cmd_account cmd = {
-        .who = owner, .create = create, .name = name, .parent = parent, .if_version = -1};
+    st_cmd_account cmd = {.who = owner, .create = create, .name = name, .parent = parent};
     const st_doc_node *children;
     st_doc *parsed;
     st_err err = {0};

@@ -28,6 +28,8 @@ static const st_route routes[] = {
      "text/plain", 0},
     {0},
 };
+#define TABLES(one) ((const st_schema *const[]){(one), NULL})
+
 static const st_schema schemas[] = {
     {"Job", "{\"type\":\"object\"}"},
     {"Jobs", "{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Job\"}}"},
@@ -42,7 +44,7 @@ static json_t *document(void)
     json_t *value = NULL;
     st_err err;
 
-    assert_ok(st_openapi_write(&info, routes, schemas, &out, &err));
+    assert_ok(st_openapi_write(&info, routes, TABLES(schemas), &out, &err));
     assert_ok(st_json_parse("openapi", out.s, out.n, &value, &err));
     return value;
 }
@@ -135,9 +137,11 @@ static void test_refuses(void **state)
     st_err err;
 
     (void)state;
-    assert_fails(st_openapi_write(&info, routes, missing, &out, &err), ST_ENOENT, "no schema Jobs");
-    assert_fails(st_openapi_write(&info, routes, twice, &out, &err), ST_EEXIST, "two schemas");
-    assert_fails(st_openapi_write(&info, routes, no_object, &out, &err), ST_EINVAL,
+    assert_fails(st_openapi_write(&info, routes, TABLES(missing), &out, &err), ST_ENOENT,
+                 "no schema Jobs");
+    assert_fails(st_openapi_write(&info, routes, TABLES(twice), &out, &err), ST_EEXIST,
+                 "two schemas");
+    assert_fails(st_openapi_write(&info, routes, TABLES(no_object), &out, &err), ST_EINVAL,
                  "no JSON object");
 }
 

@@ -181,14 +181,18 @@ static void test_text(void **state)
 static void test_etag(void **state)
 {
     (void)state;
-    assert_true(st_etag_listed("\"a\", \"b\"", "b", false));
-    assert_true(st_etag_listed("*", "b", false));
-    assert_true(st_etag_listed("W/\"b\"", "b", true));
-    assert_false(st_etag_listed("W/\"b\"", "b", false));
-    assert_false(st_etag_listed("\"ab\"", "b", false));
-    assert_false(st_etag_listed("b", "b", false));
-    assert_false(st_etag_listed("\"b", "b", false));
-    assert_false(st_etag_listed("", "b", false));
+    assert_true(st_etag_listed("\"a\", \"b\"", "b", ST_ETAG_VERSION));
+    assert_true(st_etag_listed("*", "b", ST_ETAG_VERSION));
+    assert_true(st_etag_listed("W/\"b\"", "b", ST_ETAG_CONTENT));
+    assert_false(st_etag_listed("W/\"b\"", "b", ST_ETAG_VERSION));
+    assert_false(st_etag_listed("\"ab\"", "b", ST_ETAG_VERSION));
+    assert_false(st_etag_listed("b", "b", ST_ETAG_VERSION));
+    assert_false(st_etag_listed("\"b", "b", ST_ETAG_VERSION));
+    assert_false(st_etag_listed("", "b", ST_ETAG_VERSION));
+    /* The content behind a version is for readers. */
+    assert_true(st_etag_listed("\"b-12\"", "b", ST_ETAG_VERSION));
+    assert_false(st_etag_listed("\"b-12\"", "b", ST_ETAG_CONTENT));
+    assert_false(st_etag_listed("\"bc-12\"", "b", ST_ETAG_VERSION));
 }
 
 static void test_json(void **state)

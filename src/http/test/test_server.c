@@ -18,9 +18,8 @@ typedef struct world {
 static void hello(st_call *call, void *ctx)
 {
     (void)ctx;
-    st_call_set_etag(call, "v1");
-    if (!st_call_not_modified(call, "v1"))
-        st_call_reply_json(call, 200, json_pack("{s:s}", "id", st_call_param(call, "id")));
+    st_call_set_version(call, "v1");
+    st_call_reply_json(call, 200, json_pack("{s:s}", "id", st_call_param(call, "id")));
 }
 
 static void echo(st_call *call, void *ctx)
@@ -65,9 +64,15 @@ static void race(st_call *call, void *ctx)
 
 static void change(st_call *call, void *ctx)
 {
+    st_err err;
+
     (void)ctx;
-    if (!st_call_lost_update(call, "v7"))
+    if (st_etag_listed(st_call_if_match(call), "v7", ST_ETAG_VERSION)) {
         st_call_reply_empty(call, 204);
+    } else {
+        st_fail(&err, ST_EVERSION, "it is v7");
+        st_call_fail(call, &err);
+    }
 }
 
 static void secret(st_call *call, void *ctx)
@@ -164,6 +169,8 @@ static void ask(world *w, const char *request, const char *status, const char *t
     hang_up(&c);
 }
 
+#define TAG_A "\"v1-be08db485da7d780\""
+
 static void test_answers(void **state)
 {
     world *w = begin((st_http_options){0});
@@ -173,8 +180,14 @@ static void test_answers(void **state)
         "{\"id\":\"a b\"}");
     ask(w, "HEAD /hello/a HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200", "\r\n\r\n");
     ask(w, "OPTIONS /echo HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 204", "Allow: POST, OPTIONS");
-    ask(w, "GET /hello/a HTTP/1.1\r\nHost: x\r\nIf-None-Match: \"v1\"\r\n\r\n", " 304",
-        "ETag: \"v1\"");
+    ask(w, "GET /hello/a HTTP/1.1\r\nHost: x\r\n\r\n", " 200", "ETag: " TAG_A);
+    ask(w, "GET /hello/a HTTP/1.1\r\nHost: x\r\nIf-None-Match: \"v1\", " TAG_A "\r\n\r\n", " 304",
+        "ETag: " TAG_A);
+    ask(w,
+        "GET /hello/a HTTP/1.1\r\nHost: x\r\nIf-None-Match: \"v1\"\r\nIf-None-Match: " TAG_A
+        "\r\n\r\n",
+        " 304", "ETag: " TAG_A);
+    ask(w, "GET /hello/b HTTP/1.1\r\nHost: x\r\nIf-None-Match: " TAG_A "\r\n\r\n", " 200", "\"b\"");
     ask(w, "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", " 404", "/problems/not_found");
     ask(w, "DELETE /echo HTTP/1.1\r\nHost: x\r\n\r\n", " 405", "Allow: POST, OPTIONS");
     ask(w, "GET /hello/a?limt=3 HTTP/1.1\r\nHost: x\r\n\r\n", " 400", "did you mean limit?");
@@ -182,8 +195,9 @@ static void test_answers(void **state)
     ask(w, "GET /hello/a HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n", " 406",
         "not_acceptable");
     ask(w, "PUT /change HTTP/1.1\r\nHost: x\r\n\r\n", " 428", "precondition_required");
-    ask(w, "PUT /change HTTP/1.1\r\nHost: x\r\nIf-Match: \"v6\"\r\n\r\n", " 412", "ETag: \"v7\"");
-    ask(w, "PUT /change HTTP/1.1\r\nHost: x\r\nIf-Match: \"v7\"\r\n\r\n", " 204", "\r\n\r\n");
+    ask(w, "PUT /change HTTP/1.1\r\nHost: x\r\nIf-Match: \"v6\"\r\n\r\n", " 412", "it is v7");
+    ask(w, "PUT /change HTTP/1.1\r\nHost: x\r\nIf-Match: \"v6\", \"v7-1f\"\r\n\r\n", " 204",
+        "\r\n\r\n");
     end(w);
 }
 

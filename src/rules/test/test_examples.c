@@ -48,7 +48,7 @@ static st_rules *rules_with(const char *name)
     end = strstr(at, "```");
     assert_non_null(end);
     script = st_xstrndup(at, (size_t)(end - at));
-    assert_ok(st_rules_put(rules, name, script, &err));
+    assert_ok(st_rules_put(rules, name, script, 0, &err));
     return rules;
 }
 

@@ -33,7 +33,7 @@ static void becomes(const char *script, const char *job, const char *want)
     st_err err = {0};
     char *got;
 
-    assert_ok(st_rules_put(rules, "r", script, &err));
+    assert_ok(st_rules_put(rules, "r", script, 0, &err));
     got = apply(rules, job, &err);
     if (!got)
         fail_msg("%s: %s", script, err.msg);
@@ -48,7 +48,7 @@ static void stops(const char *script, int code, const char *text)
     st_err err = {0};
     char *got;
 
-    assert_ok(st_rules_put(rules, "r", script, &err));
+    assert_ok(st_rules_put(rules, "r", script, 0, &err));
     for (int i = 0; i < 2; i++) { /* the box is as good as before */
         got = apply(rules, "{\"gpus\":1}", &err);
         if (got)
@@ -56,7 +56,7 @@ static void stops(const char *script, int code, const char *text)
         if (err.code != code || !strstr(err.msg, text))
             fail_msg("%s: %d %s; wanted %d %s", script, err.code, err.msg, code, text);
     }
-    assert_ok(st_rules_put(rules, "r", "function submit(job) job.gpus = 3 end", &err));
+    assert_ok(st_rules_put(rules, "r", "function submit(job) job.gpus = 3 end", 0, &err));
     got = apply(rules, "{\"gpus\":1}", &err);
     assert_string_equal(got, "{\"gpus\":3}");
     free(got);
@@ -210,7 +210,7 @@ static void test_cpu_time(void **state)
         st_rules_put(rules, "slow",
                      BODY("local a, b = ('x'):rep(1 << 20) .. 'a', ('x'):rep(1 << 20) .. 'b'\n"
                           "while a ~= b do end"),
-                     &err));
+                     0, &err));
     assert_null(apply(rules, "{}", &err));
     assert_non_null(strstr(err.msg, "slow:3: took more than 20 ms of CPU time"));
 }
@@ -239,7 +239,7 @@ static void test_leaks(void **state)
         ST_CLEANUP(st_rules_freep) st_rules *rules = st_rules_new(NULL);
         st_err err = {0};
 
-        assert_ok(st_rules_put(rules, "r", leaks[i], &err));
+        assert_ok(st_rules_put(rules, "r", leaks[i], 0, &err));
         for (int call = 0; call < 3; call++) {
             char *got = apply(rules, "{}", &err);
 
@@ -258,23 +258,23 @@ static void test_put(void **state)
     char *got;
 
     (void)state;
-    assert_ok(st_rules_put(rules, "b", BODY("job.s = (job.s or '') .. 'b'"), &err));
-    assert_ok(st_rules_put(rules, "c", BODY("job.s = (job.s or '') .. 'c'"), &err));
-    assert_ok(st_rules_put(rules, "a", BODY("job.s = (job.s or '') .. 'a'"), &err));
+    assert_ok(st_rules_put(rules, "b", BODY("job.s = (job.s or '') .. 'b'"), 0, &err));
+    assert_ok(st_rules_put(rules, "c", BODY("job.s = (job.s or '') .. 'c'"), 0, &err));
+    assert_ok(st_rules_put(rules, "a", BODY("job.s = (job.s or '') .. 'a'"), 0, &err));
     got = apply(rules, "{}", &err);
     assert_string_equal(got, "{\"s\":\"abc\"}"); /* in order of their names */
     free(got);
-    assert_fails(st_rules_put(rules, "b", "function submit(", &err), ST_EINVAL, "rule b: b:1:");
-    assert_fails(st_rules_put(rules, "b", "x = 1", &err), ST_EINVAL, "neither submit");
-    assert_fails(st_rules_put(rules, "b", "submit = 1", &err), ST_EINVAL, "submit is a number");
-    assert_fails(st_rules_put(rules, "b", "while true do end", &err), ST_EINVAL, "steps");
-    assert_fails(st_rules_put(rules, "b", "\x1bLua", &err), ST_EINVAL, "binary");
-    assert_fails(st_rules_put(rules, "b c", "", &err), ST_EINVAL, "cannot be the name");
+    assert_fails(st_rules_put(rules, "b", "function submit(", 0, &err), ST_EINVAL, "rule b: b:1:");
+    assert_fails(st_rules_put(rules, "b", "x = 1", 0, &err), ST_EINVAL, "neither submit");
+    assert_fails(st_rules_put(rules, "b", "submit = 1", 0, &err), ST_EINVAL, "submit is a number");
+    assert_fails(st_rules_put(rules, "b", "while true do end", 0, &err), ST_EINVAL, "steps");
+    assert_fails(st_rules_put(rules, "b", "\x1bLua", 0, &err), ST_EINVAL, "binary");
+    assert_fails(st_rules_put(rules, "b c", "", 0, &err), ST_EINVAL, "cannot be the name");
     assert_fails(st_rules_check(rules, "b", "?", &err), ST_EINVAL, "b:1:");
     got = apply(rules, "{}", &err);
     assert_string_equal(got, "{\"s\":\"abc\"}"); /* the old one stays */
     free(got);
-    assert_ok(st_rules_put(rules, "b", BODY("return false, 'B'"), &err));
+    assert_ok(st_rules_put(rules, "b", BODY("return false, 'B'"), 0, &err));
     assert_null(apply(rules, "{}", &err));
     list = st_rules_list(rules);
     assert_int_equal(json_array_size(list), 3);
@@ -297,8 +297,8 @@ static void test_fail_open(void **state)
     char *got;
 
     (void)state;
-    assert_ok(st_rules_put(rules, "a", BODY("job.gpus = 7 error('broken')"), &err));
-    assert_ok(st_rules_put(rules, "b", BODY("job.cpu = 2"), &err));
+    assert_ok(st_rules_put(rules, "a", BODY("job.gpus = 7 error('broken')"), 0, &err));
+    assert_ok(st_rules_put(rules, "b", BODY("job.cpu = 2"), 0, &err));
     got = apply(rules, "{\"gpus\":1}", &err);
     assert_string_equal(got, "{\"gpus\":1,\"cpu\":2}"); /* as if a were not there */
     free(got);
@@ -306,7 +306,7 @@ static void test_fail_open(void **state)
     assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "failed")), 1);
     assert_non_null(strstr(
         json_string_value(json_object_get(json_array_get(list, 0), "last_error")), "broken"));
-    assert_ok(st_rules_put(rules, "b", BODY("return false, 'no'"), &err));
+    assert_ok(st_rules_put(rules, "b", BODY("return false, 'no'"), 0, &err));
     assert_null(apply(rules, "{}", &err)); /* a refusal is none of this */
 }
 

@@ -72,8 +72,8 @@ static void test_threads(void **state)
     for (int round = 0; round == 0 || atomic_load(&working) > 0; round++) {
         json_t *size = json_pack("{s:i}", "gpus", 1 + round % 2);
 
-        assert_ok(st_sizes_set(st_rules_sizes(rules), "", "own", size, &err));
-        assert_ok(st_rules_put(rules, "r", scripts[round % 2], &err));
+        assert_ok(st_sizes_set(st_rules_sizes(rules), "", "own", size, 0, &err));
+        assert_ok(st_rules_put(rules, "r", scripts[round % 2], 0, &err));
         json_decref(size);
         for (int i = 0; round == 0 && i < THREADS; i++) {
             workers[i] = (worker){.rules = rules, .number = i};

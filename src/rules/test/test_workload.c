@@ -121,7 +121,7 @@ static int set_size(st_rules *rules, const char *account, const char *name, cons
     ST_CLEANUP(st_json_drop) json_t *doc = json_loads(text, JSON_DECODE_ANY, NULL);
 
     assert_non_null(doc);
-    return st_sizes_set(st_rules_sizes(rules), account, name, doc, err);
+    return st_sizes_set(st_rules_sizes(rules), account, name, doc, 0, err);
 }
 
 static void test_own_sizes(void **state)

@@ -1,0 +1,166 @@
+/*
+ * Schemas of accounts, people, their tokens and secrets, and the site they are on (api/schemas.c).
+ */
+#include "api/schemas.h"
+
+const st_schema st_schemas_accounts[] = {
+    {"Identity", "{\"type\": \"object\", \"properties\": {\"user\": {\"type\": \"string\"}, "
+                 "\"account\": {\"type\": \"string\"}, \"role\": {\"type\": \"string\"}, "
+                 "\"version\": {\"type\": \"string\"}}, \"required\": [\"user\", \"account\", "
+                 "\"role\", \"version\"]}"},
+    {"Roles", "{\"type\": \"object\", \"properties\": {\"roles\": {\"type\": \"array\", "
+              "\"items\": {\"type\": \"object\", \"properties\": {\"role\": {\"type\": "
+              "\"string\"}, \"may\": {\"type\": \"string\"}}, \"required\": [\"role\", "
+              "\"may\"]}}}, \"required\": [\"roles\"]}"},
+    {"AccountSpec", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+                    "\"parent\": {\"type\": \"string\"}, \"guarantee\": {\"type\": \"object\", "
+                    "\"properties\": {}, \"additionalProperties\": true}, \"max\": {\"type\": "
+                    "\"object\", \"properties\": {}, \"additionalProperties\": true}, "
+                    "\"weight\": {\"type\": \"number\"}, \"priority\": {\"type\": \"integer\"}, "
+                    "\"limits\": {\"type\": \"object\", \"properties\": {\"job\": {\"type\": "
+                    "\"object\", \"properties\": {}, \"additionalProperties\": true}, \"user\": "
+                    "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": "
+                    "true}}, \"additionalProperties\": false}, \"trust\": {\"type\": \"string\", "
+                    "\"enum\": [\"inherit\", \"trusted\", \"untrusted\"]}, \"trust_domain\": "
+                    "{\"type\": \"string\", \"enum\": [\"inherit\", \"own\"]}, \"min_run\": "
+                    "{\"type\": [\"string\", \"integer\"], \"description\": \"90s, 1h30m, or "
+                    "seconds\"}}, \"additionalProperties\": false}"},
+    {"Account", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+                "\"id\": {\"type\": \"integer\"}, "
+                "\"parent\": {\"type\": [\"string\", \"null\"]}, \"guarantee\": {\"type\": "
+                "\"object\", \"properties\": {\"gpu\": {\"type\": \"number\"}, \"cpu\": "
+                "{\"type\": \"number\"}, \"ram_mib\": {\"type\": \"integer\"}}, "
+                "\"additionalProperties\": true, \"description\": \"gpu over all types, and "
+                "each type by its name\"}, \"max\": {\"type\": \"object\", \"properties\": "
+                "{\"gpu\": {\"type\": \"number\"}, \"cpu\": {\"type\": \"number\"}, "
+                "\"ram_mib\": {\"type\": \"integer\"}}, \"additionalProperties\": true, "
+                "\"description\": \"gpu over all types, and each type by its name\"}, "
+                "\"weight\": {\"type\": \"number\"}, \"priority\": {\"type\": \"integer\"}, "
+                "\"limits\": {\"type\": \"object\", \"properties\": {}, "
+                "\"additionalProperties\": true}, \"trust\": {\"type\": \"string\"}, "
+                "\"trust_domain\": {\"type\": \"string\"}, \"min_run_seconds\": {\"type\": "
+                "\"number\"}, \"version\": {\"type\": \"integer\"}}, \"required\": "
+                "[\"name\", \"version\"]}"},
+    {"AccountRef", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+                   "\"version\": {\"type\": \"integer\"}}, \"required\": [\"name\", "
+                   "\"version\"]}"},
+    {"AccountList", "{\"type\": \"object\", \"properties\": {\"accounts\": {\"type\": \"array\", "
+                    "\"items\": {\"$ref\": \"#/components/schemas/Account\"}}}, \"required\": "
+                    "[\"accounts\"]}"},
+    {"ServiceQuota",
+     "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, \"quota\": "
+     "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {\"name\": "
+     "{\"type\": \"string\"}, \"about\": {\"type\": \"string\"}, \"used\": {\"type\": "
+     "\"integer\"}, \"limit\": {\"type\": [\"integer\", \"null\"], \"description\": \"the lowest "
+     "of the account and those above it that the caller sees\"}, \"set\": {\"type\": [\"integer\", "
+     "\"null\"], \"description\": \"the account's own\"}}, \"required\": [\"name\", \"used\", "
+     "\"limit\"]}}}, \"required\": [\"account\", \"quota\"]}"},
+    {"ServiceQuotaChange",
+     "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": {\"type\": "
+     "[\"integer\", \"string\"]}, \"description\": \"numbers by the names of ServiceQuota; none "
+     "takes "
+     "the account's own limit away\"}"},
+    {"Quota", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": "
+              "\"string\"}, \"guarantee\": {\"type\": \"object\", \"properties\": "
+              "{\"gpu\": {\"type\": \"number\"}, \"cpu\": {\"type\": \"number\"}, "
+              "\"ram_mib\": {\"type\": \"integer\"}}, \"additionalProperties\": true, "
+              "\"description\": \"gpu over all types, and each type by its name\"}, "
+              "\"floor\": {\"type\": \"object\", \"properties\": {\"gpu\": {\"type\": "
+              "\"number\"}, \"cpu\": {\"type\": \"number\"}, \"ram_mib\": {\"type\": "
+              "\"integer\"}}, \"additionalProperties\": true, \"description\": \"gpu over "
+              "all types, and each type by its name\"}, \"max\": {\"type\": \"object\", "
+              "\"properties\": {\"gpu\": {\"type\": \"number\"}, \"cpu\": {\"type\": "
+              "\"number\"}, \"ram_mib\": {\"type\": \"integer\"}}, "
+              "\"additionalProperties\": true, \"description\": \"gpu over all types, and "
+              "each type by its name\"}, \"held\": {\"type\": \"object\", \"properties\": "
+              "{\"gpu\": {\"type\": \"number\"}, \"cpu\": {\"type\": \"number\"}, "
+              "\"ram_mib\": {\"type\": \"integer\"}}, \"additionalProperties\": true, "
+              "\"description\": \"gpu over all types, and each type by its name\"}, "
+              "\"guaranteed\": {\"type\": \"object\", \"properties\": {\"gpu\": {\"type\": "
+              "\"number\"}, \"cpu\": {\"type\": \"number\"}, \"ram_mib\": {\"type\": "
+              "\"integer\"}}, \"additionalProperties\": true, \"description\": \"gpu over "
+              "all types, and each type by its name\"}, \"borrowed_gpu\": {\"type\": "
+              "\"number\"}}, \"required\": [\"account\"]}"},
+    {"Usage", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": "
+              "\"string\"}, \"half_life_seconds\": {\"type\": \"number\"}, "
+              "\"lost_gpu_hours\": {\"type\": \"number\"}, \"users\": {\"type\": "
+              "\"array\", \"items\": {\"type\": \"object\", \"properties\": {\"account\": "
+              "{\"type\": \"string\"}, \"user\": {\"type\": \"string\"}, \"held_gpu\": "
+              "{\"type\": \"number\"}, \"decayed_gpu_hours\": {\"type\": \"number\"}}}}}, "
+              "\"required\": [\"account\", \"users\"]}"},
+    {"UserList", "{\"type\": \"object\", \"properties\": {\"users\": {\"type\": \"array\", "
+                 "\"items\": {\"type\": \"object\", \"properties\": {\"user\": {\"type\": "
+                 "\"string\"}, \"account\": {\"type\": \"string\"}, \"role\": {\"type\": "
+                 "\"string\"}}}}}, \"required\": [\"users\"]}"},
+    {"Token", "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\"}, "
+              "\"account\": {\"type\": \"string\"}, \"user\": {\"type\": \"string\"}, "
+              "\"role\": {\"type\": \"string\"}, \"label\": {\"type\": \"string\"}, "
+              "\"created\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}, "
+              "\"expires\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}, "
+              "\"revoked\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}, "
+              "\"last_used\": {\"type\": [\"string\", \"null\"], \"format\": "
+              "\"date-time\"}}, \"required\": [\"id\", \"account\", \"user\", \"role\"]}"},
+    {"TokenList", "{\"type\": \"object\", \"properties\": {\"tokens\": {\"type\": \"array\", "
+                  "\"items\": {\"$ref\": \"#/components/schemas/Token\"}}}, \"required\": "
+                  "[\"tokens\"]}"},
+    {"TokenSpec", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": "
+                  "\"string\"}, \"user\": {\"type\": \"string\"}, \"role\": {\"type\": "
+                  "\"string\", \"enum\": [\"owner\", \"admin\", \"member\", \"viewer\", "
+                  "\"auditor\", \"node\"]}, \"label\": {\"type\": \"string\"}, \"expires_in\": "
+                  "{\"type\": [\"string\", \"integer\"], \"description\": \"90s, 1h30m, or "
+                  "seconds\"}}, \"required\": [\"user\", \"role\"], \"additionalProperties\": "
+                  "false}"},
+    {"NewToken", "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\"}, "
+                 "\"token\": {\"type\": \"string\"}, \"account\": {\"type\": \"string\"}, "
+                 "\"user\": {\"type\": \"string\"}, \"role\": {\"type\": \"string\"}, "
+                 "\"expires\": {\"type\": [\"string\", \"null\"], \"format\": "
+                 "\"date-time\"}}, \"required\": [\"id\", \"token\"]}"},
+    {"NameRef", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}}, "
+                "\"required\": [\"name\"]}"},
+    {"AuditList",
+     "{\"type\": \"object\", \"properties\": {\"rows\": {\"type\": \"array\", "
+     "\"items\": {\"type\": \"object\", \"properties\": {\"id\": {\"type\": "
+     "\"string\"}, \"at\": {\"type\": [\"string\", \"null\"], \"format\": "
+     "\"date-time\"}, \"actor\": {\"type\": \"string\"}, "
+     "\"actor_account\": {\"type\": \"string\"}, \"actor_token\": {\"type\": \"string\"}, "
+     "\"account\": {\"type\": "
+     "\"string\"}, \"source\": {\"type\": \"string\"}, \"verb\": {\"type\": "
+     "\"string\"}, \"target\": {\"type\": \"string\"}, \"detail\": {}}}}, "
+     "\"next\": {\"type\": \"string\"}}, \"required\": [\"rows\"]}"},
+    {"AuditVerdict", "{\"type\": \"object\", \"properties\": {\"rows\": {\"type\": \"integer\"}, "
+                     "\"intact\": {\"type\": \"boolean\"}, \"why\": {\"type\": \"string\"}, "
+                     "\"head\": {\"type\": \"string\"}}, \"required\": [\"intact\"]}"},
+    {"SecretValue", "{\"type\": \"string\", \"description\": \"any bytes, 1 to 65536 of them\"}"},
+    {"SecretRef", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+                  "\"account\": {\"type\": \"string\"}, \"version\": {\"type\": \"integer\"}}, "
+                  "\"required\": [\"name\", \"account\", \"version\"]}"},
+    {"SecretList",
+     "{\"type\": \"object\", \"properties\": {\"secrets\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"account\": "
+     "{\"type\": \"string\", \"description\": \"empty: an account above yours\"}, \"below\": "
+     "{\"type\": \"boolean\"}, \"version\": {\"type\": \"integer\"}, \"created\": {\"type\": "
+     "[\"string\", \"null\"], \"format\": \"date-time\"}, \"changed\": {\"type\": [\"string\", "
+     "\"null\"], \"format\": \"date-time\"}, \"by\": {\"type\": \"string\"}}, \"required\": "
+     "[\"name\", \"account\", \"below\"]}}}, \"required\": [\"secrets\"]}"},
+    {"Rotated", "{\"type\": \"object\", \"properties\": {\"key\": {\"type\": \"string\", "
+                "\"description\": \"the new key's id, not the key\"}, \"documents\": {\"type\": "
+                "\"integer\"}}, \"required\": [\"key\", \"documents\"]}"},
+    {"BackupSpec", "{\"type\": \"object\", \"properties\": {\"file\": {\"type\": \"string\"}}, "
+                   "\"additionalProperties\": false}"},
+    {"BackupResult", "{\"type\": \"object\", \"properties\": {\"file\": {\"type\": \"string\"}}, "
+                     "\"required\": [\"file\"]}"},
+    {"Clock",
+     "{\"type\": \"object\", \"properties\": {\"now\": {\"type\": \"string\", \"format\": "
+     "\"date-time\"}, \"machine\": {\"type\": \"string\", \"format\": \"date-time\"}, "
+     "\"ahead_seconds\": {\"type\": \"integer\", \"description\": \"the machine's clock before "
+     "stintd's\"}, \"believed\": {\"type\": \"boolean\"}}, \"required\": [\"now\", "
+     "\"machine\", \"ahead_seconds\", \"believed\"], \"additionalProperties\": false}"},
+    {"ClockAccept",
+     "{\"type\": \"object\", \"properties\": {\"ahead_seconds\": {\"type\": \"integer\", "
+     "\"minimum\": -9007199254740991, \"maximum\": 9007199254740991, \"description\": \"as "
+     "it "
+     "was shown: one that has changed by more than a minute since is refused\"}}, "
+     "\"required\": "
+     "[\"ahead_seconds\"], \"additionalProperties\": false}"},
+    {0},
+};

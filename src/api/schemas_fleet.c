@@ -1,0 +1,174 @@
+/*
+ * Schemas of GPU types, pools, nodes and their agents (api/schemas.c).
+ */
+#include "api/schemas.h"
+
+/* What pools say of their jobs, in what comes in and in what goes out. */
+#define POOL_RULES                                                                       \
+    "\"allow\": {\"type\": \"array\", \"items\": {\"type\": \"string\", \"enum\": "      \
+    "[\"host-image\", \"host-network\"]}}, \"tasks_per_job\": {\"type\": \"integer\"}, " \
+    "\"tasks_per_node\": {\"type\": \"integer\"}, "
+#define POOL_RULES_IN                                                                  \
+    POOL_RULES "\"cpu_per_gpu\": {\"type\": \"number\"}, \"ram_per_gpu\": {\"type\": " \
+               "[\"string\", \"number\"]}, \"cpu_per_task\": {\"type\": \"number\"}, " \
+               "\"ram_per_cpu\": {\"type\": [\"string\", \"number\"]}, "
+
+const st_schema st_schemas_fleet[] = {
+    {"TypeSpec", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+                 "\"vram\": {\"type\": [\"string\", \"number\"], \"description\": \"64Gi, "
+                 "512Mi, or GiB\"}, \"mig\": {\"type\": \"string\"}}, \"required\": "
+                 "[\"name\"], \"additionalProperties\": false}"},
+    {"TypeList", "{\"type\": \"object\", \"properties\": {\"types\": {\"type\": \"array\", "
+                 "\"items\": {\"type\": \"object\", \"properties\": {\"name\": {\"type\": "
+                 "\"string\"}, \"vram_mib\": {\"type\": \"integer\"}, \"mig\": {\"type\": "
+                 "[\"string\", \"null\"]}}}}}, \"required\": [\"types\"]}"},
+    {"PoolSpec",
+     "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, " POOL_RULES_IN
+     "\"levels\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
+     "\"oversubscribe\": {\"type\": \"number\"}}, \"required\": [\"name\"], "
+     "\"additionalProperties\": false}"},
+    {"PoolChange",
+     "{\"type\": \"object\", \"properties\": {" POOL_RULES_IN "\"levels\": {\"type\": \"array\", "
+     "\"items\": {\"type\": \"string\", \"enum\": [\"whole\", \"mig\", \"mps\", "
+     "\"time\"]}}, \"oversubscribe\": {\"type\": \"number\", \"minimum\": 1, "
+     "\"maximum\": 4}}, \"additionalProperties\": false}"},
+    {"Pool", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, " POOL_RULES
+             "\"cpu_per_gpu\": {\"type\": [\"number\", \"null\"]}, \"ram_per_gpu_mib\": {\"type\": "
+             "[\"integer\", \"null\"]}, \"cpu_per_task\": {\"type\": \"number\"}, "
+             "\"ram_per_cpu_mib\": {\"type\": [\"integer\", \"null\"]}, "
+             "\"levels\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
+             "\"oversubscribe\": {\"type\": \"number\"}, \"nodes\": {\"type\": "
+             "\"integer\"}, \"gpus\": {\"type\": \"integer\"}, \"gpus_ready\": {\"type\": "
+             "\"integer\"}}, \"required\": [\"name\"]}"},
+    {"PoolList", "{\"type\": \"object\", \"properties\": {\"pools\": {\"type\": \"array\", "
+                 "\"items\": {\"$ref\": \"#/components/schemas/Pool\"}}}, \"required\": "
+                 "[\"pools\"]}"},
+    {"NodeSpec", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+                 "\"pool\": {\"type\": \"string\"}, \"gpu\": {\"type\": \"string\"}, "
+                 "\"gpus\": {\"type\": \"integer\"}, \"nvlink\": {\"type\": \"integer\"}, "
+                 "\"nvlink_domain\": {\"type\": \"string\"}, \"cpu\": {\"type\": \"number\"}, "
+                 "\"ram\": {\"type\": [\"string\", \"number\"], \"description\": \"64Gi, "
+                 "512Mi, or GiB\"}, \"rack\": {\"type\": \"string\"}, \"block\": {\"type\": "
+                 "\"string\"}, \"zone\": {\"type\": \"string\"}}, \"required\": [\"name\"], "
+                 "\"additionalProperties\": false}"},
+    {"NodeChange", "{\"type\": \"object\", \"properties\": {\"state\": {\"type\": \"string\", "
+                   "\"enum\": [\"ready\", \"draining\", \"failed\"]}, \"reason\": {\"type\": "
+                   "\"string\"}}, \"required\": "
+                   "[\"state\"], \"additionalProperties\": false}"},
+    {"Node", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+             "\"pool\": {\"type\": \"string\"}, \"type\": {\"type\": [\"string\", "
+             "\"null\"]}, \"gpus\": {\"type\": \"integer\"}, \"cpu\": {\"type\": "
+             "\"number\"}, \"ram_mib\": {\"type\": \"integer\"}, \"state\": {\"type\": "
+             "\"string\"}, \"reason\": {\"type\": \"string\"}, \"since\": {\"type\": \"string\", "
+             "\"format\": \"date-time\"}, \"by\": {\"type\": \"string\"}, \"rack\": "
+             "{\"type\": \"string\"}, "
+             "\"block\": {\"type\": "
+             "\"string\"}, \"zone\": {\"type\": \"string\"}, \"gpus_free\": {\"type\": "
+             "\"integer\"}, \"key\": {\"type\": \"string\"}, \"may_rejoin\": {\"type\": "
+             "\"boolean\"}, \"flags\": {\"type\": \"array\", \"items\": {\"type\": "
+             "\"object\", \"properties\": {\"flag\": {\"type\": \"string\"}, \"reason\": "
+             "{\"type\": \"string\"}, \"since\": {\"type\": \"string\"}, \"last\": "
+             "{\"type\": \"string\"}}}}, "
+             "\"jobs\": {\"type\": \"array\", \"items\": {\"type\": "
+             "\"string\"}}}, \"required\": [\"name\", \"pool\", \"state\"]}"},
+    {"DeviceMap",
+     "{\"type\": \"object\", \"properties\": {\"runs\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"array\"}}, \"nodes\": {\"type\": \"array\", \"items\": {\"type\": "
+     "\"string\"}}, \"devices\": {\"type\": \"string\"}}, \"required\": [\"runs\", "
+     "\"nodes\", \"devices\"]}"},
+    {"NodeList", "{\"type\": \"object\", \"properties\": {\"nodes\": {\"type\": \"array\", "
+                 "\"items\": {\"$ref\": \"#/components/schemas/Node\"}}}, \"required\": "
+                 "[\"nodes\"]}"},
+    {"JoinTokenSpec", "{\"type\": \"object\", \"properties\": {\"pool\": {\"type\": \"string\"}, "
+                      "\"label\": {\"type\": \"string\"}, \"uses\": {\"type\": \"integer\", "
+                      "\"minimum\": 1}, \"expires_in\": {\"type\": [\"string\", \"integer\"], "
+                      "\"description\": \"90s, 1h30m, or seconds\"}, \"new_types\": "
+                      "{\"type\": \"boolean\"}}, \"additionalProperties\": false}"},
+    {"JoinToken", "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\"}, "
+                  "\"token\": {\"type\": \"string\"}, \"pool\": {\"type\": \"string\"}, "
+                  "\"uses\": {\"type\": \"integer\"}, \"new_types\": {\"type\": \"boolean\"}, "
+                  "\"expires\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}}, "
+                  "\"required\": [\"id\", \"token\", "
+                  "\"uses\"]}"},
+    {"Challenge", "{\"type\": \"object\", \"properties\": {\"challenge\": {\"type\": "
+                  "\"string\"}, \"agent_port\": {\"type\": \"integer\"}}, \"required\": "
+                  "[\"challenge\"]}"},
+    {"NodeRegistration",
+     "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+     "\"key\": {\"type\": \"string\", \"description\": \"public key, Ed25519, hexadecimal\"}, "
+     "\"machine_id\": {\"type\": \"string\"}, \"address\": {\"type\": "
+     "\"string\"}, \"version\": {\"type\": \"string\"}, \"driver\": {\"type\": "
+     "\"string\"}, \"cpu\": {\"type\": \"number\"}, \"ram\": {\"type\": "
+     "[\"string\", \"number\"], \"description\": \"64Gi, 512Mi, or GiB\"}, "
+     "\"gpu\": {\"type\": \"object\", \"properties\": {\"type\": {\"type\": "
+     "\"string\"}, \"count\": {\"type\": \"integer\"}, \"vram\": {\"type\": "
+     "[\"string\", \"number\"], \"description\": \"64Gi, 512Mi, or GiB\"}, "
+     "\"mig\": {\"type\": \"string\"}, \"uuids\": {\"type\": \"array\", "
+     "\"items\": {\"type\": \"string\"}}}, \"required\": [\"type\", \"count\"], "
+     "\"additionalProperties\": false}, \"topology\": {\"type\": \"object\", "
+     "\"properties\": {\"rack\": {\"type\": \"string\"}, \"block\": {\"type\": "
+     "\"string\"}, \"zone\": {\"type\": \"string\"}, \"nvlink\": {\"type\": "
+     "\"integer\"}, \"nvlink_domain\": {\"type\": \"string\"}}, "
+     "\"additionalProperties\": false}, \"labels\": {\"type\": \"object\", "
+     "\"properties\": {}, \"additionalProperties\": true}}, \"required\": "
+     "[\"name\", \"machine_id\", \"cpu\", \"ram\"], \"additionalProperties\": "
+     "false}"},
+    {"NodeTerms", "{\"type\": \"object\", \"properties\": {\"node\": {\"type\": \"string\"}, "
+                  "\"pool\": {\"type\": \"string\"}, \"session\": {\"type\": \"string\"}, "
+                  "\"taken\": {\"type\": \"boolean\"}, "
+                  "\"epoch\": {\"type\": \"integer\"}, \"revision\": {\"type\": \"integer\"}, "
+                  "\"now_ms\": {\"type\": \"integer\"}, \"lease_ms\": {\"type\": "
+                  "\"integer\"}, \"at_lease_end\": {\"type\": \"string\", \"enum\": "
+                  "[\"kill\", \"keep\"]}, \"interval_ms\": {\"type\": \"integer\"}, "
+                  "\"wait_ms\": {\"type\": \"integer\"}, \"log_chunk_bytes\": {\"type\": "
+                  "\"integer\"}, \"state\": {\"type\": \"string\"}}, \"required\": "
+                  "[\"epoch\", \"now_ms\", \"lease_ms\", \"at_lease_end\"]}"},
+    {"NodeStatus",
+     "{\"type\": \"object\", \"properties\": {\"epoch\": {\"type\": "
+     "\"integer\"}, \"revision\": {\"type\": \"integer\"}, \"now_ms\": "
+     "{\"type\": \"integer\"}, \"tasks\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"object\", \"properties\": {\"job\": {\"type\": \"string\"}, "
+     "\"stay\": {\"type\": \"integer\"}, \"task\": {\"type\": \"integer\"}, "
+     "\"state\": {\"type\": \"string\", \"enum\": [\"starting\", \"running\", "
+     "\"checkpointed\", \"paused\", \"exited\", \"failed-to-start\"]}, "
+     "\"exit_code\": {\"type\": \"integer\"}, \"signal\": {\"type\": "
+     "\"integer\"}, \"reason\": {\"type\": \"string\"}, \"fault\": {\"type\": "
+     "\"string\", \"enum\": [\"node\"], \"description\": \"it did not start for a reason "
+     "of the node\"}, \"started_ms\": "
+     "{\"type\": \"integer\"}, \"ended_ms\": {\"type\": \"integer\"}}, "
+     "\"required\": [\"job\", \"stay\", \"task\", \"state\"]}}, \"node\": "
+     "{\"type\": \"object\", \"properties\": {\"health\": {\"type\": \"string\", "
+     "\"enum\": [\"ok\", \"hold\", \"failed\"]}, \"reason\": {\"type\": \"string\"}}}, "
+     "\"gpus\": {\"type\": \"array\", \"items\": {}}}, \"required\": [\"tasks\"]}"},
+    {"DesiredState", "{\"type\": \"object\", \"properties\": {\"node\": {\"type\": \"string\"}, "
+                     "\"epoch\": {\"type\": \"integer\"}, \"revision\": {\"type\": \"integer\"}, "
+                     "\"now_ms\": {\"type\": \"integer\"}, \"state\": {\"type\": \"string\"}, "
+                     "\"jobs\": {\"type\": \"array\", \"items\": {\"type\": \"object\", "
+                     "\"properties\": {\"job\": {\"type\": \"string\"}, \"stay\": {\"type\": "
+                     "\"integer\"}, \"want\": {\"type\": \"string\", \"enum\": [\"run\", "
+                     "\"notify\", \"checkpoint\", \"pause\", \"stop\"]}, \"until_ms\": "
+                     "{\"type\": \"integer\"}, \"deadline_ms\": {\"type\": \"integer\"}, "
+                     "\"account\": {\"type\": \"string\"}, \"gpu\": {\"type\": \"string\"}, "
+                     "\"level\": {\"type\": \"string\"}, \"share\": {\"type\": \"number\"}, "
+                     "\"vram_mib\": {\"type\": \"integer\"}, \"cpu\": {\"type\": \"number\"}, "
+                     "\"ram_mib\": {\"type\": \"integer\"}, \"on_preempt\": {\"type\": "
+                     "\"string\"}, \"world_size\": {\"type\": \"integer\"}, \"hosts\": "
+                     "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": "
+                     "{\"node\": {\"type\": \"string\"}, \"address\": {\"type\": \"string\"}}}}, "
+                     "\"document\": {\"type\": \"object\", \"properties\": {}, "
+                     "\"additionalProperties\": true}, \"tasks\": {\"type\": \"array\", "
+                     "\"items\": {\"type\": \"object\", \"properties\": {\"task\": {\"type\": "
+                     "\"integer\"}, \"rank\": {\"type\": \"integer\"}, \"local_rank\": "
+                     "{\"type\": \"integer\"}, \"over\": {\"type\": \"boolean\"}, \"devices\": "
+                     "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": "
+                     "{\"index\": {\"type\": \"integer\"}, \"uuid\": {\"type\": \"string\"}}}}, "
+                     "\"mig\": {\"type\": \"object\", \"properties\": {\"profile\": {\"type\": "
+                     "\"string\"}, \"start\": {\"type\": \"integer\"}}}}}}}, \"required\": "
+                     "[\"job\", \"stay\", \"want\", \"world_size\", \"hosts\", \"document\", "
+                     "\"tasks\"]}}}, \"required\": [\"node\", \"epoch\", \"revision\", "
+                     "\"now_ms\", \"jobs\"]}"},
+    {"LogReceipt", "{\"type\": \"object\", \"properties\": {\"next\": {\"type\": \"integer\"}, "
+                   "\"dropped\": {\"type\": \"integer\"}}, \"required\": [\"next\", "
+                   "\"dropped\"]}"},
+    {0},
+};
