@@ -6,6 +6,7 @@ set -u
 . "$(dirname "$0")/lib/agents.sh"
 need_containers
 lease=18s
+grace=15s
 start_native
 start_agent n1 --exec oci
 node_becomes n1 ready
@@ -43,6 +44,52 @@ said n1 "event=ended .*$first stay=2"
 group() { cat /sys/fs/cgroup/*/stint-*/"$1"/cgroup.procs /sys/fs/cgroup/stint-*/"$1"/cgroup.procs 2>/dev/null | wc -l; }
 [ "$(group "$first.2.0")" -eq 0 ] || fail "it is said to have ended and runs on"
 "$stint" cancel "$first" >/dev/null 2>&1
+
+# ---- the journal is lost when tasks have ended ----------------------------------------------------------
+
+# What they said at their ends is still true, nothing runs again for it, and nothing of them stays.
+submit --name good --gpus 1 --cpu 0.2 --ram 64Mi --limit 5m -- sh -c 'echo ran >>/data/good; exit 0'
+good=$job
+submit --name bad --gpus 1 --cpu 0.2 --ram 64Mi --limit 5m -- sh -c 'echo ran >>/data/bad; sleep 1; exit 3'
+bad=$job
+wait_for test -e "$tmp/n1/run/tasks/$bad.1.0/live.json" || fail "there is no $tmp/n1/run/tasks/$bad.1.0/live.json"
+kill -STOP "$stintd_pid" # the ends are on the disk, and nobody has heard of them
+wait_for test -e "$tmp/n1/run/tasks/$bad.1.0/exit.json" || fail "there is no $tmp/n1/run/tasks/$bad.1.0/exit.json"
+crash_agent n1
+rm -f "$tmp"/n1/tasks.*
+kill -CONT "$stintd_pid"
+start_agent n1 --exec oci
+becomes "$good" done
+becomes "$bad" failed
+"$stint" show "$bad" | grep -q 'exited with 3' || fail "how it ended is lost: $("$stint" show "$bad")"
+[ "$(cat "$storage/good" "$storage/bad" | wc -l)" -eq 2 ] || fail "an ended task ran again"
+forgotten() { [ -z "$(ls "$tmp/n1/run/tasks")" ]; }
+ran=$((ran + 1))
+wait_for forgotten || fail "folders of ended tasks stay: $(ls "$tmp/n1/run/tasks")"
+
+# One that was told to save and left has not come to its end, though it exited with 0.
+try 0 'made' account create guest
+submit --name saver --account guest --gpus 8 --cpu 0.2 --ram 64Mi --limit 5m --on-preempt checkpoint -- sh -c '
+    echo ran >>/data/saver
+    [ "$STINT_STAY" = 1 ] || exit 0
+    trap "echo heard >/data/heard; until [ -e /data/leave ]; do sleep 0.1; done; exit 0" TERM
+    while :; do sleep 0.1; done'
+saver=$job
+other=$(storage_of n1 guest)
+wait_for test -e "$other/saver" || fail "there is no $other/saver"
+submit --name owner --gpus 4 --cpu 0.2 --ram 64Mi --limit 5m -- true
+wait_for test -e "$other/heard" || fail "there is no $other/heard"
+kill -STOP "$stintd_pid"
+touch "$other/leave"
+wait_for test -e "$tmp/n1/run/tasks/$saver.1.0/exit.json" || fail "there is no $tmp/n1/run/tasks/$saver.1.0/exit.json"
+crash_agent n1
+rm -f "$tmp"/n1/tasks.*
+kill -CONT "$stintd_pid"
+start_agent n1 --exec oci
+becomes "$job" done
+becomes "$saver" done
+[ "$(wc -l <"$other/saver")" -eq 2 ] || fail "what had saved and left did not go on: $("$stint" show "$saver")"
+rm -f "$other/leave"
 
 # ---- the watchdog is replaced, and supervisors know the lease ---------------------------------------------
 

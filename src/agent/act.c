@@ -166,8 +166,10 @@ void st_host_kill(st_host *h, st_task *t, const char *reason, int64_t now)
     }
     st_host_mps_part(h, t);
     r = h->exec->ops->kill(h->exec, t, reason, now, &err);
-    if (r == 0 && st_task_live(t))
-        h->exec->ops->look(h->exec, t, now);
+    if (r == 0) {
+        t->now.look_ms = 0;
+        st_host_look(h, t, now);
+    }
     if (r < 0 && r != -ST_EDOWN) /* it is dying: its end will be seen */
         st_say(h, "kill-failed", "job=%s task=%d reason=\"%s\"", t->key.job, t->key.task, err.msg);
 }

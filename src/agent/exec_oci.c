@@ -45,6 +45,9 @@ static int oci_signal(st_exec *e, st_task *t, int signal, int64_t now, st_err *e
 
     (void)now;
     st_launch_id(t, id);
+    /* Before it hears: who comes later knows what its exit means. */
+    if (t->stopped || t->asked)
+        (void)st_run_tell(e->run, id, t->stopped ? ST_RUN_TOLD_STOP : ST_RUN_TOLD_SAVE, NULL);
     return st_run_signal(e->run, id, signal, err);
 }
 
@@ -95,8 +98,24 @@ static const char *why(const st_run_task *now)
     }
 }
 
+/* Of one whose record was lost all is known again but what it used: it has ended as it did, unless that was for our
+ * having lost it. */
+static void know_stray(st_task *t, const st_run_task *now)
+{
+    if (now->why == ST_RUN_WHY_KILLED && strcmp(now->text, ST_STRAY_REASON) == 0)
+        return;
+    t->fault = false;
+    t->reason[0] = '\0';
+    t->asked = now->told == ST_RUN_TOLD_SAVE;
+    t->stopped = now->told == ST_RUN_TOLD_STOP;
+    t->killed = now->why == ST_RUN_WHY_KILLED;
+    snprintf(t->tenant, sizeof t->tenant, "%s", now->tenant);
+}
+
 static void take_end(st_task *t, const st_run_task *now)
 {
+    if (t->stray)
+        know_stray(t, now);
     if (now->why == ST_RUN_WHY_START) {
         st_task_unstarted(t, now->ended_boot_ms, now->node_fault,
                           now->text[0] ? now->text : "it could not be started");
@@ -132,7 +151,8 @@ static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
         return false;
     }
     if (r == -ST_ENOENT) {
-        t->fault = before == ST_PHASE_NOTED; /* nothing of it was made: it may run elsewhere */
+        /* Nothing of it was made, or kept: it may run elsewhere. */
+        t->fault = before == ST_PHASE_NOTED || t->stray;
         st_task_lost(t, now_ms,
                      before == ST_PHASE_NOTED ? "the agent ended while it was starting this task"
                                               : "nothing is left of it on the node");

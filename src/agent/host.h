@@ -134,6 +134,7 @@ typedef struct st_host {
     ST_VEC(st_begin) begins; /* of this turn */
     int room;                /* how many more may begin now */
     bool swept;              /* since then */
+    bool clearing;           /* a worker removes what earlier attempts left */
     int64_t foreign_ms;      /* boot clock: since when somebody else is on a GPU; 0: nobody is */
     ST_VEC(st_task) leaving; /* those a worker removes, or is about to */
     bool removing;           /* it does */
@@ -210,6 +211,8 @@ bool st_host_busy(const st_host *h);
 void st_host_free(st_host *h);
 int st_host_open(st_host *h, st_err *err); /* its files, GPUs, executor */
 void st_host_turn(st_host *h);
+/* Sees what became of a task, and says so. */
+void st_host_look(st_host *h, st_task *t, int64_t boot_ms);
 void st_host_save(st_host *h);
 
 /* report.c */

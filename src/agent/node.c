@@ -125,31 +125,29 @@ static void noticed(void *ctx, st_notice_kind kind, int watch)
     }
 }
 
+void st_host_look(st_host *h, st_task *t, int64_t now)
+{
+    if (!st_task_live(t) || !h->exec->ops->look(h->exec, t, now))
+        return;
+    h->dirty = h->changed = true;
+    h->fenced = h->fenced || t->fenced;
+    h->log_ms = 0; /* its last lines, at once */
+    t->now.output = true;
+    if (t->phase == ST_PHASE_RUNNING || t->phase == ST_PHASE_UNSTARTED)
+        st_host_judge_start(h, t);
+    if (t->phase == ST_PHASE_RUNNING)
+        st_host_load(h, t, true, now);
+    else if (!st_task_live(t))
+        st_say(h, "ended", "job=%s stay=%d task=%d exit=%d signal=%d%s", t->key.job, t->key.stay,
+               t->key.task, t->exit_code, t->exit_signal, t->saved ? " saved=true" : "");
+}
+
 static void look(st_host *h, int64_t now)
 {
     st_notices_take(h->notices, noticed, h);
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
-        st_task *t = &h->journal.tasks.v[i];
-
-        if (!st_task_live(t))
-            continue;
-        if (!h->exec->ops->look(h->exec, t, now)) {
-            st_host_signal(h, t, now);
-            continue;
-        }
-        h->dirty = h->changed = true;
-        h->fenced = h->fenced || t->fenced;
-        h->log_ms = 0; /* its last lines, at once */
-        t->now.output = true;
-        if (t->phase == ST_PHASE_RUNNING || t->phase == ST_PHASE_UNSTARTED)
-            st_host_judge_start(h, t);
-        st_host_signal(h, t, now);
-        if (t->phase == ST_PHASE_RUNNING)
-            st_host_load(h, t, true, now);
-        else if (!st_task_live(t))
-            st_say(h, "ended", "job=%s stay=%d task=%d exit=%d signal=%d%s", t->key.job,
-                   t->key.stay, t->key.task, t->exit_code, t->exit_signal,
-                   t->saved ? " saved=true" : "");
+        st_host_look(h, &h->journal.tasks.v[i], now);
+        st_host_signal(h, &h->journal.tasks.v[i], now);
     }
 }
 

@@ -205,6 +205,19 @@ static bool lingers(const planner *p, const st_task *t)
            p->now < t->ended_ms + LINGER_MS && !awaited(p, t);
 }
 
+/* Another stray may be on the same devices, and is there; or it is its turn to have their memory read. */
+static bool crowded(const planner *p, const st_task *t)
+{
+    for (size_t i = 0; t->stray && i < p->holders.n; i++) {
+        const st_task *other = p->holders.v[i];
+
+        if (other != t && other->stray && (other->place.devs & t->place.devs) != 0 &&
+            (!other->gone || other->scanning || other < t))
+            return true;
+    }
+    return false;
+}
+
 /* Its processes are gone; what of its memory? */
 static void plan_memory(planner *p, const st_task *t)
 {
@@ -214,6 +227,8 @@ static void plan_memory(planner *p, const st_task *t)
         st_vec_push(p->out, scrub);
         return;
     }
+    if (crowded(p, t))
+        return;
     if (p->view->scrub == ST_SCRUB_NEVER || t->place.devs == 0 || shared_on(p, t))
         scrub.scan = false;
     for (size_t i = 0; scrub.scan && i < p->holders.n; i++) {

@@ -1,10 +1,12 @@
 /*
- * What is on the node by the kernel's word, against what the journal has: groups of tasks that nobody
- * knows of are given a record, as strays, and ended by the plan. It is looked for when the agent starts,
- * before anything is started, and now and then.
+ * What is on the node by the word of the kernel and the disk, against what the journal has: groups and folders
+ * of tasks that nobody knows of are given a record, as strays. What runs is ended by the plan; what has ended is told
+ * as it ended, if its folder says how, and forgotten like any other. It is looked for when the agent starts, before
+ * anything is started, and now and then.
  *
  * A stray is taken to hold every device that nobody else holds, for nobody knows better: so nothing is
- * handed out until all of it is verified gone and what it may have left in memory was read.
+ * handed out until all of it is verified gone and what it may have left in memory was read. Several strays hold the
+ * same devices, and each of them must be gone.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,6 +21,7 @@
 #include "base/mem.h"
 
 #define SWEEP_MS 5000
+#define CLEAR_MS 60000 /* for a worker that removes what an earlier attempt left */
 
 static uint64_t name_hash(const char *name)
 {
@@ -67,31 +70,86 @@ static uint16_t unheld(const st_host *h)
     uint16_t devs = (uint16_t)((1u << h->inv.n) - 1);
 
     for (size_t i = 0; i < h->journal.tasks.n; i++)
-        if (!h->journal.tasks.v[i].clean)
+        if (!h->journal.tasks.v[i].clean && !h->journal.tasks.v[i].stray)
             devs &= (uint16_t)~h->journal.tasks.v[i].place.devs;
     return devs;
 }
 
-static void found(st_host *h, const char *name)
+typedef struct attempt {
+    st_exec *exec;
+    const st_task *task;
+} attempt;
+
+/* In a worker. */
+static int clear(void *ctx, st_err *err)
+{
+    attempt *a = ctx;
+
+    return a->exec->ops->remove(a->exec, a->task, err);
+}
+
+static void cleared(void *ctx, const st_task_key *key, int r, const st_err *err)
+{
+    st_host *h = ctx;
+
+    h->clearing = false;
+    if (r < 0)
+        st_say(h, "not-cleared", "job=%s stay=%d task=%d reason=\"%s\"", key->job, key->stay,
+               key->task, err->msg);
+}
+
+/* Ends what is in a group that is no task's; false: nobody is in it. */
+static bool end_group(st_host *h, const char *name)
+{
+    int64_t left = st_run_group_end(h->exec->run, name);
+
+    if (left > 0)
+        st_say(h, "swept", "group=%s left=%" PRId64, name, left);
+    return left > 0;
+}
+
+/* Another attempt of a task that is known: only what is there is too much. */
+static bool end_attempt(st_host *h, const st_task *known, const st_task *t, const char *name)
+{
+    attempt ctx = {h->exec, t};
+    st_work w = {.what = "removing an earlier attempt",
+                 .limit_ms = CLEAR_MS,
+                 .aside = true,
+                 .fn = clear,
+                 .ctx = &ctx,
+                 .done = cleared,
+                 .done_ctx = h,
+                 .key = t->key};
+    st_err err = {0};
+    int id;
+
+    if (known->now.working) /* whoever is at it removes it */
+        return false;
+    if (end_group(h, name))
+        return true;
+    if (!h->clearing && h->exec->ops->there(h->exec, t))
+        h->clearing = st_worker_start(h->process->workers, &w, &id, &err) == 0;
+    return false;
+}
+
+/* Whether there is somebody who has to go first. */
+static bool found(st_host *h, const char *name)
 {
     st_task t, *old;
 
-    if (!st_sweep_parse(name, &t)) {
-        st_say(h, "swept", "group=%s left=%" PRId64, name, st_run_group_end(h->exec->run, name));
-        return;
-    }
+    if (!st_sweep_parse(name, &t))
+        return end_group(h, name);
     t.place.devs = unheld(h);
     t.now.kept = 0;
     old = st_journal_find(&h->journal, &t.key);
-    if (old) { /* another attempt of a task that is known: only the processes are too many */
-        st_say(h, "swept", "group=%s left=%" PRId64, name, st_run_group_end(h->exec->run, name));
-        return;
-    }
+    if (old)
+        return end_attempt(h, old, &t, name);
     snprintf(t.reason, sizeof t.reason, "%s", ST_STRAY_REASON);
     st_journal_add(&h->journal, &t);
     h->dirty = h->changed = true;
     st_say(h, "stray", "job=%s stay=%d task=%d reason=\"%s\"", t.key.job, t.key.stay, t.key.task,
            ST_STRAY_REASON);
+    return true;
 }
 
 size_t st_host_sweep(st_host *h, int64_t boot, bool now)
@@ -104,14 +162,12 @@ size_t st_host_sweep(st_host *h, int64_t boot, bool now)
     if (!h->exec->run || (!now && boot < h->sweep_ms))
         return 0;
     h->sweep_ms = boot + SWEEP_MS;
-    st_run_groups(h->exec->run, &names, &n);
+    st_run_traces(h->exec->run, &names, &n);
     known = known_names(h);
     for (size_t i = 0; i < n; i++)
         if (!st_idmap_get(known, name_hash(names[i]), NULL) &&
-            strncmp(names[i], ST_RUN_TRY, strlen(ST_RUN_TRY)) != 0) {
-            found(h, names[i]);
-            strays++;
-        }
+            strncmp(names[i], ST_RUN_TRY, strlen(ST_RUN_TRY)) != 0)
+            strays += found(h, names[i]);
     return strays;
 }
 

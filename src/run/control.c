@@ -134,6 +134,14 @@ int st_run_signal(const st_run *run, const char *id, int signal, st_err *err)
     return 0;
 }
 
+int st_run_tell(const st_run *run, const char *id, st_run_told told, st_err *err)
+{
+    char dir[PATH_MAX];
+    int r = st_state_dir(run, id, dir, err);
+
+    return r ? r : st_told_write(dir, told, err);
+}
+
 /* The control group of a task: as its plan has it; where that is lost, by its name. What runs is in
  * there, whatever became of our files. */
 static int group_of(const st_run *run, const char *id, char ret[256], st_err *err)
@@ -163,33 +171,47 @@ int st_run_count(const st_run *run, const char *id, int64_t *ret, st_err *err)
     return r;
 }
 
-int st_run_groups(const st_run *run, char (**ret)[ST_RUN_ID_MAX], size_t *ret_n)
+typedef char trace[ST_RUN_ID_MAX];
+typedef ST_VEC(trace) traces;
+
+static void add_traces(const char *top, st_map *seen, traces *ret)
 {
-    typedef char name[ST_RUN_ID_MAX];
-    ST_CLEANUP(st_map_freep) st_map *seen = st_map_new();
-    name *names = NULL;
-    size_t n = 0;
+    DIR *d = opendir(top);
 
-    for (int i = 0; i < run->cg.nall; i++) {
-        char top[PATH_MAX];
-        DIR *d = st_os_path(top, NULL, "%s/%s", run->cg.all[i], run->cgroup_root) == 0
-                     ? opendir(top)
-                     : NULL;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        bool folder = e->d_type == DT_DIR || e->d_type == DT_UNKNOWN;
 
-        for (struct dirent *e; d && (e = readdir(d));) {
-            if (e->d_type != DT_DIR || e->d_name[0] == '.' || strlen(e->d_name) >= ST_RUN_ID_MAX ||
-                st_map_get(seen, e->d_name, NULL))
-                continue;
-            st_map_put(seen, e->d_name, 1);
-            names = st_xrealloc(names, (n + 1) * sizeof *names);
-            snprintf(names[n++], ST_RUN_ID_MAX, "%s", e->d_name);
-        }
-        if (d)
-            closedir(d);
+        if (!folder || e->d_name[0] == '.' || strlen(e->d_name) >= sizeof(trace) ||
+            st_map_get(seen, e->d_name, NULL))
+            continue;
+        st_map_put(seen, e->d_name, 1);
+        st_vec_reserve(ret, ret->n + 1);
+        snprintf(ret->v[ret->n++], sizeof(trace), "%s", e->d_name);
     }
-    *ret = names;
-    *ret_n = n;
-    return 0;
+    if (d)
+        closedir(d);
+}
+
+static int backwards(const void *a, const void *b)
+{
+    return -strcmp(a, b);
+}
+
+void st_run_traces(const st_run *run, char (**ret)[ST_RUN_ID_MAX], size_t *ret_n)
+{
+    ST_CLEANUP(st_map_freep) st_map *seen = st_map_new();
+    traces all = {0};
+    char top[PATH_MAX];
+
+    for (int i = 0; i < run->cg.nall; i++)
+        if (st_os_path(top, NULL, "%s/%s", run->cg.all[i], run->cgroup_root) == 0)
+            add_traces(top, seen, &all);
+    if (st_os_path(top, NULL, "%s/tasks", run->state_dir) == 0)
+        add_traces(top, seen, &all);
+    if (all.n > 0)
+        qsort(all.v, all.n, sizeof(all.v[0]), backwards);
+    *ret = all.v;
+    *ret_n = all.n;
 }
 
 int64_t st_run_group_end(const st_run *run, const char *name)

@@ -211,6 +211,18 @@ typedef enum {
 #undef ST_RUN_WHY_ENUM
 } st_run_why;
 
+/* X(name, string): what a task was told with its last signal. */
+#define ST_RUN_TOLD_TABLE(X)          \
+    X(ST_RUN_TOLD_NOTHING, "nothing") \
+    X(ST_RUN_TOLD_SAVE, "save")       \
+    X(ST_RUN_TOLD_STOP, "stop")
+
+typedef enum {
+#define ST_RUN_TOLD_ENUM(name, string) name,
+    ST_RUN_TOLD_TABLE(ST_RUN_TOLD_ENUM)
+#undef ST_RUN_TOLD_ENUM
+} st_run_told;
+
 const char *st_run_state_name(st_run_state state);
 const char *st_run_why_name(st_run_why why);
 
@@ -223,6 +235,7 @@ typedef struct st_run_task {
     int64_t started_boot_ms; /* the same, by the boot clock */
     int64_t deadline_ms;     /* of the time limit; 0: none */
     int shim_pid, init_pid;  /* while it runs */
+    st_run_told told;
 
     /* Once ended. */
     st_run_why why;
@@ -257,6 +270,9 @@ int st_run_wait(const st_run *run, const char *id, int64_t timeout_ms, st_run_ta
 
 int st_run_signal(const st_run *run, const char *id, int signal, st_err *err);
 
+/* Notes what its signal means, so that its exit is understood by whoever knows nothing else of it. */
+int st_run_tell(const st_run *run, const char *id, st_run_told told, st_err *err);
+
 /* Ends it whole; ST_EDOWN if a process is left after timeout_ms. Fine on what has ended. */
 int st_run_kill(const st_run *run, const char *id, const char *reason, int64_t timeout_ms,
                 st_err *err);
@@ -264,10 +280,10 @@ int st_run_kill(const st_run *run, const char *id, const char *reason, int64_t t
 /* How many processes of the task exist now; 0 is proof that it is gone. */
 int st_run_count(const st_run *run, const char *id, int64_t *ret, st_err *err);
 
-/* The names of all groups under the root, in any hierarchy: "job.stay.task", as ids are with dots. This is
- * what the kernel knows; free(*ret). */
+/* The names of all groups under the root, in any hierarchy, and of all folders of tasks: "job.stay.task", as
+ * ids are with dots. This is what the kernel and the disk know; later attempts come first; free(*ret). */
 #define ST_RUN_TRY "stint-try" /* how those begin that a runtime is tried in */
-int st_run_groups(const st_run *run, char (**ret)[ST_RUN_ID_MAX], size_t *ret_n);
+void st_run_traces(const st_run *run, char (**ret)[ST_RUN_ID_MAX], size_t *ret_n);
 /* Kills all that is in one of them, without waiting, and removes it when it is empty; returns how many
  * are left. */
 int64_t st_run_group_end(const st_run *run, const char *name);

@@ -194,6 +194,31 @@ int st_kill_write(const char *dir, const char *reason, st_err *err)
     return write_record(dir, "kill.json", json_pack("{s:s}", "reason", reason), err);
 }
 
+static const char *const told_names[] = {
+#define X(name, string) string,
+    ST_RUN_TOLD_TABLE(X)
+#undef X
+};
+
+static st_run_told read_told(const char *dir)
+{
+    ST_CLEANUP(st_os_jsonp) json_t *from = NULL;
+    char word[16];
+
+    if (read_record(dir, "told.json", &from, NULL) != 0)
+        return ST_RUN_TOLD_NOTHING;
+    get_text(from, "told", word, sizeof(word));
+    for (size_t i = 0; i < ST_ARRAY_LEN(told_names); i++)
+        if (strcmp(word, told_names[i]) == 0)
+            return (st_run_told)i;
+    return ST_RUN_TOLD_NOTHING;
+}
+
+int st_told_write(const char *dir, st_run_told told, st_err *err)
+{
+    return write_record(dir, "told.json", json_pack("{s:s}", "told", told_names[told]), err);
+}
+
 bool st_state_locked(const char *dir)
 {
     char path[PATH_MAX];
@@ -291,6 +316,7 @@ int st_state_read(const st_run *run, const char *dir, st_run_task *ret, st_err *
     memcpy(task.id, plan.id, sizeof(task.id));
     memcpy(task.tenant, plan.tenant, sizeof(task.tenant));
     task.asked_ms = plan.asked_ms;
+    task.told = read_told(dir);
     bool live = read_live(dir, &task);
 
     r = read_exit(dir, &task, NULL);

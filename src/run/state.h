@@ -5,6 +5,7 @@
  *   lock         flock held by the supervisor from before its start until it has cleaned up
  *   live.json    while it runs: its processes and when it began
  *   kill.json    somebody asked for its end, and why
+ *   told.json    what its signal meant: to save, or to stop
  *   deadline.json  another end of its time limit
  *   exit.json    how it ended; written once, last
  *   reserve      room for exit.json when the disk is full
@@ -68,6 +69,8 @@ int st_reserve_give(const char *dir);
 /* The reason somebody asked for its end; false if nobody has. */
 bool st_kill_read(const char *dir, char ret[ST_RUN_TEXT_MAX]);
 int st_kill_write(const char *dir, const char *reason, st_err *err);
+
+int st_told_write(const char *dir, st_run_told told, st_err *err);
 
 /* Another end of its time limit, by the boot clock; 0: none for now. False if nobody has set one. */
 bool st_deadline_read(const char *dir, int64_t *ret);
