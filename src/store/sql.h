@@ -107,10 +107,11 @@
     X(ST_SQL_BOOK_APPEND, &st_shape_book, "*",                                                    \
       "INSERT INTO book (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
     X(ST_SQL_BOOK_LAST, NULL, "", "SELECT COALESCE(MAX(n), 0) FROM book")                         \
-    X(ST_SQL_BOOK_READ, &st_shape_book, "ii",                                                     \
-      "SELECT @cols FROM book WHERE n >= $1 AND n <= $2 ORDER BY n")                              \
-    X(ST_SQL_BOOK_OF, &st_shape_book, "tii",                                                      \
-      "SELECT @cols FROM book WHERE account = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq")       \
+    X(ST_SQL_BOOK_READ, &st_shape_book, "iii",                                                    \
+      "SELECT @cols FROM book WHERE n >= $1 AND n <= $2 ORDER BY n LIMIT $3")                     \
+    X(ST_SQL_BOOK_OF, &st_shape_book, "tiii",                                                     \
+      "SELECT @cols FROM book WHERE account = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq "       \
+      "LIMIT $4")                                                                                 \
     X(ST_SQL_BOOK_OF_JOB, &st_shape_book, "t",                                                    \
       "SELECT @cols FROM book WHERE job = $1 AND job <> '' ORDER BY n")                           \
     X(ST_SQL_CHECKPOINT_PUT, &st_shape_checkpoint, "*",                                           \

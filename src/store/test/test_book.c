@@ -156,6 +156,117 @@ static void checkpoints(void **state)
     assert_string_equal(row.data, "z");
 }
 
+/* ---- a book that is longer than a page ------------------------------------------------------- */
+
+#define LONG 2600
+
+static void fill_long(st_store *store)
+{
+    st_err err;
+
+    assert_ok(st_store_begin(store, &err));
+    for (int64_t n = 1; n <= LONG; n++) {
+        st_book_row row = entry(n, n % 2 ? "a" : "b", (n + 1) / 2, "");
+        assert_ok(st_store_book_append(store, &row, &err));
+    }
+    assert_ok(st_store_commit(store, &err));
+}
+
+typedef struct counted {
+    int64_t n, sum, stop_at;
+} counted;
+
+static int count_row(void *ctx, const st_book_row *row, st_err *err)
+{
+    counted *c = ctx;
+
+    (void)err;
+    c->n++;
+    c->sum += row->n;
+    return c->n == c->stop_at ? 1 : 0;
+}
+
+static void pages_are_as_one(void **state)
+{
+    world *w = *state;
+    counted c = {0};
+    st_err err;
+
+    fill_long(w->store);
+    assert_ok(st_store_book_read(w->store, 1, INT64_MAX, count_row, &c, &err));
+    assert_int_equal(c.n, LONG);
+    assert_int_equal(c.sum, (int64_t)LONG * (LONG + 1) / 2);
+    c = (counted){0};
+    assert_ok(st_store_book_of(w->store, "a", 1, INT64_MAX, count_row, &c, &err));
+    assert_int_equal(c.n, LONG / 2);
+    c = (counted){0};
+    assert_ok(st_store_book_read(w->store, 1, 2000, count_row, &c, &err)); /* two pages exactly */
+    assert_int_equal(c.n, 2000);
+    c = (counted){.stop_at = 1000}; /* with the last row of a page */
+    assert_ok(st_store_book_read(w->store, 1, INT64_MAX, count_row, &c, &err));
+    assert_int_equal(c.n, 1000);
+    /* A gap where a page ends. */
+    st_book_row late = entry(LONG + 402, "a", LONG / 2 + 202, "");
+    assert_ok(st_store_book_append(w->store, &late, &err));
+    assert_fails(st_store_book_read(w->store, 1, INT64_MAX, count_row, &c, &err), ST_ECORRUPT,
+                 "entry 3002 where 2601");
+    assert_fails(st_store_book_read(w->store, 1601, INT64_MAX, count_row, &c, &err), ST_ECORRUPT,
+                 "entry 3002 where 2601");
+}
+
+typedef struct beside {
+    st_store *store;
+    int64_t n, largest;
+} beside;
+
+/* While somebody reads, others write. */
+static int write_beside(void *ctx, const st_book_row *row, st_err *err)
+{
+    beside *b = ctx;
+    char key[32], value[9000];
+
+    (void)row;
+    memset(value, 'a' + (int)(b->n % 26), sizeof value - 1); /* the same again is not written */
+    value[sizeof value - 1] = '\0';
+    snprintf(key, sizeof key, "k%lld", (long long)(b->n++ % 64));
+    if (st_store_meta_put(b->store, key, value, err) < 0)
+        return -err->code;
+    b->largest = ST_MAX(b->largest, st_store_bytes(b->store));
+    return 0;
+}
+
+/* How large the store becomes meanwhile. */
+static int64_t read_beside(st_store *store, bool in_one)
+{
+    beside b = {.store = store};
+    st_store *reader;
+    st_err err;
+
+    fill_long(store);
+    assert_ok(st_store_open_reader(store, &reader, &err));
+    if (in_one)
+        assert_ok(st_store_begin(reader, &err));
+    assert_ok(st_store_book_read(reader, 1, INT64_MAX, write_beside, &b, &err));
+    if (in_one)
+        assert_ok(st_store_commit(reader, &err));
+    st_store_close(reader);
+    return b.largest;
+}
+
+/* One long read transaction keeps everything that is written meanwhile in the log; pages do not. */
+static void a_reader_does_not_hold_the_log(void **state)
+{
+    world *w = *state;
+    int64_t paged = read_beside(w->store, false), whole;
+    st_store *second;
+    st_err err;
+
+    assert_ok(st_store_open(w->place.second, NULL, &second, &err));
+    whole = read_beside(second, true);
+    st_store_close(second);
+    assert_true(3 * paged < 2 * whole);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -164,6 +275,8 @@ int main(void)
         TEST(nothing_is_there_twice),
         TEST(gaps_are_found),
         TEST(checkpoints),
+        TEST(pages_are_as_one),
+        TEST(a_reader_does_not_hold_the_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
