@@ -419,7 +419,7 @@ static void write_file(const office *o, st_store *reader, const st_head *heads, 
                                 .key = o->key,
                                 .own = &own,
                                 .nown = 1};
-    must(st_bill_write(&src, reader, out, &err), &err);
+    must(st_bill_write(&src, reader, &(st_bill_sink){.out = out}, &err), &err);
     st_bill_done(&bill);
 }
 

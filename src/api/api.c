@@ -10,6 +10,7 @@
 
 #include "api/park.h"
 #include "api/state.h"
+#include "api/usages.h"
 #include "api/work.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -312,6 +313,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->park = st_park_new();
     api->agent_park = st_park_new();
     api->challenges = st_challenges_new();
+    api->usages = st_usages_new(ST_USAGES_ROWS);
     api->options.http.routes = st_api_routes();
     api->options.http.ctx = api;
     api->options.http.authenticate = authenticate;
@@ -351,6 +353,7 @@ void st_api_free(st_api *api)
     st_park_free(api->agent_park);
     st_hub_free(api->hub);
     st_challenges_free(api->challenges);
+    st_usages_free(api->usages);
     st_rules_free(api->rules);
     for (size_t i = 0; i < api->readers.n; i++)
         st_store_close(api->readers.v[i]);

@@ -32,7 +32,9 @@ typedef struct st_api_options {
     int64_t log_keep_ms; /* how long they stay after the last line; 0: for good */
     const char
         *backup_dir; /* where copies of the store go; absolute or from where stintd was started */
-    uid_t admin_uid; /* who is owner on the unix socket, besides root */
+    const char *
+        spool_dir; /* where long answers are kept until they are sent; NULL: where the system has such files */
+    uid_t admin_uid;      /* who is owner on the unix socket, besides root */
     st_http_options http; /* limits; routes, ctx and authenticate are the API's */
 } st_api_options;
 

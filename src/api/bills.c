@@ -234,7 +234,7 @@ void st_bill_about(const st_bill_call *c, st_export_about *ret)
 
 typedef struct focus_pass {
     st_focus *focus;
-    st_strbuf *out; /* NULL: the first pass */
+    st_spool *out; /* NULL: the first pass */
     st_arena *arena;
     const char *period;
 } focus_pass;
@@ -251,11 +251,12 @@ static int focus_row(void *ctx, const st_book_row *row, st_err *err)
     r = st_entry_read(row->data, strlen(row->data), p->arena, &e, err);
     if (r < 0)
         return r;
-    if (p->out)
-        st_focus_rows(p->focus, &e, p->out);
-    else
+    if (!p->out) {
         st_focus_learn(p->focus, &e);
-    return 0;
+        return 0;
+    }
+    st_focus_rows(p->focus, &e, st_spool_buf(p->out));
+    return st_spool_flush(p->out, err);
 }
 
 static int focus_accounts(st_bill_call *c, st_store *reader, focus_pass *p, st_err *err)
@@ -272,7 +273,7 @@ static int focus_accounts(st_bill_call *c, st_store *reader, focus_pass *p, st_e
     return r < 0 ? r : 0;
 }
 
-static int write_focus(st_bill_call *c, st_store *reader, st_strbuf *out, st_err *err)
+static int write_focus(st_bill_call *c, st_store *reader, st_spool *out, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     ST_CLEANUP(st_ledger_freep) st_ledger *ledger = NULL;
@@ -300,9 +301,50 @@ static int write_focus(st_bill_call *c, st_store *reader, st_strbuf *out, st_err
     r = focus_accounts(c, reader, &p, err);
     if (r < 0)
         return r;
-    st_focus_head(out);
+    st_focus_head(st_spool_buf(out));
     p.out = out;
     return focus_accounts(c, reader, &p, err);
+}
+
+/* ---- what may be long --------------------------------------------------------------------------- */
+
+static int new_spool(const st_bill_call *c, st_spool **ret, st_err *err)
+{
+    const char *dir = c->api->options.spool_dir;
+
+    return st_spool_new(c->call, dir ? dir : P_tmpdir, ret, err);
+}
+
+static int flush_spool(void *ctx, st_err *err)
+{
+    return st_spool_flush(ctx, err);
+}
+
+/* Takes the spool and, with r < 0, the error. */
+static void reply_spool(const st_bill_call *c, const char *type, st_spool *spool, int r,
+                        st_err *err)
+{
+    if (r == 0)
+        r = st_call_reply_spool(c->call, 200, type, spool, err);
+    if (r == 0)
+        return;
+    st_spool_free(spool);
+    st_call_fail(c->call, err);
+}
+
+static void finish_long(st_bill_call *c, st_store *reader)
+{
+    const bool focus = strcmp(c->format, "focus") == 0;
+    st_spool *spool = NULL;
+    st_err err = {0};
+    int r = new_spool(c, &spool, &err);
+
+    if (r == 0 && focus)
+        r = write_focus(c, reader, spool, &err);
+    if (r == 0 && !focus)
+        r = st_bill_ask_write(c->ask, reader,
+                              &(st_bill_sink){st_spool_buf(spool), flush_spool, spool}, &err);
+    reply_spool(c, focus ? "text/csv" : "application/jsonl", spool, r, &err);
 }
 
 static void finish_bill(st_bill_call *c, st_store *reader)
@@ -310,9 +352,8 @@ static void finish_bill(st_bill_call *c, st_store *reader)
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
     const char *type = NULL;
     st_export_about about;
-    st_err err = {0};
-    int r = 0;
 
+    (void)reader;
     st_bill_about(c, &about);
     if (strcmp(c->format, "csv") == 0) {
         type = "text/csv";
@@ -320,19 +361,10 @@ static void finish_bill(st_bill_call *c, st_store *reader)
     } else if (strcmp(c->format, "html") == 0) {
         type = "text/html; charset=utf-8";
         st_export_bill_html(c->bill, &about, &out);
-    } else if (strcmp(c->format, "focus") == 0) {
-        type = "text/csv";
-        r = write_focus(c, reader, &out, &err);
-    } else if (strcmp(c->format, "file") == 0) {
-        type = "application/jsonl";
-        r = st_bill_ask_write(c->ask, reader, &out, &err);
     } else {
         st_export_bill_json(c->bill, &about, &out);
     }
-    if (r < 0)
-        st_call_fail(c->call, &err);
-    else
-        st_call_reply_buf(c->call, 200, type, &out);
+    st_call_reply_buf(c->call, 200, type, &out);
 }
 
 void st_api_bill_get(st_call *call, void *ctx)
@@ -344,6 +376,8 @@ void st_api_bill_get(st_call *call, void *ctx)
         return;
     c->prices = strcmp(c->format, "focus") == 0;
     c->file = strcmp(c->format, "file") == 0;
+    if (c->prices || c->file)
+        c->finish = finish_long;
     c->floors = strcmp(c->format, "json") == 0 || strcmp(c->format, "html") == 0;
     st_bill_call_post(c);
 }
@@ -359,6 +393,7 @@ typedef struct entry_list {
     bool more;
     st_arena *arena;
     st_strbuf *out;
+    st_spool *spool; /* of csv: `out` is its */
 } entry_list;
 
 static bool entry_wanted(const entry_list *l, const st_entry *e)
@@ -400,7 +435,7 @@ static int entry_row(void *ctx, const st_book_row *row, st_err *err)
     }
     l->n++;
     l->last = row->seq;
-    return 0;
+    return l->spool ? st_spool_flush(l->spool, err) : 0;
 }
 
 /* Behind the last of what is in the book: what runs, as if it ended now. */
@@ -423,46 +458,57 @@ static void end_entries(const entry_list *l)
         st_strbuf_add(l->out, "null}");
 }
 
+/* As a table, without a limit, it is all of them. */
+static int read_list(const st_bill_call *c, entry_list *l, int64_t *after, st_err *err)
+{
+    const char *component = st_call_query(c->call, "component"),
+               *cursor = st_call_query(c->call, "cursor");
+    char q[ST_QUOTE_MAX];
+
+    if (l->limit < 1 || (l->limit > ENTRIES_MAX && !(l->csv && l->limit == INT64_MAX)))
+        return st_fail(err, ST_ERANGE, "limit is from 1 to %d", ENTRIES_MAX);
+    l->component = component ? st_component_parse(component) : -1;
+    if (component && l->component < 0)
+        return st_fail(err, ST_EINVAL, "there is no component %s", st_quote(q, component));
+    if (cursor && st_parse_i64(cursor, 0, INT64_MAX, after, NULL) < 0)
+        return st_fail(err, ST_EINVAL, "the cursor is none of ours: begin again without it");
+    return 0;
+}
+
 static void finish_entries(st_bill_call *c, st_store *reader)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    const char *component = st_call_query(c->call, "component"),
-               *cursor = st_call_query(c->call, "cursor");
+    const bool csv = strcmp(c->format, "csv") == 0;
     entry_list l = {.c = c,
                     .gpu = st_call_query(c->call, "gpu"),
                     .level = st_call_query(c->call, "level"),
                     .job = st_call_query(c->call, "job"),
-                    .component = component ? st_component_parse(component) : -1,
-                    .csv = strcmp(c->format, "csv") == 0,
-                    .limit = st_call_query_int(c->call, "limit", 100),
+                    .csv = csv,
+                    .limit = st_call_query_int(c->call, "limit", csv ? INT64_MAX : 100),
                     .arena = arena,
                     .out = &out};
     int64_t from, to, after = 0;
-    char q[ST_QUOTE_MAX];
     st_err err = {0};
-    int r = 0;
+    int r = read_list(c, &l, &after, &err);
 
-    if (l.limit < 1 || l.limit > ENTRIES_MAX)
-        r = st_fail(&err, ST_ERANGE, "limit is from 1 to %d", ENTRIES_MAX);
-    else if (component && l.component < 0)
-        r = st_fail(&err, ST_EINVAL, "there is no component %s", st_quote(q, component));
-    else if (cursor && st_parse_i64(cursor, 0, INT64_MAX, &after, NULL) < 0)
-        r = st_fail(&err, ST_EINVAL, "the cursor is none of ours: begin again without it");
-    st_bill_span(c->bill, c->book, &from, &to);
-    if (l.csv)
-        st_export_entries_csv_head(&out);
-    else
+    if (r == 0 && csv)
+        r = new_spool(c, &l.spool, &err);
+    if (r == 0 && csv)
+        st_export_entries_csv_head(l.out = st_spool_buf(l.spool));
+    if (!csv)
         st_strbuf_add(&out, "{\"entries\":[");
+    st_bill_span(c->bill, c->book, &from, &to);
     if (r == 0 && ST_MAX(from, after + 1) <= to)
         r = st_store_book_of(reader, c->book, ST_MAX(from, after + 1), to, entry_row, &l, &err);
-    if (r < 0) {
+    if (csv) {
+        reply_spool(c, "text/csv", l.spool, r, &err);
+    } else if (r < 0) {
         st_call_fail(c->call, &err);
-        return;
-    }
-    if (!l.csv)
+    } else {
         end_entries(&l);
-    st_call_reply_buf(c->call, 200, l.csv ? "text/csv" : NULL, &out);
+        st_call_reply_buf(c->call, 200, NULL, &out);
+    }
 }
 
 void st_api_bill_entries(st_call *call, void *ctx)

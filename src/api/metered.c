@@ -1,97 +1,46 @@
 /*
  * What was used in a month, added up by account, user, GPU type, level or job: from the same entries the bill is made
- * of, so that the two cannot differ.
+ * of, so that the two cannot differ. What is in the books is kept added up (api/usages.h); what runs is added on each question.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/bills.h"
+#include "api/usages.h"
+#include "base/mem.h"
 #include "base/num.h"
 
 #define ROWS_MAX 1000
 
-typedef struct sum_row {
-    char *key;
-    int64_t share, held, seen, busy, energy_mj, lost, amount;
-    int64_t jobs; /* that began */
-} sum_row;
-
-typedef struct sums {
+typedef struct metered {
     const st_bill_call *c;
     const char *by;
-    st_map *at;
-    ST_VEC(sum_row) rows;
-    st_arena *arena; /* of the entry at hand */
-} sums;
+    st_sums_by all; /* rows of accounts together */
+    bool apart;     /* a key is of one account: the others need not be looked at */
+    ST_VEC(st_sums_row)
+    top;             /* the largest of those; twice as many as are wanted before it is cut */
+    int64_t n_apart; /* how many there were */
+    ST_VEC(st_usages_book *) books; /* whose texts are used */
+    ST_VEC(const st_entry *) open;  /* what runs, by account */
+    size_t open_at;                 /* the first that was not looked at */
+} metered;
 
-static const char *key_of(const sums *s, const st_entry *e)
+static int by_account(const void *a, const void *b)
 {
-    const char *none = e->kind == ST_ENTRY_CREDIT ? "(credit)" : "(floor)";
-
-    if (strcmp(s->by, "user") == 0)
-        return e->user ? e->user : none;
-    if (strcmp(s->by, "job") == 0)
-        return e->job ? e->job : none;
-    if (strcmp(s->by, "gpu") == 0)
-        return e->gpu ? e->gpu : "(none)";
-    if (strcmp(s->by, "level") == 0)
-        return e->gpu ? st_level_name(e->level) : "(none)";
-    return e->account;
+    return strcmp((*(const st_entry *const *)a)->account, (*(const st_entry *const *)b)->account);
 }
 
-static sum_row *row_of(sums *s, const char *key)
+static void sort_open(metered *m)
 {
-    int64_t at;
-
-    if (st_map_get(s->at, key, &at))
-        return &s->rows.v[at];
-    st_map_put(s->at, key, (int64_t)s->rows.n);
-    st_vec_push(&s->rows, ((sum_row){.key = st_arena_strdup(s->c->arena, key)}));
-    return &s->rows.v[s->rows.n - 1];
-}
-
-static void add(sums *s, const st_entry *e)
-{
-    sum_row *row;
-
-    if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_FIX && e->kind != ST_ENTRY_LOST &&
-        e->nlines == 0)
-        return;
-    row = row_of(s, key_of(s, e));
-    for (int i = 0; i < e->nlines; i++)
-        row->amount += e->lines[i].amount;
-    row->lost += e->kind == ST_ENTRY_LOST ? e->lost : 0;
-    if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_FIX)
-        return;
-    row->share += e->share;
-    row->held += e->held;
-    if (e->seen != ST_UNKNOWN || e->kind == ST_ENTRY_FIX) {
-        row->seen += e->seen;
-        row->busy += e->busy;
-    }
-    if (e->energy_mj != ST_UNKNOWN || e->kind == ST_ENTRY_FIX)
-        row->energy_mj += e->energy_mj;
-    row->jobs += e->kind == ST_ENTRY_USAGE && e->stay == 1 && e->piece == 1;
-}
-
-static int add_row(void *ctx, const st_book_row *row, st_err *err)
-{
-    sums *s = ctx;
-    st_entry e;
-    int r;
-
-    if (strcmp(row->period, s->c->bill->period.name) != 0)
-        return 0;
-    st_arena_reset(s->arena);
-    r = st_entry_read(row->data, strlen(row->data), s->arena, &e, err);
-    if (r == 0)
-        add(s, &e);
-    return r;
+    for (size_t i = 0; i < m->c->open.n; i++)
+        st_vec_push(&m->open, &m->c->open.v[i]);
+    if (m->open.n > 0)
+        qsort(m->open.v, m->open.n, sizeof *m->open.v, by_account);
 }
 
 static int larger_first(const void *a, const void *b)
 {
-    const sum_row *x = a, *y = b;
+    const st_sums_row *x = a, *y = b;
 
     if (x->share != y->share)
         return x->share < y->share ? 1 : -1;
@@ -100,13 +49,89 @@ static int larger_first(const void *a, const void *b)
     return strcmp(x->key, y->key);
 }
 
+static void cut_top(metered *m)
+{
+    if (m->top.n > 0)
+        qsort(m->top.v, m->top.n, sizeof *m->top.v, larger_first);
+    m->top.n = ST_MIN(m->top.n, ROWS_MAX);
+}
+
+/* A row of one account. */
+static void take(metered *m, const st_sums_row *row)
+{
+    if (row->entries == 0)
+        return; /* it is only there later */
+    if (!m->apart || row->key[0] == '(') {
+        st_sums_row_add(st_sums_row_of(&m->all, row->key), row);
+        return;
+    }
+    m->n_apart++;
+    st_vec_push(&m->top, *row);
+    if (m->top.n == (size_t)2 * ROWS_MAX)
+        cut_top(m);
+}
+
+/* What is kept of a book, and beside it what differs from that: what runs, and what was kept too much. */
+static int take_book(metered *m, st_store *reader, const st_usages_ask *ask, st_sums_by *beside,
+                     st_err *err)
+{
+    st_usages *kept = m->c->api->usages;
+    st_usages_book *book = NULL;
+    const st_sums_by *sums;
+    ST_CLEANUP(st_freep) bool *taken = NULL;
+    int r = st_usages_lend(kept, reader, ask, beside, &book, err);
+
+    if (r < 0)
+        return r;
+    sums = st_usages_sums(book);
+    taken = st_xcalloc(sums->rows.n + 1, sizeof *taken);
+    for (size_t i = 0; i < beside->rows.n; i++) {
+        int64_t at;
+
+        if (st_map_get(sums->at, beside->rows.v[i].key, &at)) {
+            st_sums_row_add(&beside->rows.v[i], &sums->rows.v[at]);
+            taken[at] = true;
+        }
+    }
+    for (size_t i = 0; i < sums->rows.n; i++)
+        if (!taken[i])
+            take(m, &sums->rows.v[i]);
+    st_usages_unlock(book);
+    st_vec_push(&m->books, book);
+    return 0;
+}
+
+static int take_account(metered *m, st_store *reader, const char *account, st_sums_by *beside,
+                        st_err *err)
+{
+    st_usages_ask ask = {.by = m->by, .period = m->c->bill->period.name, .book = account};
+    int r = 0;
+
+    /* Accounts of a bill are in the same order. */
+    while (m->open_at < m->open.n && strcmp(m->open.v[m->open_at]->account, account) <= 0) {
+        if (strcmp(m->open.v[m->open_at]->account, account) == 0)
+            st_sums_add(beside, m->by, m->open.v[m->open_at], 1);
+        m->open_at++;
+    }
+    st_bill_span(m->c->bill, account, &ask.from, &ask.to);
+    if (ask.to >= ask.from)
+        r = take_book(m, reader, &ask, beside, err);
+    for (size_t i = 0; r == 0 && i < beside->rows.n; i++) {
+        st_sums_row row = beside->rows.v[i];
+
+        row.key = st_arena_strdup(m->all.texts, row.key);
+        take(m, &row);
+    }
+    return r;
+}
+
 /* GPU time in hours, thousandths of one. */
 static void out_hours(st_strbuf *out, const char *key, int64_t mgpu_ms)
 {
     st_out_milli(out, key, mgpu_ms / 3600000);
 }
 
-static void write_row(const sum_row *row, st_strbuf *out)
+static void write_row(const st_sums_row *row, st_strbuf *out)
 {
     char buf[ST_MONEY_MAX];
 
@@ -125,19 +150,19 @@ static void write_row(const sum_row *row, st_strbuf *out)
     st_strbuf_addc(out, '}');
 }
 
-static void write_all(sums *s, st_strbuf *out)
+static void write_all(const metered *m, st_strbuf *out)
 {
     st_strbuf_addc(out, '{');
-    st_out_text(out, "account", s->c->account);
-    st_out_text(out, "period", s->c->bill->period.name);
-    st_out_time(out, "from", s->c->bill->period.from_ms);
-    st_out_time(out, "to", s->c->bill->period.to_ms);
-    st_out_text(out, "by", s->by);
-    st_out_int(out, "rows_in_all", (int64_t)s->rows.n);
+    st_out_text(out, "account", m->c->account);
+    st_out_text(out, "period", m->c->bill->period.name);
+    st_out_time(out, "from", m->c->bill->period.from_ms);
+    st_out_time(out, "to", m->c->bill->period.to_ms);
+    st_out_text(out, "by", m->by);
+    st_out_int(out, "rows_in_all", (int64_t)m->all.rows.n + m->n_apart);
     st_out_raw(out, "rows", "[");
-    for (size_t i = 0; i < s->rows.n && i < ROWS_MAX; i++) {
+    for (size_t i = 0; i < m->top.n; i++) {
         st_strbuf_add(out, i > 0 ? "," : "");
-        write_row(&s->rows.v[i], out);
+        write_row(&m->top.v[i], out);
     }
     st_strbuf_add(out, "]}");
 }
@@ -145,31 +170,34 @@ static void write_all(sums *s, st_strbuf *out)
 static void finish(st_bill_call *c, st_store *reader)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    ST_CLEANUP(st_map_freep) st_map *at = st_map_new();
-    sums s = {.c = c, .by = c->format, .at = at, .arena = arena};
+    metered m = {.c = c, .by = c->format, .apart = strcmp(c->format, "job") == 0};
     st_err err = {0};
     int r = 0;
 
+    st_sums_init(&m.all);
+    sort_open(&m);
     for (size_t i = 0; r >= 0 && i < c->bill->uses.n; i++) {
-        const char *account = c->bill->uses.v[i].account;
-        int64_t from, to;
+        st_sums_by beside;
 
-        st_bill_span(c->bill, account, &from, &to);
-        if (to >= from)
-            r = st_store_book_of(reader, account, from, to, add_row, &s, &err);
+        st_sums_init(&beside);
+        r = take_account(&m, reader, c->bill->uses.v[i].account, &beside, &err);
+        st_sums_done(&beside);
     }
-    for (size_t i = 0; i < c->open.n; i++)
-        add(&s, &c->open.v[i]);
+    for (size_t i = 0; i < m.all.rows.n; i++)
+        st_vec_push(&m.top, m.all.rows.v[i]);
+    cut_top(&m);
     if (r < 0) {
         st_call_fail(c->call, &err);
     } else {
-        if (s.rows.n > 0)
-            qsort(s.rows.v, s.rows.n, sizeof *s.rows.v, larger_first);
-        write_all(&s, &out);
+        write_all(&m, &out);
         st_call_reply_buf(c->call, 200, NULL, &out);
     }
-    st_vec_free(&s.rows);
+    for (size_t i = 0; i < m.books.n; i++)
+        st_usages_back(c->api->usages, m.books.v[i]);
+    st_vec_free(&m.books);
+    st_vec_free(&m.open);
+    st_vec_free(&m.top);
+    st_sums_done(&m.all);
 }
 
 void st_api_metered(st_call *call, void *ctx)

@@ -107,7 +107,7 @@ static const st_query_row entries_query[] = {
     {.name = "format", .type = ST_QUERY_WORD, .about = "json unless given", .words = "json csv"},
     {.name = "limit",
      .type = ST_QUERY_INT,
-     .about = "entries at most, 100 unless given, 1000 at most"},
+     .about = "entries at most, 1000 at most; unless given 100, as csv all of them"},
     {.name = "cursor", .type = ST_QUERY_TEXT, .about = "where to go on: `next` of the page before"},
     {0},
 };

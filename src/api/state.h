@@ -17,6 +17,7 @@
 typedef struct st_challenges st_challenges;
 typedef struct st_hub st_hub;
 typedef struct st_park st_park;
+typedef struct st_usages st_usages;
 typedef struct st_work st_work;
 
 struct st_api {
@@ -37,6 +38,7 @@ struct st_api {
     st_work *work;                 /* exports */
     st_work *asks;                 /* questions that are answered at once */
     st_work *lab;                  /* those that are tried out first: dry runs, what-if */
+    st_usages *usages;             /* books that are added up (api/usages.h) */
     st_challenges *challenges;
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */

@@ -98,9 +98,18 @@ typedef struct st_bill_source {
     size_t nown;
 } st_bill_source;
 
-/* In any thread, with a reader. Appends the file. */
-int st_bill_write(const st_bill_source *src, st_store *reader, st_strbuf *out, st_err *err);
-int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, st_strbuf *out, st_err *err);
+/* Where the file goes: text is appended to `out`; after each line `flush`, unless it is NULL, may take all of it away. */
+typedef struct st_bill_sink {
+    st_strbuf *out;
+    int (*flush)(void *ctx, st_err *err);
+    void *ctx;
+} st_bill_sink;
+
+/* In any thread, with a reader. */
+int st_bill_write(const st_bill_source *src, st_store *reader, const st_bill_sink *sink,
+                  st_err *err);
+int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, const st_bill_sink *sink,
+                      st_err *err);
 const st_bill *st_bill_ask_bill(const st_bill_ask *ask);
 void st_bill_ask_free(st_bill_ask *ask);
 ST_DEFINE_FREEP(st_bill_ask, st_bill_ask_free)

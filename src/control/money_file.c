@@ -98,8 +98,6 @@ typedef struct book {
     ST_VEC(st_bill_mark) marks;
     int64_t began_ms;
     st_arena *arena;
-    st_strbuf text;      /* of all entries: a book is read once, and none of them is large */
-    ST_VEC(size_t) ends; /* of each in `text` */
 } book;
 
 /* Most are not: they are not worth reading. */
@@ -127,8 +125,6 @@ static int learn_row(void *ctx, const st_book_row *row, st_err *err)
 
     st_proof_leaf(row->data, len, &leaf);
     st_vec_push(&b->leaves, leaf);
-    st_strbuf_addn(&b->text, row->data, len);
-    st_vec_push(&b->ends, b->text.n);
     if (row->seq == 1)
         b->began_ms = row->at_ms;
     if (!is_mark(row->data))
@@ -140,8 +136,27 @@ static int learn_row(void *ctx, const st_book_row *row, st_err *err)
     return r;
 }
 
-static int write_range(const book *b, st_billfile *file, const st_billfile_book *at,
-                       st_bill_range part, st_strbuf *out, st_err *err)
+/* Entries on their way into the file: read a second time, because proofs come before them and a book is long. */
+typedef struct copy {
+    st_billfile *file;
+    const st_bill_sink *sink;
+} copy;
+
+static int flush(const st_bill_sink *sink, st_err *err)
+{
+    return sink->flush ? sink->flush(sink->ctx, err) : 0;
+}
+
+static int copy_row(void *ctx, const st_book_row *row, st_err *err)
+{
+    const copy *c = ctx;
+
+    st_billfile_add_entry(c->file, row->data, strlen(row->data), c->sink->out);
+    return flush(c->sink, err);
+}
+
+static int write_range(const book *b, st_store *reader, copy *c, const st_billfile_book *at,
+                       st_bill_range part, st_err *err)
 {
     st_billfile_book said = *at;
     st_hashes proof = {0};
@@ -151,19 +166,17 @@ static int write_range(const book *b, st_billfile *file, const st_billfile_book 
         said.from = part.from;
         said.to = part.to;
         said.proof = &proof;
-        st_billfile_add_book(file, &said, out);
-        for (int64_t i = part.from; i < part.to; i++) {
-            size_t from = i > 0 ? b->ends.v[i - 1] : 0;
-
-            st_billfile_add_entry(file, b->text.s + from, b->ends.v[i] - from, out);
-        }
+        st_billfile_add_book(c->file, &said, c->sink->out);
+        r = flush(c->sink, err);
     }
     st_vec_free(&proof);
+    if (r == 0 && part.to > part.from)
+        r = st_store_book_of(reader, at->head->account, part.from + 1, part.to, copy_row, c, err);
     return r;
 }
 
-static int write_book(const st_bill_source *src, st_store *reader, const char *account,
-                      st_billfile *file, st_strbuf *out, st_err *err)
+static int write_book(const st_bill_source *src, st_store *reader, const char *account, copy *c,
+                      st_err *err)
 {
     book b = {0};
     st_billfile_book at = {0};
@@ -188,13 +201,11 @@ static int write_book(const st_bill_source *src, st_store *reader, const char *a
         st_billfile_ranges(src->bill, account, at.head->size, b.marks.v, b.marks.n, &ranges);
     }
     for (size_t k = 0; r == 0 && k < ranges.n; k++)
-        r = write_range(&b, file, &at, ranges.v[k], out, err);
+        r = write_range(&b, reader, c, &at, ranges.v[k], err);
     st_vec_free(&path);
     st_vec_free(&ranges);
     st_vec_free(&b.leaves);
     st_vec_free(&b.marks);
-    st_vec_free(&b.ends);
-    st_strbuf_done(&b.text);
     st_arena_free(b.arena);
     return r;
 }
@@ -204,11 +215,12 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-int st_bill_write(const st_bill_source *src, st_store *reader, st_strbuf *out, st_err *err)
+int st_bill_write(const st_bill_source *src, st_store *reader, const st_bill_sink *sink,
+                  st_err *err)
 {
     const st_billfile_made made = {
         .bill = src->bill, .currency = src->currency, .zone = src->zone, .checkpoint = src->point};
-    st_billfile *file = st_billfile_new(&made, out);
+    copy c = {.file = st_billfile_new(&made, sink->out), .sink = sink};
     ST_VEC(const char *) books = {0};
     int r = 0;
 
@@ -217,13 +229,14 @@ int st_bill_write(const st_bill_source *src, st_store *reader, st_strbuf *out, s
         st_vec_push(&books, src->own[i]);
     qsort(books.v, books.n, sizeof *books.v, by_name);
     for (size_t i = 0; r == 0 && i < books.n; i++)
-        r = write_book(src, reader, books.v[i], file, out, err);
-    st_billfile_end(file, src->key, out);
+        r = write_book(src, reader, books.v[i], &c, err);
+    st_billfile_end(c.file, src->key, sink->out);
     st_vec_free(&books);
     return r;
 }
 
-int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, st_strbuf *out, st_err *err)
+int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, const st_bill_sink *sink,
+                      st_err *err)
 {
     const st_bill_source src = {.bill = &ask->bill,
                                 .currency = ask->currency,
@@ -236,5 +249,5 @@ int st_bill_ask_write(const st_bill_ask *ask, st_store *reader, st_strbuf *out, 
                                 .own = ask->own.v,
                                 .nown = ask->own.n};
 
-    return st_bill_write(&src, reader, out, err);
+    return st_bill_write(&src, reader, sink, err);
 }

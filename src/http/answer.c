@@ -116,8 +116,8 @@ static struct MHD_Response *persistent(const void *bytes, size_t len)
     return MHD_create_response_from_buffer(len, pointer.wanted, MHD_RESPMEM_PERSISTENT);
 }
 
-static void send_bytes(st_call *call, int status, const char *type, struct MHD_Response *response,
-                       size_t len)
+void st_call_send(st_call *call, int status, const char *type, struct MHD_Response *response,
+                  size_t len)
 {
     ST_ASSERT(response);
     add_headers(call, response, type);
@@ -189,13 +189,13 @@ void st_call_reply_text(st_call *call, int status, const char *type, char *text,
         st_call_set_header(call, "Vary", "Accept-Encoding");
     if (tagged(call, status, text, len)) {
         free(text);
-        send_bytes(call, 304, NULL, persistent("", 0), 0);
+        st_call_send(call, 304, NULL, persistent("", 0), 0);
         return;
     }
     if (can_shorten(call, len))
         text = shorten(call, text, &len);
-    send_bytes(call, status, type ? type : "application/json",
-               MHD_create_response_from_buffer_with_free_callback(len, text, free), len);
+    st_call_send(call, status, type ? type : "application/json",
+                 MHD_create_response_from_buffer_with_free_callback(len, text, free), len);
 }
 
 void st_call_reply_buf(st_call *call, int status, const char *type, st_strbuf *body)
@@ -217,7 +217,7 @@ void st_call_reply_json(st_call *call, int status, json_t *value)
 void st_call_reply_static(st_call *call, int status, const char *type, const void *bytes,
                           size_t len)
 {
-    send_bytes(call, status, type, persistent(bytes, len), len);
+    st_call_send(call, status, type, persistent(bytes, len), len);
 }
 
 void st_call_reply_empty(st_call *call, int status)
@@ -226,7 +226,7 @@ void st_call_reply_empty(st_call *call, int status)
         st_call_reply_text(call, status, NULL, st_xstrdup(""), 0);
         return;
     }
-    send_bytes(call, status, NULL, persistent("", 0), 0);
+    st_call_send(call, status, NULL, persistent("", 0), 0);
 }
 
 void st_call_problem(st_call *call, const st_problem *problem)

@@ -95,6 +95,9 @@ void st_call_refuse(st_call *call, st_problem_id id, st_reject why, const char *
     ST_PRINTF(4, 5);
 /* The answer as libmicrohttpd wants it; takes the response. */
 void st_call_finish(st_call *call, int status, struct MHD_Response *response, size_t bytes);
+/* The same with the call's headers and a type, which may be NULL. */
+void st_call_send(st_call *call, int status, const char *type, struct MHD_Response *response,
+                  size_t len);
 /* Answers a suspended call in its owner's place; with server->lock held. */
 void st_call_abandon(st_call *call);
 void st_call_unref(st_call *call);

@@ -251,6 +251,17 @@ void st_call_reply_static(st_call *call, int status, const char *type, const voi
                           size_t len);
 void st_call_reply_empty(st_call *call, int status);
 
+/* For what may be long: text goes to the end of st_spool_buf, and now and then st_spool_flush writes what is there into a
+ * file without a name in the folder `dir`. From one thread. Once all of it is there the answer takes the spool; on failure
+ * nothing is answered and the spool is still the caller's. */
+typedef struct st_spool st_spool;
+int st_spool_new(const st_call *call, const char *dir, st_spool **ret, st_err *err);
+void st_spool_free(st_spool *s);
+ST_DEFINE_FREEP(st_spool, st_spool_free)
+st_strbuf *st_spool_buf(st_spool *s);
+int st_spool_flush(st_spool *s, st_err *err);
+int st_call_reply_spool(st_call *call, int status, const char *type, st_spool *s, st_err *err);
+
 /* A problem document (RFC 9457) from an error: status and code as base/err.h says. */
 void st_call_fail(st_call *call, const st_err *err);
 

@@ -27,6 +27,7 @@ struct st_serve {
     st_engine *native; /* it, or the part of it with agents; NULL */
     st_logs *logs;
     st_strbuf backups; /* where copies of the store go */
+    st_strbuf spool;   /* where long answers are kept until they are sent */
     st_control *control;
     st_api *api;
 };
@@ -234,6 +235,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
     serve->clock = st_clock_new(clock_jumped, serve);
     r = open_logs(serve, err);
     place_of(serve, config->backup_dir, "backups", &serve->backups);
+    place_of(serve, NULL, ".", &serve->spool);
     if (r == 0)
         r = make_engine(serve, err);
     if (r == 0) {
@@ -271,6 +273,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .logs = serve->logs,
             .log_keep_ms = config->log_keep_ms,
             .backup_dir = st_strbuf_str(&serve->backups),
+            .spool_dir = st_strbuf_str(&serve->spool),
             .admin_uid = getuid(),
             .http = {.connections_max = (int)config->connections,
                      .connections_per_peer = (int)ST_MAX(config->connections / 4, 1),
@@ -502,6 +505,7 @@ void st_serve_free(st_serve *serve)
         serve->engine->ops->free(serve->engine);
     st_logs_free(serve->logs);
     st_strbuf_done(&serve->backups);
+    st_strbuf_done(&serve->spool);
     st_clock_free(serve->clock);
     free(serve);
 }

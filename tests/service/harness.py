@@ -199,6 +199,12 @@ class Stintd:
         return tuple(int(re.search(key + r":\s+(\d+)", text).group(1)) for key in
                      ("VmRSS", "VmHWM"))
 
+    def wait(self, until, sentence, seconds=60):
+        end = time.monotonic() + seconds
+        while not until():
+            check(time.monotonic() < end, "it did not come true: " + sentence)
+            time.sleep(0.02)
+
     def alive(self):
         return self.process.poll() is None
 

@@ -5,6 +5,7 @@ Bills are written by a few threads of their own, in order; where too many wait, 
 Everybody else gets the whole bill. Other requests do not wait for them, and stintd ends in order while some are being written.
 """
 
+import gzip
 import http.client
 import os
 import sys
@@ -65,10 +66,58 @@ def storm(stintd, secret, threads, each, until=None):
     return list_, seen, wrong
 
 
+def long_answers(stintd):
+    """What may be long is the same packed and not, has a length, and is whole or a problem."""
+    owner = stintd.owner
+    for form in ("bills/open?format=focus&account=team", "bills/open/entries?format=csv&account=team"):
+        plain = owner.get("/v1/" + form)
+        packed = owner.get("/v1/" + form, headers={"Accept-Encoding": "gzip"})
+        check(plain.status == 200 and int(plain.header("Content-Length")) == len(plain.body), "%s: %d", form, plain.status)
+        check(packed.header("Content-Encoding") == "gzip" and len(packed.body) < len(plain.body) / 4, "%s is packed to %d of %d",
+              form, len(packed.body), len(plain.body))
+        check(gzip.decompress(packed.body) == plain.body, "%s: packed it is something else", form)
+        head = owner.call("HEAD", "/v1/" + form)
+        check(head.status == 200 and not head.body, "HEAD: %d", head.status)
+    rows = plain.text.count("\r\n") - 1
+    check(rows > 1000, "without a limit all of %d rows", rows)
+    few = owner.get("/v1/bills/open/entries?format=csv&account=team&limit=5").text.count("\r\n") - 1
+    check(few == 5, "a limit is kept: %d rows", few)
+    data = os.path.join(stintd.dir, "data")
+    os.rename(data, data + ".away")
+    try:
+        lost = owner.get("/v1/bills/open/entries?format=csv&account=team")
+    finally:
+        os.rename(data + ".away", data)
+    check(lost.status == 503 and "cannot be kept" in lost.text, "nowhere to keep it: %d %s", lost.status, lost.text[:200])
+    check(owner.get("/v1/" + form).text == plain.text, "and it is all there again")
+
+
+def usage_is_the_bill(stintd):
+    """By whatever it is added up, at any moment, with what runs and what has ended."""
+    owner = stintd.owner
+    for turn in range(3):
+        for by in ("account", "user", "gpu", "level", "job"):
+            before = owner.get("/v1/bills/open?account=team").json["total_udollars"]
+            usage = owner.get(f"/v1/bills/open/usage?account=team&by={by}").json
+            after = owner.get("/v1/bills/open?account=team").json["total_udollars"]
+            cost = sum(r["cost_udollars"] for r in usage["rows"])
+            check(before <= cost <= after, "by %s: %d, %d, %d", by, before, cost, after)
+            check(len(usage["rows"]) == usage["rows_in_all"], "by %s: rows are missing", by)
+            jobs = sum(r["jobs"] for r in usage["rows"])
+            check(jobs == 400 + 10 * turn, "by %s: %d jobs", by, jobs)
+        ids = [owner.make("/v1/jobs", {"name": "more", "account": "team", "user": f"v{turn}", "gpus": 0, "cpu": 1,
+                                       "sim": {"run": "7d"}})["id"] for _ in range(10)]
+        stintd.wait(lambda: all(owner.get(f"/v1/jobs/{i}").json["state"] == "running" for i in ids), "ten more jobs run")
+        for i in ids[:5]:
+            owner.call("DELETE", f"/v1/jobs/{i}")
+
+
 def run(program):
     stintd = Stintd(program)
     try:
         make(stintd)
+        long_answers(stintd)
+        usage_is_the_bill(stintd)
         secret = token(stintd.owner, "team", "u", "viewer")["token"]
         list_, seen, wrong = storm(stintd, secret, 24, 20)
         check(stintd.owner.get("/readyz").status == 200, "others wait")

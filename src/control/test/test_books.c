@@ -188,7 +188,7 @@ static void expect_file_without(world *w, const char *account, const char *perio
 
     assert_ok(in_loop(w, ask_file, &f, &err));
     assert_ok(st_store_open_reader(st_control_store(w->ctl), &reader, &err));
-    assert_ok(st_bill_ask_write(f.ask, reader, &out, &err));
+    assert_ok(st_bill_ask_write(f.ask, reader, &(st_bill_sink){.out = &out}, &err));
     st_billfile_verify(out.s, out.n, st_control_key(w->ctl), &verdict);
     if (!verdict.good)
         print_error("%s %s: %s\n%s", account, period ? period : "now", verdict.what, out.s);

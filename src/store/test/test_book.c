@@ -271,12 +271,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(entries_come_in_order),
-        TEST(nothing_is_there_twice),
-        TEST(gaps_are_found),
-        TEST(checkpoints),
-        TEST(pages_are_as_one),
-        TEST(a_reader_does_not_hold_the_log),
+        TEST(entries_come_in_order), TEST(nothing_is_there_twice),
+        TEST(gaps_are_found),        TEST(checkpoints),
+        TEST(pages_are_as_one),      TEST(a_reader_does_not_hold_the_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
