@@ -5,7 +5,7 @@
 #                as one more node where containers can be run
 #   make test    everything CI runs; the last line is "N passed, M failed, K skipped"
 #   make bench   the benchmarks
-#   make nightly the long hunts: thread sanitizer, fuzzers, random worlds (hours)
+#   make nightly the long hunts: thread sanitizer, attacks, fuzzers, random worlds (hours)
 #   make format  rewrite the C files in the project's format
 #   make lint    tidy, clang-tidy and cppcheck
 #   make setup   install the packages the build needs (Debian 12)

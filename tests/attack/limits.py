@@ -220,7 +220,7 @@ def storage_of(site, name):
 
 @attempt("a job", "fills /data beside an honest tenant", "its end at the limit, and no room for its account until it is tidied up")
 def data_fill(site):
-    ended, log = runs(site, FILL % (4 * DATA_MIB))
+    ended, log = runs(site, FILL % (4 * DATA_MIB), cpu=0.5, ram="256Mi")  # its pages wait for the disk
     held = "stopped" in log  # by the file system
     check(held or (ended["state"] == "failed" and "/data" in ended.get("reason", "")), "%s %s", ended, log)
     check(os.path.getsize(os.path.join(storage_of(site, "fill"), "fill")) <= 5 * DATA_MIB << 20, "all of it is there")
