@@ -62,6 +62,21 @@ bool st_admit_floors(st_tree *tree);
 /* Rebuild every account's need from its floor and guaranteed use. */
 void st_admit_needs(st_tree *tree);
 
+/* A floor that comes out lower than it was, or of the account that changes lower than what it is promised. */
+typedef struct st_floor_cut {
+    int32_t account; /* of the tree; one behind its last for an account that is new */
+    st_dim dim;
+    int32_t type; /* -1: all types */
+    int64_t promised, before, after;
+} st_floor_cut;
+
+typedef ST_VEC(st_floor_cut) st_floor_cut_vec;
+
+/* What setting the account's guarantee as in `spec`, which st_tree_check() takes, would cut with this capacity;
+ * nothing: the capacity carries it. *ret_promised, which may be NULL, is what all guarantees would add up to. */
+void st_admit_cuts(const st_tree *tree, const st_use *capacity, const st_account_spec *spec,
+                   st_floor_cut_vec *ret, st_use *ret_promised);
+
 /* Per-job and per-user limits at every ancestor. */
 typedef enum st_limit_kind {
     ST_LIMIT_GPU,

@@ -244,6 +244,7 @@ static void condition(account_change *c)
 
 static void change_free(account_change *c)
 {
+    st_strbuf_done(&c->account.floors);
     st_vec_free(&c->account.revoked);
     st_doc_free(c->doc);
     free(c);
@@ -262,6 +263,7 @@ static void change_done(st_cmd *cmd, const st_err *err)
         st_strbuf_addc(&out, '{');
         st_out_text(&out, "name", c->account.name);
         st_out_int(&out, "version", c->account.version);
+        st_out_raw(&out, "floors", st_strbuf_str(&c->account.floors));
         st_strbuf_addc(&out, '}');
         st_call_reply_buf(c->call, c->account.create ? 201 : 200, NULL, &out);
     }
@@ -299,6 +301,51 @@ static int read_change(account_change *c, st_err *err)
     return 0;
 }
 
+/* ---- trying --------------------------------------------------------------------------------- */
+
+static void drop_change(void *owner)
+{
+    change_free(owner);
+}
+
+/* What the fleet cannot carry is told, not refused: that is what is asked. */
+static int fill_trial(st_question *q, st_core *core, st_err *err)
+{
+    account_change *c = q->owner;
+    st_account_spec spec;
+    int r = st_tx_account_try(q->tx, &c->account, &spec, err);
+    bool carried = r == 0 && !c->account.said.force;
+
+    (void)core;
+    if (r < 0 && r != -ST_EOVER)
+        return r;
+    if (r == 0 && c->account.said.force) { /* would it have been taken without? */
+        c->account.said.force = false;
+        carried = st_tx_account_try(q->tx, &c->account, &spec, err) == 0;
+        c->account.said.force = true;
+    }
+    st_strbuf_addc(&q->out, '{');
+    st_out_text(&q->out, "name", c->account.name);
+    st_out_int(&q->out, "version", st_tx_version(q->tx, NULL, c->account.name));
+    st_out_raw(&q->out, "carried", carried ? "true" : "false");
+    if (!carried)
+        st_out_text(&q->out, "detail", err->msg);
+    st_out_raw(&q->out, "floors", st_strbuf_str(&c->account.floors));
+    st_strbuf_addc(&q->out, '}');
+    return 0;
+}
+
+static void try_change(st_api *api, st_call *call, account_change *c)
+{
+    st_question *q = st_question_new(api, call, fill_trial, NULL, 0);
+
+    q->drop = drop_change;
+    q->owner = c;
+    st_question_post(q);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
 static void change(st_call *call, st_api *api, bool create)
 {
     account_change *c = st_xcalloc(1, sizeof *c);
@@ -311,6 +358,10 @@ static void change(st_call *call, st_api *api, bool create)
     if (read_change(c, &err) < 0) {
         st_call_fail(call, &err);
         change_free(c);
+        return;
+    }
+    if (st_call_query_bool(call, "dry_run", false)) {
+        try_change(api, call, c);
         return;
     }
     st_cmd_account_put(&c->account);

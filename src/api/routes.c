@@ -47,6 +47,12 @@ static const st_query_row submit_query[] = {
      .about = "keep nothing; say whether it would start or why it would wait"},
     {0},
 };
+static const st_query_row account_query[] = {
+    {.name = "dry_run",
+     .type = ST_QUERY_BOOL,
+     .about = "keep nothing; say, with status 200, whose floors would shrink"},
+    {0},
+};
 static const st_query_row logs_query[] = {
     {.name = "task", .type = ST_QUERY_INT, .about = "which task, 0 unless given"},
     {.name = "offset", .type = ST_QUERY_INT, .about = "leave out this many bytes"},
@@ -222,14 +228,14 @@ static const st_route routes[] = {
 
     ASK("/v1/accounts", ST_MAY_SEE, st_api_accounts_list, "listAccounts",
         "The caller's account and those below it", NULL, "AccountList"),
-    WRITE("POST", "/v1/accounts", ST_MAY_ADMIN, ST_ROUTE_YAML, st_api_account_make, "createAccount",
-          "Make an account below one's own", "AccountSpec", "AccountRef", 201),
+    {"POST", "/v1/accounts", ST_MAY_ADMIN, ST_ROUTE_YAML, st_api_account_make, "createAccount",
+     "Make an account below one's own", account_query, "AccountSpec", "AccountRef", 201},
     ASK("/v1/accounts/{name}", ST_MAY_SEE, st_api_account_get, "getAccount", "One account", NULL,
         "Account"),
-    WRITE("PATCH", "/v1/accounts/{name}", ST_MAY_ADMIN, ST_ROUTE_YAML | ST_ROUTE_IF_MATCH,
-          st_api_account_patch, "changeAccount",
-          "Change quota, weight, limits; what is not mentioned stays", "AccountSpec", "AccountRef",
-          200),
+    {"PATCH", "/v1/accounts/{name}", ST_MAY_ADMIN, ST_ROUTE_YAML | ST_ROUTE_IF_MATCH,
+     st_api_account_patch, "changeAccount",
+     "Change quota, weight, limits; what is not mentioned stays", account_query, "AccountSpec",
+     "AccountRef", 200},
     WRITE("DELETE", "/v1/accounts/{name}", ST_MAY_ADMIN, ST_ROUTE_CONDITION, st_api_account_remove,
           "removeAccount",
           "Remove an empty account; its tokens are revoked, its money stays in the books", NULL,

@@ -12,19 +12,22 @@ const st_schema st_schemas_accounts[] = {
               "\"items\": {\"type\": \"object\", \"properties\": {\"role\": {\"type\": "
               "\"string\"}, \"may\": {\"type\": \"string\"}}, \"required\": [\"role\", "
               "\"may\"]}}}, \"required\": [\"roles\"]}"},
-    {"AccountSpec", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
-                    "\"parent\": {\"type\": \"string\"}, \"guarantee\": {\"type\": \"object\", "
-                    "\"properties\": {}, \"additionalProperties\": true}, \"max\": {\"type\": "
-                    "\"object\", \"properties\": {}, \"additionalProperties\": true}, "
-                    "\"weight\": {\"type\": \"number\"}, \"priority\": {\"type\": \"integer\"}, "
-                    "\"limits\": {\"type\": \"object\", \"properties\": {\"job\": {\"type\": "
-                    "\"object\", \"properties\": {}, \"additionalProperties\": true}, \"user\": "
-                    "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": "
-                    "true}}, \"additionalProperties\": false}, \"trust\": {\"type\": \"string\", "
-                    "\"enum\": [\"inherit\", \"trusted\", \"untrusted\"]}, \"trust_domain\": "
-                    "{\"type\": \"string\", \"enum\": [\"inherit\", \"own\"]}, \"min_run\": "
-                    "{\"type\": [\"string\", \"integer\"], \"description\": \"90s, 1h30m, or "
-                    "seconds\"}}, \"additionalProperties\": false}"},
+    {"AccountSpec",
+     "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+     "\"parent\": {\"type\": \"string\"}, \"guarantee\": {\"type\": \"object\", "
+     "\"properties\": {}, \"additionalProperties\": true}, \"max\": {\"type\": "
+     "\"object\", \"properties\": {}, \"additionalProperties\": true}, "
+     "\"weight\": {\"type\": \"number\"}, \"priority\": {\"type\": \"integer\"}, "
+     "\"limits\": {\"type\": \"object\", \"properties\": {\"job\": {\"type\": "
+     "\"object\", \"properties\": {}, \"additionalProperties\": true}, \"user\": "
+     "{\"type\": \"object\", \"properties\": {}, \"additionalProperties\": "
+     "true}}, \"additionalProperties\": false}, \"trust\": {\"type\": \"string\", "
+     "\"enum\": [\"inherit\", \"trusted\", \"untrusted\"]}, \"trust_domain\": "
+     "{\"type\": \"string\", \"enum\": [\"inherit\", \"own\"]}, \"min_run\": "
+     "{\"type\": [\"string\", \"integer\"], \"description\": \"90s, 1h30m, or "
+     "seconds\"}, \"force\": {\"type\": \"boolean\", \"description\": \"although the "
+     "nodes cannot carry the guarantee, and floors shrink; owners only\"}}, "
+     "\"additionalProperties\": false}"},
     {"Account", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
                 "\"id\": {\"type\": \"integer\"}, "
                 "\"parent\": {\"type\": [\"string\", \"null\"]}, \"guarantee\": {\"type\": "
@@ -41,9 +44,18 @@ const st_schema st_schemas_accounts[] = {
                 "\"trust_domain\": {\"type\": \"string\"}, \"min_run_seconds\": {\"type\": "
                 "\"number\"}, \"version\": {\"type\": \"integer\"}}, \"required\": "
                 "[\"name\", \"version\"]}"},
-    {"AccountRef", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
-                   "\"version\": {\"type\": \"integer\"}}, \"required\": [\"name\", "
-                   "\"version\"]}"},
+    {"AccountRef",
+     "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
+     "\"version\": {\"type\": \"integer\"}, \"floors\": {\"type\": \"array\", "
+     "\"description\": \"those that shrink with it\", \"items\": {\"type\": \"object\", "
+     "\"properties\": {\"account\": {\"type\": \"string\"}, \"resource\": {\"type\": "
+     "\"string\", \"description\": \"gpu, a GPU type, cpu or ram_mib\"}, "
+     "\"guarantee\": {\"type\": \"number\"}, \"from\": {\"type\": \"number\"}, \"to\": "
+     "{\"type\": \"number\"}}, \"required\": [\"account\", \"resource\", \"guarantee\", "
+     "\"from\", \"to\"]}}, \"carried\": {\"type\": \"boolean\", \"description\": \"of a "
+     "dry run: whether it would be taken without force\"}, \"detail\": {\"type\": "
+     "\"string\", \"description\": \"of a dry run: why not\"}}, \"required\": [\"name\", "
+     "\"version\", \"floors\"]}"},
     {"AccountList", "{\"type\": \"object\", \"properties\": {\"accounts\": {\"type\": \"array\", "
                     "\"items\": {\"$ref\": \"#/components/schemas/Account\"}}}, \"required\": "
                     "[\"accounts\"]}"},

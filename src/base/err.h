@@ -13,26 +13,27 @@
 #include "base/macros.h"
 
 /* X(name, stable string, HTTP status, CLI exit status), in order of value from 1; new ones go last. */
-#define ST_ERR_TABLE(X)                    \
-    X(ST_EINVAL, "invalid", 400, 2)        \
-    X(ST_EPARSE, "parse", 400, 2)          \
-    X(ST_ENOENT, "not_found", 404, 4)      \
-    X(ST_EEXIST, "exists", 409, 5)         \
-    X(ST_EQUOTA, "quota", 403, 6)          \
-    X(ST_ELIMIT, "limit", 403, 6)          \
-    X(ST_ERANGE, "range", 400, 2)          \
-    X(ST_ESTATE, "state", 409, 5)          \
-    X(ST_EIO, "io", 500, 7)                \
-    X(ST_EFULL, "full", 507, 7)            \
-    X(ST_EINTERNAL, "internal", 500, 70)   \
-    X(ST_ECORRUPT, "corrupt", 500, 7)      \
-    X(ST_EAUTH, "unauthenticated", 401, 8) \
-    X(ST_EPERM, "forbidden", 403, 8)       \
-    X(ST_EVERSION, "version", 412, 5)      \
-    X(ST_EDOWN, "unavailable", 503, 7)     \
-    X(ST_EREFUSED, "refused", 403, 6)      \
-    X(ST_EBUDGET, "budget", 402, 6)        \
-    X(ST_EALLOWANCE, "service_quota", 429, 6)
+#define ST_ERR_TABLE(X)                       \
+    X(ST_EINVAL, "invalid", 400, 2)           \
+    X(ST_EPARSE, "parse", 400, 2)             \
+    X(ST_ENOENT, "not_found", 404, 4)         \
+    X(ST_EEXIST, "exists", 409, 5)            \
+    X(ST_EQUOTA, "quota", 403, 6)             \
+    X(ST_ELIMIT, "limit", 403, 6)             \
+    X(ST_ERANGE, "range", 400, 2)             \
+    X(ST_ESTATE, "state", 409, 5)             \
+    X(ST_EIO, "io", 500, 7)                   \
+    X(ST_EFULL, "full", 507, 7)               \
+    X(ST_EINTERNAL, "internal", 500, 70)      \
+    X(ST_ECORRUPT, "corrupt", 500, 7)         \
+    X(ST_EAUTH, "unauthenticated", 401, 8)    \
+    X(ST_EPERM, "forbidden", 403, 8)          \
+    X(ST_EVERSION, "version", 412, 5)         \
+    X(ST_EDOWN, "unavailable", 503, 7)        \
+    X(ST_EREFUSED, "refused", 403, 6)         \
+    X(ST_EBUDGET, "budget", 402, 6)           \
+    X(ST_EALLOWANCE, "service_quota", 429, 6) \
+    X(ST_EOVER, "overcommitted", 409, 6)
 
 enum {
     ST_OK = 0,

@@ -13,7 +13,7 @@
 
 typedef struct account_flags {
     st_cli_format format;
-    bool watch, service;
+    bool watch, service, force, dry_run;
     const char *parent, *guarantee, *max, *weight, *priority, *job_limits, *user_limits, *trust;
     const char *trust_domain, *min_run, *file;
     int64_t if_version;
@@ -47,6 +47,14 @@ typedef struct account_flags {
         TEXT_ROW("trust-domain", trust_domain, "inherit|own", "with whom"),                        \
         TEXT_ROW("min-run", min_run, "DURATION", "how long its borrowers run before they yield"),  \
         TEXT_ROW("file", file, "FILE", "YAML or JSON instead of flags; - is standard input"),      \
+        {"dry-run",   0,                                                                           \
+         ST_CLI_FLAG, offsetof(account_flags, dry_run),                                            \
+         NULL,        "change nothing; show whose floors would shrink",                            \
+         0,           0},                                                                          \
+        {"force",     0,                                                                           \
+         ST_CLI_FLAG, offsetof(account_flags, force),                                              \
+         NULL,        "although the nodes cannot carry the guarantee, and floors shrink",          \
+         0,           0},                                                                          \
         OUTPUT_ROW("table|json", ST_CLI_OUTPUT)
 
 static const st_cli_row list_options[] = {
@@ -169,7 +177,60 @@ static int write_account(st_body *b, const account_flags *f, st_err *err)
     st_body_put(b, "trust", f->trust);
     st_body_put(b, "trust_domain", f->trust_domain);
     st_body_put(b, "min_run", f->min_run);
+    if (f->force)
+        st_body_raw(b, "force", "true");
     return r;
+}
+
+/* ---- floors that shrink -------------------------------------------------------------------------- */
+
+static void show_floors(const account_flags *f, const json_t *answer)
+{
+    static const st_view_column floor_columns[] = {
+        {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},    {"RESOURCE", "resource", ST_VIEW_TEXT, NULL},
+        {"GUARANTEE", "guarantee", ST_VIEW_NUM, NULL}, {"FLOOR", "from", ST_VIEW_NUM, NULL},
+        {"WOULD BE", "to", ST_VIEW_NUM, NULL},         {0},
+    };
+    const json_t *floors = json_object_get(answer, "floors");
+
+    if (json_array_size(floors) == 0)
+        fprintf(f->cli->out, "no floor shrinks\n");
+    else
+        st_view_rows(f->cli, f->format, floors, floor_columns);
+    if (*st_view_text(answer, "detail"))
+        fprintf(f->cli->out, "%s\n", st_view_text(answer, "detail"));
+}
+
+/* The same request as a trial; what it would cut is shown before it is done. */
+static int try_first(const account_flags *f, const st_request *request, st_err *err)
+{
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    st_request q = *request;
+    json_t *answer;
+    int r;
+
+    st_strbuf_addf(&path, "%s?dry_run=true", request->path);
+    q.path = st_strbuf_str(&path);
+    r = st_client_json(f->client, &q, &answer, &response, err);
+    if (r < 0)
+        return r;
+    if (f->format != ST_CLI_JSON)
+        show_floors(f, answer);
+    else if (f->dry_run)
+        st_view_raw(f->cli, &response);
+    json_decref(answer);
+    return 0;
+}
+
+/* Tries it, does it, or first one and then the other. */
+static int send_change(const account_flags *f, const st_request *request, const char *said,
+                       st_err *err)
+{
+    int r = f->dry_run || f->force ? try_first(f, request, err) : 0;
+
+    return r < 0 || f->dry_run ? r
+                               : st_admin_send(f->cli, f->client, request, f->format, said, err);
 }
 
 static bool is_yaml(const char *path)
@@ -205,7 +266,7 @@ int st_cli_account_create(st_cli *cli, int argc, char **argv, st_err *err)
         q.file = f.file;
     }
     st_strbuf_addf(&said, "account %s made", f.account ? f.account : "of the file");
-    return r < 0 ? r : st_admin_send(cli, client, &q, f.format, st_strbuf_str(&said), err);
+    return r < 0 ? r : send_change(&f, &q, st_strbuf_str(&said), err);
 }
 
 /* The tag of the account as it is now, if that is the version which was asked for. */
@@ -265,7 +326,7 @@ int st_cli_account_set(st_cli *cli, int argc, char **argv, st_err *err)
     q.type = f.file && is_yaml(f.file) ? "application/yaml" : NULL;
     q.file = f.file;
     st_strbuf_addf(&said, "account %s changed", argv[1]);
-    r = st_admin_send(cli, client, &q, f.format, st_strbuf_str(&said), err);
+    r = send_change(&f, &q, st_strbuf_str(&said), err);
     return r == -ST_EVERSION ? changed(argv[1], err) : r;
 }
 
@@ -504,8 +565,12 @@ const st_cli_verb st_cli_account_verbs[] = {
     {"show", "Shows one account", "[OPTION...] ACCOUNT", .fn = st_cli_account_show,
      .options = show_options, .example = "  stint account show vision\n"},
     {"create", "Makes an account below yours", "[OPTION...] ACCOUNT",
-     "What it is promised comes out of what its parent is promised.\n", .fn = st_cli_account_create,
-     .options = create_options,
+     "What it is promised comes out of what its parent is promised, and at the top out of what "
+     "all\n"
+     "nodes together have. An owner can force more than that; then everybody's floor shrinks, "
+     "which\n"
+     "is shown first.\n",
+     .fn = st_cli_account_create, .options = create_options,
      .example = "  stint account create robotics --parent acme --guarantee gpu=8 --weight 2\n"},
     {"set", "Changes an account", "[OPTION...] ACCOUNT",
      "What is not mentioned stays as it is. The account is read first, and the change is\n"

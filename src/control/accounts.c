@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admit/admit.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/quote.h"
 #include "control/billing.h"
 
@@ -72,6 +74,142 @@ static int lay_account(st_tx *tx, const st_identity *who, const st_account_doc *
     return r < 0 ? r : st_money_admit_floor(tx, ret, who->account[0] ? who->account : NULL, err);
 }
 
+/* ---- what the fleet can carry -------------------------------------------------------------------- */
+
+static const char *amount(char buf[ST_FMT_MAX], const st_floor_cut *cut, int64_t v)
+{
+    return cut->dim == ST_RAM ? st_fmt_mib(buf, v) : st_fmt_milli(buf, v);
+}
+
+static int64_t of_cut(const st_use *use, const st_floor_cut *cut)
+{
+    return cut->type >= 0       ? use->type_m[cut->type]
+           : cut->dim == ST_GPU ? use->gpu_m
+           : cut->dim == ST_CPU ? use->cpu_m
+                                : use->ram_mib;
+}
+
+static const char *resource_of(const st_core *core, const st_floor_cut *cut)
+{
+    return cut->type >= 0       ? st_core_fleet(core)->types.v[cut->type].name
+           : cut->dim == ST_RAM ? "ram_mib"
+                                : st_dim_name(cut->dim);
+}
+
+/* The one that is new has no place in the tree yet. */
+static const char *account_of(const st_tree *tree, const st_cmd_account *c, const st_floor_cut *cut)
+{
+    return (size_t)cut->account < tree->accounts.n ? st_tree_account(tree, cut->account)->name
+                                                   : c->name;
+}
+
+static void tell_cuts(st_tx *tx, st_cmd_account *c, const st_floor_cut_vec *cuts)
+{
+    const st_core *core = tx->ctl->core;
+    const char *sep = "";
+
+    st_strbuf_clear(&c->floors);
+    st_strbuf_addc(&c->floors, '[');
+    for (size_t i = 0; i < cuts->n; i++) {
+        const st_floor_cut *cut = &cuts->v[i];
+        const char *name = account_of(st_core_tree(core), c, cut);
+        const int64_t v[] = {cut->promised, cut->before, cut->after};
+        static const char *const keys[] = {"guarantee", "from", "to"};
+        char buf[ST_FMT_MAX];
+
+        if (strcmp(name, c->name) != 0 && !st_directory_within(tx->ctl->dir, name, c->who.account))
+            continue;
+        st_strbuf_addf(&c->floors, "%s{\"account\":", sep);
+        st_quote_json(&c->floors, name);
+        st_strbuf_add(&c->floors, ",\"resource\":");
+        st_quote_json(&c->floors, resource_of(core, cut));
+        for (size_t k = 0; k < ST_ARRAY_LEN(v); k++)
+            if (cut->dim == ST_RAM)
+                st_strbuf_addf(&c->floors, ",\"%s\":%" PRId64, keys[k], v[k]);
+            else
+                st_strbuf_addf(&c->floors, ",\"%s\":%s", keys[k], st_fmt_milli(buf, v[k]));
+        st_strbuf_addc(&c->floors, '}');
+        sep = ",";
+    }
+    st_strbuf_addc(&c->floors, ']');
+}
+
+/* Says it with one floor that would shrink; whose floors there are is the owners' to know. */
+static int refuse_cuts(st_tx *tx, const st_cmd_account *c, const st_floor_cut_vec *cuts,
+                       const st_use *whole, const st_use *promised, st_err *err)
+{
+    const st_core *core = tx->ctl->core;
+    const st_floor_cut *cut = &cuts->v[0];
+    char sum[ST_FMT_MAX], have[ST_FMT_MAX], from[ST_FMT_MAX], to[ST_FMT_MAX];
+
+    if (c->who.role != ST_ROLE_OWNER)
+        return st_fail(err, ST_EOVER,
+                       "account %s: the fleet cannot carry this guarantee beside those of others; "
+                       "ask an owner of the cluster",
+                       c->name);
+    for (size_t i = 0; i < cuts->n; i++) /* of what is short, not of what follows from it */
+        if (of_cut(promised, &cuts->v[i]) > of_cut(whole, &cuts->v[i])) {
+            cut = &cuts->v[i];
+            break;
+        }
+    return st_fail(
+        err, ST_EOVER,
+        "account %s: with this guarantee %s %s would be promised, and all nodes together "
+        "have %s; the floor of %s would be %s instead of %s. Lower it, or force it to "
+        "shrink floors",
+        c->name, amount(sum, cut, of_cut(promised, cut)),
+        cut->dim == ST_RAM ? "of RAM" : resource_of(core, cut),
+        amount(have, cut, of_cut(whole, cut)), account_of(st_core_tree(core), c, cut),
+        amount(to, cut, cut->after),
+        amount(from, cut, cut->after < cut->before ? cut->before : cut->promised));
+}
+
+/* Before the first node is there, nothing can be compared. Nodes that are down or drain are expected back. */
+static int check_carried(st_tx *tx, st_cmd_account *c, const st_account_spec *spec, st_err *err)
+{
+    const st_core *core = tx->ctl->core;
+    const st_tree *tree = st_core_tree(core);
+    st_floor_cut_vec cuts = {0};
+    st_use whole, promised;
+    int r = 0;
+
+    st_admit_cuts(tree, &tree->capacity, spec, &cuts, NULL);
+    tell_cuts(tx, c, &cuts);
+    st_fleet_whole(st_core_fleet(core), &whole);
+    st_admit_cuts(tree, &whole, spec, &cuts, &promised);
+    if (cuts.n > 0 && whole.cpu_m + whole.gpu_m > 0) {
+        if (!c->said.force)
+            r = refuse_cuts(tx, c, &cuts, &whole, &promised, err);
+        else if (c->who.role != ST_ROLE_OWNER)
+            r = st_fail(err, ST_EPERM,
+                        "Your role (%s) cannot force a guarantee that the fleet cannot carry: it "
+                        "would shrink the floors of others.",
+                        st_role_words[c->who.role]);
+    }
+    st_vec_free(&cuts);
+    return r;
+}
+
+/* From the command to what the core takes. */
+static int lay_command(st_tx *tx, st_cmd_account *c, st_account_spec *ret, st_err *err)
+{
+    int r;
+
+    c->said.name = c->name;
+    c->said.parent = c->create && c->parent[0] ? c->parent : NULL;
+    r = lay_account(tx, &c->who, &c->said, ret, err);
+    if (r == 0)
+        r = st_tree_check(st_core_tree(tx->ctl->core), ret, err);
+    return r < 0 ? r : check_carried(tx, c, ret, err);
+}
+
+int st_tx_account_try(st_tx *tx, st_cmd_account *cmd, st_account_spec *ret, st_err *err)
+{
+    int r = may_change(tx, cmd, err);
+
+    return r < 0 ? r : lay_command(tx, cmd, ret, err);
+}
+
 int st_tx_account_change(st_tx *tx, const st_identity *who, const st_account_doc *said,
                          st_account_spec *ret, st_err *err)
 {
@@ -81,8 +219,18 @@ int st_tx_account_change(st_tx *tx, const st_identity *who, const st_account_doc
     return r < 0 ? r : lay_account(tx, who, said, ret, err);
 }
 
+/* Whose floors were shrunk by force. */
+static const char *audit_detail(const st_cmd_account *c, st_strbuf *out)
+{
+    if (!c->said.force)
+        return NULL;
+    st_strbuf_addf(out, "{\"forced\":true,\"floors\":%s}", st_strbuf_str(&c->floors));
+    return st_strbuf_str(out);
+}
+
 static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
 {
+    ST_CLEANUP(st_strbuf_done) st_strbuf detail = {0};
     st_cmd_account *c = (st_cmd_account *)cmd;
     st_control *ctl = tx->ctl;
     st_event event = {.kind = ST_EV_ACCOUNT};
@@ -92,9 +240,7 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r < 0)
         return r;
     version = st_control_version(ctl, NULL, c->name);
-    c->said.name = c->name;
-    c->said.parent = c->create && c->parent[0] ? c->parent : NULL;
-    r = lay_account(tx, &c->who, &c->said, &event.u.account, err);
+    r = lay_command(tx, c, &event.u.account, err);
     if (r == 0)
         r = st_tx_open(tx, err);
     if (r == 0 && c->create)
@@ -114,7 +260,7 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
     r = st_tx_fault(tx, st_store_thing_put(ctl->store, &row, err), err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, c->create ? "account.create" : "account.change", c->name,
-                        c->name, NULL, err);
+                        c->name, audit_detail(c, &detail), err);
     if (r < 0)
         return r;
     c->version = version + 1;

@@ -238,7 +238,8 @@ typedef struct st_cmd_account {
     st_account_doc said;
     const char *name, *parent; /* of a new one; parent "" is the cluster */
     bool create;
-    int64_t version;         /* given */
+    int64_t version;  /* given */
+    st_strbuf floors; /* given: those that shrink with it and `who` sees, a list in JSON; to free */
     ST_VEC(int64_t) revoked; /* of a removal: tokens that went with it; the caller's to free */
 } st_cmd_account;
 
@@ -246,6 +247,9 @@ void st_cmd_account_put(st_cmd_account *cmd);
 /* What a change of an account would tell the core, if `who` may make it; for questions. Texts are those of `said`. */
 int st_tx_account_change(st_tx *tx, const st_identity *who, const st_account_doc *said,
                          st_account_spec *ret, st_err *err);
+/* The same of the command as it would be done, with the floors that would shrink; nothing is done. ST_EOVER: the
+ * fleet cannot carry it, and it is not forced; the cuts are told all the same. */
+int st_tx_account_try(st_tx *tx, st_cmd_account *cmd, st_account_spec *ret, st_err *err);
 /* An account with nobody below it, no live jobs and nothing of its own: st_cmd_account.name. */
 void st_cmd_account_remove(st_cmd_account *cmd);
 

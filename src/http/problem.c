@@ -38,6 +38,7 @@ static const row err_rows[] = {
     {"unavailable", 503, "It cannot be done at the moment"},
     {"refused", 403, "A rule of this site does not allow this"},
     {"service_quota", 429, "The account has as much of the service as it may"},
+    {"overcommitted", 409, "The fleet cannot carry the guarantee"},
     {"budget", 402, "This would cost more than the account may spend"},
 };
 

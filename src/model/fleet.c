@@ -80,6 +80,22 @@ const char *st_node_state_name(st_node_state state)
     return names[state];
 }
 
+void st_fleet_whole(const st_fleet *fleet, st_use *ret)
+{
+    *ret = (st_use){0};
+    for (size_t i = 0; i < fleet->nodes.n; i++) {
+        const st_node *node = fleet->nodes.v[i];
+        if (node->state == ST_NODE_REMOVED)
+            continue;
+        if (node->ndevs > 0) {
+            ret->gpu_m += (int64_t)node->ndevs * ST_WHOLE_M;
+            ret->type_m[node->type] += (int64_t)node->ndevs * ST_WHOLE_M;
+        }
+        ret->cpu_m += node->cpu_m;
+        ret->ram_mib += node->ram_mib;
+    }
+}
+
 uint64_t st_fleet_changes(const st_fleet *fleet)
 {
     return fleet->changes_from + fleet->changes.n;

@@ -168,6 +168,9 @@ static inline bool st_pool_there(const st_pool *pool)
     return pool->name[0] != '\0';
 }
 
+/* Everything it would have if all nodes were well. */
+void st_fleet_whole(const st_fleet *fleet, st_use *ret);
+
 const char *st_node_state_name(st_node_state state);
 /* Nothing of it counts now: it has failed, or was removed. */
 static inline bool st_node_away(const st_node *node)

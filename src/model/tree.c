@@ -323,7 +323,7 @@ static void assign(st_account *a, const st_account_spec *spec)
     a->min_run_ms = spec->min_run_ms;
 }
 
-int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_err *err)
+int st_tree_check(const st_tree *tree, const st_account_spec *spec, st_err *err)
 {
     if (!st_name_ok(spec->name))
         return st_fail(err, ST_EINVAL,
@@ -339,8 +339,8 @@ int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_
     int32_t id = st_tree_find(tree, spec->name);
     if (id == ST_ROOT)
         return st_fail(err, ST_EINVAL, "the account name \"cluster\" is the whole fleet's own");
-    st_account *parent = st_tree_account(tree, parent_id);
-    st_account *self = id < 0 ? NULL : st_tree_account(tree, id);
+    const st_account *parent = st_tree_account(tree, parent_id);
+    const st_account *self = id < 0 ? NULL : st_tree_account(tree, id);
     if (self && self->parent != parent_id)
         return st_fail(err, ST_ESTATE, "account %s: its parent is %s and cannot be changed to %s",
                        spec->name, st_tree_account(tree, self->parent)->name, parent->name);
@@ -353,9 +353,18 @@ int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_
     int rc = check_range(spec, err);
     if (rc == 0)
         rc = check_quota(tree, self, parent, spec, err);
+    return rc;
+}
+
+int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_err *err)
+{
+    int rc = st_tree_check(tree, spec, err);
     if (rc < 0)
         return rc;
-
+    int32_t parent_id = spec->parent ? st_tree_find(tree, spec->parent) : ST_ROOT;
+    int32_t id = st_tree_find(tree, spec->name);
+    st_account *parent = st_tree_account(tree, parent_id);
+    st_account *self = id < 0 ? NULL : st_tree_account(tree, id);
     if (!self) {
         id = (int32_t)tree->accounts.n;
         self = account_new(id, parent_id, spec->name);

@@ -139,8 +139,10 @@ int32_t st_tree_user(st_tree *tree, const char *name);
 /* The key of user_slots and usage_slots. */
 uint64_t st_user_key(int32_t account, int32_t user);
 
-/* Create an account or change one. Checked first: names, depth, cycles (a parent cannot be
- * changed), Σ of the children's guarantees within the parent's, guarantee within max. */
+/* Whether an account can be made or changed so: names, depth, cycles (a parent cannot be changed), Σ of the
+ * children's guarantees within the parent's, guarantee within max. */
+int st_tree_check(const st_tree *tree, const st_account_spec *spec, st_err *err);
+/* Create an account or change one, if that can be. */
 int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_err *err);
 
 /* Takes an account without children out of the tree. Its place in the list and its serial are given to

@@ -50,6 +50,7 @@ static const st_field account_rows[] = {
      .kind = ST_F_DURATION,
      .offset = offsetof(account_fields, a.min_run_ms),
      .none = true},
+    {.key = "force", .kind = ST_F_BOOL, .offset = offsetof(account_fields, a.force)},
     NODE_ROW("children", children),
     {0},
 };

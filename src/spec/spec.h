@@ -171,6 +171,8 @@ typedef struct st_account_doc {
     int64_t weight_m, priority, min_run_ms;
     int trust;      /* an st_trust; -1: not said */
     int own_domain; /* -1: not said */
+    bool
+        force; /* although the fleet cannot carry it; where nothing is refused for that it means nothing */
     int line;
 } st_account_doc;
 

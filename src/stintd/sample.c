@@ -78,7 +78,9 @@ static int make_account(st_serve *serve, const char *text, st_err *err)
     cmd.name = cmd.said.name;
     cmd.parent = cmd.said.parent ? cmd.said.parent : "";
     st_cmd_account_put(&cmd);
-    return st_serve_do(serve, &cmd.cmd, err);
+    r = st_serve_do(serve, &cmd.cmd, err);
+    st_strbuf_done(&cmd.floors);
+    return r;
 }
 
 /* From now on: used or not, the floors of the sample cost something, and what is borrowed costs more. */

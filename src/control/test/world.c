@@ -173,6 +173,7 @@ int put_account(world *w, bool create, const char *name, const char *parent, con
         st_spec_account(parsed, st_doc_root(parsed), &names, create, &cmd.said, &children, &err));
     st_cmd_account_put(&cmd);
     r = do_cmd(w, &cmd.cmd, ret);
+    st_strbuf_done(&cmd.floors);
     st_doc_free(parsed);
     return r;
 }
