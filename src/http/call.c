@@ -44,6 +44,7 @@ void *st_call_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
     memset(call, 0, sizeof(*call));
     call->server = server;
     call->conn = conn_of(mhd);
+    call->conn->call = call;
     call->mhd = mhd;
     call->begun_us = st_now_us();
     call->path = (char *)(call + 1);
@@ -94,10 +95,15 @@ static enum MHD_Result queue(st_call *call)
     struct MHD_Response *response = ST_TAKE(call->response);
     enum MHD_Result result;
 
-    ST_ASSERT(response);
+    /* libmicrohttpd, once it was told to stop, takes an answer without sending it and asks again: what is still here when
+     * the farewell is over (server.c) is cut off. */
+    if (!response) {
+        ST_ASSERT(atomic_load(&call->server->stopping));
+        return MHD_NO;
+    }
     if (atomic_load_explicit(&call->server->stopping, memory_order_relaxed))
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    result = MHD_queue_response(call->mhd, (unsigned int)call->status, response);
+    result = st_mhd_queue(call->mhd, (unsigned int)call->status, response);
     MHD_destroy_response(response);
     return result;
 }
@@ -243,6 +249,7 @@ void st_call_over(void *cls, struct MHD_Connection *mhd, void **context,
         st_limits_leave(server->limits, call->limit_key);
     atomic_store_explicit(&call->conn->deadline_ms, st_now_ms() + st_conn_patience_ms(call->conn),
                           memory_order_relaxed);
+    call->conn->call = NULL;
     call->conn = NULL;
     atomic_fetch_sub_explicit(&server->running, 1, memory_order_release);
     st_call_unref(call);

@@ -86,6 +86,10 @@ enum MHD_Result st_call_access(void *cls, struct MHD_Connection *mhd, const char
 void st_call_over(void *cls, struct MHD_Connection *mhd, void **context,
                   enum MHD_RequestTerminationCode why);
 
+/* refusal.c: MHD_queue_response, for answers of ours. */
+enum MHD_Result st_mhd_queue(struct MHD_Connection *mhd, unsigned int status,
+                             struct MHD_Response *response);
+
 /* request.c: looks at line and headers; true when the request may go on, else it is refused.
  * Whether a body follows is told in both cases. */
 bool st_request_check(st_call *call, const char *version, bool *ret_has_body);

@@ -95,7 +95,8 @@ int st_listener_start(st_listener *listener, st_err *err)
         (unsigned int)((opt->header_ms + 999) / 1000), MHD_OPTION_URI_LOG_CALLBACK, st_call_uri,
         listener, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_NOTIFY_COMPLETED,
         st_call_over, listener, MHD_OPTION_NOTIFY_CONNECTION, st_conn_notify, listener,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        /* 1 would also close on a space in the target, unanswered; both are seen to in request.c. */
+        MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (!listener->daemon) {
         close(fd);
         if (listener->is_tls)

@@ -22,7 +22,8 @@
     X(ST_P_RUNNING, "too_many_running", 429, "Too many requests at the same time")        \
     X(ST_P_HEADERS, "headers_too_large", 431, "The headers are too large")                \
     X(ST_P_STREAMS, "too_many_streams", 503, "Too many event streams")                    \
-    X(ST_P_STOPPING, "stopping", 503, "The server is stopping")
+    X(ST_P_STOPPING, "stopping", 503, "The server is stopping")                           \
+    X(ST_P_VERSION, "http_version", 505, "This version of HTTP is not spoken here")
 
 typedef enum {
 #define ST_PROBLEM_ENUM(name, code, status, title) name,

@@ -20,7 +20,7 @@
 /* The headers that matter here, gathered in one pass. */
 typedef struct headers {
     const char *accept, *authorization, *length, *type, *encoding;
-    int lengths, encodings, authorizations, hosts;
+    int lengths, encodings, authorizations, hosts, odd_names;
     st_call *call;
 } headers;
 
@@ -54,6 +54,7 @@ static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char
     headers *h = cls;
 
     (void)kind;
+    h->odd_names += strpbrk(key, " \t") != NULL;
     if (!value)
         return MHD_YES;
     switch (key[0] | 0x20) {
@@ -123,6 +124,12 @@ static bool check_frame(st_call *call, const headers *h, const char *version)
     }
     if (call->target_end + 1 != version)
         problem = "there is a NUL byte in the request line, or no version";
+    else if (strchr(call->target, ' '))
+        problem = "there is a space in the path or query: send it as %20";
+    else if (h->hosts == 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0)
+        problem = "there is no Host, which HTTP/1.1 wants";
+    else if (h->odd_names > 0)
+        problem = "there is a blank in the name of a header";
     else if (h->encoding && strcasecmp(h->encoding, "chunked") != 0)
         problem = "the only Transfer-Encoding is chunked";
     else if (h->lengths + h->encodings > 1)

@@ -15,7 +15,7 @@
 
 #define TICK_MS_MAX 500
 #define TICK_MS_MIN 10
-#define FAREWELL_MS 1000 /* for the answers of calls that nobody answered */
+#define FAREWELL_MS 1000 /* for answers that were given as the server stopped */
 
 int64_t st_now_us(void)
 {
@@ -184,8 +184,6 @@ static void wait_for_calls(st_http_server *server, int64_t grace_ms)
  * themselves off the list. */
 static void abandon_deferred(st_http_server *server)
 {
-    bool any = false;
-
     pthread_mutex_lock(&server->lock);
     server->closing = true;
     while (server->deferred) {
@@ -195,7 +193,6 @@ static void abandon_deferred(st_http_server *server)
             next = call->next;
             pthread_mutex_lock(&call->lock);
             if (call->suspended) {
-                any = true;
                 if (call->prev)
                     call->prev->next = next;
                 else
@@ -210,8 +207,8 @@ static void abandon_deferred(st_http_server *server)
             pthread_cond_wait(&server->changed, &server->lock);
     }
     pthread_mutex_unlock(&server->lock);
-    if (any)
-        wait_for_calls(server, FAREWELL_MS);
+    /* Also for those whose owner came first: their connections were resumed, and their answers are still to be sent. */
+    wait_for_calls(server, FAREWELL_MS);
 }
 
 static void end_ticker(st_http_server *server)

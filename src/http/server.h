@@ -33,8 +33,9 @@ struct st_conn {
     atomic_int_fast64_t deadline_ms;
     /* Somebody known has used it: it is not the first to go when there are too many. */
     atomic_bool known;
-    bool cut;    /* it is on its way out, and counts no more; with server->lock */
-    void *claim; /* of st_http_options.claim */
+    bool cut;      /* it is on its way out, and counts no more; with server->lock */
+    void *claim;   /* of st_http_options.claim */
+    st_call *call; /* that is on it; only in the thread that serves it */
     st_conn *prev, *next;
 };
 

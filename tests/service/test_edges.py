@@ -309,6 +309,13 @@ def check_tls(program):
                          headers={"Authorization": "Bearer " + secure.owner_token})
             check(conn.getresponse().status == 200, "TLS")
             conn.close()
+            raw = context.wrap_socket(socket.create_connection(("127.0.0.1", secure.port)),
+                                      server_hostname="127.0.0.1")
+            raw.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n")
+            text = b"".join(iter(lambda: raw.recv(65536), b"")).decode()
+            check(text.startswith("HTTP/1.1 400 ") and "problem+json" in text and text.count("\r\n\r\n") == 1,
+                  "a Content-Length that is none, over TLS: %s", text)
+            raw.close()
             secure.process.send_signal(signal.SIGHUP)  # reads them again, and goes on
             time.sleep(0.2)
             conn = http.client.HTTPSConnection("127.0.0.1", secure.port, context=context)

@@ -12,6 +12,8 @@ typedef struct world {
     int nheld;
     atomic_int forgotten;
     atomic_int logged;
+    atomic_bool stopping;
+    int late_us; /* how long after that the held call is answered */
     char last_log[512];
 } world;
 
@@ -146,6 +148,14 @@ static void end(world *w)
     st_http_server_free(w->server);
     pthread_mutex_destroy(&w->lock);
     free(w);
+}
+
+static int64_t now_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000) + t.tv_nsec / 1000;
 }
 
 static int held(world *w)
@@ -374,6 +384,15 @@ static void test_too_many_connections(void **state)
     end(w);
 }
 
+static int connections(world *w)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf metrics = {0};
+    static const char name[] = "\nstint_http_connections ";
+
+    st_http_server_metrics(w->server, &metrics);
+    return atoi(strstr(metrics.s, name) + strlen(name));
+}
+
 /* With no room left strangers go first, the oldest of those who are many; who is known stays. */
 static void test_strangers_go_first(void **state)
 {
@@ -392,6 +411,8 @@ static void test_strangers_go_first(void **state)
         client honest = known(w);
 
         hang_up(&honest);
+        wait_until(connections(w) ==
+                   3); /* a, c and d: it is seen to be gone before the next one comes */
     }
     hear_end(&b);
     say(&a, GOOD);
@@ -480,6 +501,100 @@ static void test_stop(void **state)
     hang_up(&c);
 }
 
+static void *answer_late(void *cls)
+{
+    world *w = cls;
+
+    wait_until(atomic_load(&w->stopping));
+    for (int64_t until_us = now_us() + w->late_us; now_us() < until_us;)
+        ;
+    st_call_reply_json(w->held[0], 200, json_pack("{s:s}", "said", "late"));
+    return NULL;
+}
+
+/* Whatever the moment at which a call is answered while the server stops: the client gets that answer, or is told that the
+ * server stops. libmicrohttpd, once told to stop, takes an answer without sending it and asks for it again. */
+static void test_stop_meets_an_answer(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        world *w = begin((st_http_options){0});
+        client c = connect_to(w->port);
+        pthread_t thread;
+
+        w->late_us = round * 5;
+        say(&c, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+        wait_until(held(w) == 1);
+        assert_int_equal(pthread_create(&thread, NULL, answer_late, w), 0);
+        atomic_store(&w->stopping, true);
+        st_http_server_stop(w->server, 0);
+        hear_end(&c);
+        if (!strstr(st_strbuf_str(&c.got), " 200 ") && !strstr(st_strbuf_str(&c.got), " 503 "))
+            fail_msg("round %d: no answer", round);
+        pthread_join(thread, NULL);
+        hang_up(&c);
+        end(w);
+    }
+}
+
+static int count(const char *text, const char *part)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, part)); text += strlen(part))
+        n++;
+    return n;
+}
+
+/* What libmicrohttpd would refuse in HTML comes as a problem document, once. */
+static void test_refused_before_us(void **state)
+{
+    static const struct {
+        const char *head;
+        int fill; /* bytes behind it, before the tail */
+        const char *tail, *status, *code;
+    } rows[] = {
+        {"GET /hello/a HTTP/1.1\r\n\r\n", 0, "", "400", "there is no Host"},
+        {"GET /hello/a b HTTP/1.1\r\nHost: x\r\n\r\n", 0, "", "400", "a space in the path"},
+        {"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n", 0, "", "400",
+         "Content-Length is no number"},
+        {"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 0, "",
+         "413", "body_too_large"},
+        {"GET /hello/", 20000, " HTTP/1.1\r\nHost: x\r\n\r\n", "414", "target_too_long"},
+        {"GET /hello/a HTTP/1.1\r\nHost: x\r\nX: ", 40000, "\r\n\r\n", "431", "headers_too_large"},
+        {"GET /hello/a HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n", 0, "", "400",
+         "a header has no colon"},
+        {"GET /hello/a HTTP/1.1\r\nHost: x\r\nContent-Length : 5\r\n\r\n", 0, "", "400",
+         "a blank in the name"},
+        {"GET /hello/a HTTP/9.9\r\nHost: x\r\n\r\n", 0, "", "505", "http_version"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++) {
+        world *w = begin((st_http_options){0});
+        ST_CLEANUP(st_strbuf_done) st_strbuf request = {0};
+        client c = connect_to(w->port);
+        const char *got;
+        char status[32];
+
+        snprintf(status, sizeof status, "HTTP/1.1 %s ", rows[i].status);
+        st_strbuf_add(&request, rows[i].head);
+        for (int n = 0; n < rows[i].fill; n++)
+            st_strbuf_addc(&request, 'a');
+        st_strbuf_add(&request, rows[i].tail);
+        say(&c, st_strbuf_str(&request));
+        shutdown(c.fd, SHUT_WR);
+        hear_end(&c);
+        got = st_strbuf_str(&c.got);
+        if (strncmp(got, status, strlen(status)) != 0 || !strstr(got, rows[i].code) ||
+            !strstr(got, "Content-Type: application/problem+json\r\n") ||
+            count(got, "\r\n\r\n") != 1)
+            fail_msg("row %zu got \"%s\"", i, got);
+        hang_up(&c);
+        end(w);
+    }
+}
+
 static void *ask_races(void *cls)
 {
     world *w = cls;
@@ -525,7 +640,9 @@ int main(void)
         cmocka_unit_test(test_strangers_go_first),
         cmocka_unit_test(test_few_strangers),
         cmocka_unit_test(test_gone_clients),
+        cmocka_unit_test(test_refused_before_us),
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_meets_an_answer),
         cmocka_unit_test(test_races),
     };
 
