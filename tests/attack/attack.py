@@ -29,6 +29,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -327,8 +328,8 @@ def containers_run():
     agent = os.environ.get("STINT_AGENT")
     if not agent:
         return "stint-agent is not built here"
-    got = subprocess.run([agent, "doctor", "--data", "/tmp/stint-attack-doctor", "--sim", "h100x1"],
-                         capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        got = subprocess.run([agent, "doctor", "--data", folder, "--sim", "h100x1"], capture_output=True, text=True, check=False)
     return "" if got.returncode == 0 else "no containers here: " + (got.stdout.splitlines() or ["?"])[0]
 
 
