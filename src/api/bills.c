@@ -137,6 +137,8 @@ static int fill(void *ctx, st_tx *tx, st_err *err)
         r = keep_floors(c, st_tx_ledger(tx), period, err);
     if (r == 0 && (c->running || c->whole) && !c->own.closed)
         r = st_tx_open_entries(tx, c->account, keep_open, c, err);
+    if (r == 0 && c->budget && !c->own.closed)
+        r = st_tx_budget(tx, c->account, &c->state, err);
     if (r == 0 && c->prices)
         st_ledger_save(st_tx_ledger(tx), &c->ledger);
     return r;

@@ -6,6 +6,7 @@
 #define ST_API_BILLS_H
 
 #include "api/state.h"
+#include "api/usages.h"
 #include "control/money.h"
 #include "ledger/export.h"
 
@@ -22,6 +23,7 @@ typedef struct st_bill_call {
     bool whole;                     /* `open` is wanted: the account's own, with everything */
     bool floors;                    /* `idle` is wanted */
     bool file;                      /* `ask` is wanted, and the bill is its */
+    bool budget;                    /* `state` is wanted */
     /* In a worker. Answers the call. */
     bool leaves; /* as a file: written down */
     void (*finish)(struct st_bill_call *c, st_store *reader);
@@ -33,6 +35,7 @@ typedef struct st_bill_call {
     st_idle_floors idle;   /* likewise */
     st_bill_ask *ask;
     st_strbuf ledger; /* saved */
+    st_budget_state state;
     int64_t now;
 } st_bill_call;
 
@@ -43,6 +46,9 @@ void st_bill_call_post(st_bill_call *c);
 
 /* How many of the account's entries count in the bill's period: [*from, *to], 1 and 0 for none. */
 void st_bill_span(const st_bill *bill, const char *account, int64_t *from, int64_t *to);
+/* What the bill is made of, and what runs, added up by something that does not have many values. */
+int st_bill_sums(const st_bill_call *c, st_store *reader, const char *by, st_sums_by *ret,
+                 st_err *err);
 void st_bill_about(const st_bill_call *c, st_export_about *ret);
 
 #endif

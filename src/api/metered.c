@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "api/bills.h"
-#include "api/usages.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -167,37 +166,68 @@ static void write_all(const metered *m, st_strbuf *out)
     st_strbuf_add(out, "]}");
 }
 
+/* Days are a series; of everything else the largest come first. */
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const st_sums_row *)a)->key, ((const st_sums_row *)b)->key);
+}
+
+static int collect(metered *m, st_store *reader, st_err *err)
+{
+    int r = 0;
+
+    st_sums_init(&m->all);
+    sort_open(m);
+    for (size_t i = 0; r == 0 && i < m->c->bill->uses.n; i++) {
+        st_sums_by beside;
+
+        st_sums_init(&beside);
+        r = take_account(m, reader, m->c->bill->uses.v[i].account, &beside, err);
+        st_sums_done(&beside);
+    }
+    for (size_t i = 0; i < m->all.rows.n; i++)
+        st_vec_push(&m->top, m->all.rows.v[i]);
+    cut_top(m);
+    if (strcmp(m->by, "day") == 0 && m->top.n > 0)
+        qsort(m->top.v, m->top.n, sizeof *m->top.v, by_key);
+    return r;
+}
+
+static void metered_done(metered *m)
+{
+    for (size_t i = 0; i < m->books.n; i++)
+        st_usages_back(m->c->api->usages, m->books.v[i]);
+    st_vec_free(&m->books);
+    st_vec_free(&m->open);
+    st_vec_free(&m->top);
+    st_sums_done(&m->all);
+}
+
+int st_bill_sums(const st_bill_call *c, st_store *reader, const char *by, st_sums_by *ret,
+                 st_err *err)
+{
+    metered m = {.c = c, .by = by};
+    int r = collect(&m, reader, err);
+
+    for (size_t i = 0; r == 0 && i < m.top.n; i++)
+        st_sums_row_add(st_sums_row_of(ret, m.top.v[i].key), &m.top.v[i]);
+    metered_done(&m);
+    return r;
+}
+
 static void finish(st_bill_call *c, st_store *reader)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
     metered m = {.c = c, .by = c->format, .apart = strcmp(c->format, "job") == 0};
     st_err err = {0};
-    int r = 0;
 
-    st_sums_init(&m.all);
-    sort_open(&m);
-    for (size_t i = 0; r >= 0 && i < c->bill->uses.n; i++) {
-        st_sums_by beside;
-
-        st_sums_init(&beside);
-        r = take_account(&m, reader, c->bill->uses.v[i].account, &beside, &err);
-        st_sums_done(&beside);
-    }
-    for (size_t i = 0; i < m.all.rows.n; i++)
-        st_vec_push(&m.top, m.all.rows.v[i]);
-    cut_top(&m);
-    if (r < 0) {
+    if (collect(&m, reader, &err) < 0) {
         st_call_fail(c->call, &err);
     } else {
         write_all(&m, &out);
         st_call_reply_buf(c->call, 200, NULL, &out);
     }
-    for (size_t i = 0; i < m.books.n; i++)
-        st_usages_back(c->api->usages, m.books.v[i]);
-    st_vec_free(&m.books);
-    st_vec_free(&m.open);
-    st_vec_free(&m.top);
-    st_sums_done(&m.all);
+    metered_done(&m);
 }
 
 void st_api_metered(st_call *call, void *ctx)

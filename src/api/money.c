@@ -274,6 +274,7 @@ static int fill_budget(st_question *q, st_core *core, st_err *err)
     st_out_money(&q->out, "held", s.held);
     st_out_money(&q->out, "reserved", s.reserved);
     st_out_money(&q->out, "left", s.cap == ST_UNSET ? ST_UNSET : s.left);
+    st_out_money(&q->out, "committed", s.spent + s.held + s.reserved);
     st_out_int(&q->out, "warnings", s.warned);
     st_strbuf_addc(&q->out, '}');
     return 0;

@@ -66,31 +66,26 @@ static void sample(st_metrics *m, const char *account, const char *what, int64_t
     st_metrics_micro(m, udollars);
 }
 
-/* Of accounts that have one: the rest is in their costs. */
-static void budgets(const st_question *q, const st_bill *bill, st_metrics *m)
+static void add_budget(void *ctx, const char *account, const st_budget_state *s)
 {
-    st_budget_state s;
-    st_err err;
+    st_metrics *m = ctx;
 
+    sample(m, account, "cap", s->cap);
+    sample(m, account, "budget", s->budget);
+    sample(m, account, "spent", s->spent);
+    sample(m, account, "held", s->held);
+    sample(m, account, "reserved", s->reserved);
+    sample(m, account, "left", s->cap == ST_UNSET ? ST_UNSET : s->left);
+}
+
+/* Of accounts that have one: the rest is in their costs. */
+static int budgets(const st_question *q, st_metrics *m, st_err *err)
+{
     st_metrics_family(
         m, "stint_account_budget_dollars", ST_METRIC_GAUGE,
         "Of accounts with a cap or a budget, with those below them: what it is, and what is "
         "spent, on hold for jobs, reserved for floors and left of it this month.");
-    for (size_t i = 0; i < bill->uses.n; i++) {
-        const char *account = bill->uses.v[i].account;
-        const st_price_plan *p = st_ledger_plan(st_tx_ledger(q->tx), account, st_tx_now(q->tx));
-
-        if (!p || !account[0] || strcmp(p->account, account) != 0 ||
-            (p->cap_udollars == ST_UNSET && p->budget_udollars == ST_UNSET) ||
-            st_ledger_budget(st_tx_ledger(q->tx), account, st_tx_now(q->tx), &s, &err) < 0)
-            continue;
-        sample(m, account, "cap", s.cap);
-        sample(m, account, "budget", s.budget);
-        sample(m, account, "spent", s.spent);
-        sample(m, account, "held", s.held);
-        sample(m, account, "reserved", s.reserved);
-        sample(m, account, "left", s.left);
-    }
+    return st_tx_budgets(q->tx, q->who.account, add_budget, m, err);
 }
 
 int st_money_metrics(const st_question *q, st_metrics *m, st_err *err)
@@ -102,7 +97,6 @@ int st_money_metrics(const st_question *q, st_metrics *m, st_err *err)
         return r;
     costs(&bill, m);
     gpu_seconds(&bill, m);
-    budgets(q, &bill, m);
     st_bill_done(&bill);
-    return 0;
+    return budgets(q, m, err);
 }

@@ -122,9 +122,10 @@ static const st_query_row metered_query[] = {
     {.name = "by",
      .type = ST_QUERY_WORD,
      .about = "added up by user unless given",
-     .words = "account user gpu level job"},
+     .words = "account user gpu level job day"},
     {0},
 };
+static const st_query_row forecast_query[] = {BILL_ACCOUNT, {0}};
 static const st_query_row token_query[] = {
     {.name = "remove",
      .type = ST_QUERY_BOOL,
@@ -289,6 +290,9 @@ static const st_route routes[] = {
     ASK("/v1/bills/{period}/entries", ST_MAY_SEE, st_api_bill_entries, "listBillEntries",
         "The entries of one account's own book that a line of its bill is made of", entries_query,
         "EntryList"),
+    ASK("/v1/bills/{period}/forecast", ST_MAY_SEE, st_api_forecast, "getForecast",
+        "What the month will have cost at its end, with an interval, and what each day has cost",
+        forecast_query, "Forecast"),
     ASK("/v1/bills/{period}/usage", ST_MAY_SEE, st_api_metered, "getMetered",
         "What was used, added up; from the same entries as the bill", metered_query, "Metered"),
     ASK("/v1/users", ST_MAY_SEE, st_api_users_list, "listUsers", "Who has a token, and its role",

@@ -30,12 +30,16 @@ const st_schema st_schemas_money[] = {
                "\"null\"]}, \"held\": {\"type\": [\"string\", \"null\"]}, \"reserved_udollars\": "
                "{\"type\": [\"integer\", \"null\"]}, \"reserved\": {\"type\": [\"string\", "
                "\"null\"]}, \"left_udollars\": {\"type\": [\"integer\", \"null\"]}, \"left\": "
-               "{\"type\": [\"string\", \"null\"]}, \"warnings\": {\"type\": \"integer\"}}, "
+               "{\"type\": [\"string\", \"null\"]}, \"committed_udollars\": {\"type\": "
+               "[\"integer\", \"null\"]}, \"committed\": {\"type\": [\"string\", \"null\"], "
+               "\"description\": \"spent, on hold and reserved together\"}, \"warnings\": "
+               "{\"type\": \"integer\"}}, "
                "\"required\": [\"account\", \"period\", \"cap_udollars\", \"cap\", "
                "\"budget_udollars\", \"budget\", \"spent_udollars\", \"spent\", "
                "\"running_udollars\", \"running\", "
                "\"held_udollars\", \"held\", \"reserved_udollars\", \"reserved\", "
-               "\"left_udollars\", \"left\", \"warnings\"], \"additionalProperties\": false}"},
+               "\"left_udollars\", \"left\", \"committed_udollars\", \"committed\", \"warnings\"], "
+               "\"additionalProperties\": false}"},
     {"CreditSpec",
      "{\"type\": \"object\", \"properties\": {\"amount\": {\"type\": [\"number\", "
      "\"string\"], \"description\": \"dollars, more than 0\"}, \"reason\": {\"type\": "
@@ -210,6 +214,25 @@ const st_schema st_schemas_money[] = {
                 "\"additionalProperties\": false}}}, \"required\": [\"account\", \"period\", "
                 "\"from\", \"to\", \"by\", \"rows_in_all\", \"rows\"], \"additionalProperties\": "
                 "false}"},
+    {"Forecast",
+     "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, \"perio"
+     "d\": {\"type\": \"string\"}, \"to\": {\"type\": \"string\"}, \"closed\": {\"type\": "
+     "\"boolean\"}, \"spent_udollars\": {\"type\": [\"integer\", \"null\"]}, \"spent\": {\""
+     "type\": [\"string\", \"null\"]}, \"expected_udollars\": {\"type\": [\"integer\", \"n"
+     "ull\"]}, \"expected\": {\"type\": [\"string\", \"null\"]}, \"low_udollars\": {\"type"
+     "\": [\"integer\", \"null\"]}, \"low\": {\"type\": [\"string\", \"null\"]}, \"high_ud"
+     "ollars\": {\"type\": [\"integer\", \"null\"]}, \"high\": {\"type\": [\"string\", \"n"
+     "ull\"]}, \"chance_percent\": {\"type\": [\"integer\", \"null\"], \"description\": \""
+     "that the end lies between low and high; null: not known\"}, \"from\": {\"type\": \"s"
+     "tring\", \"enum\": [\"days\", \"so far\", \"nothing\", \"the bill\"]}, \"days\": {\""
+     "type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {\"day\": {\"ty"
+     "pe\": \"string\"}, \"whole\": {\"type\": \"boolean\"}, \"gpu_hours\": {\"type\": \"n"
+     "umber\"}, \"cost_udollars\": {\"type\": [\"integer\", \"null\"]}, \"cost\": {\"type\""
+     ": [\"string\", \"null\"]}}, \"required\": [\"day\", \"whole\", \"gpu_hours\", \"cost"
+     "_udollars\", \"cost\"], \"additionalProperties\": false}}}, \"required\": [\"account"
+     "\", \"period\", \"to\", \"closed\", \"spent_udollars\", \"spent\", \"expected_udolla"
+     "rs\", \"expected\", \"low_udollars\", \"low\", \"high_udollars\", \"high\", \"chance"
+     "_percent\", \"from\", \"days\"], \"additionalProperties\": false}"},
     {"Reconciled", "{\"type\": \"object\", \"properties\": {\"findings\": {\"type\": \"array\", "
                    "\"items\": {\"type\": \"string\"}}, \"agree\": {\"type\": \"boolean\"}}, "
                    "\"required\": [\"findings\", \"agree\"], \"additionalProperties\": false}"},

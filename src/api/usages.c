@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "ledger/export.h"
 
 struct st_usages_book {
     char *name; /* what it is of, as in `names` of the whole */
@@ -69,10 +70,20 @@ void st_sums_row_add(st_sums_row *to, const st_sums_row *row)
     to->jobs += row->jobs;
 }
 
-static const char *key_of(const char *by, const st_entry *e)
+/* An interval ends at midnight; what has none counts on the day it was made. */
+static const char *day_of(const st_entry *e, char buf[ST_UTC_MAX])
+{
+    st_utc(buf, e->from_ms > 0 ? e->from_ms : e->at_ms);
+    buf[10] = '\0'; /* 2026-10-01 */
+    return buf;
+}
+
+static const char *key_of(const char *by, const st_entry *e, char buf[ST_UTC_MAX])
 {
     const char *none = e->kind == ST_ENTRY_CREDIT ? "(credit)" : "(floor)";
 
+    if (strcmp(by, "day") == 0)
+        return day_of(e, buf);
     if (strcmp(by, "user") == 0)
         return e->user ? e->user : none;
     if (strcmp(by, "job") == 0)
@@ -88,6 +99,7 @@ void st_sums_add(st_sums_by *u, const char *by, const st_entry *e, int sign)
 {
     st_sums_row row = {.entries = sign};
     const bool fix = e->kind == ST_ENTRY_FIX;
+    char buf[ST_UTC_MAX];
 
     if (e->kind != ST_ENTRY_USAGE && !fix && e->kind != ST_ENTRY_LOST && e->nlines == 0)
         return;
@@ -102,7 +114,7 @@ void st_sums_add(st_sums_by *u, const char *by, const st_entry *e, int sign)
         row.energy_mj = fix || e->energy_mj != ST_UNKNOWN ? sign * e->energy_mj : 0;
         row.jobs = !fix && e->stay == 1 && e->piece == 1 ? sign : 0;
     }
-    st_sums_row_add(st_sums_row_of(u, key_of(by, e)), &row);
+    st_sums_row_add(st_sums_row_of(u, key_of(by, e, buf)), &row);
 }
 
 /* ---- entries ---------------------------------------------------------------------------------------- */

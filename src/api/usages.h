@@ -39,7 +39,7 @@ void st_sums_done(st_sums_by *u);
 /* The row of a key; made if it is new. */
 st_sums_row *st_sums_row_of(st_sums_by *u, const char *key);
 void st_sums_row_add(st_sums_row *to, const st_sums_row *row);
-/* What an entry adds, times `sign`, 1 or -1. `by` is account, user, job, gpu or level. */
+/* What an entry adds, times `sign`, 1 or -1. `by` is account, user, job, gpu, level or day. */
 void st_sums_add(st_sums_by *u, const char *by, const st_entry *e, int sign);
 
 typedef struct st_usages st_usages;

@@ -15,7 +15,7 @@ typedef struct money_flags {
     st_cli_format format;
     const char *month, *by, *reason;
     int64_t entry;
-    bool recent, watch, cluster;
+    bool recent, watch, cluster, forecast;
 } money_flags;
 
 #define OUTPUT(words, kind)                                                                  \
@@ -25,11 +25,16 @@ typedef struct money_flags {
 
 static const st_cli_row output_options[] = {OUTPUT("table|json|csv", ST_CLI_LISTING), {0}};
 static const st_cli_row answer_options[] = {OUTPUT("table|json", ST_CLI_OUTPUT), {0}};
-const st_cli_row st_cli_budget_options[] = {OUTPUT("table|json", ST_CLI_OUTPUT), {0}};
+const st_cli_row st_cli_budget_options[] = {
+    {"forecast", 'f', ST_CLI_FLAG, offsetof(money_flags, forecast), NULL,
+     "instead: what the month will have cost at its end, and what each day has cost", 0, 0},
+    OUTPUT("table|json", ST_CLI_OUTPUT),
+    {0},
+};
 const st_cli_row st_cli_usage_options[] = {
     {"month", 'm', ST_CLI_STRING, offsetof(money_flags, month), "2026-10",
      "a month that is closed; the open one unless given", 0, 0},
-    {"by", 'b', ST_CLI_STRING, offsetof(money_flags, by), "account|user|gpu|level|job",
+    {"by", 'b', ST_CLI_STRING, offsetof(money_flags, by), "account|user|gpu|level|job|day",
      "what is added up, user unless given", 0, 0},
     {"recent", 'r', ST_CLI_FLAG, offsetof(money_flags, recent), NULL,
      "instead: what counts for whose turn it is, less the older it is", 0, 0},
@@ -95,7 +100,66 @@ int st_cli_metered(st_cli *cli, int argc, char **argv, st_err *err)
 
 /* ---- budget ----------------------------------------------------------------------------------------- */
 
-int st_cli_budget(st_cli *cli, int argc, char **argv, st_err *err)
+static void month_end(const json_t *doc, st_strbuf *out)
+{
+    const char *expected = st_view_text(doc, "expected"), *from = st_view_text(doc, "from");
+
+    if (!*expected) {
+        st_strbuf_add(out, "not known yet");
+        return;
+    }
+    st_strbuf_add(out, expected);
+    if (strcmp(from, "days") == 0)
+        st_strbuf_addf(out, "; 8 in 10 end between %s and %s", st_view_text(doc, "low"),
+                       st_view_text(doc, "high"));
+    else if (strcmp(from, "so far") == 0)
+        st_strbuf_addf(out, " at this rate; %s at least, %s at twice the rate",
+                       st_view_text(doc, "low"), st_view_text(doc, "high"));
+}
+
+/* The end of the month, and its days. */
+static int put_forecast(st_cli *cli, st_client *client, const money_flags *f, const char *account,
+                        st_err *err)
+{
+    static const st_view_column facts[] = {
+        {"Account", "account", ST_VIEW_TEXT, NULL},
+        {"Month", "period", ST_VIEW_TEXT, NULL},
+        {"Spent", "spent", ST_VIEW_TEXT, NULL},
+        {"At its end", "expected", ST_VIEW_FN, month_end},
+        {0},
+    };
+    static const st_view_column columns[] = {
+        {"DAY", "day", ST_VIEW_TEXT, NULL},
+        {"GPU HOURS", "gpu_hours", ST_VIEW_NUM, NULL},
+        {"COST", "cost", ST_VIEW_NUM, NULL},
+        {"WHOLE", "whole", ST_VIEW_TEXT, NULL},
+        {0},
+    };
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    json_t *doc = NULL;
+    int r;
+
+    st_strbuf_add(&path, "/v1/bills/open/forecast?account=");
+    st_url_add(&path, account);
+    r = st_client_json(client, &(st_request){.path = st_strbuf_str(&path)}, &doc, &response, err);
+    if (r < 0)
+        return r;
+    if (f->format == ST_CLI_JSON) {
+        st_view_raw(cli, &response);
+    } else if (f->forecast) {
+        st_view_facts(cli, doc, facts);
+        fputc('\n', cli->out);
+        st_view_rows(cli, f->format, json_object_get(doc, "days"), columns);
+    } else {
+        st_view_facts(cli, doc, &facts[3]);
+    }
+    json_decref(doc);
+    return 0;
+}
+
+static int put_budget(st_cli *cli, st_client *client, const money_flags *f, const char *account,
+                      st_err *err)
 {
     static const st_view_column facts[] = {
         {"Account", "account", ST_VIEW_TEXT, NULL},
@@ -106,11 +170,24 @@ int st_cli_budget(st_cli *cli, int argc, char **argv, st_err *err)
         {"  of it running", "running", ST_VIEW_TEXT, NULL},
         {"On hold", "held", ST_VIEW_TEXT, NULL},
         {"Floors to come", "reserved", ST_VIEW_TEXT, NULL},
+        {"Together", "committed", ST_VIEW_TEXT, NULL},
         {"Left", "left", ST_VIEW_TEXT, NULL},
         {0},
     };
-    ST_CLEANUP(st_client_freep) st_client *client = NULL;
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    int r;
+
+    st_admin_path(&path, "accounts", account);
+    st_strbuf_add(&path, "/budget");
+    r = st_view_one(cli, client, f->format, st_strbuf_str(&path), facts, err);
+    if (r == 0 && f->format != ST_CLI_JSON)
+        r = put_forecast(cli, client, f, account, err);
+    return r;
+}
+
+int st_cli_budget(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
     money_flags f = {0};
     json_t *me = NULL;
     const char *account;
@@ -121,14 +198,13 @@ int st_cli_budget(st_cli *cli, int argc, char **argv, st_err *err)
     if (r < 0)
         return r;
     account = n > 0 ? argv[1] : st_view_text(me, "account");
-    if (!*account)
+    if (!*account && !f.forecast)
         r = st_fail(err, ST_EINVAL, "%s: of which account? The cluster has no budget", argv[0]);
-    if (r == 0) {
-        st_admin_path(&path, "accounts", account);
-        st_strbuf_add(&path, "/budget");
-        r = st_view_one(cli, client, f.format, st_strbuf_str(&path), facts, err);
-        r = r < 0 ? st_admin_near(client, "accounts", account, r, err) : 0;
-    }
+    if (r == 0)
+        r = f.forecast ? put_forecast(cli, client, &f, account, err)
+                       : put_budget(cli, client, &f, account, err);
+    if (r < 0 && *account)
+        r = st_admin_near(client, "accounts", account, r, err);
     json_decref(me);
     return r;
 }

@@ -72,7 +72,11 @@ const st_cli_verb st_cli_verbs[] = {
      .fn = st_cli_bill, .sub = st_cli_bill_verbs, .options = st_cli_bill_options,
      .example = "  stint bill\n  stint bill 2026-10 --explain 3\n"
                 "  stint bill 2026-10 -o file --save oct.bill && stint bill verify oct.bill\n"},
-    {"budget", "Shows what is spent, on hold and left of a cap", "[OPTION...] [ACCOUNT]",
+    {"budget", "Shows what is spent, on hold, left of a cap, and how the month will end",
+     "[OPTION...] [ACCOUNT]",
+     "Spent is what the bill says: posted, and what runs as if it ended now. From three whole\n"
+     "days on the end of the month comes with an interval that holds eight times in ten where\n"
+     "days are alike.\n",
      .fn = st_cli_budget, .options = st_cli_budget_options, .example = "  stint budget vision\n"},
     {"price", "Price books: list, show, publish", "COMMAND ...", .sub = st_cli_price_verbs},
     {"account", "Accounts: list, show, create, set, limit", "COMMAND ...",

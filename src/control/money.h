@@ -70,6 +70,9 @@ int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx,
 /* Whether caps would let a job in; nothing is held. ST_EBUDGET: they would not. */
 int st_tx_admit(st_tx *tx, const st_job_spec *spec, st_err *err);
 int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err);
+/* The same of all accounts at and below one that have a cap or a budget of their own. */
+typedef void (*st_budget_fn)(void *ctx, const char *account, const st_budget_state *state);
+int st_tx_budgets(st_tx *tx, const char *account, st_budget_fn fn, void *ctx, st_err *err);
 
 /* The name of an account's book, which is the account's unless another had it before; and whose a book is, -1: nobody's. */
 const char *st_tx_book(st_tx *tx, const char *account, char buf[ST_NAME_MAX + 1]);

@@ -283,23 +283,56 @@ void st_money_running(st_tx *tx, st_runnings *ret)
     }
 }
 
-int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err)
+static int budget_of(st_tx *tx, int32_t id, const st_runnings *running, st_budget_state *ret,
+                     st_err *err)
 {
     const st_ledger *l = tx->ctl->billing->ledger;
-    char book[ST_NAME_MAX + 1];
+    char buf[ST_NAME_MAX + 1];
+    const char *book = st_book_name(tx->ctl, id, buf);
+    int r = st_ledger_budget(l, book, tx->now, ret, err);
+
+    if (r == 0)
+        st_budget_run(l, book, tx->now, running->v[id].all, running->v[id].of_holds,
+                      running->v[id].of_floors, ret);
+    return r;
+}
+
+int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err)
+{
     st_runnings running = {0};
     int32_t id;
     int r = need_account(tx, account, &id, err);
 
-    if (r == 0)
-        r = st_ledger_budget(l, st_book_name(tx->ctl, id, book), tx->now, ret, err);
     if (r < 0)
         return r;
     st_money_running(tx, &running);
-    st_budget_run(l, st_book_name(tx->ctl, id, book), tx->now, running.v[id].all,
-                  running.v[id].of_holds, running.v[id].of_floors, ret);
+    r = budget_of(tx, id, &running, ret, err);
     st_vec_free(&running);
-    return 0;
+    return r;
+}
+
+int st_tx_budgets(st_tx *tx, const char *account, st_budget_fn fn, void *ctx, st_err *err)
+{
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    st_runnings running = {0};
+    st_budget_state state;
+    int32_t top;
+    int r = need_account(tx, account, &top, err);
+
+    if (r < 0)
+        return r;
+    st_money_running(tx, &running);
+    for (size_t i = ST_ROOT + 1; r == 0 && i < tree->accounts.n; i++) {
+        const st_account *a = tree->accounts.v[i];
+
+        if (a->gone || !is_below(tree, (int32_t)i, top))
+            continue;
+        r = budget_of(tx, (int32_t)i, &running, &state, err);
+        if (r == 0 && (state.cap != ST_UNSET || state.budget != ST_UNSET))
+            fn(ctx, a->name, &state);
+    }
+    st_vec_free(&running);
+    return r;
 }
 
 const char *st_tx_book(st_tx *tx, const char *account, char buf[ST_NAME_MAX + 1])

@@ -517,6 +517,7 @@ ROWS += [
     ("GET", "/v1/bills/{period}", "bill", SEE),
     ("GET", "/v1/bills/{period}/entries", "bill", SEE),
     ("GET", "/v1/bills/{period}/usage", "bill", SEE),
+    ("GET", "/v1/bills/{period}/forecast", "bill", SEE),
     ("POST", "/v1/admin/reconcile", None, OWNER_ONLY),
     ("GET", "/v1/admin/clock", None, OWNER_ONLY),
     ("POST", "/v1/admin/clock", None, OWNER_CLOCK),

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What owners and finance do with money, over HTTP: nothing is done twice, and what is given can be taken back."""
 
+import datetime
 import os
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from harness import Client, Stintd, Stream, check, fleet, main, sanitized  # noqa: E402
@@ -122,6 +124,60 @@ def a_wrong_clock_closes_nothing(stintd, program):
     check("clock.accept" in stintd.owner.get("/v1/audit").text, "it is in the audit log")
 
 
+def month_end(stintd, program):
+    """The end of the month, from its days: here a guarantee of eight GPUs at a dollar an hour, and nothing else."""
+    owner = stintd.owner
+    owner.make("/v1/accounts", {"name": "steady", "guarantee": {"gpu": 8}})
+    early = owner.get("/v1/bills/open/forecast?account=steady").json
+    check(early["from"] == "nothing" and early["expected"] is None, "seconds say nothing: %s", early)
+    # The sixth of a month to come, at noon.
+    month = datetime.datetime.fromtimestamp(time.time() + 3 * 86400, datetime.timezone.utc).replace(day=1)
+    month = (month + datetime.timedelta(days=32)).replace(day=6, hour=12, minute=0)
+    restart(stintd, program, int(month.timestamp() - time.time()))
+    owner = stintd.owner
+    clock = owner.get("/v1/admin/clock").json
+    owner.make("/v1/admin/clock", {"ahead_seconds": clock["ahead_seconds"]})
+    stintd.wait(lambda: owner.get("/v1/bills/open").json["period"] == month.strftime("%Y-%m"), "the month has come")
+    stintd.wait(lambda: len(owner.get("/v1/bills/open/usage?account=steady&by=day").json["rows"]) == 6, "all its days have come")
+
+    before = owner.get("/v1/bills/open?account=steady").json["total_udollars"]
+    end = owner.get("/v1/bills/open/forecast?account=steady").json
+    days = owner.get("/v1/bills/open/usage?account=steady&by=day").json["rows"]
+    after = owner.get("/v1/bills/open?account=steady").json["total_udollars"]
+    check([d["whole"] for d in end["days"]] == [True] * 5 + [False], "five whole days: %s", end["days"])
+    check(all(abs(d["cost_udollars"] - 192_000_000) <= 1 for d in end["days"][:5]), "a day costs 192: %s", end["days"])
+    check(before <= sum(d["cost_udollars"] for d in end["days"]) <= after, "the days are the bill: %s", end)
+    check(before <= end["spent_udollars"] <= after, "the bill: %s", end)
+    check([r["key"] for r in days] == [d["day"] for d in end["days"]], "the series in order: %s", days)
+    length = (month.replace(day=28) + datetime.timedelta(days=4)).replace(day=1) - month.replace(day=1)
+    whole = round(length.total_seconds() / 86400) * 192_000_000
+    check(end["from"] == "days" and end["chance_percent"] == 80, "from days: %s", end)
+    check(all(abs(end[k] - whole) < 1000 for k in ("low_udollars", "expected_udollars", "high_udollars")),
+          "it ends at %d: %s", whole, end)
+    budget = owner.get("/v1/accounts/steady/budget").json
+    check(abs(budget["committed_udollars"] - whole) < 1000, "spent and to come: %s", budget)
+
+    # A month that is closed has ended; and somebody else's is nobody's to know.
+    last = (month.replace(day=1) - datetime.timedelta(days=1)).strftime("%Y-%m")
+    closed = owner.get(f"/v1/bills/{last}/forecast?account=steady").json
+    total = owner.get(f"/v1/bills/{last}?account=steady").json["total_udollars"]
+    check(closed["closed"] and closed["low_udollars"] == closed["high_udollars"] == total, "closed: %s", closed)
+
+
+def metrics_say_the_same(stintd):
+    """What is spent is one figure: on the bill, in the budget, in metrics."""
+    owner = stintd.owner
+    for _ in range(20):
+        before = owner.get("/v1/accounts/busy/budget").json["spent_udollars"]
+        text = owner.get("/metrics").text
+        after = owner.get("/v1/accounts/busy/budget").json["spent_udollars"]
+        found = [line for line in text.split("\n")
+                 if line.startswith('stint_account_budget_dollars{account="busy",what="spent"}')]
+        check(len(found) == 1, "one line: %s", found)
+        spent = round(float(found[0].split()[-1]) * 1_000_000)
+        check(before <= spent <= after, "budget %d, metrics %d, budget %d", before, spent, after)
+
+
 def run(program):
     stintd = Stintd(program)
     try:
@@ -130,8 +186,10 @@ def run(program):
         nothing_is_done_twice(stintd)
         secrets_are_not_kept(stintd)
         budgets_count_what_runs(stintd)
+        metrics_say_the_same(stintd)
         if not sanitized(program):
             a_wrong_clock_closes_nothing(stintd, program)
+            month_end(stintd, program)
     finally:
         stintd.stop()
 
