@@ -83,6 +83,8 @@ typedef struct st_control_options {
     st_engine *engine;
     /* Of an organisation, and of the cluster; NULL: as the table has it. */
     const st_allowance_limits *quota, *quota_total;
+    int64_t
+        pass_long_us; /* a pass that takes as much of a processor comes behind the answers; 0: 2000, -1: any */
     int64_t snap_rows;    /* a snapshot after so many rows of the log; 0: 32768 */
     int64_t keep_jobs_ms; /* jobs that ended longer ago are forgotten; 0: never */
     int64_t

@@ -277,6 +277,13 @@ static void drop_waiting(st_follower *fl)
     fl->bytes = 0;
 }
 
+/* With the gate held: it gets a whole state as soon as there may be one. */
+static void lose(st_follower *fl)
+{
+    fl->lost = true;
+    drop_waiting(fl);
+}
+
 static feed *take(st_follower *fl)
 {
     feed *f;
@@ -314,10 +321,8 @@ static void *follow(void *arg)
         fl->played++;
         fl->stats.rows += !f->seed;
         fl->stats.seeds += f->seed;
-        if (r < 0) {
-            fl->lost = true;
-            drop_waiting(fl);
-        }
+        if (r < 0)
+            lose(fl);
         pthread_cond_broadcast(&fl->moved);
         pthread_mutex_unlock(&fl->gate);
         if (r < 0)
@@ -361,6 +366,13 @@ void st_follower_seed(st_control *ctl)
 
     if (!fl)
         return;
+    if (ctl->pace.owed) { /* with the pass */
+        pthread_mutex_lock(&fl->gate);
+        lose(fl);
+        fl->seeded_ms = monotonic_ms() - SEED_MS;
+        pthread_mutex_unlock(&fl->gate);
+        return;
+    }
     f = whole_state(ctl);
     pthread_mutex_lock(&fl->gate);
     drop_waiting(fl);
@@ -394,15 +406,13 @@ void st_follower_feed(st_tx *tx, bool logged)
         memset(&tx->docs, 0, sizeof tx->docs);
     }
     pthread_mutex_lock(&fl->gate);
-    if (fl->waiting >= WAITING_MAX || fl->bytes >= BYTES_MAX) {
-        fl->lost = true;
-        drop_waiting(fl);
-    }
+    if (fl->waiting >= WAITING_MAX || fl->bytes >= BYTES_MAX)
+        lose(fl);
     if (f && !fl->lost)
         append(fl, ST_TAKE(f));
     else if (f) /* the seed will have it */
         fl->committed = f->seq;
-    seed = fl->lost && monotonic_ms() - fl->seeded_ms >= SEED_MS;
+    seed = fl->lost && !ctl->pace.owed && monotonic_ms() - fl->seeded_ms >= SEED_MS;
     pthread_mutex_unlock(&fl->gate);
     feed_free(f);
     if (seed)
@@ -446,6 +456,8 @@ int st_follower_start(st_control *ctl, st_err *err)
         f = whole_state(ctl);
         r = play(fl, f, err);
         fl->committed = f->seq;
+        fl->lost =
+            ctl->pace.owed; /* what it was given does not know what for: the pass brings another */
         feed_free(f);
     }
     if (r == 0 && pthread_create(&fl->thread, NULL, follow, ctl) != 0)

@@ -79,12 +79,16 @@ int st_replay_play(st_control *ctl, st_replay *rp, const st_log_row *row, bool s
             return st_fail(err, ST_ECORRUPT, "row %" PRId64 " of the log: %s is refused now: %s",
                            row->seq, st_event_name(event.kind), why.msg);
     }
-    if (events)
-        st_core_settle(ctl->core, row->at_ms, &rp->fx);
     if (at < row->data.n)
         r = st_notes_read(row->data.p, row->data.n, at, &rp->notes, err);
     if (r < 0)
         return st_fail_prefix(err, "row %" PRId64 " of the log: ", row->seq);
+    if (st_notes_pass(&rp->notes, events)) {
+        st_core_settle(ctl->core, row->at_ms, &rp->fx);
+        ctl->pace.owed = false;
+    } else {
+        ctl->pace.owed |= events;
+    }
     st_money_meter(ctl, &rp->fx, &rp->notes, row->at_ms);
     return 0;
 }
@@ -320,6 +324,7 @@ int st_control_load(st_control *ctl, st_err *err)
 void st_control_unload(st_control *ctl)
 {
     st_core_free(ST_TAKE(ctl->core));
+    ctl->pace.owed = false;
     st_billing_reset(ctl);
     for (size_t i = 0; i < ctl->all.n; i++)
         st_control_drop_live(ctl, ctl->all.v[i]);

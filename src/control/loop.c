@@ -111,16 +111,12 @@ static int write_log(st_tx *tx, st_err *err)
 static int write_all(st_tx *tx, st_err *err)
 {
     st_control *ctl = tx->ctl;
-    int64_t began = monotonic_us();
-    bool logged = tx->applied > 0 || tx->notes.n > 0;
+    int64_t began;
+    bool logged;
     int r = 0;
 
-    if (tx->applied > 0) {
-        st_core_settle(ctl->core, tx->now, &tx->fx);
-        ctl->count.passes++;
-        ctl->count.pass_us_sum += monotonic_us() - began;
-        ctl->replay_us += monotonic_us() - began;
-    }
+    st_pace_pass(tx);
+    logged = tx->applied > 0 || tx->notes.n > 0;
     if (logged) {
         r = st_tx_open(tx, err);
         if (r == 0)
@@ -291,6 +287,8 @@ static bool snapshot_is_due(const st_control *ctl)
 {
     int64_t rows = ctl->options.snap_rows ? ctl->options.snap_rows : SNAP_ROWS;
 
+    if (ctl->pace.owed)
+        return false;
     return ctl->log_seq - ctl->snap_seq >= rows || ctl->replay_us >= REPLAY_US ||
            (ctl->snap_ms > 0 && st_core_now(ctl->core) - ctl->snap_ms >= SNAP_MS);
 }
@@ -343,7 +341,7 @@ static bool catch_up(st_control *ctl, int64_t now)
 
     while (!st_money_begun(ctl) || st_money_next(ctl) <= now) {
         bool begin = !st_money_begun(ctl);
-        st_tx tx = {.ctl = ctl, .now = begin ? now : st_money_next(ctl)};
+        st_tx tx = {.ctl = ctl, .now = begin ? now : st_money_next(ctl), .pays = true};
         st_err err = {0};
 
         /* The first row says by which rules the rows behind it were decided: a store that is opened
@@ -375,7 +373,7 @@ static bool is_quiet(st_control *ctl)
     return quiet;
 }
 
-static void turn(st_control *ctl)
+static void turn(st_control *ctl, bool last)
 {
     const st_event timer = {.kind = ST_EV_TIMER};
     st_tx tx = {.ctl = ctl, .now = ctl->options.clock(ctl->options.ctx)};
@@ -390,8 +388,10 @@ static void turn(st_control *ctl)
     tx.now = ST_MAX(tx.now, st_control_last_ms(ctl));
     if (!catch_up(ctl, tx.now))
         return;
-    cmds = run_cmds(&tx);
-    if (!tx.broken && st_core_next_timer(ctl->core) <= tx.now)
+    tx.pays = st_pace_due(ctl, last);
+    cmds = tx.pays ? NULL : run_cmds(&tx);
+    /* What is due is for a pass to see. */
+    if (!tx.broken && tx.pays == ctl->pace.owed && st_core_next_timer(ctl->core) <= tx.now)
         st_tx_apply(&tx, &timer, &err);
     if (!tx.broken)
         housekeeping(&tx);
@@ -407,6 +407,7 @@ int st_control_snapshot(st_control *ctl, st_err *err)
 
     if (ctl->down || ctl->log_seq == ctl->snap_seq)
         return 0;
+    ST_ASSERT(!ctl->pace.owed);
     st_billing_save(ctl, &data);
     saved = monotonic_us();
     const st_snap_row row = {.seq = ctl->log_seq,
@@ -442,7 +443,10 @@ static int64_t sleep_ms(st_control *ctl)
 
     if (ctl->down)
         return ST_MAX(ctl->retry_ms - now, 0);
-    next = ST_MIN(next, st_core_next_timer(ctl->core));
+    if (ctl->pace.owed)
+        next = ST_MIN(next, now + st_pace_wait_ms(ctl));
+    else
+        next = ST_MIN(next, st_core_next_timer(ctl->core));
     next = st_money_begun(ctl) ? ST_MIN(next, st_money_next(ctl)) : now;
     if (ctl->options.engine && ctl->options.engine->ops->next_ms)
         next = ST_MIN(next, ctl->options.engine->ops->next_ms(ctl->options.engine));
@@ -484,7 +488,7 @@ static void *loop(void *arg)
 
     for (bool stop = false; !stop;) {
         wait_for_work(ctl, &stop);
-        turn(ctl);
+        turn(ctl, stop);
         if (engine && engine->ops->tick && !ctl->down)
             engine->ops->tick(engine, ctl->options.clock(ctl->options.ctx));
         pthread_mutex_lock(&ctl->lock);
@@ -494,7 +498,7 @@ static void *loop(void *arg)
         ctl->count.differences = __atomic_load_n(&ctl->billing->daily_n, __ATOMIC_RELAXED);
         ctl->count.ready = !ctl->down;
         ctl->stats = ctl->count;
-        stop = stop && st_lanes_count(ctl->lanes) == 0;
+        stop = stop && st_lanes_count(ctl->lanes) == 0 && (ctl->down || !ctl->pace.owed);
         if (stop)
             ctl->stopped = true;
         pthread_mutex_unlock(&ctl->lock);

@@ -76,6 +76,7 @@ static void drop_over(st_control *ctl, const ids *over)
         (void)st_core_apply(ctl->core, &ev, now, &fx, NULL);
     }
     st_core_settle(ctl->core, now, &fx);
+    ctl->pace.owed = false;
     st_effects_done(&fx);
 }
 

@@ -87,6 +87,14 @@ typedef struct st_refusals {
     uint64_t others;
 } st_refusals;
 
+/* When passes are run (pace.c). */
+typedef struct st_pace {
+    bool owed;        /* events were applied since the last pass */
+    int64_t cost_us;  /* what a pass takes of a processor, about */
+    int64_t took_us;  /* by the clock, the last one */
+    int64_t ended_us; /* when that was over */
+} st_pace;
+
 struct st_control {
     st_control_options options;
     st_store *store;
@@ -111,7 +119,8 @@ struct st_control {
     ST_VEC(st_live *) over;     /* ended in this transaction: known until it is settled */
     uint64_t last_id;
     int64_t log_seq, snap_seq;
-    bool parted;       /* rows of another version led elsewhere when they were played */
+    bool parted; /* rows of another version led elsewhere when they were played */
+    st_pace pace;
     int64_t replay_us; /* what the core has cost since the snapshot, and would again at a start */
     uint64_t notice_seq;
     int64_t flushed_ms;  /* when uses of tokens were last written */
@@ -150,6 +159,7 @@ struct st_tx {
     st_asides docs;         /* of new jobs, by id */
     ST_VEC(st_report) late; /* what tasks of jobs that are over used */
     int applied;
+    bool pays;       /* runs the pass, however long */
     bool begin, cut; /* metering begins, or all its intervals end, here */
     bool open;       /* the store is in a transaction */
     bool names;      /* accounts, types, pools or nodes may have changed */
@@ -174,6 +184,12 @@ void st_control_unload(st_control *ctl);
 int st_control_open_copy(st_store *store, st_control **ret, st_err *err);
 void st_control_free_copy(st_control *ctl);
 ST_DEFINE_FREEP(st_control, st_control_free_copy)
+
+/* pace.c: a pass that has become long comes behind the answers. */
+bool st_pace_due(const st_control *ctl,
+                 bool last); /* what is owed is to be paid now; last: whatever the time */
+int64_t st_pace_wait_ms(const st_control *ctl); /* until then */
+void st_pace_pass(st_tx *tx); /* the pass for what was applied, or the note that it comes later */
 
 /* rows.c: what a transaction changed, as rows; and afterwards, as orders and notices. */
 st_live *st_control_live(const st_control *ctl, uint64_t id);

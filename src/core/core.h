@@ -201,10 +201,10 @@ const char *st_event_name(st_event_kind kind);
     X(ST_WHY_HELD, "held", true)             /* it fits, but that is held for job `other` */       \
     X(ST_WHY_GATHERED, "gathered", true)     /* ... gathered for job `other` until until_ms */     \
     X(ST_WHY_LOOKAHEAD, "lookahead", true)   /* more than `bound` stand in line before it */       \
-    X(ST_WHY_UNSEEN, "unseen", true)         /* the last pass stopped before it, and goes on */    \
-    X(ST_WHY_COOLDOWN, "cooldown", true)     /* displaced twice: borrows nothing until_ms */       \
-    X(ST_WHY_PINNED, "pinned", true)         /* paused on nodes that are busy */                   \
-    X(ST_WHY_YIELDING, "yielding", true)     /* its victims leave by until_ms at the latest */     \
+    X(ST_WHY_UNSEEN, "unseen", true) /* the last pass stopped before it, or the next is to come */ \
+    X(ST_WHY_COOLDOWN, "cooldown", true) /* displaced twice: borrows nothing until_ms */           \
+    X(ST_WHY_PINNED, "pinned", true)     /* paused on nodes that are busy */                       \
+    X(ST_WHY_YIELDING, "yielding", true) /* its victims leave by until_ms at the latest */         \
     X(ST_WHY_RECLAIM_PROTECTED, "reclaim_protected", false) /* borrowers protected until_ms */     \
     X(ST_WHY_RECLAIM_BOUND, "reclaim_bound", false) /* would evict `used` for `asked` GPUs */      \
     X(ST_WHY_RECLAIM_GATHERED, "reclaim_gathered", false) /* that room is for job `other` */       \

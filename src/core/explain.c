@@ -246,7 +246,7 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
         r.until_ms = core->resv.v[blocker].at_ms;
         say(ret, r);
     }
-    if (core->unfinished)
+    if (core->unfinished || !core->settled || core->fresh.n > 0)
         say(ret, reason_of(ST_WHY_UNSEEN, type));
     if (job->beyond && !sure) {
         st_reason r = reason_of(ST_WHY_LOOKAHEAD, type);

@@ -7,6 +7,8 @@
  * used, when a job's work really ended, what bursts were agreed, and when intervals were cut. They are written
  * behind the events of their row, so that playing the log gives the same records.
  *
+ * One note is for whoever plays the row: where answering could not wait for a pass, there was none (control/pace.c).
+ *
  * A row is its events, then, if there are any notes, a byte that begins no event and the notes. They take
  * effect in this order: USED, the core's effects with ENDED, AGREE, BEGIN or CUT.
  */
@@ -24,12 +26,14 @@
 #define ST_LOG_VERSION ST_VERSION "+"
 
 /* X(id, numbers it has) */
-#define ST_NOTE_TABLE(X)                                                   \
-    X(ST_NOTE_USED, 7)  /* job, stay, task, seen, busy, energy, memory */  \
-    X(ST_NOTE_ENDED, 2) /* job, when its work ended */                     \
-    X(ST_NOTE_AGREE, 2) /* account, milli-GPU of burst that were agreed */ \
-    X(ST_NOTE_BEGIN, 0) /* metering begins here */                         \
-    X(ST_NOTE_CUT, 0)   /* all intervals end here: a day, a month, other prices */
+#define ST_NOTE_TABLE(X)                                                                          \
+    X(ST_NOTE_USED, 7)  /* job, stay, task, seen, busy, energy, memory */                         \
+    X(ST_NOTE_ENDED, 2) /* job, when its work ended */                                            \
+    X(ST_NOTE_AGREE, 2) /* account, milli-GPU of burst that were agreed */                        \
+    X(ST_NOTE_BEGIN, 0) /* metering begins here */                                                \
+    X(ST_NOTE_CUT, 0)   /* all intervals end here: a day, a month, other prices */                \
+    X(ST_NOTE_LATER, 0) /* its events were not followed by a pass: that comes with a later row */ \
+    X(ST_NOTE_PASS, 0)  /* which has this note */
 typedef enum st_note_kind {
 #define X(id, n) id,
     ST_NOTE_TABLE(X)
@@ -50,6 +54,9 @@ st_note st_note_used(uint64_t job, int stay, int task, const st_sums *sums);
 void st_note_sums(const st_note *note, st_sums *ret);
 /* The last note of the kind about v[0]; NULL: none. */
 const st_note *st_notes_find(const st_notes *notes, st_note_kind kind, int64_t about);
+
+/* Whether a row with these notes is followed by a pass: one with events is, unless that was put off. */
+bool st_notes_pass(const st_notes *notes, bool events);
 
 /* Nothing when there are none. */
 void st_notes_write(const st_notes *notes, st_strbuf *out);

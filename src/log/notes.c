@@ -34,6 +34,19 @@ const st_note *st_notes_find(const st_notes *notes, st_note_kind kind, int64_t a
     return NULL;
 }
 
+bool st_notes_pass(const st_notes *notes, bool events)
+{
+    bool pass = events;
+
+    for (size_t i = 0; i < notes->n; i++) {
+        if (notes->v[i].kind == ST_NOTE_LATER)
+            pass = false;
+        else if (notes->v[i].kind == ST_NOTE_PASS)
+            pass = true;
+    }
+    return pass;
+}
+
 /* Seven bits a byte, lowest first, the sign in the lowest bit. */
 static void put(st_strbuf *out, int64_t v)
 {

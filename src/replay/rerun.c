@@ -114,7 +114,7 @@ static int was_row(st_rerun_lab *lab, st_err *err)
             return st_fail(err, ST_ECORRUPT, "row %" PRId64 " of the log: %s is refused now: %s",
                            row->seq, st_event_name(ev->kind), why.msg);
     }
-    if (row->events.n > 0)
+    if (st_notes_pass(&row->notes, row->events.n > 0))
         st_core_settle(side->core, row->at_ms, &side->fx);
     st_rerun_follow(side, &row->notes, row->at_ms);
     lab->rows += side->counting;
@@ -153,7 +153,7 @@ static void play_same(st_rerun_side *side)
         if (job && (there || why))
             job->fate[side->which].refused = true;
     }
-    if (row->events.n > 0)
+    if (st_notes_pass(&row->notes, row->events.n > 0))
         st_core_settle(side->core, row->at_ms, &side->fx);
     st_rerun_translate_notes(side, &row->notes);
     st_rerun_follow(side, &row->notes, row->at_ms);

@@ -30,6 +30,12 @@ static void notes_come_back(void **state)
     st_vec_push(&notes, (st_note){.kind = ST_NOTE_AGREE, .v = {0, ST_UNSET}});
     st_vec_push(&notes, (st_note){.kind = ST_NOTE_BEGIN});
     st_vec_push(&notes, (st_note){.kind = ST_NOTE_CUT});
+    assert_true(st_notes_pass(&notes, true));
+    assert_false(st_notes_pass(&notes, false));
+    st_vec_push(&notes, (st_note){.kind = ST_NOTE_LATER});
+    assert_false(st_notes_pass(&notes, true));
+    st_vec_push(&notes, (st_note){.kind = ST_NOTE_PASS});
+    assert_true(st_notes_pass(&notes, false));
     st_notes_write(&notes, &out);
     assert_false(st_notes_here(out.s, out.n, 0));
     assert_true(st_notes_here(out.s, out.n, 6));

@@ -52,6 +52,7 @@ int open_control(world *w, st_err *err)
                                         .log = listen_in,
                                         .listen = hear,
                                         .ctx = w,
+                                        .pass_long_us = w->pass_long_us,
                                         .snap_rows = w->snap_rows,
                                         .tell_ms = w->tell_ms,
                                         .keep_jobs_ms = w->keep_jobs_ms,

@@ -16,7 +16,7 @@ typedef struct world {
     st_control *ctl;
     int64_t now;
     st_billing_options billing;
-    int64_t snap_rows, tell_ms, keep_jobs_ms, keep_log_ms;
+    int64_t pass_long_us, snap_rows, tell_ms, keep_jobs_ms, keep_log_ms;
     int64_t limit_ms; /* of jobs; 0: an hour */
     int parted;       /* logs that led elsewhere */
     int refused;      /* entries that the ledger did not take */
