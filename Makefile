@@ -6,6 +6,7 @@
 #   make test    everything CI runs; the last line is "N passed, M failed, K skipped"
 #   make bench   the benchmarks
 #   make nightly the long hunts: thread sanitizer, attacks, fuzzers, random worlds (hours)
+#   make docs    write the generated pages of doc/reference/ from the programs' own tables
 #   make format  rewrite the C files in the project's format
 #   make lint    tidy, clang-tidy and cppcheck
 #   make setup   install the packages the build needs (Debian 12)
@@ -15,7 +16,7 @@ LISTEN ?= 127.0.0.1:7878
 
 C_FILES = $(shell find src tests fuzz bench -name '*.[ch]' 2>/dev/null)
 
-.PHONY: all run setup test bench nightly format lint clean
+.PHONY: all run setup test bench nightly docs format lint clean
 
 all: setup
 	@tools/configure build gcc
@@ -38,6 +39,11 @@ bench: all
 
 nightly:
 	@tools/nightly
+
+docs:
+	@tools/configure build gcc
+	@ninja -C build programs
+	@tools/docs build
 
 format: setup
 	@clang-format -i $(C_FILES)

@@ -54,7 +54,7 @@ want 4 "neither 64 hex digits nor a file" "$stint" bill verify -k 12ab "$dir/sma
 printf 'abc\n' >"$dir/small-key"
 want 2 "not a public key" "$stint" bill verify -k "$dir/small-key" "$dir/small.bill"
 want 2 "" "$stint" bill verify
-want 0 "Checks a downloaded bill" "$stint" bill verify --help
+want 0 "Check a downloaded bill" "$stint" bill verify --help
 
 # The second verifier agrees, in good and in bad.
 python3 "$here/money/bill_reference.py" "$dir"/*-10.bill "$dir"/*-11.bill "$dir/small.bill"

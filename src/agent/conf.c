@@ -13,39 +13,45 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG
 
 /* X(option, kind, field, what follows it, meaning) */
 #define OPTION_TABLE(X)                                                                         \
-    X("--server", KIND_TEXT, server, "URL", "where stintd is: http:// or https://")             \
+    X("--server", KIND_TEXT, server, "URL",                                                     \
+      "address of stintd: https://HOST:PORT, or http:// on this machine")                       \
     X("--insecure", KIND_FLAG, insecure, "",                                                    \
-      "speak without TLS to a stintd that is elsewhere: jobs and secrets go in the clear")      \
-    X("--ca", KIND_TEXT, ca, "FILE", "certificates to trust, instead of the system's")          \
+      "allow http:// to another machine; jobs and secrets then travel unencrypted")             \
+    X("--ca", KIND_TEXT, ca, "FILE", "certificates to trust (default: the system's)")           \
     X("--join-token-file", KIND_TEXT, join_file, "FILE",                                        \
-      "a file with a join token; needed once, and may be removed afterwards")                   \
-    X("--data", KIND_TEXT, data, "DIR", "the agent's folder; /var/lib/stint/agent")             \
-    X("--name", KIND_TEXT, name, "NAME", "of the node; the machine's name")                     \
+      "file with a join token; needed until the node has registered")                           \
+    X("--data", KIND_TEXT, data, "DIR", "the agent's folder (default: /var/lib/stint/agent)")   \
+    X("--name", KIND_TEXT, name, "NAME", "node name (default: hostname)")                       \
     X("--address", KIND_TEXT, address, "ADDRESS",                                               \
-      "where other nodes reach this one; the address stintd sees")                              \
-    X("--rack", KIND_TEXT, rack, "NAME", "where the node stands")                               \
-    X("--block", KIND_TEXT, block, "NAME", "its block of the fabric")                           \
-    X("--zone", KIND_TEXT, zone, "NAME", "its zone")                                            \
-    X("--cpu", KIND_MILLI, cpu_m, "N", "CPUs for jobs; those of the machine")                   \
-    X("--ram", KIND_MIB, ram_mib, "SIZE", "RAM for jobs; that of the machine")                  \
+      "address at which other nodes reach this one (default: the one stintd sees)")             \
+    X("--rack", KIND_TEXT, rack, "NAME", "rack of the node")                                    \
+    X("--block", KIND_TEXT, block, "NAME", "block of the network fabric")                       \
+    X("--zone", KIND_TEXT, zone, "NAME", "zone of the node")                                    \
+    X("--cpu", KIND_MILLI, cpu_m, "N", "CPUs for jobs (default: all)")                          \
+    X("--ram", KIND_MIB, ram_mib, "SIZE", "RAM for jobs (default: all)")                        \
     X("--exec", KIND_TEXT, exec, "auto|oci|sim",                                                \
-      "run containers (oci), nothing (sim), or containers where they work (auto)")              \
-    X("--grace", KIND_TIME, stop_grace_ms, "TIME", "between a task's signal and its kill; 10s") \
+      "run containers (oci), nothing (sim), or containers where they work (default: auto)")     \
+    X("--grace", KIND_TIME, stop_grace_ms, "TIME",                                              \
+      "time between a task's signal and its kill (default: 10s)")                               \
     X("--scrub", KIND_TEXT, scrub, "tenant|always|never",                                       \
-      "read device memory before another tenant gets it (tenant), after every task, or not")    \
+      "clear GPU memory before another tenant gets it (default: tenant), after every task, or " \
+      "never")                                                                                  \
     X("--cuda", KIND_TEXT, cuda, "FILE",                                                        \
-      "the program for checkpoints and scans; stint-cuda beside this one")                      \
+      "program for checkpoints and memory scans (default: stint-cuda beside this one)")         \
     X("--mps-control", KIND_TEXT, mps_control, "PATH",                                          \
-      "nvidia-cuda-mps-control, if it is not where it usually is")                              \
+      "path of nvidia-cuda-mps-control (default: found in PATH)")                               \
     X("--data-limit", KIND_MIB, data_mib, "SIZE",                                               \
-      "what each account may have in /data on this node; half of the disk")                     \
+      "space for each account in /data on this node (default: half of the disk)")               \
     X("--image-cache", KIND_MIB, images_mib, "SIZE",                                            \
-      "for unpacked images; a quarter of the disk, up to 64Gi")                                 \
-    X("--image-timeout", KIND_TIME, image_ms, "TIME", "to read and unpack an image; 10m")       \
-    X("--metrics", KIND_TEXT, metrics, "ADDRESS:PORT", "a page for Prometheus")                 \
-    X("--sim", KIND_TEXT, sim, "PROFILE", "simulated GPUs, for instance h100x8")                \
-    X("--sim-nodes", KIND_COUNT, sim_nodes, "N", "so many simulated nodes, NAME-1 to NAME-N")   \
-    X("--sim-faults", KIND_TEXT, sim_faults, "FILE", "faults of simulated GPUs, a line each")
+      "space for unpacked images (default: a quarter of the disk, at most 64Gi)")               \
+    X("--image-timeout", KIND_TIME, image_ms, "TIME",                                           \
+      "time to read and unpack an image (default: 10m)")                                        \
+    X("--metrics", KIND_TEXT, metrics, "ADDRESS:PORT",                                          \
+      "serve metrics for Prometheus at this address")                                           \
+    X("--sim", KIND_TEXT, sim, "PROFILE", "simulate GPUs, for example h100x8")                  \
+    X("--sim-nodes", KIND_COUNT, sim_nodes, "N", "simulate this many nodes, NAME-1 to NAME-N")  \
+    X("--sim-faults", KIND_TEXT, sim_faults, "FILE",                                            \
+      "file with faults of simulated GPUs, one per line")
 
 static const struct option {
     const char *name;

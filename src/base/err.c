@@ -17,7 +17,7 @@ typedef struct err_row {
 } err_row;
 
 static const err_row err_rows[] = {{"ok", 200, 0},
-#define ERR_ROW(name, string, http, cli) {string, http, cli},
+#define ERR_ROW(name, string, http, cli, remedy) {string, http, cli},
                                    ST_ERR_TABLE(ERR_ROW)
 #undef ERR_ROW
 };

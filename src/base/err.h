@@ -12,32 +12,35 @@
 
 #include "base/macros.h"
 
-/* X(name, stable string, HTTP status, CLI exit status), in order of value from 1; new ones go last. */
-#define ST_ERR_TABLE(X)                       \
-    X(ST_EINVAL, "invalid", 400, 2)           \
-    X(ST_EPARSE, "parse", 400, 2)             \
-    X(ST_ENOENT, "not_found", 404, 4)         \
-    X(ST_EEXIST, "exists", 409, 5)            \
-    X(ST_EQUOTA, "quota", 403, 6)             \
-    X(ST_ELIMIT, "limit", 403, 6)             \
-    X(ST_ERANGE, "range", 400, 2)             \
-    X(ST_ESTATE, "state", 409, 5)             \
-    X(ST_EIO, "io", 500, 7)                   \
-    X(ST_EFULL, "full", 507, 7)               \
-    X(ST_EINTERNAL, "internal", 500, 70)      \
-    X(ST_ECORRUPT, "corrupt", 500, 7)         \
-    X(ST_EAUTH, "unauthenticated", 401, 8)    \
-    X(ST_EPERM, "forbidden", 403, 8)          \
-    X(ST_EVERSION, "version", 412, 5)         \
-    X(ST_EDOWN, "unavailable", 503, 7)        \
-    X(ST_EREFUSED, "refused", 403, 6)         \
-    X(ST_EBUDGET, "budget", 402, 6)           \
-    X(ST_EALLOWANCE, "service_quota", 429, 6) \
-    X(ST_EOVER, "overcommitted", 409, 6)
+/* X(name, stable string, HTTP status, CLI exit status, what the caller can do), in order of value from 1; new ones
+ * go last. */
+#define ST_ERR_TABLE(X)                                                                            \
+    X(ST_EINVAL, "invalid", 400, 2, "correct the request; the message names the field")            \
+    X(ST_EPARSE, "parse", 400, 2, "correct the document; the message names the line")              \
+    X(ST_ENOENT, "not_found", 404, 4, "check the name: it does not exist, or is not yours")        \
+    X(ST_EEXIST, "exists", 409, 5, "choose another name")                                          \
+    X(ST_EQUOTA, "quota", 403, 6, "ask for less: it could never start within the account's quota") \
+    X(ST_ELIMIT, "limit", 403, 6, "ask for less, or ask an admin to raise the limit")              \
+    X(ST_ERANGE, "range", 400, 2, "use a number inside the stated range")                          \
+    X(ST_ESTATE, "state", 409, 5, "it is over, in use, or was done before; read it again")         \
+    X(ST_EIO, "io", 500, 7, "tell the owner the instance id; stintd's log has the cause")          \
+    X(ST_EFULL, "full", 507, 7, "free disk space on stintd's machine")                             \
+    X(ST_EINTERNAL, "internal", 500, 70, "report it with the instance id: this is a bug")          \
+    X(ST_ECORRUPT, "corrupt", 500, 7, "stop stintd and run stintd --check-store")                  \
+    X(ST_EAUTH, "unauthenticated", 401, 8, "log in (stint login) with a valid token")              \
+    X(ST_EPERM, "forbidden", 403, 8, "ask an admin: your role does not allow this")                \
+    X(ST_EVERSION, "version", 412, 5, "read it again and repeat the change")                       \
+    X(ST_EDOWN, "unavailable", 503, 7, "try again; with an Idempotency-Key nothing happens twice") \
+    X(ST_EREFUSED, "refused", 403, 6, "read the message: a rule of the site refused it")           \
+    X(ST_EBUDGET, "budget", 402, 6, "set a shorter limit, or ask for a higher cap")                \
+    X(ST_EALLOWANCE, "service_quota", 429, 6,                                                      \
+      "wait until some of your jobs or requests end, or ask an admin")                             \
+    X(ST_EOVER, "overcommitted", 409, 6,                                                           \
+      "lower the guarantee, add nodes, or let an owner force it (--force)")
 
 enum {
     ST_OK = 0,
-#define ST_ERR_ENUM(name, string, http, cli) name,
+#define ST_ERR_ENUM(name, string, http, cli, remedy) name,
     ST_ERR_TABLE(ST_ERR_ENUM)
 #undef ST_ERR_ENUM
 };

@@ -23,30 +23,36 @@ typedef struct account_flags {
     const char *account;
 } account_flags;
 
-#define OUTPUT_ROW(words, kind)                                                                \
-    {                                                                                          \
-        "output", 'o', kind, offsetof(account_flags, format), words, "how it is written", 0, 0 \
+#define OUTPUT_ROW(words, kind)                                      \
+    {                                                                \
+        "output", 'o', kind, offsetof(account_flags, format), words, \
+            "output format (default: table)", 0, 0                   \
     }
 #define WATCH_ROW                                                        \
     {                                                                    \
         "watch", 'w', ST_CLI_FLAG, offsetof(account_flags, watch), NULL, \
-            "again every two seconds, until Ctrl-C", 0, 0                \
+            "repeat every two seconds until Ctrl-C", 0, 0                \
     }
 #define TEXT_ROW(name, field, value, about)                                        \
     {                                                                              \
         name, 0, ST_CLI_STRING, offsetof(account_flags, field), value, about, 0, 0 \
     }
 #define CHANGE_ROWS                                                                                \
-    TEXT_ROW("guarantee", guarantee, "gpu=8,h100=4,...", "GPUs that are this account's by right"), \
-        TEXT_ROW("max", max, "gpu=16,...", "what it may reach by borrowing; none: no bound"),      \
-        TEXT_ROW("weight", weight, "N", "its part of what is idle, beside its siblings"),          \
-        TEXT_ROW("priority", priority, "N", "whose borrowers go first"),                           \
-        TEXT_ROW("job-limits", job_limits, "gpu=8,run=24h,...", "for each job"),                   \
-        TEXT_ROW("user-limits", user_limits, "gpu=16,...", "for each user"),                       \
-        TEXT_ROW("trust", trust, "inherit|trusted|untrusted", "may it share GPUs"),                \
-        TEXT_ROW("trust-domain", trust_domain, "inherit|own", "with whom"),                        \
-        TEXT_ROW("min-run", min_run, "DURATION", "how long its borrowers run before they yield"),  \
-        TEXT_ROW("file", file, "FILE", "YAML or JSON instead of flags; - is standard input"),      \
+    TEXT_ROW("guarantee", guarantee, "gpu=8,h100=4,...", "guaranteed GPUs, in total and by type"), \
+        TEXT_ROW("max", max, "gpu=16,...",                                                         \
+                 "most that it may hold with borrowing; none: no limit"),                          \
+        TEXT_ROW("weight", weight, "N", "share of idle GPUs among siblings (default: 1)"),         \
+        TEXT_ROW("priority", priority, "N", "higher borrows before siblings (default: 0)"),        \
+        TEXT_ROW("job-limits", job_limits, "gpu=8,run=24h,...", "limits of one job"),              \
+        TEXT_ROW("user-limits", user_limits, "gpu=16,...", "limits of one user"),                  \
+        TEXT_ROW("trust", trust, "inherit|trusted|untrusted",                                      \
+                 "untrusted accounts get whole GPUs and MIG only (default: inherit)"),             \
+        TEXT_ROW("trust-domain", trust_domain, "inherit|own",                                      \
+                 "own: share GPUs by MPS only inside this account (default: inherit)"),            \
+        TEXT_ROW("min-run", min_run, "DURATION",                                                   \
+                 "time its jobs run before they can be preempted"),                                \
+        TEXT_ROW("file", file, "FILE",                                                             \
+                 "read YAML or JSON instead of options; - is standard input"),                     \
         {"dry-run",   0,                                                                           \
          ST_CLI_FLAG, offsetof(account_flags, dry_run),                                            \
          NULL,        "change nothing; show whose floors would shrink",                            \
@@ -61,16 +67,16 @@ static const st_cli_row list_options[] = {
     WATCH_ROW, OUTPUT_ROW("table|json|csv", ST_CLI_LISTING), {0}};
 static const st_cli_row show_options[] = {OUTPUT_ROW("table|json|csv", ST_CLI_LISTING), {0}};
 static const st_cli_row create_options[] = {
-    TEXT_ROW("parent", parent, "ACCOUNT", "above it; your own unless given"), CHANGE_ROWS, {0}};
+    TEXT_ROW("parent", parent, "ACCOUNT", "parent account (default: yours)"), CHANGE_ROWS, {0}};
 static const st_cli_row set_options[] = {
     CHANGE_ROWS,
     {"if-version", 0, ST_CLI_I64, offsetof(account_flags, if_version), "N",
-     "only if it is still at this version", 0, INT64_MAX},
+     "fail unless the account has this version", 0, INT64_MAX},
     {0},
 };
 const st_cli_row st_cli_quota_options[] = {
     {"service", 0, ST_CLI_FLAG, offsetof(account_flags, service), NULL,
-     "what it has of the service itself: waiting jobs, tokens, streams and so on", 0, 0},
+     "show the service quota: waiting jobs, tokens, streams and so on", 0, 0},
     WATCH_ROW,
     OUTPUT_ROW("table|json|csv", ST_CLI_LISTING),
     {0}};
@@ -560,11 +566,11 @@ int st_cli_recent(st_cli *cli, st_client *client, st_cli_format format, const ch
 }
 
 const st_cli_verb st_cli_account_verbs[] = {
-    {"list", "Lists your account and those below it", "[OPTION...]", .fn = st_cli_account_list,
+    {"list", "List your account and those below it", "[OPTION...]", .fn = st_cli_account_list,
      .options = list_options, .example = "  stint account list\n"},
-    {"show", "Shows one account", "[OPTION...] ACCOUNT", .fn = st_cli_account_show,
+    {"show", "Show one account", "[OPTION...] ACCOUNT", .fn = st_cli_account_show,
      .options = show_options, .example = "  stint account show vision\n"},
-    {"create", "Makes an account below yours", "[OPTION...] ACCOUNT",
+    {"create", "Create an account below yours", "[OPTION...] ACCOUNT",
      "What it is promised comes out of what its parent is promised, and at the top out of what "
      "all\n"
      "nodes together have. An owner can force more than that; then everybody's floor shrinks, "
@@ -572,20 +578,20 @@ const st_cli_verb st_cli_account_verbs[] = {
      "is shown first.\n",
      .fn = st_cli_account_create, .options = create_options,
      .example = "  stint account create robotics --parent acme --guarantee gpu=8 --weight 2\n"},
-    {"set", "Changes an account", "[OPTION...] ACCOUNT",
-     "What is not mentioned stays as it is. The account is read first, and the change is\n"
-     "made only if nobody else changed it meanwhile.\n",
+    {"set", "Change an account", "[OPTION...] ACCOUNT",
+     "What you do not mention stays. The change fails if somebody else changed the account\n"
+     "at the same time.\n",
      .fn = st_cli_account_set, .options = set_options,
      .example = "  stint account set vision --guarantee gpu=40 --max gpu=96\n"},
-    {"limit", "Limits what an account has of the service itself", "[OPTION...] ACCOUNT NAME=N...",
-     "The names are those of stint quota --service. What is not mentioned stays; none takes\n"
-     "the account's own limit away. An account never has more than those above it have left.\n",
+    {"limit", "Set the service quota of an account", "[OPTION...] ACCOUNT NAME=N...",
+     "`stint quota --service` lists the names. What you do not mention stays; none removes\n"
+     "the account's own limit. The limits of the accounts above still apply.\n",
      .fn = st_cli_account_limit, .options = st_cli_account_limit_options,
      .example = "  stint account limit vision pending=1000 tokens=none\n"},
-    {"remove", "Removes an empty account", "ACCOUNT",
-     "It must have no accounts below it, no jobs that wait or run, and no sizes or secrets of its\n"
-     "own. Its tokens are revoked; what it has spent stays in the books. Another account may have\n"
-     "the name later and gets nothing of this one.\n",
+    {"remove", "Remove an empty account", "ACCOUNT",
+     "The account must have no accounts below it, no waiting or running jobs, no sizes and no\n"
+     "secrets. stintd revokes its tokens and keeps its books. A later account of the same\n"
+     "name gets nothing of this one.\n",
      .fn = st_cli_account_remove, .example = "  stint account remove robotics\n"},
     {0},
 };

@@ -24,9 +24,9 @@ typedef struct bill_flags {
 
 static const st_cli_row verify_options[] = {
     {"key", 'k', ST_CLI_STRING, offsetof(bill_flags, key), "HEX|FILE",
-     "whose signature you trust, 64 hex digits or a file with them", 0, 0},
-    {"output", 'o', ST_CLI_OUTPUT, offsetof(bill_flags, format), "table|json", "how it is written",
-     0, 0},
+     "key that you trust: 64 hex digits, or a file with them", 0, 0},
+    {"output", 'o', ST_CLI_OUTPUT, offsetof(bill_flags, format), "table|json",
+     "output format (default: table)", 0, 0},
     {0},
 };
 
@@ -136,15 +136,14 @@ int st_cli_bill_verify(st_cli *cli, int argc, char **argv, st_err *err)
 }
 
 const st_cli_verb st_cli_bill_verbs[] = {
-    {"list", "Lists the months that are closed", "", .fn = st_cli_bill_list,
-     .example = "  stint bill list\n"},
-    {"key", "Prints the key that signs bills", "", .fn = st_cli_bill_key,
+    {"list", "List closed months", "", .fn = st_cli_bill_list, .example = "  stint bill list\n"},
+    {"key", "Print the public key that signs bills", "", .fn = st_cli_bill_key,
      .example = "  stint bill key >cluster.pub\n"},
-    {"verify", "Checks a downloaded bill, offline", "[--key HEX|FILE] FILE",
-     "Every byte is covered: checksums, signatures, that each entry is in its book and none\n"
-     "is missing, that postings follow from usage, prices and terms, and that lines and total\n"
-     "are their sums. Without --key it says whose key signed the bill. Exit status 9: the\n"
-     "bill is not right, with the line, the account and the entry.\n",
+    {"verify", "Check a downloaded bill, offline", "[--key HEX|FILE] FILE",
+     "Checks every byte: checksums and signatures, that no entry is missing, that amounts\n"
+     "follow from usage, prices and terms, and that lines and total are their sums. Without\n"
+     "--key, stint shows which key signed the bill. Exit status 9: the bill is wrong; the\n"
+     "message names the line, the account and the entry.\n",
      .fn = st_cli_bill_verify, .options = verify_options,
      .example = "  stint bill verify --key cluster.pub vision-2026-10.bill\n"},
     {0},

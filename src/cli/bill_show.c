@@ -20,13 +20,13 @@ typedef struct bill_flags {
 
 const st_cli_row st_cli_bill_options[] = {
     {"account", 'a', ST_CLI_STRING, offsetof(bill_flags, account), "ACCOUNT",
-     "whose bill, with all below it; your own unless given", 0, 0},
+     "account, with all below it (default: yours)", 0, 0},
     {"explain", 'e', ST_CLI_I64, offsetof(bill_flags, explain), "LINE",
-     "the intervals and grants a line is made of", 1, INT64_MAX},
+     "show the intervals and grants of a line", 1, INT64_MAX},
     {"output", 'o', ST_CLI_STRING, offsetof(bill_flags, format), "table|json|csv|html|focus|file",
-     "how it is written; file proves itself (`stint bill verify`)", 0, 0},
+     "output format (default: table); file can be verified offline (`stint bill verify`)", 0, 0},
     {"save", 's', ST_CLI_STRING, offsetof(bill_flags, save), "FILE",
-     "into this file instead of standard output", 0, 0},
+     "write to this file (default: standard output)", 0, 0},
     {0},
 };
 

@@ -107,8 +107,8 @@ void st_url_add(st_strbuf *out, const char *text)
 
 static int code_of_name(const char *name)
 {
-#define X(id, string, http, cli)   \
-    if (strcmp(name, string) == 0) \
+#define X(id, string, http, cli, remedy) \
+    if (strcmp(name, string) == 0)       \
         return id;
     ST_ERR_TABLE(X)
 #undef X

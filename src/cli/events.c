@@ -22,12 +22,12 @@ typedef struct events_flags {
 
 const st_cli_row st_cli_events_options[] = {
     {"follow", 'f', ST_CLI_FLAG, offsetof(events_flags, follow), NULL,
-     "until Ctrl-C, also across restarts of stintd", 0, 0},
-    {"job", 'j', ST_CLI_STRING, offsetof(events_flags, job), "ID", "only of this job", 0, 0},
+     "follow until Ctrl-C, even across restarts of stintd", 0, 0},
+    {"job", 'j', ST_CLI_STRING, offsetof(events_flags, job), "ID", "events of this job", 0, 0},
     {"for", 0, ST_CLI_STRING, offsetof(events_flags, length), "DURATION",
-     "how long to listen, 10s unless given", 0, 0},
+     "time to listen (default: 10s)", 0, 0},
     {"output", 'o', ST_CLI_OUTPUT, offsetof(events_flags, format), "table|json",
-     "json: one document per line", 0, 0},
+     "output format (default: table); json prints one document per line", 0, 0},
     {0},
 };
 
@@ -154,18 +154,18 @@ typedef struct audit_flags {
 
 const st_cli_row st_cli_audit_options[] = {
     {"verify", 0, ST_CLI_FLAG, offsetof(audit_flags, verify), NULL,
-     "follows the chain of hashes from its start; status 1 when it is broken", 0, 0},
-    {"by", 'b', ST_CLI_STRING, offsetof(audit_flags, by), "USER", "only what this user did", 0, 0},
+     "check the chain of hashes; exit status 1 if it is broken", 0, 0},
+    {"by", 'b', ST_CLI_STRING, offsetof(audit_flags, by), "USER", "changes by this user", 0, 0},
     {"what", 'w', ST_CLI_STRING, offsetof(audit_flags, what), "VERB",
-     "only this: token.create, or every change of a token", 0, 0},
+     "changes of this kind: token.create, or token for all of them", 0, 0},
     {"since", 0, ST_CLI_STRING, offsetof(audit_flags, since), "TIME",
-     "from then on: 2026-11-15, 2026-11-15T08:30:00Z, or 2h ago", 0, 0},
-    {"until", 0, ST_CLI_STRING, offsetof(audit_flags, until), "TIME", "before then, likewise", 0,
+     "start: 2026-11-15, 2026-11-15T08:30:00Z, or 2h for two hours ago", 0, 0},
+    {"until", 0, ST_CLI_STRING, offsetof(audit_flags, until), "TIME", "end, in the same forms", 0,
      0},
-    {"limit", 'l', ST_CLI_I64, offsetof(audit_flags, limit), "N", "rows at most, 100 unless given",
+    {"limit", 'l', ST_CLI_I64, offsetof(audit_flags, limit), "N", "number of rows (default: 100)",
      1, 1000},
     {"output", 'o', ST_CLI_LISTING, offsetof(audit_flags, format), "table|json|csv",
-     "how it is written", 0, 0},
+     "output format (default: table)", 0, 0},
     {0},
 };
 
@@ -261,35 +261,35 @@ int st_cli_admin_backup(st_cli *cli, int argc, char **argv, st_err *err)
 }
 
 const st_cli_verb st_cli_admin_verbs[] = {
-    {"backup", "Writes a copy of the store into stintd's folder for backups", "[NAME]",
-     "The folder is backup_dir of the configuration, backups beside the store unless given.\n"
-     "NAME is a file's name there; the time unless given. Nothing is replaced, and the\n"
-     "service goes on meanwhile.\n",
+    {"backup", "Copy the store into stintd's backup directory", "[NAME]",
+     "The directory is backup_dir of the configuration (default: backups beside the store).\n"
+     "NAME is a file name there (default: the time). An existing file is never replaced, and\n"
+     "the service keeps running.\n",
      .fn = st_cli_admin_backup,
      .example = "  stint admin backup\n  stint admin backup before-upgrade.db\n"},
-    {"rotate-secrets-key", "Makes a new key of the site and seals everything under it", "",
-     "Backups from before need the key from before: keep its file as long as them.\n",
+    {"rotate-secrets-key", "Create a new secrets key and re-encrypt everything with it", "",
+     "Older backups need the old key: keep its file as long as you keep them.\n",
      .fn = st_cli_admin_rotate, .example = "  stint admin rotate-secrets-key\n"},
-    {"join-token", "Makes a token with which machines become nodes", "[OPTION...]",
+    {"join-token", "Create a token with which machines become nodes", "[OPTION...]",
      "stint-agent reads it from a file (--join-token-file).\n", .fn = st_cli_admin_join,
      .options = st_cli_join_options,
      .example = "  stint admin join-token --pool main --uses 16 --expires 1d >join.token\n"},
-    {"plan", "Shows or sets how an account is charged", "[OPTION...] ACCOUNT|--cluster [FILE]",
-     "Discounts, chargeback, a budget to warn at and a cap; for the account and all below it\n"
-     "that have none of their own.\n",
+    {"plan", "Show or set how an account is charged", "[OPTION...] ACCOUNT|--cluster [FILE]",
+     "A plan has a discount, chargeback, a budget that warns and a cap that refuses. It applies\n"
+     "to the account and all below it that have no plan of their own.\n",
      .fn = st_cli_admin_plan, .options = st_cli_plan_options,
      .example = "  stint admin plan vision plan.yaml\n"},
-    {"credit", "Gives an account money back", "[OPTION...] ACCOUNT AMOUNT",
-     .fn = st_cli_admin_credit, .options = st_cli_credit_options,
+    {"credit", "Credit an account", "[OPTION...] ACCOUNT AMOUNT", .fn = st_cli_admin_credit,
+     .options = st_cli_credit_options,
      .example = "  stint admin credit vision 12.50 --reason 'outage of 3 November'\n"},
-    {"reconcile", "Compares meter, ledger, store and agents' counters", "[OPTION...]",
-     "Each difference is one sentence with its cause. Runs by itself once a day.\n",
+    {"reconcile", "Compare meter, ledger, store and agents' counters", "[OPTION...]",
+     "Prints one sentence per difference. stintd runs it once a day by itself.\n",
      .fn = st_cli_admin_reconcile, .options = st_cli_budget_options,
      .example = "  stint admin reconcile\n"},
-    {"clock", "Shows stintd's time and the machine's clock, or accepts that clock", "[accept]",
-     "A clock that leaps is not followed: time, and with it bills, go on from the last moment\n"
-     "that was believed. See that the machine's clock is right first: what is accepted cannot\n"
-     "be taken back, and months that are over by then are closed.\n",
+    {"clock", "Show stintd's time and the machine's clock, or accept that clock", "[accept]",
+     "stintd does not follow a clock that jumps: its time continues from the last trusted\n"
+     "moment. Check the machine's clock before you accept it. You cannot undo it, and stintd\n"
+     "then closes the months that are over.\n",
      .fn = st_cli_admin_clock, .example = "  stint admin clock\n  stint admin clock accept\n"},
     {0},
 };

@@ -25,32 +25,32 @@ typedef struct fleet_flags {
 #define OUTPUT_ROW                                                                      \
     {                                                                                   \
         "output", 'o', ST_CLI_LISTING, offsetof(fleet_flags, format), "table|json|csv", \
-            "how it is written", 0, 0                                                   \
+            "output format (default: table)", 0, 0                                      \
     }
 
 static const st_cli_row list_options[] = {
     {"watch", 'w', ST_CLI_FLAG, offsetof(fleet_flags, watch), NULL,
-     "again every two seconds, until Ctrl-C", 0, 0},
+     "repeat every two seconds until Ctrl-C", 0, 0},
     OUTPUT_ROW,
     {0},
 };
 static const st_cli_row show_options[] = {OUTPUT_ROW, {0}};
 static const st_cli_row node_add_options[] = {
-    TEXT_ROW("gpu", gpu, "TYPE", "which GPUs it has"),
-    TEXT_ROW("gpus", gpus, "N", "how many, 8 unless given"),
-    TEXT_ROW("pool", pool, "POOL", "where it belongs"),
-    TEXT_ROW("cpu", cpu, "N", "CPUs for jobs"),
-    TEXT_ROW("ram", ram, "SIZE", "memory for jobs"),
-    TEXT_ROW("rack", rack, "NAME", "its place in the topology"),
-    TEXT_ROW("block", block, "NAME", "its place in the topology"),
-    TEXT_ROW("zone", zone, "NAME", "its place in the topology"),
+    TEXT_ROW("gpu", gpu, "TYPE", "GPU type"),
+    TEXT_ROW("gpus", gpus, "N", "number of GPUs (default: 8)"),
+    TEXT_ROW("pool", pool, "POOL", "pool of the node (default: the first)"),
+    TEXT_ROW("cpu", cpu, "N", "CPUs for jobs (default: 128)"),
+    TEXT_ROW("ram", ram, "SIZE", "memory for jobs (default: 2Ti)"),
+    TEXT_ROW("rack", rack, "NAME", "rack of the node"),
+    TEXT_ROW("block", block, "NAME", "block of the network fabric"),
+    TEXT_ROW("zone", zone, "NAME", "zone of the node"),
     TEXT_ROW("nvlink", nvlink, "N", "GPUs in one NVLink domain"),
-    TEXT_ROW("nvlink-domain", nvlink_domain, "NAME", "of several nodes"),
+    TEXT_ROW("nvlink-domain", nvlink_domain, "NAME", "name of an NVLink domain that spans nodes"),
     {0},
 };
 static const st_cli_row type_add_options[] = {
-    TEXT_ROW("vram", vram, "SIZE", "its memory; known types need no flags"),
-    TEXT_ROW("mig", mig, "BOARD", "whose MIG profiles it has"),
+    TEXT_ROW("vram", vram, "SIZE", "memory of one GPU; known types need no options"),
+    TEXT_ROW("mig", mig, "BOARD", "board whose MIG profiles it has"),
     {0},
 };
 
@@ -227,7 +227,7 @@ static int node_rejoin(st_cli *cli, int argc, char **argv, st_err *err)
 
 static const st_cli_row remove_options[] = {
     {"force", 'f', ST_CLI_FLAG, offsetof(fleet_flags, force), NULL,
-     "also a node that has failed: its machine is off, or its lease is over", 0, 0},
+     "remove a failed node too: its machine is off, or its lease has ended", 0, 0},
     {0},
 };
 
@@ -299,34 +299,33 @@ int st_cli_type_add(st_cli *cli, int argc, char **argv, st_err *err)
 }
 
 const st_cli_verb st_cli_node_verbs[] = {
-    {"list", "Lists the nodes, with your own jobs on them", "[OPTION...]", .fn = st_cli_node_list,
+    {"list", "List nodes, with your own jobs on them", "[OPTION...]", .fn = st_cli_node_list,
      .options = list_options, .example = "  stint node list --watch\n"},
-    {"show", "Shows one node", "[OPTION...] NODE", .fn = st_cli_node_show, .options = show_options,
+    {"show", "Show one node", "[OPTION...] NODE", .fn = st_cli_node_show, .options = show_options,
      .example = "  stint node show node07\n"},
-    {"drain", "Takes nodes out of service once their jobs have ended", "[--reason TEXT] NODE...",
+    {"drain", "Take nodes out of service once their jobs have ended", "[--reason TEXT] NODE...",
      .fn = st_cli_node_drain, .example = "  stint node drain node07 node08\n"},
-    {"ready", "Takes nodes back into service", "NODE...", .fn = st_cli_node_ready,
+    {"ready", "Take nodes back into service", "NODE...", .fn = st_cli_node_ready,
      .example = "  stint node ready node07\n"},
-    {"fail", "Declares nodes failed: their jobs start again elsewhere", "[--reason TEXT] NODE...",
+    {"fail", "Declare nodes failed: their jobs restart elsewhere", "[--reason TEXT] NODE...",
      .fn = st_cli_node_fail, .example = "  stint node fail node07\n"},
-    {"rejoin", "Lets a machine take a node's place with a join token and a new key", "NODE...",
-     "The key that is bound to the node is worth nothing from then on. Use it when a machine lost "
-     "its\n"
-     "key, was replaced, or when somebody may have a copy of the key.\n",
+    {"rejoin", "Let a machine take a node's place with a join token and a new key", "NODE...",
+     "The node's old key is invalid from then on. Use this when a machine lost its key, was\n"
+     "replaced, or when somebody may have a copy of the key.\n",
      .fn = node_rejoin, .example = "  stint node rejoin node07\n"},
-    {"remove", "Removes nodes for good; their names are free afterwards", "[OPTION...] NODE...",
-     "A node with jobs on it is not removed: drain it first.\n", .fn = node_remove,
-     .options = remove_options, .example = "  stint node remove node07\n"},
-    {"add", "Announces a node (simulated engine)", "[OPTION...] NODE", .fn = st_cli_node_add,
+    {"remove", "Remove nodes for good and free their names", "[OPTION...] NODE...",
+     "Drain a node with jobs first.\n", .fn = node_remove, .options = remove_options,
+     .example = "  stint node remove node07\n"},
+    {"add", "Add a simulated node", "[OPTION...] NODE", .fn = st_cli_node_add,
      .options = node_add_options,
      .example = "  stint node add node17 --gpu h100 --gpus 8 --rack rack5 --block block1\n"},
     {0},
 };
 
 const st_cli_verb st_cli_type_verbs[] = {
-    {"list", "Lists the GPU types", "[OPTION...]", .fn = st_cli_type_list, .options = list_options,
+    {"list", "List GPU types", "[OPTION...]", .fn = st_cli_type_list, .options = list_options,
      .example = "  stint type list\n"},
-    {"add", "Makes a GPU type known; the common ones need only a name", "[OPTION...] TYPE",
+    {"add", "Add a GPU type; common ones need only a name", "[OPTION...] TYPE",
      .fn = st_cli_type_add, .options = type_add_options, .example = "  stint type add h200\n"},
     {0},
 };

@@ -229,8 +229,8 @@ typedef struct logs_flags {
 
 const st_cli_row st_cli_logs_options[] = {
     {"follow", 'f', ST_CLI_FLAG, offsetof(logs_flags, follow), NULL,
-     "stays until the job is over, or Ctrl-C", 0, 0},
-    {"task", 't', ST_CLI_I64, offsetof(logs_flags, task), "N", "which task, 0 unless given", 0,
+     "follow the output until the job ends or Ctrl-C", 0, 0},
+    {"task", 't', ST_CLI_I64, offsetof(logs_flags, task), "N", "task number (default: 0)", 0,
      1000000},
     {0},
 };

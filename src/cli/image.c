@@ -18,27 +18,27 @@ typedef struct image_flags {
 
 static const st_cli_row list_options[] = {
     {"output", 'o', ST_CLI_LISTING, offsetof(image_flags, format), "table|json|csv",
-     "how it is written", 0, 0},
+     "output format (default: table)", 0, 0},
     {0},
 };
 static const st_cli_row show_options[] = {
-    {"output", 'o', ST_CLI_OUTPUT, offsetof(image_flags, format), "table|json", "how it is written",
-     0, 0},
+    {"output", 'o', ST_CLI_OUTPUT, offsetof(image_flags, format), "table|json",
+     "output format (default: table)", 0, 0},
     {0},
 };
 static const st_cli_row no_options[] = {{0}};
 static const st_cli_row add_options[] = {
     {"folder", 'f', ST_CLI_STRING, offsetof(image_flags, folder), "PATH",
-     "a root file system on the nodes, used as it is", 0, 0},
+     "root file system on the nodes, used as it is", 0, 0},
     {"layout", 'l', ST_CLI_STRING, offsetof(image_flags, layout), "PATH",
-     "an OCI image layout on the nodes, unpacked once on each", 0, 0},
+     "OCI image layout on the nodes, unpacked once on each", 0, 0},
     {"digest", 'd', ST_CLI_STRING, offsetof(image_flags, digest), "sha256:HEX",
-     "of the layout's manifest; read from PATH/index.json here unless given", 0, 0},
+     "digest of the layout's manifest (default: read from PATH/index.json on this machine)", 0, 0},
     {"for", 'F', ST_CLI_STRING, offsetof(image_flags, accounts), "all|ACCOUNT,...",
-     "who may use it: these accounts and all below them", 0, 0},
+     "accounts that may use it, with all below them", 0, 0},
     {"untrusted", 'u', ST_CLI_FLAG, offsetof(image_flags, untrusted), NULL,
-     "jobs that use it share no GPU with others", 0, 0},
-    {"about", 'a', ST_CLI_STRING, offsetof(image_flags, about), "TEXT", "what is in it", 0, 0},
+     "refuse jobs with this image at levels mps and time", 0, 0},
+    {"about", 'a', ST_CLI_STRING, offsetof(image_flags, about), "TEXT", "description", 0, 0},
     {0},
 };
 
@@ -175,18 +175,17 @@ static int image_remove(st_cli *cli, int argc, char **argv, st_err *err)
 }
 
 const st_cli_verb st_cli_image_verbs[] = {
-    {"list", "Lists the images you may name", "[OPTION...]", .fn = image_list,
-     .options = list_options, .example = "  stint image list\n"},
-    {"show", "Shows one image", "[OPTION...] NAME", .fn = image_show, .options = show_options,
+    {"list", "List images you may use", "[OPTION...]", .fn = image_list, .options = list_options,
+     .example = "  stint image list\n"},
+    {"show", "Show one image", "[OPTION...] NAME", .fn = image_show, .options = show_options,
      .example = "  stint image show torch\n"},
-    {"add", "Adds an image to the catalogue, or replaces one",
-     "NAME --folder PATH|--layout PATH --for all|ACCOUNT,...",
-     "The path is the same on every node. A folder is used as it is; a layout is checked\n"
-     "against its digest and unpacked once on each node.\n",
+    {"add", "Add or replace an image", "NAME --folder PATH|--layout PATH --for all|ACCOUNT,...",
+     "The path must be the same on every node. A node uses a folder as it is; it checks a\n"
+     "layout against its digest and unpacks it once.\n",
      .fn = image_add, .options = add_options,
      .example = "  stint image add torch --layout /srv/images/torch --for all\n"
                 "  stint image add tools --folder /srv/tools --for vision,speech\n"},
-    {"remove", "Removes an image from the catalogue", "NAME", .fn = image_remove,
+    {"remove", "Remove an image from the catalogue", "NAME", .fn = image_remove,
      .example = "  stint image remove torch\n"},
     {0},
 };

@@ -19,34 +19,34 @@
     {                                                                           \
         option, letter, kind, offsetof(st_job_flags, field), value, about, 0, 0 \
     }
-#define COMMON_ROWS                                                                           \
-    ST_JOB_FLAGS(FLAG_ROW)                                                                    \
-    OTHER("type", 'T', ST_CLI_STRING, type, "TYPE,...",                                       \
-          "GPU types that will do; any unless given"),                                        \
-        OTHER("topology", 0, ST_CLI_STRING, topology, "require:LEVEL",                        \
-              "require or prefer; nvlink, node, rack, block or zone"),                        \
-        OTHER("latency-critical", 0, ST_CLI_FLAG, latency_critical, NULL,                     \
-              "never beside unknown neighbours"),                                             \
-        OTHER("env", 'e', ST_CLI_MANY, env, "NAME=VALUE",                                     \
-              "for its environment; NAME alone takes ours; may be given several times"),      \
-        OTHER("secret", 0, ST_CLI_MANY, secrets, "NAME=SECRET[:env]",                         \
-              "as the file /run/stint/secrets/NAME; :env: as a variable too"),                \
-        OTHER("label", 'L', ST_CLI_MANY, labels, "NAME=VALUE", "may be given several times"), \
-        OTHER("sim-run", 0, ST_CLI_STRING, sim_run, "DURATION",                               \
-              "how long it takes under the simulated engine"),                                \
-        OTHER("sim-exit", 0, ST_CLI_STRING, sim_exit, "N", "and the status it ends with"),    \
-        OTHER("file", 'f', ST_CLI_STRING, file, "FILE",                                       \
-              "the job as YAML or JSON; flags change what it says"),                          \
-        OTHER("dry-run", 0, ST_CLI_FLAG, dry_run, NULL,                                       \
-              "ask what would happen, and submit nothing"),                                   \
-        OTHER("print", 0, ST_CLI_FLAG, print, NULL, "print the document and send nothing")
+#define COMMON_ROWS                                                                             \
+    ST_JOB_FLAGS(FLAG_ROW)                                                                      \
+    OTHER("type", 'T', ST_CLI_STRING, type, "TYPE,...",                                         \
+          "GPU types the job accepts (default: any)"),                                          \
+        OTHER("topology", 0, ST_CLI_STRING, topology, "require:LEVEL",                          \
+              "require or prefer one nvlink, node, rack, block or zone"),                       \
+        OTHER("latency-critical", 0, ST_CLI_FLAG, latency_critical, NULL,                       \
+              "share a GPU only with jobs of your account"),                                    \
+        OTHER("env", 'e', ST_CLI_MANY, env, "NAME=VALUE",                                       \
+              "environment variable; NAME alone copies yours; repeatable"),                     \
+        OTHER("secret", 0, ST_CLI_MANY, secrets, "NAME=SECRET[:env]",                           \
+              "secret as file /run/stint/secrets/NAME; :env also sets a variable; repeatable"), \
+        OTHER("label", 'L', ST_CLI_MANY, labels, "NAME=VALUE", "label of the job; repeatable"), \
+        OTHER("sim-run", 0, ST_CLI_STRING, sim_run, "DURATION", "run time on simulated nodes"), \
+        OTHER("sim-exit", 0, ST_CLI_STRING, sim_exit, "N",                                      \
+              "exit status on simulated nodes (default: 0)"),                                   \
+        OTHER("file", 'f', ST_CLI_STRING, file, "FILE",                                         \
+              "read the job from YAML or JSON; options override it"),                           \
+        OTHER("dry-run", 0, ST_CLI_FLAG, dry_run, NULL,                                         \
+              "ask the scheduler what would happen; submit nothing"),                           \
+        OTHER("print", 0, ST_CLI_FLAG, print, NULL, "print the job document; submit nothing")
 
 const st_cli_row st_cli_submit_options[] = {
     COMMON_ROWS,
     OTHER("array", 0, ST_CLI_STRING, array, "N|FIRST-LAST",
-          "N jobs, or one for each index; the index is in STINT_ARRAY_INDEX"),
-    OTHER("wait", 'w', ST_CLI_FLAG, wait, NULL, "until it is over; the exit status is the job's"),
-    OTHER("output", 'o', ST_CLI_OUTPUT, format, "table|json", "how the answer is written"),
+          "submit N jobs, or one per index (variable STINT_ARRAY_INDEX)"),
+    OTHER("wait", 'w', ST_CLI_FLAG, wait, NULL, "wait until the job ends and exit with its status"),
+    OTHER("output", 'o', ST_CLI_OUTPUT, format, "table|json", "output format (default: table)"),
     {0},
 };
 
@@ -55,10 +55,10 @@ const st_cli_row st_cli_run_options[] = {COMMON_ROWS, {0}};
 const st_cli_row st_cli_whatif_options[] = {
     COMMON_ROWS,
     OTHER("with", 'W', ST_CLI_MANY, with, "KEY=VALUE,...",
-          "a variant: fields of the job that are different; may be given several times"),
+          "variant: the fields that differ; repeatable"),
     OTHER("accounts", 0, ST_CLI_STRING, accounts, "FILE",
-          "changes of accounts that are made first, as YAML or JSON: a list"),
-    OTHER("output", 'o', ST_CLI_OUTPUT, format, "table|json", "how the answer is written"),
+          "account changes to assume, a list in YAML or JSON"),
+    OTHER("output", 'o', ST_CLI_OUTPUT, format, "table|json", "output format (default: table)"),
     {0},
 };
 

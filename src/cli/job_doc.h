@@ -11,43 +11,76 @@
 #include "cli/cli.h"
 
 /* X(field, option, letter, key, value, about): flags that are keys of the document as they are. */
-#define ST_JOB_FLAGS(X)                                                                      \
-    X(name, "name", 'n', "name", "NAME", "what it is called")                                \
-    X(account, "account", 'A', "account", "ACCOUNT", "who it is for, your own unless given") \
-    X(gpus, "gpus", 'g', "gpus", "N", "whole GPUs per task")                                 \
-    X(tasks, "tasks", 't', "tasks", "N", "identical tasks that start together")              \
-    X(cpu, "cpu", 'c', "cpu", "N", "CPUs per task")                                          \
-    X(ram, "ram", 0, "ram", "SIZE", "memory per task: 64Gi, 512Mi, or GiB")                  \
-    X(level, "level", 0, "level", "whole|mig|mps|time", "how a GPU is shared")               \
-    X(profile, "profile", 0, "profile", "PROFILE", "a MIG slice: 1g, 3g, 3g.40gb")           \
-    X(share, "share", 0, "share", "PART", "of one GPU, with --level mps or time: 0.25")      \
-    X(vram, "vram", 0, "vram", "SIZE", "GPU memory per task")                                \
-    X(limit, "limit", 'l', "limit", "DURATION", "ends it after so long: 90m, 12h")           \
-    X(priority, "priority", 'p', "priority", "P", "low, normal, high or a number")           \
-    X(on_preempt, "on-preempt", 0, "on_preempt", "checkpoint|pause|requeue|cancel",          \
-      "what to do when it must yield")                                                       \
-    X(pool, "pool", 0, "pool", "POOL", "only on nodes of this pool")                         \
-    X(size, "size", 0, "size", "SIZE", "a size the admins have defined")                     \
-    X(workload, "workload", 0, "workload",                                                   \
-      "inference|finetune|training|render|video|notebook|batch",                             \
-      "what kind of work it is; fills in what is left open")                                 \
-    X(model, "model", 0, "model", "MODEL", "of inference and finetune: 13b, 8x7b or a name") \
-    X(dtype, "dtype", 0, "dtype", "fp32|bf16|fp16|fp8|int8|int4", "of its weights")          \
-    X(context, "context", 0, "context", "N", "tokens of a sequence")                         \
-    X(concurrency, "concurrency", 0, "concurrency", "N", "of inference: sequences at once")  \
-    X(attention, "attention", 0, "attention", "gqa|mha", "of inference")                     \
-    X(method, "method", 0, "method", "full|lora|qlora", "of finetune")                       \
-    X(batch_size, "batch-size", 0, "batch_size", "N", "of finetune: sequences in a step")    \
-    X(frames, "frames", 0, "frames", "RANGES", "of render and video: 1-240,300-310x2")       \
-    X(chunk, "chunk", 0, "chunk", "N", "of render and video: frames in one job")             \
-    X(duration, "duration", 0, "duration", "DURATION", "of video, instead of frames")        \
-    X(fps, "fps", 0, "fps", "N", "of video: frames a second")                                \
-    X(image, "image", 'i', "image", "IMAGE", "of the catalogue, data:PATH, or host")         \
-    X(workdir, "workdir", 0, "workdir", "DIR", "where the command starts")                   \
-    X(network, "network", 0, "network", "none|host|tenant", "what it can reach")             \
-    X(signal, "signal", 0, "signal", "NAME", "what tells it to save")                        \
-    X(notify_signal, "notify-signal", 0, "notify_signal", "NAME",                            \
-      "what tells it, before that, that it must leave soon")
+#define ST_JOB_FLAGS(X)                                                                            \
+    X(name, "name", 'n', "name", "NAME",                                                           \
+      "name of the job; jobs of one kind share a name up to a number (default: job)")              \
+    X(account, "account", 'A', "account", "ACCOUNT",                                               \
+      "account that the job belongs to (default: yours)")                                          \
+    X(gpus, "gpus", 'g', "gpus", "N", "whole GPUs per task (default: 1)")                          \
+    X(tasks, "tasks", 't', "tasks", "N", "identical tasks that start together (default: 1)")       \
+    X(cpu, "cpu", 'c', "cpu", "N", "CPUs per task (default: set by the pool)")                     \
+    X(ram, "ram", 0, "ram", "SIZE",                                                                \
+      "memory per task: 64Gi, 512Mi or a number of GiB (default: set by the pool)")                \
+    X(level, "level", 0, "level", "whole|mig|mps|time",                                            \
+      "how the job gets its GPUs (default: whole)")                                                \
+    X(profile, "profile", 0, "profile", "PROFILE", "MIG slice: 1g, 3g or 3g.40gb (level mig)")     \
+    X(share, "share", 0, "share", "PART",                                                          \
+      "part of one GPU, for example 0.25 (levels mps and time)")                                   \
+    X(vram, "vram", 0, "vram", "SIZE", "GPU memory per task (default: all, or the share's part)")  \
+    X(limit, "limit", 'l', "limit", "DURATION", "time limit: 90m, 12h (default: none)")            \
+    X(priority, "priority", 'p', "priority", "P",                                                  \
+      "low, normal, high or a number; counts inside your account (default: normal)")               \
+    X(on_preempt, "on-preempt", 0, "on_preempt", "checkpoint|pause|requeue|cancel",                \
+      "what happens when the job is preempted (default: requeue)")                                 \
+    X(pool, "pool", 0, "pool", "POOL", "use only nodes of this pool (default: any)")               \
+    X(size, "size", 0, "size", "SIZE",                                                             \
+      "named size that fills in GPUs, CPUs and memory (stint size list)")                          \
+    X(workload, "workload", 0, "workload",                                                         \
+      "inference|finetune|training|render|video|notebook|batch",                                   \
+      "kind of work; fills in what you leave open")                                                \
+    X(model, "model", 0, "model", "MODEL",                                                         \
+      "model size or name, for example 13b or 8x7b (workloads inference, finetune)")               \
+    X(dtype, "dtype", 0, "dtype", "fp32|bf16|fp16|fp8|int8|int4",                                  \
+      "data type of the weights (workloads inference, finetune)")                                  \
+    X(context, "context", 0, "context", "N",                                                       \
+      "tokens per sequence (workloads inference, finetune)")                                       \
+    X(concurrency, "concurrency", 0, "concurrency", "N", "sequences at once (workload inference)") \
+    X(attention, "attention", 0, "attention", "gqa|mha",                                           \
+      "attention heads that are cached (workload inference)")                                      \
+    X(method, "method", 0, "method", "full|lora|qlora", "fine-tuning method (workload finetune)")  \
+    X(batch_size, "batch-size", 0, "batch_size", "N", "sequences per step (workload finetune)")    \
+    X(frames, "frames", 0, "frames", "RANGES",                                                     \
+      "frames, for example 1-240,300-310x2 (workloads render, video)")                             \
+    X(chunk, "chunk", 0, "chunk", "N", "frames per job (workloads render, video)")                 \
+    X(duration, "duration", 0, "duration", "DURATION",                                             \
+      "length of the video, instead of frames (workload video)")                                   \
+    X(fps, "fps", 0, "fps", "N", "frames per second (workload video)")                             \
+    X(image, "image", 'i', "image", "IMAGE", "image of the catalogue, data:PATH, or host")         \
+    X(workdir, "workdir", 0, "workdir", "DIR", "directory in which the command starts")            \
+    X(network, "network", 0, "network", "none|host|tenant",                                        \
+      "network access: none, the tenant's own, or the host's")                                     \
+    X(signal, "signal", 0, "signal", "NAME", "signal that asks the job to save (default: TERM)")   \
+    X(notify_signal, "notify-signal", 0, "notify_signal", "NAME",                                  \
+      "signal that warns the job before that")
+
+/* X(key, value, about): keys of the document that no such flag stands for. */
+#define ST_JOB_KEYS(X)                                                                            \
+    X("user", "NAME", "user that the job belongs to (default: you; admins may name another)")     \
+    X("type", "TYPE or [TYPE, ...]", "GPU types the job accepts (default: any)")                  \
+    X("topology", "{require: LEVEL} or {prefer: LEVEL}",                                          \
+      "keep all tasks inside one nvlink, node, rack, block or zone")                              \
+    X("latency_critical", "true|false",                                                           \
+      "share a GPU only with jobs of your account (default: false)")                              \
+    X("command", "[WORD, ...]", "program and arguments")                                          \
+    X("script", "TEXT", "shell script, instead of command")                                       \
+    X("env", "{NAME: VALUE}", "environment variables")                                            \
+    X("secrets", "{NAME: SECRET}",                                                                \
+      "secrets as files /run/stint/secrets/NAME; {secret: SECRET, as: env} also sets a variable") \
+    X("array", "N, FIRST-LAST or {count: N}",                                                     \
+      "submit one job per index (variable STINT_ARRAY_INDEX)")                                    \
+    X("labels", "{NAME: VALUE}", "labels, shown with the job")                                    \
+    X("estimate", "TEXT", "how the memory estimate was made; written by stintd")                  \
+    X("sim", "{run: DURATION, exit: N}", "run time and exit status on simulated nodes")
 
 typedef struct st_job_flags {
 #define X(field, option, letter, key, value, about) const char *field;

@@ -154,21 +154,21 @@ typedef struct ps_flags {
 } ps_flags;
 
 const st_cli_row st_cli_ps_options[] = {
-    {"all", 'a', ST_CLI_FLAG, offsetof(ps_flags, all), NULL, "also those that are over", 0, 0},
-    {"user", 'u', ST_CLI_STRING, offsetof(ps_flags, user), "USER", "only this user's", 0, 0},
+    {"all", 'a', ST_CLI_FLAG, offsetof(ps_flags, all), NULL, "include jobs that have ended", 0, 0},
+    {"user", 'u', ST_CLI_STRING, offsetof(ps_flags, user), "USER", "jobs of this user", 0, 0},
     {"account", 'A', ST_CLI_STRING, offsetof(ps_flags, account), "ACCOUNT",
-     "only of this account and those below it", 0, 0},
+     "jobs of this account and those below it", 0, 0},
     {"state", 's', ST_CLI_MANY, offsetof(ps_flags, states),
      "pending|running|notified|checkpointing|paused|stopping|done|failed|timeout|cancelled",
-     "only in this state; may be given several times", 0, 0},
-    {"name", 'n', ST_CLI_STRING, offsetof(ps_flags, name), "TEXT", "whose name contains this", 0,
-     0},
-    {"limit", 'l', ST_CLI_I64, offsetof(ps_flags, limit), "N", "rows at most, 200 unless given", 1,
+     "jobs in this state; repeatable", 0, 0},
+    {"name", 'n', ST_CLI_STRING, offsetof(ps_flags, name), "TEXT", "jobs whose name contains this",
+     0, 0},
+    {"limit", 'l', ST_CLI_I64, offsetof(ps_flags, limit), "N", "number of rows (default: 200)", 1,
      1000},
     {"watch", 'w', ST_CLI_FLAG, offsetof(ps_flags, watch), NULL,
-     "again every two seconds, until Ctrl-C", 0, 0},
+     "repeat every two seconds until Ctrl-C", 0, 0},
     {"output", 'o', ST_CLI_LISTING, offsetof(ps_flags, format), "table|json|csv",
-     "how it is written", 0, 0},
+     "output format (default: table)", 0, 0},
     {0},
 };
 
@@ -261,7 +261,7 @@ typedef struct job_flags {
 
 const st_cli_row st_cli_job_options[] = {
     {"output", 'o', ST_CLI_LISTING, offsetof(job_flags, format), "table|json|csv",
-     "how it is written", 0, 0},
+     "output format (default: table)", 0, 0},
     {0},
 };
 
@@ -484,9 +484,9 @@ typedef struct cancel_flags {
 
 const st_cli_row st_cli_cancel_options[] = {
     {"only", 0, ST_CLI_FLAG, offsetof(cancel_flags, only), NULL,
-     "only the first job of an array, whose id the array has", 0, 0},
+     "cancel only the first job of an array", 0, 0},
     {"output", 'o', ST_CLI_LISTING, offsetof(cancel_flags, format), "table|json|csv",
-     "how it is written", 0, 0},
+     "output format (default: table)", 0, 0},
     {0},
 };
 

@@ -25,16 +25,16 @@ const st_cli_row st_cli_login_options[] = {
     {"url", 'u', ST_CLI_STRING, offsetof(login_flags, url), "URL",
      "https://HOST:PORT, http://127.0.0.1:PORT or unix:PATH", 0, 0},
     {"token-file", 't', ST_CLI_STRING, offsetof(login_flags, token_file), "FILE",
-     "the token is in there; - is standard input", 0, 0},
+     "file with the token; - is standard input", 0, 0},
     {"ca", 0, ST_CLI_STRING, offsetof(login_flags, ca), "FILE",
-     "certificates of the authorities to trust, PEM", 0, 0},
+     "certificates to trust, PEM (default: the system's)", 0, 0},
     {"as", 0, ST_CLI_STRING, offsetof(login_flags, as), "NAME",
-     "keeps it under this name; STINT_PROFILE chooses", 0, 0},
+     "name of this login; STINT_PROFILE selects it", 0, 0},
     {0},
 };
 
 const st_cli_row st_cli_logout_options[] = {
-    {"as", 0, ST_CLI_STRING, offsetof(login_flags, as), "NAME", "which login to forget", 0, 0},
+    {"as", 0, ST_CLI_STRING, offsetof(login_flags, as), "NAME", "login to remove", 0, 0},
     {0},
 };
 
@@ -224,7 +224,7 @@ typedef struct whoami_flags {
 
 const st_cli_row st_cli_whoami_options[] = {
     {"output", 'o', ST_CLI_OUTPUT, offsetof(whoami_flags, format), "table|json",
-     "how it is written", 0, 0},
+     "output format (default: table)", 0, 0},
     {0},
 };
 

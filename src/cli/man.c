@@ -83,7 +83,7 @@ static void put_verbs(FILE *out, const char *path, const st_cli_verb *verbs)
 static void put_statuses(FILE *out)
 {
     fprintf(out, ".SH EXIT STATUS\n.TP\n0\nall is well\n");
-#define X(id, string, http, cli) fprintf(out, ".TP\n%d\n%s\n", cli, string);
+#define X(id, string, http, cli, remedy) fprintf(out, ".TP\n%d\n%s\n", cli, string);
     ST_ERR_TABLE(X)
 #undef X
     fprintf(

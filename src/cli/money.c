@@ -18,9 +18,10 @@ typedef struct money_flags {
     bool recent, watch, cluster, forecast;
 } money_flags;
 
-#define OUTPUT(words, kind)                                                                  \
-    {                                                                                        \
-        "output", 'o', kind, offsetof(money_flags, format), words, "how it is written", 0, 0 \
+#define OUTPUT(words, kind)                                        \
+    {                                                              \
+        "output", 'o', kind, offsetof(money_flags, format), words, \
+            "output format (default: table)", 0, 0                 \
     }
 
 static const st_cli_row output_options[] = {OUTPUT("table|json|csv", ST_CLI_LISTING), {0}};
@@ -33,13 +34,13 @@ const st_cli_row st_cli_budget_options[] = {
 };
 const st_cli_row st_cli_usage_options[] = {
     {"month", 'm', ST_CLI_STRING, offsetof(money_flags, month), "2026-10",
-     "a month that is closed; the open one unless given", 0, 0},
+     "a closed month (default: the open one)", 0, 0},
     {"by", 'b', ST_CLI_STRING, offsetof(money_flags, by), "account|user|gpu|level|job|day",
-     "what is added up, user unless given", 0, 0},
+     "group by (default: user)", 0, 0},
     {"recent", 'r', ST_CLI_FLAG, offsetof(money_flags, recent), NULL,
-     "instead: what counts for whose turn it is, less the older it is", 0, 0},
+     "show recent use, which decides whose turn it is, instead", 0, 0},
     {"watch", 'w', ST_CLI_FLAG, offsetof(money_flags, watch), NULL,
-     "with --recent: again every two seconds, until Ctrl-C", 0, 0},
+     "repeat every two seconds until Ctrl-C (with --recent)", 0, 0},
     OUTPUT("table|json|csv", ST_CLI_LISTING),
     {0},
 };
@@ -358,12 +359,12 @@ static int price_publish(st_cli *cli, int argc, char **argv, st_err *err)
 }
 
 const st_cli_verb st_cli_price_verbs[] = {
-    {"list", "Lists price books", "[OPTION...]", .fn = price_list, .options = output_options,
+    {"list", "List price books", "[OPTION...]", .fn = price_list, .options = output_options,
      .example = "  stint price list\n"},
-    {"show", "Shows a price book, the one in force unless named", "[OPTION...] [NAME]",
+    {"show", "Show a price book (default: the one in force)", "[OPTION...] [NAME]",
      .fn = price_show, .options = answer_options, .example = "  stint price show 2026-h2\n"},
-    {"publish", "Publishes a price book", "[OPTION...] FILE",
-     "Good from now on, or from the moment the file names. What is past keeps its price.\n",
+    {"publish", "Publish a price book", "[OPTION...] FILE",
+     "Valid from now on, or from the time in the file. Past usage keeps its price.\n",
      .fn = price_publish, .options = answer_options,
      .example = "  stint price publish prices.yaml\n"},
     {0},
@@ -373,15 +374,15 @@ const st_cli_verb st_cli_price_verbs[] = {
 
 const st_cli_row st_cli_plan_options[] = {
     {"cluster", 'c', ST_CLI_FLAG, offsetof(money_flags, cluster), NULL,
-     "instead of an account: all that have no plan of their own or above them", 0, 0},
+     "the plan of all accounts that have none", 0, 0},
     OUTPUT("table|json", ST_CLI_OUTPUT),
     {0},
 };
 const st_cli_row st_cli_credit_options[] = {
-    {"reason", 'r', ST_CLI_STRING, offsetof(money_flags, reason), "TEXT", "why; stands on the bill",
-     0, 0},
+    {"reason", 'r', ST_CLI_STRING, offsetof(money_flags, reason), "TEXT",
+     "reason, shown on the bill", 0, 0},
     {"entry", 'e', ST_CLI_I64, offsetof(money_flags, entry), "N",
-     "the entry of the account's book it is about", 1, INT64_MAX},
+     "entry of the account's book that the credit is about", 1, INT64_MAX},
     OUTPUT("table|json", ST_CLI_OUTPUT),
     {0},
 };

@@ -25,30 +25,30 @@ typedef struct pool_flags {
 #define OUTPUT_ROW                                                                     \
     {                                                                                  \
         "output", 'o', ST_CLI_LISTING, offsetof(pool_flags, format), "table|json|csv", \
-            "how it is written", 0, 0                                                  \
+            "output format (default: table)", 0, 0                                     \
     }
 
 static const st_cli_row list_options[] = {
     {"watch", 'w', ST_CLI_FLAG, offsetof(pool_flags, watch), NULL,
-     "again every two seconds, until Ctrl-C", 0, 0},
+     "repeat every two seconds until Ctrl-C", 0, 0},
     OUTPUT_ROW,
     {0},
 };
 static const st_cli_row show_options[] = {OUTPUT_ROW, {0}};
 static const st_cli_row pool_options[] = {
-    TEXT_ROW("levels", levels, "whole,mig,mps,time", "how its GPUs may be shared"),
-    TEXT_ROW("oversubscribe", oversubscribe, "N", "time-slicing hands out at most N times a GPU"),
+    TEXT_ROW("levels", levels, "whole,mig,mps,time", "isolation levels of its GPUs (default: all)"),
+    TEXT_ROW("oversubscribe", oversubscribe, "N",
+             "how far time-slicing may oversubscribe a GPU, 1 to 4 (default: 2)"),
     {"allow", 0, ST_CLI_MANY, offsetof(pool_flags, allow), "host-image|host-network|none",
-     "what its jobs may use of the node itself; may be given several times", 0, 0},
-    TEXT_ROW("tasks-per-job", tasks_per_job, "N", "at most so many tasks in a job"),
-    TEXT_ROW("tasks-per-node", tasks_per_node, "N", "at most so many tasks on a node"),
-    TEXT_ROW("cpu-per-gpu", cpu_per_gpu, "N",
-             "for a job that asks for no CPU; 0: an even part of the node"),
+     "what jobs may use of the node itself; repeatable (default: none)", 0, 0},
+    TEXT_ROW("tasks-per-job", tasks_per_job, "N", "most tasks in a job"),
+    TEXT_ROW("tasks-per-node", tasks_per_node, "N", "most tasks on a node"),
+    TEXT_ROW("cpu-per-gpu", cpu_per_gpu, "N", "default CPUs per GPU; 0: an even part of the node"),
     TEXT_ROW("ram-per-gpu", ram_per_gpu, "SIZE",
-             "for a job that asks for no RAM; 0: an even part of the node"),
-    TEXT_ROW("cpu-per-task", cpu_per_task, "N", "the same for a job without GPUs; 1 unless given"),
+             "default RAM per GPU; 0: an even part of the node"),
+    TEXT_ROW("cpu-per-task", cpu_per_task, "N", "default CPUs per task without GPUs (default: 1)"),
     TEXT_ROW("ram-per-cpu", ram_per_cpu, "SIZE",
-             "the same for a job without GPUs; 0: an even part of the node"),
+             "default RAM per CPU without GPUs; 0: an even part of the node"),
     {0},
 };
 
@@ -192,20 +192,20 @@ int st_cli_pool_set(st_cli *cli, int argc, char **argv, st_err *err)
 }
 
 const st_cli_verb st_cli_pool_verbs[] = {
-    {"list", "Lists the pools", "[OPTION...]", .fn = st_cli_pool_list, .options = list_options,
+    {"list", "List pools", "[OPTION...]", .fn = st_cli_pool_list, .options = list_options,
      .example = "  stint pool list\n"},
-    {"show", "Shows one pool", "[OPTION...] POOL", .fn = st_cli_pool_show, .options = show_options,
+    {"show", "Show one pool", "[OPTION...] POOL", .fn = st_cli_pool_show, .options = show_options,
      .example = "  stint pool show main\n"},
-    {"add", "Makes a pool", "[OPTION...] POOL",
-     "A pool allows nothing of the node itself unless --allow says so.\n", .fn = st_cli_pool_add,
-     .options = pool_options,
+    {"add", "Create a pool", "[OPTION...] POOL",
+     "Without --allow, jobs in the pool cannot use the node's own files or network.\n",
+     .fn = st_cli_pool_add, .options = pool_options,
      .example = "  stint pool add secure --levels whole,mig\n"
                 "  stint pool add lab --allow host-image --allow host-network\n"},
-    {"set", "Changes a pool", "[OPTION...] POOL",
-     "What is not mentioned stays as it is; --allow replaces all that was allowed.\n",
-     .fn = st_cli_pool_set, .options = pool_options,
+    {"set", "Change a pool", "[OPTION...] POOL",
+     "What you do not mention stays; --allow replaces all permissions.\n", .fn = st_cli_pool_set,
+     .options = pool_options,
      .example = "  stint pool set main --allow host-image --tasks-per-node 128\n"},
-    {"remove", "Removes pools without nodes", "POOL...", .fn = st_cli_pool_remove,
+    {"remove", "Remove pools without nodes", "POOL...", .fn = st_cli_pool_remove,
      .example = "  stint pool remove lab\n"},
     {0},
 };

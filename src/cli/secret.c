@@ -21,21 +21,21 @@ typedef struct secret_flags {
 #define ACCOUNT_ROW                                                                \
     {                                                                              \
         "account", 'A', ST_CLI_STRING, offsetof(secret_flags, account), "ACCOUNT", \
-            "whose it is; your own account unless given", 0, 0                     \
+            "account (default: yours)", 0, 0                                       \
     }
 
 static const st_cli_row list_options[] = {
     ACCOUNT_ROW,
     {"output", 'o', ST_CLI_LISTING, offsetof(secret_flags, format), "table|json|csv",
-     "how it is written", 0, 0},
+     "output format (default: table)", 0, 0},
     {0},
 };
 static const st_cli_row put_options[] = {
     ACCOUNT_ROW,
     {"below", 0, ST_CLI_FLAG, offsetof(secret_flags, below), NULL,
-     "jobs of accounts below may use it too", 0, 0},
+     "let jobs of accounts below use it", 0, 0},
     {"raw", 0, ST_CLI_FLAG, offsetof(secret_flags, raw), NULL,
-     "keeps the line end behind the last line", 0, 0},
+     "keep the line end after the last line", 0, 0},
     {0},
 };
 static const st_cli_row remove_options[] = {ACCOUNT_ROW, {0}};
@@ -154,14 +154,13 @@ static int secret_remove(st_cli *cli, int argc, char **argv, st_err *err)
 }
 
 const st_cli_verb st_cli_secret_verbs[] = {
-    {"list", "Lists names of secrets, never a value", "[OPTION...]", .fn = secret_list,
-     .options = list_options, .example = "  stint secret list\n"},
-    {"put", "Makes or replaces a secret; the value comes from a file or standard input",
-     "[OPTION...] NAME [FILE]",
-     "A job names it, `secrets: {HF_TOKEN: hf}`, and finds it in\n"
-     "/run/stint/secrets/HF_TOKEN; with {secret: hf, as: env} also in a variable.\n",
+    {"list", "List the names of secrets", "[OPTION...]", .fn = secret_list, .options = list_options,
+     .example = "  stint secret list\n"},
+    {"put", "Create or replace a secret from a file or standard input", "[OPTION...] NAME [FILE]",
+     "A job with `secrets: {HF_TOKEN: hf}` finds it in /run/stint/secrets/HF_TOKEN; with\n"
+     "{secret: hf, as: env} also in the variable HF_TOKEN.\n",
      .fn = secret_put, .options = put_options, .example = "  stint secret put hf hf.token\n"},
-    {"remove", "Removes secrets", "[OPTION...] NAME...", .fn = secret_remove,
+    {"remove", "Remove secrets", "[OPTION...] NAME...", .fn = secret_remove,
      .options = remove_options, .example = "  stint secret remove hf\n"},
     {0},
 };

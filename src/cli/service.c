@@ -11,8 +11,8 @@ typedef struct limit_flags {
 } limit_flags;
 
 const st_cli_row st_cli_account_limit_options[] = {
-    {"output", 'o', ST_CLI_OUTPUT, offsetof(limit_flags, format), "table|json", "how it is written",
-     0, 0},
+    {"output", 'o', ST_CLI_OUTPUT, offsetof(limit_flags, format), "table|json",
+     "output format (default: table)", 0, 0},
     {0},
 };
 

@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 
 const st_cli_verb st_cli_sim_verbs[] = {
-    {"exhaust", "Plays every order of every event in a small world", "[--events N] [--world NAME]",
+    {"exhaust", "Play every order of every event in a small world", "[--events N] [--world NAME]",
      "The world has 2 nodes with 2 GPUs each, three accounts and three jobs. Jobs come, end,\n"
      "are cancelled and save; nodes fail, drain and return; a minute goes by; a priority and\n"
      "quotas change: in every order, up to so many events. After every step all invariants\n"
@@ -14,7 +14,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "A failure is told with the events that lead to it, and written as a scenario.\n"
      "The exit status is 0 when all held, 1 when something broke, 2 for bad arguments.\n",
      .fn = st_cli_sim_exhaust},
-    {"fragmentation", "Fills a fleet from a trace and tells what stays unused",
+    {"fragmentation", "Fill a fleet from a trace and report what stays unused",
      "--nodes FILE --pods FILE [--seed N] [--policy NAME] [-o table|json]",
      "The files are CSV lists in the openb format: nodes with cpu_milli, memory_mib, gpu and\n"
      "model; pods with cpu_milli, memory_mib, num_gpu, gpu_milli and gpu_spec (models joined\n"
@@ -25,7 +25,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  --policy NAME   stint (unless given), core (the scheduler itself), fgd, bestfit or random\n"
      "doc/dev/placement.md describes the policies and has results.\n",
      .fn = st_cli_sim_fragmentation},
-    {"fuzz", "Plays random worlds and checks every rule after every step",
+    {"fuzz", "Play random worlds and check every rule after every step",
      "[-v] [-o table|json] [--seeds A-B | --seed S] [--steps N]",
      "Each seed gives a fleet, a tree of accounts, a policy and events, which are played\n"
      "through the scheduler itself. After every step all invariants are checked from\n"
@@ -42,7 +42,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "The exit status is 0 when all held, 1 when something broke, 2 for bad arguments.\n"
      "doc/dev/testing.md describes what is checked.\n",
      .fn = st_cli_sim_fuzz},
-    {"gen", "Makes a fleet and a workload like those of a large shared one",
+    {"gen", "Generate a fleet and a workload from a seed",
      "[--gpus N] [--teams N] [--users N] [--jobs N] [--seed N] [--days N] [--load N] [-d DIR]",
      "The fleet has nodes of eight H100, A100 or H200 in racks, blocks and zones; the teams\n"
      "have guarantees for 80 to 90 per cent of it. Gangs train on 8 to 512 GPUs and make up\n"
@@ -60,7 +60,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  stint sim trace --format csv --jobs DIR/jobs.csv --world DIR/world.yaml --html run.html\n"
      "doc/reference/gen.md says what it imitates.\n",
      .fn = st_cli_sim_gen},
-    {"replay", "Plays what a stintd recorded under other rules and compares",
+    {"replay", "Replay recorded demand under other settings and compare",
      "--store PATH | --backup FILE [OPTION...]",
      "The demand of a real cluster (submits, cancels, real run times, failures of nodes,\n"
      "changes by people) is played through the scheduler again, with what the options\n"
@@ -83,7 +83,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "The store is only read. doc/admin.md describes the figures and what is assumed.\n",
      .fn = st_cli_sim_replay,
      .example = "  stint sim replay --backup monday.db --policy swap=true,min_run=5m\n"},
-    {"run", "Plays scenarios and checks what they expect", "[-v] [-o table|json] FILE...",
+    {"run", "Play scenarios and check what they expect", "[-v] [-o table|json] FILE...",
      "Each FILE is a YAML document with a fleet, a tree of accounts and a timeline of\n"
      "jobs, failures and changes, and what is expected to come of it. It is played\n"
      "through the scheduler itself. What differs is printed with its line.\n"
@@ -95,14 +95,14 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "The exit status is 0 when all held, 1 when something differed, 2 for a bad file.\n"
      "doc/reference/scenarios.md describes every key.\n",
      .fn = st_cli_sim_run},
-    {"shares", "Divides a capacity over a tree of accounts", "[-o table|json] FILE",
+    {"shares", "Divide capacity over a tree of accounts", "[-o table|json] FILE",
      "FILE is YAML, or JSON when its name ends in .json; - is standard input. It gives\n"
      "the capacity of each resource, the accounts with their guarantees, ceilings,\n"
      "weights, priorities and demands, and the basis on which weights count. The answer\n"
      "is what each account would hold, exactly and in whole units, and what is left.\n"
      "doc/reference/shares.md has the rules and an example.\n",
      .fn = st_cli_sim_shares},
-    {"trace", "Plays the jobs of a trace through the scheduler and tells what became of them",
+    {"trace", "Play the jobs of a trace through the scheduler and report on them",
      "--format openb|muri|philly|csv [--nodes FILE] [--world FILE] [OPTION...] JOBS",
      "The jobs come from a public trace or from a CSV file of one's own, with the moment\n"
      "they came and the time they really need; the fleet and the accounts from --nodes or,\n"

@@ -19,20 +19,21 @@ typedef struct site_flags {
 
 static const st_cli_row list_options[] = {
     {"output", 'o', ST_CLI_LISTING, offsetof(site_flags, format), "table|json|csv",
-     "how it is written", 0, 0},
+     "output format (default: table)", 0, 0},
     {0},
 };
 static const st_cli_row no_options[] = {{0}};
 const st_cli_row st_cli_join_options[] = {
     {"pool", 'p', ST_CLI_STRING, offsetof(site_flags, pool), "POOL",
-     "where the machines go; the first pool unless given", 0, 0},
-    {"uses", 'n', ST_CLI_I64, offsetof(site_flags, uses), "N", "how many machines may use it", 1,
-     100000},
+     "pool of the machines (default: the first)", 0, 0},
+    {"uses", 'n', ST_CLI_I64, offsetof(site_flags, uses), "N",
+     "number of machines that may use it (default: 1)", 1, 100000},
     {"expires", 'e', ST_CLI_STRING, offsetof(site_flags, expires), "DURATION",
-     "how long it is valid: 1d", 0, 0},
-    {"label", 'L', ST_CLI_STRING, offsetof(site_flags, label), "TEXT", "what it is for", 0, 0},
+     "lifetime (default: 1d)", 0, 0},
+    {"label", 'L', ST_CLI_STRING, offsetof(site_flags, label), "TEXT", "note about its purpose", 0,
+     0},
     {"new-types", 0, ST_CLI_FLAG, offsetof(site_flags, new_types), NULL,
-     "machines may bring GPU types that are not known yet", 0, 0},
+     "let machines add unknown GPU types", 0, 0},
     {0},
 };
 
@@ -124,15 +125,15 @@ static int rule_remove(st_cli *cli, int argc, char **argv, st_err *err)
 }
 
 const st_cli_verb st_cli_rule_verbs[] = {
-    {"list", "Lists the scripts that every submit goes through", "[OPTION...]", .fn = rule_list,
-     .options = list_options, .example = "  stint rule list\n"},
-    {"put", "Makes or replaces a rule", "NAME FILE",
-     "FILE is Lua 5.4 with a function submit(job, who); doc/run/rules.md has examples. A script\n"
-     "that does not compile changes nothing.\n",
+    {"list", "List scripts", "[OPTION...]", .fn = rule_list, .options = list_options,
+     .example = "  stint rule list\n"},
+    {"put", "Create or replace a script", "NAME FILE",
+     "FILE is Lua 5.4 with a function submit(job, who); doc/run/rules.md has examples. If it\n"
+     "does not compile, the old version stays.\n",
      .fn = rule_put, .example = "  stint rule put limits limits.lua\n"},
-    {"check", "Says whether a script would be taken", "FILE", .fn = rule_check,
+    {"check", "Check a script without saving it", "FILE", .fn = rule_check,
      .example = "  stint rule check limits.lua\n"},
-    {"remove", "Removes a rule", "NAME", .fn = rule_remove,
+    {"remove", "Remove a script", "NAME", .fn = rule_remove,
      .example = "  stint rule remove limits\n"},
     {0},
 };
@@ -199,11 +200,11 @@ static int size_remove(st_cli *cli, int argc, char **argv, st_err *err)
 }
 
 const st_cli_verb st_cli_size_verbs[] = {
-    {"list", "Lists names for shapes", "[OPTION...]", .fn = size_list, .options = list_options,
+    {"list", "List sizes", "[OPTION...]", .fn = size_list, .options = list_options,
      .example = "  stint size list\n"},
-    {"put", "Makes or replaces a size of your account", "NAME KEY=VALUE...", .fn = size_put,
+    {"put", "Create or replace a size of your account", "NAME KEY=VALUE...", .fn = size_put,
      .example = "  stint size put quad gpus=4 cpu=48 ram=256Gi\n"},
-    {"remove", "Removes a size of your account", "NAME", .fn = size_remove,
+    {"remove", "Remove a size of your account", "NAME", .fn = size_remove,
      .example = "  stint size remove quad\n"},
     {0},
 };

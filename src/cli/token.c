@@ -20,22 +20,23 @@ typedef struct token_flags {
 
 static const st_cli_row list_options[] = {
     {"output", 'o', ST_CLI_LISTING, offsetof(token_flags, format), "table|json|csv",
-     "how it is written", 0, 0},
+     "output format (default: table)", 0, 0},
     {0},
 };
 
 static const st_cli_row create_options[] = {
-    {"user", 'u', ST_CLI_STRING, offsetof(token_flags, user), "USER", "whose it is", 0, 0},
-    {"role", 'r', ST_CLI_STRING, offsetof(token_flags, role), ROLES, "what it may", 0, 0},
+    {"user", 'u', ST_CLI_STRING, offsetof(token_flags, user), "USER", "user of the token", 0, 0},
+    {"role", 'r', ST_CLI_STRING, offsetof(token_flags, role), ROLES, "role of the token", 0, 0},
     {"account", 'A', ST_CLI_STRING, offsetof(token_flags, account), "ACCOUNT",
-     "where it stands; your own unless given", 0, 0},
-    {"label", 'L', ST_CLI_STRING, offsetof(token_flags, label), "TEXT", "what it is for", 0, 0},
+     "account the token belongs to (default: yours)", 0, 0},
+    {"label", 'L', ST_CLI_STRING, offsetof(token_flags, label), "TEXT", "note about its purpose", 0,
+     0},
     {"expires", 'e', ST_CLI_STRING, offsetof(token_flags, expires), "DURATION",
-     "how long it is valid: 90d; for ever unless given", 0, 0},
+     "lifetime, for example 90d (default: no end)", 0, 0},
     {"save", 's', ST_CLI_STRING, offsetof(token_flags, save), "FILE",
-     "writes the secret there (mode 0600), not to standard output", 0, 0},
-    {"output", 'o', ST_CLI_OUTPUT, offsetof(token_flags, format), "table|json", "how it is written",
-     0, 0},
+     "write the secret to this file (mode 0600), not to standard output", 0, 0},
+    {"output", 'o', ST_CLI_OUTPUT, offsetof(token_flags, format), "table|json",
+     "output format (default: table)", 0, 0},
     {0},
 };
 
@@ -181,20 +182,20 @@ static int token_remove(st_cli *cli, int argc, char **argv, st_err *err)
 }
 
 const st_cli_verb st_cli_token_verbs[] = {
-    {"list", "Lists your tokens; for admins, those of the accounts below", "[OPTION...]",
+    {"list", "List your tokens; admins see those of accounts below too", "[OPTION...]",
      .fn = st_cli_token_list, .options = list_options, .example = "  stint token list\n"},
-    {"create", "Makes a token; the secret is shown this once",
-     "--user USER --role ROLE [OPTION...]", .fn = st_cli_token_create, .options = create_options,
+    {"create", "Create a token and print its secret, once", "--user USER --role ROLE [OPTION...]",
+     .fn = st_cli_token_create, .options = create_options,
      .example = "  stint token create --user ada --role member --account vision --expires 90d\n"},
-    {"revoke", "Revokes tokens", "TOKEN...", .fn = st_cli_token_revoke,
+    {"revoke", "Revoke tokens", "TOKEN...", .fn = st_cli_token_revoke,
      .example = "  stint token revoke t4k2m9x1p\n"},
-    {"remove", "Takes tokens off the list that are revoked or have expired", "TOKEN...",
-     .fn = token_remove, .example = "  stint token remove t4k2m9x1p\n"},
+    {"remove", "Remove revoked or expired tokens from the list", "TOKEN...", .fn = token_remove,
+     .example = "  stint token remove t4k2m9x1p\n"},
     {0},
 };
 
 const st_cli_verb st_cli_user_verbs[] = {
-    {"list", "Lists who has a token, and its role", "[OPTION...]", .fn = st_cli_user_list,
+    {"list", "List users with a token, and their roles", "[OPTION...]", .fn = st_cli_user_list,
      .options = list_options, .example = "  stint user list -o csv\n"},
     {0},
 };

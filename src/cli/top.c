@@ -244,7 +244,7 @@ typedef struct top_flags {
 } top_flags;
 
 const st_cli_row st_cli_top_options[] = {
-    {"once", '1', ST_CLI_FLAG, offsetof(top_flags, once), NULL, "prints it once and ends", 0, 0},
+    {"once", '1', ST_CLI_FLAG, offsetof(top_flags, once), NULL, "print once and exit", 0, 0},
     {0},
 };
 

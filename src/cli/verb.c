@@ -12,6 +12,7 @@
 #include "base/quote.h"
 #include "base/strbuf.h"
 #include "base/suggest.h"
+#include "cli/topics.h"
 
 #define VERBS_MAX 64
 
@@ -49,7 +50,7 @@ static void print_verbs(st_cli *cli, const char *path, const st_cli_verb *verbs)
     fprintf(cli->out, "\nCommands:\n");
     for (const st_cli_verb *v = verbs; v->name; v++)
         fprintf(cli->out, "  %-*s  %s\n", width, v->name, v->summary);
-    fprintf(cli->out, "\n`%s COMMAND --help` says more about one of them.\n", path);
+    fprintf(cli->out, "\n`%s COMMAND --help` explains one of them.\n", path);
 }
 
 static void print_help(st_cli *cli, const char *path, const st_cli_verb *verb)
@@ -65,6 +66,8 @@ static void print_help(st_cli *cli, const char *path, const st_cli_verb *verb)
         fprintf(cli->out, "\nExample:\n%s", verb->example);
     if (verb->sub)
         print_verbs(cli, path, verb->sub);
+    if (!verb->name)
+        st_cli_topic_list(cli->out);
 }
 
 static bool wants_help(int argc, char **argv)
@@ -132,7 +135,7 @@ int st_cli_main(st_cli *cli, const st_cli_verb *verbs, int argc, char **argv)
 {
     const st_cli_verb top = {
         .usage = "COMMAND ...",
-        .summary = "Shares one GPU fleet among teams",
+        .summary = "Share one GPU fleet among teams",
         .sub = verbs,
     };
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
@@ -142,6 +145,10 @@ int st_cli_main(st_cli *cli, const st_cli_verb *verbs, int argc, char **argv)
     st_strbuf_add(&path, "stint");
     if (argc >= 3 && strcmp(argv[1], "help") == 0 && strcmp(argv[2], "--man") == 0)
         st_cli_man(cli->out, verbs);
+    else if (argc >= 3 && strcmp(argv[1], "help") == 0 && strcmp(argv[2], "--reference") == 0)
+        st_cli_reference(cli->out, verbs);
+    else if (argc == 3 && strcmp(argv[1], "help") == 0 && st_cli_topic(cli->out, argv[2]))
+        r = 0;
     else if (argc >= 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0))
         fprintf(cli->out, "stint %s\n", ST_VERSION);
     else

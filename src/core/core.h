@@ -135,24 +135,26 @@ int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, s
 
 /* ---- effects ------------------------------------------------------------------------ */
 
-#define ST_EFFECT_TABLE(X)                                                                      \
-    X(ST_FX_QUEUED, "queued")         /* accepted */                                            \
-    X(ST_FX_START, "start")           /* grants; value: GPU type */                             \
-    X(ST_FX_RESUME, "resume")         /* a paused job goes on; grants */                        \
-    X(ST_FX_CLASS, "class")           /* guaranteed <-> burstable while running */              \
-    X(ST_FX_HOLD, "hold")             /* capacity is being freed for it; grants: the plan */    \
-    X(ST_FX_UNHOLD, "unhold")         /* the plan was given up */                               \
-    X(ST_FX_NOTIFY, "notify")         /* must yield to `other` by `until_ms` */                 \
-    X(ST_FX_SPARE, "spare")           /* need not yield after all */                            \
-    X(ST_FX_CHECKPOINT, "checkpoint") /* save now, until `until_ms` */                          \
-    X(ST_FX_PAUSE, "pause")           /* off the devices, kept in memory */                     \
-    X(ST_FX_REQUEUE, "requeue")       /* off the devices, back in the queue; value: lost */     \
-    X(ST_FX_END, "end")               /* over; `state` says how; value: lost on cancel-yield */ \
-    X(ST_FX_FLOOR, "floor")           /* an account's floor is now `value` milli-GPU */         \
-    X(ST_FX_NODE, "node")             /* a node's state changed; value: st_node_state */        \
-    X(ST_FX_STOP, "stop")             /* be gone; value: what becomes of it then */
+/* X(id, name, what it tells a listener). `value` is, by kind: START: GPU type. REQUEUE, END: lost. FLOOR: milli-GPU.
+ * NODE: st_node_state. STOP: what becomes of the job then. */
+#define ST_EFFECT_TABLE(X)                                                                    \
+    X(ST_FX_QUEUED, "queued", "the job was accepted")                                         \
+    X(ST_FX_START, "start", "the job starts; grants says where")                              \
+    X(ST_FX_RESUME, "resume", "a paused job continues")                                       \
+    X(ST_FX_CLASS, "class", "a running job became guaranteed or burstable")                   \
+    X(ST_FX_HOLD, "hold", "devices are held for the job while others are preempted for it")   \
+    X(ST_FX_UNHOLD, "unhold", "they are no longer held")                                      \
+    X(ST_FX_NOTIFY, "notify", "the job will be preempted; until says when at the latest")     \
+    X(ST_FX_SPARE, "spare", "the job will not be preempted after all")                        \
+    X(ST_FX_CHECKPOINT, "checkpoint", "the job must save now; until says when at the latest") \
+    X(ST_FX_PAUSE, "pause", "the job left its GPUs and is kept in host memory")               \
+    X(ST_FX_REQUEUE, "requeue", "the job left its devices and waits again")                   \
+    X(ST_FX_END, "end", "the job is over; state says how")                                    \
+    X(ST_FX_FLOOR, "floor", "the floor of an account changed because nodes came or went")     \
+    X(ST_FX_NODE, "node", "the state of a node changed")                                      \
+    X(ST_FX_STOP, "stop", "the job was told to stop; its devices are free once its nodes confirm")
 typedef enum st_effect_kind {
-#define X(id, name) id,
+#define X(id, name, about) id,
     ST_EFFECT_TABLE(X)
 #undef X
         ST_FX_COUNT
@@ -186,34 +188,75 @@ const char *st_event_name(st_event_kind kind);
 
 /* ---- reasons ------------------------------------------------------------------------ */
 
-/* X(code, name, whether it alone keeps the job from starting) */
+/* X(code, name, whether it alone keeps the job from starting, what it means, what the user can do).
+ * What the fields of an st_reason hold, by code: max, user_limit: used, asked and bound of `dim` or `type` at
+ * account. over_floor: used and bound of account. gpus_busy, cpu, ram, nodes_down: asked tasks, used: those that
+ * fit. topology: inside one domain of `dim`. held, gathered, reclaim_gathered: `other`. reclaim_bound: `used` GPUs
+ * for `asked`. moves: `used` jobs with `bound` milli-GPU. no_nodes: of asked tasks `bound` fit; dim: pool + 1.
+ * stopping: `asked` jobs; used 1: itself. lookahead: `bound` stand before it. until_ms where it is a matter of
+ * time. */
 #define ST_REASON_TABLE(X)                                                                         \
-    X(ST_WHY_MAX, "max", true)                 /* used + asked > bound at account, dim/type */     \
-    X(ST_WHY_USER_LIMIT, "user_limit", true)   /* kind in `dim`; used, asked, bound */             \
-    X(ST_WHY_WEIGHT_ZERO, "weight_zero", true) /* over its floor, and account borrows nothing */   \
-    X(ST_WHY_OVER_FLOOR, "over_floor", false)  /* only burstable: account's floor is used up */    \
-    X(ST_WHY_GPUS_BUSY, "gpus_busy", true)     /* asked tasks, used: tasks that fit now */         \
-    X(ST_WHY_FRAGMENTED, "fragmented", true)   /* enough GPU is free, not in this shape */         \
-    X(ST_WHY_TOPOLOGY, "topology", true)       /* fits, but not inside one domain of `dim` */      \
-    X(ST_WHY_CPU, "cpu", true)                 /* GPUs are there, CPU beside them is not */        \
-    X(ST_WHY_RAM, "ram", true)                                                                     \
-    X(ST_WHY_NODES_DOWN, "nodes_down", true) /* only nodes that are down or draining fit it */     \
-    X(ST_WHY_HELD, "held", true)             /* it fits, but that is held for job `other` */       \
-    X(ST_WHY_GATHERED, "gathered", true)     /* ... gathered for job `other` until until_ms */     \
-    X(ST_WHY_LOOKAHEAD, "lookahead", true)   /* more than `bound` stand in line before it */       \
-    X(ST_WHY_UNSEEN, "unseen", true) /* the last pass stopped before it, or the next is to come */ \
-    X(ST_WHY_COOLDOWN, "cooldown", true) /* displaced twice: borrows nothing until_ms */           \
-    X(ST_WHY_PINNED, "pinned", true)     /* paused on nodes that are busy */                       \
-    X(ST_WHY_YIELDING, "yielding", true) /* its victims leave by until_ms at the latest */         \
-    X(ST_WHY_RECLAIM_PROTECTED, "reclaim_protected", false) /* borrowers protected until_ms */     \
-    X(ST_WHY_RECLAIM_BOUND, "reclaim_bound", false) /* would evict `used` for `asked` GPUs */      \
-    X(ST_WHY_RECLAIM_GATHERED, "reclaim_gathered", false) /* that room is for job `other` */       \
-    X(ST_WHY_RECLAIM_NONE, "reclaim_none", false)         /* nobody may be displaced for it */     \
-    X(ST_WHY_MOVES, "moves", false)      /* moving `used` jobs with `bound` milli-GPU would do */  \
-    X(ST_WHY_NO_NODES, "no_nodes", true) /* of asked tasks `bound` fit its nodes; dim: pool + 1 */ \
-    X(ST_WHY_STOPPING, "stopping", true) /* `asked` jobs are not known to be gone; used 1: itself */
+    X(ST_WHY_MAX, "max", true, "the account would hold more than its max",                         \
+      "wait until one of its jobs ends, or ask an admin for a higher max")                         \
+    X(ST_WHY_USER_LIMIT, "user_limit", true,                                                       \
+      "you would hold more in this account than one user may",                                     \
+      "wait until one of your jobs ends, or ask an admin for a higher limit")                      \
+    X(ST_WHY_WEIGHT_ZERO, "weight_zero", true,                                                     \
+      "the job exceeds the guarantee, and the account may not borrow (weight 0)",                  \
+      "wait until a job of the account ends, or ask an admin for a weight")                        \
+    X(ST_WHY_OVER_FLOOR, "over_floor", false, "the guarantee is used up, so the job must borrow",  \
+      "wait for idle GPUs, or ask for fewer GPUs")                                                 \
+    X(ST_WHY_GPUS_BUSY, "gpus_busy", true, "too few GPUs are free",                                \
+      "wait, ask for fewer GPUs, or allow more GPU types (--type)")                                \
+    X(ST_WHY_FRAGMENTED, "fragmented", true, "enough GPUs are free, but not in this shape",        \
+      "use more tasks with fewer GPUs each")                                                       \
+    X(ST_WHY_TOPOLOGY, "topology", true,                                                           \
+      "the tasks fit, but not inside one domain of the required level",                            \
+      "prefer the level instead of requiring it (--topology prefer:rack)")                         \
+    X(ST_WHY_CPU, "cpu", true, "GPUs are free, but not enough CPUs beside them",                   \
+      "ask for fewer CPUs per task (--cpu)")                                                       \
+    X(ST_WHY_RAM, "ram", true, "GPUs are free, but not enough RAM beside them",                    \
+      "ask for less RAM per task (--ram)")                                                         \
+    X(ST_WHY_NODES_DOWN, "nodes_down", true, "only nodes that are down or draining could take it", \
+      "wait, or ask the operator when the nodes return")                                           \
+    X(ST_WHY_HELD, "held", true,                                                                   \
+      "the GPUs it needs are held for another job, for which others are being preempted", "wait")  \
+    X(ST_WHY_GATHERED, "gathered", true, "the GPUs it needs are reserved for a job ahead of it",   \
+      "set a shorter --limit: a job that ends before the reservation begins may start now")        \
+    X(ST_WHY_LOOKAHEAD, "lookahead", true,                                                         \
+      "too many blocked jobs are ahead of it (policy lookahead)",                                  \
+      "wait, or raise its priority inside your account")                                           \
+    X(ST_WHY_UNSEEN, "unseen", true, "the scheduler is still looking at jobs ahead of it",         \
+      "wait a moment: the next pass looks at it")                                                  \
+    X(ST_WHY_COOLDOWN, "cooldown", true,                                                           \
+      "it was preempted twice within the cooldown and may not borrow for now",                     \
+      "wait until the stated time")                                                                \
+    X(ST_WHY_PINNED, "pinned", true,                                                               \
+      "it is paused in the memory of its nodes, whose GPUs are busy",                              \
+      "wait: after pause_limit it restarts elsewhere")                                             \
+    X(ST_WHY_YIELDING, "yielding", true, "other jobs are being preempted for it",                  \
+      "wait until the stated time")                                                                \
+    X(ST_WHY_RECLAIM_PROTECTED, "reclaim_protected", false,                                        \
+      "jobs could be preempted for it, but have not run for min_run yet",                          \
+      "wait until the stated time")                                                                \
+    X(ST_WHY_RECLAIM_BOUND, "reclaim_bound", false,                                                \
+      "it would preempt more GPUs than the policy reclaim_bound allows",                           \
+      "wait: the bound is lifted after reclaim_patience")                                          \
+    X(ST_WHY_RECLAIM_GATHERED, "reclaim_gathered", false,                                          \
+      "what could be preempted for it is reserved for a job ahead of it", "wait")                  \
+    X(ST_WHY_RECLAIM_NONE, "reclaim_none", false,                                                  \
+      "preempting every job it may preempt would not free enough GPUs",                            \
+      "wait, or ask for fewer GPUs")                                                               \
+    X(ST_WHY_MOVES, "moves", false,                                                                \
+      "moving running jobs would make a place for it, but the policy defrag is off",               \
+      "ask the operator to consider defrag")                                                       \
+    X(ST_WHY_NO_NODES, "no_nodes", true, "no node of this GPU type and pool could ever take it",   \
+      "allow another GPU type (--type) or pool (--pool)")                                          \
+    X(ST_WHY_STOPPING, "stopping", true,                                                           \
+      "it, or a job preempted for it, has not left its devices yet",                               \
+      "wait, at most until the lease of the nodes ends")
 typedef enum st_why {
-#define X(id, name, blocks) id,
+#define X(id, name, blocks, means, remedy) id,
     ST_REASON_TABLE(X)
 #undef X
         ST_WHY_COUNT

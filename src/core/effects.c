@@ -7,7 +7,7 @@
 const char *st_effect_name(st_effect_kind kind)
 {
     static const char *const names[] = {
-#define X(id, name) [id] = name,
+#define X(id, name, about) [id] = name,
         ST_EFFECT_TABLE(X)
 #undef X
     };

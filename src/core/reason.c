@@ -8,7 +8,7 @@
 const char *st_reason_name(st_why code)
 {
     static const char *const names[] = {
-#define X(id, name, blocks) [id] = name,
+#define X(id, name, blocks, means, remedy) [id] = name,
         ST_REASON_TABLE(X)
 #undef X
     };
@@ -19,7 +19,7 @@ const char *st_reason_name(st_why code)
 bool st_reason_blocks(st_why code)
 {
     static const bool blocks[] = {
-#define X(id, name, b) [id] = b,
+#define X(id, name, b, means, remedy) [id] = b,
         ST_REASON_TABLE(X)
 #undef X
     };

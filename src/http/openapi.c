@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/strbuf.h"
+#include "http/problem.h"
 
 #define SCHEMAS_AT "#/components/schemas/"
 
@@ -299,6 +300,42 @@ static json_t *paths_of(const st_openapi_info *info, const st_route *routes)
 
 /* ---- schemas ----------------------------------------------------------------------------- */
 
+static void add_code(json_t *list, const char *code, int status, const char *remedy)
+{
+    json_array_append_new(list,
+                          json_pack("{s:s,s:i,s:s,s:s}", "code", code, "status", status, "title",
+                                    st_problem_title(code, status), "remedy", remedy));
+}
+
+static bool has_code(const json_t *list, const char *code)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(list, i, row)
+    {
+        if (strcmp(json_string_value(json_object_get(row, "code")), code) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Every code there is, each once: those of base and those of HTTP itself. */
+static json_t *problem_codes(void)
+{
+    json_t *list = json_array();
+
+#define X(name, code, http, cli, remedy) add_code(list, code, http, remedy);
+    ST_ERR_TABLE(X)
+#undef X
+#define X(name, code, status, title, remedy) \
+    if (!has_code(list, code))               \
+        add_code(list, code, status, remedy);
+    ST_PROBLEM_TABLE(X)
+#undef X
+    return list;
+}
+
 static json_t *problem_schema(void)
 {
     return json_pack(
@@ -380,6 +417,7 @@ int st_openapi_write(const st_openapi_info *info, const st_route *routes,
         document, "servers",
         json_pack("[{s:s,s:s}]", "url", "/", "description", "Where this document came from."));
     json_object_set_new(document, "tags", tags_of(routes));
+    json_object_set_new(document, "x-stint-codes", problem_codes());
     if (info->description)
         json_object_set_new(json_object_get(document, "info"), "description",
                             json_string(info->description));

@@ -16,30 +16,30 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-#define ROW(name, code, status, title) [name] = {code, status, title},
+#define ROW(name, code, status, title, remedy) [name] = {code, status, title},
     ST_PROBLEM_TABLE(ROW)
 #undef ROW
 };
 
 /* Titles of what base/err.h has. */
 static const row err_rows[] = {
-    {"invalid", 400, "Something in the request is not valid"},
-    {"parse", 400, "The body cannot be read"},
-    {"exists", 409, "It is there already"},
+    {"invalid", 400, "The request is not valid"},
+    {"parse", 400, "The document cannot be parsed"},
+    {"exists", 409, "It exists already"},
     {"quota", 403, "The quota does not allow this"},
     {"limit", 403, "A limit does not allow this"},
     {"range", 400, "A number is out of range"},
     {"state", 409, "Its state does not allow this"},
     {"io", 500, "Reading or writing failed"},
-    {"full", 507, "There is no room left"},
-    {"internal", 500, "A mistake of ours"},
-    {"corrupt", 500, "What was stored is damaged"},
+    {"full", 507, "The disk is full"},
+    {"internal", 500, "Internal error"},
+    {"corrupt", 500, "Stored data is damaged"},
     {"version", 412, "It has changed meanwhile"},
-    {"unavailable", 503, "It cannot be done at the moment"},
-    {"refused", 403, "A rule of this site does not allow this"},
-    {"service_quota", 429, "The account has as much of the service as it may"},
-    {"overcommitted", 409, "The fleet cannot carry the guarantee"},
-    {"budget", 402, "This would cost more than the account may spend"},
+    {"unavailable", 503, "Temporarily unavailable"},
+    {"refused", 403, "A rule of the site does not allow this"},
+    {"service_quota", 429, "The service quota is used up"},
+    {"overcommitted", 409, "The fleet cannot cover the guarantee"},
+    {"budget", 402, "The spend cap does not allow this"},
 };
 
 const char *st_problem_code(st_problem_id id)

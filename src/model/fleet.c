@@ -72,7 +72,7 @@ int32_t st_fleet_node(const st_fleet *fleet, const char *name)
 const char *st_node_state_name(st_node_state state)
 {
     static const char *const names[] = {
-#define X(id, name) [id] = name,
+#define X(id, name, about) [id] = name,
         ST_NODE_STATE_TABLE(X)
 #undef X
     };

@@ -83,13 +83,14 @@ typedef struct st_resident {
     int32_t task;
 } st_resident;
 
-#define ST_NODE_STATE_TABLE(X)                                                    \
-    X(ST_NODE_READY, "ready")                                                     \
-    X(ST_NODE_DRAINING, "draining") /* finishes what it has, takes nothing new */ \
-    X(ST_NODE_FAILED, "failed")                                                   \
-    X(ST_NODE_REMOVED, "removed") /* was taken out for good; its number is not used again */
+/* X(id, name, what the node does in it). The number of a removed node is not used again. */
+#define ST_NODE_STATE_TABLE(X)                                                 \
+    X(ST_NODE_READY, "ready", "takes jobs")                                    \
+    X(ST_NODE_DRAINING, "draining", "finishes its jobs and takes no new ones") \
+    X(ST_NODE_FAILED, "failed", "is lost; its jobs restart elsewhere")         \
+    X(ST_NODE_REMOVED, "removed", "was removed for good")
 typedef enum st_node_state {
-#define X(id, name) id,
+#define X(id, name, about) id,
     ST_NODE_STATE_TABLE(X)
 #undef X
         ST_NODE_STATE_COUNT

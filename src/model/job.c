@@ -8,12 +8,12 @@
 #include "model/types.h"
 
 static const char *const state_names[] = {
-#define X(id, name) [id] = name,
+#define X(id, name, about) [id] = name,
     ST_JOB_STATE_TABLE(X)
 #undef X
 };
 static const char *const yield_names[] = {
-#define X(id, name) [id] = name,
+#define X(id, name, about) [id] = name,
     ST_YIELD_TABLE(X)
 #undef X
 };

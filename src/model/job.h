@@ -9,19 +9,20 @@
 #include "model/mig.h"
 #include "model/types.h"
 
-#define ST_JOB_STATE_TABLE(X)                                                       \
-    X(ST_JOB_PENDING, "pending")                                                    \
-    X(ST_JOB_RUNNING, "running")                                                    \
-    X(ST_JOB_NOTIFIED, "notified")           /* told to leave by a deadline */      \
-    X(ST_JOB_CHECKPOINTING, "checkpointing") /* saving its work before it leaves */ \
-    X(ST_JOB_PAUSED, "paused")               /* in host memory, off the GPU */      \
-    X(ST_JOB_DONE, "done")                                                          \
-    X(ST_JOB_FAILED, "failed")                                                      \
-    X(ST_JOB_TIMEOUT, "timeout")                                                    \
-    X(ST_JOB_CANCELLED, "cancelled")                                                \
-    X(ST_JOB_STOPPING, "stopping") /* told to be gone; its nodes have not said that it is */
+/* X(id, name, what the job does in it) */
+#define ST_JOB_STATE_TABLE(X)                                                             \
+    X(ST_JOB_PENDING, "pending", "waits in the queue")                                    \
+    X(ST_JOB_RUNNING, "running", "holds its devices and runs")                            \
+    X(ST_JOB_NOTIFIED, "notified", "was warned that it will be preempted; it still runs") \
+    X(ST_JOB_CHECKPOINTING, "checkpointing", "saves its work before it is preempted")     \
+    X(ST_JOB_PAUSED, "paused", "is kept in host memory, off its GPUs")                    \
+    X(ST_JOB_DONE, "done", "ended with exit status 0")                                    \
+    X(ST_JOB_FAILED, "failed", "ended with another exit status, or could not be started") \
+    X(ST_JOB_TIMEOUT, "timeout", "was ended at its time limit")                           \
+    X(ST_JOB_CANCELLED, "cancelled", "was cancelled")                                     \
+    X(ST_JOB_STOPPING, "stopping", "was told to stop; its nodes have not confirmed that it is gone")
 typedef enum st_job_state {
-#define X(id, name) id,
+#define X(id, name, about) id,
     ST_JOB_STATE_TABLE(X)
 #undef X
         ST_JOB_STATE_COUNT
@@ -30,14 +31,15 @@ typedef enum st_job_state {
 /* Guaranteed: inside the floor at every ancestor. Burstable: on borrowed capacity. */
 typedef enum st_class { ST_CLASS_NONE, ST_CLASS_GUARANTEED, ST_CLASS_BURSTABLE } st_class;
 
-/* What becomes of the job when it must yield, gentlest first. */
-#define ST_YIELD_TABLE(X)                                                                         \
-    X(ST_YIELD_CHECKPOINT, "checkpoint") /* saves itself on a signal, comes back with progress */ \
-    X(ST_YIELD_PAUSE, "pause")           /* moved to host memory as it is, resumed later */       \
-    X(ST_YIELD_REQUEUE, "requeue")       /* starts again from its last checkpoint */              \
-    X(ST_YIELD_CANCEL, "cancel")         /* ends */
+/* What becomes of the job when it must yield, gentlest first. X(id, name, what happens) */
+#define ST_YIELD_TABLE(X)                                                                     \
+    X(ST_YIELD_CHECKPOINT, "checkpoint", "the job is asked to save, and restarts from there") \
+    X(ST_YIELD_PAUSE, "pause",                                                                \
+      "the job moves to host memory as it is, and resumes on the same node")                  \
+    X(ST_YIELD_REQUEUE, "requeue", "the job restarts from its last checkpoint")               \
+    X(ST_YIELD_CANCEL, "cancel", "the job ends")
 typedef enum st_yield {
-#define X(id, name) id,
+#define X(id, name, about) id,
     ST_YIELD_TABLE(X)
 #undef X
         ST_YIELD_COUNT

@@ -12,62 +12,58 @@
     ST_POLICY_FIRST(X)     \
     ST_POLICY_SINCE_5(X)
 
-#define ST_POLICY_FIRST(X)                                                                       \
-    X(notice_ms, "notice", DURATION, 30000, 0, 86400000,                                         \
-      "how long a job that must yield is warned before anything happens to it")                  \
-    X(grace_ms, "grace", DURATION, 120000, 0, 86400000,                                          \
-      "how long it may then take to save its work")                                              \
-    X(min_run_ms, "min_run", DURATION, 600000, 0, 2592000000,                                    \
-      "a job is not displaced before it has run this long; an account may set its own")          \
-    X(cooldown_ms, "cooldown", DURATION, 1800000, 0, 2592000000,                                 \
-      "a job that was displaced is not displaced again by a borrower for this long; displaced "  \
-      "again by an owner, it borrows nothing for this long")                                     \
-    X(pause_limit_ms, "pause_limit", DURATION, 3600000, 0, 2592000000,                           \
-      "a paused job that cannot go on where it is starts again elsewhere after this long")       \
-    X(half_life_ms, "half_life", DURATION, 604800000, 3600000, 31536000000,                      \
-      "a user's past GPU time counts half as much after this long")                              \
-    X(bound_m, "reclaim_bound", MILLI, 2000, 1000, 1000000,                                      \
-      "GPUs evicted for a claimant, at most this many times what it asked for")                  \
-    X(patience_ms, "reclaim_patience", DURATION, 3600000, 0, 2592000000,                         \
-      "an owner that has waited this long inside its floor is no longer held to the bound, nor " \
-      "one that swaps inside its account; a borrower that waits four times as long may "         \
-      "displace more than it takes")                                                             \
-    X(reservations, "reservations", COUNT, 4, 0, 64,                                             \
-      "how many blocked jobs at the head of the order have capacity gathered for them")          \
-    X(rebalance, "rebalance", BOOL, 1, 0, 1,                                                     \
-      "whether a borrower below its fair share may displace one above its own")                  \
-    X(swap, "swap", BOOL, 0, 0, 1,                                                               \
-      "whether, inside an account, a waiting job may displace a burstable one that is behind "   \
-      "it in the order and keeps its progress")                                                  \
-    X(forecast, "forecast", BOOL, 1, 0, 1,                                                       \
-      "whether capacity is gathered and backfilled by how long jobs really run")                 \
-    X(overstay_ms, "overstay", DURATION, 14400000, 0, 2592000000,                                \
-      "how much later than limits allow a gathered start may be when such a forecast was wrong") \
-    X(lookahead, "lookahead", COUNT, 0, 0, 1000000,                                              \
-      "how many borrowers that lack room are looked at behind a gathered start; 0: all")         \
-    X(as_if_alone, "as_if_alone", BOOL, 0, 0, 1,                                                 \
-      "whether a floor carries the jobs that would be running if its account were alone on "     \
-      "nodes of its own, so that sharing makes nobody late")                                     \
-    X(learn, "learn_workload", BOOL, 1, 0, 1,                                                    \
-      "whether what is submitted decides which places are kept free; without, the fullest "      \
-      "place is taken")                                                                          \
-    X(defrag, "defrag", BOOL, 0, 0, 1,                                                           \
-      "whether running jobs that keep their progress are moved for one that only scatter keeps " \
-      "waiting")                                                                                 \
-    X(defrag_horizon_ms, "defrag_horizon", DURATION, 14400000, 0, 2592000000,                    \
-      "a start that moves bring forward counts as gained by at most this long")                  \
-    X(defrag_restore_ms, "defrag_restore", DURATION, 120000, 0, 86400000,                        \
-      "how long a moved job is taken to need until it works again")
+#define ST_POLICY_FIRST(X)                                                                         \
+    X(notice_ms, "notice", DURATION, 30000, 0, 86400000,                                           \
+      "time between the warning to a job that will be preempted and the first action")             \
+    X(grace_ms, "grace", DURATION, 120000, 0, 86400000, "time the job then has to save its work")  \
+    X(min_run_ms, "min_run", DURATION, 600000, 0, 2592000000,                                      \
+      "time a job runs before it can be preempted; an account may set its own")                    \
+    X(cooldown_ms, "cooldown", DURATION, 1800000, 0, 2592000000,                                   \
+      "time during which a preempted job is not preempted again by a borrower; a job that an "     \
+      "owner preempts twice within it may not borrow until it is over")                            \
+    X(pause_limit_ms, "pause_limit", DURATION, 3600000, 0, 2592000000,                             \
+      "time after which a paused job that cannot resume on its node restarts elsewhere")           \
+    X(half_life_ms, "half_life", DURATION, 604800000, 3600000, 31536000000,                        \
+      "time after which a user's past GPU time counts half")                                       \
+    X(bound_m, "reclaim_bound", MILLI, 2000, 1000, 1000000,                                        \
+      "most GPUs that may be preempted for each GPU a job asks for")                               \
+    X(patience_ms, "reclaim_patience", DURATION, 3600000, 0, 2592000000,                           \
+      "wait after which reclaim_bound no longer applies to a job inside its floor or to a swap; "  \
+      "a borrower waits four times as long before it may preempt more GPUs than it takes")         \
+    X(reservations, "reservations", COUNT, 4, 0, 64,                                               \
+      "number of blocked jobs at the head of the queue that get capacity reserved")                \
+    X(rebalance, "rebalance", BOOL, 1, 0, 1,                                                       \
+      "let a borrower below its fair share preempt one above its own")                             \
+    X(swap, "swap", BOOL, 0, 0, 1,                                                                 \
+      "inside an account, let a waiting job preempt a burstable job that is behind it in the "     \
+      "order and keeps its progress")                                                              \
+    X(forecast, "forecast", BOOL, 1, 0, 1,                                                         \
+      "reserve and backfill by how long similar jobs really run, not by limits alone")             \
+    X(overstay_ms, "overstay", DURATION, 14400000, 0, 2592000000,                                  \
+      "most time by which a wrong forecast may delay a reserved start beyond what limits allow")   \
+    X(lookahead, "lookahead", COUNT, 0, 0, 1000000,                                                \
+      "number of blocked borrowers that are examined behind a reserved start; 0 examines all")     \
+    X(as_if_alone, "as_if_alone", BOOL, 0, 0, 1,                                                   \
+      "give each floor the jobs that would run if its account had private nodes, so that sharing " \
+      "delays nobody")                                                                             \
+    X(learn, "learn_workload", BOOL, 1, 0, 1,                                                      \
+      "keep free the places that submitted jobs need; otherwise fill the fullest place first")     \
+    X(defrag, "defrag", BOOL, 0, 0, 1,                                                             \
+      "move checkpointing jobs to unblock a job that is stopped only by fragmentation")            \
+    X(defrag_horizon_ms, "defrag_horizon", DURATION, 14400000, 0, 2592000000,                      \
+      "most time that a start brought forward by moves counts as gained")                          \
+    X(defrag_restore_ms, "defrag_restore", DURATION, 120000, 0, 86400000,                          \
+      "time that a moved job is assumed to need until it works again")
 
 #define ST_POLICY_SINCE_5(X)                                                                    \
     X(urgent, "urgent", BOOL, 1, 0, 1,                                                          \
-      "whether a job may displace burstable jobs of its own account that have a lower "         \
-      "priority, beyond the floor too")                                                         \
+      "let a job preempt burstable jobs of its own account that have a lower priority, even "   \
+      "beyond the floor")                                                                       \
     X(ageing_ms, "ageing", DURATION, 43200000, 0, 2592000000,                                   \
-      "a job that has waited this long counts as one level of priority higher in its account, " \
-      "but not above the highest that waits there; 0: never")                                   \
+      "wait after which a job counts as one priority level (100) higher in its account, up to " \
+      "the highest that waits there; 0: never")                                                 \
     X(claim_effort, "claim_effort", COUNT, 200000, 1, 1000000000,                               \
-      "how many candidates claims look at in one pass; the rest is looked at right after it")
+      "number of candidates for preemption examined in one pass; the next pass continues")
 
 /* One level of priority: low, normal, high. */
 #define ST_PRIO_LEVEL 100

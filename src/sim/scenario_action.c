@@ -234,7 +234,7 @@ static int find_verb(const st_scenario *s, const st_doc_node *map, const st_doc_
 
 static int read_code(const st_scenario *s, const st_doc_node *node, int *ret, st_err *err)
 {
-#define NAME_OF(name, string, http, cli) string,
+#define NAME_OF(name, string, http, cli, remedy) string,
     static const char *const words[] = {ST_ERR_TABLE(NAME_OF) NULL};
 #undef NAME_OF
     int r = st_field_word(s->doc, node, words, ret, err);

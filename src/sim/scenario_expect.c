@@ -15,7 +15,7 @@
 #define KEYS_MAX 64
 
 static const char *const state_words[] = {
-#define X(id, name) name,
+#define X(id, name, about) name,
     ST_JOB_STATE_TABLE(X)
 #undef X
         "refused",
@@ -23,13 +23,13 @@ static const char *const state_words[] = {
 };
 static const char *const class_words[] = {"none", "guaranteed", "burstable", NULL};
 static const char *const node_state_words[] = {
-#define X(id, name) name,
+#define X(id, name, about) name,
     ST_NODE_STATE_TABLE(X)
 #undef X
         NULL,
 };
 const char *const st_scn_why_words[] = {
-#define X(id, name, blocks) name,
+#define X(id, name, blocks, means, remedy) name,
     ST_REASON_TABLE(X)
 #undef X
         NULL,

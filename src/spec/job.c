@@ -30,7 +30,7 @@ const char *const st_level_words[] = {
         NULL,
 };
 const char *const st_yield_words[] = {
-#define X(id, name) name,
+#define X(id, name, about) name,
     ST_YIELD_TABLE(X)
 #undef X
         NULL,

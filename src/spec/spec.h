@@ -112,6 +112,9 @@ typedef struct st_submit_doc {
     const st_doc_node *array;
 } st_submit_doc;
 
+/* The keys of such a document, as they are read; the last row has none. */
+const st_field *st_spec_submit_keys(void);
+
 /* Whether a document as it was handed in has a value of the right sort for every key that it names. Sizes and rules
  * may take out what they do not care for, so that st_spec_submit would never see it. */
 int st_spec_given(const st_doc *doc, const st_doc_node *map, st_err *err);

@@ -60,6 +60,11 @@ static const st_field rows[] = {
     {0},
 };
 
+const st_field *st_spec_submit_keys(void)
+{
+    return rows;
+}
+
 static int check_list(const st_doc *doc, const st_doc_node *list, st_err *err)
 {
     int r = st_doc_expect(doc, list, ST_DOC_SEQ, err);

@@ -17,7 +17,7 @@ static void finding(void *ctx, const char *sentence)
 int st_check_store(const char *path, const char *key)
 {
     static const char *const states[] = {
-#define X(id, name) name,
+#define X(id, name, about) name,
         ST_JOB_STATE_TABLE(X)
 #undef X
     };

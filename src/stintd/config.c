@@ -16,59 +16,60 @@
 /* X(key, kind, field, default in words, lowest, highest, meaning) */
 #define CONFIG_TABLE(X)                                                                           \
     X("user", ST_F_TEXT, user, "none", 0, 0,                                                      \
-      "the user stintd becomes when root starts it; capabilities are given up in any case")       \
-    X("store", ST_F_TEXT, store, "stint.db", 0, 0, "the database's file")                         \
-    X("listen", ST_F_TEXT, listen, "127.0.0.1:7878", 0, 0,                                        \
-      "address and port of the API; loopback unless told otherwise")                              \
+      "user that stintd switches to when root starts it; capabilities are dropped in any case")   \
+    X("store", ST_F_TEXT, store, "stint.db", 0, 0, "file of the database")                        \
+    X("listen", ST_F_TEXT, listen, "127.0.0.1:7878", 0, 0, "address and port of the API")         \
     X("socket", ST_F_TEXT, socket, "none", 0, 0,                                                  \
-      "a unix socket on which root and stintd's own user are owners without a token")             \
-    X("tls_cert", ST_F_TEXT, cert, "none", 0, 0, "certificate chain, PEM; with tls_key: HTTPS")   \
-    X("tls_key", ST_F_TEXT, key, "none", 0, 0, "private key, PEM")                                \
+      "unix socket on which root and stintd's own user act as owner without a token")             \
+    X("tls_cert", ST_F_TEXT, cert, "none", 0, 0,                                                  \
+      "certificate chain (PEM); with tls_key it turns on HTTPS")                                  \
+    X("tls_key", ST_F_TEXT, key, "none", 0, 0, "private key (PEM)")                               \
     X("insecure", ST_F_BOOL, insecure, "false", 0, 0,                                             \
-      "listen off loopback without TLS: tokens, jobs and secrets go in the clear")                \
+      "listen off loopback without TLS; tokens, jobs and secrets then travel unencrypted")        \
     X("agent_listen", ST_F_TEXT, agent_listen, "auto", 0, 0,                                      \
-      "address and port for agents alone, which nothing that tenants do takes from them; auto "   \
-      "is the address of listen and the port after its own; none: they share listen")             \
+      "address and port for agents, separate from tenants' traffic; auto: the address of listen " \
+      "and the next port; none: share listen")                                                    \
     X("engine", ST_F_TEXT, engine, "auto", 0, 0,                                                  \
-      "who runs jobs: sim (nodes are announced, nothing is run), native (agents register), "      \
-      "auto (either, by node)")                                                                   \
+      "who runs jobs: sim (nodes are announced, nothing runs), native (agents register), auto "   \
+      "(either, by node)")                                                                        \
     X("agent_lease", ST_F_DURATION, agent_lease_ms, "1m", 1000, 0,                                \
-      "a node whose agent is silent for so long is lost, and its jobs start elsewhere")           \
+      "silence after which a node counts as lost and its jobs restart elsewhere")                 \
     X("clock_limit", ST_F_DURATION, clock_limit_ms, "1d", 0, 0,                                   \
-      "a clock that is further ahead of the last moment in the store at a start is not "          \
-      "believed until an owner accepts it")                                                       \
+      "how far the clock may be ahead of the last time in the store at a start; a clock further " \
+      "ahead is not used until an owner accepts it")                                              \
     X("agent_keep", ST_F_BOOL, agent_keep, "false", 0, 0,                                         \
-      "tasks outlive a lease that ran out, at the risk that they run twice")                      \
+      "keep tasks running when a lease has ended; a job may then run twice")                      \
     X("logs", ST_F_TEXT, logs, "none", 0, 0,                                                      \
-      "directory for what tasks write; beside the store unless given")                            \
-    X("log_size", ST_F_I64, log_mib, "64", 1, 1048576, "MiB kept of what a task writes")          \
+      "directory for the output of tasks (default: beside the store)")                            \
+    X("log_size", ST_F_I64, log_mib, "64", 1, 1048576, "MiB of output kept per task")             \
     X("log_keep", ST_F_DURATION, log_keep_ms, "14d", 0, 0,                                        \
-      "logs that nothing was added to for so long are removed")                                   \
+      "time after which a log without additions is removed; 0: never")                            \
     X("job_keep", ST_F_DURATION, job_keep_ms, "90d", 0, 0,                                        \
-      "jobs that ended so long ago are forgotten; their bills are not; 0: never")                 \
+      "time after which an ended job is removed; its bills stay; 0: never")                       \
     X("history_keep", ST_F_DURATION, history_keep_ms, "7d", 0, 0,                                 \
-      "how far back the scheduler's log goes, for stint sim replay; 0: no further than a start "  \
+      "how far back the scheduler's log reaches, for stint sim replay; 0: only what a start "     \
       "needs")                                                                                    \
-    X("connections", ST_F_I64, connections, "4096", 1, 100000, "open connections at most")        \
+    X("connections", ST_F_I64, connections, "4096", 1, 100000, "most open connections per port")  \
     X("strangers", ST_F_I64, strangers, "64", 1, 100000,                                          \
-      "connections of one address, or one /64 of IPv6, that have not shown a token")              \
+      "most connections per address (or IPv6 /64) that have not shown a token")                   \
     X("rate", ST_F_I64, rate, "200", 1, 1000000, "requests per second and token")                 \
     X("threads", ST_F_I64, threads, "2", 1, 64, "threads that serve requests")                    \
-    X("body", ST_F_I64, body_mib, "64", 1, 1024, "MiB in the body of a batch at most")            \
+    X("body", ST_F_I64, body_mib, "64", 1, 1024, "MiB that the body of a batch may have")         \
     X("snapshot_rows", ST_F_I64, snapshot_rows, "32768", 16, 1000000,                             \
-      "rows of the log after which the core is saved whole")                                      \
+      "rows of the log between two snapshots of the scheduler")                                   \
     X("billing_zone", ST_F_TEXT, billing_zone, "UTC", 0, 0,                                       \
-      "the time zone (IANA name) in which months of bills end")                                   \
-    X("billing_currency", ST_F_TEXT, billing_currency, "USD", 0, 0, "how the money is called")    \
+      "time zone (IANA name) in which the months of bills end")                                   \
+    X("billing_currency", ST_F_TEXT, billing_currency, "USD", 0, 0,                               \
+      "name of the currency on bills; amounts are never converted")                               \
     X("billing_cluster", ST_F_TEXT, billing_cluster, "stint", 0, 0,                               \
-      "whose books these are, as it stands in what is signed")                                    \
+      "cluster name on signed bills")                                                             \
     X("billing_key", ST_F_TEXT, billing_key, "none", 0, 0,                                        \
-      "file of the key that signs the books; made beside the store unless given")                 \
+      "file of the key that signs bills (default: billing.key beside the store)")                 \
     X("backup_dir", ST_F_TEXT, backup_dir, "none", 0, 0,                                          \
-      "the folder for copies of the store (stint admin backup); backups beside the store unless " \
-      "given")                                                                                    \
+      "directory for stint admin backup (default: backups beside the store)")                     \
     X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                        \
-      "file of the key that seals secrets and environments; made beside the store unless given")
+      "file of the key that encrypts secrets and environments (default: secrets.key beside the "  \
+      "store)")
 
 typedef struct fields {
     st_config c;
@@ -353,16 +354,18 @@ void st_config_help(st_strbuf *out)
     } while (0);
     ST_POLICY_TABLE(X)
 #undef X
-    st_strbuf_add(out,
-                  "  order: age\n    # what goes first inside an account: age, shortest or "
-                  "attained\n  basis: borrowed\n    # what weights count: borrowed or total\n");
-    st_strbuf_add(out,
-                  "quota:\n  # what each organisation may have of the service unless an owner sets "
-                  "it\n  # otherwise; none: no limit\n");
+    st_strbuf_add(
+        out,
+        "  order: age\n    # who goes first inside an account, after priority: age, shortest or "
+        "attained\n  basis: borrowed\n    # what fair shares count: borrowed or total\n");
+    st_strbuf_add(
+        out,
+        "quota:\n  # service quota of each organisation, unless an owner sets another; none: no "
+        "limit\n");
 #define X(id, key, def, total, about) quota_help(out, key, def, about);
     ST_ALLOWANCE_TABLE(X)
 #undef X
-    st_strbuf_add(out, "quota_total:\n  # the same for all organisations together\n");
+    st_strbuf_add(out, "quota_total:\n  # service quota of all organisations together\n");
 #define X(id, key, def, total, about) quota_help(out, key, total, about);
     ST_ALLOWANCE_TABLE(X)
 #undef X

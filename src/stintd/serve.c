@@ -174,7 +174,8 @@ static int open_logs(st_serve *serve, st_err *err)
     if (r < 0)
         return r;
     serve->logs = st_logs_new(st_strbuf_str(&dir), c->log_mib * 1024 * 1024);
-    st_logs_prune(serve->logs, now_ms(serve) - c->log_keep_ms);
+    if (c->log_keep_ms > 0) /* 0: they are kept */
+        st_logs_prune(serve->logs, now_ms(serve) - c->log_keep_ms);
     return 0;
 }
 

@@ -228,7 +228,7 @@ static void test_problem(void **state)
                                "this\",\"status\":403,\"detail\":\"9 asked, 3 free\",\"code\":"
                                "\"quota\",\"instance\":\"id1\",\"free\":3}");
     /* Every code of base has a title of its own, so that none falls back to the status. */
-#define HAS_TITLE(name, code, http, cli) \
+#define HAS_TITLE(name, code, http, cli, remedy) \
     assert_string_not_equal(st_problem_title(code, 418), st_problem_title("?", 418));
     ST_ERR_TABLE(HAS_TITLE)
 #undef HAS_TITLE
