@@ -149,13 +149,15 @@ static void note_misfit(st_core *core, const misfit *m, int blocker)
     st_idmap_put(core->misfits, blocker < 0 ? m->key : m->bound_key, 1);
 }
 
-/* Try the claim again at a moment, if that is to come. */
-static void wake_claim(st_core *core, st_claim_by by, int64_t at_ms)
+/* Try the claim again at a moment, if that is to come: at once where the job looks in every pass. Who
+ * claims from the excess of its account stands with the borrowers, and looks when they do. */
+static void wake_claim(st_core *core, const st_job *job, int32_t type, int64_t at_ms)
 {
-    bool soon = by == ST_CLAIM_OWNER || st_core_claims_at_once(core);
+    if (at_ms <= core->now)
+        return;
+    bool soon = st_core_claims_at_once(core) || st_core_is_sure(core, job, type);
     int64_t *wake_ms = soon ? &core->wake_ms : &core->exchange_ms;
-    if (at_ms > core->now)
-        *wake_ms = ST_MIN(*wake_ms, at_ms);
+    *wake_ms = ST_MIN(*wake_ms, at_ms);
 }
 
 /* When a job has waited so long that a claim of its kind is held to less. */
@@ -191,12 +193,12 @@ static bool claim_failed(st_core *core, const st_job *job, int32_t type, st_clai
 }
 
 /* What a claim that came to nothing leaves behind. */
-static void note_claim(st_core *core, const st_job *job, uint64_t key, const st_claim *claim,
-                       st_claim_by by, bool *ret_later)
+static void note_claim(st_core *core, const st_job *job, int32_t type, uint64_t key,
+                       const st_claim *claim, bool *ret_later)
 {
     int64_t whose = claim->result == ST_CLAIM_BOUND ? job->queued_ms : 0;
     refuse(core, key, whose * CLAIM_RESULTS + claim->result);
-    wake_claim(core, by, claim->until_ms);
+    wake_claim(core, job, type, claim->until_ms);
     *ret_later |= claim->result == ST_CLAIM_PROTECTED;
 }
 
@@ -266,7 +268,7 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, st_claim_by by, 
     st_claim claim;
     st_core_claim(core, job, type, by, &claim);
     if (claim.result != ST_CLAIM_OK) {
-        note_claim(core, job, key, &claim, by, ret_later);
+        note_claim(core, job, type, key, &claim, ret_later);
         st_claim_done(&claim);
         return false;
     }
@@ -352,7 +354,7 @@ static bool could_claim(st_core *core, const st_job *job, int32_t type, st_claim
     st_core_claim(core, job, type, by, &claim);
     bool ok = claim.result == ST_CLAIM_OK;
     if (!ok)
-        note_claim(core, job, key, &claim, by, ret_later);
+        note_claim(core, job, type, key, &claim, ret_later);
     st_claim_done(&claim);
     return ok;
 }

@@ -501,6 +501,39 @@ static void test_saved_after_the_limit(void **state)
     end(&w);
 }
 
+/* Only a job of its own team, too large for the floor, keeps the second one out: that claims as an owner, but
+ * on the minute, with the borrowers. The core wakes when it looks, not when the protection ends, and says so
+ * however often it is asked. */
+static void test_excess_on_the_minute(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    policy.min_run_ms = CLAIM;
+    begin(&w, &policy, 1, 2);
+    account(&w, "team", 1000);
+    st_event ev = account_event("left", ST_UNSET);
+    ev.u.account.parent = "team";
+    step(&w, &ev);
+    ev.u.account.name = "right";
+    step(&w, &ev);
+    ev = job_event(VICTIM, "left");
+    ev.u.job.shape.gpus = 2;
+    step(&w, &ev);
+    assert_int_equal(job_of(&w, VICTIM)->class, ST_CLASS_BURSTABLE);
+    w.now = 5 * SEC;
+    submit(&w, CLAIMANT, "right");
+    tick(&w, 60 * SEC);
+    assert_int_equal(st_core_next_timer(w.core), 120 * SEC);
+    tick(&w, 60 * SEC);
+    assert_int_equal(st_core_next_timer(w.core), 120 * SEC);
+    tick(&w, CLAIM);
+    assert_int_equal(w.fx.list.n, 0);
+    tick(&w, 120 * SEC);
+    assert_non_null(effect(&w, ST_FX_NOTIFY, VICTIM));
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -525,6 +558,7 @@ int main(void)
         cmocka_unit_test(test_saved_after_the_limit),
         cmocka_unit_test(test_protection),
         cmocka_unit_test(test_second_plan_waits_for_its_own),
+        cmocka_unit_test(test_excess_on_the_minute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
