@@ -78,6 +78,9 @@ int st_core_set_limit(st_core *core, const st_event *ev, st_effects *fx, st_err 
     if (new_ms != ST_TIME_NEVER && (new_ms < 1 || new_ms > ST_LIMIT_MAX_MS))
         return st_fail(err, ST_ERANGE, "job %s: its time limit must be 1 ms to 10 years",
                        job->name);
+    if (job->stopping && job->after != ST_JOB_PENDING)
+        return st_fail(err, ST_ESTATE, "job %s: it was told to stop and will not run again",
+                       job->name);
     int64_t ran_ms = st_job_ran_ms(job, core->now);
     if (new_ms <= ran_ms) {
         char ran[32];
