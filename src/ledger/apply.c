@@ -158,8 +158,18 @@ static int64_t net_of(const st_entry *e)
     return net;
 }
 
-/* The lines, with a last one for what is beyond a cap. */
-static int price(const st_ledger *l, int id, st_entry *e, st_err *err)
+/* What the entry may charge whatever a cap leaves: a credit for lost work that is too high after a correction is
+ * taken back as far as the correction, just before it, has given back. The two together charge nothing, and
+ * without it the job would be credited more than it was charged. */
+static int64_t given_back(const ledger_account *a, const st_entry *e)
+{
+    bool pair = e->kind == ST_ENTRY_LOST && e->seq == a->gave_seq + 1 && e->fixes == a->gave_of;
+    return pair ? a->gave_back : 0;
+}
+
+/* The lines, with a last one for what is beyond a cap. `former`: as books were kept before credits were taken
+ * back under a cap. */
+static int price(const st_ledger *l, int id, bool former, st_entry *e, st_err *err)
 {
     const ledger_account *a = l->accounts.v[id];
     bool now = e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT;
@@ -169,8 +179,10 @@ static int price(const st_ledger *l, int id, st_entry *e, st_err *err)
     if (r < 0)
         return r;
     int64_t net = net_of(e);
-    int64_t beyond =
-        net - st_ledger_chargeable(l, id, st_ledger_hold(l, id, e->job), e->at_ms, net);
+    int64_t may = st_ledger_chargeable(l, id, st_ledger_hold(l, id, e->job), e->at_ms, net);
+    if (!former)
+        may = ST_MAX(may, ST_MIN(net, given_back(a, e)));
+    int64_t beyond = net - may;
     /* What was charged and a cap had paid is not given back a second time. */
     if (e->kind == ST_ENTRY_FIX && net < 0 && !ST_BROKEN(MONEY_UNCAP))
         beyond = -ST_MIN(e->capped, -net);
@@ -200,7 +212,7 @@ int st_ledger_price(const st_ledger *l, st_entry *e, st_err *err)
     priced.seq = l->accounts.v[id]->seq + 1;
     int r = check_priced(l, &priced, id, err);
     if (r == 0)
-        r = price(l, id, &priced, err);
+        r = price(l, id, false, &priced, err);
     if (r == 0)
         *e = priced;
     return r;
@@ -213,17 +225,29 @@ static bool same_line(const st_line *a, const st_line *b)
            a->carry == b->carry;
 }
 
+/* The first line that is another, or -1. */
+static int other_line(const st_entry *a, const st_entry *b)
+{
+    for (int i = 0; i < a->nlines || i < b->nlines; i++)
+        if (i >= a->nlines || i >= b->nlines || !same_line(&a->lines[i], &b->lines[i]))
+            return i;
+    return -1;
+}
+
 static int check_lines(const st_ledger *l, const st_entry *e, int id, st_err *err)
 {
-    st_entry again = *e;
-    int r = price(l, id, &again, err);
+    st_entry again = *e, then = *e;
+    int r = price(l, id, false, &again, err);
     if (r < 0)
         return r;
-    for (int i = 0; i < again.nlines || i < e->nlines; i++)
-        if (i >= again.nlines || i >= e->nlines || !same_line(&again.lines[i], &e->lines[i]))
-            return st_fail(err, ST_ECORRUPT,
-                           "entry %lld of %s: line %d does not follow from usage, prices and terms",
-                           (long long)e->seq, e->account, i + 1);
+    int other = other_line(&again, e);
+    if (other >= 0 && given_back(l->accounts.v[id], e) > 0 &&
+        price(l, id, true, &then, NULL) == 0 && other_line(&then, e) < 0)
+        return 0;
+    if (other >= 0)
+        return st_fail(err, ST_ECORRUPT,
+                       "entry %lld of %s: line %d does not follow from usage, prices and terms",
+                       (long long)e->seq, e->account, other + 1);
     return 0;
 }
 
@@ -255,6 +279,9 @@ static void post(st_ledger *l, const st_entry *e, int id)
         st_ledger_tally_post(l, &a->now, e, line);
     }
     a->balance -= net;
+    a->gave_back = e->kind == ST_ENTRY_FIX ? ST_MAX(-net, 0) : 0;
+    a->gave_of = e->fixes;
+    a->gave_seq = e->seq;
     st_ledger_use_add(&a->now.use, e);
     for (int up = id; up >= 0; up = l->accounts.v[up]->parent)
         l->accounts.v[up]->posted += net;

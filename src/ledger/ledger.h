@@ -31,7 +31,8 @@
  *    What a job would cost beyond its hold is credited in the same entry (component `cap`). A cap that was
  *    announced and falls below holds is kept by postings alone.
  *    A credit for lost work is what was charged for that time in all components, less what caps paid of it, times
- *    the percentage of the price book: per job, credits are at most charges.
+ *    the percentage of the price book: per job, credits are at most charges. What a correction gives back pays for
+ *    the credit that it makes too high, whatever the cap leaves: together they charge nothing.
  *  5 The bill of an account is the sum of its own postings and its children's bills.
  *  6 Right after a plan, and after the first entry of a new account, come the terms that follow from it, in the same
  *    moment: the terms of an account are at any time those of the nearest plan at or above it. Prices depend on terms.

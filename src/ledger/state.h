@@ -43,6 +43,9 @@ typedef struct ledger_account {
     ledger_tally now;
     /* Of it and all below it, in the open period. Derived. */
     int64_t posted, held;
+    /* What its last entry gave back, and of which piece, if that was a correction. Derived: the credit for
+     * lost work that such a correction changes is the next entry, in the same moment. */
+    int64_t gave_back, gave_of, gave_seq;
 } ledger_account;
 
 typedef struct ledger_hold {

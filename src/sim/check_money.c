@@ -39,6 +39,7 @@ typedef struct account {
     st_i128 owed[ST_PAY_COUNT], charged[ST_PAY_COUNT]; /* numerators; amounts */
     int64_t posted, held;                              /* with all below it, in the open period */
     ST_VEC(int64_t) closed;                            /* what months came to, by period */
+    int64_t gave, gave_of, gave_seq; /* by its last correction: how much, of which entry */
 } account;
 
 typedef struct stay {
@@ -343,7 +344,13 @@ static int on_lines(st_money_audit *a, int id, const st_entry *e, st_err *err)
         move_held(a, id, left - h->left);
         h->left = left;
     }
-    return net > 0 ? under_caps(a, id, e, 0, err) : 0;
+    /* A credit that is taken back charges nothing together with the correction that it follows. */
+    bool pair = e->kind == ST_ENTRY_LOST && e->seq == x->gave_seq + 1 && e->fixes == x->gave_of;
+    int64_t paid = pair ? x->gave : 0;
+    x->gave = e->kind == ST_ENTRY_FIX ? ST_MAX(-net, 0) : 0;
+    x->gave_of = e->fixes;
+    x->gave_seq = e->seq;
+    return net > paid ? under_caps(a, id, e, 0, err) : 0;
 }
 
 /* ---- entries -------------------------------------------------------------------------------- */

@@ -278,6 +278,67 @@ static void a_cap_may_fall(void **state)
     assert_int_equal(books_total(l, "org", NULL), 20 * DOLLARS);
 }
 
+/* Job 1 was charged 4 h x $3.00 and credited all of it as lost. Since then a cap has fallen below what job 2 holds,
+ * and now it turns out that job 1 had ended after an hour: $9.00 were not charged after all, and are not lost. */
+static void corrected_under_a_fallen_cap(st_ledger *l, st_entry *ret_again)
+{
+    int64_t late = OCT_1 + 9 * DAY + HOUR;
+    books_plan(l, OCT_1, "account: org\ncap: 100\n");
+    books_plan(l, OCT_1, "account: org\ncap: 20\nfrom: 2026-10-10\n");
+    hold(l, "vfx", "2", 60 * DOLLARS, OCT_1);
+    st_entry e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, OCT_1, OCT_1 + 4 * HOUR);
+    e.cut = ST_CUT_FAULT;
+    books_post(l, &e);
+    st_piece_sum sum = {0};
+    books_lose(l, &e, &sum, OCT_1, e.share);
+    assert_int_equal(books_total(l, "ml", NULL), 0);
+    st_entry fix = e;
+    fix.kind = ST_ENTRY_FIX;
+    fix.at_ms = late;
+    fix.fixes = e.seq;
+    fix.ngrants = 0;
+    fix.from_ms = OCT_1 + HOUR;
+    fix.gpu_m = fix.seen = fix.busy = fix.energy_mj = 0;
+    fix.share = fix.held = -3 * HOUR * 1000;
+    books_post(l, &fix);
+    assert_int_equal(books_total(l, "ml", NULL), -9 * DOLLARS);
+    st_piece_add(&sum, &fix);
+    assert_true(st_ledger_lost_again(l, &sum, &fix, ret_again));
+    ret_again->at_ms = late;
+}
+
+/* What a correction gave back pays for the credit that it takes back, whatever the cap leaves. */
+static void a_credit_is_taken_back_under_a_cap(void **state)
+{
+    st_ledger *l = *state;
+    st_entry again;
+    corrected_under_a_fallen_cap(l, &again);
+    books_post(l, &again);
+    assert_int_equal(again.nlines, 1);
+    assert_int_equal(again.lines[0].amount, 9 * DOLLARS);
+    assert_int_equal(books_total(l, "ml", NULL), 0);
+}
+
+/* Books from before that was so have the cap pay for it. They are read; anything else is not. */
+static void a_credit_that_was_kept_under_a_cap(void **state)
+{
+    st_ledger *l = *state;
+    st_err err = {0};
+    st_entry again;
+    corrected_under_a_fallen_cap(l, &again);
+    assert_ok(st_ledger_price(l, &again, &err));
+    again.lines[again.nlines++] = (st_line){.what = ST_PAY_CAP,
+                                            .quantity = -8 * DOLLARS,
+                                            .rate = 1,
+                                            .factor_bp = ST_BP,
+                                            .amount = -8 * DOLLARS};
+    again.seq = st_ledger_seq(l, "ml") + 1;
+    assert_fails(st_ledger_apply(l, &again, &err), ST_ECORRUPT, "line 2 does not follow");
+    again.lines[1].quantity = again.lines[1].amount = -9 * DOLLARS;
+    books_put(l, &again);
+    assert_int_equal(books_total(l, "ml", NULL), -9 * DOLLARS);
+}
+
 /* Whoever stands below a cap is told that there is one, and neither whose nor how much. */
 static void caps_above_have_no_name(void **state)
 {
@@ -332,6 +393,8 @@ int main(void)
         CAP(what_a_cap_paid_does_not_come_back),
         CAP(a_job_without_a_hold_gets_what_is_free),
         CAP(a_cap_may_fall),
+        CAP(a_credit_is_taken_back_under_a_cap),
+        CAP(a_credit_that_was_kept_under_a_cap),
         CAP(caps_above_have_no_name),
         CAP(thresholds_are_of_the_budget),
     };
