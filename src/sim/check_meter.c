@@ -15,8 +15,9 @@
 #define ONE      65536 /* a milli-GPU x ms */
 /* From so many changes on, what was had before a moment is not known exactly (meter.h). */
 #define EXACT_CHANGES 60
-/* From so many pieces on, the first are forgotten, and nothing of them is lost (meter.h). */
-#define KNOWN_PIECES 250
+/* A stay remembers so many of its pieces: it cannot have ended before them, and nothing before them is
+ * lost (meter.h). */
+#define KNOWN_PIECES 256
 
 typedef struct piece {
     int64_t share, held, seen, busy;
@@ -39,6 +40,7 @@ typedef struct track {
     int changes;
     st_class class;  /* when the moment began */
     int64_t end_ms;  /* over: when it really ended */
+    int64_t lost_ms; /* ... and what it lost, up to the moment when that was known */
     int64_t gone_ms; /* when its job ended for good; -1 */
     bool closed;     /* its last record has come */
     int64_t to_ms;   /* of the last record */
@@ -192,6 +194,22 @@ static void on_start(st_audit *a, const st_core *core, const st_effects *fx, con
     st_vec_push(&a->tracks, t);
 }
 
+/* What the stay lost if it ended then: after its end there was no work. */
+static int64_t lost_until(const st_audit *a, const track *t, int64_t end_ms)
+{
+    return ST_MAX(t->lost_ms - (a->now - end_ms), 0);
+}
+
+/* Whether pieces of the stay, or of one before it whose work it goes on with, are forgotten once this moment
+ * has added its own, of which there are a few at most. */
+static bool forgets(const st_audit *a, const track *t)
+{
+    for (; t; t = find(a, t->is.job, t->is.number - 1))
+        if (t->pieces.n + 6 > KNOWN_PIECES)
+            return true;
+    return false;
+}
+
 static void on_leave(st_audit *a, const st_effect *e, const st_metering_hint *hint)
 {
     track *t = newest(a, e->job);
@@ -200,7 +218,7 @@ static void on_leave(st_audit *a, const st_effect *e, const st_metering_hint *hi
         t->gone_ms = a->now;
     if (!t)
         return;
-    a->forgets |= t->pieces.n >= KNOWN_PIECES;
+    a->forgets |= forgets(a, t);
     if (t->is.over) {
         a->lost_ms += lost;
         return;
@@ -210,7 +228,8 @@ static void on_leave(st_audit *a, const st_effect *e, const st_metering_hint *hi
     if (end == ST_UNSET || end > a->now)
         end = a->now;
     t->end_ms = ST_MAX(end, t->is.start_ms);
-    a->lost_ms += ST_MAX(lost - (a->now - t->end_ms), 0); /* after its end there was no work */
+    t->lost_ms = lost;
+    a->lost_ms += lost_until(a, t, t->end_ms);
     t->is.over = true;
     for (size_t i = 0; i < a->open.n; i++)
         if (a->tracks.v[a->open.v[i]] == t)
@@ -296,9 +315,21 @@ static int check_piece(const track *t, size_t i, st_err *err)
     return 0;
 }
 
+/* The last record is here: the stay did not end before the pieces that are remembered. */
+static void not_before_known(st_audit *a, track *t)
+{
+    if (t->pieces.n <= KNOWN_PIECES)
+        return;
+    int64_t end_ms = ST_MAX(t->end_ms, t->pieces.v[t->pieces.n - KNOWN_PIECES].from_ms);
+    a->lost_ms += lost_until(a, t, end_ms) - lost_until(a, t, t->end_ms);
+    t->end_ms = end_ms;
+}
+
 static int on_grant(st_audit *a, track *t, const st_record *r, st_err *err)
 {
     bool last = r->cut != ST_CUT_GOES_ON;
+    if (last && t->is.over && !t->closed)
+        not_before_known(a, t);
     if (t->closed || r->from_ms != t->to_ms || r->piece != (int)t->pieces.n + 1 ||
         r->to_ms < r->from_ms || (!last && r->to_ms == r->from_ms))
         return BAD("meter: job %" PRIu64 " stay %d piece %d is [%" PRId64 ", %" PRId64

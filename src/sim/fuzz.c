@@ -32,8 +32,6 @@ static int play_seed(uint64_t seed, int steps, const st_lens *lens, st_cover *co
     st_fuzz_policy(&gen.rng, &ret->policy);
     if (gen.stream) {
         ret->policy.rebalance = 0;
-        ret->policy.claim_effort =
-            st_policy_default().claim_effort; /* or passes are most moments */
         ret->policy.reservations = 4;
         gen.early = st_rng_chance(&gen.rng, 2, 3);
         gen.alike = st_rng_chance(&gen.rng, 1, 2);
