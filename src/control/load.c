@@ -213,7 +213,7 @@ static int load_job(void *ctx, const st_job_row *row, st_err *err)
                       .state = job->stopping ? ST_JOB_STOPPING : job->state,
                       .class = job->class};
     read_detail(live, row->result);
-    st_core_recall_stay(ctl->core, live->id, live->stay);
+    st_core_recall_stay(ctl->core, live->id, live->stay, 0);
     st_control_add_live(ctl, live);
     st_live_charge(ctl, live);
     return 0;

@@ -120,6 +120,10 @@ int st_parted_end(st_control *ctl, st_err *err)
     if (r < 0)
         return r;
     if (b->meter) {
+        /* What is on devices is metered as another time on them. */
+        for (size_t i = 0; i < ctl->all.n; i++)
+            st_core_recall_stay(ctl->core, ctl->all.v[i]->id, 0,
+                                st_meter_times(b->meter, ctl->all.v[i]->id) + 1);
         st_meter_free(b->meter);
         b->meter = st_meter_new(now);
         st_core_meter_seed(ctl->core, b->meter, now, &b->records);

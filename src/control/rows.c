@@ -266,7 +266,8 @@ void st_live_place(st_control *ctl, st_live *live)
                placed ? job->type : -1);
     if (!on || (was && strcmp(was, live->detail) == 0))
         return;
-    live->stay++;
+    st_core_recall_stay(ctl->core, live->id, live->stay + 1, 0);
+    live->stay = job->stay;
     live->since_ms = job->start_ms;
     set_detail(ctl, live, job->grants, job->tasks, job->type);
 }

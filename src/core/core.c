@@ -207,10 +207,12 @@ const st_job *st_core_job_at(const st_core *core, size_t i)
     return core->jobs.v[i];
 }
 
-void st_core_recall_stay(st_core *core, uint64_t id, int stay)
+void st_core_recall_stay(st_core *core, uint64_t id, int stay, int times)
 {
     st_job *job = st_core_find(core, id);
 
-    if (job)
-        job->stay = ST_MAX(job->stay, stay);
+    if (!job)
+        return;
+    job->stay = ST_MAX(job->stay, stay);
+    job->times = ST_MAX(ST_MAX(job->times, times), job->stay);
 }

@@ -172,6 +172,7 @@ typedef struct st_effect {
     int64_t
         unsaved_ms; /* time on devices since its last checkpoint: PAUSE keeps it, REQUEUE and END lose it */
     int stay;         /* of the job: how often it has started */
+    int times;        /* ... and has been on devices */
     size_t grants_at; /* where its grants begin in st_effects.grants */
     int ngrants;
 } st_effect;
@@ -348,8 +349,9 @@ uint64_t st_core_hash(const st_core *core);
 void st_core_save(const st_core *core, st_strbuf *out);
 int st_core_load(const char *data, size_t len, st_core **ret, st_err *err);
 
-/* How often a job has started, where a save from before format 4 does not know. */
-void st_core_recall_stay(st_core *core, uint64_t id, int stay);
+/* How often a job has started and been on devices, where a save from before that was counted does not
+ * know, or has less than was told outside. */
+void st_core_recall_stay(st_core *core, uint64_t id, int stay, int times);
 
 /* Reading the state. */
 const st_policy *st_core_policy(const st_core *core);

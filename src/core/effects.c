@@ -47,6 +47,7 @@ st_effect st_fx_of(const st_core *core, st_effect_kind kind, const st_job *job)
                        .node = -1,
                        .state = job ? job->state : ST_JOB_PENDING,
                        .stay = job ? job->stay : 0,
+                       .times = job ? job->times : 0,
                        .class = job ? job->class : ST_CLASS_NONE};
 }
 

@@ -24,8 +24,15 @@ static void on_start(const feed *f, const st_effect *e)
     }
     st_job then = *job;
     then.class = e->class;
-    st_meter_start(f->m, st_core_tree(f->core), &then, (int32_t)e->value,
-                   &f->fx->grants.v[e->grants_at], e->at_ms, f->out);
+    then.stay = e->stay;
+    then.times = e->times;
+    const st_grant *grants = &f->fx->grants.v[e->grants_at];
+    if (e->kind == ST_FX_RESUME)
+        st_meter_resume(f->m, st_core_tree(f->core), &then, (int32_t)e->value, grants, e->at_ms,
+                        f->out);
+    else
+        st_meter_start(f->m, st_core_tree(f->core), &then, (int32_t)e->value, grants, e->at_ms,
+                       f->out);
 }
 
 static int64_t ended_ms(const feed *f, uint64_t job)

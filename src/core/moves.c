@@ -81,6 +81,7 @@ static void go(st_core *core, st_job *job, st_effects *fx)
 {
     bool resumed = job->state == ST_JOB_PAUSED;
     job->stay += !resumed;
+    job->times++;
     st_job_move(job, ST_JOB_RUNNING);
     job->start_ms = core->now;
     job->mark_ms = core->now - job->kept_ms;

@@ -270,6 +270,9 @@ static void io_job(codec *c, const st_core *core, st_job *j)
         IO_BOOL(c, j->first);
         io_i64(c, &j->stop_ms);
     }
+    j->times = c->out ? j->times : j->stay;
+    if (c->format >= 7)
+        IO_IN(c, j->times, j->stay, INT32_MAX);
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
               (j->stopping && j->state != ST_JOB_STOPPING && j->state != ST_JOB_PAUSED);
     bool placed = j->grants != NULL;

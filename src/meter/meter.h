@@ -44,6 +44,13 @@ void st_meter_node(st_meter *m, const st_node *node, int64_t now);
  * is dropped. Whether it is burst or on demand is decided here. */
 void st_meter_start(st_meter *m, const st_tree *tree, const st_job *job, int32_t type,
                     const st_grant *grants, int64_t now, st_records *out);
+/* The same of a job that goes on after a pause: its tasks are those that were paused, and what they say they
+ * have seen goes on counting. In records each time on devices has a number of its own (job->times); telemetry
+ * is by starts (job->stay), as agents count them. */
+void st_meter_resume(st_meter *m, const st_tree *tree, const st_job *job, int32_t type,
+                     const st_grant *grants, int64_t now, st_records *out);
+/* The number of its newest record; 0 none. */
+int st_meter_times(const st_meter *m, uint64_t job);
 /* It is guaranteed or burstable from now on. */
 void st_meter_class(st_meter *m, const st_tree *tree, uint64_t job, st_class class, int64_t now,
                     st_records *out);
@@ -80,8 +87,8 @@ void st_meter_floors(st_meter *m, const st_tree *tree, int64_t now, st_records *
  * that are. At a cut those that are burst have the first right to stay so, in order of job. */
 void st_meter_agree(st_meter *m, int32_t account, int64_t gpu_m);
 
-/* Telemetry of one task of the stay: sums since it began. Late, repeated and reordered ones are fine:
- * the largest counts.
+/* Telemetry of one task, sums since its job started for the `stay`th time, over pauses. Late, repeated and
+ * reordered ones are fine: the largest counts.
  *
  * In a record, of D = devices x length device-milliseconds, with what came in since the last one:
  *

@@ -13,7 +13,8 @@
 #include "meter/state.h"
 #include "model/codec.h"
 
-#define MAGIC         UINT64_C(0x3272746d544e5453) /* "STNTmtr2" */
+#define MAGIC         UINT64_C(0x3372746d544e5453) /* "STNTmtr3" */
+#define MAGIC2        UINT64_C(0x3272746d544e5453) /* "STNTmtr2": starts are not known */
 #define MAGIC1        UINT64_C(0x3172746d544e5453) /* "STNTmtr1": nothing is kept in memory */
 #define SEED          11
 #define AMOUNT_MAX    (INT64_C(1) << 61)
@@ -149,6 +150,11 @@ static void io_head(codec *c, const st_meter *m, stay *s)
 {
     io_u64(c, &s->job);
     IO_IN(c, s->number, 1, INT32_MAX - 1);
+    s->start = c->out ? s->start : s->number;
+    if (c->format >= 3) {
+        IO_IN(c, s->start, 1, INT32_MAX - 1);
+        IO_BOOL(c, s->resumed);
+    }
     IO_IN(c, s->account, 0, ST_MAX((int64_t)m->accounts.n - 1, 0));
     spoil_if(c, (size_t)s->account >= m->accounts.n);
     IO_IN(c, s->user, -1, INT32_MAX);
@@ -353,8 +359,8 @@ static void io_meter(codec *c, st_meter *m)
 {
     uint64_t magic = MAGIC;
     io_u64(c, &magic);
-    spoil_if(c, magic != MAGIC && magic != MAGIC1);
-    c->format = magic == MAGIC1 ? 1 : 2;
+    spoil_if(c, magic != MAGIC && magic != MAGIC2 && magic != MAGIC1);
+    c->format = magic == MAGIC1 ? 1 : magic == MAGIC2 ? 2 : 3;
     io_moment(c, &m->now, -MOMENT_MAX, MOMENT_MAX);
     io_moment(c, &m->cut_ms, -MOMENT_MAX, m->now);
     io_nodes(c, m);

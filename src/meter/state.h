@@ -82,7 +82,9 @@ typedef struct sums {
 
 typedef struct stay {
     uint64_t job;
-    int number;
+    int number;   /* how often the job had been on devices, with this one */
+    int start;    /* ... and had started: what tasks say is about that */
+    bool resumed; /* it goes on with the tasks of the one before it, and has what these said */
     int32_t account, user, type;
     st_level level;
     int profile;

@@ -266,7 +266,7 @@ static stay *new_stay(const st_job *job, int32_t type, const st_grant *grants, i
     bool gpus = job->shape.gpus > 0;
     *s = (stay){
         .job = job->id,
-        .number = 1,
+        .number = ST_MAX(job->times, 1),
         .account = job->account,
         .user = job->user,
         .type = gpus ? type : -1,
@@ -303,8 +303,19 @@ static void check_grants(const st_meter *m, const stay *s)
     ST_ASSERT(n == s->ndevs);
 }
 
-void st_meter_start(st_meter *m, const st_tree *tree, const st_job *job, int32_t type,
-                    const st_grant *grants, int64_t now, st_records *out)
+/* The tasks are those of the stay before: what they say goes on from there. */
+static void go_on(stay *s, stay *last)
+{
+    s->resumed = true;
+    s->by_task = ST_TAKE(last->by_task);
+    s->total = last->total;
+    s->given = last->given;
+    s->knows = last->knows;
+    last->total = last->given = (sums){0};
+}
+
+static void begin(st_meter *m, const st_tree *tree, const st_job *job, int32_t type,
+                  const st_grant *grants, bool resumed, int64_t now, st_records *out)
 {
     st_meter_advance(m, now);
     meter_learn_tree(m, tree);
@@ -314,7 +325,10 @@ void st_meter_start(st_meter *m, const st_tree *tree, const st_job *job, int32_t
     stay *last = meter_find(m, job->id);
     stay *s = new_stay(job, type, grants, m->now);
     if (last)
-        s->number = last->number + 1;
+        s->number = ST_MAX(s->number, last->number + 1);
+    s->start = job->stay > 0 ? job->stay : s->number;
+    if (resumed && last && last->start == s->start && last->tasks == s->tasks)
+        go_on(s, last);
     check_grants(m, s);
     if (last && !last->kept)
         not_away(m, last);
@@ -323,6 +337,24 @@ void st_meter_start(st_meter *m, const st_tree *tree, const st_job *job, int32_t
     each_dev(m, s, meter_add);
     s->basis = meter_basis(m, s, job->class);
     meter_burst(m, s, 1);
+}
+
+void st_meter_start(st_meter *m, const st_tree *tree, const st_job *job, int32_t type,
+                    const st_grant *grants, int64_t now, st_records *out)
+{
+    begin(m, tree, job, type, grants, false, now, out);
+}
+
+void st_meter_resume(st_meter *m, const st_tree *tree, const st_job *job, int32_t type,
+                     const st_grant *grants, int64_t now, st_records *out)
+{
+    begin(m, tree, job, type, grants, true, now, out);
+}
+
+int st_meter_times(const st_meter *m, uint64_t job)
+{
+    const stay *s = meter_find(m, job);
+    return s ? s->number : 0;
 }
 
 void st_meter_class(st_meter *m, const st_tree *tree, uint64_t job, st_class class, int64_t now,

@@ -2,8 +2,8 @@
  *
  * Tasks say how much they have seen since the stay began. What is new since the last piece was handed
  * out belongs to the piece that ends now; where that is more than its devices x time, the rest was seen
- * before it began and fills what the pieces before it lack, the newest first. What fits nowhere is
- * dropped: a clock ran fast. */
+ * before it began and fills what the pieces before it lack, the newest first, those from before a pause
+ * too. What fits nowhere is dropped: a clock ran fast. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -72,13 +72,34 @@ static bool any(const st_record *r)
     return r->seen != 0 || r->busy != 0 || r->energy_mj != 0;
 }
 
+/* The stay of the same tasks before a pause, as long as it is known. */
+static stay *before_pause(const stay *s)
+{
+    return s->resumed && s->older && s->older->start == s->start ? s->older : NULL;
+}
+
 /* Whether a piece before this one could take more. */
 static bool room_before(const stay *s, size_t i)
 {
-    while (i-- > 0)
-        if (devs_ms(s, &s->pieces.v[i]) > s->pieces.v[i].dev_seen)
-            return true;
+    for (; s; s = before_pause(s), i = s ? s->pieces.n : 0)
+        while (i-- > 0)
+            if (devs_ms(s, &s->pieces.v[i]) > s->pieces.v[i].dev_seen)
+                return true;
     return false;
+}
+
+/* Gives pieces of one stay their part of what is left; to the newest, which becomes `rec`, in any case. */
+static void allot_to(stay *s, sums *left, bool newest, st_record *rec, st_records *out)
+{
+    for (size_t i = s->pieces.n; i-- > 0; newest = false) {
+        piece *p = &s->pieces.v[i];
+        if (!newest && left->seen == 0)
+            return;
+        st_record fix = meter_head(s, ST_REC_FIX, s->first + (int)i, p);
+        fill(s, p, left, !room_before(s, i), newest && rec ? rec : &fix);
+        if ((!newest || !rec) && any(&fix))
+            st_vec_push(out, fix);
+    }
 }
 
 void meter_allot(stay *s, st_record *rec, st_records *out)
@@ -87,15 +108,10 @@ void meter_allot(stay *s, st_record *rec, st_records *out)
     s->given.seen += left.seen;
     s->given.busy += left.busy;
     s->given.energy += left.energy;
-    for (size_t i = s->pieces.n; i-- > 0;) {
-        piece *p = &s->pieces.v[i];
-        bool newest = i + 1 == s->pieces.n;
-        if (!newest && left.seen == 0)
-            break;
-        st_record fix = meter_head(s, ST_REC_FIX, s->first + (int)i, p);
-        fill(s, p, &left, !room_before(s, i), newest && rec ? rec : &fix);
-        if ((!newest || !rec) && any(&fix))
-            st_vec_push(out, fix);
+    bool newest = true;
+    for (stay *at = s; at; at = before_pause(at)) {
+        allot_to(at, &left, newest, rec, out);
+        newest &= at->pieces.n == 0;
     }
     if (rec)
         blank_unknown(s, rec);
@@ -123,11 +139,28 @@ void meter_shorten(stay *s, piece *p, st_record *fix)
 
 /* ---- what comes in ------------------------------------------------------------------------ */
 
+/* The newest of the job that belongs to a start. */
+static stay *find_start(const st_meter *m, uint64_t job, int start)
+{
+    stay *s = meter_find(m, job);
+    while (s && s->start != start)
+        s = s->older;
+    return s;
+}
+
 static stay *find(const st_meter *m, uint64_t job, int number)
 {
     stay *s = meter_find(m, job);
     while (s && s->number != number)
         s = s->older;
+    return s;
+}
+
+/* Who has the sums of its tasks: the last of those that paused and went on. */
+static stay *teller(stay *s)
+{
+    while (s->newer && s->newer->resumed && s->newer->start == s->start)
+        s = s->newer;
     return s;
 }
 
@@ -142,10 +175,10 @@ static void raise(int64_t *task, int64_t *total, int64_t to)
     *task = to;
 }
 
-void st_meter_used(st_meter *m, uint64_t job, int number, int task, const st_sums *in,
+void st_meter_used(st_meter *m, uint64_t job, int start, int task, const st_sums *in,
                    st_records *out)
 {
-    stay *s = find(m, job, number);
+    stay *s = find_start(m, job, start);
     if (!s || task < 0 || task >= s->tasks)
         return;
     if (!s->by_task)
@@ -164,9 +197,9 @@ void st_meter_used(st_meter *m, uint64_t job, int number, int task, const st_sum
         meter_allot(s, NULL, out);
 }
 
-bool st_meter_watches(const st_meter *m, uint64_t job, int number)
+bool st_meter_watches(const st_meter *m, uint64_t job, int start)
 {
-    const stay *s = find(m, job, number);
+    const stay *s = find_start(m, job, start);
     return s && !s->over;
 }
 
@@ -198,12 +231,13 @@ void st_meter_recall(st_meter *m, const st_record *r)
         return;
     piece *p = &s->pieces.v[at];
     const piece was = *p;
-    p->seen = ST_MIN(recalled(grant, p->seen, r->seen, KNOWS_SEEN, &s->knows), p->share);
-    p->busy = ST_MIN(recalled(grant, p->busy, r->busy, KNOWS_BUSY, &s->knows), p->seen);
-    p->energy = recalled(grant, p->energy, r->energy_mj, KNOWS_ENERGY, &s->knows);
+    stay *has = teller(s);
+    p->seen = ST_MIN(recalled(grant, p->seen, r->seen, KNOWS_SEEN, &has->knows), p->share);
+    p->busy = ST_MIN(recalled(grant, p->busy, r->busy, KNOWS_BUSY, &has->knows), p->seen);
+    p->energy = recalled(grant, p->energy, r->energy_mj, KNOWS_ENERGY, &has->knows);
     p->dev_seen = unscaled(s, p, p->seen);
     p->dev_busy = ST_MIN(unscaled(s, p, p->busy), p->dev_seen);
-    s->given.seen = plus(s->given.seen, p->dev_seen - was.dev_seen);
-    s->given.busy = plus(s->given.busy, p->dev_busy - was.dev_busy);
-    s->given.energy = plus(s->given.energy, p->energy - was.energy);
+    has->given.seen = plus(has->given.seen, p->dev_seen - was.dev_seen);
+    has->given.busy = plus(has->given.busy, p->dev_busy - was.dev_busy);
+    has->given.energy = plus(has->given.energy, p->energy - was.energy);
 }

@@ -22,8 +22,9 @@
  *   4 nodes with agents, how often a job has started, jobs that are stopping
  *   5 the policies `urgent`, `ageing` and `claim_effort`; when a job may borrow again, whether it lost
  *     its floor, where a pass stopped
- *   6 claims that came to nothing before it did */
-#define ST_CODEC_FORMAT 6
+ *   6 claims that came to nothing before it did
+ *   7 how often a job has been on devices */
+#define ST_CODEC_FORMAT 7
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

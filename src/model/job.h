@@ -107,6 +107,7 @@ typedef struct st_job {
     int64_t told_ms;      /* the start that was estimated for it */
     int64_t told_at_ms;   /* and when; -1 never */
     int stay;             /* how often it has started; going on after a pause is the same stay */
+    int times;            /* how often it has been on devices: starts, and going on after pauses */
     bool stopping;        /* STOPPING or PAUSED: told to be gone, and not known to be */
     st_job_state after;   /* what becomes of it then: PENDING or an end */
     bool first;           /* and that it goes before others, since it lost a node */

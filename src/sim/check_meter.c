@@ -45,7 +45,9 @@ typedef struct track {
     bool closed;     /* its last record has come */
     int64_t to_ms;   /* of the last record */
     ST_VEC(piece) pieces;
-    int64_t *seen_ms, seen_sum; /* what telemetry told: by task, in all */
+    struct track *told; /* who has what telemetry told: the first since its tasks started */
+    int64_t *seen_ms, seen_sum; /* that: by task, in all */
+    int64_t seen;               /* what pieces say of it, over pauses */
 } track;
 
 typedef struct place {
@@ -174,8 +176,11 @@ static void on_start(st_audit *a, const st_core *core, const st_effects *fx, con
     if (last && last->gone_ms >= 0 && a->now - last->gone_ms > ST_METER_LATE_MS)
         last = NULL; /* another job with an id that was used long ago */
     track *t = st_xcalloc(1, sizeof *t);
+    bool resumed = e->kind == ST_FX_RESUME && last && last->is.start == e->stay;
+    t->told = resumed ? last->told : t;
     t->is = (st_audit_stay){.job = e->job,
-                            .number = last ? last->is.number + 1 : 1,
+                            .number = last ? ST_MAX(e->times, last->is.number + 1) : e->times,
+                            .start = e->stay,
                             .tasks = job->tasks,
                             .ndevs = job->tasks * job->shape.gpus,
                             .start_ms = a->now};
@@ -288,9 +293,12 @@ void st_audit_used(st_audit *a, size_t i, int task, const st_sums *sums)
 {
     /* An id may be another job's by now, and what comes for it is that one's. */
     const track *named = a->tracks.v[i];
-    track *t = find(a, named->is.job, named->is.number);
+    track *t = newest(a, named->is.job);
+    while (t && t->is.start != named->is.start)
+        t = find(a, t->is.job, t->is.number - 1);
     if (!t || task < 0 || task >= t->is.tasks)
         return;
+    t = t->told;
     if (!t->seen_ms)
         t->seen_ms = st_xcalloc((size_t)t->is.tasks, sizeof *t->seen_ms);
     int64_t more = ST_MAX(sums->seen_gpu_ms - t->seen_ms[task], 0);
@@ -300,13 +308,10 @@ void st_audit_used(st_audit *a, size_t i, int task, const st_sums *sums)
 
 static int check_piece(const track *t, size_t i, st_err *err)
 {
-    int64_t seen = 0;
-    for (size_t k = 0; k < t->pieces.n; k++)
-        seen += t->pieces.v[k].seen;
-    if (seen > t->seen_sum * t->dev_m)
+    if (t->told->seen > t->told->seen_sum * t->dev_m)
         return BAD("meter: job %" PRIu64 " stay %d: %" PRId64 " were seen, %" PRId64
                    " GPU-ms were told of",
-                   t->is.job, t->is.number, seen, t->seen_sum);
+                   t->is.job, t->is.number, t->told->seen, t->told->seen_sum);
     const piece *p = &t->pieces.v[i];
     if (p->busy < 0 || p->busy > p->seen || p->seen > p->share || p->share > p->held)
         return BAD("meter: job %" PRIu64 " stay %d piece %zu: busy %" PRId64 ", seen %" PRId64
@@ -347,6 +352,7 @@ static int on_grant(st_audit *a, track *t, const st_record *r, st_err *err)
     t->changes++;
     st_vec_push(&t->pieces, (piece){r->share, r->held, ST_MAX(r->seen, 0), ST_MAX(r->busy, 0),
                                     r->from_ms, r->to_ms, false});
+    t->told->seen += ST_MAX(r->seen, 0);
     if (t->type >= 0)
         a->granted[t->type] += r->share;
     int rc = check_piece(t, t->pieces.n - 1, err);
@@ -367,6 +373,7 @@ static int on_fix(st_audit *a, track *t, const st_record *r, st_err *err)
         p->to_ms = r->from_ms;
     p->seen += r->seen;
     p->busy += r->busy;
+    t->told->seen += r->seen;
     if (t->type >= 0)
         a->granted[t->type] += r->share;
     return check_piece(t, (size_t)r->fixes - 1, err);

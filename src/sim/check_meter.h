@@ -33,16 +33,17 @@ void st_audit_step(st_audit *a, const st_core *core, const st_effects *fx,
 /* The meter handed these out. `cut`: all that was open ended. */
 int st_audit_records(st_audit *a, const st_records *records, bool cut, st_err *err);
 
-/* Telemetry of stay i comes, perhaps for the second time. */
+/* Telemetry of the tasks of stay i comes, perhaps for the second time. */
 void st_audit_used(st_audit *a, size_t i, int task, const st_sums *sums);
 
 /* Everybody is where they are after the step: do the books agree? */
 int st_audit_check(st_audit *a, const st_core *core, const st_meter *m, st_err *err);
 
-/* Stays the audit knows, for those who make telemetry up: job, number, since when, devices and tasks. */
+/* Stays the audit knows, for those who make telemetry up: job, number, the start it belongs to, since when,
+ * devices and tasks. */
 typedef struct st_audit_stay {
     uint64_t job;
-    int number, tasks, ndevs;
+    int number, start, tasks, ndevs;
     int64_t start_ms;
     bool over;
 } st_audit_stay;

@@ -176,8 +176,8 @@ static int telemetry(st_fuzz_meter *f, st_err *err)
     st_audit_used(f->audit, n - 1 - back, task, &sums);
     int times = st_rng_chance(&f->rng, 1, 4) ? 2 : 1;
     for (int i = 0; i < times; i++) {
-        st_meter_used(f->m, s.job, s.number, task, &sums, &f->out);
-        st_meter_used(f->second, s.job, s.number, task, &sums, &f->out2);
+        st_meter_used(f->m, s.job, s.start, task, &sums, &f->out);
+        st_meter_used(f->second, s.job, s.start, task, &sums, &f->out2);
     }
     return take(f, false, err);
 }

@@ -208,6 +208,65 @@ static void telemetry_counts_once(void **state)
     expect_sound(w);
 }
 
+static uint64_t submit_as(world *w, const char *account, int gpus, st_yield yield)
+{
+    st_submit_item item = {.spec = {.name = "j",
+                                    .account = account,
+                                    .user = "ann",
+                                    .pool = -1,
+                                    .tasks = 1,
+                                    .yield = yield,
+                                    .limit_ms = 10 * H,
+                                    .shape = {.gpus = gpus, .types = 1, .cpu_m = 1000}},
+                           .doc = "{}"};
+    st_cmd_submit cmd = {.who = owner, .items = &item, .n = 1};
+    st_err err = {0};
+
+    st_cmd_submit_init(&cmd);
+    assert_ok(do_cmd(w, &cmd.cmd, &err));
+    return item.id;
+}
+
+/* A job yields by pausing and goes on later: its agent goes on counting in the same stay, and what it saw is in the
+ * time in which it saw it. */
+static void a_pause_is_metered(void **state)
+{
+    world *w = *state;
+    st_event policy = {.kind = ST_EV_POLICY, .u.policy = st_policy_default()};
+    uint64_t id, own;
+    seen book;
+
+    policy.u.policy.min_run_ms = policy.u.policy.notice_ms = 0;
+    policy.u.policy.pause_limit_ms = 24 * H;
+    make_event(w, policy);
+    make_account(w, "own", "", "{name: own, guarantee: {gpu: 8}}");
+    id = submit_as(w, "team", 8, ST_YIELD_PAUSE);
+    let_pass(w, 60 * S);
+    used(w, id, 8 * 60 * S, 8 * 20 * S, false);
+    own = submit_as(w, "own", 8, ST_YIELD_REQUEUE);
+    st_control_report(w->ctl, &(st_report){.kind = ST_REPORT_CHECKPOINTED, .job = id, .stay = 1});
+    nudge(w);
+    let_pass(w, 600 * S);
+    end_job(w, own, 0);
+    nudge(w);
+    restart(w);
+    let_pass(w, 60 * S);
+    used(w, id, 8 * 120 * S, 8 * 70 * S, false);
+    end_job(w, id, 0);
+    read_book(w, "team", &book);
+    assert_int_equal(count(&book, ST_ENTRY_USAGE), 2);
+    const st_entry *first = nth(&book, ST_ENTRY_USAGE, 0), *second = nth(&book, ST_ENTRY_USAGE, 1);
+    assert_int_equal(first->to_ms - first->from_ms, 60 * S);
+    assert_int_equal(second->from_ms - first->to_ms, 600 * S);
+    assert_int_equal(first->stay, 1);
+    assert_int_equal(second->stay, 2);
+    assert_int_equal(first->busy, 8 * 1000 * 20 * S);
+    assert_int_equal(second->busy, 8 * 1000 * 50 * S);
+    assert_int_equal(count(&book, ST_ENTRY_FIX), 0);
+    forget(&book);
+    expect_sound(w);
+}
+
 /* ---- pieces -------------------------------------------------------------------------------------------- */
 
 static void frames_are_paid_by_piece(void **state)
@@ -395,12 +454,13 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin_at_noon, end)
     const struct CMUnitTest tests[] = {
-        TEST(a_name_used_again),        TEST(a_job_is_metered_and_paid),
-        TEST(metering_needs_no_prices), TEST(the_true_end),
-        TEST(days_and_months_end),      TEST(a_price_changes_in_between),
-        TEST(the_past_keeps_its_price), TEST(telemetry_counts_once),
-        TEST(frames_are_paid_by_piece), TEST(a_cap_is_kept_at_the_door),
-        TEST(floors_pass_caps),         TEST(a_zone_is_changed),
+        TEST(a_name_used_again),         TEST(a_job_is_metered_and_paid),
+        TEST(metering_needs_no_prices),  TEST(the_true_end),
+        TEST(days_and_months_end),       TEST(a_price_changes_in_between),
+        TEST(the_past_keeps_its_price),  TEST(telemetry_counts_once),
+        TEST(a_pause_is_metered),        TEST(frames_are_paid_by_piece),
+        TEST(a_cap_is_kept_at_the_door), TEST(floors_pass_caps),
+        TEST(a_zone_is_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

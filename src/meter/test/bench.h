@@ -94,6 +94,14 @@ static inline void start_on(bench *b, const st_job *job, const st_grant *grants,
     st_meter_start(b->m, b->tree, job, 0, grants, now, &b->out);
 }
 
+/* It goes on after a pause. */
+static inline void resume(bench *b, const st_job *job, unsigned devs, int64_t now)
+{
+    st_grant g = {0, (uint16_t)devs, -1};
+    st_vec_clear(&b->out);
+    st_meter_resume(b->m, b->tree, job, 0, &g, now, &b->out);
+}
+
 /* All tasks at one place of node 0. */
 static inline void start(bench *b, const st_job *job, unsigned devs, int mig_start, int64_t now)
 {

@@ -97,6 +97,64 @@ static void test_late(void **state)
     end(&b);
 }
 
+/* What the meter handed out, as the meter that is loaded from its save would go on. */
+static void reload(bench *b)
+{
+    st_strbuf bytes = {0};
+    st_meter *loaded = NULL;
+    st_err err = {0};
+    st_meter_save(b->m, &bytes);
+    assert_ok(st_meter_load(bytes.s, bytes.n, &loaded, &err));
+    st_meter_free(b->m);
+    b->m = loaded;
+    st_strbuf_done(&bytes);
+}
+
+/* Tasks that were paused go on counting where they were: each time on devices has what was seen in it, and
+ * what does not fit it was seen before the pause. The next start counts from nothing. */
+static void test_pause(void **state)
+{
+    (void)state;
+    for (int saved = 0; saved < 2; saved++) {
+        bench b;
+        begin(&b, 1, 2);
+        st_job job = whole(1, 1);
+        job.stay = job.times = 1;
+        start(&b, &job, 1, -1, 0);
+        used(&b, 1, 1, 0, 400, 100);
+        st_vec_clear(&b.out);
+        st_meter_pause(b.m, 1, 1000, 500, &b.out);
+        assert_int_equal(grant(&b, 1)->stay, 1);
+        assert_int_equal(grant(&b, 1)->seen, 400000);
+        job.times = 2;
+        resume(&b, &job, 2, 5000);
+        if (saved)
+            reload(&b);
+        assert_true(st_meter_watches(b.m, 1, 1));
+        assert_false(st_meter_watches(b.m, 1, 2));
+        assert_int_equal(st_meter_times(b.m, 1), 2);
+        used(&b, 1, 1, 0, 1000, 100);
+        stop(&b, 1, 5500, ST_UNSET);
+        assert_int_equal(grant(&b, 1)->stay, 2);
+        assert_int_equal(grant(&b, 1)->seen, 500000);
+        assert_int_equal(nth(&b, ST_REC_FIX, 1, 0)->stay, 1);
+        assert_int_equal(nth(&b, ST_REC_FIX, 1, 0)->seen, 100000);
+        job.stay = 2;
+        job.times = 3;
+        start(&b, &job, 1, -1, 6000);
+        if (saved)
+            reload(&b);
+        used(&b, 1, 2, 0, 300, 0);
+        used(&b, 1, 1, 0, 1200, 100); /* late, of the first start */
+        assert_int_equal(nth(&b, ST_REC_FIX, 1, 0)->stay, 1);
+        assert_int_equal(nth(&b, ST_REC_FIX, 1, 0)->seen, 200000);
+        stop(&b, 1, 7000, ST_UNSET);
+        assert_int_equal(grant(&b, 1)->stay, 3);
+        assert_int_equal(grant(&b, 1)->seen, 300000);
+        end(&b);
+    }
+}
+
 /* Energy may be known where nothing else is. */
 static void test_partly_known(void **state)
 {
@@ -181,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_slice),
         cmocka_unit_test(test_spans_a_cut),
         cmocka_unit_test(test_late),
+        cmocka_unit_test(test_pause),
         cmocka_unit_test(test_partly_known),
         cmocka_unit_test(test_recall),
         cmocka_unit_test(test_recall_shortened),
