@@ -45,7 +45,7 @@ typedef struct track {
     bool closed;     /* its last record has come */
     int64_t to_ms;   /* of the last record */
     ST_VEC(piece) pieces;
-    struct track *told; /* who has what telemetry told: the first since its tasks started */
+    struct track *told;         /* who has what telemetry told: the first since its tasks started */
     int64_t *seen_ms, seen_sum; /* that: by task, in all */
     int64_t seen;               /* what pieces say of it, over pauses */
 } track;

@@ -222,7 +222,8 @@ static int play(st_tape *tape, st_idmap *seen, st_exhaust_counts *counts, bool *
         if (i + 2 == n)
             tape->lens.twin = 1; /* loaded before the last, it goes along */
         if (i + 1 == n)
-            tape->lens = (st_lens){.check = 1, .wait = 1, .again = 1, .audit = 1, .metered = true};
+            tape->lens = (st_lens){
+                .check = 1, .wait = 1, .again = 1, .audit = 1, .effort = 1, .metered = true};
         rc = st_fuzz_run_moment(run, i, i + 1, err);
     }
     counts->steps++;

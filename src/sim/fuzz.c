@@ -16,6 +16,7 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     gen->crowd = st_rng_chance(&rng, 1, 4);
     gen->storm = st_rng_chance(&rng, 1, 4);
     gen->jumps = st_rng_chance(&rng, 1, 4);
+    gen->odd = st_rng_chance(&rng, 1, 4);
 }
 
 static int play_seed(uint64_t seed, int steps, const st_lens *lens, st_cover *cover, FILE *trace,

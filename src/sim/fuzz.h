@@ -49,6 +49,7 @@ typedef struct st_lens {
     int wait;     /* each of those who wait */
     int again;    /* the same moment again */
     int audit;    /* what the core keeps from pass to pass */
+    int effort;   /* whether others would run with effort for everybody; 0 never */
     int twin;     /* one moment in so many a core is saved and loaded, and goes along; 0 never */
     bool metered; /* a meter goes along */
     bool billed;  /* ... and a ledger */
@@ -124,6 +125,8 @@ typedef struct st_fuzz_gen {
     bool crowd;  /* more wait than could ever run */
     bool storm;  /* quotas, weights and ceilings change all the time */
     bool jumps;  /* the clock jumps, over minutes or days */
+    bool
+        odd; /* ends that are heard late, nodes that could not start a job, other times in the policy */
 } st_fuzz_gen;
 
 void st_fuzz_policy(st_rng *rng, st_policy *ret);

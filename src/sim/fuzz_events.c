@@ -279,9 +279,76 @@ static void remove_account(st_fuzz_gen *gen, bool together)
     ev->u.account.name = st_tape_text(gen->tape, "%s", tree->accounts.v[i]->name);
 }
 
+/* A job that the event could be about; now and then any. */
+static uint64_t some_job_for(st_fuzz_gen *gen, st_event_kind kind)
+{
+    const st_core *core = st_fuzz_run_core(gen->run);
+    for (int tries = 0; st_core_njobs(core) > 0 && tries < 20; tries++) {
+        const st_job *job = st_core_job_at(core, st_rng_below(&gen->rng, st_core_njobs(core)));
+        if (kind == ST_EV_LATE   ? job->state == ST_JOB_PENDING && job->stay > 0
+            : kind == ST_EV_GONE ? job->stopping
+                                 : job->state == ST_JOB_RUNNING)
+            return job->id;
+    }
+    return some_job(gen);
+}
+
+/* Times and bounds that an admin changes while jobs run. */
+static void change_policy(st_fuzz_gen *gen, bool together)
+{
+    st_rng *rng = &gen->rng;
+    st_policy *p = &st_fuzz_record(gen, ST_EV_POLICY, together)->event.u.policy;
+    *p = *st_core_policy(st_fuzz_run_core(gen->run));
+    switch (st_rng_below(rng, 6)) {
+    case 0:
+        p->min_run_ms = PICK(rng, 0, 20000, 5 * MINUTE, -1);
+        break;
+    case 1:
+        p->cooldown_ms = PICK(rng, 0, MINUTE, 10 * MINUTE);
+        break;
+    case 2:
+        p->bound_m = PICK(rng, 1000, 1500, 4000, 1);
+        break;
+    case 3:
+        p->patience_ms = PICK(rng, 0, MINUTE, 60 * MINUTE);
+        break;
+    case 4:
+        p->reservations = PICK(rng, 0, 1, 4, 65);
+        break;
+    default:
+        p->rebalance = !p->rebalance;
+        break;
+    }
+}
+
+static void odd_event(st_fuzz_gen *gen, bool together)
+{
+    static const st_event_kind kinds[] = {ST_EV_LATE, ST_EV_UNSTARTED, ST_EV_GONE, ST_EV_POLICY};
+    st_event_kind kind = kinds[st_rng_below(&gen->rng, ST_ARRAY_LEN(kinds))];
+    if (kind == ST_EV_POLICY) {
+        change_policy(gen, together);
+        return;
+    }
+    uint64_t id = some_job_for(gen, kind);
+    st_event *ev = &st_fuzz_record(gen, kind, together)->event;
+    if (kind == ST_EV_LATE) {
+        ev->u.finish.id = id;
+        ev->u.finish.failed = st_rng_chance(&gen->rng, 1, 3);
+    } else if (kind == ST_EV_GONE) {
+        ev->u.gone.id = id;
+        ev->u.gone.done = st_rng_chance(&gen->rng, 1, 3);
+    } else {
+        ev->u.id = id;
+    }
+}
+
 static void one_event(st_fuzz_gen *gen, bool together)
 {
     st_rng *rng = &gen->rng;
+    if (gen->odd && st_rng_chance(rng, 1, 8)) {
+        odd_event(gen, together);
+        return;
+    }
     size_t live = st_core_njobs(st_fuzz_run_core(gen->run));
     uint64_t roll = st_rng_below(rng, 100);
     if (gen->storm && st_rng_chance(rng, 1, 4))

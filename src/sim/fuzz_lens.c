@@ -15,6 +15,7 @@ st_lens st_lens_close(uint64_t seed)
                      .wait = 1,
                      .again = 1,
                      .audit = 3,
+                     .effort = 1,
                      .twin = TWIN_CHANCE,
                      .metered = true,
                      .billed = seed % 2 == 0};
@@ -26,7 +27,7 @@ st_lens st_lens_of(uint64_t seed)
     st_rng_seed(&rng, seed ^ 0x6c656e73u);
     if (st_rng_chance(&rng, 1, 32))
         return st_lens_close(seed);
-    st_lens lens = {.check = 3, .wait = 16, .again = 8, .audit = 60};
+    st_lens lens = {.check = 3, .wait = 16, .again = 8, .audit = 60, .effort = 8};
     if (st_rng_chance(&rng, 1, 8))
         lens.twin = st_rng_chance(&rng, 1, 16) ? 1 : TWIN_CHANCE;
     lens.metered = st_rng_chance(&rng, 1, 8);

@@ -338,16 +338,17 @@ int st_fuzz_moment(st_fuzz_run *run, const st_event_list *events, int64_t now, s
     st_vec_clear(&run->refusals);
     run->steps++;
     bool due = st_core_next_timer(run->core) <= run->now;
+    const st_lens *lens = &run->tape->lens;
     st_core *thorough = NULL;
     int rc = 0;
-    if (st_core_policy(run->core)->claim_effort <= EFFORT_SMALL && !st_core_resumes(run->core))
+    if (st_core_policy(run->core)->claim_effort <= EFFORT_SMALL && lens->effort > 0 &&
+        run->steps % lens->effort == 0 && !st_core_resumes(run->core))
         rc = st_core_thorough(run->core, &thorough, err);
     if (rc == 0)
         rc = apply_all(run, events, &accepted, err);
     trace_effects(run, &run->fx, "");
     if (run->tape->cover)
         st_cover_step(run->tape->cover, run->core, accepted.v, accepted.n, &run->fx);
-    const st_lens *lens = &run->tape->lens;
     if (rc == 0 && run->steps % lens->check == 0)
         rc = st_check(run->core, err);
     if (rc == 0)

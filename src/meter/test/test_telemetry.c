@@ -235,14 +235,10 @@ static void test_recall_shortened(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_slice),
-        cmocka_unit_test(test_spans_a_cut),
-        cmocka_unit_test(test_late),
-        cmocka_unit_test(test_pause),
-        cmocka_unit_test(test_partly_known),
-        cmocka_unit_test(test_recall),
-        cmocka_unit_test(test_recall_shortened),
+        cmocka_unit_test(test_whole),       cmocka_unit_test(test_slice),
+        cmocka_unit_test(test_spans_a_cut), cmocka_unit_test(test_late),
+        cmocka_unit_test(test_pause),       cmocka_unit_test(test_partly_known),
+        cmocka_unit_test(test_recall),      cmocka_unit_test(test_recall_shortened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
