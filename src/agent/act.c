@@ -329,7 +329,8 @@ void st_host_act(st_host *h, int64_t now_ms)
                         .lease_over = st_voice_lease_over(h) || h->fenced,
                         .stop_grace_ms = h->process->conf->stop_grace_ms};
 
-        if (!st_host_carved(h, &view.carved) || !carry_out(h, &view, now_ms))
+        view.uncarved = !st_host_carved(h, &view.carved);
+        if (!carry_out(h, &view, now_ms))
             return;
     }
 }

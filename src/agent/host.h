@@ -143,6 +143,7 @@ typedef struct st_host {
     bool fenced;             /* tasks were killed because the lease had ended */
     char ill[160];           /* why the node cannot be used; "": it can */
     char stuck[160];    /* why nothing can be written down, and so nothing started; "": it can */
+    char hangs[120];    /* what the GPU driver does not come back from; "": it does */
     char full[120];     /* why the disk has no room for another task; "": it has */
     char unfit[200];    /* why starts fail here, for tenants that have nothing else in common */
     char unfit_for[64]; /* the first of them */

@@ -21,7 +21,12 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "gpu/guard.h"
 #include "gpu/sim.h"
+
+/* For one call of the driver; turning MIG on resets a GPU. */
+#define DRIVER_READ_MS   5000
+#define DRIVER_CHANGE_MS 30000
 
 /* In one piece: both threads have something to say. */
 void st_say(const st_host *h, const char *event, const char *fmt, ...)
@@ -75,8 +80,15 @@ static int choose_exec(const st_agent_conf *conf, bool *ret_real, st_err *err)
     return 0;
 }
 
+static int open_nvml(const void *ctx, st_gpu **ret, st_err *err)
+{
+    return st_gpu_nvml_open(ctx, ret, err);
+}
+
+/* The simulated driver does not hang, and a process may have hundreds of them. */
 static int open_gpus(const st_agent_conf *conf, st_host *h, st_err *err)
 {
+    static const st_gpu_limits limits = {.read_ms = DRIVER_READ_MS, .change_ms = DRIVER_CHANGE_MS};
     st_gpu_sim_options sim = {.profile = conf->sim,
                               .node = h->name,
                               .seed = st_hash_str(11, h->name),
@@ -87,8 +99,9 @@ static int open_gpus(const st_agent_conf *conf, st_host *h, st_err *err)
         h->sim_gpus = true;
         r = st_gpu_sim_open(&sim, &h->gpu, err);
     } else {
-        r = st_gpu_nvml_open(NULL, &h->gpu, err);
-        if (r == -ST_EDOWN) { /* a node without GPUs is one for jobs without */
+        r = st_gpu_guard_open(open_nvml, NULL, &limits, &h->gpu, err);
+        if (r == -ST_EDOWN &&
+            !strstr(err->msg, ST_GPU_HANGS)) { /* a node without GPUs is one for jobs without */
             st_say(h, "no-gpus", "reason=\"%s\"", err->msg);
             return 0;
         }

@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "gpu/export.h"
+#include "gpu/guard.h"
 #include "gpu/sim.h"
 
 #define LEFT_MS  30000 /* for what a task left behind to go away */
@@ -100,11 +101,26 @@ static bool fatal(int64_t xid)
     return false;
 }
 
+/* A driver that hangs says nothing about its GPUs: what runs goes on, and nothing is handed out. */
+static void see_driver(st_host *h)
+{
+    char call[64];
+
+    st_gpu_hangs(h->gpu, call);
+    if (!call[0] == !h->hangs[0])
+        return;
+    h->changed = true;
+    st_say(h, call[0] ? "driver-hangs" : "driver-back", "call=\"%s\"", call);
+    h->hangs[0] = '\0';
+    if (call[0])
+        snprintf(h->hangs, sizeof h->hangs, ST_GPU_HANGS ": %s", call);
+}
+
 static void judge(st_host *h, int d, bool answers)
 {
     const st_gpu_sample *s = &h->sample[d];
 
-    if (h->ill[0])
+    if (h->ill[0] || (!answers && h->hangs[0]))
         return;
     if (!answers)
         snprintf(h->ill, sizeof h->ill, "GPU %d does not answer", d);
@@ -137,13 +153,16 @@ void st_host_sample(st_host *h, int64_t now_ms)
 
         if (r == 0)
             h->sample[d] = s;
+        else
+            see_driver(h);
         judge(h, d, r == 0);
     }
+    see_driver(h);
     st_slices_sample(h->gpu, h->journal.tasks.v, h->journal.tasks.n, now_ms, &h->slices);
     for (size_t i = 0; i < h->journal.tasks.n && !h->ill[0]; i++) {
         const st_task *t = &h->journal.tasks.v[i];
 
-        if (!st_task_live(t) && !t->gone && now_ms > t->ended_ms + LEFT_MS)
+        if (!st_task_live(t) && !t->gone && now_ms > t->ended_ms + LEFT_MS && !h->hangs[0])
             snprintf(h->ill, sizeof h->ill, "job %s is over and has left something running",
                      t->key.job);
     }

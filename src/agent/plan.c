@@ -511,7 +511,7 @@ void st_plan(const st_view *view, int64_t now_ms, st_acts *ret)
                 st_vec_push(&p.starts, &view->list->orders.v[i]);
                 claim(&p, &view->list->orders.v[i]);
             }
-    if (view->list)
+    if (view->list && !view->uncarved)
         plan_slices(&p);
     push_starts(&p);
     st_idmap_free(p.orders);

@@ -240,6 +240,7 @@ typedef struct st_view {
     const st_task *tasks;
     size_t n;
     st_carved carved;
+    bool uncarved; /* nobody can tell what is carved: nothing is */
     bool can_pause;
     st_scrub_policy scrub;
     bool lease_over; /* and the terms say kill */

@@ -142,6 +142,7 @@ void st_host_report(st_host *h)
     bool failed = h->fenced || h->ill[0];
     const char *reason = h->fenced     ? "its lease ended and its tasks were killed"
                          : h->ill[0]   ? h->ill
+                         : h->hangs[0] ? h->hangs
                          : h->stuck[0] ? h->stuck
                          : h->full[0]  ? h->full
                                        : h->unfit;

@@ -202,7 +202,7 @@ bool st_host_start(st_host *h, const st_order *o)
         refuse(h, o, false, over);
         return true;
     }
-    if (h->full[0])
+    if (h->full[0] || (h->hangs[0] && o->place.devs))
         return false;
     if (o->place.mig_profile >= 0 && !st_host_slice(h, &o->place, &slice))
         return false; /* not carved yet */

@@ -19,6 +19,7 @@
 #include "agent/pause.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "gpu/guard.h"
 
 #define SWEEP_MS 5000
 #define CLEAR_MS 60000 /* for a worker that removes what an earlier attempt left */
@@ -183,7 +184,8 @@ static bool is_paused(const st_host *h, int64_t pid)
     return false;
 }
 
-/* Of a GPU that is to be one task's alone, and that nobody we know is on. */
+/* Of a GPU that is to be one task's alone, and that nobody we know is on; pid 0: nobody can tell, for the driver
+ * hangs. */
 static bool held_by(st_host *h, int gpu, int64_t *ret_pid)
 {
     st_gpu_proc procs[64];
@@ -193,8 +195,13 @@ static bool held_by(st_host *h, int gpu, int64_t *ret_pid)
     for (size_t i = 0; i < h->daemons.n; i++)
         if (h->daemons.v[i].gpu == gpu)
             return false; /* ended before the task begins */
-    if (st_gpu_procs(h->gpu, gpu, procs, ST_ARRAY_LEN(procs), &n, &err) < 0)
-        return false;
+    if (st_gpu_procs(h->gpu, gpu, procs, ST_ARRAY_LEN(procs), &n, &err) < 0) {
+        char call[64];
+
+        st_gpu_hangs(h->gpu, call);
+        *ret_pid = 0;
+        return call[0] != '\0';
+    }
     for (size_t i = 0; i < ST_MIN(n, ST_ARRAY_LEN(procs)); i++)
         if (!is_paused(h, procs[i].pid)) {
             *ret_pid = procs[i].pid;
@@ -213,6 +220,10 @@ bool st_host_foreign(st_host *h, const st_task_place *place, char why[160])
 
         if (!(place->devs >> d & 1) || !held_by(h, d, &pid))
             continue;
+        if (pid == 0) {
+            snprintf(why, 160, "GPU %d: " ST_GPU_HANGS, d);
+            return true;
+        }
         snprintf(path, sizeof path, "/proc/%" PRId64, pid);
         if (st_file_load(path, "comm", &name, NULL) < 0)
             st_strbuf_add(&name, "unknown");

@@ -1,10 +1,13 @@
 /*
  * A library that answers like NVIDIA's on a node with two H200, for tests without one. It lacks
  * some symbols for good (serial numbers, clocks, ECC, PCIe width), says NOT
- * SUPPORTED to others (compute mode, utilisation under MIG), and fails on demand.
+ * SUPPORTED to others (compute mode, utilisation under MIG), and fails on demand. As long as the file that
+ * FAKE_NVML_HANG names has the name of a symbol in it, calls of that do not return.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpu/nvml_lib.h"
 #include "gpu/test/fake_nvml.h"
@@ -66,8 +69,25 @@ static const struct {
     {9, 15, 1, 4, 26, 33280, 2, 0x55},
 };
 
+static void hang(const char *symbol)
+{
+    const char *path = getenv("FAKE_NVML_HANG");
+    char word[64] = "";
+    FILE *f;
+
+    while (path && (f = fopen(path, "re"))) {
+        int n = fscanf(f, "%63s", word);
+
+        fclose(f);
+        if (n != 1 || strcmp(word, symbol) != 0)
+            return;
+        usleep(10000);
+    }
+}
+
 static int forced(const char *symbol)
 {
+    hang(symbol);
     for (int i = 0; i < 16; i++)
         if (fake.forced[i].symbol && strcmp(fake.forced[i].symbol, symbol) == 0)
             return fake.forced[i].result;
@@ -287,6 +307,7 @@ int nvmlDeviceGetTemperature(nv_dev dev, int sensor, uint32_t *to)
 {
     (void)dev;
     (void)sensor;
+    OBEY();
     *to = 41;
     return 0;
 }
@@ -331,6 +352,8 @@ int nvmlDeviceGetFieldValues(nv_dev dev, int n, nv_field *fields)
         fields[i].type = NV_U32;
         fields[i].result = fields[i].id == 82 ? NVML_NOT_SUPPORTED : 0;
         fields[i].value.u32 = fields[i].id == 186 ? 412345 : 2;
+        if (fields[i].id == 230 && getenv("FAKE_NVML_HANG")) /* in no need of recovery */
+            fields[i].value.u32 = 0;
     }
     return 0;
 }
