@@ -6,11 +6,14 @@ source=${STINT_SOURCE:-$(dirname "$0")/..}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# Every page but the reference of scenarios, which has parts of files.
+pages=$(find "$source/doc" -name '*.md' ! -path '*/reference/scenarios.md' ! -path '*/dev/*' ! -path '*/decisions/*' | sort)
+# shellcheck disable=SC2086 # a list of paths
 awk -v out="$work" '
     /^```yaml$/ { file = sprintf("%s/%03d.yaml", out, ++n); inside = 1; next }
     /^```$/     { inside = 0; next }
     inside      { print > file }
-' "$source/doc/admin.md" "$source/doc/tenant.md"
+' $pages
 
 count=0
 for file in "$work"/*.yaml "$source"/examples/*.yaml; do

@@ -1,5 +1,5 @@
 /*
- * stint-agent: see agent/agent.h, and doc/admin.md for how to add a node.
+ * stint-agent: see agent/agent.h, and doc/run/nodes.md for how to add a node.
  */
 #include <sodium.h>
 #include <stdbool.h>

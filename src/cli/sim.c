@@ -80,7 +80,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "  --anonymous DIR          also writes the demand to DIR/world.yaml and DIR/jobs.csv with\n"
      "                           numbers for names, for `stint sim trace`\n"
      "  -o json                  prints every figure as one JSON document\n"
-     "The store is only read. doc/admin.md describes the figures and what is assumed.\n",
+     "Only reads the store. doc/run/simulate.md describes the figures and the assumptions.\n",
      .fn = st_cli_sim_replay,
      .example = "  stint sim replay --backup monday.db --policy swap=true,min_run=5m\n"},
     {"run", "Play scenarios and check what they expect", "[-v] [-o table|json] FILE...",

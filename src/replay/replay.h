@@ -1,6 +1,6 @@
 /*
  * The demand that a stintd recorded, played again through the same core under another policy, other accounts, another
- * fleet or other prices; and both side by side. doc/admin.md says how it is used, doc/reference/traces.md compares it with traces.
+ * fleet or other prices; and both side by side. doc/run/simulate.md says how it is used, doc/reference/traces.md compares it with traces.
  *
  * The log is played twice. The first time (ST_WAS) as it was written: every row must lead to the hash it led to then.
  * That also tells how long each job really had to run, how long saving took, and when people did what. The second time
