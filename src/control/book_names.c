@@ -101,6 +101,19 @@ bool st_book_free(const st_control *ctl, const char *name)
 
 /* ---- stores of earlier versions --------------------------------------------------------------------- */
 
+/* Who goes on in the book of another that had its name: the owner should know. */
+static void say_shared(st_control *ctl)
+{
+    const st_tree *tree = st_core_tree(ctl->core);
+
+    for (size_t i = ST_ROOT + 1; i < tree->accounts.n; i++) {
+        const st_account *a = tree->accounts.v[i];
+
+        if (a->again && !a->gone && a->serial <= ctl->billing->shared_upto)
+            st_control_say(ctl, "event=book_shared account=%s id=%" PRId64, a->name, a->serial);
+    }
+}
+
 int st_books_shared(st_control *ctl, bool writes, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
@@ -109,9 +122,12 @@ int st_books_shared(st_control *ctl, bool writes, st_err *err)
     int r = st_store_meta_get(ctl->store, META, arena, &text, err);
 
     ctl->billing->shared_upto = r == 0 ? strtoll(text, NULL, 10) : INT64_MAX;
-    if (r != -ST_ENOENT || !writes)
-        return r == -ST_ENOENT ? 0 : r;
-    ctl->billing->shared_upto = st_core_tree(ctl->core)->serials;
-    snprintf(number, sizeof number, "%" PRId64, ctl->billing->shared_upto);
-    return st_store_meta_put(ctl->store, META, number, err);
+    if (r == -ST_ENOENT && writes) {
+        ctl->billing->shared_upto = st_core_tree(ctl->core)->serials;
+        snprintf(number, sizeof number, "%" PRId64, ctl->billing->shared_upto);
+        r = st_store_meta_put(ctl->store, META, number, err);
+    }
+    if (r == 0 && writes)
+        say_shared(ctl);
+    return r == -ST_ENOENT ? 0 : r;
 }

@@ -72,7 +72,7 @@ static void io_node(codec *c, st_fleet *f, st_node *node)
     IO_IN(c, node->cpu_m, 0, ST_QTY_MAX);
     IO_IN(c, node->ram_mib, 0, ST_QTY_MAX);
     IO_IN(c, node->state, 0, ST_NODE_STATE_COUNT - 1);
-    IO_IN(c, node->home, 0, ST_ACCOUNTS_MAX - 1);
+    IO_IN(c, node->home, 0, ST_PLACES_MAX - 1);
     if (c->format >= 4)
         IO_BOOL(c, node->agent);
     if (!c->out)
@@ -140,7 +140,7 @@ static void io_account(codec *c, st_account *a, size_t i)
 
 static void io_tree(codec *c, st_tree *tree)
 {
-    size_t n = io_count(c, tree->accounts.n, ST_ACCOUNTS_MAX);
+    size_t n = io_count(c, tree->accounts.n, ST_PLACES_MAX);
     if (n == 0)
         c->bad = true;
     for (size_t i = 0; i < n && !c->bad; i++) {
@@ -156,6 +156,7 @@ static void io_tree(codec *c, st_tree *tree)
             continue;
         a->again = st_map_get(tree->had, a->name, NULL);
         st_map_put(tree->had, a->name, a->id);
+        tree->ngone += a->gone;
         if (a->gone)
             continue;
         st_map_put(tree->ids, a->name, a->id);

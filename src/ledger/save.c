@@ -244,7 +244,7 @@ static void io_ledger(codec *c, st_ledger *l)
     io_gpus(c, l);
     io_books(c, l);
     size_t n = io_many(c, l->accounts.n - 1, 2);
-    if (n >= ST_ACCOUNTS_MAX)
+    if (n >= ST_PLACES_MAX)
         c->bad = true;
     for (size_t i = 0; i <= n && !c->bad; i++)
         io_account(c, l, i);

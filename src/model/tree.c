@@ -347,9 +347,13 @@ int st_tree_check(const st_tree *tree, const st_account_spec *spec, st_err *err)
     if (parent->depth + 1 > ST_DEPTH_MAX)
         return st_fail(err, ST_ELIMIT, "account %s: it would be level %d, at most %d are allowed",
                        spec->name, parent->depth + 1, ST_DEPTH_MAX);
-    if (!self && tree->accounts.n >= ST_ACCOUNTS_MAX)
+    if (!self && tree->accounts.n - tree->ngone >= ST_ACCOUNTS_MAX)
         return st_fail(err, ST_ELIMIT, "account %s: there are %d accounts already", spec->name,
                        ST_ACCOUNTS_MAX);
+    if (!self && tree->accounts.n >= ST_PLACES_MAX)
+        return st_fail(err, ST_ELIMIT,
+                       "account %s: %d accounts were made, and the records of removed ones stay",
+                       spec->name, ST_PLACES_MAX);
     int rc = check_range(spec, err);
     if (rc == 0)
         rc = check_quota(tree, self, parent, spec, err);
@@ -406,6 +410,7 @@ int st_tree_remove(st_tree *tree, int32_t id, st_err *err)
     st_account_spec_init(&nothing);
     assign(a, &nothing);
     a->gone = true;
+    tree->ngone++;
     return 0;
 }
 

@@ -91,6 +91,7 @@ typedef struct st_account {
 
 typedef struct st_tree {
     ST_VEC(st_account *) accounts;
+    size_t ngone;    /* of them; derived */
     int64_t serials; /* the last one given */
     int64_t named; /* up to this serial accounts are from before there were any: nodes knew them by
                         name */

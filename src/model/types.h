@@ -11,11 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ST_TYPES_MAX       16 /* GPU types in one fleet */
-#define ST_POOLS_MAX       64 /* pools in one fleet */
-#define ST_DEVS_MAX        16 /* GPUs in one node */
-#define ST_DEPTH_MAX       8  /* levels of accounts below the cluster */
-#define ST_ACCOUNTS_MAX    65536
+#define ST_TYPES_MAX       16      /* GPU types in one fleet */
+#define ST_POOLS_MAX       64      /* pools in one fleet */
+#define ST_DEVS_MAX        16      /* GPUs in one node */
+#define ST_DEPTH_MAX       8       /* levels of accounts below the cluster */
+#define ST_ACCOUNTS_MAX    65536   /* at a time */
+#define ST_PLACES_MAX      1048576 /* of accounts in the list, those of removed ones included */
 #define ST_NODES_MAX       262144
 #define ST_TASKS_MAX       16384                    /* tasks in one gang */
 #define ST_NAME_MAX        128                      /* bytes in any name */

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/testing.h"
+#include "control/billing.h"
 #include "control/test/world.h"
 #include "store/test/tamper.h"
 #include "vault/test/named.h"
@@ -228,11 +229,36 @@ static void ranges(void **state)
     check_ranges(w, old);
 }
 
+/* Books that were shared stay so, and are named; who is made again has its own. */
+static void shared_books(void **state)
+{
+    world *w = *state;
+    char buf[ST_NAME_MAX + 1];
+
+    make_fleet(w);
+    remove_account(w, "team");
+    make_account(w, "team", "", "{name: team}");
+    assert_string_not_equal(st_book_of(w->ctl, "team", buf), "team");
+    restart(w);
+    assert_int_equal(w->shared, 0);
+    st_control_stop(w->ctl);
+    tamper_exec(st_control_store(w->ctl), "DELETE FROM meta WHERE k = 'books_shared_upto'");
+    restart(w);
+    assert_int_equal(w->shared, 1);
+    assert_string_equal(st_book_of(w->ctl, "team", buf), "team");
+    remove_account(w, "team");
+    make_account(w, "team", "", "{name: team}");
+    assert_string_not_equal(st_book_of(w->ctl, "team", buf), "team");
+    restart(w);
+    assert_int_equal(w->shared, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sealed_for_names, begin, end),
         cmocka_unit_test_setup_teardown(ranges, begin, end),
+        cmocka_unit_test_setup_teardown(shared_books, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

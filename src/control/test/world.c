@@ -19,6 +19,8 @@ static void listen_in(void *ctx, const char *line)
 
     if (strstr(line, "event=reconciled differences=0"))
         __atomic_add_fetch(&w->compared, 1, __ATOMIC_RELAXED);
+    if (strstr(line, "event=book_shared account=team id="))
+        w->shared++;
     if (strstr(line, "event=log_parted "))
         w->parted++;
     if (strstr(line, "event=entry_refused") || strstr(line, "event=fix_of_nothing")) {

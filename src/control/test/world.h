@@ -19,6 +19,7 @@ typedef struct world {
     int64_t pass_long_us, snap_rows, tell_ms, keep_jobs_ms, keep_log_ms;
     int64_t limit_ms; /* of jobs; 0: an hour */
     int parted;       /* logs that led elsewhere */
+    int shared;       /* books of two accounts */
     int refused;      /* entries that the ledger did not take */
     int compared;     /* days on which everything was */
     int warnings;     /* about budgets; the last one: */

@@ -46,6 +46,7 @@ static void test_account_remove(void **state)
     w.core = loaded;
     tree = st_core_tree(w.core);
     assert_true(st_tree_account(tree, first)->gone);
+    assert_int_equal(tree->ngone, 1);
     ev = account_event("team", 0);
     step(&w, &ev);
     int32_t again = st_tree_find(tree, "team");

@@ -548,10 +548,40 @@ static void test_typed_sum_does_not_overflow(void **state)
     end(&w);
 }
 
+/* Whoever makes and removes accounts uses up no room of others; numbers are never given again. */
+static void test_removed_ones_do_not_count(void **state)
+{
+    (void)state;
+    world w;
+    begin(&w);
+    st_err err = {0};
+    st_account_spec spec = named("again", NULL);
+    for (int i = 0; i < ST_ACCOUNTS_MAX; i++)
+        assert_ok(st_tree_remove(w.tree, put(&w, &spec), &err));
+    assert_int_equal(w.tree->ngone, ST_ACCOUNTS_MAX);
+    int32_t id = put(&w, &spec);
+    assert_int_equal(st_tree_account(w.tree, id)->serial, ST_ACCOUNTS_MAX + 1);
+    char name[32], parent[32];
+    while (w.tree->accounts.n - w.tree->ngone < ST_ACCOUNTS_MAX) {
+        size_t n = w.tree->accounts.n;
+        snprintf(name, sizeof name, "n%zu", n);
+        snprintf(parent, sizeof parent, "n%zu", n / 256 * 256);
+        st_account_spec more =
+            named(name, n % 256 && st_tree_find(w.tree, parent) >= 0 ? parent : NULL);
+        put(&w, &more);
+    }
+    spec = named("more", NULL);
+    refused(&w, &spec, ST_ELIMIT, "there are 65536 accounts already");
+    assert_ok(st_tree_remove(w.tree, id, &err));
+    put(&w, &spec);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_create_and_change),
+        cmocka_unit_test(test_removed_ones_do_not_count),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_no_cycle),
