@@ -331,6 +331,10 @@ int st_launch_allowed(const st_order *order, st_err *err)
     if (lacks)
         return st_fail(err, ST_EPERM, "the pool of this node does not allow %s",
                        st_allow_name((st_allow)__builtin_ctz(lacks)));
+    /* stintd does not place it here; but who is nearest to the GPU looks, too. */
+    if (order->place.level == ST_LEVEL_MPS &&
+        json_is_true(json_object_get(order->job, "untrusted")))
+        return st_fail(err, ST_EPERM, "level mps is not for untrusted accounts");
     return 0;
 }
 

@@ -355,6 +355,7 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
                                .ran_ms = job ? st_job_ran_ms(job, at_ms) : 0,
                                .account = live->account,
                                .user = live->user,
+                               .untrusted = job && st_tree_untrusted(tree, job->account),
                                .domain = job ? st_tree_account(tree, domain)->name : NULL,
                                .tenant = account ? account->serial : 0,
                                .domain_tenant = st_tree_account(tree, domain)->serial,

@@ -44,6 +44,7 @@ typedef struct st_engine_order {
     int64_t ran_ms;                /* run time it has behind it at at_ms */
     const char *account;           /* whose */
     const char *user;              /* who in it */
+    bool untrusted;                /* it, or one above it: it shares no GPU at level mps */
     const char *domain;            /* the account its trust domain is named after; NULL: its own */
     int64_t tenant, domain_tenant; /* their serials, which nodes go by (st_account.serial) */
     bool named, domain_named;      /* from before there were serials: nodes may know the name */

@@ -208,6 +208,7 @@ static native_job *make_job(native *e, const st_engine_order *o)
     job->tenant = o->tenant;
     job->domain_tenant = o->domain ? o->domain_tenant : o->tenant;
     job->named = o->named;
+    job->untrusted = o->untrusted;
     job->domain_named = o->domain ? o->domain_named : o->named;
     job->doc = st_xstrdup(o->doc && o->doc[0] ? o->doc : "{}");
     job->image = st_xstrdup(o->image && o->image[0] ? o->image : "{}");

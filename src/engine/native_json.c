@@ -99,6 +99,8 @@ static void add_job(const native *e, const native_job *job, st_strbuf *out)
     st_quote_json(out, job->account);
     st_strbuf_add(out, ",\"domain\":");
     st_quote_json(out, job->domain);
+    if (job->untrusted)
+        st_strbuf_add(out, ",\"untrusted\":true");
     add_tenant("tenant", job->tenant, job->named ? job->account : NULL, out);
     add_tenant("domain_tenant", job->domain_tenant, job->domain_named ? job->domain : NULL, out);
     if (job->type) {

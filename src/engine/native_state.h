@@ -52,6 +52,7 @@ typedef struct native_job {
     int64_t watts, vram_mib;       /* of one of its devices, at most */
     int64_t tenant, domain_tenant; /* serials of the accounts */
     bool named, domain_named;      /* st_engine_order */
+    bool untrusted;                /* likewise */
     char *account, *user, *domain, *doc, *image, *type, *hosts; /* hosts: JSON, one per task */
     const char *profile;
     st_shape shape;

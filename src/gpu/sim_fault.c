@@ -12,6 +12,8 @@
 #include "gpu/sim_state.h"
 
 #define LINE_MAX_BYTES 4096
+#define INTRUDER       UINT64_MAX /* no job has it */
+#define INTRUDER_MIB   512
 
 typedef struct fault_row {
     const char *name;
@@ -41,6 +43,19 @@ static void heal(sim_gpu *gpu)
     st_vec_clear(&gpu->loads);
     st_vec_clear(&gpu->residue);
     gpu->stuck = false;
+}
+
+/* Somebody's process without a job, with all it does. */
+static void intrude(sim_gpu *gpu, int64_t pid)
+{
+    for (size_t i = gpu->loads.n; i-- > 0;)
+        if (gpu->loads.v[i].job == INTRUDER)
+            st_vec_remove(&gpu->loads, i);
+    if (pid > 0)
+        st_vec_push(&gpu->loads,
+                    (sim_load){.job = INTRUDER,
+                               .gi = ST_GPU_WHOLE,
+                               .what = {.pid = pid, .mem_mib = INTRUDER_MIB, .busy_m = 100}});
 }
 
 static void inflict(st_gpu_sim *s, int at, st_gpu_fault fault, int64_t value)
@@ -82,6 +97,9 @@ static void inflict(st_gpu_sim *s, int at, st_gpu_fault fault, int64_t value)
     case ST_GPU_FAULT_MEMORY:
         if (gpu->loads.n > 0)
             gpu->loads.v[gpu->loads.n - 1].what.mem_mib = ST_MIN(value, gpu->product->vram_mib);
+        break;
+    case ST_GPU_FAULT_PROCESS:
+        intrude(gpu, value);
         break;
     case ST_GPU_FAULT_LOST:
         gpu->lost = true;

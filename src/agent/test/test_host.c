@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/host.h"
 #include "base/testing.h"
@@ -48,6 +49,58 @@ static void an_end_that_a_kill_sees_is_told(void **state)
     st_host_free(h);
 }
 
+#define OUTPUT INT64_C(1000000)
+
+/* A task's output is so long, and all of it is there. */
+static int long_output(st_exec *e, const st_task *t, int64_t offset, char *buf, size_t cap,
+                       st_run_piece *ret, st_err *err)
+{
+    size_t n = (size_t)ST_MIN(OUTPUT - offset, (int64_t)cap);
+
+    (void)e;
+    (void)t;
+    (void)err;
+    memset(buf, 'x', n);
+    *ret = (st_run_piece){.offset = offset, .end = OUTPUT, .n = n};
+    return 0;
+}
+
+/* The next piece of a task that left the list so long ago, of which `sent` bytes were brought. */
+static void brings(int64_t left_ms, int64_t sent, const char *path)
+{
+    static const st_exec_ops wordy = {.name = "test", .log = long_output};
+    st_lines_conf lines = {.url = "http://127.0.0.1:1"};
+    st_process process = {0};
+    st_exec exec = {.ops = &wordy};
+    st_host *h = st_host_new(&process, "n1", "/nonexistent");
+    st_task t = {.key = {.job = "j1", .stay = 1}, .phase = ST_PHASE_ENDED, .started_ms = 1};
+    st_err err = {0};
+
+    assert_ok(st_lines_new(&lines, &process.lines, &err));
+    h->exec = &exec;
+    h->now_ms = 10 * ST_LOG_WAIT_MS;
+    t.unlisted_ms = h->now_ms - left_ms;
+    t.log_sent = sent;
+    st_journal_add(&h->journal, &t);
+    h->mail.chunk = 1000;
+    st_host_logs(h);
+    assert_int_equal(h->mail.piece_state, ST_PIECE_READY);
+    assert_int_equal(h->mail.piece.n, 1000);
+    assert_string_equal(h->mail.piece_path, path);
+    h->exec = NULL;
+    st_host_free(h);
+    st_lines_free(process.lines);
+}
+
+/* A log that is still not brought after minutes is cut: the offset of its last lines says how much is missing. */
+static void a_log_that_is_cut_says_where_it_goes_on(void **state)
+{
+    (void)state;
+    brings(1000, 500, "/v1/agent/logs/j1/1/0?offset=500");
+    brings(ST_LOG_WAIT_MS / 2, 500, "/v1/agent/logs/j1/1/0?offset=999000");
+    brings(ST_LOG_WAIT_MS / 2, OUTPUT - 1000, "/v1/agent/logs/j1/1/0?offset=999000");
+}
+
 /* What follows first, and how much. */
 static void follows(const st_task *tasks, size_t n, st_act_kind kind, const char *job)
 {
@@ -88,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strays_go_together),
+        cmocka_unit_test(a_log_that_is_cut_says_where_it_goes_on),
         cmocka_unit_test(an_end_that_a_kill_sees_is_told),
     };
 

@@ -185,6 +185,34 @@ static void test_permissions(void **state)
     }
 }
 
+/* Also one below it that is called trusted: stintd says what holds. */
+static void test_untrusted(void **state)
+{
+    static const struct {
+        st_level level;
+        int untrusted; /* -1: nothing is said */
+        bool refused;
+    } rows[] = {{ST_LEVEL_MPS, 1, true},
+                {ST_LEVEL_MPS, 0, false},
+                {ST_LEVEL_MPS, -1, false},
+                {ST_LEVEL_WHOLE, 1, false}};
+
+    (void)state;
+    for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++) {
+        json_t *job = json_pack("{s:b}", "untrusted", rows[i].untrusted);
+        st_order o = {.job = rows[i].untrusted < 0 ? NULL : job,
+                      .place = {.level = rows[i].level},
+                      .allow = UINT32_MAX};
+        st_err err = {0};
+
+        if (rows[i].refused)
+            assert_fails(st_launch_allowed(&o, &err), ST_EPERM, "not for untrusted accounts");
+        else
+            assert_ok(st_launch_allowed(&o, &err));
+        json_decref(job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +221,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_crash_in_between, begin, end),
         cmocka_unit_test_setup_teardown(chosen_names_get_nothing, begin, end),
         cmocka_unit_test(test_permissions),
+        cmocka_unit_test(test_untrusted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,6 +114,7 @@ static void order_to(st_engine *engine, world *w, st_engine_order_kind kind, uin
                                .until_ms = kind == ST_ENG_CHECKPOINT ? w->now + 5000 : 0,
                                .account = "lab",
                                .domain = job == 9 ? "institute" : NULL,
+                               .untrusted = job == 9,
                                .doc = "{\"command\":[\"x\"]}",
                                .spec = &spec,
                                .grants = grants,
@@ -279,11 +280,13 @@ static void the_list_names_the_trust_domain(void **state)
     order(w, ST_ENG_RUN, 9, 1, 1);
     assert_true(st_native_desired(w->engine, 0, NULL, 0, &out));
     assert_non_null(strstr(st_strbuf_str(&out), "\"account\":\"lab\",\"domain\":\"institute\""));
+    assert_non_null(strstr(st_strbuf_str(&out), "\"untrusted\":true"));
     order(w, ST_ENG_STOP, 9, 1, 0);
     order(w, ST_ENG_RUN, 1, 1, 1);
     st_strbuf_clear(&out);
     assert_true(st_native_desired(w->engine, 0, NULL, 0, &out));
     assert_non_null(strstr(st_strbuf_str(&out), "\"domain\":\"lab\""));
+    assert_null(strstr(st_strbuf_str(&out), "untrusted"));
 }
 
 static void a_job_that_pauses_is_told_to_pause(void **state)
