@@ -163,7 +163,8 @@ done
 # ---- credits, and a price that changes under a job -------------------------------------------------------
 
 as root
-try 0 'capped is given 1.25' admin credit capped 1.25 --reason 'a broken fan'
+try 5 'more than account capped was charged' admin credit capped 1000000 --reason 'a broken fan'
+try 0 'capped is given 1.25' admin credit capped 1.25 --yes --reason 'a broken fan'
 try 2 'needs a --reason' admin credit capped 1
 try 2 'more than 0' admin credit capped --reason x -- -1
 try 4 'did you mean capped' admin credit caped 1 --reason x

@@ -138,24 +138,24 @@ static void credit_done(st_cmd *cmd, const st_err *err)
         st_strbuf_addc(&out, '{');
         st_out_text(&out, "account", c->credit.account);
         st_out_money(&out, "amount", c->credit.amount_udollars);
-        st_out_int(&out, "entry", c->credit.seq);
+        if (c->credit.pending)
+            st_out_raw(&out, "pending", "true");
+        else
+            st_out_int(&out, "entry", c->credit.seq);
         st_strbuf_addc(&out, '}');
-        st_call_reply_buf(c->call, 201, NULL, &out);
+        st_call_reply_buf(c->call, c->credit.pending ? 200 : 201, NULL, &out);
     }
     credit_free(c);
 }
 
 typedef struct credit_fields {
     const char *amount, *reason;
-    int64_t fixes;
+    int64_t fixes, reverse;
+    bool confirm;
 } credit_fields;
 
 static const st_field credit_rows[] = {
-    {.key = "amount",
-     .kind = ST_F_TEXT,
-     .offset = offsetof(credit_fields, amount),
-     .number = true,
-     .required = true},
+    {.key = "amount", .kind = ST_F_TEXT, .offset = offsetof(credit_fields, amount), .number = true},
     {.key = "reason",
      .kind = ST_F_LINE,
      .offset = offsetof(credit_fields, reason),
@@ -165,8 +165,38 @@ static const st_field credit_rows[] = {
      .offset = offsetof(credit_fields, fixes),
      .lo = 1,
      .hi = INT64_MAX},
+    {.key = "reverse",
+     .kind = ST_F_I64,
+     .offset = offsetof(credit_fields, reverse),
+     .lo = 1,
+     .hi = INT64_MAX},
+    {.key = "confirm", .kind = ST_F_BOOL, .offset = offsetof(credit_fields, confirm)},
     {0},
 };
+
+/* Either an amount, for an entry or not, or the credit that is taken back. */
+static int check_credit(const credit_fields *f, st_cmd_credit *ret, st_err *err)
+{
+    int r = 0;
+
+    if (!f->amount == (f->reverse == 0))
+        return st_fail(err, ST_EINVAL, "give an amount, or the credit to reverse");
+    if (f->reverse > 0 && f->fixes > 0)
+        return st_fail(err, ST_EINVAL, "entry and reverse do not go together");
+    if (f->amount)
+        r = st_money_parse(f->amount, &ret->amount_udollars, err);
+    if (r == 0 && f->amount && ret->amount_udollars <= 0)
+        r = st_fail(err, ST_ERANGE,
+                    "a credit is more than 0; what was used is charged by prices, and a credit "
+                    "is taken back with reverse");
+    if (r == 0 && (f->reason[0] == '\0' || strlen(f->reason) > REASON_MAX))
+        r = st_fail(err, ST_ERANGE, "a credit needs a reason of at most %d bytes", REASON_MAX);
+    ret->reason = f->reason;
+    ret->fixes = f->fixes;
+    ret->reverse = f->reverse;
+    ret->confirmed = f->confirm;
+    return r;
+}
 
 static int read_credit(credit_change *c, st_err *err)
 {
@@ -177,15 +207,7 @@ static int read_credit(credit_change *c, st_err *err)
         r = st_doc_expect(c->doc, st_doc_root(c->doc), ST_DOC_MAP, err);
     if (r == 0)
         r = st_fields_read(c->doc, st_doc_root(c->doc), credit_rows, &f, err);
-    if (r == 0)
-        r = st_money_parse(f.amount, &c->credit.amount_udollars, err);
-    if (r == 0 && c->credit.amount_udollars <= 0)
-        r = st_fail(err, ST_ERANGE, "a credit is more than 0; what was used is charged by prices");
-    if (r == 0 && (f.reason[0] == '\0' || strlen(f.reason) > REASON_MAX))
-        r = st_fail(err, ST_ERANGE, "a credit needs a reason of at most %d bytes", REASON_MAX);
-    c->credit.reason = f.reason;
-    c->credit.fixes = f.fixes;
-    return r;
+    return r < 0 ? r : check_credit(&f, &c->credit, err);
 }
 
 void st_api_credit_make(st_call *call, void *ctx)
@@ -206,6 +228,60 @@ void st_api_credit_make(st_call *call, void *ctx)
     c->credit.cmd.done = credit_done;
     st_call_defer(call);
     st_api_post(api, call, &c->credit.cmd);
+}
+
+/* Credits that wait for a second owner. */
+typedef struct pending_list {
+    st_strbuf *out;
+    int64_t now;
+} pending_list;
+
+static int pending_row(void *ctx, const st_thing_row *row, st_err *err)
+{
+    const pending_list *l = ctx;
+    st_strbuf *out = l->out;
+    json_t *doc = json_loads(row->doc, 0, NULL);
+    json_int_t entry = json_integer_value(json_object_get(doc, "entry")),
+               amount = json_integer_value(json_object_get(doc, "amount_udollars"));
+
+    (void)err;
+    if (row->at_ms + ST_CREDIT_PENDING_MS < l->now) {
+        json_decref(doc);
+        return 0;
+    }
+    st_strbuf_add(out, out->s[out->n - 1] == '[' ? "{" : ",{");
+    st_out_text(out, "account", json_string_value(json_object_get(doc, "account")));
+    st_out_money(out, "amount", amount);
+    st_out_text(out, "reason", json_string_value(json_object_get(doc, "reason")));
+    st_out_text(out, "by", json_string_value(json_object_get(doc, "by")));
+    st_out_time(out, "at", row->at_ms);
+    if (entry > 0)
+        st_out_int(out, amount < 0 ? "reverse" : "entry", entry);
+    st_strbuf_addc(out, '}');
+    json_decref(doc);
+    return 0;
+}
+
+void st_api_credits_pending(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    st_err err = {0};
+    st_store *reader = st_api_reader(api, &err);
+    int r = reader ? 0 : -err.code;
+
+    st_api_stamp_now(api, call);
+    st_strbuf_add(&out, "{\"credits\":[");
+    if (r == 0)
+        r = st_store_things(
+            reader, "credit", pending_row,
+            &(pending_list){.out = &out, .now = api->options.clock(api->options.ctx)}, &err);
+    st_api_reader_back(api, reader);
+    st_strbuf_add(&out, "]}");
+    if (r < 0)
+        st_call_fail(call, &err);
+    else
+        st_call_reply_buf(call, 200, NULL, &out);
 }
 
 /* ---- what is agreed, and what is left of it ------------------------------------------------------ */
@@ -269,12 +345,14 @@ static int fill_budget(st_question *q, st_core *core, st_err *err)
     st_out_text(&q->out, "period", st_ledger_period(st_tx_ledger(q->tx))->name);
     st_out_money(&q->out, "cap", s.cap);
     st_out_money(&q->out, "budget", s.budget);
-    st_out_money(&q->out, "spent", s.spent);
+    /* Credits beyond what was charged are no spending: they are told as what they are. */
+    st_out_money(&q->out, "spent", ST_MAX(s.spent, 0));
+    st_out_money(&q->out, "credit", ST_MAX(-s.spent, 0));
     st_out_money(&q->out, "running", s.running);
     st_out_money(&q->out, "held", s.held);
     st_out_money(&q->out, "reserved", s.reserved);
     st_out_money(&q->out, "left", s.cap == ST_UNSET ? ST_UNSET : s.left);
-    st_out_money(&q->out, "committed", s.spent + s.held + s.reserved);
+    st_out_money(&q->out, "committed", ST_MAX(s.spent, 0) + s.held + s.reserved);
     st_out_int(&q->out, "warnings", s.warned);
     st_strbuf_addc(&q->out, '}');
     return 0;

@@ -213,6 +213,7 @@ st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api
 st_handler st_api_agent_logs, st_api_agent_challenge;
 st_handler st_api_prices_list, st_api_prices_publish, st_api_plan_get, st_api_plan_put;
 st_handler st_api_budget_get, st_api_credit_make, st_api_billing, st_api_reconcile;
-st_handler st_api_bills_list, st_api_bill_get, st_api_bill_entries, st_api_forecast, st_api_metered;
+st_handler st_api_bills_list, st_api_bill_get, st_api_bill_entries, st_api_forecast, st_api_metered,
+    st_api_credits_pending;
 
 #endif

@@ -139,7 +139,8 @@ extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_
     st_cli_quota_options[], st_cli_account_limit_options[], st_cli_events_options[],
     st_cli_audit_options[];
 extern const st_cli_row st_cli_join_options[], st_cli_bill_options[], st_cli_usage_options[],
-    st_cli_budget_options[], st_cli_plan_options[], st_cli_credit_options[];
+    st_cli_budget_options[], st_cli_reconcile_options[], st_cli_plan_options[],
+    st_cli_credit_options[];
 
 /* st_cli_options over such a table; `into` is the verb's struct. */
 int st_cli_read(int argc, char **argv, const st_cli_row *rows, void *into, int min, int max,

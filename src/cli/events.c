@@ -279,12 +279,16 @@ const st_cli_verb st_cli_admin_verbs[] = {
      "to the account and all below it that have no plan of their own.\n",
      .fn = st_cli_admin_plan, .options = st_cli_plan_options,
      .example = "  stint admin plan vision plan.yaml\n"},
-    {"credit", "Credit an account", "[OPTION...] ACCOUNT AMOUNT", .fn = st_cli_admin_credit,
-     .options = st_cli_credit_options,
-     .example = "  stint admin credit vision 12.50 --reason 'outage of 3 November'\n"},
+    {"credit", "Credit an account, or reverse a credit", "[OPTION...] ACCOUNT [AMOUNT]",
+     "A credit above what the account was charged, less the credits it has, needs --yes. If the\n"
+     "configuration has credit_alone, a larger credit needs a second owner: stintd posts it when\n"
+     "another owner asks for the same account, amount and reason.\n",
+     .fn = st_cli_admin_credit, .options = st_cli_credit_options,
+     .example = "  stint admin credit vision 12.50 --reason 'outage of 3 November'\n"
+                "  stint admin credit vision --reverse 412 --reason 'wrong account'\n"},
     {"reconcile", "Compare meter, ledger, store and agents' counters", "[OPTION...]",
      "Prints one sentence per difference. stintd runs it once a day by itself.\n",
-     .fn = st_cli_admin_reconcile, .options = st_cli_budget_options,
+     .fn = st_cli_admin_reconcile, .options = st_cli_reconcile_options,
      .example = "  stint admin reconcile\n"},
     {"clock", "Show stintd's time and the machine's clock, or accept that clock", "[accept]",
      "stintd does not follow a clock that jumps: its time continues from the last trusted\n"

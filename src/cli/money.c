@@ -14,8 +14,8 @@
 typedef struct money_flags {
     st_cli_format format;
     const char *month, *by, *reason;
-    int64_t entry;
-    bool recent, watch, cluster, forecast;
+    int64_t entry, reverse;
+    bool recent, watch, cluster, forecast, yes, pending;
 } money_flags;
 
 #define OUTPUT(words, kind)                                        \
@@ -26,6 +26,7 @@ typedef struct money_flags {
 
 static const st_cli_row output_options[] = {OUTPUT("table|json|csv", ST_CLI_LISTING), {0}};
 static const st_cli_row answer_options[] = {OUTPUT("table|json", ST_CLI_OUTPUT), {0}};
+const st_cli_row st_cli_reconcile_options[] = {OUTPUT("table|json", ST_CLI_OUTPUT), {0}};
 const st_cli_row st_cli_budget_options[] = {
     {"forecast", 'f', ST_CLI_FLAG, offsetof(money_flags, forecast), NULL,
      "instead: what the month will have cost at its end, and what each day has cost", 0, 0},
@@ -169,6 +170,7 @@ static int put_budget(st_cli *cli, st_client *client, const money_flags *f, cons
         {"Budget", "budget", ST_VIEW_TEXT, NULL},
         {"Spent", "spent", ST_VIEW_TEXT, NULL},
         {"  of it running", "running", ST_VIEW_TEXT, NULL},
+        {"Credit left over", "credit", ST_VIEW_TEXT, NULL},
         {"On hold", "held", ST_VIEW_TEXT, NULL},
         {"Floors to come", "reserved", ST_VIEW_TEXT, NULL},
         {"Together", "committed", ST_VIEW_TEXT, NULL},
@@ -383,6 +385,12 @@ const st_cli_row st_cli_credit_options[] = {
      "reason, shown on the bill", 0, 0},
     {"entry", 'e', ST_CLI_I64, offsetof(money_flags, entry), "N",
      "entry of the account's book that the credit is about", 1, INT64_MAX},
+    {"reverse", 'R', ST_CLI_I64, offsetof(money_flags, reverse), "N",
+     "reverse the credit with this entry, instead of an amount", 1, INT64_MAX},
+    {"yes", 'y', ST_CLI_FLAG, offsetof(money_flags, yes), NULL,
+     "credit more than the account was charged", 0, 0},
+    {"pending", 'p', ST_CLI_FLAG, offsetof(money_flags, pending), NULL,
+     "list the credits that wait for a second owner, instead", 0, 0},
     OUTPUT("table|json", ST_CLI_OUTPUT),
     {0},
 };
@@ -426,34 +434,86 @@ int st_cli_admin_plan(st_cli *cli, int argc, char **argv, st_err *err)
     return r < 0 && account ? st_admin_near(client, "accounts", account, r, err) : r;
 }
 
+static int list_pending(st_cli *cli, st_client *client, const money_flags *f, st_err *err)
+{
+    static const st_view_column columns[] = {
+        {"ACCOUNT", "account", ST_VIEW_TEXT, NULL}, {"AMOUNT", "amount", ST_VIEW_NUM, NULL},
+        {"REASON", "reason", ST_VIEW_TEXT, NULL},   {"BY", "by", ST_VIEW_TEXT, NULL},
+        {"AGE", "at", ST_VIEW_AGE, NULL},           {0},
+    };
+
+    return st_view_list(cli, client, f->format, "/v1/credits/pending", "credits", columns, err);
+}
+
+/* What is said of a credit that was taken; one that waits says how it goes on. */
+static void say_credit(st_cli *cli, const json_t *doc)
+{
+    const char *account = st_view_text(doc, "account"), *amount = st_view_text(doc, "amount");
+
+    if (json_is_true(json_object_get(doc, "pending")))
+        fprintf(cli->out,
+                "nothing is given yet: a second owner must ask for the same (%s %s, with the same "
+                "reason)\n",
+                account, amount);
+    else if (amount[0] == '-')
+        fprintf(cli->out, "account %s has a credit of %s less\n", account, amount + 1);
+    else
+        fprintf(cli->out, "account %s is given %s (entry %lld)\n", account, amount,
+                (long long)json_integer_value(json_object_get(doc, "entry")));
+}
+
+static int send_credit(st_cli *cli, st_client *client, const money_flags *f, const char *account,
+                       const char *amount, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    char key[ST_KEY_MAX], *text;
+    json_t *doc = NULL, *body = json_pack("{s:s}", "reason", f->reason);
+    int r;
+
+    if (amount)
+        json_object_set_new(body, "amount", json_string(amount));
+    if (f->entry > 0)
+        json_object_set_new(body, "entry", json_integer(f->entry));
+    if (f->reverse > 0)
+        json_object_set_new(body, "reverse", json_integer(f->reverse));
+    if (f->yes)
+        json_object_set_new(body, "confirm", json_true());
+    text = json_dumps(body, JSON_COMPACT);
+    json_decref(body);
+    st_admin_path(&path, "accounts", account);
+    st_strbuf_add(&path, "/credits");
+    st_client_key(key);
+    r = st_client_json(
+        client,
+        &(st_request){.method = "POST", .path = st_strbuf_str(&path), .body = text, .key = key},
+        &doc, &response, err);
+    if (r == 0 && f->format == ST_CLI_JSON)
+        st_view_raw(cli, &response);
+    else if (r == 0)
+        say_credit(cli, doc);
+    json_decref(doc);
+    free(text);
+    return r;
+}
+
 int st_cli_admin_credit(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    char key[ST_KEY_MAX];
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
-    ST_CLEANUP(st_body_done) st_body body = {0};
-    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
     money_flags f = {0};
-    int n, r = begin(cli, argc, argv, st_cli_credit_options, 2, 2, &f, &client, &n, err);
+    int n, r = begin(cli, argc, argv, st_cli_credit_options, 0, 2, &f, &client, &n, err);
 
-    if (r == 0 && !f.reason)
-        r = st_fail(err, ST_EINVAL, "%s: a credit needs a --reason", argv[0]);
     if (r < 0)
         return r;
-    st_body_put(&body, "amount", argv[2]);
-    st_body_put(&body, "reason", f.reason);
-    if (f.entry > 0)
-        st_strbuf_addf(&said, "%lld", (long long)f.entry);
-    st_body_put(&body, "entry", f.entry > 0 ? st_strbuf_str(&said) : NULL);
-    st_admin_path(&path, "accounts", argv[1]);
-    st_strbuf_add(&path, "/credits");
-    st_strbuf_clear(&said);
-    st_strbuf_addf(&said, "account %s is given %s", argv[1], argv[2]);
-    st_client_key(key);
-    r = st_admin_send(
-        cli, client,
-        &(st_request){
-            .method = "POST", .path = st_strbuf_str(&path), .body = st_body_end(&body), .key = key},
-        f.format, st_strbuf_str(&said), err);
+    if (f.pending)
+        return n > 0 ? st_fail(err, ST_EINVAL, "%s: --pending goes alone", argv[0])
+                     : list_pending(cli, client, &f, err);
+    if (n != (f.reverse > 0 ? 1 : 2))
+        return st_fail(err, ST_EINVAL,
+                       "%s: give an account and an amount, or an account and --reverse", argv[0]);
+    if (!f.reason)
+        return st_fail(err, ST_EINVAL, "%s: a credit needs a --reason", argv[0]);
+    r = send_credit(cli, client, &f, argv[1], n > 1 ? argv[2] : NULL, err);
     return r < 0 ? st_admin_near(client, "accounts", argv[1], r, err) : 0;
 }
 

@@ -5,7 +5,7 @@
  *   keys.c      who signs                 books.c     how far each book is, and writing entries
  *   entries.c   from records to entries   money.c     what a transaction means in money; cuts; closes
  *   admit.c     holds and floors          billing_load.c   from the store back; the snapshot
- *   budget.c    warnings
+ *   budget.c    warnings                  credits.c   credits by a person
  *
  * Invariants:
  *  1 An interval is metered, posted and in the log in one transaction, or not at all.

@@ -69,6 +69,8 @@ typedef struct st_billing_options {
     const char *currency; /* how the money is called, "USD" */
     const char *key;      /* the file of the key that signs; beside the store */
     const char *cluster;  /* whose books these are, "stint" */
+    bool credit_second;   /* credits above this need a second owner */
+    int64_t credit_alone_udollars;
 } st_billing_options;
 
 typedef struct st_control_options {

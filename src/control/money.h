@@ -42,15 +42,22 @@ typedef struct st_cmd_plan {
 
 void st_cmd_plan_init(st_cmd_plan *cmd);
 
-/* Gives an account money back, with a reason. */
+/* Gives an account money back, with a reason, or takes a credit back. ST_ESTATE: it is more than the account was charged and
+ * nobody has confirmed that; or the credit was taken back before. */
 typedef struct st_cmd_credit {
     st_cmd cmd;
     st_identity who;
     const char *account, *reason;
-    int64_t amount_udollars; /* above 0 */
+    int64_t amount_udollars; /* above 0; of a reversal it is given, below 0 */
     int64_t fixes;           /* the entry of its book this is about; 0: none */
-    int64_t seq;             /* given */
+    int64_t reverse;         /* the credit that is taken back; 0: one is given */
+    bool confirmed;          /* however much it is */
+    bool pending; /* given: a second owner must ask for the same, and nothing was posted */
+    int64_t seq;  /* given */
 } st_cmd_credit;
+
+/* What nobody has joined by then is forgotten. */
+#define ST_CREDIT_PENDING_MS (INT64_C(7) * 86400 * 1000)
 
 void st_cmd_credit_init(st_cmd_credit *cmd);
 
@@ -67,6 +74,8 @@ int st_tx_bill(st_tx *tx, const char *account, const char *period, st_bill *ret,
  * texts are good until fn returns. */
 typedef void (*st_open_fn)(void *ctx, const st_entry *e);
 int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx, st_err *err);
+/* The same of the account alone. */
+int st_tx_open_own(st_tx *tx, const char *account, st_open_fn fn, void *ctx, st_err *err);
 /* Whether caps would let a job in; nothing is held. ST_EBUDGET: they would not. */
 int st_tx_admit(st_tx *tx, const st_job_spec *spec, st_err *err);
 int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err);

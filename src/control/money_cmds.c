@@ -126,45 +126,6 @@ void st_cmd_plan_init(st_cmd_plan *cmd)
     cmd->cmd.run = run_plan;
 }
 
-/* ---- credits --------------------------------------------------------------------------------------- */
-
-/* Tenants read their books: who of the cluster gave it is in the audit log alone. */
-static int run_credit(st_tx *tx, st_cmd *cmd, st_err *err)
-{
-    st_cmd_credit *c = (st_cmd_credit *)cmd;
-    ST_CLEANUP(st_strbuf_done) st_strbuf detail = {0};
-    char book[ST_NAME_MAX + 1];
-    st_entry e = {.kind = ST_ENTRY_CREDIT,
-                  .account = st_book_of(tx->ctl, c->account, book),
-                  .amount = c->amount_udollars,
-                  .fixes = c->fixes,
-                  .reason = c->reason,
-                  .by = "owner"};
-    int32_t id;
-    int r = need_account(tx, c->account, &id, err);
-
-    if (r == 0 && id == ST_ROOT)
-        r = st_fail(err, ST_EINVAL, "a credit is given to an account");
-    if (r == 0 && c->fixes > st_ledger_seq(tx->ctl->billing->ledger, e.account))
-        r = st_fail(err, ST_ENOENT, "account %s has no entry %" PRId64, c->account, c->fixes);
-    if (r == 0)
-        r = st_money_post(tx, &e, err);
-    if (r < 0)
-        return r;
-    c->seq = e.seq;
-    st_strbuf_addf(&detail, "{\"amount_udollars\":%" PRId64 ",\"entry\":%" PRId64 ",\"reason\":",
-                   c->amount_udollars, e.seq);
-    st_quote_json(&detail, c->reason);
-    st_strbuf_addc(&detail, '}');
-    return st_tx_audit(tx, &c->who, "credit.give", c->account, c->account, st_strbuf_str(&detail),
-                       err);
-}
-
-void st_cmd_credit_init(st_cmd_credit *cmd)
-{
-    cmd->cmd.run = run_credit;
-}
-
 /* ---- questions --------------------------------------------------------------------------------------- */
 
 const st_ledger *st_tx_ledger(st_tx *tx)
@@ -236,6 +197,28 @@ int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx,
     if (r == 0)
         st_meter_open(tx->ctl->billing->meter, tx->now, add_open, &o);
     return r;
+}
+
+typedef struct own_ctx {
+    const char *book;
+    st_open_fn fn;
+    void *ctx;
+} own_ctx;
+
+static void if_own(void *ctx, const st_entry *e)
+{
+    const own_ctx *o = ctx;
+
+    if (strcmp(e->account, o->book) == 0)
+        o->fn(o->ctx, e);
+}
+
+int st_tx_open_own(st_tx *tx, const char *account, st_open_fn fn, void *ctx, st_err *err)
+{
+    char book[ST_NAME_MAX + 1];
+    own_ctx o = {.book = st_book_of(tx->ctl, account, book), .fn = fn, .ctx = ctx};
+
+    return st_tx_open_entries(tx, account, if_own, &o, err);
 }
 
 typedef struct running_ctx {

@@ -110,8 +110,9 @@ static bool good_fields(const st_entry *e)
     case ST_ENTRY_PIECES:
         return good_name(e->job) && good_name(e->workload) && e->pieces >= 0;
     case ST_ENTRY_CREDIT:
-        return e->amount > 0 && e->amount <= ST_AMOUNT_MAX && e->reason && e->reason[0] && e->by &&
-               e->fixes >= 0;
+        /* Below 0 it takes back the credit it names. */
+        return e->amount != 0 && e->amount <= ST_AMOUNT_MAX && e->amount >= -ST_AMOUNT_MAX &&
+               e->reason && e->reason[0] && e->by && e->fixes >= (e->amount < 0 ? 1 : 0);
     case ST_ENTRY_HOLD:
         return good_name(e->job) && e->amount >= 0 && e->amount <= ST_AMOUNT_MAX;
     case ST_ENTRY_RELEASE:

@@ -456,6 +456,8 @@ static int check_span(const st_billcheck *c, const st_entry *e, st_err *err)
     if ((e->kind == ST_ENTRY_FIX || e->kind == ST_ENTRY_LOST) &&
         (e->fixes < 1 || e->fixes >= e->seq))
         return st_fail(err, ST_ECORRUPT, "it corrects none of the entries before it");
+    if (e->kind == ST_ENTRY_CREDIT && e->amount <= 0 && (e->fixes < 1 || e->fixes >= e->seq))
+        return st_fail(err, ST_ECORRUPT, "it takes back none of the credits before it");
     if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_RESERVE)
         return 0;
     if (e->from_ms < p->from_ms || e->to_ms > p->to_ms || e->from_ms > e->to_ms ||

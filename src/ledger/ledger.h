@@ -230,7 +230,7 @@ typedef struct st_entry {
 
     int64_t total, granted, idle, unhealthy, overhead; /* FLEET */
 
-    int64_t amount; /* HOLD: held; CREDIT: granted, positive; LOST: credited now */
+    int64_t amount; /* HOLD: held; CREDIT: granted, below 0 taken back; LOST: credited now */
     int64_t fixes;  /* seq of the entry it corrects; 0: none */
     int64_t
         capped; /* FIX: what caps had paid of the entry it corrects, with all corrections before */

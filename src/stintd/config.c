@@ -81,7 +81,12 @@ static const st_field rows[] = {
     {.key = k, .kind = what, .offset = offsetof(fields, c.f), .lo = low, .hi = high},
     CONFIG_TABLE(X)
 #undef X
-        {.key = "policy", .kind = ST_F_NODE, .offset = offsetof(fields, policy)},
+        {.key = "credit_alone",
+         .kind = ST_F_I64,
+         .offset = offsetof(fields, c.credit_alone),
+         .hi = 1000000000,
+         .none = true},
+    {.key = "policy", .kind = ST_F_NODE, .offset = offsetof(fields, policy)},
     {.key = "quota", .kind = ST_F_NODE, .offset = offsetof(fields, quota)},
     {.key = "quota_total", .kind = ST_F_NODE, .offset = offsetof(fields, quota_total)},
     {0},
@@ -109,6 +114,7 @@ void st_config_init(st_config *config)
                           .billing_zone = "UTC",
                           .billing_currency = "USD",
                           .billing_cluster = "stint",
+                          .credit_alone = ST_UNSET,
                           .policy = st_policy_default(),
                           .quota = st_allowance_default(),
                           .quota_total = st_allowance_total()};
@@ -330,6 +336,9 @@ void st_config_help(st_strbuf *out)
     st_strbuf_addf(out, "%s: %s\n    # %s\n", key, default_, about);
     CONFIG_TABLE(X)
 #undef X
+    st_strbuf_add(
+        out, "credit_alone: none\n    # dollars that one owner may credit; above that a second "
+             "one must ask for the same\n");
     st_strbuf_add(out, "policy:\n");
 #define X(field, key, kind, default_, low, high, about)                                      \
     do {                                                                                     \

@@ -242,23 +242,26 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
     if (r == 0) {
         serve->engine->report = reported;
         serve->engine->ctx = serve;
-        const st_control_options options = {.store = config->store,
-                                            .policy = config->policy,
-                                            .clock = now_ms,
-                                            .log = log_line,
-                                            .listen = heard,
-                                            .ctx = serve,
-                                            .engine = serve->engine,
-                                            .snap_rows = config->snapshot_rows,
-                                            .keep_jobs_ms = config->job_keep_ms,
-                                            .keep_log_ms = config->history_keep_ms,
-                                            .quota = &config->quota,
-                                            .quota_total = &config->quota_total,
-                                            .billing = {.zone = config->billing_zone,
-                                                        .currency = config->billing_currency,
-                                                        .cluster = config->billing_cluster,
-                                                        .key = config->billing_key},
-                                            .secrets_key = config->secrets_key};
+        const st_control_options options = {
+            .store = config->store,
+            .policy = config->policy,
+            .clock = now_ms,
+            .log = log_line,
+            .listen = heard,
+            .ctx = serve,
+            .engine = serve->engine,
+            .snap_rows = config->snapshot_rows,
+            .keep_jobs_ms = config->job_keep_ms,
+            .keep_log_ms = config->history_keep_ms,
+            .quota = &config->quota,
+            .quota_total = &config->quota_total,
+            .billing = {.zone = config->billing_zone,
+                        .currency = config->billing_currency,
+                        .cluster = config->billing_cluster,
+                        .key = config->billing_key,
+                        .credit_second = config->credit_alone != ST_UNSET,
+                        .credit_alone_udollars = config->credit_alone * 1000000},
+            .secrets_key = config->secrets_key};
         r = st_control_new(&options, &serve->control, err);
         if (r == 0)
             begin_clock(serve);

@@ -508,6 +508,7 @@ ROWS += [
     ("PUT", "/v1/accounts/{name}/plan", "account", OWNER_SET),
     ("GET", "/v1/accounts/{name}/budget", "account", SEE),
     ("POST", "/v1/accounts/{name}/credits", "account", OWNER_GIVE),
+    ("GET", "/v1/credits/pending", None, OWNER_ONLY),
     ("GET", "/v1/plan", None, OWNER_ONLY),
     ("PUT", "/v1/plan", None, OWNER_ONLY),
     ("GET", "/v1/prices", None, READ),
@@ -533,7 +534,7 @@ ROWS += [
 BODIES = {
     ("PUT", "/v1/accounts/{name}/plan"): {"discount": "1%", "from": "2099-01-01"},
     ("PUT", "/v1/plan"): {"discount": "0%", "from": "2099-01-01"},
-    ("POST", "/v1/accounts/{name}/credits"): {"amount": "0.01", "reason": "a try"},
+    ("POST", "/v1/accounts/{name}/credits"): {"amount": "0.01", "reason": "a try", "confirm": True},
     ("POST", "/v1/admin/clock"): {"ahead_seconds": 0},
     ("PATCH", "/v1/jobs/{id}"): {"priority": 1},
     ("PATCH", "/v1/accounts/{name}"): {"weight": 2},
@@ -818,7 +819,7 @@ def check_money(world):
     for account in ("own", "sibling"):
         owner.make("/v1/jobs", {"name": "work", "account": account, "gpus": 1, "sim": {"run": "1s"},
                                 "user": "stranger" if account == "sibling" else "mate"})
-    owner.make("/v1/accounts/sibling/credits", {"amount": "4141.41", "reason": "windfall"})
+    owner.make("/v1/accounts/sibling/credits", {"amount": "4141.41", "reason": "windfall", "confirm": True})
     # What holds for all, announced before the parent's, is nobody's to read either.
     check(owner.call("PUT", "/v1/plan", {"cap": "8888.88", "burst": 52.52, "discount": "1.5%"}).status == 200,
           "no plan for all")

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from harness import Client, Stintd, Stream, check, fleet, main, sanitized  # noqa: E402
+from harness import Client, Stintd, Stream, check, fleet, main, sanitized, token  # noqa: E402
 
 
 def keyed(client, path, body, key):
@@ -22,7 +22,7 @@ def balance(owner):
 
 def nothing_is_done_twice(stintd):
     owner = stintd.owner
-    credit = {"amount": "12.50", "reason": "the rack lost power"}
+    credit = {"amount": "12.50", "reason": "the rack lost power", "confirm": True}
     first = keyed(owner, "/v1/accounts/team/credits", credit, "credit-1")
     again = keyed(owner, "/v1/accounts/team/credits", credit, "credit-1")
     check(first.status == 201, "a credit: %d %s", first.status, first.text)
@@ -80,6 +80,73 @@ def budgets_count_what_runs(stintd):
         check(before <= budget["spent_udollars"] <= after and before > 0, "bill %d, budget %s, bill %d", before, budget,
               after)
         check(budget["spent_udollars"] >= budget["running_udollars"] > 0, "all of it runs: %s", budget)
+
+
+def credits_by_hand(stintd):
+    """What is given can be taken back once; what is more than was charged is confirmed; large ones need two owners."""
+    owner = stintd.owner
+    owner.make("/v1/accounts", {"name": "spoilt"})
+    path = "/v1/accounts/spoilt/credits"
+    much = owner.post(path, {"amount": 5, "reason": "sorry"})
+    check(much.status == 409 and "was charged, which is 0.00" in much.text, "above charges: %d %s", much.status, much.text)
+    check(owner.get("/v1/bills/open?account=spoilt").json["total_udollars"] == 0, "nothing was given")
+    given = owner.make(path, {"amount": 5, "reason": "sorry", "confirm": True})
+    budget = owner.get("/v1/accounts/spoilt/budget").json
+    check((budget["spent"], budget["credit"], budget["committed"]) == ("0.00", "5.00", "0.00"), "no spending below 0: %s", budget)
+    # An account that was charged is given as much without a word, once.
+    owner.make("/v1/jobs", {"name": "j", "account": "spoilt", "user": "u", "gpus": 1, "limit": "1h", "sim": {"run": "1h"}})
+    owner.make("/v1/prices", {"prices": "p3", "gpu": {"*": {"reserved": 1, "burst": 360000}}})
+    bill = lambda: owner.get("/v1/bills/open?account=spoilt").json["total_udollars"]
+    stintd.wait(lambda: bill() > 6_000_000, "it was charged")
+    small = owner.make(path, {"amount": 1, "reason": "sorry again"})
+
+    for body, said in (({"reverse": given["entry"]}, "reason"),
+                       ({"reverse": given["entry"], "amount": 5, "reason": "x"}, "give an amount, or"),
+                       ({"reason": "x"}, "give an amount, or"),
+                       ({"reverse": given["entry"], "entry": 1, "reason": "x"}, "do not go together"),
+                       ({"amount": -5, "reason": "x"}, "more than 0"),
+                       ({"reverse": 1, "reason": "x"}, "is no credit"),
+                       ({"reverse": 99999, "reason": "x"}, "is no credit")):
+        bad = owner.post(path, body)
+        check(400 <= bad.status < 500 and said in bad.text, "%s: %d %s", body, bad.status, bad.text)
+    before = bill()
+    back = owner.make(path, {"reverse": given["entry"], "reason": "it was not us"})
+    check(back["amount"] == "-5.00" and bill() >= before + 5_000_000, "taken back: %s", back)
+    again = owner.post(path, {"reverse": given["entry"], "reason": "it was not us"})
+    check(again.status == 409 and f"by entry {back['entry']}" in again.text, "once: %d %s", again.status, again.text)
+    both = owner.post(path, {"reverse": back["entry"], "reason": "it was us"})
+    check(both.status == 404, "a reversal is no credit: %d %s", both.status, both.text)
+    entries = owner.get("/v1/bills/open/entries?account=spoilt&component=adjust").json["entries"]
+    check([(e["amount"], e.get("fixes")) for e in entries] ==
+          [(5_000_000, None), (1_000_000, None), (-5_000_000, given["entry"])], "in the book: %s", entries)
+    check(small["entry"] < back["entry"], "in order")
+
+    # Two owners: the same person twice is one.
+    other = stintd.client(token(owner, "", "grace", "owner")["token"])
+    large = {"amount": 5000, "reason": "a lost month", "confirm": True}
+    total = bill()
+    first = owner.post(path, large)
+    check(first.status == 200 and first.json["pending"], "it waits: %d %s", first.status, first.text)
+    check(owner.post(path, large).json["pending"], "and goes on waiting for somebody else")
+    waiting = other.get("/v1/credits/pending").json["credits"]
+    check([(c["account"], c["amount"], c["reason"]) for c in waiting] == [("spoilt", "5000.00", "a lost month")], "%s", waiting)
+    check(other.post(path, {**large, "amount": 5001}).json["pending"], "another amount is another credit")
+    check(bill() >= total, "nothing was given")
+    second = other.post(path, large)
+    check(second.status == 201 and bill() < total - 4_000_000_000, "given: %d %s", second.status, second.text)
+    check([c["amount"] for c in owner.get("/v1/credits/pending").json["credits"]] == ["5001.00"], "one waits still")
+    undo = owner.post(path, {"reverse": second.json["entry"], "reason": "no"})
+    check(undo.status == 200 and undo.json["pending"], "taking it back needs two as well: %s", undo.text)
+    verbs = owner.get("/v1/audit?what=credit&limit=1000").json["rows"]
+    check({"credit.give", "credit.reverse", "credit.propose"} <= {r["verb"] for r in verbs}, "the audit log: %s", verbs)
+
+    # The bill's file proves itself with all that.
+    file = os.path.join(stintd.dir, "spoilt.bill")
+    with open(file, "wb") as f:
+        f.write(owner.get("/v1/bills/open?account=spoilt&format=file").body)
+    stint = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "stint")
+    verify = subprocess.run([stint, "bill", "verify", file], capture_output=True, text=True)
+    check(verify.returncode == 0, "verify: %s%s", verify.stdout, verify.stderr)
 
 
 def restart(stintd, program, ahead_s):
@@ -179,12 +246,13 @@ def metrics_say_the_same(stintd):
 
 
 def run(program):
-    stintd = Stintd(program)
+    stintd = Stintd(program, config="rate: 1000000\ncredit_alone: 1000\n")
     try:
         fleet(stintd.owner)
         stintd.owner.make("/v1/accounts", {"name": "team", "guarantee": {"gpu": 8}})
         nothing_is_done_twice(stintd)
         secrets_are_not_kept(stintd)
+        credits_by_hand(stintd)
         budgets_count_what_runs(stintd)
         metrics_say_the_same(stintd)
         if not sanitized(program):

@@ -131,6 +131,8 @@ static void impossible_entries(void **state)
     e.reason = "r";
     e.amount = 0;
     refused(l, e, ST_EINVAL, "impossible values");
+    e.amount = -5; /* takes back a credit, and names none */
+    refused(l, e, ST_EINVAL, "impossible values");
     e = (st_entry){.kind = ST_ENTRY_RELEASE, .seq = 2, .at_ms = OCT_1, .account = "ml", .job = "1"};
     refused(l, e, ST_ENOENT, "holds nothing");
     e = (st_entry){

@@ -588,6 +588,16 @@ static void credit_by_a_person(void **state)
     books_post(l, &e);
     assert_int_equal(books_amount(l, "ml", NULL, ST_PAY_ADJUST), -12340000);
     assert_int_equal(books_total(l, "ml", NULL), 17660000);
+    e = (st_entry){.kind = ST_ENTRY_CREDIT,
+                   .at_ms = OCT_1 + 12 * HOUR,
+                   .account = "ml",
+                   .amount = -12340000,
+                   .fixes = e.seq,
+                   .reason = "it was fast",
+                   .by = "root"};
+    books_post(l, &e);
+    assert_int_equal(books_amount(l, "ml", NULL, ST_PAY_ADJUST), 0);
+    assert_int_equal(books_total(l, "ml", NULL), 30000000);
 }
 
 int main(void)

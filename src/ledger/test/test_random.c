@@ -339,6 +339,10 @@ static void give_credit(world *w)
 {
     st_entry e = {.kind = ST_ENTRY_CREDIT, .at_ms = w->now, .account = names[pick(w, ACCOUNTS)]};
     e.amount = 1 + pick(w, 90000000);
+    if (pick(w, 4) == 0) { /* one is taken back */
+        e.amount = -e.amount;
+        e.fixes = 1;
+    }
     e.reason = "a gift, \"as agreed\"";
     e.by = "root";
     post(w, &e);
