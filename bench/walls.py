@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """What the walls between tenants cost: a submit to the first instruction, submits per second, an agent's CPU and memory.
 
-    walls.py STINTD STINT_AGENT [BEFORE]      BEFORE: a build folder of an earlier version, measured in turn with this one
+    walls.py STINTD STINT_AGENT [BEFORE]      BEFORE: the sources of an earlier version, with its programs in BEFORE/build;
+                                              both are measured by turns, each three times, and the best of three is shown
 
-Rows are "walls: WHAT: FIGURE"; with BEFORE each has both. Containers are measured where they can be run, as root.
+Rows are "walls: WHAT: FIGURE"; with BEFORE each has both. Containers are measured where they can be run, as root. An
+earlier version is measured by its own bench/agents_real.py: what an agent and a job are told differs between versions.
 """
 
 import os
@@ -29,7 +31,8 @@ def submits(program):
     try:
         own, times, over = stintd.owner, [], time.monotonic() + SECONDS
         own.make("/v1/types", {"name": "h100"})
-        own.make("/v1/pools", {"name": "main", "allow": ["host-image"]})
+        if own.post("/v1/pools", {"name": "main", "allow": ["host-image"]}).status != 201:
+            own.make("/v1/pools", {"name": "main"})  # of a version that has no permissions
         own.make("/v1/nodes", {"name": "n0", "pool": "main", "gpu": "h100", "gpus": 8})
 
         def tenant(secret):
@@ -51,17 +54,17 @@ def submits(program):
         for t in threads:
             t.join()
         took, times = time.monotonic() - begun, sorted(times)
-        return {"submits per second, four tenants": f"{len(times) / took:.0f}",
+        return {"submits per second, four tenants": f"{len(times) / took:.0f} /s",
                 "a submit meanwhile, p99": f"{1e3 * times[len(times) * 99 // 100]:.1f} ms",
                 "stintd, resident": f"{stintd.rss_kib()[0] / 1024:.0f} MiB"}
     finally:
         stintd.stop()
 
 
-def agents(stintd, agent):
+def agents(source, stintd, agent):
     """As bench/agents_real.py has it, without its fleet."""
-    done = subprocess.run([sys.executable, os.path.join(HERE, "agents_real.py"), stintd, agent, "0", "10"],
-                          capture_output=True, text=True, timeout=600)
+    done = subprocess.run([sys.executable, os.path.join(source, "bench", "agents_real.py"), stintd, agent, "0", "10"],
+                          capture_output=True, text=True, timeout=600, env={**os.environ, "STINT_SOURCE": source})
     found = {}
     for line in done.stdout.splitlines():
         what, colon, figure = line.removeprefix("agents_real: ").partition(": ")
@@ -70,17 +73,39 @@ def agents(stintd, agent):
     return found
 
 
-def measure(stintd, agent):
-    return {**submits(stintd), **agents(stintd, agent)}
+def measure(source, stintd, agent):
+    return {**submits(stintd), **agents(source, stintd, agent)}
+
+
+def better(a, b):
+    """Of two figures of a row the better one by its first number: more per second, less of everything else."""
+    x, y = (float(re.search(r"[0-9.]+", f).group(0)) for f in (a, b))
+    return a if (x >= y if a.endswith("/s") else x <= y) else b
+
+
+def best(rounds):
+    found = {}
+    for figures in rounds:
+        for what, figure in figures.items():
+            found[what] = better(found[what], figure) if what in found and re.search(r"[0-9]", figure) else figure
+    return found
 
 
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    now = measure(sys.argv[1], sys.argv[2])
-    before = measure(*(os.path.join(sys.argv[3], p) for p in ("stintd", "stint-agent"))) if len(sys.argv) > 3 else {}
-    for what, figure in now.items():
-        print(f"walls: {what}: {figure}" + (f" (before: {before.get(what, 'not there')})" if before else ""), flush=True)
+    here = os.path.join(HERE, "..")
+    if len(sys.argv) == 3:
+        for what, figure in measure(here, *sys.argv[1:]).items():
+            print(f"walls: {what}: {figure}", flush=True)
+        return
+    source, now, before = sys.argv[3], [], []
+    for _ in range(3):
+        now.append(measure(here, *sys.argv[1:3]))
+        before.append(measure(source, *(os.path.join(source, "build", p) for p in ("stintd", "stint-agent"))))
+    now, before = best(now), best(before)
+    for what in {**now, **before}:
+        print(f"walls: {what}: {now.get(what, 'not there')} (before: {before.get(what, 'not there')})", flush=True)
 
 
 if __name__ == "__main__":

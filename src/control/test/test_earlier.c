@@ -253,12 +253,89 @@ static void shared_books(void **state)
     assert_int_equal(w->shared, 1);
 }
 
+/* ---- nodes of the time before keys ------------------------------------------------------------------- */
+
+#define KEY_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define KEY_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+static int contact(world *w, const st_identity *who, const char *key, st_err *err)
+{
+    st_cmd_register cmd = {.who = *who,
+                           .machine = "m1",
+                           .key = key,
+                           .doc = "{}",
+                           .type = "h100",
+                           .node = {.name = "n1", .ndevs = 8, .cpu_m = 128000, .ram_mib = 1 << 20}};
+
+    st_cmd_register_init(&cmd);
+    return do_cmd(w, &cmd.cmd, err);
+}
+
+/* The token that such a node has, and its row, as they were written then. */
+static void node_with_token(world *w, char ret[ST_TOKEN_TEXT])
+{
+    st_cmd_token cmd = {.who = owner,
+                        .account = "",
+                        .user = "n1",
+                        .label = "",
+                        .role = ST_ROLE_NODE,
+                        .expires_ms = ST_STORE_NEVER};
+    char doc[96];
+    st_err err = {0};
+
+    st_cmd_token_make(&cmd);
+    assert_ok(do_cmd(w, &cmd.cmd, &err));
+    snprintf(ret, ST_TOKEN_TEXT, "%s", cmd.text);
+    snprintf(doc, sizeof doc, "{\"machine\":\"m1\",\"agent\":{},\"token\":%lld}",
+             (long long)cmd.id);
+    st_control_stop(w->ctl);
+    const st_thing_row row = {.kind = "node", .name = "n1", .doc = doc};
+    assert_ok(st_store_thing_put(st_control_store(w->ctl), &row, &err));
+    restart(w);
+}
+
+static int who_has(world *w, const char *token, st_identity *ret, st_err *err)
+{
+    return st_directory_token(st_control_directory(w->ctl), token, w->now, ret, err);
+}
+
+/* It has a key from its next contact on, once: neither its token nor whoever was let in by it binds another. */
+static void nodes_without_keys(void **state)
+{
+    world *w = *state;
+    char token[ST_TOKEN_TEXT], bound[ST_KEY_TEXT];
+    st_identity node, later;
+    bool rejoin;
+    st_err err = {0};
+
+    make_fleet(w);
+    node_with_token(w, token);
+    assert_ok(who_has(w, token, &node, &err));
+    assert_int_equal(node.role, ST_ROLE_NODE);
+    assert_string_equal(node.user, "n1");
+    assert_ok(contact(w, &node, NULL, &err)); /* its agent is of then as well */
+    assert_ok(who_has(w, token, &later, &err));
+    assert_ok(contact(w, &node, KEY_A, &err));
+    st_node_key(st_control_store(w->ctl), "n1", bound, &rejoin);
+    assert_string_equal(bound, KEY_A);
+    assert_true(who_has(w, token, &later, &err) < 0);
+    /* One that came with the token a moment before it was revoked. */
+    assert_fails(contact(w, &node, KEY_B, &err), ST_EPERM, "another key is bound");
+    assert_fails(contact(w, &node, NULL, &err), ST_EPERM, "another key is bound");
+    restart(w);
+    assert_true(who_has(w, token, &later, &err) < 0);
+    st_node_key(st_control_store(w->ctl), "n1", bound, &rejoin);
+    assert_string_equal(bound, KEY_A);
+    assert_ok(contact(w, &node, KEY_A, &err)); /* by its key; nothing is new */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sealed_for_names, begin, end),
         cmocka_unit_test_setup_teardown(ranges, begin, end),
         cmocka_unit_test_setup_teardown(shared_books, begin, end),
+        cmocka_unit_test_setup_teardown(nodes_without_keys, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
