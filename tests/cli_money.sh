@@ -138,7 +138,8 @@ try 0 'All accounts' bill
 try 0 'the bill is in' bill -o file --save "$tmp/all.bill"
 try 0 'proved: the running bill of all accounts' bill verify "$tmp/all.bill"
 grep -q '^  *0  *0  *0' "$tmp/out" && fail "a row without a name"
-try 0 'reserved and unused GPU time' bill
+try 0 '' bill
+grep -q '^[a-z]*: 0\.00[0-9]* for reserved GPU time' "$tmp/out" && fail "less than a cent has a line"
 
 # ---- proof ---------------------------------------------------------------------------------------------
 

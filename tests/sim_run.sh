@@ -51,7 +51,7 @@ accounts:
   - {name: b, parent: a}
   - {name: a, parent: b}
 END
-bad 4 'above the parent' <<END
+bad 4 'its children would need' <<END
 fleet: [{gpu: h100, gpus: 8}]
 accounts:
   - {name: org, guarantee: {gpu: 4}}
@@ -73,12 +73,12 @@ $base
 timeline:
   - do: [submit: {job: a, account: team, run: soon}]
 END
-bad 2 'account b: with it the siblings' <<END
+bad 2 'account b: a guarantees .*; its children would need' <<END
 fleet: [{gpu: h100}]
 accounts: [{name: a, guarantee: {gpu: 1}}, {name: b, parent: a, guarantee: {gpu: 2}}]
 timeline: [{}]
 END
-bad 1 'the name means something else' <<END
+bad 1 'gpu, cpu and ram are reserved names' <<END
 types: {gpu: {vram: 8Gi}}
 $base
 timeline: [{}]

@@ -153,7 +153,7 @@ refused 'there are no jobs to play' $philly --from 2018-01-01
 refused '--from: "soon" is not a moment' $philly --from soon
 refused '--quota: it is floors or none' $philly --quota some
 refused 'no key "sawp" \(did you mean swap\?\)' $muri --policy sawp=true
-refused 'policy order: "shortes" is none of its values \(did you mean shortest\?\)' $muri \
+refused 'policy order: "shortes" is not one of its values \(did you mean shortest\?\)' $muri \
     --policy order=shortes
 refused 'policy swap: it is true or false' $muri --policy swap=1
 refused 'policy notice: .*out of range' $muri --policy notice=2d

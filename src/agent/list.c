@@ -206,7 +206,7 @@ int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_
     list.allow = read_allow(json_object_get(root, "allow"));
     list.node_tasks = number(root, "tasks_per_node");
     if (!json_is_array(jobs) || list.epoch <= 0)
-        return st_fail(err, ST_EINVAL, "what should be a list of jobs is none");
+        return st_fail(err, ST_EINVAL, "stintd sent an invalid job list");
     json_array_foreach(jobs, i, job)
     {
         int r = read_job(job, boards, skew_ms, &list, err);

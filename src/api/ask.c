@@ -74,7 +74,8 @@ void st_question_post(st_question *q)
 
     st_call_defer(q->call);
     if (seen && !st_control_position_parse(q->api->control, seen, &q->at_least)) {
-        st_fail(&err, ST_EINVAL, "no answer has given out this Stint-Position");
+        st_fail(&err, ST_EINVAL,
+                "invalid Stint-Position; send one from an earlier answer, or none");
         done(q, &err);
     } else if (!st_work_run(q->work ? q->api->lab : q->api->asks, run, q)) {
         st_fail(&err, ST_EDOWN, "many questions are waiting just now; try again in a moment");

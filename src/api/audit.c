@@ -106,7 +106,7 @@ static int audit_from(st_api *api, st_store *reader, const char *cursor, st_audi
         f->before_seq = (int64_t)seq;
     }
     if (r == 0 && at != 0)
-        r = st_fail(err, ST_EINVAL, "the cursor is none that a list has given out");
+        r = st_fail(err, ST_EINVAL, "invalid cursor; list again without it");
     return r;
 }
 

@@ -404,7 +404,7 @@ static void jobs_list_now(st_call *call, void *ctx)
         /* Only a job that it sees: others would tell where its own stand among everybody's. */
         r = st_api_see_job(api, call, cursor, arena, &id, &row, &err);
         if (r == -ST_ENOENT)
-            r = st_fail(&err, ST_EINVAL, "the cursor is none that a list has given out");
+            r = st_fail(&err, ST_EINVAL, "invalid cursor; list again without it");
         f.before_id = (int64_t)id;
     }
     if (array) {

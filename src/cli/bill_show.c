@@ -148,6 +148,8 @@ static void put_uses(st_cli *cli, const json_t *bill)
     st_table_print_fitted(&t, cli->out, st_table_terminal_width(cli->out));
 }
 
+#define A_CENT 10000 /* micro-dollars; less is not worth a line */
+
 static void put_idle(st_cli *cli, const json_t *bill)
 {
     const json_t *list = json_object_get(bill, "idle_reservations");
@@ -157,9 +159,9 @@ static void put_idle(st_cli *cli, const json_t *bill)
 
     json_array_foreach(list, i, row)
     {
-        if (i == 3 || number(row, "cost_udollars") <= 0)
+        if (i == 3 || number(row, "cost_udollars") < A_CENT)
             break;
-        fprintf(cli->out, "%s%s: %s of reserved and unused GPU time (%s GPU hours)\n",
+        fprintf(cli->out, "%s%s: %s for reserved GPU time that was not used (%s GPU hours)\n",
                 i == 0 ? "\n" : "", st_view_text(row, "account"),
                 st_money(money, number(row, "cost_udollars")),
                 st_ratio(hours, number(row, "unused_mgpu_ms"), st_component_per(ST_PAY_BURST), 1));

@@ -36,7 +36,7 @@ static int read_word(const char *const *words, const char *s, int *ret, st_err *
             *ret = i;
             return 0;
         }
-    return st_fail(err, ST_EINVAL, "%s is none of its values%s%s%s", st_quote(q, s),
+    return st_fail(err, ST_EINVAL, "%s is not one of its values%s%s%s", st_quote(q, s),
                    nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
 }
 

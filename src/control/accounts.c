@@ -59,7 +59,7 @@ static int check_trust(st_tx *tx, const st_account_spec *spec, st_err *err)
         return 0;
     return st_fail(err, ST_EINVAL,
                    "account %s: an account above it is untrusted, and so is everything below that; "
-                   "leave out trust, or ask those who made that account",
+                   "leave out trust, or ask an admin of that account",
                    spec->name);
 }
 

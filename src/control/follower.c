@@ -532,7 +532,8 @@ static int wait_for_now(st_follower *fl, int64_t at_least, st_err *err)
     pthread_mutex_lock(&fl->gate);
     now = fl->given;
     if (at_least > fl->committed)
-        r = st_fail(err, ST_EINVAL, "no answer has given out this Stint-Position");
+        r = st_fail(err, ST_EINVAL,
+                    "invalid Stint-Position; send one from an earlier answer, or none");
     while (r == 0 && (fl->played < now || fl->lost) && !fl->stopping && late != ETIMEDOUT)
         late = pthread_cond_timedwait(&fl->moved, &fl->gate, &until);
     if (r == 0 && fl->stopping)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "control/billing.h"
 #include "core/metering.h"
 
@@ -246,6 +247,7 @@ static int check_job(void *ctx, const st_job_row *row, st_err *err)
     char name[ST_ID_TEXT];
     int64_t at;
     int bad = stopped(r, err);
+    char has[ST_FMT_MAX], counted[ST_FMT_MAX];
 
     if (bad < 0)
         return bad;
@@ -278,8 +280,8 @@ static int check_job(void *ctx, const st_job_row *row, st_err *err)
         found(r, "job %s ended at %" PRId64 " and is metered until %" PRId64, name, row->end_ms,
               u->end_ms);
     if (u->gpu_m != row->gpu_m)
-        found(r, "job %s has %" PRId64 " milli-GPU and is metered with %" PRId64, name, row->gpu_m,
-              u->gpu_m);
+        found(r, "job %s has %s GPUs and is metered with %s", name, st_fmt_milli(has, row->gpu_m),
+              st_fmt_milli(counted, u->gpu_m));
     check_counters(r, row, u);
     return 0;
 }

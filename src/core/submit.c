@@ -24,10 +24,17 @@ static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
         return st_fail(err, ST_ERANGE, "job %s: CPU, RAM or VRAM is out of range", s->name);
     if (shape->gpus == 0 && shape->cpu_m == 0)
         return st_fail(err, ST_EINVAL, "job %s: it asks for neither GPU nor CPU", s->name);
-    if (shape->level >= ST_LEVEL_COUNT || shape->profile >= ST_MIG_COUNT ||
-        s->topo >= ST_TOPO_COUNT || s->yield >= ST_YIELD_COUNT)
-        return st_fail(err, ST_EINVAL, "job %s: level, profile, topology or yield is unknown",
-                       s->name);
+    const struct {
+        const char *name;
+        int value, count;
+    } words[] = {{"level", (int)shape->level, ST_LEVEL_COUNT},
+                 {"MIG profile", (int)shape->profile, ST_MIG_COUNT},
+                 {"topology", (int)s->topo, ST_TOPO_COUNT},
+                 {"on_preempt", (int)s->yield, ST_YIELD_COUNT}};
+    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
+        if (words[i].value < 0 || words[i].value >= words[i].count)
+            return st_fail(err, ST_EINVAL, "job %s: unknown %s (number %d)", s->name, words[i].name,
+                           words[i].value);
     if (shape->level != ST_LEVEL_WHOLE && shape->gpus != 1)
         return st_fail(err, ST_EINVAL,
                        "job %s: a task takes one slice or share; ask for more tasks instead",
@@ -66,7 +73,8 @@ static int check_who(const st_core *core, const st_job_spec *s, int32_t *ret_acc
         return st_fail(err, ST_EINVAL, "a job's name must be 1 to %d bytes without spaces",
                        ST_NAME_MAX);
     if (!s->user || !st_name_ok(s->user))
-        return st_fail(err, ST_EINVAL, "job %s: its user's name is not usable", s->name);
+        return st_fail(err, ST_EINVAL,
+                       "job %s: the user's name must be 1 to 128 bytes without spaces", s->name);
     int32_t account = s->account ? st_tree_find(core->tree, s->account) : -1;
     if (account < 0)
         return st_fail(err, ST_ENOENT, "job %s: account %s does not exist", s->name,

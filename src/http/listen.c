@@ -261,7 +261,8 @@ static int clear_stale(const char *path, const address *at, st_err *err)
     if (lstat(path, &st) < 0)
         return 0;
     if (!S_ISSOCK(st.st_mode))
-        return st_fail(err, ST_EEXIST, "%s is there and is no socket", path);
+        return st_fail(err, ST_EEXIST, "%s exists and isn't a socket; remove it or change `socket`",
+                       path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return st_fail(err, ST_EIO, "%s: %s", path, strerror(errno));

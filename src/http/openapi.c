@@ -93,7 +93,7 @@ static json_t *parameters_of(const st_route *route)
     if (strcmp(route->method, "PUT") == 0 && (route->flags & ST_ROUTE_CONDITION))
         add_header(list, "If-None-Match", "*: only if there is none yet.", false);
     if (is_read(route))
-        add_header(list, "If-None-Match", "ETags the caller has: 304 if the answer is one of them.",
+        add_header(list, "If-None-Match", "ETags you have: 304 if the answer is one of them.",
                    false);
     if (strcmp(route->method, "POST") == 0 &&
         !(route->flags & (ST_ROUTE_UNCHANGED | ST_ROUTE_NO_AUTH)))

@@ -63,11 +63,21 @@ static int check_options(const st_http_options *opt, st_err *err)
         return st_fail(err, ST_EINVAL,
                        "http: headers must have 512 bytes to 1 MiB, and a target "
                        "at least 64 bytes");
-    if (opt->body_max < 0 || opt->big_body_max < 0 || opt->header_ms < 1 || opt->body_ms < 1 ||
-        opt->stream_bytes < 1024 || opt->keepalive_ms < 1)
-        return st_fail(err, ST_EINVAL,
-                       "http: sizes and times must be limits; a stream's buffer "
-                       "has at least 1 KiB");
+    const struct {
+        const char *name;
+        int64_t value, lowest;
+    } bounds[] = {
+        {"body_max", (int64_t)opt->body_max, 0},
+        {"big_body_max", (int64_t)opt->big_body_max, 0},
+        {"header_ms", (int64_t)opt->header_ms, 1},
+        {"body_ms", (int64_t)opt->body_ms, 1},
+        {"stream_bytes", (int64_t)opt->stream_bytes, 1024},
+        {"keepalive_ms", (int64_t)opt->keepalive_ms, 1},
+    };
+    for (size_t i = 0; i < ST_ARRAY_LEN(bounds); i++)
+        if (bounds[i].value < bounds[i].lowest)
+            return st_fail(err, ST_EINVAL, "http: %s must be at least %lld, not %lld",
+                           bounds[i].name, (long long)bounds[i].lowest, (long long)bounds[i].value);
     for (const st_route *route = opt->routes; route->method; route++)
         if (!(route->flags & ST_ROUTE_NO_AUTH) && !opt->authenticate)
             return st_fail(err, ST_EINVAL, "route %s needs a caller, but nobody authenticates",

@@ -332,8 +332,12 @@ static int apply_child(st_ledger *l, const st_entry *e, int parent, st_err *err)
         return st_fail(err, ST_EINVAL, "%s cannot be the name of an account", st_quote(q, name));
     if (st_ledger_id(l, name) >= 0)
         return st_fail(err, ST_EEXIST, "there is an account %s already", st_quote(q, name));
-    if (l->accounts.v[parent]->depth >= ST_DEPTH_MAX || l->accounts.n >= ST_ACCOUNTS_MAX)
-        return st_fail(err, ST_ELIMIT, "account %s is one too many, or too deep", name);
+    if (l->accounts.v[parent]->depth >= ST_DEPTH_MAX)
+        return st_fail(err, ST_ELIMIT, "account %s: the tree has at most %d levels", name,
+                       ST_DEPTH_MAX);
+    if (l->accounts.n >= ST_ACCOUNTS_MAX)
+        return st_fail(err, ST_ELIMIT, "account %s: there are at most %d accounts", name,
+                       ST_ACCOUNTS_MAX);
     ledger_account *a = st_xcalloc(1, sizeof *a);
     a->name = st_xstrdup(name);
     a->parent = parent;
@@ -361,6 +365,23 @@ static int too_late(const st_entry *e, int64_t from_ms, st_err *err)
     return st_fail(err, ST_EINVAL,
                    "%s from %s on cannot be set at %s: what is past keeps its price",
                    st_entry_kind_name(e->kind), from, at);
+}
+
+static int fail_cap(const char *account, int64_t used, const char *period, int64_t cap, st_err *err)
+{
+    char spent[ST_MONEY_MAX], bound[ST_MONEY_MAX];
+
+    return st_fail(err, ST_EQUOTA,
+                   "\"%s\" has $%s spent or on hold in %s; a cap of $%s can begin next month",
+                   account, st_money(spent, used), period, st_money(bound, cap));
+}
+
+static int fail_same_plan(const char *account, int64_t from_ms, st_err *err)
+{
+    char from[32];
+
+    moment_text(from_ms, from);
+    return st_fail(err, ST_EEXIST, "\"%s\" already has a plan that starts at %s", account, from);
 }
 
 static int fail_same_start(const st_price_book *book, st_err *err)
@@ -421,16 +442,11 @@ static int apply_plan(st_ledger *l, const st_entry *e, int id, st_err *err)
     if (p.from_ms < e->at_ms)
         return too_late(e, p.from_ms, err);
     if (p.cap_udollars >= 0 && p.from_ms == e->at_ms && a->posted + a->held > p.cap_udollars)
-        return st_fail(err, ST_EQUOTA,
-                       "\"%s\" has %lld micro-dollars spent or on hold in %s: a cap of %lld can "
-                       "begin with the next month",
-                       e->account, (long long)(a->posted + a->held), l->period.name,
-                       (long long)p.cap_udollars);
+        return fail_cap(e->account, a->posted + a->held, l->period.name, p.cap_udollars, err);
     size_t i = 0;
     for (; i < a->plans.n && a->plans.v[i].from_ms <= p.from_ms; i++)
         if (a->plans.v[i].from_ms == p.from_ms)
-            return st_fail(err, ST_EEXIST, "\"%s\" has a plan from %lld on already", e->account,
-                           (long long)p.from_ms);
+            return fail_same_plan(e->account, p.from_ms, err);
     st_vec_insert(&a->plans, i, p);
     st_ledger_add_due(l, id);
     return 0;

@@ -167,7 +167,8 @@ static int learn_terms(check_account *a, const st_entry *e, st_err *err)
 
     if ((e->chargeback != 0 && e->chargeback != 1) || e->discount_bp < 0 ||
         e->discount_bp > ST_BP || e->from_ms < e->at_ms)
-        return st_fail(err, ST_ECORRUPT, "such terms there cannot be");
+        return st_fail(err, ST_ECORRUPT,
+                       "invalid terms entry: chargeback, discount or start is out of range");
     while (at > 0 && a->terms.v[at - 1].from_ms > e->from_ms)
         at--;
     st_vec_insert(&a->terms, at, ((st_terms){e->from_ms, e->chargeback, e->discount_bp}));

@@ -109,7 +109,7 @@ int st_fleet_add_type(st_fleet *fleet, const char *name, int64_t vram_mib, st_bo
                        ST_NAME_MAX);
     for (int d = 0; d < ST_NDIMS; d++)
         if (strcmp(name, st_dim_name((st_dim)d)) == 0)
-            return st_fail(err, ST_EINVAL, "GPU type %s: the name means something else in a quota",
+            return st_fail(err, ST_EINVAL, "GPU type %s: gpu, cpu and ram are reserved names",
                            name);
     if (st_fleet_type(fleet, name) >= 0)
         return st_fail(err, ST_EEXIST, "GPU type %s exists already", name);
@@ -280,10 +280,12 @@ static int check_spec(const st_fleet *fleet, const st_node_spec *spec, st_err *e
         spec->ram_mib > ST_QTY_MAX)
         return st_fail(err, ST_ERANGE, "node %s: CPU or RAM is out of range", spec->name);
     const char *const places[] = {spec->zone, spec->block, spec->rack, spec->nvlink_domain};
+    static const char *const words[] = {"zone", "block", "rack", "NVLink domain"};
     for (size_t i = 0; i < ST_ARRAY_LEN(places); i++)
         if (places[i] && !st_name_ok(places[i]))
-            return st_fail(err, ST_EINVAL, "node %s: a name of its place is not usable",
-                           spec->name);
+            return st_fail(err, ST_EINVAL,
+                           "node %s: the name of its %s must be 1 to %d bytes without spaces",
+                           spec->name, words[i], ST_NAME_MAX);
     return 0;
 }
 

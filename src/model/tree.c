@@ -153,17 +153,31 @@ typedef struct dim_row {
     bool milli;
 } dim_row;
 
+static void amounts(const dim_row *d, char a[32], int64_t x, char b[32], int64_t y)
+{
+    if (d->milli) {
+        st_fmt_milli(a, x);
+        st_fmt_milli(b, y);
+    } else {
+        st_fmt_mib(a, x);
+        st_fmt_mib(b, y);
+    }
+}
+
+static int over_parent(st_err *err, const dim_row *d, const char *who, const char *parent,
+                       int64_t sum, int64_t bound)
+{
+    char need[32], have[32];
+    amounts(d, need, sum, have, bound);
+    return st_fail(err, ST_EQUOTA, "account %s: %s guarantees %s %s; its children would need %s",
+                   who, parent, have, d->name, need);
+}
+
 static int over(st_err *err, const dim_row *d, const char *what, const char *who, int64_t have,
                 const char *whose, int64_t bound)
 {
     char a[32], b[32];
-    if (d->milli) {
-        st_fmt_milli(a, have);
-        st_fmt_milli(b, bound);
-    } else {
-        st_fmt_mib(a, have);
-        st_fmt_mib(b, bound);
-    }
+    amounts(d, a, have, b, bound);
     return st_fail(err, ST_EQUOTA, "account %s: %s %s %s is above %s %s", who, what, d->name, a,
                    whose, b);
 }
@@ -210,8 +224,7 @@ static int check_dim(const st_tree *tree, const st_account *self, const st_accou
         return 0; /* a typed floor inside the parent's untyped one: the total decides */
     int64_t sum = sum_children(tree, parent, self ? self->id : -1, spec, dim, type);
     if (sum > ST_MAX(floor, 0))
-        return over(err, d, "with it the siblings' sum of guarantee", spec->name, sum,
-                    "the parent's", ST_MAX(floor, 0));
+        return over_parent(err, d, spec->name, parent->name, sum, ST_MAX(floor, 0));
     return 0;
 }
 

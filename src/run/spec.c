@@ -247,7 +247,7 @@ static int check_limits(const st_run_spec *s, st_err *err)
         {"the user id", s->uid, ST_RUN_UID_MIN, INT32_MAX},
         {"the group id", s->gid, ST_RUN_UID_MIN, INT32_MAX},
         {"the size of the id range", s->userns_ids, 0, 1 << 20},
-        {"the CPU limit in milli-CPU", s->cpu_m, 0, 1000 * 4096},
+        {"the CPU limit in thousandths of a CPU", s->cpu_m, 0, 1000 * 4096},
         {"the RAM limit in MiB", s->ram_mib, 0, INT64_C(1) << 30},
         {"the process limit", s->pids, 0, 1 << 22},
         {"the size of /dev/shm in MiB", s->shm_mib, 0, INT64_C(1) << 30},
@@ -269,7 +269,7 @@ static int check_limits(const st_run_spec *s, st_err *err)
         return st_fail(err, ST_ERANGE, "a RAM limit of %lld MiB is too small to start in",
                        (long long)s->ram_mib);
     if (s->cpu_m > 0 && s->cpu_m < 10)
-        return st_fail(err, ST_ERANGE, "a CPU limit below 10 milli-CPU cannot be kept");
+        return st_fail(err, ST_ERANGE, "a CPU limit below 0.01 CPUs cannot be enforced");
     if (s->cpus && (!s->cpus[0] || s->cpus[strspn(s->cpus, "0123456789,-")]))
         return st_fail(err, ST_EINVAL, "\"%.40s\" is not a list of CPUs like 0-3,8", s->cpus);
     if (s->log_bytes > 0 && s->log_bytes < ST_RUN_LOG_MIN)

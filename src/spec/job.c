@@ -156,17 +156,22 @@ static int read_level(const st_doc *doc, const st_doc_node *map, const st_job_fi
     shape->gpus = f->gpus >= 0 ? f->gpus : 1;
     if (f->share_m > 0 && f->level < 0)
         return st_doc_fail(doc, map, err, ST_EINVAL, "a share needs a level: mps or time");
-    if (shares != (f->share_m > 0))
-        return st_doc_fail(doc, map, err, ST_EINVAL,
-                           "level %s and share do not go together: mps and time have one, the "
-                           "others have none",
+    if (shares && f->share_m <= 0)
+        return st_doc_fail(doc, map, err, ST_EINVAL, "level %s needs a share, for example 0.25",
                            st_level_words[level]);
-    if ((level == ST_LEVEL_MIG) != (f->profile != NULL))
-        return st_doc_fail(doc, map, err, ST_EINVAL, "level mig and a profile go together, always");
+    if (!shares && f->share_m > 0)
+        return st_doc_fail(doc, map, err, ST_EINVAL,
+                           "level %s takes no share; use level mps or time", st_level_words[level]);
+    if (level == ST_LEVEL_MIG && !f->profile)
+        return st_doc_fail(doc, map, err, ST_EINVAL, "level mig needs a profile, for example 1g");
+    if (level != ST_LEVEL_MIG && f->profile)
+        return st_doc_fail(doc, map, err, ST_EINVAL, "level %s takes no profile; use level mig",
+                           st_level_words[level]);
     if (level != ST_LEVEL_WHOLE && shape->gpus != 1)
         return st_doc_fail(doc, map, err, ST_EINVAL,
-                           "a task at level %s has one part of one GPU: more of them are tasks",
-                           st_level_words[level]);
+                           "each %s task gets one %s; for %d of them use tasks: %d",
+                           st_level_words[level], level == ST_LEVEL_MIG ? "slice" : "share",
+                           shape->gpus, shape->gpus);
     return 0;
 }
 

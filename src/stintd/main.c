@@ -22,16 +22,18 @@ static const char usage[] =
     "stintd --check-store [--config FILE] [--data DIR]\n"
     "\n"
     "The control plane: API, admission, scheduler, store.\n"
-    "  --config FILE       YAML; `stintd --help-config` prints every key\n"
-    "  --data DIR          keeps the store, the socket and the first token here; made if missing\n"
-    "  --listen ADDR:PORT  instead of the configuration's; port 0 is any free one\n"
-    "  --sample            fills an empty store with an organisation to try things on\n"
-    "  --check-store       verifies the store, says what is wrong, and exits 0 or 1\n"
+    "  --config FILE       configuration in YAML; `stintd --help-config` prints every key\n"
+    "  --data DIR          directory for the store, the socket and the first token; made if "
+    "missing\n"
+    "  --listen ADDR:PORT  override listen of the configuration; port 0 takes any free one\n"
+    "  --sample            fill an empty store with a sample organisation\n"
+    "  --check-store       verify the store, report problems, and exit with 0 or 1\n"
     "  --version, --help, --help-config\n";
 
 enum { OPT_CONFIG = 256, OPT_DATA, OPT_LISTEN, OPT_SAMPLE, OPT_CHECK, OPT_HELP_CONFIG };
 
 typedef struct options {
+    const char *self; /* how stintd was called */
     const char *config, *data, *listen;
     bool sample, check;
 } options;
@@ -203,6 +205,16 @@ static void want_files(int64_t connections)
                 (unsigned long long)files.rlim_cur, (long long)connections);
 }
 
+/* stint is beside stintd, or both are in the path. */
+static void tell_sample(const options *o, const char *url, bool made)
+{
+    const char *name = strrchr(o->self, '/');
+    char stint[4096];
+
+    snprintf(stint, sizeof stint, "%.*sstint", name ? (int)(name + 1 - o->self) : 0, o->self);
+    st_sample_tell(o->data ? o->data : ".", url, stint, made);
+}
+
 static int run(st_serve *serve, const options *o, st_config *config, const sigset_t *signals)
 {
     bool made = false;
@@ -223,7 +235,7 @@ static int run(st_serve *serve, const options *o, st_config *config, const sigse
     snprintf(url, sizeof url, "%s://%.*s:%d", config->cert ? "https" : "http",
              (int)(strrchr(config->listen, ':') - config->listen), config->listen, port);
     if (o->sample)
-        st_sample_tell(o->data ? o->data : ".", url, made);
+        tell_sample(o, url, made);
     fprintf(stderr, "event=listening address=%s port=%d tls=%s\n", config->listen, port,
             config->cert ? "yes" : "no");
     while (sigwait(signals, &sig) == 0 && sig == SIGHUP)
@@ -235,7 +247,7 @@ static int run(st_serve *serve, const options *o, st_config *config, const sigse
 
 int main(int argc, char **argv)
 {
-    options o = {0};
+    options o = {.self = argv[0]};
     st_config config;
     st_serve *serve = NULL;
     sigset_t signals;

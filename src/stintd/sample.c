@@ -240,7 +240,7 @@ int st_sample_make(st_serve *serve, const char *dir, bool *ret_made, st_err *err
 }
 
 /* The sample's own tokens are for trying things out: they are printed. */
-void st_sample_tell(const char *dir, const char *url, bool made)
+void st_sample_tell(const char *dir, const char *url, const char *stint, bool made)
 {
     char path[4096], line[512];
     FILE *in;
@@ -257,11 +257,11 @@ void st_sample_tell(const char *dir, const char *url, bool made)
         fclose(in);
     printf("\nTry, in another terminal (these are kept in %s):\n\n"
            "  export STINT_URL=%s STINT_TOKEN=$(awk '$1==\"ada\" {print $4}' %s)\n"
-           "  build/stint ps\n"
-           "  build/stint submit --name mine --gpus 2 --limit 1h -- python3 train.py\n"
-           "  build/stint why $(build/stint ps -o csv --state pending | tail -n 1 | cut -d, -f1)\n"
-           "  build/stint bill\n"
+           "  %s ps\n"
+           "  %s submit --name mine --gpus 2 --limit 1h -- python3 train.py\n"
+           "  %s why $(%s ps -o csv --state pending | tail -n 1 | cut -d, -f1)\n"
+           "  %s bill\n"
            "\nCtrl-C stops it; the next start finds everything as it was.\n",
-           path, url, path);
+           path, url, path, stint, stint, stint, stint, stint);
     fflush(stdout);
 }

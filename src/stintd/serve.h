@@ -26,7 +26,7 @@ int st_serve_do(st_serve *serve, st_cmd *cmd, st_err *err);
 /* sample.c: an organisation with teams, a simulated fleet and some jobs, in a store without
  * accounts; tokens go to `dir`/tokens, readable by the owner alone. True: it was made now. */
 int st_sample_make(st_serve *serve, const char *dir, bool *ret_made, st_err *err);
-/* Tells a newcomer where it is, who they may be, and what to try. */
-void st_sample_tell(const char *dir, const char *url, bool made);
+/* Tells a newcomer where it is, who they may be, and what to try; `stint` is the path of the command line. */
+void st_sample_tell(const char *dir, const char *url, const char *stint, bool made);
 
 #endif

@@ -217,7 +217,7 @@ static void test_unix(void **state)
     snprintf(path, sizeof(path), "%s/s", dir);
     assert_ok(st_http_listen_unix(w->server, path, 0600, &err));
     assert_fails(st_http_listen_unix(w->server, path, 0600, &err), ST_EEXIST, "another process");
-    assert_fails(st_http_listen_unix(w->server, dir, 0600, &err), ST_EEXIST, "no socket");
+    assert_fails(st_http_listen_unix(w->server, dir, 0600, &err), ST_EEXIST, "isn't a socket");
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
     snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);

@@ -266,7 +266,7 @@ static void a_cap_may_fall(void **state)
     bad.seq = st_ledger_seq(l, "org") + 1;
     bad.doc = "{\"account\":\"org\",\"from_ms\":1790816400000,\"chargeback\":false,"
               "\"discount_bp\":0,\"burst_m\":-1,\"cap\":50000000,\"warn_bp\":[],\"budget\":-1}";
-    assert_fails(st_ledger_apply(l, &bad, &err), ST_EQUOTA, "90000000 micro-dollars spent or on");
+    assert_fails(st_ledger_apply(l, &bad, &err), ST_EQUOTA, "has $90.00 spent or on hold");
     st_entry a = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, fall - 5 * HOUR, fall);
     st_entry b = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, fall, fall + 5 * HOUR);
     a.cut = ST_CUT_GOES_ON;

@@ -201,7 +201,7 @@ static void test_sum_of_cpu_and_ram(void **state)
     put(&w, &org);
     st_account_spec spec = named("a", "org");
     spec.guarantee.cpu_m = 64001;
-    refused(&w, &spec, ST_EQUOTA, "cpu 64.001");
+    refused(&w, &spec, ST_EQUOTA, "would need 64.001");
     spec.guarantee.cpu_m = 64000;
     spec.guarantee.ram_mib = 1001;
     refused(&w, &spec, ST_EQUOTA, "ram");
@@ -226,10 +226,10 @@ static void test_nothing_from_nothing(void **state)
     put_gpu(&w, "org", NULL, ST_UNSET);
     st_account_spec spec = named("a", "org");
     spec.guarantee.gpu_m = 1;
-    refused(&w, &spec, ST_EQUOTA, "above");
+    refused(&w, &spec, ST_EQUOTA, "would need");
     spec = named("a", "org");
     spec.guarantee.type_m[3] = 1;
-    refused(&w, &spec, ST_EQUOTA, "above");
+    refused(&w, &spec, ST_EQUOTA, "would need");
     spec = named("a", "org");
     spec.guarantee.gpu_m = 0;
     put(&w, &spec);
