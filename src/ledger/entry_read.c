@@ -264,12 +264,28 @@ static bool read_fields(reader *r, st_entry *e)
     return take(r, '}') && r->p == r->end;
 }
 
+/* Before lost work had entries of its own, it was credited in those of usage, at the rate of the last interval. Such lines were
+ * rounded by another unit, so no rule of today gives their carries. */
+static bool credits_in_usage(const st_entry *e, const char *text, size_t len)
+{
+    static const char key[] = ",\"lost\":";
+    return (e->kind == ST_ENTRY_USAGE || e->kind == ST_ENTRY_FIX) &&
+           memmem(text, len, key, sizeof key - 1);
+}
+
 int st_entry_read(const char *text, size_t len, st_arena *arena, st_entry *ret, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf again = {0};
     reader r = {.p = text, .end = text + len, .arena = arena, .key = "\"seq\":"};
     st_entry e = {0};
-    if (!read_fields(&r, &e))
+    bool good = read_fields(&r, &e);
+    if (!good && credits_in_usage(&e, text, len))
+        return st_fail(err, ST_EPARSE,
+                       "it credits lost work by a rule of before lost work had entries of its own, "
+                       "which this version does not read. Start the stintd that wrote this store "
+                       "once more, save its bills (stint bill MONTH -o file), and begin with an "
+                       "empty data folder");
+    if (!good)
         return st_fail(err, ST_EPARSE, "no entry of a book: wrong at byte %zu, at or behind %.*s",
                        (size_t)(r.p - text), (int)strlen(r.key) - 1, r.key);
     st_entry_write(&e, &again);

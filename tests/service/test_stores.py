@@ -101,12 +101,37 @@ def one(stintd, archive):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def refused(stintd, archive, said):
+    """A store that cannot be read any more says why and what to do, and stays as it is."""
+    folder = tempfile.mkdtemp(prefix="stores-")
+    data = os.path.join(folder, "data")
+    os.mkdir(data, 0o700)
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(data)
+        for name in os.listdir(data):
+            os.chmod(os.path.join(data, name), 0o600)
+        store = os.path.join(data, "stint.db")
+        books = rows(store, "SELECT n, data, chain FROM book ORDER BY n")
+        with open(os.path.join(folder, "config.yaml"), "w") as f:
+            f.write("listen: 127.0.0.1:0\nengine: sim\n")
+        for more in (["--config", f.name], ["--check-store"]):
+            done = subprocess.run([stintd, *more, "--data", data], capture_output=True, text=True, timeout=60)
+            text = done.stdout + done.stderr
+            check(done.returncode != 0 and all(word in text for word in said), "%s: %d %s", more[0], done.returncode, text)
+        check(rows(store, "SELECT n, data, chain FROM book ORDER BY n") == books, "the books were changed")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def run(stintd):
     stores = os.path.join(os.environ.get("STINT_SOURCE", os.path.join(os.path.dirname(__file__), "..", "..")), "tests", "stores")
     found = sorted(name for name in os.listdir(stores) if name.endswith(".tar.xz"))
     check(found, "there is no store of any release in %s", stores)
     for name in found:
         one(stintd, os.path.join(stores, name))
+    refused(stintd, os.path.join(stores, "refused", "credits-in-usage.tar.xz"),
+            ("entry 10", "lab", "credits lost work by a rule", "stint bill MONTH -o file", "empty data folder"))
 
 
 main(run)
