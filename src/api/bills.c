@@ -28,6 +28,7 @@ static void call_free(st_bill_call *c)
 }
 
 static int fill(void *ctx, st_tx *tx, st_err *err);
+static void finish_entries(st_bill_call *c, st_store *reader);
 
 static void worker(void *arg)
 {
@@ -120,7 +121,8 @@ static void find_book(st_bill_call *c, st_tx *tx)
 {
     char buf[ST_NAME_MAX + 1];
 
-    snprintf(c->book, sizeof c->book, "%s", st_tx_book(tx, c->account, buf));
+    snprintf(c->book, sizeof c->book, "%s",
+             c->fleet ? ST_BOOK_FLEET : st_tx_book(tx, c->account, buf));
 }
 
 static int fill(void *ctx, st_tx *tx, st_err *err)
@@ -172,14 +174,28 @@ static bool is_period(const char *text)
     return text[7] == '\0';
 }
 
+/* Where the devices were is nobody's but the cluster's (doc/decisions/0017). */
+static bool may_see_fleet(const st_call *call, const char *account)
+{
+    const st_identity *who = st_api_who(call);
+
+    return strcmp(account, ST_BOOK_FLEET) == 0 && !who->account[0] &&
+           (who->role == ST_ROLE_OWNER || who->role == ST_ROLE_AUDITOR);
+}
+
 st_bill_call *st_bill_call_new(st_api *api, st_call *call, const char *format,
                                void (*finish)(st_bill_call *c, st_store *reader))
 {
     const char *account = st_call_query(call, "account"), *period = st_call_param(call, "period");
+    bool fleet = false;
     st_bill_call *c;
 
     if (!account)
         account = st_api_who(call)->account;
+    if (finish == finish_entries && may_see_fleet(call, account)) {
+        fleet = true;
+        account = ""; /* its months are the cluster's */
+    }
     if (strlen(account) >= sizeof c->account || !st_api_sees(api, call, account)) {
         st_api_no_such(call, "account", account);
         return NULL;
@@ -195,6 +211,7 @@ st_bill_call *st_bill_call_new(st_api *api, st_call *call, const char *format,
                         .format = format,
                         .leaves = strcmp(format, "json") != 0,
                         .finish = finish,
+                        .fleet = fleet,
                         .arena = st_arena_new()};
     memcpy(c->account, account, strlen(account));
     if (is_period(period))
@@ -501,6 +518,10 @@ static void finish_entries(st_bill_call *c, st_store *reader)
     if (!csv)
         st_strbuf_add(&out, "{\"entries\":[");
     st_bill_span(c->bill, c->book, &from, &to);
+    if (c->fleet) { /* no bill says where in it the month begins; it is short */
+        from = 1;
+        to = INT64_MAX;
+    }
     if (r == 0 && ST_MAX(from, after + 1) <= to)
         r = st_store_book_of(reader, c->book, ST_MAX(from, after + 1), to, entry_row, &l, &err);
     if (csv) {

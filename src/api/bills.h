@@ -24,6 +24,7 @@ typedef struct st_bill_call {
     bool floors;                    /* `idle` is wanted */
     bool file;                      /* `ask` is wanted, and the bill is its */
     bool budget;                    /* `state` is wanted */
+    bool fleet;                     /* it is about the fleet's book, which has no bill */
     /* In a worker. Answers the call. */
     bool leaves; /* as a file: written down */
     void (*finish)(struct st_bill_call *c, st_store *reader);

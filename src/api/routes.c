@@ -100,7 +100,9 @@ static const st_query_row bill_query[] = {
     {0},
 };
 static const st_query_row entries_query[] = {
-    BILL_ACCOUNT,
+    {.name = "account",
+     .type = ST_QUERY_TEXT,
+     .about = "account (default: yours); for owners also #fleet, where the devices were"},
     {.name = "component", .type = ST_QUERY_TEXT, .about = "entries for this component"},
     {.name = "gpu", .type = ST_QUERY_TEXT, .about = "entries of this GPU type"},
     {.name = "level",

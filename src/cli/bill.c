@@ -139,6 +139,12 @@ const st_cli_verb st_cli_bill_verbs[] = {
     {"list", "List closed months", "", .fn = st_cli_bill_list, .example = "  stint bill list\n"},
     {"key", "Print the public key that signs bills", "", .fn = st_cli_bill_key,
      .example = "  stint bill key >cluster.pub\n"},
+    {"fleet", "Show where the GPUs were in a month: granted, idle, unhealthy, overhead",
+     "[OPTION...] [MONTH]",
+     "For owners. A row per GPU type and interval; intervals end at midnight UTC and when prices\n"
+     "or plans change. The interval that is still open is not there yet.\n",
+     .fn = st_cli_bill_fleet, .options = st_cli_bill_fleet_options,
+     .example = "  stint bill fleet 2026-10\n"},
     {"verify", "Check a downloaded bill, offline", "[--key HEX|FILE] FILE",
      "Checks every byte: checksums and signatures, that no entry is missing, that amounts\n"
      "follow from usage, prices and terms, and that lines and total are their sums. Without\n"

@@ -190,3 +190,75 @@ int st_bill_explain(st_cli *cli, st_client *client, const char *path, const json
     json_decref(all);
     return 0;
 }
+
+/* ---- where the devices were ---------------------------------------------------------------------- */
+
+static void put_fleet(st_cli *cli, const json_t *entries, bool csv)
+{
+    static const char *const keys[] = {"total", "granted", "idle", "unhealthy", "overhead"};
+    static const char *const headings[] = {"FROM",    "TO",   "GPU",       "GPU HOURS",
+                                           "GRANTED", "IDLE", "UNHEALTHY", "OVERHEAD"};
+    ST_CLEANUP(st_table_done) st_table t = {0};
+    char hours[ST_RATIO_MAX];
+    json_t *e;
+    size_t i;
+
+    for (size_t c = 0; c < ST_ARRAY_LEN(headings); c++)
+        st_table_column(&t, headings[c], c >= 3);
+    json_array_foreach(entries, i, e)
+    {
+        if (strcmp(st_view_text(e, "kind"), "fleet") != 0)
+            continue;
+        put_time(&t, e, "from");
+        put_time(&t, e, "to");
+        st_table_cell(&t, "%s", st_view_text(e, "gpu"));
+        for (size_t k = 0; k < ST_ARRAY_LEN(keys); k++)
+            st_table_cell(&t, "%s",
+                          st_ratio(hours, json_integer_value(json_object_get(e, keys[k])),
+                                   st_component_per(ST_PAY_BURST), 3));
+    }
+    if (csv)
+        st_table_csv(&t, cli->out);
+    else
+        st_table_print_fitted(&t, cli->out, st_table_terminal_width(cli->out));
+}
+
+typedef struct fleet_flags {
+    st_cli_format format;
+} fleet_flags;
+
+const st_cli_row st_cli_bill_fleet_options[] = {
+    {"output", 'o', ST_CLI_LISTING, offsetof(fleet_flags, format), "table|json|csv",
+     "output format (default: table)", 0, 0},
+    {0},
+};
+
+int st_cli_bill_fleet(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    fleet_flags f = {0};
+    json_t *all = NULL;
+    char *text;
+    int n, r = st_cli_read(argc, argv, st_cli_bill_fleet_options, &f, 0, 1, &n, err);
+
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    st_strbuf_add(&path, "/v1/bills/");
+    st_url_add(&path, n > 0 ? argv[1] : "open");
+    st_strbuf_add(&path, "/entries?account=%23fleet&limit=1000");
+    r = get_all(client, st_strbuf_str(&path), &all, err);
+    if (r < 0)
+        return r;
+    if (f.format == ST_CLI_JSON) {
+        text = json_dumps(all, JSON_COMPACT);
+        fprintf(cli->out, "%s\n", text);
+        free(text);
+    } else {
+        put_fleet(cli, json_object_get(all, "entries"), f.format == ST_CLI_CSV);
+    }
+    json_decref(all);
+    return 0;
+}

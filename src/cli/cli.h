@@ -64,7 +64,7 @@ st_cli_fn st_cli_submit, st_cli_run, st_cli_ps, st_cli_show, st_cli_why, st_cli_
 st_cli_fn st_cli_array, st_cli_admin_join;
 st_cli_fn st_cli_cancel, st_cli_priority, st_cli_top;
 st_cli_fn st_cli_quota, st_cli_metered, st_cli_budget;
-st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_key, st_cli_bill_verify;
+st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_fleet, st_cli_bill_key, st_cli_bill_verify;
 st_cli_fn st_cli_admin_plan, st_cli_admin_credit, st_cli_admin_reconcile;
 st_cli_fn st_cli_account_limit;
 st_cli_fn st_cli_account_list, st_cli_account_show, st_cli_account_create, st_cli_account_set,
@@ -139,8 +139,8 @@ extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_
     st_cli_quota_options[], st_cli_account_limit_options[], st_cli_events_options[],
     st_cli_audit_options[];
 extern const st_cli_row st_cli_join_options[], st_cli_bill_options[], st_cli_usage_options[],
-    st_cli_budget_options[], st_cli_reconcile_options[], st_cli_plan_options[],
-    st_cli_credit_options[];
+    st_cli_budget_options[], st_cli_reconcile_options[], st_cli_bill_fleet_options[],
+    st_cli_plan_options[], st_cli_credit_options[];
 
 /* st_cli_options over such a table; `into` is the verb's struct. */
 int st_cli_read(int argc, char **argv, const st_cli_row *rows, void *into, int min, int max,

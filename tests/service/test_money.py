@@ -231,6 +231,34 @@ def month_end(stintd, program):
     check(closed["closed"] and closed["low_udollars"] == closed["high_udollars"] == total, "closed: %s", closed)
 
 
+def the_fleets_book(stintd):
+    """Where the devices were: for owners alone, and it adds up."""
+    owner = stintd.owner
+    owner.make("/v1/prices", {"prices": "cut", "gpu": {"*": {"reserved": 1, "burst": 2}}})
+    path = "/v1/bills/open/entries?account=%23fleet&limit=1000"
+    stintd.wait(lambda: any(e["kind"] == "fleet" for e in owner.get(path).json["entries"]), "an interval has ended")
+    rows = [e for e in owner.get(path).json["entries"] if e["kind"] == "fleet"]
+    for e in rows:
+        check(e["total"] == e["granted"] + e["idle"] + e["unhealthy"] + e["overhead"], "a sum: %s", e)
+        check(e["gpu"] == "h100" and e["total"] <= 32 * 1000 * (e["to"] - e["from"]), "32 GPUs: %s", e)
+    pages, cursor = [], ""
+    while cursor is not None:
+        page = owner.get(path.replace("1000", "2") + (f"&cursor={cursor}" if cursor else "")).json
+        pages, cursor = pages + page["entries"], page["next"]
+    check([e["seq"] for e in pages if e["kind"] == "fleet"][:len(rows)] == [e["seq"] for e in rows], "in pages: %s", pages)
+    none = owner.get("/v1/bills/open/entries?account=nobody").json
+    for role in ("admin", "member", "viewer", "auditor"):
+        theirs = stintd.client(token(owner, "team", "u" + role, role)["token"])
+        answer = theirs.get(path)
+        check(answer.status == 404 and answer.json["code"] == none["code"], "%s: %d %s", role, answer.status, answer.text)
+    for other in ("/v1/bills/open?account=%23fleet", "/v1/bills/open/usage?account=%23fleet"):
+        check(owner.get(other).status == 404, "it has no bill: %s", other)
+    stint = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "stint")
+    shown = subprocess.run([stint, "bill", "fleet", "-o", "csv"], capture_output=True, text=True,
+                           env={**os.environ, "STINT_URL": f"http://127.0.0.1:{stintd.port}", "STINT_TOKEN": stintd.owner_token})
+    check(shown.returncode == 0 and shown.stdout.count("h100") >= len(rows), "stint bill fleet: %s%s", shown.stdout, shown.stderr)
+
+
 def metrics_say_the_same(stintd):
     """What is spent is one figure: on the bill, in the budget, in metrics."""
     owner = stintd.owner
@@ -255,6 +283,7 @@ def run(program):
         credits_by_hand(stintd)
         budgets_count_what_runs(stintd)
         metrics_say_the_same(stintd)
+        the_fleets_book(stintd)
         if not sanitized(program):
             a_wrong_clock_closes_nothing(stintd, program)
             month_end(stintd, program)
