@@ -36,7 +36,6 @@ static void find_tops(st_core *core, bool before)
     size_t n = core->tree->accounts.n;
     core->tops = st_xreallocarray(core->tops, n, sizeof *core->tops);
     core->ntops = n;
-    core->age_ms = ST_TIME_NEVER;
     for (size_t i = 0; i < n; i++)
         core->tops[i] = INT_MIN;
     for (size_t i = 0; i < core->off.n; i++) {
@@ -80,6 +79,7 @@ bool st_queue_joins(st_core *core, const st_job *job)
 void st_queue_build(st_core *core, st_queue *q)
 {
     find_tops(core, false);
+    core->age_ms = ST_TIME_NEVER;
     for (size_t i = 0; i < core->off.n; i++) {
         st_job *job = core->off.v[i];
         if (!st_job_waits(job))

@@ -483,6 +483,8 @@ static void io_core(codec *c, st_core *core)
     } else {
         core->stirred = true;
     }
+    if (c->format >= 8)
+        io_i64(c, &core->age_ms);
 }
 
 void st_core_save(const st_core *core, st_strbuf *out)

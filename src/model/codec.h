@@ -23,8 +23,9 @@
  *   5 the policies `urgent`, `ageing` and `claim_effort`; when a job may borrow again, whether it lost
  *     its floor, where a pass stopped
  *   6 claims that came to nothing before it did
- *   7 how often a job has been on devices */
-#define ST_CODEC_FORMAT 7
+ *   7 how often a job has been on devices
+ *   8 when the first of those who wait counts for more */
+#define ST_CODEC_FORMAT 8
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

@@ -170,9 +170,51 @@ static void test_no_more_than_it_takes(void **state)
     end(&w);
 }
 
+/* When somebody counts for more the next submit has everybody looked at, in a core that was loaded in between too.
+ * Two owners wait for borrowers who are protected, and a pass has effort for one of them. */
+static void test_ageing_is_saved(void **state)
+{
+    (void)state;
+    world w, other = {0};
+    st_policy policy = st_policy_default();
+    policy.reservations = policy.rebalance = policy.urgent = 0;
+    policy.min_run_ms = 100000 * SEC;
+    policy.ageing_ms = 500 * SEC;
+    policy.claim_effort = 1;
+    begin(&w, &policy, 1, 2);
+    account(&w, "lend", ST_UNSET);
+    account(&w, "own", 2000);
+    submit(&w, 1, "lend");
+    submit(&w, 2, "lend");
+    submit(&w, 3, "own");
+    st_event ev = job_event(4, "own");
+    ev.u.job.priority = 1;
+    step(&w, &ev);
+    while (st_core_resumes(w.core))
+        tick(&w, w.now + 1);
+    ev = event(ST_EV_TOLD);
+    ev.u.told.id = 3;
+    ev.u.told.start_ms = 1000 * SEC;
+    w.now = 485 * SEC; /* the minute in which the first has waited long enough */
+    step(&w, &ev);
+    st_strbuf bytes = {0};
+    st_err err = {0};
+    st_core_save(w.core, &bytes);
+    assert_ok(st_core_load(bytes.s, bytes.n, &other.core, &err));
+    st_strbuf_done(&bytes);
+    other.now = w.now = 505 * SEC;
+    submit(&w, 5, "lend");
+    submit(&other, 5, "lend");
+    assert_true(st_core_resumes(w.core));
+    assert_true(st_core_resumes(other.core));
+    end(&other);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ageing_is_saved),
         cmocka_unit_test(test_the_earliest_that_suffices),
         cmocka_unit_test(test_an_end_before_its_time),
         cmocka_unit_test(test_nodes_come_and_go),
