@@ -76,6 +76,13 @@ void st_core_forget_grants(st_core *core, st_job *job)
     job->type = -1;
 }
 
+/* A rest that is over is none; one that is not goes on, wherever the job is in the meantime. */
+static void end_rest(const st_core *core, st_job *job)
+{
+    if (!st_core_rests(core, job))
+        job->rest_ms = 0;
+}
+
 /* From here on the job runs; grants, type and class are set, residents are in place. */
 static void go(st_core *core, st_job *job, st_effects *fx)
 {
@@ -88,7 +95,7 @@ static void go(st_core *core, st_job *job, st_effects *fx)
     job->kept_ms = 0;
     job->deadline_ms = 0;
     job->promise_ms = ST_TIME_NEVER;
-    job->rest_ms = 0;
+    end_rest(core, job);
     st_core_place(core, job, true);
     st_core_stir(core);
     st_core_expect(core, job);
@@ -274,6 +281,7 @@ bool st_core_stay(st_core *core, st_job *job)
  * a resident for its RAM. */
 void st_core_release(st_core *core, st_job *job, bool keep_memory)
 {
+    end_rest(core, job);
     ST_ASSERT(st_job_on_devices(job) && core->placed.v[job->slot] == job);
     st_core_place(core, job, false);
     note_freed(core, job);

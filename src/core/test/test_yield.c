@@ -534,6 +534,41 @@ static void test_excess_on_the_minute(void **state)
     end(&w);
 }
 
+/* Displaced twice by an owner, a job borrows nothing for a while; that it ran inside a floor of its own in between
+ * does not end that. */
+static void test_rest_outlives_a_start(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    policy.notice_ms = policy.grace_ms = 0;
+    policy.cooldown_ms = 1000 * SEC;
+    policy.urgent = 0;
+    begin(&w, &policy, 1, 1);
+    account(&w, "lend", ST_UNSET);
+    account(&w, "own", 1000);
+    submit(&w, VICTIM, "lend");
+    for (uint64_t owner = 2; owner <= 3; owner++) {
+        w.now += 10 * SEC;
+        in_state(&w, VICTIM, ST_JOB_RUNNING);
+        submit(&w, owner, "own");
+        in_state(&w, VICTIM, ST_JOB_PENDING);
+        w.now += 10 * SEC;
+        tell(&w, ST_EV_FINISH, owner);
+    }
+    in_state(&w, VICTIM, ST_JOB_PENDING);
+    account(&w, "own", ST_UNSET);
+    account(&w, "lend", 1000);
+    in_state(&w, VICTIM, ST_JOB_RUNNING);
+    account(&w, "lend", ST_UNSET);
+    w.now += 10 * SEC;
+    tell(&w, ST_EV_UNSTARTED, VICTIM);
+    in_state(&w, VICTIM, ST_JOB_PENDING);
+    tick(&w, 30 * SEC + 1000 * SEC);
+    in_state(&w, VICTIM, ST_JOB_RUNNING);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -559,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_protection),
         cmocka_unit_test(test_second_plan_waits_for_its_own),
         cmocka_unit_test(test_excess_on_the_minute),
+        cmocka_unit_test(test_rest_outlives_a_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
