@@ -186,6 +186,7 @@ static int on_start(const st_step *step, st_track *t, const st_effect *e, st_err
     t->job.type = (int32_t)e->value;
     t->job.class = e->class;
     t->started_ms = step->now;
+    t->started = true;
     step->watch->counts.starts++;
     return 0;
 }
@@ -274,7 +275,7 @@ static int may_end(const st_step *step, const st_track *t, const st_effect *e, s
     bool on = st_room_is_now(&t->job);
     int64_t ran = t->ran_ms + (on ? step->now - t->started_ms : 0);
     if (state == ST_JOB_DONE || state == ST_JOB_FAILED) {
-        if (t->job.state == ST_JOB_PENDING && t->ran_ms > 0 && asked_for(step, ST_EV_LATE, e->job))
+        if (t->job.state == ST_JOB_PENDING && t->started && asked_for(step, ST_EV_LATE, e->job))
             return 0;
         if (!on || !asked_for(step, ST_EV_FINISH, e->job))
             return wrong(e, t, err);

@@ -20,6 +20,7 @@
 typedef struct st_track {
     st_job job; /* without a name; the grants are the track's own */
     int64_t started_ms;
+    bool started; /* it has been on devices */
     int64_t notified_ms, checkpoint_ms;
     int64_t displaced_ms;  /* when it last left for somebody; -1 never */
     int64_t rest_ms;       /* it was displaced again too soon, and borrows nothing before */
