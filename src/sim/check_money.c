@@ -338,7 +338,7 @@ static int on_lines(st_money_audit *a, int id, const st_entry *e, st_err *err)
     }
     for (int up = id; up >= 0; up = a->accounts.v[up]->parent)
         a->accounts.v[up]->posted += net;
-    if (e->job && st_map_get(a->hold_of, e->job, &at)) {
+    if (e->job && st_map_get(a->hold_of, e->job, &at) && a->holds.v[at].account == id) {
         hold *h = &a->holds.v[at];
         int64_t left = ST_MAX(0, ST_MIN(h->amount, h->left - net));
         move_held(a, id, left - h->left);
