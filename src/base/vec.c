@@ -6,6 +6,7 @@
 #include "base/vec.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -33,6 +34,17 @@ void *st_vec_open_(void *v, size_t n, size_t *cap, size_t at, size_t item_size)
     items = st_vec_grow_(v, cap, n + 1, item_size);
     memmove(items + (at + 1) * item_size, items + at * item_size, (n - at) * item_size);
     return items;
+}
+
+void *st_vec_trim_(void *v, size_t n, size_t *cap, size_t item_size)
+{
+    if (n == *cap)
+        return v;
+    *cap = n;
+    if (n > 0)
+        return st_xreallocarray(v, n, item_size);
+    free(v);
+    return NULL;
 }
 
 void st_vec_close_(void *v, size_t *n, size_t at, size_t item_size)

@@ -25,6 +25,7 @@
 /* The untyped halves of the macros; each returns the array's new address. */
 void *st_vec_grow_(void *v, size_t *cap, size_t need, size_t item_size);
 void *st_vec_open_(void *v, size_t n, size_t *cap, size_t at, size_t item_size);
+void *st_vec_trim_(void *v, size_t n, size_t *cap, size_t item_size);
 void st_vec_close_(void *v, size_t *n, size_t at, size_t item_size);
 
 /* Makes room for at least `need` items in all. */
@@ -60,6 +61,10 @@ void st_vec_close_(void *v, size_t *n, size_t at, size_t item_size);
 
 /* Forgets the items but keeps the memory. */
 #define st_vec_clear(vec) ((void)((vec)->n = 0))
+
+/* Gives back what it has beyond its items, for one that is kept and does not grow any more. */
+#define st_vec_trim(vec) \
+    ((void)((vec)->v = st_vec_trim_((vec)->v, (vec)->n, &(vec)->cap, sizeof(*(vec)->v))))
 
 #define st_vec_free(vec)           \
     do {                           \

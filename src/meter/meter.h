@@ -99,7 +99,7 @@ void st_meter_agree(st_meter *m, int32_t account, int64_t gpu_m);
  * the seen time went. Stays that have ended are remembered for ST_METER_LATE_MS, the last
  * ST_METER_LATE_STAYS of them; what comes later is dropped. */
 #define ST_METER_LATE_MS    3600000
-#define ST_METER_LATE_STAYS 65536
+#define ST_METER_LATE_STAYS 16384
 void st_meter_used(st_meter *m, uint64_t job, int stay, int task, const st_sums *sums,
                    st_records *out);
 /* Whether the stay is not over: telemetry about it gives no record now. */

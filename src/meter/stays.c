@@ -84,6 +84,7 @@ static void bury(st_meter *m, stay *s)
     m->open.v[s->slot]->slot = s->slot;
     m->open.n--;
     s->over_ms = m->now;
+    st_vec_trim(&s->pieces); /* there may be very many, and most have one */
     list_away(m, s);
 }
 

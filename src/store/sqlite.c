@@ -205,7 +205,7 @@ static int settings(st_db *db, st_err *err)
 
     snprintf(sql, sizeof(sql),
              "PRAGMA page_size = %d; PRAGMA cell_size_check = 1; PRAGMA temp_store = MEMORY; "
-             "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = %d; "
+             "PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = %d; "
              "PRAGMA journal_size_limit = 67108864; PRAGMA synchronous = %s",
              ST_SUMS_PAGE, CHECKPOINT_PAGES,
              db->options.durable == ST_DURABLE_FULL ? "FULL" : "NORMAL");

@@ -123,6 +123,14 @@ static void test_vec(void **state)
     assert_int_equal(v.n, 999);
     st_vec_clear(&v);
     assert_int_equal(v.n, 0);
+    st_vec_trim(&v);
+    assert_null(v.v);
+    st_vec_push(&v, (pair){1, 2});
+    st_vec_trim(&v);
+    assert_int_equal(v.cap, 1);
+    st_vec_push(&v, (pair){3, 4});
+    assert_int_equal(v.v[0].b, 2);
+    st_vec_clear(&v);
     st_vec_reserve(&v, 5000);
     assert_true(v.cap >= 5000);
     st_vec_free(&v);

@@ -517,12 +517,12 @@ static void *answer_late(void *cls)
 static void test_stop_meets_an_answer(void **state)
 {
     (void)state;
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < 100; round++) {
         world *w = begin((st_http_options){0});
         client c = connect_to(w->port);
         pthread_t thread;
 
-        w->late_us = round * 5;
+        w->late_us = round * 10;
         say(&c, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
         wait_until(held(w) == 1);
         assert_int_equal(pthread_create(&thread, NULL, answer_late, w), 0);
