@@ -15,7 +15,7 @@ static void fuzz_list(const char *text, size_t size)
     static const st_board boards[ST_DEVS_MAX] = {ST_BOARD_H100_80, ST_BOARD_A100_40};
     json_t *root = json_loadb(text, size, 0, NULL);
     st_acts acts = {0};
-    st_list list;
+    st_agent_list list;
     st_err err = {0};
 
     if (!root)
@@ -29,10 +29,10 @@ static void fuzz_list(const char *text, size_t size)
         ST_ASSERT(list.orders.v[i].key.job[0] && !strchr(list.orders.v[i].key.job, '/'));
         ST_ASSERT(list.orders.v[i].signal > 0);
     }
-    st_plan(&(st_view){.list = &list}, 1, &acts);
+    st_plan(&(st_agent_view){.list = &list}, 1, &acts);
     ST_ASSERT(acts.n <= list.orders.n + ST_DEVS_MAX);
     st_vec_free(&acts);
-    st_list_done(&list);
+    st_agent_list_done(&list);
     json_decref(root);
 }
 

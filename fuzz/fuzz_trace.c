@@ -43,7 +43,7 @@ static void check_sentence(const st_err *err)
 
 static void play(const st_trace *trace)
 {
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = {.policy = st_policy_default(), .until_ms = PLAYED_MS};
     st_err err = {0};
     int64_t held = 0;

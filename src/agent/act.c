@@ -300,7 +300,7 @@ static void mark_unlisted(st_host *h, int64_t now)
 }
 
 /* One plan, carried out; false: nothing came of it. */
-static bool carry_out(st_host *h, const st_view *view, int64_t now_ms)
+static bool carry_out(st_host *h, const st_agent_view *view, int64_t now_ms)
 {
     st_acts acts = {0};
     bool done = false;
@@ -321,13 +321,14 @@ void st_host_act(st_host *h, int64_t now_ms)
     if (h->has_list)
         mark_unlisted(h, now_ms);
     for (int round = 0; round < ROUNDS; round++) {
-        st_view view = {.list = h->has_list ? &h->list : NULL,
-                        .tasks = h->journal.tasks.v,
-                        .n = h->journal.tasks.n,
-                        .can_pause = true,
-                        .scrub = (st_scrub_policy)st_scrub_policy_parse(h->process->conf->scrub),
-                        .lease_over = st_voice_lease_over(h) || h->fenced,
-                        .stop_grace_ms = h->process->conf->stop_grace_ms};
+        st_agent_view view = {.list = h->has_list ? &h->list : NULL,
+                              .tasks = h->journal.tasks.v,
+                              .n = h->journal.tasks.n,
+                              .can_pause = true,
+                              .scrub =
+                                  (st_scrub_policy)st_scrub_policy_parse(h->process->conf->scrub),
+                              .lease_over = st_voice_lease_over(h) || h->fenced,
+                              .stop_grace_ms = h->process->conf->stop_grace_ms};
 
         view.uncarved = !st_host_carved(h, &view.carved);
         if (!carry_out(h, &view, now_ms))

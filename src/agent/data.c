@@ -104,13 +104,13 @@ static void counted(void *ctx, const st_task_key *key, int r, const st_err *err)
 static void begin(st_host *h, st_data_use *d, int64_t now)
 {
     work ctx = {.ret = h->counted};
-    st_work w = {.what = "counting it",
-                 .limit_ms = LIMIT_MS,
-                 .aside = true,
-                 .fn = count,
-                 .ctx = &ctx,
-                 .done = counted,
-                 .done_ctx = h};
+    st_agent_work w = {.what = "counting it",
+                       .limit_ms = LIMIT_MS,
+                       .aside = true,
+                       .fn = count,
+                       .ctx = &ctx,
+                       .done = counted,
+                       .done_ctx = h};
     st_err err = {0};
     int id;
 

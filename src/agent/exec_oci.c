@@ -130,7 +130,7 @@ static void take_end(st_task *t, const st_run_task *now)
 static bool oci_look(st_exec *e, st_task *t, int64_t now_ms)
 {
     char id[ST_RUN_ID_MAX];
-    st_phase before = t->phase;
+    st_agent_phase before = t->phase;
     int64_t left = 0;
     st_run_task now;
     st_err err = {0};

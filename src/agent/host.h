@@ -93,7 +93,7 @@ typedef struct st_talk {
     bool registered;
     int64_t registered_ms;                  /* boot clock: when it last was */
     int64_t lease_ms, interval_ms, wait_ms; /* the terms */
-    st_line *main, *poll, *log;
+    st_agent_line *main, *poll, *log;
     st_retry main_at, poll_at, log_at;
     int behind;        /* statuses in a row whose answer named another list than ours */
     int64_t sent_ms;   /* boot clock: the status under way */
@@ -129,7 +129,7 @@ typedef struct st_host {
     st_journal journal;
     bool dirty;   /* the journal is newer than its file */
     bool changed; /* stintd is to hear at once */
-    st_list list;
+    st_agent_list list;
     bool has_list;
     ST_VEC(st_begin) begins; /* of this turn */
     int room;                /* how many more may begin now */
@@ -230,8 +230,8 @@ void st_host_register(st_host *h);
 void st_host_registered(st_host *h, const st_answer *a);
 int st_host_identity(st_host *h, st_err *err);
 /* Asks stintd, as this node (body NULL: a GET). */
-void st_host_ask(st_host *h, st_line *line, const char *path, const char *type, const char *body,
-                 size_t n, int64_t timeout_ms);
+void st_host_ask(st_host *h, st_agent_line *line, const char *path, const char *type,
+                 const char *body, size_t n, int64_t timeout_ms);
 
 /* act.c */
 void st_host_act(st_host *h, int64_t now_ms);

@@ -193,7 +193,7 @@ static bool task_of(const json_t *o, st_task *ret)
         t.place.mig_profile >= ST_MIG_COUNT || t.place.mig_start < 0 ||
         t.place.mig_start >= ST_MIG_MEMORY)
         return false;
-    t.phase = (st_phase)at;
+    t.phase = (st_agent_phase)at;
     *ret = t;
     return true;
 }

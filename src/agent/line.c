@@ -19,7 +19,7 @@
 /* A socket of curl's, while it is one. */
 typedef struct curl_socket {
     st_lines *lines;
-    st_watch watch;
+    st_agent_watch watch;
     struct curl_socket *next;
 } curl_socket;
 
@@ -33,7 +33,7 @@ struct st_lines {
     int64_t bad_ms; /* boot clock: until then that port is not tried */
 };
 
-struct st_line {
+struct st_agent_line {
     st_lines *lines;
     CURL *curl;
     struct curl_slist *headers;
@@ -185,7 +185,7 @@ static void forget_port(st_lines *l)
     l->bad_ms = st_boot_ms() + BAD_PORT_MS;
 }
 
-static void finish(st_line *line, CURLcode code)
+static void finish(st_agent_line *line, CURLcode code)
 {
     st_answer a = {0};
 
@@ -210,7 +210,7 @@ static void hear(st_lines *l)
     int left;
 
     while ((msg = curl_multi_info_read(l->multi, &left))) {
-        st_line *line;
+        st_agent_line *line;
 
         if (msg->msg != CURLMSG_DONE)
             continue;
@@ -238,7 +238,7 @@ void st_lines_wait(st_lines *l, int timeout_ms)
 
 static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 {
-    st_line *line = ctx;
+    st_agent_line *line = ctx;
 
     if (line->got.n + size * n > BODY_MAX)
         return 0;
@@ -246,28 +246,28 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
     return size * n;
 }
 
-st_line *st_line_new(st_lines *lines, st_line_fn fn, void *ctx)
+st_agent_line *st_line_new(st_lines *lines, st_line_fn fn, void *ctx)
 {
-    st_line *line = st_xcalloc(1, sizeof *line);
+    st_agent_line *line = st_xcalloc(1, sizeof *line);
 
-    *line = (st_line){.lines = lines, .fn = fn, .ctx = ctx, .curl = curl_easy_init()};
+    *line = (st_agent_line){.lines = lines, .fn = fn, .ctx = ctx, .curl = curl_easy_init()};
     ST_ASSERT(line->curl);
     return line;
 }
 
-bool st_line_busy(const st_line *line)
+bool st_line_busy(const st_agent_line *line)
 {
     return line->busy;
 }
 
-void st_line_drop(st_line *line)
+void st_line_drop(st_agent_line *line)
 {
     if (line->busy)
         curl_multi_remove_handle(line->lines->multi, line->curl);
     line->busy = false;
 }
 
-void st_line_free(st_line *line)
+void st_line_free(st_agent_line *line)
 {
     if (!line)
         return;
@@ -280,7 +280,7 @@ void st_line_free(st_line *line)
     free(line);
 }
 
-static void add_header(st_line *line, const char *name, const char *value)
+static void add_header(st_agent_line *line, const char *name, const char *value)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
     struct curl_slist *longer;
@@ -292,7 +292,7 @@ static void add_header(st_line *line, const char *name, const char *value)
     explicit_bzero(text.s, text.n);
 }
 
-static void set_headers(st_line *line, const char *token, const char *type)
+static void set_headers(st_agent_line *line, const char *token, const char *type)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf bearer = {0};
 
@@ -310,13 +310,13 @@ static void set_headers(st_line *line, const char *token, const char *type)
     add_header(line, "Expect", ""); /* no round trip before a body */
 }
 
-void st_line_prove(st_line *line, const char *proof)
+void st_line_prove(st_agent_line *line, const char *proof)
 {
     st_strbuf_clear(&line->proof);
     st_strbuf_add(&line->proof, proof);
 }
 
-void st_line_ask(st_line *line, const char *path, const char *token, const char *type,
+void st_line_ask(st_agent_line *line, const char *path, const char *token, const char *type,
                  const char *body, size_t n, int64_t timeout_ms)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf url = {0};

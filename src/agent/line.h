@@ -13,7 +13,7 @@
 #include "base/strbuf.h"
 
 typedef struct st_lines st_lines;
-typedef struct st_line st_line;
+typedef struct st_agent_line st_agent_line;
 
 typedef struct st_lines_conf {
     const char *url; /* http://… or https://… */
@@ -41,17 +41,17 @@ void st_lines_wait(st_lines *lines, int timeout_ms);
 /* From any thread: the wait ends. */
 void st_lines_wake(st_lines *lines);
 
-st_line *st_line_new(st_lines *lines, st_line_fn fn, void *ctx);
-void st_line_free(st_line *line);
-ST_DEFINE_FREEP(st_line, st_line_free)
+st_agent_line *st_line_new(st_lines *lines, st_line_fn fn, void *ctx);
+void st_line_free(st_agent_line *line);
+ST_DEFINE_FREEP(st_agent_line, st_line_free)
 
-bool st_line_busy(const st_line *line);
+bool st_line_busy(const st_agent_line *line);
 /* The next request has this in the header Stint-Proof. */
-void st_line_prove(st_line *line, const char *proof);
+void st_line_prove(st_agent_line *line, const char *proof);
 /* token NULL: none is sent; body NULL: a GET. The answer comes within timeout_ms, in st_lines_wait. */
-void st_line_ask(st_line *line, const char *path, const char *token, const char *type,
+void st_line_ask(st_agent_line *line, const char *path, const char *token, const char *type,
                  const char *body, size_t n, int64_t timeout_ms);
 /* Forgets the request; no answer comes. */
-void st_line_drop(st_line *line);
+void st_line_drop(st_agent_line *line);
 
 #endif

@@ -137,7 +137,7 @@ static const char *notify_word(const json_t *doc)
 }
 
 static int read_job(const json_t *job, const st_board boards[ST_DEVS_MAX], int64_t skew_ms,
-                    st_list *list, st_err *err)
+                    st_agent_list *list, st_err *err)
 {
     const json_t *doc = json_object_get(job, "document"), *task;
     const char *name = text(job, "job");
@@ -196,10 +196,11 @@ static uint32_t read_allow(const json_t *list)
     return allow;
 }
 
-int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_ms, st_list *ret,
-                 st_err *err)
+int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_ms,
+                 st_agent_list *ret, st_err *err)
 {
-    st_list list = {.epoch = number(root, "epoch"), .revision = (uint64_t)number(root, "revision")};
+    st_agent_list list = {.epoch = number(root, "epoch"),
+                          .revision = (uint64_t)number(root, "revision")};
     const json_t *jobs = json_object_get(root, "jobs"), *job;
     size_t i;
 
@@ -221,9 +222,9 @@ int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_
     return 0;
 }
 
-void st_list_done(st_list *list)
+void st_agent_list_done(st_agent_list *list)
 {
     st_vec_free(&list->orders);
     json_decref(list->root);
-    *list = (st_list){0};
+    *list = (st_agent_list){0};
 }

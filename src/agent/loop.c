@@ -185,7 +185,7 @@ static void on_signal(void *ctx, uint32_t events)
     *(bool *)ctx = true;
 }
 
-static int watch_signals(st_process *p, st_watch *watch, st_err *err)
+static int watch_signals(st_process *p, st_agent_watch *watch, st_err *err)
 {
     sigset_t set;
 
@@ -246,9 +246,9 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
     st_lines_conf lines = {.url = conf->server, .ca = conf->ca};
     ST_CLEANUP(st_scrape_freep) st_scrape *scrape = NULL;
     st_process p = {.conf = conf, .poll = st_poll_new()};
-    st_voice *voice = NULL;
+    st_agent_voice *voice = NULL;
     bool over = false, real = false;
-    st_watch signals = {.fd = -1, .ready = on_signal, .ctx = &over};
+    st_agent_watch signals = {.fd = -1, .ready = on_signal, .ctx = &over};
     int lock = -1, r;
 
     p.workers = st_workers_new(p.poll);

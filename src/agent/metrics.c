@@ -255,14 +255,14 @@ void st_host_gpus_json(const st_host *h, st_strbuf *out)
 
 typedef struct scraper {
     st_scrape *of;
-    st_watch watch; /* fd -1: free */
+    st_agent_watch watch; /* fd -1: free */
     st_strbuf in, out;
     size_t sent;
 } scraper;
 
 struct st_scrape {
     st_process *process;
-    st_watch listen;
+    st_agent_watch listen;
     scraper at[SCRAPERS];
 };
 
@@ -444,7 +444,7 @@ int st_scrape_new(st_process *process, const char *address, st_scrape **ret, st_
     s->process = process;
     for (int i = 0; i < SCRAPERS; i++)
         s->at[i].watch.fd = -1;
-    s->listen = (st_watch){.fd = fd, .ready = on_listen, .ctx = s};
+    s->listen = (st_agent_watch){.fd = fd, .ready = on_listen, .ctx = s};
     st_poll_add(process->poll, &s->listen, EPOLLIN);
     fprintf(stderr, "event=metrics address=%s port=%d\n", host, ntohs(at.sin_port));
     *ret = s;

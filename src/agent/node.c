@@ -21,7 +21,7 @@
 
 static int take_list(st_host *h, json_t *root, st_err *err)
 {
-    st_list list = {0};
+    st_agent_list list = {0};
     int r = st_list_read(root, h->boards, h->skew_ms, &list, err);
 
     if (r < 0)
@@ -29,14 +29,14 @@ static int take_list(st_host *h, json_t *root, st_err *err)
     if (!st_epoch_ok(h->journal.epoch, list.epoch)) {
         r = st_fail(err, ST_ESTATE, "it is of epoch %" PRId64 ", and %" PRId64 " was heard of",
                     list.epoch, h->journal.epoch);
-        st_list_done(&list);
+        st_agent_list_done(&list);
         return r;
     }
     if (list.epoch != h->journal.epoch) {
         h->journal.epoch = list.epoch;
         h->dirty = true;
     }
-    st_list_done(&h->list);
+    st_agent_list_done(&h->list);
     h->list = list;
     h->has_list = true;
     h->changed = true;
@@ -287,7 +287,7 @@ void st_host_free(st_host *h)
     st_line_free(h->talk.poll);
     st_line_free(h->talk.log);
     st_mail_done(&h->mail);
-    st_list_done(&h->list);
+    st_agent_list_done(&h->list);
     st_journal_done(&h->journal);
     st_vec_free(&h->begins);
     st_vec_free(&h->leaving);

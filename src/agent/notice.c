@@ -18,7 +18,7 @@
 
 struct st_notices {
     st_poll *poll;
-    st_watch watch;
+    st_agent_watch watch;
     bool ready;
 };
 
@@ -40,7 +40,7 @@ st_notices *st_notices_new(st_poll *poll)
         return NULL;
     n = st_xcalloc(1, sizeof *n);
     n->poll = poll;
-    n->watch = (st_watch){.fd = fd, .ready = on_ready, .ctx = n};
+    n->watch = (st_agent_watch){.fd = fd, .ready = on_ready, .ctx = n};
     st_poll_add(poll, &n->watch, EPOLLIN);
     return n;
 }

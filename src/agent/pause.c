@@ -360,7 +360,7 @@ static void is_back(st_host *h, st_task *t, int64_t now)
 }
 
 /* Written down first, then begun. */
-static void enter(st_host *h, st_task *t, st_step step, int tries, int64_t now)
+static void enter(st_host *h, st_task *t, st_agent_step step, int tries, int64_t now)
 {
     st_err err = {0};
 

@@ -58,7 +58,7 @@ static uint64_t stays_hash(const st_task_key *key)
 }
 
 typedef struct planner {
-    const st_view *view;
+    const st_agent_view *view;
     int64_t now;
     st_acts *out;
     st_carved wanted; /* slices that somebody holds or is about to get */
@@ -74,7 +74,7 @@ typedef struct planner {
 
 static const st_order *order_of(const planner *p, const st_task_key *key)
 {
-    const st_list *list = p->view->list;
+    const st_agent_list *list = p->view->list;
     int64_t i;
 
     if (!list || !st_idmap_get(p->orders, st_key_hash(key), &i))
@@ -428,7 +428,7 @@ static void plan_slices(planner *p)
 
 static void look_around(planner *p)
 {
-    const st_view *view = p->view;
+    const st_agent_view *view = p->view;
 
     p->orders = st_idmap_new();
     p->tasks = st_idmap_new();
@@ -491,7 +491,7 @@ static void push_starts(planner *p)
     st_vec_free(&turns);
 }
 
-void st_plan(const st_view *view, int64_t now_ms, st_acts *ret)
+void st_plan(const st_agent_view *view, int64_t now_ms, st_acts *ret)
 {
     planner p = {.view = view, .now = now_ms, .out = ret};
 

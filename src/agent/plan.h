@@ -78,19 +78,19 @@ typedef struct st_order {
     int local_rank;
 } st_order;
 
-typedef struct st_list {
+typedef struct st_agent_list {
     int64_t epoch;
     uint64_t revision;
     uint32_t allow;     /* permissions of the node's pool, as bits of st_allow */
     int64_t node_tasks; /* how many tasks it may have at once; 0: not said */
     json_t *root;       /* owned; the orders point into it */
     ST_VEC(st_order) orders;
-} st_list;
+} st_agent_list;
 
 /* `boards` has the geometry of each GPU; skew_ms is stintd's clock less the boot clock. */
-int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_ms, st_list *ret,
-                 st_err *err);
-void st_list_done(st_list *list);
+int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_ms,
+                 st_agent_list *ret, st_err *err);
+void st_agent_list_done(st_agent_list *list);
 
 /* "TERM", "SIGTERM" or a number from 1 to 64; -1 when it is none. */
 int st_signal_parse(const char *word);
@@ -104,12 +104,12 @@ int st_signal_parse(const char *word);
     X(ST_PHASE_PAUSED, "paused")                                                        \
     X(ST_PHASE_ENDED, "ended")         /* its end is known */                           \
     X(ST_PHASE_UNSTARTED, "unstarted") /* it could not be started */
-typedef enum st_phase {
+typedef enum st_agent_phase {
 #define X(id, word) id,
     ST_PHASE_TABLE(X)
 #undef X
         ST_PHASE_COUNT
-} st_phase;
+} st_agent_phase;
 
 /* What is being done to a task that leaves its devices and stays, or comes back (agent/steps.h). */
 #define ST_STEP_TABLE(X)                                                         \
@@ -118,12 +118,12 @@ typedef enum st_phase {
     X(ST_STEP_FREEZE, "freeze") /* its processes come to a halt */               \
     X(ST_STEP_UNDO, "undo")     /* it cannot be: all goes back as it was */      \
     X(ST_STEP_LOAD, "load")     /* it goes on: back from host memory */
-typedef enum st_step {
+typedef enum st_agent_step {
 #define X(id, word) id,
     ST_STEP_TABLE(X)
 #undef X
         ST_STEP_COUNT
-} st_step;
+} st_agent_step;
 
 /* X(field, what happened to it), remembered across restarts. */
 #define ST_MARK_TABLE(X)                                                        \
@@ -166,7 +166,7 @@ typedef struct st_task_now {
 typedef struct st_task {
     st_task_key key;
     int attempt; /* from 0; grows when a saved task starts again under the same stay */
-    st_phase phase;
+    st_agent_phase phase;
     st_task_place place;
     int signal, notify_signal;
     char tenant[64];
@@ -190,7 +190,7 @@ typedef struct st_task {
     st_scrub scrub;
 
     /* Of a pause, written down before anything is done. */
-    st_step step;
+    st_agent_step step;
     int tries;            /* of this step */
     int64_t step_ms;      /* when it began */
     uint16_t paused_devs; /* what it was on */
@@ -235,8 +235,8 @@ typedef enum st_scrub_policy {
 
 int st_scrub_policy_parse(const char *word); /* -1: none of them */
 
-typedef struct st_view {
-    const st_list *list; /* NULL: none was heard yet, so nothing follows from it */
+typedef struct st_agent_view {
+    const st_agent_list *list; /* NULL: none was heard yet, so nothing follows from it */
     const st_task *tasks;
     size_t n;
     st_carved carved;
@@ -245,7 +245,7 @@ typedef struct st_view {
     st_scrub_policy scrub;
     bool lease_over; /* and the terms say kill */
     int64_t stop_grace_ms;
-} st_view;
+} st_agent_view;
 
 /* ---- what follows ---------------------------------------------------------------------------- */
 
@@ -284,7 +284,7 @@ typedef ST_VEC(st_act) st_acts;
 const char *st_act_name(st_act_kind kind);
 
 /* Appends what is to be done now, in order. */
-void st_plan(const st_view *view, int64_t now_ms, st_acts *ret);
+void st_plan(const st_agent_view *view, int64_t now_ms, st_acts *ret);
 
 /* Whether an order of this epoch may be followed. */
 bool st_epoch_ok(int64_t highest, int64_t epoch);

@@ -14,7 +14,7 @@
 
 struct st_poll {
     int epoll;
-    st_watch wake;
+    st_agent_watch wake;
 };
 
 static void on_wake(void *ctx, uint32_t events)
@@ -31,7 +31,8 @@ st_poll *st_poll_new(void)
     st_poll *p = st_xcalloc(1, sizeof *p);
 
     p->epoll = epoll_create1(EPOLL_CLOEXEC);
-    p->wake = (st_watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = on_wake, .ctx = p};
+    p->wake =
+        (st_agent_watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = on_wake, .ctx = p};
     ST_ASSERT(p->epoll >= 0 && p->wake.fd >= 0);
     st_poll_add(p, &p->wake, EPOLLIN);
     return p;
@@ -46,7 +47,7 @@ void st_poll_free(st_poll *p)
     free(p);
 }
 
-void st_poll_add(st_poll *p, st_watch *watch, uint32_t events)
+void st_poll_add(st_poll *p, st_agent_watch *watch, uint32_t events)
 {
     struct epoll_event e = {.events = events, .data.ptr = watch};
 
@@ -54,7 +55,7 @@ void st_poll_add(st_poll *p, st_watch *watch, uint32_t events)
         epoll_ctl(p->epoll, EPOLL_CTL_MOD, watch->fd, &e);
 }
 
-void st_poll_remove(st_poll *p, const st_watch *watch)
+void st_poll_remove(st_poll *p, const st_agent_watch *watch)
 {
     epoll_ctl(p->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
 }
@@ -65,7 +66,7 @@ void st_poll_wait(st_poll *p, int timeout_ms)
     int n = epoll_wait(p->epoll, events, EVENTS, timeout_ms);
 
     for (int i = 0; i < n; i++) {
-        st_watch *w = events[i].data.ptr;
+        st_agent_watch *w = events[i].data.ptr;
 
         w->ready(w->ctx, events[i].events);
     }

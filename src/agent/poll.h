@@ -10,11 +10,11 @@
 #include "base/macros.h"
 
 /* It stays the caller's and must stay where it is. */
-typedef struct st_watch {
+typedef struct st_agent_watch {
     int fd;
     void (*ready)(void *ctx, uint32_t events);
     void *ctx;
-} st_watch;
+} st_agent_watch;
 
 typedef struct st_poll st_poll;
 
@@ -23,8 +23,8 @@ void st_poll_free(st_poll *p);
 ST_DEFINE_FREEP(st_poll, st_poll_free)
 
 /* A watch that is there already gets other events. */
-void st_poll_add(st_poll *p, st_watch *watch, uint32_t events);
-void st_poll_remove(st_poll *p, const st_watch *watch);
+void st_poll_add(st_poll *p, st_agent_watch *watch, uint32_t events);
+void st_poll_remove(st_poll *p, const st_agent_watch *watch);
 
 /* Waits for something to happen, timeout_ms at most, and calls whom it concerns. */
 void st_poll_wait(st_poll *p, int timeout_ms);

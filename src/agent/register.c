@@ -198,8 +198,8 @@ static int read_join(const st_host *h, char ret[ST_TOKEN_MAX], st_err *err)
     return r;
 }
 
-void st_host_ask(st_host *h, st_line *line, const char *path, const char *type, const char *body,
-                 size_t n, int64_t timeout_ms)
+void st_host_ask(st_host *h, st_agent_line *line, const char *path, const char *type,
+                 const char *body, size_t n, int64_t timeout_ms)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf proof = {0};
 

@@ -96,13 +96,13 @@ static void tidied(void *ctx, const st_task_key *key, int r, const st_err *err)
 
 void st_host_tidy(st_host *h)
 {
-    st_work w = {.what = "tidying up",
-                 .limit_ms = TIDY_MS,
-                 .aside = true,
-                 .fn = tidy_work,
-                 .ctx = h,
-                 .done = tidied,
-                 .done_ctx = h};
+    st_agent_work w = {.what = "tidying up",
+                       .limit_ms = TIDY_MS,
+                       .aside = true,
+                       .fn = tidy_work,
+                       .ctx = h,
+                       .done = tidied,
+                       .done_ctx = h};
     st_err err = {0};
     int id;
 
@@ -112,12 +112,12 @@ void st_host_tidy(st_host *h)
 
 void st_host_remove_begin(st_host *h)
 {
-    st_work w = {.what = "a removal",
-                 .limit_ms = LIMIT_MS,
-                 .fn = work,
-                 .ctx = h,
-                 .done = worked,
-                 .done_ctx = h};
+    st_agent_work w = {.what = "a removal",
+                       .limit_ms = LIMIT_MS,
+                       .fn = work,
+                       .ctx = h,
+                       .done = worked,
+                       .done_ctx = h};
     st_err err = {0};
     int id;
 

@@ -321,13 +321,13 @@ static void begin(st_host *h, const st_begin *b, int64_t now)
 {
     st_task *t = st_journal_find(&h->journal, &b->key);
     start s = {.exec = h->exec, .begin = b, .now = now};
-    st_work w = {.what = "its start",
-                 .limit_ms = LIMIT_MS,
-                 .fn = work,
-                 .ctx = &s,
-                 .done = worked,
-                 .done_ctx = h,
-                 .key = b->key};
+    st_agent_work w = {.what = "its start",
+                       .limit_ms = LIMIT_MS,
+                       .fn = work,
+                       .ctx = &s,
+                       .done = worked,
+                       .done_ctx = h,
+                       .key = b->key};
     st_err err = {0};
     int r = prepare(h, t, &s, &err);
 

@@ -9,7 +9,7 @@ static const char *const names[] = {
 #undef X
 };
 
-const char *st_step_name(st_step step)
+const char *st_step_name(st_agent_step step)
 {
     return names[step];
 }
@@ -23,7 +23,7 @@ static st_after after_save(st_outcome outcome)
     return (st_after){.step = ST_STEP_UNDO};
 }
 
-st_after st_step_after(st_step step, st_outcome outcome, int tries)
+st_after st_step_after(st_agent_step step, st_outcome outcome, int tries)
 {
     if (outcome == ST_OUTCOME_WAIT || step == ST_STEP_NONE)
         return (st_after){.step = step};

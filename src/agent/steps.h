@@ -29,19 +29,19 @@ typedef enum st_outcome {
 } st_outcome;
 
 typedef struct st_after {
-    st_step step; /* what comes next */
-    bool again;   /* the same once more */
-    bool paused;  /* it is off its devices */
-    bool running; /* it is back */
-    bool refused; /* it cannot be paused */
-    bool lost;    /* it cannot be saved: it has to end */
+    st_agent_step step; /* what comes next */
+    bool again;         /* the same once more */
+    bool paused;        /* it is off its devices */
+    bool running;       /* it is back */
+    bool refused;       /* it cannot be paused */
+    bool lost;          /* it cannot be saved: it has to end */
 } st_after;
 
 #define ST_STEP_TRIES 3
 
 /* `tries` is how often the step was begun. */
-st_after st_step_after(st_step step, st_outcome outcome, int tries);
+st_after st_step_after(st_agent_step step, st_outcome outcome, int tries);
 
-const char *st_step_name(st_step step);
+const char *st_step_name(st_agent_step step);
 
 #endif

@@ -113,14 +113,14 @@ static bool end_group(st_host *h, const char *name)
 static bool end_attempt(st_host *h, const st_task *known, const st_task *t, const char *name)
 {
     attempt ctx = {h->exec, t};
-    st_work w = {.what = "removing an earlier attempt",
-                 .limit_ms = CLEAR_MS,
-                 .aside = true,
-                 .fn = clear,
-                 .ctx = &ctx,
-                 .done = cleared,
-                 .done_ctx = h,
-                 .key = t->key};
+    st_agent_work w = {.what = "removing an earlier attempt",
+                       .limit_ms = CLEAR_MS,
+                       .aside = true,
+                       .fn = clear,
+                       .ctx = &ctx,
+                       .done = cleared,
+                       .done_ctx = h,
+                       .key = t->key};
     st_err err = {0};
     int id;
 

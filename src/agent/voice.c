@@ -23,7 +23,7 @@
 #define AGAIN_MS     2000 /* between two registrations that nothing came of */
 #define CHUNK        65536
 
-struct st_voice {
+struct st_agent_voice {
     st_process *process;
     pthread_t thread;
     bool over; /* under the lock */
@@ -428,7 +428,7 @@ static bool was_said(st_host *h)
     return said;
 }
 
-static bool is_over(st_voice *v)
+static bool is_over(st_agent_voice *v)
 {
     bool over;
 
@@ -440,7 +440,7 @@ static bool is_over(st_voice *v)
 
 static void *run(void *ctx)
 {
-    st_voice *v = ctx;
+    st_agent_voice *v = ctx;
     st_process *p = v->process;
 
     while (!is_over(v)) {
@@ -460,9 +460,9 @@ static void *run(void *ctx)
 
 /* ---- life --------------------------------------------------------------------------------------- */
 
-int st_voice_start(st_process *process, st_voice **ret, st_err *err)
+int st_voice_start(st_process *process, st_agent_voice **ret, st_err *err)
 {
-    st_voice *v = st_xcalloc(1, sizeof *v);
+    st_agent_voice *v = st_xcalloc(1, sizeof *v);
 
     v->process = process;
     ST_ASSERT(pthread_mutex_init(&v->lock, NULL) == 0);
@@ -482,7 +482,7 @@ int st_voice_start(st_process *process, st_voice **ret, st_err *err)
     return 0;
 }
 
-void st_voice_stop(st_voice *v)
+void st_voice_stop(st_agent_voice *v)
 {
     if (!v)
         return;

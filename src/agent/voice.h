@@ -89,11 +89,11 @@ void st_voice_wake(struct st_host *h);
 
 /* ---- the thread -------------------------------------------------------------------------------- */
 
-typedef struct st_voice st_voice;
+typedef struct st_agent_voice st_agent_voice;
 
 struct st_process;
-int st_voice_start(struct st_process *process, st_voice **ret, st_err *err);
+int st_voice_start(struct st_process *process, st_agent_voice **ret, st_err *err);
 /* Ends it; what was under way is forgotten. */
-void st_voice_stop(st_voice *voice);
+void st_voice_stop(st_agent_voice *voice);
 
 #endif

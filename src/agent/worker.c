@@ -30,8 +30,8 @@ typedef struct answer {
 typedef struct worker {
     int id;
     pid_t pid;
-    st_watch watch;
-    st_work work;
+    st_agent_watch watch;
+    st_agent_work work;
     int64_t began_ms, until_ms;
     bool ready; /* its pipe has something, or its end */
     bool killed;
@@ -93,7 +93,7 @@ static void on_ready(void *ctx, uint32_t events)
 }
 
 /* In the child: it dies with the thread that asked, and has nothing of it but the pipe. */
-static _Noreturn void be(const st_work *work, int out, pid_t parent)
+static _Noreturn void be(const st_agent_work *work, int out, pid_t parent)
 {
     answer a = {0};
     sigset_t none;
@@ -112,7 +112,7 @@ static _Noreturn void be(const st_work *work, int out, pid_t parent)
     _exit(0);
 }
 
-int st_worker_start(st_workers *w, const st_work *work, int *ret_id, st_err *err)
+int st_worker_start(st_workers *w, const st_agent_work *work, int *ret_id, st_err *err)
 {
     pid_t parent = getpid();
     int pipes[2];

@@ -18,7 +18,7 @@ typedef int (*st_work_fn)(void *ctx, st_err *err);
 /* In the agent, from st_workers_turn: what the work returned, or that it came to no end. */
 typedef void (*st_worked_fn)(void *ctx, const st_task_key *key, int r, const st_err *err);
 
-typedef struct st_work {
+typedef struct st_agent_work {
     const char *what; /* for messages; static text */
     int64_t limit_ms;
     bool aside; /* it has no say in how many others begin */
@@ -27,7 +27,7 @@ typedef struct st_work {
     st_worked_fn done;
     void *done_ctx;
     st_task_key key; /* whom it is for */
-} st_work;
+} st_agent_work;
 
 st_workers *st_workers_new(st_poll *poll);
 /* Kills those that are at work. */
@@ -39,7 +39,7 @@ ST_DEFINE_FREEP(st_workers, st_workers_free)
 int st_workers_busy(const st_workers *w, int64_t young_ms);
 #define ST_WORKERS_MAX 256 /* that hang or not */
 
-int st_worker_start(st_workers *w, const st_work *work, int *ret_id, st_err *err);
+int st_worker_start(st_workers *w, const st_agent_work *work, int *ret_id, st_err *err);
 /* Kills it; `done` is still called. */
 void st_worker_kill(st_workers *w, int id);
 

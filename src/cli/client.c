@@ -21,7 +21,7 @@
 #define QUEUE_WAIT 5 /* seconds a server may ask us to wait */
 
 struct st_client {
-    st_profile profile;
+    st_cli_profile profile;
     CURL *curl;
     FILE *errors;
 };
@@ -38,13 +38,13 @@ struct st_events {
     CURLcode result; /* once it is over */
 };
 
-st_client *st_client_new(st_profile *profile, FILE *errors)
+st_client *st_client_new(st_cli_profile *profile, FILE *errors)
 {
     st_client *c = st_xcalloc(1, sizeof *c);
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
     c->profile = *profile;
-    *profile = (st_profile){0};
+    *profile = (st_cli_profile){0};
     c->errors = errors;
     c->curl = curl_easy_init();
     ST_ASSERT(c->curl);
@@ -62,7 +62,7 @@ void st_client_free(st_client *c)
 
 int st_client_open(FILE *errors, st_client **ret, st_err *err)
 {
-    st_profile p = {0};
+    st_cli_profile p = {0};
     int r = st_profile_now(&p, err);
 
     if (r == 0)
@@ -70,7 +70,7 @@ int st_client_open(FILE *errors, st_client **ret, st_err *err)
     return r;
 }
 
-const st_profile *st_client_profile(const st_client *client)
+const st_cli_profile *st_client_profile(const st_client *client)
 {
     return &client->profile;
 }
@@ -478,10 +478,10 @@ static int ended(st_events *e, st_err *err)
 
 int st_events_next(st_events *e, int timeout_ms, st_sse_event *ret, st_err *err)
 {
-    int64_t until = st_clock_ms() + timeout_ms;
+    int64_t until = st_cli_clock_ms() + timeout_ms;
 
     for (;;) {
-        int64_t left = until - st_clock_ms();
+        int64_t left = until - st_cli_clock_ms();
         int running = 0, queued;
         const CURLMsg *msg;
 

@@ -17,14 +17,14 @@
 typedef struct st_client st_client;
 
 /* Takes what the profile owns. `errors` is where a wait is shown, on a terminal. */
-st_client *st_client_new(st_profile *profile, FILE *errors);
+st_client *st_client_new(st_cli_profile *profile, FILE *errors);
 void st_client_free(st_client *client);
 ST_DEFINE_FREEP(st_client, st_client_free)
 
 /* As st_profile_now says. */
 int st_client_open(FILE *errors, st_client **ret, st_err *err);
 
-const st_profile *st_client_profile(const st_client *client);
+const st_cli_profile *st_client_profile(const st_client *client);
 
 typedef struct st_request {
     const char *method; /* NULL: GET */

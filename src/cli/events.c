@@ -86,7 +86,7 @@ static int listen(st_cli *cli, st_client *client, const events_flags *f, const c
 {
     ST_CLEANUP(st_events_freep) st_events *events = st_events_open(client, path, *last);
 
-    while (st_clock_ms() < until_ms) {
+    while (st_cli_clock_ms() < until_ms) {
         st_sse_event ev;
         int r = st_events_next(events, STEP_MS, &ev, err);
 
@@ -126,15 +126,16 @@ int st_cli_events(st_cli *cli, int argc, char **argv, st_err *err)
     }
     st_signals_block();
     if (!f.follow)
-        return listen(cli, client, &f, st_strbuf_str(&path), &last, st_clock_ms() + length, err);
+        return listen(cli, client, &f, st_strbuf_str(&path), &last, st_cli_clock_ms() + length,
+                      err);
     for (int lost = 0;; lost++) {
-        int64_t began = st_clock_ms();
+        int64_t began = st_cli_clock_ms();
 
         r = listen(cli, client, &f, st_strbuf_str(&path), &last, INT64_MAX, err);
-        if (st_clock_ms() - began > REOPEN_MS)
+        if (st_cli_clock_ms() - began > REOPEN_MS)
             lost = 0;
         if (r != -ST_EDOWN || lost >= REOPEN_MAX ||
-            (lost == 0 && !last && st_clock_ms() - began < REOPEN_MS))
+            (lost == 0 && !last && st_cli_clock_ms() - began < REOPEN_MS))
             return r;
         if (lost == 0)
             fprintf(cli->errors, "stint: %s (trying again)\n", err->msg);

@@ -99,17 +99,17 @@ static void drain(st_cli *cli, st_client *client, const char *id, const char *st
                   int64_t *offset)
 {
     bool stopped = strcmp(state, "timeout") == 0 || strcmp(state, "cancelled") == 0;
-    int64_t began = st_clock_ms(), news = began, quiet = stopped ? QUIET_STOP_MS : QUIET_MS;
+    int64_t began = st_cli_clock_ms(), news = began, quiet = stopped ? QUIET_STOP_MS : QUIET_MS;
     st_err ignored;
 
-    while (st_clock_ms() - news < quiet && st_clock_ms() - began < DRAIN_MAX_MS) {
+    while (st_cli_clock_ms() - news < quiet && st_cli_clock_ms() - began < DRAIN_MAX_MS) {
         int64_t before = *offset;
         int r = st_job_log(cli, client, id, task, offset, &ignored);
 
         if (r < 0 && r != -ST_EDOWN)
             return;
         if (*offset > before)
-            news = st_clock_ms();
+            news = st_cli_clock_ms();
         if (st_signals_wait(STEP_MS / 2))
             return;
     }
@@ -153,7 +153,7 @@ static void open_events(follower *f)
 /* Waits for news, a signal, or until it is time to ask anyway. 1: leave. */
 static int wait_news(follower *f)
 {
-    int64_t until = st_clock_ms() + ASK_MS;
+    int64_t until = st_cli_clock_ms() + ASK_MS;
     char text[100];
 
     snprintf(text, sizeof text, "job %s is %s", f->id, f->state);
@@ -173,7 +173,7 @@ static int wait_news(follower *f)
         if (sig || r > 0)
             return 0;
         st_spinner_turn(&f->spinner, text);
-    } while (st_clock_ms() < until);
+    } while (st_cli_clock_ms() < until);
     return 0;
 }
 

@@ -123,7 +123,7 @@ void st_job_took(const json_t *job, st_strbuf *out)
     if (!st_view_at(job, "run_seconds"))
         return;
     st_fmt_age(buf, st_view_milli(job, "run_seconds") +
-                        (since < 0 ? 0 : ST_MAX(st_wall_ms() - since, 0)));
+                        (since < 0 ? 0 : ST_MAX(st_cli_wall_ms() - since, 0)));
     st_strbuf_add(out, buf);
 }
 
@@ -369,7 +369,7 @@ int st_cli_array(st_cli *cli, int argc, char **argv, st_err *err)
 
 static void print_estimate(st_cli *cli, const json_t *doc)
 {
-    int64_t now = st_wall_ms(), start = st_view_time(doc, "start_estimate");
+    int64_t now = st_cli_wall_ms(), start = st_view_time(doc, "start_estimate");
     int64_t from = st_view_time(doc, "start_earliest"), to = st_view_time(doc, "start_latest");
     char in[ST_FMT_MAX], a[ST_FMT_MAX], b[ST_FMT_MAX];
 
@@ -401,7 +401,7 @@ static void print_why(st_cli *cli, const json_t *doc)
         fprintf(cli->out, "  %c %s", json_is_true(st_view_at(reason, "blocks")) ? '*' : ' ',
                 st_view_text(reason, "text"));
         if (until >= 0) {
-            st_fmt_age(in, until - st_wall_ms());
+            st_fmt_age(in, until - st_cli_wall_ms());
             fprintf(cli->out, " (for %s)", in);
         }
         fprintf(cli->out, "\n");

@@ -111,7 +111,7 @@ static int choose_url(const login_flags *f, const st_profiles *all, const char *
                       st_err *err)
 {
     const char *url = f->url ? f->url : getenv("STINT_URL");
-    const st_profile *old = st_profiles_find(all, name);
+    const st_cli_profile *old = st_profiles_find(all, name);
 
     if ((!url || !*url) && old)
         url = old->url;
@@ -121,7 +121,7 @@ static int choose_url(const login_flags *f, const st_profiles *all, const char *
     return st_profile_check_url(url, err);
 }
 
-static int fill(st_cli *cli, const login_flags *f, const st_profiles *all, st_profile *p,
+static int fill(st_cli *cli, const login_flags *f, const st_profiles *all, st_cli_profile *p,
                 st_err *err)
 {
     const char *ca = f->ca ? f->ca : getenv("STINT_CA");
@@ -144,16 +144,17 @@ static int fill(st_cli *cli, const login_flags *f, const st_profiles *all, st_pr
 }
 
 /* Whether the server takes it; the profile stays the caller's. */
-static int try_login(st_cli *cli, const st_profile *p, json_t **ret, st_err *err)
+static int try_login(st_cli *cli, const st_cli_profile *p, json_t **ret, st_err *err)
 {
-    st_profile same = {st_xstrdup(p->name), st_xstrdup(p->url),
-                       p->token ? st_xstrdup(p->token) : NULL, p->ca ? st_xstrdup(p->ca) : NULL};
+    st_cli_profile same = {st_xstrdup(p->name), st_xstrdup(p->url),
+                           p->token ? st_xstrdup(p->token) : NULL,
+                           p->ca ? st_xstrdup(p->ca) : NULL};
     ST_CLEANUP(st_client_freep) st_client *client = st_client_new(&same, cli->errors);
 
     return st_client_get(client, "/v1/whoami", ret, err);
 }
 
-static void greet(st_cli *cli, const json_t *who, const st_profile *p)
+static void greet(st_cli *cli, const json_t *who, const st_cli_profile *p)
 {
     const char *account = st_view_text(who, "account");
 
@@ -164,7 +165,7 @@ static void greet(st_cli *cli, const json_t *who, const st_profile *p)
 int st_cli_login(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_profiles_done) st_profiles all = {0};
-    ST_CLEANUP(st_profile_done) st_profile p = {0};
+    ST_CLEANUP(st_profile_done) st_cli_profile p = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
     login_flags f = {0};
     json_t *who = NULL;
@@ -246,7 +247,7 @@ int st_cli_whoami(st_cli *cli, int argc, char **argv, st_err *err)
     if (r == 0)
         r = st_view_one(cli, client, f.format, "/v1/whoami", columns, err);
     if (r == 0 && f.format == ST_CLI_TABLE) {
-        const st_profile *p = st_client_profile(client);
+        const st_cli_profile *p = st_client_profile(client);
 
         fprintf(cli->out, "Server   %s%s%s\n", p->url, p->name ? ", login " : "",
                 p->name ? p->name : "");

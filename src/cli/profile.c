@@ -15,7 +15,7 @@
 #include "base/net.h"
 #include "base/quote.h"
 
-void st_profile_done(st_profile *p)
+void st_profile_done(st_cli_profile *p)
 {
     if (p->token)
         explicit_bzero(p->token, strlen(p->token));
@@ -23,7 +23,7 @@ void st_profile_done(st_profile *p)
     free(p->url);
     free(p->token);
     free(p->ca);
-    *p = (st_profile){0};
+    *p = (st_cli_profile){0};
 }
 
 void st_profiles_done(st_profiles *p)
@@ -69,7 +69,7 @@ static int read_text(const st_doc *doc, const st_doc_node *map, const char *key,
     return r;
 }
 
-static int read_profile(const st_doc *doc, const st_doc_node *map, st_profile *ret, st_err *err)
+static int read_profile(const st_doc *doc, const st_doc_node *map, st_cli_profile *ret, st_err *err)
 {
     static const char *const keys[] = {"url", "token", "ca", NULL};
     int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
@@ -103,7 +103,7 @@ static int read_profiles(const st_doc *doc, st_profiles *ret, st_err *err)
     if (list && list->kind != ST_DOC_NULL)
         r = st_doc_expect(doc, list, ST_DOC_MAP, err);
     for (const st_doc_node *n = r == 0 && list ? list->child : NULL; r == 0 && n; n = n->next) {
-        st_profile p = {0};
+        st_cli_profile p = {0};
 
         r = read_profile(doc, n, &p, err);
         if (r == 0)
@@ -172,7 +172,7 @@ static void write_text(const st_profiles *p, st_strbuf *out)
         add_pair(out, "", "current", p->current);
     st_strbuf_add(out, p->current ? "\nprofiles:\n" : "profiles:\n");
     for (size_t i = 0; i < p->all.n; i++) {
-        const st_profile *one = &p->all.v[i];
+        const st_cli_profile *one = &p->all.v[i];
 
         st_strbuf_add(out, "  ");
         st_quote_json(out, one->name);
@@ -216,7 +216,7 @@ int st_profiles_save(const char *path, const st_profiles *profiles, st_err *err)
 
 /* ---- choosing ----------------------------------------------------------------------------- */
 
-st_profile *st_profiles_find(const st_profiles *profiles, const char *name)
+st_cli_profile *st_profiles_find(const st_profiles *profiles, const char *name)
 {
     for (size_t i = 0; i < profiles->all.n; i++)
         if (strcmp(profiles->all.v[i].name, name) == 0)
@@ -224,9 +224,9 @@ st_profile *st_profiles_find(const st_profiles *profiles, const char *name)
     return NULL;
 }
 
-void st_profiles_put(st_profiles *profiles, st_profile *p)
+void st_profiles_put(st_profiles *profiles, st_cli_profile *p)
 {
-    st_profile *old = st_profiles_find(profiles, p->name);
+    st_cli_profile *old = st_profiles_find(profiles, p->name);
 
     if (old) {
         st_profile_done(old);
@@ -234,12 +234,12 @@ void st_profiles_put(st_profiles *profiles, st_profile *p)
     } else {
         st_vec_push(&profiles->all, *p);
     }
-    *p = (st_profile){0};
+    *p = (st_cli_profile){0};
 }
 
 bool st_profiles_remove(st_profiles *profiles, const char *name)
 {
-    st_profile *p = st_profiles_find(profiles, name);
+    st_cli_profile *p = st_profiles_find(profiles, name);
 
     if (!p)
         return false;
@@ -283,7 +283,7 @@ static char *copy(const char *text)
 }
 
 /* Lays the environment over the profile p, which may be NULL. */
-static int lay(const st_profile *p, st_profile *ret, st_err *err)
+static int lay(const st_cli_profile *p, st_cli_profile *ret, st_err *err)
 {
     const char *url = env("STINT_URL"), *token = env("STINT_TOKEN"), *ca = env("STINT_CA");
     int r;
@@ -300,16 +300,16 @@ static int lay(const st_profile *p, st_profile *ret, st_err *err)
                        "where is stintd? Run `stint login --url URL`, or set STINT_URL");
     r = st_profile_check_url(url, err);
     if (r == 0)
-        *ret = (st_profile){copy(p ? p->name : NULL), copy(url), copy(token), copy(ca)};
+        *ret = (st_cli_profile){copy(p ? p->name : NULL), copy(url), copy(token), copy(ca)};
     return r;
 }
 
-int st_profile_now(st_profile *ret, st_err *err)
+int st_profile_now(st_cli_profile *ret, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
     ST_CLEANUP(st_profiles_done) st_profiles all = {0};
     const char *name = env("STINT_PROFILE");
-    const st_profile *p;
+    const st_cli_profile *p;
     char q[ST_QUOTE_MAX];
     int r = 0;
 

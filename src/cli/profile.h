@@ -20,17 +20,17 @@
 
 #define ST_PROFILE_DEFAULT "default"
 
-typedef struct st_profile {
+typedef struct st_cli_profile {
     char *name, *url; /* http://, https:// or unix:PATH */
     char *token, *ca; /* NULL: none */
-} st_profile;
+} st_cli_profile;
 
 typedef struct st_profiles {
     char *current; /* NULL: the one called default */
-    ST_VEC(st_profile) all;
+    ST_VEC(st_cli_profile) all;
 } st_profiles;
 
-void st_profile_done(st_profile *p);
+void st_profile_done(st_cli_profile *p);
 void st_profiles_done(st_profiles *p);
 
 /* The file's path. */
@@ -40,14 +40,14 @@ int st_profiles_path(st_strbuf *ret, st_err *err);
 int st_profiles_load(const char *path, st_profiles *ret, st_err *err);
 int st_profiles_save(const char *path, const st_profiles *profiles, st_err *err);
 
-st_profile *st_profiles_find(const st_profiles *profiles, const char *name);
+st_cli_profile *st_profiles_find(const st_profiles *profiles, const char *name);
 /* Replaces the one of that name, or adds it; takes what p owns. */
-void st_profiles_put(st_profiles *profiles, st_profile *p);
+void st_profiles_put(st_profiles *profiles, st_cli_profile *p);
 bool st_profiles_remove(st_profiles *profiles, const char *name);
 
 /* What this call is to use: the environment laid over the profile it names, or the current one.
  * Fails when there is no address. */
-int st_profile_now(st_profile *ret, st_err *err);
+int st_profile_now(st_cli_profile *ret, st_err *err);
 
 /* Whether an address has a form we can use. */
 int st_profile_check_url(const char *url, st_err *err);

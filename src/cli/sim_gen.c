@@ -2,16 +2,15 @@
  * `stint sim gen`: makes a fleet and a workload (sim/gen.h), tells in numbers what it made, and
  * writes both where it is told to.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/table.h"
+#include "cli/trace_files.h"
 #include "sim/gen.h"
 
 #define HOUR_MS   INT64_C(3600000)
@@ -195,36 +194,6 @@ static void print_summary(const st_trace *trace, const st_gen_options *o, FILE *
 
 /* ---- the files ---------------------------------------------------------------------- */
 
-static int write_file(const char *dir, const char *name, const st_trace *trace,
-                      void (*write)(const st_trace *, FILE *), FILE *said, st_err *err)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
-    FILE *f;
-    int failed;
-
-    st_strbuf_addf(&path, "%s/%s", dir, name);
-    f = fopen(st_strbuf_str(&path), "w");
-    if (!f)
-        return st_fail(err, ST_EIO, "cannot write %s: %s", st_strbuf_str(&path), strerror(errno));
-    write(trace, f);
-    failed = ferror(f);
-    if (fclose(f) != 0 || failed)
-        return st_fail(err, ST_EIO, "cannot write %s: %s", st_strbuf_str(&path), strerror(errno));
-    fprintf(said, "Wrote %s\n", st_strbuf_str(&path));
-    return 0;
-}
-
-static int write_files(const char *dir, const st_trace *trace, FILE *said, st_err *err)
-{
-    int r;
-
-    if (mkdir(dir, 0777) < 0 && errno != EEXIST)
-        return st_fail(err, ST_EIO, "cannot make the folder %s: %s", dir, strerror(errno));
-    putc('\n', said);
-    r = write_file(dir, "world.yaml", trace, st_gen_write_world, said, err);
-    return r < 0 ? r : write_file(dir, "jobs.csv", trace, st_gen_write_jobs, said, err);
-}
-
 int st_cli_sim_gen(st_cli *cli, int argc, char **argv, st_err *err)
 {
     st_gen_options o = st_gen_options_default();
@@ -251,5 +220,8 @@ int st_cli_sim_gen(st_cli *cli, int argc, char **argv, st_err *err)
     if (r < 0)
         return r;
     print_summary(trace, &o, cli->out);
-    return dir ? write_files(dir, trace, cli->out, err) : 0;
+    if (!dir)
+        return 0;
+    putc('\n', cli->out);
+    return st_trace_files_write(dir, trace, st_gen_write_world, cli->out, err);
 }

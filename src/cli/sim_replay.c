@@ -1,11 +1,9 @@
 /*
  * `stint sim replay`: what a stintd recorded, played again under other rules (replay/replay.h).
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/file.h"
@@ -15,6 +13,7 @@
 #include "cli/policy.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "cli/trace_files.h"
 #include "replay/replay.h"
 #include "sim/gen.h"
 #include "sim/trace_read.h"
@@ -207,37 +206,6 @@ static void print_json(const st_rerun *run, FILE *out)
     json_decref(root);
 }
 
-/* ---- the demand as a trace --------------------------------------------------------------------------------- */
-
-static int write_file(const char *dir, const char *name, const st_trace *trace,
-                      void (*write)(const st_trace *, FILE *), FILE *said, st_err *err)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
-    FILE *f;
-    int failed;
-
-    st_strbuf_addf(&path, "%s/%s", dir, name);
-    f = fopen(st_strbuf_str(&path), "w");
-    if (!f)
-        return st_fail(err, ST_EIO, "cannot write %s: %s", st_strbuf_str(&path), strerror(errno));
-    write(trace, f);
-    failed = ferror(f);
-    if (fclose(f) != 0 || failed)
-        return st_fail(err, ST_EIO, "cannot write %s: %s", st_strbuf_str(&path), strerror(errno));
-    fprintf(said, "Wrote %s\n", st_strbuf_str(&path));
-    return 0;
-}
-
-static int write_trace(const char *dir, const st_trace *trace, FILE *said, st_err *err)
-{
-    int r;
-
-    if (mkdir(dir, 0777) < 0 && errno != EEXIST)
-        return st_fail(err, ST_EIO, "cannot make the folder %s: %s", dir, strerror(errno));
-    r = write_file(dir, "world.yaml", trace, st_rerun_write_world, said, err);
-    return r < 0 ? r : write_file(dir, "jobs.csv", trace, st_gen_write_jobs, said, err);
-}
-
 /* ---- the verb ------------------------------------------------------------------------------------------------ */
 
 /* 2026-11-01, "2026-11-01 07:00:00" or 2026-11-01T07:00:00Z. */
@@ -338,7 +306,7 @@ int st_cli_sim_replay(st_cli *cli, int argc, char **argv, st_err *err)
     r = st_rerun_play(&o, &run, err);
     st_progress_done(&bar);
     if (r == 0 && a.anonymous)
-        r = write_trace(a.anonymous, run->trace, cli->errors, err);
+        r = st_trace_files_write(a.anonymous, run->trace, st_rerun_write_world, cli->errors, err);
     if (r < 0)
         return r;
     if (a.output == ST_CLI_JSON)

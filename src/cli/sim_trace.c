@@ -248,7 +248,7 @@ static int write_file(const char *path, const st_strbuf *text, st_err *err)
     return 0;
 }
 
-static int write_files(const asked *a, const st_run *run, const st_private *refs, st_err *err)
+static int write_files(const asked *a, const st_trace_run *run, const st_private *refs, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
     int r = 0;
@@ -270,7 +270,7 @@ static int write_files(const asked *a, const st_run *run, const st_private *refs
     return r;
 }
 
-static void print_json(FILE *out, const st_run *run, const st_run_stats *stats,
+static void print_json(FILE *out, const st_trace_run *run, const st_run_stats *stats,
                        const st_private *refs)
 {
     json_t *root = st_run_json(run, stats, refs);
@@ -280,7 +280,7 @@ static void print_json(FILE *out, const st_run *run, const st_run_stats *stats,
     json_decref(root);
 }
 
-static int tell(st_cli *cli, const asked *a, const st_run *run, st_err *err)
+static int tell(st_cli *cli, const asked *a, const st_trace_run *run, st_err *err)
 {
     st_private refs[ST_PRIVATE_COUNT] = {0};
     const st_private *shown = a->compare ? refs : NULL;
@@ -356,7 +356,7 @@ int st_cli_sim_trace(st_cli *cli, int argc, char **argv, st_err *err)
     asked a = {.output = ST_CLI_TABLE, .divide = 1};
     st_run_options o = {.policy = st_policy_default(), .until_ms = ST_TIME_NEVER};
     ST_CLEANUP(st_trace_freep) st_trace *trace = NULL;
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     ST_CLEANUP(st_progress_done) st_progress bar = {0};
     int r = read_options(argc, argv, &a, err);
 

@@ -9,7 +9,7 @@
 #include "sim/trace_stats.h"
 
 /* Prints the figures, the accounts and, where refs is not NULL, the references. */
-void st_cli_print_run(FILE *out, const st_run *run, const st_run_stats *stats,
+void st_cli_print_run(FILE *out, const st_trace_run *run, const st_run_stats *stats,
                       const st_private *refs);
 
 #endif

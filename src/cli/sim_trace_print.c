@@ -10,7 +10,7 @@
 #define GPU_HOUR       (1000.0 * 3600 * 1000) /* in milli-GPU x ms */
 #define ACCOUNTS_SHOWN 40
 
-static void print_what(FILE *out, const st_run *run, const st_run_stats *s)
+static void print_what(FILE *out, const st_trace_run *run, const st_run_stats *s)
 {
     const st_trace *trace = run->trace;
     int64_t gpus = 0;
@@ -67,7 +67,7 @@ static void print_idle(FILE *out, const st_run_stats *s)
     fputc('\n', out);
 }
 
-static void print_figures(FILE *out, const st_run *run, const st_run_stats *s)
+static void print_figures(FILE *out, const st_trace_run *run, const st_run_stats *s)
 {
     fprintf(out,
             "\nallocated      %.1f %% of the GPUs until the last job came, %.1f %% to the end\n",
@@ -90,7 +90,7 @@ static void print_figures(FILE *out, const st_run *run, const st_run_stats *s)
             run->hash);
 }
 
-static void print_accounts(FILE *out, const st_run *run)
+static void print_accounts(FILE *out, const st_trace_run *run)
 {
     ST_CLEANUP(st_table_done) st_table t = {0};
     size_t shown = ST_MIN(run->accounts.n, ACCOUNTS_SHOWN);
@@ -126,7 +126,8 @@ static void print_accounts(FILE *out, const st_run *run)
         fprintf(out, "... and %zu more (-o json has them all)\n", run->accounts.n - shown);
 }
 
-static void print_refs(FILE *out, const st_run *run, const st_run_stats *s, const st_private *refs)
+static void print_refs(FILE *out, const st_trace_run *run, const st_run_stats *s,
+                       const st_private *refs)
 {
     ST_CLEANUP(st_table_done) st_table t = {0};
 
@@ -163,7 +164,7 @@ static void print_refs(FILE *out, const st_run *run, const st_run_stats *s, cons
     st_table_print(&t, out);
 }
 
-void st_cli_print_run(FILE *out, const st_run *run, const st_run_stats *stats,
+void st_cli_print_run(FILE *out, const st_trace_run *run, const st_run_stats *stats,
                       const st_private *refs)
 {
     print_what(out, run, stats);

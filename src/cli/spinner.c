@@ -19,12 +19,12 @@ static int64_t read_clock(clockid_t id)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-int64_t st_clock_ms(void)
+int64_t st_cli_clock_ms(void)
 {
     return read_clock(CLOCK_MONOTONIC);
 }
 
-int64_t st_wall_ms(void)
+int64_t st_cli_wall_ms(void)
 {
     return read_clock(CLOCK_REALTIME);
 }
@@ -33,7 +33,7 @@ void st_spinner_begin(st_spinner *s, FILE *out, const char *what)
 {
     int fd = fileno(out);
 
-    *s = (st_spinner){.out = out, .begin_ms = st_clock_ms()};
+    *s = (st_spinner){.out = out, .begin_ms = st_cli_clock_ms()};
     s->terminal = fd >= 0 && isatty(fd);
     snprintf(s->what, sizeof s->what, "%s", what);
 }
@@ -48,7 +48,7 @@ void st_spinner_turn(st_spinner *s, const char *what)
         snprintf(s->what, sizeof s->what, "%s", what);
     if (!s->terminal)
         return;
-    now = st_clock_ms();
+    now = st_cli_clock_ms();
     if (now - s->begin_ms < PATIENCE_MS || now - s->last_ms < REDRAW_MS)
         return;
     s->last_ms = now;

@@ -24,7 +24,7 @@ void st_spinner_turn(st_spinner *s, const char *what);
 void st_spinner_done(st_spinner *s);
 
 /* Milliseconds of a clock that only goes forward, and of the one on the wall. */
-int64_t st_clock_ms(void);
-int64_t st_wall_ms(void);
+int64_t st_cli_clock_ms(void);
+int64_t st_cli_wall_ms(void);
 
 #endif

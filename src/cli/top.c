@@ -163,7 +163,7 @@ static void write_section(const section *s, FILE *out, int columns, int skip)
 {
     ST_CLEANUP(st_table_done) st_table t = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf cell = {0};
-    int64_t now = st_wall_ms();
+    int64_t now = st_cli_wall_ms();
     size_t all = json_array_size(s->rows), i;
     bool cut = s->lines < s->need;
     size_t show = s->lines > (cut ? 2 : 1) ? (size_t)s->lines - (cut ? 2 : 1) : 0;

@@ -104,7 +104,7 @@ static bool scrolled(st_top *top, int key)
 
 static void loop(screen *s)
 {
-    int64_t fetched = st_clock_ms();
+    int64_t fetched = st_cli_clock_ms();
     bool dirty = false;
 
     draw(s);
@@ -116,10 +116,10 @@ static void loop(screen *s)
         key = getch();
         if (key == 'q' || key == 'Q' || st_signals_wait(0))
             return;
-        age = st_clock_ms() - fetched;
+        age = st_cli_clock_ms() - fetched;
         if (key == 'r' || age >= FETCH_MS || (dirty && age >= PAUSE_MS)) {
             fetch(s);
-            fetched = st_clock_ms();
+            fetched = st_cli_clock_ms();
             dirty = false;
             draw(s);
         } else if (key == KEY_RESIZE || scrolled(s->top, key)) {

@@ -187,7 +187,7 @@ void st_view_rows(st_cli *cli, st_cli_format format, const json_t *rows,
 {
     ST_CLEANUP(st_table_done) st_table t = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf cell = {0};
-    int64_t now = st_wall_ms();
+    int64_t now = st_cli_wall_ms();
     json_t *row;
     size_t i;
 
@@ -211,7 +211,7 @@ void st_view_rows(st_cli *cli, st_cli_format format, const json_t *rows,
 void st_view_facts(st_cli *cli, const json_t *thing, const st_view_column *columns)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf cell = {0};
-    int64_t now = st_wall_ms();
+    int64_t now = st_cli_wall_ms();
     int width = 0;
 
     for (const st_view_column *c = columns; c->heading; c++)

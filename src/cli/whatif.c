@@ -117,7 +117,7 @@ void st_job_outlook(st_cli *cli, const char *what, const json_t *answer)
     if (strcmp(state, "pending") != 0) {
         fprintf(cli->out, ": starts at once\n");
     } else if (start >= 0) {
-        st_fmt_age(in, start - st_wall_ms());
+        st_fmt_age(in, start - st_cli_wall_ms());
         fprintf(cli->out, ": should start in %s\n", in);
     } else {
         fprintf(cli->out, ": waits; no start can be foreseen\n");

@@ -8,14 +8,14 @@
 
 #include "core/state.h"
 
-static bool before(const st_due *a, const st_due *b)
+static bool before(const st_due_row *a, const st_due_row *b)
 {
     return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->job < b->job;
 }
 
 static void sift_down(st_core *core, size_t i)
 {
-    st_due *v = core->due.v, moved = v[i];
+    st_due_row *v = core->due.v, moved = v[i];
     for (size_t child; (child = 2 * i + 1) < core->due.n; i = child) {
         if (child + 1 < core->due.n && before(&v[child + 1], &v[child]))
             child++;
@@ -26,7 +26,7 @@ static void sift_down(st_core *core, size_t i)
     v[i] = moved;
 }
 
-static void push(st_core *core, st_due d)
+static void push(st_core *core, st_due_row d)
 {
     st_vec_push(&core->due, d);
     size_t i = core->due.n - 1;
@@ -50,7 +50,7 @@ static void rebuild(st_core *core)
     for (size_t i = 0; i < core->jobs.n; i++) {
         int64_t at_ms = st_job_due_ms(core->jobs.v[i]);
         if (at_ms != ST_TIME_NEVER)
-            st_vec_push(&core->due, (st_due){at_ms, core->jobs.v[i]->id});
+            st_vec_push(&core->due, (st_due_row){at_ms, core->jobs.v[i]->id});
     }
     for (size_t i = core->due.n / 2; i-- > 0;)
         sift_down(core, i);
@@ -63,7 +63,7 @@ void st_core_due(st_core *core, const st_job *job)
         return;
     if (core->due.n > 4 * core->jobs.n + 64)
         rebuild(core);
-    push(core, (st_due){at_ms, job->id});
+    push(core, (st_due_row){at_ms, job->id});
     core->due_ms = ST_MIN(core->due_ms, at_ms);
 }
 
@@ -71,14 +71,14 @@ void st_core_due(st_core *core, const st_job *job)
 static void settle(st_core *core)
 {
     while (core->due.n > 0) {
-        st_due top = core->due.v[0];
+        st_due_row top = core->due.v[0];
         const st_job *job = st_core_find(core, top.job);
         int64_t at_ms = job ? st_job_due_ms(job) : ST_TIME_NEVER;
         if (at_ms == top.at_ms)
             break;
         pop(core);
         if (at_ms != ST_TIME_NEVER)
-            push(core, (st_due){at_ms, top.job});
+            push(core, (st_due_row){at_ms, top.job});
     }
 }
 

@@ -112,10 +112,10 @@ typedef struct st_borrowers {
 } st_borrowers;
 
 /* A moment at which something may be due for a job. */
-typedef struct st_due {
+typedef struct st_due_row {
     int64_t at_ms;
     uint64_t job;
-} st_due;
+} st_due_row;
 
 /* A gang that lost a node, and whether it was guaranteed. */
 typedef struct st_restart {
@@ -140,12 +140,12 @@ struct st_core {
     ST_VEC(st_job *) placed; /* those on devices, in no particular order */
     uint64_t version;        /* counts changes of who may be displaced, and in what order */
     st_idmap *by_id;
-    int lowest;           /* no job has a lower priority than this */
-    ST_VEC(st_job *) off; /* those who are not, likewise; a job's slot is in either */
-    size_t nheld;         /* of these, with a plan */
-    size_t nmoving;       /* of those on devices, with a place to go to */
-    int64_t due_ms;       /* no job is due before; exact after a pass */
-    ST_VEC(st_due) due;   /* a heap; what is no longer true is left in it until it comes up */
+    int lowest;             /* no job has a lower priority than this */
+    ST_VEC(st_job *) off;   /* those who are not, likewise; a job's slot is in either */
+    size_t nheld;           /* of these, with a plan */
+    size_t nmoving;         /* of those on devices, with a place to go to */
+    int64_t due_ms;         /* no job is due before; exact after a pass */
+    ST_VEC(st_due_row) due; /* a heap; what is no longer true is left in it until it comes up */
     int64_t now;
     uint64_t hash;
     int64_t wake_ms; /* when a protection ends that a claimant waits for */

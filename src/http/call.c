@@ -279,11 +279,6 @@ const char *st_call_path(const st_call *call)
     return call->path;
 }
 
-const char *st_call_id(const st_call *call)
-{
-    return call->id;
-}
-
 const st_peer *st_call_peer(const st_call *call)
 {
     return &call->peer;

@@ -25,7 +25,7 @@ typedef enum {
     ST_PHASE_NEW,  /* the request line was read */
     ST_PHASE_BODY, /* the headers are good, the body comes in */
     ST_PHASE_RUN,  /* the handler has been called, or the call refused */
-} st_phase;
+} st_call_phase;
 
 typedef struct st_reply_header {
     char *name, *value;
@@ -35,7 +35,7 @@ struct st_call {
     st_http_server *server;
     st_conn *conn;
     struct MHD_Connection *mhd;
-    st_phase phase;
+    st_call_phase phase;
     char id[17];
     char method[16];
     int64_t begun_us;

@@ -188,7 +188,6 @@ void st_http_server_metrics(st_http_server *server, st_strbuf *out);
 const st_route *st_call_route(const st_call *call);
 const char *st_call_method(const st_call *call); /* as sent: "HEAD" for a GET route */
 const char *st_call_path(const st_call *call);   /* as sent, without the query */
-const char *st_call_id(const st_call *call);     /* request id, 16 hex digits */
 const st_peer *st_call_peer(const st_call *call);
 const st_principal *st_call_principal(const st_call *call); /* NULL on NO_AUTH routes */
 

@@ -23,22 +23,22 @@ typedef struct slot {
     int running;
 } slot;
 
-struct st_limits {
+struct st_http_limits {
     pthread_mutex_t lock;
     st_idmap *index;
     ST_VEC(slot) slots;
 };
 
-st_limits *st_limits_new(void)
+st_http_limits *st_limits_new(void)
 {
-    st_limits *limits = st_xcalloc(1, sizeof(*limits));
+    st_http_limits *limits = st_xcalloc(1, sizeof(*limits));
 
     pthread_mutex_init(&limits->lock, NULL);
     limits->index = st_idmap_new();
     return limits;
 }
 
-void st_limits_free(st_limits *limits)
+void st_limits_free(st_http_limits *limits)
 {
     if (!limits)
         return;
@@ -48,14 +48,14 @@ void st_limits_free(st_limits *limits)
     free(limits);
 }
 
-static slot *find_slot(st_limits *limits, uint64_t key)
+static slot *find_slot(st_http_limits *limits, uint64_t key)
 {
     int64_t at;
 
     return st_idmap_get(limits->index, key, &at) ? &limits->slots.v[at] : NULL;
 }
 
-static slot *need_slot(st_limits *limits, uint64_t key, int64_t now_ms)
+static slot *need_slot(st_http_limits *limits, uint64_t key, int64_t now_ms)
 {
     slot *s = find_slot(limits, key);
 
@@ -82,8 +82,8 @@ static void fill(slot *s, int rate_per_s, int64_t now_ms)
     }
 }
 
-st_limit_result st_limits_enter(st_limits *limits, uint64_t key, int rate_per_s, int running_max,
-                                int64_t now_ms, int64_t *ret_wait_ms)
+st_limit_result st_limits_enter(st_http_limits *limits, uint64_t key, int rate_per_s,
+                                int running_max, int64_t now_ms, int64_t *ret_wait_ms)
 {
     st_limit_result result = ST_LIMIT_PASS;
     slot *s;
@@ -107,7 +107,7 @@ st_limit_result st_limits_enter(st_limits *limits, uint64_t key, int rate_per_s,
     return result;
 }
 
-void st_limits_leave(st_limits *limits, uint64_t key)
+void st_limits_leave(st_http_limits *limits, uint64_t key)
 {
     slot *s;
 
@@ -118,7 +118,7 @@ void st_limits_leave(st_limits *limits, uint64_t key)
     pthread_mutex_unlock(&limits->lock);
 }
 
-void st_limits_sweep(st_limits *limits, int64_t now_ms)
+void st_limits_sweep(st_http_limits *limits, int64_t now_ms)
 {
     pthread_mutex_lock(&limits->lock);
     for (size_t i = 0; i < limits->slots.n;) {
@@ -137,7 +137,7 @@ void st_limits_sweep(st_limits *limits, int64_t now_ms)
     pthread_mutex_unlock(&limits->lock);
 }
 
-size_t st_limits_count(st_limits *limits)
+size_t st_limits_count(st_http_limits *limits)
 {
     size_t n;
 

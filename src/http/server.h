@@ -52,7 +52,7 @@ struct st_http_server {
     st_http_options opt; /* without zeros */
     st_router *router;
     st_stats *stats;
-    st_limits *limits;
+    st_http_limits *limits;
     uint64_t id_seed;
     atomic_uint_fast64_t id_next;
     atomic_int running; /* calls between headers and end of answer, streams included */

@@ -76,19 +76,19 @@
     X(ST_ORDER_AGE, "age")           /* nothing else */                      \
     X(ST_ORDER_SHORTEST, "shortest") /* declared run time left x GPUs^3/4 */ \
     X(ST_ORDER_ATTAINED, "attained") /* who should end soonest by what it has run, as learned */
-typedef enum st_order {
+typedef enum st_queue_order {
 #define X(id, name) id,
     ST_ORDER_TABLE(X)
 #undef X
         ST_ORDER_COUNT
-} st_order;
+} st_queue_order;
 
 typedef struct st_policy {
 #define X(field, key, kind, def, lo, hi, what) int64_t field;
     ST_POLICY_TABLE(X)
 #undef X
     int basis; /* an st_share_basis: borrowed or total */
-    int order; /* an st_order */
+    int order; /* an st_queue_order */
 } st_policy;
 
 static inline st_policy st_policy_default(void)

@@ -26,7 +26,7 @@ static uint64_t key_of(const st_node *node)
     return st_hash_u64(st_hash_u64(key, (uint64_t)view->cpu_free_m), (uint64_t)view->ram_free_mib);
 }
 
-static void set_kind(st_kinds *k, const st_node *node)
+static void set_kind(st_place_kinds *k, const st_node *node)
 {
     k->of[node->id] = 0;
     if (node->view.shared)
@@ -40,7 +40,7 @@ static void set_kind(st_kinds *k, const st_node *node)
     k->of[node->id] = (uint32_t)kind;
 }
 
-static void cover(st_kinds *k, const st_fleet *fleet)
+static void cover(st_place_kinds *k, const st_fleet *fleet)
 {
     size_t n = fleet->nodes.n;
     k->of = st_xreallocarray(k->of, n, sizeof *k->of);
@@ -54,7 +54,7 @@ static void cover(st_kinds *k, const st_fleet *fleet)
 }
 
 /* Number everything anew: too much was missed, or too many kinds are of the past. */
-static void start_over(st_kinds *k, const st_fleet *fleet)
+static void start_over(st_place_kinds *k, const st_fleet *fleet)
 {
     st_idmap_free(k->ids);
     k->ids = st_idmap_new();
@@ -63,7 +63,7 @@ static void start_over(st_kinds *k, const st_fleet *fleet)
     cover(k, fleet);
 }
 
-void st_kinds_look(st_kinds *k, const st_fleet *fleet)
+void st_kinds_look(st_place_kinds *k, const st_fleet *fleet)
 {
     if (!k->ids || k->seen < fleet->changes_from || k->count > 2 * fleet->nodes.n + KINDS_LEAST) {
         start_over(k, fleet);
@@ -83,7 +83,7 @@ void st_kinds_look(st_kinds *k, const st_fleet *fleet)
     k->look++;
 }
 
-void st_kinds_done(st_kinds *k)
+void st_kinds_done(st_place_kinds *k)
 {
     st_idmap_free(k->ids);
     free(k->of);

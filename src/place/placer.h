@@ -41,26 +41,26 @@ struct st_rooms {
 };
 
 /* Nodes that are alike (kinds.c). */
-typedef struct st_answer {
+typedef struct st_place_answer {
     uint32_t look; /* in which it was given */
     int32_t value;
-} st_answer;
+} st_place_answer;
 
 typedef struct st_places {
     int32_t v[ST_TOPO_NODE]; /* as in st_node */
 } st_places;
 
-typedef struct st_kinds {
+typedef struct st_place_kinds {
     uint32_t *of;     /* by node; 0: it shares GPUs, and is like no other */
     st_places *place; /* by node */
     size_t n;
     uint64_t seen; /* place in the fleet's log */
     st_idmap *ids; /* numbers by what nodes are like */
     uint32_t count;
-    st_answer *answers; /* by kind */
+    st_place_answer *answers; /* by kind */
     size_t nanswers;
     uint32_t look;
-} st_kinds;
+} st_place_kinds;
 
 struct st_placer {
     const st_fleet *fleet;
@@ -73,14 +73,14 @@ struct st_placer {
     st_rooms *blank;           /* rooms filled by one ask */
     ST_VEC(int32_t) filled;    /* the nodes that have any there */
     uint64_t tick;
-    st_kinds kinds;
+    st_place_kinds kinds;
     st_typical typical;
     st_waste *waste;
 };
 
 /* kinds.c: begin a look at all nodes as they are, in which each kind is asked once. */
-void st_kinds_look(st_kinds *kinds, const st_fleet *fleet);
-void st_kinds_done(st_kinds *kinds);
+void st_kinds_look(st_place_kinds *kinds, const st_fleet *fleet);
+void st_kinds_done(st_place_kinds *kinds);
 
 /* rooms.c */
 st_rooms *st_rooms_for(st_placer *placer, const st_ask *ask);

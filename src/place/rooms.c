@@ -20,9 +20,9 @@
 
 /* What is to be said of the node's kind in this look; NULL if the node is not seen as it is, or is
  * like no other. */
-static st_answer *answer_of(st_placer *placer, const st_ask *ask, size_t id)
+static st_place_answer *answer_of(st_placer *placer, const st_ask *ask, size_t id)
 {
-    st_kinds *k = &placer->kinds;
+    st_place_kinds *k = &placer->kinds;
     if (ask && ask->view) {
         const st_node *node = placer->fleet->nodes.v[id];
         if (ask->view(ask->ctx, node) != &node->view)
@@ -51,13 +51,13 @@ static int16_t cost_of(st_placer *placer, const st_rooms *r, const st_node *node
 static int16_t cost_by_kind(st_placer *placer, const st_rooms *r, const st_ask *ask, size_t id,
                             bool learned)
 {
-    st_answer *had = answer_of(placer, ask, id);
+    st_place_answer *had = answer_of(placer, ask, id);
     if (had && had->look == placer->kinds.look)
         return (int16_t)had->value;
     const st_node *node = placer->fleet->nodes.v[id];
     int16_t cost = cost_of(placer, r, node, st_ask_view(ask, node), learned);
     if (had)
-        *had = (st_answer){placer->kinds.look, cost};
+        *had = (st_place_answer){placer->kinds.look, cost};
     return cost;
 }
 
@@ -176,8 +176,8 @@ static void cover(const st_placer *placer, st_rooms *r)
 /* Count one node; a look must have begun. */
 static void count_one(st_placer *placer, st_rooms *r, const st_ask *ask, size_t id)
 {
-    const st_kinds *k = &placer->kinds;
-    st_answer *had = answer_of(placer, ask, id);
+    const st_place_kinds *k = &placer->kinds;
+    st_place_answer *had = answer_of(placer, ask, id);
     if (had && had->look == k->look) {
         put(r, id, k->place[id].v, had->value);
         return;
@@ -185,7 +185,7 @@ static void count_one(st_placer *placer, st_rooms *r, const st_ask *ask, size_t 
     const st_node *node = placer->fleet->nodes.v[id];
     int32_t room = room_of(placer, r, node, ask ? st_ask_view(ask, node) : &node->view);
     if (had)
-        *had = (st_answer){k->look, room};
+        *had = (st_place_answer){k->look, room};
     put(r, id, k->place[id].v, room);
 }
 

@@ -426,8 +426,8 @@ static int call_script(lua_State *L)
     return 0;
 }
 
-st_verdict st_box_call(st_box *box, size_t n, unsigned which, const st_rules_who *who,
-                       const json_t *job, json_t **ret, st_err *err)
+st_rule_verdict st_box_call(st_box *box, size_t n, unsigned which, const st_rules_who *who,
+                            const json_t *job, json_t **ret, st_err *err)
 {
     ST_CLEANUP(st_json_drop) json_t *out = json_object();
     calling c = {.n = n,

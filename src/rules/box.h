@@ -22,11 +22,11 @@
 
 typedef struct st_box st_box;
 
-typedef enum st_verdict {
+typedef enum st_rule_verdict {
     ST_VERDICT_ACCEPT,
     ST_VERDICT_REFUSE, /* the script said no: err has its words */
     ST_VERDICT_FAIL,   /* the script is at fault: err says how */
-} st_verdict;
+} st_rule_verdict;
 
 /* What a script has. */
 #define ST_BOX_PREPARE 1u
@@ -42,8 +42,8 @@ int st_box_load(st_box *box, const char *name, const char *text, unsigned *ret_h
 
 /* Calls prepare or submit of script n. On ACCEPT *ret is the document as the script left it, on
  * anything else err is filled and *ret untouched. */
-st_verdict st_box_call(st_box *box, size_t n, unsigned which, const st_rules_who *who,
-                       const json_t *job, json_t **ret, st_err *err);
+st_rule_verdict st_box_call(st_box *box, size_t n, unsigned which, const st_rules_who *who,
+                            const json_t *job, json_t **ret, st_err *err);
 
 /* ---- for the functions inside ---------------------------------------------------------- */
 

@@ -135,7 +135,7 @@ int st_model_parse(const char *text, st_model *ret, st_err *err)
     return 0;
 }
 
-int64_t st_need_each(const st_need *need, int64_t gpus)
+int64_t st_need_each(const st_estimate_need *need, int64_t gpus)
 {
     return (need->split_mib + gpus - 1) / gpus + ST_RUNTIME_MIB;
 }
@@ -169,9 +169,9 @@ static int64_t weights_mib(const st_model *model, int half_bits)
 }
 
 /* 10 % on top. */
-static st_need add_up(int64_t mib, st_strbuf *why)
+static st_estimate_need add_up(int64_t mib, st_strbuf *why)
 {
-    st_need need = {.split_mib = mib + (mib + 9) / 10};
+    st_estimate_need need = {.split_mib = mib + (mib + 9) / 10};
     char g[ST_GIB_TEXT];
 
     st_strbuf_addf(why, "; with 10 %% for workspace %s, and 1 GiB per GPU for the runtime",
@@ -179,8 +179,8 @@ static st_need add_up(int64_t mib, st_strbuf *why)
     return need;
 }
 
-st_need st_need_inference(const st_model *model, st_dtype dtype, int64_t context, int64_t sequences,
-                          bool mha, st_strbuf *why)
+st_estimate_need st_need_inference(const st_model *model, st_dtype dtype, int64_t context,
+                                   int64_t sequences, bool mha, st_strbuf *why)
 {
     const dtype_row *d = &dtypes[dtype];
     int64_t weights = weights_mib(model, d->half_bits);
@@ -196,8 +196,8 @@ st_need st_need_inference(const st_model *model, st_dtype dtype, int64_t context
     return add_up(weights + cache, why);
 }
 
-st_need st_need_finetune(const st_model *model, st_dtype dtype, st_method method, int64_t tokens,
-                         st_strbuf *why)
+st_estimate_need st_need_finetune(const st_model *model, st_dtype dtype, st_method method,
+                                  int64_t tokens, st_strbuf *why)
 {
     const dtype_row *d = &dtypes[method == ST_METHOD_QLORA ? ST_DTYPE_INT4 : dtype];
     int64_t state, activations = to_mib((st_i128)model->all_values * 8 * tokens);

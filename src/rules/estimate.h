@@ -46,17 +46,17 @@ int st_model_parse(const char *text, st_model *ret, st_err *err);
 #define ST_RUNTIME_MIB 1024 /* on each GPU */
 
 /* What must fit: what is divided among GPUs, to which each adds the runtime. */
-typedef struct st_need {
+typedef struct st_estimate_need {
     int64_t split_mib;
-} st_need;
+} st_estimate_need;
 
-int64_t st_need_each(const st_need *need, int64_t gpus);
+int64_t st_need_each(const st_estimate_need *need, int64_t gpus);
 
 /* `why` gets the arithmetic: "13 billion parameters × 2 bytes = 24.2 GiB; KV cache ...". */
-st_need st_need_inference(const st_model *model, st_dtype dtype, int64_t context, int64_t sequences,
-                          bool mha, st_strbuf *why);
-st_need st_need_finetune(const st_model *model, st_dtype dtype, st_method method, int64_t tokens,
-                         st_strbuf *why);
+st_estimate_need st_need_inference(const st_model *model, st_dtype dtype, int64_t context,
+                                   int64_t sequences, bool mha, st_strbuf *why);
+st_estimate_need st_need_finetune(const st_model *model, st_dtype dtype, st_method method,
+                                  int64_t tokens, st_strbuf *why);
 
 /* "24.2 GiB". */
 #define ST_GIB_TEXT 32

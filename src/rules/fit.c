@@ -78,7 +78,8 @@ static void consider(st_fit *best, bool *found, const st_fit *fit)
     *found = true;
 }
 
-static void try_slices(const st_kinds *fleet, const st_need *need, int t, st_fit *best, bool *found)
+static void try_slices(const st_kinds *fleet, const st_estimate_need *need, int t, st_fit *best,
+                       bool *found)
 {
     const st_rules_type *type = &fleet->type[t];
 
@@ -100,7 +101,8 @@ static void try_slices(const st_kinds *fleet, const st_need *need, int t, st_fit
 }
 
 /* In eighths, so that shares fill a GPU. */
-static void try_share(const st_kinds *fleet, const st_need *need, int t, st_fit *best, bool *found)
+static void try_share(const st_kinds *fleet, const st_estimate_need *need, int t, st_fit *best,
+                      bool *found)
 {
     int64_t vram = st_kinds_vram_mib(&fleet->type[t]);
     st_fit fit = {
@@ -114,7 +116,7 @@ static void try_share(const st_kinds *fleet, const st_need *need, int t, st_fit 
     consider(best, found, &fit);
 }
 
-static void try_whole(const st_kinds *fleet, const st_need *need, int t, int tasks_max,
+static void try_whole(const st_kinds *fleet, const st_estimate_need *need, int t, int tasks_max,
                       st_fit *best, bool *found)
 {
     int node = fleet->type[t].node_gpus > 0 ? fleet->type[t].node_gpus : 8;
@@ -159,7 +161,7 @@ static void add_types(const st_kinds *fleet, st_fit *fit)
             fit->types |= 1u << t;
 }
 
-bool st_fit_smallest(const st_kinds *fleet, const st_need *need, const st_fit_rules *rules,
+bool st_fit_smallest(const st_kinds *fleet, const st_estimate_need *need, const st_fit_rules *rules,
                      st_fit *ret)
 {
     bool found = false;

@@ -41,7 +41,7 @@ typedef struct st_fit_rules {
 
 /* Of all that fit, the one that takes the least memory; of equals the stronger fence, then the
  * type that comes first. */
-bool st_fit_smallest(const st_kinds *fleet, const st_need *need, const st_fit_rules *rules,
+bool st_fit_smallest(const st_kinds *fleet, const st_estimate_need *need, const st_fit_rules *rules,
                      st_fit *ret);
 
 /* About an eighth of a GPU: a 1g slice where there is MIG, a share where that is allowed, else a

@@ -341,7 +341,7 @@ json_t *st_rules_list(st_rules *rules)
 
 /* ---- a submit ------------------------------------------------------------------------------- */
 
-static void count(st_rules *rules, script *s, st_verdict verdict, const st_err *why)
+static void count(st_rules *rules, script *s, st_rule_verdict verdict, const st_err *why)
 {
     pthread_mutex_lock(&rules->lock);
     s->calls++;
@@ -361,7 +361,7 @@ static int run_scripts(st_rules *rules, lease *l, unsigned which, const st_rules
     for (size_t i = 0; l->set && i < l->set->n; i++) {
         json_t *after = NULL;
         st_err why = {0};
-        st_verdict v;
+        st_rule_verdict v;
 
         if (!(l->set->v[i]->has & which))
             continue;

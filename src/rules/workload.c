@@ -39,7 +39,7 @@ static int read_model(const json_t *job, st_model *ret, st_err *err)
 }
 
 /* Notes the need beside what the job asks for itself. */
-static void note_only(json_t *job, const st_need *need, st_strbuf *why)
+static void note_only(json_t *job, const st_estimate_need *need, st_strbuf *why)
 {
     char g[ST_GIB_TEXT];
 
@@ -65,7 +65,7 @@ static void say_most(const st_kinds *fleet, int tasks_max, st_strbuf *out)
                    tasks_max == 1 ? "" : "s", st_gib_text(g, most));
 }
 
-static int place_need(const setting *s, const st_need *need, const st_fit_rules *rules,
+static int place_need(const setting *s, const st_estimate_need *need, const st_fit_rules *rules,
                       st_strbuf *why, st_err *err)
 {
     st_kinds fleet;
@@ -98,7 +98,7 @@ static int inference(const setting *s, st_err *err)
     int64_t context = 4096, sequences = 1;
     int dtype = ST_DTYPE_FP16, attention = 0, r;
     st_model model;
-    st_need need;
+    st_estimate_need need;
 
     if (!st_value_has(s->job, "model")) /* a service that knows what it needs */
         return st_value_word(s->job, "dtype", st_dtype_words, &dtype, err);
@@ -133,7 +133,7 @@ static int finetune(const setting *s, st_err *err)
     int64_t context = 2048, batch = 1;
     int dtype = ST_DTYPE_BF16, method = ST_METHOD_LORA, r;
     st_model model;
-    st_need need;
+    st_estimate_need need;
 
     r = read_model(s->job, &model, err);
     if (r == 0)

@@ -36,7 +36,7 @@ int st_frag_policy_find(const char *name)
 typedef struct player {
     const st_openb *trace;
     st_frag *own;
-    st_peer *old;
+    st_frag_peer *old;
     st_core *core;
     st_effects fx;
     uint64_t jobs;

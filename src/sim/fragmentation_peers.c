@@ -37,7 +37,7 @@ typedef struct entry {
     int32_t gpu;
 } entry;
 
-struct st_peer {
+struct st_frag_peer {
     const st_openb *trace;
     st_frag_policy policy;
     st_rng rng;
@@ -46,7 +46,7 @@ struct st_peer {
     entry *cache;
 };
 
-void st_peer_free(st_peer *o)
+void st_peer_free(st_frag_peer *o)
 {
     if (!o)
         return;
@@ -82,7 +82,7 @@ static int compare_shares(const void *a, const void *b)
     return compare_asks(a, b);
 }
 
-static void choose_target(st_peer *o)
+static void choose_target(st_frag_peer *o)
 {
     size_t npods = o->trace->pods.n, kept = 0, n = 0;
     popular *all = st_xcalloc(npods, sizeof(*all));
@@ -107,10 +107,10 @@ static void choose_target(st_peer *o)
     free(all);
 }
 
-st_peer *st_peer_new(const st_openb *trace, const st_openb_stream *stream, st_frag_policy policy,
-                     uint64_t seed)
+st_frag_peer *st_peer_new(const st_openb *trace, const st_openb_stream *stream,
+                          st_frag_policy policy, uint64_t seed)
 {
-    st_peer *o = st_xcalloc(1, sizeof(*o));
+    st_frag_peer *o = st_xcalloc(1, sizeof(*o));
 
     o->trace = trace;
     o->policy = policy;
@@ -185,7 +185,7 @@ static int32_t fullest(const node *n, const st_frag_ask *ask)
 
 /* ---- scores: lower is better ---- */
 
-static double fragmentation(const st_peer *o, const node *n)
+static double fragmentation(const st_frag_peer *o, const node *n)
 {
     int32_t total = free_gpu(n);
     double sum = 0;
@@ -205,7 +205,8 @@ static double fragmentation(const st_peer *o, const node *n)
     return sum;
 }
 
-static int32_t score_fgd(const st_peer *o, const node *n, const st_frag_ask *ask, int32_t *ret_gpu)
+static int32_t score_fgd(const st_frag_peer *o, const node *n, const st_frag_ask *ask,
+                         int32_t *ret_gpu)
 {
     bool shares = ask->gpus == 1 && ask->gpu_m < 1000;
     double before = fragmentation(o, n);
@@ -227,7 +228,8 @@ static int32_t score_fgd(const st_peer *o, const node *n, const st_frag_ask *ask
     return best;
 }
 
-static int32_t score_cached(st_peer *o, const node *n, const st_frag_ask *ask, int32_t *ret_gpu)
+static int32_t score_cached(st_frag_peer *o, const node *n, const st_frag_ask *ask,
+                            int32_t *ret_gpu)
 {
     uint64_t key = st_hash_u64((uint64_t)(n - o->nodes.v), n->version);
     entry *e;
@@ -252,7 +254,7 @@ static int32_t score_bestfit(const node *n, const st_frag_ask *ask, int32_t *ret
     return (int32_t)(spare * 500000);
 }
 
-static int32_t random_gpu(st_peer *o, const node *n, const st_frag_ask *ask)
+static int32_t random_gpu(st_frag_peer *o, const node *n, const st_frag_ask *ask)
 {
     int32_t enough = 0;
 
@@ -263,7 +265,7 @@ static int32_t random_gpu(st_peer *o, const node *n, const st_frag_ask *ask)
     return (int32_t)st_rng_below(&o->rng, (uint64_t)enough);
 }
 
-bool st_peer_place(st_peer *o, int32_t pod)
+bool st_peer_place(st_frag_peer *o, int32_t pod)
 {
     const st_frag_ask *ask = &o->trace->pods.v[pod].ask;
     int32_t best = INT32_MAX, gpu = 0, at = -1, nfits = 0;

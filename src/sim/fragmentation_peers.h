@@ -6,13 +6,13 @@
 
 #include "sim/fragmentation.h"
 
-typedef struct st_peer st_peer;
+typedef struct st_frag_peer st_frag_peer;
 
-st_peer *st_peer_new(const st_openb *trace, const st_openb_stream *stream, st_frag_policy policy,
-                     uint64_t seed);
-void st_peer_free(st_peer *o);
+st_frag_peer *st_peer_new(const st_openb *trace, const st_openb_stream *stream,
+                          st_frag_policy policy, uint64_t seed);
+void st_peer_free(st_frag_peer *o);
 
 /* Places the pod and takes the room; false when it fits nowhere. */
-bool st_peer_place(st_peer *o, int32_t pod);
+bool st_peer_place(st_frag_peer *o, int32_t pod);
 
 #endif

@@ -4,13 +4,13 @@
  * became of everybody; doc/reference/traces.md describes the formats and every figure.
  *
  *     read or make a trace   trace_read*.c, gen.c    -> st_trace
- *     play it                trace_play.c            -> st_run
+ *     play it                trace_play.c            -> st_trace_run
  *     count                  trace_stats.c           -> st_run_stats
  *     tell                   trace_report.c (table, JSON, CSV), trace_html.c (a page)
  *
  * A trace knows what the scheduler must not: `run_ms` is how long a job really needs, while the
  * core sees only `limit_ms`, what its owner declared. Playing is deterministic: the same trace
- * and options give the same st_run, but for `seconds` and `peak_kib`.
+ * and options give the same st_trace_run, but for `seconds` and `peak_kib`.
  */
 #ifndef ST_SIM_TRACE_H
 #define ST_SIM_TRACE_H
@@ -132,7 +132,7 @@ typedef enum st_idle {
 const char *st_idle_name(st_idle cause);
 const char *st_idle_what(st_idle cause);
 
-/* The state at one moment. Shares per account are in st_run.held_m, naccounts to a sample. */
+/* The state at one moment. Shares per account are in st_trace_run.held_m, naccounts to a sample. */
 typedef struct st_run_sample {
     int64_t at_ms;
     int64_t capacity_m, allocated_m; /* milli-GPU: there and healthy; given out */
@@ -151,7 +151,7 @@ typedef struct st_run_account {
     int64_t late_ms_sum; /* Σ of the waiting of its jobs */
 } st_run_account;
 
-typedef struct st_run {
+typedef struct st_trace_run {
     const st_trace *trace;
     ST_VEC(st_run_job) jobs; /* as in the trace */
     ST_VEC(st_run_sample) samples;
@@ -167,10 +167,11 @@ typedef struct st_run {
     double seconds;            /* inside the core */
     size_t peak_kib;           /* 0 where it is not known */
     uint64_t hash;             /* of all effects */
-} st_run;
+} st_trace_run;
 
-int st_trace_play(const st_trace *trace, const st_run_options *options, st_run **ret, st_err *err);
-void st_run_free(st_run *run);
-ST_DEFINE_FREEP(st_run, st_run_free)
+int st_trace_play(const st_trace *trace, const st_run_options *options, st_trace_run **ret,
+                  st_err *err);
+void st_trace_run_free(st_trace_run *run);
+ST_DEFINE_FREEP(st_trace_run, st_trace_run_free)
 
 #endif

@@ -339,7 +339,7 @@ static void page_done(st_page *g)
     free(g->order);
 }
 
-int st_trace_html(const st_run *run, st_strbuf *out)
+int st_trace_html(const st_trace_run *run, st_strbuf *out)
 {
     ST_CLEANUP(page_done)
     st_page g = {.run = run, .trace = run->trace, .out = out, .n = run->samples.n};

@@ -12,6 +12,6 @@
 #include "sim/trace.h"
 
 /* Appends the page. Always 0. */
-int st_trace_html(const st_run *run, st_strbuf *out);
+int st_trace_html(const st_trace_run *run, st_strbuf *out);
 
 #endif

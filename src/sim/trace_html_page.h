@@ -19,7 +19,7 @@
 #define ST_PAGE_ROWS_MAX 24
 
 typedef struct st_page {
-    const st_run *run;
+    const st_trace_run *run;
     const st_trace *trace;
     st_run_stats stats;
     st_strbuf *out;

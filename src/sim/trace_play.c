@@ -279,7 +279,7 @@ static int play_all(st_player *p, st_err *err)
 
 static void conclude(st_player *p)
 {
-    st_run *run = p->run;
+    st_trace_run *run = p->run;
     struct rusage usage;
 
     st_player_sample_end(p);
@@ -307,7 +307,7 @@ static void conclude(st_player *p)
 
 static void player_done(st_player *p)
 {
-    st_run_free(p->run);
+    st_trace_run_free(p->run);
     st_core_free(p->core);
     st_effects_done(&p->fx);
     st_due_done(&p->queue);
@@ -335,7 +335,8 @@ static void player_begin(st_player *p)
     p->run->last_submit_ms = njobs > 0 ? p->trace->jobs.v[njobs - 1].submit_ms : 0;
 }
 
-int st_trace_play(const st_trace *trace, const st_run_options *options, st_run **ret, st_err *err)
+int st_trace_play(const st_trace *trace, const st_run_options *options, st_trace_run **ret,
+                  st_err *err)
 {
     ST_CLEANUP(player_done) st_player p = {.trace = trace, .options = options};
     int r;
@@ -354,7 +355,7 @@ int st_trace_play(const st_trace *trace, const st_run_options *options, st_run *
     return 0;
 }
 
-void st_run_free(st_run *run)
+void st_trace_run_free(st_trace_run *run)
 {
     if (!run)
         return;

@@ -44,7 +44,7 @@ typedef struct st_player_class {
 typedef struct st_player {
     const st_trace *trace;
     const st_run_options *options;
-    st_run *run;
+    st_trace_run *run;
     st_core *core;
     st_effects fx;   /* of the moment at hand */
     size_t followed; /* as many of them have been followed */

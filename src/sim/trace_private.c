@@ -296,7 +296,7 @@ void st_private_done(st_private *p)
     st_vec_free(&p->end_ms);
 }
 
-void st_private_compare(const st_run *run, const st_private *p, st_private_diff *ret)
+void st_private_compare(const st_trace_run *run, const st_private *p, st_private_diff *ret)
 {
     *ret = (st_private_diff){0};
     for (size_t i = 0; i < run->jobs.n; i++) {

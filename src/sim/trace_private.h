@@ -45,6 +45,6 @@ typedef struct st_private_diff {
     int64_t late_ms;  /* Σ over the later ones */
 } st_private_diff;
 
-void st_private_compare(const st_run *run, const st_private *p, st_private_diff *ret);
+void st_private_compare(const st_trace_run *run, const st_private *p, st_private_diff *ret);
 
 #endif

@@ -61,7 +61,7 @@ static json_t *trace_json(const st_trace *trace)
     return o;
 }
 
-static json_t *jobs_json(const st_run *run, const st_run_stats *s)
+static json_t *jobs_json(const st_trace_run *run, const st_run_stats *s)
 {
     json_t *o = json_object();
 
@@ -75,7 +75,7 @@ static json_t *jobs_json(const st_run *run, const st_run_stats *s)
     return o;
 }
 
-static json_t *accounts_json(const st_run *run)
+static json_t *accounts_json(const st_trace_run *run)
 {
     json_t *list = json_array();
 
@@ -95,7 +95,7 @@ static json_t *accounts_json(const st_run *run)
     return list;
 }
 
-static json_t *refs_json(const st_run *run, const st_private *refs)
+static json_t *refs_json(const st_trace_run *run, const st_private *refs)
 {
     json_t *list = json_array();
 
@@ -130,7 +130,7 @@ static json_t *idle_json(const st_run_stats *s)
     return o;
 }
 
-json_t *st_run_json(const st_run *run, const st_run_stats *s, const st_private *refs)
+json_t *st_run_json(const st_trace_run *run, const st_run_stats *s, const st_private *refs)
 {
     json_t *o = json_object();
     char hash[32];
@@ -196,7 +196,7 @@ static void add_milli(st_strbuf *out, int64_t milli)
         st_strbuf_add(out, st_fmt_milli(buf, milli));
 }
 
-void st_run_csv_jobs(const st_run *run, const st_private *refs, st_strbuf *out)
+void st_run_csv_jobs(const st_trace_run *run, const st_private *refs, st_strbuf *out)
 {
     const st_trace *trace = run->trace;
 
@@ -227,7 +227,7 @@ void st_run_csv_jobs(const st_run *run, const st_private *refs, st_strbuf *out)
     }
 }
 
-void st_run_csv_samples(const st_run *run, st_strbuf *out)
+void st_run_csv_samples(const st_trace_run *run, st_strbuf *out)
 {
     size_t n = run->accounts.n;
 

@@ -14,9 +14,9 @@
 /* `refs` are the ST_PRIVATE_COUNT references the run is compared with, or NULL. */
 
 /* The caller gives it back with json_decref. */
-json_t *st_run_json(const st_run *run, const st_run_stats *stats, const st_private *refs);
+json_t *st_run_json(const st_trace_run *run, const st_run_stats *stats, const st_private *refs);
 
-void st_run_csv_jobs(const st_run *run, const st_private *refs, st_strbuf *out);
-void st_run_csv_samples(const st_run *run, st_strbuf *out);
+void st_run_csv_jobs(const st_trace_run *run, const st_private *refs, st_strbuf *out);
+void st_run_csv_samples(const st_trace_run *run, st_strbuf *out);
 
 #endif

@@ -193,7 +193,7 @@ static void close_sample(st_player *p, int64_t to_ms)
 static void thin_out(st_player *p)
 {
     size_t n = p->trace->accounts.n, kept = 0;
-    st_run *run = p->run;
+    st_trace_run *run = p->run;
 
     for (size_t i = 0; i < run->samples.n; i += 2, kept++) {
         run->samples.v[kept] = run->samples.v[i];

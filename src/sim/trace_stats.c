@@ -51,14 +51,14 @@ double st_jain(const double *x, size_t n)
     return squares > 0 ? sum * sum / ((double)n * squares) : 1;
 }
 
-double st_run_ratio(const st_run *run, int32_t account)
+double st_run_ratio(const st_trace_run *run, int32_t account)
 {
     const st_run_account *a = &run->accounts.v[account];
 
     return a->entitled > 0 ? (double)a->held / (double)a->entitled : (double)NAN;
 }
 
-static void count_jobs(const st_run *run, st_run_stats *s)
+static void count_jobs(const st_trace_run *run, st_run_stats *s)
 {
     size_t n = run->jobs.n, waits = 0, ends = 0;
     ST_CLEANUP(st_freep) int64_t *wait = st_xcalloc(n + 1, sizeof(*wait));
@@ -85,7 +85,7 @@ static void count_jobs(const st_run *run, st_run_stats *s)
     st_spread_of(end, ends, &s->completion);
 }
 
-static void count_accounts(const st_run *run, st_run_stats *s)
+static void count_accounts(const st_trace_run *run, st_run_stats *s)
 {
     ST_CLEANUP(st_freep) double *ratios = st_xcalloc(run->accounts.n + 1, sizeof(*ratios));
     size_t n = 0;
@@ -109,7 +109,7 @@ static void count_accounts(const st_run *run, st_run_stats *s)
 }
 
 /* Free beside a queue, while jobs come. */
-static void count_idle(const st_run *run, st_run_stats *s)
+static void count_idle(const st_trace_run *run, st_run_stats *s)
 {
     double offered = 0;
 
@@ -128,7 +128,7 @@ static void count_idle(const st_run *run, st_run_stats *s)
     }
 }
 
-void st_run_stats_of(const st_run *run, st_run_stats *ret)
+void st_run_stats_of(const st_trace_run *run, st_run_stats *ret)
 {
     st_run_stats s = {0};
     double capacity = (double)run->capacity, stranded = 0, offered = 0;

@@ -33,10 +33,10 @@ typedef struct st_run_stats {
     double idle[ST_IDLE_COUNT], idle_all; /* the same, until the last submit */
 } st_run_stats;
 
-void st_run_stats_of(const st_run *run, st_run_stats *ret);
+void st_run_stats_of(const st_trace_run *run, st_run_stats *ret);
 
 /* What an account held of what it was entitled to; NAN where that is nothing. */
-double st_run_ratio(const st_run *run, int32_t account);
+double st_run_ratio(const st_trace_run *run, int32_t account);
 
 /* (Σx)² / (n Σx²); 1 for no values. */
 double st_jain(const double *x, size_t n);

@@ -146,7 +146,7 @@ static int check_rows(st_store *store, findings *f, st_err *err)
 {
     static const struct {
         st_sql_id sql;
-        const st_shape *shape;
+        const st_row_shape *shape;
     } all[] = {{ST_SQL_JOBS_ALL, &st_shape_job},
                {ST_SQL_TOKENS, &st_shape_token},
                {ST_SQL_IDEM_ALL, &st_shape_idem},
@@ -154,7 +154,7 @@ static int check_rows(st_store *store, findings *f, st_err *err)
                {ST_SQL_SNAPS, &st_shape_snap}};
 
     for (size_t i = 0; i < ST_ARRAY_LEN(all); i++) {
-        st_shape shape = *all[i].shape;
+        st_row_shape shape = *all[i].shape;
         int r = st_sql_query(store, all[i].sql, ST_NO_PARAMS, any_row, &shape, err);
 
         if (r == -ST_ECORRUPT && err)

@@ -6,7 +6,7 @@
 /* $1 to $4 are the cursor, the floor, the limit and the account's serial; then the conditions'. */
 #define FIXED_PARAMS 4
 
-void st_list_init(st_list *l, const st_shape *shape, const char *key)
+void st_list_init(st_list *l, const st_row_shape *shape, const char *key)
 {
     *l = (st_list){.shape = shape, .key = key, .range = "", .nparams = FIXED_PARAMS};
 }

@@ -8,7 +8,7 @@
 #include "store/sql.h"
 
 typedef struct st_list {
-    const st_shape *shape;
+    const st_row_shape *shape;
     const char *key; /* the column that orders; also the cursor */
     st_within within;
     bool as_written;       /* columns as they are, nothing looked up for them */
@@ -21,7 +21,7 @@ typedef struct st_list {
     size_t nparams;
 } st_list;
 
-void st_list_init(st_list *l, const st_shape *shape, const char *key);
+void st_list_init(st_list *l, const st_row_shape *shape, const char *key);
 void st_list_done(st_list *l);
 
 /* AND column op value; op with its blanks. */

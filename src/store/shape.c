@@ -21,19 +21,19 @@
 /* A piece's document begins with what all pieces of its array share. */
 #define WHOLE_SPEC "COALESCE((SELECT head FROM arrays WHERE arrays.id = part_of), '') || spec"
 
-static const st_field log_fields[] = {
+static const st_column log_fields[] = {
     FIELD(st_log_row, seq, I64),   FIELD(st_log_row, at_ms, I64), FIELD(st_log_row, version, TEXT),
     FIELD(st_log_row, data, BLOB), FIELD(st_log_row, hash, U64),
 };
 
-static const st_field snap_fields[] = {
+static const st_column snap_fields[] = {
     FIELD(st_snap_row, seq, I64),
     FIELD(st_snap_row, at_ms, I64),
     FIELD(st_snap_row, version, TEXT),
     FIELD(st_snap_row, data, BLOB),
 };
 
-static const st_field job_fields[] = {
+static const st_column job_fields[] = {
     FIELD(st_job_row, id, I64),
     FIELD(st_job_row, account, TEXT),
     FIELD(st_job_row, user_name, TEXT),
@@ -62,7 +62,7 @@ static const st_field job_fields[] = {
     STANDS(st_job_row, 8),
 };
 
-static const st_field token_fields[] = {
+static const st_column token_fields[] = {
     FIELD(st_token_row, id, I64),         FIELD(st_token_row, hash, BLOB),
     FIELD(st_token_row, account, TEXT),   FIELD(st_token_row, user_name, TEXT),
     FIELD(st_token_row, role, TEXT),      FIELD(st_token_row, label, TEXT),
@@ -70,7 +70,7 @@ static const st_field token_fields[] = {
     FIELD(st_token_row, revoked_ms, I64), FIELD(st_token_row, last_used_ms, I64),
 };
 
-static const st_field audit_fields[] = {
+static const st_column audit_fields[] = {
     FIELD(st_audit_row, seq, I64),     FIELD(st_audit_row, at_ms, I64),
     FIELD(st_audit_row, actor, TEXT),  FIELD(st_audit_row, account, TEXT),
     FIELD(st_audit_row, source, TEXT), FIELD(st_audit_row, verb, TEXT),
@@ -82,26 +82,26 @@ static const st_field audit_fields[] = {
     STANDS(st_audit_row, 8),
 };
 
-static const st_field idem_fields[] = {
+static const st_column idem_fields[] = {
     FIELD(st_idem_row, owner, TEXT),  FIELD(st_idem_row, key, TEXT),
     FIELD(st_idem_row, at_ms, I64),   FIELD(st_idem_row, digest, BLOB),
     FIELD(st_idem_row, answer, TEXT), FIELD(st_idem_row, status, I64),
 };
 
-static const st_field thing_fields[] = {
+static const st_column thing_fields[] = {
     FIELD(st_thing_row, kind, TEXT),   FIELD(st_thing_row, name, TEXT),
     FIELD(st_thing_row, version, I64), FIELD(st_thing_row, at_ms, I64),
     FIELD(st_thing_row, doc, TEXT),
 };
 
-static const st_field book_fields[] = {
+static const st_column book_fields[] = {
     FIELD(st_book_row, n, I64),       FIELD(st_book_row, account, TEXT),
     FIELD(st_book_row, seq, I64),     FIELD(st_book_row, at_ms, I64),
     FIELD(st_book_row, period, TEXT), FIELD(st_book_row, job, TEXT),
     FIELD(st_book_row, data, TEXT),   FIELD(st_book_row, chain, BLOB),
 };
 
-static const st_field checkpoint_fields[] = {
+static const st_column checkpoint_fields[] = {
     FIELD(st_checkpoint_row, n, I64),
     FIELD(st_checkpoint_row, at_ms, I64),
     FIELD(st_checkpoint_row, data, TEXT),
@@ -112,32 +112,32 @@ static const st_field checkpoint_fields[] = {
         name, fields, ST_ARRAY_LEN(fields) \
     }
 
-const st_shape st_shape_log = SHAPE("log", log_fields);
-const st_shape st_shape_snap = SHAPE("snap", snap_fields);
-const st_shape st_shape_job = SHAPE("jobs", job_fields);
-const st_shape st_shape_token = SHAPE("tokens", token_fields);
-const st_shape st_shape_audit = SHAPE("audit", audit_fields);
-const st_shape st_shape_idem = SHAPE("idem", idem_fields);
-const st_shape st_shape_thing = SHAPE("things", thing_fields);
-const st_shape st_shape_book = SHAPE("book", book_fields);
-const st_shape st_shape_checkpoint = SHAPE("checkpoints", checkpoint_fields);
+const st_row_shape st_shape_log = SHAPE("log", log_fields);
+const st_row_shape st_shape_snap = SHAPE("snap", snap_fields);
+const st_row_shape st_shape_job = SHAPE("jobs", job_fields);
+const st_row_shape st_shape_token = SHAPE("tokens", token_fields);
+const st_row_shape st_shape_audit = SHAPE("audit", audit_fields);
+const st_row_shape st_shape_idem = SHAPE("idem", idem_fields);
+const st_row_shape st_shape_thing = SHAPE("things", thing_fields);
+const st_row_shape st_shape_book = SHAPE("book", book_fields);
+const st_row_shape st_shape_checkpoint = SHAPE("checkpoints", checkpoint_fields);
 
-static void add_columns(const st_shape *shape, bool reading, st_strbuf *out)
+static void add_columns(const st_row_shape *shape, bool reading, st_strbuf *out)
 {
     for (size_t i = 0; i < shape->n; i++) {
-        const st_field *f = &shape->fields[i];
+        const st_column *f = &shape->fields[i];
 
         st_strbuf_addf(out, "%s%s", i ? ", " : "", reading && f->read ? f->read : f->name);
     }
 }
 
-static void add_values(const st_shape *shape, st_strbuf *out)
+static void add_values(const st_row_shape *shape, st_strbuf *out)
 {
     for (size_t i = 0; i < shape->n; i++)
         st_strbuf_addf(out, "%s$%zu", i ? ", " : "", i + 1);
 }
 
-void st_shape_expand(const st_driver *driver, const st_shape *shape, const char *sql,
+void st_shape_expand(const st_driver *driver, const st_row_shape *shape, const char *sql,
                      st_strbuf *out)
 {
     while (*sql) {
@@ -166,10 +166,10 @@ void st_shape_expand(const st_driver *driver, const st_shape *shape, const char 
     }
 }
 
-void st_shape_params(const st_shape *shape, const void *row, st_val *vals)
+void st_shape_params(const st_row_shape *shape, const void *row, st_val *vals)
 {
     for (size_t i = 0; i < shape->n; i++) {
-        const st_field *f = &shape->fields[i];
+        const st_column *f = &shape->fields[i];
         const void *at = (const char *)row + f->at;
         const char *text;
         const st_bytes *bytes;
@@ -194,7 +194,7 @@ void st_shape_params(const st_shape *shape, const void *row, st_val *vals)
     }
 }
 
-static int read_field(const st_shape *shape, const st_field *f, const st_val *v, void *at,
+static int read_field(const st_row_shape *shape, const st_column *f, const st_val *v, void *at,
                       st_err *err)
 {
     static const st_val_kind kinds[] = {[ST_FIELD_I64] = ST_VAL_I64,
@@ -222,7 +222,7 @@ static int read_field(const st_shape *shape, const st_field *f, const st_val *v,
     return 0;
 }
 
-int st_shape_read(const st_shape *shape, const st_val *cols, size_t n, void *ret, st_err *err)
+int st_shape_read(const st_row_shape *shape, const st_val *cols, size_t n, void *ret, st_err *err)
 {
     ST_ASSERT(n == shape->n);
     for (size_t i = 0; i < n; i++) {
@@ -234,7 +234,7 @@ int st_shape_read(const st_shape *shape, const st_val *cols, size_t n, void *ret
     return 0;
 }
 
-void st_shape_keep(const st_shape *shape, void *row, st_arena *a)
+void st_shape_keep(const st_row_shape *shape, void *row, st_arena *a)
 {
     for (size_t i = 0; i < shape->n; i++) {
         void *at = (char *)row + shape->fields[i].at;

@@ -8,7 +8,7 @@
 #include "store/impl.h"
 
 typedef struct sql_row {
-    const st_shape *shape;
+    const st_row_shape *shape;
     const char *params;
     const char *text;
 } sql_row;
@@ -102,7 +102,7 @@ int st_sql_run(st_store *store, st_sql_id id, const st_val *params, size_t n, in
 int st_sql_run_row(st_store *store, st_sql_id id, const void *row, int64_t *ret_changed,
                    st_err *err)
 {
-    const st_shape *shape = sql_rows[id].shape;
+    const st_row_shape *shape = sql_rows[id].shape;
     st_val params[ST_STORE_COLUMNS_MAX];
 
     ST_ASSERT(shape && shape->n <= ST_ARRAY_LEN(params));
@@ -117,7 +117,7 @@ int st_sql_query(st_store *store, st_sql_id id, const st_val *params, size_t n, 
 }
 
 typedef struct get_ctx {
-    const st_shape *shape;
+    const st_row_shape *shape;
     st_arena *a;
     void *ret;
     int found;

@@ -23,7 +23,7 @@
 
 struct st_db {
     sqlite3 *handle;
-    st_sums *sums;
+    st_page_sums *sums;
     char *path;
     st_store_options options;
 };

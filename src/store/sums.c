@@ -21,7 +21,7 @@
 
 #define HEADER_MAX 100 /* bytes SQLite reads before it knows the size of a page */
 
-struct st_sums {
+struct st_page_sums {
     sqlite3_vfs vfs;
     char name[40];
 };
@@ -233,10 +233,10 @@ static int sums_time(sqlite3_vfs *v, sqlite3_int64 *ret)
     return vfs_below(v)->xCurrentTimeInt64(vfs_below(v), ret);
 }
 
-int st_sums_new(const char *base, st_sums **ret, st_err *err)
+int st_sums_new(const char *base, st_page_sums **ret, st_err *err)
 {
     sqlite3_vfs *under = sqlite3_vfs_find(base);
-    st_sums *s;
+    st_page_sums *s;
 
     if (!under || under->iVersion < 2)
         return st_fail(err, ST_EINTERNAL, "there is no SQLite file system %s", base ? base : "");
@@ -265,7 +265,7 @@ int st_sums_new(const char *base, st_sums **ret, st_err *err)
     return 0;
 }
 
-void st_sums_free(st_sums *s)
+void st_sums_free(st_page_sums *s)
 {
     if (!s)
         return;
@@ -273,7 +273,7 @@ void st_sums_free(st_sums *s)
     free(s);
 }
 
-const char *st_sums_name(const st_sums *s)
+const char *st_sums_name(const st_page_sums *s)
 {
     return s->name;
 }

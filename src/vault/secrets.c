@@ -155,18 +155,6 @@ void st_vault_each(st_vault *v, const char *account, bool below_only, st_secret_
     pthread_rwlock_unlock(&v->lock);
 }
 
-bool st_vault_find(st_vault *v, const char *account, const char *name, st_secret_fn fn, void *ctx)
-{
-    const st_secret *s;
-
-    pthread_rwlock_rdlock(&v->lock);
-    s = find(v, account, name);
-    if (s && fn)
-        fn(ctx, s);
-    pthread_rwlock_unlock(&v->lock);
-    return s != NULL;
-}
-
 /* ---- opening ---------------------------------------------------------------------------------- */
 
 typedef struct sealed_copy {

@@ -147,8 +147,6 @@ size_t st_vault_count(st_vault *v, const char *account);
 typedef void (*st_secret_fn)(void *ctx, const st_secret *s);
 /* Those of one account by name; with `below_only` those that jobs below may use. */
 void st_vault_each(st_vault *v, const char *account, bool below_only, st_secret_fn fn, void *ctx);
-/* Whether the account has it; fn, if given, is told. */
-bool st_vault_find(st_vault *v, const char *account, const char *name, st_secret_fn fn, void *ctx);
 
 /* The value a job gets under this name: its own account's, else that of the nearest account above which
  * has one for jobs below. `above` begins with the job's own account and ends with NULL. */

@@ -104,7 +104,7 @@ static void a_log_that_is_cut_says_where_it_goes_on(void **state)
 /* What follows first, and how much. */
 static void follows(const st_task *tasks, size_t n, st_act_kind kind, const char *job)
 {
-    st_view view = {.tasks = tasks, .n = n, .scrub = ST_SCRUB_ALWAYS};
+    st_agent_view view = {.tasks = tasks, .n = n, .scrub = ST_SCRUB_ALWAYS};
     st_acts acts = {0};
 
     st_plan(&view, 1000000, &acts);

@@ -14,9 +14,9 @@
 #define NOW INT64_C(1000000)
 
 typedef struct world {
-    st_list list;
+    st_agent_list list;
     ST_VEC(st_task) tasks;
-    st_view view;
+    st_agent_view view;
     st_acts acts;
     st_strbuf said;
 } world;
@@ -30,7 +30,7 @@ static void world_init(world *w)
 
 static void world_done(world *w)
 {
-    st_list_done(&w->list);
+    st_agent_list_done(&w->list);
     st_vec_free(&w->tasks);
     st_vec_free(&w->acts);
     st_strbuf_done(&w->said);
@@ -74,7 +74,7 @@ static void hear(world *w, const char *jobs)
     st_strbuf_addf(&text, "{\"epoch\":4,\"revision\":7,\"jobs\":[%s]}", jobs);
     root = json_loads(st_strbuf_str(&text), 0, NULL);
     assert_non_null(root);
-    st_list_done(&w->list);
+    st_agent_list_done(&w->list);
     number(root);
     assert_ok(st_list_read(root, boards, 0, &w->list, &err));
     json_decref(root);
@@ -91,7 +91,7 @@ static void hear(world *w, const char *jobs)
     "\"tasks\":[{\"task\":0,\"devices\":[{\"index\":0}],\"mig\":{\"profile\":\"3g.40gb\"," \
     "\"start\":" #start "}}]}"
 
-static st_task *have(world *w, const char *job, int stay, st_phase phase, uint16_t devs)
+static st_task *have(world *w, const char *job, int stay, st_agent_phase phase, uint16_t devs)
 {
     st_task t = {.key = {.stay = stay}, .phase = phase, .place = {.devs = devs, .mig_profile = -1}};
 
@@ -466,7 +466,7 @@ static void test_steps(void **state)
     for (int step = 0; step < ST_STEP_COUNT; step++)
         for (int outcome = 0; outcome <= ST_OUTCOME_DIED; outcome++)
             for (int tries = 1; tries <= ST_STEP_TRIES; tries++) {
-                st_after a = st_step_after((st_step)step, (st_outcome)outcome, tries);
+                st_after a = st_step_after((st_agent_step)step, (st_outcome)outcome, tries);
                 int ends = a.paused + a.running + a.refused + a.lost;
 
                 assert_true(step == ST_STEP_NONE || outcome == ST_OUTCOME_WAIT ||
@@ -569,7 +569,7 @@ static void test_list(void **state)
     (void)state;
     for (size_t i = 0; i < ST_ARRAY_LEN(bad); i++) {
         json_t *root = json_loads(bad[i], 0, NULL);
-        st_list list;
+        st_agent_list list;
         st_err err = {0};
 
         assert_non_null(root);

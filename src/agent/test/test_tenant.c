@@ -171,7 +171,7 @@ static void test_permissions(void **state)
                       "epoch", 1, "jobs", "job", "x", "want", "run", "level", "whole", "tenant",
                       "id", 1, "domain_tenant", "id", 1, "image", "kind", rows[i].image, "document",
                       "network", rows[i].network, "tasks", "task", 0, "devices");
-        st_list list = {0};
+        st_agent_list list = {0};
         st_err err = {0};
 
         json_object_set_new(root, "allow", json_loads(rows[i].allow, JSON_DECODE_ANY, NULL));
@@ -180,7 +180,7 @@ static void test_permissions(void **state)
             assert_fails(st_launch_allowed(&list.orders.v[0], &err), ST_EPERM, rows[i].lacks);
         else
             assert_ok(st_launch_allowed(&list.orders.v[0], &err));
-        st_list_done(&list);
+        st_agent_list_done(&list);
         json_decref(root);
     }
 }

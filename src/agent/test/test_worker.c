@@ -78,14 +78,14 @@ typedef struct bench {
 static void begin(bench *b, const char *what, st_work_fn fn, void *ctx, int64_t limit_ms,
                   bool aside, int *ret_id)
 {
-    st_work w = {.what = what,
-                 .limit_ms = limit_ms,
-                 .aside = aside,
-                 .fn = fn,
-                 .ctx = ctx,
-                 .done = worked,
-                 .done_ctx = &b->heard,
-                 .key = {.job = "j1"}};
+    st_agent_work w = {.what = what,
+                       .limit_ms = limit_ms,
+                       .aside = aside,
+                       .fn = fn,
+                       .ctx = ctx,
+                       .done = worked,
+                       .done_ctx = &b->heard,
+                       .key = {.job = "j1"}};
     st_err err = {0};
 
     b->heard = (heard){0};

@@ -45,7 +45,7 @@ static int tear_down(void **state)
 
 static void put(st_profiles *all, const char *name, const char *url, const char *token)
 {
-    st_profile p = {.name = st_xstrdup(name), .url = st_xstrdup(url)};
+    st_cli_profile p = {.name = st_xstrdup(name), .url = st_xstrdup(url)};
 
     if (token)
         p.token = st_xstrdup(token);
@@ -113,7 +113,7 @@ static void test_refused(void **state)
 static void test_now(void **state)
 {
     const place *p = *state;
-    st_profile now = {0};
+    st_cli_profile now = {0};
     st_err err = {0};
 
     assert_fails(st_profile_now(&now, &err), ST_EINVAL, "where is stintd?");

@@ -264,7 +264,7 @@ static void test_metrics(void **state)
 
 static void test_limits(void **state)
 {
-    ST_CLEANUP(st_limits_freep) st_limits *limits = st_limits_new();
+    ST_CLEANUP(st_limits_freep) st_http_limits *limits = st_limits_new();
     int64_t wait_ms = 0;
 
     (void)state;

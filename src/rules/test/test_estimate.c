@@ -47,7 +47,7 @@ static void test_inference(void **state)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf why = {0};
     st_model m = model("13b");
-    st_need need;
+    st_estimate_need need;
 
     (void)state;
     /* Weights 13e9 × 2 = 26e9 bytes / 2^20 = 24795.5 -> 24796 MiB.
@@ -80,7 +80,7 @@ static void test_finetune(void **state)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf why = {0};
     st_model m = model("8b");
-    st_need need;
+    st_estimate_need need;
 
     (void)state;
     /* 8e9 × 16 = 128e9 bytes -> 122071 MiB; activations 131072 × 8 = 1 MiB per token × 2048.
@@ -99,7 +99,7 @@ static void test_finetune(void **state)
 static st_fit fit(int64_t split_mib, uint32_t allowed, bool share, int tasks_max)
 {
     const st_fit_rules rules = {.share = share, .tasks_max = tasks_max};
-    const st_need need = {.split_mib = split_mib};
+    const st_estimate_need need = {.split_mib = split_mib};
     st_kinds kinds;
     st_fit f = {0};
 

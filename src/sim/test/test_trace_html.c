@@ -18,7 +18,7 @@
 
 typedef struct world {
     st_trace trace;
-    st_run run;
+    st_trace_run run;
 } world;
 
 static void world_done(world *w)

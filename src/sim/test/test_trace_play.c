@@ -51,7 +51,7 @@ static st_run_options options(void)
 }
 
 /* Time on devices is progress or loss, and all of it is in the integrals. */
-static void check_sums(const st_run *run)
+static void check_sums(const st_trace_run *run)
 {
     int64_t held = 0, by_account = 0;
 
@@ -69,9 +69,9 @@ static void check_sums(const st_run *run)
 }
 
 /* The borrower runs 100 s from 0 on all eight GPUs; at 20 s the owner comes for 30 s. */
-static st_run *preempt(st_trace *trace, st_yield yield, const st_run_options *o)
+static st_trace_run *preempt(st_trace *trace, st_yield yield, const st_run_options *o)
 {
-    st_run *run = NULL;
+    st_trace_run *run = NULL;
     st_err err = {0};
 
     add(trace, BORROWER, 8, 0, 100 * S, yield);
@@ -88,7 +88,7 @@ static st_run *preempt(st_trace *trace, st_yield yield, const st_run_options *o)
 static void test_one_after_the_other(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(2);
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = options();
     st_err err = {0};
 
@@ -120,7 +120,7 @@ static void test_one_after_the_other(void **state)
 static void test_checkpoint(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(1);
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = options();
 
     (void)state;
@@ -150,7 +150,7 @@ static void test_checkpoint(void **state)
 static void test_checkpoint_by_memory(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(1);
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = options();
 
     (void)state;
@@ -165,7 +165,7 @@ static void test_checkpoint_by_memory(void **state)
 static void test_grace_too_short(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(1);
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = options();
 
     (void)state;
@@ -180,7 +180,7 @@ static void test_grace_too_short(void **state)
 static void test_requeue(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(1);
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = options();
 
     (void)state;
@@ -195,7 +195,7 @@ static void test_requeue(void **state)
 static void test_pause(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(1);
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = options();
 
     (void)state;
@@ -211,7 +211,7 @@ static void test_pause(void **state)
 static void test_pause_too_long(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(1);
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = options();
 
     (void)state;
@@ -226,7 +226,7 @@ static void test_pause_too_long(void **state)
 static void test_free_of_cost(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(1);
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = options();
 
     (void)state;
@@ -240,7 +240,7 @@ static void test_free_of_cost(void **state)
 static void test_limits(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(1);
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = options();
     st_err err = {0};
 
@@ -251,14 +251,14 @@ static void test_limits(void **state)
     assert_int_equal(run->jobs.v[0].state, ST_JOB_TIMEOUT);
     assert_int_equal(run->jobs.v[0].end_ms, 50 * S);
     assert_int_equal(run->jobs.v[0].lost_ms, 50 * S);
-    st_run_freep(&run);
+    st_trace_run_freep(&run);
     /* One that declares exactly what it needs is through in time, preempted or not. */
     st_trace_declare(trace, 1000000);
     add(trace, BORROWER, 8, 0, 1, ST_YIELD_REQUEUE);
     o.cost = (st_run_cost){.save_ms = 5 * S, .restore_ms = 7 * S};
     assert_ok(st_trace_play(trace, &o, &run, &err));
     assert_int_equal(run->jobs.v[0].state, ST_JOB_DONE);
-    st_run_freep(&run);
+    st_trace_run_freep(&run);
     trace->jobs.n = 0;
     add(trace, BORROWER, 8, 0, 100 * S, ST_YIELD_CHECKPOINT);
     add(trace, OWNER, 8, 20 * S, 30 * S, ST_YIELD_CHECKPOINT);
@@ -271,7 +271,7 @@ static void test_limits(void **state)
 static void test_until(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(1);
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = options();
     st_err err = {0};
 
@@ -285,7 +285,7 @@ static void test_until(void **state)
     assert_int_equal(run->jobs.v[0].end_ms, ST_UNSET);
     assert_int_equal(run->allocated, 8000 * 50 * S);
     assert_int_equal(run->allocated_till_then, run->allocated);
-    st_run_freep(&run);
+    st_trace_run_freep(&run);
     /* Without an end it comes to rest when nothing more can happen. */
     o.until_ms = ST_TIME_NEVER;
     assert_ok(st_trace_play(trace, &o, &run, &err));
@@ -296,7 +296,7 @@ static void test_until(void **state)
 static void test_too_long(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(64);
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     st_run_options o = options();
     st_err err = {0};
 
@@ -311,8 +311,8 @@ static void test_too_long(void **state)
 static void test_twice(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = world(4);
-    ST_CLEANUP(st_run_freep) st_run *a = NULL;
-    ST_CLEANUP(st_run_freep) st_run *b = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *a = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *b = NULL;
     st_run_options o = options();
     st_err err = {0};
     st_rng rng;
@@ -336,7 +336,7 @@ static void test_twice(void **state)
         assert_int_equal(a->jobs.v[i].state, ST_JOB_DONE);
     o.policy.order = ST_ORDER_SHORTEST;
     st_trace_declare(trace, 1000000);
-    st_run_freep(&b);
+    st_trace_run_freep(&b);
     assert_ok(st_trace_play(trace, &o, &b, &err));
     assert_true(a->hash != b->hash);
 }

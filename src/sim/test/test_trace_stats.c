@@ -78,7 +78,7 @@ static void add(st_trace *trace, int account, int gpus, int64_t submit_ms, int64
 static void test_stats(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = two_nodes();
-    st_run *run = calloc(1, sizeof(*run));
+    st_trace_run *run = calloc(1, sizeof(*run));
     st_run_stats s;
 
     (void)state;
@@ -124,7 +124,7 @@ static void test_stats(void **state)
     assert_true(s.worst_ratio == 0.25);
     assert_true(fabs(s.jain - 1.0 / (2 * (0.5625 + 0.0625))) < 1e-12);
     assert_true(s.decisions_per_s == 20);
-    st_run_free(run);
+    st_trace_run_free(run);
 }
 
 /* Account a: six GPUs for 100 s, then eight for 50 s; a small one behind them waits for both where
@@ -167,7 +167,7 @@ static void test_private(void **state)
 static void test_compare(void **state)
 {
     ST_CLEANUP(st_trace_freep) st_trace *trace = two_nodes();
-    ST_CLEANUP(st_run_freep) st_run *run = NULL;
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
     ST_CLEANUP(st_strbuf_done) st_strbuf csv = {0};
     st_run_options o = {.policy = st_policy_default(), .until_ms = ST_TIME_NEVER};
     st_private refs[ST_PRIVATE_COUNT];

@@ -55,7 +55,7 @@ static void test_statements_prepare(void **state)
         ST_SQL_TABLE(TEXT)
 #undef TEXT
     };
-    static const st_shape *const shapes[] = {
+    static const st_row_shape *const shapes[] = {
 #define SHAPE(id, shape, params, text) shape,
         ST_SQL_TABLE(SHAPE)
 #undef SHAPE
