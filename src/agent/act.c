@@ -178,7 +178,7 @@ static void do_kill(st_host *h, st_task *t, const st_act *a, int64_t now)
 {
     t->fenced = t->fenced || a->fence;
     h->fenced = h->fenced || a->fence;
-    st_host_kill(h, t, a->reason, now);
+    st_host_kill(h, t, a->reason ? a->reason : t->reason, now);
 }
 
 /* Nobody of it is left on its devices; one that is paused is, with a few MiB. A GPU that somebody

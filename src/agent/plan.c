@@ -339,6 +339,10 @@ static void plan_live(planner *p, const st_task *t, const st_order *o)
         kill_it(p, t, ST_STRAY_REASON, false);
         return;
     }
+    if (t->killed) { /* whoever did: one kill may not be enough */
+        kill_it(p, t, NULL, false);
+        return;
+    }
     if (!p->view->list)
         return;
     if (!o || o->over) {

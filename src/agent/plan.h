@@ -274,7 +274,7 @@ typedef struct st_act {
     const st_order *order; /* start, resume */
     int gpu;               /* carve */
     uint8_t carve[ST_MIG_COUNT];
-    const char *reason; /* kill; static text */
+    const char *reason; /* kill; static text, NULL: as before */
     bool fence;         /* kill: because the lease is over */
     bool scan;          /* scrub: memory is to be read; otherwise nobody else gets it */
 } st_act;

@@ -214,10 +214,10 @@ int64_t st_cg_kill_wait(const st_cg *cg, const char *path, int64_t timeout_ms)
     int64_t until = st_os_mono_ms() + timeout_ms;
     int64_t pause_ms = 1;
 
-    for (;;) {
+    for (bool tried = false;; tried = true) {
         int64_t left = st_cg_count(cg, path);
 
-        if (left == 0 || st_os_mono_ms() > until)
+        if (left == 0 || (tried && st_os_mono_ms() > until))
             return left;
         st_cg_kill(cg, path, false);
         st_os_sleep_ms(pause_ms);

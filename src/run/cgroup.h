@@ -40,7 +40,7 @@ size_t st_cg_pids(const st_cg *cg, const char *path, int64_t *buf, size_t room);
  * by_hand forgoes cgroup.kill for freezing and killing one by one, as version 1 alone needs. */
 void st_cg_kill(const st_cg *cg, const char *path, bool by_hand);
 
-/* Kills and waits; the count left, 0 when all are gone. */
+/* Kills, at least once whatever the time, and waits; the count left, 0 when all are gone. */
 int64_t st_cg_kill_wait(const st_cg *cg, const char *path, int64_t timeout_ms);
 
 /* Holds every process of it still, or lets them go on. 1: they are; 0: not all of them yet, ask

@@ -182,8 +182,8 @@ def capture(w):
             # A position is veiled anew each time: nothing can be read from two of them.
             keep = sorted((k, v) for k, v in answer.headers if k not in ("Date", "X-Request-Id", "Stint-Position"))
             text = cut(path, answer.text)
-            if text != answer.text:  # its length goes with it, and how far a log has got
-                keep = [(k, v) for k, v in keep if k not in ("Content-Length", "Stint-Log-Next")]
+            if text != answer.text:  # its length and its digest go with it, and how far a log has got
+                keep = [(k, v) for k, v in keep if k not in ("Content-Length", "Stint-Log-Next") and not v.startswith("W/")]
             found[role, method, path, json.dumps(body)] = (answer.status, keep, text)
     w.words = words
     return found

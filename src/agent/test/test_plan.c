@@ -36,7 +36,6 @@ static void world_done(world *w)
     st_strbuf_done(&w->said);
 }
 
-/* `more` is put into each job's row. */
 /* Numbers for those that the lists here call by name. */
 static int64_t number_of(const char *name)
 {
@@ -655,9 +654,27 @@ static void a_share_is_read_exactly(void **state)
     world_done(&w);
 }
 
+/* Whoever killed it, and whatever the list wants of it. */
+static void what_survives_a_kill_is_killed_again(void **state)
+{
+    world w;
+    st_task *t;
+
+    (void)state;
+    world_init(&w);
+    hear(&w, JOB("a", 1, "run", "", DEV0));
+    t = have(&w, "a", 1, ST_PHASE_RUNNING, 1);
+    t->killed = true;
+    t->now.kill_ms = NOW;
+    assert_string_equal(plan(&w, NOW + ST_KILL_AGAIN_MS - 1), "");
+    assert_string_equal(plan(&w, NOW + ST_KILL_AGAIN_MS), "kill a/1");
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_survives_a_kill_is_killed_again),
         cmocka_unit_test(mps_is_shared_within_a_trust_domain_only),
         cmocka_unit_test(a_share_is_read_exactly),
         cmocka_unit_test(test_start),

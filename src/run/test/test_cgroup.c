@@ -89,6 +89,20 @@ static pid_t sleeper(void)
     return pid;
 }
 
+/* Time that is over before it has begun is no reason to let somebody live. */
+static void a_kill_without_time_is_a_kill(void **state)
+{
+    st_cg cg = version_2(top);
+    char text[32];
+
+    (void)state;
+    put("cgroup.procs", "999999999\n"); /* nobody's number */
+    put("cgroup.kill", "");
+    assert_int_equal(st_cg_kill_wait(&cg, "stint/j1.1.0", -1000), 1);
+    assert_string_equal(get("cgroup.kill", text), "1");
+    put("cgroup.procs", "");
+}
+
 /* With and without cgroup.kill, which older kernels lack. */
 static void a_real_group_is_killed(void **state)
 {
@@ -151,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_and_processes_are_read),
         cmocka_unit_test(one_write_kills),
+        cmocka_unit_test(a_kill_without_time_is_a_kill),
         cmocka_unit_test(a_real_group_is_killed),
     };
 
