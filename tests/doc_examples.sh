@@ -6,8 +6,8 @@ source=${STINT_SOURCE:-$(dirname "$0")/..}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Every page but the reference of scenarios, which has parts of files.
-pages=$(find "$source/doc" -name '*.md' ! -path '*/reference/scenarios.md' ! -path '*/dev/*' ! -path '*/decisions/*' | sort)
+# References have parts of files, and files that are no scenarios.
+pages=$(find "$source/doc" -name '*.md' ! -path '*/reference/*' ! -path '*/dev/*' ! -path '*/decisions/*' | sort)
 # shellcheck disable=SC2086 # a list of paths
 awk -v out="$work" '
     /^```yaml$/ { file = sprintf("%s/%03d.yaml", out, ++n); inside = 1; next }

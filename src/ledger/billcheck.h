@@ -1,7 +1,7 @@
 /* Whether the entries of a bill file lead to its lines and its total, for the verifier (ledger/billfile.h).
  *
  * The entries are seen twice: first st_billcheck_learn takes in accounts, prices, terms and plans, wherever in the file they
- * are, then st_billcheck_entry reckons every posting again. That is written from the rules in doc/dev/money.md, apart from the
+ * are, then st_billcheck_entry reckons every posting again. That is written from the rules in doc/reference/bill-format.md, apart from the
  * ledger's own pricing, so that a mistake in either shows as a difference. Messages do not say where: the verifier knows. */
 #ifndef ST_LEDGER_BILLCHECK_H
 #define ST_LEDGER_BILLCHECK_H

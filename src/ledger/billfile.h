@@ -1,5 +1,5 @@
 /* A bill as a file that proves itself: lines of JSON, each ending in a checksum that covers it and the
- * line before it, so that whatever is altered, moved or missing is found and named. doc/dev/money.md describes every
+ * line before it, so that whatever is altered, moved or missing is found and named. doc/reference/bill-format.md describes every
  * field.
  *
  *   head        account, period, currency, total, how many lines and uses follow

@@ -1,7 +1,7 @@
 /* Pieces of stays that later entries of a bill are about, for the verifier (ledger/billcheck.h).
  *
  * A correction says what caps had paid of a piece, a credit for lost work what the lost time was charged. Where the
- * piece is in the file, both must be what its entries give. Like billprice.c this is a second reading of doc/dev/money.md and shares
+ * piece is in the file, both must be what its entries give. Like billprice.c this is a second reading of doc/reference/bill-format.md and shares
  * nothing with lost.c. */
 #ifndef ST_LEDGER_BILLPIECE_H
 #define ST_LEDGER_BILLPIECE_H

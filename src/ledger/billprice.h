@@ -1,4 +1,4 @@
-/* What the postings of an entry must be, by the rules in doc/dev/money.md, for the verifier of bills.
+/* What the postings of an entry must be, by the rules in doc/reference/bill-format.md, for the verifier of bills.
  *
  * This is a second reading of those rules on purpose and shares nothing with price.c but the arithmetic of one
  * line: the bill of a ledger that prices wrongly must not verify. */

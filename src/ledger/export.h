@@ -51,7 +51,7 @@ void st_export_entry_csv(const st_entry *e, st_strbuf *out);
 /* ---- FOCUS 1.2 ----------------------------------------------------------------------------------- */
 
 /* One row per posting of the entries of one bill; floors have one row for what was used and one for
- * what was not. doc/dev/money.md has the table of columns and the reasons. First come all accounts of the bill, then entries, which
+ * what was not. doc/reference/bill-format.md has the table of columns and the reasons. First come all accounts of the bill, then entries, which
  * are shown twice, each time in the same order: to st_focus_learn, then to st_focus_rows. */
 typedef struct st_focus st_focus;
 

@@ -1,4 +1,4 @@
-/* Cost data in the FOCUS format, version 1.2, as CSV (ledger/export.h; the mapping is in doc/dev/money.md).
+/* Cost data in the FOCUS format, version 1.2, as CSV (ledger/export.h; the mapping is in doc/reference/bill-format.md).
  *
  * A row is an array of texts, one per column of the table; NULL is null and comes out as an empty field. The texts live in
  * an arena until the row is written. */

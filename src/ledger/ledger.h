@@ -139,7 +139,7 @@ typedef struct st_terms {
     int64_t discount_bp;
 } st_terms;
 
-/* Documents, YAML or JSON, see doc/dev/money.md. Amounts are dollars with up to six places, factors
+/* Documents, YAML or JSON, see doc/reference/prices.md. Amounts are dollars with up to six places, factors
  * percent with up to two. `name` is for messages. A book without `from` is good from `now`. */
 int st_price_book_read(const char *name, const char *text, size_t len, int64_t now,
                        st_price_book *ret, st_err *err);

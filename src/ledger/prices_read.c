@@ -1,5 +1,5 @@
 /* Price books and plans from documents. Two forms are read: what people write (dollars, percent, dates;
- * doc/dev/money.md) and the canonical one (integers), which is known by its key from_ms. */
+ * doc/reference/prices.md) and the canonical one (integers), which is known by its key from_ms. */
 #include <string.h>
 
 #include "base/doc.h"

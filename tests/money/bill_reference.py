@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A second verifier of bill files, written from doc/dev/money.md alone: tests/money/bill_reference.py FILE...
+"""A second verifier of bill files, written from doc/reference/bill-format.md alone: tests/money/bill_reference.py FILE...
 
 It checks all that can be checked without Ed25519, which Python's library does not have: checksums, hashes, proofs, the
 checkpoint's tree, who is below whom, the arithmetic of every posting and the discount of those that have no other factor,

@@ -1,4 +1,4 @@
-/* Price books and plans as documents: the examples of doc/dev/money.md, and what is wrong with others. */
+/* Price books and plans as documents: the examples of doc/reference/prices.md, and what is wrong with others. */
 #include "base/mem.h"
 #include "base/testing.h"
 #include "ledger/price.h"
