@@ -51,6 +51,8 @@ typedef struct st_exec_ops {
      * already; -ST_EDOWN: not yet. */
     int (*pause)(st_exec *e, st_task *t, int64_t now_ms, st_err *err);
     int (*resume)(st_exec *e, st_task *t, int64_t now_ms, st_err *err);
+    /* Another end of the time limit of a task that runs, which is held to it ST_LATE_MS later; 0: none. */
+    int (*retime)(st_exec *e, st_task *t, int64_t deadline_ms, int64_t now_ms, st_err *err);
     /* Brings a live record up to date; true: something has changed. */
     bool (*look)(st_exec *e, st_task *t, int64_t now_ms);
     /* How many processes are left of an ended task. */

@@ -18,6 +18,7 @@
 #define LOOK_MS      10000 /* of one whose folder is watched: in case a notice was lost */
 #define BLIND_MS     500   /* of one whose folder is not */
 #define HOLD_WAIT_MS 50
+#define FOREVER_MS   (INT64_C(20) * 365 * 86400000)
 #define UNWATCHED    "its supervisor was killed, so it was ended: nobody could hold it to its limits"
 
 static void oci_free(st_exec *e)
@@ -70,6 +71,15 @@ static int oci_pause(st_exec *e, st_task *t, int64_t now, st_err *err)
     st_launch_id(t, id);
     r = st_run_deadline(e->run, id, 0, err);
     return r < 0 ? r : st_run_freeze(e->run, id, true, HOLD_WAIT_MS, err);
+}
+
+static int oci_retime(st_exec *e, st_task *t, int64_t deadline_ms, int64_t now, st_err *err)
+{
+    char id[ST_RUN_ID_MAX];
+
+    st_launch_id(t, id);
+    return st_run_deadline(e->run, id,
+                           (deadline_ms > 0 ? deadline_ms : now + FOREVER_MS) + ST_LATE_MS, err);
 }
 
 static int oci_resume(st_exec *e, st_task *t, int64_t now, st_err *err)
@@ -276,6 +286,7 @@ static const st_exec_ops oci_ops = {
     .log = oci_log,
     .tidy = oci_tidy,
     .due = oci_due,
+    .retime = oci_retime,
 };
 
 int st_exec_oci_new(const char *dir, const st_agent_conf *agent, st_exec **ret, st_err *err)

@@ -44,23 +44,35 @@ static void sim_free(st_exec *e)
     free(e);
 }
 
+/* How long it runs from when it last began or went on: as long as it would, or to its limit. */
+static int sim_retime(st_exec *e, st_task *t, int64_t deadline_ms, int64_t now, st_err *err)
+{
+    int64_t late = deadline_ms + ST_LATE_MS - now, ran = now - t->sim_since_ms;
+
+    (void)e;
+    (void)err;
+    if (t->sim_since_ms == 0 || t->sim_run_ms == 0 || t->stopped)
+        return 0;
+    t->sim_left_ms = t->sim_run_ms;
+    t->sim_exit = t->sim_status;
+    if (deadline_ms > 0 && ran + late < t->sim_left_ms) {
+        t->sim_left_ms = ran + late;
+        t->sim_exit = EXIT_LATE;
+    }
+    return 0;
+}
+
 static int sim_start(st_exec *e, st_task *t, const st_launch *l, int64_t now, st_err *err)
 {
     const json_t *doc = json_object_get(l->order->job, "document");
     const json_t *sim = json_object_get(doc, "sim");
     uint64_t h = st_hash_str(7, t->key.job);
-    int64_t late = l->order->deadline_ms > 0 ? l->order->deadline_ms + ST_LATE_MS - now : 0;
 
-    (void)e;
-    (void)err;
-    t->sim_left_ms = duration(sim, "run", RUN_MIN_MS + (int64_t)(h % (uint64_t)RUN_SPREAD_MS));
+    t->sim_run_ms = duration(sim, "run", RUN_MIN_MS + (int64_t)(h % (uint64_t)RUN_SPREAD_MS));
     t->sim_save_ms = duration(sim, "save", SAVE_MS);
-    t->sim_exit = whole(json_object_get(sim, "exit"));
+    t->sim_status = whole(json_object_get(sim, "exit"));
     t->sim_since_ms = t->started_ms = now;
-    if (late > 0 && late < t->sim_left_ms) {
-        t->sim_left_ms = late;
-        t->sim_exit = EXIT_LATE;
-    }
+    (void)sim_retime(e, t, l->order->deadline_ms, now, err);
     t->phase = ST_PHASE_RUNNING;
     return 0;
 }
@@ -93,8 +105,10 @@ static int sim_pause(st_exec *e, st_task *t, int64_t now, st_err *err)
 {
     (void)e;
     (void)err;
-    if (t->sim_since_ms != 0)
+    if (t->sim_since_ms != 0) {
         t->sim_left_ms -= now - t->sim_since_ms;
+        t->sim_run_ms -= now - t->sim_since_ms;
+    }
     t->sim_since_ms = 0;
     return 0;
 }
@@ -198,6 +212,7 @@ static const st_exec_ops sim_ops = {
     .watch = sim_watch,
     .log = sim_log,
     .due = sim_due,
+    .retime = sim_retime,
 };
 
 st_exec *st_exec_sim_new(void)

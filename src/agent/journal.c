@@ -51,7 +51,9 @@ static const char *const phases[] = {
     X(sim_left_ms, "sim_left_ms")     \
     X(sim_since_ms, "sim_since_ms")   \
     X(sim_exit, "sim_exit")           \
-    X(sim_save_ms, "sim_save_ms")
+    X(sim_save_ms, "sim_save_ms")     \
+    X(sim_run_ms, "sim_run_ms")       \
+    X(sim_status, "sim_status")
 
 void st_journal_done(st_journal *j)
 {

@@ -19,6 +19,40 @@
 
 /* ---- what was heard ------------------------------------------------------------------------------ */
 
+#define MOVED_MS \
+    1000 /* what reading two clocks one after the other makes of the same moment is less */
+
+/* A time limit that was changed: whoever holds the task to it hears of it. */
+static void follow_deadline(st_host *h, st_task *t, const st_order *o, int64_t now)
+{
+    int64_t by_ms = o->deadline_ms - t->now.deadline_ms;
+    st_err err = {0};
+
+    if (t->phase != ST_PHASE_RUNNING || t->step != ST_STEP_NONE || t->now.working ||
+        (o->want != ST_DO_RUN && o->want != ST_DO_NOTIFY) || llabs(by_ms) < MOVED_MS)
+        return;
+    if (h->exec->ops->retime(h->exec, t, o->deadline_ms, now, &err) <
+        0) { /* the next list tries again */
+        st_say(h, "deadline", "job=%s task=%d reason=\"%s\"", t->key.job, t->key.task, err.msg);
+        return;
+    }
+    if (t->now.deadline_ms > 0) /* else the agent has just started */
+        st_say(h, "deadline-moved", "job=%s task=%d by_ms=%" PRId64, t->key.job, t->key.task,
+               by_ms);
+    t->now.deadline_ms = o->deadline_ms;
+    t->now.look_ms = 0;
+}
+
+static void follow_deadlines(st_host *h, int64_t now)
+{
+    for (size_t i = 0; i < h->list.orders.n; i++) {
+        st_task *t = st_journal_find(&h->journal, &h->list.orders.v[i].key);
+
+        if (t)
+            follow_deadline(h, t, &h->list.orders.v[i], now);
+    }
+}
+
 static int take_list(st_host *h, json_t *root, st_err *err)
 {
     st_agent_list list = {0};
@@ -40,6 +74,7 @@ static int take_list(st_host *h, json_t *root, st_err *err)
     h->list = list;
     h->has_list = true;
     h->changed = true;
+    follow_deadlines(h, st_boot_ms());
     return 0;
 }
 
@@ -135,6 +170,10 @@ void st_host_look(st_host *h, st_task *t, int64_t now)
     t->now.output = true;
     if (t->phase == ST_PHASE_RUNNING || t->phase == ST_PHASE_UNSTARTED)
         st_host_judge_start(h, t);
+    /* The limit may have been changed while it was starting. */
+    for (size_t i = 0; t->phase == ST_PHASE_RUNNING && h->has_list && i < h->list.orders.n; i++)
+        if (st_key_same(&h->list.orders.v[i].key, &t->key))
+            follow_deadline(h, t, &h->list.orders.v[i], now);
     if (t->phase == ST_PHASE_RUNNING)
         st_host_load(h, t, true, now);
     else if (!st_task_live(t))

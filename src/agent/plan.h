@@ -161,6 +161,7 @@ typedef struct st_task_now {
     bool output;       /* it may have written something that was not handed over */
     int64_t began_ms;  /* boot clock: when its start began */
     int64_t remove_ms; /* boot clock: not before, after it could not be removed */
+    int64_t deadline_ms; /* boot clock: what it is held to; 0: not known */
 } st_task_now;
 
 typedef struct st_task {
@@ -204,6 +205,8 @@ typedef struct st_task {
     int64_t sim_since_ms; /* 0: it does not run */
     int sim_exit;
     int64_t sim_save_ms;
+    int64_t sim_run_ms; /* the same without its time limit */
+    int sim_status;
 
     /* Of this process, last: it is not written down. */
     st_task_now now;

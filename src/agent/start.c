@@ -333,6 +333,7 @@ static void begin(st_host *h, const st_begin *b, int64_t now)
 
     h->dirty = h->changed = true;
     t->now.working = false;
+    t->now.deadline_ms = b->order->deadline_ms;
     if (r == 0 && h->exec->ops->real) {
         s.task = *t;
         r = st_worker_start(h->process->workers, &w, &t->now.worker, &err);

@@ -478,14 +478,14 @@ static void change_done(st_cmd *cmd, const st_err *err)
     free(c);
 }
 
-static void change(st_call *call, st_api *api, void (*init)(st_cmd_job *cmd), int priority)
+static void change(st_call *call, st_api *api, void (*init)(st_cmd_job *cmd), const st_cmd_job *to)
 {
     job_change *c = st_xcalloc(1, sizeof *c);
 
     c->api = api;
     c->call = call;
+    c->job = *to;
     c->job.who = *st_api_who(call);
-    c->job.priority = priority;
     if (!st_control_id_parse(api->control, st_call_param(call, "id"), &c->job.id)) {
         st_api_no_such(call, "job", st_call_param(call, "id"));
         free(c);
@@ -499,27 +499,44 @@ static void change(st_call *call, st_api *api, void (*init)(st_cmd_job *cmd), in
 
 void st_api_job_cancel(st_call *call, void *ctx)
 {
-    change(call, ctx, st_cmd_job_cancel, 0);
+    change(call, ctx, st_cmd_job_cancel, &(st_cmd_job){0});
 }
 
+static int read_limit(const st_doc *doc, const st_doc_node *node, int64_t *ret, st_err *err)
+{
+    if (node->kind == ST_DOC_SCALAR && strcmp(node->value, "none") == 0) {
+        *ret = ST_TIME_NEVER;
+        return 0;
+    }
+    return st_doc_duration_ms(doc, node, ret, err);
+}
+
+/* One thing at a time: each is refused or done by itself. */
 void st_api_job_patch(st_call *call, void *ctx)
 {
-    static const char *const keys[] = {"priority", NULL};
+    static const char *const keys[] = {"priority", "limit", NULL};
     ST_CLEANUP(st_doc_freep) st_doc *doc = NULL;
-    const st_doc_node *node;
+    const st_doc_node *priority = NULL, *limit = NULL;
+    st_cmd_job to = {0};
     st_err err = {0};
-    int priority = 0, r = st_call_doc(call, &doc, &err);
+    int r = st_call_doc(call, &doc, &err);
 
     if (r == 0)
         r = st_doc_expect(doc, st_doc_root(doc), ST_DOC_MAP, &err);
     if (r == 0)
         r = st_doc_check_keys(doc, st_doc_root(doc), keys, &err);
-    if (r == 0)
-        r = st_doc_need(doc, st_doc_root(doc), "priority", &node, &err);
-    if (r == 0)
-        r = st_spec_priority(doc, node, &priority, &err);
+    if (r == 0) {
+        priority = st_doc_get(st_doc_root(doc), "priority");
+        limit = st_doc_get(st_doc_root(doc), "limit");
+        if (!priority == !limit)
+            r = st_fail(&err, ST_EINVAL, "say one thing that changes: priority or limit");
+    }
+    if (r == 0 && priority)
+        r = st_spec_priority(doc, priority, &to.priority, &err);
+    if (r == 0 && limit)
+        r = read_limit(doc, limit, &to.limit_ms, &err);
     if (r < 0)
         st_call_fail(call, &err);
     else
-        change(call, ctx, st_cmd_job_priority, priority);
+        change(call, ctx, priority ? st_cmd_job_priority : st_cmd_job_limit, &to);
 }

@@ -154,6 +154,17 @@ static void run_json(const st_job_row *row, st_strbuf *out)
         st_out_time(out, "running_since", since);
 }
 
+/* A time limit that was changed; the document has the one it began with. */
+static void limit_json(const st_job_row *row, st_strbuf *out)
+{
+    int64_t limit = number_in(row->result, "\"limit_ms\":");
+
+    if (limit > 0)
+        st_out_milli(out, "limit_seconds", limit);
+    else if (limit == 0)
+        st_out_raw(out, "limit_seconds", "null");
+}
+
 /* The fields of a job, in the order they are written. X(id, name) */
 #define JOB_FIELD_TABLE(X)            \
     X(JOB_ID, "id")                   \
@@ -168,6 +179,7 @@ static void run_json(const st_job_row *row, st_strbuf *out)
     X(JOB_STARTED, "started")         \
     X(JOB_ENDED, "ended")             \
     X(JOB_RUN, "run_seconds")         \
+    X(JOB_LIMIT, "limit_seconds")     \
     X(JOB_EXIT, "exit_code")          \
     X(JOB_REASON, "reason")           \
     X(JOB_PREEMPTIONS, "preemptions") \
@@ -255,6 +267,9 @@ static void field_json(st_api *api, const st_identity *who, const st_job_row *ro
         break;
     case JOB_RUN:
         run_json(row, out);
+        break;
+    case JOB_LIMIT:
+        limit_json(row, out);
         break;
     case JOB_EXIT:
         if (row->exit_code == ST_STORE_NEVER)

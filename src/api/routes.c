@@ -192,7 +192,7 @@ static const st_route routes[] = {
     WRITE("DELETE", "/v1/jobs/{id}", ST_MAY_SUBMIT, 0, st_api_job_cancel, "cancelJob",
           "Cancel a job", NULL, "Job", 200),
     WRITE("PATCH", "/v1/jobs/{id}", ST_MAY_SUBMIT, 0, st_api_job_patch, "changeJob",
-          "Change a job's priority", "JobChange", "Job", 200),
+          "Change a job's priority or its time limit", "JobChange", "Job", 200),
     ASK("/v1/jobs/{id}/why", ST_MAY_SEE, st_api_job_why, "explainJob",
         "Show why a job waits and when it should start", NULL, "Why"),
     WRITE(

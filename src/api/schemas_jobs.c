@@ -130,11 +130,14 @@ const st_schema st_schemas_jobs[] = {
      "\"format\": \"date-time\"}, \"exit_code\": {\"type\": [\"integer\", "
      "\"null\"]}, \"reason\": {\"type\": \"string\"}, \"preemptions\": {\"type\": "
      "\"integer\"}, \"lost_gpu_seconds\": {\"type\": \"number\"}, \"run_seconds\": "
-     "{\"type\": \"number\"}, \"running_since\": {\"type\": \"string\", \"format\": "
+     "{\"type\": \"number\"}, \"limit_seconds\": {\"type\": [\"number\", \"null\"], "
+     "\"description\": \"its time limit, if that was changed; null: none\"}, \"running_since\": "
+     "{\"type\": \"string\", \"format\": "
      "\"date-time\"}, \"array\": "
      "{\"type\": \"string\"}, \"placement\": {\"type\": [\"object\", \"null\"], "
      "\"properties\": {\"stay\": {\"type\": \"integer\"}, \"ran_ms\": {\"type\": "
-     "\"integer\"}, \"since_ms\": {\"type\": \"integer\"}, \"type\": {\"type\": "
+     "\"integer\"}, \"since_ms\": {\"type\": \"integer\"}, \"limit_ms\": {\"type\": \"integer\"}, "
+     "\"type\": {\"type\": "
      "\"string\"}, \"grants\": {\"type\": \"array\", \"items\": {\"type\": "
      "\"object\", \"properties\": {\"node\": {\"type\": \"string\"}, \"gpus\": "
      "{\"type\": \"array\", \"items\": {\"type\": \"integer\"}}, \"mig_start\": "
@@ -155,8 +158,9 @@ const st_schema st_schemas_jobs[] = {
                 "\"items\": {\"$ref\": \"#/components/schemas/Job\"}}, \"next\": {\"type\": "
                 "\"string\"}}, \"required\": [\"jobs\"]}"},
     {"JobChange", "{\"type\": \"object\", \"properties\": {\"priority\": {\"type\": "
-                  "[\"string\", \"integer\"]}}, \"required\": [\"priority\"], "
-                  "\"additionalProperties\": false}"},
+                  "[\"string\", \"integer\"]}, \"limit\": {\"type\": [\"string\", \"integer\"], "
+                  "\"description\": \"90s, 1h30m, or seconds; none\"}}, \"minProperties\": 1, "
+                  "\"maxProperties\": 1, \"additionalProperties\": false}"},
     {"Why", "{\"type\": \"object\", \"properties\": {\"job\": {\"type\": \"string\"}, "
             "\"state\": {\"type\": \"string\"}, \"reasons\": {\"type\": \"array\", "
             "\"items\": {\"type\": \"object\", \"properties\": {\"code\": {\"type\": "

@@ -62,7 +62,7 @@ int st_cli_sim_trace(st_cli *cli, int argc, char **argv, st_err *err);
 st_cli_fn st_cli_login, st_cli_logout, st_cli_whoami;
 st_cli_fn st_cli_submit, st_cli_run, st_cli_ps, st_cli_show, st_cli_why, st_cli_logs, st_cli_whatif;
 st_cli_fn st_cli_array, st_cli_admin_join;
-st_cli_fn st_cli_cancel, st_cli_priority, st_cli_top;
+st_cli_fn st_cli_cancel, st_cli_priority, st_cli_limit, st_cli_top;
 st_cli_fn st_cli_quota, st_cli_metered, st_cli_budget;
 st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_fleet, st_cli_bill_key, st_cli_bill_verify;
 st_cli_fn st_cli_admin_plan, st_cli_admin_credit, st_cli_admin_reconcile;

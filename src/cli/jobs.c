@@ -1,5 +1,5 @@
 /*
- * Looking at jobs and changing them: ps, show, why, cancel, priority.
+ * Looking at jobs and changing them: ps, show, why, cancel, priority, limit.
  */
 #include "cli/jobs.h"
 
@@ -310,6 +310,7 @@ static const st_view_column job_columns[] = {
     {"Ended", "ended", ST_VIEW_TIME, NULL},
     {"Took", NULL, ST_VIEW_FN, st_job_took},
     {"Limit", "spec.limit", ST_VIEW_TEXT, NULL},
+    {"Limit now", "limit_seconds", ST_VIEW_SECONDS, NULL},
     {"On preempt", "spec.on_preempt", ST_VIEW_TEXT, NULL},
     {"Workload", "spec.workload", ST_VIEW_TEXT, NULL},
     {"Estimate", "spec.estimate", ST_VIEW_TEXT, NULL},
@@ -447,10 +448,11 @@ int st_cli_why(st_cli *cli, int argc, char **argv, st_err *err)
 
 /* ---- changing ------------------------------------------------------------------------------------ */
 
-/* Does the request for one job and says what it is now; its priority too, if that was changed. */
+/* Does the request for one job and says what it is now, with what was changed. */
 static int change(st_cli *cli, st_client *client, st_request request, const char *id,
-                  st_cli_format format, st_err *err)
+                  const char *key, st_cli_format format, st_err *err)
 {
+    char buf[ST_FMT_MAX];
     ST_CLEANUP(st_response_done) st_response response = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
     json_t *job;
@@ -469,7 +471,12 @@ static int change(st_cli *cli, st_client *client, st_request request, const char
 
         fprintf(cli->out, "job %s (%s) is %s", st_view_text(job, "id"), st_view_text(job, "name"),
                 ending ? "cancelled, and over when its nodes have ended it" : state);
-        if (request.body)
+        if (key && strcmp(key, "limit") == 0)
+            fprintf(cli->out, ", time limit %s",
+                    json_is_null(json_object_get(job, "limit_seconds"))
+                        ? "none"
+                        : st_fmt_duration(buf, st_view_milli(job, "limit_seconds")));
+        else if (key)
             fprintf(cli->out, ", priority %lld", (long long)st_view_milli(job, "priority") / 1000);
         fprintf(cli->out, "\n");
     }
@@ -531,7 +538,7 @@ int st_cli_cancel(st_cli *cli, int argc, char **argv, st_err *err)
         int e = f.only ? 1 : cancel_array(cli, client, argv[i], f.format, err);
 
         if (e == 1)
-            e = change(cli, client, (st_request){.method = "DELETE"}, argv[i], f.format, err);
+            e = change(cli, client, (st_request){.method = "DELETE"}, argv[i], NULL, f.format, err);
         if (e < 0 && n == 1)
             return e;
         if (e < 0) {
@@ -542,7 +549,8 @@ int st_cli_cancel(st_cli *cli, int argc, char **argv, st_err *err)
     return r < 0 ? r : status;
 }
 
-int st_cli_priority(st_cli *cli, int argc, char **argv, st_err *err)
+/* A PATCH of one field of a job. */
+static int change_field(st_cli *cli, int argc, char **argv, const char *key, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
     ST_CLEANUP(st_strbuf_done) st_strbuf body = {0};
@@ -553,9 +561,19 @@ int st_cli_priority(st_cli *cli, int argc, char **argv, st_err *err)
         r = st_client_open(cli->errors, &client, err);
     if (r < 0)
         return r;
-    st_strbuf_add(&body, "{\"priority\":");
+    st_strbuf_addf(&body, "{\"%s\":", key);
     st_quote_json(&body, argv[2]);
     st_strbuf_addc(&body, '}');
     return change(cli, client, (st_request){.method = "PATCH", .body = st_strbuf_str(&body)},
-                  argv[1], f.format, err);
+                  argv[1], key, f.format, err);
+}
+
+int st_cli_priority(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return change_field(cli, argc, argv, "priority", err);
+}
+
+int st_cli_limit(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return change_field(cli, argc, argv, "limit", err);
 }

@@ -55,6 +55,11 @@ const st_cli_verb st_cli_verbs[] = {
      "The priority is low, normal, high or a number; it counts inside your account.\n",
      .fn = st_cli_priority, .options = st_cli_job_options,
      .example = "  stint priority jdgq378mt high\n"},
+    {"limit", "Change a job's time limit", "[OPTION...] ID DURATION",
+     "Whoever may cancel the job can shorten the limit, down to what the job has run. An admin of\n"
+     "its account can lengthen it, within the limits and the spend cap of its accounts, unless\n"
+     "somebody who was promised its place would start later. `none` removes the limit.\n",
+     .fn = st_cli_limit, .options = st_cli_job_options, .example = "  stint limit jdgq378mt 6h\n"},
     {"top", "Watch accounts, running jobs and waiting jobs", "[OPTION...]",
      "Press q to leave. Without a terminal, stint prints everything once.\n", .fn = st_cli_top,
      .options = st_cli_top_options, .example = "  stint top\n"},

@@ -15,33 +15,62 @@ static int as_budget(int r, st_err *err)
     return -ST_EBUDGET;
 }
 
-int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err)
-{
-    st_billing *b = tx->ctl->billing;
-    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
-    const st_job job = {.shape = spec->shape, .tasks = spec->tasks};
+/* What a gang could cost: whose, what, until when. */
+typedef struct gang_cost {
+    st_worst worst;
     const char *gpus[ST_TYPES_MAX];
     char book[ST_NAME_MAX + 1], reader[ST_NAME_MAX + 1];
-    st_worst worst = {.account = st_book_of(tx->ctl, spec->account, book),
-                      .gpus = gpus,
-                      .level = spec->shape.level,
-                      .topo = spec->topo_required ? spec->topo : ST_TOPO_NONE,
-                      .limit_ms = spec->limit_ms,
-                      .at_ms = tx->now,
-                      .reader = spec->reader ? st_book_of(tx->ctl, spec->reader, reader) : NULL};
+} gang_cost;
+
+static void fill_cost(st_tx *tx, const st_job *job, const char *account, const char *reader,
+                      gang_cost *ret)
+{
+    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
+    st_worst *w = &ret->worst;
+
+    *w = (st_worst){.account = st_book_of(tx->ctl, account, ret->book),
+                    .gpus = ret->gpus,
+                    .level = job->shape.level,
+                    .topo = job->topo_required ? job->topo : ST_TOPO_NONE,
+                    .limit_ms = job->limit_ms,
+                    .at_ms = tx->now,
+                    .reader = reader ? st_book_of(tx->ctl, reader, ret->reader) : NULL,
+                    .gpu_m = st_job_gpu_m(job),
+                    .cpu_m = st_job_cpu_m(job),
+                    .ram_mib = st_job_ram_mib(job)};
+    for (size_t t = 0; w->gpu_m > 0 && t < fleet->types.n; t++)
+        if (job->shape.types == 0 || job->shape.types >> t & 1)
+            ret->gpus[w->ngpus++] = fleet->types.v[t].name;
+}
+
+int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err)
+{
+    const st_job job = {.shape = spec->shape,
+                        .tasks = spec->tasks,
+                        .topo = spec->topo,
+                        .topo_required = spec->topo_required,
+                        .limit_ms = spec->limit_ms};
+    gang_cost cost;
 
     *ret = ST_UNSET;
     /* What the core would refuse, it refuses in its own words. */
     if (st_tree_find(st_core_tree(tx->ctl->core), spec->account) <= ST_ROOT || spec->tasks <= 0 ||
         spec->tasks > ST_TASKS_MAX)
         return 0;
-    worst.gpu_m = st_job_gpu_m(&job);
-    worst.cpu_m = st_job_cpu_m(&job);
-    worst.ram_mib = st_job_ram_mib(&job);
-    for (size_t t = 0; worst.gpu_m > 0 && t < fleet->types.n; t++)
-        if (spec->shape.types == 0 || spec->shape.types >> t & 1)
-            gpus[worst.ngpus++] = fleet->types.v[t].name;
-    return as_budget(st_ledger_admit(b->ledger, &worst, ret, err), err);
+    fill_cost(tx, &job, spec->account, spec->reader, &cost);
+    return as_budget(st_ledger_admit(tx->ctl->billing->ledger, &cost.worst, ret, err), err);
+}
+
+int st_money_rehold(st_tx *tx, const st_job *job, const char *account, int64_t limit_ms,
+                    const char *reader, int64_t *ret, st_err *err)
+{
+    char name[ST_ID_TEXT];
+    gang_cost cost;
+
+    st_control_id_text(tx->ctl, job->id, name);
+    fill_cost(tx, job, account, reader, &cost);
+    return as_budget(
+        st_ledger_rehold(tx->ctl->billing->ledger, &cost.worst, name, limit_ms, ret, err), err);
 }
 
 int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, st_err *err)
@@ -56,6 +85,20 @@ int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, 
         return 0;
     st_control_id_text(tx->ctl, job, name);
     return st_money_post(tx, &e, err);
+}
+
+int st_money_hold_anew(st_tx *tx, uint64_t job, const char *account, int64_t amount, st_err *err)
+{
+    char name[ST_ID_TEXT], book[ST_NAME_MAX + 1];
+    st_entry e = {
+        .kind = ST_ENTRY_RELEASE, .account = st_book_of(tx->ctl, account, book), .job = name};
+    int r;
+
+    if (amount == ST_UNSET)
+        return 0;
+    st_control_id_text(tx->ctl, job, name);
+    r = st_money_post(tx, &e, err);
+    return r < 0 ? r : st_money_hold(tx, job, account, amount, err);
 }
 
 /* Whether this account, or one above it, has a cap of its own. */

@@ -160,6 +160,10 @@ void st_money_meter(st_control *ctl, const st_effects *fx, st_notes *notes, int6
 /* Whether caps let the job in; *ret is what to hold, ST_UNSET: nothing. */
 int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err);
 int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, st_err *err);
+/* Whether caps let its limit change; *ret is what to hold instead of what it holds, ST_UNSET: as it is. */
+int st_money_rehold(st_tx *tx, const st_job *job, const char *account, int64_t limit_ms,
+                    const char *reader, int64_t *ret, st_err *err);
+int st_money_hold_anew(st_tx *tx, uint64_t job, const char *account, int64_t amount, st_err *err);
 /* Whether caps let floors rise. */
 int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *reader, st_err *err);
 /* An account is new: its book begins. */

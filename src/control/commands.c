@@ -94,6 +94,59 @@ static int run_priority(st_tx *tx, st_cmd *cmd, st_err *err)
     return st_tx_audit(tx, &c->who, "job.priority", live->account, text, detail, err);
 }
 
+static const char *limit_text(char buf[ST_FMT_MAX], int64_t limit_ms)
+{
+    return limit_ms == ST_TIME_NEVER ? "none" : st_fmt_duration(buf, limit_ms);
+}
+
+static int run_limit(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_job *c = (st_cmd_job *)cmd;
+    st_event event = {.kind = ST_EV_LIMIT};
+    char text[ST_ID_TEXT], detail[2 * ST_FMT_MAX + 32], from[ST_FMT_MAX], to[ST_FMT_MAX];
+    int64_t hold = ST_UNSET, before;
+    const st_job *job;
+    st_live *live;
+    int r = need_job(tx, c, &live, err);
+
+    if (r < 0)
+        return r;
+    job = st_core_job(tx->ctl->core, c->id);
+    before = job->limit_ms;
+    st_control_id_text(tx->ctl, c->id, text);
+    if (c->limit_ms > before && c->who.role == ST_ROLE_MEMBER)
+        return st_fail(err, ST_EPERM,
+                       "Your role (member) can make the time limit of job %s shorter than %s, not "
+                       "longer: ask an admin of account %s",
+                       text, limit_text(from, before), live->account);
+    event.u.limit.id = c->id;
+    event.u.limit.limit_ms = c->limit_ms;
+    r = st_money_rehold(tx, job, live->account, c->limit_ms,
+                        c->who.account[0] ? c->who.account : NULL, &hold, err);
+    if (r == 0)
+        r = st_tx_apply(tx, &event, err);
+    if (r == 0) /* what fits was looked at before: if not, nothing stays */
+        r = st_tx_fault(tx, st_money_hold_anew(tx, c->id, live->account, hold, err), err);
+    if (r < 0)
+        return r;
+    snprintf(detail, sizeof detail, "{\"from\":\"%s\",\"to\":\"%s\"}", limit_text(from, before),
+             limit_text(to, c->limit_ms));
+    st_live_limit(live, c->limit_ms);
+    st_control_touch(tx->ctl, live);
+    return st_tx_audit(tx, &c->who, "job.limit", live->account, text, detail, err);
+}
+
+static void publish_limit(st_control *ctl, st_cmd *cmd)
+{
+    st_control_retime(ctl, ((st_cmd_job *)cmd)->id);
+}
+
+void st_cmd_job_limit(st_cmd_job *cmd)
+{
+    cmd->cmd.run = run_limit;
+    cmd->cmd.publish = publish_limit;
+}
+
 void st_cmd_job_cancel(st_cmd_job *cmd)
 {
     cmd->cmd.run = run_cancel;

@@ -224,11 +224,14 @@ typedef struct st_cmd_job {
     st_cmd cmd;
     st_identity who;
     uint64_t id;
-    int priority; /* of st_cmd_job_priority */
+    int priority;     /* of st_cmd_job_priority */
+    int64_t limit_ms; /* of st_cmd_job_limit; ST_TIME_NEVER: none */
 } st_cmd_job;
 
 void st_cmd_job_cancel(st_cmd_job *cmd);
 void st_cmd_job_priority(st_cmd_job *cmd);
+/* Shorter by whoever may cancel it, longer by an admin above it. */
+void st_cmd_job_limit(st_cmd_job *cmd);
 
 /* The row as it is being committed, for use in `done`; false when it has to be read from the
  * store. Texts are good until `done` returns. */

@@ -155,6 +155,11 @@ static void read_detail(st_live *live, const char *detail)
     live->stay = (int)json_integer_value(json_object_get(root, "stay"));
     live->ran_ms = json_integer_value(json_object_get(root, "ran_ms"));
     live->since_ms = since ? json_integer_value(since) : -1;
+    if (json_object_get(root, "limit_ms")) {
+        int64_t limit = json_integer_value(json_object_get(root, "limit_ms"));
+
+        live->limit_ms = limit > 0 ? limit : ST_TIME_NEVER;
+    }
     json_decref(root);
 }
 

@@ -133,25 +133,40 @@ static void begin_detail(const st_live *live, st_strbuf *out)
     st_strbuf_addf(out, "{\"stay\":%d,\"ran_ms\":%" PRId64, live->stay, live->ran_ms);
     if (live->since_ms >= 0)
         st_strbuf_addf(out, ",\"since_ms\":%" PRId64, live->since_ms);
+    if (live->limit_ms == ST_TIME_NEVER)
+        st_strbuf_add(out, ",\"limit_ms\":0");
+    else if (live->limit_ms > 0)
+        st_strbuf_addf(out, ",\"limit_ms\":%" PRId64, live->limit_ms);
+}
+
+/* What is written of it begins with what is remembered here; where it is stays as it was said. */
+static void begin_again(st_live *live)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    const char *rest = live->detail ? strstr(live->detail, ",\"type\":") : NULL;
+
+    if (live->detail && !rest)
+        rest = strstr(live->detail, ",\"grants\":");
+    begin_detail(live, &out);
+    st_strbuf_add(&out, rest ? rest : "}");
+    free(live->detail);
+    live->detail = st_strbuf_take(&out);
+}
+
+void st_live_limit(st_live *live, int64_t limit_ms)
+{
+    live->limit_ms = limit_ms;
+    begin_again(live);
 }
 
 /* It has left its devices. */
 static void leave(st_live *live, int64_t now)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-    const char *rest = live->detail ? strstr(live->detail, ",\"type\":") : NULL;
-
     if (live->since_ms >= 0)
         live->ran_ms += ST_MAX(now - live->since_ms, 0);
     live->since_ms = -1;
-    if (live->detail && !rest)
-        rest = strstr(live->detail, ",\"grants\":");
-    if (!rest)
-        return;
-    begin_detail(live, &out);
-    st_strbuf_add(&out, rest);
-    free(live->detail);
-    live->detail = st_strbuf_take(&out);
+    if (live->detail && strstr(live->detail, ",\"grants\":"))
+        begin_again(live);
 }
 
 /* Where it is, for people. */
@@ -368,6 +383,15 @@ static void order(st_control *ctl, int kind, const st_live *live, const st_job *
                                .ngrants = ngrants,
                                .fleet = st_core_fleet(ctl->core)};
     engine->ops->order(engine, &o);
+}
+
+void st_control_retime(st_control *ctl, uint64_t id)
+{
+    const st_live *live = st_control_live(ctl, id);
+    const st_job *job = live ? st_core_job(ctl->core, id) : NULL;
+
+    if (job && st_job_on_devices(job))
+        order(ctl, ST_ENG_LIMIT, live, job, job->grants, job->tasks, st_core_now(ctl->core), 0);
 }
 
 #define GRANTS_MAX 4096 /* bytes in an event; of more, who draws a map asks for it again */

@@ -61,6 +61,7 @@ typedef struct st_live {
         since_ms;        /* on devices before, and since when it is on them now; -1: it is not */
     int64_t said_end_ms; /* when its engine says it ended; 0: it did not say */
     int64_t gpu_m, lost, part_of;
+    int64_t limit_ms; /* as it was set last; 0: as its document says; ST_TIME_NEVER: none */
     int priority, preemptions, exit_code; /* exit_code ST_STORE_NEVER */
     st_job_state state;
     st_class class;
@@ -211,6 +212,9 @@ int st_rows_write(st_tx *tx, st_err *err);
 void st_rows_tell(st_tx *tx);
 void st_rows_settle(st_control *ctl); /* forget what ended */
 void st_control_order_all(st_control *ctl);
+/* The time limit is another one: for its row, and, after the commit, for its engine. */
+void st_live_limit(st_live *live, int64_t limit_ms);
+void st_control_retime(st_control *ctl, uint64_t id);
 
 /* allowed.c: what jobs, accounts and tokens are charged for. */
 /* The item and, if it is the first piece of an array, all of them; refused: none. */

@@ -27,6 +27,7 @@ typedef struct st_engine st_engine;
     X(ST_ENG_CHECKPOINT, "checkpoint") /* save now, by until_ms */                    \
     X(ST_ENG_PAUSE, "pause")           /* off the devices, kept in host memory */     \
     X(ST_ENG_RESUME, "resume")         /* back on these devices */                    \
+    X(ST_ENG_LIMIT, "limit")           /* its time limit is another one */            \
     X(ST_ENG_HALT, "halt")             /* off the devices and away: say when it is */ \
     X(ST_ENG_STOP, "stop")             /* the same, and nobody wants to know */
 typedef enum st_engine_order_kind {

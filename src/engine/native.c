@@ -298,6 +298,12 @@ static void on_order(st_engine *engine, const st_engine_order *o)
             want(e, job, job->yield == ST_YIELD_PAUSE ? ST_WANT_PAUSE : ST_WANT_CHECKPOINT,
                  o->until_ms);
         break;
+    case ST_ENG_LIMIT:
+        if (job && o->spec && job->want != ST_WANT_PAUSE) { /* a pause gets it when it is over */
+            job->deadline_ms = st_job_end_ms(o->spec, o->at_ms);
+            st_native_touch_job(e, job);
+        }
+        break;
     case ST_ENG_HALT:
         /* With its places after a restart; it may be there, so it is not put on the list. */
         if (!job && o->ngrants > 0 && o->spec)

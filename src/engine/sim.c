@@ -151,6 +151,7 @@ static void on_order(st_engine *engine, const st_engine_order *o)
         drop(e, o->job);
         break;
     case ST_ENG_NOTIFY:
+    case ST_ENG_LIMIT: /* it runs as long as it does; the core ends it */
     case ST_ENG_SPARE:
     case ST_ENG_COUNT:
         break;

@@ -269,6 +269,42 @@ static int64_t slack(int64_t limit_ms)
     return ST_LINES_MAX * (limit_ms / DAY_MS + 16);
 }
 
+/* The most it can cost, whenever in its time prices change. */
+static int64_t worst_of(const st_ledger *l, int id, const st_worst *w)
+{
+    int64_t most = 0;
+    for (int64_t at = w->at_ms; at != ST_TIME_NEVER; at = next_change(l, id, at))
+        most = ST_MAX(most, worst_at(l, id, w, at));
+    return add_up(most, slack(w->limit_ms));
+}
+
+static int no_limit(st_err *err)
+{
+    return st_fail(err, ST_EQUOTA,
+                   "a job without a time limit has no place under a spend cap: give it one");
+}
+
+int st_ledger_rehold(const st_ledger *l, const st_worst *w, const char *job, int64_t limit_ms,
+                     int64_t *ret, st_err *err)
+{
+    int id = st_ledger_id(l, w->account);
+    const ledger_hold *h = id <= 0 ? NULL : st_ledger_hold(l, id, job);
+    *ret = ST_UNSET;
+    if (!h || w->limit_ms == ST_TIME_NEVER)
+        return 0;
+    if (limit_ms == ST_TIME_NEVER)
+        return no_limit(err);
+    st_worst then = *w;
+    then.limit_ms = limit_ms;
+    int64_t more = worst_of(l, id, &then) - worst_of(l, id, w);
+    int r = st_ledger_fits(l, id, ST_MAX(more, 0), w->at_ms, "the longer limit of this job",
+                           w->reader, err);
+    if (r < 0)
+        return more > 0 ? r : 0; /* more than its cap is spent: what is held stays held */
+    *ret = ST_MAX(add_up(h->left, more), 0);
+    return 0;
+}
+
 int st_ledger_admit(const st_ledger *l, const st_worst *w, int64_t *ret, st_err *err)
 {
     int id = st_ledger_id(l, w->account);
@@ -279,12 +315,8 @@ int st_ledger_admit(const st_ledger *l, const st_worst *w, int64_t *ret, st_err 
         return 0;
     }
     if (w->limit_ms == ST_TIME_NEVER)
-        return st_fail(err, ST_EQUOTA,
-                       "a job without a time limit has no place under a spend cap: give it one");
-    int64_t most = 0;
-    for (int64_t at = w->at_ms; at != ST_TIME_NEVER; at = next_change(l, id, at))
-        most = ST_MAX(most, worst_at(l, id, w, at));
-    most = add_up(most, slack(w->limit_ms));
+        return no_limit(err);
+    int64_t most = worst_of(l, id, w);
     int r = st_ledger_fits(l, id, most, w->at_ms, "this job", w->reader, err);
     if (r == 0)
         *ret = most;

@@ -341,6 +341,10 @@ typedef struct st_worst {
 /* 0 and no amount (ST_UNSET) where no account above has a cap. ST_EQUOTA: the cap and the numbers; or a job without a
  * limit under a cap. */
 int st_ledger_admit(const st_ledger *l, const st_worst *w, int64_t *ret_udollars, st_err *err);
+/* What a job whose limit changes from w->limit_ms to `limit_ms` must hold from now on, instead of what it holds; ST_UNSET:
+ * nothing changes. ST_EQUOTA: the cap has no room for the longer limit. */
+int st_ledger_rehold(const st_ledger *l, const st_worst *w, const char *job, int64_t limit_ms,
+                     int64_t *ret_udollars, st_err *err);
 /* The same for a change of floors: what they cost until the end of the period must fit as well. gpu_m by type name. */
 int st_ledger_admit_floor(const st_ledger *l, const char *account, const char *gpu, int64_t more_m,
                           int64_t at_ms, const char *reader, st_err *err);

@@ -38,6 +38,7 @@
 #define LEASE_AFTER_MS   2000
 #define LEASE_LOOK_MS    10000 /* while there is none, or none that ends */
 #define HELD_LOOK_MS     500   /* at a deadline that stands still */
+#define LIMIT_LOOK_MS    10000 /* at whether the deadline was moved */
 #define GONE_TIMEOUT_MS  10000
 #define DRAIN_MS         1000
 #define LIVE_AGAIN_MS    1000
@@ -54,9 +55,10 @@ typedef struct shim {
     int signals, timer;
     int lease;            /* a timer: the end of the node's lease, or when to look for it */
     int64_t lease_end_ms; /* as last read; 0: none was */
-    int image;            /* keeps the unpacked image where it is */
-    int out, err, word;   /* read ends: stdout, stderr, stint-init */
-    pid_t runtime;        /* while it works */
+    int64_t limit_ms;   /* when its time is up, by the boot clock, if that is not moved; 0: never */
+    int image;          /* keeps the unpacked image where it is */
+    int out, err, word; /* read ends: stdout, stderr, stint-init */
+    pid_t runtime;      /* while it works */
     bool ended;
     bool over_time;
     bool start_late;
@@ -73,13 +75,6 @@ static void arm(shim *s, timer_use use, int64_t ms)
 
     s->use = use;
     timerfd_settime(s->timer, 0, &when, NULL);
-}
-
-static void disarm(shim *s)
-{
-    struct itimerspec never = {0};
-
-    timerfd_settime(s->timer, 0, &never, NULL);
 }
 
 /* ---- the lease -------------------------------------------------------------------------- */
@@ -299,14 +294,19 @@ static void send(const shim *s, int sig)
         kill(s->task.init_pid, sig); /* our own child, not yet reaped: the pid is still its */
 }
 
-/* Its limit was moved since it was set, because it was held still for a while. */
+/* Its limit may be moved while it runs, either way, and stands still while it is paused. */
 static bool has_more_time(shim *s)
 {
-    int64_t deadline, now = st_os_mono_ms();
+    int64_t deadline, now = st_os_mono_ms(), left = LIMIT_LOOK_MS;
+    bool moved = st_deadline_read(s->dir, &deadline);
 
-    if (!st_deadline_read(s->dir, &deadline) || (deadline > 0 && deadline <= now))
+    if (moved && deadline == 0)
+        left = HELD_LOOK_MS;
+    else if (moved || s->limit_ms > 0)
+        left = ST_MIN(left, (moved ? deadline : s->limit_ms) - now);
+    if (left <= 0)
         return false;
-    arm(s, FOR_LIMIT, deadline == 0 ? HELD_LOOK_MS : deadline - now);
+    arm(s, FOR_LIMIT, left);
     return true;
 }
 
@@ -355,10 +355,9 @@ static void on_word(shim *s)
         s->task.started_boot_ms = word.boot_ms;
         if (s->plan.time_limit_ms > 0) {
             s->task.deadline_ms = word.time_us / 1000 + s->plan.time_limit_ms;
-            arm(s, FOR_LIMIT, s->plan.time_limit_ms);
-        } else {
-            disarm(s);
+            s->limit_ms = st_os_mono_ms() + s->plan.time_limit_ms;
         }
+        (void)has_more_time(s);
         if (s->task.init_pid > 0)
             note_live(s);
         break;
@@ -519,6 +518,9 @@ static void find_why(shim *s)
     if (st_kill_read(s->dir, reason)) {
         t->why = ST_RUN_WHY_KILLED;
         snprintf(t->text, sizeof(t->text), "%s", reason);
+    } else if (s->over_time && st_deadline_read(s->dir, &(int64_t){0})) {
+        t->why = ST_RUN_WHY_TIME;
+        snprintf(t->text, sizeof(t->text), "ran longer than its time limit as it was set last");
     } else if (s->over_time) {
         t->why = ST_RUN_WHY_TIME;
         snprintf(t->text, sizeof(t->text), "ran longer than its limit of %lld s",
