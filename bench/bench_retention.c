@@ -139,6 +139,7 @@ static void make_fleet(bench *b)
         die("an account", &err);
     st_cmd_account_put(&cmd);
     do_cmd(b, &cmd.cmd, "an account");
+    st_strbuf_done(&cmd.floors);
     st_doc_free(doc);
 }
 

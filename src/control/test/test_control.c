@@ -135,6 +135,8 @@ static void two_changes_of_an_account_together(void **state)
     assert_ok(do_cmd(w, &both.cmd, &err));
     assert_int_equal(b.version, a.version + 1);
     assert_true(st_control_ready(w->ctl, &err));
+    st_strbuf_done(&a.floors);
+    st_strbuf_done(&b.floors);
 }
 
 static int cut_log(void *ctx, const st_log_row *row, st_err *err)
