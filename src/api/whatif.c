@@ -211,11 +211,20 @@ static int accounts_json(st_question *q, const trial *t, st_err *err)
     return r;
 }
 
+static int read_whatif(trial *t, const st_api *api, const st_identity *who, st_err *err);
+
 static int try_out(st_question *q, st_err *err)
 {
     trial *t = q->owner;
-    int r = st_question_read(q, err);
+    int r = 0;
 
+    /* Here, and not where connections are served: variants may be arrays of thousands. */
+    if (!t->dry) {
+        t->jobs = (st_expansion){.api = q->api, .who = &q->who, .arena = t->arena};
+        r = read_whatif(t, q->api, &q->who, err);
+    }
+    if (r == 0)
+        r = st_question_read(q, err);
     if (r < 0)
         return r;
     st_strbuf_addc(&q->out, '{');
@@ -393,17 +402,11 @@ static int read_whatif(trial *t, const st_api *api, const st_identity *who, st_e
 void st_api_whatif(st_call *call, void *ctx)
 {
     st_api *api = ctx;
-    const st_identity *who = st_api_who(call);
     trial *t = st_xcalloc(1, sizeof *t);
     st_err err = {0};
-    int r;
 
     t->arena = st_arena_new();
-    t->jobs = (st_expansion){.api = api, .who = who, .arena = t->arena};
-    r = st_call_doc(call, &t->doc, &err);
-    if (r == 0)
-        r = read_whatif(t, api, who, &err);
-    if (r < 0) {
+    if (st_call_doc(call, &t->doc, &err) < 0) {
         st_call_fail(call, &err);
         trial_free(t);
         return;
