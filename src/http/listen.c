@@ -114,7 +114,8 @@ void st_listener_quiet(st_listener *listener)
     if (listener->quiet || !listener->daemon)
         return;
     listener->quiet = true;
-    close(MHD_quiesce_daemon(listener->daemon));
+    /* Its threads may look at it until they have ended: closed, it might be another file by then. */
+    listener->quiet_fd = MHD_quiesce_daemon(listener->daemon);
 }
 
 void st_listener_free(st_listener *listener)
@@ -123,6 +124,8 @@ void st_listener_free(st_listener *listener)
         return;
     if (listener->daemon)
         MHD_stop_daemon(listener->daemon);
+    if (listener->quiet && listener->quiet_fd >= 0)
+        close(listener->quiet_fd);
     if (listener->fd >= 0) {
         close(listener->fd);
         if (listener->is_unix)

@@ -44,7 +44,8 @@ struct st_listener {
     struct MHD_Daemon *daemon;
     int fd; /* ours; libmicrohttpd has a duplicate */
     bool is_unix, is_tls, quiet;
-    char *name; /* path of the socket, or the address as given */
+    int quiet_fd; /* what a quiet one accepted by; closed with it */
+    char *name;   /* path of the socket, or the address as given */
     char *cert_file, *key_file;
 };
 
