@@ -52,6 +52,14 @@ for shell in bash zsh fish; do
         echo "no $shell here: its completion is not tried"
     fi
 done
+# What fish itself offers, with the program on its path.
+if command -v fish >/dev/null; then
+    mkdir -p "$tmp/bin" && ln -sf "$(command -v "$stint")" "$tmp/bin/stint"
+    offers() { PATH=$tmp/bin:$PATH fish --no-config -c "source '$tmp/fish'; complete -C'$1'" | cut -f1 | tr '\n' ' '; }
+    [ "$(offers 'stint no')" = 'node ' ] || fail "fish: stint no: $(offers 'stint no')"
+    [ "$(offers 'stint submit --pri')" = '--print --priority ' ] || fail "fish: --pri: $(offers 'stint submit --pri')"
+    case " $(offers 'stint node ')" in *' drain '*) ;; *) fail "fish: stint node: $(offers 'stint node ')" ;; esac
+fi
 "$stint" completion tcsh 2>"$tmp/err" && fail "completion tcsh: status 0"
 grep -q 'bash, zsh and fish' "$tmp/err" || fail "completion tcsh: $(cat "$tmp/err")"
 

@@ -317,7 +317,7 @@ def check_tls(program):
                   "a Content-Length that is none, over TLS: %s", text)
             raw.close()
             secure.process.send_signal(signal.SIGHUP)  # reads them again, and goes on
-            time.sleep(0.2)
+            secure.wait(lambda: "event=reloaded" in open(secure.log).read(), "the reload")
             conn = http.client.HTTPSConnection("127.0.0.1", secure.port, context=context)
             conn.request("GET", "/healthz")
             check(conn.getresponse().status == 200, "TLS after a reload")
