@@ -203,6 +203,9 @@ typedef enum st_when {
 void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *node, st_when when,
                    st_view *ret);
 
+/* The same without its devices, for those who want whole GPUs or none: which are free, CPU and RAM. */
+void st_view_outline(const st_node *node, st_when when, st_view *ret);
+
 /* Put one task's grant into a view: 0, or -1 when the place is already taken. */
 int st_view_add(const st_fleet *fleet, const st_tree *tree, const st_node *node, const st_job *job,
                 const st_grant *grant, st_view *view);

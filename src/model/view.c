@@ -68,54 +68,83 @@ void st_view_seal(const st_node *node, st_view *view)
     }
 }
 
+/* What is used of a node's CPU and RAM, now and once the holds have come true. */
+typedef struct used {
+    int64_t cpu_now, cpu_next, ram_now, ram_next;
+} used;
+
+/* Counts a resident; whether its devices are taken. */
+static bool count_in(const st_job *job, st_when when, used *u)
+{
+    bool pauses = job->yield == ST_YIELD_PAUSE;
+    if (job->out == ST_OUT_ENDED || (job->out && !pauses))
+        return false;
+    if (job->state == ST_JOB_RUNNING && !job->out) { /* most of them: there at any moment */
+        u->cpu_now += job->shape.cpu_m;
+        u->cpu_next += job->shape.cpu_m;
+        u->ram_now += job->shape.ram_mib;
+        u->ram_next += job->shape.ram_mib;
+        return true;
+    }
+    bool now = st_job_on_devices(job) && !job->out;
+    bool held = job->held && !ST_BROKEN(HOLD);
+    bool next = (held || job->state == ST_JOB_RUNNING) && !job->out;
+    /* Its memory stays, or is about to. */
+    bool paused = job->state == ST_JOB_PAUSED && !ST_BROKEN(PAUSED_RAM);
+    bool ram = paused || job->out || (st_job_leaving(job) && pauses);
+    if (now)
+        u->cpu_now += job->shape.cpu_m;
+    if (next)
+        u->cpu_next += job->shape.cpu_m;
+    if (now || ram)
+        u->ram_now += job->shape.ram_mib;
+    if (next || ram)
+        u->ram_next += job->shape.ram_mib;
+    return (when != ST_WHEN_NEXT && now) || (when != ST_WHEN_NOW && next);
+}
+
+static void leave_free(const st_node *node, st_when when, const used *u, st_view *ret)
+{
+    int64_t cpu = when == ST_WHEN_NOW    ? u->cpu_now
+                  : when == ST_WHEN_NEXT ? u->cpu_next
+                                         : ST_MAX(u->cpu_now, u->cpu_next);
+    int64_t ram = when == ST_WHEN_NOW    ? u->ram_now
+                  : when == ST_WHEN_NEXT ? u->ram_next
+                                         : ST_MAX(u->ram_now, u->ram_next);
+    ret->cpu_free_m = node->cpu_m - cpu;
+    ret->ram_free_mib = node->ram_mib - ram;
+}
+
 void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *node, st_when when,
                    st_view *ret)
 {
     static const st_dev unused = {.owner = ST_OWNER_NONE, .domain = ST_OWNER_NONE};
     for (int d = 0; d < ST_DEVS_MAX; d++)
         ret->dev[d] = unused;
-    int64_t cpu_now = 0, cpu_next = 0, ram_now = 0, ram_next = 0;
+    used u = {0};
     size_t n = when == ST_WHEN_EMPTY ? 0 : node->residents.n;
     for (size_t i = 0; i < n; i++) {
         const st_job *job = node->residents.v[i].job;
-        bool pauses = job->yield == ST_YIELD_PAUSE;
-        if (job->out == ST_OUT_ENDED || (job->out && !pauses))
-            continue;
-        const st_grant *grant = &job->grants[node->residents.v[i].task];
-        if (job->state == ST_JOB_RUNNING && !job->out) { /* most of them: there at any moment */
-            cpu_now += job->shape.cpu_m;
-            cpu_next += job->shape.cpu_m;
-            ram_now += job->shape.ram_mib;
-            ram_next += job->shape.ram_mib;
-            mark(fleet, tree, node, job, grant, ret);
-            continue;
-        }
-        bool now = st_job_on_devices(job) && !job->out;
-        bool held = job->held && !ST_BROKEN(HOLD);
-        bool next = (held || job->state == ST_JOB_RUNNING) && !job->out;
-        /* Its memory stays, or is about to. */
-        bool paused = job->state == ST_JOB_PAUSED && !ST_BROKEN(PAUSED_RAM);
-        bool ram = paused || job->out || (st_job_leaving(job) && pauses);
-        if (now)
-            cpu_now += job->shape.cpu_m;
-        if (next)
-            cpu_next += job->shape.cpu_m;
-        if (now || ram)
-            ram_now += job->shape.ram_mib;
-        if (next || ram)
-            ram_next += job->shape.ram_mib;
-        if ((when != ST_WHEN_NEXT && now) || (when != ST_WHEN_NOW && next))
-            mark(fleet, tree, node, job, grant, ret);
+        if (count_in(job, when, &u))
+            mark(fleet, tree, node, job, &job->grants[node->residents.v[i].task], ret);
     }
-    int64_t cpu = when == ST_WHEN_NOW    ? cpu_now
-                  : when == ST_WHEN_NEXT ? cpu_next
-                                         : ST_MAX(cpu_now, cpu_next);
-    int64_t ram = when == ST_WHEN_NOW    ? ram_now
-                  : when == ST_WHEN_NEXT ? ram_next
-                                         : ST_MAX(ram_now, ram_next);
-    ret->cpu_free_m = node->cpu_m - cpu;
-    ret->ram_free_mib = node->ram_mib - ram;
+    leave_free(node, when, &u, ret);
     st_view_seal(node, ret);
+}
+
+void st_view_outline(const st_node *node, st_when when, st_view *ret)
+{
+    unsigned taken = 0;
+    used u = {0};
+    size_t n = when == ST_WHEN_EMPTY ? 0 : node->residents.n;
+    for (size_t i = 0; i < n; i++) {
+        const st_job *job = node->residents.v[i].job;
+        if (count_in(job, when, &u))
+            taken |= job->grants[node->residents.v[i].task].devs;
+    }
+    leave_free(node, when, &u, ret);
+    ret->free = (uint16_t)(((1u << node->ndevs) - 1) & ~taken);
+    ret->shared = 0;
 }
 
 static void note_change(st_fleet *fleet, const st_node *node)

@@ -360,6 +360,8 @@ static bool place(st_placer *placer, const st_ask *ask, st_grant *ret)
     st_rooms *rooms = st_rooms_for(placer, ask);
     if (rooms->total < job->tasks)
         return false;
+    if (!ret && !required)
+        return true; /* somewhere, in whatever domains */
     if (job->topo == ST_TOPO_NVLINK) {
         if (place_nvlink(placer, ask, rooms, ret))
             return true;

@@ -24,15 +24,41 @@ static bool see(const st_placer *placer, const st_ask *ask, const st_node *node,
     return true;
 }
 
+/* Nodes of a kind, by one of them. A node that is like no other stands for itself. */
+typedef struct alike {
+    const st_node *node;
+    int64_t many;
+} alike;
+
+typedef ST_VEC(alike) census;
+
+/* Whoever may be seen as something else than it is stands for itself too. */
+static void take_census(st_placer *placer, const st_ask *ask, census *ret)
+{
+    st_kinds *k = &placer->kinds;
+    st_kinds_look(k, placer->fleet);
+    for (size_t i = 0; i < k->n; i++) {
+        st_answer *at = k->of[i] && !ask->view ? &k->answers[k->of[i]] : NULL;
+        if (at && at->look == k->look) {
+            ret->v[at->value].many++;
+            continue;
+        }
+        if (at)
+            *at = (st_answer){k->look, (int32_t)ret->n};
+        st_vec_push(ret, (alike){placer->fleet->nodes.v[i], 1});
+    }
+}
+
 /* Tasks that fit anywhere. */
-static int64_t sum_rooms(const st_placer *placer, const st_ask *ask, const st_job *job, look at)
+static int64_t sum_rooms(const st_placer *placer, const census *all, const st_ask *ask,
+                         const st_job *job, look at)
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < placer->fleet->nodes.n; i++) {
-        const st_node *node = placer->fleet->nodes.v[i];
+    for (size_t i = 0; i < all->n; i++) {
+        const st_node *node = all->v[i].node;
         st_view view;
         if (see(placer, ask, node, at, &view))
-            sum += st_place_room(placer, node, job, &view, st_all_devs(node));
+            sum += all->v[i].many * st_place_room(placer, node, job, &view, st_all_devs(node));
     }
     return sum;
 }
@@ -73,32 +99,43 @@ static int64_t widest(st_placer *placer, const st_ask *ask, st_topo level, look 
     return best;
 }
 
-static int64_t free_gpu_m(const st_placer *placer, const st_ask *ask)
+static int64_t free_gpu_m(const st_placer *placer, const census *all, const st_ask *ask)
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < placer->fleet->nodes.n; i++) {
-        const st_node *node = placer->fleet->nodes.v[i];
+    for (size_t i = 0; i < all->n; i++) {
+        const st_node *node = all->v[i].node;
+        int64_t free_m = 0;
         st_view view;
         if (!see(placer, ask, node, FREE_NOW, &view))
             continue;
         for (int d = 0; d < node->ndevs; d++) {
             const st_dev *dev = &view.dev[d];
             if (dev->mode == ST_DEV_FREE)
-                sum += ST_WHOLE_M;
+                free_m += ST_WHOLE_M;
             else if (dev->mode == ST_DEV_MIG)
-                sum += ST_WHOLE_M * (ST_MIG_MEMORY - __builtin_popcount(dev->mig_mask)) /
-                       ST_MIG_MEMORY;
+                free_m += ST_WHOLE_M * (ST_MIG_MEMORY - __builtin_popcount(dev->mig_mask)) /
+                          ST_MIG_MEMORY;
             else if (dev->mode != ST_DEV_WHOLE)
-                sum += ST_MAX(ST_WHOLE_M - dev->used_m, 0);
+                free_m += ST_MAX(ST_WHOLE_M - dev->used_m, 0);
         }
+        sum += all->v[i].many * free_m;
     }
     return sum;
 }
 
-int64_t st_place_most(st_placer *placer, const st_ask *ask)
+static int64_t most_ever(st_placer *placer, const census *all, const st_ask *ask)
 {
     return ask->job->topo_required ? widest(placer, ask, ask->job->topo, ALL_EMPTY)
-                                   : sum_rooms(placer, ask, ask->job, ALL_EMPTY);
+                                   : sum_rooms(placer, all, ask, ask->job, ALL_EMPTY);
+}
+
+int64_t st_place_most(st_placer *placer, const st_ask *ask)
+{
+    census all = {0};
+    take_census(placer, ask, &all);
+    int64_t most = most_ever(placer, &all, ask);
+    st_vec_free(&all);
+    return most;
 }
 
 void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
@@ -108,17 +145,20 @@ void st_place_explain(st_placer *placer, const st_ask *ask, st_place_why *ret)
     gpu.shape.cpu_m = gpu_ram.shape.cpu_m = ram.shape.cpu_m = 0;
     gpu.shape.ram_mib = gpu_cpu.shape.ram_mib = cpu.shape.ram_mib = 0;
     cpu.shape.gpus = ram.shape.gpus = 0;
+    census all = {0};
+    take_census(placer, ask, &all);
     *ret = (st_place_why){
-        .fit_now = sum_rooms(placer, ask, job, FREE_NOW),
-        .fit_gpu = sum_rooms(placer, ask, &gpu, FREE_NOW),
-        .fit_cpu = sum_rooms(placer, ask, &cpu, FREE_NOW),
-        .fit_ram = sum_rooms(placer, ask, &ram, FREE_NOW),
-        .fit_gpu_cpu = sum_rooms(placer, ask, &gpu_cpu, FREE_NOW),
-        .fit_gpu_ram = sum_rooms(placer, ask, &gpu_ram, FREE_NOW),
-        .fit_ready = sum_rooms(placer, ask, job, READY_EMPTY),
-        .fit_ever = sum_rooms(placer, ask, job, ALL_EMPTY),
-        .gpu_free_m = free_gpu_m(placer, ask),
+        .fit_now = sum_rooms(placer, &all, ask, job, FREE_NOW),
+        .fit_gpu = sum_rooms(placer, &all, ask, &gpu, FREE_NOW),
+        .fit_cpu = sum_rooms(placer, &all, ask, &cpu, FREE_NOW),
+        .fit_ram = sum_rooms(placer, &all, ask, &ram, FREE_NOW),
+        .fit_gpu_cpu = sum_rooms(placer, &all, ask, &gpu_cpu, FREE_NOW),
+        .fit_gpu_ram = sum_rooms(placer, &all, ask, &gpu_ram, FREE_NOW),
+        .fit_ready = sum_rooms(placer, &all, ask, job, READY_EMPTY),
+        .fit_ever = sum_rooms(placer, &all, ask, job, ALL_EMPTY),
+        .gpu_free_m = free_gpu_m(placer, &all, ask),
     };
     ret->fit_domain = job->topo_required ? widest(placer, ask, job->topo, FREE_NOW) : ret->fit_now;
-    ret->domain_ever = st_place_most(placer, ask);
+    ret->domain_ever = most_ever(placer, &all, ask);
+    st_vec_free(&all);
 }

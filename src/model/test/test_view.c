@@ -80,6 +80,11 @@ static st_view look(const world *w, st_when when)
 {
     st_view view;
     st_view_build(w->fleet, w->tree, w->node, when, &view);
+    st_view outline;
+    st_view_outline(w->node, when, &outline);
+    assert_int_equal(outline.free, view.free);
+    assert_int_equal(outline.cpu_free_m, view.cpu_free_m);
+    assert_int_equal(outline.ram_free_mib, view.ram_free_mib);
     return view;
 }
 

@@ -50,6 +50,9 @@ static void ask_for_all(world *w, st_rng *rng)
                                   (uint16_t)((1u << node->ndevs) - 1));
     }
     st_ask ask = ask_of(w);
+    st_place_why why;
+    st_place_explain(w->placer, &ask, &why);
+    assert_int_equal(why.fit_now, room);
     w->job.tasks = room + 1;
     assert_false(st_place_fits(w->placer, &ask));
     w->job.tasks = room;
