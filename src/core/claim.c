@@ -28,7 +28,7 @@
 
 /* ---- what-if --------------------------------------------------------------------------- */
 
-static void charge(st_claim_ctx *c, const st_job *victim, int sign)
+void st_claim_charge(const st_claim_ctx *c, const st_job *victim, int sign)
 {
     st_need need = st_need_of(victim, victim->type);
     st_admit_charge(c->core->tree, victim->account, &need, ST_NEXT, sign);
@@ -39,7 +39,7 @@ static void take(void *ctx, int i)
     st_claim_ctx *c = ctx;
     c->cands.v[i]->out = ST_OUT_YIELDED;
     st_whatif_note(c->core, c->cands.v[i]);
-    charge(c, c->cands.v[i], -1);
+    st_claim_charge(c, c->cands.v[i], -1);
 }
 
 static void put_back(void *ctx, int i)
@@ -47,16 +47,21 @@ static void put_back(void *ctx, int i)
     st_claim_ctx *c = ctx;
     c->cands.v[i]->out = ST_OUT_NOT;
     st_whatif_note(c->core, c->cands.v[i]);
-    charge(c, c->cands.v[i], 1);
+    st_claim_charge(c, c->cands.v[i], 1);
+}
+
+/* Whether the claimant is within what its account may hold. The more are gone, the more so. */
+static bool within_bounds(const st_claim_ctx *c)
+{
+    const st_tree *tree = c->core->tree;
+    return st_admit_over(tree, c->job->account, &c->need, ST_NEXT, false, NULL, 0) == 0 &&
+           (c->full < 0 || c->excess || st_admit_full(tree, c->job->account, &c->need, false) < 0);
 }
 
 static bool fits(void *ctx)
 {
     st_claim_ctx *c = ctx;
-    if (st_admit_over(c->core->tree, c->job->account, &c->need, ST_NEXT, false, NULL, 0) > 0)
-        return false;
-    if (c->full >= 0 && !c->excess &&
-        st_admit_full(c->core->tree, c->job->account, &c->need, false) >= 0)
+    if (!c->bounds && !within_bounds(c))
         return false;
     st_whatif_settle(c->core, c->ask.rooms);
     if (c->home)
@@ -84,143 +89,6 @@ static void think_leaving_away(st_claim_ctx *c)
     }
     for (size_t i = 0; i < y->left.n; i++)
         st_whatif_set(core, core->fleet->nodes.v[y->left.v[i]], &y->views[i], c->ask.rooms);
-}
-
-/* Burstable jobs past their protection, or all; by account. */
-static void collect(st_claim_ctx *c, bool ignore_protection)
-{
-    const st_yielders *y = &c->core->yielders;
-    const st_job_vec *from = ignore_protection ? &y->all : &y->open[c->sure];
-    for (size_t i = 0; i < from->n; i++)
-        if (from->v[i] != c->job && st_claim_concerns(c, from->v[i]))
-            st_vec_push(&c->cands, from->v[i]);
-}
-
-/* ---- the line -------------------------------------------------------------------------- */
-
-typedef struct branch {
-    int first, last; /* its own candidates; taken from the front */
-    int left;        /* candidates left in it and below */
-    st_standing standing;
-} branch;
-
-/* The child whose candidates go first; -1 when the account's own do. */
-static int32_t worst_child(const st_tree *tree, const branch *branches, const st_account *a)
-{
-    int32_t worst = -1;
-    for (size_t i = 0; i < a->children.n; i++) {
-        int32_t id = a->children.v[i];
-        if (branches[id].left == 0)
-            continue;
-        if (worst >= 0) {
-            int p = st_tree_account(tree, id)->priority;
-            int q = st_tree_account(tree, worst)->priority;
-            int c = st_standing_cmp(branches[id].standing, branches[worst].standing);
-            if (p != q ? p > q : c < 0 || (c == 0 && id < worst))
-                continue;
-        }
-        worst = id;
-    }
-    return worst;
-}
-
-/* One candidate less; the standing of its account, and of all above, is new. */
-static void reckon(st_claim_ctx *c, branch *branches, int32_t account)
-{
-    for (int32_t i = account; i >= 0; i = st_tree_account(c->core->tree, i)->parent) {
-        branches[i].left--;
-        branches[i].standing =
-            st_share_standing(c->core->tree, i, (st_share_basis)c->core->policy.basis, NULL);
-    }
-}
-
-/* Indices of those who may be displaced by themselves; they stay by account. */
-static int fit_ones(const st_claim_ctx *c, int *ret)
-{
-    int n = 0;
-    st_parting p = {.account = -1};
-    ST_CLEANUP(st_freep) int8_t *known = st_xcalloc(c->core->tree->accounts.n, sizeof *known);
-    for (size_t i = 0; i < c->cands.n; i++) {
-        if (c->cands.v[i]->account != p.account)
-            p = st_claim_part_from(c, c->cands.v[i]->account, known);
-        if (st_claim_may_displace(c, &p, c->cands.v[i]))
-            ret[n++] = (int)i;
-    }
-    return n;
-}
-
-/* Put a candidate into the line; one that its branch no longer lends when those before it are gone stands
- * aside. */
-static void join(st_claim_ctx *c, int i)
-{
-    const st_job *job = c->cands.v[i];
-    if (c->sure && !c->home && !c->spare) {
-        st_parting p = st_claim_part_from(c, job->account, NULL);
-        if (!st_claim_may_displace(c, &p, job)) {
-            st_vec_push(&c->aside, i);
-            return;
-        }
-    }
-    st_vec_push(&c->line, i);
-    charge(c, job, -1);
-}
-
-/* What uses the floor up goes before what others borrowed. */
-static void excess_first(st_claim_ctx *c)
-{
-    ST_CLEANUP(st_freep) int *order = st_xcalloc(c->line.n + 1, sizeof *order);
-    size_t n = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < c->line.n; i++)
-            if (st_claim_is_excess(c, c->cands.v[c->line.v[i]]) == (pass == 0))
-                order[n++] = c->line.v[i];
-    for (size_t i = 0; i < n; i++)
-        c->line.v[i] = order[i];
-}
-
-static void line_up(st_claim_ctx *c)
-{
-    const st_tree *tree = c->core->tree;
-    int *fit = st_xcalloc(c->cands.n + 1, sizeof *fit);
-    int n = fit_ones(c, fit);
-    c->hopeless = !c->home && !st_core_yield_enough(c->core, c->job, c->type, c->cands.v, fit, n);
-    if (n == 0 || c->hopeless) {
-        free(fit);
-        return;
-    }
-    branch *branches = st_xcalloc(tree->accounts.n, sizeof *branches);
-    for (int i = 0; i < n; i++) {
-        branch *b = &branches[c->cands.v[fit[i]]->account];
-        if (b->last == 0)
-            b->first = i;
-        b->last = i + 1;
-    }
-    for (size_t a = tree->accounts.n; a-- > 0;) {
-        branches[a].left += branches[a].last - branches[a].first;
-        if (branches[a].left == 0)
-            continue;
-        branches[a].standing =
-            st_share_standing(tree, (int32_t)a, (st_share_basis)c->core->policy.basis, NULL);
-        if (a != ST_ROOT)
-            branches[tree->accounts.v[a]->parent].left += branches[a].left;
-    }
-
-    while (branches[ST_ROOT].left > 0) {
-        int32_t at = ST_ROOT, next;
-        while ((next = worst_child(tree, branches, st_tree_account(tree, at))) >= 0)
-            at = next;
-        branch *b = &branches[at];
-        /* Children first; then the account's own, wherever candidates remain. */
-        ST_ASSERT(b->first < b->last);
-        join(c, fit[b->first++]);
-        reckon(c, branches, at);
-    }
-    for (size_t i = 0; i < c->line.n; i++)
-        charge(c, c->cands.v[c->line.v[i]], 1);
-    if (c->full >= 0 && !c->excess)
-        excess_first(c);
-    free(branches);
-    free(fit);
 }
 
 /* ---- the choice ------------------------------------------------------------------------ */
@@ -308,24 +176,38 @@ static int choose_one(st_claim_ctx *c, int *victims, int k)
     return k;
 }
 
+/* Of an order those who may make room; where room is not all that lacks, everybody. Who makes none
+ * would not be chosen: he goes back, whoever else is gone. */
+static int leave_useful(const st_claim_ctx *c, int *order, int n)
+{
+    int m = 0;
+    for (int i = 0; i < n; i++)
+        if (!c->bounds || c->home || c->useful[order[i]])
+            order[m++] = order[i];
+    return m;
+}
+
 /* Take the victims in the fair order; if that evicts much, see whether small ones first evict less.
  * Leaves the chosen ones out; returns how many, -1 for none. */
 static int choose(st_claim_ctx *c, int *victims)
 {
     int n = (int)c->line.n;
     st_reclaim_ops ops = {c, take, put_back, fits};
-    int k = st_reclaim_minimal(&ops, c->line.v, n, victims);
+    ST_CLEANUP(st_freep) int *order = st_xcalloc((size_t)n + 1, sizeof *order);
+    c->bounds = within_bounds(c);
+    for (int i = 0; i < n; i++)
+        order[i] = c->line.v[i];
+    int k = st_reclaim_minimal(&ops, order, leave_useful(c, order, n), victims);
     if (k <= 0 || !is_better(c, evicted_m(c, victims, k), smallest_m(c)))
         return k;
     if (evicted_m(c, victims, k) <= c->need.gpu_m && n > SMALL_LINE)
         return choose_one(c, victims, k);
 
-    int *order = st_xcalloc((size_t)n, sizeof *order),
-        *other = st_xcalloc((size_t)n, sizeof *other);
+    ST_CLEANUP(st_freep) int *other = st_xcalloc((size_t)n, sizeof *other);
     for (int i = 0; i < k; i++)
         put_back(c, victims[i]);
     small_first(c, order);
-    int m = st_reclaim_minimal(&ops, order, n, other);
+    int m = st_reclaim_minimal(&ops, order, leave_useful(c, order, n), other);
     ST_ASSERT(m >= 0);
     if (is_better(c, evicted_m(c, victims, k), evicted_m(c, other, m))) {
         for (int i = 0; i < m; i++)
@@ -337,8 +219,6 @@ static int choose(st_claim_ctx *c, int *victims)
         for (int i = 0; i < k; i++)
             take(c, victims[i]);
     }
-    free(order);
-    free(other);
     return k;
 }
 
@@ -347,11 +227,11 @@ static bool may_displace_all(st_claim_ctx *c, const int *victims, int n)
 {
     bool ok = true;
     for (int i = 0; i < n; i++)
-        charge(c, c->cands.v[victims[i]], 1);
+        st_claim_charge(c, c->cands.v[victims[i]], 1);
     for (int i = 0; i < n; i++) {
         st_parting p = st_claim_part_from(c, c->cands.v[victims[i]]->account, NULL);
         ok = ok && st_claim_may_displace(c, &p, c->cands.v[victims[i]]);
-        charge(c, c->cands.v[victims[i]], -1);
+        st_claim_charge(c, c->cands.v[victims[i]], -1);
     }
     return ok;
 }
@@ -399,7 +279,7 @@ static int choose_wide(st_claim_ctx *c, int *victims)
         st_vec_push(&c->line, c->aside.v[i]);
     st_vec_clear(&c->aside);
     if (c->full >= 0 && !c->excess)
-        excess_first(c);
+        st_claim_excess_first(c);
     return choose(c, victims);
 }
 
@@ -416,17 +296,6 @@ static bool make_plan(st_claim_ctx *c, st_claim *ret)
     ST_ASSERT(ok);
     ret->blocker = st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan);
     return ret->blocker < 0;
-}
-
-/* Line up who may go, protected ones too if wanted. */
-static void muster(st_claim_ctx *c, bool ignore_protection)
-{
-    st_vec_clear(&c->cands);
-    st_vec_clear(&c->line);
-    st_vec_clear(&c->aside);
-    collect(c, ignore_protection);
-    line_up(c);
-    c->core->effort -= (int64_t)c->cands.n + (int64_t)c->line.n;
 }
 
 /* Choose from the line. */
@@ -484,12 +353,12 @@ static void try_way(st_claim_ctx *c, st_claim *ret)
     int64_t until_ms = c->core->yielders.until_ms[c->sure];
     *ret = (st_claim){.until_ms = ST_TIME_NEVER};
     c->ask.rooms = NULL;
-    muster(c, false);
+    st_claim_muster(c, false);
     size_t had = c->line.n + c->aside.n;
     attempt(c, ret);
     if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
         st_claim open = {.result = ret->result, .enough = ret->enough};
-        muster(c, true);
+        st_claim_muster(c, true);
         if (c->line.n + c->aside.n > had)
             attempt(c, &open);
         if (open.result == ST_CLAIM_OK)
@@ -508,6 +377,8 @@ static void try_way(st_claim_ctx *c, st_claim *ret)
     st_vec_free(&c->cands);
     st_vec_free(&c->line);
     st_vec_free(&c->aside);
+    free(c->useful);
+    c->useful = NULL;
 }
 
 /* A job with a right to its home place need not take it from one who has such a right too and

@@ -1,4 +1,5 @@
-/* Private to core: a claim while it is made (claim.c), and who may be displaced by it (claim_right.c). */
+/* Private to core: a claim while it is made (claim.c), who may be displaced by it (claim_right.c), and in what
+ * order (claim_line.c). */
 #ifndef ST_CORE_CLAIM_H
 #define ST_CORE_CLAIM_H
 
@@ -15,8 +16,11 @@ typedef struct st_claim_ctx {
     st_need need;
     st_standing bare[ST_DEPTH_MAX + 1]; /* by depth: its branches as they are */
     st_standing mine[ST_DEPTH_MAX + 1]; /* and with the claimant in them */
-    ST_VEC(st_job *) cands;
-    ST_VEC(int) line;  /* indices into cands, worst first */
+    ST_VEC(st_job *) cands;             /* who may be displaced by himself, by account */
+    int64_t asked;                      /* of so many */
+    uint8_t *useful;                    /* by candidate: its going could make room */
+    bool bounds;                        /* the limits of the account hold with nobody gone */
+    ST_VEC(int) line;                   /* indices into cands, worst first */
     ST_VEC(int) aside; /* those whose branch lends nothing more once the line is gone */
     bool hopeless;     /* with all of them gone it would not fit */
     /* Its floor is used up by what the account and those below it hold: */
@@ -41,11 +45,21 @@ st_parting st_claim_part_from(const st_claim_ctx *c, int32_t account, int8_t *kn
 void st_claim_set_standings(st_claim_ctx *c);
 /* Whether anybody at all stands high enough for a borrower to take from. */
 bool st_claim_may_rebalance_any(const st_claim_ctx *c);
+/* Whom of an account it may displace, as far as that does not depend on the job. */
+typedef enum st_claim_whom { ST_CLAIM_NOBODY, ST_CLAIM_SOME, ST_CLAIM_ALL } st_claim_whom;
+st_claim_whom st_claim_may_displace_of(const st_claim_ctx *c, const st_parting *p);
 /* Whether a job may be displaced, as things are thought to stand. */
 bool st_claim_may_displace(const st_claim_ctx *c, const st_parting *p, const st_job *victim);
 /* Whether it is part of what uses the floor up. */
 bool st_claim_is_excess(const st_claim_ctx *c, const st_job *victim);
 /* Whether displacing it could help. */
 bool st_claim_concerns(const st_claim_ctx *c, const st_job *victim);
+
+/* Who may go, protected ones too if wanted, in line (claim_line.c). */
+void st_claim_muster(st_claim_ctx *c, bool ignore_protection);
+/* What uses the floor up goes before what others borrowed. */
+void st_claim_excess_first(st_claim_ctx *c);
+/* Think what a victim holds away, or back. */
+void st_claim_charge(const st_claim_ctx *c, const st_job *victim, int sign);
 
 #endif

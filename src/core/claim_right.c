@@ -131,6 +131,22 @@ bool st_claim_may_rebalance_any(const st_claim_ctx *c)
     return ST_BROKEN(STRICT);
 }
 
+st_claim_whom st_claim_may_displace_of(const st_claim_ctx *c, const st_parting *p)
+{
+    const st_tree *tree = c->core->tree;
+    if (c->spare || c->home || p->account == c->job->account)
+        return ST_CLAIM_SOME;
+    if (c->sure)
+        return st_share_borrowed_m(tree, p->theirs) > 0 && !ST_BROKEN(RECLAIM) ? ST_CLAIM_ALL
+                                                                               : ST_CLAIM_SOME;
+    if (!p->apart || !c->core->policy.rebalance || c->own)
+        return ST_CLAIM_NOBODY;
+    int mine = st_tree_account(tree, p->mine)->priority;
+    int theirs = st_tree_account(tree, p->theirs)->priority;
+    bool lower = mine != theirs ? mine < theirs : p->cmp >= 0 && !ST_BROKEN(STRICT);
+    return lower ? ST_CLAIM_NOBODY : ST_CLAIM_SOME;
+}
+
 bool st_claim_may_displace(const st_claim_ctx *c, const st_parting *p, const st_job *victim)
 {
     if (c->spare)

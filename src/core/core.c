@@ -58,6 +58,8 @@ void st_core_free(st_core *core)
     st_vec_free(&core->bound);
     free(core->whatif.views);
     free(core->whatif.stamp);
+    free(core->whatif.outline);
+    free(core->whatif.could);
     st_vec_free(&core->whatif.later);
     free(core->whatif.due);
     st_vec_free(&core->whatif.touched);

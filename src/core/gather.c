@@ -101,6 +101,7 @@ void st_core_gather_done(st_core *core)
         st_kept_free(core->kept.v[i]);
     st_vec_free(&core->kept);
     st_vec_free(&core->leavers);
+    free(core->marks.tick);
 }
 
 /* ---- plans by node ----------------------------------------------------------------------- */
@@ -144,6 +145,40 @@ uint64_t st_gather_ahead(const st_core *core, unsigned by)
             number = st_hash_u64(st_hash_u64(number, r->job), r->print);
     }
     return number;
+}
+
+uint64_t st_gather_ahead_at(const st_core *core, unsigned by, int32_t node)
+{
+    uint64_t number = 0;
+    for (const st_plan_link *l = st_gather_link(core, node, NULL); l;
+         l = st_gather_link(core, node, l)) {
+        const st_resv *r = &core->resv.v[l->resv];
+        if (r->by & by)
+            number = st_hash_u64(st_hash_u64(number, r->job),
+                                 r->plan[l->task].devs |
+                                     (uint64_t)(uint8_t)r->plan[l->task].mig_start << 16);
+    }
+    return number;
+}
+
+void st_marks_begin(st_core *core)
+{
+    st_marks *m = &core->marks;
+    size_t n = core->fleet->nodes.n;
+    if (m->n < n) {
+        m->tick = st_xreallocarray(m->tick, n, sizeof *m->tick);
+        memset(m->tick + m->n, 0, (n - m->n) * sizeof *m->tick);
+        m->n = n;
+    }
+    m->now++;
+}
+
+bool st_marks_first(st_core *core, int32_t node)
+{
+    st_marks *m = &core->marks;
+    bool first = m->tick[node] != m->now;
+    m->tick[node] = m->now;
+    return first;
 }
 
 /* ---- when they leave --------------------------------------------------------------------- */

@@ -26,8 +26,15 @@ void st_gather_add_plans(st_core *core, unsigned by, const st_node *node, st_vie
 bool st_gather_planned(const st_core *core, unsigned by, int32_t node);
 /* The first link of a node, and the next; NULL ends. */
 const st_plan_link *st_gather_link(const st_core *core, int32_t node, const st_plan_link *after);
-/* What plans of one basis there are, in order, as a number. */
+/* What plans of one basis there are, in order, as a number; and those of one node. */
 uint64_t st_gather_ahead(const st_core *core, unsigned by);
+uint64_t st_gather_ahead_at(const st_core *core, unsigned by, int32_t node);
+
+/* ---- nodes that were looked at (gather.c) ---- */
+
+void st_marks_begin(st_core *core);
+/* Whether the node has no mark since then; now it has. */
+bool st_marks_first(st_core *core, int32_t node);
 
 /* ---- when nodes have room (profile.c) ---- */
 

@@ -65,6 +65,7 @@ static void forget(st_core *core)
     core->resv.cap = core->links.cap = core->profiles.cap = core->kept.cap = core->leavers.cap = 0;
     core->link_at = NULL;
     core->nlink_at = 0;
+    core->marks = (st_marks){0};
 }
 
 int st_core_audit(st_core *core, st_err *err)
@@ -83,5 +84,6 @@ int st_core_audit(st_core *core, st_err *err)
     core->leavers = had.leavers;
     core->link_at = had.link_at;
     core->nlink_at = had.nlink_at;
+    core->marks = had.marks;
     return rc;
 }

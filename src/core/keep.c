@@ -28,6 +28,12 @@ typedef struct sum {
     int32_t before, then;
 } sum;
 
+/* A node, and what plans ahead there are on it. */
+typedef struct planned {
+    int32_t node;
+    uint64_t ahead;
+} planned;
+
 struct st_kept {
     uint64_t job, ahead, profile, epoch, seen, used;
     unsigned by;
@@ -40,7 +46,7 @@ struct st_kept {
     sum *sums[ST_TOPO_NODE];
     size_t nsums[ST_TOPO_NODE];
     sum enough;              /* how many nodes and domains have room for all tasks */
-    ST_VEC(int32_t) planned; /* nodes of the plans ahead */
+    ST_VEC(planned) planned; /* nodes of the plans ahead */
     st_grant *plan;
     bool stale; /* the plan is to be made anew */
 };
@@ -288,18 +294,45 @@ static st_kept *find(st_core *core, uint64_t job, unsigned by)
     return k;
 }
 
-static void note_ahead(const st_core *core, st_kept *k)
+/* The nodes of the plans ahead. */
+static void note_ahead(st_core *core, st_kept *k)
 {
+    st_marks_begin(core);
     st_vec_clear(&k->planned);
-    for (size_t i = 0; i < core->resv.n; i++)
-        for (int t = 0; (core->resv.v[i].by & k->by) && t < core->resv.v[i].ntasks; t++)
-            st_vec_push(&k->planned, core->resv.v[i].plan[t].node);
+    for (size_t i = 0; i < core->resv.n; i++) {
+        const st_resv *r = &core->resv.v[i];
+        for (int t = 0; (r->by & k->by) && t < r->ntasks; t++)
+            if (st_marks_first(core, r->plan[t].node))
+                st_vec_push(
+                    &k->planned,
+                    (planned){r->plan[t].node, st_gather_ahead_at(core, k->by, r->plan[t].node)});
+    }
 }
 
 static void look_at(st_core *core, const st_profile *p, st_kept *k, size_t id)
 {
     int64_t scratch[ST_DEVS_MAX];
     set_room(core, k, id, room_at(p, moments(core, p, id, scratch), k->at_ms));
+}
+
+/* Other plans are ahead than before: look at the nodes where that makes a difference. */
+static void look_ahead(st_core *core, const st_profile *p, st_kept *k)
+{
+    for (size_t i = 0; i < k->planned.n; i++) { /* where they were */
+        const planned *had = &k->planned.v[i];
+        if (st_gather_ahead_at(core, k->by, had->node) != had->ahead)
+            look_at(core, p, k, (size_t)had->node);
+    }
+    st_marks_begin(core);
+    for (size_t i = 0; i < k->planned.n; i++)
+        st_marks_first(core, k->planned.v[i].node);
+    for (size_t i = 0; i < core->resv.n; i++) { /* and where they are */
+        const st_resv *r = &core->resv.v[i];
+        for (int t = 0; (r->by & k->by) && t < r->ntasks; t++)
+            if (st_marks_first(core, r->plan[t].node))
+                look_at(core, p, k, (size_t)r->plan[t].node);
+    }
+    note_ahead(core, k);
 }
 
 /* Look at what has changed since; false when everything must be counted anew. */
@@ -309,14 +342,14 @@ static bool catch_up(st_core *core, const st_profile *p, st_kept *k, bool others
     if (k->n != fleet->nodes.n || k->seen < fleet->changes_from ||
         p->seen - k->seen > fleet->nodes.n)
         return false;
-    for (uint64_t i = k->seen; i < p->seen && !ST_BROKEN(KEPT); i++)
-        look_at(core, p, k, (size_t)fleet->changes.v[i - fleet->changes_from]);
-    for (int now = 0; others_ahead && now <= 1; now++) { /* where they were, and where they are */
-        for (size_t i = 0; i < k->planned.n; i++)
-            look_at(core, p, k, (size_t)k->planned.v[i]);
-        if (now == 0)
-            note_ahead(core, k);
+    st_marks_begin(core);
+    for (uint64_t i = k->seen; i < p->seen && !ST_BROKEN(KEPT); i++) {
+        int32_t node = fleet->changes.v[i - fleet->changes_from];
+        if (st_marks_first(core, node))
+            look_at(core, p, k, (size_t)node);
     }
+    if (others_ahead)
+        look_ahead(core, p, k);
     return still_right(k);
 }
 

@@ -177,9 +177,12 @@ static void catch_up(st_core *core, st_profile *p)
         last - p->seen > fleet->nodes.n) {
         count_all(core, p);
     } else {
+        st_marks_begin(core);
         for (uint64_t i = p->seen; i < last && !ST_BROKEN(PROFILE); i++) {
             size_t id = (size_t)fleet->changes.v[i - fleet->changes_from];
-            st_profile_count(core, p, fleet->nodes.v[id], false, p->at_ms + id * (size_t)p->per);
+            if (st_marks_first(core, (int32_t)id))
+                st_profile_count(core, p, fleet->nodes.v[id], false,
+                                 p->at_ms + id * (size_t)p->per);
         }
     }
     p->seen = last;

@@ -15,7 +15,8 @@
  *   turn.c      what one job can do with its turn
  *   pass.c      one scheduling pass; the step
  *   yielders.c  who could be displaced, and who is leaving
- *   claim.c     reclaim and rebalance: whom to displace; claim_right.c: who may be
+ *   claim.c     reclaim and rebalance: whom to displace; claim_right.c: who may be; claim_line.c: in
+ *               what order
  *   defrag.c    who moves so that another can land
  *   gather.c    reservations of blocked jobs; gather.h has its parts
  *   backfill.c  what others may use of what is gathered
@@ -71,6 +72,13 @@ typedef struct st_leaver {
 
 typedef ST_VEC(st_leaver) st_leavers;
 
+/* Which nodes were looked at; starting over is free. */
+typedef struct st_marks {
+    uint64_t *tick; /* by node */
+    size_t n;
+    uint64_t now;
+} st_marks;
+
 typedef struct st_profile st_profile;
 typedef struct st_kept st_kept;
 
@@ -81,6 +89,8 @@ typedef struct st_whatif {
     ST_VEC(int32_t) touched; /* nodes that look different */
     ST_VEC(int32_t) later;   /* nodes to be rebuilt when somebody looks; stamped `due` */
     uint32_t *due;
+    uint16_t *could;   /* scratch: GPUs a node could have free, then whether that makes room */
+    uint32_t *outline; /* stamped: of the node's view there is only an outline yet */
     size_t n;
     uint32_t gen;
     st_when when;
@@ -97,7 +107,8 @@ typedef struct st_yielders {
     st_job_vec open[2];
     int64_t until_ms[2];
     st_job_vec sorted;
-    size_t *count;
+    size_t *count;   /* by account: where its part of `all` ends */
+    size_t *ends[2]; /* the same for `open` */
     /* Nodes that those who leave give up, as they will be, while the fleet's log stands where it
      * did. */
     ST_VEC(int32_t) left;
@@ -194,6 +205,7 @@ struct st_core {
     ST_VEC(st_kept *) kept; /* gathered starts; gather.h */
     st_leavers leavers;
     uint64_t gather_tick;
+    st_marks marks;        /* nodes that were looked at */
     bool freed;            /* something was freed: misfits may fit */
     ST_VEC(int32_t) bound; /* nodes a backfill sees with less room than they have */
     st_whatif whatif;
@@ -304,9 +316,10 @@ void st_core_refresh_yielders(st_core *core);
 /* The running borrower of an account that would go first; NULL none. As of the last refresh. */
 const st_job *st_core_first_yielder(const st_core *core, int32_t account);
 /* Whether a job could possibly fit if some of the jobs, and all who leave, were gone: false is
- * certain, and cheap to say. */
+ * certain, and cheap to say. If so, ret_useful[n] says for whom it is possible that his place makes room:
+ * again what is false is certain. */
 bool st_core_yield_enough(st_core *core, const st_job *job, int32_t type, st_job *const *jobs,
-                          const int *which, int n);
+                          size_t n, uint8_t *ret_useful);
 void st_core_yielders_done(st_core *core);
 
 /* claim.c */

@@ -18,6 +18,9 @@ void st_whatif_begin(st_core *core, st_when when)
         w->stamp = st_xcalloc(w->n, sizeof *w->stamp);
         free(w->due);
         w->due = st_xcalloc(w->n, sizeof *w->due);
+        w->could = st_xrealloc(w->could, w->n * sizeof *w->could);
+        free(w->outline);
+        w->outline = st_xcalloc(w->n, sizeof *w->outline);
         w->gen = 0;
     }
     w->gen++;
@@ -33,12 +36,22 @@ static void mark_touched(st_core *core, const st_node *node)
 static void rebuild(st_core *core, const st_node *node)
 {
     st_view_build(core->fleet, core->tree, node, core->whatif.when, &core->whatif.views[node->id]);
+    core->whatif.outline[node->id] = 0;
     mark_touched(core, node);
+}
+
+/* The node's view, whole. */
+static st_view *whole_view(st_core *core, const st_node *node)
+{
+    if (core->whatif.outline[node->id] == core->whatif.gen)
+        rebuild(core, node);
+    return &core->whatif.views[node->id];
 }
 
 void st_whatif_set(st_core *core, const st_node *node, const st_view *view, st_rooms *rooms)
 {
     core->whatif.views[node->id] = *view;
+    core->whatif.outline[node->id] = 0;
     mark_touched(core, node);
     if (rooms)
         st_rooms_set(core->placer, rooms, node, view);
@@ -68,13 +81,22 @@ void st_whatif_note(st_core *core, const st_job *job)
     }
 }
 
+/* Who counts whole GPUs gets outlines: devices are filled in when somebody looks at them, and
+ * until the next settling nobody more is thought away. */
 void st_whatif_settle(st_core *core, st_rooms *rooms)
 {
     st_whatif *w = &core->whatif;
+    bool outlined = rooms && st_rooms_outlined(rooms);
     for (size_t i = 0; i < w->later.n; i++) {
         const st_node *node = core->fleet->nodes.v[w->later.v[i]];
         w->due[node->id] = 0;
-        rebuild(core, node);
+        if (outlined) {
+            st_view_outline(node, w->when, &w->views[node->id]);
+            w->outline[node->id] = w->gen;
+            mark_touched(core, node);
+        } else {
+            rebuild(core, node);
+        }
         if (rooms)
             st_rooms_set(core->placer, rooms, node, &w->views[node->id]);
     }
@@ -85,14 +107,13 @@ st_view *st_whatif_edit(st_core *core, const st_node *node)
 {
     if (core->whatif.stamp[node->id] != core->whatif.gen)
         rebuild(core, node);
-    return &core->whatif.views[node->id];
+    return whole_view(core, node);
 }
 
 const st_view *st_whatif_view(void *ctx, const st_node *node)
 {
-    const st_core *core = ctx;
-    return core->whatif.stamp[node->id] == core->whatif.gen ? &core->whatif.views[node->id]
-                                                            : &node->view;
+    st_core *core = ctx;
+    return core->whatif.stamp[node->id] == core->whatif.gen ? whole_view(core, node) : &node->view;
 }
 
 void st_whatif_put(st_core *core, const st_node *node, const st_job *job, const st_grant *grant,

@@ -93,14 +93,19 @@ void st_core_refresh_yielders(st_core *core)
     }
     sort(core, y);
     for (int owner = 0; owner <= 1; owner++) {
+        size_t accounts = core->tree->accounts.n;
         y->until_ms[owner] = ST_TIME_NEVER;
         st_vec_clear(&y->open[owner]);
-        for (size_t i = 0; i < y->all.n; i++) {
-            int64_t until = st_core_protected_until(core, y->all.v[i], owner);
-            if (until > core->now)
-                y->until_ms[owner] = ST_MIN(y->until_ms[owner], until);
-            else
-                st_vec_push(&y->open[owner], y->all.v[i]);
+        y->ends[owner] = st_xreallocarray(y->ends[owner], accounts, sizeof *y->ends[owner]);
+        for (size_t a = 0, i = 0; a < accounts; a++) {
+            for (; i < y->count[a]; i++) {
+                int64_t until = st_core_protected_until(core, y->all.v[i], owner);
+                if (until > core->now)
+                    y->until_ms[owner] = ST_MIN(y->until_ms[owner], until);
+                else
+                    st_vec_push(&y->open[owner], y->all.v[i]);
+            }
+            y->ends[owner][a] = y->open[owner].n;
         }
     }
 }
@@ -113,40 +118,60 @@ const st_job *st_core_first_yielder(const st_core *core, int32_t account)
 }
 
 /* Add the GPUs of a job to what its nodes could have free. */
-static void tally(st_core *core, const st_job *job)
+static void tally(st_core *core, const st_job *job, int32_t type)
 {
     st_whatif *w = &core->whatif;
+    if (job->type >= 0 && job->type != type)
+        return;
     for (int t = 0; t < job->tasks; t++) {
         const st_grant *g = &job->grants[t];
         if (w->due[g->node] != w->gen) {
             w->due[g->node] = w->gen;
             st_vec_push(&w->later, g->node);
-            w->views[g->node].free = core->fleet->nodes.v[g->node]->view.free;
+            w->could[g->node] = core->fleet->nodes.v[g->node]->view.free;
         }
-        w->views[g->node].free |= g->devs;
+        w->could[g->node] |= g->devs;
     }
 }
 
-bool st_core_yield_enough(st_core *core, const st_job *job, int32_t type, st_job *const *jobs,
-                          const int *which, int n)
+/* Whether a node that the job is on could have more room than it has. */
+static bool is_useful(const st_core *core, const st_job *job, int32_t type)
 {
+    if (job->type >= 0 && job->type != type)
+        return false;
+    for (int t = 0; t < job->tasks; t++)
+        if (core->whatif.could[job->grants[t].node])
+            return true;
+    return false;
+}
+
+bool st_core_yield_enough(st_core *core, const st_job *job, int32_t type, st_job *const *jobs,
+                          size_t n, uint8_t *ret_useful)
+{
+    memset(ret_useful, 1, n);
     if (job->shape.gpus == 0 || job->shape.level != ST_LEVEL_WHOLE || job->state != ST_JOB_PENDING)
         return true;
     const st_rooms *rooms = st_rooms_of(core->placer, job, type);
+    st_whatif *w = &core->whatif;
     int64_t room = st_rooms_total(rooms);
     st_whatif_begin(core, ST_WHEN_NEXT);
-    for (int i = 0; i < n; i++)
-        tally(core, jobs[which[i]]);
+    for (size_t i = 0; i < n; i++)
+        tally(core, jobs[i], type);
     for (size_t i = 0; i < core->leaving.n; i++)
-        tally(core, core->leaving.v[i]);
-    for (size_t i = 0; i < core->whatif.later.n && room < job->tasks; i++) {
-        const st_node *node = core->fleet->nodes.v[core->whatif.later.v[i]];
-        if (node->type != type || node->state != ST_NODE_READY)
-            continue;
-        int could = __builtin_popcount(core->whatif.views[node->id].free) / job->shape.gpus;
-        room += ST_MAX(could - st_rooms_at(rooms, node), 0);
+        tally(core, core->leaving.v[i], type);
+    for (size_t i = 0; i < w->later.n; i++) {
+        const st_node *node = core->fleet->nodes.v[w->later.v[i]];
+        int more = __builtin_popcount(w->could[node->id]) / job->shape.gpus;
+        more -=
+            node->type == type && node->state == ST_NODE_READY ? st_rooms_at(rooms, node) : more;
+        w->could[node->id] = more > 0;
+        room += ST_MAX(more, 0);
     }
-    st_vec_clear(&core->whatif.later);
+    st_vec_clear(&w->later);
+    /* Inside a node's NVLink domains it matters which GPUs are free, not only how many. */
+    bool nvlink = job->topo == ST_TOPO_NVLINK && job->topo_required;
+    for (size_t i = 0; i < n && room >= job->tasks && !nvlink; i++)
+        ret_useful[i] = is_useful(core, jobs[i], type);
     return room >= job->tasks;
 }
 
@@ -159,6 +184,8 @@ void st_core_yielders_done(st_core *core)
     st_vec_free(&y->open[1]);
     st_vec_free(&y->sorted);
     free(y->count);
+    free(y->ends[0]);
+    free(y->ends[1]);
     st_vec_free(&y->left);
     free(y->views);
 }

@@ -31,6 +31,8 @@ typedef struct st_rooms st_rooms;
 
 st_rooms *st_rooms_of(st_placer *placer, const st_job *job, int32_t type);
 void st_rooms_set(st_placer *placer, st_rooms *rooms, const st_node *node, const st_view *view);
+/* Whether an outline of a node (st_view_outline) says all they are counted from. */
+bool st_rooms_outlined(const st_rooms *rooms);
 /* Tasks that fit in all, and on one node. */
 int64_t st_rooms_total(const st_rooms *rooms);
 int st_rooms_at(const st_rooms *rooms, const st_node *node);

@@ -126,6 +126,11 @@ void st_rooms_set(st_placer *placer, st_rooms *rooms, const st_node *node, const
     put(rooms, (size_t)node->id, node->place, room_of(placer, rooms, node, view));
 }
 
+bool st_rooms_outlined(const st_rooms *rooms)
+{
+    return rooms->like.shape.gpus == 0 || rooms->like.shape.level == ST_LEVEL_WHOLE;
+}
+
 int64_t st_rooms_total(const st_rooms *rooms)
 {
     return rooms->total;
