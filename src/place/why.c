@@ -35,16 +35,16 @@ typedef ST_VEC(alike) census;
 /* Whoever may be seen as something else than it is stands for itself too. */
 static void take_census(st_placer *placer, const st_ask *ask, census *ret)
 {
-    st_kinds *k = &placer->kinds;
+    st_place_kinds *k = &placer->kinds;
     st_kinds_look(k, placer->fleet);
     for (size_t i = 0; i < k->n; i++) {
-        st_answer *at = k->of[i] && !ask->view ? &k->answers[k->of[i]] : NULL;
+        st_place_answer *at = k->of[i] && !ask->view ? &k->answers[k->of[i]] : NULL;
         if (at && at->look == k->look) {
             ret->v[at->value].many++;
             continue;
         }
         if (at)
-            *at = (st_answer){k->look, (int32_t)ret->n};
+            *at = (st_place_answer){k->look, (int32_t)ret->n};
         st_vec_push(ret, (alike){placer->fleet->nodes.v[i], 1});
     }
 }

@@ -112,6 +112,24 @@ static void test_an_empty_node(void **state)
     end(&w);
 }
 
+/* Two on devices of their own: look() compares the outline with the view. */
+static void test_outline_of_two(void **state)
+{
+    (void)state;
+    world w;
+    one a, b;
+    begin(&w);
+    make(&a, 1, ST_LEVEL_WHOLE, ST_JOB_RUNNING);
+    make(&b, 1, ST_LEVEL_WHOLE, ST_JOB_NOTIFIED);
+    b.grant.devs = 2;
+    settle(&w, &a);
+    settle(&w, &b);
+    assert_int_equal(look(&w, ST_WHEN_EITHER).free & 3, 0);
+    assert_int_equal(look(&w, ST_WHEN_NEXT).free & 3, 2);
+    assert_int_equal(look(&w, ST_WHEN_EMPTY).free & 3, 3);
+    end(&w);
+}
+
 /* Who counts when: device, CPU and RAM, for each kind of resident and each moment. */
 static void test_kinds_and_moments(void **state)
 {
@@ -456,11 +474,17 @@ static void test_view_add_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_empty_node),        cmocka_unit_test(test_kinds_and_moments),
-        cmocka_unit_test(test_either_is_the_larger), cmocka_unit_test(test_modes_that_clash),
-        cmocka_unit_test(test_paused_ram),           cmocka_unit_test(test_mps),
-        cmocka_unit_test(test_mixed_owners),         cmocka_unit_test(test_latency_critical),
-        cmocka_unit_test(test_oversubscription),     cmocka_unit_test(test_mig_occupancy),
+        cmocka_unit_test(test_an_empty_node),
+        cmocka_unit_test(test_outline_of_two),
+        cmocka_unit_test(test_kinds_and_moments),
+        cmocka_unit_test(test_either_is_the_larger),
+        cmocka_unit_test(test_modes_that_clash),
+        cmocka_unit_test(test_paused_ram),
+        cmocka_unit_test(test_mps),
+        cmocka_unit_test(test_mixed_owners),
+        cmocka_unit_test(test_latency_critical),
+        cmocka_unit_test(test_oversubscription),
+        cmocka_unit_test(test_mig_occupancy),
         cmocka_unit_test(test_view_add_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
