@@ -76,4 +76,13 @@ try 0 'account greedy changed' account set greedy --guarantee none
 class guaranteed || fail "with the promise gone the job is not what it was"
 try 0 '^lab  *gpu  *16  *16' quota lab
 
+# A gang larger than its floor: what is held is what is inside and what is borrowed.
+try 0 'changed' account set lab --guarantee gpu=12
+try 0 'made' account create wide --guarantee gpu=4
+try 0 '^j' submit --account wide --name gang --gpus 8 --limit 1h -- sleep 3600
+job=$(head -n 1 "$tmp/out")
+wait_for class burstable || fail "the gang does not start"
+try 0 '^wide  *gpu  *4  *4  *-  *8  *4  *4$' quota wide
+try 0 '"inside_gpu":4,"borrowed_gpu":4' quota wide -o json
+
 done_testing

@@ -91,7 +91,8 @@ const st_schema st_schemas_accounts[] = {
               "\"guaranteed\": {\"type\": \"object\", \"properties\": {\"gpu\": {\"type\": "
               "\"number\"}, \"cpu\": {\"type\": \"number\"}, \"ram_mib\": {\"type\": "
               "\"integer\"}}, \"additionalProperties\": true, \"description\": \"gpu over "
-              "all types, and each type by its name\"}, \"borrowed_gpu\": {\"type\": "
+              "all types, and each type by its name\"}, \"inside_gpu\": {\"type\": \"number\"}, "
+              "\"borrowed_gpu\": {\"type\": "
               "\"number\"}}, \"required\": [\"account\"]}"},
     {"Usage", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": "
               "\"string\"}, \"half_life_seconds\": {\"type\": \"number\"}, "

@@ -425,7 +425,7 @@ static int each(const account_flags *f, const char *what, bool tops, json_t **re
 
 static void resource_row(json_t *rows, const json_t *quota, const char *resource)
 {
-    static const char *const parts[] = {"guarantee", "floor", "max", "held", "guaranteed"};
+    static const char *const parts[] = {"guarantee", "floor", "max", "held"};
     json_t *row = json_object();
 
     json_object_set(row, "account", json_object_get(quota, "account"));
@@ -436,8 +436,10 @@ static void resource_row(json_t *rows, const json_t *quota, const char *resource
         if (v)
             json_object_set(row, parts[i], v);
     }
-    if (strcmp(resource, "gpu") == 0)
+    if (strcmp(resource, "gpu") == 0) {
+        json_object_set(row, "inside", json_object_get(quota, "inside_gpu"));
         json_object_set(row, "borrowed", json_object_get(quota, "borrowed_gpu"));
+    }
     json_array_append_new(rows, row);
 }
 
@@ -474,7 +476,7 @@ static int show_quota(void *ctx, st_err *err)
         {"FLOOR", "floor", ST_VIEW_NUM, NULL},
         {"MAX", "max", ST_VIEW_NUM, NULL},
         {"HELD", "held", ST_VIEW_NUM, NULL},
-        {"INSIDE", "guaranteed", ST_VIEW_NUM, NULL},
+        {"INSIDE", "inside", ST_VIEW_NUM, NULL},
         {"BORROWED", "borrowed", ST_VIEW_NUM, NULL},
         {0},
     };

@@ -48,6 +48,13 @@ int64_t st_share_borrowed_m(const st_tree *tree, int32_t account)
     return borrowed_gpu_m(a, &a->next);
 }
 
+int64_t st_share_inside_m(const st_tree *tree, int32_t account)
+{
+    const st_account *a = st_tree_account(tree, account);
+    return st_quota_has_gpu(&a->floor) ? a->now.gpu_m - borrowed_gpu_m(a, &a->now)
+                                       : ST_MIN(a->sure.gpu_m, a->now.gpu_m);
+}
+
 bool st_share_over_cpu(const st_tree *tree, int32_t account)
 {
     const st_account *a = st_tree_account(tree, account);

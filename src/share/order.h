@@ -30,6 +30,9 @@ int st_standing_cmp(st_standing a, st_standing b);
 
 /* Whether the account holds more than its floor promises, by GPU. */
 int64_t st_share_borrowed_m(const st_tree *tree, int32_t account);
+/* Of what it holds now, what is inside its floor, in whatever order and of whatever class; without a floor of its own,
+ * what is guaranteed by one above it. The rest is borrowed. */
+int64_t st_share_inside_m(const st_tree *tree, int32_t account);
 /* Whether it holds more CPU, or RAM, than it was promised; false where it was promised none. */
 bool st_share_over_cpu(const st_tree *tree, int32_t account);
 bool st_share_over_ram(const st_tree *tree, int32_t account);
