@@ -281,7 +281,8 @@ int st_entry_read(const char *text, size_t len, st_arena *arena, st_entry *ret, 
     bool good = read_fields(&r, &e);
     if (!good && credits_in_usage(&e, text, len))
         return st_fail(err, ST_EPARSE,
-                       "it credits lost work by a rule of before lost work had entries of its own, "
+                       "no entry of a book: it credits lost work by a rule of before lost work had "
+                       "entries of its own, "
                        "which this version does not read. Start the stintd that wrote this store "
                        "once more, save its bills (stint bill MONTH -o file), and begin with an "
                        "empty data folder");

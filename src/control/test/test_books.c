@@ -117,8 +117,11 @@ static void books_begin_where_they_were_not(void **state)
 static void a_clock_set_back_is_outlived(void **state)
 {
     world *w = *state;
-    st_cmd_credit credit = {
-        .who = owner, .account = "team", .reason = "sorry", .amount_udollars = 5000000};
+    st_cmd_credit credit = {.who = owner,
+                            .account = "team",
+                            .reason = "sorry",
+                            .amount_udollars = 5000000,
+                            .confirmed = true};
     st_err err = {0};
     seen book;
     uint64_t id;

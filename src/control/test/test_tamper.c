@@ -226,7 +226,7 @@ static void what_differs_is_said(void **state)
     } rows[] = {
         {"UPDATE jobs SET start_ms = start_ms + 1 WHERE id = 1", "is metered from"},
         {"UPDATE jobs SET end_ms = end_ms - 1 WHERE id = 2", "is metered until"},
-        {"UPDATE jobs SET gpu_m = 2000 WHERE id = 3", "is metered with 1000"},
+        {"UPDATE jobs SET gpu_m = 2000 WHERE id = 3", "has 2 GPUs and is metered with 1"},
         {"UPDATE jobs SET start_ms = -1 WHERE id = 1", "never started"},
         {"UPDATE jobs SET result = '{\"usage\":{\"held_gpu_ms\":99999999}}' WHERE id = 1",
          "agents counted 99999 s of its GPUs and 28800 s were metered"},

@@ -200,7 +200,7 @@ static void the_past_keeps_its_prices(void **state)
     refused(l, with_doc(ST_ENTRY_PLAN, "org", 3, OCT_1, doc.s), ST_EINVAL, "in the book of");
     st_entry e = with_doc(ST_ENTRY_PLAN, "ml", 2, OCT_1, doc.s);
     books_put(l, &e);
-    refused(l, with_doc(ST_ENTRY_PLAN, "ml", 3, OCT_1, doc.s), ST_EEXIST, "has a plan from");
+    refused(l, with_doc(ST_ENTRY_PLAN, "ml", 3, OCT_1, doc.s), ST_EEXIST, "already has a plan");
 }
 
 static st_entry close_of(const st_ledger *l, const char *account)
