@@ -366,18 +366,17 @@ static void put_lines(const st_bill *bill, bool credits, st_strbuf *out)
     st_strbuf_add(out, "</table></section>");
 }
 
+/* A page that names its own key would prove itself to anybody who forges both. */
 static void put_foot(const st_bill *bill, const st_export_about *about, st_strbuf *out)
 {
     st_strbuf_add(out,
                   "<section class=proof><h2>How to verify this bill</h2><p>This page is for "
-                  "reading. The bill itself is a file that proves itself: it has every entry that "
+                  "reading and proves nothing. The bill itself is a file: it has every entry that "
                   "is added up here, the prices, and signed hashes of the books. Download it and "
-                  "run, on any machine and offline:</p><pre>stint bill verify");
-    if (about->key) {
-        st_strbuf_add(out, " --key ");
-        st_hex_write(about->key, 32, out);
-    }
-    st_strbuf_add(out, " FILE</pre><p>Every amount is a whole number of millionths of ");
+                  "run, on any machine and offline:</p><pre>stint bill verify --key KEY FILE</pre>"
+                  "<p>KEY is the cluster's public key, from somewhere else than this page: as you "
+                  "have kept it since your first bill, or as your provider publishes it.</p>"
+                  "<p>Every amount is a whole number of millionths of ");
     st_quote_html(out, about->currency);
     st_strbuf_addf(out,
                    "; remainders are carried from one posting to the next and never lost.%s</p>"

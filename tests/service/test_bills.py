@@ -92,6 +92,14 @@ def long_answers(stintd):
     check(owner.get("/v1/" + form).text == plain.text, "and it is all there again")
 
 
+def a_page_is_no_proof(stintd):
+    """A page that named the key it is verified with would prove itself to whoever forges both."""
+    key = stintd.owner.get("/v1/billing").json["key"]
+    page = stintd.owner.get("/v1/bills/open?format=html&account=team").text
+    check(len(key) == 64 and key not in page, "the page hands out its key")
+    check("stint bill verify --key KEY FILE" in page and "proves nothing" in page, "it says how to verify: %s", page[-900:])
+
+
 def usage_is_the_bill(stintd):
     """By whatever it is added up, at any moment, with what runs and what has ended."""
     owner = stintd.owner
@@ -117,6 +125,7 @@ def run(program):
     try:
         make(stintd)
         long_answers(stintd)
+        a_page_is_no_proof(stintd)
         usage_is_the_bill(stintd)
         secret = token(stintd.owner, "team", "u", "viewer")["token"]
         list_, seen, wrong = storm(stintd, secret, 24, 20)
