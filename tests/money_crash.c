@@ -261,6 +261,7 @@ static void act_plan(world *w)
 static void act_credit(world *w)
 {
     st_cmd_credit cmd = {.who = owner,
+                         .confirmed = true,
                          .account = "team1",
                          .reason = "kindness",
                          .amount_udollars = 1 + (int64_t)below(w, 100)};
