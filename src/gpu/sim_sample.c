@@ -313,7 +313,10 @@ int st_sim_procs(st_gpu *g, int gpu, st_gpu_proc *buf, size_t room, size_t *ret_
     const sim_gpu *own = &s->gpu[gpu];
 
     pthread_mutex_lock(&s->lock);
-    int r = st_sim_lost(s, gpu, err);
+    int r =
+        st_sim_control_read(s, err); /* who is there is asked of the moment, as of a real driver */
+    if (r == 0)
+        r = st_sim_lost(s, gpu, err);
     for (size_t i = 0; r == 0 && i < own->loads.n && i < room; i++) {
         const sim_load *l = &own->loads.v[i];
         buf[i] = (st_gpu_proc){
