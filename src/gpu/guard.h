@@ -3,7 +3,8 @@
  * while. As long as a call hangs, all others are refused at once with -ST_EDOWN and its name; when it comes back, the
  * driver is as good as before. What a call that was given up brings is thrown away.
  *
- * The caller waits for one limit at most, whatever the driver does.
+ * The caller waits for one limit at most, whatever the driver does. There is one caller at a time: a second would be
+ * told that the first one's call hangs.
  */
 #ifndef ST_GPU_GUARD_H
 #define ST_GPU_GUARD_H
