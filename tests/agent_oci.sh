@@ -40,6 +40,11 @@ becomes "$job" failed
 try 0 'memory' show "$job"
 submit --name absent --gpus 1 --limit 1m -- /no/such/program
 becomes "$job" failed
+try 0 'Exit status  *127' show "$job"
+grep -q 'command not found' "$tmp/out" || fail "nothing says that the command is not there"
+submit --name text --gpus 1 --limit 1m -- /etc/passwd
+becomes "$job" failed
+try 0 'Exit status  *126' show "$job"
 
 # ---- a gang that talks to itself --------------------------------------------------------------
 

@@ -126,7 +126,7 @@ try 0 'is done' run --gpus 1 --sim-run 1s -- true
 grep -q 'started on' "$tmp/out" || fail "run: no log: $(cat "$tmp/out")"
 try 7 'failed with status 7' run --gpus 1 --sim-run 1s --sim-exit 7 -- false
 try 3 'status 3' submit --wait --gpus 1 --sim-run 1s --sim-exit 3 -- false
-try 124 'timeout' run --gpus 1 --sim-run 1h --limit 1s -- sleep 9
+try 124 'ended at its time limit' run --gpus 1 --sim-run 1h --limit 1s -- sleep 9
 try 0 'started on' logs "$("$stint" submit --gpus 1 --sim-run 30s -- x 2>/dev/null)"
 
 # Ctrl-C asks, a second one cancels.

@@ -129,6 +129,7 @@ static void take_end(st_task *t, const st_run_task *now)
     if (now->why == ST_RUN_WHY_START) {
         st_task_unstarted(t, now->ended_boot_ms, now->node_fault,
                           now->text[0] ? now->text : "it could not be started");
+        t->exit_code = ST_MAX(now->status, 0); /* 127: command not found, as shells say it */
         return;
     }
     /* While we were away. */

@@ -101,7 +101,8 @@ static void task_json(const st_host *h, const st_task *t, bool log_down, st_strb
         st_strbuf_addf(out, ",\"ended_ms\":%" PRId64, t->ended_ms + h->wall_of_ms);
     if (t->phase == ST_PHASE_ENDED && t->exit_signal && !first)
         st_strbuf_addf(out, ",\"signal\":%d", t->exit_signal);
-    else if (t->phase == ST_PHASE_ENDED && !first)
+    else if ((t->phase == ST_PHASE_ENDED || (t->phase == ST_PHASE_UNSTARTED && t->exit_code)) &&
+             !first)
         st_strbuf_addf(out, ",\"exit_code\":%d", t->exit_code);
     if (t->phase == ST_PHASE_ENDED && !first && (t->asked || t->stopped || t->killed || t->fenced))
         st_strbuf_add(out, ",\"stopped\":true");

@@ -73,7 +73,9 @@ const st_schema st_schemas_fleet[] = {
              "\"string\"}}}, \"required\": [\"name\", \"pool\", \"state\"]}"},
     {"DeviceMap",
      "{\"type\": \"object\", \"properties\": {\"runs\": {\"type\": \"array\", \"items\": "
-     "{\"type\": \"array\"}}, \"nodes\": {\"type\": \"array\", \"items\": {\"type\": "
+     "{\"type\": \"array\", \"description\": \"GPU type, GPUs of a node, nodes in a row\", "
+     "\"items\": {\"type\": [\"string\", \"integer\"]}, \"minItems\": 3, \"maxItems\": 3}}, "
+     "\"nodes\": {\"type\": \"array\", \"items\": {\"type\": "
      "\"string\"}}, \"devices\": {\"type\": \"string\"}}, \"required\": [\"runs\", "
      "\"nodes\", \"devices\"]}"},
     {"NodeList", "{\"type\": \"object\", \"properties\": {\"nodes\": {\"type\": \"array\", "

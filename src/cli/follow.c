@@ -73,6 +73,8 @@ static void tell_state(follower *f, const json_t *job)
     if (strcmp(state, "failed") == 0) {
         fprintf(f->cli->errors, "failed with status %d%s%s\n", st_job_status(job),
                 st_view_text(job, "reason")[0] ? ": " : "", st_view_text(job, "reason"));
+    } else if (strcmp(state, "timeout") == 0) {
+        fprintf(f->cli->errors, "ended at its time limit\n");
     } else {
         if (!st_job_over(state))
             st_job_where(job, &where);

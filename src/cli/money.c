@@ -368,7 +368,9 @@ const st_cli_verb st_cli_price_verbs[] = {
     {"publish", "Publish a price book", "[OPTION...] FILE",
      "Valid from now on, or from the time in the file. Past usage keeps its price.\n",
      .fn = price_publish, .options = answer_options,
-     .example = "  stint price publish prices.yaml\n"},
+     .example = "  printf 'prices: 2027\\nfrom: 2027-01-01\\ngpu: {\"*\": {reserved: 1.80, burst: "
+                "2.20}}\\n' >prices.yaml\n"
+                "  stint price publish prices.yaml\n"},
     {0},
 };
 

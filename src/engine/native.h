@@ -65,13 +65,14 @@ typedef struct st_agent_task {
     uint64_t job; /* 0: a job this stintd cannot know */
     int stay, task;
     st_task_state state;
-    int exit_code, signal; /* of ST_TASK_EXITED; signal 0: none */
-    int64_t ended_ms;      /* by the agent's clock; 0: not said */
-    const char *reason;    /* NULL: none */
-    bool odd;              /* it ended as no process can; what is here was made of that */
-    bool node_fault;       /* it failed for the node's reasons, not the job's */
-    bool stopped;          /* its agent had told it to end, or killed it */
-    st_used used;          /* so far, over this stay */
+    int exit_code,
+        signal; /* of ST_TASK_EXITED; signal 0: none; the code of ST_TASK_UNSTARTED too, 0: none */
+    int64_t ended_ms;   /* by the agent's clock; 0: not said */
+    const char *reason; /* NULL: none */
+    bool odd;           /* it ended as no process can; what is here was made of that */
+    bool node_fault;    /* it failed for the node's reasons, not the job's */
+    bool stopped;       /* its agent had told it to end, or killed it */
+    st_used used;       /* so far, over this stay */
     st_scrub scrub;
 } st_agent_task;
 

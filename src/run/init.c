@@ -53,8 +53,9 @@ static _Noreturn void run_command(char **argv, const sigset_t *mask)
     sigprocmask(SIG_SETMASK, mask, NULL);
     tell(ST_INIT_STARTED, 0);
     execvp(argv[0], argv);
-    tell(ST_INIT_NO_EXEC, errno);
-    _exit(errno == ENOENT ? 127 : 126);
+    int why = errno;
+    tell(ST_INIT_NO_EXEC, why);
+    _exit(why == ENOENT ? 127 : 126);
 }
 
 /* Adds what the job's variables are to the environment; they stay where they are mapped. False: they cannot be read. */

@@ -363,8 +363,12 @@ static void on_word(shim *s)
         break;
     case ST_INIT_NO_EXEC:
         s->task.why = ST_RUN_WHY_START;
-        snprintf(s->task.text, sizeof(s->task.text), "the command cannot be executed: %s",
-                 strerror(word.value));
+        if (word.value == ENOENT)
+            snprintf(s->task.text, sizeof(s->task.text),
+                     "command not found, or the interpreter it names");
+        else
+            snprintf(s->task.text, sizeof(s->task.text), "the command cannot be executed: %s",
+                     strerror(word.value));
         break;
     case ST_INIT_EXITED:
         s->task.status = WIFEXITED(word.value) ? WEXITSTATUS(word.value) : -1;

@@ -208,20 +208,26 @@ if (!result.valid) { console.log(JSON.stringify(result.errors)); process.exit(1)
 """
 
 
-def check_openapi(stintd, document):
-    """Fetched once into a cache of the user; without npm or a network it is left out."""
-    cache = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")),
-                         "stint-tests", "openapi-validator")
+def fetched(name, program, *packages):
+    """Fetched once into a cache of the user: the folder, and None; or None, and why it is left out."""
+    cache = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "stint-tests", name)
     if not shutil.which("npm") or not shutil.which("node"):
-        return "npm is not there"
-    if not os.path.isdir(os.path.join(cache, "node_modules", "@seriousme")):
+        return None, "npm is not there"
+    if not os.path.exists(os.path.join(cache, "node_modules", program)):
         try:
             os.makedirs(cache, exist_ok=True)
-            subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix",
-                            cache, VALIDATOR], check=True, capture_output=True, timeout=90)
+            subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", cache, *packages],
+                           check=True, capture_output=True, timeout=120)
         except (OSError, subprocess.SubprocessError):
             shutil.rmtree(cache, ignore_errors=True)
-            return "the validator of OpenAPI could not be fetched"
+            return None, f"{packages[0]} could not be fetched"
+    return cache, None
+
+
+def check_openapi(stintd, document):
+    cache, why = fetched("openapi-validator", "@seriousme", VALIDATOR)
+    if not cache:
+        return why
     with open(os.path.join(cache, "check.mjs"), "w") as f:
         f.write(CALL)
     file = os.path.join(stintd.dir, "openapi.json")
@@ -257,19 +263,10 @@ export async function submit(): Promise<string> {
 
 
 def check_client(stintd, document):
-    """A generated client of TypeScript compiles; fetched once, left out without npm or a network."""
-    cache = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")),
-                         "stint-tests", "openapi-client")
-    if not shutil.which("npm") or not shutil.which("node"):
-        return "npm is not there"
-    if not os.path.isdir(os.path.join(cache, "node_modules", "openapi-fetch")):
-        try:
-            os.makedirs(cache, exist_ok=True)
-            subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix",
-                            cache, *CLIENT], check=True, capture_output=True, timeout=120)
-        except (OSError, subprocess.SubprocessError):
-            shutil.rmtree(cache, ignore_errors=True)
-            return "the maker of clients could not be fetched"
+    """A generated client of TypeScript compiles."""
+    cache, why = fetched("openapi-client", "openapi-fetch", *CLIENT)
+    if not cache:
+        return why
     tools = os.path.join(cache, "node_modules", ".bin")
     work = os.path.join(cache, "work-%d" % os.getpid())
     os.makedirs(work)
@@ -286,6 +283,22 @@ def check_client(stintd, document):
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return "a client of TypeScript compiles"
+
+
+def check_spectral(stintd, document):
+    """The linter that many of our users' gateways and portals run."""
+    cache, why = fetched("openapi-lint", ".bin/spectral", "@stoplight/spectral-cli@6.16.3")
+    if not cache:
+        return why
+    files = {"openapi.json": json.dumps(document), "rules.yaml": 'extends: ["spectral:oas"]\n'}
+    for name, text in files.items():
+        with open(os.path.join(stintd.dir, name), "w") as f:
+            f.write(text)
+    done = subprocess.run([os.path.join(cache, "node_modules", ".bin", "spectral"), "lint", "--fail-severity", "hint",
+                           "--ruleset", os.path.join(stintd.dir, "rules.yaml"),
+                           os.path.join(stintd.dir, "openapi.json")], capture_output=True, text=True, timeout=120)
+    check(done.returncode == 0, "spectral: %s", (done.stdout + done.stderr)[:3000])
+    return "spectral has nothing to say"
 
 
 def check_alerts():
@@ -310,7 +323,7 @@ def run(program):
         some = [tokens[name] for name in ("root", "omar", "ada", "audrey")]
         answers = check_answers(stintd, some, document)
         said = [check_metrics(stintd, some), check_openapi(stintd, document),
-                check_client(stintd, document), check_alerts()]
+                check_client(stintd, document), check_spectral(stintd, document), check_alerts()]
         print(f"{examples} examples hold, {answers} answers fit their schemas; " + "; ".join(said))
     finally:
         stintd.stop()
