@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -65,6 +66,14 @@ static void set_aside(st_host *h, uint64_t bytes)
     close(fd);
     if (!h->reserved)
         unlink(path);
+}
+
+void st_host_disk_open(st_host *h)
+{
+    char path[PATH_MAX];
+    struct stat s;
+
+    h->reserved = path_of(h, path) && lstat(path, &s) == 0 && S_ISREG(s.st_mode) && s.st_blocks > 0;
 }
 
 bool st_host_disk_give(st_host *h)

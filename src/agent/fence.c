@@ -52,17 +52,22 @@ int st_lease_save(const char *dir, const st_run_lease *lease, st_err *err)
 
 /* ---- starting it --------------------------------------------------------------------------------- */
 
-/* The lock, or -1 when somebody has it. */
+/* The lock, or -1: with EWOULDBLOCK when somebody has it. */
 static int take_lock(const char *dir)
 {
     char path[PATH_MAX];
     int fd;
 
-    if (snprintf(path, sizeof path, "%s/" LOCK_FILE, dir) >= (int)sizeof path)
+    if (snprintf(path, sizeof path, "%s/" LOCK_FILE, dir) >= (int)sizeof path) {
+        errno = ENAMETOOLONG;
         return -1;
+    }
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int was = errno;
+
         close(fd);
+        errno = was;
         fd = -1;
     }
     return fd;
@@ -105,8 +110,10 @@ int st_fence_ensure(const char *dir, st_err *err)
     if (rest_path(dir, rest))
         unlink(rest);
     lock = take_lock(dir);
-    if (lock < 0)
+    if (lock < 0 && errno == EWOULDBLOCK)
         return 0; /* it is there */
+    if (lock < 0)
+        return st_fail(err, ST_EIO, "%s/" LOCK_FILE ": %s", dir, strerror(errno));
     close(lock);
     pid = fork();
     if (pid == 0) {

@@ -297,6 +297,7 @@ int st_host_open(st_host *h, st_err *err)
         r = st_host_mps_open(h, err);
     if (r < 0)
         return r;
+    st_host_disk_open(h);
     st_host_data_open(h);
     h->notices = h->exec->ops->real ? st_notices_new(h->process->poll) : NULL;
     lease = st_lease_load(h->dir);

@@ -150,7 +150,7 @@ typedef struct st_run_conf {
     int64_t image_ms; /* to read and unpack one; default: 10 minutes */
 } st_run_conf;
 
-/* The end of a node's lease, in a file that its agent writes: BOOT-ID END keep|kill. It is of this boot or
+/* The end of a node's lease, in a file that its agent writes: BOOT-ID END keep|kill DNE. It is of this boot or
  * it is none. Supervisors end their tasks when it is over, whoever else is dead. */
 typedef struct st_run_lease {
     int64_t end_ms; /* boot clock; 0: there is none */

@@ -2,12 +2,14 @@
 #include "run/runtime.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mount.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -87,7 +89,7 @@ int st_runtime_prepare(const st_run_conf *conf, st_run *ret, st_err *err)
     return 0;
 }
 
-static int write_try(const st_run *run, const char *dir, st_err *err)
+static int write_try(const st_run *run, const char *dir, const char *name, st_err *err)
 {
     static const char *const command[] = {"/run/stint/init", "--check", NULL};
     const st_run_spec spec = {.id = "try",
@@ -102,7 +104,7 @@ static int write_try(const st_run *run, const char *dir, st_err *err)
     ST_CLEANUP(st_os_jsonp) json_t *config = NULL;
     int r;
 
-    snprintf(group, sizeof(group), "%s/%s-%d", run->cgroup_root, ST_RUN_TRY, (int)getpid());
+    snprintf(group, sizeof(group), "%s/%s", run->cgroup_root, name);
     const st_bundle_place place = {.rootfs = root,
                                    .inject = inject,
                                    .init = run->init,
@@ -121,31 +123,63 @@ static int write_try(const st_run *run, const char *dir, st_err *err)
     return st_os_write_json(config_path, config, err);
 }
 
-int st_runtime_try(const st_run *run, const char *path, st_err *err)
+/* A tmpfs that nobody else sees, over a folder that is there: a full disk says nothing about a runtime, and nothing of a
+ * trial is left on it. */
+static int hide(const char *over, st_err *err)
 {
-    char dir[PATH_MAX], root[PATH_MAX], name[64], said[512];
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", over, "tmpfs", MS_NODEV | MS_NOSUID, "mode=0700,size=4m") != 0)
+        return st_fail(err, ST_EDOWN, "a tmpfs cannot be mounted: %s", strerror(errno));
+    return 0;
+}
+
+/* In a child. */
+static int try_alone(const st_run *run, const char *path, const char *name, st_err *err)
+{
+    char top[PATH_MAX], dir[PATH_MAX], root[PATH_MAX], said[512];
+    const char *argv[] = {path, "--root", root, "run", "--bundle", dir, name, NULL};
+    const char *clean[] = {path, "--root", root, "delete", "--force", name, NULL};
     int r;
 
-    snprintf(name, sizeof(name), "%s-%d", ST_RUN_TRY, (int)getpid());
-    if ((r = st_os_path(dir, err, "%s/%s", run->state_dir, name)) != 0 ||
-        (r = st_os_path(root, err, "%s/runtime", run->state_dir)) != 0)
+    if ((r = st_os_path(top, err, "%s/runtime", run->state_dir)) != 0 ||
+        (r = st_os_path(dir, err, "%s/bundle", top)) != 0 ||
+        (r = st_os_path(root, err, "%s/root", top)) != 0 || (r = hide(top, err)) != 0 ||
+        (r = write_try(run, dir, name, err)) != 0)
         return r;
-    r = write_try(run, dir, err);
-    if (r == 0) {
-        const char *argv[] = {path, "--root", root, "run", "--bundle", dir, name, NULL};
-        int status = st_os_run(argv, said, sizeof(said));
-
-        said[strcspn(said, "\n")] = '\0';
-        if (status != 0) {
-            const char *clean[] = {path, "--root", root, "delete", "--force", name, NULL};
-
-            r = st_fail(err, ST_EDOWN, "%s cannot run a container here: %s", path,
-                        said[0] ? said : "it gave no reason");
-            (void)st_os_run(clean, said, sizeof(said));
-        }
-    }
-    (void)st_os_remove_tree(dir, NULL);
+    if (st_os_run(argv, said, sizeof(said)) == 0)
+        return 0;
+    said[strcspn(said, "\n")] = '\0';
+    r = st_fail(err, ST_EDOWN, "%s cannot run a container here: %s", path,
+                said[0] ? said : "it gave no reason");
+    (void)st_os_run(clean, said, sizeof(said));
     return r;
+}
+
+int st_runtime_try(const st_run *run, const char *path, st_err *err)
+{
+    char name[64];
+    st_err why = {0};
+    int pipes[2], status;
+    ssize_t n;
+    pid_t pid;
+
+    snprintf(name, sizeof(name), "%s-%d", ST_RUN_TRY, (int)getpid());
+    if (pipe2(pipes, O_CLOEXEC) != 0)
+        return st_fail(err, ST_EDOWN, "%s cannot be tried: %s", path, strerror(errno));
+    pid = fork();
+    if (pid == 0) {
+        (void)try_alone(run, path, name, &why);
+        _exit(write(pipes[1], &why, sizeof(why)) != (ssize_t)sizeof(why));
+    }
+    close(pipes[1]);
+    while ((n = pid > 0 ? read(pipes[0], &why, sizeof(why)) : -1) < 0 && errno == EINTR)
+        ;
+    close(pipes[0]);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (n != (ssize_t)sizeof(why))
+        return st_fail(err, ST_EDOWN, "%s cannot be tried: no answer came", path);
+    return why.code ? st_fail(err, why.code, "%s", why.msg) : 0;
 }
 
 static int pick(st_run *run, st_err *err)

@@ -510,6 +510,15 @@ static void drain(shim *s)
     }
 }
 
+/* Killed when the lease was over: it was for that, even if a full disk took no word of it. */
+static bool lease_killed(const shim *s)
+{
+    st_run_lease now = st_run_lease_load(s->plan.lease);
+
+    return s->task.signal == SIGKILL && !now.keep && now.end_ms > 0 &&
+           s->task.ended_boot_ms > now.end_ms;
+}
+
 /* Why it ended, from the strongest reason to the weakest. */
 static void find_why(shim *s)
 {
@@ -522,6 +531,9 @@ static void find_why(shim *s)
     if (st_kill_read(s->dir, reason)) {
         t->why = ST_RUN_WHY_KILLED;
         snprintf(t->text, sizeof(t->text), "%s", reason);
+    } else if (lease_killed(s)) {
+        t->why = ST_RUN_WHY_KILLED;
+        snprintf(t->text, sizeof(t->text), "%s", ST_RUN_LEASE_REASON);
     } else if (s->over_time && st_deadline_read(s->dir, &(int64_t){0})) {
         t->why = ST_RUN_WHY_TIME;
         snprintf(t->text, sizeof(t->text), "ran longer than its time limit as it was set last");
