@@ -423,17 +423,22 @@ static int each(const account_flags *f, const char *what, bool tops, json_t **re
     return r;
 }
 
-static void resource_row(json_t *rows, const json_t *quota, const char *resource)
+/* People read memory as they type it, 64Gi; programs get the number, and a name that has its unit. */
+static void resource_row(json_t *rows, const json_t *quota, const char *resource, bool people)
 {
     static const char *const parts[] = {"guarantee", "floor", "max", "held"};
+    bool memory = people && strcmp(resource, "ram_mib") == 0;
     json_t *row = json_object();
+    char buf[ST_FMT_MAX];
 
     json_object_set(row, "account", json_object_get(quota, "account"));
-    json_object_set_new(row, "resource", json_string(resource));
+    json_object_set_new(row, "resource", json_string(memory ? "ram" : resource));
     for (size_t i = 0; i < ST_ARRAY_LEN(parts); i++) {
         json_t *v = json_object_get(json_object_get(quota, parts[i]), resource);
 
-        if (v)
+        if (v && memory && json_is_integer(v))
+            json_object_set_new(row, parts[i], json_string(st_fmt_mib(buf, json_integer_value(v))));
+        else if (v)
             json_object_set(row, parts[i], v);
     }
     if (strcmp(resource, "gpu") == 0) {
@@ -444,7 +449,7 @@ static void resource_row(json_t *rows, const json_t *quota, const char *resource
 }
 
 /* A row per resource that is promised, bounded or held. */
-static json_t *quota_rows(const json_t *all)
+static json_t *quota_rows(const json_t *all, bool people)
 {
     static const char *const parts[] = {"guarantee", "max", "held"};
     json_t *rows = json_array(), *quota, *v;
@@ -461,7 +466,7 @@ static json_t *quota_rows(const json_t *all)
                                 v) if (p < 2 ||
                                        st_view_milli(json_object_get(quota, parts[p]), key) != 0)
                 json_object_set_new(seen, key, json_true());
-        json_object_foreach(seen, key, v) resource_row(rows, quota, key);
+        json_object_foreach(seen, key, v) resource_row(rows, quota, key, people);
         json_decref(seen);
     }
     return rows;
@@ -487,7 +492,7 @@ static int show_quota(void *ctx, st_err *err)
     if (r < 0)
         return r;
     if (f->format != ST_CLI_JSON) {
-        rows = quota_rows(all);
+        rows = quota_rows(all, f->format == ST_CLI_TABLE);
         st_view_rows(f->cli, f->format, rows, quota_columns);
         json_decref(rows);
     }

@@ -130,6 +130,9 @@ static int put_forecast(st_cli *cli, st_client *client, const money_flags *f, co
         {"At its end", "expected", ST_VIEW_FN, month_end},
         {0},
     };
+    /* As wide as what stands above it. */
+    static const st_view_column end[] = {{"At its end      ", "expected", ST_VIEW_FN, month_end},
+                                         {0}};
     static const st_view_column columns[] = {
         {"DAY", "day", ST_VIEW_TEXT, NULL},
         {"GPU HOURS", "gpu_hours", ST_VIEW_NUM, NULL},
@@ -154,7 +157,7 @@ static int put_forecast(st_cli *cli, st_client *client, const money_flags *f, co
         fputc('\n', cli->out);
         st_view_rows(cli, f->format, json_object_get(doc, "days"), columns);
     } else {
-        st_view_facts(cli, doc, &facts[3]);
+        st_view_facts(cli, doc, end);
     }
     json_decref(doc);
     return 0;
