@@ -57,38 +57,54 @@ static void gpu_seconds(const st_bill *bill, st_metrics *m)
     }
 }
 
-static void sample(st_metrics *m, const char *account, const char *what, int64_t udollars)
+typedef struct budget_view {
+    st_metrics *m;
+    const st_tree *tree;
+    int32_t root; /* the caller's */
+} budget_view;
+
+static void sample(const budget_view *v, const char *account, const char *what, int64_t udollars)
 {
+    int32_t id = st_tree_find(v->tree, account);
+    const st_account *a = id >= 0 ? st_tree_account(v->tree, id) : NULL;
+    st_metrics *m = v->m;
+
     if (udollars == ST_UNSET)
         return;
     st_metrics_label(m, "account", account);
+    st_metrics_label(m, "parent",
+                     !a || id == v->root || a->parent == ST_ROOT
+                         ? ""
+                         : st_tree_account(v->tree, a->parent)->name);
     st_metrics_label(m, "what", what);
     st_metrics_micro(m, udollars);
 }
 
 static void add_budget(void *ctx, const char *account, const st_budget_state *s)
 {
-    st_metrics *m = ctx;
+    const budget_view *v = ctx;
 
-    sample(m, account, "cap", s->cap);
-    sample(m, account, "budget", s->budget);
-    sample(m, account, "spent", s->spent);
-    sample(m, account, "held", s->held);
-    sample(m, account, "reserved", s->reserved);
-    sample(m, account, "left", s->cap == ST_UNSET ? ST_UNSET : s->left);
+    sample(v, account, "cap", s->cap);
+    sample(v, account, "budget", s->budget);
+    sample(v, account, "spent", s->spent);
+    sample(v, account, "held", s->held);
+    sample(v, account, "reserved", s->reserved);
+    sample(v, account, "left", s->cap == ST_UNSET ? ST_UNSET : s->left);
 }
 
 /* Of accounts that have one: the rest is in their costs. */
-static int budgets(const st_question *q, st_metrics *m, st_err *err)
+static int budgets(const st_question *q, const st_core *core, st_metrics *m, st_err *err)
 {
+    budget_view v = {m, st_core_tree(core), st_question_root(q, core)};
+
     st_metrics_family(
         m, "stint_account_budget_dollars", ST_METRIC_GAUGE,
         "Of accounts with a cap or a budget, with those below them: what it is, and what is "
         "spent, on hold for jobs, reserved for floors and left of it this month.");
-    return st_tx_budgets(q->tx, q->who.account, add_budget, m, err);
+    return st_tx_budgets(q->tx, q->who.account, add_budget, &v, err);
 }
 
-int st_money_metrics(const st_question *q, st_metrics *m, st_err *err)
+int st_money_metrics(const st_question *q, const st_core *core, st_metrics *m, st_err *err)
 {
     st_bill bill = {0};
     int r = st_tx_bill(q->tx, q->who.account, NULL, &bill, err);
@@ -98,5 +114,5 @@ int st_money_metrics(const st_question *q, st_metrics *m, st_err *err)
     costs(&bill, m);
     gpu_seconds(&bill, m);
     st_bill_done(&bill);
-    return budgets(q, m, err);
+    return budgets(q, core, m, err);
 }

@@ -8,6 +8,6 @@
 #include "http/metrics.h"
 
 /* Costs, GPU time and budgets of the caller's subtree, this month so far. In the loop. */
-int st_money_metrics(const st_question *q, st_metrics *m, st_err *err);
+int st_money_metrics(const st_question *q, const st_core *core, st_metrics *m, st_err *err);
 
 #endif

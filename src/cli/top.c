@@ -40,17 +40,18 @@ static json_t *account_row(json_t *rows, const char *name)
     return row;
 }
 
-/* stint_account_gpus_held{account="vision"} 52 */
+/* stint_account_gpus_held{account="vision",parent="acme"} 52; more labels may follow the first. */
 static void read_sample(json_t *rows, const char *line, const char *family, const char *key)
 {
     char name[256], number[ST_FMT_MAX];
+    const char *close = memmem(line, strcspn(line, "\n"), "} ", 2);
     json_t *row;
     int64_t n;
 
-    if (strncmp(line, family, strlen(family)) != 0)
+    if (strncmp(line, family, strlen(family)) != 0 || !close)
         return;
-    if (sscanf(line + strlen(family), "{account=\"%255[^\"]\"} %31s", name, number) != 2 ||
-        st_parse_milli(number, 0, INT64_MAX, &n, NULL) < 0)
+    if (sscanf(line + strlen(family), "{account=\"%255[^\"]\"", name) != 1 ||
+        sscanf(close, "} %31s", number) != 1 || st_parse_milli(number, 0, INT64_MAX, &n, NULL) < 0)
         return;
     row = account_row(rows, name);
     if (row)

@@ -19,6 +19,7 @@
 #include "control/allowance.h"
 #include "control/directory.h"
 #include "control/images.h"
+#include "control/tally.h"
 #include "core/core.h"
 #include "engine/engine.h"
 #include "store/store.h"
@@ -440,5 +441,7 @@ typedef struct st_control_stats {
     bool ready;
 } st_control_stats;
 void st_control_stats_get(st_control *ctl, st_control_stats *ret);
+/* What became of the jobs of one account, without those below it, since this stintd started; adds to *ret. */
+void st_control_tally(st_control *ctl, int32_t account, st_job_counts *ret);
 
 #endif

@@ -541,6 +541,11 @@ void st_control_stats_get(st_control *ctl, st_control_stats *ret)
     pthread_mutex_unlock(&ctl->lock);
 }
 
+void st_control_tally(st_control *ctl, int32_t account, st_job_counts *ret)
+{
+    st_tallies_get(ctl->tallies, account, ret);
+}
+
 int st_control_new(const st_control_options *options, st_control **ret, st_err *err)
 {
     st_control *ctl = st_xcalloc(1, sizeof *ctl);
@@ -549,6 +554,7 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
 
     ctl->options = *options;
     ctl->lanes = st_lanes_new();
+    ctl->tallies = st_tallies_new();
     ctl->dir = st_directory_new();
     ctl->images = st_images_new(ctl->dir);
     ctl->allowance = st_allowance_new(options->quota, options->quota_total);
@@ -638,6 +644,7 @@ void st_control_free(st_control *ctl)
     st_vec_free(&ctl->over);
     st_vec_free(&ctl->words);
     st_lanes_free(ctl->lanes);
+    st_tallies_free(ctl->tallies);
     pthread_cond_destroy(&ctl->wake);
     pthread_mutex_destroy(&ctl->lock);
     free(ctl);

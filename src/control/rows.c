@@ -467,6 +467,15 @@ static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
     ctl->options.listen(ctl->options.ctx, &n);
 }
 
+/* A job that started and had to wait again in one transaction has waited for nothing in between. */
+static void count(st_control *ctl, const st_effect *fx, const st_live *live)
+{
+    const st_job *job = st_core_job(ctl->core, fx->job);
+
+    st_tallies_add(ctl->tallies, st_tree_find(st_core_tree(ctl->core), live->account), fx,
+                   job ? job->queued_ms : live->submit_ms);
+}
+
 void st_rows_tell(st_tx *tx)
 {
     st_control *ctl = tx->ctl;
@@ -482,6 +491,8 @@ void st_rows_tell(st_tx *tx)
         if (fx->kind == ST_FX_NODE)
             st_control_tell_node(ctl, fx->node);
         tell(ctl, fx, live);
+        if (live)
+            count(ctl, fx, live);
     }
     st_vec_clear(&ctl->words);
 }

@@ -145,6 +145,7 @@ struct st_control {
     bool down;
     st_err down_why;
     st_control_stats stats;
+    st_tallies *tallies; /* with a lock of its own */
     pthread_t thread;
 };
 

@@ -239,8 +239,10 @@ void st_call_over(void *cls, struct MHD_Connection *mhd, void **context,
     server = call->server;
     took_us = st_now_us() - call->begun_us;
     /* 0 when libmicrohttpd refused it, or the client left before its request was complete. */
+    /* Of a stream, how long it took until it began: how long somebody listened says nothing about us. */
     if (call->status != 0)
-        st_stats_call(server->stats, call->match.index, call->status, took_us);
+        st_stats_call(server->stats, call->match.index, call->status,
+                      call->streams_us ? call->streams_us - call->begun_us : took_us);
     else
         st_stats_reject(server->stats, ST_REJECT_MALFORMED);
     if (server->opt.access_log)

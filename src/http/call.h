@@ -39,6 +39,7 @@ struct st_call {
     char id[17];
     char method[16];
     int64_t begun_us;
+    int64_t streams_us; /* since when it is a stream; 0: it is none */
 
     /* asked */
     char *path;             /* as sent, without the query */

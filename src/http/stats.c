@@ -94,7 +94,8 @@ static void write_calls(const st_stats *stats, st_metrics *m)
 static void write_durations(const st_stats *stats, st_metrics *m)
 {
     st_metrics_family(m, "stint_http_request_seconds", ST_METRIC_HISTOGRAM,
-                      "From the end of the headers to the end of the answer.");
+                      "From the end of the headers to the end of the answer; of an event stream to "
+                      "its beginning.");
     for (int i = 0; i <= stats->nroute; i++) {
         uint64_t counts[ST_ARRAY_LEN(bounds_us) + 1], total = 0;
 

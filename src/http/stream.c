@@ -153,6 +153,7 @@ st_stream *st_call_stream(st_call *call, st_stream_closed *closed, void *ctx)
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
     MHD_add_response_header(response, "X-Request-Id", call->id);
+    call->streams_us = st_now_us();
     st_call_finish(call, 200, response, 0);
     return stream;
 }

@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from harness import Failure, Stintd, check, main  # noqa: E402
@@ -189,6 +190,45 @@ def check_answers(stintd, tokens, document):
 # ---- tools of others ----------------------------------------------------------------------------
 
 
+def check_sums(stintd, token):
+    """Everything counts once in a sum over parent="", and a tenant is not told who stands above."""
+    text = stintd.client(token).get("/metrics").text
+    rows = re.findall(r'^stint_account_gpus_held\{account="([^"]*)",parent="([^"]*)"\} (\S+)$', text, re.M)
+    names = {name for name, _, _ in rows}
+    check(rows and all(parent == "" or parent in names for _, parent, _ in rows), "parents: %s", rows)
+    own = re.findall(r'^stint_account_jobs\{account="([^"]*)",parent="[^"]*",state="([^"]*)"\} (\d+)$', text, re.M)
+    alls = dict(re.findall(r'^stint_jobs\{state="([^"]*)"\} (\d+)$', text, re.M))
+    for state, n in alls.items():
+        total = sum(int(k) for _, s, k in own if s == state)
+        check(total == int(n), "%s jobs are %s, their accounts have %d", state, n, total)
+
+
+def check_outcomes(stintd, owner, member):
+    """Jobs that wait, start, end and are cancelled are counted, each once."""
+    def now():
+        text = stintd.client(owner).get("/metrics").text
+        found = re.findall(r'^(stint_account_jobs_ended_total)\{account="vision",[^}]*outcome="(\w+)"\} (\d+)$', text, re.M)
+        found += re.findall(r'^(stint_job_wait_seconds_count)\{class="(\w+)"\} (\d+)$', text, re.M)
+        check("process_resident_memory_bytes" in text and "process_cpu_seconds_total" in text, "no process in the metrics")
+        return {(name, word): int(n) for name, word, n in found}
+
+    before = now()
+    client = stintd.client(member)
+    body = {"name": "counted", "gpus": 1, "limit": "1h", "command": ["true"], "sim": {"run": "1h"}}
+    job = client.post("/v1/jobs", body)
+    check(job.status == 201, "submit: %s", job.text)
+    client.call("DELETE", "/v1/jobs/" + job.json["id"])
+    deadline = time.monotonic() + 60
+    key = ("stint_account_jobs_ended_total", "cancelled")
+    while now().get(key, 0) == before.get(key, 0) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    after = now()
+    check(after.get(key, 0) == before.get(key, 0) + 1, "cancelled jobs: %s, then %s", before, after)
+    waits = [sum(n for (name, _), n in at.items() if name == "stint_job_wait_seconds_count") for at in (before, after)]
+    check(waits[1] - waits[0] in (0, 1), "waits: %s, then %s", before, after)
+    return "outcomes are counted once"
+
+
 def check_metrics(stintd, tokens):
     if not shutil.which("promtool"):
         return "promtool is not there"
@@ -322,7 +362,9 @@ def run(program):
         examples = run_examples(stintd)
         some = [tokens[name] for name in ("root", "omar", "ada", "audrey")]
         answers = check_answers(stintd, some, document)
-        said = [check_metrics(stintd, some), check_openapi(stintd, document),
+        for token in some:
+            check_sums(stintd, token)
+        said = [check_outcomes(stintd, tokens["root"], tokens["ada"]), check_metrics(stintd, some), check_openapi(stintd, document),
                 check_client(stintd, document), check_spectral(stintd, document), check_alerts()]
         print(f"{examples} examples hold, {answers} answers fit their schemas; " + "; ".join(said))
     finally:

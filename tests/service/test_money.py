@@ -267,7 +267,7 @@ def metrics_say_the_same(stintd):
         text = owner.get("/metrics").text
         after = owner.get("/v1/accounts/busy/budget").json["spent_udollars"]
         found = [line for line in text.split("\n")
-                 if line.startswith('stint_account_budget_dollars{account="busy",what="spent"}')]
+                 if line.startswith('stint_account_budget_dollars{account="busy",parent="",what="spent"}')]
         check(len(found) == 1, "one line: %s", found)
         spent = round(float(found[0].split()[-1]) * 1_000_000)
         check(before <= spent <= after, "budget %d, metrics %d, budget %d", before, spent, after)

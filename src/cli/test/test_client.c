@@ -179,12 +179,15 @@ static void test_metrics(void **state)
 {
     json_t *rows = st_top_accounts("# HELP x y\nstint_account_gpus_held{account=\"a\"} 2.5\n"
                                    "stint_account_gpus_held{account=\"b\"} nonsense\n"
+                                   "stint_account_gpus_held{account=\"d\",parent=\"a\"} 1\n"
+                                   "stint_account_gpus_held{account=\"e\"\n"
                                    "other{account=\"c\"} 1\n"
                                    "stint_account_gpus_floor{account=\"a\"} 4");
     ST_CLEANUP(st_freep) char *text = json_dumps(rows, JSON_COMPACT);
 
     (void)state;
-    assert_string_equal(text, "[{\"account\":\"a\",\"held\":2.5,\"floor\":4}]");
+    assert_string_equal(
+        text, "[{\"account\":\"a\",\"held\":2.5,\"floor\":4},{\"account\":\"d\",\"held\":1}]");
     json_decref(rows);
 }
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "http/call.h"
 #include "http/test/harness.h"
 
 #define STREAMS 1000
@@ -114,6 +115,36 @@ static void test_events(void **state)
     assert_false(st_stream_send(w->streams[0], "10", NULL, "{}", 2));
     wait_until(atomic_load(&w->closed) == 1);
     hang_up(&c);
+    end(w);
+}
+
+/* Microseconds of /events in the histogram of the metrics. */
+static int64_t told_us(world *w)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    const char *at;
+
+    st_http_server_metrics(w->server, &text);
+    at = strstr(st_strbuf_str(&text), "stint_http_request_seconds_sum{route=\"events\"} ");
+    return at ? (int64_t)(strtod(strchr(at, '}') + 1, NULL) * 1e6) : -1;
+}
+
+/* How long somebody listened is no latency. */
+static void test_latency(void **state)
+{
+    world *w = begin((st_http_options){.keepalive_ms = 50});
+    int64_t begun_us = st_now_us(), heard_us;
+    client c = connect_to(w->port);
+
+    (void)state;
+    say(&c, GET_EVENTS "Last-Event-ID: 7\r\n\r\n");
+    hear(&c, "event: resumed");
+    heard_us = st_now_us();
+    wait_until(st_now_us() - heard_us > 2 * (heard_us - begun_us));
+    st_stream_end(w->streams[0]);
+    hang_up(&c);
+    wait_until(told_us(w) >= 0);
+    assert_in_range(told_us(w), 0, heard_us - begun_us);
     end(w);
 }
 
@@ -292,7 +323,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events),   cmocka_unit_test(test_gone_consumer),
         cmocka_unit_test(test_overflow), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_unix),     cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_latency),  cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_tls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
