@@ -129,23 +129,68 @@ static size_t count(const st_effects *fx, st_effect_kind kind)
     return n;
 }
 
-static void time_submits(st_core *core, int64_t at_ms, st_rng *rng, uint64_t *id, st_effects *fx)
+enum { SAMPLES = 200 };
+
+static void print_times(const char *what, double *took, int n)
 {
-    enum { N = 200 };
-    double took[N];
-    for (int i = 0; i < N; i++) {
+    qsort(took, (size_t)n, sizeof *took, by_value);
+    printf("%s: p50 %.3f ms, p99 %.3f ms\n", what, took[n / 2] * 1e3, took[n * 99 / 100] * 1e3);
+}
+
+/* One event with its decisions. */
+static double timed_step(st_core *core, const st_event *ev, int64_t at_ms, st_effects *fx)
+{
+    st_err err;
+    st_effects_clear(fx);
+    double t = now_s();
+    must(st_core_step(core, ev, at_ms, fx, &err), &err);
+    return now_s() - t;
+}
+
+static void time_submits(st_core *core, const char *what, int64_t at_ms, st_rng *rng, uint64_t *id,
+                         st_effects *fx)
+{
+    double took[SAMPLES];
+    for (int i = 0; i < SAMPLES; i++) {
         st_event ev;
-        st_err err;
         char text[3][32];
         random_job(rng, (*id)++, (int)st_rng_below(rng, TEAMS), &ev, text);
+        took[i] = timed_step(core, &ev, at_ms, fx);
+    }
+    print_times(what, took, SAMPLES);
+}
+
+/* Jobs that run are finished, jobs that wait are cancelled. */
+static void time_ends(st_core *core, const char *what, bool finish, int n, int64_t at_ms,
+                      st_rng *rng, st_effects *fx)
+{
+    double took[SAMPLES];
+    for (int i = 0; i < n;) {
+        const st_job *job = st_core_job_at(core, st_rng_below(rng, st_core_njobs(core)));
+        if (job->state != (finish ? ST_JOB_RUNNING : ST_JOB_PENDING) || job->held)
+            continue;
+        st_event ev = {.kind = finish ? ST_EV_FINISH : ST_EV_CANCEL};
+        if (finish)
+            ev.u.finish.id = job->id;
+        else
+            ev.u.id = job->id;
+        took[i++] = timed_step(core, &ev, at_ms, fx);
+    }
+    print_times(what, took, n);
+}
+
+/* Goes on until the round is over; the longest pass in ret_most_s. */
+static int finish_round(st_core *core, int64_t *at_ms, st_effects *fx, double *ret_most_s)
+{
+    int passes = 0;
+    for (*ret_most_s = 0; st_core_resumes(core); passes++) {
         st_effects_clear(fx);
         double t = now_s();
-        must(st_core_step(core, &ev, at_ms, fx, &err), &err);
-        took[i] = now_s() - t;
+        st_core_pass(core, ++*at_ms, fx);
+        t = now_s() - t;
+        *ret_most_s = t > *ret_most_s ? t : *ret_most_s;
     }
-    qsort(took, N, sizeof *took, by_value);
-    printf("submit into the full fleet: p50 %.3f ms, p99 %.3f ms\n", took[N / 2] * 1e3,
-           took[N * 99 / 100] * 1e3);
+    return passes;
 }
 
 int main(void)
@@ -183,28 +228,40 @@ int main(void)
            (now_s() - t) * 1e3, count(&fx, ST_FX_HOLD));
     /* What the effort of one pass was not enough for is done in the next moments. */
     int64_t at_ms = 3600000;
-    int passes = 1;
+    double most_s;
+    st_rng aside;
+    st_rng_seed(&aside, 2);
+    if (st_core_resumes(core))
+        time_submits(core, "submit, round unfinished", at_ms, &aside, &id, &fx);
     t = now_s();
-    for (; st_core_resumes(core); passes++) {
-        st_effects_clear(&fx);
-        st_core_pass(core, ++at_ms, &fx);
-    }
-    printf("the round is over after %d passes, %.1f ms more\n", passes, (now_s() - t) * 1e3);
-    time_submits(core, at_ms, &rng, &id, &fx);
+    int passes = finish_round(core, &at_ms, &fx, &most_s);
+    printf("the round is over after %d more passes, %.1f ms, the longest %.1f ms\n", passes,
+           (now_s() - t) * 1e3, most_s * 1e3);
+    time_submits(core, "submit, round over", at_ms, &rng, &id, &fx);
 
     /* The owner returns with a gang of 12 nodes, inside its guarantee. */
     st_event ev;
-    st_err err;
     char text[3][32];
     random_job(&rng, id++, 0, &ev, text);
     ev.u.job.tasks = 12;
     ev.u.job.topo = ST_TOPO_NONE;
     ev.u.job.shape = (st_shape){.gpus = 8, .cpu_m = 32000, .ram_mib = 262144};
-    st_effects_clear(&fx);
-    t = now_s();
-    must(st_core_step(core, &ev, at_ms, &fx, &err), &err);
-    printf("reclaim of 96 GPUs by a returning owner: %.1f ms, %zu victims\n", (now_s() - t) * 1e3,
+    t = timed_step(core, &ev, at_ms, &fx);
+    printf("reclaim of 96 GPUs by a returning owner: %.1f ms, %zu victims\n", t * 1e3,
            count(&fx, ST_FX_NOTIFY));
+
+    finish_round(core, &at_ms, &fx, &most_s);
+    time_ends(core, "cancel of one, round over", false, 1, at_ms, &aside, &fx);
+    finish_round(core, &at_ms, &fx, &most_s);
+    time_ends(core, "finish of one, round over", true, 1, at_ms, &aside, &fx);
+    /* The next minute, in which borrowers look too. */
+    finish_round(core, &at_ms, &fx, &most_s);
+    at_ms += 60000;
+    st_core_pass(core, at_ms, &fx);
+    if (st_core_resumes(core)) {
+        time_ends(core, "cancel, round unfinished", false, SAMPLES, at_ms, &aside, &fx);
+        time_ends(core, "finish, round unfinished", true, SAMPLES, at_ms, &aside, &fx);
+    }
 
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);

@@ -91,7 +91,7 @@ static void rank(forecast *f)
 {
     st_core *core = f->core;
     st_queue q = {0};
-    st_queue_build(core, &q);
+    st_queue_build(core, &q, false);
     st_idmap *seen = st_idmap_new(), *by_shape = st_idmap_new();
     for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
         st_queue_rewind(core, &q);

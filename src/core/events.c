@@ -372,7 +372,7 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
     bool stirs = event->kind != ST_EV_TOLD && event->kind != ST_EV_TIMER;
     core->stirred |= stirs;
     core->exchange |= stirs && core->minute;
-    core->heard |= stirs;
+    core->heard |= stirs && event->kind != ST_EV_SUBMIT;
     if (event->kind == ST_EV_SUBMIT)
         st_vec_push(&core->fresh, event->u.job.id);
     else if (event->kind != ST_EV_TOLD)

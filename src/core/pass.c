@@ -12,9 +12,11 @@
  *
  * Looking for whom to displace is the costly part, and a pass has so much effort for it. Where that
  * is used up the pass stops in the middle of a round, and the next, a moment later, goes on there with
- * what claims have come to so far. So effort decides when somebody runs, and never who. If something happened in between, the round begins
+ * what claims have come to so far. So effort decides when somebody runs, and never who. A moment has
+ * one such piece: what happens in it is for the next. If something happened in between, the round begins
  * anew, but those who have looked do not look again before everybody has: no stream of events keeps the
- * last in line out. */
+ * last in line out. Who is submitted in between changes nothing for the others, and joins when the round
+ * is over. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,8 +41,9 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
         core->blocked = 0;
         st_core_gather_clear(core);
         st_core_gather_movers(core);
+        st_vec_clear(&core->fresh); /* they are in the queue */
     }
-    st_queue_build(core, &q);
+    st_queue_build(core, &q, in_place);
     for (size_t i = 0; !in_place && i < q.turns.n; i++)
         q.turns.v[i].job->joined = core->round;
     for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
@@ -50,8 +53,7 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
         while ((job = st_queue_next(core, &q, phase))) {
             if (!st_job_waits(job))
                 continue;
-            if (core->stopped || job->joined != core->round ||
-                (in_place && job->looked[phase] == core->round))
+            if (core->stopped || (in_place && job->looked[phase] == core->round))
                 continue;
             job->beyond = most > 0 && core->blocked >= most;
             if (job->beyond)
@@ -212,6 +214,62 @@ void st_core_advance(st_core *core, int64_t now)
     core->now = now;
 }
 
+/* ---- submits into a settled state -------------------------------------------------------- */
+
+/* A submit frees nothing, and everybody else was just found to have nothing to do: a new job
+ * behind all those who are gathered for, that can do nothing either, leaves a full pass
+ * nothing to change but its own reservation. True when that was so. */
+static bool pass_one(st_core *core, st_job *job)
+{
+    st_alone_run(core);
+    if (!st_queue_joins(core, job))
+        return false;
+    st_phase first = st_queue_phase(core, job);
+    for (size_t i = 0; i < core->resv.n; i++) {
+        const st_resv *r = &core->resv.v[i];
+        st_phase phase = r->sure ? ST_PHASE_SURE : ST_PHASE_BURST;
+        st_job *ahead = st_core_find(core, r->job);
+        bool before = phase == first ? st_queue_before(core, phase, ahead, job) : r->sure;
+        if (!before || r->claims || r->at_ms <= core->now)
+            return false;
+    }
+    for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
+        bool later;
+        if (st_core_could_move(core, job, phase, &later))
+            return false;
+        st_core_turn_gather(core, job, phase, later);
+    }
+    return true;
+}
+
+static int by_id(const void *pa, const void *pb)
+{
+    uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
+    return (a > b) - (a < b);
+}
+
+/* The same for all of them; false when there must be a round. */
+static bool join_fresh(st_core *core)
+{
+    int64_t exchange_ms = core->exchange_ms;
+    if (core->fresh.n == 0)
+        return true;
+    if (core->policy.lookahead > 0 || core->age_ms <= core->now)
+        return false;
+    qsort(core->fresh.v, core->fresh.n, sizeof *core->fresh.v,
+          by_id); /* a save has no order of them */
+    for (size_t i = 0; i < core->fresh.n; i++) {
+        if (pass_one(core, st_core_find(core, core->fresh.v[i])))
+            continue;
+        core->exchange_ms = exchange_ms; /* a round finds out for itself when to look again */
+        return false;
+    }
+    st_vec_clear(&core->fresh);
+    return true;
+}
+
+/* ---- the pass ---------------------------------------------------------------------------- */
+
 /* What a round begins with; true when somebody could use it. */
 static bool begin_round(st_core *core, st_effects *fx)
 {
@@ -248,9 +306,11 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
 {
     st_core_advance(core, now);
     st_core_expire(core, fx);
-    /* The same moment again changes nothing. */
-    if (core->unfinished && !core->heard && core->now <= core->stopped_ms) {
+    /* The same moment again changes nothing; what has happened in it is for the next. Only those who have
+     * just lost their nodes are looked after at once. */
+    if (core->unfinished && core->now <= core->stopped_ms && core->restart.n == 0) {
         core->settled = true;
+        st_core_set_due(core);
         return;
     }
     note_lives(core);
@@ -266,6 +326,8 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
         again = run_round(core, fx);
         again |=
             core->wake_ms <= core->now; /* it was interrupted, and what it waits for has come */
+        if (!again && !core->stopped)
+            again = !join_fresh(core) || core->floors_dirty || core->class_dirty;
     }
     if (core->stopped) {
         core->stopped_ms = core->now;
@@ -281,57 +343,22 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
             core->wake_ms = ST_MIN(core->wake_ms, core->now + 1000);
     }
     st_core_set_due(core);
-    st_vec_clear(&core->fresh);
     st_core_free_ended(core);
     core->settled = true;
     core->minute = false;
 }
 
-/* ---- submits into a settled state -------------------------------------------------------- */
-
-/* A submit frees nothing, and everybody else was just found to have nothing to do: a new job
- * behind all those who are gathered for, that can do nothing either, leaves a full pass
- * nothing to change but its own reservation. True when that was so. */
-static bool pass_one(st_core *core, st_job *job)
-{
-    st_alone_run(core);
-    if (!st_queue_joins(core, job))
-        return false;
-    st_phase first = st_queue_phase(core, job);
-    for (size_t i = 0; i < core->resv.n; i++) {
-        const st_resv *r = &core->resv.v[i];
-        st_phase phase = r->sure ? ST_PHASE_SURE : ST_PHASE_BURST;
-        st_job *ahead = st_core_find(core, r->job);
-        bool before = phase == first ? st_queue_before(core, phase, ahead, job) : r->sure;
-        if (!before || r->claims || r->at_ms <= core->now)
-            return false;
-    }
-    for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
-        bool later;
-        if (st_core_could_move(core, job, phase, &later))
-            return false;
-        st_core_turn_gather(core, job, phase, later);
-    }
-    return true;
-}
-
+/* Whether nothing but submits happened since the last pass, and they ask for no other. */
 static bool pass_fresh(st_core *core)
 {
     if (!core->settled || core->exchange || core->unfinished || core->wake_ms <= core->now)
         return false;
-    if (core->fresh.n > 0 && (core->policy.lookahead > 0 || core->age_ms <= core->now))
+    bool any = core->fresh.n > 0;
+    if (!join_fresh(core))
         return false;
-    int64_t exchange_ms = core->exchange_ms;
-    for (size_t i = 0; i < core->fresh.n; i++) {
-        if (pass_one(core, st_core_find(core, core->fresh.v[i])))
-            continue;
-        core->exchange_ms = exchange_ms; /* a full pass finds out for itself when to look again */
-        return false;
-    }
-    if (core->fresh.n > 0) {
+    if (any) {
         st_core_promise(core);
         wake_for_order(core);
-        st_vec_clear(&core->fresh);
     }
     return true;
 }

@@ -22,6 +22,12 @@ bool st_job_waits(const st_job *job)
            !job->stopping;
 }
 
+/* Who waits in the round: when it goes on where it stopped, those who were there when it began. */
+static bool takes_part(const st_core *core, const st_job *job, bool in_place)
+{
+    return st_job_waits(job) && (!in_place || job->joined == core->round);
+}
+
 static bool is_fresh(const st_core *core, uint64_t id)
 {
     for (size_t i = 0; i < core->fresh.n; i++)
@@ -31,7 +37,7 @@ static bool is_fresh(const st_core *core, uint64_t id)
 }
 
 /* The highest priority that waits in each account; with `before`, without those who have just come. */
-static void find_tops(st_core *core, bool before)
+static void find_tops(st_core *core, bool in_place, bool before)
 {
     size_t n = core->tree->accounts.n;
     core->tops = st_xreallocarray(core->tops, n, sizeof *core->tops);
@@ -40,7 +46,7 @@ static void find_tops(st_core *core, bool before)
         core->tops[i] = INT_MIN;
     for (size_t i = 0; i < core->off.n; i++) {
         const st_job *job = core->off.v[i];
-        if (st_job_waits(job) && !(before && is_fresh(core, job->id)))
+        if (takes_part(core, job, in_place) && !(before && is_fresh(core, job->id)))
             core->tops[job->account] = ST_MAX(core->tops[job->account], job->priority);
     }
 }
@@ -67,7 +73,7 @@ static st_turn turn_of(const st_core *core, st_job *job)
 bool st_queue_joins(st_core *core, const st_job *job)
 {
     if (core->ntops < core->tree->accounts.n)
-        find_tops(core, true);
+        find_tops(core, false, true);
     int *top = &core->tops[job->account];
     if (*top != INT_MIN && job->priority > *top && core->policy.ageing_ms > 0)
         return false;
@@ -76,13 +82,13 @@ bool st_queue_joins(st_core *core, const st_job *job)
     return true;
 }
 
-void st_queue_build(st_core *core, st_queue *q)
+void st_queue_build(st_core *core, st_queue *q, bool in_place)
 {
-    find_tops(core, false);
+    find_tops(core, in_place, false);
     core->age_ms = ST_TIME_NEVER;
     for (size_t i = 0; i < core->off.n; i++) {
         st_job *job = core->off.v[i];
-        if (!st_job_waits(job))
+        if (!takes_part(core, job, in_place))
             continue;
         st_vec_push(&q->turns, turn_of(core, job));
         if (ages_ms(core, job) > core->now)

@@ -20,7 +20,8 @@ typedef struct st_queue {
     st_lane *lanes;
 } st_queue;
 
-void st_queue_build(st_core *core, st_queue *q);
+/* Everybody who waits; with `in_place` those who were there when the round began. */
+void st_queue_build(st_core *core, st_queue *q, bool in_place);
 void st_queue_done(st_queue *q);
 
 /* Begin a phase: everybody is in the queue again. */

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "core/alone.h"
+#include "core/queue.h"
 #include "model/codec.h"
 
 #define MAGIC  UINT64_C(0x33766173544e5453) /* "STNTsav3": the format (model/codec.h) follows */
@@ -430,8 +431,9 @@ static void io_core(codec *c, st_core *core)
     io_i64(c, &core->wake_ms);
     IO_BOOL(c, core->floors_dirty);
     IO_BOOL(c, core->class_dirty);
-    /* Who was submitted since is not saved: whoever loads this looks at everybody. */
-    bool settled = core->settled && core->fresh.n == 0;
+    /* Who was submitted since is not saved: whoever loads this looks at everybody. In the middle of a round
+     * it is who has not joined. */
+    bool settled = core->unfinished || (core->settled && core->fresh.n == 0);
     IO_BOOL(c, settled);
     if (!c->out)
         core->settled = settled;
@@ -514,6 +516,8 @@ static void rebuild(st_core *core)
             st_core_place(core, job, true);
         if (st_job_leaving(job))
             st_core_leaves(core, job);
+        if (core->unfinished && st_job_waits(job) && job->joined != core->round)
+            st_vec_push(&core->fresh, job->id);
         core->nheld += job->held;
         if (job->class == ST_CLASS_BURSTABLE)
             st_core_list_fresh(core, job);

@@ -198,7 +198,7 @@ struct st_core {
     int64_t round_ms;       /* when the first of those began that belong together */
     int64_t round_wake_ms;  /* when to wake, as far as the last one has come */
     bool settled;           /* the last pass left nothing to do, but for those in `fresh` */
-    ST_VEC(uint64_t) fresh; /* jobs submitted since */
+    ST_VEC(uint64_t) fresh; /* jobs submitted since, or since the round began that is not over */
     st_job_vec leaving;     /* derived: notified or checkpointing */
     st_yielders yielders;
     ST_VEC(st_profile *) profiles;
