@@ -356,6 +356,26 @@ static bool check_size(st_call *call, const headers *h)
     return true;
 }
 
+/* A condition that nobody looks at would be taken for one that was met. "*" asks only that it is there. */
+static bool check_condition(st_call *call)
+{
+    const char *must = call->kept[ST_KEEP_IF_MATCH];
+    bool reads = strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0;
+    int flags = call->match.route->flags;
+
+    if ((flags & ST_ROUTE_IF_MATCH) && !must) {
+        st_call_refuse(call, ST_P_IF_MATCH, ST_REJECT_COUNT,
+                       "send If-Match with the ETag of what you read, or * for whatever is there");
+        return false;
+    }
+    if (reads || (flags & (ST_ROUTE_IF_MATCH | ST_ROUTE_CONDITION)) ||
+        ((!must || strcmp(must, "*") == 0) && !call->kept[ST_KEEP_IF_NONE_MATCH]))
+        return true;
+    st_call_refuse(call, ST_P_BAD_REQUEST, ST_REJECT_COUNT,
+                   "this operation has no condition: leave out If-Match and If-None-Match");
+    return false;
+}
+
 bool st_request_check(st_call *call, const char *version, bool *ret_has_body)
 {
     headers h = {.call = call};
@@ -371,10 +391,5 @@ bool st_request_check(st_call *call, const char *version, bool *ret_has_body)
     if (!check_frame(call, &h, version) || !find_route(call) || !authorise(call, &h) ||
         !check_types(call, &h, has_body) || !check_size(call, &h))
         return false;
-    if ((call->match.route->flags & ST_ROUTE_IF_MATCH) && !call->kept[ST_KEEP_IF_MATCH]) {
-        st_call_refuse(call, ST_P_IF_MATCH, ST_REJECT_COUNT,
-                       "send If-Match with the ETag of what you read, or * for whatever is there");
-        return false;
-    }
-    return true;
+    return check_condition(call);
 }

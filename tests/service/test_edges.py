@@ -72,6 +72,10 @@ def check_conditions(stintd):
     check(c.call("PATCH", "/v1/accounts/team", edit, {"If-Match": "nonsense"}).status == 412, "no tag")
     check(c.call("PATCH", "/v1/accounts/team", edit, {"If-Match": tag}).status == 200, "the tag")
     check(c.call("PATCH", "/v1/accounts/team", edit, {"If-Match": tag}).status == 412, "an old tag")
+    # Where nobody looks at a condition, it is refused and not taken as met.
+    for method, path in (("PUT", "/v1/accounts/team/secrets/s"), ("PATCH", "/v1/accounts/team/service-quota")):
+        answer = c.call(method, path, {}, {"If-Match": '"999"'})
+        check(answer.status == 400 and "no condition" in answer.text, "%s %s: %d %s", method, path, answer.status, answer.text)
     # Pools: what is not mentioned stays, and who uses it is asked.
     tag = c.get("/v1/pools/main").header("ETag")
     levels = {"levels": ["whole", "time"]}

@@ -208,6 +208,10 @@ static void test_answers(void **state)
     ask(w, "PUT /change HTTP/1.1\r\nHost: x\r\nIf-Match: \"v6\"\r\n\r\n", " 412", "it is v7");
     ask(w, "PUT /change HTTP/1.1\r\nHost: x\r\nIf-Match: \"v6\", \"v7-1f\"\r\n\r\n", " 204",
         "\r\n\r\n");
+    ask(w, "POST /echo HTTP/1.1\r\nHost: x\r\nIf-Match: \"v7\"\r\nContent-Length: 0\r\n\r\n",
+        " 400", "this operation has no condition");
+    ask(w, "POST /echo HTTP/1.1\r\nHost: x\r\nIf-None-Match: *\r\nContent-Length: 0\r\n\r\n",
+        " 400", "this operation has no condition");
     end(w);
 }
 
