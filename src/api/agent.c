@@ -278,14 +278,23 @@ static bool read_small(const char *text, int *ret)
 static bool begin_log(st_api *api, uint64_t job, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    ST_CLEANUP(st_strbuf_done) st_strbuf word = {0};
     st_store *reader = st_api_reader(api, err);
     st_job_row row;
+    int64_t serial;
     int r = reader ? st_store_job_get(reader, (int64_t)job, arena, &row, err) : -err->code;
 
     st_api_reader_back(api, reader);
-    if (r == 0)
-        st_logs_begin(api->options.logs, job, row.account);
-    return r == 0;
+    if (r < 0)
+        return false;
+    serial = st_directory_serial(api->dir, row.account);
+    /* Under the name it will have when it is gone: others may be called as it is now. */
+    if (serial > 0 && !strchr(row.account, ' '))
+        st_strbuf_addf(&word, ST_GONE_NAME, row.account, (long long)serial);
+    else
+        st_strbuf_add(&word, row.account);
+    st_logs_begin(api->options.logs, job, st_strbuf_str(&word));
+    return true;
 }
 
 void st_api_agent_logs(st_call *call, void *ctx)

@@ -71,11 +71,21 @@ static int authenticate(void *ctx, const char *bearer, const st_peer *peer, st_p
     }
     snprintf(who.source, sizeof who.source, "%s", peer->address);
     caller.who = who;
+    caller.counted = st_allowance_number(api->allowance, who.account);
     ret->who = st_xmalloc(sizeof caller);
     memcpy(ret->who, &caller, sizeof caller);
     ret->roles = ST_MAY(who.role);
     ret->role = st_role_words[who.role];
     return 0;
+}
+
+/* A node with a key has no token; whether it is still one is looked at where it speaks. */
+static bool still(void *ctx, const void *who)
+{
+    const st_api *api = ctx;
+    const st_caller *c = who;
+
+    return st_directory_opens(api->dir, c->who.token, api->options.clock(api->options.ctx));
 }
 
 static void forget(void *ctx, void *who)
@@ -85,16 +95,16 @@ static void forget(void *ctx, void *who)
 
     for (int i = 0; i < ST_AL_COUNT; i++)
         if (c->charged[i])
-            st_allowance_release(api->allowance, c->who.account, (st_allowed)i, 1);
+            st_allowance_put_as(api->allowance, c->counted, (st_allowed)i, -1);
     free(c);
 }
 
 static int charge(const st_api *api, const st_call *call, st_allowed what, st_err *err)
 {
     st_caller *c = st_call_principal(call)->who;
-    const char *account = c->who.account;
-    int r =
-        c->charged[what] ? 0 : st_allowance_charge(api->allowance, account, what, 1, account, err);
+    int r = c->charged[what]
+                ? 0
+                : st_allowance_charge_as(api->allowance, c->counted, what, 1, c->who.account, err);
 
     c->charged[what] = c->charged[what] || r == 0;
     return r;
@@ -126,32 +136,34 @@ static int admit(void *ctx, st_call *call, int64_t *ret_wait_ms, st_err *err)
     return r;
 }
 
-/* A connection counts for the account that used it last; the claim is the account's name. */
+/* A connection counts for the account that used it last; the claim is the account's number. */
 static int claim(void *ctx, void **ret, void *caller_, st_err *err)
 {
     st_api *api = ctx;
     const st_caller *c = caller_;
-    const char *account = c->who.account, *had = *ret;
+    int32_t *had = *ret;
     int r;
 
-    if (c->who.role == ST_ROLE_NODE || (had && strcmp(had, account) == 0))
+    if (c->who.role == ST_ROLE_NODE || (had && *had == c->counted))
         return 0;
-    r = st_allowance_charge(api->allowance, account, ST_AL_CONNECTIONS, 1, account, err);
+    r = st_allowance_charge_as(api->allowance, c->counted, ST_AL_CONNECTIONS, 1, c->who.account,
+                               err);
     if (r < 0)
         return r;
     if (had)
-        st_allowance_release(api->allowance, had, ST_AL_CONNECTIONS, 1);
-    free(*ret);
-    *ret = st_xstrdup(account);
+        st_allowance_put_as(api->allowance, *had, ST_AL_CONNECTIONS, -1);
+    else
+        *ret = had = st_xmalloc(sizeof *had);
+    *had = c->counted;
     return 0;
 }
 
-static void unclaim(void *ctx, void *account)
+static void unclaim(void *ctx, void *claim)
 {
     st_api *api = ctx;
 
-    st_allowance_release(api->allowance, account, ST_AL_CONNECTIONS, 1);
-    free(account);
+    st_allowance_put_as(api->allowance, *(int32_t *)claim, ST_AL_CONNECTIONS, -1);
+    free(claim);
 }
 
 static void tick(void *ctx)
@@ -228,6 +240,7 @@ void st_api_post(st_api *api, st_call *call, st_cmd *cmd)
             ? ST_LANE_AGENTS
             : st_directory_org(api->dir, who->account);
 
+    cmd->token = who->token;
     if (st_api_key(api, call, cmd, &err) < 0) {
         cmd->done(cmd, &err);
         return;
@@ -317,6 +330,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->options.http.routes = st_api_routes();
     api->options.http.ctx = api;
     api->options.http.authenticate = authenticate;
+    api->options.http.still = still;
     api->options.http.forget = forget;
     api->options.http.admit = admit;
     api->options.http.claim = claim;

@@ -32,10 +32,11 @@ typedef struct kept {
     const char *kind;
 } kept;
 
-/* The streams of one account, and what happened in it. Never freed before the hub: accounts do not
- * go away. */
+/* The streams of one account, and what happened in it. Never freed before the hub: of an account that was
+ * removed those above it may still ask. */
 typedef struct place {
     char *account;
+    int64_t serial; /* whose it is, whoever has the name now */
     watcher *first;
     ST_VEC(kept) ring; /* grows to KEPT, then the oldest makes room */
     size_t oldest;
@@ -89,14 +90,41 @@ size_t st_hub_streams(st_hub *hub)
     return n;
 }
 
-static place *place_of(st_hub *hub, const char *account)
+/* What happened in an account that is gone is kept under the name the directory has for it. */
+static void bury(st_hub *hub, int64_t i)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf name = {0};
+    place *p = hub->places.v[i];
+
+    st_strbuf_addf(&name, ST_GONE_NAME, p->account, (long long)p->serial);
+    st_map_del(hub->at, p->account);
+    free(p->account);
+    p->account = st_strbuf_take(&name);
+    st_map_put(hub->at, p->account, i);
+}
+
+/* The account's own place; NULL: it has none. */
+static place *find_place(st_hub *hub, const char *account)
 {
     int64_t i;
 
-    if (st_map_get(hub->at, account, &i))
+    if (!st_map_get(hub->at, account, &i))
+        return NULL;
+    if (hub->places.v[i]->serial == st_directory_serial(hub->api->dir, account))
         return hub->places.v[i];
-    place *p = st_xcalloc(1, sizeof *p);
+    bury(hub, i); /* of one that had the name before */
+    return NULL;
+}
+
+static place *place_of(st_hub *hub, const char *account)
+{
+    place *p = find_place(hub, account);
+
+    if (p)
+        return p;
+    p = st_xcalloc(1, sizeof *p);
     p->account = st_xstrdup(account);
+    p->serial = st_directory_serial(hub->api->dir, account);
     st_map_put(hub->at, account, (int64_t)hub->places.n);
     st_vec_push(&hub->places, p);
     return p;
@@ -177,11 +205,10 @@ void st_hub_send(st_hub *hub, const st_notice *n)
     k = keep(place_of(hub, account),
              (kept){.seq = n->seq, .job = n->job, .text = st_strbuf_take(&text), .kind = n->kind});
     for (; account; account = st_directory_parent(hub->api->dir, account)) {
-        int64_t i;
+        const place *p = find_place(hub, account);
 
-        if (st_map_get(hub->at, account, &i))
-            for (const watcher *w = hub->places.v[i]->first; w; w = w->next)
-                send_to(hub, w, k);
+        for (const watcher *w = p ? p->first : NULL; w; w = w->next)
+            send_to(hub, w, k);
     }
     pthread_mutex_unlock(&hub->lock);
 }
@@ -235,6 +262,7 @@ static bool missed(st_hub *hub, uint64_t seen, const char *account, kept_list *r
     for (size_t i = 0; i < hub->places.n; i++) {
         const place *p = hub->places.v[i];
 
+        find_place(hub, p->account); /* which has its right name now */
         if (!st_directory_within(hub->api->dir, p->account, account))
             continue;
         if (p->dropped > seen)

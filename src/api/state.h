@@ -60,6 +60,7 @@ typedef struct st_caller {
     bool signed_by;  /* a node with a key: the rest is there */
     bool waiting;    /* its voice is not believed (engine/voices.h) */
     st_proof proof;
+    int32_t counted;           /* its account's number (control/allowance.h) */
     bool charged[ST_AL_COUNT]; /* what its account pays for until the call is over */
 } st_caller;
 

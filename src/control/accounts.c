@@ -22,11 +22,10 @@ int st_no_account(const char *name, st_err *err)
 /* Quotas come from above: whoever changes an account must stand over it. */
 static int may_change(st_tx *tx, const st_cmd_account *c, st_err *err)
 {
-    st_directory *dir = tx->ctl->dir;
     const char *me = c->who.account;
 
     if (c->create) {
-        if (!st_directory_within(dir, c->parent, me))
+        if (!st_tx_within(tx, c->parent, me))
             return st_no_account(c->parent, err);
         if (st_tree_find(st_core_tree(tx->ctl->core), c->name) >= 0 ||
             !st_book_free(tx->ctl, c->name)) {
@@ -38,7 +37,7 @@ static int may_change(st_tx *tx, const st_cmd_account *c, st_err *err)
         }
         return 0;
     }
-    if (!st_directory_within(dir, c->name, me))
+    if (!st_tx_within(tx, c->name, me))
         return st_no_account(c->name, err);
     if (c->who.role != ST_ROLE_OWNER && strcmp(c->name, me) == 0)
         return st_fail(err, ST_EPERM, "account %s is your own: its quota is set by those above it",
@@ -117,7 +116,7 @@ static void tell_cuts(st_tx *tx, st_cmd_account *c, const st_floor_cut_vec *cuts
         static const char *const keys[] = {"guarantee", "from", "to"};
         char buf[ST_FMT_MAX];
 
-        if (strcmp(name, c->name) != 0 && !st_directory_within(tx->ctl->dir, name, c->who.account))
+        if (strcmp(name, c->name) != 0 && !st_tx_within(tx, name, c->who.account))
             continue;
         st_strbuf_addf(&c->floors, "%s{\"account\":", sep);
         st_quote_json(&c->floors, name);
@@ -244,12 +243,12 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r == 0)
         r = st_tx_open(tx, err);
     if (r == 0 && c->create)
-        r = st_allowance_charge(ctl->allowance, c->parent, ST_AL_ACCOUNTS, 1, c->who.account, err);
+        r = st_charge_account(tx, &c->who, c->parent, err);
     if (r < 0)
         return r;
     r = st_tx_apply(tx, &event, err);
     if (r < 0 && c->create)
-        st_allowance_release(ctl->allowance, c->parent, ST_AL_ACCOUNTS, 1);
+        st_uncharge_account(tx, c->parent);
     if (r == 0 && c->create) /* what the core takes, the books take; if not, nothing stays */
         r = st_tx_fault(
             tx, st_money_account(tx, st_tree_find(st_core_tree(ctl->core), c->name), err), err);
@@ -356,16 +355,16 @@ static int revoke_all(st_tx *tx, st_cmd_account *c, st_err *err)
     return r < 0 ? st_tx_fault(tx, r, err) : 0;
 }
 
-/* Money stays in the books, under the name it has there; jobs are filed under one nobody can have. */
+/* Money stays in the books, under the name it has there; jobs and tokens are filed under one nobody can have. */
 static int run_account_remove(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_account *c = (st_cmd_account *)cmd;
     st_control *ctl = tx->ctl;
     st_event event = {.kind = ST_EV_ACCOUNT_REMOVE};
-    char filed[ST_NAME_MAX + 32], detail[80];
+    char detail[80];
     int64_t version = 0, serial;
     const char *parent;
-    int32_t id;
+    int32_t id, up;
     int r = may_change(tx, c, err);
 
     if (r < 0)
@@ -374,7 +373,8 @@ static int run_account_remove(st_tx *tx, st_cmd *cmd, st_err *err)
     if (id <= ST_ROOT)
         return st_no_account(c->name, err);
     serial = st_tree_account(st_core_tree(ctl->core), id)->serial;
-    parent = st_directory_parent(ctl->dir, c->name);
+    up = st_tree_account(st_core_tree(ctl->core), id)->parent;
+    parent = up == ST_ROOT ? "" : st_tree_account(st_core_tree(ctl->core), up)->name;
     version = st_control_version(ctl, NULL, c->name);
     r = st_tx_open(tx, err);
     if (r == 0)
@@ -384,10 +384,13 @@ static int run_account_remove(st_tx *tx, st_cmd *cmd, st_err *err)
         r = st_tx_apply(tx, &event, err);
     if (r < 0)
         return r;
-    snprintf(filed, sizeof filed, ST_GONE_NAME, c->name, (long long)serial);
+    snprintf(c->filed, sizeof c->filed, ST_GONE_NAME, c->name, (long long)serial);
     r = revoke_all(tx, c, err);
     if (r == 0)
-        r = st_tx_fault(tx, st_store_jobs_refile(ctl->store, c->name, filed, err), err);
+        r = st_tx_fault(tx, st_store_jobs_refile(ctl->store, c->name, c->filed, err), err);
+    if (r == 0)
+        r = st_tx_fault(tx, st_store_tokens_refile(ctl->store, c->name, c->filed, INT64_MAX, err),
+                        err);
     if (r == 0 && version > 0)
         r = st_tx_fault(tx, st_store_thing_delete(ctl->store, "account", c->name, version, err),
                         err);
@@ -403,7 +406,7 @@ static int run_account_remove(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r < 0)
         return r;
     st_allowance_release(ctl->allowance, c->name, ST_AL_TOKENS, (int64_t)c->revoked.n);
-    st_allowance_release(ctl->allowance, parent ? parent : "", ST_AL_ACCOUNTS, 1);
+    st_allowance_release(ctl->allowance, parent, ST_AL_ACCOUNTS, 1);
     st_allowance_remove(ctl->allowance, c->name);
     st_version_set(tx, NULL, c->name, 0);
     return 0;
@@ -415,6 +418,7 @@ static void publish_account_remove(st_control *ctl, st_cmd *cmd)
 
     for (size_t i = 0; i < c->revoked.n; i++)
         st_directory_revoke(ctl->dir, c->revoked.v[i], c->version);
+    st_directory_refile(ctl->dir, c->name, c->filed);
 }
 
 void st_cmd_account_remove(st_cmd_account *cmd)

@@ -2,7 +2,8 @@
  * Counting what tenants have of stintd (control/allowance.h).
  *
  * Invariants: row 0 is the cluster; a row's parent has a lower number; used[] of a row is the sum of its own
- * charges and those of all rows below it.
+ * charges and those of all rows below it. Rows are never given to others: one that was removed has no name, and
+ * its place in the tree, so that what it still has is given back where it was charged.
  */
 #include "control/allowance.h"
 
@@ -15,7 +16,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 
-#define CLUSTER 0
+#define CLUSTER ST_AL_CLUSTER
 
 typedef struct row {
     char *name; /* NULL: it was removed */
@@ -224,6 +225,13 @@ int st_allowance_fits(st_allowance *al, const char *account, const st_allowance_
 
 /* ---- charging ------------------------------------------------------------------------------- */
 
+static const char *name_of(const st_allowance *al, int32_t at)
+{
+    const char *name = al->rows.v[at].name;
+
+    return at == CLUSTER ? "the cluster" : name ? name : "that was removed";
+}
+
 static int refuse(const st_allowance *al, int32_t at, int what, int64_t used, int64_t limit,
                   int32_t reader, st_err *err)
 {
@@ -238,8 +246,7 @@ static int refuse(const st_allowance *al, int32_t at, int what, int64_t used, in
     return st_fail(err, ST_EALLOWANCE,
                    "account %s has reached its quota %s: %" PRId64 " of %" PRId64
                    " %s; wait for some to end, or ask an admin above it for more",
-                   at == CLUSTER ? "the cluster" : al->rows.v[at].name, st_allowed_keys[what], used,
-                   limit, st_allowed_about[what]);
+                   name_of(al, at), st_allowed_keys[what], used, limit, st_allowed_about[what]);
 }
 
 static void add(st_allowance *al, int32_t id, int what, int64_t n)
@@ -248,14 +255,11 @@ static void add(st_allowance *al, int32_t id, int what, int64_t n)
         al->rows.v[id].used[what] = ST_MAX(al->rows.v[id].used[what] + n, 0);
 }
 
-int st_allowance_charge(st_allowance *al, const char *account, st_allowed what, int64_t n,
-                        const char *reader, st_err *err)
+static int charge(st_allowance *al, int32_t id, st_allowed what, int64_t n, const char *reader,
+                  st_err *err)
 {
-    int32_t id;
     int r = 0;
 
-    pthread_mutex_lock(&al->lock);
-    id = find(al, account);
     for (int32_t at = id; r == 0 && at >= 0; at = al->rows.v[at].parent) {
         int64_t limit = limit_at(al, at, what), used = al->rows.v[at].used[what];
 
@@ -264,8 +268,48 @@ int st_allowance_charge(st_allowance *al, const char *account, st_allowed what, 
     }
     if (r == 0)
         add(al, id, what, n);
+    return r;
+}
+
+int st_allowance_charge(st_allowance *al, const char *account, st_allowed what, int64_t n,
+                        const char *reader, st_err *err)
+{
+    int r;
+
+    pthread_mutex_lock(&al->lock);
+    r = charge(al, find(al, account), what, n, reader, err);
     pthread_mutex_unlock(&al->lock);
     return r;
+}
+
+int32_t st_allowance_number(st_allowance *al, const char *account)
+{
+    int32_t number;
+
+    pthread_mutex_lock(&al->lock);
+    number = find(al, account);
+    pthread_mutex_unlock(&al->lock);
+    return number;
+}
+
+int st_allowance_charge_as(st_allowance *al, int32_t number, st_allowed what, int64_t n,
+                           const char *reader, st_err *err)
+{
+    int r;
+
+    pthread_mutex_lock(&al->lock);
+    ST_ASSERT(number < (int32_t)al->rows.n);
+    r = charge(al, number, what, n, reader, err);
+    pthread_mutex_unlock(&al->lock);
+    return r;
+}
+
+void st_allowance_put_as(st_allowance *al, int32_t number, st_allowed what, int64_t n)
+{
+    pthread_mutex_lock(&al->lock);
+    ST_ASSERT(number < (int32_t)al->rows.n);
+    add(al, number, what, n);
+    pthread_mutex_unlock(&al->lock);
 }
 
 void st_allowance_put(st_allowance *al, const char *account, st_allowed what, int64_t n)
@@ -280,13 +324,12 @@ void st_allowance_release(st_allowance *al, const char *account, st_allowed what
     st_allowance_put(al, account, what, -n);
 }
 
-int64_t st_allowance_left(st_allowance *al, const char *account, st_allowed what)
+int64_t st_allowance_left_as(st_allowance *al, int32_t id, st_allowed what)
 {
     int64_t left = INT64_MAX;
-    int32_t id;
 
     pthread_mutex_lock(&al->lock);
-    id = find(al, account);
+    ST_ASSERT(id < (int32_t)al->rows.n);
     for (int32_t at = id; at > CLUSTER || (at == CLUSTER && id == CLUSTER);
          at = al->rows.v[at].parent) {
         int64_t limit = limit_at(al, at, what);

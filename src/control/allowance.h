@@ -27,7 +27,9 @@
       "bytes of waiting jobs' documents")                                                    \
     X(ST_AL_PIECES, "array_pieces", 20000, -1, "pieces of arrays that wait")                 \
     X(ST_AL_ACCOUNTS, "accounts", 1000, -1, "accounts below it")                             \
+    X(ST_AL_MADE, "accounts_made", 5000, -1, "accounts ever made below it")                  \
     X(ST_AL_TOKENS, "tokens", 10000, -1, "tokens that are valid")                            \
+    X(ST_AL_KEPT, "tokens_kept", 50000, -1, "tokens that were not removed, valid or not")    \
     X(ST_AL_SIZES, "sizes", 1000, -1, "sizes")                                               \
     X(ST_AL_SECRETS, "secrets", 1000, -1, "secrets")                                         \
     X(ST_AL_KEYS, "idempotency_keys", 100000, -1, "idempotency keys of two days")            \
@@ -71,7 +73,7 @@ void st_allowance_free(st_allowance *al);
 /* An account, "" for the cluster, which is there from the start; its parent is there already. One that is known
  * stays as it is. */
 void st_allowance_add(st_allowance *al, const char *account, const char *parent);
-/* Nothing of it may be in use. */
+/* It goes by no name from now on. What it still uses counts on for those above it, until it is given back by its number. */
 void st_allowance_remove(st_allowance *al, const char *account);
 
 /* The limits that were set for the account itself. */
@@ -88,9 +90,16 @@ int st_allowance_charge(st_allowance *al, const char *account, st_allowed what, 
 /* The same without asking: it is there already. */
 void st_allowance_put(st_allowance *al, const char *account, st_allowed what, int64_t n);
 void st_allowance_release(st_allowance *al, const char *account, st_allowed what, int64_t n);
-/* How much more it may have, by its own limit and those above it but not the cluster's; of "" by the cluster's.
+/* Under which number a name is counted now: nobody else ever has it, whoever takes the name later. -1: none.
+ * What is given back later than its account may be removed is charged and given back by number. */
+int32_t st_allowance_number(st_allowance *al, const char *account);
+int st_allowance_charge_as(st_allowance *al, int32_t number, st_allowed what, int64_t n,
+                           const char *reader, st_err *err);
+void st_allowance_put_as(st_allowance *al, int32_t number, st_allowed what, int64_t n);
+/* How much more it may have, by its own limit and those above it but not the cluster's; of the cluster by the cluster's.
  * INT64_MAX: any. */
-int64_t st_allowance_left(st_allowance *al, const char *account, st_allowed what);
+int64_t st_allowance_left_as(st_allowance *al, int32_t number, st_allowed what);
+#define ST_AL_CLUSTER 0 /* the number of the cluster */
 /* Nobody has any of it: before it is counted anew. */
 void st_allowance_clear(st_allowance *al, st_allowed what);
 

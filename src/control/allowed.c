@@ -108,26 +108,64 @@ void st_live_charge(st_control *ctl, st_live *live)
 
 /* ---- tokens and accounts ----------------------------------------------------------------------- */
 
-static void count_token(void *ctx, const char *account)
+/* What an account that is gone has left counts for the next above it. */
+const char *st_payer(st_control *ctl, const char *account)
 {
-    st_allowance_put(ctx, account, ST_AL_TOKENS, 1);
+    while (account && st_allowance_number(ctl->allowance, account) < 0)
+        account = st_directory_parent(ctl->dir, account);
+    return account ? account : "";
+}
+
+static void count_token(void *ctx, const char *account, bool opens)
+{
+    st_control *ctl = ctx;
+
+    account = st_payer(ctl, account);
+    st_allowance_put(ctl->allowance, account, ST_AL_KEPT, 1);
+    if (opens)
+        st_allowance_put(ctl->allowance, account, ST_AL_TOKENS, 1);
 }
 
 void st_count_tokens(st_control *ctl, int64_t now)
 {
     st_allowance_clear(ctl->allowance, ST_AL_TOKENS);
-    st_directory_each_token(ctl->dir, now, count_token, ctl->allowance);
+    st_allowance_clear(ctl->allowance, ST_AL_KEPT);
+    st_directory_each_token(ctl->dir, now, count_token, ctl);
 }
 
 /* Some of those that count may have expired meanwhile. */
 int st_charge_token(st_tx *tx, const st_identity *who, const char *account, st_err *err)
 {
     st_allowance *al = tx->ctl->allowance;
+    int r = st_allowance_charge(al, account, ST_AL_TOKENS, 1, who->account, err);
 
-    if (st_allowance_charge(al, account, ST_AL_TOKENS, 1, who->account, err) == 0)
-        return 0;
-    st_count_tokens(tx->ctl, tx->now);
-    return st_allowance_charge(al, account, ST_AL_TOKENS, 1, who->account, err);
+    if (r < 0) {
+        st_count_tokens(tx->ctl, tx->now);
+        r = st_allowance_charge(al, account, ST_AL_TOKENS, 1, who->account, err);
+    }
+    if (r < 0)
+        return r;
+    r = st_allowance_charge(al, account, ST_AL_KEPT, 1, who->account, err);
+    if (r < 0)
+        st_allowance_release(al, account, ST_AL_TOKENS, 1);
+    return r;
+}
+
+/* An account that is removed leaves a row behind in every list of accounts: those count as well, for good. */
+int st_charge_account(st_tx *tx, const st_identity *who, const char *parent, st_err *err)
+{
+    st_allowance *al = tx->ctl->allowance;
+    int r = st_allowance_charge(al, parent, ST_AL_ACCOUNTS, 1, who->account, err);
+
+    if (r == 0 && (r = st_allowance_charge(al, parent, ST_AL_MADE, 1, who->account, err)) < 0)
+        st_allowance_release(al, parent, ST_AL_ACCOUNTS, 1);
+    return r;
+}
+
+void st_uncharge_account(st_tx *tx, const char *parent)
+{
+    st_allowance_release(tx->ctl->allowance, parent, ST_AL_ACCOUNTS, 1);
+    st_allowance_release(tx->ctl->allowance, parent, ST_AL_MADE, 1);
 }
 
 void st_count_accounts(st_control *ctl)
@@ -185,7 +223,8 @@ static int load_limits(void *ctx, const st_thing_row *row, st_err *err)
 int st_allowed_load(st_control *ctl, st_err *err)
 {
     static const st_allowed counted[] = {ST_AL_PENDING,  ST_AL_PENDING_BYTES, ST_AL_PIECES,
-                                         ST_AL_ACCOUNTS, ST_AL_SIZES,         ST_AL_SECRETS};
+                                         ST_AL_ACCOUNTS, ST_AL_MADE,          ST_AL_SIZES,
+                                         ST_AL_SECRETS};
     const st_tree *tree = st_core_tree(ctl->core);
     int r;
 
@@ -194,12 +233,15 @@ int st_allowed_load(st_control *ctl, st_err *err)
     ctl->allowed_accounts = 0;
     st_count_accounts(ctl);
     for (size_t i = ST_ROOT + 1; i < tree->accounts.n; i++) {
-        int32_t parent = tree->accounts.v[i]->parent;
+        int32_t up = tree->accounts.v[i]->parent;
+        const char *parent;
 
-        if (tree->accounts.v[i]->gone)
-            continue;
-        st_allowance_put(ctl->allowance, parent == ST_ROOT ? "" : tree->accounts.v[parent]->name,
-                         ST_AL_ACCOUNTS, 1);
+        while (tree->accounts.v[up]->gone)
+            up = tree->accounts.v[up]->parent;
+        parent = up == ST_ROOT ? "" : tree->accounts.v[up]->name;
+        st_allowance_put(ctl->allowance, parent, ST_AL_MADE, 1);
+        if (!tree->accounts.v[i]->gone)
+            st_allowance_put(ctl->allowance, parent, ST_AL_ACCOUNTS, 1);
     }
     r = st_store_things(ctl->store, KIND, load_limits, ctl->allowance, err);
     if (r >= 0)
@@ -246,7 +288,7 @@ static int run_allowance(st_tx *tx, st_cmd *cmd, st_err *err)
     char q[ST_QUOTE_MAX];
     int r;
 
-    if (!c->account[0] || !st_directory_within(tx->ctl->dir, c->account, c->who.account))
+    if (!c->account[0] || !st_tx_within(tx, c->account, c->who.account))
         return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, c->account));
     if (c->who.role != ST_ROLE_OWNER && strcmp(c->account, c->who.account) == 0)
         return st_fail(err, ST_EPERM, "account %s is your own: its quota is set by those above it",

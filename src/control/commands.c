@@ -40,7 +40,7 @@ static int need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err)
         if (r < 0)
             return r == -ST_ENOENT ? no_job(ctl, c->id, err) : st_tx_fault(tx, r, err);
     }
-    if (!st_directory_within(ctl->dir, row.account, c->who.account))
+    if (!st_tx_within(tx, row.account, c->who.account))
         return no_job(ctl, c->id, err);
     st_control_id_text(ctl, c->id, text);
     if (c->who.role == ST_ROLE_MEMBER &&
@@ -167,7 +167,7 @@ static int run_token_make(st_tx *tx, st_cmd *cmd, st_err *err)
     char target[ST_ID_TEXT];
     int r;
 
-    if (!st_directory_within(ctl->dir, c->account, c->who.account))
+    if (!st_tx_within(tx, c->account, c->who.account))
         return st_no_account(c->account, err);
     if (c->who.role != ST_ROLE_OWNER &&
         (c->role == ST_ROLE_OWNER || c->role == ST_ROLE_NODE || c->role == ST_ROLE_JOIN))
@@ -230,10 +230,10 @@ static int no_token(const st_control *ctl, int64_t id, st_err *err)
 }
 
 /* Whether somebody else's token is there for the caller. */
-static bool sees_token(const st_control *ctl, const st_identity *who, const st_token_row *row)
+static bool sees_token(const st_tx *tx, const st_identity *who, const st_token_row *row)
 {
     return who->role != ST_ROLE_MEMBER && who->role != ST_ROLE_VIEWER &&
-           st_directory_within(ctl->dir, row->account, who->account);
+           st_tx_within(tx, row->account, who->account);
 }
 
 /* The token, if the caller may do away with it. */
@@ -247,7 +247,7 @@ static int need_token(st_tx *tx, const st_cmd_token *c, st_arena *arena, st_toke
         r = st_store_token_get(tx->ctl->store, c->id, arena, ret, err);
     own = r == 0 && strcmp(ret->account, c->who.account) == 0 &&
           strcmp(ret->user_name, c->who.user) == 0;
-    if (r == -ST_ENOENT || (r == 0 && !own && !sees_token(tx->ctl, &c->who, ret)))
+    if (r == -ST_ENOENT || (r == 0 && !own && !sees_token(tx, &c->who, ret)))
         return no_token(tx->ctl, c->id, err);
     if (r < 0)
         return st_tx_fault(tx, r, err);
@@ -316,6 +316,8 @@ static int run_token_remove(st_tx *tx, st_cmd *cmd, st_err *err)
         r = st_tx_fault(tx, st_store_meta_put(ctl->store, ST_LAST_TOKEN, number, err), err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, "token.remove", row.account, target, NULL, err);
+    if (r == 0)
+        st_allowance_release(ctl->allowance, st_payer(ctl, row.account), ST_AL_KEPT, 1);
     return r;
 }
 

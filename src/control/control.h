@@ -145,12 +145,14 @@ struct st_cmd {
     void (*publish)(st_control *ctl, st_cmd *cmd);
     void (*done)(st_cmd *cmd, const st_err *err); /* err NULL: it is durable */
     int32_t lane;
-    st_cmd_key *key;  /* done once under this key; NULL: none */
+    int64_t token;   /* must still open something when its first turn comes; 0: stintd's own word */
+    st_cmd_key *key; /* done once under this key; NULL: none */
     bool keys_itself; /* keys are its own affair */
     /* The loop's. */
     st_cmd *next;
     st_err *failed;
     bool more;
+    bool begun; /* its token was good: what has begun is brought to its end */
 };
 
 /* An Idempotency-Key. Where it was used before, `run` is not called and the command fails; `answer` is what was kept of the
@@ -248,7 +250,8 @@ typedef struct st_cmd_account {
     bool create;
     int64_t version;  /* given */
     st_strbuf floors; /* given: those that shrink with it and `who` sees, a list in JSON; to free */
-    ST_VEC(int64_t) revoked; /* of a removal: tokens that went with it; the caller's to free */
+    ST_VEC(int64_t) revoked;      /* of a removal: tokens that went with it; the caller's to free */
+    char filed[ST_NAME_MAX + 32]; /* of a removal, given: the name its jobs and tokens have now */
 } st_cmd_account;
 
 void st_cmd_account_put(st_cmd_account *cmd);

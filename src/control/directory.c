@@ -158,14 +158,37 @@ void st_directory_revoke(st_directory *dir, int64_t id, int64_t at_ms)
     pthread_rwlock_unlock(&dir->lock);
 }
 
+void st_directory_refile(st_directory *dir, const char *from, const char *to)
+{
+    pthread_rwlock_wrlock(&dir->lock);
+    for (size_t i = 0; i < dir->tokens.n; i++) {
+        token *t = dir->tokens.v[i];
+
+        if (strcmp(t->account, from) != 0)
+            continue;
+        free(t->account);
+        t->account = st_xstrdup(to);
+    }
+    pthread_rwlock_unlock(&dir->lock);
+}
+
 void st_directory_remove_token(st_directory *dir, int64_t id)
 {
     int64_t i;
 
     pthread_rwlock_wrlock(&dir->lock);
     if (st_idmap_get(dir->by_id, (uint64_t)id, &i)) {
-        dir->tokens.v[i]->revoked_ms = 0;
-        dir->tokens.v[i]->used_ms = 0; /* there is no row any more to write it to */
+        token *gone = dir->tokens.v[i], *last = dir->tokens.v[dir->tokens.n - 1];
+
+        st_idmap_del(dir->by_id, (uint64_t)gone->id);
+        st_idmap_del(dir->by_hash, hash_key(gone->hash));
+        if (last != gone) {
+            dir->tokens.v[i] = last;
+            st_idmap_put(dir->by_id, (uint64_t)last->id, i);
+            st_idmap_put(dir->by_hash, hash_key(last->hash), i);
+        }
+        dir->tokens.n--;
+        token_free(gone);
     }
     pthread_rwlock_unlock(&dir->lock);
 }
@@ -203,12 +226,11 @@ bool st_directory_token_account(st_directory *dir, int64_t id, char ret[ST_NAME_
 }
 
 void st_directory_each_token(st_directory *dir, int64_t now,
-                             void (*fn)(void *ctx, const char *account), void *ctx)
+                             void (*fn)(void *ctx, const char *account, bool opens), void *ctx)
 {
     pthread_rwlock_rdlock(&dir->lock);
     for (size_t i = 0; i < dir->tokens.n; i++)
-        if (opens(dir->tokens.v[i], now))
-            fn(ctx, dir->tokens.v[i]->account);
+        fn(ctx, dir->tokens.v[i]->account, opens(dir->tokens.v[i], now));
     pthread_rwlock_unlock(&dir->lock);
 }
 

@@ -116,9 +116,9 @@ size_t st_directory_types(st_directory *dir, st_directory_gpu ret[ST_TYPES_MAX])
 /* Whether an account may share GPUs with others of its domain. */
 bool st_directory_trusted(st_directory *dir, const char *account);
 
-/* Tokens that open something at `now`: fn for each, with its account. */
+/* All tokens: fn for each, with its account and whether it opens something at `now`. */
 void st_directory_each_token(st_directory *dir, int64_t now,
-                             void (*fn)(void *ctx, const char *account), void *ctx);
+                             void (*fn)(void *ctx, const char *account, bool opens), void *ctx);
 
 /* ---- changed by the loop --------------------------------------------------------------- */
 
@@ -126,6 +126,8 @@ void st_directory_put_token(st_directory *dir, const st_token_row *row);
 /* It opens nothing from here on, and its last use is written nowhere. */
 void st_directory_remove_token(st_directory *dir, int64_t token);
 void st_directory_revoke(st_directory *dir, int64_t token, int64_t at_ms);
+/* All tokens of an account go by another name of it: it was removed. */
+void st_directory_refile(st_directory *dir, const char *from, const char *to);
 /* Takes over accounts, types and pools as the core has them. */
 void st_directory_follow(st_directory *dir, const st_core *core);
 

@@ -42,7 +42,7 @@ static int count_owner(void *ctx, const char *owner, int64_t n, st_err *err)
     (void)err;
     if (strncmp(owner, OWNER, strlen(OWNER)) == 0 &&
         st_directory_token_account(ctl->dir, strtoll(owner + strlen(OWNER), NULL, 10), account))
-        st_allowance_put(ctl->allowance, account, ST_AL_KEYS, n);
+        st_allowance_put(ctl->allowance, st_payer(ctl, account), ST_AL_KEYS, n);
     return 0;
 }
 
@@ -68,13 +68,26 @@ static int used_before(st_cmd_key *key, const st_idem_row *row, st_err *err)
                    st_quote(q, key->key));
 }
 
+/* Between a caller's coming in and its command's turn the token may have been revoked, its account removed, and the name
+ * given to somebody else. */
+static int check_token(const st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    if (!cmd->begun && cmd->token > 0 && !st_tx_is_still(tx, cmd->token))
+        return st_fail(err, ST_EAUTH,
+                       "the token was revoked, or expired, before the request had its turn");
+    cmd->begun = true;
+    return 0;
+}
+
 int st_cmd_run(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = NULL;
     st_cmd_key *key = cmd->key;
     st_idem_row row;
-    int r;
+    int r = check_token(tx, cmd, err);
 
+    if (r < 0)
+        return r;
     if (!key)
         return cmd->run(tx, cmd, err);
     arena = st_arena_new();

@@ -312,6 +312,8 @@ int st_control_load(st_control *ctl, st_err *err)
     if (r == 0)
         r = st_versions_load(ctl, err);
     if (r == 0 && first)
+        r = st_tokens_filed(ctl, err);
+    if (r == 0 && first)
         r = st_store_tokens(ctl->store, load_token, ctl, err);
     if (r == 0)
         st_count_tokens(ctl, st_core_now(ctl->core));

@@ -316,7 +316,7 @@ static int may_change(st_tx *tx, const st_cmd_secret *c, const st_secret *there,
     const st_tree *tree = st_core_tree(tx->ctl->core);
     int32_t id = c->account[0] ? st_tree_find(tree, c->account) : -1;
 
-    if (id <= ST_ROOT || !st_directory_within(tx->ctl->dir, c->account, who->account))
+    if (id <= ST_ROOT || !st_tx_within(tx, c->account, who->account))
         return st_no_account(c->account, err);
     *ret_owner = st_tree_account(tree, id)->serial;
     if (who->role != ST_ROLE_MEMBER)

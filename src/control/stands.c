@@ -10,8 +10,6 @@
 #include "base/mem.h"
 #include "control/state.h"
 
-#define META "stands"
-
 _Static_assert(ST_DEPTH_MAX <= ST_STORE_DEPTH, "a level of accounts has no column");
 
 static void stands_of(const st_tree *tree, int32_t id, st_stands *ret)
@@ -41,7 +39,7 @@ void st_stands_of(const st_control *ctl, const char *account, st_stands *ret)
 
 typedef struct removal {
     char *account;
-    int64_t seq;
+    int64_t seq, at_ms;
 } removal;
 
 typedef ST_VEC(removal) removals;
@@ -51,7 +49,7 @@ static int note_removal(void *ctx, const st_audit_row *row, st_err *err)
     removals *list = ctx;
 
     (void)err;
-    st_vec_push(list, (removal){st_xstrdup(row->target), row->seq});
+    st_vec_push(list, (removal){st_xstrdup(row->target), row->seq, row->at_ms});
     return 0;
 }
 
@@ -88,7 +86,38 @@ static int stand_account(st_control *ctl, const removals *gone, int32_t id, st_m
     return r;
 }
 
-static int stand_all(st_control *ctl, st_err *err)
+/* When it was removed, and in *after the row that says so; 0: nobody knows. */
+static int64_t removed_ms(const removals *list, const char *account, int64_t *after)
+{
+    int64_t seq = removed_at(list, account, *after);
+
+    for (size_t i = 0; i < list->n; i++)
+        if (list->v[i].seq == seq) {
+            *after = seq;
+            return list->v[i].at_ms;
+        }
+    return 0;
+}
+
+/* A removal revoked them all: those of whoever is called the same now were made later. */
+static int file_tokens(st_control *ctl, const removals *gone, int32_t id, st_map *upto, st_err *err)
+{
+    const st_account *a = st_tree_account(st_core_tree(ctl->core), id);
+    char filed[ST_NAME_MAX + 32];
+    int64_t after = 0, at;
+
+    if (!a->gone)
+        return 0;
+    snprintf(filed, sizeof filed, ST_GONE_NAME, a->name, (long long)a->serial);
+    st_map_get(upto, a->name, &after);
+    at = removed_ms(gone, a->name, &after);
+    st_map_put(upto, a->name, after);
+    return st_store_tokens_refile(ctl->store, a->name, filed, at, err);
+}
+
+typedef int each_fn(st_control *ctl, const removals *gone, int32_t id, st_map *upto, st_err *err);
+
+static int each_account(st_control *ctl, each_fn *fn, st_err *err)
 {
     const st_tree *tree = st_core_tree(ctl->core);
     const st_audit_filter f = {.what = "account.remove"};
@@ -97,7 +126,7 @@ static int stand_all(st_control *ctl, st_err *err)
     int r = st_store_audit_list(ctl->store, &f, note_removal, &gone, err);
 
     for (size_t i = ST_ROOT + 1; r == 0 && i < tree->accounts.n; i++)
-        r = stand_account(ctl, &gone, (int32_t)i, upto, err);
+        r = fn(ctl, &gone, (int32_t)i, upto, err);
     for (size_t i = 0; i < gone.n; i++)
         free(gone.v[i].account);
     st_vec_free(&gone);
@@ -105,22 +134,33 @@ static int stand_all(st_control *ctl, st_err *err)
     return r;
 }
 
-int st_stands_load(st_control *ctl, st_err *err)
+/* In one transaction, unless it was done before. */
+static int once(st_control *ctl, const char *meta, each_fn *fn, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     const char *text;
-    int r = st_store_meta_get(ctl->store, META, arena, &text, err);
+    int r = st_store_meta_get(ctl->store, meta, arena, &text, err);
 
     if (r != -ST_ENOENT)
         return r;
     r = st_store_begin(ctl->store, err);
     if (r == 0)
-        r = stand_all(ctl, err);
+        r = each_account(ctl, fn, err);
     if (r == 0)
-        r = st_store_meta_put(ctl->store, META, "1", err);
+        r = st_store_meta_put(ctl->store, meta, "1", err);
     if (r == 0)
         r = st_store_commit(ctl->store, err);
     if (r < 0)
         st_store_rollback(ctl->store);
     return r;
+}
+
+int st_stands_load(st_control *ctl, st_err *err)
+{
+    return once(ctl, "stands", stand_account, err);
+}
+
+int st_tokens_filed(st_control *ctl, st_err *err)
+{
+    return once(ctl, "tokens_filed", file_tokens, err);
 }

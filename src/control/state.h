@@ -225,6 +225,10 @@ void st_uncharge_item(st_control *ctl, const st_submit_item *item);
 /* Whether the job waits may have changed. */
 void st_live_charge(st_control *ctl, st_live *live);
 int st_charge_token(st_tx *tx, const st_identity *who, const char *account, st_err *err);
+int st_charge_account(st_tx *tx, const st_identity *who, const char *parent, st_err *err);
+void st_uncharge_account(st_tx *tx, const char *parent);
+/* Who pays for what an account has: itself, or the next above it that is there. */
+const char *st_payer(st_control *ctl, const char *account);
 void st_count_tokens(st_control *ctl, int64_t now);
 /* The account goes: who has its name next has none of its limits. */
 int st_unlimit_account(st_tx *tx, const char *account, st_err *err);
@@ -313,6 +317,8 @@ int st_count_keys(st_control *ctl, st_err *err);
 void st_stands_of(const st_control *ctl, const char *account, st_stands *ret);
 /* Of rows from before there was this; once in the life of a store. */
 int st_stands_load(st_control *ctl, st_err *err);
+/* Tokens of accounts that were removed before tokens were filed (stands.c). */
+int st_tokens_filed(st_control *ctl, st_err *err);
 
 /* follower.c: a job is new. */
 void st_tx_tell_job(st_tx *tx, const st_live *live);
@@ -331,5 +337,11 @@ void st_control_say(st_control *ctl, const char *fmt, ...) ST_PRINTF(2, 3);
 
 /* One sentence for accounts that are not there and for those that are not the caller's to know. */
 int st_no_account(const char *name, st_err *err);
+/* Whether the account is there at this moment of the transaction, and `above` or below it. The directory, which has
+ * what was committed, must not be asked in a command: what came before it in the same transaction may have removed
+ * the account, and given its name to others. */
+bool st_tx_within(const st_tx *tx, const char *account, const char *above);
+/* Whether a token opens something, and its account is still the one it was made for. */
+bool st_tx_is_still(const st_tx *tx, int64_t token);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "control/state.h"
 
@@ -61,6 +62,41 @@ int st_tx_apply(st_tx *tx, const st_event *event, st_err *err)
         break;
     }
     return st_version_event(tx, event, err);
+}
+
+/* Where an account stands in the core; -1: there is none. */
+static int32_t account_now(const st_tree *tree, const char *name)
+{
+    return name[0] ? st_tree_find(tree, name) : ST_ROOT;
+}
+
+bool st_tx_within(const st_tx *tx, const char *account, const char *above)
+{
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    int32_t id = account_now(tree, account), over = account_now(tree, above);
+
+    /* What is left of one that is gone is found by the directory alone, and has a blank in its name. */
+    if (strchr(account, ' '))
+        return over >= 0 && st_directory_within(tx->ctl->dir, account, above);
+    if (id < 0 || over < 0)
+        return false;
+    while (id >= 0 && id != over)
+        id = st_tree_account(tree, id)->parent;
+    return id >= 0;
+}
+
+bool st_tx_is_still(const st_tx *tx, int64_t token)
+{
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    char name[ST_NAME_MAX + 1];
+    int32_t id;
+
+    if (!st_directory_opens(tx->ctl->dir, token, tx->now) ||
+        !st_directory_token_account(tx->ctl->dir, token, name))
+        return false;
+    id = account_now(tree, name);
+    return id == ST_ROOT || (id > ST_ROOT && st_tree_account(tree, id)->serial ==
+                                                 st_directory_serial(tx->ctl->dir, name));
 }
 
 int st_tx_audit(st_tx *tx, const st_identity *who, const char *verb, const char *account,

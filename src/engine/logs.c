@@ -155,7 +155,7 @@ static void count(st_logs *logs, st_shelved *row, int64_t bytes)
 {
     row->bytes += bytes;
     if (logs->rules.count)
-        logs->rules.count(logs->rules.ctx, row->account, bytes);
+        logs->rules.count(logs->rules.ctx, row->number, bytes);
 }
 
 /* What a job's account is, in a file beside its tasks. */
@@ -252,7 +252,8 @@ void st_logs_rule(st_logs *logs, const st_logs_rules *rules)
     st_shelved *rows = st_shelf_all(logs->shelf, &n);
     for (int64_t i = 0; i < n; i++) {
         rows[i].org = rules->org(rules->ctx, rows[i].account);
-        rules->count(rules->ctx, rows[i].account, rows[i].bytes);
+        rows[i].number = rules->number(rules->ctx, rows[i].account);
+        rules->count(rules->ctx, rows[i].number, rows[i].bytes);
     }
     pthread_mutex_unlock(&logs->lock);
 }
@@ -273,8 +274,10 @@ void st_logs_begin(st_logs *logs, uint64_t job, const char *account)
     if (!st_shelf_find(logs->shelf, job)) {
         st_shelved *row = st_shelf_add(logs->shelf, job, account);
 
-        if (logs->rules.org)
+        if (logs->rules.org) {
             row->org = logs->rules.org(logs->rules.ctx, account);
+            row->number = logs->rules.number(logs->rules.ctx, account);
+        }
         write_word(logs, job, "/account", account);
     }
     pthread_mutex_unlock(&logs->lock);
@@ -303,9 +306,9 @@ static bool make_room(st_logs *logs, uint64_t job, int64_t n)
 
     while (rules->left) {
         const st_shelved *row = st_shelf_find(logs->shelf, job), *victim;
-        bool own = rules->left(rules->ctx, row->account) < n;
+        bool own = rules->left(rules->ctx, row->number) < n;
 
-        if (!own && rules->left(rules->ctx, "") >= n)
+        if (!own && rules->left(rules->ctx, 0) >= n)
             return true;
         victim = st_shelf_oldest(logs->shelf, own ? row->org : -1, job);
         if (!victim)

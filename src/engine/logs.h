@@ -24,8 +24,9 @@ typedef struct st_logs st_logs;
 /* How much accounts may have, and who has been given what. */
 typedef struct st_logs_rules {
     void *ctx;
-    int64_t (*left)(void *ctx, const char *account);              /* bytes; "": of all together */
-    void (*count)(void *ctx, const char *account, int64_t bytes); /* more, or less */
+    int32_t (*number)(void *ctx, const char *account); /* of who pays, for good; 0: all together */
+    int64_t (*left)(void *ctx, int32_t number);        /* bytes */
+    void (*count)(void *ctx, int32_t number, int64_t bytes); /* more, or less */
     int32_t (*org)(void *ctx, const char *account); /* who makes room for whom: those of the same */
 } st_logs_rules;
 
@@ -38,7 +39,8 @@ void st_logs_free(st_logs *logs);
  * logs of its organisation go; where all together have none, the oldest of the organisation that has most. */
 void st_logs_rule(st_logs *logs, const st_logs_rules *rules);
 
-/* Whose the job is must be known before the first append. */
+/* Whose the job is must be known before the first append: a word that the rules understand, also after a restart, and that is
+ * never another account's. */
 bool st_logs_knows(st_logs *logs, uint64_t job);
 void st_logs_begin(st_logs *logs, uint64_t job, const char *account);
 

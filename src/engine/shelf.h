@@ -12,8 +12,9 @@ typedef struct st_shelf st_shelf;
 
 typedef struct st_shelved {
     uint64_t job;
-    char *account; /* "": not known, the cluster's */
-    int32_t org;   /* what it belongs to; the caller's */
+    char *account;  /* "": not known, the cluster's */
+    int32_t org;    /* what it belongs to; the caller's */
+    int32_t number; /* who pays for it; the caller's */
     int64_t bytes, newest_ms;
 } st_shelved;
 

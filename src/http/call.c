@@ -137,6 +137,13 @@ static enum MHD_Result settle(st_call *call)
     return answered ? queue(call) : MHD_YES;
 }
 
+static bool still_let_in(const st_call *call)
+{
+    const st_http_options *opt = &call->server->opt;
+
+    return !call->has_principal || !opt->still || opt->still(opt->ctx, call->principal.who);
+}
+
 static enum MHD_Result run(st_call *call)
 {
     call->phase = ST_PHASE_RUN;
@@ -144,6 +151,12 @@ static enum MHD_Result run(st_call *call)
     if (call->body_dropped > 0) {
         st_call_refuse(call, ST_P_TOO_LARGE, ST_REJECT_SIZE, "the body has at most %zu bytes here",
                        call->body_max);
+        return queue(call);
+    }
+    if (!still_let_in(call)) {
+        st_call_set_header(call, "WWW-Authenticate", "Bearer");
+        st_call_refuse(call, ST_P_UNAUTHENTICATED, ST_REJECT_AUTH,
+                       "the token was revoked, or expired, before the request was complete");
         return queue(call);
     }
     call->match.route->handler(call, call->server->opt.ctx);

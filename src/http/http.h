@@ -112,6 +112,9 @@ typedef struct st_principal {
 typedef int st_authenticate(void *ctx, const char *bearer, const st_peer *peer, st_principal *ret,
                             st_err *err);
 
+/* The body of the caller's request has come, which may have taken long: whether it would still be let in. */
+typedef bool st_still(void *ctx, const void *who);
+
 /* The caller is known and its role may: whether it may now. Not asked on routes with NO_RATE. Fails for 429 with
  * the error's code and sentence; *ret_wait_ms is when it may try again, 0: that is not known. What it counts it
  * gives back in `forget`. */
@@ -128,6 +131,7 @@ typedef struct st_http_options {
     const st_route *routes;
     void *ctx; /* given to handlers and to the callbacks below */
     st_authenticate *authenticate;
+    st_still *still;                                 /* may be NULL: it is */
     st_admit *admit;                                 /* may be NULL */
     void (*forget)(void *ctx, void *who);            /* may be NULL */
     st_claim *claim;                                 /* may be NULL */

@@ -179,25 +179,55 @@ static int open_logs(st_serve *serve, st_err *err)
     return 0;
 }
 
-static int64_t log_bytes_left(void *ctx, const char *account)
+static int64_t log_bytes_left(void *ctx, int32_t number)
 {
     const st_serve *serve = ctx;
 
-    return st_allowance_left(st_control_allowance(serve->control), account, ST_AL_LOG_BYTES);
+    return st_allowance_left_as(st_control_allowance(serve->control), number, ST_AL_LOG_BYTES);
 }
 
-static void log_bytes_count(void *ctx, const char *account, int64_t bytes)
+static void log_bytes_count(void *ctx, int32_t number, int64_t bytes)
 {
     const st_serve *serve = ctx;
 
-    st_allowance_put(st_control_allowance(serve->control), account, ST_AL_LOG_BYTES, bytes);
+    st_allowance_put_as(st_control_allowance(serve->control), number, ST_AL_LOG_BYTES, bytes);
 }
 
-static int32_t log_org(void *ctx, const char *account)
+/* The name by which the directory knows an account of logs: "NAME (NUMBER)" is what it goes by when it is gone, and
+ * NAME until then. Logs of earlier versions have the name alone. */
+static const char *log_account(st_directory *dir, const char *word, char name[ST_NAME_MAX + 1])
+{
+    size_t n = strcspn(word, " ");
+
+    if (n > ST_NAME_MAX || word[n] != ' ')
+        return word;
+    memcpy(name, word, n);
+    name[n] = '\0';
+    return st_directory_serial(dir, name) == strtoll(word + n + 2, NULL, 10) ? name : word;
+}
+
+/* Whoever stands next above an account that is gone pays for what it has left. */
+static int32_t log_number(void *ctx, const char *word)
 {
     const st_serve *serve = ctx;
+    st_directory *dir = st_control_directory(serve->control);
+    char name[ST_NAME_MAX + 1];
+    const char *account = log_account(dir, word, name);
+    int32_t number = -1;
 
-    return st_directory_org(st_control_directory(serve->control), account);
+    while (account &&
+           (number = st_allowance_number(st_control_allowance(serve->control), account)) < 0)
+        account = st_directory_parent(dir, account);
+    return ST_MAX(number, ST_AL_CLUSTER);
+}
+
+static int32_t log_org(void *ctx, const char *word)
+{
+    const st_serve *serve = ctx;
+    st_directory *dir = st_control_directory(serve->control);
+    char name[ST_NAME_MAX + 1];
+
+    return st_directory_org(dir, log_account(dir, word, name));
 }
 
 static int make_engine(st_serve *serve, st_err *err)
@@ -288,6 +318,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
         };
         r = st_api_new(&options, &serve->api, err);
         st_logs_rule(serve->logs, &(st_logs_rules){.ctx = serve,
+                                                   .number = log_number,
                                                    .left = log_bytes_left,
                                                    .count = log_bytes_count,
                                                    .org = log_org});

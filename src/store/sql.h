@@ -68,6 +68,9 @@
       "INSERT INTO tokens (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                        \
     X(ST_SQL_TOKEN_REVOKE, NULL, "ii",                                                            \
       "UPDATE tokens SET revoked_ms = $2 WHERE id = $1 AND revoked_ms < 0")                       \
+    X(ST_SQL_TOKENS_REFILE, NULL, "tti",                                                          \
+      "UPDATE tokens SET account = $2 WHERE account = $1 AND revoked_ms >= 0 AND "                \
+      "created_ms <= $3")                                                                         \
     X(ST_SQL_TOKEN_REMOVE, NULL, "i", "DELETE FROM tokens WHERE id = $1")                         \
     X(ST_SQL_TOKEN_USED, NULL, "ii", "UPDATE tokens SET last_used_ms = $2 WHERE id = $1")         \
     X(ST_SQL_TOKEN_GET, &st_shape_token, "i", "SELECT @cols FROM tokens WHERE id = $1")           \

@@ -218,6 +218,9 @@ int st_store_token_insert(st_store *store, const st_token_row *row, st_err *err)
 int st_store_token_revoke(st_store *store, int64_t id, int64_t at_ms, st_err *err);
 /* ST_ENOENT. Its number is not given again: the caller sees to that. */
 int st_store_token_remove(st_store *store, int64_t id, st_err *err);
+/* Revoked tokens of an account, made until then, go by another name of it from now on: it was removed. */
+int st_store_tokens_refile(st_store *store, const char *from, const char *to, int64_t until_ms,
+                           st_err *err);
 int st_store_token_used(st_store *store, int64_t id, int64_t at_ms, st_err *err);
 int st_store_token_get(st_store *store, int64_t id, st_arena *a, st_token_row *ret, st_err *err);
 int st_store_token_find(st_store *store, st_bytes hash, st_arena *a, st_token_row *ret,

@@ -48,6 +48,14 @@ int st_store_token_remove(st_store *store, int64_t id, st_err *err)
     return r;
 }
 
+int st_store_tokens_refile(st_store *store, const char *from, const char *to, int64_t until_ms,
+                           st_err *err)
+{
+    return st_sql_run(store, ST_SQL_TOKENS_REFILE,
+                      ST_PARAMS(st_val_text(from), st_val_text(to), st_val_i64(until_ms)), NULL,
+                      err);
+}
+
 static int found(int r, const st_token_row *row, st_token_row *ret, st_err *err)
 {
     if (r < 0)

@@ -77,6 +77,37 @@ static void counts_at_every_ancestor(void **state)
     st_allowance_free(al);
 }
 
+/* What a removed account has is given back where it was charged, whoever has its name meanwhile. */
+static void removed_accounts(void **state)
+{
+    st_allowance *al = make();
+    int32_t old = st_allowance_number(al, "vision");
+    st_err err = {0};
+
+    (void)state;
+    assert_ok(st_allowance_charge_as(al, old, ST_AL_PENDING, 6, "vision", &err));
+    st_allowance_remove(al, "vision");
+    assert_int_equal(st_allowance_number(al, "vision"), -1);
+    assert_int_equal(used(al, "acme"), 6);
+    st_allowance_add(al, "vision", "rival");
+    assert_true(st_allowance_number(al, "vision") > old);
+    assert_int_equal(used(al, "vision"), 0);
+    assert_ok(charge(al, "vision", 5, "vision", &err));
+    assert_int_equal(st_allowance_left_as(al, old, ST_AL_PENDING), 4);
+    /* It may still have more, as long as those above it may; a refusal has no name to tell. */
+    assert_fails(st_allowance_charge_as(al, old, ST_AL_PENDING, 5, "acme", &err), ST_EALLOWANCE,
+                 "account acme");
+    limit_pending(al, "acme", ST_AL_NONE);
+    st_allowance_put_as(al, old, ST_AL_PENDING, -6);
+    assert_int_equal(used(al, "acme"), 0);
+    assert_int_equal(used(al, "vision"), 5);
+    assert_int_equal(used(al, "rival"), 5);
+    assert_int_equal(used(al, ""), 5);
+    st_allowance_put_as(al, -1, ST_AL_PENDING, 5); /* nobody's */
+    assert_int_equal(used(al, ""), 5);
+    st_allowance_free(al);
+}
+
 /* Accounts above the reader are neither named nor counted out. */
 static void words_for_the_reader(void **state)
 {
@@ -172,9 +203,9 @@ static void requests_are_a_rate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_at_every_ancestor),     cmocka_unit_test(words_for_the_reader),
-        cmocka_unit_test(never_more_than_above),        cmocka_unit_test(requests_are_a_rate),
-        cmocka_unit_test(unknown_accounts_are_nobodys),
+        cmocka_unit_test(counts_at_every_ancestor), cmocka_unit_test(removed_accounts),
+        cmocka_unit_test(words_for_the_reader),     cmocka_unit_test(never_more_than_above),
+        cmocka_unit_test(requests_are_a_rate),      cmocka_unit_test(unknown_accounts_are_nobodys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

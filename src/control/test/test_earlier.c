@@ -229,6 +229,78 @@ static void ranges(void **state)
     check_ranges(w, old);
 }
 
+static int note_token(void *ctx, const st_token_row *row, st_err *err)
+{
+    st_strbuf *out = ctx;
+
+    (void)err;
+    st_strbuf_addf(out, "%s=%s,", row->user_name, row->account);
+    return 0;
+}
+
+static void token_for(world *w, const char *user)
+{
+    st_cmd_token cmd = {.who = owner,
+                        .account = "team",
+                        .user = user,
+                        .label = "",
+                        .role = ST_ROLE_MEMBER,
+                        .expires_ms = ST_STORE_NEVER};
+    st_err err = {0};
+
+    w->now += 1000;
+    st_cmd_token_make(&cmd);
+    assert_ok(do_cmd(w, &cmd.cmd, &err));
+}
+
+static void revoke_last(world *w)
+{
+    st_cmd_token cmd = {.who = owner, .id = w->ctl->last_token};
+    st_err err = {0};
+
+    st_cmd_token_revoke(&cmd);
+    assert_ok(do_cmd(w, &cmd.cmd, &err));
+}
+
+static void check_filed(world *w, const char *first, const char *second)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf got = {0}, want = {0};
+    st_err err = {0};
+
+    st_strbuf_addf(&want, "ann=%s,bob=%s,cat=team,dan=team,", first, second);
+    assert_ok(st_store_tokens(st_control_store(w->ctl), note_token, &got, &err));
+    assert_string_equal(st_strbuf_str(&got), st_strbuf_str(&want));
+}
+
+/* Tokens of accounts that are gone stay with them; in a store from before they are told apart by when they were made. */
+static void tokens_filed(void **state)
+{
+    world *w = *state;
+    char first[64], second[64];
+
+    make_fleet(w);
+    snprintf(first, sizeof first, ST_GONE_NAME, "team", (long long)serial_of(w, "team"));
+    token_for(w, "ann");
+    w->now += 1000;
+    remove_account(w, "team");
+    make_account(w, "team", "", "{name: team}");
+    snprintf(second, sizeof second, ST_GONE_NAME, "team", (long long)serial_of(w, "team"));
+    token_for(w, "bob");
+    w->now += 1000;
+    remove_account(w, "team");
+    make_account(w, "team", "", "{name: team}");
+    token_for(w, "cat");
+    revoke_last(w);
+    token_for(w, "dan");
+    st_control_stop(w->ctl);
+    check_filed(w, first, second);
+    tamper_exec(st_control_store(w->ctl),
+                "UPDATE tokens SET account = 'team'; DELETE FROM meta WHERE k = 'tokens_filed'");
+    restart(w);
+    st_control_stop(w->ctl);
+    check_filed(w, first, second);
+}
+
 /* Books that were shared stay so, and are named; who is made again has its own. */
 static void shared_books(void **state)
 {
@@ -334,6 +406,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sealed_for_names, begin, end),
         cmocka_unit_test_setup_teardown(ranges, begin, end),
+        cmocka_unit_test_setup_teardown(tokens_filed, begin, end),
         cmocka_unit_test_setup_teardown(shared_books, begin, end),
         cmocka_unit_test_setup_teardown(nodes_without_keys, begin, end),
     };

@@ -190,18 +190,16 @@ static int32_t org_of(void *ctx, const char *account)
     return account[0] == 'a' ? 1 : account[0] == 'b' ? 2 : 0;
 }
 
-static int64_t left(void *ctx, const char *account)
+static int64_t left(void *ctx, int32_t org)
 {
     const purse *p = ctx;
-    int org = org_of(NULL, account);
 
     return p->limit[org] - p->used[org];
 }
 
-static void spend(void *ctx, const char *account, int64_t bytes)
+static void spend(void *ctx, int32_t org, int64_t bytes)
 {
     purse *p = ctx;
-    int org = org_of(NULL, account);
 
     p->used[0] += bytes;
     if (org > 0)
@@ -237,7 +235,8 @@ static void the_oldest_makes_room(void **state)
 {
     world *w = *state;
     purse p = {.limit = {1000, 500, 5000}};
-    const st_logs_rules rules = {.ctx = &p, .left = left, .count = spend, .org = org_of};
+    const st_logs_rules rules = {
+        .ctx = &p, .number = org_of, .left = left, .count = spend, .org = org_of};
     st_logs_stats stats;
 
     st_logs_rule(w->logs, &rules);
