@@ -69,7 +69,8 @@ two=$("$stint" submit --name two --gpus 1 --limit 1h --sim-run 1h -- true)
 [ -n "$one" ] && [ -n "$two" ] || fail "a job within the cap is refused"
 try 6 'this job could cost \$1800.00: the cap of capped is \$3601.00 .* \$3600.00 on hold' \
     submit --name three --gpus 1 --limit 1h -- true
-try 6 'time limit' submit --name endless --gpus 1 -- true
+# Without a limit: an hour, and ten minutes of notice.
+try 6 'this job could cost \$2100.00: the cap of capped' submit --name endless --gpus 1 -- true
 try 0 '"jobs"' ps -a -o json
 json 'sorted(j["name"] for j in d["jobs"]) == ["one", "two"]'
 # What runs is spent as of now, and off the hold.

@@ -169,6 +169,14 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
         st_out_money(out, n->budget->of_cap ? "cap" : "budget", n->budget->of_udollars);
         st_out_money(out, "spent", n->budget->spent_udollars);
     }
+    if (n->cap) {
+        st_out_text(out, "does", n->cap->does);
+        if (n->cap->at_cap) {
+            st_out_text(out, "at_cap", n->cap->at_cap);
+            st_out_money(out, "cap", n->cap->cap_udollars);
+            st_out_money(out, "spent", n->cap->spent_udollars);
+        }
+    }
     if (n->incident.flag) {
         st_out_text(out, "flag", n->incident.flag);
         st_out_text(out, "reason", n->incident.reason);

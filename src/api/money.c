@@ -286,6 +286,16 @@ void st_api_credits_pending(st_call *call, void *ctx)
 
 /* ---- what is agreed, and what is left of it ------------------------------------------------------ */
 
+static void out_span(st_strbuf *out, const char *key, int64_t ms)
+{
+    char buf[ST_FMT_MAX];
+
+    if (ms == ST_UNSET)
+        st_out_raw(out, key, "null");
+    else
+        st_out_text(out, key, st_fmt_duration(buf, ms));
+}
+
 /* A plan from above the caller says what it means for the caller, and neither whose it is nor what is agreed there. */
 static int fill_plan(st_question *q, st_core *core, st_err *err)
 {
@@ -321,7 +331,16 @@ static int fill_plan(st_question *q, st_core *core, st_err *err)
     st_out_raw(&q->out, "warn_percent", "[");
     for (int i = 0; seen && i < p->nwarn; i++)
         st_strbuf_addf(&q->out, "%s%s", i > 0 ? "," : "", st_fmt_milli(buf, p->warn_bp[i] * 10));
-    st_strbuf_add(&q->out, "]}");
+    st_strbuf_addc(&q->out, ']');
+    /* Of a plan with a cap; whose cap is hidden, so is this. */
+    seen = seen && p->cap_udollars != ST_UNSET;
+    if (seen)
+        st_out_text(&q->out, "at_cap", st_at_cap_name(p->at_cap));
+    else
+        st_out_raw(&q->out, "at_cap", "null");
+    out_span(&q->out, "grace", seen ? p->grace_ms : ST_UNSET);
+    out_span(&q->out, "hold", seen ? p->hold_ms : ST_UNSET);
+    st_strbuf_addc(&q->out, '}');
     return 0;
 }
 

@@ -12,9 +12,14 @@ const st_schema st_schemas_money[] = {
      "{\"type\": [\"integer\", \"null\"]}, \"cap\": {\"type\": [\"string\", \"null\"]}, "
      "\"budget_udollars\": {\"type\": [\"integer\", \"null\"]}, \"budget\": {\"type\": "
      "[\"string\", \"null\"]}, \"warn_percent\": {\"type\": \"array\", \"items\": "
-     "{\"type\": \"number\"}}}, \"required\": [\"account\", \"inherited\", \"of\", "
+     "{\"type\": \"number\"}}, \"at_cap\": {\"type\": [\"string\", \"null\"], \"description\": "
+     "\"refuse, warn or stop\"}, \"grace\": {\"type\": [\"string\", \"null\"], \"description\": "
+     "\"the notice of work that a cap stops\"}, \"hold\": {\"type\": [\"string\", \"null\"], "
+     "\"description\": \"for how long a job without an end holds money at a time\"}}, "
+     "\"required\": [\"account\", \"inherited\", \"of\", "
      "\"chargeback\", \"discount_percent\", \"burst_gpus\", \"cap_udollars\", \"cap\", "
-     "\"budget_udollars\", \"budget\", \"warn_percent\"], \"additionalProperties\": false}"},
+     "\"budget_udollars\", \"budget\", \"warn_percent\", \"at_cap\", \"grace\", \"hold\"], "
+     "\"additionalProperties\": false}"},
     {"PlanRef", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, "
                 "\"from\": {\"type\": \"string\"}, \"entry\": {\"type\": \"integer\"}}, "
                 "\"required\": [\"account\", \"from\", \"entry\"], \"additionalProperties\": "
@@ -90,7 +95,12 @@ const st_schema st_schemas_money[] = {
      "month, or none\"}, \"budget\": {\"type\": [\"string\", \"number\"], "
      "\"description\": \"dollars a month, or none\"}, \"warn\": {\"type\": \"array\", "
      "\"items\": {\"type\": [\"string\", \"number\"], \"description\": \"12.5%, or "
-     "12.5\"}}}, \"additionalProperties\": false}"},
+     "12.5\"}}, \"at_cap\": {\"type\": \"string\", \"enum\": [\"refuse\", \"warn\", \"stop\"], "
+     "\"description\": \"refuse: no new work (the default); warn: an event, and work goes on; "
+     "stop: work is stopped after a notice\"}, \"grace\": {\"type\": \"string\", "
+     "\"description\": \"that notice, 10m unless given; at most 7 days\"}, \"hold\": {\"type\": "
+     "\"string\", \"description\": \"for how long a job without an end, or under stop, holds "
+     "money at a time; 1h unless given, 1s to 31 days\"}}, \"additionalProperties\": false}"},
     {"PriceBook",
      "{\"type\": \"object\", \"properties\": {\"in_force\": {\"type\": \"boolean\", "
      "\"readOnly\": true}, \"prices\": {\"type\": \"string\", \"description\": \"its "

@@ -30,6 +30,7 @@
     X(INSIDE, "an account's own excess does not use its floor", 100)                   \
     X(EFFORT, "who comes behind costly claims is forgotten", 100)                      \
     X(REST, "a borrower comes back however often it is displaced", 200)                \
+    X(BAR, "a job that is barred starts all the same", 100)                            \
     X(GANG, "a gang starts with a task missing", 40)                                   \
     X(NOTICE, "a victim is off its devices before notice and grace are over", 40)      \
     X(CPU, "the CPU of a node is given out without counting", 40)                      \

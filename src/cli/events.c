@@ -42,6 +42,24 @@ static void put_budget(const json_t *doc, st_strbuf *line)
                    cap ? "cap" : "budget", st_view_text(doc, cap ? "cap" : "budget"));
 }
 
+/* What a cap does, to a job or, when it is reached, to an account. */
+static void put_cap(const json_t *doc, st_strbuf *line)
+{
+    static const struct {
+        const char *does, *text;
+    } texts[] = {{"stops", ": a spend cap leaves no room, so it stops when its notice is over"},
+                 {"waits", ": a spend cap leaves no room, so it does not start"},
+                 {"lifted", ": a spend cap leaves room again, so it may run"}};
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(texts); i++)
+        if (strcmp(st_view_text(doc, "does"), texts[i].does) == 0)
+            st_strbuf_add(line, texts[i].text);
+    if (strcmp(st_view_text(doc, "does"), "reached") == 0)
+        st_strbuf_addf(line, " has spent %s, its cap is %s (at_cap: %s)",
+                       st_view_text(doc, "spent"), st_view_text(doc, "cap"),
+                       st_view_text(doc, "at_cap"));
+}
+
 static void print_event(st_cli *cli, st_cli_format format, const st_sse_event *ev)
 {
     static const st_view_column at = {"AT", "at", ST_VIEW_TIME, NULL};
@@ -75,6 +93,8 @@ static void print_event(st_cli *cli, st_cli_format format, const st_sse_event *e
         st_strbuf_addf(&line, ": %s", st_view_text(doc, "reason"));
     if (st_view_at(doc, "threshold_percent"))
         put_budget(doc, &line);
+    if (strcmp(st_view_text(doc, "kind"), "cap") == 0)
+        put_cap(doc, &line);
     fprintf(cli->out, "%s\n", st_strbuf_str(&line));
     fflush(cli->out);
     json_decref(doc);
@@ -276,7 +296,9 @@ const st_cli_verb st_cli_admin_verbs[] = {
      .options = st_cli_join_options,
      .example = "  stint admin join-token --pool main --uses 16 --expires 1d >join.token\n"},
     {"plan", "Show or set how an account is charged", "[OPTION...] ACCOUNT|--cluster [FILE]",
-     "A plan has a discount, chargeback, a budget that warns and a cap that refuses. It applies\n"
+     "A plan has a discount, chargeback, a budget that warns and a cap that refuses work, stops it "
+     "after\n"
+     "a notice (at_cap: stop) or only warns (at_cap: warn). It applies\n"
      "to the account and all below it that have no plan of their own.\n",
      .fn = st_cli_admin_plan, .options = st_cli_plan_options,
      .example = "  stint admin plan vision plan.yaml\n"},

@@ -129,6 +129,9 @@ static void fill_events(row_list *rows)
     ST_EFFECT_TABLE(X)
 #undef X
     add(rows, "budget", NULL, "an account passed a threshold of its budget or cap", NULL);
+    add(rows, "cap", NULL,
+        "an account reached its cap; or a cap stops a job, keeps it waiting, or lets it run again",
+        NULL);
     add(rows, "incident", NULL, "a node reported something that cannot be true", NULL);
     add(rows, "reset", NULL, "events were missed: list again", NULL);
     add(rows, "overflow", NULL, "the client reads too slowly and is disconnected", NULL);

@@ -15,15 +15,8 @@ static int as_budget(int r, st_err *err)
     return -ST_EBUDGET;
 }
 
-/* What a gang could cost: whose, what, until when. */
-typedef struct gang_cost {
-    st_worst worst;
-    const char *gpus[ST_TYPES_MAX];
-    char book[ST_NAME_MAX + 1], reader[ST_NAME_MAX + 1];
-} gang_cost;
-
-static void fill_cost(st_tx *tx, const st_job *job, const char *account, const char *reader,
-                      gang_cost *ret)
+void st_money_cost(st_tx *tx, const st_job *job, const char *account, const char *reader,
+                   st_job_cost *ret)
 {
     const st_fleet *fleet = st_core_fleet(tx->ctl->core);
     st_worst *w = &ret->worst;
@@ -50,14 +43,14 @@ int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err
                         .topo = spec->topo,
                         .topo_required = spec->topo_required,
                         .limit_ms = spec->limit_ms};
-    gang_cost cost;
+    st_job_cost cost;
 
     *ret = ST_UNSET;
     /* What the core would refuse, it refuses in its own words. */
     if (st_tree_find(st_core_tree(tx->ctl->core), spec->account) <= ST_ROOT || spec->tasks <= 0 ||
         spec->tasks > ST_TASKS_MAX)
         return 0;
-    fill_cost(tx, &job, spec->account, spec->reader, &cost);
+    st_money_cost(tx, &job, spec->account, spec->reader, &cost);
     return as_budget(st_ledger_admit(tx->ctl->billing->ledger, &cost.worst, ret, err), err);
 }
 
@@ -65,10 +58,10 @@ int st_money_rehold(st_tx *tx, const st_job *job, const char *account, int64_t l
                     const char *reader, int64_t *ret, st_err *err)
 {
     char name[ST_ID_TEXT];
-    gang_cost cost;
+    st_job_cost cost;
 
     st_control_id_text(tx->ctl, job->id, name);
-    fill_cost(tx, job, account, reader, &cost);
+    st_money_cost(tx, job, account, reader, &cost);
     return as_budget(
         st_ledger_rehold(tx->ctl->billing->ledger, &cost.worst, name, limit_ms, ret, err), err);
 }

@@ -6,6 +6,7 @@
  *   entries.c   from records to entries   money.c     what a transaction means in money; cuts; closes
  *   admit.c     holds and floors          billing_load.c   from the store back; the snapshot
  *   budget.c    warnings                  credits.c   credits by a person
+ *   caps.c      what happens at caps
  *
  * Invariants:
  *  1 An interval is metered, posted and in the log in one transaction, or not at all.
@@ -39,7 +40,16 @@ typedef struct st_floor_said {
 typedef struct st_warned {
     int64_t plan_ms, period_ms; /* when they began */
     int n;
+    bool capped; /* and that the cap is reached */
 } st_warned;
+
+/* What a cap did to a job in this transaction. */
+typedef enum st_cap_does { ST_CAP_STOPS, ST_CAP_WAITS, ST_CAP_LIFTED } st_cap_does;
+typedef struct st_cap_said {
+    uint64_t job;
+    st_cap_does does;
+    int64_t until_ms; /* STOPS: when its notice is over */
+} st_cap_said;
 
 typedef struct st_books {
     ST_VEC(st_book_head) heads;
@@ -66,6 +76,7 @@ struct st_billing {
     int64_t next_ms;              /* the next cut; 0: to be found out */
     ST_VEC(st_warned) warned;     /* by account */
     int64_t watch_ms, watched_ms; /* when what runs is looked at next, and was last */
+    int64_t caps_ms;              /* when caps are looked at next */
 
     /* The comparison of every day, in a thread of its own. */
     st_reconcile *daily; /* while it runs */
@@ -84,6 +95,7 @@ struct st_billing {
     st_records records;
     st_arena *arena;
     ST_VEC(int32_t) spent; /* accounts to whose books something was posted */
+    ST_VEC(st_cap_said) caps_said;
 };
 
 /* ---- keys.c --------------------------------------------------------------------------------- */
@@ -171,12 +183,39 @@ int st_money_account(st_tx *tx, int32_t id, st_err *err);
 /* Right after a plan or an account: what follows from plans, in the books of all it concerns. */
 int st_money_terms(st_tx *tx, st_err *err);
 
+/* What the job is and could cost; `limit_ms` from now on. Good as long as its texts. */
+typedef struct st_job_cost {
+    st_worst worst;
+    const char *gpus[ST_TYPES_MAX];
+    char book[ST_NAME_MAX + 1], reader[ST_NAME_MAX + 1];
+} st_job_cost;
+void st_money_cost(st_tx *tx, const st_job *job, const char *account, const char *reader,
+                   st_job_cost *ret);
+
+/* What open intervals of a job would post now. */
+typedef struct st_job_runs {
+    uint64_t job;
+    int64_t udollars;
+} st_job_runs;
+typedef ST_VEC(st_job_runs) st_jobs_running;
+
 /* What open intervals would post now, by the core's number of an account, with all below it. */
 typedef struct st_running {
     int64_t all, of_holds, of_floors;
 } st_running;
 typedef ST_VEC(st_running) st_runnings;
 void st_money_running(st_tx *tx, st_runnings *ret);
+/* The same by job, in order of id, for those that run. */
+void st_money_running_jobs(st_tx *tx, st_jobs_running *ret);
+
+/* ---- caps.c ----------------------------------------------------------------------------------- */
+
+/* Looks at caps, if it is time to: renews holds, bars jobs for which there is no room and lifts that where there is. In
+ * the loop, before the pass. And when it wants to again. */
+void st_caps_watch(st_tx *tx);
+int64_t st_caps_next(const st_control *ctl);
+/* After the commit: who watches is told. */
+void st_caps_tell(st_tx *tx);
 
 /* ---- budget.c --------------------------------------------------------------------------------- */
 
@@ -191,6 +230,8 @@ void st_budget_watch(st_tx *tx);
 int64_t st_budget_next(const st_control *ctl);
 /* After a load: what is passed already is not told. */
 void st_budget_begin(st_control *ctl);
+/* What somebody was told about the account under this plan, in this month. */
+st_warned *st_budget_warned(st_control *ctl, int32_t account, const st_price_plan *plan);
 
 /* ---- billing_load.c ----------------------------------------------------------------------------- */
 

@@ -139,6 +139,7 @@ void st_billing_free(st_control *ctl)
     st_vec_free(&b->floors);
     st_vec_free(&b->warned);
     st_vec_free(&b->spent);
+    st_vec_free(&b->caps_said);
     st_vec_free(&b->records);
     for (size_t i = 0; i < b->zones.n; i++)
         st_zone_free(b->zones.v[i]);

@@ -17,6 +17,17 @@ static st_warned *warned_of(st_billing *b, int32_t account)
     return &b->warned.v[account];
 }
 
+st_warned *st_budget_warned(st_control *ctl, int32_t account, const st_price_plan *plan)
+{
+    st_billing *b = ctl->billing;
+    int64_t period_ms = st_ledger_period(b->ledger)->from_ms;
+    st_warned *w = warned_of(b, account);
+
+    if (w->plan_ms != plan->from_ms || w->period_ms != period_ms)
+        *w = (st_warned){.plan_ms = plan->from_ms, .period_ms = period_ms};
+    return w;
+}
+
 /* Thresholds that were passed and, in *from, those of them that nobody was told of yet begin. */
 static int passed(st_control *ctl, int32_t account, int64_t now, int64_t running, int *from,
                   const st_price_plan **plan, int64_t *spent)
@@ -29,10 +40,7 @@ static int passed(st_control *ctl, int32_t account, int64_t now, int64_t running
 
     if (n <= 0)
         return 0;
-    w = warned_of(b, account);
-    if (w->plan_ms != (*plan)->from_ms || w->period_ms != st_ledger_period(b->ledger)->from_ms)
-        *w = (st_warned){.plan_ms = (*plan)->from_ms,
-                         .period_ms = st_ledger_period(b->ledger)->from_ms};
+    w = st_budget_warned(ctl, account, *plan);
     *from = w->n;
     w->n = ST_MAX(w->n, n);
     return n;
@@ -83,7 +91,7 @@ void st_budget_tell(st_tx *tx)
 
     /* Soon, and not at each of a thousand postings in a second. At a cut prices, plans or the month may be others. */
     if (tx->cut)
-        b->watch_ms = 0;
+        b->watch_ms = b->caps_ms = 0;
     else if (b->spent.n > 0)
         b->watch_ms = ST_MIN(b->watch_ms, b->watched_ms + SOON_MS);
     st_vec_clear(&b->spent);
@@ -124,7 +132,16 @@ void st_budget_begin(st_control *ctl)
 
     st_vec_clear(&ctl->billing->warned);
     st_vec_clear(&ctl->billing->spent);
+    st_vec_clear(&ctl->billing->caps_said);
+    ctl->billing->caps_ms = 0;
     for (size_t i = ST_ROOT + 1; i < tree->accounts.n; i++)
-        if (!tree->accounts.v[i]->gone)
+        if (!tree->accounts.v[i]->gone) {
+            char buf[ST_NAME_MAX + 1];
+            const char *book = st_book_name(ctl, (int32_t)i, buf);
+
             passed(ctl, (int32_t)i, st_core_now(ctl->core), 0, &from, &plan, &spent);
+            if (st_ledger_cap_reached(ctl->billing->ledger, book, st_core_now(ctl->core), 0, &plan,
+                                      &spent))
+                st_budget_warned(ctl, (int32_t)i, plan)->capped = true;
+        }
 }

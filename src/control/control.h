@@ -38,18 +38,26 @@ typedef struct st_notice_budget {
     bool of_cap; /* or of the budget */
 } st_notice_budget;
 
+/* What a cap does: to an account that has reached it, or to a job. */
+typedef struct st_notice_cap {
+    const char *does; /* "reached", "stops", "waits", "lifted" */
+    const char *at_cap;
+    int64_t cap_udollars, spent_udollars; /* of an account alone */
+} st_notice_cap;
+
 typedef struct st_notice {
     uint64_t seq; /* grows by one */
     int64_t at_ms;
     uint64_t job;        /* 0: about a node or an account */
     const char *account; /* "" concerns the cluster alone */
-    const char *kind;    /* an effect's name, or "budget" */
+    const char *kind;    /* an effect's name, "budget" or "cap" */
     const char *state;   /* the job's, afterwards; NULL without one */
     const char *name;    /* of the job, node or account */
     const char *
         grants; /* of a job that comes onto devices or leaves them: which, JSON; NULL: none, or too many */
     const st_effect *fx;            /* never NULL; of "budget" it says nothing */
     const st_notice_budget *budget; /* of "budget" alone */
+    const st_notice_cap *cap;       /* of "cap" alone */
     struct {
         const char *flag, *reason;
     } incident; /* of "incident" alone: something is wrong with what a node says */

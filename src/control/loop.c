@@ -314,6 +314,7 @@ static bool finish(st_tx *tx, st_cmd *cmds)
         st_rows_tell(tx);
         st_budget_tell(tx);
         st_budget_watch(tx);
+        st_caps_tell(tx);
         answer_all(ctl, cmds);
         st_rows_settle(ctl);
         if (ctl->snap_ms == 0)
@@ -395,6 +396,8 @@ static void turn(st_control *ctl, bool last)
         st_tx_apply(&tx, &timer, &err);
     if (!tx.broken)
         housekeeping(&tx);
+    if (!tx.broken)
+        st_caps_watch(&tx);
     if (finish(&tx, cmds))
         st_reconcile_daily(ctl, tx.now, is_quiet(ctl));
 }
@@ -453,6 +456,7 @@ static int64_t sleep_ms(st_control *ctl)
     next = ST_MIN(next, st_refusals_next(ctl, now));
     next = ST_MIN(next, ctl->prune_ms);
     next = ST_MIN(next, st_budget_next(ctl));
+    next = ST_MIN(next, st_caps_next(ctl));
     return ST_MAX(next - now, 0);
 }
 

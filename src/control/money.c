@@ -57,7 +57,7 @@ int st_money_post(st_tx *tx, st_entry *e, st_err *err)
     if (r == 0)
         r = st_ledger_apply(l, e, err);
     if (e->kind == ST_ENTRY_PRICES || e->kind == ST_ENTRY_PLAN)
-        tx->ctl->billing->next_ms = 0;
+        tx->ctl->billing->next_ms = tx->ctl->billing->caps_ms = 0;
     if (r == 0 && e->nlines > 0)
         st_budget_spent(tx, e->account);
     return r < 0 ? r : write_entry(tx, e, &period, err);

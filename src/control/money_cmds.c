@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -77,13 +78,15 @@ static int check_cap(st_tx *tx, const st_price_plan *plan, st_err *err)
     st_budget_state state;
     int r;
 
-    if (plan->cap_udollars == ST_UNSET || plan->from_ms >= st_ledger_period(l)->to_ms)
+    if (plan->cap_udollars == ST_UNSET || plan->at_cap != ST_AT_CAP_REFUSE ||
+        plan->from_ms >= st_ledger_period(l)->to_ms)
         return 0;
     r = st_ledger_budget(l, plan->account, tx->now, &state, err);
     if (r == 0 && state.spent + state.held > plan->cap_udollars)
         r = st_fail(err, ST_EBUDGET,
                     "account %s has spent %" PRId64 ".%06" PRId64 " and has %" PRId64 ".%06" PRId64
-                    " on hold in %s: a lower cap can begin with the next month",
+                    " on hold in %s: a lower cap can begin with the next month, or now with "
+                    "`at_cap: stop`",
                     plan->account, state.spent / 1000000, state.spent % 1000000,
                     state.held / 1000000, state.held % 1000000, st_ledger_period(l)->name);
     return r;
@@ -264,6 +267,61 @@ void st_money_running(st_tx *tx, st_runnings *ret)
         up->of_holds += ret->v[i].of_holds;
         up->of_floors += ret->v[i].of_floors;
     }
+}
+
+typedef struct jobs_ctx {
+    st_tx *tx;
+    st_arena *arena;
+    st_jobs_running *list;
+} jobs_ctx;
+
+static int add_job(void *ctx, const st_record *rec)
+{
+    const jobs_ctx *j = ctx;
+    const st_live *live = rec->job ? st_control_known(j->tx->ctl, rec->job) : NULL;
+    st_job_runs runs = {.job = rec->job};
+    st_entry e;
+    st_err err;
+
+    if (!live || rec->account <= ST_ROOT || rec->from_ms == rec->to_ms)
+        return 0;
+    st_arena_reset(j->arena);
+    st_entry_of(j->tx->ctl, rec, st_live_doc(j->tx->ctl, live), j->arena, &e);
+    e.at_ms = j->tx->now;
+    if (st_ledger_price(j->tx->ctl->billing->ledger, &e, &err) < 0)
+        return 0;
+    /* In full: what a cap would pay is what the job runs for beyond it. */
+    for (int i = 0; i < e.nlines; i++)
+        runs.udollars += e.lines[i].what == ST_PAY_CAP ? 0 : e.lines[i].amount;
+    st_vec_push(j->list, runs);
+    return 0;
+}
+
+static int by_job(const void *a, const void *b)
+{
+    const st_job_runs *x = a, *y = b;
+
+    return x->job != y->job ? (x->job < y->job ? -1 : 1) : 0;
+}
+
+void st_money_running_jobs(st_tx *tx, st_jobs_running *ret)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    jobs_ctx ctx = {tx, arena, ret};
+    size_t n = 0;
+
+    st_vec_clear(ret);
+    st_meter_open(tx->ctl->billing->meter, tx->now, add_job, &ctx);
+    if (ret->n > 1)
+        qsort(ret->v, ret->n, sizeof *ret->v, by_job);
+    for (size_t i = 0; i < ret->n;
+         i++) { /* a job has one open interval; if not, they are one here */
+        if (n > 0 && ret->v[n - 1].job == ret->v[i].job)
+            ret->v[n - 1].udollars += ret->v[i].udollars;
+        else
+            ret->v[n++] = ret->v[i];
+    }
+    ret->n = n;
 }
 
 static int budget_of(st_tx *tx, int32_t id, const st_runnings *running, st_budget_state *ret,

@@ -57,7 +57,8 @@ typedef struct st_core st_core;
     X(ST_EV_GONE, "gone")                     /* nothing of a stopping job is left: u.gone */     \
     X(ST_EV_LATE,                                                                                 \
       "late") /* of a job that waits again: its last stay had ended by itself: u.finish */        \
-    X(ST_EV_LIMIT, "limit") /* a job's time limit: u.limit */
+    X(ST_EV_LIMIT, "limit") /* a job's time limit: u.limit */                                     \
+    X(ST_EV_BAR, "bar")     /* a job may not run, or may again: u.bar */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)
@@ -119,6 +120,11 @@ typedef struct st_event {
             uint64_t id;
             int64_t limit_ms; /* ST_TIME_NEVER: none */
         } limit;
+        struct {
+            uint64_t id;
+            bool on;
+            int64_t notice_ms; /* what it has from now on before it must leave its devices */
+        } bar;
         st_policy policy;
         struct {
             uint64_t id;
@@ -171,6 +177,7 @@ typedef struct st_effect {
     int64_t until_ms, value;
     int64_t
         unsaved_ms; /* time on devices since its last checkpoint: PAUSE keeps it, REQUEUE and END lose it */
+    bool ordered;     /* the job leaves because it is barred, and for nobody else */
     int stay;         /* of the job: how often it has started */
     int times;        /* ... and has been on devices */
     size_t grants_at; /* where its grants begin in st_effects.grants */
@@ -255,7 +262,9 @@ const char *st_event_name(st_event_kind kind);
       "allow another GPU type (--type) or pool (--pool)")                                          \
     X(ST_WHY_STOPPING, "stopping", true,                                                           \
       "it, or a job preempted for it, has not left its devices yet",                               \
-      "wait, at most until the lease of the nodes ends")
+      "wait, at most until the lease of the nodes ends")                                           \
+    X(ST_WHY_CAP, "cap", true, "a spend cap leaves no room for it",                                \
+      "wait for the next month, or ask an admin for a higher cap")
 typedef enum st_why {
 #define X(id, name, blocks, means, remedy) id,
     ST_REASON_TABLE(X)

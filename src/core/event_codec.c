@@ -141,6 +141,11 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_u64(c, &ev->u.limit.id);
         io_i64(c, &ev->u.limit.limit_ms);
         break;
+    case ST_EV_BAR:
+        io_u64(c, &ev->u.bar.id);
+        IO_BOOL(c, ev->u.bar.on);
+        io_i64(c, &ev->u.bar.notice_ms);
+        break;
     case ST_EV_POLICY:
         io_policy(c, &ev->u.policy);
         IO_IN(c, ev->u.policy.basis, 0, INT32_MAX);

@@ -350,6 +350,7 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_GONE] = on_gone,
     [ST_EV_LATE] = on_late,
     [ST_EV_LIMIT] = st_core_set_limit,
+    [ST_EV_BAR] = st_core_bar,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

@@ -323,6 +323,10 @@ int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err)
         say_yielding(core, job, ret);
         return 0;
     }
+    if (job->barred) {
+        say(ret, reason_of(ST_WHY_CAP, -1));
+        return 0;
+    }
     for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
          t = st_core_next_type(core, job, t))
         say_type(core, job, t, ret);

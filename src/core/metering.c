@@ -44,7 +44,9 @@ static void on_leave(const feed *f, const st_effect *e, st_cut why)
 {
     if (why != ST_CUT_ENDED && st_meter_failed(f->m, e->job))
         why = ST_CUT_FAULT;
-    st_meter_stop(f->m, e->job, e->at_ms, ended_ms(f, e->job), why, e->unsaved_ms, f->out);
+    /* What its own account's doing ended is nobody's loss. */
+    st_meter_stop(f->m, e->job, e->at_ms, ended_ms(f, e->job), why, e->ordered ? 0 : e->unsaved_ms,
+                  f->out);
 }
 
 static void on_hold(const feed *f, const st_effect *e)
@@ -77,7 +79,7 @@ static void feed_one(const feed *f, const st_effect *e)
         st_meter_pause(f->m, e->job, e->at_ms, e->unsaved_ms, f->out);
         break;
     case ST_FX_REQUEUE:
-        on_leave(f, e, ST_CUT_PREEMPTED);
+        on_leave(f, e, e->ordered ? ST_CUT_ENDED : ST_CUT_PREEMPTED);
         break;
     case ST_FX_END:
         on_leave(f, e, e->other ? ST_CUT_PREEMPTED : ST_CUT_ENDED);

@@ -181,6 +181,8 @@ static void spare_victims(st_core *core, const st_job *job, st_effects *fx)
         st_job *victim = core->jobs.v[i];
         if (victim->claimant != job->id || victim->state != ST_JOB_NOTIFIED)
             continue;
+        if (victim->barred) /* it must go all the same */
+            continue;
         if (st_core_stay(core, victim))
             st_fx(core, fx, st_fx_of(core, ST_FX_SPARE, victim), NULL, 0);
     }
@@ -269,7 +271,7 @@ bool st_core_stay(st_core *core, st_job *job)
     job->deadline_ms = 0;
     st_core_expect(core, job); /* while it was leaving nobody looked */
     st_core_due(core, job);
-    charge(core, job, ST_NEXT, 1);
+    charge(core, job, ST_NEXT | ST_SURE, 1); /* one that was barred may be guaranteed */
     st_core_refresh(core, job);
     if (job->class == ST_CLASS_BURSTABLE)
         st_core_list_fresh(core, job);

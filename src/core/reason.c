@@ -272,6 +272,9 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
         else
             st_strbuf_addf(out, "other jobs are being preempted for it, in %s at the latest", a);
         break;
+    case ST_WHY_CAP:
+        st_strbuf_add(out, "a spend cap of its account, or of one above, leaves no room for it");
+        break;
     case ST_WHY_STOPPING:
         text_stopping(&t, out);
         break;

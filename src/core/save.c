@@ -275,6 +275,8 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     j->times = c->out ? j->times : j->stay;
     if (c->format >= 7)
         IO_IN(c, j->times, j->stay, INT32_MAX);
+    if (c->format >= 9)
+        IO_BOOL(c, j->barred);
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
               (j->stopping && j->state != ST_JOB_STOPPING && j->state != ST_JOB_PAUSED);
     bool placed = j->grants != NULL;

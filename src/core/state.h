@@ -233,6 +233,10 @@ bool st_core_possible(st_core *core, const st_job *job, int32_t type, int64_t *r
 /* limit.c */
 int st_core_set_limit(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 
+/* bar.c */
+int st_core_bar(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
+bool st_job_ordered(const st_job *job);
+
 /* pools.c */
 int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 int st_core_pool_remove(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
@@ -270,6 +274,7 @@ void st_core_prefer(st_core *core, int32_t node); /* for gangs that lost another
 /* With a place to go to it is only moved. */
 void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_grant *take_to,
                     st_effects *fx);
+void st_core_order_out(st_core *core, st_job *job, int64_t notice_ms, st_effects *fx);
 void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx);
 /* Both wait, as stopping, for the word of the job's agents that it is gone, if it has any. */
 void st_core_requeue(st_core *core, st_job *job, st_effects *fx);

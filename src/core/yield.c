@@ -34,10 +34,20 @@ static int64_t lose(st_core *core, const st_job *job)
     return lost;
 }
 
+/* Then what it loses is the node's doing. */
+static bool lost_node(const st_core *core, const st_job *job)
+{
+    for (int t = 0; job->grants && t < job->tasks; t++)
+        if (core->fleet->nodes.v[job->grants[t].node]->state == ST_NODE_FAILED)
+            return true;
+    return false;
+}
+
 void st_core_requeue_now(st_core *core, st_job *job, st_effects *fx)
 {
     int64_t unsaved_ms = st_job_unsaved_ms(job, core->now), lost = lose(core, job);
     uint64_t claimant = job->claimant;
+    bool ordered = st_job_ordered(job) && !lost_node(core, job);
     if (job->held)
         st_core_unhold(core, job, fx);
     if (st_job_on_devices(job))
@@ -54,6 +64,7 @@ void st_core_requeue_now(st_core *core, st_job *job, st_effects *fx)
     e.other = claimant;
     e.value = lost;
     e.unsaved_ms = unsaved_ms;
+    e.ordered = ordered;
     st_fx(core, fx, e, NULL, 0);
 }
 
@@ -69,6 +80,7 @@ static void end(st_core *core, st_job *job, st_job_state state, bool loses, st_e
     int64_t unsaved_ms = loses ? st_job_unsaved_ms(job, core->now) : 0;
     int64_t lost = loses ? lose(core, job) : 0;
     uint64_t claimant = job->yield == ST_YIELD_CANCEL && unsaved_ms > 0 ? job->claimant : 0;
+    bool ordered = loses && st_job_ordered(job);
     st_alone_ended(core, job, state);
     if (job->held)
         st_core_unhold(core, job, fx);
@@ -81,6 +93,7 @@ static void end(st_core *core, st_job *job, st_job_state state, bool loses, st_e
     e.other = claimant;
     e.value = lost;
     e.unsaved_ms = unsaved_ms;
+    e.ordered = ordered;
     st_fx(core, fx, e, NULL, 0);
     st_core_drop_job(core, job);
 }
@@ -111,13 +124,16 @@ void st_core_end(st_core *core, st_job *job, st_job_state state, st_effects *fx)
 static void yielded(st_core *core, st_job *job, bool saved, st_effects *fx)
 {
     uint64_t claimant = job->claimant;
-    /* Only an owner displaces a job again so soon. It would be in that owner's way for ever; until it
-     * has cooled down it leaves what is others' alone. */
-    bool again = job->preempted_ms >= 0 && core->now < job->preempted_ms + core->policy.cooldown_ms;
-    if (again && !job->to && !ST_BROKEN(REST))
-        job->rest_ms = core->now + core->policy.cooldown_ms;
-    job->preempted_ms = core->now;
-    job->preemptions++;
+    if (!st_job_ordered(job)) {
+        /* Only an owner displaces a job again so soon. It would be in that owner's way for ever; until it
+         * has cooled down it leaves what is others' alone. */
+        bool again =
+            job->preempted_ms >= 0 && core->now < job->preempted_ms + core->policy.cooldown_ms;
+        if (again && !job->to && !ST_BROKEN(REST))
+            job->rest_ms = core->now + core->policy.cooldown_ms;
+        job->preempted_ms = core->now;
+        job->preemptions++;
+    }
     if (job->yield == ST_YIELD_CANCEL) {
         if (!st_core_stop(core, job, ST_JOB_CANCELLED, false, fx))
             end(core, job, ST_JOB_CANCELLED, true, fx);
@@ -181,6 +197,20 @@ void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_gr
     st_fx(core, fx, e, NULL, 0);
     if (core->policy.notice_ms == 0 || ST_BROKEN(NOTICE))
         after_notice(core, victim, fx);
+}
+
+/* It leaves for nobody: its account may not have it run. */
+void st_core_order_out(st_core *core, st_job *job, int64_t notice_ms, st_effects *fx)
+{
+    st_core_leave(core, job, ST_JOB_NOTIFIED, 0);
+    job->deadline_ms = core->now + notice_ms;
+    st_core_due(core, job);
+    st_effect e = st_fx_of(core, ST_FX_NOTIFY, job);
+    e.until_ms = job->deadline_ms;
+    e.ordered = true;
+    st_fx(core, fx, e, NULL, 0);
+    if (notice_ms == 0)
+        after_notice(core, job, fx);
 }
 
 void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx)

@@ -441,7 +441,8 @@ static int apply_plan(st_ledger *l, const st_entry *e, int id, st_err *err)
                        e->account);
     if (p.from_ms < e->at_ms)
         return too_late(e, p.from_ms, err);
-    if (p.cap_udollars >= 0 && p.from_ms == e->at_ms && a->posted + a->held > p.cap_udollars)
+    if (p.cap_udollars >= 0 && p.at_cap == ST_AT_CAP_REFUSE && p.from_ms == e->at_ms &&
+        a->posted + a->held > p.cap_udollars)
         return fail_cap(e->account, a->posted + a->held, l->period.name, p.cap_udollars, err);
     size_t i = 0;
     for (; i < a->plans.n && a->plans.v[i].from_ms <= p.from_ms; i++)

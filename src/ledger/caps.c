@@ -77,7 +77,10 @@ int64_t st_ledger_held(const st_ledger *l, const char *account, const char *job)
 static int64_t cap_of(const ledger_account *a, int64_t at_ms)
 {
     const st_price_plan *p = st_ledger_own_plan(a, at_ms);
-    return p ? p->cap_udollars : ST_UNSET;
+    /* What ended as it came into force was before it. Others cannot fall below what is spent. */
+    if (p && p->at_cap == ST_AT_CAP_STOP && p->from_ms == at_ms)
+        p = st_ledger_own_plan(a, at_ms - 1);
+    return p && p->at_cap != ST_AT_CAP_WARN ? p->cap_udollars : ST_UNSET;
 }
 
 bool st_ledger_capped(const st_ledger *l, int account, int64_t at_ms)
@@ -278,10 +281,60 @@ static int64_t worst_of(const st_ledger *l, int id, const st_worst *w)
     return add_up(most, slack(w->limit_ms));
 }
 
-static int no_limit(st_err *err)
+st_cap_terms st_ledger_cap_terms(const st_ledger *l, const char *account, int64_t at_ms,
+                                 int64_t limit_ms)
 {
-    return st_fail(err, ST_EQUOTA,
-                   "a job without a time limit has no place under a spend cap: give it one");
+    st_cap_terms t = {.rolls = limit_ms == ST_TIME_NEVER};
+    for (int id = st_ledger_id(l, account); id >= 0; id = l->accounts.v[id]->parent) {
+        const st_price_plan *p = st_ledger_own_plan(l->accounts.v[id], at_ms);
+        if (cap_of(l->accounts.v[id], at_ms) < 0)
+            continue;
+        t.hold_ms = t.capped ? t.hold_ms : p->hold_ms;
+        t.grace_ms = ST_MAX(t.grace_ms, p->grace_ms);
+        t.rolls |= p->at_cap == ST_AT_CAP_STOP;
+        t.capped = true;
+    }
+    return t;
+}
+
+bool st_ledger_cap_reached(const st_ledger *l, const char *account, int64_t at_ms, int64_t running,
+                           const st_price_plan **ret_plan, int64_t *ret_spent)
+{
+    int id = st_ledger_id(l, account);
+    const ledger_account *a = id < 0 ? NULL : l->accounts.v[id];
+    const st_price_plan *p = a ? st_ledger_own_plan(a, at_ms) : NULL;
+    if (!p || p->cap_udollars < 0 || a->posted + running < p->cap_udollars)
+        return false;
+    *ret_plan = p;
+    *ret_spent = a->posted + running;
+    return true;
+}
+
+int64_t st_ledger_worst(const st_ledger *l, const st_worst *w)
+{
+    int id = st_ledger_id(l, w->account);
+    return id <= 0 ? 0 : worst_of(l, id, w);
+}
+
+int st_ledger_renew(const st_ledger *l, const st_worst *w, const char *job, int64_t running,
+                    int64_t *ret, st_err *err)
+{
+    int id = st_ledger_id(l, w->account);
+    if (id <= 0)
+        return st_fail(err, ST_ENOENT, "there is no account %s", w->account);
+    const ledger_hold *h = st_ledger_hold(l, id, job);
+    int64_t want = add_up(ST_MAX(running, 0), worst_of(l, id, w));
+    int r = st_ledger_fits(l, id, want - (h ? h->left : 0), w->at_ms, "this job", w->reader, err);
+    if (r == 0)
+        *ret = want;
+    return r;
+}
+
+/* For how long a job's hold is when it is admitted. */
+static int64_t first_hold_ms(const st_ledger *l, const st_worst *w)
+{
+    st_cap_terms t = st_ledger_cap_terms(l, w->account, w->at_ms, w->limit_ms);
+    return t.rolls ? ST_MIN(w->limit_ms, t.hold_ms + t.grace_ms) : w->limit_ms;
 }
 
 int st_ledger_rehold(const st_ledger *l, const st_worst *w, const char *job, int64_t limit_ms,
@@ -290,13 +343,13 @@ int st_ledger_rehold(const st_ledger *l, const st_worst *w, const char *job, int
     int id = st_ledger_id(l, w->account);
     const ledger_hold *h = id <= 0 ? NULL : st_ledger_hold(l, id, job);
     *ret = ST_UNSET;
-    if (!h || w->limit_ms == ST_TIME_NEVER)
+    /* What is renewed is held for a while whatever the limit is. */
+    if (!h || st_ledger_cap_terms(l, w->account, w->at_ms, limit_ms).rolls)
         return 0;
-    if (limit_ms == ST_TIME_NEVER)
-        return no_limit(err);
     st_worst then = *w;
     then.limit_ms = limit_ms;
-    int64_t more = worst_of(l, id, &then) - worst_of(l, id, w);
+    int64_t more = worst_of(l, id, &then);
+    more -= w->limit_ms == ST_TIME_NEVER ? ST_MIN(h->left, more) : worst_of(l, id, w);
     int r = st_ledger_fits(l, id, ST_MAX(more, 0), w->at_ms, "the longer limit of this job",
                            w->reader, err);
     if (r < 0)
@@ -314,9 +367,9 @@ int st_ledger_admit(const st_ledger *l, const st_worst *w, int64_t *ret, st_err 
         *ret = ST_UNSET;
         return 0;
     }
-    if (w->limit_ms == ST_TIME_NEVER)
-        return no_limit(err);
-    int64_t most = worst_of(l, id, w);
+    st_worst first = *w;
+    first.limit_ms = first_hold_ms(l, w);
+    int64_t most = worst_of(l, id, &first);
     int r = st_ledger_fits(l, id, most, w->at_ms, "this job", w->reader, err);
     if (r == 0)
         *ret = most;

@@ -119,6 +119,22 @@ typedef struct st_price_book {
     int nunits;
 } st_price_book;
 
+/* What a cap does when it is reached. X(id, name, what) */
+#define ST_AT_CAP_TABLE(X)                                                                      \
+    X(ST_AT_CAP_REFUSE, "refuse", "no new work; what was admitted has its whole limit on hold") \
+    X(ST_AT_CAP_WARN, "warn", "an event; work goes on and is owed")                             \
+    X(ST_AT_CAP_STOP, "stop", "work is held by the hour and stopped after a notice")
+typedef enum st_at_cap {
+#define X(id, name, what) id,
+    ST_AT_CAP_TABLE(X)
+#undef X
+        ST_AT_CAP_COUNT
+} st_at_cap;
+const char *st_at_cap_name(st_at_cap at);
+
+#define ST_CAP_GRACE_MS (INT64_C(10) * 60 * 1000)
+#define ST_CAP_HOLD_MS  (INT64_C(60) * 60 * 1000)
+
 /* Of an account and, where they have none of their own, all below it. */
 typedef struct st_price_plan {
     char account[ST_NAME_MAX + 1];
@@ -130,6 +146,9 @@ typedef struct st_price_plan {
     int64_t warn_bp[4];   /* thresholds of the cap, or of `budget` */
     int nwarn;
     int64_t budget_udollars; /* what is planned, for warnings only; ST_UNSET: none */
+    st_at_cap at_cap;
+    int64_t grace_ms; /* the notice of work that a cap stops */
+    int64_t hold_ms; /* for how long a job without an end, or under `stop`, holds money at a time */
 } st_price_plan;
 
 /* What the plan that applies to an account means for its prices; all that its own book says about plans above. */
@@ -338,8 +357,26 @@ typedef struct st_worst {
                              numbers; NULL: may know everything */
 } st_worst;
 
-/* 0 and no amount (ST_UNSET) where no account above has a cap. ST_EQUOTA: the cap and the numbers; or a job without a
- * limit under a cap. */
+/* What the caps at and above an account mean for one of its jobs. Caps that only warn are none. */
+typedef struct st_cap_terms {
+    bool capped;
+    bool rolls; /* its hold is for a while and is renewed; else for its whole limit */
+    int64_t hold_ms, grace_ms; /* of the nearest cap; the longest of all */
+} st_cap_terms;
+st_cap_terms st_ledger_cap_terms(const st_ledger *l, const char *account, int64_t at_ms,
+                                 int64_t limit_ms);
+/* Whether what is posted and `running`, at and below the account, has reached its own cap; *ret_plan may be one that
+ * only warns. */
+bool st_ledger_cap_reached(const st_ledger *l, const char *account, int64_t at_ms, int64_t running,
+                           const st_price_plan **ret_plan, int64_t *ret_spent);
+/* The most that w->limit_ms from now on can cost. */
+int64_t st_ledger_worst(const st_ledger *l, const st_worst *w);
+/* What a job must hold so that w->limit_ms from now on are paid for, beside the `running` that is not posted yet;
+ * instead of what it holds. ST_EQUOTA: there is no room. */
+int st_ledger_renew(const st_ledger *l, const st_worst *w, const char *job, int64_t running,
+                    int64_t *ret_udollars, st_err *err);
+
+/* 0 and no amount (ST_UNSET) where no account above has a cap. ST_EQUOTA: the cap and the numbers. */
 int st_ledger_admit(const st_ledger *l, const st_worst *w, int64_t *ret_udollars, st_err *err);
 /* What a job whose limit changes from w->limit_ms to `limit_ms` must hold from now on, instead of what it holds; ST_UNSET:
  * nothing changes. ST_EQUOTA: the cap has no room for the longer limit. */

@@ -80,5 +80,21 @@ void st_price_plan_write(const st_price_plan *p, st_strbuf *out)
                    (long long)p->from_ms, p->chargeback ? "true" : "false",
                    (long long)p->discount_bp, (long long)p->burst_m, (long long)p->cap_udollars);
     add_list(out, p->warn_bp, p->nwarn);
-    st_strbuf_addf(out, ",\"budget\":%lld}", (long long)p->budget_udollars);
+    st_strbuf_addf(out, ",\"budget\":%lld", (long long)p->budget_udollars);
+    /* Plans of the time before there was a choice are written as they were. */
+    if (p->at_cap != ST_AT_CAP_REFUSE || p->grace_ms != ST_CAP_GRACE_MS ||
+        p->hold_ms != ST_CAP_HOLD_MS)
+        st_strbuf_addf(out, ",\"at_cap\":\"%s\",\"grace_ms\":%lld,\"hold_ms\":%lld",
+                       st_at_cap_name(p->at_cap), (long long)p->grace_ms, (long long)p->hold_ms);
+    st_strbuf_addc(out, '}');
+}
+
+const char *st_at_cap_name(st_at_cap at)
+{
+    static const char *const names[] = {
+#define X(id, name, what) [id] = name,
+        ST_AT_CAP_TABLE(X)
+#undef X
+    };
+    return names[at];
 }

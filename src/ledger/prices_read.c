@@ -12,6 +12,10 @@
 #define TOPO_BP_MAX  INT64_C(100000)  /* 10 times on top */
 #define WARN_BP_MAX  INT64_C(20000)
 #define MS_MAX       INT64_C(253402300800000) /* the year 10000 */
+#define DAY_MS       INT64_C(86400000)
+#define GRACE_MAX    (7 * DAY_MS)
+#define HOLD_MIN     INT64_C(1000)
+#define HOLD_MAX     (31 * DAY_MS)
 
 static const st_doc_limits limits = {.bytes = 1 << 20, .nodes = 20000, .scalar = 4096, .depth = 8};
 
@@ -365,10 +369,52 @@ static int read_warn(in *x, const st_doc_node *list, st_price_plan *p)
     return r;
 }
 
+static int read_at_cap(in *x, const st_doc_node *node, st_price_plan *p)
+{
+    char q[ST_QUOTE_MAX];
+    const char *s;
+    int r = st_doc_str(x->doc, node, &s, x->err);
+    for (int i = 0; r == 0 && i < ST_AT_CAP_COUNT; i++) {
+        if (strcmp(s, st_at_cap_name((st_at_cap)i)) == 0) {
+            p->at_cap = (st_at_cap)i;
+            return 0;
+        }
+    }
+    return r < 0 ? r
+                 : st_doc_fail(x->doc, node, x->err, ST_EINVAL,
+                               "%s is not what a cap can do: refuse, warn or stop", st_quote(q, s));
+}
+
+static int read_time(in *x, const st_doc_node *node, int64_t lo, int64_t hi, int64_t *ret)
+{
+    char a[ST_FMT_MAX], b[ST_FMT_MAX];
+    int64_t ms = 0;
+    int r = st_doc_duration_ms(x->doc, node, &ms, x->err);
+    if (r == 0 && (ms < lo || ms > hi))
+        return st_doc_fail(x->doc, node, x->err, ST_ERANGE, "%s is from %s to %s", node->key,
+                           st_fmt_duration(a, lo), st_fmt_duration(b, hi));
+    *ret = ms;
+    return r;
+}
+
+static int read_cap_times(in *x, const st_doc_node *root, st_price_plan *p)
+{
+    const st_doc_node *node;
+    int r = 0;
+    if ((node = st_doc_get(root, "at_cap")))
+        r = read_at_cap(x, node, p);
+    if (r == 0 && (node = st_doc_get(root, "grace")))
+        r = read_time(x, node, 0, GRACE_MAX, &p->grace_ms);
+    if (r == 0 && (node = st_doc_get(root, "hold")))
+        r = read_time(x, node, HOLD_MIN, HOLD_MAX, &p->hold_ms);
+    return r;
+}
+
 static int read_plan(in *x, const st_doc_node *root, int64_t now, st_price_plan *p)
 {
-    static const char *const keys[] = {"account", "from", "chargeback", "discount", "burst",
-                                       "cap",     "warn", "budget",     NULL};
+    static const char *const keys[] = {"account", "from",  "chargeback", "discount",
+                                       "burst",   "cap",   "warn",       "budget",
+                                       "at_cap",  "grace", "hold",       NULL};
     const st_doc_node *node;
     int r = st_doc_check_keys(x->doc, root, keys, x->err);
     /* "" is the cluster: what applies to all who have nothing of their own. So is none, unless whoever sends it says
@@ -390,7 +436,7 @@ static int read_plan(in *x, const st_doc_node *root, int64_t now, st_price_plan 
         r = read_dollars(x, node, ST_AMOUNT_MAX, &p->budget_udollars);
     if (r == 0 && (node = st_doc_get(root, "warn")))
         r = read_warn(x, node, p);
-    return r;
+    return r < 0 ? r : read_cap_times(x, root, p);
 }
 
 /* ---- the canonical form ------------------------------------------------------------------------ */
@@ -499,6 +545,11 @@ static int exact_plan(in *x, const st_doc_node *root, st_price_plan *p)
     if ((r = exact_list(x, warn, WARN_BP_MAX, p->warn_bp, p->nwarn)) < 0 ||
         (r = exact(x, root, "budget", ST_UNSET, ST_AMOUNT_MAX, &p->budget_udollars)) < 0)
         return r;
+    const st_doc_node *at_cap = st_doc_get(root, "at_cap");
+    if (at_cap && ((r = read_at_cap(x, at_cap, p)) < 0 ||
+                   (r = exact(x, root, "grace_ms", 0, GRACE_MAX, &p->grace_ms)) < 0 ||
+                   (r = exact(x, root, "hold_ms", HOLD_MIN, HOLD_MAX, &p->hold_ms)) < 0))
+        return r;
     return st_doc_check_unknown(x->doc, root, x->err);
 }
 
@@ -534,7 +585,9 @@ int st_price_plan_read(const char *name, const char *text, size_t len, int64_t n
                        .cap_udollars = ST_UNSET,
                        .budget_udollars = ST_UNSET,
                        .warn_bp = {5000, 8000, 10000},
-                       .nwarn = 3};
+                       .nwarn = 3,
+                       .grace_ms = ST_CAP_GRACE_MS,
+                       .hold_ms = ST_CAP_HOLD_MS};
     int r = open_doc(name, text, len, &doc, err);
     if (r < 0)
         return r;

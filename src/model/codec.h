@@ -24,8 +24,9 @@
  *     its floor, where a pass stopped
  *   6 claims that came to nothing before it did
  *   7 how often a job has been on devices
- *   8 when the first of those who wait counts for more */
-#define ST_CODEC_FORMAT 8
+ *   8 when the first of those who wait counts for more
+ *   9 jobs that are barred */
+#define ST_CODEC_FORMAT 9
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

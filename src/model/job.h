@@ -111,6 +111,7 @@ typedef struct st_job {
     bool stopping;        /* STOPPING or PAUSED: told to be gone, and not known to be */
     st_job_state after;   /* what becomes of it then: PENDING or an end */
     bool first;           /* and that it goes before others, since it lost a node */
+    bool barred;          /* it may not run until it is told otherwise (core/bar.c) */
     int64_t stop_ms;      /* when it was told; what it does after that is no work */
     int preemptions;
     int stage; /* of its life, as far as noted; see share/life.h */

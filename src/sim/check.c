@@ -101,13 +101,16 @@ static int check_fields(const st_core *core, const st_job *job, st_err *err)
     if (stopping && (!job->stopping || job->stop_ms > st_core_now(core)))
         return BAD("state: job %" PRIu64 " is %s since %" PRId64 ", it is %" PRId64, job->id, state,
                    job->stop_ms, st_core_now(core));
-    if (leaving != (job->claimant != 0) && !stopping)
+    if (job->barred && job->state == ST_JOB_RUNNING)
+        return BAD("bar: job %" PRIu64 " runs and is barred", job->id);
+    bool must = job->claimant != 0 || job->barred; /* for somebody, or by order */
+    if (!stopping && (leaving ? !must : job->claimant != 0))
         return BAD("state: job %" PRIu64 " is %s and its claimant is %" PRIu64, job->id, state,
                    job->claimant);
     if (leaving && job->deadline_ms <= st_core_now(core))
         return BAD("state: job %" PRIu64 " is %s at %" PRId64 ", past its deadline %" PRId64,
                    job->id, state, st_core_now(core), job->deadline_ms);
-    if (leaving && !stopping && job->class == ST_CLASS_GUARANTEED)
+    if (leaving && !stopping && job->claimant && job->class == ST_CLASS_GUARANTEED)
         return BAD("reclaim: job %" PRIu64 " must yield and is guaranteed", job->id);
     if (job->shape.gpus > 0 && (on || job->held) &&
         (job->type < 0 || (size_t)job->type >= st_core_fleet(core)->types.n))

@@ -103,7 +103,8 @@ static bool overtaken(const st_step *step, const st_gathered *first)
     for (size_t i = 0; i < jobs.n && !any; i++) {
         const st_job *job = jobs.v[i];
         bool waits = job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED;
-        if (!waits || job->held || job->id == first->job || (first->sure && behind(job, ahead)))
+        if (!waits || job->held || job->barred || job->id == first->job ||
+            (first->sure && behind(job, ahead)))
             continue;
         for (int32_t t = -1; t < (int32_t)fleet->types.n && !any; t++) {
             if (t < 0 ? job->shape.gpus > 0 : !(job->shape.types >> t & 1))

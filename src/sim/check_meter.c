@@ -218,7 +218,8 @@ static bool forgets(const st_audit *a, const track *t)
 static void on_leave(st_audit *a, const st_effect *e, const st_metering_hint *hint)
 {
     track *t = newest(a, e->job);
-    int64_t lost = e->kind == ST_FX_PAUSE ? 0 : e->unsaved_ms;
+    /* Who leaves by order of its own account loses nothing to others. */
+    int64_t lost = e->kind == ST_FX_PAUSE || e->ordered ? 0 : e->unsaved_ms;
     if (t && e->kind == ST_FX_END)
         t->gone_ms = a->now;
     if (!t)

@@ -360,7 +360,10 @@ static int on_plan(account *x, const st_entry *e, st_err *err)
     st_price_plan plan;
     int r = st_price_plan_read("plan", e->doc, strlen(e->doc), e->at_ms, &plan, err);
     if (r == 0)
-        st_vec_push(&x->caps, (limit){plan.from_ms, plan.cap_udollars});
+        /* What ends as a cap that stops comes into force was before it. */
+        st_vec_push(&x->caps,
+                    ((limit){plan.from_ms + (plan.at_cap == ST_AT_CAP_STOP),
+                             plan.at_cap == ST_AT_CAP_WARN ? ST_UNSET : plan.cap_udollars}));
     return r;
 }
 

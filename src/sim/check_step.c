@@ -70,6 +70,7 @@ static void off_devices(const st_step *step, st_track *t, st_job_state state)
     t->job.stopping = false;
     t->job.class = ST_CLASS_NONE;
     t->job.claimant = 0;
+    t->ordered_ms = 0;
     t->job.queued_ms = step->now;
     if (state == ST_JOB_PAUSED)
         return;
@@ -226,9 +227,12 @@ static int on_notify(const st_step *step, st_track *t, const st_effect *e, size_
 {
     if (t->job.state != ST_JOB_RUNNING)
         return wrong(e, t, err);
-    int rc = st_watch_victim(step, at, err);
+    int rc = 0;
+    if (e->other || !asked_for(step, ST_EV_BAR, e->job))
+        rc = st_watch_victim(step, at, err);
     if (rc < 0)
         return rc;
+    t->ordered_ms = e->other ? 0 : ST_MAX(e->until_ms, 1);
     t->moves = e->value != 0;
     t->job.state = ST_JOB_NOTIFIED;
     t->job.claimant = e->other;
@@ -242,7 +246,10 @@ static int notice_over(const st_step *step, const st_track *t, const char *what,
 {
     const st_policy *policy = st_core_policy(step->core);
     int64_t had = step->now - t->notified_ms;
-    if (had < policy->notice_ms)
+    if (t->ordered_ms > step->now)
+        return BAD("notice: job %" PRIu64 " %s at %" PRId64 ", it was given until %" PRId64,
+                   t->job.id, what, step->now, t->ordered_ms);
+    if (had < policy->notice_ms && !t->ordered_ms)
         return BAD("notice: job %" PRIu64 " %s after %" PRId64 " ms, the notice is %" PRId64,
                    t->job.id, what, had, policy->notice_ms);
     bool saves = t->job.yield == ST_YIELD_CHECKPOINT || t->job.yield == ST_YIELD_PAUSE;
@@ -284,7 +291,7 @@ static int may_end(const st_step *step, const st_track *t, const st_effect *e, s
             return BAD("limit: job %" PRIu64 " times out after %" PRId64 " ms of %" PRId64, e->job,
                        ran, t->job.limit_ms);
     } else if (state == ST_JOB_CANCELLED && !asked_for(step, ST_EV_CANCEL, e->job)) {
-        if (!t->job.claimant || t->job.yield != ST_YIELD_CANCEL)
+        if ((!t->job.claimant && !t->ordered_ms) || t->job.yield != ST_YIELD_CANCEL)
             return wrong(e, t, err);
         return notice_over(step, t, "is ended", err);
     }
@@ -415,6 +422,7 @@ static int on_effect(const st_step *step, size_t at, st_err *err)
             return wrong(e, t, err);
         t->job.state = ST_JOB_RUNNING;
         t->job.claimant = 0;
+        t->ordered_ms = 0;
         return 0;
     case ST_FX_CHECKPOINT:
         return on_checkpoint(step, t, e, err);
@@ -445,6 +453,9 @@ static int same_job(const st_core *core, st_track *t, st_err *err)
         return BAD("effects: job %" PRIu64 " is %s, by its effects it is %s", job->id,
                    st_class_name(job->class), st_class_name(t->job.class));
     t->job.class = job->class; /* of a plan it is not told; st_check sees whether floors carry it */
+    if (job->barred != t->job.barred)
+        return BAD("effects: job %" PRIu64 " is %sbarred, by its events it is not so", job->id,
+                   job->barred ? "" : "not ");
     if (job->priority != t->job.priority)
         return BAD("effects: job %" PRIu64 " has priority %d, by its events %d", job->id,
                    job->priority, t->job.priority);
@@ -488,6 +499,8 @@ static void hear(const st_step *step, st_track *t)
             t->job.priority = ev->u.priority.priority;
         if (ev->kind == ST_EV_LIMIT && ev->u.limit.id == t->job.id)
             t->job.limit_ms = ev->u.limit.limit_ms;
+        if (ev->kind == ST_EV_BAR && ev->u.bar.id == t->job.id)
+            t->job.barred = ev->u.bar.on;
     }
 }
 

@@ -74,6 +74,8 @@ void st_watch_add(const st_step *step, uint64_t id)
             t->job.priority = ev->u.priority.priority;
         if (ev->kind == ST_EV_LIMIT && ev->u.limit.id == id)
             t->job.limit_ms = ev->u.limit.limit_ms;
+        if (ev->kind == ST_EV_BAR && ev->u.bar.id == id)
+            t->job.barred = ev->u.bar.on;
         if (ev->kind != ST_EV_SUBMIT || spec->id != id)
             continue;
         st_map_get(tree->user_ids, spec->user, &user);

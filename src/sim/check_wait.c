@@ -242,6 +242,8 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
     case ST_WHY_STOPPING: /* its own last stay, or somebody it waits for */
         return (r->other == job->id && job->stopping) ||
                (job->held && st_core_job(s->core, r->other)->stopping);
+    case ST_WHY_CAP:
+        return job->barred;
     case ST_WHY_COOLDOWN:
         return st_core_job(s->core, job->id)->rest_ms == r->until_ms &&
                r->until_ms > st_core_now(s->core);
@@ -380,7 +382,7 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
             r->code == ST_WHY_COOLDOWN || r->code == ST_WHY_UNSEEN)
             excused |= 1u << (r->type + 1);
     }
-    int32_t type = job->held || job->stopping ? -2 : could_start(s, job, excused);
+    int32_t type = job->held || job->stopping || job->barred ? -2 : could_start(s, job, excused);
     if (type != -2)
         return BAD("work conservation: job %" PRIu64 " (%d tasks, %s) could start on GPU type %d "
                    "and waits%s%s",
@@ -390,7 +392,9 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
     if (!blocked)
         return BAD("reasons: job %" PRIu64 " waits and is told nothing that keeps it waiting",
                    job->id);
-    return job->held || job->state != ST_JOB_PENDING ? 0 : judge_owner(s, job, reasons, err);
+    return job->held || job->barred || job->state != ST_JOB_PENDING
+               ? 0
+               : judge_owner(s, job, reasons, err);
 }
 
 static bool has_turn(const st_track *track, int every, int64_t turn)

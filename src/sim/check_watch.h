@@ -22,11 +22,13 @@ typedef struct st_track {
     int64_t started_ms;
     bool started; /* it has been on devices */
     int64_t notified_ms, checkpoint_ms;
-    int64_t displaced_ms;  /* when it last left for somebody; -1 never */
-    int64_t rest_ms;       /* it was displaced again too soon, and borrows nothing before */
-    int64_t ran_ms;        /* on devices, before this stay */
-    bool moves;            /* it leaves only to go on elsewhere */
-    bool saved;            /* it reported a checkpoint since it was told to save */
+    int64_t displaced_ms; /* when it last left for somebody; -1 never */
+    int64_t rest_ms;      /* it was displaced again too soon, and borrows nothing before */
+    int64_t ran_ms;       /* on devices, before this stay */
+    bool moves;           /* it leaves only to go on elsewhere */
+    int64_t
+        ordered_ms; /* it was barred and leaves for nobody, at this moment at the earliest; 0: not */
+    bool saved;     /* it reported a checkpoint since it was told to save */
     st_class class_before; /* when the step began */
     bool held_before;      /* likewise */
     bool told;             /* agents were told to run it, and have not said that it is gone */

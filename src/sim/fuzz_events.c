@@ -287,6 +287,7 @@ static uint64_t some_job_for(st_fuzz_gen *gen, st_event_kind kind)
         const st_job *job = st_core_job_at(core, st_rng_below(&gen->rng, st_core_njobs(core)));
         if (kind == ST_EV_LATE   ? job->state == ST_JOB_PENDING && job->stay > 0
             : kind == ST_EV_GONE ? job->stopping
+            : kind == ST_EV_BAR  ? job->barred || tries > 2
                                  : job->state == ST_JOB_RUNNING)
             return job->id;
     }
@@ -321,12 +322,26 @@ static void change_policy(st_fuzz_gen *gen, bool together)
     }
 }
 
+static void bar_job(st_fuzz_gen *gen, bool together)
+{
+    uint64_t id = some_job_for(gen, ST_EV_BAR);
+    st_event *ev = &st_fuzz_record(gen, ST_EV_BAR, together)->event;
+    ev->u.bar.id = id;
+    ev->u.bar.on = st_rng_chance(&gen->rng, 1, 2);
+    ev->u.bar.notice_ms = PICK(&gen->rng, 0, 5000, MINUTE, -1);
+}
+
 static void odd_event(st_fuzz_gen *gen, bool together)
 {
-    static const st_event_kind kinds[] = {ST_EV_LATE, ST_EV_UNSTARTED, ST_EV_GONE, ST_EV_POLICY};
+    static const st_event_kind kinds[] = {ST_EV_LATE, ST_EV_UNSTARTED, ST_EV_GONE, ST_EV_POLICY,
+                                          ST_EV_BAR};
     st_event_kind kind = kinds[st_rng_below(&gen->rng, ST_ARRAY_LEN(kinds))];
     if (kind == ST_EV_POLICY) {
         change_policy(gen, together);
+        return;
+    }
+    if (kind == ST_EV_BAR) {
+        bar_job(gen, together);
         return;
     }
     uint64_t id = some_job_for(gen, kind);
@@ -392,7 +407,7 @@ static void one_event(st_fuzz_gen *gen, bool together)
     } else if (st_rng_chance(rng, 1, 2)) {
         remove_account(gen, together);
     } else {
-        st_fuzz_record(gen, ST_EV_TIMER, together);
+        bar_job(gen, together);
     }
 }
 

@@ -169,7 +169,9 @@ static int new_plan(st_fuzz_money *f, const st_tree *tree, st_err *err)
     static const int64_t caps[] = {200000, 90000000, 9000000000, 9000000000000};
     ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
     size_t i = st_rng_below(&f->rng, f->accounts);
-    st_price_plan p = {.from_ms = f->now + st_rng_range(&f->rng, 1, f->plans ? 300 * MINUTE : 1)};
+    st_price_plan p = {.from_ms = f->now + st_rng_range(&f->rng, 1, f->plans ? 300 * MINUTE : 1),
+                       .grace_ms = ST_CAP_GRACE_MS,
+                       .hold_ms = ST_CAP_HOLD_MS};
     if (f->plans++ >= PLANS_MAX)
         return 0;
     snprintf(p.account, sizeof p.account, "%s", i > 0 ? tree->accounts.v[i]->name : "");
@@ -184,6 +186,7 @@ static int new_plan(st_fuzz_money *f, const st_tree *tree, st_err *err)
     else
         p.cap_udollars = some(f, caps[st_rng_below(&f->rng, ST_ARRAY_LEN(caps))]);
     p.budget_udollars = ST_UNSET;
+    p.at_cap = (st_at_cap)st_rng_below(&f->rng, ST_AT_CAP_COUNT);
     st_price_plan_write(&p, &doc);
     st_entry e = {
         .kind = ST_ENTRY_PLAN, .account = p.account[0] ? p.account : ST_BOOK_FLEET, .doc = doc.s};

@@ -107,6 +107,10 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
     case ST_EV_LIMIT:
         st_strbuf_addf(out, " %" PRIu64 " to %" PRId64 "ms", ev->u.limit.id, ev->u.limit.limit_ms);
         break;
+    case ST_EV_BAR:
+        st_strbuf_addf(out, " %" PRIu64 " %s, notice %" PRId64 "ms", ev->u.bar.id,
+                       ev->u.bar.on ? "on" : "off", ev->u.bar.notice_ms);
+        break;
     case ST_EV_TOLD:
         st_strbuf_addf(out, " %" PRIu64 " for %" PRId64 "ms", ev->u.told.id, ev->u.told.start_ms);
         break;

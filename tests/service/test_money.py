@@ -259,6 +259,58 @@ def the_fleets_book(stintd):
     check(shown.returncode == 0 and shown.stdout.count("h100") >= len(rows), "stint bill fleet: %s%s", shown.stdout, shown.stderr)
 
 
+def at_a_cap(stintd):
+    """A job without an end runs on money by the while. At the cap it is told, stops, waits, and goes on when there is room."""
+    owner = stintd.owner
+    owner.make("/v1/accounts", {"name": "endless"})
+    owner.make("/v1/accounts", {"name": "below", "parent": "endless"})
+    owner.make("/v1/accounts", {"name": "stranger"})
+    member = stintd.client(token(owner, "below", "kim", "member")["token"])
+    admin = stintd.client(token(owner, "endless", "ada", "admin")["token"])
+    theirs = token(owner, "stranger", "sam", "admin")["token"]
+
+    for bad in ({"cap": 1, "at_cap": "explode"}, {"cap": 1, "grace": "8d"}, {"cap": 1, "hold": "1ms"}, {"cap": 1, "hold": 3600}):
+        put = owner.call("PUT", "/v1/accounts/endless/plan", bad)
+        check(put.status in (400, 422), "%s: %d %s", bad, put.status, put.text)
+    plan = {"cap": "2000", "at_cap": "stop", "grace": "1s", "hold": "2s"}
+    for who in (member, admin, stintd.client(theirs)):
+        put = who.call("PUT", "/v1/accounts/endless/plan", plan)
+        check(put.status in (403, 404), "who sets a cap: %d %s", put.status, put.text)
+    put = owner.call("PUT", "/v1/accounts/endless/plan", plan)
+    check(put.status == 200, "the plan: %s", put.text)
+    shown = admin.get("/v1/accounts/endless/plan").json
+    check((shown["at_cap"], shown["grace"], shown["hold"]) == ("stop", "1s", "2s"), "the plan as it is shown: %s", shown)
+    hidden = member.get("/v1/accounts/below/plan").json
+    check((hidden["at_cap"], hidden["grace"], hidden["hold"], hidden["cap"]) == (None,) * 4, "a cap above is nobody's below: %s", hidden)
+
+    stream, other = Stream(stintd.port, stintd.owner_token), Stream(stintd.port, theirs)
+    # $100 a second: the cap is 20 seconds.
+    job = member.make("/v1/jobs", {"name": "serve", "account": "below", "gpus": 1, "sim": {"run": "7d"}})["id"]
+
+    def does(what):
+        return [e for e in stream.events() if e[1] == "cap" and f'"does":"{what}"' in e[2] and job in e[2]]
+
+    check(stream.wait(lambda s: does("stops"), 90), "its notice: %s", stream.events()[-3:])
+    check('"until"' in does("stops")[0][2], "until when: %s", does("stops")[0])
+    stintd.wait(lambda: member.get(f"/v1/jobs/{job}").json["state"] == "pending", "it has left its devices")
+    why = member.get(f"/v1/jobs/{job}/why").json
+    check(any(r["code"] == "cap" for r in why["reasons"]), "why it waits: %s", why)
+    check("endless" not in str(why), "whose cap it is: %s", why)
+    spent = owner.get("/v1/accounts/endless/budget").json
+    check(0 < spent["spent_udollars"] <= 2_000_000_000 and spent["held_udollars"] == 0, "spent under the cap: %s", spent)
+    bill = owner.get("/v1/bills/open?account=endless").json
+    check(not [x for x in bill["lines"] if x["component"] in ("lost", "cap")], "nothing was for free: %s", bill["lines"])
+
+    put = owner.call("PUT", "/v1/accounts/endless/plan", {**plan, "cap": "1000000"})
+    check(put.status == 200, "a higher cap: %s", put.text)
+    check(stream.wait(lambda s: does("lifted"), 30), "it is told: %s", stream.events()[-3:])
+    stintd.wait(lambda: member.get(f"/v1/jobs/{job}").json["state"] == "running", "it runs again")
+    owner.call("DELETE", f"/v1/jobs/{job}")
+    check(not [e for e in other.events() if e[1] == "cap"], "a stranger hears nothing: %s", other.events())
+    stream.close()
+    other.close()
+
+
 def metrics_say_the_same(stintd):
     """What is spent is one figure: on the bill, in the budget, in metrics."""
     owner = stintd.owner
@@ -283,6 +335,7 @@ def run(program):
         credits_by_hand(stintd)
         budgets_count_what_runs(stintd)
         metrics_say_the_same(stintd)
+        at_a_cap(stintd)
         the_fleets_book(stintd)
         if not sanitized(program):
             a_wrong_clock_closes_nothing(stintd, program)

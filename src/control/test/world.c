@@ -33,6 +33,11 @@ static void hear(void *ctx, const st_notice *n)
 {
     world *w = ctx;
 
+    if (n->cap) {
+        size_t at = strlen(w->capped);
+
+        snprintf(w->capped + at, sizeof w->capped - at, "%s ", n->cap->does);
+    }
     if (!n->budget)
         return;
     w->warnings++;

@@ -184,7 +184,11 @@ static void the_past_keeps_its_prices(void **state)
     st_ledger *l = *state;
     ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
     st_price_book book = *st_ledger_book(l, OCT_1);
-    st_price_plan plan = {.account = "ml", .from_ms = OCT_1, .cap_udollars = ST_UNSET};
+    st_price_plan plan = {.grace_ms = ST_CAP_GRACE_MS,
+                          .hold_ms = ST_CAP_HOLD_MS,
+                          .account = "ml",
+                          .from_ms = OCT_1,
+                          .cap_udollars = ST_UNSET};
     st_price_book_write(&book, &doc);
     refused(l, with_doc(ST_ENTRY_PRICES, "", 2, OCT_1, doc.s), ST_EEXIST,
             "already starts at 2026-");

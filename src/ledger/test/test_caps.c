@@ -94,7 +94,17 @@ static void the_worst_case_is_held(void **state)
     assert_ok(st_ledger_admit(l, &w, &amount, &err));
     assert_int_equal(amount, 240 * DOLLARS + 160);
     w.limit_ms = ST_TIME_NEVER;
-    assert_fails(st_ledger_admit(l, &w, &amount, &err), ST_EQUOTA, "without a time limit");
+    /* Without an end, an hour and the grace: $48.00 x 7 / 6. */
+    assert_ok(st_ledger_admit(l, &w, &amount, &err));
+    assert_int_equal(amount, 56 * DOLLARS + 160);
+    books_plan(l, OCT_1 + 1, "account: org\ncap: 1000\nhold: 2h\ngrace: 0s\n");
+    w.at_ms = OCT_1 + 1;
+    assert_ok(st_ledger_admit(l, &w, &amount, &err));
+    assert_int_equal(amount, 96 * DOLLARS + 160);
+    books_plan(l, OCT_1 + 2, "account: org\ncap: 1000\nat_cap: warn\n");
+    w.at_ms = OCT_1 + 2;
+    assert_ok(st_ledger_admit(l, &w, &amount, &err));
+    assert_int_equal(amount, ST_UNSET);
 }
 
 /* 300 frames x $0.50 = $150.00, whatever the time. */

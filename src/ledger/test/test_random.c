@@ -166,7 +166,9 @@ static void new_plan(world *w)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
     int a = pick(w, ACCOUNTS);
-    st_price_plan p = {.from_ms = w->now,
+    st_price_plan p = {.grace_ms = ST_CAP_GRACE_MS,
+                       .hold_ms = ST_CAP_HOLD_MS,
+                       .from_ms = w->now,
                        .discount_bp = pick(w, 3000),
                        .burst_m = pick(w, 2) ? ST_UNSET : 4000,
                        .cap_udollars = pick(w, 3) ? pick(w, 2000) * DOLLARS : ST_UNSET,

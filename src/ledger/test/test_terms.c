@@ -151,7 +151,9 @@ static void nothing_else_comes_first(void **state)
 
 static void random_plan(st_ledger *l, st_rng *rng, int64_t now, const char *account)
 {
-    st_price_plan p = {.from_ms = now + st_rng_range(rng, 0, 25),
+    st_price_plan p = {.grace_ms = ST_CAP_GRACE_MS,
+                       .hold_ms = ST_CAP_HOLD_MS,
+                       .from_ms = now + st_rng_range(rng, 0, 25),
                        .chargeback = st_rng_chance(rng, 1, 2),
                        .discount_bp = st_rng_range(rng, 0, 3),
                        .burst_m = ST_UNSET,

@@ -1,0 +1,55 @@
+/* A job is barred: it may not run until it is told otherwise. Why is the caller's business; stintd does it
+ * when a spend cap leaves no room.
+ *
+ * One that waits loses its plan and its turn. One that runs has its notice, then leaves as one that yields
+ * does (yield.c): it saves, is paused, waits again or ends, as it was submitted. It yields to nobody, so that is
+ * no preemption: nothing is credited, and it does not rest afterwards. One that is leaving already goes on
+ * leaving. Lifted in time, it stays where it is, if nobody counts on its place yet; if somebody does, or it is
+ * saving, it can be lifted when it has left. */
+#include <inttypes.h>
+
+#include "core/state.h"
+
+/* Whether it leaves, or has left, by order alone. */
+bool st_job_ordered(const st_job *job)
+{
+    return job->barred && job->claimant == 0;
+}
+
+static int lift(st_core *core, st_job *job, st_effects *fx, st_err *err)
+{
+    bool leaves = st_job_ordered(job) && st_job_leaving(job) && !job->stopping;
+    if (leaves && (job->state != ST_JOB_NOTIFIED || !st_core_stay(core, job)))
+        return st_fail(err, ST_ESTATE,
+                       "job %s is leaving its devices: it may run again when it has left",
+                       job->name);
+    job->barred = false;
+    if (leaves)
+        st_fx(core, fx, st_fx_of(core, ST_FX_SPARE, job), NULL, 0);
+    return 0;
+}
+
+int st_core_bar(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_job *job = st_core_find(core, ev->u.bar.id);
+    int64_t notice_ms = ev->u.bar.notice_ms;
+    if (!job)
+        return st_fail(err, ST_ENOENT, "job %" PRIu64 " does not exist or has ended", ev->u.bar.id);
+    if (notice_ms < 0 || notice_ms > ST_LIMIT_MAX_MS)
+        return st_fail(err, ST_ERANGE, "job %s: its notice must be 0 ms to 10 years", job->name);
+    if (job->barred == ev->u.bar.on)
+        return 0;
+    if (!ev->u.bar.on) {
+        int rc = lift(core, job, fx, err);
+        if (rc == 0)
+            st_core_stir(core);
+        return rc;
+    }
+    st_core_stir(core);
+    job->barred = true;
+    if (job->held)
+        st_core_unhold(core, job, fx);
+    if (job->state == ST_JOB_RUNNING)
+        st_core_order_out(core, job, notice_ms, fx);
+    return 0;
+}
