@@ -50,12 +50,21 @@ static void put_back(void *ctx, int i)
     st_claim_charge(c, c->cands.v[i], 1);
 }
 
+/* Whether every account of the claimant is within its floor that it takes from others for. Who takes only
+ * from inside an account leaves it as full as it was. */
+static bool within_floors(const st_claim_ctx *c)
+{
+    if (c->full < 0)
+        return true;
+    int32_t full = st_admit_full(c->core->tree, c->job->account, &c->need, false);
+    return full < 0 || (c->within >= 0 && st_tree_within(c->core->tree, c->within, full));
+}
+
 /* Whether the claimant is within what its account may hold. The more are gone, the more so. */
 static bool within_bounds(const st_claim_ctx *c)
 {
-    const st_tree *tree = c->core->tree;
-    return st_admit_over(tree, c->job->account, &c->need, ST_NEXT, false, NULL, 0) == 0 &&
-           (c->full < 0 || c->excess || st_admit_full(tree, c->job->account, &c->need, false) < 0);
+    return st_admit_over(c->core->tree, c->job->account, &c->need, ST_NEXT, false, NULL, 0) == 0 &&
+           within_floors(c);
 }
 
 static bool fits(void *ctx)
@@ -278,7 +287,7 @@ static int choose_wide(st_claim_ctx *c, int *victims)
     for (size_t i = 0; i < c->aside.n; i++)
         st_vec_push(&c->line, c->aside.v[i]);
     st_vec_clear(&c->aside);
-    if (c->full >= 0 && !c->excess)
+    if (c->full >= 0 && c->within != c->full)
         st_claim_excess_first(c);
     return choose(c, victims);
 }
@@ -402,30 +411,43 @@ static bool try_gently(st_claim_ctx *c, st_claim *ret, bool *ret_later, int64_t 
     return false;
 }
 
-/* A claim of a job whose floor is used up, but not by guaranteed ones: from what uses it up, else from
- * others too as far as everything stays within it. */
-static void try_excess(st_claim_ctx *c, st_claim *ret)
+/* Whether a claim takes from outside an account. */
+static bool takes_outside(const st_claim_ctx *c, const st_claim *claim, int32_t account)
 {
-    c->excess = true;
-    try_way(c, ret);
-    if (ret->result == ST_CLAIM_OK)
-        return;
-    if (ret->result == ST_CLAIM_GATHERED)
-        return; /* it is not for lack of room */
-    st_claim own = *ret;
-    c->excess = false;
-    try_way(c, ret);
-    bool others = false;
-    for (size_t i = 0; i < ret->victims.n; i++)
-        others |= !st_claim_is_excess(c, ret->victims.v[i]);
-    int64_t until_ms = ST_MIN(own.until_ms, ret->until_ms);
-    if (ret->result == ST_CLAIM_NONE || (ret->result == ST_CLAIM_OK && !others)) {
-        st_claim_done(ret);
-        *ret = own;
+    for (size_t i = 0; i < claim->victims.n; i++)
+        if (!st_tree_within(c->core->tree, claim->victims.v[i]->account, account))
+            return true;
+    return false;
+}
+
+/* The same from more of the tree; what comes of it, or what came of less, is in ret. */
+static void try_wider(st_claim_ctx *c, st_claim *ret)
+{
+    int32_t narrow = c->within;
+    int32_t above = st_tree_account(c->core->tree, narrow)->parent;
+    st_claim wide;
+    c->within = st_admit_full(c->core->tree, above, &c->need, false);
+    try_way(c, &wide);
+    int64_t until_ms = ST_MIN(ret->until_ms, wide.until_ms);
+    if (wide.result == ST_CLAIM_NONE ||
+        (wide.result == ST_CLAIM_OK && !takes_outside(c, &wide, narrow))) {
+        st_claim_done(&wide);
     } else {
-        st_claim_done(&own);
+        st_claim_done(ret);
+        *ret = wide;
     }
     ret->until_ms = until_ms;
+}
+
+/* A claim of a job whose floor is used up, but not by guaranteed ones: from what uses it up, else from
+ * what uses the next floor up, else from others, each time as far as everything stays within the floors
+ * below. */
+static void try_excess(st_claim_ctx *c, st_claim *ret)
+{
+    c->within = c->full;
+    try_way(c, ret);
+    while (ret->result != ST_CLAIM_OK && ret->result != ST_CLAIM_GATHERED && c->within >= 0)
+        try_wider(c, ret);
 }
 
 void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by, st_claim *ret)
@@ -437,7 +459,8 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by b
                       .type = type,
                       .sure = sure,
                       .own = by == ST_CLAIM_OWN,
-                      .full = -1};
+                      .full = -1,
+                      .within = -1};
     c.home = sure && job->shade;
     c.need = st_need_of(job, type);
     c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};

@@ -15,7 +15,7 @@
 static void add_fit_ones(st_claim_ctx *c, const st_parting *p, st_job *const *jobs, size_t n)
 {
     st_claim_whom whom = st_claim_may_displace_of(c, p);
-    bool narrow = c->home || c->excess;
+    bool narrow = c->home || c->within >= 0;
     c->asked += narrow ? 0 : n;
     if (whom == ST_CLAIM_NOBODY && !narrow)
         return;
@@ -180,7 +180,7 @@ static void line_up(st_claim_ctx *c)
     }
     for (size_t i = 0; i < c->line.n; i++)
         st_claim_charge(c, c->cands.v[c->line.v[i]], 1);
-    if (c->full >= 0 && !c->excess)
+    if (c->full >= 0 && c->within != c->full)
         st_claim_excess_first(c);
     free(b.v);
     free(b.heaps);

@@ -167,7 +167,7 @@ bool st_claim_is_excess(const st_claim_ctx *c, const st_job *victim)
 /* Whether displacing it could help: who wants its home place looks at those nodes only. */
 bool st_claim_concerns(const st_claim_ctx *c, const st_job *victim)
 {
-    if (c->excess && !st_claim_is_excess(c, victim))
+    if (c->within >= 0 && !st_tree_within(c->core->tree, victim->account, c->within))
         return false;
     const st_grant *home = c->home ? c->job->shade->job.grants : NULL;
     for (int t = 0; home && t < c->job->tasks; t++)
