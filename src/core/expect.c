@@ -3,7 +3,10 @@
  * What is expected of a running job is set when it starts and stays until it has outlived it:
  * gathered starts move when something happened, not because somebody else's job ended a bit
  * sooner than usual. With the policy's `forecast` off nothing is expected of anybody, but the
- * learning goes on, so that switching it on has an effect at once. */
+ * learning goes on, so that switching it on has an effect at once.
+ *
+ * Those who start in one round start in one moment, in however many passes: otherwise of two with the same
+ * forecast the second would end later than the first, and be kept off what is gathered on the first's end. */
 #include "base/macros.h"
 #include "core/state.h"
 
@@ -22,6 +25,12 @@ int64_t st_core_likely_end_ms(const st_core *core, const st_job *job)
     return g.known ? ST_MIN(core->now + g.p50_ms - ran_ms, limit_ms) : limit_ms;
 }
 
+/* When so much of its run time is over, counted from the beginning of the round. */
+static int64_t over_ms(const st_core *core, int64_t left_ms)
+{
+    return core->now + ST_MAX(left_ms - core->late_ms, ST_MIN(left_ms, 1));
+}
+
 int64_t st_core_safe_end_ms(const st_core *core, st_job *job)
 {
     int64_t ran_ms = st_job_ran_ms(job, core->now), limit_ms = st_job_end_ms(job, core->now);
@@ -34,14 +43,14 @@ int64_t st_core_safe_end_ms(const st_core *core, st_job *job)
         job->guess.p90_ms = guess(core, job, &ran_ms).p90_ms;
     }
     int64_t p90_ms = job->guess.p90_ms;
-    return p90_ms == ST_TIME_NEVER ? limit_ms : ST_MIN(core->now + p90_ms - ran_ms, limit_ms);
+    return p90_ms == ST_TIME_NEVER ? limit_ms : ST_MIN(over_ms(core, p90_ms - ran_ms), limit_ms);
 }
 
 void st_core_expect(const st_core *core, st_job *job)
 {
     int64_t ran_ms;
     st_guess g = guess(core, job, &ran_ms);
-    job->expect_ms = g.known ? core->now + g.p90_ms - ran_ms : ST_TIME_NEVER;
+    job->expect_ms = g.known ? over_ms(core, g.p90_ms - ran_ms) : ST_TIME_NEVER;
 }
 
 void st_core_learn(st_core *core, const st_job *job)

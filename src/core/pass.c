@@ -26,6 +26,7 @@
 
 #define ROUNDS_MAX  1000
 #define EXCHANGE_MS 60000 /* how often borrowers who wait look for somebody to displace */
+#define LATE_MAX_MS 1000  /* how long a round may take in which forecasts count from its beginning */
 
 /* Everybody gets a turn in each phase; true when somebody could use it. Starts change the
  * standings that later turns and reservations go by, so the caller repeats until a round
@@ -320,6 +321,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
     core->effort = core->policy.claim_effort;
     if (!core->unfinished)
         core->round_ms = core->now;
+    core->late_ms = ST_MIN(core->now - core->round_ms, LATE_MAX_MS);
     if (core->exchange && !core->unfinished)
         core->exchange_ms = ST_TIME_NEVER;
     while (again && !core->stopped && round++ < ROUNDS_MAX) {
@@ -342,6 +344,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
         if (again) /* never seen; the rest can wait a moment, the tenants' jobs must not */
             core->wake_ms = ST_MIN(core->wake_ms, core->now + 1000);
     }
+    core->late_ms = 0;
     st_core_set_due(core);
     st_core_free_ended(core);
     core->settled = true;

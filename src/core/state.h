@@ -197,6 +197,7 @@ struct st_core {
     uint64_t round;         /* counts them */
     int64_t round_ms;       /* when the first of those began that belong together */
     int64_t round_wake_ms;  /* when to wake, as far as the last one has come */
+    int64_t late_ms;        /* so long after that this piece of it comes; 0 outside of a pass */
     bool settled;           /* the last pass left nothing to do, but for those in `fresh` */
     ST_VEC(uint64_t) fresh; /* jobs submitted since, or since the round began that is not over */
     st_job_vec leaving;     /* derived: notified or checkpointing */
