@@ -147,15 +147,6 @@ void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_g
     st_fx(core, fx, st_fx_of(core, ST_FX_HOLD, job), job->grants, job->tasks);
 }
 
-void st_core_start_held(st_core *core, st_job *job, st_effects *fx)
-{
-    ST_ASSERT(job->held);
-    job->held = false;
-    core->nheld--;
-    charge(core, job, ST_NOW, 1);
-    go(core, job, fx);
-}
-
 /* Give the plan up; whoever was to leave for it still is. */
 static void drop_plan(st_core *core, st_job *job, st_effects *fx)
 {
@@ -185,6 +176,22 @@ static void spare_victims(st_core *core, const st_job *job, st_effects *fx)
             continue;
         if (st_core_stay(core, victim))
             st_fx(core, fx, st_fx_of(core, ST_FX_SPARE, victim), NULL, 0);
+    }
+}
+
+/* Others may have made the room: then those who were only told to leave need not. */
+void st_core_start_held(st_core *core, st_job *job, st_effects *fx)
+{
+    ST_ASSERT(job->held);
+    job->held = false;
+    core->nheld--;
+    charge(core, job, ST_NOW, 1);
+    go(core, job, fx);
+    for (size_t i = 0; i < core->leaving.n; i++) {
+        if (core->leaving.v[i]->claimant != job->id)
+            continue;
+        spare_victims(core, job, fx);
+        break;
     }
 }
 

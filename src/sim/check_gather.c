@@ -52,6 +52,20 @@ static bool by_right(const st_step *step, const st_effect *start)
     return start->class == ST_CLASS_GUARANTEED || (job && st_core_has_home(job, &home) && home);
 }
 
+/* Whether it has come true as planned, when all had left who were to leave for it. If others made the room,
+ * it came before somebody may have counted on it, by its right. */
+static bool as_planned(const st_step *step, const st_track *started)
+{
+    st_job_list jobs = st_watch_jobs(step->watch);
+    bool alone = true;
+    for (size_t i = 0; i < jobs.n; i++)
+        alone &= jobs.v[i]->claimant != started->job.id;
+    for (size_t i = 0; i < step->fx->list.n; i++)
+        alone &= step->fx->list.v[i].kind != ST_FX_SPARE;
+    st_vec_free(&jobs);
+    return started->held_before && alone;
+}
+
 static bool all_behind(const st_step *step, const st_gathered *first)
 {
     const st_track *ahead = st_watch_find(step->watch, first->job);
@@ -60,7 +74,7 @@ static bool all_behind(const st_step *step, const st_gathered *first)
     for (size_t i = 0; i < step->fx->list.n; i++) {
         const st_effect *e = &step->fx->list.v[i];
         const st_track *t = st_watch_find(step->watch, e->job);
-        if (e->kind != ST_FX_START || (t && t->held_before))
+        if (e->kind != ST_FX_START || (t && as_planned(step, t)))
             continue;
         /* Who started and ended in one step is no longer known. */
         if (!t || !behind(&t->job, &ahead->job) || (by_right(step, e) && !first->sure))
