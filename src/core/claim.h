@@ -24,8 +24,9 @@ typedef struct st_claim_ctx {
     ST_VEC(int) aside; /* those whose branch lends nothing more once the line is gone */
     bool hopeless;     /* with all of them gone it would not fit */
     /* Its floor is used up by what the account and those below it hold: */
-    int32_t full;   /* the nearest account that would hold more than its floor with it; -1 none */
-    int32_t within; /* only from those inside that account, or one above that is full too: then so much
+    int32_t full; /* the nearest account that would hold more than its floor with it; -1 none */
+    int32_t
+        within; /* only from those inside that account, or one above that is full too: then so much
                        from inside each full one below that all it holds is within its floor; -1: from
                        anybody, and the same for all of them */
     st_ask ask;

@@ -26,7 +26,7 @@
 
 #define ROUNDS_MAX  1000
 #define EXCHANGE_MS 60000 /* how often borrowers who wait look for somebody to displace */
-#define LATE_MAX_MS 1000  /* how long a round may take in which forecasts count from its beginning */
+#define LATE_MAX_MS 1000 /* how long a round may take in which forecasts count from its beginning */
 
 /* Everybody gets a turn in each phase; true when somebody could use it. Starts change the
  * standings that later turns and reservations go by, so the caller repeats until a round
