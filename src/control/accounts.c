@@ -249,6 +249,8 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
     r = st_tx_apply(tx, &event, err);
     if (r < 0 && c->create)
         st_uncharge_account(tx, c->parent);
+    if (r == 0 && c->create) /* at once: what is charged to it may come in this very transaction */
+        st_allowance_add(ctl->allowance, c->name, c->parent);
     if (r == 0 && c->create) /* what the core takes, the books take; if not, nothing stays */
         r = st_tx_fault(
             tx, st_money_account(tx, st_tree_find(st_core_tree(ctl->core), c->name), err), err);

@@ -293,7 +293,8 @@ static int run_allowance(st_tx *tx, st_cmd *cmd, st_err *err)
     if (c->who.role != ST_ROLE_OWNER && strcmp(c->account, c->who.account) == 0)
         return st_fail(err, ST_EPERM, "account %s is your own: its quota is set by those above it",
                        c->account);
-    ST_ASSERT(st_allowance_get(tx->ctl->allowance, c->account, &now));
+    if (!st_allowance_get(tx->ctl->allowance, c->account, &now))
+        return st_no_account(c->account, err);
     for (int i = 0; i < ST_AL_COUNT; i++)
         now.v[i] = c->which[i] ? c->limits.v[i] : now.v[i];
     c->limits = now;

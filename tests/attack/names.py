@@ -5,6 +5,7 @@ has its name now, nor the other way round, whatever comes at the same time.
 rival's admin makes accounts, works in them and removes them; acme then has accounts of these names."""
 
 import json
+import random
 import socket
 
 from attack import FINAL, attempt, check, many, until, wall
@@ -185,6 +186,45 @@ def secret_of_a_removed_one(site):
         check(site.owner.get(f"/v1/jobs?account={name}").json["jobs"] == [], "it has a job of rival's")
 
 
+def storm(name, parent):
+    """Everything that can be done to an account, the second one of its name included."""
+    child = name + "-c"
+    return [("POST", "/v1/accounts", {"name": name, "parent": parent}), ("POST", "/v1/accounts", {"name": child, "parent": name}),
+            ("POST", "/v1/tokens", {"account": name, "user": parent, "role": "admin"}),
+            ("PATCH", f"/v1/accounts/{name}/service-quota", {"tokens": 5}),
+            ("PUT", f"/v1/accounts/{name}/secrets/x", {"a": 1}), ("DELETE", f"/v1/accounts/{name}/secrets/x", None),
+            ("POST", "/v1/jobs", {"account": name, "pool": "paper", "gpus": 1, "command": ["true"], "sim": {"run": "1s"}}),
+            ("DELETE", "/v1/accounts/" + child, None), ("DELETE", "/v1/accounts/" + name, None),
+            ("POST", "/v1/accounts", {"name": name, "parent": parent})]
+
+
+@attempt("admins of rival and acme", "make, use and remove accounts of the same names, all at once, in any order",
+         "stintd is well, tokens are where they were made, and what is there is what is counted")
+def both_want_it(site):
+    chance, tokens = random.Random(11), []
+    boss = site.token("acme", "boss", "admin")
+    for _ in range(many(320)):
+        name = f"n{next(made)}"
+        asked = [(who, one) for who, secret in (("rival", site.secrets["rival_admin"]), ("acme", boss.token))
+                 for one in [raw(*r, secret) for r in storm(name, who)]]
+        chance.shuffle(asked)
+        got = answers(site, [one for _, one in asked])
+        check(site.stintd.alive(), "stintd has ended")
+        for (who, _), (status, body) in zip(asked, got):
+            check(status < 500, "%d %s", status, body[:300])
+            if status == 201 and b'"token"' in body:
+                tokens.append((who, json.loads(body)["token"]))
+    below = {"rival": site.rival_admin.get("/v1/accounts").json["accounts"], "acme": boss.get("/v1/accounts").json["accounts"]}
+    below = {who: {a["name"] for a in rows} for who, rows in below.items()}
+    check(tokens and any(len(names) > 2 for names in below.values()), "nothing was made: %s", below)
+    for who, secret in tokens:
+        answer = site.person(secret).get("/v1/whoami")
+        check(answer.status == 401 or answer.json["account"] in below[who], "a token that %s made is for %s", who, answer.text)
+    for who, names in below.items():
+        check(quota(site, who)["accounts"] == len(names) - 1, "%s has %d accounts, counted %d", who, len(names) - 1,
+              quota(site, who)["accounts"])
+
+
 # ---- who has the name now -------------------------------------------------------------------------------------------
 
 @attempt("the new holder of a name", "lists, reads and removes the tokens of the old one", "none of them, nor their users' names")
@@ -296,27 +336,27 @@ def connections_of_removed_ones(site):
 @attempt("an admin of rival", "makes and removes accounts without end", "an end, by a quota it is told")
 def churn(site):
     last = None
-    for _ in range(400):
+    for _ in range(800):
         name = f"n{next(made)}"
         last = site.rival_admin.post("/v1/accounts", {"name": name, "parent": "rival"})
         if last.status != 201:
             break
         ok(site.rival_admin.call("DELETE", "/v1/accounts/" + name), 204)
-    site.refused(last, "quota accounts_made: 300 of 300", 429)
-    ok(site.owner.call("PATCH", "/v1/accounts/rival/service-quota", {"accounts_made": 310}))
+    site.refused(last, "quota accounts_made: 600 of 600", 429)
+    ok(site.owner.call("PATCH", "/v1/accounts/rival/service-quota", {"accounts_made": 610}))
     ok(site.rival_admin.post("/v1/accounts", {"name": "made-after-all", "parent": "rival"}))
 
 
 @attempt("the same", "makes and revokes tokens without end", "an end, by a quota it is told; removing some makes room")
 def token_churn(site):
     ids, last = [], None
-    for _ in range(400):
+    for _ in range(800):
         last = site.rival_admin.post("/v1/tokens", {"account": "rival", "user": "u", "role": "viewer"})
         if last.status != 201:
             break
         ids.append(last.json["id"])
         ok(site.rival_admin.call("DELETE", "/v1/tokens/" + ids[-1]), 204)
-    site.refused(last, "quota tokens_kept: 200 of 200", 429)
+    site.refused(last, "quota tokens_kept: 400 of 400", 429)
     for one in ids[:3]:
         ok(site.rival_admin.call("DELETE", f"/v1/tokens/{one}?remove=true"), 204)
     got = [site.rival_admin.post("/v1/tokens", {"account": "rival", "user": "u", "role": "viewer"}).status for _ in range(4)]
@@ -327,4 +367,4 @@ def token_churn(site):
 
 
 if __name__ == "__main__":
-    wall("names", config="quota: {accounts_made: 300, tokens_kept: 200, connections: 60}\n")
+    wall("names", config="quota: {accounts_made: 600, tokens_kept: 400, connections: 60}\n")
