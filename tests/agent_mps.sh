@@ -207,7 +207,7 @@ rm -rf "$tmp/doctor"
 "$STINT_AGENT" doctor --data "$tmp/doctor" --sim h100x1 --mps-control "$control" >"$tmp/doctor.out" 2>&1
 grep -q '^ok    mps ' "$tmp/doctor.out" || fail "the doctor finds fault: $(cat "$tmp/doctor.out")"
 
-# ---- killed in the middle of a daemon's start: undone, and the job runs once, in its next stay -------
+# ---- killed in the middle of a daemon's start: undone, and the job runs once, for it was not begun --------
 
 echo slow >"$control.mood"
 # shellcheck disable=SC2016 # for the shell inside
@@ -222,7 +222,7 @@ said m1 "event=mps-found node=m1 gpu=[01] domain=$acme alive="
 becomes "$job" done
 ran=$((ran + 1))
 runs=$(cat "$(storage_of m1 vision)/runs")
-[ "$runs" = 'stay 2' ] || fail "it did not run once, in its second stay: $runs"
+[ "$runs" = 'stay 1' ] || fail "it did not run once, in its first stay: $runs"
 wait_for no_daemons || fail "a daemon is left half way: $(ls "$tmp/m1/mps")"
 
 # ---- whole GPUs afterwards, and nothing is left -----------------------------------------------------

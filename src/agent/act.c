@@ -164,7 +164,8 @@ void st_host_kill(st_host *h, st_task *t, const char *reason, int64_t now)
         st_host_unstart(h, t);
         return;
     }
-    st_host_mps_part(h, t);
+    if (!st_host_mps_parted(h, t, now))
+        return; /* it is killed when that is done */
     r = h->exec->ops->kill(h->exec, t, reason, now, &err);
     if (r == 0) {
         t->now.look_ms = 0;

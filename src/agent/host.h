@@ -23,6 +23,7 @@
  *   logs.c      hands what tasks write to the voice
  *   metrics.c   samples devices, answers scrapes
  *   mps.c       MPS daemons: one per GPU and trust domain
+ *   mps_work.c  starts, tells and ends them, by workers
  *   watch.c     who shares a GPU keeps to the memory it was granted
  *
  * A field of st_host belongs to the acting thread unless it says otherwise; what both need is in the
@@ -60,13 +61,30 @@ typedef struct st_retry {
     int failures;
 } st_retry;
 
+/* What a worker does to an MPS daemon. */
+typedef enum st_daemon_work {
+    ST_DAEMON_IDLE,
+    ST_DAEMON_START,
+    ST_DAEMON_LIMIT,
+    ST_DAEMON_STOP,
+    ST_DAEMON_REMOVE,
+} st_daemon_work;
+
 /* An MPS daemon; its folder has the rest. */
 typedef struct st_daemon {
+    int id; /* for whoever works at it */
     int gpu;
     char domain[64], dir[PATH_MAX];
-    st_mps_limits limits; /* that its server has; 0: not known */
-    int64_t retry_ms;     /* boot clock: not before, after something failed */
-    int64_t look_ms;      /* boot clock: when to see whether it lives */
+    st_daemon_work work;        /* under way */
+    bool ending, stopped;       /* it is to go; its processes have */
+    st_mps_limits limits, next; /* that its server has (0: not known), and is told */
+    bool failed;                /* what a start waited for, for this reason: */
+    st_err why;
+    bool gone;         /* nothing is left but that, for who waits */
+    int64_t began_ms;  /* boot clock: the work under way */
+    int64_t wanted_ms; /* boot clock: until then somebody waits to start on it */
+    int64_t retry_ms;  /* boot clock: not before, after something failed */
+    int64_t look_ms;   /* boot clock: when to see whether it lives */
 } st_daemon;
 
 /* What a tenant has in /data (data.c). */
@@ -185,6 +203,7 @@ typedef struct st_host {
     int64_t used_ms;      /* boot clock: when what tasks used is next written down */
 
     ST_VEC(st_daemon) daemons;
+    int last_daemon;            /* the last id */
     char mps_control[PATH_MAX]; /* "": not looked for yet, or not there */
 } st_host;
 
@@ -297,16 +316,25 @@ int st_host_mps_open(st_host *h, st_err *err);
 void st_host_mps_tidy(st_host *h, int64_t now_ms);
 /* Whether the node can do it; what is in the way is the error. */
 int st_host_mps_check(st_host *h, const st_task_place *place, st_err *err);
-/* Ends daemons that somebody else left on these GPUs. */
+/* Whether these GPUs are free of daemons that somebody else left: 0; 1: not yet, they are being ended. */
 int st_host_mps_clear(st_host *h, const st_task_place *place, st_err *err);
-/* A daemon of these GPUs has ended, and its tasks have not yet. */
-bool st_host_mps_wait(const st_host *h, const st_task_place *place);
-/* A daemon for a task that is about to start, with limits that it says it has. */
-int st_host_mps_ready(st_host *h, const st_task *t, st_mps_client *ret, st_err *err);
+/* Whether a task has the daemon it needs, with its limits: 0; 1: not yet, that is seen to. */
+int st_host_mps_ready(st_host *h, const st_task_place *place, st_err *err);
+/* What a task that is about to start has of its daemon. */
+int st_host_mps_client(const st_host *h, const st_task *t, st_mps_client *ret, st_err *err);
 /* A task is over: whether its GPU is free of the daemon, if nobody else needs it. */
 bool st_host_mps_leave(st_host *h, const st_task *t);
-/* Takes a task off its server before it is killed. */
-void st_host_mps_part(st_host *h, const st_task *t);
+
+/* mps_work.c: none of it waits */
+st_daemon *st_daemon_of(const st_host *h, int gpu, const char *domain);
+void st_daemon_start(st_host *h, st_daemon *d, const st_mps_limits *limits);
+void st_daemon_limit(st_host *h, st_daemon *d, const st_mps_limits *limits);
+/* Ends it, or goes on with that. It is gone from the list when it is over, not before this returns. */
+void st_daemon_end(st_host *h, st_daemon *d);
+/* Nothing of it is left. */
+void st_daemon_forget(st_host *h, st_daemon *d);
+/* Takes a task off its server before it is killed: true when that is done, or is given up. */
+bool st_host_mps_parted(st_host *h, st_task *t, int64_t now_ms);
 /* What a task at level mps or time may have of a GPU's memory. */
 int64_t st_host_granted_mib(const st_host *h, const st_task_place *place, int gpu);
 

@@ -1,6 +1,7 @@
 /*
  * MPS daemons of a node: one per GPU and trust domain, below DATA/mps, started when a task at level mps
- * needs it and ended when none is left (run/mps.h has the daemon itself).
+ * needs it and ended when none is left (run/mps.h has the daemon itself, mps_work.c who talks to it). Nothing here
+ * waits: a start that needs a daemon is tried again until that is there.
  *
  * The limits of a server are per client process and for all new clients alike, while tasks of one domain may have
  * different grants. So the server has the largest of its tasks' grants, a task's environment tightens
@@ -10,7 +11,6 @@
  * no context. A daemon that ends under its tasks takes them with it.
  */
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,20 +18,9 @@
 #include "agent/host.h"
 #include "agent/tenant.h"
 
-#define MPS_DIR    "mps"
-#define RETRY_MS   1000
-#define LOOK_MS    1000
-#define CLIENT_MAX 1024 /* processes of a task that are looked at */
-
-/* Who may have a context on a GPU. */
-static int set_mode(st_host *h, int gpu, st_gpu_mode mode, st_err *err)
-{
-    int r = st_gpu_set_mode(h->gpu, gpu, mode, err);
-
-    if (r == 0)
-        h->inv.gpu[gpu].mode = (int)mode;
-    return r;
-}
+#define MPS_DIR   "mps"
+#define LOOK_MS   1000
+#define WANTED_MS 5000 /* a daemon waits for who is about to start on it */
 
 static bool has_daemons(const st_host *h)
 {
@@ -87,103 +76,13 @@ static bool largest(const st_host *h, int gpu, const char *domain, st_mps_limits
     return most.percent > 0;
 }
 
-static st_daemon *daemon_of(const st_host *h, int gpu, const char *domain)
+static bool needed(const st_host *h, const st_daemon *d, const st_task_key *but)
 {
-    for (size_t i = 0; i < h->daemons.n; i++)
-        if (h->daemons.v[i].gpu == gpu && strcmp(h->daemons.v[i].domain, domain) == 0)
-            return &h->daemons.v[i];
-    return NULL;
-}
-
-static st_mps handle(const st_host *h, const st_daemon *d)
-{
-    return (st_mps){.control = h->mps_control, .dir = d->dir};
-}
-
-/* ---- their life --------------------------------------------------------------------------------- */
-
-static int end_daemon(st_host *h, size_t at, st_err *err)
-{
-    st_daemon *d = &h->daemons.v[at];
-    st_mps m = handle(h, d);
-    int r = st_mps_stop(&m, err);
-
-    /* The folder goes last: while it is there, whoever comes knows that something is to be undone. */
-    if (r == 0 && h->gpu && d->gpu < h->inv.n)
-        r = set_mode(h, d->gpu, ST_GPU_MODE_DEFAULT, err);
-    if (r == 0)
-        r = st_mps_remove(d->dir, err);
-    if (r < 0)
-        return st_fail_prefix(err, "the MPS daemon of GPU %d: ", d->gpu);
-    st_say(h, "mps-ended", "gpu=%d domain=%s", d->gpu, d->domain);
-    st_vec_remove(&h->daemons, at);
-    return 0;
-}
-
-static int start_daemon(st_host *h, const st_task_place *p, const st_mps_limits *limits,
-                        st_daemon **ret, st_err *err)
-{
-    st_daemon d = {.gpu = gpu_of(p), .limits = *limits};
-    st_mps_record record = {.gpu = d.gpu};
-    int64_t begun = st_boot_ms();
-    st_mps m;
-    int r;
-
-    snprintf(d.domain, sizeof d.domain, "%s", p->domain);
-    snprintf(record.domain, sizeof record.domain, "%s", p->domain);
-    snprintf(record.uuid, sizeof record.uuid, "%s", h->inv.gpu[d.gpu].uuid);
-    if (snprintf(d.dir, sizeof d.dir, "%s/" MPS_DIR "/%d-%s", h->dir, d.gpu, d.domain) >=
-        (int)sizeof d.dir)
-        return st_fail(err, ST_ELIMIT, "%s: the name is too long", h->dir);
-    r = st_tenant_uid(h->dir, p->domain, &record.uid, err);
-    if (r == 0)
-        r = st_mps_note(d.dir, &record, err);
-    if (r < 0)
-        return r;
-    st_vec_push(&h->daemons, d);
-    m = handle(h, &h->daemons.v[h->daemons.n - 1]);
-    r = set_mode(h, d.gpu, ST_GPU_MODE_EXCLUSIVE, err);
-    if (r == 0)
-        r = st_mps_start(&m, limits, err);
-    if (r < 0) {
-        st_err more = {0};
-
-        if (end_daemon(h, h->daemons.n - 1, &more) < 0)
-            st_say(h, "mps-stuck", "gpu=%d reason=\"%s\"", d.gpu, more.msg);
-        return r;
-    }
-    st_say(h, "mps-started", "gpu=%d domain=%s percent=%d memory_mib=%" PRId64 " ms=%" PRId64,
-           d.gpu, d.domain, limits->percent, limits->mem_mib, st_boot_ms() - begun);
-    *ret = &h->daemons.v[h->daemons.n - 1];
-    return 0;
-}
-
-/* A daemon that lives, or none: nobody needs one that has ended (st_host_mps_wait). */
-static int living(st_host *h, const st_task_place *p, st_daemon **ret, st_err *err)
-{
-    st_daemon *d = daemon_of(h, gpu_of(p), p->domain);
-
-    *ret = d;
-    if (!d || st_mps_alive(d->dir))
-        return 0;
-    *ret = NULL;
-    return end_daemon(h, (size_t)(d - h->daemons.v), err);
-}
-
-static int tighten(st_host *h, st_daemon *d, const st_mps_limits *limits, st_err *err)
-{
-    st_mps m = handle(h, d);
-    int r;
-
-    if (d->limits.percent == limits->percent && d->limits.mem_mib == limits->mem_mib)
-        return 0;
-    r = st_mps_limit(&m, limits, err);
-    if (r == 0) {
-        d->limits = *limits;
-        st_say(h, "mps-limits", "gpu=%d domain=%s percent=%d memory_mib=%" PRId64, d->gpu,
-               d->domain, limits->percent, limits->mem_mib);
-    }
-    return r;
+    for (size_t i = 0; i < h->journal.tasks.n; i++)
+        if (needs(&h->journal.tasks.v[i], d->gpu, d->domain) &&
+            !(but && st_key_same(&h->journal.tasks.v[i].key, but)))
+            return true;
+    return false;
 }
 
 /* ---- for a start -------------------------------------------------------------------------------- */
@@ -194,8 +93,12 @@ int st_host_mps_check(st_host *h, const st_task_place *p, st_err *err)
     int gpu = gpu_of(p), r;
 
     /* Time slices need a GPU that several processes may open, whatever somebody left it in. */
-    if (p->level == ST_LEVEL_TIME && gpu >= 0 && h->inv.gpu[gpu].mode != ST_GPU_MODE_DEFAULT)
-        return set_mode(h, gpu, ST_GPU_MODE_DEFAULT, err);
+    if (p->level == ST_LEVEL_TIME && gpu >= 0 && h->inv.gpu[gpu].mode != ST_GPU_MODE_DEFAULT) {
+        r = st_gpu_set_mode(h->gpu, gpu, ST_GPU_MODE_DEFAULT, err);
+        if (r == 0)
+            h->inv.gpu[gpu].mode = (int)ST_GPU_MODE_DEFAULT;
+        return r;
+    }
     if (p->level != ST_LEVEL_MPS || !has_daemons(h) || gpu < 0)
         return 0;
     if (p->devs & (p->devs - 1))
@@ -212,52 +115,120 @@ int st_host_mps_check(st_host *h, const st_task_place *p, st_err *err)
     return 0;
 }
 
-int st_host_mps_clear(st_host *h, const st_task_place *p, st_err *err)
+/* A new one: its folder says whose it is, before anything else is done. */
+static int add(st_host *h, const st_task_place *p, st_daemon **ret, st_err *err)
 {
-    for (size_t i = h->daemons.n; i-- > 0;) {
-        const st_daemon *d = &h->daemons.v[i];
-        bool stays = p->level == ST_LEVEL_MPS && strcmp(d->domain, p->domain) == 0;
-        int r = stays || !(p->devs >> d->gpu & 1) ? 0 : end_daemon(h, i, err);
+    st_daemon d = {.id = ++h->last_daemon, .gpu = gpu_of(p)};
+    st_mps_record record = {.gpu = d.gpu};
+    int r;
 
-        if (r < 0)
-            return r;
-    }
+    snprintf(d.domain, sizeof d.domain, "%s", p->domain);
+    snprintf(record.domain, sizeof record.domain, "%s", p->domain);
+    snprintf(record.uuid, sizeof record.uuid, "%s", h->inv.gpu[d.gpu].uuid);
+    if (snprintf(d.dir, sizeof d.dir, "%s/" MPS_DIR "/%d-%s", h->dir, d.gpu, d.domain) >=
+        (int)sizeof d.dir)
+        return st_fail(err, ST_ELIMIT, "%s: the name is too long", h->dir);
+    r = st_tenant_uid(h->dir, p->domain, &record.uid, err);
+    if (r == 0)
+        r = st_mps_note(d.dir, &record, err);
+    if (r < 0)
+        return r;
+    st_vec_push(&h->daemons, d);
+    *ret = &h->daemons.v[h->daemons.n - 1];
     return 0;
 }
 
-bool st_host_mps_wait(const st_host *h, const st_task_place *p)
+int st_host_mps_clear(st_host *h, const st_task_place *p, st_err *err)
 {
-    const st_daemon *d =
-        p->level == ST_LEVEL_MPS && p->devs ? daemon_of(h, gpu_of(p), p->domain) : NULL;
+    int r = 0;
 
-    if (!d || st_mps_alive(d->dir))
-        return false;
-    for (size_t i = 0; i < h->journal.tasks.n; i++)
-        if (needs(&h->journal.tasks.v[i], d->gpu, d->domain))
-            return true;
-    return false;
+    for (size_t i = h->daemons.n; i-- > 0 && r >= 0;) {
+        st_daemon *d = &h->daemons.v[i];
+
+        if (d->gone || !(p->devs >> d->gpu & 1) ||
+            (p->level == ST_LEVEL_MPS && strcmp(d->domain, p->domain) == 0))
+            continue;
+        r = 1;
+        if (d->ending && d->work == ST_DAEMON_IDLE && st_boot_ms() < d->retry_ms)
+            r = st_fail(err, d->why.code, "the MPS daemon of GPU %d: %s", d->gpu, d->why.msg);
+        else
+            st_daemon_end(h, d);
+    }
+    return r;
 }
 
-int st_host_mps_ready(st_host *h, const st_task *t, st_mps_client *ret, st_err *err)
+static bool same(const st_mps_limits *a, const st_mps_limits *b)
+{
+    return a->percent == b->percent && a->mem_mib == b->mem_mib;
+}
+
+/* The one there is: 0 when it has these limits. */
+static int settle(st_host *h, st_daemon *d, const st_mps_limits *limits, st_err *err)
+{
+    if (d->failed) {
+        int r = st_fail(err, d->why.code, "%s", d->why.msg);
+
+        d->failed = false;
+        if (d->gone)
+            st_daemon_forget(h, d);
+        return r;
+    }
+    if (d->work != ST_DAEMON_IDLE)
+        return 1;
+    if (d->ending || !st_mps_alive(d->dir)) {
+        if (!needed(h, d, NULL)) /* else its tasks are ended first */
+            st_daemon_end(h, d);
+        return 1;
+    }
+    if (same(&d->limits, limits))
+        return 0;
+    st_daemon_limit(h, d, limits);
+    return 1;
+}
+
+int st_host_mps_ready(st_host *h, const st_task_place *p, st_err *err)
+{
+    st_mps_limits most, own;
+    st_daemon *d;
+    int r;
+
+    if (p->level != ST_LEVEL_MPS || !p->devs || !has_daemons(h))
+        return 0;
+    r = st_host_mps_check(h, p, err);
+    if (r < 0)
+        return r;
+    own = limits_of(h, p);
+    if (!largest(h, gpu_of(p), p->domain, &most))
+        most = own;
+    most.percent = ST_MAX(most.percent, own.percent);
+    most.mem_mib = ST_MAX(most.mem_mib, own.mem_mib);
+    d = st_daemon_of(h, gpu_of(p), p->domain);
+    if (d) {
+        d->wanted_ms = st_boot_ms() + WANTED_MS;
+        r = settle(h, d, &most, err);
+    } else if ((r = add(h, p, &d, err)) == 0) {
+        d->wanted_ms = st_boot_ms() + WANTED_MS;
+        st_daemon_start(h, d, &most);
+        r = 1;
+    }
+    return r < 0 ? st_fail_prefix(err, "level mps: ") : r;
+}
+
+int st_host_mps_client(const st_host *h, const st_task *t, st_mps_client *ret, st_err *err)
 {
     st_mps_client c = {0};
-    st_mps_limits most;
-    st_daemon *d;
+    const st_daemon *d;
     int r;
 
     *ret = c;
     if (t->place.level != ST_LEVEL_MPS || !t->place.devs || !has_daemons(h))
         return 0;
     c.limits = limits_of(h, &t->place);
-    if (!largest(h, gpu_of(&t->place), t->place.domain, &most))
-        most = c.limits;
-    r = living(h, &t->place, &d, err);
-    if (r == 0 && !d)
-        r = start_daemon(h, &t->place, &most, &d, err);
-    else if (r == 0)
-        r = tighten(h, d, &most, err);
-    if (r == 0)
-        r = st_tenant_uid(h->dir, t->place.domain, &c.uid, err);
+    d = st_daemon_of(h, gpu_of(&t->place), t->place.domain);
+    if (!d || d->ending)
+        return st_fail(err, ST_EDOWN, "level mps: the MPS daemon of GPU %d is not there",
+                       gpu_of(&t->place));
+    r = st_tenant_uid(h->dir, t->place.domain, &c.uid, err);
     if (r < 0)
         return st_fail_prefix(err, "level mps: ");
     if (snprintf(c.shm, sizeof c.shm, "%s/shm", d->dir) >= (int)sizeof c.shm)
@@ -268,53 +239,15 @@ int st_host_mps_ready(st_host *h, const st_task *t, st_mps_client *ret, st_err *
 
 /* ---- for an end --------------------------------------------------------------------------------- */
 
-void st_host_mps_part(st_host *h, const st_task *t)
-{
-    st_daemon *d = t->place.level == ST_LEVEL_MPS && t->place.devs
-                       ? daemon_of(h, gpu_of(&t->place), t->place.domain)
-                       : NULL;
-    int64_t pids[CLIENT_MAX];
-    size_t n = 0;
-    int parted = 0;
-    st_err err = {0};
-    st_mps m;
-
-    if (!d || !st_task_live(t) || !h->exec->ops->pids || !st_mps_alive(d->dir) ||
-        h->exec->ops->pids(h->exec, t, pids, CLIENT_MAX, &n, &err) < 0 || n == 0)
-        return;
-    m = handle(h, d);
-    if (st_mps_part(&m, pids, ST_MIN(n, (size_t)CLIENT_MAX), &parted, &err) < 0)
-        st_say(h, "part-failed", "job=%s reason=\"%s\"", t->key.job, err.msg);
-    else if (parted > 0)
-        st_say(h, "parted", "job=%s task=%d clients=%d", t->key.job, t->key.task, parted);
-}
-
-/* The next turn will try again, not this one. */
-static void put_off(st_host *h, size_t at, const st_err *why)
-{
-    h->daemons.v[at].retry_ms = st_boot_ms() + RETRY_MS;
-    st_say(h, "mps-stuck", "gpu=%d reason=\"%s\"", h->daemons.v[at].gpu, why->msg);
-}
-
 bool st_host_mps_leave(st_host *h, const st_task *t)
 {
     st_daemon *d = t->place.level == ST_LEVEL_MPS && t->place.devs
-                       ? daemon_of(h, gpu_of(&t->place), t->place.domain)
+                       ? st_daemon_of(h, gpu_of(&t->place), t->place.domain)
                        : NULL;
-    size_t at = d ? (size_t)(d - h->daemons.v) : 0;
-    st_err err = {0};
 
-    if (!d)
+    if (!d || d->gone || needed(h, d, &t->key))
         return true;
-    for (size_t i = 0; i < h->journal.tasks.n; i++)
-        if (needs(&h->journal.tasks.v[i], d->gpu, d->domain) &&
-            !st_key_same(&h->journal.tasks.v[i].key, &t->key))
-            return true;
-    if (st_boot_ms() < d->retry_ms)
-        return false;
-    if (end_daemon(h, at, &err) == 0)
-        return true;
-    put_off(h, at, &err);
+    st_daemon_end(h, d);
     return false;
 }
 
@@ -333,36 +266,39 @@ static void end_tasks(st_host *h, const st_daemon *d, int64_t now)
     }
 }
 
-static int tend(st_host *h, size_t at, int64_t now, st_err *err)
+static void tend(st_host *h, st_daemon *d, int64_t now)
 {
-    st_daemon *d = &h->daemons.v[at];
+    int64_t boot = st_boot_ms();
     st_mps_limits most;
 
-    if (!largest(h, d->gpu, d->domain, &most))
-        return end_daemon(h, at, err);
-    if (st_boot_ms() >= d->look_ms) {
-        d->look_ms = st_boot_ms() + LOOK_MS;
+    if (d->work != ST_DAEMON_IDLE)
+        return;
+    if (d->gone && boot >= d->wanted_ms) { /* who waited for it does not any more */
+        st_daemon_forget(h, d);
+        return;
+    }
+    if (d->ending || (!needed(h, d, NULL) && boot >= d->wanted_ms)) {
+        st_daemon_end(h, d);
+        return;
+    }
+    if (boot >= d->look_ms) {
+        d->look_ms = boot + LOOK_MS;
         if (!st_mps_alive(d->dir)) {
             end_tasks(h, d, now);
-            return 0;
+            return;
         }
     }
-    return tighten(h, d, &most, err);
+    if (boot >= d->wanted_ms && largest(h, d->gpu, d->domain, &most) && !same(&d->limits, &most))
+        st_daemon_limit(h, d, &most);
 }
 
 void st_host_mps_tidy(st_host *h, int64_t now)
 {
-    int64_t boot = st_boot_ms();
-
-    for (size_t i = h->daemons.n; i-- > 0;) {
-        st_err err = {0};
-
-        if (boot >= h->daemons.v[i].retry_ms && tend(h, i, now, &err) < 0)
-            put_off(h, i, &err);
-    }
+    for (size_t i = h->daemons.n; i-- > 0;)
+        tend(h, &h->daemons.v[i], now);
 }
 
-/* Those that an earlier agent has left. */
+/* Those that an earlier agent has left. One that nobody has started on may be half made. */
 int st_host_mps_open(st_host *h, st_err *err)
 {
     char top[PATH_MAX];
@@ -376,7 +312,7 @@ int st_host_mps_open(st_host *h, st_err *err)
         return st_fail(err, ST_ELIMIT, "%s: the name is too long", h->dir);
     dir = opendir(top);
     while (dir && (e = readdir(dir))) {
-        st_daemon d = {.gpu = -1};
+        st_daemon d = {.id = ++h->last_daemon, .gpu = -1};
         st_mps_record record;
 
         if (e->d_name[0] == '.' ||
@@ -385,13 +321,13 @@ int st_host_mps_open(st_host *h, st_err *err)
         if (st_mps_read(d.dir, &record, NULL) == 0 && record.gpu >= 0 && record.gpu < ST_DEVS_MAX) {
             d.gpu = record.gpu;
             snprintf(d.domain, sizeof d.domain, "%s", record.domain);
-            st_vec_push(&h->daemons, d);
             st_say(h, "mps-found", "gpu=%d domain=%s alive=%s", d.gpu, d.domain,
                    st_mps_alive(d.dir) ? "true" : "false");
-        } else {
-            st_mps_stop(&(st_mps){.dir = d.dir}, NULL);
-            st_mps_remove(d.dir, NULL);
+        } else { /* whose it was cannot be known, and no GPU's mode is set back for it */
+            d.gpu = ST_DEVS_MAX;
         }
+        d.ending = !needed(h, &d, NULL);
+        st_vec_push(&h->daemons, d);
     }
     if (dir)
         closedir(dir);

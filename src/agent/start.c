@@ -55,10 +55,6 @@ static bool leaving_mig(st_host *h, const st_task_place *p)
 /* What a level needs that this node lacks: said, never weakened. */
 static int check_level(st_host *h, const st_task_place *p, st_err *err)
 {
-    int cleared = st_host_mps_clear(h, p, err);
-
-    if (cleared < 0)
-        return cleared;
     for (int d = 0; d < ST_DEVS_MAX; d++) {
         if (!(p->devs >> d & 1))
             continue;
@@ -195,6 +191,8 @@ bool st_host_start(st_host *h, const st_order *o)
 {
     st_gpu_instance slice;
     const char *over;
+    st_err err = {0};
+    int r;
 
     if (unfit(h) || h->room <= 0 || !st_host_data_known(h, o->tenant, &over))
         return false;
@@ -206,8 +204,17 @@ bool st_host_start(st_host *h, const st_order *o)
         return false;
     if (o->place.mig_profile >= 0 && !st_host_slice(h, &o->place, &slice))
         return false; /* not carved yet */
-    if (st_host_mps_wait(h, &o->place) || leaving_mig(h, &o->place) || !free_for(h, o))
+    r = st_host_mps_clear(h, &o->place, &err);
+    if (r == 0 && (leaving_mig(h, &o->place) || !free_for(h, o)))
         return false;
+    if (r == 0)
+        r = st_host_mps_ready(h, &o->place, &err);
+    if (r < 0) {
+        refuse(h, o, st_run_node_fault(&err), err.msg);
+        st_host_judge_start(h, st_journal_find(&h->journal, &o->key));
+    }
+    if (r != 0)
+        return r < 0;
     h->room--;
     note(h, o);
     return true;
@@ -307,7 +314,7 @@ static int prepare(st_host *h, st_task *t, start *s, st_err *err)
     if (r == 0)
         r = check_level(h, &t->place, err);
     if (r == 0)
-        r = st_host_mps_ready(h, t, &s->mps, err);
+        r = st_host_mps_client(h, t, &s->mps, err);
     if (r == 0 && s->mps.shm[0])
         s->launch.mps = &s->mps;
     if (r < 0 || !h->exec->ops->real)

@@ -3,7 +3,8 @@
 
 Everything it is told goes to FILE.log beside it, with the daemon's folder. FILE.mood, if there is one, has
 words for how it misbehaves: old (does not start), lie (answers other limits than it was told),
-deaf (does not quit), gib (shows memory in whole GiB, as some drivers do), slow (takes two seconds for a server).
+deaf (does not quit), gib (shows memory in whole GiB, as some drivers do), slow (takes two seconds for a server),
+hang (starts, and never answers).
 """
 import os
 import signal
@@ -149,6 +150,9 @@ def main():
     if sys.argv[1:] == ["-d"]:
         return daemonize()
     for line in sys.stdin:
+        if mood("hang"):
+            log("hangs at " + line.strip())
+            time.sleep(3600)
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(SOCKET)
             s.sendall(line.encode())

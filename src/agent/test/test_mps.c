@@ -26,7 +26,55 @@ typedef struct world {
 
 static const st_exec_ops real_ops = {.name = "test", .real = true};
 
-static void open_host(world *w)
+/* Until no worker is at it. */
+static void pump(world *w)
+{
+    for (bool busy = true; busy;) {
+        busy = false;
+        st_workers_turn(w->process.workers);
+        for (size_t i = 0; i < w->host.daemons.n; i++)
+            busy = busy || w->host.daemons.v[i].work != ST_DAEMON_IDLE;
+        if (busy)
+            st_poll_wait(w->process.poll, 20);
+    }
+}
+
+/* As the turns of a node do: tried again until it is there, or refused. */
+static int ready(world *w, const st_task *t, st_mps_client *ret, st_err *err)
+{
+    int r;
+
+    while ((r = st_host_mps_ready(&w->host, &t->place, err)) > 0)
+        pump(w);
+    return r < 0 ? r : st_host_mps_client(&w->host, t, ret, err);
+}
+
+static int cleared(world *w, const st_task_place *p, st_err *err)
+{
+    int r;
+
+    while ((r = st_host_mps_clear(&w->host, p, err)) > 0)
+        pump(w);
+    return r;
+}
+
+static void left(world *w, const st_task *t)
+{
+    while (!st_host_mps_leave(&w->host, t))
+        pump(w);
+}
+
+/* Nobody waits to start any more. */
+static void tidy(world *w)
+{
+    for (size_t i = 0; i < w->host.daemons.n; i++)
+        w->host.daemons.v[i].wanted_ms = 0;
+    st_host_mps_tidy(&w->host, 1);
+    pump(w);
+}
+
+/* With what the journal of an earlier agent has. */
+static void reopen_host(world *w, st_task kept)
 {
     st_host *h = &w->host;
     st_gpu_sim_options sim = {.profile = "h100x2", .node = "t"};
@@ -36,7 +84,14 @@ static void open_host(world *w)
     snprintf(h->dir, sizeof h->dir, "%s", w->dir);
     assert_ok(st_gpu_sim_open(&sim, &h->gpu, &err));
     assert_ok(st_gpu_inventory_get(h->gpu, &h->inv, &err));
+    if (kept.key.job[0])
+        st_vec_push(&h->journal.tasks, kept);
     assert_ok(st_host_mps_open(h, &err));
+}
+
+static void open_host(world *w)
+{
+    reopen_host(w, (st_task){0});
 }
 
 static void close_host(world *w)
@@ -78,6 +133,8 @@ static int set_up(void **state)
     assert_int_equal(chmod(w->control, 0755), 0);
     w->conf.mps_control = w->control;
     w->process.conf = &w->conf;
+    w->process.poll = st_poll_new();
+    w->process.workers = st_workers_new(w->process.poll);
     w->exec.ops = &real_ops;
     open_host(w);
     *state = w;
@@ -92,8 +149,10 @@ static int tear_down(void **state)
     if (!w)
         return 0;
     w->host.journal.tasks.n = 0;
-    st_host_mps_tidy(&w->host, 1);
+    tidy(w);
     close_host(w);
+    st_workers_free(w->process.workers);
+    st_poll_free(w->process.poll);
     snprintf(command, sizeof command, "rm -rf %s", w->dir);
     assert_int_equal(system(command), 0);
     free(w);
@@ -109,7 +168,7 @@ static int tear_down(void **state)
         skip();           \
     h = &w->host
 
-static st_task *task(world *w, const char *job, const char *domain, int gpu, int share_m)
+static st_task task_of(const char *job, const char *domain, int gpu, int share_m)
 {
     st_task t = {.phase = ST_PHASE_RUNNING,
                  .place = {.devs = (uint16_t)(1u << gpu),
@@ -119,7 +178,12 @@ static st_task *task(world *w, const char *job, const char *domain, int gpu, int
 
     snprintf(t.key.job, sizeof t.key.job, "%s", job);
     snprintf(t.place.domain, sizeof t.place.domain, "%s", domain);
-    st_vec_push(&w->host.journal.tasks, t);
+    return t;
+}
+
+static st_task *task(world *w, const char *job, const char *domain, int gpu, int share_m)
+{
+    st_vec_push(&w->host.journal.tasks, task_of(job, domain, gpu, share_m));
     return &w->host.journal.tasks.v[w->host.journal.tasks.n - 1];
 }
 
@@ -147,13 +211,14 @@ static void the_gpu_is_exclusive_as_long_as_a_daemon_has_it(void **state)
     st_task *t = task(w, "a", "t.1", 0, 500);
 
     assert_ok(st_host_mps_check(h, &t->place, &err));
-    assert_ok(st_host_mps_ready(h, t, &client, &err));
+    assert_ok(ready(w, t, &client, &err));
     assert_int_equal(h->daemons.n, 1);
     assert_int_equal(mode(w, 0), ST_GPU_MODE_EXCLUSIVE);
     assert_int_equal(mode(w, 1), ST_GPU_MODE_DEFAULT);
     assert_int_equal(client.limits.percent, 50);
     assert_int_equal(client.limits.mem_mib, h->inv.gpu[0].vram_mib / 2);
-    assert_true(st_host_mps_leave(h, t));
+    assert_false(st_host_mps_leave(h, t)); /* a worker is at it */
+    left(w, t);
     assert_int_equal(h->daemons.n, 0);
     assert_int_equal(mode(w, 0), ST_GPU_MODE_DEFAULT);
     assert_true(told(w, "0-t.1: quit"));
@@ -165,11 +230,11 @@ static void the_server_has_the_largest_grant_of_those_who_are_there(void **state
     st_task *t = task(w, "a", "t.1", 0, 255);
 
     t->place.vram_mib = 4096;
-    assert_ok(st_host_mps_ready(h, t, &client, &err));
+    assert_ok(ready(w, t, &client, &err));
     assert_int_equal(client.limits.percent, 25); /* never more than was granted */
     t = task(w, "b", "t.1", 0, 500);
     t->place.vram_mib = 1024;
-    assert_ok(st_host_mps_ready(h, t, &client, &err));
+    assert_ok(ready(w, t, &client, &err));
     assert_int_equal(client.limits.mem_mib, 1024);
     assert_int_equal(h->daemons.v[0].limits.percent, 50);
     assert_int_equal(h->daemons.v[0].limits.mem_mib, 4096);
@@ -178,7 +243,7 @@ static void the_server_has_the_largest_grant_of_those_who_are_there(void **state
     t->phase = ST_PHASE_ENDED;
     assert_true(st_host_mps_leave(h, t)); /* the other still needs it */
     t->clean = true;
-    st_host_mps_tidy(h, 1);
+    tidy(w);
     assert_int_equal(h->daemons.n, 1);
     assert_int_equal(h->daemons.v[0].limits.percent, 25);
 }
@@ -187,13 +252,12 @@ static void what_an_earlier_agent_left_is_found_or_ended(void **state)
 {
     WORLD;
 
-    assert_ok(st_host_mps_ready(h, task(w, "a", "t.1", 0, 500), &client, &err));
-    assert_ok(st_host_mps_ready(h, task(w, "b", "t.2", 1, 500), &client, &err));
+    assert_ok(ready(w, task(w, "a", "t.1", 0, 500), &client, &err));
+    assert_ok(ready(w, task(w, "b", "t.2", 1, 500), &client, &err));
     close_host(w);
-    open_host(w);
+    reopen_host(w, task_of("b", "t.2", 1, 500));
     assert_int_equal(h->daemons.n, 2);
-    task(w, "b", "t.2", 1, 500);
-    st_host_mps_tidy(h, 1);
+    tidy(w);
     assert_int_equal(h->daemons.n, 1); /* nobody needs the other one */
     assert_string_equal(h->daemons.v[0].domain, "t.2");
     assert_int_equal(h->daemons.v[0].limits.percent, 50); /* set again, and read back */
@@ -206,12 +270,12 @@ static void another_domain_and_other_levels_find_the_gpu_free(void **state)
     st_task_place whole = {.devs = 2, .level = ST_LEVEL_WHOLE, .mig_profile = -1};
     st_task *t = task(w, "a", "t.1", 0, 500);
 
-    assert_ok(st_host_mps_ready(h, t, &client, &err));
-    assert_ok(st_host_mps_clear(h, &whole, &err)); /* on the other GPU */
-    assert_ok(st_host_mps_clear(h, &t->place, &err));
+    assert_ok(ready(w, t, &client, &err));
+    assert_ok(cleared(w, &whole, &err)); /* on the other GPU */
+    assert_ok(cleared(w, &t->place, &err));
     assert_int_equal(h->daemons.n, 1);
     whole.devs = 1;
-    assert_ok(st_host_mps_clear(h, &whole, &err));
+    assert_ok(cleared(w, &whole, &err));
     assert_int_equal(h->daemons.n, 0);
     assert_int_equal(mode(w, 0), ST_GPU_MODE_DEFAULT);
     /* Time slices take it out of a mode that somebody left. */
@@ -241,8 +305,35 @@ static void what_the_node_lacks_is_refused(void **state)
     w->conf.mps_control = w->control;
     assert_ok(st_file_replace(w->dir, "control.mood", "lie", 3, false, &err));
     assert_ok(st_host_mps_check(h, &t->place, &err));
-    assert_fails(st_host_mps_ready(h, t, &client, &err), ST_EDOWN, "and has 1M");
+    assert_fails(ready(w, t, &client, &err), ST_EDOWN, "and has 1M");
+    pump(w);
     assert_int_equal(h->daemons.n, 0); /* and nothing of it is left */
+    assert_int_equal(mode(w, 0), ST_GPU_MODE_DEFAULT);
+}
+
+/* What takes the vendor's program for ever takes us no time at all. */
+static void a_program_that_hangs_keeps_nobody_waiting(void **state)
+{
+    WORLD;
+    st_task *t = task(w, "a", "t.1", 0, 500);
+    int64_t began = st_boot_ms();
+    int turns = 0;
+
+    (void)client;
+    assert_ok(st_file_replace(w->dir, "control.mood", "hang", 4, false, &err));
+    t->clean = true; /* it is not noted yet */
+    while (st_host_mps_ready(h, &t->place, &err) == 1) {
+        st_host_mps_tidy(h, st_boot_ms());
+        st_workers_turn(w->process.workers);
+        st_poll_wait(w->process.poll, 10);
+        turns++;
+    }
+    assert_int_equal(err.code, ST_EDOWN);
+    assert_non_null(strstr(err.msg, "did not answer"));
+    /* Turns of ten milliseconds went on all the while; half of them may be lost to a busy machine. */
+    assert_true(turns > (st_boot_ms() - began) / 20);
+    while (h->daemons.n > 0)
+        tidy(w);
     assert_int_equal(mode(w, 0), ST_GPU_MODE_DEFAULT);
 }
 
@@ -255,6 +346,7 @@ int main(void)
         TEST(what_an_earlier_agent_left_is_found_or_ended),
         TEST(another_domain_and_other_levels_find_the_gpu_free),
         TEST(what_the_node_lacks_is_refused),
+        TEST(a_program_that_hangs_keeps_nobody_waiting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
