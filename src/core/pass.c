@@ -257,8 +257,8 @@ static bool join_fresh(st_core *core)
         return true;
     if (core->policy.lookahead > 0 || core->age_ms <= core->now)
         return false;
-    qsort(core->fresh.v, core->fresh.n, sizeof *core->fresh.v,
-          by_id); /* a save has no order of them */
+    /* A save has no order of them. */
+    qsort(core->fresh.v, core->fresh.n, sizeof *core->fresh.v, by_id);
     for (size_t i = 0; i < core->fresh.n; i++) {
         if (pass_one(core, st_core_find(core, core->fresh.v[i])))
             continue;

@@ -358,9 +358,10 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     *own = job;
     st_core_add_job(core, own);
     st_alone_join(core, own);
-    if (core->policy.learn && st_typical_learn(st_placer_typical(core->placer), own))
-        core->settled = false,
-        core->again = true; /* another choice of places may suit those who wait */
+    if (core->policy.learn && st_typical_learn(st_placer_typical(core->placer), own)) {
+        core->settled = false; /* another choice of places may suit those who wait */
+        core->again = true;
+    }
     st_fx(core, fx, st_fx_of(core, ST_FX_QUEUED, own), NULL, 0);
     return 0;
 }
