@@ -16,7 +16,7 @@
 #define SCAN_MAX      20000 /* jobs that one page looks at, if not all of them are wanted */
 #define LIST_BYTES    ((size_t)4 << 20) /* a page with more than this ends early */
 #define LARGE_BYTES   ((size_t)16 << 10)
-#define CHECKED_BYTES ((size_t)1 << 20)
+#define CHECKED_BYTES ((size_t)64 << 10)
 #define KEY_MAX       200
 
 /* ---- submitting -------------------------------------------------------------------------- */
@@ -30,6 +30,7 @@ typedef struct submission {
     st_arena *arena;
     st_expansion jobs;
     bool batch;
+    bool large; /* reading and freeing it takes long */
 } submission;
 
 static void submission_free(submission *s)
@@ -75,45 +76,80 @@ static int read_row(st_api *api, uint64_t id, st_arena *arena, st_job_row *ret, 
     return r;
 }
 
+static void answer_one(submission *s, const st_job_row *row)
+{
+    st_strbuf out = {0};
+
+    st_api_job_json(s->api, &s->submit.who, row, &out);
+    st_call_reply_buf(s->call, s->submit.replayed ? 200 : 201, NULL, &out);
+    st_strbuf_done(&out);
+    submission_free(s);
+}
+
+static void answer_stored(submission *s)
+{
+    st_job_row row;
+    st_err err;
+
+    if (read_row(s->api, s->submit.items[0].id, s->arena, &row, &err) == 0) {
+        answer_one(s, &row);
+        return;
+    }
+    st_call_fail(s->call, &err);
+    submission_free(s);
+}
+
+static void answer_many(submission *s)
+{
+    char array[ST_ID_TEXT];
+    st_strbuf out = {0};
+
+    st_strbuf_add(&out, "{\"jobs\":[");
+    for (size_t i = 0; i < s->submit.n; i++) {
+        if (i > 0)
+            st_strbuf_addc(&out, ',');
+        add_item_json(s, &s->submit.items[i], &out);
+    }
+    st_strbuf_add(&out, "]");
+    if (!s->batch) { /* one document that became an array */
+        st_control_id_text(s->api->control, s->submit.items[0].id, array);
+        st_out_text(&out, "array", array);
+    }
+    st_strbuf_add(&out, "}");
+    st_call_reply_buf(s->call, s->submit.replayed ? 200 : 201, NULL, &out);
+    st_strbuf_done(&out);
+    submission_free(s);
+}
+
+static void answer_aside(void *arg)
+{
+    submission *s = arg;
+
+    if (s->batch || s->submit.n > 1)
+        answer_many(s);
+    else
+        answer_stored(s);
+}
+
+/* In the loop, where everybody waits: an answer that grows with the request is made elsewhere, if there is room. */
 static void submit_done(st_cmd *cmd, const st_err *err)
 {
     submission *s = (submission *)cmd;
-    st_call *call = s->call;
-    char array[ST_ID_TEXT];
-    st_strbuf out = {0};
-    st_err why;
+    st_job_row row;
 
-    st_api_stamp_now(s->api, call);
+    st_api_stamp_now(s->api, s->call);
     if (err) {
-        st_call_fail(call, err);
-    } else if (s->batch || s->submit.n > 1) {
-        st_strbuf_add(&out, "{\"jobs\":[");
-        for (size_t i = 0; i < s->submit.n; i++) {
-            if (i > 0)
-                st_strbuf_addc(&out, ',');
-            add_item_json(s, &s->submit.items[i], &out);
-        }
-        st_strbuf_add(&out, "]");
-        if (!s->batch) { /* one document that became an array */
-            st_control_id_text(s->api->control, s->submit.items[0].id, array);
-            st_out_text(&out, "array", array);
-        }
-        st_strbuf_add(&out, "}");
-        st_call_reply_buf(call, s->submit.replayed ? 200 : 201, NULL, &out);
+        st_call_fail(s->call, err);
+        if (!s->large || !st_work_run(s->api->bodies, drop_submission, s))
+            submission_free(s);
+    } else if (s->large && st_work_run(s->api->bodies, answer_aside, s)) {
+        return;
+    } else if (s->submit.n == 1 && !s->batch &&
+               st_control_row(s->api->control, s->submit.items[0].id, &row)) {
+        answer_one(s, &row);
     } else {
-        uint64_t id = s->submit.items[0].id;
-        st_job_row row;
-
-        if (!st_control_row(s->api->control, id, &row) &&
-            read_row(s->api, id, s->arena, &row, &why) < 0) {
-            st_call_fail(call, &why);
-        } else {
-            st_api_job_json(s->api, &s->submit.who, &row, &out);
-            st_call_reply_buf(call, s->submit.replayed ? 200 : 201, NULL, &out);
-        }
+        answer_aside(s);
     }
-    st_strbuf_done(&out);
-    submission_free(s);
 }
 
 /* The jobs of a batch, if it is one. */
@@ -184,7 +220,7 @@ static void hand_over(submission *s)
     st_api_post(s->api, s->call, &s->submit.cmd);
 }
 
-/* The jobs of a batch take long to read: not in a thread that serves connections. */
+/* What is large takes long to read: not in a thread that serves connections. */
 static void read_aside(void *arg)
 {
     submission *s = arg;
@@ -251,20 +287,22 @@ static void submit(st_call *call, st_api *api, bool batch)
         try_out(s);
         return;
     }
-    if (is_large(s) && !st_api_charge(api, call, ST_AL_BATCHES)) {
+    s->large = is_large(s);
+    if (s->large && !st_api_charge(api, call, ST_AL_BATCHES)) {
         submission_free(s);
         return;
     }
-    if ((batch ? check_batch(s, &err) : read_submission(s, &err)) < 0) {
+    if ((batch ? check_batch(s, &err) : s->large ? 0 : read_submission(s, &err)) < 0) {
         st_call_fail(call, &err);
         submission_free(s);
         return;
     }
     st_call_defer(call);
-    if (!batch) {
+    if (!s->large) {
         hand_over(s);
     } else if (!st_work_run(api->bodies, read_aside, s)) {
-        st_fail(&err, ST_EDOWN, "many batches are being read just now; try again in a moment");
+        st_fail(&err, ST_EDOWN,
+                "many large requests are being read just now; try again in a moment");
         st_call_fail(call, &err);
         submission_free(s);
     }
