@@ -42,7 +42,7 @@ static int count(void *ctx, st_err *err)
     work *w = ctx;
     int r;
 
-    setpriority(PRIO_PROCESS, 0, NICE);
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICE);
     r = st_storage_count(w->path, &w->ret->use, err);
     w->ret->took_ms = st_boot_ms() - began;
     return r;

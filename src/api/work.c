@@ -76,7 +76,7 @@ static void *work(void *arg)
     st_work *w = e->work;
 
     if (w->nice)
-        setpriority(PRIO_PROCESS, (id_t)gettid(), w->nice);
+        setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + w->nice);
     for (; e; e = next_of(w)) {
         e->fn(e->arg);
         free(e);

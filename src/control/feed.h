@@ -15,6 +15,8 @@ void st_follower_free(st_control *ctl);
 
 /* In the loop, after the commit and before anybody is answered. Takes what the transaction has to tell. */
 void st_follower_feed(st_tx *tx, bool logged);
+/* In the loop: false when that must be tried again in a moment, because somebody else is at the list. */
+bool st_follower_hand_over(st_control *ctl);
 /* In the loop: the whole state, as it is now. */
 void st_follower_seed(st_control *ctl);
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -44,13 +45,18 @@ struct st_follower {
     st_replay replay;         /* the thread's */
     int64_t position;
 
+    /* The loop's. The gate may be held by a thread that has to leave its processor to others: what cannot be handed over
+     * at once waits here, and the loop goes on. */
+    feed *mine, **mine_tail;
+    atomic_uint_fast64_t given; /* transactions and states, by count; before anybody is answered */
+    atomic_int_fast64_t committed;
+
     pthread_mutex_t gate; /* of all that follows */
     pthread_cond_t fed, moved;
     feed *head, **tail;
     size_t waiting;
     int64_t bytes;
-    uint64_t given, played; /* transactions and states, by count */
-    int64_t committed;
+    uint64_t played;
     bool lost, stopping;
     int64_t seeded_ms; /* by the monotonic clock */
     st_follower_stats stats;
@@ -309,7 +315,7 @@ static void *follow(void *arg)
     st_follower *fl = ctl->follower;
     feed *f;
 
-    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICE);
     while ((f = take(fl))) {
         st_err err = {0};
         int r = play(fl, f, &err);
@@ -341,9 +347,26 @@ static void append(st_follower *fl, feed *f)
     fl->tail = &f->next;
     fl->waiting++;
     fl->bytes += weight(f);
-    fl->given++;
-    fl->committed = f->seq;
     pthread_cond_signal(&fl->fed);
+}
+
+/* It is known to whoever asks from now on, who waits until it was played. */
+static void announce(st_follower *fl, const feed *f)
+{
+    atomic_fetch_add(&fl->given, 1); /* first: who knows the position waits for it */
+    atomic_store(&fl->committed, f->seq);
+}
+
+static feed *next_of_mine(st_follower *fl)
+{
+    feed *f = fl->mine;
+
+    if (f) {
+        fl->mine = f->next;
+        fl->mine_tail = fl->mine ? fl->mine_tail : &fl->mine;
+        f->next = NULL;
+    }
+    return f;
 }
 
 static feed *whole_state(st_control *ctl)
@@ -374,7 +397,10 @@ void st_follower_seed(st_control *ctl)
         return;
     }
     f = whole_state(ctl);
+    announce(fl, f);
     pthread_mutex_lock(&fl->gate);
+    for (feed *old; (old = next_of_mine(fl)); fl->played++)
+        feed_free(old);
     drop_waiting(fl);
     append(fl, f);
     fl->lost = false;
@@ -382,41 +408,60 @@ void st_follower_seed(st_control *ctl)
     pthread_mutex_unlock(&fl->gate);
 }
 
+bool st_follower_hand_over(st_control *ctl)
+{
+    st_follower *fl = ctl->follower;
+    feed *drop = NULL, *f;
+    bool seed;
+
+    if (!fl || pthread_mutex_trylock(&fl->gate) != 0)
+        return !fl;
+    while ((f = next_of_mine(fl))) {
+        if (fl->waiting >= WAITING_MAX || fl->bytes >= BYTES_MAX)
+            lose(fl);
+        if (!fl->lost) {
+            append(fl, f);
+            continue;
+        }
+        f->next = drop; /* the seed will have it */
+        drop = f;
+        fl->played++;
+    }
+    seed = fl->lost && !ctl->down && !ctl->pace.owed && monotonic_ms() - fl->seeded_ms >= SEED_MS;
+    pthread_mutex_unlock(&fl->gate);
+    for (; drop; drop = f) {
+        f = drop->next;
+        feed_free(drop);
+    }
+    if (seed)
+        st_follower_seed(ctl);
+    return true;
+}
+
 void st_follower_feed(st_tx *tx, bool logged)
 {
     st_control *ctl = tx->ctl;
     st_follower *fl = ctl->follower;
-    bool seed = false;
-    feed *f = NULL;
+    feed *f;
 
-    if (!fl)
+    if (!fl || (!logged && tx->posted.n == 0 && tx->versions.n == 0))
         return;
-    if (logged || tx->posted.n > 0 || tx->versions.n > 0) {
-        f = st_xcalloc(1, sizeof *f);
-        *f = (feed){.seq = ctl->log_seq,
-                    .at_ms = tx->now,
-                    .hash = st_core_hash(ctl->core),
-                    .logged = logged,
-                    .data = tx->log,
-                    .posted = tx->posted,
-                    .versions = tx->versions,
-                    .docs = tx->docs};
-        tx->log = tx->posted = (st_strbuf){0};
-        memset(&tx->versions, 0, sizeof tx->versions);
-        memset(&tx->docs, 0, sizeof tx->docs);
-    }
-    pthread_mutex_lock(&fl->gate);
-    if (fl->waiting >= WAITING_MAX || fl->bytes >= BYTES_MAX)
-        lose(fl);
-    if (f && !fl->lost)
-        append(fl, ST_TAKE(f));
-    else if (f) /* the seed will have it */
-        fl->committed = f->seq;
-    seed = fl->lost && !ctl->pace.owed && monotonic_ms() - fl->seeded_ms >= SEED_MS;
-    pthread_mutex_unlock(&fl->gate);
-    feed_free(f);
-    if (seed)
-        st_follower_seed(ctl);
+    f = st_xcalloc(1, sizeof *f);
+    *f = (feed){.seq = ctl->log_seq,
+                .at_ms = tx->now,
+                .hash = st_core_hash(ctl->core),
+                .logged = logged,
+                .data = tx->log,
+                .posted = tx->posted,
+                .versions = tx->versions,
+                .docs = tx->docs};
+    tx->log = tx->posted = (st_strbuf){0};
+    memset(&tx->versions, 0, sizeof tx->versions);
+    memset(&tx->docs, 0, sizeof tx->docs);
+    announce(fl, f);
+    *fl->mine_tail = f;
+    fl->mine_tail = &f->next;
+    st_follower_hand_over(ctl);
 }
 
 int st_follower_start(st_control *ctl, st_err *err)
@@ -428,6 +473,7 @@ int st_follower_start(st_control *ctl, st_err *err)
 
     ctl->follower = fl;
     fl->tail = &fl->head;
+    fl->mine_tail = &fl->mine;
     fl->replay.arena = st_arena_new();
     fl->seeded_ms = monotonic_ms() - SEED_MS;
     ST_ASSERT(pthread_rwlock_init(&fl->lock, NULL) == 0);
@@ -455,7 +501,7 @@ int st_follower_start(st_control *ctl, st_err *err)
         fl->copy->follower = fl;
         f = whole_state(ctl);
         r = play(fl, f, err);
-        fl->committed = f->seq;
+        atomic_store(&fl->committed, f->seq);
         fl->lost =
             ctl->pace.owed; /* what it was given does not know what for: the pass brings another */
         feed_free(f);
@@ -491,6 +537,8 @@ void st_follower_free(st_control *ctl)
         return;
     st_follower_stop(ctl);
     drop_waiting(fl);
+    for (feed *f; (f = next_of_mine(fl));)
+        feed_free(f);
     if (fl->copy && fl->copy->dir == ctl->dir)
         fl->copy->dir = NULL;
     st_control_free_copy(fl->copy);
@@ -524,14 +572,14 @@ static void set_deadline(struct timespec *ret)
  * of a moment, and says of which. */
 static int wait_for_now(st_follower *fl, int64_t at_least, st_err *err)
 {
+    int64_t committed = atomic_load(&fl->committed);
+    uint64_t now = atomic_load(&fl->given);
     struct timespec until;
-    uint64_t now;
     int r = 0, late = 0;
 
     set_deadline(&until);
     pthread_mutex_lock(&fl->gate);
-    now = fl->given;
-    if (at_least > fl->committed)
+    if (at_least > committed)
         r = st_fail(err, ST_EINVAL,
                     "invalid Stint-Position; send one from an earlier answer, or none");
     while (r == 0 && (fl->played < now || fl->lost) && !fl->stopping && late != ETIMEDOUT)
@@ -571,15 +619,7 @@ int st_control_read(st_control *ctl, st_read_how how, int64_t at_least, st_read_
 
 int64_t st_control_position(st_control *ctl)
 {
-    st_follower *fl = ctl->follower;
-    int64_t position = 0;
-
-    if (!fl)
-        return 0;
-    pthread_mutex_lock(&fl->gate);
-    position = fl->committed;
-    pthread_mutex_unlock(&fl->gate);
-    return position;
+    return ctl->follower ? atomic_load(&ctl->follower->committed) : 0;
 }
 
 bool st_tx_word_of(st_tx *tx, const char *node, st_node_word *ret)
@@ -629,7 +669,7 @@ void st_control_follower_stats(st_control *ctl, st_follower_stats *ret)
         return;
     pthread_mutex_lock(&fl->gate);
     *ret = fl->stats;
-    ret->committed = fl->committed;
+    ret->committed = atomic_load(&fl->committed);
     ret->waiting = fl->waiting;
     pthread_mutex_unlock(&fl->gate);
 }

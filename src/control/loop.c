@@ -469,6 +469,9 @@ static void wait_for_work(st_control *ctl, bool *ret_stop)
     struct timespec until;
     int r = 0;
 
+    if (!st_follower_hand_over(ctl))
+        ms = ST_MIN(ms, 1);
+
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += ms / 1000;
     until.tv_nsec += ms % 1000 * 1000000;

@@ -246,7 +246,7 @@ static void *look_ahead(void *arg)
     int64_t every = ctl->options.tell_ms ? ctl->options.tell_ms : TELL_MS;
     int64_t tell_ms = monotonic_us() / 1000 + every, told = -1;
 
-    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICE);
     while (wait_for_work(o, tell_ms)) {
         bool telling = monotonic_us() / 1000 >= tell_ms;
         st_outlook *outlook;

@@ -130,7 +130,7 @@ int st_jail_enter(const st_jail *j, st_err *err)
 
     if (j->uid == 0 || j->gid == 0)
         return st_fail(err, ST_EPERM, "the image's folder belongs to root; give it to its tenant");
-    setpriority(PRIO_PROCESS, 0, NICE);
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICE);
     if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWNS | CLONE_NEWUTS) != 0)
         what = "namespaces";
     else if (fchdir(j->root) != 0 || chroot(".") != 0)
