@@ -69,19 +69,21 @@ class Attack:
         return socket.create_connection(("127.0.0.1", self.port), timeout=20,
                                         source_address=(address, 0))
 
-    def raw(self, data, wait=5):
-        """The answer's status and body, or (0, b"") when there was none."""
+    def raw(self, data, wait=5, more=False):
+        """The answer's status and body, or (0, b"") when there was none. Unless there may be more to say, our side of
+        the connection is closed behind the data."""
         s = self.connect()
         got = b""
         try:
             s.settimeout(wait)
             s.sendall(data)
-            s.shutdown(socket.SHUT_WR)
+            if not more:
+                s.shutdown(socket.SHUT_WR)
             while True:
-                more = s.recv(65536)
-                if not more:
+                piece = s.recv(65536)
+                if not piece:
                     break
-                got += more
+                got += piece
         except OSError:
             pass
         finally:
@@ -95,7 +97,7 @@ class Attack:
             body = body.encode()
         head = (f"POST {path} HTTP/1.1\r\n{self.head}Content-Type: {kind}\r\n"
                 f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n")
-        return self.raw(head.encode() + body, wait=30)
+        return self.raw(head.encode() + body, wait=30, more=True)
 
     def refused(self, what, answer, *statuses):
         status, body = answer
