@@ -258,7 +258,8 @@ static void *look_ahead(void *arg)
         outlook = make(ctl);
         publish(o, ref(outlook));
         if (telling && outlook) {
-            told = outlook->position + 1; /* its own row, if it writes one */
+            /* The next row may be its own or anybody's: it looks once more and finds that all were told. */
+            told = outlook->position;
             tell_all(ctl, outlook);
         }
         st_outlook_unref(outlook);
