@@ -221,7 +221,9 @@ const st_schema st_schemas_money[] = {
               "\"description\": \"[node, mask of devices, first slice, tasks]\"}, \"lines\": "
               "{\"type\": \"array\", \"items\": {\"type\": \"array\", \"items\": {\"type\": "
               "[\"string\", \"integer\"]}}, \"description\": \"[component, quantity, rate, factor, "
-              "carried in, amount, carried on]\"}, \"doc\": {\"type\": \"object\", \"properties\": "
+              "carried in, amount, carried on]\"}, \"contra\": {\"type\": \"array\", \"items\": "
+              "{\"type\": \"string\"}, \"description\": \"the account on the other side of each "
+              "line\"}, \"doc\": {\"type\": \"object\", \"properties\": "
               "{}, \"additionalProperties\": true}}, \"required\": [\"seq\", \"at\", \"kind\", "
               "\"account\"], \"additionalProperties\": false, \"description\": \"a line of an "
               "account's book, as it is hashed: integers, ms, micro-dollars\"}"},

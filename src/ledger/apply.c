@@ -212,6 +212,7 @@ int st_ledger_price(const st_ledger *l, st_entry *e, st_err *err)
     st_entry priced = *e;
     priced.seq = l->accounts.v[id]->seq + 1;
     int r = check_priced(l, &priced, id, err);
+    priced.contra = true;
     if (r == 0)
         r = price(l, id, false, &priced, err);
     if (r == 0)

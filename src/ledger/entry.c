@@ -123,6 +123,7 @@ const st_entry_field st_entry_fields[] = {
     TEXT("by", by, BIT(CREDIT), 0),
     {KEY("grants"), ST_E_GRANTS, AT(grants), 0, BIT(USAGE), 0, NULL, 0},
     {KEY("lines"), ST_E_LINES, AT(lines), PRICED, 0, 0, NULL, 0},
+    {KEY("contra"), ST_E_CONTRA, AT(contra), 0, PRICED, 0, NULL, 0},
     {KEY("doc"), ST_E_DOC, AT(doc), BIT(PRICES) | BIT(PLAN), 0, 0, NULL, 0},
 };
 const int st_entry_nfields = ST_ARRAY_LEN(st_entry_fields);
@@ -242,6 +243,18 @@ static void put_lines(sink *s, const st_entry *e)
     put_char(s, ']');
 }
 
+static void put_contra(sink *s, const st_entry *e)
+{
+    put_char(s, '[');
+    for (int i = 0; i < e->nlines; i++) {
+        const char *name = st_component_name(e->lines[i].what);
+        put(s, i > 0 ? ",\"#" : "\"#", i > 0 ? 3 : 2);
+        put(s, name, strlen(name));
+        put_char(s, '"');
+    }
+    put_char(s, ']');
+}
+
 /* Whether the value is the one that is left out. */
 static bool says_nothing(const st_entry *e, const st_entry_field *f)
 {
@@ -259,6 +272,8 @@ static bool says_nothing(const st_entry *e, const st_entry_field *f)
         return e->ngrants == 0;
     case ST_E_LINES:
         return e->nlines == 0;
+    case ST_E_CONTRA:
+        return !e->contra || e->nlines == 0;
     }
     return false;
 }
@@ -284,6 +299,9 @@ static void put_value(sink *s, const st_entry *e, const st_entry_field *f)
         return;
     case ST_E_LINES:
         put_lines(s, e);
+        return;
+    case ST_E_CONTRA:
+        put_contra(s, e);
         return;
     case ST_E_DOC:
         put(s, *(const char *const *)at, strlen(*(const char *const *)at));

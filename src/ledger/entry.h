@@ -11,6 +11,7 @@ typedef enum st_entry_type {
     ST_E_WORD,   /* an enum, by name */
     ST_E_GRANTS, /* [["node",devs,mig_start,n],...] */
     ST_E_LINES,  /* [["burst",quantity,rate,factor,carry_in,amount,carry],...] */
+    ST_E_CONTRA, /* ["#burst",...], one for each line */
     ST_E_DOC,    /* canonical JSON as it is */
 } st_entry_type;
 

@@ -185,6 +185,25 @@ static bool read_lines(reader *r, st_entry *e)
     return take(r, ']');
 }
 
+/* A posting is between the book's account and the one of its component, and no other. */
+static bool read_contra(reader *r, st_entry *e)
+{
+    if (!take(r, '['))
+        return false;
+    for (int i = 0; i < e->nlines; i++) {
+        const char *name = st_component_name(e->lines[i].what);
+        size_t n = strlen(name);
+        if ((i > 0 && !take(r, ',')) || !take(r, '"') || !take(r, '#') ||
+            (size_t)(r->end - r->p) <= n || memcmp(r->p, name, n) != 0)
+            return false;
+        r->p += n;
+        if (!take(r, '"'))
+            return false;
+    }
+    e->contra = e->nlines > 0;
+    return e->contra && take(r, ']');
+}
+
 /* The last key: all but the closing brace is the document, which must be as we write it. */
 static bool read_doc(reader *r, st_entry *e)
 {
@@ -231,6 +250,8 @@ static bool read_value(reader *r, st_entry *e, const st_entry_field *f)
         return read_grants(r, e);
     case ST_E_LINES:
         return read_lines(r, e);
+    case ST_E_CONTRA:
+        return read_contra(r, e);
     case ST_E_DOC:
         return read_doc(r, e);
     }

@@ -88,7 +88,7 @@ void st_export_entries_csv_head(st_strbuf *out)
                   "account,entry,kind,at,from,to,job,stay,piece,user,workload,gpu,level,profile,"
                   "basis,topology,tasks,ended,gpu_m,share,held,cpu,ram,seen,busy,energy_mj,lost,"
                   "pieces,fixes,reason,by,component,quantity,unit,counted,rate,factor,carry_in,"
-                  "amount,carry\r\n");
+                  "amount,carry,contra\r\n");
 }
 
 static void put_utc(st_strbuf *out, int64_t ms, bool known)
@@ -156,10 +156,11 @@ void st_export_entry_csv(const st_entry *e, st_strbuf *out)
         put_i64(out, l->carry_in);
         put_money(out, l->amount);
         put_i64(out, l->carry);
-        st_strbuf_add(out, "\r\n");
+        st_strbuf_addf(out, ",%s%s\r\n", e->contra ? "#" : "",
+                       e->contra ? st_component_name(l->what) : "");
     }
     if (e->nlines == 0) {
         put_entry(e, out);
-        st_strbuf_add(out, ",,,,,,,,,\r\n");
+        st_strbuf_add(out, ",,,,,,,,,,\r\n");
     }
 }

@@ -9,7 +9,8 @@
  * are what is stored, hashed (ledger/proof.h), downloaded and verified.
  *
  * Money is in micro-dollars. A posting (a line of an entry) moves `amount` from the customer's account to a
- * revenue account named after its component, so the sum over all accounts is 0 at any moment. Division leaves a
+ * revenue account named after its component, "#burst", which is written beside the lines (`contra`); so the sum over all
+ * accounts is 0 at any moment. Division leaves a
  * remainder, which is carried to the next posting of the same account and component and is
  * written into the line:
  *
@@ -259,6 +260,7 @@ typedef struct st_entry {
 
     st_line lines[ST_LINES_MAX];
     int nlines;
+    bool contra; /* names the account on the other side of each line; books of before do not */
 } st_entry;
 
 /* One line of JSON without a newline. Reading is strict: exactly what writing gives, byte for byte. */

@@ -167,6 +167,8 @@ class Bill:
         carries = {} if book["from"] else {what: 0 for what in PER}
         for line, entry in entries:
             self.check_piece(line, entry)
+            sides = entry.get("contra", ["#" + row[0] for row in entry.get("lines", [])])
+            need(sides == ["#" + row[0] for row in entry.get("lines", [])], line, "the other side of a posting")
             for what, quantity, rate, factor, carry_in, amount, carry in entry.get("lines", []):
                 d = PER[what] * 10000
                 if what in ("reserved", "cpu", "ram", "energy", "frames", "minutes"):

@@ -33,6 +33,7 @@ void books_post(st_ledger *l, st_entry *e)
 {
     st_err err = {0};
     assert_ok(st_ledger_price(l, e, &err));
+    assert_true(e->contra);
     books_put(l, e);
 }
 

@@ -53,6 +53,7 @@ static st_entry full(st_entry_kind kind)
     e.lines[0] = (st_line){ST_PAY_BURST, -5, 6, 7, 8, -9, 10};
     e.lines[1] = (st_line){ST_PAY_CAP, INT64_MIN, INT64_MAX, 0, 0, 0, 0};
     e.nlines = 2;
+    e.contra = true;
     e.doc = kind == ST_ENTRY_PRICES
                 ? "{\"name\":\"b\",\"from_ms\":1,\"rates\":[[\"*\",[1,2,3,4,5],[1,2,3,4]]],"
                   "\"cpu\":0,\"ram\":0,\"energy\":0,\"topo_bp\":[0,0,0,0,0,0],\"idle_bp\":0,"
@@ -91,6 +92,36 @@ static void bytes_are_these(void **state)
               "\"to\":3000,\"gpu\":\"h100\",\"gpu_m\":500,\"share\":1000000,"
               "\"lines\":[[\"reserved\",1000000,2000000,10000,0,555,5]]}");
     free(text);
+}
+
+/* The other side of every posting is in the entry, and can be no other; books of before have none. */
+static void the_other_side_is_written(void **state)
+{
+    static const char before[] =
+        "{\"seq\":7,\"at\":3000,\"kind\":\"credit\",\"account\":\"ml\",\"amount\":5,"
+        "\"reason\":\"r\",\"by\":\"o\",\"lines\":[[\"adjust\",-5,1,10000,0,-5,0]]";
+    static const char *const bad[] = {
+        ",\"contra\":[\"#burst\"]}", ",\"contra\":[\"adjust\"]}",
+        ",\"contra\":[]}",           ",\"contra\":[\"#adjust\",\"#adjust\"]}",
+        ",\"contra\":[\"#adjust\"",  ",\"contra\":[\"#adju",
+    };
+    (void)state;
+    for (size_t i = 0; i < ST_ARRAY_LEN(bad) + 2; i++) {
+        ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+        char text[300];
+        st_entry e;
+        st_err err = {0};
+        snprintf(text, sizeof text, "%s%s", before,
+                 i == 0   ? "}"
+                 : i == 1 ? ",\"contra\":[\"#adjust\"]}"
+                          : bad[i - 2]);
+        if (i > 1) {
+            assert_int_equal(read_text(text, arena, &e, &err), -ST_EPARSE);
+            continue;
+        }
+        assert_ok(read_text(text, arena, &e, &err));
+        assert_int_equal(e.contra, i == 1);
+    }
 }
 
 static void unknown_is_absent_and_comes_back(void **state)
@@ -203,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_is_read_as_written),
         cmocka_unit_test(bytes_are_these),
+        cmocka_unit_test(the_other_side_is_written),
         cmocka_unit_test(unknown_is_absent_and_comes_back),
         cmocka_unit_test(other_ways_to_write_it_are_refused),
         cmocka_unit_test(a_changed_byte_never_passes_for_the_same),
