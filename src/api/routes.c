@@ -128,6 +128,26 @@ static const st_query_row metered_query[] = {
      .words = "account user gpu level job day"},
     {0},
 };
+static const st_query_row invoices_query[] = {
+    {.name = "account",
+     .type = ST_QUERY_TEXT,
+     .about = "invoices of this account and those below it"},
+    {0},
+};
+static const st_query_row invoice_query[] = {
+    {.name = "format",
+     .type = ST_QUERY_WORD,
+     .about = "format (default: json); html for printing",
+     .words = "json csv html"},
+    {0},
+};
+static const st_query_row trial_query[] = {
+    {.name = "format",
+     .type = ST_QUERY_WORD,
+     .about = "format (default: json)",
+     .words = "json csv"},
+    {0},
+};
 static const st_query_row forecast_query[] = {BILL_ACCOUNT, {0}};
 static const st_query_row token_query[] = {
     {.name = "remove",
@@ -303,6 +323,32 @@ static const st_route routes[] = {
         forecast_query, "Forecast"),
     ASK("/v1/bills/{period}/usage", ST_MAY_SEE, st_api_metered, "getMetered",
         "Sum up usage, from the same entries as the bill", metered_query, "Metered"),
+    ASK("/v1/bills/{period}/trial-balance", ST_MAY_OWNER | ST_MAY(ST_ROLE_AUDITOR),
+        st_api_trial_balance, "getTrialBalance",
+        "Show what every account of the books was debited and credited in a month", trial_query,
+        "TrialBalance"),
+    ASK("/v1/issuer", ST_MAY_OWNER, st_api_issuer_get, "getIssuer", "Show who issues invoices",
+        NULL, "Issuer"),
+    WRITE("PUT", "/v1/issuer", ST_MAY_OWNER, ST_ROUTE_YAML | ST_ROUTE_CONDITION, st_api_issuer_put,
+          "putIssuer", "Set name, address and number series of who issues invoices", "IssuerSpec",
+          "NameRef", 200),
+    ASK("/v1/accounts/{name}/billing", ST_MAY_SEE, st_api_bill_to_get, "getBillTo",
+        "Show an account's billing details: name, address, taxes", NULL, "BillTo"),
+    WRITE("PUT", "/v1/accounts/{name}/billing", ST_MAY_OWNER, ST_ROUTE_YAML | ST_ROUTE_CONDITION,
+          st_api_bill_to_put, "putBillTo",
+          "Set an account's billing details; it then gets invoices, for accounts below it too",
+          "BillToSpec", "NameRef", 200),
+    WRITE("DELETE", "/v1/accounts/{name}/billing", ST_MAY_OWNER, ST_ROUTE_CONDITION,
+          st_api_bill_to_remove, "removeBillTo",
+          "Remove an account's billing details; invoices that were issued stay", NULL, NULL, 204),
+    ASK("/v1/invoices", ST_MAY_SEE, st_api_invoices_list, "listInvoices",
+        "List invoices and credit notes of your account and those below it", invoices_query,
+        "InvoiceList"),
+    WRITE("POST", "/v1/invoices", ST_MAY_OWNER, 0, st_api_invoices_issue, "issueInvoices",
+          "Issue the invoices of a closed month, and credit notes for what it corrects",
+          "InvoiceOrder", "InvoicesIssued", 201),
+    ASK("/v1/invoices/{number}", ST_MAY_SEE, st_api_invoice_get, "getInvoice",
+        "Show an invoice or a credit note, as it was issued", invoice_query, "Invoice"),
     ASK("/v1/users", ST_MAY_SEE, st_api_users_list, "listUsers",
         "List users with a token, and their roles", NULL, "UserList"),
 

@@ -7,7 +7,8 @@
 const st_schema *const *st_api_schemas(void)
 {
     static const st_schema *const tables[] = {st_schemas_accounts, st_schemas_jobs,
-                                              st_schemas_fleet, st_schemas_money, NULL};
+                                              st_schemas_fleet,    st_schemas_invoices,
+                                              st_schemas_money,    NULL};
 
     return tables;
 }

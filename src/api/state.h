@@ -163,6 +163,8 @@ typedef struct st_thing_change {
     char name[ST_NAME_MAX + 1];
     char *kept, *text;                               /* its name and document in the store */
     json_t *doc;                                     /* as it came, where it is JSON */
+    /* NULL, or in the loop before anything else; may set `kept`. */
+    int (*before)(st_tx *tx, struct st_thing_change *c, st_err *err);
     int (*put)(st_tx *tx, st_cmd *cmd, st_err *err); /* what st_cmd_thing_put gave */
 } st_thing_change;
 
@@ -214,6 +216,9 @@ st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api
 st_handler st_api_agent_logs, st_api_agent_challenge;
 st_handler st_api_prices_list, st_api_prices_publish, st_api_plan_get, st_api_plan_put;
 st_handler st_api_budget_get, st_api_credit_make, st_api_billing, st_api_reconcile;
+st_handler st_api_issuer_get, st_api_issuer_put, st_api_bill_to_get, st_api_bill_to_put,
+    st_api_bill_to_remove;
+st_handler st_api_invoices_list, st_api_invoice_get, st_api_invoices_issue, st_api_trial_balance;
 st_handler st_api_bills_list, st_api_bill_get, st_api_bill_entries, st_api_forecast, st_api_metered,
     st_api_credits_pending;
 

@@ -22,7 +22,7 @@ static void change_done(st_cmd *cmd, const st_err *err)
     st_thing_change *c = (st_thing_change *)cmd;
     st_strbuf out = {0};
 
-    if (err && err->code == ST_ENOENT) {
+    if (err && err->code == ST_ENOENT && !c->before) {
         st_api_no_such(c->call, c->thing.kind, c->name);
     } else if (err) {
         st_call_fail(c->call, err);
@@ -42,8 +42,11 @@ static void change_done(st_cmd *cmd, const st_err *err)
 static int change_run(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_thing_change *c = (st_thing_change *)cmd;
-    int r = st_api_condition_of(tx, c->call, c->thing.kind, c->kept, c->name, err);
+    int r = c->before ? c->before(tx, c, err) : 0;
 
+    c->thing.name = c->kept;
+    if (r == 0)
+        r = st_api_condition_of(tx, c->call, c->thing.kind, c->kept, c->name, err);
     return r < 0 ? r : c->put(tx, cmd, err);
 }
 
@@ -55,7 +58,9 @@ st_thing_change *st_thing_change_new(st_call *call, st_api *api, const char *kin
     c->call = call;
     c->thing.who = *st_api_who(call);
     c->thing.kind = kind;
-    strncpy(c->name, st_call_param(call, "name"), ST_NAME_MAX);
+    strncpy(c->name,
+            strchr(st_call_route(call)->pattern, '{') ? st_call_param(call, "name") : kind,
+            ST_NAME_MAX); /* there is one of it, where the path has no name */
     st_cmd_thing_put(&c->thing);
     c->put = c->thing.cmd.run;
     c->thing.cmd.run = change_run;

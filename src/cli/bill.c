@@ -145,6 +145,12 @@ const st_cli_verb st_cli_bill_verbs[] = {
      "or plans change. The interval that is still open is not there yet.\n",
      .fn = st_cli_bill_fleet, .options = st_cli_bill_fleet_options,
      .example = "  stint bill fleet 2026-10\n"},
+    {"trial-balance", "Show what every account of the books was debited and credited in a month",
+     "[OPTION...] [MONTH]",
+     "For owners and auditors. usage: by account, what was posted. revenue: the other side of each\n"
+     "posting. invoiced and receivable: what invoices moved; tax and rounding are theirs.\n",
+     .fn = st_cli_bill_trial, .options = st_cli_trial_options,
+     .example = "  stint bill trial-balance 2026-10 -o csv\n"},
     {"verify", "Check a downloaded bill, offline", "[--key HEX|FILE] FILE",
      "Checks every byte: checksums and signatures, that no entry is missing, that amounts\n"
      "follow from usage, prices and terms, and that lines and total are their sums. Without\n"

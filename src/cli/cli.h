@@ -45,7 +45,8 @@ extern const st_cli_verb st_cli_verbs[], st_cli_sim_verbs[];
 extern const st_cli_verb st_cli_account_verbs[], st_cli_token_verbs[], st_cli_user_verbs[];
 extern const st_cli_verb st_cli_secret_verbs[];
 extern const st_cli_verb st_cli_node_verbs[], st_cli_pool_verbs[], st_cli_type_verbs[];
-extern const st_cli_verb st_cli_admin_verbs[], st_cli_price_verbs[], st_cli_bill_verbs[];
+extern const st_cli_verb st_cli_admin_verbs[], st_cli_price_verbs[], st_cli_bill_verbs[],
+    st_cli_invoice_verbs[];
 extern const st_cli_verb st_cli_rule_verbs[], st_cli_size_verbs[], st_cli_image_verbs[];
 
 /* The verbs, one file each. */
@@ -66,6 +67,7 @@ st_cli_fn st_cli_cancel, st_cli_priority, st_cli_limit, st_cli_top;
 st_cli_fn st_cli_quota, st_cli_metered, st_cli_budget;
 st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_fleet, st_cli_bill_key, st_cli_bill_verify;
 st_cli_fn st_cli_admin_plan, st_cli_admin_credit, st_cli_admin_reconcile;
+st_cli_fn st_cli_admin_issuer, st_cli_admin_billing, st_cli_bill_trial;
 st_cli_fn st_cli_account_limit;
 st_cli_fn st_cli_account_list, st_cli_account_show, st_cli_account_create, st_cli_account_set,
     st_cli_account_remove;
@@ -140,7 +142,8 @@ extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_
     st_cli_audit_options[];
 extern const st_cli_row st_cli_join_options[], st_cli_bill_options[], st_cli_usage_options[],
     st_cli_budget_options[], st_cli_reconcile_options[], st_cli_bill_fleet_options[],
-    st_cli_plan_options[], st_cli_credit_options[];
+    st_cli_plan_options[], st_cli_credit_options[], st_cli_issuer_options[],
+    st_cli_billing_options[], st_cli_trial_options[];
 
 /* st_cli_options over such a table; `into` is the verb's struct. */
 int st_cli_read(int argc, char **argv, const st_cli_row *rows, void *into, int min, int max,

@@ -309,6 +309,15 @@ const st_cli_verb st_cli_admin_verbs[] = {
      .fn = st_cli_admin_credit, .options = st_cli_credit_options,
      .example = "  stint admin credit vision 12.50 --reason 'outage of 3 November'\n"
                 "  stint admin credit vision --reverse 412 --reason 'wrong account'\n"},
+    {"issuer", "Show or set who issues invoices", "[OPTION...] [FILE]",
+     "The file has name, address and optionally tax_id, email, series, due_days and payment.\n",
+     .fn = st_cli_admin_issuer, .options = st_cli_issuer_options,
+     .example = "  stint admin issuer issuer.yaml\n"},
+    {"billing", "Show or set an account's billing details", "[OPTION...] ACCOUNT [FILE]",
+     "The file has name, address and optionally tax_id, email, reference, due_days and taxes. The\n"
+     "account then gets invoices, for itself and for accounts below it that have none.\n",
+     .fn = st_cli_admin_billing, .options = st_cli_billing_options,
+     .example = "  stint admin billing vision vision-billing.yaml\n"},
     {"reconcile", "Compare meter, ledger, store and agents' counters", "[OPTION...]",
      "Prints one sentence per difference. stintd runs it once a day by itself.\n",
      .fn = st_cli_admin_reconcile, .options = st_cli_reconcile_options,
