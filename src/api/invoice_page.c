@@ -127,8 +127,9 @@ static void put_lines(const json_t *invoice, st_strbuf *out)
     const json_t *line;
     size_t i;
 
-    st_strbuf_add(out, "<table><thead><tr><th>Account<th>For<th>GPU<th class=n>Quantity"
-                       "<th class=n>Amount, ");
+    st_strbuf_add(out,
+                  "<table><thead><tr><th>Account<th>For<th>GPU<th class=n>Quantity<th class=n>Rate"
+                  "<th class=n>Amount, ");
     st_quote_html(out, text(invoice, "currency"));
     st_strbuf_add(out, "</thead><tbody>");
     json_array_foreach(json_object_get(invoice, "lines"), i, line)
@@ -145,6 +146,8 @@ static void put_lines(const json_t *invoice, st_strbuf *out)
         put_number(out, text(line, "quantity"));
         st_strbuf_addf(out, "%s%s<td class=n>", *text(line, "unit") ? "&nbsp;" : "",
                        text(line, "unit"));
+        put_number(out, text(line, "rate"));
+        st_strbuf_add(out, "<td class=n>");
         put_number(out, text(line, "amount"));
     }
     st_strbuf_add(out, "</table>");
@@ -186,7 +189,8 @@ void st_invoice_html(const json_t *invoice, st_strbuf *out)
     put_lines(invoice, out);
     put_sums(invoice, out);
     st_strbuf_add(out, "<div class=note>");
-    put_line_of(out, "", text(json_object_get(invoice, "issuer"), "payment"));
+    if (!is_credit(invoice))
+        put_line_of(out, "", text(json_object_get(invoice, "issuer"), "payment"));
     st_strbuf_add(out,
                   "<p>Amounts of lines have up to six decimals and add up exactly; the net amount "
                   "is their sum, rounded half up to a cent. The bill of the month shows every "
@@ -200,7 +204,8 @@ static void put_row(const json_t *invoice, const json_t *line, const char *what,
 {
     static const char *const head[] = {"number", "kind",   "refers_to", "account",
                                        "period", "issued", "due"};
-    static const char *const of_line[] = {"account", "for", "gpu", "level", "quantity", "unit"};
+    static const char *const of_line[] = {"account",  "for",  "gpu", "level",
+                                          "quantity", "unit", "rate"};
 
     for (size_t i = 0; i < ST_ARRAY_LEN(head); i++)
         st_csv_field(out, text(invoice, head[i]), i == 0);
@@ -220,7 +225,7 @@ void st_invoice_csv(const json_t *invoice, st_strbuf *out)
 
     st_strbuf_add(out,
                   "number,kind,refers_to,account,period,issued,due,row,of_account,for,gpu,level,"
-                  "quantity,unit,amount,currency,bill_to\r\n");
+                  "quantity,unit,rate,amount,currency,bill_to\r\n");
     json_array_foreach(json_object_get(invoice, "lines"), i, row)
         put_row(invoice, row, "line", text(row, "amount"), out);
     put_row(invoice, NULL, "rounding", text(invoice, "rounding"), out);

@@ -8,6 +8,7 @@
 #include "api/ask.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 #include "control/invoices.h"
 #include "ledger/invoice.h"
 #include "spec/fields.h"
@@ -93,7 +94,7 @@ static int read_address(const st_doc *from, const st_doc_node *node, json_t *doc
 
 static bool tax_name_ok(const char *name)
 {
-    return name[0] && strlen(name) <= ST_TAX_NAME_MAX && st_field_name_ok(name);
+    return name[0] && strlen(name) <= ST_TAX_NAME_MAX && st_text_honest(name);
 }
 
 /* {VAT: 19, City: 0.5} */

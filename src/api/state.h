@@ -161,8 +161,8 @@ typedef struct st_thing_change {
     st_call *call;
     char account[ST_NAME_MAX + 1]; /* whose it is; "": the cluster's */
     char name[ST_NAME_MAX + 1];
-    char *kept, *text;                               /* its name and document in the store */
-    json_t *doc;                                     /* as it came, where it is JSON */
+    char *kept, *text; /* its name and document in the store */
+    json_t *doc;       /* as it came, where it is JSON */
     /* NULL, or in the loop before anything else; may set `kept`. */
     int (*before)(st_tx *tx, struct st_thing_change *c, st_err *err);
     int (*put)(st_tx *tx, st_cmd *cmd, st_err *err); /* what st_cmd_thing_put gave */

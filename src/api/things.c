@@ -58,8 +58,7 @@ st_thing_change *st_thing_change_new(st_call *call, st_api *api, const char *kin
     c->call = call;
     c->thing.who = *st_api_who(call);
     c->thing.kind = kind;
-    strncpy(c->name,
-            strchr(st_call_route(call)->pattern, '{') ? st_call_param(call, "name") : kind,
+    strncpy(c->name, strchr(st_call_route(call)->pattern, '{') ? st_call_param(call, "name") : kind,
             ST_NAME_MAX); /* there is one of it, where the path has no name */
     st_cmd_thing_put(&c->thing);
     c->put = c->thing.cmd.run;

@@ -171,7 +171,8 @@ static void finish_trial(st_bill_call *c, st_store *reader)
         const st_bill_use *u = &c->bill->uses.v[i];
 
         if (u->first_seq > 0)
-            r = st_store_book_of(reader, u->account, u->first_seq, u->last_seq, see_entry, &t, &err);
+            r = st_store_book_of(reader, u->account, u->first_seq, u->last_seq, see_entry, &t,
+                                 &err);
     }
     if (r >= 0)
         r = st_store_things(reader, ST_INVOICE, see_invoice, &t, &err);

@@ -147,7 +147,8 @@ const st_cli_verb st_cli_bill_verbs[] = {
      .example = "  stint bill fleet 2026-10\n"},
     {"trial-balance", "Show what every account of the books was debited and credited in a month",
      "[OPTION...] [MONTH]",
-     "For owners and auditors. usage: by account, what was posted. revenue: the other side of each\n"
+     "For owners and auditors. usage: by account, what was posted. revenue: the other side of "
+     "each\n"
      "posting. invoiced and receivable: what invoices moved; tax and rounding are theirs.\n",
      .fn = st_cli_bill_trial, .options = st_cli_trial_options,
      .example = "  stint bill trial-balance 2026-10 -o csv\n"},

@@ -148,10 +148,15 @@ static void put_invoice(st_cli *cli, const json_t *doc)
         {0},
     };
     static const st_view_column lines[] = {
-        {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},  {"FOR", "for", ST_VIEW_TEXT, NULL},
-        {"GPU", "gpu", ST_VIEW_TEXT, NULL},          {"LEVEL", "level", ST_VIEW_TEXT, NULL},
-        {"QUANTITY", "quantity", ST_VIEW_NUM, NULL}, {"UNIT", "unit", ST_VIEW_TEXT, NULL},
-        {"AMOUNT", "amount", ST_VIEW_NUM, NULL},     {0},
+        {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},
+        {"FOR", "for", ST_VIEW_TEXT, NULL},
+        {"GPU", "gpu", ST_VIEW_TEXT, NULL},
+        {"LEVEL", "level", ST_VIEW_TEXT, NULL},
+        {"QUANTITY", "quantity", ST_VIEW_NUM, NULL},
+        {"UNIT", "unit", ST_VIEW_TEXT, NULL},
+        {"RATE", "rate", ST_VIEW_NUM, NULL},
+        {"AMOUNT", "amount", ST_VIEW_NUM, NULL},
+        {0},
     };
     static const st_view_column sums[] = {
         {"Sum of the lines", "sum", ST_VIEW_TEXT, NULL},

@@ -58,8 +58,24 @@ static bool owes(const st_ledger *l, const char *book, const st_period *period)
     return t && t->chargeback;
 }
 
+/* What one unit costs; a bill's line may have several. */
+static const char *rate_of(const st_bill_line *line, st_strbuf *out)
+{
+    char money[ST_MONEY_MAX], percent[ST_RATIO_MAX];
+
+    if (*st_component_unit(line->what) && (line->rate == ST_UNSET || line->factor_bp == ST_UNSET))
+        st_strbuf_add(out, "several");
+    else if (*st_component_unit(line->what))
+        st_strbuf_add(out, st_money(money, line->rate));
+    if (out->n > 0 && line->rate != ST_UNSET && line->factor_bp != ST_UNSET &&
+        line->factor_bp != ST_BP)
+        st_strbuf_addf(out, " x %s%%", st_ratio(percent, line->factor_bp, 100, 2));
+    return st_strbuf_str(out);
+}
+
 static void add_line(st_draft *d, const st_bill_line *line)
 {
+    ST_CLEANUP(st_strbuf_done) st_strbuf rate = {0};
     const char *unit = st_component_unit(line->what);
     char money[ST_MONEY_MAX], quantity[ST_RATIO_MAX];
 
@@ -67,12 +83,12 @@ static void add_line(st_draft *d, const st_bill_line *line)
         return;
     json_array_append_new(
         d->lines,
-        json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:s}", "account", line->account, "for",
+        json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:s}", "account", line->account, "for",
                   st_component_name(line->what), "gpu", line->gpu, "level",
                   *line->gpu ? st_level_name(line->level) : "", "quantity",
                   *unit ? st_ratio(quantity, line->quantity, st_component_per(line->what), 3) : "",
-                  "unit", unit, "amount_udollars", (json_int_t)line->amount, "amount",
-                  st_money(money, line->amount)));
+                  "unit", unit, "rate", rate_of(line, &rate), "amount_udollars",
+                  (json_int_t)line->amount, "amount", st_money(money, line->amount)));
     d->amount += line->amount;
 }
 
@@ -238,8 +254,8 @@ static void add_fix(st_draft *d, const char *book, const char *period, const fix
             mine = line;
     }
     if (!mine) {
-        mine = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "account", book, "for", kind, "gpu", "",
-                         "level", "", "quantity", "", "unit", "");
+        mine = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "account", book, "for", kind, "gpu", "",
+                         "level", "", "quantity", "", "unit", "", "rate", "");
         json_array_append_new(c->lines, mine);
     }
     amount += json_integer_value(json_object_get(mine, "amount_udollars"));

@@ -252,9 +252,9 @@ static json_t *own_line(const char *account, const char *what, int64_t amount)
 {
     char money[ST_MONEY_MAX];
 
-    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:s}", "account", account, "for", what, "gpu",
-                     "", "level", "", "quantity", "", "unit", "", "amount_udollars",
-                     (json_int_t)amount, "amount", st_money(money, amount));
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:s}", "account", account, "for", what,
+                     "gpu", "", "level", "", "quantity", "", "unit", "", "rate", "",
+                     "amount_udollars", (json_int_t)amount, "amount", st_money(money, amount));
 }
 
 /* Gives back what an earlier month was corrected by, up to what its invoice asked for; *ret is what the note has. */
