@@ -90,7 +90,8 @@ def by_hand(invoice):
 
 def first_invoices(stintd):
     owner = stintd.owner
-    period = next_close(stintd)
+    next_close(stintd)
+    period = next_close(stintd)  # a whole month with prices
     check(issue(owner, period).status == 409, "without an issuer")
     check(put(owner, "/v1/issuer", ISSUER).status == 200, "the issuer")
     check(issue(owner, period).json == {"invoices": []}, "without billing details nobody gets one")

@@ -524,6 +524,31 @@ ROWS += [
     ("POST", "/v1/admin/clock", None, OWNER_CLOCK),
 ]
 
+# No month is closed here, so there is no invoice: test_invoices.py has what others see of one.
+NO_INVOICE = table("unknown", """
+    owner   404
+    admin   404
+    member  404
+    viewer  404
+    auditor 404
+    node    403
+    none    401
+    bad     401
+    revoked 401
+    expired 401
+""")
+ROWS += [
+    ("PUT", "/v1/accounts/{name}/billing", "account", OWNER_SET),
+    ("GET", "/v1/accounts/{name}/billing", "account", SEE),
+    ("DELETE", "/v1/accounts/{name}/billing", "billing", OWNER_REMOVE),
+    ("PUT", "/v1/issuer", None, OWNER_ONLY),
+    ("GET", "/v1/issuer", None, OWNER_ONLY),
+    ("GET", "/v1/invoices", "account_query", SEE),
+    ("POST", "/v1/invoices", None, AGENTS_ONLY),
+    ("GET", "/v1/invoices/{number}", "invoice", NO_INVOICE),
+    ("GET", "/v1/bills/{period}/trial-balance", "month", OWNER_ONLY),
+]
+
 ROWS += [
     ("GET", "/v1/accounts/{name}/secrets", "account", SEE),
     ("PUT", "/v1/accounts/{name}/secrets/{key}", "new_secret", PUT_SECRET),
@@ -531,7 +556,11 @@ ROWS += [
     ("POST", "/v1/admin/rotate-secrets-key", None, OWNER_ONLY),
 ]
 
+PARTY = {"name": "Somebody", "address": "somewhere"}
 BODIES = {
+    ("PUT", "/v1/accounts/{name}/billing"): PARTY,
+    ("PUT", "/v1/issuer"): PARTY,
+    ("POST", "/v1/invoices"): {"period": "1999-01"},
     ("PUT", "/v1/accounts/{name}/plan"): {"discount": "1%", "from": "2099-01-01"},
     ("PUT", "/v1/plan"): {"discount": "0%", "from": "2099-01-01"},
     ("POST", "/v1/accounts/{name}/credits"): {"amount": "0.01", "reason": "a try", "confirm": True},
@@ -651,6 +680,14 @@ class World:
             body = {"prices": self.fresh("prices"), "gpu": {"*": {"reserved": 1, "burst": 2}}}
         elif how == "bill":
             path = path.replace("{period}", "open") + "?account=" + name
+        elif how == "month":
+            path = path.replace("{period}", "open")
+        elif how == "invoice":
+            path = path.replace("{number}", "INV-000001")
+        elif how == "billing":
+            name = "sibling" if place == "there" else "nowhere"
+            if place == "there":
+                self.owner.call("PUT", "/v1/accounts/sibling/billing", PARTY)
         elif how == "join_token":
             body = {"uses": 1}
         elif how == "agent":
