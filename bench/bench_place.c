@@ -17,9 +17,9 @@
 #define SEEDS   5
 #define HOUR_MS INT64_C(3600000)
 
-typedef enum mix { WHOLE, UNEVEN, SHARES, SLICES, MIXED, MIXES } mix;
-static const char *const mix_names[MIXES] = {"whole GPUs", "uneven CPU", "shares", "MIG slices",
-                                             "all of them"};
+typedef enum mix { WHOLE, UNEVEN, SHARES, SLICES, MIXED, TYPES, MIXES } mix;
+static const char *const mix_names[MIXES] = {"whole GPUs", "uneven CPU",  "shares",
+                                             "MIG slices", "all of them", "two types"};
 
 typedef struct plan {
     st_job_spec spec;
@@ -45,12 +45,15 @@ static void step(st_core *core, const st_event *ev, int64_t now, st_effects *fx)
     must(st_core_step(core, ev, now, fx, &err), &err);
 }
 
-static void build(st_core *core, st_effects *fx)
+static void build(st_core *core, mix m, st_effects *fx)
 {
     st_event ev = {.kind = ST_EV_TYPE};
     ev.u.type.name = "h100";
     ev.u.type.vram_mib = 81920;
     ev.u.type.board = ST_BOARD_H100_80;
+    step(core, &ev, 0, fx);
+    ev.u.type.name = "a100-80";
+    ev.u.type.board = ST_BOARD_A100_80;
     step(core, &ev, 0, fx);
     ev = (st_event){.kind = ST_EV_POOL};
     ev.u.pool.name = "main";
@@ -62,6 +65,8 @@ static void build(st_core *core, st_effects *fx)
         snprintf(name, sizeof name, "n%d", i);
         ev = (st_event){.kind = ST_EV_NODE};
         ev.u.node = (st_node_spec){.name = name, .ndevs = 8, .cpu_m = 128000, .ram_mib = 1 << 20};
+        if (m == TYPES && i % 2 > 0) /* the second type has less CPU beside its GPUs */
+            ev.u.node.type = 1, ev.u.node.cpu_m = 80000;
         step(core, &ev, 0, fx);
     }
     ev = (st_event){.kind = ST_EV_ACCOUNT};
@@ -103,17 +108,22 @@ static const row mixed_rows[] = {
     {5, ST_LEVEL_MIG, 1, 0, ST_MIG_4G, 6000},  {20, ST_LEVEL_WHOLE, 1, 0, 0, 12000},
     {8, ST_LEVEL_WHOLE, 4, 0, 0, 48000},       {4, ST_LEVEL_WHOLE, 8, 0, 0, 96000},
     {8, ST_LEVEL_WHOLE, 0, 0, 0, 16000}};
+static const row types_rows[] = {
+    {25, ST_LEVEL_WHOLE, 1, 0, 0, 12000}, {15, ST_LEVEL_WHOLE, 2, 0, 0, 16000},
+    {15, ST_LEVEL_WHOLE, 1, 0, 0, 12000}, {15, ST_LEVEL_WHOLE, 4, 0, 0, 48000},
+    {15, ST_LEVEL_WHOLE, 1, 0, 0, 8000},  {10, ST_LEVEL_WHOLE, 4, 0, 0, 32000},
+    {5, ST_LEVEL_MPS, 1, 500, 0, 4000}};
+static const uint32_t types_allowed[] = {0, 0, 1, 1, 2, 0, 0}; /* bits of them; 0: any */
 
 static const row *draw_row(st_rng *rng, mix m)
 {
     static const struct {
         const row *v;
         size_t n;
-    } rows[MIXES] = {{whole_rows, ST_ARRAY_LEN(whole_rows)},
-                     {uneven_rows, ST_ARRAY_LEN(uneven_rows)},
-                     {share_rows, ST_ARRAY_LEN(share_rows)},
-                     {slice_rows, ST_ARRAY_LEN(slice_rows)},
-                     {mixed_rows, ST_ARRAY_LEN(mixed_rows)}};
+    } rows[MIXES] = {
+        {whole_rows, ST_ARRAY_LEN(whole_rows)}, {uneven_rows, ST_ARRAY_LEN(uneven_rows)},
+        {share_rows, ST_ARRAY_LEN(share_rows)}, {slice_rows, ST_ARRAY_LEN(slice_rows)},
+        {mixed_rows, ST_ARRAY_LEN(mixed_rows)}, {types_rows, ST_ARRAY_LEN(types_rows)}};
     int dice = (int)st_rng_below(rng, 100);
     for (size_t i = 0; i < rows[m].n; i++)
         if ((dice -= rows[m].v[i].often) < 0)
@@ -140,6 +150,8 @@ static plan *draw(mix m, int64_t load_m, uint64_t seed)
                               .share_m = r->share_m,
                               .cpu_m = r->cpu_m,
                               .ram_mib = 65536 * (int64_t)ST_MAX(r->gpus, 1)};
+        if (m == TYPES)
+            s->shape.types = types_allowed[r - types_rows];
         if (r->level != ST_LEVEL_WHOLE)
             s->shape.ram_mib = 16384;
         s->yield = ST_YIELD_REQUEUE;
@@ -222,7 +234,7 @@ static result run(mix m, int64_t load_m, uint64_t seed, bool learn)
     policy.learn = learn;
     policy.reservations = 1;
     play p = {.plans = draw(m, load_m, seed), .core = st_core_new(&policy)};
-    build(p.core, &p.fx);
+    build(p.core, m, &p.fx);
     for (int i = 0; i < JOBS;) {
         int end = next_end(p.plans);
         bool ends = end >= 0 && p.plans[end].end_ms <= p.plans[i].at_ms;

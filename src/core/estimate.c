@@ -139,7 +139,10 @@ static bool try_job(forecast *f, size_t rank, bool *ret_started)
 {
     st_core *core = f->core;
     st_job *job = f->order.v[rank];
+    int32_t types[ST_TYPES_MAX];
+    int n = 0;
     bool fits = false;
+    st_class class;
     *ret_started = false;
     for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
          t = st_core_next_type(core, job, t)) {
@@ -147,21 +150,25 @@ static bool try_job(forecast *f, size_t rank, bool *ret_started)
         if (!st_place_fits(core->placer, &ask))
             continue;
         fits = true;
-        st_class class;
-        if (!may_start(f, job, t, &class))
-            continue;
-        st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
-        bool ok = st_place_gang(core->placer, &ask, grants);
-        ST_ASSERT(ok);
-        st_core_start(core, job, t, class, grants, &f->fx);
-        f->starts.v[rank] = core->now;
-        st_timeline_started(f->tl, core, job, rank);
-        f->left--;
-        push(f, st_core_likely_end_ms(core, job), job);
-        *ret_started = true;
-        return true;
+        if (may_start(f, job, t, &class))
+            types[n++] = t;
     }
-    return fits;
+    if (n == 0)
+        return fits;
+    if (n > 1)
+        st_place_sort_types(core->placer, job, types, n); /* as a turn does */
+    may_start(f, job, types[0], &class);
+    st_ask ask = {.job = job, .type = types[0]};
+    st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
+    bool ok = st_place_gang(core->placer, &ask, grants);
+    ST_ASSERT(ok);
+    st_core_start(core, job, types[0], class, grants, &f->fx);
+    f->starts.v[rank] = core->now;
+    st_timeline_started(f->tl, core, job, rank);
+    f->left--;
+    push(f, st_core_likely_end_ms(core, job), job);
+    *ret_started = true;
+    return true;
 }
 
 /* The first of a list that may start, or the list's end; marks a list that does not fit. */

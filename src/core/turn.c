@@ -405,6 +405,25 @@ static bool make_room(st_core *core, st_job *job, st_phase phase, bool restarts,
     return look(core, job, sure, moves, ret_later, fx);
 }
 
+/* The types the job may start on in a phase, less those it is known to find no place on.
+ * *ret_any: whether there were any before that. */
+static int types_to_try(st_core *core, const st_job *job, bool sure, int32_t *ret, bool *ret_any)
+{
+    int n = 0;
+    misfit m;
+    *ret_any = false;
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t)) {
+        if (st_core_is_sure(core, job, t) != sure)
+            continue;
+        *ret_any = true;
+        bool home = sure && job->shade; /* its home is not a place like others */
+        if (home || !is_misfit(core, job, t, &m))
+            ret[n++] = t;
+    }
+    return n;
+}
+
 bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *prefer,
                   bool *ret_later, st_effects *fx)
 {
@@ -413,16 +432,15 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
     st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
     if (!sure && !may_borrow(core, job))
         return false;
-    int32_t t;
-    bool any = false;
-    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t)) {
-        if (st_core_is_sure(core, job, t) != sure)
-            continue;
-        any = true;
-        if (try_start(core, job, t, class, prefer, fx))
+    int32_t types[ST_TYPES_MAX];
+    bool any;
+    int n = types_to_try(core, job, sure, types, &any);
+    /* Who comes back to places it knows takes the types as they are. */
+    if (n > 1 && !prefer)
+        st_place_sort_types(core->placer, job, types, n);
+    for (int i = 0; i < n; i++)
+        if (try_start(core, job, types[i], class, prefer, fx))
             return true;
-    }
     return any && make_room(core, job, phase, prefer != NULL, ret_later, fx);
 }
 

@@ -19,6 +19,19 @@ uint16_t st_nvlink_devs(const st_node *node, int32_t domain)
     return devs;
 }
 
+int64_t st_free_m(const st_view *view)
+{
+    int64_t sum = (int64_t)ST_WHOLE_M * __builtin_popcount(view->free);
+    for (unsigned devs = view->shared; devs; devs &= devs - 1) {
+        const st_dev *dev = &view->dev[__builtin_ctz(devs)];
+        sum +=
+            dev->mode == ST_DEV_MIG
+                ? ST_WHOLE_M * (ST_MIG_MEMORY - __builtin_popcount(dev->mig_mask)) / ST_MIG_MEMORY
+                : ST_MAX(ST_WHOLE_M - dev->used_m, 0);
+    }
+    return sum;
+}
+
 bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job *job, int32_t type)
 {
     if (job->pool >= 0 && node->pool != job->pool && !ST_BROKEN(POOL))

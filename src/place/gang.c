@@ -35,6 +35,7 @@ void st_placer_free(st_placer *placer)
     st_rooms_free(placer->blank);
     st_vec_free(&placer->filled);
     st_kinds_done(&placer->kinds);
+    st_prices_done(&placer->prices);
     st_waste_free(placer->waste);
     free(placer);
 }

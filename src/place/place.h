@@ -54,6 +54,11 @@ typedef struct st_ask {
 /* Find places for all tasks; fills ret[job->tasks]. */
 bool st_place_gang(st_placer *placer, const st_ask *ask, st_grant *ret);
 
+/* Put GPU types the job allows into the order in which it should try them: first where a task adds
+ * least to the waste, with the price of the type (place/price.c). Before anything is learned, as
+ * they are; and likewise between equals. */
+void st_place_sort_types(st_placer *placer, const st_job *job, int32_t *types, int n);
+
 /* Whether st_place_gang would succeed. */
 bool st_place_fits(st_placer *placer, const st_ask *ask);
 

@@ -62,6 +62,22 @@ typedef struct st_place_kinds {
     uint32_t look;
 } st_place_kinds;
 
+/* Prices of GPU types (price.c), and what they were made from. */
+typedef struct st_place_free {
+    int32_t type; /* -1: it takes no jobs, or has no GPUs */
+    int64_t free_m;
+} st_place_free;
+
+typedef struct st_place_prices {
+    st_place_free *nodes;
+    size_t n;
+    uint64_t seen;                /* place in the fleet's log */
+    int64_t free_m[ST_TYPES_MAX]; /* the sums of `nodes` */
+    int types;
+    int64_t arrivals;
+    int64_t price[ST_TYPES_MAX]; /* 0: the cheapest; in 1/1024 GPU for a GPU */
+} st_place_prices;
+
 struct st_placer {
     const st_fleet *fleet;
     const st_tree *tree;
@@ -74,6 +90,7 @@ struct st_placer {
     ST_VEC(int32_t) filled;    /* the nodes that have any there */
     uint64_t tick;
     st_place_kinds kinds;
+    st_place_prices prices;
     st_typical typical;
     st_waste *waste;
 };
@@ -81,6 +98,10 @@ struct st_placer {
 /* kinds.c: begin a look at all nodes as they are, in which each kind is asked once. */
 void st_kinds_look(st_place_kinds *kinds, const st_fleet *fleet);
 void st_kinds_done(st_place_kinds *kinds);
+
+/* price.c: the prices as of now, by type. */
+const int64_t *st_prices_now(st_placer *placer);
+void st_prices_done(st_place_prices *prices);
 
 /* rooms.c */
 st_rooms *st_rooms_for(st_placer *placer, const st_ask *ask);
@@ -99,8 +120,9 @@ const st_view *st_ask_view(const st_ask *ask, const st_node *node);
 bool st_is_large(const st_job *job, const st_node *node);
 bool st_has_stranger(const st_node *node, uint16_t devs, int32_t account);
 
-/* devices.c: all devices of a node; those of it in one NVLink domain */
+/* devices.c: all devices of a node; those of it in one NVLink domain; what is free of its GPUs */
 uint16_t st_all_devs(const st_node *node);
 uint16_t st_nvlink_devs(const st_node *node, int32_t domain);
+int64_t st_free_m(const st_view *view);
 
 #endif

@@ -10,6 +10,13 @@ static bool same(const st_kind *a, const st_kind *b)
            a->ram_mib == b->ram_mib;
 }
 
+int64_t st_kind_gpu_m(const st_kind *k)
+{
+    st_shape shape = {
+        .level = k->level, .gpus = k->gpus, .profile = k->profile, .share_m = k->share_m};
+    return ST_MAX(st_shape_gpu_m(&shape), 1);
+}
+
 /* Fields that mean nothing at a level are 0. */
 static st_kind kind_of(const st_job *job)
 {

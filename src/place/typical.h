@@ -36,6 +36,9 @@ typedef struct st_typical {
     uint64_t epoch;                    /* counts targets; not saved */
 } st_typical;
 
+/* What a task of the class asks for, in milli-GPU; at least 1. */
+int64_t st_kind_gpu_m(const st_kind *kind);
+
 /* Count one accepted job; true when the target is another one now. */
 bool st_typical_learn(st_typical *typical, const st_job *job);
 

@@ -125,13 +125,6 @@ static void fill_type(st_waste *w, const st_typical *t, int type)
     }
 }
 
-static int64_t kind_gpu_m(const st_kind *k)
-{
-    st_shape shape = {
-        .level = k->level, .gpus = k->gpus, .profile = k->profile, .share_m = k->share_m};
-    return ST_MAX(st_shape_gpu_m(&shape), 1);
-}
-
 static void fill_short(short_of *s, const st_typical *t, bool ram)
 {
     int64_t sum = 0, most = 1;
@@ -140,16 +133,16 @@ static void fill_short(short_of *s, const st_typical *t, bool ram)
         const st_kind *k = &t->target[i];
         if (k->gpus == 0)
             continue;
-        sum += k->weight * kind_gpu_m(k);
-        most = ST_MAX(most, (ram ? k->ram_mib : k->cpu_m) * 1000 / kind_gpu_m(k));
+        sum += k->weight * st_kind_gpu_m(k);
+        most = ST_MAX(most, (ram ? k->ram_mib : k->cpu_m) * 1000 / st_kind_gpu_m(k));
     }
     s->step = most / RATIOS + 1;
     for (int i = 0; i < t->ntarget; i++) {
         const st_kind *k = &t->target[i];
         if (k->gpus == 0)
             continue;
-        int64_t ratio = (ram ? k->ram_mib : k->cpu_m) * 1000 / kind_gpu_m(k);
-        int64_t share = k->weight * kind_gpu_m(k) * ONE / sum;
+        int64_t ratio = (ram ? k->ram_mib : k->cpu_m) * 1000 / st_kind_gpu_m(k);
+        int64_t share = k->weight * st_kind_gpu_m(k) * ONE / sum;
         for (int64_t x = 0; x * s->step < ratio; x++)
             s->part[x] += (int32_t)(share * (ratio - x * s->step) / ratio);
     }

@@ -104,21 +104,9 @@ static int64_t free_gpu_m(const st_placer *placer, const census *all, const st_a
     int64_t sum = 0;
     for (size_t i = 0; i < all->n; i++) {
         const st_node *node = all->v[i].node;
-        int64_t free_m = 0;
         st_view view;
-        if (!see(placer, ask, node, FREE_NOW, &view))
-            continue;
-        for (int d = 0; d < node->ndevs; d++) {
-            const st_dev *dev = &view.dev[d];
-            if (dev->mode == ST_DEV_FREE)
-                free_m += ST_WHOLE_M;
-            else if (dev->mode == ST_DEV_MIG)
-                free_m += ST_WHOLE_M * (ST_MIG_MEMORY - __builtin_popcount(dev->mig_mask)) /
-                          ST_MIG_MEMORY;
-            else if (dev->mode != ST_DEV_WHOLE)
-                free_m += ST_MAX(ST_WHOLE_M - dev->used_m, 0);
-        }
-        sum += all->v[i].many * free_m;
+        if (see(placer, ask, node, FREE_NOW, &view))
+            sum += all->v[i].many * st_free_m(&view);
     }
     return sum;
 }

@@ -20,12 +20,18 @@ static int64_t estimate_of(const world *w, uint64_t id)
     return at;
 }
 
-static void job(world *w, uint64_t id, int gpus, int64_t limit_ms)
+static void job_on(world *w, uint64_t id, uint32_t types, int gpus, int64_t limit_ms)
 {
     st_event ev = job_event(id, "a");
+    ev.u.job.shape.types = types;
     ev.u.job.shape.gpus = gpus;
     ev.u.job.limit_ms = limit_ms;
     step(w, &ev);
+}
+
+static void job(world *w, uint64_t id, int gpus, int64_t limit_ms)
+{
+    job_on(w, id, 0, gpus, limit_ms);
 }
 
 static void test_by_hand(void **state)
@@ -82,9 +88,20 @@ static void test_changes_nothing(void **state)
 }
 
 /* One account in order of age, nothing gathered: the estimate is exact. */
-static void test_comes_true(void **state)
+static void more_types(world *w)
 {
-    (void)state;
+    st_event ev = type_event("b", ST_BOARD_NONE);
+    step(w, &ev);
+    for (int i = 0; i < 2; i++) {
+        ev = node_event(i == 0 ? "b0" : "b1", 8);
+        ev.u.node.type = 1;
+        step(w, &ev);
+    }
+}
+
+/* With one GPU type, and with two of which jobs want one, the other or either. */
+static void check_comes_true(bool two)
+{
     for (uint64_t seed = 1; seed <= 60; seed++) {
         world w;
         st_rng r;
@@ -94,8 +111,11 @@ static void test_comes_true(void **state)
         st_rng_seed(&r, seed);
         begin(&w, &policy, 3, 8);
         account(&w, "a", ST_UNSET);
+        if (two)
+            more_types(&w);
         for (uint64_t id = 1; id <= JOBS; id++)
-            job(&w, id, (int)st_rng_range(&r, 1, 8), st_rng_range(&r, 1, 50) * HOUR / 10);
+            job_on(&w, id, two ? (uint32_t)st_rng_range(&r, 0, 3) : 0, (int)st_rng_range(&r, 1, 8),
+                   st_rng_range(&r, 1, 50) * HOUR / 10);
         for (uint64_t id = 1; id <= JOBS; id++)
             said[id] = estimate_of(&w, id);
         while (st_core_next_timer(w.core) != ST_TIME_NEVER) {
@@ -110,6 +130,18 @@ static void test_comes_true(void **state)
     }
 }
 
+static void test_comes_true(void **state)
+{
+    (void)state;
+    check_comes_true(false);
+}
+
+static void test_comes_true_with_types(void **state)
+{
+    (void)state;
+    check_comes_true(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +149,7 @@ int main(void)
         cmocka_unit_test(test_quota_counts),
         cmocka_unit_test(test_changes_nothing),
         cmocka_unit_test(test_comes_true),
+        cmocka_unit_test(test_comes_true_with_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
