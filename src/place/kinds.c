@@ -4,7 +4,7 @@
  * free, not from which of its GPUs that is; and most nodes of a fleet are like many others. Such
  * nodes are of one kind, and whoever looks at all nodes asks once for each kind.
  *
- * Kinds are numbered from 1 and kept per node, together with its domains, in arrays of their own:
+ * Kinds are numbered from 1 and kept per node, together with its domains and type, in arrays of their own:
  * looking at all nodes must not mean fetching all of them. They follow the fleet's log. */
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +29,7 @@ static uint64_t key_of(const st_node *node)
 static void set_kind(st_place_kinds *k, const st_node *node)
 {
     k->of[node->id] = 0;
+    k->place[node->id].type = node->type;
     if (node->view.shared)
         return;
     uint64_t key = key_of(node);

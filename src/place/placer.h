@@ -48,11 +48,12 @@ typedef struct st_place_answer {
 
 typedef struct st_places {
     int32_t v[ST_TOPO_NODE]; /* as in st_node */
+    int32_t type;
 } st_places;
 
 typedef struct st_place_kinds {
     uint32_t *of;     /* by node; 0: it shares GPUs, and is like no other */
-    st_places *place; /* by node */
+    st_places *place; /* by node: its domains and its type */
     size_t n;
     uint64_t seen; /* place in the fleet's log */
     st_idmap *ids; /* numbers by what nodes are like */

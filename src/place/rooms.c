@@ -100,6 +100,8 @@ void st_rooms_reckon(st_placer *placer, st_rooms *r, const st_ask *ask)
 static void put(st_rooms *r, size_t id, const int32_t *place, int32_t room)
 {
     int64_t more = room - r->room[id];
+    if (more == 0 && room == 0)
+        return; /* its cost is none, and stays so */
     r->stale[id / ST_BLOCK] |= UINT64_C(1) << (id % ST_BLOCK);
     r->room[id] = room;
     if (more == 0)
@@ -182,6 +184,8 @@ static void cover(const st_placer *placer, st_rooms *r)
 static void count_one(st_placer *placer, st_rooms *r, const st_ask *ask, size_t id)
 {
     const st_place_kinds *k = &placer->kinds;
+    if (r->type >= 0 && k->place[id].type != r->type && r->room[id] == 0)
+        return; /* most changes of a fleet with many types */
     st_place_answer *had = answer_of(placer, ask, id);
     if (had && had->look == k->look) {
         put(r, id, k->place[id].v, had->value);
