@@ -1,6 +1,7 @@
 /*
  * E1 and E4 on the openb traces: GPU left unallocated when requests reach capacity, over ten seeds,
  * beside the published figures; and how fast the decisions are, at one and at ten times the nodes.
+ * Stint is the scheduler itself: a decision is a job that is submitted, and cancelled where it must wait.
  * The traces are looked for in $STINT_TRACES, then in ../shared/traces from the
  * project (STINT_SOURCE, or the folder it is run in).
  */
@@ -55,6 +56,17 @@ static st_openb *load(const char *folder, const char *trace)
     return t;
 }
 
+static void play(const st_openb *t, st_frag_policy policy, uint64_t seed, int32_t times,
+                 st_fragmentation *ret)
+{
+    st_err err = {0};
+
+    if (st_fragmentation_run(t, policy, seed, times, ret, &err) < 0) {
+        fprintf(stderr, "bench_fragmentation: %s\n", err.msg);
+        exit(1);
+    }
+}
+
 static answer run_task(const char *folder, const task *job)
 {
     ST_CLEANUP(st_openb_freep) st_openb *t = load(folder, job->trace);
@@ -63,7 +75,7 @@ static answer run_task(const char *folder, const task *job)
     for (uint64_t seed = SEED_FIRST; seed < SEED_FIRST + SEEDS; seed++) {
         st_fragmentation r;
 
-        st_fragmentation_run(t, job->policy, seed, 1, &r);
+        play(t, job->policy, seed, 1, &r);
         sum += r.unallocated_pct_at_100;
         squares += r.unallocated_pct_at_100 * r.unallocated_pct_at_100;
     }
@@ -162,12 +174,13 @@ static void bench_e4(const char *folder)
 {
     ST_CLEANUP(st_openb_freep) st_openb *t = load(folder, "default");
 
-    printf("E4: decisions, one thread, seed %d (a plain FGD with a cache: 31-40 thousand/s)\n",
+    printf("E4: decisions of the scheduler, each a submit, one thread, seed %d (a plain FGD with a "
+           "cache: 31-40 thousand/s)\n",
            SEED_FIRST);
     for (int32_t times = 1; times <= 10; times *= 10) {
         st_fragmentation r;
 
-        st_fragmentation_run(t, ST_FRAG_POLICY_stint, SEED_FIRST, times, &r);
+        play(t, ST_FRAG_POLICY_stint, SEED_FIRST, times, &r);
         printf("%6zu nodes %8lld decisions %6.0f thousand/s   p99 %.1f us\n",
                t->nodes.n * (size_t)times, (long long)r.decisions,
                (double)r.decisions / r.seconds / 1000, r.decision_p99_us);

@@ -49,7 +49,7 @@ name,cpu_milli,memory_mib,num_gpu,gpu_milli
 p0,1000,1024,1,1000
 p1,2000,1024,1,1000
 END
-for policy in stint core fgd bestfit random; do
+for policy in stint fgd bestfit random; do
     play --policy $policy --seed 7
     [ "$(field allocated_pct_at_130)" = 100.0000 ] || fail "$policy: $(cat "$tmp/out")"
     [ "$(field unallocated_pct_at_100)" = 0.0000 ] || fail "$policy: $(cat "$tmp/out")"
@@ -60,7 +60,7 @@ done
 
 # Pods of six tenths never share: four tenths of every GPU stay unused.
 sed -i 's/1,1000$/1,600/' "$tmp/pods.csv"
-for policy in stint core fgd bestfit random; do
+for policy in stint fgd bestfit random; do
     play --policy $policy
     [ "$(field allocated_pct_at_130)" = 60.0000 ] || fail "$policy: $(cat "$tmp/out")"
 done
@@ -115,6 +115,11 @@ bad_nodes "${heads}1000,1024,99,T4\n" '2: gpu: '
 bad_nodes "${heads}1000,1024,1,\n" '2: a model without a name'
 bad_nodes "${heads}1000,1024,0,T4\n" '[23]: the nodes have no GPUs'
 bad_nodes "${heads}1000,\"1024,1,T4\n" '2: the quote'
+bad_nodes "$heads$(for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do
+    printf '1000,1024,1,m%s\\n' $i
+done)" '18: more than 16 models'
+printf '%b' "${heads}1000,1024,1,T 4\n" >"$tmp/bad.csv"
+refused "GPU type's name" --nodes "$tmp/bad.csv" --pods "$good_pods" # the scheduler's words
 bad_pods "${podheads}-1,1,1,1000,\n" '2: cpu_milli: '
 bad_pods "${podheads}1,1,1,1001,\n" '2: gpu_milli: '
 bad_pods "${podheads}1,1,1,0,\n" '2: num_gpu is 1, but gpu_milli is 0'
@@ -122,7 +127,7 @@ bad_pods "${podheads}1,1,0,0,\n" '[23]: the pods ask for no GPU'
 bad_pods "${podheads}1,1,1,1000,T4||G2\n" '2: a model without a name'
 refused '--nodes FILE is missing' --pods "$good_pods"
 refused '--pods FILE is missing' --nodes "$good_nodes"
-refused 'stint, core, fgd, bestfit or random, not "best"' --nodes "$good_nodes" --pods "$good_pods" \
+refused 'stint, fgd, bestfit or random, not "best"' --nodes "$good_nodes" --pods "$good_pods" \
     --policy best
 refused 'option --seed' --nodes "$good_nodes" --pods "$good_pods" --seed -1
 

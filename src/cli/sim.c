@@ -22,8 +22,7 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "that does not fit is dropped. The answer is the GPU left when as much has been asked\n"
      "for as there is, and the GPU in use at the end, in per cent of all.\n"
      "  --seed N        the order of arrivals and nodes (default: 42)\n"
-     "  --policy NAME   stint, core (the scheduler itself), fgd, bestfit or random (default: "
-     "stint)\n"
+     "  --policy NAME   stint (the scheduler itself), fgd, bestfit or random (default: stint)\n"
      "doc/dev/placement.md describes the policies and has results.\n",
      .fn = st_cli_sim_fragmentation},
     {"fuzz", "Play random worlds and check every rule after every step",

@@ -48,7 +48,7 @@ static int check(const char *nodes, const char *pods, const char *policy, int *r
     *ret = st_frag_policy_find(policy);
     if (*ret < 0)
         return st_fail(err, ST_EINVAL,
-                       "option --policy: the policy is stint, core, fgd, bestfit or random, not %s",
+                       "option --policy: the policy is stint, fgd, bestfit or random, not %s",
                        st_quote(q, policy));
     return 0;
 }
@@ -73,9 +73,10 @@ int st_cli_sim_fragmentation(st_cli *cli, int argc, char **argv, st_err *err)
         r = check(nodes, pods, name, &policy, err);
     if (r == 0)
         r = st_openb_load(nodes, pods, &trace, err);
+    if (r == 0)
+        r = st_fragmentation_run(trace, (st_frag_policy)policy, (uint64_t)seed, 1, &result, err);
     if (r < 0)
         return r;
-    st_fragmentation_run(trace, (st_frag_policy)policy, (uint64_t)seed, 1, &result);
     if (format == ST_CLI_JSON)
         print_json(cli->out, (st_frag_policy)policy, seed, &result);
     else

@@ -8,7 +8,8 @@
  * Among the places that fit: the tightest level, then the domain with least to spare, then the
  * fewest blocks, racks and nodes, then the nodes where it wastes least of what is typically
  * asked for (place/typical.h), for a large job those without a large job of somebody else, then
- * the fullest; ties by id. Fragmentation chooses only among places that fit. */
+ * the fullest; ties by id. Fragmentation chooses only among places that fit. So does the order of
+ * GPU types (st_place_sort_types), where a job allows several. */
 #ifndef ST_PLACE_PLACE_H
 #define ST_PLACE_PLACE_H
 

@@ -32,33 +32,65 @@ int st_frag_policy_find(const char *name)
     return -1;
 }
 
-/* A policy at work: one of the three is set. */
+/* A policy at work: the scheduler, or one that was published. */
 typedef struct player {
     const st_openb *trace;
-    st_frag *own;
-    st_frag_peer *old;
     st_core *core;
     st_effects fx;
     uint64_t jobs;
+    st_frag_peer *peer;
 } player;
 
-/* ---- through the core ----------------------------------------------------------------------------- */
+static void player_done(player *p)
+{
+    st_peer_free(p->peer);
+    st_core_free(p->core);
+    st_effects_done(&p->fx);
+}
+
+/* ---- the scheduler -------------------------------------------------------------------------------- */
 
 #define VRAM_MIB 81920 /* of every type: the lists do not say */
 
-static void tell(player *p, st_event ev)
+static int tell_types(player *p, st_err *err)
 {
-    st_err err = {0};
+    int r = 0;
 
-    if (st_core_apply(p->core, &ev, 0, &p->fx, &err) < 0)
-        fprintf(stderr, "sim fragmentation: %s\n", err.msg);
+    for (int32_t t = 0; t < p->trace->nmodels && r == 0; t++) {
+        st_event ev = {.kind = ST_EV_TYPE};
+
+        ev.u.type.name = p->trace->models[t];
+        ev.u.type.vram_mib = VRAM_MIB;
+        r = st_core_apply(p->core, &ev, 0, &p->fx, err);
+    }
+    return r;
 }
 
-static void begin_core(player *p, const st_openb_stream *stream)
+static int tell_nodes(player *p, const st_openb_stream *stream, st_err *err)
+{
+    char name[32];
+    int r = 0;
+
+    for (size_t i = 0; i < stream->nodes.n && r == 0; i++) {
+        const st_openb_node *n = &p->trace->nodes.v[stream->nodes.v[i]];
+        st_event ev = {.kind = ST_EV_NODE,
+                       .u.node = {.name = name,
+                                  .type = n->gpus > 0 ? n->type : -1,
+                                  .ndevs = n->gpus,
+                                  .cpu_m = n->cpu_m,
+                                  .ram_mib = n->ram_mib}};
+
+        snprintf(name, sizeof name, "n%zu", i);
+        r = st_core_apply(p->core, &ev, 0, &p->fx, err);
+    }
+    return r;
+}
+
+static int begin_core(player *p, const st_openb_stream *stream, st_err *err)
 {
     st_policy policy = st_policy_default();
     st_event ev = {.kind = ST_EV_POOL};
-    char name[32];
+    int r;
 
     policy.reservations = 0; /* nobody waits, so nothing is gathered, and nobody yields */
     policy.rebalance = 0;
@@ -66,37 +98,26 @@ static void begin_core(player *p, const st_openb_stream *stream)
     ev.u.pool.name = "all";
     ev.u.pool.levels = ST_POOL_LEVELS;
     ev.u.pool.oversub_m = ST_POOL_OVERSUB_M;
-    tell(p, ev);
-    for (int32_t t = 0; t < p->trace->nmodels; t++) {
-        ev = (st_event){.kind = ST_EV_TYPE};
-        ev.u.type.name = p->trace->models[t];
-        ev.u.type.vram_mib = VRAM_MIB;
-        tell(p, ev);
-    }
-    for (size_t i = 0; i < stream->nodes.n; i++) {
-        const st_openb_node *n = &p->trace->nodes.v[stream->nodes.v[i]];
-
-        snprintf(name, sizeof name, "n%zu", i);
-        ev = (st_event){.kind = ST_EV_NODE,
-                        .u.node = {.name = name,
-                                   .type = n->gpus > 0 ? n->type : -1,
-                                   .ndevs = n->gpus,
-                                   .cpu_m = n->cpu_m,
-                                   .ram_mib = n->ram_mib}};
-        tell(p, ev);
-    }
+    r = st_core_apply(p->core, &ev, 0, &p->fx, err);
+    if (r == 0)
+        r = tell_types(p, err);
+    if (r == 0)
+        r = tell_nodes(p, stream, err);
     ev = (st_event){.kind = ST_EV_ACCOUNT};
     st_account_spec_init(&ev.u.account);
     ev.u.account.name = "all";
-    tell(p, ev);
-    st_core_pass(p->core, 0, &p->fx);
+    if (r == 0)
+        r = st_core_apply(p->core, &ev, 0, &p->fx, err);
+    if (r == 0)
+        st_core_pass(p->core, 0, &p->fx);
+    return r;
 }
 
 /* It starts at once, or it is taken back: nobody waits in this experiment. */
-static bool place_core(player *p, const st_frag_ask *ask)
+static bool place_core(player *p, const st_openb_ask *ask)
 {
     bool part = ask->gpus == 1 && ask->gpu_m < ST_WHOLE_M;
-    uint32_t all = (uint32_t)((UINT64_C(1) << p->trace->nmodels) - 1);
+    uint32_t all = (UINT32_C(1) << p->trace->nmodels) - 1;
     st_event ev = {.kind = ST_EV_SUBMIT};
     const st_job *job;
 
@@ -106,7 +127,7 @@ static bool place_core(player *p, const st_frag_ask *ask)
                              .user = "all",
                              .pool = -1,
                              .tasks = 1,
-                             .shape = {.types = ask->gpus > 0 ? (uint32_t)ask->types & all : 0,
+                             .shape = {.types = ask->gpus > 0 ? ask->types & all : 0,
                                        .level = part ? ST_LEVEL_MPS : ST_LEVEL_WHOLE,
                                        .gpus = ask->gpus,
                                        .share_m = part ? ask->gpu_m : 0,
@@ -127,37 +148,18 @@ static bool place_core(player *p, const st_frag_ask *ask)
 
 /* ---- any of them ------------------------------------------------------------------------------------ */
 
-static void begin(player *p, const st_openb_stream *stream, st_frag_policy policy, uint64_t seed)
+static int begin(player *p, const st_openb_stream *stream, st_frag_policy policy, uint64_t seed,
+                 st_err *err)
 {
-    if (policy == ST_FRAG_POLICY_core) {
-        begin_core(p, stream);
-        return;
-    }
-    if (policy != ST_FRAG_POLICY_stint) {
-        p->old = st_peer_new(p->trace, stream, policy, seed);
-        return;
-    }
-    p->own = st_frag_new();
-    for (size_t i = 0; i < stream->nodes.n; i++) {
-        const st_openb_node *n = &p->trace->nodes.v[stream->nodes.v[i]];
-
-        st_frag_add(p->own, n->type, n->cpu_m, n->ram_mib, n->gpus);
-    }
+    if (policy == ST_FRAG_POLICY_stint)
+        return begin_core(p, stream, err);
+    p->peer = st_peer_new(p->trace, stream, policy, seed);
+    return 0;
 }
 
 static bool place(player *p, int32_t pod)
 {
-    const st_frag_ask *ask = &p->trace->pods.v[pod].ask;
-    st_frag_spot spot;
-
-    if (p->core)
-        return place_core(p, ask);
-    if (p->old)
-        return st_peer_place(p->old, pod);
-    if (!st_frag_choose(p->own, st_frag_learn(p->own, ask), &spot))
-        return false;
-    st_frag_take(p->own, ask, &spot);
-    return true;
+    return p->core ? place_core(p, &p->trace->pods.v[pod].ask) : st_peer_place(p->peer, pod);
 }
 
 static int64_t now_ns(void)
@@ -198,18 +200,21 @@ static void count(tally *t, int64_t gpu_m, bool placed)
         t->first_above = (double)t->placed_m;
 }
 
-void st_fragmentation_run(const st_openb *trace, st_frag_policy policy, uint64_t seed,
-                          int32_t times, st_fragmentation *ret)
+int st_fragmentation_run(const st_openb *trace, st_frag_policy policy, uint64_t seed, int32_t times,
+                         st_fragmentation *ret, st_err *err)
 {
     ST_CLEANUP(st_openb_stream_done) st_openb_stream stream = {0};
     ST_CLEANUP(st_freep) int64_t *took_ns = NULL;
     tally t = {.capacity_m = trace->capacity_m * times, .first_above = -1};
-    player p = {.trace = trace};
+    ST_CLEANUP(player_done) player p = {.trace = trace};
     int64_t start_ns, last_ns;
     size_t n;
+    int r;
 
     st_openb_draw(trace, seed, times, &stream);
-    begin(&p, &stream, policy, seed);
+    r = begin(&p, &stream, policy, seed, err);
+    if (r < 0)
+        return r;
     n = stream.arrivals.n;
     took_ns = st_xcalloc(n, sizeof(*took_ns));
     start_ns = last_ns = now_ns();
@@ -233,8 +238,5 @@ void st_fragmentation_run(const st_openb *trace, st_frag_policy policy, uint64_t
         .seconds = (double)(last_ns - start_ns) * 1e-9,
         .decision_p99_us = (double)took_ns[(n * 99 + 99) / 100 - 1] * 1e-3,
     };
-    st_frag_free(p.own);
-    st_peer_free(p.old);
-    st_core_free(p.core);
-    st_effects_done(&p.fx);
+    return 0;
 }

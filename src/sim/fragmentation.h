@@ -9,11 +9,10 @@
 #include "sim/openb.h"
 
 /* X(name, what it does) */
-#define ST_FRAG_POLICIES(X)                                                   \
-    X(stint, "the scheduler's own, place/frag.h")                             \
-    X(core, "the scheduler itself: every arrival is a job that is submitted") \
-    X(fgd, "least increase of expected fragmentation, target as published")   \
-    X(bestfit, "the node with least to spare")                                \
+#define ST_FRAG_POLICIES(X)                                                    \
+    X(stint, "the scheduler itself: every arrival is a job that is submitted") \
+    X(fgd, "least increase of expected fragmentation, target as published")    \
+    X(bestfit, "the node with least to spare")                                 \
     X(random, "any node that fits")
 
 typedef enum {
@@ -36,8 +35,8 @@ typedef struct st_fragmentation {
     double decision_p99_us;
 } st_fragmentation;
 
-/* Plays one seed over `times` copies of the nodes. */
-void st_fragmentation_run(const st_openb *trace, st_frag_policy policy, uint64_t seed,
-                          int32_t times, st_fragmentation *ret);
+/* Plays one seed over `times` copies of the nodes; fails where the scheduler does not take the fleet. */
+int st_fragmentation_run(const st_openb *trace, st_frag_policy policy, uint64_t seed, int32_t times,
+                         st_fragmentation *ret, st_err *err);
 
 #endif

@@ -23,11 +23,11 @@ typedef struct node {
     int64_t ram_mib;
     int32_t cpu_m, gpus, type;
     uint32_t version;
-    int16_t free_m[ST_FRAG_GPUS_MAX]; /* descending: which GPU it is does not matter here */
+    int16_t free_m[ST_DEVS_MAX]; /* descending: which GPU it is does not matter here */
 } node;
 
 typedef struct popular {
-    st_frag_ask ask;
+    st_openb_ask ask;
     double share;
 } popular;
 
@@ -60,7 +60,7 @@ void st_peer_free(st_frag_peer *o)
 
 static int compare_asks(const void *a, const void *b)
 {
-    const st_frag_ask *x = &((const popular *)a)->ask, *y = &((const popular *)b)->ask;
+    const st_openb_ask *x = &((const popular *)a)->ask, *y = &((const popular *)b)->ask;
 
 #define COMPARE(field)        \
     if (x->field != y->field) \
@@ -132,7 +132,7 @@ st_frag_peer *st_peer_new(const st_openb *trace, const st_openb_stream *stream,
 
 /* ---- nodes ---- */
 
-static bool fits(const node *n, const st_frag_ask *ask)
+static bool fits(const node *n, const st_openb_ask *ask)
 {
     int32_t enough = 0;
 
@@ -146,7 +146,7 @@ static bool fits(const node *n, const st_frag_ask *ask)
 }
 
 /* The pod takes GPU `gpu` and those behind it. */
-static void take(node *n, const st_frag_ask *ask, int32_t gpu)
+static void take(node *n, const st_openb_ask *ask, int32_t gpu)
 {
     n->cpu_m -= ask->cpu_m;
     n->ram_mib -= ask->ram_mib;
@@ -172,7 +172,7 @@ static int32_t free_gpu(const node *n)
 }
 
 /* The fullest GPU with room for a part; where whole ones are taken, the first. */
-static int32_t fullest(const node *n, const st_frag_ask *ask)
+static int32_t fullest(const node *n, const st_openb_ask *ask)
 {
     int32_t g = n->gpus - 1;
 
@@ -191,7 +191,7 @@ static double fragmentation(const st_frag_peer *o, const node *n)
     double sum = 0;
 
     for (size_t i = 0; i < o->target.n; i++) {
-        const st_frag_ask *m = &o->target.v[i].ask;
+        const st_openb_ask *m = &o->target.v[i].ask;
         int32_t enough = 0, small = 0;
 
         for (int g = 0; g < n->gpus; g++) {
@@ -205,7 +205,7 @@ static double fragmentation(const st_frag_peer *o, const node *n)
     return sum;
 }
 
-static int32_t score_fgd(const st_frag_peer *o, const node *n, const st_frag_ask *ask,
+static int32_t score_fgd(const st_frag_peer *o, const node *n, const st_openb_ask *ask,
                          int32_t *ret_gpu)
 {
     bool shares = ask->gpus == 1 && ask->gpu_m < 1000;
@@ -228,7 +228,7 @@ static int32_t score_fgd(const st_frag_peer *o, const node *n, const st_frag_ask
     return best;
 }
 
-static int32_t score_cached(st_frag_peer *o, const node *n, const st_frag_ask *ask,
+static int32_t score_cached(st_frag_peer *o, const node *n, const st_openb_ask *ask,
                             int32_t *ret_gpu)
 {
     uint64_t key = st_hash_u64((uint64_t)(n - o->nodes.v), n->version);
@@ -245,7 +245,7 @@ static int32_t score_cached(st_frag_peer *o, const node *n, const st_frag_ask *a
     return e->score;
 }
 
-static int32_t score_bestfit(const node *n, const st_frag_ask *ask, int32_t *ret_gpu)
+static int32_t score_bestfit(const node *n, const st_openb_ask *ask, int32_t *ret_gpu)
 {
     double spare =
         (n->cpu_m - ask->cpu_m) / CPU_MOST + (free_gpu(n) - ask->gpus * ask->gpu_m) / GPU_MOST;
@@ -254,7 +254,7 @@ static int32_t score_bestfit(const node *n, const st_frag_ask *ask, int32_t *ret
     return (int32_t)(spare * 500000);
 }
 
-static int32_t random_gpu(st_frag_peer *o, const node *n, const st_frag_ask *ask)
+static int32_t random_gpu(st_frag_peer *o, const node *n, const st_openb_ask *ask)
 {
     int32_t enough = 0;
 
@@ -267,7 +267,7 @@ static int32_t random_gpu(st_frag_peer *o, const node *n, const st_frag_ask *ask
 
 bool st_peer_place(st_frag_peer *o, int32_t pod)
 {
-    const st_frag_ask *ask = &o->trace->pods.v[pod].ask;
+    const st_openb_ask *ask = &o->trace->pods.v[pod].ask;
     int32_t best = INT32_MAX, gpu = 0, at = -1, nfits = 0;
 
     for (int32_t i = 0; i < (int32_t)o->nodes.n; i++) {

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "sim/csv.h"
 
-#define RAM_MAX_MIB (INT64_C(1) << 40)
+#define CPU_MAX_M (INT64_C(1) << 30)
 
 void st_openb_free(st_openb *t)
 {
@@ -34,8 +34,8 @@ static int model_of(st_openb *t, const st_csv *csv, const char *s, size_t len, i
         }
     if (len == 0)
         return st_csv_fail(csv, err, ST_EPARSE, "a model without a name");
-    if (t->nmodels == ST_OPENB_MODELS_MAX)
-        return st_csv_fail(csv, err, ST_ERANGE, "more than %d models", ST_OPENB_MODELS_MAX);
+    if (t->nmodels == ST_TYPES_MAX)
+        return st_csv_fail(csv, err, ST_ERANGE, "more than %d models", ST_TYPES_MAX);
     *ret = t->nmodels;
     t->models[t->nmodels++] = st_xstrndup(s, len);
     return 0;
@@ -48,27 +48,27 @@ static int read_node(st_openb *t, const st_csv *csv, const int *column, st_err *
     int32_t type;
     int r;
 
-    r = st_csv_i64(csv, column[0], 0, ST_FRAG_CPU_MAX, &cpu_m, err);
+    r = st_csv_i64(csv, column[0], 0, CPU_MAX_M, &cpu_m, err);
     if (r == 0)
-        r = st_csv_i64(csv, column[1], 0, RAM_MAX_MIB, &ram_mib, err);
+        r = st_csv_i64(csv, column[1], 0, ST_QTY_MAX, &ram_mib, err);
     if (r == 0)
-        r = st_csv_i64(csv, column[2], 0, ST_FRAG_GPUS_MAX, &gpus, err);
+        r = st_csv_i64(csv, column[2], 0, ST_DEVS_MAX, &gpus, err);
     /* A node without GPUs may have no model; it serves pods that want none. */
     if (r == 0)
         r = model_of(t, csv, gpus == 0 && !*model ? "none" : model,
                      gpus == 0 && !*model ? 4 : strlen(model), &type, err);
     if (r < 0)
         return r;
-    if (t->nodes.n == ST_OPENB_NODES_MAX)
-        return st_csv_fail(csv, err, ST_ERANGE, "more than %d nodes", ST_OPENB_NODES_MAX);
+    if (t->nodes.n == ST_NODES_MAX)
+        return st_csv_fail(csv, err, ST_ERANGE, "more than %d nodes", ST_NODES_MAX);
     st_vec_push(&t->nodes, (st_openb_node){ram_mib, (int32_t)cpu_m, (int32_t)gpus, type});
     t->capacity_m += gpus * 1000;
     return 0;
 }
 
-static int read_types(st_openb *t, const st_csv *csv, const char *spec, uint64_t *ret, st_err *err)
+static int read_types(st_openb *t, const st_csv *csv, const char *spec, uint32_t *ret, st_err *err)
 {
-    uint64_t types = 0;
+    uint32_t types = 0;
 
     while (*spec) {
         size_t len = strcspn(spec, "|");
@@ -77,10 +77,10 @@ static int read_types(st_openb *t, const st_csv *csv, const char *spec, uint64_t
 
         if (r < 0)
             return r;
-        types |= UINT64_C(1) << type;
+        types |= UINT32_C(1) << type;
         spec += len + (spec[len] == '|');
     }
-    *ret = types ? types : ~UINT64_C(0);
+    *ret = types ? types : ~UINT32_C(0);
     return 0;
 }
 
@@ -90,9 +90,9 @@ static int read_pod(st_openb *t, const st_csv *csv, const int *column, int spec,
     st_openb_pod pod = {0};
     int r;
 
-    r = st_csv_i64(csv, column[0], 0, ST_FRAG_CPU_MAX, &cpu_m, err);
+    r = st_csv_i64(csv, column[0], 0, CPU_MAX_M, &cpu_m, err);
     if (r == 0)
-        r = st_csv_i64(csv, column[1], 0, RAM_MAX_MIB, &ram_mib, err);
+        r = st_csv_i64(csv, column[1], 0, ST_QTY_MAX, &ram_mib, err);
     if (r == 0)
         r = st_csv_i64(csv, column[2], 0, 1024, &gpus, err);
     if (r == 0)

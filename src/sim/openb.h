@@ -8,24 +8,30 @@
 
 #include "base/err.h"
 #include "base/vec.h"
-#include "place/frag.h"
+#include "model/types.h"
 
-#define ST_OPENB_MODELS_MAX 64
-#define ST_OPENB_NODES_MAX  1000000
-#define ST_OPENB_PODS_MAX   10000000
+#define ST_OPENB_PODS_MAX 10000000
 
 typedef struct st_openb_node {
     int64_t ram_mib;
     int32_t cpu_m, gpus, type;
 } st_openb_node;
 
+typedef struct st_openb_ask {
+    int64_t ram_mib;
+    int32_t cpu_m;
+    int32_t gpus;   /* 0: CPU only */
+    int32_t gpu_m;  /* of each: 1000, or less for a part of one GPU; 0 without GPUs */
+    uint32_t types; /* bit t: model t will do; of no meaning without GPUs */
+} st_openb_ask;
+
 typedef struct st_openb_pod {
-    st_frag_ask ask;
+    st_openb_ask ask;
     int32_t gpu_m; /* as listed; ask.gpu_m is 1000 where whole GPUs are taken */
 } st_openb_pod;
 
 typedef struct st_openb {
-    char *models[ST_OPENB_MODELS_MAX];
+    char *models[ST_TYPES_MAX];
     int32_t nmodels;
     ST_VEC(st_openb_node) nodes;
     ST_VEC(st_openb_pod) pods;
