@@ -130,6 +130,8 @@ static void happen(game *g, const uint8_t b[4])
                        g->now - 5, &g->out);
         break;
     case 4:
+        if (b[0] & 32)
+            st_meter_began(g->m, id, g->now - b[2], g->now);
         st_meter_used(g->m, id, 1 + b[3] % 3, b[0] / 8 % 2, &sums, &g->out);
         break;
     case 5:

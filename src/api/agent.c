@@ -169,6 +169,7 @@ static int read_task(const st_api *api, const json_t *map, bool past, st_agent_t
     *ret = (st_agent_task){.stay = small(number(map, "stay")),
                            .task = small(number(map, "task")),
                            .state = (st_task_state)word,
+                           .started_ms = number(map, "started_ms"),
                            .ended_ms = number(map, "ended_ms"),
                            .reason = json_string_value(json_object_get(map, "reason"))};
     ret->odd = !st_said_exit(number(map, "exit_code"), number(map, "signal"), &ret->exit_code,

@@ -163,6 +163,8 @@ int st_money_follow(st_tx *tx, st_err *err);
 /* A checkpoint, if a minute has gone by since the last and something was written; or at once. */
 int st_money_sign(st_tx *tx, bool at_once, st_err *err);
 /* Telemetry of one task, sums since its stay began. */
+/* Since when its tasks have really run; the meter hears of it when something ends the interval. */
+void st_money_started(st_live *live, int64_t started_ms);
 void st_money_used(st_tx *tx, uint64_t job, int stay, int task, const st_sums *sums);
 /* The meter's part of a row of the log. Records are added to billing->records. */
 void st_money_meter(st_control *ctl, const st_effects *fx, st_notes *notes, int64_t now);

@@ -511,6 +511,10 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     }
     if (!live || live->stay != rep->stay)
         return 0; /* of a stay that is over: nothing to learn from it */
+    if (rep->kind == ST_REPORT_STARTED) {
+        st_money_started(live, rep->started_ms);
+        return 0;
+    }
     if (rep->kind == ST_REPORT_LATE)
         return run_late(tx, live, rep, err);
     if (rep->kind == ST_REPORT_GONE)

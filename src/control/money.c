@@ -310,6 +310,21 @@ static void note_used(st_tx *tx, st_live *live)
     }
 }
 
+void st_money_started(st_live *live, int64_t started_ms)
+{
+    if (live->said_start_ms == 0)
+        live->said_start_ms = started_ms;
+}
+
+static void note_start(st_tx *tx, st_live *live)
+{
+    if (live->said_start_ms == 0 || live->start_noted)
+        return;
+    live->start_noted = true;
+    st_vec_push(&tx->notes,
+                (st_note){.kind = ST_NOTE_STARTED, .v = {(int64_t)live->id, live->said_start_ms}});
+}
+
 static void note_end(st_tx *tx, const st_effect *fx)
 {
     const st_live *live = st_control_known(tx->ctl, fx->job);
@@ -342,15 +357,18 @@ static void take_notes(st_tx *tx)
 {
     st_control *ctl = tx->ctl;
 
-    if (tx->cut)
-        for (size_t i = 0; i < ctl->all.n; i++)
-            note_used(tx, ctl->all.v[i]);
+    for (size_t i = 0; tx->cut && i < ctl->all.n; i++) {
+        note_used(tx, ctl->all.v[i]);
+        note_start(tx, ctl->all.v[i]);
+    }
     for (size_t i = 0; i < tx->fx.list.n; i++) {
         const st_effect *fx = &tx->fx.list.v[i];
         st_live *live = fx->job ? st_control_known(ctl, fx->job) : NULL;
 
         if (live && live->used.n > 0)
             note_used(tx, live);
+        if (live)
+            note_start(tx, live);
         if (fx->kind == ST_FX_END)
             note_end(tx, fx);
     }

@@ -270,7 +270,8 @@ static int check_job(void *ctx, const st_job_row *row, st_err *err)
               name, row->start_ms, row->end_ms);
         return 0;
     }
-    if (u->from_ms != row->start_ms)
+    if (u->from_ms < row->start_ms ||
+        u->from_ms > ST_MIN(row->start_ms + ST_METER_READY_MS, row->end_ms))
         found(r, "job %s started at %" PRId64 " and is metered from %" PRId64 " on", name,
               row->start_ms, u->from_ms);
     if (u->cut == ST_CUT_GOES_ON)

@@ -236,7 +236,8 @@ static void follow(st_tx *tx, const st_effect *fx)
     switch (fx->kind) {
     case ST_FX_START:
         live->stay = fx->stay;
-        live->said_end_ms = 0; /* that was of the stay before */
+        live->said_start_ms = live->said_end_ms = 0; /* that was of the stay before */
+        live->start_noted = false;
         st_vec_clear(&live->late);
         if (live->start_ms == ST_STORE_NEVER)
             live->start_ms = fx->at_ms;

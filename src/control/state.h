@@ -58,7 +58,10 @@ typedef struct st_live {
     int64_t start_ms; /* of its first start; ST_STORE_NEVER */
     int64_t end_ms;
     int64_t ran_ms,
-        since_ms;        /* on devices before, and since when it is on them now; -1: it is not */
+        since_ms; /* on devices before, and since when it is on them now; -1: it is not */
+    int64_t
+        said_start_ms; /* when its engine says that its tasks had begun, in this stay; 0: it did not say */
+    bool start_noted;    /* and the meter has heard of it */
     int64_t said_end_ms; /* when its engine says it ended; 0: it did not say */
     int64_t gpu_m, lost, part_of;
     int64_t limit_ms; /* as it was set last; 0: as its document says; ST_TIME_NEVER: none */

@@ -40,6 +40,17 @@ static int64_t ended_ms(const feed *f, uint64_t job)
     return f->hint ? f->hint->ended_ms(f->hint->ctx, job) : ST_UNSET;
 }
 
+/* Before its first piece ends. */
+static void on_began(const feed *f, const st_effect *e)
+{
+    int64_t began_ms = f->hint && f->hint->started_ms && e->job
+                           ? f->hint->started_ms(f->hint->ctx, e->job)
+                           : ST_UNSET;
+
+    if (began_ms != ST_UNSET)
+        st_meter_began(f->m, e->job, began_ms, e->at_ms);
+}
+
 static void on_leave(const feed *f, const st_effect *e, st_cut why)
 {
     if (why != ST_CUT_ENDED && st_meter_failed(f->m, e->job))
@@ -67,6 +78,8 @@ static void on_node(const feed *f, int32_t id, st_node_state state, int64_t at_m
 
 static void feed_one(const feed *f, const st_effect *e)
 {
+    if (e->kind != ST_FX_START && e->kind != ST_FX_RESUME)
+        on_began(f, e);
     switch (e->kind) {
     case ST_FX_START:
     case ST_FX_RESUME:

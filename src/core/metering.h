@@ -11,6 +11,8 @@
 /* When the work of a job that has just ended, or left its devices, really ended; ST_UNSET: not known,
  * so it is now. */
 typedef struct st_metering_hint {
+    int64_t (*started_ms)(void *ctx,
+                          uint64_t job); /* likewise, since when it really ran; NULL: never known */
     int64_t (*ended_ms)(void *ctx, uint64_t job);
     void *ctx;
 } st_metering_hint;

@@ -58,6 +58,7 @@ typedef struct st_engine_order {
 } st_engine_order;
 
 #define ST_REPORT_TABLE(X)                                                                        \
+    X(ST_REPORT_STARTED, "started")           /* all its tasks have begun; may come twice */      \
     X(ST_REPORT_ENDED, "ended")               /* all its tasks are over */                        \
     X(ST_REPORT_CHECKPOINTED, "checkpointed") /* its work is saved */                             \
     X(ST_REPORT_UNSTARTED, "unstarted")       /* for its node's reasons */                        \
@@ -77,10 +78,11 @@ typedef struct st_report {
     st_report_kind kind;
     uint64_t job;
     int stay;
-    int exit_code;    /* of ST_REPORT_ENDED: 0 is success */
-    bool done;        /* of ST_REPORT_GONE: all its tasks had ended well by themselves */
-    int64_t ended_ms; /* of ST_REPORT_ENDED and GONE: when it really ended; 0: not known */
-    char reason[240]; /* in words, may be "" */
+    int exit_code;      /* of ST_REPORT_ENDED: 0 is success */
+    bool done;          /* of ST_REPORT_GONE: all its tasks had ended well by themselves */
+    int64_t started_ms; /* of ST_REPORT_STARTED: when the last of its tasks began */
+    int64_t ended_ms;   /* of ST_REPORT_ENDED and GONE: when it really ended; 0: not known */
+    char reason[240];   /* in words, may be "" */
     int32_t node;
     st_node_state node_state;
     st_flag flag;            /* of ST_REPORT_FLAG, with the reason above */

@@ -67,6 +67,7 @@ typedef struct st_agent_task {
     st_task_state state;
     int exit_code,
         signal; /* of ST_TASK_EXITED; signal 0: none; the code of ST_TASK_UNSTARTED too, 0: none */
+    int64_t started_ms; /* when its command began, by the agent's clock; 0: not said */
     int64_t ended_ms;   /* by the agent's clock; 0: not said */
     const char *reason; /* NULL: none */
     bool odd;           /* it ended as no process can; what is here was made of that */

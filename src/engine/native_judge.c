@@ -232,6 +232,24 @@ int64_t st_native_ended_at(const native_job *job, const st_agent_status *status,
     return said->ended_ms > 0 && at >= job->begun_ms && at <= now ? at : now;
 }
 
+/* Since when a task runs, by our clock. Of a gang, work begins with its last task. */
+static void take_start(native *e, native_job *job, const st_agent_status *status,
+                       const st_agent_task *said, int64_t now)
+{
+    int64_t skew = status->now_ms > 0 ? now - status->now_ms : 0;
+    native_task *task = &job->task[said->task];
+    st_report r = {.kind = ST_REPORT_STARTED, .job = job->id, .stay = job->stay};
+
+    if (task->started_ms != 0 || said->started_ms <= 0)
+        return;
+    task->started_ms = ST_MIN(ST_MAX(said->started_ms + skew, job->begun_ms), now);
+    if (++job->started < job->tasks)
+        return;
+    for (int t = 0; t < job->tasks; t++)
+        r.started_ms = ST_MAX(r.started_ms, job->task[t].started_ms);
+    st_vec_push(&e->reports, r);
+}
+
 static bool over(const native_task *task)
 {
     return task->state == ST_TASK_EXITED || task->state == ST_TASK_UNSTARTED;
@@ -244,6 +262,7 @@ static void take_task(native *e, native_job *job, const st_agent_status *status,
 
     if (over(task))
         return; /* how it ended was said before */
+    take_start(e, job, status, said, now);
     task->state = said->state;
     if (!over(task))
         return;

@@ -27,9 +27,9 @@ typedef struct native_task {
     st_grant grant;
     st_task_state state;
     int exit_code, signal;
-    int64_t ended_ms;  /* by our clock; 0: not known */
-    uint64_t heard_at; /* the node's count of statuses when it was last named */
-    st_used used;      /* as last reported */
+    int64_t started_ms, ended_ms; /* by our clock; 0: not known */
+    uint64_t heard_at;            /* the node's count of statuses when it was last named */
+    st_used used;                 /* as last reported */
     st_scrub_result scrub;
     int64_t used_ms; /* when; 0: never */
     bool left;       /* and that it was the last */
@@ -59,6 +59,7 @@ typedef struct native_job {
     st_yield yield;
     int tasks;
     native_task *task;
+    int started; /* tasks of which it is known since when they run */
     bool halted; /* off its nodes' lists, and not known to be gone (native_halt.c) */
     bool due;    /* `report` waits for its receipt */
     int64_t due_ms;

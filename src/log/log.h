@@ -33,7 +33,8 @@
     X(ST_NOTE_BEGIN, 0) /* metering begins here */                                                \
     X(ST_NOTE_CUT, 0)   /* all intervals end here: a day, a month, other prices */                \
     X(ST_NOTE_LATER, 0) /* its events were not followed by a pass: that comes with a later row */ \
-    X(ST_NOTE_PASS, 0)  /* which has this note */
+    X(ST_NOTE_PASS, 0)  /* which has this note */                                                 \
+    X(ST_NOTE_STARTED, 2) /* job, since when its tasks have really run, in the stay that is open */
 typedef enum st_note_kind {
 #define X(id, n) id,
     ST_NOTE_TABLE(X)

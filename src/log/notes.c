@@ -118,10 +118,17 @@ static int64_t ended_at(void *ctx, uint64_t job)
     return note ? note->v[1] : ST_UNSET;
 }
 
+static int64_t started_at(void *ctx, uint64_t job)
+{
+    const st_note *note = st_notes_find(ctx, ST_NOTE_STARTED, (int64_t)job);
+
+    return note ? note->v[1] : ST_UNSET;
+}
+
 void st_log_meter(const st_core *core, const st_effects *fx, st_notes *notes, int64_t now,
                   st_meter **meter, st_records *out)
 {
-    const st_metering_hint hint = {.ended_ms = ended_at, .ctx = notes};
+    const st_metering_hint hint = {.started_ms = started_at, .ended_ms = ended_at, .ctx = notes};
 
     for (size_t i = 0; *meter && i < notes->n; i++) {
         const st_note *note = &notes->v[i];
@@ -143,6 +150,8 @@ void st_log_meter(const st_core *core, const st_effects *fx, st_notes *notes, in
             st_core_meter_seed(core, *meter, now, out);
         } else if (note->kind == ST_NOTE_AGREE && *meter) {
             st_meter_agree(*meter, (int32_t)note->v[0], note->v[1]);
+        } else if (note->kind == ST_NOTE_STARTED && *meter) {
+            st_meter_began(*meter, (uint64_t)note->v[0], note->v[1], now);
         } else if (note->kind == ST_NOTE_CUT && *meter) {
             st_meter_cut(*meter, now, out);
         }

@@ -7,15 +7,15 @@
  * Invariants:
  *  1 For each device at every instant: the shares of its residents + idle + unhealthy + overhead = 1000
  *    milli-GPU, exactly. Integers only; what division leaves over is given to somebody.
- *  2 The records of a stay join without gap or overlap, from its start to its end.
+ *  2 The records of a stay join without gap or overlap, from its start, or since its tasks really ran, to its end.
  *  3 Time does not run backwards: a call with an earlier moment than the last is taken as at the last.
  *  4 What telemetry says changes no share and no held time. What comes after a record was handed out
  *    comes out as a FIX; what comes twice or out of order changes nothing.
  *  5 The same calls give the same records; a meter saved and loaded goes on the same way.
  *
  * idle: free and could be granted. overhead: free and could not: on a draining node, held for
- * somebody who waits for the rest, slices no profile fits, and the time between a task's real end and the
- * moment that became known. unhealthy: of a failed node.
+ * somebody who waits for the rest, slices no profile fits, the time between a start and the moment from which its tasks
+ * really ran, and the time between a task's real end and the moment that became known. unhealthy: of a failed node.
  *
  * Place in the law: base <- model <- meter. Pure. core/metering.c feeds it from the core's effects. */
 #ifndef ST_METER_METER_H
@@ -44,6 +44,11 @@ void st_meter_node(st_meter *m, const st_node *node, int64_t now);
  * is dropped. Whether it is burst or on demand is decided here. */
 void st_meter_start(st_meter *m, const st_tree *tree, const st_job *job, int32_t type,
                     const st_grant *grants, int64_t now, st_records *out);
+/* Its tasks have really run since began_ms, at most ST_METER_READY_MS after the start: the time before was spent on making
+ * them ready and is overhead, not the tenant's. Counts once, and only while nothing of the stay was handed out: what a cut
+ * has ended stays. Nothing for a job that was resumed. */
+#define ST_METER_READY_MS 120000
+void st_meter_began(st_meter *m, uint64_t job, int64_t began_ms, int64_t now);
 /* The same of a job that goes on after a pause: its tasks are those that were paused, and what they say they
  * have seen goes on counting. In records each time on devices has a number of its own (job->times); telemetry
  * is by starts (job->stay), as agents count them. */

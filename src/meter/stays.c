@@ -440,6 +440,22 @@ static void finish(st_meter *m, stay *s, int64_t ended_ms, st_cut why, st_record
     hand_out(s, to, share, why, out);
 }
 
+void st_meter_began(st_meter *m, uint64_t job, int64_t began_ms, int64_t now)
+{
+    st_meter_advance(m, now);
+    stay *s = find_open(m, job);
+    if (!s || s->resumed || s->pieces.n > 0 || s->first != 1 || s->from_ms != s->start_ms)
+        return;
+    began_ms = ST_MIN(ST_MIN(began_ms, s->start_ms + ST_METER_READY_MS), m->now);
+    if (began_ms <= s->start_ms)
+        return;
+    settle(m, s);
+    int64_t before = s->acc - ST_MIN(meter_after(m, s, began_ms), s->acc);
+    not_granted(m, s->type, before);
+    s->acc -= before;
+    s->from_ms = began_ms;
+}
+
 /* ---- work that is lost ---------------------------------------------------------------------- */
 
 /* What the stay, whose devices are settled, had of a piece from a moment inside it on. */

@@ -181,7 +181,8 @@ int st_rerun_react_row(st_rerun_side *side, st_err *err)
     }
     /* Telemetry is of stays that are not these. */
     for (size_t i = 0; i < row->notes.n; i++)
-        if (row->notes.v[i].kind != ST_NOTE_USED && row->notes.v[i].kind != ST_NOTE_ENDED)
+        if (row->notes.v[i].kind != ST_NOTE_USED && row->notes.v[i].kind != ST_NOTE_STARTED &&
+            row->notes.v[i].kind != ST_NOTE_ENDED)
             row->notes.v[kept++] = row->notes.v[i];
     row->notes.n = kept;
     st_rerun_translate_notes(side, &row->notes);

@@ -210,7 +210,7 @@ static int cuts(st_fuzz_meter *f, const st_tree *tree, int64_t now, st_err *err)
 int st_fuzz_meter_moment(st_fuzz_meter *f, const st_core *core, const st_effects *fx, int64_t now,
                          st_err *err)
 {
-    st_metering_hint hint = {real_end, f};
+    st_metering_hint hint = {.ended_ms = real_end, .ctx = f};
     f->core = core;
     int rc = cuts(f, st_core_tree(core), now, err);
     f->now = now;

@@ -82,6 +82,37 @@ static void the_true_end(void **state)
     expect_sound(w);
 }
 
+/* So does what it says of the start: what it took to make the tasks ready is nobody's. A restart in between forgets it until
+ * the agent says it again. */
+static void the_true_start(void **state)
+{
+    world *w = *state;
+    seen book;
+    uint64_t id = start_job(w, "{}");
+    st_report report = {
+        .kind = ST_REPORT_STARTED, .job = id, .stay = 1, .started_ms = w->now + 5 * S};
+
+    let_pass(w, 10 * S);
+    st_control_report(w->ctl, &report);
+    nudge(w);
+    restart(w);
+    nudge(w);
+    st_control_report(w->ctl, &report);
+    report.started_ms += S; /* what is said first counts */
+    st_control_report(w->ctl, &report);
+    report.stay = 2; /* of no stay that is */
+    st_control_report(w->ctl, &report);
+    nudge(w);
+    let_pass(w, 50 * S);
+    end_job(w, id, w->now - 20 * S);
+    read_book(w, "team", &book);
+    assert_int_equal(nth(&book, ST_ENTRY_USAGE, 0)->share, 1000 * 35 * S);
+    forget(&book);
+    expect_sound(w);
+    restart(w);
+    expect_sound(w);
+}
+
 /* From noon over midnight, the end of October and on: each piece begins where the last one ended, at the very
  * instant, although nobody was awake then. */
 static void days_and_months_end(void **state)
@@ -454,12 +485,19 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin_at_noon, end)
     const struct CMUnitTest tests[] = {
-        TEST(a_name_used_again),         TEST(a_job_is_metered_and_paid),
-        TEST(metering_needs_no_prices),  TEST(the_true_end),
-        TEST(days_and_months_end),       TEST(a_price_changes_in_between),
-        TEST(the_past_keeps_its_price),  TEST(telemetry_counts_once),
-        TEST(a_pause_is_metered),        TEST(frames_are_paid_by_piece),
-        TEST(a_cap_is_kept_at_the_door), TEST(floors_pass_caps),
+        TEST(a_name_used_again),
+        TEST(a_job_is_metered_and_paid),
+        TEST(metering_needs_no_prices),
+        TEST(the_true_start),
+        TEST(the_true_end),
+        TEST(days_and_months_end),
+        TEST(a_price_changes_in_between),
+        TEST(the_past_keeps_its_price),
+        TEST(telemetry_counts_once),
+        TEST(a_pause_is_metered),
+        TEST(frames_are_paid_by_piece),
+        TEST(a_cap_is_kept_at_the_door),
+        TEST(floors_pass_caps),
         TEST(a_zone_is_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

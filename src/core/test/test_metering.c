@@ -6,8 +6,14 @@ typedef struct metered {
     world w;
     st_meter *m;
     st_records out; /* of the last feed */
-    int64_t ended_ms;
+    int64_t started_ms, ended_ms;
 } metered;
+
+static int64_t real_start(void *ctx, uint64_t job)
+{
+    (void)job;
+    return ((metered *)ctx)->started_ms;
+}
 
 static int64_t real_end(void *ctx, uint64_t job)
 {
@@ -19,7 +25,7 @@ static int64_t real_end(void *ctx, uint64_t job)
 static void feed(metered *t)
 {
     st_err err = {0};
-    st_metering_hint hint = {real_end, t};
+    st_metering_hint hint = {real_start, real_end, t};
     st_vec_clear(&t->out);
     st_core_meter(t->w.core, &t->w.fx, 0, t->w.now, &hint, t->m, &t->out);
     assert_ok(st_meter_check(t->m, &err));
@@ -28,7 +34,7 @@ static void feed(metered *t)
 
 static void begin_metered(metered *t, const st_policy *policy, int nodes, int ndevs)
 {
-    *t = (metered){.m = st_meter_new(0), .ended_ms = ST_UNSET};
+    *t = (metered){.m = st_meter_new(0), .started_ms = ST_UNSET, .ended_ms = ST_UNSET};
     begin(&t->w, policy, nodes, ndevs);
     st_core_meter_seed(t->w.core, t->m, 0, &t->out);
     account(&t->w, "a", 1000);
@@ -63,18 +69,19 @@ static void test_end(void **state)
     submit(&t.w, 1, "a");
     feed(&t);
     t.w.now = 30 * SEC;
+    t.started_ms = 12 * SEC;
     t.ended_ms = 25 * SEC;
     tell(&t.w, ST_EV_FINISH, 1);
     feed(&t);
     const st_record *r = find(&t, ST_REC_GRANT, 1);
     assert_int_equal(r->basis, ST_BASIS_GUARANTEED);
     assert_int_equal(r->cut, ST_CUT_ENDED);
-    assert_int_equal(r->from_ms, 10 * SEC);
+    assert_int_equal(r->from_ms, 12 * SEC);
     assert_int_equal(r->to_ms, 25 * SEC);
     st_vec_clear(&t.out);
     st_meter_cut(t.m, 40 * SEC, &t.out);
     assert_int_equal(find(&t, ST_REC_RESERVE, 0)->share, 40 * SEC * 1000);
-    assert_int_equal(find(&t, ST_REC_FLEET, 0)->overhead, 5 * SEC * 1000);
+    assert_int_equal(find(&t, ST_REC_FLEET, 0)->overhead, (2 + 5) * SEC * 1000);
     end_metered(&t);
 }
 

@@ -453,6 +453,37 @@ static void ends_have_their_true_time(void **state)
     }
 }
 
+/* Of a gang, when the last of its tasks began, by our clock; each start once, and never before the order. */
+static void starts_have_their_true_time(void **state)
+{
+    world *w = *state;
+    st_agent_task task[2] = {{.job = 1, .stay = 1, .task = 0, .state = ST_TASK_RUNNING},
+                             {.job = 1, .stay = 1, .task = 1, .state = ST_TASK_STARTING}};
+    st_agent_status status = {.epoch = EPOCH, .tasks = task, .n = 1};
+    st_agent_answer answer;
+    int64_t begun = w->now;
+    st_err err = {0};
+
+    order(w, ST_ENG_RUN, 1, 1, 2);
+    w->now += 5000;
+    status.now_ms = w->now + 3600000; /* the agent's clock is an hour ahead */
+    task[0].started_ms = status.now_ms - 2000;
+    assert_ok(st_native_status(w->engine, "n0", &status, &answer, &err));
+    expect_reports(w, 0);
+    status.tasks = &task[1];
+    assert_ok(st_native_status(w->engine, "n1", &status, &answer, &err));
+    expect_reports(w, 0);
+    task[1].state = ST_TASK_RUNNING;
+    task[1].started_ms = status.now_ms - 9000; /* before it was ordered: as it was ordered */
+    assert_ok(st_native_status(w->engine, "n1", &status, &answer, &err));
+    expect_reports(w, 1);
+    assert_int_equal(w->reports.v[0].kind, ST_REPORT_STARTED);
+    assert_int_equal(w->reports.v[0].stay, 1);
+    assert_int_equal(w->reports.v[0].started_ms, begun + 3000);
+    assert_ok(st_native_status(w->engine, "n1", &status, &answer, &err));
+    expect_reports(w, 1);
+}
+
 /* Sent while the network was cut, and heard when it was mended: the delay is not the clock's. */
 static void a_late_status_has_the_true_end(void **state)
 {
@@ -633,6 +664,7 @@ int main(void)
         T(what_cannot_start_or_vanishes_fails),
         T(who_was_told_to_leave_does_not_fail),
         T(old_stays_and_new_epochs),
+        T(starts_have_their_true_time),
         T(ends_have_their_true_time),
         T(a_late_status_has_the_true_end),
         T(silence_is_a_loss_at_the_leases_end),

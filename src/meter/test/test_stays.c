@@ -318,6 +318,75 @@ static void test_real_end(void **state)
     end(&b);
 }
 
+/* Its tasks run since 300 of 1000: the time before is overhead. What comes twice, or after a cut, changes nothing; so does
+ * what lies before the start. */
+static void test_real_start(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 1);
+    st_job job = whole(1, 1);
+    start(&b, &job, 1, -1, 0);
+    st_meter_began(b.m, 1, 300, 1000);
+    st_meter_began(b.m, 1, 400, 1000);
+    stop(&b, 1, 1000, ST_UNSET);
+    assert_int_equal(grant(&b, 1)->from_ms, 300);
+    assert_int_equal(grant(&b, 1)->share, 700000);
+    assert_int_equal(grant(&b, 1)->held, 700000);
+    assert_int_equal(grant(&b, 1)->cpu, 2000 * 700);
+    totals(&b, 700000, 0, 0, 300000);
+    start(&b, &job, 1, -1, 1000);
+    cut(&b, 1500);
+    st_meter_began(b.m, 1, 1400, 1600);
+    stop(&b, 1, 2000, ST_UNSET);
+    assert_int_equal(grant(&b, 1)->from_ms, 1500);
+    totals(&b, 700000 + 1000000, 0, 0, 300000);
+    start(&b, &job, 1, -1, 2000);
+    st_meter_began(b.m, 1, 900, 2100);
+    stop(&b, 1, 2200, 2050);
+    assert_int_equal(grant(&b, 1)->from_ms, 2000);
+    assert_int_equal(grant(&b, 1)->share, 50000);
+    end(&b);
+}
+
+/* A node cannot make a job cheap by its word, nor can an image that takes for ever. */
+static void test_real_start_bound(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 1);
+    st_job job = whole(1, 1);
+    start(&b, &job, 1, -1, 0);
+    st_meter_began(b.m, 1, HOUR, HOUR);
+    stop(&b, 1, HOUR, ST_UNSET);
+    assert_int_equal(grant(&b, 1)->from_ms, ST_METER_READY_MS);
+    assert_int_equal(grant(&b, 1)->share, 1000 * (HOUR - ST_METER_READY_MS));
+    totals(&b, 1000 * (HOUR - ST_METER_READY_MS), 0, 0, 1000 * ST_METER_READY_MS);
+    end(&b);
+}
+
+/* Two shares of 500 and one of 500 more: a third each. The third runs since 600: 200,000 of what it was dealt before is
+ * overhead, and the others keep theirs. */
+static void test_real_start_crowded(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 1);
+    for (uint64_t i = 1; i <= 3; i++) {
+        st_job job = shared(i, ST_LEVEL_TIME, 500);
+        start(&b, &job, 1, -1, 0);
+    }
+    st_meter_began(b.m, 3, 600, 900);
+    stop(&b, 3, 900, ST_UNSET);
+    assert_int_equal(grant(&b, 3)->share, 100000);
+    assert_int_equal(grant(&b, 3)->held, 500 * 300);
+    stop(&b, 1, 900, ST_UNSET);
+    assert_int_equal(grant(&b, 1)->share, 300000);
+    stop(&b, 2, 900, ST_UNSET);
+    totals(&b, 700000, 0, 0, 200000);
+    end(&b);
+}
+
 /* Beside others on a crowded GPU. There are three shares of 500 all the time: 1, 2 and 3, from 600 on
  * 4 instead of 3. Job 2 really ended at 450 and is taken off at 1000: it has 450/3 = 150,000 of the
  * 333,333 it was dealt, and 183,333 are overhead. The others keep what they had: the GPU was not theirs. */
@@ -463,6 +532,9 @@ int main(void)
         cmocka_unit_test(test_lost_crowded),
         cmocka_unit_test(test_lost_across_pauses),
         cmocka_unit_test(test_saved_since),
+        cmocka_unit_test(test_real_start),
+        cmocka_unit_test(test_real_start_bound),
+        cmocka_unit_test(test_real_start_crowded),
         cmocka_unit_test(test_real_end),
         cmocka_unit_test(test_real_end_crowded),
         cmocka_unit_test(test_real_end_before_crowd),
