@@ -78,8 +78,18 @@ said n1 "event=stop .*$borrower"
 submit --name steady --tasks 2 --gpus 8 --sim-run 5s -- true
 becomes "$job" running
 crash_agent n1
+# A second one on the folder is refused. A child that an agent left behind when it was killed, with all it had open, keeps
+# nobody from starting again: a lock of that kind is taken here by somebody else.
+if "$STINT_AGENT" --server "$server" --data "$tmp/n2" --name n2 --sim h100x8 --exec sim >"$tmp/second.log" 2>&1; then
+    fail "two agents have one folder"
+fi
+grep -q 'another agent has it' "$tmp/second.log" || fail "a second agent: $(tail -n 2 "$tmp/second.log")"
+flock -F "$tmp/n1/lock" sleep 600 &
+orphan=$!
+wait_for sh -c "! flock -n '$tmp/n1/lock' true"
 start_agent n1 --exec sim
 said n1 'event=found'
+kill "$orphan"
 becomes "$job" done
 [ "$(grep -c "event=started .*$job" "$tmp/n1.log")" -eq 1 ] || fail "it was started twice"
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -160,9 +159,11 @@ static int add_hosts(st_process *p, bool real, st_err *err)
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-/* Two agents on one folder would each start what the other has. */
+/* Two agents on one folder would each start what the other has. The lock is the process's own and not of those it
+ * forks: one that was killed while a child of it had not yet become what it should keeps nobody from starting again. */
 static int lock_data(const char *dir, int *ret, st_err *err)
 {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     char path[PATH_MAX];
     int fd;
 
@@ -171,7 +172,7 @@ static int lock_data(const char *dir, int *ret, st_err *err)
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return st_fail(err, ST_EIO, "%s: %s", path, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (fcntl(fd, F_SETLK, &lock) != 0) {
         close(fd);
         return st_fail(err, ST_ESTATE, "%s: another agent has it", dir);
     }
