@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from attack import NOISE_S, check
+from attack import NOISE_S, Bystander, check
 from harness import Client, Stintd, Stream, sanitized, token
 
 TENANTS = [f"t{i}" for i in range(8)]
@@ -118,7 +118,8 @@ def p99(times):
 
 
 def play(program, seconds):
-    """The honest p99 before and during the attack, as (quiet, worst)."""
+    """The honest p99 before and during the attack, and whether a bystander was slowed as well, as (quiet, worst, busy)."""
+    bystander, started = Bystander(), time.monotonic()
     stintd = Stintd(program, config="rate: 1000000\nquota: {pending: 5000, array_pieces: 5000, accounts: 200}\n")
     try:
         own, secrets = stintd.owner, {}
@@ -135,6 +136,7 @@ def play(program, seconds):
         time.sleep(5)
         quiet = p99([s for h in honest for s in h.times])
         first = [len(h.times) for h in honest]
+        attacked = time.monotonic()
         manager = multiprocessing.Manager()
         tables = [manager.dict() for _ in HOSTILE]
         hostile = [multiprocessing.Process(target=attack, args=(stintd.port, secrets[t], 100 * i, seconds, tables[i]))
@@ -158,24 +160,28 @@ def play(program, seconds):
             for key, n in table.items():
                 seen[key] = seen.get(key, 0) + n
         print("hostile:", ", ".join(f"{what} {status}: {n}" for (what, status), n in sorted(seen.items())))
+        bystander.stop()
+        machine, before = bystander.p99(attacked), bystander.p99(started, attacked)
+        print(f"a bystander's page: p99 {1e3 * machine:.1f} ms, before {1e3 * before:.1f} ms")
         rss = stintd.rss_kib()[1] // 1024
         print(f"quiet p99 {1e3 * quiet:.1f} ms, worst {1e3 * worst:.1f} ms; stintd at most {rss} MiB")
         check(stintd.alive(), "stintd has ended")
         check(sanitized(program) or rss < 1024, "stintd took %d MiB", rss)
-        return quiet, worst
+        return quiet, worst, machine > max(10 * before, NOISE_S)
     finally:
+        bystander.stop()
         stintd.stop()
 
 
 def main():
-    """Others work on this machine too, and a disk that is busy for them looks like an attack: it is tried three times."""
+    """Once; and again, twice at most, if a bystander on the same disk and processors was slowed tenfold as well."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10
     program = os.environ["STINTD"]
-    for _ in range(3):
-        quiet, worst = play(program, seconds)
+    for last in (False, False, True):
+        quiet, worst, busy = play(program, seconds)
         if sanitized(program) or worst < 10 * max(quiet, NOISE_S):
             return
-    check(False, "the honest p99 went from %.0f to %.0f ms", 1e3 * quiet, 1e3 * worst)
+        check(busy and not last, "the honest p99 went from %.0f to %.0f ms", 1e3 * quiet, 1e3 * worst)
 
 
 if __name__ == "__main__":
