@@ -10,6 +10,7 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
 {
     st_rng rng;
     st_rng_seed(&rng, seed ^ 0x68617264u);
+    gen->bars = seed % 16 == 9;
     if (seed <= PLAIN_SEEDS || gen->stream)
         return;
     gen->tight = st_rng_chance(&rng, 1, 4);

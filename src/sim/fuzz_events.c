@@ -364,6 +364,10 @@ static void one_event(st_fuzz_gen *gen, bool together)
         odd_event(gen, together);
         return;
     }
+    if (gen->bars && st_rng_chance(rng, 1, 12)) {
+        bar_job(gen, together);
+        return;
+    }
     size_t live = st_core_njobs(st_fuzz_run_core(gen->run));
     uint64_t roll = st_rng_below(rng, 100);
     if (gen->storm && st_rng_chance(rng, 1, 4))
@@ -407,7 +411,7 @@ static void one_event(st_fuzz_gen *gen, bool together)
     } else if (st_rng_chance(rng, 1, 2)) {
         remove_account(gen, together);
     } else {
-        bar_job(gen, together);
+        st_fuzz_record(gen, ST_EV_TIMER, together);
     }
 }
 
