@@ -326,6 +326,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->park = st_park_new();
     api->agent_park = st_park_new();
     api->challenges = st_challenges_new();
+    api->points = st_points_new();
     api->usages = st_usages_new(ST_USAGES_ROWS);
     api->options.http.routes = st_api_routes();
     api->options.http.ctx = api;
@@ -367,6 +368,7 @@ void st_api_free(st_api *api)
     st_park_free(api->agent_park);
     st_hub_free(api->hub);
     st_challenges_free(api->challenges);
+    st_points_free(api->points);
     st_usages_free(api->usages);
     st_rules_free(api->rules);
     for (size_t i = 0; i < api->readers.n; i++)

@@ -38,6 +38,10 @@ typedef struct st_api_options {
     st_http_options http; /* limits; routes, ctx and authenticate are the API's */
 } st_api_options;
 
+struct st_log_head;
+/* How far the log of checkpoints has come, signed; for those who hand it to witnesses. From any thread. */
+int st_api_log_head(st_api *api, struct st_log_head *ret, st_err *err);
+
 int st_api_new(const st_api_options *options, st_api **ret, st_err *err);
 void st_api_free(st_api *api);
 

@@ -20,6 +20,16 @@ static const st_query_row audit_query[] = {
     {.name = "cursor", .type = ST_QUERY_TEXT, .about = "`next` of the previous page"},
     {0},
 };
+static const st_query_row points_query[] = {
+    {.name = "after", .type = ST_QUERY_INT, .about = "how many to skip: what you have of the log"},
+    {.name = "limit", .type = ST_QUERY_INT, .about = "number of them, up to 1000 (default: 100)"},
+    {0},
+};
+static const st_query_row proof_query[] = {
+    {.name = "from", .type = ST_QUERY_INT, .about = "size of the log that you kept"},
+    {.name = "to", .type = ST_QUERY_INT, .about = "a later size (default: the log's as of now)"},
+    {0},
+};
 static const st_query_row jobs_query[] = {
     {.name = "account", .type = ST_QUERY_TEXT, .about = "jobs of this account and those below it"},
     {.name = "user", .type = ST_QUERY_TEXT, .about = "jobs of this user"},
@@ -311,6 +321,12 @@ static const st_route routes[] = {
           201),
     ASK("/v1/billing", ST_MAY_SEE, st_api_billing, "getBilling",
         "Show the key that signs bills, the currency and the billing time zone", NULL, "Billing"),
+    ASK("/v1/billing/checkpoints", ST_MAY_SEE, st_api_checkpoints, "listCheckpoints",
+        "List signed checkpoints over all books, oldest first, with the signed head of their log",
+        points_query, "CheckpointList"),
+    ASK("/v1/billing/checkpoints/proof", ST_MAY_SEE, st_api_checkpoint_proof, "getCheckpointProof",
+        "Prove that the log of checkpoints goes on from an earlier size", proof_query,
+        "CheckpointProof"),
     ASK("/v1/bills", ST_MAY_SEE, st_api_bills_list, "listBills", "List closed months", NULL,
         "MonthList"),
     ASK("/v1/bills/{period}", ST_MAY_SEE, st_api_bill_get, "getBill",

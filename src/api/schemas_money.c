@@ -147,6 +147,29 @@ const st_schema st_schemas_money[] = {
                 "\"key\": {\"type\": \"string\"}, \"currency\": {\"type\": \"string\"}, "
                 "\"zone\": {\"type\": \"string\"}}, \"required\": [\"cluster\", \"key\", "
                 "\"currency\", \"zone\"], \"additionalProperties\": false}"},
+    {"LogHead",
+     "{\"type\": \"object\", \"description\": \"how far the log of checkpoints has come, signed; "
+     "keep it\", \"properties\": {\"log\": {\"type\": \"integer\"}, \"cluster\": {\"type\": "
+     "\"string\"}, \"at\": {\"type\": \"integer\"}, \"size\": {\"type\": \"integer\"}, \"root\": "
+     "{\"type\": \"string\"}, \"key\": {\"type\": \"string\"}, \"signature\": {\"type\": "
+     "\"string\"}}, \"required\": [\"log\", \"cluster\", \"at\", \"size\", \"root\", \"key\", "
+     "\"signature\"], \"additionalProperties\": false}"},
+    {"CheckpointList",
+     "{\"type\": \"object\", \"properties\": {\"head\": {\"$ref\": "
+     "\"#/components/schemas/LogHead\"}, \"checkpoints\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"object\", \"properties\": {\"checkpoint\": {\"type\": \"integer\"}, "
+     "\"cluster\": {\"type\": \"string\"}, \"at\": {\"type\": \"integer\"}, \"depth\": "
+     "{\"type\": \"integer\"}, \"root\": {\"type\": \"string\"}, \"key\": {\"type\": "
+     "\"string\"}, \"signature\": {\"type\": \"string\"}}, \"required\": [\"checkpoint\", "
+     "\"cluster\", \"at\", \"depth\", \"root\", \"key\", \"signature\"], "
+     "\"additionalProperties\": false}}}, \"required\": [\"head\", \"checkpoints\"], "
+     "\"additionalProperties\": false}"},
+    {"CheckpointProof",
+     "{\"type\": \"object\", \"properties\": {\"from\": {\"type\": \"integer\"}, \"to\": "
+     "{\"type\": \"integer\"}, \"from_root\": {\"type\": \"string\"}, \"root\": {\"type\": "
+     "\"string\"}, \"proof\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}}, "
+     "\"required\": [\"from\", \"to\", \"from_root\", \"root\", \"proof\"], "
+     "\"additionalProperties\": false}"},
     {"MonthList", "{\"type\": \"object\", \"properties\": {\"months\": {\"type\": \"array\", "
                   "\"items\": {\"type\": \"object\", \"properties\": {\"period\": {\"type\": "
                   "\"string\"}, \"from\": {\"type\": \"string\"}, \"to\": {\"type\": "

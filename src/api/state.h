@@ -17,6 +17,7 @@
 typedef struct st_challenges st_challenges;
 typedef struct st_hub st_hub;
 typedef struct st_park st_park;
+typedef struct st_points st_points;
 typedef struct st_usages st_usages;
 typedef struct st_work st_work;
 
@@ -40,6 +41,7 @@ struct st_api {
     st_work *lab;                  /* those that are tried out first: dry runs, what-if */
     st_usages *usages;             /* books that are added up (api/usages.h) */
     st_challenges *challenges;
+    st_points *points;          /* the log of checkpoints */
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */
 };
@@ -182,6 +184,10 @@ bool st_api_need_native(const st_api *api, st_call *call);
 /* What an agent goes by: epoch, revision, clock, lease. */
 void st_api_agent_terms(const st_agent_answer *terms, st_strbuf *out);
 
+/* checkpoints.c */
+st_points *st_points_new(void);
+void st_points_free(st_points *p);
+
 /* events.c */
 st_hub *st_hub_new(st_api *api);
 void st_hub_free(st_hub *hub);
@@ -191,6 +197,7 @@ size_t st_hub_streams(st_hub *hub);
 void st_hub_check(st_hub *hub, int64_t now);
 
 /* Handlers, by noun. */
+st_handler st_api_checkpoints, st_api_checkpoint_proof;
 st_handler st_api_healthz, st_api_readyz, st_api_openapi_doc, st_api_metrics;
 st_handler st_api_whoami, st_api_roles;
 st_handler st_api_jobs_submit, st_api_jobs_batch, st_api_jobs_list, st_api_job_get;

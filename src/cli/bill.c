@@ -19,12 +19,14 @@
 
 typedef struct bill_flags {
     st_cli_format format;
-    const char *key;
+    const char *key, *against;
 } bill_flags;
 
 static const st_cli_row verify_options[] = {
     {"key", 'k', ST_CLI_STRING, offsetof(bill_flags, key), "HEX|FILE",
      "key that you trust: 64 hex digits, or a file with them", 0, 0},
+    {"against", 'A', ST_CLI_STRING, offsetof(bill_flags, against), "OLD",
+     "an older bill that you kept: FILE must go on from it", 0, 0},
     {"output", 'o', ST_CLI_OUTPUT, offsetof(bill_flags, format), "table|json",
      "output format (default: table)", 0, 0},
     {0},
@@ -53,7 +55,7 @@ static bool read_hex(const char *text, size_t len, unsigned char ret[KEY_BYTES])
     return true;
 }
 
-static int read_key(const char *given, unsigned char ret[KEY_BYTES], st_err *err)
+int st_cli_public_key(const char *given, unsigned char ret[KEY_BYTES], st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
     char q[ST_QUOTE_MAX];
@@ -111,7 +113,7 @@ static void print_good(FILE *out, const st_verdict *v, const char *key, bool tru
 
 int st_cli_bill_verify(st_cli *cli, int argc, char **argv, st_err *err)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0}, old = {0};
     char key[2 * KEY_BYTES + 1];
     unsigned char trusted[KEY_BYTES];
     bill_flags f = {0};
@@ -119,12 +121,18 @@ int st_cli_bill_verify(st_cli *cli, int argc, char **argv, st_err *err)
     int r = st_cli_read(argc, argv, verify_options, &f, 1, 1, NULL, err);
 
     if (r == 0 && f.key)
-        r = read_key(f.key, trusted, err);
+        r = st_cli_public_key(f.key, trusted, err);
     if (r == 0)
         r = st_file_read(argv[1], BILL_MAX, &text, err);
+    if (r == 0 && f.against)
+        r = st_file_read(f.against, BILL_MAX, &old, err);
     if (r < 0)
         return r;
-    st_billfile_verify(st_strbuf_str(&text), text.n, f.key ? trusted : NULL, &v);
+    if (f.against)
+        st_billfile_against(st_strbuf_str(&text), text.n, st_strbuf_str(&old), old.n,
+                            f.key ? trusted : NULL, &v);
+    else
+        st_billfile_verify(st_strbuf_str(&text), text.n, f.key ? trusted : NULL, &v);
     key_text(v.key, key);
     if (f.format == ST_CLI_JSON)
         print_json(cli->out, &v, key, f.key != NULL);
@@ -139,6 +147,15 @@ const st_cli_verb st_cli_bill_verbs[] = {
     {"list", "List closed months", "", .fn = st_cli_bill_list, .example = "  stint bill list\n"},
     {"key", "Print the public key that signs bills", "", .fn = st_cli_bill_key,
      .example = "  stint bill key >cluster.pub\n"},
+    {"checkpoints",
+     "Show how far the log of signed checkpoints has come, and check that it goes on",
+     "[OPTION...]",
+     "stintd signs a checkpoint over all books every minute in which something was posted. Keep\n"
+     "the head with --save: with --against it proves later that the log still has all you were\n"
+     "shown. Exit status 9: it does not.\n",
+     .fn = st_cli_bill_log, .options = st_cli_bill_log_options,
+     .example = "  stint bill checkpoints --key cluster.pub --save monday.head\n"
+                "  stint bill checkpoints --key cluster.pub --against monday.head\n"},
     {"fleet", "Show where the GPUs were in a month: granted, idle, unhealthy, overhead",
      "[OPTION...] [MONTH]",
      "For owners. A row per GPU type and interval; intervals end at midnight UTC and when prices\n"
@@ -152,12 +169,16 @@ const st_cli_verb st_cli_bill_verbs[] = {
      "posting. invoiced and receivable: what invoices moved; tax and rounding are theirs.\n",
      .fn = st_cli_bill_trial, .options = st_cli_trial_options,
      .example = "  stint bill trial-balance 2026-10 -o csv\n"},
-    {"verify", "Check a downloaded bill, offline", "[--key HEX|FILE] FILE",
+    {"verify", "Check a downloaded bill, offline", "[--key HEX|FILE] [--against OLD] FILE",
      "Checks every byte: checksums and signatures, that no entry is missing, that amounts\n"
      "follow from usage, prices and terms, and that lines and total are their sums. Without\n"
      "--key, stint shows which key signed the bill. Exit status 9: the bill is wrong; the\n"
-     "message names the line, the account and the entry.\n",
+     "message names the line, the account and the entry. With --against, the books of OLD must\n"
+     "be how those of FILE begin: so nothing that you were shown was changed or taken back "
+     "since.\n",
      .fn = st_cli_bill_verify, .options = verify_options,
-     .example = "  stint bill verify --key cluster.pub vision-2026-10.bill\n"},
+     .example = "  stint bill verify --key cluster.pub vision-2026-10.bill\n"
+                "  stint bill verify --key cluster.pub --against vision-2026-10.bill "
+                "vision-2026-11.bill\n"},
     {0},
 };

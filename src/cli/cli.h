@@ -66,6 +66,7 @@ st_cli_fn st_cli_array, st_cli_admin_join;
 st_cli_fn st_cli_cancel, st_cli_priority, st_cli_limit, st_cli_top;
 st_cli_fn st_cli_quota, st_cli_metered, st_cli_budget;
 st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_fleet, st_cli_bill_key, st_cli_bill_verify;
+st_cli_fn st_cli_bill_log;
 st_cli_fn st_cli_admin_plan, st_cli_admin_credit, st_cli_admin_reconcile;
 st_cli_fn st_cli_admin_issuer, st_cli_admin_billing, st_cli_bill_trial;
 st_cli_fn st_cli_account_limit;
@@ -142,8 +143,8 @@ extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_
     st_cli_audit_options[];
 extern const st_cli_row st_cli_join_options[], st_cli_bill_options[], st_cli_usage_options[],
     st_cli_budget_options[], st_cli_reconcile_options[], st_cli_bill_fleet_options[],
-    st_cli_plan_options[], st_cli_credit_options[], st_cli_issuer_options[],
-    st_cli_billing_options[], st_cli_trial_options[];
+    st_cli_bill_log_options[], st_cli_plan_options[], st_cli_credit_options[],
+    st_cli_issuer_options[], st_cli_billing_options[], st_cli_trial_options[];
 
 /* st_cli_options over such a table; `into` is the verb's struct. */
 int st_cli_read(int argc, char **argv, const st_cli_row *rows, void *into, int min, int max,
@@ -157,5 +158,8 @@ void st_cli_man(FILE *out, const st_cli_verb *verbs);
 
 /* Completion for a shell, from a table of verbs; fails for a shell nobody knows. */
 int st_cli_complete(FILE *out, const char *shell, const st_cli_verb *verbs, st_err *err);
+
+/* A public key: 64 hex digits, or a file with them. */
+int st_cli_public_key(const char *given, unsigned char ret[32], st_err *err);
 
 #endif

@@ -128,6 +128,8 @@ ST_DEFINE_FREEP(st_bill_ask, st_bill_ask_free)
 
 /* The cluster's public key, with which files are verified; and how the money is called. From any thread. */
 const unsigned char *st_control_key(const st_control *ctl);
+/* Whose the log of checkpoints is, and the signature of its head. */
+void st_control_sign_log(const st_control *ctl, st_log_head *head);
 const char *st_control_cluster(const st_control *ctl);
 const char *st_control_currency(const st_control *ctl);
 const char *st_control_zone(const st_control *ctl);

@@ -398,6 +398,12 @@ const unsigned char *st_control_key(const st_control *ctl)
     return ctl->billing->keys.key + 32; /* libsodium: the seed, then the public key */
 }
 
+void st_control_sign_log(const st_control *ctl, st_log_head *head)
+{
+    snprintf(head->cluster, sizeof head->cluster, "%s", ctl->billing->cluster);
+    st_log_head_sign(head, ctl->billing->keys.key);
+}
+
 const char *st_control_cluster(const st_control *ctl)
 {
     return ctl->billing->cluster;

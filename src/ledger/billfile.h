@@ -81,4 +81,9 @@ typedef struct st_verdict {
  * file is a verdict, not an error. */
 void st_billfile_verify(const char *data, size_t len, const unsigned char key[32], st_verdict *ret);
 
+/* Two files, the older one kept from before: both are verified, and what the older one saw of each book must be how the newer one's
+ * begins. Good: it is, in all books that both have, the account's own among them. */
+void st_billfile_against(const char *data, size_t len, const char *old, size_t old_len,
+                         const unsigned char key[32], st_verdict *ret);
+
 #endif

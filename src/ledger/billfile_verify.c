@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "ledger/billcheck.h"
 #include "ledger/billfile_format.h"
+#include "ledger/billfile_kept.h"
 #include "ledger/export.h"
 #include "ledger/strict.h"
 
@@ -36,6 +37,7 @@ typedef struct verifier {
     st_head book;
     int64_t from, to, index, book_line;
     st_hashes path, proof, leaves;
+    st_billkept_list *kept; /* NULL: nothing is kept */
 } verifier;
 
 /* ---- lines ------------------------------------------------------------------------------------ */
@@ -331,6 +333,17 @@ static int prove_range(verifier *r)
     return 0;
 }
 
+static void keep_range(const verifier *r)
+{
+    st_billkept k = {.head = r->book, .from = r->from, .to = r->to};
+
+    for (size_t i = 0; i < r->leaves.n; i++)
+        st_vec_push(&k.leaves, r->leaves.v[i]);
+    for (size_t i = 0; i < r->proof.n; i++)
+        st_vec_push(&k.proof, r->proof.v[i]);
+    st_vec_push(&r->kept->list, k);
+}
+
 static st_billrange range_of(const verifier *r)
 {
     return (st_billrange){
@@ -371,6 +384,8 @@ static int read_books(verifier *r, bool learn)
         if (prove_range(r) < 0)
             return -ST_ECORRUPT;
         r->v->line = line;
+        if (r->kept)
+            keep_range(r);
     }
     return 0;
 }
@@ -539,18 +554,35 @@ static int verify(verifier *r, const unsigned char key[32])
     return read_end(r);
 }
 
-void st_billfile_verify(const char *data, size_t len, const unsigned char key[32], st_verdict *ret)
+void st_billfile_read(const char *data, size_t len, const unsigned char key[32], st_verdict *ret,
+                      st_billkept_list *kept)
 {
     const char *from = data ? data : "";
-    verifier r = {.data = from, .at = from, .end = from + (data ? len : 0), .v = ret};
+    verifier r = {.data = from, .at = from, .end = from + (data ? len : 0), .v = ret, .kept = kept};
 
     *ret = (st_verdict){0};
     r.arena = st_arena_new();
     if (verify(&r, key) == 0)
         well_done(&r, key != NULL);
+    if (kept)
+        kept->checkpoint = r.checkpoint;
     st_billcheck_free(r.check);
     st_arena_free(r.arena);
     st_vec_free(&r.path);
     st_vec_free(&r.proof);
     st_vec_free(&r.leaves);
+}
+
+void st_billkept_done(st_billkept_list *kept)
+{
+    for (size_t i = 0; i < kept->list.n; i++) {
+        st_vec_free(&kept->list.v[i].leaves);
+        st_vec_free(&kept->list.v[i].proof);
+    }
+    st_vec_free(&kept->list);
+}
+
+void st_billfile_verify(const char *data, size_t len, const unsigned char key[32], st_verdict *ret)
+{
+    st_billfile_read(data, len, key, ret, NULL);
 }

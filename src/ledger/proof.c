@@ -180,3 +180,46 @@ int st_proof_root(int64_t size, int64_t from, int64_t to, const st_hash *leaves,
     *ret = root;
     return 0;
 }
+
+bool st_proof_peaks(int64_t from, const st_hash *more, size_t nmore, st_peaks *ret)
+{
+    st_peaks p = {.size = from};
+    size_t used = 0;
+
+    for (int k = 62; k >= 0; k--) { /* the largest is the leftmost */
+        if (!((from >> k) & 1))
+            continue;
+        if (used == nmore)
+            return false;
+        p.peak[k] = more[used++];
+    }
+    *ret = p;
+    return true;
+}
+
+int st_proof_goes_on(int64_t from, const st_hash *from_root, int64_t size, const st_hash *root,
+                     const st_hash *more, size_t nmore, st_err *err)
+{
+    st_hash before, after;
+    st_peaks p = {0};
+    int r = 0;
+
+    if (from == size) /* one hash would be all of it */
+        return memcmp(from_root, root, sizeof *root) == 0 && nmore == 0
+                   ? 0
+                   : st_fail(err, ST_ECORRUPT, "two of the same size that differ");
+    if (!range_fits(size, from, from) || (from > 0 && !st_proof_peaks(from, more, nmore, &p)))
+        return st_fail(err, ST_ECORRUPT, "the proof has too few hashes");
+    if (from == 0) /* everything goes on from nothing */
+        return nmore == 0 ? 0
+                          : st_fail(err, ST_ECORRUPT, "the proof has more hashes than it needs");
+    r = st_proof_root(size, from, from, NULL, more, nmore, &after, err);
+    if (r < 0)
+        return r;
+    st_peaks_root(&p, &before);
+    if (memcmp(&before, from_root, sizeof before) != 0)
+        return st_fail(err, ST_ECORRUPT, "what it goes on from is not what was kept");
+    if (memcmp(&after, root, sizeof after) != 0)
+        return st_fail(err, ST_ECORRUPT, "the proof does not lead to the new root");
+    return 0;
+}

@@ -52,6 +52,14 @@ int st_proof_make(const st_hash *leaves, int64_t size, int64_t from, int64_t to,
 int st_proof_root(int64_t size, int64_t from, int64_t to, const st_hash *leaves,
                   const st_hash *more, size_t nmore, st_hash *ret, st_err *err);
 
+/* The tree of the first `from` leaves, out of a proof about leaves that begin there: its first hashes are just those.
+ * False: there are too few. */
+bool st_proof_peaks(int64_t from, const st_hash *more, size_t nmore, st_peaks *ret);
+/* That a tree of `size` leaves goes on from one of `from`: `more` is what st_proof_make gives for from and to both `from`.
+ * ST_ECORRUPT: it does not. */
+int st_proof_goes_on(int64_t from, const st_hash *from_root, int64_t size, const st_hash *root,
+                     const st_hash *more, size_t nmore, st_err *err);
+
 /* ---- all books together --------------------------------------------------------------------- */
 
 /* How far one book has come. */
@@ -88,5 +96,21 @@ bool st_checkpoint_holds(const st_checkpoint *c); /* its signature fits its key 
 /* One line of JSON, all of it. Reading is strict. */
 void st_checkpoint_write(const st_checkpoint *c, st_strbuf *out);
 int st_checkpoint_read(const char *text, size_t len, st_checkpoint *ret, st_err *err);
+
+/* ---- all checkpoints together ------------------------------------------------------------------ */
+
+/* How far the log of checkpoints has come: a tree as of a book, whose entries are checkpoints as they are written, in
+ * the order they were made. Signed like one; no other thing that the key signs begins with {"log":1. */
+typedef struct st_log_head {
+    char cluster[64];
+    int64_t at_ms, size;
+    st_hash root;
+    unsigned char key[32], signature[64];
+} st_log_head;
+
+void st_log_head_sign(st_log_head *h, const unsigned char key[64]);
+bool st_log_head_holds(const st_log_head *h);
+void st_log_head_write(const st_log_head *h, st_strbuf *out);
+int st_log_head_read(const char *text, size_t len, st_log_head *ret, st_err *err);
 
 #endif

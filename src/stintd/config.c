@@ -65,6 +65,8 @@
       "cluster name on signed bills")                                                             \
     X("billing_key", ST_F_TEXT, billing_key, "none", 0, 0,                                        \
       "file of the key that signs bills (default: billing.key beside the store)")                 \
+    X("witness", ST_F_TEXT, witness, "none", 0, 0,                                                \
+      "http or https address that the signed head of the log of checkpoints is posted to")        \
     X("backup_dir", ST_F_TEXT, backup_dir, "none", 0, 0,                                          \
       "directory for stint admin backup (default: backups beside the store)")                     \
     X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                        \

@@ -17,6 +17,7 @@
 #include "base/utf8.h"
 #include "engine/native.h"
 #include "stintd/clock.h"
+#include "stintd/witness.h"
 
 #define STOP_GRACE_MS 5000
 
@@ -30,6 +31,7 @@ struct st_serve {
     st_strbuf spool;   /* where long answers are kept until they are sent */
     st_control *control;
     st_api *api;
+    st_witness *witness; /* NULL: none */
 };
 
 /* Everything that is decided or counted goes by this. */
@@ -489,6 +491,8 @@ int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
     bool same = st_control_has_policy(serve->control, &c->policy);
     int r = check_secure(serve, c->listen, err);
 
+    if (r == 0 && c->witness)
+        r = st_witness_check(c->witness, err);
     if (r == 0)
         r = st_control_start(serve->control, err);
     if (r == 0 && !same)
@@ -501,6 +505,8 @@ int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
         *ret_port = port;
     if (r == 0 && c->socket)
         r = st_http_listen_unix(server, c->socket, 0600, err);
+    if (r == 0 && c->witness)
+        r = st_witness_new(c->witness, serve->api, log_line, NULL, &serve->witness, err);
     return r;
 }
 
@@ -513,8 +519,15 @@ void st_serve_reload(st_serve *serve)
         fprintf(stderr, "event=reload_failed reason=\"%s\"\n", err.msg);
 }
 
+static void end_witness(st_serve *serve)
+{
+    st_witness_free(serve->witness);
+    serve->witness = NULL;
+}
+
 void st_serve_stop(st_serve *serve)
 {
+    end_witness(serve);
     st_api_quiet(serve->api);
     st_http_server_stop(st_api_server(serve->api), STOP_GRACE_MS);
     st_http_server_stop(st_api_agent_server(serve->api), STOP_GRACE_MS);
@@ -526,6 +539,7 @@ void st_serve_free(st_serve *serve)
     if (!serve)
         return;
     st_api *api = serve->api;
+    end_witness(serve);
     if (api) { /* nobody may ask for it any more when it goes */
         st_api_quiet(api);
         st_http_server_stop(st_api_server(api), 0);

@@ -514,6 +514,8 @@ ROWS += [
     ("GET", "/v1/prices", None, READ),
     ("POST", "/v1/prices", "new_prices", FLEET_MAKE),
     ("GET", "/v1/billing", None, READ),
+    ("GET", "/v1/billing/checkpoints", None, READ),
+    ("GET", "/v1/billing/checkpoints/proof", None, READ),
     ("GET", "/v1/bills", None, READ),
     ("GET", "/v1/bills/{period}", "bill", SEE),
     ("GET", "/v1/bills/{period}/entries", "bill", SEE),

@@ -2,14 +2,18 @@
 """What owners and finance do with money, over HTTP: nothing is done twice, and what is given can be taken back."""
 
 import datetime
+import http.server
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from harness import Client, Stintd, Stream, check, fleet, main, sanitized, token  # noqa: E402
+from harness import Client, Failure, Stintd, Stream, check, fleet, main, sanitized, token  # noqa: E402
 
 
 def keyed(client, path, body, key):
@@ -311,6 +315,107 @@ def at_a_cap(stintd):
     other.close()
 
 
+class Witness(http.server.BaseHTTPRequestHandler):
+    """Takes what is posted. Some paths send the poster elsewhere, where nobody may be sent."""
+
+    heads, elsewhere = [], []
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        (Witness.elsewhere if self.path == "/elsewhere" else Witness.heads).append((self.path, body))
+        if self.path == "/moved":
+            self.send_response(307)
+            self.send_header("Location", "/elsewhere")
+        else:
+            self.send_response(200)
+        self.end_headers()
+
+    do_GET = do_POST
+
+    def log_message(self, *args):
+        pass
+
+
+def points(client, query=""):
+    answer = client.get("/v1/billing/checkpoints" + query)
+    check(answer.status == 200, "checkpoints: %s", answer.text)
+    return answer.json
+
+
+def the_log_of_checkpoints(program):
+    """Everybody may read it, it only grows, what was kept is proved to be a part of it; a witness is told of it."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Witness)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    for bad in ("file:///etc/passwd", "gopher://127.0.0.1/", "http:///x", "http://a:b@127.0.0.1/"):
+        try:
+            started = Stintd(program, config=f'witness: "{bad}"\n')
+        except Failure as why:
+            check("witness:" in str(why), "why it does not start: %s", why)
+            continue
+        started.stop()
+        check(False, "a witness at %s", bad)
+    stintd = Stintd(program, config=f"rate: 1000000\nwitness: {url}/moved\n")
+    try:
+        owner = stintd.owner
+        fleet(owner)
+        owner.make("/v1/accounts", {"name": "team"})
+        owner.make("/v1/accounts", {"name": "other"})
+        member = stintd.client(token(owner, "other", "olga", "member")["token"])
+        first = None
+        for i in range(5):
+            owner.make("/v1/accounts/team/credits", {"amount": "1", "reason": f"number {i}", "confirm": True})
+            owner.get("/v1/bills/open?account=team&format=file")  # signs what is there
+            first = first or points(owner)["head"]
+        all_of_them = points(member)
+        head = all_of_them["head"]
+        check(head["size"] == len(all_of_them["checkpoints"]) >= 5 > first["size"], "they are all there: %s", head)
+        check(points(member, "?after=2&limit=2")["checkpoints"] == all_of_them["checkpoints"][2:4], "a page of them")
+        check("team" not in str(all_of_them) and "number" not in str(all_of_them), "whose books they are over: %s", all_of_them)
+        proof = member.get(f"/v1/billing/checkpoints/proof?from={first['size']}&to={head['size']}").json
+        check((proof["from_root"], proof["root"]) == (first["root"], head["root"]), "the roots: %s", proof)
+        for bad in ("from=-1", f"to={head['size'] + 1}", "from=3&to=2", "from=x", "from=99999999999999999999"):
+            answer = member.get(f"/v1/billing/checkpoints/proof?{bad}")
+            check(answer.status in (400, 422), "%s: %d %s", bad, answer.status, answer.text)
+        for bad in ("after=-1", "limit=0", "limit=1001", "limit=x"):
+            check(member.get(f"/v1/billing/checkpoints?{bad}").status in (400, 422), "%s", bad)
+        check(member.call("POST", "/v1/billing/checkpoints", {}).status == 405, "nobody adds one")
+
+        stint = os.path.join(os.path.dirname(program), "stint")
+        env = {**os.environ, "STINT_URL": f"http://127.0.0.1:{stintd.port}", "STINT_TOKEN": stintd.owner_token}
+        key = owner.get("/v1/billing").json["key"]
+        with tempfile.TemporaryDirectory() as place:
+            def bill(*args):
+                return subprocess.run([stint, "bill", *args], env=env, cwd=place, capture_output=True, text=True, timeout=60)
+
+            kept = bill("checkpoints", "--key", key, "--save", "kept.head")
+            check(kept.returncode == 0, "kept: %s", kept.stderr)
+            old = bill("-a", "team", "-o", "file", "--save", "old.bill")
+            check(old.returncode == 0, "the bill: %s", old.stderr)
+            owner.make("/v1/accounts/team/credits", {"amount": "1", "reason": "later", "confirm": True})
+            bill("-a", "team", "-o", "file", "--save", "new.bill")
+            good = bill("checkpoints", "--key", key, "--against", "kept.head")
+            check(good.returncode == 0 and "go on from" in good.stdout, "it goes on: %s %s", good.stdout, good.stderr)
+            good = bill("verify", "--key", key, "--against", "old.bill", "new.bill")
+            check(good.returncode == 0 and "goes on from\n" not in good.stdout and "on from what the older bill saw" in good.stdout, "verify: %s %s", good.stdout, good.stderr)
+            bad = bill("verify", "--key", key, "--against", "new.bill", "old.bill")
+            check(bad.returncode == 9 and "other way round" in bad.stderr, "the wrong way round: %s", bad.stderr)
+            text = open(f"{place}/kept.head").read()
+            open(f"{place}/forged.head", "w").write(text.replace('"size":', '"size":1'))
+            bad = bill("checkpoints", "--key", key, "--against", "forged.head")
+            check(bad.returncode == 9 and "signature" in bad.stderr, "a forged head: %s", bad.stderr)
+            bad = bill("checkpoints", "--key", "0" * 64)
+            check(bad.returncode == 9, "another key: %s", bad.stderr)
+
+        stintd.wait(lambda: len(Witness.heads) > 0, "the witness is told")
+        told = json.loads(Witness.heads[-1][1])
+        check(told["log"] == 1 and told["key"] == key, "what it is told: %s", told)
+        check(not Witness.elsewhere, "nobody is sent elsewhere: %s", Witness.elsewhere)
+    finally:
+        stintd.stop()
+        server.shutdown()
+
+
 def metrics_say_the_same(stintd):
     """What is spent is one figure: on the bill, in the budget, in metrics."""
     owner = stintd.owner
@@ -342,6 +447,7 @@ def run(program):
             month_end(stintd, program)
     finally:
         stintd.stop()
+    the_log_of_checkpoints(program)
 
 
 if __name__ == "__main__":

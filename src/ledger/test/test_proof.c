@@ -327,13 +327,86 @@ static void strict_reading(void **state)
     assert_string_equal(text, "a\"\x1f\\");
 }
 
+/* A tree goes on from every smaller one, and from nothing else. */
+static void goes_on(void **state)
+{
+    enum { MOST = 40 };
+    st_hash leaves[MOST], roots[MOST + 1], other;
+    st_peaks p = {0};
+    st_err err = {0};
+
+    (void)state;
+    for (int i = 0; i < MOST; i++) {
+        st_peaks_root(&p, &roots[i]);
+        st_proof_leaf((const char *)&i, sizeof i, &leaves[i]);
+        st_peaks_add(&p, &leaves[i]);
+    }
+    st_peaks_root(&p, &roots[MOST]);
+    for (int n = 0; n <= MOST; n++)
+        for (int m = 0; m <= n; m++) {
+            st_hashes more = {0};
+
+            if (m > 0 && m < n)
+                assert_ok(st_proof_make(leaves, n, m, m, &more, &err));
+            assert_ok(st_proof_goes_on(m, &roots[m], n, &roots[n], more.v, more.n, &err));
+            for (size_t i = 0; i < more.n; i++) { /* each hash counts */
+                more.v[i].b[7] ^= 1;
+                assert_int_equal(st_proof_goes_on(m, &roots[m], n, &roots[n], more.v, more.n, &err),
+                                 -ST_ECORRUPT);
+                more.v[i].b[7] ^= 1;
+            }
+            if (m > 0) {
+                other = roots[m];
+                other.b[0] ^= 0x80;
+                assert_int_equal(st_proof_goes_on(m, &other, n, &roots[n], more.v, more.n, &err),
+                                 -ST_ECORRUPT);
+                other = roots[n];
+                other.b[31] ^= 1;
+                assert_int_equal(st_proof_goes_on(m, &roots[m], n, &other, more.v, more.n, &err),
+                                 -ST_ECORRUPT);
+            }
+            if (more.n > 0)
+                assert_int_equal(
+                    st_proof_goes_on(m, &roots[m], n, &roots[n], more.v, more.n - 1, &err),
+                    -ST_ECORRUPT);
+            st_vec_free(&more);
+        }
+    assert_int_equal(st_proof_goes_on(5, &roots[5], 4, &roots[4], NULL, 0, &err), -ST_ECORRUPT);
+    assert_int_equal(st_proof_goes_on(-1, &roots[1], 4, &roots[4], NULL, 0, &err), -ST_ECORRUPT);
+}
+
+static void heads_of_the_log(void **state)
+{
+    st_log_head h = {.cluster = "a \"cluster\"", .at_ms = 1790812800000, .size = 41}, again;
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    unsigned char public[32], key[64];
+    st_err err = {0};
+
+    (void)state;
+    crypto_sign_keypair(public, key);
+    st_log_head_sign(&h, key);
+    st_log_head_write(&h, &text);
+    assert_ok(st_log_head_read(text.s, text.n, &again, &err));
+    assert_true(st_log_head_holds(&again));
+    assert_memory_equal(again.key, public, sizeof public);
+    again.size++;
+    assert_false(st_log_head_holds(&again));
+    for (size_t i = 0; i < text.n; i++) { /* no byte of it can be another */
+        text.s[i] ^= 1;
+        assert_false(st_log_head_read(text.s, text.n, &again, &err) == 0 &&
+                     st_log_head_holds(&again));
+        text.s[i] ^= 1;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roots_and_chains), cmocka_unit_test(proofs),
         cmocka_unit_test(only_the_truth),   cmocka_unit_test(same_roots),
         cmocka_unit_test(heads_are_in),     cmocka_unit_test(signed_and_read_back),
-        cmocka_unit_test(strict_reading),
+        cmocka_unit_test(strict_reading),   cmocka_unit_test(goes_on),
+        cmocka_unit_test(heads_of_the_log),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
