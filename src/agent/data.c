@@ -53,8 +53,10 @@ static void end_tasks(st_host *h, const char *tenant, const char *why)
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
         st_task *t = &h->journal.tasks.v[i];
 
-        if (st_task_live(t) && !t->killed && strcmp(t->tenant, tenant) == 0)
+        if (st_task_live(t) && !t->killed && strcmp(t->tenant, tenant) == 0) {
+            t->full = true;
             st_host_kill(h, t, why, st_boot_ms());
+        }
     }
 }
 

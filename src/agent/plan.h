@@ -139,6 +139,7 @@ typedef enum st_agent_step {
     X(clean)    /* and nothing in their memory that was its own */              \
     X(told)     /* stintd has heard all of it */                                \
     X(fault)    /* it ended, or could not be started, for the node's reasons */ \
+    X(full)     /* or for what its account has in /data */                      \
     X(stray)    /* it was found here, and nobody knew of it */
 
 #define ST_TASK_PIDS 32

@@ -108,6 +108,8 @@ static void task_json(const st_host *h, const st_task *t, bool log_down, st_strb
         st_strbuf_add(out, ",\"stopped\":true");
     if (!st_task_live(t) && !first && t->fault)
         st_strbuf_add(out, ",\"fault\":\"node\"");
+    if (!st_task_live(t) && !first && t->full)
+        st_strbuf_add(out, ",\"cause\":\"data-full\"");
     if (t->reason[0] && !first) {
         st_strbuf_add(out, ",\"reason\":");
         st_quote_json(out, t->reason);

@@ -198,6 +198,7 @@ bool st_host_start(st_host *h, const st_order *o)
         return false;
     if (over[0]) { /* also of a disk that is full: it may be for that */
         refuse(h, o, false, over);
+        st_journal_find(&h->journal, &o->key)->full = true;
         return true;
     }
     if (h->full[0] || (h->hangs[0] && o->place.devs))

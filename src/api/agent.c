@@ -157,6 +157,7 @@ static int read_task(const st_api *api, const json_t *map, bool past, st_agent_t
     const char *job = json_string_value(json_object_get(map, "job"));
     const char *state = json_string_value(json_object_get(map, "state"));
     const char *fault = json_string_value(json_object_get(map, "fault"));
+    const char *cause = json_string_value(json_object_get(map, "cause"));
     int word = past ? ST_TASK_EXITED : state ? st_task_state_parse(state) : -1;
     char q[ST_QUOTE_MAX];
 
@@ -175,6 +176,7 @@ static int read_task(const st_api *api, const json_t *map, bool past, st_agent_t
     ret->odd = !st_said_exit(number(map, "exit_code"), number(map, "signal"), &ret->exit_code,
                              &ret->signal);
     ret->node_fault = fault && strcmp(fault, "node") == 0;
+    ret->data_full = cause && strcmp(cause, "data-full") == 0;
     ret->stopped = json_is_true(json_object_get(map, "stopped"));
     /* A name that is none of ours stays job 0, which nobody has: told back as unknown. */
     if (!st_control_id_parse(api->control, job, &ret->job))

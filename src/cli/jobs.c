@@ -412,6 +412,24 @@ static void print_why(st_cli *cli, const json_t *doc)
     print_estimate(cli, doc);
 }
 
+/* Of one that is over nothing is asked any more: how it ended is all there is to say. */
+static int print_end(st_cli *cli, st_client *client, const char *id, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    json_t *doc;
+    int r;
+
+    st_job_path(&path, id, "");
+    r = st_client_get(client, st_strbuf_str(&path), &doc, err);
+    if (r < 0)
+        return r;
+    fprintf(cli->out, "Job %s is over: %s.\n", st_view_text(doc, "id"), st_view_text(doc, "state"));
+    if (st_view_text(doc, "reason")[0])
+        fprintf(cli->out, "    %s\n", st_view_text(doc, "reason"));
+    json_decref(doc);
+    return 0;
+}
+
 int st_cli_why(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
@@ -440,10 +458,12 @@ int st_cli_why(st_cli *cli, int argc, char **argv, st_err *err)
         st_view_raw(cli, &response);
     else if (f.format == ST_CLI_CSV)
         st_view_rows(cli, f.format, st_view_at(doc, "reasons"), columns);
+    else if (strcmp(st_view_text(doc, "state"), "over") == 0)
+        r = print_end(cli, client, argv[1], err);
     else
         print_why(cli, doc);
     json_decref(doc);
-    return 0;
+    return r;
 }
 
 /* ---- changing ------------------------------------------------------------------------------------ */

@@ -132,6 +132,8 @@ static void fill_events(row_list *rows)
     add(rows, "cap", NULL,
         "an account reached its cap; or a cap stops a job, keeps it waiting, or lets it run again",
         NULL);
+    add(rows, "data", NULL,
+        "a job was ended or refused because its account has too much in /data on a node", NULL);
     add(rows, "incident", NULL, "a node reported something that cannot be true", NULL);
     add(rows, "reset", NULL, "events were missed: list again", NULL);
     add(rows, "overflow", NULL, "the client reads too slowly and is disconnected", NULL);

@@ -442,7 +442,8 @@ void st_cmd_note_init(st_cmd_note *cmd)
 typedef struct cmd_report {
     st_cmd cmd;
     st_report report;
-    bool incident; /* a flag that is new */
+    bool incident;        /* a flag that is new */
+    char *account, *name; /* of a job that ended for a full /data; NULL: none did */
 } cmd_report;
 
 /* Where nobody says when it ended, it is taken to have when it was told to. */
@@ -530,7 +531,28 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
     int r = st_tx_apply(tx, &event, err);
     if (r == 0)
         end_said(tx, live, rep);
+    if (r == 0 && rep->data_full && !((cmd_report *)cmd)->account) {
+        ((cmd_report *)cmd)->account = st_xstrdup(live->account);
+        ((cmd_report *)cmd)->name = st_xstrdup(live->name);
+    }
     return r;
+}
+
+/* The whole account has too much there: its admins, and those above, must hear of it, not only who ran the job. */
+static void tell_data_full(st_control *ctl, const cmd_report *c)
+{
+    const st_effect none = {.kind = ST_FX_END, .node = -1, .account = -1};
+    const st_notice n = {.seq = ++ctl->notice_seq,
+                         .at_ms = st_control_last_ms(ctl),
+                         .job = c->report.job,
+                         .account = c->account,
+                         .kind = "data",
+                         .name = c->name,
+                         .state = st_job_state_name(ST_JOB_FAILED),
+                         .reason = c->report.reason,
+                         .fx = &none};
+
+    ctl->options.listen(ctl->options.ctx, &n);
 }
 
 static void publish_report(st_control *ctl, st_cmd *cmd)
@@ -538,6 +560,8 @@ static void publish_report(st_control *ctl, st_cmd *cmd)
     const cmd_report *c = (const cmd_report *)cmd;
     const st_effect none = {.kind = ST_FX_NODE, .node = c->report.node, .account = -1};
 
+    if (c->account && ctl->options.listen)
+        tell_data_full(ctl, c);
     if (c->report.kind != ST_REPORT_FLAG)
         return;
     st_control_tell_node(ctl, c->report.node);
@@ -556,6 +580,8 @@ static void publish_report(st_control *ctl, st_cmd *cmd)
 static void report_done(st_cmd *cmd, const st_err *err)
 {
     (void)err; /* the engine reports again what was not taken */
+    free(((cmd_report *)cmd)->account);
+    free(((cmd_report *)cmd)->name);
     free(cmd);
 }
 

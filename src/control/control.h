@@ -50,12 +50,13 @@ typedef struct st_notice {
     int64_t at_ms;
     uint64_t job;        /* 0: about a node or an account */
     const char *account; /* "" concerns the cluster alone */
-    const char *kind;    /* an effect's name, "budget" or "cap" */
+    const char *kind;    /* an effect's name, "budget", "cap", "incident" or "data" */
     const char *state;   /* the job's, afterwards; NULL without one */
     const char *name;    /* of the job, node or account */
     const char *
         grants; /* of a job that comes onto devices or leaves them: which, JSON; NULL: none, or too many */
-    const st_effect *fx;            /* never NULL; of "budget" it says nothing */
+    const char *reason;  /* of a job's end, and of "data": why; NULL: there is nothing to say */
+    const st_effect *fx; /* never NULL; of "budget" it says nothing */
     const st_notice_budget *budget; /* of "budget" alone */
     const st_notice_cap *cap;       /* of "cap" alone */
     struct {

@@ -455,6 +455,7 @@ static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
         n.name = live->name;
         n.state = st_job_state_name(fx->state);
         n.grants = devices_told(fx, live, grants);
+        n.reason = fx->kind == ST_FX_END ? live->reason : NULL;
     } else if (fx->node >= 0) {
         n.name = st_core_fleet(ctl->core)->nodes.v[fx->node]->name;
         if (fx->kind == ST_FX_NODE)

@@ -83,6 +83,7 @@ typedef struct st_report {
     int64_t started_ms; /* of ST_REPORT_STARTED: when the last of its tasks began */
     int64_t ended_ms;   /* of ST_REPORT_ENDED and GONE: when it really ended; 0: not known */
     char reason[240];   /* in words, may be "" */
+    bool data_full;     /* of ST_REPORT_ENDED: for what its account has in /data on a node */
     int32_t node;
     st_node_state node_state;
     st_flag flag;            /* of ST_REPORT_FLAG, with the reason above */

@@ -72,6 +72,7 @@ typedef struct st_agent_task {
     const char *reason; /* NULL: none */
     bool odd;           /* it ended as no process can; what is here was made of that */
     bool node_fault;    /* it failed for the node's reasons, not the job's */
+    bool data_full;     /* or for what its account has in /data there */
     bool stopped;       /* its agent had told it to end, or killed it */
     st_used used;       /* so far, over this stay */
     st_scrub scrub;

@@ -81,7 +81,8 @@ static void stop_others(native *e, native_job *job)
 }
 
 /* The first failure decides; what comes later was brought about by it, or by our order to stop. */
-static void fail_job(native *e, native_job *job, int t, const char *why, int64_t now)
+static void fail_job(native *e, native_job *job, int t, const char *why, bool data_full,
+                     int64_t now)
 {
     const native_task *task = &job->task[t];
     const native_node *node = st_native_node_of(e, task->grant.node);
@@ -92,6 +93,7 @@ static void fail_job(native *e, native_job *job, int t, const char *why, int64_t
                      .job = job->id,
                      .stay = job->stay,
                      .exit_code = exit_code_of(task),
+                     .data_full = data_full,
                      .ended_ms = task->ended_ms};
     if (why && why[0])
         snprintf(r->reason, sizeof r->reason, "task %d on %.40s: %.170s", t, name, why);
@@ -141,7 +143,7 @@ void st_native_judge(native *e, native_job *job, int64_t now)
         bool gone = task->state == ST_TASK_EXITED && !failed(task);
 
         if (failed(task) && !leaves(job)) { /* it died while it was paused, and is to go on */
-            fail_job(e, job, t, NULL, now);
+            fail_job(e, job, t, NULL, false, now);
             return;
         }
         done += gone;
@@ -277,7 +279,7 @@ static void take_task(native *e, native_job *job, const st_agent_status *status,
         char why[REASON_MAX];
 
         st_said_text(said->reason ? said->reason : "", why, sizeof why);
-        fail_job(e, job, said->task, why, now);
+        fail_job(e, job, said->task, why, said->data_full, now);
     }
 }
 
@@ -332,7 +334,8 @@ static void take_tasks(native *e, native_node *node, const st_agent_status *give
             task->exit_code = EXIT_VANISHED;
             task->ended_ms = now;
             if (!leaves(job) && !job->due)
-                fail_job(e, job, node->list.v[i].task, "its agent no longer knows of it", now);
+                fail_job(e, job, node->list.v[i].task, "its agent no longer knows of it", false,
+                         now);
         }
         if (i + 1 == node->list.n || node->list.v[i + 1].job != job)
             st_native_judge(e, job, now);
