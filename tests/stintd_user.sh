@@ -18,6 +18,13 @@ powerless() {
         has $set 0000000000000000
     done
     has NoNewPrivs 1
+    ran=$((ran + 1))
+    # Of 1 byte there is no core file, and nothing is started to take one.
+    core=$(sed -n 's/^Max core file size *//p' "/proc/$stintd_pid/limits" | tr -s ' ')
+    case $core in
+    '1 1 bytes ' | '0 0 bytes ') ;;
+    *) fail "core files: $core" ;;
+    esac
 }
 
 start_stintd

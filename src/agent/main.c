@@ -1,6 +1,7 @@
 /*
  * stint-agent: see agent/agent.h, and doc/run/nodes.md for how to add a node.
  */
+#include <errno.h>
 #include <sodium.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 #include "agent/agent.h"
 #include "agent/fence.h"
+#include "base/mem.h"
 
 int main(int argc, char **argv)
 {
@@ -26,6 +28,9 @@ int main(int argc, char **argv)
         return st_agent_doctor(&conf, stdout);
     if (r == 0 && fence)
         return st_fence_main(conf.data);
+    /* Its memory has the secrets of jobs. */
+    if (r == 0 && st_mem_no_core() < 0)
+        r = st_fail(&err, ST_EIO, "core files cannot be switched off: %s", strerror(errno));
     if (r == 0 && !conf.server)
         r = st_fail(&err, ST_EINVAL,
                     "where is stintd? Give --server URL; --help lists the options");

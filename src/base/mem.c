@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static _Noreturn void out_of_memory(size_t n, size_t size)
 {
@@ -79,4 +80,15 @@ void st_freep(void *p)
     free(target);
     target = NULL;
     memcpy(p, &target, sizeof(target));
+}
+
+int st_mem_no_core(void)
+{
+    struct rlimit limit = {0};
+
+    if (getrlimit(RLIMIT_CORE, &limit) < 0)
+        return -1;
+    limit.rlim_max = ST_MIN(limit.rlim_max, ST_NO_CORE);
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_CORE, &limit);
 }

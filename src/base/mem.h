@@ -16,6 +16,14 @@ char *st_xstrdup(const char *s) __attribute__((malloc));
 /* Copies at most n bytes of s, stopping at its NUL, and terminates the copy. */
 char *st_xstrndup(const char *s, size_t n) __attribute__((malloc));
 
+/* A limit of core files by which there are none. With 0 there is still one for the program that core_pattern may name: the
+ * kernel starts it as root, outside of every limit of whoever has crashed. */
+#define ST_NO_CORE 1
+
+/* From here on this process's memory, which has secrets, becomes no core file; nor that of what it starts. 0, or -1 with
+ * errno. */
+int st_mem_no_core(void);
+
 /* For ST_CLEANUP(st_freep) on any pointer from malloc; p points at that pointer. */
 void st_freep(void *p);
 

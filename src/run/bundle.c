@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/mem.h"
+
 #define CPU_PERIOD_US 100000
 #define OOM_SCORE     500 /* before anything of the node's own */
 
@@ -69,7 +71,7 @@ static json_t *process(const st_run_spec *spec, const st_cdi_edits *cdi)
 
     bare.env = NULL;
     json_array_append_new(limits, rlimit("RLIMIT_NOFILE", RLIMIT_NOFILE, 1048576));
-    json_array_append_new(limits, rlimit("RLIMIT_CORE", RLIMIT_CORE, 0));
+    json_array_append_new(limits, rlimit("RLIMIT_CORE", RLIMIT_CORE, ST_NO_CORE));
     return json_pack("{s:b, s:{s:I, s:I, s:i}, s:o, s:o, s:s, s:{s:[], s:[], s:[], s:[], s:[]},"
                      " s:o, s:b, s:i}",
                      "terminal", 0, "user", "uid", (json_int_t)uid, "gid", (json_int_t)gid, "umask",

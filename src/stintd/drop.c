@@ -12,10 +12,11 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/mem.h"
 
 static bool is_empty(const char *path)
 {
@@ -91,7 +92,7 @@ int st_drop(const char *user, const char *dir, st_err *err)
         (syscall(SYS_capset, &head, none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0))
         r = st_fail(err, ST_EIO, "capabilities cannot be given up: %s", strerror(errno));
     /* Its memory has signing keys. */
-    if (r == 0 && setrlimit(RLIMIT_CORE, &(struct rlimit){0}) < 0)
+    if (r == 0 && st_mem_no_core() < 0)
         r = st_fail(err, ST_EIO, "core files cannot be switched off: %s", strerror(errno));
     return r;
 }

@@ -43,6 +43,9 @@ SKIPPED = 77
 # Below this nothing can be told from the noise of a machine that runs everything at once.
 NOISE_S = 0.01
 
+# Of all walls together: `attack.py` by itself counts them.
+LEAST = 120
+
 # For one attempt; what hangs is a hole as well.
 MOST_S = 400
 LONG = os.environ.get("STINT_LONG") == "1"
@@ -421,3 +424,19 @@ def wall(name, agents=0, measured=True, **more):
         site.stop()
     print(f"{name}: {len(chosen)} attempts, {through} through")
     sys.exit(1 if through or not chosen else 0)
+
+
+def count():
+    """How many attempts there are, by wall; fewer than LEAST is a failure."""
+    folder, sums = os.path.dirname(os.path.abspath(__file__)), {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py"):
+            with open(os.path.join(folder, name)) as f:
+                sums[name[:-3]] = sum(line.startswith("@attempt(") for line in f)
+    print(", ".join(f"{name} {n}" for name, n in sums.items() if n))
+    print(f"{sum(sums.values())} attempts, at least {LEAST} are wanted")
+    sys.exit(sum(sums.values()) < LEAST)
+
+
+if __name__ == "__main__":
+    count()

@@ -238,6 +238,30 @@ def data_fill(site):
     until(again, "a job after it was tidied up")
 
 
+@attempt("a job", "crashes, to have the kernel start a program for its core file outside of its limits", "a limit by which there is none")
+def core_files(site):
+    _, log = runs(site, """
+import os, resource, signal
+print(resource.getrlimit(resource.RLIMIT_CORE), flush=True)
+for limit in (0, 1 << 20, resource.RLIM_INFINITY):
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (limit, resource.RLIM_INFINITY)); print('RAISED', limit)
+    except (OSError, ValueError):
+        pass
+os.chdir('/data')
+for _ in range(3):
+    pid = os.fork()
+    if pid == 0:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    print(os.WCOREDUMP(os.waitpid(pid, 0)[1]), flush=True)
+print([n for n in os.listdir('/data') if 'core' in n])
+""")
+    check("(1, 1)" in log and "RAISED" not in log and "True" not in log and "[]" in log, "%s", log)
+    with open(f"/proc/{site.agents[0].process.pid}/limits") as f:
+        own = next(line.split()[4:6] for line in f if line.startswith("Max core"))
+    check(own in (["1", "1"], ["0", "0"]), "the agent's own: %s", own)
+
+
 @attempt("a job", "makes files without end in /data", "an end of them, or of the job")
 def data_files(site):
     ended, log = runs(site, """
