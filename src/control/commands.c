@@ -40,7 +40,7 @@ static int need_job(st_tx *tx, const st_cmd_job *c, st_live **ret, st_err *err)
         if (r < 0)
             return r == -ST_ENOENT ? no_job(ctl, c->id, err) : st_tx_fault(tx, r, err);
     }
-    if (!st_tx_within(tx, row.account, c->who.account))
+    if (!st_tx_sees(tx, row.account, c->who.account))
         return no_job(ctl, c->id, err);
     st_control_id_text(ctl, c->id, text);
     if (c->who.role == ST_ROLE_MEMBER &&
@@ -233,7 +233,7 @@ static int no_token(const st_control *ctl, int64_t id, st_err *err)
 static bool sees_token(const st_tx *tx, const st_identity *who, const st_token_row *row)
 {
     return who->role != ST_ROLE_MEMBER && who->role != ST_ROLE_VIEWER &&
-           st_tx_within(tx, row->account, who->account);
+           st_tx_sees(tx, row->account, who->account);
 }
 
 /* The token, if the caller may do away with it. */

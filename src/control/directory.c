@@ -33,6 +33,7 @@ typedef struct token {
     int64_t id;
     unsigned char hash[ST_TOKEN_HASH];
     char *account, *user;
+    int64_t serial; /* of the account it was made for; 0: not looked up yet */
     st_role role;
     int64_t expires_ms, revoked_ms; /* ST_STORE_NEVER */
     int64_t used_ms; /* since it was last told; written under the read lock, atomic */
@@ -64,6 +65,7 @@ struct st_directory {
     ST_VEC(type) types;
     ST_VEC(char *) pools;
     size_t nodes; /* of the fleet, that were looked at */
+    bool loose;   /* there are tokens whose account was not looked up */
 };
 
 /* ---- tokens ------------------------------------------------------------------------------ */
@@ -125,6 +127,27 @@ static int role_of(const char *word)
     return -1;
 }
 
+/* Those of a start come before their accounts. */
+static void bind(st_directory *dir, token *t)
+{
+    int64_t i;
+
+    if (st_map_get(dir->account_ids, t->account, &i))
+        t->serial = dir->accounts.v[i].serial;
+    else
+        dir->loose = true;
+}
+
+static void bind_all(st_directory *dir)
+{
+    if (!dir->loose)
+        return;
+    dir->loose = false;
+    for (size_t i = 0; i < dir->tokens.n; i++)
+        if (dir->tokens.v[i]->serial == 0)
+            bind(dir, dir->tokens.v[i]);
+}
+
 void st_directory_put_token(st_directory *dir, const st_token_row *row)
 {
     int role = role_of(row->role);
@@ -142,6 +165,7 @@ void st_directory_put_token(st_directory *dir, const st_token_row *row)
     t->expires_ms = row->expires_ms;
     t->revoked_ms = row->revoked_ms;
     pthread_rwlock_wrlock(&dir->lock);
+    bind(dir, t);
     st_idmap_put(dir->by_hash, hash_key(t->hash), (int64_t)dir->tokens.n);
     st_idmap_put(dir->by_id, (uint64_t)t->id, (int64_t)dir->tokens.n);
     st_vec_push(&dir->tokens, t);
@@ -193,10 +217,15 @@ void st_directory_remove_token(st_directory *dir, int64_t id)
     pthread_rwlock_unlock(&dir->lock);
 }
 
-static bool opens(const token *t, int64_t now)
+/* Of the account that it was made for: whoever has the name of one that is gone did not make it. */
+static bool opens(const st_directory *dir, const token *t, int64_t now)
 {
+    int64_t i;
+
     return t->revoked_ms == ST_STORE_NEVER &&
-           (t->expires_ms == ST_STORE_NEVER || t->expires_ms > now);
+           (t->expires_ms == ST_STORE_NEVER || t->expires_ms > now) &&
+           st_map_get(dir->account_ids, t->account, &i) && !dir->accounts.v[i].gone &&
+           dir->accounts.v[i].serial == t->serial;
 }
 
 bool st_directory_opens(st_directory *dir, int64_t id, int64_t now)
@@ -206,8 +235,7 @@ bool st_directory_opens(st_directory *dir, int64_t id, int64_t now)
 
     pthread_rwlock_rdlock(&dir->lock);
     if (!ok && st_idmap_get(dir->by_id, (uint64_t)id, &i))
-        ok = opens(dir->tokens.v[i], now) &&
-             st_map_get(dir->account_ids, dir->tokens.v[i]->account, NULL);
+        ok = opens(dir, dir->tokens.v[i], now);
     pthread_rwlock_unlock(&dir->lock);
     return ok;
 }
@@ -230,7 +258,7 @@ void st_directory_each_token(st_directory *dir, int64_t now,
 {
     pthread_rwlock_rdlock(&dir->lock);
     for (size_t i = 0; i < dir->tokens.n; i++)
-        fn(ctx, dir->tokens.v[i]->account, opens(dir->tokens.v[i], now));
+        fn(ctx, dir->tokens.v[i]->account, opens(dir, dir->tokens.v[i], now));
     pthread_rwlock_unlock(&dir->lock);
 }
 
@@ -246,7 +274,7 @@ int st_directory_token(st_directory *dir, const char *text, int64_t now, st_iden
         if (st_idmap_get(dir->by_hash, hash_key(hash), &i)) {
             token *t = dir->tokens.v[i];
 
-            ok = sodium_memcmp(t->hash, hash, sizeof hash) == 0 && opens(t, now);
+            ok = sodium_memcmp(t->hash, hash, sizeof hash) == 0 && opens(dir, t, now);
             if (ok) {
                 *ret = (st_identity){.token = t->id, .role = t->role};
                 strncpy(ret->account, t->account, sizeof ret->account - 1);
@@ -319,6 +347,7 @@ void st_directory_follow(st_directory *dir, const st_core *core)
         if (tree->accounts.v[i]->gone && !a->gone)
             bury(dir, a, (int64_t)i, tree->accounts.v[i]->serial);
     }
+    bind_all(dir);
     for (size_t i = dir->types.n; i < fleet->types.n; i++)
         st_vec_push(&dir->types, (type){st_xstrdup(fleet->types.v[i].name),
                                         fleet->types.v[i].vram_mib, fleet->types.v[i].board, 0});

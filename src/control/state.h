@@ -344,6 +344,8 @@ int st_no_account(const char *name, st_err *err);
  * what was committed, must not be asked in a command: what came before it in the same transaction may have removed
  * the account, and given its name to others. */
 bool st_tx_within(const st_tx *tx, const char *account, const char *above);
+/* The same for what is in a row: of an account that is gone too, which goes by a name with a blank then. */
+bool st_tx_sees(const st_tx *tx, const char *account, const char *above);
 /* Whether a token opens something, and its account is still the one it was made for. */
 bool st_tx_is_still(const st_tx *tx, int64_t token);
 

@@ -75,14 +75,19 @@ bool st_tx_within(const st_tx *tx, const char *account, const char *above)
     const st_tree *tree = st_core_tree(tx->ctl->core);
     int32_t id = account_now(tree, account), over = account_now(tree, above);
 
-    /* What is left of one that is gone is found by the directory alone, and has a blank in its name. */
-    if (strchr(account, ' '))
-        return over >= 0 && st_directory_within(tx->ctl->dir, account, above);
     if (id < 0 || over < 0)
         return false;
     while (id >= 0 && id != over)
         id = st_tree_account(tree, id)->parent;
     return id >= 0;
+}
+
+bool st_tx_sees(const st_tx *tx, const char *account, const char *above)
+{
+    if (!strchr(account, ' '))
+        return st_tx_within(tx, account, above);
+    return account_now(st_core_tree(tx->ctl->core), above) >= 0 &&
+           st_directory_within(tx->ctl->dir, account, above);
 }
 
 bool st_tx_is_still(const st_tx *tx, int64_t token)

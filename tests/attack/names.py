@@ -225,6 +225,25 @@ def both_want_it(site):
               quota(site, who)["accounts"])
 
 
+@attempt("the same", "names the account that is gone as those above it see it, NAME (NUMBER), wherever one can be named",
+         "there is none: no token, no quota, and stintd is well")
+def gone_by_its_number(site):
+    account = Account(site)
+    number = site.owner.get("/v1/accounts/" + account.name).json["id"]
+    account.goes()
+    gone = f"{account.name} ({number})"
+    job = {"pool": "paper", "gpus": 1, "command": ["true"]}
+    for person in (site.rival_admin, site.owner):
+        site.refused(person.post("/v1/tokens", {"account": gone, "user": "u", "role": "admin"}), "no account", 404)
+        site.refused(person.post("/v1/jobs", {**job, "account": gone}), "", 404)
+        site.refused(person.post("/v1/accounts", {"name": "below-it", "parent": gone}), "")
+        path = "/v1/accounts/" + gone.replace(" ", "%20")
+        for method, rest, body in (("PATCH", "/service-quota", {"tokens": 5}), ("PUT", "/secrets/x", {"a": 1}), ("DELETE", "", None),
+                                   ("PATCH", "", {"max": {"gpu": 1}}), ("PUT", "/plan", {"discount": "5%"})):
+            site.refused(person.call(method, path + rest, body, {"If-Match": "*"} if method == "PATCH" else {}), "")
+        check(site.stintd.alive(), "stintd has ended")
+
+
 # ---- who has the name now -------------------------------------------------------------------------------------------
 
 @attempt("the new holder of a name", "lists, reads and removes the tokens of the old one", "none of them, nor their users' names")
