@@ -116,7 +116,8 @@ static void io_account(codec *c, st_account *a, size_t i)
 {
     io_str(c, &a->name);
     IO_IN(c, a->parent, i == 0 ? -1 : 0, last_of(i));
-    a->serial = c->out ? a->serial : (int64_t)i;
+    if (!c->out)
+        a->serial = (int64_t)i;
     if (c->format >= 3) {
         IO_IN(c, a->serial, (int64_t)i, INT64_MAX);
         IO_BOOL(c, a->gone);
@@ -272,7 +273,8 @@ static void io_job(codec *c, const st_core *core, st_job *j)
         IO_BOOL(c, j->first);
         io_i64(c, &j->stop_ms);
     }
-    j->times = c->out ? j->times : j->stay;
+    if (!c->out)
+        j->times = j->stay;
     if (c->format >= 7)
         IO_IN(c, j->times, j->stay, INT32_MAX);
     if (c->format >= 9)
@@ -494,7 +496,8 @@ static void io_core(codec *c, st_core *core)
 void st_core_save(const st_core *core, st_strbuf *out)
 {
     /* Writing goes through the description that reading needs, which is why it takes the
-     * state as changeable; it changes none of it. */
+     * state as changeable; it changes none of it, nor writes what is there already: several may save
+     * at once. */
     union {
         const st_core *from;
         st_core *to;
