@@ -359,7 +359,7 @@ static int add_open(void *ctx, const st_record *rec)
     entry_of(r->o, rec, job, &e);
     e.at_ms = r->now;
     must(st_ledger_price(r->o->l, &e, &err), &err);
-    st_bill_add(r->bill, &e);
+    st_bill_add(r->bill, &e, false);
     r->open++;
     return 0;
 }

@@ -189,6 +189,10 @@ static void put_bill(st_cli *cli, const json_t *bill)
     put_lines(cli, bill);
     fprintf(cli->out, "\nTotal %s %s\n", st_view_text(bill, "total"),
             st_view_text(bill, "currency"));
+    if (number(bill, "owed_udollars") != 0 &&
+        number(bill, "owed_udollars") != number(bill, "total_udollars"))
+        fprintf(cli->out, "  to be paid %s; the rest is of times without chargeback\n",
+                st_view_text(bill, "owed"));
     put_uses(cli, bill);
     put_idle(cli, bill);
 }

@@ -214,6 +214,12 @@ int st_billing_load(st_control *ctl, const char *data, size_t len, st_err *err)
         return r;
     if (s.len[ST_SNAP_METER] > 0)
         r = st_meter_load(s.data[ST_SNAP_METER], s.len[ST_SNAP_METER], &b->meter, err);
+    /* One of an earlier version lacks what only the books know: they are folded from the first entry on, once. */
+    if (r == 0 && st_ledger_is_former(s.data[ST_SNAP_LEDGER], s.len[ST_SNAP_LEDGER])) {
+        st_control_say(ctl,
+                       "event=books_folded_again reason=\"the snapshot is of an earlier version\"");
+        return 0;
+    }
     if (r == 0 && s.len[ST_SNAP_LEDGER] > 0)
         r = st_ledger_load(s.data[ST_SNAP_LEDGER], s.len[ST_SNAP_LEDGER], &b->ledger, err);
     if (r == 0) {

@@ -18,8 +18,10 @@ void st_drafts_done(st_drafts *drafts)
         free(d->account);
         free(d->book);
         json_decref(d->lines);
-        for (size_t k = 0; k < d->books.n; k++)
+        for (size_t k = 0; k < d->books.n; k++) {
             free(d->books.v[k].name);
+            st_vec_free(&d->books.v[k].terms);
+        }
         for (size_t k = 0; k < d->corrections.n; k++)
             json_decref(d->corrections.v[k].lines);
         st_vec_free(&d->books);
@@ -51,11 +53,16 @@ static bool pays_for(const st_ledger *l, const payers *p, const char *payer, con
     return book && strcmp(book, payer) == 0;
 }
 
-static bool owes(const st_ledger *l, const char *book, const st_period *period)
+/* Whether anything of the month, or what corrects earlier ones, may be owed: chargeback was agreed at some time. */
+static bool owes(const st_ledger *l, const char *book)
 {
-    const st_terms *t = st_ledger_terms(l, book, period->to_ms - 1);
+    const st_terms *t;
+    size_t n = st_ledger_terms_list(l, book, &t);
 
-    return t && t->chargeback;
+    for (size_t i = 0; i < n; i++)
+        if (t[i].chargeback)
+            return true;
+    return false;
 }
 
 /* What one unit costs; a bill's line may have several. */
@@ -79,8 +86,11 @@ static void add_line(st_draft *d, const st_bill_line *line)
     const char *unit = st_component_unit(line->what);
     char money[ST_MONEY_MAX], quantity[ST_RATIO_MAX];
 
-    if (line->amount == 0)
+    if (line->owed == 0)
         return;
+    /* Of one that is owed in part, the quantity is not that of the amount. */
+    if (line->owed != line->amount)
+        unit = "";
     json_array_append_new(
         d->lines,
         json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:s}", "account", line->account, "for",
@@ -88,8 +98,8 @@ static void add_line(st_draft *d, const st_bill_line *line)
                   *line->gpu ? st_level_name(line->level) : "", "quantity",
                   *unit ? st_ratio(quantity, line->quantity, st_component_per(line->what), 3) : "",
                   "unit", unit, "rate", rate_of(line, &rate), "amount_udollars",
-                  (json_int_t)line->amount, "amount", st_money(money, line->amount)));
-    d->amount += line->amount;
+                  (json_int_t)line->owed, "amount", st_money(money, line->owed)));
+    d->amount += line->owed;
 }
 
 static void take_bill(const st_ledger *l, const payers *p, const st_bill *bill, st_draft *d)
@@ -97,15 +107,22 @@ static void take_bill(const st_ledger *l, const payers *p, const st_bill *bill, 
     for (size_t i = 0; i < bill->uses.n; i++) {
         const st_bill_use *u = &bill->uses.v[i];
 
-        if (pays_for(l, p, d->book, u->account) && owes(l, u->account, &bill->period))
-            st_vec_push(&d->books,
-                        (st_draft_book){st_xstrdup(u->account), u->first_seq,
-                                        u->first_seq > 0 ? u->last_seq : u->first_seq - 1});
+        if (pays_for(l, p, d->book, u->account) && owes(l, u->account)) {
+            st_draft_book b = {.name = st_xstrdup(u->account),
+                               .from = u->first_seq,
+                               .to = u->first_seq > 0 ? u->last_seq : u->first_seq - 1};
+            const st_terms *t;
+            size_t n = st_ledger_terms_list(l, u->account, &t);
+
+            for (size_t k = 0; k < n; k++)
+                st_vec_push(&b.terms, t[k]);
+            st_vec_push(&d->books, b);
+        }
     }
     for (size_t i = 0; i < bill->lines.n; i++) {
         const st_bill_line *line = &bill->lines.v[i];
 
-        if (pays_for(l, p, d->book, line->account) && owes(l, line->account, &bill->period))
+        if (pays_for(l, p, d->book, line->account))
             add_line(d, line);
     }
 }
@@ -186,9 +203,22 @@ typedef struct fix {
 
 typedef struct fixes {
     int64_t from; /* of the month in this book */
+    const st_draft_book *book;
     st_arena *arena;
     ST_VEC(fix) list;
 } fixes;
+
+/* By the terms of its own time (st_ledger_owed). */
+static bool was_owed(const st_draft_book *b, const st_entry *e)
+{
+    int64_t at =
+        e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT ? e->at_ms - 1 : e->from_ms;
+    bool owed = false;
+
+    for (size_t i = 0; i < b->terms.n && b->terms.v[i].from_ms <= at; i++)
+        owed = b->terms.v[i].chargeback;
+    return owed;
+}
 
 /* Most entries correct nothing, and need not be read. */
 static int see_entry(void *ctx, const st_book_row *row, st_err *err)
@@ -202,7 +232,7 @@ static int see_entry(void *ctx, const st_book_row *row, st_err *err)
         return 0;
     st_arena_reset(f->arena);
     r = st_entry_read(row->data, strlen(row->data), f->arena, &e, err);
-    if (r < 0 || e.fixes < 1 || e.fixes >= f->from)
+    if (r < 0 || e.fixes < 1 || e.fixes >= f->from || !was_owed(f->book, &e))
         return r;
     found.fixes = e.fixes;
     found.kind = e.kind;
@@ -271,7 +301,7 @@ int st_invoice_corrections(st_store *reader, st_draft *d, st_err *err)
 
     for (size_t i = 0; r >= 0 && i < d->books.n; i++) {
         const st_draft_book *b = &d->books.v[i];
-        fixes f = {.from = b->from, .arena = arena};
+        fixes f = {.from = b->from, .book = b, .arena = arena};
 
         if (b->to >= b->from && b->from > 1)
             r = st_store_book_of(reader, b->name, b->from, b->to, see_entry, &f, err);

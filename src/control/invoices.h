@@ -31,7 +31,8 @@ typedef struct st_correction {
 
 typedef struct st_draft_book {
     char *name;
-    int64_t from, to; /* entries of the month; to < from: none */
+    int64_t from, to;       /* entries of the month; to < from: none */
+    ST_VEC(st_terms) terms; /* what was agreed for which time */
 } st_draft_book;
 
 typedef struct st_draft {

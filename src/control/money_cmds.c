@@ -170,7 +170,7 @@ static int add_open(void *ctx, const st_record *rec)
     if (st_ledger_price(ctl->billing->ledger, &e, &err) < 0)
         return 0;
     if (o->bill)
-        st_bill_add(o->bill, &e);
+        st_bill_add(o->bill, &e, st_ledger_owed(ctl->billing->ledger, &e));
     else
         o->fn(o->ctx, &e);
     return 0;

@@ -50,8 +50,9 @@ static const char *gpu_text(st_bill *bill, const char *gpu)
 }
 
 /* The total fits; what comes between need not. */
-static void add_total(st_bill *bill, int64_t amount)
+static void add_total(st_bill *bill, int64_t amount, int64_t owed)
 {
+    bill->owed = (int64_t)((uint64_t)bill->owed + (uint64_t)owed);
     bill->total = (int64_t)((uint64_t)bill->total + (uint64_t)amount);
 }
 
@@ -68,12 +69,13 @@ static void add_account(const st_ledger *l, st_bill *bill, const char *name, con
                                                  .level = row->level,
                                                  .quantity = row->quantity,
                                                  .amount = row->amount,
+                                                 .owed = row->owed,
                                                  .rate = row->rate,
                                                  .factor_bp = row->factor_bp,
                                                  .entries = row->entries,
                                                  .first_seq = row->first_seq,
                                                  .last_seq = row->last_seq});
-        add_total(bill, row->amount);
+        add_total(bill, row->amount, row->owed);
     }
 }
 
@@ -128,16 +130,18 @@ static int order(const st_bill_line *a, const st_bill_line *b)
     return c ? c : (int)a->level - (int)b->level;
 }
 
-static void add_line(st_bill *bill, const char *account, const st_entry *e, const st_line *line)
+static void add_line(st_bill *bill, const char *account, const st_entry *e, const st_line *line,
+                     bool owed)
 {
     st_bill_line add = {.account = account,
                         .what = line->what,
                         .quantity = line->quantity,
                         .amount = line->amount,
+                        .owed = owed ? line->amount : 0,
                         .rate = line->rate,
                         .factor_bp = line->factor_bp};
     st_ledger_row_key(e, line->what, &add.gpu, &add.level);
-    add_total(bill, line->amount);
+    add_total(bill, line->amount, add.owed);
     size_t lo = 0, hi = bill->lines.n;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
@@ -152,6 +156,7 @@ static void add_line(st_bill *bill, const char *account, const st_entry *e, cons
         !__builtin_add_overflow(had->quantity, add.quantity, &quantity)) {
         had->quantity = quantity;
         had->amount += add.amount;
+        had->owed += add.owed;
         had->rate = had->rate == add.rate ? add.rate : ST_UNSET;
         had->factor_bp = had->factor_bp == add.factor_bp ? add.factor_bp : ST_UNSET;
         return;
@@ -160,7 +165,7 @@ static void add_line(st_bill *bill, const char *account, const st_entry *e, cons
     st_vec_insert(&bill->lines, lo, add);
 }
 
-void st_bill_add(st_bill *bill, const st_entry *e)
+void st_bill_add(st_bill *bill, const st_entry *e, bool owed)
 {
     size_t lo = 0, hi = bill->uses.n;
     while (lo < hi) {
@@ -174,7 +179,7 @@ void st_bill_add(st_bill *bill, const st_entry *e)
         return;
     st_ledger_use_add(&bill->uses.v[lo], e);
     for (int i = 0; i < e->nlines; i++)
-        add_line(bill, bill->uses.v[lo].account, e, &e->lines[i]);
+        add_line(bill, bill->uses.v[lo].account, e, &e->lines[i], owed);
 }
 
 int st_bill_line_of(const st_bill_line *line, const st_entry *e)

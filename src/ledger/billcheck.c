@@ -45,6 +45,7 @@ struct st_billcheck {
     ST_VEC(check_row) rows;
     st_map *by_row;
     int64_t total, uses;
+    st_i128 owed;
     bool has_cluster;
 
     /* The range being read. */
@@ -530,7 +531,15 @@ int st_billcheck_entry(st_billcheck *c, const st_entry *e, st_err *err)
         r = st_billpieces_check(c->at->pieces, e, err);
     if (r == 0)
         r = count_lines(c, e, err);
+    const st_terms *terms = terms_at(c->at, moment_of(e));
+    for (int i = 0; r == 0 && terms && terms->chargeback && i < e->nlines; i++)
+        c->owed += e->lines[i].amount;
     return r < 0 ? r : count_use(c, e, err);
+}
+
+int64_t st_billcheck_owed(const st_billcheck *c)
+{
+    return (int64_t)c->owed;
 }
 
 int st_billcheck_range_end(st_billcheck *c, st_err *err)

@@ -46,5 +46,7 @@ int st_billcheck_end(st_billcheck *c, st_err *err);
 
 /* Accounts whose entries are counted. */
 int64_t st_billcheck_accounts(const st_billcheck *c);
+/* Of the total, what is to be paid: by the terms of each entry's own time. */
+int64_t st_billcheck_owed(const st_billcheck *c);
 
 #endif

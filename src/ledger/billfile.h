@@ -73,7 +73,7 @@ typedef struct st_verdict {
     int64_t line;   /* of the file, 0: none */
     int64_t seq;    /* of the entry, 0: none */
     char account[ST_NAME_MAX + 1], period[8];
-    int64_t entries, total;
+    int64_t entries, total, owed;
     unsigned char key[32]; /* who signed it */
 } st_verdict;
 

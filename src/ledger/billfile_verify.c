@@ -513,21 +513,24 @@ static void well_done(verifier *r, bool known)
 {
     st_verdict *v = r->v;
     const long long accounts = (long long)st_billcheck_accounts(r->check);
-    char total[ST_MONEY_MAX];
+    char total[ST_MONEY_MAX], owed[ST_MONEY_MAX];
 
+    v->owed = st_billcheck_owed(r->check);
     v->good = true;
     v->line = v->seq = 0;
     v->entries = r->entries;
     snprintf(v->account, sizeof(v->account), "%s", r->head.account);
     snprintf(
         v->what, sizeof(v->what),
-        "the %s bill of %s%s%s for %s is right: %s %s. %lld entries of %lld account%s are in the "
+        "the %s bill of %s%s%s for %s is right: %s %s, of which %s is to be paid. %lld entries of "
+        "%lld account%s are in the "
         "books as they were signed%s, none is missing between them, every posting follows from "
         "usage, prices and terms, and lines and total are their sums",
         r->head.closed ? "final" : "running", r->head.account[0] ? "\"" : "all accounts",
         r->head.account, r->head.account[0] ? "\"" : "", r->head.period.name,
-        st_money(total, r->head.total), r->head.currency, (long long)r->entries, accounts,
-        accounts == 1 ? "" : "s", known ? "" : " (by a key that you have not said you trust)");
+        st_money(total, r->head.total), r->head.currency, st_money(owed, v->owed),
+        (long long)r->entries, accounts, accounts == 1 ? "" : "s",
+        known ? "" : " (by a key that you have not said you trust)");
 }
 
 static int verify(verifier *r, const unsigned char key[32])

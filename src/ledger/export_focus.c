@@ -244,7 +244,7 @@ static void put_who(row *r)
         r->v[SubAccountId] = qualified(f, "accounts", r->e->account);
         r->v[SubAccountName] = r->e->account;
     }
-    if (f->about.chargeback && f->about.closed)
+    if (st_ledger_owed(f->about.ledger, r->e) && f->about.closed)
         r->v[InvoiceId] = keepf(f, "%s/%s", r->v[BillingAccountId], f->about.period.name);
 }
 
@@ -413,7 +413,7 @@ static void put_own(row *r, const char *proof)
 
     r->v[x_Component] = st_component_name(r->l->what);
     r->v[x_Basis] = is_piece(e) ? st_basis_name(e->basis) : NULL;
-    r->v[x_Chargeback] = f->about.chargeback ? "true" : "false";
+    r->v[x_Chargeback] = st_ledger_owed(f->about.ledger, e) ? "true" : "false";
     r->v[x_Corrects] = e->fixes > 0 ? number(f, e->fixes) : NULL;
     r->v[x_Counted] = number(f, r->quantity);
     r->v[x_Entry] = number(f, e->seq);

@@ -140,7 +140,11 @@ static void put_head(const st_bill *bill, const st_export_about *about, st_strbu
     put_money(out, bill->total);
     st_strbuf_add(out, "</p><p>");
     st_quote_html(out, about->currency);
-    if (bill->charged > 0 && bill->shown > 0)
+    if (bill->owed != 0 && bill->owed != bill->total) {
+        st_strbuf_add(out, " &middot; to be paid: ");
+        put_money(out, bill->owed);
+        st_strbuf_add(out, ", the rest is for information</p></div></header>");
+    } else if (bill->charged > 0 && bill->shown > 0)
         st_strbuf_addf(out,
                        " &middot; %d account%s to pay, for %d it is for information</p></div>"
                        "</header>",

@@ -48,6 +48,7 @@ static void put_line(const st_bill_line *l, st_strbuf *out)
     put_known(out, "factor_bp", l->factor_bp, l->factor_bp != ST_UNSET);
     put_i64(out, "amount_udollars", l->amount);
     put_str(out, "amount", st_money(buf, l->amount));
+    put_i64(out, "owed_udollars", l->owed);
     put_i64(out, "entries", l->entries);
     put_i64(out, "first_entry", l->first_seq);
     put_i64(out, "last_entry", l->last_seq);
@@ -106,6 +107,8 @@ void st_export_bill_json(const st_bill *bill, const st_export_about *about, st_s
     put_str(out, "currency", about->currency);
     put_i64(out, "total_udollars", bill->total);
     put_str(out, "total", st_money(buf, bill->total));
+    put_i64(out, "owed_udollars", bill->owed);
+    put_str(out, "owed", st_money(buf, bill->owed));
     if (about->key) {
         st_strbuf_add(out, ",\"key\":\"");
         st_hex_write(about->key, 32, out);

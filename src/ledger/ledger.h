@@ -287,6 +287,8 @@ void st_ledger_free(st_ledger *l);
 ST_DEFINE_FREEP(st_ledger, st_ledger_free)
 void st_ledger_save(const st_ledger *l, st_strbuf *out);
 int st_ledger_load(const char *data, size_t len, st_ledger **ret, st_err *err);
+/* Saved before it was kept what is owed: it must be folded from the books again. */
+bool st_ledger_is_former(const char *data, size_t len);
 
 /* Takes the next entry in. Checks everything about it that can be: order, accounts, period, arithmetic of every
  * line against prices, terms and carries. */
@@ -340,6 +342,9 @@ const st_price_book *st_ledger_book(const st_ledger *l, int64_t at_ms); /* NULL:
 const st_price_plan *st_ledger_plan(const st_ledger *l, const char *account, int64_t at_ms);
 /* What its book says follows from that; NULL: it says nothing, so there is no discount and nothing is owed. */
 const st_terms *st_ledger_terms(const st_ledger *l, const char *account, int64_t at_ms);
+
+/* All of them, by their beginnings; the ledger's own. */
+size_t st_ledger_terms_list(const st_ledger *l, const char *account, const st_terms **ret);
 
 /* ---- caps ---------------------------------------------------------------------------------- */
 
@@ -427,6 +432,7 @@ typedef struct st_bill_line {
     const char *gpu; /* "" none */
     st_level level;
     int64_t quantity, amount;
+    int64_t owed; /* of the amount, what is to be paid: chargeback was agreed for its time */
     int64_t rate, factor_bp; /* ST_UNSET when not the same throughout */
     int64_t entries, first_seq, last_seq;
 } st_bill_line;
@@ -449,7 +455,7 @@ typedef struct st_bill {
     st_period period;
     bool closed, chargeback;
     int charged, shown; /* accounts in it that pay, and that are only told */
-    int64_t total;
+    int64_t total, owed;
     ST_VEC(st_bill_line) lines; /* by account, component, GPU, level */
     ST_VEC(st_bill_use) uses;   /* by account, all of them */
     st_arena *texts;
@@ -463,8 +469,10 @@ int st_bill_line_of(const st_bill_line *line, const st_entry *e);
  * caller's to add (st_ledger_price on a copy, st_bill_add). ST_ENOENT: no such account or period. */
 int st_ledger_bill(const st_ledger *l, const char *account, const char *period, st_bill *ret,
                    st_err *err);
+/* Whether what the entry posts is to be paid: by the terms of its own time, whatever came later. */
+bool st_ledger_owed(const st_ledger *l, const st_entry *e);
 /* Adds what an entry would post, for a bill as of now. */
-void st_bill_add(st_bill *bill, const st_entry *e);
+void st_bill_add(st_bill *bill, const st_entry *e, bool owed);
 void st_bill_done(st_bill *bill);
 
 /* Floors that were paid and not used: what use inside the floor at and below an account left of it, by cost. */

@@ -10,7 +10,8 @@
 #include "ledger/state.h"
 #include "model/codec.h"
 
-#define MAGIC   INT64_C(0x32676c74) /* "tlg2" */
+#define MAGIC   INT64_C(0x33676c74) /* "tlg3" */
+#define MAGIC2  INT64_C(0x32676c74) /* "tlg2": rows did not say what of them is owed */
 #define SEED    11
 #define DOC_MAX 65536
 
@@ -122,6 +123,7 @@ static void io_row(codec *c, const st_ledger *l, ledger_row *r)
     IO_IN(c, r->level, 0, ST_LEVEL_COUNT - 1);
     io_i64(c, &r->quantity);
     io_i64(c, &r->amount);
+    io_i64(c, &r->owed);
     IO_IN(c, r->rate, ST_UNSET, ST_RATE_MAX);
     IO_IN(c, r->factor_bp, ST_UNSET, ST_FACTOR_MAX);
     IO_IN(c, r->entries, 1, INT64_MAX);
@@ -307,6 +309,14 @@ void st_ledger_save(const st_ledger *l, st_strbuf *out)
     size_t from = out->n;
     io_ledger(&c, (st_ledger *)(uintptr_t)l); /* writing changes nothing */
     put_hash(out, out->s + from, out->n - from);
+}
+
+bool st_ledger_is_former(const char *data, size_t len)
+{
+    codec c = {.in = data, .n = len < 8 ? 0 : len - 8};
+    int64_t magic = 0;
+    IO_IN(&c, magic, MAGIC2, MAGIC2);
+    return !c.bad;
 }
 
 int st_ledger_load(const char *data, size_t len, st_ledger **ret, st_err *err)

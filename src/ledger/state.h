@@ -11,6 +11,7 @@ typedef struct ledger_row {
     int gpu; /* in ledger.gpus; 0 is "" */
     st_level level;
     int64_t quantity, amount, rate, factor_bp;
+    int64_t owed; /* of the amount: terms of its time say that it is to be paid */
     int64_t entries, first_seq, last_seq;
 } ledger_row;
 

@@ -31,6 +31,13 @@ int st_ledger_row_order(const st_ledger *l, const ledger_row *a, const ledger_ro
     return a->level < b->level ? -1 : a->level > b->level;
 }
 
+bool st_ledger_owed(const st_ledger *l, const st_entry *e)
+{
+    bool now = e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT;
+    const st_terms *terms = st_ledger_terms(l, e->account, now ? e->at_ms - 1 : e->from_ms);
+    return terms && terms->chargeback;
+}
+
 /* A quantity that would not fit any more goes on in a second row of the same kind. */
 void st_ledger_tally_post(st_ledger *l, ledger_tally *t, const st_entry *e, const st_line *line)
 {
@@ -38,6 +45,7 @@ void st_ledger_tally_post(st_ledger *l, ledger_tally *t, const st_entry *e, cons
     ledger_row row = {.what = line->what,
                       .quantity = line->quantity,
                       .amount = line->amount,
+                      .owed = st_ledger_owed(l, e) ? line->amount : 0,
                       .rate = line->rate,
                       .factor_bp = line->factor_bp,
                       .entries = 1,
@@ -59,6 +67,7 @@ void st_ledger_tally_post(st_ledger *l, ledger_tally *t, const st_entry *e, cons
             break;
         had->quantity = quantity;
         had->amount = amount;
+        had->owed += row.owed; /* at most the amount's own sum of parts, which fits */
         had->rate = had->rate == row.rate ? row.rate : ST_UNSET;
         had->factor_bp = had->factor_bp == row.factor_bp ? row.factor_bp : ST_UNSET;
         had->last_seq = e->seq;

@@ -123,3 +123,10 @@ int st_ledger_apply_terms(st_ledger *l, const st_entry *e, int id, st_err *err)
         st_vec_insert(list, i, terms);
     return 0;
 }
+
+size_t st_ledger_terms_list(const st_ledger *l, const char *account, const st_terms **ret)
+{
+    const ledger_account *a = st_ledger_account(l, account);
+    *ret = a ? a->terms.v : NULL;
+    return a ? a->terms.n : 0;
+}

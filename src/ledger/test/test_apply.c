@@ -294,11 +294,11 @@ static void open_intervals_are_added(void **state)
     assert_ok(st_ledger_price(l, &floor, &err));
     assert_ok(st_ledger_bill(l, "org", NULL, &bill, &err));
     assert_int_equal(bill.lines.n, 2);
-    st_bill_add(&bill, &open);
-    st_bill_add(&bill, &open);
-    st_bill_add(&bill, &floor);
+    st_bill_add(&bill, &open, false);
+    st_bill_add(&bill, &open, false);
+    st_bill_add(&bill, &floor, false);
     open.account = "elsewhere";
-    st_bill_add(&bill, &open);
+    st_bill_add(&bill, &open, false);
     assert_int_equal(bill.total, 6 * DOLLARS + 70 + 2 * 24 * DOLLARS + 10 * DOLLARS);
     assert_int_equal(bill.lines.n, 4);
     assert_string_equal(bill.lines.v[0].gpu, "a100"); /* before h100 */

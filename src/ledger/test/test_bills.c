@@ -600,6 +600,38 @@ static void credit_by_a_person(void **state)
     assert_int_equal(books_total(l, "ml", NULL), 30000000);
 }
 
+/* One GPU at $3.00: 10 h for information, 5 h to be paid, 3 h for information again. The month is $54.00, of which $15.00 is owed, also
+ * after the next change and a save. */
+static void chargeback_from_a_moment(void **state)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf saved = {0};
+    st_ledger *l = *state, *again = NULL;
+    st_err err = {0};
+    st_entry e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, OCT_1, OCT_1 + 10 * HOUR);
+
+    books_post(l, &e);
+    books_plan(l, OCT_1 + 10 * HOUR, "account: org\nchargeback: true\n");
+    e = books_usage("ml", "2", "h100", 1000, ST_BASIS_BURST, OCT_1 + 10 * HOUR, OCT_1 + 15 * HOUR);
+    books_post(l, &e);
+    books_plan(l, OCT_1 + 15 * HOUR, "account: org\nchargeback: false\n");
+    e = books_usage("ml", "3", "h100", 1000, ST_BASIS_BURST, OCT_1 + 15 * HOUR, OCT_1 + 18 * HOUR);
+    books_plan(l, OCT_1 + 18 * HOUR, "account: org\nchargeback: true\n");
+    books_post(l, &e); /* made when it is to be paid again, and of a time when it was not */
+    st_ledger_save(l, &saved);
+    assert_ok(st_ledger_load(saved.s, saved.n, &again, &err));
+    for (int turn = 0; turn < 2; turn++) {
+        st_bill bill = {0};
+
+        assert_ok(st_ledger_bill(turn ? again : l, "org", NULL, &bill, &err));
+        assert_int_equal(bill.total, 54 * DOLLARS);
+        assert_int_equal(bill.owed, 15 * DOLLARS);
+        assert_int_equal(bill.lines.n, 1);
+        assert_int_equal(bill.lines.v[0].owed, 15 * DOLLARS);
+        st_bill_done(&bill);
+    }
+    st_ledger_free(again);
+}
+
 int main(void)
 {
 #define BILL(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -630,6 +662,7 @@ int main(void)
         BILL(lines_are_by_type_and_level),
         BILL(idle_floors_by_cost),
         BILL(credit_by_a_person),
+        BILL(chargeback_from_a_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
