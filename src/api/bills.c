@@ -105,6 +105,13 @@ static void keep_open(void *ctx, const st_entry *e)
     mine.job = keep(c->arena, e->job);
     mine.user = keep(c->arena, e->user);
     mine.gpu = keep(c->arena, e->gpu);
+    mine.name = keep(c->arena, e->name);
+    mine.labels = keep(c->arena, e->labels);
+    /* The rest is borrowed, and nobody here asks for it. */
+    mine.workload = mine.profile = mine.doc = mine.reason = mine.by = NULL;
+    mine.child = mine.period = mine.zone = NULL;
+    mine.grants = NULL;
+    mine.ngrants = 0;
     st_vec_push(&c->open, mine);
 }
 

@@ -135,7 +135,7 @@ static const st_query_row metered_query[] = {
     {.name = "by",
      .type = ST_QUERY_WORD,
      .about = "group by (default: user)",
-     .words = "account user gpu level job day"},
+     .words = "account user gpu level job name label cost-center day"},
     {0},
 };
 static const st_query_row invoices_query[] = {

@@ -3,7 +3,9 @@
  */
 #include "api/usages.h"
 
+#include <jansson.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,14 +73,38 @@ void st_sums_row_add(st_sums_row *to, const st_sums_row *row)
 }
 
 /* An interval ends at midnight; what has none counts on the day it was made. */
-static const char *day_of(const st_entry *e, char buf[ST_UTC_MAX])
+static const char *day_of(const st_entry *e, char *buf)
 {
     st_utc(buf, e->from_ms > 0 ? e->from_ms : e->at_ms);
     buf[10] = '\0'; /* 2026-10-01 */
     return buf;
 }
 
-static const char *key_of(const char *by, const st_entry *e, char buf[ST_UTC_MAX])
+#define KEY_MAX 1100
+
+/* The labels as one text, "a=1,b=2"; of `only` its value. */
+static const char *label_of(const st_entry *e, const char *only, char buf[KEY_MAX])
+{
+    json_t *root = e->labels ? json_loads(e->labels, 0, NULL) : NULL, *value;
+    const char *key;
+    size_t n = 0;
+
+    buf[0] = '\0';
+    json_object_foreach(root, key, value)
+    {
+        if (only ? strcmp(key, only) != 0 : n >= KEY_MAX)
+            continue;
+        if (only)
+            snprintf(buf, KEY_MAX, "%s", json_string_value(value));
+        else
+            n += (size_t)snprintf(buf + n, KEY_MAX - n, "%s%s=%s", n > 0 ? "," : "", key,
+                                  json_string_value(value));
+    }
+    json_decref(root);
+    return buf[0] ? buf : "(none)";
+}
+
+static const char *key_of(const char *by, const st_entry *e, char buf[KEY_MAX])
 {
     const char *none = e->kind == ST_ENTRY_CREDIT ? "(credit)" : "(floor)";
 
@@ -88,6 +114,12 @@ static const char *key_of(const char *by, const st_entry *e, char buf[ST_UTC_MAX
         return e->user ? e->user : none;
     if (strcmp(by, "job") == 0)
         return e->job ? e->job : none;
+    if (strcmp(by, "name") == 0)
+        return e->name ? e->name : e->job ? "(none)" : none;
+    if (strcmp(by, "label") == 0)
+        return e->job ? label_of(e, NULL, buf) : none;
+    if (strcmp(by, "cost-center") == 0)
+        return e->job ? label_of(e, "cost-center", buf) : none;
     if (strcmp(by, "gpu") == 0)
         return e->gpu ? e->gpu : "(none)";
     if (strcmp(by, "level") == 0)
@@ -99,7 +131,7 @@ void st_sums_add(st_sums_by *u, const char *by, const st_entry *e, int sign)
 {
     st_sums_row row = {.entries = sign};
     const bool fix = e->kind == ST_ENTRY_FIX;
-    char buf[ST_UTC_MAX];
+    char buf[KEY_MAX];
 
     if (e->kind != ST_ENTRY_USAGE && !fix && e->kind != ST_ENTRY_LOST && e->nlines == 0)
         return;

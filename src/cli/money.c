@@ -36,8 +36,9 @@ const st_cli_row st_cli_budget_options[] = {
 const st_cli_row st_cli_usage_options[] = {
     {"month", 'm', ST_CLI_STRING, offsetof(money_flags, month), "2026-10",
      "a closed month (default: the open one)", 0, 0},
-    {"by", 'b', ST_CLI_STRING, offsetof(money_flags, by), "account|user|gpu|level|job|day",
-     "group by (default: user)", 0, 0},
+    {"by", 'b', ST_CLI_STRING, offsetof(money_flags, by),
+     "account|user|gpu|level|job|name|label|cost-center|day",
+     "group by (default: user); cost-center is the label of that name", 0, 0},
     {"recent", 'r', ST_CLI_FLAG, offsetof(money_flags, recent), NULL,
      "show recent use, which decides whose turn it is, instead", 0, 0},
     {"watch", 'w', ST_CLI_FLAG, offsetof(money_flags, watch), NULL,

@@ -143,8 +143,11 @@ int st_books_shared(st_control *ctl, bool writes, st_err *err);
  * known. Texts are in the arena or borrowed from the core. */
 void st_entry_of(const st_control *ctl, const st_record *rec, const char *doc, st_arena *arena,
                  st_entry *ret);
-/* From a job's document: its workload type; NULL: none. */
-const char *st_doc_workload(const char *doc, st_arena *arena);
+/* From a job's document; NULL: none. */
+typedef struct st_doc_words {
+    const char *workload, *labels;
+} st_doc_words;
+void st_doc_names(const char *doc, st_arena *arena, st_doc_words *ret);
 
 /* ---- money.c --------------------------------------------------------------------------------- */
 

@@ -102,24 +102,28 @@ void st_asides_done(st_asides *list)
     st_vec_free(list);
 }
 
-/* Of a job's document only the workload is ever asked for, and few have one. */
-static void tell_workload(st_control *ctl, const st_live *live, st_asides *ret)
+/* Of a job's document only the workload and labels are ever asked for, and few have any. */
+static void tell_words(st_control *ctl, const st_live *live, st_asides *ret)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
-    const char *workload = st_doc_workload(st_live_doc(ctl, live), arena);
+    st_doc_words words;
 
-    if (!workload)
+    st_doc_names(st_live_doc(ctl, live), arena, &words);
+    if (!words.workload && !words.labels)
         return;
-    st_strbuf_add(&doc, "{\"workload\":");
-    st_quote_json(&doc, workload);
+    st_strbuf_addf(&doc, "{\"labels\":%s", words.labels ? words.labels : "{}");
+    if (words.workload) {
+        st_strbuf_add(&doc, ",\"workload\":");
+        st_quote_json(&doc, words.workload);
+    }
     st_strbuf_addc(&doc, '}');
     st_asides_add(ret, (int64_t)live->id, st_strbuf_str(&doc));
 }
 
 void st_tx_tell_job(st_tx *tx, const st_live *live)
 {
-    tell_workload(tx->ctl, live, &tx->docs);
+    tell_words(tx->ctl, live, &tx->docs);
 }
 
 static void take_asides(st_control *copy, const feed *f)
@@ -378,7 +382,7 @@ static feed *whole_state(st_control *ctl)
     st_billing_save(ctl, &f->data);
     st_versions_tell(ctl, &f->versions);
     for (size_t i = 0; i < ctl->all.n; i++)
-        tell_workload(ctl, ctl->all.v[i], &f->docs);
+        tell_words(ctl, ctl->all.v[i], &f->docs);
     return f;
 }
 

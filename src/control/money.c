@@ -251,16 +251,22 @@ static int post_pieces(st_tx *tx, const st_live *live, const char *job, st_err *
 {
     st_billing *b = tx->ctl->billing;
     const st_price_book *book = st_ledger_book(b->ledger, tx->now);
-    const char *doc = st_live_doc(tx->ctl, live), *workload = st_doc_workload(doc, b->arena);
+    const char *doc = st_live_doc(tx->ctl, live), *workload;
     char buf[ST_NAME_MAX + 1];
+    st_doc_words words;
     int r = 0;
+
+    st_doc_names(doc, b->arena, &words);
+    workload = words.workload;
 
     for (int i = 0; workload && book && r == 0 && i < book->nunits; i++) {
         st_entry e = {.kind = ST_ENTRY_PIECES,
                       .account = st_book_of(tx->ctl, live->account, buf),
                       .job = job,
                       .user = live->user,
-                      .workload = workload};
+                      .workload = workload,
+                      .name = live->name,
+                      .labels = words.labels};
 
         if (strcmp(book->units[i].workload, workload) != 0)
             continue;

@@ -91,6 +91,8 @@ const st_entry_field st_entry_fields[] = {
     TEXT("job", job, JOB, BIT(CREDIT)),
     TEXT("user", user, 0, PIECE | BIT(PIECES) | BIT(HOLD)),
     TEXT("workload", workload, BIT(PIECES), PIECE),
+    TEXT("name", name, 0, PIECE | BIT(PIECES)),
+    TEXT("labels", labels, 0, PIECE | BIT(PIECES)),
     INT("stay", stay, PIECE),
     INT("piece", piece, PIECE),
     TEXT("gpu", gpu, BIT(RESERVE) | BIT(FLEET) | BIT(FLOOR), PIECE),

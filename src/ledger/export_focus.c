@@ -378,6 +378,7 @@ static void put_resource(row *r)
     }
     if (e->job) {
         r->v[ResourceId] = qualified(f, "jobs", e->job);
+        r->v[ResourceName] = e->name;
         r->v[ResourceType] = "Job";
     }
     if (r->l->what == ST_PAY_GUARANTEED && e->gpu)
@@ -399,6 +400,11 @@ static void put_tags(row *r)
     if (r->e->workload) {
         st_strbuf_add(&b, b.n > 0 ? ",\"stint/workload\":" : "{\"stint/workload\":");
         st_quote_json(&b, r->e->workload);
+    }
+    /* Those of the job as they are; ours have a prefix, as FOCUS wants it. */
+    if (r->e->labels && strlen(r->e->labels) > 2) {
+        st_strbuf_add(&b, b.n > 0 ? "," : "{");
+        st_strbuf_addn(&b, r->e->labels + 1, strlen(r->e->labels) - 2);
     }
     if (b.n > 0) {
         st_strbuf_addc(&b, '}');

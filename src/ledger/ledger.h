@@ -234,6 +234,8 @@ typedef struct st_entry {
     const char *zone;   /* CLOSE */
 
     const char *job, *user, *workload;
+    const char *name;   /* of the job, for people */
+    const char *labels; /* of the job: a JSON object of texts without blanks, keys in order */
     int stay, piece;
     const char *gpu; /* type's name; NULL: none; "*" any */
     st_level level;
@@ -274,6 +276,7 @@ typedef struct st_record_names {
     const st_fleet *fleet;
     const st_tree *tree;
     const char *job, *workload; /* of GRANT and FIX; workload NULL: none */
+    const char *name, *labels;  /* likewise */
 } st_record_names;
 void st_entry_of_record(const st_record *rec, const st_record_names *names, st_arena *arena,
                         st_entry *ret);

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What owners and finance do with money, over HTTP: nothing is done twice, and what is given can be taken back."""
 
+import csv
 import datetime
 import http.server
+import io
 import json
 import os
 import signal
@@ -315,6 +317,36 @@ def at_a_cap(stintd):
     other.close()
 
 
+def names_and_labels(stintd):
+    """Usage, entries and FOCUS say what people called their work; strangers do not learn it."""
+    owner = stintd.owner
+    owner.make("/v1/accounts", {"name": "named"})
+    member = stintd.client(token(owner, "named", "nina", "member")["token"])
+    other = stintd.client(token(owner, "team", "tom", "admin")["token"])
+    odd = 'a "quoted", b=c'
+    labels = {"stage": "dev", "cost-center": "cc-7", "odd": odd}
+    done = [member.make("/v1/jobs", {"name": "train-7", "account": "named", "gpus": 1, "labels": labels, "sim": {"run": "1s"}})["id"],
+            member.make("/v1/jobs", {"name": "plain", "account": "named", "gpus": 1, "sim": {"run": "1s"}})["id"]]
+    for job in done:
+        stintd.wait(lambda: member.get(f"/v1/jobs/{job}").json["state"] == "done", "it has ended")
+    member.make("/v1/jobs", {"name": "runs", "account": "named", "gpus": 1, "labels": {"cost-center": "cc-8"}, "sim": {"run": "7d"}})
+
+    def by(what):
+        answer = member.get(f"/v1/bills/open/usage?account=named&by={what}")
+        check(answer.status == 200, "usage by %s: %s", what, answer.text)
+        return {row["key"]: row["jobs"] for row in answer.json["rows"]}
+
+    stintd.wait(lambda: len(by("name")) == 3, "all three are metered")
+    check(by("name") == {"train-7": 1, "plain": 1, "runs": 1}, "by name: %s", by("name"))
+    check(by("cost-center") == {"cc-7": 1, "cc-8": 1, "(none)": 1}, "by cost centre: %s", by("cost-center"))
+    check(by("label") == {f"cost-center=cc-7,odd={odd},stage=dev": 1, "cost-center=cc-8": 1, "(none)": 1}, "by label: %s", by("label"))
+    rows = list(csv.DictReader(io.StringIO(member.get("/v1/bills/open?account=named&format=focus").text)))
+    tags = {row["ResourceName"]: json.loads(row["Tags"]) for row in rows if row["ResourceName"]}
+    check(tags == {"train-7": {**labels, "stint/user": "nina"}, "plain": {"stint/user": "nina"}}, "FOCUS, without what runs: %s", tags)
+    for path in ("/v1/bills/open/usage?account=named&by=label", "/v1/bills/open?account=named&format=focus"):
+        check(other.get(path).status == 404, "a stranger asks: %s", path)
+
+
 class Witness(http.server.BaseHTTPRequestHandler):
     """Takes what is posted. Some paths send the poster elsewhere, where nobody may be sent."""
 
@@ -441,6 +473,7 @@ def run(program):
         budgets_count_what_runs(stintd)
         metrics_say_the_same(stintd)
         at_a_cap(stintd)
+        names_and_labels(stintd)
         the_fleets_book(stintd)
         if not sanitized(program):
             a_wrong_clock_closes_nothing(stintd, program)
