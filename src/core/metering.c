@@ -117,6 +117,7 @@ void st_core_meter(const st_core *core, const st_effects *fx, size_t from, int64
 {
     feed f = {core, fx, hint, m, out};
     const st_effect *floor = NULL;
+    st_meter_pools(m, st_core_fleet(core));
     for (size_t i = from; i < fx->list.n; i++) {
         feed_one(&f, &fx->list.v[i]);
         if (fx->list.v[i].kind == ST_FX_FLOOR)

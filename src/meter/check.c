@@ -81,5 +81,5 @@ int st_meter_check(const st_meter *m, st_err *err)
             if (rate_m[t][p] != m->types[t].rate_m[p])
                 return BAD("meter: type %d counts at %" PRId64 ", not %" PRId64, t,
                            m->types[t].rate_m[p], rate_m[t][p]);
-    return rc;
+    return rc < 0 ? rc : meter_parts_check(m, err);
 }

@@ -83,6 +83,11 @@ void meter_place(st_meter *m, dev *d)
     else
         at[OVERHEAD] = (int)ST_MIN(rest, d->planned_m);
     at[IDLE] = rest - at[UNHEALTHY] - at[OVERHEAD];
+    st_where why = nd->state == ST_NODE_DRAINING ? ST_WHERE_DRAINING
+                   : rest > 0 && carved_up(d)    ? ST_WHERE_LEFTOVER
+                                                 : ST_WHERE_KEPT;
+    meter_part_move(m, d, at, why);
+    d->why = why;
     for (int p = 0; p < NPLACES; p++) {
         m->types[nd->type].rate_m[p] += at[p] - d->at_m[p];
         d->at_m[p] = (int16_t)at[p];

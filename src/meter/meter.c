@@ -14,6 +14,7 @@ st_meter *st_meter_new(int64_t now)
     st_meter *m = st_xcalloc(1, sizeof *m);
     m->now = m->cut_ms = now;
     m->by_job = st_idmap_new();
+    m->parts_whole = m->pools_known = true;
     return m;
 }
 
@@ -53,6 +54,7 @@ void st_meter_free(st_meter *m)
         free(m->plans.v[i].grants);
     st_vec_free(&m->plans);
     st_vec_free(&m->nodes);
+    st_vec_free(&m->parts);
     st_vec_free(&m->floors);
     st_vec_free(&m->accounts);
     st_idmap_free(m->by_job);
@@ -70,6 +72,7 @@ void st_meter_advance(st_meter *m, int64_t now)
     for (int t = 0; t < ST_TYPES_MAX; t++)
         for (int p = 0; m->types[t].ndevs > 0 && p < NPLACES; p++)
             m->types[t].acc[p] += (st_i128)m->types[t].rate_m[p] * ms;
+    meter_parts_advance(m, ms);
     m->now = now;
     meter_purge(m);
 }
@@ -84,7 +87,10 @@ int64_t st_meter_now(const st_meter *m)
 static void add_node(st_meter *m, const st_node *in)
 {
     ST_ASSERT(in->ndevs >= 0 && in->ndevs <= ST_DEVS_MAX && in->type < ST_TYPES_MAX);
-    st_vec_push(&m->nodes, (host){in->type, in->ndevs, in->state, m->devs.n});
+    host nd = {in->type, in->ndevs, in->state, m->devs.n, in->pool, 0};
+    if (in->ndevs > 0)
+        nd.part = meter_part(m, in->type, in->pool);
+    st_vec_push(&m->nodes, nd);
     for (int d = 0; d < in->ndevs; d++) {
         st_vec_push(&m->devs, (dev){.node = in->id});
         m->types[in->type].ndevs++;

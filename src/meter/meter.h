@@ -126,6 +126,33 @@ int st_meter_open(const st_meter *m, int64_t now, st_record_fn fn, void *ctx);
 /* Where the devices of a type have been since the meter began, up to the last call. */
 void st_meter_totals(const st_meter *m, int32_t type, st_record *ret);
 
+/* The same finer: by pool, and why a device is not granted. X(id, place, cause) */
+#define ST_WHERE_TABLE(X)                                                                \
+    X(ST_WHERE_GRANTED, "granted", "work")                                               \
+    X(ST_WHERE_IDLE, "idle", "free")             /* anybody could have it */             \
+    X(ST_WHERE_FAILED, "unhealthy", "failed")    /* its node has failed */               \
+    X(ST_WHERE_DRAINING, "overhead", "draining") /* its node takes nothing new */        \
+    X(ST_WHERE_KEPT, "overhead", "kept")         /* for a job that waits for the rest */ \
+    X(ST_WHERE_LEFTOVER, "overhead", "leftover") /* slices that no profile fits */       \
+    X(ST_WHERE_ENDED, "overhead", "ended")       /* the work was over, and nobody knew yet */
+typedef enum st_where {
+#define X(id, place, cause) id,
+    ST_WHERE_TABLE(X)
+#undef X
+        ST_WHERE_COUNT
+} st_where;
+const char *st_where_place(st_where where);
+const char *st_where_cause(st_where where);
+
+typedef struct st_meter_part {
+    int32_t type, pool;         /* pool -1: not known, from a meter of before there was this */
+    int64_t at[ST_WHERE_COUNT]; /* milli-GPU x ms since the meter began, or since there is this */
+} st_meter_part;
+/* By type and pool, up to a moment that is not before the last call; the caller frees *ret. */
+size_t st_meter_parts(const st_meter *m, int64_t now, st_meter_part **ret);
+/* A meter that was saved before there were parts learns which pool its nodes are in. */
+void st_meter_pools(st_meter *m, const st_fleet *fleet);
+
 /* For those who compare: how many nodes and open stays it knows, and the grants of one (NULL: it is
  * not on devices). */
 size_t st_meter_nodes(const st_meter *m);

@@ -13,7 +13,8 @@
 #include "meter/state.h"
 #include "model/codec.h"
 
-#define MAGIC         UINT64_C(0x3372746d544e5453) /* "STNTmtr3" */
+#define MAGIC         UINT64_C(0x3472746d544e5453) /* "STNTmtr4" */
+#define MAGIC3        UINT64_C(0x3372746d544e5453) /* "STNTmtr3": pools are not known */
 #define MAGIC2        UINT64_C(0x3272746d544e5453) /* "STNTmtr2": starts are not known */
 #define MAGIC1        UINT64_C(0x3172746d544e5453) /* "STNTmtr1": nothing is kept in memory */
 #define SEED          11
@@ -56,6 +57,12 @@ static void io_nodes(codec *c, st_meter *m)
         IO_IN(c, nd->type, -1, ST_TYPES_MAX - 1);
         IO_IN(c, nd->ndevs, 0, nd->type < 0 ? 0 : ST_DEVS_MAX);
         IO_IN(c, nd->state, 0, ST_NODE_STATE_COUNT - 1);
+        if (c->format < 4)
+            nd->pool = -1;
+        else
+            IO_IN(c, nd->pool, -1, INT32_MAX);
+        if (!c->out && nd->ndevs > 0)
+            nd->part = meter_part(m, nd->type, nd->pool);
         for (int d = 0; !c->out && d < nd->ndevs; d++) {
             st_vec_push(&m->devs, (dev){.node = (int32_t)i});
             m->types[nd->type].ndevs++;
@@ -67,6 +74,27 @@ static void io_nodes(codec *c, st_meter *m)
             io_i128(c, &m->types[t].total[p]);
         }
     }
+}
+
+/* Those that have devices are there already; others had. */
+static void io_parts(codec *c, st_meter *m)
+{
+    size_t *order = meter_parts_sorted(m);
+    size_t n = io_count(c, m->parts.n, (size_t)ST_TYPES_MAX * ST_NODES_MAX);
+    IO_IN(c, m->parts_whole, 0, 1);
+    IO_IN(c, m->pools_known, 0, 1);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        part_sum key = c->out ? m->parts.v[order[i]] : (part_sum){0};
+        IO_IN(c, key.type, 0, ST_TYPES_MAX - 1);
+        IO_IN(c, key.pool, -1, INT32_MAX);
+        if (c->bad)
+            break;
+        part_sum *p =
+            c->out ? &m->parts.v[order[i]] : &m->parts.v[meter_part(m, key.type, key.pool)];
+        for (int w = 0; w < ST_WHERE_COUNT; w++)
+            io_i128(c, &p->total[w]);
+    }
+    free(order);
 }
 
 static void io_accounts(codec *c, st_meter *m)
@@ -359,11 +387,15 @@ static void io_meter(codec *c, st_meter *m)
 {
     uint64_t magic = MAGIC;
     io_u64(c, &magic);
-    spoil_if(c, magic != MAGIC && magic != MAGIC2 && magic != MAGIC1);
-    c->format = magic == MAGIC1 ? 1 : magic == MAGIC2 ? 2 : 3;
+    spoil_if(c, magic != MAGIC && magic != MAGIC3 && magic != MAGIC2 && magic != MAGIC1);
+    c->format = magic == MAGIC1 ? 1 : magic == MAGIC2 ? 2 : magic == MAGIC3 ? 3 : 4;
+    if (!c->out)
+        m->parts_whole = m->pools_known = c->format >= 4;
     io_moment(c, &m->now, -MOMENT_MAX, MOMENT_MAX);
     io_moment(c, &m->cut_ms, -MOMENT_MAX, m->now);
     io_nodes(c, m);
+    if (c->format >= 4)
+        io_parts(c, m);
     io_accounts(c, m);
     io_floors(c, m);
     io_plans(c, m);

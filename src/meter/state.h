@@ -7,6 +7,7 @@
  *   history.c    what a stay had after a moment that is past
  *   telemetry.c  what was seen of it
  *   basis.c      by what right, and what is on demand
+ *   parts.c      where devices were, by pool and cause
  *   save.c       to bytes and back
  *
  * How shares are counted. Residents of a device that hold at most all of it have what they hold: their
@@ -55,6 +56,7 @@ typedef struct dev {
     int32_t held_m;    /* by residents */
     int64_t planned_m; /* by plans that wait */
     int16_t at_m[NPLACES];
+    st_where why;     /* of its overhead */
     int64_t since_ms; /* crowded: dealt out up to here */
 } dev;
 
@@ -63,6 +65,8 @@ typedef struct host {
     int ndevs;
     st_node_state state;
     size_t devs_at;
+    int32_t pool;
+    size_t part; /* of parts; only where it has devices */
 } host;
 
 /* A piece that was handed out, as it is after all corrections. */
@@ -147,11 +151,21 @@ typedef struct type_sum {
     st_i128 total[NPLACES]; /* before it */
 } type_sum;
 
+/* Devices of one type in one pool. */
+typedef struct part_sum {
+    int32_t type, pool;
+    int64_t rate_m[ST_WHERE_COUNT];
+    st_i128 total[ST_WHERE_COUNT];
+} part_sum;
+
 struct st_meter {
     int64_t now, cut_ms;
     ST_VEC(host) nodes;
     ST_VEC(dev) devs;
     type_sum types[ST_TYPES_MAX];
+    ST_VEC(part_sum) parts;       /* in the order they came */
+    bool parts_whole;             /* they tell of all the time there was */
+    bool pools_known;             /* of every node */
     ST_VEC(stay *) open;          /* in no order */
     st_idmap *by_job;             /* the newest stay of a job */
     ST_VEC(stay *) away;          /* over, and their jobs may come back; in no order */
@@ -204,6 +218,19 @@ static inline dev *meter_dev(const st_meter *m, int32_t node, int at)
 {
     return &m->devs.v[m->nodes.v[node].devs_at + (size_t)at];
 }
+
+/* ---- parts.c ------------------------------------------------------------------------------ */
+
+size_t meter_part(st_meter *m, int32_t type, int32_t pool); /* made if it is new */
+/* A device is there now, and no longer where it was. */
+void meter_part_move(st_meter *m, const dev *d, const int at[NPLACES], st_where why);
+void meter_parts_advance(st_meter *m, int64_t ms);
+/* So much of what the stay had was not granted after all. */
+void meter_part_ended(st_meter *m, const stay *s, int64_t share);
+/* Whether parts add up to what the types say. */
+int meter_parts_check(const st_meter *m, st_err *err);
+/* Indexes in order of type and pool; the caller frees it. */
+size_t *meter_parts_sorted(const st_meter *m);
 
 /* ---- stays.c ------------------------------------------------------------------------------ */
 

@@ -375,19 +375,23 @@ void st_meter_class(st_meter *m, const st_tree *tree, uint64_t job, st_class cla
 
 /* So much of the type was not granted after all but overhead: `before` the last cut, when that was
  * told, or after it. */
-static void not_granted(st_meter *m, int32_t type, int64_t share)
+static void not_granted(st_meter *m, const stay *s, int64_t share)
 {
+    int32_t type = s->type;
     if (type < 0)
         return;
+    meter_part_ended(m, s, share);
     m->types[type].acc[GRANTED] -= share;
     m->types[type].acc[OVERHEAD] += share;
 }
 
-static void not_granted_then(st_meter *m, int32_t type, int64_t from_ms, int64_t to_ms,
+static void not_granted_then(st_meter *m, const stay *s, int64_t from_ms, int64_t to_ms,
                              int64_t share, st_records *out)
 {
+    int32_t type = s->type;
     if (type < 0 || share == 0)
         return;
+    meter_part_ended(m, s, share);
     m->types[type].total[GRANTED] -= share;
     m->types[type].total[OVERHEAD] += share;
     st_vec_push(out, (st_record){.kind = ST_REC_FLEET,
@@ -417,9 +421,9 @@ static void shorten(st_meter *m, stay *s, size_t i, int64_t ended_ms, st_records
     p->to_ms = from;
     meter_shorten(s, p, &fix);
     if (to <= m->cut_ms)
-        not_granted_then(m, s->type, from, to, share, out);
+        not_granted_then(m, s, from, to, share, out);
     else
-        not_granted(m, s->type, share);
+        not_granted(m, s, share);
     st_vec_push(out, fix);
 }
 
@@ -434,7 +438,7 @@ static void finish(st_meter *m, stay *s, int64_t ended_ms, st_cut why, st_record
     if (to < m->now && !ST_BROKEN(METER_LATE)) {
         int64_t over = to == s->from_ms ? share : meter_after(m, s, to);
         over = ST_MIN(over, share);
-        not_granted(m, s->type, over);
+        not_granted(m, s, over);
         share -= over;
     }
     hand_out(s, to, share, why, out);
