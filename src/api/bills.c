@@ -22,6 +22,8 @@ static void call_free(st_bill_call *c)
     st_bill_ask_free(c->ask);
     st_vec_free(&c->open);
     st_vec_free(&c->idle);
+    st_vec_free(&c->where.parts);
+    st_vec_free(&c->where.open);
     st_strbuf_done(&c->ledger);
     st_arena_free(c->arena);
     free(c);
@@ -148,6 +150,8 @@ static int fill(void *ctx, st_tx *tx, st_err *err)
         r = st_tx_open_entries(tx, c->account, keep_open, c, err);
     if (r == 0 && c->budget && !c->own.closed)
         r = st_tx_budget(tx, c->account, &c->state, err);
+    if (r == 0 && c->devices)
+        st_tx_fleet(tx, &c->where);
     if (r == 0 && c->prices)
         st_ledger_save(st_tx_ledger(tx), &c->ledger);
     return r;
@@ -190,10 +194,21 @@ static bool may_see_fleet(const st_call *call, const char *account)
            (who->role == ST_ROLE_OWNER || who->role == ST_ROLE_AUDITOR);
 }
 
+/* Of the path, or asked for; the open one where nobody says. */
+static const char *period_of(const st_call *call)
+{
+    const char *asked;
+
+    if (strchr(st_call_route(call)->pattern, '{'))
+        return st_call_param(call, "period");
+    asked = st_call_query(call, "period");
+    return asked ? asked : "open";
+}
+
 st_bill_call *st_bill_call_new(st_api *api, st_call *call, const char *format,
                                void (*finish)(st_bill_call *c, st_store *reader))
 {
-    const char *account = st_call_query(call, "account"), *period = st_call_param(call, "period");
+    const char *account = st_call_query(call, "account"), *period = period_of(call);
     bool fleet = false;
     st_bill_call *c;
 

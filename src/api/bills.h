@@ -22,6 +22,7 @@ typedef struct st_bill_call {
     bool running;                   /* `open` is wanted: what sums are made of */
     bool whole;                     /* `open` is wanted: the account's own, with everything */
     bool floors;                    /* `idle` is wanted */
+    bool devices;                   /* `where` is wanted */
     bool file;                      /* `ask` is wanted, and the bill is its */
     bool budget;                    /* `state` is wanted */
     bool fleet;                     /* it is about the fleet's book, which has no bill */
@@ -34,6 +35,7 @@ typedef struct st_bill_call {
     const st_bill *bill;
     ST_VEC(st_entry) open; /* what the open intervals would post; in the arena */
     st_idle_floors idle;   /* likewise */
+    st_fleet_now where;    /* the devices were */
     st_bill_ask *ask;
     st_strbuf ledger; /* saved */
     st_budget_state state;

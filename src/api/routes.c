@@ -151,6 +151,10 @@ static const st_query_row invoice_query[] = {
      .words = "json csv html"},
     {0},
 };
+static const st_query_row cost_query[] = {
+    {.name = "period", .type = ST_QUERY_TEXT, .about = "a month, 2026-10 (default: open)"},
+    {0},
+};
 static const st_query_row trial_query[] = {
     {.name = "format",
      .type = ST_QUERY_WORD,
@@ -343,6 +347,9 @@ static const st_route routes[] = {
         st_api_trial_balance, "getTrialBalance",
         "Show what every account of the books was debited and credited in a month", trial_query,
         "TrialBalance"),
+    ASK("/v1/fleet/cost", ST_MAY_OWNER | ST_MAY(ST_ROLE_AUDITOR), st_api_fleet_cost, "getFleetCost",
+        "Show where the GPUs were in a month, what that is worth, and who wasted most", cost_query,
+        "FleetCost"),
     ASK("/v1/issuer", ST_MAY_OWNER, st_api_issuer_get, "getIssuer", "Show who issues invoices",
         NULL, "Issuer"),
     WRITE("PUT", "/v1/issuer", ST_MAY_OWNER, ST_ROUTE_YAML | ST_ROUTE_CONDITION, st_api_issuer_put,

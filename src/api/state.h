@@ -223,6 +223,7 @@ st_handler st_api_join_make, st_api_agent_register, st_api_agent_desired, st_api
 st_handler st_api_agent_logs, st_api_agent_challenge;
 st_handler st_api_prices_list, st_api_prices_publish, st_api_plan_get, st_api_plan_put;
 st_handler st_api_budget_get, st_api_credit_make, st_api_billing, st_api_reconcile;
+st_handler st_api_fleet_cost;
 st_handler st_api_issuer_get, st_api_issuer_put, st_api_bill_to_get, st_api_bill_to_put,
     st_api_bill_to_remove;
 st_handler st_api_invoices_list, st_api_invoice_get, st_api_invoices_issue, st_api_trial_balance;

@@ -90,6 +90,8 @@ const st_cli_verb st_cli_verbs[] = {
     {"token", "Manage tokens", "COMMAND ...", .sub = st_cli_token_verbs},
     {"secret", "Manage the secrets of an account", "COMMAND ...", .sub = st_cli_secret_verbs},
     {"user", "List users", "COMMAND ...", .sub = st_cli_user_verbs},
+    {"fleet", "Show what the fleet cost and where it was idle (owners)", "COMMAND ...",
+     .sub = st_cli_fleet_verbs},
     {"node", "Manage nodes", "COMMAND ...", .sub = st_cli_node_verbs},
     {"pool", "Manage pools", "COMMAND ...", .sub = st_cli_pool_verbs},
     {"type", "Manage GPU types", "COMMAND ...", .sub = st_cli_type_verbs},

@@ -137,6 +137,11 @@ bool st_book_free(const st_control *ctl, const char *name);
 /* Before a log is played, and for who writes once more behind it: up to where accounts of a name share a book. */
 int st_books_shared(st_control *ctl, bool writes, st_err *err);
 
+/* ---- fleet_marks.c -------------------------------------------------------------------------- */
+
+/* Writes down where devices were up to now: a month ends here, and the next begins. */
+int st_fleet_mark(st_tx *tx, st_err *err);
+
 /* ---- entries.c ------------------------------------------------------------------------------ */
 
 /* A record in the words of the book; names are the core's at this moment. `doc` is the job's document, NULL: not

@@ -505,6 +505,9 @@ static int close_month(st_tx *tx, st_err *err)
         return r;
     st_zone_after(b->zone, period.to_ms, &next);
     st_ledger_set_period(b->ledger, &next);
+    r = st_fleet_mark(tx, err);
+    if (r < 0)
+        return r;
     st_control_say(tx->ctl, "event=month_closed period=%s entries=%" PRId64, period.name,
                    b->books.n);
     return st_money_sign(tx, true, err);

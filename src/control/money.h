@@ -15,6 +15,7 @@
 #include "ledger/billfile.h"
 #include "ledger/ledger.h"
 #include "ledger/proof.h"
+#include "meter/meter.h"
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
@@ -82,6 +83,20 @@ int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *e
 /* The same of all accounts at and below one that have a cap or a budget of their own. */
 typedef void (*st_budget_fn)(void *ctx, const char *account, const st_budget_state *state);
 int st_tx_budgets(st_tx *tx, const char *account, st_budget_fn fn, void *ctx, st_err *err);
+
+/* Where the fleet's devices were since the meter began, by type, pool and cause (meter/meter.h), and of each type since the
+ * last entry in the fleet's book. Names as they are now; "" where there is none any more. */
+typedef struct st_fleet_part {
+    char type[ST_NAME_MAX + 1], pool[ST_NAME_MAX + 1];
+    int64_t at[ST_WHERE_COUNT];
+} st_fleet_part;
+typedef struct st_fleet_now {
+    ST_VEC(st_fleet_part) parts;
+    ST_VEC(st_fleet_part) open; /* [GRANTED], [IDLE], [FAILED]; all overhead is in [ENDED] */
+} st_fleet_now;
+void st_tx_fleet(st_tx *tx, st_fleet_now *ret);
+/* The same parts at the beginning of a month, as they were written down then; none: there is no such moment. */
+int st_fleet_mark_read(st_store *reader, int64_t at_ms, st_fleet_now *ret, st_err *err);
 
 /* The name of an account's book, which is the account's unless another had it before; and whose a book is, -1: nobody's. */
 const char *st_tx_book(st_tx *tx, const char *account, char buf[ST_NAME_MAX + 1]);

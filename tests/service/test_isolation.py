@@ -549,6 +549,7 @@ ROWS += [
     ("POST", "/v1/invoices", None, AGENTS_ONLY),
     ("GET", "/v1/invoices/{number}", "invoice", NO_INVOICE),
     ("GET", "/v1/bills/{period}/trial-balance", "month", OWNER_ONLY),
+    ("GET", "/v1/fleet/cost", None, OWNER_ONLY),
 ]
 
 ROWS += [

@@ -59,6 +59,13 @@ def look(owner, port):
         check(time.monotonic() < end, "a new job does not run")
         time.sleep(0.05)
     lab.close()
+    # What the books have from before pools were counted is told as such, and all of it adds up.
+    cost = owner.get("/v1/fleet/cost").json
+    places = {(r["pool"], r["cause"]) for r in cost["rows"]}
+    check(cost["conserved"] and ("main", "work") in places, "the fleet's report: %s", cost)
+    check(all(r["cause"] == "unknown" for r in cost["rows"] if r["pool"] is None), "%s", cost["rows"])
+    trial = owner.get("/v1/bills/open/trial-balance").json
+    check(trial["balanced"] and trial["debit_udollars"] > 0, "entries without the other side: %s", trial)
 
 
 def one(stintd, archive):

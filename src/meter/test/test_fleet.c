@@ -30,6 +30,51 @@ static void test_node_states(void **state)
     end(&b);
 }
 
+static int64_t part(const bench *b, int32_t pool, st_where where)
+{
+    st_meter_part *list;
+    size_t n = st_meter_parts(b->m, st_meter_now(b->m), &list);
+    int64_t at = 0;
+    for (size_t i = 0; i < n; i++)
+        at += list[i].pool == pool ? list[i].at[where] : 0;
+    free(list);
+    return at;
+}
+
+/* The same by pool and cause, and a save in between changes nothing. */
+static void test_parts(void **state)
+{
+    (void)state;
+    bench b;
+    ST_CLEANUP(st_strbuf_done) st_strbuf bytes = {0};
+    st_meter *again = NULL;
+    st_err err = {0};
+    begin(&b, 1, 2);
+    st_node other = {.id = b.nnodes++, .ndevs = 1, .pool = 7};
+    st_meter_node(b.m, &other, 0);
+    st_job job = whole(1, 1), claimant = whole(2, 1);
+    start(&b, &job, 1, -1, 0);
+    st_meter_hold(b.m, 2, (const st_grant[]){{0, 2, -1}}, 1, &claimant.shape, 0);
+    other.state = ST_NODE_DRAINING;
+    st_meter_node(b.m, &other, 100);
+    other.state = ST_NODE_FAILED;
+    st_meter_node(b.m, &other, 150);
+    st_meter_save(b.m, &bytes);
+    assert_ok(st_meter_load(bytes.s, bytes.n, &again, &err));
+    st_meter_free(b.m);
+    b.m = again;
+    stop(&b, 1, 200, 180);
+    st_meter_advance(b.m, 300);
+    assert_int_equal(part(&b, 0, ST_WHERE_GRANTED), 180 * 1000);
+    assert_int_equal(part(&b, 0, ST_WHERE_ENDED), 20 * 1000);
+    assert_int_equal(part(&b, 0, ST_WHERE_KEPT), 300 * 1000);
+    assert_int_equal(part(&b, 0, ST_WHERE_IDLE), 100 * 1000);
+    assert_int_equal(part(&b, 7, ST_WHERE_IDLE), 100 * 1000);
+    assert_int_equal(part(&b, 7, ST_WHERE_DRAINING), 50 * 1000);
+    assert_int_equal(part(&b, 7, ST_WHERE_FAILED), 150 * 1000);
+    end(&b);
+}
+
 /* Seven 1g slices charge 7 x 142 = 994; nothing fits the other 6. Three 2g (285 each) leave one compute
  * slice and room for a 1g. */
 static void test_carved(void **state)
@@ -206,9 +251,10 @@ static void test_open(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_node_states), cmocka_unit_test(test_carved),
-        cmocka_unit_test(test_hold),        cmocka_unit_test(test_floors),
-        cmocka_unit_test(test_on_demand),   cmocka_unit_test(test_open),
+        cmocka_unit_test(test_node_states), cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_carved),      cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_floors),      cmocka_unit_test(test_on_demand),
+        cmocka_unit_test(test_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
