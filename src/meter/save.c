@@ -264,7 +264,10 @@ static void io_open(codec *c, const st_meter *m, stay *s)
     IO_IN(c, s->basis, 0, ST_BASIS_COUNT - 1);
     size_t n = s->pieces.n;
     io_moment(c, &s->from_ms, n > 0 ? s->pieces.v[n - 1].to_ms : s->start_ms, m->now);
-    spoil_if(c, s->from_ms != (n > 0 ? s->pieces.v[n - 1].to_ms : s->start_ms));
+    /* Pieces join; the first may begin when the tasks really did (st_meter_began). */
+    int64_t late = n == 0 && s->first == 1 && !s->resumed ? ST_METER_READY_MS : 0;
+    int64_t begins = n > 0 ? s->pieces.v[n - 1].to_ms : s->start_ms;
+    spoil_if(c, s->from_ms < begins || s->from_ms - begins > late);
     int64_t acc = plus(s->acc, times(s->rate_m, m->now - s->fold_ms));
     io_amount(c, &acc);
     if (c->out)
