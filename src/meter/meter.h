@@ -127,14 +127,15 @@ int st_meter_open(const st_meter *m, int64_t now, st_record_fn fn, void *ctx);
 void st_meter_totals(const st_meter *m, int32_t type, st_record *ret);
 
 /* The same finer: by pool, and why a device is not granted. X(id, place, cause) */
-#define ST_WHERE_TABLE(X)                                                                \
-    X(ST_WHERE_GRANTED, "granted", "work")                                               \
-    X(ST_WHERE_IDLE, "idle", "free")             /* anybody could have it */             \
-    X(ST_WHERE_FAILED, "unhealthy", "failed")    /* its node has failed */               \
-    X(ST_WHERE_DRAINING, "overhead", "draining") /* its node takes nothing new */        \
-    X(ST_WHERE_KEPT, "overhead", "kept")         /* for a job that waits for the rest */ \
-    X(ST_WHERE_LEFTOVER, "overhead", "leftover") /* slices that no profile fits */       \
-    X(ST_WHERE_ENDED, "overhead", "ended")       /* the work was over, and nobody knew yet */
+#define ST_WHERE_TABLE(X)                                                                     \
+    X(ST_WHERE_GRANTED, "granted", "work")                                                    \
+    X(ST_WHERE_IDLE, "idle", "free")             /* anybody could have it */                  \
+    X(ST_WHERE_FAILED, "unhealthy", "failed")    /* its node has failed */                    \
+    X(ST_WHERE_DRAINING, "overhead", "draining") /* its node takes nothing new */             \
+    X(ST_WHERE_KEPT, "overhead", "kept")         /* for a job that waits for the rest */      \
+    X(ST_WHERE_LEFTOVER, "overhead", "leftover") /* slices that no profile fits */            \
+    X(ST_WHERE_ENDED, "overhead", "ended")       /* the work was over, and nobody knew yet */ \
+    X(ST_WHERE_STARTING, "overhead", "starting") /* tasks were being made ready */
 typedef enum st_where {
 #define X(id, place, cause) id,
     ST_WHERE_TABLE(X)

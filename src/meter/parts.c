@@ -76,14 +76,14 @@ void meter_parts_advance(st_meter *m, int64_t ms)
 }
 
 /* A gang is in one pool. */
-void meter_part_ended(st_meter *m, const stay *s, int64_t share)
+void meter_part_ended(st_meter *m, const stay *s, int64_t share, st_where why)
 {
     for (int t = 0; t < s->tasks; t++) {
         if (!s->grants[t].devs)
             continue;
         part_sum *p = &m->parts.v[m->nodes.v[s->grants[t].node].part];
         p->total[ST_WHERE_GRANTED] -= share;
-        p->total[ST_WHERE_ENDED] += share;
+        p->total[why] += share;
         return;
     }
 }

@@ -226,7 +226,7 @@ size_t meter_part(st_meter *m, int32_t type, int32_t pool); /* made if it is new
 void meter_part_move(st_meter *m, const dev *d, const int at[NPLACES], st_where why);
 void meter_parts_advance(st_meter *m, int64_t ms);
 /* So much of what the stay had was not granted after all. */
-void meter_part_ended(st_meter *m, const stay *s, int64_t share);
+void meter_part_ended(st_meter *m, const stay *s, int64_t share, st_where why);
 /* Whether parts add up to what the types say. */
 int meter_parts_check(const st_meter *m, st_err *err);
 /* Indexes in order of type and pool; the caller frees it. */

@@ -375,12 +375,12 @@ void st_meter_class(st_meter *m, const st_tree *tree, uint64_t job, st_class cla
 
 /* So much of the type was not granted after all but overhead: `before` the last cut, when that was
  * told, or after it. */
-static void not_granted(st_meter *m, const stay *s, int64_t share)
+static void not_granted(st_meter *m, const stay *s, int64_t share, st_where why)
 {
     int32_t type = s->type;
     if (type < 0)
         return;
-    meter_part_ended(m, s, share);
+    meter_part_ended(m, s, share, why);
     m->types[type].acc[GRANTED] -= share;
     m->types[type].acc[OVERHEAD] += share;
 }
@@ -391,7 +391,7 @@ static void not_granted_then(st_meter *m, const stay *s, int64_t from_ms, int64_
     int32_t type = s->type;
     if (type < 0 || share == 0)
         return;
-    meter_part_ended(m, s, share);
+    meter_part_ended(m, s, share, ST_WHERE_ENDED);
     m->types[type].total[GRANTED] -= share;
     m->types[type].total[OVERHEAD] += share;
     st_vec_push(out, (st_record){.kind = ST_REC_FLEET,
@@ -423,7 +423,7 @@ static void shorten(st_meter *m, stay *s, size_t i, int64_t ended_ms, st_records
     if (to <= m->cut_ms)
         not_granted_then(m, s, from, to, share, out);
     else
-        not_granted(m, s, share);
+        not_granted(m, s, share, ST_WHERE_ENDED);
     st_vec_push(out, fix);
 }
 
@@ -438,7 +438,7 @@ static void finish(st_meter *m, stay *s, int64_t ended_ms, st_cut why, st_record
     if (to < m->now && !ST_BROKEN(METER_LATE)) {
         int64_t over = to == s->from_ms ? share : meter_after(m, s, to);
         over = ST_MIN(over, share);
-        not_granted(m, s, over);
+        not_granted(m, s, over, ST_WHERE_ENDED);
         share -= over;
     }
     hand_out(s, to, share, why, out);
@@ -455,7 +455,7 @@ void st_meter_began(st_meter *m, uint64_t job, int64_t began_ms, int64_t now)
         return;
     settle(m, s);
     int64_t before = s->acc - ST_MIN(meter_after(m, s, began_ms), s->acc);
-    not_granted(m, s->type, before);
+    not_granted(m, s, before, ST_WHERE_STARTING);
     s->acc -= before;
     s->from_ms = began_ms;
 }

@@ -54,7 +54,8 @@ static void test_parts(void **state)
     st_meter_node(b.m, &other, 0);
     st_job job = whole(1, 1), claimant = whole(2, 1);
     start(&b, &job, 1, -1, 0);
-    st_meter_hold(b.m, 2, (const st_grant[]){{0, 2, -1}}, 1, &claimant.shape, 0);
+    st_meter_began(b.m, 1, 30, 40);
+    st_meter_hold(b.m, 2, (const st_grant[]){{0, 2, -1}}, 1, &claimant.shape, 40);
     other.state = ST_NODE_DRAINING;
     st_meter_node(b.m, &other, 100);
     other.state = ST_NODE_FAILED;
@@ -65,10 +66,11 @@ static void test_parts(void **state)
     b.m = again;
     stop(&b, 1, 200, 180);
     st_meter_advance(b.m, 300);
-    assert_int_equal(part(&b, 0, ST_WHERE_GRANTED), 180 * 1000);
+    assert_int_equal(part(&b, 0, ST_WHERE_GRANTED), 150 * 1000);
+    assert_int_equal(part(&b, 0, ST_WHERE_STARTING), 30 * 1000);
     assert_int_equal(part(&b, 0, ST_WHERE_ENDED), 20 * 1000);
-    assert_int_equal(part(&b, 0, ST_WHERE_KEPT), 300 * 1000);
-    assert_int_equal(part(&b, 0, ST_WHERE_IDLE), 100 * 1000);
+    assert_int_equal(part(&b, 0, ST_WHERE_KEPT), 260 * 1000);
+    assert_int_equal(part(&b, 0, ST_WHERE_IDLE), (40 + 100) * 1000);
     assert_int_equal(part(&b, 7, ST_WHERE_IDLE), 100 * 1000);
     assert_int_equal(part(&b, 7, ST_WHERE_DRAINING), 50 * 1000);
     assert_int_equal(part(&b, 7, ST_WHERE_FAILED), 150 * 1000);
