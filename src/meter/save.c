@@ -178,7 +178,8 @@ static void io_head(codec *c, const st_meter *m, stay *s)
 {
     io_u64(c, &s->job);
     IO_IN(c, s->number, 1, INT32_MAX - 1);
-    s->start = c->out ? s->start : s->number;
+    if (!c->out)
+        s->start = s->number;
     if (c->format >= 3) {
         IO_IN(c, s->start, 1, INT32_MAX - 1);
         IO_BOOL(c, s->resumed);

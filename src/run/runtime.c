@@ -16,6 +16,9 @@
 #include "run/bundle.h"
 #include "run/os.h"
 
+#define TRIES  3
+#define KILLED 128 /* and the signal */
+
 const char *const st_runtime_names[] = {"crun", "runc", NULL};
 
 /* The folder our own program is in. */
@@ -146,12 +149,21 @@ static int try_alone(const st_run *run, const char *path, const char *name, st_e
         (r = st_os_path(root, err, "%s/root", top)) != 0 || (r = hide(top, err)) != 0 ||
         (r = write_try(run, dir, name, err)) != 0)
         return r;
-    if (st_os_run(argv, said, sizeof(said)) == 0)
-        return 0;
-    said[strcspn(said, "\n")] = '\0';
-    r = st_fail(err, ST_EDOWN, "%s cannot run a container here: %s", path,
-                said[0] ? said : "it gave no reason");
-    (void)st_os_run(clean, said, sizeof(said));
+    for (int tries = 0; tries < TRIES; tries++) {
+        char waste[64];
+        int status = st_os_run(argv, said, sizeof(said));
+
+        if (status == 0) {
+            *err = (st_err){0};
+            return 0;
+        }
+        said[strcspn(said, "\n")] = '\0';
+        r = st_fail(err, ST_EDOWN, "%s cannot run a container here: %s", path,
+                    said[0] ? said : "it gave no reason");
+        (void)st_os_run(clean, waste, sizeof(waste));
+        if (status <= KILLED && said[0]) /* what was killed, or says nothing, has not been tried */
+            break;
+    }
     return r;
 }
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "control/test/world.h"
+#include "control/test/purse.h"
 #include "log/log.h"
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -319,12 +319,17 @@ static int submit_many(world *w, st_submit_item *items, size_t n, st_err *err)
     return do_cmd(w, &cmd.cmd, err);
 }
 
+static int count_jobs(st_tx *tx, void *ret, st_err *err)
+{
+    return st_store_jobs_count(tx->ctl->store, &(st_job_filter){0}, ret, err);
+}
+
 static int64_t jobs_there(world *w)
 {
     st_err err = {0};
     int64_t n = 0;
 
-    assert_ok(st_store_jobs_count(st_control_store(w->ctl), &(st_job_filter){0}, &n, &err));
+    assert_ok(in_loop(w, count_jobs, &n, &err));
     return n;
 }
 

@@ -16,6 +16,7 @@
 #include "base/testing.h"
 #include "run/cgroup.h"
 #include "run/os.h"
+#include "run/runtime.h"
 #include "run/test/help.h"
 
 static bench_node *node_of(void **state)
@@ -66,6 +67,40 @@ static void without_a_working_runtime_nothing_starts(void **state)
     st_run_free(other);
     conf.libexec = "/no/such/folder";
     assert_fails(st_run_new(&conf, &other, &err), ST_ENOENT, "stint-shim");
+}
+
+/* A stand-in for a runtime that counts its runs in `ran` and does `what` in each but the third. */
+static void write_stand_in(const char *path, const char *ran, const char *what)
+{
+    char text[3 * PATH_MAX];
+    st_err err = {0};
+
+    snprintf(
+        text, sizeof text,
+        "#!/bin/sh\n[ \"$3\" = run ] || exit 0\necho x >>%s\n[ $(/bin/grep -c x %s) -eq 3 ] && "
+        "exit 0\n%s\n",
+        ran, ran, what);
+    assert_ok(st_os_write(path, text, strlen(text), 0755, &err));
+}
+
+/* A runtime that somebody killed was not tried; one that says what is wrong is believed at once. */
+static void a_killed_trial_is_repeated(void **state)
+{
+    bench_node *node = node_of(state);
+    char path[PATH_MAX], ran[PATH_MAX], said[64];
+    st_err err = {0};
+
+    assert_ok(st_os_path(path, &err, "%s/stand-in", node->conf.state_dir));
+    assert_ok(st_os_path(ran, &err, "%s/stand-in.ran", node->conf.state_dir));
+    write_stand_in(path, ran, "kill -9 $$");
+    assert_ok(st_runtime_try(node->run, path, &err));
+    assert_int_equal(st_os_peek(ran, said, sizeof said), 6);
+    assert_int_equal(unlink(ran), 0);
+    write_stand_in(path, ran, "echo no such thing; exit 1");
+    assert_fails(st_runtime_try(node->run, path, &err), ST_EDOWN, "no such thing");
+    assert_int_equal(st_os_peek(ran, said, sizeof said), 2);
+    assert_int_equal(unlink(ran), 0);
+    assert_int_equal(unlink(path), 0);
 }
 
 static void a_flood_of_output_is_bounded(void **state)
@@ -306,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_probe_says_what_it_found),
         cmocka_unit_test(without_a_working_runtime_nothing_starts),
+        cmocka_unit_test(a_killed_trial_is_repeated),
         cmocka_unit_test(a_flood_of_output_is_bounded),
         cmocka_unit_test(a_full_disk_neither_blocks_nor_forgets),
         cmocka_unit_test(an_oci_layout_as_image),
