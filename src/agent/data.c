@@ -17,6 +17,7 @@
 #include "agent/files.h"
 #include "agent/host.h"
 #include "agent/storage.h"
+#include "run/rights.h"
 
 #define LIMIT_MS 120000 /* for one count */
 #define NICE     10
@@ -43,7 +44,9 @@ static int count(void *ctx, st_err *err)
     int r;
 
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICE);
-    r = st_storage_count(w->path, &w->ret->use, err);
+    r = st_rights_keep(ST_RIGHT(CAP_DAC_READ_SEARCH), err); /* it looks at what a tenant has made */
+    if (r == 0)
+        r = st_storage_count(w->path, &w->ret->use, err);
     w->ret->took_ms = st_boot_ms() - began;
     return r;
 }

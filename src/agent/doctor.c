@@ -102,7 +102,7 @@ static bool check_cuda(const st_agent_conf *conf, FILE *out)
     st_err err = {0};
 
     st_helper_find(conf->cuda, "stint-cuda", path);
-    if (st_helper_start(conf->data, "doctor", argv, NULL, &err) == 0 &&
+    if (st_helper_start(conf->data, "doctor", ST_HELPER_ALL, argv, NULL, &err) == 0 &&
         st_helper_wait(conf->data, "doctor", CUDA_MS, &said) != ST_HELPER_DONE)
         st_fail(&err, ST_EDOWN, "%s gives no answer", path);
     why = json_string_value(json_object_get(said, "error"));

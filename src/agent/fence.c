@@ -153,7 +153,7 @@ int st_fence_main(const char *dir)
 {
     ST_CLEANUP(st_run_freep) st_run *run = NULL;
     char state[PATH_MAX], rest[PATH_MAX];
-    st_run_conf conf = {.state_dir = state};
+    st_run_conf conf = {.state_dir = state, .runtime = "none"}; /* it starts nothing */
     st_err err = {0};
     int lock = take_lock(dir);
 

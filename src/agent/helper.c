@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/files.h"
+#include "run/rights.h"
 
 #define ENV_MAX 8
 #define LOCK_FD 3
@@ -56,7 +57,8 @@ static int take(const char *dir, const char *name, int flags)
 }
 
 /* Nobody's child, with the lock and its output and nothing else of ours. */
-static _Noreturn void become(const char *const *argv, const char *const *env, int lock, int out)
+static _Noreturn void become(uint64_t keep, const char *const *argv, const char *const *env,
+                             int lock, int out)
 {
     int null = open("/dev/null", O_RDWR);
 
@@ -71,12 +73,12 @@ static _Noreturn void become(const char *const *argv, const char *const *env, in
     else
         fcntl(LOCK_FD, F_SETFD, 0);
     close_range(LOCK_FD + 1, ~0u, 0);
-    if (chdir("/") == 0)
+    if (chdir("/") == 0 && (keep == ST_HELPER_ALL || st_rights_keep(keep, NULL) == 0))
         execve(argv[0], (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env);
     _exit(127);
 }
 
-int st_helper_start(const char *dir, const char *name, const char *const *argv,
+int st_helper_start(const char *dir, const char *name, uint64_t keep, const char *const *argv,
                     const char *const *env, st_err *err)
 {
     const char *vars[ENV_MAX + 3] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
@@ -108,7 +110,7 @@ int st_helper_start(const char *dir, const char *name, const char *const *argv,
     }
     pid = fork();
     if (pid == 0)
-        become(argv, vars, lock, out);
+        become(keep, argv, vars, lock, out);
     close(lock);
     close(out);
     if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 #include <limits.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -21,9 +22,11 @@ typedef enum st_helper_state {
 /* Where a program is: as given, or beside ours. */
 void st_helper_find(const char *given, const char *name, char ret[PATH_MAX]);
 
-/* argv and env end with NULL; env is all it gets besides a PATH and where we find
+#define ST_HELPER_ALL (~UINT64_C(0))
+
+/* `keep`: its capabilities, of ours (run/rights.h); ST_HELPER_ALL. argv and env end with NULL; env is all it gets besides a PATH and where we find
  * libraries. Nothing of ours stays open in it. */
-int st_helper_start(const char *dir, const char *name, const char *const *argv,
+int st_helper_start(const char *dir, const char *name, uint64_t keep, const char *const *argv,
                     const char *const *env, st_err *err);
 /* *ret is what it said, an object, when it is done; the caller drops it. */
 st_helper_state st_helper_look(const char *dir, const char *name, json_t **ret);

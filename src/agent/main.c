@@ -10,6 +10,27 @@
 #include "agent/agent.h"
 #include "agent/fence.h"
 #include "base/mem.h"
+#include "run/rights.h"
+
+/* What making containers needs, and runtimes, networks, quotas, devices and the driver. packaging/stint-agent.service
+ * has the same list; tests/agent_rights.sh compares. */
+#define RIGHTS                                                                                 \
+    (ST_RIGHT(CAP_CHOWN) | ST_RIGHT(CAP_DAC_OVERRIDE) | ST_RIGHT(CAP_DAC_READ_SEARCH) |        \
+     ST_RIGHT(CAP_FOWNER) | ST_RIGHT(CAP_FSETID) | ST_RIGHT(CAP_KILL) | ST_RIGHT(CAP_SETGID) | \
+     ST_RIGHT(CAP_SETUID) | ST_RIGHT(CAP_SETPCAP) | ST_RIGHT(CAP_NET_BIND_SERVICE) |           \
+     ST_RIGHT(CAP_NET_ADMIN) | ST_RIGHT(CAP_SYS_CHROOT) | ST_RIGHT(CAP_SYS_PTRACE) |           \
+     ST_RIGHT(CAP_SYS_ADMIN) | ST_RIGHT(CAP_SYS_NICE) | ST_RIGHT(CAP_SYS_RESOURCE) |           \
+     ST_RIGHT(CAP_MKNOD))
+
+/* The fence reads files of ours and kills. Where nothing can be given up, it is said, and it works on. */
+static void give_up(bool fence)
+{
+    st_err err = {0};
+
+    if (st_rights_keep(fence ? ST_RIGHT(CAP_KILL) : RIGHTS, &err) < 0 ||
+        st_rights_machine(&err) < 0)
+        fprintf(stderr, "event=rights-kept reason=\"%s\"\n", err.msg);
+}
 
 int main(int argc, char **argv)
 {
@@ -22,6 +43,8 @@ int main(int argc, char **argv)
 
     if (r > 0)
         return 0;
+    if (r == 0)
+        give_up(fence); /* before there is a second thread */
     if (r == 0 && sodium_init() < 0)
         r = st_fail(&err, ST_EINTERNAL, "the system gives no random numbers");
     if (r == 0 && doctor)

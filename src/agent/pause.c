@@ -64,7 +64,7 @@ static int can_checkpoint(st_host *h, st_err *err)
         return 0;
     case ST_HELPER_NONE:
         if (h->probes++ < ST_STEP_TRIES &&
-            st_helper_start(h->dir, PROBE_NAME, argv, NULL, &why) == 0)
+            st_helper_start(h->dir, PROBE_NAME, ST_HELPER_ALL, argv, NULL, &why) == 0)
             return 0;
         h->checkpoint = -1;
         snprintf(h->no_checkpoint, sizeof h->no_checkpoint, "%.190s",
@@ -220,7 +220,7 @@ static int start_cuda(st_host *h, const st_task *t, const char *verb, st_err *er
         argv[n++] = maps[d];
     }
     st_cuda_name(t, "pause", name);
-    return st_helper_start(h->dir, name, argv, NULL, err);
+    return st_helper_start(h->dir, name, ST_HELPER_ALL, argv, NULL, err);
 }
 
 /* A number may be somebody else's by now. */

@@ -77,7 +77,8 @@ static int start_scan(st_host *h, st_task *t, const char *name, const char *slic
         if (t->place.devs >> d & 1)
             st_strbuf_addf(&env, "%s%s", env.s[env.n - 1] == '=' ? "" : ",",
                            slice ? slice : h->inv.gpu[d].uuid);
-    return st_helper_start(h->dir, name, argv, (const char *[]){env.s, NULL}, err);
+    /* It uses devices as tasks do, and has no right beyond theirs. */
+    return st_helper_start(h->dir, name, 0, argv, (const char *[]){env.s, NULL}, err);
 }
 
 static void take(st_host *h, st_task *t, const json_t *said)

@@ -39,7 +39,7 @@ static int start(const world *w, const char *script, st_err *err)
 {
     const char *argv[] = {"/bin/sh", "-c", script, NULL}, *env[] = {"GIVEN=yes", NULL};
 
-    return st_helper_start(w->dir, "h", argv, env, err);
+    return st_helper_start(w->dir, "h", ST_HELPER_ALL, argv, env, err);
 }
 
 static void runs_and_answers(void **state)
@@ -71,7 +71,8 @@ static void dies_without_a_word(void **state)
     assert_ok(start(w, "echo '{}'", &err)); /* and may be begun again */
     assert_int_equal(st_helper_wait(w->dir, "h", 10000, &said), ST_HELPER_DONE);
     json_decref(said);
-    assert_fails(st_helper_start(w->dir, "n", nothing, NULL, &err), ST_EDOWN, "/nonexistent");
+    assert_fails(st_helper_start(w->dir, "n", ST_HELPER_ALL, nothing, NULL, &err), ST_EDOWN,
+                 "/nonexistent");
 }
 
 /* It is nobody's child, and has neither our variables nor our files. */
@@ -96,6 +97,24 @@ static void is_on_its_own(void **state)
     close(mine);
 }
 
+/* Nothing of what we may do, not for what it starts either. */
+static void it_has_the_rights_it_is_given(void **state)
+{
+    world *w = *state;
+    const char *argv[] = {"/bin/sh", "-c",
+                          "sed -n 's/^Cap\\(Eff\\|Bnd\\):\\t0*$/0/p; s/^NoNewPrivs:\\t//p' "
+                          "/proc/self/status | tr -d '\\n' | sed 's/.*/{\"has\":\"&\"}/'",
+                          NULL};
+    json_t *said = NULL;
+    st_err err = {0};
+
+    assert_ok(st_helper_start(w->dir, "bare", 0, argv, NULL, &err));
+    assert_int_equal(st_helper_wait(w->dir, "bare", 10000, &said), ST_HELPER_DONE);
+    assert_string_equal(json_string_value(json_object_get(said, "has")), "001");
+    json_decref(said);
+    st_helper_forget(w->dir, "bare");
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -103,6 +122,7 @@ int main(void)
         TEST(runs_and_answers),
         TEST(dies_without_a_word),
         TEST(is_on_its_own),
+        TEST(it_has_the_rights_it_is_given),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
