@@ -215,6 +215,9 @@ void st_core_recall_stay(st_core *core, uint64_t id, int stay, int times)
 
     if (!job)
         return;
-    job->stay = ST_MAX(job->stay, stay);
-    job->times = ST_MAX(ST_MAX(job->times, times), job->stay);
+    if (stay > job->stay) {
+        job->stay = stay;
+        job->times = ST_MAX(job->times, stay);
+    }
+    job->times = ST_MAX(job->times, times);
 }

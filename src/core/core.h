@@ -57,8 +57,10 @@ typedef struct st_core st_core;
     X(ST_EV_GONE, "gone")                     /* nothing of a stopping job is left: u.gone */     \
     X(ST_EV_LATE,                                                                                 \
       "late") /* of a job that waits again: its last stay had ended by itself: u.finish */        \
-    X(ST_EV_LIMIT, "limit") /* a job's time limit: u.limit */                                     \
-    X(ST_EV_BAR, "bar")     /* a job may not run, or may again: u.bar */
+    X(ST_EV_LIMIT, "limit")   /* a job's time limit: u.limit */                                   \
+    X(ST_EV_BAR, "bar")       /* a job may not run, or may again: u.bar */                        \
+    X(ST_EV_BRANCH, "branch") /* an old state goes on: u.branch */                                \
+    X(ST_EV_ABSENT, "absent") /* nothing of a job is where it should be: u.id */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)
@@ -130,6 +132,12 @@ typedef struct st_event {
             uint64_t id;
             int64_t start_ms;
         } told;
+        /* What may have been given out in a future that is lost, and is not given out again. */
+        struct {
+            uint64_t job;   /* the last job whose stays are concerned */
+            int stay;       /* stays of such jobs */
+            int64_t serial; /* serials of accounts */
+        } branch;
     } u;
 } st_event;
 

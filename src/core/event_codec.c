@@ -127,6 +127,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
     case ST_EV_CANCEL:
     case ST_EV_CHECKPOINTED:
     case ST_EV_UNSTARTED:
+    case ST_EV_ABSENT:
         io_u64(c, &ev->u.id);
         break;
     case ST_EV_GONE:
@@ -154,6 +155,11 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
     case ST_EV_TOLD:
         io_u64(c, &ev->u.told.id);
         io_i64(c, &ev->u.told.start_ms);
+        break;
+    case ST_EV_BRANCH:
+        io_u64(c, &ev->u.branch.job);
+        IO_IN(c, ev->u.branch.stay, 0, ST_STAY_MAX);
+        IO_IN(c, ev->u.branch.serial, 0, INT64_MAX);
         break;
     case ST_EV_TIMER:
     case ST_EV_COUNT:

@@ -252,6 +252,36 @@ static int on_unstarted(st_core *core, const st_event *ev, st_effects *fx, st_er
     return 0;
 }
 
+/* A state of the past goes on, and what was given out since is not known: it is not given out again. */
+static int on_branch(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    (void)fx, (void)err;
+    core->past_job = ST_MAX(core->past_job, ev->u.branch.job);
+    core->past_stay = ST_MAX(core->past_stay, ev->u.branch.stay);
+    core->tree->serials = ST_MAX(core->tree->serials, ev->u.branch.serial);
+    return 0;
+}
+
+/* Every agent was asked, and nobody has it; so there is nobody to wait for. What it did since its last save is lost. */
+static int on_absent(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_job *job;
+    int rc = need_job(core, ev->u.id, &job, err);
+
+    if (rc < 0)
+        return rc;
+    if (job->stopping) {
+        st_core_gone(core, job, false, fx);
+        return 0;
+    }
+    if (!st_job_on_devices(job) && job->state != ST_JOB_PAUSED)
+        return st_fail(err, ST_ESTATE, "job %s is %s and should be nowhere", job->name,
+                       st_job_state_name(job->state));
+    st_core_restart(core, job);
+    st_core_requeue_now(core, job, fx);
+    return 0;
+}
+
 /* It waits again because nobody had heard of it, and was over: that counts as long as no other stay has begun, which is for
  * the caller to know. */
 static int on_late(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
@@ -351,6 +381,8 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_LATE] = on_late,
     [ST_EV_LIMIT] = st_core_set_limit,
     [ST_EV_BAR] = st_core_bar,
+    [ST_EV_BRANCH] = on_branch,
+    [ST_EV_ABSENT] = on_absent,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

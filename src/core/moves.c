@@ -83,11 +83,20 @@ static void end_rest(const st_core *core, st_job *job)
         job->rest_ms = 0;
 }
 
+/* A number that no agent can have heard of, in whatever past. */
+static int next_stay(const st_core *core, const st_job *job)
+{
+    int last = job->id <= core->past_job ? ST_MAX(job->stay, core->past_stay) : job->stay;
+
+    return ST_MIN(last, ST_STAY_MAX) + 1;
+}
+
 /* From here on the job runs; grants, type and class are set, residents are in place. */
 static void go(st_core *core, st_job *job, st_effects *fx)
 {
     bool resumed = job->state == ST_JOB_PAUSED;
-    job->stay += !resumed;
+    if (!resumed)
+        job->stay = next_stay(core, job);
     job->times++;
     st_job_move(job, ST_JOB_RUNNING);
     job->start_ms = core->now;

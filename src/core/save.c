@@ -276,7 +276,7 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     if (!c->out)
         j->times = j->stay;
     if (c->format >= 7)
-        IO_IN(c, j->times, j->stay, INT32_MAX);
+        IO_IN(c, j->times, c->format < 10 ? j->stay : 0, INT32_MAX);
     if (c->format >= 9)
         IO_BOOL(c, j->barred);
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
@@ -443,6 +443,10 @@ static void io_core(codec *c, st_core *core)
         core->settled = settled;
     if (c->format >= 5)
         io_round(c, core);
+    if (c->format >= 10) {
+        io_u64(c, &core->past_job);
+        IO_IN(c, core->past_stay, 0, ST_STAY_MAX);
+    }
     io_fleet(c, core->fleet);
     io_nodes(c, core->fleet);
     io_tree(c, core->tree);

@@ -159,7 +159,9 @@ struct st_core {
     ST_VEC(st_due_row) due; /* a heap; what is no longer true is left in it until it comes up */
     int64_t now;
     uint64_t hash;
-    int64_t wake_ms; /* when a protection ends that a claimant waits for */
+    uint64_t past_job; /* jobs up to this one may have had stays that are not known here, */
+    int past_stay;     /* up to this one */
+    int64_t wake_ms;   /* when a protection ends that a claimant waits for */
     bool floors_dirty, class_dirty;
     bool minute;   /* since the last pass a minute has begun */
     bool exchange; /* since the last pass a moment came at which borrowers may displace borrowers */

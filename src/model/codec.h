@@ -25,8 +25,9 @@
  *   6 claims that came to nothing before it did
  *   7 how often a job has been on devices
  *   8 when the first of those who wait counts for more
- *   9 jobs that are barred */
-#define ST_CODEC_FORMAT 9
+ *   9 jobs that are barred
+ *  10 what was given out in a future that is lost */
+#define ST_CODEC_FORMAT 10
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
