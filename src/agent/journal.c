@@ -208,6 +208,8 @@ void st_journal_write(const st_journal *j, st_strbuf *out)
     for (size_t i = 0; i < j->tasks.n; i++)
         json_array_append_new(tasks, task_json(&j->tasks.v[i]));
     json_object_set_new(root, "epoch", json_integer(j->epoch));
+    json_object_set_new(root, "branch", json_integer(j->at.branch));
+    json_object_set_new(root, "position", json_integer(j->at.position));
     json_object_set_new(root, "log", json_integer(j->log_no));
     json_object_set_new(root, "boot", json_string(j->clock.boot));
     json_object_set_new(root, "wall_of_ms", json_integer(j->clock.wall_of_ms));
@@ -224,6 +226,8 @@ int st_journal_read(const char *text, size_t n, st_journal *ret, st_err *err)
     json_error_t bad;
     json_t *root = json_loadb(text, n, 0, &bad), *row;
     st_journal j = {.epoch = json_integer_value(json_object_get(root, "epoch")),
+                    .at = {json_integer_value(json_object_get(root, "branch")),
+                           json_integer_value(json_object_get(root, "position"))},
                     .log_no = json_integer_value(json_object_get(root, "log"))};
     size_t i;
     int r = 0;
@@ -274,10 +278,18 @@ void st_journal_gone_line(const st_task_key *key, st_strbuf *out)
              out);
 }
 
+void st_journal_at_line(const st_history *at, st_strbuf *out)
+{
+    add_line(json_pack("{s:{s:I,s:I}}", "at", "branch", (json_int_t)at->branch, "position",
+                       (json_int_t)at->position),
+             out);
+}
+
 static bool apply_line(st_journal *j, const char *line, size_t n)
 {
     json_t *root = json_loadb(line, n, 0, NULL);
     const json_t *gone = json_object_get(root, "gone"), *task = json_object_get(root, "task");
+    const json_t *place = json_object_get(root, "at");
     st_task t = {0}, *old;
     bool ok = true;
 
@@ -294,6 +306,9 @@ static bool apply_line(st_journal *j, const char *line, size_t n)
             *old = t;
         else
             st_journal_add(j, &t);
+    } else if (place) {
+        j->at = (st_history){json_integer_value(json_object_get(place, "branch")),
+                             json_integer_value(json_object_get(place, "position"))};
     } else {
         ok = false;
     }

@@ -24,12 +24,14 @@ typedef struct st_journal_clock {
 
 typedef struct st_journal {
     int64_t epoch;
+    st_history at; /* where the last list that was followed stood */
     st_journal_clock clock;
     ST_VEC(st_task) tasks;
 
     st_idmap *index;          /* by key, to places in tasks; NULL: to be made */
     ST_VEC(st_task_key) gone; /* removed since the last save */
     int64_t kept_epoch;       /* as on the disk */
+    st_history kept_at;       /* likewise */
     int64_t file_size;        /* of tasks.json; 0: there is none */
     int64_t log_no, log_size; /* of what is good in the log */
 } st_journal;
@@ -43,6 +45,7 @@ int st_journal_read(const char *text, size_t n, st_journal *ret, st_err *err);
  * out: *ret_used is how many bytes were good. */
 void st_journal_line(const st_task *t, st_strbuf *out);
 void st_journal_gone_line(const st_task_key *key, st_strbuf *out);
+void st_journal_at_line(const st_history *at, st_strbuf *out);
 int st_journal_apply(st_journal *j, const char *text, size_t n, size_t *ret_used, st_err *err);
 
 /* Its times by another clock: after a reboot, and of journals that had UTC. */

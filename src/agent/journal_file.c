@@ -35,6 +35,7 @@ static void all_kept(st_journal *j)
         j->tasks.v[i].now.kept = hash_of(&j->tasks.v[i]);
     st_vec_clear(&j->gone);
     j->kept_epoch = j->epoch;
+    j->kept_at = j->at;
 }
 
 /* ---- writing -------------------------------------------------------------------------------------- */
@@ -65,6 +66,8 @@ static void changes(const st_journal *j, st_strbuf *out)
 {
     for (size_t i = 0; i < j->gone.n; i++)
         st_journal_gone_line(&j->gone.v[i], out);
+    if (j->at.branch != j->kept_at.branch || j->at.position != j->kept_at.position)
+        st_journal_at_line(&j->at, out);
     for (size_t i = 0; i < j->tasks.n; i++)
         if (j->tasks.v[i].now.kept != hash_of(&j->tasks.v[i]))
             st_journal_line(&j->tasks.v[i], out);

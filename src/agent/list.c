@@ -200,6 +200,7 @@ int st_list_read(json_t *root, const st_board boards[ST_DEVS_MAX], int64_t skew_
                  st_agent_list *ret, st_err *err)
 {
     st_agent_list list = {.epoch = number(root, "epoch"),
+                          .at = {number(root, "branch"), number(root, "position")},
                           .revision = (uint64_t)number(root, "revision")};
     const json_t *jobs = json_object_get(root, "jobs"), *job;
     size_t i;

@@ -66,8 +66,18 @@ static int take_list(st_host *h, json_t *root, st_err *err)
         st_agent_list_done(&list);
         return r;
     }
-    if (list.epoch != h->journal.epoch) {
+    if (!st_history_ok(&h->journal.at, &list.at)) {
+        r = st_fail(err, ST_ESTATE,
+                    "it stands at row %" PRId64 " of branch %" PRId64 ", and row %" PRId64
+                    " of branch %" PRId64 " was followed: it is of an older copy of the store",
+                    list.at.position, list.at.branch, h->journal.at.position, h->journal.at.branch);
+        st_agent_list_done(&list);
+        return r;
+    }
+    if (list.epoch != h->journal.epoch || list.at.branch != h->journal.at.branch ||
+        list.at.position != h->journal.at.position) {
         h->journal.epoch = list.epoch;
+        h->journal.at = list.at;
         h->dirty = true;
     }
     st_agent_list_done(&h->list);
@@ -94,6 +104,7 @@ static void read_list(st_host *h, const st_strbuf *text)
     json_decref(root);
     pthread_mutex_lock(&h->mail.lock);
     h->mail.epoch = h->journal.epoch;
+    h->mail.at = h->journal.at;
     h->mail.revision = h->has_list ? h->list.revision : 0;
     h->mail.bad_list = r < 0;
     h->mail.has_list = false;
@@ -304,6 +315,7 @@ int st_host_open(st_host *h, st_err *err)
     h->mail.lease_end_ms = lease.end_ms;
     h->mail.keep = lease.keep;
     h->mail.epoch = h->journal.epoch;
+    h->mail.at = h->journal.at;
     st_host_sweep(h, st_boot_ms(), true);
     st_host_tidy(h);
     for (size_t i = 0; i < h->journal.tasks.n; i++) {

@@ -27,6 +27,12 @@ bool st_epoch_ok(int64_t highest, int64_t epoch)
     return epoch >= highest;
 }
 
+bool st_history_ok(const st_history *last, const st_history *at)
+{
+    return at->branch > last->branch ||
+           (at->branch == last->branch && at->position >= last->position);
+}
+
 int st_scrub_policy_parse(const char *word)
 {
     static const char *const words[] = {

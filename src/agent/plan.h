@@ -78,8 +78,15 @@ typedef struct st_order {
     int local_rank;
 } st_order;
 
+/* Where in which history something stands: what stintd had committed when it said it. A history that was restored from a
+ * backup by an owner has a higher branch than the one it replaces; of one branch, positions only grow. */
+typedef struct st_history {
+    int64_t branch, position;
+} st_history;
+
 typedef struct st_agent_list {
     int64_t epoch;
+    st_history at;
     uint64_t revision;
     uint32_t allow;     /* permissions of the node's pool, as bits of st_allow */
     int64_t node_tasks; /* how many tasks it may have at once; 0: not said */
@@ -295,6 +302,8 @@ void st_plan(const st_agent_view *view, int64_t now_ms, st_acts *ret);
 
 /* Whether an order of this epoch may be followed. */
 bool st_epoch_ok(int64_t highest, int64_t epoch);
+/* Whether what stands there may follow what stands at `last`; if not, it is of an older copy of the store. */
+bool st_history_ok(const st_history *last, const st_history *at);
 
 /* To be heard, after it left the list: its output, what it used. When half of it is over only the end of
  * its output is brought, and what is missing is said. */

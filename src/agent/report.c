@@ -170,6 +170,7 @@ void st_host_report(st_host *h)
         m->urgent_no = h->report_no;
     m->wall_of_ms = h->wall_of_ms;
     m->epoch = h->journal.epoch;
+    m->at = h->journal.at;
     m->revision = h->has_list ? h->list.revision : 0;
     snprintf(m->reason, sizeof m->reason, "%s", reason);
     m->health = failed ? "failed" : reason[0] ? "hold" : "ok";

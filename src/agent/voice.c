@@ -153,9 +153,10 @@ static void take_terms(st_host *h, const json_t *answer)
 static void status_json(const st_mail *m, const char *health, const char *reason, st_strbuf *out)
 {
     st_strbuf_addf(out,
-                   "{\"epoch\":%" PRId64 ",\"revision\":%" PRIu64 ",\"now_ms\":%" PRId64
-                   ",\"node\":{\"health\":\"%s\"",
-                   m->epoch, m->revision, st_boot_ms() + m->wall_of_ms, health);
+                   "{\"epoch\":%" PRId64 ",\"branch\":%" PRId64 ",\"position\":%" PRId64
+                   ",\"revision\":%" PRIu64 ",\"now_ms\":%" PRId64 ",\"node\":{\"health\":\"%s\"",
+                   m->epoch, m->at.branch, m->at.position, m->revision,
+                   st_boot_ms() + m->wall_of_ms, health);
     if (reason[0]) {
         st_strbuf_add(out, ",\"reason\":");
         st_quote_json(out, reason);

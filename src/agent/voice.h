@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/plan.h"
 #include "base/err.h"
 #include "base/strbuf.h"
 
@@ -49,6 +50,7 @@ typedef struct st_mail {
     uint64_t urgent_no; /* stintd is to hear this one at once */
     int64_t wall_of_ms; /* UTC less the boot clock, as the report has it */
     int64_t epoch;      /* the highest that was heard of */
+    st_history at;      /* where the last list stood */
     uint64_t revision;  /* of the list it goes by */
     bool bad_list;      /* the last one could not be used */
     int64_t turn_ms;    /* boot clock: when it last began a turn */

@@ -126,7 +126,7 @@ static int64_t number(const json_t *map, const char *key)
 /* A number of a stay or a task; what is none is that of nobody. */
 static int small(int64_t n)
 {
-    return n >= 0 && n <= ST_TASKS_MAX * 1000L ? (int)n : -1;
+    return n >= 0 && n <= ST_STAY_MAX + 1 ? (int)n : -1;
 }
 
 /* What is no number was not measured. */
@@ -213,6 +213,8 @@ static int take_status(const st_api *api, const st_caller *caller, const json_t 
     const char *word = json_string_value(json_object_get(health, "health"));
     st_agent_status status = {.epoch = number(root, "epoch"),
                               .revision = (uint64_t)number(root, "revision"),
+                              .branch = number(root, "branch"),
+                              .position = number(root, "position"),
                               .now_ms = number(root, "now_ms"),
                               .bytes = bytes,
                               .waiting = caller->waiting,
@@ -271,7 +273,7 @@ static bool read_small(const char *text, int *ret)
     char *end;
     long n = strtol(text, &end, 10);
 
-    if (text[0] < '0' || text[0] > '9' || *end || n > ST_TASKS_MAX * 1000L)
+    if (text[0] < '0' || text[0] > '9' || *end || n > ST_STAY_MAX + 1L)
         return false;
     *ret = (int)n;
     return true;
@@ -300,6 +302,21 @@ static bool begin_log(st_api *api, uint64_t job, st_err *err)
     return true;
 }
 
+/* Told so, an agent throws it away; a restored store that waits may not be the one that stays. */
+static void unknown_log(const st_api *api, st_call *call, const char *job)
+{
+    st_err err;
+
+    if (st_native_leads(api->options.native)) {
+        st_api_no_such(call, "task on this node of job", job);
+        return;
+    }
+    st_fail(&err, ST_EDOWN,
+            "stintd was restored from a backup and takes no logs of jobs that it "
+            "does not know; try again later");
+    st_call_fail(call, &err);
+}
+
 void st_api_agent_logs(st_call *call, void *ctx)
 {
     st_api *api = ctx;
@@ -323,7 +340,7 @@ void st_api_agent_logs(st_call *call, void *ctx)
         !read_small(st_call_param(call, "stay"), &stay) ||
         !read_small(st_call_param(call, "task"), &task) ||
         !st_native_had(api->options.native, st_api_who(call)->user, job, stay, task)) {
-        st_api_no_such(call, "task on this node of job", name);
+        unknown_log(api, call, name);
         return;
     }
     if (!st_logs_knows(api->options.logs, job) && !begin_log(api, job, &err)) {

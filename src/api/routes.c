@@ -456,6 +456,11 @@ static const st_route routes[] = {
     WRITE("POST", "/v1/admin/backup", ST_MAY_OWNER, 0, st_api_backup, "backup",
           "Copy the store into the backup directory, under a new name", "BackupSpec",
           "BackupResult", 201),
+    READ("/v1/admin/restore", ST_MAY_OWNER, st_api_restore_get, "getRestore",
+         "Show what becomes of tasks and jobs after a restore from a backup", NULL, "Restore"),
+    WRITE("POST", "/v1/admin/restore", ST_MAY_OWNER, 0, st_api_restore_accept, "acceptRestore",
+          "Accept a restore: nodes end what the store does not know, and stintd decides again",
+          "RestoreAccept", "Restore", 200),
     {0},
 };
 

@@ -72,7 +72,7 @@ st_cli_fn st_cli_admin_issuer, st_cli_admin_billing, st_cli_bill_trial;
 st_cli_fn st_cli_account_limit;
 st_cli_fn st_cli_account_list, st_cli_account_show, st_cli_account_create, st_cli_account_set,
     st_cli_account_remove;
-st_cli_fn st_cli_admin_rotate, st_cli_admin_clock;
+st_cli_fn st_cli_admin_rotate, st_cli_admin_clock, st_cli_admin_restore;
 st_cli_fn st_cli_token_list, st_cli_token_create, st_cli_token_revoke, st_cli_user_list;
 st_cli_fn st_cli_node_list, st_cli_node_show, st_cli_node_drain, st_cli_node_ready;
 st_cli_fn st_cli_node_fail, st_cli_node_add;
@@ -144,7 +144,8 @@ extern const st_cli_row st_cli_login_options[], st_cli_logout_options[], st_cli_
 extern const st_cli_row st_cli_join_options[], st_cli_bill_options[], st_cli_usage_options[],
     st_cli_budget_options[], st_cli_reconcile_options[], st_cli_bill_fleet_options[],
     st_cli_bill_log_options[], st_cli_plan_options[], st_cli_credit_options[],
-    st_cli_issuer_options[], st_cli_billing_options[], st_cli_trial_options[];
+    st_cli_issuer_options[], st_cli_billing_options[], st_cli_trial_options[],
+    st_cli_restore_options[];
 
 /* st_cli_options over such a table; `into` is the verb's struct. */
 int st_cli_read(int argc, char **argv, const st_cli_row *rows, void *into, int min, int max,

@@ -327,5 +327,13 @@ const st_cli_verb st_cli_admin_verbs[] = {
      "moment. Check the machine's clock before you accept it. You cannot undo it, and stintd\n"
      "then closes the months that are over.\n",
      .fn = st_cli_admin_clock, .example = "  stint admin clock\n  stint admin clock accept\n"},
+    {"restore", "Show what a restore from a backup would adopt, end and run again, or accept it",
+     "[OPTION...] [accept]",
+     "After `stintd --restore BACKUP`, stintd waits: agents report what they have, and nothing is\n"
+     "started, ended or changed. `accept` takes the restore as shown: nodes end what the store\n"
+     "does not know, jobs that no node has run again, and stintd decides again. You cannot undo\n"
+     "it. Without --yes it asks first.\n",
+     .fn = st_cli_admin_restore, .options = st_cli_restore_options,
+     .example = "  stint admin restore\n  stint admin restore accept --yes\n"},
     {0},
 };

@@ -217,6 +217,7 @@ static void publish_token(st_control *ctl, st_cmd *cmd)
 void st_cmd_token_make(st_cmd_token *cmd)
 {
     st_token_make(cmd->text, cmd->hash);
+    cmd->cmd.calm = true;
     cmd->cmd.run = run_token_make;
     cmd->cmd.publish = publish_token;
 }
@@ -290,6 +291,7 @@ static void publish_revoke(st_control *ctl, st_cmd *cmd)
 
 void st_cmd_token_revoke(st_cmd_token *cmd)
 {
+    cmd->cmd.calm = true;
     cmd->cmd.run = run_token_revoke;
     cmd->cmd.publish = publish_revoke;
 }
@@ -434,6 +436,7 @@ static int run_note(st_tx *tx, st_cmd *cmd, st_err *err)
 
 void st_cmd_note_init(st_cmd_note *cmd)
 {
+    cmd->cmd.calm = true;
     cmd->cmd.run = run_note;
 }
 

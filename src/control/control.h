@@ -157,6 +157,7 @@ struct st_cmd {
     int64_t token;   /* must still open something when its first turn comes; 0: stintd's own word */
     st_cmd_key *key; /* done once under this key; NULL: none */
     bool keys_itself; /* keys are its own affair */
+    bool calm;        /* is done also while a restored store waits: the core has no part in it */
     /* The loop's. */
     st_cmd *next;
     st_err *failed;

@@ -84,7 +84,10 @@ int st_cmd_run(st_tx *tx, st_cmd *cmd, st_err *err)
     ST_CLEANUP(st_arena_freep) st_arena *arena = NULL;
     st_cmd_key *key = cmd->key;
     st_idem_row row;
-    int r = check_token(tx, cmd, err);
+    int r = cmd->calm ? 0 : st_restoring_check(tx->ctl, err);
+
+    if (r == 0)
+        r = check_token(tx, cmd, err);
 
     if (r < 0)
         return r;

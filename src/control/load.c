@@ -41,7 +41,7 @@ static int next_epoch(st_control *ctl, st_err *err)
 
     if (r < 0 && r != -ST_ENOENT)
         return r;
-    ctl->epoch = (r == 0 ? strtoll(text, NULL, 10) : 0) + 1;
+    ctl->epoch = ST_MAX((r == 0 ? strtoll(text, NULL, 10) : 0) + 1, st_restoring_epoch(ctl));
     snprintf(number, sizeof number, "%" PRId64, ctl->epoch);
     if (ctl->options.engine)
         st_engine_lead(ctl->options.engine, ctl->epoch);
@@ -321,6 +321,8 @@ int st_control_load(st_control *ctl, st_err *err)
         r = st_count_keys(ctl, err);
     if (r == 0 && first)
         r = load_last_token(ctl, err);
+    if (r == 0 && ctl->lanes)
+        r = st_restoring_load(ctl, err);
     if (r == 0 && first)
         r = next_epoch(ctl, err);
     if (r == 0 && ctl->parted)

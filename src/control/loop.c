@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "control/billing.h"
 #include "control/feed.h"
+#include "control/restore.h"
 
 #define TOGETHER_MAX   1024           /* commands in one transaction */
 #define TURN_US        INT64_C(10000) /* and so long: who comes meanwhile waits for its end */
@@ -22,6 +23,7 @@
 #define SNAP_MS        INT64_C(86400000) /* the oldest may go when there is a newer one */
 #define REPLAY_US      INT64_C(2000000)  /* of the core's work behind a snapshot, about */
 #define IDLE_MS        INT64_C(60000)
+#define STILL_MS       INT64_C(200) /* between two looks at agents, while a restored store waits */
 #define IDEM_KEEP_MS   INT64_C(172800000) /* two days */
 
 void st_control_say(st_control *ctl, const char *fmt, ...)
@@ -183,6 +185,7 @@ static bool come_up(st_control *ctl)
     /* Whether the last commit happened is known only now. */
     st_follower_seed(ctl);
     st_control_order_all(ctl);
+    st_restoring_lead(ctl);
     st_control_say(ctl, "event=store_up log_seq=%" PRId64, ctl->log_seq);
     return true;
 }
@@ -307,6 +310,9 @@ static bool finish(st_tx *tx, st_cmd *cmds)
     good = !tx->broken;
     if (good) {
         st_follower_feed(tx, ctl->log_seq > before);
+        if (ctl->log_seq > before && ctl->options.engine && ctl->options.engine->ops->place)
+            ctl->options.engine->ops->place(ctl->options.engine, ctl->restoring.branch,
+                                            ctl->log_seq);
         if (tx->names) {
             st_directory_follow(ctl->dir, ctl->core);
             st_count_accounts(ctl);
@@ -342,7 +348,10 @@ static bool catch_up(st_control *ctl, int64_t now)
 
     while (!st_money_begun(ctl) || st_money_next(ctl) <= now) {
         bool begin = !st_money_begun(ctl);
-        st_tx tx = {.ctl = ctl, .now = begin ? now : st_money_next(ctl), .pays = true};
+        /* A pass that is owed is for now: nobody starts at a moment that is over. */
+        bool owed = ctl->pace.owed;
+        st_tx tx = {
+            .ctl = ctl, .now = begin ? now : st_money_next(ctl), .pays = !owed, .later = owed};
         st_err err = {0};
 
         /* The first row says by which rules the rows behind it were decided: a store that is opened
@@ -374,6 +383,18 @@ static bool is_quiet(st_control *ctl)
     return quiet;
 }
 
+/* While a restored store waits: its time stands still, and the core has no part in what is done. */
+static void still_turn(st_control *ctl)
+{
+    st_tx tx = {.ctl = ctl, .now = st_control_last_ms(ctl), .later = true}, end = tx;
+    st_cmd *cmds = run_cmds(&tx);
+
+    if (finish(&tx, cmds) && st_restoring_step(&end) && finish(&end, NULL))
+        st_restoring_end(ctl);
+    else if (end.broken)
+        go_down(ctl, &end.fault);
+}
+
 static void turn(st_control *ctl, bool last)
 {
     const st_event timer = {.kind = ST_EV_TIMER};
@@ -384,6 +405,10 @@ static void turn(st_control *ctl, bool last)
     if (ctl->down && !come_up(ctl)) {
         err = ctl->down_why;
         refuse_waiting(ctl, &err);
+        return;
+    }
+    if (ctl->restoring.state != ST_RESTORE_NONE) {
+        still_turn(ctl);
         return;
     }
     tx.now = ST_MAX(tx.now, st_control_last_ms(ctl));
@@ -446,6 +471,8 @@ static int64_t sleep_ms(st_control *ctl)
 
     if (ctl->down)
         return ST_MAX(ctl->retry_ms - now, 0);
+    if (ctl->restoring.state != ST_RESTORE_NONE)
+        return STILL_MS;
     if (ctl->pace.owed)
         next = ST_MIN(next, now + st_pace_wait_ms(ctl));
     else
@@ -532,9 +559,12 @@ bool st_control_ready(st_control *ctl, st_err *why)
     bool ready;
 
     pthread_mutex_lock(&ctl->lock);
-    ready = ctl->started && !ctl->down && !ctl->stopping;
+    ready = ctl->started && !ctl->down && !ctl->stopping &&
+            st_control_restore_state(ctl) == ST_RESTORE_NONE;
     if (ctl->down)
         *why = ctl->down_why;
+    else if (ctl->started && !ctl->stopping && !ready)
+        st_restoring_check(ctl, why);
     else if (!ready)
         st_fail(why, ST_EDOWN, "stintd is starting or stopping");
     pthread_mutex_unlock(&ctl->lock);
@@ -602,6 +632,7 @@ int st_control_start(st_control *ctl, st_err *err)
     if (r < 0)
         return r;
     st_control_order_all(ctl);
+    st_restoring_lead(ctl);
     ctl->started = true;
     ctl->stats.ready = true;
     r = pthread_create(&ctl->thread, NULL, loop, ctl);

@@ -60,7 +60,7 @@ void st_pace_pass(st_tx *tx)
 
     if (tx->applied == 0 && !tx->pays)
         return;
-    if (!tx->pays && is_long(ctl)) {
+    if (!tx->pays && (tx->later || is_long(ctl))) {
         st_vec_push(&tx->notes, (st_note){.kind = ST_NOTE_LATER});
         pace->owed = true;
         return;

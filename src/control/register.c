@@ -272,6 +272,8 @@ static int run_register(st_tx *tx, st_cmd *cmd, st_err *err)
     int r = st_tx_open(tx, err);
 
     if (r == 0 && c->who.role == ST_ROLE_JOIN)
+        r = st_restoring_check(tx->ctl, err);
+    if (r == 0 && c->who.role == ST_ROLE_JOIN)
         r = show_pass(tx, c, &p, err);
     if (r == 0) {
         row = st_thing_json(tx->ctl->store, "node", c->node.name, &r, err);
@@ -298,6 +300,7 @@ static void publish_register(st_control *ctl, st_cmd *cmd)
 void st_cmd_register_init(st_cmd_register *cmd)
 {
     cmd->cmd.lane = ST_LANE_AGENTS;
+    cmd->cmd.calm = true; /* who is known may say what it has; who is new or has changed waits */
     cmd->cmd.run = run_register;
     cmd->cmd.publish = publish_register;
 }

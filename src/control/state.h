@@ -91,6 +91,15 @@ typedef struct st_refusals {
     uint64_t others;
 } st_refusals;
 
+/* After a restore (restore.c). */
+typedef struct st_restoring {
+    int state;         /* st_restore_state; __atomic where others read it */
+    bool clearing;     /* agents are being told what to end */
+    int64_t branch;    /* the epoch of the last restore that was accepted; 0: there was none */
+    int64_t marked_ms; /* when it was marked, by the machine's clock */
+    char from[256];
+} st_restoring;
+
 /* When passes are run (pace.c). */
 typedef struct st_pace {
     bool owed;        /* events were applied since the last pass */
@@ -112,6 +121,7 @@ struct st_control {
     st_vault *vault;
     unsigned char veil_key[16];
     int64_t epoch;
+    st_restoring restoring;
 
     /* Of the loop alone. */
     st_idmap *live;        /* id -> st_live * */
@@ -165,6 +175,8 @@ struct st_tx {
     ST_VEC(st_report) late; /* what tasks of jobs that are over used */
     int applied;
     bool pays;       /* runs the pass, however long */
+    bool later;      /* leaves the pass to a later one */
+    bool branches;   /* it is the one that ends a restore */
     bool begin, cut; /* metering begins, or all its intervals end, here */
     bool open;       /* the store is in a transaction */
     bool names;      /* accounts, types, pools or nodes may have changed */
@@ -297,6 +309,21 @@ int st_thing_erase(st_tx *tx, const char *kind, const char *name, st_err *err);
  * and a snapshot. */
 int st_parted_settle(st_control *ctl, st_err *err);
 int st_parted_end(st_control *ctl, st_err *err);
+
+/* restore.c. What the store says of it, before anything else is made of it: numbers that may not come back. */
+int st_restoring_load(st_control *ctl, st_err *err);
+/* The lowest epoch that agents can take for a new one. */
+int64_t st_restoring_epoch(const st_control *ctl);
+/* The engine is told how much it may say; after its nodes and jobs. */
+void st_restoring_lead(st_control *ctl);
+/* Whether a change is to be refused for now. */
+int st_restoring_check(const st_control *ctl, st_err *err);
+/* One look at how far agents are; true: all is clear, and `tx` has to be written. */
+bool st_restoring_step(st_tx *tx);
+/* `tx` is written. */
+void st_restoring_end(st_control *ctl);
+/* Another job at this moment would be more than can be told from those of a lost history. */
+int st_restoring_room(const st_tx *tx, st_err *err);
 
 /* prune.c: what is too old goes, a little at a time. */
 void st_prune(st_tx *tx);

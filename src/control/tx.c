@@ -43,8 +43,10 @@ int st_tx_open(st_tx *tx, st_err *err)
 
 int st_tx_apply(st_tx *tx, const st_event *event, st_err *err)
 {
-    int r = st_core_apply(tx->ctl->core, event, tx->now, &tx->fx, err);
+    int r = tx->branches ? 0 : st_restoring_check(tx->ctl, err);
 
+    if (r == 0)
+        r = st_core_apply(tx->ctl->core, event, tx->now, &tx->fx, err);
     if (r < 0)
         return r;
     st_event_encode(event, &tx->log);

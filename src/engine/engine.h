@@ -13,6 +13,7 @@
 #ifndef ST_ENGINE_ENGINE_H
 #define ST_ENGINE_ENGINE_H
 
+#include "base/vec.h"
 #include "core/core.h"
 #include "model/proof.h"
 #include "model/said.h"
@@ -110,6 +111,48 @@ typedef struct st_engine_node {
     const char *frozen;  /* the voice that was believed when a second one spoke; NULL: none did */
 } st_engine_node;
 
+/* How much of its word an engine may give to agents. A store that was restored from a backup may know less than they
+ * do (control/restore.h): it listens first, then has them end what it does not know, and only then decides. */
+#define ST_LEAD_TABLE(X)                                                                   \
+    X(ST_LEAD_FULL, "full")                                                                \
+    X(ST_LEAD_LISTEN, "listen") /* agents are heard and told nothing; their leases hold */ \
+    X(ST_LEAD_CLEAR, "clear")   /* their lists have what was adopted, and nothing else */
+typedef enum st_lead {
+#define X(id, word) id,
+    ST_LEAD_TABLE(X)
+#undef X
+} st_lead;
+
+/* What agents said since a lead that is not full began. */
+typedef struct st_told_task {
+    int32_t node;
+    uint64_t job; /* 0: a name that is none of ours */
+    int stay, task;
+    bool there;     /* something of it is on the node */
+    bool by_itself; /* if not: nobody had told it to end */
+    bool well;      /* and it ended well */
+} st_told_task;
+
+typedef struct st_told_node {
+    int32_t node;
+    bool heard;      /* since the start */
+    bool clear;      /* on its last list, with nothing that is not on it */
+    bool over;       /* its lease is, by our reckoning */
+    int64_t left_ms; /* of its lease */
+    int64_t epoch;   /* the highest it has heard of */
+} st_told_node;
+
+typedef struct st_told {
+    ST_VEC(st_told_node) nodes;
+    ST_VEC(st_told_task) tasks; /* by node */
+} st_told;
+
+static inline void st_told_done(st_told *told)
+{
+    st_vec_free(&told->nodes);
+    st_vec_free(&told->tasks);
+}
+
 /* What a task has written. */
 typedef struct st_log_ask {
     uint64_t job;
@@ -135,6 +178,14 @@ typedef struct st_engine_ops {
     /* Appends what there is and says where to go on; ST_ENOENT when there is no log at all. */
     int (*logs)(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
                 st_err *err);
+    /* From the control loop only: where in which history what it is told stands. `branch` is the epoch in which this
+     * history left another one, which is void since; 0: none did. `position` is what was committed last. */
+    void (*place)(st_engine *engine, int64_t branch, int64_t position);
+    /* From the control loop only. How much it may say from now on; `adopted` are jobs that stay as they are (of
+     * ST_LEAD_CLEAR). NULL: it has no agents. */
+    void (*restored)(st_engine *engine, st_lead lead, const uint64_t *adopted, size_t n);
+    /* Appends what agents said. */
+    void (*told)(st_engine *engine, st_told *ret);
     void (*free)(st_engine *engine);
 } st_engine_ops;
 

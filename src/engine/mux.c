@@ -27,7 +27,29 @@ static void on_lead(st_engine *engine, int64_t epoch)
 {
     mux *m = (mux *)engine;
 
-    m->base.epoch = m->sim->epoch = m->native->epoch = epoch;
+    m->base.epoch = m->sim->epoch = epoch;
+    st_engine_lead(m->native, epoch);
+}
+
+static void on_restored(st_engine *engine, st_lead lead, const uint64_t *adopted, size_t n)
+{
+    mux *m = (mux *)engine;
+
+    m->native->ops->restored(m->native, lead, adopted, n);
+}
+
+static void on_told(st_engine *engine, st_told *ret)
+{
+    mux *m = (mux *)engine;
+
+    m->native->ops->told(m->native, ret);
+}
+
+static void on_place(st_engine *engine, int64_t branch, int64_t position)
+{
+    mux *m = (mux *)engine;
+
+    m->native->ops->place(m->native, branch, position);
 }
 
 static void on_order(st_engine *engine, const st_engine_order *o)
@@ -110,6 +132,9 @@ st_engine *st_engine_mux_new(st_engine *sim, st_engine *native)
         .next_ms = on_next,
         .node = on_node,
         .logs = on_logs,
+        .place = on_place,
+        .restored = on_restored,
+        .told = on_told,
         .free = on_free,
     };
     mux *m = st_xcalloc(1, sizeof *m);

@@ -84,6 +84,10 @@ int64_t st_native_lease_told(const native *e)
 static void remember(const native *e, native_node *node, const native_job *job, int task)
 {
     st_task_state state = job->task[task].state;
+
+    /* What it did in a history that is void is not asked for. */
+    if (e->lead != ST_LEAD_FULL && !job->adopted)
+        return;
     native_past past = {.job = job->id,
                         .stay = job->stay,
                         .task = task,
@@ -393,6 +397,7 @@ static void node_free(native_node *node)
     free(node->address);
     for (int d = 0; d < ST_DEVS_MAX; d++)
         free(node->uuids[d]);
+    st_vec_free(&node->said);
     st_vec_free(&node->list);
     st_vec_free(&node->past);
     free(node);
@@ -464,8 +469,39 @@ static void on_free(st_engine *engine)
     free(e);
 }
 
+/* Lists are those of this epoch from now on. */
+static void on_lead(st_engine *engine, int64_t epoch)
+{
+    native *e = (native *)engine;
+
+    st_native_lock(e);
+    e->base.epoch = epoch;
+    for (size_t i = 0; i < e->nodes.n; i++) {
+        native_node *node = e->nodes.v[i];
+
+        node->revision = ST_MAX(node->revision, (uint64_t)epoch << 32);
+        if (!node->removed)
+            st_native_touch(e, node);
+    }
+    st_native_unlock(e);
+}
+
+static void on_place(st_engine *engine, int64_t branch, int64_t position)
+{
+    native *e = (native *)engine;
+
+    st_native_lock(e);
+    e->branch = branch;
+    e->position = position;
+    st_native_unlock(e);
+}
+
 static const st_engine_ops ops = {
     .name = "native",
+    .lead = on_lead,
+    .place = on_place,
+    .restored = st_native_on_restored,
+    .told = st_native_on_told,
     .order = on_order,
     .tick = on_tick,
     .next_ms = on_next,

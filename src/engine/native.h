@@ -80,7 +80,9 @@ typedef struct st_agent_task {
 
 /* Everything the agent has: a task it does not name is not there. */
 typedef struct st_agent_status {
-    int64_t epoch;     /* the highest it has heard of */
+    int64_t epoch; /* the highest it has heard of */
+    int64_t branch,
+        position; /* where its list stood in which history (st_engine_ops.place); 0: not said */
     uint64_t revision; /* of the list it goes by */
     int64_t now_ms;    /* by its clock, when it wrote this; 0: not said */
     bool sick;         /* the node cannot be used */
@@ -129,6 +131,8 @@ bool st_native_desired(st_engine *native, int32_t node, const char *boot, uint64
                        st_strbuf *out);
 /* Secrets have changed: nodes with jobs that name some are told their lists again. */
 void st_native_refresh(st_engine *native);
+/* Whether agents are told anything: not yet, while a restored store is looked at. */
+bool st_native_leads(st_engine *native);
 /* Whether the node has or lately had this task, and so may write its log. */
 bool st_native_had(st_engine *native, const char *node, uint64_t job, int stay, int task);
 

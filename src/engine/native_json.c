@@ -148,13 +148,15 @@ void st_native_list(const native *e, const native_node *node, st_strbuf *out)
     st_quote_json(out, node->name);
     st_strbuf_addf(out, ",\"epoch\":%" PRId64 ",\"revision\":%" PRIu64 ",\"now_ms\":%" PRId64,
                    e->base.epoch, node->revision, e->opt.clock(e->opt.ctx));
+    st_strbuf_addf(out, ",\"branch\":%" PRId64 ",\"position\":%" PRId64, e->branch, e->position);
     st_strbuf_addf(out, ",\"state\":\"%s\"", st_node_state_name(node->state));
     add_rules(&node->rules, out);
     st_strbuf_add(out, ",\"jobs\":[");
     for (size_t i = 0; i < node->list.n; i++) {
         const native_job *job = node->list.v[i].job;
 
-        if (!st_native_shown(node, &job->task[node->list.v[i].task]))
+        if (!st_native_shown(node, &job->task[node->list.v[i].task]) ||
+            (e->lead != ST_LEAD_FULL && !job->adopted))
             continue;
         if (job != last) {
             st_strbuf_add(out, last ? "]}," : "");
@@ -177,7 +179,8 @@ bool st_native_desired(st_engine *engine, int32_t id, const char *boot, uint64_t
 
     st_native_lock(e);
     node = st_native_node_of(e, id);
-    differs = node && node->revision != have && st_native_served(node, boot);
+    differs = node && node->revision != have && st_native_served(node, boot) &&
+              (e->lead == ST_LEAD_FULL || (e->lead == ST_LEAD_CLEAR && node->told));
     if (differs)
         st_native_list(e, node, out);
     st_native_unlock(e);

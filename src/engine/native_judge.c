@@ -370,6 +370,13 @@ static int check_length(const native_node *node, const st_agent_status *status, 
     return 0;
 }
 
+/* What it was told is not in the store: that is a copy from before. */
+static bool is_ahead(const native *e, const st_agent_status *status)
+{
+    return status->branch > e->branch ||
+           (status->branch == e->branch && status->position > e->position);
+}
+
 int st_native_status(st_engine *engine, const char *name, const st_agent_status *status,
                      st_agent_answer *ret, st_err *err)
 {
@@ -380,7 +387,13 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
 
     st_native_terms(engine, ret);
     st_native_lock(e);
-    if (status->epoch > e->base.epoch) {
+    if (e->lead == ST_LEAD_FULL && is_ahead(e, status)) {
+        r = st_fail(err, ST_ESTATE,
+                    "this agent has followed a store that went on to row %lld, and this one ends "
+                    "at row %lld: it is an older copy, and agents do not follow it. An owner can "
+                    "restore it: stintd --restore",
+                    (long long)status->position, (long long)e->position);
+    } else if (e->lead == ST_LEAD_FULL && status->epoch > e->base.epoch) {
         r = st_fail(err, ST_ESTATE,
                     "a stintd of epoch %lld has taken over and this one is of epoch %lld: it must "
                     "not decide any more",
@@ -394,7 +407,11 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
         ret->taken = !status->waiting;
         ret->revision = node->revision;
         ret->state = node->state;
-        if (status->waiting) {
+        if (e->lead != ST_LEAD_FULL && !status->waiting) {
+            st_native_hear_restored(e, node, status);
+            ret->taken = false;
+        }
+        if (status->waiting || e->lead != ST_LEAD_FULL) {
             st_native_unlock(e);
             return 0;
         }

@@ -59,9 +59,10 @@ typedef struct native_job {
     st_yield yield;
     int tasks;
     native_task *task;
-    int started; /* tasks of which it is known since when they run */
-    bool halted; /* off its nodes' lists, and not known to be gone (native_halt.c) */
-    bool due;    /* `report` waits for its receipt */
+    int started;  /* tasks of which it is known since when they run */
+    bool adopted; /* after a restore: it is as agents say it is */
+    bool halted;  /* off its nodes' lists, and not known to be gone (native_halt.c) */
+    bool due;     /* `report` waits for its receipt */
     int64_t due_ms;
     st_report report;
 } native_job;
@@ -99,6 +100,10 @@ typedef struct native_node {
     int64_t skew_ms,
         skew_before_ms; /* our clock less its: the least of these statuses, and of those before */
     int skew_n;         /* how many these are */
+    bool told;          /* something was said while the lead was not full: */
+    int64_t told_epoch; /* the highest epoch it has heard of, */
+    uint64_t told_revision;    /* the list it goes by, */
+    ST_VEC(st_told_task) said; /* and all it has */
     ST_VEC(native_entry) list;
     ST_VEC(native_past) past; /* a ring */
     size_t past_at;
@@ -121,6 +126,8 @@ typedef struct native {
     st_idmap *by_job;            /* id -> index in jobs */
     st_idmap *faults; /* id -> how often nodes could not start it, for their own reasons */
     int64_t sweep_ms;
+    st_lead lead;
+    int64_t branch, position;
 
     /* What to tell once the lock is released. */
     ST_VEC(int32_t) touched;
@@ -166,6 +173,11 @@ void st_native_judge_halted(native *e, int64_t now);
 /* A task that is on no list has ended: told once more to whoever has not heard. */
 void st_native_hear_late(native *e, const native_node *node, const st_agent_status *status,
                          const st_agent_task *said, int64_t now);
+
+/* native_restored.c: agents that may know more than the store. */
+void st_native_hear_restored(native *e, native_node *node, const st_agent_status *status);
+void st_native_on_restored(st_engine *engine, st_lead lead, const uint64_t *adopted, size_t n);
+void st_native_on_told(st_engine *engine, st_told *ret);
 
 /* native_voice.c: who speaks for a node. */
 void st_native_bind(native_node *node, const st_engine_node *said);

@@ -15,11 +15,13 @@
 
 #include "stintd/check.h"
 #include "stintd/drop.h"
+#include "stintd/restore.h"
 #include "stintd/serve.h"
 
 static const char usage[] =
     "stintd [--config FILE] [--data DIR] [--listen ADDR:PORT] [--sample]\n"
     "stintd --check-store [--config FILE] [--data DIR]\n"
+    "stintd --restore BACKUP [--config FILE] [--data DIR]\n"
     "\n"
     "The control plane: API, admission, scheduler, store.\n"
     "  --config FILE       configuration in YAML; `stintd --help-config` prints every key\n"
@@ -28,13 +30,23 @@ static const char usage[] =
     "  --listen ADDR:PORT  override listen of the configuration; port 0 takes any free one\n"
     "  --sample            fill an empty store with a sample organisation\n"
     "  --check-store       verify the store, report problems, and exit with 0 or 1\n"
+    "  --restore BACKUP    put a copy made by `stint admin backup` in the store's place and exit;\n"
+    "                      the next start waits for `stint admin restore accept`\n"
     "  --version, --help, --help-config\n";
 
-enum { OPT_CONFIG = 256, OPT_DATA, OPT_LISTEN, OPT_SAMPLE, OPT_CHECK, OPT_HELP_CONFIG };
+enum {
+    OPT_CONFIG = 256,
+    OPT_DATA,
+    OPT_LISTEN,
+    OPT_SAMPLE,
+    OPT_CHECK,
+    OPT_RESTORE,
+    OPT_HELP_CONFIG
+};
 
 typedef struct options {
     const char *self; /* how stintd was called */
-    const char *config, *data, *listen;
+    const char *config, *data, *listen, *restore;
     bool sample, check;
 } options;
 
@@ -116,6 +128,7 @@ static int parse(int argc, char **argv, options *o)
         {"listen", required_argument, NULL, OPT_LISTEN},
         {"sample", no_argument, NULL, OPT_SAMPLE},
         {"check-store", no_argument, NULL, OPT_CHECK},
+        {"restore", required_argument, NULL, OPT_RESTORE},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {"help-config", no_argument, NULL, OPT_HELP_CONFIG},
@@ -139,6 +152,9 @@ static int parse(int argc, char **argv, options *o)
             break;
         case OPT_CHECK:
             o->check = true;
+            break;
+        case OPT_RESTORE:
+            o->restore = optarg;
             break;
         case OPT_HELP_CONFIG:
             st_config_help(&help);
@@ -266,6 +282,11 @@ int main(int argc, char **argv)
     if (r < 0) {
         st_config_done(&config);
         return fail(&err);
+    }
+    if (o.restore) {
+        r = st_restore_store(config.store, o.restore, config.billing_key, &err);
+        st_config_done(&config);
+        return r < 0 ? fail(&err) : 0;
     }
     if (o.check) {
         r = st_check_store(config.store, config.billing_key);

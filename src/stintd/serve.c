@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/net.h"
 #include "base/utf8.h"
+#include "control/restore.h"
 #include "engine/native.h"
 #include "stintd/clock.h"
 #include "stintd/witness.h"
@@ -90,6 +91,9 @@ static void begin_clock(st_serve *serve)
 
     if (last > 0)
         st_clock_go_on(serve->clock, last, serve->config.clock_limit_ms);
+    /* An old backup was put here by somebody who knows that it is. */
+    if (st_control_restore_state(serve->control) != ST_RESTORE_NONE)
+        (void)st_clock_accept(serve->clock);
     off = st_clock_off_ms(serve->clock, &doubted);
     if (!doubted)
         return;
@@ -495,7 +499,8 @@ int st_serve_start(st_serve *serve, int *ret_port, st_err *err)
         r = st_witness_check(c->witness, err);
     if (r == 0)
         r = st_control_start(serve->control, err);
-    if (r == 0 && !same)
+    /* A restored store takes it when it decides again. */
+    if (r == 0 && !same && st_control_restore_state(serve->control) == ST_RESTORE_NONE)
         r = set_policy(serve, err);
     if (r == 0 && c->listen)
         r = st_http_listen(server, c->listen, c->cert, c->key, &port, err);

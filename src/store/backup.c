@@ -87,6 +87,40 @@ int st_store_backup(const st_store *store, const char *path, st_err *err)
     return r;
 }
 
+static int move(const char *from, const char *to, const char *tail, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf a = {0}, b = {0};
+
+    st_strbuf_addf(&a, "%s%s", from, tail);
+    st_strbuf_addf(&b, "%s%s", to, tail);
+    if (rename(st_strbuf_str(&a), st_strbuf_str(&b)) < 0 && errno != ENOENT)
+        return st_fail(err, ST_EIO, "cannot move %s to %s: %s", st_strbuf_str(&a),
+                       st_strbuf_str(&b), strerror(errno));
+    return 0;
+}
+
+int st_store_replace(const char *path, const char *with, const char *aside, st_err *err)
+{
+    int fd = -1, r = st_lock_take(path, &fd, err);
+
+    if (r < 0)
+        return r;
+    if (link(path, aside) < 0 && errno != ENOENT)
+        r = st_fail(err, errno == EEXIST ? ST_EEXIST : ST_EIO, "cannot name the old store %s: %s",
+                    aside, strerror(errno));
+    /* Its log first: it would be taken for the other's. */
+    if (r == 0)
+        r = move(path, aside, "-wal", err);
+    if (r == 0)
+        r = move(path, aside, "-shm", err);
+    if (r == 0)
+        r = move(with, path, "", err);
+    if (r == 0)
+        r = sync_folder(path, err);
+    close(fd);
+    return r;
+}
+
 int st_store_scrub(st_store *store, st_err *err)
 {
     ST_ASSERT(!st_store_in_transaction(store));

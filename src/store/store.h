@@ -371,6 +371,10 @@ int st_store_check(st_store *store, const char *const *states, size_t nstates, s
  * Works on a connection of its own and may be called from any thread. */
 int st_store_backup(const st_store *store, const char *path, st_err *err);
 
+/* Gives `path` to the store that is at `with`; what was there is `aside` afterwards, with its log. Nobody may have either
+ * open. There is a store at `path` at any moment, if there was one. */
+int st_store_replace(const char *path, const char *with, const char *aside, st_err *err);
+
 /* What it takes on the disk, with its log; -1: not known. */
 int64_t st_store_bytes(const st_store *store);
 

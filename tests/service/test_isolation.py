@@ -524,6 +524,8 @@ ROWS += [
     ("POST", "/v1/admin/reconcile", None, OWNER_ONLY),
     ("GET", "/v1/admin/clock", None, OWNER_ONLY),
     ("POST", "/v1/admin/clock", None, OWNER_CLOCK),
+    ("GET", "/v1/admin/restore", None, OWNER_ONLY),
+    ("POST", "/v1/admin/restore", None, OWNER_CLOCK),
 ]
 
 # No month is closed here, so there is no invoice: test_invoices.py has what others see of one.
@@ -568,6 +570,7 @@ BODIES = {
     ("PUT", "/v1/plan"): {"discount": "0%", "from": "2099-01-01"},
     ("POST", "/v1/accounts/{name}/credits"): {"amount": "0.01", "reason": "a try", "confirm": True},
     ("POST", "/v1/admin/clock"): {"ahead_seconds": 0},
+    ("POST", "/v1/admin/restore"): {"plan": "00"},
     ("PATCH", "/v1/jobs/{id}"): {"priority": 1},
     ("PATCH", "/v1/accounts/{name}"): {"weight": 2},
     ("PATCH", "/v1/pools/{name}"): {"oversubscribe": 2},
