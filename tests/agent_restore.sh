@@ -189,6 +189,14 @@ try 0 '' audit --verify
 try 0 'store.restore' audit --what store
 try 0 '' admin reconcile
 
+# The books say so, in what everybody can verify.
+try 0 'Restored on .* from a backup of ' bill --account acme
+try 0 '' bill --account acme -o file
+cp "$tmp/out" "$tmp/bill"
+try 0 'were restored on .* from a backup of .* is void' bill verify "$tmp/bill"
+sed 's/"kind":"restored"/"kind":"close"/' "$tmp/bill" >"$tmp/forged"
+try 1 'not right' bill verify "$tmp/forged"
+
 # ---- again, and what ended meanwhile is over ---------------------------------------------------------
 
 submit --name ends --gpus 1 --limit 1h --sim-run 15s -- true

@@ -186,6 +186,12 @@ static void put_bill(st_cli *cli, const json_t *bill)
                 pay > 0 || json_is_true(json_object_get(bill, "chargeback"))
                     ? "to be paid"
                     : "for information (showback)");
+    if (json_object_get(bill, "restored"))
+        fprintf(
+            cli->out,
+            "Restored on %s from a backup of %s: a bill for this month that\nwas made in between "
+            "is void.\n\n",
+            st_view_text(bill, "restored.at"), st_view_text(bill, "restored.from"));
     put_lines(cli, bill);
     fprintf(cli->out, "\nTotal %s %s\n", st_view_text(bill, "total"),
             st_view_text(bill, "currency"));

@@ -193,6 +193,17 @@ static bool all(const st_told *told, bool cleared)
 
 /* ---- the end of it -------------------------------------------------------------------------------- */
 
+/* All books are those of the backup from here on; the cluster's, which is in every bill's file, says so. */
+static int post(st_tx *tx, st_err *err)
+{
+    st_entry e = {.kind = ST_ENTRY_RESTORED,
+                  .account = "",
+                  .from_ms = tx->now,
+                  .to_ms = ST_MAX(tx->ctl->restoring.marked_ms, tx->now)};
+
+    return st_money_begun(tx->ctl) ? st_money_post(tx, &e, err) : 0;
+}
+
 /* Those whom nobody has wait again, as of the last moment the store knows of: what became of them since is not known, and
  * nobody pays for it. */
 static int branch(st_tx *tx, const st_restore_plan *plan, st_err *err)
@@ -219,6 +230,8 @@ static int branch(st_tx *tx, const st_restore_plan *plan, st_err *err)
         again += plan->jobs.v[i].fate == ST_FATE_AGAIN;
         r = st_tx_apply(tx, &ev, err);
     }
+    if (r == 0)
+        r = post(tx, err);
     if (r == 0)
         r = put_number(ctl->store, JOB_FLOOR, (int64_t)jobs, err);
     if (r == 0)

@@ -51,8 +51,9 @@ static int check_place(const st_entry *e, int id, st_err *err)
     bool hidden =
         e->kind == ST_ENTRY_FLEET || e->kind == ST_ENTRY_PLAN || e->kind == ST_ENTRY_CHILD;
     bool good = is_fleet(e) ? hidden || shared
-                : id == 0   ? e->kind == ST_ENTRY_PRICES || shared
-                            : e->kind != ST_ENTRY_FLEET && e->kind != ST_ENTRY_PRICES;
+                : id == 0   ? e->kind == ST_ENTRY_PRICES || e->kind == ST_ENTRY_RESTORED || shared
+                            : e->kind != ST_ENTRY_FLEET && e->kind != ST_ENTRY_PRICES &&
+                                e->kind != ST_ENTRY_RESTORED;
     if (good)
         return 0;
     return st_fail(err, ST_EINVAL, "a %s entry has no place in the book \"%s\"",
@@ -540,6 +541,14 @@ static void close_period(st_ledger *l)
     l->period = (st_period){0};
 }
 
+static int apply_restored(st_ledger *l, const st_entry *e, st_err *err)
+{
+    if (e->from_ms < 0 || e->to_ms < e->from_ms || e->from_ms > e->at_ms)
+        return st_fail(err, ST_EINVAL, "a restored entry with impossible moments");
+    st_vec_push(&l->voids, (ledger_void){e->from_ms, e->to_ms});
+    return 0;
+}
+
 static int apply_kind(st_ledger *l, const st_entry *e, int id, st_err *err)
 {
     switch (e->kind) {
@@ -564,6 +573,8 @@ static int apply_kind(st_ledger *l, const st_entry *e, int id, st_err *err)
         return check_fleet(e, err);
     case ST_ENTRY_CLOSE:
         return check_close(l, e, id, err);
+    case ST_ENTRY_RESTORED:
+        return apply_restored(l, e, err);
     default:
         return apply_priced(l, e, id, err);
     }

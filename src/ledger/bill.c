@@ -98,6 +98,13 @@ int st_ledger_bill(const st_ledger *l, const char *account, const char *period, 
     const st_price_plan *all = st_ledger_own_plan(l->accounts.v[0], at);
     const st_terms *terms = st_ledger_terms_of(l->accounts.v[top], at);
     bill.chargeback = top == 0 ? all && all->chargeback : terms && terms->chargeback;
+    for (size_t i = 0; i < l->voids.n; i++) {
+        const ledger_void *v = &l->voids.v[i];
+        if (v->from_ms >= bill.period.to_ms || v->to_ms <= bill.period.from_ms)
+            continue;
+        bill.void_from_ms = v->from_ms;
+        bill.void_to_ms = v->to_ms;
+    }
     memcpy(bill.account, account, strlen(account) + 1);
 
     ids below = {0};

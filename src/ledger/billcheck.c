@@ -46,6 +46,7 @@ struct st_billcheck {
     st_map *by_row;
     int64_t total, uses;
     st_i128 owed;
+    int64_t void_from_ms, void_to_ms; /* of the last restore that concerns the period; 0: none */
     bool has_cluster;
 
     /* The range being read. */
@@ -194,9 +195,12 @@ int st_billcheck_learn(st_billcheck *c, const st_entry *e, st_err *err)
 {
     check_account *a = c->at;
 
-    if (e->kind != ST_ENTRY_CLOSE && (a->name[0] == '\0') != (e->kind == ST_ENTRY_PRICES))
+    bool shared = e->kind == ST_ENTRY_PRICES || e->kind == ST_ENTRY_RESTORED;
+
+    if (e->kind != ST_ENTRY_CLOSE && (a->name[0] == '\0') != shared)
         return st_fail(err, ST_ECORRUPT,
-                       "the cluster's book has prices and closes, and no other has prices");
+                       "the cluster's book has prices, restores and closes, and no other has the "
+                       "first two");
     switch (e->kind) {
     case ST_ENTRY_ACCOUNT:
         a->begun = true;
@@ -209,6 +213,14 @@ int st_billcheck_learn(st_billcheck *c, const st_entry *e, st_err *err)
         return learn_plan(a, e, err);
     case ST_ENTRY_PRICES:
         return learn_prices(c, e, err);
+    case ST_ENTRY_RESTORED:
+        if (e->from_ms > e->to_ms || e->from_ms > e->at_ms)
+            return st_fail(err, ST_ECORRUPT, "a restore whose moments cannot be");
+        if (e->from_ms < c->head.period.to_ms && e->to_ms > c->head.period.from_ms) {
+            c->void_from_ms = e->from_ms;
+            c->void_to_ms = e->to_ms;
+        }
+        return 0;
     case ST_ENTRY_FIX:
     case ST_ENTRY_LOST:
         if (!a->pieces)
@@ -659,4 +671,11 @@ int64_t st_billcheck_accounts(const st_billcheck *c)
     for (size_t i = 0; i < c->accounts.n; i++)
         n += c->accounts.v[i]->counted;
     return n;
+}
+
+bool st_billcheck_voids(const st_billcheck *c, int64_t *ret_from_ms, int64_t *ret_to_ms)
+{
+    *ret_from_ms = c->void_from_ms;
+    *ret_to_ms = c->void_to_ms;
+    return c->void_to_ms > 0;
 }

@@ -44,6 +44,9 @@ int st_billcheck_line(st_billcheck *c, const st_bill_line *line, st_err *err);
 int st_billcheck_use(st_billcheck *c, const st_bill_use *use, st_err *err);
 int st_billcheck_end(st_billcheck *c, st_err *err);
 
+/* The last restore of the books that may have made another bill for the period void: between which moments that was made. */
+bool st_billcheck_voids(const st_billcheck *c, int64_t *ret_from_ms, int64_t *ret_to_ms);
+
 /* Accounts whose entries are counted. */
 int64_t st_billcheck_accounts(const st_billcheck *c);
 /* Of the total, what is to be paid: by the terms of each entry's own time. */

@@ -513,7 +513,9 @@ static void well_done(verifier *r, bool known)
 {
     st_verdict *v = r->v;
     const long long accounts = (long long)st_billcheck_accounts(r->check);
-    char total[ST_MONEY_MAX], owed[ST_MONEY_MAX];
+    char total[ST_MONEY_MAX], owed[ST_MONEY_MAX], from[ST_UTC_MAX], to[ST_UTC_MAX];
+    int64_t from_ms, to_ms;
+    size_t n;
 
     v->owed = st_billcheck_owed(r->check);
     v->good = true;
@@ -531,6 +533,12 @@ static void well_done(verifier *r, bool known)
         st_money(total, r->head.total), r->head.currency, st_money(owed, v->owed),
         (long long)r->entries, accounts, accounts == 1 ? "" : "s",
         known ? "" : " (by a key that you have not said you trust)");
+    n = strlen(v->what);
+    if (st_billcheck_voids(r->check, &from_ms, &to_ms))
+        snprintf(v->what + n, sizeof(v->what) - n,
+                 ". The books were restored on %s from a backup of %s: a bill for this month that "
+                 "was made in between is void",
+                 st_utc(to, to_ms), st_utc(from, from_ms));
 }
 
 static int verify(verifier *r, const unsigned char key[32])

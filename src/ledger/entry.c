@@ -48,7 +48,7 @@ static const char *word_cut(int v)
 #define ALL       ((1u << ST_ENTRY_COUNT) - 1)
 #define STAY      (BIT(USAGE) | BIT(FIX))
 #define PIECE     (STAY | BIT(LOST))
-#define SPAN      (PIECE | BIT(RESERVE) | BIT(FLEET) | BIT(CLOSE))
+#define SPAN      (PIECE | BIT(RESERVE) | BIT(FLEET) | BIT(CLOSE) | BIT(RESTORED))
 #define JOB       (PIECE | BIT(PIECES) | BIT(HOLD) | BIT(RELEASE))
 #define PRICED    (PIECE | BIT(RESERVE) | BIT(PIECES) | BIT(CREDIT))
 

@@ -79,7 +79,7 @@ static bool is_piece(const st_entry *e)
 static bool has_span(const st_entry *e)
 {
     return is_piece(e) || e->kind == ST_ENTRY_RESERVE || e->kind == ST_ENTRY_FLEET ||
-           e->kind == ST_ENTRY_CLOSE;
+           e->kind == ST_ENTRY_CLOSE || e->kind == ST_ENTRY_RESTORED;
 }
 
 void st_export_entries_csv_head(st_strbuf *out)

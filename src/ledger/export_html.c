@@ -136,7 +136,17 @@ static void put_head(const st_bill *bill, const st_export_about *about, st_strbu
     st_quote_html(out, about->cluster);
     st_strbuf_add(out, " &middot; made ");
     put_moment(out, about->made_ms);
-    st_strbuf_add(out, " UTC</p></div><div class=total><p>Total</p><p class=sum>");
+    if (bill->void_to_ms > 0) {
+        st_strbuf_add(out, " UTC<br>restored on ");
+        put_moment(out, bill->void_to_ms);
+        st_strbuf_add(out, " UTC from a backup of ");
+        put_moment(out, bill->void_from_ms);
+        st_strbuf_add(out, " UTC: a bill for this month that was made in between is void");
+        st_strbuf_add(out, "</p></div><div class=total>");
+    } else {
+        st_strbuf_add(out, " UTC</p></div><div class=total>");
+    }
+    st_strbuf_add(out, "<p>Total</p><p class=sum>");
     put_money(out, bill->total);
     st_strbuf_add(out, "</p><p>");
     st_quote_html(out, about->currency);

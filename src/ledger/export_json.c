@@ -102,6 +102,12 @@ void st_export_bill_json(const st_bill *bill, const st_export_about *about, st_s
     put_utc(out, "made", about->made_ms);
     st_strbuf_addf(out, ",\"closed\":%s,\"chargeback\":%s", bill->closed ? "true" : "false",
                    bill->chargeback ? "true" : "false");
+    if (bill->void_to_ms > 0) {
+        char from[ST_UTC_MAX], to[ST_UTC_MAX];
+
+        st_strbuf_addf(out, ",\"restored\":{\"from\":\"%s\",\"at\":\"%s\"}",
+                       st_utc(from, bill->void_from_ms), st_utc(to, bill->void_to_ms));
+    }
     put_i64(out, "accounts_charged", bill->charged);
     put_i64(out, "accounts_shown", bill->shown);
     put_str(out, "currency", about->currency);

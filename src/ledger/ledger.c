@@ -55,6 +55,7 @@ void st_ledger_free(st_ledger *l)
         free(l->past.v[i]);
     }
     st_vec_free(&l->past);
+    st_vec_free(&l->voids);
     st_vec_free(&l->due);
     free(l);
 }

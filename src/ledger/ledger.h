@@ -192,7 +192,9 @@ void st_price_plan_write(const st_price_plan *plan, st_strbuf *out);
     X(ST_ENTRY_FLOOR, "floor")     /* the floor from now on: caps keep what it will cost */ \
     X(ST_ENTRY_FLEET, "fleet")     /* where the devices of a type were */                   \
     X(ST_ENTRY_CLOSE,                                                                       \
-      "close") /* a month is over: last in each book, the cluster's after all others */
+      "close") /* a month is over: last in each book, the cluster's after all others */     \
+    X(ST_ENTRY_RESTORED,                                                                    \
+      "restored") /* the cluster's: what all books had from `from` to `to` is void */
 typedef enum st_entry_kind {
 #define X(id, name) id,
     ST_ENTRY_TABLE(X)
@@ -457,6 +459,8 @@ typedef struct st_bill {
     char account[ST_NAME_MAX + 1];
     st_period period;
     bool closed, chargeback;
+    int64_t void_from_ms,
+        void_to_ms;     /* of the last restore that may have made another one void; 0: none */
     int charged, shown; /* accounts in it that pay, and that are only told */
     int64_t total, owed;
     ST_VEC(st_bill_line) lines; /* by account, component, GPU, level */

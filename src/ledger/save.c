@@ -235,6 +235,22 @@ static void io_past(codec *c, st_ledger *l)
     }
 }
 
+/* Only where there are any: a ledger without is saved as it always was. */
+static void io_voids(codec *c, st_ledger *l)
+{
+    if (c->out ? l->voids.n == 0 : c->bad || c->at == c->n)
+        return;
+    size_t n = io_many(c, l->voids.n, 2);
+    c->bad |= n == 0;
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        ledger_void v = c->out ? l->voids.v[i] : (ledger_void){0};
+        IO_IN(c, v.from_ms, 0, INT64_MAX);
+        IO_IN(c, v.to_ms, v.from_ms, INT64_MAX);
+        if (!c->out)
+            st_vec_push(&l->voids, v);
+    }
+}
+
 static void io_ledger(codec *c, st_ledger *l)
 {
     int64_t magic = MAGIC;
@@ -254,6 +270,7 @@ static void io_ledger(codec *c, st_ledger *l)
     for (int k = 0; k < ST_PAY_COUNT; k++)
         io_i64(c, &l->revenue[k]);
     io_past(c, l);
+    io_voids(c, l);
 }
 
 /* ---- what must follow --------------------------------------------------------------------------- */

@@ -56,6 +56,11 @@ typedef struct ledger_hold {
     int64_t left;   /* not spent yet */
 } ledger_hold;
 
+/* Between the two moments there was another history, which is void. */
+typedef struct ledger_void {
+    int64_t from_ms, to_ms;
+} ledger_void;
+
 typedef struct ledger_past {
     st_period period;
     ST_VEC(ledger_tally) tallies; /* by account */
@@ -72,6 +77,7 @@ struct st_ledger {
     st_period period; /* without a name: not set */
     int64_t fleet_seq, entries, at_ms;
     int64_t revenue[ST_PAY_COUNT];
+    ST_VEC(ledger_void) voids; /* in the order of their entries */
     /* Accounts whose first entry or terms must come next; those before due_at have theirs. Derived. */
     ST_VEC(int) due;
     size_t due_at;
