@@ -554,30 +554,6 @@ bool st_control_post(st_control *ctl, st_cmd *cmd)
     return ok;
 }
 
-bool st_control_ready(st_control *ctl, st_err *why)
-{
-    bool ready;
-
-    pthread_mutex_lock(&ctl->lock);
-    ready = ctl->started && !ctl->down && !ctl->stopping &&
-            st_control_restore_state(ctl) == ST_RESTORE_NONE;
-    if (ctl->down)
-        *why = ctl->down_why;
-    else if (ctl->started && !ctl->stopping && !ready)
-        st_restoring_check(ctl, why);
-    else if (!ready)
-        st_fail(why, ST_EDOWN, "stintd is starting or stopping");
-    pthread_mutex_unlock(&ctl->lock);
-    return ready;
-}
-
-void st_control_stats_get(st_control *ctl, st_control_stats *ret)
-{
-    pthread_mutex_lock(&ctl->lock);
-    *ret = ctl->stats;
-    pthread_mutex_unlock(&ctl->lock);
-}
-
 void st_control_tally(st_control *ctl, int32_t account, st_job_counts *ret)
 {
     st_tallies_get(ctl->tallies, account, ret);
@@ -686,29 +662,4 @@ void st_control_free(st_control *ctl)
     pthread_cond_destroy(&ctl->wake);
     pthread_mutex_destroy(&ctl->lock);
     free(ctl);
-}
-
-st_directory *st_control_directory(st_control *ctl)
-{
-    return ctl->dir;
-}
-
-st_images *st_control_images(st_control *ctl)
-{
-    return ctl->images;
-}
-
-st_store *st_control_store(st_control *ctl)
-{
-    return ctl->store;
-}
-
-st_engine *st_control_engine(st_control *ctl)
-{
-    return ctl->options.engine;
-}
-
-int64_t st_control_last_ms(const st_control *ctl)
-{
-    return ST_MAX(st_core_now(ctl->core), ctl->billing->books.last_ms);
 }

@@ -362,10 +362,11 @@ static int run_restore(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_restore *c = (st_cmd_restore *)cmd;
     st_told told = {0};
-    st_restore_plan plan;
+    st_restore_plan plan = {0};
     int r = 0;
 
-    look(tx->ctl, &told, &plan);
+    if (tx->ctl->restoring.state != ST_RESTORE_NONE)
+        look(tx->ctl, &told, &plan);
     if (c->accept)
         r = accept(tx, c, &told, &plan, err);
     if (r == 0)

@@ -1,0 +1,54 @@
+/*
+ * What others may ask a control loop for: its parts, how it is, and the last moment it knows of.
+ */
+#include "control/billing.h"
+#include "control/restore.h"
+
+bool st_control_ready(st_control *ctl, st_err *why)
+{
+    bool ready;
+
+    pthread_mutex_lock(&ctl->lock);
+    ready = ctl->started && !ctl->down && !ctl->stopping &&
+            st_control_restore_state(ctl) == ST_RESTORE_NONE;
+    if (ctl->down)
+        *why = ctl->down_why;
+    else if (ctl->started && !ctl->stopping && !ready)
+        st_restoring_check(ctl, why);
+    else if (!ready)
+        st_fail(why, ST_EDOWN, "stintd is starting or stopping");
+    pthread_mutex_unlock(&ctl->lock);
+    return ready;
+}
+
+void st_control_stats_get(st_control *ctl, st_control_stats *ret)
+{
+    pthread_mutex_lock(&ctl->lock);
+    *ret = ctl->stats;
+    pthread_mutex_unlock(&ctl->lock);
+}
+
+st_directory *st_control_directory(st_control *ctl)
+{
+    return ctl->dir;
+}
+
+st_images *st_control_images(st_control *ctl)
+{
+    return ctl->images;
+}
+
+st_store *st_control_store(st_control *ctl)
+{
+    return ctl->store;
+}
+
+st_engine *st_control_engine(st_control *ctl)
+{
+    return ctl->options.engine;
+}
+
+int64_t st_control_last_ms(const st_control *ctl)
+{
+    return ST_MAX(st_core_now(ctl->core), ctl->billing->books.last_ms);
+}
