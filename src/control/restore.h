@@ -1,5 +1,5 @@
 /*
- * A store that was restored from a backup, while agents and people may know what came after it (doc/decisions/0029).
+ * A store that was restored from a backup, while agents and people may know what came after it (doc/decisions/0030).
  *
  *   waiting    `stintd --restore` has put the store in its place. Its time stands still at its last moment, nothing is
  *              decided and nothing is changed but tokens. Agents are heard and told nothing; their leases hold. An owner
