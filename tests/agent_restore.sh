@@ -112,6 +112,13 @@ head -c 100000 "$tmp/old.db" >"$tmp/half.db"
 "$STINTD" --data "$tmp/data" --restore "$tmp/half.db" >"$tmp/out" 2>&1 && fail "half a backup was taken"
 cmp -s "$tmp/true/stint.db" "$tmp/data/stint.db" || fail "the store has changed: $(cat "$tmp/out")"
 "$STINTD" --data "$tmp/data" --restore "$tmp/none.db" >"$tmp/out" 2>&1 && fail "no backup was taken"
+# A clock that is behind would number jobs again that were numbered before.
+echo -3600000 >"$tmp/clock"
+if [ -n "${STINT_FAKE_CLOCK:-}" ]; then
+    FAKECLOCK=$tmp/clock LD_PRELOAD=$STINT_FAKE_CLOCK "$STINTD" --data "$tmp/data" --restore "$tmp/old.db" >"$tmp/out" 2>&1 &&
+        fail "a clock that is behind was taken"
+    grep -q 'clock is .* behind' "$tmp/out" || fail "the clock is not named: $(cat "$tmp/out")"
+fi
 "$STINTD" --data "$tmp/data" --restore "$tmp/old.db" >"$tmp/out" 2>&1 || fail "it cannot be restored: $(cat "$tmp/out")"
 grep -q '2 jobs are on nodes, 1 wait' "$tmp/out" || fail "what it has is not said: $(cat "$tmp/out")"
 ls "$tmp"/data/stint.db.before-* >/dev/null || fail "the old store is gone"

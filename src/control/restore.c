@@ -84,6 +84,18 @@ static int get_state(st_store *store, st_restoring *ret, st_err *err)
     return r;
 }
 
+/* Numbers go on from a clock: one that is behind would give out again what was given out. */
+static int check_clock(int64_t marked_ms, int64_t last_ms, st_err *err)
+{
+    if (marked_ms >= last_ms)
+        return 0;
+    return st_fail(err, ST_ESTATE,
+                   "the machine's clock is %" PRId64
+                   " s behind the last moment in the backup, so it "
+                   "is wrong; set it right and run stintd --restore again",
+                   (last_ms - marked_ms) / 1000);
+}
+
 int st_restoring_load(st_control *ctl, st_err *err)
 {
     int64_t floor = 0;
@@ -98,6 +110,9 @@ int st_restoring_load(st_control *ctl, st_err *err)
     ctl->last_id = ST_MAX(ctl->last_id, (uint64_t)floor);
     if (ctl->restoring.state == ST_RESTORE_NONE)
         return 0;
+    r = check_clock(ctl->restoring.marked_ms, st_control_last_ms(ctl), err);
+    if (r < 0)
+        return r;
     ctl->last_token =
         ST_MAX(ctl->last_token, st_restore_floor(ST_FLOOR_TOKENS, ctl->restoring.marked_ms));
     st_control_say(ctl, "event=restored state=%s from=\"%s\" log_seq=%" PRId64 "%s",
@@ -414,9 +429,15 @@ int st_control_mark_restored(const char *path, const char *from, int64_t now_ms,
     const st_job_filter pending = {.states = (const char *[]){"pending"}, .nstates = 1};
     const st_store_options options = {0};
     st_restoring was = {0};
+    st_core *core = NULL;
     int64_t on = 0, waits = 0, tokens = 0;
     int r = st_store_open(path, &options, &store, err);
 
+    if (r == 0)
+        r = st_control_replay(store, &core, err);
+    if (r == 0)
+        r = check_clock(now_ms, st_core_now(core), err);
+    st_core_free(core);
     if (r == 0)
         r = get_state(store, &was, err);
     if (r == 0)
