@@ -108,6 +108,9 @@ def first_invoices(stintd):
     made = answer.json["invoices"]
     check(sorted(i["account"] for i in made) == ["corp", "corp-own"], "who got one: %s", [i["account"] for i in made])
     check(sorted(i["number"] for i in made) == ["FL-000001", "FL-000002"], "numbers: %s", made)
+    rows = owner.get("/v1/audit?limit=10&what=invoice").json["rows"]
+    check(sorted((r["verb"], r["actor"], r["target"]) for r in rows) ==
+          [("invoice.issue", "root", "FL-000001"), ("invoice.issue", "root", "FL-000002")], "audit: %s", rows)
     for invoice in made:
         by_hand(invoice)
         check(invoice["kind"] == "invoice" and invoice["new"] and "book" not in invoice, "%s", invoice)
