@@ -248,7 +248,7 @@ static void token_for(world *w, const char *user)
                         .expires_ms = ST_STORE_NEVER};
     st_err err = {0};
 
-    w->now += 1000;
+    let_pass(w, 1000);
     st_cmd_token_make(&cmd);
     assert_ok(do_cmd(w, &cmd.cmd, &err));
 }
@@ -281,12 +281,12 @@ static void tokens_filed(void **state)
     make_fleet(w);
     snprintf(first, sizeof first, ST_GONE_NAME, "team", (long long)serial_of(w, "team"));
     token_for(w, "ann");
-    w->now += 1000;
+    let_pass(w, 1000);
     remove_account(w, "team");
     make_account(w, "team", "", "{name: team}");
     snprintf(second, sizeof second, ST_GONE_NAME, "team", (long long)serial_of(w, "team"));
     token_for(w, "bob");
-    w->now += 1000;
+    let_pass(w, 1000);
     remove_account(w, "team");
     make_account(w, "team", "", "{name: team}");
     token_for(w, "cat");
