@@ -348,8 +348,9 @@ int st_ledger_rehold(const st_ledger *l, const st_worst *w, const char *job, int
         return 0;
     st_worst then = *w;
     then.limit_ms = limit_ms;
+    /* One that had no end holds for a while: from now on for its whole limit, which is more than is left of it. */
     int64_t more = worst_of(l, id, &then);
-    more -= w->limit_ms == ST_TIME_NEVER ? ST_MIN(h->left, more) : worst_of(l, id, w);
+    more -= w->limit_ms == ST_TIME_NEVER ? h->left : worst_of(l, id, w);
     int r = st_ledger_fits(l, id, ST_MAX(more, 0), w->at_ms, "the longer limit of this job",
                            w->reader, err);
     if (r < 0)
