@@ -284,6 +284,7 @@ def at_a_cap(stintd):
         check(put.status in (403, 404), "who sets a cap: %d %s", put.status, put.text)
     put = owner.call("PUT", "/v1/accounts/endless/plan", plan)
     check(put.status == 200, "the plan: %s", put.text)
+    stintd.wait(lambda: not admin.get("/v1/accounts/endless/plan").json["inherited"], "others see the plan too")
     shown = admin.get("/v1/accounts/endless/plan").json
     check((shown["at_cap"], shown["grace"], shown["hold"]) == ("stop", "1s", "2s"), "the plan as it is shown: %s", shown)
     hidden = member.get("/v1/accounts/below/plan").json
