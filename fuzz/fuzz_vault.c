@@ -49,10 +49,24 @@ static void check_hidden(const char *text)
     json_decref(doc);
 }
 
+/* As one document: numbers to the fifteen digits that are kept of them. */
+static bool same(const char *text, const char *other)
+{
+    const size_t flags = JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(15);
+    json_t *a = json_loads(text, 0, NULL), *b = json_loads(other, 0, NULL);
+    char *x = json_dumps(a, flags), *y = json_dumps(b, flags);
+    bool equal = x && y && strcmp(x, y) == 0;
+
+    free(x);
+    free(y);
+    json_decref(a);
+    json_decref(b);
+    return equal;
+}
+
 static void document(st_vault *v, const char *text)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf kept = {0}, next = {0}, names = {0}, all = {0}, none = {0};
-    json_t *given, *back;
     bool changed;
     st_err err = {0};
 
@@ -65,11 +79,7 @@ static void document(st_vault *v, const char *text)
     ST_ASSERT(st_vault_doc_renew(v, &alice, NULL, kept.s, false, &next, &changed, &err) == 0);
     ST_ASSERT(!changed || strncmp(kept.s, "{\"sealed\"", 9) != 0);
     ST_ASSERT(st_vault_doc_open(v, &alice, kept.s, ST_VIEW_ALL, &all, &err) == 0);
-    given = json_loads(text, 0, NULL);
-    back = json_loads(all.s, 0, NULL);
-    ST_ASSERT(json_equal(given, back));
-    json_decref(given);
-    json_decref(back);
+    ST_ASSERT(same(text, all.s));
     if (strncmp(kept.s, "{\"sealed\"", 9) == 0) {
         ST_ASSERT(st_vault_doc_by(v, &alice, kept.s, &bob));
         ST_ASSERT(st_vault_doc_open(v, &bob, kept.s, ST_VIEW_ALL, &none, &err) < 0 && none.n == 0);
