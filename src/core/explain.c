@@ -136,7 +136,8 @@ static void say_no_room(st_core *core, const st_job *job, int32_t type, st_reaso
         say(ret, r);
         r.used = why.fit_now;
     }
-    /* Each resource by itself, and where all would do apart, what lacks beside the GPUs. */
+    /* Where GPUs lack, their CPU and RAM mostly lack with them: those are named if they keep more tasks out than
+     * the GPUs do. Where GPUs do, what lacks alone or beside them. */
     int64_t want = ST_MIN(job->tasks, why.fit_ready);
     bool gpus = why.fit_gpu >= want;
     if (!gpus) {
@@ -145,13 +146,13 @@ static void say_no_room(st_core *core, const st_job *job, int32_t type, st_reaso
         r.bound = why.gpu_free_m;
         say(ret, r);
     }
-    if (why.fit_cpu < want || (gpus && why.fit_gpu_cpu < want)) {
+    if (why.fit_cpu < ST_MIN(want, why.fit_gpu) || (gpus && why.fit_gpu_cpu < want)) {
         r.code = ST_WHY_CPU;
         r.used = ST_MIN(why.fit_cpu, why.fit_gpu_cpu);
         r.bound = why.fit_gpu;
         say(ret, r);
     }
-    if (why.fit_ram < want || (gpus && why.fit_gpu_ram < want)) {
+    if (why.fit_ram < ST_MIN(want, why.fit_gpu) || (gpus && why.fit_gpu_ram < want)) {
         r.code = ST_WHY_RAM;
         r.used = ST_MIN(why.fit_ram, why.fit_gpu_ram);
         r.bound = why.fit_gpu;
