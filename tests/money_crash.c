@@ -286,8 +286,7 @@ static void child(world *w, uint64_t seed)
                                   .billing = {.zone = ZONE}};
 
     st_rng_seed(&w->rng, seed);
-    if (st_engine_sim_new(&w->engine, &err) < 0)
-        die("engine", &err);
+    w->engine = st_engine_sim_new();
     w->engine->report = reported;
     w->engine->ctx = w;
     options.engine = w->engine;

@@ -44,7 +44,7 @@ static int check_command(const st_expansion *x, const st_doc *doc, const st_doc_
 {
     const st_engine *engine = st_control_engine(x->api->control);
 
-    if (!x->api->options.native || engine != x->api->options.native || st_doc_get(map, "command") ||
+    if (!engine || st_engine_has(engine, ST_NODES_ANNOUNCED) || st_doc_get(map, "command") ||
         st_doc_get(map, "script"))
         return 0;
     return st_doc_fail(doc, map, err, ST_EINVAL,

@@ -54,6 +54,16 @@ static void rules_json(const st_pool *pool, st_strbuf *out)
         sep = ",";
     }
     st_strbuf_addc(out, ']');
+    st_out_text(out, "engine", rules.engine[0] ? rules.engine : "auto");
+    st_out_raw(out, "yields", "[");
+    sep = "";
+    for (int y = 0; y < ST_YIELD_COUNT; y++) {
+        if (rules.lacks >> y & 1)
+            continue;
+        st_strbuf_addf(out, "%s\"%s\"", sep, st_yield_name((st_yield)y));
+        sep = ",";
+    }
+    st_strbuf_addc(out, ']');
 #define X(field, key, kind, def, hi)                                    \
     if (rules.field == 0)                                               \
         st_out_raw(out, (kind) == ST_F_MIB ? key "_mib" : key, "null"); \
@@ -473,15 +483,10 @@ void st_api_node_make(st_call *call, void *ctx)
     st_api *api = ctx;
     fleet_change *c = change_new(call, api, "node.create", 201);
     const st_spec_names names = st_directory_names(api->dir);
-    const st_engine *engine = st_control_engine(api->control);
     st_err err = {0};
     int r = st_call_doc(call, &c->doc, &err);
 
     c->ev.event.kind = ST_EV_NODE;
-    if (r == 0 && engine && engine->agents_only)
-        r = st_fail(&err, ST_ESTATE,
-                    "nodes are not announced here: their agents register them, with a token from "
-                    "/v1/admin/join-tokens");
     if (r == 0)
         r = st_doc_expect(c->doc, root_of(c->doc), ST_DOC_MAP, &err);
     if (r == 0)

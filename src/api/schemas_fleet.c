@@ -11,7 +11,8 @@
 #define POOL_RULES_IN                                                                  \
     POOL_RULES "\"cpu_per_gpu\": {\"type\": \"number\"}, \"ram_per_gpu\": {\"type\": " \
                "[\"string\", \"number\"]}, \"cpu_per_task\": {\"type\": \"number\"}, " \
-               "\"ram_per_cpu\": {\"type\": [\"string\", \"number\"]}, "
+               "\"ram_per_cpu\": {\"type\": [\"string\", \"number\"]}, "               \
+               "\"engine\": {\"type\": \"string\"}, "
 
 const st_schema st_schemas_fleet[] = {
     {"TypeSpec", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
@@ -36,6 +37,8 @@ const st_schema st_schemas_fleet[] = {
              "\"cpu_per_gpu\": {\"type\": [\"number\", \"null\"]}, \"ram_per_gpu_mib\": {\"type\": "
              "[\"integer\", \"null\"]}, \"cpu_per_task\": {\"type\": \"number\"}, "
              "\"ram_per_cpu_mib\": {\"type\": [\"integer\", \"null\"]}, "
+             "\"engine\": {\"type\": \"string\", \"description\": \"auto: each node's own\"}, "
+             "\"yields\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
              "\"levels\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
              "\"oversubscribe\": {\"type\": \"number\"}, \"nodes\": {\"type\": "
              "\"integer\"}, \"gpus\": {\"type\": \"integer\"}, \"gpus_ready\": {\"type\": "

@@ -9,7 +9,7 @@
 typedef struct pool_flags {
     st_cli_format format;
     bool watch;
-    const char *levels, *oversubscribe;
+    const char *levels, *oversubscribe, *engine;
     const char *tasks_per_job, *tasks_per_node, *cpu_per_gpu, *ram_per_gpu, *cpu_per_task,
         *ram_per_cpu;
     st_cli_words allow;
@@ -41,6 +41,8 @@ static const st_cli_row pool_options[] = {
              "how far time-slicing may oversubscribe a GPU, 1 to 4 (default: 2)"),
     {"allow", 0, ST_CLI_MANY, offsetof(pool_flags, allow), "host-image|host-network|none",
      "what jobs may use of the node itself; repeatable (default: none)", 0, 0},
+    TEXT_ROW("engine", engine, "NAME",
+             "who runs its jobs: native, sim, or auto (default: auto, each node's own)"),
     TEXT_ROW("tasks-per-job", tasks_per_job, "N", "most tasks in a job"),
     TEXT_ROW("tasks-per-node", tasks_per_node, "N", "most tasks on a node"),
     TEXT_ROW("cpu-per-gpu", cpu_per_gpu, "N", "default CPUs per GPU; 0: an even part of the node"),
@@ -70,6 +72,8 @@ static const st_view_column pool_facts[] = {
     {"Oversubscribe", "oversubscribe", ST_VIEW_NUM, NULL},
     {"Levels", "levels", ST_VIEW_WORDS, NULL},
     {"Allow", "allow", ST_VIEW_WORDS, NULL},
+    {"Engine", "engine", ST_VIEW_TEXT, NULL},
+    {"Ways to yield", "yields", ST_VIEW_WORDS, NULL},
     {"Tasks per job", "tasks_per_job", ST_VIEW_NUM, NULL},
     {"Tasks per node", "tasks_per_node", ST_VIEW_NUM, NULL},
     {"CPU per GPU", "cpu_per_gpu", ST_VIEW_NUM, NULL},
@@ -136,6 +140,7 @@ static void write_pool(st_body *body, const pool_flags *f)
         st_body_list(body, "allow", st_strbuf_str(&words));
     else if (f->allow.n > 0)
         st_body_raw(body, "allow", "[]");
+    st_body_put(body, "engine", f->engine);
     st_body_put(body, "tasks_per_job", f->tasks_per_job);
     st_body_put(body, "tasks_per_node", f->tasks_per_node);
     st_body_put(body, "cpu_per_gpu", f->cpu_per_gpu);

@@ -387,6 +387,10 @@ static int run_event(st_tx *tx, st_cmd *cmd, st_err *err)
     st_cmd_event *c = (st_cmd_event *)cmd;
     int r = st_tx_open(tx, err);
 
+    if (r == 0 && (c->event.kind == ST_EV_POOL || c->event.kind == ST_EV_POOL_CHANGE))
+        r = st_pool_engine(tx->ctl, &c->event, err);
+    if (r == 0 && c->event.kind == ST_EV_NODE)
+        r = st_pool_takes(tx->ctl, c->event.u.node.pool, ST_NODES_ANNOUNCED, err);
     if (r == 0)
         r = st_tx_apply(tx, &c->event, err);
     if (r == 0 && c->event.kind == ST_EV_NODE_STATE)
@@ -445,6 +449,7 @@ void st_cmd_note_init(st_cmd_note *cmd)
 typedef struct cmd_report {
     st_cmd cmd;
     st_report report;
+    st_found *found;      /* of ST_REPORT_FOUND */
     bool incident;        /* a flag that is new */
     char *account, *name; /* of a job that ended for a full /data; NULL: none did */
 } cmd_report;
@@ -507,6 +512,8 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
 
     if (rep->kind == ST_REPORT_NODE)
         return st_node_report(tx, rep, err);
+    if (rep->kind == ST_REPORT_FOUND)
+        return st_node_found(tx, rep, err);
     if (rep->kind == ST_REPORT_FLAG)
         return st_node_flag(tx, rep, &((cmd_report *)cmd)->incident, err);
     if (rep->kind == ST_REPORT_USED) {
@@ -585,6 +592,7 @@ static void report_done(st_cmd *cmd, const st_err *err)
     (void)err; /* the engine reports again what was not taken */
     free(((cmd_report *)cmd)->account);
     free(((cmd_report *)cmd)->name);
+    free(((cmd_report *)cmd)->found);
     free(cmd);
 }
 
@@ -597,6 +605,11 @@ void st_control_report(st_control *ctl, const st_report *report)
     c->cmd.publish = publish_report;
     c->cmd.done = report_done;
     c->report = *report;
+    if (report->found) {
+        c->found = st_xcalloc(1, sizeof *c->found);
+        *c->found = *report->found;
+        c->report.found = c->found;
+    }
     if (!st_control_post(ctl, &c->cmd))
-        free(c);
+        report_done(&c->cmd, NULL);
 }

@@ -186,6 +186,7 @@ static bool come_up(st_control *ctl)
     st_follower_seed(ctl);
     st_control_order_all(ctl);
     st_restoring_lead(ctl);
+    st_control_complete(ctl);
     st_control_say(ctl, "event=store_up log_seq=%" PRId64, ctl->log_seq);
     return true;
 }
@@ -609,6 +610,7 @@ int st_control_start(st_control *ctl, st_err *err)
         return r;
     st_control_order_all(ctl);
     st_restoring_lead(ctl);
+    st_control_complete(ctl);
     ctl->started = true;
     ctl->stats.ready = true;
     r = pthread_create(&ctl->thread, NULL, loop, ctl);
@@ -617,6 +619,7 @@ int st_control_start(st_control *ctl, st_err *err)
         return st_fail(err, ST_EINTERNAL, "the control thread cannot be started (%d)", r);
     }
     st_control_know_agents(ctl);
+    st_control_follow_engines(ctl);
     return 0;
 }
 

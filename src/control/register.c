@@ -83,7 +83,7 @@ static int show_pass(st_tx *tx, const st_cmd_register *c, pass *ret, st_err *err
     ret->pool = pool && pool[0] ? st_fleet_pool(fleet, pool) : 0;
     if (ret->pool < 0 || fleet->pools.n == 0 || !st_pool_there(&fleet->pools.v[ret->pool]))
         return st_fail(err, ST_ENOENT, "there is no pool to join; an owner can make one");
-    return 0;
+    return st_pool_takes(tx->ctl, ret->pool, ST_NODES_AGENTS, err);
 }
 
 static int count_pass(st_tx *tx, const pass *p, st_err *err)

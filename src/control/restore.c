@@ -293,7 +293,9 @@ void st_restoring_end(st_control *ctl)
     pthread_mutex_unlock(&ctl->lock);
     ctl->restoring.clearing = false;
     say_lead(ctl, ST_LEAD_FULL, NULL);
+    st_control_complete(ctl);
     st_control_know_agents(ctl);
+    st_control_follow_engines(ctl);
 }
 
 /* ---- the owner's commands --------------------------------------------------------------------------- */

@@ -283,6 +283,15 @@ void st_node_key(st_store *store, const char *node, char ret[ST_KEY_TEXT], bool 
 /* Tells the core, once, that the node has an agent. */
 int st_node_has_agent(st_tx *tx, int32_t id, st_err *err);
 void st_control_know_agents(st_control *ctl);
+/* control/engines.c. Completes what a pool says of its engine, or refuses it. */
+int st_pool_engine(const st_control *ctl, st_event *event, st_err *err);
+/* Whether nodes come into the pool in this way. */
+int st_pool_takes(const st_control *ctl, int32_t pool, st_engine_nodes nodes, st_err *err);
+int st_node_found(st_tx *tx, const st_report *rep, st_err *err);
+/* After a start: pools have what their engines can do today. */
+void st_control_follow_engines(st_control *ctl);
+/* All orders have been given; not while a restored store is looked at. */
+void st_control_complete(const st_control *ctl);
 int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err);
 int st_node_heal(st_tx *tx, int32_t id, st_err *err);
 /* What an engine says of a node: failed, held (draining) or well again. */

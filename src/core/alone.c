@@ -460,9 +460,9 @@ void st_alone_floors(st_core *core)
 }
 
 static bool shade_uses(const st_core *core, const st_job *shade, int32_t pool, uint32_t levels,
-                       uint32_t allow)
+                       uint32_t gives)
 {
-    if ((levels >> shade->shape.level & 1) && !(shade->shape.needs & ~allow))
+    if ((levels >> shade->shape.level & 1) && !(shade->shape.needs & ~gives))
         return false;
     for (int t = 0; t < shade->tasks; t++)
         if (core->fleet->nodes.v[shade->grants[t].node]->pool == pool)

@@ -13,13 +13,13 @@ static bool in_pool(const st_core *core, const st_grant *grants, int task, int32
 
 /* Whoever has a place in the pool, runs, is paused, is waited for or moves there, keeps its level
  * and what it needs. */
-static int check_levels(const st_core *core, int32_t pool, uint32_t levels, uint32_t allow,
+static int check_levels(const st_core *core, int32_t pool, uint32_t levels, uint32_t gives,
                         st_err *err)
 {
     for (size_t i = 0; i < core->jobs.n; i++) {
         const st_job *job = core->jobs.v[i];
         bool level = job->shape.gpus == 0 || (levels >> job->shape.level & 1);
-        uint32_t lacks = job->shape.needs & ~allow;
+        uint32_t lacks = job->shape.needs & ~gives;
         if (level && !lacks)
             continue;
         for (int t = 0; t < job->tasks; t++)
@@ -29,8 +29,7 @@ static int check_levels(const st_core *core, int32_t pool, uint32_t levels, uint
                                "cancel it first",
                                core->fleet->pools.v[pool].name, job->name,
                                level ? "and needs" : "at level",
-                               level ? st_allow_name((st_allow)__builtin_ctz(lacks))
-                                     : st_level_name(job->shape.level));
+                               level ? st_need_name(lacks) : st_level_name(job->shape.level));
     }
     return 0;
 }
@@ -59,11 +58,11 @@ static int check_shares(const st_core *core, int32_t pool, int64_t oversub_m, st
 }
 
 /* Homes on paper are kept as well (alone.h): who has a right to a place there must find it. */
-static int check_homes(const st_core *core, int32_t pool, uint32_t levels, uint32_t allow,
+static int check_homes(const st_core *core, int32_t pool, uint32_t levels, uint32_t gives,
                        int64_t oversub_m, st_err *err)
 {
     int32_t account;
-    if (!st_alone_uses(core, pool, levels, allow, oversub_m, &account))
+    if (!st_alone_uses(core, pool, levels, gives, oversub_m, &account))
         return 0;
     return st_fail(
         err, ST_ESTATE,
@@ -107,14 +106,14 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
     if (pool < 0)
         return st_fail(err, ST_ENOENT, "pool %s does not exist", name ? name : "(none)");
     const st_pool old = core->fleet->pools.v[pool];
+    const uint32_t gives = st_pool_gives(&ev->u.pool.rules);
     int rc = 0;
     if (!ST_BROKEN(POOL_CHANGE))
-        rc = check_levels(core, pool, ev->u.pool.levels, ev->u.pool.rules.allow, err);
+        rc = check_levels(core, pool, ev->u.pool.levels, gives, err);
     if (rc == 0 && !ST_BROKEN(POOL_CHANGE))
         rc = check_shares(core, pool, ev->u.pool.oversub_m, err);
     if (rc == 0)
-        rc = check_homes(core, pool, ev->u.pool.levels, ev->u.pool.rules.allow,
-                         ev->u.pool.oversub_m, err);
+        rc = check_homes(core, pool, ev->u.pool.levels, gives, ev->u.pool.oversub_m, err);
     if (rc == 0)
         rc = st_fleet_set_rules(core->fleet, pool, &ev->u.pool.rules, err);
     if (rc == 0)
@@ -126,7 +125,7 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
     }
     forget_possible(core);
     bool less = (old.levels & ~ev->u.pool.levels) || ev->u.pool.oversub_m < old.oversub_m ||
-                (old.rules.allow & ~ev->u.pool.rules.allow);
+                (st_pool_gives(&old.rules) & ~gives);
     rc = less ? check_waiting(core, "pool", name, err) : 0;
     if (rc < 0) {
         core->fleet->pools.v[pool].rules = old.rules;

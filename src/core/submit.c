@@ -44,7 +44,7 @@ static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
         return st_fail(err, ST_ERANGE, "job %s: its share must be above 0 and at most 1", s->name);
     if (shape->gpus > 0 && shape->types >> core->fleet->types.n)
         return st_fail(err, ST_ENOENT, "job %s: it names a GPU type that does not exist", s->name);
-    if (shape->needs >> ST_ALLOW_COUNT)
+    if ((shape->needs & ~ST_NEED_WAYS) >> ST_ALLOW_COUNT)
         return st_fail(err, ST_EINVAL, "job %s: it needs a permission that does not exist",
                        s->name);
     if (s->pool < -1 || (s->pool >= 0 && ((size_t)s->pool >= core->fleet->pools.n ||
@@ -202,7 +202,7 @@ static bool pool_allows(const st_core *core, const st_job *job, bool needs)
         if (job->pool >= 0 && (size_t)job->pool != i)
             continue;
         if ((pool->levels >> job->shape.level & 1) &&
-            !(needs && (job->shape.needs & ~pool->rules.allow)))
+            !(needs && (job->shape.needs & ~st_pool_gives(&pool->rules))))
             return true;
     }
     return false;

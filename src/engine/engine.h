@@ -66,6 +66,7 @@ typedef struct st_engine_order {
     X(ST_REPORT_GONE, "gone")                 /* after ST_ENG_HALT */                             \
     X(ST_REPORT_LATE, "late")                 /* a task of an earlier stay had ended by itself */ \
     X(ST_REPORT_NODE, "node")                 /* node is in `node_state` */                       \
+    X(ST_REPORT_FOUND, "found")               /* a node that nobody has announced */              \
     X(ST_REPORT_USED, "used")                 /* what one task has used so far */                 \
     X(ST_REPORT_FLAG, "flag")                 /* something is wrong with what a node says */
 typedef enum st_report_kind {
@@ -75,8 +76,17 @@ typedef enum st_report_kind {
         ST_REPORT_COUNT
 } st_report_kind;
 
+/* A node as an engine has found it. Which it may be is in its pool, by name, and that pool is one of the engine's own. */
+typedef struct st_found {
+    char name[ST_NAME_MAX + 1], pool[ST_NAME_MAX + 1], type[ST_NAME_MAX + 1]; /* type "": no GPUs */
+    int ndevs;
+    int64_t cpu_m, ram_mib;
+    char zone[ST_NAME_MAX + 1], block[ST_NAME_MAX + 1], rack[ST_NAME_MAX + 1]; /* "": none */
+} st_found;
+
 typedef struct st_report {
     st_report_kind kind;
+    const char *engine; /* by name, which lives as long as the program; NULL: the only one */
     uint64_t job;
     int stay;
     int exit_code;      /* of ST_REPORT_ENDED: 0 is success */
@@ -87,6 +97,7 @@ typedef struct st_report {
     bool data_full;     /* of ST_REPORT_ENDED: for what its account has in /data on a node */
     int32_t node;
     st_node_state node_state;
+    const st_found *found;   /* of ST_REPORT_FOUND; valid during the call */
     st_flag flag;            /* of ST_REPORT_FLAG, with the reason above */
     char boot[ST_BOOT_TEXT]; /* of ST_FLAG_VOICES: who is believed from now on */
 
@@ -163,12 +174,27 @@ typedef struct st_log_ask {
     int64_t now;
 } st_log_ask;
 
+/* How nodes come to an engine. */
+typedef enum st_engine_nodes {
+    ST_NODES_ANNOUNCED, /* people announce them */
+    ST_NODES_AGENTS,    /* agents register them with stintd */
+    ST_NODES_FOUND,     /* it finds them (ST_REPORT_FOUND) */
+} st_engine_nodes;
+
 /* A driver. Functions may be NULL where there is nothing to do. */
 typedef struct st_engine_ops {
-    const char *name;
+    const char *name; /* as pools name it; at most ST_ENGINE_NAME bytes */
+    uint32_t
+        lacks; /* bit y set: it has not the way y (st_yield) to yield; of those in ST_NEED_WAYS */
+    st_engine_nodes nodes;
+    bool
+        gone; /* of nodes it has found: it says when a halted job is gone (ST_REPORT_GONE), and devices wait for that */
     /* This stintd decides from now on; before anything else. NULL: only the field is set. */
     void (*lead)(st_engine *engine, int64_t epoch);
     void (*order)(st_engine *engine, const st_engine_order *order);
+    /* From the control loop only: every node and every order that holds has been given since `lead`. What it finds beyond
+     * them is a stranger and may be removed; before that it may be a job that has not been named yet. */
+    void (*complete)(st_engine *engine);
     /* What is due; and when something will be (ST_TIME_NEVER: nothing). */
     void (*tick)(st_engine *engine, int64_t now);
     int64_t (*next_ms)(st_engine *engine);
@@ -186,6 +212,8 @@ typedef struct st_engine_ops {
     void (*restored)(st_engine *engine, st_lead lead, const uint64_t *adopted, size_t n);
     /* Appends what agents said. */
     void (*told)(st_engine *engine, st_told *ret);
+    /* The engines it is made of, from 0; NULL behind the last. Without the function it is one. */
+    const st_engine *(*part)(const st_engine *engine, size_t i);
     void (*free)(st_engine *engine);
 } st_engine_ops;
 
@@ -194,8 +222,7 @@ struct st_engine {
     const st_engine_ops *ops;
     void (*report)(void *ctx, const st_report *report);
     void *ctx;
-    int64_t epoch;    /* set by st_engine_lead, before any order */
-    bool agents_only; /* nodes are registered by their agents and announced by nobody */
+    int64_t epoch; /* set by st_engine_lead, before any order */
 };
 
 static inline void st_engine_lead(st_engine *engine, int64_t epoch)
@@ -207,11 +234,19 @@ static inline void st_engine_lead(st_engine *engine, int64_t epoch)
 
 /* The engine inside this process: jobs last as long as their document says (`sim: {run: 90s}`), or
  * a while that follows from their id, and write a few lines. */
-int st_engine_sim_new(st_engine **ret, st_err *err);
+st_engine *st_engine_sim_new(void);
 
-/* Two engines as one: nodes with an agent belong to `native`, all others to `sim`. Owns both. A
- * gang that was placed on nodes of either kind fails at once and says why; pools of one kind keep
- * that from happening. */
-st_engine *st_engine_mux_new(st_engine *sim, st_engine *native);
+/* Several engines as one; owns them. What is placed goes to the engine of its node. A node whose engine is not there is
+ * reported as failed, and so is a gang that was placed on nodes of several. Asked for logs, the first is asked first. */
+st_engine *st_engine_mux_new(st_engine *const *parts, size_t n);
+
+/* Who of `engine`, which may be several, has the name; NULL: nobody. */
+const st_engine *st_engine_named(const st_engine *engine, const char *name);
+/* Whose the nodes of a pool are: who the pool names. Where it names nobody, nodes with an agent belong to the first
+ * engine that agents register with, all others to the first whose nodes are announced, or to the only one. NULL: the
+ * engine is not there. */
+const st_engine *st_engine_of(const st_engine *engine, const char *name, bool agent);
+/* Whether nodes come to one of them in this way. */
+bool st_engine_has(const st_engine *engine, st_engine_nodes nodes);
 
 #endif

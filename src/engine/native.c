@@ -373,7 +373,7 @@ static void on_node(st_engine *engine, const st_engine_node *said)
             forget_node(e, node);
     } else if (!said->doc) {
         /* A leftover of another engine: nobody would run anything there. */
-        if (e->base.agents_only && said->node->state != ST_NODE_FAILED)
+        if (said->node->state != ST_NODE_FAILED)
             st_vec_push(&e->reports, (st_report){.kind = ST_REPORT_NODE,
                                                  .node = said->node->id,
                                                  .node_state = ST_NODE_FAILED,
@@ -498,6 +498,7 @@ static void on_place(st_engine *engine, int64_t branch, int64_t position)
 
 static const st_engine_ops ops = {
     .name = "native",
+    .nodes = ST_NODES_AGENTS,
     .lead = on_lead,
     .place = on_place,
     .restored = st_native_on_restored,

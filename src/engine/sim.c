@@ -258,15 +258,13 @@ static const st_engine_ops ops = {
     .free = on_free,
 };
 
-int st_engine_sim_new(st_engine **ret, st_err *err)
+st_engine *st_engine_sim_new(void)
 {
     sim_engine *e = st_xcalloc(1, sizeof *e);
 
-    (void)err;
     e->base.ops = &ops;
     e->at = st_idmap_new();
     e->next_ms = ST_TIME_NEVER;
     ST_ASSERT(pthread_mutex_init(&e->lock, NULL) == 0);
-    *ret = &e->base;
-    return 0;
+    return &e->base;
 }

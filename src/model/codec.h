@@ -26,8 +26,9 @@
  *   7 how often a job has been on devices
  *   8 when the first of those who wait counts for more
  *   9 jobs that are barred
- *  10 what was given out in a future that is lost */
-#define ST_CODEC_FORMAT 10
+ *  10 what was given out in a future that is lost
+ *  11 engines of pools, and the ways to yield that these lack */
+#define ST_CODEC_FORMAT 11
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
@@ -187,6 +188,11 @@ static inline void io_pool_rules(codec *c, st_pool_rules *r)
 #define X(field, key, kind, def, hi) IO_IN(c, r->field, 0, hi);
     ST_POOL_RULE_TABLE(X)
 #undef X
+    if (c->format < 11)
+        return;
+    IO_IN(c, r->lacks, 0, UINT32_MAX);
+    for (size_t i = 0; i < ST_ENGINE_NAME && (i == 0 || r->engine[i - 1]); i++)
+        IO_IN(c, r->engine[i], 0, 127);
 }
 
 #endif

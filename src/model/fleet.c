@@ -143,6 +143,9 @@ int st_fleet_set_rules(st_fleet *fleet, int32_t pool, const st_pool_rules *rules
         return st_fail(err, ST_ERANGE, "pool %s: %s is out of range", p->name, key);
     ST_POOL_RULE_TABLE(X)
 #undef X
+    if (rules->lacks & ~ST_NEED_WAYS >> ST_NEED_WAY_SHIFT)
+        return st_fail(err, ST_EINVAL, "pool %s: its engine lacks a way to yield that all have",
+                       p->name);
     p->rules = *rules;
     return 0;
 }

@@ -37,10 +37,18 @@ typedef struct st_gpu_type {
     X(cpu_ram_mib, "ram_per_cpu", ST_F_MIB, 0, ST_QTY_MAX)      /* likewise */
 typedef struct st_pool_rules {
     uint32_t allow; /* bit p set: the permission p (st_allow) is given */
+    uint32_t lacks; /* bit y set: its engine has not the way y (st_yield) to yield */
+    char engine[ST_ENGINE_NAME + 1]; /* who carries out what is placed there; "": each node's own */
 #define X(field, key, kind, def, hi) int64_t field;
     ST_POOL_RULE_TABLE(X)
 #undef X
 } st_pool_rules;
+
+/* What jobs find there of what they may need (st_shape.needs). */
+static inline uint32_t st_pool_gives(const st_pool_rules *rules)
+{
+    return rules->allow | (ST_NEED_WAYS & ~(rules->lacks << ST_NEED_WAY_SHIFT));
+}
 
 typedef struct st_pool {
     char *name;        /* "": it was removed */

@@ -60,6 +60,14 @@ const char *st_yield_name(st_yield yield)
     return yield_names[yield];
 }
 
+const char *st_need_name(uint32_t needs)
+{
+    int bit = __builtin_ctz(needs);
+
+    return bit < ST_NEED_WAY_SHIFT ? st_allow_name((st_allow)bit)
+                                   : st_yield_name((st_yield)(bit - ST_NEED_WAY_SHIFT));
+}
+
 int st_job_state_parse(const char *name)
 {
     return find(state_names, ST_JOB_STATE_COUNT, name);

@@ -45,6 +45,17 @@ typedef enum st_yield {
         ST_YIELD_COUNT
 } st_yield;
 
+/* What a job may need of a pool, as bits: permissions (st_allow) from below, and above them the ways to yield that not
+ * every engine has. A job goes where its own is: it is not made to yield in a worse way than it asked for. */
+#define ST_NEED_WAY_SHIFT 16
+#define ST_NEED_WAYS      (((1u << ST_YIELD_CHECKPOINT) | (1u << ST_YIELD_PAUSE)) << ST_NEED_WAY_SHIFT)
+static inline uint32_t st_way_needed(st_yield yield)
+{
+    return (1u << yield << ST_NEED_WAY_SHIFT) & ST_NEED_WAYS;
+}
+/* The word for the lowest bit of `needs`. */
+const char *st_need_name(uint32_t needs);
+
 /* What one task asks of one node. */
 typedef struct st_shape {
     uint32_t types; /* bit t set: GPU type t will do; never 0 for a job with GPUs */
@@ -55,7 +66,7 @@ typedef struct st_shape {
     int64_t vram_mib; /* per GPU; 0: all of it, or the share's part */
     int64_t cpu_m;    /* per task */
     int64_t ram_mib;  /* per task */
-    uint32_t needs;   /* bit p set: only pools that give the permission p will do */
+    uint32_t needs;   /* only pools that give all of this will do */
 } st_shape;
 
 typedef struct st_grant {

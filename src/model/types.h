@@ -20,6 +20,7 @@
 #define ST_NODES_MAX       262144
 #define ST_TASKS_MAX       16384                    /* tasks in one gang */
 #define ST_STAY_MAX        2000000000               /* stays of one job */
+#define ST_ENGINE_NAME     31                       /* bytes in the name of an engine */
 #define ST_NAME_MAX        128                      /* bytes in any name */
 #define ST_QTY_MAX         (INT64_C(1000000000000)) /* any quantity, in its own unit */
 #define ST_PRIO_MAX        1000000                  /* |priority| of a job or account */

@@ -39,7 +39,7 @@ bool st_place_allowed(const st_placer *placer, const st_node *node, const st_job
     if (node->state == ST_NODE_REMOVED)
         return false;
     const st_pool *pool = &placer->fleet->pools.v[node->pool];
-    if ((job->shape.needs & ~pool->rules.allow) && !ST_BROKEN(ALLOW))
+    if ((job->shape.needs & ~st_pool_gives(&pool->rules)) && !ST_BROKEN(ALLOW))
         return false;
     if (job->shape.gpus == 0)
         return true;

@@ -38,9 +38,9 @@ static int check_grant(const st_fleet *fleet, const st_job *job, int t, st_err *
     if (job->pool >= 0 && node->pool != job->pool)
         return BAD("pool: job %" PRIu64 " of pool %d is on node %s", job->id, job->pool,
                    node->name);
-    if (job->shape.needs & ~fleet->pools.v[node->pool].rules.allow)
+    if (job->shape.needs & ~st_pool_gives(&fleet->pools.v[node->pool].rules))
         return BAD("permission: job %" PRIu64 " needs %#x, the pool of node %s gives %#x", job->id,
-                   job->shape.needs, node->name, fleet->pools.v[node->pool].rules.allow);
+                   job->shape.needs, node->name, st_pool_gives(&fleet->pools.v[node->pool].rules));
     if (st_node_away(node) && job->state != ST_JOB_STOPPING)
         return BAD("failed node: job %" PRIu64 " (%s) is on node %s, which failed", job->id,
                    st_job_state_name(job->state), node->name);

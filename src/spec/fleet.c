@@ -70,6 +70,7 @@ int st_spec_type(const st_doc *doc, const st_doc_node *map, st_type_doc *ret, st
 
 typedef struct pool_fields {
     const st_doc_node *levels, *allow;
+    const char *engine;
     int64_t oversub_m;
     st_pool_rules rules;
 } pool_fields;
@@ -89,6 +90,7 @@ static const st_field pool_rows[] = {
      .lo = 1000,
      .hi = 4000},
     {.key = "allow", .kind = ST_F_NODE, .offset = offsetof(pool_fields, allow)},
+    {.key = "engine", .kind = ST_F_NAME, .offset = offsetof(pool_fields, engine)},
 #define X(field, word, what, def, most)            \
     {.key = (word),                                \
      .kind = (what),                               \
@@ -124,6 +126,21 @@ int st_spec_allow(const st_doc *doc, const st_doc_node *list, uint32_t *ret, st_
     return read_words(doc, list, allow_words, ret, err);
 }
 
+/* By its name; "auto" is each node's own. Whether there is one of that name, only stintd knows. */
+static int read_engine(const st_doc *doc, const st_doc_node *map, const char *name,
+                       st_pool_rules *ret, st_err *err)
+{
+    if (!name)
+        return 0; /* as it is */
+    if (strlen(name) > ST_ENGINE_NAME)
+        return st_doc_fail(doc, map, err, ST_EINVAL, "the name of an engine has at most %d bytes",
+                           ST_ENGINE_NAME);
+    memset(ret->engine, 0, sizeof ret->engine);
+    if (strcmp(name, "auto") != 0)
+        memcpy(ret->engine, name, strlen(name));
+    return 0;
+}
+
 int st_spec_pool(const st_doc *doc, const st_doc_node *map, st_pool_doc *ret, st_err *err)
 {
     pool_fields f = {.oversub_m = ret->oversub_m, .rules = ret->rules};
@@ -136,6 +153,8 @@ int st_spec_pool(const st_doc *doc, const st_doc_node *map, st_pool_doc *ret, st
         r = read_words(doc, f.levels, st_level_words, &pool.levels, err);
     if (r == 0)
         r = st_spec_allow(doc, f.allow, &pool.rules.allow, err);
+    if (r == 0)
+        r = read_engine(doc, map, f.engine, &pool.rules, err);
     if (r == 0)
         *ret = pool;
     return r;

@@ -14,7 +14,7 @@
 static bool may_land(const st_fleet *fleet, const st_job_spec *spec, size_t pool)
 {
     return (spec->pool < 0 || (size_t)spec->pool == pool) && st_pool_there(&fleet->pools.v[pool]) &&
-           !(spec->shape.needs & ~fleet->pools.v[pool].rules.allow);
+           !(spec->shape.needs & ~st_pool_gives(&fleet->pools.v[pool].rules));
 }
 
 /* X(permission, what needs it, what to do without it) */
@@ -41,9 +41,14 @@ static int refuse(const st_fleet *fleet, const st_job_spec *spec, st_err *err)
 
     for (size_t i = 0; i < fleet->pools.n; i++)
         if (spec->pool < 0 || (size_t)spec->pool == i)
-            given |= fleet->pools.v[i].rules.allow;
+            given |= st_pool_gives(&fleet->pools.v[i].rules);
     /* Each may be given somewhere, and all of them together nowhere. */
     lacks = spec->shape.needs & ~given ? spec->shape.needs & ~given : spec->shape.needs;
+    if (lacks & ST_NEED_WAYS)
+        return st_fail(err, ST_EINVAL,
+                       "job %s: %s%s%s %s jobs; choose another way to yield (on_preempt: requeue)",
+                       spec->name, pool ? "pool " : "no pool that it may use can", pool ? pool : "",
+                       pool ? " cannot" : "", st_need_name(lacks & ST_NEED_WAYS));
     p = __builtin_ctz(lacks);
     return st_fail(err, ST_EINVAL,
                    "job %s: %s, which %s%s; %s, or ask an owner for `stint pool set %s --allow %s`",

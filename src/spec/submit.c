@@ -303,7 +303,7 @@ int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_name
         r = st_spec_job(doc, map, &d.asks, names, &spec, &none, err);
     if (r < 0)
         return r;
-    spec.shape.needs = st_allow_needed(d.image, d.network);
+    spec.shape.needs = st_allow_needed(d.image, d.network) | st_way_needed(spec.yield);
     spec.name = d.name ? d.name : "job";
     spec.account = d.asks.account;
     spec.user = d.asks.user;

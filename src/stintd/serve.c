@@ -26,7 +26,7 @@ struct st_serve {
     st_config config;
     st_clock *clock;
     st_engine *engine;
-    st_engine *native; /* it, or the part of it with agents; NULL */
+    st_engine *native; /* the part of it with agents; NULL */
     st_logs *logs;
     st_strbuf backups; /* where copies of the store go */
     st_strbuf spool;   /* where long answers are kept until they are sent */
@@ -248,18 +248,17 @@ static int make_engine(st_serve *serve, st_err *err)
                                        .lease_ms = c->agent_lease_ms,
                                        .keep = c->agent_keep,
                                        .logs = serve->logs};
-    int r = 0;
+    st_engine *parts[2];
+    size_t n = 0;
 
     if (!sim && !native && strcmp(c->engine, "auto") != 0)
         return st_fail(err, ST_EINVAL, "there is no engine %.40s; there are sim, native and auto",
                        c->engine);
+    if (!sim)
+        parts[n++] = serve->native = st_engine_native_new(&options);
     if (!native)
-        r = st_engine_sim_new(&serve->engine, err);
-    if (r < 0 || sim)
-        return r;
-    serve->native = st_engine_native_new(&options);
-    serve->native->agents_only = native;
-    serve->engine = native ? serve->native : st_engine_mux_new(serve->engine, serve->native);
+        parts[n++] = st_engine_sim_new();
+    serve->engine = st_engine_mux_new(parts, n);
     return 0;
 }
 

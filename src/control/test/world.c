@@ -59,6 +59,7 @@ int open_control(world *w, st_err *err)
                                         .log = listen_in,
                                         .listen = hear,
                                         .ctx = w,
+                                        .engine = w->engine,
                                         .pass_long_us = w->pass_long_us,
                                         .snap_rows = w->snap_rows,
                                         .tell_ms = w->tell_ms,

@@ -17,12 +17,13 @@ typedef struct world {
     int64_t now;
     st_billing_options billing;
     int64_t pass_long_us, snap_rows, tell_ms, keep_jobs_ms, keep_log_ms;
-    int64_t limit_ms; /* of jobs; 0: an hour */
-    int parted;       /* logs that led elsewhere */
-    int shared;       /* books of two accounts */
-    int refused;      /* entries that the ledger did not take */
-    int compared;     /* days on which everything was */
-    int warnings;     /* about budgets; the last one: */
+    st_engine *engine; /* the test's own; NULL: none */
+    int64_t limit_ms;  /* of jobs; 0: an hour */
+    int parted;        /* logs that led elsewhere */
+    int shared;        /* books of two accounts */
+    int refused;       /* entries that the ledger did not take */
+    int compared;      /* days on which everything was */
+    int warnings;      /* about budgets; the last one: */
     st_notice_budget warned;
     char warned_account[ST_NAME_MAX + 1];
     char capped[400]; /* what caps did: a word each, with a blank behind it */

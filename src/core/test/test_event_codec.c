@@ -89,13 +89,49 @@ static void test_round_trip(void **state)
     }
 }
 
+#define ENGINE_BYTES 2 /* of a pool that names none, and lacks nothing */
+
+/* Rows of the log from before pools named engines have neither a name nor what the engine lacks. */
+static void test_format_10(void **state)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    ST_CLEANUP(st_strbuf_done) st_strbuf now = {0}, old = {0};
+    st_event pool = pool_event("main", 7), named = pool, read;
+    size_t at = 0;
+    st_err err = {0};
+    (void)state;
+    pool.u.pool.rules.allow = 1;
+    st_event_encode(&pool, &now);
+    int64_t front = (ST_EV_POOL | INT64_C(10) << 6) << 1; /* as it is written: seven bits a byte */
+    assert_true(front < 1 << 14);
+    st_strbuf_addc(&old, (char)((front & 0x7f) | 0x80));
+    st_strbuf_addc(&old, (char)(front >> 7));
+    st_strbuf_addn(&old, now.s + 2, now.n - 2 - ENGINE_BYTES);
+    assert_ok(st_event_decode(old.s, old.n, &at, arena, &read, &err));
+    assert_int_equal(at, old.n);
+    assert_int_equal(read.u.pool.rules.allow, 1);
+    assert_string_equal(read.u.pool.rules.engine, "");
+    assert_int_equal(read.u.pool.rules.lacks, 0);
+
+    /* The longest name has no byte behind it that says where it ends. */
+    memset(named.u.pool.rules.engine, 'e', ST_ENGINE_NAME);
+    named.u.pool.rules.lacks = 1u << ST_YIELD_PAUSE;
+    st_strbuf_clear(&now);
+    st_event_encode(&named, &now);
+    at = 0;
+    assert_ok(st_event_decode(now.s, now.n, &at, arena, &read, &err));
+    assert_int_equal(at, now.n);
+    assert_string_equal(read.u.pool.rules.engine, named.u.pool.rules.engine);
+    assert_int_equal(read.u.pool.rules.lacks, 1u << ST_YIELD_PAUSE);
+}
+
 /* A log from before formats were counted: the kind alone in front, and no rules behind. */
 static void test_format_0(void **state)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     ST_CLEANUP(st_strbuf_done) st_strbuf now = {0}, old = {0};
     st_event pool = pool_event("main", 7), read;
-    size_t at = 0, rules = 1; /* bytes */
+    size_t at = 0, rules = 1 + ENGINE_BYTES;
     st_err err = {0};
     (void)state;
 #define X(field, key, kind, def, hi) rules++;
@@ -179,8 +215,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_fields_survive),
-        cmocka_unit_test(test_format_0),   cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_policy),
+        cmocka_unit_test(test_format_0),   cmocka_unit_test(test_format_10),
+        cmocka_unit_test(test_damaged),    cmocka_unit_test(test_policy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

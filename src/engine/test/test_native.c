@@ -630,12 +630,11 @@ static void each_node_has_its_engine(void **state)
     world *w = *state;
     const st_native_options options = {
         .clock = now_of, .name = name_of, .changed = changed, .ctx = w};
-    st_engine *sim = NULL, *native = st_engine_native_new(&options), *mux, *own = w->engine;
-    st_err err = {0};
+    st_engine *native = st_engine_native_new(&options), *mux, *own = w->engine;
+    st_engine *const parts[] = {native, st_engine_sim_new()};
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
 
-    assert_ok(st_engine_sim_new(&sim, &err));
-    mux = st_engine_mux_new(sim, native);
+    mux = st_engine_mux_new(parts, 2);
     mux->report = heard;
     mux->ctx = w;
     st_engine_lead(mux, 8);
@@ -647,7 +646,7 @@ static void each_node_has_its_engine(void **state)
     assert_non_null(strstr(st_strbuf_str(&out), "\"job\":\"j1\""));
     order_to(mux, w, ST_ENG_RUN, 2, 1, 2); /* on either */
     expect_reports(w, 1);
-    assert_non_null(strstr(w->reports.v[0].reason, "give each a pool"));
+    assert_non_null(strstr(w->reports.v[0].reason, "name a pool"));
     mux->ops->free(mux);
 }
 
