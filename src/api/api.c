@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "control/follower.h"
+#include "zones/zones.h"
 
 #define READERS_IDLE     16
 #define AGENT_STRANGERS  512
@@ -327,6 +328,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->agent_park = st_park_new();
     api->challenges = st_challenges_new();
     api->points = st_points_new();
+    api->zones = st_zones_new(ST_ZONES_DIR);
     api->usages = st_usages_new(ST_USAGES_ROWS);
     api->options.http.routes = st_api_routes();
     api->options.http.ctx = api;
@@ -369,6 +371,7 @@ void st_api_free(st_api *api)
     st_hub_free(api->hub);
     st_challenges_free(api->challenges);
     st_points_free(api->points);
+    st_zones_free(api->zones);
     st_usages_free(api->usages);
     st_rules_free(api->rules);
     for (size_t i = 0; i < api->readers.n; i++)

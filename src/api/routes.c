@@ -372,6 +372,10 @@ static const st_route routes[] = {
           "InvoiceOrder", "InvoicesIssued", 201),
     ASK("/v1/invoices/{number}", ST_MAY_SEE, st_api_invoice_get, "getInvoice",
         "Show an invoice or a credit note, as it was issued", invoice_query, "Invoice"),
+    WRITE("POST", "/v1/calendar/windows", ST_MAY_SEE, ST_ROUTE_YAML | ST_ROUTE_UNCHANGED,
+          st_api_calendar_windows, "expandWindows",
+          "Show when a window or a series is, in its time zone; keep nothing", "WindowsSpec",
+          "Windows", 200),
     ASK("/v1/users", ST_MAY_SEE, st_api_users_list, "listUsers",
         "List users with a token, and their roles", NULL, "UserList"),
 

@@ -7,6 +7,7 @@
 #include "api/api.h"
 
 extern const st_schema st_schemas_jobs[], st_schemas_accounts[], st_schemas_fleet[];
+extern const st_schema st_schemas_calendar[];
 extern const st_schema st_schemas_invoices[];
 extern const st_schema st_schemas_money[];
 

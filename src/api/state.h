@@ -20,6 +20,7 @@ typedef struct st_park st_park;
 typedef struct st_points st_points;
 typedef struct st_usages st_usages;
 typedef struct st_work st_work;
+typedef struct st_zones st_zones;
 
 struct st_api {
     st_api_options options;
@@ -41,6 +42,7 @@ struct st_api {
     st_work *lab;                  /* those that are tried out first: dry runs, what-if */
     st_usages *usages;             /* books that are added up (api/usages.h) */
     st_challenges *challenges;
+    st_zones *zones;            /* time zones by name */
     st_points *points;          /* the log of checkpoints */
     pthread_mutex_t lock;       /* of the readers */
     ST_VEC(st_store *) readers; /* idle connections to the store */
@@ -228,6 +230,7 @@ st_handler st_api_fleet_cost;
 st_handler st_api_issuer_get, st_api_issuer_put, st_api_bill_to_get, st_api_bill_to_put,
     st_api_bill_to_remove;
 st_handler st_api_invoices_list, st_api_invoice_get, st_api_invoices_issue, st_api_trial_balance;
+st_handler st_api_calendar_windows;
 st_handler st_api_bills_list, st_api_bill_get, st_api_bill_entries, st_api_forecast, st_api_metered,
     st_api_credits_pending;
 

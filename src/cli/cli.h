@@ -46,7 +46,7 @@ extern const st_cli_verb st_cli_account_verbs[], st_cli_token_verbs[], st_cli_us
 extern const st_cli_verb st_cli_secret_verbs[];
 extern const st_cli_verb st_cli_node_verbs[], st_cli_pool_verbs[], st_cli_type_verbs[];
 extern const st_cli_verb st_cli_admin_verbs[], st_cli_price_verbs[], st_cli_bill_verbs[],
-    st_cli_invoice_verbs[], st_cli_fleet_verbs[];
+    st_cli_invoice_verbs[], st_cli_fleet_verbs[], st_cli_calendar_verbs[];
 extern const st_cli_verb st_cli_rule_verbs[], st_cli_size_verbs[], st_cli_image_verbs[];
 
 /* The verbs, one file each. */

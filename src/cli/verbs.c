@@ -78,6 +78,8 @@ const st_cli_verb st_cli_verbs[] = {
      .fn = st_cli_bill, .sub = st_cli_bill_verbs, .options = st_cli_bill_options,
      .example = "  stint bill\n  stint bill 2026-10 --explain 3\n"
                 "  stint bill 2026-10 -o file --save oct.bill && stint bill verify oct.bill\n"},
+    {"calendar", "Show when windows and series of windows are", "COMMAND ...",
+     .sub = st_cli_calendar_verbs},
     {"invoice", "List, print and issue invoices", "COMMAND ...", .sub = st_cli_invoice_verbs},
     {"budget", "Show what is spent, on hold and left under a cap, and how the month will end",
      "[OPTION...] [ACCOUNT]",
