@@ -253,9 +253,10 @@ static void see_use(report *r, const st_entry *e)
     h->busy += e->busy == ST_UNKNOWN ? 0 : e->busy;
     for (int i = 0; i < e->nlines; i++)
         h->amount += e->lines[i].amount;
-    floor_row *f = e->kind == ST_ENTRY_USAGE && e->basis == ST_BASIS_GUARANTEED && e->gpu
-                       ? floor_of(r, e->account)
-                       : NULL;
+    floor_row *f =
+        e->kind == ST_ENTRY_USAGE && e->gpu && (e->basis == ST_BASIS_GUARANTEED || e->inside > 0)
+            ? floor_of(r, e->account)
+            : NULL;
     if (f)
         st_floor_use_add(&f->use, e, rate_of(r->ledger, e->gpu, e->from_ms, ST_PAY_BURST));
 }

@@ -10,12 +10,17 @@
 
 void st_floor_use_add(st_floor_use *u, const st_entry *e, int64_t burst)
 {
-    if (e->to_ms <= e->from_ms || e->gpu_m <= 0)
+    bool sure = e->basis == ST_BASIS_GUARANTEED;
+    int64_t share = sure ? e->share : e->inside, gpu_m = e->gpu_m;
+
+    if (!sure && e->share > 0)
+        gpu_m = (int64_t)((st_i128)gpu_m * share / e->share);
+    if (e->to_ms <= e->from_ms || gpu_m <= 0)
         return;
-    st_vec_push(&u->steps, ((st_floor_step){e->from_ms, e->gpu_m}));
-    st_vec_push(&u->steps, ((st_floor_step){e->to_ms, -e->gpu_m}));
-    u->share += e->share;
-    u->value += (st_i128)e->share * burst;
+    st_vec_push(&u->steps, ((st_floor_step){e->from_ms, gpu_m}));
+    st_vec_push(&u->steps, ((st_floor_step){e->to_ms, -gpu_m}));
+    u->share += share;
+    u->value += (st_i128)share * burst;
 }
 
 static int by_time(const void *a, const void *b)

@@ -27,6 +27,7 @@
     X(RECLAIM, "an owner takes nothing back", 40)                                      \
     X(MIN_RUN, "the minimum run time protects nobody", 40)                             \
     X(COOLDOWN, "the cooldown protects nobody", 100)                                   \
+    X(METER_FLOOR, "what borrows inside a floor is charged beside it", 100)            \
     X(INSIDE, "an account's own excess does not use its floor", 100)                   \
     X(EFFORT, "who comes behind costly claims is forgotten", 100)                      \
     X(REST, "a borrower comes back however often it is displaced", 200)                \

@@ -384,6 +384,10 @@ static void take_notes(st_tx *tx)
         note_plans(tx);
         st_vec_push(&tx->notes, (st_note){.kind = ST_NOTE_CUT});
     }
+    /* A meter of before begins with it where all intervals begin. */
+    if (tx->begin ||
+        (tx->cut && ctl->billing->meter && !st_meter_knows_inside(ctl->billing->meter)))
+        st_vec_push(&tx->notes, (st_note){.kind = ST_NOTE_INSIDE});
 }
 
 void st_money_used(st_tx *tx, uint64_t job, int stay, int task, const st_sums *sums)

@@ -127,6 +127,7 @@ int st_parted_end(st_control *ctl, st_err *err)
         st_meter_free(b->meter);
         b->meter = st_meter_new(now);
         st_core_meter_seed(ctl->core, b->meter, now, &b->records);
+        st_meter_inside(b->meter, st_core_tree(ctl->core), now);
         st_vec_clear(&b->records);
     }
     return st_control_snapshot(ctl, err);

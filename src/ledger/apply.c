@@ -67,6 +67,19 @@ static bool good_name(const char *s)
     return s && st_name_ok(s);
 }
 
+/* Only what borrows has a part inside floors; a correction has deltas. */
+static bool good_inside(const st_entry *e)
+{
+    bool borrows = e->gpu && (e->basis == ST_BASIS_BURST || e->basis == ST_BASIS_ON_DEMAND);
+    int64_t unused = e->seen < 0 || e->busy < 0 ? 0 : ST_MAX(e->seen - e->busy, 0);
+    if (e->kind == ST_ENTRY_FIX)
+        return (borrows || (e->inside == 0 && e->inside_idle == 0)) && e->inside >= -ST_SUM_MAX &&
+               e->inside <= ST_SUM_MAX && e->inside_idle >= -ST_SUM_MAX &&
+               e->inside_idle <= ST_SUM_MAX;
+    return e->inside >= 0 && e->inside <= (borrows ? e->share : 0) && e->inside_idle >= 0 &&
+           e->inside_idle <= ST_MIN(unused, e->inside);
+}
+
 static bool good_stay(const st_entry *e)
 {
     bool fix = e->kind == ST_ENTRY_FIX;
@@ -86,7 +99,8 @@ static bool good_stay(const st_entry *e)
            e->capped <= ST_SUM_MAX && (e->ngrants == 0 || tasks == e->tasks) &&
            (!e->gpu || good_name(e->gpu)) && e->level < ST_LEVEL_COUNT &&
            e->basis < ST_BASIS_COUNT && e->topo < ST_TOPO_COUNT && e->cut < ST_CUT_COUNT &&
-           !__builtin_sub_overflow(e->seen, e->busy, &unused) && unused >= -INT64_MAX;
+           !__builtin_sub_overflow(e->seen, e->busy, &unused) && unused >= -INT64_MAX &&
+           good_inside(e);
 }
 
 static bool good_lost(const st_entry *e)

@@ -433,8 +433,9 @@ static int count_use(st_billcheck *c, const st_entry *e, st_err *err)
                          : e->basis == ST_BASIS_BOOKED   ? &u->booked
                                                          : &u->on_demand;
 
-        fits = add(basis, e->share) && add(&u->seen, known(e, e->seen)) &&
-               add(&u->busy, known(e, e->busy)) && add(&u->energy_mj, known(e, e->energy_mj));
+        fits = add(basis, e->share) && add(basis, -e->inside) && add(&u->guaranteed, e->inside) &&
+               add(&u->seen, known(e, e->seen)) && add(&u->busy, known(e, e->busy)) &&
+               add(&u->energy_mj, known(e, e->energy_mj));
         u->jobs += e->kind == ST_ENTRY_USAGE && e->stay == 1 && e->piece == 1;
     }
     if (e->kind == ST_ENTRY_LOST)

@@ -11,7 +11,7 @@
 typedef struct check_piece {
     bool there; /* its usage is in the file */
     st_i128 of_gpu, of_time, paid_by_caps, credited;
-    int64_t from_ms, to_ms, share;
+    int64_t from_ms, to_ms, share, inside;
     bool lost;
     int64_t lost_from_ms, lost_share;
 } check_piece;
@@ -117,8 +117,11 @@ int st_billpieces_check(st_billpieces *pieces, const st_entry *e, st_err *err)
         return 0;
     p = find(pieces, usage ? e->seq : e->fixes);
     if (p && usage)
-        *p = (check_piece){
-            .there = true, .from_ms = e->from_ms, .to_ms = e->to_ms, .share = e->share};
+        *p = (check_piece){.there = true,
+                           .from_ms = e->from_ms,
+                           .to_ms = e->to_ms,
+                           .share = e->share,
+                           .inside = e->inside};
     if (!p || !p->there)
         return 0;
     if (e->kind == ST_ENTRY_LOST)
@@ -128,6 +131,11 @@ int st_billpieces_check(st_billpieces *pieces, const st_entry *e, st_err *err)
                        (long long)e->capped, (long long)p->paid_by_caps);
     if (!usage && __builtin_add_overflow(p->share, e->share, &p->share))
         return st_fail(err, ST_ECORRUPT, "the usage is more than can be counted");
+    if (!usage && (__builtin_add_overflow(p->inside, e->inside, &p->inside) || p->inside < 0 ||
+                   p->inside > p->share))
+        return st_fail(err, ST_ECORRUPT,
+                       "with it %lld of the %lld of entry %lld lay inside a floor",
+                       (long long)p->inside, (long long)p->share, (long long)e->fixes);
     if (!usage && (e->share < 0 || e->held < 0 || e->cpu < 0 || e->ram < 0))
         p->to_ms = ST_MIN(p->to_ms, e->from_ms);
     charge_piece(p, e);

@@ -14,7 +14,7 @@ typedef struct wanted {
     bool shown;    /* also when it costs nothing */
 } wanted;
 
-#define WANTED_MAX 8
+#define WANTED_MAX 9
 
 typedef struct wants {
     wanted v[WANTED_MAX];
@@ -102,11 +102,19 @@ static void want_gpu(const st_entry *e, const st_price_book *book, int64_t keep_
     int64_t rate = row ? row->rate[what] : 0, level_bp = row ? row->level_bp[e->level] : ST_BP;
     int64_t topo_bp = book ? book->topo_bp[e->topo] : 0, idle_bp = book ? book->idle_bp : 0;
 
-    want(w, (wanted){what, e->share, rate, FACTORS(level_bp, keep_bp, ONE, ONE), true});
-    want(w, (wanted){ST_PAY_TOPOLOGY, e->share, rate, FACTORS(level_bp, topo_bp, keep_bp, ONE),
-                     false});
+    int64_t floor_rate = row ? row->rate[ST_PAY_GUARANTEED] : 0;
+    st_i128 in = e->inside, out = (st_i128)e->share - in, idle_in = e->inside_idle;
+
     want(w,
-         (wanted){ST_PAY_IDLE, idle_of(e), rate, FACTORS(level_bp, idle_bp, keep_bp, ONE), false});
+         (wanted){ST_PAY_GUARANTEED, in, floor_rate, FACTORS(level_bp, keep_bp, ONE, ONE), true});
+    want(w, (wanted){what, out, rate, FACTORS(level_bp, keep_bp, ONE, ONE), true});
+    want(w, (wanted){ST_PAY_TOPOLOGY, in, floor_rate, FACTORS(level_bp, topo_bp, keep_bp, ONE),
+                     false});
+    want(w, (wanted){ST_PAY_TOPOLOGY, out, rate, FACTORS(level_bp, topo_bp, keep_bp, ONE), false});
+    want(w, (wanted){ST_PAY_IDLE, idle_in, floor_rate, FACTORS(level_bp, idle_bp, keep_bp, ONE),
+                     false});
+    want(w, (wanted){ST_PAY_IDLE, idle_of(e) - idle_in, rate,
+                     FACTORS(level_bp, idle_bp, keep_bp, ONE), false});
 }
 
 static void want_stay(const st_entry *e, const st_price_book *book, int64_t keep_bp, wants *w)
@@ -254,11 +262,31 @@ static int check_lost(const st_entry *e, const st_price_book *book, st_err *err)
     return 0;
 }
 
+/* Only what borrows has a part in floors, at most all of it. */
+static int check_inside(const st_entry *e, st_err *err)
+{
+    bool borrows = e->basis == ST_BASIS_BURST || e->basis == ST_BASIS_ON_DEMAND;
+
+    if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_FIX)
+        return 0;
+    if (e->inside == 0 && e->inside_idle == 0)
+        return 0;
+    if (borrows &&
+        (e->kind == ST_ENTRY_FIX || (e->inside >= 0 && e->inside <= e->share &&
+                                     e->inside_idle >= 0 && e->inside_idle <= idle_of(e))))
+        return 0;
+    return st_fail(err, ST_ECORRUPT, "it says that %lld of %lld lay inside a floor",
+                   (long long)e->inside, (long long)e->share);
+}
+
 int st_billprice_check(const st_entry *e, const st_price_book *book, const st_terms *terms,
                        st_carries *carries, st_err *err)
 {
     wants w = {0};
     int r = check_lost(e, book, err), n = e->nlines;
+
+    if (r == 0)
+        r = check_inside(e, err);
 
     want_lines(e, book, ST_BP - (terms ? terms->discount_bp : 0), &w);
     if (n > 0 && e->lines[n - 1].what == ST_PAY_CAP)

@@ -51,6 +51,8 @@ static void put_stay(const st_record *rec, const st_record_names *names, st_aren
     e->topo = rec->topo;
     e->tasks = rec->tasks;
     e->cut = rec->cut;
+    e->inside = rec->inside;
+    e->inside_idle = rec->inside_idle;
     e->held = rec->held;
     e->cpu = rec->cpu;
     e->ram = rec->ram;

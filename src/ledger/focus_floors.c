@@ -110,7 +110,7 @@ static void learn_floor(st_floors *f, const st_entry *e)
     p->reserved += e->share;
 }
 
-static void learn_need(st_floors *f, const st_entry *e)
+static void learn_need(st_floors *f, const st_entry *e, int64_t share)
 {
     char key[KEY_MAX];
     int depth = 0;
@@ -118,7 +118,7 @@ static void learn_need(st_floors *f, const st_entry *e)
 
     make_key(key, e->account, e->gpu, day_of(e));
     if (st_map_get(f->need_ids, key, &i)) {
-        f->needs.v[i].share += e->share;
+        f->needs.v[i].share += share;
         return;
     }
     for (const char *a = e->account; a && depth <= ST_DEPTH_MAX; a = parent_of(f, a))
@@ -127,7 +127,7 @@ static void learn_need(st_floors *f, const st_entry *e)
     st_vec_push(&f->needs, (need){.account = st_arena_strdup(f->texts, e->account),
                                   .gpu = st_arena_strdup(f->texts, e->gpu),
                                   .day = day_of(e),
-                                  .share = e->share,
+                                  .share = share,
                                   .depth = depth,
                                   .order = f->needs.n});
 }
@@ -137,8 +137,8 @@ void st_floors_learn(st_floors *f, const st_entry *e)
     if (e->kind == ST_ENTRY_RESERVE)
         learn_floor(f, e);
     else if ((e->kind == ST_ENTRY_USAGE || e->kind == ST_ENTRY_FIX) && e->gpu &&
-             e->basis == ST_BASIS_GUARANTEED)
-        learn_need(f, e);
+             (e->basis == ST_BASIS_GUARANTEED || e->inside != 0))
+        learn_need(f, e, e->basis == ST_BASIS_GUARANTEED ? e->share : e->inside);
 }
 
 /* ---- who used what --------------------------------------------------------------------------------- */

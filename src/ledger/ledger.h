@@ -248,6 +248,8 @@ typedef struct st_entry {
     st_cut cut;
     /* USAGE: seen, busy and energy may be ST_UNKNOWN. FIX: all are deltas, and none is unknown. */
     int64_t gpu_m, share, held, cpu, ram, seen, busy, energy_mj, lost;
+    /* Of share, and of seen - busy, what lay inside floors though the stay borrows: it costs what guaranteed work does. */
+    int64_t inside, inside_idle;
     int64_t pieces; /* PIECES: frames, or milliseconds of video */
     const st_entry_grant *grants;
     int ngrants;

@@ -42,8 +42,8 @@ int st_price_add(st_entry *e, const int64_t *carry, st_line line, st_err *err)
 }
 
 typedef struct job_prices {
-    st_component what; /* its GPU time */
-    int64_t rate, level_bp, topo_bp, keep_bp;
+    st_component what, inside; /* its GPU time; the part of it that floors have paid */
+    int64_t rate, inside_rate, level_bp, topo_bp, keep_bp;
 } job_prices;
 
 /* What is charged for each line, 0 when it does not apply. */
@@ -53,24 +53,33 @@ static int price_gpu(st_entry *e, const st_price_book *b, const job_prices *p, c
     int64_t unused = e->seen - e->busy;
     if (e->kind == ST_ENTRY_USAGE && (e->seen < 0 || e->busy < 0 || unused < 0))
         unused = 0;
+    int64_t own = FACTOR(p->level_bp, p->keep_bp);
+    int64_t topology = FACTOR(p->level_bp, p->topo_bp, p->keep_bp);
+    int64_t idle = FACTOR(p->level_bp, b->idle_bp, p->keep_bp);
     const st_line lines[] = {
-        {.what = p->what,
-         .quantity = e->share,
-         .rate = p->rate,
-         .factor_bp = FACTOR(p->level_bp, p->keep_bp)},
+        {.what = p->inside, .quantity = e->inside, .rate = p->inside_rate, .factor_bp = own},
+        {.what = p->what, .quantity = e->share - e->inside, .rate = p->rate, .factor_bp = own},
         {.what = ST_PAY_TOPOLOGY,
-         .quantity = e->share,
+         .quantity = e->inside,
+         .rate = p->inside_rate,
+         .factor_bp = topology},
+        {.what = ST_PAY_TOPOLOGY,
+         .quantity = e->share - e->inside,
          .rate = p->rate,
-         .factor_bp = FACTOR(p->level_bp, p->topo_bp, p->keep_bp)},
+         .factor_bp = topology},
         {.what = ST_PAY_IDLE,
-         .quantity = unused,
+         .quantity = e->inside_idle,
+         .rate = p->inside_rate,
+         .factor_bp = idle},
+        {.what = ST_PAY_IDLE,
+         .quantity = unused - e->inside_idle,
          .rate = p->rate,
-         .factor_bp = FACTOR(p->level_bp, b->idle_bp, p->keep_bp)},
+         .factor_bp = idle},
     };
     int r = 0;
     for (size_t i = 0; r == 0 && i < ST_ARRAY_LEN(lines); i++)
         /* GPU time is shown also where it costs nothing. */
-        if (lines[i].quantity != 0 && (i == 0 || (lines[i].rate > 0 && lines[i].factor_bp > 0)))
+        if (lines[i].quantity != 0 && (i < 2 || (lines[i].rate > 0 && lines[i].factor_bp > 0)))
             r = st_price_add(e, carry, lines[i], err);
     return r;
 }
@@ -102,7 +111,9 @@ static int price_stay(st_entry *e, const st_price_book *b, int64_t keep_bp, cons
     if (rates) {
         st_component what = st_basis_component(e->basis);
         const job_prices p = {.what = what,
+                              .inside = ST_PAY_GUARANTEED,
                               .rate = rates->rate[what],
+                              .inside_rate = rates->rate[ST_PAY_GUARANTEED],
                               .level_bp = rates->level_bp[e->level],
                               .topo_bp = b->topo_bp[e->topo],
                               .keep_bp = keep_bp};

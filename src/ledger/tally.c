@@ -98,8 +98,8 @@ bool st_ledger_use_add(st_bill_use *to, const st_entry *e)
         bool known = e->kind == ST_ENTRY_FIX || e->seen >= 0;
         int64_t busy = e->kind == ST_ENTRY_FIX || e->busy >= 0 ? e->busy : 0;
         int64_t energy = e->kind == ST_ENTRY_FIX || e->energy_mj >= 0 ? e->energy_mj : 0;
-        ok = add(by_basis[e->basis], e->share) && add(&u.seen, known ? e->seen : 0) &&
-             add(&u.busy, busy) && add(&u.energy_mj, energy);
+        ok = add(by_basis[e->basis], e->share - e->inside) && add(&u.guaranteed, e->inside) &&
+             add(&u.seen, known ? e->seen : 0) && add(&u.busy, busy) && add(&u.energy_mj, energy);
         u.jobs += e->kind == ST_ENTRY_USAGE && e->stay == 1 && e->piece == 1;
     }
     if (e->kind == ST_ENTRY_LOST)

@@ -26,15 +26,17 @@
 #define ST_LOG_VERSION ST_VERSION "+"
 
 /* X(id, numbers it has) */
-#define ST_NOTE_TABLE(X)                                                                          \
-    X(ST_NOTE_USED, 7)  /* job, stay, task, seen, busy, energy, memory */                         \
-    X(ST_NOTE_ENDED, 2) /* job, when its work ended */                                            \
-    X(ST_NOTE_AGREE, 2) /* account, milli-GPU of burst that were agreed */                        \
-    X(ST_NOTE_BEGIN, 0) /* metering begins here */                                                \
-    X(ST_NOTE_CUT, 0)   /* all intervals end here: a day, a month, other prices */                \
-    X(ST_NOTE_LATER, 0) /* its events were not followed by a pass: that comes with a later row */ \
-    X(ST_NOTE_PASS, 0)  /* which has this note */                                                 \
-    X(ST_NOTE_STARTED, 2) /* job, since when its tasks have really run, in the stay that is open */
+#define ST_NOTE_TABLE(X)                                                                           \
+    X(ST_NOTE_USED, 7)  /* job, stay, task, seen, busy, energy, memory */                          \
+    X(ST_NOTE_ENDED, 2) /* job, when its work ended */                                             \
+    X(ST_NOTE_AGREE, 2) /* account, milli-GPU of burst that were agreed */                         \
+    X(ST_NOTE_BEGIN, 0) /* metering begins here */                                                 \
+    X(ST_NOTE_CUT, 0)   /* all intervals end here: a day, a month, other prices */                 \
+    X(ST_NOTE_LATER, 0) /* its events were not followed by a pass: that comes with a later row */  \
+    X(ST_NOTE_PASS, 0)  /* which has this note */                                                  \
+    X(ST_NOTE_STARTED,                                                                             \
+      2)                 /* job, since when its tasks have really run, in the stay that is open */ \
+    X(ST_NOTE_INSIDE, 0) /* from here on, what borrows inside a floor is told as such */
 typedef enum st_note_kind {
 #define X(id, n) id,
     ST_NOTE_TABLE(X)

@@ -30,11 +30,17 @@ void st_meter_agree(st_meter *m, int32_t id, int64_t gpu_m)
     m->accounts.v[id].agreed_m = gpu_m < 0 ? ST_UNSET : gpu_m;
 }
 
+/* Of a stay, what is borrowed. */
+static int64_t outside_m(const stay *s)
+{
+    return s->gpu_m - s->inside_m;
+}
+
 static bool fits(const st_meter *m, const stay *s)
 {
     for (int32_t a = s->account; a >= 0; a = m->accounts.v[a].parent) {
         const account *acc = &m->accounts.v[a];
-        if (acc->agreed_m != ST_UNSET && acc->burst_m + s->gpu_m > acc->agreed_m)
+        if (acc->agreed_m != ST_UNSET && acc->burst_m + outside_m(s) > acc->agreed_m)
             return false;
     }
     return true;
@@ -43,7 +49,7 @@ static bool fits(const st_meter *m, const stay *s)
 static void count(st_meter *m, const stay *s, int sign)
 {
     for (int32_t a = s->account; a >= 0; a = m->accounts.v[a].parent)
-        m->accounts.v[a].burst_m += sign * s->gpu_m;
+        m->accounts.v[a].burst_m += sign * outside_m(s);
 }
 
 void meter_burst(st_meter *m, const stay *s, int sign)

@@ -99,4 +99,5 @@ void st_meter_floors(st_meter *m, const st_tree *tree, int64_t now, st_records *
     m->floors.v = next.v;
     m->floors.n = next.n;
     m->floors.cap = next.cap;
+    meter_inside_floors(m, tree);
 }

@@ -56,6 +56,8 @@ void st_meter_free(st_meter *m)
     st_vec_free(&m->nodes);
     st_vec_free(&m->parts);
     st_vec_free(&m->floors);
+    st_vec_free(&m->limits);
+    st_vec_free(&m->borrow);
     st_vec_free(&m->accounts);
     st_idmap_free(m->by_job);
     free(m);

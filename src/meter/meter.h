@@ -87,9 +87,15 @@ void st_meter_hold(st_meter *m, uint64_t job, const st_grant *grants, int n, con
  * type (-1). */
 void st_meter_floors(st_meter *m, const st_tree *tree, int64_t now, st_records *out);
 
+/* From now on what borrows and lies inside floors is told as such (`inside` in records): as far as guaranteed work leaves
+ * room at every account above that has a floor, accounts in order, the oldest job first. A new meter does not: those who play
+ * a log of before must get the records of before. */
+void st_meter_inside(st_meter *m, const st_tree *tree, int64_t now);
+bool st_meter_knows_inside(const st_meter *m);
+
 /* Burst of an account and all below it beyond `gpu_m` is on demand; ST_UNSET: never. Counts for
- * intervals that begin later. A stay is all one or the other: it is burst if all of it fits beside those
- * that are. At a cut those that are burst have the first right to stay so, in order of job. */
+ * intervals that begin later. A stay is all one or the other, but for what is inside floors: it is burst if all of
+ * that fits beside those that are. At a cut those that are burst have the first right to stay so, in order of job. */
 void st_meter_agree(st_meter *m, int32_t account, int64_t gpu_m);
 
 /* Telemetry of one task, sums since its job started for the `stay`th time, over pauses. Late, repeated and

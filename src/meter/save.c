@@ -13,7 +13,8 @@
 #include "meter/state.h"
 #include "model/codec.h"
 
-#define MAGIC         UINT64_C(0x3472746d544e5453) /* "STNTmtr4" */
+#define MAGIC         UINT64_C(0x3572746d544e5453) /* "STNTmtr5" */
+#define MAGIC4        UINT64_C(0x3472746d544e5453) /* "STNTmtr4": what is inside floors is not known */
 #define MAGIC3        UINT64_C(0x3372746d544e5453) /* "STNTmtr3": pools are not known */
 #define MAGIC2        UINT64_C(0x3272746d544e5453) /* "STNTmtr2": starts are not known */
 #define MAGIC1        UINT64_C(0x3172746d544e5453) /* "STNTmtr1": nothing is kept in memory */
@@ -126,6 +127,22 @@ static void io_floors(codec *c, st_meter *m)
     }
 }
 
+static void io_floor_limits(codec *c, st_meter *m)
+{
+    IO_BOOL(c, m->inside);
+    size_t n = io_count(c, m->limits.n, ST_ACCOUNTS_MAX);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        if (!c->out)
+            st_vec_push(&m->limits, (limit){0});
+        limit *l = &m->limits.v[i];
+        IO_IN(c, l->account, 1, ST_MAX((int64_t)m->accounts.n - 1, 1));
+        IO_IN(c, l->gpu_m, 0, ST_QTY_MAX);
+        for (int t = 0; t < ST_TYPES_MAX; t++)
+            IO_IN(c, l->type_m[t], 0, ST_QTY_MAX);
+        spoil_if(c, (size_t)l->account >= m->accounts.n || (i > 0 && l[-1].account >= l->account));
+    }
+}
+
 /* Grants lie on nodes and devices that exist, all of one type; *ret_ndevs: how many. */
 static void io_grants(codec *c, const st_meter *m, st_grant **grants, int n, int *ret_ndevs,
                       int32_t *ret_type)
@@ -219,6 +236,10 @@ static void io_pieces(codec *c, const st_meter *m, stay *s)
         io_moment(c, &p->busy, 0, p->seen);
         io_amount(c, &p->energy);
         IO_IN(c, p->basis, 0, ST_BASIS_COUNT - 1);
+        if (c->format >= 5) {
+            io_moment(c, &p->inside, 0, p->share);
+            io_moment(c, &p->inside_idle, 0, p->share);
+        }
         /* Only the real end of one that is over may lie before a piece. */
         spoil_if(c, i > 0 && !s->over && p[-1].to_ms != p->from_ms);
     }
@@ -271,6 +292,11 @@ static void io_open(codec *c, const st_meter *m, stay *s)
     spoil_if(c, s->from_ms < begins || s->from_ms - begins > late);
     int64_t acc = plus(s->acc, times(s->rate_m, m->now - s->fold_ms));
     io_amount(c, &acc);
+    if (c->format >= 5) {
+        IO_IN(c, s->inside_m, 0, s->gpu_m);
+        io_moment(c, &s->in_mark, 0, acc);
+        io_moment(c, &s->in_acc, 0, s->in_mark);
+    }
     if (c->out)
         return;
     s->acc = acc;
@@ -385,14 +411,20 @@ static void derive(st_meter *m)
     }
     for (size_t i = 0; i < m->open.n; i++)
         meter_burst(m, m->open.v[i], 1);
+    meter_inside_derive(m);
 }
 
 static void io_meter(codec *c, st_meter *m)
 {
     uint64_t magic = MAGIC;
     io_u64(c, &magic);
-    spoil_if(c, magic != MAGIC && magic != MAGIC3 && magic != MAGIC2 && magic != MAGIC1);
-    c->format = magic == MAGIC1 ? 1 : magic == MAGIC2 ? 2 : magic == MAGIC3 ? 3 : 4;
+    spoil_if(c, magic != MAGIC && magic != MAGIC4 && magic != MAGIC3 && magic != MAGIC2 &&
+                    magic != MAGIC1);
+    c->format = magic == MAGIC1   ? 1
+                : magic == MAGIC2 ? 2
+                : magic == MAGIC3 ? 3
+                : magic == MAGIC4 ? 4
+                                  : 5;
     if (!c->out)
         m->parts_whole = m->pools_known = c->format >= 4;
     io_moment(c, &m->now, -MOMENT_MAX, MOMENT_MAX);
@@ -402,6 +434,8 @@ static void io_meter(codec *c, st_meter *m)
         io_parts(c, m);
     io_accounts(c, m);
     io_floors(c, m);
+    if (c->format >= 5)
+        io_floor_limits(c, m);
     io_plans(c, m);
     io_line(c, m);
     stay **list = meter_sorted(m->away.v, m->away.n);

@@ -2,6 +2,7 @@
  *
  *   meter.c      time, nodes, plans, cuts; asking
  *   floors.c     what accounts are promised
+ *   inside.c     what of borrowed work lies inside that
  *   devs.c       who is on a device and what part of it each has
  *   stays.c      a job's time on devices, in pieces
  *   history.c    what a stay had after a moment that is past
@@ -75,6 +76,7 @@ typedef struct piece {
     int64_t dev_seen, dev_busy; /* device x ms */
     int64_t seen, busy, energy; /* as told */
     st_basis basis;
+    int64_t inside, inside_idle; /* as told */
 } piece;
 
 enum { KNOWS_SEEN = 1, KNOWS_BUSY = 2, KNOWS_ENERGY = 4 };
@@ -106,6 +108,8 @@ typedef struct stay {
     int64_t acc;    /* share up to now, but for `rate_m` since fold_ms */
     int64_t rate_m; /* of devices that are not crowded */
     int64_t fold_ms;
+    int64_t inside_m;        /* of gpu_m, what is inside floors now; 0 unless it borrows */
+    int64_t in_acc, in_mark; /* of `acc` up to in_mark, what was inside */
 
     int first; /* number of pieces.v[0] */
     ST_VEC(piece) pieces;
@@ -142,7 +146,16 @@ typedef struct account {
     int32_t parent;
     int64_t agreed_m; /* ST_UNSET */
     int64_t burst_m;  /* of it and below: intervals that count as burst */
+    int32_t limit;    /* which of the meter's it is, from 1; 0: it has no floor */
 } account;
+
+/* A floor, with what was promised further down, and what uses it. */
+typedef struct limit {
+    int32_t account;
+    int64_t gpu_m, type_m[ST_TYPES_MAX];
+    int64_t use_m[ST_TYPES_MAX]; /* guaranteed, and of what borrows the part inside */
+    int64_t sum_m;               /* over types of use or promise, whichever is larger */
+} limit;
 
 typedef struct type_sum {
     int64_t ndevs;
@@ -175,6 +188,9 @@ struct st_meter {
     ST_VEC(floor_of) floors; /* by account and type */
     ST_VEC(account) accounts;
     size_t known_accounts; /* of these, whose parents are known */
+    bool inside;           /* it is counted what lies inside floors */
+    ST_VEC(limit) limits;  /* by account */
+    ST_VEC(stay *) borrow; /* below one of them; by branch, account and job */
 };
 
 /* ---- numbers ------------------------------------------------------------------------------ */
@@ -232,10 +248,23 @@ int meter_parts_check(const st_meter *m, st_err *err);
 /* Indexes in order of type and pool; the caller frees it. */
 size_t *meter_parts_sorted(const st_meter *m);
 
+/* ---- inside.c ----------------------------------------------------------------------------- */
+
+/* The stay is open and of its class, or no longer: whoever borrows in its branch may have more or less. */
+void meter_inside_enter(st_meter *m, stay *s);
+void meter_inside_leave(st_meter *m, stay *s);
+void meter_inside_floors(st_meter *m, const st_tree *tree);
+/* From limits and open stays. */
+void meter_inside_derive(st_meter *m);
+/* Of the open piece, which has that share. */
+int64_t meter_inside_open(const stay *s, int64_t share);
+
 /* ---- stays.c ------------------------------------------------------------------------------ */
 
 /* Share of the open piece up to now. */
 int64_t meter_open_share(const st_meter *m, const stay *s, int64_t now);
+/* Everything the stay has up to now is in `acc`, and what of it was inside floors in `in_acc`. */
+void meter_settle_stay(st_meter *m, stay *s);
 /* Takes what was counted at the rate so far into `acc`. */
 void meter_fold(st_meter *m, stay *s);
 /* Ends the open piece, which has some length, and begins another. */

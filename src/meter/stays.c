@@ -202,6 +202,7 @@ st_record meter_open_record(const st_meter *m, const stay *s, int64_t now)
     st_record r = meter_head(s, ST_REC_GRANT, s->first + (int)s->pieces.n, &open);
     add_lengths(s, &r, 1);
     r.share = meter_open_share(m, s, now);
+    r.inside = meter_inside_open(s, r.share);
     meter_guess(s, &r);
     return r;
 }
@@ -214,41 +215,56 @@ static void settle_one(st_meter *m, stay *s, int task, int32_t node, int at)
     meter_settle(m, meter_dev(m, node, at));
 }
 
-/* Everything the stay has up to now is in `acc`. */
-static void settle(st_meter *m, stay *s)
+void meter_settle_stay(st_meter *m, stay *s)
 {
     if (!undisturbed(s))
         each_dev(m, s, settle_one);
     meter_fold(m, s);
+    s->in_acc = meter_inside_open(s, s->acc);
+    s->in_mark = s->acc;
 }
 
-/* Hands the open piece out, as [from_ms, to_ms) with that share. */
-static void hand_out(stay *s, int64_t to_ms, int64_t share, st_cut why, st_records *out)
+/* A part of the open piece, which is settled, goes: of what was inside as much. */
+static void drop(stay *s, int64_t share)
+{
+    if (s->acc > 0)
+        s->in_acc -= part(s->in_acc, ST_MIN(share, s->acc), s->acc);
+    s->acc -= share;
+    s->in_mark = s->acc;
+}
+
+/* Hands the open piece out, which is settled, as [from_ms, to_ms). */
+static void hand_out(stay *s, int64_t to_ms, st_cut why, st_records *out)
 {
     if (s->pieces.n == PIECES_MAX) {
         st_vec_remove(&s->pieces, 0);
         s->first++;
     }
-    piece p = {.from_ms = s->from_ms, .to_ms = to_ms, .share = share, .basis = s->basis};
+    piece p = {.from_ms = s->from_ms,
+               .to_ms = to_ms,
+               .share = s->acc,
+               .inside = s->in_acc,
+               .basis = s->basis};
     st_record r = meter_head(s, ST_REC_GRANT, s->first + (int)s->pieces.n, &p);
     st_vec_push(&s->pieces, p);
     add_lengths(s, &r, 1);
-    r.share = share;
+    r.share = p.share;
+    r.inside = p.inside;
     r.cut = why;
     size_t at = out->n;
     st_vec_push(out, r);
     meter_allot(s, &r, out);
     out->v[at] = r;
-    s->acc = 0;
+    s->acc = s->in_acc = s->in_mark = 0;
     s->from_ms = to_ms;
 }
 
 void meter_next_piece(st_meter *m, stay *s, st_basis basis, st_records *out)
 {
     if (m->now > s->from_ms) {
-        settle(m, s);
+        meter_settle_stay(m, s);
         int64_t acc = s->acc;
-        hand_out(s, m->now, s->acc, ST_CUT_GOES_ON, out);
+        hand_out(s, m->now, ST_CUT_GOES_ON, out);
         if (ST_BROKEN(METER_OVERLAP) && basis != s->basis)
             s->acc = acc;
     }
@@ -336,6 +352,7 @@ static void begin(st_meter *m, const st_tree *tree, const st_job *job, int32_t t
     chain(m, s);
     list_open(m, s);
     each_dev(m, s, meter_add);
+    meter_inside_enter(m, s);
     s->basis = meter_basis(m, s, job->class);
     meter_burst(m, s, 1);
 }
@@ -366,8 +383,10 @@ void st_meter_class(st_meter *m, const st_tree *tree, uint64_t job, st_class cla
     stay *s = find_open(m, job);
     if (!s || class == ST_CLASS_NONE || class == s->class)
         return;
-    st_basis basis = meter_basis(m, s, class);
+    meter_inside_leave(m, s);
     s->class = class;
+    meter_inside_enter(m, s);
+    st_basis basis = meter_basis(m, s, class);
     meter_next_piece(m, s, basis, out);
 }
 
@@ -417,7 +436,10 @@ static void shorten(st_meter *m, stay *s, size_t i, int64_t ended_ms, st_records
     fix.to_ms = to;
     add_lengths(s, &fix, -1);
     fix.share = -share;
+    if (p->share > 0)
+        fix.inside = -part(p->inside, share, p->share);
     p->share -= share;
+    p->inside += fix.inside;
     p->to_ms = from;
     meter_shorten(s, p, &fix);
     if (to <= m->cut_ms)
@@ -430,18 +452,18 @@ static void shorten(st_meter *m, stay *s, size_t i, int64_t ended_ms, st_records
 /* The stay's last piece, up to when it really ended. */
 static void finish(st_meter *m, stay *s, int64_t ended_ms, st_cut why, st_records *out)
 {
-    settle(m, s);
+    meter_settle_stay(m, s);
     for (size_t i = 0; i < s->pieces.n; i++)
         if (s->pieces.v[i].to_ms > ended_ms)
             shorten(m, s, i, ended_ms, out);
-    int64_t to = ST_MAX(ended_ms, s->from_ms), share = s->acc;
+    int64_t to = ST_MAX(ended_ms, s->from_ms);
     if (to < m->now && !ST_BROKEN(METER_LATE)) {
-        int64_t over = to == s->from_ms ? share : meter_after(m, s, to);
-        over = ST_MIN(over, share);
+        int64_t over = to == s->from_ms ? s->acc : meter_after(m, s, to);
+        over = ST_MIN(over, s->acc);
         not_granted(m, s, over, ST_WHERE_ENDED);
-        share -= over;
+        drop(s, over);
     }
-    hand_out(s, to, share, why, out);
+    hand_out(s, to, why, out);
 }
 
 void st_meter_began(st_meter *m, uint64_t job, int64_t began_ms, int64_t now)
@@ -453,10 +475,10 @@ void st_meter_began(st_meter *m, uint64_t job, int64_t began_ms, int64_t now)
     began_ms = ST_MIN(ST_MIN(began_ms, s->start_ms + ST_METER_READY_MS), m->now);
     if (began_ms <= s->start_ms)
         return;
-    settle(m, s);
+    meter_settle_stay(m, s);
     int64_t before = s->acc - ST_MIN(meter_after(m, s, began_ms), s->acc);
     not_granted(m, s, before, ST_WHERE_STARTING);
-    s->acc -= before;
+    drop(s, before);
     s->from_ms = began_ms;
 }
 
@@ -532,6 +554,7 @@ static stay *off_devices(st_meter *m, uint64_t job, int64_t now)
 /* It has nothing any more. */
 static void leave(st_meter *m, stay *s)
 {
+    meter_inside_leave(m, s);
     meter_burst(m, s, -1);
     each_dev(m, s, meter_remove);
     bury(m, s);

@@ -22,6 +22,20 @@ static int64_t scaled(const stay *s, const piece *p, int64_t dev_ms)
     return all > 0 ? part(p->share, ST_MIN(dev_ms, all), all) : 0;
 }
 
+/* Of what was seen unused, the part inside floors. What nobody measured was not unused. */
+static int64_t idle_inside(const stay *s, const piece *p)
+{
+    bool known = (s->knows & KNOWS_SEEN) && (s->knows & KNOWS_BUSY);
+    return known && p->share > 0 ? part(p->seen - p->busy, p->inside, p->share) : 0;
+}
+
+static void tell_idle_inside(const stay *s, piece *p, st_record *rec)
+{
+    int64_t idle = idle_inside(s, p);
+    rec->inside_idle = idle - p->inside_idle;
+    p->inside_idle = idle;
+}
+
 /* Puts of `left` what has room into the piece and fills in the deltas of a record. */
 static void fill(const stay *s, piece *p, sums *left, bool last, st_record *rec)
 {
@@ -47,6 +61,7 @@ static void fill(const stay *s, piece *p, sums *left, bool last, st_record *rec)
     p->seen = told_seen;
     p->busy = told_busy;
     p->energy = plus(p->energy, energy);
+    tell_idle_inside(s, p, rec);
 }
 
 /* What came in and is in no piece yet. */
@@ -119,7 +134,8 @@ void meter_allot(stay *s, st_record *rec, st_records *out)
 
 void meter_guess(const stay *s, st_record *rec)
 {
-    piece p = {.from_ms = rec->from_ms, .to_ms = rec->to_ms, .share = rec->share};
+    piece p = {
+        .from_ms = rec->from_ms, .to_ms = rec->to_ms, .share = rec->share, .inside = rec->inside};
     sums left = fresh(s);
     fill(s, &p, &left, true, rec);
     blank_unknown(s, rec);
@@ -135,6 +151,7 @@ void meter_shorten(stay *s, piece *p, st_record *fix)
     fix->busy = busy - p->busy;
     p->seen = seen;
     p->busy = busy;
+    tell_idle_inside(s, p, fix);
 }
 
 /* ---- what comes in ------------------------------------------------------------------------ */
@@ -237,6 +254,8 @@ void st_meter_recall(st_meter *m, const st_record *r)
     p->energy = recalled(grant, p->energy, r->energy_mj, KNOWS_ENERGY, &has->knows);
     p->dev_seen = unscaled(s, p, p->seen);
     p->dev_busy = ST_MIN(unscaled(s, p, p->busy), p->dev_seen);
+    p->inside_idle =
+        ST_MIN(ST_MAX(grant ? r->inside_idle : p->inside_idle + r->inside_idle, 0), p->share);
     has->given.seen = plus(has->given.seen, p->dev_seen - was.dev_seen);
     has->given.busy = plus(has->given.busy, p->dev_busy - was.dev_busy);
     has->given.energy = plus(has->given.energy, p->energy - was.energy);

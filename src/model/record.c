@@ -90,8 +90,9 @@ bool st_record_same(const st_record *a, const st_record *b)
                a->basis == b->basis && a->topo == b->topo && a->tasks == b->tasks &&
                a->cut == b->cut && a->fixes == b->fixes;
     bool amounts = a->gpu_m == b->gpu_m && a->share == b->share && a->held == b->held &&
-                   a->cpu == b->cpu && a->ram == b->ram && a->seen == b->seen &&
-                   a->busy == b->busy && a->energy_mj == b->energy_mj && a->lost == b->lost;
+                   a->inside == b->inside && a->inside_idle == b->inside_idle && a->cpu == b->cpu &&
+                   a->ram == b->ram && a->seen == b->seen && a->busy == b->busy &&
+                   a->energy_mj == b->energy_mj && a->lost == b->lost;
     bool fleet = a->total == b->total && a->granted == b->granted && a->idle == b->idle &&
                  a->unhealthy == b->unhealthy && a->overhead == b->overhead;
     return head && job && amounts && fleet && same_grants(a, b);

@@ -88,9 +88,11 @@ typedef struct st_record {
     st_topo topo; /* that it required; ST_TOPO_NONE: none */
     int tasks;
     st_cut cut;
-    int64_t gpu_m;          /* nominal, of the gang */
-    int64_t share;          /* milli-GPU x ms */
-    int64_t held;           /* likewise, nominal */
+    int64_t gpu_m;  /* nominal, of the gang */
+    int64_t share;  /* milli-GPU x ms */
+    int64_t held;   /* likewise, nominal */
+    int64_t inside; /* burst, on demand: of `share`, what lay in floors, which are paid anyway */
+    int64_t inside_idle;    /* ... and of seen - busy */
     int64_t cpu, ram;       /* milli-CPU x ms, MiB x ms */
     int64_t seen, busy;     /* milli-GPU x ms, of `share`; ST_UNKNOWN */
     int64_t energy_mj;      /* ST_UNKNOWN */

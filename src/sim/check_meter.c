@@ -10,6 +10,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "sim/check_inside.h"
 
 #define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
 #define ONE      65536 /* a milli-GPU x ms */
@@ -20,7 +21,7 @@
 #define KNOWN_PIECES 256
 
 typedef struct piece {
-    int64_t share, held, seen, busy;
+    int64_t share, held, seen, busy, inside, inside_idle;
     int64_t from_ms, to_ms;
     bool lost;
 } piece;
@@ -34,6 +35,9 @@ typedef struct track {
     st_audit_stay is;
     int32_t type;
     int64_t gpu_m, dev_m;
+    int32_t account;
+    int64_t inside_m; /* of gpu_m, what is inside floors until the next moment */
+    st_i128 inside;   /* what that came to, in ONEths */
     st_grant *grants;
     ST_VEC(point) past; /* what it had, in ONEths, at each moment */
     bool crowded;       /* was, at some time */
@@ -42,6 +46,7 @@ typedef struct track {
     int64_t end_ms;  /* over: when it really ended */
     int64_t lost_ms; /* ... and what it lost, up to the moment when that was known */
     int64_t gone_ms; /* when its job ended for good; -1 */
+    bool early;      /* ... before that was known */
     bool closed;     /* its last record has come */
     int64_t to_ms;   /* of the last record */
     ST_VEC(piece) pieces;
@@ -146,6 +151,7 @@ static void pass_place(st_audit *a, const place *p, int64_t ms)
         if (p->held_m > ST_WHOLE_M)
             part = part * ST_WHOLE_M / p->held_m;
         t->past.v[t->past.n - 1].had += part;
+        t->inside += part * t->inside_m / t->gpu_m;
     }
 }
 
@@ -186,6 +192,7 @@ static void on_start(st_audit *a, const st_core *core, const st_effects *fx, con
                             .start_ms = a->now};
     t->type = job->shape.gpus > 0 ? (int32_t)e->value : -1;
     t->gpu_m = st_job_gpu_m(job);
+    t->account = job->account;
     t->dev_m = job->shape.gpus > 0 ? st_shape_gpu_m(&job->shape) / job->shape.gpus : 0;
     t->class = e->class;
     t->gone_ms = -1;
@@ -234,6 +241,7 @@ static void on_leave(st_audit *a, const st_effect *e, const st_metering_hint *hi
     if (end == ST_UNSET || end > a->now)
         end = a->now;
     t->end_ms = ST_MAX(end, t->is.start_ms);
+    t->early = t->end_ms < a->now;
     t->lost_ms = lost;
     a->lost_ms += lost_until(a, t, t->end_ms);
     t->is.over = true;
@@ -268,6 +276,20 @@ static st_i128 had_by(const track *t, int64_t at_ms)
     return p->had + (p[1].had - p->had) * (at_ms - p->at_ms) / (p[1].at_ms - p->at_ms);
 }
 
+/* What floors had paid of the stay, unless it turned out that it had ended before: then it is a proportion. */
+static int check_inside(const track *t, st_err *err)
+{
+    st_i128 inside = 0, slack = (st_i128)(t->is.ndevs + 2) * (t->changes + 2) * ONE;
+    for (size_t i = 0; i < t->pieces.n; i++)
+        inside += t->pieces.v[i].inside;
+    st_i128 off = inside * ONE - t->inside;
+    if (t->early || (off <= slack && -off <= slack))
+        return 0;
+    return BAD("meter: job %" PRIu64 " stay %d has %" PRId64
+               " inside floors, which is %+.3f off after %d changes",
+               t->is.job, t->is.number, (int64_t)inside, (double)off / ONE, t->changes);
+}
+
 /* The stay is over and all its records are there: it had its part. */
 static int check_total(const track *t, st_err *err)
 {
@@ -279,8 +301,9 @@ static int check_total(const track *t, st_err *err)
     if (held != t->gpu_m * (t->end_ms - t->is.start_ms))
         return BAD("meter: job %" PRIu64 " stay %d held %" PRId64 " in %" PRId64 " ms", t->is.job,
                    t->is.number, held, t->end_ms - t->is.start_ms);
-    if (t->crowded && t->end_ms < t->to_ms && t->changes > EXACT_CHANGES)
-        return 0;
+    int rc = check_inside(t, err);
+    if (rc < 0 || (t->crowded && t->end_ms < t->to_ms && t->changes > EXACT_CHANGES))
+        return rc;
     st_i128 off = (st_i128)share * ONE - had_by(t, t->end_ms);
     int64_t slack = t->crowded ? (int64_t)t->is.ndevs * (t->changes + 2) * ONE : 0;
     if (off > slack || off < -slack)
@@ -318,6 +341,12 @@ static int check_piece(const track *t, size_t i, st_err *err)
         return BAD("meter: job %" PRIu64 " stay %d piece %zu: busy %" PRId64 ", seen %" PRId64
                    ", share %" PRId64 ", held %" PRId64,
                    t->is.job, t->is.number, i + 1, p->busy, p->seen, p->share, p->held);
+    if (p->inside < 0 || p->inside > p->share || p->inside_idle < 0 ||
+        p->inside_idle > ST_MIN(p->seen - p->busy, p->inside))
+        return BAD("meter: job %" PRIu64 " stay %d piece %zu: %" PRId64 " of %" PRId64
+                   " inside floors, unused %" PRId64 " of %" PRId64,
+                   t->is.job, t->is.number, i + 1, p->inside, p->share, p->inside_idle,
+                   p->seen - p->busy);
     return 0;
 }
 
@@ -351,8 +380,8 @@ static int on_grant(st_audit *a, track *t, const st_record *r, st_err *err)
     t->to_ms = r->to_ms;
     t->closed = last;
     t->changes++;
-    st_vec_push(&t->pieces, (piece){r->share, r->held, ST_MAX(r->seen, 0), ST_MAX(r->busy, 0),
-                                    r->from_ms, r->to_ms, false});
+    st_vec_push(&t->pieces, ((piece){r->share, r->held, ST_MAX(r->seen, 0), ST_MAX(r->busy, 0),
+                                     r->inside, r->inside_idle, r->from_ms, r->to_ms, false}));
     t->told->seen += ST_MAX(r->seen, 0);
     if (t->type >= 0)
         a->granted[t->type] += r->share;
@@ -374,6 +403,8 @@ static int on_fix(st_audit *a, track *t, const st_record *r, st_err *err)
         p->to_ms = r->from_ms;
     p->seen += r->seen;
     p->busy += r->busy;
+    p->inside += r->inside;
+    p->inside_idle += r->inside_idle;
     t->told->seen += r->seen;
     if (t->type >= 0)
         a->granted[t->type] += r->share;
@@ -575,6 +606,20 @@ static int look_around(st_audit *a, const st_core *core, const st_meter *m, st_e
     return rc;
 }
 
+static void look_inside(st_audit *a, const st_tree *tree)
+{
+    ST_VEC(st_inside) rows = {0};
+    for (size_t i = 0; i < a->open.n; i++) {
+        const track *t = a->tracks.v[a->open.v[i]];
+        const bool sure = t->class == ST_CLASS_GUARANTEED;
+        st_vec_push(&rows, ((st_inside){t->is.job, t->account, t->type, t->gpu_m, sure, 0}));
+    }
+    st_inside_reckon(tree, rows.v, rows.n);
+    for (size_t i = 0; i < rows.n; i++)
+        newest(a, rows.v[i].job)->inside_m = rows.v[i].inside_m;
+    st_vec_free(&rows);
+}
+
 static void look_at_floors(st_audit *a, const st_tree *tree)
 {
     while (a->floor_m.n < tree->accounts.n) {
@@ -641,6 +686,7 @@ int st_audit_check(st_audit *a, const st_core *core, const st_meter *m, st_err *
     if (rc == 0)
         rc = look_around(a, core, m, err);
     look_at_floors(a, st_core_tree(core));
+    look_inside(a, st_core_tree(core));
     sum_open open = {0};
     for (size_t i = 0; i < a->floor_m.n; i++)
         st_vec_push(&open.floors, 0);

@@ -38,6 +38,11 @@ st_fuzz_meter *st_fuzz_meter_new(uint64_t seed, bool billed)
     f->m = st_meter_new(0);
     f->second = st_meter_new(0);
     f->third = st_meter_new(0);
+    st_tree *empty = st_tree_new();
+    st_meter_inside(f->m, empty, 0);
+    st_meter_inside(f->second, empty, 0);
+    st_meter_inside(f->third, empty, 0);
+    st_tree_free(empty);
     f->audit = st_audit_new(0);
     f->money = billed ? st_fuzz_money_new(seed) : NULL;
     f->seed = seed;

@@ -319,6 +319,31 @@ def at_a_cap(stintd):
     other.close()
 
 
+def a_floor_is_paid_once(stintd):
+    """A gang larger than its account's guarantee pays for what it borrows, and not again for what is inside."""
+    owner = stintd.owner
+    owner.make("/v1/types", {"name": "f8", "vram": "80Gi"})
+    owner.make("/v1/nodes", {"name": "big", "pool": "main", "gpu": "f8", "gpus": 8})
+    owner.make("/v1/accounts", {"name": "half", "guarantee": {"f8": 4}})
+    owner.make("/v1/prices", {"prices": "once", "gpu": {"*": {"reserved": 1, "burst": 360000}}})
+    job = owner.make("/v1/jobs", {"name": "gang", "account": "half", "user": "u", "gpus": 8, "type": "f8", "sim": {"run": "2s"}})["id"]
+    stintd.wait(lambda: owner.get(f"/v1/jobs/{job}").json["state"] == "done", "the gang has run")
+    bill = owner.get("/v1/bills/open?account=half").json
+    lines = {line["component"]: line for line in bill["lines"]}
+    inside, burst = (lines[what]["quantity"] for what in ("guaranteed", "burst"))
+    check(abs(inside - burst) <= 1 and burst > 0, "half of it is inside: %s", bill["lines"])
+    check(lines["guaranteed"]["amount_udollars"] == 0, "that was paid with the floor: %s", lines["guaranteed"])
+    entries = owner.get("/v1/bills/open/entries?account=half&component=burst").json["entries"]
+    check(any(abs(e.get("inside", 0) * 2 - e["share"]) <= 1 for e in entries), "the entry says so: %s", entries)
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "half.bill")
+        with open(file, "w") as f:
+            f.write(owner.get("/v1/bills/open?account=half&format=file").text)
+        stint = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "stint")
+        done = subprocess.run([stint, "bill", "verify", "--key", bill["key"], file], capture_output=True, text=True, timeout=60)
+        check(done.returncode == 0, "the bill's file holds: %s", done.stdout + done.stderr)
+
+
 def names_and_labels(stintd):
     """Usage, entries and FOCUS say what people called their work; strangers do not learn it."""
     owner = stintd.owner
@@ -477,6 +502,7 @@ def run(program):
         at_a_cap(stintd)
         names_and_labels(stintd)
         the_fleets_book(stintd)
+        a_floor_is_paid_once(stintd)
         if not sanitized(program):
             a_wrong_clock_closes_nothing(stintd, program)
             month_end(stintd, program)

@@ -155,7 +155,7 @@ void shop_fix(shop *s, const char *account, int64_t seq)
     fix.fixes = seq;
     fix.grants = NULL;
     fix.ngrants = 0;
-    fix.gpu_m = fix.share = fix.held = fix.cpu = fix.ram = 0;
+    fix.gpu_m = fix.share = fix.held = fix.cpu = fix.ram = fix.inside = fix.inside_idle = 0;
     fix.capped = ST_MAX(sum.capped, 0);
     fix.seen = was.share / 2;
     fix.busy = was.share / 3;
@@ -235,6 +235,11 @@ static void use(shop *s, const team *t, int64_t day)
     snprintf(job, sizeof(job), "j%06d", ++s->jobs);
     if (seen && s->jobs % 5 == 0)
         e.busy = e.seen + 1; /* samples that disagree; nobody pays for being busier than seen */
+    if (e.gpu && (e.basis == ST_BASIS_BURST || e.basis == ST_BASIS_ON_DEMAND) && s->jobs % 3 > 0) {
+        e.inside = s->jobs % 3 == 1 ? e.share : e.share / 3;
+        if (seen && e.busy < e.seen)
+            e.inside_idle = s->jobs % 3 == 1 ? e.seen - e.busy : (e.seen - e.busy) / 3;
+    }
     if (strcmp(t->name, "beta") == 0) /* has a cap; every other job holds what it could cost */
         put(s, &(st_entry){.kind = ST_ENTRY_HOLD,
                            .at_ms = day + DAY,

@@ -289,6 +289,11 @@ static void altered_with_care(void **state)
         bool elsewhere; /* shows in another line */
     } rows[] = {
         {"\"kind\":\"usage\"", "\"share\":", "\"share\":1", "quantity", false},
+        {"\"inside\":", "\"held\":", "\"inside\":1,\"held\":", "no entry of a book", false},
+        {"\"basis\":\"burst\"", "\"inside\":", "\"inside\":9", "lay inside a floor", false},
+        {"\"basis\":\"burst\"", "\"inside\":", "\"inside\":-", "lay inside a floor", false},
+        {"\"basis\":\"guaranteed\"", ",\"held\":", ",\"inside\":1,\"held\":", "lay inside a floor",
+         false},
         {"\"kind\":\"usage\"", ",\"cut\":", ",\"lost\":7,\"cut\":", "no entry of a book", false},
         {"\"kind\":\"lost\"", "\"charged\":", "\"charged\":9", "lost work that was charged 9",
          false},

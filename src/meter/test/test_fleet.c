@@ -208,6 +208,126 @@ static void test_on_demand(void **state)
     end(&b);
 }
 
+/* A floor of 4 and a gang of 8: half of it is paid with the floor, less what guaranteed work takes of that. */
+static void test_inside(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 2, 8);
+    set_floor(&b, 1, 4000, ST_UNSET);
+    st_meter_inside(b.m, b.tree, 0);
+    st_meter_floors(b.m, b.tree, 0, &b.out);
+    st_job gang = whole(1, 8), small = whole(2, 1), late = whole(3, 2), other = whole(4, 1);
+    small.class = ST_CLASS_GUARANTEED;
+    other.account = 2;
+    start(&b, &gang, 0xff, -1, 0);
+    cut(&b, 10);
+    assert_int_equal(grant(&b, 1)->basis, ST_BASIS_BURST);
+    assert_int_equal(grant(&b, 1)->share, 80000);
+    assert_int_equal(grant(&b, 1)->inside, 40000);
+    /* No piece ends for it: 5 ms with 4 inside, 5 with 3. */
+    st_grant on_two = {.node = 1, .devs = 0x01, .mig_start = -1};
+    st_meter_start(b.m, b.tree, &small, 0, &on_two, 15, &b.out);
+    cut(&b, 20);
+    assert_int_equal(grant(&b, 1)->inside, 20000 + 15000);
+    assert_int_equal(grant(&b, 2)->inside, 0);
+    /* The oldest has the room; an account without a floor has none. */
+    on_two.devs = 0x06;
+    st_meter_start(b.m, b.tree, &late, 0, &on_two, 20, &b.out);
+    on_two.devs = 0x08;
+    st_meter_start(b.m, b.tree, &other, 0, &on_two, 20, &b.out);
+    cut(&b, 30);
+    assert_int_equal(grant(&b, 1)->inside, 30000);
+    assert_int_equal(grant(&b, 3)->inside, 0);
+    assert_int_equal(grant(&b, 4)->inside, 0);
+    stop(&b, 1, 40, ST_UNSET);
+    assert_int_equal(grant(&b, 1)->inside, 30000);
+    cut(&b, 50);
+    assert_int_equal(grant(&b, 3)->inside, 20000);
+    /* The floor is gone. */
+    set_floor(&b, 1, 1000, ST_UNSET);
+    st_meter_floors(b.m, b.tree, 60, &b.out);
+    cut(&b, 70);
+    assert_int_equal(grant(&b, 3)->inside, 20000);
+    end(&b);
+}
+
+/* What was promised of a type is kept for it, and an account below has what all above it leave. */
+static void test_inside_tree(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 2, 8);
+    int32_t kid = add_account(&b, "kid", "a");
+    set_floor(&b, 1, 6000, 4000); /* 4 of type 0, 2 of any */
+    set_floor(&b, kid, 3000, ST_UNSET);
+    st_meter_inside(b.m, b.tree, 0);
+    st_job gang = whole(1, 8), below = whole(2, 8);
+    below.account = kid;
+    start(&b, &gang, 0xff, -1, 0);
+    st_grant on_two = {.node = 1, .devs = 0xff, .mig_start = -1};
+    st_meter_start(b.m, b.tree, &below, 0, &on_two, 0, &b.out);
+    cut(&b, 10);
+    assert_int_equal(grant(&b, 1)->inside, 60000); /* accounts in order */
+    assert_int_equal(grant(&b, 2)->inside, 0);
+    stop(&b, 1, 10, ST_UNSET);
+    cut(&b, 20);
+    assert_int_equal(grant(&b, 2)->inside, 30000);
+    end(&b);
+}
+
+/* What lies inside a floor is no burst, so it uses nothing of what was agreed. */
+static void test_inside_agreed(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 8);
+    set_floor(&b, 1, 4000, ST_UNSET);
+    st_meter_inside(b.m, b.tree, 0);
+    st_meter_agree(b.m, 1, 4000);
+    st_job gang = whole(1, 8);
+    start(&b, &gang, 0xff, -1, 0);
+    cut(&b, 10);
+    assert_int_equal(grant(&b, 1)->basis, ST_BASIS_BURST);
+    set_floor(&b, 1, 3000, ST_UNSET);
+    st_meter_floors(b.m, b.tree, 20, &b.out);
+    cut(&b, 30);
+    assert_int_equal(grant(&b, 1)->basis, ST_BASIS_BURST); /* as it began */
+    assert_int_equal(grant(&b, 1)->inside, 40000 + 30000);
+    cut(&b, 40);
+    assert_int_equal(grant(&b, 1)->basis, ST_BASIS_ON_DEMAND);
+    end(&b);
+}
+
+/* A real end that lies behind, time before the tasks ran, and what was seen unused: of each the same part. */
+static void test_inside_corrected(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, 1, 8);
+    set_floor(&b, 1, 2000, ST_UNSET);
+    st_meter_inside(b.m, b.tree, 0);
+    st_job gang = whole(1, 8);
+    start(&b, &gang, 0xff, -1, 0);
+    st_meter_began(b.m, 1, 40, 50);
+    const st_sums sums = {.seen_gpu_ms = 8 * 60, .busy_gpu_ms = 8 * 20, .energy_mj = 0};
+    st_meter_used(b.m, 1, 1, 0, &sums, &b.out);
+    cut(&b, 100);
+    assert_int_equal(grant(&b, 1)->share, 8000 * 60);
+    assert_int_equal(grant(&b, 1)->inside, 2000 * 60);
+    assert_int_equal(grant(&b, 1)->inside_idle, 2000 * 40);
+    stop(&b, 1, 120, 70);
+    const st_record *fix = NULL;
+    for (size_t i = 0; i < b.out.n; i++)
+        if (b.out.v[i].kind == ST_REC_FIX)
+            fix = &b.out.v[i];
+    assert_non_null(fix);
+    assert_int_equal(fix->share, -8000 * 30);
+    assert_int_equal(fix->inside, -2000 * 30);
+    assert_int_equal(fix->inside_idle, -2000 * 30);
+    end(&b);
+}
+
 static int collect(void *ctx, const st_record *r)
 {
     bench *b = ctx;
@@ -253,10 +373,17 @@ static void test_open(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_node_states), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_carved),      cmocka_unit_test(test_hold),
-        cmocka_unit_test(test_floors),      cmocka_unit_test(test_on_demand),
+        cmocka_unit_test(test_node_states),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_carved),
+        cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_floors),
+        cmocka_unit_test(test_on_demand),
         cmocka_unit_test(test_open),
+        cmocka_unit_test(test_inside),
+        cmocka_unit_test(test_inside_tree),
+        cmocka_unit_test(test_inside_agreed),
+        cmocka_unit_test(test_inside_corrected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
