@@ -155,4 +155,9 @@ try 0 'cancelled' cancel "$job"
 ran=$((ran + 1))
 empty() { [ -z "$(ls -A "$tmp/c1/run/tasks" "$tmp/c2/run/tasks" 2>/dev/null | grep '^j')" ]; }
 wait_for empty || fail "folders of tasks are left: $(ls -A "$tmp"/c?/run/*)"
+group=$(cat "$tmp/$other/run/group")
+kill "$(cat "$tmp/$other.pid")" && wait "$(cat "$tmp/$other.pid")"
+ran=$((ran + 1))
+left=$(find /sys/fs/cgroup -type d -name "$group")
+[ "$group" != "${group#stint-}" ] && [ -z "$left" ] || fail "an agent that ended leaves its group \"$group\": $left"
 done_testing

@@ -230,6 +230,14 @@ static void turns(st_process *p, const bool *over)
     }
 }
 
+/* It has nothing to look after, and nobody stays for it. */
+static void rest(st_host *h)
+{
+    st_fence_rest(h->dir);
+    if (h->exec && h->exec->run)
+        st_run_rest(h->exec->run);
+}
+
 /* Supervisors and containers are told paths that are good from anywhere. */
 static int whole_path(const char *dir, char ret[PATH_MAX], st_err *err)
 {
@@ -287,7 +295,7 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
     st_scrape_free(ST_TAKE(scrape));
     for (size_t i = 0; i < p.hosts.n; i++) {
         if (over && !st_host_busy(p.hosts.v[i]))
-            st_fence_rest(p.hosts.v[i]->dir);
+            rest(p.hosts.v[i]);
         st_host_free(p.hosts.v[i]);
     }
     st_vec_free(&p.hosts);

@@ -10,8 +10,7 @@
 
 #include "base/mem.h"
 
-#define CPU_PERIOD_US 100000
-#define OOM_SCORE     500 /* before anything of the node's own */
+#define OOM_SCORE 500 /* before anything of the node's own */
 
 static const char *const masked[] = {
     "/proc/acpi",           "/proc/asound",        "/proc/kcore",
@@ -99,12 +98,10 @@ static json_t *resources(const st_run_spec *spec, st_cg_mode mode, json_t *rules
      * than one NUMA node has would be killed on that alone. */
     if (spec->cpus)
         json_object_set_new(cpu, "cpus", json_string(spec->cpus));
+    /* Its limit is set by the supervisor, when all that is left to run is the job's command (run/init.h). */
     if (spec->cpu_m > 0) {
-        json_int_t quota = (json_int_t)(spec->cpu_m * CPU_PERIOD_US / 1000);
         json_int_t shares = (json_int_t)ST_MIN(ST_MAX(spec->cpu_m * 1024 / 1000, 2), 262144);
 
-        json_object_set_new(cpu, "quota", json_integer(quota));
-        json_object_set_new(cpu, "period", json_integer(CPU_PERIOD_US));
         json_object_set_new(cpu, "shares", json_integer(shares));
     }
     if (json_object_size(cpu) > 0)

@@ -12,8 +12,9 @@
 #include "base/mem.h"
 #include "run/os.h"
 
-#define PROCS_MAX (1u << 20) /* bytes of a cgroup.procs we are ready to read */
-#define FREEZE_MS 200        /* for all of a group to stand still before they are killed */
+#define PROCS_MAX     (1u << 20) /* bytes of a cgroup.procs we are ready to read */
+#define CPU_PERIOD_US 100000
+#define FREEZE_MS     200 /* for all of a group to stand still before they are killed */
 
 static bool has_option(const char *options, const char *want)
 {
@@ -280,11 +281,11 @@ bool st_cg_memory(const st_cg *cg, const char *path, int64_t *ret_used, int64_t 
     return true;
 }
 
-static bool set_limit(const char *dir, const char *path, const char *name, int64_t bytes)
+static bool set_limit(const char *dir, const char *path, const char *name, int64_t value)
 {
     char file[PATH_MAX], text[32];
 
-    snprintf(text, sizeof(text), "%lld", (long long)bytes);
+    snprintf(text, sizeof(text), "%lld", (long long)value);
     return st_os_path(file, NULL, "%s/%s/%s", dir, path, name) == 0 && st_os_poke(file, text) == 0;
 }
 
@@ -326,6 +327,19 @@ bool st_cg_cpus(const st_cg *cg, const char *path, const char *cpus)
 
     return st_os_path(file, NULL, "%s/%s/cpuset.cpus", dir, path) == 0 &&
            st_os_poke(file, cpus) == 0;
+}
+
+bool st_cg_cpu_limit(const st_cg *cg, const char *path, int64_t cpu_m)
+{
+    int64_t quota = cpu_m * CPU_PERIOD_US / 1000;
+    char file[PATH_MAX], text[64];
+
+    if (cg->cpu[0])
+        return set_limit(cg->cpu, path, "cpu.cfs_period_us", CPU_PERIOD_US) &&
+               set_limit(cg->cpu, path, "cpu.cfs_quota_us", quota);
+    snprintf(text, sizeof(text), "%lld %d", (long long)quota, CPU_PERIOD_US);
+    return cg->unified[0] && st_os_path(file, NULL, "%s/%s/cpu.max", cg->unified, path) == 0 &&
+           st_os_poke(file, text) == 0;
 }
 
 bool st_cg_allow(const st_cg *cg, const char *path, unsigned major, unsigned minor)

@@ -55,6 +55,9 @@ bool st_cg_memory_limit(const st_cg *cg, const char *path, int64_t bytes);
 bool st_cg_pins(const st_cg *cg);
 bool st_cg_cpus(const st_cg *cg, const char *path, const char *cpus);
 
+/* How much time of CPUs it may use, in thousandths of one. */
+bool st_cg_cpu_limit(const st_cg *cg, const char *path, int64_t cpu_m);
+
 /* One more character device for it, to be read and written. */
 bool st_cg_allow(const st_cg *cg, const char *path, unsigned major, unsigned minor);
 

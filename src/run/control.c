@@ -327,6 +327,19 @@ int st_run_tidy(const st_run *run, st_err *err)
     return r ? r : st_cache_tidy(images, err);
 }
 
+void st_run_rest(const st_run *run)
+{
+    ST_CLEANUP(st_freep) st_run_task *tasks = NULL;
+    size_t n = 0, bad = 0;
+
+    if (st_run_list(run, &tasks, &n, &bad, NULL) != 0 || bad > 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (!over(&tasks[i]))
+            return;
+    st_cg_remove(&run->cg, run->cgroup_root);
+}
+
 int st_run_clear(st_run *run, st_err *err)
 {
     st_run_task *tasks = NULL;

@@ -2,7 +2,7 @@
  * stint-init: process 1 inside a container. Linked statically, since any image may be around it.
  *
  *   stint-init -- COMMAND [ARGUMENT...]     runs it and ends with its exit status
- *   stint-init --check                      ends with 0; for trying a runtime
+ *   stint-init --check                      gives up what a job has not, and ends; for trying a runtime
  *   stint-init --seal FOLDER                a hook of the runtime, outside still: makes the mount of the
  *                                           root read-only, without devices and setuid
  *
@@ -96,6 +96,33 @@ static bool keep_attributes(void)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0;
 }
 
+/* The way here, through the runtime and this program, is not on the job's CPU time: a limit of a hundredth of a CPU would
+ * make it take a second. The supervisor sets the limit when it hears this, and only then answers. False: it is dead, or
+ * could not. */
+static bool let_go(void)
+{
+    char go;
+    ssize_t n;
+
+    tell(ST_INIT_READY, 0);
+    while ((n = read(ST_INIT_FD, &go, 1)) < 0 && errno == EINTR)
+        ;
+    return n == 1;
+}
+
+/* A runtime writes the container's state to a hook, and crun fails when nobody reads it. */
+static int seal(const char *root)
+{
+    char state[4096];
+
+    while (read(STDIN_FILENO, state, sizeof(state)) > 0)
+        ;
+    return mount(NULL, root, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NODEV | MS_NOSUID, NULL) ==
+                   0
+               ? 0
+               : 1;
+}
+
 /* Reaps all that has ended; true once the command has, with its wait status. */
 static bool reap(pid_t command, int *ret_status)
 {
@@ -118,12 +145,9 @@ int main(int argc, char **argv)
     int status = 0;
 
     if (argc == 2 && strcmp(argv[1], "--check") == 0)
-        return 0;
+        return keep_attributes() ? 0 : 126;
     if (argc == 3 && strcmp(argv[1], "--seal") == 0)
-        return mount(NULL, argv[2], NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NODEV | MS_NOSUID,
-                     NULL) == 0
-                   ? 0
-                   : 1;
+        return seal(argv[2]);
     if (argc < 3 || strcmp(argv[1], "--") != 0)
         return 2;
     fcntl(ST_INIT_FD, F_SETFD, FD_CLOEXEC);
@@ -135,6 +159,8 @@ int main(int argc, char **argv)
     }
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
+    if (!let_go())
+        return 126;
     pid_t command = fork();
 
     if (command < 0)

@@ -1,6 +1,6 @@
 /*
  * What stint-init, the first process inside a container, tells stint-shim outside, on descriptor
- * 3: fixed-size words, smaller than what a pipe writes in one piece.
+ * 3, a socket: fixed-size words, one a message. One byte comes back, once: go.
  */
 #ifndef ST_RUN_INIT_H
 #define ST_RUN_INIT_H
@@ -17,6 +17,7 @@ enum {
     ST_INIT_STARTED = 1, /* the job's command is about to be executed */
     ST_INIT_NO_EXEC,     /* value: errno of execvp */
     ST_INIT_EXITED,      /* value: the wait status of the job's command */
+    ST_INIT_READY,       /* before all others: it waits to be let go */
 };
 
 typedef struct st_init_word {

@@ -4,7 +4,6 @@
 #include "run/rights.h"
 
 #include <errno.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -14,14 +13,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-
-#if defined(__x86_64__)
-#define OUR_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define OUR_ARCH AUDIT_ARCH_AARCH64
-#else
-#error "add this machine's audit architecture"
-#endif
+#include "run/arch.h"
 
 #define WORDS _LINUX_CAPABILITY_U32S_3
 
@@ -78,7 +70,7 @@ int st_rights_machine(st_err *err)
 
     code[at++] =
         (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-    code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_ARCH, 1, 0);
+    code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ST_AUDIT_ARCH, 1, 0);
     /* Programs of another kind in a task's image; the task's own filter is theirs as well. */
     code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     code[at++] =

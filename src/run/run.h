@@ -177,6 +177,9 @@ bool st_run_pins(const st_run *run);
 /* Removes what earlier versions left and nobody uses any more; ST_ESTATE while a task does. It may take long. */
 int st_run_tidy(const st_run *run, st_err *err);
 
+/* Removes the group around all tasks, if all of them are over. The next one has it again. */
+void st_run_rest(const st_run *run);
+
 /* Removes the state directory with its images and networks, and the group; ST_ESTATE while it
  * holds a task. For taking a node out of service; the handle is good for nothing but freeing. */
 int st_run_clear(st_run *run, st_err *err);

@@ -123,6 +123,9 @@ static int write_try(const st_run *run, const char *dir, const char *name, st_er
         (r = st_os_write(init, "", 0, 0755, err)) != 0 ||
         (r = st_bundle_config(&spec, NULL, &place, &config, err)) != 0)
         return r;
+    /* Nobody supervises it, and it would wait for that. */
+    json_object_set_new(json_object_get(config, "process"), "args",
+                        json_pack("[s, s]", command[0], command[1]));
     return st_os_write_json(config_path, config, err);
 }
 
@@ -189,6 +192,7 @@ int st_runtime_try(const st_run *run, const char *path, st_err *err)
     close(pipes[0]);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+    st_run_rest(run);
     if (n != (ssize_t)sizeof(why))
         return st_fail(err, ST_EDOWN, "%s cannot be tried: no answer came", path);
     return why.code ? st_fail(err, why.code, "%s", why.msg) : 0;
@@ -210,6 +214,15 @@ static int pick(st_run *run, st_err *err)
     return r;
 }
 
+/* For who takes the folder away: what is to go with it. On a full disk that is not worth a complaint. */
+static void name_group(const st_run *run)
+{
+    char path[PATH_MAX];
+
+    if (st_os_path(path, NULL, "%s/group", run->state_dir) == 0)
+        (void)st_os_write(path, run->cgroup_root, strlen(run->cgroup_root), 0644, NULL);
+}
+
 int st_run_new(const st_run_conf *conf, st_run **ret, st_err *err)
 {
     ST_CLEANUP(st_run_freep) st_run *run = st_xcalloc(1, sizeof(*run));
@@ -222,9 +235,12 @@ int st_run_new(const st_run_conf *conf, st_run **ret, st_err *err)
                      "");
     else
         r = pick(run, err);
-    if (r == 0)
-        *ret = ST_TAKE(run);
-    return r;
+    if (r)
+        return r;
+    if (conf->cgroup_root) /* who only looks after tasks does not say */
+        name_group(run);
+    *ret = ST_TAKE(run);
+    return 0;
 }
 
 void st_run_free(st_run *run)

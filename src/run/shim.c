@@ -18,6 +18,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -226,7 +227,8 @@ static int start_runtime(shim *s, st_err *err)
 {
     int out[2], errs[2], word[2];
 
-    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(errs, O_CLOEXEC) != 0 || pipe2(word, O_CLOEXEC) != 0)
+    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(errs, O_CLOEXEC) != 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, word) != 0)
         return st_fail(err, ST_EIO, "cannot make a pipe: %s", strerror(errno));
     s->runtime = fork();
     if (s->runtime == 0)
@@ -288,7 +290,7 @@ static void note_live(shim *s)
 
 /* ---- while it runs ---------------------------------------------------------------------- */
 
-static void send(const shim *s, int sig)
+static void signal_init(const shim *s, int sig)
 {
     if (s->task.init_pid > 0 && !s->ended)
         kill(s->task.init_pid, sig); /* our own child, not yet reaped: the pid is still its */
@@ -327,7 +329,7 @@ static void on_time(shim *s)
         if (has_more_time(s))
             break;
         s->over_time = true;
-        send(s, s->plan.signal ? s->plan.signal : SIGTERM);
+        signal_init(s, s->plan.signal ? s->plan.signal : SIGTERM);
         arm(s, FOR_GRACE, s->plan.grace_ms);
         break;
     case FOR_GRACE:
@@ -335,6 +337,23 @@ static void on_time(shim *s)
         st_cg_kill(&s->cg, s->plan.cgroup, false);
         arm(s, FOR_KILL, KILL_AGAIN_MS);
         break;
+    }
+}
+
+/* All that is left to run is the job's command, on its own time from here on. Without the limit it is not let go:
+ * stint-init ends when we hang up. */
+static void on_ready(shim *s)
+{
+    char go = 1;
+
+    if (s->plan.cpu_m > 0 && !st_cg_cpu_limit(&s->cg, s->plan.cgroup, s->plan.cpu_m)) {
+        s->task.why = ST_RUN_WHY_START;
+        s->task.node_fault = true;
+        snprintf(s->task.text, sizeof(s->task.text), "its CPU limit cannot be set: %s",
+                 strerror(errno));
+        st_os_closep(&s->word);
+    } else if (write(s->word, &go, 1) != 1) {
+        st_os_closep(&s->word); /* it is dead */
     }
 }
 
@@ -348,6 +367,9 @@ static void on_word(shim *s)
         return;
     }
     switch (word.kind) {
+    case ST_INIT_READY:
+        on_ready(s);
+        break;
     case ST_INIT_STARTED:
         if (s->task.started_us)
             break;

@@ -215,6 +215,7 @@ static int make_plan(starter *st, st_err *err)
     st_plan *p = &st->plan;
 
     *p = (st_plan){.root_uid = spec->userns_ids > 0 ? spec->uid : 0,
+                   .cpu_m = spec->cpu_m,
                    .asked_ms = st_os_now_ms(),
                    .time_limit_ms = spec->time_limit_ms,
                    .grace_ms = spec->grace_ms,

@@ -65,14 +65,14 @@ static int read_record(const char *dir, const char *name, json_t **ret, st_err *
 
 int st_plan_write(const char *dir, const st_plan *p, st_err *err)
 {
-    json_t *value =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:b, s:s}",
-                  "id", p->id, "name", p->name, "tenant", p->tenant, "runtime", p->runtime,
-                  "runtime_root", p->runtime_root, "cgroup", p->cgroup, "lower", p->lower,
-                  "root_uid", (json_int_t)p->root_uid, "asked_ms", (json_int_t)p->asked_ms,
-                  "time_limit_ms", (json_int_t)p->time_limit_ms, "grace_ms",
-                  (json_int_t)p->grace_ms, "log_bytes", (json_int_t)p->log_bytes, "signal",
-                  p->signal, "merge_output", p->merge_output, "lease", p->lease);
+    json_t *value = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:b, s:s}", "id",
+        p->id, "name", p->name, "tenant", p->tenant, "runtime", p->runtime, "runtime_root",
+        p->runtime_root, "cgroup", p->cgroup, "lower", p->lower, "root_uid",
+        (json_int_t)p->root_uid, "cpu_m", (json_int_t)p->cpu_m, "asked_ms", (json_int_t)p->asked_ms,
+        "time_limit_ms", (json_int_t)p->time_limit_ms, "grace_ms", (json_int_t)p->grace_ms,
+        "log_bytes", (json_int_t)p->log_bytes, "signal", p->signal, "merge_output", p->merge_output,
+        "lease", p->lease);
 
     if (value && p->image.root[0])
         json_object_set_new(value, "image",
@@ -104,6 +104,7 @@ int st_plan_read(const char *dir, st_plan *ret, st_err *err)
         return r;
     *ret = (st_plan){
         .root_uid = get_int(from, "root_uid"),
+        .cpu_m = get_int(from, "cpu_m"),
         .asked_ms = get_int(from, "asked_ms"),
         .time_limit_ms = get_int(from, "time_limit_ms"),
         .grace_ms = get_int(from, "grace_ms"),

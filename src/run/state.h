@@ -45,6 +45,7 @@ typedef struct st_plan {
     char lower[PATH_MAX];     /* folders of an overlay to mount as the root; "": none */
     st_plan_image image;
     int64_t root_uid; /* the host's id of root inside, if it has a user namespace; else 0 */
+    int64_t cpu_m;    /* its limit in thousandths of a CPU; 0: none */
     int64_t asked_ms, time_limit_ms, grace_ms, log_bytes;
     int signal;
     bool merge_output;

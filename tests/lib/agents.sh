@@ -38,6 +38,13 @@ end_tasks() {
     sleep 1
 }
 
+# An agent that was killed leaves the group around its tasks.
+remove_groups() {
+    for name in "$tmp"/*/run/group; do
+        [ ! -s "$name" ] || find /sys/fs/cgroup -depth -type d -path "*/$(cat "$name")*" -exec rmdir {} + 2>/dev/null
+    done
+}
+
 # Agents go first, then what they ran, then stintd.
 finish_agents() {
     for a in $agents; do
@@ -52,6 +59,7 @@ finish_agents() {
     # Networks of tenants stay mounted for their next task.
     # shellcheck disable=SC2086 # a list
     umount -l "$tmp"/*/run/net/* $mounts 2>/dev/null
+    remove_groups
     finish
 }
 trap finish_agents EXIT

@@ -1,5 +1,5 @@
 /*
- * The life of a task with real containers: exit statuses, signals, output, limits, ends, and
+ * The life of a task with real containers: exit statuses, signals, output, ends, and
  * what a starter that died left running. Skipped where containers cannot run.
  */
 #include <sched.h>
@@ -157,94 +157,6 @@ static void time_limit_signals_then_kills(void **state)
     assert_int_equal(task.why, ST_RUN_WHY_TIME);
     assert_int_equal(task.signal, SIGKILL);
     assert_true(task.ended_ms - task.started_us / 1000 >= 500);
-}
-
-static void memory_limit_is_reported_as_such(void **state)
-{
-    bench_node *node = node_of(state);
-    char id[ST_RUN_ID_MAX];
-    /* A shell variable that doubles until it cannot. */
-    st_run_spec spec = node_spec(node, "x=0123456789abcdef; while :; do x=$x$x; done", id);
-
-    spec.ram_mib = 64;
-    st_run_task task = node_run(node, &spec, NULL, 0);
-
-    assert_int_equal(task.why, ST_RUN_WHY_OOM);
-    assert_true(task.oom && task.gone);
-}
-
-static void cpu_limit_holds(void **state)
-{
-    bench_node *node = node_of(state);
-    char id[ST_RUN_ID_MAX], out[512];
-    st_run_spec spec = node_spec(node,
-                                 "cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us "
-                                 "2>/dev/null",
-                                 id);
-
-    spec.cpu_m = 250;
-    node_run(node, &spec, out, sizeof(out));
-    assert_non_null(strstr(out, "25000"));
-}
-
-/* The CPUs a task was given are those it sees, and it gets to no others. */
-static void cpus_are_pinned(void **state)
-{
-    bench_node *node = node_of(state);
-    char id[ST_RUN_ID_MAX], out[1024], first[16];
-    st_run_spec spec = node_spec(node,
-                                 "nproc; grep Cpus_allowed_list /proc/self/status\n"
-                                 "taskset -p ffff $$ >/dev/null 2>&1\n"
-                                 "nproc; grep Cpus_allowed_list /proc/self/status\n"
-                                 "echo end; read x </data/go",
-                                 id);
-    char data[PATH_MAX], fifo[PATH_MAX];
-    st_err err = {0};
-    int cpu = sched_getcpu();
-
-    if (!st_run_pins(node->run))
-        skip();
-    node_storage(node, "pinned", spec.uid, data);
-    snprintf(fifo, sizeof(fifo), "%.4000s/go", data);
-    assert_int_equal(mkfifo(fifo, 0666), 0);
-    assert_int_equal(chmod(fifo, 0666), 0);
-    snprintf(first, sizeof(first), "%d", cpu);
-    spec.cpus = first;
-    spec.data = data;
-    assert_ok(st_run_start(node->run, &spec, &err));
-    node_wait_output(node, id, "end");
-    node_output(node, id, ST_RUN_OUT, out, sizeof(out));
-    char want[128];
-
-    snprintf(want, sizeof(want), "1\nCpus_allowed_list:\t%d\n1\nCpus_allowed_list:\t%d\nend\n", cpu,
-             cpu);
-    assert_string_equal(out, want);
-    /* Another one, while it runs. */
-    assert_ok(st_run_cpus(node->run, id, first, &err));
-    assert_fails(st_run_cpus(node->run, id, "4000", &err), ST_EDOWN, "CPUs 4000");
-    assert_ok(st_run_kill(node->run, id, "seen", 30000, &err));
-}
-
-static void fork_bomb_is_bounded_and_killed_whole(void **state)
-{
-    bench_node *node = node_of(state);
-    char id[ST_RUN_ID_MAX];
-    st_run_spec spec = node_spec(node, "echo go; b() { b | b & b; }; b", id);
-    int64_t n = 0, most = 0;
-    st_err err = {0};
-
-    spec.pids = 48;
-    assert_ok(st_run_start(node->run, &spec, &err));
-    node_wait_output(node, id, "go");
-    for (int i = 0; i < 50; i++) {
-        assert_ok(st_run_count(node->run, id, &n, &err));
-        most = n > most ? n : most;
-        st_os_sleep_ms(4);
-    }
-    assert_true(most <= 48);
-    assert_ok(st_run_kill(node->run, id, "a fork bomb", 30000, &err));
-    assert_ok(st_run_count(node->run, id, &n, &err));
-    assert_int_equal(n, 0);
 }
 
 /* Double-forked, in a session of its own, deaf to signals, with its descriptors closed. */
@@ -675,10 +587,6 @@ int main(void)
         cmocka_unit_test(an_id_is_started_once),
         cmocka_unit_test(a_removal_cut_short_is_finished),
         cmocka_unit_test(time_limit_signals_then_kills),
-        cmocka_unit_test(memory_limit_is_reported_as_such),
-        cmocka_unit_test(cpu_limit_holds),
-        cmocka_unit_test(cpus_are_pinned),
-        cmocka_unit_test(fork_bomb_is_bounded_and_killed_whole),
         cmocka_unit_test(daemons_end_with_their_task),
         cmocka_unit_test(kill_ends_what_ignores_signals),
         cmocka_unit_test(kill_right_after_start),
