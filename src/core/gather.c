@@ -222,8 +222,8 @@ void st_core_retime_all(st_core *core)
 static bool gather_by(st_core *core, const st_job *job, unsigned by, st_resv *r)
 {
     r->by = by;
-    bool ok =
-        st_profile_serves(job) ? st_gather_kept(core, job, r) : st_gather_slowly(core, job, r);
+    bool ok = st_profile_serves(job) ? st_gather_kept(core, job, r)
+                                     : st_gather_slowly(core, job, false, r);
     if (ok)
         r->at_ms = ST_MAX(r->at_ms, core->now);
     return ok;

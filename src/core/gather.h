@@ -65,7 +65,8 @@ void st_profile_free(st_profile *p);
 /* By r->by, for r->type, with r->claims: sets r->at_ms and r->plan; false when there will never
  * be room. */
 bool st_gather_kept(st_core *core, const st_job *job, st_resv *r);
-bool st_gather_slowly(st_core *core, const st_job *job, st_resv *r);
+/* `all_leavers`: nobody is left out because his leaving is of no use; only slower. */
+bool st_gather_slowly(st_core *core, const st_job *job, bool all_leavers, st_resv *r);
 void st_kept_free(st_kept *kept);
 
 #endif

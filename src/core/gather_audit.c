@@ -16,7 +16,7 @@ static int compare_slowly(st_core *core, const st_resv *r, st_err *err)
     st_resv slow = {.by = r->by & ST_BY_LIMITS ? ST_BY_LIMITS : ST_BY_FORECAST,
                     .type = r->type,
                     .claims = r->claims};
-    if (!st_gather_slowly(core, job, &slow))
+    if (!st_gather_slowly(core, job, true, &slow))
         return BAD("gathered: job %" PRIu64 " is to start by %" PRId64 ", and there is never room",
                    r->job, r->at_ms);
     free(slow.plan);
@@ -32,7 +32,7 @@ static int gather_again(st_core *core, const resvs *had, st_err *err)
     const st_resv *first = &had->v[core->resv.n];
     const st_job *job = st_core_find(core, first->job);
     size_t n = core->resv.n;
-    if (!first->moves && st_profile_serves(job)) {
+    if (!first->moves && (st_profile_serves(job) || job->state == ST_JOB_PAUSED)) {
         int rc = compare_slowly(core, first, err);
         if (rc < 0)
             return rc;

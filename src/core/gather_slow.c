@@ -1,6 +1,7 @@
 /* Gathering where room is not a number of tasks to a node (gather.h): for a paused gang, which must
  * go on where it is, for one NVLink domain, and for gangs of slices and shares. Those who will be
- * gone are thought away, more and more, until it fits. Few jobs are like that. */
+ * gone are thought away, more and more, until it fits. Few jobs are like that. For a paused one only those
+ * on its own nodes count. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -48,7 +49,7 @@ static void think(gathering *g, size_t from, size_t to, bool out, st_rooms *room
     for (size_t i = from; i < to; i++) {
         const st_job *job = g->list.v[i].job;
         st_whatif_touch(core, job, NULL);
-        for (int t = 0; t < job->tasks; t++) {
+        for (int t = 0; rooms && t < job->tasks; t++) {
             const st_node *node = core->fleet->nodes.v[job->grants[t].node];
             if (t == 0 || job->grants[t - 1].node != node->id)
                 st_rooms_set(core->placer, rooms, node, planned_view(g, node));
@@ -114,27 +115,55 @@ static size_t fewest(gathering *g, const st_ask *ask)
     return hi;
 }
 
-static void list_releases(gathering *g, bool claims)
+static void list_release(gathering *g, st_job *job, bool claims)
 {
-    const st_core *core = g->core;
-    for (size_t i = 0; i < core->placed.n; i++) {
-        int64_t at_ms = st_gather_release_ms(core, core->placed.v[i], g->by, claims);
-        if (at_ms != ST_TIME_NEVER)
-            st_vec_push(&g->list, (release){at_ms, core->placed.v[i]});
-    }
-    if (g->list.n > 1)
-        qsort(g->list.v, g->list.n, sizeof *g->list.v, by_time);
+    int64_t at_ms = st_gather_release_ms(g->core, job, g->by, claims);
+    if (at_ms != ST_TIME_NEVER)
+        st_vec_push(&g->list, (release){at_ms, job});
 }
 
-bool st_gather_slowly(st_core *core, const st_job *job, st_resv *r)
+/* Those on the nodes of a paused gang. */
+static void list_beside(gathering *g, const st_job *paused, bool claims)
+{
+    st_core *core = g->core;
+    st_marks_begin(core);
+    for (int t = 0; t < paused->tasks; t++) {
+        const st_node *node = core->fleet->nodes.v[paused->grants[t].node];
+        bool first = st_marks_first(core, node->id);
+        for (size_t i = 0; first && i < node->residents.n; i++)
+            if (st_job_on_devices(node->residents.v[i].job))
+                list_release(g, node->residents.v[i].job, claims);
+    }
+}
+
+static void list_releases(gathering *g, const st_job *job, bool beside, bool claims)
+{
+    if (beside)
+        list_beside(g, job, claims);
+    else
+        for (size_t i = 0; i < g->core->placed.n; i++)
+            list_release(g, g->core->placed.v[i], claims);
+    if (g->list.n > 1)
+        qsort(g->list.v, g->list.n, sizeof *g->list.v, by_time);
+    size_t n = 0; /* who has several tasks beside it was listed for each */
+    for (size_t i = 0; i < g->list.n; i++)
+        if (n == 0 || g->list.v[n - 1].job != g->list.v[i].job)
+            g->list.v[n++] = g->list.v[i];
+    g->list.n = n;
+}
+
+bool st_gather_slowly(st_core *core, const st_job *job, bool all_leavers, st_resv *r)
 {
     gathering g = {.core = core, .by = r->by};
-    list_releases(&g, r->claims);
+    bool paused = job->state == ST_JOB_PAUSED;
+    list_releases(&g, job, paused && !all_leavers, r->claims);
     size_t all = g.list.n;
     st_whatif_begin(core, ST_WHEN_EITHER);
     st_ask ask = {.job = job, .type = r->type, .view = planned_view, .ctx = &g};
-    ask.rooms = st_rooms_of(core->placer, job, r->type);
-    plan_rooms(&g, ask.rooms, true);
+    if (!paused) {
+        ask.rooms = st_rooms_of(core->placer, job, r->type);
+        plan_rooms(&g, ask.rooms, true);
+    }
     size_t n = fewest(&g, &ask);
     if (n <= all) {
         r->at_ms = n == 0 ? 0 : g.list.v[n - 1].at_ms;
@@ -143,7 +172,8 @@ bool st_gather_slowly(st_core *core, const st_job *job, st_resv *r)
         ST_ASSERT(ok);
     }
     shift(&g, ST_MIN(n, all), 0, ask.rooms);
-    plan_rooms(&g, ask.rooms, false);
+    if (!paused)
+        plan_rooms(&g, ask.rooms, false);
     st_vec_free(&g.list);
     return r->plan;
 }

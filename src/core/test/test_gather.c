@@ -86,6 +86,39 @@ static void test_nodes_come_and_go(void **state)
     end(&w);
 }
 
+/* A paused gang goes on where it is: only those on its own nodes count. */
+static void test_a_paused_gang(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = st_policy_default();
+    policy.forecast = policy.notice_ms = policy.min_run_ms = 0;
+    policy.pause_limit_ms = 600 * MINUTE;
+    begin(&w, &policy, 3, 2);
+    account(&w, "a", ST_UNSET);
+    account(&w, "b", 6000);
+    st_event gang = job_event(1, "a");
+    gang.u.job.tasks = gang.u.job.shape.gpus = 2;
+    gang.u.job.shape.ram_mib = 0;
+    gang.u.job.yield = ST_YIELD_PAUSE;
+    step(&w, &gang);
+    job(&w, 2, "b", 1, 2, 30 * MINUTE);
+    w.now = MINUTE;
+    job(&w, 3, "b", 1, 2, 120 * MINUTE);
+    in_state(&w, 1, ST_JOB_CHECKPOINTING);
+    w.now = 2 * MINUTE;
+    tell(&w, ST_EV_CHECKPOINTED, 1);
+    in_state(&w, 1, ST_JOB_PAUSED);
+    job(&w, 4, "b", 1, 2, 60 * MINUTE);
+    in_state(&w, 4, ST_JOB_RUNNING);
+    assert_int_not_equal(job_of(&w, 3)->grants[0].node, job_of(&w, 4)->grants[0].node);
+    assert_int_equal(gathered(&w, 1), 122 * MINUTE);
+    w.now = 3 * MINUTE;
+    tell(&w, ST_EV_FINISH, 3);
+    assert_int_equal(gathered(&w, 1), 62 * MINUTE);
+    end(&w);
+}
+
 /* A save has no profiles; the loaded core finds the same. */
 static void test_after_a_load(void **state)
 {
@@ -218,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_the_earliest_that_suffices),
         cmocka_unit_test(test_an_end_before_its_time),
         cmocka_unit_test(test_nodes_come_and_go),
+        cmocka_unit_test(test_a_paused_gang),
         cmocka_unit_test(test_after_a_load),
         cmocka_unit_test(test_borrowers_look_on_the_minute),
         cmocka_unit_test(test_the_minute_of_who_comes),
