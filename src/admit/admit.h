@@ -35,6 +35,9 @@ bool st_admit_sure(const st_tree *tree, int32_t account, const st_need *need, in
  * the floor. The lowest account that was promised something the gang asks for and would hold more than
  * that with it; -1 none. With `nearest` only the first one that was promised anything is asked. */
 int32_t st_admit_full(const st_tree *tree, int32_t account, const st_need *need, bool nearest);
+/* How much more GPU than its floor an account would hold with the gang; typed floors that stand empty are in
+ * use. 0 where it has no such floor. */
+int64_t st_admit_excess_m(const st_tree *tree, int32_t account, const st_need *need);
 
 /* One ceiling or limit that a start would break. */
 typedef struct st_over {

@@ -59,15 +59,17 @@ bool st_admit_sure(const st_tree *tree, int32_t account, const st_need *need, in
     return backed;
 }
 
-/* Whether an account would hold more GPU than its floor; typed floors that stand empty are in use. */
-static bool over_gpu(const st_account *a, const st_need *need)
+int64_t st_admit_excess_m(const st_tree *tree, int32_t account, const st_need *need)
 {
+    const st_account *a = st_tree_account(tree, account);
     int64_t sum = 0;
+    if (need->gpu_m == 0 || !st_quota_has_gpu(&a->floor))
+        return 0;
     for (int t = 0; t < ST_TYPES_MAX; t++) {
         int64_t held = a->next.type_m[t] + (t == need->type ? need->gpu_m : 0);
         sum += ST_MAX(held, ST_MAX(a->floor.type_m[t], 0));
     }
-    return sum > st_quota_gpu_m(&a->floor);
+    return ST_MAX(sum - st_quota_gpu_m(&a->floor), 0);
 }
 
 int32_t st_admit_full(const st_tree *tree, int32_t account, const st_need *need, bool nearest)
@@ -75,7 +77,8 @@ int32_t st_admit_full(const st_tree *tree, int32_t account, const st_need *need,
     for (int32_t i = account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
         const st_account *a = st_tree_account(tree, i);
         bool gpu = need->gpu_m > 0 && st_quota_has_gpu(&a->floor);
-        if ((gpu && over_gpu(a, need)) || !fits_bound(a->floor.cpu_m, a->next.cpu_m, need->cpu_m) ||
+        if ((gpu && st_admit_excess_m(tree, i, need) > 0) ||
+            !fits_bound(a->floor.cpu_m, a->next.cpu_m, need->cpu_m) ||
             !fits_bound(a->floor.ram_mib, a->next.ram_mib, need->ram_mib))
             return ST_BROKEN(INSIDE) ? -1 : i;
         if (nearest && (gpu || (need->gpu_m == 0 && a->floor.cpu_m != ST_UNSET)))

@@ -361,6 +361,8 @@ static void try_way(st_claim_ctx *c, st_claim *ret)
 {
     int64_t until_ms = c->core->yielders.until_ms[c->sure];
     *ret = (st_claim){.until_ms = ST_TIME_NEVER};
+    if (st_claim_excess_decides(c, ret))
+        return;
     c->ask.rooms = NULL;
     st_claim_muster(c, false);
     size_t had = c->line.n + c->aside.n;
@@ -450,7 +452,8 @@ static void try_excess(st_claim_ctx *c, st_claim *ret)
         try_wider(c, ret);
 }
 
-void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by, st_claim *ret)
+void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by, bool told,
+                   st_claim *ret)
 {
     bool sure = by == ST_CLAIM_OWNER;
     *ret = (st_claim){.until_ms = ST_TIME_NEVER, .result = ST_CLAIM_NONE};
@@ -459,6 +462,7 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by b
                       .type = type,
                       .sure = sure,
                       .own = by == ST_CLAIM_OWN,
+                      .told = told,
                       .full = -1,
                       .within = -1};
     c.home = sure && job->shade;

@@ -23,6 +23,7 @@ typedef struct st_claim_ctx {
     ST_VEC(int) line;                   /* indices into cands, worst first */
     ST_VEC(int) aside; /* those whose branch lends nothing more once the line is gone */
     bool hopeless;     /* with all of them gone it would not fit */
+    bool told;         /* somebody is told why: nothing is cut short */
     /* Its floor is used up by what the account and those below it hold: */
     int32_t full; /* the nearest account that would hold more than its floor with it; -1 none */
     int32_t
@@ -61,6 +62,8 @@ bool st_claim_concerns(const st_claim_ctx *c, const st_job *victim);
 void st_claim_muster(st_claim_ctx *c, bool ignore_protection);
 /* What uses the floor up goes before what others borrowed. */
 void st_claim_excess_first(st_claim_ctx *c);
+/* What is certain before anybody is lined up (claim_excess.c). */
+bool st_claim_excess_decides(st_claim_ctx *c, st_claim *ret);
 /* Think what a victim holds away, or back. */
 void st_claim_charge(const st_claim_ctx *c, const st_job *victim, int sign);
 

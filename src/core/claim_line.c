@@ -39,7 +39,8 @@ static void collect(st_claim_ctx *c, bool ignore_protection)
     ST_CLEANUP(st_freep) int8_t *known = st_xcalloc(accounts, sizeof *known);
     c->asked = 0;
     for (size_t a = 0, first = 0; first < from->n; first = ends[a++]) {
-        if (ends[a] == first)
+        bool outside = c->within >= 0 && !st_tree_within(c->core->tree, (int32_t)a, c->within);
+        if (ends[a] == first || outside)
             continue;
         st_parting p = st_claim_part_from(c, (int32_t)a, known);
         add_fit_ones(c, &p, from->v + first, ends[a] - first);

@@ -175,7 +175,7 @@ static void say_no_room(st_core *core, const st_job *job, int32_t type, st_reaso
 static void say_claim(st_core *core, const st_job *job, int32_t type, bool sure, st_reasons *ret)
 {
     st_claim claim;
-    st_core_claim(core, job, type, sure ? ST_CLAIM_OWNER : ST_CLAIM_BORROWER, &claim);
+    st_core_claim(core, job, type, sure ? ST_CLAIM_OWNER : ST_CLAIM_BORROWER, true, &claim);
     st_reason r = reason_of(ST_WHY_RECLAIM_NONE, type);
     r.asked = st_job_gpu_m(job);
     if (claim.result == ST_CLAIM_PROTECTED) {

@@ -352,13 +352,15 @@ typedef struct st_claim {
     st_grant *plan;
 } st_claim;
 
-/* Find victims for a job; changes nothing. */
+/* Find victims for a job; changes nothing. `told`: with the numbers for a reason; without, a claim that is sure to
+ * fail may be cut short. */
 typedef enum st_claim_by {
     ST_CLAIM_BORROWER,
     ST_CLAIM_OWNER, /* inside its floor */
     ST_CLAIM_OWN,   /* a borrower, of its own account alone */
 } st_claim_by;
-void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by, st_claim *ret);
+void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by, bool told,
+                   st_claim *ret);
 void st_claim_done(st_claim *claim);
 
 /* defrag.c: find jobs whose move lets the job land, with its plan and, in evict_m, what they

@@ -266,7 +266,7 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, st_claim_by by, 
     if (claim_failed(core, job, type, by, &key, ret_later))
         return false;
     st_claim claim;
-    st_core_claim(core, job, type, by, &claim);
+    st_core_claim(core, job, type, by, false, &claim);
     if (claim.result != ST_CLAIM_OK) {
         note_claim(core, job, type, key, &claim, ret_later);
         st_claim_done(&claim);
@@ -351,7 +351,7 @@ static bool could_claim(st_core *core, const st_job *job, int32_t type, st_claim
     uint64_t key;
     if (claim_failed(core, job, type, by, &key, ret_later))
         return false;
-    st_core_claim(core, job, type, by, &claim);
+    st_core_claim(core, job, type, by, false, &claim);
     bool ok = claim.result == ST_CLAIM_OK;
     if (!ok)
         note_claim(core, job, type, key, &claim, ret_later);
