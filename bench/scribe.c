@@ -94,7 +94,7 @@ scribe *scribe_new(const char *path)
     s->both[1].arena = st_arena_new();
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->turn, NULL);
-    must(st_store_open(path, NULL, &s->store, &err), &err);
+    must(st_store_open(path, &(st_store_options){.loose = true}, &s->store, &err), &err);
     if (pthread_create(&s->thread, NULL, write_all, s) != 0)
         must(st_fail(&err, ST_EINTERNAL, "no thread to write with"), &err);
     return s;

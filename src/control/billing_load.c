@@ -59,7 +59,7 @@ static int open_zones(st_control *ctl, const char *now, bool writes, st_err *err
         for (size_t i = 0; i < b->zones.n; i++)
             st_strbuf_addf(&all, "%s%s", i ? " " : "", st_zone_name(b->zones.v[i]));
         if (r == 0 && writes && !known)
-            r = st_store_meta_put(ctl->store, ZONES_META, st_strbuf_str(&all), err);
+            r = st_meta_keep(ctl->store, ZONES_META, st_strbuf_str(&all), err);
     }
     return r;
 }

@@ -125,7 +125,7 @@ int st_books_shared(st_control *ctl, bool writes, st_err *err)
     if (r == -ST_ENOENT && writes) {
         ctl->billing->shared_upto = st_core_tree(ctl->core)->serials;
         snprintf(number, sizeof number, "%" PRId64, ctl->billing->shared_upto);
-        r = st_store_meta_put(ctl->store, META, number, err);
+        r = st_meta_keep(ctl->store, META, number, err);
     }
     if (r == 0 && writes)
         say_shared(ctl);

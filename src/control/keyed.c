@@ -122,8 +122,13 @@ int st_cmd_run(st_tx *tx, st_cmd *cmd, st_err *err)
 
 void st_cmd_key_keep(st_control *ctl, const st_cmd_key *key, const char *answer)
 {
+    st_store *store = ctl->store;
     st_err err;
+    int r = key->done ? st_store_begin(store, &err) : 0;
 
-    if (key->done && st_store_idem_more(ctl->store, key->owner, key->key, answer, &err) < 0)
+    if (r == 0 && key->done)
+        r = st_store_end(store, st_store_idem_more(store, key->owner, key->key, answer, &err),
+                         &err);
+    if (r < 0)
         st_control_say(ctl, "event=answer_not_kept reason=\"%s\"", err.msg);
 }

@@ -24,28 +24,86 @@ static int secret(st_control *ctl, const char *key, unsigned char *bytes, size_t
     if (r == -ST_ENOENT) {
         randombytes_buf(bytes, n);
         sodium_bin2hex(hex, sizeof hex, bytes, n);
-        return st_store_meta_put(ctl->store, key, hex, err);
+        return st_meta_keep(ctl->store, key, hex, err);
     }
     if (r == 0 && sodium_hex2bin(bytes, n, text, strlen(text), NULL, NULL, NULL) != 0)
         r = st_fail(err, ST_ECORRUPT, "the store's %s is damaged; restore a backup", key);
     return r;
 }
 
+/* It is taken, not written: who read the same number at the same time and was slower does not get it. Nobody is told
+ * before it is on the disk. */
+static int swap_epoch(st_control *ctl, const char *was, int64_t epoch, st_err *err)
+{
+    char number[32];
+
+    snprintf(number, sizeof number, "%" PRId64, epoch);
+    ctl->epoch_next = epoch;
+    return st_store_meta_swap(ctl->store, "epoch", was, number, err);
+}
+
+int st_epoch_take(st_control *ctl, int64_t epoch, st_err *err)
+{
+    char was[32];
+
+    snprintf(was, sizeof was, "%" PRId64, ctl->epoch);
+    return swap_epoch(ctl, was, epoch, err);
+}
+
+void st_epoch_taken(st_control *ctl)
+{
+    ctl->epoch = ctl->epoch_next;
+    if (ctl->options.engine)
+        st_engine_lead(ctl->options.engine, ctl->epoch);
+}
+
+static int read_epoch(st_control *ctl, st_arena *arena, const char **ret, int64_t *ret_epoch,
+                      st_err *err)
+{
+    int r = st_store_meta_get(ctl->store, "epoch", arena, ret, err);
+
+    *ret_epoch = r == 0 ? strtoll(*ret, NULL, 10) : 0;
+    return r == -ST_ENOENT ? 0 : r;
+}
+
 /* Each start as the one that decides has a higher number than all before. */
 static int next_epoch(st_control *ctl, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    char number[32];
-    const char *text = "0";
-    int r = st_store_meta_get(ctl->store, "epoch", arena, &text, err);
+    const char *was = NULL;
+    int64_t epoch = 0;
+    int r = st_store_begin(ctl->store, err);
 
-    if (r < 0 && r != -ST_ENOENT)
+    if (r < 0)
         return r;
-    ctl->epoch = ST_MAX((r == 0 ? strtoll(text, NULL, 10) : 0) + 1, st_restoring_epoch(ctl));
-    snprintf(number, sizeof number, "%" PRId64, ctl->epoch);
-    if (ctl->options.engine)
-        st_engine_lead(ctl->options.engine, ctl->epoch);
-    return st_store_meta_put(ctl->store, "epoch", number, err);
+    r = read_epoch(ctl, arena, &was, &epoch, err);
+    if (r == 0)
+        r = swap_epoch(ctl, was, ST_MAX(epoch + 1, st_restoring_epoch(ctl)), err);
+    r = st_store_end(ctl->store, r, err);
+    if (r == 0)
+        st_epoch_taken(ctl);
+    return r;
+}
+
+/* A commit that took one may have come to the disk although it failed. */
+int st_epoch_hold(st_control *ctl, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    const char *was = NULL;
+    int64_t epoch = 0;
+    int r = st_store_begin(ctl->store, err);
+
+    if (r < 0)
+        return r;
+    r = read_epoch(ctl, arena, &was, &epoch, err);
+    if (r == 0 && epoch != ctl->epoch && epoch != ctl->epoch_next)
+        r = st_fail(err, ST_ESTATE, "another stintd decides since, with epoch %" PRId64, epoch);
+    if (r == 0)
+        r = swap_epoch(ctl, was, epoch, err);
+    r = st_store_end(ctl->store, r, err);
+    if (r == 0 && ctl->epoch_next != ctl->epoch)
+        st_epoch_taken(ctl);
+    return r;
 }
 
 /* ---- the core ------------------------------------------------------------------------------ */

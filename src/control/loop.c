@@ -163,16 +163,14 @@ static void go_down(st_control *ctl, const st_err *why)
 static bool come_up(st_control *ctl)
 {
     st_err err = {0};
-    char epoch[32];
     int r;
 
     if (ctl->options.clock(ctl->options.ctx) < ctl->retry_ms)
         return false;
     ctl->count.reloads++;
     r = st_control_load(ctl, &err);
-    snprintf(epoch, sizeof epoch, "%" PRId64, ctl->epoch);
     if (r == 0)
-        r = st_store_meta_put(ctl->store, "epoch", epoch, &err);
+        r = st_epoch_hold(ctl, &err);
     if (r < 0) {
         go_down(ctl, &err);
         return false;
@@ -448,13 +446,9 @@ int st_control_snapshot(st_control *ctl, st_err *err)
     ctl->snap_ms = row.at_ms; /* also if it fails: not at every turn */
     r = st_store_begin(ctl->store, err);
     if (r == 0)
-        r = st_store_snap_put(ctl->store, &row, since, err);
-    if (r == 0)
-        r = st_store_commit(ctl->store, err);
-    if (r < 0) {
-        st_store_rollback(ctl->store);
+        r = st_store_end(ctl->store, st_store_snap_put(ctl->store, &row, since, err), err);
+    if (r < 0)
         return r;
-    }
     ctl->snap_seq = ctl->log_seq;
     ctl->replay_us = 0;
     ctl->count.snapshots++;

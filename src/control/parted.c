@@ -48,6 +48,15 @@ static int end_ghost(st_control *ctl, int64_t id, st_err *err)
     return st_store_job_update(ctl->store, &row, err);
 }
 
+static int end_ghosts(st_control *ctl, const ids *ghosts, st_err *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ghosts->n; i++)
+        r = end_ghost(ctl, ghosts->v[i], err);
+    return r;
+}
+
 /* Those that are over for everybody but the core. */
 static int find_over(st_control *ctl, ids *ret, st_err *err)
 {
@@ -95,8 +104,10 @@ int st_parted_settle(st_control *ctl, st_err *err)
         drop_over(ctl, &over);
         r = st_store_jobs_list(ctl->store, &running, look, &l, err);
     }
-    for (size_t i = 0; r >= 0 && i < l.ghosts.n; i++)
-        r = end_ghost(ctl, l.ghosts.v[i], err);
+    if (r >= 0)
+        r = st_store_begin(ctl->store, err);
+    if (r >= 0)
+        r = st_store_end(ctl->store, end_ghosts(ctl, &l.ghosts, err), err);
     if (r >= 0)
         st_control_say(ctl, "event=log_parted_settled over=%zu lost=%zu", over.n, l.ghosts.n);
     st_vec_free(&over);
@@ -104,10 +115,8 @@ int st_parted_settle(st_control *ctl, st_err *err)
     return r < 0 ? r : 0;
 }
 
-int st_parted_end(st_control *ctl, st_err *err)
+static int write_places(st_control *ctl, st_err *err)
 {
-    st_billing *b = ctl->billing;
-    int64_t now = st_core_now(ctl->core);
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < ctl->all.n; i++) {
@@ -117,6 +126,18 @@ int st_parted_end(st_control *ctl, st_err *err)
         st_live_row_own(ctl->all.v[i], &row);
         r = st_store_job_update(ctl->store, &row, err);
     }
+    return r;
+}
+
+/* Until the snapshot is written the log parts again at the next start, and all of this is done again. */
+int st_parted_end(st_control *ctl, st_err *err)
+{
+    st_billing *b = ctl->billing;
+    int64_t now = st_core_now(ctl->core);
+    int r = st_store_begin(ctl->store, err);
+
+    if (r == 0)
+        r = st_store_end(ctl->store, write_places(ctl, err), err);
     if (r < 0)
         return r;
     if (b->meter) {

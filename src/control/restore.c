@@ -363,14 +363,14 @@ static int accept(st_tx *tx, st_cmd_restore *c, const st_told *told, const st_re
     if (r == 0)
         r = st_tx_audit(tx, &c->who, "store.restore", "", ctl->restoring.from, detail, err);
     if (r == 0)
-        r = st_tx_fault(tx, put_number(ctl->store, "epoch", epoch + 1, err), err);
+        r = st_tx_fault(tx, st_epoch_take(ctl, epoch + 1, err), err);
     if (r == 0)
         r = st_tx_fault(tx, put_number(ctl->store, BRANCH, epoch + 1, err), err);
     if (r == 0)
         r = st_tx_fault(tx, put_state(ctl->store, &ctl->restoring, ST_RESTORE_ACCEPTED, err), err);
     if (r < 0)
         return r;
-    ctl->epoch = ctl->restoring.branch = epoch + 1;
+    ctl->restoring.branch = epoch + 1;
     ctl->restoring.state = ST_RESTORE_ACCEPTED;
     return 0;
 }
@@ -402,8 +402,7 @@ static void publish_restore(st_control *ctl, st_cmd *cmd)
 
     if (!c->accept)
         return;
-    if (engine)
-        st_engine_lead(engine, ctl->epoch);
+    st_epoch_taken(ctl);
     if (engine && engine->ops->place)
         engine->ops->place(engine, ctl->restoring.branch, ctl->log_seq);
     look(ctl, &told, &plan);
@@ -451,7 +450,9 @@ int st_control_mark_restored(const char *path, const char *from, int64_t now_ms,
     was.marked_ms = now_ms;
     snprintf(was.from, sizeof was.from, "%s", from);
     if (r == 0)
-        r = put_state(store, &was, ST_RESTORE_WAITING, err);
+        r = st_store_begin(store, err);
+    if (r == 0)
+        r = st_store_end(store, put_state(store, &was, ST_RESTORE_WAITING, err), err);
     if (r == 0)
         st_strbuf_addf(out,
                        "%s: %" PRId64 " jobs are on nodes, %" PRId64 " wait, %" PRId64

@@ -240,11 +240,7 @@ static int seal_all(st_control *ctl, bool named, st_err *err)
     do {
         r = st_store_begin(ctl->store, err);
         if (r == 0)
-            r = seal_chunk(ctl, named, &before, &n, err);
-        if (r == 0)
-            r = st_store_commit(ctl->store, err);
-        if (r < 0)
-            st_store_rollback(ctl->store);
+            r = st_store_end(ctl->store, seal_chunk(ctl, named, &before, &n, err), err);
     } while (r == 0 && before > 0);
     if (r == 0 && n > 0) {
         st_control_say(ctl, "event=sealed documents=%" PRId64, n);
@@ -263,6 +259,13 @@ static int is_named(st_control *ctl, bool *ret, st_err *err)
 
     *ret = r == -ST_ENOENT || (r == 0 && strcmp(form, FORM) != 0);
     return *ret ? 0 : r;
+}
+
+static int say_sealed(st_control *ctl, const char *key, st_err *err)
+{
+    int r = st_store_meta_put(ctl->store, META_FORM, FORM, err);
+
+    return r < 0 ? r : st_store_meta_put(ctl->store, META_KEY, key, err);
 }
 
 int st_secrets_open(st_control *ctl, st_err *err)
@@ -285,13 +288,15 @@ int st_secrets_open(st_control *ctl, st_err *err)
     st_vault_key(ctl->vault, key);
     if (under && strcmp(key, under) == 0 && !named)
         return 0;
-    r = seal_secrets(ctl, 0, named, err);
+    r = st_store_begin(ctl->store, err);
+    if (r == 0)
+        r = st_store_end(ctl->store, seal_secrets(ctl, 0, named, err), err);
     if (r == 0)
         r = seal_all(ctl, named, err);
     if (r == 0)
-        r = st_store_meta_put(ctl->store, META_FORM, FORM, err);
+        r = st_store_begin(ctl->store, err);
     if (r == 0)
-        r = st_store_meta_put(ctl->store, META_KEY, key, err);
+        r = st_store_end(ctl->store, say_sealed(ctl, key, err), err);
     return r == 0 ? st_vault_retire(ctl->vault, err) : r;
 }
 

@@ -144,15 +144,12 @@ static int once(st_control *ctl, const char *meta, each_fn *fn, st_err *err)
     if (r != -ST_ENOENT)
         return r;
     r = st_store_begin(ctl->store, err);
-    if (r == 0)
-        r = each_account(ctl, fn, err);
+    if (r < 0)
+        return r;
+    r = each_account(ctl, fn, err);
     if (r == 0)
         r = st_store_meta_put(ctl->store, meta, "1", err);
-    if (r == 0)
-        r = st_store_commit(ctl->store, err);
-    if (r < 0)
-        st_store_rollback(ctl->store);
-    return r;
+    return st_store_end(ctl->store, r, err);
 }
 
 int st_stands_load(st_control *ctl, st_err *err)

@@ -121,6 +121,7 @@ struct st_control {
     st_vault *vault;
     unsigned char veil_key[16];
     int64_t epoch;
+    int64_t epoch_next; /* asked for in a transaction; that of `epoch` once it is on the disk */
     st_restoring restoring;
 
     /* Of the loop alone. */
@@ -283,6 +284,13 @@ void st_node_key(st_store *store, const char *node, char ret[ST_KEY_TEXT], bool 
 /* Tells the core, once, that the node has an agent. */
 int st_node_has_agent(st_tx *tx, int32_t id, st_err *err);
 void st_control_know_agents(st_control *ctl);
+/* Writes the epoch if it is still this stintd's; ST_ESTATE: another one decides since. */
+int st_epoch_hold(st_control *ctl, st_err *err);
+/* A higher one, in the open transaction; and what follows its commit. */
+int st_epoch_take(st_control *ctl, int64_t epoch, st_err *err);
+void st_epoch_taken(st_control *ctl);
+/* A fact about the store, in a transaction of its own; at starts. */
+int st_meta_keep(st_store *store, const char *key, const char *value, st_err *err);
 /* control/engines.c. Completes what a pool says of its engine, or refuses it. */
 int st_pool_engine(const st_control *ctl, st_event *event, st_err *err);
 /* Whether nodes come into the pool in this way. */

@@ -26,6 +26,13 @@ int st_tx_fault(st_tx *tx, int r, const st_err *err)
     return r;
 }
 
+int st_meta_keep(st_store *store, const char *key, const char *value, st_err *err)
+{
+    int r = st_store_begin(store, err);
+
+    return r < 0 ? r : st_store_end(store, st_store_meta_put(store, key, value, err), err);
+}
+
 int st_tx_open(st_tx *tx, st_err *err)
 {
     int r;

@@ -95,7 +95,6 @@ static int append(st_store *store, const st_audit_row *given, int64_t *ret_seq, 
 {
     st_audit_row row = *given;
     head before, now;
-    int64_t changed;
     int r = read_head(store, &before, err);
 
     if (r < 0)
@@ -103,10 +102,10 @@ static int append(st_store *store, const st_audit_row *given, int64_t *ret_seq, 
     now.seq = row.seq = before.seq + 1;
     chain(&before, &row, now.hash);
     row.hash = (st_bytes){.p = now.hash, .n = sizeof(now.hash)};
-    r = st_sql_run_row(store, ST_SQL_AUDIT_APPEND, &row, &changed, err);
+    r = st_sql_one_row(store, ST_SQL_AUDIT_APPEND, &row, err);
     if (r < 0)
         return r;
-    if (changed == 0)
+    if (r > 0)
         return st_fail(err, ST_ECORRUPT,
                        "the audit log has a row %lld behind its end; the store is damaged, restore "
                        "the last backup",
@@ -119,9 +118,11 @@ static int append(st_store *store, const st_audit_row *given, int64_t *ret_seq, 
 
 int st_store_audit_append(st_store *store, const st_audit_row *row, int64_t *ret_seq, st_err *err)
 {
-    bool own;
-    int r = st_sql_begin(store, &own, err);
+    bool own = false;
+    int r = st_sql_may_write(store, err);
 
+    if (r == 0)
+        r = st_sql_begin(store, &own, err);
     return r < 0 ? r : st_sql_end(store, own, append(store, row, ret_seq, err), err);
 }
 

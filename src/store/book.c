@@ -26,10 +26,9 @@ int st_store_book_last(st_store *store, int64_t *ret_n, st_err *err)
  * A gap is found by whoever reads. */
 int st_store_book_append(st_store *store, const st_book_row *row, st_err *err)
 {
-    int64_t changed;
-    int r = st_sql_run_row(store, ST_SQL_BOOK_APPEND, row, &changed, err);
+    int r = st_sql_one_row(store, ST_SQL_BOOK_APPEND, row, err);
 
-    if (r < 0 || changed == 1)
+    if (r <= 0)
         return r;
     return st_fail(err, ST_ESTATE,
                    "entry %lld (number %lld in the book of account \"%s\") is there already",

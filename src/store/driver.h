@@ -14,6 +14,8 @@
 #define ST_STORE_COLUMNS_MAX 32 /* in one row */
 #define ST_STORE_PARAMS_MAX  64 /* in one statement */
 
+#define ST_STORE_LATER INT64_C(-1) /* how many rows were changed is known at the commit */
+
 typedef enum st_val_kind {
     ST_VAL_NULL,
     ST_VAL_I64,
@@ -47,6 +49,10 @@ typedef struct st_driver {
     /* fn may be NULL when no rows are expected; ret_changed (rows changed) may be NULL. */
     int (*run)(st_stmt *stmt, const st_val *params, size_t n, st_row_fn fn, void *ctx,
                int64_t *ret_changed, st_err *err);
+    /* A statement that must change `expect` rows, inside a transaction. A driver that sends statements in batches answers
+     * ST_STORE_LATER instead of how many it changed; if the number turns out to be another, commit fails with ST_ESTATE. */
+    int (*write)(st_stmt *stmt, const st_val *params, size_t n, int64_t expect,
+                 int64_t *ret_changed, st_err *err);
     int (*begin)(st_db *db, bool write, st_err *err);
     int (*commit)(st_db *db, st_err *err); /* rolls back if it fails */
     void (*rollback)(st_db *db);

@@ -21,25 +21,20 @@ int st_store_idem_get(st_store *store, const char *owner, const char *key, st_ar
 
 int st_store_idem_put(st_store *store, const st_idem_row *row, st_err *err)
 {
-    int64_t changed;
-    int r = st_sql_run_row(store, ST_SQL_IDEM_PUT, row, &changed, err);
+    int r = st_sql_one_row(store, ST_SQL_IDEM_PUT, row, err);
 
-    if (r < 0)
-        return r;
-    if (changed == 0)
-        return st_fail(err, ST_EEXIST, "the key %s has been used", row->key);
-    return 0;
+    if (r > 0)
+        r = st_fail(err, ST_EEXIST, "the key %s has been used", row->key);
+    return r;
 }
 
 int st_store_idem_more(st_store *store, const char *owner, const char *key, const char *answer,
                        st_err *err)
 {
-    int64_t changed = 0;
-    int r = st_sql_run(store, ST_SQL_IDEM_MORE,
-                       ST_PARAMS(st_val_text(owner), st_val_text(key), st_val_text(answer)),
-                       &changed, err);
+    int r = st_sql_one(store, ST_SQL_IDEM_MORE,
+                       ST_PARAMS(st_val_text(owner), st_val_text(key), st_val_text(answer)), err);
 
-    if (r == 0 && changed == 0)
+    if (r > 0)
         r = st_fail(err, ST_ENOENT, "the key is not in the store");
     return r;
 }

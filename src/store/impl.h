@@ -13,9 +13,14 @@ struct st_store {
     st_store_options options; /* vfs points to the copy above */
     int lock_fd;              /* -1 for readers */
     bool in_transaction;
-    int broken; /* the code of a failure inside the open transaction */
+    int broken;  /* the code of a failure inside the open transaction */
+    bool missed; /* a statement in it changed another number of rows than it must */
     st_stmt *statements[ST_SQL_COUNT];
 };
+
+/* As st_store_open, with a driver that need not be in the list; a path of its own kind. */
+int st_store_open_with(const st_driver *driver, const char *path, const st_store_options *o,
+                       st_store **ret, st_err *err);
 
 /* A step of the schema's history: never changed once released, only added to. */
 typedef struct st_migration {

@@ -5,47 +5,38 @@
 
 int st_store_job_insert(st_store *store, const st_job_row *row, st_err *err)
 {
-    int64_t changed;
-    int r = st_sql_run_row(store, ST_SQL_JOB_INSERT, row, &changed, err);
+    int r = st_sql_one_row(store, ST_SQL_JOB_INSERT, row, err);
 
-    if (r < 0)
-        return r;
-    if (changed == 0)
-        return st_fail(err, ST_EEXIST, "job %lld is in the store already", (long long)row->id);
-    return 0;
+    if (r > 0)
+        r = st_fail(err, ST_EEXIST, "job %lld is in the store already", (long long)row->id);
+    return r;
 }
 
-static int must_change(int r, int64_t changed, int64_t id, st_err *err)
+static int must_be_there(int r, int64_t id, st_err *err)
 {
-    if (r < 0)
-        return r;
-    if (changed == 0)
-        return st_fail(err, ST_ENOENT, "job %lld is not in the store", (long long)id);
-    return 0;
+    return r > 0 ? st_fail(err, ST_ENOENT, "job %lld is not in the store", (long long)id) : r;
 }
 
 int st_store_job_update(st_store *store, const st_job_row *row, st_err *err)
 {
-    int64_t changed = 0;
-    int r = st_sql_run(
+    int r = st_sql_one(
         store, ST_SQL_JOB_UPDATE,
         ST_PARAMS(st_val_i64(row->id), st_val_text(row->name), st_val_text(row->state),
                   st_val_text(row->class_name), st_val_i64(row->start_ms), st_val_i64(row->end_ms),
                   st_val_i64(row->priority), st_val_i64(row->gpu_m), st_val_i64(row->preemptions),
                   st_val_i64(row->lost), st_val_i64(row->exit_code), st_val_text(row->reason),
                   st_val_text(row->result)),
-        &changed, err);
+        err);
 
-    return must_change(r, changed, row->id, err);
+    return must_be_there(r, row->id, err);
 }
 
 int st_store_job_put_spec(st_store *store, int64_t id, const char *spec, st_err *err)
 {
-    int64_t changed = 0;
-    int r = st_sql_run(store, ST_SQL_JOB_PUT_SPEC, ST_PARAMS(st_val_i64(id), st_val_text(spec)),
-                       &changed, err);
+    int r =
+        st_sql_one(store, ST_SQL_JOB_PUT_SPEC, ST_PARAMS(st_val_i64(id), st_val_text(spec)), err);
 
-    return must_change(r, changed, id, err);
+    return must_be_there(r, id, err);
 }
 
 int st_store_jobs_refile(st_store *store, const char *from, const char *to, st_err *err)
@@ -125,16 +116,11 @@ int st_store_jobs_prune(st_store *store, int64_t before_ms, int64_t limit, int64
                         st_err *err)
 {
     int64_t n = 0;
-    bool own;
-    int r = st_sql_begin(store, &own, err);
+    int r = st_sql_run(store, ST_SQL_JOBS_PRUNE,
+                       ST_PARAMS(st_val_i64(before_ms), st_val_i64(limit)), &n, err);
 
-    if (r < 0)
-        return r;
-    r = st_sql_run(store, ST_SQL_JOBS_PRUNE, ST_PARAMS(st_val_i64(before_ms), st_val_i64(limit)),
-                   &n, err);
     if (r == 0 && n > 0)
         r = st_sql_run(store, ST_SQL_ARRAYS_PRUNE, ST_NO_PARAMS, NULL, err);
-    r = st_sql_end(store, own, r, err);
     if (r == 0 && ret_n)
         *ret_n = n;
     return r;

@@ -19,27 +19,18 @@ int st_store_log_last(st_store *store, int64_t *ret_seq, st_err *err)
     return 0;
 }
 
-static int append(st_store *store, const st_log_row *row, st_err *err)
-{
-    int64_t last, changed;
-    int r = st_store_log_last(store, &last, err);
-
-    if (r < 0)
-        return r;
-    if (row->seq != last + 1)
-        return st_fail(err, ST_ESTATE, "log row %lld does not follow the last one, %lld",
-                       (long long)row->seq, (long long)last);
-    r = st_sql_run_row(store, ST_SQL_LOG_APPEND, row, &changed, err);
-    ST_ASSERT(r < 0 || changed == 1);
-    return r;
-}
-
+/* One statement, which is its own condition: whoever else has written a row meanwhile makes it change nothing. */
 int st_store_log_append(st_store *store, const st_log_row *row, st_err *err)
 {
-    bool own;
-    int r = st_sql_begin(store, &own, err);
+    int64_t last = 0;
+    int r = st_sql_one_row(store, ST_SQL_LOG_APPEND, row, err);
 
-    return r < 0 ? r : st_sql_end(store, own, append(store, row, err), err);
+    if (r <= 0)
+        return r;
+    r = st_store_log_last(store, &last, err);
+    return r < 0 ? r
+                 : st_fail(err, ST_ESTATE, "log row %lld does not follow the last one, %lld",
+                           (long long)row->seq, (long long)last);
 }
 
 typedef struct log_ctx {
@@ -75,18 +66,13 @@ int st_store_log_read(st_store *store, int64_t from, st_log_fn fn, void *ctx, st
 int st_store_log_prune(st_store *store, int64_t limit, int64_t *ret_n, st_err *err)
 {
     int64_t needed = 0, first = 0, n = 0;
-    bool own;
-    int r = st_sql_begin(store, &own, err);
+    int r = st_sql_number(store, ST_SQL_SNAP_FIRST, &needed, err);
 
-    if (r < 0)
-        return r;
-    r = st_sql_number(store, ST_SQL_SNAP_FIRST, &needed, err);
     if (r == 0)
         r = st_sql_number(store, ST_SQL_LOG_FIRST, &first, err);
     if (r == 0 && first > 0 && first <= needed)
         r = st_sql_run(store, ST_SQL_LOG_PRUNE,
                        ST_PARAMS(st_val_i64(ST_MIN(needed, first - 1 + limit))), &n, err);
-    r = st_sql_end(store, own, r, err);
     if (r == 0 && ret_n)
         *ret_n = n;
     return r;
@@ -94,15 +80,11 @@ int st_store_log_prune(st_store *store, int64_t limit, int64_t *ret_n, st_err *e
 
 int st_store_snap_put(st_store *store, const st_snap_row *row, int64_t since_ms, st_err *err)
 {
-    bool own;
-    int r = st_sql_begin(store, &own, err);
+    int r = st_sql_run_row(store, ST_SQL_SNAP_PUT, row, NULL, err);
 
-    if (r < 0)
-        return r;
-    r = st_sql_run_row(store, ST_SQL_SNAP_PUT, row, NULL, err);
     if (r == 0)
         r = st_sql_run(store, ST_SQL_SNAP_TRIM, ST_PARAMS(st_val_i64(since_ms)), NULL, err);
-    return st_sql_end(store, own, r, err);
+    return r;
 }
 
 int st_store_snap_get(st_store *store, int64_t upto, st_arena *a, st_snap_row *ret, st_err *err)

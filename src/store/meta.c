@@ -35,6 +35,20 @@ int st_store_meta_get(st_store *store, const char *key, st_arena *a, const char 
     return 0;
 }
 
+int st_store_meta_swap(st_store *store, const char *key, const char *was, const char *value,
+                       st_err *err)
+{
+    int r = was ? st_sql_one(store, ST_SQL_META_SWAP,
+                             ST_PARAMS(st_val_text(key), st_val_text(was), st_val_text(value)), err)
+                : st_sql_one(store, ST_SQL_META_NEW,
+                             ST_PARAMS(st_val_text(key), st_val_text(value)), err);
+
+    if (r > 0)
+        r = st_fail(err, ST_ESTATE, "%s is not what it was any more: somebody else has changed it",
+                    key);
+    return r;
+}
+
 int st_store_meta_put(st_store *store, const char *key, const char *value, st_err *err)
 {
     return st_sql_run(store, ST_SQL_META_PUT, ST_PARAMS(st_val_text(key), st_val_text(value)), NULL,

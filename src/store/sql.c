@@ -78,6 +78,14 @@ static int prepared(st_store *store, st_sql_id id, st_stmt **ret, st_err *err)
     return 0;
 }
 
+/* A write alone would be kept whatever becomes of what belongs to it, and no other process could be fenced off. */
+int st_sql_may_write(const st_store *store, st_err *err)
+{
+    if (store->in_transaction || store->options.loose)
+        return 0;
+    return st_fail(err, ST_EINTERNAL, "store %s: a write outside of a transaction", store->path);
+}
+
 static int execute(st_store *store, st_sql_id id, const st_val *params, size_t n, st_row_fn fn,
                    void *ctx, int64_t *ret_changed, st_err *err)
 {
@@ -96,7 +104,9 @@ static int execute(st_store *store, st_sql_id id, const st_val *params, size_t n
 int st_sql_run(st_store *store, st_sql_id id, const st_val *params, size_t n, int64_t *ret_changed,
                st_err *err)
 {
-    return execute(store, id, params, n, NULL, NULL, ret_changed, err);
+    int r = st_sql_may_write(store, err);
+
+    return r < 0 ? r : execute(store, id, params, n, NULL, NULL, ret_changed, err);
 }
 
 int st_sql_run_row(st_store *store, st_sql_id id, const void *row, int64_t *ret_changed,
@@ -107,7 +117,37 @@ int st_sql_run_row(st_store *store, st_sql_id id, const void *row, int64_t *ret_
 
     ST_ASSERT(shape && shape->n <= ST_ARRAY_LEN(params));
     st_shape_params(shape, row, params);
-    return execute(store, id, params, shape->n, NULL, NULL, ret_changed, err);
+    return st_sql_run(store, id, params, shape->n, ret_changed, err);
+}
+
+int st_sql_one(st_store *store, st_sql_id id, const st_val *params, size_t n, st_err *err)
+{
+    int64_t changed = 0;
+    st_stmt *stmt;
+    int r = store->broken ? refuse_broken(store, err) : st_sql_may_write(store, err);
+
+    if (r < 0)
+        return r;
+    check_params(&sql_rows[id], params, n);
+    r = prepared(store, id, &stmt, err);
+    if (r == 0)
+        r = store->driver->write(stmt, params, n, 1, &changed, err);
+    if (r < 0)
+        return note(store, r);
+    if (changed == 1 || changed == ST_STORE_LATER)
+        return 0;
+    store->missed = store->in_transaction;
+    return 1;
+}
+
+int st_sql_one_row(st_store *store, st_sql_id id, const void *row, st_err *err)
+{
+    const st_row_shape *shape = sql_rows[id].shape;
+    st_val params[ST_STORE_COLUMNS_MAX];
+
+    ST_ASSERT(shape && shape->n <= ST_ARRAY_LEN(params));
+    st_shape_params(shape, row, params);
+    return st_sql_one(store, id, params, shape->n, err);
 }
 
 int st_sql_query(st_store *store, st_sql_id id, const st_val *params, size_t n, st_row_fn fn,
@@ -199,10 +239,5 @@ int st_sql_begin(st_store *store, bool *ret_own, st_err *err)
 
 int st_sql_end(st_store *store, bool own, int r, st_err *err)
 {
-    if (!own)
-        return r;
-    if (r == 0)
-        return st_store_commit(store, err);
-    st_store_rollback(store);
-    return r;
+    return own ? st_store_end(store, r, err) : r;
 }

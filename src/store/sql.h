@@ -15,11 +15,16 @@
 #define ST_SQL_TABLE(X)                                                                           \
     X(ST_SQL_META_PUT, NULL, "tt",                                                                \
       "INSERT INTO meta (k, v) VALUES ($1, $2) ON CONFLICT (k) DO UPDATE SET v = excluded.v")     \
+    X(ST_SQL_META_NEW, NULL, "tt",                                                                \
+      "INSERT INTO meta (k, v) VALUES ($1, $2) ON CONFLICT DO NOTHING")                           \
+    X(ST_SQL_META_SWAP, NULL, "ttt", "UPDATE meta SET v = $3 WHERE k = $1 AND v = $2")            \
     X(ST_SQL_META_GET, NULL, "t", "SELECT v FROM meta WHERE k = $1")                              \
     X(ST_SQL_META_ALL, NULL, "", "SELECT k, v FROM meta ORDER BY k")                              \
                                                                                                   \
     X(ST_SQL_LOG_APPEND, &st_shape_log, "*",                                                      \
-      "INSERT INTO log (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                           \
+      "INSERT INTO log (@names) SELECT @vals WHERE $1 = 1 + (SELECT MAX(s) FROM "                 \
+      "(SELECT COALESCE(MAX(seq), 0) AS s FROM log UNION ALL "                                    \
+      "SELECT COALESCE(MAX(seq), 0) FROM snap) AS ends)")                                         \
     X(ST_SQL_LOG_READ, &st_shape_log, "i", "SELECT @cols FROM log WHERE seq >= $1 ORDER BY seq")  \
     X(ST_SQL_LOG_LAST, NULL, "", "SELECT COALESCE(MAX(seq), 0) FROM log")                         \
     X(ST_SQL_LOG_FIRST, NULL, "", "SELECT COALESCE(MIN(seq), 0) FROM log")                        \
@@ -153,6 +158,11 @@ int st_sql_run(st_store *store, st_sql_id id, const st_val *params, size_t n, in
 int st_sql_run_row(st_store *store, st_sql_id id, const void *row, int64_t *ret_changed,
                    st_err *err);
 
+/* A statement that must change one row. 0: it did, or the commit will tell; 1: it did not, and the transaction cannot be
+ * committed any more. So the caller says why, and goes on in the same way for drivers that tell later. */
+int st_sql_one(st_store *store, st_sql_id id, const st_val *params, size_t n, st_err *err);
+int st_sql_one_row(st_store *store, st_sql_id id, const void *row, st_err *err);
+
 /* Calls fn for each row. */
 int st_sql_query(st_store *store, st_sql_id id, const st_val *params, size_t n, st_row_fn fn,
                  void *ctx, st_err *err);
@@ -172,6 +182,9 @@ void st_sql_finish(st_store *store, st_stmt *stmt);
 
 /* The driver's function that finds a part of a text. */
 const char *st_sql_position(const st_store *store);
+
+/* 0 inside a transaction. */
+int st_sql_may_write(const st_store *store, st_err *err);
 
 /* Makes several statements one transaction: begins one unless the caller has. st_sql_end() commits
  * if r is 0, else rolls back, where own says that it was begun here; it returns r or the failure of

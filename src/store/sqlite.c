@@ -368,6 +368,14 @@ static int sqlite_run(st_stmt *stmt, const st_val *params, size_t n, st_row_fn f
     return r < 0 ? r : 0;
 }
 
+/* It is known at once. */
+static int sqlite_write(st_stmt *stmt, const st_val *params, size_t n, int64_t expect,
+                        int64_t *ret_changed, st_err *err)
+{
+    (void)expect;
+    return sqlite_run(stmt, params, n, NULL, NULL, ret_changed, err);
+}
+
 /* ---- transactions ----------------------------------------------------------------------- */
 
 static void sqlite_rollback(st_db *db)
@@ -506,6 +514,7 @@ const st_driver st_sqlite_driver = {
     .prepare = sqlite_prepare,
     .finish = sqlite_finish,
     .run = sqlite_run,
+    .write = sqlite_write,
     .begin = sqlite_begin,
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,

@@ -67,20 +67,12 @@ static int start(st_store *store, st_err *err)
                                     : st_schema_migrate(store, st_migrations, st_nmigrations, err);
 }
 
-int st_store_open(const char *where, const st_store_options *o, st_store **ret, st_err *err)
+int st_store_open_with(const st_driver *driver, const char *path, const st_store_options *o,
+                       st_store **ret, st_err *err)
 {
-    static const st_store_options usual = {0};
-    const st_driver *driver = NULL;
-    const char *path = NULL;
-    st_store *store;
-    int r = find_driver(where, &driver, &path, err);
+    st_store *store = new_store(driver, path, o);
+    int r = start(store, err);
 
-    if (r < 0)
-        return r;
-    if (path[0] == '\0' || path[0] == ':')
-        return st_fail(err, ST_EINVAL, "store \"%s\": a path is wanted", where);
-    store = new_store(driver, path, o ? o : &usual);
-    r = start(store, err);
     if (r < 0) {
         st_store_close(store);
         return r;
@@ -89,21 +81,26 @@ int st_store_open(const char *where, const st_store_options *o, st_store **ret, 
     return 0;
 }
 
+int st_store_open(const char *where, const st_store_options *o, st_store **ret, st_err *err)
+{
+    static const st_store_options usual = {0};
+    const st_driver *driver = NULL;
+    const char *path = NULL;
+    int r = find_driver(where, &driver, &path, err);
+
+    if (r < 0)
+        return r;
+    if (path[0] == '\0' || path[0] == ':')
+        return st_fail(err, ST_EINVAL, "store \"%s\": a path is wanted", where);
+    return st_store_open_with(driver, path, o ? o : &usual, ret, err);
+}
+
 int st_store_open_reader(const st_store *store, st_store **ret, st_err *err)
 {
     st_store_options o = store->options;
-    st_store *reader;
-    int r;
 
     o.read_only = true;
-    reader = new_store(store->driver, store->path, &o);
-    r = start(reader, err);
-    if (r < 0) {
-        st_store_close(reader);
-        return r;
-    }
-    *ret = reader;
-    return 0;
+    return st_store_open_with(store->driver, store->path, &o, ret, err);
 }
 
 void st_store_close(st_store *store)
@@ -153,6 +150,7 @@ int st_store_begin(st_store *store, st_err *err)
         return r;
     store->in_transaction = true;
     store->broken = 0;
+    store->missed = false;
     return 0;
 }
 
@@ -166,6 +164,13 @@ int st_store_commit(st_store *store, st_err *err)
         return st_fail(err, broken, "store %s: the transaction had failed and was rolled back",
                        store->path);
     }
+    if (store->missed) {
+        st_store_rollback(store);
+        return st_fail(err, ST_ESTATE,
+                       "store %s: a row was not as it must be, so nothing of the transaction was "
+                       "kept",
+                       store->path);
+    }
     store->in_transaction = false;
     return store->driver->commit(store->db, err);
 }
@@ -175,6 +180,15 @@ void st_store_rollback(st_store *store)
     store->driver->rollback(store->db);
     store->in_transaction = false;
     store->broken = 0;
+    store->missed = false;
+}
+
+int st_store_end(st_store *store, int r, st_err *err)
+{
+    if (r == 0)
+        return st_store_commit(store, err);
+    st_store_rollback(store);
+    return r;
 }
 
 bool st_store_in_transaction(const st_store *store)

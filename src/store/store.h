@@ -7,7 +7,9 @@
  *    (st_store_open) and any number of readers (st_store_open_reader), each in a thread of its own.
  * 2. What st_store_commit() acknowledged survives a crash and a power loss. What was not
  *    acknowledged is there as a whole or not at all.
- * 3. A writing helper outside a transaction is a transaction of its own, with its own fsync.
+ * 3. What writes does so inside a transaction; outside of one it fails with ST_EINTERNAL. A helper whose row is not as it
+ *    must be (ST_EEXIST, ST_ENOENT, ST_ESTATE) may know only at the commit, which then fails; the transaction is lost in
+ *    either case.
  * 4. After any failure inside a transaction the only way on is st_store_rollback(); after that, or
  *    after a failed commit (which has rolled back), the store works again as soon as its fault ends.
  * 5. Rows handed to a callback, and all they point to, are good until the callback returns. What a
@@ -47,6 +49,7 @@ typedef struct st_store_options {
     bool still;     /* read_only, and nobody writes it: a backup. Nothing is made beside it */
     int busy_ms;    /* how long to wait for another connection; 0 is 5 s */
     st_durability durable; /* ST_DURABLE_FULL unless told otherwise */
+    bool loose;            /* for tests: a write outside a transaction is one of its own */
     const char *vfs;       /* for tests: the SQLite VFS to use, NULL is the system's */
 } st_store_options;
 
@@ -73,11 +76,16 @@ int64_t st_store_schema_newest(void);
 int st_store_begin(st_store *store, st_err *err);
 int st_store_commit(st_store *store, st_err *err);
 void st_store_rollback(st_store *store); /* also when nothing is open */
+/* Commits where r is 0, else rolls back; r, or the failure of the commit. */
+int st_store_end(st_store *store, int r, st_err *err);
 bool st_store_in_transaction(const st_store *store);
 
 /* ---- meta: small facts about the store ------------------------------------------------- */
 
 int st_store_meta_put(st_store *store, const char *key, const char *value, st_err *err);
+/* Only where it is still `was`, NULL: not there; ST_ESTATE otherwise, at once or at the commit. */
+int st_store_meta_swap(st_store *store, const char *key, const char *was, const char *value,
+                       st_err *err);
 /* ST_ENOENT if it was never put. */
 int st_store_meta_get(st_store *store, const char *key, st_arena *a, const char **ret, st_err *err);
 

@@ -47,20 +47,19 @@ static int other_version(st_store *store, const char *kind, const char *name, in
 int st_store_thing_put(st_store *store, const st_thing_row *row, st_err *err)
 {
     st_thing_row first = *row;
-    int64_t changed;
     int r;
 
     ST_ASSERT(row->version >= 0);
     first.version = 1;
     if (row->version == 0)
-        r = st_sql_run_row(store, ST_SQL_THING_NEW, &first, &changed, err);
+        r = st_sql_one_row(store, ST_SQL_THING_NEW, &first, err);
     else
-        r = st_sql_run(store, ST_SQL_THING_PUT,
+        r = st_sql_one(store, ST_SQL_THING_PUT,
                        ST_PARAMS(st_val_text(row->kind), st_val_text(row->name),
                                  st_val_i64(row->version), st_val_i64(row->at_ms),
                                  st_val_text(row->doc)),
-                       &changed, err);
-    if (r < 0 || changed == 1)
+                       err);
+    if (r <= 0)
         return r;
     return other_version(store, row->kind, row->name, row->version, err);
 }
@@ -70,12 +69,10 @@ int st_store_thing_delete(st_store *store, const char *kind, const char *name, i
 {
     ST_CLEANUP(st_arena_freep) st_arena *a = st_arena_new();
     st_thing_row there;
-    int64_t changed;
-    int r = st_sql_run(store, ST_SQL_THING_DELETE,
-                       ST_PARAMS(st_val_text(kind), st_val_text(name), st_val_i64(version)),
-                       &changed, err);
+    int r = st_sql_one(store, ST_SQL_THING_DELETE,
+                       ST_PARAMS(st_val_text(kind), st_val_text(name), st_val_i64(version)), err);
 
-    if (r < 0 || changed == 1)
+    if (r <= 0)
         return r;
     r = st_store_thing_get(store, kind, name, a, &there, err);
     if (r < 0)

@@ -5,27 +5,21 @@
 
 int st_store_token_insert(st_store *store, const st_token_row *row, st_err *err)
 {
-    int64_t changed;
-    int r = st_sql_run_row(store, ST_SQL_TOKEN_INSERT, row, &changed, err);
+    int r = st_sql_one_row(store, ST_SQL_TOKEN_INSERT, row, err);
 
-    if (r < 0)
-        return r;
-    if (changed == 0)
-        return st_fail(err, ST_EEXIST, "token %lld, or one with its hash, is there already",
-                       (long long)row->id);
-    return 0;
+    if (r > 0)
+        r = st_fail(err, ST_EEXIST, "token %lld, or one with its hash, is there already",
+                    (long long)row->id);
+    return r;
 }
 
 static int mark(st_store *store, st_sql_id sql, int64_t id, int64_t at_ms, st_err *err)
 {
-    int64_t changed;
-    int r = st_sql_run(store, sql, ST_PARAMS(st_val_i64(id), st_val_i64(at_ms)), &changed, err);
+    int r = st_sql_one(store, sql, ST_PARAMS(st_val_i64(id), st_val_i64(at_ms)), err);
 
-    if (r < 0)
-        return r;
-    if (changed == 0)
-        return st_fail(err, ST_ENOENT, "there is no such token as %lld", (long long)id);
-    return 0;
+    if (r > 0)
+        r = st_fail(err, ST_ENOENT, "there is no such token as %lld", (long long)id);
+    return r;
 }
 
 int st_store_token_revoke(st_store *store, int64_t id, int64_t at_ms, st_err *err)
@@ -40,10 +34,9 @@ int st_store_token_used(st_store *store, int64_t id, int64_t at_ms, st_err *err)
 
 int st_store_token_remove(st_store *store, int64_t id, st_err *err)
 {
-    int64_t changed = 0;
-    int r = st_sql_run(store, ST_SQL_TOKEN_REMOVE, ST_PARAMS(st_val_i64(id)), &changed, err);
+    int r = st_sql_one(store, ST_SQL_TOKEN_REMOVE, ST_PARAMS(st_val_i64(id)), err);
 
-    if (r == 0 && changed == 0)
+    if (r > 0)
         r = st_fail(err, ST_ENOENT, "there is no such token");
     return r;
 }

@@ -6,6 +6,7 @@
 
 #include "control/test/purse.h"
 #include "log/log.h"
+#include "store/test/tamper.h"
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
@@ -109,6 +110,25 @@ static void a_failing_store_is_waited_for(void **state)
     restart(w);
 }
 
+/* While the store was away another stintd has begun: this one does not go on beside it. */
+static void who_comes_back_too_late_stays_down(void **state)
+{
+    world *w = *state;
+    uint64_t id;
+    st_err why = {0};
+
+    make_fleet(w);
+    faulty_arm(w->vfs, FAULT_WRITE_IO, 1);
+    assert_int_equal(submit(w, "a", "{}", &id, &why), -ST_EDOWN);
+    faulty_arm(w->vfs, FAULT_NONE, 0);
+    /* The loop waits for its clock, so nobody else uses the connection. */
+    tamper_exec(st_control_store(w->ctl), "UPDATE meta SET v = v + 1 WHERE k = 'epoch'");
+    let_pass(w, 60000);
+    assert_int_equal(submit(w, "a", "{}", &id, &why), -ST_EDOWN);
+    assert_false(st_control_ready(w->ctl, &why));
+    assert_non_null(strstr(why.msg, "another stintd decides"));
+}
+
 typedef struct pair {
     st_cmd cmd;
     st_cmd *first, *second;
@@ -150,7 +170,7 @@ static void a_log_that_does_not_fit_is_refused(void **state)
 {
     st_err err = {0};
     world *w = *state;
-    const st_store_options options = {.vfs = VFS};
+    const st_store_options options = {.vfs = VFS, .loose = true};
     int64_t last = 0;
     st_store *store;
     uint64_t id;
@@ -412,6 +432,7 @@ int main(void)
         TEST(tokens_that_open_nothing_are_alike),
         TEST(a_key_gives_one_job),
         TEST(a_failing_store_is_waited_for),
+        TEST(who_comes_back_too_late_stays_down),
         TEST(two_changes_of_an_account_together),
         TEST(a_log_that_does_not_fit_is_refused),
         TEST(late_reports_are_ignored),

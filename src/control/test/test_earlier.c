@@ -34,7 +34,7 @@ static void named_secret(world *w, const char *account, const char *value)
     st_secret_write(&s, &doc);
     st_strbuf_addf(&name, "%s/hf", account);
     const st_thing_row row = {.kind = "secret", .name = name.s, .doc = doc.s};
-    assert_ok(st_store_thing_put(st_control_store(w->ctl), &row, &err));
+    assert_kept(st_control_store(w->ctl), st_store_thing_put(st_control_store(w->ctl), &row, &err));
 }
 
 static int64_t serial_of(world *w, const char *account)
@@ -100,7 +100,8 @@ static void sealed_for_names(void **state)
     st_control_stop(w->ctl); /* the store is its thread's alone */
     named_secret(w, "team", "val");
     assert_int_equal(open_doc(w, live, second, &out), -ST_ECORRUPT);
-    assert_ok(st_store_meta_put(st_control_store(w->ctl), "secrets_form", "names", &err));
+    assert_kept(st_control_store(w->ctl),
+                st_store_meta_put(st_control_store(w->ctl), "secrets_form", "names", &err));
     restart(w);
     st_control_stop(w->ctl);
 
@@ -114,7 +115,8 @@ static void sealed_for_names(void **state)
     assert_string_equal(out.s, "val");
 
     /* It is done once: a row of the earlier form that comes later opens for nobody. */
-    assert_ok(st_store_job_put_spec(st_control_store(w->ctl), (int64_t)over, doc.s, &err));
+    assert_kept(st_control_store(w->ctl),
+                st_store_job_put_spec(st_control_store(w->ctl), (int64_t)over, doc.s, &err));
     restart(w);
     st_control_stop(w->ctl);
     assert_int_equal(open_doc(w, over, first, &out), -ST_ECORRUPT);
@@ -362,7 +364,7 @@ static void node_with_token(world *w, char ret[ST_TOKEN_TEXT])
              (long long)cmd.id);
     st_control_stop(w->ctl);
     const st_thing_row row = {.kind = "node", .name = "n1", .doc = doc};
-    assert_ok(st_store_thing_put(st_control_store(w->ctl), &row, &err));
+    assert_kept(st_control_store(w->ctl), st_store_thing_put(st_control_store(w->ctl), &row, &err));
     restart(w);
 }
 

@@ -29,6 +29,13 @@ typedef struct world {
     char capped[400]; /* what caps did: a word each, with a blank behind it */
 } world;
 
+/* A write behind the loop's back, which must have stopped. */
+#define assert_kept(store, call)                      \
+    do {                                              \
+        assert_ok(st_store_begin(store, &err));       \
+        assert_ok(st_store_end(store, (call), &err)); \
+    } while (0)
+
 extern const st_identity owner;
 
 void let_pass(world *w, int64_t ms);

@@ -123,7 +123,7 @@ static void begin(cluster *c)
 
     *c = (cluster){.now = START, .version = ST_LOG_VERSION};
     scratch_init(&c->place);
-    assert_ok(st_store_open(c->place.path, NULL, &c->store, &err));
+    assert_ok(st_store_open(c->place.path, LOOSE, &c->store, &err));
     policy.notice_ms = 2000;
     policy.grace_ms = 5000;
     policy.min_run_ms = 10000;

@@ -10,6 +10,9 @@
 #include "base/testing.h"
 #include "store/store.h"
 
+/* Each write of a test is a transaction of its own. */
+#define LOOSE (&(const st_store_options){.loose = true})
+
 typedef struct scratch {
     char folder[64];
     char path[96];   /* a store in it */

@@ -18,7 +18,7 @@ static int setup(void **state)
     st_err err;
 
     scratch_init(&w->place);
-    assert_ok(st_store_open(w->place.path, NULL, &w->store, &err));
+    assert_ok(st_store_open(w->place.path, LOOSE, &w->store, &err));
     *state = w;
     return 0;
 }
@@ -261,7 +261,7 @@ static void a_reader_does_not_hold_the_log(void **state)
     st_store *second;
     st_err err;
 
-    assert_ok(st_store_open(w->place.second, NULL, &second, &err));
+    assert_ok(st_store_open(w->place.second, LOOSE, &second, &err));
     whole = read_beside(second, true);
     st_store_close(second);
     assert_true(3 * paged < 2 * whole);

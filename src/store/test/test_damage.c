@@ -61,7 +61,7 @@ static void fill(const char *path)
 
     memset(spec, 'x', sizeof(spec));
     spec[sizeof(spec) - 1] = '\0';
-    assert_ok(st_store_open(path, NULL, &store, &err));
+    assert_ok(st_store_open(path, LOOSE, &store, &err));
     assert_ok(st_store_begin(store, &err));
     for (int64_t i = 1; i <= 20; i++) {
         st_job_row job = a_job(i, "a");
@@ -139,7 +139,7 @@ static void test_other_files(void **state)
     fd = open(s.path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0 && write(fd, junk, sizeof(junk)) == (ssize_t)sizeof(junk));
     close(fd);
-    assert_fails(st_store_open(s.path, NULL, &store, &err), ST_ECORRUPT, s.path);
+    assert_fails(st_store_open(s.path, LOOSE, &store, &err), ST_ECORRUPT, s.path);
     scratch_done(&s);
 }
 

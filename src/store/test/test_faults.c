@@ -9,7 +9,7 @@
 #define MOST      400 /* faults tried in one loop; it must end before */
 #define JOBS_EACH 40  /* rows of one transaction: several pages */
 
-static const st_store_options options = {.vfs = VFS};
+static const st_store_options options = {.vfs = VFS, .loose = true};
 
 /* Transaction k: log row k, JOBS_EACH jobs, and k in meta. */
 static int transact(st_store *store, int64_t k, st_err *err)
@@ -184,7 +184,7 @@ static void test_power_at_write(void **state)
 /* The test's own instrument: without a sync, a commit does not survive. */
 static void test_power_needs_sync(void **state)
 {
-    st_store_options lazy = {.vfs = VFS, .durable = ST_DURABLE_CRASH};
+    st_store_options lazy = {.vfs = VFS, .loose = true, .durable = ST_DURABLE_CRASH};
     faulty_vfs *v = faulty_new(VFS);
     st_store *store;
     scratch s;

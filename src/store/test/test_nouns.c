@@ -19,7 +19,7 @@ static int setup(void **state)
 
     scratch_init(&w->s);
     w->a = st_arena_new();
-    assert_ok(st_store_open(w->s.path, NULL, &w->store, &err));
+    assert_ok(st_store_open(w->s.path, LOOSE, &w->store, &err));
     *state = w;
     return 0;
 }

@@ -29,7 +29,7 @@ static void test_open(void **state)
     assert_fails(st_store_open(s.path, &(st_store_options){.read_only = true}, &other, &err),
                  ST_EIO, s.path);
     snprintf(text, sizeof(text), "sqlite:%s", s.path);
-    assert_ok(st_store_open(text, NULL, &store, &err));
+    assert_ok(st_store_open(text, LOOSE, &store, &err));
     assert_string_equal(st_store_path(store), s.path);
     assert_ok(st_store_schema(store, &version, &err));
     assert_int_equal(version, st_store_schema_newest());
@@ -37,13 +37,14 @@ static void test_open(void **state)
     assert_int_equal(st.st_mode & 0777, 0600);
 
     snprintf(text, sizeof(text), "in use by process %ld", (long)getpid());
-    assert_fails(st_store_open(s.path, NULL, &other, &err), ST_ESTATE, text);
+    assert_fails(st_store_open(s.path, LOOSE, &other, &err), ST_ESTATE, text);
     assert_null(other);
-    assert_ok(st_store_open(s.path, &(st_store_options){.read_only = true}, &other, &err));
+    assert_ok(
+        st_store_open(s.path, &(st_store_options){.read_only = true, .loose = true}, &other, &err));
     assert_fails(st_store_meta_put(other, "a", "b", &err), ST_EIO, "read-only");
     st_store_close(other);
     st_store_close(ST_TAKE(store));
-    assert_ok(st_store_open(s.path, NULL, &store, &err));
+    assert_ok(st_store_open(s.path, LOOSE, &store, &err));
     st_store_close(ST_TAKE(store));
     scratch_done(&s);
 }
@@ -66,7 +67,7 @@ static void test_statements_prepare(void **state)
 
     (void)state;
     scratch_init(&s);
-    assert_ok(st_store_open(s.path, NULL, &store, &err));
+    assert_ok(st_store_open(s.path, LOOSE, &store, &err));
     for (size_t i = 0; i < ST_ARRAY_LEN(texts); i++) {
         ST_CLEANUP(st_strbuf_done) st_strbuf sql = {0};
         st_stmt *stmt;
@@ -90,7 +91,7 @@ static void test_transactions(void **state)
 
     (void)state;
     scratch_init(&s);
-    assert_ok(st_store_open(s.path, NULL, &store, &err));
+    assert_ok(st_store_open(s.path, LOOSE, &store, &err));
     assert_ok(st_store_begin(store, &err));
     assert_true(st_store_in_transaction(store));
     assert_ok(st_store_meta_put(store, "a", "1", &err));
@@ -125,7 +126,7 @@ static void test_migrations(void **state)
 
     (void)state;
     scratch_init(&s);
-    assert_ok(st_store_open(s.path, NULL, &store, &err));
+    assert_ok(st_store_open(s.path, LOOSE, &store, &err));
     assert_ok(store->driver->exec(store->db, "DELETE FROM meta", &err)); /* as before version 1 */
     assert_ok(st_schema_migrate(store, list, 1, &err));
     assert_ok(st_schema_migrate(store, list, 2, &err));
@@ -142,7 +143,7 @@ static void test_migrations(void **state)
 
     assert_ok(st_store_meta_put(store, "schema", "999", &err));
     st_store_close(store);
-    assert_fails(st_store_open(s.path, NULL, &none, &err), ST_ESTATE, "newer stintd (schema 999");
+    assert_fails(st_store_open(s.path, LOOSE, &none, &err), ST_ESTATE, "newer stintd (schema 999");
     assert_fails(st_store_open(s.path, &(st_store_options){.read_only = true}, &none, &err),
                  ST_ESTATE, "newer");
     scratch_done(&s);
@@ -204,7 +205,7 @@ static void test_readers(void **state)
 
     (void)state;
     scratch_init(&s);
-    assert_ok(st_store_open(s.path, NULL, &store, &err));
+    assert_ok(st_store_open(s.path, LOOSE, &store, &err));
     sh.store = store;
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, look, &sh), 0);
@@ -253,7 +254,7 @@ static void test_backup(void **state)
 
     (void)state;
     scratch_init(&s);
-    assert_ok(st_store_open(s.path, NULL, &store, &err));
+    assert_ok(st_store_open(s.path, LOOSE, &store, &err));
     write_some(store, 0, 1000);
     assert_fails(st_store_backup(store, s.path, &err), ST_EINVAL, "the store itself");
     assert_fails(st_store_backup(store, "/nowhere/at/all", &err), ST_ESTATE, "/nowhere");
@@ -266,7 +267,7 @@ static void test_backup(void **state)
     assert_int_equal(atomic_load(&c.failed), 0);
     assert_int_equal(stat(s.second, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    assert_ok(st_store_open(s.second, NULL, &second, &err));
+    assert_ok(st_store_open(s.second, LOOSE, &second, &err));
     assert_ok(st_store_jobs_count(second, &(st_job_filter){0}, &n, &err));
     assert_true(n >= 10000 && n <= t * PAIR && n % PAIR == 0);
     assert_ok(st_store_check(second, NULL, 0, shout, NULL, &n, &err));
@@ -293,7 +294,7 @@ static void test_check(void **state)
 
     (void)state;
     scratch_init(&s);
-    assert_ok(st_store_open(s.path, NULL, &store, &err));
+    assert_ok(st_store_open(s.path, LOOSE, &store, &err));
     assert_ok(st_store_job_insert(store, &job, &err));
     for (int64_t i = 1; i <= 5; i++) {
         st_log_row row = a_log(i);
