@@ -149,6 +149,10 @@ static void tell_failure(st_cli *cli, FILE *to, const fuzz_options *o, progress 
         return;
     st_fuzz_shrink(tape, SHRINK_TRIES, why);
     fprintf(to, "shrunk to %zu events: %s\n", tape->list.n, why->msg);
+    if (o->verbose) {
+        st_err same = {0};
+        st_fuzz_replay(tape, NULL, to, NULL, &same);
+    }
     write_scenario(cli, tape, why, p);
     if (p->scenario[0])
         fprintf(to, "scenario: %s\n", p->scenario);

@@ -96,7 +96,7 @@ static bool gives_way(const st_core *core, const st_resv *r, const st_job *job)
 {
     const st_job *ahead = core->policy.swap && !r->sure && !r->moves ? resv_job(core, r) : NULL;
     return ahead && ahead->account == job->account &&
-           st_order_swaps(core->tree, &core->policy, ahead, job, core->now);
+           st_order_swaps(core->tree, &core->policy, ahead, job, st_core_moment(core));
 }
 
 static bool binds(const st_core *core, const st_resv *r, const st_job *job, const ends *e)

@@ -5,7 +5,8 @@
  * does (yield.c): it saves, is paused, waits again or ends, as it was submitted. It yields to nobody, so that is
  * no preemption: nothing is credited, and it does not rest afterwards. One that is leaving already goes on
  * leaving. Lifted in time, it stays where it is, if nobody counts on its place yet; if somebody does, or it is
- * saving, it can be lifted when it has left. */
+ * saving, it can be lifted when it has left. While it leaves its part of the floor is others' to have: where
+ * one of them has it, it borrows. */
 #include <inttypes.h>
 
 #include "core/state.h"
@@ -19,6 +20,7 @@ bool st_job_ordered(const st_job *job)
 static int lift(st_core *core, st_job *job, st_effects *fx, st_err *err)
 {
     bool leaves = st_job_ordered(job) && st_job_leaving(job) && !job->stopping;
+    st_class was = job->class;
     if (leaves && (job->state != ST_JOB_NOTIFIED || !st_core_stay(core, job)))
         return st_fail(err, ST_ESTATE,
                        "job %s is leaving its devices: it may run again when it has left",
@@ -26,6 +28,8 @@ static int lift(st_core *core, st_job *job, st_effects *fx, st_err *err)
     job->barred = false;
     if (leaves)
         st_fx(core, fx, st_fx_of(core, ST_FX_SPARE, job), NULL, 0);
+    if (leaves && job->class != was)
+        st_fx(core, fx, st_fx_of(core, ST_FX_CLASS, job), NULL, 0);
     return 0;
 }
 

@@ -264,7 +264,8 @@ static int64_t unbound_ms(const st_claim_ctx *c, const int *victims, int n)
     for (int i = 0; i < n; i++)
         own = own && c->cands.v[victims[i]]->account == c->job->account;
     bool owner = c->sure && (c->home || !c->job->shade);
-    return owner || own ? c->job->queued_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
+    int64_t since_ms = ST_MIN(c->job->queued_ms, st_core_moment(c->core));
+    return owner || own ? since_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
 }
 
 /* When a borrower may displace more than it takes. A large gang that yields to a small job leaves
@@ -274,7 +275,8 @@ static int64_t exchange_ms(const st_claim_ctx *c)
 {
     if (c->sure || st_core_claims_at_once(c->core) || ST_BROKEN(EXCHANGE))
         return 0;
-    return c->job->queued_ms + ST_EXCHANGE_PATIENCE * c->core->policy.patience_ms;
+    int64_t since_ms = ST_MIN(c->job->queued_ms, st_core_moment(c->core));
+    return since_ms + ST_EXCHANGE_PATIENCE * c->core->policy.patience_ms;
 }
 
 /* Choose from the line. If that is not enough, those before somebody who stands aside may be of no use, and
@@ -329,8 +331,8 @@ static void attempt(st_claim_ctx *c, st_claim *ret)
     ret->enough = true;
     ret->evict_m = evicted_m(c, victims, k);
     int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
-    int64_t free_ms = unbound_ms(c, victims, k);
-    if (c->core->now < exchange_ms(c)) {
+    int64_t free_ms = unbound_ms(c, victims, k), now = st_core_moment(c->core);
+    if (now < exchange_ms(c)) {
         free_ms = ret->evict_m <= bound_m ? exchange_ms(c) : ST_TIME_NEVER;
         bound_m = c->need.gpu_m;
     }
@@ -341,7 +343,7 @@ static void attempt(st_claim_ctx *c, st_claim *ret)
         ret->result = ST_CLAIM_NONE;
     } else if (!make_plan(c, ret)) {
         ret->result = ST_CLAIM_GATHERED;
-    } else if (ret->evict_m > bound_m && c->core->now < free_ms && !ST_BROKEN(BOUND)) {
+    } else if (ret->evict_m > bound_m && now < free_ms && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;
         ret->until_ms = free_ms;
     } else {

@@ -61,7 +61,7 @@ static bool may_reclaim(const st_claim_ctx *c, const st_parting *p, const st_job
         return false;
     if (victim->account == c->job->account)
         return victim->priority < c->job->priority ||
-               st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
+               st_order_swaps(tree, &c->core->policy, c->job, victim, st_core_moment(c->core));
     if (st_share_borrowed_m(tree, p->theirs) > 0 || lends_side(c, p->theirs, victim))
         return true;
     /* Inside its floor, but on a type that was promised to the claimant by name. */
@@ -76,7 +76,7 @@ static bool may_rebalance(const st_claim_ctx *c, const st_parting *p, const st_j
     const st_tree *tree = c->core->tree;
     if (victim->account == c->job->account)
         return (c->core->policy.urgent && victim->priority < c->job->priority) ||
-               st_order_swaps(tree, &c->core->policy, c->job, victim, c->core->now);
+               st_order_swaps(tree, &c->core->policy, c->job, victim, st_core_moment(c->core));
     if (!p->apart || !c->core->policy.rebalance || c->own)
         return false;
     const st_account *a = st_tree_account(tree, p->mine), *b = st_tree_account(tree, p->theirs);

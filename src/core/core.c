@@ -139,11 +139,12 @@ int64_t st_core_next_timer(const st_core *core)
     return ST_MIN(core->wake_ms, core->due_ms);
 }
 
-int64_t st_core_protected_until(const st_core *core, const st_job *job, bool from_owner)
+/* Since when it runs and was displaced counts up to a moment. */
+static int64_t protected_ms(const st_core *core, const st_job *job, bool from_owner, int64_t moment)
 {
-    int64_t run =
-        job->start_ms + st_tree_min_run_ms(core->tree, job->account, core->policy.min_run_ms);
-    int64_t cool = job->preempted_ms + core->policy.cooldown_ms;
+    int64_t run = ST_MIN(job->start_ms, moment) +
+                  st_tree_min_run_ms(core->tree, job->account, core->policy.min_run_ms);
+    int64_t cool = ST_MIN(job->preempted_ms, moment) + core->policy.cooldown_ms;
     if (job->preempted_ms < 0 || from_owner)
         cool = 0;
     if (ST_BROKEN(MIN_RUN))
@@ -151,6 +152,16 @@ int64_t st_core_protected_until(const st_core *core, const st_job *job, bool fro
     if (ST_BROKEN(COOLDOWN))
         cool = 0;
     return ST_MAX(run, cool);
+}
+
+int64_t st_core_protected_until(const st_core *core, const st_job *job, bool from_owner)
+{
+    return protected_ms(core, job, from_owner, INT64_MAX);
+}
+
+int64_t st_core_protected_in_round(const st_core *core, const st_job *job, bool from_owner)
+{
+    return protected_ms(core, job, from_owner, st_core_moment(core));
 }
 
 bool st_core_resumes(const st_core *core)

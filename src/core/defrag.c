@@ -85,8 +85,8 @@ static void collect(defrag_ctx *d, int64_t *ret_until_ms)
         st_job *mover = core->placed.v[i];
         if (!movable(core, d->job, mover) || !beside_free(core, mover))
             continue;
-        int64_t until = st_core_protected_until(core, mover, false);
-        if (until > core->now)
+        int64_t until = st_core_protected_in_round(core, mover, false);
+        if (until > st_core_moment(core))
             *ret_until_ms = ST_MIN(*ret_until_ms, until);
         else
             st_vec_push(&d->cands, mover);
@@ -231,7 +231,7 @@ static bool all_find_places(st_core *core, const st_job *job, st_claim *moves)
 static int64_t start_otherwise(st_core *core, const st_job *job, int32_t type, int64_t horizon_ms)
 {
     size_t before = core->resv.n;
-    int64_t latest = core->now + horizon_ms, at_ms = latest;
+    int64_t latest = st_core_moment(core) + horizon_ms, at_ms = latest;
     st_core_gather(core, job, type, false, false);
     while (core->resv.n > before) {
         st_resv r = st_gather_pop(core);
@@ -245,8 +245,8 @@ static bool worth_it(st_core *core, const st_job *job, int32_t type, st_claim *m
 {
     const st_policy *p = &core->policy;
     int64_t out_ms = p->notice_ms + p->grace_ms;
-    int64_t saved_ms =
-        start_otherwise(core, job, type, out_ms + p->defrag_horizon_ms) - (core->now + out_ms);
+    int64_t saved_ms = start_otherwise(core, job, type, out_ms + p->defrag_horizon_ms) -
+                       (st_core_moment(core) + out_ms);
     int64_t moved_m = 0;
     for (size_t i = 0; i < moves->victims.n; i++)
         moved_m += st_job_gpu_m(moves->victims.v[i]);

@@ -248,6 +248,7 @@ static int on_unstarted(st_core *core, const st_event *ev, st_effects *fx, st_er
     if (!st_job_on_devices(job) || job->stopping)
         return st_fail(err, ST_ESTATE, "job %s is %s and is not being started", job->name,
                        st_job_state_name(job->state));
+    job->claimant = 0; /* it leaves because it never ran, whoever it was to leave for */
     st_core_requeue(core, job, fx);
     return 0;
 }
@@ -404,7 +405,7 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
      * the next minute has something to look at. */
     bool stirs = event->kind != ST_EV_TOLD && event->kind != ST_EV_TIMER;
     core->stirred |= stirs;
-    core->exchange |= stirs && core->minute;
+    core->exchange |= stirs && core->minute && !core->unfinished;
     core->heard |= stirs && event->kind != ST_EV_SUBMIT;
     if (event->kind == ST_EV_SUBMIT)
         st_vec_push(&core->fresh, event->u.job.id);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "core/alone.h"
 #include "core/state.h"
 
 static void charge(st_core *core, const st_job *job, unsigned moments, int sign)
@@ -287,7 +288,11 @@ bool st_core_stay(st_core *core, st_job *job)
     job->deadline_ms = 0;
     st_core_expect(core, job); /* while it was leaving nobody looked */
     st_core_due(core, job);
-    charge(core, job, ST_NEXT | ST_SURE, 1); /* one that was barred may be guaranteed */
+    /* One that was barred may be guaranteed, if nobody has its part of the floor by now. */
+    if (!(st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, NULL)) &&
+        !ST_BROKEN(STAY))
+        job->class = ST_CLASS_BURSTABLE;
+    charge(core, job, ST_NEXT | ST_SURE, 1);
     st_core_refresh(core, job);
     if (job->class == ST_CLASS_BURSTABLE)
         st_core_list_fresh(core, job);

@@ -26,7 +26,7 @@
 
 #define ROUNDS_MAX  1000
 #define EXCHANGE_MS 60000 /* how often borrowers who wait look for somebody to displace */
-#define LATE_MAX_MS 1000 /* how long a round may take in which forecasts count from its beginning */
+#define LATE_MAX_MS 1000  /* how long a round may take that counts as one moment */
 
 /* Everybody gets a turn in each phase; true when somebody could use it. Starts change the
  * standings that later turns and reservations go by, so the caller repeats until a round
@@ -64,6 +64,9 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
             bool later;
             if (st_core_turn(core, job, phase, NULL, &later, fx)) {
                 st_queue_reorder(core, &q);
+                /* If it is displaced in this round, that was it. */
+                job->looked[phase] = core->round;
+                job->later[phase] = false;
                 again = true;
             } else if (!core->stopped) {
                 st_core_turn_gather(core, job, phase, later);
@@ -164,25 +167,29 @@ static bool run_restarts(st_core *core, st_effects *fx)
     return moved;
 }
 
+/* When borrowers look for whom to displace, after a moment. */
+static int64_t exchanges_ms(const st_core *core, int64_t moment)
+{
+    if ((!core->policy.rebalance && !core->policy.urgent) || core->off.n <= core->nheld)
+        return ST_TIME_NEVER;
+    int64_t again = core->stirred ? moment + 1 : core->exchange_ms;
+    return again == ST_TIME_NEVER ? again : (again + EXCHANGE_MS - 1) / EXCHANGE_MS * EXCHANGE_MS;
+}
+
 /* Time alone moves the order now and then: users' usage decays, and with it the reservations
  * move; running jobs reach levels at which those who wait may take their place. */
-static void wake_for_order(st_core *core)
+static void wake_for_order(st_core *core, int64_t moment)
 {
     int64_t half_life_ms = core->policy.half_life_ms;
-    int64_t next = st_usage_epoch(core->now, half_life_ms) + half_life_ms / ST_USAGE_STEPS;
+    int64_t next = st_usage_epoch(moment, half_life_ms) + half_life_ms / ST_USAGE_STEPS;
     if (core->resv.n > 0)
         core->wake_ms = ST_MIN(core->wake_ms, ST_MIN(next, core->age_ms));
-    if ((core->policy.rebalance || core->policy.urgent) && core->off.n > core->nheld) {
-        int64_t again = core->stirred ? core->now + 1 : core->exchange_ms;
-        if (again != ST_TIME_NEVER)
-            core->wake_ms =
-                ST_MIN(core->wake_ms, (again + EXCHANGE_MS - 1) / EXCHANGE_MS * EXCHANGE_MS);
-    }
+    core->wake_ms = ST_MIN(core->wake_ms, exchanges_ms(core, moment));
     core->wake_ms = ST_MIN(core->wake_ms, st_alone_next_ms(core));
     if (core->policy.order != ST_ORDER_ATTAINED)
         return;
     for (size_t i = 0; i < core->placed.n; i++) {
-        int64_t stage = st_order_next_stage_ms(&core->policy, core->placed.v[i], core->now);
+        int64_t stage = st_order_next_stage_ms(&core->policy, core->placed.v[i], moment);
         core->wake_ms = ST_MIN(core->wake_ms, stage);
     }
 }
@@ -210,8 +217,9 @@ void st_core_advance(st_core *core, int64_t now)
         return;
     bool minute = now / EXCHANGE_MS != core->now / EXCHANGE_MS;
     core->minute |= minute;
-    /* By time alone only where the timer says so; what happens may let them as well (st_core_apply). */
-    core->exchange |= minute && st_core_next_timer(core) <= now;
+    /* By time alone only where the timer says so; what happens may let them as well (st_core_apply). A
+     * minute that begins in the middle of a round is for the next: all look then, or none. */
+    core->exchange |= minute && !core->unfinished && st_core_next_timer(core) <= now;
     core->now = now;
 }
 
@@ -255,7 +263,7 @@ static bool join_fresh(st_core *core)
     int64_t exchange_ms = core->exchange_ms;
     if (core->fresh.n == 0)
         return true;
-    if (core->policy.lookahead > 0 || core->age_ms <= core->now)
+    if (core->policy.lookahead > 0 || core->age_ms <= st_core_moment(core))
         return false;
     /* A save has no order of them. */
     qsort(core->fresh.v, core->fresh.n, sizeof *core->fresh.v, by_id);
@@ -303,6 +311,27 @@ static bool run_round(st_core *core, st_effects *fx)
     return core->again || core->floors_dirty || core->class_dirty;
 }
 
+/* The round is over. Whether it took so long that something has come meanwhile which somebody waits for:
+ * then there is another one, of this moment. */
+static bool moved_on(st_core *core)
+{
+    int64_t moment = st_core_moment(core);
+    if (moment == core->now)
+        return core->wake_ms <= core->now;
+    if (core->exchange)
+        core->stirred = false;
+    core->exchange = exchanges_ms(core, core->round_ms) <= core->now;
+    wake_for_order(core, moment);
+    if (core->wake_ms > core->now && !core->exchange)
+        return false;
+    if (core->exchange)
+        core->exchange_ms = ST_TIME_NEVER;
+    core->round_ms = core->now;
+    core->late_ms = 0;
+    note_lives(core);
+    return true;
+}
+
 void st_core_pass(st_core *core, int64_t now, st_effects *fx)
 {
     st_core_advance(core, now);
@@ -314,7 +343,6 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
         st_core_set_due(core);
         return;
     }
-    note_lives(core);
     int round = 0;
     bool again = true;
     core->stopped = false;
@@ -322,14 +350,16 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
     if (!core->unfinished)
         core->round_ms = core->now;
     core->late_ms = ST_MIN(core->now - core->round_ms, LATE_MAX_MS);
+    if (core->late_ms == 0)
+        note_lives(core);
     if (core->exchange && !core->unfinished)
         core->exchange_ms = ST_TIME_NEVER;
     while (again && !core->stopped && round++ < ROUNDS_MAX) {
         again = run_round(core, fx);
-        again |=
-            core->wake_ms <= core->now; /* it was interrupted, and what it waits for has come */
         if (!again && !core->stopped)
             again = !join_fresh(core) || core->floors_dirty || core->class_dirty;
+        if (!again && !core->stopped)
+            again = moved_on(core);
     }
     if (core->stopped) {
         core->stopped_ms = core->now;
@@ -339,7 +369,7 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
             core->stirred = false;
         core->exchange = false;
         st_core_promise(core);
-        wake_for_order(core);
+        wake_for_order(core, core->now);
         core->wake_ms = ST_MAX(core->wake_ms, core->now + 1); /* a long round may have passed it */
         if (again) /* never seen; the rest can wait a moment, the tenants' jobs must not */
             core->wake_ms = ST_MIN(core->wake_ms, core->now + 1000);
@@ -361,7 +391,7 @@ static bool pass_fresh(st_core *core)
         return false;
     if (any) {
         st_core_promise(core);
-        wake_for_order(core);
+        wake_for_order(core, core->now);
     }
     return true;
 }

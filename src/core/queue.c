@@ -64,10 +64,24 @@ static int64_t ages_ms(const st_core *core, const st_job *job)
  * stream of others does not keep it out for ever, and where all are equal nothing changes. */
 static st_turn turn_of(const st_core *core, st_job *job)
 {
-    st_turn turn = st_turn_of(core->tree, &core->policy, job, core->now);
-    if (ages_ms(core, job) <= core->now)
+    st_turn turn = st_turn_of(core->tree, &core->policy, job, st_core_moment(core));
+    if (ages_ms(core, job) <= st_core_moment(core))
         turn.priority = ST_MIN(job->priority + ST_PRIO_LEVEL, core->tops[job->account]);
     return turn;
+}
+
+/* A round that goes on has the order it began with: starts and ends in it changed what users have used. */
+static void keep_turn(const st_turn *turn)
+{
+    turn->job->turn.priority = turn->priority;
+    turn->job->turn.usage = turn->usage;
+    turn->job->turn.key = turn->key;
+}
+
+static st_turn kept_turn(st_job *job)
+{
+    return (st_turn){
+        .job = job, .priority = job->turn.priority, .usage = job->turn.usage, .key = job->turn.key};
 }
 
 bool st_queue_joins(st_core *core, const st_job *job)
@@ -90,8 +104,10 @@ void st_queue_build(st_core *core, st_queue *q, bool in_place)
         st_job *job = core->off.v[i];
         if (!takes_part(core, job, in_place))
             continue;
-        st_vec_push(&q->turns, turn_of(core, job));
-        if (ages_ms(core, job) > core->now)
+        st_vec_push(&q->turns, in_place ? kept_turn(job) : turn_of(core, job));
+        if (!in_place)
+            keep_turn(&q->turns.v[q->turns.n - 1]);
+        if (ages_ms(core, job) > st_core_moment(core))
             core->age_ms = ST_MIN(core->age_ms, ages_ms(core, job));
     }
     if (q->turns.n > 1)

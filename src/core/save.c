@@ -253,6 +253,11 @@ static void io_job(codec *c, const st_core *core, st_job *j)
             IO_BOOL(c, joined);
         if (!c->out)
             j->joined = core->unfinished && joined;
+        if (core->unfinished && joined && c->format >= 12) {
+            IO_IN(c, j->turn.priority, INT32_MIN, INT32_MAX);
+            io_i64(c, &j->turn.usage);
+            io_i64(c, &j->turn.key);
+        }
         for (int p = 0; core->unfinished && p < 2; p++) {
             bool looked = j->looked[p] == core->round;
             bool later = looked && j->later[p];
@@ -421,8 +426,10 @@ static void io_round(codec *c, st_core *core)
             io_i64(c, &core->refusals.v[i].how);
         }
     }
-    if (!c->out)
+    if (!c->out) {
         core->round = 1;
+        core->heard |= c->format < 12; /* it begins anew, since its order is not known */
+    }
 }
 
 static void io_core(codec *c, st_core *core)

@@ -269,6 +269,14 @@ void st_core_forget_grants(st_core *core, st_job *job);
 void st_core_refresh(st_core *core, const st_job *job);
 
 /* pass.c */
+/* The moment of the round, in however many passes: what is decided in it is decided then, by what
+ * was true then, and who started or left in it did so at that moment. */
+static inline int64_t st_core_moment(const st_core *core)
+{
+    return core->now - core->late_ms;
+}
+/* The same as st_core_protected_until, at the moment of the round. */
+int64_t st_core_protected_in_round(const st_core *core, const st_job *job, bool from_owner);
 void st_core_advance(st_core *core, int64_t now);
 void st_core_stir(st_core *core); /* who may be displaced, or in what order, has changed */
 void st_core_prefer(st_core *core, int32_t node); /* for gangs that lost another one */

@@ -63,7 +63,7 @@ static bool claims_now(const st_core *core, const st_job *job, bool sure, st_cla
 /* Whether it may not borrow for a while. */
 bool st_core_rests(const st_core *core, const st_job *job)
 {
-    return job->rest_ms > core->now;
+    return job->rest_ms > st_core_moment(core);
 }
 
 #define CLAIM_RESULTS 8  /* how a claim came out is remembered below, whose it was above */
@@ -153,7 +153,7 @@ static void note_misfit(st_core *core, const misfit *m, int blocker)
  * claims from the excess of its account stands with the borrowers, and looks when they do. */
 static void wake_claim(st_core *core, const st_job *job, int32_t type, int64_t at_ms)
 {
-    if (at_ms <= core->now)
+    if (at_ms <= st_core_moment(core))
         return;
     bool soon = st_core_claims_at_once(core) || st_core_is_sure(core, job, type);
     int64_t *wake_ms = soon ? &core->wake_ms : &core->exchange_ms;
@@ -163,7 +163,7 @@ static void wake_claim(st_core *core, const st_job *job, int32_t type, int64_t a
 /* When a job has waited so long that a claim of its kind is held to less. */
 static int64_t patience_ms(const st_core *core, const st_job *job, int times)
 {
-    return job->queued_ms + times * core->policy.patience_ms;
+    return ST_MIN(job->queued_ms, st_core_moment(core)) + times * core->policy.patience_ms;
 }
 
 /* The same claim of the same account fails the same way while nothing is freed; but a shorter job may
@@ -176,11 +176,11 @@ static bool claim_failed(st_core *core, const st_job *job, int32_t type, st_clai
     int64_t how = 0;
     if (core->freed)
         st_core_forget_misfits(core);
-    int64_t once_ms = patience_ms(core, job, 1);
+    int64_t once_ms = patience_ms(core, job, 1), now = st_core_moment(core);
     int64_t long_ms = patience_ms(core, job, ST_EXCHANGE_PATIENCE);
     key = st_hash_u64(key, (uint64_t)job->priority);
-    key = st_hash_u64(key, (uint64_t)st_order_swap_rank(core->tree, &core->policy, job, core->now));
-    key = st_hash_u64(key, (uint64_t)((once_ms <= core->now) + (long_ms <= core->now)));
+    key = st_hash_u64(key, (uint64_t)st_order_swap_rank(core->tree, &core->policy, job, now));
+    key = st_hash_u64(key, (uint64_t)((once_ms <= now) + (long_ms <= now)));
     /* Who has a place of its own claims that and no other. */
     *ret_key = by == ST_CLAIM_OWNER && job->shade ? st_hash_u64(key, job->id) : key;
     if (!st_idmap_get(core->misfits, *ret_key, &how))
@@ -300,7 +300,7 @@ static bool find_moves(st_core *core, const st_job *job, int32_t type, st_claim 
     if (st_core_defrag(core, job, type, ret))
         return true;
     refuse(core, key, 1);
-    if (ret->until_ms > core->now)
+    if (ret->until_ms > st_core_moment(core))
         core->wake_ms = ST_MIN(core->wake_ms, ret->until_ms);
     return false;
 }

@@ -25,14 +25,15 @@ void st_core_left(st_core *core, const st_job *job)
 
 /* Inside an account the lowest priority goes first, then (with `swap`) who is last in its order, then
  * the newest. */
-static bool goes_before(const st_job *a, const st_job *b)
+static bool goes_before(const st_job *a, const st_job *b, int64_t moment)
 {
+    int64_t x = ST_MIN(a->start_ms, moment), y = ST_MIN(b->start_ms, moment);
     if (a->priority != b->priority)
         return a->priority < b->priority;
     if (a->key != b->key)
         return a->key > b->key;
-    if (a->start_ms != b->start_ms)
-        return a->start_ms > b->start_ms;
+    if (x != y)
+        return x > y;
     return a->id > b->id;
 }
 
@@ -40,6 +41,7 @@ static bool goes_before(const st_job *a, const st_job *b)
 static void sort(const st_core *core, st_yielders *y)
 {
     size_t accounts = core->tree->accounts.n, n = y->all.n;
+    int64_t moment = st_core_moment(core);
     y->count = st_xreallocarray(y->count, accounts + 1, sizeof *y->count);
     memset(y->count, 0, (accounts + 1) * sizeof *y->count);
     for (size_t i = 0; i < n; i++)
@@ -57,7 +59,7 @@ static void sort(const st_core *core, st_yielders *y)
         st_job *job = y->sorted.v[i];
         size_t at = i;
         for (; at > 0 && y->sorted.v[at - 1]->account == job->account &&
-               goes_before(job, y->sorted.v[at - 1]);
+               goes_before(job, y->sorted.v[at - 1], moment);
              at--)
             y->sorted.v[at] = y->sorted.v[at - 1];
         y->sorted.v[at] = job;
@@ -71,7 +73,9 @@ static void collect(st_core *core, st_job *job)
     if (job->state != ST_JOB_RUNNING ||
         (job->class != ST_CLASS_BURSTABLE && !ST_BROKEN(VICTIM_GUARANTEED)))
         return;
-    job->key = core->policy.swap ? st_turn_of(core->tree, &core->policy, job, core->now).key : 0;
+    job->key = core->policy.swap
+                   ? st_turn_of(core->tree, &core->policy, job, st_core_moment(core)).key
+                   : 0;
     st_vec_push(&core->yielders.all, job);
 }
 
@@ -92,6 +96,7 @@ void st_core_refresh_yielders(st_core *core)
                 collect(core, core->borrowers.v[b].list.v[i]);
     }
     sort(core, y);
+    int64_t moment = st_core_moment(core);
     for (int owner = 0; owner <= 1; owner++) {
         size_t accounts = core->tree->accounts.n;
         y->until_ms[owner] = ST_TIME_NEVER;
@@ -99,8 +104,8 @@ void st_core_refresh_yielders(st_core *core)
         y->ends[owner] = st_xreallocarray(y->ends[owner], accounts, sizeof *y->ends[owner]);
         for (size_t a = 0, i = 0; a < accounts; a++) {
             for (; i < y->count[a]; i++) {
-                int64_t until = st_core_protected_until(core, y->all.v[i], owner);
-                if (until > core->now)
+                int64_t until = st_core_protected_in_round(core, y->all.v[i], owner);
+                if (until > moment)
                     y->until_ms[owner] = ST_MIN(y->until_ms[owner], until);
                 else
                     st_vec_push(&y->open[owner], y->all.v[i]);

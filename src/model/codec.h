@@ -27,8 +27,9 @@
  *   8 when the first of those who wait counts for more
  *   9 jobs that are barred
  *  10 what was given out in a future that is lost
- *  11 engines of pools, and the ways to yield that these lack */
-#define ST_CODEC_FORMAT 11
+ *  11 engines of pools, and the ways to yield that these lack
+ *  12 the order in which a round began that is not over */
+#define ST_CODEC_FORMAT 12
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

@@ -130,6 +130,10 @@ typedef struct st_job {
     uint64_t joined;    /* the last round that began while it waited */
     uint64_t looked[2]; /* by phase: the last one in which it had its turn */
     bool later[2];      /* and that it will find them once protections end */
+    struct {
+        int priority;
+        int64_t usage, key;
+    } turn; /* its place in its account's order, when that round began */
 
     /* Derived and scratch; never saved. */
     int32_t slot;                /* where it stands in core's list of placed jobs */

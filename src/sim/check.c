@@ -393,7 +393,8 @@ static int check_home(const st_core *core, const st_job *job, const st_grant *pl
         there =
             there && place[t].node == job->grants[t].node && place[t].devs == job->grants[t].devs;
     }
-    if (job->class == ST_CLASS_GUARANTEED && !there && !job->stopping)
+    /* Who leaves has the class it had: nobody asks for its home any more. */
+    if (job->class == ST_CLASS_GUARANTEED && !there && !job->stopping && !st_job_leaving(job))
         return BAD("home: job %" PRIu64 " is guaranteed and not in its home place", job->id);
     return 0;
 }

@@ -41,7 +41,7 @@ int st_watch_victim(const st_step *step, size_t at, st_err *err)
         return BAD("reclaim: guaranteed job %" PRIu64 " must yield to job %" PRIu64, e->job,
                    e->other);
     bool stayed = t->started_ms < step->now; /* not lost with a node and started anew */
-    if (t->class_before == ST_CLASS_GUARANTEED && !step->promises_moved && stayed)
+    if (t->class_before == ST_CLASS_GUARANTEED && !step->promises_moved && !t->lifted && stayed)
         return BAD("reclaim: job %" PRIu64 " was guaranteed before the step and must yield to job "
                    "%" PRIu64 " although no floor changed",
                    e->job, e->other);

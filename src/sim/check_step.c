@@ -360,6 +360,8 @@ static int on_requeue(const st_step *step, st_track *t, const st_effect *e, st_e
         rc = gone(step, t, e, err);
     if (rc == 0 && !t->job.stopping && !paused)
         rc = may_leave(step, t, e, err);
+    if (asked_for(step, ST_EV_UNSTARTED, e->job))
+        t->job.claimant = 0; /* it leaves for nobody */
     off_devices(step, t, e->kind == ST_FX_PAUSE ? ST_JOB_PAUSED : ST_JOB_PENDING);
     return rc;
 }
@@ -383,7 +385,7 @@ static int on_class(const st_step *step, st_track *t, const st_effect *e, st_err
 {
     if (!st_room_is_now(&t->job))
         return wrong(e, t, err);
-    if (e->class == ST_CLASS_BURSTABLE && !step->promises_moved)
+    if (e->class == ST_CLASS_BURSTABLE && !step->promises_moved && !t->lifted)
         return BAD("class: job %" PRIu64 " is no longer guaranteed although no floor changed",
                    e->job);
     t->job.class = e->class;
@@ -422,6 +424,7 @@ static int on_effect(const st_step *step, size_t at, st_err *err)
             return wrong(e, t, err);
         t->job.state = ST_JOB_RUNNING;
         t->job.claimant = 0;
+        t->lifted = t->ordered_ms != 0;
         t->ordered_ms = 0;
         return 0;
     case ST_FX_CHECKPOINT:
@@ -528,6 +531,7 @@ static bool begin(st_step *step)
     for (size_t i = 0; i < w->tracks.n; i++) {
         st_track *t = w->tracks.v[i];
         t->class_before = t->job.class;
+        t->lifted = false;
         t->held_before = t->job.held;
         hear(step, t);
     }

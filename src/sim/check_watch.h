@@ -28,6 +28,7 @@ typedef struct st_track {
     bool moves;           /* it leaves only to go on elsewhere */
     int64_t
         ordered_ms; /* it was barred and leaves for nobody, at this moment at the earliest; 0: not */
+    bool lifted;    /* in this step it was let stay, and somebody may have its part of the floor */
     bool saved;     /* it reported a checkpoint since it was told to save */
     st_class class_before; /* when the step began */
     bool held_before;      /* likewise */

@@ -3,7 +3,8 @@
  */
 #include "sim/fuzz.h"
 
-#define PLAIN_SEEDS 10000 /* the worlds of these are as they were */
+#define PLAIN_SEEDS 10000   /* the worlds of these are as they were */
+#define FIRST_SEEDS 1000000 /* likewise, with what came next */
 
 /* What more may be the matter with a world, each in one of four. */
 static void harder(st_fuzz_gen *gen, uint64_t seed)
@@ -18,6 +19,30 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     gen->storm = st_rng_chance(&rng, 1, 4);
     gen->jumps = st_rng_chance(&rng, 1, 4);
     gen->odd = st_rng_chance(&rng, 1, 4);
+    if (seed <= FIRST_SEEDS)
+        return;
+    gen->bars = st_rng_chance(&rng, 1, 4);
+    gen->pressed = st_rng_chance(&rng, 1, 4);
+    gen->busy |= gen->pressed;
+    gen->crowd |= gen->pressed && st_rng_chance(&rng, 1, 2);
+}
+
+/* A pass has effort for hardly anybody who waits, and half the time protections end while a round goes on. */
+static void press(st_fuzz_gen *gen)
+{
+    st_rng rng = gen->rng;
+    st_policy *p = &gen->tape->policy;
+    if (!gen->pressed)
+        return;
+    p->claim_effort = st_rng_range(&rng, 1, 3);
+    p->rebalance = 1;
+    if (st_rng_chance(&rng, 1, 2))
+        return;
+    p->notice_ms = p->grace_ms = 0;
+    p->min_run_ms = st_rng_range(&rng, 0, 20);
+    p->cooldown_ms = st_rng_range(&rng, 0, 20);
+    p->patience_ms = st_rng_range(&rng, 0, 20);
+    p->ageing_ms = st_rng_range(&rng, 0, 20);
 }
 
 static int play_seed(uint64_t seed, int steps, const st_lens *lens, st_cover *cover, FILE *trace,
@@ -32,6 +57,7 @@ static int play_seed(uint64_t seed, int steps, const st_lens *lens, st_cover *co
     gen.busy = st_rng_chance(&gen.rng, 2, 3);
     harder(&gen, seed);
     st_fuzz_policy(&gen.rng, &ret->policy);
+    press(&gen);
     if (gen.stream) {
         ret->policy.rebalance = 0;
         ret->policy.reservations = 4;

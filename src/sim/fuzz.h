@@ -127,7 +127,8 @@ typedef struct st_fuzz_gen {
     bool jumps;  /* the clock jumps, over minutes or days */
     bool
         odd; /* ends that are heard late, nodes that could not start a job, other times in the policy */
-    bool bars; /* jobs are barred and let go again */
+    bool bars;    /* jobs are barred and let go again */
+    bool pressed; /* a pass has effort for hardly anybody */
 } st_fuzz_gen;
 
 void st_fuzz_policy(st_rng *rng, st_policy *ret);

@@ -364,7 +364,7 @@ static void one_event(st_fuzz_gen *gen, bool together)
         odd_event(gen, together);
         return;
     }
-    if (gen->bars && st_rng_chance(rng, 1, 12)) {
+    if (gen->bars && st_rng_chance(rng, 1, gen->pressed ? 5 : 12)) {
         bar_job(gen, together);
         return;
     }

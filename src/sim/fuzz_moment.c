@@ -184,24 +184,28 @@ static int check_effort(st_fuzz_run *run, st_core *thorough, const st_event_list
                         st_err *err)
 {
     st_core *copy = NULL;
-    st_effects fx = {0};
+    st_effects fx = {0}, all_fx = {0};
     st_strbuf saved = {0};
     int64_t now = run->now;
     st_err why = {0};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < accepted->n; i++)
-        if (st_core_apply(thorough, accepted->v[i], now, &fx, &why) < 0)
+        if (st_core_apply(thorough, accepted->v[i], now, &all_fx, &why) < 0)
             rc = BAD("effort: a copy refuses %s: %s", st_event_name(accepted->v[i]->kind), why.msg);
-    st_core_pass(thorough, now, &fx);
+    st_core_pass(thorough, now, &all_fx);
     st_core_save(run->core, &saved);
     if (rc == 0 && st_core_load(saved.s, saved.n, &copy, &why) < 0)
         rc = BAD("save: what was just saved is refused: %s", why.msg);
     if (rc == 0 && go_on(copy, &now, &fx) && st_core_next_timer(thorough) > now &&
-        places(copy) != places(thorough))
+        places(copy) != places(thorough)) {
+        trace_effects(run, &fx, "in pieces: ");
+        trace_effects(run, &all_fx, "in one: ");
         rc = BAD("effort: in %d passes others run than with effort for everybody",
                  (int)(now - run->now) + 1);
+    }
     st_strbuf_done(&saved);
     st_effects_done(&fx);
+    st_effects_done(&all_fx);
     st_core_free(copy);
     return rc;
 }

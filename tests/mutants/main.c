@@ -22,9 +22,10 @@
 #include "cli/cli.h"
 #include "sim/fuzz.h"
 
-#define STEPS    150
-#define CHILD_S  120 /* a broken rule that makes the scheduler hang is not noticed in time */
-#define NAME_LEN 18
+#define STEPS      150
+#define SEEDS_MANY 10000
+#define CHILD_S    120 /* a broken rule that makes the scheduler hang is not noticed in time */
+#define NAME_LEN   18
 
 int st_mutant = ST_MUTANT_NONE;
 
@@ -47,10 +48,11 @@ typedef struct result {
     char why[600]; /* empty: nothing was noticed */
 } result;
 
+/* Seeds from 1 on; a number above SEEDS_MANY is one seed, which a rare breach was found with. */
 static void play(int rule, int seeds, result *r)
 {
     st_mutant = rule;
-    for (r->seed = 1; r->seed <= seeds; r->seed++) {
+    for (r->seed = seeds > SEEDS_MANY ? seeds : 1; r->seed <= seeds; r->seed++) {
         st_tape tape;
         st_err err = {0};
         st_lens lens = st_lens_close((uint64_t)r->seed);
@@ -116,9 +118,17 @@ static bool hunt(int rule, result *r)
 static bool check_sound(result *r)
 {
     int most = 0;
-    for (int i = 0; i < ST_MUTANT_COUNT; i++)
-        most = mutants[i].seeds > most ? mutants[i].seeds : most;
-    play_in_child(ST_MUTANT_NONE, most, r);
+    bool ok = true;
+    for (int i = 0; ok && i < ST_MUTANT_COUNT; i++) {
+        if (mutants[i].seeds <= SEEDS_MANY) {
+            most = mutants[i].seeds > most ? mutants[i].seeds : most;
+            continue;
+        }
+        play_in_child(ST_MUTANT_NONE, mutants[i].seeds, r);
+        ok = r->over && !r->why[0];
+    }
+    if (ok)
+        play_in_child(ST_MUTANT_NONE, most, r);
     if (r->over && !r->why[0])
         return true;
     printf("with no rule broken, seed %d fails: %s\n", r->seed, r->why);
