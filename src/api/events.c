@@ -22,6 +22,7 @@ typedef struct watcher {
     uint64_t job;  /* 0: all */
     int64_t token; /* whose it is; 0: the local socket's */
     bool over;     /* it was ended here */
+    bool admin;    /* hears what is for admins */
     struct place *place;
     st_hub *hub;
 } watcher;
@@ -30,6 +31,7 @@ typedef struct kept {
     uint64_t seq, job;
     char *text;
     const char *kind;
+    bool admins; /* for nobody else */
 } kept;
 
 /* The streams of one account, and what happened in it. Never freed before the hub: of an account that was
@@ -134,7 +136,7 @@ static void send_to(st_hub *hub, const watcher *w, const kept *k)
 {
     char id[ST_ID_TEXT];
 
-    if (w->over || (w->job != 0 && w->job != k->job))
+    if (w->over || (w->job != 0 && w->job != k->job) || (k->admins && !w->admin))
         return;
     st_control_name(hub->api->control, 'e', k->seq, id);
     st_stream_send(w->stream, id, k->kind, k->text, strlen(k->text));
@@ -168,6 +170,12 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
                        st_fmt_milli((char[ST_FMT_MAX]){0}, n->budget->threshold_bp * 10));
         st_out_money(out, n->budget->of_cap ? "cap" : "budget", n->budget->of_udollars);
         st_out_money(out, "spent", n->budget->spent_udollars);
+    }
+    if (n->anomaly) {
+        if (n->anomaly->user)
+            st_out_text(out, "user", n->anomaly->user);
+        st_out_money(out, "cost", n->anomaly->cost_udollars);
+        st_out_money(out, "usual", n->anomaly->usual_udollars);
     }
     if (n->cap) {
         st_out_text(out, "does", n->cap->does);
@@ -212,8 +220,11 @@ void st_hub_send(st_hub *hub, const st_notice *n)
 
     write_notice(hub, n, &text);
     pthread_mutex_lock(&hub->lock);
-    k = keep(place_of(hub, account),
-             (kept){.seq = n->seq, .job = n->job, .text = st_strbuf_take(&text), .kind = n->kind});
+    k = keep(place_of(hub, account), (kept){.seq = n->seq,
+                                            .job = n->job,
+                                            .text = st_strbuf_take(&text),
+                                            .kind = n->kind,
+                                            .admins = n->anomaly != NULL});
     for (; account; account = st_directory_parent(hub->api->dir, account)) {
         const place *p = find_place(hub, account);
 
@@ -330,6 +341,7 @@ void st_api_events(st_call *call, void *ctx)
 
     w->hub = hub;
     w->token = who.token;
+    w->admin = who.role == ST_ROLE_ADMIN || who.role == ST_ROLE_OWNER;
     if (!st_api_charge(api, call, ST_AL_STREAMS)) {
         free(w);
         return;

@@ -424,6 +424,28 @@ static void out_holders(report *r, st_strbuf *out)
     st_strbuf_addc(out, ']');
 }
 
+typedef struct anomaly_list {
+    st_strbuf *out;
+    bool any;
+} anomaly_list;
+
+static void out_anomaly(void *ctx, const st_anomaly *a)
+{
+    anomaly_list *l = ctx;
+
+    st_strbuf_add(l->out, l->any ? ",{" : "{");
+    st_out_text(l->out, "day", a->day);
+    st_out_text(l->out, "account", a->account);
+    if (a->user[0])
+        st_out_text(l->out, "user", a->user);
+    else
+        st_out_raw(l->out, "user", "null");
+    st_out_money(l->out, "cost", a->cost_udollars);
+    st_out_money(l->out, "usual", a->usual_udollars);
+    st_strbuf_addc(l->out, '}');
+    l->any = true;
+}
+
 static void finish_cost(st_bill_call *c, st_store *reader)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
@@ -436,6 +458,11 @@ static void finish_cost(st_bill_call *c, st_store *reader)
         rc = read_devices(&r, reader, &err);
     if (rc == 0)
         rc = read_use(&r, reader, &err);
+    ST_CLEANUP(st_strbuf_done) st_strbuf anomalies = {0};
+    anomaly_list list = {.out = &anomalies};
+    if (rc == 0)
+        rc = st_anomalies_list(reader, c->bill->period.from_ms, c->bill->period.to_ms, out_anomaly,
+                               &list, &err);
     if (rc < 0) {
         st_call_fail(c->call, &err);
     } else {
@@ -448,7 +475,9 @@ static void finish_cost(st_bill_call *c, st_store *reader)
         out_devices(&r, &out);
         out_floors(&r, &out);
         out_holders(&r, &out);
-        st_strbuf_addc(&out, '}');
+        st_out_raw(&out, "anomalies", "[");
+        st_strbuf_add(&out, st_strbuf_str(&anomalies));
+        st_strbuf_add(&out, "]}");
         st_call_reply_buf(c->call, 200, NULL, &out);
     }
     report_done(&r);

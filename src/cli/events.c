@@ -42,6 +42,15 @@ static void put_budget(const json_t *doc, st_strbuf *line)
                    cap ? "cap" : "budget", st_view_text(doc, cap ? "cap" : "budget"));
 }
 
+/* "user ada has cost 812.00 today, a usual day 90.00" */
+static void put_anomaly(const json_t *doc, st_strbuf *line)
+{
+    if (st_view_at(doc, "user"))
+        st_strbuf_addf(line, ", user %s:", st_view_text(doc, "user"));
+    st_strbuf_addf(line, " has cost %s today, a usual day %s", st_view_text(doc, "cost"),
+                   st_view_text(doc, "usual"));
+}
+
 /* What a cap does, to a job or, when it is reached, to an account. */
 static void put_cap(const json_t *doc, st_strbuf *line)
 {
@@ -95,6 +104,8 @@ static void print_event(st_cli *cli, st_cli_format format, const st_sse_event *e
         put_budget(doc, &line);
     if (strcmp(st_view_text(doc, "kind"), "cap") == 0)
         put_cap(doc, &line);
+    if (strcmp(st_view_text(doc, "kind"), "anomaly") == 0)
+        put_anomaly(doc, &line);
     fprintf(cli->out, "%s\n", st_strbuf_str(&line));
     fflush(cli->out);
     json_decref(doc);

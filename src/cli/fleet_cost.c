@@ -66,12 +66,19 @@ static void put_report(st_cli *cli, const json_t *doc)
         {0},
     };
 
+    static const st_view_column anomalies[] = {
+        {"DAY", "day", ST_VIEW_TEXT, NULL},    {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},
+        {"USER", "user", ST_VIEW_TEXT, NULL},  {"COST", "cost", ST_VIEW_NUM, NULL},
+        {"USUAL", "usual", ST_VIEW_NUM, NULL}, {0},
+    };
+
     fprintf(cli->out, "%s%s, all GPUs\n\n", st_view_text(doc, "period"),
             json_is_true(json_object_get(doc, "closed")) ? "" : " so far");
     st_view_rows(cli, ST_CLI_TABLE, json_object_get(doc, "places"), places);
     put_list(cli, doc, "rows", "By type, pool and cause", row_columns);
     put_list(cli, doc, "idle_reservations", "Reserved and unused", floors);
     put_list(cli, doc, "wasters", "Held and not busy", wasters);
+    put_list(cli, doc, "anomalies", "Days that cost much more than usual", anomalies);
 }
 
 static int fleet_cost(st_cli *cli, int argc, char **argv, st_err *err)

@@ -129,6 +129,10 @@ static void fill_events(row_list *rows)
     ST_EFFECT_TABLE(X)
 #undef X
     add(rows, "budget", NULL, "an account passed a threshold of its budget or cap", NULL);
+    add(rows, "anomaly", NULL,
+        "an account, or a user in it, has cost much more today than usual; for its admins and "
+        "those above",
+        NULL);
     add(rows, "cap", NULL,
         "an account reached its cap; or a cap stops a job, keeps it waiting, or lets it run again",
         NULL);

@@ -77,6 +77,8 @@ struct st_billing {
     ST_VEC(st_warned) warned;     /* by account */
     int64_t watch_ms, watched_ms; /* when what runs is looked at next, and was last */
     int64_t caps_ms;              /* when caps are looked at next */
+    int64_t anomaly_ms;           /* when it is looked for what is unusual */
+    st_map *anomalies;            /* that were told, "day book user" */
 
     /* The comparison of every day, in a thread of its own. */
     st_reconcile *daily; /* while it runs */
@@ -242,6 +244,13 @@ int64_t st_budget_next(const st_control *ctl);
 void st_budget_begin(st_control *ctl);
 /* What somebody was told about the account under this plan, in this month. */
 st_warned *st_budget_warned(st_control *ctl, int32_t account, const st_price_plan *plan);
+
+/* ---- anomalies.c ------------------------------------------------------------------------------ */
+
+/* In the loop, behind a commit; when it wants to again; and after a load. */
+void st_anomalies_watch(st_tx *tx);
+int64_t st_anomalies_next(const st_control *ctl);
+int st_anomalies_begin(st_control *ctl, st_err *err);
 
 /* ---- billing_load.c ----------------------------------------------------------------------------- */
 

@@ -138,6 +138,7 @@ void st_billing_free(st_control *ctl)
     st_books_done(&b->books);
     st_vec_free(&b->floors);
     st_vec_free(&b->warned);
+    st_map_free(b->anomalies);
     st_vec_free(&b->spent);
     st_vec_free(&b->caps_said);
     st_vec_free(&b->records);
@@ -366,5 +367,7 @@ int st_billing_fold(st_control *ctl, st_err *err)
         r = last_signed(ctl, err);
     if (r == 0)
         st_budget_begin(ctl);
+    if (r == 0)
+        r = st_anomalies_begin(ctl, err);
     return r;
 }

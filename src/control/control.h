@@ -45,20 +45,27 @@ typedef struct st_notice_cap {
     int64_t cap_udollars, spent_udollars; /* of an account alone */
 } st_notice_cap;
 
+/* Somebody has cost several times today what a day of theirs usually costs. For admins alone. */
+typedef struct st_notice_anomaly {
+    const char *user; /* NULL: the account with all below it */
+    int64_t cost_udollars, usual_udollars;
+} st_notice_anomaly;
+
 typedef struct st_notice {
     uint64_t seq; /* grows by one */
     int64_t at_ms;
     uint64_t job;        /* 0: about a node or an account */
     const char *account; /* "" concerns the cluster alone */
-    const char *kind;    /* an effect's name, "budget", "cap", "incident" or "data" */
+    const char *kind;    /* an effect's name, "budget", "cap", "anomaly", "incident" or "data" */
     const char *state;   /* the job's, afterwards; NULL without one */
     const char *name;    /* of the job, node or account */
     const char *
         grants; /* of a job that comes onto devices or leaves them: which, JSON; NULL: none, or too many */
     const char *reason;  /* of a job's end, and of "data": why; NULL: there is nothing to say */
     const st_effect *fx; /* never NULL; of "budget" it says nothing */
-    const st_notice_budget *budget; /* of "budget" alone */
-    const st_notice_cap *cap;       /* of "cap" alone */
+    const st_notice_budget *budget;   /* of "budget" alone */
+    const st_notice_cap *cap;         /* of "cap" alone */
+    const st_notice_anomaly *anomaly; /* of "anomaly" alone */
     struct {
         const char *flag, *reason;
     } incident; /* of "incident" alone: something is wrong with what a node says */
@@ -73,6 +80,13 @@ typedef struct st_node_word {
     char reason[300]; /* "": none was given */
 } st_node_word;
 
+/* When a day's cost is unusual: so many times what the last days cost in the median, and no less than the floor. */
+typedef struct st_anomaly_options {
+    int64_t times; /* 0: nobody looks */
+    int64_t floor_udollars;
+    int days;
+} st_anomaly_options;
+
 /* How usage becomes money, doc/dev/money.md. What is NULL is left to its default. */
 typedef struct st_billing_options {
     const char *zone;     /* in which months end; "UTC". "test-3" has months of three seconds */
@@ -81,6 +95,7 @@ typedef struct st_billing_options {
     const char *cluster;  /* whose books these are, "stint" */
     bool credit_second;   /* credits above this need a second owner */
     int64_t credit_alone_udollars;
+    st_anomaly_options anomaly;
 } st_billing_options;
 
 typedef struct st_control_options {

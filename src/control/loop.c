@@ -319,6 +319,7 @@ static bool finish(st_tx *tx, st_cmd *cmds)
         st_rows_tell(tx);
         st_budget_tell(tx);
         st_budget_watch(tx);
+        st_anomalies_watch(tx);
         st_caps_tell(tx);
         answer_all(ctl, cmds);
         st_rows_settle(ctl);
@@ -478,6 +479,7 @@ static int64_t sleep_ms(st_control *ctl)
     next = ST_MIN(next, st_refusals_next(ctl, now));
     next = ST_MIN(next, ctl->prune_ms);
     next = ST_MIN(next, st_budget_next(ctl));
+    next = ST_MIN(next, st_anomalies_next(ctl));
     next = ST_MIN(next, st_caps_next(ctl));
     return ST_MAX(next - now, 0);
 }

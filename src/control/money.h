@@ -98,6 +98,15 @@ void st_tx_fleet(st_tx *tx, st_fleet_now *ret);
 /* The same parts at the beginning of a month, as they were written down then; none: there is no such moment. */
 int st_fleet_mark_read(st_store *reader, int64_t at_ms, st_fleet_now *ret, st_err *err);
 
+/* Days of an account, or of a user of it, that were told to be unusual in a span of time. */
+typedef struct st_anomaly {
+    const char *day, *account, *user; /* user "": the account with all below it */
+    int64_t cost_udollars, usual_udollars;
+} st_anomaly;
+typedef void (*st_anomaly_fn)(void *ctx, const st_anomaly *a);
+int st_anomalies_list(st_store *reader, int64_t from_ms, int64_t to_ms, st_anomaly_fn fn, void *ctx,
+                      st_err *err);
+
 /* The name of an account's book, which is the account's unless another had it before; and whose a book is, -1: nobody's. */
 const char *st_tx_book(st_tx *tx, const char *account, char buf[ST_NAME_MAX + 1]);
 int32_t st_tx_book_account(st_tx *tx, const char *book);

@@ -295,6 +295,7 @@ static void post(st_ledger *l, const st_entry *e, int id)
         l->revenue[line->what] += line->amount;
         st_ledger_tally_post(l, &a->now, e, line);
     }
+    st_ledger_daily_post(l, id, e);
     a->balance -= net;
     a->gave_back = e->kind == ST_ENTRY_FIX ? ST_MAX(-net, 0) : 0;
     a->gave_of = e->fixes;

@@ -297,6 +297,18 @@ int st_ledger_load(const char *data, size_t len, st_ledger **ret, st_err *err);
 /* Saved before it was kept what is owed: it must be folded from the books again. */
 bool st_ledger_is_former(const char *data, size_t len);
 
+/* What somebody has cost today, as far as it is posted, and what a day of theirs usually costs: the median of those of the
+ * last `days` days before today on which they cost anything, and how many these are. `user` is "" for an account with all below
+ * it. */
+#define ST_DAILY_DAYS 32
+typedef struct st_daily_cost {
+    const char *account, *user;
+    int64_t today, usual;
+    int days;
+} st_daily_cost;
+typedef void (*st_daily_fn)(void *ctx, const st_daily_cost *d);
+void st_ledger_daily_costs(const st_ledger *l, int64_t now, int days, st_daily_fn fn, void *ctx);
+
 /* Takes the next entry in. Checks everything about it that can be: order, accounts, period, arithmetic of every
  * line against prices, terms and carries. */
 int st_ledger_apply(st_ledger *l, const st_entry *e, st_err *err);

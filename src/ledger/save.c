@@ -10,7 +10,8 @@
 #include "ledger/state.h"
 #include "model/codec.h"
 
-#define MAGIC   INT64_C(0x33676c74) /* "tlg3" */
+#define MAGIC   INT64_C(0x34676c74) /* "tlg4" */
+#define MAGIC3  INT64_C(0x33676c74) /* "tlg3": nobody counted days */
 #define MAGIC2  INT64_C(0x32676c74) /* "tlg2": rows did not say what of them is owed */
 #define SEED    11
 #define DOC_MAX 65536
@@ -235,19 +236,34 @@ static void io_past(codec *c, st_ledger *l)
     }
 }
 
-/* Only where there are any: a ledger without is saved as it always was. */
 static void io_voids(codec *c, st_ledger *l)
 {
-    if (c->out ? l->voids.n == 0 : c->bad || c->at == c->n)
-        return;
     size_t n = io_many(c, l->voids.n, 2);
-    c->bad |= n == 0;
     for (size_t i = 0; i < n && !c->bad; i++) {
         ledger_void v = c->out ? l->voids.v[i] : (ledger_void){0};
         IO_IN(c, v.from_ms, 0, INT64_MAX);
         IO_IN(c, v.to_ms, v.from_ms, INT64_MAX);
         if (!c->out)
             st_vec_push(&l->voids, v);
+    }
+}
+
+static void io_daily(codec *c, st_ledger *l)
+{
+    size_t n = io_many(c, l->daily.n, ST_DAILY_DAYS);
+    IO_IN(c, l->daily_day, -(INT64_C(1) << 40), INT64_C(1) << 40);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        int account = c->out ? l->daily.v[i].account : 0;
+        ST_CLEANUP(st_freep)
+        char *user = io_text(c, c->out ? l->daily.v[i].user : NULL, ST_NAME_MAX);
+        IO_IN(c, account, 1, ST_MAX((int64_t)l->accounts.n - 1, 1));
+        if (!c->out && (c->bad || (size_t)account >= l->accounts.n ||
+                        !st_ledger_daily_add(l, account, user))) {
+            c->bad = true;
+            return;
+        }
+        for (int d = 0; d < ST_DAILY_DAYS; d++)
+            IO_IN(c, l->daily.v[i].cost[d], -ST_SUM_MAX, ST_SUM_MAX);
     }
 }
 
@@ -271,6 +287,7 @@ static void io_ledger(codec *c, st_ledger *l)
         io_i64(c, &l->revenue[k]);
     io_past(c, l);
     io_voids(c, l);
+    io_daily(c, l);
 }
 
 /* ---- what must follow --------------------------------------------------------------------------- */
@@ -332,7 +349,7 @@ bool st_ledger_is_former(const char *data, size_t len)
 {
     codec c = {.in = data, .n = len < 8 ? 0 : len - 8};
     int64_t magic = 0;
-    IO_IN(&c, magic, MAGIC2, MAGIC2);
+    IO_IN(&c, magic, MAGIC2, MAGIC3);
     return !c.bad;
 }
 

@@ -66,6 +66,15 @@ typedef struct ledger_past {
     ST_VEC(ledger_tally) tallies; /* by account */
 } ledger_past;
 
+/* What somebody cost by day. */
+#define ST_DAILY_MAX 65536
+#define ST_DAILY_KEY (ST_NAME_MAX + 32)
+typedef struct ledger_daily {
+    int account;
+    char *user; /* "": the account with all below it */
+    int64_t cost[ST_DAILY_DAYS];
+} ledger_daily;
+
 struct st_ledger {
     ST_VEC(ledger_account *) accounts; /* 0 is the cluster; parents come first */
     st_map *ids;
@@ -77,7 +86,10 @@ struct st_ledger {
     st_period period; /* without a name: not set */
     int64_t fleet_seq, entries, at_ms;
     int64_t revenue[ST_PAY_COUNT];
-    ST_VEC(ledger_void) voids; /* in the order of their entries */
+    ST_VEC(ledger_daily) daily; /* in the order they came */
+    st_map *daily_ids;          /* "account user" */
+    int64_t daily_day;          /* the newest, since the epoch */
+    ST_VEC(ledger_void) voids;  /* in the order of their entries */
     /* Accounts whose first entry or terms must come next; those before due_at have theirs. Derived. */
     ST_VEC(int) due;
     size_t due_at;
@@ -91,6 +103,12 @@ int st_ledger_add_gpu(st_ledger *l, const char *gpu);
 bool st_ledger_within(const st_ledger *l, int account, int above);
 const st_price_plan *st_ledger_own_plan(const ledger_account *a, int64_t at_ms);
 const st_price_plan *st_ledger_plan_of(const st_ledger *l, int account, int64_t at_ms);
+
+/* daily.c */
+void st_ledger_daily_post(st_ledger *l, int account, const st_entry *e);
+bool st_ledger_daily_add(st_ledger *l, int account,
+                         const char *user); /* false: there is no room, or it is there */
+void st_ledger_daily_done(st_ledger *l);
 
 /* terms.c */
 const st_terms *st_ledger_terms_of(const ledger_account *a, int64_t at_ms); /* NULL: none */

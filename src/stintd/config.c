@@ -67,6 +67,13 @@
       "file of the key that signs bills (default: billing.key beside the store)")                 \
     X("witness", ST_F_TEXT, witness, "none", 0, 0,                                                \
       "http or https address that the signed head of the log of checkpoints is posted to")        \
+    X("anomaly", ST_F_I64, anomaly, "5", 0, 1000,                                                 \
+      "times its usual cost of a day from which an account or user is reported as unusual; 0: "   \
+      "never")                                                                                    \
+    X("anomaly_floor", ST_F_I64, anomaly_floor, "100", 0, 1000000000,                             \
+      "dollars that a day must cost at least to be reported")                                     \
+    X("anomaly_days", ST_F_I64, anomaly_days, "14", 3, 31,                                        \
+      "how many days before today are looked at for what is usual")                               \
     X("backup_dir", ST_F_TEXT, backup_dir, "none", 0, 0,                                          \
       "directory for stint admin backup (default: backups beside the store)")                     \
     X("secrets_key", ST_F_TEXT, secrets_key, "none", 0, 0,                                        \
@@ -116,6 +123,9 @@ void st_config_init(st_config *config)
                           .billing_zone = "UTC",
                           .billing_currency = "USD",
                           .billing_cluster = "stint",
+                          .anomaly = 5,
+                          .anomaly_floor = 100,
+                          .anomaly_days = 14,
                           .credit_alone = ST_UNSET,
                           .policy = st_policy_default(),
                           .quota = st_allowance_default(),

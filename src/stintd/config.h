@@ -27,8 +27,9 @@ typedef struct st_config {
     bool agent_keep;
     int64_t connections, strangers, rate, threads, body_mib, snapshot_rows;
     const char *billing_zone, *billing_currency, *billing_cluster;
-    const char *billing_key; /* NULL: beside the store */
-    const char *witness;     /* NULL: nobody */
+    const char *billing_key;                      /* NULL: beside the store */
+    const char *witness;                          /* NULL: nobody */
+    int64_t anomaly, anomaly_floor, anomaly_days; /* times; dollars */
     int64_t credit_alone;    /* dollars that one owner may credit; ST_UNSET: any */
     const char *secrets_key; /* likewise */
     const char *backup_dir;  /* NULL: backups/ beside the store */

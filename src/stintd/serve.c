@@ -295,7 +295,10 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
                         .cluster = config->billing_cluster,
                         .key = config->billing_key,
                         .credit_second = config->credit_alone != ST_UNSET,
-                        .credit_alone_udollars = config->credit_alone * 1000000},
+                        .credit_alone_udollars = config->credit_alone * 1000000,
+                        .anomaly = {.times = config->anomaly,
+                                    .floor_udollars = config->anomaly_floor * 1000000,
+                                    .days = (int)config->anomaly_days}},
             .secrets_key = config->secrets_key};
         r = st_control_new(&options, &serve->control, err);
         if (r == 0)

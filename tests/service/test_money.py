@@ -237,6 +237,33 @@ def month_end(stintd, program):
     check(closed["closed"] and closed["low_udollars"] == closed["high_udollars"] == total, "closed: %s", closed)
 
 
+def unusual_days(stintd, program):
+    """A day that costs many times the usual one is told to admins, once, and listed for the owner."""
+    owner = stintd.owner
+    admin, member = (Stream(stintd.port, token(owner, "steady", name, name)["token"]) for name in ("admin", "member"))
+    said = lambda s, kind: [e for e in s.events() if e[1] == kind]
+    check(owner.get("/v1/fleet/cost").json["anomalies"] == [], "nothing is unusual yet")
+    owner.make("/v1/jobs", {"name": "spree", "account": "steady", "user": "ada", "tasks": 2, "gpus": 8, "sim": {"run": "7d"}})
+    check(admin.wait(lambda s: said(s, "anomaly"), 90), "the admin is told: %s", admin.events()[-3:])
+    event = json.loads(said(admin, "anomaly")[0][2])
+    check(event["account"] == "steady" and "user" not in event, "the account, not the user, who has no usual day: %s", event)
+    check(event["cost_udollars"] >= 5 * event["usual_udollars"] > 0, "five times as much: %s", event)
+    check(abs(event["usual_udollars"] - 192_000_000) < 1000, "the usual day: %s", event)
+    check(member.wait(lambda s: said(s, "start"), 30) and not said(member, "anomaly"), "no member is: %s", member.events())
+    admin.close()
+    member.close()
+
+    def listed():
+        return [(a["account"], a["user"]) for a in stintd.owner.get("/v1/fleet/cost").json["anomalies"]]
+
+    check(listed() == [("steady", None)], "the owner's list: %s", listed())
+    ahead = int(float(open(os.path.join(stintd.dir, "clock")).read()) / 1000)
+    restart(stintd, program, ahead)
+    stintd.owner.make("/v1/jobs", {"name": "more", "account": "steady", "user": "ada", "gpus": 1, "sim": {"run": "1s"}})
+    stintd.wait(lambda: stintd.owner.get("/v1/jobs?account=steady&limit=5").text.count('"done"') > 0, "it goes on")
+    check(listed() == [("steady", None)], "once a day, over a restart: %s", listed())
+
+
 def the_fleets_book(stintd):
     """Where the devices were: for owners alone, and it adds up."""
     owner = stintd.owner
@@ -506,6 +533,7 @@ def run(program):
         if not sanitized(program):
             a_wrong_clock_closes_nothing(stintd, program)
             month_end(stintd, program)
+            unusual_days(stintd, program)
     finally:
         stintd.stop()
     the_log_of_checkpoints(program)
