@@ -29,15 +29,17 @@ cancelled=$job
 crash_agent f1
 rm "$tmp/f1/reserve"
 fill() { # the disk counts anew what was promised when it is brought there
-    until ! echo x 2>/dev/null >"$tmp/f1/one-more"; do
-        rm "$tmp/f1/one-more"
-        dd if=/dev/zero of="$tmp/f1/filler" bs="$1" oflag=append conv=notrunc 2>/dev/null
-        sync -f "$tmp/f1"
+    disk=$tmp/$1
+    set -- 64k
+    until ! echo x 2>/dev/null >"$disk/one-more"; do
+        rm "$disk/one-more"
+        dd if=/dev/zero of="$disk/filler" bs="$1" oflag=append conv=notrunc 2>/dev/null
+        sync -f "$disk"
         set -- 1k
     done
-    rm -f "$tmp/f1/one-more"
+    rm -f "$disk/one-more"
 }
-fill 64k
+fill f1
 started=$(($(wc -l <"$tmp/f1.log") + 1))
 start_agent f1 --exec oci
 now_said() { tail -n "+$started" "$tmp/f1.log" | grep -q -e "$1"; }
@@ -67,4 +69,25 @@ writes "$later" 'at last'
 is "$kept" running || fail "a task did not survive: $("$stint" show "$kept")"
 try 0 'cancelled' cancel "$kept"
 becomes "$kept" cancelled
+
+# A new node without room for its key waits, and joins when there is. It is on hold while there is none for tasks.
+crash_agent f1
+mkdir "$tmp/f2"
+truncate -s 64M "$tmp/f2.disk"
+mkfs.ext4 -q "$tmp/f2.disk" && mount -o loop "$tmp/f2.disk" "$tmp/f2" || fail "no second disk"
+mounts="$mounts $tmp/f2"
+fallocate -l 600K "$tmp/f2/small"
+fill f2
+start_agent f2 --exec oci
+ran=$((ran + 2))
+wait_for grep -q 'event=disk-full .*joins when there is' "$tmp/f2.log" || fail "a new node does not wait: $(cat "$tmp/f2.log")"
+kill -0 "$(cat "$tmp/f2.pid")" || fail "a new node has ended: $(cat "$tmp/f2.log")"
+try 4 'there is no node' node show f2
+rm "$tmp/f2/small"
+node_becomes f2 draining
+try 0 'its data disk is full' node show f2
+rm "$tmp/f2/filler"
+node_becomes f2 ready
+submit --name first --gpus 1 --cpu 0.2 --ram 64Mi --limit 1m -- sh -c 'echo here'
+becomes "$job" done
 done_testing

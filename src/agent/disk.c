@@ -25,6 +25,9 @@
 #define OUTPUT_MAX   (UINT64_C(8) << 20)
 #define INODES_MIN   256 /* what a dozen starts need */
 #define LOOK_MS      1000
+#define JOIN_FILE    "joins"
+#define JOIN_BYTES   (256 << 10) /* more than a new node writes before it looks at its disk */
+#define JOIN_INODES  64
 
 typedef struct disk {
     uint64_t free;      /* bytes that are left */
@@ -45,6 +48,27 @@ static bool look(const char *dir, disk *ret)
                   .high = ST_MIN(all / OUTPUT_PART, OUTPUT_MAX) + all / RESERVE_PART,
                   .inodes = s.f_files == 0 || s.f_favail >= INODES_MIN};
     return true;
+}
+
+bool st_disk_joins(const char *dir)
+{
+    char path[PATH_MAX];
+    struct statvfs s;
+    int fd, why;
+
+    if (st_dir_make(dir, NULL) != 0)
+        return errno != ENOSPC;
+    if (snprintf(path, sizeof path, "%s/" JOIN_FILE, dir) >= (int)sizeof path)
+        return true;
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    why = fd < 0 ? errno : posix_fallocate(fd, 0, JOIN_BYTES);
+    if (fd >= 0) {
+        close(fd);
+        unlink(path);
+    }
+    if (statvfs(dir, &s) == 0 && s.f_files > 0 && s.f_favail < JOIN_INODES)
+        return false;
+    return why != ENOSPC && why != EDQUOT;
 }
 
 static bool path_of(const st_host *h, char ret[PATH_MAX])

@@ -293,6 +293,9 @@ size_t st_host_sweep(st_host *h, int64_t boot_ms, bool now);
 bool st_host_foreign(st_host *h, const st_task_place *place, char why[160]);
 
 /* disk.c */
+/* Whether there is room for the files of a new node, its key first: without it, it would be another node at its next start.
+ * What is wrong otherwise is said by who needs it. */
+bool st_disk_joins(const char *dir);
 void st_host_disk_open(st_host *h); /* what an earlier agent has set aside is ours to give up */
 void st_host_disk(st_host *h, int64_t boot_ms);
 /* What was set aside is given up; false: there is nothing. */

@@ -248,6 +248,38 @@ static int whole_path(const char *dir, char ret[PATH_MAX], st_err *err)
     return r;
 }
 
+/* Who has a key, or has run a task, is not new, and must look after what runs, with room or without. */
+static bool is_new(const char *dir)
+{
+    static const char *const kept[] = {"node.key", "tasks.json"};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(kept); i++)
+        if (snprintf(path, sizeof path, "%s/%s", dir, kept[i]) >= (int)sizeof path ||
+            access(path, F_OK) == 0)
+            return false;
+    return true;
+}
+
+/* Nothing is open yet, so whoever ends the agent here ends it. */
+static void wait_for_room(const st_agent_conf *conf)
+{
+    bool told = false;
+
+    if (conf->sim_nodes > 1 || !is_new(conf->data))
+        return;
+    for (; !st_disk_joins(conf->data); sleep(1)) {
+        if (!told)
+            fprintf(stderr,
+                    "event=disk-full reason=\"there is no room for the files of a new node in %s; "
+                    "it joins when there is\"\n",
+                    conf->data);
+        told = true;
+    }
+    if (told)
+        fprintf(stderr, "event=disk-ok reason=\"there is room for a new node\"\n");
+}
+
 int st_agent_run(const st_agent_conf *given, st_err *err)
 {
     char data[PATH_MAX];
@@ -262,6 +294,7 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
 
     p.workers = st_workers_new(p.poll);
     st_rng_seed(&p.rng, (uint64_t)st_wall_ms() ^ (uint64_t)getpid() << 40);
+    wait_for_room(given);
     r = whole_path(given->data, data, err);
     whole.data = data;
     if (r == 0)
