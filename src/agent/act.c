@@ -37,18 +37,6 @@ bool st_host_carved(st_host *h, st_carved *ret)
     return true;
 }
 
-int st_host_mig_mode(st_host *h, int gpu, bool on, st_err *err)
-{
-    int r;
-
-    if (h->inv.gpu[gpu].mig_on == on)
-        return 0;
-    r = st_gpu_mig_mode(h->gpu, gpu, on, err);
-    if (r == 0)
-        h->inv.gpu[gpu].mig_on = on;
-    return r;
-}
-
 static void do_carve(st_host *h, const st_act *a)
 {
     st_gpu_slot wanted[ST_GPU_INSTANCES_MAX];
@@ -62,17 +50,16 @@ static void do_carve(st_host *h, const st_act *a)
         for (int s = 0; s < ST_MIG_MEMORY; s++)
             if (a->carve[p] >> s & 1 && n < ST_GPU_INSTANCES_MAX)
                 wanted[n++] = (st_gpu_slot){.profile = (st_mig)p, .start = s};
-    r = n > 0 ? st_host_mig_mode(h, a->gpu, true, &err) : 0;
-    if (r == 0)
-        r = st_gpu_mig_reconcile(h->gpu, a->gpu, wanted, n, &done, &err);
+    r = st_host_slices_set(h, a->gpu, wanted, n, &done, &err);
     if (r < 0 || done.busy > 0) {
         h->carve_ms[a->gpu] = st_boot_ms() + ST_CARVE_PAUSE_MS;
         st_say(h, "carve-failed", "gpu=%d reason=\"%s\"", a->gpu,
                r < 0 ? err.msg : "a slice nobody should have is in use");
         return;
     }
-    st_say(h, "carved", "gpu=%d made=%d removed=%d kept=%d", a->gpu, done.made, done.removed,
-           done.kept);
+    if (done.made + done.removed > 0)
+        st_say(h, "carved", "gpu=%d made=%d removed=%d kept=%d", a->gpu, done.made, done.removed,
+               done.kept);
 }
 
 bool st_host_slice(st_host *h, const st_task_place *place, st_gpu_instance *ret)

@@ -27,6 +27,7 @@ typedef struct st_agent_conf {
     const char *rack, *block, *zone;
     const char *cuda;       /* the program stint-cuda; NULL: beside ours, and none for --sim */
     const char *scrub;      /* tenant, always or never */
+    const char *settings;   /* of the GPUs: manage or leave */
     const char *metrics;    /* ADDRESS:PORT; NULL: none */
     int64_t cpu_m, ram_mib; /* what jobs may have; 0: what there is */
     int64_t data_mib;       /* what a tenant may have in /data; 0: see agent/storage.h */
@@ -37,6 +38,9 @@ typedef struct st_agent_conf {
 
 /* Reads the arguments. 0: go on; 1: nothing to do, help was given; -code otherwise. */
 int st_agent_conf_read(int argc, char **argv, st_agent_conf *ret, FILE *out, st_err *err);
+
+/* Whether somebody else owns the settings of the GPUs. */
+bool st_settings_left(const st_agent_conf *conf);
 
 /* Runs until it is told to end (SIGTERM, SIGINT). Tasks run on. */
 int st_agent_run(const st_agent_conf *conf, st_err *err);

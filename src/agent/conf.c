@@ -36,6 +36,9 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG
     X("--scrub", KIND_TEXT, scrub, "tenant|always|never",                                       \
       "clear GPU memory before another tenant gets it (default: tenant), after every task, or " \
       "never")                                                                                  \
+    X("--settings", KIND_TEXT, settings, "manage|leave",                                        \
+      "set MIG and compute mode of GPUs as jobs need (default: manage), or leave them as they " \
+      "are")                                                                                    \
     X("--cuda", KIND_TEXT, cuda, "FILE",                                                        \
       "program for checkpoints and memory scans (default: stint-cuda beside this one)")         \
     X("--mps-control", KIND_TEXT, mps_control, "PATH",                                          \
@@ -121,6 +124,8 @@ static int check(const st_agent_conf *c, st_err *err)
         return st_fail(err, ST_EINVAL, "--exec %s: is none of auto, oci and sim", c->exec);
     if (st_scrub_policy_parse(c->scrub) < 0)
         return st_fail(err, ST_EINVAL, "--scrub %s: is none of tenant, always and never", c->scrub);
+    if (strcmp(c->settings, "manage") != 0 && strcmp(c->settings, "leave") != 0)
+        return st_fail(err, ST_EINVAL, "--settings %s: is neither manage nor leave", c->settings);
     if (c->server && strncmp(c->server, "http://", 7) == 0 && !st_net_loopback(c->server + 7) &&
         !c->insecure)
         return st_fail(
@@ -138,6 +143,7 @@ int st_agent_conf_read(int argc, char **argv, st_agent_conf *ret, FILE *out, st_
     st_agent_conf c = {.data = "/var/lib/stint/agent",
                        .exec = "auto",
                        .scrub = "tenant",
+                       .settings = "manage",
                        .sim_nodes = 1,
                        .stop_grace_ms = 10000};
 

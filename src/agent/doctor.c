@@ -92,6 +92,34 @@ static void check_mps(const st_agent_conf *conf, const st_gpu_inventory *inv, FI
     row(out, ST_CHECK_OK, "mps", text, NULL);
 }
 
+/* What it weakens that somebody else owns the settings. */
+static void check_settings(const st_agent_conf *conf, const st_gpu_inventory *inv, FILE *out)
+{
+    int mig = 0, shared = 0;
+    char text[160];
+
+    if (!st_settings_left(conf)) {
+        row(out, ST_CHECK_OK, "settings", "MIG and compute mode are set as jobs need", NULL);
+        return;
+    }
+    for (int d = 0; d < inv->n; d++) {
+        mig += inv->gpu[d].mig_on;
+        shared += inv->gpu[d].mode == (int)ST_GPU_MODE_DEFAULT;
+    }
+    snprintf(text, sizeof text, "MIG and compute mode stay as they are (MIG on %d of %d GPUs)", mig,
+             inv->n);
+    row(out, ST_CHECK_WARN, "settings", text,
+        "level mig has only slices that exist, other levels only GPUs with MIG off: what does not "
+        "suit is refused");
+    if (shared > 0)
+        row(out, ST_CHECK_WARN, "settings mps",
+            "level mps runs in the default compute mode: a job that goes around its MPS daemon "
+            "gets "
+            "the whole GPU",
+            "the agent ends it when it sees its memory, up to a second later; set the compute mode "
+            "to EXCLUSIVE_PROCESS, or keep level mps to accounts that trust each other");
+}
+
 /* What stint-cuda says of the driver: without it no memory is read between tenants. */
 static bool check_cuda(const st_agent_conf *conf, FILE *out)
 {
@@ -141,8 +169,10 @@ static bool check_gpus(const st_agent_conf *conf, FILE *out)
         return !conf->sim;
     }
     gpu_rows(g, &inv, out);
-    if (inv.n > 0)
+    if (inv.n > 0) {
+        check_settings(conf, &inv, out);
         check_mps(conf, &inv, out);
+    }
     if (inv.n > 0 && (!conf->sim || conf->cuda) && !check_cuda(conf, out))
         return false;
     for (int d = 0; d < inv.n; d++)

@@ -257,8 +257,6 @@ void st_host_act(st_host *h, int64_t now_ms);
 bool st_host_carved(st_host *h, st_carved *ret);
 /* Hands on a signal that it is owed, if it can take it. */
 void st_host_signal(st_host *h, st_task *t, int64_t now_ms);
-/* MIG mode follows what is asked of an empty GPU; where that needs a person, it is refused. */
-int st_host_mig_mode(st_host *h, int gpu, bool on, st_err *err);
 /* The slice of a task, as it is now; false: it is not there. */
 bool st_host_slice(st_host *h, const st_task_place *place, st_gpu_instance *ret);
 
@@ -291,6 +289,15 @@ bool st_sweep_parse(const char *name, st_task *ret);
 size_t st_host_sweep(st_host *h, int64_t boot_ms, bool now);
 /* Whether somebody is on GPUs that a task is to have alone, and who. */
 bool st_host_foreign(st_host *h, const st_task_place *place, char why[160]);
+
+/* settings.c: MIG and compute modes of its GPUs, which with --settings leave stay as they are */
+int st_host_set_mode(st_host *h, int gpu, st_gpu_mode mode, st_err *err);
+/* It follows what is asked of an empty GPU; where that needs a person, it is refused. */
+int st_host_mig_mode(st_host *h, int gpu, bool on, st_err *err);
+int st_host_slices_set(st_host *h, int gpu, const st_gpu_slot *wanted, int n,
+                       st_gpu_reconciled *ret, st_err *err);
+/* Whether a task can be run with settings that stay as they are; anything suits otherwise. */
+int st_settings_suit(st_host *h, const st_task_place *p, st_err *err);
 
 /* disk.c */
 /* Whether there is room for the files of a new node, its key first: without it, it would be another node at its next start.

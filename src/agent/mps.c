@@ -94,10 +94,7 @@ int st_host_mps_check(st_host *h, const st_task_place *p, st_err *err)
 
     /* Time slices need a GPU that several processes may open, whatever somebody left it in. */
     if (p->level == ST_LEVEL_TIME && gpu >= 0 && h->inv.gpu[gpu].mode != ST_GPU_MODE_DEFAULT) {
-        r = st_gpu_set_mode(h->gpu, gpu, ST_GPU_MODE_DEFAULT, err);
-        if (r == 0)
-            h->inv.gpu[gpu].mode = (int)ST_GPU_MODE_DEFAULT;
-        return r;
+        return st_host_set_mode(h, gpu, ST_GPU_MODE_DEFAULT, err);
     }
     if (p->level != ST_LEVEL_MPS || !has_daemons(h) || gpu < 0)
         return 0;

@@ -167,19 +167,10 @@ static void worked(void *ctx, const st_task_key *key, int r, const st_err *err)
 
 /* ---- what is asked for ------------------------------------------------------------------------------ */
 
-static int set_mode(st_host *h, const st_daemon *d, st_gpu_mode mode, st_err *err)
-{
-    int r = h->gpu && d->gpu < h->inv.n ? st_gpu_set_mode(h->gpu, d->gpu, mode, err) : 0;
-
-    if (r == 0 && d->gpu < h->inv.n)
-        h->inv.gpu[d->gpu].mode = (int)mode;
-    return r;
-}
-
 void st_daemon_start(st_host *h, st_daemon *d, const st_mps_limits *limits)
 {
     st_err err = {0};
-    int r = set_mode(h, d, ST_GPU_MODE_EXCLUSIVE, &err);
+    int r = st_host_set_mode(h, d->gpu, ST_GPU_MODE_EXCLUSIVE, &err);
 
     d->next = *limits;
     st_say(h, "mps-starting", "gpu=%d domain=%s", d->gpu, d->domain);
@@ -208,7 +199,7 @@ void st_daemon_end(st_host *h, st_daemon *d)
         return;
     if (!d->stopped)
         (void)begin(h, d, ST_DAEMON_STOP);
-    else if (set_mode(h, d, ST_GPU_MODE_DEFAULT, &err) < 0)
+    else if (st_host_set_mode(h, d->gpu, ST_GPU_MODE_DEFAULT, &err) < 0)
         put_off(h, d, &err);
     else
         (void)begin(h, d, ST_DAEMON_REMOVE);

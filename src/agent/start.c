@@ -203,9 +203,11 @@ bool st_host_start(st_host *h, const st_order *o)
     }
     if (h->full[0] || (h->hangs[0] && o->place.devs))
         return false;
-    if (o->place.mig_profile >= 0 && !st_host_slice(h, &o->place, &slice))
+    r = st_settings_suit(h, &o->place, &err);
+    if (r == 0 && o->place.mig_profile >= 0 && !st_host_slice(h, &o->place, &slice))
         return false; /* not carved yet */
-    r = st_host_mps_clear(h, &o->place, &err);
+    if (r == 0)
+        r = st_host_mps_clear(h, &o->place, &err);
     if (r == 0 && (leaving_mig(h, &o->place) || !free_for(h, o)))
         return false;
     if (r == 0)
