@@ -103,7 +103,7 @@ struct st_billing {
 /* ---- keys.c --------------------------------------------------------------------------------- */
 
 /* Beside the store unless told otherwise. */
-void st_keys_path(const char *store, const char *given, st_strbuf *out);
+void st_keys_path(const st_store *store, const char *given, st_strbuf *out);
 /* Reads the file; ST_ENOENT: there is none. */
 int st_keys_read(const char *path, st_keys *ret, st_err *err);
 /* Reads it or, the first time, makes it: 0600, whole or not at all. */

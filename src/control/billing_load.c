@@ -85,7 +85,7 @@ static int open_keys(st_control *ctl, st_err *err)
     st_keys *keys = &ctl->billing->keys;
     int r;
 
-    st_keys_path(st_store_path(ctl->store), ctl->options.billing.key, &path);
+    st_keys_path(ctl->store, ctl->options.billing.key, &path);
     if (!has_signed(ctl))
         return st_keys_open(st_strbuf_str(&path), keys, err);
     r = st_keys_read(st_strbuf_str(&path), keys, err);

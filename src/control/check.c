@@ -236,7 +236,7 @@ static void open_keys(check *c, const st_store *store, const char *given)
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
     st_err err = {0};
 
-    st_keys_path(st_store_path(store), given, &path);
+    st_keys_path(store, given, &path);
     c->has_keys = st_keys_read(st_strbuf_str(&path), &c->keys, &err) == 0;
     if (!c->has_keys)
         found(c, "books: %s", err.msg);

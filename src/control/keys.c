@@ -13,14 +13,12 @@
 
 #define SEED 32
 
-void st_keys_path(const char *store, const char *given, st_strbuf *out)
+void st_keys_path(const st_store *store, const char *given, st_strbuf *out)
 {
-    const char *slash = strrchr(store, '/');
-
     if (given)
         st_strbuf_add(out, given);
     else
-        st_strbuf_addf(out, "%.*sbilling.key", slash ? (int)(slash + 1 - store) : 0, store);
+        st_store_beside(store, "billing.key", out);
 }
 
 static void from_seed(const unsigned char seed[SEED], st_keys *ret)

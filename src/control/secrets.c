@@ -85,7 +85,10 @@ static int open_key(st_control *ctl, const char *sealed_under, st_err *err)
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
     int r;
 
-    st_vault_path(st_store_path(ctl->store), ctl->options.secrets_key, &path);
+    if (ctl->options.secrets_key)
+        st_strbuf_add(&path, ctl->options.secrets_key);
+    else
+        st_store_beside(ctl->store, "secrets.key", &path);
     r = st_vault_open(st_strbuf_str(&path), !sealed_under, &ctl->vault, err);
     if (r == -ST_ENOENT)
         return st_fail(err, ST_ENOENT,

@@ -3,7 +3,6 @@
  */
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "replay/state.h"
@@ -73,19 +72,10 @@ static int find_start(st_rerun_lab *lab, const first_row *first, st_err *err)
                    lab->options->path);
 }
 
-/* Whoever writes a store has a log beside it. Without one nothing needs to be made beside it either. */
-static bool is_written(const char *path)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf wal = {0};
-    struct stat st;
-
-    st_strbuf_addf(&wal, "%s-wal", strncmp(path, "sqlite:", 7) == 0 ? path + 7 : path);
-    return stat(st_strbuf_str(&wal), &st) == 0;
-}
-
 int st_rerun_open(st_rerun_lab *lab, st_err *err)
 {
-    lab->still = lab->options->backup || !is_written(lab->options->path);
+    /* Where nobody writes it nothing needs to be made beside it either. */
+    lab->still = lab->options->backup || !st_store_is_written(lab->options->path);
     const st_store_options o = {.read_only = true, .still = lab->still};
     first_row first = {0};
     int r = st_store_open(lab->options->path, &o, &lab->store, err);
@@ -99,7 +89,7 @@ int st_rerun_open(st_rerun_lab *lab, st_err *err)
 
 int st_rerun_close(st_rerun_lab *lab, int r, st_err *err)
 {
-    if (lab->store && lab->still && is_written(lab->options->path))
+    if (lab->store && lab->still && st_store_is_written(lab->options->path))
         return st_fail(err, ST_ESTATE, "a stintd has begun to write %s meanwhile; try again",
                        lab->options->path);
     return r;

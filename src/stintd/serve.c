@@ -145,12 +145,10 @@ static void node_changed(void *ctx, int32_t node)
 /* As configured, or `name` beside the store. */
 static void place_of(const st_serve *serve, const char *given, const char *name, st_strbuf *out)
 {
-    const char *store = serve->config.store, *slash = strrchr(store, '/');
-
     if (given)
         st_strbuf_add(out, given);
     else
-        st_strbuf_addf(out, "%.*s%s", slash ? (int)(slash + 1 - store) : 0, store, name);
+        st_store_beside_of(serve->config.store, name, out);
 }
 
 /* A folder that takes no files would be found out by whoever looks for the first lost line. */

@@ -9,6 +9,7 @@
 #ifndef ST_STORE_DRIVER_H
 #define ST_STORE_DRIVER_H
 
+#include "base/strbuf.h"
 #include "store/store.h"
 
 #define ST_STORE_COLUMNS_MAX 32 /* in one row */
@@ -41,6 +42,7 @@ typedef struct st_driver {
     const char *blob_type, *key_type;
     const char *position; /* function (text, part): where the part begins, from 1; 0 if nowhere */
 
+    /* A writer holds whatever keeps other writers out until it is closed. */
     int (*open)(const char *path, const st_store_options *o, st_db **ret, st_err *err);
     void (*close)(st_db *db); /* after its statements have been finished; accepts NULL */
     int (*exec)(st_db *db, const char *sql, st_err *err);
@@ -59,8 +61,20 @@ typedef struct st_driver {
     int (*check)(st_db *db, st_finding_fn fn, void *ctx, st_err *err);
     /* Writes the file anew, so that it holds nothing of what was replaced or deleted. */
     int (*scrub)(st_db *db, st_err *err);
-    /* Copies what the connection can read now to a new file, which is on the disk afterwards. */
+    /* Copies what the connection can read now to a new file, which is on the disk afterwards. NULL: it has tools of its
+     * own for that. */
     int (*backup)(st_db *db, const char *path, st_err *err);
+    int64_t (*bytes)(const st_db *db); /* it takes up; -1: not known */
+    /* Where a file of the site stands that belongs to the store. */
+    void (*beside)(const char *path, const char *name, st_strbuf *out);
+    /* Whether the store is that file; whether somebody writes it at the moment. */
+    bool (*is_file)(const char *path, const char *file);
+    bool (*is_written)(const char *path);
+    /* A backup in the store's place, in two steps; between them it is a store of its own that can be checked. NULL: as
+     * above. */
+    int (*stage)(const char *path, const char *backup, st_strbuf *ret_staged, st_err *err);
+    int (*replace)(const char *path, const char *staged, const char *aside, st_err *err);
+    void (*unstage)(const char *staged);
 } st_driver;
 
 extern const st_driver st_sqlite_driver;

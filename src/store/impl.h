@@ -11,7 +11,6 @@ struct st_store {
     st_db *db;
     char *path, *vfs;
     st_store_options options; /* vfs points to the copy above */
-    int lock_fd;              /* -1 for readers */
     bool in_transaction;
     int broken;  /* the code of a failure inside the open transaction */
     bool missed; /* a statement in it changed another number of rows than it must */
@@ -35,8 +34,5 @@ extern const size_t st_nmigrations;
 int st_schema_migrate(st_store *store, const st_migration *list, size_t n, st_err *err);
 /* For those who do not migrate: the schema must be the last of the list. */
 int st_schema_require(st_store *store, const st_migration *list, size_t n, st_err *err);
-
-/* Takes PATH.lock; another holder is ST_ESTATE. */
-int st_lock_take(const char *path, int *ret_fd, st_err *err);
 
 #endif

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "store/impl.h"
+#include "store/files.h"
 
 static long holder(int fd)
 {

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "store/driver.h"
+#include "store/files.h"
 #include "store/sums.h"
 
 #define BUSY_MS          5000
@@ -26,6 +27,7 @@ struct st_db {
     st_page_sums *sums;
     char *path;
     st_store_options options;
+    int lock_fd; /* -1 for readers */
 };
 
 struct st_stmt {
@@ -124,6 +126,9 @@ static void sqlite_close(st_db *db)
     /* All statements are finished, so that this closes. */
     ST_ASSERT(sqlite3_close(db->handle) == SQLITE_OK);
     st_sums_free(db->sums);
+    /* Last, so that the next writer finds everything closed. */
+    if (db->lock_fd >= 0)
+        close(db->lock_fd);
     free(db->path);
     free(db);
 }
@@ -226,16 +231,21 @@ static int settings(st_db *db, st_err *err)
 static int sqlite_open(const char *path, const st_store_options *o, st_db **ret, st_err *err)
 {
     st_db *db;
-    int r;
+    int r = 0, lock = -1;
 
-    if (!o->read_only) {
+    if (!o->read_only)
+        r = st_lock_take(path, &lock, err);
+    if (r == 0 && !o->read_only)
         r = make_file(path, err);
-        if (r < 0)
-            return r;
+    if (r < 0) {
+        if (lock >= 0)
+            close(lock);
+        return r;
     }
     db = st_xcalloc(1, sizeof(*db));
     db->path = st_xstrdup(path);
     db->options = *o;
+    db->lock_fd = lock;
     r = st_sums_new(o->vfs, &db->sums, err);
     if (r == 0)
         r = open_handle(db, err);
@@ -503,6 +513,11 @@ static int sqlite_scrub(st_db *db, st_err *err)
     return sqlite_exec(db, "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)", err);
 }
 
+static int64_t sqlite_bytes(const st_db *db)
+{
+    return st_files_bytes(db->path);
+}
+
 const st_driver st_sqlite_driver = {
     .name = "sqlite",
     .blob_type = "BLOB",
@@ -521,4 +536,11 @@ const st_driver st_sqlite_driver = {
     .check = sqlite_check,
     .scrub = sqlite_scrub,
     .backup = sqlite_backup,
+    .bytes = sqlite_bytes,
+    .beside = st_files_beside,
+    .is_file = st_files_same,
+    .is_written = st_files_written,
+    .stage = st_files_stage,
+    .replace = st_files_replace,
+    .unstage = st_files_unstage,
 };

@@ -1,15 +1,13 @@
 /*
  * Opening and closing connections, and transactions (store/store.h).
  *
- * Invariants: 1. lock_fd is held by the one writer. 2. Inside a transaction the first failure of
+ * Invariant: inside a transaction the first failure of
  * the driver sets `broken`, and from then on nothing runs until it is rolled back: SQLite may have
  * ended the transaction by itself, and the next statement would be committed alone.
  */
 #include "store/store.h"
 
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/strbuf.h"
@@ -49,18 +47,13 @@ static st_store *new_store(const st_driver *driver, const char *path, const st_s
     store->options = *o;
     if (o->vfs)
         store->options.vfs = store->vfs = st_xstrdup(o->vfs);
-    store->lock_fd = -1;
     return store;
 }
 
 static int start(st_store *store, st_err *err)
 {
-    int r = 0;
+    int r = store->driver->open(store->path, &store->options, &store->db, err);
 
-    if (!store->options.read_only)
-        r = st_lock_take(store->path, &store->lock_fd, err);
-    if (r == 0)
-        r = store->driver->open(store->path, &store->options, &store->db, err);
     if (r < 0)
         return r;
     return store->options.read_only ? st_schema_require(store, st_migrations, st_nmigrations, err)
@@ -112,30 +105,84 @@ void st_store_close(st_store *store)
     for (size_t i = 0; i < ST_ARRAY_LEN(store->statements); i++)
         store->driver->finish(store->statements[i]);
     store->driver->close(store->db);
-    /* Last, so that the next writer finds everything closed. */
-    if (store->lock_fd >= 0)
-        close(store->lock_fd);
     free(store->path);
     free(store->vfs);
     free(store);
 }
 
-const char *st_store_path(const st_store *store)
+void st_store_beside(const st_store *store, const char *name, st_strbuf *out)
 {
-    return store->path;
+    store->driver->beside(store->path, name, out);
 }
 
 int64_t st_store_bytes(const st_store *store)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf log = {0};
-    struct stat st;
-    int64_t n;
+    return store->driver->bytes(store->db);
+}
 
-    if (stat(store->path, &st) < 0)
-        return -1;
-    n = st.st_size;
-    st_strbuf_addf(&log, "%s-wal", store->path);
-    return stat(st_strbuf_str(&log), &st) == 0 ? n + st.st_size : n;
+/* ---- stores that are not open -------------------------------------------------------------- */
+
+/* What is not a store at all has no files either; who opens it hears why. */
+static const st_driver *driver_of(const char *where, const char **ret_path)
+{
+    const st_driver *driver = &st_sqlite_driver;
+
+    *ret_path = where;
+    (void)find_driver(where, &driver, ret_path, NULL);
+    return driver;
+}
+
+void st_store_beside_of(const char *where, const char *name, st_strbuf *out)
+{
+    const char *path;
+    const st_driver *driver = driver_of(where, &path);
+
+    driver->beside(path, name, out);
+}
+
+bool st_store_is_file(const char *where, const char *file)
+{
+    const char *path;
+    const st_driver *driver = driver_of(where, &path);
+
+    return driver->is_file(path, file);
+}
+
+bool st_store_is_written(const char *where)
+{
+    const char *path;
+    const st_driver *driver = driver_of(where, &path);
+
+    return driver->is_written(path);
+}
+
+int st_store_stage(const char *where, const char *backup, st_strbuf *ret_staged, st_err *err)
+{
+    const char *path;
+    const st_driver *driver = driver_of(where, &path);
+
+    if (!driver->stage)
+        return st_fail(err, ST_ESTATE, "this store is restored by the tools of its database");
+    return driver->stage(path, backup, ret_staged, err);
+}
+
+int st_store_replace(const char *where, const char *staged, const char *when, st_strbuf *ret_aside,
+                     st_err *err)
+{
+    const char *path;
+    const st_driver *driver = driver_of(where, &path);
+
+    st_strbuf_addf(ret_aside, "%s.before-%s", path, when);
+    return driver->replace(path, staged, st_strbuf_str(ret_aside), err);
+}
+
+void st_store_unstage(const char *where, const char *staged)
+{
+    const char *path;
+    const st_driver *driver = driver_of(where, &path);
+
+    if (driver->unstage)
+        driver->unstage(staged);
 }
 
 /* ---- transactions ----------------------------------------------------------------------- */

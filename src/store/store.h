@@ -29,6 +29,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/macros.h"
+#include "base/strbuf.h"
 
 typedef struct st_store st_store;
 
@@ -64,7 +65,13 @@ int st_store_open_reader(const st_store *store, st_store **ret, st_err *err);
 void st_store_close(st_store *store);
 ST_DEFINE_FREEP(st_store, st_store_close)
 
-const char *st_store_path(const st_store *store);
+/* Where a file of the site is that nobody has given a place for: a key, logs, backups. Only the store knows whether there
+ * is a folder that is its own. */
+void st_store_beside(const st_store *store, const char *name, st_strbuf *out);
+void st_store_beside_of(const char *where, const char *name, st_strbuf *out);
+/* Whether a store is that file; whether somebody writes it at the moment. */
+bool st_store_is_file(const char *where, const char *file);
+bool st_store_is_written(const char *where);
 
 /* The schema's version in the file and the newest this program knows. */
 int st_store_schema(st_store *store, int64_t *ret_version, st_err *err);
@@ -379,9 +386,13 @@ int st_store_check(st_store *store, const char *const *states, size_t nstates, s
  * Works on a connection of its own and may be called from any thread. */
 int st_store_backup(const st_store *store, const char *path, st_err *err);
 
-/* Gives `path` to the store that is at `with`; what was there is `aside` afterwards, with its log. Nobody may have either
- * open. There is a store at `path` at any moment, if there was one. */
-int st_store_replace(const char *path, const char *with, const char *aside, st_err *err);
+/* A backup in the place of the store, in two steps. `stage` copies it to a name that is no store's yet, where it can be
+ * opened, checked and changed; `replace` gives it the store's place in one move, while nobody has the store open, and what
+ * was there another name with `when` in it. `unstage` removes what is left of a copy. */
+int st_store_stage(const char *where, const char *backup, st_strbuf *ret_staged, st_err *err);
+int st_store_replace(const char *where, const char *staged, const char *when, st_strbuf *ret_aside,
+                     st_err *err);
+void st_store_unstage(const char *where, const char *staged);
 
 /* What it takes on the disk, with its log; -1: not known. */
 int64_t st_store_bytes(const st_store *store);

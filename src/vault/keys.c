@@ -16,16 +16,6 @@
 #define LINE     (2 * (size_t)KEY_BYTES + 1)
 #define FILE_MAX (LINE * KEYS_MAX)
 
-void st_vault_path(const char *store, const char *given, st_strbuf *out)
-{
-    const char *slash = strrchr(store, '/');
-
-    if (given)
-        st_strbuf_add(out, given);
-    else
-        st_strbuf_addf(out, "%.*ssecrets.key", slash ? (int)(slash + 1 - store) : 0, store);
-}
-
 /* Its id tells keys apart and nothing about them. */
 static void name_key(vault_key *k)
 {

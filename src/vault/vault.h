@@ -28,8 +28,6 @@ typedef struct st_vault st_vault;
 
 #define ST_VAULT_KEY_ID 17 /* 16 hex digits and the NUL */
 
-/* The file beside a store, unless one is given. */
-void st_vault_path(const char *store, const char *given, st_strbuf *out);
 /* Reads the file; with `make`, one that is not there is made. ST_ENOENT: it is not there. One that others
  * than its owner can read is refused. */
 int st_vault_open(const char *path, bool make, st_vault **ret, st_err *err);

@@ -123,7 +123,7 @@ static void a_damaged_key_is_refused(void **state)
     (void)state;
 
     scratch_init(&place);
-    st_keys_path(place.path, NULL, &path);
+    st_store_beside_of(place.path, "billing.key", &path);
     assert_fails(st_keys_read(st_strbuf_str(&path), &keys, &err), ST_ENOENT, "billing.key");
     assert_ok(st_keys_open(st_strbuf_str(&path), &keys, &err));
     assert_ok(st_keys_open(st_strbuf_str(&path), &again, &err));

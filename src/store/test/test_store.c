@@ -9,6 +9,24 @@
 #include "store/impl.h"
 #include "store/test/scratch.h"
 
+/* Also where the driver is named: the name is no part of the path. */
+static void expect_beside(const st_store *store, const scratch *s, const char *where)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf open = {0}, closed = {0}, plain = {0};
+    char want[100];
+
+    snprintf(want, sizeof want, "%s/logs", s->folder);
+    st_store_beside(store, "logs", &open);
+    st_store_beside_of(where, "logs", &closed);
+    assert_string_equal(st_strbuf_str(&open), want);
+    assert_string_equal(st_strbuf_str(&closed), want);
+    st_store_beside_of("sqlite:stint.db", "logs", &plain);
+    assert_string_equal(st_strbuf_str(&plain), "logs");
+    assert_true(st_store_is_file(where, s->path));
+    assert_true(st_store_is_written(where));
+    assert_false(st_store_is_written("sqlite:/nowhere/stint.db"));
+}
+
 static void test_open(void **state)
 {
     ST_CLEANUP(st_store_closep) st_store *store = NULL;
@@ -30,7 +48,7 @@ static void test_open(void **state)
                  ST_EIO, s.path);
     snprintf(text, sizeof(text), "sqlite:%s", s.path);
     assert_ok(st_store_open(text, LOOSE, &store, &err));
-    assert_string_equal(st_store_path(store), s.path);
+    expect_beside(store, &s, text);
     assert_ok(st_store_schema(store, &version, &err));
     assert_int_equal(version, st_store_schema_newest());
     assert_int_equal(stat(s.path, &st), 0);
