@@ -33,7 +33,7 @@ cut a1
 cut a2
 touch "$shared/end"
 said "$at" "event=ended .*$job"
-sleep 2
+said "$at" 'event=status-failed' # it has tried to say so
 is "$job" running || fail "it is $(state_of "$job") while nobody can know"
 now=$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)
 heal a1
@@ -60,7 +60,9 @@ node_is "$where" failed || fail "$where is not failed"
 heal "$where"
 said "$where" 'event=fence-lifted' || said "$where" 'event=fence-lifted'
 node_becomes "$where" ready
-sleep 1
+before=$(grep -c "^$other 2 " "$shared/beats")
+beats_on() { [ "$(grep -c "^$other 2 " "$shared/beats")" -gt $((before + 10)) ]; }
+wait_for beats_on || fail "it does not go on beside the node that is back"
 is "$beats" running || fail "it is $(state_of "$beats")"
 [ "$(where_is "$beats")" = "$other" ] || fail "it is on $(where_is "$beats")"
 try 0 'cancelled' cancel "$beats"

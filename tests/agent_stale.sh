@@ -32,8 +32,9 @@ mkdir -m 700 "$tmp/data"
 cp "$tmp/old.db" "$tmp/data/stint.db"
 cp "$tmp/new/billing.key" "$tmp/new/secrets.key" "$tmp/data/"
 native
-said n1 'event=status-failed .*409\|event=stale-list'
-sleep 3
+# refused N: it has not followed so many times.
+refused() { [ "$(grep -c 'event=status-failed .*409\|event=stale-list' "$tmp/n1.log")" -ge "$1" ]; }
+wait_for refused 3 || fail "it was not asked three times: $(tail -n 5 "$tmp/n1.log")"
 grep -q "event=\(stop\|killed\|ended\) .*$long" "$tmp/n1.log" && fail "a stale list was followed: $(tail -n 3 "$tmp/n1.log")"
 [ "$(sed -n 's/.*"epoch": *\([0-9]*\).*/\1/p' "$tmp/n1/tasks.json" | head -n 1)" = "$epoch" ] ||
     fail "the epoch it heard of has changed"
@@ -41,7 +42,8 @@ grep -q "event=\(stop\|killed\|ended\) .*$long" "$tmp/n1.log" && fail "a stale l
 STINT_TOKEN=
 export STINT_URL="unix:$tmp/data/stintd.sock"
 submit --name usurper --gpus 1 --cpu 0.2 --ram 64Mi --limit 1m --sim-run 1s -- true
-sleep 2
+times=$(grep -c 'event=status-failed .*409\|event=stale-list' "$tmp/n1.log")
+wait_for refused $((times + 2)) || fail "it is not asked any more: $(tail -n 5 "$tmp/n1.log")"
 [ "$(grep -c 'event=started' "$tmp/n1.log")" -eq 1 ] || fail "a stale order was followed"
 
 # The one that decides is back.

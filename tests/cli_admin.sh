@@ -106,17 +106,22 @@ try 4 'no GPU type "nosuch"' node add big2 --gpu nosuch
 
 # ---- events and the audit log --------------------------------------------------------------
 
-"$stint" events --for 4s >"$tmp/events" 2>&1 &
+"$stint" events --for 1s >"$tmp/out" 2>&1 || fail "events --for: $(cat "$tmp/out")"
+"$stint" events -f >"$tmp/events" 2>&1 &
 events_pid=$!
 "$stint" events -f -o json >"$tmp/events.json" 2>&1 &
 follow_pid=$!
-sleep 1
+listening() {
+    curl -s -H "Authorization: Bearer $STINT_TOKEN" "$STINT_URL/metrics" | grep -q '^stint_event_streams 2'
+}
+wait_for listening || fail "events -f: two streams are not open"
 as ada
 try 0 'is done' run --name seen --gpus 1 --sim-run 1s -- true
-wait $events_pid || fail "events: status"
-grep -q 'start .*seen of vision' "$tmp/events" || fail "events: $(cat "$tmp/events")"
-kill -INT $follow_pid
-wait $follow_pid || fail "events -f: status"
+wait_for grep -q 'start .*seen of vision' "$tmp/events" || fail "events: $(cat "$tmp/events")"
+wait_for test -s "$tmp/events.json"
+kill -INT $events_pid $follow_pid
+wait $events_pid || fail "events -f: status"
+wait $follow_pid || fail "events -f -o json: status"
 head -n 1 "$tmp/events.json" >"$tmp/out"
 json '"at" in d and "kind" in d'
 try 8 'role' audit

@@ -20,7 +20,6 @@ sentence but for the name that was asked for.
 import os
 import re
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from harness import Failure, Stintd, Stream, check, fleet, main, token  # noqa: E402
@@ -861,16 +860,18 @@ def check_money(world):
     watch = Stream(world.stintd.port, world.tokens["admin"])
     owner.make("/v1/prices", {"prices": "dear", "gpu": {"*": {"reserved": 0, "burst": 7000,
                                                              "guaranteed": 7000}}})
+    works = []
     for account in ("own", "sibling"):
-        owner.make("/v1/jobs", {"name": "work", "account": account, "gpus": 1, "sim": {"run": "1s"},
-                                "user": "stranger" if account == "sibling" else "mate"})
+        works += [owner.make("/v1/jobs", {"name": "work", "account": account, "gpus": 1, "sim": {"run": "1s"},
+                                "user": "stranger" if account == "sibling" else "mate"})["id"]]
     owner.make("/v1/accounts/sibling/credits", {"amount": "4141.41", "reason": "windfall", "confirm": True})
     # What holds for all, announced before the parent's, is nobody's to read either.
     check(owner.call("PUT", "/v1/plan", {"cap": "8888.88", "burst": 52.52, "discount": "1.5%"}).status == 200,
           "no plan for all")
     check(owner.call("PUT", "/v1/accounts/north/plan", {"cap": "73.19", "budget": "0.01",
           "burst": 61.61, "discount": "2.5%"}).status == 200, "no plan")
-    time.sleep(1.5)
+    world.stintd.wait(lambda: all(owner.get("/v1/jobs/" + job).json["state"] == "done" for job in works),
+                      "what is billed has ended")
     for role in ("admin", "member", "viewer", "auditor"):
         client = world.clients[role]
         for path in money_paths(world):
@@ -909,7 +910,7 @@ def run(program):
         there, listed = operations(stintd), {(m, p) for m, p, _, _ in ROWS}
         check(there == listed, "routes without a row: %s; rows without a route: %s",
               sorted(there - listed), sorted(listed - there))
-        time.sleep(1.1)  # until the token that expires has
+        stintd.wait(lambda: world.clients["expired"].get("/v1/jobs").status == 401, "the token that expires has")
         wrong, cells = [], 0
         for method, pattern, how, expected in ROWS:
             cells += len(expected)

@@ -13,7 +13,6 @@ import os
 import re
 import secrets
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from harness import Stintd, Stream, check, fleet, main, token  # noqa: E402
@@ -352,12 +351,13 @@ def run(program):
         check(stream.wait(lambda s: b"\r\n\r\n" in s.bytes()), "no stream")
         w.submit_a("a-note", 1, gpus=0, cpu=1)
         check(stream.wait(lambda s: len(s.events()) >= 2), "no events of one's own")
-        time.sleep(0.2)
+        stintd.wait(lambda: capture(w) == capture(w), "answers rest while nobody does anything")
         idle = capture(w)
         compare(idle, capture(w), "by themselves")
         before = stream.events()
         ids = busy_b(w)
-        time.sleep(1.5)  # some of B's end
+        stintd.wait(lambda: any(stintd.owner.get("/v1/jobs/" + job).json["state"] == "done" for job in ids[4:12]),
+                    "some of B's jobs end")
         compare(idle, capture(w), "with B busy")
         check(stream.events() == before, "B's work is heard: %s", stream.events()[len(before):])
         b_event = [e for e in spy.events() if w.b in (e[2] or "")][-1][0]
@@ -368,7 +368,8 @@ def run(program):
         n = check_reasons(w)
         check_trials(w)
         check_shared_hands(w)
-        time.sleep(0.2)
+        last = w.submit_a("a-last", 1, gpus=0, cpu=1)
+        check(stream.wait(lambda s: any(last in (e[2] or "") for e in s.events())), "no events of the last job")
         check_streams(w, stream, before)
         print(f"{len(idle)} answers the same, {n} reasons ({', '.join(sorted(w.seen))}), "
               f"{len(w.words)} words of B in none")
