@@ -24,7 +24,7 @@ all: setup
 
 run:
 	@tools/setup run
-	@tools/configure build gcc
+	@QUICK=1 tools/configure build gcc
 	@ninja -C build programs
 	@LISTEN=$(LISTEN) tools/run build run-data
 
