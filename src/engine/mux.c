@@ -43,35 +43,35 @@ static void on_lead(st_engine *engine, int64_t epoch)
         st_engine_lead(m->parts[i].engine, epoch);
 }
 
-/* Calls an operation of every part that has it. */
-#define EACH(m, op, ...)                    \
-    for (size_t i_ = 0; i_ < (m)->n; i_++)  \
-        if ((m)->parts[i_].engine->ops->op) \
-    (m)->parts[i_].engine->ops->op((m)->parts[i_].engine __VA_OPT__(, ) __VA_ARGS__)
+/* Calls an operation of every part `e` that has it. */
+#define EACH(m, e, op, ...)                                                   \
+    for (size_t i_ = 0; i_ < (m)->n; i_++)                                    \
+        for (st_engine *e = (m)->parts[i_].engine; e && e->ops->op; e = NULL) \
+    e->ops->op(__VA_ARGS__)
 
 static void on_complete(st_engine *engine)
 {
-    EACH((mux *)engine, complete);
+    EACH((mux *)engine, e, complete, e);
 }
 
 static void on_restored(st_engine *engine, st_lead lead, const uint64_t *adopted, size_t n)
 {
-    EACH((mux *)engine, restored, lead, adopted, n);
+    EACH((mux *)engine, e, restored, e, lead, adopted, n);
 }
 
 static void on_told(st_engine *engine, st_told *ret)
 {
-    EACH((mux *)engine, told, ret);
+    EACH((mux *)engine, e, told, e, ret);
 }
 
 static void on_place(st_engine *engine, int64_t branch, int64_t position)
 {
-    EACH((mux *)engine, place, branch, position);
+    EACH((mux *)engine, e, place, e, branch, position);
 }
 
 static void on_tick(st_engine *engine, int64_t now)
 {
-    EACH((mux *)engine, tick, now);
+    EACH((mux *)engine, e, tick, e, now);
 }
 
 /* ---- whose -------------------------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ static void on_order(st_engine *engine, const st_engine_order *o)
     int64_t part;
 
     if (o->ngrants == 0) {
-        EACH(m, order, o);
+        EACH(m, e, order, e, o);
         return;
     }
     part = owner_of(m, o->grants[0].node);
@@ -215,7 +215,7 @@ static void on_free(st_engine *engine)
 {
     mux *m = (mux *)engine;
 
-    EACH(m, free);
+    EACH(m, e, free, e);
     st_idmap_free(m->owners);
     free(m->parts);
     free(m);
