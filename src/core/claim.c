@@ -357,6 +357,14 @@ static void attempt(st_claim_ctx *c, st_claim *ret)
     restore(c);
 }
 
+/* Whether borrowers look again by then anyway: somebody was found to wait for that, and all that comes of it for
+ * another is the same moment. */
+static bool is_awaited(const st_claim_ctx *c, int64_t at_ms)
+{
+    return !c->sure && !c->told && !st_core_claims_at_once(c->core) &&
+           c->core->exchange_ms <= at_ms;
+}
+
 /* One way of claiming. If it fails, would it be enough if nobody were protected? Then it is worth
  * waking up for: with some of them the choice may be a better one than with all. */
 static void try_way(st_claim_ctx *c, st_claim *ret)
@@ -369,7 +377,7 @@ static void try_way(st_claim_ctx *c, st_claim *ret)
     st_claim_muster(c, false);
     size_t had = c->line.n + c->aside.n;
     attempt(c, ret);
-    if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER) {
+    if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER && !is_awaited(c, until_ms)) {
         st_claim open = {.result = ret->result, .enough = ret->enough};
         st_claim_muster(c, true);
         if (c->line.n + c->aside.n > had)

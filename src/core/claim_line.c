@@ -55,6 +55,8 @@ typedef struct branch {
     int32_t *heap;   /* children who have any, the one who goes first in front */
     int nheap;
     st_standing standing;
+    bool parted; /* where it parts from the claimant is known */
+    st_parting parting;
 } branch;
 
 typedef struct branches {
@@ -134,19 +136,22 @@ static void leave(const st_claim_ctx *c, branches *b, int32_t account)
             if (at->nheap > 0)
                 sink(b, at, 0);
         }
-        at->left--;
-        reckon(c, b, i);
+        if (--at->left > 0 && i != ST_ROOT)
+            reckon(c, b, i);
     }
 }
 
 /* Put a candidate into the line; one that its branch no longer lends when those before it are gone stands
  * aside. */
-static void join(st_claim_ctx *c, int i)
+static void join(st_claim_ctx *c, branches *b, int i)
 {
     const st_job *job = c->cands.v[i];
     if (c->sure && !c->home && !c->spare) {
-        st_parting p = st_claim_part_from(c, job->account, NULL);
-        if (!st_claim_may_displace(c, &p, job)) {
+        branch *own = &b->v[job->account];
+        if (!own->parted)
+            own->parting = st_claim_part_from(c, job->account, NULL);
+        own->parted = true;
+        if (!st_claim_may_displace(c, &own->parting, job)) {
             st_vec_push(&c->aside, i);
             return;
         }
@@ -176,7 +181,7 @@ static void line_up(st_claim_ctx *c)
         while (b.v[at].nheap > 0) /* children first */
             at = b.v[at].heap[0];
         ST_ASSERT(b.v[at].first < b.v[at].last);
-        join(c, b.v[at].first++);
+        join(c, &b, b.v[at].first++);
         leave(c, &b, at);
     }
     for (size_t i = 0; i < c->line.n; i++)
@@ -189,10 +194,15 @@ static void line_up(st_claim_ctx *c)
 
 void st_claim_muster(st_claim_ctx *c, bool ignore_protection)
 {
+    size_t had = c->cands.n;
     st_vec_clear(&c->cands);
+    collect(c, ignore_protection);
+    if (ignore_protection && c->cands.n == had) { /* nobody more: the line stands */
+        c->core->effort -= c->asked + (int64_t)c->line.n;
+        return;
+    }
     st_vec_clear(&c->line);
     st_vec_clear(&c->aside);
-    collect(c, ignore_protection);
     c->useful = st_xreallocarray(c->useful, c->cands.n + 1, sizeof *c->useful);
     c->hopeless = !c->home && !st_core_yield_enough(c->core, c->job, c->type, c->cands.v,
                                                     c->cands.n, c->useful);

@@ -49,6 +49,8 @@ struct st_profile {
     int per;
     size_t n; /* nodes covered */
     int64_t *at_ms;
+    uint64_t *
+        some; /* a bit for each node: there is any moment at all. Most of a fleet is of other types */
 };
 
 /* Whether the room of nodes decides alone where the job fits. */

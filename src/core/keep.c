@@ -169,6 +169,17 @@ static int64_t nth(int64_t *v, size_t n, size_t want)
     return v[at];
 }
 
+/* The next node from `id` on that has any moment; p->n when there is none. */
+static size_t next_some(const st_profile *p, size_t id)
+{
+    for (; id < p->n; id = (id / 64 + 1) * 64) {
+        uint64_t bits = p->some[id / 64] >> (id % 64);
+        if (bits)
+            return id + (size_t)__builtin_ctzll(bits);
+    }
+    return p->n;
+}
+
 /* The moments of nodes before the best start so far; later ones are of no use. */
 static void collect(st_core *core, const st_profile *p, size_t id, int64_t before_ms, times *ret)
 {
@@ -178,27 +189,28 @@ static void collect(st_core *core, const st_profile *p, size_t id, int64_t befor
         st_vec_push(ret, at_ms[s]);
 }
 
-static int64_t search(st_core *core, const st_profile *p, const st_kept *k)
+/* The earliest start, which is before `best_ms` if that is not ST_TIME_NEVER. */
+static int64_t search(st_core *core, const st_profile *p, const st_kept *k, int64_t best_ms)
 {
     const st_fleet *fleet = core->fleet;
-    int64_t best_ms = ST_TIME_NEVER;
     times list = {0};
     if (k->level == ST_TOPO_NONE) {
-        for (size_t i = 0; i < fleet->nodes.n; i++)
+        for (size_t i = next_some(p, 0); i < p->n; i = next_some(p, i + 1))
             collect(core, p, i, best_ms, &list);
         best_ms = nth(list.v, list.n, (size_t)k->want);
         st_vec_free(&list);
         return best_ms;
     }
     int64_t scratch[ST_DEVS_MAX];
-    for (size_t i = 0; i < fleet->nodes.n && k->want <= p->per; i++)
+    for (size_t i = next_some(p, 0); i < p->n && k->want <= p->per; i = next_some(p, i + 1))
         best_ms = ST_MIN(best_ms, moments(core, p, i, scratch)[k->want - 1]);
     for (int l = (int)k->level; l < ST_TOPO_NODE; l++) {
         for (size_t d = 0; d < fleet->domains[l].n; d++) {
             const st_domain *dom = &fleet->domains[l].v[d];
             st_vec_clear(&list);
             for (size_t i = 0; i < dom->nodes.n; i++)
-                collect(core, p, (size_t)dom->nodes.v[i], best_ms, &list);
+                if (p->some[dom->nodes.v[i] / 64] >> (dom->nodes.v[i] % 64) & 1)
+                    collect(core, p, (size_t)dom->nodes.v[i], best_ms, &list);
             best_ms = ST_MIN(best_ms, nth(list.v, list.n, (size_t)k->want));
         }
     }
@@ -206,12 +218,14 @@ static int64_t search(st_core *core, const st_profile *p, const st_kept *k)
     return best_ms;
 }
 
-static void search_anew(st_core *core, const st_profile *p, st_kept *k)
+static void search_anew(st_core *core, const st_profile *p, st_kept *k, int64_t before_ms)
 {
     int64_t scratch[ST_DEVS_MAX];
     reset(core, k);
-    k->at_ms = search(core, p, k);
-    for (size_t i = 0; i < k->n; i++)
+    k->at_ms = search(core, p, k, before_ms);
+    if (before_ms != ST_TIME_NEVER && k->at_ms >= before_ms)
+        k->at_ms = search(core, p, k, ST_TIME_NEVER);
+    for (size_t i = next_some(p, 0); i < p->n; i = next_some(p, i + 1))
         set_room(core, k, i, room_at(p, moments(core, p, i, scratch), k->at_ms));
     ST_ASSERT(still_right(k));
 }
@@ -335,8 +349,9 @@ static void look_ahead(st_core *core, const st_profile *p, st_kept *k)
     note_ahead(core, k);
 }
 
-/* Look at what has changed since; false when everything must be counted anew. */
-static bool catch_up(st_core *core, const st_profile *p, st_kept *k, bool others_ahead)
+/* Look at what has changed since; false when everything must be counted anew: before *ret_before_ms, if that is known. */
+static bool catch_up(st_core *core, const st_profile *p, st_kept *k, bool others_ahead,
+                     int64_t *ret_before_ms)
 {
     const st_fleet *fleet = core->fleet;
     if (k->n != fleet->nodes.n || k->seen < fleet->changes_from ||
@@ -350,6 +365,8 @@ static bool catch_up(st_core *core, const st_profile *p, st_kept *k, bool others
     }
     if (others_ahead)
         look_ahead(core, p, k);
+    if (k->at_ms != ST_TIME_NEVER && k->enough.then > 0)
+        *ret_before_ms = k->at_ms + 1;
     return still_right(k);
 }
 
@@ -380,13 +397,14 @@ bool st_gather_kept(st_core *core, const st_job *job, st_resv *r)
     st_kept *k = find(core, job->id, r->by);
     bool same =
         k->used > 0 && k->profile == p->key && k->epoch == p->epoch && k->want == job->tasks;
-    if (!same || !catch_up(core, p, k, k->ahead != ahead)) {
+    int64_t before_ms = ST_TIME_NEVER;
+    if (!same || !catch_up(core, p, k, k->ahead != ahead, &before_ms)) {
         bool required = job->topo_required && !ST_BROKEN(TOPOLOGY);
         k->profile = p->key;
         k->epoch = p->epoch;
         k->want = job->tasks;
         k->level = required ? job->topo : ST_TOPO_NONE;
-        search_anew(core, p, k);
+        search_anew(core, p, k, before_ms);
         note_ahead(core, k);
     }
     k->ahead = ahead;

@@ -161,12 +161,25 @@ void st_profile_count(st_core *core, const st_profile *p, const st_node *node, b
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
+static void count_one(st_core *core, st_profile *p, size_t id)
+{
+    int64_t *at_ms = p->at_ms + id * (size_t)p->per;
+    st_profile_count(core, p, core->fleet->nodes.v[id], false, at_ms);
+    uint64_t bit = UINT64_C(1) << (id % 64);
+    if (at_ms[0] == ST_TIME_NEVER)
+        p->some[id / 64] &= ~bit;
+    else
+        p->some[id / 64] |= bit;
+}
+
 static void count_all(st_core *core, st_profile *p)
 {
     p->n = core->fleet->nodes.n;
     p->at_ms = st_xreallocarray(p->at_ms, p->n * (size_t)p->per + 1, sizeof *p->at_ms);
+    p->some = st_xreallocarray(p->some, p->n / 64 + 1, sizeof *p->some);
+    memset(p->some, 0, (p->n / 64 + 1) * sizeof *p->some);
     for (size_t i = 0; i < p->n; i++)
-        st_profile_count(core, p, core->fleet->nodes.v[i], false, p->at_ms + i * (size_t)p->per);
+        count_one(core, p, i);
 }
 
 static void catch_up(st_core *core, st_profile *p)
@@ -181,8 +194,7 @@ static void catch_up(st_core *core, st_profile *p)
         for (uint64_t i = p->seen; i < last && !ST_BROKEN(PROFILE); i++) {
             size_t id = (size_t)fleet->changes.v[i - fleet->changes_from];
             if (st_marks_first(core, (int32_t)id))
-                st_profile_count(core, p, fleet->nodes.v[id], false,
-                                 p->at_ms + id * (size_t)p->per);
+                count_one(core, p, id);
         }
     }
     p->seen = last;
@@ -264,5 +276,6 @@ void st_profile_free(st_profile *p)
     if (!p)
         return;
     free(p->at_ms);
+    free(p->some);
     free(p);
 }

@@ -128,6 +128,7 @@ void st_queue_rewind(const st_core *core, st_queue *q)
         l->next = l->first;
         l->left = l->last - l->first;
         l->pick = -1;
+        l->known = false;
         const st_account *a = core->tree->accounts.v[i];
         for (size_t c = 0; c < a->children.n; c++)
             l->left += q->lanes[a->children.v[c]].left;
@@ -140,18 +141,33 @@ void st_queue_done(st_queue *q)
     free(q->lanes);
 }
 
-static int32_t best_child(const st_core *core, const st_queue *q, int32_t account, st_phase phase)
+/* Whether a child goes before another as a borrower. */
+static bool burst_before(const st_core *core, st_queue *q, int32_t a, int32_t b)
+{
+    st_share_basis basis = (st_share_basis)core->policy.basis;
+    const int32_t ids[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        st_lane *l = &q->lanes[ids[i]];
+        if (!l->known)
+            l->standing = st_share_standing(core->tree, ids[i], basis, NULL);
+        l->known = true;
+    }
+    int cmp = st_standing_cmp(q->lanes[a].standing, q->lanes[b].standing);
+    bool alike =
+        st_tree_account(core->tree, a)->priority == st_tree_account(core->tree, b)->priority;
+    return alike && cmp != 0 ? cmp < 0 : st_share_burst_before(core->tree, a, b, basis);
+}
+
+static int32_t best_child(const st_core *core, st_queue *q, int32_t account, st_phase phase)
 {
     const st_account *a = st_tree_account(core->tree, account);
-    st_share_basis basis = (st_share_basis)core->policy.basis;
     int32_t best = -1;
     for (size_t i = 0; i < a->children.n; i++) {
         int32_t id = a->children.v[i];
         if (q->lanes[id].left == 0)
             continue;
-        if (best < 0 ||
-            (phase == ST_PHASE_SURE ? st_share_sure_before(core->tree, id, best)
-                                    : st_share_burst_before(core->tree, id, best, basis)))
+        if (best < 0 || (phase == ST_PHASE_SURE ? st_share_sure_before(core->tree, id, best)
+                                                : burst_before(core, q, id, best)))
             best = id;
     }
     return best;
@@ -179,7 +195,7 @@ st_job *st_queue_next(const st_core *core, st_queue *q, st_phase phase)
 void st_queue_reorder(const st_core *core, st_queue *q)
 {
     for (size_t i = 0; i < core->tree->accounts.n; i++)
-        q->lanes[i].pick = -1;
+        q->lanes[i].pick = -1, q->lanes[i].known = false;
 }
 
 st_phase st_queue_phase(const st_core *core, const st_job *job)

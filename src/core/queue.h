@@ -13,6 +13,8 @@ typedef struct st_lane {
     size_t first, next, last;
     size_t left;
     int32_t pick; /* the child whose turn it is; -1 not known */
+    bool known;   /* its standing is, while nothing starts */
+    st_standing standing;
 } st_lane;
 
 typedef struct st_queue {

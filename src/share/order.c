@@ -80,17 +80,20 @@ st_standing st_share_standing(const st_tree *tree, int32_t account, st_share_bas
                               const st_use *more)
 {
     const st_account *a = st_tree_account(tree, account);
-    st_use use = a->next;
+    st_use sum;
+    const st_use *use = &a->next;
     if (more) {
-        use.gpu_m += more->gpu_m;
-        use.cpu_m += more->cpu_m;
-        use.ram_mib += more->ram_mib;
+        sum = a->next;
+        sum.gpu_m += more->gpu_m;
+        sum.cpu_m += more->cpu_m;
+        sum.ram_mib += more->ram_mib;
         for (int t = 0; t < ST_TYPES_MAX; t++)
-            use.type_m[t] += more->type_m[t];
+            sum.type_m[t] += more->type_m[t];
+        use = &sum;
     }
-    int64_t gpu = use.gpu_m, cpu = use.cpu_m, ram = use.ram_mib;
+    int64_t gpu = use->gpu_m, cpu = use->cpu_m, ram = use->ram_mib;
     if (basis == ST_BASIS_BORROWED) {
-        gpu = borrowed_gpu_m(a, &use);
+        gpu = borrowed_gpu_m(a, use);
         cpu = borrowed_side(a, a->floor.cpu_m, cpu, a->sure.cpu_m);
         ram = borrowed_side(a, a->floor.ram_mib, ram, a->sure.ram_mib);
     }
