@@ -1,0 +1,127 @@
+/*
+ * What the agent and libstint-guard.so share: files that the agent makes and the guard maps. doc/dev/guard.md
+ * says what each is for and who may write it. A change of layout is a new GUARD_VERSION.
+ *
+ *   DIR/grant         guard_grant   the agent writes, its task reads
+ *   DIR/dev.N/board   guard_board   the agent writes, every task on the device reads
+ *   DIR/dev.N/turn.K  guard_turn    the task in slot K writes (as own.N/turn), every task on the device reads
+ *   DIR/own.N/turn    guard_turn    the task's own turn.K
+ *   DIR/own.N/book    guard_book    the task writes, nobody else sees it; the agent reads it with suspicion
+ *
+ * N is the index of the device in the grant. All times are CLOCK_MONOTONIC in nanoseconds.
+ */
+#ifndef GUARD_ABI_H
+#define GUARD_ABI_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define GUARD_MAGIC   UINT32_C(0x44524753)
+#define GUARD_VERSION 1
+#define GUARD_DIR     "/run/stint-guard" /* in a task */
+#define GUARD_DEVICES 16
+#define GUARD_SLOTS   32
+#define GUARD_PROCS   2048
+#define GUARD_UUID    16
+
+/* Memory by kind; one row each in metrics. */
+#define GUARD_KINDS(X)      \
+    X(PLAIN, "plain")       \
+    X(MANAGED, "managed")   \
+    X(POOL, "pool")         \
+    X(VMM, "vmm")           \
+    X(ARRAY, "array")       \
+    X(GRAPH, "graph")       \
+    X(EXTERNAL, "external") \
+    X(CONTEXT, "context")
+
+typedef enum guard_kind {
+#define GUARD_KIND_ENUM(name, text) GUARD_##name,
+    GUARD_KINDS(GUARD_KIND_ENUM)
+#undef GUARD_KIND_ENUM
+        GUARD_KIND_COUNT
+} guard_kind;
+
+#define GUARD_LEVEL_TIME 0
+#define GUARD_LEVEL_MPS  1
+
+/* What a task may use of one device. */
+typedef struct guard_limit {
+    uint8_t uuid[GUARD_UUID]; /* all zero: the device with this index, whatever it is */
+    uint64_t vram_bytes;
+    uint64_t context_bytes; /* what a process takes by having a context */
+    uint32_t share_pm;      /* of 1000 */
+    uint32_t hard;          /* never more than the share, not even when others are idle */
+    uint32_t latency;       /* others keep little in flight and begin nothing while it is active */
+    uint32_t level;         /* GUARD_LEVEL_… */
+    uint32_t slot;
+    uint32_t quantum_us; /* a turn */
+    uint32_t bound_us;   /* the most in flight beside a latency task */
+    uint32_t spare[5];
+} guard_limit;
+
+typedef struct guard_grant {
+    uint32_t magic, version, ndev, spare;
+    guard_limit dev[GUARD_DEVICES];
+} guard_grant;
+
+typedef struct guard_board {
+    uint32_t magic, version;
+    struct {
+        _Atomic uint32_t used, latency;
+    } slot[GUARD_SLOTS];
+} guard_board;
+
+#define GUARD_IDLE  0
+#define GUARD_WANTS 1
+#define GUARD_RUNS  2
+#define GUARD_PAUSE \
+    3 /* has just waited for its work, and may go on at once: keeps its place for a moment */
+
+/* All that neighbours see of a task: whether it wants or has the device, and whose turn it is by time used. */
+typedef struct guard_turn {
+    uint32_t magic, version;
+    _Atomic uint32_t state;     /* GUARD_IDLE … GUARD_PAUSE */
+    _Atomic uint32_t word;      /* futex: changes when `state` or `active_ns` do */
+    _Atomic uint64_t vtime;     /* GPU time used, over the share */
+    _Atomic uint64_t seen_ns;   /* its latest sign of life while it wants or runs */
+    _Atomic uint64_t active_ns; /* a latency task at work since then; 0: not at work */
+} guard_turn;
+
+typedef struct guard_proc {
+    _Atomic uint32_t pid; /* as the task counts; 0: free */
+    uint32_t spare;
+    _Atomic uint64_t born; /* start time by /proc, so that a pid used again is not it */
+    _Atomic uint64_t bytes[GUARD_KIND_COUNT];
+} guard_proc;
+
+/* Counters, for metrics. */
+#define GUARD_COUNTERS(X)                                                          \
+    X(LAUNCHES, "launches", "Kernels a task started.")                             \
+    X(GRAPHS, "graph_launches", "Graphs a task started.")                          \
+    X(COPIES, "copies", "Copies and fills a task started.")                        \
+    X(GPU_NS, "gpu_ns", "GPU time of a task, in ns.")                              \
+    X(WAIT_NS, "wait_ns", "Time a task waited for its turn, in ns.")               \
+    X(TURNS, "turns", "Turns a task had.")                                         \
+    X(YIELDS, "yields", "Waits for a latency task.")                               \
+    X(REFUSED, "refused_allocations", "Allocations refused because of the grant.") \
+    X(LONG, "long_batches", "Batches longer than the bound beside a latency task.")
+typedef enum guard_counter {
+#define GUARD_COUNTER_ENUM(name, ...) GUARD_COUNT_##name,
+    GUARD_COUNTERS(GUARD_COUNTER_ENUM)
+#undef GUARD_COUNTER_ENUM
+        GUARD_COUNT_COUNT
+} guard_counter;
+
+typedef struct guard_book {
+    uint32_t magic, version;
+    _Atomic uint32_t lock;    /* 1 + index of the process that changes memory; 0: nobody */
+    _Atomic uint32_t holder;  /* 1 + index of the process that has the task's turn; 0: nobody */
+    _Atomic uint64_t held_ns; /* its latest sign of life */
+    _Atomic uint64_t next_ns; /* a hard share: nothing begins before */
+    _Atomic uint64_t count[GUARD_COUNT_COUNT];
+    _Atomic uint32_t nproc; /* no process is behind this index */
+    guard_proc proc[GUARD_PROCS];
+} guard_book;
+
+#endif

@@ -1,0 +1,274 @@
+/*
+ * Who may begin work on a shared device. There is no judge: each task writes its own page and reads the others'. The
+ * one that wants the device and has used the least of it, over its share, goes next; a tie goes to the lower slot.
+ *
+ * 1. A turn ends when its work is done on the device, so one task's work is measured by itself.
+ * 2. Nobody is believed for long. Who shows no sign of life for two turns is not waited for; who holds others up for
+ *    longer than any honest turn is not waited for, for as long as it held us up. What a page says
+ *    can cost a neighbour time, never more.
+ * 3. A task that waited for its own work (a training step does, again and again) keeps its place for a moment;
+ *    else one that never waits would slip in each time.
+ */
+#include <time.h>
+
+#include "guard/guard.h"
+
+#define US            UINT64_C(1000)
+#define MS            UINT64_C(1000000)
+#define LOOK_NS       (500 * US) /* the longest sleep without a look */
+#define PAUSE_NS      (200 * US)
+#define COMPANY_NS    (20 * MS)
+#define HOLD_LEAST_NS (100 * MS)
+#define PEEK_NS       (100 * US)
+#define LATE_NS       (1 * MS) /* clocks are one clock; what is further ahead is a lie */
+
+static uint64_t quantum(const guard_device *d)
+{
+    return d->limit->quantum_us * US;
+}
+
+static uint64_t share(const guard_device *d)
+{
+    return d->limit->share_pm ? d->limit->share_pm : 1;
+}
+
+static uint64_t age(uint64_t then, uint64_t now)
+{
+    if (then > now)
+        return then - now > LATE_NS ? UINT64_MAX : 0;
+    return now - then;
+}
+
+bool guard_in_company(guard_device *d, uint64_t now)
+{
+    guard_turn o;
+
+    if (now - d->company_ns < PEEK_NS)
+        return d->company;
+    d->company_ns = now;
+    d->company = false;
+    for (int i = 0; i < d->nnear && !d->company; i++)
+        d->company = guard_peek(d, d->near[i], &o) && age(o.seen_ns, now) < COMPANY_NS;
+    return d->company;
+}
+
+static void show(guard_device *d, uint32_t state, uint64_t now)
+{
+    atomic_store(&d->turn->seen_ns, now);
+    if (atomic_exchange(&d->turn->state, state) == state)
+        return;
+    atomic_fetch_add(&d->turn->word, 1);
+    guard_futex_wake(&d->turn->word, GUARD_ALL);
+}
+
+/* ---- between processes of one task ----------------------------------------------------------------- */
+
+static void take_task_turn(guard_device *d)
+{
+    uint32_t mine = (uint32_t)d->me + 1, was = 0;
+
+    while (!atomic_compare_exchange_strong(&d->book->holder, &was, mine)) {
+        uint32_t owner = was;
+        uint64_t held = atomic_load(&d->book->held_ns);
+
+        if (owner == mine)
+            break;
+        guard_futex_wait(&d->book->holder, owner, LOOK_NS);
+        /* Stopped, dead, or gone to do something else. */
+        if (atomic_load(&d->book->holder) == owner && atomic_load(&d->book->held_ns) == held &&
+            age(held, guard_now()) > 2 * quantum(d) &&
+            atomic_compare_exchange_strong(&d->book->holder, &owner, mine))
+            break;
+        was = 0;
+    }
+    atomic_store(&d->book->held_ns, guard_now());
+}
+
+static void give_task_turn(guard_device *d)
+{
+    uint32_t mine = (uint32_t)d->me + 1;
+
+    if (atomic_compare_exchange_strong(&d->book->holder, &mine, 0))
+        guard_futex_wake(&d->book->holder, 1);
+}
+
+/* ---- between tasks --------------------------------------------------------------------------------- */
+
+/* Whom we have to wait for, and its word; -1: nobody. */
+static int blocker(guard_device *d, uint64_t mine, uint64_t now, uint32_t *word)
+{
+    int found = -1;
+
+    for (int i = 0; i < d->nnear; i++) {
+        int j = d->near[i];
+        guard_turn o;
+        uint64_t seen;
+
+        if (d->stopped_ns[j] > now || !guard_peek(d, j, &o) || o.state == GUARD_IDLE)
+            continue;
+        seen = age(o.seen_ns, now);
+        if (seen > 2 * quantum(d))
+            continue;
+        *word = found < 0 || o.state == GUARD_RUNS ? o.word : *word;
+        if (o.state == GUARD_RUNS)
+            return j;
+        if ((o.vtime < mine || (o.vtime == mine && j < (int)d->limit->slot)) &&
+            (o.state == GUARD_WANTS || seen < PAUSE_NS)) {
+            found = j;
+            *word = o.word;
+        }
+    }
+    return found;
+}
+
+/* Somebody began in the same moment: the lower slot goes on. */
+static bool collided(guard_device *d, uint64_t now)
+{
+    for (int i = 0; i < d->nnear; i++) {
+        int j = d->near[i];
+        guard_turn o;
+
+        if (j < (int)d->limit->slot && d->stopped_ns[j] <= now && guard_peek(d, j, &o) &&
+            o.state == GUARD_RUNS && age(o.seen_ns, now) < 2 * quantum(d))
+            return true;
+    }
+    return false;
+}
+
+/* Who was away comes back beside those who are here: neither with a claim to all that time, nor with an old debt of more
+ * than two turns. */
+static uint64_t catch_up(guard_device *d, uint64_t now)
+{
+    uint64_t mine = atomic_load(&d->turn->vtime), least = UINT64_MAX, most;
+
+    for (int i = 0; i < d->nnear; i++) {
+        guard_turn o;
+
+        if (guard_peek(d, d->near[i], &o) && o.state != GUARD_IDLE &&
+            age(o.seen_ns, now) < COMPANY_NS && o.vtime < least)
+            least = o.vtime;
+    }
+    if (age(d->ran_ns, now) <= COMPANY_NS || least == UINT64_MAX)
+        return mine;
+    most = least + 2 * quantum(d) * 1000 / share(d);
+    mine = mine < least ? least : mine > most ? most : mine;
+    atomic_store(&d->turn->vtime, mine);
+    return mine;
+}
+
+static void wait_until_allowed(guard_device *d)
+{
+    uint64_t now;
+
+    while ((now = guard_now()) < atomic_load(&d->book->next_ns)) {
+        uint64_t left = atomic_load(&d->book->next_ns) - now;
+        struct timespec t = {.tv_nsec = (long)(left < 20 * MS ? left : 20 * MS)};
+
+        atomic_store(&d->book->held_ns, now);
+        nanosleep(&t, NULL);
+    }
+}
+
+void guard_turn_wait(guard_device *d)
+{
+    uint64_t began = guard_now(), now = began, mine;
+    uint64_t most = 4 * quantum(d) * 1000 / share(d), held[GUARD_SLOTS] = {0};
+
+    if (most < HOLD_LEAST_NS)
+        most = HOLD_LEAST_NS;
+    take_task_turn(d);
+    if (d->limit->hard)
+        wait_until_allowed(d);
+    now = guard_now();
+    mine = catch_up(d, now);
+    show(d, GUARD_WANTS, now);
+    for (;;) {
+        uint32_t word = 0;
+        int j = blocker(d, mine, now, &word);
+        uint64_t then = now;
+
+        if (j < 0) {
+            show(d, GUARD_RUNS, now);
+            if (!collided(d, now))
+                break;
+            show(d, GUARD_WANTS, now);
+            if ((j = blocker(d, mine, now, &word)) < 0)
+                continue;
+        }
+        guard_futex_wait(&d->other[j]->word, word, PAUSE_NS);
+        now = guard_now();
+        held[j] += now - then;
+        if (held[j] > most) {
+            d->stopped_ns[j] = now + held[j];
+            held[j] = 0;
+        }
+        atomic_store(&d->turn->seen_ns, now);
+        atomic_store(&d->book->held_ns, now);
+    }
+    d->has_turn = true;
+    guard_count(d, GUARD_COUNT_TURNS, 1);
+    guard_count(d, GUARD_COUNT_WAIT_NS, now - began);
+}
+
+void guard_turn_pass(guard_device *d, uint64_t used_ns)
+{
+    uint64_t now = guard_now(), cost = used_ns * 1000 / share(d), next;
+
+    atomic_fetch_add(&d->turn->vtime, cost);
+    if (d->limit->hard) {
+        /* A little is saved up, so that a late wake-up costs nothing. */
+        next = atomic_load(&d->book->next_ns);
+        if (next + used_ns + 4 * quantum(d) < now)
+            next = now - used_ns - 4 * quantum(d);
+        atomic_store(&d->book->next_ns, next + cost);
+    }
+    d->has_turn = false;
+    d->ran_ns = now;
+    show(d, GUARD_PAUSE, now);
+    give_task_turn(d);
+}
+
+/* ---- beside a latency task -------------------------------------------------------------------------- */
+
+void guard_show_active(guard_device *d, bool active, uint64_t now)
+{
+    uint64_t was = atomic_exchange(&d->turn->active_ns, active ? now : 0);
+
+    atomic_store(&d->turn->seen_ns, now);
+    if ((was != 0) == active)
+        return;
+    atomic_fetch_add(&d->turn->word, 1);
+    if (!active)
+        guard_futex_wake(&d->turn->word, GUARD_ALL);
+}
+
+/* At most a turn at a time, and then as long without waiting: even one that is always active, or says so, leaves
+ * half. */
+void guard_yield_to_latency(guard_device *d)
+{
+    uint64_t began = guard_now(), now = began;
+
+    for (int i = 0; i < d->nnear; i++) {
+        int j = d->near[i];
+
+        if (!atomic_load(&d->board->slot[j].latency) || d->stopped_ns[j] > now)
+            continue;
+        for (;;) {
+            guard_turn o;
+            uint64_t since = guard_peek(d, j, &o) ? o.active_ns : 0;
+
+            if (since == 0 || age(since, now) > quantum(d))
+                break;
+            if (now - began > quantum(d)) {
+                d->stopped_ns[j] = now + quantum(d);
+                break;
+            }
+            guard_futex_wait(&d->other[j]->word, o.word, LOOK_NS);
+            now = guard_now();
+        }
+    }
+    if (now == began)
+        return;
+    guard_count(d, GUARD_COUNT_YIELDS, 1);
+    guard_count(d, GUARD_COUNT_WAIT_NS, now - began);
+}
