@@ -278,9 +278,13 @@ guard_pass guard_enter(CUstream stream, bool twin, guard_counter what)
         guard_look_around(d, now);
     if (now - atomic_load_explicit(&d->turn->seen_ns, memory_order_relaxed) > SEEN_NS)
         atomic_store_explicit(&d->turn->seen_ns, now, memory_order_relaxed);
-    follow_context(d);
-    if (d->limit->latency)
+    if (d->limit->latency) { /* no events: they would be in its way */
         guard_show_active(d, true, now);
+        guard_unlock(&d->lock);
+        restore(mode);
+        return p;
+    }
+    follow_context(d);
     d->gap_ns = (d->gap_ns * 7 + (now - d->launched_ns < MS ? now - d->launched_ns : MS)) / 8;
     d->launched_ns = now;
     p.locked = admit(d, p.stream, now);
@@ -356,7 +360,7 @@ void guard_before_wait(void)
 {
     guard_device *d = guard_device_now();
 
-    if (!d || atomic_load(&guard.captures) > 0)
+    if (!d || d->limit->latency || atomic_load(&guard.captures) > 0)
         return;
     guard_lock(&d->lock);
     if (d->has_turn && full(d, guard_now()))
@@ -378,7 +382,7 @@ void guard_after_wait(void)
     harvest(d);
     if (d->has_turn && idle(d))
         settle_all(d);
-    if (d->limit->latency && d->pending == 0 && !d->open)
+    if (d->limit->latency)
         guard_show_active(d, false, guard_now());
     guard_unlock(&d->lock);
 }

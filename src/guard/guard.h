@@ -40,6 +40,11 @@ typedef struct guard_batch {
     uint64_t opened_ns;
 } guard_batch;
 
+/* How often a latency task is active. */
+typedef struct guard_rhythm {
+    uint64_t last_ns, period_ns, off_ns;
+} guard_rhythm;
+
 /* A device of the grant, as this process sees it. */
 typedef struct guard_device {
     _Atomic uint32_t lock; /* of this process's threads */
@@ -49,6 +54,7 @@ typedef struct guard_device {
     guard_turn *turn;
     guard_book *book;
     const guard_turn *other[GUARD_SLOTS];
+    guard_rhythm rhythm[GUARD_SLOTS];
     uint64_t looked_ns, stopped_ns[GUARD_SLOTS]; /* until then this neighbour is not waited for */
     int near[GUARD_SLOTS], nnear;                /* slots in use besides ours */
     uint64_t company_ns;

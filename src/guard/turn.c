@@ -20,6 +20,7 @@
 #define COMPANY_NS    (20 * MS)
 #define HOLD_LEAST_NS (100 * MS)
 #define PEEK_NS       (100 * US)
+#define SPIN_NS       (100 * US)
 #define LATE_NS       (1 * MS) /* clocks are one clock; what is further ahead is a lie */
 
 static uint64_t quantum(const guard_device *d)
@@ -48,7 +49,8 @@ bool guard_in_company(guard_device *d, uint64_t now)
     d->company_ns = now;
     d->company = false;
     for (int i = 0; i < d->nnear && !d->company; i++)
-        d->company = guard_peek(d, d->near[i], &o) && age(o.seen_ns, now) < COMPANY_NS;
+        d->company = !atomic_load(&d->board->slot[d->near[i]].latency) && /* which takes no turns */
+                     guard_peek(d, d->near[i], &o) && age(o.seen_ns, now) < COMPANY_NS;
     return d->company;
 }
 
@@ -232,14 +234,55 @@ void guard_turn_pass(guard_device *d, uint64_t used_ns)
 
 void guard_show_active(guard_device *d, bool active, uint64_t now)
 {
-    uint64_t was = atomic_exchange(&d->turn->active_ns, active ? now : 0);
+    uint64_t was = atomic_load(&d->turn->active_ns);
 
     atomic_store(&d->turn->seen_ns, now);
     if ((was != 0) == active)
         return;
+    atomic_store(&d->turn->active_ns, active ? now : 0);
     atomic_fetch_add(&d->turn->word, 1);
-    if (!active)
-        guard_futex_wake(&d->turn->word, GUARD_ALL);
+    if (active)
+        return;
+    guard_futex_wake(&d->turn->word, GUARD_ALL);
+    guard_count(d, GUARD_COUNT_GPU_NS, now - was); /* from the launch until it was waited for */
+}
+
+/* Learns how often a task is active, and how even that is. */
+static void learn(guard_rhythm *r, uint64_t since)
+{
+    uint64_t gap, off;
+
+    if (since == 0 || since == r->last_ns)
+        return;
+    gap = since - r->last_ns;
+    r->last_ns = since;
+    off = gap > r->period_ns ? gap - r->period_ns : r->period_ns - gap;
+    r->off_ns = (r->off_ns * 7 + off) / 8;
+    r->period_ns = (r->period_ns * 7 + gap) / 8;
+}
+
+/* Whether it is due so soon that a launch of ours would still run: only where it comes as by the clock, and where
+ * waiting for it costs a fifth of the time at most. */
+static uint64_t due_in(const guard_device *d, const guard_rhythm *r, uint64_t now)
+{
+    uint64_t due = r->last_ns + r->period_ns, early = r->off_ns + d->each_ns;
+
+    if (r->period_ns == 0 || r->off_ns * 10 > r->period_ns || early * 5 > r->period_ns)
+        return 0;
+    if (now + early < due || now > due + r->off_ns + 20 * US)
+        return 0;
+    return due + r->off_ns + 20 * US - now;
+}
+
+/* Looks for a moment without pause, for what takes a moment; then sleeps. */
+static void wait_for(guard_device *d, int slot, uint32_t word, uint64_t began, uint64_t most)
+{
+    if (guard_now() - began < SPIN_NS) {
+        for (int i = 0; i < 16; i++)
+            __builtin_ia32_pause();
+        return;
+    }
+    guard_futex_wait(&d->other[slot]->word, word, most < LOOK_NS ? most : LOOK_NS);
 }
 
 /* At most a turn at a time, and then as long without waiting: even one that is always active, or says so, leaves
@@ -255,15 +298,19 @@ void guard_yield_to_latency(guard_device *d)
             continue;
         for (;;) {
             guard_turn o;
-            uint64_t since = guard_peek(d, j, &o) ? o.active_ns : 0;
+            bool there = guard_peek(d, j, &o) && age(o.seen_ns, now) < quantum(d);
+            uint64_t due;
 
-            if (since == 0 || age(since, now) > quantum(d))
+            if (there)
+                learn(&d->rhythm[j], o.active_ns);
+            due = there && o.active_ns == 0 ? due_in(d, &d->rhythm[j], now) : 0;
+            if (!there || (o.active_ns == 0 && due == 0))
                 break;
             if (now - began > quantum(d)) {
                 d->stopped_ns[j] = now + quantum(d);
                 break;
             }
-            guard_futex_wait(&d->other[j]->word, o.word, LOOK_NS);
+            wait_for(d, j, o.word, began, due ? due : LOOK_NS);
             now = guard_now();
         }
     }

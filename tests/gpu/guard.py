@@ -38,6 +38,7 @@ class Bench:
         self.args = args
         self.root = tempfile.mkdtemp(prefix="guard-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
         self.mps = None
+        self.level = 0
         self.began = time.time()
         self.result = {"parts": {}, "errors": []}
         self.env = dict(os.environ)
@@ -72,10 +73,14 @@ class Bench:
             env["LD_PRELOAD"] = self.args.bin + "/libstint-guard.so"
         env.update({name: value for name, value in (w.split("=", 1) for w in words if w.startswith("CUDA_"))})
         words = [str(w) for w in words if not str(w).startswith("CUDA_")]
-        return subprocess.Popen([self.args.bin + "/guard_work", *words], env=env, stdin=subprocess.PIPE,
+        program = [self.args.bin + "/guard_work"]
+        if words[0] == "torch":
+            program = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "guard_torch.py")]
+            words = words[1:]
+        return subprocess.Popen([*program, *words], env=env, stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def end(self, process, seconds=60):
+    def end(self, process, seconds=100):
         try:
             out, err = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -150,16 +155,17 @@ def part_overhead(b):
     return rows
 
 
-def shares(b, split, kernel, seconds=2.0, hard=False):
+def shares(b, split, kernel, seconds=2.0, hard=False, ahead=20):
     """Tenants with these shares, the same kernels; what each got of the work, in all and by 200 ms."""
     b.clear()
     for k, share in enumerate(split):
         b.pages("task", k, f"share={share}", f"hard={int(hard)}")
     at = b.line(3.5 + 0.4 * len(split))
-    ps = [b.start(k, True, ["hog", str(seconds), "fma", b.units[kernel]], at) for k in range(len(split))]
+    ps = [b.start(k, True, ["hog", str(seconds), "fma", b.units[kernel], str(ahead)], at) for k in range(len(split))]
     outs = [b.end(p) for p in ps]
-    done = [o.get("per_s", 0) for o in outs]
     windows = [[int(x) for x in str(o.get("windows", "")).split(",") if x.isdigit()] for o in outs]
+    # What was done while all were there: what is in flight at the end is no part of it.
+    done = [sum(w) / seconds for w in windows]
     total, whole = sum(done) or 1, sum(split)
     off = [100 * d / total - 100 * s / whole for d, s in zip(done, split)]
     worst = 0
@@ -179,7 +185,8 @@ def part_shares(b):
             rows.append(shares(b, split, "fma200"))
     for kernel in ("fma5", "fma50", "fma1000", "fma10000", "fma50000"):
         if b.left() > 30:
-            rows.append(shares(b, [700, 300], kernel))
+            rows.append(shares(b, [700, 300], kernel, 4.0 if kernel == "fma50000" else 2.0,
+                               ahead=2 if kernel in ("fma10000", "fma50000") else 20))
     # A hard share, alone on the card.
     b.clear()
     for share in (100, 300, 500, 900):
@@ -193,21 +200,22 @@ def part_shares(b):
 def latency(b, period, hog, how, level, limits=()):
     """A victim beside a hog: (victim's figures, the hog's work a second)."""
     b.clear()
-    guard = how == "guard"
+    guard = "guard" in how
     if guard:
         b.pages("task", 0, "share=500", "latency", f"level={level}", *limits)
+    if how == "guard":
         b.pages("task", 1, "share=500", f"level={level}", *limits)
     percent = ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"] if how == "mps50" else []
     at = b.line()
     kind = "copy" if hog.startswith("copy") else "fma"
-    h = b.start(1, guard, percent + ["hog", "3.4", kind, b.units[hog]], at - int(2e8)) if how != "alone" else None
+    h = b.start(1, guard, percent + ["hog", "3.4", kind, b.units[hog]], at - int(2e8)) if "alone" not in how else None
     v = b.start(0, guard, percent + ["victim", "3", str(period)], at)
     out = b.end(v)
     row = {"level": level, "period_us": period, "hog": hog, "how": how, "p50": out.get("p50_us"),
            "p99": out.get("p99_us"), "p999": out.get("p999_us"), "n": out.get("n")}
     if h:
         row["hog_of_alone"] = round(b.end(h).get("per_s", 0) / b.alone[hog], 3) if b.alone.get(hog) else None
-    if guard:
+    if how == "guard":
         row.update({f"hog_{k}": v for k, v in b.pages("show", 1).items() if k in ("yields", "wait_ns", "long_batches", "turns")})
     return row
 
@@ -216,6 +224,7 @@ def part_latency(b):
     rows = []
     for period in (200, 1000):
         rows.append(latency(b, period, "copy80", "alone", 0))
+        rows.append(latency(b, period, "copy80", "alone guard", 0))
         for hog in ("copy80", "fma80", "fma500"):
             for how in ("plain", "guard"):
                 if b.left() > 25:
@@ -235,27 +244,72 @@ def part_mps(b):
     try:
         for period in (200, 1000):
             rows.append(latency(b, period, "copy80", "alone", 1))
+            rows.append(latency(b, period, "copy80", "alone guard", 1))
             for hog in ("copy80", "fma80", "fma500"):
                 for how in ("plain", "mps50", "guard"):
                     if b.left() > 25:
                         rows.append(latency(b, period, hog, how, 1))
-        for bound in (50, 100, 300):
-            if b.left() > 25:
-                rows.append(dict(latency(b, 200, "copy80", "guard", 1, (f"bound={bound}",)), bound=bound))
     finally:
         b.mps = None
         subprocess.run([control], input="quit\n", env=env, text=True, check=False, timeout=30)
     return rows
 
 
-PARTS = {"vram": part_vram, "overhead": part_overhead, "shares": part_shares, "latency": part_latency, "mps": part_mps}
+def part_torch(b):
+    """Training alone, and requests of about a millisecond beside a copying hog."""
+    rows = []
+    b.clear()
+    b.pages("task", 0, "share=1000")
+    plain, guarded = [], []
+    for _ in range(3):
+        plain.append(b.one(["torch", "train", 3]).get("per_s", 0))
+        guarded.append(b.one(["torch", "train", 3], True).get("per_s", 0))
+    rows.append({"what": "train", "plain_per_s": plain, "guard_per_s": guarded,
+                 "overhead_percent": round(100 * (1 - max(guarded) / max(plain)), 2) if max(plain) else None})
+    alone = b.one(["torch", "hog", 2]).get("per_s", 0)
+    for how in ("alone", "plain", "guard"):
+        b.clear()
+        if how == "guard":
+            b.pages("task", 0, "share=500", "latency")
+            b.pages("task", 1, "share=500")
+        at = b.line(12)
+        h = b.start(1, how == "guard", ["torch", "hog", "4.5"], at - int(2e8)) if how != "alone" else None
+        out = b.end(b.start(0, how == "guard", ["torch", "infer", "4"], at))
+        row = {"what": "infer", "level": b.level, "how": how, "p50": out.get("p50_us"), "p99": out.get("p99_us"), "p999": out.get("p999_us")}
+        if h:
+            row["hog_of_alone"] = round(b.end(h).get("per_s", 0) / alone, 3) if alone else None
+        rows.append(row)
+    b.clear()
+    return rows
+
+
+def part_frameworks(b):
+    """One feature of one framework each, with a grant of 8 GiB."""
+    rows = []
+    for name in ("torch_eager", "torch_graph", "torch_vmm", "torch_async", "triton_kernel", "torch_compile", "torch_processes",
+                 "jax_matmul", "cupy_matmul", "nvidia_smi"):
+        if b.left() < 20:
+            break
+        b.pages("task", 0, "vram=8192", "context=527")
+        p = b.start(0, True, ["torch", "seen", name])
+        out = b.end(p)
+        count = b.pages("show", 0)
+        rows.append({"feature": name, "result": out.get("result"), "launches": count.get("launches"),
+                     "graphs": count.get("graph_launches"), "copies": count.get("copies"), "refused": count.get("refused_allocations")})
+    b.clear()
+    return rows
+
+
+PARTS = {"vram": part_vram, "overhead": part_overhead, "shares": part_shares, "latency": part_latency, "mps": part_mps,
+         "torch": part_torch, "frameworks": part_frameworks}
 
 
 def calibrate(b):
     """Work that takes so long, and how much of it a program does alone."""
     b.units, b.alone = {}, {}
-    for kind, us in (("copy", 80), ("fma", 5), ("fma", 50), ("fma", 80), ("fma", 200), ("fma", 500), ("fma", 1000),
-                     ("fma", 10000), ("fma", 50000)):
+    names = (("copy", 80), ("fma", 5), ("fma", 50), ("fma", 80), ("fma", 200), ("fma", 500), ("fma", 1000),
+             ("fma", 10000), ("fma", 50000))
+    for kind, us in names if set(b.args.parts.split(",")) - {"vram", "torch", "frameworks"} else ():
         name = f"{kind}{us}"
         b.units[name] = "=%d" % b.one(["units", kind, us]).get("units", 1024)
     for name in b.units:

@@ -65,7 +65,7 @@ static void task(const char *root, int k, char **rest)
     g->dev[0] = (guard_limit){.vram_bytes = UINT64_C(1) << 40,
                               .share_pm = 1000,
                               .slot = (uint32_t)k,
-                              .quantum_us = 3000,
+                              .quantum_us = 5000,
                               .bound_us = 150};
     for (; *rest; rest++) {
         const char *eq = strchr(*rest, '=');
