@@ -24,6 +24,8 @@ typedef struct st_agent_conf {
     int64_t sim_nodes;       /* how many of them; 1 */
     const char *exec;        /* auto, oci or sim */
     const char *mps_control; /* the vendor's program; NULL: where it usually is */
+    const char
+        *guard; /* libstint-guard.so, or none; NULL: where it usually is, and none for --sim */
     const char *rack, *block, *zone;
     const char *cuda;       /* the program stint-cuda; NULL: beside ours, and none for --sim */
     const char *scrub;      /* tenant, always or never */

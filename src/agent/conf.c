@@ -43,6 +43,9 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG
       "program for checkpoints and memory scans (default: stint-cuda beside this one)")         \
     X("--mps-control", KIND_TEXT, mps_control, "PATH",                                          \
       "path of nvidia-cuda-mps-control (default: found in PATH)")                               \
+    X("--guard", KIND_TEXT, guard, "FILE|none",                                                 \
+      "library that limits tasks which share a GPU (default: libstint-guard.so where it was "   \
+      "installed); none: they are only watched")                                                \
     X("--data-limit", KIND_MIB, data_mib, "SIZE",                                               \
       "space for each account in /data on this node (default: half of the disk)")               \
     X("--image-cache", KIND_MIB, images_mib, "SIZE",                                            \

@@ -12,6 +12,7 @@
 #include "agent/cpus.h"
 #include "agent/files.h"
 #include "agent/helper.h"
+#include "agent/host.h"
 #include "agent/storage.h"
 #include "base/num.h"
 #include "gpu/sim.h"
@@ -120,6 +121,24 @@ static void check_settings(const st_agent_conf *conf, const st_gpu_inventory *in
             "to EXCLUSIVE_PROCESS, or keep level mps to accounts that trust each other");
 }
 
+/* Without it jobs at levels mps and time are refused. */
+static void check_guard(const st_agent_conf *conf, FILE *out)
+{
+    char path[PATH_MAX];
+    st_err err = {0};
+
+    if (conf->sim && !conf->guard)
+        return;
+    if (conf->guard && strcmp(conf->guard, "none") == 0)
+        row(out, ST_CHECK_WARN, "guard", "off: tasks that share a GPU are watched, not limited",
+            "start the agent without --guard none");
+    else if (st_guard_find(conf->guard, path, &err) < 0)
+        row(out, ST_CHECK_WARN, "guard", err.msg,
+            "jobs at levels mps and time are refused until then");
+    else
+        row(out, ST_CHECK_OK, "guard", path, NULL);
+}
+
 /* What stint-cuda says of the driver: without it no memory is read between tenants. */
 static bool check_cuda(const st_agent_conf *conf, FILE *out)
 {
@@ -172,6 +191,7 @@ static bool check_gpus(const st_agent_conf *conf, FILE *out)
     if (inv.n > 0) {
         check_settings(conf, &inv, out);
         check_mps(conf, &inv, out);
+        check_guard(conf, out);
     }
     if (inv.n > 0 && (!conf->sim || conf->cuda) && !check_cuda(conf, out))
         return false;

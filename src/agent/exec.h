@@ -26,6 +26,13 @@ typedef struct st_mps_client {
     st_mps_limits limits;
 } st_mps_client;
 
+/* The limits of a task that shares a GPU: where its files are (agent/guard.c). */
+typedef struct st_guard_client {
+    int n; /* devices; 0: nothing is limited */
+    char library[PATH_MAX], root[PATH_MAX];
+    int gpu[ST_DEVS_MAX], slot[ST_DEVS_MAX];
+} st_guard_client;
+
 /* What a start needs besides the record. */
 typedef struct st_launch {
     const st_order *order;
@@ -33,6 +40,7 @@ typedef struct st_launch {
     const st_gpu_inventory *inv;  /* of the node */
     const st_gpu_instance *slice; /* of a task at level mig; NULL otherwise */
     const st_mps_client *mps;     /* of a task at level mps with a daemon; NULL otherwise */
+    const st_guard_client *guard; /* of a task at level mps or time; NULL: none */
     bool sim_gpus;                /* there are no device files */
     const st_storage *data_limit; /* of /data, for the file system to keep; NULL: it does not */
     const char *dir;              /* the node's folder */

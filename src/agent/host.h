@@ -23,6 +23,7 @@
  *   logs.c      hands what tasks write to the voice
  *   metrics.c   samples devices, answers scrapes
  *   mps.c       MPS daemons: one per GPU and trust domain
+ *   guard.c     files by which tasks that share a GPU are limited
  *   mps_work.c  starts, tells and ends them, by workers
  *   watch.c     who shares a GPU keeps to the memory it was granted
  *
@@ -205,6 +206,8 @@ typedef struct st_host {
     ST_VEC(st_daemon) daemons;
     int last_daemon;            /* the last id */
     char mps_control[PATH_MAX]; /* "": not looked for yet, or not there */
+    bool guards;                /* there are files of the guard */
+    int64_t guard_ms;           /* boot clock: when to look for slots that are free */
 } st_host;
 
 typedef ST_VEC(st_host *) st_hosts;
@@ -334,6 +337,17 @@ int st_host_mps_ready(st_host *h, const st_task_place *place, st_err *err);
 int st_host_mps_client(const st_host *h, const st_task *t, st_mps_client *ret, st_err *err);
 /* A task is over: whether its GPU is free of the daemon, if nobody else needs it. */
 bool st_host_mps_leave(st_host *h, const st_task *t);
+
+/* guard.c */
+void st_host_guard_open(st_host *h);
+/* Slots of tasks that are gone become free. */
+void st_host_guard_tidy(st_host *h, int64_t now_ms);
+/* Makes the files of a task that is about to start; `uid` is who may write them, -1: its tenant. */
+int st_host_guard_client(st_host *h, const st_task *t, const st_order *o, int64_t uid,
+                         st_guard_client *ret, st_err *err);
+/* Where the library is; an error where it is not. */
+int st_guard_find(const char *given, char ret[PATH_MAX], st_err *err);
+void st_host_guard_metrics(const st_hosts *hosts, st_strbuf *out);
 
 /* mps_work.c: none of it waits */
 st_daemon *st_daemon_of(const st_host *h, int gpu, const char *domain);

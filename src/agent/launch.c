@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "guard/abi.h"
 
 #define PORT_FIRST   20000
 #define PORT_SPREAD  10000
@@ -352,6 +353,34 @@ static const char *cpus(st_arena *arena, const st_pin *pin)
     return text[0] ? st_arena_strdup(arena, text) : NULL;
 }
 
+/* The guard is loaded into every process by the dynamic linker's own file, children and shells too. */
+static void guard(st_arena *arena, const st_guard_client *g, st_run_spec *s)
+{
+    st_run_mount *v = st_arena_alloc(arena, (size_t)(3 + 3 * g->n) * sizeof *v);
+    size_t n = 0;
+
+    v[n++] = (st_run_mount){.source = g->library, .target = GUARD_DIR "/libstint-guard.so"};
+    v[n++] =
+        (st_run_mount){.source = fmt(arena, "%s/preload", g->root), .target = "/etc/ld.so.preload"};
+    v[n++] = (st_run_mount){
+        .source = fmt(arena, "%s/gpu.%d/own.%d/grant", g->root, g->gpu[0], g->slot[0]),
+        .target = GUARD_DIR "/grant"};
+    for (int i = 0; i < g->n; i++) {
+        v[n++] = (st_run_mount){.source = fmt(arena, "%s/gpu.%d/seen", g->root, g->gpu[i]),
+                                .target = fmt(arena, GUARD_DIR "/dev.%d", i)};
+        v[n++] = (st_run_mount){
+            .source = fmt(arena, "%s/gpu.%d/seen/turn.%d", g->root, g->gpu[i], g->slot[i]),
+            .target = fmt(arena, GUARD_DIR "/own.%d/turn", i),
+            .writable = true};
+        v[n++] = (st_run_mount){
+            .source = fmt(arena, "%s/gpu.%d/own.%d/book", g->root, g->gpu[i], g->slot[i]),
+            .target = fmt(arena, GUARD_DIR "/own.%d/book", i),
+            .writable = true};
+    }
+    s->mounts = v;
+    s->nmount = n;
+}
+
 int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_t now_ms,
                    st_run_spec *ret, st_err *err)
 {
@@ -380,6 +409,8 @@ int st_launch_spec(st_arena *arena, const st_task *t, const st_launch *l, int64_
     s.env = environment(arena, job, l);
     gang(arena, job, l, &s.gang);
     devices(arena, t, l, &s);
+    if (l->guard)
+        guard(arena, l->guard, &s);
     if (l->order->deadline_ms > 0)
         s.time_limit_ms = ST_MAX(l->order->deadline_ms + ST_LATE_MS - now_ms, 1);
     r = secrets(arena, job, &s, err);

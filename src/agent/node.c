@@ -267,6 +267,7 @@ void st_host_turn(st_host *h)
     st_host_act(h, now);
     lift_fence(h);
     st_host_mps_tidy(h, now);
+    st_host_guard_tidy(h, now);
     if (now >= h->sample_ms) {
         st_voice_doing(h, "looking at its GPUs");
         st_host_sample(h, now);
@@ -308,6 +309,7 @@ int st_host_open(st_host *h, st_err *err)
         r = st_host_mps_open(h, err);
     if (r < 0)
         return r;
+    st_host_guard_open(h);
     st_host_disk_open(h);
     st_host_data_open(h);
     h->notices = h->exec->ops->real ? st_notices_new(h->process->poll) : NULL;

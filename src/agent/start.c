@@ -232,6 +232,7 @@ typedef struct start {
     st_launch launch;
     st_gpu_instance slice;
     st_mps_client mps;
+    st_guard_client guard;
     int64_t now;
 } start;
 
@@ -324,6 +325,11 @@ static int prepare(st_host *h, st_task *t, start *s, st_err *err)
         return r;
     /* Here: two workers would adopt twice. */
     r = st_launch_adopt(s->begin->order, h->dir, err);
+    if (r == 0)
+        r = st_host_guard_client(h, t, s->begin->order, s->mps.shm[0] ? s->mps.uid : -1, &s->guard,
+                                 err);
+    if (r == 0 && s->guard.n > 0)
+        s->launch.guard = &s->guard;
     return r == 0 ? st_fence_ensure(h->dir, err) : r;
 }
 

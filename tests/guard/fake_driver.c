@@ -205,8 +205,16 @@ EXPORT CUresult cuDeviceGet(CUdevice *d, int i)
 
 EXPORT CUresult cuDeviceGetUuid(cu_uuid *u, CUdevice d)
 {
+    const char *text = getenv("NVIDIA_VISIBLE_DEVICES"), *digits = "0123456789abcdef";
+    int n = 0;
+
     memset(u, 0x5a, sizeof *u);
     u->bytes[15] = (unsigned char)d;
+    for (const char *p = text && strncmp(text, "GPU-", 4) == 0 ? text + 4 : ""; *p && n < 32; p++)
+        if (strchr(digits, *p)) {
+            u->bytes[n / 2] = (unsigned char)(u->bytes[n / 2] << 4 | (strchr(digits, *p) - digits));
+            n++;
+        }
     return 0;
 }
 
