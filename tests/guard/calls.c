@@ -4,6 +4,7 @@
  *   guard_calls entries FILE   each row of FILE is answered by the guard: dlsym, dlvsym's sibling, cuGetProcAddress
  *   guard_calls lookup         what is not the guard's is found as without it, RTLD_NEXT too
  *   guard_calls memory MIB     with a grant of MIB: one of each kind, too much of each kind, all given back
+ *   guard_calls forked         a child of a process that uses the GPU
  *   guard_calls children N MIB N forked processes want MIB each at once; prints how many got it
  *   guard_calls churn          allocates and frees until it is killed
  *   guard_calls load           does nothing */
@@ -175,7 +176,9 @@ static int memory(size_t mib)
     ALL_BACK("by handle");
     /* A pool keeps what is freed; it is counted until the pool lets go, and lets go when there is need. */
     FINE("async", CALL("cuMemAllocAsync", &p, half, NULL));
+    expect(before - left() >= half, "a pool is not counted");
     FINE("free async", CALL("cuMemFreeAsync", p, NULL));
+    expect(before - left() >= half, "what a pool keeps is not counted");
     FINE("plain after pool", CALL("cuMemAlloc_v2", &q, half / 2));
     CALL("cuMemFree_v2", q);
     REFUSED("async", CALL("cuMemAllocAsync", &p, much, NULL));
@@ -194,6 +197,31 @@ static int memory(size_t mib)
     ALL_BACK("a graph");
     expect(((int (*)(void))find("cuMemAlloc"))() == CUDA_ERROR_NOT_SUPPORTED,
            "the old form is refused");
+    return wrong;
+}
+
+/* What a child takes is its own, and goes with it. */
+static int forked(void)
+{
+    CUdeviceptr p;
+    size_t before;
+    pid_t child;
+
+    FINE("parent", CALL("cuMemAlloc_v2", &p, 100 * MIB));
+    before = left();
+    child = fork();
+    if (child == 0) {
+        void *context;
+        int r = CALL("cuInit", 0u) || CALL("cuDevicePrimaryCtxRetain", &context, 0);
+
+        _exit(r || CALL("cuMemAlloc_v2", &p, 100 * MIB) || before - left() != 100 * MIB);
+    }
+    int status = 1;
+
+    expect(waitpid(child, &status, 0) == child && status == 0, "a child takes its own");
+    expect(left() == before, "what a child had is not given back");
+    FINE("parent's free", CALL("cuMemFree_v2", p));
+    expect(left() == before + 100 * MIB, "the parent's own is not given back");
     return wrong;
 }
 
@@ -271,6 +299,8 @@ int main(int argc, char **argv)
         return lookup();
     if (strcmp(what, "memory") == 0 && argc > 2)
         return memory((size_t)atol(argv[2]));
+    if (strcmp(what, "forked") == 0)
+        return forked();
     if (strcmp(what, "churn") == 0)
         churn();
     return 2;
