@@ -121,6 +121,8 @@ const st_cli_verb st_cli_sim_verbs[] = {
      "                           its own nodes and all in one queue, and says who is later\n"
      "  --until DUR              stops there\n"
      "  --sample DUR             looks at the state that often\n"
+     "  --tell DUR               tells waiting jobs that often when they should start, and\n"
+     "                           counts what became of it\n"
      "  --csv-jobs FILE, --csv-samples FILE, --html FILE   what to write besides\n"
      "doc/reference/traces.md describes the formats and every figure.\n",
      .fn = st_cli_sim_trace},

@@ -23,7 +23,7 @@ typedef struct asked {
     st_cli_format output;
     const char *format, *nodes, *jobs, *world;
     const char *policy, *declare, *scale_time, *save_cost, *restore_cost, *quota, *from, *to;
-    const char *sample, *until;
+    const char *sample, *until, *tell;
     const char *csv_jobs, *csv_samples, *html;
     int64_t divide;
     bool compare;
@@ -318,6 +318,7 @@ static int read_options(int argc, char **argv, asked *a, st_err *err)
         {"to", 0, ST_CLI_STRING, &a->to, 0, 0},
         {"quota", 0, ST_CLI_STRING, &a->quota, 0, 0},
         {"sample", 0, ST_CLI_STRING, &a->sample, 0, 0},
+        {"tell", 0, ST_CLI_STRING, &a->tell, 0, 0},
         {"until", 0, ST_CLI_STRING, &a->until, 0, 0},
         {"compare-private", 0, ST_CLI_FLAG, &a->compare, 0, 0},
         {"csv-jobs", 0, ST_CLI_STRING, &a->csv_jobs, 0, 0},
@@ -346,6 +347,8 @@ static int read_run_options(const asked *a, st_run_options *o, st_err *err)
                        &o->cost.restore_ms_per_gib, err);
     if (r == 0 && a->sample && st_parse_duration_ms(a->sample, &o->sample_ms, err) < 0)
         r = st_fail_prefix(err, "option --sample: ");
+    if (r == 0 && a->tell && st_parse_duration_ms(a->tell, &o->tell_ms, err) < 0)
+        r = st_fail_prefix(err, "option --tell: ");
     if (r == 0 && a->until && st_parse_duration_ms(a->until, &o->until_ms, err) < 0)
         r = st_fail_prefix(err, "option --until: ");
     return r;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/num.h"
 #include "cli/sim_trace.h"
 #include "cli/table.h"
 
@@ -56,6 +57,28 @@ static void print_times(FILE *out, const st_run_stats *s)
     st_table_print(&t, out);
 }
 
+static void print_told(FILE *out, const st_trace_run *run)
+{
+    st_told_stats s;
+    char off[ST_FMT_MAX], p90[ST_FMT_MAX];
+
+    st_run_told_stats(run, &s);
+    fprintf(out,
+            "estimates      %" PRIu64
+            " starts, %.1f %% later than said, off by %s in the median (%.2f of the "
+            "wait), %s at p90\n",
+            s.told, 100.0 * (double)s.early / (double)ST_MAX(s.told, 1),
+            st_fmt_duration(off, s.error_ms), s.part, st_fmt_duration(p90, s.error_p90_ms));
+    fprintf(out,
+            "               %" PRIu64
+            " with an interval: %.1f %% in it, %.1f %% before, %.1f %% after\n",
+            s.with_interval,
+            100.0 * (double)(s.with_interval - s.below - s.above) /
+                (double)ST_MAX(s.with_interval, 1),
+            100.0 * (double)s.below / (double)ST_MAX(s.with_interval, 1),
+            100.0 * (double)s.above / (double)ST_MAX(s.with_interval, 1));
+}
+
 static void print_idle(FILE *out, const st_run_stats *s)
 {
     fprintf(out, "idle           %.1f %% of the GPUs were free while waiting jobs asked for them",
@@ -77,6 +100,8 @@ static void print_figures(FILE *out, const st_trace_run *run, const st_run_stats
     fprintf(out, "stranded       %.1f %% of the GPUs were free and of no use to a typical job\n",
             100 * s->stranded);
     print_idle(out, s);
+    if (run->told.n > 0)
+        print_told(out, run);
     fprintf(out, "preemptions    %" PRIu64 ", of %" PRIu64 " jobs\n", s->preemptions,
             s->preempted_jobs);
     fprintf(out, "fairness       %.3f (Jain, of held to entitled)", s->jain);

@@ -30,7 +30,8 @@ bool st_claim_excess_decides(st_claim_ctx *c, st_claim *ret)
         return false;
     const st_core *core = c->core;
     int64_t bound_m = core->policy.bound_m * c->need.gpu_m / 1000;
-    int64_t free_ms = c->job->queued_ms + core->policy.patience_ms, most_m = 0;
+    int64_t now = st_core_moment(core), most_m = 0;
+    int64_t free_ms = ST_MIN(c->job->queued_ms, now) + core->policy.patience_ms;
     for (int32_t i = c->job->account; i != ST_ROOT && i != c->within;
          i = st_tree_account(core->tree, i)->parent) {
         int64_t excess_m = st_admit_excess_m(core->tree, i, &c->need);
@@ -40,7 +41,7 @@ bool st_claim_excess_decides(st_claim_ctx *c, st_claim *ret)
         }
         most_m = ST_MAX(most_m, excess_m);
     }
-    if (most_m <= bound_m || core->now >= free_ms || ST_BROKEN(BOUND))
+    if (most_m <= bound_m || now >= free_ms || ST_BROKEN(BOUND))
         return false;
     ret->result = ST_CLAIM_BOUND;
     ret->enough = true;

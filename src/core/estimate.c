@@ -17,6 +17,7 @@
 #include "core/turn.h"
 
 #define MANY     2000          /* jobs that wait, from which on moments are drawn together */
+#define SOON_MS  INT64_C(1000) /* nobody who waits is told less */
 #define APART    64            /* by this part of the time until then */
 #define APART_MS INT64_C(1000) /* and at least so much */
 
@@ -322,6 +323,8 @@ st_estimate st_core_with_margin(const st_core *core, uint64_t job, int64_t start
 {
     if (start_ms == ST_TIME_NEVER)
         return (st_estimate){job, start_ms, start_ms, start_ms, 0};
+    /* Who has not started does not start now. */
+    start_ms = ST_MAX(start_ms, core->now + SOON_MS);
     st_margin m = st_forecast_margin(core->forecast, start_ms - core->now);
     return (st_estimate){job, start_ms, core->now + m.lo_ms, core->now + m.hi_ms, m.seen};
 }

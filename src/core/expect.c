@@ -62,7 +62,7 @@ void st_core_came_true(st_core *core, st_job *job)
 {
     if (job->told_at_ms >= 0)
         st_forecast_waited(core->forecast, job->told_ms - job->told_at_ms,
-                           core->now - job->told_at_ms);
+                           core->now - job->told_at_ms, core->now);
     job->told_at_ms = -1;
     job->told_ms = 0;
 }

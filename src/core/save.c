@@ -337,8 +337,13 @@ static void io_forecast(codec *c, st_forecast *f)
         io_sketch(c, &k->part);
         at = c->out ? k->newer : at;
     }
-    for (int far = 0; far < ST_FORECAST_FAR; far++)
+    for (int far = 0; far < ST_FORECAST_FAR; far++) {
         io_sketch(c, &f->error[far]);
+        if (c->format >= 13) {
+            io_i64(c, &f->lately[far].at);
+            IO_IN(c, f->lately[far].n, 0, INT32_MAX);
+        }
+    }
 }
 
 static struct st_shade *io_shade(codec *c, st_core *core, struct st_shade *shade)

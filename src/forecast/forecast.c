@@ -209,10 +209,25 @@ static int64_t whole(int64_t wait_ms)
     return ST_MIN(ST_MAX(wait_ms, FAR_MS), WAIT_MAX_MS);
 }
 
-void st_forecast_waited(st_forecast *f, int64_t told_ms, int64_t real_ms)
+/* Whether there have been few enough lately for another one to count. */
+static bool counts(st_lately *l, int64_t now)
+{
+    if (l->at != now / ST_FORECAST_LATELY_MS) {
+        l->at = now / ST_FORECAST_LATELY_MS;
+        l->n = 0;
+    }
+    if (l->n >= ST_FORECAST_LATELY_MAX)
+        return false;
+    l->n++;
+    return true;
+}
+
+void st_forecast_waited(st_forecast *f, int64_t told_ms, int64_t real_ms, int64_t now)
 {
     int64_t unit = whole(told_ms), real = ST_MIN(ST_MAX(real_ms, 0), WORST * unit);
-    st_sketch_note(&f->error[far_of(told_ms)], real * ST_FORECAST_ONE / unit);
+    int far = far_of(told_ms);
+    if (counts(&f->lately[far], now))
+        st_sketch_note(&f->error[far], real * ST_FORECAST_ONE / unit);
 }
 
 st_margin st_forecast_margin(const st_forecast *f, int64_t wait_ms)

@@ -63,12 +63,23 @@ typedef struct st_known {
 /* How far ahead an estimate looks: up to 1, 4, 16, ... minutes. */
 #define ST_FORECAST_FAR 10
 
+/* How many outcomes have come lately. Jobs that wait together start together and are wrong together: a few of
+ * them say what all would, and more would make the others forgotten. */
+typedef struct st_lately {
+    int64_t at; /* by the clock, in ST_FORECAST_LATELY_MS */
+    int32_t n;
+} st_lately;
+
+#define ST_FORECAST_LATELY_MS  600000
+#define ST_FORECAST_LATELY_MAX 4
+
 typedef struct st_forecast {
     ST_VEC(st_known) known;
     st_idmap *by_key;
     int32_t newest, oldest;
     uint64_t version;                 /* counts what was learned, from 1 */
     st_sketch error[ST_FORECAST_FAR]; /* real wait over estimated wait, ST_FORECAST_ONE is right */
+    st_lately lately[ST_FORECAST_FAR];
 } st_forecast;
 
 st_forecast *st_forecast_new(void);
@@ -94,8 +105,8 @@ st_known *st_forecast_learn(st_forecast *f, uint64_t key);
 
 /* ---- estimates of starts ------------------------------------------------------------ */
 
-/* A job that was to wait `told_ms` from when it was told did wait `real_ms`. */
-void st_forecast_waited(st_forecast *f, int64_t told_ms, int64_t real_ms);
+/* A job that was to wait `told_ms` from when it was told did wait `real_ms`, until now. */
+void st_forecast_waited(st_forecast *f, int64_t told_ms, int64_t real_ms, int64_t now);
 
 /* What became of estimates like this one: eight in ten of the real waits were from lo to hi. */
 typedef struct st_margin {

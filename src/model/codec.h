@@ -28,8 +28,9 @@
  *   9 jobs that are barred
  *  10 what was given out in a future that is lost
  *  11 engines of pools, and the ways to yield that these lack
- *  12 the order in which a round began that is not over */
-#define ST_CODEC_FORMAT 12
+ *  12 the order in which a round began that is not over
+ *  13 how many estimates have come true lately */
+#define ST_CODEC_FORMAT 13
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

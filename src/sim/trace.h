@@ -96,6 +96,7 @@ typedef struct st_run_options {
     st_policy policy;
     st_run_cost cost;
     int64_t sample_ms; /* between two samples; 0: a five-hundredth of the trace */
+    int64_t tell_ms;   /* how often those who wait are told when they should start; 0: never */
     int64_t until_ms;  /* stop there; ST_TIME_NEVER: when every job has ended */
     /* May be NULL. Called now and then with what is done, of 1000. */
     void (*progress)(void *ctx, int done_m);
@@ -110,6 +111,14 @@ typedef struct st_run_job {
     int32_t preemptions;
     bool refused; /* the core would not have it */
 } st_run_job;
+
+/* What a job was told about its start, and what became of it. */
+typedef struct st_trace_told {
+    uint64_t job; /* of the trace */
+    int64_t at_ms, said_ms, lo_ms, hi_ms;
+    int seen;        /* how many estimates the interval was learned from; 0: there is none */
+    int64_t real_ms; /* ST_UNSET: it did not start */
+} st_trace_told;
 
 /* What keeps GPUs free while jobs wait for some: X(id, name, what it means), the first that holds
  * counts (trace_idle.c). */
@@ -157,6 +166,7 @@ typedef struct st_trace_run {
     ST_VEC(st_run_sample) samples;
     ST_VEC(int64_t) held_m, entitled_m; /* per sample and account of the trace */
     ST_VEC(st_run_account) accounts;
+    ST_VEC(st_trace_told) told; /* in order */
     int64_t end_ms;
     int64_t allocated, capacity; /* milli-GPU x ms, integrated exactly */
     int64_t last_submit_ms;      /* when the last job came ... */

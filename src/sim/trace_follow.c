@@ -101,6 +101,7 @@ static void start(st_player *p, size_t i, const st_effect *fx)
         j->since_ms += cost_ms(p, i, cost->restore_ms, cost->restore_ms_per_gib);
     if (out->start_ms == ST_UNSET)
         out->start_ms = p->now;
+    st_player_came_true(p, i);
     hold(p, i, 1);
     if (job->run_ms != ST_TIME_NEVER)
         st_due_push(&p->queue, (st_due){.at_ms = j->since_ms + job->run_ms - j->kept_ms,

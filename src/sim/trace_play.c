@@ -231,6 +231,8 @@ static int64_t next_ms(st_player *p)
         next = ST_MIN(next, due->at_ms);
     if (p->next_submit < p->trace->jobs.n)
         next = ST_MIN(next, p->trace->jobs.v[p->next_submit].submit_ms);
+    if (p->options->tell_ms > 0 && p->waiting > 0 && next != ST_TIME_NEVER)
+        next = ST_MIN(next, p->next_tell_ms);
     return next == ST_TIME_NEVER ? next : ST_MAX(next, p->now);
 }
 
@@ -265,6 +267,8 @@ static int play_all(st_player *p, st_err *err)
         r = advance(p, next, err);
         if (r == 0)
             r = play_moment(p, err);
+        if (r == 0)
+            r = st_player_tell(p, err);
         idle = p->fx.list.n > 0 ? 0 : idle + 1;
         if (p->options->progress && step % PROGRESS_STEPS == 0)
             p->options->progress(p->options->ctx,
@@ -364,6 +368,7 @@ void st_trace_run_free(st_trace_run *run)
     st_vec_free(&run->held_m);
     st_vec_free(&run->entitled_m);
     st_vec_free(&run->accounts);
+    st_vec_free(&run->told);
     free(run->refused_why);
     free(run);
 }

@@ -24,6 +24,7 @@ typedef struct st_player_job {
     int64_t since_ms;    /* progress is made from then on */
     int64_t stop_ms;     /* SAVING: none since then */
     int64_t kept_ms;     /* progress of earlier stays that it comes back with */
+    size_t told;         /* what it was told in this wait, + 1; 0: nothing */
     int64_t saved_ms;    /* of that, what survives being started again */
 } st_player_job;
 
@@ -57,6 +58,7 @@ typedef struct st_player {
     int64_t allocated_m, capacity_m, at_ms; /* the whole fleet, integrated up to at_ms */
     int64_t waiting, waiting_m, running;
     int64_t core_ns;
+    int64_t next_tell_ms;
     /* Samples. */
     int64_t sample_ms, next_sample_ms;
     bool thin; /* samples may be thinned out when there are many */
@@ -75,6 +77,11 @@ void st_player_saved(st_player *p, size_t job);
 /* Brings the integrals of the fleet up to now. */
 void st_player_integrate(st_player *p);
 void st_player_integrate_account(st_player *p, int32_t account);
+
+/* trace_estimates.c: tells those who wait when they should start, if it is time to. */
+int st_player_tell(st_player *p, st_err *err);
+/* A job starts. */
+void st_player_came_true(st_player *p, size_t job);
 
 /* trace_idle.c: what of a sample is free while jobs wait. */
 void st_player_idle(st_player *p, st_run_sample *s);

@@ -130,6 +130,23 @@ static json_t *idle_json(const st_run_stats *s)
     return o;
 }
 
+static json_t *told_json(const st_trace_run *run)
+{
+    json_t *o = json_object();
+    st_told_stats s;
+
+    st_run_told_stats(run, &s);
+    json_object_set_new(o, "told", count(s.told));
+    json_object_set_new(o, "early", count(s.early));
+    json_object_set_new(o, "with_interval", count(s.with_interval));
+    json_object_set_new(o, "before_it", count(s.below));
+    json_object_set_new(o, "after_it", count(s.above));
+    json_object_set_new(o, "error_p50_s", seconds(s.error_ms));
+    json_object_set_new(o, "error_p90_s", seconds(s.error_p90_ms));
+    json_object_set_new(o, "error_of_wait_p50", real(s.part));
+    return o;
+}
+
 json_t *st_run_json(const st_trace_run *run, const st_run_stats *s, const st_private *refs)
 {
     json_t *o = json_object();
@@ -160,6 +177,8 @@ json_t *st_run_json(const st_trace_run *run, const st_run_stats *s, const st_pri
     json_object_set_new(o, "accounts", accounts_json(run));
     if (refs)
         json_object_set_new(o, "references", refs_json(run, refs));
+    if (run->told.n > 0)
+        json_object_set_new(o, "estimates", told_json(run));
     json_object_set_new(o, "decisions", count(run->decisions));
     json_object_set_new(o, "core_seconds", real(run->seconds));
     json_object_set_new(o, "decisions_per_s", real(s->decisions_per_s));

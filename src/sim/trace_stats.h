@@ -33,6 +33,16 @@ typedef struct st_run_stats {
     double idle[ST_IDLE_COUNT], idle_all; /* the same, until the last submit */
 } st_run_stats;
 
+/* What became of estimates. */
+typedef struct st_told_stats {
+    uint64_t told, early;                 /* of jobs that started; said too early */
+    uint64_t with_interval, below, above; /* there was one; it started before it, after it */
+    int64_t error_ms, error_p90_ms;       /* |said - real|, p50 and p90 */
+    double part;                          /* p50 of that over what was left to wait */
+} st_told_stats;
+
+void st_run_told_stats(const st_trace_run *run, st_told_stats *ret);
+
 void st_run_stats_of(const st_trace_run *run, st_run_stats *ret);
 
 /* What an account held of what it was entitled to; NAN where that is nothing. */

@@ -157,8 +157,8 @@ static void test_margin(void **state)
     assert_int_equal(m.seen, 0);
     assert_int_equal(m.lo_ms, 8 * MIN_MS);
     for (int i = 0; i < 5; i++) {
-        st_forecast_waited(f, 8 * MIN_MS, 4 * MIN_MS);
-        st_forecast_waited(f, 8 * MIN_MS, 16 * MIN_MS);
+        st_forecast_waited(f, 8 * MIN_MS, 4 * MIN_MS, i * 10 * MIN_MS);
+        st_forecast_waited(f, 8 * MIN_MS, 16 * MIN_MS, i * 10 * MIN_MS);
     }
     m = st_forecast_margin(f, 8 * MIN_MS);
     assert_int_equal(m.seen, 10);
@@ -166,8 +166,26 @@ static void test_margin(void **state)
     assert_int_equal(m.hi_ms, 8 * MIN_MS * 2560 / 1024);
     /* Estimates for tomorrow are another kind. */
     assert_int_equal(st_forecast_margin(f, 1440 * MIN_MS).seen, 0);
-    st_forecast_waited(f, INT64_MAX / 4, INT64_MAX);
-    st_forecast_waited(f, 0, INT64_MAX);
+    st_forecast_waited(f, INT64_MAX / 4, INT64_MAX, 0);
+    st_forecast_waited(f, 0, INT64_MAX, INT64_MAX);
+    st_forecast_free(f);
+}
+
+/* Twenty that waited together start together: they count as a few, and do not push out what was before. */
+static void test_margin_of_a_burst(void **state)
+{
+    (void)state;
+    st_forecast *f = st_forecast_new();
+    for (int i = 0; i < 8; i++)
+        st_forecast_waited(f, 8 * MIN_MS, 16 * MIN_MS, i * 10 * MIN_MS);
+    for (int i = 0; i < 20; i++)
+        st_forecast_waited(f, 8 * MIN_MS, 8 * MIN_MS, 90 * MIN_MS + i);
+    st_margin m = st_forecast_margin(f, 8 * MIN_MS);
+    assert_int_equal(m.seen, 8 + ST_FORECAST_LATELY_MAX);
+    assert_int_equal(m.hi_ms, 8 * MIN_MS * 2560 / 1024);
+    /* Those of the next minutes count again. */
+    st_forecast_waited(f, 8 * MIN_MS, 8 * MIN_MS, 100 * MIN_MS);
+    assert_int_equal(st_forecast_margin(f, 8 * MIN_MS).seen, 9 + ST_FORECAST_LATELY_MAX);
     st_forecast_free(f);
 }
 
@@ -177,7 +195,7 @@ int main(void)
         cmocka_unit_test(test_stems),       cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_same_kind),   cmocka_unit_test(test_outlived),
         cmocka_unit_test(test_wider_kinds), cmocka_unit_test(test_bounded),
-        cmocka_unit_test(test_margin),
+        cmocka_unit_test(test_margin),      cmocka_unit_test(test_margin_of_a_burst),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
