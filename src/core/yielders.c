@@ -82,10 +82,10 @@ static void collect(st_core *core, st_job *job)
 void st_core_refresh_yielders(st_core *core)
 {
     st_yielders *y = &core->yielders;
-    if (y->version == core->version && y->now == core->now)
+    if (y->version == core->version && y->now == st_core_moment(core))
         return;
     y->version = core->version;
-    y->now = core->now;
+    y->now = st_core_moment(core);
     st_vec_clear(&y->all);
     if (ST_BROKEN(VICTIM_GUARANTEED)) {
         for (size_t i = 0; i < core->placed.n; i++)
