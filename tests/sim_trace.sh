@@ -66,6 +66,14 @@ has '"mean": 122.333333,' # 100, 159 and 108
 play $muri -o json --policy order=shortest,swap=true,notice=0,grace=1s,min_run=0,cooldown=0 --declare exact
 has '"preemptions": 2,' # at 1 s by the second, which has to leave at 2 s for the third
 has '"mean": 76.666667,' # 160, 60 and 10
+play $muri --declare exact --tell 1s # told 100 s and 150 s, and so it is
+has 'estimates      2 starts, 0.0 % later than said, off by 0s in the median'
+has '0 with an interval'
+play $muri -o json --declare exact --tell 1s
+has '"told": 2,'
+play $muri -o json --declare exact
+grep -q '"estimates"' "$tmp/out" && fail "estimates nobody asked for"
+refused 'option --tell: ' $muri --tell soon
 play $muri -o json --scale-time 1.5
 has '"mean": 204.0,' # 150, 224 and 238
 play $muri --declare 0.5
