@@ -145,7 +145,7 @@ bool st_admit_floors(st_tree *tree)
         st_vec_push(&sure, a->sure);
         st_vec_push(&before, a->floor);
         a->sure = none;
-        a->floor = a->guarantee;
+        a->floor = *st_tree_promise(tree, a->id);
     }
     st_admit_needs(tree);
     fit_types(tree);
@@ -157,7 +157,7 @@ bool st_admit_floors(st_tree *tree)
         st_account *a = tree->accounts.v[i];
         a->sure = sure.v[i];
         changed |= memcmp(&a->floor, &before.v[i], sizeof a->floor) != 0;
-        tree->shrunk |= memcmp(&a->floor, &a->guarantee, sizeof a->floor) != 0;
+        tree->shrunk |= memcmp(&a->floor, st_tree_promise(tree, a->id), sizeof a->floor) != 0;
     }
     st_admit_needs(tree);
     st_vec_free(&sure);

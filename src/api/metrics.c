@@ -155,7 +155,7 @@ static void put_waits(const view *v, const st_job_counts *sum)
     st_metrics_family(
         v->m, "stint_job_wait_seconds", ST_METRIC_HISTOGRAM,
         "How long jobs waited before they started or went on, by class, since stintd started.");
-    for (int c = ST_CLASS_GUARANTEED; c <= ST_CLASS_BURSTABLE; c++) {
+    for (int c = ST_CLASS_GUARANTEED; c < ST_CLASS_COUNT; c++) {
         st_metrics_label(v->m, "class", st_class_name((st_class)c));
         st_metrics_histogram_us(v->m, bounds_us, sum->wait[c].count, ST_TALLY_BUCKETS,
                                 sum->wait[c].count[ST_TALLY_BUCKETS], sum->wait[c].sum_ms * 1000);

@@ -14,7 +14,7 @@
         1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600 \
     }
 #define ST_TALLY_BUCKETS 11
-#define ST_TALLY_CLASSES (ST_CLASS_BURSTABLE + 1)
+#define ST_TALLY_CLASSES ST_CLASS_COUNT
 
 typedef struct st_job_counts {
     uint64_t ended[ST_JOB_STATE_COUNT]; /* by the state they ended in */

@@ -11,10 +11,11 @@
 
 #include "core/state.h"
 
-/* Whether it leaves, or has left, by order alone. */
+/* Whether it leaves, or has left, by order alone, or because its own booking ends. */
 bool st_job_ordered(const st_job *job)
 {
-    return job->barred && job->claimant == 0;
+    return (job->barred && job->claimant == 0) ||
+           (job->booking && job->claimant == (job->booking | ST_BOOKING_BIT));
 }
 
 static int lift(st_core *core, st_job *job, st_effects *fx, st_err *err)

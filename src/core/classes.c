@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alone.h"
+#include "core/book.h"
 
 /* What is there: ready nodes whole, draining ones as far as they are in use. */
 static void measure(const st_core *core, st_use *ret)
@@ -20,14 +21,17 @@ static void measure(const st_core *core, st_use *ret)
         if (node->state == ST_NODE_DRAINING)
             st_view_build(core->fleet, core->tree, node, ST_WHEN_NOW, &now);
         for (int d = 0; d < node->ndevs; d++) {
+            if (node->fence >> d & 1)
+                continue; /* booked */
             if (node->state == ST_NODE_DRAINING && now.dev[d].mode == ST_DEV_FREE)
                 continue;
             ret->gpu_m += ST_WHOLE_M;
             ret->type_m[node->type] += ST_WHOLE_M;
         }
         bool all = node->state == ST_NODE_READY;
-        ret->cpu_m += all ? node->cpu_m : node->cpu_m - now.cpu_free_m;
-        ret->ram_mib += all ? node->ram_mib : node->ram_mib - now.ram_free_mib;
+        ret->cpu_m += (all ? node->cpu_m : node->cpu_m - now.cpu_free_m) - node->fence_cpu_m;
+        ret->ram_mib +=
+            (all ? node->ram_mib : node->ram_mib - now.ram_free_mib) - node->fence_ram_mib;
     }
 }
 
@@ -72,7 +76,7 @@ static void set_class(st_core *core, st_job *job, st_class class, st_effects *fx
 
 static bool counts(const st_job *job)
 {
-    return job->state == ST_JOB_RUNNING || job->held;
+    return (job->state == ST_JOB_RUNNING || job->held) && job->class != ST_CLASS_BOOKED;
 }
 
 /* Everybody whose class may change: with `all` all jobs, otherwise borrowers. Where homes decide
@@ -115,7 +119,8 @@ static void assign_classes(st_core *core, bool all, bool floors, st_effects *fx)
             continue; /* it is leaving, and fresh should it stay */
         st_need need = st_need_of(job, job->type);
         int32_t at = job->account;
-        bool sure = st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, &at);
+        bool sure = st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, &at) &&
+                    st_book_make_way(core, job, job->grants, fx);
         if (sure) {
             st_admit_charge(core->tree, job->account, &need, ST_SURE, 1);
             st_core_unlist(core, job);
@@ -141,6 +146,7 @@ void st_core_reclass(st_core *core, st_effects *fx)
         for (size_t i = 0; i < core->tree->accounts.n; i++)
             st_vec_push(&before, core->tree->accounts.v[i]->floor);
         measure(core, &core->tree->capacity);
+        st_book_promises(core);
         st_admit_floors(core->tree);
         tell_floors(core, before.v, before.n, fx);
         for (size_t i = 0; i < before.n; i++)

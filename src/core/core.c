@@ -15,6 +15,8 @@ st_core *st_core_new(const st_policy *policy)
     core->placer = st_placer_new(core->fleet, core->tree);
     core->forecast = st_forecast_new();
     core->by_id = st_idmap_new();
+    core->slots = st_slots_new();
+    core->calendar_ms = ST_TIME_NEVER;
     core->misfits = st_idmap_new();
     core->possible = st_idmap_new();
     core->wake_ms = core->due_ms = core->exchange_ms = core->age_ms = ST_TIME_NEVER;
@@ -48,6 +50,10 @@ void st_core_free(st_core *core)
     st_idmap_free(core->misfits);
     st_vec_free(&core->refusals);
     st_core_borrowers_done(core);
+    for (size_t i = 0; i < core->bookings.n; i++)
+        st_booking_free(core->bookings.v[i]);
+    st_vec_free(&core->bookings);
+    st_slots_free(core->slots);
     st_idmap_free(core->possible);
     st_forecast_free(core->forecast);
     st_placer_free(core->placer);
@@ -136,7 +142,7 @@ void st_core_drop_job(st_core *core, st_job *job)
 
 int64_t st_core_next_timer(const st_core *core)
 {
-    return ST_MIN(core->wake_ms, core->due_ms);
+    return ST_MIN(ST_MIN(core->wake_ms, core->due_ms), core->calendar_ms);
 }
 
 /* Since when it runs and was displaced counts up to a moment. */

@@ -27,6 +27,7 @@
 
 #include "base/arena.h"
 #include "base/strbuf.h"
+#include "model/booking.h"
 #include "model/fleet.h"
 #include "model/policy.h"
 #include "model/tree.h"
@@ -57,10 +58,14 @@ typedef struct st_core st_core;
     X(ST_EV_GONE, "gone")                     /* nothing of a stopping job is left: u.gone */     \
     X(ST_EV_LATE,                                                                                 \
       "late") /* of a job that waits again: its last stay had ended by itself: u.finish */        \
-    X(ST_EV_LIMIT, "limit")   /* a job's time limit: u.limit */                                   \
-    X(ST_EV_BAR, "bar")       /* a job may not run, or may again: u.bar */                        \
-    X(ST_EV_BRANCH, "branch") /* an old state goes on: u.branch */                                \
-    X(ST_EV_ABSENT, "absent") /* nothing of a job is where it should be: u.id */
+    X(ST_EV_LIMIT, "limit")               /* a job's time limit: u.limit */                       \
+    X(ST_EV_BAR, "bar")                   /* a job may not run, or may again: u.bar */            \
+    X(ST_EV_BRANCH, "branch")             /* an old state goes on: u.branch */                    \
+    X(ST_EV_ABSENT, "absent")             /* nothing of a job is where it should be: u.id */      \
+    X(ST_EV_BOOK, "book")                 /* bookings are made, all or none: u.book */            \
+    X(ST_EV_BOOK_CONFIRM, "book_confirm") /* one that was quoted, or its series: u.booking */     \
+    X(ST_EV_BOOK_CANCEL, "book_cancel")   /* u.booking */                                         \
+    X(ST_EV_BOOK_CHANGE, "book_change")   /* another window, or size: u.rebook */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)
@@ -81,6 +86,7 @@ typedef struct st_job_spec {
     int priority;
     int64_t limit_ms; /* ST_TIME_NEVER: none */
     st_yield yield;
+    uint64_t booking;   /* it runs inside that one; 0: none */
     const char *reader; /* the account of whoever reads a refusal; NULL: may know everything */
 } st_job_spec;
 
@@ -102,6 +108,7 @@ typedef struct st_event {
         struct {
             int32_t node;
             st_node_state state;
+            bool force; /* although bookings lose their place */
         } node_state;
         st_account_spec account;
         st_job_spec job;
@@ -138,6 +145,22 @@ typedef struct st_event {
             int stay;       /* stays of such jobs */
             int64_t serial; /* serials of accounts */
         } branch;
+        struct {
+            st_booking_spec spec;
+            const st_window *windows; /* a booking each, with the numbers that follow the first's */
+            int nwindows;
+            int64_t hold_ms; /* how long it is held for whoever asked */
+            bool confirm;    /* at once */
+        } book;
+        struct {
+            uint64_t id;
+            bool series; /* all of the series that has this number */
+        } booking;
+        struct {
+            uint64_t id;
+            int64_t from_ms, to_ms;
+            int tasks;
+        } rebook;
     } u;
 } st_event;
 
@@ -150,23 +173,25 @@ int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, s
 /* ---- effects ------------------------------------------------------------------------ */
 
 /* X(id, name, what it tells a listener). `value` is, by kind: START: GPU type. REQUEUE, END: lost. FLOOR: milli-GPU.
- * NODE: st_node_state. STOP: what becomes of the job then. */
-#define ST_EFFECT_TABLE(X)                                                                    \
-    X(ST_FX_QUEUED, "queued", "the job was accepted")                                         \
-    X(ST_FX_START, "start", "the job starts; grants says where")                              \
-    X(ST_FX_RESUME, "resume", "a paused job continues")                                       \
-    X(ST_FX_CLASS, "class", "a running job became guaranteed or burstable")                   \
-    X(ST_FX_HOLD, "hold", "devices are held for the job while others are preempted for it")   \
-    X(ST_FX_UNHOLD, "unhold", "they are no longer held")                                      \
-    X(ST_FX_NOTIFY, "notify", "the job will be preempted; until says when at the latest")     \
-    X(ST_FX_SPARE, "spare", "the job will not be preempted after all")                        \
-    X(ST_FX_CHECKPOINT, "checkpoint", "the job must save now; until says when at the latest") \
-    X(ST_FX_PAUSE, "pause", "the job left its GPUs and is kept in host memory")               \
-    X(ST_FX_REQUEUE, "requeue", "the job left its devices and waits again")                   \
-    X(ST_FX_END, "end", "the job is over; state says how")                                    \
-    X(ST_FX_FLOOR, "floor", "the floor of an account changed because nodes came or went")     \
-    X(ST_FX_NODE, "node", "the state of a node changed")                                      \
-    X(ST_FX_STOP, "stop", "the job was told to stop; its devices are free once its nodes confirm")
+ * NODE: st_node_state. STOP: what becomes of the job then. BOOKING: st_booking_state, with 256 while it is degraded;
+ * `other` is its number, `until` when that state should end, the grants are its plan. */
+#define ST_EFFECT_TABLE(X)                                                                         \
+    X(ST_FX_QUEUED, "queued", "the job was accepted")                                              \
+    X(ST_FX_START, "start", "the job starts; grants says where")                                   \
+    X(ST_FX_RESUME, "resume", "a paused job continues")                                            \
+    X(ST_FX_CLASS, "class", "a running job became guaranteed or burstable")                        \
+    X(ST_FX_HOLD, "hold", "devices are held for the job while others are preempted for it")        \
+    X(ST_FX_UNHOLD, "unhold", "they are no longer held")                                           \
+    X(ST_FX_NOTIFY, "notify", "the job will be preempted; until says when at the latest")          \
+    X(ST_FX_SPARE, "spare", "the job will not be preempted after all")                             \
+    X(ST_FX_CHECKPOINT, "checkpoint", "the job must save now; until says when at the latest")      \
+    X(ST_FX_PAUSE, "pause", "the job left its GPUs and is kept in host memory")                    \
+    X(ST_FX_REQUEUE, "requeue", "the job left its devices and waits again")                        \
+    X(ST_FX_END, "end", "the job is over; state says how")                                         \
+    X(ST_FX_FLOOR, "floor", "the floor of an account changed because nodes came or went")          \
+    X(ST_FX_NODE, "node", "the state of a node changed")                                           \
+    X(ST_FX_STOP, "stop", "the job was told to stop; its devices are free once its nodes confirm") \
+    X(ST_FX_BOOKING, "booking", "a booking has another state or place")
 typedef enum st_effect_kind {
 #define X(id, name, about) id,
     ST_EFFECT_TABLE(X)
@@ -272,7 +297,11 @@ const char *st_event_name(st_event_kind kind);
       "it, or a job preempted for it, has not left its devices yet",                               \
       "wait, at most until the lease of the nodes ends")                                           \
     X(ST_WHY_CAP, "cap", true, "a spend cap leaves no room for it",                                \
-      "wait for the next month, or ask an admin for a higher cap")
+      "wait for the next month, or ask an admin for a higher cap")                                 \
+    X(ST_WHY_BOOKED, "booked", true, "the GPUs it could use are booked",                           \
+      "wait until the stated time, or set a --limit that ends before it")                          \
+    X(ST_WHY_BOOKING, "booking", true, "its booking has no room for it now",                       \
+      "wait until the booking begins, or until another job inside it ends")
 typedef enum st_why {
 #define X(id, name, blocks, means, remedy) id,
     ST_REASON_TABLE(X)
@@ -357,6 +386,57 @@ int st_core_audit(st_core *core, st_err *err);
  * leaves nothing, however much there is to look at. */
 bool st_core_resumes(const st_core *core);
 int st_core_thorough(const st_core *core, st_core **ret, st_err *err);
+
+/* ---- bookings --------------------------------------------------------------------------- */
+
+#define ST_BOOKING_DEGRADED 256 /* in the value of an effect */
+#define ST_WINDOWS_MAX      1000
+
+/* X(id, name, what keeps a window from being booked) */
+#define ST_BOOK_TABLE(X)                                                                     \
+    X(ST_BOOK_OK, "ok", "it fits")                                                           \
+    X(ST_BOOK_PAST, "past", "it begins before now")                                          \
+    X(ST_BOOK_HORIZON, "horizon", "it begins further ahead than the policy booking_horizon") \
+    X(ST_BOOK_LENGTH, "length", "it is empty, or longer than the policy booking_length")     \
+    X(ST_BOOK_SHARE, "share", "all bookings would have more than the policy booking_share")  \
+    X(ST_BOOK_ACCOUNT, "account_share",                                                      \
+      "the organisation would have more than the policy booking_account_share")              \
+    X(ST_BOOK_FLOORS, "floors", "guarantees and other bookings leave too little")            \
+    X(ST_BOOK_PLACE, "place", "enough GPUs are left, but not in this shape")
+typedef enum st_book_why {
+#define X(id, name, about) id,
+    ST_BOOK_TABLE(X)
+#undef X
+        ST_BOOK_COUNT
+} st_book_why;
+
+/* Whether one window can be had. */
+typedef struct st_book_quote {
+    st_book_why why;
+    int64_t at_ms;                /* the first moment that is too tight */
+    int64_t need_m, have_m;       /* of the GPU type there, for share, account_share and floors */
+    int64_t displaces_m;          /* borrowers on the devices it would have now */
+    int64_t earlier_ms, later_ms; /* other starts for the same length; ST_TIME_NEVER: none found */
+    int fewer;                    /* tasks that would fit */
+    uint32_t types;               /* bit t set: it would fit on type t */
+} st_book_quote;
+
+const char *st_book_why_name(st_book_why why);
+/* Each window for itself and beside those before it. Alternatives are looked for where it does not fit. Changes
+ * nothing. */
+int st_core_quote(st_core *core, const st_booking_spec *spec, const st_window *windows, size_t n,
+                  st_book_quote *ret, st_err *err);
+
+/* All bookings that are not over, in order of their numbers. */
+size_t st_core_nbookings(const st_core *core);
+const st_booking *st_core_booking_at(const st_core *core, size_t i);
+const st_booking *st_core_booking(const st_core *core, uint64_t id); /* NULL: unknown, or over */
+/* How long before its start a booking closes, and how long after its end it is clear. */
+int64_t st_core_book_lead_ms(const st_core *core);
+int64_t st_core_book_tail_ms(const st_core *core);
+/* Whether those who run to the end may be on the devices: no booking closes there before, but the job's own. */
+bool st_core_book_clear(const st_core *core, const st_job *job, const st_grant *grants,
+                        int64_t end_ms);
 
 /* A hash over all effects so far: equal runs have equal hashes. */
 uint64_t st_core_hash(const st_core *core);

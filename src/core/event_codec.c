@@ -74,6 +74,43 @@ static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
     IO_IN(c, j->priority, INT32_MIN, INT32_MAX);
     io_i64(c, &j->limit_ms);
     IO_IN(c, j->yield, 0, ST_YIELD_COUNT - 1);
+    if (c->format >= 14)
+        io_u64(c, &j->booking);
+}
+
+static void io_book(codec *c, st_arena *arena, st_event *ev)
+{
+    st_booking_spec *b = &ev->u.book.spec;
+    io_u64(c, &b->id);
+    io_u64(c, &b->series);
+    io_text(c, arena, &b->name);
+    io_text(c, arena, &b->account);
+    io_text(c, arena, &b->user);
+    IO_IN(c, b->pool, INT32_MIN, INT32_MAX);
+    IO_IN(c, b->type, INT32_MIN, INT32_MAX);
+    IO_IN(c, b->tasks, INT32_MIN, INT32_MAX);
+    IO_IN(c, b->gpus, INT32_MIN, INT32_MAX);
+    IO_IN(c, b->topo, 0, ST_TOPO_COUNT - 1);
+    IO_BOOL(c, b->topo_required);
+    io_i64(c, &b->cpu_m);
+    io_i64(c, &b->ram_mib);
+    io_i64(c, &b->no_show_ms);
+    io_i64(c, &ev->u.book.hold_ms);
+    IO_BOOL(c, ev->u.book.confirm);
+    size_t n = io_count(c, (size_t)ST_MAX(ev->u.book.nwindows, 0), ST_WINDOWS_MAX);
+    st_window *windows = NULL;
+    if (!c->out && n > 0 && !c->bad) {
+        windows = st_arena_alloc(arena, n * sizeof *windows);
+        ev->u.book.windows = windows;
+        ev->u.book.nwindows = (int)n;
+    }
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        st_window w = c->out ? ev->u.book.windows[i] : (st_window){0};
+        io_i64(c, &w.from_ms);
+        io_i64(c, &w.to_ms);
+        if (!c->out)
+            windows[i] = w;
+    }
 }
 
 static void io_event(codec *c, st_arena *arena, st_event *ev)
@@ -109,6 +146,8 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
     case ST_EV_AGENT:
         IO_IN(c, ev->u.node_state.node, INT32_MIN, INT32_MAX);
         IO_IN(c, ev->u.node_state.state, 0, ST_NODE_STATE_COUNT - 1);
+        if (c->format >= 14)
+            IO_BOOL(c, ev->u.node_state.force);
         break;
     case ST_EV_ACCOUNT:
         io_account_spec(c, arena, &ev->u.account);
@@ -160,6 +199,20 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_u64(c, &ev->u.branch.job);
         IO_IN(c, ev->u.branch.stay, 0, ST_STAY_MAX);
         IO_IN(c, ev->u.branch.serial, 0, INT64_MAX);
+        break;
+    case ST_EV_BOOK:
+        io_book(c, arena, ev);
+        break;
+    case ST_EV_BOOK_CONFIRM:
+    case ST_EV_BOOK_CANCEL:
+        io_u64(c, &ev->u.booking.id);
+        IO_BOOL(c, ev->u.booking.series);
+        break;
+    case ST_EV_BOOK_CHANGE:
+        io_u64(c, &ev->u.rebook.id);
+        io_i64(c, &ev->u.rebook.from_ms);
+        io_i64(c, &ev->u.rebook.to_ms);
+        IO_IN(c, ev->u.rebook.tasks, INT32_MIN, INT32_MAX);
         break;
     case ST_EV_TIMER:
     case ST_EV_COUNT:

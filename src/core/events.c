@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "core/alone.h"
+#include "core/book.h"
 
 static int need_job(const st_core *core, uint64_t id, st_job **ret, st_err *err)
 {
@@ -78,15 +79,23 @@ static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_e
     if (node->state == ST_NODE_REMOVED)
         return st_fail(err, ST_ENOENT, "node %s does not exist any more", node->name);
     if (state == ST_NODE_REMOVED)
-        return st_core_node_remove(core, node, fx, err);
+        return st_core_node_remove(core, node, ev->u.node_state.force, fx, err);
     if (node->state == state)
         return 0;
+    st_node_state was = node->state;
     st_node_set_state(core->fleet, node, state);
+    bool force = ev->u.node_state.force || state == ST_NODE_FAILED;
+    int rc = state == ST_NODE_READY ? 0 : st_book_leave_node(core, node, force, fx, err);
+    if (rc < 0) {
+        st_node_set_state(core->fleet, node, was);
+        return rc;
+    }
     core->floors_dirty = core->freed = true;
     st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
     e.node = id;
     e.value = state;
     st_fx(core, fx, e, NULL, 0);
+    st_book_set_due(core);
     if (state == ST_NODE_READY)
         return 0;
 
@@ -133,6 +142,8 @@ static int on_account(st_core *core, const st_event *ev, st_effects *fx, st_err 
     (void)fx;
     int rc = check_trust(core, &ev->u.account, err);
     if (rc == 0)
+        rc = st_book_check_account(core, &ev->u.account, err);
+    if (rc == 0)
         rc = st_tree_set(core->tree, &ev->u.account, NULL, err);
     if (rc < 0)
         return rc;
@@ -155,6 +166,11 @@ static int on_account_remove(st_core *core, const st_event *ev, st_effects *fx, 
                 err, ST_ESTATE,
                 "account %s: job %s is %s; cancel its jobs, or wait until they have ended", name,
                 core->jobs.v[i]->name, st_job_state_name(core->jobs.v[i]->state));
+    for (size_t i = 0; i < core->bookings.n; i++)
+        if (core->bookings.v[i]->account == id)
+            return st_fail(err, ST_ESTATE, "account %s: booking %s is %s; cancel it first", name,
+                           core->bookings.v[i]->name,
+                           st_booking_state_name(core->bookings.v[i]->state));
     int rc = st_tree_remove(core->tree, id, err);
     if (rc < 0)
         return rc;
@@ -351,6 +367,8 @@ static int on_policy(st_core *core, const st_event *ev, st_effects *fx, st_err *
 #undef X
     if (p->order < 0 || p->order >= ST_ORDER_COUNT || p->basis < 0 || p->basis > ST_BASIS_TOTAL)
         return st_fail(err, ST_EINVAL, "policy: order or basis is unknown");
+    if (p->as_if_alone && core->bookings.n > 0)
+        return st_fail(err, ST_ESTATE, "policy as_if_alone: there are bookings; cancel them first");
     core->policy = *p;
     core->floors_dirty = core->freed = true;
     st_core_retime_all(core);
@@ -384,6 +402,10 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_BAR] = st_core_bar,
     [ST_EV_BRANCH] = on_branch,
     [ST_EV_ABSENT] = on_absent,
+    [ST_EV_BOOK] = st_core_book,
+    [ST_EV_BOOK_CONFIRM] = st_core_book_confirm,
+    [ST_EV_BOOK_CANCEL] = st_core_book_cancel,
+    [ST_EV_BOOK_CHANGE] = st_core_book_change,
 };
 
 int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects *fx, st_err *err)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/book.h"
 #include "core/alone.h"
 
 static void say(st_reasons *ret, st_reason reason)
@@ -214,6 +215,32 @@ static void say_moves(st_core *core, const st_job *job, int32_t type, st_reasons
     st_claim_done(&moves);
 }
 
+/* Where it would fit beside what it is told, were it not for bookings. */
+static void say_booked(const st_core *core, const st_job *job, int32_t type, st_reasons *ret)
+{
+    st_reason r = reason_of(ST_WHY_BOOKED, type);
+    r.until_ms = ST_TIME_NEVER;
+    for (size_t i = 0; job->shape.gpus > 0 && i < core->bookings.n; i++) {
+        const st_booking *b = core->bookings.v[i];
+        if (!b->open || b->type != type || (job->pool >= 0 && b->pool >= 0 && job->pool != b->pool))
+            continue;
+        r.until_ms = ST_MIN(r.until_ms, ST_MAX(b->clear_ms, core->now));
+        r.bound += b->tasks * b->gpus * ST_WHOLE_M;
+    }
+    if (r.bound > 0)
+        say(ret, r);
+}
+
+/* It runs inside its booking, or not at all before that ends. */
+static void say_booking(const st_core *core, const st_job *job, st_reasons *ret)
+{
+    const st_booking *b = st_book_find(core, job->booking);
+    st_reason r = reason_of(ST_WHY_BOOKING, b->type);
+    r.until_ms = ST_MAX(b->from_ms, core->now) == core->now ? b->to_ms : b->from_ms;
+    r.other = b->id;
+    say(ret, r);
+}
+
 static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
 {
     size_t before = ret->n;
@@ -240,6 +267,7 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
     bool fits = st_place_fits(core->placer, &ask);
     if (!fits) {
         say_no_room(core, job, type, ret);
+        say_booked(core, job, type, ret);
         say_moves(core, job, type, ret);
     } else if (!st_core_backfill(core, job, type, NULL, NULL, &blocker)) {
         st_reason r = reason_of(ST_WHY_GATHERED, type);
@@ -326,6 +354,10 @@ int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err)
     }
     if (job->barred) {
         say(ret, reason_of(ST_WHY_CAP, -1));
+        return 0;
+    }
+    if (job->booking) {
+        say_booking(core, job, ret);
         return 0;
     }
     for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;

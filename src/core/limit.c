@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/num.h"
+#include "core/book.h"
 #include "core/gather.h"
 
 /* Whether a plan is on a node of the job: beside its GPUs there is CPU and RAM to count on. */
@@ -67,6 +68,18 @@ static int check_promises(const st_core *core, const st_job *job, int64_t new_ms
         job->name, room);
 }
 
+/* Who was left alone because it ends before a booking begins must not stay. */
+static int check_bookings(const st_core *core, const st_job *job, int64_t new_ms, st_err *err)
+{
+    if (core->nopen == 0 || !st_job_on_devices(job) || new_ms <= job->limit_ms ||
+        job->class == ST_CLASS_BOOKED)
+        return 0;
+    for (int t = 0; t < job->tasks; t++)
+        if (core->fleet->nodes.v[job->grants[t].node]->fence & job->grants[t].devs)
+            return st_fail(err, ST_ESTATE, "job %s: its GPUs are booked behind it", job->name);
+    return 0;
+}
+
 int st_core_set_limit(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
 {
     (void)fx;
@@ -89,6 +102,8 @@ int st_core_set_limit(st_core *core, const st_event *ev, st_effects *fx, st_err 
                        job->name, ran);
     }
     int rc = check_promises(core, job, new_ms, err);
+    if (rc == 0)
+        rc = check_bookings(core, job, new_ms, err);
     if (rc < 0)
         return rc;
     /* Users are charged with the limit while a job is placed or has a plan. */
@@ -107,6 +122,7 @@ int st_core_set_limit(st_core *core, const st_event *ev, st_effects *fx, st_err 
         return rc;
     if (job->state == ST_JOB_RUNNING)
         st_core_expect(core, job);
+    core->floors_dirty |= core->bookings.n > 0; /* it may be in the way of one */
     st_core_retime(core, job);
     st_core_due(core, job);
     return 0;

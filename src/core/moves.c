@@ -13,10 +13,12 @@
 
 #include "base/mem.h"
 #include "core/alone.h"
-#include "core/state.h"
+#include "core/book.h"
 
 static void charge(st_core *core, const st_job *job, unsigned moments, int sign)
 {
+    if (job->class == ST_CLASS_BOOKED)
+        return; /* what is booked counts for the booking */
     st_need need = st_need_of(job, job->type);
     if (!(moments & ST_NEXT) || job->class != ST_CLASS_GUARANTEED)
         moments &= ~(unsigned)ST_SURE;
@@ -27,6 +29,8 @@ static void charge(st_core *core, const st_job *job, unsigned moments, int sign)
 
 static void charge_user(st_core *core, const st_job *job, int sign)
 {
+    if (job->class == ST_CLASS_BOOKED)
+        return;
     st_admit_user_charge(core->fleet, core->tree, job, job->type, sign);
 }
 
@@ -119,8 +123,11 @@ static void go(st_core *core, st_job *job, st_effects *fx)
 }
 
 /* Put the grants in place of what the job had (a paused job's memory), owned by the job now. */
-static void adopt(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants)
+static void adopt(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,
+                  st_effects *fx)
 {
+    if (class == ST_CLASS_GUARANTEED && !st_book_make_way(core, job, take_grants, fx))
+        class = ST_CLASS_BURSTABLE; /* it may have to leave for a booking */
     if (job->grants)
         st_core_forget_grants(core, job);
     job->grants = take_grants;
@@ -137,7 +144,7 @@ void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_
                    st_effects *fx)
 {
     ST_ASSERT(!job->held);
-    adopt(core, job, type, class, take_grants);
+    adopt(core, job, type, class, take_grants, fx);
     charge(core, job, ST_NOW | ST_NEXT | ST_SURE, 1);
     charge_user(core, job, 1);
     settle(core, job);
@@ -148,7 +155,7 @@ void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_g
                   st_effects *fx)
 {
     ST_ASSERT(!job->held);
-    adopt(core, job, type, class, take_grants);
+    adopt(core, job, type, class, take_grants, fx);
     job->held = true;
     core->nheld++;
     charge(core, job, ST_NEXT | ST_SURE, 1);
@@ -189,6 +196,17 @@ static void spare_victims(st_core *core, const st_job *job, st_effects *fx)
     }
 }
 
+/* It ends later than when its plan was made. */
+static void keep_clear(st_core *core, st_job *job, st_effects *fx)
+{
+    if (job->class != ST_CLASS_GUARANTEED || st_book_make_way(core, job, job->grants, fx))
+        return;
+    st_need need = st_need_of(job, job->type);
+    st_admit_charge(core->tree, job->account, &need, ST_SURE, -1);
+    job->class = ST_CLASS_BURSTABLE;
+    st_core_list_fresh(core, job);
+}
+
 /* Others may have made the room: then those who were only told to leave need not. */
 void st_core_start_held(st_core *core, st_job *job, st_effects *fx)
 {
@@ -196,6 +214,7 @@ void st_core_start_held(st_core *core, st_job *job, st_effects *fx)
     job->held = false;
     core->nheld--;
     charge(core, job, ST_NOW, 1);
+    keep_clear(core, job, fx);
     go(core, job, fx);
     for (size_t i = 0; i < core->leaving.n; i++) {
         if (core->leaving.v[i]->claimant != job->id)
@@ -231,8 +250,14 @@ void st_core_leave(st_core *core, st_job *job, st_job_state state, uint64_t clai
     st_core_refresh(core, job);
 }
 
+/* Whether fences are open for the job: it is inside its booking. */
+static bool passes(const st_job *job)
+{
+    return job->class == ST_CLASS_BOOKED;
+}
+
 /* Whether the job's grants fit their nodes at a moment, beside whoever is there then. */
-static bool fits_then(const st_core *core, const st_job *job, st_when when)
+static bool fits_beside(const st_core *core, const st_job *job, st_when when)
 {
     for (int t = 0; t < job->tasks; t++) {
         const st_node *node = core->fleet->nodes.v[job->grants[t].node];
@@ -248,9 +273,21 @@ static bool fits_then(const st_core *core, const st_job *job, st_when when)
     return true;
 }
 
+static bool fits_then(const st_core *core, const st_job *job, st_when when)
+{
+    if (passes(job))
+        st_book_ajar(core, job, job->grants, true);
+    bool fits = fits_beside(core, job, when);
+    if (passes(job))
+        st_book_ajar(core, job, job->grants, false);
+    return fits;
+}
+
 bool st_core_plan_over(st_core *core, const st_job *job)
 {
     st_need need = st_need_of(job, job->type);
+    if (job->class == ST_CLASS_BOOKED)
+        return false;
     st_admit_charge(core->tree, job->account, &need, ST_NEXT, -1);
     int n = st_admit_over(core->tree, job->account, &need, ST_NEXT, false, NULL, 0);
     st_admit_charge(core->tree, job->account, &need, ST_NEXT, 1);
@@ -273,7 +310,8 @@ bool st_core_stay(st_core *core, st_job *job)
 {
     ST_ASSERT(job->state == ST_JOB_NOTIFIED);
     st_need need = st_need_of(job, job->type);
-    if (st_admit_over(core->tree, job->account, &need, ST_NEXT, false, NULL, 0) > 0)
+    if (job->class != ST_CLASS_BOOKED &&
+        st_admit_over(core->tree, job->account, &need, ST_NEXT, false, NULL, 0) > 0)
         return false;
     job->out = ST_OUT_ENDED;                        /* what it has must not stand in its own way */
     bool fits = fits_then(core, job, ST_WHEN_NEXT); /* somebody else may count on its place */

@@ -22,6 +22,7 @@
 
 #include "base/mem.h"
 #include "core/alone.h"
+#include "core/book.h"
 #include "core/turn.h"
 
 #define ROUNDS_MAX  1000
@@ -93,6 +94,13 @@ static bool run_held(st_core *core, st_effects *fx)
         st_job *job = core->jobs.v[i];
         if (!job->held)
             continue;
+        if (job->class == ST_CLASS_BOOKED) {
+            if (st_core_ready(core, job)) {
+                st_core_start_held(core, job, fx);
+                moved = true;
+            }
+            continue;
+        }
         if (st_core_plan_over(core, job)) {
             st_core_unhold(core, job, fx); /* a max was lowered below it */
             moved = true;
@@ -231,6 +239,8 @@ void st_core_advance(st_core *core, int64_t now)
 static bool pass_one(st_core *core, st_job *job)
 {
     st_alone_run(core);
+    if (job->booking)
+        return false;
     if (!st_queue_joins(core, job))
         return false;
     st_phase first = st_queue_phase(core, job);
@@ -285,9 +295,10 @@ static bool begin_round(st_core *core, st_effects *fx)
     st_core_reclass(core, fx);
     while (run_held(core, fx))
         st_core_reclass(core, fx);
+    bool moved = st_book_run(core, fx);
     st_core_gather_clear(core);
     st_core_forget_misfits(core);
-    return run_restarts(core, fx);
+    return run_restarts(core, fx) || moved;
 }
 
 /* One round, or the rest of one: true when there must be another. */

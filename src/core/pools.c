@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "core/alone.h"
+#include "core/book.h"
 
 static bool in_pool(const st_core *core, const st_grant *grants, int task, int32_t pool)
 {
@@ -155,7 +156,7 @@ static const st_job *who_is_on(const st_core *core, int32_t node)
 }
 
 /* Nobody is on it, and nobody is left waiting for it alone. Its number stays: the past has it. */
-int st_core_node_remove(st_core *core, st_node *node, st_effects *fx, st_err *err)
+int st_core_node_remove(st_core *core, st_node *node, bool force, st_effects *fx, st_err *err)
 {
     const st_job *job = who_is_on(core, node->id);
     st_node_state was = node->state;
@@ -167,6 +168,8 @@ int st_core_node_remove(st_core *core, st_node *node, st_effects *fx, st_err *er
     st_node_set_state(core->fleet, node, ST_NODE_REMOVED);
     forget_possible(core);
     int rc = check_waiting(core, "node", node->name, err);
+    if (rc == 0)
+        rc = st_book_leave_node(core, node, force, fx, err);
     if (rc < 0) {
         st_node_set_state(core->fleet, node, was);
         forget_possible(core);
@@ -199,6 +202,10 @@ int st_core_pool_remove(st_core *core, const st_event *ev, st_effects *fx, st_er
         if (core->jobs.v[i]->pool == pool)
             return st_fail(err, ST_ESTATE, "pool %s: job %s waits for it; cancel it first", name,
                            core->jobs.v[i]->name);
+    for (size_t i = 0; i < core->bookings.n; i++)
+        if (core->bookings.v[i]->pool == pool)
+            return st_fail(err, ST_ESTATE, "pool %s: booking %s is in it; cancel it first", name,
+                           core->bookings.v[i]->name);
     st_fleet_remove_pool(core->fleet, pool);
     forget_possible(core);
     core->version++;

@@ -19,7 +19,7 @@ static int by_account_turn(const void *pa, const void *pb)
 bool st_job_waits(const st_job *job)
 {
     return (job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED) && !job->held &&
-           !job->stopping && (!job->barred || ST_BROKEN(BAR));
+           !job->stopping && job->booking == 0 && (!job->barred || ST_BROKEN(BAR));
 }
 
 /* Who waits in the round: when it goes on where it stopped, those who were there when it began. */

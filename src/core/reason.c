@@ -275,6 +275,17 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
     case ST_WHY_CAP:
         st_strbuf_add(out, "a spend cap of its account, or of one above, leaves no room for it");
         break;
+    case ST_WHY_BOOKED:
+        st_fmt_duration(a, ST_MAX(r->until_ms - core->now, 0));
+        st_strbuf_addf(out, "GPUs it could use are not available for %s: they are booked", a);
+        break;
+    case ST_WHY_BOOKING:
+        st_fmt_duration(a, ST_MAX(r->until_ms - core->now, 0));
+        st_strbuf_addf(out,
+                       "it runs inside booking %" PRIu64
+                       ", which has no room for it now; that changes in %s at the latest",
+                       r->other, a);
+        break;
     case ST_WHY_STOPPING:
         text_stopping(&t, out);
         break;

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "core/alone.h"
+#include "core/book.h"
 #include "core/queue.h"
 #include "model/codec.h"
 
@@ -224,7 +225,7 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     IO_IN(c, j->yield, 0, ST_YIELD_COUNT - 1);
     IO_IN(c, j->state, 0, ST_JOB_STATE_COUNT - 1);
     c->bad |= st_job_ended(j);
-    IO_IN(c, j->class, 0, ST_CLASS_BURSTABLE);
+    IO_IN(c, j->class, 0, ST_CLASS_COUNT - 1);
     IO_IN(c, j->type, -1, last_of(core->fleet->types.n));
     IO_BOOL(c, j->held);
     io_u64(c, &j->claimant);
@@ -284,6 +285,9 @@ static void io_job(codec *c, const st_core *core, st_job *j)
         IO_IN(c, j->times, c->format < 10 ? j->stay : 0, INT32_MAX);
     if (c->format >= 9)
         IO_BOOL(c, j->barred);
+    if (c->format >= 14)
+        io_u64(c, &j->booking);
+    c->bad |= j->class == ST_CLASS_BOOKED && j->booking == 0;
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
               (j->stopping && j->state != ST_JOB_STOPPING && j->state != ST_JOB_PAUSED);
     bool placed = j->grants != NULL;
@@ -408,6 +412,54 @@ static void io_typical(codec *c, st_typical *t)
     io_kinds(c, t->target, &t->ntarget, ST_TYPICAL_TARGET);
 }
 
+static void io_plan(codec *c, const st_core *core, st_booking *b)
+{
+    if (!c->out)
+        b->plan = st_xcalloc((size_t)b->tasks, sizeof *b->plan);
+    for (int t = 0; t < b->tasks && !c->bad; t++) {
+        st_grant *g = &b->plan[t];
+        IO_IN(c, g->node, -1, last_of(core->fleet->nodes.n));
+        IO_IN(c, g->devs, 0, UINT16_MAX);
+        g->mig_start = -1;
+        if (c->bad || g->node < 0)
+            continue;
+        const st_node *node = core->fleet->nodes.v[g->node];
+        c->bad |= g->devs == 0 || g->devs >> node->ndevs;
+    }
+}
+
+static void io_booking(codec *c, const st_core *core, st_booking *b)
+{
+    io_u64(c, &b->id);
+    io_u64(c, &b->series);
+    io_str(c, &b->name);
+    IO_IN(c, b->account, 1, last_of(core->tree->accounts.n));
+    IO_IN(c, b->user, -1, last_of(core->tree->users.n));
+    IO_IN(c, b->pool, -1, last_of(core->fleet->pools.n));
+    IO_IN(c, b->type, 0, last_of(core->fleet->types.n));
+    IO_IN(c, b->tasks, 1, ST_TASKS_MAX);
+    IO_IN(c, b->gpus, 1, ST_DEVS_MAX);
+    IO_IN(c, b->topo, 0, ST_TOPO_COUNT - 1);
+    IO_BOOL(c, b->topo_required);
+    IO_IN(c, b->cpu_m, 0, ST_QTY_MAX);
+    IO_IN(c, b->ram_mib, 0, ST_QTY_MAX);
+    io_i64(c, &b->no_show_ms);
+    io_i64(c, &b->from_ms);
+    io_i64(c, &b->to_ms);
+    io_i64(c, &b->close_ms);
+    io_i64(c, &b->clear_ms);
+    io_i64(c, &b->made_ms);
+    io_i64(c, &b->hold_ms);
+    IO_IN(c, b->state, 0, ST_BOOKING_ACTIVE);
+    IO_BOOL(c, b->moved);
+    IO_BOOL(c, b->open);
+    IO_BOOL(c, b->told);
+    IO_BOOL(c, b->used);
+    IO_BOOL(c, b->over);
+    if (!c->bad)
+        io_plan(c, core, b);
+}
+
 /* Where a pass stopped. */
 static void io_round(codec *c, st_core *core)
 {
@@ -507,6 +559,15 @@ static void io_core(codec *c, st_core *core)
     }
     if (c->format >= 8)
         io_i64(c, &core->age_ms);
+    n = c->format >= 14 ? io_count(c, core->bookings.n, UINT32_MAX) : 0;
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        if (!c->out)
+            st_vec_push(&core->bookings, st_xcalloc(1, sizeof(st_booking)));
+        io_booking(c, core, core->bookings.v[i]);
+        c->bad |= i > 0 && core->bookings.v[i]->id <= core->bookings.v[i - 1]->id;
+    }
+    for (size_t i = 0; i < core->jobs.n && !c->bad; i++)
+        c->bad |= core->jobs.v[i]->booking && !st_book_find(core, core->jobs.v[i]->booking);
 }
 
 void st_core_save(const st_core *core, st_strbuf *out)
@@ -550,7 +611,7 @@ static void rebuild(st_core *core)
             core->fleet->latency_critical += job->latency_critical;
         }
         bool now = st_job_on_devices(job), next = job->held || job->state == ST_JOB_RUNNING;
-        if (!now && !next)
+        if ((!now && !next) || job->class == ST_CLASS_BOOKED)
             continue;
         st_need need = st_need_of(job, job->type);
         unsigned moments = (now ? ST_NOW : 0u) | (next ? ST_NEXT : 0u) |
@@ -561,6 +622,7 @@ static void rebuild(st_core *core)
     st_admit_needs(core->tree);
     st_core_set_due(core);
     st_core_gather_index(core);
+    st_book_rebuild(core);
     for (size_t i = 0; i < core->fleet->nodes.n; i++)
         st_node_refresh(core->fleet, core->tree, core->fleet->nodes.v[i]);
 }

@@ -24,6 +24,7 @@
  *   explain.c   the reasons
  *   expect.c    how long jobs should run, learned from those that ended
  *   estimate.c  when waiting jobs should start
+ *   book.c      bookings; book.h has its parts
  *   save.c      to bytes and back */
 #ifndef ST_CORE_STATE_H
 #define ST_CORE_STATE_H
@@ -31,6 +32,7 @@
 #include "admit/admit.h"
 #include "base/macros.h"
 #include "base/mutant.h"
+#include "calendar/slots.h"
 #include "core/core.h"
 #include "forecast/forecast.h"
 #include "place/place.h"
@@ -179,6 +181,12 @@ struct st_core {
     ST_VEC(struct st_alone *) alone; /* see alone.h */
     ST_VEC(st_borrowers) borrowers;  /* derived; see borrowers.c */
 
+    ST_VEC(st_booking *) bookings; /* by number; see book.h */
+    st_slots *slots;               /* derived: their plans by node */
+    int64_t calendar_ms;           /* derived: when one of them is due */
+    size_t nopen;                  /* derived: of them, with devices of their own now */
+    size_t ndegraded;              /* derived */
+
     /* Scratch. */
     ST_VEC(st_restart) restart; /* gangs that just lost a node: tried first */
     uint8_t *prefer;
@@ -243,7 +251,7 @@ bool st_job_ordered(const st_job *job);
 /* pools.c */
 int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 int st_core_pool_remove(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
-int st_core_node_remove(st_core *core, st_node *node, st_effects *fx, st_err *err);
+int st_core_node_remove(st_core *core, st_node *node, bool force, st_effects *fx, st_err *err);
 
 /* moves.c */
 void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,
@@ -286,6 +294,8 @@ void st_core_prefer(st_core *core, int32_t node); /* for gangs that lost another
 void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_grant *take_to,
                     st_effects *fx);
 void st_core_order_out(st_core *core, st_job *job, int64_t notice_ms, st_effects *fx);
+void st_core_tell_off(st_core *core, st_job *job, uint64_t booking, int64_t deadline_ms,
+                      st_effects *fx);
 void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx);
 /* Both wait, as stopping, for the word of the job's agents that it is gone, if it has any. */
 void st_core_requeue(st_core *core, st_job *job, st_effects *fx);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "core/alone.h"
+#include "core/book.h"
 
 static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
 {
@@ -273,7 +274,7 @@ static int check_type(st_core *core, const st_job *job, int32_t type, int32_t re
     }
     st_need need = st_need_of(job, type);
     st_over over;
-    if (st_admit_over(tree, job->account, &need, 0, true, &over, 1) > 0) {
+    if (!job->booking && st_admit_over(tree, job->account, &need, 0, true, &over, 1) > 0) {
         char asked[AMOUNT_MAX], bound[AMOUNT_MAX];
         const char *what = over.type >= 0 ? core->fleet->types.v[over.type].name : NULL;
         if (!may_know(core, over.account, reader))
@@ -299,6 +300,8 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     int rc = check_who(core, spec, &account, err);
     if (rc == 0)
         rc = check_shape(core, spec, err);
+    if (rc == 0 && spec->booking)
+        rc = st_book_check_submit(core, spec, account, err);
     if (rc < 0)
         return rc;
     bool fenced = spec->shape.level == ST_LEVEL_WHOLE || spec->shape.level == ST_LEVEL_MIG;
@@ -319,6 +322,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         .priority = spec->priority,
         .limit_ms = spec->limit_ms,
         .yield = spec->yield,
+        .booking = spec->booking,
         .type = -1,
         .submit_ms = core->now,
         .queued_ms = core->now,

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "core/alone.h"
+#include "core/book.h"
 
 int32_t st_core_next_type(const st_core *core, const st_job *job, int32_t after)
 {
@@ -424,6 +425,21 @@ static int types_to_try(st_core *core, const st_job *job, bool sure, int32_t *re
     return n;
 }
 
+/* In a booking of its account; or, as a borrower, on what others leave idle of theirs. */
+static bool use_bookings(st_core *core, st_job *job, bool sure, st_effects *fx)
+{
+    if (core->nopen == 0)
+        return false;
+    if (st_book_enter_own(core, job, fx))
+        return true;
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); !sure && t != ST_TYPE_END;
+         t = st_core_next_type(core, job, t))
+        if (!st_core_is_sure(core, job, t) && within_limits(core, job, t) &&
+            st_core_below_max(core, job, t, ST_NOW | ST_NEXT) && st_book_lend(core, job, t, fx))
+            return true;
+    return false;
+}
+
 bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *prefer,
                   bool *ret_later, st_effects *fx)
 {
@@ -441,6 +457,8 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
     for (int i = 0; i < n; i++)
         if (try_start(core, job, types[i], class, prefer, fx))
             return true;
+    if (any && use_bookings(core, job, sure, fx))
+        return true;
     return any && make_room(core, job, phase, prefer != NULL, ret_later, fx);
 }
 
@@ -500,6 +518,8 @@ bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *
                     return true;
                 note_misfit(core, &m, blocker);
             }
+            if (st_book_could(core, job, t, !sure))
+                return true;
         }
         st_claim claim;
         if (may_have_moves(core, job, t)) {

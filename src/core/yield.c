@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "core/alone.h"
+#include "core/book.h"
 
 int64_t st_job_due_ms(const st_job *job)
 {
@@ -213,6 +214,22 @@ void st_core_order_out(st_core *core, st_job *job, int64_t notice_ms, st_effects
         after_notice(core, job, fx);
 }
 
+/* It leaves for a booking: that of others, or its own, which ends. */
+void st_core_tell_off(st_core *core, st_job *job, uint64_t booking, int64_t deadline_ms,
+                      st_effects *fx)
+{
+    st_core_leave(core, job, ST_JOB_NOTIFIED, booking);
+    job->deadline_ms = deadline_ms;
+    st_core_due(core, job);
+    st_effect e = st_fx_of(core, ST_FX_NOTIFY, job);
+    e.other = booking;
+    e.until_ms = job->deadline_ms;
+    e.ordered = st_job_ordered(job);
+    st_fx(core, fx, e, NULL, 0);
+    if (deadline_ms <= core->now)
+        after_notice(core, job, fx);
+}
+
 void st_core_checkpointed(st_core *core, st_job *job, st_effects *fx)
 {
     if (job->state == ST_JOB_CHECKPOINTING) {
@@ -251,7 +268,7 @@ static void expire(st_core *core, st_job *job, st_effects *fx)
         job->deadline_ms = core->now + ST_MAX(core->policy.pause_limit_ms, 1000); /* on its way */
 }
 
-void st_core_expire(st_core *core, st_effects *fx)
+static void expire_jobs(st_core *core, st_effects *fx)
 {
     if (core->due_ms > core->now)
         return;
@@ -269,4 +286,10 @@ void st_core_expire(st_core *core, st_effects *fx)
             st_core_due(core, job);
     }
     st_vec_free(&list);
+}
+
+void st_core_expire(st_core *core, st_effects *fx)
+{
+    expire_jobs(core, fx);
+    st_book_expire(core, fx);
 }

@@ -60,7 +60,7 @@ void meter_burst(st_meter *m, const stay *s, int sign)
 
 st_basis meter_basis(const st_meter *m, const stay *s, st_class class)
 {
-    if (class == ST_CLASS_GUARANTEED)
+    if (class == ST_CLASS_GUARANTEED || class == ST_CLASS_BOOKED)
         return ST_BASIS_GUARANTEED;
     return fits(m, s) ? ST_BASIS_BURST : ST_BASIS_ON_DEMAND;
 }

@@ -282,7 +282,7 @@ static void io_open(codec *c, const st_meter *m, stay *s)
         bool mig = s->level == ST_LEVEL_MIG && g->devs;
         spoil_if(c, mig && !st_mig_start_legal((st_mig)s->profile, g->mig_start));
     }
-    IO_IN(c, s->class, 0, ST_CLASS_BURSTABLE);
+    IO_IN(c, s->class, 0, ST_CLASS_COUNT - 1);
     IO_IN(c, s->basis, 0, ST_BASIS_COUNT - 1);
     size_t n = s->pieces.n;
     io_moment(c, &s->from_ms, n > 0 ? s->pieces.v[n - 1].to_ms : s->start_ms, m->now);

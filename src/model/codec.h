@@ -29,8 +29,9 @@
  *  10 what was given out in a future that is lost
  *  11 engines of pools, and the ways to yield that these lack
  *  12 the order in which a round began that is not over
- *  13 how many estimates have come true lately */
-#define ST_CODEC_FORMAT 13
+ *  13 how many estimates have come true lately
+ *  14 bookings, the policies `booking_...` */
+#define ST_CODEC_FORMAT 14
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
@@ -160,11 +161,18 @@ static inline void io_policy(codec *c, st_policy *p)
     ST_POLICY_FIRST(X)
     if (c->format >= 5) {
         ST_POLICY_SINCE_5(X)
-        return;
+    }
+    if (c->format >= 14) {
+        ST_POLICY_SINCE_13(X)
     }
 #undef X
 #define X(field, key, kind, def, lo, hi, what) p->field = def;
-    ST_POLICY_SINCE_5(X)
+    if (c->format < 5) {
+        ST_POLICY_SINCE_5(X)
+    }
+    if (c->format < 14) {
+        ST_POLICY_SINCE_13(X)
+    }
 #undef X
 }
 

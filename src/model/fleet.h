@@ -116,6 +116,11 @@ typedef struct st_node {
     bool agent;   /* it has one: what ran there is gone when that says so, and not before */
     int32_t home; /* the account whose floor stands on it (policy as_if_alone); 0: nobody's */
     ST_VEC(st_resident) residents;
+    /* Devices that bookings have, with CPU and RAM: taken for everybody, unless the fence is ajar for one who may
+     * pass. Derived from the bookings. */
+    uint16_t fence;
+    bool ajar;
+    int64_t fence_cpu_m, fence_ram_mib;
     st_view view; /* for everybody, see above */
 } st_node;
 

@@ -17,7 +17,7 @@ static const char *const yield_names[] = {
     ST_YIELD_TABLE(X)
 #undef X
 };
-static const char *const class_names[] = {"none", "guaranteed", "burstable"};
+static const char *const class_names[] = {"none", "guaranteed", "burstable", "booked"};
 
 #define BIT(s) (1u << (s))
 #define ENDS   (BIT(ST_JOB_DONE) | BIT(ST_JOB_FAILED) | BIT(ST_JOB_TIMEOUT) | BIT(ST_JOB_CANCELLED))
@@ -50,7 +50,7 @@ const char *st_job_state_name(st_job_state state)
 
 const char *st_class_name(st_class class)
 {
-    ST_ASSERT(class <= ST_CLASS_BURSTABLE);
+    ST_ASSERT(class < ST_CLASS_COUNT);
     return class_names[class];
 }
 

@@ -28,8 +28,14 @@ typedef enum st_job_state {
         ST_JOB_STATE_COUNT
 } st_job_state;
 
-/* Guaranteed: inside the floor at every ancestor. Burstable: on borrowed capacity. */
-typedef enum st_class { ST_CLASS_NONE, ST_CLASS_GUARANTEED, ST_CLASS_BURSTABLE } st_class;
+/* Guaranteed: inside the floor at every ancestor. Burstable: on borrowed capacity. Booked: inside a booking. */
+typedef enum st_class {
+    ST_CLASS_NONE,
+    ST_CLASS_GUARANTEED,
+    ST_CLASS_BURSTABLE,
+    ST_CLASS_BOOKED,
+    ST_CLASS_COUNT
+} st_class;
 
 /* What becomes of the job when it must yield, gentlest first. X(id, name, what happens) */
 #define ST_YIELD_TABLE(X)                                                                     \
@@ -92,6 +98,7 @@ typedef struct st_job {
     int priority;
     int64_t limit_ms; /* ST_TIME_NEVER: a service, or no limit given */
     st_yield yield;
+    uint64_t booking; /* it runs inside that one, while there is; 0: none */
 
     /* As it stands. */
     st_job_state state;

@@ -10,7 +10,8 @@
  * that came later stand in a table of their own, named after the format (model/codec.h). */
 #define ST_POLICY_TABLE(X) \
     ST_POLICY_FIRST(X)     \
-    ST_POLICY_SINCE_5(X)
+    ST_POLICY_SINCE_5(X)   \
+    ST_POLICY_SINCE_13(X)
 
 #define ST_POLICY_FIRST(X)                                                                         \
     X(notice_ms, "notice", DURATION, 30000, 0, 86400000,                                           \
@@ -64,6 +65,18 @@
       "the highest that waits there; 0: never")                                                 \
     X(claim_effort, "claim_effort", COUNT, 200000, 1, 1000000000,                               \
       "number of candidates for preemption examined in one pass; the next pass continues")
+
+#define ST_POLICY_SINCE_13(X)                                                          \
+    X(booking_reserve, "booking_reserve", COUNT, 0, 0, 262144,                         \
+      "number of nodes of each GPU type that bookings leave free for nodes that fail") \
+    X(booking_horizon_ms, "booking_horizon", DURATION, 31622400000, 0, 315360000000,   \
+      "how far ahead of now a booking may begin")                                      \
+    X(booking_length_ms, "booking_length", DURATION, 2678400000, 60000, 315360000000,  \
+      "longest window of one booking")                                                 \
+    X(booking_share_m, "booking_share", MILLI, 800, 0, 1000,                           \
+      "part of the GPUs of a type that all bookings may have at one time")             \
+    X(booking_account_share_m, "booking_account_share", MILLI, 500, 0, 1000,           \
+      "part of the GPUs of a type that the bookings of one organisation may have at one time")
 
 /* One level of priority: low, normal, high. */
 #define ST_PRIO_LEVEL 100

@@ -95,6 +95,7 @@ void st_tree_free(st_tree *tree)
         free(a);
     }
     st_vec_free(&tree->accounts);
+    st_vec_free(&tree->promised);
     for (size_t i = 0; i < tree->users.n; i++)
         free(tree->users.v[i]);
     st_vec_free(&tree->users);
@@ -106,6 +107,12 @@ void st_tree_free(st_tree *tree)
     st_idmap_free(tree->user_slots);
     st_idmap_free(tree->usage_slots);
     free(tree);
+}
+
+const st_quota *st_tree_promise(const st_tree *tree, int32_t account)
+{
+    return (size_t)account < tree->promised.n ? &tree->promised.v[account]
+                                              : &tree->accounts.v[account]->guarantee;
 }
 
 st_account *st_tree_account(const st_tree *tree, int32_t id)

@@ -103,8 +103,10 @@ typedef struct st_tree {
     st_idmap *user_slots;
     ST_VEC(st_usage) usage; /* likewise, through usage_slots */
     st_idmap *usage_slots;
-    st_use capacity; /* what is there and healthy */
+    st_use capacity; /* what is there and healthy, and not booked */
     bool shrunk;     /* guarantees do not fit the capacity */
+    /* By account: what is left of its guarantee beside bookings; empty where there are none. Derived. */
+    ST_VEC(st_quota) promised;
 } st_tree;
 
 /* What an admin writes about an account. */
@@ -126,6 +128,9 @@ void st_tree_free(st_tree *tree);
 void st_quota_clear(st_quota *quota);
 void st_limits_clear(st_limits *limits);
 void st_account_spec_init(st_account_spec *spec);
+
+/* Its guarantee, or what bookings that run leave of it to be had elsewhere. */
+const st_quota *st_tree_promise(const st_tree *tree, int32_t account);
 
 /* The total a guarantee promises over all types: gpu_m, or the typed entries where that is
  * not given. 0 when nothing is. */

@@ -73,6 +73,11 @@ typedef struct used {
     int64_t cpu_now, cpu_next, ram_now, ram_next;
 } used;
 
+/* The same by those outside a fence, and inside. */
+typedef struct both {
+    used out, in;
+} both;
+
 /* Counts a resident; whether its devices are taken. */
 static bool count_in(const st_job *job, st_when when, used *u)
 {
@@ -103,8 +108,33 @@ static bool count_in(const st_job *job, st_when when, used *u)
     return (when != ST_WHEN_NEXT && now) || (when != ST_WHEN_NOW && next);
 }
 
-static void leave_free(const st_node *node, st_when when, const used *u, st_view *ret)
+/* Who is inside a fence uses what is fenced. */
+static bool count_at(const st_node *node, const st_resident *r, st_when when, both *b)
 {
+    bool in = node->fence && (node->fence & r->job->grants[r->task].devs);
+    return count_in(r->job, when, in ? &b->in : &b->out);
+}
+
+static bool is_fenced(const st_node *node, st_when when)
+{
+    return node->fence && !node->ajar && when != ST_WHEN_EMPTY;
+}
+
+static used sum_of(const st_node *node, st_when when, const both *b)
+{
+    int64_t cpu = is_fenced(node, when) ? node->fence_cpu_m : 0;
+    int64_t ram = is_fenced(node, when) ? node->fence_ram_mib : 0;
+    return (used){
+        .cpu_now = b->out.cpu_now + ST_MAX(b->in.cpu_now, cpu),
+        .cpu_next = b->out.cpu_next + ST_MAX(b->in.cpu_next, cpu),
+        .ram_now = b->out.ram_now + ST_MAX(b->in.ram_now, ram),
+        .ram_next = b->out.ram_next + ST_MAX(b->in.ram_next, ram),
+    };
+}
+
+static void leave_free(const st_node *node, st_when when, const both *b, st_view *ret)
+{
+    const used sum = sum_of(node, when, b), *u = &sum;
     int64_t cpu = when == ST_WHEN_NOW    ? u->cpu_now
                   : when == ST_WHEN_NEXT ? u->cpu_next
                                          : ST_MAX(u->cpu_now, u->cpu_next);
@@ -121,25 +151,27 @@ void st_view_build(const st_fleet *fleet, const st_tree *tree, const st_node *no
     static const st_dev unused = {.owner = ST_OWNER_NONE, .domain = ST_OWNER_NONE};
     for (int d = 0; d < ST_DEVS_MAX; d++)
         ret->dev[d] = unused;
-    used u = {0};
+    both u = {0};
     size_t n = when == ST_WHEN_EMPTY ? 0 : node->residents.n;
     for (size_t i = 0; i < n; i++) {
         const st_job *job = node->residents.v[i].job;
-        if (count_in(job, when, &u))
+        if (count_at(node, &node->residents.v[i], when, &u))
             mark(fleet, tree, node, job, &job->grants[node->residents.v[i].task], ret);
     }
+    for (unsigned devs = is_fenced(node, when) ? node->fence : 0; devs; devs &= devs - 1)
+        ret->dev[__builtin_ctz(devs)].mode = ST_DEV_WHOLE;
     leave_free(node, when, &u, ret);
     st_view_seal(node, ret);
 }
 
 void st_view_outline(const st_node *node, st_when when, st_view *ret)
 {
-    unsigned taken = 0;
-    used u = {0};
+    unsigned taken = is_fenced(node, when) ? node->fence : 0;
+    both u = {0};
     size_t n = when == ST_WHEN_EMPTY ? 0 : node->residents.n;
     for (size_t i = 0; i < n; i++) {
         const st_job *job = node->residents.v[i].job;
-        if (count_in(job, when, &u))
+        if (count_at(node, &node->residents.v[i], when, &u))
             taken |= job->grants[node->residents.v[i].task].devs;
     }
     leave_free(node, when, &u, ret);

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "sim/check_quota.h"
 #include "sim/check_room.h"
+#include "sim/check_watch.h"
 
 #define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
 
@@ -203,7 +204,7 @@ static int check_moment(const st_core *core, const st_job_list *jobs, st_when wh
     int64_t given = 0, idle = 0, unhealthy = 0, all = 0;
     st_room room;
     int rc = 0;
-    st_room_build(&room, fleet, st_core_tree(core), jobs, NULL, when);
+    st_room_bare(&room, fleet, st_core_tree(core), jobs, NULL, when);
     for (size_t i = 0; rc == 0 && i < room.n; i++) {
         const st_node *node = fleet->nodes.v[i];
         const st_room_node *used = &room.nodes[i];
@@ -234,6 +235,8 @@ static int check_moment(const st_core *core, const st_job_list *jobs, st_when wh
 /* What the node's own view must say of a device that is used as in `mine`. */
 static bool view_agrees(const st_room_dev *mine, const st_dev *dev)
 {
+    if (mine->fenced)
+        return dev->mode == ST_DEV_WHOLE;
     if ((dev->mode == ST_DEV_FREE) != (mine->tasks == 0))
         return false;
     if (dev->mode == ST_DEV_MIG)
@@ -444,6 +447,8 @@ int st_check(const st_core *core, st_err *err)
         rc = check_accounts(core, &jobs, err);
     if (rc == 0)
         rc = check_homes(core, &jobs, err);
+    if (rc == 0)
+        rc = st_check_bookings(core, &jobs, err);
     st_vec_free(&jobs);
     return rc;
 }

@@ -37,6 +37,8 @@ int st_watch_victim(const st_step *step, size_t at, st_err *err)
         if (rc < 0)
             return rc;
     }
+    if (claimant->job.class == ST_CLASS_BOOKED)
+        return st_watch_lent_victim(step, t, claimant, err);
     if (t->job.class == ST_CLASS_GUARANTEED)
         return BAD("reclaim: guaranteed job %" PRIu64 " must yield to job %" PRIu64, e->job,
                    e->other);
@@ -161,6 +163,8 @@ int st_watch_claim(const st_step *step, size_t at, st_err *err)
     const st_track *t = st_watch_find(step->watch, e->job);
     const st_fleet *fleet = st_core_fleet(step->core);
     int32_t type = -1;
+    if (e->class == ST_CLASS_BOOKED)
+        return 0; /* check_book.c */
     if (t->job.shape.gpus > 0)
         type = fleet->nodes.v[step->fx->grants.v[e->grants_at].node]->type;
 

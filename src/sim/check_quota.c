@@ -45,6 +45,8 @@ void st_tally_add_sure(st_tally *tally, const st_job *job, int32_t type)
 
 static void add_job(st_tally *tally, const st_job *job)
 {
+    if (job->class == ST_CLASS_BOOKED)
+        return; /* what is booked counts for the booking */
     for (int32_t a = job->account; a >= 0; a = tally->tree->accounts.v[a]->parent) {
         if (st_room_is_now(job))
             st_tally_add(&tally->rows[a].now, job, job->type);
@@ -61,15 +63,16 @@ static void measure(st_tally *tally, const st_job_list *jobs, const uint8_t *out
     st_use *cap = &tally->capacity;
     st_room room;
     st_room_build(&room, tally->fleet, tally->tree, jobs, out, ST_WHEN_NOW);
+    /* What is fenced is a booking's, whoever is there. */
     for (size_t i = 0; i < room.n; i++) {
         const st_node *node = tally->fleet->nodes.v[i];
         bool whole = node->state == ST_NODE_READY;
         if (st_node_away(node))
             continue;
-        cap->cpu_m += whole ? node->cpu_m : room.nodes[i].cpu_m;
-        cap->ram_mib += whole ? node->ram_mib : room.nodes[i].ram_mib;
+        cap->cpu_m += (whole ? node->cpu_m : room.nodes[i].cpu_m) - node->fence_cpu_m;
+        cap->ram_mib += (whole ? node->ram_mib : room.nodes[i].ram_mib) - node->fence_ram_mib;
         for (int d = 0; d < node->ndevs; d++) {
-            if (!whole && room.nodes[i].dev[d].tasks == 0)
+            if (room.nodes[i].dev[d].fenced || (!whole && room.nodes[i].dev[d].tasks == 0))
                 continue;
             cap->gpu_m += 1000;
             cap->type_m[node->type] += 1000;
@@ -264,7 +267,7 @@ bool st_tally_floors_ok(const st_tally *tally, char *why, size_t size)
         int64_t need = need_below_m(&idle, floors, a->id);
         int64_t have = i == ST_ROOT ? tally->capacity.gpu_m : st_tally_promised_m(&floors[i]);
         bool bound = i == ST_ROOT || st_tally_promises_gpu(&floors[i]);
-        bool ok = within(&floors[i], &a->guarantee) && (!bound || need <= have);
+        bool ok = within(&floors[i], st_tree_promise(tree, a->id)) && (!bound || need <= have);
         for (int t = 0; i == ST_ROOT && t < ST_TYPES_MAX; t++)
             ok &= need_m(&idle, floors, ST_ROOT, t, false) <= tally->capacity.type_m[t];
         if (ok)
@@ -292,12 +295,13 @@ void st_tally_floors(const st_tally *tally, st_quota *ret)
     int64_t gpu = 0, cpu = 0, ram = 0, typed[ST_TYPES_MAX];
     for (size_t i = 0; i < tree->accounts.n; i++) {
         const st_account *a = tree->accounts.v[i];
-        ret[i] = a->guarantee;
+        const st_quota *promise = st_tree_promise(tree, a->id);
+        ret[i] = *promise;
         if (a->parent != ST_ROOT)
             continue;
-        gpu += st_tally_promised_m(&a->guarantee);
-        cpu += at_least_0(a->guarantee.cpu_m);
-        ram += at_least_0(a->guarantee.ram_mib);
+        gpu += st_tally_promised_m(promise);
+        cpu += at_least_0(promise->cpu_m);
+        ram += at_least_0(promise->ram_mib);
     }
     for (int t = 0; t < ST_TYPES_MAX; t++)
         typed[t] = need_m(tally, ret, ST_ROOT, t, false);
@@ -408,7 +412,7 @@ int64_t st_tally_user(const st_fleet *fleet, const st_tree *tree, const st_job_l
     int64_t sum = 0;
     for (size_t i = 0; i < jobs->n; i++) {
         const st_job *job = jobs->v[i];
-        if ((out && out[i]) || job == but || job->user != user ||
+        if ((out && out[i]) || job == but || job->user != user || job->class == ST_CLASS_BOOKED ||
             !(st_room_is_now(job) || st_room_is_next(job)) ||
             !is_below(tree, job->account, account))
             continue;

@@ -74,6 +74,7 @@ static void sit_down(const st_room *room, st_room_dev *dev, const st_job *job,
 /* CPU and RAM of both moments, kept apart until all are seated. */
 typedef struct host_use {
     int64_t cpu_m[2], ram_mib[2];
+    int64_t in_cpu_m[2], in_ram_mib[2]; /* of it, behind a fence */
 } host_use;
 
 static void seat_job(st_room *room, const st_job *job, st_when when, host_use *hosts)
@@ -92,20 +93,38 @@ static void seat_job(st_room *room, const st_job *job, st_when when, host_use *h
         for (int m = 0; m < 2; m++) {
             hosts[grant->node].cpu_m[m] += there[m] ? job->shape.cpu_m : 0;
             hosts[grant->node].ram_mib[m] += there[m] || memory ? job->shape.ram_mib : 0;
+            if (!(room->fleet->nodes.v[grant->node]->fence & grant->devs))
+                continue;
+            hosts[grant->node].in_cpu_m[m] += there[m] ? job->shape.cpu_m : 0;
+            hosts[grant->node].in_ram_mib[m] += there[m] || memory ? job->shape.ram_mib : 0;
         }
     }
 }
 
 /* A job thought away as a victim: one that pauses stays in memory. */
-static void leave_memory(const st_job *job, host_use *hosts)
+static void leave_memory(const st_fleet *fleet, const st_job *job, host_use *hosts)
 {
     for (int t = 0; job->yield == ST_YIELD_PAUSE && t < job->tasks; t++)
-        for (int m = 0; m < 2; m++)
+        for (int m = 0; m < 2; m++) {
             hosts[job->grants[t].node].ram_mib[m] += job->shape.ram_mib;
+            if (fleet->nodes.v[job->grants[t].node]->fence & job->grants[t].devs)
+                hosts[job->grants[t].node].in_ram_mib[m] += job->shape.ram_mib;
+        }
 }
 
-void st_room_build(st_room *room, const st_fleet *fleet, const st_tree *tree,
-                   const st_job_list *jobs, const uint8_t *out, st_when when)
+/* What is fenced and not in use is in use all the same. */
+static void fence(const st_node *node, st_room_node *used, host_use *h)
+{
+    for (int d = 0; d < node->ndevs; d++)
+        used->dev[d].fenced = node->fence >> d & 1;
+    for (int m = 0; node->fence && m < 2; m++) {
+        h->cpu_m[m] += ST_MAX(node->fence_cpu_m - h->in_cpu_m[m], 0);
+        h->ram_mib[m] += ST_MAX(node->fence_ram_mib - h->in_ram_mib[m], 0);
+    }
+}
+
+static void build(st_room *room, const st_fleet *fleet, const st_tree *tree,
+                  const st_job_list *jobs, const uint8_t *out, st_when when, bool fences)
 {
     *room = (st_room){.fleet = fleet, .tree = tree, .n = fleet->nodes.n};
     room->nodes = st_xcalloc(room->n + 1, sizeof *room->nodes);
@@ -115,15 +134,29 @@ void st_room_build(st_room *room, const st_fleet *fleet, const st_tree *tree,
     ST_CLEANUP(st_freep) host_use *hosts = st_xcalloc(room->n + 1, sizeof *hosts);
     for (size_t i = 0; when != ST_WHEN_EMPTY && i < jobs->n; i++)
         if (jobs->v[i]->grants && out && out[i])
-            leave_memory(jobs->v[i], hosts);
+            leave_memory(fleet, jobs->v[i], hosts);
         else if (jobs->v[i]->grants)
             seat_job(room, jobs->v[i], when, hosts);
     for (size_t i = 0; i < room->n; i++) {
-        const host_use *h = &hosts[i];
+        host_use *h = &hosts[i];
+        if (fences && when != ST_WHEN_EMPTY)
+            fence(fleet->nodes.v[i], &room->nodes[i], h);
         int first = when == ST_WHEN_NEXT, last = when != ST_WHEN_NOW;
         room->nodes[i].cpu_m = ST_MAX(h->cpu_m[first], h->cpu_m[last]);
         room->nodes[i].ram_mib = ST_MAX(h->ram_mib[first], h->ram_mib[last]);
     }
+}
+
+void st_room_build(st_room *room, const st_fleet *fleet, const st_tree *tree,
+                   const st_job_list *jobs, const uint8_t *out, st_when when)
+{
+    build(room, fleet, tree, jobs, out, when, true);
+}
+
+void st_room_bare(st_room *room, const st_fleet *fleet, const st_tree *tree,
+                  const st_job_list *jobs, const uint8_t *out, st_when when)
+{
+    build(room, fleet, tree, jobs, out, when, false);
 }
 
 void st_room_done(st_room *room)
@@ -152,6 +185,8 @@ static int64_t dev_tasks(const st_room *room, const st_node *node, const st_job 
                          const st_room_dev *dev)
 {
     const st_shape *shape = &job->shape;
+    if (dev->fenced)
+        return 0;
     if (dev->tasks > 0 && dev->levels != 1u << shape->level)
         return 0;
     if (shape->level == ST_LEVEL_WHOLE)

@@ -15,6 +15,7 @@
 typedef ST_VEC(const st_job *) st_job_list;
 
 typedef struct st_room_dev {
+    bool fenced;     /* a booking has it */
     unsigned levels; /* bit l set: somebody is here at isolation level l */
     int tasks;
     unsigned mig_mask;
@@ -39,9 +40,12 @@ typedef struct st_room {
 } st_room;
 
 /* The occupancy of one moment; jobs whose index is set in `out` (may be NULL) are left out.
- * Grants must name nodes and devices that exist. */
+ * Grants must name nodes and devices that exist. Devices that bookings have are fenced, with CPU and RAM. */
 void st_room_build(st_room *room, const st_fleet *fleet, const st_tree *tree,
                    const st_job_list *jobs, const uint8_t *out, st_when when);
+/* The same without fences: what jobs have, and nothing else. */
+void st_room_bare(st_room *room, const st_fleet *fleet, const st_tree *tree,
+                  const st_job_list *jobs, const uint8_t *out, st_when when);
 void st_room_done(st_room *room);
 
 /* Which moments a job is there for. */

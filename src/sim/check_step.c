@@ -60,7 +60,8 @@ static void off_devices(const st_step *step, st_track *t, st_job_state state)
 {
     if (st_room_is_now(&t->job))
         t->ran_ms += step->now - t->started_ms;
-    if (t->job.claimant && !t->job.stopping && !lost_a_node(step, t)) {
+    bool own = t->job.booking && t->job.claimant == (t->job.booking | ST_BOOKING_BIT);
+    if (t->job.claimant && !own && !t->job.stopping && !lost_a_node(step, t)) {
         int64_t cooldown_ms = st_core_policy(step->core)->cooldown_ms;
         if (t->displaced_ms >= 0 && step->now < t->displaced_ms + cooldown_ms && !t->moves)
             t->rest_ms = step->now + cooldown_ms;
@@ -228,11 +229,13 @@ static int on_notify(const st_step *step, st_track *t, const st_effect *e, size_
     if (t->job.state != ST_JOB_RUNNING)
         return wrong(e, t, err);
     int rc = 0;
-    if (e->other || !asked_for(step, ST_EV_BAR, e->job))
+    if (e->other & ST_BOOKING_BIT)
+        rc = st_watch_booking_victim(step, t, e, err);
+    else if (e->other || !asked_for(step, ST_EV_BAR, e->job))
         rc = st_watch_victim(step, at, err);
     if (rc < 0)
         return rc;
-    t->ordered_ms = e->other ? 0 : ST_MAX(e->until_ms, 1);
+    t->ordered_ms = e->other && !e->ordered ? 0 : ST_MAX(e->until_ms, 1);
     t->moves = e->value != 0;
     t->job.state = ST_JOB_NOTIFIED;
     t->job.claimant = e->other;
@@ -385,7 +388,10 @@ static int on_class(const st_step *step, st_track *t, const st_effect *e, st_err
 {
     if (!st_room_is_now(&t->job))
         return wrong(e, t, err);
-    if (e->class == ST_CLASS_BURSTABLE && !step->promises_moved && !t->lifted)
+    bool longer = false; /* with another limit it may be in the way of a booking */
+    for (size_t i = 0; i < step->nevents; i++)
+        longer |= step->events[i]->kind == ST_EV_LIMIT && step->events[i]->u.limit.id == e->job;
+    if (e->class == ST_CLASS_BURSTABLE && !step->promises_moved && !longer && !t->lifted)
         return BAD("class: job %" PRIu64 " is no longer guaranteed although no floor changed",
                    e->job);
     t->job.class = e->class;
@@ -398,7 +404,7 @@ static int on_effect(const st_step *step, size_t at, st_err *err)
     if (e->at_ms != step->now)
         return BAD("effects: %s is dated %" PRId64 ", it is %" PRId64, st_effect_name(e->kind),
                    e->at_ms, step->now);
-    if (e->kind == ST_FX_FLOOR || e->kind == ST_FX_NODE)
+    if (e->kind == ST_FX_FLOOR || e->kind == ST_FX_NODE || e->kind == ST_FX_BOOKING)
         return 0;
     st_track *t = st_watch_find(step->watch, e->job);
     if ((t == NULL) != (e->kind == ST_FX_QUEUED))
@@ -455,6 +461,7 @@ static int same_job(const st_core *core, st_track *t, st_err *err)
     if (!job->held && job->class != t->job.class)
         return BAD("effects: job %" PRIu64 " is %s, by its effects it is %s", job->id,
                    st_class_name(job->class), st_class_name(t->job.class));
+    t->job.booking = job->booking;
     t->job.class = job->class; /* of a plan it is not told; st_check sees whether floors carry it */
     if (job->barred != t->job.barred)
         return BAD("effects: job %" PRIu64 " is %sbarred, by its events it is not so", job->id,

@@ -382,7 +382,9 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
             r->code == ST_WHY_COOLDOWN || r->code == ST_WHY_UNSEEN)
             excused |= 1u << (r->type + 1);
     }
-    int32_t type = job->held || job->stopping || job->barred ? -2 : could_start(s, job, excused);
+    int32_t type = job->held || job->stopping || job->barred || job->booking
+                       ? -2
+                       : could_start(s, job, excused);
     if (type != -2)
         return BAD("work conservation: job %" PRIu64 " (%d tasks, %s) could start on GPU type %d "
                    "and waits%s%s",
@@ -392,7 +394,7 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
     if (!blocked)
         return BAD("reasons: job %" PRIu64 " waits and is told nothing that keeps it waiting",
                    job->id);
-    return job->held || job->barred || job->state != ST_JOB_PENDING
+    return job->held || job->barred || job->booking || job->state != ST_JOB_PENDING
                ? 0
                : judge_owner(s, job, reasons, err);
 }

@@ -7,6 +7,7 @@
  *   check_claim.c   who had to yield to whom, and whether that was right
  *   check_move.c    who had to move for whom, and whether that was right
  *   check_order.c   whether a borrower took only from those who had borrowed more
+ *   check_book.c    bookings
  *   check_wait.c    who waits, and whether the reasons are true
  */
 #ifndef ST_SIM_CHECK_WATCH_H
@@ -69,6 +70,14 @@ int st_watch_claim(const st_step *step, size_t at, st_err *err);
 /* Effect `at` is a NOTIFY that has not been applied yet: may this job be displaced? */
 int st_watch_victim(const st_step *step, size_t at, st_err *err);
 
+/* It must leave for a booking: is it in the way of one that is about to begin, or inside one that ends? */
+int st_watch_booking_victim(const st_step *step, const st_track *t, const st_effect *e,
+                            st_err *err);
+
+/* It must give lent devices back to a job inside their booking: does it have any? */
+int st_watch_lent_victim(const st_step *step, const st_track *t, const st_track *claimant,
+                         st_err *err);
+
 /* The HOLD at `at` is a claim, and these jobs (`out` set) yield to it: does that improve the
  * order? `jobs` is everybody, as before the claim. */
 int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
@@ -89,6 +98,9 @@ int st_watch_mover(const st_step *step, const st_track *mover, st_err *err);
  * worth it? */
 int st_watch_moves(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
                    st_err *err);
+
+/* The rules of bookings, in one state (check_book.c). */
+int st_check_bookings(const st_core *core, const st_job_list *jobs, st_err *err);
 
 /* What accounts and users hold at one end of a step. */
 typedef struct st_growth {

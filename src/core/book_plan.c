@@ -1,0 +1,479 @@
+/* Where bookings will be: plans, the slots they are kept in, and fences (book.h). */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/book.h"
+
+#define MOVES_MAX 8 /* plans that make way for one job */
+
+/* ---- slots and fences -------------------------------------------------------------------- */
+
+static int64_t part_of(int64_t all, const st_node *node, const st_grant *g)
+{
+    return all / node->ndevs * __builtin_popcount(g->devs);
+}
+
+int64_t st_book_cpu_m(const st_core *core, const st_booking *b, const st_grant *g)
+{
+    const st_node *node = core->fleet->nodes.v[g->node];
+    return b->cpu_m > 0 ? b->cpu_m : part_of(node->cpu_m, node, g);
+}
+
+int64_t st_book_ram_mib(const st_core *core, const st_booking *b, const st_grant *g)
+{
+    const st_node *node = core->fleet->nodes.v[g->node];
+    return b->ram_mib > 0 ? b->ram_mib : part_of(node->ram_mib, node, g);
+}
+
+void st_book_add_slots(st_core *core, const st_booking *b)
+{
+    for (int t = 0; t < b->tasks; t++) {
+        const st_grant *g = &b->plan[t];
+        if (g->node < 0)
+            continue;
+        st_slots_add(core->slots, g->node,
+                     (st_slot){.booking = b->id,
+                               .close_ms = b->close_ms,
+                               .from_ms = b->from_ms,
+                               .clear_ms = b->clear_ms,
+                               .cpu_m = st_book_cpu_m(core, b, g),
+                               .ram_mib = st_book_ram_mib(core, b, g),
+                               .devs = g->devs});
+    }
+}
+
+void st_book_remove_slots(st_core *core, const st_booking *b)
+{
+    for (int t = 0; t < b->tasks; t++)
+        if (b->plan[t].node >= 0)
+            st_slots_remove(core->slots, b->plan[t].node, b->id);
+}
+
+void st_book_fence_node(st_core *core, int32_t id)
+{
+    st_node *node = core->fleet->nodes.v[id];
+    const st_slot_vec *v = st_slots_of(core->slots, id);
+    uint16_t fence = 0;
+    int64_t cpu_m = 0, ram_mib = 0;
+    for (size_t i = 0; v && i < v->n; i++) {
+        if (!st_book_find(core, v->v[i].booking)->open)
+            continue;
+        fence |= v->v[i].devs;
+        cpu_m += v->v[i].cpu_m;
+        ram_mib += v->v[i].ram_mib;
+    }
+    cpu_m = ST_MIN(cpu_m, node->cpu_m);
+    ram_mib = ST_MIN(ram_mib, node->ram_mib);
+    if (node->fence == fence && node->fence_cpu_m == cpu_m && node->fence_ram_mib == ram_mib)
+        return;
+    node->fence = fence;
+    node->fence_cpu_m = cpu_m;
+    node->fence_ram_mib = ram_mib;
+    st_node_refresh(core->fleet, core->tree, node);
+    core->floors_dirty = core->freed = true;
+    core->settled = false;
+    st_core_retime_all(core);
+}
+
+void st_book_fence(st_core *core, const st_booking *b)
+{
+    for (int t = 0; t < b->tasks; t++)
+        if (b->plan[t].node >= 0 && (t == 0 || b->plan[t].node != b->plan[t - 1].node))
+            st_book_fence_node(core, b->plan[t].node);
+}
+
+void st_book_promises(st_core *core)
+{
+    st_booked_vec open = {0};
+    st_vec_clear(&core->tree->promised);
+    for (size_t i = 0; i < core->bookings.n; i++)
+        if (core->bookings.v[i]->open)
+            st_vec_push(&open, st_book_row(core, core->bookings.v[i]));
+    if (open.n > 0) {
+        st_vec_reserve(&core->tree->promised, core->tree->accounts.n);
+        core->tree->promised.n = core->tree->accounts.n;
+        st_promises_left(core->tree, (int)core->fleet->types.n, &open, core->tree->promised.v);
+    }
+    st_vec_free(&open);
+}
+
+/* ---- finding a place --------------------------------------------------------------------- */
+
+/* Whether a job is still on its devices when the booking needs them, whatever it is told. */
+static bool is_stuck(const st_core *core, const st_booking *b, const st_job *job)
+{
+    if (job->class == ST_CLASS_BOOKED)
+        return false; /* slots tell */
+    bool stays = job->state == ST_JOB_RUNNING || job->held;
+    if (stays && job->class == ST_CLASS_GUARANTEED && !ST_BROKEN(BOOK_CLEAR))
+        return st_job_end_ms(job, core->now) > b->close_ms;
+    bool soon = b->from_ms - st_core_book_lead_ms(core) < core->now && !b->open;
+    return soon && st_job_on_devices(job) && st_core_release_ms(core, job) > b->from_ms;
+}
+
+typedef struct left {
+    uint16_t devs;
+    int64_t cpu_m, ram_mib;
+} left;
+
+static void take(left *l, uint16_t devs, int64_t cpu_m, int64_t ram_mib)
+{
+    l->devs &= (uint16_t)~devs;
+    l->cpu_m -= cpu_m;
+    l->ram_mib -= ram_mib;
+}
+
+/* What a node has left for the booking in its window. */
+static left left_of(const st_core *core, const st_booking *b, const st_book_also *also,
+                    const uint8_t *only, const st_node *node)
+{
+    left l = {(uint16_t)((1u << node->ndevs) - 1), node->cpu_m, node->ram_mib};
+    st_slots_use use = st_slots_in(core->slots, node->id, b->from_ms, b->clear_ms, b->id);
+    take(&l, use.devs, use.cpu_m, use.ram_mib);
+    for (size_t i = 0; i < node->residents.n; i++) {
+        const st_resident *r = &node->residents.v[i];
+        if (also && r->job == also->job)
+            continue;
+        if (is_stuck(core, b, r->job))
+            take(&l, r->job->grants[r->task].devs, r->job->shape.cpu_m, r->job->shape.ram_mib);
+    }
+    for (int t = 0; also && t < also->job->tasks; t++)
+        if (also->grants[t].node == node->id)
+            take(&l, also->grants[t].devs, also->job->shape.cpu_m, also->job->shape.ram_mib);
+    for (int t = 0; only && t < b->tasks; t++)
+        if (!only[t] && b->plan[t].node == node->id)
+            take(&l, b->plan[t].devs, st_book_cpu_m(core, b, &b->plan[t]),
+                 st_book_ram_mib(core, b, &b->plan[t]));
+    return l;
+}
+
+static int room_of(const st_booking *b, const st_node *node, const left *l)
+{
+    int64_t cpu_m = b->cpu_m > 0 ? b->cpu_m : node->cpu_m / node->ndevs * b->gpus;
+    int64_t ram_mib = b->ram_mib > 0 ? b->ram_mib : node->ram_mib / node->ndevs * b->gpus;
+    int64_t n = __builtin_popcount(l->devs) / b->gpus;
+    if (cpu_m > 0)
+        n = ST_MIN(n, l->cpu_m / cpu_m);
+    if (ram_mib > 0)
+        n = ST_MIN(n, l->ram_mib / ram_mib);
+    return (int)ST_MAX(n, 0);
+}
+
+static bool is_able(const st_core *core, const st_booking *b, const st_node *node)
+{
+    return node->state == ST_NODE_READY && node->type == b->type && node->ndevs >= b->gpus &&
+           (b->pool < 0 || node->pool == b->pool) &&
+           (core->fleet->pools.v[node->pool].levels >> ST_LEVEL_WHOLE & 1);
+}
+
+/* Those who keep their place say where the others must be. */
+static bool is_beside(const st_core *core, const st_booking *b, const uint8_t *only,
+                      const st_node *node)
+{
+    if (!only || !b->topo_required || b->topo < ST_TOPO_ZONE)
+        return true;
+    for (int t = 0; t < b->tasks; t++) {
+        if (only[t])
+            continue;
+        const st_node *kept = core->fleet->nodes.v[b->plan[t].node];
+        return b->topo <= ST_TOPO_RACK ? kept->place[b->topo] == node->place[b->topo]
+                                       : kept == node;
+    }
+    return true;
+}
+
+static void outline(const st_node *node, const left *l, st_view *ret)
+{
+    for (int d = 0; d < ST_DEVS_MAX; d++)
+        ret->dev[d] = (st_dev){.mode = l->devs >> d & 1 ? ST_DEV_FREE : ST_DEV_WHOLE,
+                               .owner = ST_OWNER_NONE,
+                               .domain = ST_OWNER_NONE};
+    ret->cpu_free_m = ST_MAX(l->cpu_m, 0);
+    ret->ram_free_mib = ST_MAX(l->ram_mib, 0);
+    st_view_seal(node, ret);
+}
+
+bool st_book_find_plan(st_core *core, const st_booking *b, const st_book_also *also,
+                       const uint8_t *only, st_grant *ret)
+{
+    st_job like = {.account = b->account,
+                   .pool = b->pool,
+                   .tasks = b->tasks,
+                   .shape = {.types = 1u << b->type, .level = ST_LEVEL_WHOLE, .gpus = b->gpus},
+                   .topo = b->topo,
+                   .topo_required = b->topo_required,
+                   .type = -1};
+    for (int t = 0; only && t < b->tasks; t++)
+        like.tasks -= !only[t];
+    bool partial = like.tasks < b->tasks;
+    if (partial)
+        like.topo_required = false; /* the candidates see to it */
+    st_rooms *rooms = st_rooms_blank(core->placer, &like, b->type);
+    int64_t total = 0;
+    st_whatif_begin(core, ST_WHEN_EITHER);
+    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
+        const st_node *node = core->fleet->nodes.v[i];
+        if (!is_able(core, b, node) || !is_beside(core, b, partial ? only : NULL, node))
+            continue;
+        left l = left_of(core, b, also, only, node);
+        int room = room_of(b, node, &l);
+        if (room == 0)
+            continue;
+        st_view view;
+        outline(node, &l, &view);
+        st_whatif_set(core, node, &view, NULL);
+        st_rooms_put(core->placer, rooms, node, ST_MIN(room, like.tasks));
+        total += room;
+    }
+    st_ask ask = {.job = &like,
+                  .type = b->type,
+                  .plain = true,
+                  .rooms = rooms,
+                  .view = st_whatif_view,
+                  .ctx = core};
+    return total >= like.tasks && st_place_gang(core->placer, &ask, ret);
+}
+
+/* ---- who may be there -------------------------------------------------------------------- */
+
+int64_t st_book_first_ms(const st_core *core, const st_job *job, const st_grant *grants)
+{
+    int64_t first = ST_TIME_NEVER;
+    for (int t = 0; core->bookings.n > 0 && t < job->tasks; t++) {
+        const st_slot_vec *v = st_slots_of(core->slots, grants[t].node);
+        for (size_t i = 0; v && i < v->n; i++)
+            if ((v->v[i].devs & grants[t].devs) && v->v[i].clear_ms > core->now &&
+                v->v[i].booking != job->booking)
+                first = ST_MIN(first, v->v[i].close_ms);
+    }
+    return first;
+}
+
+/* CPU and RAM on the node of those who stay, and of the job with what it is to have there. */
+static left staying(const st_core *core, const st_node *node, const st_slot *s, const st_job *job,
+                    const st_grant *grants)
+{
+    left l = {0};
+    for (size_t i = 0; i < node->residents.n; i++) {
+        const st_job *other = node->residents.v[i].job;
+        if (other != job && (other->state == ST_JOB_RUNNING || other->held) &&
+            other->class == ST_CLASS_GUARANTEED && st_job_end_ms(other, core->now) > s->close_ms) {
+            l.cpu_m += other->shape.cpu_m;
+            l.ram_mib += other->shape.ram_mib;
+        }
+    }
+    for (int t = 0; t < job->tasks; t++) {
+        if (grants[t].node == node->id) {
+            l.cpu_m += job->shape.cpu_m;
+            l.ram_mib += job->shape.ram_mib;
+        }
+    }
+    return l;
+}
+
+/* Whether a slot is in the way of the job's task. */
+static bool in_the_way(const st_core *core, const st_slot *s, const st_job *job,
+                       const st_grant *grants, int t, int64_t end_ms)
+{
+    const st_node *node = core->fleet->nodes.v[grants[t].node];
+    if (s->close_ms >= end_ms || s->clear_ms <= core->now || s->booking == job->booking)
+        return false;
+    if (s->devs & grants[t].devs)
+        return true;
+    st_slots_use use = st_slots_in(core->slots, node->id, s->from_ms, s->from_ms + 1, job->booking);
+    left l = staying(core, node, s, job, grants);
+    return l.cpu_m + use.cpu_m > node->cpu_m || l.ram_mib + use.ram_mib > node->ram_mib;
+}
+
+bool st_core_book_clear(const st_core *core, const st_job *job, const st_grant *grants,
+                        int64_t end_ms)
+{
+    for (int t = 0; core->bookings.n > 0 && t < job->tasks; t++) {
+        const st_slot_vec *v = st_slots_of(core->slots, grants[t].node);
+        for (size_t i = 0; v && i < v->n; i++)
+            if (in_the_way(core, &v->v[i], job, grants, t, end_ms))
+                return false;
+    }
+    return true;
+}
+
+/* ---- moving ------------------------------------------------------------------------------ */
+
+typedef struct move {
+    st_booking *b;
+    st_grant *old;
+} move;
+
+typedef ST_VEC(move) moves;
+
+static bool has_move(const moves *m, const st_booking *b)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (m->v[i].b == b)
+            return true;
+    return false;
+}
+
+/* Takes the plan away, to be put back or replaced. */
+static void begin_move(st_core *core, moves *m, st_booking *b)
+{
+    size_t size = (size_t)b->tasks * sizeof *b->plan;
+    st_grant *old = st_xmalloc(size);
+    memcpy(old, b->plan, size);
+    st_vec_push(m, (move){b, old});
+    st_book_remove_slots(core, b);
+}
+
+static void put_back(st_core *core, moves *m)
+{
+    for (size_t i = m->n; i-- > 0;) {
+        st_book_remove_slots(core, m->v[i].b);
+        memcpy(m->v[i].b->plan, m->v[i].old, (size_t)m->v[i].b->tasks * sizeof(st_grant));
+        free(m->v[i].old);
+    }
+    for (size_t i = 0; i < m->n; i++)
+        st_book_add_slots(core, m->v[i].b);
+    st_vec_free(m);
+}
+
+/* The new plans hold: fences follow, and who is there now is told. */
+static void finish(st_core *core, moves *m, st_effects *fx)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        st_booking *b = m->v[i].b;
+        for (int t = 0; t < b->tasks; t++)
+            if (m->v[i].old[t].node >= 0)
+                st_book_fence_node(core, m->v[i].old[t].node);
+        free(m->v[i].old);
+        st_book_tell(core, b, b->state, fx);
+        if (!b->open)
+            continue;
+        b->moved = true;
+        st_book_fence(core, b);
+        st_book_clear_out(core, b, fx);
+    }
+    st_vec_free(m);
+}
+
+bool st_book_make_way(st_core *core, const st_job *job, const st_grant *grants, st_effects *fx)
+{
+    int64_t end_ms = st_job_end_ms(job, core->now);
+    if (core->bookings.n == 0 || ST_BROKEN(BOOK_CLEAR))
+        return true;
+    moves m = {0};
+    bool ok = true;
+    for (int t = 0; t < job->tasks && ok; t++) {
+        const st_slot_vec *v = st_slots_of(core->slots, grants[t].node);
+        for (size_t i = 0; ok && v && i < v->n; i++) {
+            if (!in_the_way(core, &v->v[i], job, grants, t, end_ms))
+                continue;
+            st_booking *b = st_book_find(core, v->v[i].booking);
+            ok = !b->open && !has_move(&m, b) && m.n < MOVES_MAX;
+            if (!ok)
+                break;
+            begin_move(core, &m, b);
+            ok = st_book_find_plan(core, b, &(st_book_also){job, grants}, NULL, b->plan);
+            if (ok)
+                st_book_add_slots(core, b);
+            v = st_slots_of(core->slots, grants[t].node);
+            i = (size_t)-1; /* the list is another */
+        }
+    }
+    if (ok)
+        finish(core, &m, fx);
+    else
+        put_back(core, &m);
+    return ok;
+}
+
+/* Which tasks have no place, or one that takes nobody; whether there are any. */
+static bool homeless(const st_core *core, const st_booking *b, uint8_t *ret)
+{
+    bool any = false;
+    for (int t = 0; t < b->tasks; t++) {
+        ret[t] =
+            b->plan[t].node < 0 || core->fleet->nodes.v[b->plan[t].node]->state != ST_NODE_READY;
+        any |= ret[t];
+    }
+    return any;
+}
+
+/* Another place for tasks that have none: all of it while nobody is inside, else the rest beside what it has. */
+static bool resettle(st_core *core, st_booking *b, const uint8_t *only)
+{
+    ST_CLEANUP(st_freep) st_grant *got = st_xcalloc((size_t)b->tasks, sizeof *got);
+    if (!b->open && st_book_find_plan(core, b, NULL, NULL, got)) {
+        memcpy(b->plan, got, (size_t)b->tasks * sizeof *got);
+        return true;
+    }
+    if (!st_book_find_plan(core, b, NULL, only, got))
+        return false;
+    for (int t = 0, n = 0; t < b->tasks; t++)
+        if (only[t])
+            b->plan[t] = got[n++];
+    return true;
+}
+
+static void lose(st_booking *b, const uint8_t *only)
+{
+    for (int t = 0; t < b->tasks; t++)
+        if (only[t])
+            b->plan[t] = (st_grant){.node = -1, .mig_start = -1};
+}
+
+int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effects *fx, st_err *err)
+{
+    moves m = {0};
+    const st_slot_vec *v = st_slots_of(core->slots, node->id);
+    ST_VEC(uint64_t) ids = {0};
+    for (size_t i = 0; v && i < v->n; i++)
+        if (ids.n == 0 || ids.v[ids.n - 1] != v->v[i].booking)
+            st_vec_push(&ids, v->v[i].booking);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < ids.n; i++) {
+        st_booking *b = st_book_find(core, ids.v[i]);
+        if (has_move(&m, b))
+            continue;
+        ST_CLEANUP(st_freep) uint8_t *only = st_xcalloc((size_t)b->tasks, 1);
+        homeless(core, b, only);
+        begin_move(core, &m, b);
+        if (!resettle(core, b, only)) {
+            if (!force)
+                rc = st_fail(err, ST_ESTATE,
+                             "node %s: booking %s of account %s would lose its place and there is "
+                             "no other; force it, or cancel the booking",
+                             node->name, b->name, st_tree_account(core->tree, b->account)->name);
+            lose(b, only);
+        }
+        st_book_add_slots(core, b);
+    }
+    st_vec_free(&ids);
+    if (rc < 0)
+        put_back(core, &m);
+    else
+        finish(core, &m, fx);
+    return rc;
+}
+
+void st_book_mend(st_core *core, st_effects *fx)
+{
+    for (size_t i = 0; i < core->bookings.n; i++) {
+        st_booking *b = core->bookings.v[i];
+        if (!st_booking_degraded(b) || b->over)
+            continue;
+        ST_CLEANUP(st_freep) uint8_t *only = st_xcalloc((size_t)b->tasks, 1);
+        homeless(core, b, only);
+        moves m = {0};
+        begin_move(core, &m, b);
+        bool ok = resettle(core, b, only);
+        st_book_add_slots(core, b);
+        if (ok) {
+            finish(core, &m, fx);
+            continue;
+        }
+        free(m.v[0].old);
+        st_vec_free(&m);
+    }
+}

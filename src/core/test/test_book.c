@@ -1,0 +1,370 @@
+/*
+ * Bookings: what is confirmed is there, whoever was on it before.
+ */
+#include "core/test/world.h"
+
+#include <stdlib.h>
+
+enum { FIRST = 1, SECOND = 2, INSIDE = 3 };
+
+#define HOUR   (3600 * SEC)
+#define NOTICE (30 * SEC)
+#define GRACE  (120 * SEC)
+#define STOP   (60 * SEC)
+#define LEAD   (NOTICE + GRACE + STOP)
+
+static st_policy quick(void)
+{
+    st_policy policy = st_policy_default();
+    policy.notice_ms = NOTICE;
+    policy.grace_ms = GRACE;
+    policy.min_run_ms = 0;
+    policy.rebalance = 0;
+    policy.booking_share_m = policy.booking_account_share_m = 1000;
+    return policy;
+}
+
+static st_event book_event(uint64_t id, const char *account, int tasks, int gpus,
+                           const st_window *windows, int n)
+{
+    st_event ev = event(ST_EV_BOOK);
+    ev.u.book.spec = (st_booking_spec){.id = id,
+                                       .series = n > 1 ? id : 0,
+                                       .name = "slot",
+                                       .account = account,
+                                       .user = "ann",
+                                       .pool = -1,
+                                       .tasks = tasks,
+                                       .gpus = gpus,
+                                       .no_show_ms = ST_TIME_NEVER};
+    ev.u.book.windows = windows;
+    ev.u.book.nwindows = n;
+    ev.u.book.hold_ms = 600 * SEC;
+    ev.u.book.confirm = true;
+    return ev;
+}
+
+static void book(world *w, uint64_t id, const char *account, int tasks, int gpus, int64_t from,
+                 int64_t to)
+{
+    st_window window = {from, to};
+    st_event ev = book_event(id, account, tasks, gpus, &window, 1);
+    step(w, &ev);
+}
+
+static int refused(world *w, const st_event *ev)
+{
+    st_err err = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf before = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf after = {0};
+    st_core_save(w->core, &before);
+    st_effects_clear(&w->fx);
+    int rc = st_core_apply(w->core, ev, w->now, &w->fx, &err);
+    st_core_save(w->core, &after);
+    if (rc < 0) { /* nothing has changed */
+        assert_int_equal(before.n, after.n);
+        assert_memory_equal(before.s, after.s, before.n);
+        assert_int_equal(w->fx.list.n, 0);
+    }
+    return -rc;
+}
+
+static int cannot_book(world *w, uint64_t id, const char *account, int tasks, int gpus,
+                       int64_t from, int64_t to)
+{
+    st_window window = {from, to};
+    st_event ev = book_event(id, account, tasks, gpus, &window, 1);
+    return refused(w, &ev);
+}
+
+static const st_booking *booking(const world *w, uint64_t id)
+{
+    const st_booking *b = st_core_booking(w->core, id);
+    assert_non_null(b);
+    return b;
+}
+
+/* Goes from timer to timer. */
+static void run_until(world *w, int64_t to)
+{
+    while (st_core_next_timer(w->core) <= to)
+        tick(w, ST_MAX(st_core_next_timer(w->core), w->now));
+    tick(w, to);
+}
+
+static void run_reloaded(world *w)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf data = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf again = {0};
+    st_err err = {0};
+    st_core_save(w->core, &data);
+    st_core_free(ST_TAKE(w->core));
+    assert_ok(st_core_load(data.s, data.n, &w->core, &err));
+    st_core_save(w->core, &again);
+    assert_int_equal(data.n, again.n);
+    assert_memory_equal(data.s, again.s, data.n);
+}
+
+/* Two nodes of 4; a lends, b books. */
+static void begin_two(world *w)
+{
+    st_policy policy = quick();
+    begin(w, &policy, 2, 4);
+    account(w, "a", ST_UNSET);
+    account(w, "b", ST_UNSET);
+}
+
+static void submit_gpus(world *w, uint64_t id, const char *account, int gpus, int64_t limit_ms)
+{
+    st_event ev = job_event(id, account);
+    ev.u.job.shape.gpus = gpus;
+    ev.u.job.limit_ms = limit_ms;
+    step(w, &ev);
+}
+
+static void submit_inside(world *w, uint64_t id, const char *account, int gpus, uint64_t in)
+{
+    st_event ev = job_event(id, account);
+    ev.u.job.shape.gpus = gpus;
+    ev.u.job.booking = in;
+    step(w, &ev);
+}
+
+/* From the quote to the end, with others on the devices before, in between and behind. */
+static void test_life(void **state)
+{
+    (void)state;
+    world w;
+    begin_two(&w);
+    submit_gpus(&w, FIRST, "a", 4, ST_TIME_NEVER);
+    submit_gpus(&w, SECOND, "a", 4, ST_TIME_NEVER);
+    book(&w, 7, "b", 1, 4, 2 * HOUR, 4 * HOUR);
+    assert_int_equal(booking(&w, 7)->state, ST_BOOKING_CONFIRMED);
+    assert_int_equal(st_core_next_timer(w.core), 2 * HOUR - LEAD);
+    run_reloaded(&w);
+    submit_inside(&w, INSIDE, "b", 4, 7);
+    in_state(&w, INSIDE, ST_JOB_PENDING);
+    run_until(&w, 2 * HOUR - LEAD - 1);
+    in_state(&w, FIRST, ST_JOB_RUNNING);
+    in_state(&w, SECOND, ST_JOB_RUNNING);
+    run_until(&w, 2 * HOUR - LEAD);
+    assert_int_equal(booking(&w, 7)->state, ST_BOOKING_PREPARING);
+    int told = (job_of(&w, FIRST)->state == ST_JOB_NOTIFIED) +
+               (job_of(&w, SECOND)->state == ST_JOB_NOTIFIED);
+    assert_int_equal(told, 1);
+    run_reloaded(&w);
+    run_until(&w, 2 * HOUR - 1);
+    in_state(&w, INSIDE, ST_JOB_PENDING);
+    run_until(&w, 2 * HOUR);
+    in_state(&w, INSIDE, ST_JOB_RUNNING);
+    assert_int_equal(job_of(&w, INSIDE)->class, ST_CLASS_BOOKED);
+    assert_int_equal(booking(&w, 7)->state, ST_BOOKING_ACTIVE);
+    run_reloaded(&w);
+    run_until(&w, 4 * HOUR - NOTICE - 1);
+    in_state(&w, INSIDE, ST_JOB_RUNNING);
+    run_until(&w, 4 * HOUR - 1);
+    in_state(&w, INSIDE, ST_JOB_NOTIFIED); /* nothing ends before the end */
+    assert_int_equal(job_of(&w, INSIDE)->deadline_ms, 4 * HOUR);
+    run_until(&w, 4 * HOUR);
+    run_until(&w, 4 * HOUR + 1);
+    assert_null(st_core_booking(w.core, 7));
+    assert_int_equal(job_of(&w, INSIDE)->booking, 0); /* a job like others */
+    assert_int_equal(st_core_fleet(w.core)->nodes.v[0]->fence, 0);
+    assert_int_equal(st_core_fleet(w.core)->nodes.v[1]->fence, 0);
+    end(&w);
+}
+
+/* What is idle is lent, and given back. */
+static void test_lent(void **state)
+{
+    (void)state;
+    world w;
+    begin_two(&w);
+    book(&w, 7, "b", 1, 4, HOUR, 4 * HOUR);
+    run_until(&w, HOUR);
+    submit_gpus(&w, FIRST, "a", 4, ST_TIME_NEVER);
+    submit_gpus(&w, SECOND, "a", 4, ST_TIME_NEVER);
+    in_state(&w, FIRST, ST_JOB_RUNNING);
+    in_state(&w, SECOND, ST_JOB_RUNNING); /* on what b has and does not use */
+    w.now += 60 * SEC;
+    submit_inside(&w, INSIDE, "b", 4, 7);
+    assert_true(job_of(&w, INSIDE)->held);
+    in_state(&w, FIRST, ST_JOB_RUNNING);
+    in_state(&w, SECOND, ST_JOB_NOTIFIED);
+    run_until(&w, w.now + NOTICE);
+    in_state(&w, INSIDE, ST_JOB_RUNNING);
+    in_state(&w, SECOND, ST_JOB_PENDING);
+    tell(&w, ST_EV_FINISH, INSIDE);
+    in_state(&w, SECOND, ST_JOB_RUNNING);
+    end(&w);
+}
+
+/* A job of the account goes in by itself; a stranger borrows. */
+static void test_by_itself(void **state)
+{
+    (void)state;
+    world w;
+    begin_two(&w);
+    submit_gpus(&w, FIRST, "a", 4, ST_TIME_NEVER);
+    book(&w, 7, "b", 1, 4, HOUR, 4 * HOUR);
+    run_until(&w, HOUR);
+    submit_gpus(&w, SECOND, "b", 4, ST_TIME_NEVER);
+    assert_int_equal(job_of(&w, SECOND)->class, ST_CLASS_BOOKED);
+    end(&w);
+}
+
+/* Guarantees of others, other bookings, shape and time keep a booking out; so does one for them. */
+static void test_refused(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    begin(&w, &policy, 2, 4);
+    account(&w, "own", 4000);
+    account(&w, "b", ST_UNSET);
+    assert_int_equal(cannot_book(&w, 7, "b", 2, 4, HOUR, 2 * HOUR), ST_EOVER);
+    assert_int_equal(cannot_book(&w, 7, "b", 1, 5, HOUR, 2 * HOUR), ST_EOVER);
+    assert_int_equal(cannot_book(&w, 7, "nobody", 1, 4, HOUR, 2 * HOUR), ST_ENOENT);
+    assert_int_equal(cannot_book(&w, 7, "b", 1, 4, 2 * HOUR, HOUR), ST_ERANGE);
+    assert_int_equal(cannot_book(&w, 7, "b", 1, 4, -1, HOUR), ST_EINVAL);
+    assert_int_equal(cannot_book(&w, 7, "b", 1, 4, INT64_MAX - 1, INT64_MAX), ST_ERANGE);
+    assert_int_equal(cannot_book(&w, 0, "b", 1, 4, HOUR, 2 * HOUR), ST_EINVAL);
+    assert_int_equal(cannot_book(&w, 7, "b", 0, 4, HOUR, 2 * HOUR), ST_ERANGE);
+    book(&w, 7, "b", 1, 4, HOUR, 2 * HOUR);
+    assert_int_equal(cannot_book(&w, 7, "b", 1, 4, 3 * HOUR, 4 * HOUR), ST_EEXIST);
+    assert_int_equal(cannot_book(&w, 8, "b", 1, 1, HOUR, 2 * HOUR), ST_EOVER);
+    book(&w, 8, "own", 1, 4, HOUR, 2 * HOUR); /* its own guarantee, on the other node */
+    st_event ev = account_event("more", 1000);
+    assert_int_equal(refused(&w, &ev), ST_EOVER);
+    ev = state_event(0, ST_NODE_DRAINING);
+    assert_int_equal(refused(&w, &ev), ST_ESTATE);
+    ev.u.node_state.force = true;
+    step(&w, &ev);
+    ev = event(ST_EV_ACCOUNT_REMOVE);
+    ev.u.account.name = "b";
+    assert_int_equal(refused(&w, &ev), ST_ESTATE);
+    end(&w);
+}
+
+/* All or nothing; a quote lapses. */
+static void test_series(void **state)
+{
+    (void)state;
+    world w;
+    begin_two(&w);
+    book(&w, 50, "a", 2, 4, 5 * HOUR, 6 * HOUR);
+    st_window windows[] = {{HOUR, 2 * HOUR}, {3 * HOUR, 4 * HOUR}, {5 * HOUR, 6 * HOUR}};
+    st_event ev = book_event(10, "b", 1, 4, windows, 3);
+    ev.u.book.confirm = false;
+    assert_int_equal(refused(&w, &ev), ST_EOVER);
+    st_book_quote quotes[3];
+    st_err err = {0};
+    assert_ok(st_core_quote(w.core, &ev.u.book.spec, windows, 3, quotes, &err));
+    assert_int_equal(quotes[0].why, ST_BOOK_OK);
+    assert_int_equal(quotes[1].why, ST_BOOK_OK);
+    assert_int_equal(quotes[2].why, ST_BOOK_PLACE);
+    assert_true(quotes[2].later_ms > 6 * HOUR && quotes[2].later_ms < 7 * HOUR);
+    windows[2] = (st_window){7 * HOUR, 8 * HOUR};
+    step(&w, &ev);
+    assert_int_equal(st_core_nbookings(w.core), 4);
+    tick(&w, 600 * SEC);
+    assert_int_equal(st_core_nbookings(w.core), 1);
+    w.now += SEC;
+    step(&w, &ev);
+    st_event yes = event(ST_EV_BOOK_CONFIRM);
+    yes.u.booking.id = 10;
+    yes.u.booking.series = true;
+    step(&w, &yes);
+    assert_int_equal(booking(&w, 12)->state, ST_BOOKING_CONFIRMED);
+    assert_int_equal(refused(&w, &yes), ST_ESTATE);
+    st_event no = event(ST_EV_BOOK_CANCEL);
+    no.u.booking.id = 11;
+    step(&w, &no);
+    assert_int_equal(refused(&w, &no), ST_ENOENT);
+    no.u.booking = yes.u.booking;
+    step(&w, &no);
+    assert_int_equal(st_core_nbookings(w.core), 1);
+    end(&w);
+}
+
+/* The plan makes way for guaranteed work, and moves when its node fails. */
+static void test_moves(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    begin(&w, &policy, 3, 4);
+    account(&w, "own", 4000);
+    account(&w, "b", ST_UNSET);
+    book(&w, 7, "b", 1, 4, 10 * HOUR, 20 * HOUR);
+    int32_t at = booking(&w, 7)->plan[0].node;
+    submit_gpus(&w, FIRST, "own", 4, ST_TIME_NEVER);
+    assert_int_equal(job_of(&w, FIRST)->class, ST_CLASS_GUARANTEED);
+    assert_int_not_equal(booking(&w, 7)->plan[0].node, job_of(&w, FIRST)->grants[0].node);
+    at = booking(&w, 7)->plan[0].node;
+    set_node(&w, at, ST_NODE_FAILED);
+    assert_int_not_equal(booking(&w, 7)->plan[0].node, at);
+    assert_false(st_booking_degraded(booking(&w, 7)));
+    int32_t next = booking(&w, 7)->plan[0].node;
+    w.now += SEC;
+    set_node(&w, next, ST_NODE_FAILED);
+    assert_true(st_booking_degraded(booking(&w, 7)));
+    run_reloaded(&w);
+    w.now += SEC;
+    set_node(&w, at, ST_NODE_READY);
+    assert_false(st_booking_degraded(booking(&w, 7)));
+    end(&w);
+}
+
+static void test_extend(void **state)
+{
+    (void)state;
+    world w;
+    begin_two(&w);
+    book(&w, 7, "b", 2, 4, HOUR, 2 * HOUR);
+    run_until(&w, HOUR);
+    submit_inside(&w, INSIDE, "b", 4, 7);
+    run_until(&w, 2 * HOUR - NOTICE);
+    in_state(&w, INSIDE, ST_JOB_NOTIFIED);
+    st_event ev = event(ST_EV_BOOK_CHANGE);
+    ev.u.rebook.id = 7;
+    ev.u.rebook.from_ms = HOUR;
+    ev.u.rebook.to_ms = 3 * HOUR;
+    ev.u.rebook.tasks = 2;
+    step(&w, &ev);
+    in_state(&w, INSIDE, ST_JOB_RUNNING);
+    w.now += SEC;
+    book(&w, 8, "a", 2, 4, 4 * HOUR, 5 * HOUR);
+    ev.u.rebook.to_ms = 4 * HOUR;
+    assert_int_equal(refused(&w, &ev), ST_EOVER);
+    ev.u.rebook.to_ms = w.now;
+    assert_int_equal(refused(&w, &ev), ST_ERANGE);
+    end(&w);
+}
+
+static void test_no_show(void **state)
+{
+    (void)state;
+    world w;
+    begin_two(&w);
+    st_window window = {HOUR, 3 * HOUR};
+    st_event ev = book_event(7, "b", 1, 4, &window, 1);
+    ev.u.book.spec.no_show_ms = 600 * SEC;
+    step(&w, &ev);
+    run_until(&w, HOUR + 599 * SEC);
+    assert_non_null(st_core_booking(w.core, 7));
+    run_until(&w, HOUR + 600 * SEC);
+    assert_null(st_core_booking(w.core, 7));
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_life),      cmocka_unit_test(test_lent),
+        cmocka_unit_test(test_by_itself), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_series),    cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_extend),    cmocka_unit_test(test_no_show),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
