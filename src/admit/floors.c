@@ -33,7 +33,7 @@ static int64_t top_sum(const st_tree *tree, int64_t (*value)(const st_quota *))
     const st_account *root = st_tree_account(tree, ST_ROOT);
     int64_t sum = 0;
     for (size_t i = 0; i < root->children.n; i++) {
-        int64_t v = value(&st_tree_account(tree, root->children.v[i])->guarantee);
+        int64_t v = value(st_tree_promise(tree, root->children.v[i]));
         sum += ST_MAX(v, 0);
     }
     return sum;

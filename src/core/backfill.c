@@ -197,7 +197,8 @@ static bool node_is_full(const st_job *job, const st_node *node)
  * whole, and everybody on it runs. */
 static bool countable(const st_core *core, const st_job *job, const st_node *node)
 {
-    if (node->view.shared || (job->shape.gpus > 0 && job->shape.level != ST_LEVEL_WHOLE))
+    if (node->fence || node->view.shared ||
+        (job->shape.gpus > 0 && job->shape.level != ST_LEVEL_WHOLE))
         return false;
     for (size_t i = 0; i < node->residents.n; i++)
         if (node->residents.v[i].job->state != ST_JOB_RUNNING)

@@ -68,20 +68,19 @@ void st_book_add_slots(st_core *core, const st_booking *b);
 void st_book_remove_slots(st_core *core, const st_booking *b);
 /* Whether the job may be guaranteed on the grants; plans are moved out of its way where that is possible. */
 bool st_book_make_way(st_core *core, const st_job *job, const st_grant *grants, st_effects *fx);
+/* A place for the job on what is free now and booked by nobody before it ends. */
+bool st_book_place_clear(st_core *core, const st_job *job, int32_t type, st_grant *ret);
 /* A node takes nobody any more: plans on it move. Where there is no other place for one they stay as they are, which
  * is said; or, with `force`, that one is degraded. */
 int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effects *fx, st_err *err);
-/* Look for a place for what is degraded. */
-void st_book_mend(st_core *core, st_effects *fx);
+/* Look for a place for what is degraded; whether one was found. */
+bool st_book_mend(st_core *core, st_effects *fx);
 void st_book_fence(st_core *core, const st_booking *b);
 void st_book_fence_node(st_core *core, int32_t node);
 /* What fences leave of guarantees. */
 void st_book_promises(st_core *core);
 int64_t st_book_cpu_m(const st_core *core, const st_booking *b, const st_grant *g);
 int64_t st_book_ram_mib(const st_core *core, const st_booking *b, const st_grant *g);
-/* The first moment at which a booking closes on the devices, for jobs that are not its own. */
-int64_t st_book_first_ms(const st_core *core, const st_job *job, const st_grant *grants);
-
 /* book_clock.c */
 void st_book_expire(st_core *core, st_effects *fx);
 void st_book_set_due(st_core *core);
@@ -98,6 +97,8 @@ bool st_book_enter_own(st_core *core, st_job *job, st_effects *fx);
 bool st_book_lend(st_core *core, st_job *job, int32_t type, st_effects *fx);
 /* Whether it could. */
 bool st_book_could(st_core *core, const st_job *job, int32_t type, bool borrows);
+/* Nodes that were set in a what-if; others have nothing. */
+const st_view *st_book_seen(void *core, const st_node *node);
 /* Open the fences of the grants' nodes for somebody who may pass, and close them. */
 void st_book_ajar(const st_core *core, const st_job *job, const st_grant *grants, bool on);
 

@@ -198,14 +198,6 @@ void st_book_expire(st_core *core, st_effects *fx)
     bool any = false;
     if (core->bookings.n == 0)
         return;
-    for (size_t i = 0; i < core->bookings.n; i++) {
-        st_booking *b = core->bookings.v[i];
-        if (!b->over || !is_empty(core, b))
-            continue;
-        st_book_drop(core, b, ST_BOOKING_STATE_COUNT, fx); /* its end was told */
-        any = true;
-        i--;
-    }
     while (core->calendar_ms <= core->now) {
         any = true;
         for (size_t i = 0; i < core->bookings.n;) {
@@ -216,10 +208,16 @@ void st_book_expire(st_core *core, st_effects *fx)
         }
         st_book_set_due(core);
     }
-    if (core->ndegraded > 0) {
-        st_book_mend(core, fx);
+    for (size_t i = 0; i < core->bookings.n; i++) {
+        st_booking *b = core->bookings.v[i];
+        if (!b->over || !is_empty(core, b))
+            continue;
+        st_book_drop(core, b, ST_BOOKING_STATE_COUNT, fx); /* its end was told */
         any = true;
+        i--;
     }
+    if (core->ndegraded > 0)
+        any |= st_book_mend(core, fx);
     if (!any)
         return;
     core->settled = false;

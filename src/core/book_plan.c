@@ -231,25 +231,12 @@ bool st_book_find_plan(st_core *core, const st_booking *b, const st_book_also *a
                   .type = b->type,
                   .plain = true,
                   .rooms = rooms,
-                  .view = st_whatif_view,
+                  .view = st_book_seen,
                   .ctx = core};
     return total >= like.tasks && st_place_gang(core->placer, &ask, ret);
 }
 
 /* ---- who may be there -------------------------------------------------------------------- */
-
-int64_t st_book_first_ms(const st_core *core, const st_job *job, const st_grant *grants)
-{
-    int64_t first = ST_TIME_NEVER;
-    for (int t = 0; core->bookings.n > 0 && t < job->tasks; t++) {
-        const st_slot_vec *v = st_slots_of(core->slots, grants[t].node);
-        for (size_t i = 0; v && i < v->n; i++)
-            if ((v->v[i].devs & grants[t].devs) && v->v[i].clear_ms > core->now &&
-                v->v[i].booking != job->booking)
-                first = ST_MIN(first, v->v[i].close_ms);
-    }
-    return first;
-}
 
 /* CPU and RAM on the node of those who stay, and of the job with what it is to have there. */
 static left staying(const st_core *core, const st_node *node, const st_slot *s, const st_job *job,
@@ -285,18 +272,6 @@ static bool in_the_way(const st_core *core, const st_slot *s, const st_job *job,
     st_slots_use use = st_slots_in(core->slots, node->id, s->from_ms, s->from_ms + 1, job->booking);
     left l = staying(core, node, s, job, grants);
     return l.cpu_m + use.cpu_m > node->cpu_m || l.ram_mib + use.ram_mib > node->ram_mib;
-}
-
-bool st_core_book_clear(const st_core *core, const st_job *job, const st_grant *grants,
-                        int64_t end_ms)
-{
-    for (int t = 0; core->bookings.n > 0 && t < job->tasks; t++) {
-        const st_slot_vec *v = st_slots_of(core->slots, grants[t].node);
-        for (size_t i = 0; v && i < v->n; i++)
-            if (in_the_way(core, &v->v[i], job, grants, t, end_ms))
-                return false;
-    }
-    return true;
 }
 
 /* ---- moving ------------------------------------------------------------------------------ */
@@ -388,6 +363,50 @@ bool st_book_make_way(st_core *core, const st_job *job, const st_grant *grants, 
     return ok;
 }
 
+/* Devices of a node that are booked before then. */
+static uint16_t booked_devs(const st_core *core, int32_t node, int64_t end_ms)
+{
+    const st_slot_vec *v = st_slots_of(core->slots, node);
+    uint16_t devs = 0;
+    for (size_t i = 0; v && i < v->n; i++)
+        if (v->v[i].close_ms < end_ms && v->v[i].clear_ms > core->now)
+            devs |= v->v[i].devs;
+    return devs;
+}
+
+bool st_book_place_clear(st_core *core, const st_job *job, int32_t type, st_grant *ret)
+{
+    int64_t end_ms = st_job_end_ms(job, core->now);
+    if (job->state == ST_JOB_PAUSED)
+        return false;
+    st_rooms *rooms = st_rooms_of(core->placer, job, type);
+    st_whatif_begin(core, ST_WHEN_EITHER);
+    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
+        const st_node *node = core->fleet->nodes.v[i];
+        uint16_t devs = booked_devs(core, node->id, end_ms) & (node->view.free | node->view.shared);
+        if (!devs)
+            continue;
+        st_view view = node->view;
+        for (int d = 0; d < node->ndevs; d++)
+            if (devs >> d & 1)
+                view.dev[d].mode = ST_DEV_WHOLE;
+        st_view_seal(node, &view);
+        st_whatif_set(core, node, &view, rooms);
+    }
+    st_ask ask = {.job = job, .type = type, .rooms = rooms, .view = st_whatif_view, .ctx = core};
+    bool ok = st_place_gang(core->placer, &ask, ret);
+    for (size_t i = 0; i < core->whatif.touched.n; i++) {
+        const st_node *node = core->fleet->nodes.v[core->whatif.touched.v[i]];
+        st_rooms_set(core->placer, rooms, node, &node->view);
+    }
+    for (int t = 0; ok && t < job->tasks; t++) { /* CPU and RAM may be booked all the same */
+        const st_slot_vec *v = st_slots_of(core->slots, ret[t].node);
+        for (size_t i = 0; ok && v && i < v->n; i++)
+            ok = !in_the_way(core, &v->v[i], job, ret, t, end_ms);
+    }
+    return ok && st_core_collides(core, job, end_ms, ret) < 0;
+}
+
 /* Which tasks have no place, or one that takes nobody; whether there are any. */
 static bool homeless(const st_core *core, const st_booking *b, uint8_t *ret)
 {
@@ -457,8 +476,9 @@ int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effect
     return rc;
 }
 
-void st_book_mend(st_core *core, st_effects *fx)
+bool st_book_mend(st_core *core, st_effects *fx)
 {
+    bool any = false;
     for (size_t i = 0; i < core->bookings.n; i++) {
         st_booking *b = core->bookings.v[i];
         if (!st_booking_degraded(b) || b->over)
@@ -471,9 +491,11 @@ void st_book_mend(st_core *core, st_effects *fx)
         st_book_add_slots(core, b);
         if (ok) {
             finish(core, &m, fx);
+            any = true;
             continue;
         }
         free(m.v[0].old);
         st_vec_free(&m);
     }
+    return any;
 }

@@ -10,12 +10,11 @@
 
 /* ---- views ------------------------------------------------------------------------------- */
 
-/* Nodes that nobody looked at have nothing. */
-static const st_view *only_seen(void *ctx, const st_node *node)
+const st_view *st_book_seen(void *ctx, const st_node *node)
 {
     st_core *core = ctx;
-    static st_view none;
-    return core->whatif.stamp[node->id] == core->whatif.gen ? st_whatif_view(core, node) : &none;
+    bool seen = core->whatif.stamp[node->id] == core->whatif.gen;
+    return seen ? st_whatif_view(core, node) : &core->whatif.none;
 }
 
 /* The node as it is behind the fence, with no more than some devices. */
@@ -35,14 +34,14 @@ static void see(st_core *core, st_node *node, uint16_t devs, st_when when)
 /* Place a job on the nodes that were seen. */
 static bool place(st_core *core, const st_job *job, int32_t type, st_grant *ret)
 {
-    st_ask ask = {.job = job, .type = type, .view = only_seen, .ctx = core};
+    st_ask ask = {.job = job, .type = type, .view = st_book_seen, .ctx = core};
     if (job->state != ST_JOB_PAUSED) {
         ask.rooms = st_rooms_blank(core->placer, job, type);
         for (size_t i = 0; i < core->whatif.touched.n; i++) {
             const st_node *node = core->fleet->nodes.v[core->whatif.touched.v[i]];
             if (node->state != ST_NODE_READY || !st_place_allowed(core->placer, node, job, type))
                 continue;
-            int room = st_place_room(core->placer, node, job, only_seen(core, node),
+            int room = st_place_room(core->placer, node, job, st_book_seen(core, node),
                                      (uint16_t)((1u << node->ndevs) - 1));
             st_rooms_put(core->placer, ask.rooms, node, room);
         }

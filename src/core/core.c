@@ -22,6 +22,8 @@ st_core *st_core_new(const st_policy *policy)
     core->wake_ms = core->due_ms = core->exchange_ms = core->age_ms = ST_TIME_NEVER;
     core->round_wake_ms = ST_TIME_NEVER;
     core->lowest = ST_PRIO_MAX;
+    for (int d = 0; d < ST_DEVS_MAX; d++)
+        core->whatif.none.dev[d].mode = ST_DEV_WHOLE;
     core->version = 1;
     core->floors_dirty = true;
     return core;

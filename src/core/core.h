@@ -434,9 +434,6 @@ const st_booking *st_core_booking(const st_core *core, uint64_t id); /* NULL: un
 /* How long before its start a booking closes, and how long after its end it is clear. */
 int64_t st_core_book_lead_ms(const st_core *core);
 int64_t st_core_book_tail_ms(const st_core *core);
-/* Whether those who run to the end may be on the devices: no booking closes there before, but the job's own. */
-bool st_core_book_clear(const st_core *core, const st_job *job, const st_grant *grants,
-                        int64_t end_ms);
 
 /* A hash over all effects so far: equal runs have equal hashes. */
 uint64_t st_core_hash(const st_core *core);

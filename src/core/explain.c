@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "core/book.h"
 #include "core/alone.h"
+#include "core/book.h"
 
 static void say(st_reasons *ret, st_reason reason)
 {
@@ -192,6 +192,11 @@ static void say_claim(st_core *core, const st_job *job, int32_t type, bool sure,
         r.other = core->resv.v[claim.blocker].job;
         r.until_ms = core->resv.v[claim.blocker].at_ms;
     }
+    if (claim.result == ST_CLAIM_OK && sure && core->bookings.n > 0) {
+        r = reason_of(ST_WHY_BOOKED, type); /* else it would have */
+        r.until_ms = core->calendar_ms;
+        say(ret, r);
+    }
     if (claim.result != ST_CLAIM_OK)
         say(ret, r);
     st_claim_done(&claim);
@@ -269,6 +274,11 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
         say_no_room(core, job, type, ret);
         say_booked(core, job, type, ret);
         say_moves(core, job, type, ret);
+    } else if (sure && core->bookings.n > 0 && st_core_weight_zero(core, job->account, NULL)) {
+        st_reason r =
+            reason_of(ST_WHY_BOOKED, type); /* it may not be where it would have to leave */
+        r.until_ms = core->calendar_ms;
+        say(ret, r);
     } else if (!st_core_backfill(core, job, type, NULL, NULL, &blocker)) {
         st_reason r = reason_of(ST_WHY_GATHERED, type);
         r.other = core->resv.v[blocker].job;

@@ -107,7 +107,7 @@ int st_core_set_limit(st_core *core, const st_event *ev, st_effects *fx, st_err 
     if (rc < 0)
         return rc;
     /* Users are charged with the limit while a job is placed or has a plan. */
-    bool charged = st_job_on_devices(job) || job->held;
+    bool charged = (st_job_on_devices(job) || job->held) && job->class != ST_CLASS_BOOKED;
     int64_t old_ms = job->limit_ms;
     if (charged)
         st_admit_user_charge(core->fleet, core->tree, job, job->type, -1);

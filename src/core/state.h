@@ -96,6 +96,7 @@ typedef struct st_whatif {
     size_t n;
     uint32_t gen;
     st_when when;
+    st_view none; /* nothing is free */
 } st_whatif;
 
 typedef ST_VEC(st_job *) st_job_vec;
@@ -355,6 +356,7 @@ typedef enum st_claim_result {
     ST_CLAIM_PROTECTED, /* enough, once protections end */
     ST_CLAIM_BOUND,     /* too much for what it asks */
     ST_CLAIM_GATHERED,  /* enough, but the place is gathered for somebody ahead */
+    ST_CLAIM_BOOKED,    /* enough, but the place is booked */
 } st_claim_result;
 
 typedef struct st_claim {

@@ -226,6 +226,15 @@ static bool is_counted(const st_core *core, const st_job *job, int32_t type)
     return st_alone_entitled(job, type) && st_admit_sure(core->tree, job->account, &need, NULL);
 }
 
+/* Who sits where a booking will be borrows; whether the job may, if the plan cannot move. */
+static bool may_sit(st_core *core, const st_job *job, st_class class, const st_grant *grants,
+                    st_effects *fx)
+{
+    return core->bookings.n == 0 || class != ST_CLASS_GUARANTEED ||
+           st_book_make_way(core, job, grants, fx) ||
+           !st_core_weight_zero(core, job->account, NULL);
+}
+
 /* A job with a home place takes that first; wherever else it sits it borrows. */
 static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
                       const uint8_t *prefer, st_effects *fx)
@@ -247,6 +256,10 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
     if (!st_core_backfill(core, job, type, prefer, grants, &blocker)) {
         free(grants);
         note_misfit(core, &m, blocker);
+        return false;
+    }
+    if (!may_sit(core, job, class, grants, fx) && !st_book_place_clear(core, job, type, grants)) {
+        free(grants);
         return false;
     }
     /* What kept it outside its floor is held by others of its account: the floor carries it all the
@@ -274,6 +287,14 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, st_claim_by by, 
         return false;
     }
     st_class class = by == ST_CLAIM_OWNER && !claim.away ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
+    if (class == ST_CLASS_GUARANTEED && core->bookings.n > 0 &&
+        !st_book_make_way(core, job, claim.plan, fx)) {
+        /* Nobody is put out for a place that is booked. */
+        claim.result = ST_CLAIM_BOOKED;
+        note_claim(core, job, type, key, &claim, ret_later);
+        st_claim_done(&claim);
+        return false;
+    }
     st_core_hold(core, job, type, class, ST_TAKE(claim.plan), fx);
     for (size_t i = 0; i < claim.victims.n; i++)
         st_core_notify(core, claim.victims.v[i], job, NULL, fx);

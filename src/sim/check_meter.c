@@ -373,7 +373,7 @@ static int on_grant(st_audit *a, track *t, const st_record *r, st_err *err)
     if (last && (!t->is.over || r->to_ms != ST_MAX(t->end_ms, r->from_ms)))
         return BAD("meter: job %" PRIu64 " stay %d ends at %" PRId64 ", it really did at %" PRId64,
                    r->job, r->stay, r->to_ms, t->end_ms);
-    bool sure = t->class == ST_CLASS_GUARANTEED;
+    bool sure = t->class == ST_CLASS_GUARANTEED || t->class == ST_CLASS_BOOKED;
     if (r->to_ms > r->from_ms && sure != (r->basis == ST_BASIS_GUARANTEED))
         return BAD("meter: job %" PRIu64 " stay %d piece %d is %s, the job %s", r->job, r->stay,
                    r->piece, st_basis_name(r->basis), st_class_name(t->class));

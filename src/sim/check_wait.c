@@ -351,7 +351,7 @@ static int judge_owner(const scene *s, const st_job *job, const st_reasons *reas
             named |= r->type == t &&
                      (r->code == ST_WHY_RECLAIM_PROTECTED || r->code == ST_WHY_RECLAIM_BOUND ||
                       r->code == ST_WHY_RECLAIM_GATHERED || r->code == ST_WHY_UNSEEN ||
-                      r->code == ST_WHY_GATHERED);
+                      r->code == ST_WHY_GATHERED || r->code == ST_WHY_BOOKED);
             int64_t patience_ms = st_core_policy(s->core)->patience_ms;
             if (r->type == t && r->code == ST_WHY_RECLAIM_BOUND &&
                 st_core_now(s->core) >= live->queued_ms + patience_ms)
@@ -379,7 +379,8 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
             return lie(job, r, err);
         blocked |= st_reason_blocks(r->code);
         if (r->code == ST_WHY_HELD || r->code == ST_WHY_GATHERED || r->code == ST_WHY_LOOKAHEAD ||
-            r->code == ST_WHY_COOLDOWN || r->code == ST_WHY_UNSEEN)
+            r->code == ST_WHY_COOLDOWN || r->code == ST_WHY_UNSEEN ||
+            (r->code == ST_WHY_BOOKED && !borrows(s->tree, job->account)))
             excused |= 1u << (r->type + 1);
     }
     int32_t type = job->held || job->stopping || job->barred || job->booking

@@ -12,6 +12,9 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     st_rng rng;
     st_rng_seed(&rng, seed ^ 0x68617264u);
     gen->bars = seed % 16 == 9;
+    st_rng_seed(&gen->book_rng, seed ^ UINT64_C(0xb00c));
+    gen->books = seed % 16 == 5 && !gen->stream;
+    gen->next_booking = 1;
     if (seed <= PLAIN_SEEDS || gen->stream)
         return;
     gen->tight = st_rng_chance(&rng, 1, 4);
@@ -19,6 +22,7 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     gen->storm = st_rng_chance(&rng, 1, 4);
     gen->jumps = st_rng_chance(&rng, 1, 4);
     gen->odd = st_rng_chance(&rng, 1, 4);
+    gen->books = st_rng_chance(&gen->book_rng, 1, 3);
     if (seed <= FIRST_SEEDS)
         return;
     gen->bars = st_rng_chance(&rng, 1, 4);
@@ -58,6 +62,11 @@ static int play_seed(uint64_t seed, int steps, const st_lens *lens, st_cover *co
     harder(&gen, seed);
     st_fuzz_policy(&gen.rng, &ret->policy);
     press(&gen);
+    if (gen.books) {
+        ret->policy.as_if_alone = 0;
+        ret->policy.booking_share_m = ret->policy.booking_account_share_m = 1000;
+        ret->policy.booking_reserve = (int64_t)(seed % 7 == 0);
+    }
     if (gen.stream) {
         ret->policy.rebalance = 0;
         ret->policy.reservations = 4;

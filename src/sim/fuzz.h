@@ -5,6 +5,7 @@
  *   fuzz_tape.c    what was played: concrete events with their times, nothing random
  *   fuzz_world.c   from a seed: policy, fleet, tree
  *   fuzz_events.c  from a seed: what happens next, given where things stand
+ *   fuzz_book.c    ... of bookings
  *   fuzz_run.c     plays moments: the core, its twin, a simulated engine, the checkers
  *   fuzz_meter.c   a meter beside the core
  *   fuzz_money.c   a ledger beside the meter
@@ -129,6 +130,9 @@ typedef struct st_fuzz_gen {
         odd; /* ends that are heard late, nodes that could not start a job, other times in the policy */
     bool bars;    /* jobs are barred and let go again */
     bool pressed; /* a pass has effort for hardly anybody */
+    bool books;   /* bookings come and go */
+    st_rng book_rng;
+    uint64_t next_booking;
 } st_fuzz_gen;
 
 void st_fuzz_policy(st_rng *rng, st_policy *ret);
@@ -137,6 +141,9 @@ int st_fuzz_world(st_fuzz_gen *gen, st_err *err);
 /* Records and plays the next moment; *ret_n: how many events. */
 int st_fuzz_next(st_fuzz_gen *gen, int *ret_n, st_err *err);
 st_tape_entry *st_fuzz_record(st_fuzz_gen *gen, st_event_kind kind, bool together);
+/* Perhaps something about bookings in the same moment; and perhaps the job is to run in one (fuzz_book.c). */
+void st_fuzz_book(st_fuzz_gen *gen);
+void st_fuzz_book_job(st_fuzz_gen *gen, st_job_spec *job);
 void st_fuzz_random_account(st_fuzz_gen *gen, st_account_spec *spec, bool change);
 
 /* ---- a seed ------------------------------------------------------------------------- */

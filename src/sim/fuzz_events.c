@@ -169,6 +169,7 @@ static void submit(st_fuzz_gen *gen, bool together)
     entry->save_ms = PICK(rng, 0, 500, 5000, 30000, 10 * MINUTE);
     static const int64_t gone_ms[] = {0, 1000, 20000, 59000};
     entry->gone_ms = gone_ms[(entry->save_ms + entry->at_ms / 1000) % 4]; /* draws nothing */
+    st_fuzz_book_job(gen, job);
     if (st_rng_chance(rng, 1, 40))
         spoil(rng, job);
 }
@@ -203,6 +204,7 @@ static void node_state(st_fuzz_gen *gen, bool together)
     entry->event.u.node_state.state = node->state != ST_NODE_READY && st_rng_chance(rng, 3, 4)
                                           ? ST_NODE_READY
                                           : (st_node_state)st_rng_below(rng, kinds);
+    entry->event.u.node_state.force = gen->books && st_rng_chance(&gen->book_rng, 1, 3);
 }
 
 static void change_account(st_fuzz_gen *gen, bool together)
@@ -473,6 +475,7 @@ int st_fuzz_next(st_fuzz_gen *gen, int *ret_n, st_err *err)
         late = st_rng_chance(rng, 1, gen->jumps ? 6 : 50);
         for (int i = 0; i < n; i++)
             one_event(gen, i > 0);
+        st_fuzz_book(gen);
     }
     gen->tape->list.v[from].late = late;
     *ret_n = n;

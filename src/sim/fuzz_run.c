@@ -256,6 +256,12 @@ static int drain_begin(st_fuzz_run *run, st_err *err)
         if (job->barred && (!st_job_on_devices(job) || job->stopping))
             st_vec_push(&own, lift);
     }
+    for (size_t i = 0; i < st_core_nbookings(run->core); i++) {
+        st_event ev = {.kind = ST_EV_BOOK_CANCEL};
+        ev.u.booking.id = st_core_booking_at(run->core, i)->id;
+        if (!st_core_booking_at(run->core, i)->over)
+            st_vec_push(&own, ev);
+    }
     if (run->trace)
         fprintf(run->trace, "%" PRId64 "ms no more events\n", run->now + 1);
     int rc = play_events(run, &own, run->now + 1, err);

@@ -111,6 +111,22 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
         st_strbuf_addf(out, " %" PRIu64 " %s, notice %" PRId64 "ms", ev->u.bar.id,
                        ev->u.bar.on ? "on" : "off", ev->u.bar.notice_ms);
         break;
+    case ST_EV_BOOK:
+        st_strbuf_addf(out, " %" PRIu64 " %s %dx%d type %d x%d from %" PRId64 " to %" PRId64 "%s",
+                       ev->u.book.spec.id, ev->u.book.spec.account, ev->u.book.spec.tasks,
+                       ev->u.book.spec.gpus, ev->u.book.spec.type, ev->u.book.nwindows,
+                       ev->u.book.windows[0].from_ms, ev->u.book.windows[0].to_ms,
+                       ev->u.book.confirm ? "" : " quoted");
+        break;
+    case ST_EV_BOOK_CONFIRM:
+    case ST_EV_BOOK_CANCEL:
+        st_strbuf_addf(out, " %" PRIu64 "%s", ev->u.booking.id,
+                       ev->u.booking.series ? " series" : "");
+        break;
+    case ST_EV_BOOK_CHANGE:
+        st_strbuf_addf(out, " %" PRIu64 " from %" PRId64 " to %" PRId64 " x%d", ev->u.rebook.id,
+                       ev->u.rebook.from_ms, ev->u.rebook.to_ms, ev->u.rebook.tasks);
+        break;
     case ST_EV_TOLD:
         st_strbuf_addf(out, " %" PRIu64 " for %" PRId64 "ms", ev->u.told.id, ev->u.told.start_ms);
         break;

@@ -1,7 +1,6 @@
 /* Slots by node. */
-#include "calendar/slots.h"
-
 #include "base/testing.h"
+#include "calendar/slots.h"
 
 static void add(st_slots *s, int32_t node, uint64_t booking, int64_t from, int64_t to,
                 uint16_t devs, int64_t cpu_m)

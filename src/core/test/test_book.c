@@ -3,8 +3,6 @@
  */
 #include "core/test/world.h"
 
-#include <stdlib.h>
-
 enum { FIRST = 1, SECOND = 2, INSIDE = 3 };
 
 #define HOUR   (3600 * SEC)
