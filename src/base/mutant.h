@@ -31,12 +31,12 @@
     X(INSIDE, "an account's own excess does not use its floor", 100)                   \
     X(EFFORT, "who comes behind costly claims is forgotten", 100)                      \
     X(REST, "a borrower comes back however often it is displaced", 200)                \
-    X(BOOK_CLEAR, "guaranteed jobs sit where a booking will be", 100)                  \
-    X(BOOK_TELL, "nobody leaves for a booking", 100)                                   \
-    X(BOOK_FLOORS, "bookings take what is guaranteed to others", 100)                  \
-    X(BOOK_END, "jobs leave a booking before it ends", 100)                            \
-    X(BOOK_ENTER, "jobs wait although their booking has room", 100)                    \
-    X(BOOK_LEND, "what a booking leaves idle is lent to nobody", 100)                  \
+    X(BOOK_CLEAR, "guaranteed jobs sit where a booking will be", 400)                  \
+    X(BOOK_TELL, "nobody leaves for a booking", 400)                                   \
+    X(BOOK_FLOORS, "bookings take what is guaranteed to others", 400)                  \
+    X(BOOK_END, "jobs leave a booking before it ends", 400)                            \
+    X(BOOK_ENTER, "jobs wait although their booking has room", 400)                    \
+    X(BOOK_LEND, "what a booking leaves idle is lent to nobody", 400)                  \
     X(BAR, "a job that is barred starts all the same", 100)                            \
     X(STAY, "who is let stay is guaranteed, whoever is by now", 202313)                \
     X(GANG, "a gang starts with a task missing", 40)                                   \

@@ -27,6 +27,7 @@ typedef struct scene {
     const st_tree *tree;
     st_job_list jobs;
     st_room room;
+    st_room lent; /* what bookings leave idle, and nothing else */
     st_tally tally;
 } scene;
 
@@ -97,6 +98,22 @@ static int32_t could_start(const scene *s, const st_job *job, uint32_t excused)
         if (borrows(s->tree, job->account) || is_owner(s, job, t))
             return t;
     }
+    return -2;
+}
+
+/* The same as a borrower on what bookings leave idle. */
+static int32_t could_be_lent(const scene *s, const st_job *job)
+{
+    if (!s->lent.nodes || job->state != ST_JOB_PENDING || job->shape.gpus == 0 ||
+        !borrows(s->tree, job->account) ||
+        (job->shape.level > ST_LEVEL_MIG && st_room_untrusted(s->tree, job->account)))
+        return -2;
+    for (int32_t t = 0; t < (int32_t)s->fleet->types.n; t++)
+        if (allows(job, t) && st_room_fits(&s->lent, job, t, false) &&
+            st_tally_max_ok(&s->tally, job, t, ST_NOW | ST_NEXT) &&
+            st_tally_limits_ok(s->fleet, s->tree, &s->jobs, NULL, job, t, false) &&
+            !is_owner(s, job, t))
+            return t;
     return -2;
 }
 
@@ -371,13 +388,15 @@ static int judge_owner(const scene *s, const st_job *job, const st_reasons *reas
 
 static int judge(const scene *s, const st_job *job, const st_reasons *reasons, st_err *err)
 {
-    bool blocked = false;
+    bool blocked = false, hindered = false;
     uint32_t excused = 0;
     for (size_t i = 0; i < reasons->n; i++) {
         const st_reason *r = &reasons->v[i];
         if (!reason_true(s, job, r))
             return lie(job, r, err);
         blocked |= st_reason_blocks(r->code);
+        hindered |= r->code == ST_WHY_LOOKAHEAD || r->code == ST_WHY_COOLDOWN ||
+                    r->code == ST_WHY_UNSEEN || r->code == ST_WHY_USER_LIMIT;
         if (r->code == ST_WHY_HELD || r->code == ST_WHY_GATHERED || r->code == ST_WHY_LOOKAHEAD ||
             r->code == ST_WHY_COOLDOWN || r->code == ST_WHY_UNSEEN ||
             (r->code == ST_WHY_BOOKED && !borrows(s->tree, job->account)))
@@ -392,12 +411,40 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
                    job->id, job->tasks, st_level_name(job->shape.level), type,
                    reasons->n ? ", told " : "",
                    reasons->n ? st_reason_name(reasons->v[0].code) : "");
+    if (type == -2 && !job->held && !job->stopping && !job->barred && !job->booking && !hindered) {
+        type = could_be_lent(s, job);
+        if (type != -2)
+            return BAD("lending: job %" PRIu64 " could borrow what bookings leave idle on GPU type "
+                       "%d, and waits",
+                       job->id, type);
+    }
     if (!blocked)
         return BAD("reasons: job %" PRIu64 " waits and is told nothing that keeps it waiting",
                    job->id);
     return job->held || job->barred || job->booking || job->state != ST_JOB_PENDING
                ? 0
                : judge_owner(s, job, reasons, err);
+}
+
+/* Devices that active bookings have, but for those another is about to have. */
+static void open_lent(scene *s)
+{
+    st_room_bare(&s->lent, s->fleet, s->tree, &s->jobs, NULL, ST_WHEN_EITHER);
+    for (size_t i = 0; i < s->lent.n; i++)
+        for (int d = 0; d < ST_DEVS_MAX; d++)
+            s->lent.nodes[i].dev[d].fenced = true;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < st_core_nbookings(s->core); i++) {
+            const st_booking *b = st_core_booking_at(s->core, i);
+            bool runs = b->state == ST_BOOKING_ACTIVE && !b->over;
+            if (pass == 0 ? !runs || b->told : runs || !b->open)
+                continue;
+            for (int t = 0; t < b->tasks; t++)
+                for (int d = 0; b->plan[t].node >= 0 && d < ST_DEVS_MAX; d++)
+                    if (b->plan[t].devs >> d & 1)
+                        s->lent.nodes[b->plan[t].node].dev[d].fenced = pass == 1;
+        }
+    }
 }
 
 static bool has_turn(const st_track *track, int every, int64_t turn)
@@ -418,6 +465,8 @@ int st_watch_waiting(st_watch *watch, st_core *core, int every, int64_t turn, st
     s.jobs = st_watch_jobs(watch);
     st_room_build(&s.room, s.fleet, s.tree, &s.jobs, NULL, ST_WHEN_EITHER);
     st_tally_build(&s.tally, s.fleet, s.tree, &s.jobs, NULL);
+    if (st_core_nbookings(core) > 0)
+        open_lent(&s);
     st_reasons reasons = {0};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < s.jobs.n; i++) {
@@ -431,6 +480,7 @@ int st_watch_waiting(st_watch *watch, st_core *core, int every, int64_t turn, st
     }
     st_vec_free(&reasons);
     st_room_done(&s.room);
+    st_room_done(&s.lent);
     st_tally_done(&s.tally);
     st_vec_free(&s.jobs);
     return rc;

@@ -21,7 +21,7 @@ static const char *const state_words[] = {
         "refused",
     NULL,
 };
-static const char *const class_words[] = {"none", "guaranteed", "burstable", NULL};
+static const char *const class_words[] = {"none", "guaranteed", "burstable", "booked", NULL};
 static const char *const node_state_words[] = {
 #define X(id, name, about) name,
     ST_NODE_STATE_TABLE(X)
