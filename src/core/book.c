@@ -370,8 +370,8 @@ static int change_open(st_core *core, st_booking *b, st_window w, int tasks, st_
         st_booked_vec rows = {0};
         st_carrier c;
         st_book_carrier(core, &c);
-        st_book_list(core, b->id, &rows);
-        st_booked row = st_book_row(core, b);
+        st_book_list(core, b->id, b->clear_ms, w.to_ms + st_core_book_tail_ms(core), &rows);
+        st_booked row = st_book_row(b);
         row.to_ms = w.to_ms + st_core_book_tail_ms(core);
         st_vec_push(&rows, row);
         st_tight tight = st_promises_check(&c, &rows, b->clear_ms, row.to_ms);
@@ -438,7 +438,7 @@ int st_book_check_account(const st_core *core, const st_account_spec *spec, st_e
     st_booked_vec rows = {0};
     st_carrier c;
     st_book_carrier(core, &c);
-    st_book_list(core, 0, &rows);
+    st_book_list(core, 0, core->now, ST_TIME_NEVER, &rows);
     st_tight before = st_promises_check(&c, &rows, core->now, ST_TIME_NEVER);
     c.spec = spec;
     st_tight after = st_promises_check(&c, &rows, core->now, ST_TIME_NEVER);

@@ -51,9 +51,10 @@ st_book_why st_book_fit(st_core *core, st_booking *b, st_window w, const st_book
                         st_book_quote *ret);
 void st_book_set_window(const st_core *core, st_booking *b, st_window w);
 void st_book_carrier(const st_core *core, st_carrier *ret);
-/* What bookings but one have, from now on. */
-void st_book_list(const st_core *core, uint64_t but, st_booked_vec *ret);
-st_booked st_book_row(const st_core *core, const st_booking *b);
+/* What bookings but one have in a stretch of time. */
+void st_book_list(const st_core *core, uint64_t but, int64_t from_ms, int64_t to_ms,
+                  st_booked_vec *ret);
+st_booked st_book_row(const st_booking *b);
 
 /* book_plan.c */
 /* A job that has, or is to have, devices, and counts as there for good. */
@@ -64,7 +65,9 @@ typedef struct st_book_also {
 /* Places for tasks of the booking in its window: `only`, which may be NULL, says which tasks need one. */
 bool st_book_find_plan(st_core *core, const st_booking *b, const st_book_also *also,
                        const uint8_t *only, st_grant *ret);
-void st_book_add_slots(st_core *core, const st_booking *b);
+/* The plan has changed: CPU and RAM of all of it; and its slots. */
+void st_book_add_up(const st_core *core, st_booking *b);
+void st_book_add_slots(st_core *core, st_booking *b);
 void st_book_remove_slots(st_core *core, const st_booking *b);
 /* Whether the job may be guaranteed on the grants; plans are moved out of its way where that is possible. */
 bool st_book_make_way(st_core *core, const st_job *job, const st_grant *grants, st_effects *fx);

@@ -34,11 +34,12 @@ static int64_t due_ms(const st_core *core, const st_booking *b)
 void st_book_set_due(st_core *core)
 {
     core->calendar_ms = ST_TIME_NEVER;
-    core->nopen = core->ndegraded = 0;
+    core->nopen = core->ndegraded = core->nover = 0;
     for (size_t i = 0; i < core->bookings.n; i++) {
         const st_booking *b = core->bookings.v[i];
         core->calendar_ms = ST_MIN(core->calendar_ms, due_ms(core, b));
         core->nopen += b->open;
+        core->nover += b->over;
         core->ndegraded += !b->over && st_booking_degraded(b);
     }
 }
@@ -208,7 +209,7 @@ void st_book_expire(st_core *core, st_effects *fx)
         }
         st_book_set_due(core);
     }
-    for (size_t i = 0; i < core->bookings.n; i++) {
+    for (size_t i = 0; core->nover > 0 && i < core->bookings.n; i++) {
         st_booking *b = core->bookings.v[i];
         if (!b->over || !is_empty(core, b))
             continue;

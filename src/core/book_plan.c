@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "core/book.h"
 
+#define CHOICE    2 /* times the tasks of a booking is enough to choose from */
 #define MOVES_MAX 8 /* plans that make way for one job */
 
 /* ---- slots and fences -------------------------------------------------------------------- */
@@ -27,8 +28,20 @@ int64_t st_book_ram_mib(const st_core *core, const st_booking *b, const st_grant
     return b->ram_mib > 0 ? b->ram_mib : part_of(node->ram_mib, node, g);
 }
 
-void st_book_add_slots(st_core *core, const st_booking *b)
+void st_book_add_up(const st_core *core, st_booking *b)
 {
+    b->all_cpu_m = b->all_ram_mib = 0;
+    for (int t = 0; t < b->tasks; t++) {
+        if (b->plan[t].node < 0)
+            continue;
+        b->all_cpu_m += st_book_cpu_m(core, b, &b->plan[t]);
+        b->all_ram_mib += st_book_ram_mib(core, b, &b->plan[t]);
+    }
+}
+
+void st_book_add_slots(st_core *core, st_booking *b)
+{
+    st_book_add_up(core, b);
     for (int t = 0; t < b->tasks; t++) {
         const st_grant *g = &b->plan[t];
         if (g->node < 0)
@@ -90,7 +103,7 @@ void st_book_promises(st_core *core)
     st_vec_clear(&core->tree->promised);
     for (size_t i = 0; i < core->bookings.n; i++)
         if (core->bookings.v[i]->open)
-            st_vec_push(&open, st_book_row(core, core->bookings.v[i]));
+            st_vec_push(&open, st_book_row(core->bookings.v[i]));
     if (open.n > 0) {
         st_vec_reserve(&core->tree->promised, core->tree->accounts.n);
         core->tree->promised.n = core->tree->accounts.n;
@@ -211,9 +224,11 @@ bool st_book_find_plan(st_core *core, const st_booking *b, const st_book_also *a
     if (partial)
         like.topo_required = false; /* the candidates see to it */
     st_rooms *rooms = st_rooms_blank(core->placer, &like, b->type);
-    int64_t total = 0;
+    /* Jobs fill the first nodes first, so bookings begin with the last; and where any place will do, a few to choose from
+     * are enough. */
+    int64_t total = 0, enough = like.topo == ST_TOPO_NONE ? CHOICE * like.tasks : INT64_MAX;
     st_whatif_begin(core, ST_WHEN_EITHER);
-    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
+    for (size_t i = core->fleet->nodes.n; i-- > 0 && total < enough;) {
         const st_node *node = core->fleet->nodes.v[i];
         if (!is_able(core, b, node) || !is_beside(core, b, partial ? only : NULL, node))
             continue;

@@ -38,27 +38,25 @@ void st_book_set_window(const st_core *core, st_booking *b, st_window w)
     b->clear_ms = w.to_ms + st_core_book_tail_ms(core);
 }
 
-st_booked st_book_row(const st_core *core, const st_booking *b)
+st_booked st_book_row(const st_booking *b)
 {
-    st_booked row = {.account = b->account,
-                     .type = b->type,
-                     .from_ms = b->close_ms,
-                     .to_ms = b->clear_ms,
-                     .gpu_m = (int64_t)b->tasks * b->gpus * ST_WHOLE_M};
-    for (int t = 0; t < b->tasks; t++) {
-        if (b->plan[t].node < 0)
-            continue;
-        row.cpu_m += st_book_cpu_m(core, b, &b->plan[t]);
-        row.ram_mib += st_book_ram_mib(core, b, &b->plan[t]);
-    }
-    return row;
+    return (st_booked){.account = b->account,
+                       .type = b->type,
+                       .from_ms = b->close_ms,
+                       .to_ms = b->clear_ms,
+                       .gpu_m = (int64_t)b->tasks * b->gpus * ST_WHOLE_M,
+                       .cpu_m = b->all_cpu_m,
+                       .ram_mib = b->all_ram_mib};
 }
 
-void st_book_list(const st_core *core, uint64_t but, st_booked_vec *ret)
+void st_book_list(const st_core *core, uint64_t but, int64_t from_ms, int64_t to_ms,
+                  st_booked_vec *ret)
 {
-    for (size_t i = 0; i < core->bookings.n; i++)
-        if (core->bookings.v[i]->id != but)
-            st_vec_push(ret, st_book_row(core, core->bookings.v[i]));
+    for (size_t i = 0; i < core->bookings.n; i++) {
+        const st_booking *b = core->bookings.v[i];
+        if (b->id != but && b->close_ms < to_ms && b->clear_ms > from_ms)
+            st_vec_push(ret, st_book_row(b));
+    }
 }
 
 /* Capacity as it is without fences: ready nodes. */
@@ -133,14 +131,15 @@ st_book_why st_book_fit(st_core *core, st_booking *b, st_window w, const st_book
         return ret->why = ST_BOOK_PLACE;
     }
     free(old);
+    st_book_add_up(core, b);
     ret->displaces_m = displaces_m(core, b);
     st_booked_vec rows = {0};
     st_carrier c;
     st_book_carrier(core, &c);
-    st_book_list(core, b->id, &rows);
+    st_book_list(core, b->id, b->close_ms, b->clear_ms, &rows);
     for (size_t i = 0; more && i < more->n; i++)
         st_vec_push(&rows, more->v[i]);
-    st_vec_push(&rows, st_book_row(core, b));
+    st_vec_push(&rows, st_book_row(b));
     st_tight tight = st_promises_check(&c, &rows, b->close_ms, b->clear_ms);
     st_vec_free(&rows);
     static const st_book_why why_of[] = {[ST_TIGHT_NOT] = ST_BOOK_OK,
@@ -252,7 +251,7 @@ int st_core_quote(st_core *core, const st_booking_spec *spec, const st_window *w
         b.id = UINT64_MAX - i; /* nobody's number */
         b.plan = NULL;
         if (st_book_fit(core, &b, windows[i], &more, &ret[i]) == ST_BOOK_OK) {
-            st_vec_push(&more, st_book_row(core, &b));
+            st_vec_push(&more, st_book_row(&b));
             st_book_add_slots(core, &b); /* those behind it find its devices taken */
             st_vec_push(&tried, b);
             continue;

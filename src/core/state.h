@@ -186,7 +186,7 @@ struct st_core {
     st_slots *slots;               /* derived: their plans by node */
     int64_t calendar_ms;           /* derived: when one of them is due */
     size_t nopen;                  /* derived: of them, with devices of their own now */
-    size_t ndegraded;              /* derived */
+    size_t ndegraded, nover;       /* derived */
 
     /* Scratch. */
     ST_VEC(st_restart) restart; /* gangs that just lost a node: tried first */

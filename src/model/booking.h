@@ -58,11 +58,12 @@ typedef struct st_booking {
     int64_t made_ms;
     int64_t hold_ms; /* quoted: until when */
     st_booking_state state;
-    bool moved;     /* it had to move after it closed: those there had no time to leave before */
-    bool open;      /* nobody else may come to its devices */
-    bool told;      /* those inside know that it ends */
-    bool used;      /* somebody came */
-    bool over;      /* its window has ended; some have not left yet */
+    bool moved; /* it had to move after it closed: those there had no time to leave before */
+    bool open;  /* nobody else may come to its devices */
+    bool told;  /* those inside know that it ends */
+    bool used;  /* somebody came */
+    bool over;  /* its window has ended; some have not left yet */
+    int64_t all_cpu_m, all_ram_mib; /* of its plan; derived */
     st_grant *plan; /* one for each task; node -1: it has no place, and one is being looked for */
 } st_booking;
 
