@@ -41,9 +41,9 @@ static void make(st_fuzz_gen *gen)
     size_t a = tree->accounts.n > 1 ? 1 + st_rng_below(rng, tree->accounts.n - 1) : 0;
     int n = (int)PICK(rng, 1, 1, 1, 1, 2, 4);
     st_window *windows = st_arena_alloc(gen->tape->arena, (size_t)n * sizeof *windows);
-    int64_t length_ms = PICK(rng, 1000, MINUTE, 5 * MINUTE, 20 * MINUTE, 100 * MINUTE);
-    int64_t from_ms =
-        gen->now + PICK(rng, 0, 0, 1000, MINUTE, 5 * MINUTE, 15 * MINUTE, 60 * MINUTE);
+    int64_t length_ms = PICK(rng, 1000, MINUTE, 5 * MINUTE, 10 * MINUTE, 20 * MINUTE, 60 * MINUTE);
+    int64_t from_ms = gen->now + PICK(rng, 0, 2 * MINUTE, 3 * MINUTE, 4 * MINUTE, 5 * MINUTE,
+                                      8 * MINUTE, 15 * MINUTE, 60 * MINUTE);
     int64_t apart_ms = PICK(rng, 0, 1000, 5 * MINUTE, 60 * MINUTE);
     from_ms += st_rng_range(rng, 0, MINUTE) - (st_rng_chance(rng, 1, 40) ? 2 * MINUTE : 0);
     for (int i = 0; i < n; i++) {
@@ -58,7 +58,7 @@ static void make(st_fuzz_gen *gen)
                               .pool = -1,
                               .type = (int32_t)st_rng_below(rng, (uint64_t)gen->ntypes),
                               .tasks = (int)PICK(rng, 1, 1, 1, 2, 2, 3, 4),
-                              .gpus = (int)PICK(rng, 1, 1, 2, 2, 4, 8),
+                              .gpus = (int)PICK(rng, 1, 1, 1, 1, 2, 2, 4, 8),
                               .no_show_ms = PICK(rng, ST_TIME_NEVER, ST_TIME_NEVER, 0, MINUTE)};
     if (st_rng_chance(rng, 1, 6))
         spec->pool = (int32_t)st_rng_below(rng, (uint64_t)gen->npools);
@@ -116,15 +116,15 @@ static void name_one(st_fuzz_gen *gen, st_event_kind kind)
 void st_fuzz_book(st_fuzz_gen *gen)
 {
     st_rng *rng = &gen->book_rng;
-    if (!gen->books || !st_rng_chance(rng, 1, 4))
+    if (!gen->books || !st_rng_chance(rng, 1, 2))
         return;
     size_t live = st_core_nbookings(st_fuzz_run_core(gen->run));
     uint64_t roll = st_rng_below(rng, 100);
-    if (roll < 55 && live < 12)
+    if (roll < 65 && live < 12)
         make(gen);
-    else if (roll < 70)
+    else if (roll < 76)
         name_one(gen, ST_EV_BOOK_CONFIRM);
-    else if (roll < 85)
+    else if (roll < 90)
         change(gen);
     else
         name_one(gen, ST_EV_BOOK_CANCEL);
