@@ -99,7 +99,8 @@ bool st_book_run(st_core *core, st_effects *fx);
 bool st_book_enter_own(st_core *core, st_job *job, st_effects *fx);
 bool st_book_lend(st_core *core, st_job *job, int32_t type, st_effects *fx);
 /* Whether it could. */
-bool st_book_could(st_core *core, const st_job *job, int32_t type, bool borrows);
+bool st_book_could_enter(st_core *core, const st_job *job);
+bool st_book_could_lend(st_core *core, const st_job *job, int32_t type);
 /* Nodes that were set in a what-if; others have nothing. */
 const st_view *st_book_seen(void *core, const st_node *node);
 /* Open the fences of the grants' nodes for somebody who may pass, and close them. */

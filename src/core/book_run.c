@@ -350,16 +350,19 @@ bool st_book_lend(st_core *core, st_job *job, int32_t type, st_effects *fx)
     return false;
 }
 
-bool st_book_could(st_core *core, const st_job *job, int32_t type, bool borrows)
+bool st_book_could_enter(st_core *core, const st_job *job)
 {
     const st_booking *b;
-    uint64_t key;
-    if (core->nopen == 0)
-        return false;
-    for (size_t at = 0; (b = own_booking(core, job, &at));)
-        if (b->type == type && could_enter(core, b, job))
+    for (size_t at = 0; core->nopen > 0 && (b = own_booking(core, job, &at));)
+        if (could_enter(core, b, job))
             return true;
-    if (!borrows || !may_lend(core, job, type, &key))
+    return false;
+}
+
+bool st_book_could_lend(st_core *core, const st_job *job, int32_t type)
+{
+    uint64_t key;
+    if (core->nopen == 0 || !may_lend(core, job, type, &key))
         return false;
     ST_CLEANUP(st_freep) st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
     see_lent(core);

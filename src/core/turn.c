@@ -468,7 +468,7 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
     bool sure = phase == ST_PHASE_SURE;
     st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
     if (!sure && !may_borrow(core, job))
-        return false;
+        return st_book_enter_own(core, job, fx); /* what is booked is not borrowed */
     int32_t types[ST_TYPES_MAX];
     bool any;
     int n = types_to_try(core, job, sure, types, &any);
@@ -524,10 +524,14 @@ bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *
     bool sure = phase == ST_PHASE_SURE;
     *ret_later = false;
     if (!sure && !may_borrow(core, job))
-        return false;
+        return st_book_could_enter(core, job);
     for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
          t = st_core_next_type(core, job, t)) {
-        if (st_core_is_sure(core, job, t) != sure || !within_limits(core, job, t))
+        if (st_core_is_sure(core, job, t) != sure)
+            continue;
+        if (core->nopen > 0 && st_book_could_enter(core, job))
+            return true;
+        if (!within_limits(core, job, t))
             continue;
         misfit m;
         int blocker;
@@ -539,7 +543,7 @@ bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *
                     return true;
                 note_misfit(core, &m, blocker);
             }
-            if (st_book_could(core, job, t, !sure))
+            if (!sure && st_book_could_lend(core, job, t))
                 return true;
         }
         st_claim claim;
