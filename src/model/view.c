@@ -280,8 +280,9 @@ int st_view_add(const st_fleet *fleet, const st_tree *tree, const st_node *node,
         n++;
     }
     int64_t ram_mib = st_task_ram_mib(job);
-    bool cpu = view->cpu_free_m >= job->shape.cpu_m || ST_BROKEN(CPU);
-    bool ram = view->ram_free_mib >= ram_mib || ST_BROKEN(RAM);
+    /* Less than nothing is left while some are leaving for a booking: who asks for none does not mind. */
+    bool cpu = job->shape.cpu_m == 0 || view->cpu_free_m >= job->shape.cpu_m || ST_BROKEN(CPU);
+    bool ram = ram_mib == 0 || view->ram_free_mib >= ram_mib || ST_BROKEN(RAM);
     if (n != job->shape.gpus || !cpu || !ram)
         return -1;
     view->cpu_free_m -= job->shape.cpu_m;
