@@ -3,8 +3,9 @@
  */
 #include "sim/fuzz.h"
 
-#define PLAIN_SEEDS 10000   /* the worlds of these are as they were */
-#define FIRST_SEEDS 1000000 /* likewise, with what came next */
+#define BOOK_SEEDS  10000000 /* half of the worlds behind have bookings */
+#define PLAIN_SEEDS 10000    /* the worlds of these are as they were */
+#define FIRST_SEEDS 1000000  /* likewise, with what came next */
 
 /* What more may be the matter with a world, each in one of four. */
 static void harder(st_fuzz_gen *gen, uint64_t seed)
@@ -13,7 +14,8 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     st_rng_seed(&rng, seed ^ 0x68617264u);
     gen->bars = seed % 16 == 9;
     st_rng_seed(&gen->book_rng, seed ^ UINT64_C(0xb00c));
-    gen->books = seed % 16 == 5 && !gen->stream;
+    gen->books =
+        !gen->stream && (seed > BOOK_SEEDS ? seed % 2 == 1 : seed <= PLAIN_SEEDS && seed % 16 == 5);
     gen->next_booking = 1;
     if (seed <= PLAIN_SEEDS || gen->stream)
         return;
@@ -22,7 +24,6 @@ static void harder(st_fuzz_gen *gen, uint64_t seed)
     gen->storm = st_rng_chance(&rng, 1, 4);
     gen->jumps = st_rng_chance(&rng, 1, 4);
     gen->odd = st_rng_chance(&rng, 1, 4);
-    gen->books = st_rng_chance(&gen->book_rng, 1, 3);
     if (seed <= FIRST_SEEDS)
         return;
     gen->bars = st_rng_chance(&rng, 1, 4);
