@@ -13,6 +13,7 @@
 #include "api/state.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "control/bookings.h"
 
 #define KEPT 512 /* of each account */
 
@@ -154,6 +155,11 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
         st_out_text(out, "job", id);
         st_out_text(out, "account", n->account);
         st_out_text(out, "state", n->state);
+    }
+    if (n->booking != 0) {
+        st_control_name(hub->api->control, ST_BOOKING_ID, n->booking, id);
+        st_out_text(out, "booking", id);
+        st_out_raw(out, "degraded", n->degraded ? "true" : "false");
     }
     if (n->job == 0 && n->state)
         st_out_text(out, "state", n->state);

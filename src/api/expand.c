@@ -9,6 +9,7 @@
 #include "api/state.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "control/bookings.h"
 
 #define MADE "job.json" /* a document as the rules have left it */
 
@@ -65,6 +66,16 @@ static int check_image(const st_expansion *x, const st_doc *doc, const st_doc_no
     return st_doc_fail(doc, node, err, why.code, "%s", why.msg);
 }
 
+/* The booking it is to run in. A number that nobody has is refused in the loop, like another's. */
+static void set_booking(const st_expansion *x, const st_doc_node *map, st_job_spec *spec)
+{
+    const st_doc_node *node = st_doc_get(map, "booking");
+
+    if (node && node->kind == ST_DOC_SCALAR &&
+        !st_control_named(x->api->control, ST_BOOKING_ID, node->value, &spec->booking))
+        spec->booking = UINT64_MAX;
+}
+
 /* Its secrets must be there for its account. */
 static int check_secrets(const st_expansion *x, const st_job_spec *spec, const char *text,
                          st_err *err)
@@ -100,6 +111,8 @@ static int add_item(st_expansion *x, const st_doc *doc, const st_doc_node *map, 
     st_submit_item item = {.array = array};
     int r = st_spec_submit(doc, map, &names, &item.spec, err);
 
+    if (r == 0)
+        set_booking(x, map, &item.spec);
     if (r == 0)
         r = address(x, &item.spec, err);
     if (r == 0)

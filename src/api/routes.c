@@ -169,6 +169,36 @@ static const st_query_row token_query[] = {
      .about = "remove it from the list; it must be revoked or expired"},
     {0},
 };
+static const st_query_row book_query[] = {
+    {.name = "dry_run",
+     .type = ST_QUERY_BOOL,
+     .about = "book nothing; show whether each window fits, and what would instead"},
+    {0},
+};
+static const st_query_row bookings_query[] = {
+    {.name = "account",
+     .type = ST_QUERY_TEXT,
+     .about = "bookings of this account and those below it"},
+    {.name = "all", .type = ST_QUERY_BOOL, .about = "those that are over, too (default: false)"},
+    {0},
+};
+static const st_query_row series_query[] = {
+    {.name = "series", .type = ST_QUERY_BOOL, .about = "cancel all that is left of its series"},
+    {0},
+};
+static const st_query_row calendar_query[] = {
+    {.name = "account",
+     .type = ST_QUERY_TEXT,
+     .about = "bookings of this account and those below it"},
+    {.name = "from", .type = ST_QUERY_TEXT, .about = "start: 2026-12-01 (default: today)"},
+    {.name = "to", .type = ST_QUERY_TEXT, .about = "end (default: seven days later)"},
+    {.name = "zone", .type = ST_QUERY_TEXT, .about = "time zone (default: UTC)"},
+    {0},
+};
+static const st_query_row feed_query[] = {
+    {.name = "token", .type = ST_QUERY_TEXT, .about = "token of the feed"},
+    {0},
+};
 static const st_query_row secret_query[] = {
     {.name = "below",
      .type = ST_QUERY_BOOL,
@@ -372,6 +402,31 @@ static const st_route routes[] = {
           "InvoiceOrder", "InvoicesIssued", 201),
     ASK("/v1/invoices/{number}", ST_MAY_SEE, st_api_invoice_get, "getInvoice",
         "Show an invoice or a credit note, as it was issued", invoice_query, "Invoice"),
+    {"POST", "/v1/bookings", ST_MAY_SUBMIT, ST_ROUTE_YAML, st_api_bookings_make, "book",
+     "Book GPUs for a window or a series, whole or not at all; with dry_run: a quote, status 200",
+     book_query, "BookingSpec", "Booked|Quote", 201},
+    ASK("/v1/bookings", ST_MAY_SEE, st_api_bookings_list, "listBookings",
+        "List bookings of your account and those below it, by their start", bookings_query,
+        "BookingList"),
+    ASK("/v1/bookings/{id}", ST_MAY_SEE, st_api_booking_get, "getBooking", "Show one booking", NULL,
+        "Booking"),
+    WRITE("POST", "/v1/bookings/{id}/confirm", ST_MAY_SUBMIT, ST_ROUTE_CONDITION,
+          st_api_booking_confirm, "confirmBooking", "Confirm a quote that is held, or its series",
+          NULL, "Booking", 200),
+    WRITE("PATCH", "/v1/bookings/{id}", ST_MAY_SUBMIT, ST_ROUTE_YAML | ST_ROUTE_CONDITION,
+          st_api_booking_change, "changeBooking",
+          "Change a booking's window or size; whole, or refused", "BookingChange", "Booking", 200),
+    {"DELETE", "/v1/bookings/{id}", ST_MAY_SUBMIT, ST_ROUTE_CONDITION, st_api_booking_cancel,
+     "cancelBooking", "Cancel a booking, or what is left of its series", series_query, NULL,
+     "Booking", 200},
+    ASK("/v1/calendar", ST_MAY_SEE, st_api_calendar, "getCalendar",
+        "Show the bookings of a stretch of time, in a time zone", calendar_query, "Calendar"),
+    {"GET", "/v1/calendar.ics", 0, ST_ROUTE_NO_AUTH, st_api_calendar_feed, "getCalendarFeed",
+     "Get bookings as iCalendar, with the token of a feed in the address", feed_query, NULL,
+     "text/calendar", 0},
+    WRITE("POST", "/v1/calendar/feeds", ST_MAY_SEE, ST_ROUTE_SECRET, st_api_feed_make, "createFeed",
+          "Create the token of a calendar feed of your account; only this answer has its secret",
+          NULL, "NewToken", 201),
     WRITE("POST", "/v1/calendar/windows", ST_MAY_SEE, ST_ROUTE_YAML | ST_ROUTE_UNCHANGED,
           st_api_calendar_windows, "expandWindows",
           "Show when a window or a series is, in its time zone; keep nothing", "WindowsSpec",

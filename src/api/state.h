@@ -230,7 +230,9 @@ st_handler st_api_fleet_cost;
 st_handler st_api_issuer_get, st_api_issuer_put, st_api_bill_to_get, st_api_bill_to_put,
     st_api_bill_to_remove;
 st_handler st_api_invoices_list, st_api_invoice_get, st_api_invoices_issue, st_api_trial_balance;
-st_handler st_api_calendar_windows;
+st_handler st_api_calendar_windows, st_api_calendar, st_api_calendar_feed, st_api_feed_make;
+st_handler st_api_bookings_make, st_api_bookings_list, st_api_booking_get, st_api_booking_confirm,
+    st_api_booking_change, st_api_booking_cancel;
 st_handler st_api_bills_list, st_api_bill_get, st_api_bill_entries, st_api_forecast, st_api_metered,
     st_api_credits_pending;
 

@@ -214,6 +214,25 @@ static int read_token(token_change *c, st_err *err)
     return 0;
 }
 
+/* For whoever asks: it opens no more than that one sees already. */
+void st_api_feed_make(st_call *call, void *ctx)
+{
+    token_change *c = st_xcalloc(1, sizeof *c);
+
+    c->api = ctx;
+    c->call = call;
+    c->token.who = *st_api_who(call);
+    c->token.account = c->token.who.account;
+    c->token.user = c->token.who.user;
+    c->token.label = "calendar feed";
+    c->token.role = ST_ROLE_FEED;
+    c->token.expires_ms = ST_STORE_NEVER;
+    st_cmd_token_make(&c->token);
+    c->token.cmd.done = make_done;
+    st_call_defer(call);
+    st_api_post(ctx, call, &c->token.cmd);
+}
+
 void st_api_token_make(st_call *call, void *ctx)
 {
     st_api *api = ctx;
@@ -282,7 +301,8 @@ static int user_row(void *ctx, const st_token_row *row, st_err *err)
     (void)err;
     if (row->revoked_ms != ST_STORE_NEVER || !st_api_sees(u->l.api, u->l.call, row->account) ||
         strcmp(row->role, st_role_words[ST_ROLE_NODE]) == 0 ||
-        strcmp(row->role, st_role_words[ST_ROLE_JOIN]) == 0)
+        strcmp(row->role, st_role_words[ST_ROLE_JOIN]) == 0 ||
+        strcmp(row->role, st_role_words[ST_ROLE_FEED]) == 0)
         return 0;
     st_strbuf_addf(&key, "%s %s %s", row->account, row->user_name, row->role);
     if (st_map_get(u->seen, st_strbuf_str(&key), NULL))

@@ -36,7 +36,7 @@
     X(ST_EALLOWANCE, "service_quota", 429, 6,                                                      \
       "wait until some of your jobs or requests end, or ask an admin")                             \
     X(ST_EOVER, "overcommitted", 409, 6,                                                           \
-      "lower the guarantee, add nodes, or let an owner force it (--force)")
+      "ask for less or another time; for a guarantee add nodes, or let an owner force it")
 
 enum {
     ST_OK = 0,

@@ -46,7 +46,7 @@ extern const st_cli_verb st_cli_account_verbs[], st_cli_token_verbs[], st_cli_us
 extern const st_cli_verb st_cli_secret_verbs[];
 extern const st_cli_verb st_cli_node_verbs[], st_cli_pool_verbs[], st_cli_type_verbs[];
 extern const st_cli_verb st_cli_admin_verbs[], st_cli_price_verbs[], st_cli_bill_verbs[],
-    st_cli_invoice_verbs[], st_cli_fleet_verbs[], st_cli_calendar_verbs[];
+    st_cli_invoice_verbs[], st_cli_fleet_verbs[], st_cli_calendar_verbs[], st_cli_book_verbs[];
 extern const st_cli_verb st_cli_rule_verbs[], st_cli_size_verbs[], st_cli_image_verbs[];
 
 /* The verbs, one file each. */
@@ -69,7 +69,7 @@ st_cli_fn st_cli_bill, st_cli_bill_list, st_cli_bill_fleet, st_cli_bill_key, st_
 st_cli_fn st_cli_bill_log;
 st_cli_fn st_cli_admin_plan, st_cli_admin_credit, st_cli_admin_reconcile;
 st_cli_fn st_cli_admin_issuer, st_cli_admin_billing, st_cli_bill_trial;
-st_cli_fn st_cli_account_limit;
+st_cli_fn st_cli_account_limit, st_cli_book, st_cli_calendar;
 st_cli_fn st_cli_account_list, st_cli_account_show, st_cli_account_create, st_cli_account_set,
     st_cli_account_remove;
 st_cli_fn st_cli_admin_rotate, st_cli_admin_clock, st_cli_admin_restore;
@@ -145,7 +145,7 @@ extern const st_cli_row st_cli_join_options[], st_cli_bill_options[], st_cli_usa
     st_cli_budget_options[], st_cli_reconcile_options[], st_cli_bill_fleet_options[],
     st_cli_bill_log_options[], st_cli_plan_options[], st_cli_credit_options[],
     st_cli_issuer_options[], st_cli_billing_options[], st_cli_trial_options[],
-    st_cli_restore_options[];
+    st_cli_restore_options[], st_cli_book_options[], st_cli_calendar_options[];
 
 /* st_cli_options over such a table; `into` is the verb's struct. */
 int st_cli_read(int argc, char **argv, const st_cli_row *rows, void *into, int min, int max,

@@ -33,6 +33,7 @@
     X(on_preempt, "on-preempt", 0, "on_preempt", "checkpoint|pause|requeue|cancel",                \
       "what happens when the job is preempted (default: requeue)")                                 \
     X(pool, "pool", 0, "pool", "POOL", "use only nodes of this pool (default: any)")               \
+    X(booking, "booking", 0, "booking", "ID", "run in this booking (stint book list)")             \
     X(size, "size", 0, "size", "SIZE",                                                             \
       "named size that fills in GPUs, CPUs and memory (stint size list)")                          \
     X(workload, "workload", 0, "workload",                                                         \

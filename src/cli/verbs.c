@@ -78,8 +78,16 @@ const st_cli_verb st_cli_verbs[] = {
      .fn = st_cli_bill, .sub = st_cli_bill_verbs, .options = st_cli_bill_options,
      .example = "  stint bill\n  stint bill 2026-10 --explain 3\n"
                 "  stint bill 2026-10 -o file --save oct.bill && stint bill verify oct.bill\n"},
-    {"calendar", "Show when windows and series of windows are", "COMMAND ...",
-     .sub = st_cli_calendar_verbs},
+    {"book", "Book GPUs for a window or a series", "[OPTION...]",
+     "Prints the id of the booking. A series is booked whole or not at all; where a window does\n"
+     "not fit, stint shows what would fit instead. --hold keeps it for ten minutes.\n",
+     .fn = st_cli_book, .sub = st_cli_book_verbs, .options = st_cli_book_options,
+     .example =
+         "  stint book --gpus 64 --type h100 --topology block --from \"2026-12-01 09:00\" \\\n"
+         "    --for 3d --zone Europe/Berlin --dry-run\n"},
+    {"calendar", "Show what is booked, and when windows and series are", "[OPTION...]",
+     .fn = st_cli_calendar, .sub = st_cli_calendar_verbs, .options = st_cli_calendar_options,
+     .example = "  stint calendar --from monday --zone Europe/Berlin\n"},
     {"invoice", "List, print and issue invoices", "COMMAND ...", .sub = st_cli_invoice_verbs},
     {"budget", "Show what is spent, on hold and left under a cap, and how the month will end",
      "[OPTION...] [ACCOUNT]",

@@ -10,7 +10,7 @@
 #include "calendar/tz.h"
 
 /* This machine's zone: TZ, or where /etc/localtime leads; UTC where neither is a name. */
-static const char *own_zone(char buf[ST_TZ_NAME_MAX])
+static const char *own_zone(char buf[ST_CLI_ZONE_MAX])
 {
     const char *env = getenv("TZ"), *name = NULL;
     char link[256];
@@ -29,6 +29,11 @@ static const char *own_zone(char buf[ST_TZ_NAME_MAX])
     return buf;
 }
 
+const char *st_when_flags_zone(const st_when_flags *f, char buf[ST_CLI_ZONE_MAX])
+{
+    return f->zone ? f->zone : own_zone(buf);
+}
+
 /* Always text: "2026" is no time, but the server says so. */
 static void put_text(st_body *body, const char *key, const char *value)
 {
@@ -40,18 +45,28 @@ static void put_text(st_body *body, const char *key, const char *value)
     st_body_raw(body, key, st_strbuf_str(&json));
 }
 
+void st_when_flags_ends(const st_when_flags *f, st_body *body)
+{
+    char zone[ST_CLI_ZONE_MAX];
+
+    put_text(body, "from", f->from);
+    put_text(body, "to", f->to);
+    if (f->from || f->to)
+        put_text(body, "zone", st_when_flags_zone(f, zone));
+}
+
 int st_when_flags_put(const st_when_flags *f, const char *verb, st_body *body, st_err *err)
 {
     ST_CLEANUP(st_body_done) st_body repeat = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf except = {0};
-    char zone[ST_TZ_NAME_MAX];
+    char zone[ST_CLI_ZONE_MAX];
 
     if (!f->from)
         return st_fail(err, ST_EINVAL, "%s: say when it begins: --from \"2026-12-01 09:00\"", verb);
     put_text(body, "from", f->from);
     put_text(body, "to", f->to);
     put_text(body, "for", f->length);
-    put_text(body, "zone", f->zone ? f->zone : own_zone(zone));
+    put_text(body, "zone", st_when_flags_zone(f, zone));
     put_text(&repeat, "every", f->every);
     st_body_put(&repeat, "interval", f->interval);
     put_text(&repeat, "on", f->on);

@@ -41,4 +41,11 @@ typedef struct st_when_flags {
 /* Adds them to a body that is being written. */
 int st_when_flags_put(const st_when_flags *f, const char *verb, st_body *body, st_err *err);
 
+/* The ends alone, of something that is there: what is not given stays. */
+void st_when_flags_ends(const st_when_flags *f, st_body *body);
+
+/* The zone that is given, or this machine's. */
+#define ST_CLI_ZONE_MAX 64
+const char *st_when_flags_zone(const st_when_flags *f, char buf[ST_CLI_ZONE_MAX]);
+
 #endif

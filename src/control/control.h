@@ -54,7 +54,9 @@ typedef struct st_notice_anomaly {
 typedef struct st_notice {
     uint64_t seq; /* grows by one */
     int64_t at_ms;
-    uint64_t job;        /* 0: about a node or an account */
+    uint64_t job;     /* 0: about a node or an account */
+    uint64_t booking; /* of "booking" alone, and whether a part of it has no place */
+    bool degraded;
     const char *account; /* "" concerns the cluster alone */
     const char *kind;    /* an effect's name, "budget", "cap", "anomaly", "incident" or "data" */
     const char *state;   /* the job's, afterwards; NULL without one */

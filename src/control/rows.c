@@ -296,6 +296,9 @@ int st_rows_write(st_tx *tx, st_err *err)
     for (size_t i = 0; i < tx->fx.list.n; i++)
         if (tx->fx.list.v[i].job != 0)
             follow(tx, &tx->fx.list.v[i]);
+    for (size_t i = 0; r == 0 && i < tx->fx.list.n; i++)
+        if (tx->fx.list.v[i].kind == ST_FX_BOOKING)
+            r = st_booking_follow(tx, &tx->fx.list.v[i], err);
     for (size_t i = 0; r == 0 && i < ctl->dirty.n; i++) {
         st_live *live = ctl->dirty.v[i];
         st_job_row row;
@@ -464,6 +467,11 @@ static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
             if (ctl->words.v[i].node == fx->node)
                 n.word = &ctl->words.v[i];
     } else if (fx->account > ST_ROOT) {
+        if (fx->kind == ST_FX_BOOKING) {
+            n.booking = fx->other;
+            n.degraded = fx->value >= ST_BOOKING_DEGRADED;
+            n.state = st_booking_state_name((st_booking_state)(fx->value % ST_BOOKING_DEGRADED));
+        }
         n.name = n.account = st_tree_account(st_core_tree(ctl->core), fx->account)->name;
     }
     ctl->options.listen(ctl->options.ctx, &n);

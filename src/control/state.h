@@ -133,6 +133,7 @@ struct st_control {
     ST_VEC(st_node_word) words; /* of this transaction, for those who listen */
     ST_VEC(st_live *) over;     /* ended in this transaction: known until it is settled */
     uint64_t last_id;
+    uint64_t last_booking;
     int64_t log_seq, snap_seq;
     bool parted; /* rows of another version led elsewhere when they were played */
     st_pace pace;
@@ -259,6 +260,12 @@ void st_control_used_late(st_tx *tx);
 void st_live_used_write(st_live *live);
 /* As the meter wants it. */
 void st_sums_of(const st_used *used, st_sums *ret);
+
+/* bookings.c: what an effect means for the record of a booking; and the last number that was given out. */
+int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err);
+/* Whether a job may run in its booking: it is its account's, or of one above it. Others' are not there. */
+int st_booking_admit(const st_tx *tx, const st_job_spec *spec, st_err *err);
+int st_bookings_load(st_control *ctl, st_err *err);
 
 /* versions.c: kind NULL is an account's, a count; others are of "pool", "node", "plan", "size", "image", "rule". */
 int64_t st_control_version(const st_control *ctl, const char *kind, const char *name);

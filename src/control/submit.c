@@ -132,6 +132,8 @@ static int submit_one(st_tx *tx, st_cmd_submit *s, st_submit_item *item, st_err 
     r = st_tx_within(tx, item->spec.account, s->who.account)
             ? st_restoring_room(tx, err)
             : st_no_account(item->spec.account, err);
+    if (r == 0 && item->spec.booking != 0)
+        r = st_booking_admit(tx, &item->spec, err);
     if (r == 0)
         r = st_spec_settle(st_core_fleet(tx->ctl->core), &item->spec, err);
     if (r == 0)

@@ -42,6 +42,7 @@ static const st_field rows[] = {
     EITHER_ROW("notify_signal", notify_signal),
     TEXT_ROW("workload", workload),
     TEXT_ROW("size", size),
+    TEXT_ROW("booking", booking),
     EITHER_ROW("model", model),
     EITHER_ROW("dtype", dtype),
     EITHER_ROW("context", context),

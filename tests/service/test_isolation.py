@@ -547,6 +547,16 @@ ROWS += [
     ("PUT", "/v1/issuer", None, OWNER_ONLY),
     ("GET", "/v1/issuer", None, OWNER_ONLY),
     ("POST", "/v1/calendar/windows", None, READ),
+    ("POST", "/v1/bookings", "book", SUBMIT),
+    ("GET", "/v1/bookings", "account_query", SEE),
+    ("GET", "/v1/bookings/{id}", "booking", SEE),
+    ("POST", "/v1/bookings/{id}/confirm", "fresh_quote", CHANGE_JOB),
+    ("PATCH", "/v1/bookings/{id}", "fresh_booking", CHANGE_JOB),
+    ("DELETE", "/v1/bookings/{id}", "fresh_booking", CHANGE_JOB),
+    ("GET", "/v1/calendar", "account_query", SEE),
+    # Its token is in the address, so what a caller is otherwise does not matter.
+    ("GET", "/v1/calendar.ics", None, {key: 401 for key in READ}),
+    ("POST", "/v1/calendar/feeds", None, {key: 201 if was == 200 else was for key, was in READ.items()}),
     ("GET", "/v1/invoices", "account_query", SEE),
     ("POST", "/v1/invoices", None, AGENTS_ONLY),
     ("GET", "/v1/invoices/{number}", "invoice", NO_INVOICE),
@@ -572,6 +582,7 @@ BODIES = {
     ("POST", "/v1/accounts/{name}/credits"): {"amount": "0.01", "reason": "a try", "confirm": True},
     ("POST", "/v1/admin/clock"): {"ahead_seconds": 0},
     ("POST", "/v1/admin/restore"): {"plan": "00"},
+    ("PATCH", "/v1/bookings/{id}"): {"tasks": 1},
     ("PATCH", "/v1/jobs/{id}"): {"priority": 1},
     ("PATCH", "/v1/accounts/{name}"): {"weight": 2},
     ("PATCH", "/v1/pools/{name}"): {"oversubscribe": 2},
@@ -601,6 +612,7 @@ class World:
         check(owner.call("DELETE", "/v1/tokens/" + gone["id"]).status == 204, "cannot revoke")
         self.tokens["revoked"] = gone["token"]
         self.tokens["expired"] = token(owner, "own", "late", "admin", expires_in="1s")["token"]
+        self.tokens["else"] = token(owner, "own", "else", "member")["token"]
         self.clients = {role: stintd.client(t) for role, t in self.tokens.items()}
         self.jobs = {p: self.job(self.NAMES[p], "someone") for p in PLACES if p != "unknown"}
         # An id that has the form of one and is none.
@@ -614,6 +626,22 @@ class World:
                                             "cpu": 1, "gpus": 0, "array": {"count": 2},
                                             "sim": {"run": "7d"}})
         return made["array"]
+
+    def booking(self, place, role, confirm=True):
+        """The id of one that stands in that place; "mine" is the caller's own where it may have one."""
+        if place == "unknown":
+            return "b00000000"
+        who, account = self.owner, self.NAMES.get(place, "own")
+        if place == "mine" and role in ("admin", "member"):
+            who = self.clients[role]
+        elif place == "own":
+            who = self.clients["else"]
+        return who.make("/v1/bookings", {**self.window(), "account": account, "confirm": confirm})["id"]
+
+    def window(self):
+        """One that is nobody's yet."""
+        self.count += 1
+        return {"type": "h100", "gpus": 1, "from": f"+{2 * self.count + 48}h", "for": "1h"}
 
     def fresh(self, prefix):
         self.count += 1
@@ -641,6 +669,10 @@ class World:
             body = {"name": "try", "account": name, "gpus": 0, "cpu": 1, "sim": {"run": "1s"}}
             if how == "batch":
                 body = {"jobs": [body]}
+        elif how == "book":
+            body = {**self.window(), "account": name}
+        elif how in ("booking", "fresh_booking", "fresh_quote"):
+            name = self.booking(place, role, how != "fresh_quote")
         elif how == "whatif_job":
             body = {"job": {"gpus": 0, "cpu": 1}, "variants": [{"account": name}]}
         elif how == "whatif_account":

@@ -123,6 +123,8 @@ def questions(w):
             "/v1/jobs?user=nobody", "/v1/jobs?limit=bad", "/v1/jobs?nonsense=1",
             "/v1/accounts", "/v1/users", "/v1/tokens", "/v1/tokens/t00000000", "/v1/types",
             "/v1/pools", "/v1/pools/main", "/v1/pools/none", "/v1/nodes", "/v1/nodes/n00",
+            "/v1/bookings", "/v1/bookings?all=true", "/v1/bookings?account=" + w.b, "/v1/bookings?account=" + w.parent,
+            "/v1/calendar?from=2027-01-01&to=2027-12-31", "/v1/calendar?from=2027-01-01&account=" + w.b,
             "/v1/devices", "/v1/counts", "/v1/counts?account=" + w.b, "/v1/counts?account=" + w.parent,
             "/v1/counts?account=none", "/v1/jobs?fields=id,state,placement", "/v1/jobs?fields=secret",
             "/v1/nodes/none", "/v1/audit?what=job", "/v1/audit?what=account", "/v1/audit?limit=2&what=token",
@@ -203,6 +205,8 @@ def busy_b(w):
     b_admin = w.stintd.client(token(owner, w.b, w.word(), "admin", label=w.word())["token"])
     check(b_admin.call("PUT", "/v1/sizes/" + w.word(), {"gpus": 1}).status == 200, "no size")
     w.submit_b(gpus=0, cpu=1, array={"count": 3})
+    b_admin.make("/v1/bookings", {"name": w.word(), "type": "h100", "gpus": 1, "from": "2027-05-01", "for": "1d",
+                                  "confirm": True, "repeat": {"every": "week", "count": 8}})
     ids = [w.submit_b(gpus=4) for _ in range(4)] + [w.submit_b(gpus=1, run="1s") for _ in range(8)]
     batch = [{"name": w.word(), "account": w.b, "user": w.word(), "gpus": 0, "cpu": 1,
               "sim": {"run": "7d"}} for _ in range(600)]

@@ -280,8 +280,8 @@ static void test_names(void **state)
         "Europe\n",
         "-v",
         "a.b",
-        "A23456789012345678901234567890123456789012345678901234567890"
-        "1234567"};
+        ("A23456789012345678901234567890123456789012345678901234567890"
+         "1234567")};
     for (size_t i = 0; i < ST_ARRAY_LEN(good); i++)
         assert_true(st_tz_name_is_sane(good[i]));
     for (size_t i = 0; i < ST_ARRAY_LEN(wrong); i++)

@@ -1,0 +1,23 @@
+/*
+ * Bookings on their way in and out. Private to src/api.
+ */
+#ifndef ST_API_BOOKINGS_H
+#define ST_API_BOOKINGS_H
+
+#include <jansson.h>
+
+#include "api/ask.h"
+#include "calendar/tz.h"
+#include "control/bookings.h"
+
+/* A record as everybody sees it who may. `core` is NULL, or where its state is looked up; `as` is NULL, or the zone its
+ * times are shown in instead of its own. */
+void st_booking_json(st_api *api, const st_core *core, const json_t *record, const st_tz *as,
+                     st_strbuf *out);
+
+/* Records of an account and those below it, from the store: those that end after from_ms and begin before to_ms, in order
+ * of their starts. `name` is that of one, or NULL. */
+int st_booking_records(st_api *api, const char *account, const char *name, int64_t from_ms,
+                       int64_t to_ms, json_t *ret, st_err *err);
+
+#endif

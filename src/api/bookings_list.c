@@ -1,0 +1,395 @@
+/*
+ * Bookings as they are shown: lists, one, the calendar, and the feed for calendar programs.
+ *
+ * Who reads sees its own account's and those below it. Of everybody else's nothing is here at all: that a window cannot be
+ * had is what a quote says.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/bookings.h"
+#include "base/mem.h"
+#include "base/quote.h"
+#include "calendar/ics.h"
+#include "calendar/when.h"
+#include "zones/zones.h"
+
+#define RANGE_DAYS_MAX 3660
+#define DAY_MS         (INT64_C(86400) * 1000)
+#define FEED_PAST_MS   (90 * DAY_MS)
+
+static const char *text(const json_t *doc, const char *key)
+{
+    const char *s = json_string_value(json_object_get(doc, key));
+
+    return s ? s : "";
+}
+
+static int64_t number(const json_t *doc, const char *key)
+{
+    return json_integer_value(json_object_get(doc, key));
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+typedef struct reading {
+    st_api *api;
+    const char *account;
+    int64_t from_ms, to_ms;
+    ST_VEC(json_t *) found;
+} reading;
+
+/* Whose it is goes by the account's number: another one may have the name now. */
+static int look(void *ctx, const st_thing_row *row, st_err *err)
+{
+    reading *rd = ctx;
+    json_t *doc = json_loads(row->doc, 0, NULL);
+
+    (void)err;
+    if (doc && st_directory_within(rd->api->dir, text(doc, "account"), rd->account) &&
+        st_directory_serial(rd->api->dir, text(doc, "account")) == number(doc, "serial") &&
+        number(doc, "from") < rd->to_ms && number(doc, "to") > rd->from_ms)
+        st_vec_push(&rd->found, doc);
+    else
+        json_decref(doc);
+    return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+    int64_t d = number(x, "from") - number(y, "from");
+
+    if (d == 0)
+        d = number(x, "id") - number(y, "id");
+    return d < 0 ? -1 : d > 0;
+}
+
+int st_booking_records(st_api *api, const char *account, const char *name, int64_t from_ms,
+                       int64_t to_ms, json_t *ret, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    reading rd = {.api = api, .account = account, .from_ms = from_ms, .to_ms = to_ms};
+    st_store *reader = st_api_reader(api, err);
+    st_thing_row row;
+    int r;
+
+    if (!reader)
+        return -err->code;
+    if (name) {
+        r = st_store_thing_get(reader, ST_BOOKING_KIND, name, arena, &row, err);
+        r = r == 0 ? look(&rd, &row, err) : r == -ST_ENOENT ? 0 : r; /* as if it were another's */
+    } else {
+        r = st_store_things(reader, ST_BOOKING_KIND, look, &rd, err);
+    }
+    st_api_reader_back(api, reader);
+    if (rd.found.n > 0)
+        qsort(rd.found.v, rd.found.n, sizeof *rd.found.v, by_start);
+    for (size_t i = 0; i < rd.found.n; i++)
+        json_array_append_new(ret, rd.found.v[i]);
+    st_vec_free(&rd.found);
+    return r;
+}
+
+/* ---- one ------------------------------------------------------------------------------------ */
+
+static void out_moment(st_strbuf *out, const char *key, const st_tz *tz, int64_t ms)
+{
+    char at[ST_WHEN_MAX];
+
+    if (ms <= 0 || ms == ST_TIME_NEVER)
+        st_out_raw(out, key, "null");
+    else
+        st_out_text(out, key, st_when_rfc3339(at, tz, ms));
+}
+
+/* Where it is, once that does not move any more. */
+static void out_nodes(const st_core *core, const st_booking *b, st_strbuf *out)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+    bool fixed = b && (b->state == ST_BOOKING_PREPARING || b->state == ST_BOOKING_ACTIVE);
+    int32_t last = -1;
+    bool first = true;
+
+    st_strbuf_add(out, ",\"nodes\":[");
+    for (int t = 0; fixed && b->plan && t < b->tasks; t++) {
+        if (b->plan[t].node < 0 || b->plan[t].node == last)
+            continue;
+        last = b->plan[t].node;
+        st_strbuf_add(out, first ? "" : ",");
+        st_quote_json(out, fleet->nodes.v[last]->name);
+        first = false;
+    }
+    st_strbuf_addc(out, ']');
+}
+
+void st_booking_json(st_api *api, const st_core *core, const json_t *record, const st_tz *as,
+                     st_strbuf *out)
+{
+    const st_booking *b = core ? st_core_booking(core, (uint64_t)number(record, "id")) : NULL;
+    const st_tz *tz = as;
+    char id[ST_ID_TEXT];
+    st_err err;
+
+    if (!as && st_zones_get(api->zones, text(record, "zone"), &tz, &err) < 0)
+        ST_ASSERT(st_zones_get(api->zones, "UTC", &tz, &err) == 0); /* the database has lost it */
+    st_control_name(api->control, ST_BOOKING_ID, (uint64_t)number(record, "id"), id);
+    st_strbuf_addc(out, '{');
+    st_out_text(out, "id", id);
+    st_out_text(out, "name", text(record, "name"));
+    st_out_text(out, "account", text(record, "account"));
+    st_out_text(out, "user", text(record, "user"));
+    st_out_text(out, "state", b ? st_booking_state_name(b->state) : text(record, "state"));
+    st_out_raw(out, "degraded", b && st_booking_degraded(b) ? "true" : "false");
+    out_moment(out, "from", tz, b ? b->from_ms : number(record, "from"));
+    out_moment(out, "to", tz, b ? b->to_ms : number(record, "to"));
+    st_out_text(out, "zone", text(record, "zone"));
+    st_out_text(out, "tzdata", text(record, "tzdata"));
+    st_out_text(out, "type", text(record, "type"));
+    st_out_int(out, "tasks", b ? b->tasks : number(record, "tasks"));
+    st_out_int(out, "gpus", number(record, "gpus"));
+    if (text(record, "pool")[0])
+        st_out_text(out, "pool", text(record, "pool"));
+    else
+        st_out_raw(out, "pool", "null");
+    st_out_text(out, "topology", text(record, "topology"));
+    if (number(record, "series") != 0) {
+        st_control_name(api->control, ST_BOOKING_ID, (uint64_t)number(record, "series"), id);
+        st_out_text(out, "series", id);
+    } else {
+        st_out_raw(out, "series", "null");
+    }
+    if (b && b->state == ST_BOOKING_QUOTED)
+        st_out_time(out, "held_until", b->hold_ms);
+    else
+        st_out_raw(out, "held_until", "null");
+    st_out_time(out, "made", number(record, "made"));
+    st_out_time(out, "changed", number(record, "changed"));
+    if (json_object_get(record, "ended"))
+        st_out_time(out, "ended", number(record, "ended"));
+    else
+        st_out_raw(out, "ended", "null");
+    if (core)
+        out_nodes(core, b, out);
+    else
+        st_strbuf_add(out, ",\"nodes\":[]");
+    st_strbuf_addc(out, '}');
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+typedef struct wanted {
+    json_t *records;
+    char account[ST_NAME_MAX + 2];
+    char name[64]; /* "": a list */
+    int64_t from_ms, to_ms;
+    bool all; /* those that are over as well */
+    bool calendar;
+    const st_tz *tz;
+} wanted;
+
+static void wanted_free(void *arg)
+{
+    wanted *w = arg;
+
+    json_decref(w->records);
+    free(w);
+}
+
+static bool is_over(const json_t *record)
+{
+    return json_object_get(record, "ended") != NULL;
+}
+
+static int fill(st_question *q, st_core *core, st_err *err)
+{
+    wanted *w = q->owner;
+    const json_t *record = json_array_get(w->records, 0);
+    char quoted[ST_QUOTE_MAX];
+    size_t i, n = 0;
+
+    if (w->name[0]) {
+        if (!record)
+            return st_fail(err, ST_ENOENT, "there is no booking %s", st_quote(quoted, w->name));
+        snprintf(q->version, sizeof q->version, "%lld", (long long)number(record, "version"));
+        st_booking_json(q->api, core, record, w->tz, &q->out);
+        return 0;
+    }
+    st_strbuf_addc(&q->out, '{');
+    if (w->calendar) {
+        st_out_text(&q->out, "zone", st_tz_name(w->tz));
+        out_moment(&q->out, "from", w->tz, w->from_ms);
+        out_moment(&q->out, "to", w->tz, w->to_ms);
+        st_strbuf_addc(&q->out, ',');
+    }
+    st_strbuf_add(&q->out, "\"bookings\":[");
+    json_array_foreach(w->records, i, record)
+    {
+        if (!w->all && is_over(record))
+            continue;
+        if (n++ > 0)
+            st_strbuf_addc(&q->out, ',');
+        st_booking_json(q->api, core, record, w->tz, &q->out);
+    }
+    st_strbuf_add(&q->out, "]}");
+    return 0;
+}
+
+static int read_records(st_question *q, st_err *err)
+{
+    wanted *w = q->owner;
+    int r = st_booking_records(q->api, w->account, w->name[0] ? w->name : NULL, w->from_ms,
+                               w->to_ms, w->records, err);
+
+    return r < 0 ? r : st_question_read(q, err);
+}
+
+static void ask(st_api *api, st_call *call, wanted *w)
+{
+    st_question *q = st_question_new(api, call, fill, "", 0);
+
+    w->records = json_array();
+    q->owner = w;
+    q->drop = wanted_free;
+    q->ask = read_records;
+    st_question_post(q);
+}
+
+/* The account of the query if the caller sees it, its own without one; false: answered. */
+static bool account_of(st_api *api, st_call *call, wanted *w)
+{
+    const char *account = st_call_query(call, "account");
+
+    if (!account)
+        account = st_api_who(call)->account;
+    snprintf(w->account, sizeof w->account, "%s", account);
+    if (st_api_sees(api, call, account))
+        return true;
+    st_api_no_such(call, "account", account);
+    free(w);
+    return false;
+}
+
+void st_api_bookings_list(st_call *call, void *ctx)
+{
+    wanted *w = st_xcalloc(1, sizeof *w);
+
+    w->from_ms = INT64_MIN;
+    w->to_ms = INT64_MAX;
+    w->all = st_call_query_bool(call, "all", false);
+    if (account_of(ctx, call, w))
+        ask(ctx, call, w);
+}
+
+void st_api_booking_get(st_call *call, void *ctx)
+{
+    wanted *w = st_xcalloc(1, sizeof *w);
+
+    w->from_ms = INT64_MIN;
+    w->to_ms = INT64_MAX;
+    snprintf(w->account, sizeof w->account, "%s", st_api_who(call)->account);
+    snprintf(w->name, sizeof w->name, "%s", st_call_param(call, "id"));
+    ask(ctx, call, w);
+}
+
+static int read_range(st_api *api, st_call *call, wanted *w, st_err *err)
+{
+    const char *zone = st_call_query(call, "zone"), *from = st_call_query(call, "from"),
+               *to = st_call_query(call, "to");
+    int64_t now = api->options.clock(api->options.ctx);
+    int r = st_zones_get(api->zones, zone ? zone : "UTC", &w->tz, err);
+
+    if (r == 0)
+        r = st_when_parse(from ? from : "today", w->tz, now, &w->from_ms, err);
+    w->to_ms = w->from_ms + 7 * DAY_MS;
+    if (r == 0 && to)
+        r = st_when_parse(to, w->tz, now, &w->to_ms, err);
+    if (r == 0 && w->to_ms <= w->from_ms)
+        r = st_fail(err, ST_EINVAL, "the calendar's end is not after its start");
+    if (r == 0 && w->to_ms - w->from_ms > RANGE_DAYS_MAX * DAY_MS)
+        r = st_fail(err, ST_ERANGE, "a calendar shows at most ten years");
+    return r;
+}
+
+void st_api_calendar(st_call *call, void *ctx)
+{
+    wanted *w = st_xcalloc(1, sizeof *w);
+    st_err err = {0};
+
+    w->calendar = w->all = true;
+    if (read_range(ctx, call, w, &err) < 0) {
+        st_call_fail(call, &err);
+        free(w);
+    } else if (account_of(ctx, call, w)) {
+        ask(ctx, call, w);
+    }
+}
+
+/* ---- the feed ------------------------------------------------------------------------------- */
+
+static void add_event(st_api *api, const json_t *record, st_strbuf *out)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf uid = {0}, summary = {0}, about = {0};
+    const char *state = text(record, "state");
+    char id[ST_ID_TEXT];
+    int64_t gpus = number(record, "tasks") * number(record, "gpus");
+
+    st_control_name(api->control, ST_BOOKING_ID, (uint64_t)number(record, "id"), id);
+    st_strbuf_addf(&uid, "%s@stint", id);
+    st_strbuf_addf(&summary, "%s: %lld × %s", text(record, "name"), (long long)gpus,
+                   text(record, "type"));
+    st_strbuf_addf(&about, "Booking %s of account %s, made by %s. State: %s.", id,
+                   text(record, "account"), text(record, "user"), state);
+    st_ics_event_add(out, &(st_ics_event){
+                              .uid = st_strbuf_str(&uid),
+                              .summary = st_strbuf_str(&summary),
+                              .description = st_strbuf_str(&about),
+                              .from_ms = number(record, "from"),
+                              .to_ms = number(record, "to"),
+                              .stamp_ms = number(record, "changed"),
+                              .status = strcmp(state, "quoted") == 0      ? ST_ICS_TENTATIVE
+                                        : strcmp(state, "cancelled") == 0 ? ST_ICS_CANCELLED
+                                                                          : ST_ICS_CONFIRMED,
+                          });
+}
+
+/* The address has the secret, so it opens the feed and nothing else; logs have no queries. */
+static void feed_now(st_call *call, void *ctx)
+{
+    st_api *api = ctx;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    const char *token = st_call_query(call, "token");
+    int64_t now = api->options.clock(api->options.ctx);
+    json_t *records = json_array();
+    const json_t *record;
+    st_identity who = {0};
+    st_err err = {0};
+    size_t i;
+    int r = token ? st_directory_token(api->dir, token, now, &who, &err)
+                  : st_fail(&err, ST_EAUTH, "the address of a feed ends in ?token=TOKEN");
+
+    if (r == 0 && who.role != ST_ROLE_FEED)
+        r = st_fail(
+            &err, ST_EAUTH,
+            "a calendar's address takes a token of its own; make one with `stint calendar feed`");
+    if (r == -ST_EAUTH)
+        st_control_refused(api->control, st_call_peer(call)->address);
+    if (r == 0)
+        r = st_booking_records(api, who.account, NULL, now - FEED_PAST_MS, INT64_MAX, records,
+                               &err);
+    if (r == 0) {
+        st_ics_begin(&out, who.account[0] ? who.account : "stint");
+        json_array_foreach(records, i, record) add_event(api, record, &out);
+        st_ics_end(&out);
+        st_call_set_header(call, "Cache-Control", "private, no-store");
+        st_call_reply_buf(call, 200, "text/calendar; charset=utf-8", &out);
+    } else {
+        st_call_fail(call, &err);
+    }
+    json_decref(records);
+}
+
+void st_api_calendar_feed(st_call *call, void *ctx)
+{
+    st_api_aside(ctx, call, feed_now);
+}

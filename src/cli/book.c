@@ -1,0 +1,430 @@
+/*
+ * `stint book`: quotes, bookings, and what is done to them.
+ */
+#include <string.h>
+
+#include "base/quote.h"
+#include "cli/view.h"
+#include "cli/when_flags.h"
+
+typedef struct book_flags {
+    st_when_flags when;
+    st_cli_format format;
+    const char *account, *name, *gpus, *tasks, *type, *pool, *topology, *no_show;
+    bool dry_run, hold, series, all;
+} book_flags;
+
+#define TEXT(option, letter, field, value, about)                                      \
+    {                                                                                  \
+        option, letter, ST_CLI_STRING, offsetof(book_flags, field), value, about, 0, 0 \
+    }
+#define FLAG(option, field, about)                                             \
+    {                                                                          \
+        option, 0, ST_CLI_FLAG, offsetof(book_flags, field), NULL, about, 0, 0 \
+    }
+#define OUTPUT(words, kind)                                       \
+    {                                                             \
+        "output", 'o', kind, offsetof(book_flags, format), words, \
+            "output format (default: table)", 0, 0                \
+    }
+
+const st_cli_row st_cli_book_options[] = {
+    TEXT("account", 'a', account, "ACCOUNT", "account that books (default: yours)"),
+    TEXT("name", 'n', name, "NAME", "name of the booking (default: booking)"),
+    TEXT("gpus", 'g', gpus, "N", "GPUs in all; with --tasks, GPUs of each task"),
+    TEXT("tasks", 't', tasks, "N", "tasks, each on one node"),
+    TEXT("type", 'T', type, "TYPE", "GPU type"),
+    TEXT("pool", 'p', pool, "POOL", "pool (default: any)"),
+    TEXT("topology", 0, topology, "LEVEL", "require one nvlink, node, rack, block or zone"),
+    TEXT("no-show", 0, no_show, "DURATION",
+         "release it if no job came within this time of the start (default: never)"),
+    ST_WHEN_ROWS(book_flags, when),
+    FLAG("dry-run", dry_run, "show the quote; book nothing"),
+    FLAG("hold", hold, "hold it for ten minutes; confirm it with `stint book confirm`"),
+    OUTPUT("table|json", ST_CLI_OUTPUT),
+    {0},
+};
+static const st_cli_row list_options[] = {
+    TEXT("account", 'a', account, "ACCOUNT", "account, with all below it (default: yours)"),
+    FLAG("all", all, "show those that are over, too"),
+    OUTPUT("table|json|csv", ST_CLI_LISTING),
+    {0},
+};
+static const st_cli_row show_options[] = {OUTPUT("table|json", ST_CLI_OUTPUT), {0}};
+static const st_cli_row cancel_options[] = {
+    FLAG("series", series, "cancel all that is left of its series"),
+    {0},
+};
+static const st_cli_row change_options[] = {
+    {"from", 0, ST_CLI_STRING, offsetof(book_flags, when.from), "TIME", "new start", 0, 0},
+    {"to", 0, ST_CLI_STRING, offsetof(book_flags, when.to), "TIME", "new end", 0, 0},
+    {"zone", 0, ST_CLI_STRING, offsetof(book_flags, when.zone), "ZONE",
+     "time zone of these times (default: this machine's)", 0, 0},
+    TEXT("tasks", 't', tasks, "N", "new number of tasks"),
+    OUTPUT("table|json", ST_CLI_OUTPUT),
+    {0},
+};
+
+/* ---- columns -------------------------------------------------------------------------------- */
+
+/* What a clock shows in the booking's zone. */
+static void put_clock(const json_t *row, const char *key, st_strbuf *out)
+{
+    const char *s = st_view_text(row, key);
+
+    if (strlen(s) < 16)
+        st_strbuf_addc(out, '-');
+    else
+        st_strbuf_addf(out, "%.10s %.5s", s, s + 11);
+}
+
+static void put_from(const json_t *row, st_strbuf *out)
+{
+    put_clock(row, "from", out);
+}
+
+static void put_to(const json_t *row, st_strbuf *out)
+{
+    put_clock(row, "to", out);
+}
+
+static int64_t count(const json_t *row, const char *key)
+{
+    return json_integer_value(json_object_get(row, key));
+}
+
+static void put_gpus(const json_t *row, st_strbuf *out)
+{
+    st_strbuf_addf(out, "%lld", (long long)(count(row, "tasks") * count(row, "gpus")));
+}
+
+static void put_state(const json_t *row, st_strbuf *out)
+{
+    st_strbuf_addf(out, "%s%s", st_view_text(row, "state"),
+                   json_is_true(json_object_get(row, "degraded")) ? ", degraded" : "");
+}
+
+static const st_view_column booking_columns[] = {
+    {"ID", "id", ST_VIEW_TEXT, NULL},
+    {"NAME", "name", ST_VIEW_TEXT, NULL},
+    {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},
+    {"STATE", "state", ST_VIEW_FN, put_state},
+    {"GPUS", "gpus", ST_VIEW_FN, put_gpus},
+    {"TYPE", "type", ST_VIEW_TEXT, NULL},
+    {"FROM", "from", ST_VIEW_FN, put_from},
+    {"TO", "to", ST_VIEW_FN, put_to},
+    {"ZONE", "zone", ST_VIEW_TEXT, NULL},
+    {"SERIES", "series", ST_VIEW_TEXT, NULL},
+    {0},
+};
+static const st_view_column booking_facts[] = {
+    {"Id", "id", ST_VIEW_TEXT, NULL},
+    {"Name", "name", ST_VIEW_TEXT, NULL},
+    {"Account", "account", ST_VIEW_TEXT, NULL},
+    {"User", "user", ST_VIEW_TEXT, NULL},
+    {"State", "state", ST_VIEW_FN, put_state},
+    {"GPUs", "gpus", ST_VIEW_FN, put_gpus},
+    {"Type", "type", ST_VIEW_TEXT, NULL},
+    {"Tasks", "tasks", ST_VIEW_NUM, NULL},
+    {"Pool", "pool", ST_VIEW_TEXT, NULL},
+    {"Topology", "topology", ST_VIEW_TEXT, NULL},
+    {"From", "from", ST_VIEW_TEXT, NULL},
+    {"To", "to", ST_VIEW_TEXT, NULL},
+    {"Zone", "zone", ST_VIEW_TEXT, NULL},
+    {"Series", "series", ST_VIEW_TEXT, NULL},
+    {"Held until", "held_until", ST_VIEW_TIME, NULL},
+    {"Nodes", "nodes", ST_VIEW_WORDS, NULL},
+    {0},
+};
+
+/* ---- booking -------------------------------------------------------------------------------- */
+
+static void put_alternatives(const json_t *row, st_strbuf *out)
+{
+    const json_t *types = json_object_get(row, "other_types");
+    const char *gap = "";
+
+    if (st_view_text(row, "earlier")[0]) {
+        st_strbuf_add(out, "from ");
+        put_clock(row, "earlier", out);
+        gap = ", ";
+    }
+    if (st_view_text(row, "later")[0]) {
+        st_strbuf_addf(out, "%sfrom ", gap);
+        put_clock(row, "later", out);
+        gap = ", ";
+    }
+    if (count(row, "fewer_gpus") > 0) {
+        st_strbuf_addf(out, "%s%lld GPUs", gap, (long long)count(row, "fewer_gpus"));
+        gap = ", ";
+    }
+    for (size_t i = 0; i < json_array_size(types); i++, gap = ", ")
+        st_strbuf_addf(out, "%son %s", gap, json_string_value(json_array_get(types, i)));
+    if (!*gap)
+        st_strbuf_addc(out, '-');
+}
+
+static void put_fits(const json_t *row, st_strbuf *out)
+{
+    if (json_is_true(json_object_get(row, "fits"))) {
+        st_strbuf_add(out, "fits");
+    } else if (st_view_text(row, "not_available_from")[0]) {
+        st_strbuf_add(out, "not available from ");
+        put_clock(row, "not_available_from", out);
+    } else {
+        st_strbuf_addf(out, "refused: %s", st_view_text(row, "why"));
+    }
+}
+
+static const st_view_column quote_columns[] = {
+    {"FROM", "from", ST_VIEW_FN, put_from},
+    {"TO", "to", ST_VIEW_FN, put_to},
+    {"QUOTE", "fits", ST_VIEW_FN, put_fits},
+    {"INSTEAD", "earlier", ST_VIEW_FN, put_alternatives},
+    {0},
+};
+
+static void put_topology(st_body *body, const char *topology)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf json = {0};
+
+    if (!topology)
+        return;
+    st_strbuf_add(&json, "{\"require\":");
+    st_quote_json(&json, topology);
+    st_strbuf_addc(&json, '}');
+    st_body_raw(body, "topology", st_strbuf_str(&json));
+}
+
+static int body_of(const book_flags *f, const char *verb, st_body *body, st_err *err)
+{
+    if (!f->gpus || !f->type)
+        return st_fail(err, ST_EINVAL, "%s: say what: --gpus N --type TYPE", verb);
+    st_body_put(body, "account", f->account);
+    st_body_put(body, "name", f->name);
+    st_body_put(body, "type", f->type);
+    st_body_put(body, "gpus", f->gpus);
+    st_body_put(body, "tasks", f->tasks);
+    st_body_put(body, "pool", f->pool);
+    st_body_put(body, "no_show", f->no_show);
+    put_topology(body, f->topology);
+    if (!f->hold)
+        st_body_raw(body, "confirm", "true");
+    return st_when_flags_put(&f->when, verb, body, err);
+}
+
+/* Every window with what could be had instead; exit status 6 when one does not fit. */
+static int show_quote(st_cli *cli, st_client *client, const book_flags *f, const char *body,
+                      st_err *err)
+{
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    json_t *doc = NULL;
+    bool fits;
+    int r = st_client_json(
+        client, &(st_request){.method = "POST", .path = "/v1/bookings?dry_run=true", .body = body},
+        &doc, &response, err);
+
+    if (r < 0)
+        return r;
+    fits = json_is_true(json_object_get(doc, "fits"));
+    if (f->format == ST_CLI_JSON) {
+        st_view_raw(cli, &response);
+    } else {
+        fprintf(cli->out, "%lld × %s for %s, times of %s\n",
+                (long long)(count(doc, "tasks") * count(doc, "gpus")), st_view_text(doc, "type"),
+                st_view_text(doc, "account"), st_view_text(doc, "zone"));
+        st_view_rows(cli, ST_CLI_TABLE, json_object_get(doc, "windows"), quote_columns);
+    }
+    json_decref(doc);
+    return fits ? 0 : st_err_exit(ST_EOVER);
+}
+
+int st_cli_book(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    ST_CLEANUP(st_response_done) st_response response = {0};
+    book_flags f = {0};
+    char key[ST_KEY_MAX];
+    json_t *doc = NULL;
+    int n, r = st_cli_read(argc, argv, st_cli_book_options, &f, 0, 0, &n, err);
+
+    if (r == 0)
+        r = body_of(&f, argv[0], &body, err);
+    if (r == 0)
+        r = st_client_open(cli->errors, &client, err);
+    if (r < 0)
+        return r;
+    const char *text = st_body_end(&body);
+
+    if (f.dry_run)
+        return show_quote(cli, client, &f, text, err);
+    st_client_key(key);
+    r = st_client_json(
+        client, &(st_request){.method = "POST", .path = "/v1/bookings", .body = text, .key = key},
+        &doc, &response, err);
+    if (r == -ST_EOVER) { /* what could be had instead, on the side of what was refused */
+        st_cli aside = {.out = cli->errors, .errors = cli->errors};
+        st_err ignored = {0};
+
+        f.format = ST_CLI_TABLE;
+        show_quote(&aside, client, &f, text, &ignored);
+    }
+    if (r < 0)
+        return r;
+    if (f.format == ST_CLI_JSON)
+        st_view_raw(cli, &response);
+    else
+        fprintf(cli->out, "%s\n", st_view_text(doc, "id"));
+    if (f.format != ST_CLI_JSON)
+        fprintf(cli->errors,
+                f.hold ? "held until %s; confirm it with `stint book confirm %s`\n"
+                       : "%.0sbooking %s is confirmed\n",
+                st_view_text(doc, "held_until"), st_view_text(doc, "id"));
+    json_decref(doc);
+    return 0;
+}
+
+/* ---- what is there -------------------------------------------------------------------------- */
+
+static int begin(st_cli *cli, int argc, char **argv, const st_cli_row *options, int operands,
+                 book_flags *f, st_client **client, st_err *err)
+{
+    int n, r = st_cli_read(argc, argv, options, f, operands, operands, &n, err);
+
+    return r < 0 ? r : st_client_open(cli->errors, client, err);
+}
+
+static int book_list(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    book_flags f = {0};
+    int r = begin(cli, argc, argv, list_options, 0, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    st_strbuf_addf(&path, "/v1/bookings?all=%s", f.all ? "true" : "false");
+    if (f.account) {
+        st_strbuf_add(&path, "&account=");
+        st_url_add(&path, f.account);
+    }
+    return st_view_list(cli, client, f.format, st_strbuf_str(&path), "bookings", booking_columns,
+                        err);
+}
+
+static int book_show(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    book_flags f = {0};
+    int r = begin(cli, argc, argv, show_options, 1, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    st_admin_path(&path, "bookings", argv[1]);
+    return st_view_one(cli, client, f.format, st_strbuf_str(&path), booking_facts, err);
+}
+
+static int book_confirm(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+    book_flags f = {0};
+    char key[ST_KEY_MAX];
+    int r = begin(cli, argc, argv, show_options, 1, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    st_admin_path(&path, "bookings", argv[1]);
+    st_strbuf_add(&path, "/confirm");
+    st_strbuf_addf(&said, "booking %s is confirmed", argv[1]);
+    st_client_key(key);
+    return st_admin_send(cli, client,
+                         &(st_request){.method = "POST", .path = st_strbuf_str(&path), .key = key},
+                         f.format, st_strbuf_str(&said), err);
+}
+
+static int book_cancel(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+    book_flags f = {0};
+    int r = begin(cli, argc, argv, cancel_options, 1, &f, &client, err);
+
+    if (r < 0)
+        return r;
+    st_admin_path(&path, "bookings", argv[1]);
+    st_strbuf_addf(&said, "%s %s is cancelled", f.series ? "the series of booking" : "booking",
+                   argv[1]);
+    if (f.series)
+        st_strbuf_add(&path, "?series=true");
+    return st_admin_send(cli, client,
+                         &(st_request){.method = "DELETE", .path = st_strbuf_str(&path)},
+                         ST_CLI_TABLE, st_strbuf_str(&said), err);
+}
+
+/* Made to the version that was read: nobody's change is lost. */
+static int send_change(st_cli *cli, st_client *client, const book_flags *f, const char *id,
+                       st_err *err)
+{
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+    char tag[80];
+    int r;
+
+    st_when_flags_ends(&f->when, &body);
+    st_body_put(&body, "tasks", f->tasks);
+    st_admin_path(&path, "bookings", id);
+    st_strbuf_addf(&said, "booking %s is changed", id);
+    r = st_admin_tag(client, st_strbuf_str(&path), tag, err);
+    return r < 0 ? r
+                 : st_admin_send(cli, client,
+                                 &(st_request){.method = "PATCH",
+                                               .path = st_strbuf_str(&path),
+                                               .body = st_body_end(&body),
+                                               .if_match = tag},
+                                 f->format, st_strbuf_str(&said), err);
+}
+
+static int book_change(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    book_flags f = {0};
+    int r = begin(cli, argc, argv, change_options, 1, &f, &client, err);
+
+    if (r == 0 && !f.when.from && !f.when.to && !f.tasks)
+        r = st_fail(err, ST_EINVAL, "%s: say what changes: --from, --to or --tasks", argv[0]);
+    return r < 0 ? r : send_change(cli, client, &f, argv[1], err);
+}
+
+static int book_extend(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    book_flags f = {0};
+    int r = begin(cli, argc, argv, change_options, 1, &f, &client, err);
+
+    if (r == 0 && (!f.when.to || f.when.from || f.tasks))
+        r = st_fail(err, ST_EINVAL, "%s: say until when: --to TIME", argv[0]);
+    return r < 0 ? r : send_change(cli, client, &f, argv[1], err);
+}
+
+const st_cli_verb st_cli_book_verbs[] = {
+    {"list", "List bookings", "[OPTION...]", .fn = book_list, .options = list_options,
+     .example = "  stint book list --all\n"},
+    {"show", "Show one booking", "[OPTION...] ID", .fn = book_show, .options = show_options,
+     .example = "  stint book show b6x2m9qkt\n"},
+    {"confirm", "Confirm a quote that is held, or its whole series", "[OPTION...] ID",
+     .fn = book_confirm, .options = show_options, .example = "  stint book confirm b6x2m9qkt\n"},
+    {"change", "Change a booking's window or size", "[OPTION...] ID",
+     "The change is made whole or refused; a refused change leaves the booking as it was.\n",
+     .fn = book_change, .options = change_options,
+     .example = "  stint book change b6x2m9qkt --from \"2026-12-01 10:00\" --zone Europe/Berlin\n"},
+    {"extend", "Give a booking a later end, if that is free", "[OPTION...] ID", .fn = book_extend,
+     .options = change_options,
+     .example = "  stint book extend b6x2m9qkt --to \"2026-12-05 09:00\" --zone Europe/Berlin\n"},
+    {"cancel", "Cancel a booking, or what is left of its series", "[OPTION...] ID",
+     .fn = book_cancel, .options = cancel_options,
+     .example = "  stint book cancel b6x2m9qkt --series\n"},
+    {0},
+};

@@ -1,0 +1,354 @@
+/*
+ * Making, confirming, changing and cancelling bookings (control/bookings.h).
+ *
+ * 1. The number of a booking is given out once: the last one is in the store.
+ * 2. Whoever may not see a booking is told what is told of one that was never there.
+ */
+#include "control/bookings.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/quote.h"
+#include "control/state.h"
+
+#define LAST "last_booking" /* meta */
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+static const char *text(const json_t *doc, const char *key)
+{
+    const char *s = json_string_value(json_object_get(doc, key));
+
+    return s ? s : "";
+}
+
+static void set_window(json_t *doc, int64_t from_ms, int64_t to_ms)
+{
+    json_object_set_new(doc, "from", json_integer(from_ms));
+    json_object_set_new(doc, "to", json_integer(to_ms));
+}
+
+static int put(st_tx *tx, uint64_t id, json_t *doc, st_err *err)
+{
+    char name[ST_ID_TEXT];
+
+    st_control_name(tx->ctl, ST_BOOKING_ID, id, name);
+    json_object_set_new(doc, "version", json_integer(st_version_next(tx)));
+    json_object_set_new(doc, "changed", json_integer(tx->now));
+    return st_thing_write(tx, ST_BOOKING_KIND, name, json_incref(doc), err);
+}
+
+static json_t *record_of(const st_tx *tx, uint64_t id, int *ret_r, st_err *err)
+{
+    char name[ST_ID_TEXT];
+
+    st_control_name(tx->ctl, ST_BOOKING_ID, id, name);
+    return st_thing_json(tx->ctl->store, ST_BOOKING_KIND, name, ret_r, err);
+}
+
+static int put_new(st_tx *tx, const st_cmd_book *c, size_t i, uint64_t series, st_err *err)
+{
+    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    const st_booking_spec *s = &c->spec;
+    int64_t serial = st_tree_account(tree, st_tree_find(tree, s->account))->serial;
+    json_t *doc = json_pack(
+        "{s:I,s:I,s:s,s:I,s:s,s:s,s:s,s:i,s:i,s:s,s:b,s:s,s:s,s:I}", "id", (json_int_t)(c->id + i),
+        "series", (json_int_t)series, "account", s->account, "serial", (json_int_t)serial, "user",
+        s->user, "name", s->name, "type", fleet->types.v[s->type].name, "tasks", s->tasks, "gpus",
+        s->gpus, "topology", st_topo_name(s->topo), "topology_required", s->topo_required, "zone",
+        c->zone, "tzdata", c->tzdata, "made", (json_int_t)tx->now);
+    int r;
+
+    json_object_set_new(doc, "pool",
+                        s->pool >= 0 ? json_string(fleet->pools.v[s->pool].name) : json_null());
+    json_object_set_new(doc, "no_show_ms",
+                        json_integer(s->no_show_ms == ST_TIME_NEVER ? -1 : s->no_show_ms));
+    json_object_set_new(doc, "state", json_string(c->confirm ? "confirmed" : "quoted"));
+    if (c->repeat)
+        json_object_set_new(doc, "repeat", json_loads(c->repeat, 0, NULL));
+    set_window(doc, c->windows[i].from_ms, c->windows[i].to_ms);
+    r = put(tx, c->id + i, doc, err);
+    json_decref(doc);
+    return r;
+}
+
+int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err)
+{
+    st_booking_state state = (st_booking_state)(fx->value % ST_BOOKING_DEGRADED);
+    char name[ST_ID_TEXT];
+    json_t *doc;
+    int r;
+
+    if (state < ST_BOOKING_ENDED) /* the core knows */
+        return 0;
+    doc = record_of(tx, fx->other, &r, err);
+    if (!doc)
+        return st_tx_fault(tx, r, err);
+    st_control_name(tx->ctl, ST_BOOKING_ID, fx->other, name);
+    if (strcmp(text(doc, "state"), "quoted") == 0) {
+        r = st_thing_erase(tx, ST_BOOKING_KIND, name, err);
+    } else {
+        json_object_set_new(doc, "state", json_string(st_booking_state_name(state)));
+        json_object_set_new(doc, "ended", json_integer(fx->at_ms));
+        r = put(tx, fx->other, doc, err);
+    }
+    json_decref(doc);
+    return r;
+}
+
+int st_booking_admit(const st_tx *tx, const st_job_spec *spec, st_err *err)
+{
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    const st_booking *b = st_core_booking(tx->ctl->core, spec->booking);
+    int32_t account = st_tree_find(tree, spec->account);
+    char name[ST_ID_TEXT];
+
+    if (b && account >= 0 && st_tree_within(tree, account, b->account))
+        return 0;
+    if (spec->booking >> 40 != 0)
+        return st_fail(err, ST_ENOENT, "there is no such booking, or it is over");
+    st_control_name(tx->ctl, ST_BOOKING_ID, spec->booking, name);
+    return st_fail(err, ST_ENOENT, "there is no booking %s, or it is over", name);
+}
+
+int st_bookings_load(st_control *ctl, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    const char *last = NULL;
+    int r = st_store_meta_get(ctl->store, LAST, arena, &last, err);
+
+    ctl->last_booking = r == 0 ? strtoull(last, NULL, 10) : 0;
+    return r == -ST_ENOENT ? 0 : r;
+}
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+static int32_t organisation(const st_tree *tree, int32_t account)
+{
+    while (account > ST_ROOT && st_tree_account(tree, account)->parent > ST_ROOT)
+        account = st_tree_account(tree, account)->parent;
+    return account;
+}
+
+/* What is ahead is looked at in every pass: nobody fills it. */
+static int check_room(const st_tx *tx, const st_cmd_book *c, st_err *err)
+{
+    const st_core *core = tx->ctl->core;
+    const st_tree *tree = st_core_tree(core);
+    int32_t org = organisation(tree, st_tree_find(tree, c->spec.account));
+    size_t n = c->n;
+
+    for (size_t i = 0; i < st_core_nbookings(core); i++)
+        n += organisation(tree, st_core_booking_at(core, i)->account) == org;
+    if (n > ST_BOOKINGS_ORG)
+        return st_fail(err, ST_ELIMIT,
+                       "your organisation would have %zu bookings ahead; it may have %d", n,
+                       ST_BOOKINGS_ORG);
+    return 0;
+}
+
+static int audit(st_tx *tx, const st_identity *who, const char *verb, const char *account,
+                 uint64_t id, const char *detail, st_err *err)
+{
+    char name[ST_ID_TEXT];
+
+    st_control_name(tx->ctl, ST_BOOKING_ID, id, name);
+    return st_tx_audit(tx, who, verb, account, name, detail, err);
+}
+
+void st_windows_now(st_window *windows, size_t n, int64_t now_ms)
+{
+    for (size_t i = 0; i < n; i++)
+        if (windows[i].from_ms < now_ms && windows[i].from_ms >= now_ms - ST_BOOKING_LATE_MS &&
+            windows[i].to_ms > now_ms)
+            windows[i].from_ms = now_ms;
+}
+
+static int run_book(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_book *c = (st_cmd_book *)cmd;
+    st_control *ctl = tx->ctl;
+    st_event event = {.kind = ST_EV_BOOK};
+    uint64_t series = c->n > 1 ? ctl->last_booking + 1 : 0;
+    char last[32], detail[64];
+    int r = st_tx_within(tx, c->spec.account, c->who.account) ? st_tx_open(tx, err)
+                                                              : st_no_account(c->spec.account, err);
+
+    if (r == 0)
+        r = check_room(tx, c, err);
+    st_windows_now(c->windows, c->n, tx->now);
+    event.u.book.spec = c->spec;
+    event.u.book.spec.id = ctl->last_booking + 1;
+    event.u.book.spec.series = series;
+    event.u.book.windows = c->windows;
+    event.u.book.nwindows = (int)c->n;
+    event.u.book.hold_ms = ST_BOOKING_HOLD_MS;
+    event.u.book.confirm = c->confirm;
+    if (r == 0)
+        r = st_tx_apply(tx, &event, err);
+    if (r < 0)
+        return r;
+    c->id = ctl->last_booking + 1;
+    ctl->last_booking += c->n;
+    snprintf(last, sizeof last, "%" PRIu64, ctl->last_booking);
+    r = st_tx_fault(tx, st_store_meta_put(ctl->store, LAST, last, err), err);
+    for (size_t i = 0; r == 0 && i < c->n; i++)
+        r = put_new(tx, c, i, series, err);
+    snprintf(detail, sizeof detail, "{\"windows\":%zu}", c->n);
+    return r < 0 ? r
+                 : audit(tx, &c->who, c->confirm ? "booking.create" : "booking.quote",
+                         c->spec.account, c->id, detail, err);
+}
+
+void st_cmd_book_init(st_cmd_book *cmd)
+{
+    cmd->cmd.run = run_book;
+}
+
+/* ---- what is there -------------------------------------------------------------------------- */
+
+static int none(const st_cmd_booking *c, st_err *err)
+{
+    char q[ST_QUOTE_MAX];
+
+    return st_fail(err, ST_ENOENT, "there is no booking %s", st_quote(q, c->name));
+}
+
+/* The record, if `who` may change the booking. Members change their own. */
+static int find(st_tx *tx, st_cmd_booking *c, st_err *err)
+{
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    int r = st_tx_open(tx, err);
+    int32_t account;
+
+    json_decref(c->record);
+    c->record = r == 0 ? record_of(tx, c->id, &r, err) : NULL;
+    if (r < 0)
+        return st_tx_fault(tx, r, err);
+    if (!c->record)
+        return none(c, err);
+    account = st_tree_find(tree, text(c->record, "account"));
+    if (account < 0 ||
+        st_tree_account(tree, account)->serial !=
+            json_integer_value(json_object_get(c->record, "serial")) ||
+        !st_tx_within(tx, text(c->record, "account"), c->who.account))
+        return none(c, err);
+    if (c->who.role == ST_ROLE_MEMBER && (strcmp(text(c->record, "user"), c->who.user) != 0 ||
+                                          strcmp(text(c->record, "account"), c->who.account) != 0))
+        return st_fail(err, ST_EPERM, "booking %s is not yours; ask an admin of %s", c->name,
+                       text(c->record, "account"));
+    if (c->may)
+        r = c->may(c, json_integer_value(json_object_get(c->record, "version")), err);
+    if (r == 0 && !st_core_booking(tx->ctl->core, c->id))
+        r = st_fail(err, ST_ESTATE, "booking %s is over (%s)", c->name, text(c->record, "state"));
+    return r;
+}
+
+/* The records of a series' bookings that the core still has, or of the one. */
+static int put_state(st_tx *tx, const st_cmd_booking *c, const char *state, st_err *err)
+{
+    uint64_t series = (uint64_t)json_integer_value(json_object_get(c->record, "series"));
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < st_core_nbookings(tx->ctl->core); i++) {
+        const st_booking *b = st_core_booking_at(tx->ctl->core, i);
+        json_t *doc;
+
+        if (b->id != c->id && (series == 0 || b->series != series))
+            continue;
+        doc = record_of(tx, b->id, &r, err);
+        if (!doc)
+            continue;
+        json_object_set_new(doc, "state", json_string(state));
+        r = put(tx, b->id, doc, err);
+        json_decref(doc);
+    }
+    return r;
+}
+
+static int run_confirm(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_booking *c = (st_cmd_booking *)cmd;
+    st_event event = {.kind = ST_EV_BOOK_CONFIRM};
+    int r = find(tx, c, err);
+
+    if (r < 0)
+        return r;
+    if (st_core_booking(tx->ctl->core, c->id)->state != ST_BOOKING_QUOTED)
+        return st_fail(err, ST_ESTATE, "booking %s was confirmed before", c->name);
+    event.u.booking.id = c->id;
+    event.u.booking.series = json_integer_value(json_object_get(c->record, "series")) != 0;
+    if (event.u.booking.series)
+        event.u.booking.id = (uint64_t)json_integer_value(json_object_get(c->record, "series"));
+    r = st_tx_apply(tx, &event, err);
+    if (r == 0)
+        r = put_state(tx, c, "confirmed", err);
+    if (r == 0)
+        r = audit(tx, &c->who, "booking.confirm", text(c->record, "account"), c->id, NULL, err);
+    return r;
+}
+
+static int run_cancel(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_booking *c = (st_cmd_booking *)cmd;
+    st_event event = {.kind = ST_EV_BOOK_CANCEL};
+    uint64_t series;
+    int r = find(tx, c, err);
+
+    if (r < 0)
+        return r;
+    series = (uint64_t)json_integer_value(json_object_get(c->record, "series"));
+    if (c->series && series == 0)
+        return st_fail(err, ST_EINVAL, "booking %s is not of a series", c->name);
+    event.u.booking.id = c->series ? series : c->id;
+    event.u.booking.series = c->series;
+    r = st_tx_apply(tx, &event, err);
+    if (r == 0)
+        r = audit(tx, &c->who, "booking.cancel", text(c->record, "account"), c->id,
+                  c->series ? "{\"series\":true}" : NULL, err);
+    json_object_set_new(c->record, "state", json_string("cancelled")); /* as it will be kept */
+    return r;
+}
+
+static int run_change(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    st_cmd_booking *c = (st_cmd_booking *)cmd;
+    st_event event = {.kind = ST_EV_BOOK_CHANGE};
+    const st_booking *b;
+    int r = find(tx, c, err);
+
+    if (r < 0)
+        return r;
+    b = st_core_booking(tx->ctl->core, c->id);
+    event.u.rebook.id = c->id;
+    event.u.rebook.from_ms = c->from_ms == ST_TIME_NEVER ? b->from_ms : c->from_ms;
+    event.u.rebook.to_ms = c->to_ms == ST_TIME_NEVER ? b->to_ms : c->to_ms;
+    event.u.rebook.tasks = c->tasks > 0 ? c->tasks : b->tasks;
+    r = st_tx_apply(tx, &event, err);
+    if (r < 0)
+        return r;
+    set_window(c->record, event.u.rebook.from_ms, event.u.rebook.to_ms);
+    json_object_set_new(c->record, "tasks", json_integer(event.u.rebook.tasks));
+    r = put(tx, c->id, c->record, err);
+    return r < 0
+               ? r
+               : audit(tx, &c->who, "booking.change", text(c->record, "account"), c->id, NULL, err);
+}
+
+void st_cmd_booking_confirm(st_cmd_booking *cmd)
+{
+    cmd->cmd.run = run_confirm;
+}
+
+void st_cmd_booking_cancel(st_cmd_booking *cmd)
+{
+    cmd->cmd.run = run_cancel;
+}
+
+void st_cmd_booking_change(st_cmd_booking *cmd)
+{
+    cmd->cmd.run = run_change;
+}

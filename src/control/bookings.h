@@ -1,0 +1,56 @@
+/*
+ * Bookings as commands, and what is kept of them.
+ *
+ * The core decides and knows those that are not over. Beside it every booking has a record: who made it, in which zone
+ * and series it was written, and, when it is over, how it ended. A quote that nobody confirmed leaves none.
+ */
+#ifndef ST_CONTROL_BOOKINGS_H
+#define ST_CONTROL_BOOKINGS_H
+
+#include <jansson.h>
+
+#include "control/control.h"
+
+#define ST_BOOKING_KIND    "booking" /* of the records */
+#define ST_BOOKING_ID      'b'       /* what ids begin with */
+#define ST_BOOKING_HOLD_MS (INT64_C(10) * 60 * 1000)
+#define ST_BOOKINGS_ORG    2000 /* that an organisation may have ahead */
+
+/* One window, or a series: all of it or nothing. */
+typedef struct st_cmd_book {
+    st_cmd cmd;
+    st_identity who;
+    st_booking_spec spec; /* without numbers */
+    st_window *windows;
+    size_t n;
+    bool confirm;              /* at once; else it is held as a quote */
+    const char *zone, *tzdata; /* in which it was written, and by which data */
+    const char *repeat;        /* JSON; NULL: it does not repeat */
+    uint64_t id;               /* given: the first one's */
+} st_cmd_book;
+
+void st_cmd_book_init(st_cmd_book *cmd);
+
+/* A window that began while it was on its way begins now. */
+#define ST_BOOKING_LATE_MS INT64_C(30000)
+void st_windows_now(st_window *windows, size_t n, int64_t now_ms);
+
+/* What is done to a booking that is there. */
+typedef struct st_cmd_booking {
+    st_cmd cmd;
+    st_identity who;
+    uint64_t id;
+    const char *name;       /* as it was asked for */
+    bool series;            /* all that is left of its series */
+    int64_t from_ms, to_ms; /* of a change; ST_TIME_NEVER: as it was */
+    int tasks;              /* 0: as it was */
+    json_t *record;         /* given, as it is kept afterwards; the caller's */
+    /* NULL, or whether the edit may be made of this version. */
+    int (*may)(struct st_cmd_booking *cmd, int64_t version, st_err *err);
+} st_cmd_booking;
+
+void st_cmd_booking_confirm(st_cmd_booking *cmd);
+void st_cmd_booking_cancel(st_cmd_booking *cmd);
+void st_cmd_booking_change(st_cmd_booking *cmd);
+
+#endif

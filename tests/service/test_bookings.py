@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""Bookings over the API: what two tenants see of each other, what happens twice, at once and after a restart, and bad input.
+
+alpha and beta stand beside each other. What alpha learns of beta's bookings is that a window is not available from a
+moment on, never whose it is, how large, or that it exists when nothing is asked for there.
+"""
+
+import datetime
+import json
+import os
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(__file__))
+from harness import Stintd, Stream, check, fleet, main, token  # noqa: E402
+
+READER = "/usr/bin/python3"  # the distribution's, which has icalendar (tools/setup)
+
+
+def window(hours, length="1h", gpus=8, **more):
+    return {"type": "h100", "gpus": gpus, "from": f"+{hours}h", "for": length, "confirm": True, **more}
+
+
+def bad_input(alpha):
+    """One sentence each, and nothing changes."""
+    rows = [
+        ({"to": "2020-01-01", "for": None, "from": "2020-01-02"}, 400, "is not after the start"),
+        ({"from": "2020-01-01 09:00"}, 400, "past"),
+        ({"zone": "Mars/Base"}, 400, "there is no time zone"),
+        ({"zone": "../../etc/passwd"}, 400, "there is no time zone"),
+        ({"from": "2027-10-31 02:30", "zone": "Europe/Berlin"}, 400, "happens twice in Europe/Berlin; write"),
+        ({"from": "2027-03-28 02:30", "zone": "Europe/Berlin"}, 400, "does not exist in Europe/Berlin"),
+        ({"from": "9998-12-31 23:59", "for": "300000d"}, 400, "booking_length"),
+        ({"from": "99999-01-01"}, 400, "is not a time"),
+        ({"for": "9000000000d"}, 400, ""),
+        ({"for": "0s"}, 400, "is not after the start"),
+        ({"for": None}, 400, "either `for` or `to`"),
+        ({"gpus": 0}, 400, "gpus"),
+        ({"gpus": 12}, 400, "whole nodes"),
+        ({"tasks": 2, "gpus": 64}, 400, "the largest has 8"),
+        ({"type": "h900"}, 404, "h900"),
+        ({"account": "beta"}, 404, "there is no account"),
+        ({"account": "nobody"}, 404, "there is no account"),
+        ({"repeat": {"every": "day", "count": 10000}}, 403, "1 to 1000 occurrences, not 10000"),
+        ({"repeat": {"every": "day"}}, 400, "needs an end"),
+        ({"repeat": {"every": "day", "count": 3}, "for": "25h"}, 400, "has ended"),
+        ({"repeat": {"every": "fortnight", "count": 3}}, 400, "fortnight"),
+        ({"colour": "red"}, 400, "colour"),
+    ]
+    before = alpha.get("/v1/bookings?all=true").text
+    for change, status, said in rows:
+        body = {**window(30), **change}
+        body = {key: value for key, value in body.items() if value is not None}
+        answer = alpha.post("/v1/bookings", body)
+        check(answer.status == status and said in answer.text, "%s: %d %s", change, answer.status, answer.text)
+    check(alpha.get("/v1/bookings?all=true").text == before, "bad input left something behind")
+
+
+def quotes(owner, alpha, beta):
+    """beta's booking is a moment for alpha, and the sentence is the same as for a floor or a full fleet."""
+    asked = {"type": "h100", "gpus": 16, "from": "2027-06-01 09:00", "for": "8h"}
+    free = alpha.post("/v1/bookings?dry_run=true", asked)
+    check(free.status == 200 and free.json["fits"], "a free fleet: %s", free.text)
+    secret = "launch-of-x71"
+    beta.make("/v1/bookings", {**asked, "from": "2027-06-01 12:00", "name": secret, "confirm": True})
+    told = alpha.post("/v1/bookings?dry_run=true", asked)
+    one = told.json["windows"][0]
+    check(not told.json["fits"] and one["not_available_from"], "a full one: %s", told.text)
+    for word in (secret, "beta", "needed_gpus", "free_gpus", "displaces_gpus"):
+        check(word not in told.text, "alpha reads %s in %s", word, told.text)
+    check("free_gpus" in owner.post("/v1/bookings?dry_run=true", {**asked, "account": "alpha"}).text, "the owner sees amounts")
+    refused = alpha.post("/v1/bookings", {**asked, "confirm": True})
+    check(refused.status == 409 and refused.code == "overcommitted" and "beta" not in refused.text, "%s", refused.text)
+    for path in ("/v1/bookings", "/v1/bookings?all=true", "/v1/calendar?from=2027-05-30&to=2027-06-10"):
+        check(alpha.get(path).json["bookings"] == [], "alpha sees %s", alpha.get(path).text)
+    check(alpha.get("/v1/bookings?account=beta").status == 404, "an account that is not alpha's")
+
+
+def guessed(alpha, beta):
+    """beta's id is as good as one that nobody has, whatever is done to it."""
+    theirs = beta.make("/v1/bookings", window(60, gpus=1))["id"]
+    for method, path, body in (("GET", "", None), ("DELETE", "", None), ("DELETE", "?series=true", None),
+                               ("PATCH", "", {"tasks": 1}), ("POST", "/confirm", None)):
+        said = []
+        for booking in (theirs, "b00000000", "b0000000", "x", "b" + "0" * 40):
+            answer = alpha.call(method, "/v1/bookings/" + booking + path, body, {"If-Match": "*"} if method == "PATCH" else {})
+            check(answer.status == 404, "%s %s%s: %d %s", method, booking, path, answer.status, answer.text)
+            said.append(json.loads(answer.text)["detail"].replace(booking, "ID"))
+        check(len(set(said)) == 1, "%s tells them apart: %s", method, said)
+    said = []
+    for booking in (theirs, "b00000000"):
+        answer = alpha.post("/v1/jobs", {"gpus": 1, "cpu": 1, "booking": booking, "sim": {"run": "1s"}})
+        check(answer.status == 404, "a job in it: %s", answer.text)
+        said.append(json.loads(answer.text)["detail"].replace(booking, "ID"))
+    check(said[0] == said[1], "a submit tells them apart: %s", said)
+    check(beta.get("/v1/bookings/" + theirs).json["state"] == "confirmed", "beta's is as it was")
+
+
+def at_once(stintd, alpha_token):
+    """64 at once for what 2 can have: two get it, and both are there."""
+    answers = []
+
+    def one():
+        client = stintd.client(alpha_token)
+        answers.append(client.post("/v1/bookings", {"type": "h100", "gpus": 8, "from": "2027-07-01", "for": "1d",
+                                                    "confirm": True}))
+        client.close()
+
+    threads = [threading.Thread(target=one) for _ in range(64)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    made = [a.json["id"] for a in answers if a.status == 201]
+    check({a.status for a in answers} <= {201, 409, 429}, "answers: %s", sorted(a.status for a in answers))
+    client = stintd.client(alpha_token)
+    there = [b for b in client.get("/v1/calendar?from=2027-07-01&to=2027-07-02").json["bookings"]
+             if b["state"] == "confirmed"]
+    check(sorted(made) == sorted(b["id"] for b in there), "confirmed: %s, there: %s", made, there)
+    check(1 <= len(made) <= 2, "half of 32 GPUs is two nodes, not %d", len(made))
+
+
+def edits(alpha, elsewhere):
+    """Once with a key, to the version that was read, whole or not at all."""
+    key = {"Idempotency-Key": "one-launch"}
+    first = alpha.call("POST", "/v1/bookings", window(80), key)
+    again = alpha.call("POST", "/v1/bookings", window(80), key)
+    check(first.status == again.status == 201 and first.text == again.text, "twice: %s %s", first.text, again.text)
+    booking = "/v1/bookings/" + first.json["id"]
+    read = alpha.get(booking)
+    tag = read.header("ETag")
+    check(alpha.call("PATCH", booking, {"to": "+90h"}, {"If-Match": tag}).status == 200, "a change")
+    late = alpha.call("PATCH", booking, {"to": "+95h"}, {"If-Match": tag})
+    check(late.status == 412, "a change of what has changed: %d", late.status)
+    now = alpha.get(booking)
+    refused = alpha.call("PATCH", booking, {"tasks": 400}, {"If-Match": now.header("ETag")})
+    check(refused.status in (400, 409), "more than there is: %d %s", refused.status, refused.text)
+    check(alpha.get(booking).json["tasks"] == now.json["tasks"], "a refused change leaves it alone")
+    check(elsewhere.call("DELETE", booking).status == 403, "another member's")
+    check(alpha.call("DELETE", booking).json["state"] == "cancelled", "cancelled")
+    check(alpha.call("DELETE", booking).status == 409, "once")
+    check(alpha.get(booking).json["state"] == "cancelled", "and kept")
+
+
+def series(alpha):
+    """Whole, or every clash is told and nothing is there."""
+    spec = {"type": "h100", "gpus": 8, "from": "2027-03-26 22:00", "for": "8h", "zone": "Europe/Berlin", "confirm": True,
+            "repeat": {"every": "day", "count": 5, "length": "wall", "except": ["2027-03-29"]}}
+    made = alpha.make("/v1/bookings", spec)
+    check([b["from"] for b in made["bookings"]] ==
+          ["2027-03-26T22:00:00+01:00", "2027-03-27T22:00:00+01:00", "2027-03-28T22:00:00+02:00",
+           "2027-03-30T22:00:00+02:00"], "its nights: %s", made)
+    check(made["bookings"][1]["to"] == "2027-03-28T06:00:00+02:00", "the short night: %s", made)
+    one = made["bookings"][2]["id"]
+    check(alpha.call("DELETE", "/v1/bookings/" + one).status == 200, "one occurrence")
+    states = {b["id"]: b["state"] for b in alpha.get("/v1/bookings?all=true").json["bookings"]
+              if b["series"] == made["id"]}
+    check(sorted(states.values()) == ["cancelled"] + ["confirmed"] * 3, "the others stay: %s", states)
+    wide = {**spec, "gpus": 16, "repeat": {"every": "day", "count": 7}, "from": "2027-03-24 23:00", "for": "2h"}
+    told = alpha.post("/v1/bookings?dry_run=true", {**wide}).json
+    clashes = [w["from"][:10] for w in told["windows"] if not w["fits"]]
+    check(clashes == ["2027-03-26", "2027-03-27", "2027-03-30"], "every clash: %s", told)
+    check(alpha.post("/v1/bookings", wide).status == 409, "not a part of it")
+    alpha.call("DELETE", f"/v1/bookings/{made['id']}?series=true")
+    live = [b for b in alpha.get("/v1/bookings").json["bookings"] if b["series"] == made["id"]]
+    check(live == [], "what is left of the series: %s", live)
+
+
+def feed(stintd, alpha, beta, alpha_token):
+    """Its own token, which opens the feed alone, ends when it is revoked, and is in no log."""
+    beta.make("/v1/bookings", window(130, gpus=1, name="beta-only"))
+    made = alpha.make("/v1/bookings", {**window(120, gpus=1), "name": "alpha-night", "zone": "America/New_York",
+                                       "from": "2027-03-13 02:30", "for": "1h", "repeat": {"every": "day", "count": 3}})
+    secret = alpha.call("POST", "/v1/calendar/feeds").json
+    nobody = stintd.client()
+    answer = nobody.get("/v1/calendar.ics?token=" + secret["token"])
+    check(answer.status == 200 and "alpha-night" in answer.text, "%d %s", answer.status, answer.text)
+    check("beta" not in answer.text, "beta is in alpha's feed")
+    for wrong in ("", "?token=", "?token=stint_" + "A" * 43, "?token=" + alpha_token, "?token=x"):
+        status = nobody.get("/v1/calendar.ics" + wrong).status
+        check(status in (400, 401), "with %s: %d", wrong, status)
+    thief = stintd.client(secret["token"])
+    for path in ("/v1/whoami", "/v1/bookings", "/v1/jobs", "/v1/calendar", "/v1/accounts"):
+        check(thief.get(path).status == 403, "the feed's token opens %s", path)
+    check(thief.post("/v1/bookings", window(5)).status == 403, "the feed's token books")
+    read_ics(answer.body, made)
+    check(alpha.call("DELETE", "/v1/tokens/" + secret["id"]).status == 204, "revoked")
+    check(nobody.get("/v1/calendar.ics?token=" + secret["token"]).status == 401, "a revoked feed")
+    with open(stintd.log, "rb") as f:
+        check(secret["token"].encode() not in f.read(), "the token is in stintd's log")
+
+
+def read_ics(body, made):
+    """A reader that is not ours has the same instants."""
+    if subprocess.run([READER, "-c", "import icalendar"], stderr=subprocess.DEVNULL).returncode != 0:
+        print("no icalendar here: tools/setup installs it")
+        return
+    script = ("import icalendar, sys\n"
+              "for e in icalendar.Calendar.from_ical(sys.stdin.buffer.read()).walk('VEVENT'):\n"
+              "    print(e['UID'], e['DTSTART'].dt.isoformat(), e['DTEND'].dt.isoformat(), e['STATUS'])\n")
+    out = subprocess.run([READER, "-c", script], input=body, capture_output=True, check=True).stdout.decode()
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+    for b in made["bookings"]:
+        start, end, status = rows[b["id"] + "@stint"]
+        for said, ours in ((start, b["from"]), (end, b["to"])):
+            same = datetime.datetime.fromisoformat(said) == datetime.datetime.fromisoformat(ours.replace("Z", "+00:00"))
+            check(same and status == "CONFIRMED", "%s: %s, not %s", b["id"], said, ours)
+
+
+def told(stintd, alpha, alpha_token, beta_token):
+    """Its state is an event for its account, and for nobody else."""
+    mine, theirs = Stream(stintd.port, alpha_token), Stream(stintd.port, beta_token)
+    made = alpha.make("/v1/bookings", {**window(200, gpus=1), "confirm": False})
+    alpha.call("POST", f"/v1/bookings/{made['id']}/confirm")
+    heard = mine.wait(lambda s: any(made["id"] in str(e) and "confirmed" in str(e) for e in s.events()))
+    check(heard, "alpha hears nothing of its booking: %s", mine.events())
+    check(not any(made["id"] in str(e) for e in theirs.events()), "beta hears of alpha's booking")
+    mine.close()
+    theirs.close()
+    text = stintd.owner.get("/v1/audit?what=booking&limit=100").text
+    verbs = {verb for verb in ("booking.create", "booking.quote", "booking.confirm", "booking.cancel", "booking.change")
+             if verb in text}
+    check(len(verbs) == 5, "in the audit log: %s", verbs)
+
+
+def run(program):
+    stintd = Stintd(program)
+    try:
+        owner = stintd.owner
+        fleet(owner, nodes=4)
+        tokens = {}
+        for name in ("alpha", "beta"):
+            owner.make("/v1/accounts", {"name": name})
+            tokens[name] = token(owner, name, "ann", "member")["token"]
+        alpha, beta = stintd.client(tokens["alpha"]), stintd.client(tokens["beta"])
+        elsewhere = stintd.client(token(owner, "alpha", "eve", "member")["token"])
+        bad_input(alpha)
+        quotes(owner, alpha, beta)
+        guessed(alpha, beta)
+        at_once(stintd, tokens["alpha"])
+        edits(alpha, elsewhere)
+        series(alpha)
+        feed(stintd, alpha, beta, tokens["alpha"])
+        told(stintd, alpha, tokens["alpha"], tokens["beta"])
+    finally:
+        stintd.stop()
+
+
+main(run)
