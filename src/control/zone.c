@@ -6,22 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/quote.h"
+#include "calendar/civil.h"
+#include "zones/zones.h"
 
 #define FIRST_YEAR 2015
 #define LAST_YEAR  2200
 #define MONTHS     ((LAST_YEAR - FIRST_YEAR) * 12)
 #define DAY_S      INT64_C(86400)
-#define HOUR_S     INT64_C(3600)
 #define DAY_MS     (DAY_S * 1000)
 #define SHORT_MS   (20 * DAY_MS) /* no month is shorter */
-#define EAST_S     (15 * HOUR_S) /* no zone is further from UTC */
-#define ZONES      "/usr/share/zoneinfo"
 
 struct st_zone {
     char name[64];
@@ -31,86 +28,36 @@ struct st_zone {
 
 /* ---- calendar ------------------------------------------------------------------------------- */
 
-/* Days since 1970-01-01 of the first of a month, in the Gregorian calendar; year from 1970. */
-static int64_t first_day(int year, int month)
-{
-    static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
-    int64_t y = year - 1;
-    int64_t days = (year - 1970) * INT64_C(365) + (y / 4 - y / 100 + y / 400) -
-                   (1969 / 4 - 1969 / 100 + 1969 / 400) + before[month - 1];
-    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-    return days + (leap && month > 2);
-}
-
 static int64_t utc_edge_s(int i)
 {
-    return first_day(FIRST_YEAR + i / 12, i % 12 + 1) * DAY_S;
+    const st_date first = {FIRST_YEAR + i / 12, i % 12 + 1, 1};
+
+    return st_date_to_day(&first) * DAY_S;
 }
 
 /* ---- the system's zones --------------------------------------------------------------------- */
 
-/* Whether it is month i of the table, or later, there. */
-static bool has_begun(int i, int64_t s)
+/* Where midnight happens twice the month begins with the first, where clocks skip it when they do. */
+static int64_t local_edge_s(const st_tz *tz, int i)
 {
-    time_t t = (time_t)s;
-    struct tm tm;
+    st_tz_moment m = st_tz_resolve(tz, utc_edge_s(i));
 
-    localtime_r(&t, &tm);
-    return (tm.tm_year + 1900 - FIRST_YEAR) * 12 + tm.tm_mon >= i;
+    return m.kind == ST_TZ_GAP ? m.second_s : m.first_s;
 }
 
-/* From late to early by hours until it has not begun, then to the second. */
-static int64_t local_edge_s(int i)
-{
-    int64_t utc = utc_edge_s(i), hi = utc + EAST_S, lo = hi - HOUR_S;
-
-    while (lo > utc - 2 * EAST_S && has_begun(i, lo)) {
-        hi = lo;
-        lo -= HOUR_S;
-    }
-    while (hi - lo > 1) {
-        int64_t mid = lo + (hi - lo) / 2;
-
-        if (has_begun(i, mid))
-            hi = mid;
-        else
-            lo = mid;
-    }
-    return hi;
-}
-
-static bool name_is_sane(const char *name)
-{
-    return name[0] && name[0] != '/' && !strstr(name, "..") && strlen(name) < 64 &&
-           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/") ==
-               strlen(name);
-}
-
-/* The C library reads zones for whoever sets TZ; it is put back. */
 static int fill_local(st_zone *zone, st_err *err)
 {
-    ST_CLEANUP(st_freep) char *before = NULL;
-    const char *set = getenv("TZ");
-    char path[200], text[72], q[ST_QUOTE_MAX];
+    ST_CLEANUP(st_zones_freep) st_zones *zones = st_zones_new(ST_ZONES_DIR);
+    const st_tz *tz = NULL;
+    char q[ST_QUOTE_MAX];
 
-    snprintf(path, sizeof path, ZONES "/%s", zone->name);
-    if (access(path, R_OK) < 0)
+    if (st_zones_get(zones, zone->name, &tz, err) < 0)
         return st_fail(err, ST_EINVAL,
-                       "billing_zone %s is not in " ZONES "; is the package tzdata installed?",
+                       "billing_zone %s is not in " ST_ZONES_DIR
+                       "; is the package tzdata installed?",
                        st_quote(q, zone->name));
-    if (set)
-        before = st_xstrdup(set);
-    snprintf(text, sizeof text, ":%s", zone->name);
-    setenv("TZ", text, 1);
-    tzset();
     for (int i = 0; i <= MONTHS; i++)
-        zone->edge[i] = local_edge_s(i) * 1000;
-    if (before)
-        setenv("TZ", before, 1);
-    else
-        unsetenv("TZ");
-    tzset();
+        zone->edge[i] = local_edge_s(tz, i) * 1000;
     return 0;
 }
 
@@ -120,7 +67,7 @@ int st_zone_new(const char *name, st_zone **ret, st_err *err)
     char q[ST_QUOTE_MAX];
     int r = 0;
 
-    if (!name_is_sane(name))
+    if (!st_tz_name_is_sane(name))
         return st_fail(err, ST_EINVAL, "billing_zone %s is no name of a time zone",
                        st_quote(q, name));
     snprintf(zone->name, sizeof zone->name, "%s", name);

@@ -12,8 +12,7 @@
 
 typedef struct st_zone st_zone;
 
-/* `name` as in the IANA database; "UTC" needs none, and "test-3" has "months" of three seconds, for tests.
- * Not while other threads run, unless it is one of these: the C library knows one zone at a time. */
+/* `name` as in the IANA database; "UTC" needs none, and "test-3" has "months" of three seconds, for tests. */
 int st_zone_new(const char *name, st_zone **ret, st_err *err);
 void st_zone_free(st_zone *zone);
 ST_DEFINE_FREEP(st_zone, st_zone_free)
