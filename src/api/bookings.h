@@ -16,8 +16,12 @@ void st_booking_json(st_api *api, const st_core *core, const json_t *record, con
                      st_strbuf *out);
 
 /* Records of an account and those below it, from the store: those that end after from_ms and begin before to_ms, in order
- * of their starts. `name` is that of one, or NULL. */
-int st_booking_records(st_api *api, const char *account, const char *name, int64_t from_ms,
-                       int64_t to_ms, json_t *ret, st_err *err);
+ * of their starts. `names` are those that are looked at, NULL all. */
+typedef struct st_booking_name {
+    char text[ST_ID_TEXT];
+} st_booking_name;
+typedef ST_VEC(st_booking_name) st_booking_names;
+int st_booking_records(st_api *api, const char *account, const st_booking_names *names,
+                       int64_t from_ms, int64_t to_ms, json_t *ret, st_err *err);
 
 #endif

@@ -65,23 +65,24 @@ static int by_start(const void *a, const void *b)
     return d < 0 ? -1 : d > 0;
 }
 
-int st_booking_records(st_api *api, const char *account, const char *name, int64_t from_ms,
-                       int64_t to_ms, json_t *ret, st_err *err)
+int st_booking_records(st_api *api, const char *account, const st_booking_names *names,
+                       int64_t from_ms, int64_t to_ms, json_t *ret, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     reading rd = {.api = api, .account = account, .from_ms = from_ms, .to_ms = to_ms};
     st_store *reader = st_api_reader(api, err);
     st_thing_row row;
-    int r;
+    int r = 0;
 
     if (!reader)
         return -err->code;
-    if (name) {
-        r = st_store_thing_get(reader, ST_BOOKING_KIND, name, arena, &row, err);
+    for (size_t i = 0; names && r == 0 && i < names->n; i++) {
+        st_arena_reset(arena);
+        r = st_store_thing_get(reader, ST_BOOKING_KIND, names->v[i].text, arena, &row, err);
         r = r == 0 ? look(&rd, &row, err) : r == -ST_ENOENT ? 0 : r; /* as if it were another's */
-    } else {
-        r = st_store_things(reader, ST_BOOKING_KIND, look, &rd, err);
     }
+    if (!names)
+        r = st_store_things(reader, ST_BOOKING_KIND, look, &rd, err);
     st_api_reader_back(api, reader);
     if (rd.found.n > 0)
         qsort(rd.found.v, rd.found.n, sizeof *rd.found.v, by_start);
@@ -182,6 +183,7 @@ typedef struct wanted {
     json_t *records;
     char account[ST_NAME_MAX + 2];
     char name[64]; /* "": a list */
+    st_booking_names names;
     int64_t from_ms, to_ms;
     bool all; /* those that are over as well */
     bool calendar;
@@ -193,6 +195,7 @@ static void wanted_free(void *arg)
     wanted *w = arg;
 
     json_decref(w->records);
+    st_vec_free(&w->names);
     free(w);
 }
 
@@ -235,12 +238,46 @@ static int fill(st_question *q, st_core *core, st_err *err)
     return 0;
 }
 
+/* What is not over the core knows, so that others' records are not looked through. */
+static int fill_names(st_question *q, st_core *core, st_err *err)
+{
+    wanted *w = q->owner;
+    const st_tree *tree = st_core_tree(core);
+    int32_t within = w->account[0] ? st_tree_find(tree, w->account) : ST_ROOT;
+
+    (void)err;
+    for (size_t i = 0; within >= 0 && i < st_core_nbookings(core); i++) {
+        const st_booking *b = st_core_booking_at(core, i);
+        st_booking_name name;
+
+        if (!st_tree_within(tree, b->account, within))
+            continue;
+        st_control_name(q->api->control, ST_BOOKING_ID, b->id, name.text);
+        st_vec_push(&w->names, name);
+    }
+    return 0;
+}
+
 static int read_records(st_question *q, st_err *err)
 {
     wanted *w = q->owner;
-    int r = st_booking_records(q->api, w->account, w->name[0] ? w->name : NULL, w->from_ms,
-                               w->to_ms, w->records, err);
+    bool listed = w->name[0] || !w->all;
+    int r = 0;
 
+    if (w->name[0]) {
+        st_booking_name name = {""};
+
+        snprintf(name.text, sizeof name.text, "%.15s", w->name);
+        if (strcmp(name.text, w->name) == 0) /* a longer one is none */
+            st_vec_push(&w->names, name);
+    } else if (!w->all) {
+        q->fill = fill_names;
+        r = st_question_read(q, err);
+        q->fill = fill;
+    }
+    if (r == 0)
+        r = st_booking_records(q->api, w->account, listed ? &w->names : NULL, w->from_ms, w->to_ms,
+                               w->records, err);
     return r < 0 ? r : st_question_read(q, err);
 }
 

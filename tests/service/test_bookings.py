@@ -224,6 +224,24 @@ def told(stintd, alpha, alpha_token, beta_token):
     check(len(verbs) == 5, "in the audit log: %s", verbs)
 
 
+def restarted(stintd, program, alpha, alpha_token):
+    """What is booked is there after stintd was killed, and no number comes back."""
+    held = alpha.make("/v1/bookings", {**window(300, gpus=1), "confirm": False})["id"]
+    before = alpha.get("/v1/bookings?all=true").text
+    stintd.process.kill()
+    stintd.process.wait(30)
+    stintd.owner.close()
+    with open(stintd.log, "w") as log:
+        stintd.process = subprocess.Popen([program, "--config", os.path.join(stintd.dir, "config.yaml"), "--data",
+                                           os.path.join(stintd.dir, "data")], stdout=subprocess.DEVNULL, stderr=log)
+    stintd.port = stintd._port()
+    stintd.owner = stintd.client(stintd.owner_token)
+    alpha = stintd.client(alpha_token)
+    check(alpha.get("/v1/bookings?all=true").text == before, "bookings differ after a restart")
+    check(alpha.make("/v1/bookings", window(310, gpus=1))["id"] not in before, "a number came back")
+    check(alpha.call("POST", f"/v1/bookings/{held}/confirm").status == 200, "a quote is still held")
+
+
 def run(program):
     stintd = Stintd(program)
     try:
@@ -243,6 +261,7 @@ def run(program):
         series(alpha)
         feed(stintd, alpha, beta, tokens["alpha"])
         told(stintd, alpha, tokens["alpha"], tokens["beta"])
+        restarted(stintd, program, alpha, tokens["alpha"])
     finally:
         stintd.stop()
 
