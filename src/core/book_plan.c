@@ -512,5 +512,7 @@ bool st_book_mend(st_core *core, st_effects *fx)
         free(m.v[0].old);
         st_vec_free(&m);
     }
+    if (any)
+        st_book_set_due(core);
     return any;
 }

@@ -274,7 +274,8 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
         say_no_room(core, job, type, ret);
         say_booked(core, job, type, ret);
         say_moves(core, job, type, ret);
-    } else if (sure && core->bookings.n > 0 && st_core_weight_zero(core, job->account, NULL)) {
+    } else if (sure && core->bookings.n > 0 &&
+               (st_core_weight_zero(core, job->account, NULL) || st_core_rests(core, job))) {
         st_reason r =
             reason_of(ST_WHY_BOOKED, type); /* it may not be where it would have to leave */
         r.until_ms = core->calendar_ms;

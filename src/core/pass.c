@@ -369,6 +369,9 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
         again = run_round(core, fx);
         if (!again && !core->stopped)
             again = !join_fresh(core) || core->floors_dirty || core->class_dirty;
+        /* Those who have just lost their floors may have made room for a booking that has none. */
+        if (!again && !core->stopped && core->ndegraded > 0)
+            again = st_book_mend(core, fx);
         if (!again && !core->stopped)
             again = moved_on(core);
     }

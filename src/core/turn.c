@@ -232,7 +232,7 @@ static bool may_sit(st_core *core, const st_job *job, st_class class, const st_g
 {
     return core->bookings.n == 0 || class != ST_CLASS_GUARANTEED ||
            st_book_make_way(core, job, grants, fx) ||
-           !st_core_weight_zero(core, job->account, NULL);
+           (!st_core_weight_zero(core, job->account, NULL) && !st_core_rests(core, job));
 }
 
 /* A job with a home place takes that first; wherever else it sits it borrows. */

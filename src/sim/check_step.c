@@ -339,7 +339,8 @@ static int on_stop(const st_step *step, st_track *t, const st_effect *e, st_err 
         rc = may_leave(step, t, e, err);
     else
         rc = wrong(e, t, err);
-    if (t->job.claimant && e->other && !t->job.stopping && !lost_a_node(step, t))
+    bool own = t->job.booking && e->other == (t->job.booking | ST_BOOKING_BIT);
+    if (t->job.claimant && e->other && !own && !t->job.stopping && !lost_a_node(step, t))
         t->displaced_ms = step->now;
     t->job.stopping = true;
     t->job.after = (st_job_state)e->value;

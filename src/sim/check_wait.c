@@ -399,7 +399,9 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
                     r->code == ST_WHY_UNSEEN || r->code == ST_WHY_USER_LIMIT;
         if (r->code == ST_WHY_HELD || r->code == ST_WHY_GATHERED || r->code == ST_WHY_LOOKAHEAD ||
             r->code == ST_WHY_COOLDOWN || r->code == ST_WHY_UNSEEN ||
-            (r->code == ST_WHY_BOOKED && !borrows(s->tree, job->account)))
+            (r->code == ST_WHY_BOOKED &&
+             (!borrows(s->tree, job->account) ||
+              st_core_job(s->core, job->id)->rest_ms > st_core_now(s->core))))
             excused |= 1u << (r->type + 1);
     }
     int32_t type = job->held || job->stopping || job->barred || job->booking
