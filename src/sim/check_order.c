@@ -54,7 +54,8 @@ static st_use held_by(const st_tree *tree, const st_job_list *jobs, const uint8_
     st_use use = {0};
     for (size_t i = 0; i < jobs->n; i++) {
         const st_job *job = jobs->v[i];
-        if (!out[i] && st_room_is_next(job) && is_inside(tree, job->account, branch))
+        if (!out[i] && st_room_is_next(job) && job->class != ST_CLASS_BOOKED &&
+            is_inside(tree, job->account, branch))
             st_tally_add(&use, job, job->type);
     }
     return use;
