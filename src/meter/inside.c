@@ -133,7 +133,7 @@ static void deal_branch(st_meter *m, int32_t id)
 
 static bool counts(const st_meter *m, const stay *s)
 {
-    return m->inside && s->type >= 0 && has_limit(m, s->account);
+    return m->inside && s->class != ST_CLASS_BOOKED && s->type >= 0 && has_limit(m, s->account);
 }
 
 void meter_inside_enter(st_meter *m, stay *s)

@@ -612,7 +612,8 @@ static void look_inside(st_audit *a, const st_tree *tree)
     for (size_t i = 0; i < a->open.n; i++) {
         const track *t = a->tracks.v[a->open.v[i]];
         const bool sure = t->class == ST_CLASS_GUARANTEED;
-        st_vec_push(&rows, ((st_inside){t->is.job, t->account, t->type, t->gpu_m, sure, 0}));
+        const int32_t type = t->class == ST_CLASS_BOOKED ? -1 : t->type; /* the booking's */
+        st_vec_push(&rows, ((st_inside){t->is.job, t->account, type, t->gpu_m, sure, 0}));
     }
     st_inside_reckon(tree, rows.v, rows.n);
     for (size_t i = 0; i < rows.n; i++)
