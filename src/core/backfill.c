@@ -189,7 +189,8 @@ static bool node_is_full(const st_job *job, const st_node *node)
 {
     const st_view *v = &node->view;
     return (job->shape.gpus > 0 && v->free == 0 && v->shared == 0) ||
-           v->cpu_free_m < job->shape.cpu_m || v->ram_free_mib < st_task_ram_mib(job) ||
+           (job->shape.cpu_m > 0 && v->cpu_free_m < job->shape.cpu_m) ||
+           (st_task_ram_mib(job) > 0 && v->ram_free_mib < st_task_ram_mib(job)) ||
            (job->shape.level == ST_LEVEL_WHOLE && __builtin_popcount(v->free) < job->shape.gpus);
 }
 
