@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "api/park.h"
+#include "api/sessions.h"
 #include "api/state.h"
 #include "api/usages.h"
 #include "api/work.h"
@@ -34,13 +35,17 @@
 
 /* ---- who ---------------------------------------------------------------------------------- */
 
-static int authenticate(void *ctx, const char *bearer, const st_peer *peer, st_principal *ret,
+static int authenticate(void *ctx, const st_call *call, const char *bearer, st_principal *ret,
                         st_err *err)
 {
     st_api *api = ctx;
+    const st_peer *peer = st_call_peer(call);
     st_caller caller = {0};
     st_identity who = {0};
+    int cookie = bearer ? 0 : st_api_cookie(api, call, &caller, err);
 
+    if (cookie < 0)
+        return cookie;
     if (bearer && st_proof_is(bearer)) {
         int r = st_api_prove(api, bearer, &caller, err);
         if (r < 0)
@@ -58,6 +63,10 @@ static int authenticate(void *ctx, const char *bearer, const st_peer *peer, st_p
         r = st_api_unbound(api, &who, err);
         if (r < 0)
             return r;
+        snprintf(ret->label, sizeof ret->label, "%lld", (long long)who.token);
+        ret->key = (uint64_t)who.token;
+    } else if (cookie) {
+        who = caller.who;
         snprintf(ret->label, sizeof ret->label, "%lld", (long long)who.token);
         ret->key = (uint64_t)who.token;
     } else if (peer->is_unix && (peer->uid == 0 || peer->uid == api->options.admin_uid)) {
@@ -85,8 +94,10 @@ static bool still(void *ctx, const void *who)
 {
     const st_api *api = ctx;
     const st_caller *c = who;
+    int64_t now = api->options.clock(api->options.ctx);
 
-    return st_directory_opens(api->dir, c->who.token, api->options.clock(api->options.ctx));
+    return st_directory_opens(api->dir, c->who.token, now) &&
+           (c->session == 0 || st_session_lives(api->sessions, c->session, now));
 }
 
 static void forget(void *ctx, void *who)
@@ -167,6 +178,13 @@ static void unclaim(void *ctx, void *claim)
     free(claim);
 }
 
+static void session_gone(void *ctx, int32_t counted)
+{
+    st_api *api = ctx;
+
+    st_allowance_put_as(api->allowance, counted, ST_AL_SESSIONS, -1);
+}
+
 static void tick(void *ctx)
 {
     st_api *api = ctx;
@@ -174,6 +192,7 @@ static void tick(void *ctx)
     int64_t now = api->options.clock(api->options.ctx);
 
     st_hub_check(api->hub, now);
+    st_sessions_sweep(api->sessions, now);
     if (!api->options.logs || api->options.log_keep_ms <= 0 ||
         now - atomic_load(&api->pruned_ms) < PRUNE_MS)
         return;
@@ -328,6 +347,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->agent_park = st_park_new();
     api->challenges = st_challenges_new();
     api->points = st_points_new();
+    api->sessions = st_sessions_new(session_gone, api);
     api->zones = st_zones_new(ST_ZONES_DIR);
     api->usages = st_usages_new(ST_USAGES_ROWS);
     api->options.http.routes = st_api_routes();
@@ -371,6 +391,7 @@ void st_api_free(st_api *api)
     st_hub_free(api->hub);
     st_challenges_free(api->challenges);
     st_points_free(api->points);
+    st_sessions_free(api->sessions);
     st_zones_free(api->zones);
     st_usages_free(api->usages);
     st_rules_free(api->rules);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/sessions.h"
 #include "api/state.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -20,10 +21,11 @@
 typedef struct watcher {
     st_stream *stream;
     struct watcher *next;
-    uint64_t job;  /* 0: all */
-    int64_t token; /* whose it is; 0: the local socket's */
-    bool over;     /* it was ended here */
-    bool admin;    /* hears what is for admins */
+    uint64_t job;     /* 0: all */
+    int64_t token;    /* whose it is; 0: the local socket's */
+    uint64_t session; /* 0: not of a browser's */
+    bool over;        /* it was ended here */
+    bool admin;       /* hears what is for admins */
     struct place *place;
     st_hub *hub;
 } watcher;
@@ -258,12 +260,18 @@ static void closed(void *ctx, st_stream *stream)
     free(w);
 }
 
+static bool is_open(const st_hub *hub, const watcher *w, int64_t now)
+{
+    return st_directory_opens(hub->api->dir, w->token, now) &&
+           (w->session == 0 || st_session_lives(hub->api->sessions, w->session, now));
+}
+
 void st_hub_check(st_hub *hub, int64_t now)
 {
     pthread_mutex_lock(&hub->lock);
     for (size_t i = 0; i < hub->places.n; i++)
         for (watcher *w = hub->places.v[i]->first; w; w = w->next)
-            if (!w->over && !st_directory_opens(hub->api->dir, w->token, now)) {
+            if (!w->over && !is_open(hub, w, now)) {
                 w->over = true;
                 st_stream_send(w->stream, NULL, "revoked", "{}", 2);
                 st_stream_end(w->stream);
@@ -348,6 +356,7 @@ void st_api_events(st_call *call, void *ctx)
     w->hub = hub;
     w->token = who.token;
     w->admin = who.role == ST_ROLE_ADMIN || who.role == ST_ROLE_OWNER;
+    w->session = st_api_caller(call)->session;
     if (!st_api_charge(api, call, ST_AL_STREAMS)) {
         free(w);
         return;

@@ -105,6 +105,16 @@ const st_schema st_schemas_accounts[] = {
                  "\"items\": {\"type\": \"object\", \"properties\": {\"user\": {\"type\": "
                  "\"string\"}, \"account\": {\"type\": \"string\"}, \"role\": {\"type\": "
                  "\"string\"}}}}}, \"required\": [\"users\"]}"},
+    {"Login", "{\"type\": \"object\", \"properties\": {\"token\": {\"type\": \"string\"}, "
+              "\"code\": {\"type\": \"string\", \"description\": \"of POST /v1/session/code\"}}, "
+              "\"additionalProperties\": false}"},
+    {"Session", "{\"type\": \"object\", \"properties\": {\"user\": {\"type\": \"string\"}, "
+                "\"account\": {\"type\": \"string\"}, \"role\": {\"type\": \"string\"}, "
+                "\"until\": {\"type\": \"string\", \"format\": \"date-time\"}}, "
+                "\"required\": [\"user\", \"account\", \"role\", \"until\"]}"},
+    {"LoginCode", "{\"type\": \"object\", \"properties\": {\"code\": {\"type\": \"string\"}, "
+                  "\"expires\": {\"type\": \"string\", \"format\": \"date-time\"}}, "
+                  "\"required\": [\"code\", \"expires\"]}"},
     {"Token", "{\"type\": \"object\", \"properties\": {\"id\": {\"type\": \"string\"}, "
               "\"account\": {\"type\": \"string\"}, \"user\": {\"type\": \"string\"}, "
               "\"role\": {\"type\": \"string\"}, \"label\": {\"type\": \"string\"}, "

@@ -18,6 +18,7 @@ typedef struct st_challenges st_challenges;
 typedef struct st_hub st_hub;
 typedef struct st_park st_park;
 typedef struct st_points st_points;
+typedef struct st_sessions st_sessions;
 typedef struct st_usages st_usages;
 typedef struct st_work st_work;
 typedef struct st_zones st_zones;
@@ -42,6 +43,7 @@ struct st_api {
     st_work *lab;                  /* those that are tried out first: dry runs, what-if */
     st_usages *usages;             /* books that are added up (api/usages.h) */
     st_challenges *challenges;
+    st_sessions *sessions;      /* of browsers (api/sessions.h) */
     st_zones *zones;            /* time zones by name */
     st_points *points;          /* the log of checkpoints */
     pthread_mutex_t lock;       /* of the readers */
@@ -64,6 +66,7 @@ typedef struct st_caller {
     bool signed_by;  /* a node with a key: the rest is there */
     bool waiting;    /* its voice is not believed (engine/voices.h) */
     st_proof proof;
+    uint64_t session;          /* of a browser; 0: it came with a token */
     int32_t counted;           /* its account's number (control/allowance.h) */
     bool charged[ST_AL_COUNT]; /* what its account pays for until the call is over */
 } st_caller;
@@ -85,6 +88,9 @@ const st_caller *st_api_caller(const st_call *call);
 /* One more of what its account has of stintd (control/allowance.h), until the call is over; false: it has as much
  * as it may, and the call is answered. */
 bool st_api_charge(st_api *api, st_call *call, st_allowed what);
+
+/* session.c: whose cookie came with the call: 1, 0 where there is none, or ST_EAUTH. */
+int st_api_cookie(st_api *api, const st_call *call, st_caller *ret, st_err *err);
 
 /* Who is calling. Copied into the call; good as long as it. */
 const st_identity *st_api_who(const st_call *call);
@@ -202,6 +208,8 @@ void st_hub_check(st_hub *hub, int64_t now);
 st_handler st_api_checkpoints, st_api_checkpoint_proof;
 st_handler st_api_healthz, st_api_readyz, st_api_openapi_doc, st_api_metrics;
 st_handler st_api_whoami, st_api_roles;
+st_handler st_api_session_begin, st_api_session_end, st_api_session_code;
+st_handler st_api_page, st_api_page_file;
 st_handler st_api_jobs_submit, st_api_jobs_batch, st_api_jobs_list, st_api_job_get;
 st_handler st_api_job_cancel, st_api_job_patch, st_api_job_why, st_api_job_logs, st_api_whatif;
 st_handler st_api_accounts_list, st_api_account_make, st_api_account_get, st_api_account_patch;

@@ -17,6 +17,9 @@ const st_cli_verb st_cli_verbs[] = {
      .options = st_cli_logout_options, .example = "  stint logout\n"},
     {"whoami", "Show your user, account and role", "[OPTION...]", .fn = st_cli_whoami,
      .options = st_cli_whoami_options, .example = "  stint whoami\n"},
+    {"console", "Print a link that opens the console in a browser", "[--url URL]",
+     "The link logs you in once, within five minutes, in a browser on stintd's machine.\n",
+     .fn = st_cli_console, .options = st_cli_console_options, .example = "  stint console\n"},
     {"submit", "Submit a job", "[OPTION...] [-- COMMAND...]",
      "Prints the job's id. If the connection breaks, stint sends the job again; stintd\n"
      "accepts it once.\n",

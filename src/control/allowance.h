@@ -34,6 +34,7 @@
     X(ST_AL_SECRETS, "secrets", 1000, -1, "secrets")                                         \
     X(ST_AL_KEYS, "idempotency_keys", 100000, -1, "idempotency keys of two days")            \
     X(ST_AL_STREAMS, "streams", 256, -1, "open event streams")                               \
+    X(ST_AL_SESSIONS, "sessions", 1000, -1, "sessions of browsers")                          \
     X(ST_AL_CONNECTIONS, "connections", 1024, -1, "open connections with one of its tokens") \
     X(ST_AL_REQUESTS, "requests", 2000, -1, "requests per second")                           \
     X(ST_AL_QUESTIONS, "questions", 32, -1,                                                  \

@@ -64,6 +64,7 @@ enum {
     ST_ROUTE_NO_RATE = 1 << 6,    /* not counted against rates, e.g. probes and agents */
     ST_ROUTE_COSTLY = 1 << 7,     /* answering it is work: `admit` counts how many there are */
     ST_ROUTE_SECRET = 1 << 11,    /* its answer has a secret: it is not kept */
+    ST_ROUTE_PAGE = 1 << 13,      /* a page or a file of one, for browsers: not in the document */
     ST_ROUTE_UNCHANGED = 1 << 12, /* other than GET and changes nothing that somebody answers for */
 };
 
@@ -107,9 +108,9 @@ typedef struct st_principal {
     char label[64];   /* for the access log, e.g. the token's id; never the token */
 } st_principal;
 
-/* bearer is the token's text or NULL when there was no Authorization header. Fails for 401: the
- * message goes to the caller. Runs in a server thread, must not block for long. */
-typedef int st_authenticate(void *ctx, const char *bearer, const st_peer *peer, st_principal *ret,
+/* bearer is the token's text or NULL when there was no Authorization header; other headers of the call may be asked for
+ * (st_call_header). Fails for 401: the message goes to the caller. Runs in a server thread, must not block for long. */
+typedef int st_authenticate(void *ctx, const st_call *call, const char *bearer, st_principal *ret,
                             st_err *err);
 
 /* The body of the caller's request has come, which may have taken long: whether it would still be let in. */
@@ -205,7 +206,8 @@ const char *st_call_query_nth(const st_call *call, const char *name, int nth);
 int64_t st_call_query_int(const st_call *call, const char *name, int64_t otherwise);
 bool st_call_query_bool(const st_call *call, const char *name, bool otherwise);
 
-/* Any header, or NULL. Only inside the handler, before it defers: not from another thread. */
+/* Any header, or NULL. Only inside the handler, before it defers, or while the caller is authenticated: not from another
+ * thread. */
 const char *st_call_header(const st_call *call, const char *name);
 const char *st_call_idempotency_key(const st_call *call); /* Idempotency-Key or NULL; any thread */
 const char *st_call_if_match(const st_call *call);        /* If-Match or NULL; any thread */

@@ -245,6 +245,8 @@ static json_t *tags_of(const st_route *routes)
     json_t *tags = json_array();
 
     for (const st_route *route = routes; route->method; route++) {
+        if (route->flags & ST_ROUTE_PAGE)
+            continue;
         json_t *tag = tag_of(route);
 
         add_tag(tags, tag);
@@ -282,6 +284,8 @@ static json_t *paths_of(const st_openapi_info *info, const st_route *routes)
     json_t *paths = json_object();
 
     for (const st_route *route = routes; route->method; route++) {
+        if (route->flags & ST_ROUTE_PAGE)
+            continue;
         json_t *path = json_object_get(paths, route->pattern);
         char method[16];
         size_t n = ST_MIN(strlen(route->method), sizeof(method) - 1);

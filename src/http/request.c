@@ -278,7 +278,7 @@ static bool authorise(st_call *call, const headers *h)
     if (route->flags & ST_ROUTE_NO_AUTH)
         return pass_limits(call, call->conn->key, opt->stranger_rate_per_s, running);
     ST_ASSERT(opt->authenticate);
-    if (opt->authenticate(opt->ctx, bearer, &call->peer, &call->principal, &err) < 0) {
+    if (opt->authenticate(opt->ctx, call, bearer, &call->principal, &err) < 0) {
         /* Guessing is counted by address. */
         if (!pass_limits(call, call->conn->key, opt->stranger_rate_per_s, -1))
             return false;

@@ -65,6 +65,45 @@ WHOAMI = table("-", """
     revoked 401
     expired 401
 """)
+# A login brings what it logs in with in its body, whoever sends it; here it is empty.
+LOGIN = table("-", """
+    owner   400
+    admin   400
+    member  400
+    viewer  400
+    auditor 400
+    node    400
+    none    400
+    bad     400
+    revoked 400
+    expired 400
+""")
+# A browser's session; with a token there is none to end.
+LOGOUT = table("-", """
+    owner   204
+    admin   204
+    member  204
+    viewer  204
+    auditor 204
+    node    403
+    none    401
+    bad     401
+    revoked 401
+    expired 401
+""")
+# For oneself.
+LOGIN_CODE = table("-", """
+    owner   201
+    admin   201
+    member  201
+    viewer  201
+    auditor 201
+    node    403
+    none    401
+    bad     401
+    revoked 401
+    expired 401
+""")
 # Whatever a person may read and that has no place: lists show what is the caller's.
 READ = table("-", """
     owner   200
@@ -392,6 +431,9 @@ ROWS = [
     ("GET", "/openapi.json", None, OPEN),
     ("GET", "/metrics", None, READ),
     ("GET", "/v1/whoami", None, WHOAMI),
+    ("POST", "/v1/session", None, LOGIN),
+    ("DELETE", "/v1/session", None, LOGOUT),
+    ("POST", "/v1/session/code", None, LOGIN_CODE),
     ("GET", "/v1/roles", None, READ),
     ("POST", "/v1/jobs", "submit", SUBMIT),
     ("POST", "/v1/jobs/batch", "batch", BATCH),

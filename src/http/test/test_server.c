@@ -96,11 +96,11 @@ static const st_route routes[] = {
     {0},
 };
 
-static int authenticate(void *ctx, const char *bearer, const st_peer *peer, st_principal *ret,
+static int authenticate(void *ctx, const st_call *call, const char *bearer, st_principal *ret,
                         st_err *err)
 {
     (void)ctx;
-    assert_string_equal(peer->address, "127.0.0.1");
+    assert_string_equal(st_call_peer(call)->address, "127.0.0.1");
     if (!bearer || (strcmp(bearer, "good") != 0 && strcmp(bearer, "weak") != 0))
         return st_fail(err, ST_EINVAL, "no such token");
     *ret = (st_principal){

@@ -1,0 +1,142 @@
+// The console in a real browser, as people use it: pages.mjs URL TOKENS. TOKENS is JSON, {"owner": …, "member": …}.
+// Prints what it saw; the first thing that is not as it should be ends it with status 1.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+
+const require = createRequire(path.join(process.env.STINT_NPM, "x.js"));
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const [url, tokensText] = process.argv.slice(2);
+const tokens = JSON.parse(tokensText);
+const EVIL = "<img/src=x/onerror=document.title='owned'><b>"; // names have no spaces
+const PAGES = [["#/", "h1"], ["#/jobs", ".rows .row"], ["#/fleet", "canvas"], ["#/quota", ".tree tbody tr"], ["#/bill", ".big"]];
+
+function check(ok, sentence) {
+  if (!ok) throw new Error(sentence);
+}
+
+async function api(token, method, where, body) {
+  const answer = await fetch(url + where, {
+    method, headers: { Authorization: `Bearer ${token}`, ...(body && { "Content-Type": "application/json" }) },
+    body: body && JSON.stringify(body),
+  });
+  check(answer.ok, `${method} ${where}: ${answer.status} ${answer.ok ? "" : await answer.text()}`);
+  return answer.status === 204 ? null : answer.json();
+}
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+const wrong = [];
+let expected = null; // what the console may complain about for a moment
+
+async function open(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60000);
+  page.on("pageerror", (e) => wrong.push(`error: ${e.message}`));
+  page.on("dialog", (d) => { wrong.push(`a dialog: ${d.message()}`); d.dismiss(); });
+  page.on("console", (m) => {
+    if (["error", "warning"].includes(m.type()) && !(expected && expected.test(`${m.text()} ${m.location().url}`))) wrong.push(`${m.type()}: ${m.text()} ${m.location().url}`);
+  });
+  return { context, page };
+}
+
+async function typeIn(page, token) {
+  expected = /401/;
+  await page.goto(url);
+  await page.locator("#token").fill("stint_nonsense");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").filter({ hasText: "not valid" }).waitFor();
+  await page.locator("#token").fill(token);
+  await page.keyboard.press("Enter");
+  await page.locator("nav").waitFor();
+  expected = null;
+}
+
+async function byLink(page, token) {
+  const { code } = await api(token, "POST", "/v1/session/code");
+  expected = /401/;
+  await page.goto(`${url}/#code=${code}`);
+  await page.locator("nav").waitFor();
+  expected = null;
+  check(!(await page.evaluate(() => location.href)).includes(code), "the address still has the code");
+}
+
+async function accessible(page, what) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => globalThis.axe.run());
+  check(found.violations.length === 0, `${what}: ${found.violations.map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 200)}`).join("; ")}`);
+}
+
+async function everyPage(who, options, job) {
+  const { context, page } = await open(options);
+  await byLink(page, tokens[who]);
+  for (const [hash, sees] of [...PAGES, [`#/jobs/${job}`, ".reasons li"]]) {
+    await page.evaluate((h) => { location.hash = h; }, hash);
+    await page.locator(sees).first().waitFor();
+    await page.waitForFunction(() => !document.querySelector("[aria-busy]"));
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    check(wide <= 0, `${hash} is ${wide} px wider than the window of ${options.viewport?.width}`);
+    await accessible(page, `${who} ${hash} ${options.colorScheme}`);
+    if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${who}-${hash.replace(/\W+/g, "") || "home"}-${options.colorScheme}-${options.viewport?.width}.png` });
+  }
+  await context.close();
+}
+
+async function works(job) {
+  const { context, page } = await open();
+  await typeIn(page, tokens.member);
+  check((await context.cookies()).every((c) => c.httpOnly && c.secure && c.sameSite === "Strict"), "a cookie that scripts or other sites see");
+  check(await page.evaluate(() => document.cookie) === "", "scripts see the cookie");
+
+  await page.locator(".live.on").waitFor();
+  const fresh = await api(tokens.member, "POST", "/v1/jobs", { name: EVIL, gpus: 1, limit: "1h", sim: { run: "1h" } });
+  await page.keyboard.press("g");
+  await page.keyboard.press("j");
+  const row = page.locator(`#row-${fresh.id}`);
+  await row.waitFor(); // by itself: the page is live
+  check((await row.locator("a").textContent()) === EVIL, "a name is not shown as it is");
+
+  await page.locator(".grid").focus();
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /^#\/jobs\/j/.test(location.hash));
+
+  await page.evaluate((h) => { location.hash = h; }, `#/jobs/${fresh.id}`);
+  expected = /404.*\/logs/; // what a simulated job wrote is gone with it
+  await page.getByRole("button", { name: "Cancel the job" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel the job" }).click();
+  await page.locator(".title .s-cancelled, .title .s-stopping").waitFor();
+
+  await page.evaluate((h) => { location.hash = h; }, `#/jobs/${job}`);
+  await page.locator(".helps tbody tr").nth(1).waitFor();
+  await page.getByRole("button", { name: "Submit this as well" }).first().click();
+  await page.locator("caption a").waitFor();
+
+  expected = /40[014]/; // and of what was on its way before the logout
+  await page.evaluate(() => { location.hash = "#/jobs?account=nobody"; });
+  await page.getByText(/No job matches|no such account|There is no/i).first().waitFor();
+
+  await page.getByRole("button", { name: "Log out" }).click();
+  await page.locator("#token").waitFor();
+  const answer = await page.evaluate(async () => (await fetch("/v1/whoami", { headers: { "Stint-Console": "1" } })).status);
+  check(answer === 401, `after the logout whoami is ${answer}`);
+  expected = null;
+  await context.close();
+}
+
+try {
+  const big = (await api(tokens.owner, "GET", "/v1/jobs?state=pending")).jobs[0];
+  check(big, "no job waits");
+  await works(big.id);
+  await everyPage("owner", { viewport: { width: 1440, height: 900 }, colorScheme: "light" }, big.id);
+  await everyPage("member", { viewport: { width: 1024, height: 800 }, colorScheme: "dark" }, big.id);
+  await everyPage("member", { viewport: { width: 390, height: 844 }, colorScheme: "light", reducedMotion: "reduce" }, big.id);
+  check(wrong.length === 0, wrong.join("\n"));
+  console.log(`${3 * (PAGES.length + 1)} pages without a fault by axe, a script that was not ours or a word on the browser's console`);
+} catch (e) {
+  console.error(e.message, wrong.join("\n"));
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+}

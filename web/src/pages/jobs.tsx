@@ -1,0 +1,140 @@
+// Where is it? All jobs, however many: rows of one height, of which only those in view are drawn; pages of the list are
+// fetched as they are scrolled to.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { get, send, url, who } from "../api";
+import { changed } from "../live";
+import { href, refine, route } from "../route";
+import type { Counts, Job } from "../types";
+import { Confirm, Empty, gpus, number, ranges, State, Time, Trouble } from "../ui";
+import { useDebounced, useGet } from "../use";
+
+const ROW = 32, PAGE = 500, OVER = 12;
+const STATES = ["pending", "running", "notified", "checkpointing", "paused", "stopping", "done", "failed", "timeout", "cancelled"];
+const LIVING = STATES.slice(0, 6);
+const FIELDS = "id,name,account,user,state,class,priority,gpus,submitted,started,ended,placement";
+
+type List = { rows: Job[]; next?: string; error?: Error; busy: boolean };
+
+function useJobs(query: string) {
+  const [list, set] = useState<List>({ rows: [], busy: true });
+  const turn = useRef(0), now = useRef(list);
+  now.current = list;
+
+  async function load(from: string | undefined, before: Job[], mine: number) {
+    try {
+      const page = await get<{ jobs: Job[]; next?: string }>(`/v1/jobs?${query}&limit=${PAGE}&fields=${FIELDS}${from ? `&cursor=${from}` : ""}`);
+      if (turn.current === mine) set({ rows: [...before, ...page.jobs], next: page.next, busy: false });
+    } catch (error) {
+      if (turn.current === mine) set((l) => ({ ...l, error: error as Error, busy: false }));
+    }
+  }
+  useEffect(() => { set({ rows: [], busy: true }); }, [query]);
+  // The first page again when something happened; what was scrolled to below stays until it is asked for again.
+  useEffect(() => { load(undefined, [], ++turn.current); }, [query, changed.value]);
+  return { ...list, more: () => { const l = now.current; if (l.next && !l.busy) { set({ ...l, busy: true }); load(l.next, l.rows, turn.current); } } };
+}
+
+function where(j: Job): string {
+  const g = j.placement?.grants ?? [];
+  if (g.length === 0) return "";
+  const first = `${g[0].node}:${ranges(g[0].gpus ?? [])}`;
+  return g.length === 1 ? first : `${first} and ${g.length - 1} more nodes`;
+}
+
+export function Jobs() {
+  const q = route.value.query;
+  const states = q.getAll("state").length ? q.getAll("state") : q.get("all") ? [] : LIVING;
+  const [name, setName] = useState(q.get("name") ?? "");
+  const late = useDebounced(name, 250);
+  useEffect(() => { refine({ name: late }); }, [late]);
+  const query = new URL(url("http://x/", { state: states, name: q.get("name") ?? undefined, user: q.get("user") ?? undefined, account: q.get("account") ?? undefined })).search.slice(1);
+  const list = useJobs(query);
+  const counts = useGet<Counts>("/v1/counts");
+  const accounts = useGet<{ accounts: { name: string }[] }>("/v1/accounts", false);
+  const [top, setTop] = useState(0), [height, setHeight] = useState(600), [at, setAt] = useState(-1);
+  const [chosen, setChosen] = useState<Set<string>>(new Set());
+  const [asking, setAsking] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  const may = who.value?.role !== "viewer" && who.value?.role !== "auditor";
+
+  useEffect(() => {
+    const see = new ResizeObserver(() => setHeight(box.current?.clientHeight ?? 600));
+    if (box.current) see.observe(box.current);
+    return () => see.disconnect();
+  }, []);
+  useEffect(() => { if ((top + height) / ROW > list.rows.length - PAGE / 4) list.more(); }, [top, height, list.rows.length]);
+  useEffect(() => { setChosen(new Set()); setAt(-1); }, [query]);
+
+  const first = Math.max(0, Math.floor(top / ROW) - OVER), last = Math.min(list.rows.length, Math.ceil((top + height) / ROW) + OVER);
+  const shown = useMemo(() => list.rows.slice(first, last), [list.rows, first, last]);
+  const known = states.length > 0 && states.every((s) => counts.value?.states[s]) && !q.get("name") && !q.get("user") && !q.get("account");
+  const total = known ? states.reduce((n, s) => n + (counts.value?.states[s]?.jobs ?? 0), 0) : undefined;
+
+  function move(to: number) {
+    const n = Math.max(0, Math.min(list.rows.length - 1, to));
+    setAt(n);
+    const el = box.current;
+    if (el && n * ROW < el.scrollTop) el.scrollTop = n * ROW;
+    if (el && (n + 1) * ROW > el.scrollTop + el.clientHeight - ROW) el.scrollTop = (n + 2) * ROW - el.clientHeight;
+  }
+  function onKey(e: KeyboardEvent) {
+    if ((e.target as HTMLElement).tagName === "INPUT" && (e.target as HTMLInputElement).type !== "checkbox") return;
+    if (e.key === "j" || e.key === "ArrowDown") { e.preventDefault(); move(at + 1); }
+    else if (e.key === "k" || e.key === "ArrowUp") { e.preventDefault(); move(at - 1); }
+    else if (e.key === "Enter" && list.rows[at]) location.hash = href(`jobs/${list.rows[at].id}`);
+    else if (e.key === "x" && list.rows[at]) toggle(list.rows[at].id);
+  }
+  function toggle(id: string) {
+    const next = new Set(chosen);
+    if (!next.delete(id)) next.add(id);
+    setChosen(next);
+  }
+  async function cancel() {
+    const failed: string[] = [];
+    for (const id of chosen) try { await send("DELETE", `/v1/jobs/${id}`); } catch (e) { failed.push(`${id}: ${(e as Error).message}`); }
+    setChosen(new Set());
+    if (failed.length) throw new Error(`${failed.length} were not cancelled. ${failed[0]}`);
+    setAsking(false);
+  }
+
+  return (
+    <>
+      <h1>Jobs</h1>
+      <form class="filters" onSubmit={(e) => e.preventDefault()}>
+        <label>Name <input data-search type="search" value={name} onInput={(e) => setName(e.currentTarget.value)} placeholder="contains…" /></label>
+        <label>State <select value={q.get("all") ? "all" : q.get("state") ?? ""} onChange={(e) => { const v = e.currentTarget.value; refine({ state: v === "all" ? undefined : v, all: v === "all" ? "1" : undefined }); }}>
+          <option value="">not ended</option><option value="all">all</option>{STATES.map((s) => <option key={s} value={s}>{s}</option>)}
+        </select></label>
+        <label>Account <select value={q.get("account") ?? ""} onChange={(e) => refine({ account: e.currentTarget.value })}>
+          <option value="">all</option>{accounts.value?.accounts.map((a) => <option key={a.name} value={a.name}>{a.name}</option>)}
+        </select></label>
+        <label class="check"><input type="checkbox" checked={q.get("user") === who.value?.user} onChange={(e) => refine({ user: e.currentTarget.checked ? who.value?.user : undefined })} /> only mine</label>
+        <span class="grow" />
+        <output>{total !== undefined ? `${number(total)} jobs` : `${number(list.rows.length)}${list.next ? "+" : ""} jobs`}</output>
+        {may && chosen.size > 0 && <button type="button" class="danger" onClick={() => setAsking(true)}>Cancel {chosen.size}</button>}
+      </form>
+      {list.rows.length === 0 && !list.error && (list.busy ? <div class="skeleton" aria-busy="true" aria-label="Loading">{Array.from({ length: 8 }, (_, i) => <i key={i} />)}</div> : <Empty>No job matches. <a href={href("jobs", { all: "1" })}>Show all</a></Empty>)}
+      {list.error && <Trouble error={list.error} stale={list.rows.length > 0} />}
+      <div class="grid" hidden={list.rows.length === 0} role="grid" aria-rowcount={(total ?? list.rows.length) + 1} aria-label="Jobs" tabIndex={0} ref={box} onScroll={(e) => setTop(e.currentTarget.scrollTop)} onKeyDown={onKey} aria-activedescendant={list.rows[at] ? `row-${list.rows[at].id}` : undefined}>
+        <div class="row head" role="row" aria-rowindex={1}>
+          {["", "Job", "Account", "User", "State", "Class", "GPUs", "Since", "Where"].map((h, i) => <span role="columnheader" key={i} class={h === "GPUs" ? "n" : ""}>{h || <span class="hide">Choose</span>}</span>)}
+        </div>
+        <div class="rows" role="rowgroup" ref={(el) => { if (el) el.style.height = `${Math.max(list.rows.length, 0) * ROW}px`; }}>
+          {shown.map((j, i) => (
+            <div class={first + i === at ? "row at" : "row"} role="row" id={`row-${j.id}`} aria-rowindex={first + i + 2} aria-selected={chosen.has(j.id)} key={j.id} ref={(el) => { if (el) el.style.transform = `translateY(${(first + i) * ROW}px)`; }}>
+              <span role="gridcell"><input type="checkbox" aria-label={`Choose ${j.name || j.id}`} checked={chosen.has(j.id)} disabled={!may || !LIVING.includes(j.state)} onChange={() => toggle(j.id)} /></span>
+              <span role="gridcell"><a href={href(`jobs/${j.id}`)}>{j.name || j.id}</a></span>
+              <span role="gridcell">{j.account}</span><span role="gridcell">{j.user}</span>
+              <span role="gridcell"><State of={j.state} /></span>
+              <span role="gridcell">{j.class === "none" ? "" : j.class}</span>
+              <span role="gridcell" class="n">{gpus(j.gpus)}</span>
+              <span role="gridcell"><Time at={j.ended ?? j.started ?? j.submitted} /></span>
+              <span role="gridcell" class="where" title={where(j)}>{where(j)}</span>
+            </div>
+          ))}
+        </div>
+      </div>
+      {asking && <Confirm ask={`Cancel ${chosen.size} ${chosen.size === 1 ? "job" : "jobs"}? What they have not saved is lost.`} yes={`Cancel ${chosen.size}`} onYes={cancel} onNo={() => setAsking(false)} />}
+    </>
+  );
+}

@@ -1,0 +1,34 @@
+// Answers of the API, as far as pages read them (doc/reference/api.md).
+export type Grant = { node: string; gpus: number[]; mig_start?: number };
+export type Job = {
+  id: string; name: string; account: string; user: string; state: string; class: string; priority: number; gpus: number;
+  submitted: string; started: string | null; ended: string | null; running_since?: string; run_seconds?: number;
+  exit_code: number | null; reason: string; preemptions: number; lost_gpu_seconds: number;
+  placement: { stay: number; type: string; grants: Grant[] } | null;
+  spec: Record<string, unknown> & { tasks?: number; gpus?: number; limit?: string; type?: string; command?: string[] };
+};
+export type Reason = { code: string; blocks: boolean; text: string };
+export type Why = { job: string; state: string; reasons: Reason[]; start_estimate?: string; start_low?: string; start_high?: string };
+export type Answer = Why & { variant: Record<string, unknown>; displaces: { job: string; account: string; name?: string }[] };
+export type Quota = {
+  account: string; guarantee: Record<string, number>; floor: Record<string, number>; max: Record<string, number>;
+  held: Record<string, number>; inside_gpu: number; borrowed_gpu: number;
+};
+export type Account = { name: string; parent: string | null; guarantee: Record<string, number>; max: Record<string, number>; weight: number };
+export type Counts = { account: string; states: Record<string, { jobs: number; gpus: number }> };
+export type Node = {
+  name: string; pool: string; type: string; gpus: number; state: string; rack?: string; block?: string; zone?: string; gpus_free: number;
+  jobs: string[]; reason?: string;
+};
+export type Devices = { runs: [string, number, number][]; nodes: string[]; devices: string };
+export type Budget = {
+  account: string; cap: string | null; budget: string | null; spent: string; running: string; held: string; reserved: string; left: string | null;
+};
+export type BillLine = {
+  account: string; component: string; unit: string; gpu: string; level: string; quantity: number; quantity_per_unit: number;
+  rate_udollars: number | null; factor_bp: number | null; amount: string;
+};
+export type Bill = {
+  account: string; period: string; from: string; to: string; zone: string; closed: boolean; currency: string; total: string; owed: string;
+  lines: BillLine[];
+};
