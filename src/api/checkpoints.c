@@ -97,6 +97,29 @@ int st_api_log_head(st_api *api, st_log_head *ret, st_err *err)
     return r;
 }
 
+int st_api_log_head_at(st_api *api, int64_t size, st_log_head *ret, st_err *err)
+{
+    st_store *reader = st_api_reader(api, err);
+    const st_points *p = api->points;
+    int r;
+
+    if (!reader)
+        return -err->code;
+    pthread_mutex_lock(&api->points->lock);
+    r = catch_up(api->points, reader, err);
+    if (r == 0 && size > (int64_t)p->leaves.n)
+        r = st_fail(err, ST_ESTATE, "this log has %zu checkpoints, not %lld", p->leaves.n,
+                    (long long)size);
+    if (r == 0) {
+        *ret = (st_log_head){.at_ms = p->at_ms, .size = size};
+        root_of(p, size, &ret->root);
+        st_control_sign_log(api->control, ret);
+    }
+    pthread_mutex_unlock(&api->points->lock);
+    st_api_reader_back(api, reader);
+    return r;
+}
+
 /* ---- a list ------------------------------------------------------------------------------------------ */
 
 typedef struct page {
@@ -137,6 +160,10 @@ static int list_points(st_api *api, st_store *reader, int64_t after, int64_t lim
         return r;
     st_strbuf_add(out, "{\"head\":");
     st_log_head_write(&head, out);
+    st_strbuf_add(out, ",\"cosignatures\":");
+    r = st_api_cosigned(reader, out, err);
+    if (r < 0)
+        return r;
     st_strbuf_add(out, ",\"checkpoints\":[");
     g.left = ST_MIN(limit, ST_MAX(head.size - after, 0)); /* none behind the head */
     if (g.left > 0)

@@ -22,6 +22,7 @@ typedef struct plan_change {
     st_cmd_plan plan;
     st_call *call;
     int (*put)(st_tx *tx, st_cmd *cmd, st_err *err); /* what st_cmd_plan_init gave */
+    char warning[400];
 } plan_change;
 
 /* Whether the account has a plan of its own, now or from some later moment on. */
@@ -34,6 +35,27 @@ static bool has_plan(st_tx *tx, const char *account)
     return st_tx_version(tx, "plan", account) > 0 || (p && strcmp(p->account, book) == 0);
 }
 
+/* A cap that guarantees alone will exceed this month leaves no room for anything else. */
+static void warn_of_cap(st_tx *tx, plan_change *c)
+{
+    const st_price_plan *p = &c->plan.plan;
+    const st_period *period = st_ledger_period(st_tx_ledger(tx));
+    char cap[ST_MONEY_MAX], sure[ST_MONEY_MAX];
+    st_budget_state s;
+    st_err err = {0};
+
+    if (!p->account[0] || p->cap_udollars == ST_UNSET || p->at_cap == ST_AT_CAP_WARN ||
+        p->from_ms >= period->to_ms || st_tx_budget(tx, p->account, &s, &err) < 0 ||
+        s.reserved == 0 || s.spent + s.reserved <= p->cap_udollars)
+        return;
+    snprintf(
+        c->warning, sizeof c->warning,
+        "%s has spent, and its guarantees will cost, $%s in %s. The cap of $%s is less: no job "
+        "fits under it, and what is beyond it is not charged",
+        p->account, st_money(sure, s.spent + s.reserved), period->name,
+        st_money(cap, p->cap_udollars));
+}
+
 static int plan_run(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     plan_change *c = (plan_change *)cmd;
@@ -44,7 +66,11 @@ static int plan_run(st_tx *tx, st_cmd *cmd, st_err *err)
     snprintf(version, sizeof version, "%lld", (long long)st_tx_version(tx, "plan", account));
     r = st_api_condition(c->call, version, has_plan(tx, account), "plan of account",
                          account[0] ? account : "(cluster)", err);
-    return r < 0 ? r : c->put(tx, cmd, err);
+    if (r == 0)
+        r = c->put(tx, cmd, err);
+    if (r == 0)
+        warn_of_cap(tx, c);
+    return r;
 }
 
 static void plan_done(st_cmd *cmd, const st_err *err)
@@ -60,6 +86,8 @@ static void plan_done(st_cmd *cmd, const st_err *err)
         st_out_text(&out, "account", c->plan.plan.account);
         st_out_time(&out, "from", c->plan.plan.from_ms);
         st_out_int(&out, "entry", c->plan.seq);
+        if (c->warning[0])
+            st_out_text(&out, "warning", c->warning);
         st_strbuf_addc(&out, '}');
         st_call_reply_buf(c->call, 200, NULL, &out);
     }

@@ -21,7 +21,8 @@ const st_schema st_schemas_money[] = {
      "\"budget_udollars\", \"budget\", \"warn_percent\", \"at_cap\", \"grace\", \"hold\"], "
      "\"additionalProperties\": false}"},
     {"PlanRef", "{\"type\": \"object\", \"properties\": {\"account\": {\"type\": \"string\"}, "
-                "\"from\": {\"type\": \"string\"}, \"entry\": {\"type\": \"integer\"}}, "
+                "\"from\": {\"type\": \"string\"}, \"entry\": {\"type\": \"integer\"}, "
+                "\"warning\": {\"type\": \"string\"}}, "
                 "\"required\": [\"account\", \"from\", \"entry\"], \"additionalProperties\": "
                 "false}"},
     {"Budget",
@@ -154,15 +155,42 @@ const st_schema st_schemas_money[] = {
      "{\"type\": \"string\"}, \"key\": {\"type\": \"string\"}, \"signature\": {\"type\": "
      "\"string\"}}, \"required\": [\"log\", \"cluster\", \"at\", \"size\", \"root\", \"key\", "
      "\"signature\"], \"additionalProperties\": false}"},
+    {"Cosigned",
+     "{\"type\": \"object\", \"description\": \"a witness says that it saw the log of the "
+     "key `log` come so far; the bytes before the signature are signed\", \"properties\": "
+     "{\"cosigned\": {\"type\": \"integer\"}, \"log\": {\"type\": \"string\"}, \"cluster\""
+     ": {\"type\": \"string\"}, \"at\": {\"type\": \"integer\"}, \"size\": {\"type\": \"in"
+     "teger\"}, \"root\": {\"type\": \"string\"}, \"key\": {\"type\": \"string\"}, \"signa"
+     "ture\": {\"type\": \"string\"}}, \"required\": [\"cosigned\", \"log\", \"cluster\", "
+     "\"at\", \"size\", \"root\", \"key\", \"signature\"], \"additionalProperties\": false"
+     "}"},
+    {"Witness",
+     "{\"type\": \"object\", \"properties\": {\"key\": {\"type\": \"string\", \"minLength"
+     "\": 64, \"maxLength\": 64, \"description\": \"public key of Ed25519, hex\"}}, \"requ"
+     "ired\": [\"key\"], \"additionalProperties\": false}"},
+    {"WitnessList",
+     "{\"type\": \"object\", \"properties\": {\"witnesses\": {\"type\": \"array\", \"items"
+     "\": {\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"key"
+     "\": {\"type\": \"string\"}}, \"required\": [\"name\", \"key\"], \"additionalProperti"
+     "es\": false}}, \"cosignatures\": {\"type\": \"array\", \"items\": {\"type\": \"objec"
+     "t\", \"properties\": {\"witness\": {\"type\": \"string\"}, \"signed\": {\"$ref\": \""
+     "#/components/schemas/Cosigned\"}}, \"required\": [\"witness\", \"signed\"], \"additi"
+     "onalProperties\": false}}}, \"required\": [\"witnesses\", \"cosignatures\"], \"addit"
+     "ionalProperties\": false}"},
     {"CheckpointList",
      "{\"type\": \"object\", \"properties\": {\"head\": {\"$ref\": "
-     "\"#/components/schemas/LogHead\"}, \"checkpoints\": {\"type\": \"array\", \"items\": "
+     "\"#/components/schemas/LogHead\"}, \"cosignatures\": "
+     "{\"type\": \"array\", \"items\": {\"type\": \"object\", \"properties\": {\"witness\""
+     ": {\"type\": \"string\"}, \"signed\": {\"$ref\": \"#/components/schemas/Cosigned\"}}"
+     ", \"required\": [\"witness\", \"signed\"], \"additionalProperties\": false}}"
+     ", \"checkpoints\": {\"type\": \"array\", \"items\": "
      "{\"type\": \"object\", \"properties\": {\"checkpoint\": {\"type\": \"integer\"}, "
      "\"cluster\": {\"type\": \"string\"}, \"at\": {\"type\": \"integer\"}, \"depth\": "
      "{\"type\": \"integer\"}, \"root\": {\"type\": \"string\"}, \"key\": {\"type\": "
      "\"string\"}, \"signature\": {\"type\": \"string\"}}, \"required\": [\"checkpoint\", "
      "\"cluster\", \"at\", \"depth\", \"root\", \"key\", \"signature\"], "
-     "\"additionalProperties\": false}}}, \"required\": [\"head\", \"checkpoints\"], "
+     "\"additionalProperties\": false}}}, \"required\": [\"head\", \"cosignatures\", "
+     "\"checkpoints\"], "
      "\"additionalProperties\": false}"},
     {"CheckpointProof",
      "{\"type\": \"object\", \"properties\": {\"from\": {\"type\": \"integer\"}, \"to\": "

@@ -192,6 +192,11 @@ bool st_api_need_native(const st_api *api, st_call *call);
 /* What an agent goes by: epoch, revision, clock, lease. */
 void st_api_agent_terms(const st_agent_answer *terms, st_strbuf *out);
 
+/* checkpoints.c: the head as it was at a size; ST_ESTATE: the log has not come so far. */
+int st_api_log_head_at(st_api *api, int64_t size, struct st_log_head *ret, st_err *err);
+/* witnesses.c: what witnesses have signed last, a JSON array. */
+int st_api_cosigned(st_store *reader, st_strbuf *out, st_err *err);
+
 /* checkpoints.c */
 st_points *st_points_new(void);
 void st_points_free(st_points *p);
@@ -206,6 +211,7 @@ void st_hub_check(st_hub *hub, int64_t now);
 
 /* Handlers, by noun. */
 st_handler st_api_checkpoints, st_api_checkpoint_proof;
+st_handler st_api_witnesses, st_api_witness_put, st_api_witness_remove, st_api_cosign;
 st_handler st_api_healthz, st_api_readyz, st_api_openapi_doc, st_api_metrics;
 st_handler st_api_whoami, st_api_roles;
 st_handler st_api_session_begin, st_api_session_end, st_api_session_code;

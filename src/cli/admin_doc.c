@@ -3,6 +3,7 @@
  */
 #include "cli/admin_doc.h"
 
+#include <jansson.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -110,6 +111,17 @@ bool st_body_empty(const st_body *b)
     return b->text.n == 0;
 }
 
+/* What was done and may not be what was meant. */
+static void warn(st_cli *cli, const st_response *response)
+{
+    json_t *doc = json_loadb(st_strbuf_str(&response->body), response->body.n, 0, NULL);
+    const char *warning = json_string_value(json_object_get(doc, "warning"));
+
+    if (warning)
+        fprintf(cli->errors, "stint: warning: %s\n", warning);
+    json_decref(doc);
+}
+
 int st_admin_send(st_cli *cli, st_client *client, const st_request *request, st_cli_format format,
                   const char *said, st_err *err)
 {
@@ -118,6 +130,7 @@ int st_admin_send(st_cli *cli, st_client *client, const st_request *request, st_
 
     if (r < 0)
         return r;
+    warn(cli, &response);
     if (format == ST_CLI_JSON)
         st_view_raw(cli, &response);
     else

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/quote.h"
+#include "cli/bill_head.h"
 #include "cli/cli.h"
 #include "ledger/billfile.h"
 #include "ledger/export.h"
@@ -19,14 +20,16 @@
 
 typedef struct bill_flags {
     st_cli_format format;
-    const char *key, *against;
+    const char *key, *witness, *against;
 } bill_flags;
 
 static const st_cli_row verify_options[] = {
     {"key", 'k', ST_CLI_STRING, offsetof(bill_flags, key), "HEX|FILE",
      "key that you trust: 64 hex digits, or a file with them", 0, 0},
     {"against", 'A', ST_CLI_STRING, offsetof(bill_flags, against), "OLD",
-     "an older bill that you kept: FILE must go on from it", 0, 0},
+     "an older bill or head that you kept: FILE must go on from it", 0, 0},
+    {"witness", 'w', ST_CLI_STRING, offsetof(bill_flags, witness), "HEX|FILE",
+     "key of a witness; it must have signed FILE, a head of the log of checkpoints", 0, 0},
     {"output", 'o', ST_CLI_OUTPUT, offsetof(bill_flags, format), "table|json",
      "output format (default: table)", 0, 0},
     {0},
@@ -111,6 +114,32 @@ static void print_good(FILE *out, const st_verdict *v, const char *key, bool tru
                 "with the key your provider publishes, and give that with --key.\n");
 }
 
+/* A head of the log of checkpoints, offline. */
+static int verify_head(st_cli *cli, const char *path, const bill_flags *f,
+                       const unsigned char *trusted, st_err *err)
+{
+    unsigned char witness[KEY_BYTES];
+    st_headfile now = {0}, old = {0};
+    int r = st_cli_read_head(path, &now, err);
+
+    if (r == 0 && f->witness)
+        r = st_cli_public_key(f->witness, witness, err);
+    if (r == 0 && f->against)
+        r = st_cli_read_head(f->against, &old, err);
+    if (r == 0)
+        r = st_headfile_verify(&now, trusted, f->witness ? witness : NULL,
+                               f->against ? &old.head : NULL, err);
+    if (r == -ST_ECORRUPT) {
+        fprintf(cli->errors, "stint: %s is not right: %s\n", st_file_name(path), err->msg);
+        r = STATUS_WRONG;
+    }
+    if (r == 0)
+        st_cli_print_head(cli, &now, f->format == ST_CLI_JSON, f->against, trusted);
+    st_headfile_done(&now);
+    st_headfile_done(&old);
+    return r;
+}
+
 int st_cli_bill_verify(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0}, old = {0};
@@ -124,6 +153,11 @@ int st_cli_bill_verify(st_cli *cli, int argc, char **argv, st_err *err)
         r = st_cli_public_key(f.key, trusted, err);
     if (r == 0)
         r = st_file_read(argv[1], BILL_MAX, &text, err);
+    if (r == 0 && st_headfile_is(st_strbuf_str(&text), text.n))
+        return verify_head(cli, argv[1], &f, f.key ? trusted : NULL, err);
+    if (r == 0 && f.witness)
+        r = st_fail(err, ST_EINVAL, "--witness is for a head of the log; %s is none",
+                    st_file_name(argv[1]));
     if (r == 0 && f.against)
         r = st_file_read(f.against, BILL_MAX, &old, err);
     if (r < 0)
@@ -156,6 +190,8 @@ const st_cli_verb st_cli_bill_verbs[] = {
      .fn = st_cli_bill_log, .options = st_cli_bill_log_options,
      .example = "  stint bill checkpoints --key cluster.pub --save monday.head\n"
                 "  stint bill checkpoints --key cluster.pub --against monday.head\n"},
+    {"witness", "Have others sign the log of checkpoints, and sign it for others", "COMMAND ...",
+     .sub = st_cli_witness_verbs},
     {"fleet", "Show where the GPUs were in a month: granted, idle, unhealthy, overhead",
      "[OPTION...] [MONTH]",
      "For owners. A row per GPU type and interval; intervals end at midnight UTC and when prices\n"
@@ -169,13 +205,14 @@ const st_cli_verb st_cli_bill_verbs[] = {
      "posting. invoiced and receivable: what invoices moved; tax and rounding are theirs.\n",
      .fn = st_cli_bill_trial, .options = st_cli_trial_options,
      .example = "  stint bill trial-balance 2026-10 -o csv\n"},
-    {"verify", "Check a downloaded bill, offline", "[--key HEX|FILE] [--against OLD] FILE",
+    {"verify", "Check a downloaded bill, offline", "[OPTION...] FILE",
      "Checks every byte: checksums and signatures, that no entry is missing, that amounts\n"
      "follow from usage, prices and terms, and that lines and total are their sums. Without\n"
      "--key, stint shows which key signed the bill. Exit status 9: the bill is wrong; the\n"
      "message names the line, the account and the entry. With --against, the books of OLD must\n"
      "be how those of FILE begin: so nothing that you were shown was changed or taken back "
-     "since.\n",
+     "since. FILE may also be a head of the log, from stint bill checkpoints --save: then what\n"
+     "witnesses have signed must be how the log begins.\n",
      .fn = st_cli_bill_verify, .options = verify_options,
      .example = "  stint bill verify --key cluster.pub vision-2026-10.bill\n"
                 "  stint bill verify --key cluster.pub --against vision-2026-10.bill "

@@ -11,22 +11,23 @@
 
 #include "base/file.h"
 #include "base/quote.h"
+#include "cli/bill_head.h"
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/view.h"
-#include "ledger/proof.h"
 
-#define HEAD_MAX     4096
 #define STATUS_WRONG 9
 
 typedef struct log_flags {
     st_cli_format format;
-    const char *key, *save, *against;
+    const char *key, *witness, *save, *against;
 } log_flags;
 
 const st_cli_row st_cli_bill_log_options[] = {
     {"key", 'k', ST_CLI_STRING, offsetof(log_flags, key), "HEX|FILE",
      "key that you trust: 64 hex digits, or a file with them", 0, 0},
+    {"witness", 'w', ST_CLI_STRING, offsetof(log_flags, witness), "HEX|FILE",
+     "key of a witness; it must have signed this log", 0, 0},
     {"save", 's', ST_CLI_STRING, offsetof(log_flags, save), "FILE", "keep the signed head here", 0,
      0},
     {"against", 'A', ST_CLI_STRING, offsetof(log_flags, against), "FILE",
@@ -52,10 +53,15 @@ static bool read_hash(const json_t *text, st_hash *ret)
     return true;
 }
 
-/* The head as it was signed: the same keys in the same order. */
+/* What was signed, byte for byte: the same keys in the same order. */
+static char *as_signed(const json_t *doc)
+{
+    return json_dumps(doc, JSON_COMPACT | JSON_PRESERVE_ORDER);
+}
+
 static int head_of(const json_t *doc, st_log_head *ret, st_err *err)
 {
-    char *text = json_dumps(doc, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    char *text = as_signed(doc);
     int r = text ? st_log_head_read(text, strlen(text), ret, err)
                  : st_fail(err, ST_ECORRUPT, "the answer has no head of the log");
 
@@ -63,49 +69,53 @@ static int head_of(const json_t *doc, st_log_head *ret, st_err *err)
     return r;
 }
 
-static int read_head(const char *path, st_log_head *ret, st_err *err)
+static int add_cosigned(const json_t *list, st_headfile *ret, st_err *err)
+{
+    const json_t *row;
+    size_t i;
+    int r = 0;
+
+    json_array_foreach(list, i, row)
+    {
+        char *text = as_signed(json_object_get(row, "signed"));
+        st_cosign c;
+
+        if (r == 0)
+            r = text ? st_cosign_read(text, strlen(text), &c, err)
+                     : st_fail(err, ST_ECORRUPT, "the answer has no witness's signature");
+        if (r == 0)
+            st_vec_push(&ret->cosigns, c);
+        free(text);
+    }
+    return r;
+}
+
+int st_cli_read_head(const char *path, st_headfile *ret, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
-    int r = st_file_read(path, HEAD_MAX, &text, err);
+    int r = st_file_read(path, ST_HEADFILE_MAX, &text, err);
 
-    while (r == 0 && text.n > 0 && strchr(" \r\n", text.s[text.n - 1]))
-        text.n--;
     if (r == 0)
-        r = st_log_head_read(st_strbuf_str(&text), text.n, ret, err);
+        r = st_headfile_read(st_strbuf_str(&text), text.n, ret, err);
     return r < 0 ? st_fail_prefix(err, "%s: ", st_file_name(path)) : 0;
 }
 
-static int check_head(const st_log_head *h, const unsigned char *key, const char *what, st_err *err)
-{
-    if (!st_log_head_holds(h))
-        return st_fail(err, ST_ECORRUPT, "the signature of %s does not fit", what);
-    if (key && memcmp(key, h->key, sizeof h->key) != 0)
-        return st_fail(err, ST_ECORRUPT, "%s is signed by a key that is not the one you trust",
-                       what);
-    return 0;
-}
-
-/* That the log of `now` goes on from the one that was kept. */
-static int goes_on(st_client *client, const st_log_head *old, const st_log_head *now, st_err *err)
+/* Fetches the proof that the log goes on from an earlier size, once. */
+static int add_proof(st_client *client, int64_t from, st_headfile *f, st_err *err)
 {
     json_t *doc = NULL, *list;
-    st_hashes more = {0};
+    st_goes_on p = {.from = from};
     char path[128];
-    int r = 0;
+    int r;
 
-    if (strcmp(old->cluster, now->cluster) != 0 || memcmp(old->key, now->key, sizeof now->key) != 0)
-        return st_fail(err, ST_ECORRUPT,
-                       "the head that you kept is of another cluster, or signed by another key");
-    if (old->size > now->size)
-        return st_fail(err, ST_ECORRUPT,
-                       "the log had %" PRId64 " checkpoints and has %" PRId64
-                       ": what you were shown is gone",
-                       old->size, now->size);
-    if (old->size > 0 && old->size < now->size) {
-        snprintf(path, sizeof path, "/v1/billing/checkpoints/proof?from=%" PRId64 "&to=%" PRId64,
-                 old->size, now->size);
-        r = st_client_get(client, path, &doc, err);
-    }
+    for (size_t i = 0; i < f->proofs.n; i++)
+        if (f->proofs.v[i].from == from)
+            return 0;
+    if (from <= 0 || from >= f->head.size)
+        return 0;
+    snprintf(path, sizeof path, "/v1/billing/checkpoints/proof?from=%" PRId64 "&to=%" PRId64, from,
+             f->head.size);
+    r = st_client_get(client, path, &doc, err);
     list = json_object_get(doc, "proof");
     for (size_t i = 0; r == 0 && i < json_array_size(list); i++) {
         st_hash h;
@@ -113,24 +123,42 @@ static int goes_on(st_client *client, const st_log_head *old, const st_log_head 
         if (!read_hash(json_array_get(list, i), &h))
             r = st_fail(err, ST_ECORRUPT, "the proof is not made of hashes");
         else
-            st_vec_push(&more, h);
+            st_vec_push(&p.more, h);
     }
-    if (r == 0 &&
-        st_proof_goes_on(old->size, &old->root, now->size, &now->root, more.v, more.n, err) < 0)
-        r = st_fail_prefix(err, "the log does not go on from what you kept: ");
-    st_vec_free(&more);
+    if (r == 0)
+        st_vec_push(&f->proofs, p);
+    else
+        st_vec_free(&p.more);
     json_decref(doc);
     return r;
 }
 
-static int save_head(st_cli *cli, const char *path, const st_log_head *h, st_err *err)
+int st_cli_fetch_head(st_client *client, const st_log_head *old, st_headfile *ret, st_err *err)
+{
+    json_t *doc = NULL;
+    int r = st_client_get(client, "/v1/billing/checkpoints?limit=1", &doc, err);
+
+    *ret = (st_headfile){0};
+    if (r == 0)
+        r = head_of(json_object_get(doc, "head"), &ret->head, err);
+    if (r == 0)
+        r = add_cosigned(json_object_get(doc, "cosignatures"), ret, err);
+    json_decref(doc);
+    if (r == 0 && old)
+        r = add_proof(client, old->size, ret, err);
+    for (size_t i = 0; r == 0 && i < ret->cosigns.n; i++)
+        r = add_proof(client, ret->cosigns.v[i].size, ret, err);
+    return r;
+}
+
+int st_cli_save_head(st_cli *cli, const char *path, const st_headfile *f, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
     FILE *file = fopen(path, "we");
     bool ok;
 
-    st_log_head_write(h, &text);
-    ok = file && fprintf(file, "%s\n", st_strbuf_str(&text)) > 0;
+    st_headfile_write(f, &text);
+    ok = file && fputs(st_strbuf_str(&text), file) >= 0;
     if (file)
         ok = fclose(file) == 0 && ok;
     if (!ok)
@@ -139,60 +167,66 @@ static int save_head(st_cli *cli, const char *path, const st_log_head *h, st_err
     return 0;
 }
 
-static void print_head(st_cli *cli, const log_flags *f, const st_log_head *h)
+static void put_hex(FILE *out, const unsigned char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, "%02x", bytes[i]);
+}
+
+void st_cli_print_head(st_cli *cli, const st_headfile *f, bool json, bool against, bool trusted)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
 
-    st_log_head_write(h, &text);
-    if (f->format == ST_CLI_JSON) {
+    st_log_head_write(&f->head, &text);
+    if (json) {
         fprintf(cli->out, "%s\n", st_strbuf_str(&text));
         return;
     }
-    fprintf(cli->out, "%" PRId64 " checkpoints are signed%s\nroot  ", h->size,
-            f->against ? ", and go on from those of the head that you kept" : "");
-    for (size_t i = 0; i < ST_HASH; i++)
-        fprintf(cli->out, "%02x", h->root.b[i]);
+    fprintf(cli->out, "%" PRId64 " checkpoints are signed%s\nroot  ", f->head.size,
+            against ? ", and go on from those of the head that you kept" : "");
+    put_hex(cli->out, f->head.root.b, ST_HASH);
     fprintf(cli->out, "\nkey   ");
-    for (size_t i = 0; i < sizeof h->key; i++)
-        fprintf(cli->out, "%02x", h->key[i]);
+    put_hex(cli->out, f->head.key, sizeof f->head.key);
+    for (size_t i = 0; i < f->cosigns.n; i++) {
+        fprintf(cli->out, "\nwitness  ");
+        put_hex(cli->out, f->cosigns.v[i].key, sizeof f->cosigns.v[i].key);
+        fprintf(cli->out, "  has signed the first %" PRId64, f->cosigns.v[i].size);
+    }
     fprintf(cli->out, "%s\n",
-            f->key ? ""
-                   : "\nNobody has vouched for this key: give the one that you trust with --key.");
+            trusted ? ""
+                    : "\nNobody has vouched for this key: give the one that you trust with --key.");
 }
 
 int st_cli_bill_log(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
-    unsigned char trusted[32];
+    unsigned char trusted[32], witness[32];
     log_flags f = {0};
-    st_log_head now, old;
-    json_t *doc = NULL;
+    st_headfile now = {0}, old = {0};
     int r = st_cli_read(argc, argv, st_cli_bill_log_options, &f, 0, 0, NULL, err);
 
     if (r == 0 && f.key)
         r = st_cli_public_key(f.key, trusted, err);
+    if (r == 0 && f.witness)
+        r = st_cli_public_key(f.witness, witness, err);
     if (r == 0 && f.against)
-        r = read_head(f.against, &old, err);
+        r = st_cli_read_head(f.against, &old, err);
     if (r == 0)
         r = st_client_open(cli->errors, &client, err);
     if (r == 0)
-        r = st_client_get(client, "/v1/billing/checkpoints?limit=1", &doc, err);
+        r = st_cli_fetch_head(client, f.against ? &old.head : NULL, &now, err);
     if (r == 0)
-        r = head_of(json_object_get(doc, "head"), &now, err);
-    json_decref(doc);
-    if (r == 0)
-        r = check_head(&now, f.key ? trusted : NULL, "the head", err);
-    if (r == 0 && f.against)
-        r = check_head(&old, f.key ? trusted : NULL, "the head that you kept", err);
-    if (r == 0 && f.against)
-        r = goes_on(client, &old, &now, err);
+        r = st_headfile_verify(&now, f.key ? trusted : NULL, f.witness ? witness : NULL,
+                               f.against ? &old.head : NULL, err);
     if (r == -ST_ECORRUPT) { /* no failure of the program: an answer, as of `verify` */
         fprintf(cli->errors, "stint: %s\n", err->msg);
-        return STATUS_WRONG;
+        r = STATUS_WRONG;
     }
     if (r == 0 && f.save)
-        r = save_head(cli, f.save, &now, err);
+        r = st_cli_save_head(cli, f.save, &now, err);
     if (r == 0)
-        print_head(cli, &f, &now);
+        st_cli_print_head(cli, &now, f.format == ST_CLI_JSON, f.against, f.key);
+    st_headfile_done(&now);
+    st_headfile_done(&old);
     return r;
 }

@@ -375,6 +375,14 @@ static int run_thing(st_tx *tx, st_cmd *cmd, st_err *err)
     return r;
 }
 
+int st_tx_thing(st_tx *tx, const char *kind, const char *name, st_arena *arena, st_thing_row *ret,
+                st_err *err)
+{
+    int r = st_store_thing_get(tx->ctl->store, kind, name, arena, ret, err);
+
+    return r == -ST_ENOENT ? r : st_tx_fault(tx, r, err);
+}
+
 void st_cmd_thing_put(st_cmd_thing *cmd)
 {
     cmd->cmd.run = run_thing;

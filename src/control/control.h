@@ -315,6 +315,10 @@ typedef struct st_cmd_thing {
 
 void st_cmd_thing_put(st_cmd_thing *cmd);
 
+/* One that is there, in the loop; ST_ENOENT. */
+int st_tx_thing(st_tx *tx, const char *kind, const char *name, st_arena *arena, st_thing_row *ret,
+                st_err *err);
+
 /* Any single event of an admin, written to the audit log with its words. */
 typedef struct st_cmd_event {
     st_cmd cmd;

@@ -97,15 +97,18 @@ static const char *text_of(const json_t *doc, const char *key)
 static int next_number(const issue *is, char ret[ST_NAME_MAX + 1], st_err *err)
 {
     const char *series = text_of(is->issuer, "series");
-    char key[KEY_MAX];
+    char key[KEY_MAX], branch[24] = "";
     int64_t n = 0;
     int r;
 
-    snprintf(key, sizeof key, "invoice_last %s", series);
+    /* What was given out behind the backup of a restore is not known here: numbers since then name the restore. */
+    if (is->tx->ctl->restoring.branch > 0)
+        snprintf(branch, sizeof branch, "R%" PRId64 "-", is->tx->ctl->restoring.branch);
+    snprintf(key, sizeof key, "invoice_last %s%s%s", series, branch[0] ? " " : "", branch);
     r = get_number(is, key, &n, err);
     if (r == 0)
         r = put_number(is, key, n + 1, err);
-    snprintf(ret, ST_NAME_MAX + 1, "%.32s-%06" PRId64, series, n + 1);
+    snprintf(ret, ST_NAME_MAX + 1, "%.32s-%s%06" PRId64, series, branch, n + 1);
     return r;
 }
 

@@ -1,7 +1,5 @@
 /* All books bound together: heads, the tree over them, the signature (ledger/proof.h).
- *
- * What is signed is the checkpoint as it is written, up to its signature: it begins with
- * {"checkpoint":1, and no other thing that the key signs does. */
+ */
 #include "ledger/proof.h"
 
 #include <sodium.h>
@@ -9,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
-#include "ledger/strict.h"
+#include "ledger/signed.h"
 
 enum { TAG_HEAD = 0x03, TAG_SALT = 0x04, TAG_FILL = 0x05 };
 
@@ -152,41 +150,30 @@ bool st_checkpoint_has(const st_checkpoint *c, const st_head *h, int64_t index, 
 
 /* ---- as a line ---------------------------------------------------------------------------------- */
 
-static void write_unsigned(const st_checkpoint *c, st_strbuf *out)
+static void body(const void *what, st_strbuf *out)
 {
+    const st_checkpoint *c = what;
+
     st_strbuf_add(out, "{\"checkpoint\":1,\"cluster\":");
     st_quote_json(out, c->cluster);
     st_strbuf_addf(out, ",\"at\":%lld,\"depth\":%d,\"root\":\"", (long long)c->at_ms, c->depth);
     st_hex_write(c->root.b, ST_HASH, out);
-    st_strbuf_add(out, "\",\"key\":\"");
-    st_hex_write(c->key, sizeof(c->key), out);
     st_strbuf_addc(out, '"');
 }
 
 void st_checkpoint_sign(st_checkpoint *c, const unsigned char key[64])
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
-
-    crypto_sign_ed25519_sk_to_pk(c->key, key);
-    write_unsigned(c, &text);
-    crypto_sign_detached(c->signature, NULL, (const unsigned char *)text.s, text.n, key);
+    st_signed_sign(body, c, key, c->key, c->signature);
 }
 
 bool st_checkpoint_holds(const st_checkpoint *c)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
-
-    write_unsigned(c, &text);
-    return crypto_sign_verify_detached(c->signature, (const unsigned char *)text.s, text.n,
-                                       c->key) == 0;
+    return st_signed_holds(body, c, c->key, c->signature);
 }
 
 void st_checkpoint_write(const st_checkpoint *c, st_strbuf *out)
 {
-    write_unsigned(c, out);
-    st_strbuf_add(out, ",\"signature\":\"");
-    st_hex_write(c->signature, sizeof(c->signature), out);
-    st_strbuf_add(out, "\"}");
+    st_signed_write(body, c, c->key, c->signature, out);
 }
 
 int st_checkpoint_read(const char *text, size_t len, st_checkpoint *ret, st_err *err)
@@ -203,11 +190,8 @@ int st_checkpoint_read(const char *text, size_t len, st_checkpoint *ret, st_err 
     depth = st_strict_count(&s);
     st_strict_text(&s, ",\"root\":\"");
     st_strict_hex(&s, c.root.b, ST_HASH);
-    st_strict_text(&s, "\",\"key\":\"");
-    st_strict_hex(&s, c.key, sizeof(c.key));
-    st_strict_text(&s, "\",\"signature\":\"");
-    st_strict_hex(&s, c.signature, sizeof(c.signature));
-    st_strict_text(&s, "\"}");
+    st_strict_text(&s, "\"");
+    st_signed_read(&s, c.key, c.signature);
     if (!st_strict_done(&s) || depth > DEPTH_MAX)
         return st_fail(err, ST_ECORRUPT, "not a checkpoint, or not as stint writes them");
     c.depth = (int)depth;

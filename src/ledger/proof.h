@@ -113,4 +113,20 @@ bool st_log_head_holds(const st_log_head *h);
 void st_log_head_write(const st_log_head *h, st_strbuf *out);
 int st_log_head_read(const char *text, size_t len, st_log_head *ret, st_err *err);
 
+/* Somebody else says, with a key of their own, that they saw the log of that key (`log`) come so far, and that it went on from
+ * all they had seen before. */
+typedef struct st_cosign {
+    unsigned char log[32];
+    char cluster[64];
+    int64_t at_ms, size; /* as the head said */
+    st_hash root;
+    unsigned char key[32], signature[64]; /* the witness's */
+} st_cosign;
+
+void st_cosign_sign(const st_log_head *h, const unsigned char key[64], st_cosign *ret);
+bool st_cosign_holds(const st_cosign *c);                       /* its signature fits its key */
+bool st_cosign_is_of(const st_cosign *c, const st_log_head *h); /* it is about just this head */
+void st_cosign_write(const st_cosign *c, st_strbuf *out);
+int st_cosign_read(const char *text, size_t len, st_cosign *ret, st_err *err);
+
 #endif

@@ -90,7 +90,7 @@ void meter_place(st_meter *m, dev *d)
     d->why = why;
     for (int p = 0; p < NPLACES; p++) {
         m->types[nd->type].rate_m[p] += at[p] - d->at_m[p];
-        d->at_m[p] = (int16_t)at[p];
+        d->at_m[p] = at[p];
     }
 }
 

@@ -53,19 +53,17 @@ size_t meter_part(st_meter *m, int32_t type, int32_t pool)
     return m->parts.n - 1;
 }
 
-static void count(part_sum *p, const dev *d, int sign)
+static void count(part_sum *p, const int at[NPLACES], st_where why, int sign)
 {
     for (int i = 0; i < NPLACES; i++)
-        if (d->at_m[i])
-            p->rate_m[where_of(i, d->why)] += sign * d->at_m[i];
+        p->rate_m[where_of(i, why)] += sign * at[i];
 }
 
 void meter_part_move(st_meter *m, const dev *d, const int at[NPLACES], st_where why)
 {
     part_sum *p = &m->parts.v[m->nodes.v[d->node].part];
-    count(p, d, -1);
-    for (int i = 0; i < NPLACES; i++)
-        p->rate_m[where_of(i, why)] += at[i];
+    count(p, d->at_m, d->why, -1);
+    count(p, at, why, 1);
 }
 
 void meter_parts_advance(st_meter *m, int64_t ms)
@@ -96,12 +94,14 @@ void st_meter_pools(st_meter *m, const st_fleet *fleet)
         host *nd = &m->nodes.v[i];
         if (nd->pool >= 0 || nd->ndevs == 0)
             continue;
-        for (int d = 0; d < nd->ndevs; d++)
-            count(&m->parts.v[nd->part], meter_dev(m, (int32_t)i, d), -1);
+        size_t was = nd->part;
         nd->pool = fleet->nodes.v[i]->pool;
         nd->part = meter_part(m, nd->type, nd->pool);
-        for (int d = 0; d < nd->ndevs; d++)
-            count(&m->parts.v[nd->part], meter_dev(m, (int32_t)i, d), 1);
+        for (int k = 0; k < nd->ndevs; k++) {
+            const dev *d = meter_dev(m, (int32_t)i, k);
+            count(&m->parts.v[was], d->at_m, d->why, -1);
+            count(&m->parts.v[nd->part], d->at_m, d->why, 1);
+        }
     }
     m->pools_known = true;
 }

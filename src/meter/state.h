@@ -56,7 +56,7 @@ typedef struct dev {
     int32_t node;
     int32_t held_m;    /* by residents */
     int64_t planned_m; /* by plans that wait */
-    int16_t at_m[NPLACES];
+    int at_m[NPLACES];
     st_where why;     /* of its overhead */
     int64_t since_ms; /* crowded: dealt out up to here */
 } dev;

@@ -95,6 +95,12 @@ static void begin_clock(st_serve *serve)
     if (st_control_restore_state(serve->control) != ST_RESTORE_NONE)
         (void)st_clock_accept(serve->clock);
     off = st_clock_off_ms(serve->clock, &doubted);
+    if (!doubted && last > 0 && st_clock_ms(serve->clock) - last >= 60000) {
+        snprintf(line, sizeof line,
+                 "event=time_passed ms=%lld since=\"the last moment in the store\"",
+                 (long long)(st_clock_ms(serve->clock) - last));
+        log_line(serve, line);
+    }
     if (!doubted)
         return;
     snprintf(line, sizeof line,

@@ -8,11 +8,13 @@ Months last three seconds here (billing_zone test-3).
 import csv
 import io
 import os
+import signal
+import subprocess
 import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(__file__))
-from harness import Stintd, check, fleet, main, token  # noqa: E402
+from harness import Client, Stintd, check, fleet, main, token  # noqa: E402
 
 BIDI = "\u202e"
 DETAILS = {"name": "Corp Ltd", "address": ["1 Main Street", "12345 Town"], "tax_id": "DE123", "reference": "PO 7",
@@ -300,6 +302,37 @@ def a_name_again(stintd):
     check(old and all(heir.get("/v1/invoices/" + i["number"]).status == 404 for i in old), "nor by its number")
 
 
+def after_a_restore(stintd, program):
+    """What was issued behind the backup is not known any more: its numbers are not given again."""
+    owner = stintd.owner
+    data = os.path.join(stintd.dir, "data")
+    made = owner.post("/v1/admin/backup", {"file": "early.db"})
+    check(made.status in (200, 201), "a backup: %s", made.text)
+    period = next_close(stintd)
+    lost = [i["number"] for i in issue(owner, period).json["invoices"]]
+    check(lost, "invoices that the backup does not know")
+    owner.close()
+    stintd.process.send_signal(signal.SIGTERM)
+    check(stintd.process.wait(30) == 0, "it ends")
+    done = subprocess.run([program, "--config", os.path.join(stintd.dir, "config.yaml"), "--data", data, "--restore",
+                           os.path.join(data, "backups", "early.db")], capture_output=True, text=True, timeout=120)
+    check(done.returncode == 0, "restored: %s", done.stderr)
+    with open(stintd.log, "w") as log:
+        stintd.process = subprocess.Popen([program, "--config", os.path.join(stintd.dir, "config.yaml"), "--data", data],
+                                          stdout=subprocess.DEVNULL, stderr=log)
+    stintd.port = stintd._port()
+    stintd.owner = owner = Client(stintd.port, stintd.owner_token)
+    plan = owner.get("/v1/admin/restore").json["plan"]
+    check(owner.post("/v1/admin/restore", {"plan": plan}).status == 200, "accepted")
+    stintd.wait(lambda: owner.get("/v1/admin/restore").json["state"] == "none", "the restore is over", 90)
+    next_close(stintd)
+    answer = issue(owner, next_close(stintd))
+    check(answer.status == 201, "issued: %s", answer.text)
+    numbers = [i["number"] for i in answer.json["invoices"]]
+    check(numbers and not set(numbers) & set(lost), "numbers that were given before: %s, %s", numbers, lost)
+    check(all(n.startswith("FL-R") for n in numbers), "they name the restore: %s", numbers)
+
+
 def run(program):
     stintd = Stintd(program, config="rate: 1000000\nbilling_zone: test-3\n")
     try:
@@ -313,6 +346,7 @@ def run(program):
         deceiving_texts(stintd)
         many_at_once(stintd)
         a_name_again(stintd)
+        after_a_restore(stintd, program)
     finally:
         stintd.stop()
 

@@ -24,6 +24,23 @@ import sys
 sys.path.insert(0, os.path.dirname(__file__))
 from harness import Failure, Stintd, Stream, check, fleet, main, token  # noqa: E402
 
+# Public keys of Ed25519, each for one witness.
+WITNESS_KEYS = """
+420cd9ca4a6179c05c0b0c0ce434d8dc2231b83a09542d0e51af65215ab82b12
+cad514c47af0e15e63054131d2ee185af2f79adef3995062d6b59deb31ca26c9
+6f45bd16cf87e6d3ceadde582acb82fbf8ffefa8ca6f827f19c5e5c616999d2f
+dac133c307235ad80bdc51b9148a3c2b2c6492180e8974243bf8f59b287f030d
+ee48e24d79f607846d22afd5dfe5c3f91881b778bc2072a4596ed01509747f8b
+e21be41aaadb303e5eabe48f246c5260c426462225a0b3b7889fa0f38f15d81f
+7760defd154f936756009a0a9ef2c5963b9e5da89adc9b7670096c713a1feb2f
+777234ef8ed0d4dfd1a5aa196221e4bd52fbc6500e247d37789e5ae574f6e714
+a6dac8e9cb99f4f6785e3182e51d9c3fdb5ca12ce6694e74b08635df0c9a6150
+d304e1b343710a6e527b4fc93936f840786e89a2730ed879f6018d09f4c4090c
+77e00b28f6bc9997dbd3e067e409ff98182f9f5276ce447f61198404fcd3d691
+e4f7cb798f13bb41bcf6b932579522a0717c1a8565e44d5f39bbece321143fc3
+""".split()
+COSIGNED = ('{"cosigned":1,"log":"%s","cluster":"stint","at":1,"size":1,"root":"%s","key":"%s","signature":"%s"}'
+            % ("00" * 32, "00" * 32, "00" * 32, "00" * 64))
 ROLES = "owner admin member viewer auditor node none bad revoked expired".split()
 PLACES = "own sub sibling parent unknown".split()
 
@@ -117,6 +134,8 @@ READ = table("-", """
     revoked 401
     expired 401
 """)
+# A witness's signature proves itself, so who may see may bring one; here of a witness that there is not.
+COSIGN = {cell: 404 if status == 200 else status for cell, status in READ.items()}
 AUDIT = table("-", """
     owner   200
     admin   200
@@ -557,6 +576,10 @@ ROWS += [
     ("GET", "/v1/billing", None, READ),
     ("GET", "/v1/billing/checkpoints", None, READ),
     ("GET", "/v1/billing/checkpoints/proof", None, READ),
+    ("GET", "/v1/billing/witnesses", None, READ),
+    ("PUT", "/v1/billing/witnesses/{name}", "new_witness", OWNER_ONLY),
+    ("DELETE", "/v1/billing/witnesses/{name}", "old_witness", OWNER_REMOVE),
+    ("PUT", "/v1/billing/witnesses/{name}/head", "cosigned", COSIGN),
     ("GET", "/v1/bills", None, READ),
     ("GET", "/v1/bills/{period}", "bill", SEE),
     ("GET", "/v1/bills/{period}/entries", "bill", SEE),
@@ -795,6 +818,14 @@ class World:
                 self.owner.call("PUT", "/v1/images/" + name, {"folder": "/srv/image", "accounts": [account]})
             if place == "there":
                 self.owner.call("PUT", "/v1/images/" + name, {"folder": "/srv/image", "accounts": "all"})
+        elif how in ("new_witness", "old_witness"):
+            name = self.fresh("witness")
+            body = {"key": WITNESS_KEYS.pop()} if how == "new_witness" and role == "owner" else {"key": "00" * 32}
+            body = body if how == "new_witness" else None
+            if place == "there":
+                self.owner.call("PUT", "/v1/billing/witnesses/" + name, {"key": WITNESS_KEYS.pop()})
+        elif how == "cosigned":
+            name, body = self.fresh("witness"), COSIGNED
         elif how in ("new_rule", "rule", "rule_text"):
             name = self.fresh("rule")
             body = None if how == "rule" else "function submit(job) return job end"
@@ -988,7 +1019,7 @@ def run(program):
         wrong, cells = [], 0
         for method, pattern, how, expected in ROWS:
             cells += len(expected)
-            if how in (None, "new_rule", "agent"):
+            if how in (None, "new_rule", "new_witness", "cosigned", "agent"):
                 expected = {(role, "-"): status for (role, _), status in expected.items()}
             wrong += play(world, method, pattern, how, expected)
         wrong += check_lists(world)

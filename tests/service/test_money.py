@@ -371,6 +371,19 @@ def a_floor_is_paid_once(stintd):
         check(done.returncode == 0, "the bill's file holds: %s", done.stdout + done.stderr)
 
 
+def a_cap_below_the_floor(stintd):
+    """A cap that a guarantee alone exceeds is taken, with a warning."""
+    owner = stintd.owner
+    owner.make("/v1/accounts", {"name": "tight", "guarantee": {"gpu": 1}})
+    put = owner.call("PUT", "/v1/accounts/tight/plan", {"cap": "1"})
+    check(put.status == 200 and "guarantees will cost" in put.json.get("warning", ""), "a dollar: %s", put.text)
+    put = owner.call("PUT", "/v1/accounts/tight/plan", {"cap": "100000000"})
+    check(put.status == 200 and "warning" not in put.json, "enough: %s", put.text)
+    put = owner.call("PUT", "/v1/accounts/tight/plan", {"cap": "1", "at_cap": "warn"})
+    check(put.status == 200 and "warning" not in put.json, "one that only warns: %s", put.text)
+    owner.call("DELETE", "/v1/accounts/tight")
+
+
 def names_and_labels(stintd):
     """Usage, entries and FOCUS say what people called their work; strangers do not learn it."""
     owner = stintd.owner
@@ -527,6 +540,7 @@ def run(program):
         budgets_count_what_runs(stintd)
         metrics_say_the_same(stintd)
         at_a_cap(stintd)
+        a_cap_below_the_floor(stintd)
         names_and_labels(stintd)
         the_fleets_book(stintd)
         a_floor_is_paid_once(stintd)
