@@ -29,7 +29,7 @@ static const st_cli_row verify_options[] = {
     {"against", 'A', ST_CLI_STRING, offsetof(bill_flags, against), "OLD",
      "an older bill or head that you kept: FILE must go on from it", 0, 0},
     {"witness", 'w', ST_CLI_STRING, offsetof(bill_flags, witness), "HEX|FILE",
-     "key of a witness; it must have signed FILE, a head of the log of checkpoints", 0, 0},
+     "key of a witness; it must have signed FILE, a head", 0, 0},
     {"output", 'o', ST_CLI_OUTPUT, offsetof(bill_flags, format), "table|json",
      "output format (default: table)", 0, 0},
     {0},
@@ -191,7 +191,7 @@ const st_cli_verb st_cli_bill_verbs[] = {
      .example = "  stint bill checkpoints --key cluster.pub --save monday.head\n"
                 "  stint bill checkpoints --key cluster.pub --against monday.head\n"},
     {"witness", "Have others sign the log of checkpoints, and sign it for others", "COMMAND ...",
-     .sub = st_cli_witness_verbs},
+     .sub = st_cli_witness_verbs, .example = "  stint bill witness list\n"},
     {"fleet", "Show where the GPUs were in a month: granted, idle, unhealthy, overhead",
      "[OPTION...] [MONTH]",
      "For owners. A row per GPU type and interval; intervals end at midnight UTC and when prices\n"
@@ -210,7 +210,7 @@ const st_cli_verb st_cli_bill_verbs[] = {
      "follow from usage, prices and terms, and that lines and total are their sums. Without\n"
      "--key, stint shows which key signed the bill. Exit status 9: the bill is wrong; the\n"
      "message names the line, the account and the entry. With --against, the books of OLD must\n"
-     "be how those of FILE begin: so nothing that you were shown was changed or taken back "
+     "be how those of FILE begin: so nothing that you were shown was changed or taken back\n"
      "since. FILE may also be a head of the log, from stint bill checkpoints --save: then what\n"
      "witnesses have signed must be how the log begins.\n",
      .fn = st_cli_bill_verify, .options = verify_options,
