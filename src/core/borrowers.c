@@ -2,7 +2,8 @@
  *
  * Floors only get fuller until a guaranteed job leaves them, so a borrower need not be looked at
  * again before that happens in the account where it failed. Those who just became one are `fresh`:
- * nobody has looked at them yet. */
+ * nobody has looked at them yet. So are those whom their floors would carry, and who sit where a booking
+ * will be: when that can move does not show in any floor, and they are looked at every time. */
 #include <stdlib.h>
 
 #include "core/state.h"

@@ -119,11 +119,13 @@ static void assign_classes(st_core *core, bool all, bool floors, st_effects *fx)
             continue; /* it is leaving, and fresh should it stay */
         st_need need = st_need_of(job, job->type);
         int32_t at = job->account;
-        bool sure = st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, &at) &&
-                    st_book_make_way(core, job, job->grants, fx);
+        bool carried = st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, &at);
+        bool sure = carried && st_book_make_way(core, job, job->grants, fx);
         if (sure) {
             st_admit_charge(core->tree, job->account, &need, ST_SURE, 1);
             st_core_unlist(core, job);
+        } else if (carried) {
+            st_core_list_fresh(core, job); /* a booking is in its way, which no floor will tell */
         } else {
             st_core_list_at(core, job, at);
         }

@@ -3,7 +3,7 @@
  */
 #include "core/test/world.h"
 
-enum { FIRST = 1, SECOND = 2, INSIDE = 3 };
+enum { FIRST = 1, SECOND = 2, INSIDE = 3, LENT = 4 };
 
 #define HOUR   (3600 * SEC)
 #define NOTICE (30 * SEC)
@@ -314,6 +314,45 @@ static void test_moves(void **state)
     end(&w);
 }
 
+/* Who is inside its floor and borrows, because it sits where a booking will be that has no other place, is
+ * guaranteed as soon as there is one; its own floor has nothing to do with that. */
+static void makes_way_later(bool reloaded)
+{
+    world w;
+    st_policy policy = quick();
+    begin(&w, &policy, 2, 4);
+    account(&w, "a", ST_UNSET);
+    account(&w, "b", ST_UNSET);
+    account(&w, "own", 1000);
+    account(&w, "other", 1000);
+    account(&w, "third", 1000);
+    submit_gpus(&w, FIRST, "other", 1, ST_TIME_NEVER);
+    submit_gpus(&w, SECOND, "third", 1, ST_TIME_NEVER);
+    submit_gpus(&w, LENT, "a", 2, ST_TIME_NEVER);
+    book(&w, 7, "b", 1, 4, 10 * HOUR, 20 * HOUR);
+    int32_t at = booking(&w, 7)->plan[0].node;
+    submit_gpus(&w, INSIDE, "own", 1, ST_TIME_NEVER);
+    assert_int_equal(job_of(&w, INSIDE)->grants[0].node, at);
+    assert_int_equal(job_of(&w, INSIDE)->class, ST_CLASS_BURSTABLE);
+    w.now += SEC;
+    tell(&w, ST_EV_FINISH, SECOND); /* it is looked at again, in vain */
+    assert_int_equal(job_of(&w, INSIDE)->class, ST_CLASS_BURSTABLE);
+    if (reloaded)
+        run_reloaded(&w);
+    w.now += SEC;
+    tell(&w, ST_EV_FINISH, FIRST);
+    assert_int_equal(job_of(&w, INSIDE)->class, ST_CLASS_GUARANTEED);
+    assert_int_not_equal(booking(&w, 7)->plan[0].node, at);
+    end(&w);
+}
+
+static void test_makes_way_later(void **state)
+{
+    (void)state;
+    makes_way_later(false);
+    makes_way_later(true);
+}
+
 static void test_extend(void **state)
 {
     (void)state;
@@ -359,10 +398,15 @@ static void test_no_show(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_life),      cmocka_unit_test(test_lent),
-        cmocka_unit_test(test_by_itself), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_series),    cmocka_unit_test(test_moves),
-        cmocka_unit_test(test_extend),    cmocka_unit_test(test_no_show),
+        cmocka_unit_test(test_life),
+        cmocka_unit_test(test_lent),
+        cmocka_unit_test(test_by_itself),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_series),
+        cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_extend),
+        cmocka_unit_test(test_no_show),
+        cmocka_unit_test(test_makes_way_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
