@@ -154,9 +154,12 @@ static int by_right(const void *pa, const void *pb)
     return a->job < b->job ? -1 : a->job > b->job;
 }
 
+/* Who can do nothing has its turn in the queue as well: what it waits for is found out there, behind
+ * those who are gathered for, and the same in a pass that nobody restarts in. */
 static bool run_restarts(st_core *core, st_effects *fx)
 {
     bool moved = false;
+    int64_t wake_ms = core->wake_ms, exchange_ms = core->exchange_ms;
     if (core->restart.n > 0) {
         cover_prefer(core);
         qsort(core->restart.v, core->restart.n, sizeof *core->restart.v, by_right);
@@ -170,6 +173,8 @@ static bool run_restarts(st_core *core, st_effects *fx)
                  st_core_turn(core, job, ST_PHASE_BURST, core->prefer, &later, fx);
     }
     st_vec_clear(&core->restart);
+    core->wake_ms = wake_ms;
+    core->exchange_ms = exchange_ms;
     for (size_t i = 0; i < core->nprefer; i++)
         core->prefer[i] = 0;
     return moved;

@@ -1,5 +1,6 @@
 /*
- * Rounds that take more than one pass: what happens while one is not over.
+ * Rounds that take more than one pass: what happens while one is not over. And what one leaves behind for the
+ * next.
  */
 #include "core/test/world.h"
 
@@ -138,6 +139,48 @@ static void test_saved_in_between(void **state)
     end(&w);
 }
 
+/* Who lost its node looks before everybody else, and for now could have what is gathered for another. When it
+ * would be let have that is nothing to wake for: the same moment again knows nothing of it. */
+static void test_a_restart_leaves_no_timer(void **state)
+{
+    (void)state;
+    st_policy policy = st_policy_default();
+    policy.swap = 1;
+    policy.rebalance = policy.defrag = 0;
+    policy.min_run_ms = 30 * SEC;
+    world w;
+    begin(&w, &policy, 1, 2);
+    account(&w, "a", 0);
+    st_event ev = node_event("n1", 1);
+    step(&w, &ev);
+    /* One on the second node, two on the first; then one for whom the first is gathered. */
+    static const struct {
+        int gpus, priority;
+        int64_t limit_ms;
+    } jobs[] = {{1, 2, 9000 * SEC}, {1, 5, 5000 * SEC}, {1, 0, 4000 * SEC}, {2, 3, 3000 * SEC}};
+    for (uint64_t id = 1; id <= ST_ARRAY_LEN(jobs); id++) {
+        ev = job_event(id, "a");
+        ev.u.job.shape.gpus = jobs[id - 1].gpus;
+        ev.u.job.priority = jobs[id - 1].priority;
+        ev.u.job.limit_ms = jobs[id - 1].limit_ms;
+        step(&w, &ev);
+    }
+    assert_int_equal(job_of(&w, 1)->grants[0].node, 1);
+    in_state(&w, 4, ST_JOB_PENDING);
+    st_strbuf first = {0}, second = {0};
+    w.now += SEC;
+    set_node(&w, 1, ST_NODE_FAILED);
+    in_state(&w, 1, ST_JOB_PENDING);
+    st_core_save(w.core, &first);
+    tick(&w, w.now);
+    st_core_save(w.core, &second);
+    assert_int_equal(first.n, second.n);
+    assert_memory_equal(first.s, second.s, first.n);
+    st_strbuf_done(&first);
+    st_strbuf_done(&second);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_who_comes_meanwhile_joins),
         cmocka_unit_test(test_an_end_is_for_the_next_moment),
         cmocka_unit_test(test_saved_in_between),
+        cmocka_unit_test(test_a_restart_leaves_no_timer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
