@@ -55,6 +55,10 @@ all_heard() { "$stint" admin restore -o json | python3 -c 'import json, sys; ass
 restored_is() { "$stint" admin restore -o json | grep -q "\"state\": \"$1\""; }
 id_of() { "$stint" account show "$1" -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])'; }
 plan_of() { "$stint" admin restore -o json | sed -n 's/.*"plan": "\([0-9a-f]*\)".*/\1/p'; }
+nothing_refused() {
+    ran=$((ran + 1))
+    grep 'event=entry_refused' "$tmp/stintd.log" >"$tmp/out" && fail "the books lack something: $(cat "$tmp/out")"
+}
 ended() { grep -q "event=ended .*$1" "$tmp"/a?.log; }
 
 # ---- what the backup has ---------------------------------------------------------------------------
@@ -195,6 +199,7 @@ grep "^$moved " "$tmp/starts" | awk '$2 > 16 { ok = 1 } END { exit !ok }' || fai
 try 0 '' audit --verify
 try 0 'store.restore' audit --what store
 try 0 '' admin reconcile
+nothing_refused
 
 # The books say so, in what everybody can verify.
 try 0 'Restored on .* from a backup of ' bill --account acme
@@ -226,6 +231,7 @@ becomes "$ends" 'done'
 is "$kept" running || fail "it is $(state_of "$kept")"
 [ "$(grep -h "event=started .*$kept" "$tmp"/a?.log | wc -l)" -eq 1 ] || fail "it was started again"
 try 0 '' admin reconcile
+nothing_refused
 stop_stintd
 ran=$((ran + 1))
 "$STINTD" --data "$tmp/data" --check-store >"$tmp/out" 2>&1 || fail "the store: $(cat "$tmp/out")"

@@ -22,7 +22,7 @@ int main(int argc, char **argv)
     }
     r = st_store_open(argv[1], &options, &store, &err);
     if (r == 0)
-        r = st_control_replay(store, &core, &err);
+        r = st_control_replay(store, &core, NULL, &err);
     if (r == 0)
         r = st_check(core, &err);
     if (r < 0)

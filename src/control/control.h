@@ -132,8 +132,8 @@ int st_control_new(const st_control_options *options, st_control **ret, st_err *
 int st_control_check(st_store *store, const char *key, st_finding_fn fn, void *ctx, int64_t *ret_n,
                      st_err *err);
 
-/* The core as the store gives it, for looking at; the caller frees it. */
-int st_control_replay(st_store *store, st_core **ret, st_err *err);
+/* The core as the store gives it, for looking at; the caller frees it. And the last moment in the store; NULL: not asked for. */
+int st_control_replay(st_store *store, st_core **ret, int64_t *ret_last_ms, st_err *err);
 
 /* Whether the core that was brought back works by this policy; before the start only. */
 bool st_control_has_policy(const st_control *ctl, const st_policy *policy);

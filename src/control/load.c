@@ -148,6 +148,7 @@ int st_replay_play(st_control *ctl, st_replay *rp, const st_log_row *row, bool s
         ctl->pace.owed |= events;
     }
     st_money_meter(ctl, &rp->fx, &rp->notes, row->at_ms);
+    ctl->last_ms = ST_MAX(ctl->last_ms, row->at_ms);
     return 0;
 }
 
@@ -197,6 +198,7 @@ static int load_core(st_control *ctl, st_err *err)
         return r;
     ctl->snap_seq = ctl->log_seq = snap.seq;
     ctl->snap_ms = snap.at_ms;
+    ctl->last_ms = ST_MAX(ctl->last_ms, snap.at_ms);
     l.replay.arena = st_arena_new();
     r = st_store_log_read(ctl->store, snap.seq + 1, replay_row, &l, err);
     st_replay_done(&l.replay);
@@ -332,6 +334,23 @@ static int load_last_token(st_control *ctl, st_err *err)
     return r == -ST_ENOENT ? 0 : r;
 }
 
+/* Acts that nothing else follows from are in no other table. */
+static int last_act(void *ctx, const st_audit_row *row, st_err *err)
+{
+    st_control *ctl = ctx;
+
+    (void)err;
+    ctl->last_ms = ST_MAX(ctl->last_ms, row->at_ms);
+    return 0;
+}
+
+static int load_last_act(st_control *ctl, st_err *err)
+{
+    const st_audit_filter newest = {.limit = 1};
+
+    return st_store_audit_list(ctl->store, &newest, last_act, ctl, err);
+}
+
 /* Who only looks cannot bring things in line. */
 static int parted_copy(st_err *err)
 {
@@ -361,6 +380,8 @@ int st_control_load(st_control *ctl, st_err *err)
         r = st_books_shared(ctl, true, err);
     if (r == 0)
         r = st_billing_fold(ctl, err);
+    if (r == 0)
+        r = load_last_act(ctl, err);
     if (r == 0)
         r = st_allowed_load(ctl, err);
     if (r == 0 && ctl->parted)
@@ -442,13 +463,15 @@ void st_control_free_copy(st_control *ctl)
     free(ctl);
 }
 
-int st_control_replay(st_store *store, st_core **ret, st_err *err)
+int st_control_replay(st_store *store, st_core **ret, int64_t *ret_last_ms, st_err *err)
 {
     ST_CLEANUP(st_control_free_copyp) st_control *ctl = NULL;
     int r = st_control_open_copy(store, &ctl, err);
 
     if (r == 0)
         r = st_control_load(ctl, err);
+    if (r == 0 && ret_last_ms)
+        *ret_last_ms = st_control_last_ms(ctl);
     if (r == 0)
         *ret = ST_TAKE(ctl->core);
     return r;

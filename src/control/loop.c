@@ -136,6 +136,7 @@ static int write_all(st_tx *tx, st_err *err)
     r = st_tx_fault(tx, st_store_commit(ctl->store, err), err);
     if (r < 0)
         return r;
+    ctl->last_ms = ST_MAX(ctl->last_ms, tx->now);
     ctl->count.commits++;
     ctl->count.commit_us_sum += monotonic_us() - began;
     if (logged) {
@@ -439,7 +440,7 @@ int st_control_snapshot(st_control *ctl, st_err *err)
     st_billing_save(ctl, &data);
     saved = monotonic_us();
     const st_snap_row row = {.seq = ctl->log_seq,
-                             .at_ms = st_core_now(ctl->core),
+                             .at_ms = st_control_last_ms(ctl),
                              .version = ST_LOG_VERSION,
                              .data = {data.s, data.n}};
     int64_t since = ctl->options.keep_log_ms > 0 ? row.at_ms - ctl->options.keep_log_ms : INT64_MAX;

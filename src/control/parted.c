@@ -43,7 +43,7 @@ static int end_ghost(st_control *ctl, int64_t id, st_err *err)
     if (r < 0)
         return r;
     row.state = st_job_state_name(ST_JOB_CANCELLED);
-    row.end_ms = ST_MAX(st_core_now(ctl->core), row.submit_ms);
+    row.end_ms = ST_MAX(st_control_last_ms(ctl), row.submit_ms);
     row.reason = REASON;
     return st_store_job_update(ctl->store, &row, err);
 }
@@ -77,7 +77,7 @@ static int find_over(st_control *ctl, ids *ret, st_err *err)
 static void drop_over(st_control *ctl, const ids *over)
 {
     st_effects fx = {0};
-    int64_t now = st_core_now(ctl->core);
+    int64_t now = st_control_last_ms(ctl);
 
     for (size_t i = 0; i < over->n; i++) {
         const st_event ev = {.kind = ST_EV_CANCEL, .u.id = (uint64_t)over->v[i]};
@@ -133,7 +133,7 @@ static int write_places(st_control *ctl, st_err *err)
 int st_parted_end(st_control *ctl, st_err *err)
 {
     st_billing *b = ctl->billing;
-    int64_t now = st_core_now(ctl->core);
+    int64_t now = st_control_last_ms(ctl);
     int r = st_store_begin(ctl->store, err);
 
     if (r == 0)

@@ -48,7 +48,13 @@ st_engine *st_control_engine(st_control *ctl)
     return ctl->options.engine;
 }
 
+/* A row without events moves the meter and not the core; an entry of the books, a checkpoint and an act need no row at all. */
 int64_t st_control_last_ms(const st_control *ctl)
 {
-    return ST_MAX(st_core_now(ctl->core), ctl->billing->books.last_ms);
+    const st_billing *b = ctl->billing;
+    int64_t last = ST_MAX(ctl->last_ms, st_core_now(ctl->core));
+
+    if (b->meter)
+        last = ST_MAX(last, st_meter_now(b->meter));
+    return ST_MAX(last, ST_MAX(b->books.last_ms, b->books.signed_ms));
 }

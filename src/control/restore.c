@@ -431,13 +431,13 @@ int st_control_mark_restored(const char *path, const char *from, int64_t now_ms,
     const st_store_options options = {0};
     st_restoring was = {0};
     st_core *core = NULL;
-    int64_t on = 0, waits = 0, tokens = 0;
+    int64_t last_ms = 0, on = 0, waits = 0, tokens = 0;
     int r = st_store_open(path, &options, &store, err);
 
     if (r == 0)
-        r = st_control_replay(store, &core, err);
+        r = st_control_replay(store, &core, &last_ms, err);
     if (r == 0)
-        r = check_clock(now_ms, st_core_now(core), err);
+        r = check_clock(now_ms, last_ms, err);
     st_core_free(core);
     if (r == 0)
         r = get_state(store, &was, err);

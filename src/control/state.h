@@ -135,7 +135,8 @@ struct st_control {
     uint64_t last_id;
     uint64_t last_booking;
     int64_t log_seq, snap_seq;
-    bool parted; /* rows of another version led elsewhere when they were played */
+    int64_t last_ms; /* of all that was written or read; a part of st_control_last_ms */
+    bool parted;     /* rows of another version led elsewhere when they were played */
     st_pace pace;
     int64_t replay_us; /* what the core has cost since the snapshot, and would again at a start */
     uint64_t notice_seq;

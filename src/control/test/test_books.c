@@ -90,7 +90,7 @@ static void books_begin_where_they_were_not(void **state)
     nudge(w);
     st_control_stop(w->ctl);
     store = st_control_store(w->ctl);
-    assert_ok(st_control_replay(store, &core, &err));
+    assert_ok(st_control_replay(store, &core, NULL, &err));
     st_core_save(core, &saved);
     int64_t seq = 0;
     assert_ok(st_store_log_last(store, &seq, &err));

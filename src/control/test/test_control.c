@@ -212,7 +212,7 @@ static void late_reports_are_ignored(void **state)
     assert_ok(submit(w, NULL, "{}", &next, &err));
     assert_ok(submit(w, NULL, "{}", &next, &err));
     st_control_stop(w->ctl);
-    assert_ok(st_control_replay(st_control_store(w->ctl), &core, &err));
+    assert_ok(st_control_replay(st_control_store(w->ctl), &core, NULL, &err));
     assert_int_equal(st_core_njobs(core), 4);
     st_core_free(core);
 }

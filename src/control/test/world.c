@@ -142,10 +142,11 @@ static void wake(st_cmd *cmd, const st_err *err)
 
 int do_cmd(world *w, st_cmd *cmd, st_err *err)
 {
-    wait_for wait = {.cmd = {.run = run_inner, .publish = publish_inner, .done = wake},
-                     .inner = cmd,
-                     .lock = PTHREAD_MUTEX_INITIALIZER,
-                     .cond = PTHREAD_COND_INITIALIZER};
+    wait_for wait = {
+        .cmd = {.run = run_inner, .publish = publish_inner, .done = wake, .calm = cmd->calm},
+        .inner = cmd,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .cond = PTHREAD_COND_INITIALIZER};
 
     assert_true(st_control_post(w->ctl, &wait.cmd));
     pthread_mutex_lock(&wait.lock);

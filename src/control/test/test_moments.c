@@ -1,0 +1,224 @@
+/*
+ * The last moment in a store: no transaction lies before it, whichever of its tables knows it. Restored from a backup, and started with
+ * a clock that is behind.
+ */
+#include <string.h>
+
+#include "control/restore.h"
+#include "control/test/purse.h"
+
+static int begin_day(void **state)
+{
+    return begin_at(state, NOON);
+}
+
+/* The agent says once more what it has said: a row of the log in which no event is. */
+static void say_again(world *w, uint64_t job)
+{
+    const st_report used = {
+        .kind = ST_REPORT_USED,
+        .job = job,
+        .stay = 1,
+        .last = true,
+        .used = {.has = 1u << ST_USED_HELD | 1u << ST_USED_BUSY, .v = {900, 0, 500}}};
+
+    st_control_report(w->ctl, &used);
+    nudge(w);
+}
+
+/* One job is over and another runs; the log's last row is later than the core's last event. */
+static uint64_t run_two(world *w)
+{
+    st_event agent = {.kind = ST_EV_AGENT};
+    uint64_t over, runs;
+
+    make_fleet(w);
+    make_event(w, agent); /* so nobody has its jobs unless somebody says so */
+    over = start_job(w, "{}");
+    runs = start_job(w, "{}");
+    say_again(w, over);
+    let_pass(w, 5 * S);
+    end_job(w, over, 0);
+    let_pass(w, 17);
+    say_again(w, over);
+    return runs;
+}
+
+static int see_row(void *ctx, const st_log_row *row, st_err *err)
+{
+    int64_t *last = ctx;
+
+    (void)err;
+    assert_true(row->at_ms >= *last);
+    *last = row->at_ms;
+    return 0;
+}
+
+static int see_act(void *ctx, const st_audit_row *row, st_err *err)
+{
+    int64_t *next = ctx;
+
+    (void)err;
+    assert_true(row->at_ms <= *next);
+    *next = row->at_ms;
+    return 0;
+}
+
+/* Each table by itself goes on in time; the loop must have stopped. Returns the moment of the last row of the log. */
+static int64_t expect_order(world *w)
+{
+    const st_audit_filter all = {0};
+    int64_t last = 0, next = INT64_MAX;
+    st_err err = {0};
+
+    assert_ok(st_store_log_read(st_control_store(w->ctl), 1, see_row, &last, &err));
+    assert_ok(st_store_audit_list(st_control_store(w->ctl), &all, see_act, &next, &err));
+    return last;
+}
+
+static void act(world *w)
+{
+    st_cmd_note note = {
+        .who = owner, .verb = "test.act", .account = "", .target = "", .detail = NULL};
+    st_err err = {0};
+
+    st_cmd_note_init(&note);
+    assert_ok(do_cmd(w, &note.cmd, &err));
+}
+
+static void close_control(world *w)
+{
+    st_control_free(w->ctl);
+    w->ctl = NULL;
+}
+
+static int mark(world *w, int64_t now_ms, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    return st_control_mark_restored(w->place.path, "a backup", now_ms, &out, err);
+}
+
+static void note_plan(st_cmd_restore *cmd, const st_restore_view *view)
+{
+    st_strbuf_clear(&cmd->out);
+    st_strbuf_add(&cmd->out, view->plan ? view->plan->digest : "");
+}
+
+/* An owner looks and accepts; nobody has anything, so the branch begins in the same turn. */
+static void accept_plan(world *w)
+{
+    st_cmd_restore look = {.who = owner, .show = note_plan}, accept = {.who = owner};
+    st_err err = {0};
+
+    st_cmd_restore_init(&look);
+    assert_ok(do_cmd(w, &look.cmd, &err));
+    accept.accept = st_strbuf_str(&look.out);
+    st_cmd_restore_init(&accept);
+    assert_ok(do_cmd(w, &accept.cmd, &err));
+    st_strbuf_done(&look.out);
+    nudge(w);
+    assert_int_equal(st_control_restore_state(w->ctl), ST_RESTORE_NONE);
+}
+
+/* A branch begins at the last row of the log, also where that row tells the core nothing: what ran has run up to there, and the
+ * books take it. */
+static void restored_behind_a_row_without_events(void **state)
+{
+    world *w = *state;
+    int64_t began = w->now, last;
+    const st_entry *e;
+    st_err err = {0};
+    seen s;
+
+    run_two(w);
+    close_control(w);
+    last = w->now;
+    let_pass(w, 60 * S);
+    assert_ok(mark(w, w->now, &err));
+    assert_ok(open_control(w, &err));
+    assert_int_equal(st_control_last_ms(w->ctl), last);
+    accept_plan(w);
+    read_book(w, "team", &s);
+    assert_int_equal(count(&s, ST_ENTRY_USAGE), 2);
+    e = nth(&s, ST_ENTRY_USAGE, 1);
+    assert_int_equal(e->from_ms, began);
+    assert_int_equal(e->to_ms, last);
+    assert_int_equal(e->at_ms, last);
+    forget(&s);
+    expect_sound(w);
+    expect_order(w);
+    assert_int_equal(w->refused, 0);
+}
+
+/* So does one behind a row of the audit log that is the last thing anybody wrote. */
+static void restored_behind_an_act(void **state)
+{
+    world *w = *state;
+    st_err err = {0};
+
+    run_two(w);
+    let_pass(w, 3 * S);
+    act(w);
+    close_control(w);
+    assert_ok(mark(w, w->now, &err));
+    assert_ok(open_control(w, &err));
+    assert_int_equal(st_control_last_ms(w->ctl), w->now);
+    accept_plan(w);
+    expect_sound(w);
+    assert_int_equal(expect_order(w), w->now);
+}
+
+/* `stintd --restore` says so at once, not the start behind it. */
+static void a_clock_behind_the_last_row_is_refused(void **state)
+{
+    world *w = *state;
+    st_err err = {0};
+
+    run_two(w);
+    close_control(w);
+    assert_fails(mark(w, w->now - 5, &err), ST_ESTATE, "behind the last moment in the backup");
+    assert_ok(mark(w, w->now, &err));
+    assert_ok(open_control(w, &err));
+    let_pass(w, 3 * S);
+    accept_plan(w);
+    let_pass(w, 3 * S);
+    act(w);
+    close_control(w);
+    assert_fails(mark(w, w->now - 5, &err), ST_ESTATE, "behind the last moment in the backup");
+    assert_ok(open_control(w, &err));
+}
+
+/* A start with a clock that is behind goes on from the last row, of the log or of the audit log. */
+static void started_with_a_clock_that_is_behind(void **state)
+{
+    world *w = *state;
+    int64_t last;
+    uint64_t runs = run_two(w);
+
+    last = w->now;
+    let_pass(w, -15);
+    restart(w);
+    assert_int_equal(st_control_last_ms(w->ctl), last);
+    end_job(w, runs, 0);
+    let_pass(w, 5 * S);
+    act(w);
+    last = w->now;
+    let_pass(w, -4 * S);
+    restart(w);
+    assert_int_equal(st_control_last_ms(w->ctl), last);
+    act(w);
+    expect_sound(w);
+    expect_order(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(restored_behind_a_row_without_events, begin_day, end),
+        cmocka_unit_test_setup_teardown(restored_behind_an_act, begin_day, end),
+        cmocka_unit_test_setup_teardown(a_clock_behind_the_last_row_is_refused, begin_day, end),
+        cmocka_unit_test_setup_teardown(started_with_a_clock_that_is_behind, begin_day, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
