@@ -29,6 +29,17 @@
 #define EXCHANGE_MS 60000 /* how often borrowers who wait look for somebody to displace */
 #define LATE_MAX_MS 1000  /* how long a round may take that counts as one moment */
 
+/* Those who are in the round from its beginning; bookings have looked at who waits for them. Who comes later
+ * is fresh. */
+static void note_joined(st_core *core, const st_queue *q)
+{
+    for (size_t i = 0; i < q->turns.n; i++)
+        q->turns.v[i].job->joined = core->round;
+    for (size_t i = 0; core->bookings.n > 0 && i < core->off.n; i++)
+        if (core->off.v[i]->booking)
+            core->off.v[i]->joined = core->round;
+}
+
 /* Everybody gets a turn in each phase; true when somebody could use it. Starts change the
  * standings that later turns and reservations go by, so the caller repeats until a round
  * changes nothing: then doing it again changes nothing either. */
@@ -46,8 +57,8 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
         st_vec_clear(&core->fresh); /* they are in the queue */
     }
     st_queue_build(core, &q, in_place);
-    for (size_t i = 0; !in_place && i < q.turns.n; i++)
-        q.turns.v[i].job->joined = core->round;
+    if (!in_place)
+        note_joined(core, &q);
     for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
         st_queue_rewind(core, &q);
         st_job *job;

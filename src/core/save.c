@@ -598,7 +598,8 @@ static void rebuild(st_core *core)
             st_core_place(core, job, true);
         if (st_job_leaving(job))
             st_core_leaves(core, job);
-        if (core->unfinished && st_job_waits(job) && job->joined != core->round)
+        bool waits = st_job_waits(job) || (job->booking && job->state == ST_JOB_PENDING);
+        if (core->unfinished && waits && job->joined != core->round)
             st_vec_push(&core->fresh, job->id);
         core->nheld += job->held;
         if (job->class == ST_CLASS_BURSTABLE)

@@ -395,6 +395,55 @@ static void test_no_show(void **state)
     end(&w);
 }
 
+/* While a round is not over somebody comes for a booking: it enters when that is, in a core that was saved in
+ * between as well. */
+static void test_comes_meanwhile(void **state)
+{
+    (void)state;
+    world w, other = {0};
+    st_policy policy = quick();
+    policy.reservations = policy.urgent = 0;
+    policy.min_run_ms = 100 * HOUR;
+    policy.claim_effort = 1;
+    begin(&w, &policy, 2, 2);
+    account(&w, "a", ST_UNSET);
+    account(&w, "b", ST_UNSET);
+    account(&w, "own", 2000);
+    book(&w, 7, "b", 1, 2, HOUR, 2 * HOUR);
+    run_until(&w, HOUR);
+    submit(&w, FIRST, "a");
+    submit(&w, SECOND, "a");
+    st_err err = {0};
+    for (int i = 0; i < 6; i++) { /* they look for room, each for another */
+        st_event ev = job_event((uint64_t)(10 + i), "own");
+        ev.u.job.shape.cpu_m = 1000 * (i + 1);
+        assert_ok(st_core_apply(w.core, &ev, w.now, &w.fx, &err));
+    }
+    tick(&w, w.now + 1);
+    assert_true(st_core_resumes(w.core));
+    submit_inside(&w, INSIDE, "b", 1, 7);
+    in_state(&w, INSIDE, ST_JOB_PENDING);
+    st_strbuf bytes = {0}, again = {0};
+    st_core_save(w.core, &bytes);
+    assert_ok(st_core_load(bytes.s, bytes.n, &other.core, &err));
+    other.now = w.now;
+    while (st_core_resumes(w.core) || st_core_resumes(other.core)) {
+        tick(&w, w.now + 1);
+        tick(&other, other.now + 1);
+        assert_int_equal(job_of(&w, INSIDE)->state, job_of(&other, INSIDE)->state);
+    }
+    in_state(&w, INSIDE, ST_JOB_RUNNING);
+    st_strbuf_clear(&bytes);
+    st_core_save(w.core, &bytes);
+    st_core_save(other.core, &again);
+    assert_int_equal(bytes.n, again.n);
+    assert_memory_equal(bytes.s, again.s, bytes.n);
+    st_strbuf_done(&bytes);
+    st_strbuf_done(&again);
+    end(&other);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_extend),
         cmocka_unit_test(test_no_show),
         cmocka_unit_test(test_makes_way_later),
+        cmocka_unit_test(test_comes_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
