@@ -217,7 +217,9 @@ void st_book_expire(st_core *core, st_effects *fx)
         any = true;
         i--;
     }
-    if (core->ndegraded > 0)
+    /* What a pass has left room for that stopped in the middle of a round is for the next moment. */
+    bool stopped = core->unfinished && core->now <= core->stopped_ms;
+    if (core->ndegraded > 0 && !stopped)
         any |= st_book_mend(core, fx);
     if (!any)
         return;
