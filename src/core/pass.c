@@ -35,9 +35,14 @@ static void note_joined(st_core *core, const st_queue *q)
 {
     for (size_t i = 0; i < q->turns.n; i++)
         q->turns.v[i].job->joined = core->round;
-    for (size_t i = 0; core->bookings.n > 0 && i < core->off.n; i++)
-        if (core->off.v[i]->booking)
-            core->off.v[i]->joined = core->round;
+    for (size_t i = 0; core->bookings.n > 0 && i < core->off.n; i++) {
+        st_job *job = core->off.v[i];
+        if (!job->booking)
+            continue;
+        job->joined = core->round;
+        job->turn.priority = 0; /* it has none in the queue, though it may have had one */
+        job->turn.usage = job->turn.key = 0;
+    }
 }
 
 /* Everybody gets a turn in each phase; true when somebody could use it. Starts change the

@@ -395,16 +395,54 @@ static void test_no_show(void **state)
     end(&w);
 }
 
+static st_policy little_by_little(void)
+{
+    st_policy policy = quick();
+    policy.reservations = policy.urgent = 0;
+    policy.min_run_ms = 100 * HOUR;
+    policy.claim_effort = 1;
+    return policy;
+}
+
+/* Owners look for room, each for another: the pass stops in the middle of the round. */
+static void stop_in_between(world *w)
+{
+    st_err err = {0};
+    for (int i = 0; i < 6; i++) {
+        st_event ev = job_event((uint64_t)(10 + i), "own");
+        ev.u.job.shape.cpu_m = 1000 * (i + 1);
+        assert_ok(st_core_apply(w->core, &ev, w->now, &w->fx, &err));
+    }
+    tick(w, w->now + 1);
+    assert_true(st_core_resumes(w->core));
+}
+
+static void load_other(const world *w, world *ret)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf bytes = {0};
+    st_err err = {0};
+    *ret = (world){.now = w->now};
+    st_core_save(w->core, &bytes);
+    assert_ok(st_core_load(bytes.s, bytes.n, &ret->core, &err));
+}
+
+static void same_save(const world *a, const world *b)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf one = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf two = {0};
+    st_core_save(a->core, &one);
+    st_core_save(b->core, &two);
+    assert_int_equal(one.n, two.n);
+    assert_memory_equal(one.s, two.s, one.n);
+}
+
 /* While a round is not over somebody comes for a booking: it enters when that is, in a core that was saved in
  * between as well. */
 static void test_comes_meanwhile(void **state)
 {
     (void)state;
-    world w, other = {0};
-    st_policy policy = quick();
-    policy.reservations = policy.urgent = 0;
-    policy.min_run_ms = 100 * HOUR;
-    policy.claim_effort = 1;
+    world w, other;
+    st_policy policy = little_by_little();
     begin(&w, &policy, 2, 2);
     account(&w, "a", ST_UNSET);
     account(&w, "b", ST_UNSET);
@@ -413,34 +451,87 @@ static void test_comes_meanwhile(void **state)
     run_until(&w, HOUR);
     submit(&w, FIRST, "a");
     submit(&w, SECOND, "a");
-    st_err err = {0};
-    for (int i = 0; i < 6; i++) { /* they look for room, each for another */
-        st_event ev = job_event((uint64_t)(10 + i), "own");
-        ev.u.job.shape.cpu_m = 1000 * (i + 1);
-        assert_ok(st_core_apply(w.core, &ev, w.now, &w.fx, &err));
-    }
-    tick(&w, w.now + 1);
-    assert_true(st_core_resumes(w.core));
+    stop_in_between(&w);
     submit_inside(&w, INSIDE, "b", 1, 7);
     in_state(&w, INSIDE, ST_JOB_PENDING);
-    st_strbuf bytes = {0}, again = {0};
-    st_core_save(w.core, &bytes);
-    assert_ok(st_core_load(bytes.s, bytes.n, &other.core, &err));
-    other.now = w.now;
+    load_other(&w, &other);
     while (st_core_resumes(w.core) || st_core_resumes(other.core)) {
         tick(&w, w.now + 1);
         tick(&other, other.now + 1);
         assert_int_equal(job_of(&w, INSIDE)->state, job_of(&other, INSIDE)->state);
     }
     in_state(&w, INSIDE, ST_JOB_RUNNING);
-    st_strbuf_clear(&bytes);
-    st_core_save(w.core, &bytes);
-    st_core_save(other.core, &again);
-    assert_int_equal(bytes.n, again.n);
-    assert_memory_equal(bytes.s, again.s, bytes.n);
-    st_strbuf_done(&bytes);
-    st_strbuf_done(&again);
+    same_save(&w, &other);
     end(&other);
+    end(&w);
+}
+
+/* Who has waited in the queue before a booking took it has no turn there when it waits for the booking again:
+ * a core that was loaded meanwhile knows of none. */
+static void test_no_turn_inside(void **state)
+{
+    (void)state;
+    world w, other;
+    st_policy policy = little_by_little();
+    begin(&w, &policy, 3, 2);
+    account(&w, "a", ST_UNSET);
+    account(&w, "b", ST_UNSET);
+    account(&w, "own", 2000);
+    for (uint64_t id = 20; id < 26; id++)
+        submit(&w, id, "a");
+    w.now = SEC;
+    st_event ev = job_event(INSIDE, "b");
+    ev.u.job.priority = 5;
+    step(&w, &ev);
+    in_state(&w, INSIDE, ST_JOB_PENDING);
+    book(&w, 7, "b", 1, 2, HOUR, 2 * HOUR);
+    run_until(&w, HOUR);
+    in_state(&w, INSIDE, ST_JOB_RUNNING);
+    assert_int_equal(job_of(&w, INSIDE)->booking, 7);
+    load_other(&w, &other);
+    int32_t node = booking(&w, 7)->plan[0].node;
+    world *both[] = {&w, &other};
+    for (size_t i = 0; i < ST_ARRAY_LEN(both); i++) {
+        set_node(both[i], node, ST_NODE_FAILED);
+        in_state(both[i], INSIDE, ST_JOB_PENDING);
+        stop_in_between(both[i]);
+    }
+    same_save(&w, &other);
+    end(&other);
+    end(&w);
+}
+
+/* A booking without a place begins, and the round in which the one on its only place is no longer guaranteed is
+ * stopped: it has its place in the next moment, and the same moment again changes nothing. */
+static void test_mended_later(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    policy.swap = 1;
+    policy.claim_effort = 1;
+    begin(&w, &policy, 2, 2);
+    account(&w, "a", ST_UNSET);
+    account(&w, "own", 2000);
+    submit_gpus(&w, FIRST, "own", 2, ST_TIME_NEVER);
+    book(&w, 7, "own", 1, 2, HOUR, 2 * HOUR); /* in place of its guarantee */
+    set_node(&w, booking(&w, 7)->plan[0].node, ST_NODE_FAILED);
+    for (int i = 0; i < 4; i++) { /* they look for room, each for another */
+        st_event ev = job_event((uint64_t)(10 + i), "a");
+        ev.u.job.shape.cpu_m = 1000 * (i + 1);
+        step(&w, &ev);
+    }
+    run_until(&w, HOUR - LEAD - 1);
+    assert_int_equal(job_of(&w, FIRST)->class, ST_CLASS_GUARANTEED);
+    assert_true(st_booking_degraded(booking(&w, 7)));
+    tick(&w, HOUR - LEAD);
+    assert_int_equal(job_of(&w, FIRST)->class, ST_CLASS_BURSTABLE);
+    assert_true(st_core_resumes(w.core));
+    assert_true(st_booking_degraded(booking(&w, 7)));
+    tick(&w, w.now);
+    assert_int_equal(w.fx.list.n, 0);
+    tick(&w, w.now + 1);
+    assert_false(st_booking_degraded(booking(&w, 7)));
     end(&w);
 }
 
@@ -457,6 +548,8 @@ int main(void)
         cmocka_unit_test(test_no_show),
         cmocka_unit_test(test_makes_way_later),
         cmocka_unit_test(test_comes_meanwhile),
+        cmocka_unit_test(test_mended_later),
+        cmocka_unit_test(test_no_turn_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
