@@ -272,10 +272,10 @@ static json_t *operation_of(const st_openapi_info *info, const st_route *route)
     } else {
         json_object_set_new(operation, "security", json_pack("[{s:[]}]", "bearer"));
         json_object_set_new(operation, "x-stint-roles", roles_of(info, route));
-        if (strcmp(route->method, "GET") != 0)
-            json_object_set_new(operation, "x-stint-changes",
-                                json_boolean(!(route->flags & ST_ROUTE_UNCHANGED)));
     }
+    if (strcmp(route->method, "GET") != 0)
+        json_object_set_new(operation, "x-stint-changes",
+                            json_boolean(!(route->flags & ST_ROUTE_UNCHANGED)));
     return operation;
 }
 
