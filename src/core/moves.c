@@ -326,8 +326,10 @@ bool st_core_stay(st_core *core, st_job *job)
     job->deadline_ms = 0;
     st_core_expect(core, job); /* while it was leaving nobody looked */
     st_core_due(core, job);
-    /* One that was barred may be guaranteed, if nobody has its part of the floor by now. */
-    if (!(st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, NULL)) &&
+    /* One that was barred may be guaranteed, if nobody has its part of the floor by now. Who is inside a booking
+     * needs no floor. */
+    if (job->class != ST_CLASS_BOOKED &&
+        !(st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, NULL)) &&
         !ST_BROKEN(STAY))
         job->class = ST_CLASS_BURSTABLE;
     charge(core, job, ST_NEXT | ST_SURE, 1);

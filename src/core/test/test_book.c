@@ -370,6 +370,7 @@ static void test_extend(void **state)
     ev.u.rebook.tasks = 2;
     step(&w, &ev);
     in_state(&w, INSIDE, ST_JOB_RUNNING);
+    assert_int_equal(job_of(&w, INSIDE)->class, ST_CLASS_BOOKED);
     w.now += SEC;
     book(&w, 8, "a", 2, 4, 4 * HOUR, 5 * HOUR);
     ev.u.rebook.to_ms = 4 * HOUR;
