@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "core/alone.h"
 #include "core/book.h"
+#include "core/gather.h"
 
 int32_t st_core_next_type(const st_core *core, const st_job *job, int32_t after)
 {
@@ -496,6 +497,15 @@ bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase)
     return false;
 }
 
+/* Whether what was just gathered is free by now, and only a booking keeps the job out, which may not borrow
+ * there: nobody can say when that ends. */
+static bool is_booked(const st_core *core, const st_job *job, bool sure)
+{
+    const st_resv *r = &core->resv.v[core->resv.n - 1];
+    return core->bookings.n > 0 && sure && !r->claims && r->at_ms <= core->now &&
+           !may_borrow(core, job);
+}
+
 /* With `later` an owner will get room from borrowers once their protections end. */
 void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool later)
 {
@@ -514,8 +524,12 @@ void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool 
             continue;
         size_t before = core->resv.n;
         st_core_gather(core, job, t, sure, later && (sure || st_core_claims_at_once(core)));
-        if (core->resv.n > before)
+        if (core->resv.n == before)
+            continue;
+        if (!is_booked(core, job, sure))
             return;
+        while (core->resv.n > before)
+            free(st_gather_pop(core).plan);
     }
 }
 
