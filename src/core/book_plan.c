@@ -114,13 +114,18 @@ void st_book_promises(st_core *core)
 
 /* ---- finding a place --------------------------------------------------------------------- */
 
+/* Whether it is there for good, or may be let stay. */
+static bool may_stay(const st_job *job)
+{
+    return job->state == ST_JOB_RUNNING || job->state == ST_JOB_NOTIFIED || job->held;
+}
+
 /* Whether a job is still on its devices when the booking needs them, whatever it is told. */
 static bool is_stuck(const st_core *core, const st_booking *b, const st_job *job)
 {
     if (job->class == ST_CLASS_BOOKED)
         return false; /* slots tell */
-    bool stays = job->state == ST_JOB_RUNNING || job->held;
-    if (stays && job->class == ST_CLASS_GUARANTEED && !ST_BROKEN(BOOK_CLEAR))
+    if (may_stay(job) && job->class == ST_CLASS_GUARANTEED && !ST_BROKEN(BOOK_CLEAR))
         return st_job_end_ms(job, core->now) > b->close_ms;
     bool soon = b->from_ms - st_core_book_lead_ms(core) < core->now && !b->open;
     return soon && st_job_on_devices(job) && st_core_release_ms(core, job) > b->from_ms;
@@ -260,8 +265,8 @@ static left staying(const st_core *core, const st_node *node, const st_slot *s, 
     left l = {0};
     for (size_t i = 0; i < node->residents.n; i++) {
         const st_job *other = node->residents.v[i].job;
-        if (other != job && (other->state == ST_JOB_RUNNING || other->held) &&
-            other->class == ST_CLASS_GUARANTEED && st_job_end_ms(other, core->now) > s->close_ms) {
+        if (other != job && may_stay(other) && other->class == ST_CLASS_GUARANTEED &&
+            st_job_end_ms(other, core->now) > s->close_ms) {
             l.cpu_m += other->shape.cpu_m;
             l.ram_mib += other->shape.ram_mib;
         }

@@ -123,14 +123,20 @@ static int check_apart(const st_booking *a, const st_booking *b, st_err *err)
     return 0;
 }
 
+/* Whether it will be gone, whatever happens: who has only been told may be let stay. */
+static bool goes(const st_job *job)
+{
+    return job->state == ST_JOB_CHECKPOINTING || job->state == ST_JOB_STOPPING;
+}
+
 static int check_there(const st_core *core, const st_booking *b, const st_job *job, st_err *err)
 {
     int64_t now = st_core_now(core);
     bool on = st_room_is_now(job);
     if (!job->grants || !(on || job->held) || !meets(b, job))
         return 0;
-    if (job->class == ST_CLASS_GUARANTEED && job->state != ST_JOB_STOPPING &&
-        st_job_end_ms(job, now) > b->close_ms && b->clear_ms > now && !b->over)
+    if (job->class == ST_CLASS_GUARANTEED && !goes(job) && st_job_end_ms(job, now) > b->close_ms &&
+        b->clear_ms > now && !b->over)
         return BAD("booking: job %" PRIu64 " is guaranteed until %" PRId64 " where booking %" PRIu64
                    " closes at %" PRId64,
                    job->id, st_job_end_ms(job, now), b->id, b->close_ms);

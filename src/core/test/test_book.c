@@ -536,6 +536,66 @@ static void test_mended_later(void **state)
     end(&w);
 }
 
+/* Who has been told to leave may be let stay, and is guaranteed then: no booking is moved to its place. */
+static void test_not_where_one_may_stay(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    begin(&w, &policy, 2, 2);
+    account(&w, "b", ST_UNSET);
+    account(&w, "own", 1000);
+    book(&w, 7, "b", 1, 2, 10 * HOUR, 20 * HOUR);
+    submit(&w, FIRST, "own");
+    assert_int_not_equal(job_of(&w, FIRST)->grants[0].node, booking(&w, 7)->plan[0].node);
+    st_event bar = event(ST_EV_BAR);
+    bar.u.bar.id = FIRST;
+    bar.u.bar.on = true;
+    bar.u.bar.notice_ms = NOTICE;
+    step(&w, &bar);
+    in_state(&w, FIRST, ST_JOB_NOTIFIED);
+    st_event drain = state_event(booking(&w, 7)->plan[0].node, ST_NODE_DRAINING);
+    assert_int_equal(refused(&w, &drain), ST_ESTATE);
+    run_until(&w, NOTICE + GRACE + STOP); /* it is gone */
+    step(&w, &drain);
+    assert_false(st_booking_degraded(booking(&w, 7)));
+    end(&w);
+}
+
+/* A job that may not borrow, and that only a booking keeps out, is told no start. */
+static void test_no_promise_behind_a_booking(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    begin(&w, &policy, 1, 1);
+    st_event ev = pool_event("q", 0xf);
+    step(&w, &ev);
+    ev = node_event("n1", 1); /* carries the floor, and the job may not go there */
+    ev.u.node.pool = 1;
+    step(&w, &ev);
+    account(&w, "b", ST_UNSET);
+    ev = account_event("own", ST_UNSET);
+    ev.u.account.guarantee.cpu_m = 1000;
+    ev.u.account.weight_m = 0;
+    step(&w, &ev);
+    st_window window = {10 * HOUR, 20 * HOUR};
+    ev = book_event(7, "b", 1, 1, &window, 1);
+    ev.u.book.spec.pool = 0;
+    step(&w, &ev);
+    ev = job_event(FIRST, "own");
+    ev.u.job.pool = 0;
+    ev.u.job.shape.gpus = 0;
+    ev.u.job.shape.cpu_m = 500;
+    step(&w, &ev);
+    in_state(&w, FIRST, ST_JOB_PENDING);
+    st_gathered_list list = {0};
+    st_core_gathered(w.core, &list);
+    assert_int_equal(list.n, 0);
+    st_vec_free(&list);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -551,6 +611,8 @@ int main(void)
         cmocka_unit_test(test_comes_meanwhile),
         cmocka_unit_test(test_mended_later),
         cmocka_unit_test(test_no_turn_inside),
+        cmocka_unit_test(test_not_where_one_may_stay),
+        cmocka_unit_test(test_no_promise_behind_a_booking),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
