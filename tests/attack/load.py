@@ -174,14 +174,18 @@ def play(program, seconds):
 
 
 def main():
-    """Once; and again, twice at most, if a bystander on the same disk and processors was slowed tenfold as well."""
+    """Three tries, of which one must hold: an honest tenant submits about a hundred times in each, so its p99 is its slowest
+    submit, and one stall of the disk is a miss. Whoever can be kept out is kept out every time."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10
     program = os.environ["STINTD"]
-    for last in (False, False, True):
+    misses = []
+    while len(misses) < 3:
         quiet, worst, busy = play(program, seconds)
         if sanitized(program) or worst < 10 * max(quiet, NOISE_S):
             return
-        check(busy and not last, "the honest p99 went from %.0f to %.0f ms", 1e3 * quiet, 1e3 * worst)
+        misses.append(f"from {1e3 * quiet:.0f} to {1e3 * worst:.0f} ms{', as a bystander was' if busy else ''}")
+        print("missed: the honest p99 went", misses[-1], flush=True)
+    check(False, "the honest p99 went %s", "; ".join(misses))
 
 
 if __name__ == "__main__":
