@@ -15,13 +15,6 @@
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; worker-src " \
     "'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-static bool takes_gzip(const st_call *call)
-{
-    const char *header = st_call_header(call, "Accept-Encoding");
-
-    return header && strstr(header, "gzip") && !strstr(header, "gzip;q=0");
-}
-
 static void set_headers(st_call *call)
 {
     st_call_set_header(call, "Cache-Control", "no-cache"); /* asked for again, and mostly 304 */
@@ -57,7 +50,7 @@ static void send_file(st_call *call, const st_web_file *f)
     char tag[40];
 
     set_headers(call);
-    if (!takes_gzip(call)) {
+    if (!st_call_takes_gzip(call)) {
         st_call_reply_text(call, 200, f->type, unpacked(f), f->len);
         return;
     }

@@ -342,6 +342,11 @@ const char *st_call_header(const st_call *call, const char *name)
     return MHD_lookup_connection_value(call->mhd, MHD_HEADER_KIND, name);
 }
 
+bool st_call_takes_gzip(const st_call *call)
+{
+    return call->takes_gzip;
+}
+
 const char *st_call_idempotency_key(const st_call *call)
 {
     return call->kept[ST_KEEP_IDEMPOTENCY];

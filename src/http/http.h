@@ -209,6 +209,7 @@ bool st_call_query_bool(const st_call *call, const char *name, bool otherwise);
 /* Any header, or NULL. Only inside the handler, before it defers, or while the caller is authenticated: not from another
  * thread. */
 const char *st_call_header(const st_call *call, const char *name);
+bool st_call_takes_gzip(const st_call *call);             /* the answer may be packed */
 const char *st_call_idempotency_key(const st_call *call); /* Idempotency-Key or NULL; any thread */
 const char *st_call_if_match(const st_call *call);        /* If-Match or NULL; any thread */
 const char *st_call_if_none_match(const st_call *call);   /* If-None-Match or NULL; any thread */
