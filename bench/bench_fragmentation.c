@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "sim/csv.h"
-#include "sim/fragmentation.h"
+#include "trace/csv.h"
+#include "trace/fragmentation.h"
 
 #define SEED_FIRST 42
 #define SEEDS      10

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "sim/csv.h"
+#include "trace/csv.h"
 
 static void check_sentence(const st_err *err)
 {

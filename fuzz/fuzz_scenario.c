@@ -8,7 +8,7 @@
 
 #include "base/doc.h"
 #include "fuzz.h"
-#include "sim/scenario.h"
+#include "scenario/scenario.h"
 
 /* Larger ones only cost time. */
 #define NODES_MAX   32

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "sim/shares.h"
+#include "share/shares.h"
 
 /* Enough for any bug of the reading; the laws of large trees are tested in src/share/test. */
 #define ACCOUNTS_CHECKED 2000

@@ -7,7 +7,7 @@
 
 #include "base/doc.h"
 #include "fuzz.h"
-#include "sim/trace_read.h"
+#include "trace/read.h"
 
 #define PLAYED_MS   (INT64_C(3600) * 1000)
 #define NODES_TRIED 2000

@@ -1,12 +1,12 @@
 /*
  * check_core STORE: brings the core back from a store of stintd and holds the invariants of
- * sim/check.h against it. Exits 0 when they hold; for tests that kill stintd.
+ * check/check.h against it. Exits 0 when they hold; for tests that kill stintd.
  */
 #include <sodium.h>
 #include <stdio.h>
 
+#include "check/check.h"
 #include "control/control.h"
-#include "sim/check.h"
 
 int main(int argc, char **argv)
 {

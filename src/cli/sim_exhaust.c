@@ -1,5 +1,5 @@
 /*
- * `stint sim exhaust`: every order of every event in a small world, each step checked (sim/exhaust.h).
+ * `stint sim exhaust`: every order of every event in a small world, each step checked (worlds/exhaust.h).
  */
 #include <inttypes.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "base/quote.h"
 #include "cli/cli.h"
-#include "sim/exhaust.h"
+#include "worlds/exhaust.h"
 
 #define DEPTH_DEFAULT 3
 #define SHRINK_TRIES  1000

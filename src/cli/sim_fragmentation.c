@@ -1,11 +1,11 @@
 /*
- * `stint sim fragmentation`: plays one seed of an openb trace (sim/fragmentation.h) and prints how
+ * `stint sim fragmentation`: plays one seed of an openb trace (trace/fragmentation.h) and prints how
  * much of the fleet stayed unused.
  */
 #include "base/quote.h"
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "sim/fragmentation.h"
+#include "trace/fragmentation.h"
 
 static void print_json(FILE *out, st_frag_policy policy, int64_t seed, const st_fragmentation *r)
 {

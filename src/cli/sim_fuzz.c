@@ -1,6 +1,6 @@
 /*
  * `stint sim fuzz`: random worlds and events from seeds, with every invariant of
- * the scheduler checked after every step (sim/fuzz.h). One line sums a run up;
+ * the scheduler checked after every step (worlds/worlds.h). One line sums a run up;
  * a seed that fails is told with the command that plays it again, shrunk, and
  * written as a scenario.
  *
@@ -23,7 +23,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "cli/cli.h"
-#include "sim/fuzz.h"
+#include "worlds/worlds.h"
 
 #define SEEDS_DEFAULT "1-100"
 #define STEPS_DEFAULT 200

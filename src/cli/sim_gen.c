@@ -1,5 +1,5 @@
 /*
- * `stint sim gen`: makes a fleet and a workload (sim/gen.h), tells in numbers what it made, and
+ * `stint sim gen`: makes a fleet and a workload (gen/gen.h), tells in numbers what it made, and
  * writes both where it is told to.
  */
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "cli/trace_files.h"
-#include "sim/gen.h"
+#include "gen/gen.h"
 
 #define HOUR_MS   INT64_C(3600000)
 #define TEAMS_MAX 20 /* rows of the table; the rest is summed up */

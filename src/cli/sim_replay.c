@@ -14,9 +14,9 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/trace_files.h"
+#include "gen/gen.h"
 #include "replay/replay.h"
-#include "sim/gen.h"
-#include "sim/trace_read.h"
+#include "trace/read.h"
 
 #define PRICES_MAX ((size_t)1 << 20)
 

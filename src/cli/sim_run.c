@@ -1,5 +1,5 @@
 /*
- * `stint sim run FILE...`: plays scenarios (sim/scenario.h) and says whether
+ * `stint sim run FILE...`: plays scenarios (scenario/scenario.h) and says whether
  * what was expected came. A file that expects nothing is a question: it is
  * answered with what happens and how everybody stands at the end.
  *
@@ -10,7 +10,7 @@
 #include "base/num.h"
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "sim/scenario.h"
+#include "scenario/scenario.h"
 
 #define STATUS_DIFFERED 1
 

@@ -1,5 +1,5 @@
 /*
- * `stint sim shares FILE`: reads the question (sim/shares.h) and prints the
+ * `stint sim shares FILE`: reads the question (share/shares.h) and prints the
  * answer, as a table in the shape of the tree or as JSON in the order of the
  * file. Resources no account mentions are left out.
  */
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/table.h"
-#include "sim/shares.h"
+#include "share/shares.h"
 
 #define DECIMALS_JSON  6
 #define DECIMALS_TABLE 3
@@ -29,7 +29,7 @@ static const char *format_number(char buf[NUMBER_MAX], double x, int decimals)
     return strcmp(buf, "-0") == 0 ? "0" : buf;
 }
 
-/* Names hold valid UTF-8 and no control characters (sim/shares.c), so only these two matter. */
+/* Names hold valid UTF-8 and no control characters (share/shares.c), so only these two matter. */
 static void print_string(FILE *out, const char *s)
 {
     putc('"', out);

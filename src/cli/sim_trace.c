@@ -1,6 +1,6 @@
 /*
- * `stint sim trace`: reads a trace (sim/trace_read.h), plays it through the scheduler
- * (sim/trace.h) and tells what became of everybody. doc/reference/traces.md describes all of it.
+ * `stint sim trace`: reads a trace (trace/read.h), plays it through the scheduler
+ * (trace/trace.h) and tells what became of everybody. doc/reference/traces.md describes all of it.
  */
 #include "cli/sim_trace.h"
 
@@ -12,9 +12,9 @@
 #include "base/quote.h"
 #include "cli/policy.h"
 #include "cli/progress.h"
-#include "sim/trace_html.h"
-#include "sim/trace_read.h"
-#include "sim/trace_report.h"
+#include "report/html.h"
+#include "report/report.h"
+#include "trace/read.h"
 
 #define MICRO INT64_C(1000000)
 

@@ -5,8 +5,8 @@
 #define ST_CLI_SIM_TRACE_H
 
 #include "cli/cli.h"
-#include "sim/trace_private.h"
-#include "sim/trace_stats.h"
+#include "trace/private.h"
+#include "trace/stats.h"
 
 /* Prints the figures, the accounts and, where refs is not NULL, the references. */
 void st_cli_print_run(FILE *out, const st_trace_run *run, const st_run_stats *stats,

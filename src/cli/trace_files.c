@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/strbuf.h"
-#include "sim/gen.h"
+#include "gen/gen.h"
 
 static int write_file(const char *dir, const char *name, const st_trace *trace,
                       void (*write)(const st_trace *, FILE *), FILE *said, st_err *err)

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "sim/trace.h"
+#include "trace/trace.h"
 
 /* Makes the folder where it is missing, writes both, and says so; `world` writes the first. */
 int st_trace_files_write(const char *dir, const st_trace *trace,

@@ -6,7 +6,7 @@
  * out as an effect. No clock, no I/O, no randomness: stintd, the simulator, the tests and
  * what-if questions run these same functions, and the same events give the same effects.
  *
- * Invariants (checked after every step by sim/check.c):
+ * Invariants (checked after every step by check/check.c):
  *  1 No device, node CPU or node RAM is given out beyond what it has; MIG layouts are legal.
  *  2 A gang has all its grants or none.
  *  3 At every ancestor use <= max; the guaranteed set is sound (admit/admit.h).

@@ -19,8 +19,8 @@
 #include "base/arena.h"
 #include "base/doc.h"
 #include "core/core.h"
-#include "sim/trace.h"
-#include "sim/trace_stats.h"
+#include "trace/stats.h"
+#include "trace/trace.h"
 
 typedef enum st_side { ST_WAS, ST_WOULD, ST_SIDES } st_side;
 

@@ -14,9 +14,9 @@
 #include "ledger/ledger.h"
 #include "log/log.h"
 #include "replay/replay.h"
-#include "sim/scenario.h"
-#include "sim/trace_queue.h"
+#include "scenario/scenario.h"
 #include "store/store.h"
+#include "trace/queue.h"
 
 /* What became of a job on one side. */
 typedef struct st_rerun_fate {

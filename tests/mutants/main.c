@@ -20,7 +20,7 @@
 
 #include "base/mutant.h"
 #include "cli/cli.h"
-#include "sim/fuzz.h"
+#include "worlds/worlds.h"
 
 #define STEPS      150
 #define SEEDS_MANY 10000

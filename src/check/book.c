@@ -1,0 +1,268 @@
+/*
+ * Bookings: the rules of core/book.h, from outside.
+ *
+ *   - on no device do two bookings overlap;
+ *   - at every moment guarantees, what is booked and the reserve add up to no more than there is;
+ *   - who is guaranteed is not where a booking closes before it ends;
+ *   - while a booking runs, only its own jobs and borrowers are on its devices, and it is whole or says that it is not;
+ *   - a job of a booking that has room for it does not wait;
+ *   - nobody has to leave for a booking but those in its way, and nobody inside before its end.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "check/watch.h"
+
+#define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
+
+static bool meets(const st_booking *b, const st_job *job)
+{
+    for (int t = 0; t < b->tasks; t++)
+        for (int u = 0; u < job->tasks; u++)
+            if (b->plan[t].node == job->grants[u].node && (b->plan[t].devs & job->grants[u].devs))
+                return true;
+    return false;
+}
+
+/* CPU and RAM of a node count too. */
+static bool on_a_node_of(const st_booking *b, const st_job *job)
+{
+    for (int t = 0; t < b->tasks; t++)
+        for (int u = 0; u < job->tasks; u++)
+            if (b->plan[t].node == job->grants[u].node)
+                return true;
+    return false;
+}
+
+int st_watch_booking_victim(const st_step *step, const st_track *t, const st_effect *e, st_err *err)
+{
+    uint64_t id = e->other & ~ST_BOOKING_BIT;
+    const st_booking *b = st_core_booking(step->core, id);
+    if (t->job.class == ST_CLASS_BOOKED) {
+        if (t->job.booking != id)
+            return BAD("booking: job %" PRIu64 " inside booking %" PRIu64
+                       " must leave for %" PRIu64,
+                       e->job, t->job.booking, id);
+        if (b && e->until_ms < b->to_ms)
+            return BAD("booking: job %" PRIu64 " must leave by %" PRId64 ", its booking %" PRIu64
+                       " ends at %" PRId64,
+                       e->job, e->until_ms, id, b->to_ms);
+        return 0;
+    }
+    if (t->job.class == ST_CLASS_GUARANTEED)
+        return BAD("booking: guaranteed job %" PRIu64 " must leave for booking %" PRIu64, e->job,
+                   id);
+    if (b && !on_a_node_of(b, &t->job))
+        return BAD("booking: job %" PRIu64 " must leave for booking %" PRIu64
+                   " and is not in its way",
+                   e->job, id);
+    if (e->until_ms < step->now + st_core_policy(step->core)->notice_ms)
+        return BAD("notice: job %" PRIu64 " is given %" PRId64 " ms for a booking", e->job,
+                   e->until_ms - step->now);
+    return 0;
+}
+
+int st_watch_lent_victim(const st_step *step, const st_track *t, const st_track *claimant,
+                         st_err *err)
+{
+    const st_job *live = st_core_job(step->core, claimant->job.id);
+    const st_booking *b = live ? st_core_booking(step->core, live->booking) : NULL;
+    if (t->job.class != ST_CLASS_BURSTABLE || (b && !meets(b, &t->job)))
+        return BAD("booking: job %" PRIu64 " (%s) must yield to job %" PRIu64
+                   " and has nothing of its booking",
+                   t->job.id, st_class_name(t->job.class), claimant->job.id);
+    return 0;
+}
+
+/* ---- a state ------------------------------------------------------------------------------ */
+
+static int check_plan(const st_core *core, const st_booking *b, st_err *err)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+    int lost = 0;
+    for (int t = 0; t < b->tasks; t++) {
+        const st_grant *g = &b->plan[t];
+        if (g->node < 0) {
+            lost++;
+            continue;
+        }
+        const st_node *node = fleet->nodes.v[g->node];
+        if (node->state != ST_NODE_READY && !b->over)
+            return BAD("booking: %" PRIu64 " counts on node %s, which is %s", b->id, node->name,
+                       st_node_state_name(node->state));
+        if (__builtin_popcount(g->devs) != b->gpus || node->type != b->type ||
+            (b->pool >= 0 && b->pool != node->pool))
+            return BAD("booking: %" PRIu64 " has %d GPUs of type %d on node %s for a task", b->id,
+                       __builtin_popcount(g->devs), node->type, node->name);
+        if (b->open && (node->fence & g->devs) != g->devs)
+            return BAD("booking: %" PRIu64 " is open and its GPUs on node %s are not fenced", b->id,
+                       node->name);
+        for (int u = 0; u < t; u++)
+            if (b->plan[u].node == g->node && (b->plan[u].devs & g->devs))
+                return BAD("booking: %" PRIu64 " has a GPU of node %s twice", b->id, node->name);
+    }
+    st_job like = {.tasks = b->tasks, .topo = b->topo, .topo_required = b->topo_required};
+    like.shape.gpus = b->gpus;
+    if (lost == 0 && !st_room_together(fleet, &like, b->plan))
+        return BAD("booking: %" PRIu64 " requires one %s and is not inside one", b->id,
+                   st_topo_name(b->topo));
+    return 0;
+}
+
+static int check_apart(const st_booking *a, const st_booking *b, st_err *err)
+{
+    if (a->from_ms >= b->clear_ms || b->from_ms >= a->clear_ms)
+        return 0;
+    for (int t = 0; t < a->tasks; t++)
+        for (int u = 0; u < b->tasks; u++)
+            if (a->plan[t].node >= 0 && a->plan[t].node == b->plan[u].node &&
+                (a->plan[t].devs & b->plan[u].devs))
+                return BAD("booking: %" PRIu64 " and %" PRIu64 " have a GPU of node %d at one time",
+                           a->id, b->id, a->plan[t].node);
+    return 0;
+}
+
+/* Whether it will be gone, whatever happens: who has only been told may be let stay. */
+static bool goes(const st_job *job)
+{
+    return job->state == ST_JOB_CHECKPOINTING || job->state == ST_JOB_STOPPING;
+}
+
+static int check_there(const st_core *core, const st_booking *b, const st_job *job, st_err *err)
+{
+    int64_t now = st_core_now(core);
+    bool on = st_room_is_now(job);
+    if (!job->grants || !(on || job->held) || !meets(b, job))
+        return 0;
+    if (job->class == ST_CLASS_GUARANTEED && !goes(job) && st_job_end_ms(job, now) > b->close_ms &&
+        b->clear_ms > now && !b->over)
+        return BAD("booking: job %" PRIu64 " is guaranteed until %" PRId64 " where booking %" PRIu64
+                   " closes at %" PRId64,
+                   job->id, st_job_end_ms(job, now), b->id, b->close_ms);
+    if (b->state != ST_BOOKING_ACTIVE || b->over || b->open == false)
+        return 0;
+    if (job->class == ST_CLASS_GUARANTEED && job->state != ST_JOB_STOPPING)
+        return BAD("booking: job %" PRIu64 " is guaranteed on what booking %" PRIu64 " has now",
+                   job->id, b->id);
+    /* Told when it closed, everybody is gone; who is there was lent it since. */
+    bool late = on && job->class == ST_CLASS_BURSTABLE && job->start_ms < b->close_ms &&
+                job->state != ST_JOB_STOPPING;
+    if (late && b->close_ms >= b->made_ms && !b->moved)
+        return BAD("booking: job %" PRIu64 " (%s) came before booking %" PRIu64
+                   " closed and is still there at %" PRId64 ", it began at %" PRId64,
+                   job->id, st_job_state_name(job->state), b->id, now, b->from_ms);
+    return 0;
+}
+
+/* Who waits for its booking could not be inside, even with all borrowers gone. */
+static int check_waits(const st_core *core, const st_job_list *jobs, const st_job *job, st_err *err)
+{
+    const st_booking *b = st_core_booking(core, job->booking);
+    if (!b)
+        return BAD("booking: job %" PRIu64 " waits for booking %" PRIu64 ", which is not there",
+                   job->id, job->booking);
+    bool waits = (job->state == ST_JOB_PENDING && !job->held && !job->barred && !job->stopping);
+    if (!waits || b->state != ST_BOOKING_ACTIVE || b->told || b->over ||
+        b->from_ms >= st_core_now(core) || job->shape.level != ST_LEVEL_WHOLE ||
+        job->topo_required || job->shape.needs || job->shape.cpu_m > 0 || job->shape.ram_mib > 0 ||
+        job->pool >= 0)
+        return 0;
+    int64_t room = 0;
+    for (int t = 0; t < b->tasks; t++) {
+        bool first = b->plan[t].node >= 0;
+        uint16_t devs = 0;
+        for (int u = 0; u < b->tasks; u++) {
+            first &= u >= t || b->plan[u].node != b->plan[t].node;
+            devs |= b->plan[u].node == b->plan[t].node ? b->plan[u].devs : 0;
+        }
+        if (!first)
+            continue;
+        for (size_t i = 0; i < jobs->n; i++) {
+            const st_job *other = jobs->v[i];
+            bool lent = other->state == ST_JOB_RUNNING && other->class == ST_CLASS_BURSTABLE;
+            for (int u = 0; other->grants && !lent && u < other->tasks; u++)
+                if (other->grants[u].node == b->plan[t].node &&
+                    (other->state != ST_JOB_PAUSED || other->held))
+                    devs &= (uint16_t)~other->grants[u].devs;
+        }
+        room += __builtin_popcount(devs) / job->shape.gpus;
+    }
+    if (room >= job->tasks)
+        return BAD("booking: job %" PRIu64 " waits, and booking %" PRIu64 " has room for it",
+                   job->id, b->id);
+    return 0;
+}
+
+/* Booked and guaranteed at one moment, by the definition: all types of one account and below. */
+static int64_t booked_m(const st_core *core, int32_t account, int type, int64_t at)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < st_core_nbookings(core); i++) {
+        const st_booking *b = st_core_booking_at(core, i);
+        if (b->account == account && (type < 0 || b->type == type) && b->close_ms <= at &&
+            at < b->clear_ms)
+            sum += INT64_C(1000) * b->tasks * b->gpus;
+    }
+    return sum;
+}
+
+static int64_t need_m(const st_core *core, int32_t account, int type, int64_t at)
+{
+    const st_account *a = st_core_tree(core)->accounts.v[account];
+    int64_t below = booked_m(core, account, type, at), typed = 0, own = 0;
+    for (size_t i = 0; i < a->children.n; i++)
+        below += need_m(core, a->children.v[i], type, at);
+    for (int t = 0; type < 0 && t < ST_TYPES_MAX; t++)
+        typed += need_m(core, account, t, at);
+    if (account != ST_ROOT)
+        own = type < 0 ? st_tally_promised_m(&a->guarantee) : ST_MAX(a->guarantee.type_m[type], 0);
+    return ST_MAX(own, ST_MAX(below, typed));
+}
+
+/* Only of one that was made in this moment: nodes that fail later are nobody's fault. */
+static int check_carried(const st_core *core, const st_booking *b, st_err *err)
+{
+    const st_fleet *fleet = st_core_fleet(core);
+    int64_t have_m[ST_TYPES_MAX + 1] = {0};
+    if (b->made_ms != st_core_now(core))
+        return 0;
+    for (size_t i = 0; i < fleet->nodes.n; i++) {
+        const st_node *node = fleet->nodes.v[i];
+        if (node->state != ST_NODE_READY || node->type < 0)
+            continue;
+        have_m[node->type] += INT64_C(1000) * node->ndevs;
+        have_m[ST_TYPES_MAX] += INT64_C(1000) * node->ndevs;
+    }
+    for (size_t i = 0; i < st_core_nbookings(core); i++) {
+        int64_t at = ST_MAX(st_core_booking_at(core, i)->close_ms, b->close_ms);
+        if (at >= b->clear_ms)
+            continue;
+        int64_t typed = need_m(core, ST_ROOT, b->type, at), all = need_m(core, ST_ROOT, -1, at);
+        if (typed > have_m[b->type] || all > have_m[ST_TYPES_MAX])
+            return BAD("booking: with %" PRIu64 " %" PRId64 " milli-GPU of its type and %" PRId64
+                       " in all are booked or guaranteed at %" PRId64 ", there are %" PRId64
+                       " and %" PRId64,
+                       b->id, typed, all, at, have_m[b->type], have_m[ST_TYPES_MAX]);
+    }
+    return 0;
+}
+
+int st_check_bookings(const st_core *core, const st_job_list *jobs, st_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < st_core_nbookings(core); i++) {
+        const st_booking *b = st_core_booking_at(core, i);
+        rc = check_plan(core, b, err);
+        for (size_t k = 0; rc == 0 && k < i; k++)
+            rc = check_apart(st_core_booking_at(core, k), b, err);
+        for (size_t k = 0; rc == 0 && k < jobs->n; k++)
+            rc = check_there(core, b, jobs->v[k], err);
+        if (rc == 0)
+            rc = check_carried(core, b, err);
+    }
+    for (size_t i = 0; rc == 0 && i < jobs->n; i++)
+        if (jobs->v[i]->booking)
+            rc = check_waits(core, jobs, jobs->v[i], err);
+    return rc;
+}

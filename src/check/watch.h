@@ -1,0 +1,116 @@
+/*
+ * Private to sim: what the watch remembers (check/check.h), and how its files share the work.
+ *
+ *   check_track.c   jobs as their effects describe them
+ *   check_step.c    the effects of a step, one after the other, against what they may follow
+ *   check_growth.c  ceilings and limits per user, before and after a step
+ *   check_claim.c   who had to yield to whom, and whether that was right
+ *   check_move.c    who had to move for whom, and whether that was right
+ *   check_order.c   whether a borrower took only from those who had borrowed more
+ *   check_book.c    bookings
+ *   check_wait.c    who waits, and whether the reasons are true
+ */
+#ifndef ST_CHECK_WATCH_H
+#define ST_CHECK_WATCH_H
+
+#include "check/check.h"
+#include "check/quota.h"
+#include "check/room.h"
+
+/* A job as the effects so far describe it. */
+typedef struct st_track {
+    st_job job; /* without a name; the grants are the track's own */
+    int64_t started_ms;
+    bool started; /* it has been on devices */
+    int64_t notified_ms, checkpoint_ms;
+    int64_t displaced_ms; /* when it last left for somebody; -1 never */
+    int64_t rest_ms;      /* it was displaced again too soon, and borrows nothing before */
+    int64_t ran_ms;       /* on devices, before this stay */
+    bool moves;           /* it leaves only to go on elsewhere */
+    int64_t
+        ordered_ms; /* it was barred and leaves for nobody, at this moment at the earliest; 0: not */
+    bool lifted;    /* in this step it was let stay, and somebody may have its part of the floor */
+    bool saved;     /* it reported a checkpoint since it was told to save */
+    st_class class_before; /* when the step began */
+    bool held_before;      /* likewise */
+    bool told;             /* agents were told to run it, and have not said that it is gone */
+} st_track;
+
+struct st_watch {
+    ST_VEC(st_track *) tracks; /* live jobs by id */
+    st_use capacity;           /* when the last step ended */
+    ST_VEC(st_quota) floors;
+    ST_VEC(int32_t) homes; /* by node: whose home it is */
+    st_gathered first;     /* for whom capacity was gathered first, after the last step */
+    int64_t first_by_ms;   /* and when it was to start at the latest, since it is first */
+    st_watch_counts counts;
+};
+
+/* One step while it is looked at. */
+typedef struct st_step {
+    st_watch *watch;
+    const st_core *core;
+    const st_event *const *events;
+    size_t nevents;
+    const st_effects *fx;
+    int64_t now;
+    bool promises_moved; /* floors or capacity are not what they were */
+} st_step;
+
+st_track *st_watch_find(const st_watch *watch, uint64_t id);
+void st_watch_add(const st_step *step, uint64_t id); /* as it was submitted in this step */
+void st_watch_drop(st_watch *watch, uint64_t id);
+
+/* The tracks as a list of jobs; the caller frees it. */
+st_job_list st_watch_jobs(const st_watch *watch);
+
+/* Effect `at` is a HOLD that has not been applied yet: are its victims right? */
+int st_watch_claim(const st_step *step, size_t at, st_err *err);
+
+/* Effect `at` is a NOTIFY that has not been applied yet: may this job be displaced? */
+int st_watch_victim(const st_step *step, size_t at, st_err *err);
+
+/* It must leave for a booking: is it in the way of one that is about to begin, or inside one that ends? */
+int st_watch_booking_victim(const st_step *step, const st_track *t, const st_effect *e,
+                            st_err *err);
+
+/* It must give lent devices back to a job inside their booking: does it have any? */
+int st_watch_lent_victim(const st_step *step, const st_track *t, const st_track *claimant,
+                         st_err *err);
+
+/* The HOLD at `at` is a claim, and these jobs (`out` set) yield to it: does that improve the
+ * order? `jobs` is everybody, as before the claim. */
+int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
+                   st_err *err);
+
+/* Likewise, of a guaranteed claimant: whether, with those in `out` gone, it takes from outside an account
+ * that would hold more than its floor with it. ret_account, which may be NULL: that one. */
+bool st_watch_beyond(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
+                     int32_t *ret_account);
+
+/* After all effects: does the first in line still start as soon as it was promised? */
+int st_watch_gathered(const st_step *step, st_err *err);
+
+/* A job that is told to move: may it be? */
+int st_watch_mover(const st_step *step, const st_track *mover, st_err *err);
+
+/* The HOLD at `at` has these jobs (`out` set) move: have they somewhere to go, and can it be
+ * worth it? */
+int st_watch_moves(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
+                   st_err *err);
+
+/* The rules of bookings, in one state (check_book.c). */
+int st_check_bookings(const st_core *core, const st_job_list *jobs, st_err *err);
+
+/* What accounts and users hold at one end of a step. */
+typedef struct st_growth {
+    st_tally tally;
+    int64_t *users; /* by account, user, kind of limit */
+} st_growth;
+
+void st_growth_take(const st_step *step, st_growth *ret);
+void st_growth_done(st_growth *growth);
+int st_growth_check(const st_step *step, const st_growth *before, const st_growth *after,
+                    st_err *err);
+
+#endif

@@ -1,0 +1,292 @@
+/*
+ * What a timeline does: each item of `do` becomes one action per thing it
+ * names, and the later jobs of a stream become arrivals of their own.
+ */
+#include <string.h>
+
+#include "base/num.h"
+#include "base/quote.h"
+#include "base/suggest.h"
+#include "scenario/read.h"
+
+static const char *const do_words[] = {
+#define X(id, name) name,
+    ST_SCN_DO_TABLE(X)
+#undef X
+        NULL,
+};
+
+const char *st_scn_do_name(st_scn_do kind)
+{
+    ST_ASSERT(kind < ST_DO_COUNT);
+    return do_words[kind];
+}
+
+static int add_job(st_scenario *s, st_scn_job job, const st_scn_action *base, int number,
+                   int64_t every_ms, const st_doc_node *map, st_err *err)
+{
+    st_scn_action action = *base;
+    bool named = st_doc_get(map, "job") != NULL;
+    char q[ST_QUOTE_MAX];
+
+    if (s->jobs.n >= ST_SCN_JOBS_MAX)
+        return st_doc_fail(s->doc, map, err, ST_ERANGE, "there are more than %d jobs",
+                           ST_SCN_JOBS_MAX);
+    if (number > 0)
+        job.spec.name = st_scn_numbered(s, job.spec.name, number);
+    if (named && st_map_get(s->job_ids, job.spec.name, NULL))
+        return st_doc_fail(s->doc, map, err, ST_EEXIST, "there is a job %s already",
+                           st_quote(q, job.spec.name));
+    action.job = (int64_t)s->jobs.n;
+    job.spec.id = (uint64_t)s->jobs.n + 1;
+    if (named)
+        st_map_put(s->job_ids, job.spec.name, action.job);
+    st_vec_push(&s->jobs, job);
+    if (number > 1 && every_ms > 0) {
+        action.at_ms += (number - 1) * every_ms;
+        st_vec_push(&s->arrivals, action);
+    } else {
+        st_vec_push(&s->actions, action);
+    }
+    return 0;
+}
+
+static int read_submit(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
+                       st_err *err)
+{
+    st_scn_job job;
+    int64_t every_ms;
+    int count, r = st_scn_read_job(s, map, base->refuse, &job, &count, &every_ms, err);
+
+    if (r < 0)
+        return r;
+    if (every_ms > 0 && base->at_ms > ST_DURATION_MAX_MS - (int64_t)count * every_ms)
+        return st_doc_fail(s->doc, map, err, ST_ERANGE, "the last of these jobs comes too late");
+    if (count == 1)
+        return add_job(s, job, base, strstr(job.spec.name, "%d") ? 1 : 0, 0, map, err);
+    for (int i = 1; r == 0 && i <= count; i++)
+        r = add_job(s, job, base, i, every_ms, map, err);
+    return r;
+}
+
+/* finish, fail, cancel and checkpointed: a job or a list of them. */
+static int read_jobs(st_scenario *s, const st_doc_node *node, const st_scn_action *base,
+                     st_err *err)
+{
+    for (const st_doc_node *n = NULL; (n = st_field_each(node, n));) {
+        st_scn_action action = *base;
+        int r = st_scn_find_job(s, n, &action.job, err);
+
+        if (r == -ST_ENOENT && base->refuse)
+            action.job = -1;
+        else if (r < 0)
+            return r;
+        st_vec_push(&s->actions, action);
+    }
+    return 0;
+}
+
+static int read_node(st_scenario *s, const st_doc_node *map, const st_scn_action *base, st_err *err)
+{
+    static const char *const keys[] = {"fail", "drain", "return", "remove", NULL};
+    static const st_node_state states[] = {ST_NODE_FAILED, ST_NODE_DRAINING, ST_NODE_READY,
+                                           ST_NODE_REMOVED};
+    int r = st_doc_check_keys(s->doc, map, keys, err);
+
+    if (r < 0)
+        return r;
+    for (const st_doc_node *verb = map->child; verb; verb = verb->next) {
+        int k = 0;
+
+        while (strcmp(keys[k], verb->key) != 0)
+            k++;
+        for (const st_doc_node *n = NULL; (n = st_field_each(verb, n));) {
+            st_scn_action action = *base;
+
+            r = st_scn_find_node(s, n, &action.node, err);
+            if (r == -ST_ENOENT && base->refuse)
+                action.node = -1;
+            else if (r < 0)
+                return r;
+            action.state = states[k];
+            st_vec_push(&s->actions, action);
+        }
+    }
+    return 0;
+}
+
+/* Nodes that have an agent from then on. */
+static int read_agents(st_scenario *s, const st_doc_node *node, const st_scn_action *base,
+                       st_err *err)
+{
+    int r = 0;
+
+    for (const st_doc_node *n = NULL; r == 0 && (n = st_field_each(node, n));) {
+        st_scn_action action = *base;
+
+        r = st_scn_find_node(s, n, &action.node, err);
+        if (r == 0)
+            st_vec_push(&s->actions, action);
+    }
+    return r;
+}
+
+static int read_change(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
+                       st_err *err)
+{
+    st_scn_action action = *base;
+    int r = st_scn_read_account(s, map, &action.account, err);
+
+    if (r < 0)
+        return r;
+    if (!base->refuse)
+        st_scn_note_account(s, action.account->name);
+    st_vec_push(&s->actions, action);
+    return 0;
+}
+
+/* A job's priority or time limit. */
+static int read_setting(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
+                        st_err *err)
+{
+    typedef struct {
+        const st_doc_node *job, *to;
+    } setting_fields;
+    static const st_field rows[] = {
+        {.key = "job",
+         .kind = ST_F_NODE,
+         .offset = offsetof(setting_fields, job),
+         .required = true},
+        {.key = "to", .kind = ST_F_NODE, .offset = offsetof(setting_fields, to), .required = true},
+        {0},
+    };
+    setting_fields f = {0};
+    st_scn_action action = *base;
+    int r = st_fields_read(s->doc, map, rows, &f, err);
+
+    if (r == 0)
+        r = st_scn_find_job(s, f.job, &action.job, err);
+    if (r == -ST_ENOENT && base->refuse) {
+        action.job = -1;
+        r = 0;
+    }
+    if (r == 0 && base->kind == ST_DO_PRIORITY)
+        r = st_spec_priority(s->doc, f.to, &action.priority, err);
+    else if (r == 0 && f.to->kind == ST_DOC_SCALAR && strcmp(f.to->value, "none") == 0)
+        action.limit_ms = ST_TIME_NEVER;
+    else if (r == 0)
+        r = st_doc_duration_ms(s->doc, f.to, &action.limit_ms, err);
+    if (r == 0)
+        st_vec_push(&s->actions, action);
+    return r;
+}
+
+static int read_verb(st_scenario *s, const st_doc_node *node, st_scn_action *base, st_err *err)
+{
+    switch (base->kind) {
+    case ST_DO_SUBMIT:
+        return read_submit(s, node, base, err);
+    case ST_DO_FINISH:
+    case ST_DO_FAIL:
+    case ST_DO_CANCEL:
+    case ST_DO_CHECKPOINTED:
+    case ST_DO_GONE:
+        return read_jobs(s, node, base, err);
+    case ST_DO_AGENT:
+        return read_agents(s, node, base, err);
+    case ST_DO_NODE:
+        return read_node(s, node, base, err);
+    case ST_DO_ACCOUNT:
+        return read_change(s, node, base, err);
+    case ST_DO_PRIORITY:
+    case ST_DO_LIMIT:
+        return read_setting(s, node, base, err);
+    case ST_DO_COUNT:
+        break;
+    }
+    ST_ASSERT(false);
+    return 0;
+}
+
+/* The one verb of an item; the keys `code` and `match` of a refusal are not meant. */
+static int find_verb(const st_scenario *s, const st_doc_node *map, const st_doc_node **ret,
+                     st_scn_do *ret_kind, st_err *err)
+{
+    const st_doc_node *verb = NULL;
+    int kind = 0;
+
+    for (const st_doc_node *n = map->child; n; n = n->next) {
+        if (strcmp(n->key, "code") == 0 || strcmp(n->key, "match") == 0)
+            continue;
+        if (verb)
+            return st_doc_fail(s->doc, map, err, ST_EINVAL,
+                               "one item does one thing; make two of %s and %s", verb->key, n->key);
+        verb = n;
+    }
+    if (!verb)
+        return st_doc_fail(s->doc, map, err, ST_EINVAL, "nothing is done here");
+    while (strcmp(do_words[kind], verb->key) != 0)
+        kind++;
+    *ret = verb;
+    *ret_kind = (st_scn_do)kind;
+    return 0;
+}
+
+static int read_code(const st_scenario *s, const st_doc_node *node, int *ret, st_err *err)
+{
+#define NAME_OF(name, string, http, cli, remedy) string,
+    static const char *const words[] = {ST_ERR_TABLE(NAME_OF) NULL};
+#undef NAME_OF
+    int r = st_field_word(s->doc, node, words, ret, err);
+
+    *ret += r == 0; /* codes count from 1 */
+    return r;
+}
+
+static int read_refuse(const st_scenario *s, const st_doc_node *map, st_scn_action *base,
+                       st_err *err)
+{
+    const char *keys[ST_DO_COUNT + 3] = {"code", "match"};
+    const st_doc_node *code, *match;
+    int r;
+
+    for (int k = 0; k < ST_DO_COUNT; k++)
+        keys[k + 2] = do_words[k];
+    r = st_doc_check_keys(s->doc, map, keys, err);
+    if (r < 0)
+        return r;
+    base->refuse = true;
+    code = st_doc_get(map, "code");
+    match = st_doc_get(map, "match");
+    if (code)
+        r = read_code(s, code, &base->code, err);
+    if (r == 0 && match)
+        r = st_doc_str(s->doc, match, &base->match, err);
+    return r;
+}
+
+int st_scn_read_action(st_scenario *s, const st_doc_node *map, int64_t at_ms, st_err *err)
+{
+    st_scn_action base = {.at_ms = at_ms, .line = map->line, .job = -1, .node = -1};
+    const char *keys[ST_DO_COUNT + 2] = {"refuse"};
+    const st_doc_node *refuse, *verb = NULL;
+    int r;
+
+    for (int k = 0; k < ST_DO_COUNT; k++)
+        keys[k + 1] = do_words[k];
+    r = st_doc_check_keys(s->doc, map, keys, err);
+    if (r < 0)
+        return r;
+    refuse = st_doc_get(map, "refuse");
+    if (refuse) {
+        if (map->nchild > 1)
+            return st_doc_fail(s->doc, map, err, ST_EINVAL,
+                               "what must be refused stands inside refuse: {...}");
+        r = read_refuse(s, refuse, &base, err);
+        map = refuse;
+        s->asserts = true;
+    }
+    if (r == 0)
+        r = find_verb(s, map, &verb, &base.kind, err);
+    return r < 0 ? r : read_verb(s, verb, &base, err);
+}

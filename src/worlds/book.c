@@ -1,0 +1,151 @@
+/*
+ * Bookings in random worlds: made, confirmed, changed, cancelled, and jobs sent into them. What is drawn here is drawn
+ * from a stream of its own, so that worlds without bookings stay as they are.
+ */
+#include "worlds/worlds.h"
+
+#include "base/macros.h"
+
+#define MINUTE INT64_C(60000)
+
+static int64_t pick(st_rng *rng, const int64_t *of, size_t n)
+{
+    return of[st_rng_below(rng, n)];
+}
+
+#define PICK(rng, ...)                          \
+    pick((rng), (const int64_t[]){__VA_ARGS__}, \
+         sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+static const st_booking *some_booking(st_fuzz_gen *gen)
+{
+    const st_core *core = st_fuzz_run_core(gen->run);
+    size_t n = st_core_nbookings(core);
+    return n > 0 ? st_core_booking_at(core, st_rng_below(&gen->book_rng, n)) : NULL;
+}
+
+static uint64_t some_number(st_fuzz_gen *gen)
+{
+    const st_booking *b = some_booking(gen);
+    if (!b || st_rng_chance(&gen->book_rng, 1, 20))
+        return st_rng_below(&gen->book_rng, gen->next_booking + 2);
+    return b->id;
+}
+
+static void make(st_fuzz_gen *gen)
+{
+    st_rng *rng = &gen->book_rng;
+    const st_tree *tree = st_core_tree(st_fuzz_run_core(gen->run));
+    st_event *ev = &st_fuzz_record(gen, ST_EV_BOOK, true)->event;
+    st_booking_spec *spec = &ev->u.book.spec;
+    size_t a = tree->accounts.n > 1 ? 1 + st_rng_below(rng, tree->accounts.n - 1) : 0;
+    int n = (int)PICK(rng, 1, 1, 1, 1, 2, 4);
+    st_window *windows = st_arena_alloc(gen->tape->arena, (size_t)n * sizeof *windows);
+    int64_t length_ms = PICK(rng, 1000, MINUTE, 5 * MINUTE, 10 * MINUTE, 20 * MINUTE, 60 * MINUTE);
+    int64_t from_ms = gen->now + PICK(rng, 0, 2 * MINUTE, 3 * MINUTE, 4 * MINUTE, 5 * MINUTE,
+                                      8 * MINUTE, 15 * MINUTE, 60 * MINUTE);
+    int64_t apart_ms = PICK(rng, 0, 1000, 5 * MINUTE, 60 * MINUTE);
+    from_ms += st_rng_range(rng, 0, MINUTE) - (st_rng_chance(rng, 1, 40) ? 2 * MINUTE : 0);
+    for (int i = 0; i < n; i++) {
+        windows[i] = (st_window){from_ms, from_ms + length_ms};
+        from_ms += length_ms + apart_ms;
+    }
+    *spec = (st_booking_spec){.id = gen->next_booking,
+                              .series = n > 1 ? gen->next_booking : 0,
+                              .name = st_tape_text(gen->tape, "b%d", (int)gen->next_booking),
+                              .account = st_tape_text(gen->tape, "%s", tree->accounts.v[a]->name),
+                              .user = "u0",
+                              .pool = -1,
+                              .type = (int32_t)st_rng_below(rng, (uint64_t)gen->ntypes),
+                              .tasks = (int)PICK(rng, 1, 1, 1, 2, 2, 3, 4),
+                              .gpus = (int)PICK(rng, 1, 1, 1, 1, 2, 2, 4, 8),
+                              .no_show_ms = PICK(rng, ST_TIME_NEVER, ST_TIME_NEVER, 0, MINUTE)};
+    if (st_rng_chance(rng, 1, 6))
+        spec->pool = (int32_t)st_rng_below(rng, (uint64_t)gen->npools);
+    if (st_rng_chance(rng, 1, 4)) {
+        spec->topo = (st_topo)st_rng_range(rng, ST_TOPO_ZONE, ST_TOPO_NVLINK);
+        spec->topo_required = st_rng_chance(rng, 2, 3);
+    }
+    if (st_rng_chance(rng, 1, 3)) {
+        spec->cpu_m = 500 * st_rng_range(rng, 1, 4);
+        spec->ram_mib = 512 * st_rng_range(rng, 1, 4);
+    }
+    gen->next_booking += (uint64_t)n;
+    st_book_quote quotes[4]; /* asking changes nothing */
+    st_core_quote(st_fuzz_run_core(gen->run), spec, windows, (size_t)n, quotes, NULL);
+    ev->u.book.windows = windows;
+    ev->u.book.nwindows = n;
+    ev->u.book.hold_ms = PICK(rng, 0, MINUTE, 10 * MINUTE);
+    ev->u.book.confirm = st_rng_chance(rng, 3, 4);
+}
+
+static void change(st_fuzz_gen *gen)
+{
+    st_rng *rng = &gen->book_rng;
+    const st_booking *b = some_booking(gen);
+    if (!b)
+        return;
+    st_window w = {b->from_ms, b->to_ms};
+    int tasks = b->tasks;
+    if (st_rng_chance(rng, 1, 3)) {
+        int64_t by_ms = st_rng_range(rng, -10 * MINUTE, 20 * MINUTE);
+        w.from_ms += by_ms;
+        w.to_ms += by_ms;
+    } else if (st_rng_chance(rng, 1, 3)) {
+        tasks += (int)st_rng_range(rng, -1, 2);
+    } else {
+        w.to_ms += st_rng_range(rng, -10 * MINUTE, 30 * MINUTE);
+    }
+    uint64_t id = b->id;
+    st_event *ev = &st_fuzz_record(gen, ST_EV_BOOK_CHANGE, true)->event;
+    ev->u.rebook.id = id;
+    ev->u.rebook.from_ms = w.from_ms;
+    ev->u.rebook.to_ms = w.to_ms;
+    ev->u.rebook.tasks = tasks;
+}
+
+static void name_one(st_fuzz_gen *gen, st_event_kind kind)
+{
+    uint64_t id = some_number(gen);
+    const st_booking *b = st_core_booking(st_fuzz_run_core(gen->run), id);
+    st_event *ev = &st_fuzz_record(gen, kind, true)->event;
+    ev->u.booking.series = b && b->series && st_rng_chance(&gen->book_rng, 1, 2);
+    ev->u.booking.id = ev->u.booking.series ? b->series : id;
+}
+
+void st_fuzz_book(st_fuzz_gen *gen)
+{
+    st_rng *rng = &gen->book_rng;
+    if (!gen->books || !st_rng_chance(rng, 1, 2))
+        return;
+    size_t live = st_core_nbookings(st_fuzz_run_core(gen->run));
+    uint64_t roll = st_rng_below(rng, 100);
+    if (roll < 65 && live < 12)
+        make(gen);
+    else if (roll < 76)
+        name_one(gen, ST_EV_BOOK_CONFIRM);
+    else if (roll < 90)
+        change(gen);
+    else
+        name_one(gen, ST_EV_BOOK_CANCEL);
+}
+
+void st_fuzz_book_job(st_fuzz_gen *gen, st_job_spec *job)
+{
+    const st_booking *b =
+        gen->books && st_rng_chance(&gen->book_rng, 1, 3) ? some_booking(gen) : NULL;
+    if (!b)
+        return;
+    const st_tree *tree = st_core_tree(st_fuzz_run_core(gen->run));
+    job->booking = b->id;
+    job->account = st_tape_text(gen->tape, "%s", tree->accounts.v[b->account]->name);
+    job->shape.types = 0;
+    job->pool = -1;
+    job->topo = ST_TOPO_NONE;
+    job->shape.needs = 0;
+    job->shape.level = ST_LEVEL_WHOLE;
+    job->shape.gpus = (int)PICK(&gen->book_rng, 1, 1, b->gpus, b->gpus);
+    job->tasks = (int)PICK(&gen->book_rng, 1, 1, b->tasks);
+    if (st_rng_chance(&gen->book_rng, 1, 2))
+        job->shape.cpu_m = job->shape.ram_mib = 0;
+}
