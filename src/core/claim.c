@@ -22,7 +22,7 @@
 
 #include "base/mem.h"
 #include "core/alone.h"
-#include "reclaim/reclaim.h"
+#include "core/minimal.h"
 
 #define SMALL_LINE 64 /* candidates, up to which other sets than the fair one are looked for */
 

@@ -16,8 +16,8 @@
 
 #include "base/mem.h"
 #include "core/gather.h"
+#include "core/minimal.h"
 #include "core/turn.h"
-#include "reclaim/reclaim.h"
 
 #define MOVERS_MAX 16
 

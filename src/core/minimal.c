@@ -1,7 +1,8 @@
 /* The shortest prefix that suffices, then every member that can go back goes back. */
+#include "core/minimal.h"
+
 #include "base/macros.h"
 #include "base/mutant.h"
-#include "reclaim/reclaim.h"
 
 /* Move from `have` candidates out to `want`. */
 static void shift(const st_reclaim_ops *ops, const int *order, int have, int want)

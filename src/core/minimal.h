@@ -3,8 +3,8 @@
  * Pure set arithmetic; what "fits" means is the caller's business, as long as it is monotone:
  * with more candidates out, what fitted still fits. Then the set returned is minimal: put any
  * one of its members back and the claimant no longer fits. */
-#ifndef ST_RECLAIM_RECLAIM_H
-#define ST_RECLAIM_RECLAIM_H
+#ifndef ST_CORE_MINIMAL_H
+#define ST_CORE_MINIMAL_H
 
 #include <stdbool.h>
 

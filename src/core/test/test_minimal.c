@@ -5,7 +5,7 @@
 #include "base/macros.h"
 #include "base/rng.h"
 #include "base/testing.h"
-#include "reclaim/reclaim.h"
+#include "core/minimal.h"
 
 #define CANDS 10
 #define TERMS 6
