@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "bill/file.h"
+#include "bill/file_format.h"
 #include "fuzz.h"
-#include "ledger/billfile.h"
-#include "ledger/billfile_format.h"
 
 static void add_sums(const char *data, size_t size, st_strbuf *out)
 {

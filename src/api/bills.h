@@ -7,8 +7,8 @@
 
 #include "api/state.h"
 #include "api/usages.h"
+#include "bill/bill.h"
 #include "control/money.h"
-#include "ledger/export.h"
 
 typedef struct st_bill_call {
     st_cmd cmd;

@@ -1,5 +1,5 @@
 /*
- * The log of checkpoints (ledger/proof.h): published to everybody who may read anything, with a signed head, and proofs that it only
+ * The log of checkpoints (proof/proof.h): published to everybody who may read anything, with a signed head, and proofs that it only
  * grows.
  *
  * A checkpoint says nothing about whose books it binds: a root, and when. Leaves are kept from question to question, 40 bytes

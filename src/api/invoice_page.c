@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/quote.h"
-#include "ledger/export.h"
+#include "bill/bill.h"
 
 static const char style[] =
     "@page{size:A4;margin:18mm 16mm 20mm;@bottom-right{content:counter(page) ' / ' counter(pages);"

@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "base/utf8.h"
+#include "bill/invoice.h"
 #include "control/invoices.h"
-#include "ledger/invoice.h"
 #include "spec/fields.h"
 
 #define TEXT_MAX    200

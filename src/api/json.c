@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "base/suggest.h"
-#include "ledger/export.h"
+#include "bill/bill.h"
 
 void st_fmt_time(char buf[32], int64_t ms)
 {

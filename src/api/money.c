@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/quote.h"
+#include "bill/bill.h"
 #include "control/money.h"
-#include "ledger/export.h"
 #include "spec/fields.h"
 
 #define REASON_MAX 400

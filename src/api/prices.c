@@ -9,8 +9,8 @@
 #include "api/state.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "bill/bill.h"
 #include "control/money.h"
-#include "ledger/export.h"
 
 /* ---- a price book ---------------------------------------------------------------------------------- */
 

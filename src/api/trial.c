@@ -8,8 +8,8 @@
 
 #include "api/bills.h"
 #include "base/mem.h"
+#include "bill/invoice.h"
 #include "control/invoices.h"
-#include "ledger/invoice.h"
 
 typedef struct side {
     char *name;

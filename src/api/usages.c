@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/strbuf.h"
-#include "ledger/export.h"
+#include "bill/bill.h"
 
 struct st_usages_book {
     char *name; /* what it is of, as in `names` of the whole */

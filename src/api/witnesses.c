@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "control/money.h"
-#include "ledger/headfile.h"
+#include "proof/headfile.h"
 
 #define KIND   "witness"
 #define SIGNED "cosignature"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "ledger/export.h"
+#include "bill/bill.h"
 
 #define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
 

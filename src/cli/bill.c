@@ -1,5 +1,5 @@
 /*
- * `stint bill verify FILE`: checks a bill that was downloaded, alone and offline (ledger/billfile.h).
+ * `stint bill verify FILE`: checks a bill that was downloaded, alone and offline (bill/file.h).
  *
  * A bill that is not right is no failure of the program: it says what is wrong and where, and has an exit
  * status of its own.
@@ -8,10 +8,10 @@
 
 #include "base/file.h"
 #include "base/quote.h"
+#include "bill/bill.h"
+#include "bill/file.h"
 #include "cli/bill_head.h"
 #include "cli/cli.h"
-#include "ledger/billfile.h"
-#include "ledger/export.h"
 
 #define BILL_MAX     ((size_t)1 << 30)
 #define KEY_FILE_MAX 256

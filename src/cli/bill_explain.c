@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bill/bill.h"
 #include "cli/table.h"
 #include "cli/view.h"
-#include "ledger/export.h"
 
 #define GRANTS_SHOWN 2 /* in a table; CSV has all */
 

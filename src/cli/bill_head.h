@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/client.h"
-#include "ledger/headfile.h"
+#include "proof/headfile.h"
 
 int st_cli_read_head(const char *path, st_headfile *ret, st_err *err);
 /* As it is now, with what witnesses signed and all proofs; also from `old`, which may be NULL. Nothing is checked. */

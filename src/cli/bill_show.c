@@ -7,11 +7,11 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
+#include "bill/bill.h"
 #include "cli/admin_doc.h"
 #include "cli/bill_explain.h"
 #include "cli/table.h"
 #include "cli/view.h"
-#include "ledger/export.h"
 
 typedef struct bill_flags {
     const char *account, *format, *save;

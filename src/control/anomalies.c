@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bill/bill.h"
 #include "control/billing.h"
-#include "ledger/export.h"
 
 #define KIND     "anomaly"
 #define WATCH_MS 10000

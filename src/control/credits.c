@@ -13,8 +13,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "bill/bill.h"
 #include "control/billing.h"
-#include "ledger/export.h"
 
 #define KIND "credit"
 

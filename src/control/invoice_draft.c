@@ -6,9 +6,9 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
+#include "bill/bill.h"
 #include "control/billing.h"
 #include "control/invoices.h"
-#include "ledger/export.h"
 
 void st_drafts_done(st_drafts *drafts)
 {

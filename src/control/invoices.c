@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bill/bill.h"
+#include "bill/invoice.h"
 #include "control/billing.h"
-#include "ledger/export.h"
-#include "ledger/invoice.h"
 
 #define DAY_MS   INT64_C(86400000)
 #define DUE_DAYS 30 /* where nobody says otherwise */

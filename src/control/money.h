@@ -11,11 +11,11 @@
 #ifndef ST_CONTROL_MONEY_H
 #define ST_CONTROL_MONEY_H
 
+#include "bill/file.h"
 #include "control/control.h"
-#include "ledger/billfile.h"
 #include "ledger/ledger.h"
-#include "ledger/proof.h"
 #include "meter/meter.h"
+#include "proof/proof.h"
 
 /* ---- changes -------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /*
- * A bill's file (ledger/billfile.h): what it is about is fixed in the loop, a checkpoint is signed over it, and the
+ * A bill's file (bill/file.h): what it is about is fixed in the loop, a checkpoint is signed over it, and the
  * entries are read from the store by whoever asked.
  */
 #include <sodium.h>

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "base/mutant.h"
 #include "base/quote.h"
-#include "ledger/export.h"
 #include "ledger/state.h"
+#include "ledger/text.h"
 #include "model/tree.h"
 
 static bool is_fleet(const st_entry *e)

@@ -6,7 +6,7 @@
  * playing the books again gives every bill again, bit by bit; nothing else is remembered.
  *
  * An entry is one line of JSON with a fixed order of keys and integers only (st_entry_write): those bytes
- * are what is stored, hashed (ledger/proof.h), downloaded and verified.
+ * are what is stored, hashed (proof/proof.h), downloaded and verified.
  *
  * Money is in micro-dollars. A posting (a line of an entry) moves `amount` from the customer's account to a
  * revenue account named after its component, "#burst", which is written beside the lines (`contra`); so the sum over all

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "ledger/proof.h"
+#include "proof/proof.h"
 
 #define LOOK_S     5     /* between two looks for a new head */
 #define CONNECT_S  5     /* to be connected */

@@ -329,7 +329,7 @@ int st_store_things(st_store *store, const char *kind, st_thing_fn fn, void *ctx
 
 /* ---- the books: entries about usage and money, and what was signed ------------------------ */
 
-/* What is in `data` and how `chain` follows from it is the ledger's (ledger/proof.h). */
+/* What is in `data` and how `chain` follows from it is the ledger's (proof/proof.h). */
 typedef struct st_book_row {
     int64_t n;           /* 1, 2, 3, … over all books, in the order they were made */
     const char *account; /* whose book */

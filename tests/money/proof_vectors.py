@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The hashes of ledger/proof.h, written again from its description: prints the vectors that
-src/ledger/test/test_proof.c compares with.
+"""The hashes of proof/proof.h, written again from its description: prints the vectors that
+src/proof/test/test_proof.c compares with.
 
 Each vector is the hash of everything of one kind, for many sizes, in order.
 """

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/test/shop.h"
+#include "bill/test/shop.h"
 
 typedef struct out {
     const char *folder;
