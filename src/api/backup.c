@@ -1,6 +1,7 @@
 /*
  * A copy of the store, in the one folder that the site has for them: the caller chooses a name there and nothing else.
- * The row in the audit log comes first, so that no copy is made without one.
+ * The row in the audit log comes first, so that no copy is made without one. It is answered where all commands are, in the
+ * loop's thread: there an Idempotency-Key keeps its answer (api/keyed.c).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -32,33 +33,63 @@ static void backup_free(backup *b)
 }
 
 /* The answer comes last: with it the call, and whoever made it, may be gone. */
-static void noted_failure(st_cmd *cmd, const st_err *err)
+static void answer(st_cmd *cmd, const st_err *err)
 {
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
     backup *b = (backup *)cmd;
 
-    (void)err;
-    st_call_fail(b->call, &b->err);
+    (void)err; /* whatever became of the row: the copy is there or is not */
+    if (b->err.code) {
+        st_call_fail(b->call, &b->err);
+    } else {
+        st_strbuf_addc(&out, '{');
+        st_out_text(&out, "file", b->path);
+        st_strbuf_addc(&out, '}');
+        st_call_reply_buf(b->call, 201, NULL, &out);
+    }
     backup_free(b);
+}
+
+static int run_nothing(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    (void)tx, (void)cmd, (void)err;
+    return 0;
+}
+
+/* The folder is made when it is first needed; whatever is in its place instead is refused. */
+static int find_place(backup *b, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    const char *dir = b->api->options.backup_dir;
+    struct stat st;
+
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+        return st_fail(err, ST_ESTATE, "the folder for backups, %s, cannot be made: %s", dir,
+                       strerror(errno));
+    st_strbuf_addf(&path, "%s/%s", dir, b->name);
+    if (lstat(path.s, &st) == 0)
+        return st_fail(err, ST_EEXIST, "%s is there already, and no backup replaces another",
+                       path.s);
+    b->path = st_strbuf_take(&path);
+    return 0;
 }
 
 /* It takes a while and must not hold up a server's thread: it has one of its own. */
 static void *run(void *arg)
 {
     backup *b = arg;
-    st_strbuf out = {0};
+    int r = find_place(b, &b->err);
 
-    if (st_store_backup(st_control_store(b->api->control), b->path, &b->err) < 0) {
+    if (r == 0)
+        r = st_store_backup(st_control_store(b->api->control), b->path, &b->err);
+    if (r < 0)
         b->note.verb = "store.backup_failed";
-        b->note.cmd.done = noted_failure;
-        st_api_post(b->api, b->call, &b->note.cmd);
-        return NULL;
-    }
-    st_strbuf_addc(&out, '{');
-    st_out_text(&out, "file", b->path);
-    st_strbuf_addc(&out, '}');
-    st_call_reply_buf(b->call, 201, NULL, &out);
-    st_strbuf_done(&out);
-    backup_free(b);
+    else
+        b->note.cmd.run = run_nothing;
+    b->note.cmd.done = answer;
+    b->note.cmd.key = NULL;
+    b->note.cmd.keys_itself = true;
+    st_api_post(b->api, b->call, &b->note.cmd);
     return NULL;
 }
 
@@ -109,24 +140,6 @@ static int read_name(backup *b, st_err *err)
     return r;
 }
 
-/* The folder is made when it is first needed; whatever is in its place instead is refused. */
-static int find_place(backup *b, st_err *err)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
-    const char *dir = b->api->options.backup_dir;
-    struct stat st;
-
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-        return st_fail(err, ST_ESTATE, "the folder for backups, %s, cannot be made: %s", dir,
-                       strerror(errno));
-    st_strbuf_addf(&path, "%s/%s", dir, b->name);
-    if (lstat(path.s, &st) == 0)
-        return st_fail(err, ST_EEXIST, "%s is there already, and no backup replaces another",
-                       path.s);
-    b->path = st_strbuf_take(&path);
-    return 0;
-}
-
 void st_api_backup(st_call *call, void *ctx)
 {
     backup *b = st_xcalloc(1, sizeof *b);
@@ -137,8 +150,6 @@ void st_api_backup(st_call *call, void *ctx)
     b->call = call;
     b->note = (st_cmd_note){.who = *st_api_who(call), .verb = "store.backup", .account = ""};
     r = read_name(b, &err);
-    if (r == 0)
-        r = find_place(b, &err);
     if (r < 0) {
         st_call_fail(call, &err);
         backup_free(b);

@@ -38,6 +38,8 @@ static void on_answer(void *ctx, int *status, const char **type, char **text, si
         st_strbuf_addf(&answer, "%d ", *status);
         st_strbuf_addn(&answer, *text, *len);
         st_cmd_key_keep(k->api->control, &k->key, st_strbuf_str(&answer));
+    } else if (k->key.done && *status >= 300) {
+        st_cmd_key_drop(k->api->control, &k->key);
     }
     free(k->key.answer);
     free(k);
@@ -65,8 +67,7 @@ int st_api_key(st_api *api, st_call *call, st_cmd *cmd, st_err *err)
     keyed *k;
 
     if (!key || cmd->keys_itself || strcmp(st_call_method(call), "POST") != 0 ||
-        (route->flags & ST_ROUTE_UNCHANGED) || who->role == ST_ROLE_NODE ||
-        who->role == ST_ROLE_JOIN)
+        (route->flags & (ST_ROUTE_UNCHANGED | ST_ROUTE_NO_KEY)))
         return 0;
     if (!key[0] || strlen(key) > KEY_MAX)
         return st_fail(err, ST_EINVAL, "an Idempotency-Key has 1 to %d bytes", KEY_MAX);

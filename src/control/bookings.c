@@ -247,8 +247,9 @@ static int find(st_tx *tx, st_cmd_booking *c, st_err *err)
     return r;
 }
 
-/* The records of a series' bookings that the core still has, or of the one. */
-static int put_state(st_tx *tx, const st_cmd_booking *c, const char *state, st_err *err)
+/* The records of a series' bookings that the core still has, or of the one. The command's own is the one it is answered
+ * with. */
+static int put_state(st_tx *tx, st_cmd_booking *c, const char *state, st_err *err)
 {
     uint64_t series = (uint64_t)json_integer_value(json_object_get(c->record, "series"));
     int r = 0;
@@ -264,6 +265,10 @@ static int put_state(st_tx *tx, const st_cmd_booking *c, const char *state, st_e
             continue;
         json_object_set_new(doc, "state", json_string(state));
         r = put(tx, b->id, doc, err);
+        if (b->id == c->id) {
+            json_decref(c->record);
+            c->record = json_incref(doc);
+        }
         json_decref(doc);
     }
     return r;

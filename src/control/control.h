@@ -193,8 +193,11 @@ struct st_cmd_key {
 };
 /* A token's, or the local socket's. */
 void st_cmd_key_owner(const st_identity *who, char ret[32]);
-/* In the loop's thread, inside `done`: the answer of a command that was done, for those who ask again. */
+/* In the loop's thread, inside `done`: the answer of a command that was done, for those who ask again. Elsewhere nothing is
+ * kept: a repeat is told that it was done. */
 void st_cmd_key_keep(st_control *ctl, const st_cmd_key *key, const char *answer);
+/* There too: what came behind the command failed, so the key may be used again. */
+void st_cmd_key_drop(st_control *ctl, const st_cmd_key *key);
 
 /* From any thread. False when the loop has stopped or too many wait: the caller answers. */
 bool st_control_post(st_control *ctl, st_cmd *cmd);

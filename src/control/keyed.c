@@ -120,15 +120,31 @@ int st_cmd_run(st_tx *tx, st_cmd *cmd, st_err *err)
     return r;
 }
 
-void st_cmd_key_keep(st_control *ctl, const st_cmd_key *key, const char *answer)
+/* The row of a key changes outside of a command's own transaction. */
+static void rewrite(st_control *ctl, const st_cmd_key *key, const char *answer)
 {
     st_store *store = ctl->store;
     st_err err;
-    int r = key->done ? st_store_begin(store, &err) : 0;
+    int r;
 
-    if (r == 0 && key->done)
-        r = st_store_end(store, st_store_idem_more(store, key->owner, key->key, answer, &err),
+    if (!key->done || !pthread_equal(ctl->thread, pthread_self()))
+        return;
+    r = st_store_begin(store, &err);
+    if (r == 0)
+        r = st_store_end(store,
+                         answer ? st_store_idem_more(store, key->owner, key->key, answer, &err)
+                                : st_store_idem_drop(store, key->owner, key->key, &err),
                          &err);
     if (r < 0)
         st_control_say(ctl, "event=answer_not_kept reason=\"%s\"", err.msg);
+}
+
+void st_cmd_key_keep(st_control *ctl, const st_cmd_key *key, const char *answer)
+{
+    rewrite(ctl, key, answer);
+}
+
+void st_cmd_key_drop(st_control *ctl, const st_cmd_key *key)
+{
+    rewrite(ctl, key, NULL);
 }

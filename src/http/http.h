@@ -54,17 +54,18 @@ typedef struct st_query_row {
 } st_query_row;
 
 enum {
-    ST_ROUTE_NO_AUTH = 1 << 0,    /* anybody may call it; there is no principal */
-    ST_ROUTE_STREAM = 1 << 1,     /* answers with an event stream */
-    ST_ROUTE_BIG = 1 << 2,        /* body up to big_body_max instead of body_max */
-    ST_ROUTE_YAML = 1 << 3,       /* the body may be application/yaml as well */
-    ST_ROUTE_ANY_BODY = 1 << 4,   /* the body may be of any type */
-    ST_ROUTE_IF_MATCH = 1 << 5,   /* without If-Match: 428 */
-    ST_ROUTE_CONDITION = 1 << 8,  /* If-Match and If-None-Match are looked at */
-    ST_ROUTE_NO_RATE = 1 << 6,    /* not counted against rates, e.g. probes and agents */
-    ST_ROUTE_COSTLY = 1 << 7,     /* answering it is work: `admit` counts how many there are */
-    ST_ROUTE_SECRET = 1 << 11,    /* its answer has a secret: it is not kept */
-    ST_ROUTE_PAGE = 1 << 13,      /* a page or a file of one, for browsers: not in the document */
+    ST_ROUTE_NO_AUTH = 1 << 0,   /* anybody may call it; there is no principal */
+    ST_ROUTE_STREAM = 1 << 1,    /* answers with an event stream */
+    ST_ROUTE_BIG = 1 << 2,       /* body up to big_body_max instead of body_max */
+    ST_ROUTE_YAML = 1 << 3,      /* the body may be application/yaml as well */
+    ST_ROUTE_ANY_BODY = 1 << 4,  /* the body may be of any type */
+    ST_ROUTE_IF_MATCH = 1 << 5,  /* without If-Match: 428 */
+    ST_ROUTE_CONDITION = 1 << 8, /* If-Match and If-None-Match are looked at */
+    ST_ROUTE_NO_RATE = 1 << 6,   /* not counted against rates, e.g. probes and agents */
+    ST_ROUTE_COSTLY = 1 << 7,    /* answering it is work: `admit` counts how many there are */
+    ST_ROUTE_SECRET = 1 << 11,   /* its answer has a secret: it is not kept */
+    ST_ROUTE_PAGE = 1 << 13,     /* a page or a file of one, for browsers: not in the document */
+    ST_ROUTE_NO_KEY = 1 << 14, /* it proves something of one use: an Idempotency-Key adds nothing */
     ST_ROUTE_UNCHANGED = 1 << 12, /* other than GET and changes nothing that somebody answers for */
 };
 

@@ -96,7 +96,7 @@ static json_t *parameters_of(const st_route *route)
         add_header(list, "If-None-Match", "ETags you have: 304 if the answer is one of them.",
                    false);
     if (strcmp(route->method, "POST") == 0 &&
-        !(route->flags & (ST_ROUTE_UNCHANGED | ST_ROUTE_NO_AUTH)))
+        !(route->flags & (ST_ROUTE_UNCHANGED | ST_ROUTE_NO_AUTH | ST_ROUTE_NO_KEY)))
         add_header(
             list, "Idempotency-Key",
             "The caller's own name for this request, 1 to 200 bytes: sent again with the same "

@@ -39,6 +39,14 @@ int st_store_idem_more(st_store *store, const char *owner, const char *key, cons
     return r;
 }
 
+int st_store_idem_drop(st_store *store, const char *owner, const char *key, st_err *err)
+{
+    int64_t n;
+
+    return st_sql_run(store, ST_SQL_IDEM_DROP, ST_PARAMS(st_val_text(owner), st_val_text(key)), &n,
+                      err);
+}
+
 int st_store_idem_expire(st_store *store, int64_t before_ms, int64_t *ret_n, st_err *err)
 {
     int64_t n;

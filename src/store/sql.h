@@ -95,6 +95,7 @@
     X(ST_SQL_IDEM_PUT, &st_shape_idem, "*",                                                       \
       "INSERT INTO idem (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                          \
     X(ST_SQL_IDEM_MORE, NULL, "ttt", "UPDATE idem SET answer = $3 WHERE owner = $1 AND key = $2") \
+    X(ST_SQL_IDEM_DROP, NULL, "tt", "DELETE FROM idem WHERE owner = $1 AND key = $2")             \
     X(ST_SQL_IDEM_EXPIRE, NULL, "i", "DELETE FROM idem WHERE at_ms < $1")                         \
     X(ST_SQL_IDEM_OWNERS, NULL, "", "SELECT owner, COUNT(*) FROM idem GROUP BY owner")            \
     X(ST_SQL_IDEM_ALL, &st_shape_idem, "", "SELECT @cols FROM idem ORDER BY owner, key")          \

@@ -301,6 +301,8 @@ int st_store_idem_put(st_store *store, const st_idem_row *row, st_err *err);
 int st_store_idem_more(st_store *store, const char *owner, const char *key, const char *answer,
                        st_err *err);
 /* How many each owner has. */
+/* It is as if the key had not been used; nothing for one that was not. */
+int st_store_idem_drop(st_store *store, const char *owner, const char *key, st_err *err);
 typedef int (*st_idem_owner_fn)(void *ctx, const char *owner, int64_t n, st_err *err);
 int st_store_idem_owners(st_store *store, st_idem_owner_fn fn, void *ctx, st_err *err);
 int st_store_idem_expire(st_store *store, int64_t before_ms, int64_t *ret_n, st_err *err);

@@ -212,7 +212,11 @@ def told(stintd, alpha, alpha_token, beta_token):
     """Its state is an event for its account, and for nobody else."""
     mine, theirs = Stream(stintd.port, alpha_token), Stream(stintd.port, beta_token)
     made = alpha.make("/v1/bookings", {**window(200, gpus=1), "confirm": False})
-    alpha.call("POST", f"/v1/bookings/{made['id']}/confirm")
+    told = alpha.call("POST", f"/v1/bookings/{made['id']}/confirm")
+    there = alpha.get("/v1/bookings/" + made["id"])
+    check(told.json == there.json, "a confirmation answers with what is there now: %s, %s", told.text, there.text)
+    stays = alpha.call("PATCH", "/v1/bookings/" + made["id"], {"tasks": 1}, {"If-Match": told.header("ETag")})
+    check(stays.status == 200, "and its ETag is the newest: %d %s", stays.status, stays.text)
     heard = mine.wait(lambda s: any(made["id"] in str(e) and "confirmed" in str(e) for e in s.events()))
     check(heard, "alpha hears nothing of its booking: %s", mine.events())
     check(not any(made["id"] in str(e) for e in theirs.events()), "beta hears of alpha's booking")
