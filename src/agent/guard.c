@@ -115,7 +115,8 @@ static int map_file(const char *path, size_t size, bool make, void **ret, st_err
 
 /* A fresh file with the head that each has, handed to a user. `path` is replaced, never written over: who has the
  * old one mapped keeps that. */
-static int fresh(const char *path, size_t size, int64_t uid, void **ret, st_err *err)
+static int fresh(const char *path, size_t size, uint32_t version, int64_t uid, void **ret,
+                 st_err *err)
 {
     int r = unlink(path) != 0 && errno != ENOENT
                 ? st_fail(err, ST_EIO, "cannot remove %s: %s", path, strerror(errno))
@@ -124,7 +125,7 @@ static int fresh(const char *path, size_t size, int64_t uid, void **ret, st_err 
     if (r < 0)
         return r;
     ((uint32_t *)*ret)[0] = GUARD_MAGIC;
-    ((uint32_t *)*ret)[1] = GUARD_VERSION;
+    ((uint32_t *)*ret)[1] = version;
     if (uid >= 0 && chown(path, (uid_t)uid, (gid_t)uid) != 0) {
         munmap(*ret, size);
         return st_fail(err, ST_EIO, "cannot hand over %s: %s", path, strerror(errno));
@@ -260,10 +261,10 @@ static int claim_gpu(st_host *h, claim *c, int gpu, st_guard_client *client, st_
     if (r == 0)
         r = st_file_replace(dir, "owner", id, strlen(id), false, err);
     if (r == 0 && (r = join(path, err, "%s/gpu.%d/seen/turn.%d", c->root, gpu, slot)) == 0 &&
-        (r = fresh(path, sizeof(guard_turn), c->uid, &at, err)) == 0)
+        (r = fresh(path, sizeof(guard_turn), GUARD_VERSION, c->uid, &at, err)) == 0)
         munmap(at, sizeof(guard_turn));
     if (r == 0 && (r = join(path, err, "%s/book", dir)) == 0 &&
-        (r = fresh(path, sizeof(guard_book), c->uid, &at, err)) == 0)
+        (r = fresh(path, sizeof(guard_book), GUARD_BOOK, c->uid, &at, err)) == 0)
         munmap(at, sizeof(guard_book));
     if (r == 0) {
         int64_t share = p->share_m > 0 ? p->share_m : ST_WHOLE_M;
@@ -307,7 +308,7 @@ int st_host_guard_client(st_host *h, const st_task *t, const st_order *o, int64_
             r = claim_gpu(h, &c, d, ret, err);
     if (r == 0)
         r = join(path, err, "%s/gpu.%d/own.%d/grant", ret->root, ret->gpu[0], ret->slot[0]);
-    if (r == 0 && (r = fresh(path, sizeof c.grant, -1, &at, err)) == 0) {
+    if (r == 0 && (r = fresh(path, sizeof c.grant, GUARD_VERSION, -1, &at, err)) == 0) {
         c.grant.magic = GUARD_MAGIC;
         c.grant.version = GUARD_VERSION;
         c.grant.ndev = (uint32_t)ret->n;
@@ -367,7 +368,7 @@ static bool read_book(const char *path, guard_book *ret)
 
     if (fd >= 0)
         close(fd);
-    return n == (ssize_t)sizeof *ret && ret->magic == GUARD_MAGIC && ret->version == GUARD_VERSION;
+    return n == (ssize_t)sizeof *ret && ret->magic == GUARD_MAGIC && ret->version == GUARD_BOOK;
 }
 
 /* What a task says of itself. */

@@ -1,6 +1,6 @@
 /*
  * What the agent and libstint-guard.so share: files that the agent makes and the guard maps. doc/dev/guard.md
- * says what each is for and who may write it. A change of layout is a new GUARD_VERSION.
+ * says what each is for and who may write it. A change of layout is a new GUARD_VERSION, or a new GUARD_BOOK.
  *
  *   DIR/grant         guard_grant   the agent writes, its task reads
  *   DIR/dev.N/board   guard_board   the agent writes, every task on the device reads
@@ -17,7 +17,8 @@
 #include <stdint.h>
 
 #define GUARD_MAGIC   UINT32_C(0x44524753)
-#define GUARD_VERSION 1
+#define GUARD_VERSION 1                  /* of grant, board and turn */
+#define GUARD_BOOK    2                  /* of the book */
 #define GUARD_DIR     "/run/stint-guard" /* in a task */
 #define GUARD_DEVICES 16
 #define GUARD_SLOTS   32
@@ -51,13 +52,16 @@ typedef struct guard_limit {
     uint64_t vram_bytes;
     uint64_t context_bytes; /* what a process takes by having a context */
     uint32_t share_pm;      /* of 1000 */
-    uint32_t hard;          /* never more than the share, not even when others are idle */
-    uint32_t latency;       /* others keep little in flight and begin nothing while it is active */
-    uint32_t level;         /* GUARD_LEVEL_… */
+    _Atomic uint32_t hard;  /* never more than the share, not even when others are idle */
+    _Atomic uint32_t
+        latency;    /* others keep little in flight and begin nothing while it is active */
+    uint32_t level; /* GUARD_LEVEL_… */
     uint32_t slot;
     uint32_t quantum_us; /* a turn */
     uint32_t bound_us;   /* the most in flight beside a latency task */
-    uint32_t spare[5];
+    /* The agent may change these, `latency` and `hard` while the task runs. */
+    _Atomic uint32_t cap_pm; /* never more than this of 1000, at any level; 0: no cap */
+    uint32_t spare[4];
 } guard_limit;
 
 typedef struct guard_grant {
@@ -86,6 +90,9 @@ typedef struct guard_turn {
     _Atomic uint64_t vtime;     /* GPU time used, over the share */
     _Atomic uint64_t seen_ns;   /* its latest sign of life while it wants or runs */
     _Atomic uint64_t active_ns; /* a latency task at work since then; 0: not at work */
+    _Atomic uint64_t last_ns;   /* when it last began */
+    _Atomic uint64_t period_ns; /* it begins so far apart */
+    _Atomic uint64_t off_ns;    /* give or take */
 } guard_turn;
 
 typedef struct guard_proc {
@@ -96,22 +103,48 @@ typedef struct guard_proc {
 } guard_proc;
 
 /* Counters, for metrics. */
-#define GUARD_COUNTERS(X)                                                          \
-    X(LAUNCHES, "launches", "Kernels a task started.")                             \
-    X(GRAPHS, "graph_launches", "Graphs a task started.")                          \
-    X(COPIES, "copies", "Copies and fills a task started.")                        \
-    X(GPU_NS, "gpu_ns", "GPU time of a task, in ns.")                              \
-    X(WAIT_NS, "wait_ns", "Time a task waited for its turn, in ns.")               \
-    X(TURNS, "turns", "Turns a task had.")                                         \
-    X(YIELDS, "yields", "Waits for a latency task.")                               \
-    X(REFUSED, "refused_allocations", "Allocations refused because of the grant.") \
-    X(LONG, "long_batches", "Batches longer than the bound beside a latency task.")
+#define GUARD_COUNTERS(X)                                                           \
+    X(LAUNCHES, "launches", "Kernels a task started.")                              \
+    X(GRAPHS, "graph_launches", "Graphs a task started.")                           \
+    X(COPIES, "copies", "Copies and fills a task started.")                         \
+    X(GPU_NS, "gpu_ns", "GPU time of a task, in ns.")                               \
+    X(WAIT_NS, "wait_ns", "Time a task waited for its turn, in ns.")                \
+    X(TURNS, "turns", "Turns a task had.")                                          \
+    X(YIELDS, "yields", "Waits for a latency task.")                                \
+    X(REFUSED, "refused_allocations", "Allocations refused because of the grant.")  \
+    X(LONG, "long_batches", "Batches longer than the bound beside a latency task.") \
+    X(BURSTS, "bursts", "Times a task waited for work it had started.")             \
+    X(REQUESTS, "requests", "Requests a task marked.")                              \
+    X(REQUEST_NS, "request_ns", "Time of the requests a task marked, in ns.")       \
+    X(CAPPED_NS, "capped_ns", "Time a task waited because of a hard share or a cap, in ns.")
 typedef enum guard_counter {
 #define GUARD_COUNTER_ENUM(name, ...) GUARD_COUNT_##name,
     GUARD_COUNTERS(GUARD_COUNTER_ENUM)
 #undef GUARD_COUNTER_ENUM
         GUARD_COUNT_COUNT
 } guard_counter;
+
+/* How often something took how long: sixteen steps to a doubling, from 64 ns to a minute. */
+#define GUARD_TIMES 448
+
+static inline int guard_time_step(uint64_t ns)
+{
+    uint64_t v = ns / 64;
+    int e = v ? 63 - __builtin_clzll(v) : 0, i;
+
+    if (v < 16)
+        return (int)v;
+    i = (e - 3) * 16 + (int)(v >> (e - 4) & 15);
+    return i < GUARD_TIMES ? i : GUARD_TIMES - 1;
+}
+
+/* Where a step begins. */
+static inline uint64_t guard_time_least(int step)
+{
+    if (step < 16)
+        return (uint64_t)step * 64;
+    return (uint64_t)(16 + step % 16) << (step / 16 - 1) << 6;
+}
 
 typedef struct guard_book {
     uint32_t magic, version;
@@ -122,6 +155,8 @@ typedef struct guard_book {
     _Atomic uint64_t count[GUARD_COUNT_COUNT];
     _Atomic uint32_t nproc; /* no process is behind this index */
     guard_proc proc[GUARD_PROCS];
+    _Atomic uint64_t burst[GUARD_TIMES];   /* from a launch until it was waited for */
+    _Atomic uint64_t request[GUARD_TIMES]; /* of what the task marked as requests */
 } guard_book;
 
 #endif

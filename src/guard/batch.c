@@ -122,6 +122,7 @@ static uint64_t reap(guard_device *d)
     d->pending--;
     ns = (uint64_t)((double)most * 1e6);
     guard_count(d, GUARD_COUNT_GPU_NS, ns);
+    guard_spend(d, ns);
     if (b->launches > 0)
         d->each_ns = (d->each_ns + ns / (uint64_t)b->launches + 1) / (d->each_ns ? 2 : 1);
     if (d->patient && ns > d->limit->bound_us * US)
@@ -217,28 +218,50 @@ static bool full(const guard_device *d, uint64_t now)
             now - b->opened_ns > most || b->launches >= MANY);
 }
 
+/* Batches that may be in flight beside a latency task: two of half the bound; as many as end before it is back,
+ * where it keeps a rhythm. */
+static int most_pending(guard_device *d)
+{
+    uint64_t room = d->each_ns ? guard_room(d, guard_now()) / d->each_ns : 0;
+    int most = d->each_ns > budget(d) || d->each_ns == 0 ? 0 : 1;
+
+    if (room > (uint64_t)most + 1)
+        most = room < GUARD_PENDING - 1 ? (int)room - 1 : GUARD_PENDING - 2;
+    return most;
+}
+
+static void keep_little(guard_device *d)
+{
+    if (most_pending(d) == 0 || d->each_ns > budget(d))
+        close_batch(d);
+    while (d->pending > most_pending(d)) {
+        harvest(d);
+        if (d->pending > most_pending(d))
+            settle(d);
+    }
+}
+
 /* Under the device's lock: returns when the next launch may go. True: keep the lock over the launch. */
 static bool admit(guard_device *d, CUstream stream, uint64_t now)
 {
     const guard_limit *l = d->limit;
     bool turns =
-        l->level == GUARD_LEVEL_TIME && !l->latency && (l->hard || guard_in_company(d, now));
+        l->level == GUARD_LEVEL_TIME && !l->latency && (guard_most(d) || guard_in_company(d, now));
 
     if (d->has_turn && (!turns || full(d, now)))
         settle_all(d);
     if (!turns && full(d, now) && d->pending < GUARD_PENDING - 1)
         close_batch(d);
+    if (!turns && guard_most(d)) { /* level mps has no turns, and yet may have a limit on time */
+        while (d->pending > 0)
+            settle(d);
+        guard_wait_until_allowed(d);
+    }
     /* Who may get company at any moment has little in flight, and yet never waits for an idle device. */
     while (d->nnear > 0 && !turns && d->pending > 1)
         settle(d);
-    if (d->patient && !turns) {
-        int most = d->each_ns > budget(d) || d->each_ns == 0 ? 0 : 1;
-
-        if (most == 0)
-            close_batch(d);
-        while (d->pending > most)
-            settle(d);
-    }
+    if (d->patient && !turns)
+        keep_little(d);
     if (d->patient)
         guard_yield_to_latency(d);
     if (turns && !d->has_turn) {
@@ -278,7 +301,10 @@ guard_pass guard_enter(CUstream stream, bool twin, guard_counter what)
         guard_look_around(d, now);
     if (now - atomic_load_explicit(&d->turn->seen_ns, memory_order_relaxed) > SEEN_NS)
         atomic_store_explicit(&d->turn->seen_ns, now, memory_order_relaxed);
+    guard_burst_begin(d, now);
     if (d->limit->latency) { /* no events: they would be in its way */
+        if (d->has_turn)     /* it has become one in the middle of a turn */
+            settle_all(d);
         guard_show_active(d, true, now);
         guard_unlock(&d->lock);
         restore(mode);
@@ -375,6 +401,7 @@ void guard_before_wait(void)
 void guard_after_wait(void)
 {
     guard_device *d = guard_device_now();
+    uint64_t now;
 
     if (!d || atomic_load(&guard.captures) > 0)
         return;
@@ -382,7 +409,9 @@ void guard_after_wait(void)
     harvest(d);
     if (d->has_turn && idle(d))
         settle_all(d);
-    if (d->limit->latency)
-        guard_show_active(d, false, guard_now());
+    now = guard_now();
+    if (d->limit->latency || atomic_load_explicit(&d->turn->active_ns, memory_order_relaxed))
+        guard_show_active(d, false, now);
+    guard_burst_end(d, now);
     guard_unlock(&d->lock);
 }

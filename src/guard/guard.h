@@ -40,11 +40,6 @@ typedef struct guard_batch {
     uint64_t opened_ns;
 } guard_batch;
 
-/* How often a latency task is active. */
-typedef struct guard_rhythm {
-    uint64_t last_ns, period_ns, off_ns;
-} guard_rhythm;
-
 /* A device of the grant, as this process sees it. */
 typedef struct guard_device {
     _Atomic uint32_t lock; /* of this process's threads */
@@ -54,7 +49,6 @@ typedef struct guard_device {
     guard_turn *turn;
     guard_book *book;
     const guard_turn *other[GUARD_SLOTS];
-    guard_rhythm rhythm[GUARD_SLOTS];
     uint64_t looked_ns, stopped_ns[GUARD_SLOTS]; /* until then this neighbour is not waited for */
     int near[GUARD_SLOTS], nnear;                /* slots in use besides ours */
     uint64_t company_ns;
@@ -68,6 +62,8 @@ typedef struct guard_device {
     uint64_t launched_ns, gap_ns; /* the latest launch, and the usual gap between two */
     uint64_t each_ns;             /* what one launch takes, as seen lately */
     uint64_t ran_ns;              /* when the latest batch was waited for */
+    uint64_t burst_ns;            /* the first launch since the latest wait; 0: none */
+    uint64_t cost_ns;             /* what the latest batch costs where there is a limit on time */
     _Atomic uint32_t small_lock;
     uint64_t small; /* bytes of allocations below a page of the device */
 } guard_device;
@@ -156,6 +152,16 @@ bool guard_in_company(guard_device *d, uint64_t now);
 void guard_look_around(guard_device *d, uint64_t now);
 void guard_show_active(guard_device *d, bool active, uint64_t now);
 void guard_yield_to_latency(guard_device *d);
+/* Time until a latency task that keeps a rhythm is back; 0: one is at work, or none keeps one. */
+uint64_t guard_room(guard_device *d, uint64_t now);
+/* The most of 1000 that it may have of the clock; 0: no limit. */
+uint32_t guard_most(const guard_device *d);
+void guard_spend(guard_device *d, uint64_t used_ns);
+void guard_wait_until_allowed(guard_device *d);
+
+/* ---- mark.c: how long requests take ---- */
+void guard_burst_begin(guard_device *d, uint64_t now);
+void guard_burst_end(guard_device *d, uint64_t now);
 
 /* ---- memory.c ---- */
 void guard_uncharge_plain(const guard_entry *e);

@@ -20,7 +20,7 @@
 #define BROKEN 2
 
 /* NULL where it is not there, too short, or of another version. */
-static void *map_file(const char *path, size_t size, bool write)
+static void *map_file(const char *path, size_t size, uint32_t version, bool write)
 {
     int fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     void *at = MAP_FAILED;
@@ -32,7 +32,7 @@ static void *map_file(const char *path, size_t size, bool write)
         close(fd);
     if (at == MAP_FAILED)
         return NULL;
-    if (((const uint32_t *)at)[0] != GUARD_MAGIC || ((const uint32_t *)at)[1] != GUARD_VERSION) {
+    if (((const uint32_t *)at)[0] != GUARD_MAGIC || ((const uint32_t *)at)[1] != version) {
         munmap(at, size);
         return NULL;
     }
@@ -56,7 +56,7 @@ static bool find_grant(void)
         dir = getenv("STINT_GUARD_DIR");
     snprintf(guard.dir, sizeof guard.dir, "%s", dir);
     snprintf(path, sizeof path, "%s/grant", guard.dir);
-    guard.grant = map_file(path, sizeof(guard_grant), false);
+    guard.grant = map_file(path, sizeof(guard_grant), GUARD_VERSION, false);
     if (!guard.grant || guard.grant->ndev > GUARD_DEVICES)
         return fail(path);
     for (uint32_t i = 0; i < guard.grant->ndev; i++) {
@@ -198,13 +198,13 @@ static bool map_all(guard_device *d)
     int n = (int)(d - guard.dev);
 
     snprintf(path, sizeof path, "%s/dev.%d/board", guard.dir, n);
-    if (!d->board && !(d->board = map_file(path, sizeof(guard_board), false)))
+    if (!d->board && !(d->board = map_file(path, sizeof(guard_board), GUARD_VERSION, false)))
         return fail(path);
     snprintf(path, sizeof path, "%s/own.%d/turn", guard.dir, n);
-    if (!d->turn && !(d->turn = map_file(path, sizeof(guard_turn), true)))
+    if (!d->turn && !(d->turn = map_file(path, sizeof(guard_turn), GUARD_VERSION, true)))
         return fail(path);
     snprintf(path, sizeof path, "%s/own.%d/book", guard.dir, n);
-    if (!d->book && !(d->book = map_file(path, sizeof(guard_book), true)))
+    if (!d->book && !(d->book = map_file(path, sizeof(guard_book), GUARD_BOOK, true)))
         return fail(path);
     return true;
 }
@@ -231,7 +231,7 @@ static const guard_turn *neighbour(guard_device *d, int slot)
 
     if (!d->other[slot]) {
         snprintf(path, sizeof path, "%s/dev.%d/turn.%d", guard.dir, (int)(d - guard.dev), slot);
-        d->other[slot] = map_file(path, sizeof(guard_turn), false);
+        d->other[slot] = map_file(path, sizeof(guard_turn), GUARD_VERSION, false);
     }
     return d->other[slot];
 }

@@ -158,17 +158,42 @@ static uint64_t catch_up(guard_device *d, uint64_t now)
     return mine;
 }
 
-static void wait_until_allowed(guard_device *d)
+uint32_t guard_most(const guard_device *d)
 {
-    uint64_t now;
+    uint32_t most = d->limit->hard ? (uint32_t)share(d) : 0, cap = d->limit->cap_pm;
 
-    while ((now = guard_now()) < atomic_load(&d->book->next_ns)) {
+    return cap && (!most || cap < most) ? cap : most;
+}
+
+void guard_spend(guard_device *d, uint64_t used_ns)
+{
+    uint64_t now = guard_now(), next = atomic_load(&d->book->next_ns);
+    uint32_t most = guard_most(d);
+
+    if (!most)
+        return;
+    d->cost_ns = used_ns * 1000 / most;
+    /* A little is saved up, so that a late wake-up costs nothing. */
+    if (next + used_ns + 4 * quantum(d) < now)
+        next = now - used_ns - 4 * quantum(d);
+    atomic_store(&d->book->next_ns, next + d->cost_ns);
+}
+
+/* A cap that is lifted is lifted at once, and nobody waits longer than its latest work costs. */
+void guard_wait_until_allowed(guard_device *d)
+{
+    uint64_t began = guard_now(), now = began;
+
+    while (guard_most(d) && now < atomic_load(&d->book->next_ns) && now - began < d->cost_ns) {
         uint64_t left = atomic_load(&d->book->next_ns) - now;
         struct timespec t = {.tv_nsec = (long)(left < 20 * MS ? left : 20 * MS)};
 
         atomic_store(&d->book->held_ns, now);
         nanosleep(&t, NULL);
+        now = guard_now();
     }
+    if (now > began)
+        guard_count(d, GUARD_COUNT_CAPPED_NS, now - began);
 }
 
 void guard_turn_wait(guard_device *d)
@@ -179,8 +204,7 @@ void guard_turn_wait(guard_device *d)
     if (most < HOLD_LEAST_NS)
         most = HOLD_LEAST_NS;
     take_task_turn(d);
-    if (d->limit->hard)
-        wait_until_allowed(d);
+    guard_wait_until_allowed(d);
     now = guard_now();
     mine = catch_up(d, now);
     show(d, GUARD_WANTS, now);
@@ -214,16 +238,9 @@ void guard_turn_wait(guard_device *d)
 
 void guard_turn_pass(guard_device *d, uint64_t used_ns)
 {
-    uint64_t now = guard_now(), cost = used_ns * 1000 / share(d), next;
+    uint64_t now = guard_now();
 
-    atomic_fetch_add(&d->turn->vtime, cost);
-    if (d->limit->hard) {
-        /* A little is saved up, so that a late wake-up costs nothing. */
-        next = atomic_load(&d->book->next_ns);
-        if (next + used_ns + 4 * quantum(d) < now)
-            next = now - used_ns - 4 * quantum(d);
-        atomic_store(&d->book->next_ns, next + cost);
-    }
+    atomic_fetch_add(&d->turn->vtime, used_ns * 1000 / share(d));
     d->has_turn = false;
     d->ran_ns = now;
     show(d, GUARD_PAUSE, now);
@@ -232,6 +249,17 @@ void guard_turn_pass(guard_device *d, uint64_t used_ns)
 
 /* ---- beside a latency task -------------------------------------------------------------------------- */
 
+/* How often it begins, and how even that is; told by who knows it. */
+static void tell_rhythm(guard_turn *t, uint64_t now)
+{
+    uint64_t gap = now - t->last_ns, off;
+
+    off = gap > t->period_ns ? gap - t->period_ns : t->period_ns - gap;
+    t->off_ns = (t->off_ns * 7 + off) / 8;
+    t->period_ns = (t->period_ns * 7 + gap) / 8;
+    t->last_ns = now;
+}
+
 void guard_show_active(guard_device *d, bool active, uint64_t now)
 {
     uint64_t was = atomic_load(&d->turn->active_ns);
@@ -239,6 +267,8 @@ void guard_show_active(guard_device *d, bool active, uint64_t now)
     atomic_store(&d->turn->seen_ns, now);
     if ((was != 0) == active)
         return;
+    if (active)
+        tell_rhythm(d->turn, now);
     atomic_store(&d->turn->active_ns, active ? now : 0);
     atomic_fetch_add(&d->turn->word, 1);
     if (active)
@@ -247,31 +277,41 @@ void guard_show_active(guard_device *d, bool active, uint64_t now)
     guard_count(d, GUARD_COUNT_GPU_NS, now - was); /* from the launch until it was waited for */
 }
 
-/* Learns how often a task is active, and how even that is. */
-static void learn(guard_rhythm *r, uint64_t since)
+/* It comes as by the clock, and to wait for it costs a fifth of the time at most. */
+static bool rhythmic(const guard_device *d, const guard_turn *o)
 {
-    uint64_t gap, off;
-
-    if (since == 0 || since == r->last_ns)
-        return;
-    gap = since - r->last_ns;
-    r->last_ns = since;
-    off = gap > r->period_ns ? gap - r->period_ns : r->period_ns - gap;
-    r->off_ns = (r->off_ns * 7 + off) / 8;
-    r->period_ns = (r->period_ns * 7 + gap) / 8;
+    return o->period_ns > 0 && o->off_ns * 10 <= o->period_ns &&
+           (o->off_ns + d->each_ns) * 5 <= o->period_ns;
 }
 
-/* Whether it is due so soon that a launch of ours would still run: only where it comes as by the clock, and where
- * waiting for it costs a fifth of the time at most. */
-static uint64_t due_in(const guard_device *d, const guard_rhythm *r, uint64_t now)
+/* Whether it is due so soon that a launch of ours would still run: then for how long it is to be waited for. */
+static uint64_t due_in(const guard_device *d, const guard_turn *o, uint64_t now)
 {
-    uint64_t due = r->last_ns + r->period_ns, early = r->off_ns + d->each_ns;
+    uint64_t due = o->last_ns + o->period_ns, late = due + o->off_ns + 20 * US;
 
-    if (r->period_ns == 0 || r->off_ns * 10 > r->period_ns || early * 5 > r->period_ns)
+    if (!rhythmic(d, o) || now + o->off_ns + d->each_ns < due || now > late)
         return 0;
-    if (now + early < due || now > due + r->off_ns + 20 * US)
-        return 0;
-    return due + r->off_ns + 20 * US - now;
+    return late - now;
+}
+
+uint64_t guard_room(guard_device *d, uint64_t now)
+{
+    uint64_t room = UINT64_MAX;
+
+    for (int i = 0; i < d->nnear; i++) {
+        int j = d->near[i];
+        guard_turn o;
+        uint64_t due;
+
+        if (!atomic_load(&d->board->slot[j].latency) || !guard_peek(d, j, &o) ||
+            age(o.seen_ns, now) > quantum(d))
+            continue;
+        due = o.last_ns + o.period_ns - o.off_ns;
+        if (o.active_ns || !rhythmic(d, &o) || due <= now)
+            return 0;
+        room = due - now < room ? due - now : room;
+    }
+    return room == UINT64_MAX ? 0 : room;
 }
 
 /* Looks for a moment without pause, for what takes a moment; then sleeps. */
@@ -301,9 +341,7 @@ void guard_yield_to_latency(guard_device *d)
             bool there = guard_peek(d, j, &o) && age(o.seen_ns, now) < quantum(d);
             uint64_t due;
 
-            if (there)
-                learn(&d->rhythm[j], o.active_ns);
-            due = there && o.active_ns == 0 ? due_in(d, &d->rhythm[j], now) : 0;
+            due = there && o.active_ns == 0 ? due_in(d, &o, now) : 0;
             if (!there || (o.active_ns == 0 && due == 0))
                 break;
             if (now - began > quantum(d)) {

@@ -47,6 +47,24 @@ class Bench:
             self.env["FAKE_DEVICE"] = self.root + "/model"
             self.pages("device", 143360, 100, 500)
 
+    def rows(self, name):
+        """The rows of a part, written down as they come."""
+        bench = self
+
+        class Rows(list):
+            """Each row is in the file when it is there."""
+
+            def append(self, row):
+                super().append(row)
+                bench.result["parts"][name] = list(self)
+                bench.save()
+                print(name, json.dumps(row), flush=True)
+        return Rows()
+
+    def save(self):
+        with open(os.path.join(self.args.out, "guard.json"), "w", encoding="utf-8") as f:
+            json.dump(self.result, f, indent=1)
+
     def left(self):
         return self.args.seconds - (time.time() - self.began)
 
@@ -94,7 +112,7 @@ class Bench:
     def one(self, words, guard=False, k=0):
         return self.end(self.start(k, guard, [str(w) for w in words]))
 
-    def line(self, seconds=4.0):
+    def line(self, seconds=3.0):
         return time.monotonic_ns() + int((1.0 if self.args.fake else seconds) * 1e9)
 
     def used_mib(self):
@@ -178,8 +196,23 @@ def shares(b, split, kernel, seconds=2.0, hard=False, ahead=20):
             "of_alone": round(total / b.alone[kernel], 3) if b.alone.get(kernel) else None}
 
 
+def part_accuracy(b):
+    """Two tenants from 10 to 90 %, over the whole time and by 200 ms."""
+    rows = b.rows("accuracy")
+    for share in (100, 200, 300, 400, 500):
+        if b.left() > 12:
+            rows.append(shares(b, [share, 1000 - share], "fma200"))
+    for share in (100, 300, 500, 700, 900):
+        b.clear()
+        b.pages("task", 0, "share=1000", f"cap={share}")
+        got = b.one(["hog", 2, "fma", b.units["fma200"]], True).get("per_s", 0)
+        rows.append({"cap_alone": share / 10, "got_percent": round(100 * got / b.alone["fma200"], 2)})
+    b.clear()
+    return rows
+
+
 def part_shares(b):
-    rows = []
+    rows = b.rows("shares")
     for split in ([500, 500], [750, 250], [900, 100], [400, 300, 200, 100], [125] * 8, [300, 200, 100, 100, 100, 100, 50, 50]):
         if b.left() > 30:
             rows.append(shares(b, split, "fma200"))
@@ -203,61 +236,73 @@ def latency(b, period, hog, how, level, limits=()):
     guard = "guard" in how
     if guard:
         b.pages("task", 0, "share=500", "latency", f"level={level}", *limits)
-    if how == "guard":
+    if guard and "alone" not in how:
         b.pages("task", 1, "share=500", f"level={level}", *limits)
     percent = ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"] if how == "mps50" else []
+    below = ["CUDA_MPS_CLIENT_PRIORITY=1"] if "below" in how else []
+    below += ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=" + how.split("%")[1]] if "%" in how else []
     at = b.line()
     kind = "copy" if hog.startswith("copy") else "fma"
-    h = b.start(1, guard, percent + ["hog", "3.4", kind, b.units[hog]], at - int(2e8)) if "alone" not in how else None
+    h = b.start(1, guard, percent + below + ["hog", "3.4", kind, b.units[hog]], at - int(2e8)) if "alone" not in how else None
     v = b.start(0, guard, percent + ["victim", "3", str(period)], at)
     out = b.end(v)
     row = {"level": level, "period_us": period, "hog": hog, "how": how, "p50": out.get("p50_us"),
            "p99": out.get("p99_us"), "p999": out.get("p999_us"), "n": out.get("n")}
     if h:
         row["hog_of_alone"] = round(b.end(h).get("per_s", 0) / b.alone[hog], 3) if b.alone.get(hog) else None
-    if how == "guard":
+    if guard and h:
         row.update({f"hog_{k}": v for k, v in b.pages("show", 1).items() if k in ("yields", "wait_ns", "long_batches", "turns")})
     return row
 
 
-def part_latency(b):
-    rows = []
-    for period in (200, 1000):
-        rows.append(latency(b, period, "copy80", "alone", 0))
-        rows.append(latency(b, period, "copy80", "alone guard", 0))
+# Requests so far apart; a negative one is a pause behind each, which does not turn into a loop when they take longer.
+PERIODS = (1000, 200, -200)
+
+
+def ladder(b, level, hows, rows):
+    """The victim alone, then beside each hog in each way; what is done is kept when time is up."""
+    for period in PERIODS:
+        for how in ("alone", "alone guard"):
+            rows.append(latency(b, period, "copy80", how, level))
         for hog in ("copy80", "fma80", "fma500"):
-            for how in ("plain", "guard"):
-                if b.left() > 25:
-                    rows.append(latency(b, period, hog, how, 0))
+            for how in hows:
+                if b.left() > 12 and (period == 1000 or hog != "fma500"):
+                    rows.append(latency(b, period, hog, how, level))
     return rows
 
 
-def part_mps(b):
+def part_latency(b):
+    return ladder(b, 0, ("plain", "guard"), b.rows("latency"))
+
+
+def under_mps(b, work):
+    """A daemon of its own, in the default compute mode."""
     control = shutil.which("nvidia-cuda-mps-control")
     if not control:
         return "no nvidia-cuda-mps-control here"
     folder = tempfile.mkdtemp(prefix="mps-")
     env = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=folder, CUDA_MPS_LOG_DIRECTORY=folder)
     subprocess.run([control, "-d"], env=env, check=False, timeout=20)
-    b.mps = folder
-    rows = []
+    b.mps, b.level = folder, 1
     try:
-        for period in (200, 1000):
-            rows.append(latency(b, period, "copy80", "alone", 1))
-            rows.append(latency(b, period, "copy80", "alone guard", 1))
-            for hog in ("copy80", "fma80", "fma500"):
-                for how in ("plain", "mps50", "guard"):
-                    if b.left() > 25:
-                        rows.append(latency(b, period, hog, how, 1))
+        return work(b)
     finally:
-        b.mps = None
+        b.mps, b.level = None, 0
         subprocess.run([control], input="quit\n", env=env, text=True, check=False, timeout=30)
-    return rows
+
+
+def part_mps(b):
+    """Latency at level mps: plain, the guard, with the hog's client priority below, with half of the SMs for it as well."""
+    return under_mps(b, lambda b: ladder(b, 1, ("plain", "guard", "guard below", "guard below %50"), b.rows("mps")))
+
+
+def part_torchmps(b):
+    return under_mps(b, lambda b: requests(b, b.rows("torchmps"), ("alone", "plain", "guard", "guard below")))
 
 
 def part_torch(b):
     """Training alone, and requests of about a millisecond beside a copying hog."""
-    rows = []
+    rows = b.rows("torch")
     b.clear()
     b.pages("task", 0, "share=1000")
     plain, guarded = [], []
@@ -266,15 +311,24 @@ def part_torch(b):
         guarded.append(b.one(["torch", "train", 3], True).get("per_s", 0))
     rows.append({"what": "train", "plain_per_s": plain, "guard_per_s": guarded,
                  "overhead_percent": round(100 * (1 - max(guarded) / max(plain)), 2) if max(plain) else None})
+    return requests(b, rows, ("alone", "plain", "guard"))
+
+
+def requests(b, rows, hows):
+    """Requests of about a millisecond beside a copying hog."""
     alone = b.one(["torch", "hog", 2]).get("per_s", 0)
-    for how in ("alone", "plain", "guard"):
+    for how in hows:
+        if b.left() < 30:
+            break
         b.clear()
-        if how == "guard":
-            b.pages("task", 0, "share=500", "latency")
-            b.pages("task", 1, "share=500")
+        guard = "guard" in how
+        if guard:
+            b.pages("task", 0, "share=500", "latency", f"level={b.level}")
+            b.pages("task", 1, "share=500", f"level={b.level}")
+        below = ["CUDA_MPS_CLIENT_PRIORITY=1"] if "below" in how else []
         at = b.line(12)
-        h = b.start(1, how == "guard", ["torch", "hog", "4.5"], at - int(2e8)) if how != "alone" else None
-        out = b.end(b.start(0, how == "guard", ["torch", "infer", "4"], at))
+        h = b.start(1, guard, below + ["torch", "hog", "4.5"], at - int(2e8)) if how != "alone" else None
+        out = b.end(b.start(0, guard, ["torch", "infer", "4"], at))
         row = {"what": "infer", "level": b.level, "how": how, "p50": out.get("p50_us"), "p99": out.get("p99_us"), "p999": out.get("p999_us")}
         if h:
             row["hog_of_alone"] = round(b.end(h).get("per_s", 0) / alone, 3) if alone else None
@@ -285,9 +339,9 @@ def part_torch(b):
 
 def part_frameworks(b):
     """One feature of one framework each, with a grant of 8 GiB."""
-    rows = []
-    for name in ("torch_eager", "torch_graph", "torch_vmm", "torch_async", "triton_kernel", "torch_compile", "torch_processes",
-                 "jax_matmul", "cupy_matmul", "nvidia_smi"):
+    rows = b.rows("frameworks")
+    for name in ("jax_matmul", "cupy_matmul", "torch_processes", "nvidia_smi", "torch_eager", "torch_graph", "torch_vmm",
+                 "torch_async", "triton_kernel", "torch_compile"):
         if b.left() < 20:
             break
         b.pages("task", 0, "vram=8192", "context=527")
@@ -301,17 +355,18 @@ def part_frameworks(b):
 
 
 PARTS = {"vram": part_vram, "overhead": part_overhead, "shares": part_shares, "latency": part_latency, "mps": part_mps,
-         "torch": part_torch, "frameworks": part_frameworks}
+         "torch": part_torch, "torchmps": part_torchmps, "frameworks": part_frameworks, "accuracy": part_accuracy}
+# The kernels each needs; those that are not here need none.
+KERNELS = {"overhead": "fma5 fma200", "shares": "fma5 fma50 fma200 fma1000 fma10000 fma50000", "accuracy": "fma200",
+           "latency": "copy80 fma80 fma500", "mps": "copy80 fma80 fma500"}
 
 
 def calibrate(b):
     """Work that takes so long, and how much of it a program does alone."""
     b.units, b.alone = {}, {}
-    names = (("copy", 80), ("fma", 5), ("fma", 50), ("fma", 80), ("fma", 200), ("fma", 500), ("fma", 1000),
-             ("fma", 10000), ("fma", 50000))
-    for kind, us in names if set(b.args.parts.split(",")) - {"vram", "torch", "frameworks"} else ():
-        name = f"{kind}{us}"
-        b.units[name] = "=%d" % b.one(["units", kind, us]).get("units", 1024)
+    for name in sorted({k for part in b.args.parts.split(",") for k in KERNELS.get(part, "").split()}):
+        kind = name.rstrip("0123456789")
+        b.units[name] = "=%d" % b.one(["units", kind, name[len(kind):]]).get("units", 1024)
     for name in b.units:
         kind = name.rstrip("0123456789")
         b.alone[name] = b.one(["hog", 1, kind, b.units[name]]).get("per_s", 0)
@@ -346,8 +401,7 @@ def main():
                 b.result["parts"][name] = PARTS[name](b)
             except Exception as e:  # pylint: disable=broad-except
                 b.result["errors"].append(f"{name}: {type(e).__name__}: {e}")
-            with open(os.path.join(args.out, "guard.json"), "w", encoding="utf-8") as f:
-                json.dump(b.result, f, indent=1)
+            b.save()
     finally:
         shutil.rmtree(b.root, ignore_errors=True)
     with open(os.path.join(args.out, "guard.md"), "w", encoding="utf-8") as f:

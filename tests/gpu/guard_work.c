@@ -7,11 +7,13 @@
  *   guard_work hog SECONDS copy|fma US [AHEAD]
  *                                        kernels of about US each, AHEAD in flight (20); work done, by 200 ms
  *   guard_work victim SECONDS PERIOD_US [FMA_US]
- *                                        a copy of 128 MB (or an fma kernel) each period, waited for
+ *                                        a copy of 128 MB (or an fma kernel) each period, waited for; -PERIOD_US: a
+ *                                        pause of so long behind each. Marks requests if the guard is there
  *   guard_work rate SECONDS US [graph]   launches a second of small kernels, alone
  *
  * Prints lines of name=value. GUARD_START_NS: all begin at that time of CLOCK_MONOTONIC. */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -278,12 +280,18 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* A negative period is a pause behind each request; else requests begin so far apart, whatever they take. */
 static int victim(double seconds, double period_us, const char *fma_us)
 {
+    unsigned long long (*mark)(unsigned long long) = NULL;
+    bool pauses = period_us < 0;
+
     size_t room = (size_t)(seconds * 1e6 / (period_us > 20 ? period_us : 20)) + 1000, n = 0;
     double *us = malloc(room * sizeof *us);
     uint64_t rounds = 0, end, next;
 
+    *(void **)&mark = dlsym(RTLD_DEFAULT, "stint_guard_mark");
+    period_us = pauses ? -period_us : period_us;
     get_memory();
     if (fma_us)
         rounds = calibrate(0, fma_us);
@@ -296,14 +304,18 @@ static int victim(double seconds, double period_us, const char *fma_us)
     end = next + (uint64_t)(seconds * 1e9);
     while (us && n < room && now_ns() < end) {
         uint64_t began;
+        unsigned long long request;
 
         while (now_ns() < next)
             ; /* the period is kept to the microsecond */
         began = now_ns();
+        request = mark ? mark(0) : 0;
         rounds ? launch_fma(rounds) : launch_copy(COPY_BYTES);
         check(cuStreamSynchronize(stream), "victim");
+        if (request)
+            mark(request);
         us[n++] = (double)(now_ns() - began) / 1e3;
-        next += (uint64_t)(period_us * 1e3);
+        next = (pauses ? now_ns() : next) + (uint64_t)(period_us * 1e3);
         if (next < now_ns())
             next = now_ns();
     }

@@ -3,6 +3,7 @@
  *   guard_pages ROOT device MIB SWITCH_US CONTEXT_MIB   a device model for fake_driver.c, ROOT/model
  *   guard_pages ROOT task K NAME=VALUE...              ROOT/task.K for the task in slot K: vram (MiB), share (per mille),
  *                                                      hard, latency, level (0 time, 1 mps), quantum, bound (us), context (MiB)
+ *   guard_pages ROOT set K NAME=VALUE...               changes them while it runs; cap (per mille) as well
  *   guard_pages ROOT gone K                            slot K is free
  *   guard_pages ROOT show K                            its counters and memory
  *   guard_pages ROOT lie K runs|active|least|cut      slot K's page is written by a liar until it is killed
@@ -50,27 +51,11 @@ static void *map(const char *file, size_t size, int make)
     return p;
 }
 
-static void task(const char *root, int k, char **rest)
+static void limits(guard_limit *l, char **rest)
 {
-    char dir[3000], file[4000], link[4000];
-    guard_grant *g;
-    guard_board *b = map(at(root, "board"), sizeof *b, 1);
-    guard_turn *t;
-
-    snprintf(dir, sizeof dir, "%s/task.%d", root, k);
-    mkdir(dir, 0755);
-    snprintf(file, sizeof file, "%s/grant", dir);
-    g = map(file, sizeof *g, 1);
-    g->ndev = 1;
-    g->dev[0] = (guard_limit){.vram_bytes = UINT64_C(1) << 40,
-                              .share_pm = 1000,
-                              .slot = (uint32_t)k,
-                              .quantum_us = 5000,
-                              .bound_us = 150};
     for (; *rest; rest++) {
         const char *eq = strchr(*rest, '=');
         uint32_t v = eq ? (uint32_t)atoll(eq + 1) : 1;
-        guard_limit *l = &g->dev[0];
 
         if (strncmp(*rest, "vram", 4) == 0)
             l->vram_bytes = (uint64_t)v << 20;
@@ -88,7 +73,29 @@ static void task(const char *root, int k, char **rest)
             l->quantum_us = v;
         else if (strncmp(*rest, "bound", 5) == 0)
             l->bound_us = v;
+        else if (strncmp(*rest, "cap", 3) == 0)
+            l->cap_pm = v;
     }
+}
+
+static void task(const char *root, int k, char **rest)
+{
+    char dir[3000], file[4000], link[4000];
+    guard_grant *g;
+    guard_board *b = map(at(root, "board"), sizeof *b, 1);
+    guard_turn *t;
+
+    snprintf(dir, sizeof dir, "%s/task.%d", root, k);
+    mkdir(dir, 0755);
+    snprintf(file, sizeof file, "%s/grant", dir);
+    g = map(file, sizeof *g, 1);
+    g->ndev = 1;
+    g->dev[0] = (guard_limit){.vram_bytes = UINT64_C(1) << 40,
+                              .share_pm = 1000,
+                              .slot = (uint32_t)k,
+                              .quantum_us = 5000,
+                              .bound_us = 150};
+    limits(&g->dev[0], rest);
     snprintf(file, sizeof file, "%s/turn.%d", root, k);
     t = map(file, sizeof *t, 1);
     memset(t, 0, sizeof *t);
@@ -98,7 +105,7 @@ static void task(const char *root, int k, char **rest)
     mkdir(file, 0755);
     snprintf(file, sizeof file, "%s/own.0/book", dir);
     unlink(file);
-    map(file, sizeof(guard_book), 1);
+    ((guard_book *)map(file, sizeof(guard_book), 1))->version = GUARD_BOOK;
     snprintf(link, sizeof link, "%s/own.0/turn", dir);
     snprintf(file, sizeof file, "../../turn.%d", k);
     unlink(link);
@@ -110,6 +117,36 @@ static void task(const char *root, int k, char **rest)
         perror(link);
     atomic_store(&b->slot[k].latency, g->dev[0].latency);
     atomic_store(&b->slot[k].used, 1);
+}
+
+/* Limits of a task that runs. */
+static void set(const char *root, int k, char **rest)
+{
+    char file[4000];
+    guard_grant *g;
+    guard_board *b = map(at(root, "board"), sizeof *b, 0);
+
+    snprintf(file, sizeof file, "task.%d/grant", k);
+    g = map(at(root, file), sizeof *g, 0);
+    limits(&g->dev[0], rest);
+    atomic_store(&b->slot[k].latency, g->dev[0].latency);
+}
+
+static void times(const char *name, const _Atomic uint64_t *v)
+{
+    static const int permille[] = {500, 990, 999};
+    uint64_t all = 0;
+
+    for (int i = 0; i < GUARD_TIMES; i++)
+        all += v[i];
+    for (int q = 0; q < 3; q++) {
+        uint64_t below = 0;
+        int i = 0;
+
+        while (i < GUARD_TIMES - 1 && (below += v[i]) * 1000 < all * (uint64_t)permille[q])
+            i++;
+        printf("%s_p%d_us=%.1f\n", name, permille[q], (double)guard_time_least(i + 1) / 1e3);
+    }
 }
 
 static void show(const char *root, int k)
@@ -132,6 +169,8 @@ static void show(const char *root, int k)
 #define KIND(name, text) printf("%s=%llu\n", text, (unsigned long long)kinds[GUARD_##name]);
     GUARD_KINDS(KIND)
     printf("processes=%d\n", n);
+    times("burst", b->burst);
+    times("request", b->request);
 }
 
 static uint64_t now_ns(void)
@@ -220,6 +259,8 @@ int main(int argc, char **argv)
     else if (strcmp(what, "gone") == 0)
         atomic_store(&((guard_board *)map(at(root, "board"), sizeof(guard_board), 0))->slot[k].used,
                      0);
+    else if (strcmp(what, "set") == 0)
+        set(root, k, argv + 4);
     else if (strcmp(what, "show") == 0)
         show(root, k);
     else if (strcmp(what, "lie") == 0 && argc > 4)

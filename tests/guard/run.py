@@ -37,7 +37,7 @@ class Device:
 
     def pages(self, *words):
         done = subprocess.run([PAGES, self.root, *map(str, words)], capture_output=True, text=True, check=True)
-        return {k: int(v) for k, v in pairs(done.stdout).items()}
+        return {k: float(v) if "." in v else int(v) for k, v in pairs(done.stdout).items()}
 
     def start(self, k, program, *words, guard=True, **more):
         env = dict(os.environ, LD_LIBRARY_PATH=DRIVER, FAKE_DEVICE=self.root + "/model", FAKE_TASK=str(k), **more)
@@ -168,6 +168,68 @@ def case_shares():
     hard = hogs(d, [0])[0] / 2e9
     check(hard < 0.36, "a hard share is a limit also when nobody else is there", f"{hard:.3f} of the time")
     check(hard > 0.05, "a hard share is to be had", f"{hard:.3f} of the time")
+
+
+def case_caps():
+    """A cap holds at both levels, while a task runs, and is gone when it is lifted."""
+    for level in (0, 1):
+        d = Device()
+        d.pages("task", 0, f"level={level}")
+        free = hogs(d, [0], 1)[0]
+        d.pages("set", 0, "cap=100")
+        capped = hogs(d, [0], 2)[0] / 2
+        check(capped < free * 0.25, f"a cap of 10 % at level {level}", f"{capped:.0f} of {free}")
+        check(d.pages("show", 0)["capped_ns"] > 0, "what a cap cost is counted")
+        p = d.start(0, WORK, "hog", 3, "fma", "=40000")
+        deadline = time.monotonic() + 20
+        d.pages("set", 0, "cap=1")
+        while d.pages("show", 0)["turns" if level == 0 else "launches"] == 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        before = d.pages("model")["work_ns_0"]
+        d.pages("set", 0, "cap=0")
+        out, err = p.communicate(timeout=60)
+        after = d.pages("model")["work_ns_0"]
+        check(p.returncode == 0 and after - before > free * 0.3, f"a cap is lifted at once at level {level}", f"{after - before} {free} {err}")
+
+
+def case_marks():
+    """Requests by marks, and by bursts for a server that cannot be changed."""
+    d = Device()
+    d.pages("task", 0)
+    code, out, err = d.run(0, WORK, "victim", 1, 5000, "=4000")
+    seen, n = d.pages("show", 0), int(pairs(out).get("n", 0))
+    check(code == 0 and seen["requests"] == n > 0, "each request that is marked is counted", f"{n} {seen} {err}")
+    check(seen["bursts"] >= n, "so is each wait for work", str(seen))
+    check(seen["request_ns"] > 0 and seen["request_p990_us"] >= seen["request_p500_us"] > 0, "with its time", str(seen))
+    d.pages("task", 1)
+    d.run(1, WORK, "hog", 1, "fma", "=4000", STINT_GUARD_REQUESTS="bursts")
+    seen = d.pages("show", 1)
+    check(seen["requests"] == seen["bursts"] > 0, "bursts are requests where a variable says so", str(seen))
+    d.pages("task", 2)
+    d.run(2, WORK, "hog", 1, "fma", "=4000")
+    seen = d.pages("show", 2)
+    check(seen["requests"] == 0 and seen["bursts"] > 0, "and not elsewhere", str(seen))
+
+
+def case_protected():
+    """A task becomes one whose latency counts while it and its neighbour run, and is an ordinary one again."""
+    d = Device(switch_us=0)
+    for k in (0, 1):
+        d.pages("task", k, "share=500")
+    hog = d.start(1, WORK, "hog", 4, "fma", "=16000")
+    victim = d.start(0, WORK, "victim", 3, 4000, "=4000")
+    deadline = time.monotonic() + 30
+    while d.pages("show", 0)["requests"] == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    turns = d.pages("show", 0)["turns"]
+    d.pages("set", 0, "latency=1")
+    while d.pages("show", 1)["yields"] == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    check(d.pages("show", 1)["yields"] > 0, "its neighbour waits for it from then on", str(turns))
+    d.pages("set", 0, "latency=0")
+    for p in (victim, hog):
+        out, err = p.communicate(timeout=60)
+        check(p.returncode == 0, "both end well", out + err)
 
 
 def case_latency():
