@@ -11,10 +11,12 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "stintd/check.h"
 #include "stintd/drop.h"
+#include "stintd/memory.h"
 #include "stintd/restore.h"
 #include "stintd/serve.h"
 
@@ -231,8 +233,23 @@ static void tell_sample(const options *o, const char *url, bool made)
     st_sample_tell(o->data ? o->data : ".", url, stint, made);
 }
 
+/* Waits for one, and keeps house meanwhile. */
+static int next_signal(const sigset_t *signals, st_memory *memory)
+{
+    const struct timespec wait = {.tv_sec = ST_MEMORY_LOOK_S};
+    int sig;
+
+    while ((sig = sigtimedwait(signals, NULL, &wait)) < 0) {
+        ST_ASSERT(errno == EAGAIN || errno == EINTR);
+        if (errno == EAGAIN)
+            st_memory_look(memory);
+    }
+    return sig;
+}
+
 static int run(st_serve *serve, const options *o, st_config *config, const sigset_t *signals)
 {
+    st_memory memory = {0};
     bool made = false;
     char url[300];
     st_err err = {0};
@@ -254,7 +271,7 @@ static int run(st_serve *serve, const options *o, st_config *config, const sigse
         tell_sample(o, url, made);
     fprintf(stderr, "event=listening address=%s port=%d tls=%s\n", config->listen, port,
             config->cert ? "yes" : "no");
-    while (sigwait(signals, &sig) == 0 && sig == SIGHUP)
+    while ((sig = next_signal(signals, &memory)) == SIGHUP)
         reload(serve, o, config);
     fprintf(stderr, "event=stopping signal=%s\n", strsignal(sig));
     st_serve_stop(serve);
