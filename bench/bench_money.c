@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "control/money.h"
+#include "billing/money.h"
+#include "control/control.h"
 #include "month.h"
 #include "scribe.h"
 

@@ -23,7 +23,8 @@
 #include "base/doc.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "control/money.h"
+#include "billing/money.h"
+#include "control/control.h"
 
 #define TEAMS     4
 #define ZONE      "test-1"

@@ -8,7 +8,8 @@
 
 #include "api/state.h"
 #include "base/mem.h"
-#include "control/money.h"
+#include "billing/money.h"
+#include "control/control.h"
 
 typedef struct progress {
     int64_t jobs, by_state[ST_JOB_STATE_COUNT];

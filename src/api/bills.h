@@ -8,7 +8,8 @@
 #include "api/state.h"
 #include "api/usages.h"
 #include "bill/bill.h"
-#include "control/money.h"
+#include "billing/money.h"
+#include "control/control.h"
 
 typedef struct st_bill_call {
     st_cmd cmd;

@@ -11,7 +11,8 @@
 
 #include "api/state.h"
 #include "base/mem.h"
-#include "control/money.h"
+#include "billing/money.h"
+#include "control/control.h"
 
 #define LIST_MOST    1000
 #define LIST_DEFAULT 100

@@ -2,7 +2,7 @@
  * The owner's report of a month: where the GPUs were, by type, pool and cause, and what that is worth; which reservations nobody
  * used and which floor would have cost least; who held most that was not busy.
  *
- * The books say where the devices of a type were (`fleet` entries); pools and causes are the meter's (control/fleet_marks.c). What is
+ * The books say where the devices of a type were (`fleet` entries); pools and causes are the meter's (billing/fleet_marks.c). What is
  * in the books and in no pool is from before pools were counted, and is told as such: rows always add up to the books.
  * Worth: GPU time at the price of a reservation of its type, in the price book of its time.
  */

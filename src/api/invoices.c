@@ -1,5 +1,5 @@
 /*
- * Invoices and credit notes: listed, shown, printed, issued (control/invoices.h).
+ * Invoices and credit notes: listed, shown, printed, issued (billing/invoices.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 #include "api/work.h"
 #include "base/mem.h"
 #include "base/quote.h"
-#include "control/invoices.h"
+#include "billing/invoices.h"
+#include "control/control.h"
 #include "spec/fields.h"
 
 static const char *text(const json_t *doc, const char *key)

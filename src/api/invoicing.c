@@ -10,7 +10,8 @@
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "bill/invoice.h"
-#include "control/invoices.h"
+#include "billing/invoices.h"
+#include "control/control.h"
 #include "spec/fields.h"
 
 #define TEXT_MAX    200

@@ -11,7 +11,8 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "bill/bill.h"
-#include "control/money.h"
+#include "billing/money.h"
+#include "control/control.h"
 #include "spec/fields.h"
 
 #define REASON_MAX 400

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-#include "control/money.h"
+#include "billing/money.h"
+#include "control/control.h"
 
 #define MGPU_MS_PER_MILLI_SECOND INT64_C(1000) /* milli-GPU x ms to thousandths of a GPU-second */
 

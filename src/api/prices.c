@@ -10,7 +10,8 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "bill/bill.h"
-#include "control/money.h"
+#include "billing/money.h"
+#include "control/control.h"
 
 /* ---- a price book ---------------------------------------------------------------------------------- */
 

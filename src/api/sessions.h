@@ -12,7 +12,7 @@
 #ifndef ST_API_SESSIONS_H
 #define ST_API_SESSIONS_H
 
-#include "control/directory.h"
+#include "state/directory.h"
 
 #define ST_SESSION_IDLE_MS  (INT64_C(3600) * 1000)
 #define ST_SESSION_WHOLE_MS (INT64_C(12) * 3600 * 1000)

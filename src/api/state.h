@@ -67,7 +67,7 @@ typedef struct st_caller {
     bool waiting;    /* its voice is not believed (engine/voices.h) */
     st_proof proof;
     uint64_t session;          /* of a browser; 0: it came with a token */
-    int32_t counted;           /* its account's number (control/allowance.h) */
+    int32_t counted;           /* its account's number (state/allowance.h) */
     bool charged[ST_AL_COUNT]; /* what its account pays for until the call is over */
 } st_caller;
 
@@ -85,7 +85,7 @@ bool st_api_proved(st_api *api, st_call *call);
 /* The same for a proof that is not the caller's own. */
 bool st_api_digest_is(const st_call *call, const st_proof *proof);
 const st_caller *st_api_caller(const st_call *call);
-/* One more of what its account has of stintd (control/allowance.h), until the call is over; false: it has as much
+/* One more of what its account has of stintd (state/allowance.h), until the call is over; false: it has as much
  * as it may, and the call is answered. */
 bool st_api_charge(st_api *api, st_call *call, st_allowed what);
 

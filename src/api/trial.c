@@ -9,7 +9,8 @@
 #include "api/bills.h"
 #include "base/mem.h"
 #include "bill/invoice.h"
-#include "control/invoices.h"
+#include "billing/invoices.h"
+#include "control/control.h"
 
 typedef struct side {
     char *name;

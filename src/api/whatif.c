@@ -13,7 +13,8 @@
 #include "api/ask.h"
 #include "base/mem.h"
 #include "base/quote.h"
-#include "control/money.h"
+#include "billing/money.h"
+#include "control/control.h"
 
 #define VARIANTS_MAX 16
 #define ACCOUNTS_MAX 64

@@ -12,7 +12,8 @@
 #include "api/state.h"
 #include "base/mem.h"
 #include "base/quote.h"
-#include "control/money.h"
+#include "billing/money.h"
+#include "control/control.h"
 #include "proof/headfile.h"
 
 #define KIND   "witness"

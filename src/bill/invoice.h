@@ -3,7 +3,7 @@
  * Invariants: 1. The lines' sum + rounding = net, exactly; the rounding is at most half a cent. 2. net + Σ taxes = total.
  * 3. What is given back is rounded as what is charged: the sums of -x are those of x, with the other sign.
  *
- * Pure. control/invoices.c issues invoices, api/invoice_page.c shows them. */
+ * Pure. billing/invoices.c issues invoices, api/invoice_page.c shows them. */
 #ifndef ST_BILL_INVOICE_H
 #define ST_BILL_INVOICE_H
 

@@ -10,14 +10,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/quote.h"
-#include "control/billing.h"
-
-int st_no_account(const char *name, st_err *err)
-{
-    char q[ST_QUOTE_MAX];
-
-    return st_fail(err, ST_ENOENT, "there is no account %s", st_quote(q, name));
-}
+#include "billing/billing.h"
+#include "control/state.h"
 
 /* Quotas come from above: whoever changes an account must stand over it. */
 static int may_change(st_tx *tx, const st_cmd_account *c, st_err *err)

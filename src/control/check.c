@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/state.h"
 
 #define SAME_MAX 20 /* findings of one kind */
 

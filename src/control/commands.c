@@ -10,7 +10,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/quote.h"
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/state.h"
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
 

@@ -14,8 +14,9 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
-#include "control/billing.h"
+#include "billing/billing.h"
 #include "control/feed.h"
+#include "control/state.h"
 
 #define WAITING_MAX 8192                /* transactions it may be behind, */
 #define BYTES_MAX   (INT64_C(64) << 20) /* and what they may weigh, before it is seeded instead */
@@ -89,18 +90,6 @@ static int64_t weight(const feed *f)
 }
 
 /* ---- what is told besides ------------------------------------------------------------------- */
-
-void st_asides_add(st_asides *list, int64_t n, const char *text)
-{
-    st_vec_push(list, (st_aside){n, st_xstrdup(text)});
-}
-
-void st_asides_done(st_asides *list)
-{
-    for (size_t i = 0; i < list->n; i++)
-        free(list->v[i].text);
-    st_vec_free(list);
-}
 
 /* Of a job's document only the workload and labels are ever asked for, and few have any. */
 static void tell_words(st_control *ctl, const st_live *live, st_asides *ret)

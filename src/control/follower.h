@@ -21,7 +21,7 @@
 /* Several may look at once; who lets the core compute (st_core_explain) uses its scratch and must be alone. */
 typedef enum st_read_how { ST_READ_SHARED, ST_READ_ALONE } st_read_how;
 
-/* The transaction has no store to write to: it is for st_tx_core, st_tx_now and the questions of control/money.h. */
+/* The transaction has no store to write to: it is for st_tx_core, st_tx_now and the questions of billing/money.h. */
 typedef int st_read_fn(void *ctx, st_tx *tx, st_err *err);
 
 /* Calls fn with the committed state, no older than this moment and than `at_least` (0: any); *ret_position is the row
@@ -32,11 +32,6 @@ int st_control_read(st_control *ctl, st_read_how how, int64_t at_least, st_read_
 
 /* The last row of the log that is durable; from any thread. */
 int64_t st_control_position(st_control *ctl);
-
-/* A position as it goes outside: a number would tell how much others do, so it is veiled, each time in another way. */
-#define ST_POSITION_TEXT 16
-void st_control_position_text(const st_control *ctl, int64_t position, char ret[ST_POSITION_TEXT]);
-bool st_control_position_parse(const st_control *ctl, const char *text, int64_t *ret);
 
 /* Why an engine declared a node failed, "" otherwise. */
 bool st_tx_word_of(st_tx *tx, const char *node, st_node_word *ret);

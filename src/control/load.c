@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/state.h"
 
 /* A fact of the store that is made up when it is first asked for. */
 static int secret(st_control *ctl, const char *key, unsigned char *bytes, size_t n, st_err *err)

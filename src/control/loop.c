@@ -9,9 +9,10 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "control/billing.h"
+#include "billing/billing.h"
 #include "control/feed.h"
 #include "control/restore.h"
+#include "control/state.h"
 
 #define TOGETHER_MAX   1024           /* commands in one transaction */
 #define TURN_US        INT64_C(10000) /* and so long: who comes meanwhile waits for its end */
@@ -25,19 +26,6 @@
 #define IDLE_MS        INT64_C(60000)
 #define STILL_MS       INT64_C(200) /* between two looks at agents, while a restored store waits */
 #define IDEM_KEEP_MS   INT64_C(172800000) /* two days */
-
-void st_control_say(st_control *ctl, const char *fmt, ...)
-{
-    char line[900];
-    va_list ap;
-
-    if (!ctl->options.log)
-        return;
-    va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
-    ctl->options.log(ctl->options.ctx, line);
-}
 
 static int64_t monotonic_us(void)
 {

@@ -5,7 +5,7 @@
  *   node NAME          {"machine", "key", "agent"}: who it is, what it said of itself (control/register.c)
  *   node-fault NAME    {"reason", "was"}: an engine declared it failed; its state before
  *   node-word NAME     {"by", "reason", "since"}: who took it out, a person or stintd, why and when
- *   version "node NAME"  when it was last edited, or its state changed (control/versions.c)
+ *   version "node NAME"  when it was last edited, or its state changed (state/versions.c)
  *   node-flags NAME    {"two-voices": {"reason", "since", "last", "times", "boot"}, …}: see model/said.h
  * A node without a row of its own was announced by a person and has no agent.
  */
@@ -18,51 +18,6 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "control/state.h"
-
-static int put_thing(st_tx *tx, const char *kind, const char *name, const char *text, int64_t at_ms,
-                     st_err *err)
-{
-    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    st_thing_row row = {0}, old = {0};
-    int r = st_tx_open(tx, err);
-
-    if (r < 0)
-        return r;
-    r = st_store_thing_get(tx->ctl->store, kind, name, arena, &old, err);
-    if (r == 0 || r == -ST_ENOENT) {
-        row = (st_thing_row){.kind = kind,
-                             .name = name,
-                             .version = r == 0 ? old.version : 0,
-                             .at_ms = at_ms,
-                             .doc = text};
-        r = st_store_thing_put(tx->ctl->store, &row, err);
-    }
-    return st_tx_fault(tx, r, err);
-}
-
-int st_thing_write(st_tx *tx, const char *kind, const char *name, json_t *doc, st_err *err)
-{
-    ST_CLEANUP(st_freep) char *text = json_dumps(doc, JSON_COMPACT);
-
-    json_decref(doc);
-    return put_thing(tx, kind, name, text, tx->now, err);
-}
-
-int st_thing_stamp(st_tx *tx, const char *kind, const char *name, int64_t at_ms, st_err *err)
-{
-    return put_thing(tx, kind, name, "{}", at_ms, err);
-}
-
-/* The document of a thing; NULL when there is none, or (*ret_r) when it cannot be read. */
-json_t *st_thing_json(st_store *store, const char *kind, const char *name, int *ret_r, st_err *err)
-{
-    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    st_thing_row row = {0};
-    int r = st_store_thing_get(store, kind, name, arena, &row, err);
-
-    *ret_r = r == -ST_ENOENT ? 0 : r;
-    return r == 0 ? json_loads(row.doc, 0, NULL) : NULL;
-}
 
 /* ---- telling the engine ----------------------------------------------------------------------- */
 
@@ -154,19 +109,6 @@ void st_control_know_agents(st_control *ctl)
 }
 
 /* ---- faults ------------------------------------------------------------------------------------ */
-
-int st_thing_erase(st_tx *tx, const char *kind, const char *name, st_err *err)
-{
-    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    st_thing_row row;
-    int r = st_tx_open(tx, err);
-
-    if (r == 0)
-        r = st_store_thing_get(tx->ctl->store, kind, name, arena, &row, err);
-    if (r == 0)
-        r = st_store_thing_delete(tx->ctl->store, kind, name, row.version, err);
-    return r == -ST_ENOENT ? 0 : st_tx_fault(tx, r, err);
-}
 
 /* What it was flagged with is over when it is ready again by somebody's word. */
 int st_node_unfault(st_tx *tx, int32_t id, bool ready, st_err *err)

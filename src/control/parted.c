@@ -13,7 +13,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/state.h"
 
 #define REASON "lost: another version of stintd decided otherwise; submit it again"
 

@@ -1,8 +1,9 @@
 /*
  * What others may ask a control loop for: its parts, how it is, and the last moment it knows of.
  */
-#include "control/billing.h"
+#include "billing/billing.h"
 #include "control/restore.h"
+#include "control/state.h"
 
 bool st_control_ready(st_control *ctl, st_err *why)
 {

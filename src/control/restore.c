@@ -16,7 +16,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/state.h"
 
 #define META       "restore"
 #define BRANCH     "branch"
@@ -131,18 +132,6 @@ int64_t st_restoring_epoch(const st_control *ctl)
 st_restore_state st_control_restore_state(const st_control *ctl)
 {
     return (st_restore_state)__atomic_load_n(&ctl->restoring.state, __ATOMIC_ACQUIRE);
-}
-
-int st_restoring_check(const st_control *ctl, st_err *err)
-{
-    if (ctl->restoring.state == ST_RESTORE_NONE)
-        return 0;
-    return st_fail(err, ST_EDOWN,
-                   ctl->restoring.state == ST_RESTORE_WAITING
-                       ? "stintd was restored from a backup and changes nothing until an owner has "
-                         "looked at it (stint admin restore); try again later"
-                       : "stintd was restored from a backup, and nodes are ending what it does not "
-                         "know; try again in a minute");
 }
 
 /* As many as could be counted in the time since 2026 and no more: then the next restore knows where to go on. */

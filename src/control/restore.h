@@ -18,16 +18,7 @@
 #define ST_CONTROL_RESTORE_H
 
 #include "control/control.h"
-
-#define ST_RESTORE_TABLE(X)          \
-    X(ST_RESTORE_NONE, "none")       \
-    X(ST_RESTORE_WAITING, "waiting") \
-    X(ST_RESTORE_ACCEPTED, "accepted")
-typedef enum st_restore_state {
-#define X(id, word) id,
-    ST_RESTORE_TABLE(X)
-#undef X
-} st_restore_state;
+#include "state/state.h"
 
 /* ---- numbers ------------------------------------------------------------------------------------ */
 

@@ -10,25 +10,6 @@
 #include "base/quote.h"
 #include "control/state.h"
 
-static bool is_over(st_job_state state)
-{
-    return state >= ST_JOB_DONE && state != ST_JOB_STOPPING;
-}
-
-st_live *st_control_known(const st_control *ctl, uint64_t id)
-{
-    int64_t at;
-
-    return st_idmap_get(ctl->live, id, &at) ? (st_live *)(intptr_t)at : NULL;
-}
-
-st_live *st_control_live(const st_control *ctl, uint64_t id)
-{
-    st_live *live = st_control_known(ctl, id);
-
-    return live && !is_over(live->state) ? live : NULL;
-}
-
 void st_control_add_live(st_control *ctl, st_live *live)
 {
     if (live->head)
@@ -59,16 +40,6 @@ st_array_head *st_control_head(st_control *ctl, uint64_t array, const char *text
     *head = (st_array_head){.text = st_xstrdup(text), .array = array};
     st_idmap_put(ctl->heads, array, (int64_t)(intptr_t)head);
     return head;
-}
-
-const char *st_live_doc(st_control *ctl, const st_live *live)
-{
-    if (!live->head)
-        return live->doc;
-    st_strbuf_clear(&ctl->whole);
-    st_strbuf_add(&ctl->whole, live->head->text);
-    st_strbuf_add(&ctl->whole, live->doc);
-    return st_strbuf_str(&ctl->whole);
 }
 
 static void drop_head(st_control *ctl, st_array_head *head)

@@ -12,7 +12,8 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/state.h"
 
 #define KIND      "secret"
 #define META_KEY  "secrets_key"

@@ -8,7 +8,8 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/state.h"
 
 #define SLICE 256 /* items of a batch in one transaction */
 

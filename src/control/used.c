@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/state.h"
 
 /* ---- as JSON ------------------------------------------------------------------------------- */
 
@@ -40,19 +41,6 @@ static void put_grant(json_t *root, const st_live_used *u)
         json_object_set_new(grant, "usage", sums_json(&u->used));
     if (u->scrub.result != ST_SCRUB_PENDING)
         json_object_set_new(grant, "scrub", scrub_json(&u->scrub));
-}
-
-static int64_t sum_of(const st_used *used, st_used_kind kind)
-{
-    return used->has >> kind & 1 ? used->v[kind] : ST_UNKNOWN;
-}
-
-void st_sums_of(const st_used *used, st_sums *ret)
-{
-    *ret = (st_sums){.seen_gpu_ms = sum_of(used, ST_USED_SEEN),
-                     .busy_gpu_ms = sum_of(used, ST_USED_BUSY),
-                     .energy_mj = sum_of(used, ST_USED_ENERGY),
-                     .mem_peak_mib = sum_of(used, ST_USED_MEM_PEAK)};
 }
 
 /* ---- jobs that live ------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* What accounts and users cost by day, for those who look for what is unusual (control/anomalies.c).
+/* What accounts and users cost by day, for those who look for what is unusual (billing/anomalies.c).
  *
  * A fold of the postings like all of the ledger. An account's day has all below it; a user's is of one account. Credits by hand
  * are no spending. The last ST_DAILY_DAYS days are kept, counted from the newest that was posted to; who cost nothing in them is

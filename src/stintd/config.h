@@ -9,8 +9,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "control/allowance.h"
 #include "model/policy.h"
+#include "state/allowance.h"
 
 typedef struct st_config {
     st_arena *arena;

@@ -11,7 +11,8 @@
 
 #include "base/doc.h"
 #include "base/mem.h"
-#include "control/money.h"
+#include "billing/money.h"
+#include "control/control.h"
 #include "stintd/serve.h"
 
 static const st_identity stintd = {.role = ST_ROLE_OWNER, .user = "stintd", .source = "sample"};

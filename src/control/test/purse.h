@@ -4,7 +4,8 @@
 #ifndef ST_CONTROL_TEST_PURSE_H
 #define ST_CONTROL_TEST_PURSE_H
 
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/control.h"
 #include "control/test/world.h"
 
 #define S     INT64_C(1000)

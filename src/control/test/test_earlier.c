@@ -6,7 +6,8 @@
 
 #include "base/mem.h"
 #include "base/testing.h"
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/state.h"
 #include "control/test/world.h"
 #include "store/test/tamper.h"
 #include "vault/test/named.h"

@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "base/testing.h"
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/control.h"
 #include "control/follower.h"
 #include "control/outlook.h"
 #include "control/test/purse.h"

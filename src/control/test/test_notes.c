@@ -9,7 +9,8 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/control.h"
 #include "store/test/scratch.h"
 
 static void notes_come_back(void **state)

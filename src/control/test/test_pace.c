@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 #include "base/testing.h"
-#include "control/billing.h"
+#include "billing/billing.h"
+#include "control/control.h"
 #include "control/follower.h"
 #include "control/test/purse.h"
 

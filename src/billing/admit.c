@@ -1,0 +1,175 @@
+/*
+ * Caps at the door: a job is let in when its worst case fits, and that much is held until it ends; floors rise when
+ * what they will cost fits.
+ */
+#include <string.h>
+
+#include "billing/billing.h"
+
+/* A cap's refusal has a code of its own: more money helps, more quota does not. */
+static int as_budget(int r, st_err *err)
+{
+    if (r != -ST_EQUOTA)
+        return r;
+    err->code = ST_EBUDGET;
+    return -ST_EBUDGET;
+}
+
+void st_money_cost(st_tx *tx, const st_job *job, const char *account, const char *reader,
+                   st_job_cost *ret)
+{
+    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
+    st_worst *w = &ret->worst;
+
+    *w = (st_worst){.account = st_book_of(tx->ctl, account, ret->book),
+                    .gpus = ret->gpus,
+                    .level = job->shape.level,
+                    .topo = job->topo_required ? job->topo : ST_TOPO_NONE,
+                    .limit_ms = job->limit_ms,
+                    .at_ms = tx->now,
+                    .reader = reader ? st_book_of(tx->ctl, reader, ret->reader) : NULL,
+                    .gpu_m = st_job_gpu_m(job),
+                    .cpu_m = st_job_cpu_m(job),
+                    .ram_mib = st_job_ram_mib(job)};
+    for (size_t t = 0; w->gpu_m > 0 && t < fleet->types.n; t++)
+        if (job->shape.types == 0 || job->shape.types >> t & 1)
+            ret->gpus[w->ngpus++] = fleet->types.v[t].name;
+}
+
+int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err)
+{
+    const st_job job = {.shape = spec->shape,
+                        .tasks = spec->tasks,
+                        .topo = spec->topo,
+                        .topo_required = spec->topo_required,
+                        .limit_ms = spec->limit_ms};
+    st_job_cost cost;
+
+    *ret = ST_UNSET;
+    /* What the core would refuse, it refuses in its own words. */
+    if (st_tree_find(st_core_tree(tx->ctl->core), spec->account) <= ST_ROOT || spec->tasks <= 0 ||
+        spec->tasks > ST_TASKS_MAX)
+        return 0;
+    st_money_cost(tx, &job, spec->account, spec->reader, &cost);
+    return as_budget(st_ledger_admit(tx->ctl->billing->ledger, &cost.worst, ret, err), err);
+}
+
+int st_money_rehold(st_tx *tx, const st_job *job, const char *account, int64_t limit_ms,
+                    const char *reader, int64_t *ret, st_err *err)
+{
+    char name[ST_ID_TEXT];
+    st_job_cost cost;
+
+    st_control_id_text(tx->ctl, job->id, name);
+    st_money_cost(tx, job, account, reader, &cost);
+    return as_budget(
+        st_ledger_rehold(tx->ctl->billing->ledger, &cost.worst, name, limit_ms, ret, err), err);
+}
+
+int st_money_hold(st_tx *tx, uint64_t job, const char *account, int64_t amount, st_err *err)
+{
+    char name[ST_ID_TEXT], book[ST_NAME_MAX + 1];
+    st_entry e = {.kind = ST_ENTRY_HOLD,
+                  .account = st_book_of(tx->ctl, account, book),
+                  .job = name,
+                  .amount = amount};
+
+    if (amount == ST_UNSET)
+        return 0;
+    st_control_id_text(tx->ctl, job, name);
+    return st_money_post(tx, &e, err);
+}
+
+int st_money_hold_anew(st_tx *tx, uint64_t job, const char *account, int64_t amount, st_err *err)
+{
+    char name[ST_ID_TEXT], book[ST_NAME_MAX + 1];
+    st_entry e = {
+        .kind = ST_ENTRY_RELEASE, .account = st_book_of(tx->ctl, account, book), .job = name};
+    int r;
+
+    if (amount == ST_UNSET)
+        return 0;
+    st_control_id_text(tx->ctl, job, name);
+    r = st_money_post(tx, &e, err);
+    return r < 0 ? r : st_money_hold(tx, job, account, amount, err);
+}
+
+/* Whether this account, or one above it, has a cap of its own. */
+static bool is_capped(const st_tx *tx, int32_t id)
+{
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+
+    for (; id > ST_ROOT; id = tree->accounts.v[id]->parent) {
+        char buf[ST_NAME_MAX + 1];
+        const char *name = st_book_name(tx->ctl, id, buf);
+        const st_price_plan *plan = st_ledger_plan(tx->ctl->billing->ledger, name, tx->now);
+
+        if (plan && strcmp(plan->account, name) == 0 && plan->cap_udollars != ST_UNSET)
+            return true;
+    }
+    return false;
+}
+
+/* Floors are handed down: what an account gets, the one above pays no more, so caps further up see no difference. Only
+ * that of the account itself does, and those over a floor that the cluster gives. Where both are, the floor is let
+ * through; nothing is charged beyond a cap anyway. */
+int st_money_admit_floor(st_tx *tx, const st_account_spec *spec, const char *reader, st_err *err)
+{
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
+    const st_ledger *l = tx->ctl->billing->ledger;
+    int32_t id = st_tree_find(tree, spec->name);
+    const st_account *old = id > ST_ROOT ? st_tree_account(tree, id) : NULL;
+    bool handed_down = old ? old->parent > ST_ROOT : spec->parent != NULL;
+    char book[ST_NAME_MAX + 1], buf[ST_NAME_MAX + 1];
+    const char *account = old ? st_book_name(tx->ctl, id, book) : "";
+    int64_t more = st_quota_gpu_m(&spec->guarantee) - (old ? st_quota_gpu_m(&old->guarantee) : 0);
+    int r = 0;
+
+    if (handed_down && (!old || is_capped(tx, old->parent)))
+        return 0;
+    reader = reader ? st_book_of(tx->ctl, reader, buf) : NULL;
+    for (size_t t = 0; r == 0 && t < fleet->types.n; t++) {
+        int64_t up =
+            ST_MAX(spec->guarantee.type_m[t], 0) - (old ? ST_MAX(old->guarantee.type_m[t], 0) : 0);
+
+        if (up > 0)
+            r = st_ledger_admit_floor(l, account, fleet->types.v[t].name, up, tx->now, reader, err);
+        more -= ST_MAX(up, 0);
+    }
+    if (r == 0 && more > 0)
+        r = st_ledger_admit_floor(l, account, "*", more, tx->now, reader, err);
+    return as_budget(r, err);
+}
+
+int st_money_account(st_tx *tx, int32_t id, st_err *err)
+{
+    const st_account *a = st_tree_account(st_core_tree(tx->ctl->core), id);
+    char book[ST_NAME_MAX + 1], above[ST_NAME_MAX + 1];
+    const char *name = st_book_name(tx->ctl, id, book),
+               *parent = st_book_name(tx->ctl, a->parent, above);
+    /* Who is at the top is nobody's business but the cluster's. */
+    st_entry child = {
+        .kind = ST_ENTRY_CHILD, .account = *parent ? parent : ST_BOOK_FLEET, .child = name};
+    st_entry e = {.kind = ST_ENTRY_ACCOUNT, .account = name};
+    int r;
+
+    if (st_ledger_parent(tx->ctl->billing->ledger, name))
+        return 0; /* of an earlier version: one book for all of a name */
+    r = st_money_post(tx, &child, err);
+
+    if (r == 0)
+        r = st_money_post(tx, &e, err);
+    return r < 0 ? r : st_money_terms(tx, err);
+}
+
+/* A plan without its terms would price nothing: this is all or nothing. */
+int st_money_terms(st_tx *tx, st_err *err)
+{
+    st_entry e;
+    int r = 0;
+
+    while (r == 0 && st_ledger_due(tx->ctl->billing->ledger, &e))
+        r = st_tx_fault(tx, st_money_post(tx, &e, err), err);
+    return r;
+}
