@@ -58,6 +58,8 @@ if command -v fish >/dev/null; then
     offers() { PATH=$tmp/bin:$PATH fish --no-config -c "source '$tmp/fish'; complete -C'$1'" | cut -f1 | tr '\n' ' '; }
     [ "$(offers 'stint no')" = 'node ' ] || fail "fish: stint no: $(offers 'stint no')"
     [ "$(offers 'stint submit --pri')" = '--print --priority ' ] || fail "fish: --pri: $(offers 'stint submit --pri')"
+    [ "$(offers 'stint ps --state ti')" = 'timeout ' ] || fail "fish: --state ti: $(offers 'stint ps --state ti')"
+    [ -z "$(cd "$tmp" && offers 'stint submit --limit ')" ] || fail "fish: files as a limit"
     case " $(offers 'stint node ')" in *' drain '*) ;; *) fail "fish: stint node: $(offers 'stint node ')" ;; esac
 fi
 "$stint" completion tcsh 2>"$tmp/err" && fail "completion tcsh: status 0"
@@ -80,6 +82,9 @@ if command -v bash >/dev/null; then
     offers '--dry-run' submit --gpus 1 --dr
     offers 'json' ps -o j
     offers 'csv' node list --output c
+    offers 'timeout' ps --state ti
+    offers '' submit --limit '' # its value, not the next option
+    offers '--task' logs -f --t # which stands alone there
     offers 'bash' completion b
     offers '--reload' sim run --rel
     offers '' submit -- --dr

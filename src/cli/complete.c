@@ -93,7 +93,47 @@ static const char *most_words(const st_cli_verb *verbs, const char *name)
     return most;
 }
 
-/* --output table|json|csv: what may come behind an option with words to choose from. */
+/* What lists the names that an option takes. */
+static const struct {
+    const char *option, *verb;
+} lists[] = {
+    {"account", "account list"}, {"booking", "book list"}, {"node", "node list"},
+    {"pool", "pool list"},       {"type", "type list"},
+};
+
+/* What may come behind an option: words to choose from, or a command that lists them in $( ) or ( ). */
+static void add_values(st_strbuf *out, const st_cli_verb *all, const char *name, const char *dollar)
+{
+    const char *words = most_words(all, name);
+
+    if (strchr(words, '|')) {
+        st_strbuf_add(out, words);
+        for (char *bar = out->s; (bar = strchr(bar, '|'));)
+            *bar = ' ';
+        return;
+    }
+    for (size_t i = 0; i < ST_ARRAY_LEN(lists); i++)
+        if (strcmp(lists[i].option, name) == 0)
+            st_strbuf_addf(out, "%s(stint %s -o csv 2>/dev/null | sed '1d; s/,.*//')", dollar,
+                           lists[i].verb);
+}
+
+/* Whether an option of that name, or that letter, stands alone in some verb: what comes behind it is not its value. */
+static bool stands_alone(const st_cli_verb *verbs, const char *name, char letter)
+{
+    for (; verbs->name; verbs++) {
+        if (verbs->sub && stands_alone(verbs->sub, name, letter))
+            return true;
+        for (const st_cli_row *r = verbs->options; r && r->name; r++)
+            if (r->kind == ST_CLI_FLAG &&
+                (letter ? r->letter == letter : strcmp(r->name, name) == 0))
+                return true;
+    }
+    return false;
+}
+
+/* --output table|json|csv: what may come behind an option that takes a value. Nothing of ours where that is anything: the
+ * shell offers files. */
 static void print_values(FILE *out, const st_cli_verb *all, const st_cli_verb *verbs,
                          st_strbuf *seen)
 {
@@ -104,17 +144,15 @@ static void print_values(FILE *out, const st_cli_verb *all, const st_cli_verb *v
             ST_CLEANUP(st_strbuf_done) st_strbuf mark = {0}, words = {0};
 
             st_strbuf_addf(&mark, " %s ", r->name);
-            if (!r->value || !strchr(r->value, '|') ||
-                strstr(st_strbuf_str(seen), st_strbuf_str(&mark)))
+            if (r->kind == ST_CLI_FLAG || strstr(st_strbuf_str(seen), st_strbuf_str(&mark)) ||
+                stands_alone(all, r->name, 0))
                 continue;
             st_strbuf_add(seen, st_strbuf_str(&mark));
-            st_strbuf_add(&words, most_words(all, r->name));
-            for (char *bar = words.s; (bar = strchr(bar, '|'));)
-                *bar = ' ';
+            add_values(&words, all, r->name, "$");
             fprintf(out, "    --%s", r->name);
-            if (r->letter)
+            if (r->letter && !stands_alone(all, r->name, r->letter))
                 fprintf(out, " | -%c", r->letter);
-            fprintf(out, ") offer='%s' ;;\n", st_strbuf_str(&words));
+            fprintf(out, ") offer=\"%s\" ;;\n", st_strbuf_str(&words));
         }
     }
 }
@@ -132,7 +170,7 @@ static void print_sh(FILE *out, const st_cli_verb *verbs)
             "    esac\n    case $before in\n",
             st_strbuf_str(&names));
     print_values(out, verbs, verbs, &seen);
-    fprintf(out, "    --file | -f | --token-file | --ca) offer= ;;\n    esac\n");
+    fprintf(out, "    esac\n");
 }
 
 static void print_bash(FILE *out, const st_cli_verb *verbs)
@@ -188,6 +226,26 @@ static void print_text(FILE *out, const char *text)
     fputc('\'', out);
 }
 
+static void print_fish_option(FILE *out, const char *path, const st_cli_row *r)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf words = {0};
+
+    fprintf(out, "complete -c stint -n \"__stint_in '%s'\" -l %s", path, r->name);
+    if (r->letter)
+        fprintf(out, " -s %c", r->letter);
+    if (r->kind != ST_CLI_FLAG) {
+        bool file = r->value && (strstr(r->value, "FILE") || strstr(r->value, "PATH"));
+
+        add_values(&words, st_cli_verbs, r->name, "");
+        fprintf(out, file ? " -r" : " -x");
+        if (words.n > 0)
+            fprintf(out, " -a \"%s\"", words.s);
+    }
+    fprintf(out, " -d ");
+    print_text(out, r->about);
+    fprintf(out, "\n");
+}
+
 static void print_fish_level(FILE *out, const char *path, const st_cli_verb *verbs)
 {
     for (; verbs->name; verbs++) {
@@ -202,16 +260,8 @@ static void print_fish_level(FILE *out, const char *path, const st_cli_verb *ver
         else if (takes_job(verbs))
             fprintf(out, "complete -c stint -f -n \"__stint_in '%s'\" -a \"(" JOB_IDS ")\"\n",
                     full);
-        for (const st_cli_row *r = verbs->options; r && r->name; r++) {
-            fprintf(out, "complete -c stint -n \"__stint_in '%s'\" -l %s", full, r->name);
-            if (r->letter)
-                fprintf(out, " -s %c", r->letter);
-            if (r->kind != ST_CLI_FLAG)
-                fprintf(out, " -r");
-            fprintf(out, " -d ");
-            print_text(out, r->about);
-            fprintf(out, "\n");
-        }
+        for (const st_cli_row *r = verbs->options; r && r->name; r++)
+            print_fish_option(out, full, r);
     }
 }
 

@@ -294,7 +294,7 @@ static void test_generated(void **state)
     assert_non_null(strstr(text, ".SS \"stint both inner [OPTION...]\""));
     assert_null(strstr(text, ".SS \"stint group COMMAND ...\""));
     assert_non_null(strstr(text, "--seed  --steps  --help"));
-    assert_non_null(strstr(text, "--output | -o) offer='table json csv'"));
+    assert_non_null(strstr(text, "--output | -o) offer=\"table json csv\""));
     assert_non_null(strstr(text, "-a old -d 'Is \\'quoted\\''"));
     assert_non_null(strstr(text, "\n\\&.not a request"));
     assert_non_null(strstr(text, "\\fB\\-e\\fR, \\fB\\-\\-env\\fR \\fIK=V\\fR"));
