@@ -3,6 +3,11 @@
  */
 #include "api/schemas.h"
 
+#define COST_MOST                                                                                 \
+    "\"cost_most_udollars\": {\"type\": [\"integer\", \"null\"]}, \"cost_most\": {\"type\": "     \
+    "[\"string\", \"null\"], \"description\": \"of a dry run: what the job costs if it runs for " \
+    "its whole limit, by the dearest right and type it may get\"}"
+
 const st_schema st_schemas_jobs[] = {
     {"JobSpec",
      "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
@@ -169,12 +174,17 @@ const st_schema st_schemas_jobs[] = {
             "\"items\": {\"type\": \"object\", \"properties\": {\"code\": {\"type\": "
             "\"string\"}, \"blocks\": {\"type\": \"boolean\"}, \"text\": {\"type\": "
             "\"string\"}, \"until\": {\"type\": [\"string\", \"null\"], \"format\": "
-            "\"date-time\"}}, \"required\": [\"code\", \"blocks\", \"text\"]}}, "
+            "\"date-time\"}, \"measure\": {\"type\": \"object\", \"description\": \"the numbers of "
+            "the reason: used and asked against the bound\", \"properties\": {\"unit\": {\"type\": "
+            "\"string\", \"enum\": [\"gpu\", \"tasks\"]}, \"used\": {\"type\": \"number\"}, "
+            "\"asked\": {\"type\": \"number\"}, \"bound\": {\"type\": \"number\"}}, \"required\": "
+            "[\"unit\", \"used\", \"asked\", \"bound\"]}}, \"required\": [\"code\", \"blocks\", "
+            "\"text\"]}}, "
             "\"start_estimate\": {\"type\": [\"string\", \"null\"], \"format\": "
             "\"date-time\"}, \"start_earliest\": {\"type\": [\"string\", \"null\"], "
             "\"format\": \"date-time\"}, \"start_latest\": {\"type\": [\"string\", "
             "\"null\"], \"format\": \"date-time\"}, \"estimates_seen\": {\"type\": "
-            "\"integer\"}}, \"required\": [\"job\", \"state\", \"reasons\"]}"},
+            "\"integer\"}, " COST_MOST "}, \"required\": [\"job\", \"state\", \"reasons\"]}"},
     {"WhatIf",
      "{\"type\": \"object\", \"properties\": {\"job\": {\"$ref\": "
      "\"#/components/schemas/JobSpec\"}, "
@@ -196,7 +206,8 @@ const st_schema st_schemas_jobs[] = {
      "\"start_estimate\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}, "
      "\"start_earliest\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}, "
      "\"start_latest\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}, "
-     "\"estimates_seen\": {\"type\": \"integer\"}, \"displaces\": {\"type\": \"array\", \"items\": "
+     "\"estimates_seen\": {\"type\": \"integer\"}, " COST_MOST
+     ", \"displaces\": {\"type\": \"array\", \"items\": "
      "{\"$ref\": \"#/components/schemas/WhatIfJob\"}}, \"code\": {\"type\": \"string\"}, "
      "\"detail\": {\"type\": \"string\"}}, \"required\": [\"variant\", \"state\", \"reasons\"]}}, "
      "\"accounts\": {\"type\": \"object\", \"properties\": {\"starts\": {\"type\": \"array\", "

@@ -29,6 +29,7 @@ typedef struct variant {
     const st_job_spec *spec; /* NULL: refused before it came to the core */
     st_job_spec settled;     /* with what its pools say */
     st_err refused;          /* code 0: not */
+    int64_t cost_most;       /* ST_UNSET: without a time limit */
 } variant;
 
 typedef struct trial {
@@ -92,6 +93,7 @@ static int fill_copy(st_question *q, st_core *core, st_err *err)
         v->settled = *v->spec;
         if (st_spec_settle(st_core_fleet(core), &v->settled, &v->refused) == 0)
             st_tx_admit(q->tx, &v->settled, &v->refused);
+        v->cost_most = st_tx_cost_most(q->tx, &v->settled);
     }
     if (r == 0)
         st_core_save(core, &t->saved);
@@ -162,6 +164,8 @@ static int variant_json(st_question *q, const trial *t, const variant *v, st_err
     }
     if (r == 0)
         r = st_why_copy_json(q, copy, err);
+    if (r == 0)
+        st_out_money(&q->out, "cost_most", v->cost_most);
     if (r == 0 && !t->dry)
         jobs_json(q, copy, &fx, ST_FX_NOTIFY, TRIAL_ID, "displaces");
     st_effects_done(&fx);

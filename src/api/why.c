@@ -23,6 +23,43 @@ static bool said_before(st_question *q, const st_core *core, const st_reasons *l
     return false;
 }
 
+static void measure(st_question *q, const char *unit, int64_t used_m, int64_t asked_m,
+                    int64_t bound_m)
+{
+    st_out_raw(&q->out, "measure", "{");
+    st_out_text(&q->out, "unit", unit);
+    st_out_milli(&q->out, "used", used_m);
+    st_out_milli(&q->out, "asked", asked_m);
+    st_out_milli(&q->out, "bound", bound_m);
+    st_strbuf_addc(&q->out, '}');
+}
+
+/* The numbers of a reason, so that it can be drawn: an account's only for those who may see the account, as in the
+ * sentence; how many tasks fit for everybody, as there. */
+static void measure_json(st_question *q, const st_core *core, const st_reason *r)
+{
+    bool seen = r->account > ST_ROOT &&
+                st_tree_within(st_core_tree(core), r->account, st_question_root(q, core));
+
+    switch (r->code) {
+    case ST_WHY_MAX:
+        if (seen && r->dim == ST_GPU)
+            measure(q, "gpu", r->used, r->asked, r->bound);
+        break;
+    case ST_WHY_OVER_FLOOR:
+        if (seen)
+            measure(q, "gpu", r->used, r->asked, r->bound);
+        break;
+    case ST_WHY_GPUS_BUSY:
+    case ST_WHY_FRAGMENTED:
+        if (r->asked > 1)
+            measure(q, "tasks", r->used * 1000, 0, r->asked * 1000);
+        break;
+    default:
+        break;
+    }
+}
+
 static void reason_json(st_question *q, const st_core *core, const st_reasons *list, size_t i)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
@@ -39,6 +76,7 @@ static void reason_json(st_question *q, const st_core *core, const st_reasons *l
     st_out_text(&q->out, "text", st_strbuf_str(&text));
     if (r->until_ms > 0 && r->until_ms != ST_TIME_NEVER)
         st_out_time(&q->out, "until", r->until_ms);
+    measure_json(q, core, r);
     st_strbuf_addc(&q->out, '}');
 }
 

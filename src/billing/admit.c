@@ -36,22 +36,39 @@ void st_money_cost(st_tx *tx, const st_job *job, const char *account, const char
             ret->gpus[w->ngpus++] = fleet->types.v[t].name;
 }
 
-int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err)
+/* false: the core refuses such a job, in its own words. */
+static bool cost_of(st_tx *tx, const st_job_spec *spec, st_job_cost *ret)
 {
     const st_job job = {.shape = spec->shape,
                         .tasks = spec->tasks,
                         .topo = spec->topo,
                         .topo_required = spec->topo_required,
                         .limit_ms = spec->limit_ms};
+
+    if (st_tree_find(st_core_tree(tx->ctl->core), spec->account) <= ST_ROOT || spec->tasks <= 0 ||
+        spec->tasks > ST_TASKS_MAX)
+        return false;
+    st_money_cost(tx, &job, spec->account, spec->reader, ret);
+    return true;
+}
+
+int st_money_admit(st_tx *tx, const st_job_spec *spec, int64_t *ret, st_err *err)
+{
     st_job_cost cost;
 
     *ret = ST_UNSET;
-    /* What the core would refuse, it refuses in its own words. */
-    if (st_tree_find(st_core_tree(tx->ctl->core), spec->account) <= ST_ROOT || spec->tasks <= 0 ||
-        spec->tasks > ST_TASKS_MAX)
+    if (!cost_of(tx, spec, &cost))
         return 0;
-    st_money_cost(tx, &job, spec->account, spec->reader, &cost);
     return as_budget(st_ledger_admit(tx->ctl->billing->ledger, &cost.worst, ret, err), err);
+}
+
+int64_t st_tx_cost_most(st_tx *tx, const st_job_spec *spec)
+{
+    st_job_cost cost;
+
+    if (spec->limit_ms == ST_TIME_NEVER || !cost_of(tx, spec, &cost))
+        return ST_UNSET;
+    return st_ledger_worst(tx->ctl->billing->ledger, &cost.worst);
 }
 
 int st_money_rehold(st_tx *tx, const st_job *job, const char *account, int64_t limit_ms,

@@ -77,6 +77,8 @@ typedef void (*st_open_fn)(void *ctx, const st_entry *e);
 int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx, st_err *err);
 /* The same of the account alone. */
 int st_tx_open_own(st_tx *tx, const char *account, st_open_fn fn, void *ctx, st_err *err);
+/* What a job costs at most, by the dearest type and right it may get; ST_UNSET: it has no time limit. */
+int64_t st_tx_cost_most(st_tx *tx, const st_job_spec *spec);
 /* Whether caps would let a job in; nothing is held. ST_EBUDGET: they would not. */
 int st_tx_admit(st_tx *tx, const st_job_spec *spec, st_err *err);
 int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err);

@@ -126,6 +126,16 @@ def whatif(stintd, owner):
     # One and the same as a dry run.
     dry = admin.post("/v1/jobs?dry_run=true", job).json
     check(dry["start_estimate"] == said[0]["start_estimate"], "%s, %s", dry, said[0])
+    # What it costs at most: 16 GPUs for an hour at the dearest right; without a limit nobody knows.
+    price = owner.make("/v1/prices", {"prices": "dear", "gpu": {"*": {"burst": "2.00", "guaranteed": "1.00"}}})
+    check(price["name"] == "dear", "%s", price)
+    check(admin.post("/v1/jobs?dry_run=true", job).json["cost_most"] == "32.00", "cost")
+    check(admin.post("/v1/jobs?dry_run=true", {"gpus": 1, "tasks": 1}).json["cost_most"] is None, "cost without a limit")
+    # The numbers of a reason: those of accounts only to whom may see them.
+    owner.make("/v1/accounts", {"name": "small", "parent": "team", "max": {"gpu": 1}})
+    for who, seen in ((admin, True), (stintd.client(token(owner, "small", "tom", "member")["token"]), True)):
+        over = who.post("/v1/jobs?dry_run=true", {"account": "small", "gpus": 1, "limit": "1h"}).json
+        check(all(set(r["measure"]) == {"unit", "used", "asked", "bound"} for r in over["reasons"] if "measure" in r), "%s", over)
     # Quotas: an admin those below, nobody its own, members none.
     change = {"accounts": [{"name": "team-sub", "guarantee": {"gpu": 4}}]}
     check(admin.post("/v1/whatif", change).json["accounts"] == {"starts": [], "displaces": []}, "accounts")
