@@ -10,7 +10,8 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const [url, tokensText] = process.argv.slice(2);
 const tokens = JSON.parse(tokensText);
 const EVIL = "<img/src=x/onerror=document.title='owned'><b>"; // names have no spaces
-const PAGES = [["#/", "h1"], ["#/jobs", ".rows .row"], ["#/fleet", "canvas"], ["#/quota", ".tree tbody tr"], ["#/bill", ".big"]];
+const PAGES = [["#/", "h1"], ["#/jobs", ".rows .row"], ["#/fleet", "canvas"], ["#/quota", ".tree tbody tr"], ["#/bill", ".big"],
+  ["#/submit", ".big"], ["#/calendar", ".week .day"], ["#/site", "table tbody tr"], ["#/site?tab=audit", "h2"], ["#/site?tab=prices", "caption"]];
 
 function check(ok, sentence) {
   if (!ok) throw new Error(sentence);
@@ -83,6 +84,118 @@ async function everyPage(who, options, job) {
   await context.close();
 }
 
+/** A waiting job, smaller: the slider asks the scheduler, and the smaller one takes its place. */
+async function instead(page, job) {
+  await page.evaluate((h) => { location.hash = h; }, `#/jobs/${job}`);
+  await page.locator(".helps tbody tr").first().waitFor();
+  const tasks = page.getByLabel(/^Tasks/);
+  await tasks.focus();
+  await page.keyboard.press("Home");
+  await page.locator(".helps tbody tr").nth(1).waitFor();
+  await page.getByRole("button", { name: "Submit this instead" }).click();
+  await page.waitForFunction((id) => /^#\/jobs\/j/.test(location.hash) && !location.hash.includes(id), job);
+  const old = await api(tokens.member, "GET", `/v1/jobs/${job}`);
+  check(["cancelled", "stopping"].includes(old.state), `the first job is ${old.state}`);
+}
+
+/** By keyboard alone: what is typed is tried out, and a refusal is stintd's own sentence. */
+async function submits(page) {
+  await page.locator("#main").focus();
+  await page.keyboard.press("g");
+  await page.keyboard.press("s");
+  await page.getByLabel("Name").fill("from-the-console");
+  await page.getByLabel("Command").fill("true");
+  expected = /400/;
+  await page.getByLabel("Time limit").fill("90");
+  await page.getByRole("alert").filter({ hasText: "needs a unit" }).waitFor();
+  check(await page.getByRole("button", { name: "Submit", exact: true }).isDisabled(), "what is refused can be submitted");
+  await page.getByLabel("Time limit").fill("90m");
+  await page.getByText(/costs at most/).waitFor();
+  expected = null;
+  await page.getByLabel("The job as YAML").waitFor();
+  check((await page.getByLabel("The job as YAML").inputValue()).includes("limit: 90m"), "the file is not the form's");
+  await page.getByRole("button", { name: "Submit", exact: true }).focus();
+  await page.keyboard.press("Enter");
+  await page.locator("h1").filter({ hasText: "from-the-console" }).waitFor();
+}
+
+/** A quote, confirmed, seen in the week and cancelled. */
+async function books(page) {
+  await page.evaluate(() => { location.hash = "#/calendar"; });
+  await page.getByRole("button", { name: "Book…" }).click();
+  await page.getByRole("button", { name: "›" }).or(page.getByRole("button", { name: "Week after" })).first().waitFor();
+  await page.getByLabel("GPUs per task").fill("1");
+  await page.getByLabel("Name").fill("demo-day");
+  await page.getByRole("button", { name: "Get a quote" }).click();
+  await page.getByText("can be had").waitFor();
+  await page.getByRole("button", { name: "Confirm" }).click();
+  const { bookings } = await api(tokens.member, "GET", "/v1/bookings");
+  check(bookings.some((b) => b.name === "demo-day"), "no booking was made");
+  const from = new Date(bookings.find((b) => b.name === "demo-day").from);
+  await page.evaluate((w) => { location.hash = `#/calendar?week=${w}`; }, from.toISOString().slice(0, 10));
+  await page.locator(".slot").filter({ hasText: "demo-day" }).first().waitFor();
+  await page.getByRole("row").filter({ hasText: "demo-day" }).getByRole("button", { name: "Cancel…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel the booking" }).click();
+  await page.locator(".slot").filter({ hasText: "demo-day" }).first().waitFor({ state: "detached" });
+}
+
+/** A bill is verified in the browser; one with another byte is not. */
+async function proves(page) {
+  await page.evaluate(() => { location.hash = "#/bill"; });
+  await page.getByRole("button", { name: "Verify in this browser" }).click();
+  await page.locator(".verdict.good").waitFor();
+  await page.getByRole("button", { name: "Keep this key" }).click();
+  await page.getByText("which this browser kept").waitFor();
+  let changes = 0;
+  await page.route(/format=file/, async (route) => {
+    const answer = await route.fetch(), text = await answer.text();
+    const rows = text.split("\n"), at = rows.findIndex((r) => r.startsWith('{"line"'));
+    rows[at] = rows[at].replace(/"amount":\d+/, '"amount":1');
+    changes++;
+    await route.fulfill({ response: answer, body: rows.join("\n") });
+  });
+  await page.getByRole("button", { name: "Verify in this browser" }).click();
+  await page.locator(".verdict.bad").filter({ hasText: "was changed" }).waitFor();
+  check(changes === 1, "the file was not changed");
+  await page.unroute(/format=file/);
+  await page.locator("td a").filter({ hasText: /reserved|burst/ }).first().click();
+  await page.getByText("entry by entry").waitFor();
+}
+
+/** The owner sees who would lose before saving a quota, makes a token, and revokes it. */
+async function administers() {
+  const { context, page } = await open();
+  await byLink(page, tokens.owner);
+  await page.evaluate(() => { location.hash = "#/quota?edit=speech"; });
+  expected = /403/;
+  await page.getByLabel("Guarantee, GPUs").fill("100000");
+  await page.getByRole("alert").filter({ hasText: "its children would need" }).waitFor();
+  await page.evaluate(() => { location.hash = "#/quota?edit=acme"; });
+  await page.getByLabel("Guarantee, GPUs").fill("100000");
+  await page.getByRole("button", { name: "Save all the same" }).waitFor();
+  await page.evaluate(() => { location.hash = "#/quota?edit=speech"; });
+  await page.locator("h2").filter({ hasText: "speech" }).waitFor();
+  expected = null;
+  await page.getByLabel("Guarantee, GPUs").fill("17");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.waitForFunction(async () => (await (await fetch("/v1/accounts/speech", { headers: { "Stint-Console": "1" } })).json()).guarantee.gpu === 17);
+  await page.evaluate(() => { location.hash = "#/site"; });
+  await page.getByLabel("User").fill("zoe");
+  await page.getByRole("button", { name: "Make the token" }).click();
+  await page.locator(".once code").waitFor();
+  await page.getByRole("row").filter({ hasText: "zoe" }).getByRole("button", { name: "Revoke…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+  await page.getByRole("row").filter({ hasText: "zoe" }).waitFor({ state: "detached" });
+  await page.evaluate(() => { location.hash = "#/site?tab=rules&rule=%2B"; });
+  await page.getByLabel("Name").fill("odd");
+  expected = /400/;
+  await page.getByLabel("Script of the rule").fill("this is no script");
+  await page.getByRole("button", { name: "Check" }).click();
+  await page.getByRole("alert").waitFor();
+  expected = null;
+  await context.close();
+}
+
 async function works(job) {
   const { context, page } = await open();
   await typeIn(page, tokens.member);
@@ -108,10 +221,10 @@ async function works(job) {
   await page.getByRole("dialog").getByRole("button", { name: "Cancel the job" }).click();
   await page.locator(".title .s-cancelled, .title .s-stopping").waitFor();
 
-  await page.evaluate((h) => { location.hash = h; }, `#/jobs/${job}`);
-  await page.locator(".helps tbody tr").nth(1).waitFor();
-  await page.getByRole("button", { name: "Submit this as well" }).first().click();
-  await page.locator("caption a").waitFor();
+  await instead(page, job);
+  await submits(page);
+  await books(page);
+  await proves(page);
 
   expected = /40[014]/; // and of what was on its way before the logout
   await page.evaluate(() => { location.hash = "#/jobs?account=nobody"; });
@@ -126,9 +239,13 @@ async function works(job) {
 }
 
 try {
-  const big = (await api(tokens.owner, "GET", "/v1/jobs?state=pending")).jobs[0];
+  let big = (await api(tokens.owner, "GET", "/v1/jobs?state=pending")).jobs[0];
   check(big, "no job waits");
   await works(big.id);
+  await administers();
+  await api(tokens.member, "POST", "/v1/jobs", { name: "large", gpus: 8, tasks: 8, limit: "8h", sim: { run: "1h" } });
+  big = (await api(tokens.member, "GET", "/v1/jobs?state=pending")).jobs[0];
+  check(big, "nothing waits any more");
   await everyPage("owner", { viewport: { width: 1440, height: 900 }, colorScheme: "light" }, big.id);
   await everyPage("member", { viewport: { width: 1024, height: 800 }, colorScheme: "dark" }, big.id);
   await everyPage("member", { viewport: { width: 390, height: 844 }, colorScheme: "light", reducedMotion: "reduce" }, big.id);

@@ -7,6 +7,10 @@ export type Who = { user: string; account: string; role: string; version?: strin
 /** Who is logged in; null: nobody, undefined: not known yet. */
 export const who = signal<Who | null | undefined>(undefined);
 
+/** Whether this person changes anything at all; what exactly, stintd decides. */
+export const mayChange = () => who.value?.role !== "viewer" && who.value?.role !== "auditor";
+export const mayAdmin = () => who.value?.role === "owner" || who.value?.role === "admin";
+
 /** What stintd says went wrong, in its own sentence. */
 export class Problem extends Error {
   constructor(readonly status: number, readonly code: string, detail: string) {
@@ -23,14 +27,15 @@ async function problem(answer: Response): Promise<Problem> {
   }
 }
 
-export async function call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
-  const headers: Record<string, string> = { "Stint-Console": "1" };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+/** A body that is a text is sent as YAML, of which JSON is a part; anything else as JSON. */
+export async function call(method: string, path: string, body?: unknown, signal?: AbortSignal, more: Record<string, string> = {}): Promise<Response> {
+  const headers: Record<string, string> = { "Stint-Console": "1", ...more };
+  if (body !== undefined) headers["Content-Type"] = typeof body === "string" ? "application/yaml" : "application/json";
   let answer: Response;
   try {
     answer = await fetch(path, {
       method, headers, signal, credentials: "same-origin", cache: "no-cache",
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
     });
   } catch (e) {
     if ((e as Error).name === "AbortError") throw e;
@@ -46,8 +51,8 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await call("GET", path, undefined, signal)).json();
 }
 
-export async function send<T>(method: string, path: string, body?: unknown): Promise<T | undefined> {
-  const answer = await call(method, path, body);
+export async function send<T>(method: string, path: string, body?: unknown, more?: Record<string, string>, signal?: AbortSignal): Promise<T | undefined> {
+  const answer = await call(method, path, body, signal, more);
   return answer.status === 204 ? undefined : answer.json();
 }
 

@@ -12,13 +12,19 @@ import { JobPage } from "./pages/job";
 import { Fleet } from "./pages/fleet";
 import { QuotaPage } from "./pages/quota";
 import { BillPage } from "./pages/bill";
+import { Submit } from "./pages/submit";
+import { Calendar } from "./pages/calendar";
+import { Site } from "./pages/site";
 
 const PAGES = [
   { path: "", name: "Home", key: "h", view: Home },
   { path: "jobs", name: "Jobs", key: "j", view: Jobs },
+  { path: "submit", name: "Submit", key: "s", view: Submit },
   { path: "fleet", name: "Fleet", key: "f", view: Fleet },
   { path: "quota", name: "Quota", key: "q", view: QuotaPage },
+  { path: "calendar", name: "Calendar", key: "c", view: Calendar },
   { path: "bill", name: "Bill", key: "b", view: BillPage },
+  { path: "site", name: "Site", key: "p", view: Site },
 ] as const;
 
 function theme(next?: string) {

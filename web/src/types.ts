@@ -7,9 +7,11 @@ export type Job = {
   placement: { stay: number; type: string; grants: Grant[] } | null;
   spec: Record<string, unknown> & { tasks?: number; gpus?: number; limit?: string; type?: string; command?: string[] };
 };
-export type Reason = { code: string; blocks: boolean; text: string };
-export type Why = { job: string; state: string; reasons: Reason[]; start_estimate?: string; start_low?: string; start_high?: string };
-export type Answer = Why & { variant: Record<string, unknown>; displaces: { job: string; account: string; name?: string }[] };
+export type Reason = { code: string; blocks: boolean; text: string; measure?: { unit: string; used: number; asked: number; bound: number } };
+export type Why = {
+  job: string; state: string; reasons: Reason[]; start_estimate?: string | null; start_earliest?: string; start_latest?: string; cost_most?: string | null;
+};
+export type Answer = Why & { variant: Record<string, unknown>; displaces: { job: string; account: string; name?: string }[]; detail?: string };
 export type Quota = {
   account: string; guarantee: Record<string, number>; floor: Record<string, number>; max: Record<string, number>;
   held: Record<string, number>; inside_gpu: number; borrowed_gpu: number;
@@ -31,4 +33,12 @@ export type BillLine = {
 export type Bill = {
   account: string; period: string; from: string; to: string; zone: string; closed: boolean; currency: string; total: string; owed: string;
   lines: BillLine[];
+};
+export type Booking = {
+  id: string; name: string; account: string; user: string; state: string; degraded: boolean; from: string; to: string; zone: string; type: string;
+  tasks: number; gpus: number; pool: string | null; series: string | null; held_until?: string | null;
+};
+export type Entry = {
+  seq: number; at: number; kind: string; account: string; job?: string; user?: string; name?: string; gpu?: string; level?: string; from?: number;
+  to?: number; grants?: [string, number[] | string, number, number][]; lines?: [string, number, number, number, number, number, number][];
 };

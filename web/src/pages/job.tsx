@@ -1,85 +1,34 @@
 // Did it work? Why does it wait, and what would help?
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, send, who } from "../api";
+import { call, mayChange, send } from "../api";
 import { href } from "../route";
-import type { Answer, Job, Why } from "../types";
-import { Card, Confirm, Empty, gpus, Loaded, number, ranges, span, State, Time, Trouble } from "../ui";
+import { Reasons, start, Tryout } from "../start";
+import type { Job, Why } from "../types";
+import { Card, Confirm, Empty, gpus, Loaded, number, ranges, span, State, Time } from "../ui";
 import { useGet } from "../use";
 
 const OVER = ["done", "failed", "timeout", "cancelled"];
 
-/** What the job would be with less, or with more in its favour. */
-function variants(job: Job): { label: string; change: Record<string, unknown> }[] {
-  const out: { label: string; change: Record<string, unknown> }[] = [{ label: "as it is", change: {} }];
-  const tasks = job.spec.tasks ?? 1, each = typeof job.spec.gpus === "number" ? job.spec.gpus : 1;
-  const limit = /^(\d+)h$/.exec(job.spec.limit ?? "");
-  for (const part of [2, 4])
-    if (tasks >= part && tasks % part === 0) out.push({ label: `${tasks / part} of ${tasks} tasks`, change: { tasks: tasks / part } });
-    else if (tasks === 1 && each >= part && each % part === 0) out.push({ label: `${each / part} of ${each} GPUs`, change: { gpus: each / part } });
-  if (tasks > 1 && each > 1) out.push({ label: `${tasks * 2} tasks with ${each / 2} GPUs`, change: { tasks: tasks * 2, gpus: each / 2 } });
-  if (limit && Number(limit[1]) > 1) out.push({ label: `a limit of ${Math.ceil(Number(limit[1]) / 4)} h`, change: { limit: `${Math.ceil(Number(limit[1]) / 4)}h` } });
-  out.push({ label: "priority high", change: { priority: "high" } });
-  return out.filter((v) => !("gpus" in v.change) || Number.isInteger(v.change.gpus as number));
-}
-
-function start(a: Why): string {
-  if (a.state === "running") return "at once";
-  if (!a.start_estimate) return "not known";
-  return `in ${span(new Date(a.start_estimate).getTime() - Date.now())}`;
-}
-
-/** Starts on one axis, so that what helps is seen at a glance. */
-function Helps({ job }: { job: Job }) {
-  const [answers, set] = useState<Answer[]>(), [error, setError] = useState<Error>(), [sent, setSent] = useState<string>();
-  const tries = variants(job);
-  useEffect(() => {
-    const { user: _user, ...spec } = job.spec;
-    send<{ answers: Answer[] }>("POST", "/v1/whatif", { job: spec, variants: tries.map((t) => t.change) })
-      .then((d) => set(d!.answers), setError);
-  }, [job.id]);
-  if (error) return <Trouble error={error} />;
-  if (!answers) return <div class="skeleton" aria-busy="true" aria-label="Loading"><i /><i /><i /></div>;
-  const waits = answers.map((a) => a.state === "running" ? 0 : a.start_estimate ? new Date(a.start_estimate).getTime() - Date.now() : Infinity);
-  const most = Math.max(1, ...waits.filter(Number.isFinite));
-  return (
-    <table class="helps">
-      <thead><tr><th>If it were</th><th>It would start</th><th><span class="hide">On a time axis</span></th><th>Preempts</th><th><span class="hide">Submit</span></th></tr></thead>
-      <tbody>{answers.map((a, i) => (
-        <tr key={tries[i].label} class={waits[i] < waits[0] * 0.9 ? "better" : ""}>
-          <th scope="row">{tries[i].label}</th>
-          <td>{start(a)}</td>
-          <td class="axis"><svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="bar-rest" width="100" height="4" /><rect class={i === 0 ? "bar-borrowed" : "bar-inside"} width={Number.isFinite(waits[i]) ? Math.max(1, (100 * waits[i]) / most) : 100} height="4" /></svg></td>
-          <td>{a.displaces.length ? `${a.displaces.length} jobs` : "nobody"}</td>
-          <td>{i > 0 && waits[i] < waits[0] && (
-            <button type="button" disabled={!!sent} onClick={() => {
-              const { user: _user, ...spec } = job.spec;
-              send<{ id: string }>("POST", "/v1/jobs", { ...spec, ...tries[i].change }).then((j) => setSent(j!.id), setError);
-            }}>Submit this as well</button>
-          )}</td>
-        </tr>
-      ))}</tbody>
-      {sent && <caption>Submitted <a href={href(`jobs/${sent}`)}>{sent}</a>. The first job still waits; cancel it if you do not need both.</caption>}
-    </table>
-  );
-}
-
 function WhyCard({ job }: { job: Job }) {
-  const why = useGet<Why>(`/v1/jobs/${job.id}/why`);
+  const why = useGet<Why>(`/v1/jobs/${job.id}/why`), may = mayChange();
   return (
     <>
       <Card title="Why it waits" wide>
         <Loaded data={why}>{(w) => (
           <>
             <p class="big">{start(w) === "not known" ? "Its start is not known." : `It should start ${start(w)}.`}</p>
-            <ul class="reasons">{w.reasons.map((r, i) => (
-              <li key={i} class={r.blocks ? "blocks" : ""}><code>{r.code}</code> <span>{r.text}</span>{r.blocks && <b>blocks the start</b>}</li>
-            ))}</ul>
+            {w.start_earliest && w.start_latest && <p class="legend">Eight of ten jobs like this one started between <Time at={w.start_earliest} /> and <Time at={w.start_latest} />.</p>}
+            <Reasons of={w.reasons} />
           </>
         )}</Loaded>
       </Card>
       <Card title="What would help" wide>
-        <p class="legend">The scheduler itself was asked; nothing was submitted.</p>
-        <Helps job={job} />
+        <p class="legend">Move a slider: the scheduler says when the job would start. Nothing is submitted.</p>
+        <Tryout key={job.id} spec={job.spec} instead={!may ? undefined : async (changed) => {
+          const made = await send<{ id: string }>("POST", "/v1/jobs", changed);
+          await send("DELETE", `/v1/jobs/${job.id}`);
+          location.hash = href(`jobs/${made!.id}`);
+        }} />
       </Card>
     </>
   );
@@ -126,7 +75,7 @@ function Logs({ job }: { job: Job }) {
 export function JobPage({ id }: { id: string }) {
   const data = useGet<Job>(`/v1/jobs/${encodeURIComponent(id)}`);
   const [asking, setAsking] = useState(false);
-  const may = who.value?.role !== "viewer" && who.value?.role !== "auditor";
+  const may = mayChange();
   return (
     <Loaded data={data} rows={8}>{(job) => {
       const command = job.spec.command ?? [];
@@ -135,6 +84,7 @@ export function JobPage({ id }: { id: string }) {
           <header class="title">
             <h1>{job.name || job.id}</h1> <State of={job.state} />
             <span class="grow" />
+            {may && <a class="button" href={href("submit", { like: job.id })}>Submit again…</a>}
             {may && !OVER.includes(job.state) && <button type="button" class="danger" onClick={() => setAsking(true)}>Cancel the job</button>}
           </header>
           <div class="cards">

@@ -1,0 +1,172 @@
+// What is booked, where is a hole? A week of bookings; drag over a day, or fill in the form, to book.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { mayChange, send, url, who } from "../api";
+import { refine, route } from "../route";
+import type { Booking } from "../types";
+import { Card, Confirm, Empty, Loaded, State, Trouble, zone } from "../ui";
+import { useGet } from "../use";
+
+const DAY = 86400000, HOURS = [0, 6, 12, 18];
+const pad = (n: number) => String(n).padStart(2, "0");
+const date = (d: Date) => `${d.getFullYear()}-${pad(d.getMonth() + 1)}-${pad(d.getDate())}`;
+const clock = (d: Date) => `${pad(d.getHours())}:${pad(d.getMinutes())}`;
+const name = new Intl.DateTimeFormat("en-GB", { weekday: "short", day: "numeric", month: "short" });
+const when = (b: Booking) => `${name.format(new Date(b.from))} ${clock(new Date(b.from))} – ${name.format(new Date(b.to))} ${clock(new Date(b.to))}`;
+
+function monday(text: string | null): Date {
+  const at = text && /^\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T00:00:00`) : new Date();
+  return new Date(at.getFullYear(), at.getMonth(), at.getDate() - ((at.getDay() + 6) % 7));
+}
+
+type Quote = { id: string; state: string; held_until: string; price?: string; currency?: string; bookings: { id: string; from: string; to: string }[] };
+type Draft = { from: string; to: string };
+
+/** A quote is held for ten minutes; what is confirmed will be there. */
+function Book({ draft, done }: { draft: Draft; done: () => void }) {
+  const types = useGet<{ types: { name: string }[] }>("/v1/types", false), accounts = useGet<{ accounts: { name: string }[] }>("/v1/accounts", false);
+  const [from, setFrom] = useState(draft.from), [to, setTo] = useState(draft.to);
+  const [type, setType] = useState(""), [each, setEach] = useState("8"), [tasks, setTasks] = useState("1"), [account, setAccount] = useState(""), [title, setTitle] = useState("");
+  const [quote, setQuote] = useState<Quote>(), [error, setError] = useState<Error>(), [busy, setBusy] = useState(false);
+  useEffect(() => { setFrom(draft.from); setTo(draft.to); }, [draft.from, draft.to]);
+  const own = who.value?.account, first = own ? "" : accounts.value?.accounts[0]?.name ?? ""; // who stands at the cluster has none
+  const kind = type || types.value?.types[0]?.name || "";
+  async function run(what: () => Promise<void>) {
+    setBusy(true);
+    setError(undefined);
+    try { await what(); } catch (e) { setError(e as Error); }
+    setBusy(false);
+  }
+  const ask = () => run(async () => {
+    setQuote(await send<Quote>("POST", "/v1/bookings", {
+      type: kind, gpus: Number(each), tasks: Number(tasks), from: from.replace("T", " "), to: to.replace("T", " "), zone,
+      ...((account || first) && { account: account || first }), ...(title && { name: title }),
+    }));
+  });
+  return (
+    <Card title="Book GPUs" wide>
+      {error && <Trouble error={error} />}
+      {!quote ? (
+        <form class="fields" onSubmit={(e) => { e.preventDefault(); ask(); }}>
+          <label class="field"><span>From</span><input type="datetime-local" required value={from} onInput={(e) => setFrom(e.currentTarget.value)} /></label>
+          <label class="field"><span>To</span><input type="datetime-local" required value={to} onInput={(e) => setTo(e.currentTarget.value)} /></label>
+          <label class="field"><span>GPU type</span><select value={kind} onChange={(e) => setType(e.currentTarget.value)}>{types.value?.types.map((t) => <option key={t.name}>{t.name}</option>)}</select></label>
+          <label class="field"><span>GPUs per task</span><input type="number" min={1} max={16} value={each} onInput={(e) => setEach(e.currentTarget.value)} /></label>
+          <label class="field"><span>Tasks</span><input type="number" min={1} max={4096} value={tasks} onInput={(e) => setTasks(e.currentTarget.value)} /></label>
+          <label class="field"><span>Account</span><select value={account || first} onChange={(e) => setAccount(e.currentTarget.value)}>{own && <option value="">yours</option>}{accounts.value?.accounts.map((a) => <option key={a.name}>{a.name}</option>)}</select></label>
+          <label class="field"><span>Name</span><input value={title} maxLength={63} onInput={(e) => setTitle(e.currentTarget.value)} /></label>
+          <div class="field"><span>&nbsp;</span><button type="submit" class="main" disabled={busy || !kind}>Get a quote</button></div>
+        </form>
+      ) : (
+        <>
+          <p class="big">{Number(each) * Number(tasks)} {kind} can be had.</p>
+          <p class="legend">{quote.price ? <>It costs {quote.price} {quote.currency}. </> : null}The quote is held until {clock(new Date(quote.held_until))} ({zone}).</p>
+          <div class="menu">
+            <button type="button" class="main" disabled={busy} onClick={() => run(async () => { await send("POST", `/v1/bookings/${quote.id}/confirm`); setQuote(undefined); done(); })}>Confirm</button>
+            <button type="button" disabled={busy} onClick={() => run(async () => { await send("DELETE", `/v1/bookings/${quote.id}`); setQuote(undefined); done(); })}>Let it go</button>
+          </div>
+        </>
+      )}
+    </Card>
+  );
+}
+
+/** Bookings that overlap get lanes of their own. */
+function lanes(list: Booking[]): Map<string, { lane: number; of: number }> {
+  const out = new Map<string, { lane: number; of: number }>(), ends: number[] = [];
+  for (const b of [...list].sort((x, y) => x.from.localeCompare(y.from) || y.to.localeCompare(x.to))) {
+    const from = new Date(b.from).getTime();
+    let lane = ends.findIndex((e) => e <= from);
+    if (lane < 0) lane = ends.length;
+    ends[lane] = new Date(b.to).getTime();
+    out.set(b.id, { lane, of: 0 });
+  }
+  for (const v of out.values()) v.of = ends.length;
+  return out;
+}
+
+function Week({ from, list, onDraft, onPick }: { from: Date; list: Booking[]; onDraft: (d: Draft) => void; onPick: (b: Booking) => void }) {
+  const place = useMemo(() => lanes(list), [list]);
+  const [drag, setDrag] = useState<{ day: number; a: number; b: number }>(), box = useRef<HTMLDivElement>(null);
+  const days = Array.from({ length: 7 }, (_, i) => new Date(from.getFullYear(), from.getMonth(), from.getDate() + i));
+  const hour = (e: PointerEvent) => {
+    const at = (e.currentTarget as HTMLElement).getBoundingClientRect();
+    return Math.max(0, Math.min(24, Math.round(((e.clientY - at.top) / at.height) * 24)));
+  };
+  function end() {
+    if (!drag) return;
+    const day = days[drag.day], a = Math.min(drag.a, drag.b), b = Math.max(drag.a, drag.b);
+    setDrag(undefined);
+    if (b > a && mayChange()) onDraft({ from: `${date(day)}T${pad(a)}:00`, to: b === 24 ? `${date(new Date(day.getTime() + DAY + 7200000))}T00:00` : `${date(day)}T${pad(b)}:00` });
+  }
+  return (
+    <div class="week" ref={box} tabIndex={0} role="group" aria-label="Bookings of the week">
+      {days.map((day, i) => {
+        const next = new Date(day.getFullYear(), day.getMonth(), day.getDate() + 1), low = day.getTime(), high = next.getTime();
+        const here = list.filter((b) => new Date(b.from).getTime() < high && new Date(b.to).getTime() > low);
+        return (
+          <section key={i} aria-label={name.format(day)}>
+            <h2 class={date(day) === date(new Date()) ? "today" : ""}>{name.format(day)}</h2>
+            <div class="day" onPointerDown={(e) => { if (e.target === e.currentTarget) { const h = hour(e); setDrag({ day: i, a: h, b: h }); } }} onPointerMove={(e) => { if (drag?.day === i) setDrag({ ...drag, b: hour(e) }); }} onPointerUp={end} onPointerLeave={end}>
+              {HOURS.map((h) => <i key={h} class={`h h${h}`} aria-hidden="true">{pad(h)}</i>)}
+              {drag?.day === i && <i class="drag" aria-hidden="true" ref={(el) => { if (el) { el.style.top = `${(100 * Math.min(drag.a, drag.b)) / 24}%`; el.style.height = `${(100 * Math.abs(drag.b - drag.a)) / 24}%`; } }} />}
+              {here.map((b) => {
+                const a = Math.max(low, new Date(b.from).getTime()), z = Math.min(high, new Date(b.to).getTime()), lane = place.get(b.id)!;
+                return (
+                  <button type="button" key={b.id} class={`slot b-${b.state}${b.degraded ? " degraded" : ""}`} onClick={() => onPick(b)} title={`${b.name}, ${b.account}: ${b.tasks * b.gpus} ${b.type}, ${when(b)}, ${b.state}`} ref={(el) => {
+                    if (!el) return;
+                    el.style.top = `${(100 * (a - low)) / (high - low)}%`;
+                    el.style.height = `${Math.max(3, (100 * (z - a)) / (high - low))}%`;
+                    el.style.left = `${(100 * lane.lane) / lane.of}%`;
+                    el.style.width = `${100 / lane.of}%`;
+                  }}>{b.name}<small>{b.tasks * b.gpus} {b.type}</small></button>
+                );
+              })}
+            </div>
+          </section>
+        );
+      })}
+    </div>
+  );
+}
+
+export function Calendar() {
+  const from = monday(route.value.query.get("week")), to = new Date(from.getFullYear(), from.getMonth(), from.getDate() + 7);
+  const account = route.value.query.get("account") ?? "";
+  const accounts = useGet<{ accounts: { name: string }[] }>("/v1/accounts", false);
+  const data = useGet<{ bookings: Booking[] }>(url("/v1/calendar", { from: date(from), to: date(to), zone, account: account || undefined }));
+  const [draft, setDraft] = useState<Draft>(), [pick, setPick] = useState<Booking>(), [asking, setAsking] = useState(false);
+  const go = (weeks: number) => refine({ week: weeks === 0 ? undefined : date(new Date(from.getFullYear(), from.getMonth(), from.getDate() + 7 * weeks)) });
+  const tomorrow = new Date(Date.now() + DAY);
+  const gone = ["ended", "cancelled", "no_show", "refused", "lapsed"];
+  return (
+    <>
+      <header class="title">
+        <h1>Calendar</h1>
+        <button type="button" onClick={() => go(-1)} aria-label="Week before">‹</button>
+        <button type="button" onClick={() => go(0)}>This week</button>
+        <button type="button" onClick={() => go(1)} aria-label="Week after">›</button>
+        <span class="grow" />
+        <label>Account <select value={account} onChange={(e) => refine({ account: e.currentTarget.value })}><option value="">all</option>{accounts.value?.accounts.map((a) => <option key={a.name}>{a.name}</option>)}</select></label>
+        {mayChange() && <button type="button" class="main" onClick={() => setDraft({ from: `${date(tomorrow)}T09:00`, to: `${date(tomorrow)}T17:00` })}>Book…</button>}
+      </header>
+      {draft && <div class="cards above"><Book draft={draft} done={() => { setDraft(undefined); data.again(); }} /></div>}
+      <Loaded data={data} rows={8}>{(d) => (
+        <>
+          <Week from={from} list={d.bookings.filter((b) => !gone.includes(b.state))} onDraft={setDraft} onPick={setPick} />
+          <p class="legend">Times are in {zone}. Drag over a day to book. What other organisations booked is not shown.</p>
+          <Card title="The same as a list" wide>
+            {d.bookings.length === 0 ? <Empty>Nothing is booked in this week.</Empty> : (
+              <table>
+                <thead><tr><th>Booking</th><th>Account</th><th>State</th><th class="n">GPUs</th><th>Type</th><th>When</th><th><span class="hide">Change</span></th></tr></thead>
+                <tbody>{d.bookings.map((b) => (
+                  <tr key={b.id} class={pick?.id === b.id ? "at" : ""}><td>{b.name} <small><code>{b.id}</code></small></td><td>{b.account}</td><td><State of={b.degraded ? "degraded" : b.state} /></td><td class="n">{b.tasks * b.gpus}</td><td>{b.type}</td><td>{when(b)}</td><td>{mayChange() && !gone.includes(b.state) && <button type="button" onClick={() => { setPick(b); setAsking(true); }}>Cancel…</button>}</td></tr>
+                ))}</tbody>
+              </table>
+            )}
+          </Card>
+        </>
+      )}</Loaded>
+      {asking && pick && <Confirm ask={`Cancel the booking ${pick.name}, ${when(pick)}? Its GPUs go to others.`} yes="Cancel the booking" onNo={() => setAsking(false)} onYes={async () => { await send("DELETE", `/v1/bookings/${pick.id}`); setAsking(false); setPick(undefined); data.again(); }} />}
+    </>
+  );
+}
