@@ -327,6 +327,23 @@ def copied_key(site):
     as_it_was(site)
 
 
+@attempt("somebody with a copied node key", "takes over from a node that is silent", "found out when that comes back; no new work")
+def copied_key_in_silence(site):
+    rogue(site)
+    own = Node(site.stintd.port, "silent")
+    check(own.register(join_token(site)).status == 201, "it does not join")
+    check(own.status().json["taken"] is True, "its word is not taken")
+    twin = own.copy()
+    check(twin.register().status == 200, "the copy cannot prove itself")
+    until(lambda: twin.status().json["taken"], "the copy's turn: a node that was started anew has another voice, too")
+    check(flags(site, "silent") == [], "flags of a node that seems to have been started anew: %s", flags(site, "silent"))
+    site.refused(own.status(), "prove itself again", 401)
+    check(own.register().status == 200, "it cannot prove itself")
+    until(lambda: "two-voices" in flags(site, "silent"), "the flag", 30)
+    check(node(site, "silent")["state"] == "draining", "it takes new work")
+    check(own.status().json["taken"] is False and own.desired() is None, "both are believed")
+
+
 @attempt("two real agents with copies of one folder", "run", "one keeps its job, the node is frozen, no task runs twice")
 def copied_folder(site):
     rogue(site)
