@@ -449,11 +449,14 @@ static int last_stay(const st_logs *logs, uint64_t job, int task)
     return last;
 }
 
-static void gap(st_strbuf *out, int64_t bytes)
+/* What is missing before all that is kept was, as a rule, more than is kept of one task. */
+static void gap(st_strbuf *out, int64_t bytes, bool first)
 {
     if (out->n > 0 && out->s[out->n - 1] != '\n')
         st_strbuf_addc(out, '\n');
-    st_strbuf_addf(out, "[%" PRId64 " bytes are not kept]\n", bytes);
+    st_strbuf_addf(out, "[%" PRId64 " bytes are not kept: %s]\n", bytes,
+                   first ? "newer output took their room"
+                         : "there was no room for them, or their node could not bring them");
 }
 
 static int read_segment(const char *path, const segment *s, int64_t from, size_t max,
@@ -490,7 +493,7 @@ static int read_all(const char *path, const segments *list, const st_log_ask *as
         if (at >= s->end)
             continue;
         if (at < s->base) {
-            gap(ret, s->base - at);
+            gap(ret, s->base - at, i == 0);
             at = s->base;
         }
         got = read_segment(path, s, at, left, ret, err);
