@@ -1,6 +1,6 @@
 #!/bin/sh
 # A node loses its OCI runtime while its agent runs: what runs goes on and ends as it should, what is to start waits for a node
-# that can, with the reason, and all is well when the runtime is back. And its agent, started without one, says so. $1 is stint.
+# that can, with the reason, and all is well when the runtime is back. And its agent, started without one, says so; and one is named. $1 is stint.
 set -u
 . "$(dirname "$0")/lib/stintd.sh"
 . "$(dirname "$0")/lib/agents.sh"
@@ -58,8 +58,17 @@ $agent_enter "$STINT_AGENT" doctor --data "$tmp/n1" --sim h100x8 >"$tmp/doctor.o
 grep -q '^BAD .*runtime .*not installed' "$tmp/doctor.out" || fail "doctor says: $(cat "$tmp/doctor.out")"
 ran=$((ran + 2))
 
+# Nor one that is named and does not work, or is not there.
+for named in "$tmp/bin/runtime" "$tmp/none" /bin/false; do
+    "$STINT_AGENT" doctor --runtime "$named" --data "$tmp/doctor" --sim h100x1 >"$tmp/doctor.out" 2>&1 && fail "doctor likes $named"
+    grep -q '^BAD  *runtime ' "$tmp/doctor.out" || fail "doctor says of $named: $(cat "$tmp/doctor.out")"
+    ran=$((ran + 1))
+done
+"$STINT_AGENT" --runtime runc doctor 2>"$tmp/doctor.out" && fail "a runtime may be named by a word"
 chmod 755 "$tmp/bin/runtime"
-start_agent n1 --exec oci
+agent_enter=
+start_agent n1 --exec oci --runtime "$tmp/bin/runtime"
+said n1 "event=exec kind=oci runtime=$tmp/bin/runtime"
 node_becomes n1 ready
 for account in acme other; do
     becomes "$(cat "$tmp/job-$account")" done

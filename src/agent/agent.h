@@ -23,6 +23,7 @@ typedef struct st_agent_conf {
     const char *sim_faults;  /* a file of faults, see gpu/sim.h; NULL: none */
     int64_t sim_nodes;       /* how many of them; 1 */
     const char *exec;        /* auto, oci or sim */
+    const char *runtime;     /* of containers; NULL: the first that works */
     const char *mps_control; /* the vendor's program; NULL: where it usually is */
     const char
         *guard; /* libstint-guard.so, or none; NULL: where it usually is, and none for --sim */

@@ -31,6 +31,8 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG
     X("--ram", KIND_MIB, ram_mib, "SIZE", "RAM for jobs (default: all)")                        \
     X("--exec", KIND_TEXT, exec, "auto|oci|sim",                                                \
       "run containers (oci), nothing (sim), or containers where they work (default: auto)")     \
+    X("--runtime", KIND_TEXT, runtime, "PATH",                                                  \
+      "OCI runtime for containers (default: crun where it works, else runc)")                   \
     X("--grace", KIND_TIME, stop_grace_ms, "TIME",                                              \
       "time between a task's signal and its kill (default: 10s)")                               \
     X("--scrub", KIND_TEXT, scrub, "tenant|always|never",                                       \
@@ -136,6 +138,8 @@ static int check(const st_agent_conf *c, st_err *err)
             "--server %s: jobs and their secrets would go in the clear; use https://, or "
             "add --insecure if the network is yours alone",
             c->server);
+    if (c->runtime && c->runtime[0] != '/')
+        return st_fail(err, ST_EINVAL, "--runtime %s: must be an absolute path", c->runtime);
     if (c->sim_nodes > 1 && !c->sim)
         return st_fail(err, ST_EINVAL, "--sim-nodes needs --sim: a machine is one node");
     return 0;

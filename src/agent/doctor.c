@@ -256,7 +256,7 @@ int st_agent_doctor(const st_agent_conf *conf, FILE *out)
 {
     st_run_finding found[ST_RUN_FINDINGS_MAX];
     char state[PATH_MAX];
-    st_run_conf run = {.state_dir = state};
+    st_run_conf run = {.state_dir = state, .runtime = conf->runtime};
     bool ok = check_data(conf, out);
     size_t n;
 

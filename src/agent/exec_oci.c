@@ -295,6 +295,7 @@ int st_exec_oci_new(const char *dir, const st_agent_conf *agent, st_exec **ret, 
     char path[PATH_MAX];
     char lease[PATH_MAX], root[32];
     st_run_conf conf = {.state_dir = path,
+                        .runtime = agent->runtime,
                         .images_mib = agent->images_mib,
                         .image_ms = agent->image_ms,
                         .cgroup_root = root,
@@ -313,6 +314,7 @@ int st_exec_oci_new(const char *dir, const st_agent_conf *agent, st_exec **ret, 
         return r;
     }
     o->ops = &oci_ops;
+    fprintf(stderr, "event=exec kind=oci runtime=%s\n", st_run_runtime(o->run));
     *ret = o;
     return 0;
 }

@@ -48,7 +48,7 @@ void st_say(const st_host *h, const char *event, const char *fmt, ...)
 static int choose_exec(const st_agent_conf *conf, bool *ret_real, st_err *err)
 {
     st_run_finding found[ST_RUN_FINDINGS_MAX];
-    st_run_conf run = {0};
+    st_run_conf run = {.runtime = conf->runtime};
     char state[PATH_MAX];
     const st_run_finding *bad;
 

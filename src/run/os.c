@@ -434,6 +434,8 @@ bool st_os_which(const char *name, char ret[PATH_MAX])
     static const char *const folders[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                           "/usr/bin",        "/sbin",          "/bin"};
 
+    if (name[0] == '/')
+        return st_os_path(ret, NULL, "%s", name) == 0 && access(ret, X_OK) == 0;
     for (size_t i = 0; i < ST_ARRAY_LEN(folders); i++)
         if (st_os_path(ret, NULL, "%s/%s", folders[i], name) == 0 && access(ret, X_OK) == 0)
             return true;

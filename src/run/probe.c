@@ -235,13 +235,14 @@ static void check_seccomp(prober *p, st_run_finding *f)
 static void check_runtime(prober *p, st_run_finding *f)
 {
     char path[PATH_MAX], text[ST_RUN_TEXT_MAX] = "", said[160];
+    const char *const named[] = {p->conf->runtime, NULL};
     bool works = false;
 
     if (p->prepared != 0) {
         say(f, ST_CHECK_BAD, "not tried, something above is missing", "see to that first");
         return;
     }
-    for (const char *const *name = st_runtime_names; *name; name++) {
+    for (const char *const *name = named[0] ? named : st_runtime_names; *name; name++) {
         st_err err = {0};
         size_t n = strlen(text);
 
@@ -256,7 +257,9 @@ static void check_runtime(prober *p, st_run_finding *f)
         snprintf(text + n, sizeof(text) - n, "%s%.120s", n ? "; " : "", said);
     }
     say(f, works ? ST_CHECK_OK : ST_CHECK_BAD, text,
-        works ? "" : "install crun (cgroup version 2) or runc (any version)");
+        works      ? ""
+        : named[0] ? "name another one, or none and have the first that works"
+                   : "install crun, or runc where both cgroup versions are mixed");
 }
 
 static void check_disk(prober *p, st_run_finding *f)

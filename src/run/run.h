@@ -142,7 +142,7 @@ int st_run_check(const st_run_spec *spec, st_err *err);
 typedef struct st_run_conf {
     const char *state_dir;   /* /var/lib/stint/run; on a disk, for logs live there too */
     const char *cgroup_root; /* "stint": the group all tasks live under */
-    const char *runtime;     /* path of crun or runc; default: the first that works here */
+    const char *runtime;     /* path of one; default: the first of crun and runc that works here */
     const char *libexec;     /* the folder of stint-shim and stint-init; default: our own */
     const char *lease;       /* the file with the end of the node's lease; default: there is none */
     int64_t
