@@ -244,16 +244,17 @@ static int start_runtime(shim *s, st_err *err)
     return 0;
 }
 
-/* The last complaint in the runtime's log, which has one JSON object a line. */
-static void runtime_complaint(const shim *s, char ret[ST_RUN_TEXT_MAX])
+/* The last complaint in the runtime's log, which has one JSON object a line; false: there is none. */
+static bool runtime_complaint(const shim *s, char ret[ST_RUN_TEXT_MAX])
 {
     char path[PATH_MAX], text[8192];
     char *line = text;
+    bool said = false;
 
     snprintf(ret, ST_RUN_TEXT_MAX, "the runtime gave no reason");
     if (st_os_path(path, NULL, "%s/runtime.log", s->dir) != 0 ||
         st_os_peek(path, text, sizeof(text)) <= 0)
-        return;
+        return false;
     while (line && *line) {
         char *end = strchr(line, '\n');
 
@@ -264,8 +265,10 @@ static void runtime_complaint(const shim *s, char ret[ST_RUN_TEXT_MAX])
 
         if (msg)
             snprintf(ret, ST_RUN_TEXT_MAX, "%s", msg);
+        said = said || msg;
         line = end;
     }
+    return said;
 }
 
 /* Words of the kernel's that a runtime passes on when the node has run out of something. What is wrong
@@ -425,16 +428,18 @@ static void on_runtime_end(shim *s, int status)
     s->runtime = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         s->task.why = ST_RUN_WHY_START;
-        s->task.node_fault = s->start_late || status == NO_RUNTIME;
+        s->task.node_fault = true; /* unless it says what is wrong with the task */
         if (s->start_late)
             snprintf(s->task.text, sizeof(s->task.text), "the runtime did not finish in %d s",
                      START_TIMEOUT_MS / 1000);
         else if (status == NO_RUNTIME)
             snprintf(s->task.text, sizeof(s->task.text), "the runtime %.200s cannot be executed",
                      s->plan.runtime);
-        else
-            runtime_complaint(s, s->task.text);
-        s->task.node_fault = s->task.node_fault || is_node_fault(s->task.text);
+        else if (WIFSIGNALED(status))
+            snprintf(s->task.text, sizeof(s->task.text), "the runtime was killed by signal %d",
+                     WTERMSIG(status));
+        else if (runtime_complaint(s, s->task.text))
+            s->task.node_fault = is_node_fault(s->task.text);
         s->task.status = -1;
         s->ended = true;
         return;

@@ -69,6 +69,49 @@ static void without_a_working_runtime_nothing_starts(void **state)
     assert_fails(st_run_new(&conf, &other, &err), ST_ENOENT, "stint-shim");
 }
 
+/* A start that fails for the node's reasons is not the job's failure: only what the runtime says of the task itself is. */
+static void whose_fault_a_failed_start_is(void **state)
+{
+    static const struct {
+        const char *what, *text;
+        bool node;
+    } rows[] = {
+        {"kill -9 $$", "killed by signal 9", true},
+        {"exit 1", "gave no reason", true},
+        {"echo '{\"msg\": \"mkdir: No space left on device\"}' >\"$4\"; exit 1", "No space left",
+         true},
+        {"echo '{\"msg\": \"fork: Cannot allocate memory\"}' >\"$4\"; exit 1", "Cannot allocate",
+         true},
+        {"echo '{\"msg\": \"exec: x: not found in $PATH\"}' >\"$4\"; exit 1", "not found", false},
+        {"echo '{\"level\": \"warning\"}' >\"$4\"; exit 1", "gave no reason", true},
+    };
+    bench_node *node = node_of(state);
+    st_run_conf conf = node->conf;
+    char path[PATH_MAX], text[1024], id[ST_RUN_ID_MAX];
+
+    snprintf(path, sizeof path, "%s/whose", node->dir);
+    conf.runtime = path;
+    for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++) {
+        st_run_spec spec = node_spec(node, "true", id);
+        st_run *run = NULL;
+        st_err err = {0};
+        st_run_task task;
+
+        snprintf(text, sizeof text, "#!/bin/sh\n[ \"$7\" = run ] || exit 0\n%s\n", rows[i].what);
+        assert_ok(st_os_write(path, text, strlen(text), 0755, &err));
+        assert_ok(st_run_new(&conf, &run, &err));
+        assert_ok(st_run_start(run, &spec, &err));
+        assert_ok(st_run_wait(run, id, 30000, &task, &err));
+        assert_int_equal(task.why, ST_RUN_WHY_START);
+        if (task.node_fault != rows[i].node || !strstr(task.text, rows[i].text))
+            print_error("row %zu: %d, %s\n", i, task.node_fault, task.text);
+        assert_int_equal(task.node_fault, rows[i].node);
+        assert_non_null(strstr(task.text, rows[i].text));
+        assert_ok(st_run_remove(run, id, &err));
+        st_run_free(run);
+    }
+}
+
 /* A stand-in for a runtime that counts its runs in `ran` and does `what` in each but the third. */
 static void write_stand_in(const char *path, const char *ran, const char *what)
 {
@@ -341,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_probe_says_what_it_found),
         cmocka_unit_test(without_a_working_runtime_nothing_starts),
+        cmocka_unit_test(whose_fault_a_failed_start_is),
         cmocka_unit_test(a_killed_trial_is_repeated),
         cmocka_unit_test(a_flood_of_output_is_bounded),
         cmocka_unit_test(a_full_disk_neither_blocks_nor_forgets),
