@@ -336,8 +336,8 @@ static int fill_metrics(st_question *q, st_core *core, st_err *err)
     per_account(&v, "stint_account_gpus_guaranteed", "Of these, inside its guarantee.", sure);
     per_account(&v, "stint_account_gpus_floor",
                 "What its guarantee is worth with the nodes there are.", floor_of);
-    per_account(&v, "stint_account_lost_gpu_seconds", "GPU time lost to preemption and failures.",
-                lost);
+    per_account(&v, "stint_account_lost_gpu_seconds",
+                "GPU time that an account and those below lost to preemption and failures.", lost);
     r = st_money_metrics(q, core, &m, err);
     if (r == 0 && st_question_owner(q)) {
         fleet_metrics(core, &m);

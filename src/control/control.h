@@ -43,6 +43,8 @@ bool st_control_has_policy(const st_control *ctl, const st_policy *policy);
 /* The last moment in the store: time goes on from there, whatever the clock says. Before the start, or in the
  * loop. */
 int64_t st_control_last_ms(const st_control *ctl);
+/* What the store says of stintd's time against the machine's uptime. Before the start, or in the loop. */
+const st_clock_mark *st_control_mark(const st_control *ctl);
 /* The thread. Nothing happens before. */
 int st_control_start(st_control *ctl, st_err *err);
 /* Answers what waits, writes a snapshot, ends the thread. */

@@ -403,6 +403,8 @@ int st_control_load(st_control *ctl, st_err *err)
         r = load_last_token(ctl, err);
     if (r == 0)
         r = st_bookings_load(ctl, err);
+    if (r == 0)
+        r = st_mark_load(ctl, err);
     if (r == 0 && ctl->lanes)
         r = st_restoring_load(ctl, err);
     if (r == 0 && first)

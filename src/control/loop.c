@@ -118,6 +118,8 @@ static int write_all(st_tx *tx, st_err *err)
     }
     if (r == 0)
         r = st_money_sign(tx, false, err);
+    if (r == 0 && tx->open)
+        r = st_mark_follow(tx, err);
     if (r < 0 || !tx->open)
         return r;
     began = monotonic_us();

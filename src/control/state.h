@@ -85,6 +85,9 @@ int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err);
 /* Whether a job may run in its booking: it is its account's, or of one above it. Others' are not there. */
 int st_booking_admit(const st_tx *tx, const st_job_spec *spec, st_err *err);
 int st_bookings_load(st_control *ctl, st_err *err);
+/* What is known of the clock (control/mark.c): read, and written where it has changed. */
+int st_mark_load(st_control *ctl, st_err *err);
+int st_mark_follow(st_tx *tx, st_err *err);
 
 /* nodes.c: what is kept of nodes beside the core. */
 void st_control_tell_node(st_control *ctl, int32_t id);

@@ -86,12 +86,19 @@ typedef struct st_billing_options {
     st_anomaly_options anomaly;
 } st_billing_options;
 
+/* stintd's time against how long the machine has been up. */
+typedef struct st_clock_mark {
+    char boot[64];    /* which run of the machine; "": not known */
+    int64_t ahead_ms; /* our time less its uptime */
+} st_clock_mark;
+
 typedef struct st_control_options {
     const char *store;
     st_store_options store_options;
     st_policy policy;
-    int64_t (*clock)(void *ctx);              /* ms since the epoch, UTC */
-    void (*log)(void *ctx, const char *line); /* key=value, without time */
+    int64_t (*clock)(void *ctx);                       /* ms since the epoch, UTC */
+    bool (*clock_mark)(void *ctx, st_clock_mark *ret); /* false: not known; may be NULL */
+    void (*log)(void *ctx, const char *line);          /* key=value, without time */
     void (*listen)(void *ctx,
                    const st_notice *n); /* from the loop, after the commit; may be NULL */
     void *ctx;

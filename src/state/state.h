@@ -148,6 +148,7 @@ struct st_control {
     ST_VEC(st_live *) over;     /* ended in this transaction: known until it is settled */
     uint64_t last_id;
     uint64_t last_booking;
+    st_clock_mark mark; /* the last that was written */
     int64_t log_seq, snap_seq;
     int64_t last_ms; /* of all that was written or read; a part of st_control_last_ms */
     bool parted;     /* rows of another version led elsewhere when they were played */

@@ -4,13 +4,16 @@
 #include "stintd/clock.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/macros.h"
 #include "base/mem.h"
 
 #define SLEW    200
+#define DRIFT   1000 /* a clock that nobody steers goes wrong by no more than a part in so many */
 #define JUMP_US INT64_C(500000) /* less than that between two readings is drift */
 
 void st_steady_init(st_steady *s, int64_t wall, int64_t mono)
@@ -27,6 +30,17 @@ static void set(st_steady *s, int64_t at)
 void st_steady_go_on(st_steady *s, int64_t last, int64_t limit)
 {
     if (s->at < last || s->at - last > limit)
+        set(s, last);
+}
+
+void st_steady_resume(st_steady *s, int64_t last, int64_t ahead)
+{
+    int64_t due = ST_MAX(s->mono + ahead, last);
+    int64_t slack = ST_STEADY_NEAR_US + (due - last) / DRIFT;
+
+    if (s->at - due > slack || due - s->at > slack)
+        set(s, due);
+    else if (s->at < last)
         set(s, last);
 }
 
@@ -73,6 +87,7 @@ struct st_clock {
     st_steady steady;
     void (*jumped)(void *ctx, int64_t jump_ms);
     void *ctx;
+    char boot[64]; /* which run of the machine this is; "": the system does not say */
 };
 
 static int64_t read_us(clockid_t id)
@@ -83,6 +98,16 @@ static int64_t read_us(clockid_t id)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+static void read_boot(char ret[64])
+{
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (f && fscanf(f, "%63s", ret) != 1)
+        ret[0] = '\0';
+    if (f)
+        fclose(f);
+}
+
 st_clock *st_clock_new(void (*jumped)(void *ctx, int64_t jump_ms), void *ctx)
 {
     st_clock *clock = st_xcalloc(1, sizeof *clock);
@@ -90,6 +115,7 @@ st_clock *st_clock_new(void (*jumped)(void *ctx, int64_t jump_ms), void *ctx)
     ST_ASSERT(pthread_mutex_init(&clock->lock, NULL) == 0);
     clock->jumped = jumped;
     clock->ctx = ctx;
+    read_boot(clock->boot);
     st_steady_init(&clock->steady, read_us(CLOCK_REALTIME), read_us(CLOCK_BOOTTIME));
     return clock;
 }
@@ -102,11 +128,25 @@ void st_clock_free(st_clock *clock)
     free(clock);
 }
 
-void st_clock_go_on(st_clock *clock, int64_t last_ms, int64_t limit_ms)
+void st_clock_go_on(st_clock *clock, int64_t last_ms, int64_t limit_ms, const char *boot,
+                    int64_t ahead_ms)
 {
     pthread_mutex_lock(&clock->lock);
-    st_steady_go_on(&clock->steady, last_ms * 1000, limit_ms * 1000);
+    if (boot[0] && strcmp(boot, clock->boot) == 0)
+        st_steady_resume(&clock->steady, last_ms * 1000, ahead_ms * 1000);
+    else
+        st_steady_go_on(&clock->steady, last_ms * 1000, limit_ms * 1000);
     pthread_mutex_unlock(&clock->lock);
+}
+
+bool st_clock_mark_ms(st_clock *clock, const char **ret_boot, int64_t *ret_ahead_ms)
+{
+    st_clock_ms(clock);
+    pthread_mutex_lock(&clock->lock);
+    *ret_boot = clock->boot;
+    *ret_ahead_ms = (clock->steady.at - clock->steady.mono) / 1000;
+    pthread_mutex_unlock(&clock->lock);
+    return clock->boot[0] != '\0';
 }
 
 int64_t st_clock_off_ms(st_clock *clock, bool *ret_doubted)

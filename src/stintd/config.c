@@ -35,8 +35,8 @@
     X("agent_lease", ST_F_DURATION, agent_lease_ms, "1m", 1000, 0,                                \
       "silence after which a node counts as lost and its jobs restart elsewhere")                 \
     X("clock_limit", ST_F_DURATION, clock_limit_ms, "1d", 0, 0,                                   \
-      "how far the clock may be ahead of the last time in the store at a start; a clock further " \
-      "ahead is not used until an owner accepts it")                                              \
+      "how far the clock may be ahead of the last time in the store at a start after a reboot; "  \
+      "a clock further ahead is not used until an owner accepts it")                              \
     X("agent_keep", ST_F_BOOL, agent_keep, "false", 0, 0,                                         \
       "keep tasks running when a lease has ended; a job may then run twice")                      \
     X("logs", ST_F_TEXT, logs, "none", 0, 0,                                                      \

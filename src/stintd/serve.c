@@ -75,6 +75,17 @@ static int64_t clock_off(void *ctx, bool *ret_doubted)
     return st_clock_off_ms(serve->clock, ret_doubted);
 }
 
+static bool clock_mark(void *ctx, st_clock_mark *ret)
+{
+    const st_serve *serve = ctx;
+    const char *boot;
+
+    if (!st_clock_mark_ms(serve->clock, &boot, &ret->ahead_ms))
+        return false;
+    snprintf(ret->boot, sizeof ret->boot, "%s", boot);
+    return true;
+}
+
 static bool clock_accept(void *ctx)
 {
     const st_serve *serve = ctx;
@@ -86,11 +97,13 @@ static bool clock_accept(void *ctx)
 static void begin_clock(st_serve *serve)
 {
     int64_t last = st_control_last_ms(serve->control), off;
+    const st_clock_mark *mark = st_control_mark(serve->control);
     char line[160];
     bool doubted;
 
     if (last > 0)
-        st_clock_go_on(serve->clock, last, serve->config.clock_limit_ms);
+        st_clock_go_on(serve->clock, last, serve->config.clock_limit_ms, mark->boot,
+                       mark->ahead_ms);
     /* An old backup was put here by somebody who knows that it is. */
     if (st_control_restore_state(serve->control) != ST_RESTORE_NONE)
         (void)st_clock_accept(serve->clock);
@@ -285,6 +298,7 @@ int st_serve_new(const st_config *config, st_serve **ret, st_err *err)
             .store = config->store,
             .policy = config->policy,
             .clock = now_ms,
+            .clock_mark = clock_mark,
             .log = log_line,
             .listen = heard,
             .ctx = serve,

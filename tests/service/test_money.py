@@ -172,6 +172,10 @@ def restart(stintd, program, ahead_s):
     stintd.owner = Client(stintd.port, stintd.owner_token)
 
 
+def seconds(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
 def a_wrong_clock_closes_nothing(stintd, program):
     ahead = 400 * 86400
     period = stintd.owner.get("/v1/accounts/team/budget").json["period"]
@@ -189,6 +193,15 @@ def a_wrong_clock_closes_nothing(stintd, program):
     check(clock["believed"], "put right, it is believed again: %s", clock)
     none = stintd.owner.post("/v1/admin/clock", {"ahead_seconds": 0})
     check(none.status == 409 and "already" in none.text, "nothing to accept: %s", none.text)
+    # An hour ahead is as little time that has passed: the machine's uptime says so.
+    before = stintd.owner.get("/v1/admin/clock").json["now"]
+    restart(stintd, program, 3600)
+    clock = stintd.owner.get("/v1/admin/clock").json
+    check(not clock["believed"] and abs(clock["ahead_seconds"] - 3600) < 60, "an hour ahead: %s", clock)
+    check(seconds(clock["now"]) - seconds(before) < 600, "an hour was made: %s, before %s", clock, before)
+    restart(stintd, program, 3600)
+    again = stintd.owner.get("/v1/admin/clock").json
+    check(not again["believed"] and seconds(again["now"]) - seconds(before) < 600, "by another restart: %s", again)
     restart(stintd, program, 3 * 86400)
     clock = stintd.owner.get("/v1/admin/clock").json
     taken = stintd.owner.post("/v1/admin/clock", {"ahead_seconds": clock["ahead_seconds"]})

@@ -138,6 +138,63 @@ static void nothing_goes_back(void **state)
     assert_int_equal(jump, -11 * S);
 }
 
+/* Between two starts uptime is the witness: what it says has passed, whatever the wall clock says. */
+static void uptime_is_a_witness(void **state)
+{
+    const int64_t hour = 3600 * S, last = 5000 * S;
+    static const struct {
+        int64_t wall; /* since the store's last moment, 600 s of uptime ago */
+        bool doubted;
+    } rows[] = {
+        {600 * S, false},  {605 * S, false},
+        {589 * S, true}, /* 10 s and a thousandth of the pause may be wrong */
+        {4200 * S, true},  {-3000 * S, true},
+        {90000 * S, true},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < ST_ARRAY_LEN(rows); i++) {
+        st_steady s;
+        int64_t jump, at;
+
+        st_steady_init(&s, last + rows[i].wall, 70 * S + 600 * S);
+        st_steady_resume(&s, last, last - 70 * S);
+        assert_int_equal(st_steady_doubts(&s), rows[i].doubted);
+        at = st_steady_read(&s, last + rows[i].wall, 670 * S, &jump);
+        assert_int_equal(at, last + (rows[i].doubted ? 600 * S : rows[i].wall));
+        assert_int_equal(jump, 0);
+    }
+    /* It does not begin before the store, though uptime would. */
+    st_steady s;
+
+    st_steady_init(&s, last + hour, 10 * S);
+    st_steady_resume(&s, last, 0);
+    assert_int_equal(s.at, last);
+}
+
+/* The real clock: another run of the machine has no witness, its own has. */
+static void a_reboot_has_no_witness(void **state)
+{
+    st_clock *clock = st_clock_new(NULL, NULL);
+    const int64_t now = st_clock_ms(clock), hour = INT64_C(3600) * 1000;
+    const char *boot;
+    int64_t ahead;
+    bool doubted;
+    (void)state;
+
+    if (!st_clock_mark_ms(clock, &boot, &ahead)) {
+        st_clock_free(clock);
+        skip();
+    }
+    st_clock_go_on(clock, now - 2 * hour, 24 * hour, "another", ahead - hour);
+    st_clock_off_ms(clock, &doubted);
+    assert_false(doubted);
+    st_clock_go_on(clock, now - 2 * hour, 24 * hour, boot, ahead - hour);
+    assert_in_range(st_clock_off_ms(clock, &doubted), hour - 1000, hour + 1000);
+    assert_true(doubted);
+    st_clock_free(clock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +204,8 @@ int main(void)
         cmocka_unit_test(jumps_make_no_time),
         cmocka_unit_test(it_does_not_begin_before_the_store),
         cmocka_unit_test(nothing_goes_back),
+        cmocka_unit_test(uptime_is_a_witness),
+        cmocka_unit_test(a_reboot_has_no_witness),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
