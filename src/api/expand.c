@@ -9,7 +9,9 @@
 #include "api/state.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "calendar/when.h"
 #include "control/bookings.h"
+#include "zones/zones.h"
 
 #define MADE "job.json" /* a document as the rules have left it */
 
@@ -76,6 +78,42 @@ static void set_booking(const st_expansion *x, const st_doc_node *map, st_job_sp
         spec->booking = UINT64_MAX;
 }
 
+/* A moment of a document. One that has passed while it was on its way is now. */
+static int set_moment(const st_expansion *x, const st_doc *doc, const st_doc_node *map,
+                      const char *key, int64_t *ret_ms, st_err *err)
+{
+    const st_doc_node *node = st_doc_get(map, key), *zone = st_doc_get(map, "zone");
+    int64_t now = x->api->options.clock(x->api->options.ctx);
+    const st_tz *tz;
+    st_err why = {0};
+    char q[ST_QUOTE_MAX];
+
+    if (!node)
+        return 0;
+    if (st_zones_get(x->api->zones, zone ? zone->value : "UTC", &tz, &why) < 0)
+        return st_doc_fail(doc, zone ? zone : node, err, why.code, "%s", why.msg);
+    if (st_when_parse(node->value, tz, now, ret_ms, &why) < 0)
+        return st_doc_fail(doc, node, err, why.code, "key \"%s\": %s", key, why.msg);
+    if (*ret_ms < now - ST_BOOKING_LATE_MS)
+        return st_doc_fail(doc, node, err, ST_EINVAL, "key \"%s\": %s is in the past", key,
+                           st_quote(q, node->value));
+    return 0;
+}
+
+static int set_window(const st_expansion *x, const st_doc *doc, const st_doc_node *map,
+                      st_job_spec *spec, st_err *err)
+{
+    const st_doc_node *slot = st_doc_get(map, "slot");
+    int r = set_moment(x, doc, map, "begin", &spec->begin_ms, err);
+
+    if (r == 0)
+        r = set_moment(x, doc, map, "end_by", &spec->end_by_ms, err);
+    if (r == 0 && slot &&
+        !st_control_named(x->api->control, ST_BOOKING_ID, slot->value, &spec->series))
+        spec->slot = slot->value;
+    return r;
+}
+
 /* Its secrets must be there for its account. */
 static int check_secrets(const st_expansion *x, const st_job_spec *spec, const char *text,
                          st_err *err)
@@ -113,6 +151,8 @@ static int add_item(st_expansion *x, const st_doc *doc, const st_doc_node *map, 
 
     if (r == 0)
         set_booking(x, map, &item.spec);
+    if (r == 0)
+        r = set_window(x, doc, map, &item.spec, err);
     if (r == 0)
         r = address(x, &item.spec, err);
     if (r == 0)

@@ -153,7 +153,7 @@ static int look_at(watch *w, const st_job *job, const st_live *live, st_err *err
 
     st_money_cost(tx, job, live->account, NULL, &cost);
     const st_cap_terms terms = st_ledger_cap_terms(l, cost.worst.account, tx->now, job->limit_ms);
-    if (!terms.capped && !job->barred)
+    if (!terms.capped && !(job->barred & ST_BAR_ORDER))
         return 0;
     st_control_id_text(tx->ctl, job->id, name);
     left = st_ledger_held(l, cost.worst.account, name);
@@ -164,7 +164,7 @@ static int look_at(watch *w, const st_job *job, const st_live *live, st_err *err
     }
     w->hold_ms = ST_MIN(w->hold_ms, terms.hold_ms);
     reached = is_reached(w, job->account);
-    if (!job->barred && !reached && left != ST_UNSET) {
+    if (!(job->barred & ST_BAR_ORDER) && !reached && left != ST_UNSET) {
         if (!terms.rolls)
             return 0; /* it was admitted with all it may cost */
         cost.worst.limit_ms = ST_MIN(rest, terms.grace_ms + terms.hold_ms / 2);
@@ -175,13 +175,13 @@ static int look_at(watch *w, const st_job *job, const st_live *live, st_err *err
     if (!reached)
         fits = st_ledger_renew(l, &cost.worst, name, running, &want, &why) == 0;
     if (fits) {
-        int r = job->barred ? bar(tx, job, false, 0, err) : 0;
+        int r = (job->barred & ST_BAR_ORDER) ? bar(tx, job, false, 0, err) : 0;
 
         if (r == -ST_ESTATE)
             return 0; /* once it has left */
         return r < 0 ? r : hold(tx, job, live->account, left != ST_UNSET, want, err);
     }
-    if (!job->barred)
+    if (!(job->barred & ST_BAR_ORDER))
         return bar(tx, job, true, terms.grace_ms, err);
     return left != ST_UNSET && !st_job_on_devices(job) ? release(tx, cost.worst.account, name, err)
                                                        : 0;
@@ -259,7 +259,7 @@ static int look_at_jobs(watch *w, st_err *err)
 static bool any_barred(const st_control *ctl)
 {
     for (size_t i = 0; i < st_core_njobs(ctl->core); i++)
-        if (st_core_job_at(ctl->core, i)->barred)
+        if (st_core_job_at(ctl->core, i)->barred & ST_BAR_ORDER)
             return true;
     return false;
 }

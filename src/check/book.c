@@ -135,8 +135,9 @@ static int check_there(const st_core *core, const st_booking *b, const st_job *j
     bool on = st_room_is_now(job);
     if (!job->grants || !(on || job->held) || !meets(b, job))
         return 0;
-    if (job->class == ST_CLASS_GUARANTEED && !goes(job) && st_job_end_ms(job, now) > b->close_ms &&
-        b->clear_ms > now && !b->over)
+    /* While a plan waits its end moves on; whether it is clear is seen when it starts. */
+    if (on && job->class == ST_CLASS_GUARANTEED && !goes(job) &&
+        st_job_end_ms(job, now) > b->close_ms && b->clear_ms > now && !b->over)
         return BAD("booking: job %" PRIu64 " is guaranteed until %" PRId64 " where booking %" PRIu64
                    " closes at %" PRId64,
                    job->id, st_job_end_ms(job, now), b->id, b->close_ms);

@@ -231,7 +231,7 @@ static int on_notify(const st_step *step, st_track *t, const st_effect *e, size_
     int rc = 0;
     if (e->other & ST_BOOKING_BIT)
         rc = st_watch_booking_victim(step, t, e, err);
-    else if (e->other || !asked_for(step, ST_EV_BAR, e->job))
+    else if (e->other || !(asked_for(step, ST_EV_BAR, e->job) || st_watch_closes(step, t)))
         rc = st_watch_victim(step, at, err);
     if (rc < 0)
         return rc;
@@ -290,7 +290,8 @@ static int may_end(const st_step *step, const st_track *t, const st_effect *e, s
         if (!on || !asked_for(step, ST_EV_FINISH, e->job))
             return wrong(e, t, err);
     } else if (state == ST_JOB_TIMEOUT) {
-        if (!on || ran < t->job.limit_ms)
+        bool by = t->job.end_by_ms && t->job.end_by_ms <= step->now;
+        if (!by && (!on || ran < t->job.limit_ms))
             return BAD("limit: job %" PRIu64 " times out after %" PRId64 " ms of %" PRId64, e->job,
                        ran, t->job.limit_ms);
     } else if (state == ST_JOB_CANCELLED && !asked_for(step, ST_EV_CANCEL, e->job)) {
@@ -464,9 +465,13 @@ static int same_job(const st_core *core, st_track *t, st_err *err)
                    st_class_name(job->class), st_class_name(t->job.class));
     t->job.booking = job->booking;
     t->job.class = job->class; /* of a plan it is not told; st_check sees whether floors carry it */
-    if (job->barred != t->job.barred)
+    if ((job->barred ^ t->job.barred) & ST_BAR_ORDER)
         return BAD("effects: job %" PRIu64 " is %sbarred, by its events it is not so", job->id,
                    job->barred ? "" : "not ");
+    int rc = st_watch_window(core, t, job, err);
+    if (rc < 0)
+        return rc;
+    t->job.barred = job->barred; /* by its window as the clock says */
     if (job->priority != t->job.priority)
         return BAD("effects: job %" PRIu64 " has priority %d, by its events %d", job->id,
                    job->priority, t->job.priority);
@@ -511,7 +516,7 @@ static void hear(const st_step *step, st_track *t)
         if (ev->kind == ST_EV_LIMIT && ev->u.limit.id == t->job.id)
             t->job.limit_ms = ev->u.limit.limit_ms;
         if (ev->kind == ST_EV_BAR && ev->u.bar.id == t->job.id)
-            t->job.barred = ev->u.bar.on;
+            t->job.barred = (uint8_t)((t->job.barred & ST_BAR_WINDOW) | ev->u.bar.on);
     }
 }
 

@@ -75,7 +75,7 @@ void st_watch_add(const st_step *step, uint64_t id)
         if (ev->kind == ST_EV_LIMIT && ev->u.limit.id == id)
             t->job.limit_ms = ev->u.limit.limit_ms;
         if (ev->kind == ST_EV_BAR && ev->u.bar.id == id)
-            t->job.barred = ev->u.bar.on;
+            t->job.barred = ev->u.bar.on ? ST_BAR_ORDER : 0;
         if (ev->kind != ST_EV_SUBMIT || spec->id != id)
             continue;
         st_map_get(tree->user_ids, spec->user, &user);
@@ -90,6 +90,9 @@ void st_watch_add(const st_step *step, uint64_t id)
         t->job.priority = spec->priority;
         t->job.limit_ms = spec->limit_ms;
         t->job.yield = spec->yield;
+        t->job.series = spec->series; /* worlds name it by its number */
+        t->job.begin_ms = spec->begin_ms;
+        t->job.end_by_ms = spec->end_by_ms;
     }
     /* Which of the types it allows are able to serve it at all is the core's to find out. */
     const st_job *job = st_core_job(step->core, id);

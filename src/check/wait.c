@@ -260,7 +260,12 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
         return (r->other == job->id && job->stopping) ||
                (job->held && st_core_job(s->core, r->other)->stopping);
     case ST_WHY_CAP:
-        return job->barred;
+        return job->barred & ST_BAR_ORDER;
+    case ST_WHY_WINDOW:
+        return (job->barred & r->dim & ST_BAR_WINDOW) &&
+               r->until_ms == (r->dim == ST_BAR_BEGIN ? job->begin_ms
+                               : r->dim == ST_BAR_END ? job->end_by_ms
+                                                      : ST_TIME_NEVER);
     case ST_WHY_COOLDOWN:
         return st_core_job(s->core, job->id)->rest_ms == r->until_ms &&
                r->until_ms > st_core_now(s->core);

@@ -9,6 +9,7 @@
  *   check_order.c   whether a borrower took only from those who had borrowed more
  *   check_book.c    bookings
  *   check_wait.c    who waits, and whether the reasons are true
+ *   check_window.c  windows of jobs
  */
 #ifndef ST_CHECK_WATCH_H
 #define ST_CHECK_WATCH_H
@@ -73,6 +74,10 @@ int st_watch_victim(const st_step *step, size_t at, st_err *err);
 /* It must leave for a booking: is it in the way of one that is about to begin, or inside one that ends? */
 int st_watch_booking_victim(const st_step *step, const st_track *t, const st_effect *e,
                             st_err *err);
+
+/* Windows of jobs: whether the job is told in this step that its own ends, and whether it keeps to it. */
+bool st_watch_closes(const st_step *step, const st_track *t);
+int st_watch_window(const st_core *core, const st_track *t, const st_job *job, st_err *err);
 
 /* It must give lent devices back to a job inside their booking: does it have any? */
 int st_watch_lent_victim(const st_step *step, const st_track *t, const st_track *claimant,

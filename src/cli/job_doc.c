@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/quote.h"
+#include "cli/when_flags.h"
 #include "spec/spec.h"
 
 #define ARRAY_MAX 10000
@@ -234,6 +235,7 @@ static int put_command(json_t *doc, int n, char **words, st_err *err)
 
 static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **command, st_err *err)
 {
+    char zone[ST_CLI_ZONE_MAX];
     int r = 0;
 
 #define X(field, option, letter, key, value, about) \
@@ -241,6 +243,9 @@ static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **co
         r = put(doc, option, key, value_of(f->field), f->field, err);
     ST_JOB_FLAGS(X)
 #undef X
+    if (r == 0 && (f->begin || f->end_by) && !json_object_get(doc, "zone"))
+        json_object_set_new(doc, "zone",
+                            json_string(st_when_flags_zone(&(st_when_flags){0}, zone)));
     if (r == 0 && f->type && strchr(f->type, ','))
         r = put(doc, "type", "type", list_of(f->type), f->type, err);
     else if (r == 0 && f->type)

@@ -34,6 +34,12 @@
       "what happens when the job is preempted (default: requeue)")                                 \
     X(pool, "pool", 0, "pool", "POOL", "use only nodes of this pool (default: any)")               \
     X(booking, "booking", 0, "booking", "ID", "run in this booking (stint book list)")             \
+    X(begin, "begin", 0, "begin", "TIME",                                                          \
+      "do not start before: \"2026-12-01 09:00\", \"friday 18:00\", +2h (default: at once)")       \
+    X(end_by, "end-by", 0, "end_by", "TIME", "end the job by then, with time to save before")      \
+    X(slot, "slot", 0, "slot", "NAME",                                                             \
+      "run only in the windows of this series of bookings, one after the other")                   \
+    X(zone, "zone", 0, "zone", "ZONE", "time zone of these times (default: this machine's)")       \
     X(size, "size", 0, "size", "SIZE",                                                             \
       "named size that fills in GPUs, CPUs and memory (stint size list)")                          \
     X(workload, "workload", 0, "workload",                                                         \

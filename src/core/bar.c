@@ -22,11 +22,15 @@ static int lift(st_core *core, st_job *job, st_effects *fx, st_err *err)
 {
     bool leaves = st_job_ordered(job) && st_job_leaving(job) && !job->stopping;
     st_class was = job->class;
+    if (job->barred != ST_BAR_ORDER) { /* its window keeps it out all the same */
+        job->barred &= (uint8_t)~ST_BAR_ORDER;
+        return 0;
+    }
     if (leaves && (job->state != ST_JOB_NOTIFIED || !st_core_stay(core, job)))
         return st_fail(err, ST_ESTATE,
                        "job %s is leaving its devices: it may run again when it has left",
                        job->name);
-    job->barred = false;
+    job->barred = 0;
     if (leaves)
         st_fx(core, fx, st_fx_of(core, ST_FX_SPARE, job), NULL, 0);
     if (leaves && job->class != was)
@@ -42,7 +46,7 @@ int st_core_bar(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
         return st_fail(err, ST_ENOENT, "job %" PRIu64 " does not exist or has ended", ev->u.bar.id);
     if (notice_ms < 0 || notice_ms > ST_LIMIT_MAX_MS)
         return st_fail(err, ST_ERANGE, "job %s: its notice must be 0 ms to 10 years", job->name);
-    if (job->barred == ev->u.bar.on)
+    if (((job->barred & ST_BAR_ORDER) != 0) == ev->u.bar.on)
         return 0;
     if (!ev->u.bar.on) {
         int rc = lift(core, job, fx, err);
@@ -51,7 +55,7 @@ int st_core_bar(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
         return rc;
     }
     st_core_stir(core);
-    job->barred = true;
+    job->barred |= ST_BAR_ORDER;
     if (job->held)
         st_core_unhold(core, job, fx);
     if (job->state == ST_JOB_RUNNING)

@@ -69,12 +69,12 @@ void st_book_insert(st_core *core, st_booking *take)
     st_book_add_slots(core, take);
 }
 
-/* Jobs that were to run in it are jobs like others. */
+/* Jobs that were to run in it are jobs like others, or wait for the next of their slot. */
 static void free_jobs(st_core *core, const st_booking *b)
 {
     for (size_t i = 0; i < core->jobs.n; i++)
         if (core->jobs.v[i]->booking == b->id)
-            core->jobs.v[i]->booking = 0;
+            st_window_next(core, core->jobs.v[i]);
 }
 
 void st_book_drop(st_core *core, st_booking *b, st_booking_state state, st_effects *fx)
@@ -84,9 +84,9 @@ void st_book_drop(st_core *core, st_booking *b, st_booking_state state, st_effec
     ST_ASSERT(core->bookings.v[at] == b);
     if (state != ST_BOOKING_STATE_COUNT)
         st_book_tell(core, b, state, fx);
-    free_jobs(core, b);
     st_book_remove_slots(core, b);
     st_vec_remove(&core->bookings, at);
+    free_jobs(core, b);
     if (open)
         st_book_fence(core, b);
     st_book_spare(core, b, fx);
@@ -392,6 +392,14 @@ static int change_open(st_core *core, st_booking *b, st_window w, int tasks, st_
     return 0;
 }
 
+/* Another of the series may come first now. */
+static void order_slot(st_core *core, uint64_t series)
+{
+    for (size_t i = 0; series && i < core->jobs.n; i++)
+        if (core->jobs.v[i]->series == series && core->jobs.v[i]->class == ST_CLASS_NONE)
+            st_window_next(core, core->jobs.v[i]);
+}
+
 int st_core_book_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
 {
     st_booking *b = st_book_find(core, ev->u.rebook.id);
@@ -425,6 +433,7 @@ int st_core_book_change(st_core *core, const st_event *ev, st_effects *fx, st_er
     if (rc == 0) {
         core->floors_dirty = core->freed = true;
         st_book_set_due(core);
+        order_slot(core, b->series);
     }
     return rc;
 }

@@ -170,7 +170,7 @@ static void finish(st_core *core, st_booking *b, st_effects *fx)
     st_book_tell(core, b, ST_BOOKING_ENDED, fx);
     for (size_t i = 0; i < core->jobs.n; i++)
         if (core->jobs.v[i]->booking == b->id && core->jobs.v[i]->class != ST_CLASS_BOOKED)
-            core->jobs.v[i]->booking = 0;
+            st_window_next(core, core->jobs.v[i]);
 }
 
 /* One step of one booking; whether there was any. */

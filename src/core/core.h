@@ -87,6 +87,10 @@ typedef struct st_job_spec {
     int64_t limit_ms; /* ST_TIME_NEVER: none */
     st_yield yield;
     uint64_t booking;   /* it runs inside that one; 0: none */
+    uint64_t series;    /* it runs inside bookings of this one, one after the other; 0: none */
+    const char *slot;   /* the same, by the name that those bookings have; NULL: none */
+    int64_t begin_ms;   /* not before; 0: at once */
+    int64_t end_by_ms;  /* over by then; 0: whenever */
     const char *reader; /* the account of whoever reads a refusal; NULL: may know everything */
 } st_job_spec;
 
@@ -234,8 +238,8 @@ const char *st_event_name(st_event_kind kind);
  * account. over_floor: used and bound of account. gpus_busy, cpu, ram, nodes_down: asked tasks, used: those that
  * fit. topology: inside one domain of `dim`. held, gathered, reclaim_gathered: `other`. reclaim_bound: `used` GPUs
  * for `asked`. moves: `used` jobs with `bound` milli-GPU. no_nodes: of asked tasks `bound` fit; dim: pool + 1.
- * stopping: `asked` jobs; used 1: itself. lookahead: `bound` stand before it. until_ms where it is a matter of
- * time. */
+ * stopping: `asked` jobs; used 1: itself. lookahead: `bound` stand before it. window: dim is the st_bar. booking:
+ * used 1: it has not begun. until_ms where it is a matter of time. */
 #define ST_REASON_TABLE(X)                                                                         \
     X(ST_WHY_MAX, "max", true, "the account would hold more than its max",                         \
       "wait until one of its jobs ends, or ask an admin for a higher max")                         \
@@ -301,7 +305,9 @@ const char *st_event_name(st_event_kind kind);
     X(ST_WHY_BOOKED, "booked", true, "the GPUs it could use are booked",                           \
       "wait until the stated time, or set a --limit that ends before it")                          \
     X(ST_WHY_BOOKING, "booking", true, "its booking has no room for it now",                       \
-      "wait until the booking begins, or until another job inside it ends")
+      "wait until the booking begins, or until another job inside it ends")                        \
+    X(ST_WHY_WINDOW, "window", true, "the window in which it may run is not open",                 \
+      "wait until the stated time; cancel it where no window is left")
 typedef enum st_why {
 #define X(id, name, blocks, means, remedy) id,
     ST_REASON_TABLE(X)

@@ -76,6 +76,12 @@ static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
     IO_IN(c, j->yield, 0, ST_YIELD_COUNT - 1);
     if (c->format >= 14)
         io_u64(c, &j->booking);
+    if (c->format >= 15) {
+        io_u64(c, &j->series);
+        io_text(c, arena, &j->slot);
+        io_i64(c, &j->begin_ms);
+        io_i64(c, &j->end_by_ms);
+    }
 }
 
 static void io_book(codec *c, st_arena *arena, st_event *ev)

@@ -243,6 +243,7 @@ static void say_booking(const st_core *core, const st_job *job, st_reasons *ret)
     st_reason r = reason_of(ST_WHY_BOOKING, b->type);
     r.until_ms = ST_MAX(b->from_ms, core->now) == core->now ? b->to_ms : b->from_ms;
     r.other = b->id;
+    r.used = b->from_ms > core->now; /* it has not begun */
     say(ret, r);
 }
 
@@ -348,6 +349,21 @@ static void say_stopping(const st_job *job, st_reasons *ret)
     say(ret, r);
 }
 
+static void say_barred(const st_job *job, st_reasons *ret)
+{
+    if (job->barred & ST_BAR_ORDER)
+        say(ret, reason_of(ST_WHY_CAP, -1));
+    if (!(job->barred & ST_BAR_WINDOW))
+        return;
+    st_reason r = reason_of(ST_WHY_WINDOW, -1);
+    r.dim = job->barred & ST_BAR_BEGIN ? ST_BAR_BEGIN
+            : job->barred & ST_BAR_END ? ST_BAR_END
+                                       : ST_BAR_SLOT;
+    if (r.dim != ST_BAR_SLOT)
+        r.until_ms = r.dim == ST_BAR_BEGIN ? job->begin_ms : job->end_by_ms;
+    say(ret, r);
+}
+
 int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err)
 {
     const st_job *job = st_core_find(core, id);
@@ -364,7 +380,7 @@ int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err)
         return 0;
     }
     if (job->barred) {
-        say(ret, reason_of(ST_WHY_CAP, -1));
+        say_barred(job, ret);
         return 0;
     }
     if (job->booking) {

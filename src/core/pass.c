@@ -260,6 +260,8 @@ void st_core_advance(st_core *core, int64_t now)
 static bool pass_one(st_core *core, st_job *job)
 {
     st_alone_run(core);
+    if (job->barred)
+        return true;
     if (job->booking)
         return false;
     if (!st_queue_joins(core, job))

@@ -281,10 +281,23 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
         break;
     case ST_WHY_BOOKING:
         st_fmt_duration(a, ST_MAX(r->until_ms - core->now, 0));
+        if (r->used) {
+            st_strbuf_addf(out, "it waits for its booking, which begins in %s", a);
+            break;
+        }
         st_strbuf_addf(out,
                        "it runs inside booking %" PRIu64
                        ", which has no room for it now; that changes in %s at the latest",
                        r->other, a);
+        break;
+    case ST_WHY_WINDOW:
+        st_fmt_duration(a, ST_MAX(in, 0));
+        if (r->dim == ST_BAR_BEGIN)
+            st_strbuf_addf(out, "it waits for its window, which begins in %s", a);
+        else if (r->dim == ST_BAR_END)
+            st_strbuf_addf(out, "its window ends in %s, and the job with it", a);
+        else
+            st_strbuf_add(out, "its slot has no window left");
         break;
     case ST_WHY_STOPPING:
         text_stopping(&t, out);

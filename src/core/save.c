@@ -284,9 +284,15 @@ static void io_job(codec *c, const st_core *core, st_job *j)
     if (c->format >= 7)
         IO_IN(c, j->times, c->format < 10 ? j->stay : 0, INT32_MAX);
     if (c->format >= 9)
-        IO_BOOL(c, j->barred);
+        IO_IN(c, j->barred, 0, c->format >= 15 ? ST_BAR_ALL : ST_BAR_ORDER);
     if (c->format >= 14)
         io_u64(c, &j->booking);
+    if (c->format >= 15) {
+        io_u64(c, &j->series);
+        io_i64(c, &j->begin_ms);
+        io_i64(c, &j->end_by_ms);
+        io_i64(c, &j->close_ms);
+    }
     c->bad |= j->class == ST_CLASS_BOOKED && j->booking == 0;
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
               (j->stopping && j->state != ST_JOB_STOPPING && j->state != ST_JOB_PAUSED);

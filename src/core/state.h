@@ -249,6 +249,18 @@ int st_core_set_limit(st_core *core, const st_event *ev, st_effects *fx, st_err 
 int st_core_bar(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 bool st_job_ordered(const st_job *job);
 
+/* window.c */
+/* Whether a job may have the window it asks for, and its fields. */
+int st_window_check(const st_core *core, const st_job_spec *spec, int32_t account, st_err *err);
+void st_window_set(const st_core *core, const st_job_spec *spec, st_job *job);
+/* When something happens because of it; ST_TIME_NEVER nothing. */
+int64_t st_window_due_ms(const st_job *job);
+void st_window_expire(st_core *core, st_job *job, st_effects *fx);
+/* When the job may run at all; ST_TIME_NEVER: that is not known. */
+int64_t st_window_open_ms(const st_core *core, const st_job *job);
+/* It waits for the next booking of its slot, or for none. */
+void st_window_next(const st_core *core, st_job *job);
+
 /* pools.c */
 int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 int st_core_pool_remove(st_core *core, const st_event *ev, st_effects *fx, st_err *err);

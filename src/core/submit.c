@@ -302,6 +302,8 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         rc = check_shape(core, spec, err);
     if (rc == 0 && spec->booking)
         rc = st_book_check_submit(core, spec, account, err);
+    if (rc == 0)
+        rc = st_window_check(core, spec, account, err);
     if (rc < 0)
         return rc;
     bool fenced = spec->shape.level == ST_LEVEL_WHOLE || spec->shape.level == ST_LEVEL_MIG;
@@ -331,6 +333,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         .promise_ms = ST_TIME_NEVER,
         .told_at_ms = -1,
     };
+    st_window_set(core, spec, &job);
     if (fenced || job.shape.gpus == 0)
         job.shape.share_m = 0;
     int32_t reader = spec->reader ? st_tree_find(core->tree, spec->reader) : ST_ROOT;
@@ -361,6 +364,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     st_job *own = st_xmalloc(sizeof *own);
     *own = job;
     st_core_add_job(core, own);
+    st_core_due(core, own);
     st_alone_join(core, own);
     if (core->policy.learn && st_typical_learn(st_placer_typical(core->placer), own)) {
         core->settled = false; /* another choice of places may suit those who wait */

@@ -297,5 +297,7 @@ void st_timeline_probe(const st_timeline *tl, st_core *core, uint64_t id, st_est
             if (!zero || st_core_is_sure(core, job, t))
                 at = start_with(tl, core, job, t, rank, at);
     }
+    if (job && at != ST_TIME_NEVER)
+        at = ST_MAX(at, st_window_open_ms(core, job));
     *ret = st_core_with_margin(core, id, at == ST_TIME_NEVER ? at : ST_MAX(at, core->now));
 }

@@ -23,7 +23,7 @@ int64_t st_job_due_ms(const st_job *job)
         due = ST_MIN(due, job->expect_ms);
     else if (job->rest_ms > 0 && !st_job_on_devices(job))
         due = ST_MIN(due, job->rest_ms);
-    return due;
+    return ST_MIN(due, st_window_due_ms(job));
 }
 
 /* Record what the job loses when it goes now, and return it in milli-GPU x ms. */
@@ -249,8 +249,16 @@ static void expire(st_core *core, st_job *job, st_effects *fx)
         if (st_job_due_ms(job) > core->now)
             return;
     }
+    if (st_window_due_ms(job) <= core->now) {
+        uint64_t id = job->id;
+        st_window_expire(core, job, fx);
+        job = st_core_find(core, id);
+        if (!job || st_job_due_ms(job) > core->now)
+            return;
+    }
     if (st_job_on_devices(job) && st_job_end_ms(job, core->now) <= core->now) {
-        st_core_learn(core, job);
+        if (job->end_by_ms == 0 || job->end_by_ms > core->now)
+            st_core_learn(core, job);
         st_core_end(core, job, ST_JOB_TIMEOUT, fx);
     } else if (job->state == ST_JOB_RUNNING) {
         st_core_expect(core, job); /* it outlived what was expected */

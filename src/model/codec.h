@@ -30,8 +30,9 @@
  *  11 engines of pools, and the ways to yield that these lack
  *  12 the order in which a round began that is not over
  *  13 how many estimates have come true lately
- *  14 bookings, the policies `booking_...` */
-#define ST_CODEC_FORMAT 14
+ *  14 bookings, the policies `booking_...`
+ *  15 windows of jobs */
+#define ST_CODEC_FORMAT 15
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

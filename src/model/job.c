@@ -25,12 +25,13 @@ static const char *const class_names[] = {"none", "guaranteed", "burstable", "bo
 /* Row: from; bits: where it may go. A lost node sends any placed job back to PENDING. */
 static const unsigned moves[ST_JOB_STATE_COUNT] = {
     [ST_JOB_PENDING] = /* it may turn out to have ended before it came back here */
-    BIT(ST_JOB_RUNNING) | BIT(ST_JOB_CANCELLED) | BIT(ST_JOB_DONE) | BIT(ST_JOB_FAILED),
+    BIT(ST_JOB_RUNNING) | ENDS,
     [ST_JOB_RUNNING] = BIT(ST_JOB_NOTIFIED) | BIT(ST_JOB_STOPPING) | BIT(ST_JOB_PENDING) | ENDS,
     [ST_JOB_NOTIFIED] = BIT(ST_JOB_RUNNING) | BIT(ST_JOB_CHECKPOINTING) | BIT(ST_JOB_STOPPING) |
                         BIT(ST_JOB_PENDING) | ENDS,
     [ST_JOB_CHECKPOINTING] = BIT(ST_JOB_PAUSED) | BIT(ST_JOB_STOPPING) | BIT(ST_JOB_PENDING) | ENDS,
-    [ST_JOB_PAUSED] = BIT(ST_JOB_RUNNING) | BIT(ST_JOB_PENDING) | BIT(ST_JOB_CANCELLED),
+    [ST_JOB_PAUSED] =
+        BIT(ST_JOB_RUNNING) | BIT(ST_JOB_PENDING) | BIT(ST_JOB_CANCELLED) | BIT(ST_JOB_TIMEOUT),
     [ST_JOB_STOPPING] = BIT(ST_JOB_PENDING) | ENDS,
 };
 
@@ -164,8 +165,11 @@ int64_t st_job_served_ms(const st_job *job, int64_t now)
 
 int64_t st_job_end_ms(const st_job *job, int64_t now)
 {
-    if (job->limit_ms == ST_TIME_NEVER || job->state == ST_JOB_STOPPING)
+    if (job->state == ST_JOB_STOPPING)
         return ST_TIME_NEVER;
+    int64_t end_ms = job->end_by_ms ? job->end_by_ms : ST_TIME_NEVER;
+    if (job->limit_ms == ST_TIME_NEVER)
+        return end_ms;
     int64_t from = st_job_on_devices(job) ? job->mark_ms : now - job->kept_ms;
-    return from + ST_MAX(job->limit_ms - job->saved_ms, 0);
+    return ST_MIN(end_ms, from + ST_MAX(job->limit_ms - job->saved_ms, 0));
 }

@@ -18,7 +18,7 @@
     X(ST_JOB_PAUSED, "paused", "is kept in host memory, off its GPUs")                    \
     X(ST_JOB_DONE, "done", "ended with exit status 0")                                    \
     X(ST_JOB_FAILED, "failed", "ended with another exit status, or could not be started") \
-    X(ST_JOB_TIMEOUT, "timeout", "was ended at its time limit")                           \
+    X(ST_JOB_TIMEOUT, "timeout", "was ended at its time limit, or by its --end-by")       \
     X(ST_JOB_CANCELLED, "cancelled", "was cancelled")                                     \
     X(ST_JOB_STOPPING, "stopping", "was told to stop; its nodes have not confirmed that it is gone")
 typedef enum st_job_state {
@@ -85,6 +85,16 @@ typedef struct st_grant {
  * that pauses stays in its nodes' memory. */
 typedef enum st_out { ST_OUT_NOT, ST_OUT_ENDED, ST_OUT_YIELDED } st_out;
 
+/* What keeps a job from running whatever room there is. */
+typedef enum st_bar {
+    ST_BAR_ORDER = 1, /* somebody said so, and will say when it is over (core/bar.c) */
+    ST_BAR_BEGIN = 2, /* its window has not begun (core/window.c) */
+    ST_BAR_END = 4,   /* its window ends, or has ended */
+    ST_BAR_SLOT = 8,  /* its slot has no window left */
+    ST_BAR_ALL = 15
+} st_bar;
+#define ST_BAR_WINDOW (ST_BAR_BEGIN | ST_BAR_END | ST_BAR_SLOT)
+
 typedef struct st_job {
     /* As submitted. */
     uint64_t id;
@@ -98,7 +108,11 @@ typedef struct st_job {
     int priority;
     int64_t limit_ms; /* ST_TIME_NEVER: a service, or no limit given */
     st_yield yield;
-    uint64_t booking; /* it runs inside that one, while there is; 0: none */
+    uint64_t booking;  /* it runs inside that one, while there is; 0: none */
+    uint64_t series;   /* it runs only inside bookings of that one; 0: wherever it may */
+    int64_t begin_ms;  /* not before; 0: at once */
+    int64_t end_by_ms; /* off its devices and over by then; 0: whenever */
+    int64_t close_ms;  /* when it is told so, with its notice and grace ahead */
 
     /* As it stands. */
     st_job_state state;
@@ -129,7 +143,7 @@ typedef struct st_job {
     bool stopping;        /* STOPPING or PAUSED: told to be gone, and not known to be */
     st_job_state after;   /* what becomes of it then: PENDING or an end */
     bool first;           /* and that it goes before others, since it lost a node */
-    bool barred;          /* it may not run until it is told otherwise (core/bar.c) */
+    uint8_t barred;       /* why it may not run, as bits of st_bar; 0: it may */
     int64_t stop_ms;      /* when it was told; what it does after that is no work */
     int preemptions;
     int stage; /* of its life, as far as noted; see share/life.h */

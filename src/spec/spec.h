@@ -105,7 +105,7 @@ typedef struct st_submit_doc {
     const char *name;
     const st_doc_node *command, *env, *secrets, *labels, *sim;
     const char *script, *image, *workdir, *network, *signal, *notify_signal, *size;
-    const char *workload, *booking;
+    const char *workload, *booking, *begin, *end_by, *zone, *slot;
     /* Read by src/rules, and kept with the job. */
     const char *model, *dtype, *context, *concurrency, *attention, *method, *batch_size;
     const char *frames, *chunk, *duration, *fps, *estimate;

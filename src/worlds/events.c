@@ -170,6 +170,7 @@ static void submit(st_fuzz_gen *gen, bool together)
     static const int64_t gone_ms[] = {0, 1000, 20000, 59000};
     entry->gone_ms = gone_ms[(entry->save_ms + entry->at_ms / 1000) % 4]; /* draws nothing */
     st_fuzz_book_job(gen, job);
+    st_fuzz_window(gen, job);
     if (st_rng_chance(rng, 1, 40))
         spoil(rng, job);
 }

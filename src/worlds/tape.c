@@ -49,6 +49,12 @@ static void tell_job(const st_job_spec *job, st_strbuf *out)
         st_strbuf_addf(out, " %s %s", job->topo_required ? "one" : "near", st_topo_name(job->topo));
     if (job->limit_ms != ST_TIME_NEVER)
         st_strbuf_addf(out, " limit %" PRId64 "ms", job->limit_ms);
+    if (job->series)
+        st_strbuf_addf(out, " slot %" PRIu64, job->series);
+    if (job->begin_ms)
+        st_strbuf_addf(out, " from %" PRId64 "ms", job->begin_ms);
+    if (job->end_by_ms)
+        st_strbuf_addf(out, " by %" PRId64 "ms", job->end_by_ms);
 }
 
 void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)

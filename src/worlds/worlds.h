@@ -131,7 +131,8 @@ typedef struct st_fuzz_gen {
     bool bars;    /* jobs are barred and let go again */
     bool pressed; /* a pass has effort for hardly anybody */
     bool books;   /* bookings come and go */
-    st_rng book_rng;
+    bool windows; /* jobs have windows, and slots where there are bookings */
+    st_rng book_rng, window_rng;
     uint64_t next_booking;
 } st_fuzz_gen;
 
@@ -144,6 +145,8 @@ st_tape_entry *st_fuzz_record(st_fuzz_gen *gen, st_event_kind kind, bool togethe
 /* Perhaps something about bookings in the same moment; and perhaps the job is to run in one (fuzz_book.c). */
 void st_fuzz_book(st_fuzz_gen *gen);
 void st_fuzz_book_job(st_fuzz_gen *gen, st_job_spec *job);
+/* Perhaps it has a window (window.c). */
+void st_fuzz_window(st_fuzz_gen *gen, st_job_spec *job);
 void st_fuzz_random_account(st_fuzz_gen *gen, st_account_spec *spec, bool change);
 
 /* ---- a seed ------------------------------------------------------------------------- */

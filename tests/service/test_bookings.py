@@ -167,6 +167,47 @@ def series(alpha):
     check(live == [], "what is left of the series: %s", live)
 
 
+def windows_of_jobs(alpha, beta):
+    """Not before, over by, and from slot to slot; what is wrong is told in one sentence, and no job is there."""
+    job = {"command": ["true"], "gpus": 1, "sim": {"run": "10m"}}
+    before = alpha.get("/v1/jobs").text
+    made = beta.make("/v1/bookings", {**window(400, gpus=1), "name": "secret-nights", "repeat": {"every": "day", "count": 3}})
+    rows = [
+        ({"begin": "2020-01-01 09:00"}, 400, "is in the past"),
+        ({"end_by": "2020-01-01 09:00"}, 400, "is in the past"),
+        ({"begin": "+2h", "end_by": "+1h"}, 400, "ends before it begins"),
+        ({"end_by": "+1s"}, 400, "no time to run"),
+        ({"begin": "soon"}, 400, "is not a time"),
+        ({"begin": "+40000d"}, 400, "within 10 years"),
+        ({"begin": "2027-10-31 02:30", "zone": "Europe/Berlin"}, 400, "happens twice in Europe/Berlin; write"),
+        ({"begin": "+1h", "zone": "Mars/Base"}, 400, "there is no time zone"),
+        ({"begin": ["+1h"]}, 400, "begin"),
+        ({"slot": "nights"}, 404, "no series of bookings"),
+        ({"slot": "secret-nights"}, 404, "no series of bookings"),
+        ({"slot": made["id"]}, 404, "no series of bookings"),
+        ({"slot": "\u001b[2J"}, 404, "no series of bookings"),
+    ]
+    for change, status, said in rows:
+        for path in ("/v1/jobs", "/v1/jobs?dry_run=true"):
+            answer = alpha.post(path, {**job, **change})
+            refused = answer.status == status or (path != "/v1/jobs" and answer.status == 200)
+            check(refused and said in answer.text, "%s %s: %d %s", path, change, answer.status, answer.text)
+    check(alpha.get("/v1/jobs").text == before, "bad input left a job behind")
+    later = alpha.make("/v1/jobs", {**job, "begin": "2027-06-01 09:00", "zone": "Europe/Berlin"})
+    check(later["state"] == "pending", "it waits: %s", later)
+    why = alpha.get(f"/v1/jobs/{later['id']}/why").json
+    check(why["reasons"][0]["code"] == "window" and why["reasons"][0]["until"] == "2027-06-01T07:00:00.000Z",
+          "it says until when: %s", why)
+    now = alpha.make("/v1/jobs", {**job, "begin": "now", "end_by": "+3h"})
+    check(now["state"] in ("pending", "running"), "it may run: %s", now)
+    alpha.make("/v1/bookings", {**window(400, gpus=1), "name": "nights", "repeat": {"every": "day", "count": 3}})
+    slot = alpha.make("/v1/jobs", {**job, "slot": "nights"})
+    why = alpha.get(f"/v1/jobs/{slot['id']}/why").json
+    check(why["reasons"][0]["code"] == "booking" and "begins in" in why["reasons"][0]["text"], "its slot: %s", why)
+    for made in (later, now, slot):
+        alpha.call("DELETE", "/v1/jobs/" + made["id"])
+
+
 def feed(stintd, alpha, beta, alpha_token):
     """Its own token, which opens the feed alone, ends when it is revoked, and is in no log."""
     beta.make("/v1/bookings", window(130, gpus=1, name="beta-only"))
@@ -263,6 +304,7 @@ def run(program):
         at_once(stintd, tokens["alpha"])
         edits(alpha, elsewhere)
         series(alpha)
+        windows_of_jobs(alpha, beta)
         feed(stintd, alpha, beta, tokens["alpha"])
         told(stintd, alpha, tokens["alpha"], tokens["beta"])
         restarted(stintd, program, alpha, tokens["alpha"])
