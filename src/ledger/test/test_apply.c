@@ -269,6 +269,7 @@ static void money_has_two_sides(void **state)
     int64_t has;
     st_err err = {0};
     st_entry e = priced(l, 10);
+    assert_true(e.contra); /* it is written beside the lines, not only reckoned */
     books_put(l, &e);
     assert_ok(st_ledger_balance(l, "ml", &has, &err));
     assert_int_equal(has, -30000070);

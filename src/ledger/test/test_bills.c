@@ -606,10 +606,15 @@ static void chargeback_from_a_moment(void **state)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf saved = {0};
     st_ledger *l = *state, *again = NULL;
+    st_bill shown = {0};
     st_err err = {0};
     st_entry e = books_usage("ml", "1", "h100", 1000, ST_BASIS_BURST, OCT_1, OCT_1 + 10 * HOUR);
 
     books_post(l, &e);
+    assert_ok(st_ledger_bill(l, "org", NULL, &shown, &err));
+    assert_int_equal(shown.charged, 0);
+    assert_int_equal(shown.shown, 3); /* org and those below */
+    st_bill_done(&shown);
     books_plan(l, OCT_1 + 10 * HOUR, "account: org\nchargeback: true\n");
     e = books_usage("ml", "2", "h100", 1000, ST_BASIS_BURST, OCT_1 + 10 * HOUR, OCT_1 + 15 * HOUR);
     books_post(l, &e);
@@ -627,6 +632,8 @@ static void chargeback_from_a_moment(void **state)
         assert_int_equal(bill.owed, 15 * DOLLARS);
         assert_int_equal(bill.lines.n, 1);
         assert_int_equal(bill.lines.v[0].owed, 15 * DOLLARS);
+        assert_int_equal(bill.charged, 3); /* as it is now */
+        assert_int_equal(bill.shown, 0);
         st_bill_done(&bill);
     }
     st_ledger_free(again);

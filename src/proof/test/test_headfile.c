@@ -120,6 +120,7 @@ static void attacked(void **state)
     st_headfile f = good(w);
     st_log_head other = head_at(w, &w->other, 13, LEAVES), forked = head_at(w, &w->cluster, 13, 10);
     st_log_head later = head_at(w, &w->cluster, 35, LEAVES);
+    st_log_head then = head_at(w, &w->cluster, 13, LEAVES);
     const st_cosign right = f.cosigns.v[0];
 
     assert_wrong(&f, w->other.public, NULL, NULL, "not the one you trust");
@@ -129,6 +130,8 @@ static void attacked(void **state)
     assert_wrong(&f, NULL, NULL, &other, "another cluster");
     /* What the witness signed is of another history, of another log, of later, or not by it. */
     st_cosign_sign(&forked, w->witness.secret, &f.cosigns.v[0]);
+    assert_true(st_cosign_is_of(&right, &then));
+    assert_false(st_cosign_is_of(&f.cosigns.v[0], &then));
     assert_wrong(&f, NULL, w->witness.public, NULL, "does not go on from what a witness signed");
     st_cosign_sign(&other, w->witness.secret, &f.cosigns.v[0]);
     assert_wrong(&f, NULL, w->witness.public, NULL, "log of another cluster");
