@@ -1,0 +1,145 @@
+/*
+ * Who is on the device, and the order in which things are looked at (neighbour/neighbour.h).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/macros.h"
+#include "neighbour/state.h"
+
+const st_nb_policy st_nb_defaults = {
+#define X(name, usual, ...) .name = (usual),
+    ST_NB_POLICY(X)
+#undef X
+};
+
+const char *st_nb_rung_name(st_nb_rung rung)
+{
+    static const char *const names[] = {
+#define X(id, name, about) name,
+        ST_NB_RUNGS(X)
+#undef X
+    };
+
+    return names[rung];
+}
+
+const char *st_nb_kind_name(st_nb_kind kind)
+{
+    static const char *const names[] = {
+#define X(id, name) name,
+        ST_NB_NOTES(X)
+#undef X
+    };
+
+    return names[kind];
+}
+
+st_nb *st_nb_new(const st_nb_policy *policy)
+{
+    st_nb *nb = st_xcalloc(1, sizeof *nb);
+
+    nb->policy = policy ? *policy : st_nb_defaults;
+    return nb;
+}
+
+void st_nb_free(st_nb *nb)
+{
+    free(nb);
+}
+
+nb_task *st_nb_find(st_nb *nb, uint64_t id)
+{
+    for (int i = 0; id && i < nb->ntask; i++)
+        if (nb->task[i].id == id)
+            return &nb->task[i];
+    return NULL;
+}
+
+void st_nb_say(st_nb *nb, st_nb_kind kind, uint64_t victim, uint64_t suspect, double ratio,
+               int64_t now)
+{
+    if (nb->nnote == NB_NOTES) { /* nobody asks: the oldest go */
+        memmove(nb->note, nb->note + 1, sizeof nb->note - sizeof nb->note[0]);
+        nb->nnote--;
+    }
+    nb->note[nb->nnote++] = (st_nb_note){.kind = kind,
+                                         .rung = nb->rung,
+                                         .at_ms = now,
+                                         .victim = victim,
+                                         .suspect = suspect,
+                                         .ratio_pct = (int)lround(ST_MIN(ratio, 10000.0) * 100)};
+}
+
+size_t st_nb_notes(st_nb *nb, st_nb_note *buf, size_t room)
+{
+    size_t n = ST_MIN(room, nb->nnote);
+
+    memcpy(buf, nb->note, n * sizeof *buf);
+    memmove(nb->note, nb->note + n, (nb->nnote - n) * sizeof *buf);
+    nb->nnote -= n;
+    return n;
+}
+
+/* ---- who is here -------------------------------------------------------------------------------- */
+
+static nb_task *come(st_nb *nb, const st_nb_sample *s, int64_t now)
+{
+    nb_task *t;
+
+    if (nb->ntask == ST_NB_TASKS)
+        return NULL;
+    t = &nb->task[nb->ntask++];
+    *t = (nb_task){.id = s->id,
+                   .came_ms = now,
+                   .gpu_ns = s->gpu_ns,
+                   .gpu_ms = now,
+                   .grew_ms = -1,
+                   .window_ms = now};
+    if (s->times)
+        memcpy(t->before, s->times, sizeof t->before);
+    return t;
+}
+
+static void leave(st_nb *nb)
+{
+    int n = 0;
+
+    for (int i = 0; i < nb->ntask; i++)
+        if (!nb->task[i].gone) {
+            if (n != i)
+                nb->task[n] = nb->task[i];
+            n++;
+        }
+    nb->ntask = n;
+}
+
+void st_nb_feed(st_nb *nb, int64_t now_ms, const st_nb_sample *v, size_t n)
+{
+    for (int i = 0; i < nb->ntask; i++)
+        nb->task[i].gone = true;
+    for (size_t i = 0; i < n; i++) {
+        nb_task *t = st_nb_find(nb, v[i].id);
+
+        if (!t)
+            t = come(nb, &v[i], now_ms);
+        if (!t)
+            continue;
+        t->gone = false;
+        st_nb_see(nb, t, &v[i], now_ms);
+    }
+    leave(nb);
+    st_nb_case_tick(nb, now_ms);
+    for (int i = 0; i < nb->ntask; i++)
+        if (st_nb_window(nb, &nb->task[i], now_ms))
+            st_nb_case_window(nb, &nb->task[i], now_ms);
+}
+
+int st_nb_ratio_pct(const st_nb *nb, uint64_t id)
+{
+    for (int i = 0; i < nb->ntask; i++)
+        if (nb->task[i].id == id)
+            return (int)lround(ST_MIN(nb->task[i].past[0].ratio, 10000.0) * 100);
+    return 0;
+}
