@@ -358,92 +358,80 @@ void st_host_guard_open(st_host *h)
     h->guards = join(root, NULL, "%s/guard", h->dir) == 0 && access(root, F_OK) == 0;
 }
 
-/* ---- counters ---------------------------------------------------------------------------------------- */
+/* ---- who has slots ------------------------------------------------------------------------------------ */
 
-/* Read, not mapped: it is the tenant's file, and one that is cut short under a mapping kills who reads it. */
-static bool read_book(const char *path, guard_book *ret)
+void st_host_guard_each(const st_host *h, st_guard_slot_fn fn, void *ctx)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t n = fd >= 0 ? pread(fd, ret, sizeof *ret, 0) : -1;
-
-    if (fd >= 0)
-        close(fd);
-    return n == (ssize_t)sizeof *ret && ret->magic == GUARD_MAGIC && ret->version == GUARD_BOOK;
-}
-
-/* What a task says of itself. */
-static void one_counter(const guard_book *b, const char *labels, int what, st_strbuf *out)
-{
-    static const char *const names[] = {
-#define NAME(name, text, about) "stint_guard_" text "_total",
-        GUARD_COUNTERS(NAME)
-#undef NAME
-    };
-
-    st_strbuf_addf(out, "%s{%s} %" PRIu64 "\n", names[what], labels,
-                   (uint64_t)atomic_load(&b->count[what]));
-}
-
-static void kinds(const guard_book *b, const char *labels, st_strbuf *out)
-{
-    static const char *const names[] = {
-#define NAME(name, text) text,
-        GUARD_KINDS(NAME)
-#undef NAME
-    };
-
-    for (int k = 0; k < GUARD_KIND_COUNT; k++) {
-        uint64_t sum = 0;
-
-        for (int i = 0; i < GUARD_PROCS; i++)
-            sum += atomic_load(&b->proc[i].pid) ? atomic_load(&b->proc[i].bytes[k]) : 0;
-        st_strbuf_addf(out, "stint_guard_memory_bytes{%s,kind=\"%s\"} %" PRIu64 "\n", labels,
-                       names[k], sum);
-    }
-}
-
-static void labels_of(const st_host *h, const st_task *t, int gpu, char *ret, size_t n)
-{
-    snprintf(ret, n, "node=\"%s\",gpu=\"%d\",tenant=\"%s\",job=\"%s\",grant=\"%s/%d/%d\"", h->name,
-             gpu, t->tenant, t->key.job, t->key.job, t->key.stay, t->key.task);
-}
-
-/* One metric of every task that has a book here. */
-static void each_book(const st_host *h, int what, guard_book *b, st_strbuf *out)
-{
-    char root[PATH_MAX], path[PATH_MAX], labels[512];
+    char root[PATH_MAX], dir[PATH_MAX];
 
     if (!h->guards || join(root, NULL, "%s/guard", h->dir) < 0)
         return;
-    for (int d = 0; d < h->inv.n; d++)
-        for (int k = 0; k < GUARD_SLOTS; k++) {
-            const st_task *t = owner_of(h, root, d, k);
+    for (int d = 0; d < h->inv.n; d++) {
+        guard_board *b;
 
-            if (!t || join(path, NULL, "%s/gpu.%d/own.%d/book", root, d, k) < 0 ||
-                !read_book(path, b))
-                continue;
-            labels_of(h, t, d, labels, sizeof labels);
-            if (what < GUARD_COUNT_COUNT)
-                one_counter(b, labels, what, out);
-            else
-                kinds(b, labels, out);
+        if (join(dir, NULL, "%s/gpu.%d/seen/board", root, d) < 0 || access(dir, F_OK) != 0 ||
+            open_board(root, d, &b, NULL) < 0)
+            continue;
+        for (int k = 0; k < GUARD_SLOTS; k++) {
+            const st_task *t = atomic_load(&b->slot[k].used) ? owner_of(h, root, d, k) : NULL;
+
+            if (t && join(dir, NULL, "%s/gpu.%d/own.%d", root, d, k) == 0)
+                fn(ctx, t, d, k, dir);
         }
+        munmap(b, sizeof *b);
+    }
 }
 
-void st_host_guard_metrics(const st_hosts *hosts, st_strbuf *out)
+/* The grant is beside the book of the task's first GPU. */
+static int open_grant(const st_host *h, const st_task *t, guard_grant **ret)
 {
-    static const char *const heads[] = {
-#define HEAD(name, text, about) \
-    "# HELP stint_guard_" text "_total " about "\n# TYPE stint_guard_" text "_total counter\n",
-        GUARD_COUNTERS(HEAD)
-#undef HEAD
-            ("# HELP stint_guard_memory_bytes GPU memory a task says it holds, by kind.\n"
-             "# TYPE stint_guard_memory_bytes gauge\n")};
-    ST_CLEANUP(st_freep) guard_book *b = st_xcalloc(1, sizeof *b);
+    char root[PATH_MAX], path[PATH_MAX];
+    int first = __builtin_ctz(t->place.devs);
+    void *at;
 
-    for (int what = 0; what <= GUARD_COUNT_COUNT; what++) {
-        st_strbuf_add(out, heads[what]);
-        for (size_t i = 0; i < hosts->n; i++)
-            each_book(hosts->v[i], what, b, out);
+    if (join(root, NULL, "%s/guard", h->dir) < 0)
+        return -ST_ERANGE;
+    for (int k = 0; k < GUARD_SLOTS; k++)
+        if (owner_of(h, root, first, k) == t &&
+            join(path, NULL, "%s/gpu.%d/own.%d/grant", root, first, k) == 0 &&
+            map_file(path, sizeof **ret, false, &at, NULL) == 0) {
+            *ret = at;
+            return 0;
+        }
+    return -ST_ENOENT;
+}
+
+static int index_of(const st_task *t, int gpu)
+{
+    return __builtin_popcount(t->place.devs & ((1u << gpu) - 1));
+}
+
+bool st_host_guard_limit(const st_host *h, const st_task *t, int gpu, guard_limit *ret)
+{
+    guard_grant *g;
+
+    if (!t->place.devs || open_grant(h, t, &g) < 0)
+        return false;
+    memcpy(ret, &g->dev[index_of(t, gpu)], sizeof *ret);
+    munmap(g, sizeof *g);
+    return true;
+}
+
+void st_host_guard_order(const st_host *h, const st_task *t, int gpu, int cap_pm, bool protect)
+{
+    char root[PATH_MAX];
+    guard_limit *l;
+    guard_grant *g;
+    guard_board *b;
+
+    if (!t->place.devs || open_grant(h, t, &g) < 0)
+        return;
+    l = &g->dev[index_of(t, gpu)];
+    atomic_store(&l->cap_pm, (uint32_t)cap_pm);
+    atomic_store(&l->protect, protect);
+    if (join(root, NULL, "%s/guard", h->dir) == 0 && open_board(root, gpu, &b, NULL) == 0) {
+        atomic_store(&b->slot[l->slot % GUARD_SLOTS].latency, l->latency || protect);
+        munmap(b, sizeof *b);
     }
+    munmap(g, sizeof *g);
 }

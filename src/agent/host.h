@@ -24,6 +24,8 @@
  *   metrics.c   samples devices, answers scrapes
  *   mps.c       MPS daemons: one per GPU and trust domain
  *   guard.c     files by which tasks that share a GPU are limited
+ *   guard_books.c  what such tasks say of themselves, and the end of their GPU time
+ *   neighbour.c who slows whom on a shared GPU
  *   mps_work.c  starts, tells and ends them, by workers
  *   watch.c     who shares a GPU keeps to the memory it was granted
  *
@@ -132,6 +134,10 @@ typedef struct st_begin {
     st_task before;
 } st_begin;
 
+struct guard_limit;
+struct guard_book;
+typedef struct st_neighbours st_neighbours;
+
 typedef struct st_host {
     st_process *process;
     char name[ST_HOST_NAME_MAX], machine[80], dir[PATH_MAX]; /* fixed once it is open */
@@ -208,6 +214,8 @@ typedef struct st_host {
     char mps_control[PATH_MAX]; /* "": not looked for yet, or not there */
     bool guards;                /* there are files of the guard */
     int64_t guard_ms;           /* boot clock: when to look for slots that are free */
+    st_neighbours *neighbours;  /* NULL: nothing shares a GPU with limits */
+    int64_t neighbour_ms;       /* boot clock: when to look at them next */
 } st_host;
 
 typedef ST_VEC(st_host *) st_hosts;
@@ -347,7 +355,24 @@ int st_host_guard_client(st_host *h, const st_task *t, const st_order *o, int64_
                          st_guard_client *ret, st_err *err);
 /* Where the library is; an error where it is not. */
 int st_guard_find(const char *given, char ret[PATH_MAX], st_err *err);
+/* Each task that has a slot on a GPU; `dir` has its book. */
+typedef void (*st_guard_slot_fn)(void *ctx, const st_task *t, int gpu, int slot, const char *dir);
+void st_host_guard_each(const st_host *h, st_guard_slot_fn fn, void *ctx);
+/* What it may use of a GPU; false: that is not known. */
+bool st_host_guard_limit(const st_host *h, const st_task *t, int gpu, struct guard_limit *ret);
+/* Changes its grant while it runs. */
+void st_host_guard_order(const st_host *h, const st_task *t, int gpu, int cap_pm, bool protect);
+
+/* guard_books.c */
+bool st_guard_read_book(const char *dir, struct guard_book *ret);
 void st_host_guard_metrics(const st_hosts *hosts, st_strbuf *out);
+/* Ends tasks that have used the GPU time they may. */
+void st_host_guard_limits(st_host *h, int64_t now_ms);
+
+/* neighbour.c */
+void st_host_neighbours(st_host *h, int64_t now_ms);
+void st_host_neighbours_free(st_host *h);
+void st_host_neighbours_metrics(const st_hosts *hosts, st_strbuf *out);
 
 /* mps_work.c: none of it waits */
 st_daemon *st_daemon_of(const st_host *h, int gpu, const char *domain);

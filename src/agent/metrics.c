@@ -334,6 +334,7 @@ static void page(const st_process *p, st_strbuf *out)
     }
     own_metrics(p, out);
     st_host_guard_metrics(&p->hosts, out);
+    st_host_neighbours_metrics(&p->hosts, out);
     st_gpu_export(r.list.v, r.list.n, out);
     for (size_t i = 0; i < r.grants.n; i++)
         free(r.grants.v[i]);

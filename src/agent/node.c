@@ -231,6 +231,8 @@ static int64_t next_turn(const st_host *h, int64_t now)
     }
     if (h->changed)
         wait = ST_MIN(wait, h->urgent_ms - now);
+    if (h->guards)
+        wait = ST_MIN(wait, h->neighbour_ms - now);
     wait = ST_MIN(wait, h->log_ms > now ? h->log_ms - now : IDLE_MS);
     return now + ST_MAX(wait, 5);
 }
@@ -268,10 +270,12 @@ void st_host_turn(st_host *h)
     lift_fence(h);
     st_host_mps_tidy(h, now);
     st_host_guard_tidy(h, now);
+    st_host_neighbours(h, now);
     if (now >= h->sample_ms) {
         st_voice_doing(h, "looking at its GPUs");
         st_host_sample(h, now);
         st_host_watch(h, now);
+        st_host_guard_limits(h, now);
         h->sample_ms = now + 1000;
         keep_fence(h);
     }
@@ -346,6 +350,7 @@ void st_host_free(st_host *h)
     st_vec_free(&h->begins);
     st_vec_free(&h->leaving);
     st_notices_free(h->notices);
+    st_host_neighbours_free(h);
     st_vec_free(&h->slices);
     st_vec_free(&h->daemons);
     st_host_data_close(h);

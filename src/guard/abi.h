@@ -52,16 +52,18 @@ typedef struct guard_limit {
     uint64_t vram_bytes;
     uint64_t context_bytes; /* what a process takes by having a context */
     uint32_t share_pm;      /* of 1000 */
-    _Atomic uint32_t hard;  /* never more than the share, not even when others are idle */
+    uint32_t hard;          /* never more than the share, not even when others are idle */
     _Atomic uint32_t
         latency;    /* others keep little in flight and begin nothing while it is active */
     uint32_t level; /* GUARD_LEVEL_… */
     uint32_t slot;
     uint32_t quantum_us; /* a turn */
     uint32_t bound_us;   /* the most in flight beside a latency task */
-    /* The agent may change these, `latency` and `hard` while the task runs. */
-    _Atomic uint32_t cap_pm; /* never more than this of 1000, at any level; 0: no cap */
-    uint32_t spare[4];
+    /* The agent may change these two while the task runs. */
+    _Atomic uint32_t cap_pm;  /* never more than this of 1000, at any level; 0: no cap */
+    _Atomic uint32_t protect; /* it is treated as a latency task */
+    uint32_t limit_s;         /* GPU time of the task, for the agent; 0: no limit */
+    uint32_t spare[2];
 } guard_limit;
 
 typedef struct guard_grant {

@@ -245,8 +245,8 @@ static void keep_little(guard_device *d)
 static bool admit(guard_device *d, CUstream stream, uint64_t now)
 {
     const guard_limit *l = d->limit;
-    bool turns =
-        l->level == GUARD_LEVEL_TIME && !l->latency && (guard_most(d) || guard_in_company(d, now));
+    bool turns = l->level == GUARD_LEVEL_TIME && !guard_is_latency(d) &&
+                 (guard_most(d) || guard_in_company(d, now));
 
     if (d->has_turn && (!turns || full(d, now)))
         settle_all(d);
@@ -302,8 +302,8 @@ guard_pass guard_enter(CUstream stream, bool twin, guard_counter what)
     if (now - atomic_load_explicit(&d->turn->seen_ns, memory_order_relaxed) > SEEN_NS)
         atomic_store_explicit(&d->turn->seen_ns, now, memory_order_relaxed);
     guard_burst_begin(d, now);
-    if (d->limit->latency) { /* no events: they would be in its way */
-        if (d->has_turn)     /* it has become one in the middle of a turn */
+    if (guard_is_latency(d)) { /* no events: they would be in its way */
+        if (d->has_turn)       /* it has become one in the middle of a turn */
             settle_all(d);
         guard_show_active(d, true, now);
         guard_unlock(&d->lock);
@@ -386,7 +386,7 @@ void guard_before_wait(void)
 {
     guard_device *d = guard_device_now();
 
-    if (!d || d->limit->latency || atomic_load(&guard.captures) > 0)
+    if (!d || guard_is_latency(d) || atomic_load(&guard.captures) > 0)
         return;
     guard_lock(&d->lock);
     if (d->has_turn && full(d, guard_now()))
@@ -410,7 +410,7 @@ void guard_after_wait(void)
     if (d->has_turn && idle(d))
         settle_all(d);
     now = guard_now();
-    if (d->limit->latency || atomic_load_explicit(&d->turn->active_ns, memory_order_relaxed))
+    if (guard_is_latency(d) || atomic_load_explicit(&d->turn->active_ns, memory_order_relaxed))
         guard_show_active(d, false, now);
     guard_burst_end(d, now);
     guard_unlock(&d->lock);

@@ -62,6 +62,7 @@ typedef struct guard_device {
     uint64_t launched_ns, gap_ns; /* the latest launch, and the usual gap between two */
     uint64_t each_ns;             /* what one launch takes, as seen lately */
     uint64_t ran_ns;              /* when the latest batch was waited for */
+    uint32_t told_pm;             /* the cap that was told */
     uint64_t burst_ns;            /* the first launch since the latest wait; 0: none */
     uint64_t cost_ns;             /* what the latest batch costs where there is a limit on time */
     _Atomic uint32_t small_lock;
@@ -154,6 +155,11 @@ void guard_show_active(guard_device *d, bool active, uint64_t now);
 void guard_yield_to_latency(guard_device *d);
 /* Time until a latency task that keeps a rhythm is back; 0: one is at work, or none keeps one. */
 uint64_t guard_room(guard_device *d, uint64_t now);
+/* Others keep little in flight beside it: for good, or for now. */
+static inline bool guard_is_latency(const guard_device *d)
+{
+    return d->limit->latency || d->limit->protect;
+}
 /* The most of 1000 that it may have of the clock; 0: no limit. */
 uint32_t guard_most(const guard_device *d);
 void guard_spend(guard_device *d, uint64_t used_ns);

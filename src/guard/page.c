@@ -268,7 +268,7 @@ void guard_look_around(guard_device *d, uint64_t now)
         patient = patient || atomic_load(&d->board->slot[i].latency);
     }
     d->nnear = n;
-    d->patient = patient && !d->limit->latency;
+    d->patient = patient && !guard_is_latency(d);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------------ */

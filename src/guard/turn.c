@@ -20,6 +20,7 @@
 #define COMPANY_NS    (20 * MS)
 #define HOLD_LEAST_NS (100 * MS)
 #define PEEK_NS       (100 * US)
+#define TOLD_PM       20
 #define SPIN_NS       (100 * US)
 #define LATE_NS       (1 * MS) /* clocks are one clock; what is further ahead is a lie */
 
@@ -179,6 +180,19 @@ void guard_spend(guard_device *d, uint64_t used_ns)
     atomic_store(&d->book->next_ns, next + d->cost_ns);
 }
 
+/* Its owner reads it in the task's output, once for each cap; a pause for a test is too short to be told. */
+static void tell_cap(guard_device *d)
+{
+    uint32_t cap = d->limit->cap_pm;
+    bool told = cap == d->told_pm;
+
+    d->told_pm = cap;
+    if (!told && cap >= TOLD_PM)
+        guard_say("this task gets less of its GPU for a while, because requests of a neighbour "
+                  "became slow beside it",
+                  "");
+}
+
 /* A cap that is lifted is lifted at once, and nobody waits longer than its latest work costs. */
 void guard_wait_until_allowed(guard_device *d)
 {
@@ -194,6 +208,7 @@ void guard_wait_until_allowed(guard_device *d)
     }
     if (now > began)
         guard_count(d, GUARD_COUNT_CAPPED_NS, now - began);
+    tell_cap(d);
 }
 
 void guard_turn_wait(guard_device *d)

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/macros.h"
+#include "base/mem.h"
 #include "neighbour/state.h"
 
 const st_nb_policy st_nb_defaults = {

@@ -29,7 +29,7 @@
     X(requests, 300, 50, 100000, "requests in a window")                                          \
     X(ratio_pct, 125, 105, 1000, "p99 over its usual value that is slow, in per cent")            \
     X(slow, 4, 1, 16, "slow windows that raise a suspicion; one that is twice as slow is two")    \
-    X(of, 5, 1, 16, "of so many")                                                                 \
+    X(of, 5, 1, 16, "windows that are looked at for that")                                        \
     X(learn, 8, 2, 1000, "windows until a usual value is known")                                  \
     X(follow_ms, 60000, 1000, 3600000, "a slowdown follows an arrival or growth within, in ms")   \
     X(grow_pm, 100, 10, 1000, "GPU time, of 1000, by which a neighbour arrives or grows")         \

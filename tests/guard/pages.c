@@ -3,7 +3,7 @@
  *   guard_pages ROOT device MIB SWITCH_US CONTEXT_MIB   a device model for fake_driver.c, ROOT/model
  *   guard_pages ROOT task K NAME=VALUE...              ROOT/task.K for the task in slot K: vram (MiB), share (per mille),
  *                                                      hard, latency, level (0 time, 1 mps), quantum, bound (us), context (MiB)
- *   guard_pages ROOT set K NAME=VALUE...               changes them while it runs; cap (per mille) as well
+ *   guard_pages ROOT set K NAME=VALUE...               changes them while it runs; cap (per mille) and protect as well
  *   guard_pages ROOT gone K                            slot K is free
  *   guard_pages ROOT show K                            its counters and memory
  *   guard_pages ROOT lie K runs|active|least|cut      slot K's page is written by a liar until it is killed
@@ -73,6 +73,8 @@ static void limits(guard_limit *l, char **rest)
             l->quantum_us = v;
         else if (strncmp(*rest, "bound", 5) == 0)
             l->bound_us = v;
+        else if (strncmp(*rest, "protect", 7) == 0)
+            l->protect = v;
         else if (strncmp(*rest, "cap", 3) == 0)
             l->cap_pm = v;
     }
@@ -129,7 +131,7 @@ static void set(const char *root, int k, char **rest)
     snprintf(file, sizeof file, "task.%d/grant", k);
     g = map(at(root, file), sizeof *g, 0);
     limits(&g->dev[0], rest);
-    atomic_store(&b->slot[k].latency, g->dev[0].latency);
+    atomic_store(&b->slot[k].latency, g->dev[0].latency || g->dev[0].protect);
 }
 
 static void times(const char *name, const _Atomic uint64_t *v)

@@ -222,11 +222,11 @@ def case_protected():
     while d.pages("show", 0)["requests"] == 0 and time.monotonic() < deadline:
         time.sleep(0.01)
     turns = d.pages("show", 0)["turns"]
-    d.pages("set", 0, "latency=1")
+    d.pages("set", 0, "protect=1")
     while d.pages("show", 1)["yields"] == 0 and time.monotonic() < deadline:
         time.sleep(0.01)
     check(d.pages("show", 1)["yields"] > 0, "its neighbour waits for it from then on", str(turns))
-    d.pages("set", 0, "latency=0")
+    d.pages("set", 0, "protect=0")
     for p in (victim, hog):
         out, err = p.communicate(timeout=60)
         check(p.returncode == 0, "both end well", out + err)

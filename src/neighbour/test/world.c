@@ -1,9 +1,9 @@
-#include "neighbour/test/world.h"
-
+/* A device with a service and its neighbours, drawn from a seed (world.h). */
 #include <math.h>
 #include <string.h>
 
 #include "base/macros.h"
+#include "neighbour/test/world.h"
 
 #define DAY_MS  86400000.0
 #define BASE_NS 900000.0
