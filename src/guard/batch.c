@@ -218,16 +218,15 @@ static bool full(const guard_device *d, uint64_t now)
             now - b->opened_ns > most || b->launches >= MANY);
 }
 
-/* Batches that may be in flight beside a latency task: two of half the bound; as many as end before it is back,
- * where it keeps a rhythm. */
+/* Batches that may be in flight beside a latency task, besides the one that is about to begin: as many as end before it is
+ * back, where it keeps a rhythm; else one of half the bound. */
 static int most_pending(guard_device *d)
 {
     uint64_t room = d->each_ns ? guard_room(d, guard_now()) / d->each_ns : 0;
-    int most = d->each_ns > budget(d) || d->each_ns == 0 ? 0 : 1;
 
-    if (room > (uint64_t)most + 1)
-        most = room < GUARD_PENDING - 1 ? (int)room - 1 : GUARD_PENDING - 2;
-    return most;
+    if (room > 0)
+        return room < GUARD_PENDING - 1 ? (int)room - 1 : GUARD_PENDING - 2;
+    return d->each_ns > budget(d) || d->each_ns == 0 ? 0 : 1;
 }
 
 static void keep_little(guard_device *d)

@@ -30,6 +30,7 @@ typedef enum guard_fn {
 
 #define GUARD_STREAMS 8 /* of one batch */
 #define GUARD_PENDING 4 /* batches in flight */
+#define GUARD_GAPS    8 /* between requests, that a rhythm is taken from */
 
 /* Work between two events of the driver's. */
 typedef struct guard_batch {
@@ -62,9 +63,11 @@ typedef struct guard_device {
     uint64_t launched_ns, gap_ns; /* the latest launch, and the usual gap between two */
     uint64_t each_ns;             /* what one launch takes, as seen lately */
     uint64_t ran_ns;              /* when the latest batch was waited for */
-    uint32_t told_pm;             /* the cap that was told */
-    uint64_t burst_ns;            /* the first launch since the latest wait; 0: none */
-    uint64_t cost_ns;             /* what the latest batch costs where there is a limit on time */
+    uint64_t gap[GUARD_GAPS];     /* between beginnings of a latency task */
+    uint32_t ngap;
+    uint32_t told_pm;  /* the cap that was told */
+    uint64_t burst_ns; /* the first launch since the latest wait; 0: none */
+    uint64_t cost_ns;  /* what the latest batch costs where there is a limit on time */
     _Atomic uint32_t small_lock;
     uint64_t small; /* bytes of allocations below a page of the device */
 } guard_device;

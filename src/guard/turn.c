@@ -20,6 +20,7 @@
 #define COMPANY_NS    (20 * MS)
 #define HOLD_LEAST_NS (100 * MS)
 #define PEEK_NS       (100 * US)
+#define START_NS      (10 * US) /* from a launch until it runs */
 #define TOLD_PM       20
 #define SPIN_NS       (100 * US)
 #define LATE_NS       (1 * MS) /* clocks are one clock; what is further ahead is a lie */
@@ -264,15 +265,32 @@ void guard_turn_pass(guard_device *d, uint64_t used_ns)
 
 /* ---- beside a latency task -------------------------------------------------------------------------- */
 
-/* How often it begins, and how even that is; told by who knows it. */
-static void tell_rhythm(guard_turn *t, uint64_t now)
+/* How often it begins, and how even that is, told by who knows it: the median of the latest gaps, and how far the others
+ * are off, but for the worst. So a pause, or another rhythm, is over after a few requests. */
+static void tell_rhythm(guard_device *d, uint64_t now)
 {
-    uint64_t gap = now - t->last_ns, off;
+    uint64_t v[GUARD_GAPS], worst = 0, off = 0;
+    guard_turn *t = d->turn;
 
-    off = gap > t->period_ns ? gap - t->period_ns : t->period_ns - gap;
-    t->off_ns = (t->off_ns * 7 + off) / 8;
-    t->period_ns = (t->period_ns * 7 + gap) / 8;
+    d->gap[d->ngap++ % GUARD_GAPS] = now - t->last_ns;
     t->last_ns = now;
+    if (d->ngap < GUARD_GAPS)
+        return;
+    for (int i = 0; i < GUARD_GAPS; i++) {
+        int k = i;
+
+        for (; k > 0 && v[k - 1] > d->gap[i]; k--)
+            v[k] = v[k - 1];
+        v[k] = d->gap[i];
+    }
+    t->period_ns = v[GUARD_GAPS / 2];
+    for (int i = 0; i < GUARD_GAPS; i++) {
+        uint64_t far = v[i] > t->period_ns ? v[i] - t->period_ns : t->period_ns - v[i];
+
+        off = far > worst ? worst : far > off ? far : off;
+        worst = far > worst ? far : worst;
+    }
+    t->off_ns = off;
 }
 
 void guard_show_active(guard_device *d, bool active, uint64_t now)
@@ -283,7 +301,7 @@ void guard_show_active(guard_device *d, bool active, uint64_t now)
     if ((was != 0) == active)
         return;
     if (active)
-        tell_rhythm(d->turn, now);
+        tell_rhythm(d, now);
     atomic_store(&d->turn->active_ns, active ? now : 0);
     atomic_fetch_add(&d->turn->word, 1);
     if (active)
@@ -304,7 +322,7 @@ static uint64_t due_in(const guard_device *d, const guard_turn *o, uint64_t now)
 {
     uint64_t due = o->last_ns + o->period_ns, late = due + o->off_ns + 20 * US;
 
-    if (!rhythmic(d, o) || now + o->off_ns + d->each_ns < due || now > late)
+    if (!rhythmic(d, o) || now + o->off_ns + d->each_ns + START_NS < due || now > late)
         return 0;
     return late - now;
 }
@@ -321,7 +339,7 @@ uint64_t guard_room(guard_device *d, uint64_t now)
         if (!atomic_load(&d->board->slot[j].latency) || !guard_peek(d, j, &o) ||
             age(o.seen_ns, now) > quantum(d))
             continue;
-        due = o.last_ns + o.period_ns - o.off_ns;
+        due = o.last_ns + o.period_ns - o.off_ns - START_NS;
         if (o.active_ns || !rhythmic(d, &o) || due <= now)
             return 0;
         room = due - now < room ? due - now : room;

@@ -1,6 +1,8 @@
 /*
  * Who is on the device, and the order in which things are looked at (neighbour/neighbour.h).
  */
+#include "neighbour/neighbour.h"
+
 #include <math.h>
 #include <string.h>
 

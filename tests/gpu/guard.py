@@ -261,6 +261,7 @@ PERIODS = (1000, 200, -200)
 
 def ladder(b, level, hows, rows):
     """The victim alone, then beside each hog in each way; what is done is kept when time is up."""
+    hows = b.args.hows.split(",") if b.args.hows else hows
     for period in PERIODS:
         for how in ("alone", "alone guard"):
             rows.append(latency(b, period, "copy80", how, level))
@@ -354,11 +355,56 @@ def part_frameworks(b):
     return rows
 
 
+def watched(b, hog, level):
+    """A service with a request every 2 ms, a hog that comes after a while, and the loop over both: what it finds and does."""
+    b.clear()
+    for k in (0, 1):
+        b.pages("task", k, "share=500", f"level={level}", "latency=0")
+    victim = b.start(0, True, ["victim", "34", "2000"])
+    loop = subprocess.Popen([b.args.bin + "/guard_loop", b.root, "36"], stdout=subprocess.PIPE, text=True)
+    began = time.time()
+    time.sleep(14)
+    kind = "copy" if hog.startswith("copy") else "fma"
+    at = time.monotonic_ns() + int(3e9)
+    came = (time.time() - began + 3) * 1000
+    h = b.start(1, True, ["hog", "14", kind, b.units[hog]], at)
+    out = b.end(victim)
+    work = b.end(h).get("per_s", 0)
+    lines = [pairs(line) for line in loop.communicate(timeout=60)[0].splitlines()]
+    notes = [n for n in lines if "note" in n]
+    ratios = [(n["at_ms"] - came, n["p99_percent"]) for n in lines if "note" not in n]
+    first = {}
+    for n in notes:
+        first.setdefault(n["note"], n["at_ms"] - came)
+    beside = [r for at_ms, r in ratios if at_ms > 0 and r > 0]
+    after = [r for at_ms, r in ratios if 8000 < at_ms < 13500 and r > 0]
+    return {"level": level, "hog": hog, "worst_percent": max(beside, default=None), "suspected_ms": first.get("suspected"),
+            "confirmed_ms": first.get("confirmed"), "cured_ms": first.get("verified"),
+            "action": [n["action"] for n in notes if n["note"] == "acted"], "after_percent": sorted(after)[len(after) // 2] if after else None,
+            "victim_p50": out.get("p50_us"), "victim_p99": out.get("p99_us"), "hog_of_alone": round(work / b.alone[hog], 3),
+            "notes": [f"{n['note']}@{n['at_ms'] - came:.0f}" for n in notes]}
+
+
+def part_neighbour(b):
+    """The watch on neighbours, end to end but for the agent, at both levels."""
+    rows = b.rows("neighbour")
+
+    def each(b):
+        for hog in ("copy80", "fma80", "fma500"):
+            if b.left() > 45:
+                rows.append(watched(b, hog, b.level))
+        return rows
+    each(b)
+    return under_mps(b, each) if not b.args.fake else rows
+
+
 PARTS = {"vram": part_vram, "overhead": part_overhead, "shares": part_shares, "latency": part_latency, "mps": part_mps,
-         "torch": part_torch, "torchmps": part_torchmps, "frameworks": part_frameworks, "accuracy": part_accuracy}
+         "torch": part_torch, "torchmps": part_torchmps, "frameworks": part_frameworks, "accuracy": part_accuracy,
+         "neighbour": part_neighbour}
 # The kernels each needs; those that are not here need none.
 KERNELS = {"overhead": "fma5 fma200", "shares": "fma5 fma50 fma200 fma1000 fma10000 fma50000", "accuracy": "fma200",
-           "latency": "copy80 fma80 fma500", "mps": "copy80 fma80 fma500"}
+           "latency": "copy80 fma80 fma500", "mps": "copy80 fma80 fma500",
+           "neighbour": "copy80 fma80 fma500"}
 
 
 def calibrate(b):
@@ -390,6 +436,7 @@ def main():
     p.add_argument("--out", required=True)
     p.add_argument("--parts", default=",".join(PARTS))
     p.add_argument("--seconds", type=int, default=460)
+    p.add_argument("--hows", help="ways of the parts latency and mps: plain, guard, ...")
     p.add_argument("--fake")
     args = p.parse_args()
     args.bin = os.path.abspath(args.bin)
