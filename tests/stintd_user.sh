@@ -87,6 +87,10 @@ exposure() {
 }
 exposure stintd.service 3
 exposure stint-agent.service 7
+# A unit that hides /proc/sys passes on which run of the machine it is: without that a start has no witness of time.
+ran=$((ran + 1))
+grep -q '^ProcSubset=pid' "$STINT_SOURCE/packaging/stintd.service" &&
+    ! grep -qx 'Environment=STINT_BOOT_ID=%b' "$STINT_SOURCE/packaging/stintd.service" && fail "stintd does not learn the boot id"
 # What an agent has mounted must be there for the next one: no option that gives it file systems of its own.
 ran=$((ran + 1))
 grep -E '^(Protect(Home|System|Kernel[A-Z][a-z]*|Proc|Clock|Hostname|ControlGroups)|Private[A-Z][A-Za-z]*|ProcSubset|MountFlags|[A-Z][A-Za-z]*Paths|Root[A-Z][a-z]*)=' \

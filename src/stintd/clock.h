@@ -41,6 +41,11 @@ bool st_steady_accept(st_steady *s);
  * mostly. */
 int64_t st_steady_read(st_steady *s, int64_t wall, int64_t mono, int64_t *ret_jump);
 
+/* Which run of the machine this is, hexadecimal; "": nobody says. The kernel's word, or the service manager's
+ * (STINT_BOOT_ID) where its file is out of sight, as in our unit. */
+#define ST_CLOCK_BOOT 64
+void st_boot_read(const char *path, char ret[ST_CLOCK_BOOT]);
+
 /* The real one, for any thread. */
 typedef struct st_clock st_clock;
 

@@ -1,6 +1,10 @@
 /*
  * The steady clock, given readings of a wall clock that jumps, drifts and goes back.
  */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "base/testing.h"
 #include "stintd/clock.h"
 
@@ -195,6 +199,30 @@ static void a_reboot_has_no_witness(void **state)
     st_clock_free(clock);
 }
 
+/* The kernel writes it with dashes, systemd without: it is the same run. */
+static void a_boot_has_one_name(void **state)
+{
+    static const char told[] = "0123456789abcdef0123456789abcdef";
+    char real[ST_CLOCK_BOOT], path[] = "/tmp/stint-boot-XXXXXX", ret[ST_CLOCK_BOOT];
+    int fd = mkstemp(path);
+    (void)state;
+
+    assert_true(fd >= 0);
+    assert_int_equal(dprintf(fd, "01234567-89ab-cdef-0123-456789abcdef\n"), 37);
+    close(fd);
+    st_boot_read(path, ret);
+    assert_string_equal(ret, told);
+    unlink(path);
+    setenv("STINT_BOOT_ID", told, 1);
+    st_boot_read(path, ret);
+    assert_string_equal(ret, told);
+    st_boot_read("/proc/sys/kernel/random/boot_id", real);
+    assert_string_not_equal(real, told); /* the kernel's word goes first */
+    unsetenv("STINT_BOOT_ID");
+    st_boot_read(path, ret);
+    assert_string_equal(ret, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +234,7 @@ int main(void)
         cmocka_unit_test(nothing_goes_back),
         cmocka_unit_test(uptime_is_a_witness),
         cmocka_unit_test(a_reboot_has_no_witness),
+        cmocka_unit_test(a_boot_has_one_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
