@@ -18,14 +18,13 @@ up() {
     STINT_TOKEN=$(awk '$1 == "ada" { print $4 }' "$tmp/run/tokens")
     export STINT_URL STINT_TOKEN
 }
+# Nothing of it stays; who watches the lease looks twice a second whether it is needed.
 down() {
     kill "$run_pid"
     wait "$run_pid" || fail "it ends with status $?"
-    pgrep -f "$tmp/run" | while read -r pid; do
-        tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q 'agent fence' || echo "$pid"
-    done >"$tmp/left"
-    [ -s "$tmp/left" ] && fail "something is left: $(cat "$tmp/left")"
+    wait_for nothing_is_left || fail "something is left: $(pgrep -af "$tmp/run")"
 }
+nothing_is_left() { ! pgrep -f "$tmp/run" >"$tmp/left"; }
 
 # ---- without containers: a doctor that finds something ----------------------------------------------
 

@@ -77,9 +77,12 @@ def rows(owner):
 
 
 def is_told(first, again):
-    """The first answer, or, where it has a secret, that it was done. A repeated submit says 200: nothing was made."""
+    """The first answer, or, where it has a secret, that it was done. A repeated submit says 200, nothing was made, and the
+    job as it is by now."""
     if "token" in first.json:
         return again.status == 409 and "done already" in again.text and first.json["token"] not in again.text
+    if "submitted" in first.json:
+        return again.status == 200 and again.json["id"] == first.json["id"]
     return again.status in (first.status, 200) and again.json == first.json
 
 
