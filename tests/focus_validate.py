@@ -43,13 +43,13 @@ COLUMNS = {
     "ChargeFrequency": (RECOMMENDED, False, STRING, {"One-Time", "Recurring", "Usage-Based"}),
     "ChargePeriodEnd": (MANDATORY, False, TIME, None),
     "ChargePeriodStart": (MANDATORY, False, TIME, None),
-    "CommitmentDiscountCategory": (ABSENT, True, STRING, {"Spend", "Usage"}),
-    "CommitmentDiscountId": (ABSENT, True, STRING, None),
-    "CommitmentDiscountName": (ABSENT, True, STRING, None),
-    "CommitmentDiscountQuantity": (ABSENT, True, DECIMAL, None),
-    "CommitmentDiscountStatus": (ABSENT, True, STRING, {"Used", "Unused"}),
-    "CommitmentDiscountType": (ABSENT, True, STRING, None),
-    "CommitmentDiscountUnit": (ABSENT, True, STRING, None),
+    "CommitmentDiscountCategory": (CONDITIONAL, True, STRING, {"Spend", "Usage"}),
+    "CommitmentDiscountId": (CONDITIONAL, True, STRING, None),
+    "CommitmentDiscountName": (CONDITIONAL, True, STRING, None),
+    "CommitmentDiscountQuantity": (CONDITIONAL, True, DECIMAL, None),
+    "CommitmentDiscountStatus": (CONDITIONAL, True, STRING, {"Used", "Unused"}),
+    "CommitmentDiscountType": (CONDITIONAL, True, STRING, None),
+    "CommitmentDiscountUnit": (CONDITIONAL, True, STRING, None),
     "ConsumedQuantity": (CONDITIONAL, True, DECIMAL, None),
     "ConsumedUnit": (CONDITIONAL, True, STRING, None),
     "ContractedCost": (MANDATORY, False, DECIMAL, None),
@@ -268,8 +268,8 @@ def check_skus(r, add):
             add(name, f"must not be null when ChargeCategory is {category}")
         if r[name] and category == "Tax":
             add(name, "must be null for a tax")
-    if r["PricingCategory"] == "Committed":
-        add("PricingCategory", "there are no commitment discounts")
+    if r["PricingCategory"] == "Committed" and not r["CommitmentDiscountId"]:
+        add("PricingCategory", "is Committed without a commitment")
     if r["SkuMeter"] and not r["SkuId"]:
         add("SkuMeter", "must be null when SkuId is")
     if r["SkuId"] and not r["SkuMeter"]:
@@ -304,6 +304,18 @@ def check_things(r, add):
     if r["CapacityReservationId"] and r["ChargeCategory"] == "Usage" \
             and not r["CapacityReservationStatus"]:
         add("CapacityReservationStatus", "must not be null for usage of a reservation")
+    commitment = r["CommitmentDiscountId"]
+    for name in ("CommitmentDiscountCategory", "CommitmentDiscountType"):
+        if (r[name] == "") != (commitment == ""):
+            add(name, "must be null exactly when CommitmentDiscountId is")
+    if (r["CommitmentDiscountStatus"] == "") == (bool(commitment) and r["ChargeCategory"] == "Usage"):
+        add("CommitmentDiscountStatus", "must be there exactly for usage of a commitment")
+    if (r["CommitmentDiscountQuantity"] == "") != (r["CommitmentDiscountUnit"] == ""):
+        add("CommitmentDiscountUnit", "must be null exactly when CommitmentDiscountQuantity is")
+    if commitment and r["ChargeCategory"] in ("Usage", "Purchase") and r["CommitmentDiscountQuantity"] == "":
+        add("CommitmentDiscountQuantity", "must not be null for usage or purchase of a commitment")
+    if r.get("x_Component") in ("window", "cancel", "short") and not commitment:
+        add("CommitmentDiscountId", "must not be null: the charge is for a booking")
     if r.get("x_Component") == "reserved" and not r["CapacityReservationId"]:
         add("CapacityReservationId", "must not be null: the charge is for a reservation")
     sub, category = r.get("ServiceSubcategory"), r["ServiceCategory"]

@@ -9,7 +9,9 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
+#include "billing/money.h"
 #include "calendar/when.h"
+#include "ledger/text.h"
 #include "spec/windows.h"
 #include "zones/zones.h"
 
@@ -197,6 +199,34 @@ static void out_moment(st_strbuf *out, const char *key, const st_tz *tz, int64_t
         st_out_text(out, key, st_when_rfc3339(at, tz, ms));
 }
 
+/* What it would cost if it were confirmed now; null: the price book has no price for bookings. */
+static void out_price(st_question *q, const booking *b, size_t i)
+{
+    const st_booking_spec *s = &b->book.spec;
+    st_strbuf *out = &q->out;
+    char ratio[ST_RATIO_MAX];
+    st_window_price p;
+
+    st_tx_window_price(q->tx, s->account, s->type, (int64_t)s->tasks * s->gpus * ST_WHOLE_M,
+                       &b->windows.v[i], &p);
+    if (!p.priced) {
+        st_out_raw(out, "price", "null");
+        return;
+    }
+    const struct {
+        const char *key;
+        int64_t bp;
+    } off[] = {{"term", p.term_bp}, {"lead", p.lead_bp}, {"plan", p.plan_bp}};
+    st_out_raw(out, "price", "{");
+    st_out_money(out, "amount", p.amount);
+    st_out_money(out, "gpu_hour", p.rate);
+    st_strbuf_add(out, ",\"discounts\":{");
+    for (size_t k = 0; k < ST_ARRAY_LEN(off); k++)
+        st_strbuf_addf(out, "%s\"%s\":\"%s%%\"", k > 0 ? "," : "", off[k].key,
+                       st_ratio(ratio, off[k].bp, 100, 2));
+    st_strbuf_add(out, "}}");
+}
+
 /* What others have booked or are guaranteed is no more than a moment and what else would fit; amounts are the owner's. */
 static void quote_json(st_question *q, const st_core *core, const booking *b, size_t i,
                        const st_book_quote *quote)
@@ -231,6 +261,7 @@ static void quote_json(st_question *q, const st_core *core, const booking *b, si
         st_out_milli(out, "free_gpus", quote->have_m);
         st_out_milli(out, "displaces_gpus", quote->displaces_m);
     }
+    out_price(q, b, i);
     st_strbuf_add(out, "}");
 }
 

@@ -54,7 +54,7 @@ static void fill_days(const st_bill_call *c, const st_sums_by *sums, int64_t fro
     }
     s->so_far.days = s->costs;
     s->so_far.spent = c->bill->total;
-    s->so_far.to_come = c->state.reserved;
+    s->so_far.to_come = c->state.reserved + c->state.booked;
     s->so_far.cap = c->state.cap;
     s->so_far.left_ms = ST_MAX(p->to_ms - c->now, 0);
     s->so_far.observed_ms = now - from;

@@ -47,14 +47,15 @@ static void warn_of_cap(st_tx *tx, plan_change *c)
 
     if (!p->account[0] || p->cap_udollars == ST_UNSET || p->at_cap == ST_AT_CAP_WARN ||
         p->from_ms >= period->to_ms || st_tx_budget(tx, p->account, &s, &err) < 0 ||
-        s.reserved == 0 || s.spent + s.reserved <= p->cap_udollars)
+        s.reserved + s.booked == 0 || s.spent + s.reserved + s.booked <= p->cap_udollars)
         return;
-    snprintf(
-        c->warning, sizeof c->warning,
-        "%s has spent, and its guarantees will cost, $%s in %s. The cap of $%s is less: no job "
-        "fits under it, and what is beyond it is not charged",
-        p->account, st_money(sure, s.spent + s.reserved), period->name,
-        st_money(cap, p->cap_udollars));
+    snprintf(c->warning, sizeof c->warning,
+             "%s has spent, and its guarantees%s will cost, $%s in %s. The cap of $%s "
+             "is less: no job "
+             "fits under it, and what is beyond it is not charged",
+             p->account, s.booked > 0 ? " and bookings" : "",
+             st_money(sure, s.spent + s.reserved + s.booked), period->name,
+             st_money(cap, p->cap_udollars));
 }
 
 static int plan_run(st_tx *tx, st_cmd *cmd, st_err *err)
@@ -400,7 +401,8 @@ static int fill_budget(st_question *q, st_core *core, st_err *err)
     st_out_money(&q->out, "held", s.held);
     st_out_money(&q->out, "reserved", s.reserved);
     st_out_money(&q->out, "left", s.cap == ST_UNSET ? ST_UNSET : s.left);
-    st_out_money(&q->out, "committed", ST_MAX(s.spent, 0) + s.held + s.reserved);
+    st_out_money(&q->out, "booked", s.booked);
+    st_out_money(&q->out, "committed", ST_MAX(s.spent, 0) + s.held + s.reserved + s.booked);
     st_out_int(&q->out, "warnings", s.warned);
     st_strbuf_addc(&q->out, '}');
     return 0;

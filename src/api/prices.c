@@ -8,6 +8,7 @@
 
 #include "api/state.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/quote.h"
 #include "bill/bill.h"
 #include "billing/money.h"
@@ -36,13 +37,37 @@ static void out_map(st_strbuf *out, const char *key)
     st_out_raw(out, key, "{");
 }
 
-static void out_rates(st_strbuf *out, const st_rates *row)
+static void out_rates(st_strbuf *out, const st_price_book *book, const st_rates *row)
 {
     out_map(out, row->gpu);
     for (int c = ST_PAY_RESERVED; c <= ST_PAY_BOOKED; c++)
         out_dollars(out, st_component_name((st_component)c), row->rate[c]);
+    if (book->booking.there)
+        out_dollars(out, "booking", row->rate[ST_PAY_WINDOW]);
     for (int l = 0; l < ST_LEVEL_COUNT; l++)
         out_percent(out, st_level_name((st_level)l), row->level_bp[l]);
+    st_strbuf_addc(out, '}');
+}
+
+static void out_steps(st_strbuf *out, const char *key, const st_steps *s)
+{
+    out_map(out, key);
+    for (int i = 0; i < s->n; i++) {
+        char ms[ST_FMT_MAX];
+
+        out_percent(out, st_fmt_duration(ms, s->v[i].ms), s->v[i].bp);
+    }
+    st_strbuf_addc(out, '}');
+}
+
+static void out_booking(st_strbuf *out, const st_booking_prices *b)
+{
+    if (!b->there)
+        return;
+    out_map(out, "booking");
+    out_steps(out, "term", &b->term);
+    out_steps(out, "lead", &b->lead);
+    out_steps(out, "cancel", &b->cancel);
     st_strbuf_addc(out, '}');
 }
 
@@ -52,7 +77,7 @@ static void out_book(st_strbuf *out, const st_price_book *book)
     st_out_time(out, "from", book->from_ms);
     out_map(out, "gpu");
     for (int i = 0; i < book->nrates; i++)
-        out_rates(out, &book->rates[i]);
+        out_rates(out, book, &book->rates[i]);
     st_strbuf_addc(out, '}');
     out_dollars(out, "cpu", book->cpu);
     out_dollars(out, "ram", book->ram);
@@ -73,6 +98,7 @@ static void out_book(st_strbuf *out, const st_price_book *book)
         st_strbuf_addc(out, '}');
     }
     st_strbuf_addc(out, '}');
+    out_booking(out, &book->booking);
 }
 
 /* ---- the cluster's book ------------------------------------------------------------------------------ */

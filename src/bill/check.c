@@ -14,6 +14,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "bill/check_booking.h"
 #include "bill/check_piece.h"
 #include "bill/check_price.h"
 
@@ -26,6 +27,7 @@ typedef struct check_account {
     ST_VEC(st_price_plan) plans;
     ST_VEC(st_terms) terms;
     st_billpieces *pieces; /* NULL: no entry is about an earlier one */
+    st_billbookings *bookings;
     st_bill_use use;
     bool use_said;
 } check_account;
@@ -77,6 +79,7 @@ void st_billcheck_free(st_billcheck *c)
         st_vec_free(&c->accounts.v[i]->plans);
         st_vec_free(&c->accounts.v[i]->terms);
         st_billpieces_free(c->accounts.v[i]->pieces);
+        st_billbookings_free(c->accounts.v[i]->bookings);
         free(c->accounts.v[i]);
     }
     for (size_t i = 0; i < c->books.n; i++)
@@ -367,7 +370,8 @@ int st_billcheck_range(st_billcheck *c, const st_billrange *range, st_err *err)
 
 static check_row *row_for(st_billcheck *c, const st_entry *e, st_component what)
 {
-    bool of_gpu = what <= ST_PAY_IDLE || what == ST_PAY_LOST || what == ST_PAY_FAULT;
+    bool of_gpu = what <= ST_PAY_IDLE || what == ST_PAY_LOST || what == ST_PAY_FAULT ||
+                  what == ST_PAY_WINDOW || what == ST_PAY_CANCEL || what == ST_PAY_SHORT;
     const char *gpu = of_gpu && e->gpu ? e->gpu : "";
     st_level level = *gpu && what != ST_PAY_RESERVED ? e->level : ST_LEVEL_WHOLE;
     ST_CLEANUP(st_strbuf_done) st_strbuf key = {0};
@@ -443,11 +447,16 @@ static int count_use(st_billcheck *c, const st_entry *e, st_err *err)
     return fits ? 0 : st_fail(err, ST_ECORRUPT, "the usage is more than can be counted");
 }
 
+static const st_price_book *book_then(const void *ctx, int64_t ms)
+{
+    return book_at(ctx, ms);
+}
+
 /* Which kinds have a place outside the main range: those that say who there is and what is in force. */
 static int check_kind(const st_billcheck *c, const st_entry *e, st_err *err)
 {
     if (e->kind == ST_ENTRY_ACCOUNT || e->kind == ST_ENTRY_CHILD || e->kind == ST_ENTRY_TERMS ||
-        e->kind == ST_ENTRY_PLAN)
+        e->kind == ST_ENTRY_PLAN || e->kind == ST_ENTRY_BOOKING)
         return 0;
     if (c->at->name[0] == '\0') /* was looked at in the first round */
         return 0;
@@ -459,6 +468,8 @@ static int check_kind(const st_billcheck *c, const st_entry *e, st_err *err)
  * two things made in the same millisecond, the order is not known across books. */
 static int64_t moment_of(const st_entry *e)
 {
+    if (e->kind == ST_ENTRY_WINDOW && e->from_ms == e->to_ms)
+        return e->at_ms - 1;
     return e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT ? e->at_ms - 1 : e->from_ms;
 }
 
@@ -473,7 +484,7 @@ static int check_span(const st_billcheck *c, const st_entry *e, st_err *err)
         return st_fail(err, ST_ECORRUPT, "it corrects none of the entries before it");
     if (e->kind == ST_ENTRY_CREDIT && e->amount <= 0 && (e->fixes < 1 || e->fixes >= e->seq))
         return st_fail(err, ST_ECORRUPT, "it takes back none of the credits before it");
-    if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_RESERVE)
+    if (e->kind != ST_ENTRY_USAGE && e->kind != ST_ENTRY_RESERVE && e->kind != ST_ENTRY_WINDOW)
         return 0;
     if (e->from_ms < p->from_ms || e->to_ms > p->to_ms || e->from_ms > e->to_ms ||
         e->to_ms > e->at_ms)
@@ -526,6 +537,10 @@ int st_billcheck_entry(st_billcheck *c, const st_entry *e, st_err *err)
 
     if (c->main && c->at->name[0] == '\0')
         return count_cluster(c, e, err);
+    r = st_billbookings_check(&c->at->bookings, e, c->main ? c->head.period.from_ms : ST_UNSET,
+                              book_then, c, err);
+    if (r < 0)
+        return r;
     if (!c->main)
         return check_kind(c, e, err);
     if (e->kind == ST_ENTRY_CLOSE)
@@ -538,8 +553,9 @@ int st_billcheck_entry(st_billcheck *c, const st_entry *e, st_err *err)
         return st_fail(err, ST_ECORRUPT, "it is behind the close");
     r = check_span(c, e, err);
     if (r == 0)
-        r = st_billprice_check(e, book_at(c, moment_of(e)), terms_at(c->at, moment_of(e)),
-                               &c->carries, err);
+        r = st_billprice_check(
+            e, book_at(c, e->kind == ST_ENTRY_WINDOW ? e->agreed_ms - 1 : moment_of(e)),
+            terms_at(c->at, moment_of(e)), &c->carries, err);
     if (r == 0 && c->at->pieces)
         r = st_billpieces_check(c->at->pieces, e, err);
     if (r == 0)

@@ -134,6 +134,21 @@ static void want_stay(const st_entry *e, const st_price_book *book, int64_t keep
     want(w, (wanted){ST_PAY_ENERGY, energy, book->energy, FACTORS(keep_bp, ONE, ONE, ONE), false});
 }
 
+/* What is not delivered is credited at the price it is charged at, rounded down. */
+static void want_window(const st_entry *e, const st_price_book *book, int64_t keep_bp, wants *w)
+{
+    const st_rates *row = row_for(book, e->gpu);
+    int64_t rate = row ? row->rate[ST_PAY_WINDOW] : 0;
+    const int64_t own[4] = {e->keep_bp, keep_bp, ST_BP, ST_BP};
+    st_i128 unit = (st_i128)ST_BP * st_component_per(ST_PAY_WINDOW);
+
+    want(w, (wanted){ST_PAY_WINDOW, e->share, rate, FACTORS(e->keep_bp, keep_bp, ONE, ONE), true});
+    want(w, (wanted){ST_PAY_SHORT, -((st_i128)e->missing * rate * product_bp(own) / unit), 1,
+                     FACTORS(ONE, ONE, ONE, ONE), true});
+    want(w, (wanted){ST_PAY_CANCEL, e->removed, rate, FACTORS(e->keep_bp, e->fee_bp, keep_bp, ONE),
+                     false});
+}
+
 static void want_lines(const st_entry *e, const st_price_book *book, int64_t keep_bp, wants *w)
 {
     const st_rates *row;
@@ -158,6 +173,9 @@ static void want_lines(const st_entry *e, const st_price_book *book, int64_t kee
         if (unit)
             want(w,
                  (wanted){unit->by, e->pieces, unit->rate, FACTORS(keep_bp, ONE, ONE, ONE), true});
+        break;
+    case ST_ENTRY_WINDOW:
+        want_window(e, book, keep_bp, w);
         break;
     case ST_ENTRY_CREDIT:
         want(w, (wanted){ST_PAY_ADJUST, -(st_i128)e->amount, 1, FACTORS(ONE, ONE, ONE, ONE), true});

@@ -79,7 +79,8 @@ static bool is_piece(const st_entry *e)
 static bool has_span(const st_entry *e)
 {
     return is_piece(e) || e->kind == ST_ENTRY_RESERVE || e->kind == ST_ENTRY_FLEET ||
-           e->kind == ST_ENTRY_CLOSE || e->kind == ST_ENTRY_RESTORED;
+           e->kind == ST_ENTRY_CLOSE || e->kind == ST_ENTRY_RESTORED ||
+           e->kind == ST_ENTRY_BOOKING || e->kind == ST_ENTRY_WINDOW;
 }
 
 void st_export_entries_csv_head(st_strbuf *out)
@@ -88,7 +89,7 @@ void st_export_entries_csv_head(st_strbuf *out)
                   "account,entry,kind,at,from,to,job,stay,piece,user,workload,gpu,level,profile,"
                   "basis,topology,tasks,ended,gpu_m,share,held,cpu,ram,seen,busy,energy_mj,lost,"
                   "pieces,fixes,reason,by,component,quantity,unit,counted,rate,factor,carry_in,"
-                  "amount,carry,contra\r\n");
+                  "amount,carry,contra,booking\r\n");
 }
 
 static void put_utc(st_strbuf *out, int64_t ms, bool known)
@@ -101,7 +102,8 @@ static void put_utc(st_strbuf *out, int64_t ms, bool known)
 static void put_usage(const st_entry *e, st_strbuf *out)
 {
     bool stay = is_stay(e), piece = is_piece(e), fix = e->kind == ST_ENTRY_FIX;
-    bool floor = e->kind == ST_ENTRY_RESERVE || e->kind == ST_ENTRY_FLOOR;
+    bool floor =
+        e->kind == ST_ENTRY_RESERVE || e->kind == ST_ENTRY_FLOOR || e->kind == ST_ENTRY_BOOKING;
 
     st_csv_field(out, e->job, false);
     put_known(out, e->stay, piece);
@@ -116,7 +118,7 @@ static void put_usage(const st_entry *e, st_strbuf *out)
     put_known(out, e->tasks, stay);
     st_csv_field(out, piece ? st_cut_name(e->cut) : NULL, false);
     put_known(out, e->gpu_m, stay || floor);
-    put_known(out, e->share, stay || e->kind == ST_ENTRY_RESERVE);
+    put_known(out, e->share, stay || e->kind == ST_ENTRY_RESERVE || e->kind == ST_ENTRY_WINDOW);
     put_known(out, e->held, stay);
     put_known(out, e->cpu, stay);
     put_known(out, e->ram, stay);
@@ -156,11 +158,15 @@ void st_export_entry_csv(const st_entry *e, st_strbuf *out)
         put_i64(out, l->carry_in);
         put_money(out, l->amount);
         put_i64(out, l->carry);
-        st_strbuf_addf(out, ",%s%s\r\n", e->contra ? "#" : "",
+        st_strbuf_addf(out, ",%s%s", e->contra ? "#" : "",
                        e->contra ? st_component_name(l->what) : "");
+        st_csv_field(out, e->booking, false);
+        st_strbuf_add(out, "\r\n");
     }
     if (e->nlines == 0) {
         put_entry(e, out);
-        st_strbuf_add(out, ",,,,,,,,,,\r\n");
+        st_strbuf_add(out, ",,,,,,,,,,");
+        st_csv_field(out, e->booking, false);
+        st_strbuf_add(out, "\r\n");
     }
 }

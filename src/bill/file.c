@@ -205,7 +205,7 @@ void st_billfile_end(st_billfile *f, const unsigned char key[64], st_strbuf *out
 bool st_bill_marks(st_entry_kind kind)
 {
     return kind == ST_ENTRY_ACCOUNT || kind == ST_ENTRY_CHILD || kind == ST_ENTRY_TERMS ||
-           kind == ST_ENTRY_PLAN || kind == ST_ENTRY_CLOSE;
+           kind == ST_ENTRY_PLAN || kind == ST_ENTRY_BOOKING || kind == ST_ENTRY_CLOSE;
 }
 
 void st_billfile_ranges(const st_bill *bill, const char *account, int64_t size,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/quote.h"
 #include "bill/bill.h"
@@ -15,57 +16,64 @@
 #include "proof/strict.h"
 
 /* FOCUS columns in alphabetical order, then our own. */
-#define COLUMNS(X)               \
-    X(BilledCost)                \
-    X(BillingAccountId)          \
-    X(BillingAccountName)        \
-    X(BillingCurrency)           \
-    X(BillingPeriodEnd)          \
-    X(BillingPeriodStart)        \
-    X(CapacityReservationId)     \
-    X(CapacityReservationStatus) \
-    X(ChargeCategory)            \
-    X(ChargeClass)               \
-    X(ChargeDescription)         \
-    X(ChargeFrequency)           \
-    X(ChargePeriodEnd)           \
-    X(ChargePeriodStart)         \
-    X(ConsumedQuantity)          \
-    X(ConsumedUnit)              \
-    X(ContractedCost)            \
-    X(ContractedUnitPrice)       \
-    X(EffectiveCost)             \
-    X(InvoiceId)                 \
-    X(InvoiceIssuerName)         \
-    X(ListCost)                  \
-    X(ListUnitPrice)             \
-    X(PricingCategory)           \
-    X(PricingQuantity)           \
-    X(PricingUnit)               \
-    X(ProviderName)              \
-    X(PublisherName)             \
-    X(RegionId)                  \
-    X(RegionName)                \
-    X(ResourceId)                \
-    X(ResourceName)              \
-    X(ResourceType)              \
-    X(ServiceCategory)           \
-    X(ServiceName)               \
-    X(ServiceSubcategory)        \
-    X(SkuId)                     \
-    X(SkuMeter)                  \
-    X(SkuPriceDetails)           \
-    X(SkuPriceId)                \
-    X(SubAccountId)              \
-    X(SubAccountName)            \
-    X(Tags)                      \
-    X(x_Basis)                   \
-    X(x_Chargeback)              \
-    X(x_Component)               \
-    X(x_Corrects)                \
-    X(x_Counted)                 \
-    X(x_Entry)                   \
-    X(x_Proof)                   \
+#define COLUMNS(X)                \
+    X(BilledCost)                 \
+    X(BillingAccountId)           \
+    X(BillingAccountName)         \
+    X(BillingCurrency)            \
+    X(BillingPeriodEnd)           \
+    X(BillingPeriodStart)         \
+    X(CapacityReservationId)      \
+    X(CapacityReservationStatus)  \
+    X(ChargeCategory)             \
+    X(ChargeClass)                \
+    X(ChargeDescription)          \
+    X(ChargeFrequency)            \
+    X(ChargePeriodEnd)            \
+    X(ChargePeriodStart)          \
+    X(CommitmentDiscountCategory) \
+    X(CommitmentDiscountId)       \
+    X(CommitmentDiscountName)     \
+    X(CommitmentDiscountQuantity) \
+    X(CommitmentDiscountStatus)   \
+    X(CommitmentDiscountType)     \
+    X(CommitmentDiscountUnit)     \
+    X(ConsumedQuantity)           \
+    X(ConsumedUnit)               \
+    X(ContractedCost)             \
+    X(ContractedUnitPrice)        \
+    X(EffectiveCost)              \
+    X(InvoiceId)                  \
+    X(InvoiceIssuerName)          \
+    X(ListCost)                   \
+    X(ListUnitPrice)              \
+    X(PricingCategory)            \
+    X(PricingQuantity)            \
+    X(PricingUnit)                \
+    X(ProviderName)               \
+    X(PublisherName)              \
+    X(RegionId)                   \
+    X(RegionName)                 \
+    X(ResourceId)                 \
+    X(ResourceName)               \
+    X(ResourceType)               \
+    X(ServiceCategory)            \
+    X(ServiceName)                \
+    X(ServiceSubcategory)         \
+    X(SkuId)                      \
+    X(SkuMeter)                   \
+    X(SkuPriceDetails)            \
+    X(SkuPriceId)                 \
+    X(SubAccountId)               \
+    X(SubAccountName)             \
+    X(Tags)                       \
+    X(x_Basis)                    \
+    X(x_Chargeback)               \
+    X(x_Component)                \
+    X(x_Corrects)                 \
+    X(x_Counted)                  \
+    X(x_Entry)                    \
+    X(x_Proof)                    \
     X(x_Share)
 
 enum {
@@ -78,6 +86,7 @@ enum {
 struct st_focus {
     st_focus_about about;
     st_floors *floors;
+    st_map *inside;  /* "booking day": what was used in it and no window has claimed yet */
     st_arena *arena; /* for one row */
 };
 
@@ -85,21 +94,24 @@ struct st_focus {
 typedef struct meter {
     const char *meter, *unit;
     bool usage, gpu;
+    bool once; /* bought, and not used */
 } meter;
 
 static const meter meters[ST_PAY_COUNT] = {
-    [ST_PAY_RESERVED] = {"Reserved GPU Time", "GPU-Hours", true, true},
-    [ST_PAY_GUARANTEED] = {"GPU Time", "GPU-Hours", true, true},
-    [ST_PAY_BURST] = {"GPU Time", "GPU-Hours", true, true},
-    [ST_PAY_ON_DEMAND] = {"GPU Time", "GPU-Hours", true, true},
-    [ST_PAY_BOOKED] = {"GPU Time", "GPU-Hours", true, true},
-    [ST_PAY_TOPOLOGY] = {"Topology Premium", "GPU-Hours", true, true},
-    [ST_PAY_IDLE] = {"Idle GPU Time", "GPU-Hours", true, true},
-    [ST_PAY_CPU] = {"CPU Time", "Core-Hours", true, false},
-    [ST_PAY_RAM] = {"Memory Time", "GiB-Hours", true, false},
-    [ST_PAY_ENERGY] = {"Energy", "kWh", true, false},
-    [ST_PAY_FRAMES] = {"Frames", "Frames", true, false},
-    [ST_PAY_MINUTES] = {"Video", "Minutes", true, false},
+    [ST_PAY_RESERVED] = {"Reserved GPU Time", "GPU-Hours", true, true, false},
+    [ST_PAY_GUARANTEED] = {"GPU Time", "GPU-Hours", true, true, false},
+    [ST_PAY_BURST] = {"GPU Time", "GPU-Hours", true, true, false},
+    [ST_PAY_ON_DEMAND] = {"GPU Time", "GPU-Hours", true, true, false},
+    [ST_PAY_BOOKED] = {"GPU Time", "GPU-Hours", true, true, false},
+    [ST_PAY_TOPOLOGY] = {"Topology Premium", "GPU-Hours", true, true, false},
+    [ST_PAY_IDLE] = {"Idle GPU Time", "GPU-Hours", true, true, false},
+    [ST_PAY_CPU] = {"CPU Time", "Core-Hours", true, false, false},
+    [ST_PAY_RAM] = {"Memory Time", "GiB-Hours", true, false, false},
+    [ST_PAY_ENERGY] = {"Energy", "kWh", true, false, false},
+    [ST_PAY_FRAMES] = {"Frames", "Frames", true, false, false},
+    [ST_PAY_MINUTES] = {"Video", "Minutes", true, false, false},
+    [ST_PAY_WINDOW] = {"Booked GPU Time", "GPU-Hours", true, true, false},
+    [ST_PAY_CANCEL] = {"Cancelled GPU Time", "GPU-Hours", true, true, true},
 };
 
 st_focus *st_focus_new(const st_focus_about *about)
@@ -108,6 +120,7 @@ st_focus *st_focus_new(const st_focus_about *about)
 
     f->about = *about;
     f->floors = st_floors_new();
+    f->inside = st_map_new();
     f->arena = st_arena_new();
     return f;
 }
@@ -117,6 +130,7 @@ void st_focus_free(st_focus *f)
     if (!f)
         return;
     st_floors_free(f->floors);
+    st_map_free(f->inside);
     st_arena_free(f->arena);
     free(f);
 }
@@ -126,9 +140,31 @@ void st_focus_account(st_focus *f, const char *account, const char *parent)
     st_floors_account(f->floors, account, parent);
 }
 
+#define DAY_MS     INT64_C(86400000)
+#define INSIDE_KEY (ST_NAME_MAX + 32)
+
+static void inside_key(char key[INSIDE_KEY], const st_entry *e)
+{
+    snprintf(key, INSIDE_KEY, "%s %lld", e->booking, (long long)(e->from_ms / DAY_MS));
+}
+
+/* Intervals end at midnight, so a day is enough to tell which window was used. */
+static void learn_inside(st_focus *f, const st_entry *e)
+{
+    char key[INSIDE_KEY];
+    int64_t used = 0;
+
+    if (e->kind != ST_ENTRY_USAGE || !e->booking || e->basis != ST_BASIS_BOOKED)
+        return;
+    inside_key(key, e);
+    st_map_get(f->inside, key, &used);
+    st_map_put(f->inside, key, used + e->share);
+}
+
 void st_focus_learn(st_focus *f, const st_entry *e)
 {
     st_floors_learn(f->floors, e);
+    learn_inside(f, e);
 }
 
 void st_focus_head(st_strbuf *out)
@@ -252,7 +288,8 @@ static void put_who(row *r)
 static void put_when(row *r)
 {
     const st_period *p = &r->f->about.period;
-    bool span = is_piece(r->e) || r->e->kind == ST_ENTRY_RESERVE;
+    bool window = r->e->kind == ST_ENTRY_WINDOW && r->e->to_ms > r->e->from_ms;
+    bool span = is_piece(r->e) || r->e->kind == ST_ENTRY_RESERVE || window;
     int64_t from = (span ? r->e->from_ms : r->e->at_ms) / 1000;
     int64_t to = span ? r->e->to_ms / 1000 : from + 1;
 
@@ -283,6 +320,8 @@ static int64_t list_price_factor(const row *r, const st_price_book *book)
         return st_price_factor((const int64_t[]){level, book ? book->topo_bp[r->e->topo] : 0}, 2);
     case ST_PAY_IDLE:
         return st_price_factor((const int64_t[]){level, book ? book->idle_bp : 0}, 2);
+    case ST_PAY_CANCEL:
+        return r->e->fee_bp;
     default:
         return ST_BP;
     }
@@ -314,18 +353,38 @@ static void put_costs(row *r, const st_price_book *book)
     r->v[ContractedUnitPrice] = unit_price(f, r->l->rate, r->l->factor_bp);
     r->v[PricingQuantity] = keep(f, st_ratio(buf, r->quantity, st_component_per(r->l->what), 12));
     r->v[PricingUnit] = m->unit;
-    r->v[PricingCategory] = "Standard";
+    r->v[PricingCategory] = r->e->kind == ST_ENTRY_WINDOW ? "Committed" : "Standard";
+    if (m->once)
+        return;
     r->v[ConsumedQuantity] = r->v[PricingQuantity];
     r->v[ConsumedUnit] = m->unit;
+}
+
+/* A booking is a commitment to so much GPU time, used or not. Use of it by jobs has rows of its own that cost nothing. */
+static void put_commitment(row *r)
+{
+    const st_entry *e = r->e;
+
+    if (!e->booking || (e->kind != ST_ENTRY_WINDOW && r->l->what != ST_PAY_BOOKED))
+        return;
+    r->v[CommitmentDiscountId] = qualified(r->f, "bookings", e->booking);
+    r->v[CommitmentDiscountCategory] = "Usage";
+    r->v[CommitmentDiscountType] = "Booking";
+    if (!meters[r->l->what].usage)
+        return;
+    r->v[CommitmentDiscountQuantity] = r->v[PricingQuantity];
+    r->v[CommitmentDiscountUnit] = r->v[PricingUnit];
+    if (!meters[r->l->what].once)
+        r->v[CommitmentDiscountStatus] = r->part ? r->part : "Used";
 }
 
 static void put_class(row *r)
 {
     const meter *m = &meters[r->l->what];
 
-    r->v[ChargeCategory] = m->usage ? "Usage" : "Credit";
+    r->v[ChargeCategory] = m->once ? "Purchase" : m->usage ? "Usage" : "Credit";
     r->v[ChargeClass] = is_correction(r) ? "Correction" : NULL;
-    r->v[ChargeFrequency] = !m->usage                       ? "One-Time"
+    r->v[ChargeFrequency] = !m->usage || m->once            ? "One-Time"
                             : r->l->what == ST_PAY_RESERVED ? "Recurring"
                                                             : "Usage-Based";
 }
@@ -376,6 +435,16 @@ static void put_resource(row *r)
         r->v[ResourceType] = "Floor";
         return;
     }
+    if (e->kind == ST_ENTRY_WINDOW) {
+        r->v[CapacityReservationId] = r->v[ResourceId] = qualified(f, "bookings", e->booking);
+        r->v[CapacityReservationStatus] = r->part;
+        r->v[ResourceType] = "Booking";
+        return;
+    }
+    if (e->booking && r->l->what == ST_PAY_BOOKED) {
+        r->v[CapacityReservationId] = qualified(f, "bookings", e->booking);
+        r->v[CapacityReservationStatus] = "Used";
+    }
     if (e->job) {
         r->v[ResourceId] = qualified(f, "jobs", e->job);
         r->v[ResourceName] = e->name;
@@ -424,7 +493,9 @@ static void put_own(row *r, const char *proof)
     r->v[x_Counted] = number(f, r->quantity);
     r->v[x_Entry] = number(f, e->seq);
     r->v[x_Proof] = proof;
-    r->v[x_Share] = is_stay(e) || e->kind == ST_ENTRY_RESERVE ? number(f, e->share) : NULL;
+    r->v[x_Share] = is_stay(e) || e->kind == ST_ENTRY_RESERVE || e->kind == ST_ENTRY_WINDOW
+                        ? number(f, e->share)
+                        : NULL;
 }
 
 static void put_description(row *r)
@@ -436,6 +507,12 @@ static void put_description(row *r)
     if (e->kind == ST_ENTRY_RESERVE)
         r->v[ChargeDescription] = keepf(r->f, "reserved floor of %s, %s part", gpu,
                                         strcmp(r->part, "Used") == 0 ? "used" : "unused");
+    else if (e->kind == ST_ENTRY_WINDOW)
+        r->v[ChargeDescription] =
+            keepf(r->f, "%s, booking %s of %s%s%s", what, e->booking, gpu, r->part ? ", " : "",
+                  !r->part                       ? ""
+                  : strcmp(r->part, "Used") == 0 ? "used part"
+                                                 : "unused part");
     else if (e->kind == ST_ENTRY_CREDIT)
         r->v[ChargeDescription] = keepf(r->f, "credit: %s", e->reason);
     else if (is_piece(e))
@@ -449,11 +526,15 @@ static void put_description(row *r)
 static void write_row(row *r, const char *proof, st_strbuf *out)
 {
     int64_t at = is_piece(r->e) || r->e->kind == ST_ENTRY_RESERVE ? r->e->from_ms : r->e->at_ms - 1;
+
+    if (r->e->kind == ST_ENTRY_WINDOW)
+        at = r->e->agreed_ms - 1;
     const st_price_book *book = st_ledger_book(r->f->about.ledger, at);
 
     put_who(r);
     put_when(r);
     put_costs(r, book);
+    put_commitment(r);
     put_class(r);
     put_sku(r, book);
     put_resource(r);
@@ -465,11 +546,25 @@ static void write_row(row *r, const char *proof, st_strbuf *out)
     st_strbuf_add(out, "\r\n");
 }
 
-/* The used part of a floor and the rest; money is split like time, and nothing is lost. */
+/* Of what was used in a booking that day, as much as the window had. */
+static int64_t claim_inside(st_focus *f, const st_entry *e, int64_t most)
+{
+    char key[INSIDE_KEY];
+    int64_t used = 0;
+
+    inside_key(key, e);
+    st_map_get(f->inside, key, &used);
+    most = ST_MAX(ST_MIN(most, used), 0);
+    st_map_put(f->inside, key, used - most);
+    return most;
+}
+
+/* The used part of a floor or a window and the rest; money is split like time, and nothing is lost. */
 static void write_floor(st_focus *f, const st_entry *e, const st_line *l, const char *proof,
                         st_strbuf *out)
 {
-    int64_t used = st_floors_used(f->floors, e);
+    int64_t used = e->kind == ST_ENTRY_RESERVE ? st_floors_used(f->floors, e)
+                                               : claim_inside(f, e, l->quantity);
     int64_t used_amount = l->quantity > 0 ? (int64_t)((st_i128)l->amount * used / l->quantity) : 0;
     row r = {.f = f, .e = e, .l = l, .quantity = used, .amount = used_amount, .part = "Used"};
 
@@ -501,7 +596,7 @@ void st_focus_rows(st_focus *f, const st_entry *e, st_strbuf *out)
         row r = {.f = f, .e = e, .l = l, .quantity = l->quantity, .amount = l->amount};
 
         st_arena_reset(f->arena);
-        if (e->kind == ST_ENTRY_RESERVE)
+        if (e->kind == ST_ENTRY_RESERVE || l->what == ST_PAY_WINDOW)
             write_floor(f, e, l, hex.s, out);
         else
             write_row(&r, hex.s, out);

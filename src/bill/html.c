@@ -96,7 +96,8 @@ static const char *about_component(st_component c)
 
 static bool is_credit(st_component c)
 {
-    return c == ST_PAY_LOST || c == ST_PAY_FAULT || c == ST_PAY_CAP || c == ST_PAY_ADJUST;
+    return c == ST_PAY_LOST || c == ST_PAY_FAULT || c == ST_PAY_CAP || c == ST_PAY_ADJUST ||
+           c == ST_PAY_SHORT;
 }
 
 /* Of floors and bookings one pays for what was reserved, of the rest for what was held. */
@@ -181,6 +182,7 @@ static void put_tiles(const st_bill *bill, st_strbuf *out)
         const st_bill_line *l = &bill->lines.v[i];
         int64_t *to = is_credit(l->what)           ? &credit
                       : l->what == ST_PAY_RESERVED ? &reserved
+                      : l->what == ST_PAY_WINDOW   ? &reserved
                       : l->what <= ST_PAY_BOOKED   ? &used
                                                    : &extra;
 
@@ -191,7 +193,7 @@ static void put_tiles(const st_bill *bill, st_strbuf *out)
         held += held_of(&bill->uses.v[i]);
     }
     st_strbuf_add(out, "<section class=tiles>");
-    put_tile(out, "Reserved floors", reserved);
+    put_tile(out, "Floors and bookings", reserved);
     put_tile(out, "GPU time", used);
     put_tile(out, "Premiums and other", extra);
     put_tile(out, "Credits", credit);

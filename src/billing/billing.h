@@ -6,7 +6,7 @@
  *   entries.c   from records to entries   money.c     what a transaction means in money; cuts; closes
  *   admit.c     holds and floors          load.c      from the store back; the snapshot
  *   budget.c    warnings                  credits.c   credits by a person
- *   caps.c      what happens at caps
+ *   caps.c      what happens at caps      book_money.c     what bookings cost
  *
  * Invariants:
  *  1 An interval is metered, posted and in the log in one transaction, or not at all.
@@ -195,6 +195,22 @@ int st_money_account(st_tx *tx, int32_t id, st_err *err);
 /* Right after a plan or an account: what follows from plans, in the books of all it concerns. */
 int st_money_terms(st_tx *tx, st_err *err);
 
+/* ---- book_money.c ----------------------------------------------------------------------------- */
+
+/* Whether caps let these windows be booked; or let a booking become another, or 0 where it has no price. */
+int st_money_may_book(st_tx *tx, const st_booking_spec *spec, const st_window *windows, size_t n,
+                      const char *reader, st_err *err);
+int st_money_may_rebook(st_tx *tx, const st_booking *b, const st_window *to, int tasks,
+                        const char *reader, st_err *err);
+/* It is confirmed: its price is agreed. */
+int st_money_booked(st_tx *tx, uint64_t id, st_err *err);
+/* What happened to bookings: after the records of the meter, before a month closes. */
+int st_money_follow_bookings(st_tx *tx, st_err *err);
+/* Of an effect of a booking: those inside at its end are told to the meter. */
+void st_money_note_beyond(st_tx *tx, const st_effect *fx);
+/* A job comes into a booking, or to its devices in one. */
+void st_money_note_within(st_tx *tx, const st_effect *fx, uint64_t booking);
+
 /* What the job is and could cost; `limit_ms` from now on. Good as long as its texts. */
 typedef struct st_job_cost {
     st_worst worst;
@@ -213,7 +229,7 @@ typedef ST_VEC(st_job_runs) st_jobs_running;
 
 /* What open intervals would post now, by the core's number of an account, with all below it. */
 typedef struct st_running {
-    int64_t all, of_holds, of_floors;
+    int64_t all, of_holds, of_floors, of_windows;
 } st_running;
 typedef ST_VEC(st_running) st_runnings;
 void st_money_running(st_tx *tx, st_runnings *ret);

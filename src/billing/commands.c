@@ -176,6 +176,30 @@ static int add_open(void *ctx, const st_record *rec)
     return 0;
 }
 
+/* Everything that would be posted if all intervals ended now: of the meter, and of bookings. */
+static void each_open(open_ctx *o)
+{
+    st_control *ctl = o->tx->ctl;
+    const st_ledger *l = ctl->billing->ledger;
+
+    st_meter_open(ctl->billing->meter, o->tx->now, add_open, o);
+    for (size_t i = 0; i < st_ledger_nbookings(l); i++) {
+        st_agreed was;
+        st_entry e;
+        st_err err;
+
+        st_ledger_booking_at(l, i, &was);
+        int32_t account = st_book_account(ctl, was.account);
+        if (account <= ST_ROOT || !is_below(st_core_tree(ctl->core), account, o->root) ||
+            !st_ledger_window(l, &was, NULL, o->tx->now, &e) || st_ledger_price(l, &e, &err) < 0)
+            continue;
+        if (o->bill)
+            st_bill_add(o->bill, &e, st_ledger_owed(l, &e));
+        else
+            o->fn(o->ctx, &e);
+    }
+}
+
 int st_tx_bill(st_tx *tx, const char *account, const char *period, st_bill *ret, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
@@ -187,7 +211,7 @@ int st_tx_bill(st_tx *tx, const char *account, const char *period, st_bill *ret,
     if (r == 0)
         r = st_ledger_bill(b->ledger, st_book_name(tx->ctl, o.root, book), period, ret, err);
     if (r == 0 && !ret->closed)
-        st_meter_open(b->meter, tx->now, add_open, &o);
+        each_open(&o);
     return r;
 }
 
@@ -198,7 +222,7 @@ int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx,
     int r = need_account(tx, account, &o.root, err);
 
     if (r == 0)
-        st_meter_open(tx->ctl->billing->meter, tx->now, add_open, &o);
+        each_open(&o);
     return r;
 }
 
@@ -247,6 +271,8 @@ static void add_running(void *ctx, const st_entry *e)
         to->of_holds += ST_MIN(net, held);
     if (e->kind == ST_ENTRY_RESERVE)
         to->of_floors += net;
+    if (e->kind == ST_ENTRY_WINDOW)
+        to->of_windows += net;
 }
 
 void st_money_running(st_tx *tx, st_runnings *ret)
@@ -259,13 +285,14 @@ void st_money_running(st_tx *tx, st_runnings *ret)
     st_vec_clear(ret);
     for (size_t i = 0; i < tree->accounts.n; i++)
         st_vec_push(ret, (st_running){0});
-    st_meter_open(tx->ctl->billing->meter, tx->now, add_open, &o);
+    each_open(&o);
     for (size_t i = tree->accounts.n; i-- > ST_ROOT + 1;) { /* parents come first */
         st_running *up = &ret->v[tree->accounts.v[i]->parent];
 
         up->all += ret->v[i].all;
         up->of_holds += ret->v[i].of_holds;
         up->of_floors += ret->v[i].of_floors;
+        up->of_windows += ret->v[i].of_windows;
     }
 }
 
@@ -334,7 +361,7 @@ static int budget_of(st_tx *tx, int32_t id, const st_runnings *running, st_budge
 
     if (r == 0)
         st_budget_run(l, book, tx->now, running->v[id].all, running->v[id].of_holds,
-                      running->v[id].of_floors, ret);
+                      running->v[id].of_floors, running->v[id].of_windows, ret);
     return r;
 }
 

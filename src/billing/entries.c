@@ -98,6 +98,20 @@ static const char *name_of(const st_control *ctl, uint64_t id, st_arena *arena)
     return name && name[0] && strlen(name) <= ST_NAME_MAX ? st_arena_strdup(arena, name) : NULL;
 }
 
+/* The booking it ran in; NULL: not known any more. */
+static const char *booking_of(const st_control *ctl, uint64_t id, st_arena *arena)
+{
+    const st_job *job = st_core_job(ctl->core, id);
+    const st_live *live = st_control_known(ctl, id);
+    uint64_t booking = job && job->booking ? job->booking : live ? live->booking : 0;
+    char name[ST_ID_TEXT];
+
+    if (booking == 0)
+        return NULL;
+    st_control_name(ctl, ST_BOOKING_ID, booking, name);
+    return st_arena_strdup(arena, name);
+}
+
 void st_entry_of(const st_control *ctl, const st_record *rec, const char *doc, st_arena *arena,
                  st_entry *ret)
 {
@@ -115,6 +129,8 @@ void st_entry_of(const st_control *ctl, const st_record *rec, const char *doc, s
         names.labels = words.labels;
     }
     st_entry_of_record(rec, &names, arena, ret);
+    if (rec->kind == ST_REC_GRANT && rec->basis == ST_BASIS_BOOKED)
+        ret->booking = booking_of(ctl, rec->job, arena);
     if (rec->account > ST_ROOT) {
         char buf[ST_NAME_MAX + 1];
         const char *book = st_book_name(ctl, rec->account, buf);

@@ -18,7 +18,8 @@
 static bool is_priced(st_entry_kind kind)
 {
     return kind == ST_ENTRY_USAGE || kind == ST_ENTRY_RESERVE || kind == ST_ENTRY_FIX ||
-           kind == ST_ENTRY_LOST || kind == ST_ENTRY_PIECES || kind == ST_ENTRY_CREDIT;
+           kind == ST_ENTRY_LOST || kind == ST_ENTRY_PIECES || kind == ST_ENTRY_CREDIT ||
+           kind == ST_ENTRY_WINDOW;
 }
 
 static int write_entry(st_tx *tx, const st_entry *e, const st_period *period, st_err *err)
@@ -373,10 +374,18 @@ static void take_notes(st_tx *tx)
 
         if (live && live->used.n > 0)
             note_used(tx, live);
-        if (live)
+        if (live) {
+            const st_job *job = st_core_job(ctl->core, fx->job);
+
             note_start(tx, live);
+            live->booking = job && job->booking ? job->booking : live->booking;
+        }
         if (fx->kind == ST_FX_END)
             note_end(tx, fx);
+        if (fx->kind == ST_FX_BOOKING)
+            st_money_note_beyond(tx, fx);
+        if (live && fx->class == ST_CLASS_BOOKED && live->booking != 0)
+            st_money_note_within(tx, fx, live->booking);
     }
     if (tx->begin)
         st_vec_push(&tx->notes, (st_note){.kind = ST_NOTE_BEGIN});
@@ -558,6 +567,8 @@ int st_money_follow(st_tx *tx, st_err *err)
             r = post_end(tx, &tx->fx.list.v[i], err);
     if (r == 0 && touches_floors(tx))
         r = follow_floors(tx, err);
+    if (r == 0)
+        r = st_money_follow_bookings(tx, err);
     if (r == 0 && tx->cut && st_ledger_period(b->ledger)->to_ms <= tx->now)
         r = close_month(tx, err);
     if (tx->cut || tx->begin)

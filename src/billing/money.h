@@ -66,6 +66,11 @@ void st_cmd_credit_init(st_cmd_credit *cmd);
 
 /* The ledger itself, to read: prices, plans, idle floors, the open period. */
 const st_ledger *st_tx_ledger(st_tx *tx);
+/* What a window would cost if it were confirmed now. */
+void st_tx_window_price(st_tx *tx, const char *account, int32_t type, int64_t gpu_m,
+                        const st_window *w, st_window_price *ret);
+/* What was agreed about a booking that is not over; false: nothing. Texts are the ledger's. */
+bool st_tx_agreed(st_tx *tx, uint64_t id, st_agreed *ret);
 
 /* A bill as of now: of the open period (NULL) with the intervals that are still open, as if they ended now; of an
  * earlier one as it was closed. What is open is priced by itself, so it may end up a micro-dollar less or more. The

@@ -176,10 +176,18 @@ static void put_fits(const json_t *row, st_strbuf *out)
     }
 }
 
+static void put_price(const json_t *row, st_strbuf *out)
+{
+    const char *amount = st_view_text(json_object_get(row, "price"), "amount");
+
+    st_strbuf_add(out, *amount ? amount : "-");
+}
+
 static const st_view_column quote_columns[] = {
     {"FROM", "from", ST_VIEW_FN, put_from},
     {"TO", "to", ST_VIEW_FN, put_to},
     {"QUOTE", "fits", ST_VIEW_FN, put_fits},
+    {"PRICE", "price", ST_VIEW_FN, put_price},
     {"INSTEAD", "earlier", ST_VIEW_FN, put_alternatives},
     {0},
 };

@@ -177,6 +177,7 @@ static int put_budget(st_cli *cli, st_client *client, const money_flags *f, cons
         {"Credit left over", "credit", ST_VIEW_TEXT, NULL},
         {"On hold", "held", ST_VIEW_TEXT, NULL},
         {"Floors to come", "reserved", ST_VIEW_TEXT, NULL},
+        {"Bookings to come", "booked", ST_VIEW_TEXT, NULL},
         {"Together", "committed", ST_VIEW_TEXT, NULL},
         {"Left", "left", ST_VIEW_TEXT, NULL},
         {0},

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/quote.h"
+#include "billing/billing.h"
 #include "control/state.h"
 
 #define LAST "last_booking" /* meta */
@@ -180,6 +181,8 @@ static int run_book(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r == 0)
         r = check_room(tx, c, err);
     st_windows_now(c->windows, c->n, tx->now);
+    if (r == 0)
+        r = st_money_may_book(tx, &c->spec, c->windows, c->n, c->who.account, err);
     event.u.book.spec = c->spec;
     event.u.book.spec.id = ctl->last_booking + 1;
     event.u.book.spec.series = series;
@@ -197,6 +200,8 @@ static int run_book(st_tx *tx, st_cmd *cmd, st_err *err)
     r = st_tx_fault(tx, st_store_meta_put(ctl->store, LAST, last, err), err);
     for (size_t i = 0; r == 0 && i < c->n; i++)
         r = put_new(tx, c, i, series, err);
+    for (size_t i = 0; r == 0 && c->confirm && i < c->n; i++)
+        r = st_money_booked(tx, c->id + i, err);
     snprintf(detail, sizeof detail, "{\"windows\":%zu}", c->n);
     return r < 0 ? r
                  : audit(tx, &c->who, c->confirm ? "booking.create" : "booking.quote",
@@ -270,7 +275,30 @@ static int put_state(st_tx *tx, st_cmd_booking *c, const char *state, st_err *er
             c->record = json_incref(doc);
         }
         json_decref(doc);
+        if (r == 0)
+            r = st_money_booked(tx, b->id, err);
     }
+    return r;
+}
+
+/* Caps may have less room than when it was quoted. */
+static int may_confirm(st_tx *tx, const st_cmd_booking *c, st_err *err)
+{
+    uint64_t series = (uint64_t)json_integer_value(json_object_get(c->record, "series"));
+    const st_booking *b = st_core_booking(tx->ctl->core, c->id);
+    st_booking_spec spec = {
+        .account = text(c->record, "account"), .type = b->type, .tasks = b->tasks, .gpus = b->gpus};
+    ST_VEC(st_window) windows = {0};
+    int r;
+
+    for (size_t i = 0; i < st_core_nbookings(tx->ctl->core); i++) {
+        const st_booking *one = st_core_booking_at(tx->ctl->core, i);
+
+        if (one->id == c->id || (series != 0 && one->series == series))
+            st_vec_push(&windows, ((st_window){one->from_ms, one->to_ms}));
+    }
+    r = st_money_may_book(tx, &spec, windows.v, windows.n, c->who.account, err);
+    st_vec_free(&windows);
     return r;
 }
 
@@ -284,6 +312,9 @@ static int run_confirm(st_tx *tx, st_cmd *cmd, st_err *err)
         return r;
     if (st_core_booking(tx->ctl->core, c->id)->state != ST_BOOKING_QUOTED)
         return st_fail(err, ST_ESTATE, "booking %s was confirmed before", c->name);
+    r = may_confirm(tx, c, err);
+    if (r < 0)
+        return r;
     event.u.booking.id = c->id;
     event.u.booking.series = json_integer_value(json_object_get(c->record, "series")) != 0;
     if (event.u.booking.series)
@@ -332,7 +363,10 @@ static int run_change(st_tx *tx, st_cmd *cmd, st_err *err)
     event.u.rebook.from_ms = c->from_ms == ST_TIME_NEVER ? b->from_ms : c->from_ms;
     event.u.rebook.to_ms = c->to_ms == ST_TIME_NEVER ? b->to_ms : c->to_ms;
     event.u.rebook.tasks = c->tasks > 0 ? c->tasks : b->tasks;
-    r = st_tx_apply(tx, &event, err);
+    r = st_money_may_rebook(tx, b, &(st_window){event.u.rebook.from_ms, event.u.rebook.to_ms},
+                            event.u.rebook.tasks, c->who.account, err);
+    if (r == 0)
+        r = st_tx_apply(tx, &event, err);
     if (r < 0)
         return r;
     set_window(c->record, event.u.rebook.from_ms, event.u.rebook.to_ms);

@@ -12,7 +12,6 @@
 #include "control/control.h"
 
 #define ST_BOOKING_KIND    "booking" /* of the records */
-#define ST_BOOKING_ID      'b'       /* what ids begin with */
 #define ST_BOOKING_HOLD_MS (INT64_C(10) * 60 * 1000)
 #define ST_BOOKINGS_ORG    2000 /* that an organisation may have ahead */
 

@@ -128,6 +128,12 @@ static bool good_fields(const st_entry *e)
         /* Below 0 it takes back the credit it names. */
         return e->amount != 0 && e->amount <= ST_AMOUNT_MAX && e->amount >= -ST_AMOUNT_MAX &&
                e->reason && e->reason[0] && e->by && e->fixes >= (e->amount < 0 ? 1 : 0);
+    case ST_ENTRY_BOOKING:
+        return good_name(e->booking) && good_name(e->gpu) && e->gpu_m > 0 &&
+               e->gpu_m <= ST_QTY_MAX && e->from_ms >= 0 && e->to_ms >= e->from_ms &&
+               e->short_m >= 0 && e->short_m <= e->gpu_m && e->agreed_ms <= e->at_ms;
+    case ST_ENTRY_WINDOW:
+        return good_name(e->booking) && good_name(e->gpu);
     case ST_ENTRY_HOLD:
         return good_name(e->job) && e->amount >= 0 && e->amount <= ST_AMOUNT_MAX;
     case ST_ENTRY_RELEASE:
@@ -188,10 +194,9 @@ static int64_t given_back(const ledger_account *a, const st_entry *e)
 static int price(const st_ledger *l, int id, bool former, st_entry *e, st_err *err)
 {
     const ledger_account *a = l->accounts.v[id];
-    bool now = e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT;
     /* Just before, as what begins in the same millisecond may be in its book before this one or behind. */
-    int64_t at = now ? e->at_ms - 1 : e->from_ms;
-    int r = st_price_entry(e, st_ledger_book(l, at), st_ledger_terms_of(a, at), a->carry, err);
+    int64_t at = st_entry_moment(e), book_at = e->kind == ST_ENTRY_WINDOW ? e->agreed_ms - 1 : at;
+    int r = st_price_entry(e, st_ledger_book(l, book_at), st_ledger_terms_of(a, at), a->carry, err);
     if (r < 0)
         return r;
     int64_t net = net_of(e);
@@ -214,7 +219,10 @@ static int check_priced(const st_ledger *l, const st_entry *e, int id, st_err *e
     if (!good_fields(e))
         return st_fail(err, ST_EINVAL, "entry %lld of %s: a %s entry with impossible values",
                        (long long)e->seq, e->account, st_entry_kind_name(e->kind));
-    return check_span(l, e, id, err);
+    int r = check_span(l, e, id, err);
+    if (r == 0 && e->kind == ST_ENTRY_WINDOW)
+        r = st_ledger_check_window(l, e, id, err);
+    return r;
 }
 
 int st_ledger_price(const st_ledger *l, st_entry *e, st_err *err)
@@ -330,6 +338,8 @@ static int apply_priced(st_ledger *l, const st_entry *e, int id, st_err *err)
         return st_fail(err, ST_ERANGE, "entry %lld of %s: the sums are more than can be counted",
                        (long long)e->seq, e->account);
     post(l, e, id);
+    if (e->kind == ST_ENTRY_WINDOW)
+        st_ledger_window_posted(l, e, id);
     if (e->kind == ST_ENTRY_RESERVE) {
         ledger_floor *f = find_floor(l->accounts.v[id], st_ledger_add_gpu(l, e->gpu));
         if (f)
@@ -580,9 +590,12 @@ static int apply_kind(st_ledger *l, const st_entry *e, int id, st_err *err)
     case ST_ENTRY_HOLD:
     case ST_ENTRY_RELEASE:
     case ST_ENTRY_FLOOR:
+    case ST_ENTRY_BOOKING:
         if (!good_fields(e))
             return st_fail(err, ST_EINVAL, "entry %lld of %s: a %s entry with impossible values",
                            (long long)e->seq, e->account, st_entry_kind_name(e->kind));
+        if (e->kind == ST_ENTRY_BOOKING)
+            return st_ledger_apply_booking(l, e, id, err);
         return e->kind == ST_ENTRY_FLOOR ? apply_floor(l, e, id, err) : apply_hold(l, e, id, err);
     case ST_ENTRY_FLEET:
         return check_fleet(e, err);

@@ -131,14 +131,13 @@ static const st_price_book *book_at(const st_ledger *l, int64_t at_ms)
     return b ? b : &st_price_free;
 }
 
-static int64_t keep_at(const st_ledger *l, int account, int64_t at_ms)
+int64_t st_ledger_keep_at(const st_ledger *l, int account, int64_t at_ms)
 {
     const st_price_plan *p = st_ledger_plan_of(l, account, at_ms);
     return ST_BP - (p ? p->discount_bp : 0);
 }
 
-/* Rounded up; more than can be counted is ST_AMOUNT_MAX. */
-static int64_t cost_up(st_component what, st_i128 quantity, int64_t rate, int64_t factor_bp)
+int64_t st_ledger_cost_up(st_component what, st_i128 quantity, int64_t rate, int64_t factor_bp)
 {
     st_i128 d = st_line_divisor(what), most = (st_i128)ST_AMOUNT_MAX;
     if (rate == 0 || factor_bp == 0)
@@ -161,8 +160,9 @@ static int64_t floor_cost(const st_ledger *l, int account, const char *gpu, int6
         int64_t until = ST_MIN(to, next_change(l, account, from));
         const st_rates *r = st_price_rates(book_at(l, from), gpu);
         if (r)
-            cost = add_up(cost, cost_up(ST_PAY_RESERVED, (st_i128)gpu_m * (until - from),
-                                        r->rate[ST_PAY_RESERVED], keep_at(l, account, from)));
+            cost = add_up(cost, st_ledger_cost_up(ST_PAY_RESERVED, (st_i128)gpu_m * (until - from),
+                                                  r->rate[ST_PAY_RESERVED],
+                                                  st_ledger_keep_at(l, account, from)));
         from = until;
     }
     return cost;
@@ -195,6 +195,13 @@ static const char *dollars(char buf[32], int64_t udollars)
     return buf;
 }
 
+/* Floors, and windows of bookings. */
+static int64_t all_to_come(const st_ledger *l, int above)
+{
+    return add_up(floors_to_come(l, above),
+                  st_ledger_bookings_cost(l, above, l->period.from_ms, l->period.to_ms));
+}
+
 int st_ledger_fits(const st_ledger *l, int account, int64_t more, int64_t at_ms, const char *what,
                    const char *reader, st_err *err)
 {
@@ -205,7 +212,7 @@ int st_ledger_fits(const st_ledger *l, int account, int64_t more, int64_t at_ms,
         int64_t cap = cap_of(a, at_ms);
         if (cap < 0)
             continue;
-        int64_t to_come = floors_to_come(l, account);
+        int64_t to_come = all_to_come(l, account);
         if ((st_i128)a->posted + a->held + to_come + more <= cap)
             continue;
         if (top < 0 || !st_ledger_within(l, account, top))
@@ -215,7 +222,7 @@ int st_ledger_fits(const st_ledger *l, int account, int64_t more, int64_t at_ms,
                            what, dollars(want, more), l->period.name);
         return st_fail(err, ST_EQUOTA,
                        "%s could cost %s: the cap of %s is %s in %s, of which %s are spent, %s on "
-                       "hold and %s needed for floors",
+                       "hold and %s needed for floors and bookings",
                        what, dollars(want, more), account ? a->name : "the cluster",
                        dollars(cap_text, cap), l->period.name, dollars(spent, a->posted),
                        dollars(held, a->held), dollars(floors, to_come));
@@ -244,11 +251,11 @@ static int64_t dearest(const st_rates *r, bool on_demand)
 static int64_t worst_at(const st_ledger *l, int account, const st_worst *w, int64_t at_ms)
 {
     const st_price_book *b = book_at(l, at_ms);
-    int64_t keep = keep_at(l, account, at_ms), most = 0;
+    int64_t keep = st_ledger_keep_at(l, account, at_ms), most = 0;
     st_i128 gpu = (st_i128)w->gpu_m * w->limit_ms;
     const st_unit_price *unit = w->pieces > 0 ? st_price_unit(b, w->workload) : NULL;
     if (unit)
-        return cost_up(unit->by, w->pieces, unit->rate, keep);
+        return st_ledger_cost_up(unit->by, w->pieces, unit->rate, keep);
     for (int i = 0; i < w->ngpus; i++) {
         const st_rates *r = st_price_rates(b, w->gpus[i]);
         if (!r)
@@ -256,14 +263,18 @@ static int64_t worst_at(const st_ledger *l, int account, const st_worst *w, int6
         int64_t rate = dearest(r, may_be_on_demand(l, account)), level = r->level_bp[w->level];
         const int64_t once[] = {level, keep}, topo[] = {level, b->topo_bp[w->topo], keep},
                       idle[] = {level, b->idle_bp, keep};
-        int64_t cost = cost_up(ST_PAY_BURST, gpu, rate, st_price_factor(once, 2));
-        cost = add_up(cost, cost_up(ST_PAY_TOPOLOGY, gpu, rate, st_price_factor(topo, 3)));
-        cost = add_up(cost, cost_up(ST_PAY_IDLE, gpu, rate, st_price_factor(idle, 3)));
+        int64_t cost = st_ledger_cost_up(ST_PAY_BURST, gpu, rate, st_price_factor(once, 2));
+        cost =
+            add_up(cost, st_ledger_cost_up(ST_PAY_TOPOLOGY, gpu, rate, st_price_factor(topo, 3)));
+        cost = add_up(cost, st_ledger_cost_up(ST_PAY_IDLE, gpu, rate, st_price_factor(idle, 3)));
         most = ST_MAX(most, cost);
     }
-    most = add_up(most, cost_up(ST_PAY_CPU, (st_i128)w->cpu_m * w->limit_ms, b->cpu, keep));
-    most = add_up(most, cost_up(ST_PAY_RAM, (st_i128)w->ram_mib * w->limit_ms, b->ram, keep));
-    return add_up(most, cost_up(ST_PAY_ENERGY, gpu * POWER_W / ST_WHOLE_M, b->energy, keep));
+    most =
+        add_up(most, st_ledger_cost_up(ST_PAY_CPU, (st_i128)w->cpu_m * w->limit_ms, b->cpu, keep));
+    most = add_up(most,
+                  st_ledger_cost_up(ST_PAY_RAM, (st_i128)w->ram_mib * w->limit_ms, b->ram, keep));
+    return add_up(most,
+                  st_ledger_cost_up(ST_PAY_ENERGY, gpu * POWER_W / ST_WHOLE_M, b->energy, keep));
 }
 
 /* A job's lines may carry remainders of others: less than a micro-dollar each, a few lines for each interval. */
@@ -390,6 +401,54 @@ int st_ledger_admit_floor(const st_ledger *l, const char *account, const char *g
     return st_ledger_fits(l, id, cost, at_ms, "the floor, until the month ends,", reader, err);
 }
 
+/* In a later month nothing is posted or held yet: floors as they are now, and what is booked. */
+static int fits_later(const st_ledger *l, int id, const st_period *month, int64_t more,
+                      const char *reader, st_err *err)
+{
+    char want[32], cap_text[32], has[32];
+    int top = reader ? st_ledger_id(l, reader) : 0;
+    for (int up = id; up >= 0; up = l->accounts.v[up]->parent) {
+        const ledger_account *a = l->accounts.v[up];
+        int64_t cap = cap_of(a, month->from_ms);
+        if (cap < 0)
+            continue;
+        int64_t there = st_ledger_bookings_cost(l, up, month->from_ms, month->to_ms);
+        for (size_t i = 0; i < l->accounts.n; i++)
+            for (size_t k = 0; st_ledger_within(l, (int)i, up) && k < l->accounts.v[i]->floors.n;
+                 k++)
+                there = add_up(there,
+                               floor_cost(l, (int)i, l->gpus.v[l->accounts.v[i]->floors.v[k].gpu],
+                                          l->accounts.v[i]->floors.v[k].gpu_m, month->from_ms,
+                                          month->to_ms));
+        if ((st_i128)there + more <= cap)
+            continue;
+        if (top < 0 || !st_ledger_within(l, up, top))
+            return st_fail(err, ST_EQUOTA,
+                           "this booking costs %s in %s: an account above yours has a spend cap "
+                           "that leaves less than that",
+                           dollars(want, more), month->name);
+        return st_fail(err, ST_EQUOTA,
+                       "this booking costs %s in %s: the cap of %s is %s a month, of which %s are "
+                       "needed for floors and bookings",
+                       dollars(want, more), month->name, up ? a->name : "the cluster",
+                       dollars(cap_text, cap), dollars(has, there));
+    }
+    return 0;
+}
+
+int st_ledger_admit_booking(const st_ledger *l, const char *account, const st_period *month,
+                            int64_t more, int64_t at_ms, const char *reader, st_err *err)
+{
+    int id = st_ledger_id(l, account);
+    if (id < 0)
+        return st_fail(err, ST_ENOENT, "there is no account %s", account);
+    if (more <= 0)
+        return 0;
+    if (month->from_ms > l->period.from_ms)
+        return fits_later(l, id, month, more, reader, err);
+    return st_ledger_fits(l, id, more, at_ms, "this booking", reader, err);
+}
+
 static int passed(const st_price_plan *p, int64_t spent)
 {
     int64_t of = p->budget_udollars >= 0 ? p->budget_udollars : p->cap_udollars;
@@ -425,16 +484,18 @@ int st_ledger_budget(const st_ledger *l, const char *account, int64_t at_ms, st_
                          .spent = a->posted,
                          .held = a->held,
                          .reserved = floors_to_come(l, id),
+                         .booked =
+                             st_ledger_bookings_cost(l, id, l->period.from_ms, l->period.to_ms),
                          .left = ST_UNSET};
     if (s.cap >= 0)
-        s.left = ST_MAX(0, s.cap - s.spent - s.held - s.reserved);
+        s.left = ST_MAX(0, s.cap - s.spent - s.held - s.reserved - s.booked);
     s.warned = p ? passed(p, s.spent) : 0;
     *ret = s;
     return 0;
 }
 
 void st_budget_run(const st_ledger *l, const char *account, int64_t at_ms, int64_t running,
-                   int64_t of_holds, int64_t of_floors, st_budget_state *state)
+                   int64_t of_holds, int64_t of_floors, int64_t of_windows, st_budget_state *state)
 {
     const st_price_plan *plan;
     int64_t spent;
@@ -442,7 +503,9 @@ void st_budget_run(const st_ledger *l, const char *account, int64_t at_ms, int64
     state->spent += running;
     state->held = ST_MAX(0, state->held - of_holds);
     state->reserved = ST_MAX(0, state->reserved - of_floors);
+    state->booked = ST_MAX(0, state->booked - of_windows);
     if (state->cap >= 0)
-        state->left = ST_MAX(0, state->cap - state->spent - state->held - state->reserved);
+        state->left =
+            ST_MAX(0, state->cap - state->spent - state->held - state->reserved - state->booked);
     state->warned = st_ledger_warned(l, account, at_ms, running, &plan, &spent);
 }

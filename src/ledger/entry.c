@@ -48,9 +48,10 @@ static const char *word_cut(int v)
 #define ALL       ((1u << ST_ENTRY_COUNT) - 1)
 #define STAY      (BIT(USAGE) | BIT(FIX))
 #define PIECE     (STAY | BIT(LOST))
-#define SPAN      (PIECE | BIT(RESERVE) | BIT(FLEET) | BIT(CLOSE) | BIT(RESTORED))
+#define BOOKED    (BIT(BOOKING) | BIT(WINDOW))
+#define SPAN      (PIECE | BIT(RESERVE) | BIT(FLEET) | BIT(CLOSE) | BIT(RESTORED) | BOOKED)
 #define JOB       (PIECE | BIT(PIECES) | BIT(HOLD) | BIT(RELEASE))
-#define PRICED    (PIECE | BIT(RESERVE) | BIT(PIECES) | BIT(CREDIT))
+#define PRICED    (PIECE | BIT(RESERVE) | BIT(PIECES) | BIT(CREDIT) | BIT(WINDOW))
 
 #define AT(field) offsetof(st_entry, field)
 #define KEY(key)  "\"" key "\":", sizeof(key) + 2
@@ -88,6 +89,7 @@ const st_entry_field st_entry_fields[] = {
     INT("chargeback", chargeback, BIT(TERMS)),
     NUM("discount_bp", discount_bp, BIT(TERMS), 0),
     NUM("fixes", fixes, BIT(FIX) | BIT(LOST), BIT(CREDIT)),
+    TEXT("booking", booking, BOOKED, BIT(USAGE)),
     TEXT("job", job, JOB, BIT(CREDIT)),
     TEXT("user", user, 0, PIECE | BIT(PIECES) | BIT(HOLD)),
     TEXT("workload", workload, BIT(PIECES), PIECE),
@@ -95,15 +97,21 @@ const st_entry_field st_entry_fields[] = {
     TEXT("labels", labels, 0, PIECE | BIT(PIECES)),
     INT("stay", stay, PIECE),
     INT("piece", piece, PIECE),
-    TEXT("gpu", gpu, BIT(RESERVE) | BIT(FLEET) | BIT(FLOOR), PIECE),
+    TEXT("gpu", gpu, BIT(RESERVE) | BIT(FLEET) | BIT(FLOOR) | BOOKED, PIECE),
     WORD("level", level, 0, PIECE, word_level, ST_LEVEL_COUNT),
     TEXT("profile", profile, 0, STAY),
     WORD("basis", basis, PIECE, 0, word_basis, ST_BASIS_COUNT),
     WORD("topo", topo, 0, STAY, word_topo, ST_TOPO_COUNT),
     INT("tasks", tasks, STAY),
     WORD("cut", cut, PIECE, 0, word_cut, ST_CUT_COUNT),
-    NUM("gpu_m", gpu_m, STAY | BIT(RESERVE) | BIT(FLOOR), 0),
-    NUM("share", share, STAY | BIT(RESERVE), 0),
+    NUM("agreed", agreed_ms, BOOKED, 0),
+    NUM("keep_bp", keep_bp, BOOKED, 0),
+    NUM("gpu_m", gpu_m, STAY | BIT(RESERVE) | BIT(FLOOR) | BIT(BOOKING), 0),
+    NUM("short_m", short_m, 0, BIT(BOOKING)),
+    NUM("share", share, STAY | BIT(RESERVE) | BIT(WINDOW), 0),
+    NUM("missing", missing, 0, BIT(WINDOW)),
+    NUM("removed", removed, 0, BIT(WINDOW)),
+    NUM("fee_bp", fee_bp, 0, BIT(WINDOW)),
     NUM("inside", inside, 0, STAY),
     NUM("held", held, STAY, 0),
     NUM("cpu", cpu, STAY, 0),
@@ -123,7 +131,7 @@ const st_entry_field st_entry_fields[] = {
     NUM("unhealthy", unhealthy, BIT(FLEET), 0),
     NUM("overhead", overhead, BIT(FLEET), 0),
     NUM("amount", amount, BIT(HOLD) | BIT(CREDIT) | BIT(LOST), 0),
-    TEXT("reason", reason, BIT(CREDIT), BIT(FIX) | BIT(LOST)),
+    TEXT("reason", reason, BIT(CREDIT), BIT(FIX) | BIT(LOST) | BIT(BOOKING)),
     TEXT("by", by, BIT(CREDIT), 0),
     {KEY("grants"), ST_E_GRANTS, AT(grants), 0, BIT(USAGE), 0, NULL, 0},
     {KEY("lines"), ST_E_LINES, AT(lines), PRICED, 0, 0, NULL, 0},

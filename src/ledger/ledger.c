@@ -11,6 +11,7 @@ st_ledger *st_ledger_new(void)
     st_ledger *l = st_xcalloc(1, sizeof *l);
     l->ids = st_map_new();
     l->hold_ids = st_map_new();
+    l->booking_ids = st_map_new();
     l->daily_ids = st_map_new();
     ledger_account *cluster = st_xcalloc(1, sizeof *cluster);
     cluster->name = st_xstrdup("");
@@ -49,6 +50,10 @@ void st_ledger_free(st_ledger *l)
         free(l->holds.v[i].job);
     st_vec_free(&l->holds);
     st_map_free(l->hold_ids);
+    for (size_t i = 0; i < l->bookings.n; i++)
+        free(l->bookings.v[i].id);
+    st_vec_free(&l->bookings);
+    st_map_free(l->booking_ids);
     st_ledger_daily_done(l);
     for (size_t i = 0; i < l->past.n; i++) {
         for (size_t k = 0; k < l->past.v[i]->tallies.n; k++)

@@ -74,7 +74,10 @@
     X(ST_PAY_LOST, "lost", "", 1, "credit: work lost to preemption")                          \
     X(ST_PAY_FAULT, "fault", "", 1, "credit: work lost to a hardware fault")                  \
     X(ST_PAY_CAP, "cap", "", 1, "credit: beyond a spend cap")                                 \
-    X(ST_PAY_ADJUST, "adjust", "", 1, "by a person, with a reason")
+    X(ST_PAY_ADJUST, "adjust", "", 1, "by a person, with a reason")                           \
+    X(ST_PAY_WINDOW, "window", "GPU-hour", 3600000000, "booking, whether used or not")        \
+    X(ST_PAY_CANCEL, "cancel", "GPU-hour", 3600000000, "fee: booked time that was given up")  \
+    X(ST_PAY_SHORT, "short", "", 1, "credit: booked and not delivered")
 typedef enum st_component {
 #define X(id, name, unit, per, what) id,
     ST_COMPONENT_TABLE(X)
@@ -92,7 +95,7 @@ int st_component_parse(const char *name);
 /* Rates in micro-dollars per priced unit for one GPU type; a level's factor multiplies them. */
 typedef struct st_rates {
     char gpu[ST_NAME_MAX + 1];  /* "*" is every type without a row of its own */
-    int64_t rate[ST_PAY_COUNT]; /* [RESERVED] .. [BOOKED]; others unused */
+    int64_t rate[ST_PAY_COUNT]; /* [RESERVED] .. [BOOKED] and [WINDOW]; others unused */
     int64_t level_bp[ST_LEVEL_COUNT];
 } st_rates;
 
@@ -102,6 +105,25 @@ typedef struct st_unit_price {
     st_component by;               /* FRAMES or MINUTES */
     int64_t rate;
 } st_unit_price;
+
+/* A table over lengths of time, in ascending order. */
+#define ST_STEPS_MAX 8
+typedef struct st_price_step {
+    int64_t ms, bp;
+} st_price_step;
+typedef struct st_steps {
+    st_price_step v[ST_STEPS_MAX];
+    int n;
+} st_steps;
+
+/* What a booking costs beside the rate of its GPU type. A book that does not say so has no price for
+ * bookings: nothing is agreed then, and nothing charged. */
+typedef struct st_booking_prices {
+    bool there;
+    st_steps term;   /* off for a window at least so long */
+    st_steps lead;   /* off for one agreed at least so long before it begins */
+    st_steps cancel; /* due of what is given up less than so long before it begins, or later */
+} st_booking_prices;
 
 #define ST_RATES_MAX       32
 #define ST_UNIT_PRICES_MAX 16
@@ -118,6 +140,7 @@ typedef struct st_price_book {
     int64_t lost_bp, fault_bp;      /* how much of lost work is credited */
     st_unit_price units[ST_UNIT_PRICES_MAX];
     int nunits;
+    st_booking_prices booking;
 } st_price_book;
 
 /* What a cap does when it is reached. X(id, name, what) */
@@ -194,7 +217,9 @@ void st_price_plan_write(const st_price_plan *plan, st_strbuf *out);
     X(ST_ENTRY_CLOSE,                                                                       \
       "close") /* a month is over: last in each book, the cluster's after all others */     \
     X(ST_ENTRY_RESTORED,                                                                    \
-      "restored") /* the cluster's: what all books had from `from` to `to` is void */
+      "restored") /* the cluster's: what all books had from `from` to `to` is void */       \
+    X(ST_ENTRY_BOOKING, "booking") /* a booking as it is agreed from now on */              \
+    X(ST_ENTRY_WINDOW, "window")   /* an interval of a booking, with its postings */
 typedef enum st_entry_kind {
 #define X(id, name) id,
     ST_ENTRY_TABLE(X)
@@ -255,6 +280,14 @@ typedef struct st_entry {
     int ngrants;
 
     int64_t total, granted, idle, unhealthy, overhead; /* FLEET */
+
+    const char *booking; /* BOOKING, WINDOW: which; USAGE: inside which it ran */
+    int64_t agreed_ms;   /* the price book of the millisecond before this moment applies */
+    int64_t keep_bp;     /* what discounts for length and lead time leave */
+    int64_t short_m;     /* BOOKING: of gpu_m, what it does not get from now on */
+    int64_t missing;     /* WINDOW: of share, what was not delivered */
+    int64_t removed,
+        fee_bp; /* WINDOW: booked time the next entry gives up, and what is due of it */
 
     int64_t amount; /* HOLD: held; CREDIT: granted, below 0 taken back; LOST: credited now */
     int64_t fixes;  /* seq of the entry it corrects; 0: none */
@@ -365,6 +398,41 @@ const st_terms *st_ledger_terms(const st_ledger *l, const char *account, int64_t
 /* All of them, by their beginnings; the ledger's own. */
 size_t st_ledger_terms_list(const st_ledger *l, const char *account, const st_terms **ret);
 
+/* ---- bookings -------------------------------------------------------------------------------- */
+
+/* A booking that has a price, as it was agreed last. Texts are the ledger's. */
+typedef struct st_agreed {
+    const char *account, *booking, *gpu;
+    int64_t gpu_m, from_ms, to_ms;
+    int64_t agreed_ms, keep_bp;
+    int64_t short_m;
+    int64_t until_ms; /* up to here it is posted */
+} st_agreed;
+size_t st_ledger_nbookings(const st_ledger *l);
+void st_ledger_booking_at(const st_ledger *l, size_t i, st_agreed *ret);
+/* False: nothing was agreed about it, or its window is posted. */
+bool st_ledger_booking(const st_ledger *l, const char *account, const char *booking,
+                       st_agreed *ret);
+
+/* What a window would cost if it were agreed now. */
+typedef struct st_window_price {
+    bool priced;                       /* false: the book has no price for bookings */
+    int64_t rate;                      /* list, per GPU-hour */
+    int64_t term_bp, lead_bp, plan_bp; /* off */
+    int64_t keep_bp;                   /* what term and lead leave */
+    int64_t amount;                    /* rounded up to a micro-dollar */
+} st_window_price;
+void st_ledger_window_price(const st_ledger *l, const char *account, const char *gpu, int64_t gpu_m,
+                            int64_t from_ms, int64_t to_ms, int64_t at_ms, st_window_price *ret);
+/* Makes agreed and keep of a BOOKING entry, whose account, booking, gpu, gpu_m, from, to and at are there: a new one has
+ * those of now. One that is changed keeps its price, unless that of now (or, if it adds nothing, that of its new length)
+ * is dearer: no change makes an hour cheaper. */
+void st_ledger_agree(const st_ledger *l, st_entry *e);
+/* The WINDOW entry up to `at_ms` of a booking; with what `next`, a BOOKING entry of the same moment, gives up. False:
+ * there is nothing to post. */
+bool st_ledger_window(const st_ledger *l, const st_agreed *was, const st_entry *next, int64_t at_ms,
+                      st_entry *ret);
+
 /* ---- caps ---------------------------------------------------------------------------------- */
 
 /* What a job could cost at most, with the dearest of the types it may get and by the dearest right it may have. */
@@ -418,6 +486,7 @@ int64_t st_ledger_held(const st_ledger *l, const char *account, const char *job)
 typedef struct st_budget_state {
     int64_t cap, budget;           /* ST_UNSET */
     int64_t spent, held, reserved; /* in the open period: posted, on hold, floors still to come */
+    int64_t booked;                /* windows of bookings still to come, in the open period */
     int64_t running; /* of `spent`, what open intervals would post now: the caller's to add */
     int64_t left;    /* of the cap */
     int warned;      /* thresholds that were passed */
@@ -426,9 +495,10 @@ typedef struct st_budget_state {
  * none. *ret_plan and *ret_spent are good for more than 0. */
 int st_ledger_warned(const st_ledger *l, const char *account, int64_t at_ms, int64_t running,
                      const st_price_plan **ret_plan, int64_t *ret_spent);
-/* What runs counts as well: `running` in all, of it `of_holds` by jobs that hold it already, `of_floors` by floors. */
+/* What runs counts as well: `running` in all, of it `of_holds` by jobs that hold it already, `of_floors` by floors,
+ * `of_windows` by bookings. */
 void st_budget_run(const st_ledger *l, const char *account, int64_t at_ms, int64_t running,
-                   int64_t of_holds, int64_t of_floors, st_budget_state *state);
+                   int64_t of_holds, int64_t of_floors, int64_t of_windows, st_budget_state *state);
 int st_ledger_budget(const st_ledger *l, const char *account, int64_t at_ms, st_budget_state *ret,
                      st_err *err);
 
@@ -443,6 +513,11 @@ typedef struct st_period {
  * and after each CLOSE. */
 void st_ledger_set_period(st_ledger *l, const st_period *period);
 const st_period *st_ledger_period(const st_ledger *l);
+
+/* Whether windows of the account fit under every cap above, with all that is booked already, in one month: the open
+ * one or a later one. `more` is what they cost in it. */
+int st_ledger_admit_booking(const st_ledger *l, const char *account, const st_period *month,
+                            int64_t more, int64_t at_ms, const char *reader, st_err *err);
 
 /* One line of a bill: all postings of one account with the same component, GPU type and level. */
 typedef struct st_bill_line {

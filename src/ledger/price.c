@@ -124,6 +124,39 @@ static int price_stay(st_entry *e, const st_price_book *b, int64_t keep_bp, cons
     return price_rest(e, b, keep_bp, carry, err);
 }
 
+int64_t st_entry_moment(const st_entry *e)
+{
+    bool at_once = e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT ||
+                   (e->kind == ST_ENTRY_WINDOW && e->from_ms == e->to_ms);
+    return at_once ? e->at_ms - 1 : e->from_ms;
+}
+
+/* A booked window, less what was not delivered of it, and the fee for what is given up. The credit is rounded down and
+ * carries nothing, so credits of an account are never more than its windows. */
+static int price_window(st_entry *e, const st_price_book *b, int64_t keep_bp, const int64_t *carry,
+                        st_err *err)
+{
+    const st_rates *rates = st_price_rates(b, e->gpu);
+    if (!rates)
+        return 0;
+    int64_t rate = rates->rate[ST_PAY_WINDOW], own = FACTOR(e->keep_bp, keep_bp);
+    int64_t fee = FACTOR(e->keep_bp, e->fee_bp, keep_bp);
+    int64_t back = (int64_t)((st_i128)e->missing * rate * own / st_line_divisor(ST_PAY_WINDOW));
+    const st_line lines[] = {
+        {.what = ST_PAY_WINDOW, .quantity = e->share, .rate = rate, .factor_bp = own},
+        {.what = ST_PAY_SHORT, .quantity = -back, .rate = 1, .factor_bp = ST_BP},
+        {.what = ST_PAY_CANCEL,
+         .quantity = rate > 0 && fee > 0 ? e->removed : 0,
+         .rate = rate,
+         .factor_bp = fee},
+    };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ST_ARRAY_LEN(lines); i++)
+        if (lines[i].quantity != 0)
+            r = st_price_add(e, carry, lines[i], err);
+    return r;
+}
+
 int st_price_entry(st_entry *e, const st_price_book *book, const st_terms *terms,
                    const int64_t *carry, st_err *err)
 {
@@ -168,6 +201,8 @@ int st_price_entry(st_entry *e, const st_price_book *book, const st_terms *terms
             (st_line){
                 .what = unit->by, .quantity = e->pieces, .rate = unit->rate, .factor_bp = keep_bp},
             err);
+    case ST_ENTRY_WINDOW:
+        return price_window(e, b, keep_bp, carry, err);
     case ST_ENTRY_CREDIT:
         return st_price_add(
             e, carry,

@@ -29,8 +29,18 @@ int64_t st_price_factor(const int64_t *bp, int n);
 /* Adds a line to the entry: reckons it with the carry of its component. */
 int st_price_add(st_entry *e, const int64_t *carry, st_line line, st_err *err);
 
+/* Of discounts: the last step that is reached. Of fees: the first that lies above. 0: none. */
+int64_t st_steps_reached(const st_steps *s, int64_t ms);
+int64_t st_steps_above(const st_steps *s, int64_t ms);
+
+/* The moment whose terms an entry has; what has no interval has those of just before it was made. */
+int64_t st_entry_moment(const st_entry *e);
+
 /* The book of a fleet without prices: everything is counted and costs nothing. */
 extern const st_price_book st_price_free;
+
+/* 2026-10-01 or 2026-10-01T12:30:00Z, from 1970 on. */
+bool st_price_moment(const char *s, int64_t *ret);
 
 /* An unsigned decimal with up to `places` places, as an integer of the last one. */
 bool st_price_decimal(const char *s, size_t n, int places, int64_t *ret);

@@ -34,11 +34,51 @@ const st_unit_price *st_price_unit(const st_price_book *book, const char *worklo
     return NULL;
 }
 
+int64_t st_steps_reached(const st_steps *s, int64_t ms)
+{
+    int64_t bp = 0;
+    for (int i = 0; i < s->n && s->v[i].ms <= ms; i++)
+        bp = s->v[i].bp;
+    return bp;
+}
+
+int64_t st_steps_above(const st_steps *s, int64_t ms)
+{
+    for (int i = 0; i < s->n; i++)
+        if (ms < s->v[i].ms)
+            return s->v[i].bp;
+    return 0;
+}
+
 static void add_list(st_strbuf *out, const int64_t *v, int n)
 {
     for (int i = 0; i < n; i++)
         st_strbuf_addf(out, "%c%lld", i ? ',' : '[', (long long)v[i]);
     st_strbuf_add(out, n ? "]" : "[]");
+}
+
+static void add_steps(st_strbuf *out, const char *key, const st_steps *s)
+{
+    st_strbuf_addf(out, ",\"%s\":[", key);
+    for (int i = 0; i < s->n; i++)
+        st_strbuf_addf(out, "%s[%lld,%lld]", i ? "," : "", (long long)s->v[i].ms,
+                       (long long)s->v[i].bp);
+    st_strbuf_addc(out, ']');
+}
+
+/* Books of the time before bookings had a price are written as they were. */
+static void add_booking(st_strbuf *out, const st_price_book *b)
+{
+    if (!b->booking.there)
+        return;
+    st_strbuf_add(out, ",\"booking\":{\"rates\":[");
+    for (int i = 0; i < b->nrates; i++)
+        st_strbuf_addf(out, "%s%lld", i ? "," : "", (long long)b->rates[i].rate[ST_PAY_WINDOW]);
+    st_strbuf_addc(out, ']');
+    add_steps(out, "term", &b->booking.term);
+    add_steps(out, "lead", &b->booking.lead);
+    add_steps(out, "cancel", &b->booking.cancel);
+    st_strbuf_addc(out, '}');
 }
 
 void st_price_book_write(const st_price_book *b, st_strbuf *out)
@@ -67,7 +107,9 @@ void st_price_book_write(const st_price_book *b, st_strbuf *out)
         st_strbuf_addf(out, ",\"%s\",%lld]", st_component_name(b->units[i].by),
                        (long long)b->units[i].rate);
     }
-    st_strbuf_add(out, "]}");
+    st_strbuf_addc(out, ']');
+    add_booking(out, b);
+    st_strbuf_addc(out, '}');
 }
 
 void st_price_plan_write(const st_price_plan *p, st_strbuf *out)

@@ -16,6 +16,7 @@
 #define GRACE_MAX    (7 * DAY_MS)
 #define HOLD_MIN     INT64_C(1000)
 #define HOLD_MAX     (31 * DAY_MS)
+#define STEP_MAX     (3653 * DAY_MS)
 
 static const st_doc_limits limits = {.bytes = 1 << 20, .nodes = 20000, .scalar = 4096, .depth = 8};
 
@@ -91,52 +92,6 @@ static int read_percent(in *x, const st_doc_node *node, int64_t hi, int64_t *ret
     return 0;
 }
 
-/* Days since 1970-01-01 of a date of the Gregorian calendar; years from March on, leap days last. */
-static int64_t days_of(int64_t y, int64_t m, int64_t d)
-{
-    y -= m <= 2;
-    int64_t in400 = y % 400, day = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-    return y / 400 * 146097 + in400 * 365 + in400 / 4 - in400 / 100 + day - 719468;
-}
-
-static int month_days(int y, int m)
-{
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    return days[m - 1] + (m == 2 && y % 4 == 0 && (y % 100 != 0 || y % 400 == 0));
-}
-
-/* Two or four digits at p. */
-static int digits(const char *p, int n)
-{
-    int v = 0;
-    for (int i = 0; i < n; i++) {
-        if (p[i] < '0' || p[i] > '9')
-            return -1;
-        v = v * 10 + p[i] - '0';
-    }
-    return v;
-}
-
-/* 2026-10-01 or 2026-10-01T12:30:00Z. */
-static bool read_utc(const char *s, int64_t *ret)
-{
-    size_t n = strlen(s);
-    int h = 0, min = 0, sec = 0;
-    if ((n != 10 && n != 20) || s[4] != '-' || s[7] != '-')
-        return false;
-    int y = digits(s, 4), m = digits(s + 5, 2), d = digits(s + 8, 2);
-    if (n == 20) {
-        if (s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != 'Z')
-            return false;
-        h = digits(s + 11, 2), min = digits(s + 14, 2), sec = digits(s + 17, 2);
-    }
-    if (y < 1970 || m < 1 || m > 12 || d < 1 || d > month_days(y, m) || h < 0 || h > 23 ||
-        min < 0 || min > 59 || sec < 0 || sec > 59)
-        return false;
-    *ret = (((days_of(y, m, d) * 24 + h) * 60 + min) * 60 + sec) * 1000;
-    return true;
-}
-
 static int read_from(in *x, const st_doc_node *root, int64_t now, int64_t *ret)
 {
     char q[ST_QUOTE_MAX];
@@ -149,7 +104,7 @@ static int read_from(in *x, const st_doc_node *root, int64_t now, int64_t *ret)
     int r = st_doc_str(x->doc, node, &s, x->err);
     if (r < 0)
         return r;
-    if (!read_utc(s, ret))
+    if (!st_price_moment(s, ret))
         return st_doc_fail(x->doc, node, x->err, ST_EPARSE,
                            "%s is not a moment such as 2026-10-01 or 2026-10-01T12:00:00Z",
                            st_quote(q, s));
@@ -221,6 +176,7 @@ static int read_rates(in *x, const st_doc_node *node, st_rates *row)
         {"burst", ST_RATE_MAX, &row->rate[ST_PAY_BURST], false, true},
         {"on_demand", ST_RATE_MAX, &row->rate[ST_PAY_ON_DEMAND], false, false},
         {"booked", ST_RATE_MAX, &row->rate[ST_PAY_BOOKED], false, false},
+        {"booking", ST_RATE_MAX, &row->rate[ST_PAY_WINDOW], false, false},
         {"whole", LEVEL_BP_MAX, &row->level_bp[ST_LEVEL_WHOLE], true, false},
         {"mig", LEVEL_BP_MAX, &row->level_bp[ST_LEVEL_MIG], true, false},
         {"mps", LEVEL_BP_MAX, &row->level_bp[ST_LEVEL_MPS], true, false},
@@ -231,9 +187,20 @@ static int read_rates(in *x, const st_doc_node *node, st_rates *row)
         r = st_doc_check_unknown(x->doc, node, x->err);
     if (r == 0 && !st_doc_get(node, "on_demand"))
         row->rate[ST_PAY_ON_DEMAND] = row->rate[ST_PAY_BURST];
-    if (r == 0 && !st_doc_get(node, "booked"))
-        row->rate[ST_PAY_BOOKED] = row->rate[ST_PAY_GUARANTEED];
     return r;
+}
+
+/* What does not say its own price is a part of the dearest list price; use inside a window that has a price is free. */
+static void default_rates(const st_doc_node *gpus, int64_t of_bp, st_price_book *b)
+{
+    int i = 0;
+    for (const st_doc_node *n = gpus->child; n; n = n->next, i++) {
+        int64_t *rate = b->rates[i].rate;
+        if (!st_doc_get(n, "booked"))
+            rate[ST_PAY_BOOKED] = b->booking.there ? 0 : rate[ST_PAY_GUARANTEED];
+        if (b->booking.there && !st_doc_get(n, "booking"))
+            rate[ST_PAY_WINDOW] = (int64_t)((st_i128)rate[ST_PAY_ON_DEMAND] * of_bp / ST_BP);
+    }
 }
 
 static int read_gpus(in *x, const st_doc_node *map, st_price_book *b)
@@ -252,6 +219,7 @@ static int read_gpus(in *x, const st_doc_node *map, st_price_book *b)
         memcpy(row->gpu, n->key, strlen(n->key) + 1);
         any = any || strcmp(n->key, "*") == 0;
         r = read_rates(x, n, row);
+        b->booking.there = b->booking.there || st_doc_get(n, "booking");
     }
     if (r == 0 && !any)
         return st_doc_fail(x->doc, map, x->err, ST_EINVAL,
@@ -312,10 +280,55 @@ static int read_credit(in *x, const st_doc_node *map, st_price_book *b)
     return r < 0 ? r : st_doc_check_unknown(x->doc, map, x->err);
 }
 
+/* {24h: 5%, 7d: 12%}, in any order. */
+static int read_steps(in *x, const st_doc_node *map, const char *key, st_steps *ret)
+{
+    const st_doc_node *table = st_doc_get(map, key);
+    int r = table ? st_doc_expect(x->doc, table, ST_DOC_MAP, x->err) : 0;
+    for (const st_doc_node *n = table ? table->child : NULL; r == 0 && n; n = n->next) {
+        char q[ST_QUOTE_MAX];
+        st_price_step s = {0};
+        if (ret->n == ST_STEPS_MAX)
+            return st_doc_fail(x->doc, n, x->err, ST_ELIMIT, "more than %d steps", ST_STEPS_MAX);
+        if (st_parse_duration_ms(n->key, &s.ms, NULL) < 0 || s.ms < 0 || s.ms > STEP_MAX)
+            return st_doc_fail(x->doc, n, x->err, ST_EPARSE,
+                               "%s is not a length of time such as 24h or 7d, of at most 10 years",
+                               st_quote(q, n->key));
+        r = read_percent(x, n, ST_BP, &s.bp);
+        int at = ret->n;
+        while (at > 0 && ret->v[at - 1].ms > s.ms)
+            at--;
+        if (r == 0 && at > 0 && ret->v[at - 1].ms == s.ms)
+            return st_doc_fail(x->doc, n, x->err, ST_EINVAL, "%s is there twice",
+                               st_quote(q, n->key));
+        memmove(&ret->v[at + 1], &ret->v[at], (size_t)(ret->n - at) * sizeof *ret->v);
+        ret->v[at] = s;
+        ret->n++;
+    }
+    return r;
+}
+
+static int read_booking(in *x, const st_doc_node *map, int64_t *of_bp, st_booking_prices *b)
+{
+    static const char *const keys[] = {"price", "term", "lead", "cancel", NULL};
+    const num price = {"price", LEVEL_BP_MAX, of_bp, true, false};
+    int r = st_doc_expect(x->doc, map, ST_DOC_MAP, x->err);
+    if (r == 0)
+        r = st_doc_check_keys(x->doc, map, keys, x->err);
+    if (r == 0)
+        r = read_nums(x, map, &price, 1);
+    b->there = true;
+    if (r == 0)
+        r = read_steps(x, map, "term", &b->term);
+    if (r == 0)
+        r = read_steps(x, map, "lead", &b->lead);
+    return r < 0 ? r : read_steps(x, map, "cancel", &b->cancel);
+}
+
 static int read_book(in *x, const st_doc_node *root, int64_t now, st_price_book *b)
 {
-    static const char *const keys[] = {"prices",   "from", "gpu",    "cpu",    "ram", "energy",
-                                       "topology", "idle", "credit", "pieces", NULL};
+    static const char *const keys[] = {"prices",   "from", "gpu",    "cpu",    "ram",     "energy",
+                                       "topology", "idle", "credit", "pieces", "booking", NULL};
     static const struct {
         const char *key;
         int (*read)(in *x, const st_doc_node *map, st_price_book *b);
@@ -344,7 +357,19 @@ static int read_book(in *x, const st_doc_node *root, int64_t now, st_price_book 
         if (map)
             r = parts[i].read(x, map, b);
     }
-    return r;
+    const st_doc_node *booking = st_doc_get(root, "booking");
+    int64_t of_bp = ST_BP;
+    if (r == 0 && booking)
+        r = read_booking(x, booking, &of_bp, &b->booking);
+    if (r < 0)
+        return r;
+    default_rates(gpus, of_bp, b);
+    for (int i = 0; i < b->nrates; i++)
+        if (b->rates[i].rate[ST_PAY_WINDOW] > ST_RATE_MAX)
+            return st_doc_fail(x->doc, booking, x->err, ST_ERANGE,
+                               "the price of a booking is more than %lld dollars",
+                               (long long)(ST_RATE_MAX / 1000000));
+    return 0;
 }
 
 static bool says_none(const st_doc_node *node)
@@ -504,6 +529,43 @@ static int exact_units(in *x, const st_doc_node *list, st_price_book *b)
     return r;
 }
 
+static int exact_steps(in *x, const st_doc_node *map, const char *key, st_steps *ret)
+{
+    const st_doc_node *list;
+    int r = st_doc_need(x->doc, map, key, &list, x->err);
+    if (r == 0)
+        r = st_doc_expect(x->doc, list, ST_DOC_SEQ, x->err);
+    if (r == 0 && list->nchild > ST_STEPS_MAX)
+        return st_doc_fail(x->doc, list, x->err, ST_EINVAL, "too many steps");
+    for (const st_doc_node *n = r == 0 ? list->child : NULL; r == 0 && n; n = n->next) {
+        int64_t v[2] = {0};
+        r = exact_list(x, n, STEP_MAX, v, 2);
+        if (r == 0 && (v[1] > ST_BP || (ret->n > 0 && v[0] <= ret->v[ret->n - 1].ms)))
+            return st_doc_fail(x->doc, n, x->err, ST_EINVAL, "no step of a table");
+        ret->v[ret->n++] = (st_price_step){v[0], v[1]};
+    }
+    return r;
+}
+
+static int exact_booking(in *x, const st_doc_node *root, st_price_book *b)
+{
+    const st_doc_node *map = st_doc_get(root, "booking"), *rates;
+    int64_t rate[ST_RATES_MAX] = {0};
+    if (!map)
+        return 0;
+    b->booking.there = true;
+    int r = st_doc_expect(x->doc, map, ST_DOC_MAP, x->err);
+    if (r < 0 || (r = st_doc_need(x->doc, map, "rates", &rates, x->err)) < 0 ||
+        (r = exact_list(x, rates, ST_RATE_MAX, rate, b->nrates)) < 0 ||
+        (r = exact_steps(x, map, "term", &b->booking.term)) < 0 ||
+        (r = exact_steps(x, map, "lead", &b->booking.lead)) < 0 ||
+        (r = exact_steps(x, map, "cancel", &b->booking.cancel)) < 0)
+        return r;
+    for (int i = 0; i < b->nrates; i++)
+        b->rates[i].rate[ST_PAY_WINDOW] = rate[i];
+    return st_doc_check_unknown(x->doc, map, x->err);
+}
+
 static int exact_book(in *x, const st_doc_node *root, st_price_book *b)
 {
     const st_doc_node *rates, *topo, *units;
@@ -520,7 +582,7 @@ static int exact_book(in *x, const st_doc_node *root, st_price_book *b)
         (r = exact(x, root, "lost_bp", 0, ST_BP, &b->lost_bp)) < 0 ||
         (r = exact(x, root, "fault_bp", 0, ST_BP, &b->fault_bp)) < 0 ||
         (r = st_doc_need(x->doc, root, "units", &units, x->err)) < 0 ||
-        (r = exact_units(x, units, b)) < 0)
+        (r = exact_units(x, units, b)) < 0 || (r = exact_booking(x, root, b)) < 0)
         return r;
     return st_doc_check_unknown(x->doc, root, x->err);
 }

@@ -10,7 +10,8 @@
 #include "ledger/state.h"
 #include "model/codec.h"
 
-#define MAGIC   INT64_C(0x34676c74) /* "tlg4" */
+#define MAGIC   INT64_C(0x35676c74) /* "tlg5" */
+#define MAGIC4  INT64_C(0x34676c74) /* "tlg4": bookings had no price */
 #define MAGIC3  INT64_C(0x33676c74) /* "tlg3": nobody counted days */
 #define MAGIC2  INT64_C(0x32676c74) /* "tlg2": rows did not say what of them is owed */
 #define SEED    11
@@ -219,6 +220,35 @@ static void io_holds(codec *c, st_ledger *l)
     }
 }
 
+static void io_bookings(codec *c, st_ledger *l)
+{
+    size_t n = io_many(c, l->bookings.n, 10);
+    for (size_t i = 0; i < n && !c->bad; i++) {
+        ledger_booking b = c->out ? l->bookings.v[i] : (ledger_booking){0};
+        IO_IN(c, b.account, 1, (int64_t)l->accounts.n - 1);
+        char *id = io_text(c, b.id, ST_NAME_MAX);
+        IO_IN(c, b.gpu, 1, (int64_t)l->gpus.n - 1);
+        IO_IN(c, b.gpu_m, 1, ST_QTY_MAX);
+        IO_IN(c, b.from_ms, 0, INT64_MAX);
+        IO_IN(c, b.to_ms, b.from_ms, INT64_MAX);
+        IO_IN(c, b.agreed_ms, 0, INT64_MAX);
+        IO_IN(c, b.keep_bp, 0, ST_BP);
+        IO_IN(c, b.short_m, 0, b.gpu_m);
+        IO_IN(c, b.until_ms, b.from_ms, b.to_ms);
+        IO_IN(c, b.removed, 0, INT64_MAX);
+        IO_IN(c, b.removed_at, 0, INT64_MAX);
+        if (c->out)
+            continue;
+        if (c->bad || !st_name_ok(id) || st_ledger_find_booking(l, b.account, id)) {
+            c->bad = true;
+            free(id);
+            return;
+        }
+        b.id = id;
+        st_ledger_add_booking(l, &b);
+    }
+}
+
 static void io_past(codec *c, st_ledger *l)
 {
     size_t n = io_many(c, l->past.n, 4);
@@ -283,6 +313,7 @@ static void io_ledger(codec *c, st_ledger *l)
     for (size_t i = 0; i <= n && !c->bad; i++)
         io_account(c, l, i);
     io_holds(c, l);
+    io_bookings(c, l);
     for (int k = 0; k < ST_PAY_COUNT; k++)
         io_i64(c, &l->revenue[k]);
     io_past(c, l);
@@ -349,7 +380,7 @@ bool st_ledger_is_former(const char *data, size_t len)
 {
     codec c = {.in = data, .n = len < 8 ? 0 : len - 8};
     int64_t magic = 0;
-    IO_IN(&c, magic, MAGIC2, MAGIC3);
+    IO_IN(&c, magic, MAGIC2, MAGIC4);
     return !c.bad;
 }
 

@@ -56,6 +56,14 @@ typedef struct ledger_hold {
     int64_t left;   /* not spent yet */
 } ledger_hold;
 
+typedef struct ledger_booking {
+    int account, gpu;
+    char *id;
+    int64_t gpu_m, from_ms, to_ms, agreed_ms, keep_bp, short_m, until_ms;
+    /* Of its last WINDOW entry, what is given up, and when: the next entry does so. */
+    int64_t removed, removed_at;
+} ledger_booking;
+
 /* Between the two moments there was another history, which is void. */
 typedef struct ledger_void {
     int64_t from_ms, to_ms;
@@ -82,6 +90,8 @@ struct st_ledger {
     ST_VEC(st_price_book *) books; /* by from_ms */
     ST_VEC(ledger_hold) holds;     /* in no order; hold_ids: "account job" */
     st_map *hold_ids;
+    ST_VEC(ledger_booking) bookings; /* in no order; booking_ids: "account id" */
+    st_map *booking_ids;
     ST_VEC(ledger_past *) past;
     st_period period; /* without a name: not set */
     int64_t fleet_seq, entries, at_ms;
@@ -120,7 +130,20 @@ int st_ledger_apply_terms(st_ledger *l, const st_entry *e, int id, st_err *err);
 void st_ledger_add_due(st_ledger *l, int top);
 void st_ledger_settle_due(st_ledger *l);
 
+/* bookings.c */
+int st_ledger_check_window(const st_ledger *l, const st_entry *e, int id, st_err *err);
+void st_ledger_window_posted(st_ledger *l, const st_entry *e, int id);
+int st_ledger_apply_booking(st_ledger *l, const st_entry *e, int id, st_err *err);
+ledger_booking *st_ledger_find_booking(const st_ledger *l, int account, const char *id);
+/* Takes the id. */
+void st_ledger_add_booking(st_ledger *l, const ledger_booking *b);
+/* What bookings at and below an account cost in a stretch of time, as far as they are not posted; rounded up. */
+int64_t st_ledger_bookings_cost(const st_ledger *l, int above, int64_t from_ms, int64_t to_ms);
+
 /* caps.c */
+/* Rounded up; more than can be counted is ST_AMOUNT_MAX. */
+int64_t st_ledger_cost_up(st_component what, st_i128 quantity, int64_t rate, int64_t factor_bp);
+int64_t st_ledger_keep_at(const st_ledger *l, int account, int64_t at_ms);
 ledger_hold *st_ledger_hold(const st_ledger *l, int account, const char *job);
 void st_ledger_add_hold(st_ledger *l, int account, const char *job, int64_t amount, int64_t left);
 void st_ledger_drop_hold(st_ledger *l, ledger_hold *h);

@@ -11,7 +11,8 @@ void st_ledger_tally_done(ledger_tally *t)
 /* Whether postings of a component are kept apart by GPU type and level. */
 static bool of_gpu(st_component what)
 {
-    return what <= ST_PAY_IDLE || what == ST_PAY_LOST || what == ST_PAY_FAULT;
+    return what <= ST_PAY_IDLE || what == ST_PAY_LOST || what == ST_PAY_FAULT ||
+           what == ST_PAY_WINDOW || what == ST_PAY_CANCEL || what == ST_PAY_SHORT;
 }
 
 void st_ledger_row_key(const st_entry *e, st_component what, const char **ret_gpu,
@@ -33,8 +34,7 @@ int st_ledger_row_order(const st_ledger *l, const ledger_row *a, const ledger_ro
 
 bool st_ledger_owed(const st_ledger *l, const st_entry *e)
 {
-    bool now = e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT;
-    const st_terms *terms = st_ledger_terms(l, e->account, now ? e->at_ms - 1 : e->from_ms);
+    const st_terms *terms = st_ledger_terms(l, e->account, st_entry_moment(e));
     return terms && terms->chargeback;
 }
 

@@ -36,7 +36,9 @@
     X(ST_NOTE_PASS, 0)  /* which has this note */                                                  \
     X(ST_NOTE_STARTED,                                                                             \
       2)                 /* job, since when its tasks have really run, in the stay that is open */ \
-    X(ST_NOTE_INSIDE, 0) /* from here on, what borrows inside a floor is told as such */
+    X(ST_NOTE_INSIDE, 0) /* from here on, what borrows inside a floor is told as such */           \
+    X(ST_NOTE_BEYOND, 1) /* job: its booking is over, it borrows from here on */                   \
+    X(ST_NOTE_WITHIN, 1) /* job: the booking it runs in is paid for */
 typedef enum st_note_kind {
 #define X(id, n) id,
     ST_NOTE_TABLE(X)

@@ -154,6 +154,11 @@ void st_log_meter(const st_core *core, const st_effects *fx, st_notes *notes, in
             st_meter_began(*meter, (uint64_t)note->v[0], note->v[1], now);
         } else if (note->kind == ST_NOTE_CUT && *meter) {
             st_meter_cut(*meter, now, out);
+        } else if (note->kind == ST_NOTE_BEYOND && *meter) {
+            st_meter_class(*meter, st_core_tree(core), (uint64_t)note->v[0], ST_CLASS_BURSTABLE,
+                           now, out);
+        } else if (note->kind == ST_NOTE_WITHIN && *meter) {
+            st_meter_booked(*meter, (uint64_t)note->v[0], now, out);
         } else if (note->kind == ST_NOTE_INSIDE && *meter) {
             st_meter_inside(*meter, st_core_tree(core), now);
         }

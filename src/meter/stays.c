@@ -390,6 +390,14 @@ void st_meter_class(st_meter *m, const st_tree *tree, uint64_t job, st_class cla
     meter_next_piece(m, s, basis, out);
 }
 
+void st_meter_booked(st_meter *m, uint64_t job, int64_t now, st_records *out)
+{
+    st_meter_advance(m, now);
+    stay *s = meter_find(m, job);
+    if (s && !s->over && s->class == ST_CLASS_BOOKED && s->basis != ST_BASIS_BOOKED)
+        meter_next_piece(m, s, ST_BASIS_BOOKED, out);
+}
+
 /* ---- end ---------------------------------------------------------------------------------- */
 
 /* So much of the type was not granted after all but overhead: `before` the last cut, when that was

@@ -169,7 +169,8 @@ int st_tx_audit(st_tx *tx, const st_identity *who, const char *verb, const char 
 
 /* What people call a job: a permuted number, so that ids do not tell how many there are. Other
  * counters that go outside (tokens, events, audit rows) get a letter of their own. */
-#define ST_ID_TEXT 16
+#define ST_ID_TEXT    16
+#define ST_BOOKING_ID 'b' /* the kind of bookings */
 void st_control_name(const st_control *ctl, char kind, uint64_t id, char ret[ST_ID_TEXT]);
 bool st_control_named(const st_control *ctl, char kind, const char *text, uint64_t *ret);
 void st_control_id_text(const st_control *ctl, uint64_t id, char ret[ST_ID_TEXT]);

@@ -17,8 +17,9 @@ import proof_vectors as ref  # noqa: E402
 PER = {"reserved": 3600000000, "guaranteed": 3600000000, "burst": 3600000000, "on_demand": 3600000000,
        "booked": 3600000000, "topology": 3600000000, "idle": 3600000000, "cpu": 3600000000,
        "ram": 3686400000, "energy": 3600000000, "frames": 1, "minutes": 60000, "lost": 1,
-       "fault": 1, "cap": 1, "adjust": 1}
-OF_GPU = {"reserved", "guaranteed", "burst", "on_demand", "booked", "topology", "idle", "lost", "fault"}
+       "fault": 1, "cap": 1, "adjust": 1, "window": 3600000000, "cancel": 3600000000, "short": 1}
+OF_GPU = {"reserved", "guaranteed", "burst", "on_demand", "booked", "topology", "idle", "lost", "fault",
+          "window", "cancel", "short"}
 TAIL = len(',"sum":"0123456789abcdef"}')
 
 
@@ -64,6 +65,7 @@ class Bill:
         self.at = 2
         self.entries = 0
         self.lines, self.total, self.terms, self.pieces = {}, 0, {}, {}
+        self.books, self.bookings = [], {}
         last = self.rows[-1]
         content = b"\x07" + data[:data.rindex(b"\n", 0, -1) + 1]
         need(last[2]["hash"] == ref.h(content).hex(), last[0], "hash of the file")
@@ -102,6 +104,9 @@ class Bill:
         need(at.hex() == self.checkpoint["root"], n, "root of the checkpoint")
         if last_range:
             self.count(book, entries)
+        else:
+            for line, entry in entries:
+                self.check_booking(line, entry, False)
 
     def learn(self):
         """Who is below whom, and the terms of each: nothing but the bill's account and what is below it."""
@@ -114,6 +119,8 @@ class Bill:
             if entry.get("kind") == "child" and entry["at"] < self.head["to"]:
                 need(entry["child"] not in parents, n, "below two accounts")
                 parents[entry["child"]] = entry["account"]
+            if entry.get("kind") == "prices":
+                self.books.append(entry["doc"])
             if entry.get("kind") == "terms":
                 need(entry["from"] >= entry["at"], n, "terms of the past")
                 self.terms.setdefault(entry["account"], []).append(entry)
@@ -127,7 +134,9 @@ class Bill:
 
     def discount(self, entry):
         """Of the terms with the latest beginning; of the same beginning, the later entry."""
-        at = entry["at"] - 1 if entry["kind"] in ("pieces", "credit") else entry["from"]
+        at_once = entry["kind"] in ("pieces", "credit") or (
+            entry["kind"] == "window" and entry["from"] == entry["to"])
+        at = entry["at"] - 1 if at_once else entry["from"]
         begun = [(t["from"], t["seq"], t["discount_bp"]) for t in self.terms.get(entry["account"], [])
                  if t["from"] <= at]
         return max(begun)[2] if begun else 0
@@ -163,10 +172,75 @@ class Bill:
             p["cap" if what == "cap" else "time" if what in ("cpu", "ram", "energy") else "gpu"] += (
                 -amount if what == "cap" else amount)
 
+    def prices(self, at):
+        """Of the book with the latest beginning: its rates of bookings by GPU type, and their tables."""
+        begun = [b for b in self.books if b["from_ms"] <= at]
+        book = max(begun, key=lambda b: b["from_ms"]) if begun else {"rates": []}
+        booking = book.get("booking", {"rates": [], "term": [], "lead": [], "cancel": []})
+        return {row[0]: rate for row, rate in zip(book["rates"], booking["rates"])}, booking
+
+    def rate(self, at, gpu):
+        rates = self.prices(at)[0]
+        return rates.get(gpu, rates.get("*", 0))
+
+    def keep(self, entry, agreed):
+        booking, keep = self.prices(agreed - 1)[1], 1
+        for table, ms in (("term", entry["to"] - entry["from"]), ("lead", entry["from"] - agreed)):
+            keep *= 10000 - max([(k, v) for k, v in booking[table] if k <= ms], default=(0, 0))[1]
+        return (2 * keep + 10000) // 20000
+
+    def check_booking(self, line, entry, main):
+        """What is agreed about a booking, and each of its windows against that."""
+        if entry["kind"] not in ("booking", "window"):
+            return
+        key = (entry["account"], entry["booking"])
+        was = self.bookings.get(key)
+        if entry["kind"] == "booking":
+            at, ahead, stays = entry["at"], 0, 0
+            agreed = at
+            if was:
+                ahead = entry["gpu_m"] * max(entry["to"] - max(entry["from"], at), 0)
+                both = min(entry["to"], was["to"]) - max(entry["from"], was["from"], at)
+                stays = min(entry["gpu_m"], was["gpu_m"]) * max(both, 0)
+                agreed = at if ahead > stays else was["agreed"]
+            price = (agreed, self.keep(entry, agreed))
+            if was and (entry["from"] == entry["to"] or self.rate(price[0] - 1, entry["gpu"]) * price[1]
+                        <= self.rate(was["agreed"] - 1, entry["gpu"]) * was["keep_bp"]):
+                price = (was["agreed"], was["keep_bp"])
+            need((entry["agreed"], entry["keep_bp"]) == price, line, "the price of a booking")
+            if was and main:
+                gone = was["gpu_m"] * max(was["to"] - max(was["from"], at), 0) - stays
+                need(gone == (was["gone"][1] if was["gone"][0] == at else 0), line, "what is given up")
+            done = was["done"] if was and was["done"] > was["from"] else entry["from"]
+            self.bookings[key] = {**entry, "done": done, "gone": (0, 0)}
+            return
+        need(was is not None, line, "a booking that was not agreed")
+        start = max(was["done"], self.head["from"]) if was["from"] < self.head["from"] else was["done"]
+        end = min(entry["at"], was["to"])
+        start, end = (start, end) if start < end else (entry["at"], entry["at"])
+        need((entry["from"], entry["to"]) == (start, end), line, "the interval of a window")
+        need((entry["agreed"], entry["keep_bp"]) == (was["agreed"], was["keep_bp"]), line, "the price of a window")
+        need(entry["share"] == was["gpu_m"] * (end - start), line, "the size of a window")
+        need(entry.get("missing", 0) == was.get("short_m", 0) * (end - start), line, "what was not delivered")
+        table = self.prices(was["agreed"] - 1)[1]["cancel"]
+        due = [v for k, v in table if k > max(was["from"] - entry["at"], 0)][:1] or [0]
+        need(entry.get("fee_bp", 0) == (due[0] if entry.get("removed") else 0), line, "the fee")
+        left, rate = 10000 - self.discount(entry), self.rate(was["agreed"] - 1, entry["gpu"])
+        own = (2 * was["keep_bp"] * left + 10000) // 20000
+        fee = (2 * was["keep_bp"] * entry.get("fee_bp", 0) * left + 10 ** 8) // (2 * 10 ** 8)
+        wanted = [["window", entry["share"], rate, own],
+                  ["short", -(entry.get("missing", 0) * rate * own // 36000000000000), 1, 10000],
+                  ["cancel", entry.get("removed", 0) if rate and fee else 0, rate, fee]]
+        need([row[:4] for row in entry["lines"] if row[0] != "cap"] == [w for w in wanted if w[1]], line,
+             "the postings of a window")
+        was["done"] = end if entry["share"] else was["done"]
+        was["gone"] = (entry["at"], entry.get("removed", 0))
+
     def count(self, book, entries):
         carries = {} if book["from"] else {what: 0 for what in PER}
         for line, entry in entries:
             self.check_piece(line, entry)
+            self.check_booking(line, entry, True)
             sides = entry.get("contra", ["#" + row[0] for row in entry.get("lines", [])])
             need(sides == ["#" + row[0] for row in entry.get("lines", [])], line, "the other side of a posting")
             for what, quantity, rate, factor, carry_in, amount, carry in entry.get("lines", []):

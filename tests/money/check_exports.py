@@ -50,6 +50,9 @@ def check(base):
     for status in ("Used", "Unused") if counted else ():
         assert any(r["CapacityReservationStatus"] == status and r["x_Component"] == "reserved"
                    for r in focus), status
+    windows = sum(line["quantity"] for line in bill["lines"] if line["component"] == "window")
+    assert windows == sum(int(r["x_Counted"]) for r in focus if r["x_Component"] == "window")
+    assert all(r["CommitmentDiscountId"] == r["ResourceId"] for r in focus if r["x_Component"] == "window")
     unused = sum(int(r["x_Counted"]) for r in focus
                  if r["x_Component"] == "reserved" and r["CapacityReservationStatus"] == "Unused")
     idle = sum(row["unused_mgpu_ms"] for row in bill["idle_reservations"])

@@ -262,6 +262,74 @@ static void use(shop *s, const team *t, int64_t day)
                    .kind = ST_ENTRY_RELEASE, .at_ms = day + DAY, .account = t->name, .job = job});
 }
 
+/* The newest booking of an account. */
+static bool booked(const shop *s, const char *account, st_agreed *ret)
+{
+    for (size_t i = st_ledger_nbookings(s->ledger); i-- > 0;) {
+        st_ledger_booking_at(s->ledger, i, ret);
+        if (strcmp(ret->account, account) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Another booking, or a change of one, right after it is charged. */
+static void book(shop *s, const char *account, int64_t now)
+{
+    char id[16];
+    st_agreed was;
+    st_entry window, e = {.kind = ST_ENTRY_BOOKING,
+                          .at_ms = now,
+                          .account = account,
+                          .booking = id,
+                          .gpu = "h100",
+                          .gpu_m = 1000 * st_rng_range(&s->book_rng, 1, 8),
+                          .from_ms = now + st_rng_range(&s->book_rng, 0, 3 * DAY)};
+    st_window_price price;
+    bool there = booked(s, account, &was);
+
+    e.to_ms = e.from_ms + st_rng_range(&s->book_rng, 1, 40 * HOUR);
+    st_ledger_window_price(s->ledger, account, e.gpu, e.gpu_m, e.from_ms, e.to_ms, now, &price);
+    if (!there && !price.priced)
+        return;
+    if (there && (!price.priced || st_rng_chance(&s->book_rng, 2, 3))) {
+        snprintf(id, sizeof id, "%s", was.booking);
+        if (was.from_ms < now) {
+            e.from_ms = was.from_ms;
+            e.to_ms = now + st_rng_range(&s->book_rng, 0, 40 * HOUR);
+            e.short_m = st_rng_range(&s->book_rng, 0, e.gpu_m);
+        } else if (st_rng_chance(&s->book_rng, 1, 2)) {
+            e.to_ms = e.from_ms;
+            e.reason = "cancelled";
+        }
+        if (st_ledger_window(s->ledger, &was, &e, now, &window))
+            post(s, &window);
+    } else {
+        snprintf(id, sizeof id, "b%d", ++s->bookings);
+    }
+    st_ledger_agree(s->ledger, &e);
+    put(s, &e);
+}
+
+/* At the end of a day all bookings are charged. */
+static void book_day(shop *s, int64_t now)
+{
+    for (size_t i = st_ledger_nbookings(s->ledger); i-- > 0;) {
+        st_agreed was;
+        st_entry window;
+
+        st_ledger_booking_at(s->ledger, i, &was);
+        if (st_ledger_window(s->ledger, &was, NULL, now, &window)) {
+            window.booking = st_arena_strdup(s->texts, window.booking);
+            post(s, &window);
+        }
+    }
+    if (now >= st_ledger_period(s->ledger)->to_ms)
+        return;
+    book(s, "vision", now);
+    book(s, "acme", now);
+}
+
 void shop_days(shop *s, int days)
 {
     for (int i = 0; i < days; i++) {
@@ -283,6 +351,7 @@ void shop_days(shop *s, int days)
                                     .share = t->floor_m * DAY});
         }
         s->at_ms = day + DAY;
+        book_day(s, day + DAY);
     }
 }
 
@@ -322,6 +391,7 @@ void shop_init(shop *s, uint64_t seed)
 {
     *s = (shop){.ledger = st_ledger_new(), .texts = st_arena_new(), .at_ms = OCT_1};
     st_rng_seed(&s->rng, seed);
+    st_rng_seed(&s->book_rng, seed + 77);
     for (int i = 0; i < 32; i++)
         s->secret[i] = (unsigned char)(seed + (uint64_t)i);
     crypto_sign_seed_keypair(s->public, s->key, s->secret);
@@ -335,7 +405,9 @@ void shop_init(shop *s, uint64_t seed)
                    "cpu: 0.0131\nram: 0.0017\nenergy: 0.21\n"
                    "topology: {block: 5%, rack: 7.5%, nvlink: 12.5%}\n"
                    "idle: 20%\ncredit: {lost: 80%, fault: 100%}\n"
-                   "pieces: {render: {frames: 0.0123}}\n");
+                   "pieces: {render: {frames: 0.0123}}\n"
+                   "booking: {price: 66.67%, term: {10h: 5%, 30h: 11.11%}, lead: {1d: 3.33%},\n"
+                   "          cancel: {12h: 90%, 2d: 33.33%}}\n");
     add_account(s, "acme", "");
     add_account(s, "vision", "acme");
     add_account(s, "speech", "acme");

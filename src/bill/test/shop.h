@@ -19,9 +19,9 @@ typedef struct shop {
     st_ledger *ledger;
     st_arena *texts;
     ST_VEC(shop_book *) books;
-    st_rng rng;
+    st_rng rng, book_rng;
     int64_t at_ms;
-    int jobs;
+    int jobs, bookings;
     unsigned char secret[32], key[64], public[32];
 } shop;
 

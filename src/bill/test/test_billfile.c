@@ -308,6 +308,23 @@ static void altered_with_care(void **state)
         {"\"kind\":\"reserve\"", "[[\"reserved\",", "[[\"reserved\",1", "quantity", false},
         {"\"kind\":\"reserve\"", "[[\"reserved\",", "[[\"burst\",", "behind \"contra\"", false},
         {"\"kind\":\"reserve\"", "[\"#reserved\"]", "[\"#burst\"]", "behind \"contra\"", false},
+        {"\"kind\":\"window\"", "[[\"window\",", "[[\"window\",1", "quantity", false},
+        {"\"kind\":\"window\"", "\"share\":", "\"share\":1", "other GPU time", false},
+        {"\"kind\":\"window\"", "\"to\":", "\"to\":1", "is due", false},
+        {"\"kind\":\"window\"", "\"from\":", "\"from\":1", "is due", false},
+        {"\"kind\":\"window\"", "\"keep_bp\":", "\"keep_bp\":1", "than was agreed", false},
+        {"\"kind\":\"window\"", "\"agreed\":", "\"agreed\":1", "than was agreed", false},
+        {"\"kind\":\"window\"", "\"booking\":\"b", "\"booking\":\"x", "was not agreed", false},
+        {"\"kind\":\"window\"", "\"removed\":", "\"removed\":1", "its posting cancel has quantity",
+         false},
+        {"\"kind\":\"window\"", "\"fee_bp\":", "\"fee_bp\":1", "has a fee", false},
+        {"\"kind\":\"window\"", "\"missing\":", "\"missing\":1", "other GPU time", false},
+        {"\"kind\":\"window\"", "[\"short\",", "[\"short\",-1", "", true},
+        {"\"kind\":\"window\"", "[\"cancel\",", "[\"cancel\",1", "quantity", false},
+        {"\"kind\":\"booking\"", "\"keep_bp\":", "\"keep_bp\":1", "is its own", false},
+        {"\"kind\":\"booking\"", "\"gpu_m\":", "\"gpu_m\":1", "", true},
+        {"\"kind\":\"booking\"", "\"short_m\":", "\"short_m\":1", "", true},
+        {"\"kind\":\"booking\"", "\"to\":", "\"to\":1", "", true},
         {"\"kind\":\"credit\"", "\"amount\":12345678", "\"amount\":12345679", "quantity", false},
         {"\"kind\":\"prices\"", "1980000", "1980001", "not those of the book", true},
         {"\"kind\":\"plan\"", "\"discount_bp\":1250", "\"discount_bp\":1251",
@@ -357,15 +374,15 @@ static void altered_with_care(void **state)
 static void nobody_above_is_in_it(void **state)
 {
     (void)state;
-    static const char *const secrets[] = {"acme",       "speech", "beta",     "big",
-                                          "4141410000", "77000",  "515150000"};
+    static const char *const secrets[] = {"acme",       "speech",  "beta",     "big",
+                                          "4141410000", "7177000", "515150000"};
     shop s;
 
     shop_init(&s, 5);
     shop_plan(&s, "account: \"\"\ndiscount: 1%\ncap: 1000000\nbudget: 4141.41\n");
     shop_days(&s, 31);
     shop_close(&s);
-    shop_plan(&s, "account: acme\ndiscount: 7%\nbudget: 515.15\nburst: 77\n");
+    shop_plan(&s, "account: acme\ndiscount: 7%\nbudget: 515.15\nburst: 7177\n");
     shop_plan(&s, "account: vision\ndiscount: 9%\nfrom: 2026-11-03\n");
     shop_days(&s, 4);
     for (int i = 0; i < 2; i++) {

@@ -50,6 +50,10 @@ static st_entry full(st_entry_kind kind)
     e.fixes = 3;
     e.reason = "line\nbreak \\ \"quoted\" \x7f \xe2\x82\xac";
     e.by = "root";
+    e.booking = "b7";
+    e.agreed_ms = OCT_1;
+    e.keep_bp = 9000;
+    e.short_m = e.missing = e.removed = e.fee_bp = 1;
     e.lines[0] = (st_line){ST_PAY_BURST, -5, 6, 7, 8, -9, 10};
     e.lines[1] = (st_line){ST_PAY_CAP, INT64_MIN, INT64_MAX, 0, 0, 0, 0};
     e.nlines = 2;
