@@ -263,20 +263,8 @@ static int64_t unbound_ms(const st_claim_ctx *c, const int *victims, int n)
     bool own = c->core->policy.swap;
     for (int i = 0; i < n; i++)
         own = own && c->cands.v[victims[i]]->account == c->job->account;
-    bool owner = c->sure && (c->home || !c->job->shade);
     int64_t since_ms = ST_MIN(c->job->queued_ms, st_core_moment(c->core));
-    return owner || own ? since_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
-}
-
-/* When a borrower may displace more than it takes. A large gang that yields to a small job leaves
- * the rest idle and is the last to find such a place again; an exchange that only makes things fairer
- * waits with that, longer than an owner keeps to the bound. */
-static int64_t exchange_ms(const st_claim_ctx *c)
-{
-    if (c->sure || st_core_claims_at_once(c->core) || ST_BROKEN(EXCHANGE))
-        return 0;
-    int64_t since_ms = ST_MIN(c->job->queued_ms, st_core_moment(c->core));
-    return since_ms + ST_EXCHANGE_PATIENCE * c->core->policy.patience_ms;
+    return own ? since_ms + c->core->policy.patience_ms : st_claim_unbound_ms(c);
 }
 
 /* Choose from the line. If that is not enough, those before somebody who stands aside may be of no use, and
@@ -332,8 +320,8 @@ static void attempt(st_claim_ctx *c, st_claim *ret)
     ret->evict_m = evicted_m(c, victims, k);
     int64_t bound_m = c->core->policy.bound_m * c->need.gpu_m / 1000;
     int64_t free_ms = unbound_ms(c, victims, k), now = st_core_moment(c->core);
-    if (now < exchange_ms(c)) {
-        free_ms = ret->evict_m <= bound_m ? exchange_ms(c) : ST_TIME_NEVER;
+    if (now < st_claim_exchange_ms(c)) {
+        free_ms = ret->evict_m <= bound_m ? st_claim_exchange_ms(c) : ST_TIME_NEVER;
         bound_m = c->need.gpu_m;
     }
     ret->bound_m = bound_m;
@@ -371,7 +359,7 @@ static void try_way(st_claim_ctx *c, st_claim *ret)
 {
     int64_t until_ms = c->core->yielders.until_ms[c->sure];
     *ret = (st_claim){.until_ms = ST_TIME_NEVER};
-    if (st_claim_excess_decides(c, ret))
+    if (st_claim_excess_decides(c, ret) || st_claim_bound_decides(c, ret))
         return;
     c->ask.rooms = NULL;
     st_claim_muster(c, false);
@@ -478,10 +466,12 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by b
     c.home = sure && job->shade;
     c.need = st_need_of(job, type);
     c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
+    st_core_refresh_yielders(core);
+    if (!st_claim_has_hope(&c))
+        return;
     st_claim_set_standings(&c);
     if (!sure && !st_claim_may_rebalance_any(&c))
         return;
-    st_core_refresh_yielders(core);
     bool later = false;
     int64_t until_ms = ST_TIME_NEVER;
     if (c.home && try_gently(&c, ret, &later, &until_ms))

@@ -64,6 +64,13 @@ void st_claim_muster(st_claim_ctx *c, bool ignore_protection);
 void st_claim_excess_first(st_claim_ctx *c);
 /* What is certain before anybody is lined up (claim_excess.c). */
 bool st_claim_excess_decides(st_claim_ctx *c, st_claim *ret);
+/* The same by numbers of GPUs alone (claim_hope.c): false where it would not fit with all borrowers gone; and whether
+ * all choices break the bound it is held to. */
+bool st_claim_has_hope(const st_claim_ctx *c);
+bool st_claim_bound_decides(const st_claim_ctx *c, st_claim *ret);
+/* Until when it is held to the bound, and until when a borrower to what it takes. */
+int64_t st_claim_unbound_ms(const st_claim_ctx *c);
+int64_t st_claim_exchange_ms(const st_claim_ctx *c);
 /* Think what a victim holds away, or back. */
 void st_claim_charge(const st_claim_ctx *c, const st_job *victim, int sign);
 

@@ -16,7 +16,7 @@
  *   pass.c      one scheduling pass; the step
  *   yielders.c  who could be displaced, and who is leaving
  *   claim.c     reclaim and rebalance: whom to displace; claim_right.c: who may be; claim_line.c: in
- *               what order
+ *               what order; claim_hope.c, claim_excess.c: when it need not be asked
  *   defrag.c    who moves so that another can land
  *   gather.c    reservations of blocked jobs; gather.h has its parts
  *   backfill.c  what others may use of what is gathered
@@ -119,6 +119,20 @@ typedef struct st_yielders {
     uint64_t seen;
 } st_yielders;
 
+/* What claims of whole GPUs on one type could make free at most (claim_hope.c). */
+typedef struct st_hope {
+    int32_t type;
+    int64_t most_m;                 /* without those who hold more */
+    int32_t nodes[ST_DEVS_MAX + 1]; /* how many could have so many GPUs free */
+} st_hope;
+
+/* Good while the borrowers are these and the fleet's log stands there. */
+typedef struct st_hopes {
+    uint64_t version, seen;
+    int64_t now;
+    ST_VEC(st_hope) list;
+} st_hopes;
+
 /* Borrowers that failed at one account (borrowers.c). */
 typedef struct st_borrowers {
     st_job_vec list; /* in no particular order */
@@ -213,6 +227,7 @@ struct st_core {
     ST_VEC(uint64_t) fresh; /* jobs submitted since, or since the round began that is not over */
     st_job_vec leaving;     /* derived: notified or checkpointing */
     st_yielders yielders;
+    st_hopes hopes;
     ST_VEC(st_profile *) profiles;
     ST_VEC(st_kept *) kept; /* gathered starts; gather.h */
     st_leavers leavers;

@@ -142,6 +142,12 @@ static bool is_misfit(st_core *core, const st_job *job, int32_t type, misfit *re
     ret->key = st_core_shape_key(job, type);
     if (st_idmap_get(core->misfits, ret->key, NULL))
         return true;
+    /* Most find no place at all: whom they are bound by, and in what order they would try types, need not be known. */
+    st_ask ask = {.job = job, .type = type};
+    if (!st_place_fits(core->placer, &ask)) {
+        st_idmap_put(core->misfits, ret->key, 1);
+        return true;
+    }
     ret->bound_key = st_hash_u64(ret->key, st_core_bound_by(core, job));
     return st_idmap_get(core->misfits, ret->bound_key, NULL);
 }

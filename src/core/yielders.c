@@ -192,5 +192,6 @@ void st_core_yielders_done(st_core *core)
     free(y->ends[0]);
     free(y->ends[1]);
     st_vec_free(&y->left);
+    st_vec_free(&core->hopes.list);
     free(y->views);
 }

@@ -1,0 +1,137 @@
+/* Whether a claim can come to anything, before anybody is asked whom he may displace (claim.c).
+ *
+ * For whole GPUs room is a number: what the nodes of a type could have free, if everybody left who borrows there
+ * or is leaving already. Less than the job asks for: it cannot claim, whoever may displace whom. While it is held
+ * to a bound, nobody who holds more than that can be among the victims; so the same number, made of the
+ * others alone, says that every choice breaks the bound.
+ *
+ * Each number is a look at all borrowers, and good until one of them or their nodes change: many claims of one round
+ * ask for the same. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/claim.h"
+
+#define HOPES_MAX 64 /* numbers that are kept */
+
+/* Add what a job holds to what its nodes could have free. */
+static void add(st_core *core, const st_job *job, int32_t type)
+{
+    st_whatif *w = &core->whatif;
+    if (job->type >= 0 && job->type != type)
+        return;
+    for (int t = 0; t < job->tasks; t++) {
+        const st_grant *g = &job->grants[t];
+        const st_node *node = core->fleet->nodes.v[g->node];
+        if (node->type != type || node->state != ST_NODE_READY)
+            continue;
+        if (w->due[g->node] != w->gen) {
+            w->due[g->node] = w->gen;
+            st_vec_push(&w->later, g->node);
+            w->could[g->node] = node->view.free;
+        }
+        w->could[g->node] |= g->devs;
+    }
+}
+
+/* How many nodes of the type could have so many GPUs free, without those who hold more than `most_m`. */
+static void count(st_core *core, st_hope *hope)
+{
+    const st_yielders *y = &core->yielders;
+    st_whatif *w = &core->whatif;
+    memset(hope->nodes, 0, sizeof hope->nodes);
+    st_whatif_begin(core, ST_WHEN_NEXT);
+    for (size_t i = 0; i < y->all.n; i++)
+        if (st_job_gpu_m(y->all.v[i]) <= hope->most_m)
+            add(core, y->all.v[i], hope->type);
+    for (size_t i = 0; i < core->leaving.n; i++)
+        add(core, core->leaving.v[i], hope->type);
+    for (size_t i = 0; i < w->later.n; i++)
+        hope->nodes[__builtin_popcount(w->could[w->later.v[i]])]++;
+    st_vec_clear(&w->later);
+}
+
+static const st_hope *hope_of(st_core *core, int32_t type, int64_t most_m)
+{
+    st_hopes *h = &core->hopes;
+    uint64_t seen = st_fleet_changes(core->fleet);
+    if (h->version != core->yielders.version || h->now != core->yielders.now || h->seen != seen ||
+        h->list.n == HOPES_MAX)
+        st_vec_clear(&h->list);
+    h->version = core->yielders.version;
+    h->now = core->yielders.now;
+    h->seen = seen;
+    for (size_t i = 0; i < h->list.n; i++)
+        if (h->list.v[i].type == type && h->list.v[i].most_m == most_m)
+            return &h->list.v[i];
+    st_vec_push(&h->list, (st_hope){.type = type, .most_m = most_m});
+    st_hope *hope = &h->list.v[h->list.n - 1];
+    count(core, hope);
+    return hope;
+}
+
+/* Whether the job could fit with those gone who hold no more than that; false is certain. */
+static bool could_fit(const st_claim_ctx *c, int64_t most_m)
+{
+    const st_hope *hope = hope_of(c->core, c->type, most_m);
+    int64_t room = st_rooms_total(st_rooms_of(c->core->placer, c->job, c->type));
+    for (int n = c->job->shape.gpus; n <= ST_DEVS_MAX; n++)
+        room += (int64_t)hope->nodes[n] * (n / c->job->shape.gpus);
+    return room >= c->job->tasks;
+}
+
+/* Where numbers decide. Who wants its home place needs those there to go, and nobody else. */
+static bool is_number(const st_claim_ctx *c)
+{
+    const st_shape *s = &c->job->shape;
+    return !c->told && !c->home && s->gpus > 0 && s->gpus <= ST_DEVS_MAX &&
+           s->level == ST_LEVEL_WHOLE && c->job->state == ST_JOB_PENDING;
+}
+
+bool st_claim_has_hope(const st_claim_ctx *c)
+{
+    return !is_number(c) || could_fit(c, INT64_MAX);
+}
+
+/* When a claim is no longer held to the bound, if not all victims are of its own account. */
+int64_t st_claim_unbound_ms(const st_claim_ctx *c)
+{
+    bool owner = c->sure && (c->home || !c->job->shade);
+    int64_t since_ms = ST_MIN(c->job->queued_ms, st_core_moment(c->core));
+    return owner ? since_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
+}
+
+/* When a borrower may displace more than it takes. A large gang that yields to a small job leaves
+ * the rest idle and is the last to find such a place again; an exchange that only makes things fairer
+ * waits with that, longer than an owner keeps to the bound. */
+int64_t st_claim_exchange_ms(const st_claim_ctx *c)
+{
+    if (c->sure || st_core_claims_at_once(c->core) || ST_BROKEN(EXCHANGE))
+        return 0;
+    int64_t since_ms = ST_MIN(c->job->queued_ms, st_core_moment(c->core));
+    return since_ms + ST_EXCHANGE_PATIENCE * c->core->policy.patience_ms;
+}
+
+bool st_claim_bound_decides(const st_claim_ctx *c, st_claim *ret)
+{
+    const st_policy *policy = &c->core->policy;
+    /* With `swap` it matters whose they are. */
+    if (!is_number(c) || policy->swap || ST_BROKEN(BOUND))
+        return false;
+    int64_t now = st_core_moment(c->core), free_ms = st_claim_unbound_ms(c);
+    int64_t bound_m = policy->bound_m * c->need.gpu_m / 1000, most_m = bound_m;
+    bool exchanges = now < st_claim_exchange_ms(c);
+    if (exchanges) {
+        free_ms = st_claim_exchange_ms(c);
+        most_m = c->need.gpu_m;
+    }
+    if (now >= free_ms || could_fit(c, most_m))
+        return false;
+    /* What the bound will not allow even then is not worth waking up for. */
+    if (exchanges && !could_fit(c, bound_m))
+        free_ms = ST_TIME_NEVER;
+    ret->result = ST_CLAIM_BOUND;
+    ret->bound_m = most_m;
+    ret->until_ms = free_ms;
+    return true;
+}
