@@ -236,7 +236,10 @@ static int on_cancel(st_core *core, const st_event *ev, st_effects *fx, st_err *
     int rc = need_job(core, ev->u.id, &job, err);
     if (rc < 0)
         return rc;
+    bool quietly = st_core_parts_quietly(core, job);
     st_core_end(core, job, ST_JOB_CANCELLED, fx);
+    core->parted |= quietly;
+    core->settled &= quietly;
     return 0;
 }
 
@@ -428,10 +431,11 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
     bool stirs = event->kind != ST_EV_TOLD && event->kind != ST_EV_TIMER;
     core->stirred |= stirs;
     core->exchange |= stirs && core->minute && !core->unfinished;
-    core->heard |= stirs && event->kind != ST_EV_SUBMIT;
+    bool quietly = event->kind == ST_EV_CANCEL && core->settled;
+    core->heard |= stirs && event->kind != ST_EV_SUBMIT && !quietly;
     if (event->kind == ST_EV_SUBMIT)
         st_vec_push(&core->fresh, event->u.job.id);
-    else if (event->kind != ST_EV_TOLD)
+    else if (event->kind != ST_EV_TOLD && !quietly)
         core->settled = false;
     st_core_expire(core, fx);
     return 0;

@@ -284,6 +284,22 @@ static bool pass_one(st_core *core, st_job *job)
     return true;
 }
 
+/* Who waits, is not gathered for and holds nothing stands in nobody's way: without it a full pass finds what
+ * the last one found. */
+bool st_core_parts_quietly(st_core *core, const st_job *job)
+{
+    if (!core->settled || core->unfinished || core->fresh.n > 0 || core->bookings.n > 0 ||
+        core->policy.lookahead > 0 || core->policy.as_if_alone ||
+        core->policy.order == ST_ORDER_ATTAINED)
+        return false;
+    if (job->state != ST_JOB_PENDING || !st_job_waits(job) || job->grants)
+        return false;
+    for (size_t i = 0; i < core->resv.n; i++)
+        if (core->resv.v[i].job == job->id)
+            return false;
+    return st_queue_parts(core, job);
+}
+
 static int by_id(const void *pa, const void *pb)
 {
     uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
@@ -415,20 +431,26 @@ void st_core_pass(st_core *core, int64_t now, st_effects *fx)
     st_core_set_due(core);
     st_core_free_ended(core);
     core->settled = true;
+    core->parted = false;
     core->minute = false;
 }
 
-/* Whether nothing but submits happened since the last pass, and they ask for no other. */
+/* Whether nothing happened since the last pass but submits that ask for no other, and cancels of who waited. */
 static bool pass_fresh(st_core *core)
 {
     if (!core->settled || core->exchange || core->unfinished || core->wake_ms <= core->now)
         return false;
-    bool any = core->fresh.n > 0;
+    bool any = core->fresh.n > 0 || core->parted;
     if (!join_fresh(core))
         return false;
     if (any) {
         st_core_promise(core);
         wake_for_order(core, core->now);
+    }
+    if (core->parted) {
+        st_core_set_due(core);
+        st_core_free_ended(core);
+        core->parted = false;
     }
     return true;
 }

@@ -39,6 +39,8 @@ bool st_job_waits(const st_job *job);
 st_phase st_queue_phase(const st_core *core, const st_job *job);
 /* A new job waits too; false when that changes the order of others. */
 bool st_queue_joins(st_core *core, const st_job *job);
+/* The same for a job that waits no more: false when others count for more or less without it. */
+bool st_queue_parts(st_core *core, const st_job *job);
 /* Whether a's turn in a phase comes before b's; both wait and have joined. */
 bool st_queue_before(const st_core *core, st_phase phase, st_job *a, st_job *b);
 

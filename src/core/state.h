@@ -212,18 +212,19 @@ struct st_core {
     ST_VEC(st_refusal) refusals;
     st_idmap *possible; /* shapes that fit the fleet when it is empty */
     /* Looking for whom to displace may take more than one pass (pass.c). */
-    int64_t effort;         /* candidates claims may still look at in this one */
-    bool stopped;           /* this pass has come to a job for which nothing is left */
-    bool unfinished;        /* the last one had, in the middle of a round; the next goes on there */
-    int64_t stopped_ms;     /* when */
-    bool heard;             /* something happened since */
-    bool again;             /* the round has changed something */
-    int64_t blocked;        /* how many lacked room in it, of those the policy `lookahead` counts */
-    uint64_t round;         /* counts them */
-    int64_t round_ms;       /* when the first of those began that belong together */
-    int64_t round_wake_ms;  /* when to wake, as far as the last one has come */
-    int64_t late_ms;        /* so long after that this piece of it comes; 0 outside of a pass */
-    bool settled;           /* the last pass left nothing to do, but for those in `fresh` */
+    int64_t effort;        /* candidates claims may still look at in this one */
+    bool stopped;          /* this pass has come to a job for which nothing is left */
+    bool unfinished;       /* the last one had, in the middle of a round; the next goes on there */
+    int64_t stopped_ms;    /* when */
+    bool heard;            /* something happened since */
+    bool again;            /* the round has changed something */
+    int64_t blocked;       /* how many lacked room in it, of those the policy `lookahead` counts */
+    uint64_t round;        /* counts them */
+    int64_t round_ms;      /* when the first of those began that belong together */
+    int64_t round_wake_ms; /* when to wake, as far as the last one has come */
+    int64_t late_ms;       /* so long after that this piece of it comes; 0 outside of a pass */
+    bool parted;  /* somebody who waited has been cancelled, which changed nothing for others */
+    bool settled; /* the last pass left nothing to do, but for those in `fresh` */
     ST_VEC(uint64_t) fresh; /* jobs submitted since, or since the round began that is not over */
     st_job_vec leaving;     /* derived: notified or checkpointing */
     st_yielders yielders;
@@ -314,6 +315,8 @@ static inline int64_t st_core_moment(const st_core *core)
 /* The same as st_core_protected_until, at the moment of the round. */
 int64_t st_core_protected_in_round(const st_core *core, const st_job *job, bool from_owner);
 void st_core_advance(st_core *core, int64_t now);
+/* Whether the job can end without a pass for those it leaves behind. */
+bool st_core_parts_quietly(st_core *core, const st_job *job);
 void st_core_stir(st_core *core); /* who may be displaced, or in what order, has changed */
 void st_core_prefer(st_core *core, int32_t node); /* for gangs that lost another one */
 
