@@ -59,11 +59,17 @@ said a1 "event=started .*$quick"
 cut a1
 touch "$mine/end"
 said a1 "event=ended .*$quick"
+seen=$(date +%s)
 wait_for is "$quick" pending
 becomes "$quick" pending
 heal a1
 becomes "$quick" done
 [ "$(cat "$mine/ends")" = 1 ] || fail "it ran again: $(cat "$mine/ends")"
+# And ended when it did, not when that was heard or when the lease was over; the books say the same.
+ran=$((ran + 1))
+ended=$(date -d "$("$stint" show "$quick" -o json | python3 -c 'import json, sys; print(json.load(sys.stdin)["ended"])')" +%s)
+[ "$ended" -le "$seen" ] || fail "it ended by $seen, and is said to have at $ended"
+try 0 'agree' admin reconcile
 node_becomes a1 ready
 
 # ---- a failed node that answers ---------------------------------------------------------------------

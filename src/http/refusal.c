@@ -46,9 +46,8 @@ typedef struct refusal {
 
 static const refusal refusals[] = {
     {400, ST_P_BAD_REQUEST,
-     "the request cannot be read: a header has no colon, Content-Length is no number, or a piece "
-     "of "
-     "the body has no length"},
+     "the request cannot be read: its first line is not METHOD TARGET HTTP/1.1, a header has no "
+     "colon, Content-Length is no number, or a piece of the body has no length"},
     {413, ST_P_TOO_LARGE, "Content-Length is more than any body may have"},
     {414, ST_P_TARGET, "path and query have at most %d bytes"},
     {431, ST_P_HEADERS, "request line and headers have at most %d bytes"},

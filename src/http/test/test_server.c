@@ -571,6 +571,9 @@ static void test_refused_before_us(void **state)
         {"GET /hello/a HTTP/1.1\r\nHost: x\r\nContent-Length : 5\r\n\r\n", 0, "", "400",
          "a blank in the name"},
         {"GET /hello/a HTTP/9.9\r\nHost: x\r\n\r\n", 0, "", "505", "http_version"},
+        {"GET /hello/a\r\n\r\n", 0, "", "400", "its first line is not METHOD TARGET HTTP/1.1"},
+        {"GET /hello/a\r\nHost: x\r\n\r\n", 0, "", "400", "its first line is not"},
+        {"GET /hello/a HTTP\r\nHost: x\r\n\r\n", 0, "", "400", "its first line is not"},
     };
 
     (void)state;
