@@ -176,7 +176,7 @@ int st_bundle_config(const st_run_spec *spec, const st_cdi_edits *cdi, const st_
 
     if (r)
         return r;
-    /* A runtime that makes the root read-only by itself forgets nodev and nosuid over it: a hook seals all three,
+    /* Runtimes forget flags of mounts; a hook sees to them (run/walls.h), and to the root's, which it makes read-only
      * after the runtime's last mount point is made. */
     json_t *config = json_pack(
         "{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o, s:{s:[{s:s, s:[s, s, s]}]}}", "ociVersion",

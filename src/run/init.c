@@ -2,9 +2,9 @@
  * stint-init: process 1 inside a container. Linked statically, since any image may be around it.
  *
  *   stint-init -- COMMAND [ARGUMENT...]     runs it and ends with its exit status
- *   stint-init --check                      gives up what a job has not, and ends; for trying a runtime
- *   stint-init --seal FOLDER                a hook of the runtime, outside still: makes the mount of the
- *                                           root read-only, without devices and setuid
+ *   stint-init --check                      looks at its mounts, gives up what a job has not, and ends; for
+ *                                           trying a runtime
+ *   stint-init --seal FOLDER                a hook of the runtime, outside still: mends the mounts (run/walls.h)
  *
  * It takes one more thing off the job: the calls by which an owner moves its files to another quota project, or out
  * of all of them. The runtime's list of calls cannot tell one ioctl from another; this can.
@@ -26,13 +26,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "run/walls.h"
 
 static void tell(int32_t kind, int32_t value)
 {
@@ -117,10 +118,7 @@ static int seal(const char *root)
 
     while (read(STDIN_FILENO, state, sizeof(state)) > 0)
         ;
-    return mount(NULL, root, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NODEV | MS_NOSUID, NULL) ==
-                   0
-               ? 0
-               : 1;
+    return st_walls_seal(root) ? 0 : 1;
 }
 
 /* Reaps all that has ended; true once the command has, with its wait status. */
@@ -145,7 +143,7 @@ int main(int argc, char **argv)
     int status = 0;
 
     if (argc == 2 && strcmp(argv[1], "--check") == 0)
-        return keep_attributes() ? 0 : 126;
+        return st_walls_check() && keep_attributes() ? 0 : 126;
     if (argc == 3 && strcmp(argv[1], "--seal") == 0)
         return seal(argv[2]);
     if (argc < 3 || strcmp(argv[1], "--") != 0)

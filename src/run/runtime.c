@@ -95,10 +95,12 @@ int st_runtime_prepare(const st_run_conf *conf, st_run *ret, st_err *err)
 static int write_try(const st_run *run, const char *dir, const char *name, st_err *err)
 {
     static const char *const command[] = {"/run/stint/init", "--check", NULL};
+    char data[PATH_MAX];
     const st_run_spec spec = {.id = "try",
                               .tenant = "stint",
                               .uid = 65533,
                               .gid = 65533,
+                              .data = data,
                               .command = command,
                               .cpu_m = 1000,
                               .ram_mib = 64,
@@ -117,9 +119,11 @@ static int write_try(const st_run *run, const char *dir, const char *name, st_er
 
     if ((r = st_os_path(root, err, "%s/rootfs", dir)) != 0 ||
         (r = st_os_path(inject, err, "%s/inject", dir)) != 0 ||
+        (r = st_os_path(data, err, "%s/data", dir)) != 0 ||
         (r = st_os_path(init, err, "%s/inject/init", dir)) != 0 ||
         (r = st_os_path(config_path, err, "%s/config.json", dir)) != 0 ||
         (r = st_os_mkdirs(root, 0755, err)) != 0 || (r = st_os_mkdirs(inject, 0755, err)) != 0 ||
+        (r = st_os_mkdirs(data, 0755, err)) != 0 ||
         (r = st_os_write(init, "", 0, 0755, err)) != 0 ||
         (r = st_bundle_config(&spec, NULL, &place, &config, err)) != 0)
         return r;

@@ -112,6 +112,32 @@ static void whose_fault_a_failed_start_is(void **state)
     }
 }
 
+/* A runtime that forgets what its mounts are to be, and of whose mounts nobody sees to it, is found out from inside. */
+static void a_runtime_that_forgets_flags_is_not_taken(void **state)
+{
+    bench_node *node = node_of(state);
+    st_run_finding found[ST_RUN_FINDINGS_MAX];
+    const st_run_finding *bad;
+    st_run_conf conf = node->conf;
+    char path[PATH_MAX], text[2 * PATH_MAX];
+    st_err err = {0};
+
+    snprintf(path, sizeof path, "%s/forgetful", node->dir);
+    conf.runtime = path;
+    for (int forgets = 0; forgets < 2; forgets++) {
+        snprintf(text, sizeof text,
+                 "#!/bin/sh\n[ \"$3\" = run ] && %s /bin/sed -i 's/\"nosuid\",* *//g; "
+                 "s/createContainer/poststop/' \"$5/config.json\"\nexec %s \"$@\"\n",
+                 forgets ? "" : ":", st_run_runtime(node->run));
+        assert_ok(st_os_write(path, text, strlen(text), 0755, &err));
+        bad = st_run_probe_bad(found, st_run_probe(&conf, found));
+        assert_int_equal(bad != NULL, forgets);
+    }
+    assert_string_equal(bad->name, "runtime");
+    if (!strstr(bad->text, "the mount of /"))
+        fail_msg("it says: %s", bad->text);
+}
+
 /* A stand-in for a runtime that counts its runs in `ran` and does `what` in each but the third. */
 static void write_stand_in(const char *path, const char *ran, const char *what)
 {
@@ -385,6 +411,7 @@ int main(void)
         cmocka_unit_test(the_probe_says_what_it_found),
         cmocka_unit_test(without_a_working_runtime_nothing_starts),
         cmocka_unit_test(whose_fault_a_failed_start_is),
+        cmocka_unit_test(a_runtime_that_forgets_flags_is_not_taken),
         cmocka_unit_test(a_killed_trial_is_repeated),
         cmocka_unit_test(a_flood_of_output_is_bounded),
         cmocka_unit_test(a_full_disk_neither_blocks_nor_forgets),
