@@ -76,6 +76,8 @@ bool st_book_place_clear(st_core *core, const st_job *job, int32_t type, st_gran
 /* A node takes nobody any more: plans on it move. Where there is no other place for one they stay as they are, which
  * is said; or, with `force`, that one is degraded. */
 int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effects *fx, st_err *err);
+/* A pool gives out no whole GPUs any more: likewise, but nobody can force it. */
+int st_book_leave_pool(st_core *core, int32_t pool, st_effects *fx, st_err *err);
 /* Look for a place for what is degraded; whether one was found. */
 bool st_book_mend(st_core *core, st_effects *fx);
 void st_book_fence(st_core *core, const st_booking *b);

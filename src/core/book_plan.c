@@ -427,13 +427,12 @@ bool st_book_place_clear(st_core *core, const st_job *job, int32_t type, st_gran
     return ok && st_core_collides(core, job, end_ms, ret) < 0;
 }
 
-/* Which tasks have no place, or one that takes nobody; whether there are any. */
+/* Which tasks have no place, or one that takes none of them; whether there are any. */
 static bool homeless(const st_core *core, const st_booking *b, uint8_t *ret)
 {
     bool any = false;
     for (int t = 0; t < b->tasks; t++) {
-        ret[t] =
-            b->plan[t].node < 0 || core->fleet->nodes.v[b->plan[t].node]->state != ST_NODE_READY;
+        ret[t] = b->plan[t].node < 0 || !is_able(core, b, core->fleet->nodes.v[b->plan[t].node]);
         any |= ret[t];
     }
     return any;
@@ -462,17 +461,16 @@ static void lose(st_booking *b, const uint8_t *only)
             b->plan[t] = (st_grant){.node = -1, .mig_start = -1};
 }
 
-int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effects *fx, st_err *err)
+typedef ST_VEC(uint64_t) ids;
+
+/* Bookings whose place takes them no longer find another. `what` has changed; with `force` they may lose theirs. */
+static int leave(st_core *core, const ids *list, const char *what, const char *name, bool force,
+                 st_effects *fx, st_err *err)
 {
     moves m = {0};
-    const st_slot_vec *v = st_slots_of(core->slots, node->id);
-    ST_VEC(uint64_t) ids = {0};
-    for (size_t i = 0; v && i < v->n; i++)
-        if (ids.n == 0 || ids.v[ids.n - 1] != v->v[i].booking)
-            st_vec_push(&ids, v->v[i].booking);
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < ids.n; i++) {
-        st_booking *b = st_book_find(core, ids.v[i]);
+    for (size_t i = 0; rc == 0 && i < list->n; i++) {
+        st_booking *b = st_book_find(core, list->v[i]);
         if (has_move(&m, b))
             continue;
         ST_CLEANUP(st_freep) uint8_t *only = st_xcalloc((size_t)b->tasks, 1);
@@ -481,18 +479,49 @@ int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effect
         if (!resettle(core, b, only)) {
             if (!force)
                 rc = st_fail(err, ST_ESTATE,
-                             "node %s: booking %s of account %s would lose its place and there is "
-                             "no other; force it, or cancel the booking",
-                             node->name, b->name, st_tree_account(core->tree, b->account)->name);
+                             "%s %s: booking %s of account %s would lose its place and there is "
+                             "no other; %scancel the booking",
+                             what, name, b->name, st_tree_account(core->tree, b->account)->name,
+                             strcmp(what, "node") == 0 ? "force it, or " : "");
             lose(b, only);
         }
         st_book_add_slots(core, b);
     }
-    st_vec_free(&ids);
     if (rc < 0)
         put_back(core, &m);
     else
         finish(core, &m, fx);
+    return rc;
+}
+
+int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effects *fx, st_err *err)
+{
+    const st_slot_vec *v = st_slots_of(core->slots, node->id);
+    ids list = {0};
+    for (size_t i = 0; v && i < v->n; i++)
+        if (list.n == 0 || list.v[list.n - 1] != v->v[i].booking)
+            st_vec_push(&list, v->v[i].booking);
+    int rc = leave(core, &list, "node", node->name, force, fx, err);
+    st_vec_free(&list);
+    return rc;
+}
+
+int st_book_leave_pool(st_core *core, int32_t pool, st_effects *fx, st_err *err)
+{
+    ids list = {0};
+    for (size_t i = 0; i < core->bookings.n; i++) {
+        const st_booking *b = core->bookings.v[i];
+        bool there = false;
+        for (int t = 0; t < b->tasks; t++) {
+            const st_node *node =
+                b->plan[t].node < 0 ? NULL : core->fleet->nodes.v[b->plan[t].node];
+            there |= node && node->pool == pool && !is_able(core, b, node);
+        }
+        if (there)
+            st_vec_push(&list, b->id);
+    }
+    int rc = leave(core, &list, "pool", core->fleet->pools.v[pool].name, false, fx, err);
+    st_vec_free(&list);
     return rc;
 }
 

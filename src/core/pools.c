@@ -101,7 +101,6 @@ static int check_waiting(st_core *core, const char *what, const char *name, st_e
 
 int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
 {
-    (void)fx;
     const char *name = ev->u.pool.name;
     int32_t pool = name ? st_fleet_pool(core->fleet, name) : -1;
     if (pool < 0)
@@ -128,6 +127,8 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
     bool less = (old.levels & ~ev->u.pool.levels) || ev->u.pool.oversub_m < old.oversub_m ||
                 (st_pool_gives(&old.rules) & ~gives);
     rc = less ? check_waiting(core, "pool", name, err) : 0;
+    if (rc == 0 && less)
+        rc = st_book_leave_pool(core, pool, fx, err);
     if (rc < 0) {
         core->fleet->pools.v[pool].rules = old.rules;
         int back =

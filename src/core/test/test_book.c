@@ -596,6 +596,49 @@ static void test_no_promise_behind_a_booking(void **state)
     end(&w);
 }
 
+/* The pool of node n0 comes to allow no whole GPUs. */
+static st_event no_whole_event(void)
+{
+    st_event ev = pool_event("p", 0xf & ~(1u << ST_LEVEL_WHOLE));
+    ev.kind = ST_EV_POOL_CHANGE;
+    return ev;
+}
+
+static void begin_pools(world *w)
+{
+    st_policy policy = quick();
+    begin(w, &policy, 1, 4);
+    st_event ev = pool_event("q", 0xf);
+    step(w, &ev);
+    ev = node_event("n1", 4);
+    ev.u.node.pool = 1;
+    step(w, &ev);
+    account(w, "b", ST_UNSET);
+}
+
+/* Bookings are of whole GPUs: where a pool gives out none any more they move, or the change is refused. */
+static void test_pool_without_whole(void **state)
+{
+    (void)state;
+    world w;
+    st_event change = no_whole_event();
+    begin_pools(&w);
+    book(&w, 7, "b", 1, 4, 2 * HOUR, 4 * HOUR);
+    assert_int_equal(booking(&w, 7)->plan[0].node, 0);
+    book(&w, 8, "b", 1, 4, 2 * HOUR, 4 * HOUR);
+    assert_int_equal(refused(&w, &change), ST_ESTATE);
+    assert_int_equal(booking(&w, 7)->plan[0].node, 0);
+    st_event no = event(ST_EV_BOOK_CANCEL);
+    no.u.booking.id = 8;
+    step(&w, &no);
+    step(&w, &change);
+    assert_int_equal(booking(&w, 7)->plan[0].node, 1);
+    submit_inside(&w, INSIDE, "b", 4, 7);
+    run_until(&w, 2 * HOUR);
+    in_state(&w, INSIDE, ST_JOB_RUNNING);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -613,6 +656,7 @@ int main(void)
         cmocka_unit_test(test_no_turn_inside),
         cmocka_unit_test(test_not_where_one_may_stay),
         cmocka_unit_test(test_no_promise_behind_a_booking),
+        cmocka_unit_test(test_pool_without_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
