@@ -52,7 +52,7 @@ static void view_then(st_core *core, const st_resv *r, const st_node *node, st_v
         if (job->out == ST_OUT_NOT && ended)
             job->out = ST_OUT_ENDED;
     }
-    st_view_build(core->fleet, core->tree, node, ST_WHEN_EITHER, ret);
+    st_view_build(core->fleet, core->tree, node, ST_WHEN_ANY, ret);
     for (size_t i = 0; i < node->residents.n; i++)
         if (node->residents.v[i].job->out == ST_OUT_ENDED)
             node->residents.v[i].job->out = ST_OUT_NOT;

@@ -79,6 +79,23 @@ static void plan_rooms(gathering *g, st_rooms *rooms, bool planned)
     }
 }
 
+/* Whoever is to come counts from the beginning (ST_WHEN_ANY); or views and rooms as they are. */
+static void count_holds(gathering *g, st_rooms *rooms, bool on)
+{
+    st_core *core = g->core;
+    for (size_t i = 0; core->nheld > 0 && i < core->off.n; i++) {
+        const st_job *job = core->off.v[i];
+        if (!job->held)
+            continue;
+        if (on)
+            st_whatif_touch(core, job, NULL);
+        for (int t = 0; rooms && t < job->tasks; t++) {
+            const st_node *node = core->fleet->nodes.v[job->grants[t].node];
+            st_rooms_set(core->placer, rooms, node, on ? planned_view(g, node) : &node->view);
+        }
+    }
+}
+
 /* All that end in the same moment end together. */
 static size_t whole_moment(const gathering *g, size_t n)
 {
@@ -158,12 +175,13 @@ bool st_gather_slowly(st_core *core, const st_job *job, bool all_leavers, st_res
     bool paused = job->state == ST_JOB_PAUSED;
     list_releases(&g, job, paused && !all_leavers, r->claims);
     size_t all = g.list.n;
-    st_whatif_begin(core, ST_WHEN_EITHER);
+    st_whatif_begin(core, ST_WHEN_ANY);
     st_ask ask = {.job = job, .type = r->type, .view = planned_view, .ctx = &g};
     if (!paused) {
         ask.rooms = st_rooms_of(core->placer, job, r->type);
         plan_rooms(&g, ask.rooms, true);
     }
+    count_holds(&g, ask.rooms, true);
     size_t n = fewest(&g, &ask);
     if (n <= all) {
         r->at_ms = n == 0 ? 0 : g.list.v[n - 1].at_ms;
@@ -174,6 +192,7 @@ bool st_gather_slowly(st_core *core, const st_job *job, bool all_leavers, st_res
     shift(&g, ST_MIN(n, all), 0, ask.rooms);
     if (!paused)
         plan_rooms(&g, ask.rooms, false);
+    count_holds(&g, ask.rooms, false);
     st_vec_free(&g.list);
     return r->plan;
 }

@@ -273,7 +273,7 @@ static bool will_do(const st_kept *k, const st_node *node)
 static void make_plan(st_core *core, const st_job *job, const st_profile *p, st_kept *k)
 {
     planning g = {core, p, k->at_ms};
-    st_whatif_begin(core, ST_WHEN_EITHER);
+    st_whatif_begin(core, ST_WHEN_ANY);
     st_ask ask = {.job = job, .type = p->type, .plain = true, .view = view_then, .ctx = &g};
     ask.rooms = st_rooms_blank(core->placer, job, p->type);
     for (size_t i = 0; i < k->n; i++)

@@ -23,15 +23,17 @@ bool st_profile_serves(const st_job *job)
 
 /* ---- one node ---------------------------------------------------------------------------- */
 
-/* In order of time; *ret_all_run: everybody on the node runs. */
+/* In order of time; *ret_all_run: everybody on the node runs, *ret_held: somebody is to come. */
 static void list_leavers(const st_core *core, const st_profile *p, const st_node *node,
-                         st_leavers *ret, bool *ret_all_run)
+                         st_leavers *ret, bool *ret_all_run, bool *ret_held)
 {
     st_vec_clear(ret);
     *ret_all_run = true;
+    *ret_held = false;
     for (size_t i = 0; i < node->residents.n; i++) {
         st_job *job = node->residents.v[i].job;
         *ret_all_run &= job->state == ST_JOB_RUNNING;
+        *ret_held |= job->held;
         if (!st_job_on_devices(job))
             continue;
         st_leaver l = {st_gather_release_ms(core, job, p->by, p->claims), job,
@@ -121,8 +123,9 @@ static void count_masks(st_core *core, const st_profile *p, const st_node *node,
     }
 }
 
+/* Holds come true one by one as others leave, and room must only grow: `held`, they count from the beginning. */
 static void count_views(st_core *core, const st_profile *p, const st_node *node, bool planned,
-                        const st_leavers *list, int64_t *ret)
+                        bool held, const st_leavers *list, int64_t *ret)
 {
     st_view view = node->view;
     int have = 0;
@@ -131,8 +134,8 @@ static void count_views(st_core *core, const st_profile *p, const st_node *node,
     for (;; at_ms = list->v[i].at_ms) {
         for (; i < list->n && at_ms > 0 && list->v[i].at_ms == at_ms; i++)
             list->v[i].job->out = ST_OUT_ENDED;
-        if (i > 0)
-            st_view_build(core->fleet, core->tree, node, ST_WHEN_EITHER, &view);
+        if (i > 0 || held)
+            st_view_build(core->fleet, core->tree, node, ST_WHEN_ANY, &view);
         if (planned)
             st_gather_add_plans(core, p->by, node, &view);
         have = open_slots(p, have, room_of(core, p, node, &view), at_ms, ret);
@@ -151,12 +154,12 @@ void st_profile_count(st_core *core, const st_profile *p, const st_node *node, b
     bool takes = node->state == ST_NODE_READY || ST_BROKEN(DRAIN);
     if (!takes || !st_place_allowed(core->placer, node, &p->like, p->type))
         return;
-    bool all_run;
-    list_leavers(core, p, node, &core->leavers, &all_run);
+    bool all_run, held;
+    list_leavers(core, p, node, &core->leavers, &all_run, &held);
     if (countable(core, p, node, all_run, planned))
         count_masks(core, p, node, planned, &core->leavers, ret);
     else
-        count_views(core, p, node, planned, &core->leavers, ret);
+        count_views(core, p, node, planned, held, &core->leavers, ret);
 }
 
 /* ---- all of them ------------------------------------------------------------------------- */

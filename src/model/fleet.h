@@ -8,7 +8,9 @@
  *   held (a plan)     not there yet, there then
  * The view for everybody else (`node->view`) must suit both moments: a device counts as taken
  * if it is taken in either, CPU and RAM as the larger of the two. What is freed for a claimant
- * is thereby out of everybody's reach from the moment of the decision. */
+ * is thereby out of everybody's reach from the moment of the decision. Between the two moments
+ * holds come true one by one, each as soon as it fits, so who counts on room at some moment in
+ * between reckons with those who are still there and with all holds (ST_WHEN_ANY). */
 #ifndef ST_MODEL_FLEET_H
 #define ST_MODEL_FLEET_H
 
@@ -210,6 +212,7 @@ typedef enum st_when {
     ST_WHEN_NOW,    /* what is physically there */
     ST_WHEN_NEXT,   /* what will be there once the holds have come true */
     ST_WHEN_EMPTY,  /* nobody: what could ever fit */
+    ST_WHEN_ANY,    /* whichever holds have come true by then: for who is to come later */
 } st_when;
 
 /* Build a view; residents whose job is marked `out` are left out. */

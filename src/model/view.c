@@ -68,9 +68,9 @@ void st_view_seal(const st_node *node, st_view *view)
     }
 }
 
-/* What is used of a node's CPU and RAM, now and once the holds have come true. */
+/* What is used of a node's CPU and RAM: now, once the holds have come true, and at most in between. */
 typedef struct used {
-    int64_t cpu_now, cpu_next, ram_now, ram_next;
+    int64_t cpu_now, cpu_next, cpu_any, ram_now, ram_next, ram_any;
 } used;
 
 /* The same by those outside a fence, and inside. */
@@ -87,8 +87,10 @@ static bool count_in(const st_job *job, st_when when, used *u)
     if (job->state == ST_JOB_RUNNING && !job->out) { /* most of them: there at any moment */
         u->cpu_now += job->shape.cpu_m;
         u->cpu_next += job->shape.cpu_m;
+        u->cpu_any += job->shape.cpu_m;
         u->ram_now += job->shape.ram_mib;
         u->ram_next += job->shape.ram_mib;
+        u->ram_any += job->shape.ram_mib;
         return true;
     }
     bool now = st_job_on_devices(job) && !job->out;
@@ -101,10 +103,14 @@ static bool count_in(const st_job *job, st_when when, used *u)
         u->cpu_now += job->shape.cpu_m;
     if (next)
         u->cpu_next += job->shape.cpu_m;
+    if (now || next)
+        u->cpu_any += job->shape.cpu_m;
     if (now || ram)
         u->ram_now += job->shape.ram_mib;
     if (next || ram)
         u->ram_next += job->shape.ram_mib;
+    if (now || next || ram)
+        u->ram_any += job->shape.ram_mib;
     return (when != ST_WHEN_NEXT && now) || (when != ST_WHEN_NOW && next);
 }
 
@@ -127,8 +133,10 @@ static used sum_of(const st_node *node, st_when when, const both *b)
     return (used){
         .cpu_now = b->out.cpu_now + ST_MAX(b->in.cpu_now, cpu),
         .cpu_next = b->out.cpu_next + ST_MAX(b->in.cpu_next, cpu),
+        .cpu_any = b->out.cpu_any + ST_MAX(b->in.cpu_any, cpu),
         .ram_now = b->out.ram_now + ST_MAX(b->in.ram_now, ram),
         .ram_next = b->out.ram_next + ST_MAX(b->in.ram_next, ram),
+        .ram_any = b->out.ram_any + ST_MAX(b->in.ram_any, ram),
     };
 }
 
@@ -137,9 +145,11 @@ static void leave_free(const st_node *node, st_when when, const both *b, st_view
     const used sum = sum_of(node, when, b), *u = &sum;
     int64_t cpu = when == ST_WHEN_NOW    ? u->cpu_now
                   : when == ST_WHEN_NEXT ? u->cpu_next
+                  : when == ST_WHEN_ANY  ? u->cpu_any
                                          : ST_MAX(u->cpu_now, u->cpu_next);
     int64_t ram = when == ST_WHEN_NOW    ? u->ram_now
                   : when == ST_WHEN_NEXT ? u->ram_next
+                  : when == ST_WHEN_ANY  ? u->ram_any
                                          : ST_MAX(u->ram_now, u->ram_next);
     ret->cpu_free_m = node->cpu_m - cpu;
     ret->ram_free_mib = node->ram_mib - ram;

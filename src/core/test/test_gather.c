@@ -244,6 +244,52 @@ static void test_ageing_is_saved(void **state)
     end(&w);
 }
 
+static void cpu_job(world *w, uint64_t id, const char *account, int64_t cpu_m)
+{
+    st_event ev = job_event(id, account);
+    ev.u.job.shape.cpu_m = cpu_m;
+    step(w, &ev);
+}
+
+/* Two owners come back ten seconds apart. The first takes the CPU of whoever leaves for it while the second one's
+ * borrower is still there: who counts on what both leave waits for both. */
+static void test_holds_come_true_one_by_one(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = st_policy_default();
+    policy.forecast = policy.min_run_ms = policy.rebalance = 0;
+    policy.overstay_ms = 0;
+    begin(&w, &policy, 1, 6);
+    account(&w, "a", ST_UNSET);
+    account(&w, "b", 1000);
+    account(&w, "c", 1000);
+    account(&w, "d", 1000);
+    cpu_job(&w, 2, "a", 24000);
+    cpu_job(&w, 3, "d", 8000);
+    w.now = SEC;
+    cpu_job(&w, 1, "a", 32000); /* 64 CPUs are in use */
+    w.now = 10 * SEC;
+    cpu_job(&w, 4, "b", 32000);
+    in_state(&w, 1, ST_JOB_NOTIFIED);
+    w.now = 20 * SEC;
+    cpu_job(&w, 5, "c", 16000);
+    in_state(&w, 2, ST_JOB_NOTIFIED);
+    in_state(&w, 3, ST_JOB_RUNNING);
+    cpu_job(&w, 6, "a", 8000);
+    int64_t by_ms = job_of(&w, 2)->deadline_ms + policy.grace_ms;
+    assert_true(job_of(&w, 1)->deadline_ms + policy.grace_ms < by_ms);
+    assert_int_equal(gathered(&w, 6), by_ms);
+    tick(&w, job_of(&w, 1)->deadline_ms);
+    in_state(&w, 4, ST_JOB_RUNNING);
+    in_state(&w, 6, ST_JOB_PENDING);
+    assert_int_equal(gathered(&w, 6), by_ms); /* as it was promised */
+    tick(&w, job_of(&w, 2)->deadline_ms);
+    in_state(&w, 5, ST_JOB_RUNNING);
+    in_state(&w, 6, ST_JOB_RUNNING);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_borrowers_look_on_the_minute),
         cmocka_unit_test(test_the_minute_of_who_comes),
         cmocka_unit_test(test_no_more_than_it_takes),
+        cmocka_unit_test(test_holds_come_true_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static void test_an_empty_node(void **state)
     (void)state;
     world w;
     begin(&w);
-    for (int when = ST_WHEN_EITHER; when <= ST_WHEN_EMPTY; when++) {
+    for (int when = ST_WHEN_EITHER; when <= ST_WHEN_ANY; when++) {
         st_view v = look(&w, (st_when)when);
         assert_int_equal(v.cpu_free_m, 64000);
         assert_int_equal(v.ram_free_mib, 1000);
@@ -157,12 +157,14 @@ static void test_kinds_and_moments(void **state)
         bool taken[] = {[ST_WHEN_EITHER] = rows[i].now || rows[i].next,
                         [ST_WHEN_NOW] = rows[i].now,
                         [ST_WHEN_NEXT] = rows[i].next,
-                        [ST_WHEN_EMPTY] = false};
+                        [ST_WHEN_EMPTY] = false,
+                        [ST_WHEN_ANY] = rows[i].now || rows[i].next};
         bool ram[] = {[ST_WHEN_EITHER] = rows[i].ram_now || rows[i].ram_next,
                       [ST_WHEN_NOW] = rows[i].ram_now,
                       [ST_WHEN_NEXT] = rows[i].ram_next,
-                      [ST_WHEN_EMPTY] = false};
-        for (int when = ST_WHEN_EITHER; when <= ST_WHEN_EMPTY; when++) {
+                      [ST_WHEN_EMPTY] = false,
+                      [ST_WHEN_ANY] = rows[i].ram_now || rows[i].ram_next};
+        for (int when = ST_WHEN_EITHER; when <= ST_WHEN_ANY; when++) {
             st_view v = look(&w, (st_when)when);
             assert_int_equal(v.dev[0].mode, taken[when] ? ST_DEV_WHOLE : ST_DEV_FREE);
             assert_int_equal(v.dev[1].mode, ST_DEV_FREE);
@@ -217,6 +219,9 @@ static void test_either_is_the_larger(void **state)
     v = look(&w, ST_WHEN_NEXT);
     assert_int_equal(v.cpu_free_m, 34000);
     assert_int_equal(v.ram_free_mib, 300);
+    v = look(&w, ST_WHEN_ANY); /* nobody knows which comes first */
+    assert_int_equal(v.cpu_free_m, -6000);
+    assert_int_equal(v.ram_free_mib, 100);
     end(&w);
 }
 
