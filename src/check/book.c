@@ -35,6 +35,19 @@ static bool on_a_node_of(const st_booking *b, const st_job *job)
     return false;
 }
 
+/* Whether it was in the way of a plan that the booking had during the step: several things may happen in one. */
+static bool was_in_the_way(const st_step *step, uint64_t id, const st_job *job)
+{
+    const st_effects *fx = step->fx;
+    for (size_t i = 0; i < fx->list.n; i++) {
+        const st_effect *e = &fx->list.v[i];
+        st_booking had = {.plan = fx->grants.v + e->grants_at, .tasks = e->ngrants};
+        if (e->kind == ST_FX_BOOKING && e->other == id && e->ngrants > 0 && on_a_node_of(&had, job))
+            return true;
+    }
+    return false;
+}
+
 int st_watch_booking_victim(const st_step *step, const st_track *t, const st_effect *e, st_err *err)
 {
     uint64_t id = e->other & ~ST_BOOKING_BIT;
@@ -53,7 +66,7 @@ int st_watch_booking_victim(const st_step *step, const st_track *t, const st_eff
     if (t->job.class == ST_CLASS_GUARANTEED)
         return BAD("booking: guaranteed job %" PRIu64 " must leave for booking %" PRIu64, e->job,
                    id);
-    if (b && !on_a_node_of(b, &t->job))
+    if (b && !on_a_node_of(b, &t->job) && !was_in_the_way(step, id, &t->job))
         return BAD("booking: job %" PRIu64 " must leave for booking %" PRIu64
                    " and is not in its way",
                    e->job, id);
@@ -129,6 +142,18 @@ static bool goes(const st_job *job)
     return job->state == ST_JOB_CHECKPOINTING || job->state == ST_JOB_STOPPING;
 }
 
+/* Whether it was told to leave only after the booking was to close: the clock had jumped over that moment, and it
+ * has its notice all the same. */
+static bool told_late(const st_core *core, const st_booking *b, const st_job *job)
+{
+    const st_policy *policy = st_core_policy(core);
+    int64_t told_ms = job->deadline_ms - policy->notice_ms;
+    if (job->state == ST_JOB_CHECKPOINTING)
+        told_ms -= policy->grace_ms;
+    return (job->state == ST_JOB_NOTIFIED || job->state == ST_JOB_CHECKPOINTING) &&
+           told_ms > b->close_ms;
+}
+
 static int check_there(const st_core *core, const st_booking *b, const st_job *job, st_err *err)
 {
     int64_t now = st_core_now(core);
@@ -149,7 +174,7 @@ static int check_there(const st_core *core, const st_booking *b, const st_job *j
     /* Told when it closed, everybody is gone; who is there was lent it since. */
     bool late = on && job->class == ST_CLASS_BURSTABLE && job->start_ms < b->close_ms &&
                 job->state != ST_JOB_STOPPING;
-    if (late && b->close_ms >= b->made_ms && !b->moved)
+    if (late && b->close_ms >= b->made_ms && !b->moved && !told_late(core, b, job))
         return BAD("booking: job %" PRIu64 " (%s) came before booking %" PRIu64
                    " closed and is still there at %" PRId64 ", it began at %" PRId64,
                    job->id, st_job_state_name(job->state), b->id, now, b->from_ms);

@@ -217,8 +217,10 @@ int64_t st_room_tasks(const st_room *room, const st_node *node, const st_job *jo
     for (int d = 0; job->shape.gpus > 0 && d < node->ndevs; d++)
         if (devs >> d & 1)
             gpus += dev_tasks(room, node, job, &used->dev[d]);
-    while (n < job->tasks && used->cpu_m + (n + 1) * job->shape.cpu_m <= node->cpu_m &&
-           used->ram_mib + (n + 1) * ram_mib <= node->ram_mib &&
+    /* Beside those who leave for a booking there may be less than nothing: for who asks for none that is enough. */
+    while (n < job->tasks &&
+           (job->shape.cpu_m == 0 || used->cpu_m + (n + 1) * job->shape.cpu_m <= node->cpu_m) &&
+           (ram_mib == 0 || used->ram_mib + (n + 1) * ram_mib <= node->ram_mib) &&
            (job->shape.gpus == 0 || (n + 1) * job->shape.gpus <= gpus))
         n++;
     return n;

@@ -202,6 +202,17 @@ static bool is_beside(const st_core *core, const st_booking *b, const uint8_t *o
     return true;
 }
 
+/* The first devices, as many as there is CPU and RAM for: who places counts GPUs alone. */
+static void keep_first(left *l, int n)
+{
+    uint16_t devs = 0;
+    for (; n > 0 && l->devs; n--) {
+        devs |= l->devs & (uint16_t)-l->devs;
+        l->devs &= (uint16_t)(l->devs - 1);
+    }
+    l->devs = devs;
+}
+
 static void outline(const st_node *node, const left *l, st_view *ret)
 {
     for (int d = 0; d < ST_DEVS_MAX; d++)
@@ -242,6 +253,7 @@ bool st_book_find_plan(st_core *core, const st_booking *b, const st_book_also *a
         if (room == 0)
             continue;
         st_view view;
+        keep_first(&l, room * b->gpus);
         outline(node, &l, &view);
         st_whatif_set(core, node, &view, NULL);
         st_rooms_put(core->placer, rooms, node, ST_MIN(room, like.tasks));

@@ -334,6 +334,10 @@ static bool begin_round(st_core *core, st_effects *fx)
     st_core_reclass(core, fx);
     while (run_held(core, fx))
         st_core_reclass(core, fx);
+    /* Those who have just lost their floors may have made room for a booking that has none: before anybody else
+     * takes it. */
+    if (core->ndegraded > 0 && st_book_mend(core, fx))
+        st_core_reclass(core, fx);
     bool moved = st_book_run(core, fx);
     st_core_gather_clear(core);
     st_core_forget_misfits(core);

@@ -503,8 +503,8 @@ static void test_no_turn_inside(void **state)
 }
 
 /* A booking without a place begins, and the round in which the one on its only place is no longer guaranteed is
- * stopped: it has its place in the next moment, and the same moment again changes nothing. */
-static void test_mended_later(void **state)
+ * stopped: it has its place before anybody looked for room, and the same moment again changes nothing. */
+static void test_mended_before_a_stop(void **state)
 {
     (void)state;
     world w;
@@ -528,11 +528,9 @@ static void test_mended_later(void **state)
     tick(&w, HOUR - LEAD);
     assert_int_equal(job_of(&w, FIRST)->class, ST_CLASS_BURSTABLE);
     assert_true(st_core_resumes(w.core));
-    assert_true(st_booking_degraded(booking(&w, 7)));
+    assert_false(st_booking_degraded(booking(&w, 7)));
     tick(&w, w.now);
     assert_int_equal(w.fx.list.n, 0);
-    tick(&w, w.now + 1);
-    assert_false(st_booking_degraded(booking(&w, 7)));
     end(&w);
 }
 
@@ -639,6 +637,38 @@ static void test_pool_without_whole(void **state)
     end(&w);
 }
 
+/* A job without GPUs stays on a node by its right. What it uses of the CPU is in no plan, however many GPUs are
+ * free. */
+static void test_plans_count_cpu(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    begin(&w, &policy, 0, 0);
+    st_event ev = node_event("n0", 2);
+    step(&w, &ev);
+    ev = account_event("a", ST_UNSET);
+    ev.u.account.guarantee.cpu_m = 4000;
+    step(&w, &ev);
+    account(&w, "b", ST_UNSET);
+    ev = job_event(FIRST, "a");
+    ev.u.job.shape.gpus = 0;
+    ev.u.job.shape.cpu_m = 125;
+    step(&w, &ev);
+    assert_int_equal(job_of(&w, FIRST)->class, ST_CLASS_GUARANTEED);
+    ev = node_event("n1", 3);
+    step(&w, &ev);
+    st_window window = {2 * HOUR, 4 * HOUR};
+    ev = book_event(7, "b", 2, 1, &window, 1);
+    ev.u.book.spec.topo = ST_TOPO_NVLINK; /* the tightest place of all */
+    step(&w, &ev);
+    const st_grant *plan = booking(&w, 7)->plan;
+    assert_false(plan[0].node == 0 && plan[1].node == 0);
+    account(&w, "c", 1000); /* floors are looked at anew */
+    assert_int_equal(job_of(&w, FIRST)->class, ST_CLASS_GUARANTEED);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -652,11 +682,12 @@ int main(void)
         cmocka_unit_test(test_no_show),
         cmocka_unit_test(test_makes_way_later),
         cmocka_unit_test(test_comes_meanwhile),
-        cmocka_unit_test(test_mended_later),
+        cmocka_unit_test(test_mended_before_a_stop),
         cmocka_unit_test(test_no_turn_inside),
         cmocka_unit_test(test_not_where_one_may_stay),
         cmocka_unit_test(test_no_promise_behind_a_booking),
         cmocka_unit_test(test_pool_without_whole),
+        cmocka_unit_test(test_plans_count_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
