@@ -181,7 +181,7 @@ static int check_there(const st_core *core, const st_booking *b, const st_job *j
     return 0;
 }
 
-/* Who waits for its booking could not be inside, even with all borrowers gone. */
+/* Who waits for its booking could not be inside, even with all borrowers gone; once the pass is over. */
 static int check_waits(const st_core *core, const st_job_list *jobs, const st_job *job, st_err *err)
 {
     const st_booking *b = st_core_booking(core, job->booking);
@@ -189,7 +189,7 @@ static int check_waits(const st_core *core, const st_job_list *jobs, const st_jo
         return BAD("booking: job %" PRIu64 " waits for booking %" PRIu64 ", which is not there",
                    job->id, job->booking);
     bool waits = (job->state == ST_JOB_PENDING && !job->held && !job->barred && !job->stopping);
-    if (!waits || b->state != ST_BOOKING_ACTIVE || b->told || b->over ||
+    if (!waits || st_core_resumes(core) || b->state != ST_BOOKING_ACTIVE || b->told || b->over ||
         b->from_ms >= st_core_now(core) || job->shape.level != ST_LEVEL_WHOLE ||
         job->topo_required || job->shape.needs || job->shape.cpu_m > 0 || job->shape.ram_mib > 0 ||
         job->pool >= 0)

@@ -333,11 +333,11 @@ void st_audit_used(st_audit *a, size_t i, int task, const st_sums *sums)
 static int check_piece(const track *t, size_t i, st_err *err)
 {
     if (t->told->seen > t->told->seen_sum * t->dev_m)
-        return BAD("meter: job %" PRIu64 " stay %d: %" PRId64 " were seen, %" PRId64
-                   " GPU-ms were told of",
+        return BAD("meter: job %" PRIu64 " stay %d: %" PRId64 " seen, %" PRId64 " GPU-ms told of",
                    t->is.job, t->is.number, t->told->seen, t->told->seen_sum);
     const piece *p = &t->pieces.v[i];
-    if (p->busy < 0 || p->busy > p->seen || p->seen > p->share || p->share > p->held)
+    int64_t slack = t->crowded ? (int64_t)t->is.ndevs * (t->changes + 2) : 0; /* of fractions */
+    if (p->busy < 0 || p->busy > p->seen || p->seen > p->share || p->share > p->held + slack)
         return BAD("meter: job %" PRIu64 " stay %d piece %zu: busy %" PRId64 ", seen %" PRId64
                    ", share %" PRId64 ", held %" PRId64,
                    t->is.job, t->is.number, i + 1, p->busy, p->seen, p->share, p->held);

@@ -124,7 +124,10 @@ static bool run_held(st_core *core, st_effects *fx)
         }
         if (st_core_ready(core, job)) {
             if (st_core_below_max(core, job, job->type, ST_NOW)) {
-                st_core_start_held(core, job, fx);
+                if (st_core_may_sit(core, job, job->class, job->grants, fx))
+                    st_core_start_held(core, job, fx);
+                else
+                    st_core_unhold(core, job, fx);
                 moved = true;
             }
             continue;
@@ -135,6 +138,10 @@ static bool run_held(st_core *core, st_effects *fx)
             st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
             bool ok = st_place_gang(core->placer, &ask, grants);
             ST_ASSERT(ok);
+            if (!st_core_may_sit(core, job, job->class, grants, fx)) {
+                free(grants);
+                continue;
+            }
             st_core_start_elsewhere(core, job, grants, fx);
             moved = true;
         }

@@ -233,9 +233,8 @@ static bool is_counted(const st_core *core, const st_job *job, int32_t type)
     return st_alone_entitled(job, type) && st_admit_sure(core->tree, job->account, &need, NULL);
 }
 
-/* Who sits where a booking will be borrows; whether the job may, if the plan cannot move. */
-static bool may_sit(st_core *core, const st_job *job, st_class class, const st_grant *grants,
-                    st_effects *fx)
+bool st_core_may_sit(st_core *core, const st_job *job, st_class class, const st_grant *grants,
+                     st_effects *fx)
 {
     return core->bookings.n == 0 || class != ST_CLASS_GUARANTEED ||
            st_book_make_way(core, job, grants, fx) ||
@@ -265,7 +264,8 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
         note_misfit(core, &m, blocker);
         return false;
     }
-    if (!may_sit(core, job, class, grants, fx) && !st_book_place_clear(core, job, type, grants)) {
+    if (!st_core_may_sit(core, job, class, grants, fx) &&
+        !st_book_place_clear(core, job, type, grants)) {
         free(grants);
         return false;
     }

@@ -24,5 +24,8 @@ void st_core_forget_misfits(st_core *core);
 void st_core_keep_refusals(st_core *core);
 
 bool st_core_below_max(const st_core *core, const st_job *job, int32_t type, unsigned moments);
+/* Who sits where a booking will be borrows: whether the job may, where the booking cannot move. */
+bool st_core_may_sit(st_core *core, const st_job *job, st_class class, const st_grant *grants,
+                     st_effects *fx);
 
 #endif
