@@ -22,6 +22,7 @@ static void call_free(st_bill_call *c)
     st_bill_ask_free(c->ask);
     st_vec_free(&c->open);
     st_vec_free(&c->idle);
+    st_vec_free(&c->booked);
     st_vec_free(&c->where.parts);
     st_vec_free(&c->where.open);
     st_strbuf_done(&c->ledger);
@@ -111,7 +112,7 @@ static void keep_open(void *ctx, const st_entry *e)
     mine.labels = keep(c->arena, e->labels);
     /* The rest is borrowed, and nobody here asks for it. */
     mine.workload = mine.profile = mine.doc = mine.reason = mine.by = NULL;
-    mine.child = mine.period = mine.zone = NULL;
+    mine.child = mine.period = mine.zone = mine.booking = NULL;
     mine.grants = NULL;
     mine.ngrants = 0;
     st_vec_push(&c->open, mine);
@@ -121,8 +122,12 @@ static int keep_floors(st_bill_call *c, const st_ledger *ledger, const char *per
 {
     int r = st_ledger_idle_floors(ledger, c->book, period, &c->idle, err);
 
+    if (r == 0)
+        r = st_ledger_idle_bookings(ledger, c->book, period, &c->booked, err);
     for (size_t i = 0; r == 0 && i < c->idle.n; i++)
         c->idle.v[i].account = keep(c->arena, c->idle.v[i].account);
+    for (size_t i = 0; r == 0 && i < c->booked.n; i++)
+        c->booked.v[i].account = keep(c->arena, c->booked.v[i].account);
     return r;
 }
 

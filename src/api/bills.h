@@ -36,6 +36,7 @@ typedef struct st_bill_call {
     const st_bill *bill;
     ST_VEC(st_entry) open; /* what the open intervals would post; in the arena */
     st_idle_floors idle;   /* likewise */
+    st_idle_floors booked; /* likewise, of bookings */
     st_fleet_now where;    /* the devices were */
     st_bill_ask *ask;
     st_strbuf ledger; /* saved */

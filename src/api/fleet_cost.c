@@ -400,6 +400,23 @@ static void out_floors(const report *r, st_strbuf *out)
     st_strbuf_addc(out, ']');
 }
 
+/* Windows of bookings that nobody was inside, by team. */
+static void out_bookings(const report *r, st_strbuf *out)
+{
+    st_out_raw(out, "idle_bookings", "[");
+    for (size_t i = 0; i < r->c->booked.n && i < TOP; i++) {
+        const st_idle_floor *b = &r->c->booked.v[i];
+
+        st_strbuf_add(out, i > 0 ? ",{" : "{");
+        st_out_text(out, "account", b->account);
+        out_hours(out, "booked", b->reserved);
+        out_hours(out, "unused", b->unused);
+        st_out_money(out, "cost", b->cost);
+        st_strbuf_addc(out, '}');
+    }
+    st_strbuf_addc(out, ']');
+}
+
 static void out_holders(report *r, st_strbuf *out)
 {
     bool any = false;
@@ -474,6 +491,7 @@ static void finish_cost(st_bill_call *c, st_store *reader)
         st_out_text(&out, "currency", st_control_currency(c->api->control));
         out_devices(&r, &out);
         out_floors(&r, &out);
+        out_bookings(&r, &out);
         out_holders(&r, &out);
         st_out_raw(&out, "anomalies", "[");
         st_strbuf_add(&out, st_strbuf_str(&anomalies));

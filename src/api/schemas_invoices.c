@@ -140,7 +140,13 @@ const st_schema st_schemas_invoices[] = {
      "{\"type\": [\"integer\", \"null\"]}, \"saved\": {\"type\": [\"string\", \"null\""
      "]}}, \"required\": [\"account\", \"reserved_gpu_hours\", \"unused_gpu_hours\", "
      "\"cost_udollars\", \"cost\", \"floor_gpus\", \"cheapest_floor_gpus\", \"saved_ud"
-     "ollars\", \"saved\"], \"additionalProperties\": false}}, \"wasters\": {\"type\":"
+     "ollars\", \"saved\"], \"additionalProperties\": false}}, \"idle_bookings\": {\"type\": "
+     "\"array\", \"items\": {\"type\": \"object\", \"properties\": {\"account\": {\"type\": "
+     "\"string\"}, \"booked_gpu_hours\": {\"type\": \"number\"}, \"unused_gpu_hours\": "
+     "{\"type\": \"number\"}, \"cost_udollars\": {\"type\": [\"integer\", \"null\"]}, "
+     "\"cost\": {\"type\": [\"string\", \"null\"]}}, \"required\": [\"account\", "
+     "\"booked_gpu_hours\", \"unused_gpu_hours\", \"cost_udollars\", \"cost\"], "
+     "\"additionalProperties\": false}}, \"wasters\": {\"type\":"
      " \"array\", \"items\": {\"type\": \"object\", \"properties\": {\"account\": {\"t"
      "ype\": \"string\"}, \"user\": {\"type\": \"string\"}, \"held_gpu_hours\": {\"typ"
      "e\": \"number\"}, \"measured_gpu_hours\": {\"type\": \"number\"}, \"not_busy_gpu"
@@ -158,7 +164,7 @@ const st_schema st_schemas_invoices[] = {
      "\"additionalProperties\": false}}}, \"required"
      "\": [\"period\", \"from\", \"to\", \"closed\", \"currency\", \"places\", \"rows"
      "\", \"capacity_gpu_hours\", \"capacity_mgpu_ms\", \"conserved\", \"reserved_unus"
-     "ed_gpu_hours\", \"idle_reservations\", \"wasters\", \"anomalies\"], "
+     "ed_gpu_hours\", \"idle_reservations\", \"idle_bookings\", \"wasters\", \"anomalies\"], "
      "\"additionalProperties\": f"
      "alse}"},
     {0},

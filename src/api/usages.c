@@ -106,7 +106,9 @@ static const char *label_of(const st_entry *e, const char *only, char buf[KEY_MA
 
 static const char *key_of(const char *by, const st_entry *e, char buf[KEY_MAX])
 {
-    const char *none = e->kind == ST_ENTRY_CREDIT ? "(credit)" : "(floor)";
+    const char *none = e->kind == ST_ENTRY_CREDIT   ? "(credit)"
+                       : e->kind == ST_ENTRY_WINDOW ? "(booking)"
+                                                    : "(floor)";
 
     if (strcmp(by, "day") == 0)
         return day_of(e, buf);

@@ -207,7 +207,7 @@ int st_money_follow_bookings(st_tx *tx, st_err *err)
                 r = follow(tx, b->id, b->account, b->state, err);
         }
     }
-    if (r == 0 && tx->fx.list.n > 0)
+    if (r == 0 && tx->fx.list.n > 0 && st_ledger_nshort(tx->ctl->billing->ledger) > 0)
         r = follow_short(tx, err);
     return r == 0 && tx->cut ? cut(tx, err) : r;
 }

@@ -211,8 +211,7 @@ typedef struct fixes {
 /* By the terms of its own time (st_ledger_owed). */
 static bool was_owed(const st_draft_book *b, const st_entry *e)
 {
-    int64_t at =
-        e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT ? e->at_ms - 1 : e->from_ms;
+    int64_t at = st_entry_moment(e);
     bool owed = false;
 
     for (size_t i = 0; i < b->terms.n && b->terms.v[i].from_ms <= at; i++)

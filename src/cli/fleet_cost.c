@@ -56,6 +56,13 @@ static void put_report(st_cli *cli, const json_t *doc)
         {"WOULD SAVE", "saved", ST_VIEW_NUM, NULL},
         {0},
     };
+    static const st_view_column bookings[] = {
+        {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},
+        {"BOOKED", "booked_gpu_hours", ST_VIEW_NUM, NULL},
+        {"UNUSED", "unused_gpu_hours", ST_VIEW_NUM, NULL},
+        {"COST", "cost", ST_VIEW_NUM, NULL},
+        {0},
+    };
     static const st_view_column wasters[] = {
         {"ACCOUNT", "account", ST_VIEW_TEXT, NULL},
         {"USER", "user", ST_VIEW_TEXT, NULL},
@@ -77,6 +84,7 @@ static void put_report(st_cli *cli, const json_t *doc)
     st_view_rows(cli, ST_CLI_TABLE, json_object_get(doc, "places"), places);
     put_list(cli, doc, "rows", "By type, pool and cause", row_columns);
     put_list(cli, doc, "idle_reservations", "Reserved and unused", floors);
+    put_list(cli, doc, "idle_bookings", "Booked and unused", bookings);
     put_list(cli, doc, "wasters", "Held and not busy", wasters);
     put_list(cli, doc, "anomalies", "Days that cost much more than usual", anomalies);
 }

@@ -224,17 +224,23 @@ static int by_cost(const void *a, const void *b)
     return strcmp(x->account, y->account);
 }
 
-static st_i128 floor_amount(const ledger_tally *t)
+/* What an account paid for a component, and how much of it that was. */
+static st_i128 paid_for(const ledger_tally *t, st_component what, int64_t *ret_quantity)
 {
     st_i128 amount = 0;
-    for (size_t i = 0; i < t->rows.n && t->rows.v[i].what == ST_PAY_RESERVED; i++)
+    *ret_quantity = 0;
+    for (size_t i = 0; i < t->rows.n; i++) {
+        if (t->rows.v[i].what != what)
+            continue;
         amount += t->rows.v[i].amount;
+        *ret_quantity = ST_MAX(*ret_quantity, 0) + ST_MAX(t->rows.v[i].quantity, 0);
+    }
     return amount;
 }
 
-/* An account may use the floor of those above it: what it uses beyond its own is theirs. */
-int st_ledger_idle_floors(const st_ledger *l, const char *account, const char *period,
-                          st_idle_floors *ret, st_err *err)
+/* An account may use the floor, or the booking, of those above it: what it uses beyond its own is theirs. */
+static int idle_of(const st_ledger *l, const char *account, const char *period, bool bookings,
+                   st_idle_floors *ret, st_err *err)
 {
     const ledger_past *past;
     int top = st_ledger_id(l, account);
@@ -251,20 +257,34 @@ int st_ledger_idle_floors(const st_ledger *l, const char *account, const char *p
         int id = below.v[i];
         const ledger_account *a = l->accounts.v[id];
         const ledger_tally *t = past ? &past->tallies.v[id] : &a->now;
-        int64_t reserved = ST_MAX(t->use.reserved, 0);
-        used[id] += ST_MAX(t->use.guaranteed, 0);
+        int64_t windows, reserved = ST_MAX(t->use.reserved, 0);
+        st_i128 paid = paid_for(t, bookings ? ST_PAY_WINDOW : ST_PAY_RESERVED, &windows);
+        if (bookings)
+            reserved = windows;
+        used[id] += ST_MAX(bookings ? t->use.booked : t->use.guaranteed, 0);
         int64_t unused = reserved - ST_MIN(used[id], reserved);
         if (a->parent >= 0)
             used[a->parent] += used[id] - (reserved - unused);
         if (unused > 0)
-            st_vec_push(ret,
-                        (st_idle_floor){.account = a->name,
-                                        .reserved = reserved,
-                                        .unused = unused,
-                                        .cost = (int64_t)(floor_amount(t) * unused / reserved)});
+            st_vec_push(ret, (st_idle_floor){.account = a->name,
+                                             .reserved = reserved,
+                                             .unused = unused,
+                                             .cost = (int64_t)(paid * unused / reserved)});
     }
     st_vec_free(&below);
     if (ret->n)
         qsort(ret->v, ret->n, sizeof *ret->v, by_cost);
     return 0;
+}
+
+int st_ledger_idle_floors(const st_ledger *l, const char *account, const char *period,
+                          st_idle_floors *ret, st_err *err)
+{
+    return idle_of(l, account, period, false, ret, err);
+}
+
+int st_ledger_idle_bookings(const st_ledger *l, const char *account, const char *period,
+                            st_idle_floors *ret, st_err *err)
+{
+    return idle_of(l, account, period, true, ret, err);
 }

@@ -34,12 +34,14 @@ void st_ledger_add_booking(st_ledger *l, const ledger_booking *b)
     key_of(key, b->account, b->id);
     st_map_put(l->booking_ids, key, (int64_t)l->bookings.n);
     st_vec_push(&l->bookings, *b);
+    l->nshort += b->short_m > 0;
 }
 
 static void drop(st_ledger *l, ledger_booking *b)
 {
     char key[KEY];
     int64_t at = b - l->bookings.v;
+    l->nshort -= b->short_m > 0;
     key_of(key, b->account, b->id);
     st_map_del(l->booking_ids, key);
     free(b->id);
@@ -54,6 +56,11 @@ static void drop(st_ledger *l, ledger_booking *b)
 size_t st_ledger_nbookings(const st_ledger *l)
 {
     return l->bookings.n;
+}
+
+size_t st_ledger_nshort(const st_ledger *l)
+{
+    return l->nshort;
 }
 
 static st_agreed agreed_of(const st_ledger *l, const ledger_booking *b)
@@ -314,6 +321,7 @@ int st_ledger_apply_booking(st_ledger *l, const st_entry *e, int id, st_err *err
     b->to_ms = e->to_ms;
     b->agreed_ms = e->agreed_ms;
     b->keep_bp = e->keep_bp;
+    l->nshort += (size_t)(e->short_m > 0) - (size_t)(b->short_m > 0);
     b->short_m = e->short_m;
     b->removed = 0;
     if (b->until_ms >= b->to_ms)

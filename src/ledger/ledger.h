@@ -409,6 +409,7 @@ typedef struct st_agreed {
     int64_t until_ms; /* up to here it is posted */
 } st_agreed;
 size_t st_ledger_nbookings(const st_ledger *l);
+size_t st_ledger_nshort(const st_ledger *l); /* of them, those that do not get all they booked */
 void st_ledger_booking_at(const st_ledger *l, size_t i, st_agreed *ret);
 /* False: nothing was agreed about it, or its window is posted. */
 bool st_ledger_booking(const st_ledger *l, const char *account, const char *booking,
@@ -565,6 +566,8 @@ int st_bill_line_of(const st_bill_line *line, const st_entry *e);
  * caller's to add (st_ledger_price on a copy, st_bill_add). ST_ENOENT: no such account or period. */
 int st_ledger_bill(const st_ledger *l, const char *account, const char *period, st_bill *ret,
                    st_err *err);
+/* The moment whose terms an entry has; what has no interval has those of just before it was made. */
+int64_t st_entry_moment(const st_entry *e);
 /* Whether what the entry posts is to be paid: by the terms of its own time, whatever came later. */
 bool st_ledger_owed(const st_ledger *l, const st_entry *e);
 /* Adds what an entry would post, for a bill as of now. */
@@ -580,6 +583,9 @@ typedef struct st_idle_floor {
 typedef ST_VEC(st_idle_floor) st_idle_floors;
 int st_ledger_idle_floors(const st_ledger *l, const char *account, const char *period,
                           st_idle_floors *ret, st_err *err);
+/* The same of windows of bookings, and use inside them; as far as they are posted. */
+int st_ledger_idle_bookings(const st_ledger *l, const char *account, const char *period,
+                            st_idle_floors *ret, st_err *err);
 
 /* Σ of all accounts, revenue included: 0, or the ledger is wrong. And what any account has: less than 0 is
  * what it owes; "#burst" is the revenue account of that component. */

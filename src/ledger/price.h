@@ -33,9 +33,6 @@ int st_price_add(st_entry *e, const int64_t *carry, st_line line, st_err *err);
 int64_t st_steps_reached(const st_steps *s, int64_t ms);
 int64_t st_steps_above(const st_steps *s, int64_t ms);
 
-/* The moment whose terms an entry has; what has no interval has those of just before it was made. */
-int64_t st_entry_moment(const st_entry *e);
-
 /* The book of a fleet without prices: everything is counted and costs nothing. */
 extern const st_price_book st_price_free;
 

@@ -92,6 +92,7 @@ struct st_ledger {
     st_map *hold_ids;
     ST_VEC(ledger_booking) bookings; /* in no order; booking_ids: "account id" */
     st_map *booking_ids;
+    size_t nshort; /* of them, those that lack something. Derived. */
     ST_VEC(ledger_past *) past;
     st_period period; /* without a name: not set */
     int64_t fleet_seq, entries, at_ms;

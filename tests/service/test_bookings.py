@@ -287,6 +287,39 @@ def restarted(stintd, program, alpha, alpha_token):
     check(alpha.call("POST", f"/v1/bookings/{held}/confirm").status == 200, "a quote is still held")
 
 
+def money(owner, alpha, folder):
+    """The price is in the quote, agreed when it is confirmed, and on a bill that verifies; a fee for what is given up."""
+    quote = alpha.post("/v1/bookings?dry_run=true", window(400))
+    check(quote.json["windows"][0]["price"] is None, "no prices yet: %s", quote.text)
+    free = alpha.make("/v1/bookings", window(400))["id"]
+    owner.make("/v1/prices", {"prices": "booked", "gpu": {"*": {"reserved": 1, "burst": 4, "booking": 2}},
+                              "booking": {"term": {"10h": "10%"}, "lead": {"7d": "20%"},
+                                          "cancel": {"30d": "50%"}}})
+    shown = owner.get("/v1/prices").json["prices"]
+    check(any(b.get("booking", {}).get("cancel") == {"30d": "50%"} for b in shown), "prices: %s", shown)
+    price = alpha.post("/v1/bookings?dry_run=true", window(500, "10h")).json["windows"][0]["price"]
+    check(price["amount_udollars"] == 8 * 10 * 2 * 720000 and price["discounts"] == {"term": "10%", "lead": "20%", "plan": "0%"},
+          "8 GPUs, 10 hours, 10%% and 20%% off: %s", price)
+    paid = alpha.make("/v1/bookings", window(500, "10h"))["id"]
+    budget = owner.get("/v1/accounts/alpha/budget").json
+    check(budget["booked_udollars"] in (0, 115200000), "what is booked this month: %s", budget)
+    for one in (free, paid):
+        check(alpha.call("DELETE", f"/v1/bookings/{one}").status == 200, "cancelled")
+    bill = owner.get("/v1/bills/open?account=alpha").json
+    check([(x["component"], x["amount_udollars"]) for x in bill["lines"] if x["amount_udollars"]] == [("cancel", 57600000)],
+          "half of what was agreed, and nothing of what was free: %s", bill["lines"])
+    owner.call("PUT", "/v1/accounts/alpha/plan", {"cap": "60"})
+    refused = alpha.post("/v1/bookings", window(600, "10h"))
+    check(refused.status in (402, 403, 409) and "cap" in refused.text, "beyond the cap: %d %s", refused.status, refused.text)
+    owner.call("PUT", "/v1/accounts/alpha/plan", {"cap": "none"})
+    path = os.path.join(folder, "bill.jsonl")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(owner.get("/v1/bills/open?account=alpha&format=file").text)
+    reference = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "money", "bill_reference.py")
+    said = subprocess.run([sys.executable, reference, path], capture_output=True, text=True, timeout=60)
+    check(said.returncode == 0 and "57600000" in said.stdout, "another verifier: %s %s", said.stdout, said.stderr)
+
+
 def run(program):
     stintd = Stintd(program)
     try:
@@ -307,6 +340,7 @@ def run(program):
         windows_of_jobs(alpha, beta)
         feed(stintd, alpha, beta, tokens["alpha"])
         told(stintd, alpha, tokens["alpha"], tokens["beta"])
+        money(owner, alpha, stintd.dir)
         restarted(stintd, program, alpha, tokens["alpha"])
     finally:
         stintd.stop()

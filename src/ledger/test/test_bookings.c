@@ -121,6 +121,22 @@ static void the_price_is_that_of_the_agreement(void **state)
     assert_int_equal(amount(l, ST_PAY_WINDOW), 8 * DOLLARS);
 }
 
+static void a_plan_has_its_discount(void **state)
+{
+    (void)state;
+    ST_CLEANUP(st_ledger_freep) st_ledger *l = begin();
+    int64_t from = OCT_1 + 10 * HOUR;
+    st_window_price p;
+
+    books_plan(l, OCT_1 + 1, "account: ml\ndiscount: 25%\n");
+    st_ledger_window_price(l, "ml", "h100", M, from, from + 4 * HOUR, OCT_1 + HOUR, &p);
+    assert_int_equal(p.amount, 6 * DOLLARS);
+    agree(l, booking("b1", 1, OCT_1 + HOUR, from, from + 4 * HOUR));
+    change(l, booking("b1", 1, from + 2 * HOUR, from, from + 2 * HOUR));
+    assert_int_equal(amount(l, ST_PAY_WINDOW), 3 * DOLLARS);
+    assert_int_equal(amount(l, ST_PAY_CANCEL), 3 * DOLLARS);
+}
+
 static void a_book_without_bookings_agrees_nothing(void **state)
 {
     (void)state;
@@ -146,9 +162,11 @@ static void what_is_missing_is_credited_once(void **state)
     agree(l, booking("b1", 4, OCT_1 + HOUR, from, to));
     lack.short_m = M;
     change(l, lack);
+    assert_int_equal(st_ledger_nshort(l), 1);
     lack.at_ms = from + 3 * HOUR;
     lack.short_m = 0;
     change(l, lack);
+    assert_int_equal(st_ledger_nshort(l), 0);
     window(l, "b1", to, NULL);
     assert_int_equal(amount(l, ST_PAY_WINDOW), 32 * DOLLARS);
     assert_int_equal(amount(l, ST_PAY_SHORT), -4 * DOLLARS);
@@ -300,6 +318,26 @@ static void forged_entries_are_refused(void **state)
     assert_ok(st_ledger_apply(l, &good, &err));
     refuse(l, good); /* twice */
 
+    /* An hour is left out, or comes too early, with all sums made to fit. */
+    assert_true(st_ledger_booking(l, "ml", "b1", &was));
+    assert_true(st_ledger_window(l, &was, NULL, at + 2 * HOUR, &good));
+    assert_ok(st_ledger_price(l, &good, &err));
+    for (int k = 0; k < 2; k++) {
+        e = good;
+        e.from_ms += k == 0 ? HOUR : 0;
+        e.to_ms -= k == 0 ? 0 : HOUR;
+        e.share -= 4 * GPU_HOUR;
+        e.lines[0].quantity -= 4 * GPU_HOUR;
+        e.lines[0].amount -= 8 * DOLLARS;
+        refuse(l, e);
+    }
+
+    /* Given up before it begins, and no fee. */
+    agree(l, booking("b9", 1, at, at + 2 * HOUR, at + 4 * HOUR));
+    e = booking("b9", 1, at, at + 2 * HOUR, at + 3 * HOUR);
+    st_ledger_agree(l, &e);
+    refuse(l, e);
+
     /* Given up without its window, or more than the window says. */
     e = booking("b1", 4, at + 1, from, at + 1);
     st_ledger_agree(l, &e);
@@ -356,6 +394,32 @@ static void what_is_booked_counts_under_a_cap(void **state)
     assert_int_equal(s.booked, 0);
     assert_int_equal(s.left, 20 * DOLLARS);
     assert_int_equal(amount(l, ST_PAY_CAP), 0);
+}
+
+/* By team: what was paid for and nobody used. Those below use the booking too. */
+static void what_nobody_was_inside_is_told(void **state)
+{
+    (void)state;
+    ST_CLEANUP(st_ledger_freep) st_ledger *l = begin();
+    int64_t from = OCT_1 + 10 * HOUR;
+    st_idle_floors idle = {0};
+    st_err err = {0};
+
+    books_account(l, "team", "ml");
+    agree(l, booking("b1", 4, OCT_1 + HOUR, from, from + 4 * HOUR));
+    st_entry used = books_usage("team", "1", "h100", 4 * M, ST_BASIS_BOOKED, from, from + HOUR);
+    books_post(l, &used);
+    assert_int_equal(books_total(l, "team", NULL), 0);
+    window(l, "b1", from + 4 * HOUR, NULL);
+    assert_ok(st_ledger_idle_bookings(l, "ml", NULL, &idle, &err));
+    assert_int_equal(idle.n, 1);
+    assert_string_equal(idle.v[0].account, "ml");
+    assert_int_equal(idle.v[0].reserved, 16 * GPU_HOUR);
+    assert_int_equal(idle.v[0].unused, 12 * GPU_HOUR);
+    assert_int_equal(idle.v[0].cost, 24 * DOLLARS);
+    st_vec_free(&idle);
+    assert_ok(st_ledger_idle_floors(l, "ml", NULL, &idle, &err));
+    assert_int_equal(idle.n, 0);
 }
 
 /* ---- random --------------------------------------------------------------------------------------------- */
@@ -449,6 +513,7 @@ int main(void)
         cmocka_unit_test(a_window_is_charged_whole_at_its_price),
         cmocka_unit_test(discounts_are_of_length_and_lead),
         cmocka_unit_test(the_price_is_that_of_the_agreement),
+        cmocka_unit_test(a_plan_has_its_discount),
         cmocka_unit_test(a_book_without_bookings_agrees_nothing),
         cmocka_unit_test(what_is_missing_is_credited_once),
         cmocka_unit_test(giving_up_costs_by_the_schedule),
@@ -458,6 +523,7 @@ int main(void)
         cmocka_unit_test(forged_entries_are_refused),
         cmocka_unit_test(a_booking_goes_on_in_the_next_month),
         cmocka_unit_test(what_is_booked_counts_under_a_cap),
+        cmocka_unit_test(what_nobody_was_inside_is_told),
         cmocka_unit_test(random_bookings_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
