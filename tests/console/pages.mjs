@@ -124,6 +124,12 @@ async function books(page) {
   await page.evaluate(() => { location.hash = "#/calendar"; });
   await page.getByRole("button", { name: "Book…" }).click();
   await page.getByRole("button", { name: "›" }).or(page.getByRole("button", { name: "Week after" })).first().waitFor();
+  await page.getByLabel("Tasks").fill("100");
+  await page.getByRole("button", { name: "Get a quote" }).click();
+  await page.getByText("It does not fit").waitFor(); // and what would is offered
+  await page.getByRole("button", { name: /^\d+ GPUs$/ }).click();
+  check(Number(await page.getByLabel("Tasks").inputValue()) < 100, "fewer GPUs were not taken over");
+  await page.getByLabel("Tasks").fill("1");
   await page.getByLabel("GPUs per task").fill("1");
   await page.getByLabel("Name").fill("demo-day");
   await page.getByRole("button", { name: "Get a quote" }).click();

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { mayChange, send, url, who } from "../api";
 import { refine, route } from "../route";
 import type { Booking } from "../types";
-import { Card, Confirm, Empty, Loaded, State, Trouble, zone } from "../ui";
+import { Card, Confirm, Empty, Loaded, money, State, Trouble, zone } from "../ui";
 import { useGet } from "../use";
 
 const DAY = 86400000, HOURS = [0, 6, 12, 18];
@@ -18,7 +18,15 @@ function monday(text: string | null): Date {
   return new Date(at.getFullYear(), at.getMonth(), at.getDate() - ((at.getDay() + 6) % 7));
 }
 
-type Quote = { id: string; state: string; held_until: string; price?: string; currency?: string; bookings: { id: string; from: string; to: string }[] };
+type Quote = { id: string; state: string; held_until: string; bookings: { id: string; from: string; to: string }[] };
+type Price = { amount: string; gpu_hour: string; discounts: Record<string, string> };
+type Window = { fits: boolean; why?: string; not_available_from?: string | null; earlier?: string | null; later?: string | null; fewer_gpus?: number; other_types?: string[]; price: Price | null };
+const WHY: Record<string, string> = {
+  past: "It begins before now.", horizon: "It begins further ahead than bookings may.", length: "It is empty, or longer than bookings may be.",
+  share: "All bookings together would have more than they may.", account_share: "The account's bookings would have more than they may.",
+  floors: "Guarantees and other bookings leave too little.", place: "Enough GPUs are left, but not in this shape.",
+};
+const local = (d: Date) => `${date(d)}T${clock(d)}`;
 type Draft = { from: string; to: string };
 
 /** A quote is held for ten minutes; what is confirmed will be there. */
@@ -26,7 +34,7 @@ function Book({ draft, done }: { draft: Draft; done: () => void }) {
   const types = useGet<{ types: { name: string }[] }>("/v1/types", false), accounts = useGet<{ accounts: { name: string }[] }>("/v1/accounts", false);
   const [from, setFrom] = useState(draft.from), [to, setTo] = useState(draft.to);
   const [type, setType] = useState(""), [each, setEach] = useState("8"), [tasks, setTasks] = useState("1"), [account, setAccount] = useState(""), [title, setTitle] = useState("");
-  const [quote, setQuote] = useState<Quote>(), [error, setError] = useState<Error>(), [busy, setBusy] = useState(false);
+  const [quote, setQuote] = useState<Quote>(), [seen, setSeen] = useState<Window>(), [error, setError] = useState<Error>(), [busy, setBusy] = useState(false);
   useEffect(() => { setFrom(draft.from); setTo(draft.to); }, [draft.from, draft.to]);
   const own = who.value?.account, first = own ? "" : accounts.value?.accounts[0]?.name ?? ""; // who stands at the cluster has none
   const kind = type || types.value?.types[0]?.name || "";
@@ -36,12 +44,22 @@ function Book({ draft, done }: { draft: Draft; done: () => void }) {
     try { await what(); } catch (e) { setError(e as Error); }
     setBusy(false);
   }
+  // First whether it fits and what it costs; only what fits is held.
   const ask = () => run(async () => {
-    setQuote(await send<Quote>("POST", "/v1/bookings", {
+    const wanted = {
       type: kind, gpus: Number(each), tasks: Number(tasks), from: from.replace("T", " "), to: to.replace("T", " "), zone,
       ...((account || first) && { account: account || first }), ...(title && { name: title }),
-    }));
+    };
+    const tried = await send<{ fits: boolean; windows: Window[] }>("POST", "/v1/bookings?dry_run=true", wanted);
+    setSeen(tried!.windows[0]);
+    if (tried!.fits) setQuote(await send<Quote>("POST", "/v1/bookings", wanted));
   });
+  function shift(start: string) {
+    const long = new Date(to).getTime() - new Date(from).getTime(), at = new Date(start);
+    setFrom(local(at));
+    setTo(local(new Date(at.getTime() + long)));
+    setSeen(undefined);
+  }
   return (
     <Card title="Book GPUs" wide>
       {error && <Trouble error={error} />}
@@ -55,11 +73,22 @@ function Book({ draft, done }: { draft: Draft; done: () => void }) {
           <label class="field"><span>Account</span><select value={account || first} onChange={(e) => setAccount(e.currentTarget.value)}>{own && <option value="">yours</option>}{accounts.value?.accounts.map((a) => <option key={a.name}>{a.name}</option>)}</select></label>
           <label class="field"><span>Name</span><input value={title} maxLength={63} onInput={(e) => setTitle(e.currentTarget.value)} /></label>
           <div class="field"><span>&nbsp;</span><button type="submit" class="main" disabled={busy || !kind}>Get a quote</button></div>
+          {seen && !seen.fits && (
+            <div class="verdict bad wide" role="status">
+              <b>It does not fit.</b> {WHY[seen.why ?? ""] ?? seen.why}
+              <div class="menu">
+                {seen.earlier && <button type="button" onClick={() => shift(seen.earlier!)}>Earlier: {name.format(new Date(seen.earlier))} {clock(new Date(seen.earlier))}</button>}
+                {seen.later && <button type="button" onClick={() => shift(seen.later!)}>Later: {name.format(new Date(seen.later))} {clock(new Date(seen.later))}</button>}
+                {!!seen.fewer_gpus && <button type="button" onClick={() => { setTasks(String(Math.floor(seen.fewer_gpus! / Number(each)))); setSeen(undefined); }}>{seen.fewer_gpus} GPUs</button>}
+                {seen.other_types?.map((t) => <button type="button" key={t} onClick={() => { setType(t); setSeen(undefined); }}>{t} instead</button>)}
+              </div>
+            </div>
+          )}
         </form>
       ) : (
         <>
           <p class="big">{Number(each) * Number(tasks)} {kind} can be had.</p>
-          <p class="legend">{quote.price ? <>It costs {quote.price} {quote.currency}. </> : null}The quote is held until {clock(new Date(quote.held_until))} ({zone}).</p>
+          <p class="legend">{seen?.price ? `It costs ${money(seen.price.amount, "")}, used or not (${seen.price.gpu_hour} per GPU and hour before discounts). ` : "The price book has no price for bookings. "}The quote is held until {clock(new Date(quote.held_until))} ({zone}).</p>
           <div class="menu">
             <button type="button" class="main" disabled={busy} onClick={() => run(async () => { await send("POST", `/v1/bookings/${quote.id}/confirm`); setQuote(undefined); done(); })}>Confirm</button>
             <button type="button" disabled={busy} onClick={() => run(async () => { await send("DELETE", `/v1/bookings/${quote.id}`); setQuote(undefined); done(); })}>Let it go</button>
