@@ -19,7 +19,7 @@ out, took, gpus, load, hours = sys.argv[1:]
 r = json.load(open(out))
 wait = r["queueing_s"]
 print(f"  {int(gpus):7,} GPUs, load {load:>3}, {hours:>2} h: {r['core_seconds']:6.1f} s, "
-      f"{r['decisions_per_s']:7,.0f} decisions/s, waits p99 {wait['p99']:,.0f} s max {wait['max']:,.0f} s, "
+      f"{r['decisions_per_s']:7,.0f} decisions/s ({r['slowest_hour_decisions_per_s']:,.0f} in the slowest hour), waits p99 {wait['p99']:,.0f} s max {wait['max']:,.0f} s, "
       f"{r['preemptions']:,} preemptions, {100 * r['allocation_arriving']:.1f} % allocated, "
       f"{100 * r['idle_beside_queue']['all']:.1f} % idle beside a queue")
 print(r["core_seconds"], file=open(took, "w"))

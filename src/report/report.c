@@ -182,6 +182,9 @@ json_t *st_run_json(const st_trace_run *run, const st_run_stats *s, const st_pri
     json_object_set_new(o, "decisions", count(run->decisions));
     json_object_set_new(o, "core_seconds", real(run->seconds));
     json_object_set_new(o, "decisions_per_s", real(s->decisions_per_s));
+    json_object_set_new(o, "slowest_hour",
+                        run->slowest_hour < 0 ? json_null() : json_integer(run->slowest_hour));
+    json_object_set_new(o, "slowest_hour_decisions_per_s", real(run->slowest_per_s));
     json_object_set_new(o, "peak_memory_kib", count(run->peak_kib));
     json_object_set_new(o, "hash", json_string(hash));
     return o;

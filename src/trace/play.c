@@ -20,6 +20,7 @@
 #define ROUNDS_MAX     1000000 /* passes at one moment; the core would have lost its way */
 #define IDLE_STEPS_MAX 10000   /* timers of the core in a row after which nothing happened */
 #define PROGRESS_STEPS 256
+#define HOUR_MS        INT64_C(3600000)
 
 /* A limit leaves room for what so many preemptions cost; the core counts all time on devices. */
 #define PREEMPTIONS_ALLOWED 16
@@ -236,6 +237,23 @@ static int64_t next_ms(st_player *p)
     return next == ST_TIME_NEVER ? next : ST_MAX(next, p->now);
 }
 
+/* The hour at hand is over; of those in which something was decided the slowest is told. */
+static void end_hour(st_player *p, int64_t next)
+{
+    st_trace_run *run = p->run;
+    double decisions = (double)(run->decisions - p->hour_decisions);
+    double seconds = (double)(p->core_ns - p->hour_ns) * 1e-9;
+
+    if (decisions > 0 && seconds > 0 &&
+        (run->slowest_hour < 0 || decisions / seconds < run->slowest_per_s)) {
+        run->slowest_hour = p->hour;
+        run->slowest_per_s = decisions / seconds;
+    }
+    p->hour = next;
+    p->hour_ns = p->core_ns;
+    p->hour_decisions = run->decisions;
+}
+
 /* Integrals of oversubscribed GPUs, too, must stay below 2^63. */
 static int advance(st_player *p, int64_t to_ms, st_err *err)
 {
@@ -244,6 +262,8 @@ static int advance(st_player *p, int64_t to_ms, st_err *err)
                        "the trace goes on for %lld days, too long to add up the time of %lld GPUs",
                        (long long)(to_ms / 86400000), (long long)(p->capacity_m / ST_WHOLE_M));
     st_player_sample(p, to_ms);
+    if (to_ms / HOUR_MS != p->hour)
+        end_hour(p, to_ms / HOUR_MS);
     if (p->now < p->run->last_submit_ms && to_ms >= p->run->last_submit_ms) {
         p->now = p->run->last_submit_ms;
         st_player_integrate(p);
@@ -286,6 +306,7 @@ static void conclude(st_player *p)
     st_trace_run *run = p->run;
     struct rusage usage;
 
+    end_hour(p, 0);
     st_player_sample_end(p);
     st_player_integrate(p);
     run->end_ms = p->now;
@@ -326,6 +347,7 @@ static void player_begin(st_player *p)
 
     p->run = st_xcalloc(1, sizeof(*p->run));
     p->run->trace = p->trace;
+    p->run->slowest_hour = -1;
     p->core = st_core_new(&p->options->policy);
     p->jobs = st_xcalloc(njobs + 1, sizeof(*p->jobs));
     p->accounts = st_xcalloc(naccounts + 1, sizeof(*p->accounts));

@@ -58,6 +58,8 @@ typedef struct st_player {
     int64_t allocated_m, capacity_m, at_ms; /* the whole fleet, integrated up to at_ms */
     int64_t waiting, waiting_m, running;
     int64_t core_ns;
+    int64_t hour, hour_ns; /* the hour at hand, with core_ns and decisions when it began */
+    uint64_t hour_decisions;
     int64_t next_tell_ms;
     /* Samples. */
     int64_t sample_ms, next_sample_ms;

@@ -175,8 +175,10 @@ typedef struct st_trace_run {
     char *refused_why;
     uint64_t steps, decisions; /* calls of the core; starts, resumes, preemptions, refusals */
     double seconds;            /* inside the core */
-    size_t peak_kib;           /* 0 where it is not known */
-    uint64_t hash;             /* of all effects */
+    int64_t slowest_hour;      /* with decisions: the one with the fewest a second; -1 none */
+    double slowest_per_s;
+    size_t peak_kib; /* 0 where it is not known */
+    uint64_t hash;   /* of all effects */
 } st_trace_run;
 
 int st_trace_play(const st_trace *trace, const st_run_options *options, st_trace_run **ret,

@@ -115,6 +115,29 @@ static void test_one_after_the_other(void **state)
     assert_int_equal(run->decisions, 4);
 }
 
+/* The slowest hour is one in which something was decided, the last one too. */
+static void test_the_slowest_hour(void **state)
+{
+    st_run_options o = options();
+    st_err err = {0};
+
+    (void)state;
+    for (int64_t hour = 0; hour <= 5; hour += 5) {
+        ST_CLEANUP(st_trace_freep) st_trace *trace = world(2);
+        ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
+
+        add(trace, OWNER, 4, hour * 3600 * S, 10 * S, ST_YIELD_REQUEUE);
+        assert_ok(st_trace_play(trace, &o, &run, &err));
+        assert_int_equal(run->decisions, 1);
+        assert_int_equal(run->slowest_hour, hour);
+        assert_true(run->slowest_per_s > 0);
+    }
+    ST_CLEANUP(st_trace_freep) st_trace *none = world(2);
+    ST_CLEANUP(st_trace_run_freep) st_trace_run *run = NULL;
+    assert_ok(st_trace_play(none, &o, &run, &err));
+    assert_int_equal(run->slowest_hour, -1);
+}
+
 /* Warned at 20, it goes on till 30, saves till 35. The owner has 35 to 65. It comes back at 65,
  * restores till 72, and has 70 s to go: 142. */
 static void test_checkpoint(void **state)
@@ -371,6 +394,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_after_the_other),
+        cmocka_unit_test(test_the_slowest_hour),
         cmocka_unit_test(test_checkpoint),
         cmocka_unit_test(test_checkpoint_by_memory),
         cmocka_unit_test(test_grace_too_short),
