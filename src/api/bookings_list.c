@@ -185,7 +185,9 @@ typedef struct wanted {
     char name[64]; /* "": a list */
     st_booking_names names;
     int64_t from_ms, to_ms;
-    bool all; /* those that are over as well */
+    bool all;        /* those that are over as well */
+    uint64_t behind; /* a page: the last booking of the one before; 0: it is the first */
+    int64_t limit;   /* 0: all of them */
     bool calendar;
     const st_tz *tz;
 } wanted;
@@ -204,12 +206,64 @@ static bool is_over(const json_t *record)
     return json_object_get(record, "ended") != NULL;
 }
 
+/* Where the page begins: behind a booking that the caller sees. */
+static int page_start(const wanted *w, size_t *ret, st_err *err)
+{
+    const json_t *record;
+    size_t i;
+
+    *ret = 0;
+    if (w->behind == 0)
+        return 0;
+    json_array_foreach(w->records, i, record)
+    {
+        if ((uint64_t)number(record, "id") != w->behind)
+            continue;
+        *ret = i + 1;
+        return 0;
+    }
+    return st_fail(err, ST_EINVAL, "invalid cursor; list again without it");
+}
+
+/* A page of the records; what follows it is told by its last booking. */
+static int fill_page(st_question *q, st_core *core, st_err *err)
+{
+    wanted *w = q->owner;
+    size_t at;
+    int64_t n = 0;
+    uint64_t last = 0;
+    bool more = false;
+    char id[ST_ID_TEXT];
+    int r = page_start(w, &at, err);
+
+    st_strbuf_add(&q->out, "\"bookings\":[");
+    for (; r == 0 && at < json_array_size(w->records) && !more; at++) {
+        const json_t *record = json_array_get(w->records, at);
+
+        if (!w->all && is_over(record))
+            continue;
+        more = w->limit > 0 && n == w->limit;
+        if (more)
+            break;
+        if (n++ > 0)
+            st_strbuf_addc(&q->out, ',');
+        st_booking_json(q->api, core, record, w->tz, &q->out);
+        last = (uint64_t)number(record, "id");
+    }
+    st_strbuf_addc(&q->out, ']');
+    if (more) {
+        st_control_name(q->api->control, ST_BOOKING_ID, last, id);
+        st_out_text(&q->out, "next", id);
+    }
+    return r;
+}
+
 static int fill(st_question *q, st_core *core, st_err *err)
 {
     wanted *w = q->owner;
     const json_t *record = json_array_get(w->records, 0);
     char quoted[ST_QUOTE_MAX];
-    size_t i, n = 0;
+    int r;
 
     if (w->name[0]) {
         if (!record)
@@ -225,17 +279,9 @@ static int fill(st_question *q, st_core *core, st_err *err)
         out_moment(&q->out, "to", w->tz, w->to_ms);
         st_strbuf_addc(&q->out, ',');
     }
-    st_strbuf_add(&q->out, "\"bookings\":[");
-    json_array_foreach(w->records, i, record)
-    {
-        if (!w->all && is_over(record))
-            continue;
-        if (n++ > 0)
-            st_strbuf_addc(&q->out, ',');
-        st_booking_json(q->api, core, record, w->tz, &q->out);
-    }
-    st_strbuf_add(&q->out, "]}");
-    return 0;
+    r = fill_page(q, core, err);
+    st_strbuf_addc(&q->out, '}');
+    return r;
 }
 
 /* What is not over the core knows, so that others' records are not looked through. */
@@ -310,10 +356,14 @@ static bool account_of(st_api *api, st_call *call, wanted *w)
 void st_api_bookings_list(st_call *call, void *ctx)
 {
     wanted *w = st_xcalloc(1, sizeof *w);
+    const char *cursor = st_call_query(call, "cursor");
 
     w->from_ms = INT64_MIN;
     w->to_ms = INT64_MAX;
     w->all = st_call_query_bool(call, "all", false);
+    w->limit = st_call_query_int(call, "limit", 0);
+    if (cursor && !st_control_named(((st_api *)ctx)->control, ST_BOOKING_ID, cursor, &w->behind))
+        w->behind = UINT64_MAX; /* nobody's */
     if (account_of(ctx, call, w))
         ask(ctx, call, w);
 }

@@ -180,6 +180,8 @@ static const st_query_row bookings_query[] = {
      .type = ST_QUERY_TEXT,
      .about = "bookings of this account and those below it"},
     {.name = "all", .type = ST_QUERY_BOOL, .about = "those that are over, too (default: false)"},
+    {.name = "limit", .type = ST_QUERY_INT, .about = "number of bookings (default: all of them)"},
+    {.name = "cursor", .type = ST_QUERY_TEXT, .about = "`next` of the previous page"},
     {0},
 };
 static const st_query_row series_query[] = {

@@ -104,9 +104,11 @@ const st_schema st_schemas_calendar[] = {
                 "\"type\", \"tasks\", \"gpus\", \"pool\", \"topology\", \"series\", "
                 "\"held_until\", \"made\", \"changed\", \"ended\", \"nodes\"], "
                 "\"additionalProperties\": false}"},
-    {"BookingList", "{\"type\": \"object\", \"properties\": {\"bookings\": {\"type\": \"array\", "
-                    "\"items\": {\"$ref\": \"#/components/schemas/Booking\"}}}, \"required\": "
-                    "[\"bookings\"], \"additionalProperties\": false}"},
+    {"BookingList",
+     "{\"type\": \"object\", \"properties\": {\"bookings\": {\"type\": \"array\", "
+     "\"items\": {\"$ref\": \"#/components/schemas/Booking\"}}, \"next\": {\"type\": "
+     "\"string\", \"description\": \"cursor of the next page, if there is one\"}}, "
+     "\"required\": [\"bookings\"], \"additionalProperties\": false}"},
     {"Calendar", "{\"type\": \"object\", \"properties\": {\"zone\": {\"type\": \"string\"}, "
                  "\"from\": {\"type\": \"string\"}, \"to\": {\"type\": \"string\"}, \"bookings\": "
                  "{\"type\": \"array\", \"items\": {\"$ref\": "
