@@ -108,6 +108,8 @@ static int set_window(const st_expansion *x, const st_doc *doc, const st_doc_nod
 
     if (r == 0)
         r = set_moment(x, doc, map, "end_by", &spec->end_by_ms, err);
+    if (r == 0)
+        r = set_moment(x, doc, map, "by", &spec->by_ms, err);
     if (r == 0 && slot &&
         !st_control_named(x->api->control, ST_BOOKING_ID, slot->value, &spec->series))
         spec->slot = slot->value;

@@ -165,6 +165,30 @@ static void limit_json(const st_job_row *row, st_strbuf *out)
         st_out_raw(out, "limit_seconds", "null");
 }
 
+/* Its deadline, and how that stands. */
+static void deadline_json(const st_api *api, const st_job_row *row, st_strbuf *out)
+{
+    int64_t by = number_in(row->result, "\"by_ms\":");
+    bool hard = number_in(row->result, "\"hard\":") > 0;
+    bool over = row->end_ms != ST_STORE_NEVER;
+    int64_t at = over ? row->end_ms : api->options.clock(api->options.ctx);
+    st_deadline state = hard ? ST_DEADLINE_PROMISED : ST_DEADLINE_OPEN;
+
+    if (by <= 0)
+        return;
+    if (number_in(row->result, "\"at_risk\":") > 0)
+        state = ST_DEADLINE_AT_RISK;
+    if (at > by)
+        state = ST_DEADLINE_MISSED;
+    else if (over)
+        state = strcmp(row->state, "done") == 0 ? ST_DEADLINE_MET : ST_DEADLINE_MISSED;
+    st_out_raw(out, "deadline", "{");
+    st_out_time(out, "by", by);
+    st_out_raw(out, "hard", hard ? "true" : "false");
+    st_out_text(out, "state", st_deadline_name(state));
+    st_strbuf_addc(out, '}');
+}
+
 /* The fields of a job, in the order they are written. X(id, name) */
 #define JOB_FIELD_TABLE(X)            \
     X(JOB_ID, "id")                   \
@@ -180,6 +204,7 @@ static void limit_json(const st_job_row *row, st_strbuf *out)
     X(JOB_ENDED, "ended")             \
     X(JOB_RUN, "run_seconds")         \
     X(JOB_LIMIT, "limit_seconds")     \
+    X(JOB_DEADLINE, "deadline")       \
     X(JOB_EXIT, "exit_code")          \
     X(JOB_REASON, "reason")           \
     X(JOB_PREEMPTIONS, "preemptions") \
@@ -270,6 +295,9 @@ static void field_json(st_api *api, const st_identity *who, const st_job_row *ro
         break;
     case JOB_LIMIT:
         limit_json(row, out);
+        break;
+    case JOB_DEADLINE:
+        deadline_json(api, row, out);
         break;
     case JOB_EXIT:
         if (row->exit_code == ST_STORE_NEVER)

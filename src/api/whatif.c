@@ -157,6 +157,7 @@ static int variant_json(st_question *q, const trial *t, const variant *v, st_err
     int r = make_copy(t, &copy, &fx, err);
 
     event.u.job.id = q->job = TRIAL_ID;
+    event.u.job.hold = TRIAL_ID;
     snprintf(q->name, sizeof q->name, "%.*s", ST_NAME_MAX, v->spec->name);
     if (r == 0) {
         st_effects_clear(&fx);

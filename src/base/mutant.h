@@ -40,6 +40,7 @@
     X(WINDOW_BEGIN, "a job starts before its window begins", 400)                      \
     X(WINDOW_END, "a job is told of its window's end when that has come", 400)         \
     X(WINDOW_SLOT, "a job whose slot is over runs like any other", 400)                \
+    X(DEADLINE, "a hard deadline is taken without a place in the calendar", 400)       \
     X(BAR, "a job that is barred starts all the same", 100)                            \
     X(STAY, "who is let stay is guaranteed, whoever is by now", 202313)                \
     X(GANG, "a gang starts with a task missing", 40)                                   \

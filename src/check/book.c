@@ -66,7 +66,7 @@ int st_watch_booking_victim(const st_step *step, const st_track *t, const st_eff
     if (t->job.class == ST_CLASS_GUARANTEED)
         return BAD("booking: guaranteed job %" PRIu64 " must leave for booking %" PRIu64, e->job,
                    id);
-    if (b && !on_a_node_of(b, &t->job) && !was_in_the_way(step, id, &t->job))
+    if (b && b->job != e->job && !on_a_node_of(b, &t->job) && !was_in_the_way(step, id, &t->job))
         return BAD("booking: job %" PRIu64 " must leave for booking %" PRIu64
                    " and is not in its way",
                    e->job, id);
@@ -251,7 +251,8 @@ static int check_carried(const st_core *core, const st_booking *b, st_err *err)
 {
     const st_fleet *fleet = st_core_fleet(core);
     int64_t have_m[ST_TYPES_MAX + 1] = {0};
-    if (b->made_ms != st_core_now(core))
+    if (b->made_ms != st_core_now(core) ||
+        b->job) /* which may come before a node fails in one moment */
         return 0;
     for (size_t i = 0; i < fleet->nodes.n; i++) {
         const st_node *node = fleet->nodes.v[i];

@@ -509,6 +509,7 @@ static int same_jobs(const st_step *step, st_err *err)
 static void hear(const st_step *step, st_track *t)
 {
     t->saved |= asked_for(step, ST_EV_CHECKPOINTED, t->job.id);
+    st_watch_harm(step, t);
     for (size_t i = 0; i < step->nevents; i++) {
         const st_event *ev = step->events[i];
         if (ev->kind == ST_EV_PRIORITY && ev->u.priority.id == t->job.id)

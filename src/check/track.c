@@ -93,11 +93,14 @@ void st_watch_add(const st_step *step, uint64_t id)
         t->job.series = spec->series; /* worlds name it by its number */
         t->job.begin_ms = spec->begin_ms;
         t->job.end_by_ms = spec->end_by_ms;
+        t->job.by_ms = spec->by_ms;
+        t->job.hold = spec->hard ? spec->hold : 0;
     }
     /* Which of the types it allows are able to serve it at all is the core's to find out. */
     const st_job *job = st_core_job(step->core, id);
     if (job)
         t->job.shape.types = job->shape.types;
+    st_watch_harm(step, t);
     size_t at = position(step->watch, id);
     st_vec_insert(&step->watch->tracks, at, t);
 }

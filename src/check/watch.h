@@ -34,6 +34,7 @@ typedef struct st_track {
     bool saved;     /* it reported a checkpoint since it was told to save */
     st_class class_before; /* when the step began */
     bool held_before;      /* likewise */
+    bool harmed;           /* something happened that its deadline was not promised against */
     bool told;             /* agents were told to run it, and have not said that it is gone */
 } st_track;
 
@@ -77,6 +78,8 @@ int st_watch_booking_victim(const st_step *step, const st_track *t, const st_eff
 
 /* Windows of jobs: whether the job is told in this step that its own ends, and whether it keeps to it. */
 bool st_watch_closes(const st_step *step, const st_track *t);
+/* And deadlines. */
+void st_watch_harm(const st_step *step, st_track *t);
 int st_watch_window(const st_core *core, const st_track *t, const st_job *job, st_err *err);
 
 /* It must give lent devices back to a job inside their booking: does it have any? */

@@ -34,6 +34,44 @@ static int check_slot(const st_core *core, const st_track *t, const st_job *job,
     return 0;
 }
 
+/* What happens to nodes, promises and limits is not in a job's deadline. */
+void st_watch_harm(const st_step *step, st_track *t)
+{
+    for (size_t i = 0; t->job.hold && i < step->nevents; i++) {
+        switch (step->events[i]->kind) {
+        case ST_EV_SUBMIT:
+        case ST_EV_TIMER:
+        case ST_EV_FINISH:
+        case ST_EV_CANCEL:
+        case ST_EV_CHECKPOINTED:
+        case ST_EV_PRIORITY:
+        case ST_EV_TOLD:
+        case ST_EV_GONE:
+        case ST_EV_BOOK:
+        case ST_EV_BOOK_CONFIRM:
+        case ST_EV_BOOK_CANCEL:
+        case ST_EV_BOOK_CHANGE:
+            break;
+        default:
+            t->harmed = true;
+        }
+    }
+}
+
+static int check_deadline(const st_core *core, const st_track *t, const st_job *job, st_err *err)
+{
+    const st_booking *b = st_core_booking(core, t->job.hold);
+    if (t->harmed || job->stopping)
+        return 0;
+    if (!b || b->job != job->id || b->to_ms > t->job.by_ms || st_booking_degraded(b))
+        return BAD("deadline: nothing is kept for job %" PRIu64 ", due by %" PRId64, job->id,
+                   t->job.by_ms);
+    if (t->job.by_ms < st_core_now(core))
+        return BAD("deadline: job %" PRIu64 " is %s at %" PRId64 ", it was promised by %" PRId64,
+                   job->id, st_job_state_name(job->state), st_core_now(core), t->job.by_ms);
+    return 0;
+}
+
 int st_watch_window(const st_core *core, const st_track *t, const st_job *job, st_err *err)
 {
     int64_t now = st_core_now(core);
@@ -55,5 +93,7 @@ int st_watch_window(const st_core *core, const st_track *t, const st_job *job, s
     if (((job->barred ^ bits) & ST_BAR_WINDOW) && !job->stopping)
         return BAD("window: job %" PRIu64 " is kept out by %d, by the clock it is %d", job->id,
                    job->barred & ST_BAR_WINDOW, bits);
-    return t->job.series ? check_slot(core, t, job, err) : 0;
+    if (t->job.series)
+        return check_slot(core, t, job, err);
+    return t->job.hold ? check_deadline(core, t, job, err) : 0;
 }

@@ -28,6 +28,8 @@
               "require or prefer one nvlink, node, rack, block or zone"),                       \
         OTHER("latency-critical", 0, ST_CLI_FLAG, latency_critical, NULL,                       \
               "share a GPU only with jobs of your account"),                                    \
+        OTHER("hard", 0, ST_CLI_FLAG, hard, NULL,                                               \
+              "submit only if the deadline (--by) can be promised"),                            \
         OTHER("env", 'e', ST_CLI_MANY, env, "NAME=VALUE",                                       \
               "environment variable; NAME alone copies yours; repeatable"),                     \
         OTHER("secret", 0, ST_CLI_MANY, secrets, "NAME=SECRET[:env]",                           \
@@ -243,7 +245,7 @@ static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **co
         r = put(doc, option, key, value_of(f->field), f->field, err);
     ST_JOB_FLAGS(X)
 #undef X
-    if (r == 0 && (f->begin || f->end_by) && !json_object_get(doc, "zone"))
+    if (r == 0 && (f->begin || f->end_by || f->by) && !json_object_get(doc, "zone"))
         json_object_set_new(doc, "zone",
                             json_string(st_when_flags_zone(&(st_when_flags){0}, zone)));
     if (r == 0 && f->type && strchr(f->type, ','))
@@ -252,6 +254,8 @@ static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **co
         r = put(doc, "type", "type", json_string(f->type), f->type, err);
     if (r == 0 && f->topology)
         r = put_topology(doc, f->topology, err);
+    if (f->hard)
+        json_object_set_new(doc, "hard", json_true());
     if (f->latency_critical)
         json_object_set_new(doc, "latency_critical", json_true());
     if (r == 0)

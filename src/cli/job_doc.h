@@ -37,6 +37,7 @@
     X(begin, "begin", 0, "begin", "TIME",                                                          \
       "do not start before: \"2026-12-01 09:00\", \"friday 18:00\", +2h (default: at once)")       \
     X(end_by, "end-by", 0, "end_by", "TIME", "end the job by then, with time to save before")      \
+    X(by, "by", 0, "by", "TIME", "deadline; jobs of your account are ordered by it")               \
     X(slot, "slot", 0, "slot", "NAME",                                                             \
       "run only in the windows of this series of bookings, one after the other")                   \
     X(zone, "zone", 0, "zone", "ZONE", "time zone of these times (default: this machine's)")       \
@@ -71,22 +72,23 @@
       "signal that warns the job before that")
 
 /* X(key, value, about): keys of the document that no such flag stands for. */
-#define ST_JOB_KEYS(X)                                                                            \
-    X("user", "NAME", "user that the job belongs to (default: you; admins may name another)")     \
-    X("type", "TYPE or [TYPE, ...]", "GPU types the job accepts (default: any)")                  \
-    X("topology", "{require: LEVEL} or {prefer: LEVEL}",                                          \
-      "keep all tasks inside one nvlink, node, rack, block or zone")                              \
-    X("latency_critical", "true|false",                                                           \
-      "share a GPU only with jobs of your account (default: false)")                              \
-    X("command", "[WORD, ...]", "program and arguments")                                          \
-    X("script", "TEXT", "shell script, instead of command")                                       \
-    X("env", "{NAME: VALUE}", "environment variables")                                            \
-    X("secrets", "{NAME: SECRET}",                                                                \
-      "secrets as files /run/stint/secrets/NAME; {secret: SECRET, as: env} also sets a variable") \
-    X("array", "N, FIRST-LAST or {count: N}",                                                     \
-      "submit one job per index (variable STINT_ARRAY_INDEX)")                                    \
-    X("labels", "{NAME: VALUE}", "labels, shown with the job")                                    \
-    X("estimate", "TEXT", "how the memory estimate was made; written by stintd")                  \
+#define ST_JOB_KEYS(X)                                                                             \
+    X("user", "NAME", "user that the job belongs to (default: you; admins may name another)")      \
+    X("type", "TYPE or [TYPE, ...]", "GPU types the job accepts (default: any)")                   \
+    X("topology", "{require: LEVEL} or {prefer: LEVEL}",                                           \
+      "keep all tasks inside one nvlink, node, rack, block or zone")                               \
+    X("latency_critical", "true|false",                                                            \
+      "share a GPU only with jobs of your account (default: false)")                               \
+    X("hard", "true|false", "admit the job only if its deadline can be promised (default: false)") \
+    X("command", "[WORD, ...]", "program and arguments")                                           \
+    X("script", "TEXT", "shell script, instead of command")                                        \
+    X("env", "{NAME: VALUE}", "environment variables")                                             \
+    X("secrets", "{NAME: SECRET}",                                                                 \
+      "secrets as files /run/stint/secrets/NAME; {secret: SECRET, as: env} also sets a variable")  \
+    X("array", "N, FIRST-LAST or {count: N}",                                                      \
+      "submit one job per index (variable STINT_ARRAY_INDEX)")                                     \
+    X("labels", "{NAME: VALUE}", "labels, shown with the job")                                     \
+    X("estimate", "TEXT", "how the memory estimate was made; written by stintd")                   \
     X("sim", "{run: DURATION, exit: N}", "run time and exit status on simulated nodes")
 
 typedef struct st_job_flags {
@@ -97,7 +99,7 @@ typedef struct st_job_flags {
     const char *accounts;                    /* of `whatif` */
     st_cli_words env, secrets, labels, with; /* the last of `whatif` */
     const char *array;
-    bool latency_critical, dry_run, print, wait;
+    bool latency_critical, hard, dry_run, print, wait;
     st_cli_format format;
 } st_job_flags;
 

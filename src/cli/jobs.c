@@ -311,6 +311,8 @@ static const st_view_column job_columns[] = {
     {"Took", NULL, ST_VIEW_FN, st_job_took},
     {"Limit", "spec.limit", ST_VIEW_TEXT, NULL},
     {"Limit now", "limit_seconds", ST_VIEW_SECONDS, NULL},
+    {"Deadline", "deadline.by", ST_VIEW_TIME, NULL},
+    {"Deadline state", "deadline.state", ST_VIEW_TEXT, NULL},
     {"On preempt", "spec.on_preempt", ST_VIEW_TEXT, NULL},
     {"Workload", "spec.workload", ST_VIEW_TEXT, NULL},
     {"Estimate", "spec.estimate", ST_VIEW_TEXT, NULL},

@@ -14,8 +14,6 @@
 #include "billing/billing.h"
 #include "control/state.h"
 
-#define LAST "last_booking" /* meta */
-
 /* ---- records -------------------------------------------------------------------------------- */
 
 static const char *text(const json_t *doc, const char *key)
@@ -76,6 +74,54 @@ static int put_new(st_tx *tx, const st_cmd_book *c, size_t i, uint64_t series, s
     return r;
 }
 
+static int note_last(st_tx *tx, uint64_t last, st_err *err)
+{
+    char text[32];
+
+    tx->ctl->last_booking = last;
+    snprintf(text, sizeof text, "%" PRIu64, last);
+    return st_tx_fault(tx, st_store_meta_put(tx->ctl->store, ST_LAST_BOOKING, text, err), err);
+}
+
+int st_booking_kept(st_tx *tx, uint64_t id, const char *user, st_err *err)
+{
+    const st_booking *b = st_core_booking(tx->ctl->core, id);
+    const st_tree *tree = st_core_tree(tx->ctl->core);
+    st_window window = {0};
+    st_cmd_book c = {.windows = &window, .n = 1, .confirm = true, .zone = "UTC", .tzdata = ""};
+    int r = note_last(tx, id, err);
+
+    if (r < 0 || !b)
+        return r;
+    window = (st_window){b->from_ms, b->to_ms};
+    c.id = id;
+    c.spec = (st_booking_spec){.id = id,
+                               .name = b->name,
+                               .account = st_tree_account(tree, b->account)->name,
+                               .user = user,
+                               .pool = b->pool,
+                               .type = b->type,
+                               .tasks = b->tasks,
+                               .gpus = b->gpus,
+                               .topo = b->topo,
+                               .topo_required = b->topo_required,
+                               .no_show_ms = b->no_show_ms};
+    return put_new(tx, &c, 0, 0, err);
+}
+
+/* What is kept for a deadline has lost its place, or found another. */
+static void follow_kept(st_tx *tx, const st_effect *fx)
+{
+    const st_booking *b = st_core_booking(tx->ctl->core, fx->other);
+    st_live *live = b && b->job ? st_control_live(tx->ctl, b->job) : NULL;
+    bool at_risk = fx->value & ST_BOOKING_DEGRADED;
+
+    if (!live || live->at_risk == at_risk)
+        return;
+    st_live_deadline(live, live->by_ms, live->hard, at_risk);
+    st_control_touch(tx->ctl, live);
+}
+
 int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err)
 {
     st_booking_state state = (st_booking_state)(fx->value % ST_BOOKING_DEGRADED);
@@ -83,8 +129,10 @@ int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err)
     json_t *doc;
     int r;
 
-    if (state < ST_BOOKING_ENDED) /* the core knows */
+    if (state < ST_BOOKING_ENDED) { /* the core knows */
+        follow_kept(tx, fx);
         return 0;
+    }
     doc = record_of(tx, fx->other, &r, err);
     if (!doc)
         return st_tx_fault(tx, r, err);
@@ -119,7 +167,7 @@ int st_bookings_load(st_control *ctl, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     const char *last = NULL;
-    int r = st_store_meta_get(ctl->store, LAST, arena, &last, err);
+    int r = st_store_meta_get(ctl->store, ST_LAST_BOOKING, arena, &last, err);
 
     ctl->last_booking = r == 0 ? strtoull(last, NULL, 10) : 0;
     return r == -ST_ENOENT ? 0 : r;
@@ -197,7 +245,7 @@ static int run_book(st_tx *tx, st_cmd *cmd, st_err *err)
     c->id = ctl->last_booking + 1;
     ctl->last_booking += c->n;
     snprintf(last, sizeof last, "%" PRIu64, ctl->last_booking);
-    r = st_tx_fault(tx, st_store_meta_put(ctl->store, LAST, last, err), err);
+    r = st_tx_fault(tx, st_store_meta_put(ctl->store, ST_LAST_BOOKING, last, err), err);
     for (size_t i = 0; r == 0 && i < c->n; i++)
         r = put_new(tx, c, i, series, err);
     for (size_t i = 0; r == 0 && c->confirm && i < c->n; i++)

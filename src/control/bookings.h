@@ -11,7 +11,8 @@
 
 #include "control/control.h"
 
-#define ST_BOOKING_KIND    "booking" /* of the records */
+#define ST_BOOKING_KIND    "booking"      /* of the records */
+#define ST_LAST_BOOKING    "last_booking" /* meta: the last number that was given out */
 #define ST_BOOKING_HOLD_MS (INT64_C(10) * 60 * 1000)
 #define ST_BOOKINGS_ORG    2000 /* that an organisation may have ahead */
 
@@ -29,6 +30,9 @@ typedef struct st_cmd_book {
 } st_cmd_book;
 
 void st_cmd_book_init(st_cmd_book *cmd);
+
+/* The record of what the core keeps for the deadline of a job, under the number it was given. */
+int st_booking_kept(st_tx *tx, uint64_t id, const char *user, st_err *err);
 
 /* A window that began while it was on its way begins now. */
 #define ST_BOOKING_LATE_MS INT64_C(30000)

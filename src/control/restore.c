@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "billing/billing.h"
+#include "control/bookings.h"
 #include "control/state.h"
 
 #define META       "restore"
@@ -215,6 +216,8 @@ static int branch(st_tx *tx, const st_restore_plan *plan, st_err *err)
     st_control *ctl = tx->ctl;
     int64_t marked = ctl->restoring.marked_ms;
     uint64_t jobs = ST_MAX(ctl->last_id, (uint64_t)st_restore_floor(ST_FLOOR_JOBS, marked));
+    uint64_t bookings =
+        ST_MAX(ctl->last_booking, (uint64_t)st_restore_floor(ST_FLOOR_BOOKINGS, marked));
     st_event ev = {.kind = ST_EV_BRANCH};
     size_t again = 0;
     int r = st_tx_open(tx, err);
@@ -241,10 +244,13 @@ static int branch(st_tx *tx, const st_restore_plan *plan, st_err *err)
     if (r == 0)
         r = put_number(ctl->store, ST_LAST_TOKEN, ctl->last_token, err);
     if (r == 0)
+        r = put_number(ctl->store, ST_LAST_BOOKING, (int64_t)bookings, err);
+    if (r == 0)
         r = put_state(ctl->store, &ctl->restoring, ST_RESTORE_NONE, err);
     if (r < 0)
         return st_tx_fault(tx, r, err);
     ctl->last_id = jobs;
+    ctl->last_booking = bookings;
     st_control_say(ctl, "event=restore_done branch=%" PRId64 " again=%zu adopted=%zu",
                    ctl->restoring.branch, again, plan->jobs.n - again);
     return 0;

@@ -24,12 +24,13 @@
 
 /* What counters of a history that is lost can have come to at a moment, if each grows by less than this on average since
  * 2026, which stintd sees to for jobs (submit.c) and nobody can reach for the others: a job a millisecond, a start of stintd a
- * second, a token in a tenth of a second, an account in ten. */
+ * second, a token or a booking in a tenth of a second, an account in ten. */
 typedef enum st_restore_kind {
     ST_FLOOR_JOBS,
     ST_FLOOR_EPOCHS,
     ST_FLOOR_TOKENS,
-    ST_FLOOR_ACCOUNTS
+    ST_FLOOR_ACCOUNTS,
+    ST_FLOOR_BOOKINGS
 } st_restore_kind;
 int64_t st_restore_floor(st_restore_kind kind, int64_t at_ms);
 /* Likewise stays of one job, which has at most one in ten seconds: `known` and what may have been since. */

@@ -18,7 +18,8 @@ int64_t st_restore_floor(st_restore_kind kind, int64_t at_ms)
     static const int64_t each_ms[] = {[ST_FLOOR_JOBS] = 1,
                                       [ST_FLOOR_EPOCHS] = 1000,
                                       [ST_FLOOR_TOKENS] = 100,
-                                      [ST_FLOOR_ACCOUNTS] = 10000};
+                                      [ST_FLOOR_ACCOUNTS] = 10000,
+                                      [ST_FLOOR_BOOKINGS] = 100};
 
     return ST_MAX(at_ms - ORIGIN_MS, 0) / each_ms[kind];
 }

@@ -108,6 +108,9 @@ static void begin_detail(const st_live *live, st_strbuf *out)
         st_strbuf_add(out, ",\"limit_ms\":0");
     else if (live->limit_ms > 0)
         st_strbuf_addf(out, ",\"limit_ms\":%" PRId64, live->limit_ms);
+    if (live->by_ms > 0)
+        st_strbuf_addf(out, ",\"by_ms\":%" PRId64 "%s%s", live->by_ms,
+                       live->hard ? ",\"hard\":1" : "", live->at_risk ? ",\"at_risk\":1" : "");
 }
 
 /* What is written of it begins with what is remembered here; where it is stays as it was said. */
@@ -127,6 +130,14 @@ static void begin_again(st_live *live)
 void st_live_limit(st_live *live, int64_t limit_ms)
 {
     live->limit_ms = limit_ms;
+    begin_again(live);
+}
+
+void st_live_deadline(st_live *live, int64_t by_ms, bool hard, bool at_risk)
+{
+    live->by_ms = by_ms;
+    live->hard = hard;
+    live->at_risk = at_risk;
     begin_again(live);
 }
 

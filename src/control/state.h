@@ -53,6 +53,7 @@ void st_rows_settle(st_control *ctl); /* forget what ended */
 void st_control_order_all(st_control *ctl);
 /* The time limit is another one: for its row, and, after the commit, for its engine. */
 void st_live_limit(st_live *live, int64_t limit_ms);
+void st_live_deadline(st_live *live, int64_t by_ms, bool hard, bool at_risk);
 void st_control_retime(st_control *ctl, uint64_t id);
 
 /* allowed.c: what jobs, accounts and tokens are charged for. */

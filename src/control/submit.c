@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "billing/billing.h"
+#include "control/bookings.h"
 #include "control/state.h"
 
 #define SLICE 256 /* items of a batch in one transaction */
@@ -119,6 +120,8 @@ static void add_live(st_tx *tx, const st_submit_item *item, uint64_t part_of)
                       .part_of = (int64_t)part_of,
                       .charged = item->charged,
                       .fresh = true};
+    if (item->spec.by_ms > 0)
+        st_live_deadline(live, item->spec.by_ms, item->spec.hard, false);
     st_control_add_live(ctl, live);
     st_control_touch(ctl, live);
     st_tx_tell_job(tx, live);
@@ -141,11 +144,16 @@ static int submit_one(st_tx *tx, st_cmd_submit *s, st_submit_item *item, st_err 
         r = st_money_admit(tx, &item->spec, &hold, err);
     event.u.job = item->spec;
     event.u.job.id = tx->ctl->last_id + 1;
+    event.u.job.hold = item->spec.hard ? tx->ctl->last_booking + 1 : 0;
     if (r == 0)
         r = st_tx_apply(tx, &event, err);
     if (r < 0)
         return r;
     item->id = ++tx->ctl->last_id;
+    if (item->spec.hard)
+        r = st_booking_kept(tx, event.u.job.hold, item->spec.user, err);
+    if (r < 0)
+        return r;
     r = st_money_hold(tx, item->id, item->spec.account, hold, err);
     if (r < 0)
         return st_tx_fault(tx, r, err); /* it was admitted a moment ago: our own mistake */

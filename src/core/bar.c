@@ -11,11 +11,12 @@
 
 #include "core/state.h"
 
-/* Whether it leaves, or has left, by order alone, or because its own booking ends. */
+/* Whether it leaves, or has left, by order alone, or for its own booking, which ends or begins. */
 bool st_job_ordered(const st_job *job)
 {
     return (job->barred && job->claimant == 0) ||
-           (job->booking && job->claimant == (job->booking | ST_BOOKING_BIT));
+           (job->booking && job->claimant == (job->booking | ST_BOOKING_BIT)) ||
+           (job->hold && job->claimant == (job->hold | ST_BOOKING_BIT));
 }
 
 static int lift(st_core *core, st_job *job, st_effects *fx, st_err *err)

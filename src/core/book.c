@@ -200,8 +200,7 @@ static void set_state(st_core *core, st_booking *b, st_booking_state state, st_e
     st_book_tell(core, b, state, fx);
 }
 
-/* What begins sooner than others can leave must be free, and stay so. */
-static void close_soon(st_core *core, st_booking *b)
+void st_book_open_soon(st_core *core, st_booking *b)
 {
     if (b->close_ms > core->now)
         return;
@@ -258,7 +257,7 @@ int st_core_book(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
         st_booking *b = made.v[i];
         b->user = user;
         b->hold_ms = hold_ms; /* a series lapses whole */
-        close_soon(core, b);
+        st_book_open_soon(core, b);
         set_state(core, b, ev->u.book.confirm ? ST_BOOKING_CONFIRMED : ST_BOOKING_QUOTED, fx);
     }
     st_vec_free(&made);
@@ -301,6 +300,13 @@ int st_core_book_confirm(st_core *core, const st_event *ev, st_effects *fx, st_e
     return 0;
 }
 
+static int fail_kept(const st_booking *b, st_err *err)
+{
+    return st_fail(err, ST_ESTATE,
+                   "booking %s is kept for the deadline of a job and goes with it; cancel the job",
+                   b->name);
+}
+
 /* Those inside leave as at its end. */
 static bool end_now(st_core *core, st_booking *b)
 {
@@ -320,6 +326,9 @@ int st_core_book_cancel(st_core *core, const st_event *ev, st_effects *fx, st_er
         found |= is_named(ev, core->bookings.v[i]) && !core->bookings.v[i]->over;
     if (!found)
         return fail_unknown(ev->u.booking.id, err);
+    const st_booking *one = ev->u.booking.series ? NULL : st_book_find(core, ev->u.booking.id);
+    if (one && one->job)
+        return fail_kept(one, err);
     for (size_t i = core->bookings.n; i-- > 0;) {
         st_booking *b = core->bookings.v[i];
         if (!is_named(ev, b) || b->over)
@@ -407,6 +416,8 @@ int st_core_book_change(st_core *core, const st_event *ev, st_effects *fx, st_er
     int tasks = ev->u.rebook.tasks, rc = 0;
     if (!b || b->over)
         return fail_unknown(ev->u.rebook.id, err);
+    if (b->job)
+        return fail_kept(b, err);
     if (tasks < 1 || tasks > ST_TASKS_MAX)
         return st_fail(err, ST_ERANGE, "booking %s: 1 to %d tasks can be booked", b->name,
                        ST_TASKS_MAX);
@@ -427,7 +438,7 @@ int st_core_book_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         free(b->plan);
         *b = other;
         st_book_add_slots(core, b);
-        close_soon(core, b);
+        st_book_open_soon(core, b);
         st_book_tell(core, b, b->state, fx);
     }
     if (rc == 0) {
@@ -466,7 +477,7 @@ int st_book_check_account(const st_core *core, const st_account_spec *spec, st_e
 int st_book_check_submit(const st_core *core, const st_job_spec *spec, int32_t account, st_err *err)
 {
     const st_booking *b = st_book_find(core, spec->booking);
-    if (!b || b->over || !st_tree_within(core->tree, account, b->account))
+    if (!b || b->over || b->job || !st_tree_within(core->tree, account, b->account))
         return st_fail(err, ST_ENOENT, "job %s: booking %" PRIu64 " does not exist, or is over",
                        spec->name, spec->booking);
     if (spec->shape.gpus == 0 || (spec->shape.types && !(spec->shape.types >> b->type & 1)))

@@ -36,6 +36,8 @@ int st_book_check_account(const st_core *core, const st_account_spec *spec, st_e
 /* Whether the job may name the booking it names. */
 int st_book_check_submit(const st_core *core, const st_job_spec *spec, int32_t account,
                          st_err *err);
+/* What begins sooner than others can leave must be free, and stay so. */
+void st_book_open_soon(st_core *core, st_booking *b);
 /* Puts it into the list and its plan into the slots. */
 void st_book_insert(st_core *core, st_booking *take);
 /* Out of the list, told as `state`. */
@@ -45,6 +47,9 @@ void st_book_tell(st_core *core, const st_booking *b, st_booking_state state, st
 void st_book_rebuild(st_core *core);
 
 /* book_quote.c */
+/* Where a booking that does not fit its window would: sets earlier_ms and later_ms. */
+void st_book_starts(st_core *core, const st_booking *like, st_window w, const st_booked_vec *more,
+                    st_book_quote *ret);
 /* One window of a booking that is filled in but for its plan, beside those that are booked and `more`; what `b` itself
  * has counts as free. Sets its window and, where it fits, its plan. */
 st_book_why st_book_fit(st_core *core, st_booking *b, st_window w, const st_booked_vec *more,

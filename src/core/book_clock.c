@@ -34,12 +34,13 @@ static int64_t due_ms(const st_core *core, const st_booking *b)
 void st_book_set_due(st_core *core)
 {
     core->calendar_ms = ST_TIME_NEVER;
-    core->nopen = core->ndegraded = core->nover = 0;
+    core->nopen = core->ndegraded = core->nover = core->nkept = 0;
     for (size_t i = 0; i < core->bookings.n; i++) {
         const st_booking *b = core->bookings.v[i];
         core->calendar_ms = ST_MIN(core->calendar_ms, due_ms(core, b));
         core->nopen += b->open;
         core->nover += b->over;
+        core->nkept += b->job != 0;
         core->ndegraded += !b->over && st_booking_degraded(b);
     }
 }
@@ -217,6 +218,8 @@ void st_book_expire(st_core *core, st_effects *fx)
         any = true;
         i--;
     }
+    while (st_deadline_run(core, fx))
+        any = true;
     /* What a pass has left room for that stopped in the middle of a round is for the next moment. */
     bool stopped = core->unfinished && core->now <= core->stopped_ms;
     if (core->ndegraded > 0 && !stopped)

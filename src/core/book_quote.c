@@ -174,8 +174,8 @@ static int by_value(const void *pa, const void *pb)
 }
 
 /* Where other bookings end or begin the answer may change: there, from near to far. */
-static void find_starts(st_core *core, const st_booking *like, st_window w,
-                        const st_booked_vec *more, st_book_quote *ret)
+void st_book_starts(st_core *core, const st_booking *like, st_window w, const st_booked_vec *more,
+                    st_book_quote *ret)
 {
     int64_t length_ms = w.to_ms - w.from_ms;
     int64_t lead_ms = st_core_book_lead_ms(core), tail_ms = st_core_book_tail_ms(core);
@@ -259,7 +259,7 @@ int st_core_quote(st_core *core, const st_booking_spec *spec, const st_window *w
         free(b.plan);
         b.plan = NULL;
         if (ret[i].why >= ST_BOOK_SHARE) {
-            find_starts(core, &b, windows[i], &more, &ret[i]);
+            st_book_starts(core, &b, windows[i], &more, &ret[i]);
             find_others(core, &b, windows[i], &more, &ret[i]);
         }
     }

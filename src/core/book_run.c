@@ -251,6 +251,8 @@ bool st_book_run(st_core *core, st_effects *fx)
     if (core->nopen == 0)
         return false;
     bool any = false;
+    while (st_deadline_run(core, fx))
+        any = true;
     st_job_vec list = {0};
     for (size_t i = 0; i < core->off.n; i++)
         if (core->off.v[i]->booking && waits(core->off.v[i]))
@@ -317,7 +319,7 @@ static st_booking *own_booking(const st_core *core, const st_job *job, size_t *a
 {
     for (; *at < core->bookings.n; ++*at) {
         st_booking *b = core->bookings.v[*at];
-        if (takes(b) && st_tree_within(core->tree, job->account, b->account)) {
+        if (takes(b) && b->job == 0 && st_tree_within(core->tree, job->account, b->account)) {
             ++*at;
             return b;
         }

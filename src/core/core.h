@@ -86,11 +86,14 @@ typedef struct st_job_spec {
     int priority;
     int64_t limit_ms; /* ST_TIME_NEVER: none */
     st_yield yield;
-    uint64_t booking;   /* it runs inside that one; 0: none */
-    uint64_t series;    /* it runs inside bookings of this one, one after the other; 0: none */
-    const char *slot;   /* the same, by the name that those bookings have; NULL: none */
-    int64_t begin_ms;   /* not before; 0: at once */
-    int64_t end_by_ms;  /* over by then; 0: whenever */
+    uint64_t booking;  /* it runs inside that one; 0: none */
+    uint64_t series;   /* it runs inside bookings of this one, one after the other; 0: none */
+    const char *slot;  /* the same, by the name that those bookings have; NULL: none */
+    int64_t begin_ms;  /* not before; 0: at once */
+    int64_t end_by_ms; /* over by then; 0: whenever */
+    int64_t by_ms;     /* its deadline; 0: none */
+    bool hard;         /* admitted only with a place in the calendar */
+    uint64_t hold; /* hard: the number of the booking that is kept for it, chosen by the caller */
     const char *reader; /* the account of whoever reads a refusal; NULL: may know everything */
 } st_job_spec;
 
@@ -230,6 +233,25 @@ void st_effects_clear(st_effects *fx);
 void st_effects_done(st_effects *fx);
 const char *st_effect_name(st_effect_kind kind);
 const char *st_event_name(st_event_kind kind);
+
+/* ---- deadlines ---------------------------------------------------------------------- */
+
+/* X(id, name, what it means) */
+#define ST_DEADLINE_TABLE(X)                                                      \
+    X(ST_DEADLINE_NONE, "none", "it has no deadline")                             \
+    X(ST_DEADLINE_OPEN, "open", "it may be met; nothing is kept for it")          \
+    X(ST_DEADLINE_PROMISED, "promised", "a place in the calendar is kept for it") \
+    X(ST_DEADLINE_AT_RISK, "at_risk", "as things are it will or may not be met")  \
+    X(ST_DEADLINE_MET, "met", "the job was done by then")                         \
+    X(ST_DEADLINE_MISSED, "missed", "the job was not done by then")
+typedef enum st_deadline {
+#define X(id, name, about) id,
+    ST_DEADLINE_TABLE(X)
+#undef X
+        ST_DEADLINE_COUNT
+} st_deadline;
+
+const char *st_deadline_name(st_deadline state);
 
 /* ---- reasons ------------------------------------------------------------------------ */
 
@@ -436,6 +458,8 @@ int st_core_quote(st_core *core, const st_booking_spec *spec, const st_window *w
 /* All bookings that are not over, in order of their numbers. */
 size_t st_core_nbookings(const st_core *core);
 const st_booking *st_core_booking_at(const st_core *core, size_t i);
+/* How the deadline of a job stands that is there. */
+st_deadline st_core_deadline(const st_core *core, const st_job *job);
 const st_booking *st_core_booking(const st_core *core, uint64_t id); /* NULL: unknown, or over */
 /* How long before its start a booking closes, and how long after its end it is clear. */
 int64_t st_core_book_lead_ms(const st_core *core);

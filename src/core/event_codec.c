@@ -82,6 +82,11 @@ static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
         io_i64(c, &j->begin_ms);
         io_i64(c, &j->end_by_ms);
     }
+    if (c->format >= 16) {
+        io_i64(c, &j->by_ms);
+        IO_BOOL(c, j->hard);
+        io_u64(c, &j->hold);
+    }
 }
 
 static void io_book(codec *c, st_arena *arena, st_event *ev)

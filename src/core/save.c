@@ -293,6 +293,10 @@ static void io_job(codec *c, const st_core *core, st_job *j)
         io_i64(c, &j->end_by_ms);
         io_i64(c, &j->close_ms);
     }
+    if (c->format >= 16) {
+        io_i64(c, &j->by_ms);
+        io_u64(c, &j->hold);
+    }
     c->bad |= j->class == ST_CLASS_BOOKED && j->booking == 0;
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
               (j->stopping && j->state != ST_JOB_STOPPING && j->state != ST_JOB_PAUSED);
@@ -438,6 +442,8 @@ static void io_booking(codec *c, const st_core *core, st_booking *b)
 {
     io_u64(c, &b->id);
     io_u64(c, &b->series);
+    if (c->format >= 16)
+        io_u64(c, &b->job);
     io_str(c, &b->name);
     IO_IN(c, b->account, 1, last_of(core->tree->accounts.n));
     IO_IN(c, b->user, -1, last_of(core->tree->users.n));

@@ -201,6 +201,7 @@ struct st_core {
     int64_t calendar_ms;           /* derived: when one of them is due */
     size_t nopen;                  /* derived: of them, with devices of their own now */
     size_t ndegraded, nover;       /* derived */
+    size_t nkept;                  /* derived: of them, kept for the deadline of a job */
 
     /* Scratch. */
     ST_VEC(st_restart) restart; /* gangs that just lost a node: tried first */
@@ -276,6 +277,14 @@ void st_window_expire(st_core *core, st_job *job, st_effects *fx);
 int64_t st_window_open_ms(const st_core *core, const st_job *job);
 /* It waits for the next booking of its slot, or for none. */
 void st_window_next(const st_core *core, st_job *job);
+
+/* deadline.c */
+int st_deadline_check(const st_core *core, const st_job_spec *spec, st_err *err);
+/* The last word: a place in the calendar for a hard one; and, when the job is there, tell of it. */
+int st_deadline_admit(st_core *core, const st_job_spec *spec, st_job *job, st_err *err);
+void st_deadline_keep(st_core *core, const st_job *job, st_effects *fx);
+/* Jobs turn to the bookings that are kept for them, and those go whose jobs are gone; whether there were any. */
+bool st_deadline_run(st_core *core, st_effects *fx);
 
 /* pools.c */
 int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err);

@@ -304,6 +304,8 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         rc = st_book_check_submit(core, spec, account, err);
     if (rc == 0)
         rc = st_window_check(core, spec, account, err);
+    if (rc == 0)
+        rc = st_deadline_check(core, spec, err);
     if (rc < 0)
         return rc;
     bool fenced = spec->shape.level == ST_LEVEL_WHOLE || spec->shape.level == ST_LEVEL_MIG;
@@ -360,6 +362,11 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
             *err = first;
         return -first.code;
     }
+    rc = st_deadline_admit(core, spec, &job, err);
+    if (rc < 0) {
+        free(job.name);
+        return rc;
+    }
     job.user = st_tree_user(core->tree, spec->user);
     st_job *own = st_xmalloc(sizeof *own);
     *own = job;
@@ -371,5 +378,6 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         core->again = true;
     }
     st_fx(core, fx, st_fx_of(core, ST_FX_QUEUED, own), NULL, 0);
+    st_deadline_keep(core, own, fx);
     return 0;
 }

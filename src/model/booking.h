@@ -45,6 +45,8 @@ typedef struct st_booking_spec {
 
 typedef struct st_booking {
     uint64_t id, series;
+    uint64_t
+        job; /* it is kept for the deadline of that one, and nobody else runs inside; 0: for none */
     char *name;
     int32_t account, user, pool, type;
     int tasks, gpus;

@@ -31,8 +31,9 @@
  *  12 the order in which a round began that is not over
  *  13 how many estimates have come true lately
  *  14 bookings, the policies `booking_...`
- *  15 windows of jobs */
-#define ST_CODEC_FORMAT 15
+ *  15 windows of jobs
+ *  16 deadlines */
+#define ST_CODEC_FORMAT 16
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

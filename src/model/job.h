@@ -112,6 +112,8 @@ typedef struct st_job {
     uint64_t series;   /* it runs only inside bookings of that one; 0: wherever it may */
     int64_t begin_ms;  /* not before; 0: at once */
     int64_t end_by_ms; /* off its devices and over by then; 0: whenever */
+    int64_t by_ms;     /* its deadline; 0: none */
+    uint64_t hold;     /* a hard one: the booking that is kept for it */
     int64_t close_ms;  /* when it is told so, with its notice and grace ahead */
 
     /* As it stands. */

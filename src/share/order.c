@@ -220,11 +220,19 @@ int64_t st_order_next_stage_ms(const st_policy *policy, const st_job *running, i
     return now + end_ms - st_job_served_ms(running, now);
 }
 
+static int64_t by_ms(const st_job *job)
+{
+    return job->by_ms ? job->by_ms : ST_TIME_NEVER;
+}
+
 int st_turn_cmp(const void *pa, const void *pb)
 {
     const st_turn *a = pa, *b = pb;
     if (a->priority != b->priority)
         return a->priority > b->priority ? -1 : 1;
+    int64_t a_by = by_ms(a->job), b_by = by_ms(b->job);
+    if (a_by != b_by)
+        return a_by < b_by ? -1 : 1;
     if (a->key != b->key)
         return a->key < b->key ? -1 : 1;
     if (a->usage != b->usage)

@@ -52,7 +52,7 @@ int64_t st_usage_epoch(int64_t now, int64_t half_life_ms);
 void st_usage_note(st_tree *tree, int32_t account, int32_t user, int64_t now, int64_t half_life_ms,
                    int64_t delta_m);
 
-/* One pending job with what orders it inside its account: priority, then the key of the
+/* One pending job with what orders it inside its account: priority, then its deadline, then the key of the
  * policy's order, then the user's decayed usage, then age. The key is the run time left times
  * GPUs^3/4 (shortest), or (attained) the class of what one more end costs in GPU time, by what
  * the account's jobs have taught (share/life.h), and in a class the fewest GPUs. */

@@ -105,7 +105,8 @@ typedef struct st_submit_doc {
     const char *name;
     const st_doc_node *command, *env, *secrets, *labels, *sim;
     const char *script, *image, *workdir, *network, *signal, *notify_signal, *size;
-    const char *workload, *booking, *begin, *end_by, *zone, *slot;
+    const char *workload, *booking, *begin, *end_by, *by, *zone, *slot;
+    bool hard;
     /* Read by src/rules, and kept with the job. */
     const char *model, *dtype, *context, *concurrency, *attention, *method, *batch_size;
     const char *frames, *chunk, *duration, *fps, *estimate;

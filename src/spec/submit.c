@@ -45,6 +45,8 @@ static const st_field rows[] = {
     TEXT_ROW("booking", booking),
     TEXT_ROW("begin", begin),
     TEXT_ROW("end_by", end_by),
+    TEXT_ROW("by", by),
+    {.key = "hard", .kind = ST_F_BOOL, .offset = offsetof(st_submit_doc, hard)},
     TEXT_ROW("zone", zone),
     TEXT_ROW("slot", slot),
     EITHER_ROW("model", model),
@@ -310,6 +312,7 @@ int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_name
         return r;
     spec.shape.needs = st_allow_needed(d.image, d.network) | st_way_needed(spec.yield);
     spec.name = d.name ? d.name : "job";
+    spec.hard = d.hard;
     spec.account = d.asks.account;
     spec.user = d.asks.user;
     if (none) {

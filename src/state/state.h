@@ -78,7 +78,9 @@ typedef struct st_live {
     bool start_noted;    /* and the meter has heard of it */
     int64_t said_end_ms; /* when its engine says it ended; 0: it did not say */
     int64_t gpu_m, lost, part_of;
-    int64_t limit_ms; /* as it was set last; 0: as its document says; ST_TIME_NEVER: none */
+    int64_t by_ms;      /* its deadline; 0: none */
+    bool hard, at_risk; /* it was promised; and what was kept for it has no place now */
+    int64_t limit_ms;   /* as it was set last; 0: as its document says; ST_TIME_NEVER: none */
     int priority, preemptions, exit_code; /* exit_code ST_STORE_NEVER */
     uint64_t booking;                     /* that it has last run in; 0: none is known */
     st_job_state state;

@@ -262,7 +262,7 @@ static int drain_begin(st_fuzz_run *run, st_err *err)
     for (size_t i = 0; i < st_core_nbookings(run->core); i++) {
         st_event ev = {.kind = ST_EV_BOOK_CANCEL};
         ev.u.booking.id = st_core_booking_at(run->core, i)->id;
-        if (!st_core_booking_at(run->core, i)->over)
+        if (!st_core_booking_at(run->core, i)->over && st_core_booking_at(run->core, i)->job == 0)
             st_vec_push(&own, ev);
     }
     if (run->trace)

@@ -53,6 +53,8 @@ static void tell_job(const st_job_spec *job, st_strbuf *out)
         st_strbuf_addf(out, " slot %" PRIu64, job->series);
     if (job->begin_ms)
         st_strbuf_addf(out, " from %" PRId64 "ms", job->begin_ms);
+    if (job->by_ms)
+        st_strbuf_addf(out, " %s %" PRId64 "ms", job->hard ? "promised by" : "due by", job->by_ms);
     if (job->end_by_ms)
         st_strbuf_addf(out, " by %" PRId64 "ms", job->end_by_ms);
 }

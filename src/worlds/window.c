@@ -20,6 +20,27 @@ static uint64_t some_slot(st_fuzz_gen *gen, const char *account)
     return 0;
 }
 
+/* Perhaps a deadline: the numbers of what is kept for hard ones are those of bookings. */
+static void add_deadline(st_fuzz_gen *gen, st_job_spec *job)
+{
+    st_rng *rng = &gen->window_rng;
+    const st_policy *p = st_core_policy(st_fuzz_run_core(gen->run));
+    if (!gen->books || !st_rng_chance(rng, 1, 3))
+        return;
+    job->hard = st_rng_chance(rng, 2, 3);
+    if (job->hard && job->limit_ms == ST_TIME_NEVER)
+        job->limit_ms = 10 * MINUTE;
+    int64_t need_ms = job->limit_ms == ST_TIME_NEVER ? 0 : job->limit_ms;
+    job->by_ms = ST_MAX(gen->now, job->begin_ms) + need_ms + p->notice_ms + p->grace_ms +
+                 2 * MINUTE + st_rng_range(rng, -MINUTE, 30 * MINUTE);
+    if (!job->hard)
+        return;
+    job->hold = gen->next_booking++;
+    job->booking = job->series = 0;
+    job->end_by_ms = 0;
+    job->shape.level = ST_LEVEL_WHOLE;
+}
+
 void st_fuzz_window(st_fuzz_gen *gen, st_job_spec *job)
 {
     st_rng *rng = &gen->window_rng;
@@ -40,4 +61,5 @@ void st_fuzz_window(st_fuzz_gen *gen, st_job_spec *job)
         job->end_by_ms = from_ms + p->notice_ms + p->grace_ms + st_rng_range(rng, -5, 20 * MINUTE);
     job->begin_ms = ST_MAX(job->begin_ms, 0);
     job->end_by_ms = ST_MAX(job->end_by_ms, 0);
+    add_deadline(gen, job);
 }

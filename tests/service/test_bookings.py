@@ -208,6 +208,63 @@ def windows_of_jobs(alpha, beta):
         alpha.call("DELETE", "/v1/jobs/" + made["id"])
 
 
+def deadlines(alpha, beta):
+    """A hard one is promised or refused with the one that would work; a soft one is told how it stands."""
+    job = {"command": ["true"], "gpus": 2, "limit": "1h", "sim": {"run": "10m"}}
+    before = alpha.get("/v1/jobs").text, alpha.get("/v1/bookings?all=true").text
+    rows = [
+        ({"by": "2020-01-01"}, 400, "is in the past"),
+        ({"hard": True}, 400, "needs a time"),
+        ({"by": "+3h", "hard": True, "limit": None}, 400, "needs a time limit"),
+        ({"by": "+30m", "hard": True}, 409, "the earliest that would work is"),
+        ({"by": "+3h", "hard": True, "end_by": "+2h"}, 400, "no hard deadline"),
+        ({"by": "+3h", "hard": "maybe"}, 400, "hard"),
+    ]
+    for change, status, said in rows:
+        body = {key: value for key, value in {**job, **change}.items() if value is not None}
+        answer = alpha.post("/v1/jobs", body)
+        check(answer.status == status and said in answer.text, "%s: %d %s", change, answer.status, answer.text)
+    check((alpha.get("/v1/jobs").text, alpha.get("/v1/bookings?all=true").text) == before, "bad input left something behind")
+    check(alpha.post("/v1/jobs?dry_run=true", {**job, "by": "+3h", "hard": True}).status == 200, "a dry run")
+    check(alpha.get("/v1/bookings?all=true").text == before[1], "a dry run left a booking behind")
+    soft = alpha.make("/v1/jobs", {**job, "by": "+20h"})
+    check(soft["deadline"]["state"] == "open" and not soft["deadline"]["hard"], "a soft one: %s", soft)
+    hard = alpha.make("/v1/jobs", {**job, "name": "promised-x9", "by": "+20h", "hard": True})
+    check(hard["deadline"]["state"] == "promised" and hard["deadline"]["hard"], "a hard one: %s", hard)
+    kept = [b for b in alpha.get("/v1/bookings").json["bookings"] if b["name"] == "promised-x9"]
+    check(len(kept) == 1, "what is kept is seen: %s", kept)
+    check("promised-x9" not in beta.get("/v1/bookings?all=true").text, "beta sees what is kept for alpha")
+    refused = alpha.call("DELETE", "/v1/bookings/" + kept[0]["id"])
+    check(refused.status == 409 and "cancel the job" in refused.text, "it goes with the job: %s", refused.text)
+    check(alpha.post("/v1/jobs", {**job, "booking": kept[0]["id"]}).status == 404, "nobody else runs inside")
+    for made in (soft, hard):
+        alpha.call("DELETE", "/v1/jobs/" + made["id"])
+    ended = alpha.get("/v1/jobs/" + hard["id"]).json
+    check(ended["deadline"]["state"] == "missed", "cancelled is not met: %s", ended)
+    kept = [b for b in alpha.get("/v1/bookings").json["bookings"] if b["name"] == "promised-x9"]
+    check(kept == [], "what was kept is gone: %s", kept)
+
+
+def pages(alpha, beta):
+    """Page by page it is the same list; a cursor is a booking that the caller sees."""
+    whole = alpha.get("/v1/bookings?all=true").json["bookings"]
+    check(len(whole) > 4, "too few to page: %d", len(whole))
+    found, cursor = [], ""
+    for _ in range(len(whole)):
+        page = alpha.get("/v1/bookings?all=true&limit=3" + cursor).json
+        check(len(page["bookings"]) <= 3, "a page is too long: %s", page)
+        found += page["bookings"]
+        if "next" not in page:
+            break
+        cursor = "&cursor=" + page["next"]
+    check(found == whole, "the pages are not the list")
+    theirs = beta.get("/v1/bookings?all=true").json["bookings"][0]["id"]
+    for wrong in (theirs, "b0", "nonsense", "%00"):
+        answer = alpha.get("/v1/bookings?all=true&cursor=" + wrong)
+        check(answer.status == 400, "cursor %s: %d %s", wrong, answer.status, answer.text)
+    check(alpha.get("/v1/bookings?limit=many").status == 400, "a limit is a number")
+
+
 def feed(stintd, alpha, beta, alpha_token):
     """Its own token, which opens the feed alone, ends when it is revoked, and is in no log."""
     beta.make("/v1/bookings", window(130, gpus=1, name="beta-only"))
@@ -338,6 +395,8 @@ def run(program):
         edits(alpha, elsewhere)
         series(alpha)
         windows_of_jobs(alpha, beta)
+        deadlines(alpha, beta)
+        pages(alpha, beta)
         feed(stintd, alpha, beta, tokens["alpha"])
         told(stintd, alpha, tokens["alpha"], tokens["beta"])
         money(owner, alpha, stintd.dir)

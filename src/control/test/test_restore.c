@@ -206,6 +206,8 @@ static void test_floors(void **state)
     assert_true(st_restore_floor(ST_FLOOR_JOBS, in_30_years) < INT64_C(1) << 40);
     assert_true(st_restore_floor(ST_FLOOR_ACCOUNTS, in_30_years) < 2000000000);
     assert_true(st_restore_floor(ST_FLOOR_TOKENS, in_30_years) < INT64_C(1) << 40);
+    assert_true(st_restore_floor(ST_FLOOR_BOOKINGS, in_30_years) < INT64_C(1) << 40);
+    assert_true(st_restore_floor(ST_FLOOR_BOOKINGS, NOW) > 1000000);
     assert_true(st_restore_floor(ST_FLOOR_EPOCHS, in_30_years) < INT64_C(1) << 31);
     assert_true(st_restore_stay(3, NOW - DAY, NOW) > 3 + 8640);
     assert_true(st_restore_stay(3, NOW + DAY, NOW) > 3);
