@@ -12,6 +12,14 @@ static uint64_t job_id(const st_play *play, const st_scn_action *a)
     return a->job >= 0 ? (uint64_t)a->job + 1 : (uint64_t)play->s->jobs.n + 1;
 }
 
+static bool is_series(const st_play *play, uint64_t id)
+{
+    for (size_t i = 0; i < st_core_nbookings(play->core); i++)
+        if (st_core_booking_at(play->core, i)->series == id)
+            return true;
+    return false;
+}
+
 static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
 {
     *ev = (st_event){.kind = ST_EV_TIMER};
@@ -60,6 +68,18 @@ static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
         ev->kind = ST_EV_LIMIT;
         ev->u.limit.id = job_id(play, a);
         ev->u.limit.limit_ms = a->limit_ms;
+        break;
+    case ST_DO_BOOK:
+        ev->kind = ST_EV_BOOK;
+        ev->u.book.spec = a->book->spec;
+        ev->u.book.windows = a->book->windows;
+        ev->u.book.nwindows = a->book->n;
+        ev->u.book.confirm = true;
+        break;
+    case ST_DO_UNBOOK:
+        ev->kind = ST_EV_BOOK_CANCEL;
+        ev->u.booking.id = a->booking;
+        ev->u.booking.series = is_series(play, a->booking);
         break;
     case ST_DO_COUNT:
         break;

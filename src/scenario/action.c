@@ -39,6 +39,8 @@ static int add_job(st_scenario *s, st_scn_job job, const st_scn_action *base, in
                            st_quote(q, job.spec.name));
     action.job = (int64_t)s->jobs.n;
     job.spec.id = (uint64_t)s->jobs.n + 1;
+    if (job.spec.hard) /* behind the numbers of bookings */
+        job.spec.hold = UINT32_MAX + job.spec.id;
     if (named)
         st_map_put(s->job_ids, job.spec.name, action.job);
     st_vec_push(&s->jobs, job);
@@ -201,6 +203,10 @@ static int read_verb(st_scenario *s, const st_doc_node *node, st_scn_action *bas
     case ST_DO_PRIORITY:
     case ST_DO_LIMIT:
         return read_setting(s, node, base, err);
+    case ST_DO_BOOK:
+        return st_scn_read_book(s, node, base, err);
+    case ST_DO_UNBOOK:
+        return st_scn_read_unbook(s, node, base, err);
     case ST_DO_COUNT:
         break;
     }

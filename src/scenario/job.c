@@ -14,7 +14,10 @@ typedef struct job_fields {
     const char *job;
     int count;
     int64_t every_ms, run_ms, checkpoint_ms, stop_ms;
-    const st_doc_node *needs;
+    const st_doc_node *needs, *booking;
+    int64_t begin_ms, end_by_ms, by_ms;
+    bool hard;
+    const char *slot;
 } job_fields;
 
 static const st_field job_rows[] = {
@@ -31,6 +34,12 @@ static const st_field job_rows[] = {
      .offset = offsetof(job_fields, checkpoint_ms)},
     {.key = "stop_time", .kind = ST_F_DURATION, .offset = offsetof(job_fields, stop_ms)},
     {.key = "needs", .kind = ST_F_NODE, .offset = offsetof(job_fields, needs)},
+    {.key = "booking", .kind = ST_F_NODE, .offset = offsetof(job_fields, booking)},
+    {.key = "slot", .kind = ST_F_TEXT, .offset = offsetof(job_fields, slot)},
+    {.key = "begin", .kind = ST_F_DURATION, .offset = offsetof(job_fields, begin_ms)},
+    {.key = "end_by", .kind = ST_F_DURATION, .offset = offsetof(job_fields, end_by_ms)},
+    {.key = "by", .kind = ST_F_DURATION, .offset = offsetof(job_fields, by_ms)},
+    {.key = "hard", .kind = ST_F_BOOL, .offset = offsetof(job_fields, hard)},
     ST_JOB_ROWS(job_fields, asks),
     {0},
 };
@@ -94,8 +103,19 @@ int st_scn_read_job(st_scenario *s, const st_doc_node *map, bool refuse, st_scn_
         refuse_profile(s, f.asks.profile, &job);
     if (r == 0 && f.every_ms != ST_UNSET && f.count == 1)
         r = st_doc_fail(s->doc, map, err, ST_EINVAL, "every needs a count above 1");
+    if (r == 0 && f.booking) {
+        int64_t id = 0;
+
+        r = st_scn_find_booking(s, f.booking, &id, err);
+        job.spec.booking = (uint64_t)id;
+    }
     if (r < 0)
         return r;
+    job.spec.slot = f.slot;
+    job.spec.begin_ms = f.begin_ms;
+    job.spec.end_by_ms = f.end_by_ms;
+    job.spec.by_ms = f.by_ms;
+    job.spec.hard = f.hard;
     job.run_ms = f.run_ms;
     job.checkpoint_ms = f.checkpoint_ms;
     job.stop_ms = f.stop_ms;

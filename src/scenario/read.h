@@ -22,6 +22,11 @@ int st_scn_read_job(st_scenario *s, const st_doc_node *map, bool refuse, st_scn_
                     int *ret_count, int64_t *ret_every_ms, st_err *err);
 
 /* scenario_action.c: one item of `do`. */
+int st_scn_read_book(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
+                     st_err *err);
+int st_scn_read_unbook(st_scenario *s, const st_doc_node *node, const st_scn_action *base,
+                       st_err *err);
+int st_scn_find_booking(const st_scenario *s, const st_doc_node *node, int64_t *ret, st_err *err);
 int st_scn_read_action(st_scenario *s, const st_doc_node *map, int64_t at_ms, st_err *err);
 
 /* scenario_expect.c: one item of `expect`. */

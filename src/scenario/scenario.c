@@ -245,6 +245,7 @@ static int new_scenario(const st_doc *doc, int (*read)(st_scenario *, st_err *),
     s->job_ids = st_map_new();
     s->node_ids = st_map_new();
     s->account_ids = st_map_new();
+    s->booking_ids = st_map_new();
     r = read(s, err);
     if (r < 0)
         return r;
@@ -279,6 +280,7 @@ void st_scenario_free(st_scenario *s)
     st_map_free(s->job_ids);
     st_map_free(s->node_ids);
     st_map_free(s->account_ids);
+    st_map_free(s->booking_ids);
     st_arena_free(s->arena);
     free(s);
 }

@@ -57,7 +57,9 @@ typedef struct st_scn_job {
     X(ST_DO_PRIORITY, "priority")         \
     X(ST_DO_GONE, "gone")                 \
     X(ST_DO_AGENT, "agent")               \
-    X(ST_DO_LIMIT, "limit")
+    X(ST_DO_LIMIT, "limit")               \
+    X(ST_DO_BOOK, "book")                 \
+    X(ST_DO_UNBOOK, "unbook")
 
 typedef enum st_scn_do {
 #define X(id, name) id,
@@ -67,6 +69,16 @@ typedef enum st_scn_do {
 } st_scn_do;
 
 const char *st_scn_do_name(st_scn_do kind);
+
+#define ST_SCN_WINDOWS_MAX 1000
+
+/* A booking, or a series of them with numbers that follow. */
+typedef struct st_scn_book {
+    uint64_t id;
+    st_booking_spec spec;
+    st_window *windows;
+    int n;
+} st_scn_book;
 
 typedef struct st_scn_action {
     st_scn_do kind;
@@ -78,6 +90,8 @@ typedef struct st_scn_action {
     int priority;            /* of ST_DO_PRIORITY */
     int64_t limit_ms;        /* of ST_DO_LIMIT; ST_TIME_NEVER: none */
     st_account_doc *account; /* of ST_DO_ACCOUNT */
+    const st_scn_book *book; /* of ST_DO_BOOK */
+    uint64_t booking;        /* of ST_DO_UNBOOK */
     bool refuse;             /* it must be refused ... */
     int code;                /* ... with this code, 0: any */
     const char *match;       /* ... and a message that has this in it; NULL: any */
@@ -129,8 +143,9 @@ typedef struct st_scenario {
     ST_VEC(st_scn_expect) expects;
     ST_VEC(st_scn_entry) entries;
     ST_VEC(const char *) account_names; /* all that are ever mentioned as accounts */
-    st_map *job_ids, *node_ids, *account_ids;
-    bool asserts; /* something is expected, or expected to be refused */
+    st_map *job_ids, *node_ids, *account_ids, *booking_ids;
+    uint64_t next_booking; /* the last number that was given out */
+    bool asserts;          /* something is expected, or expected to be refused */
 } st_scenario;
 
 int st_scenario_new(const st_doc *doc, st_scenario **ret, st_err *err);

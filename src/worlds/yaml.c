@@ -296,6 +296,14 @@ static void write_submit(writer *w, const st_tape_entry *e)
                        st_topo_name(job->topo));
     }
     permissions(w, "needs", job->shape.needs);
+    if (job->begin_ms)
+        duration(w, "begin", job->begin_ms);
+    if (job->end_by_ms)
+        duration(w, "end_by", job->end_by_ms);
+    if (job->by_ms)
+        duration(w, "by", job->by_ms);
+    if (job->hard)
+        text(w, "hard", "true");
     if (job->latency_critical)
         text(w, "latency_critical", "true");
     if (job->priority != 0) {

@@ -1,0 +1,119 @@
+/*
+ * Bookings in a scenario: `book`, of one window or a series, and `unbook`.
+ */
+#include "base/num.h"
+#include "base/quote.h"
+#include "scenario/read.h"
+
+typedef struct book_fields {
+    st_job_fields asks;
+    const char *booking;
+    int64_t from_ms, for_ms, every_ms, no_show_ms;
+    int count;
+} book_fields;
+
+static const st_field rows[] = {
+    {.key = "booking", .kind = ST_F_NAME, .offset = offsetof(book_fields, booking)},
+    {.key = "from", .kind = ST_F_DURATION, .offset = offsetof(book_fields, from_ms)},
+    {.key = "for", .kind = ST_F_DURATION, .offset = offsetof(book_fields, for_ms)},
+    {.key = "every", .kind = ST_F_DURATION, .offset = offsetof(book_fields, every_ms)},
+    {.key = "no_show", .kind = ST_F_DURATION, .offset = offsetof(book_fields, no_show_ms)},
+    {.key = "count",
+     .kind = ST_F_INT,
+     .offset = offsetof(book_fields, count),
+     .lo = 1,
+     .hi = ST_SCN_WINDOWS_MAX},
+    ST_JOB_ROWS(book_fields, asks),
+    {0},
+};
+
+int st_scn_find_booking(const st_scenario *s, const st_doc_node *node, int64_t *ret, st_err *err)
+{
+    const char *name;
+    char q[ST_QUOTE_MAX];
+    int r = st_doc_str(s->doc, node, &name, err);
+
+    if (r < 0 || st_map_get(s->booking_ids, name, ret))
+        return r;
+    return st_doc_fail(s->doc, node, err, ST_ENOENT, "there is no booking %s before this line",
+                       st_quote(q, name));
+}
+
+static int check(st_scenario *s, const st_doc_node *map, const book_fields *f, st_err *err)
+{
+    char q[ST_QUOTE_MAX];
+
+    if (!f->booking || !f->asks.account)
+        return st_doc_fail(s->doc, map, err, ST_EINVAL, "a booking needs `booking` and `account`");
+    if (st_map_get(s->booking_ids, f->booking, NULL))
+        return st_doc_fail(s->doc, map, err, ST_EEXIST, "there is a booking %s already",
+                           st_quote(q, f->booking));
+    if (f->for_ms <= 0)
+        return st_doc_fail(s->doc, map, err, ST_EINVAL, "key \"for\" is missing");
+    if (f->count > 1 && f->every_ms <= 0)
+        return st_doc_fail(s->doc, map, err, ST_EINVAL, "a series needs `every`");
+    if (f->every_ms > ST_DURATION_MAX_MS / f->count ||
+        f->from_ms > ST_DURATION_MAX_MS - f->for_ms - f->count * f->every_ms)
+        return st_doc_fail(s->doc, map, err, ST_ERANGE, "its last window is too late");
+    return 0;
+}
+
+int st_scn_read_book(st_scenario *s, const st_doc_node *map, const st_scn_action *base, st_err *err)
+{
+    const st_spec_names names = st_scn_spec_names(s);
+    book_fields f = {.asks = ST_JOB_FIELDS_INIT, .count = 1, .no_show_ms = ST_TIME_NEVER};
+    st_scn_action action = *base;
+    st_job_spec job = {.pool = -1};
+    st_scn_book *book;
+    bool none = false;
+    int r = st_fields_read(s->doc, map, rows, &f, err);
+
+    if (r == 0)
+        r = check(s, map, &f, err);
+    if (r == 0)
+        r = st_spec_job(s->doc, map, &f.asks, &names, &job, &none, err);
+    if (r < 0)
+        return r;
+    book = st_arena_alloc(s->arena, sizeof *book);
+    *book = (st_scn_book){.n = f.count, .id = s->next_booking + 1};
+    book->windows = st_arena_alloc(s->arena, (size_t)f.count * sizeof *book->windows);
+    for (int i = 0; i < f.count; i++)
+        book->windows[i] =
+            (st_window){f.from_ms + i * f.every_ms, f.from_ms + i * f.every_ms + f.for_ms};
+    book->spec = (st_booking_spec){.id = book->id,
+                                   .series = f.count > 1 ? book->id : 0,
+                                   .name = f.booking,
+                                   .account = f.asks.account,
+                                   .user = f.asks.user ? f.asks.user : f.asks.account,
+                                   .pool = job.pool,
+                                   .type = job.shape.types ? __builtin_ctz(job.shape.types) : 0,
+                                   .tasks = job.tasks,
+                                   .gpus = job.shape.gpus,
+                                   .topo = job.topo,
+                                   .topo_required = job.topo_required,
+                                   .cpu_m = job.shape.cpu_m,
+                                   .ram_mib = job.shape.ram_mib,
+                                   .no_show_ms = f.no_show_ms};
+    s->next_booking += (uint64_t)f.count;
+    st_map_put(s->booking_ids, f.booking, (int64_t)book->id);
+    action.book = book;
+    st_vec_push(&s->actions, action);
+    return 0;
+}
+
+/* Of a series all that is left. */
+int st_scn_read_unbook(st_scenario *s, const st_doc_node *node, const st_scn_action *base,
+                       st_err *err)
+{
+    for (const st_doc_node *n = NULL; (n = st_field_each(node, n));) {
+        st_scn_action action = *base;
+        int64_t id;
+        int r = st_scn_find_booking(s, n, &id, err);
+
+        if (r < 0)
+            return r;
+        action.booking = (uint64_t)id;
+        st_vec_push(&s->actions, action);
+    }
+    return 0;
+}
