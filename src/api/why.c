@@ -80,6 +80,35 @@ static void reason_json(st_question *q, const st_core *core, const st_reasons *l
     st_strbuf_addc(&q->out, '}');
 }
 
+/* Of a hundred such jobs, how many would be done by the deadline, if each ran to its limit. Eight in ten start from lo to
+ * hi, and as many before the estimate as behind it. */
+static int odds_percent(const st_estimate *e, int64_t start_by_ms)
+{
+    const int64_t at[] = {e->lo_ms, e->start_ms, e->hi_ms};
+    const int odds[] = {10, 50, 90};
+
+    if (start_by_ms < at[0])
+        return 5;
+    for (int i = 0; i < 2; i++)
+        if (start_by_ms < at[i + 1])
+            return odds[i] + (int)(40 * (start_by_ms - at[i]) / (at[i + 1] - at[i]));
+    return 95;
+}
+
+/* How its deadline stands; `e` is when it should start, NULL: not known. */
+static void deadline_json(st_question *q, const st_core *core, const st_job *job,
+                          const st_estimate *e)
+{
+    int64_t left_ms = job->limit_ms - st_job_ran_ms(job, st_core_now(core));
+
+    if (job->by_ms == 0)
+        return;
+    st_out_text(&q->out, "deadline", st_deadline_name(st_core_deadline(core, job)));
+    if (job->hold == 0 && e && e->seen > 0 && job->limit_ms != ST_TIME_NEVER)
+        st_out_int(&q->out, "deadline_odds_percent",
+                   odds_percent(e, job->by_ms - ST_MAX(left_ms, 0)));
+}
+
 /* When it should start, from an outlook that was made for everybody. */
 static void estimate_json(st_question *q, st_core *core, uint64_t job, const st_outlook *outlook)
 {
@@ -98,6 +127,7 @@ static void estimate_json(st_question *q, st_core *core, uint64_t job, const st_
         if (st_question_owner(q)) /* it counts everybody's */
             st_out_int(&q->out, "estimates_seen", e.seen);
     }
+    deadline_json(q, core, st_core_job(core, job), e.start_ms == ST_TIME_NEVER ? NULL : &e);
 }
 
 /* The fields of a Why, without braces. */
@@ -123,6 +153,8 @@ static int why_json(st_question *q, st_core *core, const st_outlook *outlook, st
     st_strbuf_addc(&q->out, ']');
     if (r == 0 && job->state == ST_JOB_PENDING)
         estimate_json(q, core, q->job, outlook);
+    else if (r == 0)
+        deadline_json(q, core, job, NULL);
     return r;
 }
 

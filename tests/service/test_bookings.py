@@ -231,6 +231,9 @@ def deadlines(alpha, beta):
     check(soft["deadline"]["state"] == "open" and not soft["deadline"]["hard"], "a soft one: %s", soft)
     hard = alpha.make("/v1/jobs", {**job, "name": "promised-x9", "by": "+20h", "hard": True})
     check(hard["deadline"]["state"] == "promised" and hard["deadline"]["hard"], "a hard one: %s", hard)
+    for made, state in ((soft, "open"), (hard, "promised")):
+        told = alpha.get(f"/v1/jobs/{made['id']}/why").json
+        check(told.get("deadline") == state, "why says how it stands: %s", told)
     kept = [b for b in alpha.get("/v1/bookings").json["bookings"] if b["name"] == "promised-x9"]
     check(len(kept) == 1, "what is kept is seen: %s", kept)
     check("promised-x9" not in beta.get("/v1/bookings?all=true").text, "beta sees what is kept for alpha")
