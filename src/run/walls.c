@@ -1,15 +1,12 @@
 /* Mounts of a container; see the header. */
 #include "run/walls.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
-
-#define INFO_MAX (256u << 10)
 
 typedef struct wall {
     const char *at;
@@ -82,66 +79,65 @@ static bool read_line(char *line, wall *ret)
     return true;
 }
 
-static char *load(void)
+/* The next mount of which the kernel tells; false: that was the last one, or it cannot be read (*bad). A node may have any number. */
+static bool next(FILE *from, char **line, size_t *cap, wall *ret, bool *bad)
 {
-    static char info[INFO_MAX];
-    int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-    size_t n = 0;
-    ssize_t got = 0;
+    if (!from || getline(line, cap, from) < 0) {
+        *bad = *bad || !from || ferror(from);
+        return false;
+    }
+    (*line)[strcspn(*line, "\n")] = '\0';
+    if (read_line(*line, ret))
+        return true;
+    *bad = true;
+    return false;
+}
 
-    while (fd >= 0 && n < sizeof(info) - 1 && (got = read(fd, info + n, sizeof(info) - 1 - n)) > 0)
-        n += (size_t)got;
-    if (fd >= 0)
-        close(fd);
-    info[n] = '\0';
-    return n > 0 && n < sizeof(info) - 1 && got == 0 ? info : NULL;
+static FILE *mounts(void)
+{
+    return fopen("/proc/self/mountinfo", "re");
 }
 
 bool st_walls_seal(const char *folder)
 {
-    char *save = NULL, *info = load(), root[PATH_MAX];
-    size_t n = realpath(folder, root) ? strlen(root) : 0;
-    bool found = false;
+    char root[PATH_MAX], *line = NULL;
+    size_t n = realpath(folder, root) ? strlen(root) : 0, cap = 0;
+    FILE *from = mounts();
+    bool found = false, bad = n == 0;
+    wall w;
 
-    if (n == 0)
-        return false;
-
-    for (char *line = info ? strtok_r(info, "\n", &save) : NULL; line;
-         line = strtok_r(NULL, "\n", &save)) {
-        wall w;
-
-        if (!read_line(line, &w))
-            return false;
+    while (!bad && next(from, &line, &cap, &w, &bad)) {
         if (strncmp(w.at, root, n) != 0 || (w.at[n] != '/' && w.at[n] != '\0'))
             continue;
-        found = found || w.at[n] == '\0';
         unsigned long flags = w.flags | needed(w.at + n);
 
-        if (flags != w.flags && mount(NULL, w.at, NULL, MS_REMOUNT | MS_BIND | flags, NULL) != 0)
-            return false;
+        found = found || w.at[n] == '\0';
+        bad = flags != w.flags && mount(NULL, w.at, NULL, MS_REMOUNT | MS_BIND | flags, NULL) != 0;
     }
-    return found;
+    free(line);
+    if (from)
+        fclose(from);
+    return found && !bad;
 }
 
 bool st_walls_check(void)
 {
-    char *save = NULL, *info = load();
+    unsigned long lacks = 0;
+    FILE *from = mounts();
+    char *line = NULL;
+    bool bad = false;
+    size_t cap = 0;
+    wall w;
 
-    for (char *line = info ? strtok_r(info, "\n", &save) : NULL; line;
-         line = strtok_r(NULL, "\n", &save)) {
-        wall w;
-
-        if (!read_line(line, &w))
-            return false;
-        unsigned long lacks = needed(w.at) & ~w.flags;
-
-        if (lacks) {
-            dprintf(STDERR_FILENO, "the mount of %s lets %s\n", w.at,
-                    lacks & MS_RDONLY  ? "a job write"
-                    : lacks & MS_NODEV ? "devices work"
-                                       : "setuid work");
-            return false;
-        }
-    }
-    return info != NULL;
+    while (!lacks && next(from, &line, &cap, &w, &bad))
+        lacks = needed(w.at) & ~w.flags;
+    if (lacks)
+        dprintf(STDERR_FILENO, "the mount of %s lets %s\n", w.at,
+                lacks & MS_RDONLY  ? "a job write"
+                : lacks & MS_NODEV ? "devices work"
+                                   : "setuid work");
+    free(line);
+    if (from)
+        fclose(from);
+    return !lacks && !bad;
 }
