@@ -94,9 +94,9 @@ static void write_forecast(const st_bill_call *c, const series *s, st_strbuf *ou
     st_out_time(out, "to", c->bill->period.to_ms);
     st_out_raw(out, "closed", closed ? "true" : "false");
     st_out_money(out, "spent", c->bill->total);
-    st_out_money(out, "expected", known ? end.expected : ST_UNSET);
-    st_out_money(out, "low", known ? end.low : ST_UNSET);
-    st_out_money(out, "high", known ? end.high : ST_UNSET);
+    st_out_money_if(out, "expected", known, end.expected);
+    st_out_money_if(out, "low", known, end.low);
+    st_out_money_if(out, "high", known, end.high);
     if (end.chance_percent > 0)
         st_out_int(out, "chance_percent", end.chance_percent);
     else

@@ -84,13 +84,21 @@ void st_out_money(st_strbuf *out, const char *key, int64_t udollars)
     char name[64], buf[ST_MONEY_MAX];
 
     snprintf(name, sizeof name, "%s_udollars", key);
-    if (udollars == ST_UNSET) {
-        st_out_raw(out, name, "null");
-        st_out_raw(out, key, "null");
-        return;
-    }
     st_out_int(out, name, udollars);
     st_out_text(out, key, st_money(buf, udollars));
+}
+
+void st_out_money_if(st_strbuf *out, const char *key, bool known, int64_t udollars)
+{
+    char name[64];
+
+    if (known) {
+        st_out_money(out, key, udollars);
+        return;
+    }
+    snprintf(name, sizeof name, "%s_udollars", key);
+    st_out_raw(out, name, "null");
+    st_out_raw(out, key, "null");
 }
 
 /* The values of its variables are its user's and whoever's who submitted it; what it runs is also for those who work

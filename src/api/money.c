@@ -356,8 +356,10 @@ static int fill_plan(st_question *q, st_core *core, st_err *err)
     st_out_raw(&q->out, "discount_percent", st_fmt_milli(buf, p ? p->discount_bp * 10 : 0));
     st_out_raw(&q->out, "burst_gpus",
                seen && p->burst_m != ST_UNSET ? st_fmt_milli(buf, p->burst_m) : "null");
-    st_out_money(&q->out, "cap", seen ? p->cap_udollars : ST_UNSET);
-    st_out_money(&q->out, "budget", seen ? p->budget_udollars : ST_UNSET);
+    st_out_money_if(&q->out, "cap", seen && p->cap_udollars != ST_UNSET,
+                    seen ? p->cap_udollars : 0);
+    st_out_money_if(&q->out, "budget", seen && p->budget_udollars != ST_UNSET,
+                    seen ? p->budget_udollars : 0);
     st_out_raw(&q->out, "warn_percent", "[");
     for (int i = 0; seen && i < p->nwarn; i++)
         st_strbuf_addf(&q->out, "%s%s", i > 0 ? "," : "", st_fmt_milli(buf, p->warn_bp[i] * 10));
@@ -392,15 +394,15 @@ static int fill_budget(st_question *q, st_core *core, st_err *err)
     st_strbuf_addc(&q->out, '{');
     st_out_text(&q->out, "account", q->name);
     st_out_text(&q->out, "period", st_ledger_period(st_tx_ledger(q->tx))->name);
-    st_out_money(&q->out, "cap", s.cap);
-    st_out_money(&q->out, "budget", s.budget);
+    st_out_money_if(&q->out, "cap", s.cap != ST_UNSET, s.cap);
+    st_out_money_if(&q->out, "budget", s.budget != ST_UNSET, s.budget);
     /* Credits beyond what was charged are no spending: they are told as what they are. */
     st_out_money(&q->out, "spent", ST_MAX(s.spent, 0));
     st_out_money(&q->out, "credit", ST_MAX(-s.spent, 0));
     st_out_money(&q->out, "running", s.running);
     st_out_money(&q->out, "held", s.held);
     st_out_money(&q->out, "reserved", s.reserved);
-    st_out_money(&q->out, "left", s.cap == ST_UNSET ? ST_UNSET : s.left);
+    st_out_money_if(&q->out, "left", s.cap != ST_UNSET, s.left);
     st_out_money(&q->out, "booked", s.booked);
     st_out_money(&q->out, "committed", ST_MAX(s.spent, 0) + s.held + s.reserved + s.booked);
     st_out_int(&q->out, "warnings", s.warned);

@@ -123,8 +123,10 @@ void st_out_text(st_strbuf *out, const char *key, const char *text); /* ,"key":"
 void st_out_milli(st_strbuf *out, const char *key, int64_t milli);   /* ,"key":1.5 */
 void st_out_int(st_strbuf *out, const char *key, int64_t n);
 void st_out_raw(st_strbuf *out, const char *key, const char *json);
-/* ,"key_udollars":1500000,"key":"1.50"; null and null for ST_UNSET. */
+/* ,"key_udollars":1500000,"key":"1.50". Any amount: one micro-dollar less than nothing is no word for "unset". */
 void st_out_money(st_strbuf *out, const char *key, int64_t udollars);
+/* The same, or null and null where it is not known. */
+void st_out_money_if(st_strbuf *out, const char *key, bool known, int64_t udollars);
 void st_fmt_time(char buf[32], int64_t ms);
 
 /* A job as `who` may see it; NULL: as in a list, where nobody's private parts are shown. */

@@ -166,7 +166,7 @@ static int variant_json(st_question *q, const trial *t, const variant *v, st_err
     if (r == 0)
         r = st_why_copy_json(q, copy, err);
     if (r == 0)
-        st_out_money(&q->out, "cost_most", v->cost_most);
+        st_out_money_if(&q->out, "cost_most", v->cost_most != ST_UNSET, v->cost_most);
     if (r == 0 && !t->dry)
         jobs_json(q, copy, &fx, ST_FX_NOTIFY, TRIAL_ID, "displaces");
     st_effects_done(&fx);

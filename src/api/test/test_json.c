@@ -18,7 +18,7 @@ static void pieces_join(void **state)
     st_out_milli(&out, "share", 125);
     st_strbuf_addc(&out, '}');
     assert_string_equal(st_strbuf_str(&out),
-                        "{\"n\":-9223372036854775808,\"text\":\"a \\\"b\\\"\\n\","
+                        "{\"n\":-9223372036854775808,\"text\":\"a \\\"b\\\"\\u000a\","
                         "\"list\":[],\"gpus\":1.5,\"share\":0.125}");
 }
 
@@ -34,7 +34,7 @@ static void no_time_is_null(void **state)
     st_out_time(&out, "d", INT64_C(1793445010007));
     assert_string_equal(st_strbuf_str(&out),
                         "{\"a\":null,\"b\":null,\"c\":\"1970-01-01T00:00:00.000Z\","
-                        "\"d\":\"2026-10-31T09:50:10.007Z\"");
+                        "\"d\":\"2026-10-31T11:10:10.007Z\"");
 }
 
 static void money_is_exact(void **state)
@@ -45,10 +45,12 @@ static void money_is_exact(void **state)
     st_strbuf_addc(&out, '{');
     st_out_money(&out, "cost", 1500000);
     st_out_money(&out, "back", -1);
-    st_out_money(&out, "cap", ST_UNSET);
+    st_out_money_if(&out, "left", true, -1);
+    st_out_money_if(&out, "cap", false, 0);
     assert_string_equal(st_strbuf_str(&out),
                         "{\"cost_udollars\":1500000,\"cost\":\"1.50\",\"back_udollars\":-1,"
-                        "\"back\":\"-0.000001\",\"cap_udollars\":null,\"cap\":null");
+                        "\"back\":\"-0.000001\",\"left_udollars\":-1,\"left\":\"-0.000001\","
+                        "\"cap_udollars\":null,\"cap\":null");
 }
 
 static void fields_by_name(void **state)

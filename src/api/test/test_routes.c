@@ -21,7 +21,8 @@ static void need_schemas(const st_route *r, const char *names)
 {
     for (const char *at = names, *end; at; at = *end ? end + 1 : NULL) {
         end = strchrnul(at, '|');
-        if (!has_schema(at, (size_t)(end - at)))
+        bool is_type = memchr(at, '/', (size_t)(end - at)) != NULL; /* text/plain */
+        if (!is_type && !has_schema(at, (size_t)(end - at)))
             fail_msg("%s: there is no schema %.*s", r->id, (int)(end - at), at);
     }
 }
