@@ -466,11 +466,11 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by b
     c.home = sure && job->shade;
     c.need = st_need_of(job, type);
     c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
-    st_core_refresh_yielders(core);
-    if (!st_claim_has_hope(&c))
-        return;
     st_claim_set_standings(&c);
     if (!sure && !st_claim_may_rebalance_any(&c))
+        return; /* before all borrowers are put in order */
+    st_core_refresh_yielders(core);
+    if (!st_claim_has_hope(&c))
         return;
     bool later = false;
     int64_t until_ms = ST_TIME_NEVER;
