@@ -1,7 +1,8 @@
 #!/bin/sh
-# A service and a neighbour that slows it, in real containers on a simulated GPU with the model of tests/guard for a driver: the
-# agent finds who it is, protects the service, and takes that back when the neighbour has gone. A job that has used its GPU time
-# is ended. Skipped where containers cannot be run. $1 is stint.
+# A service and a neighbour that slows it, in real containers on a simulated GPU with the model of tests/guard for a driver. The
+# times of the service are pretended, so that a busy machine does not slow it. The agent finds who it is, protects the service, and
+# takes that back when the neighbour has gone. A job that has used its GPU time is ended. Skipped where containers cannot be run.
+# $1 is stint.
 set -u
 . "$(dirname "$0")/lib/stintd.sh"
 . "$(dirname "$0")/lib/agents.sh"
@@ -19,9 +20,10 @@ becomes "$(cat "$tmp/out")" done
 there=$(storage_of m1 vision)
 mkdir -p "$there/lib"
 cp "$STINT_GUARD_WORK" "$there/work"
+cp "$STINT_GUARD_PAGES" "$there/pages"
 cp "$STINT_GUARD_DRIVER" "$there/lib/libcuda.so.1"
 "$STINT_GUARD_PAGES" "$there" device 80000 100 528
-chmod 755 "$there/lib" "$there/work"
+chmod 755 "$there/lib" "$there/work" "$there/pages"
 chmod 666 "$there/model"
 run='export LD_LIBRARY_PATH=/data/lib FAKE_DEVICE=/data/model'
 shared() { # shared WORDS SCRIPT: sets job
@@ -42,7 +44,7 @@ END
 
 # ---- a service that marks its requests, alone -----------------------------------------------------
 
-shared '' '/data/work victim 500 4000 =4000'
+shared '' '/data/pages /data pretend 500'
 victim=$job
 known() { [ "$(metric stint_neighbour_p99_ratio "$victim")" != none ]; }
 ran=$((ran + 2))
@@ -51,7 +53,7 @@ wait_for known || fail "its usual p99 is not learned"
 
 # ---- a neighbour slows it, is found, and the service is protected -----------------------------------
 
-shared '' '/data/work hog 300 fma =40000; sleep 300'
+shared '' '/data/work hog 500 fma =8000000 2'
 hog=$job
 longer() { for _ in 1 2 3 4; do wait_for "$@" && return 0; done; return 1; }
 confirmed() { said confirmed "$victim" "$hog" -; }
@@ -64,4 +66,16 @@ try 0 'cancelled' cancel "$hog"
 reverted() { said reverted "$victim" '.*' protect && [ "$(metric stint_neighbour_protected "$victim")" = 0 ]; }
 ran=$((ran + 1))
 wait_for reverted || fail "it is protected from nobody"
+
+# ---- GPU time has an end, and a share may be hard ---------------------------------------------------
+
+shared '--gpu-time 1s' '/data/work hog 300 fma =40000'
+becomes "$job" failed
+try 0 'gpu_time allows 1 s' show "$job"
+shared '--hard-share' '/data/work hog 300 fma =40000'
+held() { v=$(metric stint_guard_capped_ns_total "$job") && [ "$v" != none ] && [ "$v" != 0 ]; }
+ran=$((ran + 1))
+wait_for held || fail "a hard share is none"
+try 2 'gpu_time is for shared GPUs' submit --account vision --gpu-time 1h -- true
+try 2 'hard_share is for shared GPUs' submit --account vision --hard-share -- true
 done_testing

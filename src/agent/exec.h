@@ -28,7 +28,8 @@ typedef struct st_mps_client {
 
 /* The limits of a task that shares a GPU: where its files are (agent/guard.c). */
 typedef struct st_guard_client {
-    int n; /* devices; 0: nothing is limited */
+    bool latency; /* its latency counts */
+    int n;        /* devices; 0: nothing is limited */
     char library[PATH_MAX], root[PATH_MAX];
     int gpu[ST_DEVS_MAX], slot[ST_DEVS_MAX];
 } st_guard_client;

@@ -28,6 +28,7 @@
 #include "agent/launch.h"
 #include "agent/tenant.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "guard/abi.h"
 
 #define GUARD_LIBRARY "libstint-guard.so"
@@ -231,6 +232,25 @@ static bool is_latency(const st_order *o)
            (workload && strcmp(workload, "inference") == 0);
 }
 
+/* As it was submitted, and looked at there. */
+static uint32_t gpu_seconds(const st_order *o)
+{
+    const json_t *v = json_object_get(json_object_get(o->job, "document"), "gpu_time");
+    int64_t ms = 0;
+    st_err err;
+
+    if (json_is_integer(v))
+        ms = json_integer_value(v) * 1000;
+    else if (json_is_string(v) && st_parse_duration_ms(json_string_value(v), &ms, &err) < 0)
+        ms = 0;
+    return (uint32_t)ST_MIN(ST_MAX(ms / 1000, 0), (int64_t)UINT32_MAX);
+}
+
+static bool is_hard(const st_order *o)
+{
+    return json_is_true(json_object_get(json_object_get(o->job, "document"), "hard_share"));
+}
+
 typedef struct claim {
     const st_task *task;
     const st_order *order;
@@ -271,7 +291,9 @@ static int claim_gpu(st_host *h, claim *c, int gpu, st_guard_client *client, st_
 
         *l = (guard_limit){.vram_bytes = (uint64_t)st_host_granted_mib(h, p, gpu) << 20,
                            .share_pm = (uint32_t)ST_MIN(share, ST_WHOLE_M),
+                           .hard = is_hard(c->order),
                            .latency = is_latency(c->order),
+                           .limit_s = gpu_seconds(c->order),
                            .level = p->level == ST_LEVEL_MPS ? GUARD_LEVEL_MPS : GUARD_LEVEL_TIME,
                            .slot = (uint32_t)slot,
                            .quantum_us = QUANTUM_US,
@@ -296,6 +318,7 @@ int st_host_guard_client(st_host *h, const st_task *t, const st_order *o, int64_
     int r;
 
     ret->n = 0;
+    ret->latency = is_latency(o);
     if (!wanted(h, &t->place))
         return 0;
     r = st_guard_find(h->process->conf->guard, ret->library, err);
@@ -382,23 +405,29 @@ void st_host_guard_each(const st_host *h, st_guard_slot_fn fn, void *ctx)
     }
 }
 
+bool st_host_guard_dir(const st_host *h, const st_task *t, int gpu, char ret[PATH_MAX])
+{
+    char root[PATH_MAX];
+
+    if (!h->guards || join(root, NULL, "%s/guard", h->dir) < 0)
+        return false;
+    for (int k = 0; k < GUARD_SLOTS; k++)
+        if (owner_of(h, root, gpu, k) == t)
+            return join(ret, NULL, "%s/gpu.%d/own.%d", root, gpu, k) == 0;
+    return false;
+}
+
 /* The grant is beside the book of the task's first GPU. */
 static int open_grant(const st_host *h, const st_task *t, guard_grant **ret)
 {
-    char root[PATH_MAX], path[PATH_MAX];
-    int first = __builtin_ctz(t->place.devs);
+    char dir[PATH_MAX], path[PATH_MAX];
     void *at;
 
-    if (join(root, NULL, "%s/guard", h->dir) < 0)
-        return -ST_ERANGE;
-    for (int k = 0; k < GUARD_SLOTS; k++)
-        if (owner_of(h, root, first, k) == t &&
-            join(path, NULL, "%s/gpu.%d/own.%d/grant", root, first, k) == 0 &&
-            map_file(path, sizeof **ret, false, &at, NULL) == 0) {
-            *ret = at;
-            return 0;
-        }
-    return -ST_ENOENT;
+    if (!st_host_guard_dir(h, t, __builtin_ctz(t->place.devs), dir) ||
+        join(path, NULL, "%s/grant", dir) < 0 || map_file(path, sizeof **ret, false, &at, NULL) < 0)
+        return -ST_ENOENT;
+    *ret = at;
+    return 0;
 }
 
 static int index_of(const st_task *t, int gpu)

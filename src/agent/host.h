@@ -358,6 +358,8 @@ int st_guard_find(const char *given, char ret[PATH_MAX], st_err *err);
 /* Each task that has a slot on a GPU; `dir` has its book. */
 typedef void (*st_guard_slot_fn)(void *ctx, const st_task *t, int gpu, int slot, const char *dir);
 void st_host_guard_each(const st_host *h, st_guard_slot_fn fn, void *ctx);
+/* Where its book for a GPU is; false: it has none. */
+bool st_host_guard_dir(const st_host *h, const st_task *t, int gpu, char ret[PATH_MAX]);
 /* What it may use of a GPU; false: that is not known. */
 bool st_host_guard_limit(const st_host *h, const st_task *t, int gpu, struct guard_limit *ret);
 /* Changes its grant while it runs. */

@@ -99,6 +99,8 @@ static const char **environment(st_arena *arena, const json_t *job, const st_lau
         v[n++] = fmt(arena, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", l->mps->limits.percent);
         v[n++] = fmt(arena, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=%lldM",
                      (long long)l->mps->limits.mem_mib);
+        if (l->guard && !l->guard->latency) /* the device takes work of others first */
+            v[n++] = "CUDA_MPS_CLIENT_PRIORITY=1";
     }
     v[n] = NULL;
     return v;

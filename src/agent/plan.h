@@ -163,6 +163,7 @@ typedef struct st_task_now {
     uint64_t telling; /* the first report that had all there is to say of it; 0: none has */
     bool working; /* it is about to be started or removed, and nothing follows from what is there */
     int worker;   /* who does that; 0: nobody yet */
+    int around;   /* looks in a row at which the guard did not know a process of it */
     int64_t kill_ms; /* when it was last killed, as it may have to be again */
     int64_t
         part_ms; /* boot clock: when a worker began to take it off its MPS server; 0: none did */

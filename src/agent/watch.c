@@ -3,12 +3,18 @@
  */
 #include "agent/watch.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "agent/host.h"
+#include "base/mem.h"
+#include "guard/abi.h"
 
 #define PIDS_MAX 4096
+#define AROUND   10 /* looks, a second apart */
 
 int64_t st_watch_sum(const st_gpu_proc *procs, size_t n, const int64_t *pids, size_t npids)
 {
@@ -72,12 +78,89 @@ static size_t pids_of(st_host *h, const st_task *t, int64_t pids[PIDS_MAX])
     return n;
 }
 
+/* ---- processes that the guard does not know ------------------------------------------------------- */
+
+int64_t st_watch_inside(const char *status)
+{
+    const char *at = strstr(status, "\nNSpid:");
+    int64_t pid = -1;
+    int n;
+
+    for (at = at ? at + strlen("\nNSpid:") : ""; sscanf(at, " %" SCNd64 "%n", &pid, &n) == 1;
+         at += n)
+        if (at[n] == '\n' || at[n] == '\0')
+            break;
+    return pid;
+}
+
+static int64_t pid_inside(int64_t pid)
+{
+    char path[64], text[4096];
+    int fd;
+    ssize_t n;
+
+    snprintf(path, sizeof path, "/proc/%" PRId64 "/status", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return st_watch_inside(text);
+}
+
+static bool listed(const guard_book *b, int64_t pid)
+{
+    for (int i = 0; i < GUARD_PROCS; i++)
+        if (atomic_load(&b->proc[i].pid) == (uint32_t)pid)
+            return true;
+    return false;
+}
+
+/* A process of the task on this GPU that its book does not have; 0: none. One that is on its way out is no more in the book and
+ * still on the device, so nobody is judged by one look. */
+static int64_t around(st_host *h, const st_task *t, int gpu, const st_gpu_proc *procs, size_t n,
+                      const int64_t *pids, size_t npids)
+{
+    ST_CLEANUP(st_freep) guard_book *b = NULL;
+    char dir[PATH_MAX];
+
+    if (h->sim_gpus || t->place.level != ST_LEVEL_TIME || !st_host_guard_dir(h, t, gpu, dir))
+        return 0;
+    b = st_xcalloc(1, sizeof *b);
+    if (!st_guard_read_book(dir, b))
+        return 0;
+    for (size_t i = 0; i < npids; i++)
+        for (size_t k = 0; k < n; k++) {
+            int64_t inside = procs[k].pid == pids[i] ? pid_inside(pids[i]) : -1;
+
+            if (inside > 0 && !listed(b, inside))
+                return pids[i];
+        }
+    return 0;
+}
+
+static bool end_around(st_host *h, st_task *t, int gpu, int64_t pid, int64_t now)
+{
+    char reason[ST_TASK_REASON_MAX];
+
+    t->now.around = pid ? t->now.around + 1 : 0;
+    if (t->now.around < AROUND)
+        return false;
+    snprintf(reason, sizeof reason,
+             "a process of it (%" PRId64
+             ") uses GPU %d without the limits of a shared GPU: a program "
+             "that is linked statically, or takes the driver past the linker",
+             pid, gpu);
+    st_host_kill(h, t, reason, now);
+    return true;
+}
+
 static void watch_gpu(st_host *h, int gpu, int64_t now)
 {
     int64_t pids[PIDS_MAX];
     char reason[ST_TASK_REASON_MAX];
     st_gpu_proc *procs = NULL;
-    size_t n = 0;
+    size_t n = 0, npids;
 
     if (!list_procs(h, gpu, &procs, &n))
         return;
@@ -87,7 +170,10 @@ static void watch_gpu(st_host *h, int gpu, int64_t now)
 
         if (!watched(t, gpu))
             continue;
-        used = st_watch_sum(procs, n, pids, pids_of(h, t, pids));
+        npids = pids_of(h, t, pids);
+        if (end_around(h, t, gpu, around(h, t, gpu, procs, n, pids, npids), now))
+            continue;
+        used = st_watch_sum(procs, n, pids, npids);
         granted = st_host_granted_mib(h, &t->place, gpu);
         if (!st_watch_above(used, granted))
             continue;

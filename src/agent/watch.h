@@ -18,4 +18,7 @@ int64_t st_watch_sum(const st_gpu_proc *procs, size_t n, const int64_t *pids, si
 /* Whether that is more than the grant and a context. Pure. */
 bool st_watch_above(int64_t used_mib, int64_t granted_mib);
 
+/* The number that a process has in its own container, from its /proc/PID/status; -1: there is none. Pure. */
+int64_t st_watch_inside(const char *status);
+
 #endif

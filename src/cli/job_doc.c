@@ -30,6 +30,8 @@
               "share a GPU only with jobs of your account"),                                    \
         OTHER("hard", 0, ST_CLI_FLAG, hard, NULL,                                               \
               "submit only if the deadline (--by) can be promised"),                            \
+        OTHER("hard-share", 0, ST_CLI_FLAG, hard_share, NULL,                                   \
+              "never get more than the share, even beside idle neighbours"),                    \
         OTHER("env", 'e', ST_CLI_MANY, env, "NAME=VALUE",                                       \
               "environment variable; NAME alone copies yours; repeatable"),                     \
         OTHER("secret", 0, ST_CLI_MANY, secrets, "NAME=SECRET[:env]",                           \
@@ -258,6 +260,8 @@ static int put_flags(json_t *doc, const st_job_flags *f, int ncommand, char **co
         json_object_set_new(doc, "hard", json_true());
     if (f->latency_critical)
         json_object_set_new(doc, "latency_critical", json_true());
+    if (f->hard_share)
+        json_object_set_new(doc, "hard_share", json_true());
     if (r == 0)
         r = put_pairs(doc, "env", "env", &f->env, true, err);
     if (r == 0)

@@ -27,6 +27,8 @@
     X(share, "share", 0, "share", "PART",                                                          \
       "part of one GPU, for example 0.25 (levels mps and time)")                                   \
     X(vram, "vram", 0, "vram", "SIZE", "GPU memory per task (default: all, or the share's part)")  \
+    X(gpu_time, "gpu-time", 0, "gpu_time", "DURATION",                                             \
+      "GPU time per task, after which it is ended (levels mps and time; default: no limit)")       \
     X(limit, "limit", 'l', "limit", "DURATION", "time limit: 90m, 12h (default: none)")            \
     X(priority, "priority", 'p', "priority", "P",                                                  \
       "low, normal, high or a number; counts inside your account (default: normal)")               \
@@ -80,6 +82,9 @@
     X("latency_critical", "true|false",                                                            \
       "share a GPU only with jobs of your account (default: false)")                               \
     X("hard", "true|false", "admit the job only if its deadline can be promised (default: false)") \
+    X("hard_share", "true|false",                                                                  \
+      "never get more than the share, even beside idle neighbours (levels mps and time; "          \
+      "default: false)")                                                                           \
     X("command", "[WORD, ...]", "program and arguments")                                           \
     X("script", "TEXT", "shell script, instead of command")                                        \
     X("env", "{NAME: VALUE}", "environment variables")                                             \
@@ -99,7 +104,7 @@ typedef struct st_job_flags {
     const char *accounts;                    /* of `whatif` */
     st_cli_words env, secrets, labels, with; /* the last of `whatif` */
     const char *array;
-    bool latency_critical, hard, dry_run, print, wait;
+    bool latency_critical, hard_share, hard, dry_run, print, wait;
     st_cli_format format;
 } st_job_flags;
 

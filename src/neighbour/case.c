@@ -100,6 +100,7 @@ static void act(st_nb *nb, nb_task *victim, st_nb_rung from, int64_t now)
         nb_pair *p = pair_of(nb, nb->victim, nb->suspect, true);
 
         p->pardoned_ms = now + nb->policy.pardon_ms;
+        p->wished = true;
         rest(nb, now);
         return;
     }
@@ -148,8 +149,20 @@ static void pardon(st_nb *nb, bool clear, int64_t now)
     end_case(nb, now);
 }
 
+/* Who slows it is known, and still here: that nothing helped is no riddle. */
+static bool explained(st_nb *nb, const nb_task *t)
+{
+    for (int i = 0; i < nb->npair; i++)
+        if (nb->pair[i].victim == t->id && nb->pair[i].wished &&
+            st_nb_find(nb, nb->pair[i].suspect))
+            return true;
+    return false;
+}
+
 static void incident(st_nb *nb, nb_task *t, double ratio, int64_t now)
 {
+    if (explained(nb, t))
+        return;
     if (t->slow_windows < SUSTAINED * nb->policy.of || now < t->incident_ms)
         return;
     t->incident_ms = now + nb->policy.incident_ms;
@@ -195,30 +208,62 @@ static void watch(st_nb *nb, nb_task *t, int64_t now)
 
 /* ---- a window of the victim, with a case open ----------------------------------------------------- */
 
-static void judge_action(st_nb *nb, nb_task *t, bool better, double ratio, int64_t now)
+/* Half of what was too much is gone. */
+static bool eased(const st_nb *nb, double ratio)
+{
+    return ratio > 0 && ratio - 1 <= (nb->ratio - 1) / 2;
+}
+
+/* What helped is kept, and where it did not help enough, there is a wish besides. */
+static void judge_action(st_nb *nb, nb_task *t, double ratio, int64_t now)
 {
     nb_pair *p = pair_of(nb, nb->victim, nb->suspect, true);
+    st_nb_rung rung = nb->rung;
 
-    if (!better) {
+    if (!eased(nb, ratio)) {
         st_nb_say(nb, ST_NB_REVERTED, nb->victim, nb->suspect, ratio, now);
         act(nb, t, nb->rung + 1, now);
         return;
     }
     p->hold_ms = p->hold_ms ? ST_MIN(2 * p->hold_ms, nb->policy.hold_max_ms) : nb->policy.hold_ms;
-    p->rung = nb->rung;
+    p->rung = rung;
     st_nb_say(nb, ST_NB_VERIFIED, nb->victim, nb->suspect, ratio, now);
+    if (ratio * 100 > (double)nb->policy.ratio_pct && !p->wished) {
+        nb->rung = ST_NB_MOVE;
+        st_nb_say(nb, ST_NB_ACTED, nb->victim, nb->suspect, ratio, now);
+        nb->rung = rung;
+        p->wished = true;
+    }
     memset(t->past, 0, sizeof t->past); /* it is judged by what comes from now on */
     st_nb_fresh_window(t, now);
     nb->step = NB_HELD;
     nb->until_ms = now + p->hold_ms;
 }
 
+/* The mean of the latest windows; 0: too few. */
+static double mean_ratio(const st_nb *nb, const nb_task *t)
+{
+    double sum = 0;
+
+    for (int i = 0; i < nb->policy.of && i < NB_PAST; i++) {
+        if (t->past[i].ratio <= 0)
+            return 0;
+        sum += t->past[i].ratio;
+    }
+    return sum / (double)nb->policy.of;
+}
+
 void st_nb_case_window(st_nb *nb, nb_task *t, int64_t now)
 {
+    double mean;
+
     if (nb->step == NB_WATCH)
         watch(nb, t, now);
-    else if (nb->step == NB_HELD && t->id == nb->victim && st_nb_is_slow(nb, t))
-        judge_action(nb, t, false, t->past[0].ratio, now);
+    if (nb->step != NB_HELD || t->id != nb->victim)
+        return;
+    mean = mean_ratio(nb, t);
+    if (mean > 0 && !eased(nb, mean))
+        judge_action(nb, t, mean, now);
 }
 
 static void confirm(st_nb *nb, nb_task *t, int64_t now)
@@ -232,14 +277,18 @@ static void confirm(st_nb *nb, nb_task *t, int64_t now)
 /* The victim is looked at until it is clear how it does. */
 static void test(st_nb *nb, nb_task *t, int64_t now)
 {
+    nb_verdict v;
     double ratio;
-    nb_verdict v = st_nb_verdict(nb, t, now, &ratio);
 
+    if (nb->step == NB_ACTED) {
+        if (st_nb_enough(nb, t, now, &ratio))
+            judge_action(nb, t, ratio, now);
+        return;
+    }
+    v = st_nb_verdict(nb, t, now);
     if (v == NB_UNCLEAR)
         return;
-    if (nb->step == NB_ACTED)
-        judge_action(nb, t, v == NB_BETTER, ratio, now);
-    else if (v != (nb->step == NB_LET_GO ? NB_SLOW : NB_BETTER))
+    if (v != (nb->step == NB_LET_GO ? NB_SLOW : NB_BETTER))
         pardon(nb, v != NB_NEITHER, now);
     else if (nb->step == NB_AGAIN)
         confirm(nb, t, now);

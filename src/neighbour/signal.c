@@ -221,13 +221,12 @@ static double worth(double before, double well)
 
 /* Whether the victim is better now than with the suspect at large, or as slow: as soon as that is clear. Late requests
  * are what counts; where most requests are slower, those beyond the usual p90 show it sooner. */
-nb_verdict st_nb_verdict(const st_nb *nb, const nb_task *t, int64_t now, double *ret_ratio)
+nb_verdict st_nb_verdict(const st_nb *nb, const nb_task *t, int64_t now)
 {
     int64_t ms = now - t->window_ms;
     nb_past past = look(nb, t, now);
     double well = ST_MAX(2 * past.usual, WELL), before = nb->late, seen = past.late, odds;
 
-    *ret_ratio = past.ratio;
     if (t->count < FEW || ms < nb->policy.window_ms / 2)
         return NB_UNCLEAR;
     if (worth(nb->above, WELL90) > worth(before, well)) {
@@ -244,6 +243,16 @@ nb_verdict st_nb_verdict(const st_nb *nb, const nb_task *t, int64_t now, double 
     return t->count > TESTED * nb->policy.requests || ms > TESTED * nb->policy.window_max_ms
                ? NB_NEITHER
                : NB_UNCLEAR;
+}
+
+bool st_nb_enough(const st_nb *nb, const nb_task *t, int64_t now, double *ret_ratio)
+{
+    int64_t ms = now - t->window_ms;
+
+    if (ms < nb->policy.window_ms || t->count < nb->policy.requests / 3)
+        return false;
+    *ret_ratio = look(nb, t, now).ratio;
+    return true;
 }
 
 /* What it is now becomes usual. */

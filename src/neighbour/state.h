@@ -64,6 +64,7 @@ typedef struct nb_pair {
     int64_t pardoned_ms; /* not tested before then */
     int64_t hold_ms;     /* 0: never confirmed */
     st_nb_rung rung;
+    bool wished; /* that they be apart */
 } nb_pair;
 
 struct st_nb {
@@ -86,7 +87,9 @@ struct st_nb {
 void st_nb_see(st_nb *nb, nb_task *t, const st_nb_sample *s, int64_t now);
 /* True: a window has ended. */
 bool st_nb_window(st_nb *nb, nb_task *t, int64_t now);
-nb_verdict st_nb_verdict(const st_nb *nb, const nb_task *t, int64_t now, double *ret_ratio);
+nb_verdict st_nb_verdict(const st_nb *nb, const nb_task *t, int64_t now);
+/* Whether there are requests enough to judge an action by, and its ratio. */
+bool st_nb_enough(const st_nb *nb, const nb_task *t, int64_t now, double *ret_ratio);
 void st_nb_fresh_window(nb_task *t, int64_t now);
 bool st_nb_is_slow(const st_nb *nb, const nb_task *t);
 void st_nb_forget(nb_task *t);

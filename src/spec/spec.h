@@ -107,6 +107,8 @@ typedef struct st_submit_doc {
     const char *script, *image, *workdir, *network, *signal, *notify_signal, *size;
     const char *workload, *booking, *begin, *end_by, *by, *zone, *slot;
     bool hard;
+    bool hard_share;     /* read by the agent, with the next */
+    int64_t gpu_time_ms; /* 0: no limit */
     /* Read by src/rules, and kept with the job. */
     const char *model, *dtype, *context, *concurrency, *attention, *method, *batch_size;
     const char *frames, *chunk, *duration, *fps, *estimate;

@@ -40,6 +40,8 @@ static const st_field rows[] = {
     TEXT_ROW("network", network),
     EITHER_ROW("signal", signal),
     EITHER_ROW("notify_signal", notify_signal),
+    {.key = "hard_share", .kind = ST_F_BOOL, .offset = offsetof(st_submit_doc, hard_share)},
+    {.key = "gpu_time", .kind = ST_F_DURATION, .offset = offsetof(st_submit_doc, gpu_time_ms)},
     TEXT_ROW("workload", workload),
     TEXT_ROW("size", size),
     TEXT_ROW("booking", booking),
@@ -294,6 +296,21 @@ int st_spec_given(const st_doc *doc, const st_doc_node *map, st_err *err)
     return r;
 }
 
+/* Only the guard counts a task's time, and it is there where GPUs are shared. */
+static int check_guarded(const st_doc *doc, const st_doc_node *map, const st_submit_doc *d,
+                         st_level level, st_err *err)
+{
+    const st_doc_node *time = st_doc_get(map, "gpu_time");
+    const char *key = d->hard_share ? "hard_share" : time ? "gpu_time" : NULL;
+
+    if (key && level != ST_LEVEL_MPS && level != ST_LEVEL_TIME)
+        return st_doc_fail(doc, st_doc_get(map, key), err, ST_EINVAL,
+                           "%s is for shared GPUs: it needs level mps or time", key);
+    if (time && d->gpu_time_ms < 1000)
+        return st_doc_fail(doc, time, err, ST_ERANGE, "gpu_time is less than 1s");
+    return 0;
+}
+
 int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_names *names,
                    st_job_spec *ret, st_err *err)
 {
@@ -308,6 +325,8 @@ int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_name
         r = check_run(doc, map, &d, err);
     if (r == 0)
         r = st_spec_job(doc, map, &d.asks, names, &spec, &none, err);
+    if (r == 0)
+        r = check_guarded(doc, map, &d, spec.shape.level, err);
     if (r < 0)
         return r;
     spec.shape.needs = st_allow_needed(d.image, d.network) | st_way_needed(spec.yield);

@@ -7,9 +7,12 @@
  *   guard_pages ROOT gone K                            slot K is free
  *   guard_pages ROOT show K                            its counters and memory
  *   guard_pages ROOT lie K runs|active|least|cut      slot K's page is written by a liar until it is killed
+ *   guard_pages ROOT pretend SECONDS                   a service that is slow while the model has work; in a task
  *   guard_pages ROOT model                             what the model counted */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +223,31 @@ static void lie(const char *root, int k, const char *how)
     }
 }
 
+/* A service inside a task, for the watch on neighbours: it marks requests that took 1 ms, or 4 ms while the model has work of
+ * another and this task is not protected from it. So what is measured does not depend on how busy the machine is. */
+static int pretend(const char *root, double seconds)
+{
+    uint64_t (*mark)(uint64_t) = NULL;
+    const model *m = map(at(root, "model"), sizeof *m, 0);
+    const char *dir = access(GUARD_DIR, F_OK) == 0 ? GUARD_DIR : getenv("STINT_GUARD_DIR");
+    int fd = open(at(dir ? dir : "", "grant"), O_RDONLY);
+    const guard_grant *g =
+        fd >= 0 ? mmap(NULL, sizeof *g, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    uint64_t end = now_ns() + (uint64_t)(seconds * 1e9);
+
+    *(void **)&mark = dlsym(RTLD_DEFAULT, "stint_guard_mark");
+    if (!mark || g == MAP_FAILED)
+        return 1;
+    while (now_ns() < end) {
+        uint64_t now = now_ns();
+        bool slow = m->busy_until_ns > now && !g->dev[0].protect;
+
+        mark(now - (slow ? 4000000 : 1000000));
+        usleep(1000);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *root = argc > 2 ? argv[1] : "", *what = argc > 2 ? argv[2] : "";
@@ -235,6 +263,8 @@ int main(int argc, char **argv)
         m->context_bytes = (uint64_t)atoll(argv[5]) << 20;
         return 0;
     }
+    if (strcmp(what, "pretend") == 0 && argc > 3)
+        return pretend(root, atof(argv[3]));
     if (strcmp(what, "model") == 0) {
         const model *m = map(at(root, "model"), sizeof *m, 0);
 

@@ -232,6 +232,30 @@ def case_protected():
         check(p.returncode == 0, "both end well", out + err)
 
 
+def case_neighbour():
+    """The watch over real books: who slows a service is found and the service is protected, until the other has gone."""
+    d = Device()
+    for k in (0, 1):
+        d.pages("task", k, "share=500")
+    service = d.start(0, PAGES, d.root, "pretend", 60)
+    loop = subprocess.Popen([os.path.join(os.path.dirname(PAGES), "guard_loop"), d.root, "60"], stdout=subprocess.PIPE, text=True)
+    hog, seen = None, []
+    for line in loop.stdout:
+        row = pairs(line)
+        if "note" in row:
+            seen.append((row["note"], row["action"], row["victim"], row["suspect"]))
+        elif hog is None and row.get("p99_percent", "0") != "0":
+            hog = d.start(1, WORK, "hog", 50, "fma", "=8000000", 2)
+        if seen and seen[-1][0] in ("verified", "pardoned", "incident"):
+            break
+    for p in (loop, service, hog):
+        if p:
+            p.kill()
+            p.communicate()
+    check([s[0] for s in seen] == ["suspected", "confirmed", "acted", "verified"], "who slows a service is found and it is helped", str(seen))
+    check(seen[-1:] == [("verified", "protect", "0", "1")], "by protection", str(seen))
+
+
 def case_latency():
     """Beside a latency task little is in flight: what was before the victim's launches in the queue."""
     queued = []

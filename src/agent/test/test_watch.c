@@ -40,9 +40,19 @@ static void a_context_is_tolerated_and_no_more(void **state)
     assert_true(st_watch_above(1024 + ST_WATCH_CONTEXT_MIB + 1, 1024));
 }
 
+static void a_process_has_a_number_in_its_container(void **state)
+{
+    (void)state;
+    assert_int_equal(st_watch_inside("Name:\tx\nNSpid:\t4711\t12\t3\nNSpgid:\t9\n"), 3);
+    assert_int_equal(st_watch_inside("Name:\tx\nNSpid:\t4711\nNSpgid:\t9\n"), 4711);
+    assert_int_equal(st_watch_inside("Name:\tx\n"), -1);
+    assert_int_equal(st_watch_inside(""), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_has_a_number_in_its_container),
         cmocka_unit_test(processes_of_a_task_count_together),
         cmocka_unit_test(what_the_driver_does_not_tell_counts_as_nothing),
         cmocka_unit_test(a_context_is_tolerated_and_no_more),

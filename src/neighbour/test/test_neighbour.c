@@ -114,6 +114,25 @@ static void test_ladder(void **state)
     assert_int_equal(st_nb_order_of(w.nb, 2).cap_pm, 0);
     /* Said once; the pair is left alone for a while. */
     assert_false(until(&w, &s, ST_NB_ACTED, st_nb_defaults.pardon_ms / 2));
+    assert_int_equal(s.count[ST_NB_INCIDENT], 0);
+    world_done(&w);
+}
+
+/* Half a cure is kept, with a wish for the rest; and what is known is no incident. */
+static void test_eased(void **state)
+{
+    world w;
+    seen s = {0};
+
+    (void)state;
+    begin(&w, 6, 2.5);
+    assert_true(until(&w, &s, ST_NB_VERIFIED, 20000));
+    assert_int_equal(s.last[ST_NB_VERIFIED].rung, ST_NB_PROTECT);
+    assert_in_range(s.last[ST_NB_VERIFIED].ratio_pct, 200, 300);
+    assert_int_equal(s.last[ST_NB_ACTED].rung, ST_NB_MOVE);
+    assert_false(until(&w, &s, ST_NB_REVERTED, st_nb_defaults.hold_ms / 2));
+    assert_true(st_nb_order_of(w.nb, 1).protect);
+    assert_int_equal(s.count[ST_NB_INCIDENT], 0);
     world_done(&w);
 }
 
@@ -166,9 +185,10 @@ static void test_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cure),         cmocka_unit_test(test_hold),
-        cmocka_unit_test(test_ladder),       cmocka_unit_test(test_innocent),
-        cmocka_unit_test(test_no_neighbour), cmocka_unit_test(test_times),
+        cmocka_unit_test(test_cure),     cmocka_unit_test(test_hold),
+        cmocka_unit_test(test_ladder),   cmocka_unit_test(test_eased),
+        cmocka_unit_test(test_innocent), cmocka_unit_test(test_no_neighbour),
+        cmocka_unit_test(test_times),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,6 +71,8 @@ static void test_units(void **state)
     assert_ok(submit("level: mps\nshare: 0.25\nlimit: 90s\n", &s, &err));
     assert_int_equal(s.shape.level, ST_LEVEL_MPS);
     assert_int_equal(s.limit_ms, 90000);
+    assert_ok(submit("level: time\nshare: 0.25\nhard_share: true\ngpu_time: 2h\n", &s, &err));
+    assert_ok(submit("gpus: 1\nhard_share: false\n", &s, &err));
 }
 
 static void test_refused(void **state)
@@ -90,6 +92,9 @@ static void test_refused(void **state)
         {"gpus: 1\nlevel: shared\n", ST_EINVAL, "job.yaml:2: "},
         {"level: mps\n", ST_EINVAL, "share"},
         {"[1, 2]\n", ST_EINVAL, "job.yaml:1: "},
+        {"gpus: 1\ngpu_time: 1h\n", ST_EINVAL, "job.yaml:2: gpu_time is for shared GPUs"},
+        {"gpus: 1\nhard_share: true\n", ST_EINVAL, "job.yaml:2: hard_share is for shared GPUs"},
+        {"level: mps\nshare: 0.25\ngpu_time: 200ms\n", ST_ERANGE, "gpu_time is less than 1s"},
     };
 
     (void)state;
