@@ -149,8 +149,7 @@ static void take_out(st_alone *alone, const struct st_shade *shade)
 /* Find a place on paper, on the first GPU type that has one; false when none has. */
 static bool find_place(st_core *core, paper *p, st_job *shade, bool ever)
 {
-    for (int32_t t = st_core_next_type(core, shade, ST_TYPE_FIRST); t != ST_TYPE_END;
-         t = st_core_next_type(core, shade, t)) {
+    ST_EACH_TYPE (core, shade, t) {
         /* Alone there is nobody beside, and what others submit is not known. */
         st_ask ask = {
             .job = shade, .type = t, .ever = ever, .plain = true, .view = paper_view, .ctx = p};

@@ -145,8 +145,7 @@ static bool try_job(forecast *f, size_t rank, bool *ret_started)
     bool fits = false;
     st_class class;
     *ret_started = false;
-    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t)) {
+    ST_EACH_TYPE (core, job, t) {
         st_ask ask = {.job = job, .type = t};
         if (!st_place_fits(core->placer, &ask))
             continue;
@@ -183,8 +182,7 @@ static size_t candidate(forecast *f, list *l)
         const st_job *job = f->order.v[l->ranks.v[i]];
         if (f->starts.v[l->ranks.v[i]] != ST_TIME_NEVER)
             continue;
-        for (int32_t t = st_core_next_type(f->core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
-             t = st_core_next_type(f->core, job, t)) {
+        ST_EACH_TYPE (f->core, job, t) {
             st_class class;
             if (may_start(f, job, t, &class))
                 return i;

@@ -387,8 +387,7 @@ int st_core_explain(st_core *core, uint64_t id, st_reasons *ret, st_err *err)
         say_booking(core, job, ret);
         return 0;
     }
-    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t))
+    ST_EACH_TYPE (core, job, t)
         say_type(core, job, t, ret);
     return 0;
 }

@@ -284,7 +284,7 @@ static bool pass_one(st_core *core, st_job *job)
     }
     for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
         bool later;
-        if (st_core_could_move(core, job, phase, &later))
+        if (st_core_turn(core, job, phase, NULL, &later, NULL))
             return false;
         st_core_turn_gather(core, job, phase, later);
     }

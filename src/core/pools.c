@@ -74,8 +74,7 @@ static int check_homes(const st_core *core, int32_t pool, uint32_t levels, uint3
 
 static bool still_possible(st_core *core, const st_job *job)
 {
-    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t))
+    ST_EACH_TYPE (core, job, t)
         if (st_core_possible(core, job, t, NULL))
             return true;
     return false;

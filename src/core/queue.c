@@ -216,8 +216,7 @@ void st_queue_reorder(const st_core *core, st_queue *q)
 
 st_phase st_queue_phase(const st_core *core, const st_job *job)
 {
-    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t))
+    ST_EACH_TYPE (core, job, t)
         if (st_core_is_sure(core, job, t))
             return ST_PHASE_SURE;
     return ST_PHASE_BURST;

@@ -488,11 +488,13 @@ const st_view *st_whatif_view(void *core, const st_node *node);
 /* turn.c; more in turn.h and queue.h */
 bool st_core_is_sure(const st_core *core, const st_job *job, int32_t type);
 uint64_t st_core_shape_key(const st_job *job, int32_t type);
-/* The next GPU type the job allows, from `after` + 1; -1 ends. A job without GPUs has one
- * round with type -1: start with after = ST_TYPE_FIRST and stop on ST_TYPE_END. */
+/* The GPU types the job allows, one after the other; a job without GPUs has one round with type -1. */
 #define ST_TYPE_FIRST (-2)
 #define ST_TYPE_END   (-3)
 int32_t st_core_next_type(const st_core *core, const st_job *job, int32_t after);
+#define ST_EACH_TYPE(core, job, t)                                                  \
+    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END; \
+         t = st_core_next_type(core, job, t))
 bool st_core_weight_zero(const st_core *core, int32_t account, int32_t *ret_account);
 bool st_core_rests(const st_core *core, const st_job *job);
 bool st_core_may_rebalance(const st_core *core, const st_job *job);

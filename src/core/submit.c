@@ -353,9 +353,11 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     }
     job.name = st_xstrdup(spec->name);
     rc = -ST_EINVAL;
-    for (int32_t t = st_core_next_type(core, &job, ST_TYPE_FIRST); t != ST_TYPE_END && rc < 0;
-         t = st_core_next_type(core, &job, t))
+    ST_EACH_TYPE (core, &job, t) {
         rc = check_type(core, &job, t, reader, first.code ? NULL : &first);
+        if (rc == 0)
+            break;
+    }
     if (rc < 0) {
         free(job.name);
         if (err)

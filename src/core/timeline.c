@@ -292,8 +292,7 @@ void st_timeline_probe(const st_timeline *tl, st_core *core, uint64_t id, st_est
     if (job) {
         size_t rank = rank_of(tl, core, job);
         bool zero = st_core_weight_zero(core, job->account, NULL);
-        for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
-             t = st_core_next_type(core, job, t))
+        ST_EACH_TYPE (core, job, t)
             if (!zero || st_core_is_sure(core, job, t))
                 at = start_with(tl, core, job, t, rank, at);
     }

@@ -210,7 +210,10 @@ static void note_claim(st_core *core, const st_job *job, int32_t type, uint64_t 
     *ret_later |= claim->result == ST_CLAIM_PROTECTED;
 }
 
-/* ---- one job ----------------------------------------------------------------------------- */
+/* ---- one job -----------------------------------------------------------------------------
+ *
+ * Without effects (fx NULL) nothing is done, and true says that something might be: a booking that would have to
+ * move out of the way is not asked whether it can. */
 
 static bool within_limits(const st_core *core, const st_job *job, int32_t type)
 {
@@ -249,7 +252,8 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
         return false;
     if (class == ST_CLASS_GUARANTEED && job->shade) {
         if (st_alone_fits(core, job, NULL, NULL)) {
-            st_core_start(core, job, type, class, st_alone_place(job), fx);
+            if (fx)
+                st_core_start(core, job, type, class, st_alone_place(job), fx);
             return true;
         }
         class = ST_CLASS_BURSTABLE;
@@ -257,13 +261,15 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
     misfit m;
     if (is_misfit(core, job, type, &m))
         return false;
-    st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
+    st_grant *grants = fx ? st_xcalloc((size_t)job->tasks, sizeof *grants) : NULL;
     int blocker;
     if (!st_core_backfill(core, job, type, prefer, grants, &blocker)) {
         free(grants);
         note_misfit(core, &m, blocker);
         return false;
     }
+    if (!fx)
+        return true;
     if (!st_core_may_sit(core, job, class, grants, fx) &&
         !st_book_place_clear(core, job, type, grants)) {
         free(grants);
@@ -292,6 +298,10 @@ static bool try_claim(st_core *core, st_job *job, int32_t type, st_claim_by by, 
         note_claim(core, job, type, key, &claim, ret_later);
         st_claim_done(&claim);
         return false;
+    }
+    if (!fx) {
+        st_claim_done(&claim);
+        return true;
     }
     st_class class = by == ST_CLAIM_OWNER && !claim.away ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
     if (class == ST_CLASS_GUARANTEED && core->bookings.n > 0 &&
@@ -341,7 +351,7 @@ static bool try_defrag(st_core *core, st_job *job, int32_t type, bool sure, st_e
         return false;
     st_claim moves;
     bool found = find_moves(core, job, type, &moves);
-    if (found) {
+    if (found && fx) {
         /* Where there is room now, which is not its home. */
         st_class class = sure && !job->shade ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
         st_core_hold(core, job, type, class, ST_TAKE(moves.plan), fx);
@@ -372,30 +382,14 @@ static bool takes_excess(const st_core *core, const st_job *job, int32_t type, b
     return !sure && !job->shade && is_counted(core, job, type);
 }
 
-/* Whether the claim would succeed; a failure is noted. */
-static bool could_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by,
-                        bool *ret_later)
-{
-    st_claim claim;
-    uint64_t key;
-    if (claim_failed(core, job, type, by, &key, ret_later))
-        return false;
-    st_core_claim(core, job, type, by, false, &claim);
-    bool ok = claim.result == ST_CLAIM_OK;
-    if (!ok)
-        note_claim(core, job, type, key, &claim, ret_later);
-    st_claim_done(&claim);
-    return ok;
-}
-
 /* Displace others, or have them move. */
 static bool look(st_core *core, st_job *job, bool sure, bool moves, bool *ret_later, st_effects *fx)
 {
     st_claim_by by;
     bool claims = claims_now(core, job, sure, &by);
-    int32_t t;
-    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); claims && t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t)) {
+    ST_EACH_TYPE (core, job, t) {
+        if (!claims)
+            break;
         if (st_core_is_sure(core, job, t) != sure)
             continue;
         if (takes_excess(core, job, t, sure) &&
@@ -404,9 +398,8 @@ static bool look(st_core *core, st_job *job, bool sure, bool moves, bool *ret_la
         if (try_claim(core, job, t, by, ret_later, fx))
             return true;
     }
-    for (t = st_core_next_type(core, job, ST_TYPE_FIRST); moves && t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t))
-        if (st_core_is_sure(core, job, t) == sure && try_defrag(core, job, t, sure, fx))
+    ST_EACH_TYPE (core, job, t)
+        if (moves && st_core_is_sure(core, job, t) == sure && try_defrag(core, job, t, sure, fx))
             return true;
     return false;
 }
@@ -422,6 +415,8 @@ static bool make_room(st_core *core, st_job *job, st_phase phase, bool restarts,
     bool sure = phase == ST_PHASE_SURE;
     if (!claims_now(core, job, sure, &by) && !(moves && core->policy.defrag))
         return false;
+    if (!fx)
+        return look(core, job, sure, moves, ret_later, fx);
     if (core->unfinished && job->looked[phase] == core->round) {
         *ret_later = job->later[phase];
         return false;
@@ -441,8 +436,7 @@ static int types_to_try(st_core *core, const st_job *job, bool sure, int32_t *re
     int n = 0;
     misfit m;
     *ret_any = false;
-    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t)) {
+    ST_EACH_TYPE (core, job, t) {
         if (st_core_is_sure(core, job, t) != sure)
             continue;
         *ret_any = true;
@@ -453,17 +447,26 @@ static int types_to_try(st_core *core, const st_job *job, bool sure, int32_t *re
     return n;
 }
 
+static bool enter_own(st_core *core, st_job *job, st_effects *fx)
+{
+    return fx ? st_book_enter_own(core, job, fx) : st_book_could_enter(core, job);
+}
+
+static bool lend(st_core *core, st_job *job, int32_t type, st_effects *fx)
+{
+    return fx ? st_book_lend(core, job, type, fx) : st_book_could_lend(core, job, type);
+}
+
 /* In a booking of its account; or, as a borrower, on what others leave idle of theirs. */
 static bool use_bookings(st_core *core, st_job *job, bool sure, st_effects *fx)
 {
     if (core->nopen == 0)
         return false;
-    if (st_book_enter_own(core, job, fx))
+    if (enter_own(core, job, fx))
         return true;
-    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); !sure && t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t))
-        if (!st_core_is_sure(core, job, t) && within_limits(core, job, t) &&
-            st_core_below_max(core, job, t, ST_NOW | ST_NEXT) && st_book_lend(core, job, t, fx))
+    ST_EACH_TYPE (core, job, t)
+        if (!sure && !st_core_is_sure(core, job, t) && within_limits(core, job, t) &&
+            st_core_below_max(core, job, t, ST_NOW | ST_NEXT) && lend(core, job, t, fx))
             return true;
     return false;
 }
@@ -475,12 +478,12 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
     bool sure = phase == ST_PHASE_SURE;
     st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
     if (!sure && !may_borrow(core, job))
-        return st_book_enter_own(core, job, fx); /* what is booked is not borrowed */
+        return enter_own(core, job, fx); /* what is booked is not borrowed */
     int32_t types[ST_TYPES_MAX];
     bool any;
     int n = types_to_try(core, job, sure, types, &any);
     /* Who comes back to places it knows takes the types as they are. */
-    if (n > 1 && !prefer)
+    if (n > 1 && !prefer && fx)
         st_place_sort_types(core->placer, job, types, n);
     for (int i = 0; i < n; i++)
         if (try_start(core, job, types[i], class, prefer, fx))
@@ -495,8 +498,7 @@ bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase)
     bool sure = phase == ST_PHASE_SURE;
     if (!sure && !may_borrow(core, job))
         return false;
-    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t))
+    ST_EACH_TYPE (core, job, t)
         if (st_core_is_sure(core, job, t) == sure && within_limits(core, job, t) &&
             st_core_below_max(core, job, t, ST_NOW | ST_NEXT))
             return true;
@@ -523,8 +525,7 @@ void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool 
             return;
     if (!sure && !may_borrow(core, job))
         return;
-    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t)) {
+    ST_EACH_TYPE (core, job, t) {
         if (st_core_is_sure(core, job, t) != sure || !within_limits(core, job, t) ||
             !st_core_below_max(core, job, t, ST_NOW | ST_NEXT))
             continue;
@@ -537,50 +538,4 @@ void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool 
         while (core->resv.n > before)
             free(st_gather_pop(core).plan);
     }
-}
-
-bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *ret_later)
-{
-    bool sure = phase == ST_PHASE_SURE;
-    *ret_later = false;
-    if (!sure && !may_borrow(core, job))
-        return st_book_could_enter(core, job);
-    for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
-         t = st_core_next_type(core, job, t)) {
-        if (st_core_is_sure(core, job, t) != sure)
-            continue;
-        if (core->nopen > 0 && st_book_could_enter(core, job))
-            return true;
-        if (!within_limits(core, job, t))
-            continue;
-        misfit m;
-        int blocker;
-        if (st_core_below_max(core, job, t, ST_NOW | ST_NEXT)) {
-            if (sure && job->shade && st_alone_fits(core, job, NULL, NULL))
-                return true;
-            if (!is_misfit(core, job, t, &m)) {
-                if (st_core_backfill(core, job, t, NULL, NULL, &blocker))
-                    return true;
-                note_misfit(core, &m, blocker);
-            }
-            if (!sure && st_book_could_lend(core, job, t))
-                return true;
-        }
-        st_claim claim;
-        if (may_have_moves(core, job, t)) {
-            bool moves = find_moves(core, job, t, &claim);
-            st_claim_done(&claim);
-            if (moves)
-                return true;
-        }
-        st_claim_by by;
-        if (!claims_now(core, job, sure, &by))
-            continue;
-        if (takes_excess(core, job, t, sure) &&
-            could_claim(core, job, t, ST_CLAIM_OWNER, ret_later))
-            return true;
-        if (could_claim(core, job, t, by, ret_later))
-            return true;
-    }
-    return false;
 }

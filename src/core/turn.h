@@ -5,12 +5,11 @@
 #include "core/queue.h"
 
 /* Give the job its turn in a phase: start it, or displace others for it. True when something
- * happened; otherwise *ret_later says that borrowers would make room but for protections. */
+ * happened; otherwise *ret_later says that borrowers would make room but for protections.
+ * Without effects (fx NULL) it is a dry run: false says that nothing would happen, and nothing changes but the
+ * time to wake and what is remembered of shapes that found no place. */
 bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *prefer,
                   bool *ret_later, st_effects *fx);
-
-/* Whether it could do anything; changes nothing but the time to wake. */
-bool st_core_could_move(st_core *core, const st_job *job, st_phase phase, bool *ret_later);
 
 /* Whether room is all it lacks in a phase. */
 bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase);
