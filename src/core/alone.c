@@ -281,7 +281,8 @@ static void start_shades(st_core *core, st_alone *alone, int64_t now)
         paper_add(core, &p, &shade->job);
         full = paper_full(&p);
         const st_job *job = st_core_find(core, shade->job.id);
-        core->class_dirty |= job && job->shade == shade && job->grants;
+        if (job && job->shade == shade && job->grants)
+            st_core_changed(core, ST_CHANGED_CLASSES);
     }
     if (kept < i) {
         size_t rest = alone->waits.n - i;

@@ -52,10 +52,10 @@ int st_core_bar(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
     if (!ev->u.bar.on) {
         int rc = lift(core, job, fx, err);
         if (rc == 0)
-            st_core_stir(core);
+            st_core_changed(core, ST_CHANGED_STANDING);
         return rc;
     }
-    st_core_stir(core);
+    st_core_changed(core, ST_CHANGED_STANDING);
     job->barred |= ST_BAR_ORDER;
     if (job->held)
         st_core_unhold(core, job, fx);

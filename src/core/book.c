@@ -91,8 +91,8 @@ void st_book_drop(st_core *core, st_booking *b, st_booking_state state, st_effec
         st_book_fence(core, b);
     st_book_spare(core, b, fx);
     st_booking_free(b);
-    core->floors_dirty = core->freed = true; /* who stayed burstable for it need not */
-    st_core_stir(core);
+    /* Who stayed burstable for it need not. */
+    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM | ST_CHANGED_STANDING);
 }
 
 void st_book_rebuild(st_core *core)
@@ -442,7 +442,7 @@ int st_core_book_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         st_book_tell(core, b, b->state, fx);
     }
     if (rc == 0) {
-        core->floors_dirty = core->freed = true;
+        st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
         st_book_set_due(core);
         order_slot(core, b->series);
     }

@@ -136,7 +136,7 @@ static void prepare(st_core *core, st_booking *b, st_effects *fx)
     st_book_fence(core, b);
     st_book_tell(core, b, b->state, fx);
     st_book_clear_out(core, b, fx);
-    core->floors_dirty = true;
+    st_core_changed(core, ST_CHANGED_FLOORS);
 }
 
 /* Those inside have their notice before the end, and what they need to save behind it. */
@@ -226,7 +226,6 @@ void st_book_expire(st_core *core, st_effects *fx)
         any |= st_book_mend(core, fx);
     if (!any)
         return;
-    core->settled = false;
-    core->heard = true;
+    st_core_changed(core, ST_CHANGED_WAITING | ST_CHANGED_ROUND);
     st_book_set_due(core);
 }

@@ -85,8 +85,7 @@ void st_book_fence_node(st_core *core, int32_t id)
     node->fence_cpu_m = cpu_m;
     node->fence_ram_mib = ram_mib;
     st_node_refresh(core->fleet, core->tree, node);
-    core->floors_dirty = core->freed = true;
-    core->settled = false;
+    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM | ST_CHANGED_WAITING);
     st_core_retime_all(core);
 }
 

@@ -156,7 +156,7 @@ void st_core_reclass(st_core *core, st_effects *fx)
                 memcmp(&before.v[i], &core->tree->accounts.v[i]->floor, sizeof before.v[i]) != 0;
         st_alone_floors(core);
         st_vec_free(&before);
-        core->class_dirty = true;
+        st_core_changed(core, ST_CHANGED_CLASSES);
     }
     st_alone_run(core);
     if (core->class_dirty) {

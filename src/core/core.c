@@ -25,7 +25,7 @@ st_core *st_core_new(const st_policy *policy)
     for (int d = 0; d < ST_DEVS_MAX; d++)
         core->whatif.none.dev[d].mode = ST_DEV_WHOLE;
     core->version = 1;
-    core->floors_dirty = true;
+    st_core_changed(core, ST_CHANGED_FLOORS);
     return core;
 }
 
@@ -72,6 +72,17 @@ void st_core_free(st_core *core)
     free(core->whatif.due);
     st_vec_free(&core->whatif.touched);
     free(core);
+}
+
+void st_core_changed(st_core *core, unsigned what)
+{
+    core->freed |= (what & ST_CHANGED_ROOM) != 0;
+    core->floors_dirty |= (what & ST_CHANGED_FLOORS) != 0;
+    core->class_dirty |= (what & ST_CHANGED_CLASSES) != 0;
+    core->version += (what & ST_CHANGED_YIELDERS) != 0;
+    core->stirred |= (what & ST_CHANGED_ORDER) != 0;
+    core->settled &= (what & ST_CHANGED_WAITING) == 0;
+    core->heard |= (what & ST_CHANGED_ROUND) != 0;
 }
 
 st_job *st_core_find(const st_core *core, uint64_t id)

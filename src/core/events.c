@@ -42,7 +42,7 @@ static int on_node(st_core *core, const st_event *ev, st_effects *fx, st_err *er
     int rc = st_fleet_add_node(core->fleet, &ev->u.node, &id, err);
     if (rc < 0)
         return rc;
-    core->floors_dirty = core->freed = true;
+    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
     st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
     e.node = id;
     e.value = ST_NODE_READY;
@@ -90,7 +90,7 @@ static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_e
         st_node_set_state(core->fleet, node, was);
         return rc;
     }
-    core->floors_dirty = core->freed = true;
+    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
     st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
     e.node = id;
     e.value = state;
@@ -147,7 +147,7 @@ static int on_account(st_core *core, const st_event *ev, st_effects *fx, st_err 
         rc = st_tree_set(core->tree, &ev->u.account, NULL, err);
     if (rc < 0)
         return rc;
-    core->floors_dirty = core->freed = true;
+    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
     st_core_retime_all(core);
     return 0;
 }
@@ -174,7 +174,7 @@ static int on_account_remove(st_core *core, const st_event *ev, st_effects *fx, 
     int rc = st_tree_remove(core->tree, id, err);
     if (rc < 0)
         return rc;
-    core->floors_dirty = core->freed = true;
+    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
     st_core_retime_all(core);
     return 0;
 }
@@ -239,7 +239,8 @@ static int on_cancel(st_core *core, const st_event *ev, st_effects *fx, st_err *
     bool quietly = st_core_parts_quietly(core, job);
     st_core_end(core, job, ST_JOB_CANCELLED, fx);
     core->parted |= quietly;
-    core->settled &= quietly;
+    if (!quietly)
+        st_core_changed(core, ST_CHANGED_WAITING);
     return 0;
 }
 
@@ -329,7 +330,7 @@ static int on_priority(st_core *core, const st_event *ev, st_effects *fx, st_err
     job->priority = ev->u.priority.priority;
     core->lowest = ST_MIN(core->lowest, job->priority);
     st_alone_priority(core, job);
-    st_core_stir(core);
+    st_core_changed(core, ST_CHANGED_STANDING);
     return 0;
 }
 
@@ -373,7 +374,7 @@ static int on_policy(st_core *core, const st_event *ev, st_effects *fx, st_err *
     if (p->as_if_alone && core->bookings.n > 0)
         return st_fail(err, ST_ESTATE, "policy as_if_alone: there are bookings; cancel them first");
     core->policy = *p;
-    core->floors_dirty = core->freed = true;
+    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
     st_core_retime_all(core);
     return 0;
 }
@@ -429,14 +430,14 @@ int st_core_apply(st_core *core, const st_event *event, int64_t now, st_effects 
     /* Whatever was told may let a borrower who waits displace another, who came in between above all:
      * the next minute has something to look at. */
     bool stirs = event->kind != ST_EV_TOLD && event->kind != ST_EV_TIMER;
-    core->stirred |= stirs;
     core->exchange |= stirs && core->minute && !core->unfinished;
     bool quietly = event->kind == ST_EV_CANCEL && core->settled;
-    core->heard |= stirs && event->kind != ST_EV_SUBMIT && !quietly;
+    if (stirs)
+        st_core_changed(core, ST_CHANGED_ORDER);
     if (event->kind == ST_EV_SUBMIT)
         st_vec_push(&core->fresh, event->u.job.id);
     else if (event->kind != ST_EV_TOLD && !quietly)
-        core->settled = false;
+        st_core_changed(core, ST_CHANGED_WAITING | (stirs ? ST_CHANGED_ROUND : 0));
     st_core_expire(core, fx);
     return 0;
 }

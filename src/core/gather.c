@@ -205,7 +205,7 @@ int64_t st_core_release_ms(const st_core *core, const st_job *job)
 
 void st_core_retime(st_core *core, const st_job *job)
 {
-    st_core_stir(core);
+    st_core_changed(core, ST_CHANGED_STANDING);
     for (int t = 0; st_job_on_devices(job) && t < job->tasks; t++)
         if (t == 0 || job->grants[t].node != job->grants[t - 1].node)
             st_node_touch(core->fleet, core->fleet->nodes.v[job->grants[t].node]);
@@ -213,7 +213,7 @@ void st_core_retime(st_core *core, const st_job *job)
 
 void st_core_retime_all(st_core *core)
 {
-    st_core_stir(core);
+    st_core_changed(core, ST_CHANGED_STANDING);
     core->retimed++;
 }
 

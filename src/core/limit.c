@@ -122,7 +122,8 @@ int st_core_set_limit(st_core *core, const st_event *ev, st_effects *fx, st_err 
         return rc;
     if (job->state == ST_JOB_RUNNING)
         st_core_expect(core, job);
-    core->floors_dirty |= core->bookings.n > 0; /* it may be in the way of one */
+    if (core->bookings.n > 0)
+        st_core_changed(core, ST_CHANGED_FLOORS); /* it may be in the way of one */
     st_core_retime(core, job);
     st_core_due(core, job);
     return 0;

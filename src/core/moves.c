@@ -63,12 +63,11 @@ void st_core_refresh(st_core *core, const st_job *job)
  * that is gone for good. */
 static void note_freed(st_core *core, const st_job *job)
 {
-    core->freed = true;
-    if (job->class == ST_CLASS_GUARANTEED)
-        core->class_dirty = true;
+    st_core_changed(core,
+                    ST_CHANGED_ROOM | (job->class == ST_CLASS_GUARANTEED ? ST_CHANGED_CLASSES : 0));
     for (int t = 0; t < job->tasks; t++)
         if (core->fleet->nodes.v[job->grants[t].node]->state != ST_NODE_READY)
-            core->floors_dirty = true;
+            st_core_changed(core, ST_CHANGED_FLOORS);
 }
 
 void st_core_forget_grants(st_core *core, st_job *job)
@@ -111,7 +110,7 @@ static void go(st_core *core, st_job *job, st_effects *fx)
     job->promise_ms = ST_TIME_NEVER;
     end_rest(core, job);
     st_core_place(core, job, true);
-    st_core_stir(core);
+    st_core_changed(core, ST_CHANGED_STANDING);
     st_core_expect(core, job);
     st_core_came_true(core, job);
     st_core_due(core, job);
@@ -242,10 +241,11 @@ void st_core_start_elsewhere(st_core *core, st_job *job, st_grant *take_grants, 
 void st_core_leave(st_core *core, st_job *job, st_job_state state, uint64_t claimant)
 {
     charge(core, job, ST_NEXT | ST_SURE, -1);
-    core->class_dirty |= job->class == ST_CLASS_GUARANTEED;
+    if (job->class == ST_CLASS_GUARANTEED)
+        st_core_changed(core, ST_CHANGED_CLASSES);
     st_job_move(job, state);
     st_core_leaves(core, job);
-    st_core_stir(core);
+    st_core_changed(core, ST_CHANGED_STANDING);
     job->claimant = claimant;
     st_core_refresh(core, job);
 }
@@ -320,7 +320,7 @@ bool st_core_stay(st_core *core, st_job *job)
         return false;
     st_job_move(job, ST_JOB_RUNNING);
     st_core_left(core, job);
-    st_core_stir(core);
+    st_core_changed(core, ST_CHANGED_STANDING);
     job->claimant = 0;
     st_core_forget_move(core, job);
     job->deadline_ms = 0;
@@ -336,7 +336,7 @@ bool st_core_stay(st_core *core, st_job *job)
     st_core_refresh(core, job);
     if (job->class == ST_CLASS_BURSTABLE)
         st_core_list_fresh(core, job);
-    core->class_dirty = true;
+    st_core_changed(core, ST_CHANGED_CLASSES);
     return true;
 }
 
@@ -353,7 +353,7 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
         st_core_left(core, job);
     st_life_note(st_tree_account(core->tree, job->account), job, core->now);
     job->served_ms = st_job_served_ms(job, core->now);
-    st_core_stir(core);
+    st_core_changed(core, ST_CHANGED_STANDING);
     charge(core, job, leaving ? ST_NOW : ST_NOW | ST_NEXT | ST_SURE, -1);
     charge_user(core, job, -1);
     note_usage(core, job, -1);

@@ -241,12 +241,6 @@ static void note_lives(st_core *core)
     }
 }
 
-void st_core_stir(st_core *core)
-{
-    core->version++;
-    core->stirred = true;
-}
-
 void st_core_advance(st_core *core, int64_t now)
 {
     if (now <= core->now)

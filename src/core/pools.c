@@ -136,7 +136,7 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         forget_possible(core);
         return rc;
     }
-    core->floors_dirty = core->freed = true; /* homes carry others now */
+    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM); /* homes carry others now */
     st_core_retime_all(core);
     return 0;
 }
@@ -176,8 +176,7 @@ int st_core_node_remove(st_core *core, st_node *node, bool force, st_effects *fx
         return rc;
     }
     st_fleet_remove_node(core->fleet, node);
-    core->floors_dirty = core->freed = true;
-    core->version++;
+    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM | ST_CHANGED_YIELDERS);
     st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
     e.node = node->id;
     e.value = ST_NODE_REMOVED;
@@ -208,6 +207,6 @@ int st_core_pool_remove(st_core *core, const st_event *ev, st_effects *fx, st_er
                            core->bookings.v[i]->name);
     st_fleet_remove_pool(core->fleet, pool);
     forget_possible(core);
-    core->version++;
+    st_core_changed(core, ST_CHANGED_YIELDERS);
     return 0;
 }

@@ -252,6 +252,19 @@ void st_core_drop_job(st_core *core, st_job *job);
 void st_core_free_ended(st_core *core);
 void st_core_place(st_core *core, st_job *job, bool on); /* between `placed` and `off` */
 
+/* What has changed. Everything that is kept from pass to pass is given up by these words and by nothing else. */
+typedef enum st_change {
+    ST_CHANGED_ROOM = 1,     /* something is free: shapes that found no place may find one */
+    ST_CHANGED_FLOORS = 2,   /* capacity, or what is promised of it */
+    ST_CHANGED_CLASSES = 4,  /* who may be guaranteed */
+    ST_CHANGED_YIELDERS = 8, /* who may be displaced, or in what order */
+    ST_CHANGED_ORDER = 16,   /* borrowers may displace each other: they look on the next minute */
+    ST_CHANGED_WAITING = 32, /* somebody who waits may have something to do */
+    ST_CHANGED_ROUND = 64,   /* a round that was interrupted does not go on where it stopped */
+    ST_CHANGED_STANDING = ST_CHANGED_YIELDERS | ST_CHANGED_ORDER, /* somebody came, went or moved */
+} st_change;
+void st_core_changed(st_core *core, unsigned what); /* bits of st_change */
+
 /* submit.c */
 #define ST_LIMIT_MAX_MS (INT64_C(10) * 366 * 86400 * 1000) /* a job's time limit */
 int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_err *err);
@@ -326,7 +339,6 @@ int64_t st_core_protected_in_round(const st_core *core, const st_job *job, bool 
 void st_core_advance(st_core *core, int64_t now);
 /* Whether the job can end without a pass for those it leaves behind. */
 bool st_core_parts_quietly(st_core *core, const st_job *job);
-void st_core_stir(st_core *core); /* who may be displaced, or in what order, has changed */
 void st_core_prefer(st_core *core, int32_t node); /* for gangs that lost another one */
 
 /* yield.c */

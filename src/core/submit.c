@@ -376,7 +376,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     st_core_due(core, own);
     st_alone_join(core, own);
     if (core->policy.learn && st_typical_learn(st_placer_typical(core->placer), own)) {
-        core->settled = false; /* another choice of places may suit those who wait */
+        st_core_changed(core, ST_CHANGED_WAITING); /* another choice of places may suit them */
         core->again = true;
     }
     st_fx(core, fx, st_fx_of(core, ST_FX_QUEUED, own), NULL, 0);

@@ -277,7 +277,8 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
     }
     /* What kept it outside its floor is held by others of its account: the floor carries it all the
      * same. */
-    core->class_dirty |= class == ST_CLASS_BURSTABLE && is_counted(core, job, type);
+    if (class == ST_CLASS_BURSTABLE && is_counted(core, job, type))
+        st_core_changed(core, ST_CHANGED_CLASSES);
     st_core_start(core, job, type, class, grants, fx);
     return true;
 }

@@ -144,7 +144,7 @@ int64_t st_window_due_ms(const st_job *job)
 static void close_window(st_core *core, st_job *job, st_effects *fx)
 {
     const st_policy *p = &core->policy;
-    st_core_stir(core);
+    st_core_changed(core, ST_CHANGED_STANDING);
     job->barred |= ST_BAR_END;
     if (job->held)
         st_core_unhold(core, job, fx);
@@ -159,7 +159,7 @@ void st_window_expire(st_core *core, st_job *job, st_effects *fx)
     if ((job->barred & ST_BAR_BEGIN) && job->begin_ms <= core->now) {
         job->barred &= (uint8_t)~ST_BAR_BEGIN;
         job->queued_ms = core->now; /* until now it did not wait for others */
-        st_core_stir(core);
+        st_core_changed(core, ST_CHANGED_STANDING);
     }
     if (!job->end_by_ms || job->stopping)
         return;

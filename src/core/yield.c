@@ -280,8 +280,7 @@ static void expire_jobs(st_core *core, st_effects *fx)
 {
     if (core->due_ms > core->now)
         return;
-    core->settled = false;
-    core->heard = true;
+    st_core_changed(core, ST_CHANGED_WAITING | ST_CHANGED_ROUND);
     st_due_jobs list = {0};
     st_core_take_due(core, &list);
     for (size_t i = 0; i < list.n; i++) {
