@@ -32,7 +32,7 @@ int st_watch_victim(const st_step *step, size_t at, st_err *err)
         return BAD("reclaim: job %" PRIu64 " must yield to job %" PRIu64
                    ", for which nothing is held",
                    e->job, e->other);
-    if (e->value) {
+    if (e->moves) {
         int rc = st_watch_mover(step, t, err);
         if (rc < 0)
             return rc;
@@ -84,7 +84,7 @@ static int64_t mark_victims(const st_step *step, size_t at, const st_job_list *j
             if (jobs->v[k]->id != e->job)
                 continue;
             out[k] = 1;
-            *ret_moves += e->value != 0;
+            *ret_moves += e->moves != 0;
             sum += st_tally_gpu_m(jobs->v[k]);
         }
     }

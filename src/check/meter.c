@@ -190,7 +190,7 @@ static void on_start(st_audit *a, const st_core *core, const st_effects *fx, con
                             .tasks = job->tasks,
                             .ndevs = job->tasks * job->shape.gpus,
                             .start_ms = a->now};
-    t->type = job->shape.gpus > 0 ? (int32_t)e->value : -1;
+    t->type = job->shape.gpus > 0 ? (int32_t)e->type : -1;
     t->gpu_m = st_job_gpu_m(job);
     t->account = job->account;
     t->dev_m = job->shape.gpus > 0 ? st_shape_gpu_m(&job->shape) / job->shape.gpus : 0;

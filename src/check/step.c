@@ -47,7 +47,7 @@ static bool lost_a_node(const st_step *step, const st_track *t)
 {
     for (size_t i = 0; i < step->fx->list.n; i++) {
         const st_effect *e = &step->fx->list.v[i];
-        if (e->kind != ST_FX_NODE || e->value != ST_NODE_FAILED)
+        if (e->kind != ST_FX_NODE || e->node_state != ST_NODE_FAILED)
             continue;
         for (int k = 0; t->job.grants && k < t->job.tasks; k++)
             if (t->job.grants[k].node == e->node)
@@ -185,7 +185,7 @@ static int on_start(const st_step *step, st_track *t, const st_effect *e, st_err
     set_grants(step, t, e);
     t->job.state = ST_JOB_RUNNING;
     t->job.held = false;
-    t->job.type = (int32_t)e->value;
+    t->job.type = (int32_t)e->type;
     t->job.class = e->class;
     t->started_ms = step->now;
     t->started = true;
@@ -236,7 +236,7 @@ static int on_notify(const st_step *step, st_track *t, const st_effect *e, size_
     if (rc < 0)
         return rc;
     t->ordered_ms = e->other && !e->ordered ? 0 : ST_MAX(e->until_ms, 1);
-    t->moves = e->value != 0;
+    t->moves = e->moves != 0;
     t->job.state = ST_JOB_NOTIFIED;
     t->job.claimant = e->other;
     t->notified_ms = step->now;
@@ -334,9 +334,9 @@ static int on_stop(const st_step *step, st_track *t, const st_effect *e, st_err 
     int rc = 0;
     if ((!st_room_is_now(&t->job) && !paused) || t->job.held || !t->told)
         return wrong(e, t, err);
-    if (e->value == ST_JOB_CANCELLED || e->value == ST_JOB_TIMEOUT || e->value == ST_JOB_FAILED)
-        rc = may_end(step, t, e, (st_job_state)e->value, err);
-    else if (e->value == ST_JOB_PENDING)
+    if (e->after == ST_JOB_CANCELLED || e->after == ST_JOB_TIMEOUT || e->after == ST_JOB_FAILED)
+        rc = may_end(step, t, e, (st_job_state)e->after, err);
+    else if (e->after == ST_JOB_PENDING)
         rc = may_leave(step, t, e, err);
     else
         rc = wrong(e, t, err);
@@ -344,7 +344,7 @@ static int on_stop(const st_step *step, st_track *t, const st_effect *e, st_err 
     if (t->job.claimant && e->other && !own && !t->job.stopping && !lost_a_node(step, t))
         t->displaced_ms = step->now;
     t->job.stopping = true;
-    t->job.after = (st_job_state)e->value;
+    t->job.after = (st_job_state)e->after;
     t->job.claimant = e->other;
     if (!paused)
         t->job.state = ST_JOB_STOPPING;

@@ -124,7 +124,7 @@ static void follow_kept(st_tx *tx, const st_effect *fx)
 
 int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err)
 {
-    st_booking_state state = (st_booking_state)(fx->value % ST_BOOKING_DEGRADED);
+    st_booking_state state = (st_booking_state)(fx->booking_state % ST_BOOKING_DEGRADED);
     char name[ST_ID_TEXT];
     json_t *doc;
     int r;

@@ -226,20 +226,20 @@ static void follow(st_tx *tx, const st_effect *fx)
         __attribute__((fallthrough));
     case ST_FX_RESUME:
         live->since_ms = fx->at_ms;
-        set_detail(ctl, live, grants_of(tx, fx), fx->ngrants, (int32_t)fx->value);
+        set_detail(ctl, live, grants_of(tx, fx), fx->ngrants, (int32_t)fx->type);
         break;
     case ST_FX_PAUSE:
         leave(live, fx->at_ms);
         break;
     case ST_FX_REQUEUE:
         leave(live, fx->at_ms);
-        live->lost += fx->value;
+        live->lost += fx->lost_gpu_ms;
         free(live->left);
         live->left = ST_TAKE(live->detail);
         set_detail(ctl, live, NULL, 0, -1);
         break;
     case ST_FX_END:
-        live->lost += fx->value;
+        live->lost += fx->lost_gpu_ms;
         end_live(ctl, live, fx);
         break;
     default:
@@ -444,15 +444,16 @@ static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
     } else if (fx->node >= 0) {
         n.name = st_core_fleet(ctl->core)->nodes.v[fx->node]->name;
         if (fx->kind == ST_FX_NODE)
-            n.state = st_node_state_name((st_node_state)fx->value);
+            n.state = st_node_state_name((st_node_state)fx->node_state);
         for (size_t i = 0; i < ctl->words.n; i++)
             if (ctl->words.v[i].node == fx->node)
                 n.word = &ctl->words.v[i];
     } else if (fx->account > ST_ROOT) {
         if (fx->kind == ST_FX_BOOKING) {
             n.booking = fx->other;
-            n.degraded = fx->value >= ST_BOOKING_DEGRADED;
-            n.state = st_booking_state_name((st_booking_state)(fx->value % ST_BOOKING_DEGRADED));
+            n.degraded = fx->booking_state >= ST_BOOKING_DEGRADED;
+            n.state =
+                st_booking_state_name((st_booking_state)(fx->booking_state % ST_BOOKING_DEGRADED));
         }
         n.name = n.account = st_tree_account(st_core_tree(ctl->core), fx->account)->name;
     }

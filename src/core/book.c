@@ -55,7 +55,7 @@ void st_book_tell(st_core *core, const st_booking *b, st_booking_state state, st
     bool degraded = lives && st_booking_degraded(b);
     e.other = b->id;
     e.account = b->account;
-    e.value = (int64_t)state | (degraded ? ST_BOOKING_DEGRADED : 0);
+    e.booking_state = (int64_t)state | (degraded ? ST_BOOKING_DEGRADED : 0);
     e.until_ms = state == ST_BOOKING_QUOTED      ? b->hold_ms
                  : state == ST_BOOKING_CONFIRMED ? b->close_ms
                  : state == ST_BOOKING_PREPARING ? b->from_ms

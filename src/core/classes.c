@@ -43,7 +43,7 @@ static void tell_floors(st_core *core, const st_quota *before, size_t n, st_effe
             continue;
         st_effect e = st_fx_of(core, ST_FX_FLOOR, NULL);
         e.account = a->id;
-        e.value = st_quota_gpu_m(&a->floor);
+        e.floor_m = st_quota_gpu_m(&a->floor);
         st_fx(core, fx, e, NULL, 0);
     }
 }

@@ -21,7 +21,7 @@
  *  9 No two stays of one job overlap in what agents were told and have not said to be gone; nor are
  *    devices given out that such a stay has.
  *
- * Place in the law: base <- model <- {admit, share, place, reclaim, forecast} <- core. */
+ * Place in the law: base <- model <- {admit, share, place, forecast} <- core. */
 #ifndef ST_CORE_CORE_H
 #define ST_CORE_CORE_H
 
@@ -179,9 +179,8 @@ int st_event_decode(const char *data, size_t len, size_t *at, st_arena *arena, s
 
 /* ---- effects ------------------------------------------------------------------------ */
 
-/* X(id, name, what it tells a listener). `value` is, by kind: START: GPU type. REQUEUE, END: lost. FLOOR: milli-GPU.
- * NODE: st_node_state. STOP: what becomes of the job then. BOOKING: st_booking_state, with 256 while it is degraded;
- * `other` is its number, `until` when that state should end, the grants are its plan. */
+/* X(id, name, what it tells a listener). Of BOOKING `other` is its number, `until_ms` when that state should end, and
+ * the grants are its plan. */
 #define ST_EFFECT_TABLE(X)                                                                         \
     X(ST_FX_QUEUED, "queued", "the job was accepted")                                              \
     X(ST_FX_START, "start", "the job starts; grants says where")                                   \
@@ -214,7 +213,17 @@ typedef struct st_effect {
     int32_t account, node; /* -1 none */
     st_job_state state;    /* of the job afterwards */
     st_class class;
-    int64_t until_ms, value;
+    int64_t until_ms;
+    union {                    /* by kind: */
+        int64_t type;          /* START, RESUME: of its GPUs; -1 none */
+        int64_t lost_gpu_ms;   /* REQUEUE, END: milli-GPU times ms */
+        int64_t floor_m;       /* FLOOR: milli-GPU */
+        int64_t node_state;    /* NODE: st_node_state */
+        int64_t after;         /* STOP: the st_job_state that follows */
+        int64_t moves;         /* NOTIFY: 1: it has a place to go to */
+        int64_t booking_state; /* BOOKING: st_booking_state, with ST_BOOKING_DEGRADED */
+        int64_t value;         /* whichever it is, for those who compare effects */
+    };
     int64_t
         unsaved_ms; /* time on devices since its last checkpoint: PAUSE keeps it, REQUEUE and END lose it */
     bool ordered;     /* the job leaves because it is barred, and for nobody else */
@@ -417,7 +426,7 @@ int st_core_thorough(const st_core *core, st_core **ret, st_err *err);
 
 /* ---- bookings --------------------------------------------------------------------------- */
 
-#define ST_BOOKING_DEGRADED 256 /* in the value of an effect */
+#define ST_BOOKING_DEGRADED 256 /* in an effect's booking_state */
 #define ST_WINDOWS_MAX      1000
 
 /* X(id, name, what keeps a window from being booked) */

@@ -45,7 +45,7 @@ static int on_node(st_core *core, const st_event *ev, st_effects *fx, st_err *er
     st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
     st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
     e.node = id;
-    e.value = ST_NODE_READY;
+    e.node_state = ST_NODE_READY;
     st_fx(core, fx, e, NULL, 0);
     return 0;
 }
@@ -93,7 +93,7 @@ static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_e
     st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
     st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
     e.node = id;
-    e.value = state;
+    e.node_state = state;
     st_fx(core, fx, e, NULL, 0);
     st_book_set_due(core);
     if (state == ST_NODE_READY)

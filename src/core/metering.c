@@ -28,10 +28,10 @@ static void on_start(const feed *f, const st_effect *e)
     then.times = e->times;
     const st_grant *grants = &f->fx->grants.v[e->grants_at];
     if (e->kind == ST_FX_RESUME)
-        st_meter_resume(f->m, st_core_tree(f->core), &then, (int32_t)e->value, grants, e->at_ms,
+        st_meter_resume(f->m, st_core_tree(f->core), &then, (int32_t)e->type, grants, e->at_ms,
                         f->out);
     else
-        st_meter_start(f->m, st_core_tree(f->core), &then, (int32_t)e->value, grants, e->at_ms,
+        st_meter_start(f->m, st_core_tree(f->core), &then, (int32_t)e->type, grants, e->at_ms,
                        f->out);
 }
 
@@ -105,7 +105,7 @@ static void feed_one(const feed *f, const st_effect *e)
         st_meter_hold(f->m, e->job, NULL, 0, NULL, e->at_ms);
         break;
     case ST_FX_NODE:
-        on_node(f, e->node, (st_node_state)e->value, e->at_ms);
+        on_node(f, e->node, (st_node_state)e->node_state, e->at_ms);
         break;
     default:
         break;

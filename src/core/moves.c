@@ -117,7 +117,7 @@ static void go(st_core *core, st_job *job, st_effects *fx)
     note_usage(core, job, 1);
     st_core_refresh(core, job);
     st_effect e = st_fx_of(core, resumed ? ST_FX_RESUME : ST_FX_START, job);
-    e.value = job->type;
+    e.type = job->type;
     st_fx(core, fx, e, job->grants, job->tasks);
 }
 

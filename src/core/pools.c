@@ -179,7 +179,7 @@ int st_core_node_remove(st_core *core, st_node *node, bool force, st_effects *fx
     st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM | ST_CHANGED_YIELDERS);
     st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
     e.node = node->id;
-    e.value = ST_NODE_REMOVED;
+    e.node_state = ST_NODE_REMOVED;
     st_fx(core, fx, e, NULL, 0);
     return 0;
 }

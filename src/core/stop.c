@@ -25,7 +25,7 @@ static void tell(st_core *core, const st_job *job, st_effects *fx)
     e.state =
         ST_JOB_STOPPING; /* to people: what is paused is not on devices, and leaves all the same */
     e.other = job->claimant;
-    e.value = job->after;
+    e.after = job->after;
     st_fx(core, fx, e, NULL, 0);
 }
 

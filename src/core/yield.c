@@ -63,7 +63,7 @@ void st_core_requeue_now(st_core *core, st_job *job, st_effects *fx)
     st_core_due(core, job);
     st_effect e = st_fx_of(core, ST_FX_REQUEUE, job);
     e.other = claimant;
-    e.value = lost;
+    e.lost_gpu_ms = lost;
     e.unsaved_ms = unsaved_ms;
     e.ordered = ordered;
     st_fx(core, fx, e, NULL, 0);
@@ -92,7 +92,7 @@ static void end(st_core *core, st_job *job, st_job_state state, bool loses, st_e
     st_job_move(job, state);
     st_effect e = st_fx_of(core, ST_FX_END, job);
     e.other = claimant;
-    e.value = lost;
+    e.lost_gpu_ms = lost;
     e.unsaved_ms = unsaved_ms;
     e.ordered = ordered;
     st_fx(core, fx, e, NULL, 0);
@@ -194,7 +194,7 @@ void st_core_notify(st_core *core, st_job *victim, const st_job *claimant, st_gr
     st_effect e = st_fx_of(core, ST_FX_NOTIFY, victim);
     e.other = claimant->id;
     e.until_ms = victim->deadline_ms;
-    e.value = take_to != NULL;
+    e.moves = take_to != NULL;
     st_fx(core, fx, e, NULL, 0);
     if (core->policy.notice_ms == 0 || ST_BROKEN(NOTICE))
         after_notice(core, victim, fx);

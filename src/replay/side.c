@@ -146,9 +146,9 @@ static void leave(st_rerun_side *side, const st_rerun_job *job, st_rerun_fate *f
         hold(side, job, -job->gpu_m);
     fate->on = false;
     if (fx->kind != ST_FX_PAUSE && side->counting) {
-        fate->lost += fx->value;
-        c->lost += (double)fx->value;
-        side->lost += (double)fx->value;
+        fate->lost += fx->lost_gpu_ms;
+        c->lost += (double)fx->lost_gpu_ms;
+        side->lost += (double)fx->lost_gpu_ms;
     }
     if (fx->other != 0 && side->counting) {
         fate->preemptions++;

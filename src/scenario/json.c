@@ -48,11 +48,11 @@ static void add_job_fields(const st_play *play, const st_effect *fx, json_t *o)
         json_object_set_new(o, "claimant", json_string(job_name(play, fx->other)));
     if (fx->until_ms > 0)
         json_object_set_new(o, "until_ms", json_integer(fx->until_ms));
-    if (fx->kind == ST_FX_START && fx->value >= 0)
+    if (fx->kind == ST_FX_START && fx->type >= 0)
         json_object_set_new(o, "type",
-                            json_string(st_core_fleet(play->core)->types.v[fx->value].name));
+                            json_string(st_core_fleet(play->core)->types.v[fx->type].name));
     if (fx->kind == ST_FX_REQUEUE || fx->kind == ST_FX_END)
-        json_object_set_new(o, "lost_gpu_ms", json_integer(fx->value));
+        json_object_set_new(o, "lost_gpu_ms", json_integer(fx->lost_gpu_ms));
     if (fx->ngrants > 0)
         json_object_set_new(o, "grants",
                             grants_json(play, play->grants.v + fx->grants_at, (size_t)fx->ngrants));
@@ -78,11 +78,12 @@ static json_t *event_json(const st_play *play, const st_play_event *event)
     if (fx->account >= 0)
         json_object_set_new(o, "account", json_string(account_name(play, fx->account)));
     if (fx->kind == ST_FX_FLOOR)
-        json_object_set_new(o, "floor_milli", json_integer(fx->value));
+        json_object_set_new(o, "floor_milli", json_integer(fx->floor_m));
     if (fx->kind == ST_FX_NODE) {
         json_object_set_new(o, "node",
                             json_string(st_core_fleet(play->core)->nodes.v[fx->node]->name));
-        json_object_set_new(o, "state", json_string(st_node_state_name((st_node_state)fx->value)));
+        json_object_set_new(o, "state",
+                            json_string(st_node_state_name((st_node_state)fx->node_state)));
     }
     return o;
 }

@@ -60,7 +60,7 @@ static void off_devices(st_play *play, const st_effect *fx, st_play_job *j)
         play->evictions++;
         play->evicted_m += st_job_gpu_m(&shape);
     }
-    j->lost_gpu_ms += fx->value;
+    j->lost_gpu_ms += fx->lost_gpu_ms;
     j->claimant = 0;
     j->until_ms = ST_UNSET;
     j->answer_ms = ST_TIME_NEVER;
@@ -79,7 +79,7 @@ static void follow_job(st_play *play, const st_effect *fx)
     case ST_FX_RESUME:
         j->starts++;
         j->started_ms = fx->at_ms;
-        j->type = fx->kind == ST_FX_START ? (int32_t)fx->value : j->type;
+        j->type = fx->kind == ST_FX_START ? (int32_t)fx->type : j->type;
         j->until_ms = ST_UNSET;
         take_grants(play, fx, j);
         st_vec_push(&play->started, index);

@@ -105,9 +105,9 @@ static void add_lost(const st_effect *fx, st_strbuf *out)
 {
     char buf[ST_FMT_MAX];
 
-    if (fx->value > 0)
+    if (fx->lost_gpu_ms > 0)
         st_strbuf_addf(out, "%s GPU-hours of work lost",
-                       st_fmt_milli(buf, fx->value / (INT64_C(3600) * 1000)));
+                       st_fmt_milli(buf, fx->lost_gpu_ms / (INT64_C(3600) * 1000)));
 }
 
 static void tell_job(const st_play *play, const st_effect *fx, st_strbuf *what, st_strbuf *where)
@@ -183,9 +183,9 @@ void st_play_what(const st_play *play, const st_play_event *event, st_strbuf *wh
         st_strbuf_add(what, "floor changed");
         st_strbuf_addf(where, "account %s: %s GPU are guaranteed now",
                        st_tree_account(st_core_tree(play->core), fx->account)->name,
-                       st_fmt_milli(buf, fx->value));
+                       st_fmt_milli(buf, fx->floor_m));
     } else if (fx->kind == ST_FX_NODE) {
-        st_strbuf_addf(what, "node %s", st_node_state_name((st_node_state)fx->value));
+        st_strbuf_addf(what, "node %s", st_node_state_name((st_node_state)fx->node_state));
         st_strbuf_add(where, st_core_fleet(play->core)->nodes.v[fx->node]->name);
     }
 }

@@ -93,7 +93,7 @@ static void start(st_player *p, size_t i, const st_effect *fx)
     st_run_job *out = &p->run->jobs.v[i];
 
     if (fx->kind == ST_FX_START)
-        j->type = (int32_t)fx->value;
+        j->type = (int32_t)fx->type;
     j->phase = ST_PLAYER_RUNNING;
     j->generation++;
     j->begin_ms = j->since_ms = p->now;

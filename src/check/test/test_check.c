@@ -558,7 +558,7 @@ static void claim_against_a_priority(world *w)
 static void move_to_nowhere(world *w)
 {
     claim(w);
-    effect(w, ST_FX_NOTIFY)->value = 1;
+    effect(w, ST_FX_NOTIFY)->moves = 1;
 }
 
 static void move_for_nothing(world *w)
