@@ -125,8 +125,3 @@ void st_arena_reset(st_arena *a)
     a->cur = a->first;
     a->used = 0;
 }
-
-size_t st_arena_used(const st_arena *a)
-{
-    return a->used;
-}

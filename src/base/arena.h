@@ -22,7 +22,4 @@ char *st_arena_strndup(st_arena *a, const char *s, size_t n);
 /* Forgets every allocation but keeps the blocks for the next round. */
 void st_arena_reset(st_arena *a);
 
-/* Bytes handed out since the last reset, rounding included. */
-size_t st_arena_used(const st_arena *a);
-
 #endif

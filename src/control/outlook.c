@@ -99,11 +99,6 @@ const st_timeline *st_outlook_timeline(const st_outlook *outlook)
     return outlook->tl;
 }
 
-int64_t st_outlook_position(const st_outlook *outlook)
-{
-    return outlook->position;
-}
-
 bool st_outlook_is_cheap(const st_outlook *outlook)
 {
     return outlook->made_us < CHEAP_US;

@@ -24,7 +24,6 @@ ST_DEFINE_FREEP(st_outlook, st_outlook_unref)
 int st_outlook_of(const st_core *core, st_outlook **ret, st_err *err);
 
 const st_timeline *st_outlook_timeline(const st_outlook *outlook);
-int64_t st_outlook_position(const st_outlook *outlook);
 /* Whether making it is a matter of milliseconds: then a copy of the core may as well be played by itself. */
 bool st_outlook_is_cheap(const st_outlook *outlook);
 

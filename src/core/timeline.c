@@ -19,7 +19,6 @@ void st_timeline_begin(st_timeline *tl, const st_core *core)
 {
     if (!tl)
         return;
-    tl->made_ms = core->now;
     for (size_t i = 0; i < core->fleet->nodes.n; i++)
         st_vec_push(&tl->begin, look(core, (int32_t)i));
     for (size_t i = 0; i < core->tree->accounts.n; i++)
@@ -84,11 +83,6 @@ void st_timeline_free(st_timeline *tl)
     st_vec_free(&tl->steps);
     st_vec_free(&tl->nodes);
     free(tl);
-}
-
-int64_t st_timeline_made_ms(const st_timeline *tl)
-{
-    return tl->made_ms;
 }
 
 const st_estimates *st_timeline_list(const st_timeline *tl)

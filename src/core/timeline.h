@@ -17,8 +17,7 @@ int st_core_timeline(const st_core *core, st_timeline **ret, st_err *err);
 void st_timeline_free(st_timeline *tl);
 ST_DEFINE_FREEP(st_timeline, st_timeline_free)
 
-/* When it was made, and the estimates of all who waited, as st_core_estimate has them. */
-int64_t st_timeline_made_ms(const st_timeline *tl);
+/* The estimates of all who waited, as st_core_estimate has them. */
 const st_estimates *st_timeline_list(const st_timeline *tl);
 /* Of one job; false: it did not wait then. */
 bool st_timeline_find(const st_timeline *tl, uint64_t job, st_estimate *ret);

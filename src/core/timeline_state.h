@@ -33,7 +33,6 @@ typedef struct st_timeline_rank {
 } st_timeline_rank;
 
 struct st_timeline {
-    int64_t made_ms;
     st_estimates list;
     st_idmap *by_job; /* into `list` */
     ST_VEC(st_timeline_rank) order;

@@ -21,11 +21,6 @@ const char *st_gpu_driver(const st_gpu *g)
     return g->ops->name;
 }
 
-int st_gpu_count(const st_gpu *g)
-{
-    return g->n;
-}
-
 int st_gpu_inventory_get(st_gpu *g, st_gpu_inventory *ret, st_err *err)
 {
     return g->ops->inventory(g, ret, err);

@@ -172,7 +172,6 @@ void st_gpu_free(st_gpu *g);
 ST_DEFINE_FREEP(st_gpu, st_gpu_free)
 
 const char *st_gpu_driver(const st_gpu *g);
-int st_gpu_count(const st_gpu *g);
 int st_gpu_inventory_get(st_gpu *g, st_gpu_inventory *ret, st_err *err);
 
 /* Of a GPU, or of one GPU instance of it. Ratios and rates are over the time since the

@@ -136,13 +136,3 @@ void st_limits_sweep(st_http_limits *limits, int64_t now_ms)
     }
     pthread_mutex_unlock(&limits->lock);
 }
-
-size_t st_limits_count(st_http_limits *limits)
-{
-    size_t n;
-
-    pthread_mutex_lock(&limits->lock);
-    n = limits->slots.n;
-    pthread_mutex_unlock(&limits->lock);
-    return n;
-}

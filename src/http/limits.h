@@ -27,6 +27,5 @@ void st_limits_leave(st_http_limits *limits, uint64_t key);
 
 /* Forgets keys without running calls whose bucket is full again, that is, for ten seconds. */
 void st_limits_sweep(st_http_limits *limits, int64_t now_ms);
-size_t st_limits_count(st_http_limits *limits);
 
 #endif

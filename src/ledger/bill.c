@@ -189,21 +189,6 @@ void st_bill_add(st_bill *bill, const st_entry *e, bool owed)
         add_line(bill, bill->uses.v[lo].account, e, &e->lines[i], owed);
 }
 
-int st_bill_line_of(const st_bill_line *line, const st_entry *e)
-{
-    if (strcmp(line->account, e->account) != 0 || e->seq < line->first_seq ||
-        e->seq > line->last_seq)
-        return -1;
-    for (int i = 0; i < e->nlines; i++) {
-        const char *gpu;
-        st_level level;
-        st_ledger_row_key(e, e->lines[i].what, &gpu, &level);
-        if (e->lines[i].what == line->what && level == line->level && strcmp(gpu, line->gpu) == 0)
-            return i;
-    }
-    return -1;
-}
-
 void st_bill_done(st_bill *bill)
 {
     st_vec_free(&bill->lines);

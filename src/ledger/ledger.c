@@ -123,11 +123,6 @@ int64_t st_ledger_seq(const st_ledger *l, const char *account)
     return a ? a->seq : -1;
 }
 
-int64_t st_ledger_entries(const st_ledger *l)
-{
-    return l->entries;
-}
-
 /* ---- what is in force ----------------------------------------------------------------------- */
 
 const st_price_book *st_ledger_book(const st_ledger *l, int64_t at_ms)

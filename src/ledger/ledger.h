@@ -349,7 +349,6 @@ int st_ledger_apply(st_ledger *l, const st_entry *e, st_err *err);
 int64_t st_ledger_seq(const st_ledger *l, const char *account);
 /* The account above in the books, "" for the cluster; NULL: there is no such book. */
 const char *st_ledger_parent(const st_ledger *l, const char *account);
-int64_t st_ledger_entries(const st_ledger *l); /* in all books */
 
 /* The terms that must be the next entry, in the same moment as the one before: after a plan or an account, as long as
  * there are any. Without seq and at_ms; account is the ledger's. */
@@ -557,10 +556,6 @@ typedef struct st_bill {
     ST_VEC(st_bill_use) uses;   /* by account, all of them */
     st_arena *texts;
 } st_bill;
-
-/* Which of the entry's lines went into this line of a bill; -1: none. Between first_seq and last_seq of the
- * account's book, these are what the line is made of. */
-int st_bill_line_of(const st_bill_line *line, const st_entry *e);
 
 /* Of an account and all below it; period "2026-10", NULL the open one. Only what is in the book: open intervals are the
  * caller's to add (st_ledger_price on a copy, st_bill_add). ST_ENOENT: no such account or period. */

@@ -74,11 +74,6 @@ int st_job_state_parse(const char *name)
     return find(state_names, ST_JOB_STATE_COUNT, name);
 }
 
-int st_yield_parse(const char *name)
-{
-    return find(yield_names, ST_YIELD_COUNT, name);
-}
-
 bool st_job_may_move(st_job_state from, st_job_state to)
 {
     ST_ASSERT(from < ST_JOB_STATE_COUNT && to < ST_JOB_STATE_COUNT);

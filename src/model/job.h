@@ -175,7 +175,6 @@ const char *st_job_state_name(st_job_state state);
 const char *st_class_name(st_class class);
 const char *st_yield_name(st_yield yield);
 int st_job_state_parse(const char *name);
-int st_yield_parse(const char *name);
 
 bool st_job_may_move(st_job_state from, st_job_state to);
 void st_job_move(st_job *job, st_job_state to);

@@ -41,14 +41,6 @@ static const st_board_row boards[ST_BOARD_COUNT] = {
                            {16384, 33280, 33280, 71424, 71424, 143360}},
 };
 
-int st_board_parse(const char *name)
-{
-    for (int b = 0; b < ST_BOARD_COUNT; b++)
-        if (strcmp(name, boards[b].name) == 0)
-            return b;
-    return -1;
-}
-
 const char *st_board_name(st_board board)
 {
     ST_ASSERT(board < ST_BOARD_COUNT);

@@ -38,7 +38,6 @@ typedef enum st_mig {
 #define ST_MIG_MEMORY  8
 
 /* "a100-40" and so on; -1 when unknown. */
-int st_board_parse(const char *name);
 const char *st_board_name(st_board board);
 
 /* The vendor's name of a profile on a board ("3g.40gb"); NULL on a board without MIG. */

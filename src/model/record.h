@@ -111,8 +111,6 @@ typedef ST_VEC(st_record) st_records;
 const char *st_basis_name(st_basis basis);
 const char *st_cut_name(st_cut cut);
 const char *st_record_name(st_record_kind kind);
-int st_basis_parse(const char *name);
-int st_cut_parse(const char *name);
 bool st_cut_blameless(st_cut cut);
 /* All fields, grants one by one. */
 bool st_record_same(const st_record *a, const st_record *b);

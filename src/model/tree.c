@@ -434,18 +434,6 @@ int st_tree_remove(st_tree *tree, int32_t id, st_err *err)
     return 0;
 }
 
-bool st_tree_has_book(const st_tree *tree, int32_t id)
-{
-    const char *name = st_tree_account(tree, id)->name;
-
-    if (!st_tree_account(tree, id)->gone)
-        return true;
-    for (size_t i = (size_t)id + 1; i < tree->accounts.n; i++)
-        if (strcmp(tree->accounts.v[i]->name, name) == 0)
-            return false;
-    return true;
-}
-
 bool st_tree_untrusted(const st_tree *tree, int32_t account)
 {
     for (int32_t i = account; i >= 0; i = st_tree_account(tree, i)->parent) {

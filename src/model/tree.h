@@ -155,9 +155,6 @@ int st_tree_set(st_tree *tree, const st_account_spec *spec, int32_t *ret_id, st_
  * nobody else; its name may be. */
 int st_tree_remove(st_tree *tree, int32_t id, st_err *err);
 
-/* Of those that had its name one after the other, the last: there is one book for all of them. */
-bool st_tree_has_book(const st_tree *tree, int32_t id);
-
 /* Whether it or any account above it is untrusted: nothing below one that is can be trusted. */
 bool st_tree_untrusted(const st_tree *tree, int32_t account);
 int32_t st_tree_domain(const st_tree *tree, int32_t account);

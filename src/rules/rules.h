@@ -143,10 +143,6 @@ int st_sizes_set(st_sizes *sizes, const char *account, const char *name, const j
                  int64_t version, st_err *err);
 int st_sizes_remove(st_sizes *sizes, const char *account, const char *name, st_err *err);
 
-/* The size that a submit by these accounts would find, nearest first, as a new document. */
-int st_sizes_get(st_sizes *sizes, const char *const *above, const char *name, json_t **ret,
-                 st_err *err);
-
 /* [{name, account, builtin, version, size}], by name; those of these accounts and of the cluster. What is
  * hidden behind a nearer one is left out. */
 json_t *st_sizes_list(st_sizes *sizes, const char *const *above);

@@ -375,15 +375,6 @@ static int get(st_sizes *sizes, const char *const *above, const char *name, cons
     return 0;
 }
 
-int st_sizes_get(st_sizes *sizes, const char *const *above, const char *name, json_t **ret,
-                 st_err *err)
-{
-    st_kinds fleet;
-
-    st_kinds_read(sizes->options, &fleet);
-    return get(sizes, above, name, &fleet, false, ret, err);
-}
-
 /* Keys of the size that the job's own make void: whoever says how much of a GPU it wants does not
  * get the size's fence around it. */
 static void drop_what_is_said(const json_t *job, json_t *size)

@@ -119,11 +119,6 @@ static const st_migration migrations[] = {
 const st_migration *const st_migrations = migrations;
 const size_t st_nmigrations = ST_ARRAY_LEN(migrations);
 
-int64_t st_store_schema_newest(void)
-{
-    return migrations[ST_ARRAY_LEN(migrations) - 1].version;
-}
-
 int st_store_schema(st_store *store, int64_t *ret_version, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *a = st_arena_new();

@@ -25,11 +25,6 @@ st_val st_val_text(const char *s)
     return (st_val){.kind = ST_VAL_TEXT, .p = s, .n = strlen(s)};
 }
 
-st_val st_val_blob(st_bytes b)
-{
-    return (st_val){.kind = ST_VAL_BLOB, .p = b.p, .n = b.n};
-}
-
 /* Our own mistake if not: the caller's parameters are those of the table. */
 static void check_params(const sql_row *row, const st_val *params, size_t n)
 {

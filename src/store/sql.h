@@ -79,7 +79,6 @@
     X(ST_SQL_TOKEN_REMOVE, NULL, "i", "DELETE FROM tokens WHERE id = $1")                         \
     X(ST_SQL_TOKEN_USED, NULL, "ii", "UPDATE tokens SET last_used_ms = $2 WHERE id = $1")         \
     X(ST_SQL_TOKEN_GET, &st_shape_token, "i", "SELECT @cols FROM tokens WHERE id = $1")           \
-    X(ST_SQL_TOKEN_FIND, &st_shape_token, "b", "SELECT @cols FROM tokens WHERE hash = $1")        \
     X(ST_SQL_TOKENS, &st_shape_token, "", "SELECT @cols FROM tokens ORDER BY id")                 \
                                                                                                   \
     X(ST_SQL_AUDIT_APPEND, &st_shape_audit, "*",                                                  \
@@ -144,7 +143,6 @@ static inline ST_UNUSED st_val st_val_i64(int64_t v)
 }
 
 st_val st_val_text(const char *s);
-st_val st_val_blob(st_bytes b);
 
 /* The parameters of a statement, as the two arguments that carry them. */
 #define ST_PARAMS(...) \

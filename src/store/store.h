@@ -73,9 +73,8 @@ void st_store_beside_of(const char *where, const char *name, st_strbuf *out);
 bool st_store_is_file(const char *where, const char *file);
 bool st_store_is_written(const char *where);
 
-/* The schema's version in the file and the newest this program knows. */
+/* The schema's version in the file. */
 int st_store_schema(st_store *store, int64_t *ret_version, st_err *err);
-int64_t st_store_schema_newest(void);
 
 /* ---- transactions --------------------------------------------------------------------- */
 
@@ -238,8 +237,6 @@ int st_store_tokens_refile(st_store *store, const char *from, const char *to, in
                            st_err *err);
 int st_store_token_used(st_store *store, int64_t id, int64_t at_ms, st_err *err);
 int st_store_token_get(st_store *store, int64_t id, st_arena *a, st_token_row *ret, st_err *err);
-int st_store_token_find(st_store *store, st_bytes hash, st_arena *a, st_token_row *ret,
-                        st_err *err);
 /* All, by id, with those revoked. */
 int st_store_tokens(st_store *store, st_token_fn fn, void *ctx, st_err *err);
 

@@ -67,14 +67,6 @@ int st_store_token_get(st_store *store, int64_t id, st_arena *a, st_token_row *r
     return found(r, &row, ret, err);
 }
 
-int st_store_token_find(st_store *store, st_bytes hash, st_arena *a, st_token_row *ret, st_err *err)
-{
-    st_token_row row;
-    int r = st_sql_get(store, ST_SQL_TOKEN_FIND, ST_PARAMS(st_val_blob(hash)), a, &row, err);
-
-    return found(r, &row, ret, err);
-}
-
 typedef struct token_ctx {
     st_token_fn fn;
     void *ctx;

@@ -294,7 +294,7 @@ static int cost(probe *p, int64_t n, st_err *err)
     getrusage(RUSAGE_SELF, &a);
     for (int64_t i = 0; i < n; i++) {
         int64_t began_us = now_us();
-        for (int gpu = 0; gpu < st_gpu_count(p->g); gpu++) {
+        for (int gpu = 0; gpu < p->g->n; gpu++) {
             int r = st_gpu_sample_get(p->g, gpu, ST_GPU_WHOLE, began_us / 1000, &s, err);
             if (r < 0)
                 return r;

@@ -74,7 +74,6 @@ static void test_strings(void **state)
 static void test_arena(void **state)
 {
     ST_CLEANUP(st_arena_freep) st_arena *a = st_arena_new();
-    size_t used;
 
     (void)state;
     for (int round = 0; round < 3; round++) {
@@ -88,13 +87,9 @@ static void test_arena(void **state)
         }
         /* Larger than any block. */
         memset(st_arena_alloc(a, 3 << 20), 0xFF, 3 << 20);
-        used = st_arena_used(a);
-        assert_true(used > (3 << 20));
         assert_string_equal(st_arena_strdup(a, "text"), "text");
         assert_string_equal(st_arena_strndup(a, "text", 2), "te");
-        assert_int_equal(st_arena_used(a), used + 32);
         st_arena_reset(a);
-        assert_int_equal(st_arena_used(a), 0);
     }
     st_arena_free(NULL);
 }

@@ -143,7 +143,7 @@ static void what_goes_through_is_the_driver_s(void **state)
     assert_ok(st_gpu_sim_load(d->sim, 1, ST_GPU_WHOLE, 7, &load, 1000, &err));
     assert_ok(st_gpu_guard_open(door_open, d, &late, &g, &err));
     assert_string_equal(st_gpu_driver(g), "door");
-    assert_int_equal(st_gpu_count(g), 2);
+    assert_int_equal(g->n, 2);
     assert_ok(st_gpu_inventory_get(g, &inv, &err));
     assert_string_equal(inv.gpu[1].type, "h200");
     assert_ok(st_gpu_sample_get(g, 0, ST_GPU_WHOLE, 2000, &sample, &err));

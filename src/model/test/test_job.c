@@ -55,11 +55,8 @@ static void test_names(void **state)
     (void)state;
     for (int s = 0; s < ST_JOB_STATE_COUNT; s++)
         assert_int_equal(st_job_state_parse(st_job_state_name((st_job_state)s)), s);
-    for (int y = 0; y < ST_YIELD_COUNT; y++)
-        assert_int_equal(st_yield_parse(st_yield_name((st_yield)y)), y);
     assert_int_equal(st_job_state_parse("Running"), -1);
     assert_int_equal(st_job_state_parse(""), -1);
-    assert_int_equal(st_yield_parse("kill"), -1);
     assert_string_equal(st_class_name(ST_CLASS_GUARANTEED), "guaranteed");
     assert_string_equal(st_class_name(ST_CLASS_BURSTABLE), "burstable");
 }

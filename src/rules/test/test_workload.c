@@ -129,7 +129,6 @@ static void test_own_sizes(void **state)
     static const char *const chain[] = {"vision", "research", NULL};
     ST_CLEANUP(st_rules_freep) st_rules *rules = st_rules_new(NULL);
     ST_CLEANUP(st_json_drop) json_t *list = NULL;
-    ST_CLEANUP(st_json_drop) json_t *got = NULL;
     st_sizes *sizes = st_rules_sizes(rules);
     st_err err = {0};
 
@@ -151,8 +150,11 @@ static void test_own_sizes(void **state)
     assert_true(json_is_true(json_object_get(json_array_get(list, 1), "builtin")));
     assert_true(json_is_false(json_object_get(json_array_get(list, 3), "builtin")));
     assert_ok(st_sizes_remove(sizes, "vision", "gold", &err));
-    assert_ok(st_sizes_get(sizes, chain, "gold", &got, &err));
-    assert_int_equal(json_integer_value(json_object_get(got, "gpus")), 3);
+    json_decref(list);
+    list = st_sizes_list(sizes, chain);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "account")),
+                        "research");
+    becomes(rules, "{\"size\":\"gold\"}", "{\"size\":\"gold\",\"gpus\":4,\"type\":\"h200\"}");
     assert_ok(st_sizes_remove(sizes, "vision", "small", &err));
     assert_fails(st_sizes_remove(sizes, "vision", "small", &err), ST_ESTATE, "is built in");
     assert_fails(st_sizes_remove(sizes, "vision", "gold", &err), ST_ENOENT, "no size \"gold\"");

@@ -317,10 +317,6 @@ static void test_tokens(void **state)
     assert_ok(st_store_token_insert(w->store, &row, &err));
     row.id = 2;
     assert_fails(st_store_token_insert(w->store, &row, &err), ST_EEXIST, "hash");
-    assert_ok(st_store_token_find(w->store, row.hash, w->a, &got, &err));
-    assert_int_equal(got.id, 1);
-    assert_fails(st_store_token_find(w->store, (st_bytes){"0123", 4}, w->a, &got, &err), ST_ENOENT,
-                 "no such token");
     assert_ok(st_store_token_used(w->store, 1, 50, &err));
     assert_ok(st_store_token_revoke(w->store, 1, 60, &err));
     assert_fails(st_store_token_revoke(w->store, 1, 70, &err), ST_ENOENT, "1");
