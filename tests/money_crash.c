@@ -3,10 +3,11 @@
  * again and again; no interval may be there twice or be missing.
  *
  * A child runs the loop with the simulated engine: short jobs, preemption between teams with floors, cancelled jobs, new
- * prices, plans, credits, files of bills. The parent kills it at random moments and reads the store:
+ * prices, plans, credits, files of bills, bookings that have a price. The parent kills it at random moments and reads the store:
  *   - every book's chain, every checkpoint, the ledger of the snapshot against all entries (st_control_check),
  *   - for each job that its intervals join, from the start in its row to the end in its row, each once,
- *   - that Σ of all accounts is 0 and that what was acknowledged (prices, credits) is in the books.
+ *   - for each booking that the windows charged join, each once, at its size, up to its end when that lies behind,
+ *   - that Σ of all accounts is 0 and that what was acknowledged (prices, credits, bookings) is in the books.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -24,6 +25,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "billing/money.h"
+#include "control/bookings.h"
 #include "control/control.h"
 
 #define TEAMS     4
@@ -33,7 +35,8 @@
 /* Shared with the child: what was acknowledged. */
 typedef struct told {
     int64_t prices, credits, credited;
-    int64_t jobs, closes;
+    int64_t jobs, closes, bookings;
+    uint64_t last_booking;
 } told;
 
 typedef struct world {
@@ -176,6 +179,9 @@ static void make_fleet(world *w)
     make_event(w, pool);
     node.u.node = (st_node_spec){.name = "n1", .ndevs = 8, .cpu_m = 128000, .ram_mib = 1 << 20};
     make_event(w, node);
+    node.u.node.name = "n2"; /* what no floor needs can be booked */
+    node.u.node.ndevs = 4;
+    make_event(w, node);
     for (int i = 0; i < TEAMS; i++)
         make_team(w, i);
 }
@@ -227,12 +233,14 @@ static void act_cancel(world *w)
 static void act_prices(world *w)
 {
     ST_CLEANUP(st_freep) st_cmd_prices *cmd = st_xcalloc(1, sizeof *cmd);
-    char text[120];
+    char text[200];
     st_err err = {0};
 
     snprintf(text, sizeof text,
-             "prices: p%d\ngpu: {\"*\": {reserved: 1.%06d, burst: 3.%06d}}\ncpu: 0.013\n",
-             (int)below(w, 1000000), (int)below(w, 1000000), (int)below(w, 1000000));
+             "prices: p%d\ngpu: {\"*\": {reserved: 1.%06d, burst: 3.%06d, booking: 2.%06d}}\n"
+             "cpu: 0.013\nbooking: {cancel: {24h: %d%%}}\n",
+             (int)below(w, 1000000), (int)below(w, 1000000), (int)below(w, 1000000),
+             (int)below(w, 1000000), (int)below(w, 100));
     cmd->who = owner;
     cmd->now = true;
     if (st_price_book_read("p", text, strlen(text), 0, &cmd->book, &err) < 0)
@@ -275,6 +283,65 @@ static void act_credit(world *w)
     w->told->credited += cmd.amount_udollars;
 }
 
+/* What the calendar, a cap or the time says no to is no fault. */
+static bool is_no(const st_err *err)
+{
+    return err->code == ST_EOVER || err->code == ST_EBUDGET || err->code == ST_EINVAL ||
+           err->code == ST_ERANGE || err->code == ST_ESTATE || err->code == ST_ENOENT ||
+           err->code == ST_EQUOTA || err->code == ST_ELIMIT;
+}
+
+/* Windows are as short as months: most kills meet some that are open. */
+static void act_book(world *w)
+{
+    int64_t from = wall_ms(NULL) + 50 + (int64_t)below(w, 400);
+    st_window window = {from, from + 300 + (int64_t)below(w, 3000)};
+    char account[16];
+    st_cmd_book cmd = {.who = owner,
+                       .spec = {.name = "launch",
+                                .account = account,
+                                .user = "ann",
+                                .pool = -1,
+                                .tasks = 1 + (int)below(w, 2),
+                                .gpus = 1,
+                                .no_show_ms = below(w, 4) ? ST_TIME_NEVER : 100},
+                       .windows = &window,
+                       .n = 1,
+                       .confirm = true,
+                       .zone = "UTC",
+                       .tzdata = "test"};
+    st_err err = {0};
+
+    snprintf(account, sizeof account, "team%d", (int)below(w, TEAMS));
+    st_cmd_book_init(&cmd);
+    if (do_cmd(w, &cmd.cmd, &err) == 0) {
+        w->told->bookings++;
+        w->told->last_booking = cmd.id;
+    } else if (!is_no(&err)) {
+        die("book", &err);
+    }
+}
+
+/* One of the last is given up, or ends at another time. */
+static void act_rebook(world *w)
+{
+    uint64_t back = below(w, 6);
+    st_cmd_booking cmd = {.who = owner, .name = "it", .from_ms = ST_TIME_NEVER};
+    st_err err = {0};
+
+    if (w->told->last_booking <= back)
+        return;
+    cmd.id = w->told->last_booking - back;
+    cmd.to_ms = wall_ms(NULL) + (int64_t)below(w, 2000);
+    if (below(w, 3) == 0)
+        st_cmd_booking_cancel(&cmd);
+    else
+        st_cmd_booking_change(&cmd);
+    if (do_cmd(w, &cmd.cmd, &err) < 0 && !is_no(&err))
+        die("rebook", &err);
+    json_decref(cmd.record);
+}
+
 static void child(world *w, uint64_t seed)
 {
     st_err err = {0};
@@ -295,6 +362,10 @@ static void child(world *w, uint64_t seed)
     if (st_control_new(&options, &w->ctl, &err) < 0 || st_control_start(w->ctl, &err) < 0)
         die("start", &err);
     make_fleet(w);
+    while (w->told->prices == 0) { /* what is booked has a price from here on */
+        act_prices(w);
+        usleep(3000);
+    }
     for (;;) {
         uint64_t dice = below(w, 100);
 
@@ -308,6 +379,10 @@ static void child(world *w, uint64_t seed)
             act_plan(w);
         else if (dice < 92)
             act_credit(w);
+        else if (dice < 94)
+            act_book(w);
+        else if (dice < 95)
+            act_rebook(w);
         else
             usleep((useconds_t)below(w, 3000));
     }
@@ -321,21 +396,28 @@ typedef struct interval {
     bool any, over;
 } interval;
 
+/* A booking as its book has it. */
+typedef struct booked {
+    char *name;
+    int64_t gpu_m, from_ms, to_ms, until_ms;
+} booked;
+
 typedef struct audit {
     const char *path;
     int64_t faults;
     st_map *ids;
     ST_VEC(interval) jobs;
-    ST_VEC(char *) names;
+    st_map *booking_ids;
+    ST_VEC(booked) bookings;
     st_arena *arena;
-    int64_t prices, credits, credited, closes, usage;
+    int64_t prices, credits, credited, closes, usage, windows, closed_ms;
     const st_control *names_of;
 } audit;
 
 static void fault(audit *a, const char *what, const char *job, int64_t n)
 {
     if (a->faults++ < 20)
-        printf("job %s, entry %" PRId64 ": %s\n", job, n, what);
+        printf("%s, entry %" PRId64 ": %s\n", job, n, what);
 }
 
 static interval *job_of(audit *a, const char *job)
@@ -373,6 +455,58 @@ static void see_usage(audit *a, const st_book_row *row, const st_entry *e)
     j->gpu_m = e->gpu_m;
 }
 
+static void see_booking(audit *a, const st_entry *e)
+{
+    int64_t at;
+
+    if (!st_map_get(a->booking_ids, e->booking, &at)) {
+        at = (int64_t)a->bookings.n;
+        st_vec_push(&a->bookings,
+                    ((booked){.name = st_xstrdup(e->booking), .until_ms = e->from_ms}));
+        st_map_put(a->booking_ids, e->booking, at);
+    }
+    booked *b = &a->bookings.v[at];
+    if (b->until_ms == b->from_ms)
+        b->until_ms = e->from_ms; /* it has not begun, and moves */
+    b->gpu_m = e->gpu_m;
+    b->from_ms = e->from_ms;
+    b->to_ms = e->to_ms;
+}
+
+static void see_window(audit *a, const st_book_row *row, const st_entry *e)
+{
+    booked *b;
+    int64_t at;
+
+    a->windows++;
+    if (!st_map_get(a->booking_ids, e->booking, &at)) {
+        fault(a, "a window of nothing that was booked", e->booking, row->n);
+        return;
+    }
+    b = &a->bookings.v[at];
+    if (e->share == 0)
+        return;
+    if (e->from_ms != b->until_ms || e->to_ms > b->to_ms)
+        fault(a, "its windows do not join, or go beyond it", e->booking, row->n);
+    if (e->share != b->gpu_m * (e->to_ms - e->from_ms))
+        fault(a, "its window has another size", e->booking, row->n);
+    b->until_ms = e->to_ms;
+}
+
+/* What ended before the last close is charged to its end: a close cuts all. */
+static void see_bookings(audit *a)
+{
+    for (size_t i = 0; i < a->bookings.n; i++) {
+        const booked *b = &a->bookings.v[i];
+
+        if (b->to_ms <= a->closed_ms && b->until_ms != b->to_ms && b->to_ms > b->from_ms)
+            fault(a, "it is over and not charged to its end", b->name, 0);
+        free(b->name);
+    }
+    st_vec_free(&a->bookings);
+    st_map_free(a->booking_ids);
+}
+
 static int see_entry(void *ctx, const st_book_row *row, st_err *err)
 {
     audit *a = ctx;
@@ -386,6 +520,12 @@ static int see_entry(void *ctx, const st_book_row *row, st_err *err)
     if (e.kind == ST_ENTRY_USAGE)
         see_usage(a, row, &e);
     a->prices += e.kind == ST_ENTRY_PRICES && strstr(e.doc, "unpriced") == NULL;
+    if (e.kind == ST_ENTRY_BOOKING)
+        see_booking(a, &e);
+    if (e.kind == ST_ENTRY_WINDOW)
+        see_window(a, row, &e);
+    if (e.kind == ST_ENTRY_CLOSE)
+        a->closed_ms = ST_MAX(a->closed_ms, e.to_ms);
     a->closes += e.kind == ST_ENTRY_CLOSE && !e.account[0];
     if (e.kind == ST_ENTRY_CREDIT) {
         a->credits++;
@@ -441,7 +581,8 @@ static int64_t read_all(world *w, audit *a)
     if (st_control_new(&options, &ctl, &err) < 0)
         die("opening", &err);
     store = st_control_store(ctl);
-    *a = (audit){.ids = st_map_new(), .arena = st_arena_new(), .names_of = ctl};
+    *a = (audit){
+        .ids = st_map_new(), .booking_ids = st_map_new(), .arena = st_arena_new(), .names_of = ctl};
     if (st_store_book_read(store, 1, INT64_MAX, see_entry, a, &err) < 0 ||
         st_store_jobs_list(store, &all, see_job, a, &err) < 0 ||
         st_control_check(store, NULL, found, NULL, &n, &err) < 0)
@@ -449,6 +590,9 @@ static int64_t read_all(world *w, audit *a)
     if (a->prices < w->told->prices || a->credits < w->told->credits ||
         a->credited < w->told->credited)
         fault(a, "prices or credits were acknowledged and are gone", "-", 0);
+    if ((int64_t)a->bookings.n < w->told->bookings)
+        fault(a, "bookings were acknowledged and are gone", "-", 0);
+    see_bookings(a);
     st_map_free(a->ids);
     st_vec_free(&a->jobs);
     st_arena_free(a->arena);
@@ -496,9 +640,10 @@ int main(int argc, char **argv)
         printf("the store is left in %s; seed %" PRIu64 ", kill %d\n", w.folder, seed, k);
         return 1;
     }
-    printf("%d kills: %" PRId64 " intervals of %" PRId64 " jobs, %" PRId64
-           " months closed, %" PRId64 " price books, %" PRId64 " credits\n",
-           kills, a.usage, w.told->jobs, a.closes, a.prices, a.credits);
+    printf(
+        "%d kills: %" PRId64 " intervals of %" PRId64 " jobs, %" PRId64 " months closed, %" PRId64
+        " price books, %" PRId64 " credits, %" PRId64 " windows of %" PRId64 " bookings\n",
+        kills, a.usage, w.told->jobs, a.closes, a.prices, a.credits, a.windows, w.told->bookings);
     snprintf(command, sizeof command, "rm -rf %s", w.folder);
     return system(command) == 0 ? 0 : 1;
 }

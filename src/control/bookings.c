@@ -411,6 +411,9 @@ static int run_change(st_tx *tx, st_cmd *cmd, st_err *err)
     event.u.rebook.from_ms = c->from_ms == ST_TIME_NEVER ? b->from_ms : c->from_ms;
     event.u.rebook.to_ms = c->to_ms == ST_TIME_NEVER ? b->to_ms : c->to_ms;
     event.u.rebook.tasks = c->tasks > 0 ? c->tasks : b->tasks;
+    /* Here and not in the core, which has to play what is in logs. */
+    if (event.u.rebook.to_ms <= event.u.rebook.from_ms)
+        return st_fail(err, ST_ERANGE, "booking %s: its end must be behind its beginning", c->name);
     r = st_money_may_rebook(tx, b, &(st_window){event.u.rebook.from_ms, event.u.rebook.to_ms},
                             event.u.rebook.tasks, c->who.account, err);
     if (r == 0)

@@ -9,8 +9,8 @@
  *
  * Invariants:
  *  1 Agents follow such a store only behind an owner's word: until then no list is served.
- *  2 No number that may have been given out behind the backup is given out again: of epochs, jobs, stays, accounts and
- *    tokens. See st_restore_floor.
+ *  2 No number that may have been given out behind the backup is given out again: of epochs, jobs, stays, accounts,
+ *    tokens and bookings. See st_restore_floor.
  *  3 No job starts before each agent has said that nothing of a lost history is left there, or its lease is over.
  *  4 Each step is one transaction. Ended anywhere, the next start goes on from the last one.
  */

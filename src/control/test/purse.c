@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "control/restore.h"
 #include "control/test/purse.h"
 
 /* ---- steps ------------------------------------------------------------------------------------- */
@@ -178,6 +180,102 @@ int64_t busy_of(world *w, const char *account)
     assert_ok(in_loop(w, ask_bill, &b, &err));
     return b.busy;
 }
+
+/* ---- files of bills -------------------------------------------------------------------------------- */
+
+typedef struct file_ctx {
+    const char *account, *period;
+    st_bill_ask *ask;
+} file_ctx;
+
+static int ask_file(st_tx *tx, void *ctx, st_err *err)
+{
+    file_ctx *f = ctx;
+
+    return st_tx_bill_ask(tx, f->account, f->period, &f->ask, err);
+}
+
+void expect_file_without(world *w, const char *account, const char *period, const char *above)
+{
+    ST_CLEANUP(st_store_closep) st_store *reader = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    file_ctx f = {.account = account, .period = period};
+    st_verdict verdict;
+    st_err err = {0};
+
+    assert_ok(in_loop(w, ask_file, &f, &err));
+    assert_ok(st_store_open_reader(st_control_store(w->ctl), &reader, &err));
+    assert_ok(st_bill_ask_write(f.ask, reader, &(st_bill_sink){.out = &out}, &err));
+    st_billfile_verify(out.s, out.n, st_control_key(w->ctl), &verdict);
+    if (!verdict.good)
+        print_error("%s %s: %s\n%s", account, period ? period : "now", verdict.what, out.s);
+    assert_true(verdict.good);
+    assert_int_equal(verdict.total, st_bill_ask_bill(f.ask)->total);
+    assert_true(!above || !strstr(out.s, above));
+    st_bill_ask_free(f.ask);
+    out.s[out.n / 2] ^= 1;
+    st_billfile_verify(out.s, out.n, NULL, &verdict);
+    assert_false(verdict.good);
+}
+
+void expect_file(world *w, const char *account, const char *period)
+{
+    expect_file_without(w, account, period, NULL);
+}
+
+/* ---- restored ---------------------------------------------------------------------------------------- */
+
+void close_control(world *w)
+{
+    st_control_free(w->ctl);
+    w->ctl = NULL;
+}
+
+int mark_restored(world *w, int64_t now_ms, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    return st_control_mark_restored(w->place.path, "a backup", now_ms, &out, err);
+}
+
+static void note_plan(st_cmd_restore *cmd, const st_restore_view *view)
+{
+    st_strbuf_clear(&cmd->out);
+    st_strbuf_add(&cmd->out, view->plan ? view->plan->digest : "");
+}
+
+void accept_plan(world *w)
+{
+    st_cmd_restore look = {.who = owner, .show = note_plan}, accept = {.who = owner};
+    st_err err = {0};
+
+    st_cmd_restore_init(&look);
+    assert_ok(do_cmd(w, &look.cmd, &err));
+    accept.accept = st_strbuf_str(&look.out);
+    st_cmd_restore_init(&accept);
+    assert_ok(do_cmd(w, &accept.cmd, &err));
+    st_strbuf_done(&look.out);
+    nudge(w);
+    assert_int_equal(st_control_restore_state(w->ctl), ST_RESTORE_NONE);
+}
+
+void restore_backup(world *w)
+{
+    char beside[120];
+    st_err err = {0};
+
+    close_control(w);
+    for (int i = 0; i < 2; i++) {
+        snprintf(beside, sizeof beside, "%s%s", w->place.path, i ? "-wal" : "-shm");
+        unlink(beside);
+    }
+    assert_int_equal(rename(w->place.second, w->place.path), 0);
+    assert_ok(mark_restored(w, w->now, &err));
+    assert_ok(open_control(w, &err));
+    accept_plan(w);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------- */
 
 void found(void *ctx, const char *sentence)
 {

@@ -42,6 +42,18 @@ int64_t total_of(world *w, const char *account, const char *period);
 /* What telemetry says of the open month, running jobs included. */
 int64_t busy_of(world *w, const char *account);
 
+/* A bill's file is right, it has no byte to spare, and `above` (NULL: nobody) is not in it. */
+void expect_file_without(world *w, const char *account, const char *period, const char *above);
+void expect_file(world *w, const char *account, const char *period);
+
+void close_control(world *w);
+/* What `stintd --restore` does to the store, which nobody has open. */
+int mark_restored(world *w, int64_t now_ms, st_err *err);
+/* What is in the store's second place becomes the store, as of now, and is accepted. */
+void restore_backup(world *w);
+/* An owner looks and accepts; nobody has anything, so the branch begins in the same turn. */
+void accept_plan(world *w);
+
 /* Collects sentences in an st_strbuf. */
 void found(void *ctx, const char *sentence);
 /* Stops, and looks at everything. */

@@ -1,8 +1,13 @@
 /*
  * Bookings in the books: what a window costs, who is inside and beyond it, changes, the end of a month, a start in the middle,
- * caps, and what is not delivered.
+ * caps, and what is not delivered; whoever is killed in the middle, and a backup with one open.
  */
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "control/bookings.h"
 #include "control/test/purse.h"
@@ -240,6 +245,190 @@ static void what_is_not_delivered_is_credited(void **state)
     expect_sound(w);
 }
 
+/* Not even shortly before it begins, when only its end can be changed. */
+static void no_end_before_its_beginning(void **state)
+{
+    world *w = *state;
+    st_err err = {0};
+    uint64_t id = 0;
+    int64_t from = NOON + 2 * H;
+
+    assert_ok(book(w, 4, from, from + 4 * H, &id, &err));
+    assert_int_equal(change(w, id, from - H, false, &err), -ST_ERANGE);
+    pass_to(w, from - 2 * S);
+    assert_int_equal(change(w, id, from - S, false, &err), -ST_ERANGE);
+    assert_int_equal(change(w, id, from, false, &err), -ST_ERANGE);
+    pass_to(w, from + 5 * H);
+    assert_int_equal(total_of(w, "team", NULL), 32 * DOLLAR);
+    assert_int_equal(w->refused, 0);
+    expect_sound(w);
+}
+
+/* ---- killed ------------------------------------------------------------------------------------------ */
+
+/* What whoever is killed leaves to those who go on. */
+typedef struct left {
+    uint64_t booking, job;
+    int64_t now;
+} left;
+
+#define STEPS 8
+
+/* Somebody is inside, a node fails for an hour, and the last half hour is given up. */
+static void play(world *w, left *l, int step)
+{
+    int64_t from = NOON + 2 * H;
+    st_event node = {.kind = ST_EV_NODE_STATE};
+    st_err err = {0};
+
+    node.u.node_state.state = step == 4 ? ST_NODE_FAILED : ST_NODE_READY;
+    if (step == 0)
+        assert_ok(book(w, 4, from, from + 4 * H, &l->booking, &err));
+    if (step == 1) {
+        pass_to(w, from + 1);
+        l->job = submit_in(w, l->booking, 2 * H);
+    }
+    if (step == 2)
+        pass_to(w, from + H / 2);
+    if (step == 3) {
+        pass_to(w, from + H);
+        end_job(w, l->job, 0);
+    }
+    if (step == 5)
+        pass_to(w, from + 2 * H);
+    if (step == 4 || step == 5)
+        make_event(w, node);
+    if (step == 6) {
+        pass_to(w, from + 3 * H);
+        assert_ok(change(w, l->booking, from + 7 * H / 2, false, &err));
+    }
+    if (step == 7)
+        pass_to(w, from + 5 * H);
+}
+
+/* Another process plays the first steps, and is killed as it is. */
+static void play_and_die(world *w, left *l, int steps)
+{
+    pid_t pid;
+    int status = 0;
+    st_err err = {0};
+
+    close_control(w);
+    pid = fork();
+    if (pid == 0) {
+        if (open_control(w, &err) < 0)
+            _exit(1);
+        for (int i = 0; i < steps; i++)
+            play(w, l, i);
+        l->now = w->now;
+        if (w->refused == 0)
+            kill(getpid(), SIGKILL);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    __atomic_store_n(&w->now, l->now, __ATOMIC_RELAXED);
+    assert_ok(open_control(w, &err));
+}
+
+/* Windows of the book's bookings lie one behind the other, from the beginning of the first to the end of the last. */
+static void expect_joined(world *w, int64_t from, int64_t to)
+{
+    seen s;
+    const st_entry *e;
+
+    read_book(w, "team", &s);
+    for (int i = 0; (e = nth(&s, ST_ENTRY_WINDOW, i)); i++) {
+        if (e->share == 0)
+            continue;
+        assert_int_equal(e->from_ms, from);
+        from = e->to_ms;
+    }
+    assert_int_equal(from, to);
+    forget(&s);
+}
+
+/* Killed behind any step, the bill is that of nobody being killed. */
+static void killed_in_the_middle(void **state)
+{
+    world *w = *state;
+    int64_t from = NOON + 2 * H;
+    left *l = mmap(NULL, sizeof *l, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(l != MAP_FAILED);
+    for (int killed = 0; killed <= STEPS; killed++) {
+        if (killed > 0) {
+            end(state);
+            set_up(state);
+            w = *state;
+            play_and_die(w, l, killed);
+        }
+        for (int i = killed; i < STEPS; i++)
+            play(w, l, i);
+        assert_int_equal(sum_of(w, ST_PAY_WINDOW), 28 * DOLLAR);
+        assert_int_equal(sum_of(w, ST_PAY_SHORT), -8 * DOLLAR);
+        assert_int_equal(sum_of(w, ST_PAY_CANCEL), 2 * DOLLAR);
+        assert_int_equal(sum_of(w, ST_PAY_BURST), 0);
+        assert_int_equal(total_of(w, "team", NULL), 22 * DOLLAR);
+        expect_joined(w, from, from + 7 * H / 2);
+        expect_file(w, "team", NULL);
+        assert_int_equal(w->refused, 0);
+        expect_sound(w);
+    }
+    munmap(l, sizeof *l);
+}
+
+/* ---- restored ---------------------------------------------------------------------------------------- */
+
+/* A booking is open in the backup. What came behind it is void: a window that was charged, a fee, another booking. The window is
+ * charged once, at its price, and the numbers of the other do not come back. */
+static void restored_at(world *w, int64_t at)
+{
+    st_err err = {0};
+    uint64_t id = 0, late = 0, next = 0, job;
+    int64_t from = NOON + 2 * H;
+    seen s;
+
+    assert_ok(book(w, 4, from, from + 4 * H, &id, &err));
+    pass_to(w, from + 1);
+    job = submit_in(w, id, 2 * H);
+    pass_to(w, from + H / 2);
+    end_job(w, job, 0);
+    assert_ok(st_store_backup(st_control_store(w->ctl), w->place.second, &err));
+    pass_to(w, from + H);
+    assert_ok(change(w, id, from + 2 * H, false, &err));
+    assert_ok(book(w, 1, from + 40 * H, from + 41 * H, &late, &err));
+    pass_to(w, at);
+    assert_true(sum_of(w, ST_PAY_CANCEL) > 0 && sum_of(w, ST_PAY_WINDOW) > 0);
+    restore_backup(w);
+    assert_int_equal(sum_of(w, ST_PAY_CANCEL), 0);
+    assert_ok(book(w, 1, at + 40 * H, at + 41 * H, &next, &err));
+    assert_true(next > late);
+    nudge(w);
+    expect_file(w, "team", NULL);
+    pass_to(w, from + 9 * H);
+    assert_int_equal(sum_of(w, ST_PAY_WINDOW), 32 * DOLLAR);
+    assert_int_equal(total_of(w, "team", NULL), 32 * DOLLAR);
+    expect_joined(w, from, from + 4 * H);
+    read_book(w, "team", &s);
+    assert_int_equal(count(&s, ST_ENTRY_BOOKING), 2);
+    forget(&s);
+    expect_file(w, "team", NULL);
+    expect_file(w, "", NULL);
+    assert_int_equal(w->refused, 0);
+    expect_sound(w);
+}
+
+static void restored_while_it_is_open(void **state)
+{
+    restored_at(*state, NOON + 4 * H);
+}
+
+static void restored_when_it_is_over(void **state)
+{
+    restored_at(*state, NOON + 8 * H);
+}
+
 /* Prices of before have none for bookings, and nothing is written or charged. */
 static void old_prices_charge_nothing(void **state)
 {
@@ -269,6 +458,10 @@ int main(void)
         CASE(over_the_end_of_a_month),
         CASE(a_cap_refuses_what_does_not_fit),
         CASE(what_is_not_delivered_is_credited),
+        CASE(no_end_before_its_beginning),
+        CASE(killed_in_the_middle),
+        CASE(restored_while_it_is_open),
+        CASE(restored_when_it_is_over),
         CASE(old_prices_charge_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

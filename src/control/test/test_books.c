@@ -167,48 +167,6 @@ static void every_day_is_compared(void **state)
 
 /* ---- proofs ------------------------------------------------------------------------------------------------ */
 
-typedef struct file_ctx {
-    const char *account, *period;
-    st_bill_ask *ask;
-} file_ctx;
-
-static int ask_file(st_tx *tx, void *ctx, st_err *err)
-{
-    file_ctx *f = ctx;
-
-    return st_tx_bill_ask(tx, f->account, f->period, &f->ask, err);
-}
-
-/* It is right, it has no byte to spare, and `above` (NULL: nobody) is not in it. */
-static void expect_file_without(world *w, const char *account, const char *period,
-                                const char *above)
-{
-    ST_CLEANUP(st_store_closep) st_store *reader = NULL;
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-    file_ctx f = {.account = account, .period = period};
-    st_verdict verdict;
-    st_err err = {0};
-
-    assert_ok(in_loop(w, ask_file, &f, &err));
-    assert_ok(st_store_open_reader(st_control_store(w->ctl), &reader, &err));
-    assert_ok(st_bill_ask_write(f.ask, reader, &(st_bill_sink){.out = &out}, &err));
-    st_billfile_verify(out.s, out.n, st_control_key(w->ctl), &verdict);
-    if (!verdict.good)
-        print_error("%s %s: %s\n%s", account, period ? period : "now", verdict.what, out.s);
-    assert_true(verdict.good);
-    assert_int_equal(verdict.total, st_bill_ask_bill(f.ask)->total);
-    assert_true(!above || !strstr(out.s, above));
-    st_bill_ask_free(f.ask);
-    out.s[out.n / 2] ^= 1;
-    st_billfile_verify(out.s, out.n, NULL, &verdict);
-    assert_false(verdict.good);
-}
-
-static void expect_file(world *w, const char *account, const char *period)
-{
-    expect_file_without(w, account, period, NULL);
-}
-
 /* Plans are kept by those who have them; what they mean for prices is said to each who has it from them. */
 static void terms_stand_in_every_book(void **state)
 {

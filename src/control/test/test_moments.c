@@ -2,9 +2,9 @@
  * The last moment in a store: no transaction lies before it, whichever of its tables knows it. Restored from a backup, and started with
  * a clock that is behind.
  */
+#include <stdio.h>
 #include <string.h>
 
-#include "control/restore.h"
 #include "control/test/purse.h"
 
 static int begin_day(void **state)
@@ -86,41 +86,6 @@ static void act(world *w)
     assert_ok(do_cmd(w, &note.cmd, &err));
 }
 
-static void close_control(world *w)
-{
-    st_control_free(w->ctl);
-    w->ctl = NULL;
-}
-
-static int mark(world *w, int64_t now_ms, st_err *err)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
-
-    return st_control_mark_restored(w->place.path, "a backup", now_ms, &out, err);
-}
-
-static void note_plan(st_cmd_restore *cmd, const st_restore_view *view)
-{
-    st_strbuf_clear(&cmd->out);
-    st_strbuf_add(&cmd->out, view->plan ? view->plan->digest : "");
-}
-
-/* An owner looks and accepts; nobody has anything, so the branch begins in the same turn. */
-static void accept_plan(world *w)
-{
-    st_cmd_restore look = {.who = owner, .show = note_plan}, accept = {.who = owner};
-    st_err err = {0};
-
-    st_cmd_restore_init(&look);
-    assert_ok(do_cmd(w, &look.cmd, &err));
-    accept.accept = st_strbuf_str(&look.out);
-    st_cmd_restore_init(&accept);
-    assert_ok(do_cmd(w, &accept.cmd, &err));
-    st_strbuf_done(&look.out);
-    nudge(w);
-    assert_int_equal(st_control_restore_state(w->ctl), ST_RESTORE_NONE);
-}
-
 /* A branch begins at the last row of the log, also where that row tells the core nothing: what ran has run up to there, and the
  * books take it. */
 static void restored_behind_a_row_without_events(void **state)
@@ -135,7 +100,7 @@ static void restored_behind_a_row_without_events(void **state)
     close_control(w);
     last = w->now;
     let_pass(w, 60 * S);
-    assert_ok(mark(w, w->now, &err));
+    assert_ok(mark_restored(w, w->now, &err));
     assert_ok(open_control(w, &err));
     assert_int_equal(st_control_last_ms(w->ctl), last);
     accept_plan(w);
@@ -161,7 +126,7 @@ static void restored_behind_an_act(void **state)
     let_pass(w, 3 * S);
     act(w);
     close_control(w);
-    assert_ok(mark(w, w->now, &err));
+    assert_ok(mark_restored(w, w->now, &err));
     assert_ok(open_control(w, &err));
     assert_int_equal(st_control_last_ms(w->ctl), w->now);
     accept_plan(w);
@@ -177,16 +142,66 @@ static void a_clock_behind_the_last_row_is_refused(void **state)
 
     run_two(w);
     close_control(w);
-    assert_fails(mark(w, w->now - 5, &err), ST_ESTATE, "behind the last moment in the backup");
-    assert_ok(mark(w, w->now, &err));
+    assert_fails(mark_restored(w, w->now - 5, &err), ST_ESTATE,
+                 "behind the last moment in the backup");
+    assert_ok(mark_restored(w, w->now, &err));
     assert_ok(open_control(w, &err));
     let_pass(w, 3 * S);
     accept_plan(w);
     let_pass(w, 3 * S);
     act(w);
     close_control(w);
-    assert_fails(mark(w, w->now - 5, &err), ST_ESTATE, "behind the last moment in the backup");
+    assert_fails(mark_restored(w, w->now - 5, &err), ST_ESTATE,
+                 "behind the last moment in the backup");
     assert_ok(open_control(w, &err));
+}
+
+typedef struct numbers {
+    uint64_t job;
+    int64_t token, account;
+} numbers;
+
+/* Of a job, a token and an account that are new. */
+static numbers take_numbers(world *w, const char *name)
+{
+    st_cmd_token token = {.who = owner,
+                          .account = "team",
+                          .user = "ann",
+                          .label = "",
+                          .role = ST_ROLE_MEMBER,
+                          .expires_ms = ST_STORE_NEVER};
+    char doc[40];
+    numbers ret = {.job = start_job(w, "{}")};
+    st_err err = {0};
+
+    st_cmd_token_make(&token);
+    assert_ok(do_cmd(w, &token.cmd, &err));
+    ret.token = token.id;
+    snprintf(doc, sizeof doc, "{name: %s}", name);
+    make_account(w, name, "", doc);
+    ret.account = st_directory_serial(st_control_directory(w->ctl), name);
+    return ret;
+}
+
+/* Whatever was numbered behind the backup keeps its number for itself, also over another start. */
+static void numbers_do_not_come_back(void **state)
+{
+    world *w = *state;
+    st_err err = {0};
+    numbers lost, next;
+
+    run_two(w);
+    assert_ok(st_store_backup(st_control_store(w->ctl), w->place.second, &err));
+    let_pass(w, 60 * S);
+    lost = take_numbers(w, "lost");
+    restore_backup(w);
+    restart(w);
+    let_pass(w, S); /* as many jobs as milliseconds are numbered */
+    next = take_numbers(w, "next");
+    assert_true(next.job > lost.job);
+    assert_true(next.token > lost.token);
+    assert_true(next.account > lost.account);
+    expect_sound(w);
 }
 
 /* A start with a clock that is behind goes on from the last row, of the log or of the audit log. */
@@ -218,6 +233,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(restored_behind_a_row_without_events, begin_day, end),
         cmocka_unit_test_setup_teardown(restored_behind_an_act, begin_day, end),
         cmocka_unit_test_setup_teardown(a_clock_behind_the_last_row_is_refused, begin_day, end),
+        cmocka_unit_test_setup_teardown(numbers_do_not_come_back, begin_day, end),
         cmocka_unit_test_setup_teardown(started_with_a_clock_that_is_behind, begin_day, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
