@@ -63,6 +63,8 @@ want 1 "checksum" python3 "$here/money/bill_reference.py" "$dir/wrong.bill"
 
 # FOCUS: accepted column by column; and the validator refuses what is wrong.
 python3 "$here/focus_validate.py" "$dir"/*-focus.csv
+grep -q ',window,' "$dir/acme-2026-10-focus.csv" || fail "no booking in October"
+python3 "$here/focus_validate.py" --self "$dir/acme-2026-10-focus.csv"
 python3 "$here/focus_validate.py" --self "$dir/acme-2026-11-focus.csv"
 grep -q ',Correction,' "$dir/acme-2026-11-focus.csv" || fail "no correction of October in November"
 if grep -q ',Correction,' "$dir/acme-2026-10-focus.csv"; then

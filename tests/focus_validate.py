@@ -415,6 +415,9 @@ def broken(header, rows):
                 return k
         raise SystemExit(f"self: no row with {want} to break")
 
+    def has(name, value):
+        return any(r[header.index(name)] == value for r in rows)
+
     usage = first(ChargeCategory="Usage", ChargeClass="", x_Component=("burst", "on_demand"))
     credit = first(ChargeCategory="Credit")
     floor = first(x_Component="reserved", CapacityReservationStatus="Unused")
@@ -469,6 +472,28 @@ def broken(header, rows):
     yield "sku property", header, with_cell(usage, "SkuPriceDetails", '{"GpuCount":"one"}')
     yield "sku property unknown", header, with_cell(usage, "SkuPriceDetails", '{"Gpus":1}')
     yield "tag", header, with_cell(usage, "Tags", '{"user":"ada"}')
+    yield "name is the id", header, with_cell(usage, "ResourceName", rows[usage][header.index("ResourceId")])
+    if has("x_Component", "window"):
+        for name in ("CommitmentDiscountId", "CommitmentDiscountCategory", "CommitmentDiscountType",
+                     "CommitmentDiscountQuantity", "CommitmentDiscountUnit"):
+            yield f"booking without {name}", header, with_cell(first(x_Component="window"), name, "")
+    yield "no booking and a status", header, with_cell(usage, "CommitmentDiscountStatus", "Used")
+    yield "no booking and a quantity", header, with_cell(usage, "CommitmentDiscountQuantity", "1")
+    yield "floor without a reservation", header, [
+        r if k != floor else [v if h not in ("CapacityReservationId", "CapacityReservationStatus") else ""
+                              for h, v in zip(header, r)] for k, r in enumerate(rows)]
+    if has("ChargeClass", "Correction"):
+        fixed = first(ChargeClass="Correction")
+        yield "correction of nothing", header, with_cell(fixed, "x_Corrects", "")
+        yield "correction without a class", header, with_cell(fixed, "ChargeClass", "")
+    services = [r[header.index("ServiceName")] for r in rows]
+    again = next(k for k, service in enumerate(services) if services.count(service) > 1)
+    yield "two categories", header, [
+        r if k != again else [{"ServiceCategory": "Storage", "ServiceSubcategory": "Other (Storage)"}.get(h, v)
+                              for h, v in zip(header, r)] for k, r in enumerate(rows)]
+    names = [r[header.index("SubAccountId")] for r in rows]
+    again = next(k for k, name in enumerate(names) if name and names.count(name) > 1)
+    yield "two names", header, with_cell(again, "SubAccountName", "another")
 
 
 def self_test(text):

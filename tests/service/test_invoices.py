@@ -146,6 +146,8 @@ def open_month(stintd):
 def credit_note(stintd, period, corp):
     """A credit for an entry of a month that is closed and invoiced becomes a credit note, and no second time less money."""
     owner = stintd.owner
+    # Its taxes have changed since.
+    check(put(owner, "/v1/accounts/corp/billing", {**DETAILS, "taxes": {"VAT": 7}}).status == 200, "other taxes")
     entry = owner.get(f"/v1/bills/{period}/entries?account=corp&component=reserved").json["entries"][0]
     give = {"amount": "0.123456", "reason": "was too much", "entry": entry["seq"], "confirm": True}
     owner.make("/v1/accounts/corp/credits", give)
@@ -176,6 +178,7 @@ def credit_note(stintd, period, corp):
     bill = owner.get(f"/v1/bills/{where}?account=corp").json
     whole = sum(l["amount_udollars"] for l in bill["lines"] if l["account"] != "corp-own")
     check(by_hand(rest) + by_hand(note) == whole, "both together are the month")
+    check(put(owner, "/v1/accounts/corp/billing", DETAILS).status == 200, "as they were")
     return where
 
 

@@ -481,6 +481,48 @@ static void a_name_used_again(void **state)
     expect_sound(w);
 }
 
+/* ---- two owners ------------------------------------------------------------------------------------------ */
+
+/* Whether it was given; else it waits for another. */
+static bool ask_credit(world *w, const char *user, int64_t amount)
+{
+    st_cmd_credit cmd = {.who = owner,
+                         .confirmed = true,
+                         .account = "team",
+                         .reason = "a lost month",
+                         .amount_udollars = amount};
+    st_err err = {0};
+
+    snprintf(cmd.who.user, sizeof cmd.who.user, "%s", user);
+    st_cmd_credit_init(&cmd);
+    assert_ok(do_cmd(w, &cmd.cmd, &err));
+    return !cmd.pending;
+}
+
+/* What one asks for another must ask for as well, the same, within a week, also over a start; and each time anew. */
+static void large_credits_need_two(void **state)
+{
+    const int64_t much = 5000000;
+    world *w = *state;
+
+    publish(w, PRICES);
+    w->billing.credit_second = true;
+    w->billing.credit_alone_udollars = much - 1;
+    restart(w);
+    assert_true(ask_credit(w, "ada", much - 1));
+    assert_false(ask_credit(w, "ada", much));
+    assert_false(ask_credit(w, "ada", much));
+    assert_false(ask_credit(w, "bob", much + 1));
+    restart(w);
+    let_pass(w, 7 * DAY + 1000);
+    assert_false(ask_credit(w, "bob", much)); /* ada's is too old: it is bob's now */
+    let_pass(w, DAY);
+    assert_true(ask_credit(w, "ada", much));
+    assert_false(ask_credit(w, "bob", much)); /* it was given, and this is another */
+    assert_int_equal(total_of(w, "team", NULL), -2 * much + 1);
+    expect_sound(w);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin_at_noon, end)
@@ -499,6 +541,7 @@ int main(void)
         TEST(a_cap_is_kept_at_the_door),
         TEST(floors_pass_caps),
         TEST(a_zone_is_changed),
+        TEST(large_credits_need_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -568,6 +568,16 @@ static void idle_floors_by_cost(void **state)
     assert_int_equal(idle.v[1].cost, 20 * DOLLARS);
     assert_int_equal(idle.v[1].unused, 10 * GPU_HOUR);
     st_vec_free(&idle);
+
+    /* Ten hours more in which nobody uses the org's: $80.00, and now it comes first. */
+    idle = (st_idle_floors){0};
+    org = books_reserve("org", "h100", 4000, to, to + 10 * HOUR);
+    books_post(l, &org);
+    assert_ok(st_ledger_idle_floors(l, "", "2026-10", &idle, &err));
+    assert_string_equal(idle.v[0].account, "org");
+    assert_int_equal(idle.v[0].cost, 100 * DOLLARS);
+    assert_string_equal(idle.v[1].account, "vfx");
+    st_vec_free(&idle);
 }
 
 /* A person grants $12.34: the bill of $30.00 becomes $17.66, whatever the discount. */
