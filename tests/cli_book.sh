@@ -64,6 +64,62 @@ try 4 'there is no booking' book cancel "$id"
 try 4 'there is no booking' submit --gpus 1 --booking "$now" -- train
 as ada
 
+# What was agreed, and what cancelling costs: said first, accepted with --yes, and told afterwards.
+try 0 '"price":null,"cancel_fee_udollars":null,"cancel_fee":null' book show "$id" -o json
+cat >"$tmp/prices.yaml" <<END
+prices: booked
+gpu: {"*": {reserved: 1, burst: 4, booking: 2}}
+booking: {lead: {7d: 20%}, cancel: {3000d: 50%}}
+END
+STINT_TOKEN=$(token_of root) "$stint" price publish "$tmp/prices.yaml" >"$tmp/out" 2>&1 || fail "no prices: $(cat "$tmp/out")"
+paid=$("$stint" book $gpus --from 2027-08-01 --for 10h --zone UTC --every day --count 2 --name paid 2>"$tmp/err")
+try 0 '^Price *115.2' book show "$paid"
+try 0 '^Per GPU-hour *2' book show "$paid"
+try 0 '^Discounts *agreed 20%, plan 10%' book show "$paid"
+try 0 '^Cancel fee *57.6' book show "$paid"
+try 2 'cancelling booking .* costs 57.6.*--yes' book cancel "$paid"
+try 2 'cancelling the series of booking .* costs 115.2.*--yes' book cancel "$paid" --series
+try 0 'confirmed' book show "$paid"
+
+# On a terminal it asks; only a yes cancels.
+cat >"$tmp/answer.py" <<'END'
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+said = b""
+while True:
+    try:
+        piece = os.read(fd, 4096)
+    except OSError:
+        break
+    said += piece
+    if b"[y/N]" in piece:
+        os.write(fd, sys.argv[1].encode() + b"\n")
+    if not piece:
+        break
+sys.stdout.buffer.write(said)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+last=$("$stint" book list -o csv | grep paid | sed -n 2p | cut -d, -f1)
+python3 "$tmp/answer.py" n "$stint" book cancel "$last" >"$tmp/out"
+[ $? -eq 5 ] || fail "a no: $(cat "$tmp/out")"
+grep -q 'costs 57.60. Cancel it? .*' "$tmp/out" || fail "it does not ask: $(cat "$tmp/out")"
+try 0 'confirmed' book show "$last"
+one=$("$stint" book --gpus 1 --type h100 --from 2027-08-05 --for 10h --zone UTC 2>"$tmp/err")
+python3 "$tmp/answer.py" y "$stint" book cancel "$one" >"$tmp/out" || fail "a yes: $(cat "$tmp/out")"
+grep -q 'is cancelled; the fee is 7.20' "$tmp/out" || fail "a yes does not cancel: $(cat "$tmp/out")"
+try 0 'is cancelled; the fee is 115.2' book cancel "$paid" --series --yes
+try 0 'is cancelled$' book cancel "$held"
+
+# ps has a column for deadlines where a job has one.
+"$stint" ps >"$tmp/out"
+grep -q DEADLINE "$tmp/out" && fail "a column for nothing"
+by=$("$stint" submit --name dated --gpus 1 --limit 1h --by +30h --sim-run 10m -- train) || fail "no job with a deadline"
+try 0 'DEADLINE' ps
+try 0 "$by.* open" ps
+try 0 '"state":"open"' show "$by" -o json
+
 url=$("$stint" calendar feed 2>"$tmp/err")
 curl -s "$url" | grep -q 'SUMMARY:launch: 8 × h100' || fail "the feed has no launch"
 feed=$("$stint" token list -o csv | grep feed | cut -d, -f1)

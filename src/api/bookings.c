@@ -374,7 +374,10 @@ static void changed(st_cmd *cmd, const st_err *err)
     if (err) {
         st_call_fail(c->call, err);
     } else {
-        st_booking_json(c->api, NULL, c->put.record, NULL, &out);
+        const st_booking_money money = {.price = c->put.priced ? &c->put.price : NULL,
+                                        .fee = c->put.due ? &c->put.fee : NULL};
+
+        st_booking_json(c->api, NULL, c->put.record, NULL, &money, &out);
         st_api_set_version(c->call, json_integer_value(json_object_get(c->put.record, "version")));
         st_call_reply_buf(c->call, 200, NULL, &out);
     }
@@ -428,6 +431,7 @@ void st_api_booking_cancel(st_call *call, void *ctx)
     change *c = change_new(call, ctx);
 
     c->put.series = st_call_query_bool(call, "series", false);
+    c->put.dry_run = st_call_query_bool(call, "dry_run", false);
     st_cmd_booking_cancel(&c->put);
     change_post(c);
 }

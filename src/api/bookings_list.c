@@ -10,8 +10,10 @@
 #include "api/bookings.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "billing/money.h"
 #include "calendar/ics.h"
 #include "calendar/when.h"
+#include "ledger/text.h"
 #include "zones/zones.h"
 
 #define RANGE_DAYS_MAX 3660
@@ -124,8 +126,30 @@ static void out_nodes(const st_core *core, const st_booking *b, st_strbuf *out)
     st_strbuf_addc(out, ']');
 }
 
+/* The discounts that were agreed are one: what a change keeps is their product. */
+static void out_price(const st_agreed_price *p, st_strbuf *out)
+{
+    char agreed[ST_RATIO_MAX], plan[ST_RATIO_MAX];
+
+    st_out_raw(out, "price", "{");
+    st_out_money(out, "amount", p->amount);
+    st_out_money(out, "gpu_hour", p->rate);
+    st_strbuf_addf(out, ",\"discounts\":{\"agreed\":\"%s%%\",\"plan\":\"%s%%\"}}",
+                   st_ratio(agreed, ST_BP - p->keep_bp, 100, 2),
+                   st_ratio(plan, p->plan_bp, 100, 2));
+}
+
+static void out_booking_money(const st_booking_money *money, st_strbuf *out)
+{
+    if (money->price)
+        out_price(money->price, out);
+    else
+        st_out_raw(out, "price", "null");
+    st_out_money_if(out, "cancel_fee", money->fee != NULL, money->fee ? *money->fee : 0);
+}
+
 void st_booking_json(st_api *api, const st_core *core, const json_t *record, const st_tz *as,
-                     st_strbuf *out)
+                     const st_booking_money *money, st_strbuf *out)
 {
     const st_booking *b = core ? st_core_booking(core, (uint64_t)number(record, "id")) : NULL;
     const st_tz *tz = as;
@@ -174,7 +198,19 @@ void st_booking_json(st_api *api, const st_core *core, const json_t *record, con
         out_nodes(core, b, out);
     else
         st_strbuf_add(out, ",\"nodes\":[]");
+    out_booking_money(money, out);
     st_strbuf_addc(out, '}');
+}
+
+/* One of a list, with what is agreed about it at this moment. */
+static void add_record(st_question *q, const st_core *core, const json_t *record, const st_tz *as)
+{
+    st_booking_money money = {0};
+    st_agreed_price price;
+
+    if (st_tx_agreed_price(q->tx, (uint64_t)number(record, "id"), &price))
+        money = (st_booking_money){.price = &price, .fee = &price.fee};
+    st_booking_json(q->api, core, record, as, &money, &q->out);
 }
 
 /* ---- questions ------------------------------------------------------------------------------ */
@@ -247,7 +283,7 @@ static int fill_page(st_question *q, st_core *core, st_err *err)
             break;
         if (n++ > 0)
             st_strbuf_addc(&q->out, ',');
-        st_booking_json(q->api, core, record, w->tz, &q->out);
+        add_record(q, core, record, w->tz);
         last = (uint64_t)number(record, "id");
     }
     st_strbuf_addc(&q->out, ']');
@@ -269,7 +305,7 @@ static int fill(st_question *q, st_core *core, st_err *err)
         if (!record)
             return st_fail(err, ST_ENOENT, "there is no booking %s", st_quote(quoted, w->name));
         snprintf(q->version, sizeof q->version, "%lld", (long long)number(record, "version"));
-        st_booking_json(q->api, core, record, w->tz, &q->out);
+        add_record(q, core, record, w->tz);
         return 0;
     }
     st_strbuf_addc(&q->out, '{');

@@ -193,6 +193,8 @@ static void write_notice(const st_hub *hub, const st_notice *n, st_strbuf *out)
             st_out_money(out, "spent", n->cap->spent_udollars);
         }
     }
+    if (n->deadline)
+        st_out_text(out, "deadline", n->deadline);
     if (n->reason)
         st_out_text(out, "reason", n->reason);
     if (n->incident.flag) {

@@ -186,6 +186,9 @@ static const st_query_row bookings_query[] = {
 };
 static const st_query_row series_query[] = {
     {.name = "series", .type = ST_QUERY_BOOL, .about = "cancel all that is left of its series"},
+    {.name = "dry_run",
+     .type = ST_QUERY_BOOL,
+     .about = "cancel nothing; show in `cancel_fee` what would be due"},
     {0},
 };
 static const st_query_row calendar_query[] = {

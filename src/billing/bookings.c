@@ -111,11 +111,27 @@ static int settle(st_tx *tx, const st_agreed *was, st_entry *next, st_err *err)
     return r;
 }
 
+/* A booking as the core has it now, in the words of what was agreed. */
+static void as_it_is(const st_tx *tx, const st_booking *b, const st_agreed *was, st_entry *next)
+{
+    next->from_ms = was->from_ms;
+    if (was->from_ms >= tx->now || b->from_ms > was->from_ms)
+        next->from_ms = ST_MAX(b->from_ms, tx->now);
+    next->to_ms = b->to_ms;
+    next->gpu_m = gpu_m_of(b);
+    next->short_m = short_of(tx->ctl->core, b);
+}
+
+static bool is_agreed(const st_entry *next, const st_agreed *was)
+{
+    return next->from_ms == was->from_ms && next->to_ms == was->to_ms &&
+           next->gpu_m == was->gpu_m && next->short_m == was->short_m;
+}
+
 /* What the core says of it, where that is not what was agreed. */
 static int follow(st_tx *tx, uint64_t id, int32_t account, st_booking_state state, st_err *err)
 {
-    const st_core *core = tx->ctl->core;
-    const st_booking *b = st_core_booking(core, id);
+    const st_booking *b = st_core_booking(tx->ctl->core, id);
     char book[ST_NAME_MAX + 1], name[ST_ID_TEXT], gpu[ST_NAME_MAX + 1];
     const char *account_book = st_book_name(tx->ctl, account, book);
     st_agreed was;
@@ -131,17 +147,12 @@ static int follow(st_tx *tx, uint64_t id, int32_t account, st_booking_state stat
     next.gpu_m = was.gpu_m;
     next.short_m = was.short_m;
     if (b && !b->over) {
-        if (was.from_ms >= tx->now || b->from_ms > was.from_ms)
-            next.from_ms = ST_MAX(b->from_ms, tx->now);
-        next.to_ms = b->to_ms;
-        next.gpu_m = gpu_m_of(b);
-        next.short_m = short_of(core, b);
+        as_it_is(tx, b, &was, &next);
     } else if (state == ST_BOOKING_CANCELLED || state == ST_BOOKING_NO_SHOW) {
         next.to_ms = ST_MIN(was.to_ms, ST_MAX(was.from_ms, tx->now));
         next.reason = st_booking_state_name(state);
     }
-    if (next.from_ms == was.from_ms && next.to_ms == was.to_ms && next.gpu_m == was.gpu_m &&
-        next.short_m == was.short_m) {
+    if (is_agreed(&next, &was)) {
         if (was.to_ms > tx->now)
             return 0;
         next.gpu_m = 0; /* it is over: nothing is agreed any more */
@@ -268,6 +279,28 @@ bool st_tx_agreed(st_tx *tx, uint64_t id, st_agreed *ret)
     return b && tx->ctl->billing->ledger &&
            st_ledger_booking(tx->ctl->billing->ledger, st_book_name(tx->ctl, b->account, book),
                              name, ret);
+}
+
+bool st_tx_agreed_price(st_tx *tx, uint64_t id, st_agreed_price *ret)
+{
+    const st_booking *b = st_core_booking(tx->ctl->core, id);
+    st_agreed was;
+    st_entry next;
+
+    if (!st_tx_agreed(tx, id, &was))
+        return false;
+    next = entry_for(tx, was.account, was.booking, was.gpu);
+    as_it_is(tx, b, &was, &next);
+    if (!b->over && !is_agreed(&next, &was)) {
+        st_ledger_agree(tx->ctl->billing->ledger, &next);
+        was.from_ms = next.from_ms;
+        was.to_ms = next.to_ms;
+        was.gpu_m = next.gpu_m;
+        was.agreed_ms = next.agreed_ms;
+        was.keep_bp = next.keep_bp;
+    }
+    st_ledger_agreed_price(tx->ctl->billing->ledger, &was, tx->now, ret);
+    return true;
 }
 
 /* What of an amount for a window falls into a month; rounded up. */

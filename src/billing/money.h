@@ -71,6 +71,8 @@ void st_tx_window_price(st_tx *tx, const char *account, int32_t type, int64_t gp
                         const st_window *w, st_window_price *ret);
 /* What was agreed about a booking that is not over; false: nothing. Texts are the ledger's. */
 bool st_tx_agreed(st_tx *tx, uint64_t id, st_agreed *ret);
+/* What it costs, and what cancelling it now would; of one that was changed in this transaction, as it will be agreed. */
+bool st_tx_agreed_price(st_tx *tx, uint64_t id, st_agreed_price *ret);
 
 /* A bill as of now: of the open period (NULL) with the intervals that are still open, as if they ended now; of an
  * earlier one as it was closed. What is open is priced by itself, so it may end up a micro-dollar less or more. The

@@ -2,6 +2,7 @@
  * `stint book`: quotes, bookings, and what is done to them.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/quote.h"
 #include "cli/view.h"
@@ -11,7 +12,7 @@ typedef struct book_flags {
     st_when_flags when;
     st_cli_format format;
     const char *account, *name, *gpus, *tasks, *type, *pool, *topology, *no_show;
-    bool dry_run, hold, series, all;
+    bool dry_run, hold, series, all, yes;
 } book_flags;
 
 #define TEXT(option, letter, field, value, about)                                      \
@@ -53,6 +54,7 @@ static const st_cli_row list_options[] = {
 static const st_cli_row show_options[] = {OUTPUT("table|json", ST_CLI_OUTPUT), {0}};
 static const st_cli_row cancel_options[] = {
     FLAG("series", series, "cancel all that is left of its series"),
+    {"yes", 'y', ST_CLI_FLAG, offsetof(book_flags, yes), NULL, "accept a fee without asking", 0, 0},
     {0},
 };
 static const st_cli_row change_options[] = {
@@ -134,6 +136,10 @@ static const st_view_column booking_facts[] = {
     {"Series", "series", ST_VIEW_TEXT, NULL},
     {"Held until", "held_until", ST_VIEW_TIME, NULL},
     {"Nodes", "nodes", ST_VIEW_WORDS, NULL},
+    {"Price", "price.amount", ST_VIEW_TEXT, NULL},
+    {"Per GPU-hour", "price.gpu_hour", ST_VIEW_TEXT, NULL},
+    {"Discounts", "price.discounts", ST_VIEW_WORDS, NULL},
+    {"Cancel fee", "cancel_fee", ST_VIEW_TEXT, NULL},
     {0},
 };
 
@@ -353,23 +359,66 @@ static int book_confirm(st_cli *cli, int argc, char **argv, st_err *err)
                          f.format, st_strbuf_str(&said), err);
 }
 
+static int send_cancel(st_client *client, const char *id, bool series, bool dry_run, json_t **ret,
+                       st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+
+    st_admin_path(&path, "bookings", id);
+    st_strbuf_addf(&path, "?series=%s&dry_run=%s", series ? "true" : "false",
+                   dry_run ? "true" : "false");
+    return st_client_json(client, &(st_request){.method = "DELETE", .path = st_strbuf_str(&path)},
+                          ret, NULL, err);
+}
+
+/* Whoever cancels knows the fee, where there is one, and has said yes to it. */
+static int agree(const st_cli *cli, st_client *client, const book_flags *f, const char *id,
+                 st_err *err)
+{
+    const char *what = f->series ? "the series of booking" : "booking";
+    char line[16] = "";
+    json_t *doc = NULL;
+    int r = f->yes ? 0 : send_cancel(client, id, f->series, true, &doc, err);
+
+    if (r == 0 && count(doc, "cancel_fee_udollars") > 0) {
+        const char *fee = st_view_text(doc, "cancel_fee");
+
+        if (!isatty(STDIN_FILENO)) {
+            r = st_fail(err, ST_EINVAL, "cancelling %s %s costs %s; accept that with --yes", what,
+                        id, fee);
+        } else {
+            fprintf(cli->errors, "Cancelling %s %s costs %s. Cancel it? [y/N] ", what, id, fee);
+            fflush(cli->errors);
+            if (!fgets(line, sizeof line, stdin) || (line[0] != 'y' && line[0] != 'Y'))
+                r = st_fail(err, ST_ESTATE, "nothing was cancelled");
+        }
+    }
+    json_decref(doc);
+    return r;
+}
+
 static int book_cancel(st_cli *cli, int argc, char **argv, st_err *err)
 {
     ST_CLEANUP(st_client_freep) st_client *client = NULL;
-    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
     book_flags f = {0};
+    json_t *doc = NULL;
     int r = begin(cli, argc, argv, cancel_options, 1, &f, &client, err);
 
+    if (r == 0)
+        r = agree(cli, client, &f, argv[1], err);
+    if (r == 0)
+        r = send_cancel(client, argv[1], f.series, false, &doc, err);
     if (r < 0)
         return r;
-    st_admin_path(&path, "bookings", argv[1]);
-    st_strbuf_addf(&said, "%s %s is cancelled", f.series ? "the series of booking" : "booking",
-                   argv[1]);
-    if (f.series)
-        st_strbuf_add(&path, "?series=true");
-    return st_admin_send(cli, client,
-                         &(st_request){.method = "DELETE", .path = st_strbuf_str(&path)},
-                         ST_CLI_TABLE, st_strbuf_str(&said), err);
+    fprintf(cli->out, "%s %s is cancelled", f.series ? "the series of booking" : "booking",
+            argv[1]);
+    if (count(doc, "cancel_fee_udollars") > 0)
+        fprintf(cli->out, "; the fee is %s", st_view_text(doc, "cancel_fee"));
+    else if (st_view_at(doc, "cancel_fee"))
+        fprintf(cli->out, "; there is no fee");
+    fprintf(cli->out, "\n");
+    json_decref(doc);
+    return 0;
 }
 
 /* Made to the version that was read: nobody's change is lost. */
@@ -432,6 +481,7 @@ const st_cli_verb st_cli_book_verbs[] = {
      .options = change_options,
      .example = "  stint book extend b6x2m9qkt --to \"2026-12-05 09:00\" --zone Europe/Berlin\n"},
     {"cancel", "Cancel a booking, or what is left of its series", "[OPTION...] ID",
+     "Where the price book has a fee for that, the verb says how much and asks first.\n",
      .fn = book_cancel, .options = cancel_options,
      .example = "  stint book cancel b6x2m9qkt --series\n"},
     {0},

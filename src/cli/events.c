@@ -100,6 +100,8 @@ static void print_event(st_cli *cli, st_cli_format format, const st_sse_event *e
         st_strbuf_addf(&line, " by %s", st_view_text(doc, "by"));
     if (st_view_text(doc, "reason")[0])
         st_strbuf_addf(&line, ": %s", st_view_text(doc, "reason"));
+    if (st_view_at(doc, "deadline"))
+        st_strbuf_addf(&line, ": %s", st_view_text(doc, "deadline"));
     if (st_view_at(doc, "threshold_percent"))
         put_budget(doc, &line);
     if (strcmp(st_view_text(doc, "kind"), "cap") == 0)

@@ -127,6 +127,17 @@ void st_job_took(const json_t *job, st_strbuf *out)
     st_strbuf_add(out, buf);
 }
 
+static void put_deadline(const json_t *job, st_strbuf *out)
+{
+    static const st_view_column by = {"DEADLINE", "deadline.by", ST_VIEW_TIME, NULL};
+
+    if (!st_view_at(job, "deadline"))
+        return;
+    st_view_cell(job, &by, false, 0, out);
+    st_strbuf_addf(out, " %s", st_view_text(job, "deadline.state"));
+}
+
+/* DEADLINE, the last one, is for tables in which a job has one. */
 static const st_view_column ps_columns[] = {
     {"ID", "id", ST_VIEW_TEXT, NULL},
     {"NAME", "name", ST_VIEW_TEXT, NULL},
@@ -138,8 +149,24 @@ static const st_view_column ps_columns[] = {
     {"AGE", "submitted", ST_VIEW_AGE, NULL},
     {"TOOK", NULL, ST_VIEW_FN, st_job_took},
     {"WHERE", NULL, ST_VIEW_FN, st_job_where},
+    {"DEADLINE", NULL, ST_VIEW_FN, put_deadline},
     {0},
 };
+#define PS_COLUMNS ST_ARRAY_LEN(ps_columns)
+
+static void put_ps(st_cli *cli, st_cli_format format, const json_t *jobs)
+{
+    st_view_column columns[PS_COLUMNS];
+    bool deadlines = format == ST_CLI_CSV; /* whose columns are always the same */
+    const json_t *job;
+    size_t i;
+
+    memcpy(columns, ps_columns, sizeof columns);
+    json_array_foreach(jobs, i, job) deadlines = deadlines || st_view_at(job, "deadline");
+    if (!deadlines)
+        columns[PS_COLUMNS - 2] = columns[PS_COLUMNS - 1];
+    st_view_rows(cli, format, jobs, columns);
+}
 
 /* ---- ps ---------------------------------------------------------------------------------------- */
 
@@ -234,7 +261,7 @@ static int show_ps(void *ctx, st_err *err)
     else
         r = add_pages(f, &path, doc, err);
     if (r == 0 && f->format != ST_CLI_JSON)
-        st_view_rows(f->cli, f->format, st_view_at(doc, "jobs"), ps_columns);
+        put_ps(f->cli, f->format, st_view_at(doc, "jobs"));
     if (r == 0 && f->format != ST_CLI_JSON && st_view_at(doc, "next"))
         fprintf(f->cli->errors, "There are more; --limit shows up to 1000.\n");
     json_decref(doc);

@@ -138,6 +138,10 @@ static void fill_events(row_list *rows)
         NULL);
     add(rows, "data", NULL,
         "a job was ended or refused because its account has too much in /data on a node", NULL);
+    add(rows, "deadline", NULL,
+        "a job's deadline is at_risk, promised again, met or missed; the last two when the job "
+        "ends",
+        NULL);
     add(rows, "incident", NULL, "a node reported something that cannot be true", NULL);
     add(rows, "reset", NULL, "events were missed: list again", NULL);
     add(rows, "overflow", NULL, "the client reads too slowly and is disconnected", NULL);

@@ -12,6 +12,7 @@
 
 #include "base/quote.h"
 #include "billing/billing.h"
+#include "billing/money.h"
 #include "control/state.h"
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -350,6 +351,12 @@ static int may_confirm(st_tx *tx, const st_cmd_booking *c, st_err *err)
     return r;
 }
 
+static void note_price(st_tx *tx, st_cmd_booking *c)
+{
+    c->priced = c->due = st_tx_agreed_price(tx, c->id, &c->price);
+    c->fee = c->priced ? c->price.fee : 0;
+}
+
 static int run_confirm(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_booking *c = (st_cmd_booking *)cmd;
@@ -370,9 +377,26 @@ static int run_confirm(st_tx *tx, st_cmd *cmd, st_err *err)
     r = st_tx_apply(tx, &event, err);
     if (r == 0)
         r = put_state(tx, c, "confirmed", err);
+    note_price(tx, c);
     if (r == 0)
         r = audit(tx, &c->who, "booking.confirm", text(c->record, "account"), c->id, NULL, err);
     return r;
+}
+
+/* What is due for all that is cancelled now. */
+static void note_due(st_tx *tx, st_cmd_booking *c, uint64_t series)
+{
+    st_agreed_price price;
+
+    note_price(tx, c);
+    for (size_t i = 0; c->series && i < st_core_nbookings(tx->ctl->core); i++) {
+        const st_booking *b = st_core_booking_at(tx->ctl->core, i);
+
+        if (b->series != series || b->id == c->id || !st_tx_agreed_price(tx, b->id, &price))
+            continue;
+        c->due = true;
+        c->fee = ST_MIN(c->fee + price.fee, ST_AMOUNT_MAX);
+    }
 }
 
 static int run_cancel(st_tx *tx, st_cmd *cmd, st_err *err)
@@ -387,6 +411,10 @@ static int run_cancel(st_tx *tx, st_cmd *cmd, st_err *err)
     series = (uint64_t)json_integer_value(json_object_get(c->record, "series"));
     if (c->series && series == 0)
         return st_fail(err, ST_EINVAL, "booking %s is not of a series", c->name);
+    note_due(tx, c, series);
+    if (c->dry_run)
+        return 0;
+    c->priced = false; /* nothing is agreed any more */
     event.u.booking.id = c->series ? series : c->id;
     event.u.booking.series = c->series;
     r = st_tx_apply(tx, &event, err);
@@ -420,6 +448,7 @@ static int run_change(st_tx *tx, st_cmd *cmd, st_err *err)
         r = st_tx_apply(tx, &event, err);
     if (r < 0)
         return r;
+    note_price(tx, c);
     set_window(c->record, event.u.rebook.from_ms, event.u.rebook.to_ms);
     json_object_set_new(c->record, "tasks", json_integer(event.u.rebook.tasks));
     r = put(tx, c->id, c->record, err);

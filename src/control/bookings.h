@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "control/control.h"
+#include "ledger/ledger.h"
 
 #define ST_BOOKING_KIND    "booking"      /* of the records */
 #define ST_LAST_BOOKING    "last_booking" /* meta: the last number that was given out */
@@ -47,7 +48,11 @@ typedef struct st_cmd_booking {
     bool series;            /* all that is left of its series */
     int64_t from_ms, to_ms; /* of a change; ST_TIME_NEVER: as it was */
     int tasks;              /* 0: as it was */
+    bool dry_run;           /* of a cancellation: only what would be due */
     json_t *record;         /* given, as it is kept afterwards; the caller's */
+    bool priced, due;       /* given: whether `price` and `fee` are there */
+    st_agreed_price price;  /* given, as it is agreed afterwards */
+    int64_t fee;            /* given: for cancelling it now, or all that is cancelled with it */
     /* NULL, or whether the edit may be made of this version. */
     int (*may)(struct st_cmd_booking *cmd, int64_t version, st_err *err);
 } st_cmd_booking;

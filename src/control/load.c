@@ -223,7 +223,7 @@ static void read_detail(st_live *live, const char *detail)
     }
     live->by_ms = json_integer_value(json_object_get(root, "by_ms"));
     live->hard = json_object_get(root, "hard") != NULL;
-    live->at_risk = json_object_get(root, "at_risk") != NULL;
+    live->at_risk = live->risk_told = json_object_get(root, "at_risk") != NULL;
     json_decref(root);
 }
 

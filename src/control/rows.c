@@ -423,6 +423,42 @@ static const char *devices_told(const st_effect *fx, const st_live *live, char b
     return buf;
 }
 
+static void tell_deadline(st_control *ctl, const st_effect *fx, const st_live *live,
+                          st_deadline state)
+{
+    const st_effect none = {.kind = ST_FX_CLASS, .node = -1, .account = -1};
+    const st_notice n = {.seq = ++ctl->notice_seq,
+                         .at_ms = fx->at_ms,
+                         .job = live->id,
+                         .account = live->account,
+                         .kind = "deadline",
+                         .name = live->name,
+                         .state = st_job_state_name(live->state),
+                         .deadline = st_deadline_name(state),
+                         .fx = &none};
+
+    ctl->options.listen(ctl->options.ctx, &n);
+}
+
+/* What is kept for a deadline has lost its place or found one, or the job has ended: told just before its end. */
+static void follow_deadline(st_control *ctl, const st_effect *fx, const st_live *ended)
+{
+    const st_booking *b = fx->kind == ST_FX_BOOKING ? st_core_booking(ctl->core, fx->other) : NULL;
+    st_live *live = b && b->job ? st_control_live(ctl, b->job) : NULL;
+
+    if (!ctl->options.listen)
+        return;
+    if (live && live->at_risk != live->risk_told) {
+        live->risk_told = live->at_risk;
+        tell_deadline(ctl, fx, live, live->at_risk ? ST_DEADLINE_AT_RISK : ST_DEADLINE_PROMISED);
+    }
+    if (ended && fx->kind == ST_FX_END && ended->by_ms > 0)
+        tell_deadline(ctl, fx, ended,
+                      ended->state == ST_JOB_DONE && ended->end_ms <= ended->by_ms
+                          ? ST_DEADLINE_MET
+                          : ST_DEADLINE_MISSED);
+}
+
 static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
 {
     char grants[GRANTS_MAX];
@@ -483,6 +519,7 @@ void st_rows_tell(st_tx *tx)
                   grants_of(tx, fx), fx->ngrants, fx->at_ms, fx->until_ms);
         if (fx->kind == ST_FX_NODE)
             st_control_tell_node(ctl, fx->node);
+        follow_deadline(ctl, fx, live);
         tell(ctl, fx, live);
         if (live)
             count(ctl, fx, live);

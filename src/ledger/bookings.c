@@ -222,6 +222,41 @@ bool st_ledger_window(const st_ledger *l, const st_agreed *was, const st_entry *
     return e.share > 0 || e.removed > 0;
 }
 
+/* The fee as it is posted when the booking is cancelled at that moment. */
+static int64_t fee_of(const st_ledger *l, const st_agreed *a, int id, int64_t at_ms)
+{
+    const ledger_account *account = l->accounts.v[id];
+    const st_entry none = {.gpu_m = a->gpu_m,
+                           .from_ms = a->from_ms,
+                           .to_ms = ST_MIN(a->to_ms, ST_MAX(a->from_ms, at_ms))};
+    int64_t fee = 0;
+    st_entry e;
+    st_err err;
+    if (!st_ledger_window(l, a, &none, at_ms, &e) ||
+        st_price_entry(&e, book_of(l, a->agreed_ms),
+                       st_ledger_terms_of(account, st_entry_moment(&e)), account->carry, &err) < 0)
+        return 0;
+    for (int i = 0; i < e.nlines; i++)
+        if (e.lines[i].what == ST_PAY_CANCEL)
+            fee += e.lines[i].amount;
+    return fee;
+}
+
+void st_ledger_agreed_price(const st_ledger *l, const st_agreed *a, int64_t at_ms,
+                            st_agreed_price *ret)
+{
+    int id = st_ledger_id(l, a->account);
+    int64_t left = id < 0 ? ST_BP : st_ledger_keep_at(l, id, at_ms);
+    const int64_t factors[] = {a->keep_bp, left};
+    *ret = (st_agreed_price){.rate = rate_of(book_of(l, a->agreed_ms), a->gpu),
+                             .keep_bp = a->keep_bp,
+                             .plan_bp = ST_BP - left,
+                             .fee = id < 0 ? 0 : fee_of(l, a, id, at_ms)};
+    ret->amount =
+        st_ledger_cost_up(ST_PAY_WINDOW, (st_i128)a->gpu_m * ST_MAX(a->to_ms - a->from_ms, 0),
+                          ret->rate, st_price_factor(factors, 2));
+}
+
 /* ---- entries ------------------------------------------------------------------------------------ */
 
 static int refuse(const st_entry *e, const char *what, st_err *err)

@@ -424,6 +424,16 @@ typedef struct st_window_price {
 } st_window_price;
 void st_ledger_window_price(const st_ledger *l, const char *account, const char *gpu, int64_t gpu_m,
                             int64_t from_ms, int64_t to_ms, int64_t at_ms, st_window_price *ret);
+/* What an agreement means in money at a moment, before caps. */
+typedef struct st_agreed_price {
+    int64_t rate;    /* list, per GPU-hour */
+    int64_t keep_bp; /* what the discounts that were agreed leave */
+    int64_t plan_bp; /* off besides, by the plan of that moment */
+    int64_t amount;  /* for all of its window; rounded up to a micro-dollar */
+    int64_t fee;     /* for giving up at that moment what lies ahead */
+} st_agreed_price;
+void st_ledger_agreed_price(const st_ledger *l, const st_agreed *a, int64_t at_ms,
+                            st_agreed_price *ret);
 /* Makes agreed and keep of a BOOKING entry, whose account, booking, gpu, gpu_m, from, to and at are there: a new one has
  * those of now. One that is changed keeps its price, unless that of now (or, if it adds nothing, that of its new length)
  * is dearer: no change makes an hour cheaper. */

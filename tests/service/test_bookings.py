@@ -321,6 +321,24 @@ def told(stintd, alpha, alpha_token, beta_token):
     heard = mine.wait(lambda s: any(made["id"] in str(e) and "confirmed" in str(e) for e in s.events()))
     check(heard, "alpha hears nothing of its booking: %s", mine.events())
     check(not any(made["id"] in str(e) for e in theirs.events()), "beta hears of alpha's booking")
+    job = {"command": ["true"], "gpus": 1, "limit": "1h", "by": "+20h"}
+    for run, end, state in (("1s", False, "met"), ("10m", True, "missed")):
+        dated = alpha.make("/v1/jobs", {**job, "sim": {"run": run}})["id"]
+        if end:
+            alpha.call("DELETE", "/v1/jobs/" + dated)
+        heard = mine.wait(lambda s: any(dated in str(e) and f'"deadline":"{state}"' in str(e) for e in s.events()))
+        check(heard, "alpha hears nothing of its deadline, %s: %s", state, mine.events()[-4:])
+        check(not any(dated in str(e) for e in theirs.events()), "beta hears of alpha's deadline")
+    whole = alpha.make("/v1/jobs", {**job, "tasks": 2, "gpus": 8, "begin": "+2h", "hard": True})
+    nodes = [n["name"] for n in stintd.owner.get("/v1/nodes").json["nodes"]][:3]
+    for way, state in (("failed", "at_risk"), ("ready", "promised")):
+        for node in nodes:
+            put = stintd.owner.call("PATCH", "/v1/nodes/" + node, {"state": way})
+            check(put.status == 200, "node %s: %s", way, put.text)
+        heard = mine.wait(lambda s: any(whole["id"] in str(e) and f'"deadline":"{state}"' in str(e) for e in s.events()))
+        check(heard, "alpha hears nothing of its deadline, %s: %s", state, mine.events()[-4:])
+        check(alpha.get("/v1/jobs/" + whole["id"]).json["deadline"]["state"] == state, "and the job says so")
+    alpha.call("DELETE", "/v1/jobs/" + whole["id"])
     mine.close()
     theirs.close()
     text = stintd.owner.get("/v1/audit?what=booking&limit=100").text
@@ -347,7 +365,48 @@ def restarted(stintd, program, alpha, alpha_token):
     check(alpha.call("POST", f"/v1/bookings/{held}/confirm").status == 200, "a quote is still held")
 
 
-def money(owner, alpha, folder):
+def agreed(owner, alpha, beta, free, paid):
+    """What was agreed is seen by whose it is, with what cancelling costs; a later price book changes neither."""
+    shown = alpha.get("/v1/bookings/" + free).json
+    check(shown["price"] is None and shown["cancel_fee"] is None and shown["cancel_fee_udollars"] is None,
+          "confirmed without a price: %s", shown)
+    wanted = {"amount_udollars": 115200000, "gpu_hour_udollars": 2000000, "discounts": {"agreed": "28%", "plan": "0%"}}
+    owner.make("/v1/prices", {"prices": "dearer", "gpu": {"*": {"reserved": 1, "burst": 4, "booking": 3}},
+                              "booking": {"cancel": {"30d": "90%"}}})
+    listed = {b["id"]: b for b in alpha.get("/v1/bookings").json["bookings"]}[paid]
+    for one in (alpha.get("/v1/bookings/" + paid).json, listed, owner.get("/v1/bookings/" + paid).json):
+        check({key: one["price"][key] for key in wanted} == wanted and one["cancel_fee_udollars"] == 57600000,
+              "as it was agreed: %s", one)
+    check(beta.get("/v1/bookings/" + paid).status == 404, "beta sees alpha's price")
+    check(paid not in beta.get("/v1/bookings?all=true").text, "beta lists alpha's booking")
+    asked = alpha.call("DELETE", f"/v1/bookings/{paid}?dry_run=true")
+    check(asked.status == 200 and asked.json["cancel_fee_udollars"] == 57600000 and asked.json["state"] == "confirmed",
+          "what cancelling would cost: %s", asked.text)
+    check(beta.call("DELETE", f"/v1/bookings/{paid}?dry_run=true").status == 404, "beta asks for alpha's fee")
+    check(alpha.get("/v1/bookings/" + paid).json == one, "a dry run changes nothing")
+
+
+def owed(owner, alpha):
+    """What the answer to a cancellation says is what the bill has: of a series, and of one that has begun."""
+    def fees():
+        bill = owner.get("/v1/bills/open?account=alpha").json
+        return sum(x["amount_udollars"] for x in bill["lines"] if x["component"] == "cancel")
+
+    series = alpha.make("/v1/bookings", {**window(600, "1h"), "repeat": {"every": "day", "count": 3}})
+    begun = alpha.make("/v1/bookings", {"type": "h100", "gpus": 1, "from": "now", "for": "7h", "confirm": True})
+    last = "/v1/bookings/" + series["bookings"][2]["id"]
+    bigger = alpha.call("PATCH", last, {"tasks": 2}, {"If-Match": alpha.get(last).header("ETag")})
+    shown = alpha.get(last).json
+    check(bigger.status == 200 and bigger.json["price"] == shown["price"] and bigger.json["cancel_fee"] == shown["cancel_fee"],
+          "a change answers with its new price: %s %s", bigger.text, shown)
+    for path, least in ((series["id"] + "?series=true", 1), (begun["id"], 1)):
+        before = fees()
+        said = alpha.call("DELETE", "/v1/bookings/" + path).json
+        check(said["cancel_fee_udollars"] >= least, "a fee is due: %s", said)
+        check(fees() - before == said["cancel_fee_udollars"], "the bill has it: %s, %s, %s", before, fees(), said)
+
+
+def money(owner, alpha, beta, folder):
     """The price is in the quote, agreed when it is confirmed, and on a bill that verifies; a fee for what is given up."""
     quote = alpha.post("/v1/bookings?dry_run=true", window(400))
     check(quote.json["windows"][0]["price"] is None, "no prices yet: %s", quote.text)
@@ -357,14 +416,21 @@ def money(owner, alpha, folder):
                                           "cancel": {"30d": "50%"}}})
     shown = owner.get("/v1/prices").json["prices"]
     check(any(b.get("booking", {}).get("cancel") == {"30d": "50%"} for b in shown), "prices: %s", shown)
-    price = alpha.post("/v1/bookings?dry_run=true", window(500, "10h")).json["windows"][0]["price"]
+    for _ in range(1000):  # a book applies from the millisecond after it was published
+        price = alpha.post("/v1/bookings?dry_run=true", window(500, "10h")).json["windows"][0]["price"]
+        if price is not None:
+            break
     check(price["amount_udollars"] == 8 * 10 * 2 * 720000 and price["discounts"] == {"term": "10%", "lead": "20%", "plan": "0%"},
           "8 GPUs, 10 hours, 10%% and 20%% off: %s", price)
     paid = alpha.make("/v1/bookings", window(500, "10h"))["id"]
+    agreed(owner, alpha, beta, free, paid)
     budget = owner.get("/v1/accounts/alpha/budget").json
     check(budget["booked_udollars"] in (0, 115200000), "what is booked this month: %s", budget)
-    for one in (free, paid):
-        check(alpha.call("DELETE", f"/v1/bookings/{one}").status == 200, "cancelled")
+    for one, due in ((free, None), (paid, 57600000)):
+        said = alpha.call("DELETE", f"/v1/bookings/{one}")
+        check(said.status == 200 and said.json["cancel_fee_udollars"] == due and said.json["price"] is None,
+              "cancelled, and what is due: %s", said.text)
+        check(alpha.get(f"/v1/bookings/{one}").json["cancel_fee"] is None, "nothing is agreed any more")
     bill = owner.get("/v1/bills/open?account=alpha").json
     check([(x["component"], x["amount_udollars"]) for x in bill["lines"] if x["amount_udollars"]] == [("cancel", 57600000)],
           "half of what was agreed, and nothing of what was free: %s", bill["lines"])
@@ -378,6 +444,7 @@ def money(owner, alpha, folder):
     reference = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "money", "bill_reference.py")
     said = subprocess.run([sys.executable, reference, path], capture_output=True, text=True, timeout=60)
     check(said.returncode == 0 and "57600000" in said.stdout, "another verifier: %s %s", said.stdout, said.stderr)
+    owed(owner, alpha)
 
 
 def run(program):
@@ -402,7 +469,7 @@ def run(program):
         pages(alpha, beta)
         feed(stintd, alpha, beta, tokens["alpha"])
         told(stintd, alpha, tokens["alpha"], tokens["beta"])
-        money(owner, alpha, stintd.dir)
+        money(owner, alpha, beta, stintd.dir)
         restarted(stintd, program, alpha, tokens["alpha"])
     finally:
         stintd.stop()
