@@ -247,13 +247,16 @@ void st_money_note_beyond(st_tx *tx, const st_effect *fx)
     }
 }
 
+/* In a booking that is paid for, GPU time is the booking's. In one without a price, or in what is kept for a deadline, nobody
+ * pays but the job, as whoever borrows does: else booking would be a way around prices. */
 void st_money_note_within(st_tx *tx, const st_effect *fx, uint64_t booking)
 {
     st_agreed was;
 
-    if ((fx->kind == ST_FX_START || fx->kind == ST_FX_RESUME || fx->kind == ST_FX_CLASS) &&
-        st_tx_agreed(tx, booking, &was))
-        st_vec_push(&tx->notes, (st_note){.kind = ST_NOTE_WITHIN, .v = {(int64_t)fx->job}});
+    if (fx->kind == ST_FX_START || fx->kind == ST_FX_RESUME || fx->kind == ST_FX_CLASS)
+        st_vec_push(&tx->notes, (st_note){.kind = st_tx_agreed(tx, booking, &was) ? ST_NOTE_WITHIN
+                                                                                  : ST_NOTE_BEYOND,
+                                          .v = {(int64_t)fx->job}});
 }
 
 /* ---- asking --------------------------------------------------------------------------------------- */

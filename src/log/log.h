@@ -37,7 +37,7 @@
     X(ST_NOTE_STARTED,                                                                             \
       2)                 /* job, since when its tasks have really run, in the stay that is open */ \
     X(ST_NOTE_INSIDE, 0) /* from here on, what borrows inside a floor is told as such */           \
-    X(ST_NOTE_BEYOND, 1) /* job: its booking is over, it borrows from here on */                   \
+    X(ST_NOTE_BEYOND, 1) /* job: no booking pays for it, it borrows from here on */                \
     X(ST_NOTE_WITHIN, 1) /* job: the booking it runs in is paid for */
 typedef enum st_note_kind {
 #define X(id, n) id,

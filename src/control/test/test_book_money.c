@@ -448,6 +448,53 @@ static void old_prices_charge_nothing(void **state)
     expect_sound(w);
 }
 
+/* No price for bookings is no way around prices: who is inside pays as one who borrows. */
+static void without_a_price_jobs_pay(void **state)
+{
+    world *w = *state;
+    st_err err = {0};
+    uint64_t id = 0, job;
+    int64_t from = NOON + 2 * H;
+
+    publish(w, "prices: none\ngpu: {\"*\": {reserved: 1, burst: 4}}\n");
+    assert_ok(book(w, 1, from, from + 4 * H, &id, &err));
+    pass_to(w, from + 1);
+    job = submit_in(w, id, 2 * H);
+    pass_to(w, from + H + 1);
+    restart(w);
+    end_job(w, job, 0);
+    assert_int_equal(sum_of(w, ST_PAY_BURST), 4 * DOLLAR);
+    assert_int_equal(sum_of(w, ST_PAY_WINDOW), 0);
+    assert_int_equal(w->refused, 0);
+    expect_sound(w);
+}
+
+/* Nor is a deadline, though room is kept for it. */
+static void a_deadline_is_not_free(void **state)
+{
+    world *w = *state;
+    st_submit_item item = {.spec = {.name = "paper",
+                                    .account = "team",
+                                    .user = "ann",
+                                    .pool = -1,
+                                    .tasks = 1,
+                                    .limit_ms = H,
+                                    .by_ms = NOON + 2 * H,
+                                    .hard = true,
+                                    .shape = {.gpus = 1, .types = 1, .cpu_m = 1000}},
+                           .doc = "{}"};
+    st_cmd_submit cmd = {.who = owner, .items = &item, .n = 1};
+    st_err err = {0};
+
+    st_cmd_submit_init(&cmd);
+    assert_ok(do_cmd(w, &cmd.cmd, &err));
+    for (int i = 1; i < 12 && st_core_job(w->ctl->core, item.id); i++)
+        pass_to(w, NOON + i * H / 4);
+    assert_in_range(total_of(w, "team", NULL), 3900000, 4200000);
+    assert_int_equal(w->refused, 0);
+    expect_sound(w);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end)
@@ -463,6 +510,8 @@ int main(void)
         CASE(restored_while_it_is_open),
         CASE(restored_when_it_is_over),
         CASE(old_prices_charge_nothing),
+        CASE(without_a_price_jobs_pay),
+        CASE(a_deadline_is_not_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
