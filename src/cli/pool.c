@@ -47,10 +47,10 @@ static const st_cli_row pool_options[] = {
     TEXT_ROW("tasks-per-node", tasks_per_node, "N", "most tasks on a node"),
     TEXT_ROW("cpu-per-gpu", cpu_per_gpu, "N", "default CPUs per GPU; 0: an even part of the node"),
     TEXT_ROW("ram-per-gpu", ram_per_gpu, "SIZE",
-             "default RAM per GPU; 0: an even part of the node"),
+             "default RAM per GPU; 0: half of an even part of the node"),
     TEXT_ROW("cpu-per-task", cpu_per_task, "N", "default CPUs per task without GPUs (default: 1)"),
     TEXT_ROW("ram-per-cpu", ram_per_cpu, "SIZE",
-             "default RAM per CPU without GPUs; 0: an even part of the node"),
+             "default RAM per CPU without GPUs; 0: half of an even part of the node"),
     {0},
 };
 

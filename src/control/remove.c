@@ -1,6 +1,6 @@
 /*
  * Nodes and pools that go for good. Their names are free afterwards and nothing is left for who takes them: no key,
- * no fault, no flag, no join token.
+ * no fault, no flag, no word of why it was out, no join token.
  */
 #include <jansson.h>
 #include <string.h>
@@ -24,6 +24,8 @@ static int forget_node(st_tx *tx, const char *name, int64_t *ret_revoked, st_err
         r = st_thing_erase(tx, "node-fault", name, err);
     if (r == 0)
         r = st_thing_erase(tx, "node-flags", name, err);
+    if (r == 0)
+        r = st_thing_erase(tx, "node-word", name, err);
     return r;
 }
 
@@ -46,6 +48,7 @@ static int run_node(st_tx *tx, st_cmd *cmd, st_err *err)
                        c->name);
     event.u.node_state.node = c->id;
     event.u.node_state.state = ST_NODE_REMOVED;
+    event.u.node_state.force = c->force; /* although a booking loses its place */
     if (r == 0)
         r = st_tx_apply(tx, &event, err);
     c->at_ms = tx->now;
