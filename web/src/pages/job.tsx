@@ -17,7 +17,7 @@ function WhyCard({ job }: { job: Job }) {
         <Loaded data={why}>{(w) => (
           <>
             <p class="big">{start(w) === "not known" ? "Its start is not known." : `It should start ${start(w)}.`}</p>
-            {w.start_earliest && w.start_latest && <p class="legend">Eight of ten jobs like this one started between <Time at={w.start_earliest} /> and <Time at={w.start_latest} />.</p>}
+            {w.start_earliest && w.start_latest && <p class="legend">Between <Time at={w.start_earliest} /> and <Time at={w.start_latest} />: eight of ten past estimates this far ahead fell into such a span.</p>}
             <Reasons of={w.reasons} />
           </>
         )}</Loaded>
