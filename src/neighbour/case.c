@@ -274,12 +274,24 @@ static void confirm(st_nb *nb, nb_task *t, int64_t now)
     act(nb, t, known && known->hold_ms ? known->rung : ST_NB_PROTECT, now);
 }
 
+static bool still_busy(st_nb *nb, int64_t now)
+{
+    const nb_task *suspect = st_nb_find(nb, nb->suspect);
+
+    return suspect && now - suspect->busy_ms < SETTLE_MS;
+}
+
 /* The victim is looked at until it is clear how it does. */
 static void test(st_nb *nb, nb_task *t, int64_t now)
 {
     nb_verdict v;
     double ratio;
 
+    /* Long kernels that were in flight when it was paused are not its neighbour's innocence. */
+    if ((nb->step == NB_PAUSED || nb->step == NB_AGAIN) && still_busy(nb, now)) {
+        st_nb_fresh_window(t, now + SETTLE_MS);
+        return;
+    }
     if (nb->step == NB_ACTED) {
         if (st_nb_enough(nb, t, now, &ratio))
             judge_action(nb, t, ratio, now);

@@ -11,22 +11,23 @@
 #include "base/macros.h"
 #include "neighbour/state.h"
 
-#define SETTLE 32.0 /* windows that a usual value goes back */
-#define LONG   64.0
-#define LATE   0.005 /* requests beyond the limit that a job has by itself, before more is known */
-#define LEAST  0.001
-#define LIKELY 0.002 /* slow by chance */
-#define CLEAR  1e-7
-#define DOUBT  1e-5 /* the same for several windows together */
-#define SURE   5.3  /* logarithm of odds of 200 to 1 */
-#define WELL   0.01 /* parts of the requests, of a job that is well */
-#define WELL90 0.2
-#define FEW    30  /* requests, at least */
-#define TESTED 3   /* windows, at most, until a test is clear */
-#define FAST   4.0 /* samples of GPU time, lately */
-#define SLOW   120.0
-#define IDLE   10        /* of the longest windows: too few requests to say anything */
-#define LOW_PM 1000000.0 /* ns in a ms, over 1000 */
+#define SETTLE    32.0 /* windows that a usual value goes back */
+#define LONG      64.0
+#define LATE      0.005 /* requests beyond the limit that a job has by itself, before more is known */
+#define LEAST     0.001
+#define LIKELY    0.002 /* slow by chance */
+#define CLEAR     1e-7
+#define DOUBT     1e-5 /* the same for several windows together */
+#define SURE      5.3  /* logarithm of odds of 200 to 1 */
+#define WELL      0.01 /* parts of the requests, of a job that is well */
+#define WELL90    0.2
+#define FEW       30  /* requests, at least */
+#define TESTED    3   /* windows, at most, until a test is clear */
+#define FAST      4.0 /* samples of GPU time, lately */
+#define SLOW      120.0
+#define IDLE      10 /* of the longest windows: too few requests to say anything */
+#define LITTLE_PM 20.0
+#define LOW_PM    1000000.0 /* ns in a ms, over 1000 */
 
 uint64_t st_nb_time_least(int step)
 {
@@ -60,6 +61,8 @@ static void see_gpu(const st_nb *nb, nb_task *t, uint64_t gpu_ns, int64_t now)
         return;
     pm = gpu_ns > t->gpu_ns ? (double)(gpu_ns - t->gpu_ns) / (double)ms / (LOW_PM / 1000.0) : 0;
     t->gpu_ns = gpu_ns;
+    if (pm > LITTLE_PM)
+        t->busy_ms = now;
     t->gpu_ms = now;
     t->fast_pm += (pm - t->fast_pm) / FAST;
     t->slow_pm += (t->fast_pm - t->slow_pm) / SLOW;

@@ -38,6 +38,7 @@ typedef struct nb_task {
     uint64_t gpu_ns;
     int64_t gpu_ms;
     double fast_pm, slow_pm;
+    int64_t busy_ms; /* when it last had more than a little of the GPU */
     int64_t grew_ms; /* when it arrived or grew; -1: long ago */
     /* requests */
     uint64_t before[ST_NB_TIMES];
