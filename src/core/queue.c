@@ -99,16 +99,16 @@ bool st_queue_joins(st_core *core, const st_job *job)
 bool st_queue_parts(st_core *core, const st_job *job)
 {
     int top = INT_MIN;
-    if (core->ntops < core->tree->accounts.n)
-        return false;
     for (size_t i = 0; i < core->off.n; i++) {
         const st_job *other = core->off.v[i];
         if (other != job && other->account == job->account && st_job_waits(other))
             top = ST_MAX(top, other->priority);
     }
-    if (top != INT_MIN && top != core->tops[job->account] && core->policy.ageing_ms > 0)
+    /* By who waits alone: what is known of the last order is not in a save. */
+    if (top != INT_MIN && top < job->priority && core->policy.ageing_ms > 0)
         return false;
-    core->tops[job->account] = top;
+    if ((size_t)job->account < core->ntops)
+        core->tops[job->account] = top;
     return true;
 }
 

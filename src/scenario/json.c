@@ -44,7 +44,9 @@ static void add_job_fields(const st_play *play, const st_effect *fx, json_t *o)
     json_object_set_new(o, "state", json_string(st_job_state_name(fx->state)));
     if (fx->class != ST_CLASS_NONE)
         json_object_set_new(o, "class", json_string(st_class_name(fx->class)));
-    if (fx->other > 0)
+    if (fx->other & ST_BOOKING_BIT)
+        json_object_set_new(o, "booking", json_integer((int64_t)(fx->other & ~ST_BOOKING_BIT)));
+    else if (fx->other > 0)
         json_object_set_new(o, "claimant", json_string(job_name(play, fx->other)));
     if (fx->until_ms > 0)
         json_object_set_new(o, "until_ms", json_integer(fx->until_ms));
