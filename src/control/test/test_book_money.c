@@ -485,12 +485,18 @@ static void a_deadline_is_not_free(void **state)
                            .doc = "{}"};
     st_cmd_submit cmd = {.who = owner, .items = &item, .n = 1};
     st_err err = {0};
+    seen s;
 
     st_cmd_submit_init(&cmd);
     assert_ok(do_cmd(w, &cmd.cmd, &err));
     for (int i = 1; i < 12 && st_core_job(w->ctl->core, item.id); i++)
         pass_to(w, NOON + i * H / 4);
-    assert_in_range(total_of(w, "team", NULL), 3900000, 4200000);
+    read_book(w, "team", &s);
+    assert_true(count(&s, ST_ENTRY_USAGE) > 0);
+    for (int i = 0; i < count(&s, ST_ENTRY_USAGE); i++)
+        assert_int_equal(nth(&s, ST_ENTRY_USAGE, i)->basis, ST_BASIS_BURST);
+    forget(&s);
+    assert_true(total_of(w, "team", NULL) > 3900000);
     assert_int_equal(w->refused, 0);
     expect_sound(w);
 }
