@@ -38,6 +38,7 @@ static void hear(void *ctx, const st_notice *n)
 
         snprintf(w->capped + at, sizeof w->capped - at, "%s ", n->cap->does);
     }
+    w->unusual += n->anomaly != NULL;
     if (!n->budget)
         return;
     w->warnings++;

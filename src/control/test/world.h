@@ -26,6 +26,7 @@ typedef struct world {
     int warnings;      /* about budgets; the last one: */
     st_notice_budget warned;
     char warned_account[ST_NAME_MAX + 1];
+    int unusual;      /* days of somebody that were told as such */
     char capped[400]; /* what caps did: a word each, with a blank behind it */
 } world;
 
