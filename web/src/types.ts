@@ -36,7 +36,7 @@ export type Bill = {
 };
 export type Booking = {
   id: string; name: string; account: string; user: string; state: string; degraded: boolean; from: string; to: string; zone: string; type: string;
-  tasks: number; gpus: number; pool: string | null; series: string | null; held_until?: string | null;
+  tasks: number; gpus: number; pool: string | null; series: string | null; held_until?: string | null; price?: { amount: string } | null; cancel_fee?: string | null;
 };
 export type Entry = {
   seq: number; at: number; kind: string; account: string; job?: string; user?: string; name?: string; gpu?: string; level?: string; from?: number;

@@ -195,7 +195,7 @@ export function Calendar() {
           </Card>
         </>
       )}</Loaded>
-      {asking && pick && <Confirm ask={`Cancel the booking ${pick.name}, ${when(pick)}? Its GPUs go to others.`} yes="Cancel the booking" onNo={() => setAsking(false)} onYes={async () => { await send("DELETE", `/v1/bookings/${pick.id}`); setAsking(false); setPick(undefined); data.again(); }} />}
+      {asking && pick && <Confirm ask={`Cancel the booking ${pick.name}, ${when(pick)}? ${Number(pick.cancel_fee ?? 0) > 0 ? `The fee is ${money(pick.cancel_fee, "")}. ` : ""}Its GPUs go to others.`} yes="Cancel the booking" onNo={() => setAsking(false)} onYes={async () => { await send("DELETE", `/v1/bookings/${pick.id}`); setAsking(false); setPick(undefined); data.again(); }} />}
     </>
   );
 }
