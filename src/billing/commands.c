@@ -43,6 +43,27 @@ static int need_future(st_tx *tx, const char *what, int64_t *from_ms, st_err *er
     return 0;
 }
 
+/* From now on: the next millisecond at which nothing of the kind begins yet, for two may be said within one. */
+static int64_t prices_from(st_tx *tx)
+{
+    const st_price_book *b;
+    int64_t at = tx->now + 1;
+
+    while ((b = st_ledger_book(tx->ctl->billing->ledger, at)) && b->from_ms == at)
+        at++;
+    return at;
+}
+
+static int64_t plan_from(st_tx *tx, const char *book)
+{
+    const st_price_plan *p;
+    int64_t at = tx->now + 1;
+
+    while ((p = st_ledger_plan(tx->ctl->billing->ledger, book, at)) && p->from_ms == at)
+        at++;
+    return at;
+}
+
 /* ---- prices --------------------------------------------------------------------------------------- */
 
 static int run_prices(st_tx *tx, st_cmd *cmd, st_err *err)
@@ -53,7 +74,7 @@ static int run_prices(st_tx *tx, st_cmd *cmd, st_err *err)
     int r;
 
     if (c->now)
-        c->book.from_ms = tx->now;
+        c->book.from_ms = prices_from(tx);
     r = need_future(tx, "prices", &c->book.from_ms, err);
     if (r < 0)
         return r;
@@ -104,8 +125,8 @@ static int run_plan(st_tx *tx, st_cmd *cmd, st_err *err)
 
     if (r == 0) /* a plan is of a book */
         snprintf(c->plan.account, sizeof c->plan.account, "%s", st_book_name(tx->ctl, id, buf));
-    if (c->now)
-        c->plan.from_ms = tx->now;
+    if (r == 0 && c->now)
+        c->plan.from_ms = plan_from(tx, c->plan.account);
     if (r == 0)
         r = need_future(tx, "a plan", &c->plan.from_ms, err);
     if (r == 0)

@@ -523,6 +523,23 @@ static void large_credits_need_two(void **state)
     expect_sound(w);
 }
 
+/* Plans and prices that are said within one millisecond all count, the last one in the end. */
+static void twice_in_a_millisecond(void **state)
+{
+    world *w = *state;
+    st_err err = {0};
+
+    for (int i = 0; i < 3; i++) {
+        publish(w, "prices: same\ngpu: {\"*\": {reserved: 1, burst: 3}}\n");
+        let_pass(w, -10); /* what publishing lets pass */
+        assert_ok(set_plan(w, "account: team\ncap: 20\n", &err));
+        let_pass(w, -10);
+    }
+    let_pass(w, 100);
+    nudge(w);
+    expect_sound(w);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin_at_noon, end)
@@ -542,6 +559,7 @@ int main(void)
         TEST(floors_pass_caps),
         TEST(a_zone_is_changed),
         TEST(large_credits_need_two),
+        TEST(twice_in_a_millisecond),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
