@@ -72,12 +72,13 @@ async function accessible(page, what) {
 async function everyPage(who, options, job) {
   const { context, page } = await open(options);
   await byLink(page, tokens[who]);
-  for (const [hash, sees] of [...PAGES, [`#/jobs/${job}`, ".reasons li"]]) {
+  for (const [hash, sees] of [...PAGES, [`#/jobs/${job}`, ".helps tbody tr"]]) {
     await page.evaluate((h) => { location.hash = h; }, hash);
     await page.locator(sees).first().waitFor();
     await page.waitForFunction(() => !document.querySelector("[aria-busy]"));
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     check(wide <= 0, `${hash} is ${wide} px wider than the window of ${options.viewport?.width}`);
+    check((await page.locator(".helps").getByText("Refused").count()) === 0, `${who} ${hash}: the job as it is would be refused`);
     await accessible(page, `${who} ${hash} ${options.colorScheme}`);
     if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/${who}-${hash.replace(/\W+/g, "") || "home"}-${options.colorScheme}-${options.viewport?.width}.png` });
   }

@@ -28,7 +28,7 @@ function Days({ of, currency }: { of: Forecast; currency: string }) {
     <>
       {of.expected && <p class="legend">At this pace the month will have cost {money(of.expected, currency)}{of.low && of.high && ` (8 in 10: ${money(of.low, "")}to ${money(of.high, "")})`}.</p>}
       <svg class="days" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label={`Cost of each day; the table below has the numbers`}>
-        {of.days.map((d, i) => <rect key={d.day} class={d.whole ? "bar-inside" : "bar-borrowed"} x={i * wide + wide * 0.1} width={wide * 0.8} y={40 - (40 * Number(d.cost)) / most} height={Math.max(0.4, (40 * Number(d.cost)) / most)}><title>{`${d.day}: ${money(d.cost, currency)}`}</title></rect>)}
+        {of.days.map((d) => <rect key={d.day} class={d.whole ? "bar-inside" : "bar-borrowed"} x={(Number(d.day.slice(8)) - 1) * wide + wide * 0.1} width={wide * 0.8} y={40 - (40 * Number(d.cost)) / most} height={Math.max(0.4, (40 * Number(d.cost)) / most)}><title>{`${d.day}: ${money(d.cost, currency)}`}</title></rect>)}
       </svg>
       <details><summary>As a table</summary><table><thead><tr><th>Day</th><th class="n">GPU-hours</th><th class="n">Cost</th></tr></thead><tbody>{of.days.map((d) => <tr key={d.day}><td>{d.day}{!d.whole && ", so far"}</td><td class="n">{number(d.gpu_hours, 2)}</td><td class="n">{money(d.cost, "")}</td></tr>)}</tbody></table></details>
     </>

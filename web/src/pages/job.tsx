@@ -24,7 +24,7 @@ function WhyCard({ job }: { job: Job }) {
       </Card>
       <Card title="What would help" wide>
         <p class="legend">Move a slider: the scheduler says when the job would start. Nothing is submitted.</p>
-        <Tryout key={job.id} spec={job.spec} instead={!may ? undefined : async (changed) => {
+        <Tryout key={job.id} spec={{ ...job.spec, account: job.account }} instead={!may ? undefined : async (changed) => {
           const made = await send<{ id: string }>("POST", "/v1/jobs", changed);
           await send("DELETE", `/v1/jobs/${job.id}`);
           location.hash = href(`jobs/${made!.id}`);
