@@ -94,6 +94,16 @@ static inline void run_until(world *w, int64_t to)
     tick(w, to);
 }
 
+/* The same world from its save. */
+static inline void reload(world *w)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf data = {0};
+    st_err err = {0};
+    st_core_save(w->core, &data);
+    st_core_free(ST_TAKE(w->core));
+    assert_ok(st_core_load(data.s, data.n, &w->core, &err));
+}
+
 static inline void run_reloaded(world *w)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf data = {0};

@@ -1,12 +1,9 @@
 /*
  * Deadlines: a hard one has its place in the calendar, and is met whoever comes; a soft one orders.
  */
-#include "core/test/world.h"
+#include "core/test/booked.h"
 
-#define HOUR   (3600 * SEC)
-#define NOTICE (30 * SEC)
-#define GRACE  (120 * SEC)
-#define SLACK  (NOTICE + GRACE + 120 * SEC)
+#define SLACK (NOTICE + GRACE + 120 * SEC)
 
 static void begin_one(world *w)
 {
@@ -38,23 +35,7 @@ static st_event promised(uint64_t id, int64_t limit_ms, int64_t by_ms)
     return ev;
 }
 
-static void run_until(world *w, int64_t to)
-{
-    while (st_core_next_timer(w->core) <= to)
-        tick(w, ST_MAX(st_core_next_timer(w->core), w->now));
-    tick(w, to);
-}
-
-static void reload(world *w)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf data = {0};
-    st_err err = {0};
-    st_core_save(w->core, &data);
-    st_core_free(ST_TAKE(w->core));
-    assert_ok(st_core_load(data.s, data.n, &w->core, &err));
-}
-
-static int refused(world *w, const st_event *ev, const char *says)
+static int refused_saying(world *w, const st_event *ev, const char *says)
 {
     st_err err = {0};
     ST_CLEANUP(st_strbuf_done) st_strbuf before = {0};
@@ -90,7 +71,7 @@ static void test_at_once(void **state)
     assert_int_equal(st_core_deadline(w.core, the_job(&w, 1)), ST_DEADLINE_PROMISED);
     st_event no = event(ST_EV_BOOK_CANCEL);
     no.u.booking.id = 101;
-    refused(&w, &no, "cancel the job");
+    refused_saying(&w, &no, "cancel the job");
     w.now += SEC;
     st_event done = event(ST_EV_FINISH);
     done.u.finish.id = 1;
@@ -109,7 +90,7 @@ static void test_behind_others(void **state)
     step(&w, &other);
     assert_int_equal(the_job(&w, 1)->state, ST_JOB_RUNNING);
     st_event ev = promised(2, HOUR, HOUR + SLACK);
-    assert_int_equal(refused(&w, &ev, "the earliest that would work is 1h8m"), ST_EOVER);
+    assert_int_equal(refused_saying(&w, &ev, "the earliest that would work is 1h8m"), ST_EOVER);
     ev = promised(2, HOUR, 2 * HOUR);
     step(&w, &ev);
     assert_int_equal(the_job(&w, 2)->state, ST_JOB_PENDING);
@@ -133,7 +114,7 @@ static void test_full(void **state)
     st_event ev = promised(1, HOUR, 2 * HOUR);
     step(&w, &ev);
     ev = promised(2, HOUR, 2 * HOUR);
-    refused(&w, &ev, "the earliest that would work is");
+    refused_saying(&w, &ev, "the earliest that would work is");
     ev = promised(2, HOUR, 3 * HOUR);
     step(&w, &ev);
     assert_int_equal(st_core_nbookings(w.core), 2);
@@ -148,17 +129,17 @@ static void test_refused(void **state)
     world w;
     begin_one(&w);
     st_event ev = promised(1, ST_TIME_NEVER, HOUR);
-    assert_int_equal(refused(&w, &ev, "needs a time limit"), ST_EINVAL);
+    assert_int_equal(refused_saying(&w, &ev, "needs a time limit"), ST_EINVAL);
     ev = promised(1, HOUR, 0);
-    assert_int_equal(refused(&w, &ev, "needs a time"), ST_EINVAL);
+    assert_int_equal(refused_saying(&w, &ev, "needs a time"), ST_EINVAL);
     w.now = SEC;
     ev = promised(1, HOUR, SEC);
-    assert_int_equal(refused(&w, &ev, "before it may begin"), ST_EINVAL);
+    assert_int_equal(refused_saying(&w, &ev, "before it may begin"), ST_EINVAL);
     ev = promised(1, HOUR, INT64_MAX / 2);
-    assert_int_equal(refused(&w, &ev, "within 10 years"), ST_ERANGE);
+    assert_int_equal(refused_saying(&w, &ev, "within 10 years"), ST_ERANGE);
     ev = promised(1, HOUR, 4 * HOUR);
     ev.u.job.end_by_ms = 3 * HOUR;
-    assert_int_equal(refused(&w, &ev, "no hard deadline"), ST_EINVAL);
+    assert_int_equal(refused_saying(&w, &ev, "no hard deadline"), ST_EINVAL);
     end(&w);
 }
 

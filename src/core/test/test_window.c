@@ -1,12 +1,8 @@
 /*
  * Windows of jobs: not before they begin, told in time before they end, and from slot to slot.
  */
-#include "core/test/world.h"
+#include "core/test/booked.h"
 #include "core/timeline.h"
-
-#define HOUR   (3600 * SEC)
-#define NOTICE (30 * SEC)
-#define GRACE  (120 * SEC)
 
 static void begin_one(world *w)
 {
@@ -27,22 +23,6 @@ static st_event windowed(uint64_t id, int64_t begin_ms, int64_t end_by_ms)
     ev.u.job.begin_ms = begin_ms;
     ev.u.job.end_by_ms = end_by_ms;
     return ev;
-}
-
-static void run_until(world *w, int64_t to)
-{
-    while (st_core_next_timer(w->core) <= to)
-        tick(w, ST_MAX(st_core_next_timer(w->core), w->now));
-    tick(w, to);
-}
-
-static void reload(world *w)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf data = {0};
-    st_err err = {0};
-    st_core_save(w->core, &data);
-    st_core_free(ST_TAKE(w->core));
-    assert_ok(st_core_load(data.s, data.n, &w->core, &err));
 }
 
 static st_job_state state_of(const world *w, uint64_t id)
