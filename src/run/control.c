@@ -186,7 +186,7 @@ static void add_traces(const char *top, st_map *seen, traces *ret)
             continue;
         st_map_put(seen, e->d_name, 1);
         st_vec_reserve(ret, ret->n + 1);
-        snprintf(ret->v[ret->n++], sizeof(trace), "%s", e->d_name);
+        snprintf(ret->v[ret->n++], sizeof(trace), "%.*s", (int)sizeof(trace) - 1, e->d_name);
     }
     if (d)
         closedir(d);
