@@ -1,6 +1,6 @@
 /* What forecasts of run times are worth: a stream of jobs whose users declare limits two to ten
  * times too long, through a fleet of 32 nodes of 8 GPUs, with the policy's `forecast` off and on.
- * Prints waits, how full the fleet was, how far off gathered starts and start estimates were.
+ * Prints waits, how full the fleet was, how far off reserved starts and start estimates were.
  * The same seeds give the same jobs in every row; how many is the argument. bench/README.md keeps
  * the numbers. */
 #include <math.h>
@@ -27,7 +27,7 @@ typedef struct job {
     int64_t submit_ms, run_ms, limit_ms;
     int64_t start_ms, end_ms; /* -1 not yet */
     int64_t told_ms, lo_ms, hi_ms;
-    int64_t gathered_ms; /* as first gathered; -1 never */
+    int64_t reserved_ms; /* as first reserved; -1 never */
     bool told, margin;
 } job;
 
@@ -98,7 +98,7 @@ static job *make_stream(uint64_t seed, int load, int limitless)
             jobs[i].run_ms = of->limit_ms;
         if ((int)st_rng_below(&rng, 100) < limitless)
             jobs[i].limit_ms = ST_TIME_NEVER;
-        jobs[i].start_ms = jobs[i].end_ms = jobs[i].gathered_ms = -1;
+        jobs[i].start_ms = jobs[i].end_ms = jobs[i].reserved_ms = -1;
         sum += job_load(&jobs[i]);
     }
     int64_t gap = sum / JOBS * 100 / load / (NODES * 8), at = 0;
@@ -160,12 +160,12 @@ static void hear(world *w)
                     st_vec_remove(&w->running, r);
         }
     }
-    st_gathered_list list = {0};
-    st_core_gathered(w->core, &list);
+    st_reserved_list list = {0};
+    st_core_reserved(w->core, &list);
     for (size_t i = 0; i < list.n; i++) {
         job *j = &w->jobs[list.v[i].job - 1];
-        if (j->gathered_ms < 0)
-            j->gathered_ms = list.v[i].at_ms;
+        if (j->reserved_ms < 0)
+            j->reserved_ms = list.v[i].at_ms;
     }
     st_vec_free(&list);
 }
@@ -274,7 +274,7 @@ static void play(world *w)
 typedef ST_VEC(int64_t) list;
 
 /* Over all seeds of a row. */
-typedef enum what { ALL, SMALL, GANGS, GATHERED, TOLD, LISTS } what;
+typedef enum what { ALL, SMALL, GANGS, RESERVED, TOLD, LISTS } what;
 
 typedef struct totals {
     list of[LISTS];
@@ -308,8 +308,8 @@ static void add_up(const world *w, totals *t)
         int64_t wait = j->start_ms - j->submit_ms;
         st_vec_push(&t->of[ALL], wait);
         st_vec_push(&t->of[j->tasks > 1 ? GANGS : SMALL], wait);
-        if (j->gathered_ms >= 0)
-            st_vec_push(&t->of[GATHERED], llabs(j->start_ms - j->gathered_ms));
+        if (j->reserved_ms >= 0)
+            st_vec_push(&t->of[RESERVED], llabs(j->start_ms - j->reserved_ms));
         if (j->told)
             st_vec_push(&t->of[TOLD], llabs(j->start_ms - j->told_ms));
         t->margins += j->told && j->margin;
@@ -325,10 +325,10 @@ static void report(totals *t, const char *name)
         qsort(t->of[i].v, t->of[i].n, sizeof *t->of[i].v, by_value);
     printf(
         "  forecast %-3s  wait: mean %5.1f p99 %5.0f, one node %5.1f, gangs mean %5.1f p99 %5.0f "
-        "min; used %4.1f%%; gathered starts off by %4.0f min; %5zu estimates off by %4.0f min",
+        "min; used %4.1f%%; reserved starts off by %4.0f min; %5zu estimates off by %4.0f min",
         name, mean(&t->of[ALL]), percentile(&t->of[ALL], 99), mean(&t->of[SMALL]),
         mean(&t->of[GANGS]), percentile(&t->of[GANGS], 99), 100 * t->busy / t->whole,
-        percentile(&t->of[GATHERED], 50), t->of[TOLD].n, percentile(&t->of[TOLD], 50));
+        percentile(&t->of[RESERVED], 50), t->of[TOLD].n, percentile(&t->of[TOLD], 50));
     if (t->margins)
         printf(", %.0f%% within their interval", 100.0 * (double)t->within / (double)t->margins);
     printf("\n");

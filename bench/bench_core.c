@@ -265,7 +265,7 @@ int main(void)
         time_ends(core, "finish, round unfinished", true, SAMPLES, at_ms, &aside, &fx);
     }
 
-    /* As many starts as may be gathered for, made anew and then kept. */
+    /* As many starts as may be reserved for, made anew and then kept. */
     policy.reservations = 64;
     ev = (st_event){.kind = ST_EV_POLICY, .u.policy = policy};
     must(st_core_apply(core, &ev, at_ms, &fx, &err), &err);
@@ -274,9 +274,9 @@ int main(void)
         t = now_s();
         st_core_pass(core, ++at_ms, &fx);
         t = now_s() - t;
-        st_gathered_list list = {0};
-        st_core_gathered(core, &list);
-        printf("full pass, %zu starts gathered, %s%s: %.1f ms\n", list.n,
+        st_reserved_list list = {0};
+        st_core_reserved(core, &list);
+        printf("full pass, %zu starts reserved, %s%s: %.1f ms\n", list.n,
                again ? "once more" : "anew", st_core_resumes(core) ? ", not over" : "", t * 1e3);
         st_vec_free(&list);
     }

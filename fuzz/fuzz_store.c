@@ -45,7 +45,7 @@ static int any_act(void *ctx, const st_audit_row *row, st_err *err)
     return 0;
 }
 
-static int any_thing(void *ctx, const st_thing_row *row, st_err *err)
+static int any_document(void *ctx, const st_document_row *row, st_err *err)
 {
     (void)ctx, (void)err;
     ST_ASSERT(row->kind && row->doc);
@@ -75,7 +75,7 @@ static void read_all(st_store *store)
     (void)st_store_tokens(store, any_token, NULL, &err);
     (void)st_store_audit_list(store, &(st_audit_filter){0}, any_act, NULL, &err);
     (void)st_store_idem_get(store, "a", "k", a, &idem, &err);
-    (void)st_store_things(store, NULL, any_thing, NULL, &err);
+    (void)st_store_documents(store, NULL, any_document, NULL, &err);
     (void)st_store_check(store, accounts, 2, ignore, NULL, &n, &err);
     st_arena_free(a);
 }

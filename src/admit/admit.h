@@ -29,7 +29,8 @@ typedef struct st_need {
 st_need st_need_of(const st_job *job, int32_t type);
 
 /* Would it be guaranteed? Where not, and `ret_account` is given: the account that says no. */
-bool st_admit_sure(const st_tree *tree, int32_t account, const st_need *need, int32_t *ret_account);
+bool st_admit_guaranteed(const st_tree *tree, int32_t account, const st_need *need,
+                         int32_t *ret_account);
 
 /* What an account uses inside its floor is all it holds, in whatever order and of whatever class, up to
  * the floor. The lowest account that was promised something the gang asks for and would hold more than
@@ -47,7 +48,7 @@ typedef struct st_over {
     int64_t used, asked, bound;
 } st_over;
 
-typedef enum st_moment { ST_NOW = 1, ST_NEXT = 2, ST_SURE = 4 } st_moment;
+typedef enum st_moment { ST_NOW = 1, ST_NEXT = 2, ST_GUARANTEED = 4 } st_moment;
 
 /* Ceilings of all ancestors in the given moments; returns how many are broken and writes up
  * to `max` of them. With used 0 (`alone`), whether it could ever start. */

@@ -54,14 +54,14 @@ void st_admit_needs(st_tree *tree)
 {
     for (size_t i = tree->accounts.n; i-- > 0;) {
         st_account *a = tree->accounts.v[i];
-        st_use own = a->sure;
+        st_use own = a->guaranteed;
         memset(a->below_m, 0, sizeof a->below_m);
         a->below_sum_m = own.gpu_m;
         for (size_t c = 0; c < a->children.n; c++) {
             const st_account *child = st_tree_account(tree, a->children.v[c]);
-            a->below_sum_m += child->need_sum_m - child->sure.gpu_m;
+            a->below_sum_m += child->need_sum_m - child->guaranteed.gpu_m;
             for (int t = 0; t < ST_TYPES_MAX; t++) {
-                own.type_m[t] -= child->sure.type_m[t];
+                own.type_m[t] -= child->guaranteed.type_m[t];
                 a->below_m[t] += ST_MAX(ST_MAX(child->floor.type_m[t], 0), child->below_m[t]);
             }
         }
@@ -138,13 +138,13 @@ bool st_admit_floors(st_tree *tree)
     /* Begin with the full guarantees and nobody guaranteed yet. */
     bool changed = false;
     st_use none = {0};
-    ST_VEC(st_use) sure = {0};
+    ST_VEC(st_use) guaranteed = {0};
     ST_VEC(st_quota) before = {0};
     for (size_t i = 0; i < tree->accounts.n; i++) {
         st_account *a = tree->accounts.v[i];
-        st_vec_push(&sure, a->sure);
+        st_vec_push(&guaranteed, a->guaranteed);
         st_vec_push(&before, a->floor);
-        a->sure = none;
+        a->guaranteed = none;
         a->floor = *st_tree_promise(tree, a->id);
     }
     st_admit_needs(tree);
@@ -155,12 +155,12 @@ bool st_admit_floors(st_tree *tree)
     tree->shrunk = false;
     for (size_t i = 0; i < tree->accounts.n; i++) {
         st_account *a = tree->accounts.v[i];
-        a->sure = sure.v[i];
+        a->guaranteed = guaranteed.v[i];
         changed |= memcmp(&a->floor, &before.v[i], sizeof a->floor) != 0;
         tree->shrunk |= memcmp(&a->floor, st_tree_promise(tree, a->id), sizeof a->floor) != 0;
     }
     st_admit_needs(tree);
-    st_vec_free(&sure);
+    st_vec_free(&guaranteed);
     st_vec_free(&before);
     return changed;
 }

@@ -94,7 +94,7 @@ static void add_up(st_tree *tree, st_use *ret)
     const st_account *root = tree->accounts.v[ST_ROOT];
 
     for (size_t i = 0; i < tree->accounts.n; i++) {
-        memset(&tree->accounts.v[i]->sure, 0, sizeof tree->accounts.v[i]->sure);
+        memset(&tree->accounts.v[i]->guaranteed, 0, sizeof tree->accounts.v[i]->guaranteed);
         tree->accounts.v[i]->floor = tree->accounts.v[i]->guarantee;
     }
     st_admit_needs(tree);

@@ -22,7 +22,8 @@ static bool fits_bound(int64_t bound, int64_t used, int64_t asked)
     return bound == ST_UNSET || asked == 0 || used + asked <= bound;
 }
 
-bool st_admit_sure(const st_tree *tree, int32_t account, const st_need *need, int32_t *ret_account)
+bool st_admit_guaranteed(const st_tree *tree, int32_t account, const st_need *need,
+                         int32_t *ret_account)
 {
     bool backed = false;
     int64_t more = need->gpu_m, more_sum = need->gpu_m; /* what the child's needs grow by */
@@ -31,8 +32,8 @@ bool st_admit_sure(const st_tree *tree, int32_t account, const st_need *need, in
         bool root = i == ST_ROOT;
         int64_t cpu = root ? tree->capacity.cpu_m : a->floor.cpu_m;
         int64_t ram = root ? tree->capacity.ram_mib : a->floor.ram_mib;
-        bool ok = fits_bound(cpu, a->sure.cpu_m, need->cpu_m) &&
-                  fits_bound(ram, a->sure.ram_mib, need->ram_mib);
+        bool ok = fits_bound(cpu, a->guaranteed.cpu_m, need->cpu_m) &&
+                  fits_bound(ram, a->guaranteed.ram_mib, need->ram_mib);
         if (need->gpu_m > 0) {
             int64_t old = need_m(a, need->type);
             int64_t new = ST_MAX(old, a->below_m[need->type] + more);
@@ -151,9 +152,9 @@ void st_admit_charge(st_tree *tree, int32_t account, const st_need *need, unsign
             add(&a->now, need, sign);
         if (moments & ST_NEXT)
             add(&a->next, need, sign);
-        if (!(moments & ST_SURE))
+        if (!(moments & ST_GUARANTEED))
             continue;
-        add(&a->sure, need, sign);
+        add(&a->guaranteed, need, sign);
         if (need->type < 0)
             continue;
         int64_t old = need_m(a, need->type);

@@ -153,7 +153,7 @@ static int fill_quota(st_question *q, st_core *core, st_err *err)
     quota_json(core, &a->floor, "floor", &q->out);
     quota_json(core, &a->max, "max", &q->out);
     use_json(core, &a->now, "held", &q->out);
-    use_json(core, &a->sure, "guaranteed", &q->out);
+    use_json(core, &a->guaranteed, "guaranteed", &q->out);
     st_out_milli(&q->out, "inside_gpu", st_share_inside_m(tree, id));
     st_out_milli(&q->out, "borrowed_gpu", a->now.gpu_m - st_share_inside_m(tree, id));
     st_strbuf_addc(&q->out, '}');

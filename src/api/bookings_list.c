@@ -42,7 +42,7 @@ typedef struct reading {
 } reading;
 
 /* Whose it is goes by the account's number: another one may have the name now. */
-static int look(void *ctx, const st_thing_row *row, st_err *err)
+static int look(void *ctx, const st_document_row *row, st_err *err)
 {
     reading *rd = ctx;
     json_t *doc = json_loads(row->doc, 0, NULL);
@@ -73,18 +73,18 @@ int st_booking_records(st_api *api, const char *account, const st_booking_names 
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     reading rd = {.api = api, .account = account, .from_ms = from_ms, .to_ms = to_ms};
     st_store *reader = st_api_reader(api, err);
-    st_thing_row row;
+    st_document_row row;
     int r = 0;
 
     if (!reader)
         return -err->code;
     for (size_t i = 0; names && r == 0 && i < names->n; i++) {
         st_arena_reset(arena);
-        r = st_store_thing_get(reader, ST_BOOKING_KIND, names->v[i].text, arena, &row, err);
+        r = st_store_document_get(reader, ST_BOOKING_KIND, names->v[i].text, arena, &row, err);
         r = r == 0 ? look(&rd, &row, err) : r == -ST_ENOENT ? 0 : r; /* as if it were another's */
     }
     if (!names)
-        r = st_store_things(reader, ST_BOOKING_KIND, look, &rd, err);
+        r = st_store_documents(reader, ST_BOOKING_KIND, look, &rd, err);
     st_api_reader_back(api, reader);
     if (rd.found.n > 0)
         qsort(rd.found.v, rd.found.n, sizeof *rd.found.v, by_start);

@@ -10,10 +10,10 @@
 
 void st_floor_use_add(st_floor_use *u, const st_entry *e, int64_t burst)
 {
-    bool sure = e->basis == ST_BASIS_GUARANTEED;
-    int64_t share = sure ? e->share : e->inside, gpu_m = e->gpu_m;
+    bool guaranteed = e->basis == ST_BASIS_GUARANTEED;
+    int64_t share = guaranteed ? e->share : e->inside, gpu_m = e->gpu_m;
 
-    if (!sure && e->share > 0)
+    if (!guaranteed && e->share > 0)
         gpu_m = (int64_t)((st_i128)gpu_m * share / e->share);
     if (e->to_ms <= e->from_ms || gpu_m <= 0)
         return;

@@ -38,10 +38,10 @@ void st_api_image_get(st_call *call, void *ctx)
 /* What was checked before the commit is not refused after it. */
 static void publish(st_control *ctl, st_cmd *cmd)
 {
-    const st_thing_change *c = (const st_thing_change *)cmd;
+    const st_document_change *c = (const st_document_change *)cmd;
     st_err err;
 
-    st_images_set(st_control_images(ctl), c->name, c->thing.doc, c->thing.version, &err);
+    st_images_set(st_control_images(ctl), c->name, c->document.doc, c->document.version, &err);
 }
 
 /* Accounts that are not there would be given the image with their name. */
@@ -76,7 +76,7 @@ static int check_count(st_api *api, const char *name, st_err *err)
 void st_api_image_put(st_call *call, void *ctx)
 {
     st_api *api = ctx;
-    st_thing_change *c = st_thing_change_new(call, api, "image");
+    st_document_change *c = st_document_change_new(call, api, "image");
     st_err err = {0};
     int r = st_call_json(call, &c->doc, &err);
 
@@ -89,15 +89,15 @@ void st_api_image_put(st_call *call, void *ctx)
     if (r == 0)
         c->text = json_dumps(c->doc, JSON_COMPACT | JSON_SORT_KEYS);
     c->kept = st_xstrdup(c->name);
-    c->thing.cmd.publish = publish;
-    st_thing_change_post(c, r, &err);
+    c->document.cmd.publish = publish;
+    st_document_change_post(c, r, &err);
 }
 
 void st_api_image_remove(st_call *call, void *ctx)
 {
-    st_thing_change *c = st_thing_change_new(call, ctx, "image");
+    st_document_change *c = st_document_change_new(call, ctx, "image");
 
     c->kept = st_xstrdup(c->name);
-    c->thing.cmd.publish = publish;
-    st_thing_change_post(c, 0, NULL);
+    c->document.cmd.publish = publish;
+    st_document_change_post(c, 0, NULL);
 }

@@ -46,7 +46,7 @@ static bool sees(const st_question *q, const st_core *core, const json_t *doc, i
                   : st_tree_within(st_core_tree(core), id, within);
 }
 
-static int add_doc(void *ctx, const st_thing_row *row, st_err *err)
+static int add_doc(void *ctx, const st_document_row *row, st_err *err)
 {
     json_t *doc = json_loads(row->doc, 0, NULL);
 
@@ -61,19 +61,19 @@ static int read_docs(st_question *q, st_err *err)
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     wanted *w = q->owner;
     st_store *reader = st_api_reader(q->api, err);
-    st_thing_row row;
+    st_document_row row;
     int r;
 
     if (!reader)
         return -err->code;
     if (w->number[0]) {
-        r = st_store_thing_get(reader, ST_INVOICE, w->number, arena, &row, err);
+        r = st_store_document_get(reader, ST_INVOICE, w->number, arena, &row, err);
         if (r == 0)
             r = add_doc(w->list, &row, err);
         else if (r == -ST_ENOENT)
             r = 0; /* as if it were somebody else's */
     } else {
-        r = st_store_things(reader, ST_INVOICE, add_doc, w->list, err);
+        r = st_store_documents(reader, ST_INVOICE, add_doc, w->list, err);
     }
     st_api_reader_back(q->api, reader);
     return r < 0 ? r : st_question_read(q, err);
@@ -223,7 +223,7 @@ static void issued(st_cmd *cmd, const st_err *err)
     issuing_free(c);
 }
 
-static int add_payer(void *ctx, const st_thing_row *row, st_err *err)
+static int add_payer(void *ctx, const st_document_row *row, st_err *err)
 {
     issuing *c = ctx;
 
@@ -247,7 +247,7 @@ static void prepare(void *arg)
     st_err err = {0};
     int64_t position;
     st_store *reader = st_api_reader(c->api, &err);
-    int r = reader ? st_store_things(reader, ST_BILL_TO, add_payer, c, &err) : -err.code;
+    int r = reader ? st_store_documents(reader, ST_BILL_TO, add_payer, c, &err) : -err.code;
 
     if (r >= 0)
         r = st_control_read(c->api->control, ST_READ_SHARED, 0, collect, c, &position, &err);

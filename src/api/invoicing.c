@@ -174,7 +174,7 @@ static int read_details(const st_call *call, bool issuer, json_t *ret, st_err *e
 /* ---- changing ---------------------------------------------------------------------------------------- */
 
 /* An account that has the name of one that is gone has a book of its own, and so details of its own. */
-static int find_book(st_tx *tx, st_thing_change *c, st_err *err)
+static int find_book(st_tx *tx, st_document_change *c, st_err *err)
 {
     const st_core *core = st_tx_core(tx);
     char buf[ST_NAME_MAX + 1], q[ST_QUOTE_MAX];
@@ -190,7 +190,7 @@ static int find_book(st_tx *tx, st_thing_change *c, st_err *err)
 
 static void put(st_api *api, st_call *call, bool issuer)
 {
-    st_thing_change *c = st_thing_change_new(call, api, issuer ? ST_ISSUER : ST_BILL_TO);
+    st_document_change *c = st_document_change_new(call, api, issuer ? ST_ISSUER : ST_BILL_TO);
     st_err err = {0};
     int r;
 
@@ -205,7 +205,7 @@ static void put(st_api *api, st_call *call, bool issuer)
         c->before = find_book;
     }
     c->kept = st_xstrdup(c->name);
-    st_thing_change_post(c, r, &err);
+    st_document_change_post(c, r, &err);
 }
 
 void st_api_issuer_put(st_call *call, void *ctx)
@@ -220,12 +220,12 @@ void st_api_bill_to_put(st_call *call, void *ctx)
 
 void st_api_bill_to_remove(st_call *call, void *ctx)
 {
-    st_thing_change *c = st_thing_change_new(call, ctx, ST_BILL_TO);
+    st_document_change *c = st_document_change_new(call, ctx, ST_BILL_TO);
 
     snprintf(c->account, sizeof c->account, "%s", c->name);
     c->before = find_book;
     c->kept = st_xstrdup(c->name);
-    st_thing_change_post(c, 0, NULL);
+    st_document_change_post(c, 0, NULL);
 }
 
 /* ---- showing ------------------------------------------------------------------------------------------ */
@@ -247,7 +247,7 @@ static int get_details(st_question *q, st_err *err)
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     ST_CLEANUP(st_strbuf_done) st_strbuf kept = {0};
     const bool issuer = !q->name[0];
-    st_thing_row row = {0};
+    st_document_row row = {0};
     st_store *reader;
     char text[ST_QUOTE_MAX];
     int r = issuer ? 0 : st_question_read(q, err);
@@ -260,8 +260,8 @@ static int get_details(st_question *q, st_err *err)
     reader = st_api_reader(q->api, err);
     if (!reader)
         return -err->code;
-    r = st_store_thing_get(reader, issuer ? ST_ISSUER : ST_BILL_TO, st_strbuf_str(&kept), arena,
-                           &row, err);
+    r = st_store_document_get(reader, issuer ? ST_ISSUER : ST_BILL_TO, st_strbuf_str(&kept), arena,
+                              &row, err);
     st_api_reader_back(q->api, reader);
     if (r == -ST_ENOENT)
         return issuer ? st_fail(err, ST_ENOENT, "there is no issuer of invoices yet")

@@ -56,9 +56,9 @@ static int64_t held(const st_account *a)
     return a->now.gpu_m;
 }
 
-static int64_t sure(const st_account *a)
+static int64_t guaranteed(const st_account *a)
 {
-    return a->sure.gpu_m;
+    return a->guaranteed.gpu_m;
 }
 
 static int64_t floor_of(const st_account *a)
@@ -333,7 +333,7 @@ static int fill_metrics(st_question *q, st_core *core, st_err *err)
     live_jobs(&v);
     past_jobs(&v);
     per_account(&v, "stint_account_gpus_held", "GPUs an account and those below hold.", held);
-    per_account(&v, "stint_account_gpus_guaranteed", "Of these, inside its guarantee.", sure);
+    per_account(&v, "stint_account_gpus_guaranteed", "Of these, inside its guarantee.", guaranteed);
     per_account(&v, "stint_account_gpus_floor",
                 "What its guarantee is worth with the nodes there are.", floor_of);
     per_account(&v, "stint_account_lost_gpu_seconds",

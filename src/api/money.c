@@ -41,7 +41,7 @@ static void warn_of_cap(st_tx *tx, plan_change *c)
 {
     const st_price_plan *p = &c->plan.plan;
     const st_period *period = st_ledger_period(st_tx_ledger(tx));
-    char cap[ST_MONEY_MAX], sure[ST_MONEY_MAX];
+    char cap[ST_MONEY_MAX], guaranteed[ST_MONEY_MAX];
     st_budget_state s;
     st_err err = {0};
 
@@ -54,7 +54,7 @@ static void warn_of_cap(st_tx *tx, plan_change *c)
              "is less: no job "
              "fits under it, and what is beyond it is not charged",
              p->account, s.booked > 0 ? " and bookings" : "",
-             st_money(sure, s.spent + s.reserved + s.booked), period->name,
+             st_money(guaranteed, s.spent + s.reserved + s.booked), period->name,
              st_money(cap, p->cap_udollars));
 }
 
@@ -266,7 +266,7 @@ typedef struct pending_list {
     int64_t now;
 } pending_list;
 
-static int pending_row(void *ctx, const st_thing_row *row, st_err *err)
+static int pending_row(void *ctx, const st_document_row *row, st_err *err)
 {
     const pending_list *l = ctx;
     st_strbuf *out = l->out;
@@ -303,7 +303,7 @@ void st_api_credits_pending(st_call *call, void *ctx)
     st_api_stamp_now(api, call);
     st_strbuf_add(&out, "{\"credits\":[");
     if (r == 0)
-        r = st_store_things(
+        r = st_store_documents(
             reader, "credit", pending_row,
             &(pending_list){.out = &out, .now = api->options.clock(api->options.ctx)}, &err);
     st_api_reader_back(api, reader);

@@ -20,14 +20,14 @@ static const char *size_name(const char *kept, char account[ST_NAME_MAX + 1])
     return slash + 1;
 }
 
-static int load_rule(void *ctx, const st_thing_row *row, st_err *err)
+static int load_rule(void *ctx, const st_document_row *row, st_err *err)
 {
     st_api *api = ctx;
 
     return st_rules_put(api->rules, row->name, row->doc, row->at_ms, err);
 }
 
-static int load_size(void *ctx, const st_thing_row *row, st_err *err)
+static int load_size(void *ctx, const st_document_row *row, st_err *err)
 {
     st_api *api = ctx;
     char account[ST_NAME_MAX + 1];
@@ -48,9 +48,9 @@ int st_api_rules_load(st_api *api, st_err *err)
 
     if (!reader)
         return -err->code;
-    r = st_store_things(reader, "rule", load_rule, api, err);
+    r = st_store_documents(reader, "rule", load_rule, api, err);
     if (r >= 0)
-        r = st_store_things(reader, "size", load_size, api, err);
+        r = st_store_documents(reader, "size", load_size, api, err);
     st_api_reader_back(api, reader);
     return r < 0 ? r : 0;
 }
@@ -60,25 +60,25 @@ int st_api_rules_load(st_api *api, st_err *err)
 /* What was checked before the commit is not refused after it. */
 static void publish_rule(st_control *ctl, st_cmd *cmd)
 {
-    st_thing_change *c = (st_thing_change *)cmd;
+    st_document_change *c = (st_document_change *)cmd;
     st_err err;
 
     (void)ctl;
-    if (c->thing.doc)
-        st_rules_put(c->api->rules, c->name, c->thing.doc, c->thing.version, &err);
+    if (c->document.doc)
+        st_rules_put(c->api->rules, c->name, c->document.doc, c->document.version, &err);
     else
         st_rules_remove(c->api->rules, c->name, &err);
 }
 
 static void publish_size(st_control *ctl, st_cmd *cmd)
 {
-    st_thing_change *c = (st_thing_change *)cmd;
+    st_document_change *c = (st_document_change *)cmd;
     st_sizes *sizes = st_rules_sizes(c->api->rules);
     st_err err;
 
     (void)ctl;
-    if (c->thing.doc)
-        st_sizes_set(sizes, c->account, c->name, c->doc, c->thing.version, &err);
+    if (c->document.doc)
+        st_sizes_set(sizes, c->account, c->name, c->doc, c->document.version, &err);
     else
         st_sizes_remove(sizes, c->account, c->name, &err);
 }
@@ -107,23 +107,23 @@ static char *lua_of(const st_call *call, st_err *err)
 void st_api_rule_put(st_call *call, void *ctx)
 {
     st_api *api = ctx;
-    st_thing_change *c = st_thing_change_new(call, api, "rule");
+    st_document_change *c = st_document_change_new(call, api, "rule");
     st_err err = {0};
 
     c->text = lua_of(call, &err);
     c->kept = st_xstrdup(c->name);
-    c->thing.cmd.publish = publish_rule;
-    st_thing_change_post(c, c->text ? st_rules_check(api->rules, c->name, c->text, &err) : -1,
-                         &err);
+    c->document.cmd.publish = publish_rule;
+    st_document_change_post(c, c->text ? st_rules_check(api->rules, c->name, c->text, &err) : -1,
+                            &err);
 }
 
 void st_api_rule_remove(st_call *call, void *ctx)
 {
-    st_thing_change *c = st_thing_change_new(call, ctx, "rule");
+    st_document_change *c = st_document_change_new(call, ctx, "rule");
 
     c->kept = st_xstrdup(c->name);
-    c->thing.cmd.publish = publish_rule;
-    st_thing_change_post(c, 0, NULL);
+    c->document.cmd.publish = publish_rule;
+    st_document_change_post(c, 0, NULL);
 }
 
 void st_api_rule_check(st_call *call, void *ctx)
@@ -169,16 +169,16 @@ void st_api_sizes_list(st_call *call, void *ctx)
 
 static void size_change(st_call *call, st_api *api, bool remove)
 {
-    st_thing_change *c = st_thing_change_new(call, api, "size");
+    st_document_change *c = st_document_change_new(call, api, "size");
     ST_CLEANUP(st_strbuf_done) st_strbuf kept = {0};
     st_err err = {0};
     int r = 0;
 
-    memcpy(c->account, c->thing.who.account, sizeof c->account);
+    memcpy(c->account, c->document.who.account, sizeof c->account);
     st_strbuf_addf(&kept, "%s/%s", c->account, c->name);
     c->kept = st_strbuf_take(&kept);
-    c->thing.cmd.publish = publish_size;
-    c->thing.counted = true;
+    c->document.cmd.publish = publish_size;
+    c->document.counted = true;
     if (!remove) {
         ST_CLEANUP(st_doc_freep) st_doc *given = NULL;
         st_rules *trial = st_rules_new(NULL); /* is it a size at all? */
@@ -194,7 +194,7 @@ static void size_change(st_call *call, st_api *api, bool remove)
             c->text = json_dumps(c->doc, JSON_COMPACT);
         st_rules_free(trial);
     }
-    st_thing_change_post(c, r, &err);
+    st_document_change_post(c, r, &err);
 }
 
 void st_api_size_put(st_call *call, void *ctx)

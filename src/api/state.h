@@ -161,14 +161,14 @@ void st_expansion_done(st_expansion *x);
 /* versions.c: whether the conditions of an edit hold for this version of what it changes; else ST_EVERSION. */
 int st_api_condition(const st_call *call, const char *version, bool there, const char *what,
                      const char *name, st_err *err);
-/* The same of a version that control keeps; `kept` is the thing's name there. */
+/* The same of a version that control keeps; `kept` is the document's name there. */
 int st_api_condition_of(st_tx *tx, const st_call *call, const char *kind, const char *kept,
                         const char *name, st_err *err);
 void st_api_set_version(st_call *call, int64_t version);
 
-/* things.c: a small document of the site's, on its way into the store. */
-typedef struct st_thing_change {
-    st_cmd_thing thing;
+/* documents.c: a small document of the site's, on its way into the store. */
+typedef struct st_document_change {
+    st_cmd_document document;
     st_api *api;
     st_call *call;
     char account[ST_NAME_MAX + 1]; /* whose it is; "": the cluster's */
@@ -176,14 +176,14 @@ typedef struct st_thing_change {
     char *kept, *text; /* its name and document in the store */
     json_t *doc;       /* as it came, where it is JSON */
     /* NULL, or in the loop before anything else; may set `kept`. */
-    int (*before)(st_tx *tx, struct st_thing_change *c, st_err *err);
-    int (*put)(st_tx *tx, st_cmd *cmd, st_err *err); /* what st_cmd_thing_put gave */
-} st_thing_change;
+    int (*before)(st_tx *tx, struct st_document_change *c, st_err *err);
+    int (*put)(st_tx *tx, st_cmd *cmd, st_err *err); /* what st_cmd_document_put gave */
+} st_document_change;
 
 /* Of the name in the path. */
-st_thing_change *st_thing_change_new(st_call *call, st_api *api, const char *kind);
+st_document_change *st_document_change_new(st_call *call, st_api *api, const char *kind);
 /* Answers with the error, or posts the command and answers later. Owns it. */
-void st_thing_change_post(st_thing_change *c, int r, const st_err *err);
+void st_document_change_post(st_document_change *c, int r, const st_err *err);
 
 /* rules.c: reads rules and sizes from the store. */
 int st_api_rules_load(st_api *api, st_err *err);

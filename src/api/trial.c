@@ -82,7 +82,7 @@ static int64_t number(const json_t *doc, const char *key)
     return json_integer_value(json_object_get(doc, key));
 }
 
-static int see_invoice(void *ctx, const st_thing_row *row, st_err *err)
+static int see_invoice(void *ctx, const st_document_row *row, st_err *err)
 {
     trial *t = ctx;
     json_t *doc = json_loads(row->doc, 0, NULL), *tax;
@@ -176,7 +176,7 @@ static void finish_trial(st_bill_call *c, st_store *reader)
                                  &err);
     }
     if (r >= 0)
-        r = st_store_things(reader, ST_INVOICE, see_invoice, &t, &err);
+        r = st_store_documents(reader, ST_INVOICE, see_invoice, &t, &err);
     if (t.sides.n > 0)
         qsort(t.sides.v, t.sides.n, sizeof *t.sides.v, by_name);
     if (r < 0) {

@@ -39,7 +39,7 @@ static bool read_key(const json_t *doc, unsigned char ret[32])
            n == 32;
 }
 
-static int add_witness(void *ctx, const st_thing_row *row, st_err *err)
+static int add_witness(void *ctx, const st_document_row *row, st_err *err)
 {
     witness_list *l = ctx;
     json_t *doc = json_loads(row->doc, 0, NULL);
@@ -68,7 +68,7 @@ static int check_new(st_api *api, const char *name, const unsigned char key[32],
     witness_list list = {0};
     st_store *reader = st_api_reader(api, err);
     st_log_head own;
-    int r = reader ? st_store_things(reader, KIND, add_witness, &list, err) : -err->code;
+    int r = reader ? st_store_documents(reader, KIND, add_witness, &list, err) : -err->code;
 
     st_api_reader_back(api, reader);
     if (r >= 0)
@@ -91,7 +91,7 @@ static int check_new(st_api *api, const char *name, const unsigned char key[32],
 void st_api_witness_put(st_call *call, void *ctx)
 {
     st_api *api = ctx;
-    st_thing_change *c = st_thing_change_new(call, api, KIND);
+    st_document_change *c = st_document_change_new(call, api, KIND);
     unsigned char key[32];
     st_err err = {0};
     int r = st_call_json(call, &c->doc, &err);
@@ -105,15 +105,15 @@ void st_api_witness_put(st_call *call, void *ctx)
     if (r == 0)
         c->text = json_dumps(c->doc, JSON_COMPACT | JSON_SORT_KEYS);
     c->kept = st_xstrdup(c->name);
-    st_thing_change_post(c, r, &err);
+    st_document_change_post(c, r, &err);
 }
 
 void st_api_witness_remove(st_call *call, void *ctx)
 {
-    st_thing_change *c = st_thing_change_new(call, ctx, KIND);
+    st_document_change *c = st_document_change_new(call, ctx, KIND);
 
     c->kept = st_xstrdup(c->name);
-    st_thing_change_post(c, 0, NULL);
+    st_document_change_post(c, 0, NULL);
 }
 
 /* ---- what they signed ----------------------------------------------------------------------------- */
@@ -125,7 +125,7 @@ typedef struct signed_list {
 } signed_list;
 
 /* Only what the key of today signed. */
-static int write_signed(void *ctx, const st_thing_row *row, st_err *err)
+static int write_signed(void *ctx, const st_document_row *row, st_err *err)
 {
     signed_list *l = ctx;
     const witness *w = find(l->who, row->name);
@@ -147,11 +147,11 @@ int st_api_cosigned(st_store *reader, st_strbuf *out, st_err *err)
 {
     witness_list list = {0};
     signed_list s = {.who = &list, .out = out};
-    int r = st_store_things(reader, KIND, add_witness, &list, err);
+    int r = st_store_documents(reader, KIND, add_witness, &list, err);
 
     st_strbuf_addc(out, '[');
     if (r >= 0)
-        r = st_store_things(reader, SIGNED, write_signed, &s, err);
+        r = st_store_documents(reader, SIGNED, write_signed, &s, err);
     st_strbuf_addc(out, ']');
     st_vec_free(&list.v);
     return r < 0 ? r : 0;
@@ -178,7 +178,7 @@ static void witnesses_now(st_call *call, void *ctx)
     witness_list list = {0};
     st_err err = {0};
     st_store *reader = st_api_reader(ctx, &err);
-    int r = reader ? st_store_things(reader, KIND, add_witness, &list, &err) : -err.code;
+    int r = reader ? st_store_documents(reader, KIND, add_witness, &list, &err) : -err.code;
 
     if (r >= 0) {
         out_witnesses(&list, &out);
@@ -201,15 +201,15 @@ void st_api_witnesses(st_call *call, void *ctx)
 /* ---- a signature comes ------------------------------------------------------------------------------ */
 
 /* In the transaction: a witness never goes back. */
-static int not_before(st_tx *tx, st_thing_change *c, st_err *err)
+static int not_before(st_tx *tx, st_document_change *c, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     st_cosign now, had;
-    st_thing_row row;
+    st_document_row row;
     int r = st_cosign_read(c->text, strlen(c->text), &now, err);
 
     if (r == 0)
-        r = st_tx_thing(tx, SIGNED, c->kept, arena, &row, err);
+        r = st_tx_document(tx, SIGNED, c->kept, arena, &row, err);
     if (r == -ST_ENOENT)
         return 0;
     if (r == 0 && st_cosign_read(row.doc, strlen(row.doc), &had, NULL) == 0 &&
@@ -233,7 +233,7 @@ static int check_signed(st_api *api, const char *name, const char *text, size_t 
     if (r < 0)
         return r;
     reader = st_api_reader(api, err);
-    r = reader ? st_store_things(reader, KIND, add_witness, &list, err) : -err->code;
+    r = reader ? st_store_documents(reader, KIND, add_witness, &list, err) : -err->code;
     st_api_reader_back(api, reader);
     w = find(&list, name);
     if (r >= 0 && !w)
@@ -257,7 +257,7 @@ static int check_signed(st_api *api, const char *name, const char *text, size_t 
 void st_api_cosign(st_call *call, void *ctx)
 {
     st_api *api = ctx;
-    st_thing_change *c = st_thing_change_new(call, api, SIGNED);
+    st_document_change *c = st_document_change_new(call, api, SIGNED);
     st_err err = {0};
     size_t len;
     const char *body = st_call_body(call, &len);
@@ -270,5 +270,5 @@ void st_api_cosign(st_call *call, void *ctx)
         c->text = st_xstrndup(body, len);
     c->kept = st_xstrdup(c->name);
     c->before = not_before;
-    st_thing_change_post(c, r, &err);
+    st_document_change_post(c, r, &err);
 }

@@ -53,7 +53,7 @@
     X(LATENCY, "latency-critical work shares with unknowns", 100)                      \
     X(TOPOLOGY, "a required topology level is only a wish", 40)                        \
     X(CONSERVE, "a job waits although it could start", 40)                             \
-    X(STARVE, "nothing is gathered for a job that waits", 100)                         \
+    X(STARVE, "nothing is reserved for a job that waits", 100)                         \
     X(FLOORS, "floors do not shrink with the capacity", 40)                            \
     X(USER_LIMIT, "limits per user are ignored", 40)                                   \
     X(WEIGHT_ZERO, "an account of weight 0 borrows", 40)                               \
@@ -73,7 +73,7 @@
     X(DRAIN, "a node that drains takes new jobs", 40)                                  \
     X(OVERSTAY, "a forecast counts as much as a limit", 100)                           \
     X(PROFILE, "a node that changed opens when it used to", 40)                        \
-    X(KEPT, "a gathered start is kept whatever changes", 40)                           \
+    X(KEPT, "a reserved start is kept whatever changes", 40)                           \
     X(EXCHANGE, "a borrower evicts more than it takes as soon as it comes", 200)       \
     X(BOOKS, "what a job used is given back twice", 40)                                \
     X(HOME, "a job is guaranteed away from its home place", 100)                       \

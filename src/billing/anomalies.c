@@ -107,11 +107,11 @@ static int keep(const search *s, const found *f, const char *name, st_err *err)
         json_pack("{s:s,s:s,s:s,s:I,s:I}", "day", s->day, "account", f->account, "user", f->user,
                   "cost_udollars", (json_int_t)f->cost, "usual_udollars", (json_int_t)f->usual);
     char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
-    const st_thing_row row = {.kind = KIND, .name = name, .at_ms = s->tx->now, .doc = text};
+    const st_document_row row = {.kind = KIND, .name = name, .at_ms = s->tx->now, .doc = text};
     int r = text ? st_store_begin(store, err) : st_fail(err, ST_EINVAL, "no text");
 
     if (r == 0)
-        r = st_store_thing_put(store, &row, err);
+        r = st_store_document_put(store, &row, err);
     if (r == 0)
         r = st_store_commit(store, err);
     if (r < 0)
@@ -190,7 +190,7 @@ typedef struct begin_ctx {
     ST_VEC(int64_t) versions;
 } begin_ctx;
 
-static int remember(void *ctx, const st_thing_row *row, st_err *err)
+static int remember(void *ctx, const st_document_row *row, st_err *err)
 {
     begin_ctx *c = ctx;
 
@@ -212,12 +212,12 @@ int st_anomalies_begin(st_control *ctl, st_err *err)
     st_map_free(b->anomalies);
     b->anomalies = st_map_new();
     b->anomaly_ms = 0;
-    r = st_store_things(ctl->store, KIND, remember, &c, err);
+    r = st_store_documents(ctl->store, KIND, remember, &c, err);
     if (r >= 0 && c.old.n > 0)
         r = st_store_begin(ctl->store, err);
     for (size_t i = 0; i < c.old.n; i++) {
         if (r >= 0)
-            r = st_store_thing_delete(ctl->store, KIND, c.old.v[i], c.versions.v[i], err);
+            r = st_store_document_delete(ctl->store, KIND, c.old.v[i], c.versions.v[i], err);
         st_map_del(b->anomalies, c.old.v[i]);
         free(c.old.v[i]);
     }
@@ -238,7 +238,7 @@ typedef struct list_ctx {
     void *ctx;
 } list_ctx;
 
-static int list_one(void *ctx, const st_thing_row *row, st_err *err)
+static int list_one(void *ctx, const st_document_row *row, st_err *err)
 {
     const list_ctx *l = ctx;
     json_t *doc = json_loads(row->doc, 0, NULL);
@@ -260,5 +260,5 @@ int st_anomalies_list(st_store *reader, int64_t from_ms, int64_t to_ms, st_anoma
 {
     list_ctx l = {from_ms, to_ms, fn, ctx};
 
-    return st_store_things(reader, KIND, list_one, &l, err);
+    return st_store_documents(reader, KIND, list_one, &l, err);
 }

@@ -132,13 +132,13 @@ static int put_pending(st_tx *tx, const st_cmd_credit *c, const char *name, int6
                             (json_int_t)c->amount_udollars, "entry", (json_int_t)c->fixes, "reason",
                             c->reason, "by", c->who.user, "at_ms", (json_int_t)tx->now);
     char *text = json_dumps(doc, JSON_COMPACT);
-    const st_thing_row row = {
+    const st_document_row row = {
         .kind = KIND, .name = name, .version = version, .at_ms = tx->now, .doc = text};
     int r = st_tx_open(tx, err);
 
     ST_ASSERT(text);
     if (r == 0)
-        r = st_tx_fault(tx, st_store_thing_put(tx->ctl->store, &row, err), err);
+        r = st_tx_fault(tx, st_store_document_put(tx->ctl->store, &row, err), err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, "credit.propose", c->account, c->account, text, err);
     free(text);
@@ -151,7 +151,7 @@ static int second_owner(st_tx *tx, st_cmd_credit *c, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     char name[17];
-    st_thing_row had = {0};
+    st_document_row had = {0};
     st_err none;
     const char *by;
     json_t *doc;
@@ -159,7 +159,7 @@ static int second_owner(st_tx *tx, st_cmd_credit *c, st_err *err)
     int r;
 
     pending_name(c, name);
-    r = st_store_thing_get(tx->ctl->store, KIND, name, arena, &had, &none);
+    r = st_store_document_get(tx->ctl->store, KIND, name, arena, &had, &none);
     if (r == -ST_ENOENT) {
         c->pending = true;
         return put_pending(tx, c, name, 0, err);
@@ -177,10 +177,11 @@ static int second_owner(st_tx *tx, st_cmd_credit *c, st_err *err)
     if (c->pending)
         return stale ? put_pending(tx, c, name, had.version, err) : 0;
     r = st_tx_open(tx, err);
-    return r < 0 ? r
-                 : st_tx_fault(tx,
-                               st_store_thing_delete(tx->ctl->store, KIND, name, had.version, err),
-                               err);
+    return r < 0
+               ? r
+               : st_tx_fault(tx,
+                             st_store_document_delete(tx->ctl->store, KIND, name, had.version, err),
+                             err);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------ */

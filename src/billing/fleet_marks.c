@@ -110,10 +110,10 @@ int st_fleet_mark(st_tx *tx, st_err *err)
     text = json_dumps(rows, JSON_COMPACT);
     ST_ASSERT(text);
     snprintf(name, sizeof name, "%" PRId64, st_ledger_period(tx->ctl->billing->ledger)->from_ms);
-    const st_thing_row thing = {.kind = KIND, .name = name, .at_ms = tx->now, .doc = text};
+    const st_document_row document = {.kind = KIND, .name = name, .at_ms = tx->now, .doc = text};
     r = st_tx_open(tx, err);
     if (r == 0)
-        r = st_tx_fault(tx, st_store_thing_put(tx->ctl->store, &thing, err), err);
+        r = st_tx_fault(tx, st_store_document_put(tx->ctl->store, &document, err), err);
     free(text);
     json_decref(rows);
     return r;
@@ -123,13 +123,13 @@ int st_fleet_mark_read(st_store *reader, int64_t at_ms, st_fleet_now *ret, st_er
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     char name[24];
-    st_thing_row row;
+    st_document_row row;
     json_t *rows, *one;
     size_t i;
     int r;
 
     snprintf(name, sizeof name, "%" PRId64, at_ms);
-    r = st_store_thing_get(reader, KIND, name, arena, &row, err);
+    r = st_store_document_get(reader, KIND, name, arena, &row, err);
     if (r < 0)
         return r == -ST_ENOENT ? 0 : r;
     rows = json_loads(row.doc, 0, NULL);

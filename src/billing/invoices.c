@@ -59,11 +59,12 @@ static int put_number(const issue *is, const char *key, int64_t n, st_err *err)
 }
 
 /* NULL: there is no such document. */
-static int get_thing(const issue *is, const char *kind, const char *name, json_t **ret, st_err *err)
+static int get_document(const issue *is, const char *kind, const char *name, json_t **ret,
+                        st_err *err)
 {
-    st_thing_row row;
+    st_document_row row;
     st_err none;
-    int r = st_store_thing_get(is->tx->ctl->store, kind, name, is->arena, &row, &none);
+    int r = st_store_document_get(is->tx->ctl->store, kind, name, is->arena, &row, &none);
 
     *ret = NULL;
     if (r == -ST_ENOENT)
@@ -235,9 +236,9 @@ static int put_paper(const issue *is, const paper *p, char ret_number[ST_NAME_MA
     doc = paper_json(is, p, &pay, ret_number);
     text = json_dumps(doc, JSON_COMPACT);
     ST_ASSERT(text);
-    const st_thing_row row = {
+    const st_document_row row = {
         .kind = ST_INVOICE, .name = ret_number, .at_ms = is->tx->now, .doc = text};
-    r = st_tx_fault(is->tx, st_store_thing_put(is->tx->ctl->store, &row, err), err);
+    r = st_tx_fault(is->tx, st_store_document_put(is->tx->ctl->store, &row, err), err);
     st_strbuf_addf(&detail, "{\"total_cents\":%" PRId64 ",\"period\":\"%s\"}", pay.total_cents,
                    is->draft->period.name);
     if (r == 0)
@@ -305,7 +306,7 @@ static int credit(const issue *is, const st_correction *c, json_t *lines, int64_
     of_key(key, is->draft->book, c->period);
     r = get_meta(is, key, &of, err);
     if (r == 0 && of)
-        r = get_thing(is, ST_INVOICE, of, &invoice, err);
+        r = get_document(is, ST_INVOICE, of, &invoice, err);
     if (r == 0 && invoice)
         r = credit_one(is, c, invoice, &given, number, err);
     if (r == 0 && given > 0) {
@@ -352,7 +353,7 @@ static int issue_draft(issue *is, st_err *err)
     of_key(key, is->draft->book, is->draft->period.name);
     r = get_meta(is, key, &had, err);
     if (r == 0 && had) {
-        r = get_thing(is, ST_INVOICE, had, &doc, err);
+        r = get_document(is, ST_INVOICE, had, &doc, err);
         if (doc) {
             json_object_set_new(doc, "new", json_false());
             json_array_append_new(is->cmd->documents, doc);
@@ -360,7 +361,7 @@ static int issue_draft(issue *is, st_err *err)
         return r;
     }
     if (r == 0)
-        r = get_thing(is, ST_BILL_TO, is->draft->book, &is->payer, err);
+        r = get_document(is, ST_BILL_TO, is->draft->book, &is->payer, err);
     if (r == 0 && is->payer) /* whose details are gone by now pays nothing */
         r = issue_new(is, key, err);
     json_decref(is->payer);
@@ -378,7 +379,7 @@ static int run_invoices(st_tx *tx, st_cmd *cmd, st_err *err)
     json_decref(c->documents);
     c->documents = json_array();
     if (r == 0)
-        r = get_thing(&is, ST_ISSUER, ST_ISSUER, &is.issuer, err);
+        r = get_document(&is, ST_ISSUER, ST_ISSUER, &is.issuer, err);
     if (r == 0 && !is.issuer)
         r = st_fail(err, ST_ESTATE,
                     "nobody issues invoices here yet: set the issuer with `stint admin issuer`");

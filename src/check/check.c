@@ -353,7 +353,7 @@ static int check_accounts(const st_core *core, const st_job_list *jobs, st_err *
         if (rc == 0)
             rc = check_counter(a, "next", &a->next, &tally.rows[i].next, err);
         if (rc == 0)
-            rc = check_counter(a, "sure", &a->sure, &tally.rows[i].sure, err);
+            rc = check_counter(a, "guaranteed", &a->guaranteed, &tally.rows[i].guaranteed, err);
     }
     if (rc == 0 && whole && !st_tally_sound(&tally, why, sizeof why))
         rc = BAD("guarantees: %s", why);
@@ -406,7 +406,7 @@ static int check_home(const st_core *core, const st_job *job, const st_grant *pl
 static int check_homes(const st_core *core, const st_job_list *jobs, st_err *err)
 {
     int rc = check_nodes_home(core, err);
-    ST_CLEANUP(st_freep) st_job *shades = st_xcalloc(jobs->n + 1, sizeof *shades);
+    ST_CLEANUP(st_freep) st_job *shadows = st_xcalloc(jobs->n + 1, sizeof *shadows);
     union {
         const st_grant *place;
         st_grant *grants;
@@ -418,12 +418,12 @@ static int check_homes(const st_core *core, const st_job_list *jobs, st_err *err
         rc = check_home(core, jobs->v[i], at.place, err);
         if (!at.place)
             continue;
-        shades[i] = *jobs->v[i];
-        shades[i].state = ST_JOB_RUNNING;
-        shades[i].held = false;
-        shades[i].grants = at.grants;
-        shades[i].type = st_core_fleet(core)->nodes.v[at.place[0].node]->type;
-        st_vec_push(&list, &shades[i]);
+        shadows[i] = *jobs->v[i];
+        shadows[i].state = ST_JOB_RUNNING;
+        shadows[i].held = false;
+        shadows[i].grants = at.grants;
+        shadows[i].type = st_core_fleet(core)->nodes.v[at.place[0].node]->type;
+        st_vec_push(&list, &shadows[i]);
     }
     if (rc == 0 && list.n > 0)
         rc = check_moment(core, &list, ST_WHEN_NOW, err);

@@ -49,10 +49,10 @@ void st_inside_reckon(const st_tree *tree, st_inside *rows, size_t n)
     if (n > 1)
         qsort(rows, n, sizeof *rows, by_turn);
     for (size_t i = 0; i < n; i++)
-        if (rows[i].type >= 0 && rows[i].sure)
+        if (rows[i].type >= 0 && rows[i].guaranteed)
             floor_use(tree, &rows[i], rows[i].gpu_m, use_m);
     for (size_t i = 0; i < n; i++) {
-        if (rows[i].type < 0 || rows[i].sure)
+        if (rows[i].type < 0 || rows[i].guaranteed)
             continue;
         rows[i].inside_m = room_of(tree, &rows[i], use_m);
         floor_use(tree, &rows[i], rows[i].inside_m, use_m);

@@ -11,7 +11,7 @@ typedef struct st_inside {
     uint64_t job;
     int32_t account, type; /* type -1: no GPU */
     int64_t gpu_m;
-    bool sure;
+    bool guaranteed;
     int64_t inside_m; /* to be found out */
 } st_inside;
 

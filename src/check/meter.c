@@ -373,8 +373,8 @@ static int on_grant(st_audit *a, track *t, const st_record *r, st_err *err)
     if (last && (!t->is.over || r->to_ms != ST_MAX(t->end_ms, r->from_ms)))
         return BAD("meter: job %" PRIu64 " stay %d ends at %" PRId64 ", it really did at %" PRId64,
                    r->job, r->stay, r->to_ms, t->end_ms);
-    bool sure = t->class == ST_CLASS_GUARANTEED || t->class == ST_CLASS_BOOKED;
-    if (r->to_ms > r->from_ms && sure != (r->basis == ST_BASIS_GUARANTEED))
+    bool guaranteed = t->class == ST_CLASS_GUARANTEED || t->class == ST_CLASS_BOOKED;
+    if (r->to_ms > r->from_ms && guaranteed != (r->basis == ST_BASIS_GUARANTEED))
         return BAD("meter: job %" PRIu64 " stay %d piece %d is %s, the job %s", r->job, r->stay,
                    r->piece, st_basis_name(r->basis), st_class_name(t->class));
     t->to_ms = r->to_ms;
@@ -611,9 +611,9 @@ static void look_inside(st_audit *a, const st_tree *tree)
     ST_VEC(st_inside) rows = {0};
     for (size_t i = 0; i < a->open.n; i++) {
         const track *t = a->tracks.v[a->open.v[i]];
-        const bool sure = t->class == ST_CLASS_GUARANTEED;
+        const bool guaranteed = t->class == ST_CLASS_GUARANTEED;
         const int32_t type = t->class == ST_CLASS_BOOKED ? -1 : t->type; /* the booking's */
-        st_vec_push(&rows, ((st_inside){t->is.job, t->account, type, t->gpu_m, sure, 0}));
+        st_vec_push(&rows, ((st_inside){t->is.job, t->account, type, t->gpu_m, guaranteed, 0}));
     }
     st_inside_reckon(tree, rows.v, rows.n);
     for (size_t i = 0; i < rows.n; i++)

@@ -63,7 +63,8 @@ static st_use held_by(const st_tree *tree, const st_job_list *jobs, const uint8_
 
 /* Of that, what is guaranteed. The class of a plan may change without an effect, so plans are
  * counted in favour of whoever is accused: with `plans` all of them, otherwise none. */
-static st_use sure_of(const st_tree *tree, const st_job_list *jobs, int32_t branch, bool plans)
+static st_use guaranteed_of(const st_tree *tree, const st_job_list *jobs, int32_t branch,
+                            bool plans)
 {
     st_use use = {0};
     for (size_t i = 0; i < jobs->n; i++) {
@@ -75,11 +76,11 @@ static st_use sure_of(const st_tree *tree, const st_job_list *jobs, int32_t bran
     return use;
 }
 
-static int64_t side_above(const st_account *a, int64_t floor, int64_t use, int64_t sure)
+static int64_t side_above(const st_account *a, int64_t floor, int64_t use, int64_t guaranteed)
 {
     if (floor != ST_UNSET)
         return use - floor;
-    return st_tally_promises_gpu(&a->floor) ? use - sure : use;
+    return st_tally_promises_gpu(&a->floor) ? use - guaranteed : use;
 }
 
 static int64_t gpu_above(const st_account *a, const st_use *use)
@@ -90,16 +91,17 @@ static int64_t gpu_above(const st_account *a, const st_use *use)
     return sum - st_tally_promised_m(&a->floor);
 }
 
-static fraction standing(const st_core *core, int32_t branch, const st_use *use, const st_use *sure)
+static fraction standing(const st_core *core, int32_t branch, const st_use *use,
+                         const st_use *guaranteed)
 {
     const st_tree *tree = st_core_tree(core);
     const st_account *a = tree->accounts.v[branch];
     const st_use *cap = &tree->capacity;
     bool total = st_core_policy(core)->basis == ST_BASIS_TOTAL;
     int64_t gpu = total ? use->gpu_m : gpu_above(a, use);
-    int64_t cpu = total ? use->cpu_m : side_above(a, a->floor.cpu_m, use->cpu_m, sure->cpu_m);
+    int64_t cpu = total ? use->cpu_m : side_above(a, a->floor.cpu_m, use->cpu_m, guaranteed->cpu_m);
     int64_t ram =
-        total ? use->ram_mib : side_above(a, a->floor.ram_mib, use->ram_mib, sure->ram_mib);
+        total ? use->ram_mib : side_above(a, a->floor.ram_mib, use->ram_mib, guaranteed->ram_mib);
     fraction f = share_of(gpu, cap->gpu_m);
     if (below(f, share_of(cpu, cap->cpu_m)))
         f = share_of(cpu, cap->cpu_m);
@@ -137,21 +139,21 @@ typedef struct claim {
 static bool last_is_above(const claim *c, size_t victim, int32_t mine, int32_t theirs)
 {
     const st_core *core = c->step->core;
-    st_use use, sure = sure_of(c->tree, c->jobs, mine, true);
+    st_use use, guaranteed = guaranteed_of(c->tree, c->jobs, mine, true);
     ST_CLEANUP(st_freep) uint8_t *gone = st_xcalloc(c->jobs->n + 1, 1);
     use = held_by(c->tree, c->jobs, gone, mine);
-    fraction bare = standing(core, mine, &use, &sure);
+    fraction bare = standing(core, mine, &use, &guaranteed);
     st_tally_add(&use, c->job, c->type);
-    fraction full = standing(core, mine, &use, &sure);
+    fraction full = standing(core, mine, &use, &guaranteed);
 
     for (size_t i = 0; i < c->jobs->n; i++)
         gone[i] = c->out[i] && is_inside(c->tree, c->jobs->v[i]->account, theirs);
-    sure = sure_of(c->tree, c->jobs, theirs, false);
+    guaranteed = guaranteed_of(c->tree, c->jobs, theirs, false);
     use = held_by(c->tree, c->jobs, gone, theirs);
-    fraction without = standing(core, theirs, &use, &sure);
+    fraction without = standing(core, theirs, &use, &guaranteed);
     gone[victim] = 0;
     use = held_by(c->tree, c->jobs, gone, theirs);
-    fraction with = standing(core, theirs, &use, &sure);
+    fraction with = standing(core, theirs, &use, &guaranteed);
     return below(full, with) && below(bare, without);
 }
 

@@ -35,12 +35,12 @@ void st_tally_add(st_use *use, const st_job *job, int32_t type)
         use->type_m[type] += gpu_m;
 }
 
-void st_tally_add_sure(st_tally *tally, const st_job *job, int32_t type)
+void st_tally_add_guaranteed(st_tally *tally, const st_job *job, int32_t type)
 {
     if (job->shape.gpus > 0)
-        tally->rows[job->account].own_sure_m[type] += st_tally_gpu_m(job);
+        tally->rows[job->account].own_guaranteed_m[type] += st_tally_gpu_m(job);
     for (int32_t a = job->account; a >= 0; a = tally->tree->accounts.v[a]->parent)
-        st_tally_add(&tally->rows[a].sure, job, type);
+        st_tally_add(&tally->rows[a].guaranteed, job, type);
 }
 
 static void add_job(st_tally *tally, const st_job *job)
@@ -54,7 +54,7 @@ static void add_job(st_tally *tally, const st_job *job)
             st_tally_add(&tally->rows[a].next, job, job->type);
     }
     if (st_room_is_next(job) && job->class == ST_CLASS_GUARANTEED)
-        st_tally_add_sure(tally, job, job->type);
+        st_tally_add_guaranteed(tally, job, job->type);
 }
 
 /* Ready nodes count whole, draining ones for what is still in use there, failed ones not. */
@@ -110,7 +110,7 @@ static int64_t need_m(const st_tally *tally, const st_quota *floors, int32_t acc
                       bool with_jobs)
 {
     const st_account *a = tally->tree->accounts.v[account];
-    int64_t below = with_jobs ? tally->rows[account].own_sure_m[type] : 0;
+    int64_t below = with_jobs ? tally->rows[account].own_guaranteed_m[type] : 0;
     for (size_t c = 0; c < a->children.n; c++)
         below += need_m(tally, floors, a->children.v[c], type, with_jobs);
     return ST_MAX(at_least_0(floors[account].type_m[type]), below);
@@ -123,7 +123,7 @@ static int64_t need_below_m(const st_tally *tally, const st_quota *floors, int32
     int64_t typed = 0, below = 0;
     for (int t = 0; t < ST_TYPES_MAX; t++) {
         typed += need_m(tally, floors, account, t, true);
-        below += tally->rows[account].own_sure_m[t];
+        below += tally->rows[account].own_guaranteed_m[t];
     }
     for (size_t c = 0; c < a->children.n; c++) {
         int32_t child = a->children.v[c];
@@ -153,8 +153,8 @@ int64_t st_tally_promised_m(const st_quota *q)
 static bool side_sound(const st_tally *tally, int32_t account, st_dim dim, char *why, size_t size)
 {
     const st_account *a = tally->tree->accounts.v[account];
-    const st_use *sure = &tally->rows[account].sure;
-    int64_t used = dim == ST_CPU ? sure->cpu_m : sure->ram_mib;
+    const st_use *guaranteed = &tally->rows[account].guaranteed;
+    int64_t used = dim == ST_CPU ? guaranteed->cpu_m : guaranteed->ram_mib;
     int64_t bound = dim == ST_CPU ? a->floor.cpu_m : a->floor.ram_mib;
     if (account == ST_ROOT)
         bound = dim == ST_CPU ? tally->capacity.cpu_m : tally->capacity.ram_mib;
@@ -169,7 +169,7 @@ static bool gpu_sound(const st_tally *tally, int32_t account, const st_quota *fl
                       size_t size)
 {
     const st_account *a = tally->tree->accounts.v[account];
-    if (tally->rows[account].sure.gpu_m == 0)
+    if (tally->rows[account].guaranteed.gpu_m == 0)
         return true;
     for (int t = 0; t < ST_TYPES_MAX; t++) {
         int64_t need = need_m(tally, floors, account, t, true);
@@ -213,8 +213,8 @@ bool st_tally_sound(const st_tally *tally, char *why, size_t size)
     return true;
 }
 
-bool st_tally_sure_ok(const st_tally *tally, const st_job_list *jobs, const uint8_t *out,
-                      const st_job *job, int32_t type)
+bool st_tally_guaranteed_ok(const st_tally *tally, const st_job_list *jobs, const uint8_t *out,
+                            const st_job *job, int32_t type)
 {
     bool backed = false;
     for (int32_t a = job->account; a > ST_ROOT; a = tally->tree->accounts.v[a]->parent) {
@@ -226,7 +226,7 @@ bool st_tally_sure_ok(const st_tally *tally, const st_job_list *jobs, const uint
     char why[200];
     st_tally more;
     st_tally_build(&more, tally->fleet, tally->tree, jobs, out);
-    st_tally_add_sure(&more, job, type);
+    st_tally_add_guaranteed(&more, job, type);
     bool ok = st_tally_sound(&more, why, sizeof why);
     st_tally_done(&more);
     return ok;

@@ -12,8 +12,8 @@
 
 /* What one account and everything below it uses. */
 typedef struct st_tally_row {
-    st_use now, next, sure;
-    int64_t own_sure_m[ST_TYPES_MAX]; /* guaranteed, of its own jobs only */
+    st_use now, next, guaranteed;
+    int64_t own_guaranteed_m[ST_TYPES_MAX]; /* guaranteed, of its own jobs only */
 } st_tally_row;
 
 typedef struct st_tally {
@@ -39,7 +39,7 @@ int64_t st_tally_promised_m(const st_quota *q);
 bool st_tally_promises_gpu(const st_quota *q);
 
 /* Put a job on top of the guaranteed ones. */
-void st_tally_add_sure(st_tally *tally, const st_job *job, int32_t type);
+void st_tally_add_guaranteed(st_tally *tally, const st_job *job, int32_t type);
 
 /* Whether the guaranteed set is sound at every account; if not, where and how. */
 bool st_tally_sound(const st_tally *tally, char *why, size_t size);
@@ -53,8 +53,8 @@ int64_t st_tally_now(const st_tally *tally, int32_t account, st_dim dim, int32_t
 bool st_tally_max_ok(const st_tally *tally, const st_job *job, int32_t type, unsigned moments);
 
 /* Whether one more guaranteed job of this kind keeps the set sound, and something backs it. */
-bool st_tally_sure_ok(const st_tally *tally, const st_job_list *jobs, const uint8_t *out,
-                      const st_job *job, int32_t type);
+bool st_tally_guaranteed_ok(const st_tally *tally, const st_job_list *jobs, const uint8_t *out,
+                            const st_job *job, int32_t type);
 
 /* The floors the capacity allows: the guarantee, scaled where the fleet cannot cover it. */
 void st_tally_floors(const st_tally *tally, st_quota *ret);

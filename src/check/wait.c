@@ -66,7 +66,7 @@ static bool over_floor(const scene *s, int32_t account, const st_job *job, int32
 /* Inside its floor: it would be guaranteed, and what its account holds leaves room for it. */
 static bool is_owner(const scene *s, const st_job *job, int32_t type)
 {
-    if (!st_tally_sure_ok(&s->tally, &s->jobs, NULL, job, type))
+    if (!st_tally_guaranteed_ok(&s->tally, &s->jobs, NULL, job, type))
         return false;
     const st_job *live = st_core_job(s->core, job->id);
     const st_grant *place;
@@ -133,7 +133,7 @@ bool st_check_could_ever(const st_core *core, const st_job *job)
                 st_tally_max_ok(&s.tally, &alone, t, 0) &&
                 st_tally_limits_ok(s.fleet, s.tree, &s.jobs, NULL, &alone, t, true) &&
                 (borrows(s.tree, alone.account) ||
-                 st_tally_sure_ok(&s.tally, &s.jobs, NULL, &alone, t));
+                 st_tally_guaranteed_ok(&s.tally, &s.jobs, NULL, &alone, t));
     st_room_done(&s.room);
     st_tally_done(&s.tally);
     return could;
@@ -211,13 +211,13 @@ static bool plans_there(const scene *s, const st_job *job, const st_reason *r)
     return false;
 }
 
-/* Something is gathered for the job that is named, or it is on the move and a place is kept free. */
-static bool is_gathered_for(const scene *s, uint64_t id)
+/* Something is reserved for the job that is named, or it is on the move and a place is kept free. */
+static bool is_reserved_for(const scene *s, uint64_t id)
 {
     const st_job *other = st_core_job(s->core, id);
-    st_gathered_list list = {0};
+    st_reserved_list list = {0};
     bool found = other && other->to;
-    st_core_gathered(s->core, &list);
+    st_core_reserved(s->core, &list);
     for (size_t i = 0; i < list.n; i++)
         found |= list.v[i].job == id;
     st_vec_free(&list);
@@ -250,8 +250,8 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
         return r->other != job->id && plans_there(s, job, r);
     case ST_WHY_LOOKAHEAD:
         return r->bound > 0 && waiting_room(s, job) >= r->bound;
-    case ST_WHY_GATHERED: /* who is gone by then at the latest is in nobody's way */
-        return r->other != job->id && is_gathered_for(s, r->other) && may_outstay(s, job, r);
+    case ST_WHY_RESERVED: /* who is gone by then at the latest is in nobody's way */
+        return r->other != job->id && is_reserved_for(s, r->other) && may_outstay(s, job, r);
     case ST_WHY_GPUS_BUSY:
         return r->used < r->asked;
     case ST_WHY_YIELDING:
@@ -271,8 +271,8 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
                r->until_ms > st_core_now(s->core);
     case ST_WHY_UNSEEN:
         return st_core_resumes(s->core);
-    case ST_WHY_RECLAIM_GATHERED:
-        return r->other != job->id && is_gathered_for(s, r->other);
+    case ST_WHY_RECLAIM_RESERVED:
+        return r->other != job->id && is_reserved_for(s, r->other);
     case ST_WHY_RECLAIM_BOUND:
         return r->used > r->bound;
     case ST_WHY_PINNED:
@@ -372,8 +372,8 @@ static int judge_owner(const scene *s, const st_job *job, const st_reasons *reas
             const st_reason *r = &reasons->v[i];
             named |= r->type == t &&
                      (r->code == ST_WHY_RECLAIM_PROTECTED || r->code == ST_WHY_RECLAIM_BOUND ||
-                      r->code == ST_WHY_RECLAIM_GATHERED || r->code == ST_WHY_UNSEEN ||
-                      r->code == ST_WHY_GATHERED || r->code == ST_WHY_BOOKED);
+                      r->code == ST_WHY_RECLAIM_RESERVED || r->code == ST_WHY_UNSEEN ||
+                      r->code == ST_WHY_RESERVED || r->code == ST_WHY_BOOKED);
             int64_t patience_ms = st_core_policy(s->core)->patience_ms;
             if (r->type == t && r->code == ST_WHY_RECLAIM_BOUND &&
                 st_core_now(s->core) >= live->queued_ms + patience_ms)
@@ -402,7 +402,7 @@ static int judge(const scene *s, const st_job *job, const st_reasons *reasons, s
         blocked |= st_reason_blocks(r->code);
         hindered |= r->code == ST_WHY_LOOKAHEAD || r->code == ST_WHY_COOLDOWN ||
                     r->code == ST_WHY_UNSEEN || r->code == ST_WHY_USER_LIMIT;
-        if (r->code == ST_WHY_HELD || r->code == ST_WHY_GATHERED || r->code == ST_WHY_LOOKAHEAD ||
+        if (r->code == ST_WHY_HELD || r->code == ST_WHY_RESERVED || r->code == ST_WHY_LOOKAHEAD ||
             r->code == ST_WHY_COOLDOWN || r->code == ST_WHY_UNSEEN ||
             (r->code == ST_WHY_BOOKED &&
              (!borrows(s->tree, job->account) ||

@@ -43,7 +43,7 @@ struct st_watch {
     st_use capacity;           /* when the last step ended */
     ST_VEC(st_quota) floors;
     ST_VEC(int32_t) homes; /* by node: whose home it is */
-    st_gathered first;     /* for whom capacity was gathered first, after the last step */
+    st_reserved first;     /* for whom capacity was reserved first, after the last step */
     int64_t first_by_ms;   /* and when it was to start at the latest, since it is first */
     st_watch_counts counts;
 };
@@ -97,7 +97,7 @@ bool st_watch_beyond(const st_step *step, size_t at, const st_job_list *jobs, co
                      int32_t *ret_account);
 
 /* After all effects: does the first in line still start as soon as it was promised? */
-int st_watch_gathered(const st_step *step, st_err *err);
+int st_watch_reserved(const st_step *step, st_err *err);
 
 /* A job that is told to move: may it be? */
 int st_watch_mover(const st_step *step, const st_track *mover, st_err *err);

@@ -250,9 +250,9 @@ static int run_account(st_tx *tx, st_cmd *cmd, st_err *err)
             tx, st_money_account(tx, st_tree_find(st_core_tree(ctl->core), c->name), err), err);
     if (r < 0)
         return r;
-    const st_thing_row row = {
+    const st_document_row row = {
         .kind = "account", .name = c->name, .version = version, .at_ms = tx->now, .doc = "{}"};
-    r = st_tx_fault(tx, st_store_thing_put(ctl->store, &row, err), err);
+    r = st_tx_fault(tx, st_store_document_put(ctl->store, &row, err), err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, c->create ? "account.create" : "account.change", c->name,
                         c->name, audit_detail(c, &detail), err);
@@ -284,7 +284,7 @@ typedef struct belongings {
 } belongings;
 
 /* Sizes and the like are kept as "ACCOUNT/NAME", and have no slash in their names. */
-static int find_thing(void *ctx, const st_thing_row *row, st_err *err)
+static int find_document(void *ctx, const st_document_row *row, st_err *err)
 {
     belongings *b = ctx;
     const char *slash = strrchr(row->name, '/');
@@ -299,7 +299,7 @@ static int find_thing(void *ctx, const st_thing_row *row, st_err *err)
 }
 
 /* An image of the catalogue that is for this account by name. */
-static int find_image(void *ctx, const st_thing_row *row, st_err *err)
+static int find_image(void *ctx, const st_document_row *row, st_err *err)
 {
     belongings *b = ctx;
     json_t *doc = json_loads(row->doc, 0, NULL), *name;
@@ -325,10 +325,10 @@ static int check_empty(st_tx *tx, const st_cmd_account *c, st_err *err)
 
     for (size_t i = 0; r == 0 && i < ST_ARRAY_LEN(kinds); i++) {
         snprintf(what, sizeof what, "%s", kinds[i]);
-        r = st_store_things(tx->ctl->store, kinds[i], find_thing, &b, err);
+        r = st_store_documents(tx->ctl->store, kinds[i], find_document, &b, err);
     }
     if (r == 0 && !b.name[0]) {
-        r = st_store_things(tx->ctl->store, "image", find_image, &b, err);
+        r = st_store_documents(tx->ctl->store, "image", find_image, &b, err);
         if (r >= 0 && b.name[0])
             return st_fail(
                 err, ST_ESTATE,
@@ -388,7 +388,7 @@ static int run_account_remove(st_tx *tx, st_cmd *cmd, st_err *err)
         r = st_tx_fault(tx, st_store_tokens_refile(ctl->store, c->name, c->filed, INT64_MAX, err),
                         err);
     if (r == 0 && version > 0)
-        r = st_tx_fault(tx, st_store_thing_delete(ctl->store, "account", c->name, version, err),
+        r = st_tx_fault(tx, st_store_document_delete(ctl->store, "account", c->name, version, err),
                         err);
     c->version = tx->now;
     snprintf(detail, sizeof detail, "{\"id\":%" PRId64 ",\"tokens_revoked\":%zu}", serial,

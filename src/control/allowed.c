@@ -185,7 +185,7 @@ void st_count_accounts(st_control *ctl)
 
 /* ---- at a start -------------------------------------------------------------------------------- */
 
-static int count_size(void *ctx, const st_thing_row *row, st_err *err)
+static int count_size(void *ctx, const st_document_row *row, st_err *err)
 {
     ST_CLEANUP(st_freep) char *account = st_xstrndup(row->name, strcspn(row->name, "/"));
 
@@ -194,7 +194,7 @@ static int count_size(void *ctx, const st_thing_row *row, st_err *err)
     return 0;
 }
 
-static int count_secret(void *ctx, const st_thing_row *row, st_err *err)
+static int count_secret(void *ctx, const st_document_row *row, st_err *err)
 {
     ST_CLEANUP(st_freep) char *account = st_xstrndup(row->name, strcspn(row->name, "/"));
 
@@ -203,7 +203,7 @@ static int count_secret(void *ctx, const st_thing_row *row, st_err *err)
     return 0;
 }
 
-static int load_limits(void *ctx, const st_thing_row *row, st_err *err)
+static int load_limits(void *ctx, const st_document_row *row, st_err *err)
 {
     st_allowance_limits limits = st_allowance_nothing();
     json_t *doc = json_loads(row->doc, 0, NULL);
@@ -243,11 +243,11 @@ int st_allowed_load(st_control *ctl, st_err *err)
         if (!tree->accounts.v[i]->gone)
             st_allowance_put(ctl->allowance, parent, ST_AL_ACCOUNTS, 1);
     }
-    r = st_store_things(ctl->store, KIND, load_limits, ctl->allowance, err);
+    r = st_store_documents(ctl->store, KIND, load_limits, ctl->allowance, err);
     if (r >= 0)
-        r = st_store_things(ctl->store, "size", count_size, ctl->allowance, err);
+        r = st_store_documents(ctl->store, "size", count_size, ctl->allowance, err);
     if (r >= 0)
-        r = st_store_things(ctl->store, "secret", count_secret, ctl->allowance, err);
+        r = st_store_documents(ctl->store, "secret", count_secret, ctl->allowance, err);
     return r < 0 ? r : 0;
 }
 
@@ -270,11 +270,11 @@ static void write_limits(const st_allowance_limits *limits, st_strbuf *out)
 int st_unlimit_account(st_tx *tx, const char *account, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    st_thing_row row;
-    int r = st_store_thing_get(tx->ctl->store, KIND, account, arena, &row, err);
+    st_document_row row;
+    int r = st_store_document_get(tx->ctl->store, KIND, account, arena, &row, err);
 
     if (r == 0)
-        r = st_store_thing_delete(tx->ctl->store, KIND, account, row.version, err);
+        r = st_store_document_delete(tx->ctl->store, KIND, account, row.version, err);
     return r == -ST_ENOENT ? 0 : st_tx_fault(tx, r, err);
 }
 
@@ -284,7 +284,7 @@ static int run_allowance(st_tx *tx, st_cmd *cmd, st_err *err)
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     ST_CLEANUP(st_strbuf_done) st_strbuf doc = {0};
     st_allowance_limits now;
-    st_thing_row old = {0};
+    st_document_row old = {0};
     char q[ST_QUOTE_MAX];
     int r;
 
@@ -303,16 +303,16 @@ static int run_allowance(st_tx *tx, st_cmd *cmd, st_err *err)
         r = st_tx_open(tx, err);
     if (r < 0)
         return r;
-    r = st_store_thing_get(tx->ctl->store, KIND, c->account, arena, &old, err);
+    r = st_store_document_get(tx->ctl->store, KIND, c->account, arena, &old, err);
     if (r < 0 && r != -ST_ENOENT)
         return st_tx_fault(tx, r, err);
     write_limits(&now, &doc);
-    const st_thing_row row = {.kind = KIND,
-                              .name = c->account,
-                              .version = old.version,
-                              .at_ms = tx->now,
-                              .doc = st_strbuf_str(&doc)};
-    r = st_tx_fault(tx, st_store_thing_put(tx->ctl->store, &row, err), err);
+    const st_document_row row = {.kind = KIND,
+                                 .name = c->account,
+                                 .version = old.version,
+                                 .at_ms = tx->now,
+                                 .doc = st_strbuf_str(&doc)};
+    r = st_tx_fault(tx, st_store_document_put(tx->ctl->store, &row, err), err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, "quota.set", c->account, c->account, st_strbuf_str(&doc), err);
     if (r == 0) /* at once, for others in this transaction; if it fails, limits are read again */

@@ -37,7 +37,7 @@ static int put(st_tx *tx, uint64_t id, json_t *doc, st_err *err)
     st_control_name(tx->ctl, ST_BOOKING_ID, id, name);
     json_object_set_new(doc, "version", json_integer(st_version_next(tx)));
     json_object_set_new(doc, "changed", json_integer(tx->now));
-    return st_thing_write(tx, ST_BOOKING_KIND, name, json_incref(doc), err);
+    return st_document_write(tx, ST_BOOKING_KIND, name, json_incref(doc), err);
 }
 
 static json_t *record_of(const st_tx *tx, uint64_t id, int *ret_r, st_err *err)
@@ -45,7 +45,7 @@ static json_t *record_of(const st_tx *tx, uint64_t id, int *ret_r, st_err *err)
     char name[ST_ID_TEXT];
 
     st_control_name(tx->ctl, ST_BOOKING_ID, id, name);
-    return st_thing_json(tx->ctl->store, ST_BOOKING_KIND, name, ret_r, err);
+    return st_document_json(tx->ctl->store, ST_BOOKING_KIND, name, ret_r, err);
 }
 
 static int put_new(st_tx *tx, const st_cmd_book *c, size_t i, uint64_t series, st_err *err)
@@ -139,7 +139,7 @@ int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err)
         return st_tx_fault(tx, r, err);
     st_control_name(tx->ctl, ST_BOOKING_ID, fx->other, name);
     if (strcmp(text(doc, "state"), "quoted") == 0) {
-        r = st_thing_erase(tx, ST_BOOKING_KIND, name, err);
+        r = st_document_erase(tx, ST_BOOKING_KIND, name, err);
     } else {
         json_object_set_new(doc, "state", json_string(st_booking_state_name(state)));
         json_object_set_new(doc, "ended", json_integer(fx->at_ms));

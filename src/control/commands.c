@@ -337,16 +337,16 @@ void st_cmd_token_remove(st_cmd_token *cmd)
 
 /* ---- small documents ------------------------------------------------------------------------- */
 
-static int run_thing(st_tx *tx, st_cmd *cmd, st_err *err)
+static int run_document(st_tx *tx, st_cmd *cmd, st_err *err)
 {
-    st_cmd_thing *c = (st_cmd_thing *)cmd;
+    st_cmd_document *c = (st_cmd_document *)cmd;
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
-    st_thing_row row = {0};
+    st_document_row row = {0};
     char verb[64];
     int r = st_tx_open(tx, err);
 
     if (r == 0)
-        r = st_store_thing_get(tx->ctl->store, c->kind, c->name, arena, &row, err);
+        r = st_store_document_get(tx->ctl->store, c->kind, c->name, arena, &row, err);
     if (r == -ST_ENOENT && !c->doc)
         return r;
     if (r < 0 && r != -ST_ENOENT)
@@ -360,13 +360,13 @@ static int run_thing(st_tx *tx, st_cmd *cmd, st_err *err)
         st_allowance_release(tx->ctl->allowance, c->account, ST_AL_SIZES, 1);
     }
     c->version = c->doc ? st_version_next(tx) : 0;
-    const st_thing_row next = {.kind = c->kind,
-                               .name = c->name,
-                               .version = r == 0 ? row.version : 0,
-                               .at_ms = c->version,
-                               .doc = c->doc};
-    r = c->doc ? st_store_thing_put(tx->ctl->store, &next, err)
-               : st_store_thing_delete(tx->ctl->store, c->kind, c->name, row.version, err);
+    const st_document_row next = {.kind = c->kind,
+                                  .name = c->name,
+                                  .version = r == 0 ? row.version : 0,
+                                  .at_ms = c->version,
+                                  .doc = c->doc};
+    r = c->doc ? st_store_document_put(tx->ctl->store, &next, err)
+               : st_store_document_delete(tx->ctl->store, c->kind, c->name, row.version, err);
     st_tx_fault(tx, r, err);
     if (r == 0)
         st_version_set(tx, c->kind, c->name, c->version);
@@ -376,17 +376,17 @@ static int run_thing(st_tx *tx, st_cmd *cmd, st_err *err)
     return r;
 }
 
-int st_tx_thing(st_tx *tx, const char *kind, const char *name, st_arena *arena, st_thing_row *ret,
-                st_err *err)
+int st_tx_document(st_tx *tx, const char *kind, const char *name, st_arena *arena,
+                   st_document_row *ret, st_err *err)
 {
-    int r = st_store_thing_get(tx->ctl->store, kind, name, arena, ret, err);
+    int r = st_store_document_get(tx->ctl->store, kind, name, arena, ret, err);
 
     return r == -ST_ENOENT ? r : st_tx_fault(tx, r, err);
 }
 
-void st_cmd_thing_put(st_cmd_thing *cmd)
+void st_cmd_document_put(st_cmd_document *cmd)
 {
-    cmd->cmd.run = run_thing;
+    cmd->cmd.run = run_document;
 }
 
 /* ---- single events -------------------------------------------------------------------------- */

@@ -157,20 +157,20 @@ void st_cmd_allowance_put(st_cmd_allowance *cmd);
 
 /* A small document that is not the core's: a size, a rule. Those who use it hear of it in
  * `publish`. */
-typedef struct st_cmd_thing {
+typedef struct st_cmd_document {
     st_cmd cmd;
     st_identity who;
     const char *kind, *name, *account; /* account: whose it is, for the audit log */
     const char *doc;                   /* NULL: removed */
     bool counted;                      /* against the account's sizes */
     int64_t version;                   /* given, of what was put */
-} st_cmd_thing;
+} st_cmd_document;
 
-void st_cmd_thing_put(st_cmd_thing *cmd);
+void st_cmd_document_put(st_cmd_document *cmd);
 
 /* One that is there, in the loop; ST_ENOENT. */
-int st_tx_thing(st_tx *tx, const char *kind, const char *name, st_arena *arena, st_thing_row *ret,
-                st_err *err);
+int st_tx_document(st_tx *tx, const char *kind, const char *name, st_arena *arena,
+                   st_document_row *ret, st_err *err);
 
 /* Any single event of an admin, written to the audit log with its words. */
 typedef struct st_cmd_event {

@@ -1,7 +1,7 @@
 /*
  * What is kept of nodes beside the core: why an engine took one out, and what is wrong with what it says.
  *
- * Kept as things of the store, beside the core's node of the same name:
+ * kept as documents of the store, beside the core's node of the same name:
  *   node NAME          {"machine", "key", "agent"}: who it is, what it said of itself (control/register.c)
  *   node-fault NAME    {"reason", "was"}: an engine declared it failed; its state before
  *   node-word NAME     {"by", "reason", "since"}: who took it out, a person or stintd, why and when
@@ -30,9 +30,11 @@ void st_control_tell_node(st_control *ctl, int32_t id)
 
     if (!engine || !engine->ops->node)
         return;
-    json_t *row = st_thing_json(ctl->store, "node", node->name, &r, &err);
-    json_t *fault = r == 0 ? st_thing_json(ctl->store, "node-fault", node->name, &r, &err) : NULL;
-    json_t *flags = r == 0 ? st_thing_json(ctl->store, "node-flags", node->name, &r, &err) : NULL;
+    json_t *row = st_document_json(ctl->store, "node", node->name, &r, &err);
+    json_t *fault =
+        r == 0 ? st_document_json(ctl->store, "node-fault", node->name, &r, &err) : NULL;
+    json_t *flags =
+        r == 0 ? st_document_json(ctl->store, "node-flags", node->name, &r, &err) : NULL;
     const json_t *two = json_object_get(flags, st_flag_name(ST_FLAG_VOICES));
     char *doc = row ? json_dumps(json_object_get(row, "agent"), JSON_COMPACT) : NULL;
     const st_engine_node said = {.node = node,
@@ -79,7 +81,7 @@ static int run_agents(st_tx *tx, st_cmd *cmd, st_err *err)
     for (size_t i = 0; r == 0 && i < fleet->nodes.n; i++) {
         if (fleet->nodes.v[i]->agent || fleet->nodes.v[i]->state == ST_NODE_REMOVED)
             continue;
-        json_t *row = st_thing_json(tx->ctl->store, "node", fleet->nodes.v[i]->name, &r, err);
+        json_t *row = st_document_json(tx->ctl->store, "node", fleet->nodes.v[i]->name, &r, err);
 
         if (row)
             r = st_node_has_agent(tx, (int32_t)i, err);
@@ -118,11 +120,11 @@ int st_node_unfault(st_tx *tx, int32_t id, bool ready, st_err *err)
 
     if (id < 0 || (size_t)id >= fleet->nodes.n)
         return 0; /* the core will say so */
-    r = st_thing_erase(tx, "node-fault", fleet->nodes.v[id]->name, err);
+    r = st_document_erase(tx, "node-fault", fleet->nodes.v[id]->name, err);
     if (r == 0)
-        r = st_thing_erase(tx, "node-word", fleet->nodes.v[id]->name, err);
+        r = st_document_erase(tx, "node-word", fleet->nodes.v[id]->name, err);
     if (r == 0 && ready)
-        r = st_thing_erase(tx, "node-flags", fleet->nodes.v[id]->name, err);
+        r = st_document_erase(tx, "node-flags", fleet->nodes.v[id]->name, err);
     return r;
 }
 
@@ -136,17 +138,17 @@ int st_node_say(st_tx *tx, int32_t id, const char *by, const char *reason, st_er
     snprintf(word.by, sizeof word.by, "%s", by);
     snprintf(word.reason, sizeof word.reason, "%s", reason ? reason : "");
     st_vec_push(&tx->ctl->words, word);
-    return st_thing_write(tx, "node-word", fleet->nodes.v[id]->name,
-                          json_pack("{s:s,s:s,s:I}", "by", word.by, "reason", word.reason, "since",
-                                    (json_int_t)word.since_ms),
-                          err);
+    return st_document_write(tx, "node-word", fleet->nodes.v[id]->name,
+                             json_pack("{s:s,s:s,s:I}", "by", word.by, "reason", word.reason,
+                                       "since", (json_int_t)word.since_ms),
+                             err);
 }
 
 bool st_node_word_of(st_store *store, const char *node, st_node_word *ret)
 {
     st_err err;
     int r;
-    json_t *word = st_thing_json(store, "node-word", node, &r, &err);
+    json_t *word = st_document_json(store, "node-word", node, &r, &err);
     const char *by = json_string_value(json_object_get(word, "by"));
     const char *reason = json_string_value(json_object_get(word, "reason"));
 
@@ -180,13 +182,13 @@ static int declare(st_tx *tx, int32_t id, st_node_state state, const char *reaso
 {
     const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
     int r;
-    json_t *fault = st_thing_json(tx->ctl->store, "node-fault", node->name, &r, err);
+    json_t *fault = st_document_json(tx->ctl->store, "node-fault", node->name, &r, err);
     const char *before = json_string_value(json_object_get(fault, "was"));
 
-    r = st_thing_write(tx, "node-fault", node->name,
-                       json_pack("{s:s,s:s}", "reason", reason, "was",
-                                 before ? before : st_node_state_name(node->state)),
-                       err);
+    r = st_document_write(tx, "node-fault", node->name,
+                          json_pack("{s:s,s:s}", "reason", reason, "was",
+                                    before ? before : st_node_state_name(node->state)),
+                          err);
     json_decref(fault);
     if (r == 0)
         r = st_node_say(tx, id, "stintd", reason, err);
@@ -225,7 +227,7 @@ int st_node_heal(st_tx *tx, int32_t id, st_err *err)
 
     if (node->state == ST_NODE_READY)
         return 0;
-    json_t *fault = st_thing_json(tx->ctl->store, "node-fault", node->name, &r, err);
+    json_t *fault = st_document_json(tx->ctl->store, "node-fault", node->name, &r, err);
     if (!fault)
         return r; /* a person took it out */
     was = state_named(json_string_value(json_object_get(fault, "was")));
@@ -242,7 +244,7 @@ void st_node_fault(st_store *store, const char *node, st_strbuf *out)
 {
     st_err err;
     int r;
-    json_t *fault = st_thing_json(store, "node-fault", node, &r, &err);
+    json_t *fault = st_document_json(store, "node-fault", node, &r, &err);
     const char *reason = json_string_value(json_object_get(fault, "reason"));
 
     if (reason)
@@ -266,7 +268,7 @@ int st_node_flag(st_tx *tx, const st_report *rep, bool *ret_new, st_err *err)
     const char *word = st_flag_name(rep->flag);
     int r = st_tx_open(tx, err);
     json_t *flags =
-        r == 0 ? st_thing_json(tx->ctl->store, "node-flags", node->name, &r, err) : NULL;
+        r == 0 ? st_document_json(tx->ctl->store, "node-flags", node->name, &r, err) : NULL;
     json_t *flag;
 
     if (r < 0)
@@ -283,7 +285,7 @@ int st_node_flag(st_tx *tx, const st_report *rep, bool *ret_new, st_err *err)
     json_object_set_new(flag, "last", json_integer(tx->now));
     json_object_set_new(flag, "times",
                         json_integer(json_integer_value(json_object_get(flag, "times")) + 1));
-    r = st_thing_write(tx, "node-flags", node->name, flags, err);
+    r = st_document_write(tx, "node-flags", node->name, flags, err);
     if (r == 0 && rep->flag == ST_FLAG_VOICES)
         r = freeze(tx, rep->node, err);
     if (r == 0 && *ret_new)
@@ -296,7 +298,7 @@ void st_node_flags(st_store *store, const char *node, st_flag_fn fn, void *ctx)
 {
     st_err err;
     int r;
-    json_t *flags = st_thing_json(store, "node-flags", node, &r, &err);
+    json_t *flags = st_document_json(store, "node-flags", node, &r, &err);
 
     for (int f = 0; f < ST_FLAG_COUNT; f++) {
         const json_t *flag = json_object_get(flags, st_flag_name((st_flag)f));
@@ -314,7 +316,7 @@ void st_node_key(st_store *store, const char *node, char ret[ST_KEY_TEXT], bool 
 {
     st_err err;
     int r;
-    json_t *row = st_thing_json(store, "node", node, &r, &err);
+    json_t *row = st_document_json(store, "node", node, &r, &err);
     const char *key = json_string_value(json_object_get(row, "key"));
 
     snprintf(ret, ST_KEY_TEXT, "%s", key ? key : "");

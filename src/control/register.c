@@ -41,10 +41,10 @@ static int run_join(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r < 0)
         return r;
     snprintf(name, sizeof name, "%" PRId64, c->token.id);
-    return st_thing_write(tx, "join", name,
-                          json_pack("{s:s,s:I,s:b}", "pool", c->pool ? c->pool : "", "uses",
-                                    (json_int_t)c->uses, "new_types", c->new_types),
-                          err);
+    return st_document_write(tx, "join", name,
+                             json_pack("{s:s,s:I,s:b}", "pool", c->pool ? c->pool : "", "uses",
+                                       (json_int_t)c->uses, "new_types", c->new_types),
+                             err);
 }
 
 void st_cmd_join_init(st_cmd_join *cmd)
@@ -73,7 +73,7 @@ static int show_pass(st_tx *tx, const st_cmd_register *c, pass *ret, st_err *err
     int r;
 
     snprintf(ret->name, sizeof ret->name, "%" PRId64, c->who.token);
-    ret->doc = st_thing_json(tx->ctl->store, "join", ret->name, &r, err);
+    ret->doc = st_document_json(tx->ctl->store, "join", ret->name, &r, err);
     if (r < 0)
         return st_tx_fault(tx, r, err);
     const char *pool = json_string_value(json_object_get(ret->doc, "pool"));
@@ -91,7 +91,7 @@ static int count_pass(st_tx *tx, const pass *p, st_err *err)
     json_int_t uses = json_integer_value(json_object_get(p->doc, "uses"));
 
     json_object_set_new(p->doc, "uses", json_integer(uses - 1));
-    return st_thing_write(tx, "join", p->name, json_incref(p->doc), err);
+    return st_document_write(tx, "join", p->name, json_incref(p->doc), err);
 }
 
 /* What cannot change under a node that the core has; a sentence in c->refusal if it did. */
@@ -226,7 +226,7 @@ static int keep_node(st_tx *tx, st_cmd_register *c, const json_t *row, st_err *e
         json_decref(next);
         return r;
     }
-    r = st_thing_write(tx, "node", c->node.name, next, err);
+    r = st_document_write(tx, "node", c->node.name, next, err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, c->created ? "node.join" : "node.rejoin", "", c->node.name,
                         NULL, err);
@@ -276,7 +276,7 @@ static int run_register(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r == 0 && c->who.role == ST_ROLE_JOIN)
         r = show_pass(tx, c, &p, err);
     if (r == 0) {
-        row = st_thing_json(tx->ctl->store, "node", c->node.name, &r, err);
+        row = st_document_json(tx->ctl->store, "node", c->node.name, &r, err);
         st_tx_fault(tx, r, err);
     }
     if (r == 0)
@@ -313,7 +313,7 @@ static int run_rejoin(st_tx *tx, st_cmd *cmd, st_err *err)
     st_cmd_rejoin *c = (st_cmd_rejoin *)cmd;
     char q[ST_QUOTE_MAX];
     int r = st_tx_open(tx, err);
-    json_t *row = r == 0 ? st_thing_json(tx->ctl->store, "node", c->node, &r, err) : NULL;
+    json_t *row = r == 0 ? st_document_json(tx->ctl->store, "node", c->node, &r, err) : NULL;
 
     if (r < 0)
         return st_tx_fault(tx, r, err);
@@ -328,7 +328,7 @@ static int run_rejoin(st_tx *tx, st_cmd *cmd, st_err *err)
     json_object_del(row, "token");
     json_object_set_new(row, "rejoin", json_true());
     if (r == 0)
-        r = st_thing_write(tx, "node", c->node, json_incref(row), err);
+        r = st_document_write(tx, "node", c->node, json_incref(row), err);
     json_decref(row);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, "node.rejoin-allow", "", c->node, NULL, err);

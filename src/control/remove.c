@@ -12,20 +12,20 @@
 static int forget_node(st_tx *tx, const char *name, int64_t *ret_revoked, st_err *err)
 {
     int r;
-    json_t *row = st_thing_json(tx->ctl->store, "node", name, &r, err);
+    json_t *row = st_document_json(tx->ctl->store, "node", name, &r, err);
     int64_t token = json_integer_value(json_object_get(row, "token"));
 
     json_decref(row);
     if (r == 0)
         r = st_node_drop_token(tx, ret_revoked, token, err);
     if (r == 0)
-        r = st_thing_erase(tx, "node", name, err);
+        r = st_document_erase(tx, "node", name, err);
     if (r == 0)
-        r = st_thing_erase(tx, "node-fault", name, err);
+        r = st_document_erase(tx, "node-fault", name, err);
     if (r == 0)
-        r = st_thing_erase(tx, "node-flags", name, err);
+        r = st_document_erase(tx, "node-flags", name, err);
     if (r == 0)
-        r = st_thing_erase(tx, "node-word", name, err);
+        r = st_document_erase(tx, "node-word", name, err);
     return r;
 }
 
@@ -78,7 +78,7 @@ typedef struct join_list {
     ST_VEC(char *) names;
 } join_list;
 
-static int note_join(void *ctx, const st_thing_row *row, st_err *err)
+static int note_join(void *ctx, const st_document_row *row, st_err *err)
 {
     join_list *l = ctx;
     json_t *doc = json_loads(row->doc, 0, NULL);
@@ -95,11 +95,11 @@ static int note_join(void *ctx, const st_thing_row *row, st_err *err)
 static int forget_joins(st_tx *tx, const char *pool, st_err *err)
 {
     join_list l = {.pool = pool};
-    int r = st_tx_fault(tx, st_store_things(tx->ctl->store, "join", note_join, &l, err), err);
+    int r = st_tx_fault(tx, st_store_documents(tx->ctl->store, "join", note_join, &l, err), err);
 
     for (size_t i = 0; i < l.names.n; i++) {
         if (r == 0)
-            r = st_thing_erase(tx, "join", l.names.v[i], err);
+            r = st_document_erase(tx, "join", l.names.v[i], err);
         free(l.names.v[i]);
     }
     st_vec_free(&l.names);

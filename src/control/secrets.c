@@ -2,7 +2,7 @@
  * Secrets of accounts, and the key under which private things are sealed: opened at the start, renewed when an owner
  * says so, used when an agent is told what to start.
  *
- * A secret is a thing of the store, kind "secret", name ACCOUNT/NAME, and belongs to the account's serial. The store's
+ * A secret is a document of the store, kind "secret", name ACCOUNT/NAME, and belongs to the account's serial. The store's
  * meta says under which key it was last sealed whole, so that a start with another key is refused and not taken for
  * an empty vault, and in which form: what was sealed for names of accounts is sealed anew at the next start.
  */
@@ -37,8 +37,8 @@ static st_vault_place place_of(int64_t owner, const char *name, int64_t version)
 }
 
 /* Takes a row apart; its texts are the arena's. */
-static int read_row(const st_control *ctl, const st_thing_row *row, st_arena *arena, st_secret *ret,
-                    st_err *err)
+static int read_row(const st_control *ctl, const st_document_row *row, st_arena *arena,
+                    st_secret *ret, st_err *err)
 {
     char *account = st_arena_strdup(arena, row->name), *slash = strchr(account, '/');
     st_secret s = {.version = row->version};
@@ -62,7 +62,7 @@ typedef struct loading {
     st_arena *arena;
 } loading;
 
-static int load_row(void *ctx, const st_thing_row *row, st_err *err)
+static int load_row(void *ctx, const st_document_row *row, st_err *err)
 {
     const loading *l = ctx;
     st_secret s;
@@ -78,7 +78,7 @@ static int load_secrets(st_control *ctl, st_err *err)
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     loading l = {ctl, arena};
 
-    return st_store_things(ctl->store, KIND, load_row, &l, err);
+    return st_store_documents(ctl->store, KIND, load_row, &l, err);
 }
 
 static int open_key(st_control *ctl, const char *sealed_under, st_err *err)
@@ -312,9 +312,9 @@ static int write_secret(st_tx *tx, const st_secret *s, int64_t before, st_err *e
     ST_CLEANUP(st_freep) char *kept = kept_name(s->account, s->name);
 
     st_secret_write(s, &doc);
-    const st_thing_row row = {
+    const st_document_row row = {
         .kind = KIND, .name = kept, .version = before, .at_ms = tx->now, .doc = doc.s};
-    return st_tx_fault(tx, st_store_thing_put(tx->ctl->store, &row, err), err);
+    return st_tx_fault(tx, st_store_document_put(tx->ctl->store, &row, err), err);
 }
 
 /* The core knows what went before in this transaction, and the directory does not. */
@@ -347,12 +347,12 @@ static int run_secret(st_tx *tx, st_cmd *cmd, st_err *err)
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     ST_CLEANUP(st_freep) char *kept = kept_name(c->account, c->name);
     st_secret there = {0};
-    st_thing_row row;
+    st_document_row row;
     int64_t owner = -1;
     int r = st_tx_open(tx, err);
 
     if (r == 0)
-        r = st_store_thing_get(ctl->store, KIND, kept, arena, &row, err);
+        r = st_store_document_get(ctl->store, KIND, kept, arena, &row, err);
     if (r < 0 && r != -ST_ENOENT)
         return st_tx_fault(tx, r, err);
     c->created = r == -ST_ENOENT;
@@ -371,7 +371,7 @@ static int run_secret(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r < 0)
         return r;
     if (!c->value) {
-        r = st_store_thing_delete(ctl->store, KIND, kept, row.version, err);
+        r = st_store_document_delete(ctl->store, KIND, kept, row.version, err);
         st_tx_fault(tx, r, err);
         if (r == 0)
             st_allowance_release(ctl->allowance, c->account, ST_AL_SECRETS, 1);
@@ -422,7 +422,7 @@ typedef struct old_secrets {
     ST_VEC(st_secret) v;
 } old_secrets;
 
-static int gather_row(void *ctx, const st_thing_row *row, st_err *err)
+static int collect_row(void *ctx, const st_document_row *row, st_err *err)
 {
     old_secrets *o = ctx;
     st_secret s;
@@ -458,9 +458,9 @@ static int seal_secret(st_control *ctl, const st_secret *old, int64_t now, bool 
     next.version++;
     next.sealed = sealed.s;
     st_secret_write(&next, &doc);
-    const st_thing_row row = {
+    const st_document_row row = {
         .kind = KIND, .name = kept, .version = old->version, .at_ms = now, .doc = doc.s};
-    r = st_store_thing_put(ctl->store, &row, err);
+    r = st_store_document_put(ctl->store, &row, err);
     if (r == 0)
         st_vault_put(ctl->vault, &next);
     return r;
@@ -470,7 +470,7 @@ static int seal_secrets(st_control *ctl, int64_t now, bool named, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     old_secrets old = {.ctl = ctl, .arena = arena};
-    int r = st_store_things(ctl->store, KIND, gather_row, &old, err);
+    int r = st_store_documents(ctl->store, KIND, collect_row, &old, err);
 
     for (size_t i = 0; r >= 0 && i < old.v.n; i++)
         if (!st_vault_fresh(ctl->vault, old.v.v[i].sealed))

@@ -1,12 +1,12 @@
-/* What others may use of what is gathered for those ahead (gather.c): who ends in time uses it
+/* What others may use of what is reserved for those ahead (reserve.c): who ends in time uses it
  * all, everybody else what leaves room for the plans. */
 #include <stdlib.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "core/gather.h"
+#include "core/reserve.h"
 
-static const st_job *resv_job(const st_core *core, const st_resv *r)
+static const st_job *resv_job(const st_core *core, const st_reservation *r)
 {
     return st_core_find(core, r->job);
 }
@@ -23,32 +23,32 @@ typedef struct backfill_ctx {
 } backfill_ctx;
 
 /* Whether a node is in the plan, and if so that plan into a view of it. */
-static bool touches(const st_core *core, const st_resv *r, int32_t node)
+static bool touches(const st_core *core, const st_reservation *r, int32_t node)
 {
-    for (const st_plan_link *l = st_gather_link(core, node, NULL); l;
-         l = st_gather_link(core, node, l))
+    for (const st_plan_link *l = st_reserve_link(core, node, NULL); l;
+         l = st_reserve_link(core, node, l))
         if (&core->resv.v[l->resv] == r)
             return true;
     return false;
 }
 
-static void add_plan(st_core *core, const st_resv *r, const st_node *node, st_view *view)
+static void add_plan(st_core *core, const st_reservation *r, const st_node *node, st_view *view)
 {
     const st_job *job = resv_job(core, r);
-    for (const st_plan_link *l = job ? st_gather_link(core, node->id, NULL) : NULL; l;
-         l = st_gather_link(core, node->id, l))
+    for (const st_plan_link *l = job ? st_reserve_link(core, node->id, NULL) : NULL; l;
+         l = st_reserve_link(core, node->id, l))
         if (&core->resv.v[l->resv] == r)
             st_whatif_put(core, node, job, &r->plan[l->task], view);
 }
 
 /* The node at the reservation's start: what has ended is gone, the plan is in. */
-static void view_then(st_core *core, const st_resv *r, const st_node *node, st_view *ret)
+static void view_then(st_core *core, const st_reservation *r, const st_node *node, st_view *ret)
 {
     for (size_t i = 0; i < node->residents.n; i++) {
         st_job *job = node->residents.v[i].job;
         unsigned by = r->by & ST_BY_LIMITS ? ST_BY_LIMITS : ST_BY_FORECAST;
         bool ended =
-            st_job_on_devices(job) && st_gather_release_ms(core, job, by, false) <= r->at_ms;
+            st_job_on_devices(job) && st_reserve_release_ms(core, job, by, false) <= r->at_ms;
         if (job->out == ST_OUT_NOT && ended)
             job->out = ST_OUT_ENDED;
     }
@@ -92,14 +92,15 @@ static void meet(const st_node *node, st_view *view, const st_view *then)
 
 /* Whom the blocked job may displace once it can use the place need not keep out of it: a borrower
  * of its own account that it is ahead of (policy `swap`). */
-static bool gives_way(const st_core *core, const st_resv *r, const st_job *job)
+static bool gives_way(const st_core *core, const st_reservation *r, const st_job *job)
 {
-    const st_job *ahead = core->policy.swap && !r->sure && !r->moves ? resv_job(core, r) : NULL;
+    const st_job *ahead =
+        core->policy.swap && !r->guaranteed && !r->moves ? resv_job(core, r) : NULL;
     return ahead && ahead->account == job->account &&
            st_order_swaps(core->tree, &core->policy, ahead, job, st_core_moment(core));
 }
 
-static bool binds(const st_core *core, const st_resv *r, const st_job *job, const ends *e)
+static bool binds(const st_core *core, const st_reservation *r, const st_job *job, const ends *e)
 {
     bool late = e->forecast_ms > r->at_ms;
     if ((r->by & ST_BY_LIMITS) && !ST_BROKEN(OVERSTAY))
@@ -126,7 +127,7 @@ static const st_view *backfill_view(void *ctx, const st_node *node)
     st_core *core = b->core;
     st_view *edit = NULL;
     for (size_t i = 0; i < core->resv.n; i++) {
-        const st_resv *r = &core->resv.v[i];
+        const st_reservation *r = &core->resv.v[i];
         if (!binds(core, r, b->job, &b->ends) || !touches(core, r, node->id))
             continue;
         if (!edit) {
@@ -143,7 +144,7 @@ static const st_view *backfill_view(void *ctx, const st_node *node)
 static int collides(st_core *core, const st_job *job, const ends *e, const st_grant *grants)
 {
     for (size_t i = 0; i < core->resv.n; i++) {
-        const st_resv *r = &core->resv.v[i];
+        const st_reservation *r = &core->resv.v[i];
         if (!binds(core, r, job, e))
             continue;
         for (int t = 0; t < job->tasks; t++) {
@@ -204,8 +205,8 @@ static bool countable(const st_core *core, const st_job *job, const st_node *nod
     for (size_t i = 0; i < node->residents.n; i++)
         if (node->residents.v[i].job->state != ST_JOB_RUNNING)
             return false;
-    for (const st_plan_link *l = st_gather_link(core, node->id, NULL); l;
-         l = st_gather_link(core, node->id, l)) {
+    for (const st_plan_link *l = st_reserve_link(core, node->id, NULL); l;
+         l = st_reserve_link(core, node->id, l)) {
         const st_job *ahead = resv_job(core, &core->resv.v[l->resv]);
         if (ahead && ahead->shape.gpus > 0 && ahead->shape.level != ST_LEVEL_WHOLE)
             return false;
@@ -214,7 +215,8 @@ static bool countable(const st_core *core, const st_job *job, const st_node *nod
 }
 
 /* Such a node at the reservation's start, without its devices; as view_then. */
-static void masks_then(const st_core *core, const st_resv *r, const st_node *node, st_view *ret)
+static void masks_then(const st_core *core, const st_reservation *r, const st_node *node,
+                       st_view *ret)
 {
     unsigned by = r->by & ST_BY_LIMITS ? ST_BY_LIMITS : ST_BY_FORECAST;
     const st_job *ahead = resv_job(core, r);
@@ -223,14 +225,14 @@ static void masks_then(const st_core *core, const st_resv *r, const st_node *nod
     ret->ram_free_mib = node->view.ram_free_mib;
     for (size_t i = 0; i < node->residents.n; i++) {
         const st_job *job = node->residents.v[i].job;
-        if (st_gather_release_ms(core, job, by, false) > r->at_ms)
+        if (st_reserve_release_ms(core, job, by, false) > r->at_ms)
             continue;
         ret->free |= job->grants[node->residents.v[i].task].devs;
         ret->cpu_free_m += job->shape.cpu_m;
         ret->ram_free_mib += job->shape.ram_mib;
     }
-    for (const st_plan_link *l = ahead ? st_gather_link(core, node->id, NULL) : NULL; l;
-         l = st_gather_link(core, node->id, l)) {
+    for (const st_plan_link *l = ahead ? st_reserve_link(core, node->id, NULL) : NULL; l;
+         l = st_reserve_link(core, node->id, l)) {
         if (&core->resv.v[l->resv] != r)
             continue;
         ret->free &= (uint16_t)~r->plan[l->task].devs;
@@ -248,9 +250,9 @@ static void masks_left(const backfill_ctx *b, const st_node *node, st_view *ret)
     ret->shared = 0;
     ret->cpu_free_m = node->view.cpu_free_m;
     ret->ram_free_mib = node->view.ram_free_mib;
-    for (const st_plan_link *l = st_gather_link(core, node->id, NULL); l;
-         l = st_gather_link(core, node->id, l)) {
-        const st_resv *r = &core->resv.v[l->resv];
+    for (const st_plan_link *l = st_reserve_link(core, node->id, NULL); l;
+         l = st_reserve_link(core, node->id, l)) {
+        const st_reservation *r = &core->resv.v[l->resv];
         if (l->resv == last || !binds(core, r, b->job, &b->ends))
             continue;
         last = l->resv;
@@ -288,7 +290,7 @@ static void bind_rooms(backfill_ctx *b, st_rooms *rooms, bool on)
     }
     st_vec_clear(&core->bound);
     for (size_t i = 0; i < core->resv.n; i++) {
-        const st_resv *r = &core->resv.v[i];
+        const st_reservation *r = &core->resv.v[i];
         bool bound = binds(core, r, b->job, &b->ends);
         for (int t = 0; bound && t < r->ntasks; t++) {
             const st_node *node = core->fleet->nodes.v[r->plan[t].node];

@@ -21,8 +21,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "core/alone.h"
 #include "core/minimal.h"
+#include "core/shadow.h"
 
 #define SMALL_LINE 64 /* candidates, up to which other sets than the fair one are looked for */
 
@@ -74,7 +74,7 @@ static bool fits(void *ctx)
         return false;
     st_whatif_settle(c->core, c->ask.rooms);
     if (c->home)
-        return st_alone_fits(c->core, c->job, st_whatif_view, c->core);
+        return st_shadow_fits(c->core, c->job, st_whatif_view, c->core);
     return st_place_fits(c->core->placer, &c->ask);
 }
 
@@ -139,7 +139,7 @@ static void small_first(const st_claim_ctx *c, int *ret)
  * eight-GPU job where four GPUs would do. */
 static bool is_better(const st_claim_ctx *c, int64_t fair_m, int64_t other_m)
 {
-    return fair_m > c->need.gpu_m ? other_m < fair_m : c->sure && 3 * other_m <= 2 * fair_m;
+    return fair_m > c->need.gpu_m ? other_m < fair_m : c->guaranteed && 3 * other_m <= 2 * fair_m;
 }
 
 static int64_t smallest_m(const st_claim_ctx *c)
@@ -282,11 +282,11 @@ static int choose_wide(st_claim_ctx *c, int *victims)
     return choose(c, victims);
 }
 
-/* Where the claimant would go; false where that is gathered for somebody else, ret->blocker. */
+/* Where the claimant would go; false where that is reserved for somebody else, ret->blocker. */
 static bool make_plan(st_claim_ctx *c, st_claim *ret)
 {
     if (c->home) {
-        ret->plan = st_alone_place(c->job);
+        ret->plan = st_shadow_place(c->job);
         return true;
     }
     ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
@@ -300,7 +300,7 @@ static bool make_plan(st_claim_ctx *c, st_claim *ret)
 /* Choose from the line. */
 static void attempt(st_claim_ctx *c, st_claim *ret)
 {
-    if (c->hopeless || (c->line.n == 0 && !c->sure)) {
+    if (c->hopeless || (c->line.n == 0 && !c->guaranteed)) {
         ret->result = ST_CLAIM_NONE; /* nobody to take from, or not enough */
         return;
     }
@@ -326,11 +326,11 @@ static void attempt(st_claim_ctx *c, st_claim *ret)
     }
     ret->bound_m = bound_m;
     /* A borrower need not claim what comes free by itself; and nobody claims past those for
-     * whom the place is gathered. */
-    if ((k == 0 && !c->sure) || !may_displace_all(c, victims, k)) {
+     * whom the place is reserved. */
+    if ((k == 0 && !c->guaranteed) || !may_displace_all(c, victims, k)) {
         ret->result = ST_CLAIM_NONE;
     } else if (!make_plan(c, ret)) {
-        ret->result = ST_CLAIM_GATHERED;
+        ret->result = ST_CLAIM_RESERVED;
     } else if (ret->evict_m > bound_m && now < free_ms && !ST_BROKEN(BOUND)) {
         ret->result = ST_CLAIM_BOUND;
         ret->until_ms = free_ms;
@@ -349,7 +349,7 @@ static void attempt(st_claim_ctx *c, st_claim *ret)
  * another is the same moment. */
 static bool is_awaited(const st_claim_ctx *c, int64_t at_ms)
 {
-    return !c->sure && !c->told && !st_core_claims_at_once(c->core) &&
+    return !c->guaranteed && !c->told && !st_core_claims_at_once(c->core) &&
            c->core->exchange_ms <= at_ms;
 }
 
@@ -357,7 +357,7 @@ static bool is_awaited(const st_claim_ctx *c, int64_t at_ms)
  * waking up for: with some of them the choice may be a better one than with all. */
 static void try_way(st_claim_ctx *c, st_claim *ret)
 {
-    int64_t until_ms = c->core->yielders.until_ms[c->sure];
+    int64_t until_ms = c->core->yielders.until_ms[c->guaranteed];
     *ret = (st_claim){.until_ms = ST_TIME_NEVER};
     if (st_claim_excess_decides(c, ret) || st_claim_bound_decides(c, ret))
         return;
@@ -446,28 +446,28 @@ static void try_excess(st_claim_ctx *c, st_claim *ret)
 {
     c->within = c->full;
     try_way(c, ret);
-    while (ret->result != ST_CLAIM_OK && ret->result != ST_CLAIM_GATHERED && c->within >= 0)
+    while (ret->result != ST_CLAIM_OK && ret->result != ST_CLAIM_RESERVED && c->within >= 0)
         try_wider(c, ret);
 }
 
 void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by by, bool told,
                    st_claim *ret)
 {
-    bool sure = by == ST_CLAIM_OWNER;
+    bool guaranteed = by == ST_CLAIM_OWNER;
     *ret = (st_claim){.until_ms = ST_TIME_NEVER, .result = ST_CLAIM_NONE};
     st_claim_ctx c = {.core = core,
                       .job = job,
                       .type = type,
-                      .sure = sure,
+                      .guaranteed = guaranteed,
                       .own = by == ST_CLAIM_OWN,
                       .told = told,
                       .full = -1,
                       .within = -1};
-    c.home = sure && job->shade;
+    c.home = guaranteed && job->shadow;
     c.need = st_need_of(job, type);
     c.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
     st_claim_set_standings(&c);
-    if (!sure && !st_claim_may_rebalance_any(&c))
+    if (!guaranteed && !st_claim_may_rebalance_any(&c))
         return; /* before all borrowers are put in order */
     st_core_refresh_yielders(core);
     if (!st_claim_has_hope(&c))
@@ -476,7 +476,7 @@ void st_core_claim(st_core *core, const st_job *job, int32_t type, st_claim_by b
     int64_t until_ms = ST_TIME_NEVER;
     if (c.home && try_gently(&c, ret, &later, &until_ms))
         return;
-    if (sure && !job->shade)
+    if (guaranteed && !job->shadow)
         c.full = st_admit_full(core->tree, job->account, &c.need, false);
     if (c.full >= 0)
         try_excess(&c, ret);

@@ -9,9 +9,9 @@ typedef struct st_claim_ctx {
     st_core *core;
     const st_job *job;
     int32_t type;
-    bool sure;
+    bool guaranteed;
     bool own;   /* of its own account alone */
-    bool home;  /* it wants its home place back and nothing else (alone.h) */
+    bool home;  /* it wants its home place back and nothing else (shadow.h) */
     bool spare; /* ... or any place, but of nobody who has the right to one too */
     st_need need;
     st_standing bare[ST_DEPTH_MAX + 1]; /* by depth: its branches as they are */

@@ -26,7 +26,7 @@ static int64_t displaceable_m(const st_claim_ctx *c, int32_t within)
 
 bool st_claim_excess_decides(st_claim_ctx *c, st_claim *ret)
 {
-    if (c->full < 0 || c->told || !c->sure || c->home || c->spare)
+    if (c->full < 0 || c->told || !c->guaranteed || c->home || c->spare)
         return false;
     const st_core *core = c->core;
     int64_t bound_m = core->policy.bound_m * c->need.gpu_m / 1000;

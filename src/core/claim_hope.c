@@ -96,7 +96,7 @@ bool st_claim_has_hope(const st_claim_ctx *c)
 /* When a claim is no longer held to the bound, if not all victims are of its own account. */
 int64_t st_claim_unbound_ms(const st_claim_ctx *c)
 {
-    bool owner = c->sure && (c->home || !c->job->shade);
+    bool owner = c->guaranteed && (c->home || !c->job->shadow);
     int64_t since_ms = ST_MIN(c->job->queued_ms, st_core_moment(c->core));
     return owner ? since_ms + c->core->policy.patience_ms : ST_TIME_NEVER;
 }
@@ -106,7 +106,7 @@ int64_t st_claim_unbound_ms(const st_claim_ctx *c)
  * waits with that, longer than an owner keeps to the bound. */
 int64_t st_claim_exchange_ms(const st_claim_ctx *c)
 {
-    if (c->sure || st_core_claims_at_once(c->core) || ST_BROKEN(EXCHANGE))
+    if (c->guaranteed || st_core_claims_at_once(c->core) || ST_BROKEN(EXCHANGE))
         return 0;
     int64_t since_ms = ST_MIN(c->job->queued_ms, st_core_moment(c->core));
     return since_ms + ST_EXCHANGE_PATIENCE * c->core->policy.patience_ms;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "core/alone.h"
 #include "core/claim.h"
+#include "core/shadow.h"
 
 /* ---- who may go ------------------------------------------------------------------------ */
 
@@ -34,8 +34,8 @@ static void collect(st_claim_ctx *c, bool ignore_protection)
 {
     const st_yielders *y = &c->core->yielders;
     size_t accounts = c->core->tree->accounts.n;
-    const st_job_vec *from = ignore_protection ? &y->all : &y->open[c->sure];
-    const size_t *ends = ignore_protection ? y->count : y->ends[c->sure];
+    const st_job_vec *from = ignore_protection ? &y->all : &y->open[c->guaranteed];
+    const size_t *ends = ignore_protection ? y->count : y->ends[c->guaranteed];
     ST_CLEANUP(st_freep) int8_t *known = st_xcalloc(accounts, sizeof *known);
     c->asked = 0;
     for (size_t a = 0, first = 0; first < from->n; first = ends[a++]) {
@@ -146,7 +146,7 @@ static void leave(const st_claim_ctx *c, branches *b, int32_t account)
 static void join(st_claim_ctx *c, branches *b, int i)
 {
     const st_job *job = c->cands.v[i];
-    if (c->sure && !c->home && !c->spare) {
+    if (c->guaranteed && !c->home && !c->spare) {
         branch *own = &b->v[job->account];
         if (!own->parted)
             own->parting = st_claim_part_from(c, job->account, NULL);

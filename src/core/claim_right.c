@@ -1,7 +1,7 @@
 /* Who may be displaced by a claim (claim.c has the rules in words). */
 #include "core/claim.h"
 
-#include "core/alone.h"
+#include "core/shadow.h"
 
 /* Taken before anybody is thought away: who is put back later must not have helped. */
 void st_claim_set_standings(st_claim_ctx *c)
@@ -24,7 +24,7 @@ st_parting st_claim_part_from(const st_claim_ctx *c, int32_t account, int8_t *kn
     st_parting p = {.account = account};
     int32_t meet = st_tree_meet(tree, c->job->account, account, &p.mine, &p.theirs);
     p.apart = p.mine != meet && p.theirs != meet;
-    if (c->sure || !p.apart)
+    if (c->guaranteed || !p.apart)
         return p;
     const st_account *a = st_tree_account(tree, p.mine), *b = st_tree_account(tree, p.theirs);
     st_share_basis basis = (st_share_basis)c->core->policy.basis;
@@ -136,7 +136,7 @@ st_claim_whom st_claim_may_displace_of(const st_claim_ctx *c, const st_parting *
     const st_tree *tree = c->core->tree;
     if (c->spare || c->home || p->account == c->job->account)
         return ST_CLAIM_SOME;
-    if (c->sure)
+    if (c->guaranteed)
         return st_share_borrowed_m(tree, p->theirs) > 0 && !ST_BROKEN(RECLAIM) ? ST_CLAIM_ALL
                                                                                : ST_CLAIM_SOME;
     if (!p->apart || !c->core->policy.rebalance || c->own)
@@ -150,12 +150,12 @@ st_claim_whom st_claim_may_displace_of(const st_claim_ctx *c, const st_parting *
 bool st_claim_may_displace(const st_claim_ctx *c, const st_parting *p, const st_job *victim)
 {
     if (c->spare)
-        return victim->shade ? !st_alone_stands(victim) : c->home;
+        return victim->shadow ? !st_shadow_stands(victim) : c->home;
     if (c->home)
         return true; /* who sits there without being at home */
     /* Whoever has a right to a place would only come back. */
-    return c->sure ? may_reclaim(c, p, victim)
-                   : !st_alone_stands(victim) && may_rebalance(c, p, victim);
+    return c->guaranteed ? may_reclaim(c, p, victim)
+                         : !st_shadow_stands(victim) && may_rebalance(c, p, victim);
 }
 
 /* Whether the victim is part of what uses the floor up. */
@@ -169,7 +169,7 @@ bool st_claim_concerns(const st_claim_ctx *c, const st_job *victim)
 {
     if (c->within >= 0 && !st_tree_within(c->core->tree, victim->account, c->within))
         return false;
-    const st_grant *home = c->home ? c->job->shade->job.grants : NULL;
+    const st_grant *home = c->home ? c->job->shadow->job.grants : NULL;
     for (int t = 0; home && t < c->job->tasks; t++)
         for (int u = 0; u < victim->tasks; u++)
             if (home[t].node == victim->grants[u].node)

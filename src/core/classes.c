@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alone.h"
 #include "core/book.h"
+#include "core/shadow.h"
 
 /* What is there: ready nodes whole, draining ones as far as they are in use. */
 static void measure(const st_core *core, st_use *ret)
@@ -80,10 +80,10 @@ static bool counts(const st_job *job)
 }
 
 /* Everybody whose class may change: with `all` all jobs, otherwise borrowers. Where homes decide
- * too (alone.h) that may be any of them. */
+ * too (shadow.h) that may be any of them. */
 static void collect(st_core *core, bool all, st_job_vec *ret)
 {
-    if (!all && core->alone.n == 0) {
+    if (!all && core->shadows.n == 0) {
         st_core_take_borrowers(core, ret);
         return;
     }
@@ -110,7 +110,7 @@ static void assign_classes(st_core *core, bool all, bool floors, st_effects *fx)
             if (list.v[i]->class != ST_CLASS_GUARANTEED)
                 continue;
             st_need need = st_need_of(list.v[i], list.v[i]->type);
-            st_admit_charge(core->tree, list.v[i]->account, &need, ST_SURE, -1);
+            st_admit_charge(core->tree, list.v[i]->account, &need, ST_GUARANTEED, -1);
         }
     }
     for (size_t i = 0; i < list.n; i++) {
@@ -119,10 +119,11 @@ static void assign_classes(st_core *core, bool all, bool floors, st_effects *fx)
             continue; /* it is leaving, and fresh should it stay */
         st_need need = st_need_of(job, job->type);
         int32_t at = job->account;
-        bool carried = st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, &at);
-        bool sure = carried && st_book_make_way(core, job, job->grants, fx);
-        if (sure) {
-            st_admit_charge(core->tree, job->account, &need, ST_SURE, 1);
+        bool carried =
+            st_shadow_at_home(job) && st_admit_guaranteed(core->tree, job->account, &need, &at);
+        bool guaranteed = carried && st_book_make_way(core, job, job->grants, fx);
+        if (guaranteed) {
+            st_admit_charge(core->tree, job->account, &need, ST_GUARANTEED, 1);
             st_core_unlist(core, job);
         } else if (carried) {
             st_core_list_fresh(core, job); /* a booking is in its way, which no floor will tell */
@@ -130,9 +131,9 @@ static void assign_classes(st_core *core, bool all, bool floors, st_effects *fx)
             st_core_list_at(core, job, at);
         }
         bool was = job->class == ST_CLASS_GUARANTEED;
-        bool lost = job->held && !sure && was;
-        job->demoted = !sure && !job->shade && (job->demoted || (was && all));
-        set_class(core, job, sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE, fx);
+        bool lost = job->held && !guaranteed && was;
+        job->demoted = !guaranteed && !job->shadow && (job->demoted || (was && all));
+        set_class(core, job, guaranteed ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE, fx);
         if (lost)
             st_core_unhold(core, job, fx); /* its claim rested on the floor */
     }
@@ -154,11 +155,11 @@ void st_core_reclass(st_core *core, st_effects *fx)
         for (size_t i = 0; i < before.n; i++)
             floors |=
                 memcmp(&before.v[i], &core->tree->accounts.v[i]->floor, sizeof before.v[i]) != 0;
-        st_alone_floors(core);
+        st_shadow_floors(core);
         st_vec_free(&before);
         st_core_changed(core, ST_CHANGED_CLASSES);
     }
-    st_alone_run(core);
+    st_shadow_run(core);
     if (core->class_dirty) {
         core->class_dirty = false;
         assign_classes(core, all, floors, fx);

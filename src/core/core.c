@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "core/alone.h"
+#include "core/shadow.h"
 
 st_core *st_core_new(const st_policy *policy)
 {
@@ -33,10 +33,10 @@ void st_core_free(st_core *core)
 {
     if (!core)
         return;
-    st_core_gather_done(core);
-    for (size_t i = 0; i < core->alone.n; i++)
-        st_alone_free(core->alone.v[i]);
-    st_vec_free(&core->alone);
+    st_core_reserve_done(core);
+    for (size_t i = 0; i < core->shadows.n; i++)
+        st_shadow_free(core->shadows.v[i]);
+    st_vec_free(&core->shadows);
     for (size_t i = 0; i < core->jobs.n; i++)
         st_job_free(core->jobs.v[i]);
     st_vec_free(&core->jobs);

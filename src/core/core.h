@@ -14,7 +14,7 @@
  *  5 Victims of one claim are burstable, past their minimum run time and cooldown, minimal as
  *    a set, and together at most `bound` times the claimant's GPUs.
  *  6 What is freed for a claimant goes to the claimant.
- *  7 After a step nobody waits who could start, except for capacity that is held or gathered
+ *  7 After a step nobody waits who could start, except for capacity that is held or reserved
  *    for somebody named in the reasons; or, with a policy that bounds the search, behind so many
  *    others.
  *  8 Repeating a step with nothing new changes nothing.
@@ -267,7 +267,7 @@ const char *st_deadline_name(st_deadline state);
 /* X(code, name, whether it alone keeps the job from starting, what it means, what the user can do).
  * What the fields of an st_reason hold, by code: max, user_limit: used, asked and bound of `dim` or `type` at
  * account. over_floor: used and bound of account. gpus_busy, cpu, ram, nodes_down: asked tasks, used: those that
- * fit. topology: inside one domain of `dim`. held, gathered, reclaim_gathered: `other`. reclaim_bound: `used` GPUs
+ * fit. topology: inside one domain of `dim`. held, reserved, reclaim_reserved: `other`. reclaim_bound: `used` GPUs
  * for `asked`. moves: `used` jobs with `bound` milli-GPU. no_nodes: of asked tasks `bound` fit; dim: pool + 1.
  * stopping: `asked` jobs; used 1: itself. lookahead: `bound` stand before it. window: dim is the st_bar. booking:
  * used 1: it has not begun. until_ms where it is a matter of time. */
@@ -297,7 +297,7 @@ const char *st_deadline_name(st_deadline state);
       "wait, or ask the operator when the nodes return")                                           \
     X(ST_WHY_HELD, "held", true,                                                                   \
       "the GPUs it needs are held for another job, for which others are being preempted", "wait")  \
-    X(ST_WHY_GATHERED, "gathered", true, "the GPUs it needs are reserved for a job ahead of it",   \
+    X(ST_WHY_RESERVED, "reserved", true, "the GPUs it needs are reserved for a job ahead of it",   \
       "set a shorter --limit: a job that ends before the reservation begins may start now")        \
     X(ST_WHY_LOOKAHEAD, "lookahead", true,                                                         \
       "too many blocked jobs are ahead of it (policy lookahead)",                                  \
@@ -318,7 +318,7 @@ const char *st_deadline_name(st_deadline state);
     X(ST_WHY_RECLAIM_BOUND, "reclaim_bound", false,                                                \
       "it would preempt more GPUs than the policy reclaim_bound allows",                           \
       "wait: the bound is lifted after reclaim_patience")                                          \
-    X(ST_WHY_RECLAIM_GATHERED, "reclaim_gathered", false,                                          \
+    X(ST_WHY_RECLAIM_RESERVED, "reclaim_reserved", false,                                          \
       "what could be preempted for it is reserved for a job ahead of it", "wait")                  \
     X(ST_WHY_RECLAIM_NONE, "reclaim_none", false,                                                  \
       "preempting every job it may preempt would not free enough GPUs",                            \
@@ -401,20 +401,20 @@ typedef ST_VEC(st_estimate) st_estimates;
 
 int st_core_estimate(const st_core *core, st_estimates *ret, st_err *err);
 
-/* For whom capacity is gathered, in order, as of the last pass. */
-typedef struct st_gathered {
+/* For whom capacity is reserved, in order, as of the last pass. */
+typedef struct st_reserved {
     uint64_t job;
     int64_t at_ms; /* when such jobs usually have made room */
     int64_t by_ms; /* when their limits will have, a promise up to the policy's `overstay`;
                       ST_TIME_NEVER: some have none */
     int32_t type;
-    bool sure;   /* inside its floor */
-    bool claims; /* it counts on displacing others once their protections end */
-} st_gathered;
+    bool guaranteed; /* inside its floor */
+    bool claims;     /* it counts on displacing others once their protections end */
+} st_reserved;
 
-typedef ST_VEC(st_gathered) st_gathered_list;
+typedef ST_VEC(st_reserved) st_reserved_list;
 
-void st_core_gathered(const st_core *core, st_gathered_list *ret);
+void st_core_reserved(const st_core *core, st_reserved_list *ret);
 
 /* For the simulation: whether what is kept from pass to pass is what would be found anew. */
 int st_core_audit(st_core *core, st_err *err);

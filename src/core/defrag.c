@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/gather.h"
 #include "core/minimal.h"
+#include "core/reserve.h"
 #include "core/turn.h"
 
 #define MOVERS_MAX 16
@@ -232,9 +232,9 @@ static int64_t start_otherwise(st_core *core, const st_job *job, int32_t type, i
 {
     size_t before = core->resv.n;
     int64_t latest = st_core_moment(core) + horizon_ms, at_ms = latest;
-    st_core_gather(core, job, type, false, false);
+    st_core_reserve(core, job, type, false, false);
     while (core->resv.n > before) {
-        st_resv r = st_gather_pop(core);
+        st_reservation r = st_reserve_pop(core);
         at_ms = ST_MIN(at_ms, r.at_ms);
         free(r.plan);
     }
@@ -259,8 +259,9 @@ static bool worth_it(st_core *core, const st_job *job, int32_t type, st_claim *m
 bool st_core_defrag(st_core *core, const st_job *job, int32_t type, st_claim *ret)
 {
     *ret = (st_claim){.until_ms = ST_TIME_NEVER};
-    if (job->state != ST_JOB_PENDING || job->shape.gpus == 0 || core->resv.n >= ST_RESV_MAX ||
-        !enough_free(core, type, st_job_gpu_m(job)) || core->nmoving > 0)
+    if (job->state != ST_JOB_PENDING || job->shape.gpus == 0 ||
+        core->resv.n >= ST_RESERVATIONS_MAX || !enough_free(core, type, st_job_gpu_m(job)) ||
+        core->nmoving > 0)
         return false;
     defrag_ctx d = {.core = core, .job = job};
     d.ask = (st_ask){.job = job, .type = type, .view = st_whatif_view, .ctx = core};
@@ -274,10 +275,10 @@ bool st_core_defrag(st_core *core, const st_job *job, int32_t type, st_claim *re
 
 /* ---- while they leave -------------------------------------------------------------------- */
 
-void st_core_gather_movers(st_core *core)
+void st_core_reserve_movers(st_core *core)
 {
     for (size_t i = 0; core->nmoving > 0 && i < core->jobs.n;
          i++) /* by id: the order of `placed` is nobody's */
         if (core->jobs.v[i]->to)
-            st_core_gather_place(core, core->jobs.v[i]);
+            st_core_reserve_place(core, core->jobs.v[i]);
 }

@@ -45,7 +45,7 @@ typedef struct forecast {
     ST_VEC(list) lists;
     ST_VEC(release) heap; /* earliest first */
     ST_VEC(next_up) up;   /* of start_all: lists by the rank of who is next, lowest first */
-    size_t left, nsure;
+    size_t left, nguaranteed;
     st_timeline *tl; /* where it is recorded; NULL: nowhere */
 } forecast;
 
@@ -94,11 +94,11 @@ static void rank(forecast *f)
     st_queue q = {0};
     st_queue_build(core, &q, false);
     st_idmap *seen = st_idmap_new(), *by_shape = st_idmap_new();
-    for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
+    for (st_phase phase = ST_PHASE_GUARANTEED; phase <= ST_PHASE_BURST; phase++) {
         st_queue_rewind(core, &q);
         st_job *job;
         while ((job = st_queue_next(core, &q, phase))) {
-            if (st_queue_phase(core, job) != phase && phase == ST_PHASE_SURE)
+            if (st_queue_phase(core, job) != phase && phase == ST_PHASE_GUARANTEED)
                 continue;
             if (st_idmap_get(seen, job->id, NULL))
                 continue;
@@ -113,7 +113,7 @@ static void rank(forecast *f)
             st_vec_push(&f->lists.v[at].ranks, f->order.n);
             st_vec_push(&f->order, job);
             st_vec_push(&f->starts, ST_TIME_NEVER);
-            f->nsure += phase == ST_PHASE_SURE;
+            f->nguaranteed += phase == ST_PHASE_GUARANTEED;
         }
     }
     f->left = f->order.n;
@@ -127,9 +127,9 @@ static void rank(forecast *f)
 static bool may_start(const forecast *f, const st_job *job, int32_t type, st_class *ret_class)
 {
     const st_core *core = f->core;
-    bool sure = st_core_is_sure(core, job, type);
-    *ret_class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
-    if (!sure && (st_core_weight_zero(core, job->account, NULL) || st_core_rests(core, job)))
+    bool guaranteed = st_core_is_guaranteed(core, job, type);
+    *ret_class = guaranteed ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
+    if (!guaranteed && (st_core_weight_zero(core, job->account, NULL) || st_core_rests(core, job)))
         return false;
     return st_core_below_max(core, job, type, ST_NOW | ST_NEXT) &&
            st_admit_user_limits(core->fleet, core->tree, job, type, false, NULL, 0) == 0;
@@ -331,7 +331,7 @@ static void keep_order(forecast *f)
 {
     for (size_t i = 0; i < f->order.n; i++)
         st_vec_push(&f->tl->order, (st_timeline_rank){f->order.v[i]->id, f->order.v[i]->account});
-    f->tl->nsure = f->nsure;
+    f->tl->nguaranteed = f->nguaranteed;
 }
 
 int st_core_timeline(const st_core *core, st_timeline **ret, st_err *err)

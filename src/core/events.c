@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "core/alone.h"
 #include "core/book.h"
+#include "core/shadow.h"
 
 static int need_job(const st_core *core, uint64_t id, st_job **ret, st_err *err)
 {
@@ -329,7 +329,7 @@ static int on_priority(st_core *core, const st_event *ev, st_effects *fx, st_err
         return st_fail(err, ST_ERANGE, "job %s: priority is out of range", job->name);
     job->priority = ev->u.priority.priority;
     core->lowest = ST_MIN(core->lowest, job->priority);
-    st_alone_priority(core, job);
+    st_shadow_priority(core, job);
     st_core_changed(core, ST_CHANGED_STANDING);
     return 0;
 }

@@ -1,12 +1,12 @@
 /* How long jobs should run, learned from those that ended.
  *
  * What is expected of a running job is set when it starts and stays until it has outlived it:
- * gathered starts move when something happened, not because somebody else's job ended a bit
+ * reserved starts move when something happened, not because somebody else's job ended a bit
  * sooner than usual. With the policy's `forecast` off nothing is expected of anybody, but the
  * learning goes on, so that switching it on has an effect at once.
  *
  * Those who start in one round start in one moment, in however many passes: otherwise of two with the same
- * forecast the second would end later than the first, and be kept off what is gathered on the first's end. */
+ * forecast the second would end later than the first, and be kept off what is reserved on the first's end. */
 #include "base/macros.h"
 #include "core/state.h"
 

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "core/alone.h"
 #include "core/book.h"
+#include "core/shadow.h"
 
 static void say(st_reasons *ret, st_reason reason)
 {
@@ -55,19 +55,19 @@ static bool say_floor(st_core *core, const st_job *job, int32_t type, st_reasons
 {
     st_need need = st_need_of(job, type);
     int32_t at = job->account;
-    int32_t full = job->shade ? -1 : st_admit_full(core->tree, job->account, &need, true);
-    bool counted = st_admit_sure(core->tree, job->account, &need, &at);
-    if (counted && full < 0 && st_alone_entitled(job, type))
+    int32_t full = job->shadow ? -1 : st_admit_full(core->tree, job->account, &need, true);
+    bool counted = st_admit_guaranteed(core->tree, job->account, &need, &at);
+    if (counted && full < 0 && st_shadow_entitled(job, type))
         return true;
     if (counted && full >= 0)
         at = full;
-    while (job->shade && at != ST_ROOT &&
+    while (job->shadow && at != ST_ROOT &&
            !st_quota_has_gpu(&st_tree_account(core->tree, at)->floor))
         at = st_tree_account(core->tree, at)->parent;
     const st_account *a = st_tree_account(core->tree, at);
     st_reason r = reason_of(ST_WHY_OVER_FLOOR, type);
     r.account = at;
-    r.used = counted && full >= 0 ? a->next.gpu_m : a->sure.gpu_m;
+    r.used = counted && full >= 0 ? a->next.gpu_m : a->guaranteed.gpu_m;
     r.asked = need.gpu_m;
     r.bound = at == ST_ROOT ? core->tree->capacity.gpu_m : st_quota_gpu_m(&a->floor);
     say(ret, r);
@@ -173,10 +173,11 @@ static void say_no_room(st_core *core, const st_job *job, int32_t type, st_reaso
     }
 }
 
-static void say_claim(st_core *core, const st_job *job, int32_t type, bool sure, st_reasons *ret)
+static void say_claim(st_core *core, const st_job *job, int32_t type, bool guaranteed,
+                      st_reasons *ret)
 {
     st_claim claim;
-    st_core_claim(core, job, type, sure ? ST_CLAIM_OWNER : ST_CLAIM_BORROWER, true, &claim);
+    st_core_claim(core, job, type, guaranteed ? ST_CLAIM_OWNER : ST_CLAIM_BORROWER, true, &claim);
     st_reason r = reason_of(ST_WHY_RECLAIM_NONE, type);
     r.asked = st_job_gpu_m(job);
     if (claim.result == ST_CLAIM_PROTECTED) {
@@ -187,12 +188,12 @@ static void say_claim(st_core *core, const st_job *job, int32_t type, bool sure,
         r.used = claim.evict_m;
         r.until_ms = claim.until_ms;
         r.bound = claim.bound_m;
-    } else if (claim.result == ST_CLAIM_GATHERED) {
-        r.code = ST_WHY_RECLAIM_GATHERED;
+    } else if (claim.result == ST_CLAIM_RESERVED) {
+        r.code = ST_WHY_RECLAIM_RESERVED;
         r.other = core->resv.v[claim.blocker].job;
         r.until_ms = core->resv.v[claim.blocker].at_ms;
     }
-    if (claim.result == ST_CLAIM_OK && sure && core->bookings.n > 0) {
+    if (claim.result == ST_CLAIM_OK && guaranteed && core->bookings.n > 0) {
         r = reason_of(ST_WHY_BOOKED, type); /* else it would have */
         r.until_ms = core->calendar_ms;
         say(ret, r);
@@ -262,8 +263,8 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
     }
     say_limits(core, job, type, ret);
     say_max(core, job, type, ST_NOW | ST_NEXT, ret);
-    bool sure = say_floor(core, job, type, ret);
-    if (!sure && st_core_rests(core, job)) {
+    bool guaranteed = say_floor(core, job, type, ret);
+    if (!guaranteed && st_core_rests(core, job)) {
         st_reason r = reason_of(ST_WHY_COOLDOWN, type);
         r.until_ms = job->rest_ms;
         say(ret, r);
@@ -275,30 +276,30 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
         say_no_room(core, job, type, ret);
         say_booked(core, job, type, ret);
         say_moves(core, job, type, ret);
-    } else if (sure && core->bookings.n > 0 &&
+    } else if (guaranteed && core->bookings.n > 0 &&
                (st_core_weight_zero(core, job->account, NULL) || st_core_rests(core, job))) {
         st_reason r =
             reason_of(ST_WHY_BOOKED, type); /* it may not be where it would have to leave */
         r.until_ms = core->calendar_ms;
         say(ret, r);
     } else if (!st_core_backfill(core, job, type, NULL, NULL, &blocker)) {
-        st_reason r = reason_of(ST_WHY_GATHERED, type);
+        st_reason r = reason_of(ST_WHY_RESERVED, type);
         r.other = core->resv.v[blocker].job;
         r.until_ms = core->resv.v[blocker].at_ms;
         say(ret, r);
     }
     if (core->unfinished || !core->settled || core->fresh.n > 0)
         say(ret, reason_of(ST_WHY_UNSEEN, type));
-    if (job->beyond && !sure) {
+    if (job->beyond && !guaranteed) {
         st_reason r = reason_of(ST_WHY_LOOKAHEAD, type);
         r.bound = core->policy.lookahead;
         say(ret, r);
     }
     bool others = core->policy.rebalance || core->policy.swap || job->priority > core->lowest;
     bool claims =
-        sure ? !fits || ret->n > before : !fits && others && st_core_may_rebalance(core, job);
+        guaranteed ? !fits || ret->n > before : !fits && others && st_core_may_rebalance(core, job);
     if (claims)
-        say_claim(core, job, type, sure, ret);
+        say_claim(core, job, type, guaranteed, ret);
 }
 
 static bool shares_a_node(const st_job *a, const st_job *b)

@@ -1,4 +1,4 @@
-/* The earliest start of a blocked job, kept from pass to pass (gather.h).
+/* The earliest start of a blocked job, kept from pass to pass (reserve.h).
  *
  * A start T is right while too few tasks fit just before it, and enough do at it: in the fleet, or
  * in a domain of the level the job requires. Both numbers are kept for every node and summed over
@@ -13,7 +13,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "core/gather.h"
+#include "core/reserve.h"
 
 #define KEY_NEVER 78 /* tells this memory from that of places and moves */
 #define KEPT_MORE 32 /* beyond those of a pass */
@@ -69,7 +69,7 @@ void st_kept_free(st_kept *kept)
 static const int64_t *moments(st_core *core, const st_profile *p, size_t id, int64_t *scratch)
 {
     bool any = id < core->nlink_at && core->link_at[id] > 0;
-    if (!any || !st_gather_planned(core, p->by, (int32_t)id))
+    if (!any || !st_reserve_planned(core, p->by, (int32_t)id))
         return p->at_ms + id * (size_t)p->per;
     st_profile_count(core, p, core->fleet->nodes.v[id], true, scratch);
     return scratch;
@@ -248,14 +248,14 @@ static const st_view *view_then(void *ctx, const st_node *node)
     for (size_t i = 0; i < node->residents.n; i++) {
         st_job *job = node->residents.v[i].job;
         if (st_job_on_devices(job) &&
-            ST_MAX(st_gather_release_ms(core, job, g->profile->by, g->profile->claims), 1) <=
+            ST_MAX(st_reserve_release_ms(core, job, g->profile->by, g->profile->claims), 1) <=
                 g->at_ms)
             job->out = ST_OUT_ENDED;
     }
     st_view *view = st_whatif_edit(core, node);
     for (size_t i = 0; i < node->residents.n; i++)
         node->residents.v[i].job->out = ST_OUT_NOT;
-    st_gather_add_plans(core, g->profile->by, node, view);
+    st_reserve_add_plans(core, g->profile->by, node, view);
     return view;
 }
 
@@ -314,12 +314,12 @@ static void note_ahead(st_core *core, st_kept *k)
     st_marks_begin(core);
     st_vec_clear(&k->planned);
     for (size_t i = 0; i < core->resv.n; i++) {
-        const st_resv *r = &core->resv.v[i];
+        const st_reservation *r = &core->resv.v[i];
         for (int t = 0; (r->by & k->by) && t < r->ntasks; t++)
             if (st_marks_first(core, r->plan[t].node))
                 st_vec_push(
                     &k->planned,
-                    (planned){r->plan[t].node, st_gather_ahead_at(core, k->by, r->plan[t].node)});
+                    (planned){r->plan[t].node, st_reserve_ahead_at(core, k->by, r->plan[t].node)});
     }
 }
 
@@ -334,14 +334,14 @@ static void look_ahead(st_core *core, const st_profile *p, st_kept *k)
 {
     for (size_t i = 0; i < k->planned.n; i++) { /* where they were */
         const planned *had = &k->planned.v[i];
-        if (st_gather_ahead_at(core, k->by, had->node) != had->ahead)
+        if (st_reserve_ahead_at(core, k->by, had->node) != had->ahead)
             look_at(core, p, k, (size_t)had->node);
     }
     st_marks_begin(core);
     for (size_t i = 0; i < k->planned.n; i++)
         st_marks_first(core, k->planned.v[i].node);
     for (size_t i = 0; i < core->resv.n; i++) { /* and where they are */
-        const st_resv *r = &core->resv.v[i];
+        const st_reservation *r = &core->resv.v[i];
         for (int t = 0; (r->by & k->by) && t < r->ntasks; t++)
             if (st_marks_first(core, r->plan[t].node))
                 look_at(core, p, k, (size_t)r->plan[t].node);
@@ -388,10 +388,10 @@ static uint64_t never_key(const st_core *core, const st_job *job, const st_profi
     return key;
 }
 
-bool st_gather_kept(st_core *core, const st_job *job, st_resv *r)
+bool st_reserve_kept(st_core *core, const st_job *job, st_reservation *r)
 {
     const st_profile *p = st_profile_of(core, job, r->type, r->by, r->claims);
-    uint64_t ahead = st_gather_ahead(core, r->by), never = never_key(core, job, p, ahead);
+    uint64_t ahead = st_reserve_ahead(core, r->by), never = never_key(core, job, p, ahead);
     if (st_idmap_get(core->misfits, never, NULL))
         return false;
     st_kept *k = find(core, job->id, r->by);
@@ -409,7 +409,7 @@ bool st_gather_kept(st_core *core, const st_job *job, st_resv *r)
     }
     k->ahead = ahead;
     k->seen = p->seen;
-    k->used = ++core->gather_tick;
+    k->used = ++core->reserve_tick;
     if (k->at_ms == ST_TIME_NEVER) {
         st_idmap_put(core->misfits, never, 1);
         return false;

@@ -5,10 +5,10 @@
 
 #include "base/num.h"
 #include "core/book.h"
-#include "core/gather.h"
+#include "core/reserve.h"
 
 /* Whether a plan is on a node of the job: beside its GPUs there is CPU and RAM to count on. */
-static bool plans_on(const st_resv *r, const st_job *job)
+static bool plans_on(const st_reservation *r, const st_job *job)
 {
     for (int t = 0; t < job->tasks; t++)
         for (int u = 0; u < r->ntasks; u++)
@@ -23,7 +23,7 @@ static int64_t promised_ms(const st_core *core, const st_job *job, int64_t old_e
 {
     int64_t first = ST_TIME_NEVER;
     for (size_t i = 0; i < core->resv.n; i++) {
-        const st_resv *r = &core->resv.v[i];
+        const st_reservation *r = &core->resv.v[i];
         if (r->job != job->id && (r->by & ST_BY_LIMITS) && r->at_ms >= old_end &&
             r->at_ms < new_end && plans_on(r, job))
             first = ST_MIN(first, r->at_ms);

@@ -1,7 +1,7 @@
 /* Giving, holding and taking away: the only functions that touch residents and quota counters
  * of a job, so that nodes, accounts and job state always tell the same story.
  *
- *               residents      now   next  (sure with next, if guaranteed)
+ *               residents      now   next  (guaranteed with next, if guaranteed)
  *   running     yes             x     x
  *   leaving     yes             x           (stopping is leaving too)
  *   held        plan                  x
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "core/alone.h"
 #include "core/book.h"
+#include "core/shadow.h"
 
 static void charge(st_core *core, const st_job *job, unsigned moments, int sign)
 {
@@ -21,9 +21,9 @@ static void charge(st_core *core, const st_job *job, unsigned moments, int sign)
         return; /* what is booked counts for the booking */
     st_need need = st_need_of(job, job->type);
     if (!(moments & ST_NEXT) || job->class != ST_CLASS_GUARANTEED)
-        moments &= ~(unsigned)ST_SURE;
+        moments &= ~(unsigned)ST_GUARANTEED;
     st_admit_charge(core->tree, job->account, &need, moments, sign);
-    if ((moments & ST_SURE) && sign < 0)
+    if ((moments & ST_GUARANTEED) && sign < 0)
         st_core_loosen(core, job->account);
 }
 
@@ -144,7 +144,7 @@ void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_
 {
     ST_ASSERT(!job->held);
     adopt(core, job, type, class, take_grants, fx);
-    charge(core, job, ST_NOW | ST_NEXT | ST_SURE, 1);
+    charge(core, job, ST_NOW | ST_NEXT | ST_GUARANTEED, 1);
     charge_user(core, job, 1);
     settle(core, job);
     go(core, job, fx);
@@ -157,7 +157,7 @@ void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_g
     adopt(core, job, type, class, take_grants, fx);
     job->held = true;
     core->nheld++;
-    charge(core, job, ST_NEXT | ST_SURE, 1);
+    charge(core, job, ST_NEXT | ST_GUARANTEED, 1);
     charge_user(core, job, 1);
     settle(core, job);
     st_fx(core, fx, st_fx_of(core, ST_FX_HOLD, job), job->grants, job->tasks);
@@ -168,7 +168,7 @@ static void drop_plan(st_core *core, st_job *job, st_effects *fx)
 {
     ST_ASSERT(job->held);
     note_freed(core, job);
-    charge(core, job, ST_NEXT | ST_SURE, -1);
+    charge(core, job, ST_NEXT | ST_GUARANTEED, -1);
     charge_user(core, job, -1);
     job->held = false;
     core->nheld--;
@@ -201,7 +201,7 @@ static void keep_clear(st_core *core, st_job *job, st_effects *fx)
     if (job->class != ST_CLASS_GUARANTEED || st_book_make_way(core, job, job->grants, fx))
         return;
     st_need need = st_need_of(job, job->type);
-    st_admit_charge(core->tree, job->account, &need, ST_SURE, -1);
+    st_admit_charge(core->tree, job->account, &need, ST_GUARANTEED, -1);
     job->class = ST_CLASS_BURSTABLE;
     st_core_list_fresh(core, job);
 }
@@ -232,7 +232,7 @@ void st_core_unhold(st_core *core, st_job *job, st_effects *fx)
 void st_core_start_elsewhere(st_core *core, st_job *job, st_grant *take_grants, st_effects *fx)
 {
     int32_t type = job->type;
-    st_class class = job->shade ? ST_CLASS_BURSTABLE : job->class; /* away from home */
+    st_class class = job->shadow ? ST_CLASS_BURSTABLE : job->class; /* away from home */
     drop_plan(core, job, fx);
     st_core_start(core, job, type, class, take_grants, fx);
     spare_victims(core, job, fx); /* only now: the job's own share of quota comes first */
@@ -240,7 +240,7 @@ void st_core_start_elsewhere(st_core *core, st_job *job, st_grant *take_grants, 
 
 void st_core_leave(st_core *core, st_job *job, st_job_state state, uint64_t claimant)
 {
-    charge(core, job, ST_NEXT | ST_SURE, -1);
+    charge(core, job, ST_NEXT | ST_GUARANTEED, -1);
     if (job->class == ST_CLASS_GUARANTEED)
         st_core_changed(core, ST_CHANGED_CLASSES);
     st_job_move(job, state);
@@ -329,10 +329,10 @@ bool st_core_stay(st_core *core, st_job *job)
     /* One that was barred may be guaranteed, if nobody has its part of the floor by now. Who is inside a booking
      * needs no floor. */
     if (job->class != ST_CLASS_BOOKED &&
-        !(st_alone_at_home(job) && st_admit_sure(core->tree, job->account, &need, NULL)) &&
+        !(st_shadow_at_home(job) && st_admit_guaranteed(core->tree, job->account, &need, NULL)) &&
         !ST_BROKEN(STAY))
         job->class = ST_CLASS_BURSTABLE;
-    charge(core, job, ST_NEXT | ST_SURE, 1);
+    charge(core, job, ST_NEXT | ST_GUARANTEED, 1);
     st_core_refresh(core, job);
     if (job->class == ST_CLASS_BURSTABLE)
         st_core_list_fresh(core, job);
@@ -354,7 +354,7 @@ void st_core_release(st_core *core, st_job *job, bool keep_memory)
     st_life_note(st_tree_account(core->tree, job->account), job, core->now);
     job->served_ms = st_job_served_ms(job, core->now);
     st_core_changed(core, ST_CHANGED_STANDING);
-    charge(core, job, leaving ? ST_NOW : ST_NOW | ST_NEXT | ST_SURE, -1);
+    charge(core, job, leaving ? ST_NOW : ST_NOW | ST_NEXT | ST_GUARANTEED, -1);
     charge_user(core, job, -1);
     note_usage(core, job, -1);
     job->claimant = 0;

@@ -1,4 +1,4 @@
-/* One scheduling pass: who starts now, who claims, for whom capacity is gathered.
+/* One scheduling pass: who starts now, who claims, for whom capacity is reserved.
  *
  *   1 capacity, floors and classes are brought up to date;
  *   2 plans whose victims have left start (or start elsewhere, if that became free);
@@ -6,7 +6,7 @@
  *     moved for somebody on the places kept free for them;
  *   4 waiting jobs in order: first those inside their floors, least-used floor first, then
  *     borrowers by priority and standing. Who finds no place claims; who may not claim is
- *     gathered for; everybody behind may use the rest.
+ *     reserved for; everybody behind may use the rest.
  * The pass repeats until a round changes nothing: then another pass changes nothing either.
  * Each round displaces in strict order only, so it ends.
  *
@@ -21,8 +21,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/alone.h"
 #include "core/book.h"
+#include "core/shadow.h"
 #include "core/turn.h"
 
 #define ROUNDS_MAX  1000
@@ -57,14 +57,14 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
     } else {
         st_core_forget_misfits(core);
         core->blocked = 0;
-        st_core_gather_clear(core);
-        st_core_gather_movers(core);
+        st_core_reserve_clear(core);
+        st_core_reserve_movers(core);
         st_vec_clear(&core->fresh); /* they are in the queue */
     }
     st_queue_build(core, &q, in_place);
     if (!in_place)
         note_joined(core, &q);
-    for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
+    for (st_phase phase = ST_PHASE_GUARANTEED; phase <= ST_PHASE_BURST; phase++) {
         st_queue_rewind(core, &q);
         st_job *job;
         int64_t most = phase == ST_PHASE_BURST ? core->policy.lookahead : 0;
@@ -86,7 +86,7 @@ static bool run_queue(st_core *core, bool in_place, st_effects *fx)
                 job->later[phase] = false;
                 again = true;
             } else if (!core->stopped) {
-                st_core_turn_gather(core, job, phase, later);
+                st_core_turn_reserve(core, job, phase, later);
                 job->looked[phase] = core->round;
                 job->later[phase] = later;
                 /* Who lacks more than room may lack it for ever, and stands in nobody's way. */
@@ -170,15 +170,15 @@ void st_core_prefer(st_core *core, int32_t node)
 static int by_right(const void *pa, const void *pb)
 {
     const st_restart *a = pa, *b = pb;
-    if (a->sure != b->sure)
-        return a->sure ? -1 : 1;
+    if (a->guaranteed != b->guaranteed)
+        return a->guaranteed ? -1 : 1;
     if (a->priority != b->priority)
         return a->priority > b->priority ? -1 : 1;
     return a->job < b->job ? -1 : a->job > b->job;
 }
 
 /* Who can do nothing has its turn in the queue as well: what it waits for is found out there, behind
- * those who are gathered for, and the same in a pass that nobody restarts in. */
+ * those who are reserved for, and the same in a pass that nobody restarts in. */
 static bool run_restarts(st_core *core, st_effects *fx)
 {
     bool moved = false;
@@ -192,7 +192,7 @@ static bool run_restarts(st_core *core, st_effects *fx)
         if (!job || !st_job_waits(job))
             continue;
         bool later;
-        moved |= st_core_turn(core, job, ST_PHASE_SURE, core->prefer, &later, fx) ||
+        moved |= st_core_turn(core, job, ST_PHASE_GUARANTEED, core->prefer, &later, fx) ||
                  st_core_turn(core, job, ST_PHASE_BURST, core->prefer, &later, fx);
     }
     st_vec_clear(&core->restart);
@@ -221,7 +221,7 @@ static void wake_for_order(st_core *core, int64_t moment)
     if (core->resv.n > 0)
         core->wake_ms = ST_MIN(core->wake_ms, ST_MIN(next, core->age_ms));
     core->wake_ms = ST_MIN(core->wake_ms, exchanges_ms(core, moment));
-    core->wake_ms = ST_MIN(core->wake_ms, st_alone_next_ms(core));
+    core->wake_ms = ST_MIN(core->wake_ms, st_shadow_next_ms(core));
     if (core->policy.order != ST_ORDER_ATTAINED)
         return;
     for (size_t i = 0; i < core->placed.n; i++) {
@@ -256,11 +256,11 @@ void st_core_advance(st_core *core, int64_t now)
 /* ---- submits into a settled state -------------------------------------------------------- */
 
 /* A submit frees nothing, and everybody else was just found to have nothing to do: a new job
- * behind all those who are gathered for, that can do nothing either, leaves a full pass
+ * behind all those who are reserved for, that can do nothing either, leaves a full pass
  * nothing to change but its own reservation. True when that was so. */
 static bool pass_one(st_core *core, st_job *job)
 {
-    st_alone_run(core);
+    st_shadow_run(core);
     if (job->barred)
         return true;
     if (job->booking)
@@ -269,23 +269,23 @@ static bool pass_one(st_core *core, st_job *job)
         return false;
     st_phase first = st_queue_phase(core, job);
     for (size_t i = 0; i < core->resv.n; i++) {
-        const st_resv *r = &core->resv.v[i];
-        st_phase phase = r->sure ? ST_PHASE_SURE : ST_PHASE_BURST;
+        const st_reservation *r = &core->resv.v[i];
+        st_phase phase = r->guaranteed ? ST_PHASE_GUARANTEED : ST_PHASE_BURST;
         st_job *ahead = st_core_find(core, r->job);
-        bool before = phase == first ? st_queue_before(core, phase, ahead, job) : r->sure;
+        bool before = phase == first ? st_queue_before(core, phase, ahead, job) : r->guaranteed;
         if (!before || r->claims || r->at_ms <= core->now)
             return false;
     }
-    for (st_phase phase = ST_PHASE_SURE; phase <= ST_PHASE_BURST; phase++) {
+    for (st_phase phase = ST_PHASE_GUARANTEED; phase <= ST_PHASE_BURST; phase++) {
         bool later;
         if (st_core_turn(core, job, phase, NULL, &later, NULL))
             return false;
-        st_core_turn_gather(core, job, phase, later);
+        st_core_turn_reserve(core, job, phase, later);
     }
     return true;
 }
 
-/* Who waits, is not gathered for and holds nothing stands in nobody's way: without it a full pass finds what
+/* Who waits, is not reserved for and holds nothing stands in nobody's way: without it a full pass finds what
  * the last one found. */
 bool st_core_parts_quietly(st_core *core, const st_job *job)
 {
@@ -340,7 +340,7 @@ static bool begin_round(st_core *core, st_effects *fx)
     if (core->ndegraded > 0 && st_book_mend(core, fx))
         st_core_reclass(core, fx);
     bool moved = st_book_run(core, fx);
-    st_core_gather_clear(core);
+    st_core_reserve_clear(core);
     st_core_forget_misfits(core);
     return run_restarts(core, fx) || moved;
 }

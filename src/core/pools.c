@@ -4,8 +4,8 @@
 #include <inttypes.h>
 
 #include "base/num.h"
-#include "core/alone.h"
 #include "core/book.h"
+#include "core/shadow.h"
 
 static bool in_pool(const st_core *core, const st_grant *grants, int task, int32_t pool)
 {
@@ -58,12 +58,12 @@ static int check_shares(const st_core *core, int32_t pool, int64_t oversub_m, st
     return 0;
 }
 
-/* Homes on paper are kept as well (alone.h): who has a right to a place there must find it. */
+/* Homes on paper are kept as well (shadow.h): who has a right to a place there must find it. */
 static int check_homes(const st_core *core, int32_t pool, uint32_t levels, uint32_t gives,
                        int64_t oversub_m, st_err *err)
 {
     int32_t account;
-    if (!st_alone_uses(core, pool, levels, gives, oversub_m, &account))
+    if (!st_shadow_uses(core, pool, levels, gives, oversub_m, &account))
         return 0;
     return st_fail(
         err, ST_ESTATE,

@@ -1,4 +1,4 @@
-/* When nodes have room (gather.h).
+/* When nodes have room (reserve.h).
  *
  * A profile is per shape, basis and whether it counts on claims. It follows the fleet's log, so it
  * costs what has changed; what moves many releases at once (a policy, an account's minimum run)
@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "core/gather.h"
+#include "core/reserve.h"
 
 #define PROFILES_BYTES ((size_t)64 << 20)
 #define PROFILES_LEAST 16
@@ -36,7 +36,7 @@ static void list_leavers(const st_core *core, const st_profile *p, const st_node
         *ret_held |= job->held;
         if (!st_job_on_devices(job))
             continue;
-        st_leaver l = {st_gather_release_ms(core, job, p->by, p->claims), job,
+        st_leaver l = {st_reserve_release_ms(core, job, p->by, p->claims), job,
                        &job->grants[node->residents.v[i].task]};
         if (l.at_ms == ST_TIME_NEVER)
             continue;
@@ -55,8 +55,8 @@ static bool countable(const st_core *core, const st_profile *p, const st_node *n
 {
     if (!all_run || node->fence || node->view.shared || p->like.shape.level != ST_LEVEL_WHOLE)
         return false;
-    for (const st_plan_link *l = planned ? st_gather_link(core, node->id, NULL) : NULL; l;
-         l = st_gather_link(core, node->id, l)) {
+    for (const st_plan_link *l = planned ? st_reserve_link(core, node->id, NULL) : NULL; l;
+         l = st_reserve_link(core, node->id, l)) {
         const st_job *job = st_core_find(core, core->resv.v[l->resv].job);
         if (job && job->shape.gpus > 0 && job->shape.level != ST_LEVEL_WHOLE)
             return false;
@@ -67,9 +67,9 @@ static bool countable(const st_core *core, const st_profile *p, const st_node *n
 /* The plans of the basis on a node, taken out of such a view; as st_whatif_put does. */
 static void take_plans(const st_core *core, const st_profile *p, const st_node *node, st_view *view)
 {
-    for (const st_plan_link *l = st_gather_link(core, node->id, NULL); l;
-         l = st_gather_link(core, node->id, l)) {
-        const st_resv *r = &core->resv.v[l->resv];
+    for (const st_plan_link *l = st_reserve_link(core, node->id, NULL); l;
+         l = st_reserve_link(core, node->id, l)) {
+        const st_reservation *r = &core->resv.v[l->resv];
         const st_job *job = r->by & p->by ? st_core_find(core, r->job) : NULL;
         if (!job)
             continue;
@@ -137,7 +137,7 @@ static void count_views(st_core *core, const st_profile *p, const st_node *node,
         if (i > 0 || held)
             st_view_build(core->fleet, core->tree, node, ST_WHEN_ANY, &view);
         if (planned)
-            st_gather_add_plans(core, p->by, node, &view);
+            st_reserve_add_plans(core, p->by, node, &view);
         have = open_slots(p, have, room_of(core, p, node, &view), at_ms, ret);
         if (i == list->n || have == p->per)
             break;
@@ -237,7 +237,7 @@ static void make_way(st_core *core, int per)
 {
     size_t each = (core->fleet->nodes.n * (size_t)per + 1) * sizeof(int64_t);
     size_t most = ST_MAX(PROFILES_LEAST, PROFILES_BYTES / each);
-    while (core->profiles.n >= ST_MIN(most, (size_t)(8 * ST_RESV_MAX))) {
+    while (core->profiles.n >= ST_MIN(most, (size_t)(8 * ST_RESERVATIONS_MAX))) {
         size_t oldest = 0;
         for (size_t i = 1; i < core->profiles.n; i++)
             if (core->profiles.v[i]->used < core->profiles.v[oldest]->used)
@@ -270,7 +270,7 @@ st_profile *st_profile_of(st_core *core, const st_job *job, int32_t type, unsign
         st_vec_push(&core->profiles, p);
     }
     catch_up(core, p);
-    p->used = ++core->gather_tick;
+    p->used = ++core->reserve_tick;
     return p;
 }
 

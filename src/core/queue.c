@@ -182,8 +182,9 @@ static int32_t best_child(const st_core *core, st_queue *q, int32_t account, st_
         int32_t id = a->children.v[i];
         if (q->lanes[id].left == 0)
             continue;
-        if (best < 0 || (phase == ST_PHASE_SURE ? st_share_sure_before(core->tree, id, best)
-                                                : burst_before(core, q, id, best)))
+        if (best < 0 ||
+            (phase == ST_PHASE_GUARANTEED ? st_share_guaranteed_before(core->tree, id, best)
+                                          : burst_before(core, q, id, best)))
             best = id;
     }
     return best;
@@ -217,8 +218,8 @@ void st_queue_reorder(const st_core *core, st_queue *q)
 st_phase st_queue_phase(const st_core *core, const st_job *job)
 {
     ST_EACH_TYPE (core, job, t)
-        if (st_core_is_sure(core, job, t))
-            return ST_PHASE_SURE;
+        if (st_core_is_guaranteed(core, job, t))
+            return ST_PHASE_GUARANTEED;
     return ST_PHASE_BURST;
 }
 
@@ -229,8 +230,8 @@ bool st_queue_before(const st_core *core, st_phase phase, st_job *a, st_job *b)
     if (a->account != b->account) {
         if (a->account == meet || b->account == meet)
             return a->account == meet;
-        return phase == ST_PHASE_SURE
-                   ? st_share_sure_before(tree, x, y)
+        return phase == ST_PHASE_GUARANTEED
+                   ? st_share_guaranteed_before(tree, x, y)
                    : st_share_burst_before(tree, x, y, (st_share_basis)core->policy.basis);
     }
     st_turn ta = turn_of(core, a), tb = turn_of(core, b);

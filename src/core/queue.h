@@ -6,7 +6,7 @@
 #include "core/state.h"
 
 /* First those inside their floors, then borrowers. */
-typedef enum st_phase { ST_PHASE_SURE, ST_PHASE_BURST } st_phase;
+typedef enum st_phase { ST_PHASE_GUARANTEED, ST_PHASE_BURST } st_phase;
 
 /* An account's waiting jobs in order, and how many are left in it and below. */
 typedef struct st_lane {

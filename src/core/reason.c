@@ -184,7 +184,7 @@ static void text_reclaim(const telling *t, st_strbuf *out)
     else if (r->code == ST_WHY_RECLAIM_BOUND)
         st_strbuf_addf(out, "would preempt %s GPUs for %s; `reclaim_bound` allows %s", used, asked,
                        bound);
-    else if (r->code == ST_WHY_RECLAIM_GATHERED)
+    else if (r->code == ST_WHY_RECLAIM_RESERVED)
         st_strbuf_addf(out, "what borrowers would free is reserved for %s", job_name(t));
     else
         st_strbuf_add(out, "preempting every job it is allowed to preempt would still not free "
@@ -242,7 +242,7 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
     case ST_WHY_HELD:
         st_strbuf_addf(out, "the GPUs it needs are held for %s", job_name(&t));
         break;
-    case ST_WHY_GATHERED:
+    case ST_WHY_RESERVED:
         st_fmt_duration(a, in);
         st_strbuf_addf(out, "the GPUs it needs are reserved for %s, which should start in %s",
                        job_name(&t), a);
@@ -316,7 +316,7 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
         break;
     case ST_WHY_RECLAIM_PROTECTED:
     case ST_WHY_RECLAIM_BOUND:
-    case ST_WHY_RECLAIM_GATHERED:
+    case ST_WHY_RECLAIM_RESERVED:
     case ST_WHY_RECLAIM_NONE:
         text_reclaim(&t, out);
         break;

@@ -8,9 +8,9 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "core/alone.h"
 #include "core/book.h"
 #include "core/queue.h"
+#include "core/shadow.h"
 #include "model/codec.h"
 
 #define MAGIC  UINT64_C(0x33766173544e5453) /* "STNTsav3": the format (model/codec.h) follows */
@@ -360,42 +360,42 @@ static void io_forecast(codec *c, st_forecast *f)
     }
 }
 
-static struct st_shade *io_shade(codec *c, st_core *core, struct st_shade *shade)
+static struct st_shadow_job *io_shadow_job(codec *c, st_core *core, struct st_shadow_job *shadow)
 {
     if (!c->out)
-        shade = st_xcalloc(1, sizeof *shade);
-    io_job(c, core, &shade->job);
-    io_i64(c, &shade->run_ms);
-    io_i64(c, &shade->ended_ms);
+        shadow = st_xcalloc(1, sizeof *shadow);
+    io_job(c, core, &shadow->job);
+    io_i64(c, &shadow->run_ms);
+    io_i64(c, &shadow->ended_ms);
     if (c->out || c->bad)
-        return shade;
-    shade->key = st_core_shape_key(&shade->job, -1);
-    st_job *job = st_core_find(core, shade->job.id);
-    if (job && shade->run_ms == ST_TIME_NEVER)
-        job->shade = shade;
-    return shade;
+        return shadow;
+    shadow->key = st_core_shape_key(&shadow->job, -1);
+    st_job *job = st_core_find(core, shadow->job.id);
+    if (job && shadow->run_ms == ST_TIME_NEVER)
+        job->shadow = shadow;
+    return shadow;
 }
 
-static void io_alone(codec *c, st_core *core, st_alone *alone)
+static void io_shadow_cluster(codec *c, st_core *core, st_shadow_cluster *cluster)
 {
-    IO_IN(c, alone->account, 1, last_of(core->tree->accounts.n));
-    IO_BOOL(c, alone->dirty);
-    size_t n = io_count(c, alone->waits.n, UINT32_MAX);
+    IO_IN(c, cluster->account, 1, last_of(core->tree->accounts.n));
+    IO_BOOL(c, cluster->dirty);
+    size_t n = io_count(c, cluster->waits.n, UINT32_MAX);
     for (size_t i = 0; i < n && !c->bad; i++) {
-        struct st_shade *shade = io_shade(c, core, c->out ? alone->waits.v[i] : NULL);
-        c->bad |= shade->job.grants != NULL;
+        struct st_shadow_job *shadow = io_shadow_job(c, core, c->out ? cluster->waits.v[i] : NULL);
+        c->bad |= shadow->job.grants != NULL;
         if (!c->out)
-            st_vec_push(&alone->waits, shade);
+            st_vec_push(&cluster->waits, shadow);
     }
-    n = io_count(c, alone->stand.n, UINT32_MAX);
+    n = io_count(c, cluster->stand.n, UINT32_MAX);
     for (size_t i = 0; i < n && !c->bad; i++) {
-        struct st_shade *shade = io_shade(c, core, c->out ? alone->stand.v[i] : NULL);
-        c->bad |= shade->job.grants == NULL;
+        struct st_shadow_job *shadow = io_shadow_job(c, core, c->out ? cluster->stand.v[i] : NULL);
+        c->bad |= shadow->job.grants == NULL;
         if (!c->out)
-            st_vec_push(&alone->stand, shade);
+            st_vec_push(&cluster->stand, shadow);
     }
     if (!c->out)
-        st_alone_list_nodes(core, alone);
+        st_shadow_list_nodes(core, cluster);
 }
 
 static void io_kinds(codec *c, st_kind *kinds, int32_t *n, int64_t max)
@@ -536,17 +536,17 @@ static void io_core(codec *c, st_core *core)
         if (!c->out)
             st_core_add_job(core, job);
     }
-    n = io_count(c, core->alone.n, ST_ACCOUNTS_MAX);
+    n = io_count(c, core->shadows.n, ST_ACCOUNTS_MAX);
     for (size_t i = 0; i < n && !c->bad; i++) {
         if (!c->out)
-            st_vec_push(&core->alone, st_xcalloc(1, sizeof(st_alone)));
-        io_alone(c, core, core->alone.v[i]);
+            st_vec_push(&core->shadows, st_xcalloc(1, sizeof(st_shadow_cluster)));
+        io_shadow_cluster(c, core, core->shadows.v[i]);
     }
-    n = io_count(c, core->resv.n, ST_RESV_MAX);
+    n = io_count(c, core->resv.n, ST_RESERVATIONS_MAX);
     for (size_t i = 0; i < n && !c->bad; i++) {
         if (!c->out)
-            st_vec_push(&core->resv, (st_resv){0});
-        st_resv *r = &core->resv.v[i];
+            st_vec_push(&core->resv, (st_reservation){0});
+        st_reservation *r = &core->resv.v[i];
         io_u64(c, &r->job);
         io_i64(c, &r->at_ms);
         IO_IN(c, r->by, ST_BY_LIMITS, ST_BY_LIMITS | ST_BY_FORECAST);
@@ -555,7 +555,7 @@ static void io_core(codec *c, st_core *core)
         io_i64(c, &r->promise_ms);
         if (r->also && i == 0)
             c->bad = true;
-        IO_BOOL(c, r->sure);
+        IO_BOOL(c, r->guaranteed);
         IO_BOOL(c, r->claims);
         IO_IN(c, r->type, -1, last_of(core->fleet->types.n));
         IO_IN(c, r->ntasks, 1, ST_TASKS_MAX);
@@ -628,13 +628,13 @@ static void rebuild(st_core *core)
             continue;
         st_need need = st_need_of(job, job->type);
         unsigned moments = (now ? ST_NOW : 0u) | (next ? ST_NEXT : 0u) |
-                           (next && job->class == ST_CLASS_GUARANTEED ? ST_SURE : 0u);
+                           (next && job->class == ST_CLASS_GUARANTEED ? ST_GUARANTEED : 0u);
         st_admit_charge(core->tree, job->account, &need, moments, 1);
         st_admit_user_charge(core->fleet, core->tree, job, job->type, 1);
     }
     st_admit_needs(core->tree);
     st_core_set_due(core);
-    st_core_gather_index(core);
+    st_core_reserve_index(core);
     st_book_rebuild(core);
     for (size_t i = 0; i < core->fleet->nodes.n; i++)
         st_node_refresh(core->fleet, core->tree, core->fleet->nodes.v[i]);

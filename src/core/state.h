@@ -18,8 +18,8 @@
  *   claim.c     reclaim and rebalance: whom to displace; claim_right.c: who may be; claim_line.c: in
  *               what order; claim_hope.c, claim_excess.c: when it need not be asked
  *   defrag.c    who moves so that another can land
- *   gather.c    reservations of blocked jobs; gather.h has its parts
- *   backfill.c  what others may use of what is gathered
+ *   reserve.c    reservations of blocked jobs; reserve.h has its parts
+ *   backfill.c  what others may use of what is reserved
  *   whatif.c    views of nodes with some jobs thought away
  *   explain.c   the reasons
  *   expect.c    how long jobs should run, learned from those that ended
@@ -39,25 +39,25 @@
 #include "share/life.h"
 #include "share/order.h"
 
-/* What a gathered start goes by: declared limits, which are kept, or how long jobs really run,
+/* What a reserved start goes by: declared limits, which are kept, or how long jobs really run,
  * which may be wrong. A job has one of each where they differ. */
 typedef enum st_basis_of { ST_BY_LIMITS = 1, ST_BY_FORECAST = 2 } st_basis_of;
 
-/* A blocked job's gathered start: by `at_ms` enough will have ended for `plan`. */
-typedef struct st_resv {
+/* A blocked job's reserved start: by `at_ms` enough will have ended for `plan`. */
+typedef struct st_reservation {
     uint64_t job;
     int64_t at_ms;
     unsigned by;        /* bits of st_basis_of */
     bool also;          /* the entry before is of the same job */
     bool moves;         /* not blocked: it is on the move, and this is where to */
     int64_t promise_ms; /* by limits: others may not make it later */
-    bool sure;          /* made when guaranteed work had its turn */
+    bool guaranteed;    /* made when guaranteed work had its turn */
     bool claims;        /* it counts on displacing others, so it moves with the time */
     int32_t type;
     int ntasks;
     st_grant *plan;
     uint64_t print; /* of the plan; derived */
-} st_resv;
+} st_reservation;
 
 /* One task of a reservation's plan, in the list of its node. */
 typedef struct st_plan_link {
@@ -149,7 +149,7 @@ typedef struct st_due_row {
 typedef struct st_restart {
     uint64_t job;
     int priority;
-    bool sure;
+    bool guaranteed;
 } st_restart;
 
 /* A claim that came to nothing, under the key it is remembered by (turn.c). */
@@ -183,18 +183,18 @@ struct st_core {
     bool minute;   /* since the last pass a minute has begun */
     bool exchange; /* since the last pass a moment came at which borrowers may displace borrowers */
     bool stirred;  /* somebody came or moved, or was changed, since the last such pass */
-    int64_t exchange_ms;        /* when a protection ends that a borrower waits for */
-    ST_VEC(st_resv) resv;       /* of the last pass */
-    ST_VEC(st_plan_link) links; /* derived: its plans by node; see gather.c */
-    int32_t *link_at;           /* by node: the first, + 1 */
+    int64_t exchange_ms;         /* when a protection ends that a borrower waits for */
+    ST_VEC(st_reservation) resv; /* of the last pass */
+    ST_VEC(st_plan_link) links;  /* derived: its plans by node; see reserve.c */
+    int32_t *link_at;            /* by node: the first, + 1 */
     size_t nlink_at;
     int *tops; /* by account: the highest priority that waits; see queue.c */
     size_t ntops;
     int64_t age_ms;   /* when the first of those who wait counts for more */
     uint64_t retimed; /* counts changes that move when many leave */
     st_forecast *forecast;
-    ST_VEC(struct st_alone *) alone; /* see alone.h */
-    ST_VEC(st_borrowers) borrowers;  /* derived; see borrowers.c */
+    ST_VEC(struct st_shadow_cluster *) shadows; /* see shadow.h */
+    ST_VEC(st_borrowers) borrowers;             /* derived; see borrowers.c */
 
     ST_VEC(st_booking *) bookings; /* by number; see book.h */
     st_slots *slots;               /* derived: their plans by node */
@@ -231,9 +231,9 @@ struct st_core {
     st_yielders yielders;
     st_hopes hopes;
     ST_VEC(st_profile *) profiles;
-    ST_VEC(st_kept *) kept; /* gathered starts; gather.h */
+    ST_VEC(st_kept *) kept; /* reserved starts; reserve.h */
     st_leavers leavers;
-    uint64_t gather_tick;
+    uint64_t reserve_tick;
     st_marks marks;        /* nodes that were looked at */
     bool freed;            /* something was freed: misfits may fit */
     ST_VEC(int32_t) bound; /* nodes a backfill sees with less room than they have */
@@ -406,14 +406,14 @@ typedef enum st_claim_result {
     ST_CLAIM_NONE,      /* displacing everyone it may would not be enough */
     ST_CLAIM_PROTECTED, /* enough, once protections end */
     ST_CLAIM_BOUND,     /* too much for what it asks */
-    ST_CLAIM_GATHERED,  /* enough, but the place is gathered for somebody ahead */
+    ST_CLAIM_RESERVED,  /* enough, but the place is reserved for somebody ahead */
     ST_CLAIM_BOOKED,    /* enough, but the place is booked */
 } st_claim_result;
 
 typedef struct st_claim {
     st_claim_result result;
-    bool away;        /* OK, in another place than its home (alone.h): it will borrow */
-    int32_t blocker;  /* GATHERED: the reservation */
+    bool away;        /* OK, in another place than its home (shadow.h): it will borrow */
+    int32_t blocker;  /* RESERVED: the reservation */
     bool enough;      /* displacing all it may would make room, whatever else forbids it */
     int64_t evict_m;  /* BOUND: what would have to go */
     int64_t bound_m;  /* ... and what may */
@@ -438,15 +438,15 @@ void st_claim_done(st_claim *claim);
  * hold; changes nothing. until_ms: when more may move. */
 bool st_core_defrag(st_core *core, const st_job *job, int32_t type, st_claim *ret);
 /* Keep places free for those who are on the move. */
-void st_core_gather_movers(st_core *core);
+void st_core_reserve_movers(st_core *core);
 
-/* gather.c */
-#define ST_RESV_MAX 128
-void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure, bool claims);
-void st_core_gather_clear(st_core *core);
+/* reserve.c */
+#define ST_RESERVATIONS_MAX 128
+void st_core_reserve(st_core *core, const st_job *job, int32_t type, bool guaranteed, bool claims);
+void st_core_reserve_clear(st_core *core);
 /* Keep free where a job on the move goes to. */
-void st_core_gather_place(st_core *core, const st_job *mover);
-/* Place a job on what is free and not gathered beyond its end; NULL grants: only ask. On a
+void st_core_reserve_place(st_core *core, const st_job *mover);
+/* Place a job on what is free and not reserved beyond its end; NULL grants: only ask. On a
  * refusal that only a reservation causes, *ret_blocker is its index. */
 bool st_core_backfill(st_core *core, const st_job *job, int32_t type, const uint8_t *prefer,
                       st_grant *ret, int *ret_blocker);
@@ -457,8 +457,8 @@ int64_t st_core_release_ms(const st_core *core, const st_job *job);
 void st_core_retime(st_core *core, const st_job *job);
 /* The same for everybody. */
 void st_core_retime_all(st_core *core);
-void st_core_gather_index(st_core *core); /* the reservations were set from outside */
-void st_core_gather_done(st_core *core);
+void st_core_reserve_index(st_core *core); /* the reservations were set from outside */
+void st_core_reserve_done(st_core *core);
 /* The first reservation the grants would get in the way of until `end_ms`, or -1. */
 int st_core_collides(st_core *core, const st_job *job, int64_t end_ms, const st_grant *grants);
 /* Which reservations a job would have to respect, as a number that is 0 for none: two jobs of
@@ -466,8 +466,8 @@ int st_core_collides(st_core *core, const st_job *job, int64_t end_ms, const st_
 uint64_t st_core_bound_by(const st_core *core, const st_job *job);
 /* Keep what the reservations of a pass promise with their jobs. */
 void st_core_promise(st_core *core);
-/* For how many jobs something is gathered. */
-size_t st_core_gatherers(const st_core *core);
+/* For how many jobs something is reserved. */
+size_t st_core_reservers(const st_core *core);
 
 /* expect.c */
 /* Set when a running job should be done. */
@@ -498,7 +498,7 @@ void st_whatif_put(st_core *core, const st_node *node, const st_job *job, const 
 const st_view *st_whatif_view(void *core, const st_node *node);
 
 /* turn.c; more in turn.h and queue.h */
-bool st_core_is_sure(const st_core *core, const st_job *job, int32_t type);
+bool st_core_is_guaranteed(const st_core *core, const st_job *job, int32_t type);
 uint64_t st_core_shape_key(const st_job *job, int32_t type);
 /* The GPU types the job allows, one after the other; a job without GPUs has one round with type -1. */
 #define ST_TYPE_FIRST (-2)

@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "core/alone.h"
 #include "core/book.h"
+#include "core/shadow.h"
 
 static int check_shape(const st_core *core, const st_job_spec *s, st_err *err)
 {
@@ -374,7 +374,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
     *own = job;
     st_core_add_job(core, own);
     st_core_due(core, own);
-    st_alone_join(core, own);
+    st_shadow_join(core, own);
     if (core->policy.learn && st_typical_learn(st_placer_typical(core->placer), own)) {
         st_core_changed(core, ST_CHANGED_WAITING); /* another choice of places may suit them */
         core->again = true;

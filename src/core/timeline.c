@@ -260,8 +260,8 @@ static int64_t start_with(const st_timeline *tl, const st_core *core, const st_j
 static size_t rank_of(const st_timeline *tl, const st_core *core, st_job *job)
 {
     st_phase phase = st_queue_phase(core, job);
-    size_t i = phase == ST_PHASE_SURE ? 0 : tl->nsure;
-    size_t end = phase == ST_PHASE_SURE ? tl->nsure : tl->order.n, rank = i;
+    size_t i = phase == ST_PHASE_GUARANTEED ? 0 : tl->nguaranteed;
+    size_t end = phase == ST_PHASE_GUARANTEED ? tl->nguaranteed : tl->order.n, rank = i;
     uint8_t *before = st_xcalloc(core->tree->accounts.n + 1, 1); /* 0 not known, 1 no, 2 yes */
     for (; i < end; i++) {
         const st_timeline_rank *r = &tl->order.v[i];
@@ -287,7 +287,7 @@ void st_timeline_probe(const st_timeline *tl, st_core *core, uint64_t id, st_est
         size_t rank = rank_of(tl, core, job);
         bool zero = st_core_weight_zero(core, job->account, NULL);
         ST_EACH_TYPE (core, job, t)
-            if (!zero || st_core_is_sure(core, job, t))
+            if (!zero || st_core_is_guaranteed(core, job, t))
                 at = start_with(tl, core, job, t, rank, at);
     }
     if (job && at != ST_TIME_NEVER)

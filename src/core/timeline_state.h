@@ -36,7 +36,7 @@ struct st_timeline {
     st_estimates list;
     st_idmap *by_job; /* into `list` */
     ST_VEC(st_timeline_rank) order;
-    size_t nsure; /* so many of them had their turn inside their floors */
+    size_t nguaranteed; /* so many of them had their turn inside their floors */
     /* At the beginning. */
     ST_VEC(st_timeline_node) begin;
     ST_VEC(st_use) used; /* by account */

@@ -5,9 +5,9 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "core/alone.h"
 #include "core/book.h"
-#include "core/gather.h"
+#include "core/reserve.h"
+#include "core/shadow.h"
 
 int32_t st_core_next_type(const st_core *core, const st_job *job, int32_t after)
 {
@@ -39,7 +39,7 @@ bool st_core_may_rebalance(const st_core *core, const st_job *job)
            !st_core_weight_zero(core, job->account, NULL);
 }
 
-/* Where the order is kept by force, inside an account or with homes for everybody (alone.h). */
+/* Where the order is kept by force, inside an account or with homes for everybody (shadow.h). */
 bool st_core_claims_at_once(const st_core *core)
 {
     return core->policy.swap || core->policy.as_if_alone;
@@ -49,10 +49,10 @@ bool st_core_claims_at_once(const st_core *core)
  * borrower every minute: exchanges between borrowers are a matter of fairness, not of right, and with
  * many who wait, looking every time anything happens is most of the work. Who comes in between waits
  * with the others, or it would go before them; but its own account is its own business. */
-static bool claims_now(const st_core *core, const st_job *job, bool sure, st_claim_by *ret)
+static bool claims_now(const st_core *core, const st_job *job, bool guaranteed, st_claim_by *ret)
 {
-    *ret = sure ? ST_CLAIM_OWNER : ST_CLAIM_BORROWER;
-    if (sure)
+    *ret = guaranteed ? ST_CLAIM_OWNER : ST_CLAIM_BORROWER;
+    if (guaranteed)
         return true;
     if (!st_core_may_rebalance(core, job))
         return false;
@@ -163,7 +163,7 @@ static void wake_claim(st_core *core, const st_job *job, int32_t type, int64_t a
 {
     if (at_ms <= st_core_moment(core))
         return;
-    bool soon = st_core_claims_at_once(core) || st_core_is_sure(core, job, type);
+    bool soon = st_core_claims_at_once(core) || st_core_is_guaranteed(core, job, type);
     int64_t *wake_ms = soon ? &core->wake_ms : &core->exchange_ms;
     *wake_ms = ST_MIN(*wake_ms, at_ms);
 }
@@ -190,7 +190,7 @@ static bool claim_failed(st_core *core, const st_job *job, int32_t type, st_clai
     key = st_hash_u64(key, (uint64_t)st_order_swap_rank(core->tree, &core->policy, job, now));
     key = st_hash_u64(key, (uint64_t)((once_ms <= now) + (long_ms <= now)));
     /* Who has a place of its own claims that and no other. */
-    *ret_key = by == ST_CLAIM_OWNER && job->shade ? st_hash_u64(key, job->id) : key;
+    *ret_key = by == ST_CLAIM_OWNER && job->shadow ? st_hash_u64(key, job->id) : key;
     if (!st_idmap_get(core->misfits, *ret_key, &how))
         return false;
     /* When the bound no longer holds is for each to find out. */
@@ -233,7 +233,8 @@ bool st_core_below_max(const st_core *core, const st_job *job, int32_t type, uns
 static bool is_counted(const st_core *core, const st_job *job, int32_t type)
 {
     st_need need = st_need_of(job, type);
-    return st_alone_entitled(job, type) && st_admit_sure(core->tree, job->account, &need, NULL);
+    return st_shadow_entitled(job, type) &&
+           st_admit_guaranteed(core->tree, job->account, &need, NULL);
 }
 
 bool st_core_may_sit(st_core *core, const st_job *job, st_class class, const st_grant *grants,
@@ -250,10 +251,10 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
 {
     if (!within_limits(core, job, type) || !st_core_below_max(core, job, type, ST_NOW | ST_NEXT))
         return false;
-    if (class == ST_CLASS_GUARANTEED && job->shade) {
-        if (st_alone_fits(core, job, NULL, NULL)) {
+    if (class == ST_CLASS_GUARANTEED && job->shadow) {
+        if (st_shadow_fits(core, job, NULL, NULL)) {
             if (fx)
-                st_core_start(core, job, type, class, st_alone_place(job), fx);
+                st_core_start(core, job, type, class, st_shadow_place(job), fx);
             return true;
         }
         class = ST_CLASS_BURSTABLE;
@@ -346,7 +347,7 @@ static bool find_moves(st_core *core, const st_job *job, int32_t type, st_claim 
 }
 
 /* Have others move, so that the job gets the place they leave. */
-static bool try_defrag(st_core *core, st_job *job, int32_t type, bool sure, st_effects *fx)
+static bool try_defrag(st_core *core, st_job *job, int32_t type, bool guaranteed, st_effects *fx)
 {
     if (!may_have_moves(core, job, type))
         return false;
@@ -354,7 +355,7 @@ static bool try_defrag(st_core *core, st_job *job, int32_t type, bool sure, st_e
     bool found = find_moves(core, job, type, &moves);
     if (found && fx) {
         /* Where there is room now, which is not its home. */
-        st_class class = sure && !job->shade ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
+        st_class class = guaranteed && !job->shadow ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
         st_core_hold(core, job, type, class, ST_TAKE(moves.plan), fx);
         for (size_t i = 0; i < moves.victims.n; i++)
             st_core_notify(core, moves.victims.v[i], job, ST_TAKE(moves.places.v[i]), fx);
@@ -363,11 +364,11 @@ static bool try_defrag(st_core *core, st_job *job, int32_t type, bool sure, st_e
     return found;
 }
 
-bool st_core_is_sure(const st_core *core, const st_job *job, int32_t type)
+bool st_core_is_guaranteed(const st_core *core, const st_job *job, int32_t type)
 {
     st_need need = st_need_of(job, type);
     return is_counted(core, job, type) &&
-           (job->shade || st_admit_full(core->tree, job->account, &need, true) < 0);
+           (job->shadow || st_admit_full(core->tree, job->account, &need, true) < 0);
 }
 
 /* Whether the job may use its turn as a borrower at all. */
@@ -378,29 +379,31 @@ static bool may_borrow(const st_core *core, const st_job *job)
 
 /* Whether only what its account holds too much keeps the job outside its floor: then it claims as an
  * owner, from that first. */
-static bool takes_excess(const st_core *core, const st_job *job, int32_t type, bool sure)
+static bool takes_excess(const st_core *core, const st_job *job, int32_t type, bool guaranteed)
 {
-    return !sure && !job->shade && is_counted(core, job, type);
+    return !guaranteed && !job->shadow && is_counted(core, job, type);
 }
 
 /* Displace others, or have them move. */
-static bool look(st_core *core, st_job *job, bool sure, bool moves, bool *ret_later, st_effects *fx)
+static bool look(st_core *core, st_job *job, bool guaranteed, bool moves, bool *ret_later,
+                 st_effects *fx)
 {
     st_claim_by by;
-    bool claims = claims_now(core, job, sure, &by);
+    bool claims = claims_now(core, job, guaranteed, &by);
     ST_EACH_TYPE (core, job, t) {
         if (!claims)
             break;
-        if (st_core_is_sure(core, job, t) != sure)
+        if (st_core_is_guaranteed(core, job, t) != guaranteed)
             continue;
-        if (takes_excess(core, job, t, sure) &&
+        if (takes_excess(core, job, t, guaranteed) &&
             try_claim(core, job, t, ST_CLAIM_OWNER, ret_later, fx))
             return true;
         if (try_claim(core, job, t, by, ret_later, fx))
             return true;
     }
     ST_EACH_TYPE (core, job, t)
-        if (moves && st_core_is_sure(core, job, t) == sure && try_defrag(core, job, t, sure, fx))
+        if (moves && st_core_is_guaranteed(core, job, t) == guaranteed &&
+            try_defrag(core, job, t, guaranteed, fx))
             return true;
     return false;
 }
@@ -413,11 +416,11 @@ static bool make_room(st_core *core, st_job *job, st_phase phase, bool restarts,
 {
     bool moves = !restarts;
     st_claim_by by;
-    bool sure = phase == ST_PHASE_SURE;
-    if (!claims_now(core, job, sure, &by) && !(moves && core->policy.defrag))
+    bool guaranteed = phase == ST_PHASE_GUARANTEED;
+    if (!claims_now(core, job, guaranteed, &by) && !(moves && core->policy.defrag))
         return false;
     if (!fx)
-        return look(core, job, sure, moves, ret_later, fx);
+        return look(core, job, guaranteed, moves, ret_later, fx);
     if (core->unfinished && job->looked[phase] == core->round) {
         *ret_later = job->later[phase];
         return false;
@@ -427,21 +430,22 @@ static bool make_room(st_core *core, st_job *job, st_phase phase, bool restarts,
         return false;
     }
     core->effort--;
-    return look(core, job, sure, moves, ret_later, fx);
+    return look(core, job, guaranteed, moves, ret_later, fx);
 }
 
 /* The types the job may start on in a phase, less those it is known to find no place on.
  * *ret_any: whether there were any before that. */
-static int types_to_try(st_core *core, const st_job *job, bool sure, int32_t *ret, bool *ret_any)
+static int types_to_try(st_core *core, const st_job *job, bool guaranteed, int32_t *ret,
+                        bool *ret_any)
 {
     int n = 0;
     misfit m;
     *ret_any = false;
     ST_EACH_TYPE (core, job, t) {
-        if (st_core_is_sure(core, job, t) != sure)
+        if (st_core_is_guaranteed(core, job, t) != guaranteed)
             continue;
         *ret_any = true;
-        bool home = sure && job->shade; /* its home is not a place like others */
+        bool home = guaranteed && job->shadow; /* its home is not a place like others */
         if (home || !is_misfit(core, job, t, &m))
             ret[n++] = t;
     }
@@ -459,14 +463,14 @@ static bool lend(st_core *core, st_job *job, int32_t type, st_effects *fx)
 }
 
 /* In a booking of its account; or, as a borrower, on what others leave idle of theirs. */
-static bool use_bookings(st_core *core, st_job *job, bool sure, st_effects *fx)
+static bool use_bookings(st_core *core, st_job *job, bool guaranteed, st_effects *fx)
 {
     if (core->nopen == 0)
         return false;
     if (enter_own(core, job, fx))
         return true;
     ST_EACH_TYPE (core, job, t)
-        if (!sure && !st_core_is_sure(core, job, t) && within_limits(core, job, t) &&
+        if (!guaranteed && !st_core_is_guaranteed(core, job, t) && within_limits(core, job, t) &&
             st_core_below_max(core, job, t, ST_NOW | ST_NEXT) && lend(core, job, t, fx))
             return true;
     return false;
@@ -476,67 +480,68 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
                   bool *ret_later, st_effects *fx)
 {
     *ret_later = false;
-    bool sure = phase == ST_PHASE_SURE;
-    st_class class = sure ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
-    if (!sure && !may_borrow(core, job))
+    bool guaranteed = phase == ST_PHASE_GUARANTEED;
+    st_class class = guaranteed ? ST_CLASS_GUARANTEED : ST_CLASS_BURSTABLE;
+    if (!guaranteed && !may_borrow(core, job))
         return enter_own(core, job, fx); /* what is booked is not borrowed */
     int32_t types[ST_TYPES_MAX];
     bool any;
-    int n = types_to_try(core, job, sure, types, &any);
+    int n = types_to_try(core, job, guaranteed, types, &any);
     /* Who comes back to places it knows takes the types as they are. */
     if (n > 1 && !prefer && fx)
         st_place_sort_types(core->placer, job, types, n);
     for (int i = 0; i < n; i++)
         if (try_start(core, job, types[i], class, prefer, fx))
             return true;
-    if (any && use_bookings(core, job, sure, fx))
+    if (any && use_bookings(core, job, guaranteed, fx))
         return true;
     return any && make_room(core, job, phase, prefer != NULL, ret_later, fx);
 }
 
 bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase)
 {
-    bool sure = phase == ST_PHASE_SURE;
-    if (!sure && !may_borrow(core, job))
+    bool guaranteed = phase == ST_PHASE_GUARANTEED;
+    if (!guaranteed && !may_borrow(core, job))
         return false;
     ST_EACH_TYPE (core, job, t)
-        if (st_core_is_sure(core, job, t) == sure && within_limits(core, job, t) &&
+        if (st_core_is_guaranteed(core, job, t) == guaranteed && within_limits(core, job, t) &&
             st_core_below_max(core, job, t, ST_NOW | ST_NEXT))
             return true;
     return false;
 }
 
-/* Whether what was just gathered is free by now, and only a booking keeps the job out, which may not borrow
+/* Whether what was just reserved is free by now, and only a booking keeps the job out, which may not borrow
  * there: nobody can say when that ends. */
-static bool is_booked(const st_core *core, const st_job *job, bool sure)
+static bool is_booked(const st_core *core, const st_job *job, bool guaranteed)
 {
-    const st_resv *r = &core->resv.v[core->resv.n - 1];
-    return core->bookings.n > 0 && sure && !r->claims && r->at_ms <= core->now &&
+    const st_reservation *r = &core->resv.v[core->resv.n - 1];
+    return core->bookings.n > 0 && guaranteed && !r->claims && r->at_ms <= core->now &&
            !may_borrow(core, job);
 }
 
 /* With `later` an owner will get room from borrowers once their protections end. */
-void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool later)
+void st_core_turn_reserve(st_core *core, const st_job *job, st_phase phase, bool later)
 {
-    bool sure = phase == ST_PHASE_SURE;
-    if (st_core_gatherers(core) >= (size_t)core->policy.reservations)
+    bool guaranteed = phase == ST_PHASE_GUARANTEED;
+    if (st_core_reservers(core) >= (size_t)core->policy.reservations)
         return;
     for (size_t i = 0; i < core->resv.n; i++)
         if (core->resv.v[i].job == job->id)
             return;
-    if (!sure && !may_borrow(core, job))
+    if (!guaranteed && !may_borrow(core, job))
         return;
     ST_EACH_TYPE (core, job, t) {
-        if (st_core_is_sure(core, job, t) != sure || !within_limits(core, job, t) ||
+        if (st_core_is_guaranteed(core, job, t) != guaranteed || !within_limits(core, job, t) ||
             !st_core_below_max(core, job, t, ST_NOW | ST_NEXT))
             continue;
         size_t before = core->resv.n;
-        st_core_gather(core, job, t, sure, later && (sure || st_core_claims_at_once(core)));
+        st_core_reserve(core, job, t, guaranteed,
+                        later && (guaranteed || st_core_claims_at_once(core)));
         if (core->resv.n == before)
             continue;
-        if (!is_booked(core, job, sure))
+        if (!is_booked(core, job, guaranteed))
             return;
         while (core->resv.n > before)
-            free(st_gather_pop(core).plan);
+            free(st_reserve_pop(core).plan);
     }
 }

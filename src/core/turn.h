@@ -14,8 +14,8 @@ bool st_core_turn(st_core *core, st_job *job, st_phase phase, const uint8_t *pre
 /* Whether room is all it lacks in a phase. */
 bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase);
 
-/* Gather for a blocked job, if it is only room that it lacks. */
-void st_core_turn_gather(st_core *core, const st_job *job, st_phase phase, bool later);
+/* Reserve for a blocked job, if it is only room that it lacks. */
+void st_core_turn_reserve(st_core *core, const st_job *job, st_phase phase, bool later);
 
 /* Shapes that found no place are remembered until something is freed. */
 void st_core_forget_misfits(st_core *core);

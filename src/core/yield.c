@@ -9,8 +9,8 @@
  * Where nodes have agents, "requeued" and "ended" have a step before them: stopping (stop.c). */
 #include <stdlib.h>
 
-#include "core/alone.h"
 #include "core/book.h"
+#include "core/shadow.h"
 
 int64_t st_job_due_ms(const st_job *job)
 {
@@ -82,7 +82,7 @@ static void end(st_core *core, st_job *job, st_job_state state, bool loses, st_e
     int64_t lost = loses ? lose(core, job) : 0;
     uint64_t claimant = job->yield == ST_YIELD_CANCEL && unsaved_ms > 0 ? job->claimant : 0;
     bool ordered = loses && st_job_ordered(job);
-    st_alone_ended(core, job, state);
+    st_shadow_ended(core, job, state);
     if (job->held)
         st_core_unhold(core, job, fx);
     if (st_job_on_devices(job))

@@ -167,8 +167,8 @@ typedef struct st_job {
     struct {
         uint64_t version; /* of the forecast that was asked; 0: none */
         int64_t ran_ms, p90_ms;
-    } guess;                /* how long it will run, for one that waits */
-    struct st_shade *shade; /* where it would stand if its account were alone; NULL none */
+    } guess;                      /* how long it will run, for one that waits */
+    struct st_shadow_job *shadow; /* where it would stand if its account were alone; NULL none */
 } st_job;
 
 const char *st_job_state_name(st_job_state state);

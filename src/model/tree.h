@@ -78,10 +78,10 @@ typedef struct st_account {
     ST_VEC(int32_t) children;
 
     /* Derived. */
-    st_quota floor; /* the guarantee as far as capacity covers it */
-    st_use now;     /* held by jobs on devices, leaving ones included */
-    st_use next;    /* once the holds have come true: leaving ones gone, claimants in */
-    st_use sure;    /* of `next`, what is guaranteed */
+    st_quota floor;    /* the guarantee as far as capacity covers it */
+    st_use now;        /* held by jobs on devices, leaving ones included */
+    st_use next;       /* once the holds have come true: leaving ones gone, claimants in */
+    st_use guaranteed; /* of `next`, what is guaranteed */
     /* What the floors must be able to deliver, see admit/admit.h. */
     int64_t below_m[ST_TYPES_MAX], below_sum_m;
     int64_t typed_sum_m, need_sum_m;

@@ -55,7 +55,7 @@ static void account_guaranteed(const st_play *play, const st_scn_expect *e, st_s
     const st_account *a = account_of(play, e);
 
     if (a)
-        add_amount(e, &a->sure, out);
+        add_amount(e, &a->guaranteed, out);
 }
 
 static void account_floor(const st_play *play, const st_scn_expect *e, st_strbuf *out)

@@ -381,13 +381,13 @@ static void job_estimate(const st_play *play, const st_scn_expect *e, st_strbuf 
     add_time(out, at);
 }
 
-/* The start that is gathered for, by forecasts or by limits. */
-static void add_gathered(const st_play *play, int64_t job, bool limits, st_strbuf *out)
+/* The start that is reserved for, by forecasts or by limits. */
+static void add_reserved(const st_play *play, int64_t job, bool limits, st_strbuf *out)
 {
-    st_gathered_list list = {0};
+    st_reserved_list list = {0};
     int64_t at = -1;
 
-    st_core_gathered(play->core, &list);
+    st_core_reserved(play->core, &list);
     for (size_t i = 0; i < list.n; i++)
         if (list.v[i].job == (uint64_t)job + 1)
             at = limits ? list.v[i].by_ms : list.v[i].at_ms;
@@ -395,14 +395,14 @@ static void add_gathered(const st_play *play, int64_t job, bool limits, st_strbu
     add_time(out, at);
 }
 
-static void job_gathered_at(const st_play *play, const st_scn_expect *e, st_strbuf *out)
+static void job_reserved_at(const st_play *play, const st_scn_expect *e, st_strbuf *out)
 {
-    add_gathered(play, e->job, false, out);
+    add_reserved(play, e->job, false, out);
 }
 
-static void job_gathered_by(const st_play *play, const st_scn_expect *e, st_strbuf *out)
+static void job_reserved_by(const st_play *play, const st_scn_expect *e, st_strbuf *out)
 {
-    add_gathered(play, e->job, true, out);
+    add_reserved(play, e->job, true, out);
 }
 
 const st_expect_row st_expect_job[] = {
@@ -420,8 +420,8 @@ const st_expect_row st_expect_job[] = {
     {"started_at", ST_X_DURATION, job_started},
     {"ended_at", ST_X_DURATION, job_ended},
     {"estimate", ST_X_DURATION, job_estimate},
-    {"gathered_at", ST_X_DURATION, job_gathered_at},
-    {"gathered_by", ST_X_DURATION, job_gathered_by},
+    {"reserved_at", ST_X_DURATION, job_reserved_at},
+    {"reserved_by", ST_X_DURATION, job_reserved_by},
     {"saved", ST_X_DURATION, job_saved},
     {"lost_gpu_hours", ST_X_MILLI, job_lost},
     {"yields_to", ST_X_JOB, job_yields_to},

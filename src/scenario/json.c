@@ -163,7 +163,7 @@ static json_t *account_json(const st_account *a)
     json_object_set_new(o, "account", json_string(a->name));
     json_object_set_new(o, "floor_milli", json_integer(st_quota_gpu_m(&a->floor)));
     json_object_set_new(o, "use_milli", json_integer(a->now.gpu_m));
-    json_object_set_new(o, "guaranteed_milli", json_integer(a->sure.gpu_m));
+    json_object_set_new(o, "guaranteed_milli", json_integer(a->guaranteed.gpu_m));
     json_object_set_new(o, "lost_gpu_ms", json_integer(a->lost));
     return o;
 }

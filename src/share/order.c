@@ -52,7 +52,7 @@ int64_t st_share_inside_m(const st_tree *tree, int32_t account)
 {
     const st_account *a = st_tree_account(tree, account);
     return st_quota_has_gpu(&a->floor) ? a->now.gpu_m - borrowed_gpu_m(a, &a->now)
-                                       : ST_MIN(a->sure.gpu_m, a->now.gpu_m);
+                                       : ST_MIN(a->guaranteed.gpu_m, a->now.gpu_m);
 }
 
 bool st_share_over_cpu(const st_tree *tree, int32_t account)
@@ -69,11 +69,11 @@ bool st_share_over_ram(const st_tree *tree, int32_t account)
 
 /* CPU or RAM above the floor; without a floor of its own, what its guaranteed jobs use comes
  * with their GPUs. */
-static int64_t borrowed_side(const st_account *a, int64_t floor, int64_t use, int64_t sure)
+static int64_t borrowed_side(const st_account *a, int64_t floor, int64_t use, int64_t guaranteed)
 {
     if (floor != ST_UNSET)
         return use - floor;
-    return st_quota_has_gpu(&a->floor) ? use - sure : use;
+    return st_quota_has_gpu(&a->floor) ? use - guaranteed : use;
 }
 
 st_standing st_share_standing(const st_tree *tree, int32_t account, st_share_basis basis,
@@ -94,8 +94,8 @@ st_standing st_share_standing(const st_tree *tree, int32_t account, st_share_bas
     int64_t gpu = use->gpu_m, cpu = use->cpu_m, ram = use->ram_mib;
     if (basis == ST_BASIS_BORROWED) {
         gpu = borrowed_gpu_m(a, use);
-        cpu = borrowed_side(a, a->floor.cpu_m, cpu, a->sure.cpu_m);
-        ram = borrowed_side(a, a->floor.ram_mib, ram, a->sure.ram_mib);
+        cpu = borrowed_side(a, a->floor.cpu_m, cpu, a->guaranteed.cpu_m);
+        ram = borrowed_side(a, a->floor.ram_mib, ram, a->guaranteed.ram_mib);
     }
     st_standing ret = {0, 1, a->weight_m};
     ret = larger(ret, gpu, tree->capacity.gpu_m);
@@ -112,11 +112,11 @@ int st_standing_cmp(st_standing a, st_standing b)
     return (x > y) - (x < y);
 }
 
-bool st_share_sure_before(const st_tree *tree, int32_t a, int32_t b)
+bool st_share_guaranteed_before(const st_tree *tree, int32_t a, int32_t b)
 {
     const st_account *x = st_tree_account(tree, a), *y = st_tree_account(tree, b);
     int64_t fx = ST_MAX(st_quota_gpu_m(&x->floor), 1), fy = ST_MAX(st_quota_gpu_m(&y->floor), 1);
-    st_i128 ux = (st_i128)x->sure.gpu_m * fy, uy = (st_i128)y->sure.gpu_m * fx;
+    st_i128 ux = (st_i128)x->guaranteed.gpu_m * fy, uy = (st_i128)y->guaranteed.gpu_m * fx;
     return ux != uy ? ux < uy : a < b;
 }
 

@@ -39,7 +39,7 @@ bool st_share_over_ram(const st_tree *tree, int32_t account);
 
 /* Order of siblings. For guaranteed work: who has used least of its floor. For borrowed work:
  * higher priority first, then lower standing. Ties by id. */
-bool st_share_sure_before(const st_tree *tree, int32_t a, int32_t b);
+bool st_share_guaranteed_before(const st_tree *tree, int32_t a, int32_t b);
 bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_share_basis basis);
 
 /* Decayed usage of a user in an account: reading it (as of the last sixteenth of a half-life,

@@ -359,14 +359,14 @@ int st_images_set(st_images *im, const char *name, const char *doc, int64_t vers
     return 0;
 }
 
-static int load_one(void *ctx, const st_thing_row *row, st_err *err)
+static int load_one(void *ctx, const st_document_row *row, st_err *err)
 {
     return st_images_set(ctx, row->name, row->doc, row->at_ms, err);
 }
 
 int st_images_load(st_images *im, st_store *store, st_err *err)
 {
-    int r = st_store_things(store, "image", load_one, im, err);
+    int r = st_store_documents(store, "image", load_one, im, err);
 
     return r < 0 ? r : 0;
 }

@@ -1,7 +1,7 @@
 /*
  * The image catalogue: what the names that jobs give as their `image` stand for on the nodes, and who may use them.
  * Like the directory it is asked from any thread and changed by the control loop alone, after a commit; the documents
- * are things of the store (kind "image").
+ * are documents of the store (kind "image").
  *
  * A job carries a reference and nothing else. What it means is looked up here when the job is sent to its nodes, so
  * that no path ever comes from a tenant.

@@ -214,14 +214,15 @@ const char *st_live_doc(st_control *ctl, const st_live *live);
 /* What a task used, as the meter wants it. */
 void st_sums_of(const st_used *used, st_sums *ret);
 
-/* things.c */
-/* Things as JSON: written over whatever version there is (takes doc), read (NULL: there is none, or *ret_r says
+/* documents.c */
+/* Documents as JSON: written over whatever version there is (takes doc), read (NULL: there is none, or *ret_r says
  * why), removed if there. */
-int st_thing_write(st_tx *tx, const char *kind, const char *name, json_t *doc, st_err *err);
+int st_document_write(st_tx *tx, const char *kind, const char *name, json_t *doc, st_err *err);
 /* One without a document, that says when. */
-int st_thing_stamp(st_tx *tx, const char *kind, const char *name, int64_t at_ms, st_err *err);
-json_t *st_thing_json(st_store *store, const char *kind, const char *name, int *ret_r, st_err *err);
-int st_thing_erase(st_tx *tx, const char *kind, const char *name, st_err *err);
+int st_document_stamp(st_tx *tx, const char *kind, const char *name, int64_t at_ms, st_err *err);
+json_t *st_document_json(st_store *store, const char *kind, const char *name, int *ret_r,
+                         st_err *err);
+int st_document_erase(st_tx *tx, const char *kind, const char *name, st_err *err);
 
 /* versions.c: kind NULL is an account's, a count; others are of "pool", "node", "plan", "size", "image", "rule". */
 int64_t st_control_version(const st_control *ctl, const char *kind, const char *name);

@@ -58,7 +58,7 @@ int st_version_edit(st_tx *tx, const char *kind, const char *name, st_err *err)
 {
     char buf[KEY_MAX];
     const int64_t version = st_version_next(tx);
-    int r = st_thing_stamp(tx, "version", key_of(kind, name, buf), version, err);
+    int r = st_document_stamp(tx, "version", key_of(kind, name, buf), version, err);
 
     if (r == 0)
         st_version_set(tx, kind, name, version);
@@ -68,7 +68,7 @@ int st_version_edit(st_tx *tx, const char *kind, const char *name, st_err *err)
 int st_version_forget(st_tx *tx, const char *kind, const char *name, st_err *err)
 {
     char buf[KEY_MAX];
-    int r = st_thing_erase(tx, "version", key_of(kind, name, buf), err);
+    int r = st_document_erase(tx, "version", key_of(kind, name, buf), err);
 
     if (r == 0)
         st_version_set(tx, kind, name, 0);
@@ -105,7 +105,7 @@ typedef struct loading {
     const char *kind;
 } loading;
 
-static int load_account(void *ctx, const st_thing_row *row, st_err *err)
+static int load_account(void *ctx, const st_document_row *row, st_err *err)
 {
     st_control *ctl = ctx;
 
@@ -114,7 +114,7 @@ static int load_account(void *ctx, const st_thing_row *row, st_err *err)
     return 0;
 }
 
-static int load_row(void *ctx, const st_thing_row *row, st_err *err)
+static int load_row(void *ctx, const st_document_row *row, st_err *err)
 {
     const loading *l = ctx;
     char buf[KEY_MAX];
@@ -129,13 +129,13 @@ int st_versions_load(st_control *ctl, st_err *err)
 {
     static const char *const documents[] = {"size", "image", "rule"};
     loading l = {.ctl = ctl};
-    int r = st_store_things(ctl->store, "account", load_account, ctl, err);
+    int r = st_store_documents(ctl->store, "account", load_account, ctl, err);
 
     if (r >= 0)
-        r = st_store_things(ctl->store, "version", load_row, &l, err);
+        r = st_store_documents(ctl->store, "version", load_row, &l, err);
     for (size_t i = 0; r >= 0 && i < ST_ARRAY_LEN(documents); i++) {
         l.kind = documents[i];
-        r = st_store_things(ctl->store, l.kind, load_row, &l, err);
+        r = st_store_documents(ctl->store, l.kind, load_row, &l, err);
     }
     return r < 0 ? r : 0;
 }

@@ -120,7 +120,7 @@ static int any_row(void *ctx, const st_val *cols, size_t n, st_err *err)
         st_snap_row snap;
         st_token_row token;
         st_idem_row idem;
-        st_thing_row thing;
+        st_document_row document;
         st_checkpoint_row checkpoint;
     } row;
 
@@ -150,7 +150,7 @@ static int check_rows(st_store *store, findings *f, st_err *err)
     } all[] = {{ST_SQL_JOBS_ALL, &st_shape_job},
                {ST_SQL_TOKENS, &st_shape_token},
                {ST_SQL_IDEM_ALL, &st_shape_idem},
-               {ST_SQL_THINGS, &st_shape_thing},
+               {ST_SQL_DOCUMENTS, &st_shape_document},
                {ST_SQL_SNAPS, &st_shape_snap}};
 
     for (size_t i = 0; i < ST_ARRAY_LEN(all); i++) {

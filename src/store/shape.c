@@ -88,10 +88,10 @@ static const st_column idem_fields[] = {
     FIELD(st_idem_row, answer, TEXT), FIELD(st_idem_row, status, I64),
 };
 
-static const st_column thing_fields[] = {
-    FIELD(st_thing_row, kind, TEXT),   FIELD(st_thing_row, name, TEXT),
-    FIELD(st_thing_row, version, I64), FIELD(st_thing_row, at_ms, I64),
-    FIELD(st_thing_row, doc, TEXT),
+static const st_column document_fields[] = {
+    FIELD(st_document_row, kind, TEXT),   FIELD(st_document_row, name, TEXT),
+    FIELD(st_document_row, version, I64), FIELD(st_document_row, at_ms, I64),
+    FIELD(st_document_row, doc, TEXT),
 };
 
 static const st_column book_fields[] = {
@@ -118,7 +118,7 @@ const st_row_shape st_shape_job = SHAPE("jobs", job_fields);
 const st_row_shape st_shape_token = SHAPE("tokens", token_fields);
 const st_row_shape st_shape_audit = SHAPE("audit", audit_fields);
 const st_row_shape st_shape_idem = SHAPE("idem", idem_fields);
-const st_row_shape st_shape_thing = SHAPE("things", thing_fields);
+const st_row_shape st_shape_document = SHAPE("things", document_fields);
 const st_row_shape st_shape_book = SHAPE("book", book_fields);
 const st_row_shape st_shape_checkpoint = SHAPE("checkpoints", checkpoint_fields);
 

@@ -99,18 +99,18 @@
     X(ST_SQL_IDEM_OWNERS, NULL, "", "SELECT owner, COUNT(*) FROM idem GROUP BY owner")            \
     X(ST_SQL_IDEM_ALL, &st_shape_idem, "", "SELECT @cols FROM idem ORDER BY owner, key")          \
                                                                                                   \
-    X(ST_SQL_THING_GET, &st_shape_thing, "tt",                                                    \
+    X(ST_SQL_DOCUMENT_GET, &st_shape_document, "tt",                                              \
       "SELECT @cols FROM things WHERE kind = $1 AND name = $2")                                   \
-    X(ST_SQL_THING_NEW, &st_shape_thing, "*",                                                     \
+    X(ST_SQL_DOCUMENT_NEW, &st_shape_document, "*",                                               \
       "INSERT INTO things (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                        \
-    X(ST_SQL_THING_PUT, NULL, "ttiit",                                                            \
+    X(ST_SQL_DOCUMENT_PUT, NULL, "ttiit",                                                         \
       "UPDATE things SET version = version + 1, at_ms = $4, doc = $5 "                            \
       "WHERE kind = $1 AND name = $2 AND version = $3")                                           \
-    X(ST_SQL_THING_DELETE, NULL, "tti",                                                           \
+    X(ST_SQL_DOCUMENT_DELETE, NULL, "tti",                                                        \
       "DELETE FROM things WHERE kind = $1 AND name = $2 AND version = $3")                        \
-    X(ST_SQL_THINGS_OF, &st_shape_thing, "t",                                                     \
+    X(ST_SQL_DOCUMENTS_OF, &st_shape_document, "t",                                               \
       "SELECT @cols FROM things WHERE kind = $1 ORDER BY name")                                   \
-    X(ST_SQL_THINGS, &st_shape_thing, "", "SELECT @cols FROM things ORDER BY kind, name")         \
+    X(ST_SQL_DOCUMENTS, &st_shape_document, "", "SELECT @cols FROM things ORDER BY kind, name")   \
                                                                                                   \
     X(ST_SQL_BOOK_APPEND, &st_shape_book, "*",                                                    \
       "INSERT INTO book (@names) VALUES (@vals) ON CONFLICT DO NOTHING")                          \

@@ -304,27 +304,28 @@ typedef int (*st_idem_owner_fn)(void *ctx, const char *owner, int64_t n, st_err 
 int st_store_idem_owners(st_store *store, st_idem_owner_fn fn, void *ctx, st_err *err);
 int st_store_idem_expire(st_store *store, int64_t before_ms, int64_t *ret_n, st_err *err);
 
-/* ---- things: small documents with a version --------------------------------------------- */
+/* ---- documents: small ones with a version --------------------------------------------- */
 
-typedef struct st_thing_row {
+typedef struct st_document_row {
     const char *kind, *name; /* together unique */
     int64_t version;         /* 1, 2, 3, … */
     int64_t at_ms;
     const char *doc;
-} st_thing_row;
+} st_document_row;
 
-typedef int (*st_thing_fn)(void *ctx, const st_thing_row *row, st_err *err);
+typedef int (*st_document_fn)(void *ctx, const st_document_row *row, st_err *err);
 
-int st_store_thing_get(st_store *store, const char *kind, const char *name, st_arena *a,
-                       st_thing_row *ret, st_err *err);
+int st_store_document_get(st_store *store, const char *kind, const char *name, st_arena *a,
+                          st_document_row *ret, st_err *err);
 /* Writes version row->version + 1 over version row->version; 0 means that it must not exist. If the
  * store has another version: ST_ESTATE, and nothing is changed. */
-int st_store_thing_put(st_store *store, const st_thing_row *row, st_err *err);
+int st_store_document_put(st_store *store, const st_document_row *row, st_err *err);
 /* ST_ENOENT if it is not there, ST_ESTATE if it has another version. */
-int st_store_thing_delete(st_store *store, const char *kind, const char *name, int64_t version,
-                          st_err *err);
+int st_store_document_delete(st_store *store, const char *kind, const char *name, int64_t version,
+                             st_err *err);
 /* By name; kind NULL is everything, by kind and name. */
-int st_store_things(st_store *store, const char *kind, st_thing_fn fn, void *ctx, st_err *err);
+int st_store_documents(st_store *store, const char *kind, st_document_fn fn, void *ctx,
+                       st_err *err);
 
 /* ---- the books: entries about usage and money, and what was signed ------------------------ */
 

@@ -92,7 +92,7 @@ static int begin_core(player *p, const st_openb_stream *stream, st_err *err)
     st_event ev = {.kind = ST_EV_POOL};
     int r;
 
-    policy.reservations = 0; /* nobody waits, so nothing is gathered, and nobody yields */
+    policy.reservations = 0; /* nobody waits, so nothing is reserved, and nobody yields */
     policy.rebalance = 0;
     p->core = st_core_new(&policy);
     ev.u.pool.name = "all";

@@ -44,8 +44,8 @@ static st_idle cause_of(st_why code)
     case ST_WHY_HELD:
     case ST_WHY_YIELDING:
         return ST_IDLE_LEAVING;
-    case ST_WHY_GATHERED:
-        return ST_IDLE_GATHERED;
+    case ST_WHY_RESERVED:
+        return ST_IDLE_RESERVED;
     case ST_WHY_TOPOLOGY:
         return ST_IDLE_TOPOLOGY;
     case ST_WHY_FRAGMENTED:

@@ -126,7 +126,7 @@ typedef struct st_trace_told {
     X(ST_IDLE_TYPE, "type", "of a GPU type that no waiting job takes")              \
     X(ST_IDLE_LIMITS, "limits", "ceilings and limits of those who wait")            \
     X(ST_IDLE_LEAVING, "leaving", "kept for a job until those before it have left") \
-    X(ST_IDLE_GATHERED, "gathered", "gathered for a job ahead")                     \
+    X(ST_IDLE_RESERVED, "reserved", "reserved for a job ahead")                     \
     X(ST_IDLE_TOPOLOGY, "topology", "not in one domain, as the job requires")       \
     X(ST_IDLE_SCATTERED, "scattered", "enough, but in other pieces than are asked") \
     X(ST_IDLE_SIZE, "size", "fewer than the job needs")                             \

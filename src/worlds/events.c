@@ -30,7 +30,7 @@ st_tape_entry *st_fuzz_record(st_fuzz_gen *gen, st_event_kind kind, bool togethe
 
 static int64_t unused_m(const st_account *a)
 {
-    return st_quota_gpu_m(&a->floor) - a->sure.gpu_m;
+    return st_quota_gpu_m(&a->floor) - a->guaranteed.gpu_m;
 }
 
 /* Any account; often, where others may have borrowed it, the one with most of its floor unused. */

@@ -279,7 +279,7 @@ def check_reasons(w):
     for i in range(3):
         w.submit_b(gpus=8, limit="1h")
         w.submit_a(f"a-small{i}", 1, limit="2h")
-        n += check_why(w, "room is gathered")
+        n += check_why(w, "room is reserved")
     for i in range(4):
         w.submit_b(gpus=2, limit="1h")
         w.submit_a(f"a-last{i}", 2, limit="3h", account="alpha-sub")

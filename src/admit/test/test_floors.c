@@ -163,8 +163,8 @@ static void test_typed_shrinks_with_the_total(void **state)
     assert_int_equal(x->floor.gpu_m, 4000);
     assert_true(x->need_sum_m <= 4000);
     st_need a = {A, 1000, 0, 0}, b = {B, 1000, 0, 0};
-    assert_true(st_admit_sure(tree, x->id, &a, NULL));
-    assert_true(st_admit_sure(tree, st_tree_find(tree, "x1"), &b, NULL));
+    assert_true(st_admit_guaranteed(tree, x->id, &a, NULL));
+    assert_true(st_admit_guaranteed(tree, st_tree_find(tree, "x1"), &b, NULL));
     st_tree_free(tree);
 }
 
@@ -192,16 +192,16 @@ static void test_use_is_kept(void **state)
     capacity(tree, 4000, 0, 0, 0);
     st_admit_floors(tree);
     st_need need = {A, 3000, 0, 0};
-    st_admit_charge(tree, 1, &need, ST_NOW | ST_NEXT | ST_SURE, 1);
+    st_admit_charge(tree, 1, &need, ST_NOW | ST_NEXT | ST_GUARANTEED, 1);
     assert_int_equal(tree->accounts.v[ST_ROOT]->need_sum_m, 4000);
     capacity(tree, 2000, 0, 0, 0);
     st_admit_floors(tree);
     assert_int_equal(floor_of(tree, "x")->type_m[A], 2000);
-    assert_int_equal(st_tree_account(tree, 1)->sure.gpu_m, 3000);
+    assert_int_equal(st_tree_account(tree, 1)->guaranteed.gpu_m, 3000);
     assert_int_equal(st_tree_account(tree, 1)->need_sum_m, 3000);
     assert_int_equal(tree->accounts.v[ST_ROOT]->below_m[A], 3000);
     st_need more = {A, 1, 0, 0};
-    assert_false(st_admit_sure(tree, 1, &more, NULL));
+    assert_false(st_admit_guaranteed(tree, 1, &more, NULL));
     st_tree_free(tree);
 }
 

@@ -50,19 +50,19 @@ static st_need gpu(int32_t type, int64_t gpu_m)
 
 static void charge(world *w, int32_t account, st_need need)
 {
-    st_admit_charge(w->tree, account, &need, ST_NOW | ST_NEXT | ST_SURE, 1);
+    st_admit_charge(w->tree, account, &need, ST_NOW | ST_NEXT | ST_GUARANTEED, 1);
 }
 
-static bool sure(const world *w, int32_t account, st_need need)
+static bool guaranteed(const world *w, int32_t account, st_need need)
 {
-    return st_admit_sure(w->tree, account, &need, NULL);
+    return st_admit_guaranteed(w->tree, account, &need, NULL);
 }
 
 /* Not guaranteed, and this account is the one that says so. */
-static void unsure(const world *w, int32_t account, st_need need, int32_t by)
+static void not_guaranteed(const world *w, int32_t account, st_need need, int32_t by)
 {
     int32_t at = -7;
-    assert_false(st_admit_sure(w->tree, account, &need, &at));
+    assert_false(st_admit_guaranteed(w->tree, account, &need, &at));
     assert_int_equal(at, by);
 }
 
@@ -85,8 +85,8 @@ static void test_needs_by_hand(void **state)
     assert_int_equal(o->typed_sum_m, 4000);
     assert_int_equal(o->need_sum_m, 8000); /* its floor, whatever runs */
 
-    assert_true(sure(&w, y, gpu(A, 2000)));
-    unsure(&w, y, gpu(A, 2001), ST_ROOT);
+    assert_true(guaranteed(&w, y, gpu(A, 2000)));
+    not_guaranteed(&w, y, gpu(A, 2001), ST_ROOT);
     charge(&w, y, gpu(A, 2000));
     assert_int_equal(st_tree_account(w.tree, y)->below_m[A], 2000);
     assert_int_equal(st_tree_account(w.tree, y)->typed_sum_m, 2000);
@@ -95,19 +95,19 @@ static void test_needs_by_hand(void **state)
     assert_int_equal(o->typed_sum_m, 6000);
     assert_int_equal(root->below_m[A], 6000);
 
-    unsure(&w, y, gpu(A, 1), ST_ROOT);
-    assert_true(sure(&w, y, gpu(B, 2000)));
-    unsure(&w, y, gpu(B, 2001), y); /* 4 is all y has */
+    not_guaranteed(&w, y, gpu(A, 1), ST_ROOT);
+    assert_true(guaranteed(&w, y, gpu(B, 2000)));
+    not_guaranteed(&w, y, gpu(B, 2001), y); /* 4 is all y has */
     charge(&w, y, gpu(B, 1000));
     assert_int_equal(o->typed_sum_m, 7000);
 
-    assert_true(sure(&w, x, gpu(A, 4000)));
+    assert_true(guaranteed(&w, x, gpu(A, 4000)));
     charge(&w, x, gpu(A, 4000));
     assert_int_equal(o->typed_sum_m, 7000); /* the floor was counted, its use adds nothing */
     assert_int_equal(o->need_sum_m, 8000);
-    assert_int_equal(o->sure.gpu_m, 7000);
-    unsure(&w, x, gpu(A, 1), x);
-    unsure(&w, x, gpu(B, 1), x); /* promised by name, and this is not the name */
+    assert_int_equal(o->guaranteed.gpu_m, 7000);
+    not_guaranteed(&w, x, gpu(A, 1), x);
+    not_guaranteed(&w, x, gpu(B, 1), x); /* promised by name, and this is not the name */
     end(&w);
 }
 
@@ -120,19 +120,19 @@ static void test_typed_child_of_untyped(void **state)
     int32_t org = put(&w, "org", NULL, 4000, ST_UNSET, ST_UNSET);
     int32_t x = put(&w, "x", "org", ST_UNSET, ST_UNSET, 2000);
     int32_t free_ = put(&w, "free", "org", ST_UNSET, ST_UNSET, ST_UNSET);
-    assert_true(sure(&w, org, gpu(A, 2000)));
-    unsure(&w, org, gpu(A, 2001), org);
+    assert_true(guaranteed(&w, org, gpu(A, 2000)));
+    not_guaranteed(&w, org, gpu(A, 2001), org);
     /* On B the parent's own job competes with the child's typed floor just the same. */
-    unsure(&w, org, gpu(B, 2001), org);
-    assert_true(sure(&w, x, gpu(B, 2000)));
+    not_guaranteed(&w, org, gpu(B, 2001), org);
+    assert_true(guaranteed(&w, x, gpu(B, 2000)));
     /* An account without a guarantee passes through to the nearest that has one. */
-    assert_true(sure(&w, free_, gpu(A, 2000)));
-    unsure(&w, free_, gpu(A, 2001), org);
+    assert_true(guaranteed(&w, free_, gpu(A, 2000)));
+    not_guaranteed(&w, free_, gpu(A, 2001), org);
     charge(&w, free_, gpu(A, 1500));
     assert_int_equal(st_tree_account(w.tree, org)->typed_sum_m, 3500);
     assert_int_equal(st_tree_account(w.tree, org)->below_sum_m, 3500);
-    assert_true(sure(&w, org, gpu(A, 500)));
-    unsure(&w, org, gpu(A, 501), org);
+    assert_true(guaranteed(&w, org, gpu(A, 500)));
+    not_guaranteed(&w, org, gpu(A, 501), org);
     end(&w);
 }
 
@@ -147,21 +147,21 @@ static void test_floors_of_others_stay(void **state)
     int32_t x = put(&w, "x", "org", 3000, ST_UNSET, ST_UNSET);
     int32_t y = put(&w, "y", "org", 2000, ST_UNSET, ST_UNSET);
     int32_t free_ = put(&w, "free", "org", ST_UNSET, ST_UNSET, ST_UNSET);
-    unsure(&w, org, gpu(A, 1001), org);
-    unsure(&w, free_, gpu(A, 1001), org);
-    assert_true(sure(&w, free_, gpu(A, 1000)));
+    not_guaranteed(&w, org, gpu(A, 1001), org);
+    not_guaranteed(&w, free_, gpu(A, 1001), org);
+    assert_true(guaranteed(&w, free_, gpu(A, 1000)));
     charge(&w, free_, gpu(A, 1000));
-    unsure(&w, org, gpu(A, 1), org);
-    assert_true(sure(&w, x, gpu(A, 3000)));
-    unsure(&w, x, gpu(A, 3001), x);
+    not_guaranteed(&w, org, gpu(A, 1), org);
+    assert_true(guaranteed(&w, x, gpu(A, 3000)));
+    not_guaranteed(&w, x, gpu(A, 3001), x);
     charge(&w, x, gpu(A, 3000));
-    assert_true(sure(&w, y, gpu(A, 2000)));
-    unsure(&w, org, gpu(A, 1), org);
+    assert_true(guaranteed(&w, y, gpu(A, 2000)));
+    not_guaranteed(&w, org, gpu(A, 1), org);
     /* At the top it is the fleet that keeps the floors of the others free. */
     w.tree->capacity = (st_use){7000, 0, 0, {7000}};
     int32_t late = put(&w, "late", NULL, 1000, ST_UNSET, ST_UNSET);
-    assert_true(sure(&w, late, gpu(A, 1000)));
-    unsure(&w, late, gpu(A, 1001), late);
+    assert_true(guaranteed(&w, late, gpu(A, 1000)));
+    not_guaranteed(&w, late, gpu(A, 1001), late);
     end(&w);
 }
 
@@ -174,11 +174,11 @@ static void test_no_backing(void **state)
     int32_t org = put(&w, "org", NULL, ST_UNSET, ST_UNSET, ST_UNSET);
     int32_t leaf = put(&w, "leaf", "org", ST_UNSET, ST_UNSET, ST_UNSET);
     int32_t zero = put(&w, "zero", NULL, 0, ST_UNSET, ST_UNSET);
-    unsure(&w, leaf, gpu(A, 1), leaf);
-    unsure(&w, org, gpu(A, 1), org);
-    unsure(&w, zero, gpu(A, 1), zero);
+    not_guaranteed(&w, leaf, gpu(A, 1), leaf);
+    not_guaranteed(&w, org, gpu(A, 1), org);
+    not_guaranteed(&w, zero, gpu(A, 1), zero);
     st_need cpu = {-1, 0, 1000, 10};
-    unsure(&w, leaf, cpu, leaf);
+    not_guaranteed(&w, leaf, cpu, leaf);
     end(&w);
 }
 
@@ -198,21 +198,21 @@ static void test_cpu_and_ram_floors(void **state)
     assert_ok(st_tree_set(w.tree, &spec, &org, &err));
     gpu_only = put(&w, "gpus", NULL, 4000, ST_UNSET, ST_UNSET);
 
-    assert_true(sure(&w, org, (st_need){A, 1000, 32000, 500}));
-    unsure(&w, org, (st_need){A, 1000, 32001, 1}, org);
-    unsure(&w, org, (st_need){A, 1000, 1, 501}, org);
+    assert_true(guaranteed(&w, org, (st_need){A, 1000, 32000, 500}));
+    not_guaranteed(&w, org, (st_need){A, 1000, 32001, 1}, org);
+    not_guaranteed(&w, org, (st_need){A, 1000, 1, 501}, org);
     charge(&w, org, (st_need){A, 1000, 20000, 400});
-    assert_true(sure(&w, org, (st_need){A, 1000, 12000, 100}));
-    unsure(&w, org, (st_need){A, 1000, 12001, 100}, org);
-    unsure(&w, org, (st_need){A, 1000, 12000, 101}, org);
+    assert_true(guaranteed(&w, org, (st_need){A, 1000, 12000, 100}));
+    not_guaranteed(&w, org, (st_need){A, 1000, 12001, 100}, org);
+    not_guaranteed(&w, org, (st_need){A, 1000, 12000, 101}, org);
     /* A job without GPUs needs a CPU guarantee to stand on. */
-    assert_true(sure(&w, org, (st_need){-1, 0, 12000, 100}));
-    unsure(&w, org, (st_need){-1, 0, 12001, 0}, org);
-    unsure(&w, gpu_only, (st_need){-1, 0, 1, 0}, gpu_only);
+    assert_true(guaranteed(&w, org, (st_need){-1, 0, 12000, 100}));
+    not_guaranteed(&w, org, (st_need){-1, 0, 12001, 0}, org);
+    not_guaranteed(&w, gpu_only, (st_need){-1, 0, 1, 0}, gpu_only);
     /* Where no CPU was promised it comes with the GPUs, as far as the fleet has it. */
-    assert_true(sure(&w, gpu_only, (st_need){A, 1000, 80000, 600}));
-    unsure(&w, gpu_only, (st_need){A, 1000, 80001, 600}, ST_ROOT);
-    unsure(&w, gpu_only, (st_need){A, 1000, 80000, 601}, ST_ROOT);
+    assert_true(guaranteed(&w, gpu_only, (st_need){A, 1000, 80000, 600}));
+    not_guaranteed(&w, gpu_only, (st_need){A, 1000, 80001, 600}, ST_ROOT);
+    not_guaranteed(&w, gpu_only, (st_need){A, 1000, 80000, 601}, ST_ROOT);
     end(&w);
 }
 
@@ -431,8 +431,8 @@ static bool backed(const world *w, const charged *c)
     return false;
 }
 
-/* What st_admit_sure lets in is exactly what keeps the set sound. */
-static void test_sure_is_soundness(void **state)
+/* What st_admit_guaranteed lets in is exactly what keeps the set sound. */
+static void test_guaranteed_is_soundness(void **state)
 {
     (void)state;
     int yes = 0, no = 0;
@@ -450,7 +450,7 @@ static void test_sure_is_soundness(void **state)
             if (set[n].need.type < 0 && set[n].need.cpu_m == 0)
                 continue;
             bool want = backed(&w, &set[n]) && sound(&w, set, n + 1);
-            if (sure(&w, set[n].account, set[n].need) != want)
+            if (guaranteed(&w, set[n].account, set[n].need) != want)
                 fail_msg("seed %d, charge %d: wanted %d", (int)seed, n, want);
             if (want)
                 charge(&w, set[n].account, set[n].need), n++;
@@ -463,7 +463,7 @@ static void test_sure_is_soundness(void **state)
 }
 
 typedef struct counters {
-    st_use now, next, sure;
+    st_use now, next, guaranteed;
     int64_t below_m[ST_TYPES_MAX], below_sum_m, typed_sum_m, need_sum_m;
 } counters;
 
@@ -474,7 +474,7 @@ static counters counters_of(const world *w, int32_t id)
     memset(&c, 0, sizeof c);
     c.now = a->now;
     c.next = a->next;
-    c.sure = a->sure;
+    c.guaranteed = a->guaranteed;
     memcpy(c.below_m, a->below_m, sizeof c.below_m);
     c.below_sum_m = a->below_sum_m;
     c.typed_sum_m = a->typed_sum_m;
@@ -545,10 +545,10 @@ static void test_moments_are_apart(void **state)
         assert_int_equal(a->next.cpu_m, 300);
         assert_int_equal(a->next.ram_mib, 4);
         assert_int_equal(a->now.gpu_m, 0);
-        assert_int_equal(a->sure.gpu_m, 0);
+        assert_int_equal(a->guaranteed.gpu_m, 0);
         assert_int_equal(a->typed_sum_m, 0);
     }
-    st_admit_charge(w.tree, leaf, &need, ST_SURE, 1);
+    st_admit_charge(w.tree, leaf, &need, ST_GUARANTEED, 1);
     assert_int_equal(st_tree_account(w.tree, org)->typed_sum_m, 2000);
     assert_int_equal(st_tree_account(w.tree, org)->now.gpu_m, 0);
     end(&w);
@@ -557,11 +557,16 @@ static void test_moments_are_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_needs_by_hand),         cmocka_unit_test(test_typed_child_of_untyped),
-        cmocka_unit_test(test_floors_of_others_stay), cmocka_unit_test(test_no_backing),
-        cmocka_unit_test(test_cpu_and_ram_floors),    cmocka_unit_test(test_max_at_every_ancestor),
-        cmocka_unit_test(test_max_in_both_moments),   cmocka_unit_test(test_need_of_a_job),
-        cmocka_unit_test(test_sure_is_soundness),     cmocka_unit_test(test_charge_is_symmetric),
+        cmocka_unit_test(test_needs_by_hand),
+        cmocka_unit_test(test_typed_child_of_untyped),
+        cmocka_unit_test(test_floors_of_others_stay),
+        cmocka_unit_test(test_no_backing),
+        cmocka_unit_test(test_cpu_and_ram_floors),
+        cmocka_unit_test(test_max_at_every_ancestor),
+        cmocka_unit_test(test_max_in_both_moments),
+        cmocka_unit_test(test_need_of_a_job),
+        cmocka_unit_test(test_guaranteed_is_soundness),
+        cmocka_unit_test(test_charge_is_symmetric),
         cmocka_unit_test(test_moments_are_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

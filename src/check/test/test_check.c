@@ -335,7 +335,7 @@ static void guaranteed_beyond_the_floor(world *w)
     const char *const names[] = {"guest", "cluster"};
     for (size_t i = 0; i < 2; i++) {
         st_account *a = account_of(w, names[i]);
-        a->sure = a->now;
+        a->guaranteed = a->now;
     }
     account_of(w, "guest")->guarantee.gpu_m = account_of(w, "guest")->floor.gpu_m = 0;
 }
@@ -642,7 +642,7 @@ static void test_waiting(void **state)
 }
 
 /* A start that was promised by limits moves back: as if somebody let in had none. */
-static void test_gathered(void **state)
+static void test_reserved(void **state)
 {
     (void)state;
     world w;
@@ -692,7 +692,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states),        cmocka_unit_test(test_effects),
         cmocka_unit_test(test_a_sound_claim), cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_gathered),      cmocka_unit_test(test_could_ever),
+        cmocka_unit_test(test_reserved),      cmocka_unit_test(test_could_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

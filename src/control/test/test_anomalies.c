@@ -2,7 +2,7 @@
  * Unusual days: from how many days on something is usual, what is several times that, what is too little to be told, and that
  * each is told once.
  */
-#include "control/test/purse.h"
+#include "control/test/money.h"
 
 /* Four dollars an hour of the one GPU that a job has. */
 #define DEAR   "prices: dear\ngpu: {\"*\": {reserved: 1, burst: 4}}\n"

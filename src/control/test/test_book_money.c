@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "control/bookings.h"
-#include "control/test/purse.h"
+#include "control/test/money.h"
 
 /* Two dollars a GPU-hour of a window, four of burst. Half is due of what is given up less than a day before. */
 #define DEAR                                              \

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control/test/purse.h"
+#include "control/test/money.h"
 #include "log/log.h"
 #include "store/test/tamper.h"
 

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "control/test/purse.h"
+#include "control/test/money.h"
 
 /* Four dollars an hour of burst, of eight that are planned: 50% after one hour, 100% after two. */
 #define DEAR "prices: dear\ngpu: {\"*\": {reserved: 1, burst: 4}}\n"

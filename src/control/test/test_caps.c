@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "control/test/purse.h"
+#include "control/test/money.h"
 
 #define M    (60 * S)
 #define DEAR "prices: dear\ngpu: {\"*\": {reserved: 1, burst: 4}}\n"

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "control/test/purse.h"
+#include "control/test/money.h"
 #include "log/log.h"
 #include "store/test/tamper.h"
 

@@ -34,8 +34,9 @@ static void named_secret(world *w, const char *account, const char *value)
     const st_secret s = {.by = "ann", .by_account = account, .sealed = sealed.s};
     st_secret_write(&s, &doc);
     st_strbuf_addf(&name, "%s/hf", account);
-    const st_thing_row row = {.kind = "secret", .name = name.s, .doc = doc.s};
-    assert_kept(st_control_store(w->ctl), st_store_thing_put(st_control_store(w->ctl), &row, &err));
+    const st_document_row row = {.kind = "secret", .name = name.s, .doc = doc.s};
+    assert_kept(st_control_store(w->ctl),
+                st_store_document_put(st_control_store(w->ctl), &row, &err));
 }
 
 static int64_t serial_of(world *w, const char *account)
@@ -364,8 +365,9 @@ static void node_with_token(world *w, char ret[ST_TOKEN_TEXT])
     snprintf(doc, sizeof doc, "{\"machine\":\"m1\",\"agent\":{},\"token\":%lld}",
              (long long)cmd.id);
     st_control_stop(w->ctl);
-    const st_thing_row row = {.kind = "node", .name = "n1", .doc = doc};
-    assert_kept(st_control_store(w->ctl), st_store_thing_put(st_control_store(w->ctl), &row, &err));
+    const st_document_row row = {.kind = "node", .name = "n1", .doc = doc};
+    assert_kept(st_control_store(w->ctl),
+                st_store_document_put(st_control_store(w->ctl), &row, &err));
     restart(w);
 }
 

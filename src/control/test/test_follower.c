@@ -12,7 +12,7 @@
 #include "control/control.h"
 #include "control/follower.h"
 #include "control/outlook.h"
-#include "control/test/purse.h"
+#include "control/test/money.h"
 
 /* ---- both, as bytes -------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/test/purse.h"
+#include "control/test/money.h"
 
 static int begin_day(void **state)
 {

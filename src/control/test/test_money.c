@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/test/purse.h"
+#include "control/test/money.h"
 
 static int begin_at_noon(void **state)
 {

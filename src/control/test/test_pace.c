@@ -10,7 +10,7 @@
 #include "billing/billing.h"
 #include "control/control.h"
 #include "control/follower.h"
-#include "control/test/purse.h"
+#include "control/test/money.h"
 
 static const char one[] = "{\"account\":\"team\",\"user\":\"ann\",\"gpus\":1,\"limit\":\"1h\"}";
 

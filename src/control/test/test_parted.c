@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "control/test/purse.h"
+#include "control/test/money.h"
 #include "log/log.h"
 #include "store/test/tamper.h"
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "control/test/purse.h"
+#include "control/test/money.h"
 
 static int begin_pruning(void **state)
 {

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "control/test/purse.h"
+#include "control/test/money.h"
 #include "store/test/tamper.h"
 
 #define CHANGES      1000

@@ -462,8 +462,8 @@ static void test_no_promise_behind_a_booking(void **state)
     ev.u.job.shape.cpu_m = 500;
     step(&w, &ev);
     in_state(&w, FIRST, ST_JOB_PENDING);
-    st_gathered_list list = {0};
-    st_core_gathered(w.core, &list);
+    st_reserved_list list = {0};
+    st_core_reserved(w.core, &list);
     assert_int_equal(list.n, 0);
     st_vec_free(&list);
     end(&w);

@@ -87,7 +87,7 @@ static void test_changes_nothing(void **state)
     end(&w);
 }
 
-/* One account in order of age, nothing gathered: the estimate is exact. */
+/* One account in order of age, nothing reserved: the estimate is exact. */
 static void more_types(world *w)
 {
     st_event ev = type_event("b", ST_BOARD_NONE);

@@ -111,11 +111,11 @@ static void test_the_bound(void **state)
 
 /* ---- cancels ----------------------------------------------------------------------------- */
 
-/* One GPU with an owner's job on it, others wait: with `gathered` the first of them is gathered for. */
-static void begin_queue(world *w, int64_t gathered)
+/* One GPU with an owner's job on it, others wait: with `reserved` the first of them is reserved for. */
+static void begin_queue(world *w, int64_t reserved)
 {
     st_policy policy = plain();
-    policy.reservations = gathered;
+    policy.reservations = reserved;
     begin(w, &policy, 1, 1);
     account(w, "own", 1000);
     for (uint64_t id = 1; id <= 4; id++) {
@@ -155,14 +155,14 @@ static void test_a_cancel_changes_nothing_for_others(void **state)
     end(&w);
 }
 
-static void test_a_cancel_of_who_is_gathered_for(void **state)
+static void test_a_cancel_of_who_is_reserved_for(void **state)
 {
     (void)state;
     world w;
     begin_queue(&w, 1);
     tell(&w, ST_EV_CANCEL, 2);
-    st_gathered_list list = {0};
-    st_core_gathered(w.core, &list);
+    st_reserved_list list = {0};
+    st_core_reserved(w.core, &list);
     assert_int_equal(list.n, 1);
     assert_int_equal(list.v[0].job, 3);
     st_vec_free(&list);
@@ -197,7 +197,7 @@ int main(void)
         cmocka_unit_test(test_too_little),
         cmocka_unit_test(test_the_bound),
         cmocka_unit_test(test_a_cancel_changes_nothing_for_others),
-        cmocka_unit_test(test_a_cancel_of_who_is_gathered_for),
+        cmocka_unit_test(test_a_cancel_of_who_is_reserved_for),
         cmocka_unit_test(test_a_cancel_and_a_submit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

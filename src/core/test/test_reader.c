@@ -145,7 +145,7 @@ static void test_own_is_told(void **state)
                         "the GPUs it needs are held for a job of another account");
     text_of(&r, &why, r.bee, &text);
     assert_string_equal(st_strbuf_str(&text), "the GPUs it needs are held for beejob");
-    why = reason(ST_WHY_GATHERED, -1, 1);
+    why = reason(ST_WHY_RESERVED, -1, 1);
     text_of(&r, &why, r.ann, &text);
     assert_true(has(&text, "reserved for a job of another account, which should start in 1m"));
     why = reason(ST_WHY_WEIGHT_ZERO, r.bee, 0);

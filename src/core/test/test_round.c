@@ -139,7 +139,7 @@ static void test_saved_in_between(void **state)
     end(&w);
 }
 
-/* Who lost its node looks before everybody else, and for now could have what is gathered for another. When it
+/* Who lost its node looks before everybody else, and for now could have what is reserved for another. When it
  * would be let have that is nothing to wake for: the same moment again knows nothing of it. */
 static void test_a_restart_leaves_no_timer(void **state)
 {
@@ -153,7 +153,7 @@ static void test_a_restart_leaves_no_timer(void **state)
     account(&w, "a", 0);
     st_event ev = node_event("n1", 1);
     step(&w, &ev);
-    /* One on the second node, two on the first; then one for whom the first is gathered. */
+    /* One on the second node, two on the first; then one for whom the first is reserved. */
     static const struct {
         int gpus, priority;
         int64_t limit_ms;

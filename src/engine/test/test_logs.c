@@ -183,9 +183,9 @@ static void what_is_old_is_removed(void **state)
 
 /* ---- who makes room ------------------------------------------------------------------------- */
 
-typedef struct purse {
+typedef struct space {
     int64_t used[3], limit[3]; /* of organisation 1 and 2, and [0] of all */
-} purse;
+} space;
 
 static int32_t org_of(void *ctx, const char *account)
 {
@@ -195,14 +195,14 @@ static int32_t org_of(void *ctx, const char *account)
 
 static int64_t left(void *ctx, int32_t org)
 {
-    const purse *p = ctx;
+    const space *p = ctx;
 
     return p->limit[org] - p->used[org];
 }
 
 static void spend(void *ctx, int32_t org, int64_t bytes)
 {
-    purse *p = ctx;
+    space *p = ctx;
 
     p->used[0] += bytes;
     if (org > 0)
@@ -237,7 +237,7 @@ static bool kept(world *w, uint64_t job, const char *why)
 static void the_oldest_makes_room(void **state)
 {
     world *w = *state;
-    purse p = {.limit = {1000, 500, 5000}};
+    space p = {.limit = {1000, 500, 5000}};
     const st_logs_rules rules = {
         .ctx = &p, .number = org_of, .left = left, .count = spend, .org = org_of};
     st_logs_stats stats;
@@ -260,7 +260,7 @@ static void the_oldest_makes_room(void **state)
     /* After a restart it is all counted again, by account. */
     st_logs_free(w->logs);
     w->logs = st_logs_new(w->logs_dir, 400);
-    p = (purse){.limit = {1000, 500, 5000}};
+    p = (space){.limit = {1000, 500, 5000}};
     st_logs_rule(w->logs, &rules);
     assert_int_equal(p.used[1], 200);
     assert_int_equal(p.used[2], 700);

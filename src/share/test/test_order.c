@@ -106,14 +106,14 @@ static void test_borrowed_sides(void **state)
     begin(&w);
     w.x->floor.gpu_m = 50000;
     hold(w.x, 1000, 0, 300000, 0);
-    w.x->sure.cpu_m = 200000;
+    w.x->guaranteed.cpu_m = 200000;
     assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), ONE / 10);
     w.x->floor.cpu_m = 250000;
     assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), ONE / 20);
     w.x->floor.cpu_m = 300000;
     assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), 0);
     hold(w.x, 1000, 0, 300000, 500);
-    w.x->sure.ram_mib = 400;
+    w.x->guaranteed.ram_mib = 400;
     assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), ONE / 100);
     /* Without any guarantee there is nothing that comes with it. */
     w.x->floor.gpu_m = w.x->floor.cpu_m = ST_UNSET;
@@ -230,7 +230,7 @@ static void test_burst_order(void **state)
 }
 
 /* Guaranteed work: who has used least of its floor. */
-static void test_sure_order(void **state)
+static void test_guaranteed_order(void **state)
 {
     (void)state;
     world w;
@@ -238,20 +238,20 @@ static void test_sure_order(void **state)
     int32_t x = w.x->id, y = w.y->id;
     w.x->floor.gpu_m = 8000;
     w.y->floor.gpu_m = 4000;
-    assert_true(st_share_sure_before(w.tree, x, y));
-    w.x->sure.gpu_m = 3000;
-    w.y->sure.gpu_m = 1000;
-    assert_true(st_share_sure_before(w.tree, y, x)); /* 1/4 before 3/8 */
-    w.y->sure.gpu_m = 1500;
-    assert_true(st_share_sure_before(w.tree, x, y)); /* level: by id */
-    assert_false(st_share_sure_before(w.tree, y, x));
-    w.y->sure.gpu_m = 1501;
-    assert_true(st_share_sure_before(w.tree, x, y));
+    assert_true(st_share_guaranteed_before(w.tree, x, y));
+    w.x->guaranteed.gpu_m = 3000;
+    w.y->guaranteed.gpu_m = 1000;
+    assert_true(st_share_guaranteed_before(w.tree, y, x)); /* 1/4 before 3/8 */
+    w.y->guaranteed.gpu_m = 1500;
+    assert_true(st_share_guaranteed_before(w.tree, x, y)); /* level: by id */
+    assert_false(st_share_guaranteed_before(w.tree, y, x));
+    w.y->guaranteed.gpu_m = 1501;
+    assert_true(st_share_guaranteed_before(w.tree, x, y));
     /* Numbers whose products need more than 64 bits. */
     w.x->floor.gpu_m = w.y->floor.gpu_m = ST_QTY_MAX;
-    w.x->sure.gpu_m = ST_QTY_MAX;
-    w.y->sure.gpu_m = ST_QTY_MAX - 1;
-    assert_true(st_share_sure_before(w.tree, y, x));
+    w.x->guaranteed.gpu_m = ST_QTY_MAX;
+    w.y->guaranteed.gpu_m = ST_QTY_MAX - 1;
+    assert_true(st_share_guaranteed_before(w.tree, y, x));
     end(&w);
 }
 
@@ -393,7 +393,7 @@ int main(void)
         cmocka_unit_test(test_dominant),       cmocka_unit_test(test_borrowed_is_above_the_floor),
         cmocka_unit_test(test_borrowed_sides), cmocka_unit_test(test_with_more_on_top),
         cmocka_unit_test(test_no_capacity),    cmocka_unit_test(test_cmp),
-        cmocka_unit_test(test_burst_order),    cmocka_unit_test(test_sure_order),
+        cmocka_unit_test(test_burst_order),    cmocka_unit_test(test_guaranteed_order),
         cmocka_unit_test(test_turns),          cmocka_unit_test(test_shortest_first),
         cmocka_unit_test(test_swaps_that_pay), cmocka_unit_test(test_learned),
     };

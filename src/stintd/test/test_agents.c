@@ -16,7 +16,7 @@ typedef struct two {
     char join[ST_TOKEN_TEXT];
 } two;
 
-static void make_things(fake_world *w)
+static void make_documents(fake_world *w)
 {
     json_decref(
         fake_owner(w, "POST", "/v1/pools", "{\"name\":\"main\",\"allow\":[\"host-image\"]}", 201));
@@ -44,7 +44,7 @@ static int set_up_with(void **state, int64_t lease_ms)
     fake_world_init(&t->w);
     t->w.config.agent_lease_ms = lease_ms;
     fake_world_start(&t->w);
-    make_things(&t->w);
+    make_documents(&t->w);
     join_all(t);
     *state = t;
     return 0;

@@ -93,23 +93,23 @@ static int log_gap(world *w, st_err *err)
     return st_store_log_append(w->store, &row, err);
 }
 
-static int thing_first(world *w, st_err *err)
+static int document_first(world *w, st_err *err)
 {
-    const st_thing_row row = {.kind = "k", .name = "n", .doc = "{}"};
+    const st_document_row row = {.kind = "k", .name = "n", .doc = "{}"};
 
-    return st_store_thing_put(w->store, &row, err);
+    return st_store_document_put(w->store, &row, err);
 }
 
-static int thing_other(world *w, st_err *err)
+static int document_other(world *w, st_err *err)
 {
-    const st_thing_row row = {.kind = "k", .name = "n", .version = 5, .doc = "{}"};
+    const st_document_row row = {.kind = "k", .name = "n", .version = 5, .doc = "{}"};
 
-    return st_store_thing_put(w->store, &row, err);
+    return st_store_document_put(w->store, &row, err);
 }
 
-static int thing_gone(world *w, st_err *err)
+static int document_gone(world *w, st_err *err)
 {
-    return st_store_thing_delete(w->store, "k", "n", 9, err);
+    return st_store_document_delete(w->store, "k", "n", 9, err);
 }
 
 static int token_none(world *w, st_err *err)
@@ -138,9 +138,10 @@ static void play(world *w)
     static const struct {
         step_fn step;
         bool once;
-    } rows[] = {{job_new, true},     {job_none, false},    {log_next, true},    {log_gap, false},
-                {thing_first, true}, {thing_other, false}, {thing_gone, false}, {token_none, false},
-                {idem_none, false},  {epoch_first, true},  {epoch_next, true}};
+    } rows[] = {{job_new, true},        {job_none, false},      {log_next, true},
+                {log_gap, false},       {document_first, true}, {document_other, false},
+                {document_gone, false}, {token_none, false},    {idem_none, false},
+                {epoch_first, true},    {epoch_next, true}};
     const char *was;
     st_err err = {0};
 

@@ -435,43 +435,43 @@ static void test_idem(void **state)
     assert_int_equal(n, 2);
 }
 
-static int join_things(void *ctx, const st_thing_row *row, st_err *err)
+static int join_documents(void *ctx, const st_document_row *row, st_err *err)
 {
     (void)err;
     st_strbuf_addf(ctx, "%s/%s@%lld ", row->kind, row->name, (long long)row->version);
     return 0;
 }
 
-static void test_things(void **state)
+static void test_documents(void **state)
 {
     world *w = *state;
-    st_thing_row got, row = {.kind = "pool", .name = "p", .at_ms = 1, .doc = "{}"};
+    st_document_row got, row = {.kind = "pool", .name = "p", .at_ms = 1, .doc = "{}"};
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
     st_err err;
 
-    assert_ok(st_store_thing_put(w->store, &row, &err));
-    assert_fails(st_store_thing_put(w->store, &row, &err), ST_ESTATE, "exists already");
+    assert_ok(st_store_document_put(w->store, &row, &err));
+    assert_fails(st_store_document_put(w->store, &row, &err), ST_ESTATE, "exists already");
     row.version = 2;
-    assert_fails(st_store_thing_put(w->store, &row, &err), ST_ESTATE, "has version 1, not 2");
+    assert_fails(st_store_document_put(w->store, &row, &err), ST_ESTATE, "has version 1, not 2");
     row.version = 1;
     row.doc = "{\"a\":1}";
-    assert_ok(st_store_thing_put(w->store, &row, &err));
-    assert_ok(st_store_thing_get(w->store, "pool", "p", w->a, &got, &err));
+    assert_ok(st_store_document_put(w->store, &row, &err));
+    assert_ok(st_store_document_get(w->store, "pool", "p", w->a, &got, &err));
     assert_int_equal(got.version, 2);
     assert_string_equal(got.doc, "{\"a\":1}");
     row.name = "gone";
-    assert_fails(st_store_thing_put(w->store, &row, &err), ST_ESTATE, "not there any more");
+    assert_fails(st_store_document_put(w->store, &row, &err), ST_ESTATE, "not there any more");
     row.version = 0;
     row.kind = "node";
-    assert_ok(st_store_thing_put(w->store, &row, &err));
-    assert_ok(st_store_things(w->store, NULL, join_things, &text, &err));
+    assert_ok(st_store_document_put(w->store, &row, &err));
+    assert_ok(st_store_documents(w->store, NULL, join_documents, &text, &err));
     assert_string_equal(st_strbuf_str(&text), "node/gone@1 pool/p@2 ");
     st_strbuf_clear(&text);
-    assert_ok(st_store_things(w->store, "pool", join_things, &text, &err));
+    assert_ok(st_store_documents(w->store, "pool", join_documents, &text, &err));
     assert_string_equal(st_strbuf_str(&text), "pool/p@2 ");
-    assert_fails(st_store_thing_delete(w->store, "pool", "p", 1, &err), ST_ESTATE, "version 2");
-    assert_ok(st_store_thing_delete(w->store, "pool", "p", 2, &err));
-    assert_fails(st_store_thing_delete(w->store, "pool", "p", 2, &err), ST_ENOENT, "pool p");
+    assert_fails(st_store_document_delete(w->store, "pool", "p", 1, &err), ST_ESTATE, "version 2");
+    assert_ok(st_store_document_delete(w->store, "pool", "p", 2, &err));
+    assert_fails(st_store_document_delete(w->store, "pool", "p", 2, &err), ST_ENOENT, "pool p");
 }
 
 /* A value of another type than its column's is damage, not a crash. */
@@ -502,7 +502,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_audit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_audit_tampering, setup, teardown),
         cmocka_unit_test_setup_teardown(test_idem, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_things, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_documents, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wrong_types, setup, teardown),
     };
 

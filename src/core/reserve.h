@@ -1,36 +1,36 @@
-/* Private to core: how a start is gathered.
+/* Private to core: how a start is reserved.
  *
- *   gather.c    the list of reservations, and which nodes their plans are on
+ *   reserve.c    the list of reservations, and which nodes their plans are on
  *   profile.c   when each node has room for one more task of a shape, as those on it leave
  *   keep.c      the earliest start and its plan, kept from pass to pass while nothing touches them
- *   gather_slow.c  the same for the few whose place is not a number of tasks to a node
- *   gather_audit.c  that all this says what counting anew would say
+ *   reserve_slow.c  the same for the few whose place is not a number of tasks to a node
+ *   reserve_audit.c  that all this says what counting anew would say
  *   backfill.c  what others may use meanwhile */
-#ifndef ST_CORE_GATHER_H
-#define ST_CORE_GATHER_H
+#ifndef ST_CORE_RESERVE_H
+#define ST_CORE_RESERVE_H
 
 #include "core/state.h"
 
 /* When the job will be off its devices at the latest, by one basis; with `claims`, burstable ones
  * once their protection is over. Does not depend on the time it is. */
-int64_t st_gather_release_ms(const st_core *core, const st_job *job, unsigned by, bool claims);
+int64_t st_reserve_release_ms(const st_core *core, const st_job *job, unsigned by, bool claims);
 
-/* ---- plans by node (gather.c) ---- */
+/* ---- plans by node (reserve.c) ---- */
 
-void st_gather_push(st_core *core, st_resv resv); /* takes the plan */
-st_resv st_gather_pop(st_core *core);             /* the caller owns the plan */
+void st_reserve_push(st_core *core, st_reservation resv); /* takes the plan */
+st_reservation st_reserve_pop(st_core *core);             /* the caller owns the plan */
 
 /* Put the plans of one basis on a node into a view of it; of all reservations. */
-void st_gather_add_plans(st_core *core, unsigned by, const st_node *node, st_view *view);
+void st_reserve_add_plans(st_core *core, unsigned by, const st_node *node, st_view *view);
 /* Whether there are any. */
-bool st_gather_planned(const st_core *core, unsigned by, int32_t node);
+bool st_reserve_planned(const st_core *core, unsigned by, int32_t node);
 /* The first link of a node, and the next; NULL ends. */
-const st_plan_link *st_gather_link(const st_core *core, int32_t node, const st_plan_link *after);
+const st_plan_link *st_reserve_link(const st_core *core, int32_t node, const st_plan_link *after);
 /* What plans of one basis there are, in order, as a number; and those of one node. */
-uint64_t st_gather_ahead(const st_core *core, unsigned by);
-uint64_t st_gather_ahead_at(const st_core *core, unsigned by, int32_t node);
+uint64_t st_reserve_ahead(const st_core *core, unsigned by);
+uint64_t st_reserve_ahead_at(const st_core *core, unsigned by, int32_t node);
 
-/* ---- nodes that were looked at (gather.c) ---- */
+/* ---- nodes that were looked at (reserve.c) ---- */
 
 void st_marks_begin(st_core *core);
 /* Whether the node has no mark since then; now it has. */
@@ -62,13 +62,13 @@ void st_profile_count(st_core *core, const st_profile *p, const st_node *node, b
                       int64_t *ret);
 void st_profile_free(st_profile *p);
 
-/* ---- the earliest start (keep.c, gather_slow.c) ---- */
+/* ---- the earliest start (keep.c, reserve_slow.c) ---- */
 
 /* By r->by, for r->type, with r->claims: sets r->at_ms and r->plan; false when there will never
  * be room. */
-bool st_gather_kept(st_core *core, const st_job *job, st_resv *r);
+bool st_reserve_kept(st_core *core, const st_job *job, st_reservation *r);
 /* `all_leavers`: nobody is left out because his leaving is of no use; only slower. */
-bool st_gather_slowly(st_core *core, const st_job *job, bool all_leavers, st_resv *r);
+bool st_reserve_slowly(st_core *core, const st_job *job, bool all_leavers, st_reservation *r);
 void st_kept_free(st_kept *kept);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * What is gathered by limits is a promise: forecasts may be wrong, but whoever is let in on one
+ * What is reserved by limits is a promise: forecasts may be wrong, but whoever is let in on one
  * must not make the first in line wait beyond what the limits of those before it allow, and
  * `overstay` in all.
  *
- * The core says when that is (st_core_gathered). It must not move back further in a step in which
+ * The core says when that is (st_core_reserved). It must not move back further in a step in which
  * nothing happened but that jobs came, ended, or started behind the first in line: in its own
  * account, of its own user, queued later, with no higher priority and no better right.
  *
@@ -44,7 +44,7 @@ static bool behind(const st_job *job, const st_job *ahead)
 }
 
 /* Whether it started before borrowers get their turn: inside its floor, or because it would be running on
- * its own nodes, wherever it found a place instead (core/alone.h). */
+ * its own nodes, wherever it found a place instead (core/shadow.h). */
 static bool by_right(const st_step *step, const st_effect *start)
 {
     const st_job *job = st_core_job(step->core, start->job);
@@ -66,7 +66,7 @@ static bool as_planned(const st_step *step, const st_track *started)
     return started->held_before && alone;
 }
 
-static bool all_behind(const st_step *step, const st_gathered *first)
+static bool all_behind(const st_step *step, const st_reserved *first)
 {
     const st_track *ahead = st_watch_find(step->watch, first->job);
     if (!ahead || st_core_policy(step->core)->order != ST_ORDER_AGE)
@@ -77,7 +77,7 @@ static bool all_behind(const st_step *step, const st_gathered *first)
         if (e->kind != ST_FX_START || (t && as_planned(step, t)))
             continue;
         /* Who started and ended in one step is no longer known. */
-        if (!t || !behind(&t->job, &ahead->job) || (by_right(step, e) && !first->sure))
+        if (!t || !behind(&t->job, &ahead->job) || (by_right(step, e) && !first->guaranteed))
             return false;
     }
     return true;
@@ -85,7 +85,7 @@ static bool all_behind(const st_step *step, const st_gathered *first)
 
 /* What a waiting job may do on one type while those in `out` are not there. */
 typedef struct rights {
-    bool may, sure;
+    bool may, guaranteed;
 } rights;
 
 static rights rights_of(const st_tally *tally, const st_job_list *jobs, const uint8_t *out,
@@ -93,13 +93,13 @@ static rights rights_of(const st_tally *tally, const st_job_list *jobs, const ui
 {
     rights r = {.may = st_tally_max_ok(tally, job, type, ST_NOW | ST_NEXT) &&
                        st_tally_limits_ok(tally->fleet, tally->tree, jobs, out, job, type, false)};
-    r.sure = r.may && st_tally_sure_ok(tally, jobs, out, job, type);
+    r.guaranteed = r.may && st_tally_guaranteed_ok(tally, jobs, out, job, type);
     return r;
 }
 
 /* Whether the starts of this step took from somebody who waits the right to a turn ahead of the
  * first in line. */
-static bool overtaken(const st_step *step, const st_gathered *first)
+static bool overtaken(const st_step *step, const st_reserved *first)
 {
     const st_fleet *fleet = st_core_fleet(step->core);
     const st_tree *tree = st_core_tree(step->core);
@@ -118,14 +118,14 @@ static bool overtaken(const st_step *step, const st_gathered *first)
         const st_job *job = jobs.v[i];
         bool waits = job->state == ST_JOB_PENDING || job->state == ST_JOB_PAUSED;
         if (!waits || job->held || job->barred || job->id == first->job ||
-            (first->sure && behind(job, ahead)))
+            (first->guaranteed && behind(job, ahead)))
             continue;
         for (int32_t t = -1; t < (int32_t)fleet->types.n && !any; t++) {
             if (t < 0 ? job->shape.gpus > 0 : !(job->shape.types >> t & 1))
                 continue;
             rights had = rights_of(&without, &jobs, out, job, t);
             rights has = rights_of(&with, &jobs, NULL, job, t);
-            any = had.may != has.may || had.sure != has.sure;
+            any = had.may != has.may || had.guaranteed != has.guaranteed;
         }
     }
     st_tally_done(&without);
@@ -135,21 +135,21 @@ static bool overtaken(const st_step *step, const st_gathered *first)
     return any;
 }
 
-int st_watch_gathered(const st_step *step, st_err *err)
+int st_watch_reserved(const st_step *step, st_err *err)
 {
     if (st_core_resumes(step->core)) {
-        step->watch->first = (st_gathered){0}; /* the pass is not over, and nobody first yet */
+        step->watch->first = (st_reserved){0}; /* the pass is not over, and nobody first yet */
         return 0;
     }
-    st_gathered_list list = {0};
-    st_core_gathered(step->core, &list);
-    st_gathered before = step->watch->first, now = {0};
+    st_reserved_list list = {0};
+    st_core_reserved(step->core, &list);
+    st_reserved before = step->watch->first, now = {0};
     if (list.n > 0)
         now = list.v[0];
     st_vec_free(&list);
     step->watch->first = now;
     bool same = now.job != 0 && now.job == before.job && now.type == before.type &&
-                now.sure == before.sure && !now.claims && !before.claims;
+                now.guaranteed == before.guaranteed && !now.claims && !before.claims;
     int64_t overstay_ms = st_core_policy(step->core)->overstay_ms,
             *by_ms = &step->watch->first_by_ms;
     int64_t promise_ms = now.by_ms == ST_TIME_NEVER ? now.by_ms : now.by_ms + overstay_ms;

@@ -1,8 +1,8 @@
 /*
  * Steps that tests of money share: prices, plans, jobs that run a while, and what the books say then.
  */
-#ifndef ST_CONTROL_TEST_PURSE_H
-#define ST_CONTROL_TEST_PURSE_H
+#ifndef ST_CONTROL_TEST_MONEY_H
+#define ST_CONTROL_TEST_MONEY_H
 
 #include "billing/billing.h"
 #include "control/control.h"

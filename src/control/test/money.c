@@ -1,5 +1,5 @@
 /*
- * Steps that tests of money share (test/purse.h).
+ * Steps that tests of money share (test/money.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "control/restore.h"
-#include "control/test/purse.h"
+#include "control/test/money.h"
 
 /* ---- steps ------------------------------------------------------------------------------------- */
 

@@ -4,32 +4,32 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "core/gather.h"
+#include "core/reserve.h"
 
 #define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
 
-typedef ST_VEC(st_resv) resvs;
+typedef ST_VEC(st_reservation) resvs;
 
-static int compare_slowly(st_core *core, const st_resv *r, st_err *err)
+static int compare_slowly(st_core *core, const st_reservation *r, st_err *err)
 {
     const st_job *job = st_core_find(core, r->job);
-    st_resv slow = {.by = r->by & ST_BY_LIMITS ? ST_BY_LIMITS : ST_BY_FORECAST,
-                    .type = r->type,
-                    .claims = r->claims};
-    if (!st_gather_slowly(core, job, true, &slow))
-        return BAD("gathered: job %" PRIu64 " is to start by %" PRId64 ", and there is never room",
+    st_reservation slow = {.by = r->by & ST_BY_LIMITS ? ST_BY_LIMITS : ST_BY_FORECAST,
+                           .type = r->type,
+                           .claims = r->claims};
+    if (!st_reserve_slowly(core, job, true, &slow))
+        return BAD("reserved: job %" PRIu64 " is to start by %" PRId64 ", and there is never room",
                    r->job, r->at_ms);
     free(slow.plan);
     if (ST_MAX(slow.at_ms, core->now) != ST_MAX(r->at_ms, core->now))
-        return BAD("gathered: job %" PRIu64 " is to start by %" PRId64 ", counted slowly %" PRId64,
+        return BAD("reserved: job %" PRIu64 " is to start by %" PRId64 ", counted slowly %" PRId64,
                    r->job, r->at_ms, slow.at_ms);
     return 0;
 }
 
 /* Makes the reservations of a job again behind those that are there. */
-static int gather_again(st_core *core, const resvs *had, st_err *err)
+static int reserve_again(st_core *core, const resvs *had, st_err *err)
 {
-    const st_resv *first = &had->v[core->resv.n];
+    const st_reservation *first = &had->v[core->resv.n];
     const st_job *job = st_core_find(core, first->job);
     size_t n = core->resv.n;
     if (!first->moves && (st_profile_serves(job) || job->state == ST_JOB_PAUSED)) {
@@ -38,16 +38,16 @@ static int gather_again(st_core *core, const resvs *had, st_err *err)
             return rc;
     }
     if (first->moves)
-        st_core_gather_place(core, job);
+        st_core_reserve_place(core, job);
     else
-        st_core_gather(core, job, first->type, first->sure, first->claims);
+        st_core_reserve(core, job, first->type, first->guaranteed, first->claims);
     if (core->resv.n == n)
-        return BAD("gathered: nothing, looked at anew, for job %" PRIu64, first->job);
+        return BAD("reserved: nothing, looked at anew, for job %" PRIu64, first->job);
     for (; n < core->resv.n; n++) {
-        const st_resv *a = n < had->n ? &had->v[n] : NULL, *b = &core->resv.v[n];
+        const st_reservation *a = n < had->n ? &had->v[n] : NULL, *b = &core->resv.v[n];
         if (!a || a->job != b->job || a->by != b->by || ST_MAX(a->at_ms, core->now) != b->at_ms ||
             a->print != b->print)
-            return BAD("gathered: kept for job %" PRIu64 " is another start or plan than anew: by "
+            return BAD("reserved: kept for job %" PRIu64 " is another start or plan than anew: by "
                        "%" PRId64 ", anew by %" PRId64,
                        b->job, a ? a->at_ms : -1, b->at_ms);
     }
@@ -75,8 +75,8 @@ int st_core_audit(st_core *core, st_err *err)
     int rc = 0;
     forget(core);
     while (rc == 0 && core->resv.n < list.n)
-        rc = gather_again(core, &list, err);
-    st_core_gather_done(core);
+        rc = reserve_again(core, &list, err);
+    st_core_reserve_done(core);
     core->resv = had.resv;
     core->links = had.links;
     core->profiles = had.profiles;

@@ -1,5 +1,5 @@
 /*
- * Gathered starts: found where enough ends, kept while nothing touches them, and the same as counted
+ * Reserved starts: found where enough ends, kept while nothing touches them, and the same as counted
  * anew after every step; and when borrowers look for whom to displace.
  */
 #include "core/test/world.h"
@@ -15,13 +15,13 @@ static void job(world *w, uint64_t id, const char *account, int tasks, int gpus,
     step(w, &ev);
 }
 
-/* When something is gathered for the job, by limits; and that counting anew says so too. */
-static int64_t gathered(const world *w, uint64_t id)
+/* When something is reserved for the job, by limits; and that counting anew says so too. */
+static int64_t reserved(const world *w, uint64_t id)
 {
-    st_gathered_list list = {0};
+    st_reserved_list list = {0};
     st_err err = {0};
     int64_t at_ms = -1;
-    st_core_gathered(w->core, &list);
+    st_core_reserved(w->core, &list);
     for (size_t i = 0; i < list.n; i++)
         if (list.v[i].job == id)
             at_ms = list.v[i].by_ms;
@@ -47,10 +47,10 @@ static void test_the_earliest_that_suffices(void **state)
     world w;
     begin_full(&w);
     job(&w, 5, "a", 3, 2, 60 * MINUTE);
-    assert_int_equal(gathered(&w, 5), 180 * MINUTE);
+    assert_int_equal(reserved(&w, 5), 180 * MINUTE);
     /* Behind it: three nodes are planned for, one is not. */
     job(&w, 6, "a", 1, 2, 600 * MINUTE);
-    assert_int_equal(gathered(&w, 6), 240 * MINUTE);
+    assert_int_equal(reserved(&w, 6), 240 * MINUTE);
     end(&w);
 }
 
@@ -62,10 +62,10 @@ static void test_an_end_before_its_time(void **state)
     job(&w, 5, "a", 3, 2, 60 * MINUTE);
     w.now = MINUTE;
     tell(&w, ST_EV_FINISH, 1);
-    assert_int_equal(gathered(&w, 5), 180 * MINUTE); /* it was counted on anyway */
+    assert_int_equal(reserved(&w, 5), 180 * MINUTE); /* it was counted on anyway */
     w.now = 2 * MINUTE;
     tell(&w, ST_EV_FINISH, 4);
-    assert_int_equal(gathered(&w, 5), 120 * MINUTE);
+    assert_int_equal(reserved(&w, 5), 120 * MINUTE);
     w.now = 3 * MINUTE;
     tell(&w, ST_EV_FINISH, 3);
     in_state(&w, 5, ST_JOB_RUNNING);
@@ -78,11 +78,11 @@ static void test_nodes_come_and_go(void **state)
     world w;
     begin_full(&w);
     job(&w, 5, "a", 2, 2, 60 * MINUTE);
-    assert_int_equal(gathered(&w, 5), 120 * MINUTE);
+    assert_int_equal(reserved(&w, 5), 120 * MINUTE);
     set_node(&w, job_of(&w, 2)->grants[0].node, ST_NODE_DRAINING);
-    assert_int_equal(gathered(&w, 5), 180 * MINUTE);
+    assert_int_equal(reserved(&w, 5), 180 * MINUTE);
     set_node(&w, job_of(&w, 2)->grants[0].node, ST_NODE_READY);
-    assert_int_equal(gathered(&w, 5), 120 * MINUTE);
+    assert_int_equal(reserved(&w, 5), 120 * MINUTE);
     end(&w);
 }
 
@@ -112,10 +112,10 @@ static void test_a_paused_gang(void **state)
     job(&w, 4, "b", 1, 2, 60 * MINUTE);
     in_state(&w, 4, ST_JOB_RUNNING);
     assert_int_not_equal(job_of(&w, 3)->grants[0].node, job_of(&w, 4)->grants[0].node);
-    assert_int_equal(gathered(&w, 1), 122 * MINUTE);
+    assert_int_equal(reserved(&w, 1), 122 * MINUTE);
     w.now = 3 * MINUTE;
     tell(&w, ST_EV_FINISH, 3);
-    assert_int_equal(gathered(&w, 1), 62 * MINUTE);
+    assert_int_equal(reserved(&w, 1), 62 * MINUTE);
     end(&w);
 }
 
@@ -133,7 +133,7 @@ static void test_after_a_load(void **state)
     assert_ok(st_core_load(save.s, save.n, &w.core, &err));
     w.now = MINUTE;
     tell(&w, ST_EV_FINISH, 3);
-    assert_int_equal(gathered(&w, 5), 120 * MINUTE);
+    assert_int_equal(reserved(&w, 5), 120 * MINUTE);
     end(&w);
 }
 
@@ -279,11 +279,11 @@ static void test_holds_come_true_one_by_one(void **state)
     cpu_job(&w, 6, "a", 8000);
     int64_t by_ms = job_of(&w, 2)->deadline_ms + policy.grace_ms;
     assert_true(job_of(&w, 1)->deadline_ms + policy.grace_ms < by_ms);
-    assert_int_equal(gathered(&w, 6), by_ms);
+    assert_int_equal(reserved(&w, 6), by_ms);
     tick(&w, job_of(&w, 1)->deadline_ms);
     in_state(&w, 4, ST_JOB_RUNNING);
     in_state(&w, 6, ST_JOB_PENDING);
-    assert_int_equal(gathered(&w, 6), by_ms); /* as it was promised */
+    assert_int_equal(reserved(&w, 6), by_ms); /* as it was promised */
     tick(&w, job_of(&w, 2)->deadline_ms);
     in_state(&w, 5, ST_JOB_RUNNING);
     in_state(&w, 6, ST_JOB_RUNNING);

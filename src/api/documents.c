@@ -9,7 +9,7 @@
 #include "base/quote.h"
 #include "spec/fields.h"
 
-static void change_free(st_thing_change *c)
+static void change_free(st_document_change *c)
 {
     json_decref(c->doc);
     free(c->kept);
@@ -19,17 +19,17 @@ static void change_free(st_thing_change *c)
 
 static void change_done(st_cmd *cmd, const st_err *err)
 {
-    st_thing_change *c = (st_thing_change *)cmd;
+    st_document_change *c = (st_document_change *)cmd;
     st_strbuf out = {0};
 
     if (err && err->code == ST_ENOENT && !c->before) {
-        st_api_no_such(c->call, c->thing.kind, c->name);
+        st_api_no_such(c->call, c->document.kind, c->name);
     } else if (err) {
         st_call_fail(c->call, err);
-    } else if (!c->thing.doc) {
+    } else if (!c->document.doc) {
         st_call_reply_empty(c->call, 204);
     } else {
-        st_api_set_version(c->call, c->thing.version);
+        st_api_set_version(c->call, c->document.version);
         st_strbuf_addc(&out, '{');
         st_out_text(&out, "name", c->name);
         st_strbuf_addc(&out, '}');
@@ -41,33 +41,33 @@ static void change_done(st_cmd *cmd, const st_err *err)
 
 static int change_run(st_tx *tx, st_cmd *cmd, st_err *err)
 {
-    st_thing_change *c = (st_thing_change *)cmd;
+    st_document_change *c = (st_document_change *)cmd;
     int r = c->before ? c->before(tx, c, err) : 0;
 
-    c->thing.name = c->kept;
+    c->document.name = c->kept;
     if (r == 0)
-        r = st_api_condition_of(tx, c->call, c->thing.kind, c->kept, c->name, err);
+        r = st_api_condition_of(tx, c->call, c->document.kind, c->kept, c->name, err);
     return r < 0 ? r : c->put(tx, cmd, err);
 }
 
-st_thing_change *st_thing_change_new(st_call *call, st_api *api, const char *kind)
+st_document_change *st_document_change_new(st_call *call, st_api *api, const char *kind)
 {
-    st_thing_change *c = st_xcalloc(1, sizeof *c);
+    st_document_change *c = st_xcalloc(1, sizeof *c);
 
     c->api = api;
     c->call = call;
-    c->thing.who = *st_api_who(call);
-    c->thing.kind = kind;
+    c->document.who = *st_api_who(call);
+    c->document.kind = kind;
     strncpy(c->name, strchr(st_call_route(call)->pattern, '{') ? st_call_param(call, "name") : kind,
             ST_NAME_MAX); /* there is one of it, where the path has no name */
-    st_cmd_thing_put(&c->thing);
-    c->put = c->thing.cmd.run;
-    c->thing.cmd.run = change_run;
-    c->thing.cmd.done = change_done;
+    st_cmd_document_put(&c->document);
+    c->put = c->document.cmd.run;
+    c->document.cmd.run = change_run;
+    c->document.cmd.done = change_done;
     return c;
 }
 
-void st_thing_change_post(st_thing_change *c, int r, const st_err *err)
+void st_document_change_post(st_document_change *c, int r, const st_err *err)
 {
     char q[ST_QUOTE_MAX];
     st_err bad;
@@ -82,9 +82,9 @@ void st_thing_change_post(st_thing_change *c, int r, const st_err *err)
         change_free(c);
         return;
     }
-    c->thing.name = c->kept;
-    c->thing.account = c->account;
-    c->thing.doc = c->text;
+    c->document.name = c->kept;
+    c->document.account = c->account;
+    c->document.doc = c->text;
     st_call_defer(c->call);
-    st_api_post(c->api, c->call, &c->thing.cmd);
+    st_api_post(c->api, c->call, &c->document.cmd);
 }

@@ -121,7 +121,7 @@ static int64_t next_moment(const play *p)
     return next;
 }
 
-/* Go on with what a save brings back, shades of ended jobs included. */
+/* Go on with what a save brings back, shadows of ended jobs included. */
 static void reload(play *p)
 {
     st_err err = {0};

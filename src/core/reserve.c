@@ -1,5 +1,5 @@
 /* Reservations: blocked jobs at the head of the order get a start in the future, and others
- * may use what they gather only if they are gone by then.
+ * may use what they reserve only if they are gone by then.
  *
  * A reservation says: by at_ms enough running jobs will have ended (or, for a guaranteed
  * claimant, will have lost their protection) for `plan`. It is made anew in every pass, once by
@@ -14,7 +14,7 @@
  *
  * Plans are also listed by node: reservations come and go at the end of the list only, so each
  * node's list grows and shrinks at its front. */
-#include "core/gather.h"
+#include "core/reserve.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static uint64_t print_of(const st_grant *plan, int n)
 
 static void link_plan(st_core *core, size_t at)
 {
-    st_resv *r = &core->resv.v[at];
+    st_reservation *r = &core->resv.v[at];
     cover(core);
     r->print = print_of(r->plan, r->ntasks);
     for (int t = 0; t < r->ntasks; t++) {
@@ -56,15 +56,15 @@ static void link_plan(st_core *core, size_t at)
     }
 }
 
-void st_gather_push(st_core *core, st_resv resv)
+void st_reserve_push(st_core *core, st_reservation resv)
 {
     st_vec_push(&core->resv, resv);
     link_plan(core, core->resv.n - 1);
 }
 
-st_resv st_gather_pop(st_core *core)
+st_reservation st_reserve_pop(st_core *core)
 {
-    st_resv r = st_vec_pop(&core->resv);
+    st_reservation r = st_vec_pop(&core->resv);
     for (int t = r.ntasks; t-- > 0;) {
         st_plan_link link = st_vec_pop(&core->links);
         core->link_at[r.plan[t].node] = link.next;
@@ -72,22 +72,22 @@ st_resv st_gather_pop(st_core *core)
     return r;
 }
 
-void st_core_gather_clear(st_core *core)
+void st_core_reserve_clear(st_core *core)
 {
     while (core->resv.n > 0) {
-        st_resv r = st_gather_pop(core);
+        st_reservation r = st_reserve_pop(core);
         free(r.plan);
     }
 }
 
-void st_core_gather_index(st_core *core)
+void st_core_reserve_index(st_core *core)
 {
     ST_ASSERT(core->links.n == 0);
     for (size_t i = 0; i < core->resv.n; i++)
         link_plan(core, i);
 }
 
-void st_core_gather_done(st_core *core)
+void st_core_reserve_done(st_core *core)
 {
     for (size_t i = 0; i < core->resv.n; i++) /* a load that failed has not linked them */
         free(core->resv.v[i].plan);
@@ -106,7 +106,7 @@ void st_core_gather_done(st_core *core)
 
 /* ---- plans by node ----------------------------------------------------------------------- */
 
-const st_plan_link *st_gather_link(const st_core *core, int32_t node, const st_plan_link *after)
+const st_plan_link *st_reserve_link(const st_core *core, int32_t node, const st_plan_link *after)
 {
     int32_t at = 0;
     if (after)
@@ -116,43 +116,43 @@ const st_plan_link *st_gather_link(const st_core *core, int32_t node, const st_p
     return at > 0 ? &core->links.v[at - 1] : NULL;
 }
 
-bool st_gather_planned(const st_core *core, unsigned by, int32_t node)
+bool st_reserve_planned(const st_core *core, unsigned by, int32_t node)
 {
-    for (const st_plan_link *l = st_gather_link(core, node, NULL); l;
-         l = st_gather_link(core, node, l))
+    for (const st_plan_link *l = st_reserve_link(core, node, NULL); l;
+         l = st_reserve_link(core, node, l))
         if (core->resv.v[l->resv].by & by)
             return true;
     return false;
 }
 
-void st_gather_add_plans(st_core *core, unsigned by, const st_node *node, st_view *view)
+void st_reserve_add_plans(st_core *core, unsigned by, const st_node *node, st_view *view)
 {
-    for (const st_plan_link *l = st_gather_link(core, node->id, NULL); l;
-         l = st_gather_link(core, node->id, l)) {
-        const st_resv *r = &core->resv.v[l->resv];
+    for (const st_plan_link *l = st_reserve_link(core, node->id, NULL); l;
+         l = st_reserve_link(core, node->id, l)) {
+        const st_reservation *r = &core->resv.v[l->resv];
         const st_job *job = r->by & by ? st_core_find(core, r->job) : NULL;
         if (job)
             st_whatif_put(core, node, job, &r->plan[l->task], view);
     }
 }
 
-uint64_t st_gather_ahead(const st_core *core, unsigned by)
+uint64_t st_reserve_ahead(const st_core *core, unsigned by)
 {
     uint64_t number = 0;
     for (size_t i = 0; i < core->resv.n; i++) {
-        const st_resv *r = &core->resv.v[i];
+        const st_reservation *r = &core->resv.v[i];
         if (r->by & by)
             number = st_hash_u64(st_hash_u64(number, r->job), r->print);
     }
     return number;
 }
 
-uint64_t st_gather_ahead_at(const st_core *core, unsigned by, int32_t node)
+uint64_t st_reserve_ahead_at(const st_core *core, unsigned by, int32_t node)
 {
     uint64_t number = 0;
-    for (const st_plan_link *l = st_gather_link(core, node, NULL); l;
-         l = st_gather_link(core, node, l)) {
-        const st_resv *r = &core->resv.v[l->resv];
+    for (const st_plan_link *l = st_reserve_link(core, node, NULL); l;
+         l = st_reserve_link(core, node, l)) {
+        const st_reservation *r = &core->resv.v[l->resv];
         if (r->by & by)
             number = st_hash_u64(st_hash_u64(number, r->job),
                                  r->plan[l->task].devs |
@@ -183,7 +183,7 @@ bool st_marks_first(st_core *core, int32_t node)
 
 /* ---- when they leave --------------------------------------------------------------------- */
 
-int64_t st_gather_release_ms(const st_core *core, const st_job *job, unsigned by, bool claims)
+int64_t st_reserve_release_ms(const st_core *core, const st_job *job, unsigned by, bool claims)
 {
     int64_t out = core->policy.notice_ms + core->policy.grace_ms;
     int64_t at = st_job_end_ms(job, core->now);
@@ -200,7 +200,7 @@ int64_t st_gather_release_ms(const st_core *core, const st_job *job, unsigned by
 
 int64_t st_core_release_ms(const st_core *core, const st_job *job)
 {
-    return st_gather_release_ms(core, job, ST_BY_LIMITS, false);
+    return st_reserve_release_ms(core, job, ST_BY_LIMITS, false);
 }
 
 void st_core_retime(st_core *core, const st_job *job)
@@ -219,23 +219,26 @@ void st_core_retime_all(st_core *core)
 
 /* ---- making one -------------------------------------------------------------------------- */
 
-static bool gather_by(st_core *core, const st_job *job, unsigned by, st_resv *r)
+static bool reserve_by(st_core *core, const st_job *job, unsigned by, st_reservation *r)
 {
     r->by = by;
-    bool ok = st_profile_serves(job) ? st_gather_kept(core, job, r)
-                                     : st_gather_slowly(core, job, false, r);
+    bool ok = st_profile_serves(job) ? st_reserve_kept(core, job, r)
+                                     : st_reserve_slowly(core, job, false, r);
     if (ok)
         r->at_ms = ST_MAX(r->at_ms, core->now);
     return ok;
 }
 
-void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure, bool claims)
+void st_core_reserve(st_core *core, const st_job *job, int32_t type, bool guaranteed, bool claims)
 {
-    st_resv r = {
-        .job = job->id, .sure = sure, .claims = claims, .type = type, .ntasks = job->tasks};
-    st_resv limits = r, forecast = r;
-    bool first = gather_by(core, job, ST_BY_LIMITS, &limits);
-    bool second = core->policy.forecast && gather_by(core, job, ST_BY_FORECAST, &forecast);
+    st_reservation r = {.job = job->id,
+                        .guaranteed = guaranteed,
+                        .claims = claims,
+                        .type = type,
+                        .ntasks = job->tasks};
+    st_reservation limits = r, forecast = r;
+    bool first = reserve_by(core, job, ST_BY_LIMITS, &limits);
+    bool second = core->policy.forecast && reserve_by(core, job, ST_BY_FORECAST, &forecast);
     if (first)
         limits.promise_ms = ST_MIN(job->promise_ms, limits.at_ms + core->policy.overstay_ms);
     bool same = first && second && forecast.at_ms == limits.at_ms &&
@@ -247,30 +250,30 @@ void st_core_gather(st_core *core, const st_job *job, int32_t type, bool sure, b
         second = false;
     }
     if (first)
-        st_gather_push(core, limits);
+        st_reserve_push(core, limits);
     if (second) {
         forecast.also = first;
-        st_gather_push(core, forecast);
+        st_reserve_push(core, forecast);
     }
 }
 
-void st_core_gather_place(st_core *core, const st_job *mover)
+void st_core_reserve_place(st_core *core, const st_job *mover)
 {
-    st_resv r = {.job = mover->id,
-                 .at_ms = ST_MAX(st_core_release_ms(core, mover), core->now),
-                 .by = ST_BY_LIMITS | ST_BY_FORECAST,
-                 .sure = mover->class == ST_CLASS_GUARANTEED,
-                 .claims = true,
-                 .moves = true,
-                 .type = mover->type,
-                 .ntasks = mover->tasks};
+    st_reservation r = {.job = mover->id,
+                        .at_ms = ST_MAX(st_core_release_ms(core, mover), core->now),
+                        .by = ST_BY_LIMITS | ST_BY_FORECAST,
+                        .guaranteed = mover->class == ST_CLASS_GUARANTEED,
+                        .claims = true,
+                        .moves = true,
+                        .type = mover->type,
+                        .ntasks = mover->tasks};
     for (int t = 0; t < mover->tasks; t++)
         if (core->fleet->nodes.v[mover->to[t].node]->state != ST_NODE_READY)
             return;
     r.promise_ms = r.at_ms;
     r.plan = st_xcalloc((size_t)mover->tasks, sizeof *r.plan);
     memcpy(r.plan, mover->to, (size_t)mover->tasks * sizeof *r.plan);
-    st_gather_push(core, r);
+    st_reserve_push(core, r);
 }
 
 /* ---- reading them ------------------------------------------------------------------------ */
@@ -278,13 +281,13 @@ void st_core_gather_place(st_core *core, const st_job *mover)
 void st_core_promise(st_core *core)
 {
     for (size_t i = 0; i < core->resv.n; i++) {
-        const st_resv *r = &core->resv.v[i];
+        const st_reservation *r = &core->resv.v[i];
         if ((r->by & ST_BY_LIMITS) && !r->moves)
             st_core_find(core, r->job)->promise_ms = r->promise_ms;
     }
 }
 
-size_t st_core_gatherers(const st_core *core)
+size_t st_core_reservers(const st_core *core)
 {
     size_t n = 0;
     for (size_t i = 0; i < core->resv.n; i++)
@@ -292,16 +295,17 @@ size_t st_core_gatherers(const st_core *core)
     return n;
 }
 
-void st_core_gathered(const st_core *core, st_gathered_list *ret)
+void st_core_reserved(const st_core *core, st_reserved_list *ret)
 {
     for (size_t i = 0; i < core->resv.n; i++) {
-        const st_resv *r = &core->resv.v[i];
+        const st_reservation *r = &core->resv.v[i];
         int64_t by_ms = r->by & ST_BY_LIMITS ? r->at_ms : ST_TIME_NEVER;
         if (r->moves)
             continue;
         if (r->also)
             ret->v[ret->n - 1].at_ms = ST_MIN(ret->v[ret->n - 1].at_ms, r->at_ms);
         else
-            st_vec_push(ret, (st_gathered){r->job, r->at_ms, by_ms, r->type, r->sure, r->claims});
+            st_vec_push(ret,
+                        (st_reserved){r->job, r->at_ms, by_ms, r->type, r->guaranteed, r->claims});
     }
 }

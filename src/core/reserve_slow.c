@@ -1,23 +1,23 @@
-/* Gathering where room is not a number of tasks to a node (gather.h): for a paused gang, which must
+/* Reserving where room is not a number of tasks to a node (reserve.h): for a paused gang, which must
  * go on where it is, for one NVLink domain, and for gangs of slices and shares. Those who will be
  * gone are thought away, more and more, until it fits. Few jobs are like that. For a paused one only those
  * on its own nodes count. */
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "core/gather.h"
+#include "core/reserve.h"
 
 typedef struct release {
     int64_t at_ms;
     st_job *job;
 } release;
 
-/* A gathering on its way, by one basis; it sees the plans of those ahead by the same. */
-typedef struct gathering {
+/* A reservation in the making, by one basis; it sees the plans of those ahead by the same. */
+typedef struct reserving {
     st_core *core;
     unsigned by;
     ST_VEC(release) list; /* in order of time */
-} gathering;
+} reserving;
 
 static int by_time(const void *pa, const void *pb)
 {
@@ -29,19 +29,19 @@ static int by_time(const void *pa, const void *pb)
 
 static const st_view *planned_view(void *ctx, const st_node *node)
 {
-    const gathering *g = ctx;
+    const reserving *g = ctx;
     st_core *core = g->core;
-    if (!st_gather_planned(core, g->by, node->id))
+    if (!st_reserve_planned(core, g->by, node->id))
         return st_whatif_view(core, node);
     /* Edited in place, and rebuilt the next time it is asked for. */
     core->whatif.stamp[node->id] = 0;
     st_view *view = st_whatif_edit(core, node);
-    st_gather_add_plans(core, g->by, node, view);
+    st_reserve_add_plans(core, g->by, node, view);
     return view;
 }
 
 /* Think releases [from, to) away, or back in. */
-static void think(gathering *g, size_t from, size_t to, bool out, st_rooms *rooms)
+static void think(reserving *g, size_t from, size_t to, bool out, st_rooms *rooms)
 {
     st_core *core = g->core;
     for (size_t i = from; i < to; i++)
@@ -57,7 +57,7 @@ static void think(gathering *g, size_t from, size_t to, bool out, st_rooms *room
     }
 }
 
-static void shift(gathering *g, size_t have, size_t want, st_rooms *rooms)
+static void shift(reserving *g, size_t have, size_t want, st_rooms *rooms)
 {
     if (want > have)
         think(g, have, want, true, rooms);
@@ -66,7 +66,7 @@ static void shift(gathering *g, size_t have, size_t want, st_rooms *rooms)
 }
 
 /* Set the rooms of all nodes of reservations to their planned view, or back. */
-static void plan_rooms(gathering *g, st_rooms *rooms, bool planned)
+static void plan_rooms(reserving *g, st_rooms *rooms, bool planned)
 {
     st_core *core = g->core;
     for (size_t i = 0; i < core->resv.n; i++) {
@@ -80,7 +80,7 @@ static void plan_rooms(gathering *g, st_rooms *rooms, bool planned)
 }
 
 /* Whoever is to come counts from the beginning (ST_WHEN_ANY); or views and rooms as they are. */
-static void count_holds(gathering *g, st_rooms *rooms, bool on)
+static void count_holds(reserving *g, st_rooms *rooms, bool on)
 {
     st_core *core = g->core;
     for (size_t i = 0; core->nheld > 0 && i < core->off.n; i++) {
@@ -97,7 +97,7 @@ static void count_holds(gathering *g, st_rooms *rooms, bool on)
 }
 
 /* All that end in the same moment end together. */
-static size_t whole_moment(const gathering *g, size_t n)
+static size_t whole_moment(const reserving *g, size_t n)
 {
     while (n > 0 && n < g->list.n && g->list.v[n].at_ms == g->list.v[n - 1].at_ms)
         n++;
@@ -106,7 +106,7 @@ static size_t whole_moment(const gathering *g, size_t n)
 
 /* How many releases, in order of time, until the job fits; n + 1 when not even all are enough.
  * Leaves that many thought away. */
-static size_t fewest(gathering *g, const st_ask *ask)
+static size_t fewest(reserving *g, const st_ask *ask)
 {
     st_core *core = g->core;
     size_t have = 0, lo = 0, hi = 0, n = g->list.n;
@@ -132,15 +132,15 @@ static size_t fewest(gathering *g, const st_ask *ask)
     return hi;
 }
 
-static void list_release(gathering *g, st_job *job, bool claims)
+static void list_release(reserving *g, st_job *job, bool claims)
 {
-    int64_t at_ms = st_gather_release_ms(g->core, job, g->by, claims);
+    int64_t at_ms = st_reserve_release_ms(g->core, job, g->by, claims);
     if (at_ms != ST_TIME_NEVER)
         st_vec_push(&g->list, (release){at_ms, job});
 }
 
 /* Those on the nodes of a paused gang. */
-static void list_beside(gathering *g, const st_job *paused, bool claims)
+static void list_beside(reserving *g, const st_job *paused, bool claims)
 {
     st_core *core = g->core;
     st_marks_begin(core);
@@ -153,7 +153,7 @@ static void list_beside(gathering *g, const st_job *paused, bool claims)
     }
 }
 
-static void list_releases(gathering *g, const st_job *job, bool beside, bool claims)
+static void list_releases(reserving *g, const st_job *job, bool beside, bool claims)
 {
     if (beside)
         list_beside(g, job, claims);
@@ -169,9 +169,9 @@ static void list_releases(gathering *g, const st_job *job, bool beside, bool cla
     g->list.n = n;
 }
 
-bool st_gather_slowly(st_core *core, const st_job *job, bool all_leavers, st_resv *r)
+bool st_reserve_slowly(st_core *core, const st_job *job, bool all_leavers, st_reservation *r)
 {
-    gathering g = {.core = core, .by = r->by};
+    reserving g = {.core = core, .by = r->by};
     bool paused = job->state == ST_JOB_PAUSED;
     list_releases(&g, job, paused && !all_leavers, r->claims);
     size_t all = g.list.n;
