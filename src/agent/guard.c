@@ -284,8 +284,8 @@ static int claim_gpu(st_host *h, claim *c, int gpu, st_guard_client *client, st_
         (r = fresh(path, sizeof(guard_turn), GUARD_VERSION, c->uid, &at, err)) == 0)
         munmap(at, sizeof(guard_turn));
     if (r == 0 && (r = join(path, err, "%s/book", dir)) == 0 &&
-        (r = fresh(path, sizeof(guard_book), GUARD_BOOK, c->uid, &at, err)) == 0)
-        munmap(at, sizeof(guard_book));
+        (r = fresh(path, sizeof(guard_usage), GUARD_USAGE, c->uid, &at, err)) == 0)
+        munmap(at, sizeof(guard_usage));
     if (r == 0) {
         int64_t share = p->share_m > 0 ? p->share_m : ST_WHOLE_M;
 

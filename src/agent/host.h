@@ -24,7 +24,7 @@
  *   metrics.c   samples devices, answers scrapes
  *   mps.c       MPS daemons: one per GPU and trust domain
  *   guard.c     files by which tasks that share a GPU are limited
- *   guard_books.c  what such tasks say of themselves, and the end of their GPU time
+ *   guard_usage.c  what such tasks say of themselves, and the end of their GPU time
  *   neighbour.c who slows whom on a shared GPU
  *   mps_work.c  starts, tells and ends them, by workers
  *   watch.c     who shares a GPU keeps to the memory it was granted
@@ -135,7 +135,7 @@ typedef struct st_begin {
 } st_begin;
 
 struct guard_limit;
-struct guard_book;
+struct guard_usage;
 typedef struct st_neighbours st_neighbours;
 
 typedef struct st_host {
@@ -365,8 +365,8 @@ bool st_host_guard_limit(const st_host *h, const st_task *t, int gpu, struct gua
 /* Changes its grant while it runs. */
 void st_host_guard_order(const st_host *h, const st_task *t, int gpu, int cap_pm, bool protect);
 
-/* guard_books.c */
-bool st_guard_read_book(const char *dir, struct guard_book *ret);
+/* guard_usage.c */
+bool st_guard_read_usage(const char *dir, struct guard_usage *ret);
 void st_host_guard_metrics(const st_hosts *hosts, st_strbuf *out);
 /* Ends tasks that have used the GPU time they may. */
 void st_host_guard_limits(st_host *h, int64_t now_ms);

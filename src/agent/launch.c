@@ -297,7 +297,7 @@ static int identity(st_arena *arena, const st_task *t, const st_launch *l, st_ru
     if (r < 0 && !l->mps && domain_uid != tenant_uid)
         r = storage(arena, l->dir, t->tenant, tenant_uid, tenant_uid, &s->data, &why);
     if (r == 0 && l->data_limit)
-        r = st_storage_hold(s->data, tenant_uid, l->data_limit, &why);
+        r = st_storage_enforce(s->data, tenant_uid, l->data_limit, &why);
     return r < 0 ? st_fail(err, why.code, "%s", why.msg) : 0;
 }
 

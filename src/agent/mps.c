@@ -160,7 +160,7 @@ static bool same(const st_mps_limits *a, const st_mps_limits *b)
 }
 
 /* The one there is: 0 when it has these limits. */
-static int settle(st_host *h, st_daemon *d, const st_mps_limits *limits, st_err *err)
+static int check_limits(st_host *h, st_daemon *d, const st_mps_limits *limits, st_err *err)
 {
     if (d->failed) {
         int r = st_fail(err, d->why.code, "%s", d->why.msg);
@@ -202,7 +202,7 @@ int st_host_mps_ready(st_host *h, const st_task_place *p, st_err *err)
     d = st_daemon_of(h, gpu_of(p), p->domain);
     if (d) {
         d->wanted_ms = st_boot_ms() + WANTED_MS;
-        r = settle(h, d, &most, err);
+        r = check_limits(h, d, &most, err);
     } else if ((r = add(h, p, &d, err)) == 0) {
         d->wanted_ms = st_boot_ms() + WANTED_MS;
         st_daemon_start(h, d, &most);

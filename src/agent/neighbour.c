@@ -38,7 +38,7 @@ typedef struct device {
 
 struct st_neighbours {
     device dev[ST_DEVS_MAX];
-    guard_book book;
+    guard_usage usage;
     uint64_t notes[ST_NB_KIND_COUNT];
 };
 
@@ -86,7 +86,7 @@ static client *client_of(st_host *h, device *d, const st_task *t, int gpu, uint6
 }
 
 /* Requests, where it marks them; what it waits for, where its latency counts; else nothing. */
-static const _Atomic uint64_t *times_of(const guard_book *b, bool latency)
+static const _Atomic uint64_t *times_of(const guard_usage *b, bool latency)
 {
     if (atomic_load(&b->count[GUARD_COUNT_REQUESTS]) > 0)
         return b->request;
@@ -97,13 +97,13 @@ static void sample(void *ctx, const st_task *t, int gpu, int slot, const char *d
 {
     round *r = ctx;
     device *d = &r->h->neighbours->dev[gpu];
-    guard_book *b = &r->h->neighbours->book;
+    guard_usage *b = &r->h->neighbours->usage;
     const _Atomic uint64_t *times;
     char id[ST_RUN_ID_MAX];
     client *c;
 
     (void)slot;
-    if (r->n[gpu] == ST_NB_TASKS || t->phase != ST_PHASE_RUNNING || !st_guard_read_book(dir, b))
+    if (r->n[gpu] == ST_NB_TASKS || t->phase != ST_PHASE_RUNNING || !st_guard_read_usage(dir, b))
         return;
     st_launch_id(t, id);
     c = client_of(r->h, d, t, gpu, st_hash_str(17, id) | 1);

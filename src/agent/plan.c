@@ -247,7 +247,7 @@ static void plan_memory(planner *p, const st_task *t)
         const st_order *o = p->expectant.v[i];
 
         if (!st_key_same(&o->key, &t->key) && (inherits(p, o->tenant, &o->place, t) || joins(o, t)))
-            return; /* it waits for something else: until it is there, nothing is settled */
+            return; /* it waits for something else: until it is there, nothing is decided */
     }
     if (!scrub.scan || !lingers(p, t))
         st_vec_push(p->out, scrub);

@@ -108,7 +108,7 @@ static int mark_all(const char *path, int64_t project, st_err *err)
     return r;
 }
 
-int st_storage_hold(const char *path, int64_t project, const st_storage *limit, st_err *err)
+int st_storage_enforce(const char *path, int64_t project, const st_storage *limit, st_err *err)
 {
     const struct if_dqblk want = {.dqb_bhardlimit = (uint64_t)limit->bytes / BLOCK,
                                   .dqb_ihardlimit = (uint64_t)limit->files,

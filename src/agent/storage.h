@@ -33,7 +33,7 @@ bool st_storage_enforced(const char *dir);
 
 /* Makes a folder, with all that is in it, a project, and sets its limit; nothing to do if that is so. In a worker: it may
  * take long, and leaves the working directory. */
-int st_storage_hold(const char *path, int64_t project, const st_storage *limit, st_err *err);
+int st_storage_enforce(const char *path, int64_t project, const st_storage *limit, st_err *err);
 
 /* What is below a folder, on its disk; a file with several names is counted once. In a worker, likewise. */
 int st_storage_count(const char *path, st_storage *ret, st_err *err);

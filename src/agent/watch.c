@@ -108,7 +108,7 @@ static int64_t pid_inside(int64_t pid)
     return st_watch_inside(text);
 }
 
-static bool listed(const guard_book *b, int64_t pid)
+static bool listed(const guard_usage *b, int64_t pid)
 {
     for (int i = 0; i < GUARD_PROCS; i++)
         if (atomic_load(&b->proc[i].pid) == (uint32_t)pid)
@@ -121,13 +121,13 @@ static bool listed(const guard_book *b, int64_t pid)
 static int64_t around(st_host *h, const st_task *t, int gpu, const st_gpu_proc *procs, size_t n,
                       const int64_t *pids, size_t npids)
 {
-    ST_CLEANUP(st_freep) guard_book *b = NULL;
+    ST_CLEANUP(st_freep) guard_usage *b = NULL;
     char dir[PATH_MAX];
 
     if (h->sim_gpus || t->place.level != ST_LEVEL_TIME || !st_host_guard_dir(h, t, gpu, dir))
         return 0;
     b = st_xcalloc(1, sizeof *b);
-    if (!st_guard_read_book(dir, b))
+    if (!st_guard_read_usage(dir, b))
         return 0;
     for (size_t i = 0; i < npids; i++)
         for (size_t k = 0; k < n; k++) {

@@ -87,7 +87,7 @@ static void write_forecast(const st_bill_call *c, const series *s, st_strbuf *ou
                              .low = c->bill->total,
                              .high = c->bill->total,
                              .chance_percent = 100};
-    const bool known = closed || end.basis != ST_MONTH_UNKNOWN;
+    const bool known = closed || end.from != ST_MONTH_UNKNOWN;
     st_strbuf_addc(out, '{');
     st_out_text(out, "account", c->account);
     st_out_text(out, "period", c->bill->period.name);
@@ -101,7 +101,7 @@ static void write_forecast(const st_bill_call *c, const series *s, st_strbuf *ou
         st_out_int(out, "chance_percent", end.chance_percent);
     else
         st_out_raw(out, "chance_percent", "null");
-    st_out_text(out, "from", closed ? "the bill" : bases[end.basis]);
+    st_out_text(out, "from", closed ? "the bill" : bases[end.from]);
     write_days(s, out);
     st_strbuf_addc(out, '}');
 }

@@ -27,7 +27,7 @@
 typedef struct variant {
     char *said;              /* the change, JSON; NULL: a dry run */
     const st_job_spec *spec; /* NULL: refused before it came to the core */
-    st_job_spec settled;     /* with what its pools say */
+    st_job_spec filled;      /* with what its pools say */
     st_err refused;          /* code 0: not */
     int64_t cost_most;       /* ST_UNSET: without a time limit */
 } variant;
@@ -90,10 +90,10 @@ static int fill_copy(st_question *q, st_core *core, st_err *err)
 
         if (v->refused.code != 0)
             continue;
-        v->settled = *v->spec;
-        if (st_spec_settle(st_core_fleet(core), &v->settled, &v->refused) == 0)
-            st_tx_admit(q->tx, &v->settled, &v->refused);
-        v->cost_most = st_tx_cost_most(q->tx, &v->settled);
+        v->filled = *v->spec;
+        if (st_spec_fill(st_core_fleet(core), &v->filled, &v->refused) == 0)
+            st_tx_admit(q->tx, &v->filled, &v->refused);
+        v->cost_most = st_tx_cost_most(q->tx, &v->filled);
     }
     if (r == 0)
         st_core_save(core, &t->saved);
@@ -151,7 +151,7 @@ static void jobs_json(st_question *q, const st_core *core, const st_effects *fx,
 
 static int variant_json(st_question *q, const trial *t, const variant *v, st_err *err)
 {
-    st_event event = {.kind = ST_EV_SUBMIT, .u.job = v->settled};
+    st_event event = {.kind = ST_EV_SUBMIT, .u.job = v->filled};
     st_effects fx = {0};
     st_core *copy = NULL;
     int r = make_copy(t, &copy, &fx, err);

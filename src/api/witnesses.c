@@ -240,7 +240,7 @@ static int check_signed(st_api *api, const char *name, const char *text, size_t 
         r = st_fail(err, ST_ENOENT, "there is no witness %s", name);
     else if (r >= 0 && memcmp(w->key, c.key, sizeof c.key) != 0)
         r = st_fail(err, ST_EPERM, "it is signed by another key than the one of witness %s", name);
-    else if (r >= 0 && !st_cosign_holds(&c))
+    else if (r >= 0 && !st_cosign_valid(&c))
         r = st_fail(err, ST_EPERM, "the signature does not fit");
     st_vec_free(&list.v);
     if (r < 0)

@@ -218,7 +218,7 @@ static int join(const st_line *line, st_carries *carries, st_err *err)
                        "its posting %s begins with a carry of %lld, but the one before ended with "
                        "%lld",
                        st_component_name(line->what), (long long)line->carry_in, (long long)*carry);
-    if (!st_line_holds(line))
+    if (!st_line_valid(line))
         return st_fail(err, ST_ECORRUPT,
                        "its posting %s is reckoned wrongly: quantity, rate and factor do not give "
                        "%lld",

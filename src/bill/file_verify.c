@@ -237,7 +237,7 @@ static int read_checkpoint(verifier *r, const unsigned char key[32])
     if (st_checkpoint_read(r->s.at, (size_t)(r->s.end - r->s.at), c, &err) < 0)
         return wrong_err(r, &err);
     memcpy(r->v->key, c->key, sizeof(c->key));
-    if (!st_checkpoint_holds(c))
+    if (!st_checkpoint_valid(c))
         return wrong(r, "the checkpoint is not what was signed: its signature does not fit");
     if (key && memcmp(key, c->key, sizeof(c->key)) != 0)
         return wrong(r, "the checkpoint is signed by a key that is not the one you trust");

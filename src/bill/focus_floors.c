@@ -31,7 +31,7 @@ struct st_floors {
     st_map *pool_ids, *need_ids;
     st_map *types; /* account and type that have a floor on any day */
     ST_VEC(need) needs;
-    bool settled;
+    bool shared_out;
 };
 
 st_floors *st_floors_new(void)
@@ -163,9 +163,9 @@ static void take(pool *p, int64_t *left)
     *left -= n;
 }
 
-static void settle(st_floors *f)
+static void share_out(st_floors *f)
 {
-    f->settled = true;
+    f->shared_out = true;
     if (f->needs.n > 0)
         qsort(f->needs.v, f->needs.n, sizeof(*f->needs.v), deepest_first);
     for (size_t i = 0; i < f->needs.n; i++) {
@@ -187,8 +187,8 @@ int64_t st_floors_used(st_floors *f, const st_entry *e)
     pool *p = find_pool(f, e->account, e->gpu, day_of(e));
     int64_t before, after;
 
-    if (!f->settled)
-        settle(f);
+    if (!f->shared_out)
+        share_out(f);
     if (!p || p->reserved <= 0)
         return 0;
     before = (int64_t)((st_i128)p->used * p->shown / p->reserved);

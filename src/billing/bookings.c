@@ -91,7 +91,7 @@ int st_money_booked(st_tx *tx, uint64_t id, st_err *err)
 }
 
 /* Charges a booking up to now, with what `next` gives up, and writes that. */
-static int settle(st_tx *tx, const st_agreed *was, st_entry *next, st_err *err)
+static int charge_up_to_now(st_tx *tx, const st_agreed *was, st_entry *next, st_err *err)
 {
     const st_ledger *l = tx->ctl->billing->ledger;
     st_entry window;
@@ -157,7 +157,7 @@ static int follow(st_tx *tx, uint64_t id, int32_t account, st_booking_state stat
             return 0;
         next.gpu_m = 0; /* it is over: nothing is agreed any more */
     }
-    return settle(tx, &was, &next, err);
+    return charge_up_to_now(tx, &was, &next, err);
 }
 
 /* All that is booked is charged up to now. */

@@ -546,7 +546,7 @@ static int look_at_place(st_audit *a, const st_core *core, const st_meter *m, pl
     return 0;
 }
 
-static void settle_in(st_audit *a, size_t which, const size_t *first)
+static void enter_devices(st_audit *a, size_t which, const size_t *first)
 {
     track *t = a->tracks.v[which];
     for (int k = 0; k < t->is.tasks; k++) {
@@ -585,7 +585,7 @@ static int look_around(st_audit *a, const st_core *core, const st_meter *m, st_e
     for (size_t i = 0; i < st_core_njobs(core); i++)
         keep_free(a, st_core_job_at(core, i), first.v);
     for (size_t i = 0; i < a->open.n; i++)
-        settle_in(a, a->open.v[i], first.v);
+        enter_devices(a, a->open.v[i], first.v);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < fleet->nodes.n; i++)
         for (int d = 0; rc == 0 && d < fleet->nodes.v[i]->ndevs; d++)

@@ -97,7 +97,7 @@ static fraction standing(const st_core *core, int32_t branch, const st_use *use,
     const st_tree *tree = st_core_tree(core);
     const st_account *a = tree->accounts.v[branch];
     const st_use *cap = &tree->capacity;
-    bool total = st_core_policy(core)->basis == ST_BASIS_TOTAL;
+    bool total = st_core_policy(core)->counts == ST_COUNTS_TOTAL;
     int64_t gpu = total ? use->gpu_m : gpu_above(a, use);
     int64_t cpu = total ? use->cpu_m : side_above(a, a->floor.cpu_m, use->cpu_m, guaranteed->cpu_m);
     int64_t ram =

@@ -87,7 +87,7 @@ static int set_key(const char *key, const char *value, st_policy *policy, st_err
     ST_POLICY_TABLE(X)
 #undef X
     if (strcmp(key, "basis") == 0) {
-        r = read_word(bases, value, &policy->basis, err);
+        r = read_word(bases, value, &policy->counts, err);
         return r < 0 ? st_fail_prefix(err, "policy basis: ") : 0;
     }
     if (strcmp(key, "order") == 0) {

@@ -183,7 +183,7 @@ static int load_point(void *ctx, const st_checkpoint_row *row, st_err *err)
     (void)err;
     if (st_checkpoint_read(row->data, strlen(row->data), &p, &why) < 0 || p.at_ms != row->at_ms)
         found(c, "books: the checkpoint after entry %" PRId64 " is damaged", row->n);
-    else if (!st_checkpoint_holds(&p))
+    else if (!st_checkpoint_valid(&p))
         found(c, "books: the signature after entry %" PRId64 " does not hold", row->n);
     else if (c->has_keys && memcmp(p.key, c->keys.key + 32, sizeof p.key) != 0)
         found(c, "books: what follows entry %" PRId64 " is signed with another key", row->n);

@@ -138,7 +138,7 @@ static void forget_ended(st_control *copy, const st_effects *fx)
         if (live)
             st_vec_push(&copy->over, live);
     }
-    st_rows_settle(copy);
+    st_rows_forget_ended(copy);
 }
 
 /* ---- taking turns ------------------------------------------------------------------------------ */

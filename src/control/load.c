@@ -87,7 +87,7 @@ static int next_epoch(st_control *ctl, st_err *err)
 }
 
 /* A commit that took one may have come to the disk although it failed. */
-int st_epoch_hold(st_control *ctl, st_err *err)
+int st_epoch_confirm(st_control *ctl, st_err *err)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     const char *was = NULL;
@@ -389,7 +389,7 @@ int st_control_load(st_control *ctl, st_err *err)
     if (r == 0)
         r = st_allowed_load(ctl, err);
     if (r == 0 && ctl->parted)
-        r = ctl->lanes ? st_parted_settle(ctl, err) : parted_copy(err);
+        r = ctl->lanes ? st_parted_agree(ctl, err) : parted_copy(err);
     if (r == 0)
         r = load_jobs(ctl, err);
     if (r == 0)
@@ -492,5 +492,5 @@ bool st_control_has_policy(const st_control *ctl, const st_policy *policy)
         return false;
     ST_POLICY_TABLE(X)
 #undef X
-    return p->order == policy->order && p->basis == policy->basis;
+    return p->order == policy->order && p->counts == policy->counts;
 }

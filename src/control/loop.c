@@ -161,7 +161,7 @@ static bool come_up(st_control *ctl)
     ctl->count.reloads++;
     r = st_control_load(ctl, &err);
     if (r == 0)
-        r = st_epoch_hold(ctl, &err);
+        r = st_epoch_confirm(ctl, &err);
     if (r < 0) {
         go_down(ctl, &err);
         return false;
@@ -254,7 +254,7 @@ static st_cmd *run_cmds(st_tx *tx)
         pthread_mutex_lock(&ctl->lock);
         st_lanes_took(ctl->lanes, cmd, now - from);
         if (cmd->more)
-            st_lanes_hold(ctl->lanes, cmd);
+            st_lanes_block(ctl->lanes, cmd);
         pthread_mutex_unlock(&ctl->lock);
     }
     return ran;
@@ -313,7 +313,7 @@ static bool finish(st_tx *tx, st_cmd *cmds)
         st_anomalies_watch(tx);
         st_caps_tell(tx);
         answer_all(ctl, cmds);
-        st_rows_settle(ctl);
+        st_rows_forget_ended(ctl);
         if (ctl->snap_ms == 0)
             ctl->snap_ms = st_core_now(ctl->core);
         if (snapshot_is_due(ctl) && st_control_snapshot(ctl, &err) < 0)

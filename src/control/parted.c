@@ -90,7 +90,7 @@ static void drop_over(st_control *ctl, const ids *over)
     st_effects_done(&fx);
 }
 
-int st_parted_settle(st_control *ctl, st_err *err)
+int st_parted_agree(st_control *ctl, st_err *err)
 {
     const char *live[ST_JOB_PAUSED + 1];
     const st_job_filter running = {.states = live, .nstates = ST_ARRAY_LEN(live), .own_part = true};

@@ -527,7 +527,7 @@ void st_rows_tell(st_tx *tx)
     st_vec_clear(&ctl->words);
 }
 
-void st_rows_settle(st_control *ctl)
+void st_rows_forget_ended(st_control *ctl)
 {
     for (size_t i = 0; i < ctl->over.n; i++) {
         st_live *live = ctl->over.v[i], *last = ctl->all.v[ctl->all.n - 1];

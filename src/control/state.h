@@ -49,7 +49,7 @@ void st_live_row_own(const st_live *live, st_job_row *ret);
 void st_live_place(st_control *ctl, st_live *live);
 int st_rows_write(st_tx *tx, st_err *err);
 void st_rows_tell(st_tx *tx);
-void st_rows_settle(st_control *ctl); /* forget what ended */
+void st_rows_forget_ended(st_control *ctl); /* forget what ended */
 void st_control_order_all(st_control *ctl);
 /* The time limit is another one: for its row, and, after the commit, for its engine. */
 void st_live_limit(st_live *live, int64_t limit_ms);
@@ -104,7 +104,7 @@ void st_node_key(st_store *store, const char *node, char ret[ST_KEY_TEXT], bool 
 int st_node_has_agent(st_tx *tx, int32_t id, st_err *err);
 void st_control_know_agents(st_control *ctl);
 /* Writes the epoch if it is still this stintd's; ST_ESTATE: another one decides since. */
-int st_epoch_hold(st_control *ctl, st_err *err);
+int st_epoch_confirm(st_control *ctl, st_err *err);
 /* A higher one, in the open transaction; and what follows its commit. */
 int st_epoch_take(st_control *ctl, int64_t epoch, st_err *err);
 void st_epoch_taken(st_control *ctl);
@@ -133,7 +133,7 @@ int st_node_drop_token(st_tx *tx, int64_t *ret_revoked, int64_t token, st_err *e
 
 /* parted.c: after such rows. The core and the table of jobs agree again; then, with the jobs loaded, their rows, the meter
  * and a snapshot. */
-int st_parted_settle(st_control *ctl, st_err *err);
+int st_parted_agree(st_control *ctl, st_err *err);
 int st_parted_end(st_control *ctl, st_err *err);
 
 /* restore.c. What the store says of it, before anything else is made of it: numbers that may not come back. */

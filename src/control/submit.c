@@ -139,7 +139,7 @@ static int submit_one(st_tx *tx, st_cmd_submit *s, st_submit_item *item, st_err 
     if (r == 0 && item->spec.booking != 0)
         r = st_booking_admit(tx, &item->spec, err);
     if (r == 0)
-        r = st_spec_settle(st_core_fleet(tx->ctl->core), &item->spec, err);
+        r = st_spec_fill(st_core_fleet(tx->ctl->core), &item->spec, err);
     if (r == 0)
         r = st_money_admit(tx, &item->spec, &hold, err);
     event.u.job = item->spec;

@@ -450,7 +450,7 @@ static bool homeless(const st_core *core, const st_booking *b, uint8_t *ret)
 }
 
 /* Another place for tasks that have none: all of it while nobody is inside, else the rest beside what it has. */
-static bool resettle(st_core *core, st_booking *b, const uint8_t *only)
+static bool replan(st_core *core, st_booking *b, const uint8_t *only)
 {
     ST_CLEANUP(st_freep) st_grant *got = st_xcalloc((size_t)b->tasks, sizeof *got);
     if (!b->open && st_book_find_plan(core, b, NULL, NULL, got)) {
@@ -487,7 +487,7 @@ static int leave(st_core *core, const ids *list, const char *what, const char *n
         ST_CLEANUP(st_freep) uint8_t *only = st_xcalloc((size_t)b->tasks, 1);
         homeless(core, b, only);
         begin_move(core, &m, b);
-        if (!resettle(core, b, only)) {
+        if (!replan(core, b, only)) {
             if (!force)
                 rc = st_fail(err, ST_ESTATE,
                              "%s %s: booking %s of account %s would lose its place and there is "
@@ -547,7 +547,7 @@ bool st_book_mend(st_core *core, st_effects *fx)
         homeless(core, b, only);
         moves m = {0};
         begin_move(core, &m, b);
-        bool ok = resettle(core, b, only);
+        bool ok = replan(core, b, only);
         st_book_add_slots(core, b);
         if (ok) {
             finish(core, &m, fx);

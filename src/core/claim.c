@@ -72,7 +72,7 @@ static bool fits(void *ctx)
     st_claim_ctx *c = ctx;
     if (!c->bounds && !within_bounds(c))
         return false;
-    st_whatif_settle(c->core, c->ask.rooms);
+    st_whatif_rebuild(c->core, c->ask.rooms);
     if (c->home)
         return st_shadow_fits(c->core, c->job, st_whatif_view, c->core);
     return st_place_fits(c->core->placer, &c->ask);
@@ -290,7 +290,7 @@ static bool make_plan(st_claim_ctx *c, st_claim *ret)
         return true;
     }
     ret->plan = st_xcalloc((size_t)c->job->tasks, sizeof *ret->plan);
-    st_whatif_settle(c->core, c->ask.rooms);
+    st_whatif_rebuild(c->core, c->ask.rooms);
     bool ok = st_place_gang(c->core->placer, &c->ask, ret->plan);
     ST_ASSERT(ok);
     ret->blocker = st_core_collides(c->core, c->job, ST_TIME_NEVER, ret->plan);

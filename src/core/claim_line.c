@@ -92,7 +92,7 @@ static void sink(const branches *b, branch *at, int i)
 static void reckon(const st_claim_ctx *c, branches *b, int32_t account)
 {
     b->v[account].standing =
-        st_share_standing(b->tree, account, (st_share_basis)c->core->policy.basis, NULL);
+        st_share_standing(b->tree, account, (st_share_counts)c->core->policy.counts, NULL);
 }
 
 static void open_branches(const st_claim_ctx *c, branches *b)

@@ -126,7 +126,7 @@ static void put_back(void *ctx, int i)
 static bool fits(void *ctx)
 {
     defrag_ctx *d = ctx;
-    st_whatif_settle(d->core, d->ask.rooms);
+    st_whatif_rebuild(d->core, d->ask.rooms);
     return st_place_fits(d->core->placer, &d->ask);
 }
 
@@ -157,7 +157,7 @@ static bool choose(defrag_ctx *d, st_claim *ret)
     bool ok = k > 0 && k <= MOVERS_MAX;
     if (ok) {
         ret->plan = st_xcalloc((size_t)d->job->tasks, sizeof *ret->plan);
-        st_whatif_settle(core, d->ask.rooms);
+        st_whatif_rebuild(core, d->ask.rooms);
         bool placed = st_place_gang(core->placer, &d->ask, ret->plan);
         ST_ASSERT(placed);
         for (int i = 0; i < k; i++)

@@ -68,7 +68,7 @@ void st_core_due(st_core *core, const st_job *job)
 }
 
 /* Puts the first moment right until it is true. */
-static void settle(st_core *core)
+static void put_right(st_core *core)
 {
     while (core->due.n > 0) {
         st_due_row top = core->due.v[0];
@@ -84,13 +84,13 @@ static void settle(st_core *core)
 
 void st_core_set_due(st_core *core)
 {
-    settle(core);
+    put_right(core);
     core->due_ms = core->due.n > 0 ? core->due.v[0].at_ms : ST_TIME_NEVER;
 }
 
 void st_core_take_due(st_core *core, st_due_jobs *ret)
 {
-    for (settle(core); core->due.n > 0 && core->due.v[0].at_ms <= core->now; settle(core)) {
+    for (put_right(core); core->due.n > 0 && core->due.v[0].at_ms <= core->now; put_right(core)) {
         uint64_t id = core->due.v[0].job;
         /* Pushed more than once, it comes up more than once, one behind the other. */
         if (ret->n == 0 || ret->v[ret->n - 1] != id)

@@ -199,7 +199,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         break;
     case ST_EV_POLICY:
         io_policy(c, &ev->u.policy);
-        IO_IN(c, ev->u.policy.basis, 0, INT32_MAX);
+        IO_IN(c, ev->u.policy.counts, 0, INT32_MAX);
         IO_IN(c, ev->u.policy.order, 0, ST_ORDER_COUNT - 1);
         break;
     case ST_EV_TOLD:

@@ -369,7 +369,7 @@ static int on_policy(st_core *core, const st_event *ev, st_effects *fx, st_err *
                        (int64_t)(lo), (int64_t)(hi));
     ST_POLICY_TABLE(X)
 #undef X
-    if (p->order < 0 || p->order >= ST_ORDER_COUNT || p->basis < 0 || p->basis > ST_BASIS_TOTAL)
+    if (p->order < 0 || p->order >= ST_ORDER_COUNT || p->counts < 0 || p->counts > ST_COUNTS_TOTAL)
         return st_fail(err, ST_EINVAL, "policy: order or basis is unknown");
     if (p->as_if_alone && core->bookings.n > 0)
         return st_fail(err, ST_ESTATE, "policy as_if_alone: there are bookings; cancel them first");

@@ -40,13 +40,13 @@ static void note_usage(st_core *core, const st_job *job, int sign)
                   sign * st_job_gpu_m(job));
 }
 
-static void settle(st_core *core, st_job *job)
+static void add_to_nodes(st_core *core, st_job *job)
 {
     for (int t = 0; t < job->tasks; t++)
         st_node_add(core->fleet, core->tree, job, t);
 }
 
-static void unsettle(st_core *core, st_job *job)
+static void remove_from_nodes(st_core *core, st_job *job)
 {
     for (int t = 0; t < job->tasks; t++)
         st_node_remove(core->fleet, core->tree, job, t);
@@ -74,7 +74,7 @@ void st_core_forget_grants(st_core *core, st_job *job)
 {
     ST_ASSERT(job->grants);
     note_freed(core, job);
-    unsettle(core, job);
+    remove_from_nodes(core, job);
     free(job->grants);
     job->grants = NULL;
     job->type = -1;
@@ -146,7 +146,7 @@ void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_
     adopt(core, job, type, class, take_grants, fx);
     charge(core, job, ST_NOW | ST_NEXT | ST_GUARANTEED, 1);
     charge_user(core, job, 1);
-    settle(core, job);
+    add_to_nodes(core, job);
     go(core, job, fx);
 }
 
@@ -159,7 +159,7 @@ void st_core_hold(st_core *core, st_job *job, int32_t type, st_class class, st_g
     core->nheld++;
     charge(core, job, ST_NEXT | ST_GUARANTEED, 1);
     charge_user(core, job, 1);
-    settle(core, job);
+    add_to_nodes(core, job);
     st_fx(core, fx, st_fx_of(core, ST_FX_HOLD, job), job->grants, job->tasks);
 }
 

@@ -1,6 +1,6 @@
 /* When nodes have room (reserve.h).
  *
- * A profile is per shape, basis and whether it counts on claims. It follows the fleet's log, so it
+ * A profile is per shape, what it goes by (limits or forecasts) and whether it counts on claims. It follows the fleet's log, so it
  * costs what has changed; what moves many releases at once (a policy, an account's minimum run)
  * counts `retimed` up and starts it over. Invariant: at_ms of a node is what st_profile_count says
  * of it, at any time. */
@@ -64,7 +64,7 @@ static bool countable(const st_core *core, const st_profile *p, const st_node *n
     return true;
 }
 
-/* The plans of the basis on a node, taken out of such a view; as st_whatif_put does. */
+/* The plans of that kind on a node, taken out of such a view; as st_whatif_put does. */
 static void take_plans(const st_core *core, const st_profile *p, const st_node *node, st_view *view)
 {
     for (const st_plan_link *l = st_reserve_link(core, node->id, NULL); l;

@@ -160,18 +160,18 @@ void st_queue_done(st_queue *q)
 /* Whether a child goes before another as a borrower. */
 static bool burst_before(const st_core *core, st_queue *q, int32_t a, int32_t b)
 {
-    st_share_basis basis = (st_share_basis)core->policy.basis;
+    st_share_counts counts = (st_share_counts)core->policy.counts;
     const int32_t ids[] = {a, b};
     for (int i = 0; i < 2; i++) {
         st_lane *l = &q->lanes[ids[i]];
         if (!l->known)
-            l->standing = st_share_standing(core->tree, ids[i], basis, NULL);
+            l->standing = st_share_standing(core->tree, ids[i], counts, NULL);
         l->known = true;
     }
     int cmp = st_standing_cmp(q->lanes[a].standing, q->lanes[b].standing);
     bool alike =
         st_tree_account(core->tree, a)->priority == st_tree_account(core->tree, b)->priority;
-    return alike && cmp != 0 ? cmp < 0 : st_share_burst_before(core->tree, a, b, basis);
+    return alike && cmp != 0 ? cmp < 0 : st_share_burst_before(core->tree, a, b, counts);
 }
 
 static int32_t best_child(const st_core *core, st_queue *q, int32_t account, st_phase phase)
@@ -232,7 +232,7 @@ bool st_queue_before(const st_core *core, st_phase phase, st_job *a, st_job *b)
             return a->account == meet;
         return phase == ST_PHASE_GUARANTEED
                    ? st_share_guaranteed_before(tree, x, y)
-                   : st_share_burst_before(tree, x, y, (st_share_basis)core->policy.basis);
+                   : st_share_burst_before(tree, x, y, (st_share_counts)core->policy.counts);
     }
     st_turn ta = turn_of(core, a), tb = turn_of(core, b);
     return st_turn_cmp(&ta, &tb) < 0;

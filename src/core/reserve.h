@@ -11,7 +11,7 @@
 
 #include "core/state.h"
 
-/* When the job will be off its devices at the latest, by one basis; with `claims`, burstable ones
+/* When the job will be off its devices at the latest, by limits or by forecast; with `claims`, burstable ones
  * once their protection is over. Does not depend on the time it is. */
 int64_t st_reserve_release_ms(const st_core *core, const st_job *job, unsigned by, bool claims);
 
@@ -20,13 +20,13 @@ int64_t st_reserve_release_ms(const st_core *core, const st_job *job, unsigned b
 void st_reserve_push(st_core *core, st_reservation resv); /* takes the plan */
 st_reservation st_reserve_pop(st_core *core);             /* the caller owns the plan */
 
-/* Put the plans of one basis on a node into a view of it; of all reservations. */
+/* Put the plans by limits or by forecast on a node into a view of it; of all reservations. */
 void st_reserve_add_plans(st_core *core, unsigned by, const st_node *node, st_view *view);
 /* Whether there are any. */
 bool st_reserve_planned(const st_core *core, unsigned by, int32_t node);
 /* The first link of a node, and the next; NULL ends. */
 const st_plan_link *st_reserve_link(const st_core *core, int32_t node, const st_plan_link *after);
-/* What plans of one basis there are, in order, as a number; and those of one node. */
+/* What plans by limits or by forecast there are, in order, as a number; and those of one node. */
 uint64_t st_reserve_ahead(const st_core *core, unsigned by);
 uint64_t st_reserve_ahead_at(const st_core *core, unsigned by, int32_t node);
 
@@ -57,7 +57,7 @@ struct st_profile {
 bool st_profile_serves(const st_job *job);
 /* Kept, and brought up to date. */
 st_profile *st_profile_of(st_core *core, const st_job *job, int32_t type, unsigned by, bool claims);
-/* Of one node, as it is (`planned`: beside the plans ahead, by the profile's basis). */
+/* Of one node, as it is (`planned`: beside the plans ahead, by what the profile goes by). */
 void st_profile_count(st_core *core, const st_profile *p, const st_node *node, bool planned,
                       int64_t *ret);
 void st_profile_free(st_profile *p);

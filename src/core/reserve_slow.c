@@ -12,7 +12,7 @@ typedef struct release {
     st_job *job;
 } release;
 
-/* A reservation in the making, by one basis; it sees the plans of those ahead by the same. */
+/* A reservation in the making, by limits or by forecast; it sees the plans of those ahead by the same. */
 typedef struct reserving {
     st_core *core;
     unsigned by;

@@ -504,7 +504,7 @@ static void io_round(codec *c, st_core *core)
 static void io_core(codec *c, st_core *core)
 {
     io_policy(c, &core->policy);
-    IO_IN(c, core->policy.basis, 0, ST_BASIS_TOTAL);
+    IO_IN(c, core->policy.counts, 0, ST_COUNTS_TOTAL);
     IO_IN(c, core->policy.order, 0, ST_ORDER_COUNT - 1);
     io_i64(c, &core->now);
     io_u64(c, &core->hash);

@@ -335,7 +335,7 @@ static bool divided(const st_core *core, const st_account *a)
 
 /* What of an account's floor may be turned into nodes: an untyped promise that is not divided
  * any further. Who may not borrow keeps to the count: sharing cannot make it late. */
-static int64_t to_settle_m(const st_core *core, const st_account *a)
+static int64_t homes_m(const st_core *core, const st_account *a)
 {
     if (!st_quota_has_gpu(&a->floor) || divided(core, a) || st_core_weight_zero(core, a->id, NULL))
         return 0;
@@ -347,12 +347,12 @@ static int64_t to_settle_m(const st_core *core, const st_account *a)
 
 /* Nodes stay with their account while its floor covers them; what is missing comes from those
  * that are nobody's, lowest ids first. */
-static void settle_homes(st_core *core)
+static void assign_homes(st_core *core)
 {
     size_t n = core->tree->accounts.n;
     int64_t *left_m = st_xcalloc(n, sizeof *left_m);
     for (size_t i = 1; i < n; i++)
-        left_m[i] = to_settle_m(core, core->tree->accounts.v[i]);
+        left_m[i] = homes_m(core, core->tree->accounts.v[i]);
     for (size_t i = 0; i < core->fleet->nodes.n; i++) {
         st_node *node = core->fleet->nodes.v[i];
         int64_t gpu_m = node->ndevs * ST_WHOLE_M;
@@ -432,7 +432,7 @@ void st_shadow_floors(st_core *core)
 {
     if (!core->policy.as_if_alone)
         return;
-    settle_homes(core);
+    assign_homes(core);
     size_t kept = 0;
     for (size_t i = 0; i < core->shadows.n; i++) {
         st_shadow_cluster *cluster = core->shadows.v[i];

@@ -41,13 +41,13 @@
 
 /* What a reserved start goes by: declared limits, which are kept, or how long jobs really run,
  * which may be wrong. A job has one of each where they differ. */
-typedef enum st_basis_of { ST_BY_LIMITS = 1, ST_BY_FORECAST = 2 } st_basis_of;
+typedef enum st_reserve_by { ST_BY_LIMITS = 1, ST_BY_FORECAST = 2 } st_reserve_by;
 
 /* A blocked job's reserved start: by `at_ms` enough will have ended for `plan`. */
 typedef struct st_reservation {
     uint64_t job;
     int64_t at_ms;
-    unsigned by;        /* bits of st_basis_of */
+    unsigned by;        /* bits of st_reserve_by */
     bool also;          /* the entry before is of the same job */
     bool moves;         /* not blocked: it is on the move, and this is where to */
     int64_t promise_ms; /* by limits: others may not make it later */
@@ -487,7 +487,7 @@ void st_whatif_begin(st_core *core, st_when when);
 void st_whatif_touch(st_core *core, const st_job *job, st_rooms *rooms);
 /* The same in two steps: note the nodes of several jobs, then rebuild each once. */
 void st_whatif_note(st_core *core, const st_job *job);
-void st_whatif_settle(st_core *core, st_rooms *rooms);
+void st_whatif_rebuild(st_core *core, st_rooms *rooms);
 /* Set one node's view, and its room if given. */
 void st_whatif_set(st_core *core, const st_node *node, const st_view *view, st_rooms *rooms);
 st_view *st_whatif_edit(st_core *core, const st_node *node);

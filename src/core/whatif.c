@@ -82,8 +82,8 @@ void st_whatif_note(st_core *core, const st_job *job)
 }
 
 /* Who counts whole GPUs gets outlines: devices are filled in when somebody looks at them, and
- * until the next settling nobody more is thought away. */
-void st_whatif_settle(st_core *core, st_rooms *rooms)
+ * until the next rebuild nobody more is thought away. */
+void st_whatif_rebuild(st_core *core, st_rooms *rooms)
 {
     st_whatif *w = &core->whatif;
     bool outlined = rooms && st_rooms_outlined(rooms);

@@ -230,7 +230,7 @@ static native_job *make_job(native *e, const st_engine_order *o)
 }
 
 /* The job with its tasks where the order says; one that is there already stays as it is. */
-static native_job *settle(native *e, const st_engine_order *o)
+static native_job *put_in_place(native *e, const st_engine_order *o)
 {
     native_job *job = st_native_job_of(e, o->job);
 
@@ -263,7 +263,7 @@ static void begin(native *e, const st_engine_order *o, st_want what)
 
     if (!o->spec)
         return; /* started and ended in one moment: the order to stop comes next */
-    job = settle(e, o);
+    job = put_in_place(e, o);
     job->deadline_ms = st_job_end_ms(o->spec, o->at_ms);
     want(e, job, what, 0);
 }

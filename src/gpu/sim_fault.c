@@ -63,7 +63,7 @@ static void inflict(st_gpu_sim *s, int at, st_gpu_fault fault, int64_t value)
     sim_gpu *gpu = &s->gpu[at];
 
     if (s->now_ms != ST_UNSET)
-        st_sim_settle(gpu, s->now_ms);
+        st_sim_catch_up(gpu, s->now_ms);
     switch (fault) {
     case ST_GPU_FAULT_XID:
         tell(s, at, ST_GPU_EVENT_XID, value);

@@ -88,7 +88,7 @@ void st_sim_see(st_gpu_sim *s, int64_t now_ms)
     s->now_ms = ST_MAX(s->now_ms, now_ms);
 }
 
-void st_sim_settle(sim_gpu *gpu, int64_t now_ms)
+void st_sim_catch_up(sim_gpu *gpu, int64_t now_ms)
 {
     int64_t temp = temp_m(gpu, now_ms);
 
@@ -164,7 +164,7 @@ int st_gpu_sim_load(st_gpu *g, int gpu, int gi, uint64_t job, const st_gpu_load 
     /* What leaves may leave a GPU that is gone. */
     r = load ? check_device(s, gpu, gi, err) : 0;
     if (r == 0) {
-        st_sim_settle(&s->gpu[gpu], s->now_ms);
+        st_sim_catch_up(&s->gpu[gpu], s->now_ms);
         r = set_load(s, gpu, gi, job, load, err);
     }
     pthread_mutex_unlock(&s->lock);

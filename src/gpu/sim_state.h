@@ -88,7 +88,7 @@ int st_sim_profile(st_gpu_sim *s, const char *text, st_err *err);
 void st_sim_see(st_gpu_sim *s, int64_t now_ms);
 
 /* Brings energy and temperature up to now; called before anything changes the load. */
-void st_sim_settle(sim_gpu *gpu, int64_t now_ms);
+void st_sim_catch_up(sim_gpu *gpu, int64_t now_ms);
 void st_sim_uuid(const st_gpu_sim *s, const char *prefix, uint64_t a, uint64_t b,
                  char ret[ST_GPU_UUID_MAX]);
 

@@ -1,12 +1,12 @@
 /*
  * What the agent and libstint-guard.so share: files that the agent makes and the guard maps. doc/dev/guard.md
- * says what each is for and who may write it. A change of layout is a new GUARD_VERSION, or a new GUARD_BOOK.
+ * says what each is for and who may write it. A change of layout is a new GUARD_VERSION, or a new GUARD_USAGE.
  *
  *   DIR/grant         guard_grant   the agent writes, its task reads
  *   DIR/dev.N/board   guard_board   the agent writes, every task on the device reads
  *   DIR/dev.N/turn.K  guard_turn    the task in slot K writes (as own.N/turn), every task on the device reads
  *   DIR/own.N/turn    guard_turn    the task's own turn.K
- *   DIR/own.N/book    guard_book    the task writes, nobody else sees it; the agent reads it with suspicion
+ *   DIR/own.N/book    guard_usage    the task writes, nobody else sees it; the agent reads it with suspicion
  *
  * N is the index of the device in the grant. All times are CLOCK_MONOTONIC in nanoseconds.
  */
@@ -18,7 +18,7 @@
 
 #define GUARD_MAGIC   UINT32_C(0x44524753)
 #define GUARD_VERSION 1                  /* of grant, board and turn */
-#define GUARD_BOOK    2                  /* of the book */
+#define GUARD_USAGE   2                  /* of the book */
 #define GUARD_DIR     "/run/stint-guard" /* in a task */
 #define GUARD_DEVICES 16
 #define GUARD_SLOTS   32
@@ -148,7 +148,7 @@ static inline uint64_t guard_time_least(int step)
     return (uint64_t)(16 + step % 16) << (step / 16 - 1) << 6;
 }
 
-typedef struct guard_book {
+typedef struct guard_usage {
     uint32_t magic, version;
     _Atomic uint32_t lock;    /* 1 + index of the process that changes memory; 0: nobody */
     _Atomic uint32_t holder;  /* 1 + index of the process that has the task's turn; 0: nobody */
@@ -159,6 +159,6 @@ typedef struct guard_book {
     guard_proc proc[GUARD_PROCS];
     _Atomic uint64_t burst[GUARD_TIMES];   /* from a launch until it was waited for */
     _Atomic uint64_t request[GUARD_TIMES]; /* of what the task marked as requests */
-} guard_book;
+} guard_usage;
 
 #endif

@@ -164,7 +164,7 @@ static void pause_for(uint64_t waited, uint64_t expect)
 }
 
 /* Waits for the oldest; shows that we are alive as long as the device is at work for us. */
-static uint64_t settle(guard_device *d)
+static uint64_t finish_oldest(guard_device *d)
 {
     guard_batch *b = oldest(d);
     uint64_t began = guard_now(), now = began, expect = d->each_ns * (uint64_t)b->launches;
@@ -173,20 +173,20 @@ static uint64_t settle(guard_device *d)
         now = guard_now();
         if (d->has_turn) {
             atomic_store_explicit(&d->turn->seen_ns, now, memory_order_relaxed);
-            atomic_store_explicit(&d->book->held_ns, now, memory_order_relaxed);
+            atomic_store_explicit(&d->usage->held_ns, now, memory_order_relaxed);
         }
         pause_for(now - began, expect);
     }
     return reap(d);
 }
 
-static void settle_all(guard_device *d)
+static void finish_all(guard_device *d)
 {
     uint64_t used = 0;
 
     close_batch(d);
     while (d->pending > 0)
-        used += settle(d);
+        used += finish_oldest(d);
     if (d->has_turn)
         guard_turn_pass(d, used);
 }
@@ -201,7 +201,7 @@ static void follow_context(guard_device *d)
     if (!get || get(&now) != CUDA_SUCCESS || now == d->context)
         return;
     if (d->context)
-        settle_all(d);
+        finish_all(d);
     memset(d->ring, 0, sizeof d->ring);
     d->head = d->pending = 0;
     d->open = false;
@@ -236,7 +236,7 @@ static void keep_little(guard_device *d)
     while (d->pending > most_pending(d)) {
         harvest(d);
         if (d->pending > most_pending(d))
-            settle(d);
+            finish_oldest(d);
     }
 }
 
@@ -248,23 +248,23 @@ static bool admit(guard_device *d, CUstream stream, uint64_t now)
                  (guard_most(d) || guard_in_company(d, now));
 
     if (d->has_turn && (!turns || full(d, now)))
-        settle_all(d);
+        finish_all(d);
     if (!turns && full(d, now) && d->pending < GUARD_PENDING - 1)
         close_batch(d);
     if (!turns && guard_most(d)) { /* level mps has no turns, and yet may have a limit on time */
         while (d->pending > 0)
-            settle(d);
+            finish_oldest(d);
         guard_wait_until_allowed(d);
     }
     /* Who may get company at any moment has little in flight, and yet never waits for an idle device. */
     while (d->nnear > 0 && !turns && d->pending > 1)
-        settle(d);
+        finish_oldest(d);
     if (d->patient && !turns)
         keep_little(d);
     if (d->patient)
         guard_yield_to_latency(d);
     if (turns && !d->has_turn) {
-        settle_all(d); /* what was begun before there was company */
+        finish_all(d); /* what was begun before there was company */
         guard_turn_wait(d);
     }
     harvest(d);
@@ -303,7 +303,7 @@ guard_pass guard_enter(CUstream stream, bool twin, guard_counter what)
     guard_burst_begin(d, now);
     if (guard_is_latency(d)) { /* no events: they would be in its way */
         if (d->has_turn)       /* it has become one in the middle of a turn */
-            settle_all(d);
+            finish_all(d);
         guard_show_active(d, true, now);
         guard_unlock(&d->lock);
         restore(mode);
@@ -355,7 +355,7 @@ void guard_leave(const guard_pass *p, CUresult r)
             if (d->pending < GUARD_PENDING - 1)
                 close_batch(d);
             else if (current(d)->nstream == GUARD_STREAMS) {
-                settle(d);
+                finish_oldest(d);
                 close_batch(d);
             }
         }
@@ -389,7 +389,7 @@ void guard_before_wait(void)
         return;
     guard_lock(&d->lock);
     if (d->has_turn && full(d, guard_now()))
-        settle_all(d); /* shows that we are alive, which the driver's own wait does not */
+        finish_all(d); /* shows that we are alive, which the driver's own wait does not */
     else if (d->has_turn)
         ;
     else if (d->open && d->pending < GUARD_PENDING - 1)
@@ -407,7 +407,7 @@ void guard_after_wait(void)
     guard_lock(&d->lock);
     harvest(d);
     if (d->has_turn && idle(d))
-        settle_all(d);
+        finish_all(d);
     now = guard_now();
     if (guard_is_latency(d) || atomic_load_explicit(&d->turn->active_ns, memory_order_relaxed))
         guard_show_active(d, false, now);

@@ -48,14 +48,14 @@ typedef struct guard_device {
     const guard_limit *limit;
     const guard_board *board;
     guard_turn *turn;
-    guard_book *book;
+    guard_usage *usage;
     const guard_turn *other[GUARD_SLOTS];
     uint64_t looked_ns, stopped_ns[GUARD_SLOTS]; /* until then this neighbour is not waited for */
     int near[GUARD_SLOTS], nnear;                /* slots in use besides ours */
     uint64_t company_ns;
     bool company;      /* somebody used it lately, as of then */
     bool patient;      /* a latency task is among them */
-    int me;            /* index in book->proc, -1: none yet */
+    int me;            /* index in usage->proc, -1: none yet */
     CUcontext context; /* of the events */
     guard_batch ring[GUARD_PENDING];
     int head, pending; /* ring[head] is open when `open` */
@@ -113,7 +113,7 @@ bool guard_map(guard_device *d);
 bool guard_peek(const guard_device *d, int slot, guard_turn *ret);
 void guard_after_fork(void);
 
-/* ---- book.c: memory of all processes of the task ---- */
+/* ---- usage.c: memory of all processes of the task ---- */
 bool guard_charge(guard_device *d, guard_kind kind, uint64_t bytes);
 void guard_uncharge(guard_device *d, guard_kind kind, uint64_t bytes);
 /* Sets what this process holds of one kind; false: more than is granted (and it is set all the same). */

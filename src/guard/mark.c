@@ -21,7 +21,7 @@ static void note_request(guard_device *d, uint64_t ns)
 {
     guard_count(d, GUARD_COUNT_REQUESTS, 1);
     guard_count(d, GUARD_COUNT_REQUEST_NS, ns);
-    note(d->book->request, ns);
+    note(d->usage->request, ns);
 }
 
 /* Asked once; the answer is the same for each thread that asks. */
@@ -53,7 +53,7 @@ void guard_burst_end(guard_device *d, uint64_t now)
         return;
     d->burst_ns = 0;
     guard_count(d, GUARD_COUNT_BURSTS, 1);
-    note(d->book->burst, ns);
+    note(d->usage->burst, ns);
     if (bursts_are_requests())
         note_request(&guard.dev[0], ns);
 }

@@ -123,8 +123,8 @@ static int list(guard_device *d, unsigned *n, void *rows, bool wide)
 {
     unsigned room = *n, found = 0;
 
-    for (uint32_t i = 0; i < atomic_load(&d->book->nproc) && i < GUARD_PROCS; i++) {
-        const guard_proc *p = &d->book->proc[i];
+    for (uint32_t i = 0; i < atomic_load(&d->usage->nproc) && i < GUARD_PROCS; i++) {
+        const guard_proc *p = &d->usage->proc[i];
         uint64_t bytes = bytes_of(p);
 
         if (bytes == 0 || !guard_proc_lives(p))

@@ -172,8 +172,8 @@ static bool enlist(guard_device *d)
 
     for (int round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < GUARD_PROCS; i++) {
-            guard_proc *p = &d->book->proc[i];
-            uint32_t was = atomic_load(&p->pid), top = atomic_load(&d->book->nproc);
+            guard_proc *p = &d->usage->proc[i];
+            uint32_t was = atomic_load(&p->pid), top = atomic_load(&d->usage->nproc);
 
             if (was != 0 && (round == 0 || guard_proc_lives(p)))
                 continue;
@@ -182,7 +182,7 @@ static bool enlist(guard_device *d)
             for (int k = 0; k < GUARD_KIND_COUNT; k++)
                 atomic_store(&p->bytes[k], 0);
             atomic_store(&p->born, born());
-            while (top <= i && !atomic_compare_exchange_weak(&d->book->nproc, &top, i + 1))
+            while (top <= i && !atomic_compare_exchange_weak(&d->usage->nproc, &top, i + 1))
                 ;
             d->me = (int)i;
             return true;
@@ -204,7 +204,7 @@ static bool map_all(guard_device *d)
     if (!d->turn && !(d->turn = map_file(path, sizeof(guard_turn), GUARD_VERSION, true)))
         return fail(path);
     snprintf(path, sizeof path, "%s/own.%d/book", guard.dir, n);
-    if (!d->book && !(d->book = map_file(path, sizeof(guard_book), GUARD_BOOK, true)))
+    if (!d->usage && !(d->usage = map_file(path, sizeof(guard_usage), GUARD_USAGE, true)))
         return fail(path);
     return true;
 }
@@ -287,7 +287,7 @@ void guard_after_fork(void)
                               .mapped = d->mapped,
                               .board = d->board,
                               .turn = d->turn,
-                              .book = d->book,
+                              .usage = d->usage,
                               .me = -1};
 
         memcpy(fresh.other, d->other, sizeof fresh.other);
@@ -300,7 +300,7 @@ __attribute__((destructor)) static void leave(void)
 {
     for (int i = 0; i < GUARD_DEVICES; i++) {
         guard_device *d = &guard.dev[i];
-        guard_proc *p = d->mapped && d->me >= 0 ? &d->book->proc[d->me] : NULL;
+        guard_proc *p = d->mapped && d->me >= 0 ? &d->usage->proc[d->me] : NULL;
 
         if (!p || atomic_load(&p->pid) != (uint32_t)getpid())
             continue;

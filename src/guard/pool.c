@@ -80,7 +80,8 @@ static bool room(guard_device *d, size_t bytes)
 }
 
 /* Behind the driver's answer. */
-static CUresult settle(guard_device *d, CUresult r, CUdeviceptr *ret, CUstream stream, bool twin)
+static CUresult count_answer(guard_device *d, CUresult r, CUdeviceptr *ret, CUstream stream,
+                             bool twin)
 {
     free_fn *give =
         twin ? GUARD_REAL(free_fn *, cuMemFreeAsync_ptsz) : GUARD_REAL(free_fn *, cuMemFreeAsync);
@@ -105,22 +106,23 @@ static bool in_capture(void)
     return atomic_load(&guard.captures) > 0;
 }
 
-#define ALLOC(name, twin)                                                                         \
-    GUARD_CALL(name, CUdeviceptr *ret, size_t bytes, CUstream s)                                  \
-    {                                                                                             \
-        async_fn *real = GUARD_REAL(async_fn *, name);                                            \
-        CUdevice device = device_now();                                                           \
-        guard_device *d = guard_device_of(device);                                                \
-                                                                                                  \
-        if (!real)                                                                                \
-            return CUDA_ERROR_NOT_INITIALIZED;                                                    \
-        if (!d)                                                                                   \
-            return guard_begin() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;        \
-        guard.graph_memory = guard.graph_memory || in_capture();                                  \
-        note_pool(d, current_pool(device));                                                       \
-        if (!room(d, bytes))                                                                      \
-            return CUDA_ERROR_OUT_OF_MEMORY;                                                      \
-        return in_capture() ? real(ret, bytes, s) : settle(d, real(ret, bytes, s), ret, s, twin); \
+#define ALLOC(name, twin)                                                                  \
+    GUARD_CALL(name, CUdeviceptr *ret, size_t bytes, CUstream s)                           \
+    {                                                                                      \
+        async_fn *real = GUARD_REAL(async_fn *, name);                                     \
+        CUdevice device = device_now();                                                    \
+        guard_device *d = guard_device_of(device);                                         \
+                                                                                           \
+        if (!real)                                                                         \
+            return CUDA_ERROR_NOT_INITIALIZED;                                             \
+        if (!d)                                                                            \
+            return guard_begin() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM; \
+        guard.graph_memory = guard.graph_memory || in_capture();                           \
+        note_pool(d, current_pool(device));                                                \
+        if (!room(d, bytes))                                                               \
+            return CUDA_ERROR_OUT_OF_MEMORY;                                               \
+        return in_capture() ? real(ret, bytes, s)                                          \
+                            : count_answer(d, real(ret, bytes, s), ret, s, twin);          \
     }
 #define ALLOC_FROM(name, twin)                                                             \
     GUARD_CALL(name, CUdeviceptr *ret, size_t bytes, CUpool pool, CUstream s)              \
@@ -140,7 +142,7 @@ static bool in_capture(void)
         if (!room(d, bytes))                                                               \
             return CUDA_ERROR_OUT_OF_MEMORY;                                               \
         return in_capture() ? real(ret, bytes, pool, s)                                    \
-                            : settle(d, real(ret, bytes, pool, s), ret, s, twin);          \
+                            : count_answer(d, real(ret, bytes, pool, s), ret, s, twin);    \
     }
 #define FREE(name)                                                                              \
     GUARD_CALL(name, CUdeviceptr ptr, CUstream s)                                               \

@@ -71,29 +71,29 @@ static void take_task_turn(guard_device *d)
 {
     uint32_t mine = (uint32_t)d->me + 1, was = 0;
 
-    while (!atomic_compare_exchange_strong(&d->book->holder, &was, mine)) {
+    while (!atomic_compare_exchange_strong(&d->usage->holder, &was, mine)) {
         uint32_t owner = was;
-        uint64_t held = atomic_load(&d->book->held_ns);
+        uint64_t held = atomic_load(&d->usage->held_ns);
 
         if (owner == mine)
             break;
-        guard_futex_wait(&d->book->holder, owner, LOOK_NS);
+        guard_futex_wait(&d->usage->holder, owner, LOOK_NS);
         /* Stopped, dead, or gone to do something else. */
-        if (atomic_load(&d->book->holder) == owner && atomic_load(&d->book->held_ns) == held &&
+        if (atomic_load(&d->usage->holder) == owner && atomic_load(&d->usage->held_ns) == held &&
             age(held, guard_now()) > 2 * quantum(d) &&
-            atomic_compare_exchange_strong(&d->book->holder, &owner, mine))
+            atomic_compare_exchange_strong(&d->usage->holder, &owner, mine))
             break;
         was = 0;
     }
-    atomic_store(&d->book->held_ns, guard_now());
+    atomic_store(&d->usage->held_ns, guard_now());
 }
 
 static void give_task_turn(guard_device *d)
 {
     uint32_t mine = (uint32_t)d->me + 1;
 
-    if (atomic_compare_exchange_strong(&d->book->holder, &mine, 0))
-        guard_futex_wake(&d->book->holder, 1);
+    if (atomic_compare_exchange_strong(&d->usage->holder, &mine, 0))
+        guard_futex_wake(&d->usage->holder, 1);
 }
 
 /* ---- between tasks --------------------------------------------------------------------------------- */
@@ -169,7 +169,7 @@ uint32_t guard_most(const guard_device *d)
 
 void guard_spend(guard_device *d, uint64_t used_ns)
 {
-    uint64_t now = guard_now(), next = atomic_load(&d->book->next_ns);
+    uint64_t now = guard_now(), next = atomic_load(&d->usage->next_ns);
     uint32_t most = guard_most(d);
 
     if (!most)
@@ -178,7 +178,7 @@ void guard_spend(guard_device *d, uint64_t used_ns)
     /* A little is saved up, so that a late wake-up costs nothing. */
     if (next + used_ns + 4 * quantum(d) < now)
         next = now - used_ns - 4 * quantum(d);
-    atomic_store(&d->book->next_ns, next + d->cost_ns);
+    atomic_store(&d->usage->next_ns, next + d->cost_ns);
 }
 
 /* Its owner reads it in the task's output, once for each cap; a pause for a test is too short to be told. */
@@ -199,11 +199,11 @@ void guard_wait_until_allowed(guard_device *d)
 {
     uint64_t began = guard_now(), now = began;
 
-    while (guard_most(d) && now < atomic_load(&d->book->next_ns) && now - began < d->cost_ns) {
-        uint64_t left = atomic_load(&d->book->next_ns) - now;
+    while (guard_most(d) && now < atomic_load(&d->usage->next_ns) && now - began < d->cost_ns) {
+        uint64_t left = atomic_load(&d->usage->next_ns) - now;
         struct timespec t = {.tv_nsec = (long)(left < 20 * MS ? left : 20 * MS)};
 
-        atomic_store(&d->book->held_ns, now);
+        atomic_store(&d->usage->held_ns, now);
         nanosleep(&t, NULL);
         now = guard_now();
     }
@@ -245,7 +245,7 @@ void guard_turn_wait(guard_device *d)
             held[j] = 0;
         }
         atomic_store(&d->turn->seen_ns, now);
-        atomic_store(&d->book->held_ns, now);
+        atomic_store(&d->usage->held_ns, now);
     }
     d->has_turn = true;
     guard_count(d, GUARD_COUNT_TURNS, 1);

@@ -109,7 +109,7 @@ static enum MHD_Result queue(st_call *call)
 }
 
 /* The handler has returned: send what it answered, or wait for whoever will. */
-static enum MHD_Result settle(st_call *call)
+static enum MHD_Result send_or_wait(st_call *call)
 {
     st_http_server *server = call->server;
     bool answered;
@@ -160,7 +160,7 @@ static enum MHD_Result run(st_call *call)
         return queue(call);
     }
     call->match.route->handler(call, call->server->opt.ctx);
-    return settle(call);
+    return send_or_wait(call);
 }
 
 /* libmicrohttpd closes the connection behind an answer that is queued here, so that is only done

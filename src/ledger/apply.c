@@ -623,7 +623,7 @@ int st_ledger_apply(st_ledger *l, const st_entry *e, st_err *err)
     l->at_ms = e->at_ms;
     if (is_fleet(e)) {
         l->fleet_seq++;
-        st_ledger_settle_due(l);
+        st_ledger_refresh_due(l);
         return 0;
     }
     ledger_account *a = l->accounts.v[id];
@@ -635,6 +635,6 @@ int st_ledger_apply(st_ledger *l, const st_entry *e, st_err *err)
         a->closed = true;
     else if (e->kind == ST_ENTRY_CLOSE)
         close_period(l);
-    st_ledger_settle_due(l);
+    st_ledger_refresh_due(l);
     return 0;
 }

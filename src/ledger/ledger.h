@@ -382,7 +382,7 @@ int st_ledger_price(const st_ledger *l, st_entry *e, st_err *err);
 /* For verifiers, who have entries, prices and terms but no ledger: the arithmetic of one line, and the lines
  * that usage, prices, terms (either may be NULL) and carries (one for each component) lead to. What the ledger
  * adds to these is only a line `cap`. */
-bool st_line_holds(const st_line *line);
+bool st_line_valid(const st_line *line);
 int st_price_entry(st_entry *e, const st_price_book *book, const st_terms *terms,
                    const int64_t *carry, st_err *err);
 

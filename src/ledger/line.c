@@ -69,7 +69,7 @@ int st_line_reckon(st_line *line, st_err *err)
     return 0;
 }
 
-bool st_line_holds(const st_line *line)
+bool st_line_valid(const st_line *line)
 {
     st_line again = *line;
     return st_line_reckon(&again, NULL) == 0 && again.amount == line->amount &&

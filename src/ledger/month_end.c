@@ -51,7 +51,7 @@ static void from_days(const st_month_so_far *s, st_month_end *ret)
     st_i128 spread_m = days_m + days_m * days_m / (n * 1000);
     st_i128 half = root_of(variance * spread_m) * t_of(s->ndays - 1) * 10000 / 31623;
     st_i128 expected = s->spent + mean * left / DAY_MS;
-    *ret = (st_month_end){.basis = ST_MONTH_DAYS,
+    *ret = (st_month_end){.from = ST_MONTH_DAYS,
                           .chance_percent = 80,
                           .expected = fit(expected),
                           .low = fit(expected - half),
@@ -62,7 +62,7 @@ static void from_days(const st_month_so_far *s, st_month_end *ret)
 static void from_so_far(const st_month_so_far *s, st_month_end *ret)
 {
     st_i128 rest = ST_MAX((st_i128)s->spent, 0) * s->left_ms / s->observed_ms;
-    *ret = (st_month_end){.basis = ST_MONTH_SO_FAR,
+    *ret = (st_month_end){.from = ST_MONTH_SO_FAR,
                           .expected = fit(s->spent + rest),
                           .low = s->spent,
                           .high = fit(s->spent + 2 * rest)};
@@ -71,7 +71,7 @@ static void from_so_far(const st_month_so_far *s, st_month_end *ret)
 void st_month_end_of(const st_month_so_far *s, st_month_end *ret)
 {
     int64_t certain = fit((st_i128)s->spent + s->to_come);
-    *ret = (st_month_end){.basis = ST_MONTH_UNKNOWN};
+    *ret = (st_month_end){.from = ST_MONTH_UNKNOWN};
     if (s->ndays >= ST_MONTH_DAYS_MIN)
         from_days(s, ret);
     else if (s->observed_ms >= OBSERVED_MIN)

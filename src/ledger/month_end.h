@@ -16,14 +16,14 @@ typedef struct st_month_so_far {
     int64_t observed_ms; /* since the month, or the account, began */
 } st_month_so_far;
 
-typedef enum st_month_basis {
+typedef enum st_month_from {
     ST_MONTH_UNKNOWN, /* too little was seen */
     ST_MONTH_SO_FAR,  /* as fast as so far, up to twice that */
     ST_MONTH_DAYS,    /* from the spread of whole days */
-} st_month_basis;
+} st_month_from;
 
 typedef struct st_month_end {
-    st_month_basis basis;
+    st_month_from from;
     int chance_percent; /* that the end lies between low and high; 0: not known */
     int64_t expected, low, high;
 } st_month_end;

@@ -397,7 +397,7 @@ int st_ledger_load(const char *data, size_t len, st_ledger **ret, st_err *err)
         return st_fail(err, ST_ECORRUPT, "the saved ledger is damaged at byte %zu", c.at);
     /* What was saved between a plan and its terms goes on there. */
     st_ledger_add_due(l, 0);
-    st_ledger_settle_due(l);
+    st_ledger_refresh_due(l);
     st_strbuf_clear(&again);
     st_ledger_save(l, &again);
     if (again.n != len || memcmp(again.s, data, len) != 0)

@@ -129,7 +129,7 @@ int st_ledger_check_due(const st_ledger *l, const st_entry *e, st_err *err);
 int st_ledger_apply_terms(st_ledger *l, const st_entry *e, int id, st_err *err);
 /* Those at and below an account are looked at; then, after each entry, those that are right are done with. */
 void st_ledger_add_due(st_ledger *l, int top);
-void st_ledger_settle_due(st_ledger *l);
+void st_ledger_refresh_due(st_ledger *l);
 
 /* bookings.c */
 int st_ledger_check_window(const st_ledger *l, const st_entry *e, int id, st_err *err);

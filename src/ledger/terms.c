@@ -59,7 +59,7 @@ void st_ledger_add_due(st_ledger *l, int top)
             st_vec_push(&l->due, i);
 }
 
-void st_ledger_settle_due(st_ledger *l)
+void st_ledger_refresh_due(st_ledger *l)
 {
     st_terms unused;
     for (; l->due_at < l->due.n; l->due_at++) {

@@ -40,7 +40,7 @@ int64_t meter_pending(const dev *d, const resident *r, int64_t now)
            part(there, r->before_m, d->held_m);
 }
 
-void meter_settle(st_meter *m, dev *d)
+void meter_deal_out(st_meter *m, dev *d)
 {
     if (!meter_crowded(d) || d->since_ms == m->now)
         return;
@@ -143,7 +143,7 @@ void meter_add(st_meter *m, stay *s, int task, int32_t node, int at)
 {
     dev *d = meter_dev(m, node, at);
     bool was = meter_crowded(d);
-    meter_settle(m, d);
+    meter_deal_out(m, d);
     size_t i = find(d, s, task);
     st_vec_insert(&d->list, i, (resident){.stay = s, .task = task});
     number(d);
@@ -163,7 +163,7 @@ void meter_remove(st_meter *m, stay *s, int task, int32_t node, int at)
 {
     dev *d = meter_dev(m, node, at);
     bool was = meter_crowded(d);
-    meter_settle(m, d);
+    meter_deal_out(m, d);
     resident *r = meter_resident(d, s, task);
     if (!was) {
         meter_fold(m, s);

@@ -1,7 +1,7 @@
 /* What a stay had after a moment that is past: for jobs whose real end becomes known late.
  *
  * A resident that never shared a crowded device had what it holds, so nothing is written down. The
- * others keep spans, one for each time their device was settled; the oldest are joined once there are
+ * others keep spans, one for each time their device was dealt out; the oldest are joined once there are
  * many, and a moment inside a span takes its part of it by time. */
 #include "meter/state.h"
 

@@ -90,7 +90,7 @@ static void set_inside(st_meter *m, stay *s, int64_t inside_m)
 {
     if (s->inside_m == inside_m)
         return;
-    meter_settle_stay(m, s);
+    meter_deal_out_stay(m, s);
     meter_burst(m, s, -1);
     s->inside_m = inside_m;
     meter_burst(m, s, 1);

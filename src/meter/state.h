@@ -19,7 +19,7 @@
  *     1000 x (t - since_ms) x (held by it and those before it) / (held by all), rounded down,
  *
  * less what those before it have. That adds up exactly, and nobody is more than 1 milli-GPU x ms off
- * for each time it is settled. */
+ * for each time it is dealt out. */
 #ifndef ST_METER_STATE_H
 #define ST_METER_STATE_H
 
@@ -224,7 +224,7 @@ void meter_add(st_meter *m, stay *s, int task, int32_t node, int at);
 void meter_insert(st_meter *m, stay *s, int task, int32_t node, int at);
 void meter_remove(st_meter *m, stay *s, int task, int32_t node, int at);
 /* Deals out what there is up to now. */
-void meter_settle(st_meter *m, dev *d);
+void meter_deal_out(st_meter *m, dev *d);
 /* Count the device anew: somebody came or went, its node's state or a plan changed. */
 void meter_place(st_meter *m, dev *d);
 /* The part of a crowded device that has not been dealt out. */
@@ -264,7 +264,7 @@ int64_t meter_inside_open(const stay *s, int64_t share);
 /* Share of the open piece up to now. */
 int64_t meter_open_share(const st_meter *m, const stay *s, int64_t now);
 /* Everything the stay has up to now is in `acc`, and what of it was inside floors in `in_acc`. */
-void meter_settle_stay(st_meter *m, stay *s);
+void meter_deal_out_stay(st_meter *m, stay *s);
 /* Takes what was counted at the rate so far into `acc`. */
 void meter_fold(st_meter *m, stay *s);
 /* Ends the open piece, which has some length, and begins another. */
@@ -286,7 +286,7 @@ int64_t meter_nominal_m(const st_shape *shape);
 void meter_span(past *p, int64_t to_ms, int64_t share);
 /* Up to when `past` knows; `start` when there is none. */
 int64_t meter_known_to(const past *p, int64_t start);
-/* What the stay had from a moment on up to now; its devices are settled. */
+/* What the stay had from a moment on up to now; its devices are dealt out. */
 int64_t meter_after(const st_meter *m, const stay *s, int64_t from_ms);
 
 /* ---- telemetry.c -------------------------------------------------------------------------- */

@@ -209,22 +209,22 @@ st_record meter_open_record(const st_meter *m, const stay *s, int64_t now)
 
 /* ---- pieces ------------------------------------------------------------------------------- */
 
-static void settle_one(st_meter *m, stay *s, int task, int32_t node, int at)
+static void deal_out_one(st_meter *m, stay *s, int task, int32_t node, int at)
 {
     (void)s, (void)task;
-    meter_settle(m, meter_dev(m, node, at));
+    meter_deal_out(m, meter_dev(m, node, at));
 }
 
-void meter_settle_stay(st_meter *m, stay *s)
+void meter_deal_out_stay(st_meter *m, stay *s)
 {
     if (!undisturbed(s))
-        each_dev(m, s, settle_one);
+        each_dev(m, s, deal_out_one);
     meter_fold(m, s);
     s->in_acc = meter_inside_open(s, s->acc);
     s->in_mark = s->acc;
 }
 
-/* A part of the open piece, which is settled, goes: of what was inside as much. */
+/* A part of the open piece, which is dealt out, goes: of what was inside as much. */
 static void drop(stay *s, int64_t share)
 {
     if (s->acc > 0)
@@ -233,7 +233,7 @@ static void drop(stay *s, int64_t share)
     s->in_mark = s->acc;
 }
 
-/* Hands the open piece out, which is settled, as [from_ms, to_ms). */
+/* Hands the open piece out, which is dealt out, as [from_ms, to_ms). */
 static void hand_out(stay *s, int64_t to_ms, st_cut why, st_records *out)
 {
     if (s->pieces.n == PIECES_MAX) {
@@ -262,7 +262,7 @@ static void hand_out(stay *s, int64_t to_ms, st_cut why, st_records *out)
 void meter_next_piece(st_meter *m, stay *s, st_basis basis, st_records *out)
 {
     if (m->now > s->from_ms) {
-        meter_settle_stay(m, s);
+        meter_deal_out_stay(m, s);
         int64_t acc = s->acc;
         hand_out(s, m->now, ST_CUT_GOES_ON, out);
         if (ST_BROKEN(METER_OVERLAP) && basis != s->basis)
@@ -460,7 +460,7 @@ static void shorten(st_meter *m, stay *s, size_t i, int64_t ended_ms, st_records
 /* The stay's last piece, up to when it really ended. */
 static void finish(st_meter *m, stay *s, int64_t ended_ms, st_cut why, st_records *out)
 {
-    meter_settle_stay(m, s);
+    meter_deal_out_stay(m, s);
     for (size_t i = 0; i < s->pieces.n; i++)
         if (s->pieces.v[i].to_ms > ended_ms)
             shorten(m, s, i, ended_ms, out);
@@ -483,7 +483,7 @@ void st_meter_began(st_meter *m, uint64_t job, int64_t began_ms, int64_t now)
     began_ms = ST_MIN(ST_MIN(began_ms, s->start_ms + ST_METER_READY_MS), m->now);
     if (began_ms <= s->start_ms)
         return;
-    meter_settle_stay(m, s);
+    meter_deal_out_stay(m, s);
     int64_t before = s->acc - ST_MIN(meter_after(m, s, began_ms), s->acc);
     not_granted(m, s, before, ST_WHERE_STARTING);
     drop(s, before);
@@ -492,7 +492,7 @@ void st_meter_began(st_meter *m, uint64_t job, int64_t began_ms, int64_t now)
 
 /* ---- work that is lost ---------------------------------------------------------------------- */
 
-/* What the stay, whose devices are settled, had of a piece from a moment inside it on. */
+/* What the stay, whose devices are dealt out, had of a piece from a moment inside it on. */
 static int64_t had_since(const st_meter *m, const stay *s, const piece *p, int64_t from_ms)
 {
     if (from_ms <= p->from_ms)

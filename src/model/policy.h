@@ -100,8 +100,8 @@ typedef struct st_policy {
 #define X(field, key, kind, def, lo, hi, what) int64_t field;
     ST_POLICY_TABLE(X)
 #undef X
-    int basis; /* an st_share_basis: borrowed or total */
-    int order; /* an st_queue_order */
+    int counts; /* an st_share_counts: borrowed or total */
+    int order;  /* an st_queue_order */
 } st_policy;
 
 static inline st_policy st_policy_default(void)

@@ -19,7 +19,7 @@
 #define PRICE_ONE 1024 /* a price of one GPU for a GPU; loads are counted in the same parts */
 #define STEP_MAX  PRICE_ONE
 #define PRICE_MAX ((int64_t)8 * PRICE_ONE)
-#define STILL     (PRICE_ONE / 128) /* prices that move less have settled */
+#define STILL     (PRICE_ONE / 128) /* prices that move less have converged */
 #define WILL_BITS 16                /* of the full will to pay */
 #define PART_BITS 14                /* of all demand */
 #define LOAD_MAX  (INT64_C(1) << 30)

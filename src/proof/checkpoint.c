@@ -166,9 +166,9 @@ void st_checkpoint_sign(st_checkpoint *c, const unsigned char key[64])
     st_signed_sign(body, c, key, c->key, c->signature);
 }
 
-bool st_checkpoint_holds(const st_checkpoint *c)
+bool st_checkpoint_valid(const st_checkpoint *c)
 {
-    return st_signed_holds(body, c, c->key, c->signature);
+    return st_signed_valid(body, c, c->key, c->signature);
 }
 
 void st_checkpoint_write(const st_checkpoint *c, st_strbuf *out)

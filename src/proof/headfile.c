@@ -136,7 +136,7 @@ static int goes_on(const st_headfile *f, int64_t from, const st_hash *root, cons
 
 static int check_cosign(const st_headfile *f, const st_cosign *c, st_err *err)
 {
-    if (!st_cosign_holds(c))
+    if (!st_cosign_valid(c))
         return st_fail(err, ST_ECORRUPT, "the signature of a witness does not fit its key");
     if (memcmp(c->log, f->head.key, sizeof c->log) != 0 || strcmp(c->cluster, f->head.cluster) != 0)
         return st_fail(err, ST_ECORRUPT, "a witness signed the log of another cluster or key");
@@ -149,7 +149,7 @@ int st_headfile_verify(const st_headfile *f, const unsigned char *key, const uns
     bool seen = witness == NULL;
     int r = 0;
 
-    if (!st_log_head_holds(&f->head))
+    if (!st_log_head_valid(&f->head))
         return st_fail(err, ST_ECORRUPT, "the signature of the head does not fit");
     if (key && memcmp(key, f->head.key, sizeof f->head.key) != 0)
         return st_fail(err, ST_ECORRUPT,
@@ -160,7 +160,7 @@ int st_headfile_verify(const st_headfile *f, const unsigned char *key, const uns
     }
     if (r == 0 && !seen)
         r = st_fail(err, ST_ECORRUPT, "the witness that you named has not signed this log");
-    if (r == 0 && old && !st_log_head_holds(old))
+    if (r == 0 && old && !st_log_head_valid(old))
         r = st_fail(err, ST_ECORRUPT, "the signature of the head that you kept does not fit");
     if (r == 0 && old &&
         (memcmp(old->key, f->head.key, sizeof old->key) != 0 ||

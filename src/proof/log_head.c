@@ -42,9 +42,9 @@ void st_log_head_sign(st_log_head *h, const unsigned char key[64])
     st_signed_sign(head_body, h, key, h->key, h->signature);
 }
 
-bool st_log_head_holds(const st_log_head *h)
+bool st_log_head_valid(const st_log_head *h)
 {
-    return st_signed_holds(head_body, h, h->key, h->signature);
+    return st_signed_valid(head_body, h, h->key, h->signature);
 }
 
 void st_log_head_write(const st_log_head *h, st_strbuf *out)
@@ -86,9 +86,9 @@ void st_cosign_sign(const st_log_head *h, const unsigned char key[64], st_cosign
     st_signed_sign(cosign_body, ret, key, ret->key, ret->signature);
 }
 
-bool st_cosign_holds(const st_cosign *c)
+bool st_cosign_valid(const st_cosign *c)
 {
-    return st_signed_holds(cosign_body, c, c->key, c->signature);
+    return st_signed_valid(cosign_body, c, c->key, c->signature);
 }
 
 bool st_cosign_is_of(const st_cosign *c, const st_log_head *h)

@@ -92,7 +92,7 @@ bool st_checkpoint_has(const st_checkpoint *c, const st_head *h, int64_t index, 
                        size_t n);
 /* `key` is the 64-byte secret key of libsodium. */
 void st_checkpoint_sign(st_checkpoint *c, const unsigned char key[64]);
-bool st_checkpoint_holds(const st_checkpoint *c); /* its signature fits its key */
+bool st_checkpoint_valid(const st_checkpoint *c); /* its signature fits its key */
 /* One line of JSON, all of it. Reading is strict. */
 void st_checkpoint_write(const st_checkpoint *c, st_strbuf *out);
 int st_checkpoint_read(const char *text, size_t len, st_checkpoint *ret, st_err *err);
@@ -109,7 +109,7 @@ typedef struct st_log_head {
 } st_log_head;
 
 void st_log_head_sign(st_log_head *h, const unsigned char key[64]);
-bool st_log_head_holds(const st_log_head *h);
+bool st_log_head_valid(const st_log_head *h);
 void st_log_head_write(const st_log_head *h, st_strbuf *out);
 int st_log_head_read(const char *text, size_t len, st_log_head *ret, st_err *err);
 
@@ -124,7 +124,7 @@ typedef struct st_cosign {
 } st_cosign;
 
 void st_cosign_sign(const st_log_head *h, const unsigned char key[64], st_cosign *ret);
-bool st_cosign_holds(const st_cosign *c);                       /* its signature fits its key */
+bool st_cosign_valid(const st_cosign *c);                       /* its signature fits its key */
 bool st_cosign_is_of(const st_cosign *c, const st_log_head *h); /* it is about just this head */
 void st_cosign_write(const st_cosign *c, st_strbuf *out);
 int st_cosign_read(const char *text, size_t len, st_cosign *ret, st_err *err);

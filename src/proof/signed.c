@@ -22,7 +22,7 @@ void st_signed_sign(st_signed_fn body, const void *what, const unsigned char sec
     crypto_sign_detached(signature, NULL, (const unsigned char *)text.s, text.n, secret);
 }
 
-bool st_signed_holds(st_signed_fn body, const void *what, const unsigned char key[32],
+bool st_signed_valid(st_signed_fn body, const void *what, const unsigned char key[32],
                      const unsigned char signature[64])
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};

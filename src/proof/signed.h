@@ -14,7 +14,7 @@ typedef void (*st_signed_fn)(const void *what, st_strbuf *out);
 /* `secret` is the 64-byte key of libsodium; fills in both others. */
 void st_signed_sign(st_signed_fn body, const void *what, const unsigned char secret[64],
                     unsigned char key[32], unsigned char signature[64]);
-bool st_signed_holds(st_signed_fn body, const void *what, const unsigned char key[32],
+bool st_signed_valid(st_signed_fn body, const void *what, const unsigned char key[32],
                      const unsigned char signature[64]);
 void st_signed_write(st_signed_fn body, const void *what, const unsigned char key[32],
                      const unsigned char signature[64], st_strbuf *out);

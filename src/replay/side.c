@@ -100,8 +100,9 @@ static void sample(st_rerun_side *side, int64_t ms)
         if (there)
             in[n + i].demand = (double)st_rerun_of(side, st_rerun_name(lab, a->name))->demand_m;
     }
-    st_share_divide((double)tree->capacity.gpu_m, (st_share_basis)st_core_policy(side->core)->basis,
-                    in, (int)(2 * n), out, NULL, NULL);
+    st_share_divide((double)tree->capacity.gpu_m,
+                    (st_share_counts)st_core_policy(side->core)->counts, in, (int)(2 * n), out,
+                    NULL, NULL);
     for (size_t i = 1; i < n; i++)
         if (!tree->accounts.v[i]->gone)
             st_rerun_of(side, st_rerun_name(lab, tree->accounts.v[i]->name))->entitled +=

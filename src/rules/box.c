@@ -34,7 +34,7 @@ struct st_box {
     int line; /* where the hook last found the script; 0: it has not run for long */
     st_libs libs;
     ST_VEC(char *) names;
-    size_t settled; /* bytes used after the last script was loaded */
+    size_t at_rest; /* bytes used after the last script was loaded */
 };
 
 /* ---- counting ----------------------------------------------------------------------------- */
@@ -185,7 +185,7 @@ static int protect(st_box *box, const char *name, lua_CFunction fn, void *arg, s
     box->deadline_ns = 0;
     box->spent = SPENT_NOT;
     box->line = 0;
-    box->cap = box->settled + box->limits.memory;
+    box->cap = box->at_rest + box->limits.memory;
     lua_sethook(L, hook, LUA_MASKCOUNT, HOOK_STEPS);
     lua_pushcfunction(L, fn);
     lua_pushlightuserdata(L, arg);
@@ -236,11 +236,11 @@ int st_box_new(const st_rules_limits *limits, st_box **ret, st_err *err)
     if (!box->L)
         return st_fail(err, ST_EINTERNAL, "out of memory for a Lua state");
     *(st_box **)lua_getextraspace(box->L) = box;
-    box->settled = (size_t)1 << 20; /* for the libraries */
+    box->at_rest = (size_t)1 << 20; /* for the libraries */
     r = protect(box, "libraries", set_up, box, err);
     if (r < 0)
         return r;
-    box->settled = box->used;
+    box->at_rest = box->used;
     *ret = ST_TAKE(box);
     return 0;
 }
@@ -318,7 +318,7 @@ int st_box_load(st_box *box, const char *name, const char *text, unsigned *ret_h
     if (r < 0)
         return r;
     lua_gc(box->L, LUA_GCCOLLECT);
-    box->settled = box->used;
+    box->at_rest = box->used;
     st_vec_push(&box->names, st_xstrdup(name));
     *ret_has = l.has;
     return 0;
@@ -439,7 +439,7 @@ st_rule_verdict st_box_call(st_box *box, size_t n, unsigned which, const st_rule
 
     ST_ASSERT(n < box->names.n);
     r = protect(box, box->names.v[n], call_script, &c, err);
-    if (box->used > box->settled + TIDY_BYTES)
+    if (box->used > box->at_rest + TIDY_BYTES)
         lua_gc(box->L, LUA_GCCOLLECT);
     if (r < 0)
         return ST_VERDICT_FAIL;

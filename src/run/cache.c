@@ -53,7 +53,7 @@ static int use_lock(const char *scope, const char *hex, int how)
     return -1;
 }
 
-bool st_cache_hold(const char *scope, const char *hex, int *ret_use)
+bool st_cache_use(const char *scope, const char *hex, int *ret_use)
 {
     char root[PATH_MAX];
     int use;

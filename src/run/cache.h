@@ -23,7 +23,7 @@
 int st_cache_scope(const char *images, const char *tenant, char ret[PATH_MAX], st_err *err);
 
 /* Holds an image for a task: *ret_use keeps it as long as it is open. False: it is not there. */
-bool st_cache_hold(const char *scope, const char *hex, int *ret_use);
+bool st_cache_use(const char *scope, const char *hex, int *ret_use);
 
 /* An empty folder for a tree that is being made; what an earlier try left is removed. */
 int st_cache_part(const char *scope, const char *hex, char ret[PATH_MAX], st_err *err);

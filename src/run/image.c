@@ -265,7 +265,7 @@ static int fetch(making *m, int *ret_use, st_err *err)
         r = st_jail_heard(&m->found.word, err);
     if (r == 0)
         r = check_found(m, err);
-    if (r == 0 && !st_cache_hold(m->scope, m->found.hex, ret_use)) {
+    if (r == 0 && !st_cache_use(m->scope, m->found.hex, ret_use)) {
         if (send(fd, &go, 1, MSG_NOSIGNAL) != 1)
             r = st_fail(err, ST_EIO, "what read the image is gone");
         if (r == 0)
@@ -340,7 +340,7 @@ int st_image_ready(const st_image_ask *ask, char ret[PATH_MAX], int *ret_use, st
     /* Of the site only one who unpacks an image waits for the other; a tenant waits for itself alone. */
     if (!ask->tenant[0] && ask->digest[0])
         snprintf(name, sizeof(name), "%s.lock", ask->digest + 7);
-    if (ask->digest[0] && st_cache_hold(m->scope, ask->digest + 7, &use))
+    if (ask->digest[0] && st_cache_use(m->scope, ask->digest + 7, &use))
         memcpy(m->found.hex, ask->digest + 7, sizeof(m->found.hex));
     if (use < 0) {
         r = lock(m, name, &held, err);
@@ -350,7 +350,7 @@ int st_image_ready(const st_image_ask *ask, char ret[PATH_MAX], int *ret_use, st
             r = fetch(m, &use, err);
         if (r == 0 && use < 0)
             r = make(m, err);
-        if (r == 0 && use < 0 && !st_cache_hold(m->scope, m->found.hex, &use))
+        if (r == 0 && use < 0 && !st_cache_use(m->scope, m->found.hex, &use))
             r = st_fail(err, ST_EIO, "the image was taken away again at once");
         st_os_closep(&m->in);
         st_os_closep(&m->out);

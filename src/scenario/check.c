@@ -84,12 +84,12 @@ static void account_borrowed(const st_play *play, const st_scn_expect *e, st_str
 static void account_share(const st_play *play, const st_scn_expect *e, st_strbuf *out)
 {
     const st_account *a = account_of(play, e);
-    st_share_basis basis = (st_share_basis)st_core_policy(play->core)->basis;
+    st_share_counts counts = (st_share_counts)st_core_policy(play->core)->counts;
     st_standing standing;
 
     if (!a)
         return;
-    standing = st_share_standing(st_core_tree(play->core), a->id, basis, NULL);
+    standing = st_share_standing(st_core_tree(play->core), a->id, counts, NULL);
     add_milli(out, st_standing_share_m(standing));
 }
 

@@ -85,7 +85,7 @@ static int read_policy(st_scenario *s, const st_doc_node *map, st_err *err)
     ST_POLICY_TABLE(X)
 #undef X
     if (r == 0 && (node = st_doc_get(map, "basis")))
-        r = st_field_word(s->doc, node, basis_words, &s->policy.basis, err);
+        r = st_field_word(s->doc, node, basis_words, &s->policy.counts, err);
     if (r == 0 && (node = st_doc_get(map, "order")))
         r = st_field_word(s->doc, node, order_words, &s->policy.order, err);
     return r;

@@ -30,7 +30,7 @@ typedef struct node {
 typedef struct tree {
     node *nodes;
     int n, top; /* the first `top` nodes have no parent */
-    st_share_basis basis;
+    st_share_counts counts;
     double capacity;
     st_fill_item *items; /* scratch, one per node */
     int *picked;         /* scratch: the node behind each item */
@@ -146,7 +146,7 @@ static double give_surplus(tree *t, double rest, const int *picked, int n)
         t->items[k] = (st_fill_item){
             .lo = nd->base,
             .hi = nd->want,
-            .offset = t->basis == ST_BASIS_TOTAL ? 0 : nd->base,
+            .offset = t->counts == ST_COUNTS_TOTAL ? 0 : nd->base,
             .weight = nd->in->weight,
         };
     }
@@ -225,10 +225,10 @@ static void tree_done(tree *t)
     free(t->picked);
 }
 
-void st_share_divide(double capacity, st_share_basis basis, const st_divide_in *in, int n,
+void st_share_divide(double capacity, st_share_counts counts, const st_divide_in *in, int n,
                      st_divide_out *ret, double *ret_left, int64_t *ret_left_whole)
 {
-    ST_CLEANUP(tree_done) tree t = {.n = n, .basis = basis, .capacity = capacity};
+    ST_CLEANUP(tree_done) tree t = {.n = n, .counts = counts, .capacity = capacity};
     double given = 0, slack = st_whole_slack(capacity);
     int64_t given_whole = 0;
 

@@ -26,15 +26,15 @@
 #define ST_DIVIDE_WEIGHT_MAX 1e12
 
 /* What the weights divide: only what is held above the guarantee, or everything held. */
-#define ST_SHARE_BASIS_TABLE(X)      \
-    X(ST_BASIS_BORROWED, "borrowed") \
-    X(ST_BASIS_TOTAL, "total")
+#define ST_SHARE_BASIS_TABLE(X)       \
+    X(ST_COUNTS_BORROWED, "borrowed") \
+    X(ST_COUNTS_TOTAL, "total")
 
 typedef enum {
 #define ST_BASIS_ENUM(name, string) name,
     ST_SHARE_BASIS_TABLE(ST_BASIS_ENUM)
 #undef ST_BASIS_ENUM
-} st_share_basis;
+} st_share_counts;
 
 typedef struct st_divide_in {
     int parent;       /* index of the parent, -1 at the top */
@@ -54,7 +54,7 @@ typedef struct st_divide_out {
 /* Fills ret[0..n-1]. The accounts may come in any order and the order changes no bit of the
  * result as long as names differ; parents must not form a cycle. What nobody may or wants to take
  * is *ret_left, and in whole units *ret_left_whole; either may be NULL. O(n log n). */
-void st_share_divide(double capacity, st_share_basis basis, const st_divide_in *in, int n,
+void st_share_divide(double capacity, st_share_counts counts, const st_divide_in *in, int n,
                      st_divide_out *ret, double *ret_left, int64_t *ret_left_whole);
 
 #endif

@@ -149,7 +149,7 @@ static int by_index(const void *a, const void *b)
 
 /* Of the sorted rows, those around the cut at `at` that differ only by rounding are put into the
  * order of their index, which is the order of names. */
-static void settle_ties(remainder_row *rows, int n, int at, double slack)
+static void break_ties(remainder_row *rows, int n, int at, double slack)
 {
     int from = at, to = at;
 
@@ -173,12 +173,12 @@ void st_wholes(int64_t total, const double *shares, int n, double slack, int64_t
         rows[i] = (remainder_row){shares[i] - (double)ret[i], i};
         over -= ret[i];
     }
-    /* A tie settled one level up can leave a unit less than the children's floors; then the last
+    /* A tie broken one level up can leave a unit less than the children's floors; then the last
      * of the smallest remainders goes without. */
     missing = over < 0;
     ST_ASSERT(over <= n && over >= -n);
     qsort(rows, (size_t)n, sizeof(*rows), by_remainder);
-    settle_ties(rows, n, (int)(missing ? n + over : over), slack);
+    break_ties(rows, n, (int)(missing ? n + over : over), slack);
     for (int k = missing ? n + (int)over : 0; k < (missing ? n : (int)over); k++)
         ret[rows[k].i] += missing ? -1 : 1;
 }

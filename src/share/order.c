@@ -76,7 +76,7 @@ static int64_t borrowed_side(const st_account *a, int64_t floor, int64_t use, in
     return st_quota_has_gpu(&a->floor) ? use - guaranteed : use;
 }
 
-st_standing st_share_standing(const st_tree *tree, int32_t account, st_share_basis basis,
+st_standing st_share_standing(const st_tree *tree, int32_t account, st_share_counts counts,
                               const st_use *more)
 {
     const st_account *a = st_tree_account(tree, account);
@@ -92,7 +92,7 @@ st_standing st_share_standing(const st_tree *tree, int32_t account, st_share_bas
         use = &sum;
     }
     int64_t gpu = use->gpu_m, cpu = use->cpu_m, ram = use->ram_mib;
-    if (basis == ST_BASIS_BORROWED) {
+    if (counts == ST_COUNTS_BORROWED) {
         gpu = borrowed_gpu_m(a, use);
         cpu = borrowed_side(a, a->floor.cpu_m, cpu, a->guaranteed.cpu_m);
         ram = borrowed_side(a, a->floor.ram_mib, ram, a->guaranteed.ram_mib);
@@ -120,16 +120,16 @@ bool st_share_guaranteed_before(const st_tree *tree, int32_t a, int32_t b)
     return ux != uy ? ux < uy : a < b;
 }
 
-bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_share_basis basis)
+bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_share_counts counts)
 {
     const st_account *x = st_tree_account(tree, a), *y = st_tree_account(tree, b);
     if (x->priority != y->priority)
         return x->priority > y->priority;
-    int c = st_standing_cmp(st_share_standing(tree, a, basis, NULL),
-                            st_share_standing(tree, b, basis, NULL));
+    int c = st_standing_cmp(st_share_standing(tree, a, counts, NULL),
+                            st_share_standing(tree, b, counts, NULL));
     if (c == 0)
-        c = st_standing_cmp(st_share_standing(tree, a, ST_BASIS_TOTAL, NULL),
-                            st_share_standing(tree, b, ST_BASIS_TOTAL, NULL));
+        c = st_standing_cmp(st_share_standing(tree, a, ST_COUNTS_TOTAL, NULL),
+                            st_share_standing(tree, b, ST_COUNTS_TOTAL, NULL));
     return c != 0 ? c < 0 : a < b;
 }
 

@@ -1,7 +1,7 @@
 /* Whose turn it is: hierarchical dominant-resource fairness, and the order inside an account.
  *
  * An account's standing among its siblings is the dominant share of what it holds above its
- * floor, divided by its weight; `basis = total` counts everything it holds. Shares are kept as
+ * floor, divided by its weight; the policy `basis: total` counts everything it holds. Shares are kept as
  * fractions and compared by cross-multiplication: no rounding decides who goes first. Who stands lowest goes next; reclaim looks at the same numbers from above. */
 #ifndef ST_SHARE_ORDER_H
 #define ST_SHARE_ORDER_H
@@ -22,7 +22,7 @@ int64_t st_standing_share_m(st_standing standing);
 
 /* The account's standing from its `next` counters, with `more` added (negative: taken away;
  * NULL: as it is). */
-st_standing st_share_standing(const st_tree *tree, int32_t account, st_share_basis basis,
+st_standing st_share_standing(const st_tree *tree, int32_t account, st_share_counts counts,
                               const st_use *more);
 
 /* <0, 0, >0 as a stands lower than, level with or higher than b. */
@@ -40,7 +40,7 @@ bool st_share_over_ram(const st_tree *tree, int32_t account);
 /* Order of siblings. For guaranteed work: who has used least of its floor. For borrowed work:
  * higher priority first, then lower standing. Ties by id. */
 bool st_share_guaranteed_before(const st_tree *tree, int32_t a, int32_t b);
-bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_share_basis basis);
+bool st_share_burst_before(const st_tree *tree, int32_t a, int32_t b, st_share_counts counts);
 
 /* Decayed usage of a user in an account: reading it (as of the last sixteenth of a half-life,
  * so that time alone changes an order only at such moments), and noting that what the user holds

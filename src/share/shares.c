@@ -138,7 +138,7 @@ static int read_basis(st_shares *s, const st_doc_node *node, st_err *err)
         return r;
     for (int i = 0; basis_names[i]; i++) {
         if (strcmp(name, basis_names[i]) == 0) {
-            s->basis = (st_share_basis)i;
+            s->counts = (st_share_counts)i;
             return 0;
         }
     }
@@ -345,7 +345,7 @@ int st_shares_new(const st_doc *doc, st_shares **ret, st_err *err)
 
         for (int i = 0; i < s->naccounts; i++)
             res->in[i].parent = s->accounts[i].parent;
-        st_share_divide(res->capacity, s->basis, res->in, s->naccounts, res->out, &res->left,
+        st_share_divide(res->capacity, s->counts, res->in, s->naccounts, res->out, &res->left,
                         &res->left_whole);
     }
     *ret = ST_TAKE(s);

@@ -43,7 +43,7 @@ typedef struct st_shares_account {
 typedef struct st_shares {
     const st_doc *doc;
     struct st_arena *arena; /* owns the arrays */
-    st_share_basis basis;
+    st_share_counts counts;
     int naccounts, nresources;
     st_shares_account *accounts; /* in the order of the document */
     st_shares_resource resources[ST_SHARES_RESOURCES_MAX];

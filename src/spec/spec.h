@@ -131,7 +131,7 @@ int st_spec_submit(const st_doc *doc, const st_doc_node *map, const st_spec_name
  * one it names. Without `cpu` or `ram` it gets their default for its part of a GPU, the smallest of
  * them so that it suits each, and never less than a task must have. Fails where no pool gives what
  * it needs, or one has a bound it exceeds. */
-int st_spec_settle(const st_fleet *fleet, st_job_spec *spec, st_err *err);
+int st_spec_fill(const st_fleet *fleet, st_job_spec *spec, st_err *err);
 
 /* NAME: TEXT, which are shown to people. */
 int st_spec_labels(const st_doc *doc, const st_doc_node *map, st_err *err);

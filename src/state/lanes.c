@@ -105,7 +105,7 @@ bool st_lanes_put(st_lanes *q, st_cmd *cmd)
     return true;
 }
 
-void st_lanes_hold(st_lanes *q, const st_cmd *cmd)
+void st_lanes_block(st_lanes *q, const st_cmd *cmd)
 {
     lane_of(q, cmd)->held = true;
 }

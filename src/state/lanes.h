@@ -22,7 +22,7 @@ void st_lanes_free(st_lanes *q); /* it is empty */
 /* False: its lane has as many as it may. */
 bool st_lanes_put(st_lanes *q, st_cmd *cmd);
 /* It has begun and will go on: nothing of its lane comes before it is put back, or given up. */
-void st_lanes_hold(st_lanes *q, const st_cmd *cmd);
+void st_lanes_block(st_lanes *q, const st_cmd *cmd);
 void st_lanes_put_back(st_lanes *q, st_cmd *cmd); /* in front of its lane */
 void st_lanes_give_up(st_lanes *q, const st_cmd *cmd);
 

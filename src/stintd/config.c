@@ -180,7 +180,7 @@ static int read_policy(const st_doc *doc, const st_doc_node *map, st_policy *ret
              .words = order_words},
         {.key = "basis",
          .kind = ST_F_WORD,
-         .offset = offsetof(policy_bools, p.basis),
+         .offset = offsetof(policy_bools, p.counts),
          .words = basis_words},
         {0},
     };

@@ -69,7 +69,7 @@ static int64_t cost_ms(const st_player *p, size_t i, int64_t fixed_ms, int64_t p
 /* ---- progress ------------------------------------------------------------------------------- */
 
 /* Ends the stay on devices: its progress is added to what is kept, the rest of the time is lost. */
-static void settle(st_player *p, size_t i)
+static void end_stay(st_player *p, size_t i)
 {
     st_player_job *j = &p->jobs[i];
     int64_t stop_ms = j->phase == ST_PLAYER_SAVING ? j->stop_ms : p->now;
@@ -147,7 +147,7 @@ static void requeue(st_player *p, size_t i)
 
     if (j->phase != ST_PLAYER_WAITING)
         count_preemption(p, i); /* else it was paused, and is counted already */
-    settle(p, i);
+    end_stay(p, i);
     p->run->jobs.v[i].lost_ms += j->kept_ms - j->saved_ms;
     j->kept_ms = j->saved_ms;
 }
@@ -159,7 +159,7 @@ static void end(st_player *p, size_t i, const st_effect *fx)
 
     if (fx->state == ST_JOB_CANCELLED && fx->other != 0)
         count_preemption(p, i); /* its way to yield is to end */
-    settle(p, i);
+    end_stay(p, i);
     if (fx->state != ST_JOB_DONE)
         out->lost_ms += p->jobs[i].kept_ms;
     out->end_ms = p->now;
@@ -196,7 +196,7 @@ static void follow_one(st_player *p, const st_effect *fx)
         break;
     case ST_FX_PAUSE:
         count_preemption(p, i);
-        settle(p, i);
+        end_stay(p, i);
         break;
     case ST_FX_REQUEUE:
         requeue(p, i);

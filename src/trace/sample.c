@@ -56,7 +56,7 @@ static void entitle(st_player *p)
 
     for (size_t i = 0; i < n; i++)
         p->divide_in[n + i].demand = (double)p->accounts[i].demand_m;
-    st_share_divide((double)p->capacity_m, (st_share_basis)p->options->policy.basis, p->divide_in,
+    st_share_divide((double)p->capacity_m, (st_share_counts)p->options->policy.counts, p->divide_in,
                     (int)(2 * n), p->divide_out, NULL, NULL);
     for (size_t i = 0; i < n; i++)
         st_vec_push(&p->run->entitled_m, llround(p->divide_out[n + i].share));

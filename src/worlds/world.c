@@ -30,7 +30,7 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
     ret->patience_ms = PICK(rng, 0, 60000, 600000, 3600000, 3600000);
     ret->reservations = PICK(rng, 0, 1, 2, 4);
     ret->rebalance = PICK(rng, 0, 1, 1);
-    ret->basis = (int)PICK(rng, ST_BASIS_BORROWED, ST_BASIS_TOTAL);
+    ret->counts = (int)PICK(rng, ST_COUNTS_BORROWED, ST_COUNTS_TOTAL);
     ret->order = (int)PICK(rng, ST_ORDER_AGE, ST_ORDER_SHORTEST, ST_ORDER_ATTAINED);
     ret->swap = st_rng_chance(rng, 1, 3);
     ret->forecast = st_rng_chance(rng, 3, 4);

@@ -98,7 +98,7 @@ static void write_policy(writer *w)
 #define X(field, name, kind, def, lo, hi, what) policy_value(w, name, kind, p->field);
     ST_POLICY_TABLE(X)
 #undef X
-    text(w, "basis", bases[p->basis]);
+    text(w, "basis", bases[p->counts]);
     text(w, "order", orders[p->order]);
     st_strbuf_add(w->out, "}\n");
 }

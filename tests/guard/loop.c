@@ -49,7 +49,7 @@ static int64_t now_ms(void)
 
 typedef struct task {
     guard_grant *grant;
-    guard_book *book;
+    guard_usage *usage;
     uint64_t times[GUARD_TIMES];
 } task;
 
@@ -63,16 +63,16 @@ static int sample(task *tasks, st_nb_sample *v)
         const _Atomic uint64_t *times;
 
         if (!t->grant && (t->grant = map(k, "grant", sizeof *t->grant)))
-            t->book = map(k, "own.0/book", sizeof *t->book);
-        if (!t->grant || !t->book || atomic_load(&t->book->nproc) == 0)
+            t->usage = map(k, "own.0/book", sizeof *t->usage);
+        if (!t->grant || !t->usage || atomic_load(&t->usage->nproc) == 0)
             continue;
-        times = atomic_load(&t->book->count[GUARD_COUNT_REQUESTS]) ? t->book->request
-                : t->grant->dev[0].latency                         ? t->book->burst
-                                                                   : NULL;
+        times = atomic_load(&t->usage->count[GUARD_COUNT_REQUESTS]) ? t->usage->request
+                : t->grant->dev[0].latency                          ? t->usage->burst
+                                                                    : NULL;
         for (int i = 0; times && i < GUARD_TIMES; i++)
             t->times[i] = atomic_load(&times[i]);
         v[n++] = (st_nb_sample){.id = (uint64_t)k + 1,
-                                .gpu_ns = atomic_load(&t->book->count[GUARD_COUNT_GPU_NS]),
+                                .gpu_ns = atomic_load(&t->usage->count[GUARD_COUNT_GPU_NS]),
                                 .times = times ? t->times : NULL,
                                 .share_pm = (int)t->grant->dev[0].share_pm,
                                 .latency = t->grant->dev[0].latency,

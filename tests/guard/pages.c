@@ -110,7 +110,7 @@ static void task(const char *root, int k, char **rest)
     mkdir(file, 0755);
     snprintf(file, sizeof file, "%s/own.0/book", dir);
     unlink(file);
-    ((guard_book *)map(file, sizeof(guard_book), 1))->version = GUARD_BOOK;
+    ((guard_usage *)map(file, sizeof(guard_usage), 1))->version = GUARD_USAGE;
     snprintf(link, sizeof link, "%s/own.0/turn", dir);
     snprintf(file, sizeof file, "../../turn.%d", k);
     unlink(link);
@@ -157,7 +157,7 @@ static void times(const char *name, const _Atomic uint64_t *v)
 static void show(const char *root, int k)
 {
     char file[4000];
-    guard_book *b;
+    guard_usage *b;
     uint64_t kinds[GUARD_KIND_COUNT] = {0};
     int n = 0;
 

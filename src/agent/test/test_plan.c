@@ -380,7 +380,7 @@ static void test_scrub(void **state)
     assert_string_equal(plan(&w, NOW), "scrub a/1");
     w.view.scrub = ST_SCRUB_TENANT;
     t->ended_ms = 0;
-    /* The same tenant may have it as it is; settled is that when its task is there. */
+    /* The same tenant may have it as it is; that is decided when its task is there. */
     hear(&w, JOB("b", 1, "run", OF("acme"), DEV0));
     assert_string_equal(plan(&w, NOW), "start b/1");
     w.view.scrub = ST_SCRUB_ALWAYS;

@@ -152,9 +152,9 @@ static void the_file_system_keeps_it(void **state)
                          "chown -R 200001 disk/a && chown -R 200002 disk/b"),
                      0);
     assert_true(st_storage_enforced(a));
-    assert_ok(st_storage_hold(a, 200001, &limit, &err));
-    assert_ok(st_storage_hold(b, 200002, &limit, &err));
-    assert_ok(st_storage_hold(a, 200001, &limit, &err)); /* again */
+    assert_ok(st_storage_enforce(a, 200001, &limit, &err));
+    assert_ok(st_storage_enforce(b, 200002, &limit, &err));
+    assert_ok(st_storage_enforce(a, 200001, &limit, &err)); /* again */
     snprintf(file, sizeof file, "%s/old/more", a);
     r = write_as(file, 200001, 4096); /* what was there before counts */
     assert_int_equal(r, EDQUOT);

@@ -544,7 +544,7 @@ static void claim_against_the_order(world *w)
     effect(w, ST_FX_HOLD)->class = ST_CLASS_BURSTABLE;
     account_of(w, "owner")->weight_m = 250;
     st_policy *policy = ours(st_core_policy(w->core));
-    policy->basis = ST_BASIS_TOTAL;
+    policy->counts = ST_COUNTS_TOTAL;
 }
 
 static void claim_against_a_priority(world *w)

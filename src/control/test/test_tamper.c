@@ -264,7 +264,7 @@ static void what_differs_is_said(void **state)
 
 /* Prices change while a job runs, which ends an interval; its end, before that, is heard later. What was metered beyond it is
  * given back, so there is nothing to say. */
-static void what_a_correction_has_settled_is_not_said(void **state)
+static void what_a_correction_gave_back_is_not_said(void **state)
 {
     world *w = *state;
     ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
@@ -292,7 +292,7 @@ int main(void)
         TEST(any_changed_byte_of_the_file_is_found),
         TEST(missing_and_new_rows_are_found),
         TEST(what_differs_is_said),
-        TEST(what_a_correction_has_settled_is_not_said),
+        TEST(what_a_correction_gave_back_is_not_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

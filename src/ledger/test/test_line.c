@@ -21,7 +21,7 @@ static void a_remainder_is_carried(void **state)
     assert_ok(st_line_reckon(&line, &err));
     assert_int_equal(line.amount, 0);
     assert_int_equal(line.carry, INT64_C(20000000000));
-    assert_true(st_line_holds(&line));
+    assert_true(st_line_valid(&line));
     /* 1799 more and it is 20,000,000,000 x 1800 = 36,000,000,000,000: exactly one. */
     int64_t amount = 0;
     for (int i = 0; i < 1799; i++) {
@@ -56,16 +56,16 @@ static void a_changed_line_does_not_hold(void **state)
     st_line good = {.what = ST_PAY_CPU, .quantity = 12345678901, .rate = 40000, .factor_bp = 8500};
     good.carry_in = 77;
     assert_ok(st_line_reckon(&good, &err));
-    assert_true(st_line_holds(&good));
+    assert_true(st_line_valid(&good));
     int64_t *parts[] = {&good.quantity, &good.rate,   &good.factor_bp,
                         &good.carry_in, &good.amount, &good.carry};
     for (size_t i = 0; i < ST_ARRAY_LEN(parts); i++) {
         ++*parts[i];
-        assert_false(st_line_holds(&good));
+        assert_false(st_line_valid(&good));
         --*parts[i];
     }
     good.what = ST_PAY_RAM;
-    assert_false(st_line_holds(&good));
+    assert_false(st_line_valid(&good));
 }
 
 static void what_cannot_be_counted_is_refused(void **state)
@@ -82,7 +82,7 @@ static void what_cannot_be_counted_is_refused(void **state)
     line = (st_line){.what = ST_PAY_CAP, .rate = 1, .factor_bp = ST_BP, .carry_in = ST_BP};
     assert_fails(st_line_reckon(&line, &err), ST_ERANGE, "rate, factor or carry");
     line.carry_in = -1;
-    assert_false(st_line_holds(&line));
+    assert_false(st_line_valid(&line));
 }
 
 static void factors_round_half_up(void **state)

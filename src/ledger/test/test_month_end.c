@@ -18,7 +18,7 @@ static void days_that_are_alike(void **state)
     st_month_end end;
 
     st_month_end_of(&s, &end);
-    assert_int_equal(end.basis, ST_MONTH_DAYS);
+    assert_int_equal(end.from, ST_MONTH_DAYS);
     assert_int_equal(end.chance_percent, 80);
     assert_int_equal(end.expected, 300000000);
     assert_int_equal(end.low, 300000000);
@@ -62,14 +62,14 @@ static void little_is_known(void **state)
     st_month_end end;
 
     st_month_end_of(&s, &end);
-    assert_int_equal(end.basis, ST_MONTH_SO_FAR);
+    assert_int_equal(end.from, ST_MONTH_SO_FAR);
     assert_int_equal(end.chance_percent, 0);
     assert_int_equal(end.low, 6000000);
     assert_int_equal(end.expected, 180000000);
     assert_int_equal(end.high, 354000000);
     s.observed_ms = 1000;
     st_month_end_of(&s, &end);
-    assert_int_equal(end.basis, ST_MONTH_UNKNOWN);
+    assert_int_equal(end.from, ST_MONTH_UNKNOWN);
 }
 
 /* Days of any size, even such that cannot be: nothing overflows, and low <= expected <= high. */

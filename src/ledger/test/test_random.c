@@ -65,7 +65,7 @@ static void check_carries(world *w, const st_entry *e)
     for (int i = 0; i < e->nlines; i++) {
         int a = account_of(e->account);
         const st_line *n = &e->lines[i];
-        assert_true(st_line_holds(n));
+        assert_true(st_line_valid(n));
         w->owed[a][n->what] += (st_i128)n->quantity * n->rate * n->factor_bp;
         w->paid[a][n->what] += (st_i128)n->amount * st_component_per(n->what) * ST_BP;
         w->carry[a][n->what] = n->carry;

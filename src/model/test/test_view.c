@@ -71,7 +71,7 @@ static void share(one *o, int64_t share_m)
     o->job.shape.cpu_m = o->job.shape.ram_mib = 0;
 }
 
-static void settle(world *w, one *o)
+static void put(world *w, one *o)
 {
     st_node_add(w->fleet, w->tree, &o->job, 0);
 }
@@ -122,8 +122,8 @@ static void test_outline_of_two(void **state)
     make(&a, 1, ST_LEVEL_WHOLE, ST_JOB_RUNNING);
     make(&b, 1, ST_LEVEL_WHOLE, ST_JOB_NOTIFIED);
     b.grant.devs = 2;
-    settle(&w, &a);
-    settle(&w, &b);
+    put(&w, &a);
+    put(&w, &b);
     assert_int_equal(look(&w, ST_WHEN_EITHER).free & 3, 0);
     assert_int_equal(look(&w, ST_WHEN_NEXT).free & 3, 2);
     assert_int_equal(look(&w, ST_WHEN_EMPTY).free & 3, 3);
@@ -153,7 +153,7 @@ static void test_kinds_and_moments(void **state)
         begin(&w);
         make(&o, w.a, ST_LEVEL_WHOLE, rows[i].state);
         o.job.held = rows[i].held;
-        settle(&w, &o);
+        put(&w, &o);
         bool taken[] = {[ST_WHEN_EITHER] = rows[i].now || rows[i].next,
                         [ST_WHEN_NOW] = rows[i].now,
                         [ST_WHEN_NEXT] = rows[i].next,
@@ -204,8 +204,8 @@ static void test_either_is_the_larger(void **state)
     plan.job.shape.gpus = 2;
     plan.job.shape.cpu_m = 30000;
     plan.job.shape.ram_mib = 700;
-    settle(&w, &leaving);
-    settle(&w, &plan);
+    put(&w, &leaving);
+    put(&w, &plan);
     st_view v = look(&w, ST_WHEN_EITHER);
     assert_int_equal(v.cpu_free_m, 24000);
     assert_int_equal(v.ram_free_mib, 300);
@@ -238,8 +238,8 @@ static void test_modes_that_clash(void **state)
     make(&plan, w.a, ST_LEVEL_TIME, ST_JOB_PENDING);
     share(&plan, 100);
     plan.job.held = true;
-    settle(&w, &leaving);
-    settle(&w, &plan);
+    put(&w, &leaving);
+    put(&w, &plan);
     assert_int_equal(w.node->view.dev[0].mode, ST_DEV_WHOLE);
     make(&probe, w.a, ST_LEVEL_TIME, ST_JOB_PENDING);
     share(&probe, 100);
@@ -257,7 +257,7 @@ static void test_paused_ram(void **state)
     begin(&w);
     make(&paused, w.a, ST_LEVEL_WHOLE, ST_JOB_PAUSED);
     paused.job.shape.ram_mib = 950;
-    settle(&w, &paused);
+    put(&w, &paused);
     /* Its own RAM is there already; another's would have to come beside it. */
     assert_int_equal(st_task_ram_mib(&paused.job), 0);
     st_view v = w.node->view;
@@ -282,7 +282,7 @@ static void test_mps(void **state)
     begin(&w);
     make(&first, w.a, ST_LEVEL_MPS, ST_JOB_RUNNING);
     share(&first, 300);
-    settle(&w, &first);
+    put(&w, &first);
     const st_dev *dev = &w.node->view.dev[0];
     assert_int_equal(dev->mode, ST_DEV_MPS);
     assert_int_equal(dev->used_m, 300);
@@ -324,8 +324,8 @@ static void test_mixed_owners(void **state)
     make(&y, w.a1, ST_LEVEL_MPS, ST_JOB_RUNNING);
     share(&x, 100);
     share(&y, 200);
-    settle(&w, &x);
-    settle(&w, &y);
+    put(&w, &x);
+    put(&w, &y);
     assert_int_equal(w.node->view.dev[0].owner, ST_OWNER_MIXED);
     assert_int_equal(w.node->view.dev[0].domain, w.a);
     assert_int_equal(w.node->view.dev[0].clients, 2);
@@ -345,7 +345,7 @@ static void test_latency_critical(void **state)
     begin(&w);
     make(&first, w.a, ST_LEVEL_TIME, ST_JOB_RUNNING);
     share(&first, 500);
-    settle(&w, &first);
+    put(&w, &first);
     const st_dev *dev = &w.node->view.dev[0];
     make(&probe, w.b, ST_LEVEL_TIME, ST_JOB_PENDING);
     share(&probe, 500);
@@ -391,7 +391,7 @@ static void test_oversubscription(void **state)
     make(&used, w.b, ST_LEVEL_TIME, ST_JOB_RUNNING);
     share(&used, 1000);
     used.job.shape.vram_mib = 10;
-    settle(&w, &used);
+    put(&w, &used);
     probe.job.shape.level = ST_LEVEL_TIME;
     assert_int_equal(room(&w, &probe, &w.node->view.dev[0]), 3); /* 1500 / 400 */
     end(&w);
@@ -409,8 +409,8 @@ static void test_mig_occupancy(void **state)
     make(&small, w.b, ST_LEVEL_MIG, ST_JOB_RUNNING);
     small.job.shape.profile = ST_MIG_1G;
     small.grant.mig_start = 0;
-    settle(&w, &big);
-    settle(&w, &small);
+    put(&w, &big);
+    put(&w, &small);
     const st_dev *dev = &w.node->view.dev[0];
     assert_int_equal(dev->mode, ST_DEV_MIG);
     assert_int_equal(dev->mig_mask, 0xf1);

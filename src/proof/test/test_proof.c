@@ -256,10 +256,10 @@ static void signed_and_read_back(void **state)
     st_checkpoint_make(&c, w.heads, w.n, w.secret);
     st_checkpoint_sign(&c, w.key);
     assert_memory_equal(c.key, w.public, 32);
-    assert_true(st_checkpoint_holds(&c));
+    assert_true(st_checkpoint_valid(&c));
     st_checkpoint_write(&c, &line);
     assert_ok(st_checkpoint_read(line.s, line.n, &back, &err));
-    assert_true(st_checkpoint_holds(&back));
+    assert_true(st_checkpoint_valid(&back));
     st_checkpoint_write(&back, &again);
     assert_string_equal(line.s, again.s);
 
@@ -270,7 +270,7 @@ static void signed_and_read_back(void **state)
         for (int bit = 0; bit < 8; bit++) {
             line.s[i] = (char)(was ^ (1 << bit));
             if (st_checkpoint_read(line.s, line.n, &back, &err) == 0)
-                assert_false(st_checkpoint_holds(&back));
+                assert_false(st_checkpoint_valid(&back));
         }
         line.s[i] = was;
     }
@@ -387,14 +387,14 @@ static void heads_of_the_log(void **state)
     st_log_head_sign(&h, key);
     st_log_head_write(&h, &text);
     assert_ok(st_log_head_read(text.s, text.n, &again, &err));
-    assert_true(st_log_head_holds(&again));
+    assert_true(st_log_head_valid(&again));
     assert_memory_equal(again.key, public, sizeof public);
     again.size++;
-    assert_false(st_log_head_holds(&again));
+    assert_false(st_log_head_valid(&again));
     for (size_t i = 0; i < text.n; i++) { /* no byte of it can be another */
         text.s[i] ^= 1;
         assert_false(st_log_head_read(text.s, text.n, &again, &err) == 0 &&
-                     st_log_head_holds(&again));
+                     st_log_head_valid(&again));
         text.s[i] ^= 1;
     }
 }

@@ -258,7 +258,7 @@ static void keep(const char *scope, const char *hex, int64_t bytes)
 static bool kept(const char *scope, const char *hex)
 {
     int use = -1;
-    bool there_is = st_cache_hold(scope, hex, &use);
+    bool there_is = st_cache_use(scope, hex, &use);
 
     st_os_closep(&use);
     return there_is;
@@ -278,7 +278,7 @@ static void the_cache_keeps_its_bound(void **state)
     keep(red, HEX_A, 30 * MIB);
     keep(red, HEX_B, 10 * MIB);
     keep(blue, HEX_A, 10 * MIB);
-    assert_true(st_cache_hold(red, HEX_A, &use)); /* a task runs from it */
+    assert_true(st_cache_use(red, HEX_A, &use)); /* a task runs from it */
     assert_false(kept(site, HEX_A));
 
     /* Another of red's goes for red's next: it may have half, and what runs stays. */

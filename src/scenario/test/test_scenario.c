@@ -55,7 +55,7 @@ static void test_policy(void **state)
     assert_int_equal(s->policy.bound_m, 1500);
     assert_int_equal(s->policy.reservations, 7);
     assert_int_equal(s->policy.rebalance, 0);
-    assert_int_equal(s->policy.basis, 1);
+    assert_int_equal(s->policy.counts, 1);
 }
 
 /* Five hundred nodes in racks of 16 and blocks of 8 racks, in one line. */

@@ -22,7 +22,7 @@ typedef struct row {
 typedef struct example {
     const char *title;
     double capacity;
-    st_share_basis basis;
+    st_share_counts counts;
     double left;
     row rows[ROWS];
 } example;
@@ -31,7 +31,7 @@ typedef struct example {
 static const example examples[] = {
     {"equal weights halve",
      10,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 0, NONE, 1, 0, 10, 5, 5}, {"b", NULL, 0, NONE, 1, 0, 10, 5, 5}}},
 
@@ -39,21 +39,21 @@ static const example examples[] = {
      * eleventh goes to .6. */
     {"borrowed by weight",
      11,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 2, 10, 1, 0, 10, 3.4, 3}, {"b", NULL, 2, NONE, 4, 0, 10, 7.6, 8}}},
 
     /* The same by total: a = L, b = 4L, 5L = 11, L = 2.2, above both guarantees. */
     {"total by weight",
      11,
-     ST_BASIS_TOTAL,
+     ST_COUNTS_TOTAL,
      0,
      {{"a", NULL, 2, 10, 1, 0, 10, 2.2, 2}, {"b", NULL, 2, NONE, 4, 0, 10, 8.8, 9}}},
 
     /* a holds 8 already, the level stays below that: b and c halve the other 4. */
     {"total: a guarantee above its part",
      12,
-     ST_BASIS_TOTAL,
+     ST_COUNTS_TOTAL,
      0,
      {{"a", NULL, 8, NONE, 1, 0, 20, 8, 8},
       {"b", NULL, 0, NONE, 1, 0, 20, 2, 2},
@@ -62,7 +62,7 @@ static const example examples[] = {
     /* Borrowed does not look at the 8: 4/3 more for each. Remainders tie, a is first by name. */
     {"borrowed: a guarantee above its part",
      12,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 8, NONE, 1, 0, 20, 8 + 4.0 / 3, 10},
       {"b", NULL, 0, NONE, 1, 0, 20, 4.0 / 3, 1},
@@ -71,7 +71,7 @@ static const example examples[] = {
     /* a takes its 6; the 4 left in parts of 4/6: b 5 parts = 3.33, c 1 part = 0.67. */
     {"priority before weight",
      10,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 0, NONE, 1, 1, 6, 6, 6},
       {"b", NULL, 0, NONE, 5, 0, 10, 10.0 / 3, 3},
@@ -79,13 +79,13 @@ static const example examples[] = {
 
     {"a guarantee stands before priority",
      10,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"hi", NULL, 0, NONE, 1, 9, 10, 6, 6}, {"lo", NULL, 4, NONE, 1, 0, 10, 4, 4}}},
 
     {"three priorities, the last gets nothing",
      5,
-     ST_BASIS_TOTAL,
+     ST_COUNTS_TOTAL,
      0,
      {{"p0", NULL, 0, NONE, 9, -1, 3, 0, 0},
       {"p1", NULL, 0, NONE, 1, 0, 3, 2, 2},
@@ -93,14 +93,14 @@ static const example examples[] = {
 
     {"weight 0 borrows nothing",
      10,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      3,
      {{"a", NULL, 2, NONE, 0, 0, 10, 2, 2}, {"b", NULL, 0, NONE, 1, 0, 5, 5, 5}}},
 
     /* org may want t's 2 and u's 1, not t's 9: 3 of 10, other the 7. */
     {"weight 0 below lowers the demand above",
      10,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"org", NULL, 2, NONE, 1, 0, 0, 3, 3},
       {"t", "org", 2, NONE, 0, 0, 9, 2, 2},
@@ -110,7 +110,7 @@ static const example examples[] = {
     /* org cannot pass 6, but inside it t1 may use what t2 leaves: 6 - 1 = 5. */
     {"inside an account of weight 0 children lend",
      20,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      14,
      {{"org", NULL, 6, NONE, 0, 0, 0, 6, 6},
       {"t1", "org", 3, NONE, 1, 0, 10, 5, 5},
@@ -119,7 +119,7 @@ static const example examples[] = {
     /* 12/3 = 4 each, a stops at 3, its 1 is halved. Remainders tie, b before c. */
     {"max binds",
      12,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 0, 3, 1, 0, 10, 3, 3},
       {"b", NULL, 0, NONE, 1, 0, 10, 4.5, 5},
@@ -128,7 +128,7 @@ static const example examples[] = {
     /* L = 3 would give 6 + 3 + 9, but a stops at 5: b + c = 13 = 4L, L = 3.25. */
     {"demand binds",
      18,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 0, NONE, 2, 0, 5, 5, 5},
       {"b", NULL, 0, NONE, 1, 0, 10, 3.25, 3},
@@ -136,19 +136,19 @@ static const example examples[] = {
 
     {"a max of 0",
      4,
-     ST_BASIS_TOTAL,
+     ST_COUNTS_TOTAL,
      3,
      {{"a", NULL, 0, 0, 1, 0, 5, 0, 0}, {"b", NULL, 0, NONE, 1, 0, 1, 1, 1}}},
 
     {"an unused guarantee is lent",
      10,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 8, NONE, 1, 0, 2, 2, 2}, {"b", NULL, 0, NONE, 1, 0, 20, 8, 8}}},
 
     {"max of an inner account",
      20,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      9,
      {{"org", NULL, 0, 6, 1, 0, 0, 6, 6},
       {"t1", "org", 0, NONE, 1, 0, 10, 3, 3},
@@ -159,7 +159,7 @@ static const example examples[] = {
      * t1's 8: p1 3, 5 left; 2.5 more would pass p1's demand of 5, so p1 5, p2 3. */
     {"three levels",
      12,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"org1", NULL, 6, NONE, 1, 0, 0, 9, 9},
       {"org2", NULL, 0, NONE, 1, 0, 20, 3, 3},
@@ -170,7 +170,7 @@ static const example examples[] = {
 
     {"priority counts among siblings only",
      10,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"org1", NULL, 0, NONE, 1, 0, 0, 5, 5},
       {"t1", "org1", 0, NONE, 1, 5, 4, 4, 4},
@@ -180,7 +180,7 @@ static const example examples[] = {
     /* org2 keeps its 6, org1 = 2L = 6; inside, t1 and t2 are level at 3. */
     {"two levels by total",
      12,
-     ST_BASIS_TOTAL,
+     ST_COUNTS_TOTAL,
      0,
      {{"org1", NULL, 1, NONE, 2, 0, 0, 6, 6},
       {"t1", "org1", 1, NONE, 1, 0, 10, 3, 3},
@@ -191,7 +191,7 @@ static const example examples[] = {
      * Wholes: 4 + 7 and one for .67: 4 and 8; of org1's 4: 2 + 1 and the tie to t1. */
     {"two levels by borrowed, rounded at both",
      12,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"org1", NULL, 1, NONE, 2, 0, 0, 13.0 / 3, 4},
       {"t1", "org1", 1, NONE, 1, 0, 10, 8.0 / 3, 3},
@@ -201,7 +201,7 @@ static const example examples[] = {
     /* 2.5 and 2.5: the tie to x. x's 3 over three times 0.83, y's 2 over twice 1.25. */
     {"largest remainder at two levels",
      5,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"y", NULL, 0, NONE, 1, 0, 0, 2.5, 2},
       {"y1", "y", 0, NONE, 1, 0, 5, 1.25, 1},
@@ -213,7 +213,7 @@ static const example examples[] = {
 
     {"guarantees above capacity shrink in proportion",
      6,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 6, NONE, 1, 0, 10, 4, 4},
       {"b", NULL, 3, NONE, 1, 0, 10, 2, 2},
@@ -222,7 +222,7 @@ static const example examples[] = {
     /* Shrunken by half a would have 3 but wants 1; b and c share the 5 as 3 to 3. */
     {"a shrunken guarantee not wanted returns",
      6,
-     ST_BASIS_TOTAL,
+     ST_COUNTS_TOTAL,
      0,
      {{"a", NULL, 6, NONE, 1, 0, 1, 1, 1},
       {"b", NULL, 3, NONE, 1, 0, 9, 2.5, 3},
@@ -231,7 +231,7 @@ static const example examples[] = {
     /* The loss is carried down: org 8 of 12, t1 and t2 shrink 8:4 to 16/3 and 8/3. */
     {"shrinking at two levels",
      10,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"org", NULL, 12, NONE, 1, 0, 0, 8, 8},
       {"t1", "org", 8, NONE, 1, 0, 20, 16.0 / 3, 5},
@@ -240,19 +240,19 @@ static const example examples[] = {
 
     {"no capacity",
      0,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 2, NONE, 1, 0, 5, 0, 0}, {"b", NULL, 0, NONE, 1, 0, 5, 0, 0}}},
 
     {"no demand",
      7,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      7,
      {{"a", NULL, 2, NONE, 1, 0, 0, 0, 0}, {"b", NULL, 0, NONE, 1, 0, 0, 0, 0}}},
 
     {"ties by name, by bytes",
      1,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"b", NULL, 0, NONE, 1, 0, 1, 1.0 / 3, 0},
       {"a", NULL, 0, NONE, 1, 0, 1, 1.0 / 3, 0},
@@ -260,19 +260,19 @@ static const example examples[] = {
 
     {"half a unit stays half",
      2.5,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 0, NONE, 1, 0, 1, 1, 1}, {"b", NULL, 0, NONE, 1, 0, 5, 1.5, 1}}},
 
     {"demand without end",
      9,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 0, NONE, 1, 0, NONE, 3, 3}, {"b", NULL, 0, NONE, 2, 0, NONE, 6, 6}}},
 
     {"the largest capacity",
      1e12,
-     ST_BASIS_TOTAL,
+     ST_COUNTS_TOTAL,
      0,
      {{"a", NULL, 0, NONE, 1, 0, 1e12, 1e12 / 3, 333333333334},
       {"b", NULL, 0, NONE, 1, 0, 1e12, 1e12 / 3, 333333333333},
@@ -281,7 +281,7 @@ static const example examples[] = {
     /* 1e21 to 1: b's part is a billionth of a billionth and rounds away. */
     {"the widest weights",
      8,
-     ST_BASIS_BORROWED,
+     ST_COUNTS_BORROWED,
      0,
      {{"a", NULL, 0, NONE, 1e12, 0, 8, 8, 8}, {"b", NULL, 0, NONE, 1e-9, 0, 8, 0, 0}}},
 };
@@ -331,7 +331,7 @@ static void test_examples(void **state)
         int n = example_input(e, in);
         double left;
 
-        st_share_divide(e->capacity, e->basis, in, n, out, &left, NULL);
+        st_share_divide(e->capacity, e->counts, in, n, out, &left, NULL);
         for (int i = 0; i < n; i++) {
             if (!off(out[i].share, e->rows[i].share) && out[i].whole == e->rows[i].whole)
                 continue;
@@ -354,7 +354,7 @@ static void test_no_accounts(void **state)
     int64_t left_whole;
 
     (void)state;
-    st_share_divide(7.5, ST_BASIS_TOTAL, NULL, 0, NULL, &left, &left_whole);
+    st_share_divide(7.5, ST_COUNTS_TOTAL, NULL, 0, NULL, &left, &left_whole);
     assert_true(left == 7.5);
     assert_int_equal(left_whole, 7);
 }
@@ -369,7 +369,7 @@ static void test_left_whole(void **state)
     /* 3.75 of 8.5 are taken, 4.75 are left; rounded down 1 + 2 = 3, which is all
      * of floor(3.75); 3 of 8 whole units, 5 left. */
     (void)state;
-    st_share_divide(8.5, ST_BASIS_BORROWED, in, 2, out, &left, &left_whole);
+    st_share_divide(8.5, ST_COUNTS_BORROWED, in, 2, out, &left, &left_whole);
     assert_true(fabs(left - 4.75) < 1e-9);
     assert_int_equal(out[0].whole, 1);
     assert_int_equal(out[1].whole, 2);
@@ -383,7 +383,7 @@ static void test_same_names(void **state)
 
     /* Half each; with no names the first one in the input gets the unit. */
     (void)state;
-    st_share_divide(1, ST_BASIS_BORROWED, in, 2, out, NULL, NULL);
+    st_share_divide(1, ST_COUNTS_BORROWED, in, 2, out, NULL, NULL);
     assert_int_equal(out[0].whole, 1);
     assert_int_equal(out[1].whole, 0);
 }

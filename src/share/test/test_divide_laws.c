@@ -22,7 +22,7 @@ typedef struct forest {
     int n;
     double capacity, left;
     int64_t left_whole;
-    st_share_basis basis;
+    st_share_counts counts;
 } forest;
 
 static const double eps = 1e-9;
@@ -66,7 +66,7 @@ static void draw_forest(st_rng *r, forest *f)
 
     f->n = (int)st_rng_range(r, 1, NODES_MAX);
     f->capacity = amount(r, 100);
-    f->basis = st_rng_chance(r, 1, 2) ? ST_BASIS_TOTAL : ST_BASIS_BORROWED;
+    f->counts = st_rng_chance(r, 1, 2) ? ST_COUNTS_TOTAL : ST_COUNTS_BORROWED;
     for (int i = 0; i < f->n; i++) {
         st_divide_in *a = &f->in[i];
 
@@ -160,14 +160,14 @@ static void check_envy(const forest *f)
     for (int i = 0; i < f->n; i++) {
         const st_divide_in *a = &f->in[i];
         double base_i = fmin(a->guarantee, f->want[i]);
-        double from_i = f->basis == ST_BASIS_TOTAL ? 0 : base_i;
+        double from_i = f->counts == ST_COUNTS_TOTAL ? 0 : base_i;
 
         if (a->weight == 0 || f->out[i].share >= f->want[i] - 1e-7)
             continue;
         for (int k = 0; k < f->n; k++) {
             const st_divide_in *b = &f->in[k];
             double base_k = fmin(b->guarantee, f->want[k]);
-            double from_k = f->basis == ST_BASIS_TOTAL ? 0 : base_k;
+            double from_k = f->counts == ST_COUNTS_TOTAL ? 0 : base_k;
 
             if (b->parent != a->parent || f->out[k].share <= base_k + 1e-7)
                 continue;
@@ -182,7 +182,7 @@ static void check_envy(const forest *f)
 
 static void divide(forest *f)
 {
-    st_share_divide(f->capacity, f->basis, f->in, f->n, f->out, &f->left, &f->left_whole);
+    st_share_divide(f->capacity, f->counts, f->in, f->n, f->out, &f->left, &f->left_whole);
 }
 
 static void test_laws(void **state)
@@ -263,7 +263,7 @@ static void test_large(void **state)
                                    .demand = 20 * st_rng_unit(&r),
                                    .weight = 1 + st_rng_unit(&r)};
         }
-        st_share_divide(500000, ST_BASIS_BORROWED, in, LARGE, out, &left, &left_whole);
+        st_share_divide(500000, ST_COUNTS_BORROWED, in, LARGE, out, &left, &left_whole);
         for (int i = 0; i < LARGE; i++) {
             if (in[i].parent >= 0)
                 continue;

@@ -47,9 +47,9 @@ static void hold(st_account *a, int64_t t0_m, int64_t t1_m, int64_t cpu_m, int64
     a->next = (st_use){t0_m + t1_m, cpu_m, ram_mib, {t0_m, t1_m}};
 }
 
-static int64_t share(const world *w, const st_account *a, st_share_basis basis)
+static int64_t share(const world *w, const st_account *a, st_share_counts counts)
 {
-    return st_standing_share_m(st_share_standing(w->tree, a->id, basis, NULL));
+    return st_standing_share_m(st_share_standing(w->tree, a->id, counts, NULL));
 }
 
 /* The largest of the three shares counts. */
@@ -58,15 +58,15 @@ static void test_dominant(void **state)
     (void)state;
     world w;
     begin(&w);
-    assert_int_equal(share(&w, w.x, ST_BASIS_TOTAL), 0);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_TOTAL), 0);
     hold(w.x, 10000, 0, 50000, 100);
-    assert_int_equal(share(&w, w.x, ST_BASIS_TOTAL), ONE / 10); /* GPU 10 %, CPU 5 %, RAM 1 % */
+    assert_int_equal(share(&w, w.x, ST_COUNTS_TOTAL), ONE / 10); /* GPU 10 %, CPU 5 %, RAM 1 % */
     hold(w.x, 10000, 0, 500000, 100);
-    assert_int_equal(share(&w, w.x, ST_BASIS_TOTAL), ONE / 2);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_TOTAL), ONE / 2);
     hold(w.x, 10000, 0, 500000, 9000);
-    assert_int_equal(share(&w, w.x, ST_BASIS_TOTAL), ONE / 10 * 9);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_TOTAL), ONE / 10 * 9);
     /* Without a floor everything is borrowed. */
-    assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), ONE / 10 * 9);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_BORROWED), ONE / 10 * 9);
     end(&w);
 }
 
@@ -77,11 +77,11 @@ static void test_borrowed_is_above_the_floor(void **state)
     begin(&w);
     w.x->floor.gpu_m = 8000;
     hold(w.x, 5000, 2000, 0, 0);
-    assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), 0);
-    assert_int_equal(share(&w, w.x, ST_BASIS_TOTAL), ONE / 100 * 7);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_BORROWED), 0);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_TOTAL), ONE / 100 * 7);
     assert_int_equal(st_share_borrowed_m(w.tree, w.x->id), 0);
     hold(w.x, 5000, 5000, 0, 0);
-    assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), ONE / 100 * 2);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_BORROWED), ONE / 100 * 2);
     assert_int_equal(st_share_borrowed_m(w.tree, w.x->id), 2000);
 
     /* A typed floor that stands empty is still its own: what it holds elsewhere is borrowed. */
@@ -89,7 +89,7 @@ static void test_borrowed_is_above_the_floor(void **state)
     w.x->floor.type_m[0] = 8000;
     hold(w.x, 3000, 1000, 0, 0);
     assert_int_equal(st_share_borrowed_m(w.tree, w.x->id), 1000);
-    assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), ONE / 100);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_BORROWED), ONE / 100);
     w.x->floor.gpu_m = 10000; /* 2 beyond the typed ones, of any type */
     assert_int_equal(st_share_borrowed_m(w.tree, w.x->id), 0);
     hold(w.x, 3000, 2500, 0, 0);
@@ -107,17 +107,17 @@ static void test_borrowed_sides(void **state)
     w.x->floor.gpu_m = 50000;
     hold(w.x, 1000, 0, 300000, 0);
     w.x->guaranteed.cpu_m = 200000;
-    assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), ONE / 10);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_BORROWED), ONE / 10);
     w.x->floor.cpu_m = 250000;
-    assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), ONE / 20);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_BORROWED), ONE / 20);
     w.x->floor.cpu_m = 300000;
-    assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), 0);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_BORROWED), 0);
     hold(w.x, 1000, 0, 300000, 500);
     w.x->guaranteed.ram_mib = 400;
-    assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), ONE / 100);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_BORROWED), ONE / 100);
     /* Without any guarantee there is nothing that comes with it. */
     w.x->floor.gpu_m = w.x->floor.cpu_m = ST_UNSET;
-    assert_int_equal(share(&w, w.x, ST_BASIS_BORROWED), ONE / 10 * 3);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_BORROWED), ONE / 10 * 3);
     end(&w);
 }
 
@@ -129,15 +129,15 @@ static void test_with_more_on_top(void **state)
     w.x->floor.type_m[0] = 4000;
     hold(w.x, 3000, 0, 0, 0);
     st_use more = {2000, 0, 0, {2000}};
-    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_BASIS_BORROWED, &more)),
+    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_COUNTS_BORROWED, &more)),
                      ONE / 100);
     more = (st_use){2000, 0, 0, {0, 2000}};
-    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_BASIS_BORROWED, &more)),
+    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_COUNTS_BORROWED, &more)),
                      ONE / 100 * 2);
-    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_BASIS_TOTAL, &more)),
+    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_COUNTS_TOTAL, &more)),
                      ONE / 100 * 5);
     more = (st_use){0, 900000, 0, {0}};
-    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_BASIS_TOTAL, &more)),
+    assert_int_equal(st_standing_share_m(st_share_standing(w.tree, 1, ST_COUNTS_TOTAL, &more)),
                      ONE / 10 * 9);
     assert_int_equal(w.x->next.gpu_m, 3000); /* nothing was written */
     assert_int_equal(w.x->next.cpu_m, 0);
@@ -151,12 +151,12 @@ static void test_no_capacity(void **state)
     world w;
     begin(&w);
     w.tree->capacity = (st_use){0};
-    assert_int_equal(share(&w, w.x, ST_BASIS_TOTAL), 0);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_TOTAL), 0);
     hold(w.x, 1, 0, 0, 0);
-    assert_int_equal(share(&w, w.x, ST_BASIS_TOTAL), INT64_MAX);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_TOTAL), INT64_MAX);
     hold(w.x, 0, 0, ST_QTY_MAX, 0);
     w.tree->capacity.cpu_m = 1;
-    assert_int_equal(share(&w, w.x, ST_BASIS_TOTAL), ST_QTY_MAX * 1000);
+    assert_int_equal(share(&w, w.x, ST_COUNTS_TOTAL), ST_QTY_MAX * 1000);
     end(&w);
 }
 
@@ -203,29 +203,29 @@ static void test_burst_order(void **state)
     world w;
     begin(&w);
     int32_t x = w.x->id, y = w.y->id;
-    assert_true(st_share_burst_before(w.tree, x, y, ST_BASIS_BORROWED)); /* level: by id */
-    assert_false(st_share_burst_before(w.tree, y, x, ST_BASIS_BORROWED));
+    assert_true(st_share_burst_before(w.tree, x, y, ST_COUNTS_BORROWED)); /* level: by id */
+    assert_false(st_share_burst_before(w.tree, y, x, ST_COUNTS_BORROWED));
     hold(w.x, 2000, 0, 0, 0);
-    assert_true(st_share_burst_before(w.tree, y, x, ST_BASIS_BORROWED));
+    assert_true(st_share_burst_before(w.tree, y, x, ST_COUNTS_BORROWED));
     w.x->weight_m = 3000;
     hold(w.y, 1000, 0, 0, 0);
-    assert_true(st_share_burst_before(w.tree, x, y, ST_BASIS_BORROWED)); /* 2/3 before 1 */
+    assert_true(st_share_burst_before(w.tree, x, y, ST_COUNTS_BORROWED)); /* 2/3 before 1 */
     w.y->priority = 1;
-    assert_true(st_share_burst_before(w.tree, y, x, ST_BASIS_BORROWED));
-    assert_false(st_share_burst_before(w.tree, x, y, ST_BASIS_BORROWED));
+    assert_true(st_share_burst_before(w.tree, y, x, ST_COUNTS_BORROWED));
+    assert_false(st_share_burst_before(w.tree, x, y, ST_COUNTS_BORROWED));
     w.y->priority = 0;
     w.x->weight_m = 0;
-    assert_true(st_share_burst_before(w.tree, y, x, ST_BASIS_BORROWED));
+    assert_true(st_share_burst_before(w.tree, y, x, ST_COUNTS_BORROWED));
 
     /* The bases differ for one that holds much and borrows nothing. */
     w.x->weight_m = 1000;
     w.x->floor.gpu_m = 9000;
     hold(w.x, 9000, 0, 0, 0);
-    assert_true(st_share_burst_before(w.tree, x, y, ST_BASIS_BORROWED));
-    assert_true(st_share_burst_before(w.tree, y, x, ST_BASIS_TOTAL));
+    assert_true(st_share_burst_before(w.tree, x, y, ST_COUNTS_BORROWED));
+    assert_true(st_share_burst_before(w.tree, y, x, ST_COUNTS_TOTAL));
     /* Level in what they borrow: who holds less in all goes first. */
     hold(w.x, 10000, 0, 0, 0);
-    assert_true(st_share_burst_before(w.tree, y, x, ST_BASIS_BORROWED));
+    assert_true(st_share_burst_before(w.tree, y, x, ST_COUNTS_BORROWED));
     end(&w);
 }
 

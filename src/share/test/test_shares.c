@@ -29,7 +29,7 @@ static void test_reads(void **state)
                   "- {name: org, guarantee: {gpu: 4}}\n",
                   &doc, &s, &err));
     ST_ASSERT(s);
-    assert_int_equal(s->basis, ST_BASIS_TOTAL);
+    assert_int_equal(s->counts, ST_COUNTS_TOTAL);
     assert_int_equal(s->naccounts, 2);
     assert_int_equal(s->nresources, 3);
     assert_string_equal(s->accounts[0].name, "t");

@@ -117,13 +117,13 @@ static void what_goes_on_stays_in_front(void **state)
     st_lanes_put(q, of(&a, 3));
     assert_ptr_equal(st_lanes_next(q, true), &b);
     /* While b is being worked on nothing of its lane comes between; others do. */
-    st_lanes_hold(q, &b);
+    st_lanes_block(q, &b);
     st_lanes_put(q, of(&other, 4));
     assert_ptr_equal(st_lanes_next(q, true), &other);
     assert_null(st_lanes_next(q, true));
     st_lanes_put_back(q, &b);
     assert_ptr_equal(st_lanes_next(q, true), &b);
-    st_lanes_hold(q, &b);
+    st_lanes_block(q, &b);
     assert_null(st_lanes_next(q, true));
     st_lanes_give_up(q, &b);
     assert_ptr_equal(st_lanes_next(q, true), &a);

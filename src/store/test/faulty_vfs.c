@@ -74,7 +74,7 @@ static void forget(tracked *t)
     st_vec_clear(&t->since);
 }
 
-static void settle(tracked *t)
+static void sync_file(tracked *t)
 {
     forget(t);
     read_whole(t->path, &t->synced);
@@ -89,7 +89,7 @@ static tracked *track(faulty_vfs *v, const char *path)
             return v->files.v[i];
     t = st_xcalloc(1, sizeof(*t));
     t->path = st_xstrdup(path);
-    settle(t);
+    sync_file(t);
     st_vec_push(&v->files, t);
     return t;
 }
@@ -123,7 +123,7 @@ static void restore(tracked *t, power_loss how)
     }
     ST_ASSERT(ok);
     close(fd);
-    settle(t);
+    sync_file(t);
 }
 
 /* ---- faults ----------------------------------------------------------------------------- */
@@ -204,7 +204,7 @@ static int faulty_sync(sqlite3_file *f, int flags)
         return SQLITE_IOERR_FSYNC;
     /* The real disk need not be waited for. */
     if (file->t)
-        settle(file->t);
+        sync_file(file->t);
     return SQLITE_OK;
 }
 
@@ -324,7 +324,7 @@ static int faulty_delete(sqlite3_vfs *vfs, const char *name, int sync_dir)
     rc = vfs_below(vfs)->xDelete(vfs_below(vfs), name, sync_dir);
     for (size_t i = 0; rc == SQLITE_OK && i < v->files.n; i++)
         if (strcmp(v->files.v[i]->path, name) == 0)
-            settle(v->files.v[i]);
+            sync_file(v->files.v[i]);
     return rc;
 }
 
@@ -422,8 +422,8 @@ void faulty_power_on(faulty_vfs *v, power_loss how)
     faulty_arm(v, FAULT_NONE, 0);
 }
 
-void faulty_settle(faulty_vfs *v)
+void faulty_sync_all(faulty_vfs *v)
 {
     for (size_t i = 0; i < v->files.n; i++)
-        settle(v->files.v[i]);
+        sync_file(v->files.v[i]);
 }

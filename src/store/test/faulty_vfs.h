@@ -34,6 +34,6 @@ bool faulty_hit(const faulty_vfs *v);
  * find them in, and heals. */
 void faulty_power_on(faulty_vfs *v, power_loss how);
 /* Takes all files as synced. */
-void faulty_settle(faulty_vfs *v);
+void faulty_sync_all(faulty_vfs *v);
 
 #endif

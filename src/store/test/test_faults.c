@@ -193,7 +193,7 @@ static void test_power_needs_sync(void **state)
     (void)state;
     scratch_init(&s);
     assert_ok(st_store_open(s.path, &lazy, &store, &err));
-    faulty_settle(v);
+    faulty_sync_all(v);
     assert_ok(transact(store, 1, &err));
     faulty_arm(v, FAULT_POWER_WRITE, 1);
     assert_true(transact(store, 2, &err) < 0);

@@ -117,7 +117,7 @@ static defaults of_pool(const st_fleet *fleet, size_t pool, const st_shape *shap
     return d;
 }
 
-int st_spec_settle(const st_fleet *fleet, st_job_spec *spec, st_err *err)
+int st_spec_fill(const st_fleet *fleet, st_job_spec *spec, st_err *err)
 {
     st_shape *shape = &spec->shape;
     defaults all = {0};

@@ -48,12 +48,12 @@ static void begin(world *w)
     w->job = (st_job_spec){.name = "j", .pool = -1, .tasks = 1, .shape = {.gpus = 1, .needs = 1}};
 }
 
-static void settles(world *w, int64_t cpu_m, int64_t ram_mib)
+static void fills(world *w, int64_t cpu_m, int64_t ram_mib)
 {
     st_job_spec job = w->job;
     st_err err = {0};
 
-    assert_ok(st_spec_settle(w->fleet, &job, &err));
+    assert_ok(st_spec_fill(w->fleet, &job, &err));
     assert_int_equal(job.shape.cpu_m, cpu_m);
     assert_int_equal(job.shape.ram_mib, ram_mib);
 }
@@ -64,22 +64,22 @@ static void test_even_parts(void **state)
 
     (void)state;
     begin(&w);
-    settles(&w, 7000, 64000); /* of 30/4 CPUs the whole ones; half of 128000 MiB */
+    fills(&w, 7000, 64000); /* of 30/4 CPUs the whole ones; half of 128000 MiB */
     w.job.shape.gpus = 4;
-    settles(&w, 30000, 256000);
+    fills(&w, 30000, 256000);
     w.job.shape.gpus = 1;
     w.job.shape.level = ST_LEVEL_MPS;
     w.job.shape.share_m = 100;
-    settles(&w, 750, 6400);
+    fills(&w, 750, 6400);
     w.job.shape.cpu_m = 500;
     w.job.shape.ram_mib = 77;
-    settles(&w, 500, 77);
+    fills(&w, 500, 77);
     w.job.shape = (st_shape){.gpus = 0, .needs = 0};
-    settles(&w, 1000, 1000); /* in pool b, half of its 8000 MiB for 4 CPUs */
+    fills(&w, 1000, 1000); /* in pool b, half of its 8000 MiB for 4 CPUs */
     w.job.pool = 0;
-    settles(&w, 1000, 4000);
+    fills(&w, 1000, 4000);
     w.job.shape.cpu_m = 10000;
-    settles(&w, 10000, 40000);
+    fills(&w, 10000, 40000);
     st_fleet_free(w.fleet);
 }
 
@@ -97,14 +97,14 @@ static void test_said_by_the_pool(void **state)
     (void)state;
     begin(&w);
     assert_ok(st_fleet_set_rules(w.fleet, 0, &rules, &err));
-    settles(&w, 2000, 1000);
+    fills(&w, 2000, 1000);
     w.job.shape.gpus = 2;
-    settles(&w, 5000, 2000);
+    fills(&w, 5000, 2000);
     w.job.shape = (st_shape){.gpus = 0, .needs = 1};
-    settles(&w, 2000, 100); /* one in 64 of 128 CPUs is the least */
+    fills(&w, 2000, 100); /* one in 64 of 128 CPUs is the least */
     w.job.shape.cpu_m = 1;
     w.job.shape.ram_mib = 5;
-    settles(&w, 2000, 5);
+    fills(&w, 2000, 5);
     st_fleet_free(w.fleet);
 }
 
@@ -118,29 +118,29 @@ static void test_refused(void **state)
     (void)state;
     begin(&w);
     w.job.pool = 1;
-    assert_fails(st_spec_settle(w.fleet, &w.job, &err), ST_EINVAL,
+    assert_fails(st_spec_fill(w.fleet, &w.job, &err), ST_EINVAL,
                  "names no image, so it runs on the node's own files, which is not allowed in pool "
                  "b; name an image, or ask an owner for `stint pool set b --allow host-image`");
     w.job.shape.needs = 2;
-    assert_fails(st_spec_settle(w.fleet, &w.job, &err), ST_EINVAL, "the node's own network");
+    assert_fails(st_spec_fill(w.fleet, &w.job, &err), ST_EINVAL, "the node's own network");
     w.job.pool = -1;
     w.job.tasks = 1025;
-    assert_fails(st_spec_settle(w.fleet, &w.job, &err), ST_ELIMIT, "pool a allows 1024 in a job");
+    assert_fails(st_spec_fill(w.fleet, &w.job, &err), ST_ELIMIT, "pool a allows 1024 in a job");
     w.job.shape.needs = 0;
     w.job.tasks = 5;
     assert_ok(st_fleet_set_rules(w.fleet, 1, &few, &err));
-    assert_fails(st_spec_settle(w.fleet, &w.job, &err), ST_ELIMIT, "pool b allows 4 in a job");
+    assert_fails(st_spec_fill(w.fleet, &w.job, &err), ST_ELIMIT, "pool b allows 4 in a job");
     w.job.pool = 0;
-    assert_ok(st_spec_settle(w.fleet, &w.job, &err));
+    assert_ok(st_spec_fill(w.fleet, &w.job, &err));
 
     /* Each in one pool, and both in none. */
     assert_ok(st_fleet_set_rules(w.fleet, 0, &image, &err));
     assert_ok(st_fleet_set_rules(w.fleet, 1, &network, &err));
     w.job.pool = -1;
     w.job.shape.needs = 3;
-    assert_fails(st_spec_settle(w.fleet, &w.job, &err), ST_EINVAL, "no pool allows");
+    assert_fails(st_spec_fill(w.fleet, &w.job, &err), ST_EINVAL, "no pool allows");
     w.job.pool = 7;
-    assert_fails(st_spec_settle(w.fleet, &w.job, &err), ST_ENOENT, "pool");
+    assert_fails(st_spec_fill(w.fleet, &w.job, &err), ST_ENOENT, "pool");
     st_fleet_free(w.fleet);
 }
 

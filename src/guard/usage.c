@@ -45,31 +45,31 @@ bool guard_proc_lives(const guard_proc *p)
     return was == 0 || !at || strtoull(at, NULL, 10) == was;
 }
 
-static void lock_book(guard_device *d)
+static void lock_usage(guard_device *d)
 {
     uint32_t mine = (uint32_t)d->me + 1, was = 0;
     uint64_t wait = WAIT_NS;
 
     /* Each waits longer than before: a thousand that look every few milliseconds keep the owner from its work. */
-    while (!atomic_compare_exchange_strong(&d->book->lock, &was, mine)) {
+    while (!atomic_compare_exchange_strong(&d->usage->lock, &was, mine)) {
         uint32_t owner = was;
 
-        guard_futex_wait(&d->book->lock, owner, wait);
+        guard_futex_wait(&d->usage->lock, owner, wait);
         wait = wait < WAIT_MAX ? wait * 2 : wait;
-        if (atomic_load(&d->book->lock) == owner &&
-            (owner > GUARD_PROCS || !guard_proc_lives(&d->book->proc[owner - 1])) &&
-            atomic_compare_exchange_strong(&d->book->lock, &owner, mine))
+        if (atomic_load(&d->usage->lock) == owner &&
+            (owner > GUARD_PROCS || !guard_proc_lives(&d->usage->proc[owner - 1])) &&
+            atomic_compare_exchange_strong(&d->usage->lock, &owner, mine))
             return;
         was = 0;
     }
 }
 
-static void unlock_book(guard_device *d)
+static void unlock_usage(guard_device *d)
 {
     uint32_t mine = (uint32_t)d->me + 1;
 
-    atomic_compare_exchange_strong(&d->book->lock, &mine, 0);
-    guard_futex_wake(&d->book->lock, 1);
+    atomic_compare_exchange_strong(&d->usage->lock, &mine, 0);
+    guard_futex_wake(&d->usage->lock, 1);
 }
 
 static uint64_t of_process(const guard_proc *p)
@@ -83,22 +83,22 @@ static uint64_t of_process(const guard_proc *p)
 
 static uint64_t sum_all(guard_device *d)
 {
-    uint32_t n = atomic_load(&d->book->nproc);
+    uint32_t n = atomic_load(&d->usage->nproc);
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < n && i < GUARD_PROCS; i++)
-        if (atomic_load_explicit(&d->book->proc[i].pid, memory_order_relaxed))
-            sum += of_process(&d->book->proc[i]);
+        if (atomic_load_explicit(&d->usage->proc[i].pid, memory_order_relaxed))
+            sum += of_process(&d->usage->proc[i]);
     return sum;
 }
 
 /* Under the lock: what the dead held is given back. */
 static void bury(guard_device *d)
 {
-    uint32_t n = atomic_load(&d->book->nproc);
+    uint32_t n = atomic_load(&d->usage->nproc);
 
     for (uint32_t i = 0; i < n && i < GUARD_PROCS; i++) {
-        guard_proc *p = &d->book->proc[i];
+        guard_proc *p = &d->usage->proc[i];
 
         if (!atomic_load(&p->pid) || guard_proc_lives(p))
             continue;
@@ -110,13 +110,13 @@ static void bury(guard_device *d)
 
 bool guard_charge(guard_device *d, guard_kind kind, uint64_t bytes)
 {
-    _Atomic uint64_t *at = &d->book->proc[d->me].bytes[kind];
+    _Atomic uint64_t *at = &d->usage->proc[d->me].bytes[kind];
     uint64_t most = d->limit->vram_bytes;
     bool fits;
 
     if (bytes == 0)
         return true;
-    lock_book(d);
+    lock_usage(d);
     fits = bytes <= most && sum_all(d) <= most - bytes;
     if (!fits) {
         bury(d);
@@ -124,7 +124,7 @@ bool guard_charge(guard_device *d, guard_kind kind, uint64_t bytes)
     }
     if (fits)
         atomic_store(at, atomic_load(at) + bytes);
-    unlock_book(d);
+    unlock_usage(d);
     if (!fits)
         guard_count(d, GUARD_COUNT_REFUSED, 1);
     return fits;
@@ -132,27 +132,27 @@ bool guard_charge(guard_device *d, guard_kind kind, uint64_t bytes)
 
 void guard_uncharge(guard_device *d, guard_kind kind, uint64_t bytes)
 {
-    _Atomic uint64_t *at = d->me >= 0 ? &d->book->proc[d->me].bytes[kind] : NULL;
+    _Atomic uint64_t *at = d->me >= 0 ? &d->usage->proc[d->me].bytes[kind] : NULL;
 
     if (!at || bytes == 0)
         return;
-    lock_book(d);
+    lock_usage(d);
     atomic_store(at, atomic_load(at) > bytes ? atomic_load(at) - bytes : 0);
-    unlock_book(d);
+    unlock_usage(d);
 }
 
 bool guard_charge_set(guard_device *d, guard_kind kind, uint64_t bytes)
 {
     bool fits;
 
-    lock_book(d);
-    atomic_store(&d->book->proc[d->me].bytes[kind], bytes);
+    lock_usage(d);
+    atomic_store(&d->usage->proc[d->me].bytes[kind], bytes);
     fits = sum_all(d) <= d->limit->vram_bytes;
     if (!fits) {
         bury(d);
         fits = sum_all(d) <= d->limit->vram_bytes;
     }
-    unlock_book(d);
+    unlock_usage(d);
     return fits;
 }
 
@@ -160,19 +160,19 @@ uint64_t guard_held(guard_device *d)
 {
     uint64_t sum;
 
-    lock_book(d);
+    lock_usage(d);
     bury(d);
     sum = sum_all(d);
-    unlock_book(d);
+    unlock_usage(d);
     return sum;
 }
 
 uint64_t guard_mine(guard_device *d, guard_kind kind)
 {
-    return atomic_load(&d->book->proc[d->me].bytes[kind]);
+    return atomic_load(&d->usage->proc[d->me].bytes[kind]);
 }
 
 void guard_count(guard_device *d, guard_counter what, uint64_t n)
 {
-    atomic_fetch_add_explicit(&d->book->count[what], n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&d->usage->count[what], n, memory_order_relaxed);
 }

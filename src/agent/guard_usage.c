@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "guard/abi.h"
 
-bool st_guard_read_book(const char *dir, guard_book *ret)
+bool st_guard_read_usage(const char *dir, guard_usage *ret)
 {
     char path[PATH_MAX];
     ssize_t n = -1;
@@ -27,19 +27,19 @@ bool st_guard_read_book(const char *dir, guard_book *ret)
         n = pread(fd, ret, sizeof *ret, 0);
         close(fd);
     }
-    return n == (ssize_t)sizeof *ret && ret->magic == GUARD_MAGIC && ret->version == GUARD_BOOK;
+    return n == (ssize_t)sizeof *ret && ret->magic == GUARD_MAGIC && ret->version == GUARD_USAGE;
 }
 
 /* ---- metrics ----------------------------------------------------------------------------------------- */
 
 typedef struct one {
     const st_host *h;
-    guard_book *book;
+    guard_usage *usage;
     st_strbuf *out;
     int what; /* a counter, then kinds of memory, bursts, requests */
 } one;
 
-static void counter(const guard_book *b, const char *labels, int what, st_strbuf *out)
+static void counter(const guard_usage *b, const char *labels, int what, st_strbuf *out)
 {
     static const char *const names[] = {
 #define NAME(name, text, about) "stint_guard_" text "_total",
@@ -51,7 +51,7 @@ static void counter(const guard_book *b, const char *labels, int what, st_strbuf
                    (uint64_t)atomic_load(&b->count[what]));
 }
 
-static void kinds(const guard_book *b, const char *labels, st_strbuf *out)
+static void kinds(const guard_usage *b, const char *labels, st_strbuf *out)
 {
     static const char *const names[] = {
 #define NAME(name, text) text,
@@ -96,18 +96,18 @@ static void write_one(void *ctx, const st_task *t, int gpu, int slot, const char
     char labels[512];
 
     (void)slot;
-    if (!st_guard_read_book(dir, o->book))
+    if (!st_guard_read_usage(dir, o->usage))
         return;
     snprintf(labels, sizeof labels,
              "node=\"%s\",gpu=\"%d\",tenant=\"%s\",job=\"%s\",grant=\"%s/%d/%d\"", o->h->name, gpu,
              t->tenant, t->key.job, t->key.job, t->key.stay, t->key.task);
     if (o->what < GUARD_COUNT_COUNT)
-        counter(o->book, labels, o->what, o->out);
+        counter(o->usage, labels, o->what, o->out);
     else if (o->what == GUARD_COUNT_COUNT)
-        kinds(o->book, labels, o->out);
+        kinds(o->usage, labels, o->out);
     else
-        times(o->book->request, "stint_guard_request_seconds", labels,
-              atomic_load(&o->book->count[GUARD_COUNT_REQUEST_NS]), o->out);
+        times(o->usage->request, "stint_guard_request_seconds", labels,
+              atomic_load(&o->usage->count[GUARD_COUNT_REQUEST_NS]), o->out);
 }
 
 void st_host_guard_metrics(const st_hosts *hosts, st_strbuf *out)
@@ -121,13 +121,13 @@ void st_host_guard_metrics(const st_hosts *hosts, st_strbuf *out)
              "# TYPE stint_guard_memory_bytes gauge\n"),
         ("# HELP stint_guard_request_seconds Time of the requests a task marked.\n"
          "# TYPE stint_guard_request_seconds histogram\n")};
-    ST_CLEANUP(st_freep) guard_book *b = st_xcalloc(1, sizeof *b);
+    ST_CLEANUP(st_freep) guard_usage *b = st_xcalloc(1, sizeof *b);
 
     for (int what = 0; what < (int)ST_ARRAY_LEN(heads); what++) {
         st_strbuf_add(out, heads[what]);
         for (size_t i = 0; i < hosts->n; i++)
             st_host_guard_each(hosts->v[i], write_one,
-                               &(one){.h = hosts->v[i], .book = b, .out = out, .what = what});
+                               &(one){.h = hosts->v[i], .usage = b, .out = out, .what = what});
     }
 }
 
@@ -135,7 +135,7 @@ void st_host_guard_metrics(const st_hosts *hosts, st_strbuf *out)
 
 typedef struct spent {
     st_host *h;
-    guard_book *book;
+    guard_usage *usage;
     int64_t now;
 } spent;
 
@@ -149,9 +149,9 @@ static void end_spent(void *ctx, const st_task *found, int gpu, int slot, const 
 
     (void)slot;
     if (!t || t->phase != ST_PHASE_RUNNING || t->killed || !st_host_guard_limit(s->h, t, gpu, &l) ||
-        l.limit_s == 0 || !st_guard_read_book(dir, s->book))
+        l.limit_s == 0 || !st_guard_read_usage(dir, s->usage))
         return;
-    used_s = atomic_load(&s->book->count[GUARD_COUNT_GPU_NS]) / UINT64_C(1000000000);
+    used_s = atomic_load(&s->usage->count[GUARD_COUNT_GPU_NS]) / UINT64_C(1000000000);
     if (used_s < l.limit_s)
         return;
     snprintf(reason, sizeof reason,
@@ -162,10 +162,10 @@ static void end_spent(void *ctx, const st_task *found, int gpu, int slot, const 
 
 void st_host_guard_limits(st_host *h, int64_t now_ms)
 {
-    ST_CLEANUP(st_freep) guard_book *b = NULL;
+    ST_CLEANUP(st_freep) guard_usage *b = NULL;
 
     if (!h->guards)
         return;
     b = st_xcalloc(1, sizeof *b);
-    st_host_guard_each(h, end_spent, &(spent){.h = h, .book = b, .now = now_ms});
+    st_host_guard_each(h, end_spent, &(spent){.h = h, .usage = b, .now = now_ms});
 }
