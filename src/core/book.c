@@ -69,6 +69,22 @@ void st_book_insert(st_core *core, st_booking *take)
     st_book_add_slots(core, take);
 }
 
+static size_t opened_at(const st_core *core, uint64_t id)
+{
+    size_t at = 0;
+    while (at < core->opened.n && core->opened.v[at]->id < id)
+        at++;
+    return at;
+}
+
+void st_book_open(st_core *core, st_booking *b)
+{
+    if (b->open)
+        return;
+    b->open = true;
+    st_vec_insert(&core->opened, opened_at(core, b->id), b);
+}
+
 /* Jobs that were to run in it are jobs like others, or wait for the next of their slot. */
 static void free_jobs(st_core *core, const st_booking *b)
 {
@@ -86,6 +102,8 @@ void st_book_drop(st_core *core, st_booking *b, st_booking_state state, st_effec
         st_book_tell(core, b, state, fx);
     st_book_remove_slots(core, b);
     st_vec_remove(&core->bookings, at);
+    if (open)
+        st_vec_remove(&core->opened, opened_at(core, b->id));
     free_jobs(core, b);
     if (open)
         st_book_fence(core, b);
@@ -101,9 +119,12 @@ void st_book_rebuild(st_core *core)
         st_book_add_slots(core, core->bookings.v[i]);
     bool floors_dirty = core->floors_dirty, settled = core->settled, freed = core->freed;
     bool stirred = core->stirred;
-    for (size_t i = 0; i < core->bookings.n; i++)
-        if (core->bookings.v[i]->open)
-            st_book_fence(core, core->bookings.v[i]);
+    for (size_t i = 0; i < core->bookings.n; i++) {
+        if (!core->bookings.v[i]->open)
+            continue;
+        st_vec_push(&core->opened, core->bookings.v[i]);
+        st_book_fence(core, core->bookings.v[i]);
+    }
     st_book_promises(core);
     st_book_set_due(core);
     core->floors_dirty = floors_dirty;
@@ -204,7 +225,7 @@ void st_book_open_soon(st_core *core, st_booking *b)
 {
     if (b->close_ms > core->now)
         return;
-    b->open = true;
+    st_book_open(core, b);
     st_book_fence(core, b);
 }
 

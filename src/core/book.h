@@ -36,6 +36,8 @@ int st_book_check_account(const st_core *core, const st_account_spec *spec, st_e
 /* Whether the job may name the booking it names. */
 int st_book_check_submit(const st_core *core, const st_job_spec *spec, int32_t account,
                          st_err *err);
+/* It has devices of its own from now on; the caller fences them. */
+void st_book_open(st_core *core, st_booking *b);
 /* What begins sooner than others can leave must be free, and stay so. */
 void st_book_open_soon(st_core *core, st_booking *b);
 /* Puts it into the list and its plan into the slots. */

@@ -131,7 +131,7 @@ void st_book_spare(st_core *core, const st_booking *b, st_effects *fx)
 
 static void prepare(st_core *core, st_booking *b, st_effects *fx)
 {
-    b->open = true;
+    st_book_open(core, b);
     b->state = ST_BOOKING_PREPARING;
     st_book_fence(core, b);
     st_book_tell(core, b, b->state, fx);

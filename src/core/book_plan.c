@@ -100,9 +100,8 @@ void st_book_promises(st_core *core)
 {
     st_booked_vec open = {0};
     st_vec_clear(&core->tree->promised);
-    for (size_t i = 0; i < core->bookings.n; i++)
-        if (core->bookings.v[i]->open)
-            st_vec_push(&open, st_book_row(core->bookings.v[i]));
+    for (size_t i = 0; i < core->opened.n; i++)
+        st_vec_push(&open, st_book_row(core->opened.v[i]));
     if (open.n > 0) {
         st_vec_reserve(&core->tree->promised, core->tree->accounts.n);
         core->tree->promised.n = core->tree->accounts.n;

@@ -290,8 +290,8 @@ static uint16_t lent_devs(const st_core *core, int32_t node)
 static void see_lent(st_core *core)
 {
     st_whatif_begin(core, ST_WHEN_EITHER);
-    for (size_t i = 0; i < core->bookings.n; i++) {
-        const st_booking *b = core->bookings.v[i];
+    for (size_t i = 0; i < core->opened.n; i++) {
+        const st_booking *b = core->opened.v[i];
         for (int t = 0; takes(b) && t < b->tasks; t++) {
             int32_t id = b->plan[t].node;
             if (id < 0 || core->whatif.stamp[id] == core->whatif.gen)
@@ -317,8 +317,8 @@ static bool may_lend(st_core *core, const st_job *job, int32_t type, uint64_t *r
 
 static st_booking *own_booking(const st_core *core, const st_job *job, size_t *at)
 {
-    for (; *at < core->bookings.n; ++*at) {
-        st_booking *b = core->bookings.v[*at];
+    for (; *at < core->opened.n; ++*at) {
+        st_booking *b = core->opened.v[*at];
         if (takes(b) && b->job == 0 && st_tree_within(core->tree, job->account, b->account)) {
             ++*at;
             return b;

@@ -55,6 +55,7 @@ void st_core_free(st_core *core)
     for (size_t i = 0; i < core->bookings.n; i++)
         st_booking_free(core->bookings.v[i]);
     st_vec_free(&core->bookings);
+    st_vec_free(&core->opened);
     st_slots_free(core->slots);
     st_idmap_free(core->possible);
     st_forecast_free(core->forecast);

@@ -199,7 +199,8 @@ struct st_core {
     ST_VEC(st_booking *) bookings; /* by number; see book.h */
     st_slots *slots;               /* derived: their plans by node */
     int64_t calendar_ms;           /* derived: when one of them is due */
-    size_t nopen;                  /* derived: of them, with devices of their own now */
+    ST_VEC(st_booking *) opened;   /* derived: of them, with devices of their own now, by number */
+    size_t nopen;                  /* derived: how many these are */
     size_t ndegraded, nover;       /* derived */
     size_t nkept;                  /* derived: of them, kept for the deadline of a job */
 
