@@ -278,6 +278,11 @@ static int fill_quote(st_question *q, st_core *core, st_err *err)
         return r;
     for (size_t i = 0; i < b->windows.n; i++)
         fits = fits && quotes[i].why == ST_BOOK_OK;
+    if (fits) /* what a cap would refuse is refused here */
+        r = st_money_may_book(q->tx, &b->book.spec, b->windows.v, b->windows.n, b->book.who.account,
+                              err);
+    if (r < 0)
+        return r;
     st_strbuf_addf(&q->out, "{\"fits\":%s", fits ? "true" : "false");
     st_out_text(&q->out, "account", b->book.spec.account);
     st_out_text(&q->out, "type", st_core_fleet(core)->types.v[b->book.spec.type].name);

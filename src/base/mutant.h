@@ -93,7 +93,8 @@
     X(MONEY_MONTH, "a month begins with what the last one had spent", 40)              \
     X(MONEY_LOST, "lost work is credited though a cap had paid for it", 400)           \
     X(MONEY_AGAIN, "a correction of lost work credits all of it again", 100)           \
-    X(MONEY_UNCAP, "a correction gives back what a cap had paid", 400)
+    X(MONEY_UNCAP, "a correction gives back what a cap had paid", 400)                 \
+    X(MONEY_LENT, "whoever lends may earn more than the booking costs", 400)
 
 #ifdef ST_MUTANTS
 

@@ -371,7 +371,8 @@ int st_billcheck_range(st_billcheck *c, const st_billrange *range, st_err *err)
 static check_row *row_for(st_billcheck *c, const st_entry *e, st_component what)
 {
     bool of_gpu = what <= ST_PAY_IDLE || what == ST_PAY_LOST || what == ST_PAY_FAULT ||
-                  what == ST_PAY_WINDOW || what == ST_PAY_CANCEL || what == ST_PAY_SHORT;
+                  what == ST_PAY_WINDOW || what == ST_PAY_CANCEL || what == ST_PAY_SHORT ||
+                  what == ST_PAY_LENT;
     const char *gpu = of_gpu && e->gpu ? e->gpu : "";
     st_level level = *gpu && what != ST_PAY_RESERVED ? e->level : ST_LEVEL_WHOLE;
     ST_CLEANUP(st_strbuf_done) st_strbuf key = {0};

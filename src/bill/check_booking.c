@@ -213,6 +213,9 @@ static int check_window(st_billbookings *b, const st_entry *e, int64_t month_ms,
         e->missing != was->last.short_m * (to - from))
         return st_fail(err, ST_ECORRUPT, "booking %s is charged for other GPU time than was agreed",
                        e->booking);
+    if (e->lent < 0 || e->paid < 0 || e->lent > share - e->missing || !e->lent != !e->paid)
+        return st_fail(err, ST_ECORRUPT, "booking %s has lent GPU time that it did not have",
+                       e->booking);
     if (e->removed < 0 || (e->removed == 0 && share == 0) ||
         e->fee_bp != (e->removed > 0
                           ? due_bp(book(ctx, e->agreed_ms - 1), was->last.from_ms - e->at_ms)

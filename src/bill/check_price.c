@@ -134,7 +134,8 @@ static void want_stay(const st_entry *e, const st_price_book *book, int64_t keep
     want(w, (wanted){ST_PAY_ENERGY, energy, book->energy, FACTORS(keep_bp, ONE, ONE, ONE), false});
 }
 
-/* What is not delivered is credited at the price it is charged at, rounded down. */
+/* What is not delivered is credited at the price it is charged at, rounded down. Of what others paid for what was lent the
+ * booker has a share, at most what the window costs for the same GPU time. */
 static void want_window(const st_entry *e, const st_price_book *book, int64_t keep_bp, wants *w)
 {
     const st_rates *row = row_for(book, e->gpu);
@@ -147,6 +148,10 @@ static void want_window(const st_entry *e, const st_price_book *book, int64_t ke
                      FACTORS(ONE, ONE, ONE, ONE), true});
     want(w, (wanted){ST_PAY_CANCEL, e->removed, rate, FACTORS(e->keep_bp, e->fee_bp, keep_bp, ONE),
                      false});
+    st_i128 most = (st_i128)e->lent * rate * product_bp(own) / unit;
+    st_i128 income = (st_i128)e->paid * (book ? book->booking.lent_bp : 0) / ST_BP;
+    want(w, (wanted){ST_PAY_LENT, -(income < most ? income : most), 1, FACTORS(ONE, ONE, ONE, ONE),
+                     true});
 }
 
 static void want_lines(const st_entry *e, const st_price_book *book, int64_t keep_bp, wants *w)

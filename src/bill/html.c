@@ -97,7 +97,7 @@ static const char *about_component(st_component c)
 static bool is_credit(st_component c)
 {
     return c == ST_PAY_LOST || c == ST_PAY_FAULT || c == ST_PAY_CAP || c == ST_PAY_ADJUST ||
-           c == ST_PAY_SHORT;
+           c == ST_PAY_SHORT || c == ST_PAY_LENT;
 }
 
 /* Of floors and bookings one pays for what was reserved, of the rest for what was held. */

@@ -6,7 +6,8 @@
  *   entries.c   from records to entries   money.c     what a transaction means in money; cuts; closes
  *   admit.c     holds and floors          load.c      from the store back; the snapshot
  *   budget.c    warnings                  credits.c   credits by a person
- *   caps.c      what happens at caps      book_money.c     what bookings cost
+ *   caps.c      what happens at caps      bookings.c  what bookings cost
+ *   lent.c      who uses what they leave
  *
  * Invariants:
  *  1 An interval is metered, posted and in the log in one transaction, or not at all.
@@ -35,6 +36,20 @@ typedef struct st_floor_said {
     int32_t account, type;
     int64_t gpu_m;
 } st_floor_said;
+
+/* A job is on GPUs of somebody else's booking: so many of its own. */
+typedef struct st_lent {
+    uint64_t job, booking;
+    int32_t account; /* whose booking */
+    int devs, of;
+} st_lent;
+typedef ST_VEC(st_lent) st_lent_rows;
+
+/* What LENT entries say about one piece and booking, in all. */
+typedef struct st_lent_said {
+    const char *child, *booking;
+    int64_t share, charged;
+} st_lent_said;
 
 /* How many thresholds of an account's plan somebody was told of, and of which plan and month. */
 typedef struct st_warned {
@@ -73,6 +88,7 @@ struct st_billing {
     st_keys keys;
     char cluster[64];
     ST_VEC(st_floor_said) floors;
+    st_lent_rows lent;            /* see lent.c */
     int64_t next_ms;              /* the next cut; 0: to be found out */
     ST_VEC(st_warned) warned;     /* by account */
     int64_t watch_ms, watched_ms; /* when what runs is looked at next, and was last */
@@ -108,6 +124,19 @@ void st_keys_path(const st_store *store, const char *given, st_strbuf *out);
 int st_keys_read(const char *path, st_keys *ret, st_err *err);
 /* Reads it or, the first time, makes it: 0600, whole or not at all. */
 int st_keys_open(const char *path, st_keys *ret, st_err *err);
+
+/* ---- lent.c --------------------------------------------------------------------------------- */
+
+/* After a start: who is on whose bookings. */
+void st_lent_begin(st_control *ctl);
+/* Before the meter hears of a transaction: intervals end where that has changed. */
+void st_lent_note(st_tx *tx);
+/* Behind a USAGE entry of the job; and behind one that gives back something of a piece with so much share. */
+int st_lent_post(st_tx *tx, const st_entry *usage, uint64_t job, st_err *err);
+int st_lent_take_back(st_tx *tx, const st_entry *by, int64_t share, const st_lent_said *said,
+                      size_t n, st_err *err);
+/* After its records: what is so from now on. */
+void st_lent_remember(st_tx *tx);
 
 /* ---- books.c -------------------------------------------------------------------------------- */
 
@@ -195,11 +224,9 @@ int st_money_account(st_tx *tx, int32_t id, st_err *err);
 /* Right after a plan or an account: what follows from plans, in the books of all it concerns. */
 int st_money_terms(st_tx *tx, st_err *err);
 
-/* ---- book_money.c ----------------------------------------------------------------------------- */
+/* ---- bookings.c ------------------------------------------------------------------------------- */
 
-/* Whether caps let these windows be booked; or let a booking become another, or 0 where it has no price. */
-int st_money_may_book(st_tx *tx, const st_booking_spec *spec, const st_window *windows, size_t n,
-                      const char *reader, st_err *err);
+/* Whether caps let a booking become another; 0 where it has no price. st_money_may_book is in money.h. */
 int st_money_may_rebook(st_tx *tx, const st_booking *b, const st_window *to, int tasks,
                         const char *reader, st_err *err);
 /* It is confirmed: its price is agreed. */

@@ -323,27 +323,36 @@ typedef struct wish {
     int64_t gpu_m;
     const st_window *windows;
     size_t n;
-    const st_agreed *instead; /* what it is now; NULL: it is new */
+    const st_agreed *was, *next; /* a change: what is agreed now, and will be; NULL: it is new */
     const char *reader;
 } wish;
+
+/* What of an agreement lies ahead and in a month. */
+static int64_t ahead_in(st_tx *tx, const st_agreed *a, const st_period *month)
+{
+    st_agreed rest = *a;
+    st_agreed_price price;
+
+    rest.from_ms = ST_MAX(rest.from_ms, tx->now);
+    if (rest.from_ms >= rest.to_ms)
+        return 0;
+    st_ledger_agreed_price(tx->ctl->billing->ledger, &rest, tx->now, &price);
+    return part_in(&(st_window){rest.from_ms, rest.to_ms}, price.amount, month);
+}
 
 static int64_t cost_in(st_tx *tx, const wish *w, const st_period *month)
 {
     st_i128 more = 0;
     st_window_price price;
 
-    for (size_t i = 0; i < w->n; i++) {
+    if (w->was)
+        more = (st_i128)ahead_in(tx, w->next, month) - ahead_in(tx, w->was, month);
+    for (size_t i = 0; !w->was && i < w->n; i++) {
         if (w->windows[i].from_ms >= month->to_ms || w->windows[i].to_ms <= month->from_ms)
             continue;
         st_tx_window_price(tx, w->account, w->type, w->gpu_m, &w->windows[i], &price);
         if (price.priced)
             more += part_in(&w->windows[i], price.amount, month);
-    }
-    if (w->instead) {
-        const st_window was = {w->instead->from_ms, w->instead->to_ms};
-
-        st_tx_window_price(tx, w->account, w->type, w->instead->gpu_m, &was, &price);
-        more -= part_in(&was, price.amount, month);
     }
     return more > ST_AMOUNT_MAX ? ST_AMOUNT_MAX : (int64_t)ST_MAX(more, 0);
 }
@@ -395,14 +404,27 @@ int st_money_may_book(st_tx *tx, const st_booking_spec *spec, const st_window *w
 int st_money_may_rebook(st_tx *tx, const st_booking *b, const st_window *to, int tasks,
                         const char *reader, st_err *err)
 {
-    st_agreed was;
+    st_agreed was, then;
+    st_entry next;
     const wish w = {.account = st_tree_account(st_core_tree(tx->ctl->core), b->account)->name,
-                    .type = b->type,
-                    .gpu_m = (int64_t)tasks * b->gpus * ST_WHOLE_M,
                     .windows = to,
                     .n = 1,
-                    .instead = &was,
+                    .was = &was,
+                    .next = &then,
                     .reader = reader};
 
-    return st_tx_agreed(tx, b->id, &was) ? admit(tx, &w, err) : 0;
+    if (!st_tx_agreed(tx, b->id, &was))
+        return 0;
+    next = entry_for(tx, was.account, was.booking, was.gpu);
+    next.gpu_m = (int64_t)tasks * b->gpus * ST_WHOLE_M;
+    next.from_ms = was.from_ms < tx->now ? was.from_ms : ST_MAX(to->from_ms, tx->now);
+    next.to_ms = ST_MAX(to->to_ms, next.from_ms);
+    st_ledger_agree(tx->ctl->billing->ledger, &next);
+    then = was;
+    then.gpu_m = next.gpu_m;
+    then.from_ms = next.from_ms;
+    then.to_ms = next.to_ms;
+    then.agreed_ms = next.agreed_ms;
+    then.keep_bp = next.keep_bp;
+    return admit(tx, &w, err);
 }

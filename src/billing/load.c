@@ -124,6 +124,7 @@ void st_billing_reset(st_control *ctl)
     st_books_init(&b->books);
     b->next_ms = 0;
     st_vec_clear(&b->floors);
+    st_vec_clear(&b->lent);
     st_vec_clear(&b->records);
 }
 
@@ -137,6 +138,7 @@ void st_billing_free(st_control *ctl)
     st_ledger_free(b->ledger);
     st_books_done(&b->books);
     st_vec_free(&b->floors);
+    st_vec_free(&b->lent);
     st_vec_free(&b->warned);
     st_map_free(b->anomalies);
     st_vec_free(&b->spent);
@@ -365,8 +367,10 @@ int st_billing_fold(st_control *ctl, st_err *err)
         r = st_store_book_read(ctl->store, b->books.n + 1, INT64_MAX, fold_row, ctl, err);
     if (r == 0)
         r = last_signed(ctl, err);
-    if (r == 0)
+    if (r == 0) {
         st_budget_begin(ctl);
+        st_lent_begin(ctl);
+    }
     if (r == 0)
         r = st_anomalies_begin(ctl, err);
     return r;

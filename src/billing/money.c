@@ -82,7 +82,26 @@ static int post_fact(st_tx *tx, st_entry *e, st_err *err)
 typedef struct wanted {
     int stay, piece;
     st_piece_sum sum;
+    ST_VEC(st_lent_said) lent;
+    st_arena *arena;
 } wanted;
+
+/* Whose bookings had lent its GPUs; what was taken back is taken off. */
+static void look_lent(wanted *w, const st_entry *e)
+{
+    for (size_t i = 0; i < w->lent.n; i++) {
+        st_lent_said *said = &w->lent.v[i];
+
+        if (strcmp(said->child, e->child) == 0 && strcmp(said->booking, e->booking) == 0) {
+            said->share += e->share;
+            said->charged += e->charged;
+            return;
+        }
+    }
+    st_vec_push(&w->lent,
+                ((st_lent_said){st_arena_strdup(w->arena, e->child),
+                                st_arena_strdup(w->arena, e->booking), e->share, e->charged}));
+}
 
 static int look(void *ctx, const st_book_row *row, st_err *err)
 {
@@ -91,54 +110,67 @@ static int look(void *ctx, const st_book_row *row, st_err *err)
     st_entry e;
     int r = st_entry_read(row->data, strlen(row->data), arena, &e, err);
 
-    if (r == 0 && e.stay == w->stay && e.piece == w->piece)
+    if (r == 0 && e.stay == w->stay && e.piece == w->piece) {
         st_piece_add(&w->sum, &e);
+        if (e.kind == ST_ENTRY_LENT)
+            look_lent(w, &e);
+    }
     return r;
 }
 
 /* What the books say about the piece an entry is about; what is about none says so and is not written. */
-static int find_piece(st_tx *tx, const st_entry *e, st_piece_sum *ret, st_err *err)
+static int find_piece(st_tx *tx, const st_entry *e, wanted *ret, st_err *err)
 {
-    wanted w = {.stay = e->stay, .piece = e->piece};
+    wanted w = {.stay = e->stay, .piece = e->piece, .arena = tx->ctl->billing->arena};
     int r = st_store_book_of_job(tx->ctl->store, e->job, look, &w, err);
 
+    *ret = w;
     if (r < 0)
         return st_tx_fault(tx, r, err);
     if (w.sum.seq == 0)
         st_control_say(tx->ctl, "event=%s_of_nothing job=%s stay=%d piece=%d",
                        st_entry_kind_name(e->kind), e->job, e->stay, e->piece);
-    *ret = w.sum;
     return 0;
+}
+
+/* What gives something back takes it from those who had a share of it. */
+static int post_back(st_tx *tx, st_entry *e, const wanted *w, st_err *err)
+{
+    int64_t had = w->sum.share;
+    int r = post_fact(tx, e, err);
+
+    return r < 0 ? r : st_lent_take_back(tx, e, had, w->lent.v, w->lent.n, err);
 }
 
 /* Lost work is credited what was charged for it by now. */
 static int post_lost(st_tx *tx, st_entry *e, st_err *err)
 {
-    st_piece_sum sum;
-    int r = find_piece(tx, e, &sum, err);
+    wanted w;
+    int r = find_piece(tx, e, &w, err);
 
-    if (r < 0 || sum.seq == 0)
-        return r;
-    st_ledger_lost(tx->ctl->billing->ledger, &sum, e);
-    return post_fact(tx, e, err);
+    if (r == 0 && w.sum.seq != 0) {
+        st_ledger_lost(tx->ctl->billing->ledger, &w.sum, e);
+        r = post_back(tx, e, &w, err);
+    }
+    st_vec_free(&w.lent);
+    return r;
 }
 
 static int post_fix(st_tx *tx, st_entry *e, st_err *err)
 {
-    st_piece_sum sum;
     st_entry again;
-    int r = find_piece(tx, e, &sum, err);
+    wanted w;
+    int r = find_piece(tx, e, &w, err);
 
-    if (r < 0 || sum.seq == 0)
-        return r;
-    e->fixes = sum.seq;
-    e->capped = ST_MAX(sum.capped, 0);
-    r = post_fact(tx, e, err);
-    if (r < 0)
-        return r;
-    st_piece_add(&sum, e);
-    if (st_ledger_lost_again(tx->ctl->billing->ledger, &sum, e, &again))
-        r = post_fact(tx, &again, err);
+    if (r == 0 && w.sum.seq != 0) {
+        e->fixes = w.sum.seq;
+        e->capped = ST_MAX(w.sum.capped, 0);
+        r = post_back(tx, e, &w, err);
+        st_piece_add(&w.sum, e);
+        if (r == 0 && st_ledger_lost_again(tx->ctl->billing->ledger, &w.sum, e, &again))
+            r = post_back(tx, &again, &w, err);
+    }
+    st_vec_free(&w.lent);
     return r;
 }
 
@@ -147,14 +179,16 @@ static int post_record(st_tx *tx, const st_record *rec, st_err *err)
     st_control *ctl = tx->ctl;
     const st_live *live = rec->job ? st_control_known(ctl, rec->job) : NULL;
     st_entry e;
+    int r;
 
     if (rec->kind != ST_REC_FLEET && rec->account <= ST_ROOT)
         return 0; /* the cluster's own: nobody's to pay */
     st_arena_reset(ctl->billing->arena);
     st_entry_of(ctl, rec, live ? st_live_doc(ctl, live) : NULL, ctl->billing->arena, &e);
-    return e.kind == ST_ENTRY_FIX    ? post_fix(tx, &e, err)
-           : e.kind == ST_ENTRY_LOST ? post_lost(tx, &e, err)
-                                     : post_fact(tx, &e, err);
+    if (e.kind == ST_ENTRY_FIX || e.kind == ST_ENTRY_LOST)
+        return e.kind == ST_ENTRY_FIX ? post_fix(tx, &e, err) : post_lost(tx, &e, err);
+    r = post_fact(tx, &e, err);
+    return r == 0 && e.kind == ST_ENTRY_USAGE ? st_lent_post(tx, &e, rec->job, err) : r;
 }
 
 /* ---- floors --------------------------------------------------------------------------------------- */
@@ -387,6 +421,7 @@ static void take_notes(st_tx *tx)
         if (live && fx->class == ST_CLASS_BOOKED && live->booking != 0)
             st_money_note_within(tx, fx, live->booking);
     }
+    st_lent_note(tx);
     if (tx->begin)
         st_vec_push(&tx->notes, (st_note){.kind = ST_NOTE_BEGIN});
     if (tx->cut) {
@@ -567,6 +602,7 @@ int st_money_follow(st_tx *tx, st_err *err)
             r = post_end(tx, &tx->fx.list.v[i], err);
     if (r == 0 && touches_floors(tx))
         r = follow_floors(tx, err);
+    st_lent_remember(tx);
     if (r == 0)
         r = st_money_follow_bookings(tx, err);
     if (r == 0 && tx->cut && st_ledger_period(b->ledger)->to_ms <= tx->now)

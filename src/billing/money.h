@@ -69,6 +69,9 @@ const st_ledger *st_tx_ledger(st_tx *tx);
 /* What a window would cost if it were confirmed now. */
 void st_tx_window_price(st_tx *tx, const char *account, int32_t type, int64_t gpu_m,
                         const st_window *w, st_window_price *ret);
+/* Whether caps let these windows be booked; ST_EBUDGET: the cap and the numbers, as far as `reader` may know them. */
+int st_money_may_book(st_tx *tx, const st_booking_spec *spec, const st_window *windows, size_t n,
+                      const char *reader, st_err *err);
 /* What was agreed about a booking that is not over; false: nothing. Texts are the ledger's. */
 bool st_tx_agreed(st_tx *tx, uint64_t id, st_agreed *ret);
 /* What it costs, and what cancelling it now would; of one that was changed in this transaction, as it will be agreed. */

@@ -48,12 +48,12 @@ static int check_book(const st_ledger *l, const st_entry *e, int *ret_id, st_err
 static int check_place(const st_entry *e, int id, st_err *err)
 {
     bool shared = e->kind == ST_ENTRY_CLOSE;
-    bool hidden =
-        e->kind == ST_ENTRY_FLEET || e->kind == ST_ENTRY_PLAN || e->kind == ST_ENTRY_CHILD;
+    bool hidden = e->kind == ST_ENTRY_FLEET || e->kind == ST_ENTRY_PLAN ||
+                  e->kind == ST_ENTRY_CHILD || e->kind == ST_ENTRY_LENT;
     bool good = is_fleet(e) ? hidden || shared
                 : id == 0   ? e->kind == ST_ENTRY_PRICES || e->kind == ST_ENTRY_RESTORED || shared
                             : e->kind != ST_ENTRY_FLEET && e->kind != ST_ENTRY_PRICES &&
-                                e->kind != ST_ENTRY_RESTORED;
+                                e->kind != ST_ENTRY_RESTORED && e->kind != ST_ENTRY_LENT;
     if (good)
         return 0;
     return st_fail(err, ST_EINVAL, "a %s entry has no place in the book \"%s\"",
@@ -134,6 +134,9 @@ static bool good_fields(const st_entry *e)
                e->short_m >= 0 && e->short_m <= e->gpu_m && e->agreed_ms <= e->at_ms;
     case ST_ENTRY_WINDOW:
         return good_name(e->booking) && good_name(e->gpu);
+    case ST_ENTRY_LENT:
+        return good_name(e->job) && good_name(e->booking) && e->from_ms >= 0 &&
+               e->to_ms >= e->from_ms;
     case ST_ENTRY_HOLD:
         return good_name(e->job) && e->amount >= 0 && e->amount <= ST_AMOUNT_MAX;
     case ST_ENTRY_RELEASE:
@@ -603,6 +606,11 @@ static int apply_kind(st_ledger *l, const st_entry *e, int id, st_err *err)
         return check_close(l, e, id, err);
     case ST_ENTRY_RESTORED:
         return apply_restored(l, e, err);
+    case ST_ENTRY_LENT:
+        if (!good_fields(e))
+            return st_fail(err, ST_EINVAL, "entry %lld of %s: a %s entry with impossible values",
+                           (long long)e->seq, e->account, st_entry_kind_name(e->kind));
+        return st_ledger_apply_lent(l, e, err);
     default:
         return apply_priced(l, e, id, err);
     }
@@ -621,6 +629,7 @@ int st_ledger_apply(st_ledger *l, const st_entry *e, st_err *err)
         return r;
     l->entries++;
     l->at_ms = e->at_ms;
+    st_ledger_note_lendable(l, e, id);
     if (is_fleet(e)) {
         l->fleet_seq++;
         st_ledger_refresh_due(l);

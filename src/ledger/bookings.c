@@ -74,7 +74,9 @@ static st_agreed agreed_of(const st_ledger *l, const ledger_booking *b)
                        .agreed_ms = b->agreed_ms,
                        .keep_bp = b->keep_bp,
                        .short_m = b->short_m,
-                       .until_ms = b->until_ms};
+                       .until_ms = b->until_ms,
+                       .lent = b->lent,
+                       .paid = b->paid};
 }
 
 void st_ledger_booking_at(const st_ledger *l, size_t i, st_agreed *ret)
@@ -214,6 +216,7 @@ bool st_ledger_window(const st_ledger *l, const st_agreed *was, const st_entry *
     if (__builtin_mul_overflow(was->gpu_m, e.to_ms - e.from_ms, &e.share))
         e.share = INT64_MAX;
     e.missing = was->short_m * (e.to_ms - e.from_ms); /* at most share */
+    st_ledger_lent_in(was->lent, was->paid, &e);
     if (next)
         e.removed = given_up(was, next->gpu_m, next->from_ms, next->to_ms, at_ms, &adds);
     if (e.removed > 0)
@@ -281,6 +284,10 @@ int st_ledger_check_window(const st_ledger *l, const st_entry *e, int id, st_err
         return refuse(e, "is more than can be counted", err);
     if (e->share != share || e->missing != b->short_m * (e->to_ms - e->from_ms))
         return refuse(e, "is posted with another size than was agreed", err);
+    st_entry must = *e;
+    st_ledger_lent_in(b->lent, b->paid, &must);
+    if (e->lent != must.lent || e->paid != must.paid)
+        return refuse(e, "has lent other time, or for other money", err);
     if (e->removed < 0 || (e->removed == 0 && share == 0) ||
         e->fee_bp != (e->removed > 0 ? fee_bp(l, &was, e->at_ms) : 0))
         return refuse(e, "has a fee that does not follow from what is given up", err);
@@ -293,6 +300,8 @@ void st_ledger_window_posted(st_ledger *l, const st_entry *e, int id)
     b->until_ms = e->share > 0 ? e->to_ms : b->until_ms;
     b->removed = e->removed;
     b->removed_at = e->at_ms;
+    b->lent -= e->lent;
+    b->paid -= e->paid;
     if (b->until_ms >= b->to_ms)
         drop(l, b);
 }

@@ -49,7 +49,7 @@ static const char *word_cut(int v)
 #define STAY      (BIT(USAGE) | BIT(FIX))
 #define PIECE     (STAY | BIT(LOST))
 #define BOOKED    (BIT(BOOKING) | BIT(WINDOW))
-#define SPAN      (PIECE | BIT(RESERVE) | BIT(FLEET) | BIT(CLOSE) | BIT(RESTORED) | BOOKED)
+#define SPAN      (PIECE | BIT(RESERVE) | BIT(FLEET) | BIT(CLOSE) | BIT(RESTORED) | BOOKED | BIT(LENT))
 #define JOB       (PIECE | BIT(PIECES) | BIT(HOLD) | BIT(RELEASE))
 #define PRICED    (PIECE | BIT(RESERVE) | BIT(PIECES) | BIT(CREDIT) | BIT(WINDOW))
 
@@ -81,7 +81,7 @@ const st_entry_field st_entry_fields[] = {
     NUM("at", at_ms, ALL, 0),
     WORD("kind", kind, ALL, 0, word_kind, ST_ENTRY_COUNT),
     TEXT("account", account, ALL, 0),
-    TEXT("child", child, BIT(CHILD), 0),
+    TEXT("child", child, BIT(CHILD) | BIT(LENT), 0),
     TEXT("period", period, BIT(CLOSE), 0),
     TEXT("zone", zone, BIT(CLOSE), 0),
     NUM("from", from_ms, SPAN | BIT(TERMS), 0),
@@ -89,14 +89,14 @@ const st_entry_field st_entry_fields[] = {
     INT("chargeback", chargeback, BIT(TERMS)),
     NUM("discount_bp", discount_bp, BIT(TERMS), 0),
     NUM("fixes", fixes, BIT(FIX) | BIT(LOST), BIT(CREDIT)),
-    TEXT("booking", booking, BOOKED, BIT(USAGE)),
-    TEXT("job", job, JOB, BIT(CREDIT)),
+    TEXT("booking", booking, BOOKED | BIT(LENT), BIT(USAGE)),
+    TEXT("job", job, JOB | BIT(LENT), BIT(CREDIT)),
     TEXT("user", user, 0, PIECE | BIT(PIECES) | BIT(HOLD)),
     TEXT("workload", workload, BIT(PIECES), PIECE),
     TEXT("name", name, 0, PIECE | BIT(PIECES)),
     TEXT("labels", labels, 0, PIECE | BIT(PIECES)),
-    INT("stay", stay, PIECE),
-    INT("piece", piece, PIECE),
+    INT("stay", stay, PIECE | BIT(LENT)),
+    INT("piece", piece, PIECE | BIT(LENT)),
     TEXT("gpu", gpu, BIT(RESERVE) | BIT(FLEET) | BIT(FLOOR) | BOOKED, PIECE),
     WORD("level", level, 0, PIECE, word_level, ST_LEVEL_COUNT),
     TEXT("profile", profile, 0, STAY),
@@ -108,8 +108,10 @@ const st_entry_field st_entry_fields[] = {
     NUM("keep_bp", keep_bp, BOOKED, 0),
     NUM("gpu_m", gpu_m, STAY | BIT(RESERVE) | BIT(FLOOR) | BIT(BOOKING), 0),
     NUM("short_m", short_m, 0, BIT(BOOKING)),
-    NUM("share", share, STAY | BIT(RESERVE) | BIT(WINDOW), 0),
+    NUM("share", share, STAY | BIT(RESERVE) | BIT(WINDOW) | BIT(LENT), 0),
     NUM("missing", missing, 0, BIT(WINDOW)),
+    NUM("lent", lent, 0, BIT(WINDOW)),
+    NUM("paid", paid, 0, BIT(WINDOW)),
     NUM("removed", removed, 0, BIT(WINDOW)),
     NUM("fee_bp", fee_bp, 0, BIT(WINDOW)),
     NUM("inside", inside, 0, STAY),
@@ -122,7 +124,7 @@ const st_entry_field st_entry_fields[] = {
     UNKNOWN("energy_mj", energy_mj),
     NUM("lost", lost, 0, BIT(LOST)),
     NUM("capped", capped, 0, BIT(FIX)),
-    NUM("charged", charged, BIT(LOST), 0),
+    NUM("charged", charged, BIT(LOST) | BIT(LENT), 0),
     NUM("credited", credited, 0, BIT(LOST)),
     NUM("pieces", pieces, BIT(PIECES), 0),
     NUM("total", total, BIT(FLEET), 0),

@@ -77,7 +77,8 @@
     X(ST_PAY_ADJUST, "adjust", "", 1, "by a person, with a reason")                           \
     X(ST_PAY_WINDOW, "window", "GPU-hour", 3600000000, "booking, whether used or not")        \
     X(ST_PAY_CANCEL, "cancel", "GPU-hour", 3600000000, "fee: booked time that was given up")  \
-    X(ST_PAY_SHORT, "short", "", 1, "credit: booked and not delivered")
+    X(ST_PAY_SHORT, "short", "", 1, "credit: booked and not delivered")                       \
+    X(ST_PAY_LENT, "lent", "", 1, "credit: share of what others paid for booked GPUs")
 typedef enum st_component {
 #define X(id, name, unit, per, what) id,
     ST_COMPONENT_TABLE(X)
@@ -123,6 +124,7 @@ typedef struct st_booking_prices {
     st_steps term;   /* off for a window at least so long */
     st_steps lead;   /* off for one agreed at least so long before it begins */
     st_steps cancel; /* due of what is given up less than so long before it begins, or later */
+    int64_t lent_bp; /* of what others pay for what it leaves unused, the booker's */
 } st_booking_prices;
 
 #define ST_RATES_MAX       32
@@ -219,7 +221,8 @@ void st_price_plan_write(const st_price_plan *plan, st_strbuf *out);
     X(ST_ENTRY_RESTORED,                                                                    \
       "restored") /* the cluster's: what all books had from `from` to `to` is void */       \
     X(ST_ENTRY_BOOKING, "booking") /* a booking as it is agreed from now on */              \
-    X(ST_ENTRY_WINDOW, "window")   /* an interval of a booking, with its postings */
+    X(ST_ENTRY_WINDOW, "window")   /* an interval of a booking, with its postings */        \
+    X(ST_ENTRY_LENT, "lent")       /* the fleet's: what was paid for GPUs of a booking */
 typedef enum st_entry_kind {
 #define X(id, name) id,
     ST_ENTRY_TABLE(X)
@@ -286,6 +289,7 @@ typedef struct st_entry {
     int64_t keep_bp;     /* what discounts for length and lead time leave */
     int64_t short_m;     /* BOOKING: of gpu_m, what it does not get from now on */
     int64_t missing;     /* WINDOW: of share, what was not delivered */
+    int64_t lent, paid;  /* WINDOW: of share, what others used, and what they paid for it */
     int64_t removed,
         fee_bp; /* WINDOW: booked time the next entry gives up, and what is due of it */
 
@@ -293,7 +297,7 @@ typedef struct st_entry {
     int64_t fixes;  /* seq of the entry it corrects; 0: none */
     int64_t
         capped; /* FIX: what caps had paid of the entry it corrects, with all corrections before */
-    /* LOST: what the time was charged, less what caps had paid; what was credited for it before. */
+    /* LOST: what the time was charged, less what caps had paid; what was credited for it before. LENT: what was paid. */
     int64_t charged, credited;
     const char *reason, *by;
 
@@ -405,7 +409,8 @@ typedef struct st_agreed {
     int64_t gpu_m, from_ms, to_ms;
     int64_t agreed_ms, keep_bp;
     int64_t short_m;
-    int64_t until_ms; /* up to here it is posted */
+    int64_t until_ms;   /* up to here it is posted */
+    int64_t lent, paid; /* what others used of it and paid, that no window has taken over */
 } st_agreed;
 size_t st_ledger_nbookings(const st_ledger *l);
 size_t st_ledger_nshort(const st_ledger *l); /* of them, those that do not get all they booked */
@@ -442,6 +447,11 @@ void st_ledger_agree(const st_ledger *l, st_entry *e);
  * there is nothing to post. */
 bool st_ledger_window(const st_ledger *l, const st_agreed *was, const st_entry *next, int64_t at_ms,
                       st_entry *ret);
+
+/* What an entry of a borrower charges for GPUs, less what a cap gave back. A correction or a credit is below 0. */
+int64_t st_entry_paid(const st_entry *e);
+/* Whether a share of what the entry charges is the booker's: not if only the booker's bill is to be paid. */
+bool st_ledger_may_share(const st_ledger *l, const st_entry *e, const char *booker);
 
 /* ---- caps ---------------------------------------------------------------------------------- */
 

@@ -1,6 +1,8 @@
 /* The lines of an entry, from a price book, the terms' discount and the account's carries. */
 #include "ledger/price.h"
 
+#include "base/mutant.h"
+
 /* A factor of three or four is at most ST_FACTOR_MAX x 10^12 before it is divided. */
 int64_t st_price_factor(const int64_t *bp, int n)
 {
@@ -131,8 +133,9 @@ int64_t st_entry_moment(const st_entry *e)
     return at_once ? e->at_ms - 1 : e->from_ms;
 }
 
-/* A booked window, less what was not delivered of it, and the fee for what is given up. The credit is rounded down and
- * carries nothing, so credits of an account are never more than its windows. */
+/* A booked window, less what was not delivered of it, the fee for what is given up, and the booker's share of what others
+ * paid. Credits are rounded down and carry nothing, and are for parts of the window that do not overlap: they are never
+ * more than it. */
 static int price_window(st_entry *e, const st_price_book *b, int64_t keep_bp, const int64_t *carry,
                         st_err *err)
 {
@@ -142,6 +145,10 @@ static int price_window(st_entry *e, const st_price_book *b, int64_t keep_bp, co
     int64_t rate = rates->rate[ST_PAY_WINDOW], own = FACTOR(e->keep_bp, keep_bp);
     int64_t fee = FACTOR(e->keep_bp, e->fee_bp, keep_bp);
     int64_t back = (int64_t)((st_i128)e->missing * rate * own / st_line_divisor(ST_PAY_WINDOW));
+    int64_t most = (int64_t)((st_i128)e->lent * rate * own / st_line_divisor(ST_PAY_WINDOW));
+    int64_t income = (int64_t)ST_MIN((st_i128)e->paid * b->booking.lent_bp / ST_BP, most);
+    if (ST_BROKEN(MONEY_LENT))
+        income = (int64_t)((st_i128)e->paid * b->booking.lent_bp / ST_BP);
     const st_line lines[] = {
         {.what = ST_PAY_WINDOW, .quantity = e->share, .rate = rate, .factor_bp = own},
         {.what = ST_PAY_SHORT, .quantity = -back, .rate = 1, .factor_bp = ST_BP},
@@ -149,6 +156,7 @@ static int price_window(st_entry *e, const st_price_book *b, int64_t keep_bp, co
          .quantity = rate > 0 && fee > 0 ? e->removed : 0,
          .rate = rate,
          .factor_bp = fee},
+        {.what = ST_PAY_LENT, .quantity = -income, .rate = 1, .factor_bp = ST_BP},
     };
     int r = 0;
     for (size_t i = 0; r == 0 && i < ST_ARRAY_LEN(lines); i++)

@@ -78,6 +78,8 @@ static void add_booking(st_strbuf *out, const st_price_book *b)
     add_steps(out, "term", &b->booking.term);
     add_steps(out, "lead", &b->booking.lead);
     add_steps(out, "cancel", &b->booking.cancel);
+    if (b->booking.lent_bp > 0)
+        st_strbuf_addf(out, ",\"lent_bp\":%lld", (long long)b->booking.lent_bp);
     st_strbuf_addc(out, '}');
 }
 

@@ -310,13 +310,14 @@ static int read_steps(in *x, const st_doc_node *map, const char *key, st_steps *
 
 static int read_booking(in *x, const st_doc_node *map, int64_t *of_bp, st_booking_prices *b)
 {
-    static const char *const keys[] = {"price", "term", "lead", "cancel", NULL};
-    const num price = {"price", LEVEL_BP_MAX, of_bp, true, false};
+    static const char *const keys[] = {"price", "term", "lead", "cancel", "lent", NULL};
+    const num nums[] = {{"price", LEVEL_BP_MAX, of_bp, true, false},
+                        {"lent", ST_BP, &b->lent_bp, true, false}};
     int r = st_doc_expect(x->doc, map, ST_DOC_MAP, x->err);
     if (r == 0)
         r = st_doc_check_keys(x->doc, map, keys, x->err);
     if (r == 0)
-        r = read_nums(x, map, &price, 1);
+        r = read_nums(x, map, nums, ST_ARRAY_LEN(nums));
     b->there = true;
     if (r == 0)
         r = read_steps(x, map, "term", &b->term);
@@ -560,6 +561,9 @@ static int exact_booking(in *x, const st_doc_node *root, st_price_book *b)
         (r = exact_steps(x, map, "term", &b->booking.term)) < 0 ||
         (r = exact_steps(x, map, "lead", &b->booking.lead)) < 0 ||
         (r = exact_steps(x, map, "cancel", &b->booking.cancel)) < 0)
+        return r;
+    const st_doc_node *lent = st_doc_get(map, "lent_bp");
+    if (lent && (r = st_doc_i64(x->doc, lent, 1, ST_BP, &b->booking.lent_bp, x->err)) < 0)
         return r;
     for (int i = 0; i < b->nrates; i++)
         b->rates[i].rate[ST_PAY_WINDOW] = rate[i];

@@ -10,7 +10,8 @@
 #include "ledger/state.h"
 #include "model/codec.h"
 
-#define MAGIC   INT64_C(0x35676c74) /* "tlg5" */
+#define MAGIC   INT64_C(0x36676c74) /* "tlg6" */
+#define MAGIC5  INT64_C(0x35676c74) /* "tlg5": nobody had a share of what others pay */
 #define MAGIC4  INT64_C(0x34676c74) /* "tlg4": bookings had no price */
 #define MAGIC3  INT64_C(0x33676c74) /* "tlg3": nobody counted days */
 #define MAGIC2  INT64_C(0x32676c74) /* "tlg2": rows did not say what of them is owed */
@@ -222,7 +223,7 @@ static void io_holds(codec *c, st_ledger *l)
 
 static void io_bookings(codec *c, st_ledger *l)
 {
-    size_t n = io_many(c, l->bookings.n, 10);
+    size_t n = io_many(c, l->bookings.n, 12);
     for (size_t i = 0; i < n && !c->bad; i++) {
         ledger_booking b = c->out ? l->bookings.v[i] : (ledger_booking){0};
         IO_IN(c, b.account, 1, (int64_t)l->accounts.n - 1);
@@ -237,6 +238,8 @@ static void io_bookings(codec *c, st_ledger *l)
         IO_IN(c, b.until_ms, b.from_ms, b.to_ms);
         IO_IN(c, b.removed, 0, INT64_MAX);
         IO_IN(c, b.removed_at, 0, INT64_MAX);
+        IO_IN(c, b.lent, -ST_SUM_MAX, ST_SUM_MAX);
+        IO_IN(c, b.paid, -ST_SUM_MAX, ST_SUM_MAX);
         if (c->out)
             continue;
         if (c->bad || !st_name_ok(id) || st_ledger_find_booking(l, b.account, id)) {
@@ -380,7 +383,7 @@ bool st_ledger_is_former(const char *data, size_t len)
 {
     codec c = {.in = data, .n = len < 8 ? 0 : len - 8};
     int64_t magic = 0;
-    IO_IN(&c, magic, MAGIC2, MAGIC4);
+    IO_IN(&c, magic, MAGIC2, MAGIC5);
     return !c.bad;
 }
 

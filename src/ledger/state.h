@@ -62,7 +62,17 @@ typedef struct ledger_booking {
     int64_t gpu_m, from_ms, to_ms, agreed_ms, keep_bp, short_m, until_ms;
     /* Of its last WINDOW entry, what is given up, and when: the next entry does so. */
     int64_t removed, removed_at;
+    int64_t lent, paid; /* see lent.c */
 } ledger_booking;
+
+/* The entry that was applied last, if others may have a share of it: what is left of it. */
+typedef struct ledger_lendable {
+    int account; /* 0: none */
+    int gpu;
+    bool back; /* it gives something back */
+    bool owed;
+    int64_t share, paid;
+} ledger_lendable;
 
 /* Between the two moments there was another history, which is void. */
 typedef struct ledger_void {
@@ -104,6 +114,7 @@ struct st_ledger {
     /* Accounts whose first entry or terms must come next; those before due_at have theirs. Derived. */
     ST_VEC(int) due;
     size_t due_at;
+    ledger_lendable lendable; /* derived: what a transaction is about is together */
 };
 
 ledger_account *st_ledger_account(const st_ledger *l, const char *name);
@@ -140,6 +151,12 @@ ledger_booking *st_ledger_find_booking(const st_ledger *l, int account, const ch
 void st_ledger_add_booking(st_ledger *l, const ledger_booking *b);
 /* What bookings at and below an account cost in a stretch of time, as far as they are not posted; rounded up. */
 int64_t st_ledger_bookings_cost(const st_ledger *l, int above, int64_t from_ms, int64_t to_ms);
+
+/* lent.c */
+void st_ledger_note_lendable(st_ledger *l, const st_entry *e, int id);
+int st_ledger_apply_lent(st_ledger *l, const st_entry *e, st_err *err);
+/* Of what others paid, as much as lies in the GPU time of a WINDOW entry; the rest waits for the next one. */
+void st_ledger_lent_in(int64_t lent, int64_t paid, st_entry *window);
 
 /* caps.c */
 /* Rounded up; more than can be counted is ST_AMOUNT_MAX. */

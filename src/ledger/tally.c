@@ -12,7 +12,8 @@ void st_ledger_tally_done(ledger_tally *t)
 static bool of_gpu(st_component what)
 {
     return what <= ST_PAY_IDLE || what == ST_PAY_LOST || what == ST_PAY_FAULT ||
-           what == ST_PAY_WINDOW || what == ST_PAY_CANCEL || what == ST_PAY_SHORT;
+           what == ST_PAY_WINDOW || what == ST_PAY_CANCEL || what == ST_PAY_SHORT ||
+           what == ST_PAY_LENT;
 }
 
 void st_ledger_row_key(const st_entry *e, st_component what, const char **ret_gpu,

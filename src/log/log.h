@@ -38,7 +38,8 @@
       2)                 /* job, since when its tasks have really run, in the stay that is open */ \
     X(ST_NOTE_INSIDE, 0) /* from here on, what borrows inside a floor is told as such */           \
     X(ST_NOTE_BEYOND, 1) /* job: no booking pays for it, it borrows from here on */                \
-    X(ST_NOTE_WITHIN, 1) /* job: the booking it runs in is paid for */
+    X(ST_NOTE_WITHIN, 1) /* job: the booking it runs in is paid for */                             \
+    X(ST_NOTE_LENT, 1)   /* job: from here on, its GPUs are lent by other bookings, or by none */
 typedef enum st_note_kind {
 #define X(id, n) id,
     ST_NOTE_TABLE(X)

@@ -159,6 +159,8 @@ void st_log_meter(const st_core *core, const st_effects *fx, st_notes *notes, in
                            now, out);
         } else if (note->kind == ST_NOTE_WITHIN && *meter) {
             st_meter_booked(*meter, (uint64_t)note->v[0], now, out);
+        } else if (note->kind == ST_NOTE_LENT && *meter) {
+            st_meter_split(*meter, (uint64_t)note->v[0], now, out);
         } else if (note->kind == ST_NOTE_INSIDE && *meter) {
             st_meter_inside(*meter, st_core_tree(core), now);
         }

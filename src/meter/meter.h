@@ -61,6 +61,8 @@ void st_meter_class(st_meter *m, const st_tree *tree, uint64_t job, st_class cla
                     st_records *out);
 /* The booking it runs in is paid for: its time is told as booked from now on, as long as its class is. */
 void st_meter_booked(st_meter *m, uint64_t job, int64_t now, st_records *out);
+/* An interval of it ends here, and another begins. */
+void st_meter_split(st_meter *m, uint64_t job, int64_t now, st_records *out);
 /* It is off its devices. ended_ms is when its work really ended, at most now (the time after it is
  * overhead, not the tenant's; ST_UNSET: now). For pieces that were handed out and lie behind the real
  * end, FIX records come first, then the GRANT that ends the stay.

@@ -398,6 +398,14 @@ void st_meter_booked(st_meter *m, uint64_t job, int64_t now, st_records *out)
         meter_next_piece(m, s, ST_BASIS_BOOKED, out);
 }
 
+void st_meter_split(st_meter *m, uint64_t job, int64_t now, st_records *out)
+{
+    st_meter_advance(m, now);
+    stay *s = find_open(m, job);
+    if (s)
+        meter_next_piece(m, s, s->basis, out);
+}
+
 /* ---- end ---------------------------------------------------------------------------------- */
 
 /* So much of the type was not granted after all but overhead: `before` the last cut, when that was

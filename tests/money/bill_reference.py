@@ -17,9 +17,10 @@ import proof_vectors as ref  # noqa: E402
 PER = {"reserved": 3600000000, "guaranteed": 3600000000, "burst": 3600000000, "on_demand": 3600000000,
        "booked": 3600000000, "topology": 3600000000, "idle": 3600000000, "cpu": 3600000000,
        "ram": 3686400000, "energy": 3600000000, "frames": 1, "minutes": 60000, "lost": 1,
-       "fault": 1, "cap": 1, "adjust": 1, "window": 3600000000, "cancel": 3600000000, "short": 1}
+       "fault": 1, "cap": 1, "adjust": 1, "window": 3600000000, "cancel": 3600000000, "short": 1,
+       "lent": 1}
 OF_GPU = {"reserved", "guaranteed", "burst", "on_demand", "booked", "topology", "idle", "lost", "fault",
-          "window", "cancel", "short"}
+          "window", "cancel", "short", "lent"}
 TAIL = len(',"sum":"0123456789abcdef"}')
 
 
@@ -230,7 +231,11 @@ class Bill:
         fee = (2 * was["keep_bp"] * entry.get("fee_bp", 0) * left + 10 ** 8) // (2 * 10 ** 8)
         wanted = [["window", entry["share"], rate, own],
                   ["short", -(entry.get("missing", 0) * rate * own // 36000000000000), 1, 10000],
-                  ["cancel", entry.get("removed", 0) if rate and fee else 0, rate, fee]]
+                  ["cancel", entry.get("removed", 0) if rate and fee else 0, rate, fee],
+                  ["lent", -min(entry.get("paid", 0) * self.prices(was["agreed"] - 1)[1].get("lent_bp", 0) // 10000,
+                                entry.get("lent", 0) * rate * own // 36000000000000), 1, 10000]]
+        need(0 <= entry.get("lent", 0) <= entry["share"] - entry.get("missing", 0) and entry.get("paid", 0) >= 0, line,
+             "what was lent")
         need([row[:4] for row in entry["lines"] if row[0] != "cap"] == [w for w in wanted if w[1]], line,
              "the postings of a window")
         was["done"] = end if entry["share"] else was["done"]

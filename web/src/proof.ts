@@ -14,7 +14,7 @@ const PER: Record<string, bigint> = {
   reserved: HOUR, guaranteed: HOUR, burst: HOUR, on_demand: HOUR, booked: HOUR, topology: HOUR, idle: HOUR, cpu: HOUR, ram: 3686400000n, energy: HOUR,
   frames: 1n, minutes: 60000n, window: HOUR, cancel: HOUR,
 };
-const OF_GPU = new Set(["reserved", "guaranteed", "burst", "on_demand", "booked", "topology", "idle", "lost", "fault", "window", "cancel", "short"]);
+const OF_GPU = new Set(["reserved", "guaranteed", "burst", "on_demand", "booked", "topology", "idle", "lost", "fault", "window", "cancel", "short", "lent"]);
 
 const text = new TextEncoder();
 const hash = (...parts: Uint8Array[]) => {

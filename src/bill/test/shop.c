@@ -196,6 +196,45 @@ static void lose(shop *s, const st_entry *usage)
     post(s, &e);
 }
 
+/* The newest booking of an account. */
+static bool booked(const shop *s, const char *account, st_agreed *ret)
+{
+    for (size_t i = st_ledger_nbookings(s->ledger); i-- > 0;) {
+        st_ledger_booking_at(s->ledger, i, ret);
+        if (strcmp(ret->account, account) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Some of it was on GPUs that vision had booked. */
+static void lend(shop *s, const st_entry *usage)
+{
+    bool borrows = usage->basis == ST_BASIS_BURST || usage->basis == ST_BASIS_ON_DEMAND;
+    char id[16];
+    st_agreed was;
+    st_entry e = {.kind = ST_ENTRY_LENT,
+                  .at_ms = usage->at_ms,
+                  .account = ST_BOOK_FLEET,
+                  .child = "vision",
+                  .booking = id,
+                  .job = usage->job,
+                  .stay = usage->stay,
+                  .piece = usage->piece,
+                  .from_ms = usage->from_ms,
+                  .to_ms = usage->to_ms,
+                  .share = usage->share / 2};
+
+    if (!borrows || !usage->gpu || strcmp(usage->gpu, "h100") != 0 ||
+        strcmp(usage->account, "vision") == 0 || !booked(s, "vision", &was) ||
+        was.from_ms > usage->to_ms)
+        return;
+    snprintf(id, sizeof id, "%s", was.booking);
+    if (st_ledger_may_share(s->ledger, usage, "vision"))
+        e.charged = st_entry_paid(usage) / 2;
+    put(s, &e);
+}
+
 static void use(shop *s, const team *t, int64_t day)
 {
     static const char *const gpus[] = {"h100", "h200", "l4"};
@@ -248,6 +287,7 @@ static void use(shop *s, const team *t, int64_t day)
                            .user = "ada",
                            .amount = 2000000 * (s->jobs % 2)});
     post(s, &e);
+    lend(s, &e);
     if (st_cut_blameless(e.cut))
         lose(s, &e);
     if (e.workload && strcmp(e.workload, "render") == 0)
@@ -260,17 +300,6 @@ static void use(shop *s, const team *t, int64_t day)
     if (strcmp(t->name, "beta") == 0)
         put(s, &(st_entry){
                    .kind = ST_ENTRY_RELEASE, .at_ms = day + DAY, .account = t->name, .job = job});
-}
-
-/* The newest booking of an account. */
-static bool booked(const shop *s, const char *account, st_agreed *ret)
-{
-    for (size_t i = st_ledger_nbookings(s->ledger); i-- > 0;) {
-        st_ledger_booking_at(s->ledger, i, ret);
-        if (strcmp(ret->account, account) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* Another booking, or a change of one, right after it is charged. */
@@ -407,7 +436,7 @@ void shop_init(shop *s, uint64_t seed)
                    "idle: 20%\ncredit: {lost: 80%, fault: 100%}\n"
                    "pieces: {render: {frames: 0.0123}}\n"
                    "booking: {price: 66.67%, term: {10h: 5%, 30h: 11.11%}, lead: {1d: 3.33%},\n"
-                   "          cancel: {12h: 90%, 2d: 33.33%}}\n");
+                   "          cancel: {12h: 90%, 2d: 33.33%}, lent: 41.37%}\n");
     add_account(s, "acme", "");
     add_account(s, "vision", "acme");
     add_account(s, "speech", "acme");

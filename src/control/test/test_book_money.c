@@ -220,6 +220,28 @@ static void a_cap_refuses_what_does_not_fit(void **state)
     expect_sound(w);
 }
 
+/* An extension that loses the discount for lead time makes all of it dearer, and that must fit as well. */
+static void a_cap_refuses_a_change_at_its_new_price(void **state)
+{
+    world *w = *state;
+    st_err err = {0};
+    uint64_t id = 0;
+    int64_t from = NOON + 48 * H;
+
+    publish(w, "prices: early\ngpu: {\"*\": {reserved: 1, burst: 4, booking: 2}}\n"
+               "booking: {lead: {24h: 50%}}\n");
+    assert_ok(book(w, 4, from, from + 4 * H, &id, &err)); /* 16 dollars; 34 as it would become */
+    assert_ok(set_plan(w, "account: team\ncap: 20\n", &err));
+    pass_to(w, from - 10 * H);
+    assert_int_equal(change(w, id, from + 4 * H + H / 4, false, &err), -ST_EBUDGET);
+    assert_ok(set_plan(w, "account: team\ncap: 34\n", &err));
+    assert_ok(change(w, id, from + 4 * H + H / 4, false, &err));
+    pass_to(w, from + 5 * H);
+    assert_int_equal(total_of(w, "team", NULL), 34 * DOLLAR);
+    assert_int_equal(w->refused, 0);
+    expect_sound(w);
+}
+
 /* A node that fails takes four GPUs of the booking with it for an hour. */
 static void what_is_not_delivered_is_credited(void **state)
 {
@@ -510,6 +532,7 @@ int main(void)
         CASE(giving_up_has_a_fee),
         CASE(over_the_end_of_a_month),
         CASE(a_cap_refuses_what_does_not_fit),
+        CASE(a_cap_refuses_a_change_at_its_new_price),
         CASE(what_is_not_delivered_is_credited),
         CASE(no_end_before_its_beginning),
         CASE(killed_in_the_middle),

@@ -9,7 +9,7 @@ import { useGet } from "../use";
 
 const ABOUT: Record<string, string> = {
   reserved: "the floor, whether used or not", guaranteed: "use inside the floor", burst: "borrowed", "on demand": "beyond the maximum",
-  cpu: "CPU", ram: "memory", energy: "electricity", credit: "given back", window: "GPUs that were booked, whether used or not", cancel: "the fee for booked time that was given up", short: "booked and not delivered",
+  cpu: "CPU", ram: "memory", energy: "electricity", credit: "given back", window: "GPUs that were booked, whether used or not", cancel: "the fee for booked time that was given up", short: "booked and not delivered", lent: "your share of what others paid for GPUs you had booked",
 };
 const quantity = (l: BillLine) => number(l.quantity / l.quantity_per_unit, 3);
 
