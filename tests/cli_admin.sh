@@ -27,6 +27,16 @@ json 'd["guarantee"] == {"gpu": 8, "h100": 4} and d["version"] == 2'
 try 5 'changed by somebody else' account set robotics --weight 4 --if-version 1
 try 0 'robotics changed' account set robotics --weight 4 --if-version 2
 try 2 'what shall change' account set robotics
+try 0 'robotics changed' account set robotics --booking-limits gpu_hours=512,length=3d
+try 0 '^Limits of bookings  *gpu.hours 512' account show robotics
+try 0 'robotics changed' account set robotics --booking-limits concurrent=4,length=none,gpu_hours=none
+try 0 '"booking":{"concurrent":4}' account show robotics -o json
+try 2 'hours' account set robotics --booking-limits hours=3
+try 0 'pool main changed' pool set main --booking-share 0.5 --booking-horizon 30d
+try 0 '^Booking horizon  *30d' pool show main
+try 2 'booking_share' pool set main --booking-share 1.5
+try 0 'pool main changed' pool set main --booking-share 0 --booking-horizon 0
+try 0 '"booking_horizon_seconds":null,"booking_share":null' pool show main -o json
 try 6 'guarantee' account set robotics --guarantee gpu=1000
 printf 'name: filed\nparent: acme\nweight: 5\n' >"$tmp/account.yaml"
 try 0 'made' account create --file "$tmp/account.yaml"

@@ -54,6 +54,20 @@ static void limits_json(const st_limits *l, const char *key, st_strbuf *out)
     st_strbuf_addc(out, '}');
 }
 
+static void book_limits_json(const st_book_limits *l, st_strbuf *out)
+{
+    st_out_raw(out, "booking", "{");
+    if (l->hours_m != ST_UNSET)
+        st_out_milli(out, "gpu_hours", l->hours_m);
+    if (l->concurrent != ST_UNSET)
+        st_out_int(out, "concurrent", l->concurrent);
+    if (l->length_ms != ST_UNSET)
+        st_out_milli(out, "length_seconds", l->length_ms);
+    if (l->lead_ms != ST_UNSET)
+        st_out_milli(out, "lead_seconds", l->lead_ms);
+    st_strbuf_addc(out, '}');
+}
+
 /* With the account's own number: one that is made again under the name has other versions. */
 static void account_version(st_tx *tx, const st_core *core, const char *name, char ret[48])
 {
@@ -86,6 +100,7 @@ static void account_json(const st_question *q, const st_core *core, int32_t id, 
     st_out_raw(out, "limits", "{");
     limits_json(&a->job_limits, "job", out);
     limits_json(&a->user_limits, "user", out);
+    book_limits_json(&a->book_limits, out);
     st_strbuf_addc(out, '}');
     st_out_text(out, "trust", trust[st_tree_untrusted(tree, id) ? ST_TRUST_UNTRUSTED : a->trust]);
     st_out_raw(out, "trust_domain", a->own_domain ? "\"own\"" : "\"inherit\"");

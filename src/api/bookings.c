@@ -134,6 +134,7 @@ static int read_spec(booking *b, const booking_fields *f, st_err *err)
     s->topo_required = job.topo_required;
     s->account = f->asks.account ? f->asks.account : b->book.who.account;
     s->user = b->book.who.user;
+    s->reader = b->book.who.account[0] ? b->book.who.account : NULL;
     s->name = f->name;
     s->no_show_ms = f->no_show_ms < 0 ? ST_TIME_NEVER : f->no_show_ms;
     r = address(b, s->account, err);
@@ -234,6 +235,7 @@ static void quote_json(st_question *q, const st_core *core, const booking *b, si
     const st_fleet *fleet = st_core_fleet(core);
     st_strbuf *out = &q->out;
     bool fits = quote->why == ST_BOOK_OK, first = true;
+    char over[ST_BOOK_OVER_TEXT];
 
     st_strbuf_add(out, i > 0 ? ",{" : "{");
     out_moment(out, "from", b->tz, b->windows.v[i].from_ms);
@@ -242,7 +244,12 @@ static void quote_json(st_question *q, const st_core *core, const booking *b, si
     st_out_raw(out, "fits", fits ? "true" : "false");
     if (!fits) {
         st_out_text(out, "why", st_book_why_name(quote->why));
-        out_moment(out, "not_available_from", b->tz, quote->at_ms);
+        if (quote->why == ST_BOOK_QUOTA)
+            st_out_text(
+                out, "detail",
+                st_core_book_over_text(core, &quote->over, st_question_root(q, core), over));
+        out_moment(out, "not_available_from", b->tz,
+                   quote->why == ST_BOOK_QUOTA ? ST_TIME_NEVER : quote->at_ms);
         out_moment(out, "earlier", b->tz, quote->earlier_ms);
         out_moment(out, "later", b->tz, quote->later_ms);
         st_out_int(out, "fewer_gpus", (int64_t)quote->fewer * b->book.spec.gpus);
@@ -317,8 +324,7 @@ static void made(st_cmd *cmd, const st_err *err)
     if (b->book.confirm)
         st_out_raw(&out, "held_until", "null");
     else
-        st_out_time(&out, "held_until",
-                    b->api->options.clock(b->api->options.ctx) + ST_BOOKING_HOLD_MS);
+        st_out_time(&out, "held_until", b->book.held_ms);
     st_strbuf_add(&out, ",\"bookings\":[");
     for (size_t i = 0; i < b->windows.n; i++) {
         st_control_name(b->api->control, ST_BOOKING_ID, b->book.id + i, id);

@@ -44,7 +44,7 @@ void st_api_types_list(st_call *call, void *ctx)
 static void rules_json(const st_pool *pool, st_strbuf *out)
 {
     const st_pool_rules rules = st_pool_rules_of(pool);
-    const char *sep = "";
+    const char *sep = "", *unit;
 
     st_out_raw(out, "allow", "[");
     for (int p = 0; p < ST_ALLOW_COUNT; p++) {
@@ -64,13 +64,14 @@ static void rules_json(const st_pool *pool, st_strbuf *out)
         sep = ",";
     }
     st_strbuf_addc(out, ']');
-#define X(field, key, kind, def, hi)                                    \
-    if (rules.field == 0)                                               \
-        st_out_raw(out, (kind) == ST_F_MIB ? key "_mib" : key, "null"); \
-    else if ((kind) == ST_F_MILLI)                                      \
-        st_out_milli(out, key, rules.field);                            \
-    else                                                                \
-        st_out_int(out, (kind) == ST_F_MIB ? key "_mib" : key, rules.field);
+#define X(field, key, kind, def, hi)                                                         \
+    unit = (kind) == ST_F_MIB ? key "_mib" : (kind) == ST_F_DURATION ? key "_seconds" : key; \
+    if (rules.field == 0)                                                                    \
+        st_out_raw(out, unit, "null");                                                       \
+    else if ((kind) == ST_F_MILLI || (kind) == ST_F_DURATION)                                \
+        st_out_milli(out, unit, rules.field);                                                \
+    else                                                                                     \
+        st_out_int(out, unit, rules.field);
     ST_POOL_RULE_TABLE(X)
 #undef X
 }
@@ -473,6 +474,7 @@ void st_api_pool_patch(st_call *call, void *ctx)
         r = st_doc_expect(c->doc, root_of(c->doc), ST_DOC_MAP, &err);
     c->ev.event.kind = ST_EV_POOL_CHANGE;
     c->ev.event.u.pool.name = c->target;
+    c->ev.event.u.pool.force = st_call_query_bool(call, "force", false);
     c->resolve = c->ev.cmd.run;
     c->ev.cmd.run = run_pool;
     change_post(c, r, &err);

@@ -82,6 +82,12 @@ static const st_query_row force_query[] = {
      .about = "remove a failed node too; its tasks may live until its lease ends"},
     {0},
 };
+static const st_query_row pool_query[] = {
+    {.name = "force",
+     .type = ST_QUERY_BOOL,
+     .about = "although bookings lose their place there; they are degraded until another is free"},
+    {0},
+};
 static const st_query_row desired_query[] = {
     {.name = "revision",
      .type = ST_QUERY_INT,
@@ -482,9 +488,8 @@ static const st_route routes[] = {
     WRITE("POST", "/v1/pools", ST_MAY_OWNER, 0, st_api_pool_make, "createPool", "Create a pool",
           "PoolSpec", "NameRef", 201),
     ASK("/v1/pools/{name}", ST_MAY_SEE, st_api_pool_get, "getPool", "Show one pool", NULL, "Pool"),
-    WRITE("PATCH", "/v1/pools/{name}", ST_MAY_OWNER, ST_ROUTE_IF_MATCH, st_api_pool_patch,
-          "changePool", "Change a pool; what you do not mention stays", "PoolChange", "NameRef",
-          200),
+    {"PATCH", "/v1/pools/{name}", ST_MAY_OWNER, ST_ROUTE_IF_MATCH, st_api_pool_patch, "changePool",
+     "Change a pool; what you do not mention stays", pool_query, "PoolChange", "NameRef", 200},
     ASK("/v1/devices", ST_MAY_SEE, st_api_devices, "mapDevices",
         "Map all devices, one letter each: what your jobs have there", NULL, "DeviceMap"),
     ASK("/v1/counts", ST_MAY_SEE, st_api_counts, "countJobs", "Count jobs and their GPUs by state",

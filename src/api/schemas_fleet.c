@@ -8,11 +8,16 @@
     "\"allow\": {\"type\": \"array\", \"items\": {\"type\": \"string\", \"enum\": "      \
     "[\"host-image\", \"host-network\"]}}, \"tasks_per_job\": {\"type\": \"integer\"}, " \
     "\"tasks_per_node\": {\"type\": \"integer\"}, "
+#define POOL_BOOKING_IN                                                                      \
+    "\"booking_horizon\": {\"type\": [\"string\", \"integer\"], \"description\": \"how far " \
+    "ahead bookings there may begin: 30d, or seconds; 0: as the policy says\"}, "            \
+    "\"booking_share\": {\"type\": \"number\", \"description\": \"part of its GPUs of a "    \
+    "type that bookings may have at one time; 0: as the policy says\"}, "
 #define POOL_RULES_IN                                                                  \
     POOL_RULES "\"cpu_per_gpu\": {\"type\": \"number\"}, \"ram_per_gpu\": {\"type\": " \
                "[\"string\", \"number\"]}, \"cpu_per_task\": {\"type\": \"number\"}, " \
                "\"ram_per_cpu\": {\"type\": [\"string\", \"number\"]}, "               \
-               "\"engine\": {\"type\": \"string\"}, "
+               "\"engine\": {\"type\": \"string\"}, " POOL_BOOKING_IN
 
 const st_schema st_schemas_fleet[] = {
     {"TypeSpec", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
@@ -37,6 +42,8 @@ const st_schema st_schemas_fleet[] = {
              "\"cpu_per_gpu\": {\"type\": [\"number\", \"null\"]}, \"ram_per_gpu_mib\": {\"type\": "
              "[\"integer\", \"null\"]}, \"cpu_per_task\": {\"type\": \"number\"}, "
              "\"ram_per_cpu_mib\": {\"type\": [\"integer\", \"null\"]}, "
+             "\"booking_horizon_seconds\": {\"type\": [\"number\", \"null\"]}, "
+             "\"booking_share\": {\"type\": [\"number\", \"null\"]}, "
              "\"engine\": {\"type\": \"string\", \"description\": \"auto: each node's own\"}, "
              "\"yields\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
              "\"levels\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "

@@ -37,6 +37,8 @@
     X(BOOK_END, "jobs leave a booking before it ends", 400)                            \
     X(BOOK_ENTER, "jobs wait although their booking has room", 400)                    \
     X(BOOK_LEND, "what a booking leaves idle is lent to nobody", 400)                  \
+    X(BOOK_QUOTA, "accounts book more than their limits allow", 400)                   \
+    X(BOOK_POOL, "pools are booked beyond their own limits", 400)                      \
     X(WINDOW_BEGIN, "a job starts before its window begins", 400)                      \
     X(WINDOW_END, "a job is told of its window's end when that has come", 400)         \
     X(WINDOW_SLOT, "a job whose slot is over runs like any other", 400)                \

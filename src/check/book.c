@@ -123,6 +123,16 @@ static int check_plan(const st_core *core, const st_booking *b, st_err *err)
     return 0;
 }
 
+/* Whatever was done to it, its end is behind its beginning. */
+static int check_window(const st_booking *b, st_err *err)
+{
+    if (b->to_ms <= b->from_ms || b->close_ms > b->from_ms || b->clear_ms < b->to_ms)
+        return BAD("booking: %" PRIu64 " closes at %" PRId64 ", begins at %" PRId64
+                   ", ends at %" PRId64 " and is clear at %" PRId64,
+                   b->id, b->close_ms, b->from_ms, b->to_ms, b->clear_ms);
+    return 0;
+}
+
 static int check_apart(const st_booking *a, const st_booking *b, st_err *err)
 {
     if (a->from_ms >= b->clear_ms || b->from_ms >= a->clear_ms)
@@ -280,7 +290,9 @@ int st_check_bookings(const st_core *core, const st_job_list *jobs, st_err *err)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < st_core_nbookings(core); i++) {
         const st_booking *b = st_core_booking_at(core, i);
-        rc = check_plan(core, b, err);
+        rc = check_window(b, err);
+        if (rc == 0)
+            rc = check_plan(core, b, err);
         for (size_t k = 0; rc == 0 && k < i; k++)
             rc = check_apart(st_core_booking_at(core, k), b, err);
         for (size_t k = 0; rc == 0 && k < jobs->n; k++)

@@ -588,6 +588,8 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
         rc = same_jobs(&step, err);
     if (rc == 0)
         rc = st_watch_reserved(&step, err);
+    if (rc == 0)
+        rc = st_watch_book_quota(&step, err);
     st_growth_take(&step, &after);
     if (rc == 0)
         rc = st_growth_check(&step, &before, &after, err);

@@ -107,6 +107,9 @@ int st_watch_mover(const st_step *step, const st_track *mover, st_err *err);
 int st_watch_moves(const st_step *step, size_t at, const st_job_list *jobs, const uint8_t *out,
                    st_err *err);
 
+/* What was booked in this step is within the limits of accounts and pools. */
+int st_watch_book_quota(const st_step *step, st_err *err);
+
 /* The rules of bookings, in one state (check_book.c). */
 int st_check_bookings(const st_core *core, const st_job_list *jobs, st_err *err);
 

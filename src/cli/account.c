@@ -14,8 +14,8 @@
 typedef struct account_flags {
     st_cli_format format;
     bool watch, service, force, dry_run;
-    const char *parent, *guarantee, *max, *weight, *priority, *job_limits, *user_limits, *trust;
-    const char *trust_domain, *min_run, *file;
+    const char *parent, *guarantee, *max, *weight, *priority, *job_limits, *user_limits;
+    const char *booking_limits, *trust, *trust_domain, *min_run, *file;
     int64_t if_version;
     /* for --watch */
     st_cli *cli;
@@ -45,6 +45,8 @@ typedef struct account_flags {
         TEXT_ROW("priority", priority, "N", "higher borrows before siblings (default: 0)"),        \
         TEXT_ROW("job-limits", job_limits, "gpu=8,run=24h,...", "limits of one job"),              \
         TEXT_ROW("user-limits", user_limits, "gpu=16,...", "limits of one user"),                  \
+        TEXT_ROW("booking-limits", booking_limits, "gpu_hours=512,...",                            \
+                 "limits of what it books: gpu_hours, concurrent, length, lead"),                  \
         TEXT_ROW("trust", trust, "inherit|trusted|untrusted",                                      \
                  "untrusted accounts get whole GPUs and MIG only (default: inherit)"),             \
         TEXT_ROW("trust-domain", trust_domain, "inherit|own",                                      \
@@ -102,6 +104,7 @@ static const st_view_column facts[] = {
     {"Priority", "priority", ST_VIEW_NUM, NULL},
     {"Limits of a job", "limits.job", ST_VIEW_WORDS, NULL},
     {"Limits of a user", "limits.user", ST_VIEW_WORDS, NULL},
+    {"Limits of bookings", "limits.booking", ST_VIEW_WORDS, NULL},
     {"Trust", "trust", ST_VIEW_TEXT, NULL},
     {"Trust domain", "trust_domain", ST_VIEW_TEXT, NULL},
     {"Minimum run", "min_run_seconds", ST_VIEW_SECONDS, NULL},
@@ -160,11 +163,13 @@ static int write_limits(st_body *b, const account_flags *f, st_err *err)
     ST_CLEANUP(st_body_done) st_body limits = {0};
     int r;
 
-    if (!f->job_limits && !f->user_limits)
+    if (!f->job_limits && !f->user_limits && !f->booking_limits)
         return 0;
     r = st_body_pairs(&limits, "job-limits", "job", f->job_limits, err);
     if (r == 0)
         r = st_body_pairs(&limits, "user-limits", "user", f->user_limits, err);
+    if (r == 0)
+        r = st_body_pairs(&limits, "booking-limits", "booking", f->booking_limits, err);
     if (r == 0)
         st_body_raw(b, "limits", st_body_end(&limits));
     return r;

@@ -174,6 +174,8 @@ static void put_fits(const json_t *row, st_strbuf *out)
 {
     if (json_is_true(json_object_get(row, "fits"))) {
         st_strbuf_add(out, "fits");
+    } else if (st_view_text(row, "detail")[0]) {
+        st_strbuf_addf(out, "refused: %s", st_view_text(row, "detail"));
     } else if (st_view_text(row, "not_available_from")[0]) {
         st_strbuf_add(out, "not available from ");
         put_clock(row, "not_available_from", out);

@@ -8,10 +8,10 @@
 
 typedef struct pool_flags {
     st_cli_format format;
-    bool watch;
+    bool watch, force;
     const char *levels, *oversubscribe, *engine;
     const char *tasks_per_job, *tasks_per_node, *cpu_per_gpu, *ram_per_gpu, *cpu_per_task,
-        *ram_per_cpu;
+        *ram_per_cpu, *booking_horizon, *booking_share;
     st_cli_words allow;
     /* for --watch */
     st_cli *cli;
@@ -35,22 +35,43 @@ static const st_cli_row list_options[] = {
     {0},
 };
 static const st_cli_row show_options[] = {OUTPUT_ROW, {0}};
-static const st_cli_row pool_options[] = {
-    TEXT_ROW("levels", levels, "whole,mig,mps,time", "isolation levels of its GPUs (default: all)"),
-    TEXT_ROW("oversubscribe", oversubscribe, "N",
-             "how far time-slicing may oversubscribe a GPU, 1 to 4 (default: 2)"),
-    {"allow", 0, ST_CLI_MANY, offsetof(pool_flags, allow), "host-image|host-network|none",
-     "what jobs may use of the node itself; repeatable (default: none)", 0, 0},
-    TEXT_ROW("engine", engine, "NAME",
-             "who runs its jobs: native, sim, or auto (default: auto, each node's own)"),
-    TEXT_ROW("tasks-per-job", tasks_per_job, "N", "most tasks in a job"),
-    TEXT_ROW("tasks-per-node", tasks_per_node, "N", "most tasks on a node"),
-    TEXT_ROW("cpu-per-gpu", cpu_per_gpu, "N", "default CPUs per GPU; 0: an even part of the node"),
-    TEXT_ROW("ram-per-gpu", ram_per_gpu, "SIZE",
-             "default RAM per GPU; 0: half of an even part of the node"),
-    TEXT_ROW("cpu-per-task", cpu_per_task, "N", "default CPUs per task without GPUs (default: 1)"),
-    TEXT_ROW("ram-per-cpu", ram_per_cpu, "SIZE",
-             "default RAM per CPU without GPUs; 0: half of an even part of the node"),
+#define POOL_ROWS                                                                                 \
+    TEXT_ROW("levels", levels, "whole,mig,mps,time",                                              \
+             "isolation levels of its GPUs (default: all)"),                                      \
+        TEXT_ROW("oversubscribe", oversubscribe, "N",                                             \
+                 "how far time-slicing may oversubscribe a GPU, 1 to 4 (default: 2)"),            \
+        {"allow",                                                                                 \
+         0,                                                                                       \
+         ST_CLI_MANY,                                                                             \
+         offsetof(pool_flags, allow),                                                             \
+         "host-image|host-network|none",                                                          \
+         "what jobs may use of the node itself; repeatable (default: none)",                      \
+         0,                                                                                       \
+         0},                                                                                      \
+        TEXT_ROW("engine", engine, "NAME",                                                        \
+                 "who runs its jobs: native, sim, or auto (default: auto, each node's own)"),     \
+        TEXT_ROW("tasks-per-job", tasks_per_job, "N", "most tasks in a job"),                     \
+        TEXT_ROW("tasks-per-node", tasks_per_node, "N", "most tasks on a node"),                  \
+        TEXT_ROW("cpu-per-gpu", cpu_per_gpu, "N",                                                 \
+                 "default CPUs per GPU; 0: an even part of the node"),                            \
+        TEXT_ROW("ram-per-gpu", ram_per_gpu, "SIZE",                                              \
+                 "default RAM per GPU; 0: half of an even part of the node"),                     \
+        TEXT_ROW("cpu-per-task", cpu_per_task, "N",                                               \
+                 "default CPUs per task without GPUs (default: 1)"),                              \
+        TEXT_ROW("ram-per-cpu", ram_per_cpu, "SIZE",                                              \
+                 "default RAM per CPU without GPUs; 0: half of an even part of the node"),        \
+        TEXT_ROW("booking-horizon", booking_horizon, "DURATION",                                  \
+                 "how far ahead bookings there may begin; 0: as the policy says"),                \
+        TEXT_ROW(                                                                                 \
+            "booking-share", booking_share, "N",                                                  \
+            "part of its GPUs that bookings may have at one time, 0.5 is half; 0: as the policy " \
+            "says")
+static const st_cli_row pool_options[] = {POOL_ROWS, {0}};
+
+static const st_cli_row set_options[] = {
+    POOL_ROWS,
+    {"force", 'f', ST_CLI_FLAG, offsetof(pool_flags, force), NULL,
+     "although bookings lose their place there; they are degraded until another is free", 0, 0},
     {0},
 };
 
@@ -80,6 +101,8 @@ static const st_view_column pool_facts[] = {
     {"RAM per GPU", "ram_per_gpu_mib", ST_VIEW_MIB, NULL},
     {"CPU per task", "cpu_per_task", ST_VIEW_NUM, NULL},
     {"RAM per CPU", "ram_per_cpu_mib", ST_VIEW_MIB, NULL},
+    {"Booking horizon", "booking_horizon_seconds", ST_VIEW_SECONDS, NULL},
+    {"Booking share", "booking_share", ST_VIEW_NUM, NULL},
     {0},
 };
 
@@ -147,6 +170,8 @@ static void write_pool(st_body *body, const pool_flags *f)
     st_body_put(body, "ram_per_gpu", f->ram_per_gpu);
     st_body_put(body, "cpu_per_task", f->cpu_per_task);
     st_body_put(body, "ram_per_cpu", f->ram_per_cpu);
+    st_body_put(body, "booking_horizon", f->booking_horizon);
+    st_body_put(body, "booking_share", f->booking_share);
 }
 
 int st_cli_pool_add(st_cli *cli, int argc, char **argv, st_err *err)
@@ -175,7 +200,7 @@ int st_cli_pool_set(st_cli *cli, int argc, char **argv, st_err *err)
     ST_CLEANUP(st_strbuf_done) st_strbuf said = {0}, path = {0};
     pool_flags f = {0};
     char tag[80];
-    int r = begin(cli, argc, argv, pool_options, 1, 1, &f, &client, err);
+    int r = begin(cli, argc, argv, set_options, 1, 1, &f, &client, err);
 
     if (r < 0)
         return r;
@@ -187,6 +212,8 @@ int st_cli_pool_set(st_cli *cli, int argc, char **argv, st_err *err)
     r = st_admin_tag(client, st_strbuf_str(&path), tag, err);
     if (r < 0)
         return st_admin_near(client, "pools", argv[1], r, err);
+    if (f.force)
+        st_strbuf_add(&path, "?force=true");
     st_strbuf_addf(&said, "pool %s changed", argv[1]);
     return st_admin_send(cli, client,
                          &(st_request){.method = "PATCH",
@@ -208,7 +235,7 @@ const st_cli_verb st_cli_pool_verbs[] = {
                 "  stint pool add lab --allow host-image --allow host-network\n"},
     {"set", "Change a pool", "[OPTION...] POOL",
      "What you do not mention stays; --allow replaces all permissions.\n", .fn = st_cli_pool_set,
-     .options = pool_options,
+     .options = set_options,
      .example = "  stint pool set main --allow host-image --tasks-per-node 128\n"},
     {"remove", "Remove pools without nodes", "POOL...", .fn = st_cli_pool_remove,
      .example = "  stint pool remove lab\n"},

@@ -244,6 +244,7 @@ static int run_book(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r < 0)
         return r;
     c->id = ctl->last_booking + 1;
+    c->held_ms = st_core_booking(ctl->core, c->id)->hold_ms;
     ctl->last_booking += c->n;
     snprintf(last, sizeof last, "%" PRIu64, ctl->last_booking);
     r = st_tx_fault(tx, st_store_meta_put(ctl->store, ST_LAST_BOOKING, last, err), err);
@@ -408,6 +409,11 @@ static int run_cancel(st_tx *tx, st_cmd *cmd, st_err *err)
 
     if (r < 0)
         return r;
+    if (st_core_booking(tx->ctl->core, c->id)->job)
+        return st_fail(err, ST_ESTATE,
+                       "booking %s is kept for the deadline of a job and goes with it; cancel the "
+                       "job",
+                       c->name);
     series = (uint64_t)json_integer_value(json_object_get(c->record, "series"));
     if (c->series && series == 0)
         return st_fail(err, ST_EINVAL, "booking %s is not of a series", c->name);
@@ -439,6 +445,7 @@ static int run_change(st_tx *tx, st_cmd *cmd, st_err *err)
     event.u.rebook.from_ms = c->from_ms == ST_TIME_NEVER ? b->from_ms : c->from_ms;
     event.u.rebook.to_ms = c->to_ms == ST_TIME_NEVER ? b->to_ms : c->to_ms;
     event.u.rebook.tasks = c->tasks > 0 ? c->tasks : b->tasks;
+    event.u.rebook.reader = c->who.account[0] ? c->who.account : NULL;
     /* Here and not in the core, which has to play what is in logs. */
     if (event.u.rebook.to_ms <= event.u.rebook.from_ms)
         return st_fail(err, ST_ERANGE, "booking %s: its end must be behind its beginning", c->name);

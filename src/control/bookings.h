@@ -28,6 +28,7 @@ typedef struct st_cmd_book {
     const char *zone, *tzdata; /* in which it was written, and by which data */
     const char *repeat;        /* JSON; NULL: it does not repeat */
     uint64_t id;               /* given: the first one's */
+    int64_t held_ms;           /* given: until when a quote is held, which may be short */
 } st_cmd_book;
 
 void st_cmd_book_init(st_cmd_book *cmd);

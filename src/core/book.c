@@ -182,12 +182,19 @@ int st_book_from_spec(const st_core *core, const st_booking_spec *spec, st_booki
     return 0;
 }
 
-static int fail_clash(const st_core *core, const char *name, const st_book_quote *q, int at,
-                      st_err *err)
+static int32_t reader_of(const st_core *core, const char *reader)
 {
-    char need[ST_FMT_MAX], have[ST_FMT_MAX];
-    (void)core;
+    return reader ? st_tree_find(core->tree, reader) : ST_ROOT;
+}
+
+static int fail_clash(const st_core *core, const char *name, const st_book_quote *q, int at,
+                      int32_t reader, st_err *err)
+{
+    char need[ST_FMT_MAX], have[ST_FMT_MAX], over[ST_BOOK_OVER_TEXT];
     switch (q->why) {
+    case ST_BOOK_QUOTA:
+        return st_fail(err, ST_ELIMIT, "booking %s: window %d: %s", name, at + 1,
+                       st_core_book_over_text(core, &q->over, reader, over));
     case ST_BOOK_PAST:
         return st_fail(err, ST_EINVAL, "booking %s: window %d begins in the past", name, at + 1);
     case ST_BOOK_LENGTH:
@@ -260,7 +267,7 @@ int st_core_book(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
             st_book_insert(core, b);
             st_vec_push(&made, b);
         } else {
-            rc = fail_clash(core, spec->name, &q, i, err);
+            rc = fail_clash(core, spec->name, &q, i, reader_of(core, spec->reader), err);
             st_booking_free(b);
         }
     }
@@ -340,6 +347,14 @@ static bool end_now(st_core *core, st_booking *b)
     return true;
 }
 
+/* Who was promised a place in it is not any more. */
+static void unhold_inside(st_core *core, const st_booking *b, st_effects *fx)
+{
+    for (size_t i = 0; i < core->jobs.n; i++)
+        if (core->jobs.v[i]->held && core->jobs.v[i]->booking == b->id)
+            st_core_unhold(core, core->jobs.v[i], fx);
+}
+
 int st_core_book_cancel(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
 {
     bool found = false;
@@ -354,7 +369,9 @@ int st_core_book_cancel(st_core *core, const st_event *ev, st_effects *fx, st_er
         st_booking *b = core->bookings.v[i];
         if (!is_named(ev, b) || b->over)
             continue;
-        if (end_now(core, b)) {
+        if (b->from_ms > core->now) /* nobody is inside yet */
+            unhold_inside(core, b, fx);
+        if (b->from_ms > core->now || end_now(core, b)) {
             st_book_drop(core, b, ST_BOOKING_CANCELLED, fx);
             continue;
         }
@@ -386,9 +403,10 @@ static bool fits_in_place(const st_core *core, const st_booking *b, const st_win
     return true;
 }
 
-static int change_open(st_core *core, st_booking *b, st_window w, int tasks, st_effects *fx,
-                       st_err *err)
+static int change_open(st_core *core, st_booking *b, st_window w, int tasks, int32_t reader,
+                       st_effects *fx, st_err *err)
 {
+    st_book_quote q = {.why = ST_BOOK_QUOTA};
     if (w.from_ms != b->from_ms || tasks != b->tasks)
         return st_fail(err, ST_ESTATE, "booking %s is %s: only its end can be changed", b->name,
                        st_booking_state_name(b->state));
@@ -396,6 +414,8 @@ static int change_open(st_core *core, st_booking *b, st_window w, int tasks, st_
         return st_fail(err, ST_ERANGE,
                        "booking %s: its end must be ahead, and within the policy booking_length",
                        b->name);
+    if (w.to_ms > b->to_ms && st_book_over_limit(core, b, w, NULL, &q.over))
+        return fail_clash(core, b->name, &q, 0, reader, err);
     if (w.to_ms > b->to_ms) {
         st_booked_vec rows = {0};
         st_carrier c;
@@ -442,8 +462,9 @@ int st_core_book_change(st_core *core, const st_event *ev, st_effects *fx, st_er
     if (tasks < 1 || tasks > ST_TASKS_MAX)
         return st_fail(err, ST_ERANGE, "booking %s: 1 to %d tasks can be booked", b->name,
                        ST_TASKS_MAX);
+    int32_t reader = reader_of(core, ev->u.rebook.reader);
     if (b->open) {
-        rc = change_open(core, b, w, tasks, fx, err);
+        rc = change_open(core, b, w, tasks, reader, fx, err);
     } else {
         /* The same booking, made anew beside all others. */
         st_booking other = *b;
@@ -454,7 +475,7 @@ int st_core_book_change(st_core *core, const st_event *ev, st_effects *fx, st_er
         if (st_book_fit(core, &other, w, NULL, &q) != ST_BOOK_OK) {
             st_book_add_slots(core, b);
             free(other.plan);
-            return fail_clash(core, b->name, &q, 0, err);
+            return fail_clash(core, b->name, &q, 0, reader, err);
         }
         free(b->plan);
         *b = other;

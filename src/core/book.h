@@ -2,6 +2,7 @@
  *
  *   book.c        what events do to them
  *   book_quote.c  whether a window can be had
+ *   book_quota.c  what accounts and pools let be booked
  *   book_plan.c   where a booking will be, and who may be there until then; fences
  *   book_clock.c  what happens to them in time
  *   book_run.c    jobs inside, and what is lent
@@ -63,15 +64,23 @@ void st_book_list(const st_core *core, uint64_t but, int64_t from_ms, int64_t to
                   st_booked_vec *ret);
 st_booked st_book_row(const st_booking *b);
 
+/* book_quota.c */
+/* Whether the booking, in that window and beside what is booked and `more`, passes a limit of its account or of one above. */
+bool st_book_over_limit(const st_core *core, const st_booking *b, st_window w,
+                        const st_booked_vec *more, st_book_over *ret);
+/* Whether a booking that is new, with its window set, passes a limit of the pool if it is there. */
+bool st_book_over_pool(const st_core *core, const st_booking *b, int32_t pool, st_book_over *ret);
+
 /* book_plan.c */
 /* A job that has, or is to have, devices, and counts as there for good. */
 typedef struct st_book_also {
     const st_job *job;
     const st_grant *grants;
 } st_book_also;
-/* Places for tasks of the booking in its window: `only`, which may be NULL, says which tasks need one. */
+/* Places for tasks of the booking in its window: `only`, which may be NULL, says which tasks need one. A fault is mended
+ * wherever there is a place (`anywhere`); all others keep to the limits of pools. */
 bool st_book_find_plan(st_core *core, const st_booking *b, const st_book_also *also,
-                       const uint8_t *only, st_grant *ret);
+                       const uint8_t *only, bool anywhere, st_grant *ret);
 /* The plan has changed: CPU and RAM of all of it; and its slots. */
 void st_book_add_up(const st_core *core, st_booking *b);
 void st_book_add_slots(st_core *core, st_booking *b);
@@ -83,8 +92,8 @@ bool st_book_place_clear(st_core *core, const st_job *job, int32_t type, st_gran
 /* A node takes nobody any more: plans on it move. Where there is no other place for one they stay as they are, which
  * is said; or, with `force`, that one is degraded. */
 int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effects *fx, st_err *err);
-/* A pool gives out no whole GPUs any more: likewise, but nobody can force it. */
-int st_book_leave_pool(st_core *core, int32_t pool, st_effects *fx, st_err *err);
+/* A pool gives out no whole GPUs any more: likewise. */
+int st_book_leave_pool(st_core *core, int32_t pool, bool force, st_effects *fx, st_err *err);
 /* Look for a place for what is degraded; whether one was found. */
 bool st_book_mend(st_core *core, st_effects *fx);
 void st_book_fence(st_core *core, const st_booking *b);

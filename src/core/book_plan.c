@@ -222,9 +222,22 @@ static void outline(const st_node *node, const left *l, st_view *ret)
     st_view_seal(node, ret);
 }
 
-bool st_book_find_plan(st_core *core, const st_booking *b, const st_book_also *also,
-                       const uint8_t *only, st_grant *ret)
+/* Pools that the booking would be too much for. */
+static uint64_t full_pools(const st_core *core, const st_booking *b)
 {
+    uint64_t full = 0;
+    st_book_over over;
+    _Static_assert(ST_POOLS_MAX <= 64, "a bit for each pool");
+    for (int32_t p = 0; p < (int32_t)core->fleet->pools.n; p++)
+        if (st_pool_there(&core->fleet->pools.v[p]) && st_book_over_pool(core, b, p, &over))
+            full |= UINT64_C(1) << p;
+    return full;
+}
+
+bool st_book_find_plan(st_core *core, const st_booking *b, const st_book_also *also,
+                       const uint8_t *only, bool anywhere, st_grant *ret)
+{
+    uint64_t full = anywhere ? 0 : full_pools(core, b);
     st_job like = {.account = b->account,
                    .pool = b->pool,
                    .tasks = b->tasks,
@@ -244,7 +257,8 @@ bool st_book_find_plan(st_core *core, const st_booking *b, const st_book_also *a
     st_whatif_begin(core, ST_WHEN_EITHER);
     for (size_t i = core->fleet->nodes.n; i-- > 0 && total < enough;) {
         const st_node *node = core->fleet->nodes.v[i];
-        if (!is_able(core, b, node) || !is_beside(core, b, partial ? only : NULL, node))
+        if (!is_able(core, b, node) || full >> node->pool & 1 ||
+            !is_beside(core, b, partial ? only : NULL, node))
             continue;
         left l = left_of(core, b, also, only, node);
         int room = room_of(b, node, &l);
@@ -379,7 +393,7 @@ bool st_book_make_way(st_core *core, const st_job *job, const st_grant *grants, 
             if (!ok)
                 break;
             begin_move(core, &m, b);
-            ok = st_book_find_plan(core, b, &(st_book_also){job, grants}, NULL, b->plan);
+            ok = st_book_find_plan(core, b, &(st_book_also){job, grants}, NULL, false, b->plan);
             if (ok)
                 st_book_add_slots(core, b);
             v = st_slots_of(core->slots, grants[t].node);
@@ -452,12 +466,15 @@ static bool homeless(const st_core *core, const st_booking *b, uint8_t *ret)
 static bool replan(st_core *core, st_booking *b, const uint8_t *only)
 {
     ST_CLEANUP(st_freep) st_grant *got = st_xcalloc((size_t)b->tasks, sizeof *got);
-    if (!b->open && st_book_find_plan(core, b, NULL, NULL, got)) {
+    bool whole = false, some = false;
+    for (int any = 0; any < 2 && !whole; any++) /* within the limits of pools, or wherever */
+        whole = !b->open && st_book_find_plan(core, b, NULL, NULL, any, got);
+    for (int any = 0; any < 2 && !whole && !some; any++)
+        some = st_book_find_plan(core, b, NULL, only, any, got);
+    if (whole)
         memcpy(b->plan, got, (size_t)b->tasks * sizeof *got);
-        return true;
-    }
-    if (!st_book_find_plan(core, b, NULL, only, got))
-        return false;
+    if (whole || !some)
+        return whole;
     for (int t = 0, n = 0; t < b->tasks; t++)
         if (only[t])
             b->plan[t] = got[n++];
@@ -490,9 +507,8 @@ static int leave(st_core *core, const ids *list, const char *what, const char *n
             if (!force)
                 rc = st_fail(err, ST_ESTATE,
                              "%s %s: booking %s of account %s would lose its place and there is "
-                             "no other; %scancel the booking",
-                             what, name, b->name, st_tree_account(core->tree, b->account)->name,
-                             strcmp(what, "node") == 0 ? "force it, or " : "");
+                             "no other; force it, or cancel the booking",
+                             what, name, b->name, st_tree_account(core->tree, b->account)->name);
             lose(b, only);
         }
         st_book_add_slots(core, b);
@@ -516,7 +532,7 @@ int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effect
     return rc;
 }
 
-int st_book_leave_pool(st_core *core, int32_t pool, st_effects *fx, st_err *err)
+int st_book_leave_pool(st_core *core, int32_t pool, bool force, st_effects *fx, st_err *err)
 {
     ids list = {0};
     for (size_t i = 0; i < core->bookings.n; i++) {
@@ -530,7 +546,7 @@ int st_book_leave_pool(st_core *core, int32_t pool, st_effects *fx, st_err *err)
         if (there)
             st_vec_push(&list, b->id);
     }
-    int rc = leave(core, &list, "pool", core->fleet->pools.v[pool].name, false, fx, err);
+    int rc = leave(core, &list, "pool", core->fleet->pools.v[pool].name, force, fx, err);
     st_vec_free(&list);
     return rc;
 }

@@ -113,6 +113,27 @@ static int64_t displaces_m(const st_core *core, const st_booking *b)
     return sum_m;
 }
 
+/* Why there is none: whether there would be one but for the limits of a pool. */
+static st_book_why no_place(st_core *core, const st_booking *b, st_book_over *ret)
+{
+    bool over = false;
+    for (int32_t p = 0; p < (int32_t)core->fleet->pools.n && !over; p++)
+        over = (b->pool < 0 || b->pool == p) && st_pool_there(&core->fleet->pools.v[p]) &&
+               st_book_over_pool(core, b, p, ret);
+    if (!over)
+        return ST_BOOK_PLACE;
+    ST_CLEANUP(st_freep) st_grant *plan = st_xcalloc((size_t)b->tasks, sizeof *plan);
+    return st_book_find_plan(core, b, NULL, NULL, true, plan) ? ST_BOOK_QUOTA : ST_BOOK_PLACE;
+}
+
+/* Whether another start, fewer GPUs or another type might help. */
+static bool may_help(const st_book_quote *q)
+{
+    if (q->why == ST_BOOK_QUOTA)
+        return q->over.limit == ST_BOOK_LIMIT_HOURS || q->over.limit == ST_BOOK_LIMIT_CONCURRENT;
+    return q->why >= ST_BOOK_SHARE;
+}
+
 st_book_why st_book_fit(st_core *core, st_booking *b, st_window w, const st_booked_vec *more,
                         st_book_quote *ret)
 {
@@ -122,13 +143,15 @@ st_book_why st_book_fit(st_core *core, st_booking *b, st_window w, const st_book
                            .later_ms = ST_TIME_NEVER};
     if (ret->why != ST_BOOK_OK)
         return ret->why;
+    if (st_book_over_limit(core, b, w, more, &ret->over))
+        return ret->why = ST_BOOK_QUOTA;
     st_book_set_window(core, b, w);
     st_grant *old = b->plan;
     b->plan = st_xcalloc((size_t)b->tasks, sizeof *b->plan);
-    if (!st_book_find_plan(core, b, NULL, NULL, b->plan)) {
+    if (!st_book_find_plan(core, b, NULL, NULL, false, b->plan)) {
         free(b->plan);
         b->plan = old;
-        return ret->why = ST_BOOK_PLACE;
+        return ret->why = no_place(core, b, &ret->over);
     }
     free(old);
     st_book_add_up(core, b);
@@ -258,7 +281,7 @@ int st_core_quote(st_core *core, const st_booking_spec *spec, const st_window *w
         }
         free(b.plan);
         b.plan = NULL;
-        if (ret[i].why >= ST_BOOK_SHARE) {
+        if (may_help(&ret[i])) {
             st_book_starts(core, &b, windows[i], &more, &ret[i]);
             find_others(core, &b, windows[i], &more, &ret[i]);
         }

@@ -110,6 +110,7 @@ typedef struct st_event {
             uint32_t levels;
             int64_t oversub_m;
             st_pool_rules rules;
+            bool force; /* of a change: although bookings lose their place */
         } pool;
         st_node_spec node;
         struct {
@@ -167,6 +168,7 @@ typedef struct st_event {
             uint64_t id;
             int64_t from_ms, to_ms;
             int tasks;
+            const char *reader; /* as in st_booking_spec */
         } rebook;
     } u;
 } st_event;
@@ -435,6 +437,8 @@ int st_core_thorough(const st_core *core, st_core **ret, st_err *err);
     X(ST_BOOK_PAST, "past", "it begins before now")                                          \
     X(ST_BOOK_HORIZON, "horizon", "it begins further ahead than the policy booking_horizon") \
     X(ST_BOOK_LENGTH, "length", "it is empty, or longer than the policy booking_length")     \
+    X(ST_BOOK_QUOTA, "quota",                                                                \
+      "an account would have more booked than its limits allow, or a pool than its own")     \
     X(ST_BOOK_SHARE, "share", "all bookings would have more than the policy booking_share")  \
     X(ST_BOOK_ACCOUNT, "account_share",                                                      \
       "the organisation would have more than the policy booking_account_share")              \
@@ -447,11 +451,25 @@ typedef enum st_book_why {
         ST_BOOK_COUNT
 } st_book_why;
 
+/* The limit on bookings that one would break. */
+typedef struct st_book_over {
+    int32_t account;     /* whose limit; -1: the pool's */
+    int32_t pool;        /* -1: the account's */
+    st_book_limit limit; /* of an account; of a pool, how far ahead or how many at one moment */
+    int64_t would, bound;
+} st_book_over;
+
+#define ST_BOOK_OVER_TEXT 320
+/* One sentence about it for whoever stands at the account `reader`. */
+const char *st_core_book_over_text(const st_core *core, const st_book_over *over, int32_t reader,
+                                   char ret[ST_BOOK_OVER_TEXT]);
+
 /* Whether one window can be had. */
 typedef struct st_book_quote {
     st_book_why why;
     int64_t at_ms;                /* the first moment that is too tight */
     int64_t need_m, have_m;       /* of the GPU type there, for share, account_share and floors */
+    st_book_over over;            /* for quota */
     int64_t displaces_m;          /* borrowers on the devices it would have now */
     int64_t earlier_ms, later_ms; /* other starts for the same length; ST_TIME_NEVER: none found */
     int fewer;                    /* tasks that would fit */

@@ -107,6 +107,16 @@ static int64_t first_start(st_core *core, const st_job *job, st_booking *b)
     return q.later_ms;
 }
 
+/* Whether the limits on bookings are what keeps it out: the first window it could have is too much. */
+static bool over_limit(const st_core *core, const st_job *job, st_book_over *ret)
+{
+    int64_t from_ms = ST_MAX(core->now, job->begin_ms);
+    st_booking b;
+    like_job(core, job, -1, job->hold, &b);
+    return st_book_over_limit(core, &b, (st_window){from_ms, from_ms + length_ms(core, job)}, NULL,
+                              ret);
+}
+
 int st_deadline_admit(st_core *core, const st_job_spec *spec, st_job *job, st_err *err)
 {
     job->by_ms = spec->by_ms;
@@ -114,7 +124,9 @@ int st_deadline_admit(st_core *core, const st_job_spec *spec, st_job *job, st_er
     if (!spec->hard || ST_BROKEN(DEADLINE))
         return 0;
     int64_t length = length_ms(core, job), best_ms = ST_TIME_NEVER;
-    int32_t type = -1;
+    int32_t type = -1, reader = spec->reader ? st_tree_find(core->tree, spec->reader) : ST_ROOT;
+    st_book_over over;
+    char text[ST_BOOK_OVER_TEXT];
     for (int32_t t = st_core_next_type(core, job, ST_TYPE_FIRST); t != ST_TYPE_END;
          t = st_core_next_type(core, job, t)) {
         st_booking b;
@@ -126,6 +138,9 @@ int st_deadline_admit(st_core *core, const st_job_spec *spec, st_job *job, st_er
             type = t;
         }
     }
+    if (best_ms == ST_TIME_NEVER && over_limit(core, job, &over))
+        return st_fail(err, ST_ELIMIT, "job %s: no place in the calendar can be kept for it: %s",
+                       job->name, st_core_book_over_text(core, &over, reader, text));
     if (best_ms == ST_TIME_NEVER)
         return st_fail(err, ST_EOVER,
                        "job %s: the calendar has no place for it, however late its deadline",

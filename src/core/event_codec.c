@@ -53,6 +53,7 @@ static void io_account_spec(codec *c, st_arena *arena, st_account_spec *a)
     IO_IN(c, a->priority, INT32_MIN, INT32_MAX);
     io_limits(c, &a->job_limits);
     io_limits(c, &a->user_limits);
+    io_book_limits(c, &a->book_limits);
     IO_IN(c, a->trust, 0, ST_TRUST_UNTRUSTED);
     IO_BOOL(c, a->own_domain);
     io_i64(c, &a->min_run_ms);
@@ -146,6 +147,8 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         IO_IN(c, ev->u.pool.levels, 0, UINT32_MAX);
         io_i64(c, &ev->u.pool.oversub_m);
         io_pool_rules(c, &ev->u.pool.rules);
+        if (c->format >= 17)
+            IO_BOOL(c, ev->u.pool.force);
         break;
     case ST_EV_POOL_REMOVE:
         io_text(c, arena, &ev->u.pool.name);

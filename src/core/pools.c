@@ -127,7 +127,7 @@ int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_er
                 (st_pool_gives(&old.rules) & ~gives);
     rc = less ? check_waiting(core, "pool", name, err) : 0;
     if (rc == 0 && less)
-        rc = st_book_leave_pool(core, pool, fx, err);
+        rc = st_book_leave_pool(core, pool, ev->u.pool.force, fx, err);
     if (rc < 0) {
         core->fleet->pools.v[pool].rules = old.rules;
         int back =

@@ -131,6 +131,7 @@ static void io_account(codec *c, st_account *a, size_t i)
     IO_IN(c, a->priority, INT32_MIN, INT32_MAX);
     io_limits(c, &a->job_limits);
     io_limits(c, &a->user_limits);
+    io_book_limits(c, &a->book_limits);
     IO_IN(c, a->trust, 0, ST_TRUST_UNTRUSTED);
     IO_BOOL(c, a->own_domain);
     io_i64(c, &a->min_run_ms);

@@ -41,6 +41,7 @@ typedef struct st_booking_spec {
     bool topo_required;
     int64_t cpu_m, ram_mib; /* per task; 0: an even part of its node */
     int64_t no_show_ms; /* released if nobody came so long after the start; ST_TIME_NEVER: never */
+    const char *reader; /* the account of whoever reads a refusal; NULL: may know everything */
 } st_booking_spec;
 
 typedef struct st_booking {

@@ -32,8 +32,9 @@
  *  13 how many estimates have come true lately
  *  14 bookings, the policies `booking_...`
  *  15 windows of jobs
- *  16 deadlines */
-#define ST_CODEC_FORMAT 16
+ *  16 deadlines
+ *  17 limits on bookings, of accounts and of pools; changes of pools by force */
+#define ST_CODEC_FORMAT 17
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
@@ -156,6 +157,17 @@ static inline void io_limits(codec *c, st_limits *l)
     io_i64(c, &l->run_ms);
 }
 
+static inline void io_book_limits(codec *c, st_book_limits *l)
+{
+    if (c->format < 17) {
+        st_book_limits_clear(l);
+        return;
+    }
+#define X(id, field, key, kind) io_i64(c, &l->field);
+    ST_BOOK_LIMIT_TABLE(X)
+#undef X
+}
+
 /* What came with a later format keeps its default where it was not written. */
 static inline void io_policy(codec *c, st_policy *p)
 {
@@ -198,13 +210,16 @@ static inline void io_pool_rules(codec *c, st_pool_rules *r)
         return;
     IO_IN(c, r->allow, 0, UINT32_MAX);
 #define X(field, key, kind, def, hi) IO_IN(c, r->field, 0, hi);
-    ST_POOL_RULE_TABLE(X)
-#undef X
+    ST_POOL_RULE_FIRST(X)
     if (c->format < 11)
         return;
     IO_IN(c, r->lacks, 0, UINT32_MAX);
     for (size_t i = 0; i < ST_ENGINE_NAME && (i == 0 || r->engine[i - 1]); i++)
         IO_IN(c, r->engine[i], 0, 127);
+    if (c->format >= 17) {
+        ST_POOL_RULE_SINCE_17(X)
+    }
+#undef X
 }
 
 #endif

@@ -30,13 +30,21 @@ typedef struct st_gpu_type {
  * gets that asks for no CPU or RAM. In numbers 0 is "not said", and the default holds; where that
  * is 0 as well, an even part of the pool's smallest node.
  * X(field, key, kind of st_field, default, hi) */
-#define ST_POOL_RULE_TABLE(X)                                                               \
+#define ST_POOL_RULE_TABLE(X) \
+    ST_POOL_RULE_FIRST(X)     \
+    ST_POOL_RULE_SINCE_17(X)
+/* Rows are saved in this order (model/codec.h). */
+#define ST_POOL_RULE_FIRST(X)                                                               \
     X(job_tasks, "tasks_per_job", ST_F_I64, 1024, ST_TASKS_MAX)                             \
     X(node_tasks, "tasks_per_node", ST_F_I64, 512, ST_TASKS_MAX)                            \
     X(gpu_cpu_m, "cpu_per_gpu", ST_F_MILLI, 0, ST_QTY_MAX)                                  \
     X(gpu_ram_mib, "ram_per_gpu", ST_F_MIB, 0, ST_QTY_MAX)                                  \
     X(task_cpu_m, "cpu_per_task", ST_F_MILLI, 1000, ST_QTY_MAX) /* of a job without GPUs */ \
     X(cpu_ram_mib, "ram_per_cpu", ST_F_MIB, 0, ST_QTY_MAX)      /* likewise */
+#define ST_POOL_RULE_SINCE_17(X)                                                                  \
+    X(book_horizon_ms, "booking_horizon", ST_F_DURATION, 0, INT64_C(315360000000)) /* 0: as the \
+                                                                                      policy */ \
+    X(book_share_m, "booking_share", ST_F_MILLI, 0, 1000) /* of its GPUs; 0: as the policy */
 typedef struct st_pool_rules {
     uint32_t allow; /* bit p set: the permission p (st_allow) is given */
     uint32_t lacks; /* bit y set: its engine has not the way y (st_yield) to yield */

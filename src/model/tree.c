@@ -22,6 +22,11 @@ void st_limits_clear(st_limits *limits)
     *limits = (st_limits){ST_UNSET, ST_UNSET, ST_UNSET, ST_UNSET};
 }
 
+void st_book_limits_clear(st_book_limits *limits)
+{
+    *limits = (st_book_limits){ST_UNSET, ST_UNSET, ST_UNSET, ST_UNSET};
+}
+
 void st_account_spec_init(st_account_spec *spec)
 {
     *spec = (st_account_spec){.weight_m = 1000, .min_run_ms = ST_UNSET};
@@ -29,6 +34,7 @@ void st_account_spec_init(st_account_spec *spec)
     st_quota_clear(&spec->max);
     st_limits_clear(&spec->job_limits);
     st_limits_clear(&spec->user_limits);
+    st_book_limits_clear(&spec->book_limits);
 }
 
 bool st_quota_has_gpu(const st_quota *quota)
@@ -68,6 +74,7 @@ static st_account *account_new(int32_t id, int32_t parent, const char *name)
     st_quota_clear(&a->floor);
     st_limits_clear(&a->job_limits);
     st_limits_clear(&a->user_limits);
+    st_book_limits_clear(&a->book_limits);
     return a;
 }
 
@@ -297,6 +304,12 @@ static int check_range(const st_account_spec *spec, st_err *err)
                 return st_fail(err, ST_ERANGE, "account %s: a limit per %s is out of range",
                                spec->name, i == 0 ? "job" : "user");
     }
+#define X(id, field, key, kind)                                                                \
+    if (spec->book_limits.field < ST_UNSET || spec->book_limits.field > ST_QTY_MAX)            \
+        return st_fail(err, ST_ERANGE, "account %s: its limit %s on bookings is out of range", \
+                       spec->name, key);
+    ST_BOOK_LIMIT_TABLE(X)
+#undef X
     if (spec->min_run_ms < ST_UNSET || spec->min_run_ms > ST_QTY_MAX)
         return st_fail(err, ST_ERANGE, "account %s: its minimum run time is out of range",
                        spec->name);
@@ -338,6 +351,7 @@ static void assign(st_account *a, const st_account_spec *spec)
     a->priority = spec->priority;
     a->job_limits = spec->job_limits;
     a->user_limits = spec->user_limits;
+    a->book_limits = spec->book_limits;
     a->trust = spec->trust;
     a->own_domain = spec->own_domain;
     a->min_run_ms = spec->min_run_ms;

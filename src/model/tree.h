@@ -36,6 +36,27 @@ typedef struct st_limits {
     int64_t run_ms;  /* a job's time limit; for a user the sum over running jobs */
 } st_limits;
 
+/* Limits on what an account and those below it have booked together; ST_UNSET where not given.
+ * X(id, field, key, kind) */
+#define ST_BOOK_LIMIT_TABLE(X)                                      \
+    X(ST_BOOK_LIMIT_LENGTH, length_ms, "length", ST_F_DURATION)     \
+    X(ST_BOOK_LIMIT_LEAD, lead_ms, "lead", ST_F_DURATION)           \
+    X(ST_BOOK_LIMIT_CONCURRENT, concurrent, "concurrent", ST_F_I64) \
+    X(ST_BOOK_LIMIT_HOURS, hours_m, "gpu_hours", ST_F_MILLI)
+typedef enum st_book_limit {
+#define X(id, field, key, kind) id,
+    ST_BOOK_LIMIT_TABLE(X)
+#undef X
+        ST_BOOK_LIMIT_COUNT
+} st_book_limit;
+
+typedef struct st_book_limits {
+    int64_t length_ms;  /* of one window */
+    int64_t lead_ms;    /* how far ahead one may begin */
+    int64_t concurrent; /* windows at one moment */
+    int64_t hours_m;    /* milli-GPU-hours that are ahead */
+} st_book_limits;
+
 typedef enum st_trust { ST_TRUST_INHERIT, ST_TRUST_TRUSTED, ST_TRUST_UNTRUSTED } st_trust;
 
 /* What one user holds in one account and below. */
@@ -71,6 +92,7 @@ typedef struct st_account {
     int64_t weight_m; /* 1000 = 1 */
     int priority;
     st_limits job_limits, user_limits;
+    st_book_limits book_limits;
     st_trust trust;
     bool own_domain;    /* the root of a trust domain of its own */
     int64_t min_run_ms; /* ST_UNSET: the parent's */
@@ -117,6 +139,7 @@ typedef struct st_account_spec {
     int64_t weight_m;
     int priority;
     st_limits job_limits, user_limits;
+    st_book_limits book_limits;
     st_trust trust;
     bool own_domain;
     int64_t min_run_ms;
@@ -127,6 +150,7 @@ void st_tree_free(st_tree *tree);
 
 void st_quota_clear(st_quota *quota);
 void st_limits_clear(st_limits *limits);
+void st_book_limits_clear(st_book_limits *limits);
 void st_account_spec_init(st_account_spec *spec);
 
 /* Its guarantee, or what bookings that run leave of it to be had elsewhere. */

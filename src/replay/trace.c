@@ -90,6 +90,7 @@ static void take_accounts(const st_tree *tree, st_trace *t, int32_t *at)
         spec.priority = a->priority;
         spec.job_limits = a->job_limits;
         spec.user_limits = a->user_limits;
+        spec.book_limits = a->book_limits;
         spec.min_run_ms = a->min_run_ms;
         st_vec_push(&t->accounts, spec);
     }

@@ -69,6 +69,19 @@ static const st_field limit_rows[] = {
     {0},
 };
 
+static const st_field book_limit_rows[] = {
+#define X(id, field, word, unit)                \
+    {.key = (word),                             \
+     .kind = (unit),                            \
+     .offset = offsetof(st_book_limits, field), \
+     .lo = 0,                                   \
+     .hi = ST_QTY_MAX,                          \
+     .none = true},
+    ST_BOOK_LIMIT_TABLE(X)
+#undef X
+        {0},
+};
+
 static void keep_quota(st_quota *q)
 {
     q->gpu_m = q->cpu_m = q->ram_mib = ST_KEEP;
@@ -118,8 +131,8 @@ static int read_quota(const st_doc *doc, const st_doc_node *map, const st_spec_n
 
 static int read_limits(const st_doc *doc, const st_doc_node *map, st_account_doc *a, st_err *err)
 {
-    static const char *const keys[] = {"job", "user", NULL};
-    const st_doc_node *job, *user;
+    static const char *const keys[] = {"job", "user", "booking", NULL};
+    const st_doc_node *job, *user, *booking;
     int r;
 
     if (!map)
@@ -129,10 +142,13 @@ static int read_limits(const st_doc *doc, const st_doc_node *map, st_account_doc
         return r;
     job = st_doc_get(map, "job");
     user = st_doc_get(map, "user");
+    booking = st_doc_get(map, "booking");
     if (job)
         r = st_fields_read(doc, job, limit_rows, &a->job_limits, err);
     if (r == 0 && user)
         r = st_fields_read(doc, user, limit_rows, &a->user_limits, err);
+    if (r == 0 && booking)
+        r = st_fields_read(doc, booking, book_limit_rows, &a->book_limits, err);
     return r;
 }
 
@@ -143,6 +159,7 @@ int st_spec_account(const st_doc *doc, const st_doc_node *map, const st_spec_nam
     const st_limits keep = {ST_KEEP, ST_KEEP, ST_KEEP, ST_KEEP};
     account_fields f = {.a = {.job_limits = keep,
                               .user_limits = keep,
+                              .book_limits = {ST_KEEP, ST_KEEP, ST_KEEP, ST_KEEP},
                               .weight_m = ST_KEEP,
                               .priority = ST_KEEP,
                               .min_run_ms = ST_KEEP,
@@ -208,6 +225,7 @@ void st_spec_account_lay(const st_tree *tree, const st_account_doc *said, st_acc
             .priority = a->priority,
             .job_limits = a->job_limits,
             .user_limits = a->user_limits,
+            .book_limits = a->book_limits,
             .trust = a->trust,
             .own_domain = a->own_domain,
             .min_run_ms = a->min_run_ms,
@@ -220,6 +238,9 @@ void st_spec_account_lay(const st_tree *tree, const st_account_doc *said, st_acc
     lay_quota(&ret->max, &said->max);
     lay_limits(&ret->job_limits, &said->job_limits);
     lay_limits(&ret->user_limits, &said->user_limits);
+#define X(id, field, key, kind) lay(&ret->book_limits.field, said->book_limits.field);
+    ST_BOOK_LIMIT_TABLE(X)
+#undef X
     lay(&ret->weight_m, said->weight_m);
     lay(&ret->min_run_ms, said->min_run_ms);
     if (said->priority != ST_KEEP)

@@ -174,6 +174,7 @@ typedef struct st_account_doc {
     const char *name, *parent; /* NULL: not said */
     st_quota guarantee, max;
     st_limits job_limits, user_limits;
+    st_book_limits book_limits;
     int64_t weight_m, priority, min_run_ms;
     int trust;      /* an st_trust; -1: not said */
     int own_domain; /* -1: not said */

@@ -79,6 +79,32 @@ static void make(st_fuzz_gen *gen)
     ev->u.book.confirm = st_rng_chance(rng, 3, 4);
 }
 
+void st_fuzz_book_limits(st_fuzz_gen *gen, st_book_limits *limits)
+{
+    st_rng *rng = &gen->book_rng;
+    if (!gen->books || !st_rng_chance(rng, 1, 3))
+        return;
+    if (st_rng_chance(rng, 1, 2))
+        limits->hours_m = PICK(rng, 0, 100, 500, 2000, 8000);
+    if (st_rng_chance(rng, 1, 2))
+        limits->concurrent = PICK(rng, 0, 1, 1, 2, 3);
+    if (st_rng_chance(rng, 1, 4))
+        limits->length_ms = PICK(rng, MINUTE, 10 * MINUTE, 30 * MINUTE);
+    if (st_rng_chance(rng, 1, 4))
+        limits->lead_ms = PICK(rng, 0, 4 * MINUTE, 20 * MINUTE);
+}
+
+void st_fuzz_book_pool(st_fuzz_gen *gen, st_pool_rules *rules)
+{
+    st_rng *rng = &gen->book_rng;
+    if (!gen->books)
+        return;
+    if (st_rng_chance(rng, 1, 4))
+        rules->book_share_m = PICK(rng, 100, 300, 500, 900);
+    if (st_rng_chance(rng, 1, 8))
+        rules->book_horizon_ms = PICK(rng, 4 * MINUTE, 20 * MINUTE);
+}
+
 static void change(st_fuzz_gen *gen)
 {
     st_rng *rng = &gen->book_rng;

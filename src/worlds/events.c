@@ -235,6 +235,7 @@ static void change_account(st_fuzz_gen *gen, bool together)
     spec->priority = a->priority;
     spec->job_limits = a->job_limits;
     spec->user_limits = a->user_limits;
+    spec->book_limits = a->book_limits;
     spec->trust = a->trust;
     spec->min_run_ms = a->min_run_ms;
     switch (st_rng_below(rng, 4)) {
@@ -265,6 +266,7 @@ static void change_pool(st_fuzz_gen *gen, bool together)
         st_rng_chance(rng, 1, 30) ? "nowhere" : st_tape_text(gen->tape, "%s", pool->name);
     ev->u.pool.levels = st_rng_chance(rng, 1, 2) ? pool->levels | level : pool->levels & ~level;
     ev->u.pool.rules = pool->rules;
+    ev->u.pool.force = gen->books && st_rng_chance(&gen->book_rng, 1, 3);
     if (st_rng_chance(rng, 1, 3))
         ev->u.pool.rules.allow ^= 1u << st_rng_below(rng, ST_ALLOW_COUNT);
     ev->u.pool.oversub_m =

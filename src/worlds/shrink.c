@@ -184,6 +184,7 @@ static void simplify_account(shrink *s, st_tape_entry *e)
     SIMPLER(s, a->max, none.max);
     SIMPLER(s, a->job_limits, none.job_limits);
     SIMPLER(s, a->user_limits, none.user_limits);
+    SIMPLER(s, a->book_limits, none.book_limits);
     SIMPLER(s, a->weight_m, none.weight_m);
     SIMPLER(s, a->priority, 0);
     SIMPLER(s, a->trust, ST_TRUST_INHERIT);

@@ -90,6 +90,7 @@ static int add_types(st_fuzz_gen *gen, st_err *err)
         ev->u.pool.levels = i == 0 ? 15 : (uint32_t)st_rng_range(&gen->rng, 1, 15);
         ev->u.pool.oversub_m = PICK(&gen->rng, 1000, 2000, 2500, 4000);
         ev->u.pool.rules.allow = (uint32_t)st_rng_below(&gen->rng, 1u << ST_ALLOW_COUNT);
+        st_fuzz_book_pool(gen, &ev->u.pool.rules);
         rc = play(gen, err);
     }
     return rc;
@@ -239,6 +240,7 @@ void st_fuzz_random_account(st_fuzz_gen *gen, st_account_spec *spec, bool change
     if (!change)
         spec->own_domain = st_rng_chance(rng, 1, 6);
     spec->min_run_ms = PICK(rng, ST_UNSET, ST_UNSET, ST_UNSET, 0, 20000);
+    st_fuzz_book_limits(gen, &spec->book_limits);
 }
 
 static int add_account(st_fuzz_gen *gen, int i, st_err *err)

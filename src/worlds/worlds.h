@@ -147,6 +147,9 @@ void st_fuzz_book(st_fuzz_gen *gen);
 void st_fuzz_book_job(st_fuzz_gen *gen, st_job_spec *job);
 /* Perhaps it has a window (window.c). */
 void st_fuzz_window(st_fuzz_gen *gen, st_job_spec *job);
+/* What accounts and pools let be booked, where bookings come and go. */
+void st_fuzz_book_limits(st_fuzz_gen *gen, st_book_limits *limits);
+void st_fuzz_book_pool(st_fuzz_gen *gen, st_pool_rules *rules);
 void st_fuzz_random_account(st_fuzz_gen *gen, st_account_spec *spec, bool change);
 
 /* ---- a seed ------------------------------------------------------------------------- */

@@ -147,6 +147,10 @@ static void write_types(writer *w)
         st_strbuf_add(w->out, "]");
         permissions(w, "allow", ev->u.pool.rules.allow);
         milli(w, "oversubscribe", ev->u.pool.oversub_m);
+        if (ev->u.pool.rules.book_horizon_ms)
+            duration(w, "booking_horizon", ev->u.pool.rules.book_horizon_ms);
+        if (ev->u.pool.rules.book_share_m)
+            milli(w, "booking_share", ev->u.pool.rules.book_share_m);
         st_strbuf_add(w->out, "}\n");
     }
 }
@@ -220,6 +224,27 @@ static void write_limits(writer *w, const char *name, const st_limits *l, bool a
     w->comma = ", ";
 }
 
+static void write_book_limits(writer *w, const st_book_limits *l, bool all)
+{
+    key(w, "booking");
+    st_strbuf_add(w->out, "{");
+    w->comma = "";
+    amount(w, "gpu_hours", l->hours_m, false, all);
+    if (l->concurrent != ST_UNSET || all) {
+        key(w, "concurrent");
+        if (l->concurrent == ST_UNSET)
+            st_strbuf_add(w->out, "none");
+        else
+            st_strbuf_addf(w->out, "%lld", (long long)l->concurrent);
+    }
+    if (l->length_ms != ST_UNSET || all)
+        duration(w, "length", l->length_ms);
+    if (l->lead_ms != ST_UNSET || all)
+        duration(w, "lead", l->lead_ms);
+    st_strbuf_add(w->out, "}");
+    w->comma = ", ";
+}
+
 static void write_account(writer *w, const st_account_spec *a, bool all)
 {
     static const char *const trusts[] = {"inherit", "trusted", "untrusted"};
@@ -238,6 +263,7 @@ static void write_account(writer *w, const st_account_spec *a, bool all)
     w->comma = "";
     write_limits(w, "job", &a->job_limits, all);
     write_limits(w, "user", &a->user_limits, all);
+    write_book_limits(w, &a->book_limits, all);
     st_strbuf_add(w->out, "}");
     text(w, "trust", trusts[a->trust]);
     text(w, "trust_domain", a->own_domain ? "own" : "inherit");

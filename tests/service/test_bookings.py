@@ -121,6 +121,69 @@ def at_once(stintd, alpha_token):
     check(1 <= len(made) <= 2, "half of 32 GPUs is two nodes, not %d", len(made))
 
 
+def limits(stintd, owner, member, chief):
+    """64 at once for what a limit lets six have: six get it. Nobody sets its own, and each refusal has the numbers."""
+    owner.call("PATCH", "/v1/accounts/gamma", {"limits": {"booking": {"gpu_hours": 6, "concurrent": 40, "length": "2h",
+                                                                       "lead": "10d"}}}, {"If-Match": "*"})
+    shown = owner.get("/v1/accounts/gamma").json["limits"]["booking"]
+    check(shown == {"gpu_hours": 6, "concurrent": 40, "length_seconds": 7200, "lead_seconds": 864000}, "limits: %s", shown)
+    for body in ({"gpu_hours": 600}, {"length": "none"}):
+        raised = chief.call("PATCH", "/v1/accounts/gamma", {"limits": {"booking": body}}, {"If-Match": "*"})
+        check(raised.status == 403, "gamma's admin sets gamma's own limits: %d %s", raised.status, raised.text)
+    ask = {"type": "h100", "gpus": 1, "from": "+200h", "for": "1h", "confirm": True}
+    answers = []
+
+    def one():
+        client = stintd.client(member)
+        answers.append(client.post("/v1/bookings", ask))
+        client.close()
+
+    gamma = stintd.client(member)
+    before = {b["id"] for b in gamma.get("/v1/bookings").json["bookings"]}
+    check(before == set(), "nothing is booked before: %s", before)
+    threads = [threading.Thread(target=one) for _ in range(64)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    made = [a.json["id"] for a in answers if a.status == 201]
+    check({a.status for a in answers} <= {201, 403, 429} and len(made) == 6, "six hours: %s", sorted(a.status for a in answers))
+    for change, said in (({}, "account gamma may have 6 GPU-hours booked ahead; with this window it would have 7"),
+                         ({"for": "3h"}, "account gamma may book windows of up to 2h; this one has 3h"),
+                         ({"from": "+241h"}, "account gamma may book up to")):
+        refused = gamma.post("/v1/bookings", {**ask, **change})
+        check(refused.status == 403 and refused.code == "limit" and said in refused.text, "%s: %s", said, refused.text)
+        quote = gamma.post("/v1/bookings?dry_run=true", {**ask, **change}).json["windows"][0]
+        check(quote["why"] == "quota" and said in quote["detail"], "the quote says so: %s", quote)
+    longer = gamma.call("PATCH", "/v1/bookings/" + made[0], {"to": "+12090m"}, {"If-Match": "*"})
+    check(longer.status == 403 and "GPU-hours" in longer.text, "a change is held to it: %s", longer.text)
+    for booking in made:
+        gamma.call("DELETE", "/v1/bookings/" + booking)
+    owner.call("PATCH", "/v1/accounts/gamma", {"limits": {"booking": {"gpu_hours": "none", "concurrent": "none",
+                                                                       "length": "none", "lead": "none"}}}, {"If-Match": "*"})
+    check(owner.get("/v1/accounts/gamma").json["limits"]["booking"] == {}, "none again")
+    owner.call("PATCH", "/v1/pools/main", {"booking_share": 0.25, "booking_horizon": "10d"}, {"If-Match": "*"})
+    pool = owner.get("/v1/pools/main").json
+    check(pool["booking_share"] == 0.25 and pool["booking_horizon_seconds"] == 864000, "pool: %s", pool)
+    for change, said in (({"gpus": 16}, "bookings may have 25 % of the GPUs of pool main at one time"),
+                         ({"from": "+300h"}, "pool main can be booked up to 10d ahead")):
+        refused = gamma.post("/v1/bookings", {**ask, **change})
+        check(refused.status == 403 and said in refused.text, "%s: %s", said, refused.text)
+    owner.call("PATCH", "/v1/pools/main", {"booking_share": 0, "booking_horizon": 0}, {"If-Match": "*"})
+    check(owner.get("/v1/pools/main").json["booking_share"] is None, "as the policy says again")
+
+
+def short_hold(alpha):
+    """A quote is held for ten minutes, or until others would have to leave for it: what is said is what is kept."""
+    for start in ("+5m", "+90h"):
+        made = alpha.make("/v1/bookings", {"type": "h100", "gpus": 1, "from": start, "for": "1h"})
+        shown = alpha.get("/v1/bookings/" + made["id"]).json
+        check(made["held_until"] == shown["held_until"], "held until %s, and shown: %s", made, shown)
+        moments = [datetime.datetime.fromisoformat(t.replace("Z", "+00:00")) for t in (shown["made"], made["held_until"])]
+        check((moments[1] - moments[0] < datetime.timedelta(minutes=5)) == (start == "+5m"), "%s: %s", start, made)
+        alpha.call("DELETE", "/v1/bookings/" + made["id"])
+
+
 def edits(alpha, elsewhere):
     """Once with a key, to the version that was read, whole or not at all."""
     key = {"Idempotency-Key": "one-launch"}
@@ -237,8 +300,9 @@ def deadlines(alpha, beta):
     kept = [b for b in alpha.get("/v1/bookings").json["bookings"] if b["name"] == "promised-x9"]
     check(len(kept) == 1, "what is kept is seen: %s", kept)
     check("promised-x9" not in beta.get("/v1/bookings?all=true").text, "beta sees what is kept for alpha")
-    refused = alpha.call("DELETE", "/v1/bookings/" + kept[0]["id"])
-    check(refused.status == 409 and "cancel the job" in refused.text, "it goes with the job: %s", refused.text)
+    for path in ("", "?dry_run=true"):
+        refused = alpha.call("DELETE", "/v1/bookings/" + kept[0]["id"] + path)
+        check(refused.status == 409 and "cancel the job" in refused.text, "it goes with the job: %s", refused.text)
     check(alpha.post("/v1/jobs", {**job, "booking": kept[0]["id"]}).status == 404, "nobody else runs inside")
     for made in (soft, hard):
         alpha.call("DELETE", "/v1/jobs/" + made["id"])
@@ -459,10 +523,14 @@ def run(program):
         alpha, beta = stintd.client(tokens["alpha"]), stintd.client(tokens["beta"])
         elsewhere = stintd.client(token(owner, "alpha", "eve", "member")["token"])
         bad_input(alpha)
+        owner.make("/v1/accounts", {"name": "gamma"})
+        limits(stintd, owner, token(owner, "gamma", "ann", "member")["token"],
+               stintd.client(token(owner, "gamma", "max", "admin")["token"]))
         quotes(owner, alpha, beta)
         guessed(alpha, beta)
         at_once(stintd, tokens["alpha"])
         edits(alpha, elsewhere)
+        short_hold(alpha)
         series(alpha)
         windows_of_jobs(alpha, beta)
         deadlines(alpha, beta)

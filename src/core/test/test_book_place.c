@@ -46,6 +46,26 @@ static void test_pool_without_whole(void **state)
     end(&w);
 }
 
+/* By force the change is made, the booking says that it is degraded, and it is whole again when there is a place. */
+static void test_pool_by_force(void **state)
+{
+    (void)state;
+    world w;
+    st_event change = no_whole_event(), no = event(ST_EV_BOOK_CANCEL);
+    begin_pools(&w);
+    book(&w, 7, "b", 1, 4, 2 * HOUR, 4 * HOUR);
+    book(&w, 8, "b", 1, 4, 2 * HOUR, 4 * HOUR);
+    change.u.pool.force = true;
+    step(&w, &change);
+    assert_true(st_booking_degraded(booking(&w, 7)));
+    assert_false(st_booking_degraded(booking(&w, 8)));
+    no.u.booking.id = 8;
+    step(&w, &no);
+    assert_false(st_booking_degraded(booking(&w, 7)));
+    assert_int_equal(booking(&w, 7)->plan[0].node, 1);
+    end(&w);
+}
+
 /* A job without GPUs stays on a node by its right. What it uses of the CPU is in no plan, however many GPUs are
  * free. */
 static void test_plans_count_cpu(void **state)
@@ -112,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pool_without_whole),
+        cmocka_unit_test(test_pool_by_force),
         cmocka_unit_test(test_plans_count_cpu),
         cmocka_unit_test(test_held_not_elsewhere),
     };

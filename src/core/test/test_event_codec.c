@@ -12,6 +12,7 @@ static st_event account_sample(void)
     ev.u.account.guarantee.gpu_m = 16000;
     ev.u.account.max.type_m[3] = 64000;
     ev.u.account.user_limits.run_ms = 7200000;
+    ev.u.account.book_limits.lead_ms = 86400000;
     ev.u.account.trust = ST_TRUST_UNTRUSTED;
     return ev;
 }
@@ -89,7 +90,8 @@ static void test_round_trip(void **state)
     }
 }
 
-#define ENGINE_BYTES 2 /* of a pool that names none, and lacks nothing */
+#define BOOKING_BYTES 3 /* of a pool that limits no bookings; and of a change without force */
+#define ENGINE_BYTES  2 /* of a pool that names none, and lacks nothing */
 
 /* Rows of the log from before pools named engines have neither a name nor what the engine lacks. */
 static void test_format_10(void **state)
@@ -106,7 +108,7 @@ static void test_format_10(void **state)
     assert_true(front < 1 << 14);
     st_strbuf_addc(&old, (char)((front & 0x7f) | 0x80));
     st_strbuf_addc(&old, (char)(front >> 7));
-    st_strbuf_addn(&old, now.s + 2, now.n - 2 - ENGINE_BYTES);
+    st_strbuf_addn(&old, now.s + 2, now.n - 2 - ENGINE_BYTES - BOOKING_BYTES);
     assert_ok(st_event_decode(old.s, old.n, &at, arena, &read, &err));
     assert_int_equal(at, old.n);
     assert_int_equal(read.u.pool.rules.allow, 1);
@@ -131,7 +133,7 @@ static void test_format_0(void **state)
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
     ST_CLEANUP(st_strbuf_done) st_strbuf now = {0}, old = {0};
     st_event pool = pool_event("main", 7), read;
-    size_t at = 0, rules = 1 + ENGINE_BYTES;
+    size_t at = 0, rules = 1 + ENGINE_BYTES + 1;
     st_err err = {0};
     (void)state;
 #define X(field, key, kind, def, hi) rules++;
@@ -162,6 +164,8 @@ static void test_fields_survive(void **state)
     assert_string_equal(a.u.account.parent, "org");
     assert_int_equal(a.u.account.max.type_m[3], 64000);
     assert_int_equal(a.u.account.user_limits.run_ms, 7200000);
+    assert_int_equal(a.u.account.book_limits.lead_ms, 86400000);
+    assert_int_equal(a.u.account.book_limits.hours_m, ST_UNSET);
     assert_int_equal(a.u.account.trust, ST_TRUST_UNTRUSTED);
     assert_string_equal(j.u.job.user, "ada");
     assert_int_equal(j.u.job.pool, -1);
