@@ -10,6 +10,7 @@
  *
  * References: one is the response's, one the caller's.
  */
+#include <poll.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -246,11 +247,23 @@ void st_stream_end(st_stream *stream)
     pthread_mutex_unlock(&stream->lock);
 }
 
+/* A suspended connection hears nothing, so its socket is asked whether the client has gone. */
+static bool left(const st_stream *stream)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(stream->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct pollfd p = {.fd = info ? info->connect_fd : -1, .events = POLLRDHUP};
+
+    return p.fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+/* A client that has gone is found out by writing to it; its stream counts against its tenant's quota until then. */
 void st_streams_keep_alive(st_http_server *server, int64_t now_ms)
 {
     for (st_stream *stream = server->streams; stream; stream = stream->next) {
         pthread_mutex_lock(&stream->lock);
-        if (stream->suspended && now_ms - stream->wrote_ms >= server->opt.keepalive_ms) {
+        if (stream->suspended &&
+            (now_ms - stream->wrote_ms >= server->opt.keepalive_ms || left(stream))) {
             st_strbuf_add(&stream->buf, ":\n\n");
             wake(stream);
         }
