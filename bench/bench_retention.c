@@ -5,9 +5,11 @@
  *
  * 30,000 jobs a day on 400 nodes of 8 GPUs, in batches of 1,000; ended jobs are kept for 7 days and the log for 2, so
  * that a month shows what a year would with more. Books and the audit log grow on purpose: nobody prunes them.
- * FOLDER is /dev/shm unless given, so that the processor is measured and not the disk.
+ * FOLDER is /dev/shm unless given, so that the processor is measured and not the disk. Ends with status 1 where something that
+ * has a retention, or the memory of the process, grows after the ninth day.
  */
 #include <inttypes.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <sqlite3.h>
@@ -26,6 +28,8 @@
 #define NODES     400
 #define KEEP_JOBS (7 * DAY)
 #define KEEP_LOG  (2 * DAY)
+#define FLAT_FROM 9    /* the day on which all retentions are reached */
+#define FLAT      1.05 /* from there on nothing that has a retention grows by more */
 
 typedef struct bench {
     st_control *ctl;
@@ -195,36 +199,45 @@ static int64_t rss_kib(void)
     return kib;
 }
 
-static void show(const bench *b, int day)
+typedef struct seen {
+    double kept_mib, rss_mib; /* what has a retention; this process */
+} seen;
+
+static seen show(const bench *b, int day)
 {
     sqlite3 *db = NULL;
     st_control_stats s;
+    seen ret;
 
     if (sqlite3_open_v2(b->path, &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
         exit(1);
     st_control_stats_get(b->ctl, &s);
+    ret.kept_mib = (double)(ask(db, "SELECT SUM(LENGTH(spec) + LENGTH(result) + 150) FROM jobs") +
+                            ask(db, "SELECT COALESCE(SUM(LENGTH(data) + 40), 0) FROM log") +
+                            ask(db, "SELECT COALESCE(SUM(LENGTH(data) + 40), 0) FROM snap")) /
+                   1048576.0;
+    malloc_trim(0); /* as stintd does (stintd/memory.h) */
+    ret.rss_mib = (double)rss_kib() / 1024;
     printf("%4d %9" PRId64 " %9" PRId64 " %6" PRId64 " %11.1f %11.1f %11.1f %9" PRIu64 " %9" PRId64
            "\n",
            day, ask(db, "SELECT COUNT(*) FROM jobs"), ask(db, "SELECT COUNT(*) FROM log"),
-           ask(db, "SELECT COUNT(*) FROM snap"),
-           (double)(ask(db, "SELECT SUM(LENGTH(spec) + LENGTH(result) + 150) FROM jobs") +
-                    ask(db, "SELECT COALESCE(SUM(LENGTH(data) + 40), 0) FROM log") +
-                    ask(db, "SELECT COALESCE(SUM(LENGTH(data) + 40), 0) FROM snap")) /
-               1048576.0,
+           ask(db, "SELECT COUNT(*) FROM snap"), ret.kept_mib,
            (double)(ask(db, "SELECT SUM(LENGTH(data) + 100) FROM book") +
                     ask(db, "SELECT COALESCE(SUM(LENGTH(detail) + 150), 0) FROM audit") +
                     ask(db, "SELECT COALESCE(SUM(LENGTH(data) + 20), 0) FROM checkpoints")) /
                1048576.0,
            (double)ask(db, "SELECT (SELECT * FROM pragma_page_count()) * 4096") / 1048576.0,
-           s.pruned_jobs, rss_kib() / 1024);
+           s.pruned_jobs, (int64_t)ret.rss_mib);
     fflush(stdout);
     sqlite3_close(db);
+    return ret;
 }
 
 int main(int argc, char **argv)
 {
     int64_t a_day = argc > 1 ? strtoll(argv[1], NULL, 10) : 30000;
     const char *folder = argc > 2 ? argv[2] : "/dev/shm";
+    seen first = {0}, last = {0};
     bench b = {.now = INT64_C(1790812800000),
                .lock = PTHREAD_MUTEX_INITIALIZER,
                .cond = PTHREAD_COND_INITIALIZER};
@@ -268,7 +281,9 @@ int main(int argc, char **argv)
         __atomic_store_n(&b.now, end, __ATOMIC_RELAXED);
         do_cmd(&b, NULL, "a day");
         if (day % 3 == 0 || day < 3)
-            show(&b, day);
+            last = show(&b, day);
+        if (day == FLAT_FROM)
+            first = last;
     }
     st_control_stop(b.ctl);
     st_control_free(b.ctl);
@@ -284,5 +299,7 @@ int main(int argc, char **argv)
     snprintf(rm, sizeof rm, "%s/secrets.key", dir);
     unlink(rm);
     rmdir(dir);
-    return 0;
+    printf("day %d to %d: what has a retention %.3f times, memory %.3f times (at most %.2f)\n",
+           FLAT_FROM, DAYS, last.kept_mib / first.kept_mib, last.rss_mib / first.rss_mib, FLAT);
+    return last.kept_mib > FLAT * first.kept_mib || last.rss_mib > FLAT * first.rss_mib;
 }

@@ -467,7 +467,8 @@ static void reconcile_work(void *arg)
 
     st_strbuf_add(&c->out, "{\"findings\":[");
     if (r == 0)
-        r = st_reconcile_run(c->api->control, c->rec, reader, finding, c, &n, &err);
+        r = st_reconcile_run(c->api->control, c->rec, reader, ST_RECONCILE_ENTRIES, finding, c, &n,
+                             &err);
     st_api_reader_back(c->api, reader);
     if (r < 0) {
         st_call_fail(c->call, &err);

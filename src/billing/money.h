@@ -178,9 +178,11 @@ typedef struct st_reconcile st_reconcile;
 
 /* NULL: the store is down, or metering has not begun. */
 st_reconcile *st_reconcile_new(st_control *ctl);
-/* Tells how many differences there are; an error means that it could not be done. */
-int st_reconcile_run(const st_control *ctl, st_reconcile *rec, st_store *reader, st_finding_fn fn,
-                     void *ctx, int64_t *ret_n, st_err *err);
+/* Tells how many differences there are; an error means that it could not be done. What the books say of jobs is kept in
+ * memory for as many jobs as about `at_once` entries have; books that are longer are read several times. */
+#define ST_RECONCILE_ENTRIES 200000
+int st_reconcile_run(const st_control *ctl, st_reconcile *rec, st_store *reader, int64_t at_once,
+                     st_finding_fn fn, void *ctx, int64_t *ret_n, st_err *err);
 void st_reconcile_free(st_reconcile *rec);
 ST_DEFINE_FREEP(st_reconcile, st_reconcile_free)
 

@@ -4,6 +4,9 @@
  * with its likely cause; nothing is changed.
  *
  * The loop fixes the moment: the ledger as bytes, and the number of the last entry. The rest is read by another thread.
+ *
+ * Books are never pruned, so what they say of all jobs does not fit into memory for ever. Jobs are looked at in parts, by
+ * a hash of their names, and the books are read once for each part.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -12,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "billing/billing.h"
@@ -75,8 +79,10 @@ typedef struct run {
     st_finding_fn fn;
     void *ctx;
     int64_t n, began_ms;
-    st_ledger *ledger;
-    st_map *ids; /* of jobs by name */
+    st_ledger *ledger; /* while the first part is read */
+    bool cut_short;    /* an entry could not be read or applied; told once */
+    uint64_t part, parts;
+    st_map *ids; /* of the part's jobs, by name */
     ST_VEC(usage) jobs;
     const st_control *names; /* for what jobs are called */
     st_arena *arena;
@@ -101,6 +107,11 @@ static int stopped(const run *r, st_err *err)
     return r->rec->stop && __atomic_load_n(r->rec->stop, __ATOMIC_RELAXED)
                ? st_fail(err, ST_EDOWN, "stintd is stopping")
                : 0;
+}
+
+static bool in_part(const run *r, const char *job)
+{
+    return st_hash_str(0, job) % r->parts == r->part;
 }
 
 static usage *job_of(run *r, const char *job)
@@ -170,18 +181,21 @@ static int fold(void *ctx, const st_book_row *row, st_err *err)
     if (row->n == 1)
         r->began_ms = row->at_ms;
     bad = st_entry_read(row->data, strlen(row->data), r->arena, &e, err);
-    if (bad == 0)
+    if (bad == 0 && r->ledger)
         bad = st_billing_apply(r->rec->b, r->ledger, &e, err);
+    if (bad < 0 && r->cut_short)
+        return 1;
     if (bad < 0) {
+        r->cut_short = true;
         found(r,
               "entry %" PRId64 " (number %" PRId64 " of account \"%s\") does not follow from those "
               "before it: %s; the store was changed by another program, or by another version",
               row->n, row->seq, row->account, err->msg);
         return 1;
     }
-    if (e.kind == ST_ENTRY_USAGE)
+    if (e.kind == ST_ENTRY_USAGE && in_part(r, e.job))
         add_usage(r, row, &e);
-    else if (e.kind == ST_ENTRY_FIX)
+    else if (e.kind == ST_ENTRY_FIX && in_part(r, e.job))
         add_fix(r, &e);
     return 0;
 }
@@ -252,6 +266,8 @@ static int check_job(void *ctx, const st_job_row *row, st_err *err)
     if (bad < 0)
         return bad;
     st_control_id_text(r->names, (uint64_t)row->id, name);
+    if (!in_part(r, name))
+        return 0;
     bool metered = st_map_get(r->ids, name, &at);
     const usage *u = metered ? &r->jobs.v[at] : NULL;
     /* What began before the books is in them from their beginning on; what is not over, or was not then, is not. */
@@ -299,25 +315,29 @@ static void check_moment(run *r)
         found(r, "what all accounts have does not add up to nothing; report this");
 }
 
-int st_reconcile_run(const st_control *ctl, st_reconcile *rec, st_store *reader, st_finding_fn fn,
-                     void *ctx, int64_t *ret_n, st_err *err)
+int st_reconcile_run(const st_control *ctl, st_reconcile *rec, st_store *reader, int64_t at_once,
+                     st_finding_fn fn, void *ctx, int64_t *ret_n, st_err *err)
 {
     const st_job_filter all = {0};
     run r = {.rec = rec, .fn = fn, .ctx = ctx, .names = ctl};
     int bad = st_store_begin(reader, err);
 
-    r.ids = st_map_new();
     r.arena = st_arena_new();
+    r.parts = 1 + (uint64_t)(rec->n / at_once);
     check_moment(&r);
-    if (bad == 0)
-        bad = check_ledger(&r, reader, err);
-    if (bad >= 0)
-        bad = st_store_jobs_list(reader, &all, check_job, &r, err);
+    for (; bad >= 0 && r.part < r.parts; r.part++) {
+        r.ids = st_map_new();
+        bad = r.part == 0 ? check_ledger(&r, reader, err)
+                          : st_store_book_read(reader, 1, rec->n, fold, &r, err);
+        st_ledger_free(ST_TAKE(r.ledger));
+        if (bad >= 0)
+            bad = st_store_jobs_list(reader, &all, check_job, &r, err);
+        st_map_free(r.ids);
+        st_vec_clear(&r.jobs);
+    }
     st_store_rollback(reader);
-    st_map_free(r.ids);
     st_vec_free(&r.jobs);
     st_arena_free(r.arena);
-    st_ledger_free(r.ledger);
     if (bad < 0)
         return bad;
     *ret_n = r.n;
@@ -341,7 +361,7 @@ static void *daily(void *arg)
     int r = st_store_open_reader(ctl->store, &reader, &err);
 
     if (r == 0)
-        r = st_reconcile_run(ctl, b->daily, reader, say, ctl, &n, &err);
+        r = st_reconcile_run(ctl, b->daily, reader, ST_RECONCILE_ENTRIES, say, ctl, &n, &err);
     if (r < 0)
         st_control_say(ctl, "event=reconcile_failed reason=\"%s\"", err.msg);
     else
