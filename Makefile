@@ -53,4 +53,4 @@ lint:
 	@tools/lint
 
 clean:
-	rm -rf build build-asan build-fuzz build-lint build-tsan
+	rm -rf build build-asan build-fuzz build-lint build-quick build-tsan

@@ -20,7 +20,7 @@ has found a hole. `wall` ends with status 77 where containers are needed and can
     rival   the hostile one: `site.rival` is a member, `site.rival_admin` an admin of its account
             rival, below which is rival-lab
 
-A file may be given words to try only cases whose names contain one of them. With STINT_LONG=1 crowds are as
+A file may be given words to try only cases whose names contain one of them, or -WORD for all but those. With STINT_LONG=1 crowds are as
 large as their cases say; otherwise an eighth of it (`many`), which is enough to be turned back by.
 """
 
@@ -385,7 +385,8 @@ def out_of_time(*_):
 def wall(name, agents=0, measured=True, **more):
     """Plays all cases of a file. `measured`: the honest submits' p99 stays below ten times of quiet."""
     words = sys.argv[1:]
-    chosen = [c for c in cases if not words or any(w in c[0].__name__ for w in words)]
+    only, but = [w for w in words if w[0] != "-"], [w[1:] for w in words if w[0] == "-"]
+    chosen = [c for c in cases if (not only or any(w in c[0].__name__ for w in only)) and not any(w in c[0].__name__ for w in but)]
     missing = containers_run() if agents else ""
     if missing:
         print("skipped:", missing)
