@@ -23,7 +23,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "model/proof.h"
-#include "stintd/serve.h"
+#include "stintd/stintd.h"
 
 #define INTERVAL_US INT64_C(5000000)
 #define GANG        8

@@ -6,7 +6,7 @@
 
 #include "api/ask.h"
 #include "base/mem.h"
-#include "share/order.h"
+#include "share/share.h"
 
 /* {"gpu":16,"h100":8,"cpu":100,"ram_mib":1024}; what is not set is left out. */
 static void quota_json(const st_core *core, const st_quota *q, const char *key, st_strbuf *out)

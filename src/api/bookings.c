@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "billing/money.h"
-#include "calendar/when.h"
+#include "calendar/calendar.h"
 #include "ledger/text.h"
 #include "spec/windows.h"
 #include "zones/zones.h"

@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "billing/money.h"
+#include "calendar/calendar.h"
 #include "calendar/ics.h"
-#include "calendar/when.h"
 #include "ledger/text.h"
 #include "zones/zones.h"
 

@@ -2,7 +2,7 @@
  * When windows and series are. Zones are expanded here; the core sees instants.
  */
 #include "api/state.h"
-#include "calendar/when.h"
+#include "calendar/calendar.h"
 #include "spec/windows.h"
 #include "zones/zones.h"
 

@@ -9,7 +9,7 @@
 #include "api/state.h"
 #include "base/mem.h"
 #include "base/quote.h"
-#include "calendar/when.h"
+#include "calendar/calendar.h"
 #include "control/bookings.h"
 #include "zones/zones.h"
 

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/quote.h"
-#include "calendar/civil.h"
+#include "calendar/calendar.h"
 #include "zones/zones.h"
 
 #define FIRST_YEAR 2015

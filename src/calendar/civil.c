@@ -1,7 +1,7 @@
 /*
- * Days and dates (calendar/civil.h). Years are counted from March, so that the leap day is the last of its year.
+ * Days and dates (calendar/calendar.h). Years are counted from March, so that the leap day is the last of its year.
  */
-#include "calendar/civil.h"
+#include "calendar/calendar.h"
 
 #include "base/macros.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "calendar/civil.h"
+#include "calendar/calendar.h"
 
 #define FOLD 75
 

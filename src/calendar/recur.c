@@ -5,8 +5,7 @@
 
 #include <stdlib.h>
 
-#include "calendar/civil.h"
-#include "calendar/when.h"
+#include "calendar/calendar.h"
 
 typedef struct walk {
     const st_recur *r;

@@ -8,7 +8,7 @@
 
 #include "base/num.h"
 #include "base/quote.h"
-#include "calendar/civil.h"
+#include "calendar/calendar.h"
 
 /* A weekday by its name or its first letters, three at least; -1 otherwise. */
 static int weekday_of(const char *s, size_t n)

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
-#include "calendar/civil.h"
+#include "calendar/calendar.h"
 #include "calendar/tz_rule.h"
 
 #define HEADER     44

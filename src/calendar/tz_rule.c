@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/quote.h"
-#include "calendar/civil.h"
+#include "calendar/calendar.h"
 
 #define HOUR_S       3600
 #define YEARS        4 /* that are looked at around an instant: a change may be a week outside its year */

@@ -1,7 +1,7 @@
 /*
- * Reading and writing moments (calendar/when.h).
+ * Reading and writing moments (calendar/calendar.h).
  */
-#include "calendar/when.h"
+#include "calendar/calendar.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 
 #include "base/num.h"
 #include "base/quote.h"
-#include "calendar/civil.h"
 
 #define YEAR_MIN 1970
 #define YEAR_MAX 9998

@@ -6,7 +6,7 @@
  *   accounts  capacity, floors, guaranteed use, and the counters kept for them
  *
  * Ceilings, limits and trust are rules for a start, since an admin may tighten them under jobs
- * that run: the watch keeps those (check_step.c).
+ * that run: the watch keeps those (step.c).
  */
 #include "check/check.h"
 

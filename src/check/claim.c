@@ -2,7 +2,7 @@
  * Who had to yield to whom: invariants 4 and 5 of core/core.h, at the moment of the decision.
  *
  * A claim shows as a HOLD for the claimant and a NOTIFY for each victim behind it; where the
- * NOTIFY says that the job only moves, the rules of check_move.c apply instead. The tracks
+ * NOTIFY says that the job only moves, the rules of move.c apply instead. The tracks
  * then still show the fleet as the core saw it, so "put one victim back" is tried on a fleet
  * built from scratch without the other victims.
  */
@@ -164,7 +164,7 @@ int st_watch_claim(const st_step *step, size_t at, st_err *err)
     const st_fleet *fleet = st_core_fleet(step->core);
     int32_t type = -1;
     if (e->class == ST_CLASS_BOOKED)
-        return 0; /* check_book.c */
+        return 0; /* book.c */
     if (t->job.shape.gpus > 0)
         type = fleet->nodes.v[step->fx->grants.v[e->grants_at].node]->type;
 

@@ -9,8 +9,8 @@
  *   - what is held for a job is what it starts on;
  *   - no stay begins, and no devices are given up, before agents have said that what they were told
  *     to run is gone;
- *   - a start respects trust, ceilings and limits (check_growth.c);
- *   - whoever must yield may be made to (check_claim.c).
+ *   - a start respects trust, ceilings and limits (growth.c);
+ *   - whoever must yield may be made to (claim.c).
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,15 +1,15 @@
 /*
- * Private to sim: what the watch remembers (check/check.h), and how its files share the work.
+ * Private to check: what the watch remembers (check/check.h), and how its files share the work.
  *
- *   check_track.c   jobs as their effects describe them
- *   check_step.c    the effects of a step, one after the other, against what they may follow
- *   check_growth.c  ceilings and limits per user, before and after a step
- *   check_claim.c   who had to yield to whom, and whether that was right
- *   check_move.c    who had to move for whom, and whether that was right
- *   check_order.c   whether a borrower took only from those who had borrowed more
- *   check_book.c    bookings
- *   check_wait.c    who waits, and whether the reasons are true
- *   check_window.c  windows of jobs
+ *   track.c   jobs as their effects describe them
+ *   step.c    the effects of a step, one after the other, against what they may follow
+ *   growth.c  ceilings and limits per user, before and after a step
+ *   claim.c   who had to yield to whom, and whether that was right
+ *   move.c    who had to move for whom, and whether that was right
+ *   order.c   whether a borrower took only from those who had borrowed more
+ *   book.c    bookings
+ *   wait.c    who waits, and whether the reasons are true
+ *   window.c  windows of jobs
  */
 #ifndef ST_CHECK_WATCH_H
 #define ST_CHECK_WATCH_H
@@ -110,7 +110,7 @@ int st_watch_moves(const st_step *step, size_t at, const st_job_list *jobs, cons
 /* What was booked in this step is within the limits of accounts and pools. */
 int st_watch_book_quota(const st_step *step, st_err *err);
 
-/* The rules of bookings, in one state (check_book.c). */
+/* The rules of bookings, in one state (book.c). */
 int st_check_bookings(const st_core *core, const st_job_list *jobs, st_err *err);
 
 /* What accounts and users hold at one end of a step. */

@@ -4,10 +4,9 @@
 #include <string.h>
 
 #include "base/quote.h"
-#include "calendar/civil.h"
+#include "calendar/calendar.h"
 #include "calendar/ics.h"
 #include "calendar/tz.h"
-#include "calendar/when.h"
 #include "cli/view.h"
 #include "cli/when_flags.h"
 

@@ -1,5 +1,5 @@
 /* Private to core: whose turn it is. Waiting jobs stand in lanes, one per account, in the
- * order of share/order.h; the next job comes down the tree from whichever child goes first. */
+ * order of share/share.h; the next job comes down the tree from whichever child goes first. */
 #ifndef ST_CORE_QUEUE_H
 #define ST_CORE_QUEUE_H
 

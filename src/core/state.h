@@ -37,7 +37,7 @@
 #include "forecast/forecast.h"
 #include "place/place.h"
 #include "share/life.h"
-#include "share/order.h"
+#include "share/share.h"
 
 /* What a reserved start goes by: declared limits, which are kept, or how long jobs really run,
  * which may be wrong. A job has one of each where they differ. */

@@ -50,11 +50,6 @@ int st_gpu_wait(st_gpu *g, int timeout_ms, st_gpu_event *ret, st_err *err)
     return g->ops->wait(g, timeout_ms, ret, err);
 }
 
-int st_gpu_event_fd(st_gpu *g, st_err *err)
-{
-    return g->ops->event_fd(g, err);
-}
-
 int st_gpu_set_mode(st_gpu *g, int gpu, st_gpu_mode mode, st_err *err)
 {
     int r = check(g, gpu, err);

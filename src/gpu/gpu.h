@@ -143,7 +143,6 @@ typedef struct st_gpu_ops {
     void (*fresh)(st_gpu *g, int gpu); /* NULL: samples always are */
     int (*procs)(st_gpu *g, int gpu, st_gpu_proc *buf, size_t room, size_t *ret_n, st_err *err);
     int (*wait)(st_gpu *g, int timeout_ms, st_gpu_event *ret, st_err *err);
-    int (*event_fd)(st_gpu *g, st_err *err);
     int (*set_mode)(st_gpu *g, int gpu, st_gpu_mode mode, st_err *err);
     int (*mig_mode)(st_gpu *g, int gpu, bool on, st_err *err);
     int (*mig_profiles)(st_gpu *g, int gpu, st_gpu_profile ret[ST_MIG_COUNT], st_err *err);
@@ -187,8 +186,6 @@ int st_gpu_procs(st_gpu *g, int gpu, st_gpu_proc *buf, size_t room, size_t *ret_
 
 /* 1 and an event, or 0 when there was none in that time. */
 int st_gpu_wait(st_gpu *g, int timeout_ms, st_gpu_event *ret, st_err *err);
-/* Readable when st_gpu_wait has something; -ST_EDOWN when this driver needs a thread that waits. */
-int st_gpu_event_fd(st_gpu *g, st_err *err);
 
 int st_gpu_set_mode(st_gpu *g, int gpu, st_gpu_mode mode, st_err *err);
 

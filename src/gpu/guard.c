@@ -22,7 +22,6 @@
     X(CALL_FRESH, "fresh sample", false)      \
     X(CALL_PROCS, "list of processes", false) \
     X(CALL_WAIT, "events", false)             \
-    X(CALL_EVENT_FD, "events", false)         \
     X(CALL_MODE, "compute mode", true)        \
     X(CALL_MIG_MODE, "MIG mode", true)        \
     X(CALL_PROFILES, "MIG profiles", false)   \
@@ -114,9 +113,6 @@ static void make(guard *g, call *c)
         break;
     case CALL_WAIT:
         c->r = in->ops->wait(in, c->a, &c->ret.event, &c->err);
-        break;
-    case CALL_EVENT_FD:
-        c->r = in->ops->event_fd(in, &c->err);
         break;
     case CALL_MODE:
         c->r = in->ops->set_mode(in, c->gpu, (st_gpu_mode)c->a, &c->err);
@@ -336,11 +332,6 @@ static int guard_wait(st_gpu *g, int timeout_ms, st_gpu_event *ret, st_err *err)
     return fetch(g, c, ret, sizeof *ret, err);
 }
 
-static int guard_event_fd(st_gpu *g, st_err *err)
-{
-    return ask_plain(g, new_call(CALL_EVENT_FD, -1), err);
-}
-
 static int guard_set_mode(st_gpu *g, int gpu, st_gpu_mode mode, st_err *err)
 {
     call *c = new_call(CALL_MODE, gpu);
@@ -403,7 +394,6 @@ static const st_gpu_ops guard_ops = {
     .fresh = guard_fresh,
     .procs = guard_procs,
     .wait = guard_wait,
-    .event_fd = guard_event_fd,
     .set_mode = guard_set_mode,
     .mig_mode = guard_mig_mode,
     .mig_profiles = guard_profiles,

@@ -31,12 +31,6 @@ static void nvml_fresh(st_gpu *g, int gpu)
     st_nvml_of(g)->gpu[gpu].slow_stale = true;
 }
 
-static int nvml_event_fd(st_gpu *g, st_err *err)
-{
-    (void)g;
-    return st_fail(err, ST_EDOWN, "NVML has no file to poll for events; wait in a thread");
-}
-
 static int nvml_set_mode(st_gpu *g, int gpu, st_gpu_mode mode, st_err *err)
 {
     st_nvml *n = st_nvml_of(g);
@@ -52,7 +46,6 @@ static const st_gpu_ops nvml_ops = {
     .fresh = nvml_fresh,
     .procs = st_nvml_procs,
     .wait = st_nvml_wait,
-    .event_fd = nvml_event_fd,
     .set_mode = nvml_set_mode,
     .mig_mode = st_nvml_mig_mode,
     .mig_profiles = st_nvml_mig_profiles,

@@ -162,18 +162,6 @@ static int need_fds(st_gpu_sim *s, st_err *err)
     return 0;
 }
 
-static int sim_event_fd(st_gpu *g, st_err *err)
-{
-    st_gpu_sim *s = st_sim_of(g);
-
-    pthread_mutex_lock(&s->lock);
-    int r = need_fds(s, err);
-    if (r == 0)
-        r = s->poll_fd;
-    pthread_mutex_unlock(&s->lock);
-    return r;
-}
-
 /* 1 and the oldest event, 0 when there is none. */
 static int pop(st_gpu_sim *s, st_gpu_event *ret, st_err *err)
 {
@@ -221,7 +209,6 @@ static const st_gpu_ops sim_ops = {
     .sample = st_sim_sample,
     .procs = st_sim_procs,
     .wait = sim_wait,
-    .event_fd = sim_event_fd,
     .set_mode = sim_set_mode,
     .mig_mode = st_sim_mig_mode,
     .mig_profiles = st_sim_mig_profiles,

@@ -8,7 +8,7 @@
  * are looked at, its body is read, and only then the route's handler runs, in
  * one of a few threads. A handler answers
  *
- *   at once      st_call_reply_…(), st_call_fail() or st_call_problem();
+ *   at once      st_call_reply_…() or st_call_fail();
  *   later        st_call_defer(), and one of those from any thread; or
  *   for a while  st_call_stream(), then st_stream_send() from any thread.
  *
@@ -271,19 +271,6 @@ int st_call_reply_spool(st_call *call, int status, const char *type, st_spool *s
 
 /* A problem document (RFC 9457) from an error: status and code as base/err.h says. */
 void st_call_fail(st_call *call, const st_err *err);
-
-typedef struct st_problem {
-    int status;
-    const char *code;   /* "quota"; type is "/problems/quota" */
-    const char *title;  /* NULL: what is known for the code, else for the status */
-    const char *detail; /* a sentence for a person */
-    json_t *extra;      /* NULL or an object whose members are added; taken */
-} st_problem;
-
-void st_call_problem(st_call *call, const st_problem *problem);
-
-/* The same as text, e.g. for a row inside a larger answer. */
-void st_problem_write(const st_problem *problem, const char *instance, st_strbuf *out);
 
 /* Whether a header ("*" or a list of tags) names a tag, given without quotes: strongly and whatever the content, as
  * If-Match of an edit does; or weakly, as If-None-Match of a read does. */

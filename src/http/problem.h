@@ -5,6 +5,11 @@
 #ifndef ST_HTTP_PROBLEM_H
 #define ST_HTTP_PROBLEM_H
 
+#include <jansson.h>
+
+#include "base/strbuf.h"
+#include "http/http.h"
+
 /* X(name, code, status, title, what the caller can do) */
 #define ST_PROBLEM_TABLE(X)                                                                  \
     X(ST_P_BAD_REQUEST, "bad_request", 400, "The request is malformed",                      \
@@ -48,5 +53,17 @@ int st_problem_status(st_problem_id id);
 
 /* What is known for the code, else for the status; never NULL. */
 const char *st_problem_title(const char *code, int status);
+
+/* A problem document (RFC 9457). */
+typedef struct st_problem {
+    int status;
+    const char *code;   /* "quota"; type is "/problems/quota" */
+    const char *title;  /* NULL: what is known for the code, else for the status */
+    const char *detail; /* a sentence for a person */
+    json_t *extra;      /* NULL or an object whose members are added; taken */
+} st_problem;
+
+void st_call_problem(st_call *call, const st_problem *problem);
+void st_problem_write(const st_problem *problem, const char *instance, st_strbuf *out);
 
 #endif

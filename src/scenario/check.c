@@ -6,7 +6,7 @@
 
 #include "base/num.h"
 #include "scenario/expect.h"
-#include "share/order.h"
+#include "share/share.h"
 
 static void add_count(st_strbuf *out, int64_t n)
 {

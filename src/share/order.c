@@ -1,5 +1,5 @@
 /* Standings and the orders built on them. */
-#include "share/order.h"
+#include "share/share.h"
 
 #include "base/macros.h"
 #include "base/mutant.h"

@@ -3,7 +3,7 @@
  * Integers throughout, so that two machines agree: decay goes by sixteenths of a half-life,
  * each a factor of 2^(-1/16) held as a 32-bit fraction. */
 #include "base/macros.h"
-#include "share/order.h"
+#include "share/share.h"
 
 /* 2^(-1/16) x 2^32: what is left after one step. */
 #define STEP_LEFT INT64_C(4112874773)

@@ -3,8 +3,7 @@
  */
 #include "spec/windows.h"
 
-#include "calendar/civil.h"
-#include "calendar/when.h"
+#include "calendar/calendar.h"
 
 typedef struct repeat_fields {
     const char *on, *until;

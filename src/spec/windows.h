@@ -1,7 +1,7 @@
 /*
  * When something is, as people write it: a window, or a series of them, in a zone.
  *
- *   from: 2026-12-01 09:00     a moment (calendar/when.h)
+ *   from: 2026-12-01 09:00     a moment (calendar/calendar.h)
  *   for: 3d                    its length; or
  *   to: 2026-12-04 09:00       its end
  *   zone: Europe/Berlin        (default: UTC)

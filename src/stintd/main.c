@@ -18,7 +18,7 @@
 #include "stintd/drop.h"
 #include "stintd/memory.h"
 #include "stintd/restore.h"
-#include "stintd/serve.h"
+#include "stintd/stintd.h"
 
 static const char usage[] =
     "stintd [--config FILE] [--data DIR] [--listen ADDR:PORT] [--sample]\n"

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "billing/money.h"
 #include "control/control.h"
-#include "stintd/serve.h"
+#include "stintd/stintd.h"
 
 static const st_identity stintd = {.role = ST_ROLE_OWNER, .user = "stintd", .source = "sample"};
 

@@ -1,7 +1,7 @@
 /*
- * Wiring (stintd/serve.h).
+ * Wiring (stintd/stintd.h).
  */
-#include "stintd/serve.h"
+#include "stintd/stintd.h"
 
 #include <errno.h>
 #include <pthread.h>

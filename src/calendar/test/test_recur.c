@@ -3,10 +3,9 @@
 
 #include "base/rng.h"
 #include "base/testing.h"
-#include "calendar/civil.h"
+#include "calendar/calendar.h"
 #include "calendar/recur.h"
 #include "calendar/test/zonefile.h"
-#include "calendar/when.h"
 
 static int64_t day_of(int year, int month, int day)
 {

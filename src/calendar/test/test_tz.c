@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "base/testing.h"
-#include "calendar/civil.h"
+#include "calendar/calendar.h"
 #include "calendar/test/zonefile.h"
 #include "calendar/tz.h"
 #include "calendar/tz_rule.h"

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/testing.h"
+#include "calendar/calendar.h"
 #include "calendar/ics.h"
 #include "calendar/test/zonefile.h"
-#include "calendar/when.h"
 
 #define NOW (wall(2026, 11, 16, 7, 0) * 1000) /* a Monday */
 

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/testing.h"
 #include "base/vec.h"
-#include "calendar/civil.h"
+#include "calendar/calendar.h"
 #include "calendar/test/zonefile.h"
 
 st_tz *zonefile(const char *name)

@@ -7,7 +7,7 @@
 #include "base/rng.h"
 #include "base/testing.h"
 #include "share/life.h"
-#include "share/order.h"
+#include "share/share.h"
 
 #define ONE 1000 /* a whole share, in milli */
 #define BIG INT64_C(4000000000000)

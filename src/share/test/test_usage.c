@@ -6,7 +6,7 @@
 #include "base/macros.h"
 #include "base/rng.h"
 #include "base/testing.h"
-#include "share/order.h"
+#include "share/share.h"
 
 #define HOUR INT64_C(3600000)
 #define WEEK (168 * HOUR)

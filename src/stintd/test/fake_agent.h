@@ -13,7 +13,7 @@
 #include "base/vec.h"
 #include "control/control.h"
 #include "model/proof.h"
-#include "stintd/serve.h"
+#include "stintd/stintd.h"
 
 /* ---- HTTP ------------------------------------------------------------------------------ */
 

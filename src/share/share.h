@@ -3,8 +3,8 @@
  * An account's standing among its siblings is the dominant share of what it holds above its
  * floor, divided by its weight; the policy `basis: total` counts everything it holds. Shares are kept as
  * fractions and compared by cross-multiplication: no rounding decides who goes first. Who stands lowest goes next; reclaim looks at the same numbers from above. */
-#ifndef ST_SHARE_ORDER_H
-#define ST_SHARE_ORDER_H
+#ifndef ST_SHARE_SHARE_H
+#define ST_SHARE_SHARE_H
 
 #include "model/job.h"
 #include "model/policy.h"

@@ -2,8 +2,8 @@
  * stintd as a whole: store, control loop, engine, API, addresses. main.c gives it a configuration
  * and waits for signals.
  */
-#ifndef ST_STINTD_SERVE_H
-#define ST_STINTD_SERVE_H
+#ifndef ST_STINTD_STINTD_H
+#define ST_STINTD_STINTD_H
 
 #include "api/api.h"
 #include "stintd/config.h"
