@@ -62,10 +62,16 @@ longer confirmed || fail "it is not found: $(grep '^event=neighbour' "$tmp/m1.lo
 verified() { said verified "$victim" "$hog" protect; }
 longer verified || fail "nothing helped: $(grep '^event=neighbour' "$tmp/m1.log")"
 [ "$(metric stint_neighbour_protected "$victim")" = 1 ] || fail "it is not protected"
+shown() { "$stint" neighbours ${3:-} >"$tmp/shown" && grep -q "^$1 .* $2 " "$tmp/shown"; }
+ran=$((ran + 2))
+wait_for shown "$victim" 'slowed *held' || fail "stintd does not say that it is protected: $(cat "$tmp/shown")"
+wait_for shown "$hog" 'slows *held' || fail "stintd does not say what it does: $(cat "$tmp/shown")"
 try 0 'cancelled' cancel "$hog"
 reverted() { said reverted "$victim" '.*' protect && [ "$(metric stint_neighbour_protected "$victim")" = 0 ]; }
 ran=$((ran + 1))
 wait_for reverted || fail "it is protected from nobody"
+ran=$((ran + 1))
+wait_for shown "$victim" 'slowed *over' --all || fail "stintd does not say that it is over: $(cat "$tmp/shown")"
 
 # ---- GPU time has an end, and a share may be hard ---------------------------------------------------
 

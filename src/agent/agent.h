@@ -27,6 +27,7 @@ typedef struct st_agent_conf {
     const char *mps_control; /* the vendor's program; NULL: where it usually is */
     const char
         *guard; /* libstint-guard.so, or none; NULL: where it usually is, and none for --sim */
+    const char *neighbour; /* thresholds (neighbour/neighbour.h); NULL: the defaults */
     const char *rack, *block, *zone;
     const char *cuda;       /* the program stint-cuda; NULL: beside ours, and none for --sim */
     const char *scrub;      /* tenant, always or never */

@@ -8,6 +8,7 @@
 #include "agent/plan.h"
 #include "base/net.h"
 #include "base/num.h"
+#include "neighbour/neighbour.h"
 
 typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG } kind;
 
@@ -48,6 +49,8 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG
     X("--guard", KIND_TEXT, guard, "FILE|none",                                                 \
       "library that limits tasks which share a GPU (default: libstint-guard.so where it was "   \
       "installed); none: they are only watched")                                                \
+    X("--neighbour", KIND_TEXT, neighbour, "NAME=N,...",                                        \
+      "thresholds of the watch on neighbours, for example ratio_pct=150,hold_ms=60000")         \
     X("--data-limit", KIND_MIB, data_mib, "SIZE",                                               \
       "space for each account in /data on this node (default: half of the disk)")               \
     X("--image-cache", KIND_MIB, images_mib, "SIZE",                                            \
@@ -131,6 +134,8 @@ static int check(const st_agent_conf *c, st_err *err)
         return st_fail(err, ST_EINVAL, "--scrub %s: is none of tenant, always and never", c->scrub);
     if (strcmp(c->settings, "manage") != 0 && strcmp(c->settings, "leave") != 0)
         return st_fail(err, ST_EINVAL, "--settings %s: is neither manage nor leave", c->settings);
+    if (c->neighbour && st_nb_policy_read(c->neighbour, &(st_nb_policy){0}, err) < 0)
+        return st_fail_prefix(err, "--neighbour: ");
     if (c->server && strncmp(c->server, "http://", 7) == 0 && !st_net_loopback(c->server + 7) &&
         !c->insecure)
         return st_fail(

@@ -375,6 +375,9 @@ void st_host_guard_limits(st_host *h, int64_t now_ms);
 void st_host_neighbours(st_host *h, int64_t now_ms);
 void st_host_neighbours_free(st_host *h);
 void st_host_neighbours_metrics(const st_hosts *hosts, st_strbuf *out);
+/* What stintd has not heard of it, for the report of this number; and up to which one it has. */
+void st_host_neighbours_json(st_host *h, uint64_t report_no, st_strbuf *out);
+void st_host_neighbours_heard(st_host *h, uint64_t heard_no);
 
 /* mps_work.c: none of it waits */
 st_daemon *st_daemon_of(const st_host *h, int gpu, const char *domain);

@@ -3,11 +3,14 @@
  * it orders into their grants. It runs here, not in stintd, so that a victim is helped in seconds and while stintd is away.
  *
  * An agent that is started again knows nothing of what was ordered before, and takes it back.
+ *
+ * What was found and done goes to stintd with each report until one with it was heard (doc/dev/agent-protocol.md).
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/files.h"
 #include "agent/host.h"
 #include "agent/launch.h"
 #include "base/hash.h"
@@ -16,6 +19,7 @@
 #include "neighbour/neighbour.h"
 
 #define LOOK_MS 250
+#define SAID    64 /* notes that stintd has not heard; the oldest make room */
 
 _Static_assert(ST_NB_TIMES == GUARD_TIMES, "one table of times");
 
@@ -36,10 +40,22 @@ typedef struct device {
     int n;
 } device;
 
+/* A note as stintd hears it: who it is about may be gone by then. */
+typedef struct said {
+    st_nb_note note;
+    int64_t no;       /* grows, also from one start of the agent to the next */
+    uint64_t telling; /* the first report that had it; 0: none has */
+    int gpu;
+    st_task_key victim, suspect; /* suspect.job "": none */
+} said;
+
 struct st_neighbours {
     device dev[ST_DEVS_MAX];
     guard_usage usage;
     uint64_t notes[ST_NB_KIND_COUNT];
+    said said[SAID];
+    int nsaid;
+    int64_t last_no;
 };
 
 static void forget(device *d)
@@ -135,12 +151,36 @@ static void obey(st_host *h, device *d, int gpu)
     }
 }
 
-static const char *job_of(const device *d, uint64_t id)
+static const st_task_key *key_of(const device *d, uint64_t id)
 {
+    static const st_task_key nobody = {.job = ""};
+
     for (int i = 0; i < d->n; i++)
         if (d->client[i]->id == id)
-            return d->client[i]->key.job;
-    return "-";
+            return &d->client[i]->key;
+    return &nobody;
+}
+
+static bool has_action(const st_nb_note *n)
+{
+    return n->kind == ST_NB_ACTED || n->kind == ST_NB_VERIFIED || n->kind == ST_NB_REVERTED;
+}
+
+static void keep(st_host *h, const device *d, int gpu, const st_nb_note *n)
+{
+    st_neighbours *nb = h->neighbours;
+
+    if (nb->nsaid == SAID)
+        memmove(nb->said, nb->said + 1, sizeof nb->said - sizeof nb->said[0]);
+    else
+        nb->nsaid++;
+    nb->last_no = ST_MAX(nb->last_no + 1, st_wall_ms() * 1000);
+    nb->said[nb->nsaid - 1] = (said){.note = *n,
+                                     .no = nb->last_no,
+                                     .gpu = gpu,
+                                     .victim = *key_of(d, n->victim),
+                                     .suspect = *key_of(d, n->suspect)};
+    h->changed = true;
 }
 
 static void tell(st_host *h, device *d, int gpu)
@@ -149,15 +189,70 @@ static void tell(st_host *h, device *d, int gpu)
     size_t n = st_nb_notes(d->nb, v, ST_ARRAY_LEN(v));
 
     for (size_t i = 0; i < n; i++) {
+        const char *victim = key_of(d, v[i].victim)->job, *suspect = key_of(d, v[i].suspect)->job;
+
         h->neighbours->notes[v[i].kind]++;
         st_say(h, "neighbour", "what=%s gpu=%d job=%s suspect=%s action=%s p99_percent=%d",
-               st_nb_kind_name(v[i].kind), gpu, job_of(d, v[i].victim), job_of(d, v[i].suspect),
-               v[i].kind == ST_NB_ACTED || v[i].kind == ST_NB_VERIFIED ||
-                       v[i].kind == ST_NB_REVERTED
-                   ? st_nb_rung_name(v[i].rung)
-                   : "-",
+               st_nb_kind_name(v[i].kind), gpu, victim[0] ? victim : "-",
+               suspect[0] ? suspect : "-", has_action(&v[i]) ? st_nb_rung_name(v[i].rung) : "-",
                v[i].ratio_pct);
+        keep(h, d, gpu, &v[i]);
     }
+}
+
+/* Everybody has left: what was ordered is over, and stintd hears so. */
+static void close_device(st_host *h, device *d, int gpu, int64_t now_ms)
+{
+    if (d->nb) {
+        st_nb_feed(d->nb, now_ms, NULL, 0);
+        tell(h, d, gpu);
+    }
+    forget(d);
+}
+
+/* ---- for stintd ------------------------------------------------------------------------------------- */
+
+static void who_json(const st_task_key *key, st_strbuf *out)
+{
+    st_strbuf_addf(out, "\"job\":\"%s\",\"stay\":%d,\"task\":%d", key->job, key->stay, key->task);
+}
+
+void st_host_neighbours_json(st_host *h, uint64_t report_no, st_strbuf *out)
+{
+    st_neighbours *nb = h->neighbours;
+
+    st_strbuf_addc(out, '[');
+    for (int i = 0; nb && i < nb->nsaid; i++) {
+        said *s = &nb->said[i];
+
+        s->telling = s->telling ? s->telling : report_no;
+        st_strbuf_addf(out, "%s{\"no\":%" PRId64 ",\"at_ms\":%" PRId64 ",\"what\":\"%s\",",
+                       i ? "," : "", s->no, s->note.at_ms + h->wall_of_ms,
+                       st_nb_kind_name(s->note.kind));
+        if (has_action(&s->note))
+            st_strbuf_addf(out, "\"action\":\"%s\",", st_nb_rung_name(s->note.rung));
+        st_strbuf_addf(out, "\"gpu\":%d,\"p99_percent\":%d,", s->gpu, s->note.ratio_pct);
+        who_json(&s->victim, out);
+        if (s->suspect.job[0]) {
+            st_strbuf_add(out, ",\"suspect\":{");
+            who_json(&s->suspect, out);
+            st_strbuf_addc(out, '}');
+        }
+        st_strbuf_addc(out, '}');
+    }
+    st_strbuf_addc(out, ']');
+}
+
+void st_host_neighbours_heard(st_host *h, uint64_t heard_no)
+{
+    st_neighbours *nb = h->neighbours;
+    int n = 0;
+
+    for (int i = 0; nb && i < nb->nsaid; i++)
+        if (nb->said[i].telling == 0 || nb->said[i].telling > heard_no)
+            nb->said[n++] = nb->said[i];
+    if (nb)
+        nb->nsaid = n;
 }
 
 static void leave(device *d)
@@ -172,12 +267,25 @@ static void leave(device *d)
     d->n = n;
 }
 
+/* The thresholds were checked when the agent started. */
+static st_nb *new_watch(const st_host *h)
+{
+    const char *given = h->process->conf->neighbour;
+    st_nb_policy p = st_nb_defaults;
+    st_err err;
+
+    if (given)
+        (void)st_nb_policy_read(given, &p, &err);
+    return st_nb_new(&p);
+}
+
 void st_host_neighbours(st_host *h, int64_t now_ms)
 {
     round *r;
 
     if (!h->guards) {
-        st_host_neighbours_free(h);
+        for (int g = 0; h->neighbours && g < ST_DEVS_MAX; g++)
+            close_device(h, &h->neighbours->dev[g], g, now_ms);
         return;
     }
     if (now_ms < h->neighbour_ms)
@@ -195,11 +303,11 @@ void st_host_neighbours(st_host *h, int64_t now_ms)
         device *d = &h->neighbours->dev[g];
 
         if (r->n[g] == 0) {
-            forget(d);
+            close_device(h, d, g, now_ms);
             continue;
         }
         if (!d->nb)
-            d->nb = st_nb_new(NULL);
+            d->nb = new_watch(h);
         st_nb_feed(d->nb, now_ms, r->v[g], (size_t)r->n[g]);
         tell(h, d, g);
         obey(h, d, g);

@@ -76,6 +76,7 @@ void st_host_report_heard(st_host *h, uint64_t heard_no)
             t->now.telling = 0;
         }
     }
+    st_host_neighbours_heard(h, heard_no);
 }
 
 static void task_json(const st_host *h, const st_task *t, bool log_down, st_strbuf *out)
@@ -135,7 +136,9 @@ static void report_json(st_host *h, uint64_t no, bool log_down, st_strbuf *out)
     }
     st_strbuf_add(out, "],\"past\":[");
     past_json(h, no, out);
-    st_strbuf_add(out, "],\"gpus\":");
+    st_strbuf_add(out, "],\"neighbours\":");
+    st_host_neighbours_json(h, no, out);
+    st_strbuf_add(out, ",\"gpus\":");
     st_host_gpus_json(h, out);
     st_strbuf_addc(out, '}');
 }

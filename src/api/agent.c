@@ -205,6 +205,40 @@ static int read_tasks(const st_api *api, const json_t *list, bool past, st_agent
     return 0;
 }
 
+/* Two jobs of one GPU. What is no note of ours, of a newer agent perhaps, is passed over. */
+static bool read_note(const st_api *api, const json_t *map, st_agent_note *ret)
+{
+    const char *what = json_string_value(json_object_get(map, "what"));
+    const char *action = json_string_value(json_object_get(map, "action"));
+    const char *job = json_string_value(json_object_get(map, "job"));
+    const json_t *suspect = json_object_get(map, "suspect");
+    const char *other = json_string_value(json_object_get(suspect, "job"));
+    int kind = what ? st_nb_kind_parse(what) : -1;
+    int rung = action ? st_nb_rung_parse(action) : 0;
+
+    *ret = (st_agent_note){.no = number(map, "no"),
+                           .at_ms = number(map, "at_ms"),
+                           .kind = (st_nb_kind)kind,
+                           .rung = (st_nb_rung)rung,
+                           .gpu = small(number(map, "gpu")),
+                           .ratio_pct =
+                               (int)ST_MAX(ST_MIN(number(map, "p99_percent"), INT32_MAX), -1)};
+    ret->victim.stay = small(number(map, "stay"));
+    ret->victim.task = small(number(map, "task"));
+    ret->suspect.stay = small(number(suspect, "stay"));
+    ret->suspect.task = small(number(suspect, "task"));
+    return kind >= 0 && rung >= 0 && job &&
+           st_control_id_parse(api->control, job, &ret->victim.job) &&
+           (!other || st_control_id_parse(api->control, other, &ret->suspect.job));
+}
+
+static void read_notes(const st_api *api, const json_t *list, st_agent_note *v, size_t *ret_n)
+{
+    *ret_n = 0;
+    for (size_t i = 0; i < json_array_size(list) && *ret_n < ST_AGENT_NOTES; i++)
+        *ret_n += read_note(api, json_array_get(list, i), &v[*ret_n]);
+}
+
 static int take_status(const st_api *api, const st_caller *caller, const json_t *root, size_t bytes,
                        st_agent_answer *ret, st_err *err)
 {
@@ -223,6 +257,7 @@ static int take_status(const st_api *api, const st_caller *caller, const json_t 
                               .reason = json_string_value(json_object_get(health, "reason"))};
     ST_CLEANUP(st_freep) st_agent_task *now = NULL;
     ST_CLEANUP(st_freep) st_agent_task *past = NULL;
+    st_agent_note notes[ST_AGENT_NOTES];
     int r;
 
     if (!json_is_object(root) || !json_is_array(tasks))
@@ -231,8 +266,10 @@ static int take_status(const st_api *api, const st_caller *caller, const json_t 
     r = read_tasks(api, tasks, false, &now, &status.n, err);
     if (r == 0)
         r = read_tasks(api, json_object_get(root, "past"), true, &past, &status.npast, err);
+    read_notes(api, json_object_get(root, "neighbours"), notes, &status.nnotes);
     status.tasks = now;
     status.past = past;
+    status.notes = notes;
     return r == 0 ? st_native_status(api->options.native, caller->who.user, &status, ret, err) : r;
 }
 

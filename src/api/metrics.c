@@ -174,6 +174,16 @@ static uint64_t requeued(const st_job_counts *t)
     return t->requeued;
 }
 
+static uint64_t slowed(const st_job_counts *t)
+{
+    return t->slowed;
+}
+
+static uint64_t slows(const st_job_counts *t)
+{
+    return t->slows;
+}
+
 /* Of accounts that have any. */
 static void put_counts(const view *v, const st_job_counts *by, const char *name, const char *help,
                        tally_get get)
@@ -217,6 +227,14 @@ static void past_jobs(const view *v)
                "Times that a job had to start again for another reason, mostly a failed node, "
                "since stintd started.",
                requeued);
+    put_counts(v, by, "stint_account_slowed_total",
+               "Times that a job of an account was found to be slowed by a neighbour on its GPU, "
+               "since stintd started.",
+               slowed);
+    put_counts(v, by, "stint_account_slows_total",
+               "Times that a job of an account was found to slow a neighbour on its GPU, since "
+               "stintd started.",
+               slows);
     put_waits(v, &sum);
     free(by);
 }

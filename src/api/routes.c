@@ -216,6 +216,11 @@ static const st_query_row secret_query[] = {
      .about = "let jobs of accounts below use it too (default: false)"},
     {0},
 };
+static const st_query_row neighbours_query[] = {
+    {.name = "job", .type = ST_QUERY_TEXT, .about = "this job alone"},
+    {.name = "all", .type = ST_QUERY_BOOL, .about = "what is over, too (default: false)"},
+    {0},
+};
 static const st_query_row events_query[] = {
     {.name = "job", .type = ST_QUERY_TEXT, .about = "events of this job"},
     {0},
@@ -322,6 +327,10 @@ static const st_route routes[] = {
     WRITE("POST", "/v1/rules/check", ST_MAY_OWNER, ST_ROUTE_ANY_BODY | ST_ROUTE_UNCHANGED,
           st_api_rule_check, "checkRule", "Check a script without saving it", "RuleText", NULL,
           204),
+
+    ASK("/v1/neighbours", ST_MAY_SEE, st_api_neighbours, "listNeighbours",
+        "List your jobs that a neighbour on a shared GPU slows, and those that slow one",
+        neighbours_query, "NeighbourList"),
 
     ASK("/v1/accounts", ST_MAY_SEE, st_api_accounts_list, "listAccounts",
         "List your account and those below it", NULL, "AccountList"),

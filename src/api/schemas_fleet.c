@@ -151,6 +151,7 @@ const st_schema st_schemas_fleet[] = {
      "\"required\": [\"job\", \"stay\", \"task\", \"state\"]}}, \"node\": "
      "{\"type\": \"object\", \"properties\": {\"health\": {\"type\": \"string\", "
      "\"enum\": [\"ok\", \"hold\", \"failed\"]}, \"reason\": {\"type\": \"string\"}}}, "
+     "\"neighbours\": {\"type\": \"array\", \"items\": {}}, "
      "\"gpus\": {\"type\": \"array\", \"items\": {}}}, \"required\": [\"tasks\"]}"},
     {"DesiredState", "{\"type\": \"object\", \"properties\": {\"node\": {\"type\": \"string\"}, "
                      "\"epoch\": {\"type\": \"integer\"}, \"revision\": {\"type\": \"integer\"}, "

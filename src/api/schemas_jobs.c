@@ -179,6 +179,19 @@ const st_schema st_schemas_jobs[] = {
                        "\"string\"}, \"code\": {\"type\": \"string\"}, \"detail\": {\"type\": "
                        "\"string\"}}}}, \"array\": {\"type\": \"string\"}}, \"required\": "
                        "[\"jobs\"]}"},
+    {"NeighbourList",
+     "{\"type\": \"object\", \"properties\": {\"neighbours\": {\"type\": \"array\", "
+     "\"items\": {\"type\": \"object\", \"properties\": {\"job\": {\"type\": \"string\"}, "
+     "\"name\": {\"type\": \"string\"}, \"account\": {\"type\": \"string\"}, \"side\": "
+     "{\"type\": \"string\", \"enum\": [\"slowed\", \"slows\"]}, \"state\": {\"type\": "
+     "\"string\", \"enum\": [\"confirmed\", \"acting\", \"held\", \"unsolved\", \"over\", "
+     "\"unexplained\"]}, \"action\": {\"type\": \"string\"}, \"node\": {\"type\": "
+     "\"string\"}, \"gpu\": {\"type\": \"integer\"}, \"p99_ratio\": {\"type\": \"number\"}, "
+     "\"p99_ratio_now\": {\"type\": \"number\"}, \"since\": {\"type\": \"string\", \"format\": "
+     "\"date-time\"}, \"last\": {\"type\": \"string\", \"format\": \"date-time\"}, \"times\": "
+     "{\"type\": \"integer\"}, \"text\": {\"type\": \"string\"}, \"other\": {\"type\": "
+     "\"string\", \"description\": \"the other job, where you see both\"}}, \"required\": "
+     "[\"job\", \"side\", \"state\", \"text\"]}}}, \"required\": [\"neighbours\"]}"},
     {"JobList", "{\"type\": \"object\", \"properties\": {\"jobs\": {\"type\": \"array\", "
                 "\"items\": {\"$ref\": \"#/components/schemas/Job\"}}, \"next\": {\"type\": "
                 "\"string\"}}, \"required\": [\"jobs\"]}"},

@@ -213,6 +213,7 @@ void st_hub_check(st_hub *hub, int64_t now);
 
 /* Handlers, by noun. */
 st_handler st_api_checkpoints, st_api_checkpoint_proof;
+st_handler st_api_neighbours;
 st_handler st_api_witnesses, st_api_witness_put, st_api_witness_remove, st_api_cosign;
 st_handler st_api_healthz, st_api_readyz, st_api_openapi_doc, st_api_metrics;
 st_handler st_api_whoami, st_api_roles;

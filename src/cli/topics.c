@@ -142,7 +142,13 @@ static void fill_events(row_list *rows)
         "a job's deadline is at_risk, promised again, met or missed; the last two when the job "
         "ends",
         NULL);
-    add(rows, "incident", NULL, "a node reported something that cannot be true", NULL);
+    add(rows, "incident", NULL,
+        "a node reported something that cannot be true; or requests of a job there became slow and "
+        "no neighbour explains it",
+        NULL);
+    add(rows, "neighbour", NULL,
+        "the job is slowed by another one on its GPU, or slows one; reason says what is done",
+        NULL);
     add(rows, "reset", NULL, "events were missed: list again", NULL);
     add(rows, "overflow", NULL, "the client reads too slowly and is disconnected", NULL);
     add(rows, "revoked", NULL, "the token is no longer valid; the stream ends", NULL);

@@ -108,6 +108,13 @@ const st_cli_verb st_cli_verbs[] = {
     {"node", "Manage nodes", "COMMAND ...", .sub = st_cli_node_verbs},
     {"pool", "Manage pools", "COMMAND ...", .sub = st_cli_pool_verbs},
     {"type", "Manage GPU types", "COMMAND ...", .sub = st_cli_type_verbs},
+    {"neighbours", "List jobs that a neighbour on a shared GPU slows, and those that slow one",
+     "[OPTION...]",
+     "Each side is shown by itself: what happened to the job, and what was done. Nothing is said "
+     "of\n"
+     "the other job, unless you see it too.\n",
+     .fn = st_cli_neighbours, .options = st_cli_neighbours_options,
+     .example = "  stint neighbours\n  stint neighbours --all -o json\n"},
     {"events", "Print events as they happen", "[-f] [OPTION...]", .fn = st_cli_events,
      .options = st_cli_events_options, .example = "  stint events -f -o json\n"},
     {"audit", "List who changed what, newest first", "[OPTION...]", .fn = st_cli_audit,

@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/quote.h"
 #include "billing/billing.h"
+#include "control/neighbours.h"
 #include "control/state.h"
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
@@ -458,8 +459,10 @@ void st_cmd_note_init(st_cmd_note *cmd)
 typedef struct cmd_report {
     st_cmd cmd;
     st_report report;
-    st_found *found;      /* of ST_REPORT_FOUND */
-    bool incident;        /* a flag that is new */
+    st_found *found; /* of ST_REPORT_FOUND */
+    bool incident;   /* a flag that is new */
+    st_case *said;   /* of ST_REPORT_NEIGHBOUR, and whether people hear of it */
+    bool told;
     char *account, *name; /* of a job that ended for a full /data; NULL: none did */
 } cmd_report;
 
@@ -525,6 +528,8 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
         return st_node_found(tx, rep, err);
     if (rep->kind == ST_REPORT_FLAG)
         return st_node_flag(tx, rep, &((cmd_report *)cmd)->incident, err);
+    if (rep->kind == ST_REPORT_NEIGHBOUR)
+        return st_case_take(tx, rep, ((cmd_report *)cmd)->said, &((cmd_report *)cmd)->told, err);
     if (rep->kind == ST_REPORT_USED) {
         st_control_used(tx, rep);
         return 0;
@@ -581,6 +586,8 @@ static void publish_report(st_control *ctl, st_cmd *cmd)
 
     if (c->account && ctl->options.listen)
         tell_data_full(ctl, c);
+    if (c->told)
+        st_case_tell(ctl, c->said);
     if (c->report.kind != ST_REPORT_FLAG)
         return;
     st_control_tell_node(ctl, c->report.node);
@@ -602,6 +609,7 @@ static void report_done(st_cmd *cmd, const st_err *err)
     free(((cmd_report *)cmd)->account);
     free(((cmd_report *)cmd)->name);
     free(((cmd_report *)cmd)->found);
+    free(((cmd_report *)cmd)->said);
     free(cmd);
 }
 
@@ -614,6 +622,8 @@ void st_control_report(st_control *ctl, const st_report *report)
     c->cmd.publish = publish_report;
     c->cmd.done = report_done;
     c->report = *report;
+    if (report->kind == ST_REPORT_NEIGHBOUR)
+        c->said = st_xcalloc(1, sizeof *c->said);
     if (report->found) {
         c->found = st_xcalloc(1, sizeof *c->found);
         *c->found = *report->found;

@@ -18,6 +18,7 @@
 #include "model/proof.h"
 #include "model/said.h"
 #include "model/used.h"
+#include "neighbour/neighbour.h"
 
 typedef struct st_engine st_engine;
 
@@ -68,7 +69,8 @@ typedef struct st_engine_order {
     X(ST_REPORT_NODE, "node")                 /* node is in `node_state` */                       \
     X(ST_REPORT_FOUND, "found")               /* a node that nobody has announced */              \
     X(ST_REPORT_USED, "used")                 /* what one task has used so far */                 \
-    X(ST_REPORT_FLAG, "flag")                 /* something is wrong with what a node says */
+    X(ST_REPORT_FLAG, "flag")                 /* something is wrong with what a node says */      \
+    X(ST_REPORT_NEIGHBOUR, "neighbour")       /* who slows whom on a shared GPU */
 typedef enum st_report_kind {
 #define X(id, word) id,
     ST_REPORT_TABLE(X)
@@ -108,6 +110,15 @@ typedef struct st_report {
     bool last;
     st_used used;
     st_scrub scrub;
+
+    /* Of ST_REPORT_NEIGHBOUR, once: `job` is the one that is slow. */
+    struct {
+        st_nb_kind kind;
+        st_nb_rung rung;
+        uint64_t suspect; /* 0: none, of ST_NB_INCIDENT */
+        int gpu, ratio_pct;
+        int64_t at_ms;
+    } neighbour;
 } st_report;
 
 #define ST_USED_EVERY_MS INT64_C(30000)

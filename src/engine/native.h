@@ -78,6 +78,21 @@ typedef struct st_agent_task {
     st_scrub scrub;
 } st_agent_task;
 
+/* What the watch on neighbours of a node found or did. */
+typedef struct st_agent_note {
+    int64_t no;    /* grows: one that was taken is not taken again */
+    int64_t at_ms; /* by the agent's clock */
+    st_nb_kind kind;
+    st_nb_rung rung;
+    int gpu, ratio_pct;
+    struct {
+        uint64_t job; /* 0: nobody */
+        int stay, task;
+    } victim, suspect;
+} st_agent_note;
+
+#define ST_AGENT_NOTES 64 /* in a status */
+
 /* Everything the agent has: a task it does not name is not there. */
 typedef struct st_agent_status {
     int64_t epoch; /* the highest it has heard of */
@@ -92,6 +107,8 @@ typedef struct st_agent_status {
     size_t n;
     const st_agent_task *past; /* over and off the list: only what they used counts */
     size_t npast;
+    const st_agent_note *notes; /* by number */
+    size_t nnotes;
     size_t bytes; /* how long it was */
     bool waiting; /* its voice is not believed: answer it, take nothing */
 } st_agent_status;

@@ -422,6 +422,7 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
                                                              : "its agent says it cannot be used",
                          node->reason, sizeof node->reason);
         st_native_used(e, node, status, now);
+        st_native_notes(e, node, status, now);
         if (node->held) /* first: what it could not start goes elsewhere */
             st_native_judge_node(e, node, now);
         take_tasks(e, node, status, now);

@@ -112,6 +112,7 @@ typedef struct native_node {
     st_voices voices;
     bool told_two;                  /* that it is frozen was written down */
     int64_t flag_ms[ST_FLAG_COUNT]; /* when each was last reported; 0: never */
+    int64_t note_no;                /* the last note on neighbours that was taken; 0: none */
 } native_node;
 
 typedef struct native {
@@ -191,6 +192,9 @@ void st_native_flag(native *e, native_node *node, st_flag flag, const char *reas
 /* native_used.c: what tasks used. */
 void st_native_used(native *e, native_node *node, const st_agent_status *status, int64_t now);
 void st_native_bounds(const native_job *job, int task, int64_t now, st_bounds *ret);
+
+/* native_notes.c: who slows whom there. */
+void st_native_notes(native *e, native_node *node, const st_agent_status *status, int64_t now);
 
 /* native_json.c */
 void st_native_hosts(const native *e, const st_engine_order *o, st_strbuf *out);

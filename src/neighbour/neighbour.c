@@ -3,11 +3,16 @@
  */
 #include "neighbour/neighbour.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macros.h"
 #include "base/mem.h"
+#include "base/num.h"
+#include "base/quote.h"
 #include "neighbour/state.h"
 
 const st_nb_policy st_nb_defaults = {
@@ -15,6 +20,61 @@ const st_nb_policy st_nb_defaults = {
     ST_NB_POLICY(X)
 #undef X
 };
+
+static const struct threshold {
+    const char *name;
+    size_t offset;
+    int64_t least, most;
+} thresholds[] = {
+#define X(name, usual, least, most, about) {#name, offsetof(st_nb_policy, name), least, most},
+    ST_NB_POLICY(X)
+#undef X
+};
+
+/* NAME=N, up to `n` bytes. */
+static int read_one(const char *text, size_t n, st_nb_policy *p, st_err *err)
+{
+    char word[64], q[ST_QUOTE_MAX], *value;
+
+    snprintf(word, sizeof word, "%.*s", (int)ST_MIN(n, sizeof word - 1), text);
+    value = strchr(word, '=');
+    if (n >= sizeof word || !value)
+        return st_fail(err, ST_EINVAL, "%s: NAME=N is wanted, for example ratio_pct=150",
+                       st_quote(q, word));
+    *value++ = '\0';
+    for (size_t i = 0; i < ST_ARRAY_LEN(thresholds); i++) {
+        const struct threshold *t = &thresholds[i];
+
+        if (strcmp(t->name, word) != 0)
+            continue;
+        return st_parse_i64(value, t->least, t->most, (int64_t *)((char *)p + t->offset), err) < 0
+                   ? st_fail_prefix(err, "%s: ", t->name)
+                   : 0;
+    }
+    return st_fail(err, ST_EINVAL, "%s is no threshold", st_quote(q, word));
+}
+
+int st_nb_policy_read(const char *text, st_nb_policy *ret, st_err *err)
+{
+    st_nb_policy p = st_nb_defaults;
+    int r = 0;
+
+    for (size_t n; r == 0 && *text; text += n + (text[n] == ',')) {
+        n = strcspn(text, ",");
+        r = read_one(text, n, &p, err);
+    }
+    if (r == 0 && p.slow > p.of)
+        r = st_fail(err, ST_ERANGE, "slow must be at most of, which is %" PRId64, p.of);
+    if (r == 0 && p.window_ms > p.window_max_ms)
+        r = st_fail(err, ST_ERANGE, "window_ms must be at most window_max_ms, which is %" PRId64,
+                    p.window_max_ms);
+    if (r == 0 && p.hold_ms > p.hold_max_ms)
+        r = st_fail(err, ST_ERANGE, "hold_ms must be at most hold_max_ms, which is %" PRId64,
+                    p.hold_max_ms);
+    if (r == 0)
+        *ret = p;
+    return r;
+}
 
 const char *st_nb_rung_name(st_nb_rung rung)
 {
@@ -36,6 +96,22 @@ const char *st_nb_kind_name(st_nb_kind kind)
     };
 
     return names[kind];
+}
+
+int st_nb_rung_parse(const char *name)
+{
+    for (int r = 0; r < ST_NB_RUNG_COUNT; r++)
+        if (strcmp(st_nb_rung_name((st_nb_rung)r), name) == 0)
+            return r;
+    return -1;
+}
+
+int st_nb_kind_parse(const char *name)
+{
+    for (int k = 0; k < ST_NB_KIND_COUNT; k++)
+        if (strcmp(st_nb_kind_name((st_nb_kind)k), name) == 0)
+            return k;
+    return -1;
 }
 
 st_nb *st_nb_new(const st_nb_policy *policy)

@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
+
 #define ST_NB_TASKS 32  /* on one device */
 #define ST_NB_TIMES 448 /* steps of a table of times, sixteen to a doubling */
 
@@ -28,7 +30,7 @@
     X(window_max_ms, 1500, 100, 600000, "then a third of the requests will do, in ms")            \
     X(requests, 300, 50, 100000, "requests in a window")                                          \
     X(ratio_pct, 125, 105, 1000, "p99 over its usual value that is slow, in per cent")            \
-    X(slow, 4, 1, 16, "slow windows that raise a suspicion; one that is twice as slow is two")    \
+    X(slow, 4, 1, 16, "slow windows that raise a suspicion; fewer do where chance is out")        \
     X(of, 5, 1, 16, "windows that are looked at for that")                                        \
     X(learn, 8, 2, 1000, "windows until a usual value is known")                                  \
     X(follow_ms, 60000, 1000, 3600000, "a slowdown follows an arrival or growth within, in ms")   \
@@ -46,6 +48,8 @@ typedef struct st_nb_policy {
 } st_nb_policy;
 
 extern const st_nb_policy st_nb_defaults;
+/* "ratio_pct=150,hold_ms=60000": the defaults, but for these. */
+int st_nb_policy_read(const char *text, st_nb_policy *ret, st_err *err);
 
 /* Cheapest first. The first two are the node's own; the others are wishes to who places jobs. */
 #define ST_NB_RUNGS(X)                                                        \
@@ -76,6 +80,9 @@ typedef enum st_nb_kind {
 
 const char *st_nb_rung_name(st_nb_rung rung);
 const char *st_nb_kind_name(st_nb_kind kind);
+/* -1: none of them. */
+int st_nb_rung_parse(const char *name);
+int st_nb_kind_parse(const char *name);
 
 /* What a task has done so far. */
 typedef struct st_nb_sample {

@@ -44,14 +44,14 @@ typedef struct st_notice {
     uint64_t booking; /* of "booking" alone, and whether a part of it has no place */
     bool degraded;
     const char *account; /* "" concerns the cluster alone */
-    const char
-        *kind; /* an effect's name, "budget", "cap", "anomaly", "incident", "data" or "deadline" */
+    const char *
+        kind; /* an effect's name, "budget", "cap", "anomaly", "incident", "data", "deadline" or "neighbour" */
     const char *state; /* the job's, afterwards; NULL without one */
     const char *name;  /* of the job, node or account */
     const char *
         grants; /* of a job that comes onto devices or leaves them: which, JSON; NULL: none, or too many */
     const char *deadline; /* of "deadline" alone: how it stands now */
-    const char *reason;   /* of a job's end, and of "data": why; NULL: there is nothing to say */
+    const char *reason;   /* of a job's end, of "data" and "neighbour": why; NULL: nothing to say */
     const st_effect *fx;  /* never NULL; of "budget" it says nothing */
     const st_notice_budget *budget;   /* of "budget" alone */
     const st_notice_cap *cap;         /* of "cap" alone */

@@ -77,6 +77,13 @@ void st_tallies_add(st_tallies *t, int32_t account, const st_effect *fx, int64_t
     pthread_mutex_unlock(&t->lock);
 }
 
+void st_tallies_neighbour(st_tallies *t, int32_t account, bool slows)
+{
+    pthread_mutex_lock(&t->lock);
+    *(slows ? &of(t, account)->slows : &of(t, account)->slowed) += 1;
+    pthread_mutex_unlock(&t->lock);
+}
+
 void st_tallies_get(st_tallies *t, int32_t account, st_job_counts *ret)
 {
     pthread_mutex_lock(&t->lock);
@@ -93,6 +100,8 @@ void st_tallies_get(st_tallies *t, int32_t account, st_job_counts *ret)
     if (from) {
         ret->preempted += from->preempted;
         ret->requeued += from->requeued;
+        ret->slowed += from->slowed;
+        ret->slows += from->slows;
     }
     pthread_mutex_unlock(&t->lock);
 }

@@ -19,7 +19,8 @@
 typedef struct st_job_counts {
     uint64_t ended[ST_JOB_STATE_COUNT]; /* by the state they ended in */
     uint64_t preempted;                 /* times that a job had to leave for another */
-    uint64_t requeued; /* ... or for another reason: its node, or it could not be started */
+    uint64_t requeued;      /* ... or for another reason: its node, or it could not be started */
+    uint64_t slowed, slows; /* times that a neighbour was found to slow a job, and the other way */
     struct {
         uint64_t count[ST_TALLY_BUCKETS + 1];
         uint64_t sum_ms;
@@ -33,6 +34,9 @@ void st_tallies_free(st_tallies *t);
 
 /* One effect about a job of `account`, that had waited since queued_ms. */
 void st_tallies_add(st_tallies *t, int32_t account, const st_effect *fx, int64_t queued_ms);
+
+/* A job of `account` was found to be slowed by a neighbour, or to slow one. */
+void st_tallies_neighbour(st_tallies *t, int32_t account, bool slows);
 
 /* What one account has; adds to *ret. */
 void st_tallies_get(st_tallies *t, int32_t account, st_job_counts *ret);

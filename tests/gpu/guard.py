@@ -89,10 +89,13 @@ class Bench:
         if guard:
             env["STINT_GUARD_DIR"] = f"{self.root}/task.{k}"
             env["LD_PRELOAD"] = self.args.bin + "/libstint-guard.so"
-        env.update({name: value for name, value in (w.split("=", 1) for w in words if w.startswith("CUDA_"))})
-        words = [str(w) for w in words if not str(w).startswith("CUDA_")]
+        set_words = [w for w in map(str, words) if w.startswith(("CUDA_", "GUARD_"))]
+        env.update(w.split("=", 1) for w in set_words)
+        words = [w for w in map(str, words) if w not in set_words]
         program = [self.args.bin + "/guard_work"]
-        if words[0] == "torch":
+        if words[0] == "program":
+            program, words = [words[1]], words[2:]
+        elif words[0] == "torch":
             program = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "guard_torch.py")]
             words = words[1:]
         return subprocess.Popen([*program, *words], env=env, stdin=subprocess.PIPE,
@@ -231,20 +234,23 @@ def part_shares(b):
 
 
 def latency(b, period, hog, how, level, limits=()):
-    """A victim beside a hog: (victim's figures, the hog's work a second)."""
+    """A victim beside a hog: (victim's figures, the hog's work a second). Of `how`: below (the hog's client priority), %N (its SMs),
+    @N (so many us in flight), urgent (the victim's stream)."""
     b.clear()
     guard = "guard" in how
+    limits = [*limits, *("bound=" + w[1:] for w in how.split() if w.startswith("@"))]
+    urgent = ["GUARD_URGENT=1"] if "urgent" in how else []
     if guard:
         b.pages("task", 0, "share=500", "latency", f"level={level}", *limits)
     if guard and "alone" not in how:
         b.pages("task", 1, "share=500", f"level={level}", *limits)
     percent = ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"] if how == "mps50" else []
     below = ["CUDA_MPS_CLIENT_PRIORITY=1"] if "below" in how else []
-    below += ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=" + how.split("%")[1]] if "%" in how else []
+    below += ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=" + w[1:] for w in how.split() if w.startswith("%")]
     at = b.line()
     kind = "copy" if hog.startswith("copy") else "fma"
     h = b.start(1, guard, percent + below + ["hog", "3.4", kind, b.units[hog]], at - int(2e8)) if "alone" not in how else None
-    v = b.start(0, guard, percent + ["victim", "3", str(period)], at)
+    v = b.start(0, guard, percent + urgent + ["victim", "3", str(period)], at)
     out = b.end(v)
     row = {"level": level, "period_us": period, "hog": hog, "how": how, "p50": out.get("p50_us"),
            "p99": out.get("p99_us"), "p999": out.get("p999_us"), "n": out.get("n")}
@@ -255,14 +261,10 @@ def latency(b, period, hog, how, level, limits=()):
     return row
 
 
-# Requests so far apart; a negative one is a pause behind each, which does not turn into a loop when they take longer.
-PERIODS = (1000, 200, -200)
-
-
 def ladder(b, level, hows, rows):
     """The victim alone, then beside each hog in each way; what is done is kept when time is up."""
     hows = b.args.hows.split(",") if b.args.hows else hows
-    for period in PERIODS:
+    for period in map(int, b.args.periods.split(",")):
         for how in ("alone", "alone guard"):
             rows.append(latency(b, period, "copy80", how, level))
         for hog in ("copy80", "fma80", "fma500"):
@@ -355,6 +357,27 @@ def part_frameworks(b):
     return rows
 
 
+def part_features(b):
+    """One feature of CUDA each, by the runtime linked in three ways (tests/gpu/features.cu, built with nvcc), with a grant of 2 GiB."""
+    rows = b.rows("features")
+    for way in ("static", "shared", "ptds"):
+        program = os.path.join(b.args.bin, "guard_features_" + way)
+        if not os.path.exists(program):
+            rows.append({"way": way, "result": "not built"})
+            continue
+        for name in ("plain", "pitched", "cooperative", "streams", "threads", "pool", "array", "managed", "graph", "vmm", "ipc"):
+            if b.left() < 10:
+                break
+            b.clear()
+            b.pages("task", 0, "vram=2048", "context=527")
+            out = b.end(b.start(0, True, ["program", program, name, "4096"]), 30)
+            count = b.pages("show", 0)
+            rows.append({"way": way, "feature": name, "result": out.get("result"), "beyond_refused": out.get("refused"),
+                         "launches": count.get("launches"), "graphs": count.get("graph_launches")})
+    b.clear()
+    return rows
+
+
 def watched(b, hog, level):
     """A service with a request every 2 ms, a hog that comes after a while, and the loop over both: what it finds and does."""
     b.clear()
@@ -400,7 +423,7 @@ def part_neighbour(b):
 
 PARTS = {"vram": part_vram, "overhead": part_overhead, "shares": part_shares, "latency": part_latency, "mps": part_mps,
          "torch": part_torch, "torchmps": part_torchmps, "frameworks": part_frameworks, "accuracy": part_accuracy,
-         "neighbour": part_neighbour}
+         "neighbour": part_neighbour, "features": part_features}
 # The kernels each needs; those that are not here need none.
 KERNELS = {"overhead": "fma5 fma200", "shares": "fma5 fma50 fma200 fma1000 fma10000 fma50000", "accuracy": "fma200",
            "latency": "copy80 fma80 fma500", "mps": "copy80 fma80 fma500",
@@ -437,6 +460,8 @@ def main():
     p.add_argument("--parts", default=",".join(PARTS))
     p.add_argument("--seconds", type=int, default=460)
     p.add_argument("--hows", help="ways of the parts latency and mps: plain, guard, ...")
+    p.add_argument("--periods", default="1000,200,-200",
+                   help="requests of the victim so many us apart; -N: a pause of N us behind each")
     p.add_argument("--fake")
     args = p.parse_args()
     args.bin = os.path.abspath(args.bin)

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 PROGRAMS = ("libstint-guard.so", "guard_work", "guard_pages", "guard_loop")
 
@@ -58,6 +59,25 @@ def guard(test):
             bound = alone[row["period_us"]] + 160 + int(row["hog"].lstrip("copyfma"))
             report.check(f"a request every {row['period_us']} us beside {row['hog']}", row["p99"] <= bound and row["hog_of_alone"] >= 0.6,
                          f"p99 {row['p99']} us, hog {row['hog_of_alone']}", f"{bound:.0f} us, 0.6")
+
+
+def around(test):
+    """A program that takes the driver's functions past the linker: it is ended, and who shares the GPU with it is not."""
+    cluster, report = test.cluster, test.report
+    program = find(test.machine.programs, "guard_work")
+    if test.sim or not program:
+        report.skip("around the guard", "GPUs are simulated" if test.sim else "no guard_work here")
+        return
+    shutil.copy(program, test.machine.place)
+    share = {"level": "time", "share": 0.3, "vram": "8Gi"}
+    work = [os.path.join(test.machine.place, "guard_work"), "hog", "60", "fma", "200"]
+    honest = cluster.submit("honest", work, account="lab-a", **share)
+    sly = cluster.submit("sly", work, account="lab-b", **{**share, "env": {**cluster.env, "GUARD_AROUND": "1"}})
+    began = time.time()
+    row, text = cluster.finish(sly, 45)
+    report.check("a program that goes around the guard", row["state"] == "failed" and "without the limits" in (row.get("reason") or ""),
+                 f"{row['state']} after {time.time() - began:.1f} s: {row.get('reason') or text[-200:]}", "ended with the reason")
+    report.check("the honest one beside it", cluster.state(honest) == "running", cluster.state(honest), "running")
 
 
 def neighbour(test):

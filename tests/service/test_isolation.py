@@ -469,6 +469,7 @@ ROWS = [
     ("GET", "/v1/sizes", None, READ),
     ("PUT", "/v1/sizes/{name}", "new_size", OWN_PUT),
     ("DELETE", "/v1/sizes/{name}", "size", OWN_REMOVE),
+    ("GET", "/v1/neighbours", None, READ),
     ("GET", "/v1/images", None, READ),
     ("GET", "/v1/images/{name}", "image", SEE_IMAGE),
     ("PUT", "/v1/images/{name}", "new_image", OWNER_ONLY),

@@ -134,7 +134,7 @@ def questions(w):
             "/v1/bills/open?account=", "/v1/bills/open?account=" + w.parent, "/v1/bills/open/entries",
             "/v1/bills/open/entries?cursor=2", "/v1/bills/open/entries?account=" + w.b,
             "/v1/bills/open/usage", "/v1/bills/open/usage?by=account", "/v1/bills/open/usage?by=job",
-            "/v1/bills/open/usage?account=" + w.parent, "/v1/sizes", "/v1/rules", "/v1/arrays/j00000000", "/v1/nothing"]
+            "/v1/bills/open/usage?account=" + w.parent, "/v1/sizes", "/v1/neighbours?all=true", "/v1/rules", "/v1/arrays/j00000000", "/v1/nothing"]
     for job in (w.run, w.stuck, "j00000000", "jzzzzzzzz", "x"):
         gets += [f"/v1/jobs/{job}", f"/v1/jobs/{job}/why", f"/v1/jobs/{job}/logs"]
     for name in ("alpha", "alpha-sub", w.b, w.parent, w.other, "cluster", "none"):

@@ -182,13 +182,49 @@ static void test_times(void **state)
         assert_true(st_nb_time_least(i) > st_nb_time_least(i - 1));
 }
 
+static void test_thresholds(void **state)
+{
+    static const char *const bad[] = {
+        "ratio_pct",      "ratio_pct=", "ratio=150",       "ratio_pct=1",      "ratio_pct=1001",
+        "slow=6",         "of=3",       "window_ms=60000", "hold_max_ms=1000", "=5",
+        "ratio_pct=150;", ",",          "ratio_pct=1x",    "slow=4,,of=5"};
+    st_nb_policy p = {0};
+    st_err err;
+
+    (void)state;
+    assert_int_equal(st_nb_policy_read("", &p, &err), 0);
+    assert_memory_equal(&p, &st_nb_defaults, sizeof p);
+    assert_int_equal(st_nb_policy_read("slow=6,of=7,ratio_pct=150", &p, &err), 0);
+    assert_int_equal(p.slow, 6);
+    assert_int_equal(p.of, 7);
+    assert_int_equal(p.ratio_pct, 150);
+    assert_int_equal(p.hold_ms, st_nb_defaults.hold_ms);
+    p.ratio_pct = 7;
+    for (size_t i = 0; i < ST_ARRAY_LEN(bad); i++)
+        if (st_nb_policy_read(bad[i], &p, &err) >= 0 || err.msg[0] == '\0')
+            fail_msg("%s is taken", bad[i]);
+    assert_int_equal(p.ratio_pct, 7);
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    for (int k = 0; k < ST_NB_KIND_COUNT; k++)
+        assert_int_equal(st_nb_kind_parse(st_nb_kind_name((st_nb_kind)k)), k);
+    for (int r = 0; r < ST_NB_RUNG_COUNT; r++)
+        assert_int_equal(st_nb_rung_parse(st_nb_rung_name((st_nb_rung)r)), r);
+    assert_int_equal(st_nb_kind_parse("nonsense"), -1);
+    assert_int_equal(st_nb_rung_parse(""), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cure),     cmocka_unit_test(test_hold),
         cmocka_unit_test(test_ladder),   cmocka_unit_test(test_eased),
         cmocka_unit_test(test_innocent), cmocka_unit_test(test_no_neighbour),
-        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_times),    cmocka_unit_test(test_thresholds),
+        cmocka_unit_test(test_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
