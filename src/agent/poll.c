@@ -63,7 +63,7 @@ void st_poll_remove(st_poll *p, const st_agent_watch *watch)
 void st_poll_wait(st_poll *p, int timeout_ms)
 {
     struct epoll_event events[EVENTS];
-    int n = epoll_wait(p->epoll, events, EVENTS, timeout_ms);
+    int n = epoll_wait(p->epoll, events, EVENTS, ST_MAX(timeout_ms, 0)); /* never for ever */
 
     for (int i = 0; i < n; i++) {
         st_agent_watch *w = events[i].data.ptr;

@@ -2,8 +2,7 @@
  * Small macros everything uses: assertions, attributes, ownership.
  *
  * ST_ASSERT is for our own mistakes and stays on in production; bad input gets
- * an st_err, never an assertion. ST_MIN and ST_MAX evaluate their arguments
- * twice, so that they nest and work in constant expressions.
+ * an st_err, never an assertion.
  */
 #ifndef ST_BASE_MACROS_H
 #define ST_BASE_MACROS_H
@@ -21,8 +20,18 @@ _Noreturn void st_assert_fail(const char *file, int line, const char *func, cons
 #define ST_ASSERT(x) ((x) ? (void)0 : st_assert_fail(__FILE__, __LINE__, __func__, #x))
 
 #define ST_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define ST_MIN(a, b)    ((a) < (b) ? (a) : (b))
-#define ST_MAX(a, b)    ((a) > (b) ? (a) : (b))
+
+/* Each side is evaluated once: a clock that is read twice would be compared at one moment and
+ * taken at another. */
+#define ST_MIN(a, b)         ST_PICK(a, <, b, __COUNTER__)
+#define ST_MAX(a, b)         ST_PICK(a, >, b, __COUNTER__)
+#define ST_PICK(a, op, b, n) ST_PICK_(a, op, b, n)
+#define ST_PICK_(a, op, b, n)                    \
+    __extension__({                              \
+        __typeof__(1 ? (a) : (b)) st_a##n = (a); \
+        __typeof__(1 ? (a) : (b)) st_b##n = (b); \
+        st_a##n op st_b##n ? st_a##n : st_b##n;  \
+    })
 
 #define ST_PRINTF(fmt_arg, first_arg) __attribute__((format(printf, fmt_arg, first_arg)))
 #define ST_CLEANUP(fn)                __attribute__((cleanup(fn)))

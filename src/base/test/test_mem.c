@@ -147,12 +147,23 @@ static void test_vec_of_pointers(void **state)
     st_vec_free(p);
 }
 
+static int64_t next_of(int64_t *clock)
+{
+    return ++*clock;
+}
+
+/* A timeout of "until then, but not below 0" came out below 0 when time passed between two looks. */
 static void test_macros(void **state)
 {
-    int a[ST_MAX(3, ST_MIN(9, 5))];
+    int a[5];
+    int64_t clock = 0;
 
     (void)state;
     assert_int_equal(ST_ARRAY_LEN(a), 5);
+    assert_int_equal(ST_MAX(3, ST_MIN(9, 5)), 5);
+    assert_int_equal(ST_MAX(0, 2 - next_of(&clock)), 1);
+    assert_int_equal(ST_MIN((int64_t)10, ST_MAX(0, 2 - next_of(&clock))), 0);
+    assert_int_equal(clock, 2);
 }
 
 int main(void)
