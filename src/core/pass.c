@@ -376,7 +376,7 @@ static bool moved_on(st_core *core)
     if (core->exchange)
         core->stirred = false;
     core->exchange = exchanges_ms(core, core->round_ms) <= core->now;
-    wake_for_order(core, moment);
+    wake_for_order(core, core->round_ms); /* by then the order was made */
     if (core->wake_ms > core->now && !core->exchange)
         return false;
     if (core->exchange)

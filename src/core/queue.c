@@ -114,6 +114,8 @@ bool st_queue_parts(st_core *core, const st_job *job)
 
 void st_queue_build(st_core *core, st_queue *q, bool in_place)
 {
+    /* The order is that of the round's beginning, so whoever has aged since is yet to be put right. */
+    int64_t since_ms = in_place ? core->round_ms : st_core_moment(core);
     find_tops(core, in_place, false);
     core->age_ms = ST_TIME_NEVER;
     for (size_t i = 0; i < core->off.n; i++) {
@@ -123,7 +125,7 @@ void st_queue_build(st_core *core, st_queue *q, bool in_place)
         st_vec_push(&q->turns, in_place ? kept_turn(job) : turn_of(core, job));
         if (!in_place)
             keep_turn(&q->turns.v[q->turns.n - 1]);
-        if (ages_ms(core, job) > st_core_moment(core))
+        if (ages_ms(core, job) > since_ms)
             core->age_ms = ST_MIN(core->age_ms, ages_ms(core, job));
     }
     if (q->turns.n > 1)

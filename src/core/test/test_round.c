@@ -181,6 +181,52 @@ static void test_a_restart_leaves_no_timer(void **state)
     end(&w);
 }
 
+/* Who counts for more by the time a long round is over is ahead from then on: the round keeps the order it began
+ * with, however late it goes on. */
+static void test_who_ages_in_a_long_round(void **state)
+{
+    (void)state;
+    st_policy policy = st_policy_default();
+    policy.rebalance = policy.urgent = policy.forecast = 0;
+    policy.reservations = 64;
+    policy.min_run_ms = 100000 * SEC;
+    policy.ageing_ms = 3 * SEC;
+    policy.claim_effort = 1;
+    world w;
+    begin(&w, &policy, 1, 2);
+    account(&w, "lend", ST_UNSET);
+    st_event ev = account_event("own", ST_UNSET);
+    ev.u.account.guarantee.cpu_m = 64000;
+    step(&w, &ev);
+    /* One GPU becomes free, and reserved beside the other for a gang of two; the older one behind that ages. */
+    ev = job_event(1, "lend");
+    ev.u.job.shape.cpu_m = 64000;
+    ev.u.job.limit_ms = 5000 * SEC;
+    step(&w, &ev);
+    submit(&w, 4, "lend");
+    ev = job_event(2, "lend");
+    ev.u.job.priority = -100;
+    step(&w, &ev);
+    ev = job_event(3, "lend");
+    ev.u.job.shape.gpus = 2;
+    step(&w, &ev);
+    tell(&w, ST_EV_FINISH, 4);
+    in_state(&w, 2, ST_JOB_PENDING);
+    st_err err = {0};
+    for (int i = 0; i < OWNERS; i++) {
+        ev = job_event((uint64_t)(10 + i), "own");
+        ev.u.job.shape.gpus = 0;
+        ev.u.job.shape.cpu_m = 1000 * (i + 1);
+        assert_ok(st_core_apply(w.core, &ev, w.now, &w.fx, &err));
+    }
+    tick(&w, w.now + 1);
+    assert_true(st_core_resumes(w.core));
+    tick(&w, w.now + 5 * SEC);
+    go_on(&w);
+    in_state(&w, 2, ST_JOB_RUNNING);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_an_end_is_for_the_next_moment),
         cmocka_unit_test(test_saved_in_between),
         cmocka_unit_test(test_a_restart_leaves_no_timer),
+        cmocka_unit_test(test_who_ages_in_a_long_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
