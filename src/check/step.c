@@ -580,7 +580,9 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
                     .now = st_core_now(core)};
     step.promises_moved = begin(&step);
     st_growth before, after;
-    st_growth_take(&step, &before);
+    bool grows = fx->list.n > 0; /* without effects nobody has more than before */
+    if (grows)
+        st_growth_take(&step, &before);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < fx->list.n; i++)
         rc = on_effect(&step, i, err);
@@ -590,6 +592,8 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
         rc = st_watch_reserved(&step, err);
     if (rc == 0)
         rc = st_watch_book_quota(&step, err);
+    if (!grows)
+        return rc;
     st_growth_take(&step, &after);
     if (rc == 0)
         rc = st_growth_check(&step, &before, &after, err);

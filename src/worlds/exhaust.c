@@ -197,7 +197,7 @@ static uint64_t state_of(const st_core *core)
 static st_lens blind(void)
 {
     return (st_lens){
-        .check = NEVER, .wait = NEVER, .again = NEVER, .audit = NEVER, .metered = true};
+        .idle = 1, .check = NEVER, .wait = NEVER, .again = NEVER, .audit = NEVER, .metered = true};
 }
 
 static void write_tape(st_exhaust_world world, const path *p, st_tape *ret)
@@ -222,8 +222,13 @@ static int play(st_tape *tape, st_idmap *seen, st_exhaust_counts *counts, bool *
         if (i + 2 == n)
             tape->lens.twin = 1; /* loaded before the last, it goes along */
         if (i + 1 == n)
-            tape->lens = (st_lens){
-                .check = 1, .wait = 1, .again = 1, .audit = 1, .effort = 1, .metered = true};
+            tape->lens = (st_lens){.idle = 1,
+                                   .check = 1,
+                                   .wait = 1,
+                                   .again = 1,
+                                   .audit = 1,
+                                   .effort = 1,
+                                   .metered = true};
         rc = st_fuzz_run_moment(run, i, i + 1, err);
     }
     counts->steps++;

@@ -1,7 +1,7 @@
 /*
  * How closely a world is looked at (fuzz.h).
  *
- * One world in 32 is looked at as closely as can be, one in 128 is saved and loaded after every step, and the
+ * One world in 64 is looked at as closely as can be, one in 192 is saved and loaded after every step, and the
  * others are looked at now and then, with a twin, a meter or a ledger beside some. A breach that lasts is
  * noticed a few steps later; one that passes is noticed in one world in a few.
  */
@@ -11,7 +11,8 @@
 
 st_lens st_lens_close(uint64_t seed)
 {
-    return (st_lens){.check = 1,
+    return (st_lens){.idle = 1,
+                     .check = 1,
                      .wait = 1,
                      .again = 1,
                      .audit = 3,
@@ -25,12 +26,12 @@ st_lens st_lens_of(uint64_t seed)
 {
     st_rng rng;
     st_rng_seed(&rng, seed ^ 0x6c656e73u);
-    if (st_rng_chance(&rng, 1, 32))
+    if (st_rng_chance(&rng, 1, 64))
         return st_lens_close(seed);
-    st_lens lens = {.check = 3, .wait = 16, .again = 8, .audit = 60, .effort = 8};
-    if (st_rng_chance(&rng, 1, 8))
+    st_lens lens = {.idle = 16, .check = 8, .wait = 48, .again = 16, .audit = 60, .effort = 16};
+    if (st_rng_chance(&rng, 1, 12))
         lens.twin = st_rng_chance(&rng, 1, 16) ? 1 : TWIN_CHANCE;
-    lens.metered = st_rng_chance(&rng, 1, 8);
+    lens.metered = st_rng_chance(&rng, 1, 16);
     lens.billed = lens.metered && st_rng_chance(&rng, 1, 2);
     return lens;
 }

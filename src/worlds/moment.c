@@ -334,6 +334,18 @@ static int check_idle(const st_fuzz_run *run, const st_event_list *accepted, st_
                run->now, st_effect_name(run->fx.list.v[0].kind), run->fx.list.v[0].job);
 }
 
+/* Whether this step counts for the lens: where nothing happens there is little that was not seen before. */
+static bool counts(st_fuzz_run *run, const st_event_list *accepted)
+{
+    bool quiet = run->fx.list.n == 0;
+    for (size_t i = 0; quiet && i < accepted->n; i++)
+        quiet = accepted->v[i]->kind == ST_EV_TIMER;
+    if (quiet && ++run->idle % run->tape->lens.idle != 0)
+        return false;
+    run->looks++;
+    return true;
+}
+
 int st_fuzz_moment(st_fuzz_run *run, const st_event_list *events, int64_t now, st_err *err)
 {
     st_event_list accepted = {0};
@@ -353,12 +365,13 @@ int st_fuzz_moment(st_fuzz_run *run, const st_event_list *events, int64_t now, s
     trace_effects(run, &run->fx, "");
     if (run->tape->cover)
         st_cover_step(run->tape->cover, run->core, accepted.v, accepted.n, &run->fx);
-    if (rc == 0 && run->steps % lens->check == 0)
+    bool look = counts(run, &accepted);
+    if (rc == 0 && look && run->looks % lens->check == 0)
         rc = st_check(run->core, err);
     if (rc == 0)
         rc = st_watch_step(run->watch, run->core, accepted.v, accepted.n, &run->fx, err);
-    if (rc == 0)
-        rc = st_watch_waiting(run->watch, run->core, lens->wait, run->steps, err);
+    if (rc == 0 && look)
+        rc = st_watch_waiting(run->watch, run->core, lens->wait, run->looks, err);
     if (rc == 0)
         rc = check_must(run, err);
     if (rc == 0 && !due)
@@ -370,11 +383,11 @@ int st_fuzz_moment(st_fuzz_run *run, const st_event_list *events, int64_t now, s
     if (rc == 0 && thorough)
         rc = check_effort(run, thorough, &accepted, err);
     st_core_free(thorough);
-    if (rc == 0 && run->steps % lens->audit == 0 && !st_core_resumes(run->core))
+    if (rc == 0 && look && run->looks % lens->audit == 0 && !st_core_resumes(run->core))
         rc = st_core_audit(run->core, err);
     if (rc == 0)
         rc = check_timer(run, err);
-    if (rc == 0 && run->steps % lens->again == 0)
+    if (rc == 0 && look && run->looks % lens->again == 0)
         rc = check_again(run, err);
     if (rc == 0 && lens->twin > 0 && st_rng_chance(&run->rng, 1, (uint64_t)lens->twin)) {
         rc = st_fuzz_compare_twin(run, err);

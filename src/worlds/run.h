@@ -59,6 +59,7 @@ struct st_fuzz_run {
     int64_t now;
     st_rng rng; /* when to save; a stream of its own, so that looking changes nothing */
     int64_t events, refused, steps;
+    int64_t looks, idle; /* steps that count for the lens, and those in which nothing happened */
     ST_VEC(size_t) refusals;   /* which events of the last moment */
     ST_VEC(size_t) refused_at; /* which entries of the tape */
     bool must_done;

@@ -46,6 +46,7 @@ typedef struct st_tape_entry {
  * takes four times as long as the scheduler itself, so most worlds are played with a few lenses each, and
  * more worlds are played. What a lens looks at follows from the seed; looking changes nothing. */
 typedef struct st_lens {
+    int idle;     /* of steps in which nothing happened, one in so many counts */
     int check;    /* the state */
     int wait;     /* each of those who wait */
     int again;    /* the same moment again */
