@@ -62,9 +62,12 @@ bool st_mig_overlaps(uint8_t mask, st_mig profile, int start);
 /* How many more instances of `profile` fit a GPU in this state; exact. */
 int st_mig_room(uint8_t mask, int compute, st_mig profile);
 
-/* The legal start that keeps the place of a 4g slice, if there is one, and then leaves the most
- * layouts reachable (ties: the highest start); -1 when there is none. */
+/* The legal start that promises most (ties: the highest start); -1 when there is none. */
 int st_mig_best_start(uint8_t mask, int compute, st_mig profile);
+
+/* What a state promises: in how many orders classic slices can still arrive, one by one and each placed for good,
+ * that use all compute slices; then how many layouts can be reached. */
+int st_mig_promise(uint8_t mask, int compute);
 
 #define ST_MIG_DOORS_MAX 1000 /* more than there are layouts */
 

@@ -34,8 +34,8 @@ struct st_waste {
     uint8_t rank[ST_WHOLE_M + 1]; /* of a share */
     row *rows;                    /* [type][cpu rank] */
     short_of cpu_short, ram_short;
-    /* How good a carved state is whatever is typical: the place of a 4g slice, then layouts. */
-    uint16_t doors[1 << ST_MIG_MEMORY][ST_MIG_COMPUTE + 1];
+    /* How good a carved state is whatever is typical. */
+    int32_t promise[1 << ST_MIG_MEMORY][ST_MIG_COMPUTE + 1];
 };
 
 st_waste *st_waste_new(void)
@@ -203,15 +203,11 @@ static int64_t usable(const st_waste *w, const row *r, const st_dev *dev, int64_
     return sum;
 }
 
-static uint16_t doors(st_waste *w, uint8_t mask, int compute)
+static int32_t promise(st_waste *w, uint8_t mask, int compute)
 {
-    uint16_t *known = &w->doors[mask][compute];
-    if (*known == 0) {
-        int n = st_mig_doors(mask, compute, true);
-        if (st_mig_room(mask, compute, ST_MIG_4G) > 0)
-            n += ST_MIG_DOORS_MAX;
-        *known = (uint16_t)n;
-    }
+    int32_t *known = &w->promise[mask][compute];
+    if (*known == 0)
+        *known = st_mig_promise(mask, compute);
     return *known;
 }
 
@@ -220,7 +216,8 @@ static int8_t carve(st_waste *w, const row *r, st_dev *dev, st_mig profile)
 {
     st_dev best = {0};
     int64_t best_use = -1;
-    int best_start = -1, best_doors = -1;
+    int best_start = -1;
+    int32_t best_promise = -1;
     for (int s = ST_MIG_MEMORY - 1; s >= 0; s--) {
         if (!st_mig_start_legal(profile, s) || st_mig_overlaps(dev->mig_mask, profile, s))
             continue;
@@ -229,11 +226,11 @@ static int8_t carve(st_waste *w, const row *r, st_dev *dev, st_mig profile)
         then.mig_compute =
             (uint8_t)ST_MIN(dev->mig_compute + st_mig_compute(profile), ST_MIG_COMPUTE);
         int64_t free_m, use = usable(w, r, &then, ST_WHOLE_M, &free_m);
-        int n = doors(w, then.mig_mask, then.mig_compute);
-        if (use > best_use || (use == best_use && n > best_doors)) {
+        int32_t n = promise(w, then.mig_mask, then.mig_compute);
+        if (use > best_use || (use == best_use && n > best_promise)) {
             best = then;
             best_use = use;
-            best_doors = n;
+            best_promise = n;
             best_start = s;
         }
     }
