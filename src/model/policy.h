@@ -28,9 +28,9 @@
       "time after which a user's past GPU time counts half")                                       \
     X(bound_m, "reclaim_bound", MILLI, 2000, 1000, 1000000,                                        \
       "most GPUs that may be preempted for each GPU a job asks for")                               \
-    X(patience_ms, "reclaim_patience", DURATION, 3600000, 0, 2592000000,                           \
+    X(patience_ms, "reclaim_patience", DURATION, 300000, 0, 2592000000,                            \
       "wait after which reclaim_bound no longer applies to a job inside its floor or to a swap; "  \
-      "a borrower waits four times as long before it may preempt more GPUs than it takes")         \
+      "a borrower waits 48 times as long before it may preempt more GPUs than it takes")           \
     X(reservations, "reservations", COUNT, 4, 0, 64,                                               \
       "number of blocked jobs at the head of the queue that get capacity reserved")                \
     X(rebalance, "rebalance", BOOL, 1, 0, 1,                                                       \
@@ -82,7 +82,7 @@
 #define ST_PRIO_LEVEL 100
 
 /* A borrower displaces no more than it takes until it has waited so many times `reclaim_patience`. */
-#define ST_EXCHANGE_PATIENCE 4
+#define ST_EXCHANGE_PATIENCE 48
 
 /* What goes first inside an account, after priority and before users' usage and age. */
 #define ST_ORDER_TABLE(X)                                                    \
