@@ -42,6 +42,10 @@ print(rows[0].split()[-1] if rows else "none")
 END
 }
 
+"$STINT_AGENT" --server http://127.0.0.1:1 --neighbour slow=9 >"$tmp/refused" 2>&1 && fail "thresholds that cannot be are taken"
+grep -q 'slow must be at most of, which is 5' "$tmp/refused" || fail "it does not say why: $(cat "$tmp/refused")"
+ran=$((ran + 1))
+
 # ---- a service that marks its requests, alone -----------------------------------------------------
 
 shared '' '/data/pages /data pretend 500'

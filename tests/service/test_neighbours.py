@@ -183,6 +183,20 @@ def ended(w, suspect):
     w.stintd.wait(lambda: all(c["side"] != "slows" for c in w.cases(w.suspect)), "it is over")
 
 
+def another_of_its_name(w):
+    """Who has the name of an account that is gone sees nothing of it."""
+    for job in [j for j, r in w.rows.items() if w.owner.get("/v1/jobs/" + j).json["account"] == w.suspect]:
+        check(w.client(w.suspect).call("DELETE", "/v1/jobs/" + job).status == 200, "it is not cancelled")
+        del w.rows[job]
+    w.node.desired(1)
+    w.node.status(w.rows.values())
+    check(w.cases(w.suspect, "?all=true"), "there is nothing to be seen")
+    w.stintd.wait(lambda: w.owner.call("DELETE", "/v1/accounts/" + w.suspect).status == 204, "the account is removed")
+    w.owner.make("/v1/accounts", {"name": w.suspect, "parent": w.above})
+    w.who[w.suspect] = token(w.owner, w.suspect, "new", "admin")["token"]
+    check(w.cases(w.suspect, "?all=true") == [], "the next of its name sees: %s", w.cases(w.suspect, "?all=true"))
+
+
 def run(program):
     stintd = Stintd(program, config="engine: auto\nrate: 1000000\n")
     try:
@@ -192,6 +206,7 @@ def run(program):
         not_its_business(w, victim, suspect, gpu)
         with_the_cli(w, victim)
         ended(w, suspect)
+        another_of_its_name(w)
     finally:
         stintd.stop()
 
