@@ -119,10 +119,22 @@ static bool threads(size_t)
     return true;
 }
 
+static unsigned long long pool_mib(void)
+{
+    unsigned long long bytes = 0;
+    cudaMemPool_t p;
+    need(cudaDeviceGetDefaultMemPool(&p, 0) == cudaSuccess, "default pool");
+    need(cudaMemPoolGetAttribute(p, cudaMemPoolAttrReservedMemCurrent, &bytes) == cudaSuccess, "reserved");
+    return bytes >> 20;
+}
+
 static bool pool(size_t beyond)
 {
     int *v;
-    need(cudaMallocAsync(&v, N * sizeof *v, 0) == cudaSuccess, "async");
+    unsigned long long before = pool_mib();
+    cudaError_t r = cudaMallocAsync(&v, N * sizeof *v, 0);
+    printf("reserved_before_mib=%llu reserved_mib=%llu\n", before, pool_mib());
+    need(r == cudaSuccess, "async");
     need(cudaMemsetAsync(v, 0, N * sizeof *v, 0) == cudaSuccess, "set");
     add<<<N / 256, 256>>>(v, 2);
     need(cudaDeviceSynchronize() == cudaSuccess && first(v) == 2 && cudaFreeAsync(v, 0) == cudaSuccess, "kernel");
