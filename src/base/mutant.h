@@ -76,6 +76,8 @@
     X(OVERSTAY, "a forecast counts as much as a limit", 100)                           \
     X(PROFILE, "a node that changed opens when it used to", 40)                        \
     X(KEPT, "a reserved start is kept whatever changes", 40)                           \
+    X(NOWHERE, "what found no place is remembered whatever changes", 40)               \
+    X(WALLED, "what reservations kept out is remembered whatever changes", 100)        \
     X(EXCHANGE, "a borrower evicts more than it takes as soon as it comes", 200)       \
     X(BOOKS, "what a job used is given back twice", 40)                                \
     X(HOME, "a job is guaranteed away from its home place", 100)                       \

@@ -176,13 +176,26 @@ static int first_bound(const st_core *core, const st_job *job, const ends *e)
     return -1;
 }
 
-uint64_t st_core_bound_by(const st_core *core, const st_job *job)
+/* What is left beside a reservation: its plan, and who is gone by its start. */
+static uint64_t number_of(const st_core *core, const st_reservation *r)
+{
+    const uint64_t words[] = {r->print, (uint64_t)r->at_ms, r->by, core->retimed};
+    uint64_t h = r->job;
+    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
+        h = st_hash_u64(h, words[i]);
+    return h;
+}
+
+uint64_t st_core_bound_by(const st_core *core, const st_job *job, int32_t type)
 {
     uint64_t number = 0;
     ends e = ends_of(core, job);
-    for (size_t i = 0; i < core->resv.n; i++)
-        if (binds(core, &core->resv.v[i], job, &e))
-            number = st_hash_u64(number, i + 1);
+    for (size_t i = 0; i < core->resv.n; i++) {
+        const st_reservation *r = &core->resv.v[i];
+        bool near = type < 0 || r->type < 0 || r->type == type;
+        if (near && binds(core, r, job, &e))
+            number = st_hash_u64(number, number_of(core, r));
+    }
     return number;
 }
 

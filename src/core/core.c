@@ -19,6 +19,9 @@ st_core *st_core_new(const st_policy *policy)
     core->calendar_ms = ST_TIME_NEVER;
     core->misfits = st_idmap_new();
     core->possible = st_idmap_new();
+    core->numbers = st_idmap_new();
+    core->walled = st_idmap_new();
+    core->numbering = 1;
     core->wake_ms = core->due_ms = core->exchange_ms = core->age_ms = ST_TIME_NEVER;
     core->round_wake_ms = ST_TIME_NEVER;
     core->lowest = ST_PRIO_MAX;
@@ -58,6 +61,9 @@ void st_core_free(st_core *core)
     st_vec_free(&core->opened);
     st_slots_free(core->slots);
     st_idmap_free(core->possible);
+    st_idmap_free(core->numbers);
+    st_idmap_free(core->walled);
+    st_vec_free(&core->nowhere);
     st_forecast_free(core->forecast);
     st_placer_free(core->placer);
     st_fleet_free(core->fleet);

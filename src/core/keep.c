@@ -359,9 +359,9 @@ static bool catch_up(st_core *core, const st_profile *p, st_kept *k, bool others
         return false;
     st_marks_begin(core);
     for (uint64_t i = k->seen; i < p->seen && !ST_BROKEN(KEPT); i++) {
-        int32_t node = fleet->changes.v[i - fleet->changes_from];
-        if (st_marks_first(core, node))
-            look_at(core, p, k, (size_t)node);
+        st_node_change c = fleet->changes.v[i - fleet->changes_from];
+        if ((p->type < 0 || c.type == p->type) && st_marks_first(core, c.node))
+            look_at(core, p, k, (size_t)c.node);
     }
     if (others_ahead)
         look_ahead(core, p, k);

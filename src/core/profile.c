@@ -195,9 +195,9 @@ static void catch_up(st_core *core, st_profile *p)
     } else {
         st_marks_begin(core);
         for (uint64_t i = p->seen; i < last && !ST_BROKEN(PROFILE); i++) {
-            size_t id = (size_t)fleet->changes.v[i - fleet->changes_from];
-            if (st_marks_first(core, (int32_t)id))
-                count_one(core, p, id);
+            st_node_change c = fleet->changes.v[i - fleet->changes_from];
+            if ((p->type < 0 || c.type == p->type) && st_marks_first(core, c.node))
+                count_one(core, p, (size_t)c.node);
         }
     }
     p->seen = last;

@@ -49,6 +49,7 @@ static void link_plan(st_core *core, size_t at)
     st_reservation *r = &core->resv.v[at];
     cover(core);
     r->print = print_of(r->plan, r->ntasks);
+    core->nreservers += !r->also && !r->moves;
     for (int t = 0; t < r->ntasks; t++) {
         int32_t *first = &core->link_at[r->plan[t].node];
         st_vec_push(&core->links, (st_plan_link){(int32_t)at, t, *first});
@@ -65,6 +66,7 @@ void st_reserve_push(st_core *core, st_reservation resv)
 st_reservation st_reserve_pop(st_core *core)
 {
     st_reservation r = st_vec_pop(&core->resv);
+    core->nreservers -= !r.also && !r.moves;
     for (int t = r.ntasks; t-- > 0;) {
         st_plan_link link = st_vec_pop(&core->links);
         core->link_at[r.plan[t].node] = link.next;
@@ -289,10 +291,7 @@ void st_core_promise(st_core *core)
 
 size_t st_core_reservers(const st_core *core)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < core->resv.n; i++)
-        n += !core->resv.v[i].also && !core->resv.v[i].moves;
-    return n;
+    return core->nreservers;
 }
 
 void st_core_reserved(const st_core *core, st_reserved_list *ret)

@@ -62,6 +62,7 @@ static void forget(st_core *core)
     core->kept.v = NULL;
     core->leavers.v = NULL;
     core->resv.n = core->links.n = core->profiles.n = core->kept.n = core->leavers.n = 0;
+    core->nreservers = 0;
     core->resv.cap = core->links.cap = core->profiles.cap = core->kept.cap = core->leavers.cap = 0;
     core->link_at = NULL;
     core->nlink_at = 0;
@@ -78,6 +79,7 @@ int st_core_audit(st_core *core, st_err *err)
         rc = reserve_again(core, &list, err);
     st_core_reserve_done(core);
     core->resv = had.resv;
+    core->nreservers = had.nreservers;
     core->links = had.links;
     core->profiles = had.profiles;
     core->kept = had.kept;

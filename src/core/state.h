@@ -112,6 +112,7 @@ typedef struct st_yielders {
     st_job_vec sorted;
     size_t *count;   /* by account: where its part of `all` ends */
     size_t *ends[2]; /* the same for `open` */
+    int64_t *held_m; /* by account and type: what those of `all` hold who are in it or below */
     /* Nodes that those who leave give up, as they will be, while the fleet's log stands where it
      * did. */
     ST_VEC(int32_t) left;
@@ -158,6 +159,12 @@ typedef struct st_refusal {
     int64_t how;
 } st_refusal;
 
+/* By type: how often its nodes had changed, + 1, when a shape was found to fit nowhere on it; 0: it was not
+ * (misfit.c). */
+typedef struct st_nowhere {
+    uint64_t changes[ST_TYPES_MAX];
+} st_nowhere;
+
 struct st_core {
     st_policy policy;
     st_tree *tree;
@@ -185,6 +192,7 @@ struct st_core {
     bool stirred;  /* somebody came or moved, or was changed, since the last such pass */
     int64_t exchange_ms;         /* when a protection ends that a borrower waits for */
     ST_VEC(st_reservation) resv; /* of the last pass */
+    size_t nreservers;           /* derived: for how many jobs */
     ST_VEC(st_plan_link) links;  /* derived: its plans by node; see reserve.c */
     int32_t *link_at;            /* by node: the first, + 1 */
     size_t nlink_at;
@@ -209,6 +217,10 @@ struct st_core {
     uint8_t *prefer;
     size_t nprefer;
     st_idmap *misfits; /* shapes that found no place in this pass */
+    /* The same from round to round: shapes by number, and those that only reservations keep out. */
+    ST_VEC(st_nowhere) nowhere;
+    st_idmap *numbers, *walled;
+    uint64_t numbering;
     /* The claims among them. They are kept while a round is interrupted: who has the turn next must find
      * what it would have found without that. */
     ST_VEC(st_refusal) refusals;
@@ -464,7 +476,7 @@ void st_core_reserve_done(st_core *core);
 int st_core_collides(st_core *core, const st_job *job, int64_t end_ms, const st_grant *grants);
 /* Which reservations a job would have to respect, as a number that is 0 for none: two jobs of
  * one shape with the same number fare the same. */
-uint64_t st_core_bound_by(const st_core *core, const st_job *job);
+uint64_t st_core_bound_by(const st_core *core, const st_job *job, int32_t type);
 /* Keep what the reservations of a pass promise with their jobs. */
 void st_core_promise(st_core *core);
 /* For how many jobs something is reserved. */

@@ -71,91 +71,7 @@ bool st_core_rests(const st_core *core, const st_job *job)
 #define CLAIM_RESULTS 8  /* how a claim came out is remembered below, whose it was above */
 #define KEY_MOVES     77 /* tells the memory of moves from that of places */
 
-/* ---- shapes that found no place ---------------------------------------------------------- */
-
-/* Everything a plain placement depends on besides what is free. Room only shrinks during a
- * round, so a shape that failed fails again. */
-uint64_t st_core_shape_key(const st_job *job, int32_t type)
-{
-    const st_shape *s = &job->shape;
-    bool shared = s->gpus > 0 && (s->level == ST_LEVEL_MPS || s->level == ST_LEVEL_TIME);
-    const uint64_t words[] = {
-        (uint64_t)type,
-        (uint64_t)s->level,
-        (uint64_t)s->gpus,
-        (uint64_t)s->profile,
-        (uint64_t)s->share_m,
-        (uint64_t)s->vram_mib,
-        (uint64_t)s->cpu_m,
-        (uint64_t)s->ram_mib,
-        (uint64_t)job->tasks,
-        (uint64_t)job->topo,
-        job->topo_required,
-        (uint64_t)job->pool,
-        s->needs,
-        shared ? (uint64_t)job->account : 0,
-        shared && job->latency_critical,
-    };
-    uint64_t h = 1;
-    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
-        h = st_hash_u64(h, words[i]);
-    return job->state == ST_JOB_PAUSED ? st_hash_u64(h, job->id) : h;
-}
-
-void st_core_forget_misfits(st_core *core)
-{
-    if (st_idmap_count(core->misfits) > 0) {
-        st_idmap_free(core->misfits);
-        core->misfits = st_idmap_new();
-    }
-    st_vec_clear(&core->refusals);
-    core->freed = false;
-}
-
-void st_core_keep_refusals(st_core *core)
-{
-    if (core->freed)
-        st_vec_clear(&core->refusals);
-    st_idmap_free(core->misfits);
-    core->misfits = st_idmap_new();
-    for (size_t i = 0; i < core->refusals.n; i++)
-        st_idmap_put(core->misfits, core->refusals.v[i].key, core->refusals.v[i].how);
-    core->freed = false;
-}
-
-static void refuse(st_core *core, uint64_t key, int64_t how)
-{
-    st_idmap_put(core->misfits, key, how);
-    st_vec_push(&core->refusals, (st_refusal){key, how});
-}
-
-/* The two keys under which a shape without a place is remembered: nowhere, or nowhere that the
- * reservations it is bound by leave. */
-typedef struct misfit {
-    uint64_t key, bound_key;
-} misfit;
-
-static bool is_misfit(st_core *core, const st_job *job, int32_t type, misfit *ret)
-{
-    if (core->freed)
-        st_core_forget_misfits(core);
-    ret->key = st_core_shape_key(job, type);
-    if (st_idmap_get(core->misfits, ret->key, NULL))
-        return true;
-    /* Most find no place at all: whom they are bound by, and in what order they would try types, need not be known. */
-    st_ask ask = {.job = job, .type = type};
-    if (!st_place_fits(core->placer, &ask)) {
-        st_idmap_put(core->misfits, ret->key, 1);
-        return true;
-    }
-    ret->bound_key = st_hash_u64(ret->key, st_core_bound_by(core, job));
-    return st_idmap_get(core->misfits, ret->bound_key, NULL);
-}
-
-static void note_misfit(st_core *core, const misfit *m, int blocker)
-{
-    st_idmap_put(core->misfits, blocker < 0 ? m->key : m->bound_key, 1);
-}
+/* ---- claims that came to nothing ---------------------------------------------------------- */
 
 /* Try the claim again at a moment, if that is to come: at once where the job looks in every pass. Who
  * claims from the excess of its account stands with the borrowers, and looks when they do. */
@@ -205,7 +121,7 @@ static void note_claim(st_core *core, const st_job *job, int32_t type, uint64_t 
                        const st_claim *claim, bool *ret_later)
 {
     int64_t whose = claim->result == ST_CLAIM_BOUND ? job->queued_ms : 0;
-    refuse(core, key, whose * CLAIM_RESULTS + claim->result);
+    st_core_refuse(core, key, whose * CLAIM_RESULTS + claim->result);
     wake_claim(core, job, type, claim->until_ms);
     *ret_later |= claim->result == ST_CLAIM_PROTECTED;
 }
@@ -259,14 +175,14 @@ static bool try_start(st_core *core, st_job *job, int32_t type, st_class class,
         }
         class = ST_CLASS_BURSTABLE;
     }
-    misfit m;
-    if (is_misfit(core, job, type, &m))
+    st_misfit m;
+    if (st_core_is_misfit(core, job, type, &m))
         return false;
     st_grant *grants = fx ? st_xcalloc((size_t)job->tasks, sizeof *grants) : NULL;
     int blocker;
     if (!st_core_backfill(core, job, type, prefer, grants, &blocker)) {
         free(grants);
-        note_misfit(core, &m, blocker);
+        st_core_note_misfit(core, job, type, &m, blocker);
         return false;
     }
     if (!fx)
@@ -340,7 +256,7 @@ static bool find_moves(st_core *core, const st_job *job, int32_t type, st_claim 
         return false;
     if (st_core_defrag(core, job, type, ret))
         return true;
-    refuse(core, key, 1);
+    st_core_refuse(core, key, 1);
     if (ret->until_ms > st_core_moment(core))
         core->wake_ms = ST_MIN(core->wake_ms, ret->until_ms);
     return false;
@@ -435,18 +351,17 @@ static bool make_room(st_core *core, st_job *job, st_phase phase, bool restarts,
 
 /* The types the job may start on in a phase, less those it is known to find no place on.
  * *ret_any: whether there were any before that. */
-static int types_to_try(st_core *core, const st_job *job, bool guaranteed, int32_t *ret,
-                        bool *ret_any)
+static int types_to_try(st_core *core, st_job *job, bool guaranteed, int32_t *ret, bool *ret_any)
 {
     int n = 0;
-    misfit m;
+    st_misfit m;
     *ret_any = false;
     ST_EACH_TYPE (core, job, t) {
         if (st_core_is_guaranteed(core, job, t) != guaranteed)
             continue;
         *ret_any = true;
         bool home = guaranteed && job->shadow; /* its home is not a place like others */
-        if (home || !is_misfit(core, job, t, &m))
+        if (home || !st_core_is_misfit(core, job, t, &m))
             ret[n++] = t;
     }
     return n;

@@ -17,6 +17,21 @@ bool st_core_lacks_room(const st_core *core, const st_job *job, st_phase phase);
 /* Reserve for a blocked job, if it is only room that it lacks. */
 void st_core_turn_reserve(st_core *core, const st_job *job, st_phase phase, bool later);
 
+/* ---- misfit.c ---- */
+
+/* The two keys under which a shape without a place is remembered: nowhere, or nowhere that the
+ * reservations it is bound by leave. */
+typedef struct st_misfit {
+    uint64_t key, bound_key;
+} st_misfit;
+
+/* Whether the job is known to find no place on a type, or is found to have none; else it has the keys. */
+bool st_core_is_misfit(st_core *core, st_job *job, int32_t type, st_misfit *ret);
+/* It found none; `blocker`: the reservation that it is for, -1 none. */
+void st_core_note_misfit(st_core *core, const st_job *job, int32_t type, const st_misfit *m,
+                         int blocker);
+/* A claim came to nothing. */
+void st_core_refuse(st_core *core, uint64_t key, int64_t how);
 /* Shapes that found no place are remembered until something is freed. */
 void st_core_forget_misfits(st_core *core);
 /* The same, but for claims as long as nothing was freed. */

@@ -101,6 +101,11 @@ uint64_t st_fleet_changes(const st_fleet *fleet)
     return fleet->changes_from + fleet->changes.n;
 }
 
+uint64_t st_fleet_changes_of(const st_fleet *fleet, int32_t type)
+{
+    return fleet->changed[type + 1];
+}
+
 int st_fleet_add_type(st_fleet *fleet, const char *name, int64_t vram_mib, st_board board,
                       st_err *err)
 {
@@ -306,6 +311,7 @@ int st_fleet_add_node(st_fleet *fleet, const st_node_spec *spec, int32_t *ret_id
     node->cpu_m = spec->cpu_m;
     node->ram_mib = spec->ram_mib;
     st_vec_push(&fleet->nodes, node);
+    fleet->changed[node->type + 1]++;
     st_map_put(fleet->node_ids, node->name, node->id);
 
     /* A rack's name counts inside its block only, a block's inside its zone: the path is the

@@ -140,14 +140,20 @@ typedef struct st_domain {
     ST_VEC(int32_t) nodes;
 } st_domain;
 
+/* A node whose view or state changed, and its type. */
+typedef struct st_node_change {
+    int32_t node, type;
+} st_node_change;
+
 typedef struct st_fleet {
     ST_VEC(st_gpu_type) types;
     ST_VEC(st_pool) pools;
     ST_VEC(st_node *) nodes;
     ST_VEC(st_domain) domains[ST_TOPO_COUNT]; /* [ZONE], [BLOCK], [RACK], [NVLINK] */
-    ST_VEC(int32_t) changes;                  /* nodes whose view or state changed, in order */
+    ST_VEC(st_node_change) changes;           /* in order */
     uint64_t changes_from;                    /* how many were dropped from the front */
-    int64_t latency_critical;                 /* residents that share a GPU and are */
+    uint64_t changed[ST_TYPES_MAX + 1]; /* by type + 1: how many there were, and nodes that came */
+    int64_t latency_critical;           /* residents that share a GPU and are */
     st_map *node_ids;
     st_map *domain_ids; /* "rack/NAME" and so on */
 } st_fleet;
@@ -206,6 +212,8 @@ void st_node_set_state(st_fleet *fleet, st_node *node, st_node_state state);
 /* Who keeps something per node reads fleet->changes from where it last stopped. The log is
  * cut when it grows past a few times the fleet; a reader that fell behind starts over. */
 uint64_t st_fleet_changes(const st_fleet *fleet);
+/* The same of the nodes of one type alone; -1: of those without GPUs. */
+uint64_t st_fleet_changes_of(const st_fleet *fleet, int32_t type);
 
 /* Residents. `tree` gives the trust domains. */
 void st_node_add(st_fleet *fleet, const st_tree *tree, st_job *job, int32_t task);

@@ -162,6 +162,8 @@ typedef struct st_job {
     int32_t slot;                /* where it stands in core's list of placed jobs */
     int32_t listed, listed_slot; /* where it stands among borrowers: list + 1, place in it */
     bool by_right;               /* of reclassing: as good as guaranteed */
+    int32_t number;              /* core's, of its shape, */
+    uint64_t numbered;           /* under this numbering; 0: it has none */
     st_out out;                  /* left out of a what-if view */
     int64_t key; /* with the policy `swap`: its key in the account's order, for claims */
     struct {

@@ -195,7 +195,8 @@ static void note_change(st_fleet *fleet, const st_node *node)
         fleet->changes_from += fleet->changes.n;
         st_vec_clear(&fleet->changes);
     }
-    st_vec_push(&fleet->changes, node->id);
+    st_vec_push(&fleet->changes, ((st_node_change){node->id, node->type}));
+    fleet->changed[node->type + 1]++;
 }
 
 void st_node_refresh(st_fleet *fleet, const st_tree *tree, st_node *node)

@@ -72,7 +72,7 @@ void st_kinds_look(st_place_kinds *k, const st_fleet *fleet)
         if (k->n < fleet->nodes.n)
             cover(k, fleet);
         for (size_t i = (size_t)(k->seen - fleet->changes_from); i < fleet->changes.n; i++)
-            set_kind(k, fleet->nodes.v[fleet->changes.v[i]]);
+            set_kind(k, fleet->nodes.v[fleet->changes.v[i].node]);
     }
     k->seen = st_fleet_changes(fleet);
     if (k->nanswers <= k->count || k->look == UINT32_MAX) {

@@ -60,6 +60,9 @@ bool st_place_gang(st_placer *placer, const st_ask *ask, st_grant *ret);
  * they are; and likewise between equals. */
 void st_place_sort_types(st_placer *placer, const st_job *job, int32_t *types, int n);
 
+/* What is free of a GPU type on ready nodes, whatever the shape. */
+int64_t st_place_free_m(st_placer *placer, int32_t type);
+
 /* Whether st_place_gang would succeed. */
 bool st_place_fits(st_placer *placer, const st_ask *ask);
 

@@ -27,6 +27,7 @@ typedef struct st_cand {
 
 struct st_rooms {
     uint64_t key, seen, used; /* seen: place in the fleet's log; used: for throwing out */
+    uint64_t changed;         /* how often the nodes of its type had changed then */
     uint64_t epoch;           /* of the target the costs go by */
     st_job like;              /* one task of the shape */
     int32_t type;

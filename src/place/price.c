@@ -58,8 +58,18 @@ static void count_free(st_place_prices *p, const st_fleet *fleet)
         count_node(p, fleet->nodes.v[i]);
     if (had > 0)
         for (size_t i = (size_t)(p->seen - fleet->changes_from); i < fleet->changes.n; i++)
-            count_node(p, fleet->nodes.v[fleet->changes.v[i]]);
+            count_node(p, fleet->nodes.v[fleet->changes.v[i].node]);
     p->seen = st_fleet_changes(fleet);
+}
+
+int64_t st_place_free_m(st_placer *placer, int32_t type)
+{
+    st_place_prices *p = &placer->prices;
+    if (!p->nodes || p->seen != st_fleet_changes(placer->fleet) || p->n != placer->fleet->nodes.n) {
+        count_free(p, placer->fleet);
+        p->types = -1; /* the prices are of what was free before */
+    }
+    return p->free_m[type];
 }
 
 /* ---- what is asked for ------------------------------------------------------------------- */

@@ -206,6 +206,12 @@ static void count_all(st_placer *placer, st_rooms *r, const st_ask *ask)
         count_one(placer, r, ask, i);
 }
 
+/* How often the nodes have changed that it may have room on. */
+static uint64_t changed_for(const st_fleet *fleet, const st_rooms *r)
+{
+    return r->type < 0 ? st_fleet_changes(fleet) : st_fleet_changes_of(fleet, r->type);
+}
+
 /* Count what has changed since the rooms were last seen; where that is more than there is, all. */
 static void catch_up(st_placer *placer, st_rooms *r)
 {
@@ -215,14 +221,15 @@ static void catch_up(st_placer *placer, st_rooms *r)
         return;
     }
     size_t had = r->n, from = (size_t)(r->seen - fleet->changes_from);
-    if (had == fleet->nodes.n && from == fleet->changes.n)
+    if (had == fleet->nodes.n && (from == fleet->changes.n || r->changed == changed_for(fleet, r)))
         return;
     st_kinds_look(&placer->kinds, fleet);
     cover(placer, r);
     for (size_t i = had; i < r->n; i++)
         count_one(placer, r, NULL, i);
     for (size_t i = from; i < fleet->changes.n; i++)
-        count_one(placer, r, NULL, (size_t)fleet->changes.v[i]);
+        if (r->type < 0 || fleet->changes.v[i].type == r->type)
+            count_one(placer, r, NULL, (size_t)fleet->changes.v[i].node);
 }
 
 /* Everything the room of a node depends on, but the node. Whose the job is matters where it
@@ -311,6 +318,7 @@ st_rooms *st_rooms_of(st_placer *placer, const st_job *job, int32_t type)
         catch_up(placer, r);
     }
     r->seen = st_fleet_changes(placer->fleet);
+    r->changed = changed_for(placer->fleet, r);
     r->used = ++placer->tick;
     return r;
 }

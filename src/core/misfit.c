@@ -1,0 +1,151 @@
+/* Shapes that found no place, and claims that came to nothing.
+ *
+ * Within a round room only shrinks: who failed fails again until something is freed. From round to round most
+ * of the fleet stays as it was, so that a shape found no place on a GPU type is also remembered for as long
+ * as no node of the type changes: where nothing is free for it at all, and, for whole GPUs, where what is free is
+ * reserved for those ahead, as long as they are the same with the same plans. What is remembered so is what
+ * would be found anew, so nothing of it is saved. */
+#include "base/hash.h"
+#include "core/turn.h"
+
+#define SHAPES_MAX 4096  /* that are numbered */
+#define WALLED_MAX 16384 /* that are remembered behind reservations */
+
+/* Everything a plain placement depends on besides what is free. Room only shrinks during a
+ * round, so a shape that failed fails again. */
+uint64_t st_core_shape_key(const st_job *job, int32_t type)
+{
+    const st_shape *s = &job->shape;
+    bool shared = s->gpus > 0 && (s->level == ST_LEVEL_MPS || s->level == ST_LEVEL_TIME);
+    const uint64_t words[] = {
+        (uint64_t)type,
+        (uint64_t)s->level,
+        (uint64_t)s->gpus,
+        (uint64_t)s->profile,
+        (uint64_t)s->share_m,
+        (uint64_t)s->vram_mib,
+        (uint64_t)s->cpu_m,
+        (uint64_t)s->ram_mib,
+        (uint64_t)job->tasks,
+        (uint64_t)job->topo,
+        job->topo_required,
+        (uint64_t)job->pool,
+        s->needs,
+        shared ? (uint64_t)job->account : 0,
+        shared && job->latency_critical,
+    };
+    uint64_t h = 1;
+    for (size_t i = 0; i < ST_ARRAY_LEN(words); i++)
+        h = st_hash_u64(h, words[i]);
+    return job->state == ST_JOB_PAUSED ? st_hash_u64(h, job->id) : h;
+}
+
+void st_core_forget_misfits(st_core *core)
+{
+    if (st_idmap_count(core->misfits) > 0) {
+        st_idmap_free(core->misfits);
+        core->misfits = st_idmap_new();
+    }
+    st_vec_clear(&core->refusals);
+    core->freed = false;
+}
+
+void st_core_keep_refusals(st_core *core)
+{
+    if (core->freed)
+        st_vec_clear(&core->refusals);
+    st_idmap_free(core->misfits);
+    core->misfits = st_idmap_new();
+    for (size_t i = 0; i < core->refusals.n; i++)
+        st_idmap_put(core->misfits, core->refusals.v[i].key, core->refusals.v[i].how);
+    core->freed = false;
+}
+
+void st_core_refuse(st_core *core, uint64_t key, int64_t how)
+{
+    st_idmap_put(core->misfits, key, how);
+    st_vec_push(&core->refusals, (st_refusal){key, how});
+}
+
+/* ---- from round to round ----------------------------------------------------------------- */
+
+/* What is remembered of the job's shape; NULL: nothing is, for it depends on more than the nodes of a type. */
+static st_nowhere *nowhere_of(st_core *core, st_job *job)
+{
+    const st_shape *s = &job->shape;
+    if (s->gpus == 0 || s->level == ST_LEVEL_MPS || s->level == ST_LEVEL_TIME ||
+        job->state != ST_JOB_PENDING)
+        return NULL;
+    if (job->numbered == core->numbering)
+        return &core->nowhere.v[job->number];
+    uint64_t key = st_core_shape_key(job, ST_TYPE_FIRST);
+    int64_t number;
+    if (!st_idmap_get(core->numbers, key, &number)) {
+        if (core->nowhere.n == SHAPES_MAX) {
+            st_idmap_free(core->numbers);
+            core->numbers = st_idmap_new();
+            st_vec_clear(&core->nowhere);
+            core->numbering++;
+        }
+        number = (int64_t)core->nowhere.n;
+        st_vec_push(&core->nowhere, (st_nowhere){{0}});
+        st_idmap_put(core->numbers, key, number);
+    }
+    job->number = (int32_t)number;
+    job->numbered = core->numbering;
+    return &core->nowhere.v[number];
+}
+
+/* How often the nodes of the type have changed, never 0. */
+static uint64_t changes_of(const st_core *core, int32_t type)
+{
+    return st_fleet_changes_of(core->fleet, type) + 1;
+}
+
+/* Slices and shares may collide where numbers say that they fit. */
+static bool is_walled(const st_core *core, const st_job *job, int32_t type, uint64_t key)
+{
+    int64_t then;
+    return job->shape.level == ST_LEVEL_WHOLE && st_idmap_get(core->walled, key, &then) &&
+           ((uint64_t)then == changes_of(core, type) || ST_BROKEN(WALLED));
+}
+
+/* ---- within a round ---------------------------------------------------------------------- */
+
+bool st_core_is_misfit(st_core *core, st_job *job, int32_t type, st_misfit *ret)
+{
+    if (core->freed)
+        st_core_forget_misfits(core);
+    st_nowhere *nowhere = nowhere_of(core, job);
+    if (nowhere && (nowhere->changes[type] == changes_of(core, type) ||
+                    (ST_BROKEN(NOWHERE) && nowhere->changes[type] > 0)))
+        return true;
+    ret->key = st_core_shape_key(job, type);
+    if (st_idmap_get(core->misfits, ret->key, NULL))
+        return true;
+    /* Most find no place at all: whom they are bound by, and in what order they would try types, need not be known. */
+    st_ask ask = {.job = job, .type = type};
+    if (!st_place_fits(core->placer, &ask)) {
+        st_idmap_put(core->misfits, ret->key, 1);
+        if (nowhere)
+            nowhere->changes[type] = changes_of(core, type);
+        return true;
+    }
+    ret->bound_key = st_hash_u64(ret->key, st_core_bound_by(core, job, type));
+    return st_idmap_get(core->misfits, ret->bound_key, NULL) ||
+           (nowhere && is_walled(core, job, type, ret->bound_key));
+}
+
+void st_core_note_misfit(st_core *core, const st_job *job, int32_t type, const st_misfit *m,
+                         int blocker)
+{
+    st_idmap_put(core->misfits, blocker < 0 ? m->key : m->bound_key, 1);
+    if (blocker < 0 || job->shape.gpus == 0 || job->shape.level != ST_LEVEL_WHOLE ||
+        job->state != ST_JOB_PENDING)
+        return;
+    if (st_idmap_count(core->walled) >= WALLED_MAX) {
+        st_idmap_free(core->walled);
+        core->walled = st_idmap_new();
+    }
+    st_idmap_put(core->walled, m->bound_key, (int64_t)changes_of(core, type));
+}
