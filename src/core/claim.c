@@ -361,11 +361,17 @@ static void try_way(st_claim_ctx *c, st_claim *ret)
     *ret = (st_claim){.until_ms = ST_TIME_NEVER};
     if (st_claim_excess_decides(c, ret) || st_claim_bound_decides(c, ret))
         return;
+    bool opens = until_ms != ST_TIME_NEVER && !is_awaited(c, until_ms);
+    if (st_claim_lacks_victims(c)) {
+        ret->result = ST_CLAIM_NONE;
+        st_claim_skip_muster(c, opens);
+        return;
+    }
     c->ask.rooms = NULL;
     st_claim_muster(c, false);
     size_t had = c->line.n + c->aside.n;
     attempt(c, ret);
-    if (ret->result != ST_CLAIM_OK && until_ms != ST_TIME_NEVER && !is_awaited(c, until_ms)) {
+    if (ret->result != ST_CLAIM_OK && opens) {
         st_claim open = {.result = ret->result, .enough = ret->enough};
         st_claim_muster(c, true);
         if (c->line.n + c->aside.n > had)

@@ -60,6 +60,8 @@ bool st_claim_concerns(const st_claim_ctx *c, const st_job *victim);
 
 /* Who may go, protected ones too if wanted, in line (claim_line.c). */
 void st_claim_muster(st_claim_ctx *c, bool ignore_protection);
+/* Nobody need be asked, with and without protections if wanted; it counts as if everybody had been. */
+void st_claim_skip_muster(st_claim_ctx *c, bool both);
 /* What uses the floor up goes before what others borrowed. */
 void st_claim_excess_first(st_claim_ctx *c);
 /* What is certain before anybody is lined up (claim_excess.c). */
@@ -68,6 +70,9 @@ bool st_claim_excess_decides(st_claim_ctx *c, st_claim *ret);
  * all choices break the bound it is held to. */
 bool st_claim_has_hope(const st_claim_ctx *c);
 bool st_claim_bound_decides(const st_claim_ctx *c, st_claim *ret);
+/* Whether those whom a borrower may displace hold too little of the type, with what is free: then it fails, protected
+ * or not. */
+bool st_claim_lacks_victims(const st_claim_ctx *c);
 /* Until when it is held to the bound, and until when a borrower to what it takes. */
 int64_t st_claim_unbound_ms(const st_claim_ctx *c);
 int64_t st_claim_exchange_ms(const st_claim_ctx *c);

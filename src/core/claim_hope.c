@@ -93,6 +93,48 @@ bool st_claim_has_hope(const st_claim_ctx *c)
     return !is_number(c) || could_fit(c, INT64_MAX);
 }
 
+/* What all those hold of a type who are in an account, or below it. */
+static int64_t held_m(const st_claim_ctx *c, int32_t account)
+{
+    return c->core->yielders.held_m[(size_t)account * ST_TYPES_MAX + (size_t)c->type];
+}
+
+/* The same of everybody whom a borrower may displace, and more: of its own account, and of all branches that
+ * stand high enough where they part from its own. */
+static int64_t victims_m(const st_claim_ctx *c)
+{
+    const st_tree *tree = c->core->tree;
+    st_share_counts counts = (st_share_counts)c->core->policy.counts;
+    int64_t sum_m = held_m(c, c->job->account);
+    for (int32_t i = c->job->account; i != ST_ROOT && !c->own;
+         i = st_tree_account(tree, i)->parent) {
+        const st_account *a = st_tree_account(tree, i), *up = st_tree_account(tree, a->parent);
+        for (size_t k = 0; k < up->children.n; k++) {
+            const st_account *b = st_tree_account(tree, up->children.v[k]);
+            int64_t more_m = held_m(c, b->id);
+            if (b == a || more_m == 0 || b->priority > a->priority)
+                continue;
+            if (b->priority < a->priority ||
+                st_standing_cmp(c->mine[a->depth], st_share_standing(tree, b->id, counts, NULL)) <
+                    0)
+                sum_m += more_m;
+        }
+    }
+    return sum_m;
+}
+
+bool st_claim_lacks_victims(const st_claim_ctx *c)
+{
+    st_core *core = c->core;
+    if (!is_number(c) || c->guaranteed || ST_BROKEN(STRICT))
+        return false;
+    int64_t sum_m = victims_m(c) + st_place_free_m(core->placer, c->type);
+    for (size_t i = 0; i < core->leaving.n; i++)
+        if (core->leaving.v[i]->type == c->type)
+            sum_m += st_job_gpu_m(core->leaving.v[i]);
+    return sum_m < c->need.gpu_m;
+}
+
 /* When a claim is no longer held to the bound, if not all victims are of its own account. */
 int64_t st_claim_unbound_ms(const st_claim_ctx *c)
 {

@@ -210,3 +210,9 @@ void st_claim_muster(st_claim_ctx *c, bool ignore_protection)
         line_up(c);
     c->core->effort -= c->asked + (int64_t)c->line.n;
 }
+
+void st_claim_skip_muster(st_claim_ctx *c, bool both)
+{
+    const st_yielders *y = &c->core->yielders;
+    c->core->effort -= (int64_t)y->open[c->guaranteed].n + (both ? (int64_t)y->all.n : 0);
+}

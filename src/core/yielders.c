@@ -79,6 +79,24 @@ static void collect(st_core *core, st_job *job)
     st_vec_push(&core->yielders.all, job);
 }
 
+/* What borrowers hold of each type, in each account and all below it. */
+static void add_up(const st_core *core, st_yielders *y)
+{
+    size_t accounts = core->tree->accounts.n, cells = accounts * ST_TYPES_MAX;
+    y->held_m = st_xreallocarray(y->held_m, cells, sizeof *y->held_m);
+    memset(y->held_m, 0, cells * sizeof *y->held_m);
+    for (size_t i = 0; i < y->all.n; i++) {
+        const st_job *job = y->all.v[i];
+        if (job->type >= 0)
+            y->held_m[(size_t)job->account * ST_TYPES_MAX + (size_t)job->type] += st_job_gpu_m(job);
+    }
+    for (size_t a = accounts; a-- > 1;) { /* accounts come after their parents */
+        size_t parent = (size_t)core->tree->accounts.v[a]->parent;
+        for (size_t t = 0; t < core->fleet->types.n; t++)
+            y->held_m[parent * ST_TYPES_MAX + t] += y->held_m[a * ST_TYPES_MAX + t];
+    }
+}
+
 void st_core_refresh_yielders(st_core *core)
 {
     st_yielders *y = &core->yielders;
@@ -96,6 +114,7 @@ void st_core_refresh_yielders(st_core *core)
                 collect(core, core->borrowers.v[b].list.v[i]);
     }
     sort(core, y);
+    add_up(core, y);
     int64_t moment = st_core_moment(core);
     for (int owner = 0; owner <= 1; owner++) {
         size_t accounts = core->tree->accounts.n;
@@ -191,6 +210,7 @@ void st_core_yielders_done(st_core *core)
     free(y->count);
     free(y->ends[0]);
     free(y->ends[1]);
+    free(y->held_m);
     st_vec_free(&y->left);
     st_vec_free(&core->hopes.list);
     free(y->views);

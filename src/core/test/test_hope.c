@@ -189,9 +189,33 @@ static void test_a_cancel_and_a_submit(void **state)
     end(&w);
 }
 
+/* A borrower takes from a branch that stands higher: what all in it hold counts, at whatever depth, with what is free. */
+static void test_from_below(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = plain();
+    policy.rebalance = true;
+    begin(&w, &policy, 2, 4);
+    account(&w, "rich", ST_UNSET);
+    st_event ev = account_event("team", ST_UNSET);
+    ev.u.account.parent = "rich";
+    step(&w, &ev);
+    account(&w, "poor", ST_UNSET);
+    gang(&w, 1, "team", 1, 3);
+    gang(&w, 2, "team", 1, 3);
+    w.now += SEC;
+    gang(&w, 3, "poor", 1, 4);
+    in_state(&w, 3, ST_JOB_PENDING);
+    tick(&w, 120 * SEC); /* borrowers look on the minute */
+    in_state(&w, 3, ST_JOB_RUNNING);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_from_below),
         cmocka_unit_test(test_just_enough),
         cmocka_unit_test(test_with_who_leaves),
         cmocka_unit_test(test_too_little),
