@@ -180,6 +180,14 @@ static void time_ends(st_core *core, const char *what, bool finish, int n, int64
     print_times(what, took, n);
 }
 
+static size_t count_waiting(const st_core *core)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < st_core_njobs(core); i++)
+        n += st_core_job_at(core, i)->state == ST_JOB_PENDING;
+    return n;
+}
+
 /* Goes on until the round is over; the longest pass in ret_most_s. */
 static int finish_round(st_core *core, int64_t *at_ms, st_effects *fx, double *ret_most_s)
 {
@@ -265,7 +273,12 @@ int main(void)
         time_ends(core, "finish, round unfinished", true, SAMPLES, at_ms, &aside, &fx);
     }
 
-    /* As many starts as may be reserved for, made anew and then kept. */
+    /* As many starts as may be reserved for, made anew and then kept, with as many waiting as came at first. */
+    for (size_t n = count_waiting(core); n < JOBS; n++) {
+        random_job(&aside, id++, 1 + (int)st_rng_below(&aside, TEAMS - 1), &ev, text);
+        must(st_core_apply(core, &ev, at_ms, &fx, &err), &err);
+    }
+    st_core_pass(core, ++at_ms, &fx);
     policy.reservations = 64;
     ev = (st_event){.kind = ST_EV_POLICY, .u.policy = policy};
     must(st_core_apply(core, &ev, at_ms, &fx, &err), &err);
@@ -276,8 +289,9 @@ int main(void)
         t = now_s() - t;
         st_reserved_list list = {0};
         st_core_reserved(core, &list);
-        printf("full pass, %zu starts reserved, %s%s: %.1f ms\n", list.n,
-               again ? "once more" : "anew", st_core_resumes(core) ? ", not over" : "", t * 1e3);
+        printf("full pass, %zu waiting, %zu starts reserved, %s%s: %.1f ms\n", count_waiting(core),
+               list.n, again ? "once more" : "anew", st_core_resumes(core) ? ", not over" : "",
+               t * 1e3);
         st_vec_free(&list);
     }
 
