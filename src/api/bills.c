@@ -111,6 +111,7 @@ static void keep_open(void *ctx, const st_entry *e)
     mine.name = keep(c->arena, e->name);
     mine.labels = keep(c->arena, e->labels);
     /* The rest is borrowed, and nobody here asks for it. */
+    mine.priority_class = NULL;
     mine.workload = mine.profile = mine.doc = mine.reason = mine.by = NULL;
     mine.child = mine.period = mine.zone = mine.booking = NULL;
     mine.grants = NULL;

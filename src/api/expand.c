@@ -78,6 +78,23 @@ static void set_booking(const st_expansion *x, const st_doc_node *map, st_job_sp
         spec->booking = UINT64_MAX;
 }
 
+/* Its class says which priorities it may have, and gives it one where it says none. */
+static int set_class(const st_expansion *x, const st_doc *doc, const st_doc_node *map,
+                     st_job_spec *spec, st_err *err)
+{
+    const st_doc_node *node = st_doc_get(map, "priority_class");
+    st_err why = {0};
+
+    if (!node || node->kind != ST_DOC_SCALAR)
+        return 0;
+    if (st_classes_admit(st_control_classes(x->api->control), node->value, spec->account,
+                         (int)x->who->role, st_doc_get(map, "priority") != NULL, &spec->priority,
+                         &spec->meek, &why) < 0)
+        return st_doc_fail(doc, node, err, why.code, "%s", why.msg);
+    spec->priority_class = node->value;
+    return 0;
+}
+
 /* A moment of a document. One that has passed while it was on its way is now. */
 static int set_moment(const st_expansion *x, const st_doc *doc, const st_doc_node *map,
                       const char *key, int64_t *ret_ms, st_err *err)
@@ -157,6 +174,8 @@ static int add_item(st_expansion *x, const st_doc *doc, const st_doc_node *map, 
         r = set_window(x, doc, map, &item.spec, err);
     if (r == 0)
         r = address(x, &item.spec, err);
+    if (r == 0)
+        r = set_class(x, doc, map, &item.spec, err);
     if (r == 0)
         r = check_command(x, doc, map, err);
     if (r == 0)

@@ -98,6 +98,12 @@ static void out_book(st_strbuf *out, const st_price_book *book)
         st_strbuf_addc(out, '}');
     }
     st_strbuf_addc(out, '}');
+    if (book->nclasses > 0) {
+        out_map(out, "classes");
+        for (int i = 0; i < book->nclasses; i++)
+            out_percent(out, book->classes[i].name, book->classes[i].bp);
+        st_strbuf_addc(out, '}');
+    }
     out_booking(out, &book->booking);
 }
 

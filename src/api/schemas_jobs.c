@@ -105,6 +105,29 @@ const st_schema st_schemas_jobs[] = {
                  "\"boolean\"}, \"version\": {\"type\": \"integer\"}, \"size\": {\"type\": "
                  "\"object\", \"properties\": {}, "
                  "\"additionalProperties\": true}}}}}, \"required\": [\"sizes\"]}"},
+    {"ClassSpec",
+     "{\"type\": \"object\", \"properties\": {\"lowest\": {\"type\": \"integer\", "
+     "\"description\": \"priority\"}, \"highest\": {\"type\": \"integer\"}, \"priority\": "
+     "{\"type\": \"integer\", \"description\": \"of jobs that name none\"}, \"preempt\": "
+     "{\"type\": \"boolean\", \"description\": \"false: its jobs preempt nobody of their "
+     "account, and nobody while they borrow\"}, \"accounts\": {\"type\": [\"string\", "
+     "\"array\"], \"items\": {\"type\": \"string\"}, \"description\": \"all, or a list; with "
+     "all below them\"}, \"roles\": {\"type\": [\"string\", \"array\"], \"items\": {\"type\": "
+     "\"string\"}}, \"about\": {\"type\": \"string\"}}, \"required\": [\"lowest\", "
+     "\"highest\", \"priority\"], \"additionalProperties\": false}"},
+    {"ClassList",
+     "{\"type\": \"object\", \"properties\": {\"classes\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"builtin\": "
+     "{\"type\": \"boolean\"}, \"version\": {\"type\": \"integer\"}, \"lowest\": {\"type\": "
+     "\"integer\"}, \"highest\": {\"type\": \"integer\"}, \"priority\": {\"type\": "
+     "\"integer\"}, \"preempt\": {\"type\": \"boolean\"}, \"price\": {\"type\": \"string\", "
+     "\"description\": \"of the price book, for its jobs\"}, \"accounts\": {\"type\": "
+     "[\"string\", \"array\"], \"items\": {\"type\": \"string\"}, \"description\": \"for the "
+     "owner\"}, \"roles\": {\"type\": [\"string\", \"array\"], \"items\": {\"type\": "
+     "\"string\"}}, \"about\": {\"type\": \"string\"}}, \"required\": [\"name\", \"builtin\", "
+     "\"version\", \"lowest\", \"highest\", \"priority\", \"preempt\", \"price\", "
+     "\"roles\"], \"additionalProperties\": false}}}, \"required\": [\"classes\"], "
+     "\"additionalProperties\": false}"},
     {"ImageSpec",
      "{\"type\": \"object\", \"properties\": {\"folder\": {\"type\": \"string\", \"description\": "
      "\"a root file system on the nodes\"}, \"layout\": {\"type\": \"string\", \"description\": "

@@ -235,6 +235,7 @@ st_handler st_api_events, st_api_audit_list, st_api_audit_verify;
 st_handler st_api_backup, st_api_clock_get, st_api_clock_accept, st_api_restore_get,
     st_api_restore_accept;
 st_handler st_api_sizes_list, st_api_size_put, st_api_size_remove;
+st_handler st_api_classes_list, st_api_class_put, st_api_class_remove;
 st_handler st_api_images_list, st_api_image_get, st_api_image_put, st_api_image_remove;
 st_handler st_api_rules_list, st_api_rule_put, st_api_rule_remove, st_api_rule_check;
 st_handler st_api_array_get, st_api_array_cancel;

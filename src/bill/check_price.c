@@ -69,6 +69,15 @@ static const st_unit_price *by_piece(const st_price_book *book, const char *work
     return NULL;
 }
 
+/* Jobs of a class pay more or less of the price, as the book says. */
+static int64_t class_bp(const st_price_book *book, const st_entry *e)
+{
+    for (int i = 0; book && e->priority_class && i < book->nclasses; i++)
+        if (strcmp(book->classes[i].name, e->priority_class) == 0)
+            return book->classes[i].bp;
+    return ST_BP;
+}
+
 static st_component gpu_component(st_basis basis)
 {
     switch (basis) {
@@ -101,20 +110,22 @@ static void want_gpu(const st_entry *e, const st_price_book *book, int64_t keep_
     st_component what = gpu_component(e->basis);
     int64_t rate = row ? row->rate[what] : 0, level_bp = row ? row->level_bp[e->level] : ST_BP;
     int64_t topo_bp = book ? book->topo_bp[e->topo] : 0, idle_bp = book ? book->idle_bp : 0;
+    int64_t of_class = class_bp(book, e);
 
     int64_t floor_rate = row ? row->rate[ST_PAY_GUARANTEED] : 0;
     st_i128 in = e->inside, out = (st_i128)e->share - in, idle_in = e->inside_idle;
 
-    want(w,
-         (wanted){ST_PAY_GUARANTEED, in, floor_rate, FACTORS(level_bp, keep_bp, ONE, ONE), true});
-    want(w, (wanted){what, out, rate, FACTORS(level_bp, keep_bp, ONE, ONE), true});
-    want(w, (wanted){ST_PAY_TOPOLOGY, in, floor_rate, FACTORS(level_bp, topo_bp, keep_bp, ONE),
+    want(w, (wanted){ST_PAY_GUARANTEED, in, floor_rate, FACTORS(level_bp, keep_bp, of_class, ONE),
+                     true});
+    want(w, (wanted){what, out, rate, FACTORS(level_bp, keep_bp, of_class, ONE), true});
+    want(w, (wanted){ST_PAY_TOPOLOGY, in, floor_rate, FACTORS(level_bp, topo_bp, keep_bp, of_class),
                      false});
-    want(w, (wanted){ST_PAY_TOPOLOGY, out, rate, FACTORS(level_bp, topo_bp, keep_bp, ONE), false});
-    want(w, (wanted){ST_PAY_IDLE, idle_in, floor_rate, FACTORS(level_bp, idle_bp, keep_bp, ONE),
+    want(w, (wanted){ST_PAY_TOPOLOGY, out, rate, FACTORS(level_bp, topo_bp, keep_bp, of_class),
                      false});
+    want(w, (wanted){ST_PAY_IDLE, idle_in, floor_rate,
+                     FACTORS(level_bp, idle_bp, keep_bp, of_class), false});
     want(w, (wanted){ST_PAY_IDLE, idle_of(e) - idle_in, rate,
-                     FACTORS(level_bp, idle_bp, keep_bp, ONE), false});
+                     FACTORS(level_bp, idle_bp, keep_bp, of_class), false});
 }
 
 static void want_stay(const st_entry *e, const st_price_book *book, int64_t keep_bp, wants *w)
@@ -129,9 +140,12 @@ static void want_stay(const st_entry *e, const st_price_book *book, int64_t keep
         return;
     if (e->kind == ST_ENTRY_USAGE && energy == ST_UNKNOWN)
         energy = 0;
-    want(w, (wanted){ST_PAY_CPU, e->cpu, book->cpu, FACTORS(keep_bp, ONE, ONE, ONE), false});
-    want(w, (wanted){ST_PAY_RAM, e->ram, book->ram, FACTORS(keep_bp, ONE, ONE, ONE), false});
-    want(w, (wanted){ST_PAY_ENERGY, energy, book->energy, FACTORS(keep_bp, ONE, ONE, ONE), false});
+    int64_t of_class = class_bp(book, e);
+
+    want(w, (wanted){ST_PAY_CPU, e->cpu, book->cpu, FACTORS(keep_bp, of_class, ONE, ONE), false});
+    want(w, (wanted){ST_PAY_RAM, e->ram, book->ram, FACTORS(keep_bp, of_class, ONE, ONE), false});
+    want(w, (wanted){ST_PAY_ENERGY, energy, book->energy, FACTORS(keep_bp, of_class, ONE, ONE),
+                     false});
 }
 
 /* What is not delivered is credited at the price it is charged at, rounded down. Of what others paid for what was lent the
@@ -176,8 +190,8 @@ static void want_lines(const st_entry *e, const st_price_book *book, int64_t kee
     case ST_ENTRY_PIECES:
         unit = by_piece(book, e->workload);
         if (unit)
-            want(w,
-                 (wanted){unit->by, e->pieces, unit->rate, FACTORS(keep_bp, ONE, ONE, ONE), true});
+            want(w, (wanted){unit->by, e->pieces, unit->rate,
+                             FACTORS(keep_bp, class_bp(book, e), ONE, ONE), true});
         break;
     case ST_ENTRY_WINDOW:
         want_window(e, book, keep_bp, w);

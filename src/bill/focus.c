@@ -309,17 +309,25 @@ static int64_t list_price_factor(const row *r, const st_price_book *book)
 {
     const st_rates *rates = book && r->e->gpu ? st_price_rates(book, r->e->gpu) : NULL;
     int64_t level = rates && is_stay(r->e) ? rates->level_bp[r->e->level] : ST_BP;
+    int64_t class = book ? st_price_class_bp(book, r->e->priority_class) : ST_BP;
 
     switch (r->l->what) {
     case ST_PAY_GUARANTEED:
     case ST_PAY_BURST:
     case ST_PAY_ON_DEMAND:
     case ST_PAY_BOOKED:
-        return level;
+        return st_price_factor((const int64_t[]){level, class}, 2);
     case ST_PAY_TOPOLOGY:
-        return st_price_factor((const int64_t[]){level, book ? book->topo_bp[r->e->topo] : 0}, 2);
+        return st_price_factor(
+            (const int64_t[]){level, book ? book->topo_bp[r->e->topo] : 0, class}, 3);
     case ST_PAY_IDLE:
-        return st_price_factor((const int64_t[]){level, book ? book->idle_bp : 0}, 2);
+        return st_price_factor((const int64_t[]){level, book ? book->idle_bp : 0, class}, 3);
+    case ST_PAY_CPU:
+    case ST_PAY_RAM:
+    case ST_PAY_ENERGY:
+    case ST_PAY_FRAMES:
+    case ST_PAY_MINUTES:
+        return class;
     case ST_PAY_CANCEL:
         return r->e->fee_bp;
     default:
@@ -469,6 +477,10 @@ static void put_tags(row *r)
     if (r->e->workload) {
         st_strbuf_add(&b, b.n > 0 ? ",\"stint/workload\":" : "{\"stint/workload\":");
         st_quote_json(&b, r->e->workload);
+    }
+    if (r->e->priority_class) {
+        st_strbuf_add(&b, b.n > 0 ? ",\"stint/class\":" : "{\"stint/class\":");
+        st_quote_json(&b, r->e->priority_class);
     }
     /* Those of the job as they are; ours have a prefix, as FOCUS wants it. */
     if (r->e->labels && strlen(r->e->labels) > 2) {

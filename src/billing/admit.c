@@ -16,13 +16,18 @@ static int as_budget(int r, st_err *err)
 }
 
 void st_money_cost(st_tx *tx, const st_job *job, const char *account, const char *reader,
-                   st_job_cost *ret)
+                   const char *priority_class, st_job_cost *ret)
 {
     const st_fleet *fleet = st_core_fleet(tx->ctl->core);
     st_worst *w = &ret->worst;
 
+    ret->priority_class[0] = '\0';
+    if (priority_class)
+        strncat(ret->priority_class, priority_class, ST_NAME_MAX);
+
     *w = (st_worst){.account = st_book_of(tx->ctl, account, ret->book),
                     .gpus = ret->gpus,
+                    .priority_class = priority_class ? ret->priority_class : NULL,
                     .level = job->shape.level,
                     .topo = job->topo_required ? job->topo : ST_TOPO_NONE,
                     .limit_ms = job->limit_ms,
@@ -34,6 +39,18 @@ void st_money_cost(st_tx *tx, const st_job *job, const char *account, const char
     for (size_t t = 0; w->gpu_m > 0 && t < fleet->types.n; t++)
         if (job->shape.types == 0 || job->shape.types >> t & 1)
             ret->gpus[w->ngpus++] = fleet->types.v[t].name;
+}
+
+void st_money_cost_live(st_tx *tx, const st_job *job, const char *account, const char *reader,
+                        st_job_cost *ret)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    const st_live *live = st_control_live(tx->ctl, job->id);
+    st_doc_words words = {0};
+
+    if (live)
+        st_doc_names(st_live_doc(tx->ctl, live), arena, &words);
+    st_money_cost(tx, job, account, reader, words.priority_class, ret);
 }
 
 /* false: the core refuses such a job, in its own words. */
@@ -48,7 +65,7 @@ static bool cost_of(st_tx *tx, const st_job_spec *spec, st_job_cost *ret)
     if (st_tree_find(st_core_tree(tx->ctl->core), spec->account) <= ST_ROOT || spec->tasks <= 0 ||
         spec->tasks > ST_TASKS_MAX)
         return false;
-    st_money_cost(tx, &job, spec->account, spec->reader, ret);
+    st_money_cost(tx, &job, spec->account, spec->reader, spec->priority_class, ret);
     return true;
 }
 
@@ -78,7 +95,7 @@ int st_money_rehold(st_tx *tx, const st_job *job, const char *account, int64_t l
     st_job_cost cost;
 
     st_control_id_text(tx->ctl, job->id, name);
-    st_money_cost(tx, job, account, reader, &cost);
+    st_money_cost_live(tx, job, account, reader, &cost);
     return as_budget(
         st_ledger_rehold(tx->ctl->billing->ledger, &cost.worst, name, limit_ms, ret, err), err);
 }

@@ -181,7 +181,7 @@ void st_entry_of(const st_control *ctl, const st_record *rec, const char *doc, s
                  st_entry *ret);
 /* From a job's document; NULL: none. */
 typedef struct st_doc_words {
-    const char *workload, *labels;
+    const char *workload, *labels, *priority_class;
 } st_doc_words;
 void st_doc_names(const char *doc, st_arena *arena, st_doc_words *ret);
 
@@ -242,10 +242,13 @@ void st_money_note_within(st_tx *tx, const st_effect *fx, uint64_t booking);
 typedef struct st_job_cost {
     st_worst worst;
     const char *gpus[ST_TYPES_MAX];
-    char book[ST_NAME_MAX + 1], reader[ST_NAME_MAX + 1];
+    char book[ST_NAME_MAX + 1], reader[ST_NAME_MAX + 1], priority_class[ST_NAME_MAX + 1];
 } st_job_cost;
+/* Of a job that is there its class is in its document. */
 void st_money_cost(st_tx *tx, const st_job *job, const char *account, const char *reader,
-                   st_job_cost *ret);
+                   const char *priority_class, st_job_cost *ret);
+void st_money_cost_live(st_tx *tx, const st_job *job, const char *account, const char *reader,
+                        st_job_cost *ret);
 
 /* What open intervals of a job would post now. */
 typedef struct st_job_runs {

@@ -151,7 +151,7 @@ static int look_at(watch *w, const st_job *job, const st_live *live, st_err *err
     st_err why = {0};
     bool reached, fits = false;
 
-    st_money_cost(tx, job, live->account, NULL, &cost);
+    st_money_cost_live(tx, job, live->account, NULL, &cost);
     const st_cap_terms terms = st_ledger_cap_terms(l, cost.worst.account, tx->now, job->limit_ms);
     if (!terms.capped && !(job->barred & ST_BAR_ORDER))
         return 0;

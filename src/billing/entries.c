@@ -42,13 +42,17 @@ static const char *labels_of(const json_t *root, st_arena *arena)
 /* Most documents have neither, and need not be read. */
 void st_doc_names(const char *doc, st_arena *arena, st_doc_words *ret)
 {
-    bool any = doc && (strstr(doc, "\"workload\"") || strstr(doc, "\"labels\""));
+    bool any = doc && (strstr(doc, "\"workload\"") || strstr(doc, "\"labels\"") ||
+                       strstr(doc, "\"priority_class\""));
     json_t *root = any ? json_loads(doc, 0, NULL) : NULL;
     const char *workload = json_string_value(json_object_get(root, "workload"));
+    const char *class = json_string_value(json_object_get(root, "priority_class"));
 
     *ret = (st_doc_words){.labels = labels_of(root, arena)};
     if (workload && workload[0] && strlen(workload) <= ST_NAME_MAX)
         ret->workload = st_arena_strdup(arena, workload);
+    if (class && class[0] && strlen(class) <= ST_NAME_MAX)
+        ret->priority_class = st_arena_strdup(arena, class);
     json_decref(root);
 }
 
@@ -125,6 +129,7 @@ void st_entry_of(const st_control *ctl, const st_record *rec, const char *doc, s
 
         st_doc_names(doc, arena, &words);
         names.workload = words.workload;
+        names.priority_class = words.priority_class;
         names.name = name_of(ctl, rec->job, arena);
         names.labels = words.labels;
     }

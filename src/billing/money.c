@@ -300,6 +300,7 @@ static int post_pieces(st_tx *tx, const st_live *live, const char *job, st_err *
                       .job = job,
                       .user = live->user,
                       .workload = workload,
+                      .priority_class = words.priority_class,
                       .name = live->name,
                       .labels = words.labels};
 

@@ -331,9 +331,12 @@ int st_watch_order(const st_step *step, size_t at, const st_job_list *jobs, cons
         const st_job *victim = jobs->v[i];
         if (!out[i])
             continue;
-        if (victim->account == job->account && may_swap(step, job, victim))
-            continue;
         if (may_go_home(step, e, victim->id))
+            continue;
+        if (job->meek && (victim->account == job->account || e->class == ST_CLASS_BURSTABLE))
+            rc = BAD("order: job %" PRIu64 " displaces job %" PRIu64 " and has no right to preempt",
+                     job->id, victim->id);
+        if (rc < 0 || (victim->account == job->account && may_swap(step, job, victim)))
             continue;
         if (victim->account == job->account && victim->priority < job->priority &&
             st_core_policy(step->core)->urgent)

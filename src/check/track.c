@@ -88,6 +88,7 @@ void st_watch_add(const st_step *step, uint64_t id)
         t->job.topo_required = spec->topo_required;
         t->job.latency_critical = spec->latency_critical;
         t->job.priority = spec->priority;
+        t->job.meek = spec->meek;
         t->job.limit_ms = spec->limit_ms;
         t->job.yield = spec->yield;
         t->job.series = spec->series; /* worlds name it by its number */

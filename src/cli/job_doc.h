@@ -40,6 +40,8 @@
       "do not start before: \"2026-12-01 09:00\", \"friday 18:00\", +2h (default: at once)")       \
     X(end_by, "end-by", 0, "end_by", "TIME", "end the job by then, with time to save before")      \
     X(by, "by", 0, "by", "TIME", "deadline; jobs of your account are ordered by it")               \
+    X(priority_class, "class", 0, "priority_class", "NAME",                                        \
+      "priority class (`stint class list`): its priority, and what it pays")                       \
     X(slot, "slot", 0, "slot", "NAME",                                                             \
       "run only in the windows of this series of bookings, one after the other")                   \
     X(zone, "zone", 0, "zone", "ZONE", "time zone of these times (default: this machine's)")       \

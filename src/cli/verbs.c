@@ -122,6 +122,7 @@ const st_cli_verb st_cli_verbs[] = {
      .example = "  stint audit --limit 20\n  stint audit --by ada --what token --since 7d\n"
                 "  stint audit --verify\n"},
     {"image", "Manage the image catalogue", "COMMAND ...", .sub = st_cli_image_verbs},
+    {"class", "Manage priority classes", "COMMAND ...", .sub = st_cli_class_verbs},
     {"rule", "Manage Lua scripts that check every submit", "COMMAND ...", .sub = st_cli_rule_verbs},
     {"size", "Manage named sizes of jobs", "COMMAND ...", .sub = st_cli_size_verbs},
     {"admin", "Operate stintd: backups, keys, join tokens, plans, credits", "COMMAND ...",

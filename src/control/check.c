@@ -70,7 +70,7 @@ static char *plain(const st_entry *from)
     e.seq = e.at_ms = e.fixes = 0;
     e.capped = e.charged = e.credited = e.amount = 0;
     e.nlines = 0;
-    e.workload = e.name = e.labels = e.booking = NULL;
+    e.workload = e.priority_class = e.name = e.labels = e.booking = NULL;
     st_entry_write(&e, &out);
     return st_strbuf_take(&out);
 }

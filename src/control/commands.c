@@ -75,6 +75,18 @@ static int run_cancel(st_tx *tx, st_cmd *cmd, st_err *err)
     return st_tx_audit(tx, &c->who, "job.cancel", live->account, text, NULL, err);
 }
 
+/* A job keeps the priorities of its class. */
+static int within_class(st_tx *tx, const st_live *live, int priority, st_err *err)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_doc_words words;
+
+    st_doc_names(st_live_doc(tx->ctl, live), arena, &words);
+    return words.priority_class
+               ? st_classes_priority(tx->ctl->classes, words.priority_class, priority, err)
+               : 0;
+}
+
 static int run_priority(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_job *c = (st_cmd_job *)cmd;
@@ -85,6 +97,8 @@ static int run_priority(st_tx *tx, st_cmd *cmd, st_err *err)
 
     event.u.priority.id = c->id;
     event.u.priority.priority = c->priority;
+    if (r == 0)
+        r = within_class(tx, live, c->priority, err);
     if (r == 0)
         r = st_tx_apply(tx, &event, err);
     if (r < 0)

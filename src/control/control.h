@@ -19,6 +19,7 @@
 #include "core/core.h"
 #include "engine/engine.h"
 #include "state/allowance.h"
+#include "state/classes.h"
 #include "state/command.h"
 #include "state/directory.h"
 #include "state/images.h"
@@ -53,6 +54,7 @@ void st_control_free(st_control *ctl);
 
 st_directory *st_control_directory(st_control *ctl);
 st_images *st_control_images(st_control *ctl);
+st_classes *st_control_classes(st_control *ctl);
 st_allowance *st_control_allowance(st_control *ctl);
 st_store *st_control_store(st_control *ctl); /* for opening readers */
 st_engine *st_control_engine(st_control *ctl);

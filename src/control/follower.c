@@ -91,7 +91,7 @@ static int64_t weight(const feed *f)
 
 /* ---- what is told besides ------------------------------------------------------------------- */
 
-/* Of a job's document only the workload and labels are ever asked for, and few have any. */
+/* Of a job's document only the workload, the class and labels are ever asked for, and few have any. */
 static void tell_words(st_control *ctl, const st_live *live, st_asides *ret)
 {
     ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
@@ -99,12 +99,16 @@ static void tell_words(st_control *ctl, const st_live *live, st_asides *ret)
     st_doc_words words;
 
     st_doc_names(st_live_doc(ctl, live), arena, &words);
-    if (!words.workload && !words.labels)
+    if (!words.workload && !words.labels && !words.priority_class)
         return;
     st_strbuf_addf(&doc, "{\"labels\":%s", words.labels ? words.labels : "{}");
     if (words.workload) {
         st_strbuf_add(&doc, ",\"workload\":");
         st_quote_json(&doc, words.workload);
+    }
+    if (words.priority_class) {
+        st_strbuf_add(&doc, ",\"priority_class\":");
+        st_quote_json(&doc, words.priority_class);
     }
     st_strbuf_addc(&doc, '}');
     st_asides_add(ret, (int64_t)live->id, st_strbuf_str(&doc));

@@ -39,6 +39,11 @@ st_images *st_control_images(st_control *ctl)
     return ctl->images;
 }
 
+st_classes *st_control_classes(st_control *ctl)
+{
+    return ctl->classes;
+}
+
 st_store *st_control_store(st_control *ctl)
 {
     return ctl->store;

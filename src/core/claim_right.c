@@ -54,10 +54,18 @@ static bool lends_side(const st_claim_ctx *c, int32_t branch, const st_job *vict
            (a->floor.ram_mib == ST_UNSET ? bare : st_share_over_ram(tree, branch));
 }
 
+/* Its class has no right to preempt, but for what its account is guaranteed. */
+static bool is_meek(const st_claim_ctx *c)
+{
+    return c->job->meek && !ST_BROKEN(MEEK);
+}
+
 static bool may_reclaim(const st_claim_ctx *c, const st_parting *p, const st_job *victim)
 {
     const st_tree *tree = c->core->tree;
     if (ST_BROKEN(RECLAIM))
+        return false;
+    if (victim->account == c->job->account && is_meek(c))
         return false;
     if (victim->account == c->job->account)
         return victim->priority < c->job->priority ||
@@ -74,6 +82,8 @@ static bool may_reclaim(const st_claim_ctx *c, const st_parting *p, const st_job
 static bool may_rebalance(const st_claim_ctx *c, const st_parting *p, const st_job *victim)
 {
     const st_tree *tree = c->core->tree;
+    if (is_meek(c))
+        return false;
     if (victim->account == c->job->account)
         return (c->core->policy.urgent && victim->priority < c->job->priority) ||
                st_order_swaps(tree, &c->core->policy, c->job, victim, st_core_moment(c->core));
@@ -98,7 +108,7 @@ static bool may_rebalance(const st_claim_ctx *c, const st_parting *p, const st_j
 static bool may_urge(const st_claim_ctx *c)
 {
     st_core *core = c->core;
-    if (!core->policy.urgent || c->job->priority <= core->lowest)
+    if (!core->policy.urgent || c->job->priority <= core->lowest || is_meek(c))
         return false;
     st_core_refresh_yielders(core);
     const st_job *first = st_core_first_yielder(core, c->job->account);
@@ -111,6 +121,8 @@ bool st_claim_may_rebalance_any(const st_claim_ctx *c)
 {
     const st_tree *tree = c->core->tree;
     st_share_counts counts = (st_share_counts)c->core->policy.counts;
+    if (is_meek(c))
+        return false;
     if (may_urge(c) || c->own)
         return may_urge(c);
     if (c->core->policy.swap && st_tree_account(tree, c->job->account)->next.gpu_m > 0)

@@ -94,7 +94,9 @@ typedef struct st_job_spec {
     int64_t by_ms;     /* its deadline; 0: none */
     bool hard;         /* admitted only with a place in the calendar */
     uint64_t hold; /* hard: the number of the booking that is kept for it, chosen by the caller */
+    bool meek;     /* preempts nobody of its own account, and nobody while it borrows */
     const char *reader; /* the account of whoever reads a refusal; NULL: may know everything */
+    const char *priority_class; /* for those who reckon what it costs; the core does not know it */
 } st_job_spec;
 
 typedef struct st_event {

@@ -88,6 +88,8 @@ static void io_job_spec(codec *c, st_arena *arena, st_job_spec *j)
         IO_BOOL(c, j->hard);
         io_u64(c, &j->hold);
     }
+    if (c->format >= 18)
+        IO_BOOL(c, j->meek);
 }
 
 static void io_book(codec *c, st_arena *arena, st_event *ev)

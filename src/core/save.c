@@ -298,6 +298,8 @@ static void io_job(codec *c, const st_core *core, st_job *j)
         io_i64(c, &j->by_ms);
         io_u64(c, &j->hold);
     }
+    if (c->format >= 18)
+        IO_BOOL(c, j->meek);
     c->bad |= j->class == ST_CLASS_BOOKED && j->booking == 0;
     c->bad |= (j->state == ST_JOB_STOPPING && !j->stopping) ||
               (j->stopping && j->state != ST_JOB_STOPPING && j->state != ST_JOB_PAUSED);

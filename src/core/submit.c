@@ -324,6 +324,7 @@ int st_core_submit(st_core *core, const st_job_spec *spec, st_effects *fx, st_er
         .topo_required = spec->topo != ST_TOPO_NONE && spec->topo_required,
         .latency_critical = spec->latency_critical,
         .priority = spec->priority,
+        .meek = spec->meek,
         .limit_ms = spec->limit_ms,
         .yield = spec->yield,
         .booking = spec->booking,

@@ -103,6 +103,7 @@ static bool claim_failed(st_core *core, const st_job *job, int32_t type, st_clai
     int64_t once_ms = patience_ms(core, job, 1), now = st_core_moment(core);
     int64_t long_ms = patience_ms(core, job, ST_EXCHANGE_PATIENCE);
     key = st_hash_u64(key, (uint64_t)job->priority);
+    key = st_hash_u64(key, job->meek);
     key = st_hash_u64(key, (uint64_t)st_order_swap_rank(core->tree, &core->policy, job, now));
     key = st_hash_u64(key, (uint64_t)((once_ms <= now) + (long_ms <= now)));
     /* Who has a place of its own claims that and no other. */

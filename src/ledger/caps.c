@@ -251,7 +251,9 @@ static int64_t dearest(const st_rates *r, bool on_demand)
 static int64_t worst_at(const st_ledger *l, int account, const st_worst *w, int64_t at_ms)
 {
     const st_price_book *b = book_at(l, at_ms);
-    int64_t keep = st_ledger_keep_at(l, account, at_ms), most = 0;
+    const int64_t left[] = {st_ledger_keep_at(l, account, at_ms),
+                            st_price_class_bp(b, w->priority_class)};
+    int64_t keep = st_price_factor(left, 2), most = 0;
     st_i128 gpu = (st_i128)w->gpu_m * w->limit_ms;
     const st_unit_price *unit = w->pieces > 0 ? st_price_unit(b, w->workload) : NULL;
     if (unit)

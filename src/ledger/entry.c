@@ -93,6 +93,7 @@ const st_entry_field st_entry_fields[] = {
     TEXT("job", job, JOB | BIT(LENT), BIT(CREDIT)),
     TEXT("user", user, 0, PIECE | BIT(PIECES) | BIT(HOLD)),
     TEXT("workload", workload, BIT(PIECES), PIECE),
+    TEXT("class", priority_class, 0, PIECE | BIT(PIECES)),
     TEXT("name", name, 0, PIECE | BIT(PIECES)),
     TEXT("labels", labels, 0, PIECE | BIT(PIECES)),
     INT("stay", stay, PIECE | BIT(LENT)),

@@ -40,6 +40,7 @@ static void put_stay(const st_record *rec, const st_record_names *names, st_aren
     e->job = names->job;
     e->user = rec->user >= 0 && (size_t)rec->user < tree->users.n ? tree->users.v[rec->user] : NULL;
     e->workload = names->workload;
+    e->priority_class = names->priority_class;
     e->name = names->name;
     e->labels = names->labels;
     e->stay = rec->stay;

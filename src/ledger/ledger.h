@@ -107,6 +107,12 @@ typedef struct st_unit_price {
     int64_t rate;
 } st_unit_price;
 
+/* What jobs of a priority class pay, beside others. */
+typedef struct st_class_price {
+    char name[ST_NAME_MAX + 1];
+    int64_t bp;
+} st_class_price;
+
 /* A table over lengths of time, in ascending order. */
 #define ST_STEPS_MAX 8
 typedef struct st_price_step {
@@ -127,8 +133,9 @@ typedef struct st_booking_prices {
     int64_t lent_bp; /* of what others pay for what it leaves unused, the booker's */
 } st_booking_prices;
 
-#define ST_RATES_MAX       32
-#define ST_UNIT_PRICES_MAX 16
+#define ST_RATES_MAX        32
+#define ST_UNIT_PRICES_MAX  16
+#define ST_CLASS_PRICES_MAX 16
 
 /* Good from from_ms until the next book's. */
 typedef struct st_price_book {
@@ -142,6 +149,8 @@ typedef struct st_price_book {
     int64_t lost_bp, fault_bp;      /* how much of lost work is credited */
     st_unit_price units[ST_UNIT_PRICES_MAX];
     int nunits;
+    st_class_price classes[ST_CLASS_PRICES_MAX];
+    int nclasses;
     st_booking_prices booking;
 } st_price_book;
 
@@ -264,7 +273,8 @@ typedef struct st_entry {
     const char *zone;   /* CLOSE */
 
     const char *job, *user, *workload;
-    const char *name;   /* of the job, for people */
+    const char *priority_class; /* of the job: the book may have a factor for it */
+    const char *name;           /* of the job, for people */
     const char *labels; /* of the job: a JSON object of texts without blanks, keys in order */
     int stay, piece;
     const char *gpu; /* type's name; NULL: none; "*" any */
@@ -317,6 +327,7 @@ typedef struct st_record_names {
     const st_fleet *fleet;
     const st_tree *tree;
     const char *job, *workload; /* of GRANT and FIX; workload NULL: none */
+    const char *priority_class; /* likewise */
     const char *name, *labels;  /* likewise */
 } st_record_names;
 void st_entry_of_record(const st_record *rec, const st_record_names *names, st_arena *arena,
@@ -465,6 +476,7 @@ typedef struct st_worst {
     int64_t gpu_m, cpu_m, ram_mib; /* of the gang */
     int64_t limit_ms;              /* ST_TIME_NEVER: none */
     int64_t at_ms;
+    const char *priority_class; /* NULL: none */
     const char *workload; /* NULL: none. One that is priced by piece costs at most this many: */
     int64_t pieces;       /* frames, or milliseconds of video; 0: not known, time counts */
     const char *reader; /* the account of whoever reads a refusal: caps above it have no name and no

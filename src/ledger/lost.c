@@ -113,6 +113,7 @@ bool st_ledger_lost_again(const st_ledger *l, const st_piece_sum *s, const st_en
                       .job = fix->job,
                       .user = fix->user,
                       .workload = fix->workload,
+                      .priority_class = fix->priority_class,
                       .stay = fix->stay,
                       .piece = fix->piece,
                       .gpu = fix->gpu,

@@ -45,7 +45,7 @@ int st_price_add(st_entry *e, const int64_t *carry, st_line line, st_err *err)
 
 typedef struct job_prices {
     st_component what, inside; /* its GPU time; the part of it that floors have paid */
-    int64_t rate, inside_rate, level_bp, topo_bp, keep_bp;
+    int64_t rate, inside_rate, level_bp, topo_bp, keep_bp, class_bp;
 } job_prices;
 
 /* What is charged for each line, 0 when it does not apply. */
@@ -55,9 +55,9 @@ static int price_gpu(st_entry *e, const st_price_book *b, const job_prices *p, c
     int64_t unused = e->seen - e->busy;
     if (e->kind == ST_ENTRY_USAGE && (e->seen < 0 || e->busy < 0 || unused < 0))
         unused = 0;
-    int64_t own = FACTOR(p->level_bp, p->keep_bp);
-    int64_t topology = FACTOR(p->level_bp, p->topo_bp, p->keep_bp);
-    int64_t idle = FACTOR(p->level_bp, b->idle_bp, p->keep_bp);
+    int64_t own = FACTOR(p->level_bp, p->keep_bp, p->class_bp);
+    int64_t topology = FACTOR(p->level_bp, p->topo_bp, p->keep_bp, p->class_bp);
+    int64_t idle = FACTOR(p->level_bp, b->idle_bp, p->keep_bp, p->class_bp);
     const st_line lines[] = {
         {.what = p->inside, .quantity = e->inside, .rate = p->inside_rate, .factor_bp = own},
         {.what = p->what, .quantity = e->share - e->inside, .rate = p->rate, .factor_bp = own},
@@ -118,12 +118,13 @@ static int price_stay(st_entry *e, const st_price_book *b, int64_t keep_bp, cons
                               .inside_rate = rates->rate[ST_PAY_GUARANTEED],
                               .level_bp = rates->level_bp[e->level],
                               .topo_bp = b->topo_bp[e->topo],
-                              .keep_bp = keep_bp};
+                              .keep_bp = keep_bp,
+                              .class_bp = st_price_class_bp(b, e->priority_class)};
         int r = price_gpu(e, b, &p, carry, err);
         if (r < 0)
             return r;
     }
-    return price_rest(e, b, keep_bp, carry, err);
+    return price_rest(e, b, FACTOR(keep_bp, st_price_class_bp(b, e->priority_class)), carry, err);
 }
 
 int64_t st_entry_moment(const st_entry *e)
@@ -206,8 +207,10 @@ int st_price_entry(st_entry *e, const st_price_book *book, const st_terms *terms
             return 0;
         return st_price_add(
             e, carry,
-            (st_line){
-                .what = unit->by, .quantity = e->pieces, .rate = unit->rate, .factor_bp = keep_bp},
+            (st_line){.what = unit->by,
+                      .quantity = e->pieces,
+                      .rate = unit->rate,
+                      .factor_bp = FACTOR(keep_bp, st_price_class_bp(b, e->priority_class))},
             err);
     case ST_ENTRY_WINDOW:
         return price_window(e, b, keep_bp, carry, err);

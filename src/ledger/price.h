@@ -14,6 +14,10 @@ int64_t st_line_divisor(st_component c);
 
 /* The row of a GPU type, or that of "*"; NULL where there is neither. */
 const st_rates *st_price_rates(const st_price_book *book, const char *gpu);
+/* What jobs of the class pay of the price; NULL is no class. */
+int64_t st_price_class_bp(const st_price_book *book, const char *name);
+/* Factors multiply: whether what is charged stays within what a line can count. */
+bool st_price_factors_fit(const st_price_book *book);
 /* NULL: jobs of this workload type pay by time. */
 const st_unit_price *st_price_unit(const st_price_book *book, const char *workload);
 st_component st_basis_component(st_basis basis);

@@ -34,6 +34,51 @@ const st_unit_price *st_price_unit(const st_price_book *book, const char *worklo
     return NULL;
 }
 
+int64_t st_price_class_bp(const st_price_book *book, const char *name)
+{
+    for (int i = 0; name && i < book->nclasses; i++)
+        if (strcmp(book->classes[i].name, name) == 0)
+            return book->classes[i].bp;
+    return ST_BP;
+}
+
+bool st_price_factors_fit(const st_price_book *b)
+{
+    int64_t level = ST_BP, more = ST_MAX(b->idle_bp, ST_BP), class = ST_BP;
+    for (int i = 0; i < b->nrates; i++)
+        for (int l = 0; l < ST_LEVEL_COUNT; l++)
+            level = ST_MAX(level, b->rates[i].level_bp[l]);
+    for (int t = 0; t < ST_TOPO_COUNT; t++)
+        more = ST_MAX(more, b->topo_bp[t]);
+    for (int i = 0; i < b->nclasses; i++)
+        class = ST_MAX(class, b->classes[i].bp);
+    return b->nclasses == 0 || level * more / ST_BP * class / ST_BP <= ST_FACTOR_MAX;
+}
+
+bool st_price_decimal(const char *s, size_t n, int places, int64_t *ret)
+{
+    int64_t v = 0;
+    size_t i = 0;
+    int after = -1; /* digits behind the point */
+    if (n == 0 || s[0] == '.' || s[n - 1] == '.')
+        return false;
+    for (; i < n; i++) {
+        if (s[i] == '.' && after < 0) {
+            after = 0;
+            continue;
+        }
+        if (s[i] < '0' || s[i] > '9' || (after >= 0 && ++after > places))
+            return false;
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, s[i] - '0', &v))
+            return false;
+    }
+    for (int k = after < 0 ? 0 : after; k < places; k++)
+        if (__builtin_mul_overflow(v, 10, &v))
+            return false;
+    *ret = v;
+    return true;
+}
+
 int64_t st_steps_reached(const st_steps *s, int64_t ms)
 {
     int64_t bp = 0;
@@ -83,6 +128,19 @@ static void add_booking(st_strbuf *out, const st_price_book *b)
     st_strbuf_addc(out, '}');
 }
 
+/* Likewise of books of the time before there were classes. */
+static void add_classes(st_strbuf *out, const st_price_book *b)
+{
+    if (b->nclasses == 0)
+        return;
+    for (int i = 0; i < b->nclasses; i++) {
+        st_strbuf_add(out, i ? ",[" : ",\"classes\":[[");
+        st_quote_json(out, b->classes[i].name);
+        st_strbuf_addf(out, ",%lld]", (long long)b->classes[i].bp);
+    }
+    st_strbuf_addc(out, ']');
+}
+
 void st_price_book_write(const st_price_book *b, st_strbuf *out)
 {
     st_strbuf_add(out, "{\"name\":");
@@ -110,6 +168,7 @@ void st_price_book_write(const st_price_book *b, st_strbuf *out)
                        (long long)b->units[i].rate);
     }
     st_strbuf_addc(out, ']');
+    add_classes(out, b);
     add_booking(out, b);
     st_strbuf_addc(out, '}');
 }

@@ -10,6 +10,7 @@
 
 #define LEVEL_BP_MAX INT64_C(1000000) /* 100 times */
 #define TOPO_BP_MAX  INT64_C(100000)  /* 10 times on top */
+#define CLASS_BP_MAX INT64_C(100000)  /* 10 times */
 #define WARN_BP_MAX  INT64_C(20000)
 #define MS_MAX       INT64_C(253402300800000) /* the year 10000 */
 #define DAY_MS       INT64_C(86400000)
@@ -26,30 +27,6 @@ typedef struct in {
 } in;
 
 /* ---- values ---------------------------------------------------------------------------------- */
-
-bool st_price_decimal(const char *s, size_t n, int places, int64_t *ret)
-{
-    int64_t v = 0;
-    size_t i = 0;
-    int after = -1; /* digits behind the point */
-    if (n == 0 || s[0] == '.' || s[n - 1] == '.')
-        return false;
-    for (; i < n; i++) {
-        if (s[i] == '.' && after < 0) {
-            after = 0;
-            continue;
-        }
-        if (s[i] < '0' || s[i] > '9' || (after >= 0 && ++after > places))
-            return false;
-        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, s[i] - '0', &v))
-            return false;
-    }
-    for (int k = after < 0 ? 0 : after; k < places; k++)
-        if (__builtin_mul_overflow(v, 10, &v))
-            return false;
-    *ret = v;
-    return true;
-}
 
 static int read_dollars(in *x, const st_doc_node *node, int64_t hi, int64_t *ret)
 {
@@ -268,6 +245,34 @@ static int read_pieces(in *x, const st_doc_node *map, st_price_book *b)
     return r;
 }
 
+/* {critical: 150%, best-effort: 60%} */
+static int read_classes(in *x, const st_doc_node *map, st_price_book *b)
+{
+    int r = st_doc_expect(x->doc, map, ST_DOC_MAP, x->err);
+    for (const st_doc_node *n = map->child; r == 0 && n; n = n->next) {
+        char q[ST_QUOTE_MAX];
+        if (b->nclasses == ST_CLASS_PRICES_MAX)
+            return st_doc_fail(x->doc, n, x->err, ST_ELIMIT, "more than %d priority classes",
+                               ST_CLASS_PRICES_MAX);
+        if (!st_name_ok(n->key))
+            return st_doc_fail(x->doc, n, x->err, ST_EINVAL,
+                               "%s cannot be the name of a priority class", st_quote(q, n->key));
+        st_class_price *c = &b->classes[b->nclasses++];
+        memcpy(c->name, n->key, strlen(n->key) + 1);
+        r = read_percent(x, n, CLASS_BP_MAX, &c->bp);
+    }
+    return r;
+}
+
+static int check_factors(in *x, const st_doc_node *root, const st_price_book *b)
+{
+    return st_price_factors_fit(b)
+               ? 0
+               : st_doc_fail(x->doc, root, x->err, ST_ERANGE,
+                             "level, topology or idle, and class multiply to more than %lld times",
+                             (long long)(ST_FACTOR_MAX / ST_BP));
+}
+
 static int read_credit(in *x, const st_doc_node *map, st_price_book *b)
 {
     const num nums[] = {
@@ -328,12 +333,16 @@ static int read_booking(in *x, const st_doc_node *map, int64_t *of_bp, st_bookin
 
 static int read_book(in *x, const st_doc_node *root, int64_t now, st_price_book *b)
 {
-    static const char *const keys[] = {"prices",   "from", "gpu",    "cpu",    "ram",     "energy",
-                                       "topology", "idle", "credit", "pieces", "booking", NULL};
+    static const char *const keys[] = {"classes", "prices",  "from",     "gpu",  "cpu",
+                                       "ram",     "energy",  "topology", "idle", "credit",
+                                       "pieces",  "booking", NULL};
     static const struct {
         const char *key;
         int (*read)(in *x, const st_doc_node *map, st_price_book *b);
-    } parts[] = {{"topology", read_topology}, {"credit", read_credit}, {"pieces", read_pieces}};
+    } parts[] = {{"topology", read_topology},
+                 {"credit", read_credit},
+                 {"pieces", read_pieces},
+                 {"classes", read_classes}};
     const st_doc_node *gpus;
     int r = st_doc_check_keys(x->doc, root, keys, x->err);
     if (r == 0)
@@ -370,7 +379,7 @@ static int read_book(in *x, const st_doc_node *root, int64_t now, st_price_book 
             return st_doc_fail(x->doc, booking, x->err, ST_ERANGE,
                                "the price of a booking is more than %lld dollars",
                                (long long)(ST_RATE_MAX / 1000000));
-    return 0;
+    return check_factors(x, root, b);
 }
 
 static bool says_none(const st_doc_node *node)
@@ -530,6 +539,24 @@ static int exact_units(in *x, const st_doc_node *list, st_price_book *b)
     return r;
 }
 
+static int exact_classes(in *x, const st_doc_node *root, st_price_book *b)
+{
+    const st_doc_node *list = st_doc_get(root, "classes");
+    int r = list ? st_doc_expect(x->doc, list, ST_DOC_SEQ, x->err) : 0;
+    for (const st_doc_node *n = list ? list->child : NULL; r == 0 && n; n = n->next) {
+        if (n->kind != ST_DOC_SEQ || n->nchild != 2 || b->nclasses == ST_CLASS_PRICES_MAX)
+            return st_doc_fail(x->doc, n, x->err, ST_EINVAL, "no factor of a class");
+        st_class_price *c = &b->classes[b->nclasses++];
+        r = read_name(x, n->child, c->name);
+        for (int i = 0; r == 0 && i < b->nclasses - 1; i++)
+            if (strcmp(b->classes[i].name, c->name) == 0)
+                r = st_doc_fail(x->doc, n, x->err, ST_EINVAL, "a class twice");
+        if (r == 0)
+            r = st_doc_i64(x->doc, n->child->next, 0, CLASS_BP_MAX, &c->bp, x->err);
+    }
+    return r < 0 || !list ? r : check_factors(x, list, b);
+}
+
 static int exact_steps(in *x, const st_doc_node *map, const char *key, st_steps *ret)
 {
     const st_doc_node *list;
@@ -586,7 +613,8 @@ static int exact_book(in *x, const st_doc_node *root, st_price_book *b)
         (r = exact(x, root, "lost_bp", 0, ST_BP, &b->lost_bp)) < 0 ||
         (r = exact(x, root, "fault_bp", 0, ST_BP, &b->fault_bp)) < 0 ||
         (r = st_doc_need(x->doc, root, "units", &units, x->err)) < 0 ||
-        (r = exact_units(x, units, b)) < 0 || (r = exact_booking(x, root, b)) < 0)
+        (r = exact_units(x, units, b)) < 0 || (r = exact_classes(x, root, b)) < 0 ||
+        (r = exact_booking(x, root, b)) < 0)
         return r;
     return st_doc_check_unknown(x->doc, root, x->err);
 }

@@ -33,8 +33,9 @@
  *  14 bookings, the policies `booking_...`
  *  15 windows of jobs
  *  16 deadlines
- *  17 limits on bookings, of accounts and of pools; changes of pools by force */
-#define ST_CODEC_FORMAT 17
+ *  17 limits on bookings, of accounts and of pools; changes of pools by force
+ *  18 jobs that preempt nobody */
+#define ST_CODEC_FORMAT 18
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */

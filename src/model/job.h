@@ -106,6 +106,7 @@ typedef struct st_job {
     bool topo_required;
     bool latency_critical;
     int priority;
+    bool meek;        /* preempts nobody of its own account, and nobody while it borrows */
     int64_t limit_ms; /* ST_TIME_NEVER: a service, or no limit given */
     st_yield yield;
     uint64_t booking;  /* it runs inside that one, while there is; 0: none */

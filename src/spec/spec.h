@@ -105,7 +105,7 @@ typedef struct st_submit_doc {
     const char *name;
     const st_doc_node *command, *env, *secrets, *labels, *sim;
     const char *script, *image, *workdir, *network, *signal, *notify_signal, *size;
-    const char *workload, *booking, *begin, *end_by, *by, *zone, *slot;
+    const char *workload, *booking, *begin, *end_by, *by, *zone, *slot, *priority_class;
     bool hard;
     bool hard_share;     /* read by the agent, with the next */
     int64_t gpu_time_ms; /* 0: no limit */

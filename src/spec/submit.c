@@ -51,6 +51,7 @@ static const st_field rows[] = {
     {.key = "hard", .kind = ST_F_BOOL, .offset = offsetof(st_submit_doc, hard)},
     TEXT_ROW("zone", zone),
     TEXT_ROW("slot", slot),
+    TEXT_ROW("priority_class", priority_class),
     EITHER_ROW("model", model),
     EITHER_ROW("dtype", dtype),
     EITHER_ROW("context", context),

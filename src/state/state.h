@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "log/log.h"
 #include "meter/meter.h"
+#include "state/classes.h"
 #include "state/command.h"
 #include "state/images.h"
 #include "state/lanes.h"
@@ -132,6 +133,7 @@ struct st_control {
     st_core *core;
     st_directory *dir;
     st_images *images;
+    st_classes *classes;
     st_allowance *allowance;
     st_billing *billing;   /* billing/billing.h */
     st_follower *follower; /* control/follower.h; NULL: nobody reads */

@@ -158,6 +158,7 @@ void st_fuzz_book(st_fuzz_gen *gen)
 
 void st_fuzz_book_job(st_fuzz_gen *gen, st_job_spec *job)
 {
+    job->meek = gen->books && st_rng_chance(&gen->book_rng, 1, 5);
     const st_booking *b =
         gen->books && st_rng_chance(&gen->book_rng, 1, 3) ? some_booking(gen) : NULL;
     if (!b)

@@ -180,6 +180,13 @@ class Bill:
         booking = book.get("booking", {"rates": [], "term": [], "lead": [], "cancel": []})
         return {row[0]: rate for row, rate in zip(book["rates"], booking["rates"])}, booking
 
+    def of_class(self, entry):
+        """What jobs of the entry's class pay of the price."""
+        at = entry["at"] - 1 if entry["kind"] == "pieces" else entry.get("from", entry["at"])
+        begun = [b for b in self.books if b["from_ms"] <= at]
+        book = max(begun, key=lambda b: b["from_ms"]) if begun else {}
+        return dict(book.get("classes", [])).get(entry.get("class"), 10000)
+
     def rate(self, at, gpu):
         rates = self.prices(at)[0]
         return rates.get(gpu, rates.get("*", 0))
@@ -251,7 +258,8 @@ class Bill:
             for what, quantity, rate, factor, carry_in, amount, carry in entry.get("lines", []):
                 d = PER[what] * 10000
                 if what in ("reserved", "cpu", "ram", "energy", "frames", "minutes"):
-                    need(factor == 10000 - self.discount(entry), line, "the terms' discount")
+                    part = self.of_class(entry) if what != "reserved" else 10000
+                    need(factor == (2 * (10000 - self.discount(entry)) * part + 10000) // 20000, line, "the terms' discount")
                 need(carry_in == carries.get(what, carry_in), line, "carry")
                 need(0 <= carry < d and quantity * rate * factor + carry_in == amount * d + carry, line,
                      "arithmetic")
