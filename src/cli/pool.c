@@ -35,43 +35,41 @@ static const st_cli_row list_options[] = {
     {0},
 };
 static const st_cli_row show_options[] = {OUTPUT_ROW, {0}};
-#define POOL_ROWS                                                                                 \
-    TEXT_ROW("levels", levels, "whole,mig,mps,time",                                              \
-             "isolation levels of its GPUs (default: all)"),                                      \
-        TEXT_ROW("oversubscribe", oversubscribe, "N",                                             \
-                 "how far time-slicing may oversubscribe a GPU, 1 to 4 (default: 2)"),            \
-        {"allow",                                                                                 \
-         0,                                                                                       \
-         ST_CLI_MANY,                                                                             \
-         offsetof(pool_flags, allow),                                                             \
-         "host-image|host-network|none",                                                          \
-         "what jobs may use of the node itself; repeatable (default: none)",                      \
-         0,                                                                                       \
-         0},                                                                                      \
-        TEXT_ROW("engine", engine, "NAME",                                                        \
-                 "who runs its jobs: native, sim, or auto (default: auto, each node's own)"),     \
-        TEXT_ROW("tasks-per-job", tasks_per_job, "N", "most tasks in a job"),                     \
-        TEXT_ROW("tasks-per-node", tasks_per_node, "N", "most tasks on a node"),                  \
-        TEXT_ROW("cpu-per-gpu", cpu_per_gpu, "N",                                                 \
-                 "default CPUs per GPU; 0: an even part of the node"),                            \
-        TEXT_ROW("ram-per-gpu", ram_per_gpu, "SIZE",                                              \
-                 "default RAM per GPU; 0: half of an even part of the node"),                     \
-        TEXT_ROW("cpu-per-task", cpu_per_task, "N",                                               \
-                 "default CPUs per task without GPUs (default: 1)"),                              \
-        TEXT_ROW("ram-per-cpu", ram_per_cpu, "SIZE",                                              \
-                 "default RAM per CPU without GPUs; 0: half of an even part of the node"),        \
-        TEXT_ROW("booking-horizon", booking_horizon, "DURATION",                                  \
-                 "how far ahead bookings there may begin; 0: as the policy says"),                \
-        TEXT_ROW(                                                                                 \
-            "booking-share", booking_share, "N",                                                  \
-            "part of its GPUs that bookings may have at one time, 0.5 is half; 0: as the policy " \
-            "says")
+#define POOL_ROWS                                                                             \
+    TEXT_ROW("levels", levels, "whole,mig,mps,time",                                          \
+             "isolation levels of its GPUs (default: all)"),                                  \
+        TEXT_ROW("oversubscribe", oversubscribe, "N",                                         \
+                 "how far time-slicing may oversubscribe a GPU, 1 to 4 (default: 2)"),        \
+        {"allow",                                                                             \
+         0,                                                                                   \
+         ST_CLI_MANY,                                                                         \
+         offsetof(pool_flags, allow),                                                         \
+         "host-image|host-network|none",                                                      \
+         "what jobs may use of the node itself; repeatable (default: none)",                  \
+         0,                                                                                   \
+         0},                                                                                  \
+        TEXT_ROW("engine", engine, "NAME",                                                    \
+                 "who runs its jobs: native, sim, or auto (default: auto, each node's own)"), \
+        TEXT_ROW("tasks-per-job", tasks_per_job, "N", "most tasks in a job"),                 \
+        TEXT_ROW("tasks-per-node", tasks_per_node, "N", "most tasks on a node"),              \
+        TEXT_ROW("cpu-per-gpu", cpu_per_gpu, "N",                                             \
+                 "default CPUs per GPU; 0: an even part of the node"),                        \
+        TEXT_ROW("ram-per-gpu", ram_per_gpu, "SIZE",                                          \
+                 "default RAM per GPU; 0: half of an even part of the node"),                 \
+        TEXT_ROW("cpu-per-task", cpu_per_task, "N",                                           \
+                 "default CPUs per task without GPUs (default: 1)"),                          \
+        TEXT_ROW("ram-per-cpu", ram_per_cpu, "SIZE",                                          \
+                 "default RAM per CPU without GPUs; 0: half of an even part of the node"),    \
+        TEXT_ROW("booking-horizon", booking_horizon, "DURATION",                              \
+                 "how far ahead bookings there may begin; 0: as the policy says"),            \
+        TEXT_ROW("booking-share", booking_share, "N",                                         \
+                 "part of its GPUs that bookings may have; 0: as the policy says")
 static const st_cli_row pool_options[] = {POOL_ROWS, {0}};
 
 static const st_cli_row set_options[] = {
     POOL_ROWS,
     {"force", 'f', ST_CLI_FLAG, offsetof(pool_flags, force), NULL,
-     "although bookings lose their place there; they are degraded until another is free", 0, 0},
+     "although bookings lose their place there", 0, 0},
     {0},
 };
 

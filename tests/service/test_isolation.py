@@ -470,6 +470,9 @@ ROWS = [
     ("PUT", "/v1/sizes/{name}", "new_size", OWN_PUT),
     ("DELETE", "/v1/sizes/{name}", "size", OWN_REMOVE),
     ("GET", "/v1/neighbours", None, READ),
+    ("GET", "/v1/classes", None, READ),
+    ("PUT", "/v1/classes/{name}", "new_class", OWNER_ONLY),
+    ("DELETE", "/v1/classes/{name}", "old_class", OWNER_REMOVE),
     ("GET", "/v1/images", None, READ),
     ("GET", "/v1/images/{name}", "image", SEE_IMAGE),
     ("PUT", "/v1/images/{name}", "new_image", OWNER_ONLY),
@@ -812,6 +815,11 @@ class World:
                 body = None
             if place == "there":
                 self.clients[role].call("PUT", "/v1/sizes/" + name, {"gpus": 1})
+        elif how in ("new_class", "old_class"):
+            name = self.fresh("class")
+            body = {"lowest": 1, "highest": 9, "priority": 5} if how == "new_class" else None
+            if place == "there":
+                self.owner.call("PUT", "/v1/classes/" + name, {"lowest": 1, "highest": 9, "priority": 5})
         elif how in ("image", "new_image", "old_image"):
             account, name = name, self.fresh("image")
             body = {"folder": "/srv/image", "accounts": "all"} if how == "new_image" else None
