@@ -6,7 +6,12 @@
 #define COST_MOST                                                                                 \
     "\"cost_most_udollars\": {\"type\": [\"integer\", \"null\"]}, \"cost_most\": {\"type\": "     \
     "[\"string\", \"null\"], \"description\": \"of a dry run: what the job costs if it runs for " \
-    "its whole limit, by the dearest right and type it may get\"}"
+    "its whole limit, by the dearest right and type it may get\"}, \"rate\": {\"type\": "         \
+    "[\"object\", \"null\"], \"properties\": {\"basis\": {\"type\": \"string\", "                 \
+    "\"description\": \"guaranteed, burst, on_demand or booked; of a job that waits, if it "      \
+    "comes to borrow\"}, \"type\": {\"type\": \"string\"}, \"gpu_hour_udollars\": {\"type\": "    \
+    "\"integer\"}, \"gpu_hour\": {\"type\": \"string\"}}, \"description\": \"of a dry run: what " \
+    "a GPU-hour of the job would cost now\"}"
 
 const st_schema st_schemas_jobs[] = {
     {"JobSpec",

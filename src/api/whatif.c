@@ -30,6 +30,7 @@ typedef struct variant {
     st_job_spec filled;      /* with what its pools say */
     st_err refused;          /* code 0: not */
     int64_t cost_most;       /* ST_UNSET: without a time limit */
+    st_job_rates rates;
 } variant;
 
 typedef struct trial {
@@ -94,6 +95,7 @@ static int fill_copy(st_question *q, st_core *core, st_err *err)
         if (st_spec_fill(st_core_fleet(core), &v->filled, &v->refused) == 0)
             st_tx_admit(q->tx, &v->filled, &v->refused);
         v->cost_most = st_tx_cost_most(q->tx, &v->filled);
+        st_tx_job_rates(q->tx, &v->filled, &v->rates);
     }
     if (r == 0)
         st_core_save(core, &t->saved);
@@ -149,6 +151,30 @@ static void jobs_json(st_question *q, const st_core *core, const st_effects *fx,
     st_strbuf_addc(&q->out, ']');
 }
 
+/* What a GPU-hour of it costs, by the right it would have now; of one that waits, if it comes to borrow. */
+static void rate_json(st_question *q, const st_core *copy, const st_job_rates *rates)
+{
+    const st_job *job = st_core_job(copy, TRIAL_ID);
+    st_basis basis = rates->borrows;
+    int32_t type = job ? job->type : -1;
+
+    if (job && job->class == ST_CLASS_GUARANTEED)
+        basis = ST_BASIS_GUARANTEED;
+    else if (job && job->class == ST_CLASS_BOOKED)
+        basis = ST_BASIS_BOOKED;
+    if (job && type < 0 && (job->shape.types & rates->types))
+        type = __builtin_ctz(job->shape.types & rates->types);
+    if (type < 0 || !(rates->types >> type & 1)) {
+        st_out_raw(&q->out, "rate", "null");
+        return;
+    }
+    st_out_raw(&q->out, "rate", "{");
+    st_out_text(&q->out, "basis", st_basis_name(basis));
+    st_out_text(&q->out, "type", st_core_fleet(copy)->types.v[type].name);
+    st_out_money(&q->out, "gpu_hour", rates->udollars[type][basis]);
+    st_strbuf_addc(&q->out, '}');
+}
+
 static int variant_json(st_question *q, const trial *t, const variant *v, st_err *err)
 {
     st_event event = {.kind = ST_EV_SUBMIT, .u.job = v->filled};
@@ -165,6 +191,8 @@ static int variant_json(st_question *q, const trial *t, const variant *v, st_err
     }
     if (r == 0)
         r = st_why_copy_json(q, copy, err);
+    if (r == 0)
+        rate_json(q, copy, &v->rates);
     if (r == 0)
         st_out_money_if(&q->out, "cost_most", v->cost_most != ST_UNSET, v->cost_most);
     if (r == 0 && !t->dry)

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "billing/billing.h"
+#include "billing/money.h"
+#include "ledger/price.h"
 
 /* A cap's refusal has a code of its own: more money helps, more quota does not. */
 static int as_budget(int r, st_err *err)
@@ -86,6 +88,43 @@ int64_t st_tx_cost_most(st_tx *tx, const st_job_spec *spec)
     if (spec->limit_ms == ST_TIME_NEVER || !cost_of(tx, spec, &cost))
         return ST_UNSET;
     return st_ledger_worst(tx->ctl->billing->ledger, &cost.worst);
+}
+
+static int64_t hour_of(const st_rates *rates, st_basis basis, int64_t factor_bp)
+{
+    return (int64_t)(((st_i128)rates->rate[st_basis_component(basis)] * factor_bp + ST_BP - 1) /
+                     ST_BP);
+}
+
+void st_tx_job_rates(st_tx *tx, const st_job_spec *spec, st_job_rates *ret)
+{
+    const st_ledger *l = tx->ctl->billing->ledger;
+    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
+    int32_t account = st_tree_find(st_core_tree(tx->ctl->core), spec->account);
+    const st_price_book *book = l ? st_ledger_book(l, tx->now) : NULL;
+    char name[ST_NAME_MAX + 1];
+
+    *ret = (st_job_rates){.borrows = ST_BASIS_BURST};
+    if (!book || account <= ST_ROOT || spec->shape.gpus == 0)
+        return;
+    const st_job job = {.shape = spec->shape, .tasks = spec->tasks};
+    const st_terms *terms = st_ledger_terms(l, st_book_of(tx->ctl, spec->account, name), tx->now);
+
+    if (tx->ctl->billing->meter)
+        ret->borrows = st_meter_borrows_as(tx->ctl->billing->meter, account, st_job_gpu_m(&job));
+    for (size_t t = 0; t < fleet->types.n; t++) {
+        const st_rates *rates = st_price_rates(book, fleet->types.v[t].name);
+
+        if (!rates)
+            continue;
+        const int64_t factors[] = {rates->level_bp[spec->shape.level],
+                                   ST_BP - (terms ? terms->discount_bp : 0),
+                                   st_price_class_bp(book, spec->priority_class)};
+
+        ret->types |= 1u << t;
+        for (int b = 0; b < ST_BASIS_COUNT; b++)
+            ret->udollars[t][b] = hour_of(rates, (st_basis)b, st_price_factor(factors, 3));
+    }
 }
 
 int st_money_rehold(st_tx *tx, const st_job *job, const char *account, int64_t limit_ms,

@@ -89,6 +89,14 @@ int st_tx_open_entries(st_tx *tx, const char *account, st_open_fn fn, void *ctx,
 int st_tx_open_own(st_tx *tx, const char *account, st_open_fn fn, void *ctx, st_err *err);
 /* What a job costs at most, by the dearest type and right it may get; ST_UNSET: it has no time limit. */
 int64_t st_tx_cost_most(st_tx *tx, const st_job_spec *spec);
+/* What a GPU-hour of a job would cost now, by type and by the right it has its devices with, less its plan's discount; and
+ * what it would be charged as if it borrowed. A job without GPUs, or a type without a price, has none. */
+typedef struct st_job_rates {
+    st_basis borrows;
+    uint32_t types; /* bit t set: type t has prices */
+    int64_t udollars[ST_TYPES_MAX][ST_BASIS_COUNT];
+} st_job_rates;
+void st_tx_job_rates(st_tx *tx, const st_job_spec *spec, st_job_rates *ret);
 /* Whether caps would let a job in; nothing is held. ST_EBUDGET: they would not. */
 int st_tx_admit(st_tx *tx, const st_job_spec *spec, st_err *err);
 int st_tx_budget(st_tx *tx, const char *account, st_budget_state *ret, st_err *err);

@@ -127,6 +127,11 @@ void st_job_outlook(st_cli *cli, const char *what, const json_t *answer)
         fprintf(cli->out, "  %c %s\n", json_is_true(st_view_at(reason, "blocks")) ? '*' : ' ',
                 st_view_text(reason, "text"));
     }
+    if (st_view_text(answer, "rate.gpu_hour")[0])
+        fprintf(cli->out, "    %s%s: %s per GPU-hour (%s)\n",
+                strcmp(state, "pending") == 0 ? "if it borrows, " : "",
+                st_view_text(answer, "rate.basis"), st_view_text(answer, "rate.gpu_hour"),
+                st_view_text(answer, "rate.type"));
     if (st_view_text(answer, "cost_most")[0])
         fprintf(cli->out, "    costs at most %s for its whole limit\n",
                 st_view_text(answer, "cost_most"));

@@ -46,6 +46,13 @@ static bool fits(const st_meter *m, const stay *s)
     return true;
 }
 
+st_basis st_meter_borrows_as(const st_meter *m, int32_t id, int64_t gpu_m)
+{
+    const stay s = {.account = id, .gpu_m = gpu_m};
+    bool known = id >= 0 && (size_t)id < m->accounts.n;
+    return !known || fits(m, &s) ? ST_BASIS_BURST : ST_BASIS_ON_DEMAND;
+}
+
 static void count(st_meter *m, const stay *s, int sign)
 {
     for (int32_t a = s->account; a >= 0; a = m->accounts.v[a].parent)

@@ -101,6 +101,8 @@ bool st_meter_knows_inside(const st_meter *m);
  * intervals that begin later. A stay is all one or the other, but for what is inside floors: it is burst if all of
  * that fits beside those that are. At a cut those that are burst have the first right to stay so, in order of job. */
 void st_meter_agree(st_meter *m, int32_t account, int64_t gpu_m);
+/* What somebody of the account who comes to borrow so much now would be charged as. */
+st_basis st_meter_borrows_as(const st_meter *m, int32_t id, int64_t gpu_m);
 
 /* Telemetry of one task, sums since its job started for the `stay`th time, over pauses. Late, repeated and
  * reordered ones are fine: the largest counts.
