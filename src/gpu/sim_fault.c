@@ -35,7 +35,7 @@ static void tell(st_gpu_sim *s, int gpu, st_gpu_event_kind kind, int64_t value)
 
 static void heal(sim_gpu *gpu)
 {
-    /* A reset replaces the rows that waited for it, and ends volatile counts and MIG instances. */
+    /* A reset replaces the rows that waited for it, clears memory, and ends MIG instances and whatever ran. */
     gpu->remapped += gpu->remap_pending;
     gpu->lost = gpu->thermal = gpu->remap_pending = false;
     gpu->xid = gpu->recovery = 0;
