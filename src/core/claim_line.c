@@ -28,14 +28,61 @@ static void add_fit_ones(st_claim_ctx *c, const st_parting *p, st_job *const *jo
     }
 }
 
-/* Running borrowers past their protection, or all of them, who may be displaced by themselves; by
- * account. */
+/* Borrowers by account, from whom candidates are taken. */
+typedef struct source {
+    const st_job_vec *from;
+    const size_t *ends; /* by account: where its part ends */
+} source;
+
+/* Those of an account, of the branch where it parts from the claimant's. */
+static void add_account(st_claim_ctx *c, const source *s, int32_t account, st_parting p)
+{
+    size_t first = account > 0 ? s->ends[account - 1] : 0;
+    p.account = account;
+    if (s->ends[account] > first)
+        add_fit_ones(c, &p, s->from->v + first, s->ends[account] - first);
+}
+
+static void add_branch(st_claim_ctx *c, const source *s, int32_t account, const st_parting *p)
+{
+    const st_account *a = st_tree_account(c->core->tree, account);
+    add_account(c, s, account, *p);
+    for (size_t i = 0; i < a->children.n; i++)
+        add_branch(c, s, a->children.v[i], p);
+}
+
+/* What a borrower may take from: its own account, and branches that part from its own and stand higher there. All of a
+ * branch is asked or nothing of it. */
+static void collect_branches(st_claim_ctx *c, const source *s)
+{
+    const st_tree *tree = c->core->tree;
+    add_account(c, s, c->job->account, st_claim_part_from(c, c->job->account, NULL));
+    for (int32_t i = c->job->account; i != ST_ROOT; i = st_tree_account(tree, i)->parent) {
+        const st_account *up = st_tree_account(tree, st_tree_account(tree, i)->parent);
+        for (size_t k = 0; k < up->children.n; k++) {
+            int32_t branch = up->children.v[k];
+            if (branch == i || c->core->yielders.in_branch[branch] == 0)
+                continue;
+            st_parting p = st_claim_part_from(c, branch, NULL);
+            if (st_claim_may_displace_of(c, &p) != ST_CLAIM_NOBODY)
+                add_branch(c, s, branch, &p);
+        }
+    }
+    c->asked = (int64_t)s->from->n; /* whoever is not in such a branch is answered for by it */
+}
+
+/* Running borrowers past their protection, or all of them, who may be displaced by themselves; each account's
+ * together. */
 static void collect(st_claim_ctx *c, bool ignore_protection)
 {
     const st_yielders *y = &c->core->yielders;
     size_t accounts = c->core->tree->accounts.n;
     const st_job_vec *from = ignore_protection ? &y->all : &y->open[c->guaranteed];
     const size_t *ends = ignore_protection ? y->count : y->ends[c->guaranteed];
+    if (!c->guaranteed && !c->home && c->within < 0) {
+        collect_branches(c, &(source){from, ends});
+        return;
+    }
     ST_CLEANUP(st_freep) int8_t *known = st_xcalloc(accounts, sizeof *known);
     c->asked = 0;
     for (size_t a = 0, first = 0; first < from->n; first = ends[a++]) {

@@ -110,9 +110,10 @@ typedef struct st_yielders {
     st_job_vec open[2];
     int64_t until_ms[2];
     st_job_vec sorted;
-    size_t *count;   /* by account: where its part of `all` ends */
-    size_t *ends[2]; /* the same for `open` */
-    int64_t *held_m; /* by account and type: what those of `all` hold who are in it or below */
+    size_t *count;     /* by account: where its part of `all` ends */
+    size_t *ends[2];   /* the same for `open` */
+    int64_t *held_m;   /* by account and type: what those of `all` hold who are in it or below */
+    size_t *in_branch; /* by account: how many of `all` these are */
     /* Nodes that those who leave give up, as they will be, while the fleet's log stands where it
      * did. */
     ST_VEC(int32_t) left;

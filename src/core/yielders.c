@@ -85,6 +85,9 @@ static void add_up(const st_core *core, st_yielders *y)
     size_t accounts = core->tree->accounts.n, cells = accounts * ST_TYPES_MAX;
     y->held_m = st_xreallocarray(y->held_m, cells, sizeof *y->held_m);
     memset(y->held_m, 0, cells * sizeof *y->held_m);
+    y->in_branch = st_xreallocarray(y->in_branch, accounts, sizeof *y->in_branch);
+    for (size_t a = 0; a < accounts; a++)
+        y->in_branch[a] = y->count[a] - (a > 0 ? y->count[a - 1] : 0);
     for (size_t i = 0; i < y->all.n; i++) {
         const st_job *job = y->all.v[i];
         if (job->type >= 0)
@@ -92,6 +95,7 @@ static void add_up(const st_core *core, st_yielders *y)
     }
     for (size_t a = accounts; a-- > 1;) { /* accounts come after their parents */
         size_t parent = (size_t)core->tree->accounts.v[a]->parent;
+        y->in_branch[parent] += y->in_branch[a];
         for (size_t t = 0; t < core->fleet->types.n; t++)
             y->held_m[parent * ST_TYPES_MAX + t] += y->held_m[a * ST_TYPES_MAX + t];
     }
@@ -211,6 +215,7 @@ void st_core_yielders_done(st_core *core)
     free(y->ends[0]);
     free(y->ends[1]);
     free(y->held_m);
+    free(y->in_branch);
     st_vec_free(&y->left);
     st_vec_free(&core->hopes.list);
     free(y->views);
