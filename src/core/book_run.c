@@ -7,6 +7,7 @@
 #include "core/turn.h"
 
 #define KEY_LENT 78 /* tells the memory of what is lent from that of places */
+#define CHOICE   4  /* times the GPUs of a job are enough to choose from */
 
 /* ---- views ------------------------------------------------------------------------------- */
 
@@ -90,6 +91,30 @@ static bool is_lent(const st_booking *b, const st_job *job)
         if (devs_of(b, job->grants[t].node) & job->grants[t].devs)
             return true;
     return false;
+}
+
+static int by_id(const void *pa, const void *pb)
+{
+    const st_job *a = *(st_job *const *)pa, *b = *(st_job *const *)pb;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* Those who have borrowed of the booking, by number. */
+static void list_lent(const st_core *core, const st_booking *b, st_job_vec *ret)
+{
+    size_t kept = 0;
+    for (int t = 0; t < b->tasks; t++) {
+        const st_node *node = b->plan[t].node < 0 ? NULL : core->fleet->nodes.v[b->plan[t].node];
+        for (size_t i = 0; node && i < node->residents.n; i++)
+            if (is_lent(b, node->residents.v[i].job))
+                st_vec_push(ret, node->residents.v[i].job);
+    }
+    if (ret->n > 1)
+        qsort(ret->v, ret->n, sizeof *ret->v, by_id);
+    for (size_t i = 0; i < ret->n; i++)
+        if (i == 0 || ret->v[i] != ret->v[i - 1])
+            ret->v[kept++] = ret->v[i];
+    ret->n = kept;
 }
 
 static bool touches(const st_job *job, const st_grant *grants, const st_job *other)
@@ -192,9 +217,7 @@ static bool enter(st_core *core, st_booking *b, st_job *job, st_effects *fx)
         return true;
     }
     st_job_vec lent = {0};
-    for (size_t i = 0; i < core->jobs.n; i++)
-        if (is_lent(b, core->jobs.v[i]))
-            st_vec_push(&lent, core->jobs.v[i]);
+    list_lent(core, b, &lent);
     set_out(&lent, ST_OUT_YIELDED);
     see_booking(core, b, ST_WHEN_NEXT);
     bool ok = place(core, job, b->type, grants);
@@ -217,10 +240,8 @@ static bool could_enter(st_core *core, const st_booking *b, const st_job *job)
     st_job_vec lent = {0};
     see_booking(core, b, ST_WHEN_EITHER);
     bool ok = place(core, job, b->type, grants);
-    for (size_t i = 0; !ok && i < core->jobs.n; i++)
-        if (is_lent(b, core->jobs.v[i]))
-            st_vec_push(&lent, core->jobs.v[i]);
     if (!ok) {
+        list_lent(core, b, &lent);
         set_out(&lent, ST_OUT_YIELDED);
         see_booking(core, b, ST_WHEN_NEXT);
         ok = place(core, job, b->type, grants);
@@ -287,7 +308,20 @@ static uint16_t lent_devs(const st_core *core, int32_t node)
     return may & (uint16_t) ~not ;
 }
 
-static void see_lent(st_core *core)
+/* Devices that whole jobs have. */
+static uint16_t taken_devs(const st_node *node)
+{
+    uint16_t devs = 0;
+    for (size_t i = 0; i < node->residents.n; i++) {
+        const st_job *job = node->residents.v[i].job;
+        if (job->shape.level == ST_LEVEL_WHOLE && st_job_on_devices(job))
+            devs |= job->grants[node->residents.v[i].task].devs;
+    }
+    return devs;
+}
+
+/* Nodes with something to lend, until there are `enough` GPUs; whether that was before the last of them. */
+static bool see_lent(st_core *core, int64_t enough)
 {
     st_whatif_begin(core, ST_WHEN_EITHER);
     for (size_t i = 0; i < core->opened.n; i++) {
@@ -297,10 +331,27 @@ static void see_lent(st_core *core)
             if (id < 0 || core->whatif.stamp[id] == core->whatif.gen)
                 continue;
             uint16_t devs = lent_devs(core, id);
-            if (devs)
+            int n = __builtin_popcount(devs & (uint16_t)~taken_devs(core->fleet->nodes.v[id]));
+            if (n > 0 && enough <= 0)
+                return true;
+            enough -= n;
+            if (n > 0)
                 see(core, core->fleet->nodes.v[id], devs, ST_WHEN_EITHER);
         }
     }
+    return false;
+}
+
+/* Where any place will do a few nodes are enough; and all of them, where those have no room. */
+static bool place_lent(st_core *core, const st_job *job, int32_t type, st_grant *ret)
+{
+    bool any = job->topo == ST_TOPO_NONE && job->shape.level == ST_LEVEL_WHOLE;
+    bool more = see_lent(core, any ? (int64_t)CHOICE * job->tasks * job->shape.gpus : INT64_MAX);
+    if (place(core, job, type, ret))
+        return true;
+    if (more)
+        see_lent(core, INT64_MAX);
+    return more && place(core, job, type, ret);
 }
 
 static bool may_lend(st_core *core, const st_job *job, int32_t type, uint64_t *ret_key)
@@ -342,8 +393,7 @@ bool st_book_lend(st_core *core, st_job *job, int32_t type, st_effects *fx)
     if (core->nopen == 0 || !may_lend(core, job, type, &key))
         return false;
     st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
-    see_lent(core);
-    if (place(core, job, type, grants)) {
+    if (place_lent(core, job, type, grants)) {
         st_core_start(core, job, type, ST_CLASS_BURSTABLE, grants, fx);
         return true;
     }
@@ -367,8 +417,7 @@ bool st_book_could_lend(st_core *core, const st_job *job, int32_t type)
     if (core->nopen == 0 || !may_lend(core, job, type, &key))
         return false;
     ST_CLEANUP(st_freep) st_grant *grants = st_xcalloc((size_t)job->tasks, sizeof *grants);
-    see_lent(core);
-    bool ok = place(core, job, type, grants);
+    bool ok = place_lent(core, job, type, grants);
     if (!ok)
         st_idmap_put(core->misfits, key, 1);
     return ok;
