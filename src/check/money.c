@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "bill/bill.h"
+#include "check/money_book.h"
 
 #define BAD(...) st_fail(err, ST_EINTERNAL, __VA_ARGS__)
 
@@ -75,6 +76,7 @@ struct st_money_audit {
     st_strbuf text; /* all entries, one behind the other */
     ST_VEC(size_t) ends;
     st_arena *arena;
+    st_book_audit *bookings;
 };
 
 st_money_audit *st_money_audit_new(void)
@@ -86,7 +88,8 @@ st_money_audit *st_money_audit_new(void)
                           .stay_of = st_map_new(),
                           .hold_of = st_map_new(),
                           .job_of = st_map_new(),
-                          .arena = st_arena_new()};
+                          .arena = st_arena_new(),
+                          .bookings = st_book_audit_new()};
     cluster->name = st_xstrdup("");
     cluster->parent = -1;
     st_vec_push(&a->accounts, cluster);
@@ -126,6 +129,7 @@ void st_money_audit_free(st_money_audit *a)
     st_map_free(a->hold_of);
     st_map_free(a->job_of);
     st_arena_free(a->arena);
+    st_book_audit_free(a->bookings);
     free(a);
 }
 
@@ -448,6 +452,8 @@ int st_money_audit_entry(st_money_audit *a, const st_entry *e, st_err *err)
     st_arena_reset(a->arena);
     if (st_entry_read(a->text.s + from, len, a->arena, &back, err) < 0)
         return st_fail_prefix(err, "books: what was just written is refused: ");
+    if (st_book_audit_entry(a->bookings, &back, err) < 0)
+        return -ST_EINTERNAL;
     if (back.kind == ST_ENTRY_ACCOUNT)
         on_account(a, &back);
     if (strcmp(back.account, ST_BOOK_FLEET) == 0)

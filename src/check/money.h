@@ -13,6 +13,8 @@
  *     as a whole, what is credited is all that it was charged, times the percentage that it says;
  *   - nothing is charged beyond a cap, and nothing is held that does not fit under it; what is over holds nothing;
  *   - what the fleet's entries say was granted is what the accounts' say;
+ *   - windows of bookings join, cost what they are, are credited what was missing and have the fee of what is given up; no
+ *     window is below 0, and bookers have no more of what borrowers pay than the share of the book (money_book.c);
  *   - playing all bytes again gives the same ledger and the same bills, bit by bit.
  */
 #ifndef ST_CHECK_MONEY_H

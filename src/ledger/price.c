@@ -146,6 +146,10 @@ static int price_window(st_entry *e, const st_price_book *b, int64_t keep_bp, co
     int64_t rate = rates->rate[ST_PAY_WINDOW], own = FACTOR(e->keep_bp, keep_bp);
     int64_t fee = FACTOR(e->keep_bp, e->fee_bp, keep_bp);
     int64_t back = (int64_t)((st_i128)e->missing * rate * own / st_line_divisor(ST_PAY_WINDOW));
+    if (ST_BROKEN(MONEY_SHORT))
+        back = 0;
+    if (ST_BROKEN(MONEY_FEE))
+        fee = 0;
     int64_t most = (int64_t)((st_i128)e->lent * rate * own / st_line_divisor(ST_PAY_WINDOW));
     int64_t income = (int64_t)ST_MIN((st_i128)e->paid * b->booking.lent_bp / ST_BP, most);
     if (ST_BROKEN(MONEY_LENT))

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "check/money.h"
+#include "worlds/book_money.h"
 #include "worlds/run.h"
 
 #define BAD(...)    st_fail(err, ST_EINTERNAL, __VA_ARGS__)
@@ -39,13 +40,16 @@ struct st_fuzz_money {
     st_map *piece_of;
     int months, books, plans;
     int64_t now;
+    st_rng book_rng;  /* what is about bookings has a stream of its own */
+    st_idmap *booked; /* bookings that were looked at when they were confirmed */
 };
 
 static int post(st_fuzz_money *f, st_entry *e, st_err *err)
 {
     bool priced = e->kind == ST_ENTRY_USAGE || e->kind == ST_ENTRY_RESERVE ||
                   e->kind == ST_ENTRY_FIX || e->kind == ST_ENTRY_LOST ||
-                  e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT;
+                  e->kind == ST_ENTRY_PIECES || e->kind == ST_ENTRY_CREDIT ||
+                  e->kind == ST_ENTRY_WINDOW;
     int r = 0;
     e->at_ms = f->now;
     if (priced)
@@ -63,6 +67,29 @@ static int post_fact(st_fuzz_money *f, st_entry *e, st_err *err)
     return post(f, e, err) < 0
                ? st_fail_prefix(err, "ledger: a %s entry: ", st_entry_kind_name(e->kind))
                : 0;
+}
+
+/* ---- bookings -------------------------------------------------------------------------------- */
+
+static int post_booked(void *ctx, st_entry *e, st_err *err)
+{
+    return post_fact(ctx, e, err);
+}
+
+static bool is_fresh(void *ctx, uint64_t id)
+{
+    st_fuzz_money *f = ctx;
+    int64_t at;
+    if (st_idmap_get(f->booked, id, &at))
+        return false;
+    st_idmap_put(f->booked, id, 1);
+    return true;
+}
+
+static st_fuzz_book_ctx books_of(st_fuzz_money *f, const st_core *core)
+{
+    return (st_fuzz_book_ctx){
+        .core = core, .l = f->l, .now = f->now, .post = post_booked, .fresh = is_fresh, .ctx = f};
 }
 
 /* ---- months, prices, plans ------------------------------------------------------------------ */
@@ -149,6 +176,7 @@ static int new_prices(st_fuzz_money *f, const st_fleet *fleet, int64_t from_ms, 
     b->fault_bp = some(f, ST_BP);
     if (st_rng_chance(&f->rng, 1, 3))
         b->units[b->nunits++] = (st_unit_price){"render", ST_PAY_FRAMES, some(f, 90000)};
+    st_fuzz_book_prices(&f->book_rng, b);
     st_price_book_write(b, &doc);
     st_entry e = {.kind = ST_ENTRY_PRICES, .account = "", .doc = doc.s};
     return post_fact(f, &e, err);
@@ -291,8 +319,11 @@ static int post_piece(st_fuzz_money *f, st_entry *e, st_err *err)
     if (e->kind == ST_ENTRY_LOST)
         st_ledger_lost(f->l, sum, e);
     int r = post_fact(f, e, err);
-    if (r == 0)
+    if (r == 0) {
+        const st_fuzz_book_ctx x = books_of(f, NULL);
         st_piece_add(sum, e);
+        r = st_fuzz_book_lend(&x, e, &f->book_rng, err);
+    }
     if (r < 0 || e->kind != ST_ENTRY_FIX || !st_ledger_lost_again(f->l, sum, e, &again))
         return r;
     r = post_fact(f, &again, err);
@@ -347,7 +378,10 @@ static int check_fleet(const st_fuzz_money *f, const st_fleet *fleet, const st_m
 int st_fuzz_money_cut(st_fuzz_money *f, const st_core *core, const st_meter *m, st_err *err)
 {
     const st_tree *tree = st_core_tree(core);
+    const st_fuzz_book_ctx x = books_of(f, core);
     int r = check_fleet(f, st_core_fleet(core), m, err);
+    if (r == 0)
+        r = st_fuzz_book_cut(&x, err);
     if (r == 0 && st_ledger_period(f->l)->to_ms <= f->now)
         r = close_month(f, tree, err);
     if (r == 0 && st_rng_chance(&f->rng, 1, 4))
@@ -460,6 +494,10 @@ int st_fuzz_money_end(st_fuzz_money *f, const st_core *core, const st_meter *m,
     }
     if (r == 0 && moved)
         r = follow_floors(f, core, m, err);
+    if (r == 0) {
+        const st_fuzz_book_ctx x = books_of(f, core);
+        r = st_fuzz_book_follow(&x, fx, err);
+    }
     if (r == 0 && f->accounts > 1 && st_rng_chance(&f->rng, 1, 20))
         r = give_credit(f, st_core_tree(core), err);
     if (r == 0 && f->accounts > 1 && st_rng_chance(&f->rng, 1, 12))
@@ -485,8 +523,10 @@ st_fuzz_money *st_fuzz_money_new(uint64_t seed)
                          .arena = st_arena_new(),
                          .account_of = st_idmap_new(),
                          .piece_of = st_map_new(),
+                         .booked = st_idmap_new(),
                          .accounts = 1};
     st_rng_seed(&f->rng, seed ^ 0x6d6f6e65u);
+    st_rng_seed(&f->book_rng, seed ^ 0x626f6f6bu);
     open_month(f);
     return f;
 }
@@ -500,6 +540,7 @@ void st_fuzz_money_free(st_fuzz_money *f)
     st_arena_free(f->arena);
     st_idmap_free(f->account_of);
     st_map_free(f->piece_of);
+    st_idmap_free(f->booked);
     st_vec_free(&f->pieces);
     st_vec_free(&f->floors);
     free(f);
