@@ -25,6 +25,7 @@ typedef struct asked {
     const char *policy, *declare, *scale_time, *save_cost, *restore_cost, *quota, *from, *to;
     const char *sample, *until, *tell;
     const char *csv_jobs, *csv_samples, *html;
+    const char *bookings, *bookings_as, *lead;
     int64_t divide;
     bool compare;
 } asked;
@@ -93,6 +94,86 @@ static int shape_jobs(st_trace *trace, const asked *a, st_err *err)
         st_trace_scale(trace, micro);
     }
     return apply_declare(trace, a->declare, err);
+}
+
+/* The names in a file, one a line. */
+static int read_names(const char *path, st_map *ret, st_err *err)
+{
+    FILE *f = fopen(path, "r");
+    char *line = NULL;
+    size_t size = 0;
+
+    if (!f)
+        return st_fail(err, ST_EIO,
+                       "option --bookings is a share such as 20%%, or a file with names of jobs; "
+                       "cannot read %s: %s",
+                       path, strerror(errno));
+    while (getline(&line, &size, f) >= 0) {
+        line[strcspn(line, "\r\n")] = '\0';
+        if (*line)
+            st_map_put(ret, line, 1);
+    }
+    free(line);
+    fclose(f);
+    return 0;
+}
+
+/* Jobs that were known ahead: a share of the GPU time, or those in a file. */
+static int plan_jobs(st_trace *trace, const asked *a, const st_run_options *o, st_err *err)
+{
+    size_t len = a->bookings ? strlen(a->bookings) : 0;
+    char q[ST_QUOTE_MAX], number[16];
+    uint64_t n = 0;
+    int r = 0;
+
+    if (len == 0)
+        return 0;
+    if (a->bookings[len - 1] == '%') {
+        int64_t percent;
+
+        snprintf(number, sizeof(number), "%.*s", (int)ST_MIN(len - 1, sizeof(number) - 1),
+                 a->bookings);
+        if (st_parse_i64(number, 1, 100, &percent, err) < 0)
+            return st_fail(err, ST_ERANGE, "option --bookings: %s is not a share from 1%% to 100%%",
+                           st_quote(q, a->bookings));
+        n = st_trace_plan_share(trace, percent * 10, o->lead_ms);
+    } else {
+        st_map *names = st_map_new();
+
+        r = read_names(a->bookings, names, err);
+        if (r == 0)
+            n = st_trace_plan_named(trace, names, o->lead_ms);
+        st_map_free(names);
+    }
+    if (r == 0 && n == 0)
+        r = st_fail(err, ST_EINVAL,
+                    "option --bookings: no job of the trace can be booked: it must ask for whole "
+                    "GPUs of one type, have an end, and come after the lead time");
+    return r;
+}
+
+static int read_planned(const asked *a, st_run_options *o, st_err *err)
+{
+    static const char *const names[] = {
+#define X(id, name, what) [id] = name,
+        ST_PLANNED_TABLE(X)
+#undef X
+    };
+    char q[ST_QUOTE_MAX];
+
+    o->lead_ms = INT64_C(86400000);
+    if (a->lead && st_parse_duration_ms(a->lead, &o->lead_ms, err) < 0)
+        return st_fail_prefix(err, "option --bookings-lead: ");
+    for (int i = 0; a->bookings_as && i < ST_PLANNED_COUNT; i++) {
+        if (strcmp(a->bookings_as, names[i]) != 0)
+            continue;
+        o->planned = (st_planned)i;
+        return 0;
+    }
+    if (a->bookings_as)
+        return st_fail(err, ST_EINVAL, "option --bookings-as: it is booked, fenced or jobs, not %s",
+                       st_quote(q, a->bookings_as));
+    return 0;
 }
 
 /* ---- formats --------------------------------------------------------------------------------------- */
@@ -324,6 +405,9 @@ static int read_options(int argc, char **argv, asked *a, st_err *err)
         {"csv-jobs", 0, ST_CLI_STRING, &a->csv_jobs, 0, 0},
         {"csv-samples", 0, ST_CLI_STRING, &a->csv_samples, 0, 0},
         {"html", 0, ST_CLI_STRING, &a->html, 0, 0},
+        {"bookings", 0, ST_CLI_STRING, &a->bookings, 0, 0},
+        {"bookings-as", 0, ST_CLI_STRING, &a->bookings_as, 0, 0},
+        {"bookings-lead", 0, ST_CLI_STRING, &a->lead, 0, 0},
         {0},
     };
     int n, r = st_cli_options(argc, argv, opts, 0, 1, &n, err);
@@ -366,7 +450,11 @@ int st_cli_sim_trace(st_cli *cli, int argc, char **argv, st_err *err)
     if (r == 0)
         r = read_run_options(&a, &o, err);
     if (r == 0)
+        r = read_planned(&a, &o, err);
+    if (r == 0)
         r = read_trace(&a, &o.policy, &trace, err);
+    if (r == 0)
+        r = plan_jobs(trace, &a, &o, err);
     if (r == 0 && a.policy)
         r = st_cli_policy(a.policy, &o.policy, err);
     if (r < 0)

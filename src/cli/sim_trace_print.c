@@ -57,6 +57,19 @@ static void print_times(FILE *out, const st_run_stats *s)
     st_table_print(&t, out);
 }
 
+static void print_plans(FILE *out, const st_trace_plans *p)
+{
+    fprintf(out,
+            "planned        %" PRIu64 " jobs, %" PRIu64 " kept a place ahead, %" PRIu64
+            " could not, %" PRIu64 " started on time; mean completion %.0f s, of the rest %.0f s\n",
+            p->planned, p->made, p->refused, p->on_time, p->planned_s, p->rest_s);
+    if (p->refused > 0)
+        fprintf(out, "               the first that could not: %s\n", p->why);
+    if (p->fenced_gpu_hours > 0)
+        fprintf(out, "               %.0f GPU-hours stood idle until they came\n",
+                p->fenced_gpu_hours);
+}
+
 static void print_told(FILE *out, const st_trace_run *run)
 {
     st_told_stats s;
@@ -100,6 +113,8 @@ static void print_figures(FILE *out, const st_trace_run *run, const st_run_stats
     fprintf(out, "stranded       %.1f %% of the GPUs were free and of no use to a typical job\n",
             100 * s->stranded);
     print_idle(out, s);
+    if (run->plans.planned > 0)
+        print_plans(out, &run->plans);
     if (run->told.n > 0)
         print_told(out, run);
     fprintf(out, "preemptions    %" PRIu64 ", of %" PRIu64 " jobs\n", s->preemptions,

@@ -147,6 +147,20 @@ static json_t *told_json(const st_trace_run *run)
     return o;
 }
 
+static json_t *plans_json(const st_trace_plans *p)
+{
+    json_t *o = json_object();
+
+    json_object_set_new(o, "jobs", count(p->planned));
+    json_object_set_new(o, "made", count(p->made));
+    json_object_set_new(o, "refused", count(p->refused));
+    json_object_set_new(o, "on_time", count(p->on_time));
+    json_object_set_new(o, "completion_mean_s", real(p->planned_s));
+    json_object_set_new(o, "rest_completion_mean_s", real(p->rest_s));
+    json_object_set_new(o, "fenced_gpu_hours", real(p->fenced_gpu_hours));
+    return o;
+}
+
 json_t *st_run_json(const st_trace_run *run, const st_run_stats *s, const st_private *refs)
 {
     json_t *o = json_object();
@@ -159,6 +173,8 @@ json_t *st_run_json(const st_trace_run *run, const st_run_stats *s, const st_pri
     json_object_set_new(o, "last_submit_s", seconds(run->last_submit_ms));
     json_object_set_new(o, "queueing_s", spread_json(&s->queueing));
     json_object_set_new(o, "completion_s", spread_json(&s->completion));
+    if (run->plans.planned > 0)
+        json_object_set_new(o, "planned", plans_json(&run->plans));
     json_object_set_new(o, "allocation", real(s->allocation));
     json_object_set_new(o, "allocation_arriving", real(s->allocation_arriving));
     json_object_set_new(o, "utilisation", real(s->utilisation));

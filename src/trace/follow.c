@@ -99,8 +99,14 @@ static void start(st_player *p, size_t i, const st_effect *fx)
     j->begin_ms = j->since_ms = p->now;
     if (j->kept_ms > 0)
         j->since_ms += cost_ms(p, i, cost->restore_ms, cost->restore_ms_per_gib);
+    if (st_player_is_fenced(p, i) &&
+        p->now < job->submit_ms) { /* kept for it, and idle until then */
+        p->run->plans.fenced_gpu_hours +=
+            (double)st_trace_job_gpu_m(job) * (double)(job->submit_ms - p->now) / 3.6e9;
+        j->since_ms = job->submit_ms;
+    }
     if (out->start_ms == ST_UNSET)
-        out->start_ms = p->now;
+        out->start_ms = ST_MAX(p->now, st_player_is_fenced(p, i) ? job->submit_ms : 0);
     st_player_came_true(p, i);
     hold(p, i, 1);
     if (job->run_ms != ST_TIME_NEVER)

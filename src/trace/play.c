@@ -33,7 +33,7 @@ static int64_t clock_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static int apply(st_player *p, const st_event *ev, st_err *err)
+int st_player_apply(st_player *p, const st_event *ev, st_err *err)
 {
     int64_t from = clock_ns();
     int r = st_core_apply(p->core, ev, p->now, &p->fx, err);
@@ -115,7 +115,7 @@ static int64_t limit_ms(const st_player *p, const st_trace_job *job)
                (c->save_ms + c->restore_ms + gib * (c->save_ms_per_gib + c->restore_ms_per_gib));
 }
 
-static void submit(st_player *p, size_t i)
+void st_player_submit(st_player *p, size_t i)
 {
     const st_trace_job *job = &p->trace->jobs.v[i];
     st_run_job *out = &p->run->jobs.v[i];
@@ -136,9 +136,12 @@ static void submit(st_player *p, size_t i)
         .priority = job->priority,
         .limit_ms = limit_ms(p, job),
         .yield = job->yield,
+        .booking = p->jobs[i].booked && st_core_booking(p->core, i + 1) ? i + 1 : 0,
     };
+    if (st_player_is_fenced(p, i) && ev.u.job.limit_ms != ST_TIME_NEVER)
+        ev.u.job.limit_ms += p->options->lead_ms;
     p->run->accounts.v[job->account].jobs++;
-    if (apply(p, &ev, &why) == 0) {
+    if (st_player_apply(p, &ev, &why) == 0) {
         st_player_queued(p, i);
         return;
     }
@@ -171,7 +174,7 @@ static int apply_due(st_player *p, const st_due *due, st_err *err)
         ev.u.id = due->job + 1;
         st_player_saved(p, due->job);
     }
-    return apply(p, &ev, err);
+    return st_player_apply(p, &ev, err);
 }
 
 /* Applies what is due now; whether anything was. */
@@ -188,13 +191,15 @@ static int apply_all(st_player *p, bool *ret_any, st_err *err)
         st_player_follow(p); /* what is due with it may be so no more */
         *ret_any = true;
     }
+    *ret_any |= r == 0 && st_player_plan(p);
     for (; r == 0 && p->next_submit < p->trace->jobs.n &&
            p->trace->jobs.v[p->next_submit].submit_ms <= p->now;
-         *ret_any = true)
-        submit(p, p->next_submit++);
+         *ret_any = true, p->next_submit++)
+        if (!st_player_is_fenced(p, p->next_submit))
+            st_player_submit(p, p->next_submit);
     /* Any event makes the core see to its own deadlines as well. */
     if (r == 0 && !*ret_any && st_core_next_timer(p->core) <= p->now) {
-        r = apply(p, &(st_event){.kind = ST_EV_TIMER}, err);
+        r = st_player_apply(p, &(st_event){.kind = ST_EV_TIMER}, err);
         *ret_any = true;
     }
     st_player_follow(p);
@@ -232,6 +237,7 @@ static int64_t next_ms(st_player *p)
         next = ST_MIN(next, due->at_ms);
     if (p->next_submit < p->trace->jobs.n)
         next = ST_MIN(next, p->trace->jobs.v[p->next_submit].submit_ms);
+    next = ST_MIN(next, st_player_next_plan(p));
     if (p->options->tell_ms > 0 && p->waiting > 0 && next != ST_TIME_NEVER)
         next = ST_MIN(next, p->next_tell_ms);
     return next == ST_TIME_NEVER ? next : ST_MAX(next, p->now);
@@ -324,6 +330,7 @@ static void conclude(st_player *p)
         if (run->jobs.v[i].start_ms != ST_UNSET)
             account->late_ms_sum += run->jobs.v[i].start_ms - job->submit_ms;
     }
+    st_player_count_plans(p);
     run->hash = st_core_hash(p->core);
     run->seconds = (double)p->core_ns * 1e-9;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
@@ -392,5 +399,6 @@ void st_trace_run_free(st_trace_run *run)
     st_vec_free(&run->accounts);
     st_vec_free(&run->told);
     free(run->refused_why);
+    free(run->plans.why);
     free(run);
 }

@@ -26,6 +26,7 @@ typedef struct st_player_job {
     int64_t kept_ms;     /* progress of earlier stays that it comes back with */
     size_t told;         /* what it was told in this wait, + 1; 0: nothing */
     int64_t saved_ms;    /* of that, what survives being started again */
+    bool booked;         /* it has a booking, of its own number */
 } st_player_job;
 
 /* The accounts' demands and holdings now; integrated up to at_ms. */
@@ -53,7 +54,7 @@ typedef struct st_player {
     st_player_job *jobs;
     st_player_account *accounts;
     int64_t now;
-    size_t next_submit;
+    size_t next_submit, next_plan;
     uint64_t ended;
     int64_t allocated_m, capacity_m, at_ms; /* the whole fleet, integrated up to at_ms */
     int64_t waiting, waiting_m, running;
@@ -69,6 +70,16 @@ typedef struct st_player {
     struct st_divide_in *divide_in;
     struct st_divide_out *divide_out;
 } st_player;
+
+/* trace_play.c */
+int st_player_apply(st_player *p, const st_event *ev, st_err *err);
+void st_player_submit(st_player *p, size_t job);
+
+/* trace_book.c: bookings that are made ahead, and what is fenced. */
+int64_t st_player_next_plan(st_player *p);
+bool st_player_is_fenced(const st_player *p, size_t job);
+bool st_player_plan(st_player *p); /* whether anything was due */
+void st_player_count_plans(st_player *p);
 
 /* trace_follow.c: takes note of effects that came since the last call, and queues what follows. */
 void st_player_follow(st_player *p);

@@ -16,6 +16,7 @@
 #define ST_TRACE_TRACE_H
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "core/core.h"
 
@@ -46,6 +47,7 @@ typedef struct st_trace_job {
     int64_t run_ms;    /* what it really needs; ST_TIME_NEVER: it stays */
     int64_t limit_ms;  /* what its owner declares; ST_TIME_NEVER: nothing */
     st_yield yield;
+    bool planned; /* somebody knew of it ahead (st_trace_plan_share) */
 } st_trace_job;
 
 /* Texts and the arrays of accounts live in the arena. Jobs are in order of submit_ms. */
@@ -79,6 +81,11 @@ void st_trace_scale(st_trace *trace, int64_t micro);
 /* What users declare: `micro` millionths of the run time, up to the next second; 0: nothing. */
 void st_trace_declare(st_trace *trace, int64_t micro);
 
+/* Says of jobs that they were known `lead_ms` before they came: as many, in order, as make up so many thousandths of the GPU
+ * time; or those with these names. Only whole GPUs of one type with an end can be. How many there are. */
+uint64_t st_trace_plan_share(st_trace *trace, int64_t share_m, int64_t lead_ms);
+uint64_t st_trace_plan_named(st_trace *trace, const st_map *names, int64_t lead_ms);
+
 /* Milli-GPU of a job, and of the nodes an account would have were it alone. */
 int64_t st_trace_job_gpu_m(const st_trace_job *job);
 int64_t st_trace_own_m(const st_trace *trace, int32_t account);
@@ -92,12 +99,26 @@ typedef struct st_run_cost {
     int64_t save_ms_per_gib, restore_ms_per_gib; /* of the VRAM one of its GPUs holds */
 } st_run_cost;
 
+/* How jobs that are planned are played. X(id, name, what) */
+#define ST_PLANNED_TABLE(X)                                                                   \
+    X(ST_PLANNED_BOOKED, "booked", "a booking each, made ahead; what it leaves is lent")      \
+    X(ST_PLANNED_FENCED, "fenced", "GPUs are kept from then on, and are idle until it comes") \
+    X(ST_PLANNED_JOBS, "jobs", "jobs like all others")
+typedef enum st_planned {
+#define X(id, name, what) id,
+    ST_PLANNED_TABLE(X)
+#undef X
+        ST_PLANNED_COUNT
+} st_planned;
+
 typedef struct st_run_options {
     st_policy policy;
     st_run_cost cost;
     int64_t sample_ms; /* between two samples; 0: a five-hundredth of the trace */
     int64_t tell_ms;   /* how often those who wait are told when they should start; 0: never */
     int64_t until_ms;  /* stop there; ST_TIME_NEVER: when every job has ended */
+    st_planned planned;
+    int64_t lead_ms; /* of those that are planned */
     /* May be NULL. Called now and then with what is done, of 1000. */
     void (*progress)(void *ctx, int done_m);
     void *ctx;
@@ -160,6 +181,15 @@ typedef struct st_run_account {
     int64_t late_ms_sum; /* Σ of the waiting of its jobs */
 } st_run_account;
 
+/* What became of jobs that were planned, and of the others. */
+typedef struct st_trace_plans {
+    uint64_t planned, made, refused,
+        on_time;              /* refused: no booking could be made, it came like others */
+    double planned_s, rest_s; /* mean completion, from when it was to come */
+    double fenced_gpu_hours;  /* kept and idle until their jobs came */
+    char *why;                /* the first refusal */
+} st_trace_plans;
+
 typedef struct st_trace_run {
     const st_trace *trace;
     ST_VEC(st_run_job) jobs; /* as in the trace */
@@ -179,6 +209,7 @@ typedef struct st_trace_run {
     double slowest_per_s;
     size_t peak_kib; /* 0 where it is not known */
     uint64_t hash;   /* of all effects */
+    st_trace_plans plans;
 } st_trace_run;
 
 int st_trace_play(const st_trace *trace, const st_run_options *options, st_trace_run **ret,
