@@ -499,8 +499,12 @@ def money(owner, alpha, beta, folder):
     check([(x["component"], x["amount_udollars"]) for x in bill["lines"] if x["amount_udollars"]] == [("cancel", 57600000)],
           "half of what was agreed, and nothing of what was free: %s", bill["lines"])
     owner.call("PUT", "/v1/accounts/alpha/plan", {"cap": "60"})
-    refused = alpha.post("/v1/bookings", window(600, "10h"))
-    check(refused.status in (402, 403, 409) and "cap" in refused.text, "beyond the cap: %d %s", refused.status, refused.text)
+    before = alpha.get("/v1/bookings?all=true").text
+    for path in ("/v1/bookings", "/v1/bookings?dry_run=true"):
+        refused = alpha.post(path, window(600, "10h"))
+        check(refused.status in (402, 403, 409) and "cap" in refused.text, "beyond the cap: %d %s", refused.status,
+              refused.text)
+    check(alpha.get("/v1/bookings?all=true").text == before, "a refusal changes nothing")
     owner.call("PUT", "/v1/accounts/alpha/plan", {"cap": "none"})
     path = os.path.join(folder, "bill.jsonl")
     with open(path, "w", encoding="utf-8") as f:
