@@ -146,6 +146,28 @@ grep -q '^o,owner,8,20,30,,28,58,done,0,30,0$' "$tmp/jobs.csv" || fail "$(cat "$
 play $own --policy notice=0 --compare-private -o json
 has '"misfits": 1' # the guest has no node of its own
 
+# Planned ahead: a booking keeps its place and lends it until then; a fence keeps it and lends nothing.
+cat >"$tmp/planned.csv" <<END
+name,account,submit,run,gpus,yield
+g,guest,0,10000,8,checkpoint
+p,owner,7200,600,8,checkpoint
+END
+echo p >"$tmp/names"
+planned="--format csv --world $tmp/world.yaml --jobs $tmp/planned.csv --bookings-lead 1h"
+planned="$planned --policy booking_share=1,booking_account_share=1,booking_reserve=0"
+play $planned --bookings 20% --csv-jobs "$tmp/jobs.csv"
+has '1 jobs, 1 kept a place ahead, 0 could not, 1 started on time; mean completion 600 s, of the rest 10'
+grep -q '^p,owner,8,7200,600,,7200,7800,done,0,600,0$' "$tmp/jobs.csv" || fail "$(cat "$tmp/jobs.csv")"
+play $planned --bookings "$tmp/names" --bookings-as fenced
+has '1 started on time; mean completion 600 s, of the rest 14190 s'
+has '8 GPU-hours stood idle until they came'
+play $planned --bookings "$tmp/names" --bookings-as jobs
+has '0 kept a place ahead, 0 could not, 0 started on time; mean completion 610 s, of the rest 10600 s'
+refused '"0%" is not a share from 1% to 100%' $planned --bookings 0%
+refused 'a file with names of jobs; cannot read' $planned --bookings "$tmp/none"
+refused 'no job of the trace can be booked' $own --bookings 20%
+refused 'it is booked, fenced or jobs, not "kept"' $planned --bookings 20% --bookings-as kept
+
 # Bad input.
 refused '^stint: sim trace: --format is missing' --jobs "$tmp/own.csv"
 refused '--format: it is openb, muri, philly or csv, not "slurm"' --format slurm --jobs x

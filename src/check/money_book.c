@@ -168,8 +168,8 @@ static int on_window(st_book_audit *a, const st_entry *e, st_err *err)
         return BAD("bookings: %s of %s is charged from %" PRId64 " to %" PRId64 ", and %" PRId64
                    " to %" PRId64 " is due",
                    e->booking, e->account, e->from_ms, e->to_ms, from, to);
-    if (e->lent < 0 || e->paid < 0 || e->lent > e->share - e->missing || e->lent > k->lent ||
-        e->paid > ST_MAX(k->paid, 0))
+    if (e->lent < 0 || e->paid < 0 || e->lent > e->share - e->missing ||
+        e->lent > ST_MAX(k->lent, 0) || e->paid > ST_MAX(k->paid, 0))
         return BAD("bookings: %s takes over %" PRId64 " for %" PRId64 " that was not lent",
                    e->booking, e->lent, e->paid);
     k->lent -= e->lent;

@@ -104,7 +104,7 @@ static int read_names(const char *path, st_map *ret, st_err *err)
     size_t size = 0;
 
     if (!f)
-        return st_fail(err, ST_EIO,
+        return st_fail(err, errno == ENOENT ? ST_ENOENT : ST_EIO,
                        "option --bookings is a share such as 20%%, or a file with names of jobs; "
                        "cannot read %s: %s",
                        path, strerror(errno));

@@ -498,6 +498,8 @@ int st_fuzz_money_end(st_fuzz_money *f, const st_core *core, const st_meter *m,
         const st_fuzz_book_ctx x = books_of(f, core);
         r = st_fuzz_book_follow(&x, fx, err);
     }
+    if (r == 0 && f->books == 0 && st_core_nbookings(core) > 0) /* what comes next has a price */
+        r = new_prices(f, st_core_fleet(core), f->now + 1, err);
     if (r == 0 && f->accounts > 1 && st_rng_chance(&f->rng, 1, 20))
         r = give_credit(f, st_core_tree(core), err);
     if (r == 0 && f->accounts > 1 && st_rng_chance(&f->rng, 1, 12))
