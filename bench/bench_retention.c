@@ -28,8 +28,11 @@
 #define NODES     400
 #define KEEP_JOBS (7 * DAY)
 #define KEEP_LOG  (2 * DAY)
-#define FLAT_FROM 9    /* the day on which all retentions are reached */
+#define FLAT_FROM 9 /* the day on which all retentions are reached */
+#define HALF      18
 #define FLAT      1.05 /* from there on nothing that has a retention grows by more */
+#define FLAT_RSS \
+    1.25 /* nor memory: whether a comparison of the books is at work makes that difference */
 
 typedef struct bench {
     st_control *ctl;
@@ -238,6 +241,7 @@ int main(int argc, char **argv)
     int64_t a_day = argc > 1 ? strtoll(argv[1], NULL, 10) : 30000;
     const char *folder = argc > 2 ? argv[2] : "/dev/shm";
     seen first = {0}, last = {0};
+    double most[2] = {0, 0}; /* memory up to the day HALF, and behind it */
     bench b = {.now = INT64_C(1790812800000),
                .lock = PTHREAD_MUTEX_INITIALIZER,
                .cond = PTHREAD_COND_INITIALIZER};
@@ -284,6 +288,8 @@ int main(int argc, char **argv)
             last = show(&b, day);
         if (day == FLAT_FROM)
             first = last;
+        if (day >= FLAT_FROM)
+            most[day > HALF] = ST_MAX(most[day > HALF], last.rss_mib);
     }
     st_control_stop(b.ctl);
     st_control_free(b.ctl);
@@ -299,7 +305,9 @@ int main(int argc, char **argv)
     snprintf(rm, sizeof rm, "%s/secrets.key", dir);
     unlink(rm);
     rmdir(dir);
-    printf("day %d to %d: what has a retention %.3f times, memory %.3f times (at most %.2f)\n",
-           FLAT_FROM, DAYS, last.kept_mib / first.kept_mib, last.rss_mib / first.rss_mib, FLAT);
-    return last.kept_mib > FLAT * first.kept_mib || last.rss_mib > FLAT * first.rss_mib;
+    printf("day %d to %d: what has a retention %.3f times (at most %.2f)\n", FLAT_FROM, DAYS,
+           last.kept_mib / first.kept_mib, FLAT);
+    printf("memory: at most %.0f MiB up to day %d, %.0f behind it: %.3f times (at most %.2f)\n",
+           most[0], HALF, most[1], most[1] / most[0], FLAT_RSS);
+    return last.kept_mib > FLAT * first.kept_mib || most[1] > FLAT_RSS * most[0];
 }
