@@ -48,7 +48,8 @@ struct st_kept {
     sum enough;              /* how many nodes and domains have room for all tasks */
     ST_VEC(planned) planned; /* nodes of the plans ahead */
     st_grant *plan;
-    bool stale; /* the plan is to be made anew */
+    uint64_t typical; /* what was typical when it was made: slices begin by that */
+    bool stale;       /* the plan is to be made anew */
 };
 
 void st_kept_free(st_kept *kept)
@@ -414,8 +415,10 @@ bool st_reserve_kept(st_core *core, const st_job *job, st_reservation *r)
         st_idmap_put(core->misfits, never, 1);
         return false;
     }
-    if (k->stale)
+    uint64_t typical = st_placer_typical(core->placer)->epoch;
+    if (k->stale || k->typical != typical)
         make_plan(core, job, p, k);
+    k->typical = typical;
     r->at_ms = k->at_ms;
     r->plan = st_xcalloc((size_t)job->tasks, sizeof *r->plan);
     memcpy(r->plan, k->plan, (size_t)job->tasks * sizeof *r->plan);
