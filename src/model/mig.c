@@ -148,36 +148,12 @@ int st_mig_doors(uint8_t mask, int compute, bool classic)
     return doors_from(mask, compute, 0, 0, classic);
 }
 
-typedef struct orders_memo {
-    int16_t n[1 << ST_MIG_MEMORY][ST_MIG_COMPUTE + 1]; /* one more than the number; 0: not known */
-} orders_memo;
-
-/* Each state is looked at once, and one level deeper per compute slice. */
-static int orders_from(orders_memo *memo, uint8_t mask, int compute)
-{
-    int16_t *known = &memo->n[mask][compute];
-    if (*known > 0)
-        return *known - 1;
-    int n = compute == ST_MIG_COMPUTE;
-    for (int p = 0; p < ST_MIG_COUNT; p++) {
-        int best = 0, then = compute + rows[p].compute;
-        if (p == ST_MIG_1G2 || then > ST_MIG_COMPUTE)
-            continue;
-        for (int s = 0; s < ST_MIG_MEMORY; s++) {
-            if (!st_mig_start_legal((st_mig)p, s) || (mask & st_mig_mask((st_mig)p, s)))
-                continue;
-            best = ST_MAX(best, orders_from(memo, mask | st_mig_mask((st_mig)p, s), then));
-        }
-        n += best;
-    }
-    *known = (int16_t)(n + 1);
-    return n;
-}
-
 int st_mig_promise(uint8_t mask, int compute)
 {
-    orders_memo memo = {0};
-    return orders_from(&memo, mask, compute) * ST_MIG_DOORS_MAX + st_mig_doors(mask, compute, true);
+    /* The widest slice that is not the whole GPU has one place only: it is kept while it can be, and the number of
+     * layouts decides between what is left. */
+    bool wide = st_mig_room(mask, compute, ST_MIG_4G) > 0;
+    return st_mig_doors(mask, compute, true) + (wide ? ST_MIG_DOORS_MAX : 0);
 }
 
 int st_mig_best_start(uint8_t mask, int compute, st_mig profile)
