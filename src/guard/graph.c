@@ -70,7 +70,7 @@ static CUresult charge(CUgraph graph, const cu_alloc_node *a, guard_device **ret
                           : guard_device_now();
 
     if (!d)
-        return guard_begin() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM;
+        return guard_no_device();
     if (!guard_charge(d, GUARD_GRAPH, a->bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     guard.graph_memory = true;

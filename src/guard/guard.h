@@ -109,6 +109,9 @@ bool guard_begin(void);
 /* The device of the current context, or of a number of CUDA's; NULL: none that is granted. */
 guard_device *guard_device_now(void);
 guard_device *guard_device_of(CUdevice device);
+/* What a call is answered that has no such device. Without a context it is the driver's own answer: CUDA's runtime
+ * makes one then and calls again. */
+CUresult guard_no_device(void);
 bool guard_map(guard_device *d);
 bool guard_peek(const guard_device *d, int slot, guard_turn *ret);
 void guard_after_fork(void);

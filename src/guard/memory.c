@@ -90,7 +90,7 @@ void guard_uncharge_plain(const guard_entry *e)
     guard_device *d = device; \
                               \
     if (!d)                   \
-    return guard_begin() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM
+    return guard_no_device()
 
 /* ---- plain ---- */
 

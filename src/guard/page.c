@@ -148,6 +148,19 @@ guard_device *guard_device_now(void)
     return guard_device_of(device);
 }
 
+CUresult guard_no_device(void)
+{
+    typedef CUresult fn(CUdevice *);
+    CUdevice device = 0;
+    fn *get = GUARD_REAL(fn *, cuCtxGetDevice);
+    CUresult r;
+
+    if (!guard_begin())
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    r = get ? get(&device) : CUDA_ERROR_NOT_INITIALIZED;
+    return r == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : r;
+}
+
 /* ---- a device's pages ------------------------------------------------------------------------------ */
 
 static uint64_t born(void)

@@ -106,43 +106,43 @@ static bool in_capture(void)
     return atomic_load(&guard.captures) > 0;
 }
 
-#define ALLOC(name, twin)                                                                  \
-    GUARD_CALL(name, CUdeviceptr *ret, size_t bytes, CUstream s)                           \
-    {                                                                                      \
-        async_fn *real = GUARD_REAL(async_fn *, name);                                     \
-        CUdevice device = device_now();                                                    \
-        guard_device *d = guard_device_of(device);                                         \
-                                                                                           \
-        if (!real)                                                                         \
-            return CUDA_ERROR_NOT_INITIALIZED;                                             \
-        if (!d)                                                                            \
-            return guard_begin() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM; \
-        guard.graph_memory = guard.graph_memory || in_capture();                           \
-        note_pool(d, current_pool(device));                                                \
-        if (!room(d, bytes))                                                               \
-            return CUDA_ERROR_OUT_OF_MEMORY;                                               \
-        return in_capture() ? real(ret, bytes, s)                                          \
-                            : count_answer(d, real(ret, bytes, s), ret, s, twin);          \
+#define ALLOC(name, twin)                                                         \
+    GUARD_CALL(name, CUdeviceptr *ret, size_t bytes, CUstream s)                  \
+    {                                                                             \
+        async_fn *real = GUARD_REAL(async_fn *, name);                            \
+        CUdevice device = device_now();                                           \
+        guard_device *d = guard_device_of(device);                                \
+                                                                                  \
+        if (!real)                                                                \
+            return CUDA_ERROR_NOT_INITIALIZED;                                    \
+        if (!d)                                                                   \
+            return guard_no_device();                                             \
+        guard.graph_memory = guard.graph_memory || in_capture();                  \
+        note_pool(d, current_pool(device));                                       \
+        if (!room(d, bytes))                                                      \
+            return CUDA_ERROR_OUT_OF_MEMORY;                                      \
+        return in_capture() ? real(ret, bytes, s)                                 \
+                            : count_answer(d, real(ret, bytes, s), ret, s, twin); \
     }
-#define ALLOC_FROM(name, twin)                                                             \
-    GUARD_CALL(name, CUdeviceptr *ret, size_t bytes, CUpool pool, CUstream s)              \
-    {                                                                                      \
-        from_fn *real = GUARD_REAL(from_fn *, name);                                       \
-        guard_device *d = guard_device_of(device_now());                                   \
-        guard_entry e;                                                                     \
-                                                                                           \
-        if (!real)                                                                         \
-            return CUDA_ERROR_NOT_INITIALIZED;                                             \
-        if (guard_table_change(GUARD_SET_POOL, (uintptr_t)pool, 0, 0, &e))                 \
-            d = &guard.dev[e.device];                                                      \
-        if (!d)                                                                            \
-            return guard_begin() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM; \
-        guard.graph_memory = guard.graph_memory || in_capture();                           \
-        note_pool(d, pool);                                                                \
-        if (!room(d, bytes))                                                               \
-            return CUDA_ERROR_OUT_OF_MEMORY;                                               \
-        return in_capture() ? real(ret, bytes, pool, s)                                    \
-                            : count_answer(d, real(ret, bytes, pool, s), ret, s, twin);    \
+#define ALLOC_FROM(name, twin)                                                          \
+    GUARD_CALL(name, CUdeviceptr *ret, size_t bytes, CUpool pool, CUstream s)           \
+    {                                                                                   \
+        from_fn *real = GUARD_REAL(from_fn *, name);                                    \
+        guard_device *d = guard_device_of(device_now());                                \
+        guard_entry e;                                                                  \
+                                                                                        \
+        if (!real)                                                                      \
+            return CUDA_ERROR_NOT_INITIALIZED;                                          \
+        if (guard_table_change(GUARD_SET_POOL, (uintptr_t)pool, 0, 0, &e))              \
+            d = &guard.dev[e.device];                                                   \
+        if (!d)                                                                         \
+            return guard_no_device();                                                   \
+        guard.graph_memory = guard.graph_memory || in_capture();                        \
+        note_pool(d, pool);                                                             \
+        if (!room(d, bytes))                                                            \
+            return CUDA_ERROR_OUT_OF_MEMORY;                                            \
+        return in_capture() ? real(ret, bytes, pool, s)                                 \
+                            : count_answer(d, real(ret, bytes, pool, s), ret, s, twin); \
     }
 #define FREE(name)                                                                              \
     GUARD_CALL(name, CUdeviceptr ptr, CUstream s)                                               \

@@ -124,6 +124,12 @@ static int memory(size_t mib)
 #define REFUSED(what, r) expect((r) == CUDA_ERROR_OUT_OF_MEMORY, what ": too much is not refused")
 #define FINE(what, r)    expect((r) == 0, what)
 
+    /* Without a context the driver's own answer comes back: the runtime makes one and calls again. */
+    CALL("fake_context", 0);
+    expect(CALL("cuMemAllocAsync", &p, half, NULL) == 201, "async without a context");
+    expect(CALL("cuMemAllocFromPoolAsync", &p, half, NULL, NULL) == 201,
+           "from pool without a context");
+    CALL("fake_context", 1);
     FINE("plain", CALL("cuMemAlloc_v2", &p, half));
     expect(before - left() == half, "plain memory is not counted");
     REFUSED("plain", CALL("cuMemAlloc_v2", &q, half + 2 * MIB));

@@ -253,10 +253,18 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *c)
     return 0;
 }
 
+/* A thread without a context, as CUDA's runtime has it before its first call that needs one. */
+static bool no_context;
+
+EXPORT void fake_context(int there)
+{
+    no_context = !there;
+}
+
 EXPORT CUresult cuCtxGetDevice(CUdevice *d)
 {
     *d = 0;
-    return 0;
+    return no_context ? 201 : 0; /* invalid context */
 }
 
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice d)
