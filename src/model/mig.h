@@ -65,8 +65,8 @@ int st_mig_room(uint8_t mask, int compute, st_mig profile);
 /* The legal start that promises most (ties: the highest start); -1 when there is none. */
 int st_mig_best_start(uint8_t mask, int compute, st_mig profile);
 
-/* What a state promises: in how many orders classic slices can still arrive, one by one and each placed for good,
- * that use all compute slices; then how many layouts can be reached. */
+/* What a state promises: first of all the place of a 4g slice, if that is free; then
+ * how many layouts of classic slices can be reached. */
 int st_mig_promise(uint8_t mask, int compute);
 
 #define ST_MIG_DOORS_MAX 1000 /* more than there are layouts */
