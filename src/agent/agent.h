@@ -29,10 +29,11 @@ typedef struct st_agent_conf {
         *guard; /* libstint-guard.so, or none; NULL: where it usually is, and none for --sim */
     const char *neighbour; /* thresholds (neighbour/neighbour.h); NULL: the defaults */
     const char *rack, *block, *zone;
-    const char *cuda;       /* the program stint-cuda; NULL: beside ours, and none for --sim */
-    const char *scrub;      /* tenant, always or never */
-    const char *settings;   /* of the GPUs: manage or leave */
-    const char *metrics;    /* ADDRESS:PORT; NULL: none */
+    const char *cuda;     /* the program stint-cuda; NULL: beside ours, and none for --sim */
+    const char *scrub;    /* tenant, always or never */
+    const char *settings; /* of the GPUs: manage or leave */
+    const char *xids;     /* what XIDs ask for here, see health/health.h; "": as in the catalogue */
+    const char *metrics;  /* ADDRESS:PORT; NULL: none */
     int64_t cpu_m, ram_mib; /* what jobs may have; 0: what there is */
     int64_t data_mib;       /* what a tenant may have in /data; 0: see agent/storage.h */
     int64_t images_mib;     /* for unpacked images; 0: see run/run.h */

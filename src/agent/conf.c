@@ -8,6 +8,7 @@
 #include "agent/plan.h"
 #include "base/net.h"
 #include "base/num.h"
+#include "health/health.h"
 #include "neighbour/neighbour.h"
 
 typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG } kind;
@@ -42,6 +43,8 @@ typedef enum { KIND_TEXT, KIND_COUNT, KIND_MILLI, KIND_MIB, KIND_TIME, KIND_FLAG
     X("--settings", KIND_TEXT, settings, "manage|leave",                                        \
       "set MIG and compute mode of GPUs as jobs need (default: manage), or leave them as they " \
       "are")                                                                                    \
+    X("--xid", KIND_TEXT, xids, "XID=ACTION,...",                                               \
+      "what an XID asks for at this site: log, restart, follow, reset, reboot or inspect")      \
     X("--cuda", KIND_TEXT, cuda, "FILE",                                                        \
       "program for checkpoints and memory scans (default: stint-cuda beside this one)")         \
     X("--mps-control", KIND_TEXT, mps_control, "PATH",                                          \
@@ -143,6 +146,8 @@ static int check(const st_agent_conf *c, st_err *err)
             "--server %s: jobs and their secrets would go in the clear; use https://, or "
             "add --insecure if the network is yours alone",
             c->server);
+    if (st_xid_rules_read(c->xids, &(st_xid_rules){0}, err) < 0)
+        return st_fail_prefix(err, "--xid: ");
     if (c->runtime && c->runtime[0] != '/')
         return st_fail(err, ST_EINVAL, "--runtime %s: must be an absolute path", c->runtime);
     if (c->sim_nodes > 1 && !c->sim)
@@ -156,6 +161,7 @@ int st_agent_conf_read(int argc, char **argv, st_agent_conf *ret, FILE *out, st_
                        .exec = "auto",
                        .scrub = "tenant",
                        .settings = "manage",
+                       .xids = "",
                        .sim_nodes = 1,
                        .stop_grace_ms = 10000};
 

@@ -28,6 +28,7 @@
  *   neighbour.c who slows whom on a shared GPU
  *   mps_work.c  starts, tells and ends them, by workers
  *   watch.c     who shares a GPU keeps to the memory it was granted
+ *   trial.c     tests the node when it is asked to
  *
  * A field of st_host belongs to the acting thread unless it says otherwise; what both need is in the
  * mail (agent/voice.h), under its lock.
@@ -50,6 +51,7 @@
 #include "agent/voice.h"
 #include "agent/worker.h"
 #include "base/rng.h"
+#include "health/health.h"
 
 #define ST_HOST_NAME_MAX 64
 #define ST_TOKEN_MAX     128
@@ -209,6 +211,13 @@ typedef struct st_host {
     char unscrubbed[120]; /* why it failed */
     int64_t used_ms;      /* boot clock: when what tasks used is next written down */
 
+    int64_t test_wanted,
+        test_no;           /* the test that stintd asks for, and the last that was made; 0 none */
+    st_strbuf test_text;   /* what that has found, JSON */
+    bool test_told;        /* stintd has heard that */
+    uint64_t test_telling; /* the first report that says so; 0: none yet */
+    int64_t test_ms;       /* boot clock: when it is told again if it is still asked for */
+
     ST_VEC(st_daemon) daemons;
     int last_daemon;            /* the last id */
     char mps_control[PATH_MAX]; /* "": not looked for yet, or not there */
@@ -230,6 +239,7 @@ struct st_process {
     st_cpu_load load;     /* of all CPUs, good while `loaded` */
     bool loaded;
     st_rng rng; /* the voice's, for pauses that differ */
+    st_xid_rules xids;
 };
 
 /* One line to the log: event=… node=… and the rest as given. */
@@ -262,6 +272,9 @@ int st_host_identity(st_host *h, st_err *err);
 /* Asks stintd, as this node (body NULL: a GET). */
 void st_host_ask(st_host *h, st_agent_line *line, const char *path, const char *type,
                  const char *body, size_t n, int64_t timeout_ms);
+
+/* trial.c */
+void st_host_test(st_host *h, int64_t boot_ms);
 
 /* act.c */
 void st_host_act(st_host *h, int64_t now_ms);

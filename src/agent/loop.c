@@ -298,6 +298,8 @@ int st_agent_run(const st_agent_conf *given, st_err *err)
     r = whole_path(given->data, data, err);
     whole.data = data;
     if (r == 0)
+        r = st_xid_rules_read(given->xids ? given->xids : "", &p.xids, err);
+    if (r == 0)
         r = lock_data(conf->data, &lock, err);
     if (r == 0)
         r = choose_exec(conf, &real, err);

@@ -89,18 +89,6 @@ static void keep(st_host *h)
     h->dirty = true;
 }
 
-/* XIDs after which a device serves nobody until it is reset or replaced. */
-static bool fatal(int64_t xid)
-{
-    static const int16_t list[] = {46,  48,  54,  62,  64,  74,  79, 95,
-                                   109, 110, 119, 120, 136, 140, 143};
-
-    for (size_t i = 0; i < ST_ARRAY_LEN(list); i++)
-        if (list[i] == xid)
-            return true;
-    return false;
-}
-
 /* A driver that hangs says nothing about its GPUs: what runs goes on, and nothing is handed out. */
 static void see_driver(st_host *h)
 {
@@ -119,14 +107,18 @@ static void see_driver(st_host *h)
 static void judge(st_host *h, int d, bool answers)
 {
     const st_gpu_sample *s = &h->sample[d];
+    st_xid_action action = st_xid_of(&h->process->xids, s->v[ST_GPU_XID]);
 
     if (h->ill[0] || (!answers && h->hangs[0]))
         return;
     if (!answers)
         snprintf(h->ill, sizeof h->ill, "GPU %d does not answer", d);
-    else if (st_gpu_has(s, ST_GPU_XID) && fatal(s->v[ST_GPU_XID]))
-        snprintf(h->ill, sizeof h->ill, "GPU %d had XID %" PRId64 " and needs a reset", d,
-                 s->v[ST_GPU_XID]);
+    else if (st_gpu_has(s, ST_GPU_XID) && st_xid_fatal(action))
+        snprintf(h->ill, sizeof h->ill, "GPU %d had XID %" PRId64 " and needs %s", d,
+                 s->v[ST_GPU_XID],
+                 action == ST_XID_REBOOT    ? "a reboot of its node"
+                 : action == ST_XID_INSPECT ? "somebody to look at it"
+                                            : "a reset");
     else if (st_gpu_has(s, ST_GPU_RECOVERY) && s->v[ST_GPU_RECOVERY] > 0)
         snprintf(h->ill, sizeof h->ill, "GPU %d asks for recovery action %" PRId64, d,
                  s->v[ST_GPU_RECOVERY]);
@@ -145,8 +137,12 @@ void st_host_sample(st_host *h, int64_t now_ms)
     memcpy(was, h->ill, sizeof was);
     h->ill[0] = '\0';
     while (st_gpu_wait(h->gpu, 0, &event, &err) == 1)
-        st_say(h, "gpu-event", "gpu=%d kind=%s value=%" PRId64, event.gpu,
-               st_gpu_event_name(event.kind), event.value);
+        st_say(h, "gpu-event", "gpu=%d kind=%s value=%" PRId64 "%s%s", event.gpu,
+               st_gpu_event_name(event.kind), event.value,
+               event.kind == ST_GPU_EVENT_XID ? " action=" : "",
+               event.kind == ST_GPU_EVENT_XID
+                   ? st_xid_action_name(st_xid_of(&h->process->xids, event.value))
+                   : "");
     for (int d = 0; d < h->inv.n; d++) {
         st_gpu_sample s;
         int r = st_gpu_sample_get(h->gpu, d, ST_GPU_WHOLE, now_ms, &s, &err);

@@ -121,6 +121,7 @@ static void hear(st_host *h)
     pthread_mutex_lock(&m->lock);
     m->poked = false;
     heard = m->heard_no;
+    h->test_wanted = m->test;
     if (m->has_list) {
         list = m->list;
         m->list = (st_strbuf){0};
@@ -279,6 +280,7 @@ void st_host_turn(st_host *h)
         h->sample_ms = now + 1000;
         keep_fence(h);
     }
+    st_host_test(h, now);
     st_host_save(h);
     st_host_logs(h);
     st_host_report(h);
@@ -352,6 +354,7 @@ void st_host_free(st_host *h)
     st_notices_free(h->notices);
     st_host_neighbours_free(h);
     st_vec_free(&h->slices);
+    st_strbuf_done(&h->test_text);
     st_vec_free(&h->daemons);
     st_host_data_close(h);
     st_exec_free(h->exec);

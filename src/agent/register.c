@@ -169,7 +169,8 @@ static void registration_json(const st_host *h, st_strbuf *out)
         st_strbuf_addf(out, ",\"nvlink\":%d", nvlink(h));
     if (out->n > at)
         out->s[at] = ' '; /* the first comma */
-    st_strbuf_addf(out, "},\"labels\":{\"executor\":\"%s\",\"gpu_driver\":\"%s\"}}",
+    st_strbuf_addf(out,
+                   "},\"labels\":{\"executor\":\"%s\",\"gpu_driver\":\"%s\",\"tests\":\"quick\"}}",
                    h->exec->ops->name, h->gpu ? st_gpu_driver(h->gpu) : "none");
 }
 

@@ -68,6 +68,8 @@ static void past_json(st_host *h, uint64_t no, st_strbuf *out)
 
 void st_host_report_heard(st_host *h, uint64_t heard_no)
 {
+    if (h->test_telling && h->test_telling <= heard_no)
+        h->test_told = true;
     for (size_t i = 0; i < h->journal.tasks.n; i++) {
         st_task *t = &h->journal.tasks.v[i];
 
@@ -140,6 +142,10 @@ static void report_json(st_host *h, uint64_t no, bool log_down, st_strbuf *out)
     st_host_neighbours_json(h, no, out);
     st_strbuf_add(out, ",\"gpus\":");
     st_host_gpus_json(h, out);
+    if (h->test_no > 0 && !h->test_told) {
+        h->test_telling = h->test_telling ? h->test_telling : no;
+        st_strbuf_addf(out, ",\"test\":%s", st_strbuf_str(&h->test_text));
+    }
     st_strbuf_addc(out, '}');
 }
 

@@ -256,6 +256,7 @@ static void status_answered(st_host *h, const json_t *root)
     /* Answered and not taken: stintd waits for the silence of an agent before us. It is said again. */
     if (!json_is_false(json_object_get(root, "taken")))
         h->mail.heard_no = k->sent_no;
+    h->mail.test = json_integer_value(json_object_get(root, "test"));
     pthread_mutex_unlock(&h->mail.lock);
     k->main_at.at_ms = k->sent_ms + k->interval_ms;
     /* As long as it took: what changes all the time is said all the time, but half of it at most. */

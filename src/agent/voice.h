@@ -62,6 +62,7 @@ typedef struct st_mail {
     bool poked;           /* something is new for the acting side */
     bool said;            /* something is new for the voice */
     uint64_t heard_no;    /* the last report that was answered */
+    int64_t test;         /* the test of the node that stintd waits for; 0 none */
     st_strbuf list;       /* as it came */
     bool has_list;        /* and was not taken yet */
     int64_t lease_end_ms; /* boot clock; 0: none was given yet */

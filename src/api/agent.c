@@ -12,6 +12,7 @@
 
 /* Whatever its pool allows; that is looked at when it is known which it is (engine/native.h). */
 #define TASKS_MAX (2 * ST_TASKS_MAX)
+#define TEST_MAX  65536 /* bytes */
 
 /* False: answered. */
 bool st_api_need_native(const st_api *api, st_call *call)
@@ -239,6 +240,24 @@ static void read_notes(const st_api *api, const json_t *list, st_agent_note *v, 
         *ret_n += read_note(api, json_array_get(list, i), &v[*ret_n]);
 }
 
+/* Results are kept as they came, so they are held to a length. */
+static int read_test(const json_t *map, st_agent_status *status, char **ret_doc, st_err *err)
+{
+    if (!map)
+        return 0;
+    if (!json_is_object(map) || number(map, "no") <= 0 ||
+        !json_is_boolean(json_object_get(map, "passed")))
+        return st_fail(err, ST_EINVAL, "a test has a number (no) and says whether it passed");
+    *ret_doc = json_dumps(map, JSON_COMPACT);
+    if (!*ret_doc || strlen(*ret_doc) > TEST_MAX)
+        return st_fail(err, ST_ELIMIT, "the results of a test have at most %d bytes", TEST_MAX);
+    status->test.no = number(map, "no");
+    status->test.passed = json_is_true(json_object_get(map, "passed"));
+    status->test.reason = json_string_value(json_object_get(map, "reason"));
+    status->test.doc = *ret_doc;
+    return 0;
+}
+
 static int take_status(const st_api *api, const st_caller *caller, const json_t *root, size_t bytes,
                        st_agent_answer *ret, st_err *err)
 {
@@ -258,12 +277,15 @@ static int take_status(const st_api *api, const st_caller *caller, const json_t 
     ST_CLEANUP(st_freep) st_agent_task *now = NULL;
     ST_CLEANUP(st_freep) st_agent_task *past = NULL;
     st_agent_note notes[ST_AGENT_NOTES];
+    ST_CLEANUP(st_freep) char *results = NULL;
     int r;
 
     if (!json_is_object(root) || !json_is_array(tasks))
         return st_fail(err, ST_EINVAL,
                        "a status is an object with a list of all tasks that are on the node");
-    r = read_tasks(api, tasks, false, &now, &status.n, err);
+    r = read_test(json_object_get(root, "test"), &status, &results, err);
+    if (r == 0)
+        r = read_tasks(api, tasks, false, &now, &status.n, err);
     if (r == 0)
         r = read_tasks(api, json_object_get(root, "past"), true, &past, &status.npast, err);
     read_notes(api, json_object_get(root, "neighbours"), notes, &status.nnotes);
@@ -298,6 +320,8 @@ void st_api_agent_status(st_call *call, void *ctx)
     st_api_agent_terms(&answer, &out);
     st_out_text(&out, "state", st_node_state_name(answer.state));
     st_out_raw(&out, "taken", answer.taken ? "true" : "false");
+    if (answer.test > 0)
+        st_out_int(&out, "test", answer.test);
     st_strbuf_addc(&out, '}');
     st_call_reply_buf(call, 200, NULL, &out);
     st_strbuf_done(&out);

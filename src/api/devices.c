@@ -22,9 +22,7 @@ static void devices_of(const st_core *core, const st_node *n, int32_t root, st_s
 {
     const st_tree *tree = st_core_tree(core);
     char text[ST_DEVS_MAX];
-    char idle = n->state == ST_NODE_FAILED     ? FAILED
-                : n->state == ST_NODE_DRAINING ? DRAINING
-                                               : NOTHING;
+    char idle = st_node_away(n) ? FAILED : st_node_closed(n->state) ? DRAINING : NOTHING;
 
     memset(text, idle, sizeof text);
     for (size_t i = 0; i < n->residents.n; i++) {
@@ -36,8 +34,8 @@ static void devices_of(const st_core *core, const st_node *n, int32_t root, st_s
         devs = job->grants[n->residents.v[i].task].devs;
         for (int d = 0; d < n->ndevs; d++)
             if (devs >> d & 1)
-                text[d] = n->state == ST_NODE_DRAINING ? (char)toupper(letters[job->shape.level])
-                                                       : letters[job->shape.level];
+                text[d] = st_node_closed(n->state) ? (char)toupper(letters[job->shape.level])
+                                                   : letters[job->shape.level];
     }
     st_strbuf_addn(out, text, (size_t)n->ndevs);
 }

@@ -183,21 +183,28 @@ static void jobs_json(const st_question *q, const st_core *core, const st_node *
     st_strbuf_addc(out, ']');
 }
 
-/* Why it was taken out; for owners, by whom and since when. */
+/* Why it was taken out; for owners, by whom and since when. What a person wrote is for owners alone. */
 static void fault_json(const st_question *q, const st_node *n, st_strbuf *out)
 {
-    ST_CLEANUP(st_strbuf_done) st_strbuf reason = {0};
-    st_node_word word;
+    const st_node_note *note = st_node_note_of(n);
+    bool owner = st_question_owner(q);
 
-    st_tx_fault_of(q->tx, n->name, &reason);
-    if (st_question_owner(q) && st_tx_word_of(q->tx, n->name, &word)) {
-        st_out_time(out, "since", word.since_ms);
-        st_out_text(out, "by", word.by);
-        if (reason.n == 0)
-            st_strbuf_add(&reason, word.reason);
+    if (note && owner) {
+        st_out_time(out, "since", note->since_ms);
+        st_out_text(out, "by", note->by);
     }
-    if (reason.n > 0)
-        st_out_text(out, "reason", st_strbuf_str(&reason));
+    if (note && note->reason[0] && (owner || strcmp(note->by, "stintd") == 0))
+        st_out_text(out, "reason", note->reason);
+}
+
+static void tests_json(const st_node *n, st_strbuf *out)
+{
+    if (n->passed_ms > 0)
+        st_out_time(out, "passed", n->passed_ms);
+    if (n->due_ms > 0)
+        st_out_time(out, "test_at", n->due_ms);
+    if (n->tests)
+        st_out_raw(out, "tested", n->test > n->tested ? "false" : "true");
 }
 
 static void flag_json(void *ctx, st_flag flag, const char *reason, int64_t since_ms,
@@ -248,6 +255,7 @@ static void node_json(const st_question *q, const st_core *core, const st_node *
     st_out_text(out, "state", st_node_state_name(n->state));
     if (n->state != ST_NODE_READY)
         fault_json(q, n, out);
+    tests_json(n, out);
     place_json(fleet, n, ST_TOPO_RACK, out);
     place_json(fleet, n, ST_TOPO_BLOCK, out);
     place_json(fleet, n, ST_TOPO_ZONE, out);
@@ -519,7 +527,18 @@ static int run_state(st_tx *tx, st_cmd *cmd, st_err *err)
 
 void st_api_node_patch(st_call *call, void *ctx)
 {
-    static const char *const words[] = {"ready", "draining", "failed", NULL}; /* as st_node_state */
+    static const char *const words[] = {"ready",   "draining", "failed",  "suspect",
+                                        "testing", "repair",   "retired", NULL};
+    static const struct {
+        st_node_state state;
+        const char *detail;
+    } states[] = {{ST_NODE_READY, "{\"state\":\"ready\"}"},
+                  {ST_NODE_DRAINING, "{\"state\":\"draining\"}"},
+                  {ST_NODE_FAILED, "{\"state\":\"failed\"}"},
+                  {ST_NODE_SUSPECT, "{\"state\":\"suspect\"}"},
+                  {ST_NODE_TESTING, "{\"state\":\"testing\"}"},
+                  {ST_NODE_REPAIR, "{\"state\":\"repair\"}"},
+                  {ST_NODE_RETIRED, "{\"state\":\"retired\"}"}};
     static const char *const keys[] = {"state", "reason", NULL};
     fleet_change *c = change_new(call, ctx, "node.state", 200);
     const st_doc_node *node;
@@ -537,12 +556,9 @@ void st_api_node_patch(st_call *call, void *ctx)
     if (r == 0 && (node = st_doc_get(root_of(c->doc), "reason")))
         r = st_field_line(c->doc, node, &c->ev.reason, &err);
     strncpy(c->target, st_call_param(call, "name"), ST_NAME_MAX + 1);
-    c->state = (st_node_state)state;
+    c->state = states[state].state;
     c->ev.event.kind = ST_EV_NODE_STATE;
-    c->ev.detail = r == 0 ? (state == ST_NODE_READY      ? "{\"state\":\"ready\"}"
-                             : state == ST_NODE_DRAINING ? "{\"state\":\"draining\"}"
-                                                         : "{\"state\":\"failed\"}")
-                          : NULL;
+    c->ev.detail = r == 0 ? states[state].detail : NULL;
     c->resolve = c->ev.cmd.run;
     c->ev.cmd.run = run_state;
     change_post(c, r, &err);

@@ -246,9 +246,11 @@ static void fleet_metrics(const st_core *core, st_metrics *m)
     const st_fleet *fleet = st_core_fleet(core);
 
     st_metrics_family(m, "stint_nodes", ST_METRIC_GAUGE, "Nodes by state.");
-    for (int s = 0; s < ST_NODE_REMOVED; s++) {
+    for (int s = 0; s < ST_NODE_STATE_COUNT; s++) {
         int64_t n = 0;
 
+        if (s == ST_NODE_REMOVED)
+            continue;
         for (size_t i = 0; i < fleet->nodes.n; i++)
             n += fleet->nodes.v[i]->state == (st_node_state)s;
         st_metrics_label(m, "state", st_node_state_name((st_node_state)s));

@@ -517,6 +517,12 @@ static const st_route routes[] = {
     WRITE("PATCH", "/v1/nodes/{name}", ST_MAY_OWNER, ST_ROUTE_CONDITION, st_api_node_patch,
           "changeNode", "Drain a node, take it back, or declare it failed", "NodeChange", "NameRef",
           200),
+    WRITE("POST", "/v1/nodes/{name}/test", ST_MAY_OWNER, 0, st_api_node_test, "testNode",
+          "Have a node tested by its agent", NULL, "NameRef", 202),
+    ASK("/v1/nodes/{name}/tests", ST_MAY_SEE, st_api_node_tests, "listNodeTests",
+        "List the last tests of a node, newest last", NULL, "NodeTests"),
+    ASK("/v1/nodes/{name}/history", ST_MAY_SEE, st_api_node_history, "listNodeHistory",
+        "List what became of a node, newest last", NULL, "NodeHistory"),
 
     {"DELETE", "/v1/nodes/{name}", ST_MAY_OWNER, ST_ROUTE_CONDITION, st_api_node_remove,
      "removeNode", "Remove a node without jobs and free its name", force_query, NULL, NULL, 204},

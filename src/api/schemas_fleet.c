@@ -70,7 +70,10 @@ const st_schema st_schemas_fleet[] = {
              "\"null\"]}, \"gpus\": {\"type\": \"integer\"}, \"cpu\": {\"type\": "
              "\"number\"}, \"ram_mib\": {\"type\": \"integer\"}, \"state\": {\"type\": "
              "\"string\"}, \"reason\": {\"type\": \"string\"}, \"since\": {\"type\": \"string\", "
-             "\"format\": \"date-time\"}, \"by\": {\"type\": \"string\"}, \"rack\": "
+             "\"format\": \"date-time\"}, \"by\": {\"type\": \"string\"}, \"passed\": {\"type\": "
+             "\"string\", "
+             "\"format\": \"date-time\"}, \"test_at\": {\"type\": \"string\", \"format\": "
+             "\"date-time\"}, \"tested\": {\"type\": \"boolean\"}, \"rack\": "
              "{\"type\": \"string\"}, "
              "\"block\": {\"type\": "
              "\"string\"}, \"zone\": {\"type\": \"string\"}, \"gpus_free\": {\"type\": "
@@ -81,6 +84,22 @@ const st_schema st_schemas_fleet[] = {
              "{\"type\": \"string\"}}}}, "
              "\"jobs\": {\"type\": \"array\", \"items\": {\"type\": "
              "\"string\"}}}, \"required\": [\"name\", \"pool\", \"state\"]}"},
+    {"NodeTests",
+     "{\"type\": \"object\", \"properties\": {\"tests\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"object\", \"properties\": {\"at\": {\"type\": \"string\", \"format\": "
+     "\"date-time\"}, \"test\": {\"type\": \"integer\"}, \"level\": {\"type\": \"string\"}, "
+     "\"version\": {\"type\": \"integer\"}, \"passed\": {\"type\": \"boolean\"}, \"reason\": "
+     "{\"type\": \"string\"}, \"ms\": {\"type\": \"integer\"}, \"results\": {\"type\": "
+     "\"array\", \"items\": {\"type\": \"object\", \"properties\": {\"check\": {\"type\": "
+     "\"string\"}, \"gpu\": {\"type\": \"integer\"}, \"verdict\": {\"type\": \"string\"}, "
+     "\"value\": {\"type\": \"integer\"}, \"limit\": {\"type\": \"integer\"}}}}}}}}, "
+     "\"required\": [\"tests\"]}"},
+    {"NodeHistory",
+     "{\"type\": \"object\", \"properties\": {\"history\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"object\", \"properties\": {\"at\": {\"type\": \"string\", \"format\": "
+     "\"date-time\"}, \"state\": {\"type\": \"string\"}, \"by\": {\"type\": \"string\"}, "
+     "\"reason\": {\"type\": \"string\"}}, \"required\": [\"at\", \"state\"]}}}, \"required\": "
+     "[\"history\"]}"},
     {"DeviceMap",
      "{\"type\": \"object\", \"properties\": {\"runs\": {\"type\": \"array\", \"items\": "
      "{\"type\": \"array\", \"description\": \"GPU type, GPUs of a node, nodes in a row\", "

@@ -74,6 +74,8 @@
     X(LEVEL, "a pool's isolation levels are ignored", 40)                              \
     X(ALLOW, "a job runs where the permission it needs is not given", 40)              \
     X(DRAIN, "a node that drains takes new jobs", 40)                                  \
+    X(ACCEPT, "a node comes back without a test", 100)                                 \
+    X(SUSPECT, "a suspicion ends the jobs of a node", 100)                             \
     X(OVERSTAY, "a forecast counts as much as a limit", 100)                           \
     X(PROFILE, "a node that changed opens when it used to", 40)                        \
     X(KEPT, "a reserved start is kept whatever changes", 40)                           \

@@ -530,7 +530,7 @@ static int look_at_place(st_audit *a, const st_core *core, const st_meter *m, pl
         kept = rest;
     else if (rest > 0)
         kept = ST_MIN(rest, p->planned_m);
-    bool failed = node->state == ST_NODE_FAILED;
+    bool failed = node->state == ST_NODE_FAILED || node->state >= ST_NODE_SUSPECT;
     p->type = node->type;
     p->gone = node->state == ST_NODE_REMOVED;
     p->unhealthy_m = failed ? rest : 0;

@@ -589,6 +589,8 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
     if (rc == 0)
         rc = same_jobs(&step, err);
     if (rc == 0)
+        rc = st_watch_nodes(&step, err);
+    if (rc == 0)
         rc = st_watch_reserved(&step, err);
     if (rc == 0)
         rc = st_watch_book_quota(&step, err);

@@ -28,6 +28,7 @@ void st_watch_free(st_watch *watch)
     st_vec_free(&watch->tracks);
     st_vec_free(&watch->floors);
     st_vec_free(&watch->homes);
+    st_vec_free(&watch->unproven);
     free(watch);
 }
 

@@ -10,6 +10,7 @@
  *   book.c    bookings
  *   wait.c    who waits, and whether the reasons are true
  *   window.c  windows of jobs
+ *   node.c    nodes that come into service
  */
 #ifndef ST_CHECK_WATCH_H
 #define ST_CHECK_WATCH_H
@@ -42,9 +43,10 @@ struct st_watch {
     ST_VEC(st_track *) tracks; /* live jobs by id */
     st_use capacity;           /* when the last step ended */
     ST_VEC(st_quota) floors;
-    ST_VEC(int32_t) homes; /* by node: whose home it is */
-    st_reserved first;     /* for whom capacity was reserved first, after the last step */
-    int64_t first_by_ms;   /* and when it was to start at the latest, since it is first */
+    ST_VEC(int32_t) homes;    /* by node: whose home it is */
+    ST_VEC(uint8_t) unproven; /* by node: it needs a test before it takes jobs */
+    st_reserved first;        /* for whom capacity was reserved first, after the last step */
+    int64_t first_by_ms;      /* and when it was to start at the latest, since it is first */
     st_watch_counts counts;
 };
 
@@ -109,6 +111,9 @@ int st_watch_moves(const st_step *step, size_t at, const st_job_list *jobs, cons
 
 /* What was booked in this step is within the limits of accounts and pools. */
 int st_watch_book_quota(const st_step *step, st_err *err);
+
+/* Does every node that comes into service have its test? */
+int st_watch_nodes(const st_step *step, st_err *err);
 
 /* The rules of bookings, in one state (book.c). */
 int st_check_bookings(const st_core *core, const st_job_list *jobs, st_err *err);

@@ -76,15 +76,26 @@ static void add_flags(const json_t *row, st_strbuf *out)
 }
 
 static const st_view_column node_facts[] = {
-    {"Node", "name", ST_VIEW_TEXT, NULL},     {"State", "state", ST_VIEW_TEXT, NULL},
-    {"Pool", "pool", ST_VIEW_TEXT, NULL},     {"Type", "type", ST_VIEW_TEXT, NULL},
-    {"GPUs", "gpus", ST_VIEW_NUM, NULL},      {"Free", "gpus_free", ST_VIEW_NUM, NULL},
-    {"CPU", "cpu", ST_VIEW_NUM, NULL},        {"RAM", "ram_mib", ST_VIEW_MIB, NULL},
-    {"Rack", "rack", ST_VIEW_TEXT, NULL},     {"Block", "block", ST_VIEW_TEXT, NULL},
-    {"Zone", "zone", ST_VIEW_TEXT, NULL},     {"Your jobs", "jobs", ST_VIEW_WORDS, NULL},
-    {"Reason", "reason", ST_VIEW_TEXT, NULL}, {"Since", "since", ST_VIEW_TIME, NULL},
-    {"By", "by", ST_VIEW_TEXT, NULL},         {"Key", "key", ST_VIEW_TEXT, NULL},
-    {"Flags", NULL, ST_VIEW_FN, add_flags},   {0},
+    {"Node", "name", ST_VIEW_TEXT, NULL},
+    {"State", "state", ST_VIEW_TEXT, NULL},
+    {"Pool", "pool", ST_VIEW_TEXT, NULL},
+    {"Type", "type", ST_VIEW_TEXT, NULL},
+    {"GPUs", "gpus", ST_VIEW_NUM, NULL},
+    {"Free", "gpus_free", ST_VIEW_NUM, NULL},
+    {"CPU", "cpu", ST_VIEW_NUM, NULL},
+    {"RAM", "ram_mib", ST_VIEW_MIB, NULL},
+    {"Rack", "rack", ST_VIEW_TEXT, NULL},
+    {"Block", "block", ST_VIEW_TEXT, NULL},
+    {"Zone", "zone", ST_VIEW_TEXT, NULL},
+    {"Your jobs", "jobs", ST_VIEW_WORDS, NULL},
+    {"Reason", "reason", ST_VIEW_TEXT, NULL},
+    {"Since", "since", ST_VIEW_TIME, NULL},
+    {"By", "by", ST_VIEW_TEXT, NULL},
+    {"Passed", "passed", ST_VIEW_TIME, NULL},
+    {"Next test", "test_at", ST_VIEW_TIME, NULL},
+    {"Key", "key", ST_VIEW_TEXT, NULL},
+    {"Flags", NULL, ST_VIEW_FN, add_flags},
+    {0},
 };
 static const st_view_column type_columns[] = {
     {"NAME", "name", ST_VIEW_TEXT, NULL},
@@ -256,6 +267,81 @@ int st_cli_node_fail(st_cli *cli, int argc, char **argv, st_err *err)
     return set_state(cli, argc, argv, "failed", err);
 }
 
+static int node_suspect(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return set_state(cli, argc, argv, "suspect", err);
+}
+
+static int node_repair(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return set_state(cli, argc, argv, "repair", err);
+}
+
+static int node_retire(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return set_state(cli, argc, argv, "retired", err);
+}
+
+static int node_test(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return act(cli, argc, argv, none, "POST", "nodes", "/test", "is being tested: stint node tests",
+               err);
+}
+
+/* What failed, or how many checks there were. */
+static void add_checks(const json_t *row, st_strbuf *out)
+{
+    const json_t *results = json_object_get(row, "results"), *check;
+    const char *why = json_string_value(json_object_get(row, "reason"));
+    size_t i, skipped = 0;
+
+    json_array_foreach(results, i, check) skipped +=
+        strcmp(st_view_text(check, "verdict"), "skip") == 0;
+    if (why && why[0])
+        st_strbuf_add(out, why);
+    else
+        st_strbuf_addf(out, "%zu checks, %zu skipped", json_array_size(results), skipped);
+}
+
+static const st_view_column test_columns[] = {
+    {"AT", "at", ST_VIEW_TIME, NULL},        {"TEST", "test", ST_VIEW_NUM, NULL},
+    {"LEVEL", "level", ST_VIEW_TEXT, NULL},  {"PASSED", "passed", ST_VIEW_TEXT, NULL},
+    {"FOUND", NULL, ST_VIEW_FN, add_checks}, {0},
+};
+static const st_view_column history_columns[] = {
+    {"AT", "at", ST_VIEW_TIME, NULL},
+    {"STATE", "state", ST_VIEW_TEXT, NULL},
+    {"BY", "by", ST_VIEW_TEXT, NULL},
+    {"REASON", "reason", ST_VIEW_TEXT, NULL},
+    {0},
+};
+
+static int show_past(st_cli *cli, int argc, char **argv, const char *what,
+                     const st_view_column *columns, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
+    fleet_flags f = {0};
+    int r = begin(cli, argc, argv, show_options, 1, 1, &f, &client, NULL, err);
+
+    if (r < 0)
+        return r;
+    st_admin_path(&path, "nodes", argv[1]);
+    st_strbuf_addf(&path, "/%s", what);
+    r = st_view_list(cli, client, f.format, st_strbuf_str(&path), what, columns, err);
+    return r < 0 ? st_admin_near(client, "nodes", argv[1], r, err) : 0;
+}
+
+static int node_tests(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return show_past(cli, argc, argv, "tests", test_columns, err);
+}
+
+static int node_history(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    return show_past(cli, argc, argv, "history", history_columns, err);
+}
+
 static int add(st_cli *cli, int argc, char **argv, const st_cli_row *options, const char *folder,
                const char *what, st_err *err)
 {
@@ -309,6 +395,24 @@ const st_cli_verb st_cli_node_verbs[] = {
      .example = "  stint node ready node07\n"},
     {"fail", "Declare nodes failed: their jobs restart elsewhere", "[--reason TEXT] NODE...",
      .fn = st_cli_node_fail, .example = "  stint node fail node07\n"},
+    {"suspect", "Give nodes no new jobs until they have been tested", "[--reason TEXT] NODE...",
+     "Jobs on the nodes go on. After the policy suspect (10m) the agent tests its node, which\n"
+     "is ready again if it passes.\n",
+     .fn = node_suspect, .example = "  stint node suspect node07 --reason 'slow in two jobs'\n"},
+    {"repair", "Take nodes out for repair once their jobs have ended", "[--reason TEXT] NODE...",
+     "`stint node ready` brings a node back: its agent tests it first.\n", .fn = node_repair,
+     .example = "  stint node repair node07 --reason 'fan'\n"},
+    {"retire", "Take nodes out of service for good, and keep their names",
+     "[--reason TEXT] NODE...", .fn = node_retire,
+     .example = "  stint node retire node07 --reason 'third memory fault'\n"},
+    {"test", "Have nodes tested by their agents", "NODE...",
+     "The test reads what the GPUs say of themselves, and runs nothing on them. A node that\n"
+     "fails it goes to repair; its jobs go on.\n",
+     .fn = node_test, .example = "  stint node test node07\n"},
+    {"tests", "Show the last tests of a node", "[OPTION...] NODE", .fn = node_tests,
+     .options = show_options, .example = "  stint node tests node07\n"},
+    {"history", "Show what became of a node", "[OPTION...] NODE", .fn = node_history,
+     .options = show_options, .example = "  stint node history node07\n"},
     {"rejoin", "Let a machine take a node's place with a join token and a new key", "NODE...",
      "The node's old key is invalid from then on. Use this when a machine lost its key, was\n"
      "replaced, or when somebody may have a copy of the key.\n",

@@ -415,13 +415,14 @@ static int run_event(st_tx *tx, st_cmd *cmd, st_err *err)
         r = st_pool_engine(tx->ctl, &c->event, err);
     if (r == 0 && c->event.kind == ST_EV_NODE)
         r = st_pool_takes(tx->ctl, c->event.u.node.pool, ST_NODES_ANNOUNCED, err);
+    if (c->event.kind == ST_EV_NODE_STATE) {
+        c->event.u.node_state.by = c->who.user;
+        c->event.u.node_state.reason = c->reason;
+    }
     if (r == 0)
         r = st_tx_apply(tx, &c->event, err);
-    if (r == 0 && c->event.kind == ST_EV_NODE_STATE)
-        r = st_node_unfault(tx, c->event.u.node_state.node,
-                            c->event.u.node_state.state == ST_NODE_READY, err);
-    if (r == 0 && c->event.kind == ST_EV_NODE_STATE && c->event.u.node_state.state != ST_NODE_READY)
-        r = st_node_say(tx, c->event.u.node_state.node, c->who.user, c->reason, err);
+    if (r == 0 && c->event.kind == ST_EV_NODE_STATE && c->event.u.node_state.state == ST_NODE_READY)
+        r = st_node_unflag(tx, c->event.u.node_state.node, err);
     if (r == 0)
         r = st_tx_audit(tx, &c->who, c->verb, "", c->target, c->detail, err);
     return r;
@@ -474,6 +475,7 @@ typedef struct cmd_report {
     st_cmd cmd;
     st_report report;
     st_found *found; /* of ST_REPORT_FOUND */
+    char *doc;       /* of ST_REPORT_TESTED */
     bool incident;   /* a flag that is new */
     st_case *said;   /* of ST_REPORT_NEIGHBOUR, and whether people hear of it */
     bool told;
@@ -540,6 +542,8 @@ static int run_report(st_tx *tx, st_cmd *cmd, st_err *err)
         return st_node_report(tx, rep, err);
     if (rep->kind == ST_REPORT_FOUND)
         return st_node_found(tx, rep, err);
+    if (rep->kind == ST_REPORT_TESTED)
+        return st_node_tested(tx, rep, ((cmd_report *)cmd)->doc, err);
     if (rep->kind == ST_REPORT_FLAG)
         return st_node_flag(tx, rep, &((cmd_report *)cmd)->incident, err);
     if (rep->kind == ST_REPORT_NEIGHBOUR)
@@ -624,6 +628,7 @@ static void report_done(st_cmd *cmd, const st_err *err)
     free(((cmd_report *)cmd)->name);
     free(((cmd_report *)cmd)->found);
     free(((cmd_report *)cmd)->said);
+    free(((cmd_report *)cmd)->doc);
     free(cmd);
 }
 
@@ -643,6 +648,8 @@ void st_control_report(st_control *ctl, const st_report *report)
         *c->found = *report->found;
         c->report.found = c->found;
     }
+    c->doc = report->doc ? st_xstrdup(report->doc) : NULL;
+    c->report.doc = NULL;
     if (!st_control_post(ctl, &c->cmd))
         report_done(&c->cmd, NULL);
 }

@@ -163,7 +163,7 @@ int st_node_found(st_tx *tx, const st_report *rep, st_err *err)
 
     snprintf(who.user, sizeof who.user, "%s", own->ops->name);
     if (own->ops->gone)
-        r = st_node_has_agent(tx, id, err);
+        r = st_node_has_agent(tx, id, false, err);
     return r < 0 ? r : st_tx_audit(tx, &who, "node.create", "", f->name, NULL, err);
 }
 

@@ -619,24 +619,17 @@ int64_t st_control_position(st_control *ctl)
     return ctl->follower ? atomic_load(&ctl->follower->committed) : 0;
 }
 
-bool st_tx_word_of(st_tx *tx, const char *node, st_node_word *ret)
+json_t *st_tx_node_past(st_tx *tx, const char *kind, const char *node)
 {
     st_follower *fl = tx->ctl->follower;
-    bool there;
+    json_t *list;
+    st_err err;
+    int r;
 
     pthread_mutex_lock(&fl->store_lock);
-    there = st_node_word_of(fl->store, node, ret);
+    list = st_document_json(fl->store, kind, node, &r, &err);
     pthread_mutex_unlock(&fl->store_lock);
-    return there;
-}
-
-void st_tx_fault_of(st_tx *tx, const char *node, st_strbuf *out)
-{
-    st_follower *fl = tx->ctl->follower;
-
-    pthread_mutex_lock(&fl->store_lock);
-    st_node_fault(fl->store, node, out);
-    pthread_mutex_unlock(&fl->store_lock);
+    return list;
 }
 
 void st_tx_flags_of(st_tx *tx, const char *node, st_flag_fn fn, void *ctx)

@@ -33,9 +33,8 @@ int st_control_read(st_control *ctl, st_read_how how, int64_t at_least, st_read_
 /* The last row of the log that is durable; from any thread. */
 int64_t st_control_position(st_control *ctl);
 
-/* Why an engine declared a node failed, "" otherwise. */
-bool st_tx_word_of(st_tx *tx, const char *node, st_node_word *ret);
-void st_tx_fault_of(st_tx *tx, const char *node, st_strbuf *out);
+/* The list "node-history" or "node-tests" of a node, the newest last; NULL: there is none. */
+json_t *st_tx_node_past(st_tx *tx, const char *kind, const char *node);
 
 /* What a node is flagged with (model/said.h), and the key that is bound to it. */
 typedef void (*st_flag_fn)(void *ctx, st_flag flag, const char *reason, int64_t since_ms,

@@ -465,7 +465,6 @@ void st_control_free_copy(st_control *ctl)
     st_vec_free(&ctl->all);
     st_vec_free(&ctl->dirty);
     st_vec_free(&ctl->over);
-    st_vec_free(&ctl->words);
     free(ctl);
 }
 

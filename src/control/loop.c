@@ -650,7 +650,6 @@ void st_control_free(st_control *ctl)
     st_vec_free(&ctl->all);
     st_vec_free(&ctl->dirty);
     st_vec_free(&ctl->over);
-    st_vec_free(&ctl->words);
     st_lanes_free(ctl->lanes);
     st_tallies_free(ctl->tallies);
     pthread_cond_destroy(&ctl->wake);

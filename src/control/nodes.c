@@ -1,13 +1,15 @@
 /*
- * What is kept of nodes beside the core: why an engine took one out, and what is wrong with what it says.
+ * What is kept of nodes beside the core: who they are, what is wrong with what they say, and their past. Their state, and
+ * who decided it, is the core's alone (core/nodes.c).
  *
  * kept as documents of the store, beside the core's node of the same name:
  *   node NAME          {"machine", "key", "agent"}: who it is, what it said of itself (control/register.c)
- *   node-fault NAME    {"reason", "was"}: an engine declared it failed; its state before
- *   node-word NAME     {"by", "reason", "since"}: who took it out, a person or stintd, why and when
+ *   node-history NAME  [{"at", "state", "by", "reason"}, …]: what became of it, the newest last
+ *   node-tests NAME    [{"at", "test", "level", "passed", "results": […]}, …]: likewise
  *   version "node NAME"  when it was last edited, or its state changed (state/versions.c)
  *   node-flags NAME    {"two-voices": {"reason", "since", "last", "times", "boot"}, …}: see model/said.h
- * A node without a row of its own was announced by a person and has no agent.
+ * A node without a row of its own was announced by a person and has no agent. Stores of before have node-fault and
+ * node-word as well, which the core is told at the next start.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,6 +20,14 @@
 #include "base/mem.h"
 #include "base/quote.h"
 #include "control/state.h"
+
+static st_node_state state_named(const char *word)
+{
+    for (int s = 0; word && s < ST_NODE_STATE_COUNT; s++)
+        if (strcmp(st_node_state_name((st_node_state)s), word) == 0)
+            return (st_node_state)s;
+    return ST_NODE_READY;
+}
 
 /* ---- telling the engine ----------------------------------------------------------------------- */
 
@@ -31,8 +41,6 @@ void st_control_tell_node(st_control *ctl, int32_t id)
     if (!engine || !engine->ops->node)
         return;
     json_t *row = st_document_json(ctl->store, "node", node->name, &r, &err);
-    json_t *fault =
-        r == 0 ? st_document_json(ctl->store, "node-fault", node->name, &r, &err) : NULL;
     json_t *flags =
         r == 0 ? st_document_json(ctl->store, "node-flags", node->name, &r, &err) : NULL;
     const json_t *two = json_object_get(flags, st_flag_name(ST_FLAG_VOICES));
@@ -40,7 +48,7 @@ void st_control_tell_node(st_control *ctl, int32_t id)
     const st_engine_node said = {.node = node,
                                  .pool = &st_core_fleet(ctl->core)->pools.v[node->pool],
                                  .doc = doc,
-                                 .fault = json_string_value(json_object_get(fault, "reason")),
+                                 .fault = node->fault.by ? node->fault.reason : NULL,
                                  .key = json_string_value(json_object_get(row, "key")),
                                  .frozen = json_string_value(json_object_get(two, "boot"))};
 
@@ -49,7 +57,6 @@ void st_control_tell_node(st_control *ctl, int32_t id)
     engine->ops->node(engine, &said);
     free(doc);
     json_decref(row);
-    json_decref(fault);
     json_decref(flags);
 }
 
@@ -61,17 +68,65 @@ void st_control_tell_nodes(st_control *ctl)
 }
 
 /* What runs there is gone when its agent says so from now on; the core needs to hear that once. */
-int st_node_has_agent(st_tx *tx, int32_t id, st_err *err)
+int st_node_has_agent(st_tx *tx, int32_t id, bool tests, st_err *err)
 {
+    const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
     st_event event = {.kind = ST_EV_AGENT};
 
-    if (st_core_fleet(tx->ctl->core)->nodes.v[id]->agent)
+    if (node->agent && node->tests == tests)
         return 0;
     event.u.node_state.node = id;
+    event.u.node_state.tests = tests;
     return st_tx_apply(tx, &event, err);
 }
 
-/* Nodes of a store from before the core was told. */
+typedef ST_VEC(char *) name_list;
+
+static int list_name(void *ctx, const st_document_row *row, st_err *err)
+{
+    name_list *list = ctx;
+
+    (void)err;
+    st_vec_push(list, st_xstrdup(row->name));
+    return 0;
+}
+
+/* One note of the time before the core had them. */
+static int recall_one(st_tx *tx, const char *kind, const char *name, st_err *err)
+{
+    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
+    st_event event = {.kind = ST_EV_NODE_STATE};
+    int r;
+    json_t *doc = st_document_json(tx->ctl->store, kind, name, &r, err);
+    const char *by = json_string_value(json_object_get(doc, "by"));
+
+    event.u.node_state.node = st_fleet_node(fleet, name);
+    event.u.node_state.how = ST_HOW_RECALLED;
+    event.u.node_state.force = strcmp(kind, "node-fault") == 0;
+    event.u.node_state.state = state_named(json_string_value(json_object_get(doc, "was")));
+    event.u.node_state.by = by ? by : "stintd";
+    event.u.node_state.reason = json_string_value(json_object_get(doc, "reason"));
+    event.u.node_state.since_ms = json_integer_value(json_object_get(doc, "since"));
+    if (r == 0 && doc && event.u.node_state.node >= 0)
+        r = st_tx_apply(tx, &event, err);
+    json_decref(doc);
+    return r == 0 ? st_document_erase(tx, kind, name, err) : r;
+}
+
+static int recall(st_tx *tx, const char *kind, st_err *err)
+{
+    name_list names = {0};
+    int r = st_store_documents(tx->ctl->store, kind, list_name, &names, err);
+
+    for (size_t i = 0; i < names.n; i++) {
+        r = r == 0 ? recall_one(tx, kind, names.v[i], err) : r;
+        free(names.v[i]);
+    }
+    st_vec_free(&names);
+    return r;
+}
+
+/* Nodes of a store from before the core was told, and what was noted of them. */
 static int run_agents(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     const st_fleet *fleet = st_core_fleet(tx->ctl->core);
@@ -84,10 +139,12 @@ static int run_agents(st_tx *tx, st_cmd *cmd, st_err *err)
         json_t *row = st_document_json(tx->ctl->store, "node", fleet->nodes.v[i]->name, &r, err);
 
         if (row)
-            r = st_node_has_agent(tx, (int32_t)i, err);
+            r = st_node_has_agent(tx, (int32_t)i, false, err);
         json_decref(row);
     }
-    return r;
+    if (r == 0)
+        r = recall(tx, "node-word", err);
+    return r == 0 ? recall(tx, "node-fault", err) : r;
 }
 
 static void agents_done(st_cmd *cmd, const st_err *err)
@@ -100,8 +157,6 @@ void st_control_know_agents(st_control *ctl)
 {
     st_cmd *cmd;
 
-    if (!ctl->options.engine || !ctl->options.engine->ops->node)
-        return;
     cmd = st_xcalloc(1, sizeof *cmd);
     cmd->lane = ST_LANE_AGENTS;
     cmd->run = run_agents;
@@ -113,88 +168,39 @@ void st_control_know_agents(st_control *ctl)
 /* ---- faults ------------------------------------------------------------------------------------ */
 
 /* What it was flagged with is over when it is ready again by somebody's word. */
-int st_node_unfault(st_tx *tx, int32_t id, bool ready, st_err *err)
+int st_node_unflag(st_tx *tx, int32_t id, st_err *err)
 {
     const st_fleet *fleet = st_core_fleet(tx->ctl->core);
-    int r;
 
     if (id < 0 || (size_t)id >= fleet->nodes.n)
         return 0; /* the core will say so */
-    r = st_document_erase(tx, "node-fault", fleet->nodes.v[id]->name, err);
-    if (r == 0)
-        r = st_document_erase(tx, "node-word", fleet->nodes.v[id]->name, err);
-    if (r == 0 && ready)
-        r = st_document_erase(tx, "node-flags", fleet->nodes.v[id]->name, err);
-    return r;
+    return st_document_erase(tx, "node-flags", fleet->nodes.v[id]->name, err);
 }
 
-int st_node_say(st_tx *tx, int32_t id, const char *by, const char *reason, st_err *err)
-{
-    const st_fleet *fleet = st_core_fleet(tx->ctl->core);
-    st_node_word word = {.node = id, .since_ms = tx->now};
-
-    if (id < 0 || (size_t)id >= fleet->nodes.n)
-        return 0; /* the core will say so */
-    snprintf(word.by, sizeof word.by, "%s", by);
-    snprintf(word.reason, sizeof word.reason, "%s", reason ? reason : "");
-    st_vec_push(&tx->ctl->words, word);
-    return st_document_write(tx, "node-word", fleet->nodes.v[id]->name,
-                             json_pack("{s:s,s:s,s:I}", "by", word.by, "reason", word.reason,
-                                       "since", (json_int_t)word.since_ms),
-                             err);
-}
-
-bool st_node_word_of(st_store *store, const char *node, st_node_word *ret)
-{
-    st_err err;
-    int r;
-    json_t *word = st_document_json(store, "node-word", node, &r, &err);
-    const char *by = json_string_value(json_object_get(word, "by"));
-    const char *reason = json_string_value(json_object_get(word, "reason"));
-
-    *ret = (st_node_word){.since_ms = json_integer_value(json_object_get(word, "since"))};
-    snprintf(ret->by, sizeof ret->by, "%s", by ? by : "");
-    snprintf(ret->reason, sizeof ret->reason, "%s", reason ? reason : "");
-    json_decref(word);
-    return by != NULL;
-}
-
-int st_node_set(st_tx *tx, int32_t id, st_node_state state, st_err *err)
+static int decide(st_tx *tx, int32_t id, st_node_how how, st_node_state state, const char *reason,
+                  st_err *err)
 {
     st_event event = {.kind = ST_EV_NODE_STATE};
 
     event.u.node_state.node = id;
+    event.u.node_state.how = how;
     event.u.node_state.state = state;
+    event.u.node_state.by = "stintd";
+    event.u.node_state.reason = reason;
     return st_tx_apply(tx, &event, err);
 }
 
-static int state_named(const char *word)
-{
-    for (int s = 0; word && s < ST_NODE_STATE_COUNT; s++)
-        if (strcmp(st_node_state_name((st_node_state)s), word) == 0)
-            return s;
-    return ST_NODE_READY;
-}
-
-/* Failed, or held: it takes nothing new and what runs goes on. What it was before that is kept until it
- * is healed, however often it goes from one to the other. */
-static int declare(st_tx *tx, int32_t id, st_node_state state, const char *reason, st_err *err)
+/* What is decided is the core's; what came of it is said once. */
+static int told(st_tx *tx, int32_t id, st_node_how how, st_node_state state, const char *reason,
+                st_err *err)
 {
     const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
-    int r;
-    json_t *fault = st_document_json(tx->ctl->store, "node-fault", node->name, &r, err);
-    const char *before = json_string_value(json_object_get(fault, "was"));
+    st_node_state was = node->state;
+    int r = decide(tx, id, how, state, reason, err);
 
-    r = st_document_write(tx, "node-fault", node->name,
-                          json_pack("{s:s,s:s}", "reason", reason, "was",
-                                    before ? before : st_node_state_name(node->state)),
-                          err);
-    json_decref(fault);
-    if (r == 0)
-        r = st_node_say(tx, id, "stintd", reason, err);
-    if (r == 0)
-        r = st_node_set(tx, id, state, err);
-    if (r == 0)
+    if (r == 0 && node->state != was && how == ST_HOW_HEALED)
+        st_control_say(tx->ctl, "event=node_back node=%s", node->name);
+    else if (r == 0 && node->state != was)
         st_control_say(tx->ctl, "event=node_%s node=%s reason=\"%s\"",
                        state == ST_NODE_FAILED ? "failed" : "held", node->name, reason);
     return r;
@@ -202,54 +208,86 @@ static int declare(st_tx *tx, int32_t id, st_node_state state, const char *reaso
 
 int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err)
 {
-    const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
-
-    return node->state == ST_NODE_FAILED ? 0 : declare(tx, id, ST_NODE_FAILED, reason, err);
+    return told(tx, id, ST_HOW_FAULT, ST_NODE_FAILED, reason, err);
 }
 
 int st_node_report(st_tx *tx, const st_report *rep, st_err *err)
 {
-    const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[rep->node];
+    bool well = rep->node_state == ST_NODE_READY;
 
-    if (rep->node_state == ST_NODE_READY)
-        return st_node_heal(tx, rep->node, err);
-    if (rep->node_state == ST_NODE_FAILED)
-        return st_node_fail(tx, rep->node, rep->reason, err);
-    return node->state == ST_NODE_READY ? declare(tx, rep->node, ST_NODE_DRAINING, rep->reason, err)
-                                        : 0;
+    return told(tx, rep->node, well ? ST_HOW_HEALED : ST_HOW_FAULT, rep->node_state, rep->reason,
+                err);
 }
 
-/* Back to what it was: a node that was draining goes on draining. */
-int st_node_heal(st_tx *tx, int32_t id, st_err *err)
-{
-    const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
-    int r, was;
+/* ---- its past ----------------------------------------------------------------------------------- */
 
-    if (node->state == ST_NODE_READY)
-        return 0;
-    json_t *fault = st_document_json(tx->ctl->store, "node-fault", node->name, &r, err);
-    if (!fault)
-        return r; /* a person took it out */
-    was = state_named(json_string_value(json_object_get(fault, "was")));
-    json_decref(fault);
-    r = st_node_unfault(tx, id, false, err);
-    if (r == 0)
-        r = st_node_set(tx, id, (st_node_state)was, err);
-    if (r == 0)
-        st_control_say(tx->ctl, "event=node_back node=%s", node->name);
-    return r;
-}
+#define HISTORY_MAX 100
+#define TESTS_MAX   10
 
-void st_node_fault(st_store *store, const char *node, st_strbuf *out)
+/* At the end of a list of which the last ones are kept. */
+static int append(st_tx *tx, const char *kind, const char *name, json_t *entry, size_t most,
+                  st_err *err)
 {
-    st_err err;
     int r;
-    json_t *fault = st_document_json(store, "node-fault", node, &r, &err);
-    const char *reason = json_string_value(json_object_get(fault, "reason"));
+    json_t *list = st_document_json(tx->ctl->store, kind, name, &r, err);
 
-    if (reason)
-        st_strbuf_add(out, reason);
-    json_decref(fault);
+    if (r < 0) {
+        json_decref(entry);
+        return st_tx_fault(tx, r, err);
+    }
+    list = json_is_array(list) ? list : json_array();
+    json_array_append_new(list, entry);
+    while (json_array_size(list) > most)
+        json_array_remove(list, 0);
+    return st_document_write(tx, kind, name, list, err);
+}
+
+int st_node_follow(st_tx *tx, const st_effect *fx, st_err *err)
+{
+    const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[fx->node];
+    const st_node_note *note =
+        fx->node_state == (int64_t)node->state ? st_node_note_of(node) : NULL;
+    json_t *entry;
+
+    if (fx->node_state == ST_NODE_REMOVED)
+        return 0;
+    entry = json_pack("{s:I,s:s}", "at", (json_int_t)fx->at_ms, "state",
+                      st_node_state_name((st_node_state)fx->node_state));
+    if (note && fx->node_state != ST_NODE_READY) {
+        json_object_set_new(entry, "by", json_string(note->by));
+        json_object_set_new(entry, "reason", json_string(note->reason));
+    }
+    return append(tx, "node-history", node->name, entry, HISTORY_MAX, err);
+}
+
+int st_node_tested(st_tx *tx, const st_report *rep, const char *doc, st_err *err)
+{
+    const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[rep->node];
+    st_event event = {.kind = ST_EV_TESTED};
+    json_t *entry = doc ? json_loads(doc, 0, NULL) : NULL;
+    int r = st_tx_open(tx, err);
+
+    event.u.tested.node = rep->node;
+    event.u.tested.test = rep->test;
+    event.u.tested.passed = rep->done;
+    event.u.tested.reason = rep->reason;
+    if (node->test != rep->test || node->tested == rep->test) {
+        json_decref(entry);
+        return r; /* it was told before */
+    }
+    if (r == 0)
+        r = st_tx_apply(tx, &event, err);
+    if (r < 0) {
+        json_decref(entry);
+        return r;
+    }
+    st_control_say(tx->ctl, "event=node_tested node=%s test=%lld passed=%s reason=\"%s\"",
+                   node->name, (long long)rep->test, rep->done ? "true" : "false", rep->reason);
+    entry = json_is_object(entry) ? entry : json_object();
+    json_object_set_new(entry, "at", json_integer(tx->now));
+    json_object_set_new(entry, "test", json_integer(rep->test));
+    json_object_set_new(entry, "passed", json_boolean(rep->done));
+    return append(tx, "node-tests", node->name, entry, TESTS_MAX, err);
 }
 
 /* ---- flags ------------------------------------------------------------------------------------- */
@@ -259,7 +297,9 @@ static int freeze(st_tx *tx, int32_t id, st_err *err)
 {
     const st_node *node = st_core_fleet(tx->ctl->core)->nodes.v[id];
 
-    return node->state == ST_NODE_READY ? st_node_set(tx, id, ST_NODE_DRAINING, err) : 0;
+    return node->state == ST_NODE_READY
+               ? decide(tx, id, ST_HOW_SAID, ST_NODE_DRAINING, "two agents speak for it", err)
+               : 0;
 }
 
 int st_node_flag(st_tx *tx, const st_report *rep, bool *ret_new, st_err *err)

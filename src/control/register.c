@@ -233,6 +233,16 @@ static int keep_node(st_tx *tx, st_cmd_register *c, const json_t *row, st_err *e
     return r;
 }
 
+/* Whether the agent says that it can test its node. */
+static bool says_tests(const st_cmd_register *c)
+{
+    json_t *said = json_loads(c->doc, 0, NULL);
+    bool tests = json_is_string(json_object_get(json_object_get(said, "labels"), "tests"));
+
+    json_decref(said);
+    return tests;
+}
+
 static int take(st_tx *tx, st_cmd_register *c, const json_t *row, const pass *p, st_err *err)
 {
     const st_fleet *fleet = st_core_fleet(tx->ctl->core);
@@ -257,7 +267,7 @@ static int take(st_tx *tx, st_cmd_register *c, const json_t *row, const pass *p,
     if (r < 0)
         return r;
     c->id = st_fleet_node(fleet, c->node.name);
-    r = st_node_has_agent(tx, c->id, err);
+    r = st_node_has_agent(tx, c->id, says_tests(c), err);
     if (r < 0)
         return r;
     snprintf(c->pool, sizeof c->pool, "%s", fleet->pools.v[fleet->nodes.v[c->id]->pool].name);

@@ -21,11 +21,11 @@ static int forget_node(st_tx *tx, const char *name, int64_t *ret_revoked, st_err
     if (r == 0)
         r = st_document_erase(tx, "node", name, err);
     if (r == 0)
-        r = st_document_erase(tx, "node-fault", name, err);
+        r = st_document_erase(tx, "node-history", name, err);
     if (r == 0)
         r = st_document_erase(tx, "node-flags", name, err);
     if (r == 0)
-        r = st_document_erase(tx, "node-word", name, err);
+        r = st_document_erase(tx, "node-tests", name, err);
     return r;
 }
 

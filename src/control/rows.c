@@ -281,6 +281,9 @@ int st_rows_write(st_tx *tx, st_err *err)
     for (size_t i = 0; r == 0 && i < tx->fx.list.n; i++)
         if (tx->fx.list.v[i].kind == ST_FX_BOOKING)
             r = st_booking_follow(tx, &tx->fx.list.v[i], err);
+    for (size_t i = 0; r == 0 && i < tx->fx.list.n; i++)
+        if (tx->fx.list.v[i].kind == ST_FX_NODE)
+            r = st_node_follow(tx, &tx->fx.list.v[i], err);
     for (size_t i = 0; r == 0 && i < ctl->dirty.n; i++) {
         st_live *live = ctl->dirty.v[i];
         st_job_row row;
@@ -481,9 +484,8 @@ static void tell(st_control *ctl, const st_effect *fx, const st_live *live)
         n.name = st_core_fleet(ctl->core)->nodes.v[fx->node]->name;
         if (fx->kind == ST_FX_NODE)
             n.state = st_node_state_name((st_node_state)fx->node_state);
-        for (size_t i = 0; i < ctl->words.n; i++)
-            if (ctl->words.v[i].node == fx->node)
-                n.word = &ctl->words.v[i];
+        if (fx->kind == ST_FX_NODE && fx->node_state != ST_NODE_READY)
+            n.word = st_node_note_of(st_core_fleet(ctl->core)->nodes.v[fx->node]);
     } else if (fx->account > ST_ROOT) {
         if (fx->kind == ST_FX_BOOKING) {
             n.booking = fx->other;
@@ -524,7 +526,6 @@ void st_rows_tell(st_tx *tx)
         if (live)
             count(ctl, fx, live);
     }
-    st_vec_clear(&ctl->words);
 }
 
 void st_rows_forget_ended(st_control *ctl)

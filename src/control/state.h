@@ -93,15 +93,10 @@ int st_mark_follow(st_tx *tx, st_err *err);
 /* nodes.c: what is kept of nodes beside the core. */
 void st_control_tell_node(st_control *ctl, int32_t id);
 void st_control_tell_nodes(st_control *ctl);
-/* Who took the node out, and why; gone when it is ready again. */
-int st_node_say(st_tx *tx, int32_t id, const char *by, const char *reason, st_err *err);
-/* Whether there is such a word. */
-bool st_node_word_of(st_store *store, const char *node, st_node_word *ret);
-void st_node_fault(st_store *store, const char *node, st_strbuf *out);
 void st_node_flags(st_store *store, const char *node, st_flag_fn fn, void *ctx);
 void st_node_key(st_store *store, const char *node, char ret[ST_KEY_TEXT], bool *ret_rejoin);
 /* Tells the core, once, that the node has an agent. */
-int st_node_has_agent(st_tx *tx, int32_t id, st_err *err);
+int st_node_has_agent(st_tx *tx, int32_t id, bool tests, st_err *err);
 void st_control_know_agents(st_control *ctl);
 /* Writes the epoch if it is still this stintd's; ST_ESTATE: another one decides since. */
 int st_epoch_confirm(st_control *ctl, st_err *err);
@@ -118,12 +113,14 @@ void st_control_follow_engines(st_control *ctl);
 /* All orders have been given; not while a restored store is looked at. */
 void st_control_complete(const st_control *ctl);
 int st_node_fail(st_tx *tx, int32_t id, const char *reason, st_err *err);
-int st_node_heal(st_tx *tx, int32_t id, st_err *err);
 /* What an engine says of a node: failed, held (draining) or well again. */
 int st_node_report(st_tx *tx, const st_report *report, st_err *err);
-/* A person decides about the node from here on. */
-int st_node_unfault(st_tx *tx, int32_t id, bool ready, st_err *err);
-int st_node_set(st_tx *tx, int32_t id, st_node_state state, st_err *err);
+/* Somebody has it ready: what it was flagged with is over. */
+int st_node_unflag(st_tx *tx, int32_t id, st_err *err);
+/* An effect goes into its history. */
+int st_node_follow(st_tx *tx, const st_effect *fx, st_err *err);
+/* What a test has found; doc: its results, JSON, or NULL. */
+int st_node_tested(st_tx *tx, const st_report *report, const char *doc, st_err *err);
 /* A report of what is wrong with what a node says; *ret_new: it was not known. */
 int st_node_flag(st_tx *tx, const st_report *rep, bool *ret_new, st_err *err);
 /* Revokes the token of the time before keys, if there is one. */

@@ -9,7 +9,7 @@
 #include "core/book.h"
 #include "core/shadow.h"
 
-/* What is there: ready nodes whole, draining ones as far as they are in use. */
+/* What is there: ready nodes whole, those that take no new jobs as far as they are in use. */
 static void measure(const st_core *core, st_use *ret)
 {
     *ret = (st_use){0};
@@ -18,12 +18,12 @@ static void measure(const st_core *core, st_use *ret)
         if (st_node_away(node))
             continue;
         st_view now;
-        if (node->state == ST_NODE_DRAINING)
+        if (st_node_closed(node->state))
             st_view_build(core->fleet, core->tree, node, ST_WHEN_NOW, &now);
         for (int d = 0; d < node->ndevs; d++) {
             if (node->fence >> d & 1)
                 continue; /* booked */
-            if (node->state == ST_NODE_DRAINING && now.dev[d].mode == ST_DEV_FREE)
+            if (st_node_closed(node->state) && now.dev[d].mode == ST_DEV_FREE)
                 continue;
             ret->gpu_m += ST_WHOLE_M;
             ret->type_m[node->type] += ST_WHOLE_M;

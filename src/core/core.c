@@ -17,6 +17,7 @@ st_core *st_core_new(const st_policy *policy)
     core->by_id = st_idmap_new();
     core->slots = st_slots_new();
     core->calendar_ms = ST_TIME_NEVER;
+    core->nodes_ms = ST_TIME_NEVER;
     core->misfits = st_idmap_new();
     core->possible = st_idmap_new();
     core->numbers = st_idmap_new();
@@ -162,7 +163,7 @@ void st_core_drop_job(st_core *core, st_job *job)
 
 int64_t st_core_next_timer(const st_core *core)
 {
-    return ST_MIN(ST_MIN(core->wake_ms, core->due_ms), core->calendar_ms);
+    return ST_MIN(ST_MIN(core->wake_ms, core->due_ms), ST_MIN(core->calendar_ms, core->nodes_ms));
 }
 
 /* Since when it runs and was displaced counts up to a moment. */

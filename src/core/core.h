@@ -65,13 +65,24 @@ typedef struct st_core st_core;
     X(ST_EV_BOOK, "book")                 /* bookings are made, all or none: u.book */            \
     X(ST_EV_BOOK_CONFIRM, "book_confirm") /* one that was quoted, or its series: u.booking */     \
     X(ST_EV_BOOK_CANCEL, "book_cancel")   /* u.booking */                                         \
-    X(ST_EV_BOOK_CHANGE, "book_change")   /* another window, or size: u.rebook */
+    X(ST_EV_BOOK_CHANGE, "book_change")   /* another window, or size: u.rebook */                 \
+    X(ST_EV_TEST, "test")                 /* a node is to be tested: u.tested.node */             \
+    X(ST_EV_TESTED, "tested")             /* what a test has found: u.tested */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)
 #undef X
         ST_EV_COUNT
 } st_event_kind;
+
+/* On whose word a node is in a state. */
+typedef enum st_node_how {
+    ST_HOW_SAID,   /* somebody's: it is so from now on */
+    ST_HOW_FAULT,  /* an engine's, until it takes that back */
+    ST_HOW_HEALED, /* it takes it back: the node is what it was */
+    ST_HOW_RECALLED, /* what was noted elsewhere: a word; with `force` a fault, and `state` is what it was before */
+    ST_HOW_COUNT
+} st_node_how;
 
 typedef struct st_job_spec {
     uint64_t id;      /* unique, chosen by the caller, never 0 */
@@ -119,7 +130,17 @@ typedef struct st_event {
             int32_t node;
             st_node_state state;
             bool force; /* although bookings lose their place */
+            st_node_how how;
+            const char *by, *reason; /* NULL: nobody, none */
+            int64_t since_ms;        /* of RECALLED */
+            bool tests;              /* of ST_EV_AGENT: it can test the node */
         } node_state;
+        struct {
+            int32_t node;
+            int64_t test; /* its number */
+            bool passed;
+            const char *reason; /* why not */
+        } tested;
         st_account_spec account;
         st_job_spec job;
         struct {

@@ -164,6 +164,20 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         IO_IN(c, ev->u.node_state.state, 0, ST_NODE_STATE_COUNT - 1);
         if (c->format >= 14)
             IO_BOOL(c, ev->u.node_state.force);
+        if (c->format >= 19) {
+            IO_IN(c, ev->u.node_state.how, 0, ST_HOW_COUNT - 1);
+            io_text(c, arena, &ev->u.node_state.by);
+            io_text(c, arena, &ev->u.node_state.reason);
+            io_i64(c, &ev->u.node_state.since_ms);
+            IO_BOOL(c, ev->u.node_state.tests);
+        }
+        break;
+    case ST_EV_TEST:
+    case ST_EV_TESTED:
+        IO_IN(c, ev->u.tested.node, INT32_MIN, INT32_MAX);
+        io_i64(c, &ev->u.tested.test);
+        IO_BOOL(c, ev->u.tested.passed);
+        io_text(c, arena, &ev->u.tested.reason);
         break;
     case ST_EV_ACCOUNT:
         io_account_spec(c, arena, &ev->u.account);

@@ -50,72 +50,6 @@ static int on_node(st_core *core, const st_event *ev, st_effects *fx, st_err *er
     return 0;
 }
 
-/* Those of a node's residents that the change of its state concerns, each once, by id. */
-static void residents_of(const st_core *core, int32_t node, uint64_t **ret, size_t *ret_n)
-{
-    ST_VEC(uint64_t) ids = {0};
-    for (size_t i = 0; i < core->jobs.n; i++) {
-        const st_job *job = core->jobs.v[i];
-        for (int t = 0; job->grants && t < job->tasks; t++) {
-            if (job->grants[t].node == node) {
-                st_vec_push(&ids, job->id);
-                break;
-            }
-        }
-    }
-    *ret = ids.v;
-    *ret_n = ids.n;
-}
-
-static int on_node_state(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
-{
-    int32_t id = ev->u.node_state.node;
-    st_node_state state = ev->u.node_state.state;
-    if (id < 0 || (size_t)id >= core->fleet->nodes.n)
-        return st_fail(err, ST_ENOENT, "node %d does not exist", id);
-    if (state >= ST_NODE_STATE_COUNT)
-        return st_fail(err, ST_EINVAL, "node %s: unknown state", core->fleet->nodes.v[id]->name);
-    st_node *node = core->fleet->nodes.v[id];
-    if (node->state == ST_NODE_REMOVED)
-        return st_fail(err, ST_ENOENT, "node %s does not exist any more", node->name);
-    if (state == ST_NODE_REMOVED)
-        return st_core_node_remove(core, node, ev->u.node_state.force, fx, err);
-    if (node->state == state)
-        return 0;
-    st_node_state was = node->state;
-    st_node_set_state(core->fleet, node, state);
-    bool force = ev->u.node_state.force || state == ST_NODE_FAILED;
-    int rc = state == ST_NODE_READY ? 0 : st_book_leave_node(core, node, force, fx, err);
-    if (rc < 0) {
-        st_node_set_state(core->fleet, node, was);
-        return rc;
-    }
-    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
-    st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
-    e.node = id;
-    e.node_state = state;
-    st_fx(core, fx, e, NULL, 0);
-    st_book_set_due(core);
-    if (state == ST_NODE_READY)
-        return 0;
-
-    uint64_t *ids;
-    size_t n;
-    residents_of(core, id, &ids, &n);
-    for (size_t i = 0; i < n; i++) {
-        st_job *job = st_core_find(core, ids[i]);
-        if (job->held)
-            st_core_unhold(core, job, fx);
-        if (state == ST_NODE_FAILED && job->grants && !ST_BROKEN(FAILED_NODE) &&
-            !st_core_stop(core, job, ST_JOB_PENDING, true, fx)) {
-            st_core_restart(core, job);
-            st_core_requeue_now(core, job, fx);
-        }
-    }
-    free(ids);
-    return 0;
-}
-
 /* Whom a tenant may share a GPU with cannot change under jobs that do. */
 static int check_trust(const st_core *core, const st_account_spec *spec, st_err *err)
 {
@@ -204,16 +138,6 @@ static int on_finish(st_core *core, const st_event *ev, st_effects *fx, st_err *
         st_core_end(core, job, ST_JOB_FAILED, fx);
     else
         st_core_end_now(core, job, ev->u.finish.failed ? ST_JOB_FAILED : ST_JOB_DONE, fx);
-    return 0;
-}
-
-static int on_agent(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
-{
-    (void)fx;
-    int32_t id = ev->u.node_state.node;
-    if (id < 0 || (size_t)id >= core->fleet->nodes.n)
-        return st_fail(err, ST_ENOENT, "node %d does not exist", id);
-    core->fleet->nodes.v[id]->agent = true;
     return 0;
 }
 
@@ -386,7 +310,7 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_TYPE] = on_type,
     [ST_EV_POOL] = on_pool,
     [ST_EV_NODE] = on_node,
-    [ST_EV_NODE_STATE] = on_node_state,
+    [ST_EV_NODE_STATE] = st_core_node_state,
     [ST_EV_ACCOUNT] = on_account,
     [ST_EV_SUBMIT] = on_submit,
     [ST_EV_FINISH] = on_finish,
@@ -399,7 +323,9 @@ static handler *const handlers[ST_EV_COUNT] = {
     [ST_EV_UNSTARTED] = on_unstarted,
     [ST_EV_POOL_REMOVE] = st_core_pool_remove,
     [ST_EV_ACCOUNT_REMOVE] = on_account_remove,
-    [ST_EV_AGENT] = on_agent,
+    [ST_EV_AGENT] = st_core_node_agent,
+    [ST_EV_TEST] = st_core_node_test,
+    [ST_EV_TESTED] = st_core_node_tested,
     [ST_EV_GONE] = on_gone,
     [ST_EV_LATE] = on_late,
     [ST_EV_LIMIT] = st_core_set_limit,

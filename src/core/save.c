@@ -65,6 +65,31 @@ static int64_t last_of(size_t n)
     return (int64_t)n - 1;
 }
 
+static void io_note(codec *c, st_node_note *note)
+{
+    bool there = note->by != NULL;
+    IO_BOOL(c, there);
+    if (!there)
+        return;
+    io_str(c, &note->by);
+    io_str(c, &note->reason);
+    io_i64(c, &note->since_ms);
+}
+
+static void io_life(codec *c, st_node *node)
+{
+    io_note(c, &node->word);
+    io_note(c, &node->fault);
+    IO_IN(c, node->was, 0, ST_NODE_STATE_COUNT - 1);
+    IO_BOOL(c, node->tests);
+    IO_BOOL(c, node->unproven);
+    IO_BOOL(c, node->failed_test);
+    IO_IN(c, node->test, 0, INT64_MAX);
+    IO_IN(c, node->tested, 0, node->test);
+    IO_IN(c, node->passed_ms, 0, INT64_MAX);
+    IO_IN(c, node->due_ms, 0, INT64_MAX);
+}
+
 static void io_node(codec *c, st_fleet *f, st_node *node)
 {
     io_str(c, &node->name);
@@ -77,6 +102,8 @@ static void io_node(codec *c, st_fleet *f, st_node *node)
     IO_IN(c, node->home, 0, ST_PLACES_MAX - 1);
     if (c->format >= 4)
         IO_BOOL(c, node->agent);
+    if (c->format >= 19)
+        io_life(c, node);
     if (!c->out)
         node->place[ST_TOPO_NONE] = -1;
     for (int l = ST_TOPO_ZONE; l <= ST_TOPO_RACK; l++)
@@ -637,6 +664,7 @@ static void rebuild(st_core *core)
     }
     st_admit_needs(core->tree);
     st_core_set_due(core);
+    st_core_nodes_set_due(core);
     st_core_reserve_index(core);
     st_book_rebuild(core);
     for (size_t i = 0; i < core->fleet->nodes.n; i++)

@@ -210,6 +210,7 @@ struct st_core {
     int64_t calendar_ms;           /* derived: when one of them is due */
     ST_VEC(st_booking *) opened;   /* derived: of them, with devices of their own now, by number */
     size_t nopen;                  /* derived: how many these are */
+    int64_t nodes_ms;              /* derived: when a node is tested again */
     size_t ndegraded, nover;       /* derived */
     size_t nkept;                  /* derived: of them, kept for the deadline of a job */
 
@@ -317,6 +318,14 @@ bool st_deadline_run(st_core *core, st_effects *fx);
 int st_core_pool_change(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 int st_core_pool_remove(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 int st_core_node_remove(st_core *core, st_node *node, bool force, st_effects *fx, st_err *err);
+
+/* nodes.c */
+int st_core_node_state(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
+int st_core_node_agent(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
+int st_core_node_test(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
+int st_core_node_tested(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
+void st_core_nodes_set_due(st_core *core);
+void st_core_nodes_expire(st_core *core, st_effects *fx);
 
 /* moves.c */
 void st_core_start(st_core *core, st_job *job, int32_t type, st_class class, st_grant *take_grants,

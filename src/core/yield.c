@@ -298,5 +298,6 @@ static void expire_jobs(st_core *core, st_effects *fx)
 void st_core_expire(st_core *core, st_effects *fx)
 {
     expire_jobs(core, fx);
+    st_core_nodes_expire(core, fx);
     st_book_expire(core, fx);
 }

@@ -70,7 +70,8 @@ typedef struct st_engine_order {
     X(ST_REPORT_FOUND, "found")               /* a node that nobody has announced */              \
     X(ST_REPORT_USED, "used")                 /* what one task has used so far */                 \
     X(ST_REPORT_FLAG, "flag")                 /* something is wrong with what a node says */      \
-    X(ST_REPORT_NEIGHBOUR, "neighbour")       /* who slows whom on a shared GPU */
+    X(ST_REPORT_NEIGHBOUR, "neighbour")       /* who slows whom on a shared GPU */                \
+    X(ST_REPORT_TESTED, "tested")             /* what a test of a node has found */
 typedef enum st_report_kind {
 #define X(id, word) id,
     ST_REPORT_TABLE(X)
@@ -92,7 +93,9 @@ typedef struct st_report {
     uint64_t job;
     int stay;
     int exit_code;      /* of ST_REPORT_ENDED: 0 is success */
-    bool done;          /* of ST_REPORT_GONE: all its tasks had ended well by themselves */
+    bool done;          /* of ST_REPORT_GONE: all its tasks had ended well; of TESTED: it passed */
+    int64_t test;       /* of ST_REPORT_TESTED: its number */
+    const char *doc;    /* of ST_REPORT_TESTED: results, JSON; valid during the call; NULL: none */
     int64_t started_ms; /* of ST_REPORT_STARTED: when the last of its tasks began */
     int64_t ended_ms;   /* of ST_REPORT_ENDED and GONE: when it really ended; 0: not known */
     char reason[240];   /* in words, may be "" */

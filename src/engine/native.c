@@ -387,6 +387,8 @@ static void on_node(st_engine *engine, const st_engine_node *said)
         node->state = said->node->state;
         node->ours = node->state != ST_NODE_READY && said->fault;
         node->told_ms = 0;
+        node->test = said->node->test > said->node->tested ? said->node->test : 0;
+        node->test_told_ms = 0;
     }
     st_native_unlock(e);
 }

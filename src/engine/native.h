@@ -109,6 +109,11 @@ typedef struct st_agent_status {
     size_t npast;
     const st_agent_note *notes; /* by number */
     size_t nnotes;
+    struct {
+        int64_t no; /* 0: it has nothing to say of a test */
+        bool passed;
+        const char *reason, *doc; /* NULL: none */
+    } test;
     size_t bytes; /* how long it was */
     bool waiting; /* its voice is not believed: answer it, take nothing */
 } st_agent_status;
@@ -119,7 +124,8 @@ typedef struct st_agent_answer {
     int64_t now_ms;
     int64_t lease_ms; /* from the moment the agent sent its status */
     bool keep;
-    bool taken; /* what was said counts */
+    bool taken;   /* what was said counts */
+    int64_t test; /* the test that is to be made, by number; 0 none */
     st_node_state state;
 } st_agent_answer;
 

@@ -204,6 +204,23 @@ void st_native_judge_node(native *e, native_node *node, int64_t now)
     st_vec_push(&e->reports, r);
 }
 
+/* What its agent found when it tested the node; again until that was taken. */
+static void take_test(native *e, native_node *node, const st_agent_status *status, int64_t now)
+{
+    st_report r = {.kind = ST_REPORT_TESTED,
+                   .node = node->id,
+                   .test = status->test.no,
+                   .done = status->test.passed,
+                   .doc = status->test.doc};
+
+    if (node->test == 0 || status->test.no != node->test || now < node->test_told_ms)
+        return;
+    node->test_told_ms = now + NATIVE_AGAIN_MS;
+    if (status->test.reason)
+        st_said_text(status->test.reason, r.reason, sizeof r.reason);
+    st_vec_push(&e->reports, r);
+}
+
 /* ---- a status ------------------------------------------------------------------------------------ */
 
 #define SKEW_WINDOW 8 /* statuses */
@@ -421,6 +438,7 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
             st_said_text(status->reason && status->reason[0] ? status->reason
                                                              : "its agent says it cannot be used",
                          node->reason, sizeof node->reason);
+        take_test(e, node, status, now);
         st_native_used(e, node, status, now);
         st_native_notes(e, node, status, now);
         if (node->held) /* first: what it could not start goes elsewhere */
@@ -429,6 +447,7 @@ int st_native_status(st_engine *engine, const char *name, const st_agent_status 
         st_native_judge_node(e, node, now);
         ret->revision = node->revision;
         ret->state = node->state;
+        ret->test = node->test;
     }
     st_native_unlock(e);
     return r;

@@ -90,7 +90,9 @@ typedef struct native_node {
     st_node_state state;
     st_pool_rules rules; /* of its pool, as they hold */
     bool removed;
-    bool ours; /* declared failed or held by us, so ours to take back */
+    bool ours;            /* declared failed or held by us, so ours to take back */
+    int64_t test;         /* the test that is to be made; 0 none */
+    int64_t test_told_ms; /* when what it found was last reported */
     bool lost, sick, synced;
     bool held; /* it takes nothing new, says its agent */
     char reason[120];

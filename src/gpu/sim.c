@@ -84,7 +84,8 @@ static void describe(const st_gpu_sim *s, int i, st_gpu_info *info)
     snprintf(info->cpus, sizeof(info->cpus), "%d-%d", info->numa * half * 16,
              (info->numa + 1) * half * 16 - 1);
     info->pcie_gen = info->pcie_gen_max = p->pcie_gen;
-    info->pcie_width = info->pcie_width_max = 16;
+    info->pcie_width_max = 16;
+    info->pcie_width = gpu->lanes > 0 ? (int)gpu->lanes : info->pcie_width_max;
     info->power_limit_mw = p->most_w * INT64_C(1000);
     info->lost = gpu->lost;
     memset(info->ancestor, -1, sizeof(info->ancestor));
@@ -94,7 +95,7 @@ static void describe(const st_gpu_sim *s, int i, st_gpu_info *info)
     }
     if (!gpu->linked)
         return;
-    info->links = p->links;
+    info->links = (int)ST_MAX(p->links - gpu->links_down, 0);
     /* Eight GPUs meet in switches; fewer are wired to each other. */
     if (linked > 4)
         info->links_switch = p->links;

@@ -62,6 +62,9 @@ int st_gpu_sim_scan(st_gpu *g, int gpu, int gi, int64_t *ret_bytes, int64_t *ret
     X(ST_GPU_FAULT_REMAP_FAILED, "remap-failed", 0, 0)          \
     X(ST_GPU_FAULT_RECOVERY, "recovery", 1, 4)                  \
     X(ST_GPU_FAULT_THERMAL, "thermal", 0, 1)                    \
+    X(ST_GPU_FAULT_PCIE_WIDTH, "pcie-width", 1, 16)             \
+    X(ST_GPU_FAULT_PCIE_REPLAY, "pcie-replay", 1, 1000000)      \
+    X(ST_GPU_FAULT_LINKS_DOWN, "links-down", 0, 18)             \
     X(ST_GPU_FAULT_STUCK, "stuck", 0, 1)                        \
     X(ST_GPU_FAULT_MEMORY, "memory", 1, 10000000)               \
     X(ST_GPU_FAULT_PROCESS, "process", 0, 4194304)              \

@@ -38,7 +38,9 @@ static void heal(sim_gpu *gpu)
     /* A reset replaces the rows that waited for it, clears memory, and ends MIG instances and whatever ran. */
     gpu->remapped += gpu->remap_pending;
     gpu->lost = gpu->thermal = gpu->remap_pending = false;
-    gpu->xid = gpu->recovery = 0;
+    gpu->xid = gpu->recovery = gpu->lanes = gpu->replays = gpu->links_down = 0;
+    gpu->sbe_before = gpu->sbe;
+    gpu->dbe_before = gpu->dbe;
     gpu->n = 0;
     st_vec_clear(&gpu->loads);
     st_vec_clear(&gpu->residue);
@@ -90,6 +92,15 @@ static void inflict(st_gpu_sim *s, int at, st_gpu_fault fault, int64_t value)
         break;
     case ST_GPU_FAULT_THERMAL:
         gpu->thermal = value != 0;
+        break;
+    case ST_GPU_FAULT_PCIE_WIDTH:
+        gpu->lanes = value;
+        break;
+    case ST_GPU_FAULT_PCIE_REPLAY:
+        gpu->replays += value;
+        break;
+    case ST_GPU_FAULT_LINKS_DOWN:
+        gpu->links_down = value;
         break;
     case ST_GPU_FAULT_STUCK:
         gpu->stuck = value != 0;

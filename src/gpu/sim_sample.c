@@ -270,8 +270,8 @@ static void put_board(const st_gpu_sim *s, int gpu, int64_t now_ms, st_gpu_sampl
 
 static void put_faults(const sim_gpu *gpu, st_gpu_sample *out)
 {
-    st_gpu_put(out, ST_GPU_ECC_SBE_VOL, gpu->sbe);
-    st_gpu_put(out, ST_GPU_ECC_DBE_VOL, gpu->dbe);
+    st_gpu_put(out, ST_GPU_ECC_SBE_VOL, gpu->sbe - gpu->sbe_before);
+    st_gpu_put(out, ST_GPU_ECC_DBE_VOL, gpu->dbe - gpu->dbe_before);
     st_gpu_put(out, ST_GPU_ECC_SBE_AGG, gpu->sbe);
     st_gpu_put(out, ST_GPU_ECC_DBE_AGG, gpu->dbe);
     /* The row remapper does not answer while instances live. */
@@ -281,7 +281,7 @@ static void put_faults(const sim_gpu *gpu, st_gpu_sample *out)
         st_gpu_put(out, ST_GPU_REMAP_PENDING, gpu->remap_pending);
         st_gpu_put(out, ST_GPU_REMAP_FAILURE, gpu->remap_failed);
     }
-    st_gpu_put(out, ST_GPU_PCIE_REPLAY, 0);
+    st_gpu_put(out, ST_GPU_PCIE_REPLAY, gpu->replays);
     if (gpu->product->gpm)
         st_gpu_put(out, ST_GPU_RECOVERY, gpu->recovery);
     st_gpu_put(out, ST_GPU_XID, gpu->xid);

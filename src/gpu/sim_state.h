@@ -54,6 +54,8 @@ typedef struct sim_gpu {
     bool lost, thermal, remap_pending, remap_failed;
     bool stuck; /* its memory cannot be cleared */
     int64_t xid, sbe, dbe, remapped, recovery;
+    int64_t sbe_before, dbe_before;     /* of these, before the last reset */
+    int64_t lanes, replays, links_down; /* lanes 0: all */
 } sim_gpu;
 
 typedef struct st_gpu_sim {

@@ -76,7 +76,7 @@ void meter_place(st_meter *m, dev *d)
     const host *nd = &m->nodes.v[d->node];
     int at[NPLACES] = {[GRANTED] = ST_MIN(d->held_m, ST_WHOLE_M)};
     int rest = nd->state == ST_NODE_REMOVED ? 0 : ST_WHOLE_M - at[GRANTED];
-    if (nd->state == ST_NODE_FAILED)
+    if (nd->state != ST_NODE_READY && nd->state != ST_NODE_DRAINING)
         at[UNHEALTHY] = rest;
     else if (nd->state == ST_NODE_DRAINING || (rest > 0 && carved_up(d)))
         at[OVERHEAD] = rest;

@@ -34,8 +34,9 @@
  *  15 windows of jobs
  *  16 deadlines
  *  17 limits on bookings, of accounts and of pools; changes of pools by force
- *  18 jobs that preempt nobody */
-#define ST_CODEC_FORMAT 18
+ *  18 jobs that preempt nobody
+ *  19 what is said of nodes and by whom, tests of nodes, the policies `acceptance`, `suspect`, `retest` */
+#define ST_CODEC_FORMAT 19
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
@@ -180,6 +181,9 @@ static inline void io_policy(codec *c, st_policy *p)
     if (c->format >= 14) {
         ST_POLICY_SINCE_13(X)
     }
+    if (c->format >= 19) {
+        ST_POLICY_SINCE_19(X)
+    }
 #undef X
 #define X(field, key, kind, def, lo, hi, what) p->field = def;
     if (c->format < 5) {
@@ -187,6 +191,9 @@ static inline void io_policy(codec *c, st_policy *p)
     }
     if (c->format < 14) {
         ST_POLICY_SINCE_13(X)
+    }
+    if (c->format < 19) {
+        ST_POLICY_SINCE_19(X)
     }
 #undef X
 }

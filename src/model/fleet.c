@@ -17,6 +17,23 @@ st_fleet *st_fleet_new(void)
     return fleet;
 }
 
+void st_node_note_set(st_node_note *note, const char *by, const char *reason, int64_t since_ms)
+{
+    char *next_by = by ? st_xstrdup(by) : NULL;
+    char *next = by ? st_xstrdup(reason ? reason : "") : NULL;
+    free(note->by);
+    free(note->reason);
+    *note = (st_node_note){.by = next_by, .reason = next, .since_ms = by ? since_ms : 0};
+}
+
+/* What was said of it is of nobody's concern any more. */
+static void forget(st_node *node)
+{
+    st_node_note_set(&node->word, NULL, NULL, 0);
+    st_node_note_set(&node->fault, NULL, NULL, 0);
+    node->due_ms = 0;
+}
+
 void st_fleet_free(st_fleet *fleet)
 {
     if (!fleet)
@@ -31,6 +48,7 @@ void st_fleet_free(st_fleet *fleet)
         st_node *node = fleet->nodes.v[i];
         free(node->name);
         st_vec_free(&node->residents);
+        forget(node);
         free(node);
     }
     st_vec_free(&fleet->nodes);
@@ -232,6 +250,7 @@ void st_fleet_remove_node(st_fleet *fleet, st_node *node)
     for (int d = 0; d < node->ndevs; d++)
         leave(fleet, ST_TOPO_NVLINK, node->nvlink[d], node->id);
     node->home = 0;
+    forget(node);
 }
 
 /* The domain of that name, made on first mention. */

@@ -102,17 +102,28 @@ typedef struct st_resident {
 } st_resident;
 
 /* X(id, name, what the node does in it). The number of a removed node is not used again. */
-#define ST_NODE_STATE_TABLE(X)                                                 \
-    X(ST_NODE_READY, "ready", "takes jobs")                                    \
-    X(ST_NODE_DRAINING, "draining", "finishes its jobs and takes no new ones") \
-    X(ST_NODE_FAILED, "failed", "is lost; its jobs restart elsewhere")         \
-    X(ST_NODE_REMOVED, "removed", "was removed for good")
+#define ST_NODE_STATE_TABLE(X)                                                            \
+    X(ST_NODE_READY, "ready", "takes jobs")                                               \
+    X(ST_NODE_DRAINING, "draining", "finishes its jobs and takes no new ones")            \
+    X(ST_NODE_FAILED, "failed", "is lost; its jobs restart elsewhere")                    \
+    X(ST_NODE_REMOVED, "removed", "was removed for good")                                 \
+    X(ST_NODE_SUSPECT, "suspect",                                                         \
+      "may be faulty: its jobs go on, and it takes no new ones until it has been tested") \
+    X(ST_NODE_TESTING, "testing", "is being tested and takes jobs once it has passed")    \
+    X(ST_NODE_REPAIR, "repair", "is out for repair, once its jobs have ended")            \
+    X(ST_NODE_RETIRED, "retired", "is out of service and does not come back by itself")
 typedef enum st_node_state {
 #define X(id, name, about) id,
     ST_NODE_STATE_TABLE(X)
 #undef X
         ST_NODE_STATE_COUNT
 } st_node_state;
+
+/* What somebody said of a node; by NULL: nobody did. */
+typedef struct st_node_note {
+    char *by, *reason; /* reason "": none was given */
+    int64_t since_ms;
+} st_node_note;
 
 typedef struct st_node {
     int32_t id;
@@ -123,7 +134,16 @@ typedef struct st_node {
     int32_t place[ST_TOPO_NODE]; /* [ZONE], [BLOCK], [RACK]: domain ids, -1 none */
     int32_t nvlink[ST_DEVS_MAX]; /* NVLink domain of each device */
     st_node_state state;
-    bool agent;   /* it has one: what ran there is gone when that says so, and not before */
+    bool agent; /* it has one: what ran there is gone when that says so, and not before */
+    /* Who took it out of service; and the fault for which an engine did, which counts first, with what it was before. */
+    st_node_note word, fault;
+    st_node_state was;
+    bool tests;           /* its agent can test it */
+    bool unproven;        /* it has failed, was repaired or is new since it passed a test */
+    bool failed_test;     /* that is why it is in repair */
+    int64_t test, tested; /* the last test that was asked for, and answered, by number; 0 none */
+    int64_t passed_ms;    /* when it last passed; 0 never */
+    int64_t due_ms;       /* when it is tested again; 0 never */
     int32_t home; /* the account whose floor stands on it (policy as_if_alone); 0: nobody's */
     ST_VEC(st_resident) residents;
     /* Devices that bookings have, with CPU and RAM: taken for everybody, unless the fence is ajar for one who may
@@ -207,7 +227,19 @@ static inline bool st_node_away(const st_node *node)
 {
     return node->state == ST_NODE_FAILED || node->state == ST_NODE_REMOVED;
 }
+/* It takes no new jobs, and those that are there go on. */
+static inline bool st_node_closed(st_node_state state)
+{
+    return state != ST_NODE_READY && state != ST_NODE_FAILED && state != ST_NODE_REMOVED;
+}
 void st_node_set_state(st_fleet *fleet, st_node *node, st_node_state state);
+/* Copies both texts; by NULL: nothing is noted any more. */
+void st_node_note_set(st_node_note *note, const char *by, const char *reason, int64_t since_ms);
+/* Why it is out of service; NULL: nobody said. */
+static inline const st_node_note *st_node_note_of(const st_node *node)
+{
+    return node->fault.by ? &node->fault : node->word.by ? &node->word : NULL;
+}
 
 /* Who keeps something per node reads fleet->changes from where it last stopped. The log is
  * cut when it grows past a few times the fleet; a reader that fell behind starts over. */

@@ -11,7 +11,8 @@
 #define ST_POLICY_TABLE(X) \
     ST_POLICY_FIRST(X)     \
     ST_POLICY_SINCE_5(X)   \
-    ST_POLICY_SINCE_13(X)
+    ST_POLICY_SINCE_13(X)  \
+    ST_POLICY_SINCE_19(X)
 
 #define ST_POLICY_FIRST(X)                                                                         \
     X(notice_ms, "notice", DURATION, 30000, 0, 86400000,                                           \
@@ -77,6 +78,15 @@
       "part of the GPUs of a type that all bookings may have at one time")             \
     X(booking_account_share_m, "booking_account_share", MILLI, 500, 0, 1000,           \
       "part of the GPUs of a type that the bookings of one organisation may have at one time")
+
+#define ST_POLICY_SINCE_19(X)                                                                  \
+    X(acceptance, "acceptance", BOOL, 1, 0, 1,                                                 \
+      "nodes whose agent can test them take jobs after a passed test: when they are new, and " \
+      "after they have failed or were repaired")                                               \
+    X(suspect_ms, "suspect", DURATION, 600000, 1000, 604800000,                                \
+      "time after which a suspect node is tested")                                             \
+    X(retest_ms, "retest", DURATION, 600000, 0, 604800000,                                     \
+      "time after which a node that failed its test is tested again; 0: never")
 
 /* One level of priority: low, normal, high. */
 #define ST_PRIO_LEVEL 100

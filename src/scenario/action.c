@@ -90,9 +90,11 @@ static int read_jobs(st_scenario *s, const st_doc_node *node, const st_scn_actio
 
 static int read_node(st_scenario *s, const st_doc_node *map, const st_scn_action *base, st_err *err)
 {
-    static const char *const keys[] = {"fail", "drain", "return", "remove", NULL};
-    static const st_node_state states[] = {ST_NODE_FAILED, ST_NODE_DRAINING, ST_NODE_READY,
-                                           ST_NODE_REMOVED};
+    static const char *const keys[] = {"fail", "drain",  "return", "remove", "suspect",
+                                       "test", "repair", "retire", NULL};
+    static const st_node_state states[] = {ST_NODE_FAILED,  ST_NODE_DRAINING, ST_NODE_READY,
+                                           ST_NODE_REMOVED, ST_NODE_SUSPECT,  ST_NODE_TESTING,
+                                           ST_NODE_REPAIR,  ST_NODE_RETIRED};
     int r = st_doc_check_keys(s->doc, map, keys, err);
 
     if (r < 0)

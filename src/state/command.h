@@ -58,17 +58,9 @@ typedef struct st_notice {
     const st_notice_anomaly *anomaly; /* of "anomaly" alone */
     struct {
         const char *flag, *reason;
-    } incident; /* of "incident" alone: something is wrong with what a node says */
-    const struct st_node_word *word; /* of a node that was taken out; NULL: none */
+    } incident;               /* of "incident" alone: something is wrong with what a node says */
+    const st_node_note *word; /* of a node that was taken out; NULL: none */
 } st_notice;
-
-/* Who took a node out of service, why, and since when. */
-typedef struct st_node_word {
-    int32_t node;
-    int64_t since_ms;
-    char by[ST_NAME_MAX + 1];
-    char reason[300]; /* "": none was given */
-} st_node_word;
 
 /* When a day's cost is unusual: so many times what the last days cost in the median, and no less than the floor. */
 typedef struct st_anomaly_options {

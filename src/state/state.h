@@ -150,8 +150,7 @@ struct st_control {
     st_strbuf whole;       /* of st_live_doc */
     ST_VEC(st_live *) all; /* in no order */
     ST_VEC(st_live *) dirty;
-    ST_VEC(st_node_word) words; /* of this transaction, for those who listen */
-    ST_VEC(st_live *) over;     /* ended in this transaction: known until it is forgotten */
+    ST_VEC(st_live *) over; /* ended in this transaction: known until it is forgotten */
     uint64_t last_id;
     uint64_t last_booking;
     st_clock_mark mark; /* the last that was written */

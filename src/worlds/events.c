@@ -205,6 +205,12 @@ static void node_state(st_fuzz_gen *gen, bool together)
     entry->event.u.node_state.state = node->state != ST_NODE_READY && st_rng_chance(rng, 3, 4)
                                           ? ST_NODE_READY
                                           : (st_node_state)st_rng_below(rng, kinds);
+    /* What came later leaves the worlds of seeds as they were: it draws nothing. */
+    static const st_node_state closed[] = {ST_NODE_DRAINING, ST_NODE_SUSPECT, ST_NODE_REPAIR,
+                                           ST_NODE_SUSPECT, ST_NODE_RETIRED};
+    if (gen->lives && entry->event.u.node_state.state == ST_NODE_DRAINING)
+        entry->event.u.node_state.state =
+            closed[(uint64_t)(entry->at_ms / 7) % ST_ARRAY_LEN(closed)];
     entry->event.u.node_state.force = gen->books && st_rng_chance(&gen->book_rng, 1, 3);
 }
 

@@ -106,6 +106,15 @@ static int64_t answer_ms(const st_fuzz_run *run, const st_job *job, bool *ret_sa
     return at;
 }
 
+/* When the agent of a node says what a test has found: at once, or a while later. */
+static int64_t tested_ms(const st_fuzz_run *run, const st_node *node)
+{
+    if (node->test == node->tested || st_node_away(node))
+        return ST_TIME_NEVER;
+    bool slow = (node->id + node->test) % 4 == 0;
+    return slow ? (run->now / 5000 + 1) * 5000 : run->now;
+}
+
 typedef ST_VEC(st_event) own_list;
 
 /* When something is due next, for the core or from the engine. */
@@ -115,6 +124,9 @@ static int64_t due_ms(const st_fuzz_run *run)
     bool saved;
     for (size_t i = 0; i < st_core_njobs(run->core); i++)
         at = ST_MIN(at, answer_ms(run, st_core_job_at(run->core, i), &saved));
+    const st_fleet *fleet = st_core_fleet(run->core);
+    for (size_t i = 0; i < fleet->nodes.n; i++)
+        at = ST_MIN(at, tested_ms(run, fleet->nodes.v[i]));
     return at;
 }
 
@@ -136,6 +148,17 @@ static void collect_answers(const st_fuzz_run *run, int64_t at, own_list *ret)
             ev.u.id = job->id;
         else
             ev.u.finish.id = job->id;
+        st_vec_push(ret, ev);
+    }
+    const st_fleet *fleet = st_core_fleet(run->core);
+    for (size_t i = 0; i < fleet->nodes.n; i++) {
+        const st_node *node = fleet->nodes.v[i];
+        if (tested_ms(run, node) > at)
+            continue;
+        st_event ev = {.kind = ST_EV_TESTED};
+        ev.u.tested.node = node->id;
+        ev.u.tested.test = node->test;
+        ev.u.tested.passed = (node->id + 3 * node->test) % 5 != 0;
         st_vec_push(ret, ev);
     }
 }

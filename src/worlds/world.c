@@ -48,6 +48,8 @@ void st_fuzz_policy(st_rng *rng, st_policy *ret)
         ret->grace_ms = PICK(&aside, 1000, 10000, 60000);
         ret->min_run_ms = 0;
     }
+    ret->suspect_ms = PICK(&aside, 1000, 10000, 60000);
+    ret->retest_ms = PICK(&aside, 1000, 10000, 60000);
 }
 
 /* ---- the fleet ---------------------------------------------------------------------- */
@@ -149,11 +151,14 @@ static int add_agents(st_fuzz_gen *gen, st_err *err)
     int rc = 0;
     (void)st_rng_u64(&aside);
     bool some = st_rng_chance(&aside, 1, 2), all = st_rng_chance(&aside, 1, 2);
+    st_rng later = aside;
+    gen->lives = st_rng_chance(&later, 1, 3);
     for (int i = 0; some && rc == 0 && i < gen->nnodes; i++) {
         if (!all && st_rng_chance(&aside, 1, 2))
             continue;
         st_tape_entry *entry = st_fuzz_record(gen, ST_EV_AGENT, false);
         entry->node = st_tape_text(gen->tape, "n%d", i);
+        entry->event.u.node_state.tests = gen->lives;
         rc = st_fuzz_run_moment(gen->run, gen->tape->list.n - 1, gen->tape->list.n, err);
     }
     return rc;

@@ -132,6 +132,7 @@ typedef struct st_fuzz_gen {
     bool bars;    /* jobs are barred and let go again */
     bool pressed; /* a pass has effort for hardly anybody */
     bool books;   /* bookings come and go */
+    bool lives;   /* nodes are suspected, tested, repaired and retired */
     bool windows; /* jobs have windows, and slots where there are bookings */
     st_rng book_rng, window_rng;
     uint64_t next_booking;

@@ -394,10 +394,10 @@ static bool sayable(const writer *w, const st_tape_entry *e)
 
 static void write_action(writer *w, const st_tape_entry *e)
 {
-    static const char *const states[] = {[ST_NODE_READY] = "return",
-                                         [ST_NODE_DRAINING] = "drain",
-                                         [ST_NODE_FAILED] = "fail",
-                                         [ST_NODE_REMOVED] = "remove"};
+    static const char *const states[] = {
+        [ST_NODE_READY] = "return",   [ST_NODE_DRAINING] = "drain",  [ST_NODE_FAILED] = "fail",
+        [ST_NODE_REMOVED] = "remove", [ST_NODE_SUSPECT] = "suspect", [ST_NODE_TESTING] = "test",
+        [ST_NODE_REPAIR] = "repair",  [ST_NODE_RETIRED] = "retire"};
     const st_event *ev = &e->event;
     st_strbuf_add(w->out, "      - ");
     switch (ev->kind) {

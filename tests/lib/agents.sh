@@ -70,7 +70,7 @@ start_native() {
 engine: native
 agent_lease: ${lease:-30s}
 rate: 100000
-policy: {notice: ${notice:-0s}, grace: ${grace:-6s}, min_run: 0s, cooldown: 0s}
+policy: {notice: ${notice:-0s}, grace: ${grace:-6s}, min_run: 0s, cooldown: 0s${policies:+, $policies}}
 END
     [ $# -eq 0 ] || printf '%s\n' "$@" >>"$tmp/stintd.yaml"
     native

@@ -527,6 +527,10 @@ AGENTS_ONLY = table("there unknown", """
     expired 401 401
 """)
 ROWS += [("POST", "/v1/nodes/{name}/rejoin", "node", AGENTS_ONLY)]
+# One that nobody can test is told apart from one that is not there.
+ROWS += [("POST", "/v1/nodes/{name}/test", "node", {**AGENTS_ONLY, ("owner", "there"): 409}),
+         ("GET", "/v1/nodes/{name}/tests", "node", FLEET_ONE),
+         ("GET", "/v1/nodes/{name}/history", "node", FLEET_ONE)]
 GO = table("there unknown", """
     owner   204 404
     admin   403 403

@@ -29,6 +29,7 @@ WITHOUT = {
 # of a refusal is free again. Where they are done, and done once: tests named beside them.
 REFUSED = {
     "/v1/nodes/{name}/rejoin": "test_isolation.py",
+    "/v1/nodes/{name}/test": "core/test/test_nodes.c",
     "/v1/admin/clock": "test_money.py",
     "/v1/invoices": "test_invoices.py",
     "/v1/admin/restore": "test_invoices.py",

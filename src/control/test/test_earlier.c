@@ -406,6 +406,61 @@ static void nodes_without_keys(void **state)
     assert_ok(contact(w, &node, KEY_A, &err)); /* by its key; nothing is new */
 }
 
+/* ---- what was noted of nodes beside the core ---------------------------------------------------------- */
+
+static void put(world *w, const char *kind, const char *doc)
+{
+    const st_document_row row = {.kind = kind, .name = "n1", .doc = doc};
+    st_err err = {0};
+
+    assert_kept(st_control_store(w->ctl),
+                st_store_document_put(st_control_store(w->ctl), &row, &err));
+}
+
+static bool kept(world *w, const char *kind)
+{
+    ST_CLEANUP(st_arena_freep) st_arena *arena = st_arena_new();
+    st_document_row row;
+    st_err err = {0};
+
+    return st_store_document_get(st_control_store(w->ctl), kind, "n1", arena, &row, &err) == 0;
+}
+
+/* Of a node that somebody had drained and that has failed since: the core has both, and the node is drained again once it is
+ * well. */
+static void notes_of_nodes(void **state)
+{
+    world *w = *state;
+    st_event ev = {.kind = ST_EV_NODE_STATE};
+    const st_node *node;
+    st_err err = {0};
+
+    make_fleet(w);
+    ev.u.node_state.node = st_fleet_node(st_core_fleet(w->ctl->core), "n1");
+    ev.u.node_state.state = ST_NODE_FAILED;
+    make_event(w, ev);
+    st_control_stop(w->ctl);
+    put(w, "node-word", "{\"by\":\"ann\",\"reason\":\"new disk\",\"since\":5}");
+    put(w, "node-fault", "{\"reason\":\"silent\",\"was\":\"draining\"}");
+    for (int i = 0; i < 2; i++) { /* they are told once, and kept */
+        st_cmd_note after = {.who = owner, .verb = "test", .account = "", .target = ""};
+
+        restart(w);
+        st_cmd_note_init(&after);
+        after.cmd.lane = ST_LANE_AGENTS; /* behind what follows a start */
+        assert_ok(do_cmd(w, &after.cmd, &err));
+        node = st_core_fleet(w->ctl->core)->nodes.v[ev.u.node_state.node];
+        assert_string_equal(node->word.by, "ann");
+        assert_string_equal(node->word.reason, "new disk");
+        assert_int_equal(node->word.since_ms, 5);
+        assert_string_equal(node->fault.reason, "silent");
+        assert_int_equal(node->was, ST_NODE_DRAINING);
+        assert_int_equal(node->state, ST_NODE_FAILED);
+        assert_false(kept(w, "node-word"));
+        assert_false(kept(w, "node-fault"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +469,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(tokens_filed, begin, end),
         cmocka_unit_test_setup_teardown(shared_books, begin, end),
         cmocka_unit_test_setup_teardown(nodes_without_keys, begin, end),
+        cmocka_unit_test_setup_teardown(notes_of_nodes, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

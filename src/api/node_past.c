@@ -1,0 +1,127 @@
+/*
+ * Tests of nodes: owners ask for one, and everybody sees what was found and what became of a node. Who decided something, and
+ * what they wrote, is for owners.
+ */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/ask.h"
+#include "api/state.h"
+#include "base/mem.h"
+#include "base/quote.h"
+
+/* ---- what was ------------------------------------------------------------------------------------ */
+
+static void past_json(st_question *q, json_t *list)
+{
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(list, i, row)
+    {
+        const char *by = json_string_value(json_object_get(row, "by"));
+        ST_CLEANUP(st_freep) char *text = NULL;
+        int64_t at_ms = json_integer_value(json_object_get(row, "at"));
+
+        if (by && !st_question_owner(q) && strcmp(by, "stintd") != 0)
+            json_object_del(row, "reason");
+        if (!st_question_owner(q))
+            json_object_del(row, "by");
+        json_object_del(row, "at");
+        json_object_del(row, "no"); /* the number that its agent knows it by, which is `test` */
+        text = json_dumps(row, JSON_COMPACT);
+        st_strbuf_add(&q->out, i > 0 ? ",{" : "{");
+        st_out_time(&q->out, "at", at_ms);
+        st_strbuf_addf(&q->out, ",%s", text + 1);
+    }
+}
+
+static int fill_past(st_question *q, const st_core *core, const char *kind, const char *key,
+                     st_err *err)
+{
+    char text[ST_QUOTE_MAX];
+    json_t *list;
+
+    if (st_fleet_node(st_core_fleet(core), q->name) < 0)
+        return st_fail(err, ST_ENOENT, "there is no node %s", st_quote(text, q->name));
+    list = st_tx_node_past(q->tx, kind, q->name);
+    st_strbuf_addf(&q->out, "{\"%s\":[", key);
+    past_json(q, list);
+    st_strbuf_add(&q->out, "]}");
+    json_decref(list);
+    return 0;
+}
+
+static int fill_tests(st_question *q, st_core *core, st_err *err)
+{
+    return fill_past(q, core, "node-tests", "tests", err);
+}
+
+static int fill_history(st_question *q, st_core *core, st_err *err)
+{
+    return fill_past(q, core, "node-history", "history", err);
+}
+
+void st_api_node_tests(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_tests, st_call_param(call, "name"), 0);
+}
+
+void st_api_node_history(st_call *call, void *ctx)
+{
+    st_api_ask(ctx, call, fill_history, st_call_param(call, "name"), 0);
+}
+
+/* ---- asking -------------------------------------------------------------------------------------- */
+
+typedef struct trial {
+    st_cmd_event ev; /* first */
+    st_call *call;
+    char name[ST_NAME_MAX + 2];                      /* one too long for a name is still none */
+    int (*run)(st_tx *tx, st_cmd *cmd, st_err *err); /* what control gave */
+} trial;
+
+static int run_test(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    trial *c = (trial *)cmd;
+    char q[ST_QUOTE_MAX];
+
+    c->ev.event.u.tested.node = st_fleet_node(st_core_fleet(st_tx_core(tx)), c->name);
+    if (c->ev.event.u.tested.node < 0)
+        return st_fail(err, ST_ENOENT, "there is no node %s", st_quote(q, c->name));
+    return c->run(tx, cmd, err);
+}
+
+static void test_done(st_cmd *cmd, const st_err *err)
+{
+    trial *c = (trial *)cmd;
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+
+    st_strbuf_addc(&out, '{');
+    st_out_text(&out, "name", c->name);
+    st_strbuf_addc(&out, '}');
+    if (err)
+        st_call_fail(c->call, err);
+    else
+        st_call_reply_buf(c->call, 202, NULL, &out);
+    free(c);
+}
+
+void st_api_node_test(st_call *call, void *ctx)
+{
+    trial *c = st_xcalloc(1, sizeof *c);
+
+    c->call = call;
+    strncpy(c->name, st_call_param(call, "name"), ST_NAME_MAX + 1);
+    c->ev.who = *st_api_who(call);
+    c->ev.verb = "node.test";
+    c->ev.target = c->name;
+    c->ev.event.kind = ST_EV_TEST;
+    st_cmd_event_init(&c->ev);
+    c->run = c->ev.cmd.run;
+    c->ev.cmd.run = run_test;
+    c->ev.cmd.done = test_done;
+    st_call_defer(call);
+    st_api_post(ctx, call, &c->ev.cmd);
+}

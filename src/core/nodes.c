@@ -1,0 +1,325 @@
+/* The life of a node: who took it out of service and why, who takes it back, and the tests on the way.
+ *
+ * 1 The core alone has a node's state. Who decided it is noted with it: somebody's word, or the fault that an engine has
+ *   found, which that engine alone takes back.
+ * 2 A node whose agent can test it comes into service through `testing`: when it is new, and after it had failed, was
+ *   repaired or retired (policy `acceptance`).
+ * 3 Suspect, testing, repair and retired take nobody's devices away: they only take no new jobs. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "core/book.h"
+
+#define OURSELVES "stintd"
+
+static int need_node(const st_core *core, int32_t id, st_node **ret, st_err *err)
+{
+    if (id < 0 || (size_t)id >= core->fleet->nodes.n)
+        return st_fail(err, ST_ENOENT, "node %d does not exist", id);
+    *ret = core->fleet->nodes.v[id];
+    if ((*ret)->state == ST_NODE_REMOVED)
+        return st_fail(err, ST_ENOENT, "node %s does not exist any more", (*ret)->name);
+    return 0;
+}
+
+static void tell(st_core *core, const st_node *node, st_effects *fx)
+{
+    st_effect e = st_fx_of(core, ST_FX_NODE, NULL);
+    e.node = node->id;
+    e.node_state = node->state;
+    st_fx(core, fx, e, NULL, 0);
+}
+
+/* ---- tests -------------------------------------------------------------------------- */
+
+void st_core_nodes_set_due(st_core *core)
+{
+    core->nodes_ms = ST_TIME_NEVER;
+    for (size_t i = 0; i < core->fleet->nodes.n; i++)
+        if (core->fleet->nodes.v[i]->due_ms > 0)
+            core->nodes_ms = ST_MIN(core->nodes_ms, core->fleet->nodes.v[i]->due_ms);
+}
+
+static void set_due(st_core *core, st_node *node, int64_t in_ms)
+{
+    bool was = node->due_ms > 0;
+    node->due_ms = in_ms > 0 ? ST_MAX(core->now, 0) + in_ms : 0;
+    if (was || node->due_ms > 0)
+        st_core_nodes_set_due(core);
+}
+
+static void ask_test(st_core *core, st_node *node)
+{
+    node->test++;
+    set_due(core, node, 0);
+}
+
+/* ---- from one state to another ------------------------------------------------------- */
+
+static st_node_state comes_to(const st_core *core, const st_node *node, st_node_state state)
+{
+    bool first = core->policy.acceptance && node->tests && node->unproven;
+    return state == ST_NODE_READY && first && !ST_BROKEN(ACCEPT) ? ST_NODE_TESTING : state;
+}
+
+static void entered(st_core *core, st_node *node)
+{
+    node->failed_test = false;
+    set_due(core, node, node->state == ST_NODE_SUSPECT ? core->policy.suspect_ms : 0);
+    if (node->state == ST_NODE_TESTING)
+        ask_test(core, node);
+    if (node->state == ST_NODE_FAILED || node->state == ST_NODE_REPAIR ||
+        node->state == ST_NODE_RETIRED)
+        node->unproven = true;
+}
+
+/* Those of a node's residents that the change of its state concerns, each once, by id. */
+static void residents_of(const st_core *core, int32_t node, uint64_t **ret, size_t *ret_n)
+{
+    ST_VEC(uint64_t) ids = {0};
+    for (size_t i = 0; i < core->jobs.n; i++) {
+        const st_job *job = core->jobs.v[i];
+        for (int t = 0; job->grants && t < job->tasks; t++) {
+            if (job->grants[t].node == node) {
+                st_vec_push(&ids, job->id);
+                break;
+            }
+        }
+    }
+    *ret = ids.v;
+    *ret_n = ids.n;
+}
+
+/* Plans go; who is there goes only where the node has failed. */
+static void part(st_core *core, const st_node *node, st_effects *fx)
+{
+    bool lost =
+        node->state == ST_NODE_FAILED || (node->state == ST_NODE_SUSPECT && ST_BROKEN(SUSPECT));
+    uint64_t *ids;
+    size_t n;
+    residents_of(core, node->id, &ids, &n);
+    for (size_t i = 0; i < n; i++) {
+        st_job *job = st_core_find(core, ids[i]);
+        if (job->held)
+            st_core_unhold(core, job, fx);
+        if (lost && job->grants && !ST_BROKEN(FAILED_NODE) &&
+            !st_core_stop(core, job, ST_JOB_PENDING, true, fx)) {
+            st_core_restart(core, job);
+            st_core_requeue_now(core, job, fx);
+        }
+    }
+    free(ids);
+}
+
+static int go(st_core *core, st_node *node, st_node_state state, bool force, st_effects *fx,
+              st_err *err)
+{
+    st_node_state was = node->state;
+    state = comes_to(core, node, state);
+    if (was == state)
+        return 0;
+    st_node_set_state(core->fleet, node, state);
+    force |= state == ST_NODE_FAILED;
+    int rc = state == ST_NODE_READY ? 0 : st_book_leave_node(core, node, force, fx, err);
+    if (rc < 0) {
+        st_node_set_state(core->fleet, node, was);
+        return rc;
+    }
+    entered(core, node);
+    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
+    tell(core, node, fx);
+    st_book_set_due(core);
+    if (state != ST_NODE_READY)
+        part(core, node, fx);
+    return 0;
+}
+
+/* By ourselves: bookings that lose their place are told so. */
+static void go_alone(st_core *core, st_node *node, st_node_state state, st_effects *fx)
+{
+    st_err err;
+    ST_ASSERT(go(core, node, state, true, fx, &err) == 0);
+}
+
+static void back(st_core *core, st_node *node, st_effects *fx)
+{
+    st_node_note_set(&node->word, NULL, NULL, 0);
+    go_alone(core, node, ST_NODE_READY, fx);
+}
+
+/* ---- what is said of it ---------------------------------------------------------------- */
+
+/* From now on it is so, whatever was found before. */
+static int said(st_core *core, st_node *node, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_node_state state = ev->u.node_state.state;
+    if (state == ST_NODE_REMOVED) {
+        int rc = st_core_node_remove(core, node, ev->u.node_state.force, fx, err);
+        if (rc == 0)
+            st_core_nodes_set_due(core);
+        return rc;
+    }
+    if (state == ST_NODE_TESTING && !node->tests)
+        return st_fail(err, ST_ESTATE, "node %s has no agent that could test it", node->name);
+    int rc = go(core, node, state, ev->u.node_state.force, fx, err);
+    if (rc < 0)
+        return rc;
+    st_node_note_set(&node->fault, NULL, NULL, 0);
+    st_node_note_set(&node->word, state == ST_NODE_READY ? NULL : ev->u.node_state.by,
+                     ev->u.node_state.reason, core->now);
+    return 0;
+}
+
+/* An engine takes it out: lost, or it takes nothing new. What it was before is kept until the engine takes that back, however
+ * often it goes from one to the other. */
+static int fault(st_core *core, st_node *node, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_node_state was = node->fault.by ? node->was : node->state, state = ev->u.node_state.state;
+    if (node->state == state || (state != ST_NODE_FAILED && node->state != ST_NODE_READY))
+        return 0;
+    int rc = go(core, node, state, ev->u.node_state.force, fx, err);
+    if (rc < 0)
+        return rc;
+    node->was = was;
+    st_node_note_set(&node->fault, ev->u.node_state.by ? ev->u.node_state.by : OURSELVES,
+                     ev->u.node_state.reason, core->now);
+    return 0;
+}
+
+/* Back to what it was: a node that somebody drained goes on draining. */
+static int healed(st_core *core, st_node *node, const st_event *ev, st_effects *fx, st_err *err)
+{
+    if (!node->fault.by)
+        return 0; /* somebody else took it out */
+    int rc = go(core, node, node->was, ev->u.node_state.force, fx, err);
+    if (rc == 0)
+        st_node_note_set(&node->fault, NULL, NULL, 0);
+    return rc;
+}
+
+/* Its notes from before the core had them; its state stays. */
+static int recalled(const st_core *core, st_node *node, const st_event *ev)
+{
+    int64_t since_ms = ev->u.node_state.since_ms > 0 ? ev->u.node_state.since_ms : core->now;
+    if (node->state == ST_NODE_READY)
+        return 0;
+    if (ev->u.node_state.force)
+        node->was = ev->u.node_state.state;
+    st_node_note_set(ev->u.node_state.force ? &node->fault : &node->word, ev->u.node_state.by,
+                     ev->u.node_state.reason, since_ms);
+    return 0;
+}
+
+int st_core_node_state(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_node *node = NULL;
+    int rc = need_node(core, ev->u.node_state.node, &node, err);
+    if (rc < 0)
+        return rc;
+    if (ev->u.node_state.state >= ST_NODE_STATE_COUNT || ev->u.node_state.how >= ST_HOW_COUNT)
+        return st_fail(err, ST_EINVAL, "node %s: unknown state", node->name);
+    switch (ev->u.node_state.how) {
+    case ST_HOW_FAULT:
+        return fault(core, node, ev, fx, err);
+    case ST_HOW_HEALED:
+        return healed(core, node, ev, fx, err);
+    case ST_HOW_RECALLED:
+        return recalled(core, node, ev);
+    case ST_HOW_SAID:
+    case ST_HOW_COUNT:
+        break;
+    }
+    return said(core, node, ev, fx, err);
+}
+
+int st_core_node_agent(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_node *node = NULL;
+    int rc = need_node(core, ev->u.node_state.node, &node, err);
+    if (rc < 0)
+        return rc;
+    bool first = !node->agent;
+    node->agent = true;
+    node->tests = ev->u.node_state.tests;
+    if (first && node->tests) {
+        node->unproven = true;
+        if (node->state == ST_NODE_READY)
+            go_alone(core, node, ST_NODE_READY, fx);
+    }
+    return 0;
+}
+
+/* ---- what tests say ------------------------------------------------------------------- */
+
+/* Somebody wants it tested; it stays what it is until the answer. */
+int st_core_node_test(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_node *node = NULL;
+    int rc = need_node(core, ev->u.tested.node, &node, err);
+    if (rc < 0)
+        return rc;
+    if (!node->tests || node->state == ST_NODE_FAILED)
+        return st_fail(err, ST_ESTATE,
+                       node->tests ? "node %s has failed; it is tested when its agent is back"
+                                   : "node %s has no agent that could test it",
+                       node->name);
+    ask_test(core, node);
+    tell(core, node, fx);
+    return 0;
+}
+
+static void failed(st_core *core, st_node *node, const char *reason, st_effects *fx)
+{
+    bool ours = node->state == ST_NODE_REPAIR && node->failed_test;
+    node->unproven = true;
+    if (!ours && node->state != ST_NODE_READY && node->state != ST_NODE_SUSPECT &&
+        node->state != ST_NODE_TESTING)
+        return; /* somebody else decides */
+    go_alone(core, node, ST_NODE_REPAIR, fx);
+    node->failed_test = true;
+    set_due(core, node, core->policy.retest_ms);
+    st_node_note_set(&node->word, OURSELVES, reason, core->now);
+}
+
+int st_core_node_tested(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_node *node = NULL;
+    int rc = need_node(core, ev->u.tested.node, &node, err);
+    if (rc < 0)
+        return rc;
+    if (ev->u.tested.test != node->test || node->tested == node->test)
+        return 0; /* of a test that nobody waits for */
+    node->tested = node->test;
+    if (!ev->u.tested.passed) {
+        failed(core, node, ev->u.tested.reason, fx);
+        return 0;
+    }
+    node->unproven = false;
+    node->passed_ms = core->now;
+    if (node->state == ST_NODE_TESTING || node->state == ST_NODE_SUSPECT ||
+        (node->state == ST_NODE_REPAIR && node->failed_test))
+        back(core, node, fx);
+    return 0;
+}
+
+/* Suspects, and those that had failed a test, are tested again; where nobody can, a suspicion is over. */
+void st_core_nodes_expire(st_core *core, st_effects *fx)
+{
+    if (core->nodes_ms > core->now)
+        return;
+    st_core_changed(core, ST_CHANGED_WAITING | ST_CHANGED_ROUND);
+    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
+        st_node *node = core->fleet->nodes.v[i];
+        if (node->due_ms == 0 || node->due_ms > core->now)
+            continue;
+        node->due_ms = 0;
+        if (!node->tests) {
+            back(core, node, fx);
+            continue;
+        }
+        ask_test(core, node);
+        tell(core, node, fx);
+    }
+    st_core_nodes_set_due(core);
+}
