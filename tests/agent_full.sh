@@ -12,7 +12,7 @@ if ! mkfs.ext4 -q "$tmp/f1.disk" 2>/dev/null || ! mount -o loop "$tmp/f1.disk" "
     exit 77
 fi
 mounts="$mounts $tmp/f1"
-lease=6s
+lease=10s
 start_native
 start_agent f1 --exec oci
 node_becomes f1 ready
@@ -30,6 +30,8 @@ crash_agent f1
 rm "$tmp/f1/reserve"
 fill() { # the disk counts anew what was promised when it is brought there
     disk=$tmp/$1
+    dd if=/dev/zero of="$disk/filler" bs=1M 2>/dev/null
+    sync -f "$disk"
     set -- 64k
     until ! echo x 2>/dev/null >"$disk/one-more"; do
         rm "$disk/one-more"
@@ -48,12 +50,12 @@ wait_for now_said 'event=agent ' || fail "the agent does not come up: $(tail -n 
 wait_for now_said 'event=found .*tasks=2' || fail "it has not found its tasks: $(tail -n 3 "$tmp/f1.log")"
 wait_for now_said 'event=disk-full' || fail "it does not see the full disk: $(tail -n 3 "$tmp/f1.log")"
 node_becomes f1 draining
-on_hold() { "$stint" node show f1 | grep -q 'its data disk is full'; }
+on_hold() { "$stint" node show f1 | grep -q -e 'its data disk is full' -e 'No space left on device'; }
 ran=$((ran + 1))
 wait_for on_hold || fail "the node does not say why: $("$stint" node show f1)"
 
 # Beyond a lease: it is renewed where nothing can be written anew.
-sleep 8
+sleep 12
 ran=$((ran + 2))
 is "$kept" running || fail "a task was ended for the full disk: $("$stint" show "$kept")"
 kill -0 "$(cat "$tmp/f1.pid")" || fail "the agent has ended: $(tail -n 3 "$tmp/f1.log")"

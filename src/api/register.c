@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "spec/fields.h"
 
-#define INTERVAL_S    5 /* between two statuses of an agent */
+#define INTERVAL_MS   5000 /* between two statuses of an agent; with a short lease a third of it */
 #define DOC_MAX       16384
 #define JOIN_USES     1
 #define JOIN_MS       INT64_C(86400000)
@@ -170,7 +170,7 @@ static void registered(st_cmd *cmd, const st_err *err)
         if (c->key[0])
             open_session(c, &out);
         st_api_agent_terms(&terms, &out);
-        st_out_int(&out, "interval_ms", INTERVAL_S * 1000);
+        st_out_int(&out, "interval_ms", ST_MIN(INTERVAL_MS, terms.lease_ms / 3));
         st_out_int(&out, "wait_ms", ST_AGENT_WAIT_S * 1000);
         st_out_int(&out, "log_chunk_bytes", (int64_t)ST_LOG_CHUNK_MAX);
         st_strbuf_addc(&out, '}');

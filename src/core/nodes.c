@@ -176,7 +176,8 @@ static int said(st_core *core, st_node *node, const st_event *ev, st_effects *fx
 static int fault(st_core *core, st_node *node, const st_event *ev, st_effects *fx, st_err *err)
 {
     st_node_state was = node->fault.by ? node->was : node->state, state = ev->u.node_state.state;
-    if (node->state == state || (state != ST_NODE_FAILED && node->state != ST_NODE_READY))
+    bool serves = node->state == ST_NODE_READY || node->state == ST_NODE_TESTING;
+    if (node->state == state || (state != ST_NODE_FAILED && !serves))
         return 0;
     int rc = go(core, node, state, ev->u.node_state.force, fx, err);
     if (rc < 0)

@@ -178,7 +178,7 @@ static st_node_state judged(const native_node *node)
         return ST_NODE_FAILED;
     if (node->state == ST_NODE_FAILED && node->ours && node->synced && !node->lost && !node->sick)
         return ST_NODE_READY;
-    if (node->state == ST_NODE_READY && node->held)
+    if ((node->state == ST_NODE_READY || node->state == ST_NODE_TESTING) && node->held)
         return ST_NODE_DRAINING;
     if (node->state == ST_NODE_DRAINING && node->ours && !node->held)
         return ST_NODE_READY;

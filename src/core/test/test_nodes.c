@@ -162,6 +162,17 @@ static void test_accepted(void **state)
     is(&w, ST_NODE_TESTING);
     answer(&w, true, NULL);
     is(&w, ST_NODE_READY);
+    /* A node that takes nothing new while it waits for its test says so, and waits for it again. */
+    say(&w, ST_HOW_FAULT, ST_NODE_FAILED, "stintd", "silent");
+    say(&w, ST_HOW_HEALED, ST_NODE_READY, NULL, NULL);
+    say(&w, ST_HOW_FAULT, ST_NODE_DRAINING, "stintd", "its disk is full");
+    is(&w, ST_NODE_DRAINING);
+    noted(&w, "stintd", "its disk is full");
+    reload(&w);
+    say(&w, ST_HOW_HEALED, ST_NODE_READY, NULL, NULL);
+    is(&w, ST_NODE_TESTING);
+    answer(&w, true, NULL);
+    is(&w, ST_NODE_READY);
     /* Who only drained has changed nothing. */
     say(&w, ST_HOW_SAID, ST_NODE_DRAINING, "ann", "");
     say(&w, ST_HOW_SAID, ST_NODE_READY, "ann", NULL);
