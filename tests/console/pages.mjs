@@ -11,6 +11,7 @@ const [url, tokensText] = process.argv.slice(2);
 const tokens = JSON.parse(tokensText);
 const EVIL = "<img/src=x/onerror=document.title='owned'><b>"; // names have no spaces
 const PAGES = [["#/", "h1"], ["#/jobs", ".rows .row"], ["#/fleet", "canvas"], ["#/quota", ".tree tbody tr"], ["#/bill", ".big"],
+  ["#/health?node=desk-ill", ".timeline li"], ["#/fleet?state=repair&node=desk-ill", "canvas"], ["#/neighbours", ".cases tbody tr"],
   ["#/submit", ".big"], ["#/calendar", ".week .day"], ["#/site", "table tbody tr"], ["#/site?tab=audit", "h2"], ["#/site?tab=prices", "caption"]];
 
 function check(ok, sentence) {
@@ -203,6 +204,88 @@ async function administers() {
   await context.close();
 }
 
+const hasMarkup = (page) => page.locator("main img, main b b").count();
+const stateOf = async (node) => (await api(tokens.owner, "GET", `/v1/nodes/${node}`)).state;
+
+async function becomes(node, states) {
+  for (const end = Date.now() + 60000; !states.includes(await stateOf(node));) {
+    check(Date.now() < end, `${node} is ${await stateOf(node)}, not ${states}`);
+    await new Promise((r) => setTimeout(r, 50));
+  }
+}
+
+/** The owner finds what is out of service and why, has it tested, and takes a node out and back: by mouse, and by keyboard alone. */
+async function heals() {
+  const { context, page } = await open();
+  await byLink(page, tokens.owner);
+  await page.locator("#main").focus();
+  await page.keyboard.press("g");
+  await page.keyboard.press("e");
+  const row = page.getByRole("row").filter({ hasText: "desk-ill" });
+  await row.getByText("uncorrected memory errors").waitFor();
+  check((await row.textContent()).includes(EVIL), "a reason is not shown as it is");
+  await page.keyboard.press("/");
+  await page.keyboard.type("desk-i");
+  await page.waitForFunction(() => location.hash.includes("find=desk-i"));
+  await row.getByRole("link", { name: "desk-ill" }).focus();
+  await page.keyboard.press("Enter");
+  const bad = page.locator(".test[open] tr").filter({ hasText: "ecc" });
+  await bad.waitFor();
+  check(/fail.*0.*7.*0/.test(await bad.textContent()), `a check: ${await bad.textContent()}`);
+  await page.locator(".test tr").filter({ hasText: EVIL }).first().waitFor();
+  await page.locator(".timeline li").filter({ hasText: "repair" }).first().waitFor();
+  check((await hasMarkup(page)) === 0, "a name became markup");
+
+  const count = (await api(tokens.owner, "GET", "/v1/nodes/desk-ill/tests")).tests.length;
+  await page.getByRole("button", { name: "Test", exact: true }).click();
+  await page.getByText("Its agent was asked").waitFor();
+  await page.waitForFunction((n) => document.querySelectorAll(".test").length > n, count); // by itself: the page is live
+
+  await page.evaluate(() => { location.hash = "#/fleet?node=desk-well"; });
+  await page.getByRole("button", { name: "Suspect…" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByLabel("Reason, for other owners").fill(EVIL);
+  await page.getByRole("dialog").getByRole("button", { name: "Suspect" }).focus();
+  await page.keyboard.press("Enter");
+  await becomes("desk-well", ["suspect"]);
+  await page.locator("dd").filter({ hasText: EVIL }).waitFor();
+  const over = await page.evaluate(() => document.querySelector("canvas").getBoundingClientRect().right + 16 - document.querySelector(".map").getBoundingClientRect().right);
+  check(over <= 0, `the map is ${over} px wider than its frame`);
+  await page.locator(".key a").filter({ hasText: "suspect" }).click();
+  await page.waitForFunction(() => location.hash.includes("state=suspect"));
+  check((await page.locator("table tbody tr").count()) === 1, "the filter shows other states as well");
+  await page.evaluate(() => { location.hash = "#/fleet?node=desk-well"; });
+  await page.getByRole("button", { name: "Make ready" }).click();
+  await becomes("desk-well", ["ready"]);
+  await page.getByRole("button", { name: "Retire…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Keep" }).click();
+  check((await stateOf("desk-well")) === "ready", "it was retired although nobody said yes");
+  await context.close();
+}
+
+/** Each side of a case is told its own; the owner sees both as one. */
+async function disturbs() {
+  for (const [who, sees, hides] of [["owner", ["vision", "speech", "4.5 ×", "1.1 ×"], []], ["member", ["vision", "4.5 ×", "1.1 ×"], ["batch-", "speech"]], ["other", ["speech"], ["vision", "4.5"]]]) {
+    const { context, page } = await open();
+    await byLink(page, tokens[who]);
+    await page.locator("#main").focus();
+    await page.keyboard.press("g");
+    await page.keyboard.press("n");
+    const rows = page.locator(".cases tbody tr");
+    await rows.first().waitFor();
+    const text = await rows.allTextContents();
+    check(text.length === 1, `${who} sees ${text.length} cases`);
+    check(text[0].includes(EVIL), `${who}: a name is not shown as it is: ${text}`);
+    for (const s of sees) check(text[0].includes(s), `${who} does not see ${s}: ${text}`);
+    for (const s of hides) check(!text[0].includes(s), `${who} sees ${s}: ${text}`);
+    check((await hasMarkup(page)) === 0, "a name became markup");
+    await page.keyboard.press("/");
+    await page.keyboard.type("nothing-like-it");
+    await page.getByText("No case matches").waitFor();
+    await context.close();
+  }
+}
+
 async function works(job) {
   const { context, page } = await open();
   await typeIn(page, tokens.member);
@@ -250,6 +333,8 @@ try {
   check(big, "no job waits");
   await works(big.id);
   await administers();
+  await heals();
+  await disturbs();
   await api(tokens.member, "POST", "/v1/jobs", { name: "large", gpus: 8, tasks: 8, limit: "8h", sim: { run: "1h" } });
   big = (await api(tokens.member, "GET", "/v1/jobs?state=pending")).jobs[0];
   check(big, "nothing waits any more");

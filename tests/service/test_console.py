@@ -4,19 +4,24 @@
 Needs npm and chromium; where one is missing the test is skipped, but not in CI."""
 
 import filecmp
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from harness import Stintd, check, main  # noqa: E402
+from harness import Client, Stintd, check, main  # noqa: E402
+from node import Node  # noqa: E402
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "stint-tests")
 BROWSER = ["playwright-core@1.65.0", "axe-core@4.14.0"]
 SKIPPED = 77
+EVIL = "<img/src=x/onerror=document.title='owned'><b>"  # as in pages.mjs: names have no spaces
 
 
 def npm(*words, cwd):
@@ -38,23 +43,94 @@ def is_built(folder):
               "web/dist/%s is not what web/src builds to: run `npm ci && npm run build` in web/", name)
 
 
+class Host(threading.Thread):
+    """A node by hand that says all is well until the test is over, makes the tests it is asked for, and runs what it is given."""
+
+    def __init__(self, stintd, name, well=True):
+        super().__init__(daemon=True)
+        self.node, self.well = Node(stintd.port, name, gpu={"type": "l4", "count": 1, "vram": "24Gi", "uuids": ["GPU-" + name]},
+                                    labels={"tests": "quick"}), well
+        self.tasks, self.notes, self.no, self.over, self.error = {}, [], 0, threading.Event(), None
+        join = stintd.owner.make("/v1/admin/join-tokens", {"pool": "desk", "uses": 1})["token"]
+        answer = self.node.register(join)
+        check(answer.status == 201, "the node %s does not join: %s", name, answer.text)
+        self.start()
+
+    def tested(self, number):
+        rows = [{"check": "ecc", "gpu": 0, "verdict": "pass" if self.well else "fail", "value": 0 if self.well else 7, "limit": 0},
+                {"check": "nvlink", "gpu": 0, "verdict": "skip"},
+                {"check": EVIL, "gpu": 0, "verdict": "pass", "value": 16, "limit": 16}]
+        return {"no": number, "level": "quick", "passed": self.well, "ms": 12, "results": rows,
+                **({} if self.well else {"reason": "GPU 0: uncorrected memory errors (7, limit 0) " + EVIL})}
+
+    def turn(self, said):
+        got = self.node.desired()
+        if got:
+            self.tasks = {j["job"]: {"job": j["job"], "stay": j["stay"], "task": 0, "state": "running"} for j in got["jobs"]}
+        if self.notes:
+            said["neighbours"] = [self.notes.pop(0)]
+        answer = self.node.status(self.tasks.values(), **said)
+        check(answer.status == 200, "a status: %d %s", answer.status, answer.text)
+        number = answer.json.get("test")
+        return {"test": self.tested(number)} if number else {}
+
+    def run(self):
+        said = {}
+        while not self.over.is_set():
+            try:
+                said = self.turn(said)
+            except Exception as e:  # told by whoever waits for what this node should do
+                self.error = e
+            self.over.wait(0 if self.notes or said else 0.5)
+
+    def note(self, what, victim, suspect, percent, action=None):
+        self.no += 1
+        self.notes.append({"no": self.no, "at_ms": int(time.time() * 1000), "what": what, "gpu": 0, "p99_percent": percent, "job": victim,
+                           "stay": 1, "task": 0, "suspect": {"job": suspect, "stay": 1, "task": 0}, **({"action": action} if action else {})})
+
+
+def neighbours(stintd, tokens):
+    """Two nodes with agents: one is well, and on its GPU a job of grace slows one of ada; the test of the other fails."""
+    owner = stintd.owner
+    owner.make("/v1/types", {"name": "l4", "vram": "24Gi"})
+    owner.make("/v1/pools", {"name": "desk", "allow": ["host-image"], "levels": ["time"]})
+    hosts = [Host(stintd, "desk-well"), Host(stintd, "desk-ill", well=False)]
+    for host, state in zip(hosts, ("ready", "repair")):
+        stintd.wait(lambda: owner.get("/v1/nodes/" + host.node.name).json["state"] == state, f"{host.node.name} is {state}: {host.error}")
+    ids = []
+    for who, name in (("ada", EVIL), ("grace", "batch-" + EVIL)):
+        doc = {"name": name, "type": "l4", "pool": "desk", "level": "time", "share": 0.5, "limit": "1h", "command": ["true"]}
+        ids.append(Client(stintd.port, tokens[who]).make("/v1/jobs", doc)["id"])
+        stintd.wait(lambda: ids[-1] in hosts[0].tasks, f"{ids[-1]} is given to the node: {hosts[0].error}")
+    hosts[0].note("confirmed", *ids, 450)
+    hosts[0].note("acted", *ids, 450, "cap")
+    hosts[0].note("verified", *ids, 110, "cap")
+    stintd.wait(lambda: [c["state"] for c in owner.get("/v1/neighbours").json["neighbours"]] == ["held", "held"],
+                f"a case of two sides: {hosts[0].error}")
+    return hosts
+
+
 def in_a_browser(program):
     folder = os.path.join(CACHE, "browser")
     if not os.path.exists(os.path.join(folder, "node_modules", "axe-core")):
         os.makedirs(folder, exist_ok=True)
         npm("install", "--prefix", folder, *BROWSER, cwd=folder)
-    stintd = Stintd(program, sample=True)
+    stintd, hosts = Stintd(program, sample=True), []
     try:
         with open(os.path.join(stintd.dir, "data", "tokens")) as f:
             tokens = {row.split()[0]: row.split()[3] for row in f if row.strip()}
+        hosts = neighbours(stintd, tokens)
         env = dict(os.environ, STINT_NPM=folder, CHROMIUM=shutil.which("chromium"))
         script = os.path.join(SOURCE, "tests", "console", "pages.mjs")
         done = subprocess.run(["node", script, f"http://127.0.0.1:{stintd.port}",
-                               '{"owner": "%s", "member": "%s"}' % (tokens["root"], tokens["ada"])],
+                               json.dumps({"owner": tokens["root"], "member": tokens["ada"], "other": tokens["grace"]})],
                               env=env, capture_output=True, text=True, timeout=400)
         check(done.returncode == 0, "%s", (done.stdout + done.stderr)[-3000:])
         print(done.stdout.strip())
     finally:
+        for host in hosts:
+            host.over.set()
+            host.join(30)
         stintd.stop()
 
 

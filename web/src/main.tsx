@@ -14,6 +14,8 @@ import { QuotaPage } from "./pages/quota";
 import { BillPage } from "./pages/bill";
 import { Submit } from "./pages/submit";
 import { Calendar } from "./pages/calendar";
+import { Health } from "./pages/health";
+import { Neighbours } from "./pages/neighbours";
 import { Site } from "./pages/site";
 
 const PAGES = [
@@ -21,6 +23,8 @@ const PAGES = [
   { path: "jobs", name: "Jobs", key: "j", view: Jobs },
   { path: "submit", name: "Submit", key: "s", view: Submit },
   { path: "fleet", name: "Fleet", key: "f", view: Fleet },
+  { path: "health", name: "Health", key: "e", view: Health },
+  { path: "neighbours", name: "Neighbours", key: "n", view: Neighbours },
   { path: "quota", name: "Quota", key: "q", view: QuotaPage },
   { path: "calendar", name: "Calendar", key: "c", view: Calendar },
   { path: "bill", name: "Bill", key: "b", view: BillPage },

@@ -19,8 +19,19 @@ export type Quota = {
 export type Account = { name: string; parent: string | null; guarantee: Record<string, number>; max: Record<string, number>; weight: number };
 export type Counts = { account: string; states: Record<string, { jobs: number; gpus: number }> };
 export type Node = {
-  name: string; pool: string; type: string; gpus: number; state: string; rack?: string; block?: string; zone?: string; gpus_free: number;
-  jobs: string[]; reason?: string;
+  name: string; pool: string; type: string; gpus: number; state: string; rack?: string; block?: string; zone?: string; gpus_free?: number;
+  jobs: string[]; reason?: string; since?: string; by?: string; passed?: string; test_at?: string;
+  /** Whether its latest test was answered; absent: its agent cannot test it. */
+  tested?: boolean;
+  flags?: { flag: string; reason: string; since: string; last: string }[];
+};
+export type Check = { check: string; gpu?: number; verdict: string; value?: number; limit?: number };
+export type Trial = { at: string; test?: number; level?: string; passed: boolean; reason?: string; ms?: number; results?: Check[] };
+export type Past = { at: string; state: string; by?: string; reason?: string };
+/** One side of a case; `other` where one sees both. */
+export type Side = {
+  job: string; name: string; account: string; side: "slowed" | "slows"; state: string; action?: string; node: string; gpu: number;
+  p99_ratio?: number; p99_ratio_now?: number; since: string; last: string; times: number; text: string; other?: string;
 };
 export type Devices = { runs: [string, number, number][]; nodes: string[]; devices: string };
 export type Budget = {

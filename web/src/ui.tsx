@@ -57,6 +57,8 @@ export function ranges(list: number[]): string {
 const MARK: Record<string, string> = {
   pending: "◷", running: "▶", notified: "▶", checkpointing: "⇩", paused: "⏸", stopping: "◼", done: "✓", failed: "✕",
   timeout: "⌛", cancelled: "–", ready: "✓", draining: "⇩", removed: "–",
+  testing: "◔", suspect: "?", repair: "⚒", retired: "▭", pass: "✓", fail: "✕", skip: "–", confirmed: "!", acting: "…", held: "✓", unsolved: "✕",
+  unexplained: "?", over: "–",
 };
 
 export function State({ of }: { of: string }) {
@@ -114,20 +116,22 @@ export function Bar({ parts, of, label }: { parts: { value: number; kind: string
 
 /* ---- dialogue for what hurts ---- */
 
-export function Confirm({ ask, yes, onYes, onNo }: { ask: string; yes: string; onYes: () => Promise<void>; onNo: () => void }) {
+/** With `note` it also asks for a line of text, which may stay empty. */
+export function Confirm({ ask, yes, note, onYes, onNo }: { ask: string; yes: string; note?: string; onYes: (text: string) => Promise<void>; onNo: () => void }) {
   const box = useRef<HTMLDialogElement>(null);
-  const [busy, setBusy] = useState(false);
+  const [busy, setBusy] = useState(false), [text, setText] = useState("");
   const [error, setError] = useState<Error>();
   useEffect(() => { box.current?.showModal(); }, []);
   return (
     <dialog ref={box} onCancel={(e) => { e.preventDefault(); onNo(); }} aria-label={ask}>
       <p>{ask}</p>
+      {note && <label class="field"><span>{note}</span><input value={text} maxLength={200} onInput={(e) => setText(e.currentTarget.value)} /></label>}
       {error && <Trouble error={error} />}
       <div class="menu">
         <button type="button" onClick={onNo} disabled={busy}>Keep</button>
         <button type="button" class="danger" disabled={busy} onClick={() => {
           setBusy(true);
-          onYes().catch((e) => { setError(e); setBusy(false); });
+          onYes(text).catch((e) => { setError(e); setBusy(false); });
         }}>{yes}</button>
       </div>
     </dialog>

@@ -1,17 +1,24 @@
 // What is broken, idle, fragmented? All GPUs as one picture: a cell per GPU, a row of cells per node, nodes by rack.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { send, who } from "../api";
+import { who } from "../api";
+import { NodeCard, STATES } from "../node";
 import { href, refine, route } from "../route";
 import type { Devices, Node } from "../types";
-import { Card, Confirm, Empty, Loaded, number, State } from "../ui";
+import { Card, Empty, Loaded, number, State } from "../ui";
 import { useGet } from "../use";
 
 const KINDS: { letter: string; name: string; kind: string }[] = [
   { letter: "w", name: "whole GPU", kind: "whole" }, { letter: "m", name: "MIG slices", kind: "mig" },
   { letter: "p", name: "MPS shares", kind: "mps" }, { letter: "t", name: "time slices", kind: "time" },
-  { letter: ".", name: "free", kind: "free" }, { letter: "-", name: "draining, empty", kind: "drain" }, { letter: "X", name: "failed", kind: "failed" },
+  { letter: ".", name: "free", kind: "free" }, { letter: "-", name: "closed, empty", kind: "drain" }, { letter: "X", name: "failed", kind: "failed" },
 ];
+/** Lines over the cells of nodes that are not ready, on a tile of 6 by 6; style.css has the same for the key. */
+const LINES: Record<string, [number, number, number, number][]> = {
+  draining: [[0, 6, 6, 0]], suspect: [[0, 0, 6, 6]], failed: [[0, 0, 6, 6], [0, 6, 6, 0]], repair: [[3, 0, 3, 6], [0, 3, 6, 3]],
+  retired: [[0, 3, 6, 3]], testing: [[2, 3, 4, 3]],
+};
 const EDGE = 3; // for the frame around a chosen node
+const PAD = 16; // of .map in style.css
 type Place = { node: string; first: number; gpus: number; x: number; y: number };
 
 /** Where each node's cells are: columns of nodes, eight cells wide, racks side by side as long as there is room. */
@@ -32,7 +39,19 @@ function lay(d: Devices, cell: number, width: number): { places: Place[]; height
   return { places, height: high + gap };
 }
 
-function Map({ devices, at, onNode }: { devices: Devices; at: string | null; onNode: (node: string) => void }) {
+/** A tile of such lines, as a pattern. */
+function tile(draw: CanvasRenderingContext2D, lines: [number, number, number, number][], colour: string): CanvasPattern {
+  const c = document.createElement("canvas"), on = c.getContext("2d")!;
+  c.width = c.height = 6;
+  on.strokeStyle = colour;
+  on.lineWidth = 1.5;
+  for (const [x0, y0, x1, y1] of lines) { on.beginPath(); on.moveTo(x0, y0); on.lineTo(x1, y1); on.stroke(); }
+  return draw.createPattern(c, "repeat")!;
+}
+
+function Map({ devices, states, at, only, onNode }: {
+  devices: Devices; states: Record<string, string>; at: string | null; only: string; onNode: (node: string) => void;
+}) {
   const canvas = useRef<HTMLCanvasElement>(null), frame = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(900), [tip, setTip] = useState("");
   const total = devices.devices.length;
@@ -40,7 +59,7 @@ function Map({ devices, at, onNode }: { devices: Devices; at: string | null; onN
   const { places, height } = useMemo(() => lay(devices, cell, width), [devices.nodes, devices.runs, cell, width]);
 
   useEffect(() => {
-    const see = new ResizeObserver(() => setWidth(frame.current?.clientWidth ?? 900));
+    const see = new ResizeObserver(() => setWidth(frame.current ? frame.current.clientWidth - 2 * PAD : 900));
     if (frame.current) see.observe(frame.current);
     return () => see.disconnect();
   }, []);
@@ -53,12 +72,26 @@ function Map({ devices, at, onNode }: { devices: Devices; at: string | null; onN
     const colour: Record<string, string> = {};
     for (const k of KINDS) colour[k.letter] = css.getPropertyValue(`--map-${k.kind}`).trim();
     const by: Record<string, Path2D> = {};
-    for (const p of places)
+    const over: Record<string, Path2D> = {}, dim = new Path2D();
+    for (const p of places) {
+      const state = states[p.node] ?? "ready", wide = p.gpus * cell - 1;
+      if (LINES[state]) (over[state] ??= new Path2D()).rect(p.x, p.y, wide, cell - 1);
+      if (only && state !== only) dim.rect(p.x, p.y, wide, cell - 1);
       for (let g = 0; g < p.gpus; g++) {
         const letter = devices.devices[p.first + g], low = letter === "X" ? "X" : letter.toLowerCase();
-        (by[low] ??= new Path2D()).rect(p.x + g * cell, p.y, cell - 1, cell - 1);
+        const key = (low === "-" || low === "X") && LINES[state] ? state : low;
+        (by[key] ??= new Path2D()).rect(p.x + g * cell, p.y, cell - 1, cell - 1);
       }
-    for (const [letter, path] of Object.entries(by)) { draw.fillStyle = colour[letter] ?? colour["."]; draw.fill(path); }
+    }
+    for (const [key, path] of Object.entries(by)) {
+      draw.fillStyle = LINES[key] ? css.getPropertyValue(`--node-${key}`).trim() : colour[key] ?? colour["."];
+      draw.fill(path);
+    }
+    for (const [state, path] of Object.entries(over)) { draw.fillStyle = tile(draw, LINES[state], css.getPropertyValue("--node-line").trim()); draw.fill(path); }
+    draw.globalAlpha = 0.8;
+    draw.fillStyle = css.getPropertyValue("--card").trim();
+    draw.fill(dim);
+    draw.globalAlpha = 1;
     const chosen = places.find((p) => p.node === at);
     if (chosen) {
       draw.strokeStyle = css.getPropertyValue("--text").trim();
@@ -72,34 +105,19 @@ function Map({ devices, at, onNode }: { devices: Devices; at: string | null; onN
   };
   return (
     <div class="map" ref={frame}>
-      <canvas ref={canvas} role="img" aria-label={`${number(total)} GPUs on ${number(devices.nodes.length)} nodes; the table below has the same`} onMouseMove={(e) => { const p = find(e); setTip(p ? p.node : ""); }} onMouseLeave={() => setTip("")} onClick={(e) => { const p = find(e); if (p) onNode(p.node); }} />
+      <canvas ref={canvas} role="img" aria-label={`${number(total)} GPUs on ${number(devices.nodes.length)} nodes; the table below has the same`} onMouseMove={(e) => { const p = find(e); setTip(p ? `${p.node} ${states[p.node] ?? ""}` : ""); }} onMouseLeave={() => setTip("")} onClick={(e) => { const p = find(e); if (p) onNode(p.node); }} />
       <output class="tip">{tip || " "}</output>
     </div>
   );
 }
 
-function NodeCard({ node, again }: { node: Node; again: () => void }) {
-  const [asking, setAsking] = useState(false), owner = who.value?.role === "owner";
-  const set = async (state: string) => { await send("PATCH", `/v1/nodes/${encodeURIComponent(node.name)}`, { state }); setAsking(false); again(); };
-  return (
-    <Card title={node.name} more={<State of={node.state} />}>
-      <dl>
-        <div><dt>GPUs</dt><dd>{node.gpus} {node.type}, {node.gpus_free} free</dd></div>
-        <div><dt>Pool</dt><dd>{node.pool}</dd></div>
-        <div><dt>Place</dt><dd>{[node.zone, node.block, node.rack].filter(Boolean).join(" / ") || "–"}</dd></div>
-        {node.reason && <div><dt>Reason</dt><dd>{node.reason}</dd></div>}
-        <div><dt>Jobs</dt><dd>{node.jobs.length === 0 ? "none of yours" : node.jobs.map((j) => <a key={j} class="chip" href={href(`jobs/${j}`)}>{j}</a>)}</dd></div>
-      </dl>
-      {owner && (node.state === "ready" ? <button type="button" onClick={() => setAsking(true)}>Drain</button> : node.state === "draining" && <button type="button" onClick={() => set("ready")}>Make ready</button>)}
-      {asking && <Confirm ask={`Drain ${node.name}? Its ${node.jobs.length} jobs go on; nothing new starts there.`} yes="Drain" onYes={() => set("draining")} onNo={() => setAsking(false)} />}
-    </Card>
-  );
-}
-
 export function Fleet() {
   const devices = useGet<Devices>("/v1/devices"), nodes = useGet<{ nodes: Node[] }>("/v1/nodes");
-  const at = route.value.query.get("node"), find = route.value.query.get("find") ?? "";
+  const at = route.value.query.get("node"), find = route.value.query.get("find") ?? "", only = route.value.query.get("state") ?? "";
   const node = nodes.value?.nodes.find((n) => n.name === at);
+  const states = useMemo(() => Object.fromEntries((nodes.value?.nodes ?? []).map((n) => [n.name, n.state])), [nodes.value]);
+  const sums: Record<string, number> = {};
+  for (const n of nodes.value?.nodes ?? []) sums[n.state] = (sums[n.state] ?? 0) + n.gpus;
   const again = () => { devices.again(); nodes.again(); };
   return (
     <>
@@ -109,22 +127,30 @@ export function Fleet() {
         for (const c of d.devices) { const k = c === "X" ? c : c.toLowerCase(); count[k] = (count[k] ?? 0) + 1; }
         return d.devices.length === 0 ? <Empty>There are no GPUs yet. <code>stint admin join-token</code> makes a token with which machines join.</Empty> : (
           <>
-            <ul class="key">{KINDS.filter((k) => count[k.letter] || k.letter === ".").map((k) => <li key={k.letter}><i class={`m-${k.kind}`} aria-hidden="true" />{k.name} <b>{number(count[k.letter] ?? 0)}</b></li>)}</ul>
-            <Map devices={d} at={at} onNode={(n) => refine({ node: n })} />
+            <ul class="key">{KINDS.filter((k) => (count[k.letter] && !(nodes.value && "-X".includes(k.letter))) || k.letter === ".").map((k) => <li key={k.letter}><i class={`m-${k.kind}`} aria-hidden="true" />{k.name} <b>{number(count[k.letter] ?? 0)}</b></li>)}
+              {STATES.filter((s) => s.state !== "ready" && sums[s.state]).map((s) => <li key={s.state}><i class={`swatch n-${s.state}`} aria-hidden="true" /><a href={href("fleet", { state: only === s.state ? "" : s.state, find })} aria-current={only === s.state ? "true" : undefined} title={s.means}>{s.state}</a> <b>{number(sums[s.state])}</b></li>)}
+            </ul>
+            <Map devices={d} states={states} at={at} only={only} onNode={(n) => refine({ node: n })} />
           </>
         );
       }}</Loaded>
       {who.value?.account && <p class="legend">You see what your account and those below it have. What others have looks free.</p>}
+      {node && <div class="cards above"><NodeCard key={node.name} node={node} again={again} more /></div>}
       <div class="cards">
-        {node && <NodeCard node={node} again={again} />}
-        <Card title="Nodes" wide more={<label>Find <input data-search type="search" value={find} placeholder="name, rack or state" onInput={(e) => refine({ find: e.currentTarget.value })} /></label>}>
+        <Card title="Nodes" wide more={
+          <div class="filters">
+            <label>State <select value={only} onChange={(e) => refine({ state: e.currentTarget.value })}><option value="">all</option>{STATES.map((s) => <option key={s.state}>{s.state}</option>)}</select></label>
+            <label>Find <input data-search type="search" value={find} placeholder="name, rack or type" onInput={(e) => refine({ find: e.currentTarget.value })} /></label>
+          </div>
+        }>
           <Loaded data={nodes}>{(l) => {
-            const hits = l.nodes.filter((n) => !find || [n.name, n.rack, n.block, n.state, n.pool, n.type].some((t) => t?.includes(find)));
+            const hits = l.nodes.filter((n) => (!only || n.state === only) && (!find || [n.name, n.rack, n.block, n.state, n.pool, n.type].some((t) => t?.includes(find))));
             return (
               <>
-                <table>
+                {hits.length === 0 && <Empty>No node matches.</Empty>}
+                <table hidden={hits.length === 0}>
                   <thead><tr><th>Node</th><th>State</th><th>Type</th><th class="n">Free</th><th class="n">GPUs</th><th>Pool</th><th>Rack</th></tr></thead>
-                  <tbody>{hits.slice(0, 200).map((n) => <tr key={n.name} class={n.name === at ? "at" : ""}><td><a href={href("fleet", { node: n.name, find })}>{n.name}</a></td><td><State of={n.state} /></td><td>{n.type}</td><td class="n">{n.gpus_free}</td><td class="n">{n.gpus}</td><td>{n.pool}</td><td>{n.rack ?? "–"}</td></tr>)}</tbody>
+                  <tbody>{hits.slice(0, 200).map((n) => <tr key={n.name} class={n.name === at ? "at" : ""}><td><a href={href("fleet", { node: n.name, find, state: only })}>{n.name}</a></td><td><State of={n.state} /></td><td>{n.type}</td><td class="n">{n.gpus_free ?? "–"}</td><td class="n">{n.gpus}</td><td>{n.pool}</td><td>{n.rack ?? "–"}</td></tr>)}</tbody>
                 </table>
                 {hits.length > 200 && <p class="legend">{number(hits.length - 200)} more; type a name to find one.</p>}
               </>
