@@ -235,8 +235,8 @@ int main(int argc, char **argv)
     beside(&b, "submits at 5/s, 4 clients ask for dry runs", load_of(&b, "POST", 4, 0, ask_dry));
     beside(&b, "submits at 5/s, 4 clients ask why", load_of(&b, "GET", 4, 0, ask_why));
     beside(&b, "submits at 5/s, 4 clients ask for /metrics", load_of(&b, "GET", 4, 0, ask_metrics));
-    measure(&b, "submits, 64 connections, as fast as they go",
-            load_of(&b, "POST", 64, 2000, ask_submit));
+    measure(&b, "submits, 48 connections, as fast as they go",
+            load_of(&b, "POST", 48, 2000, ask_submit));
     service_stop(&b.s, SIGTERM);
     snprintf(command, sizeof command, "rm -rf '%s'", b.s.data);
     if (system(command) != 0)

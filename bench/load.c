@@ -130,6 +130,16 @@ static bool ask(run *r, connection *c, int64_t due_us)
     return push(r, c);
 }
 
+/* One that had nothing to do for long was closed at the other end. */
+static bool redial(run *r, connection *c)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
+
+    close(c->fd);
+    c->fd = dial(r->l->port);
+    return c->fd >= 0 && epoll_ctl(r->epoll, EPOLL_CTL_ADD, c->fd, &ev) == 0;
+}
+
 static bool pull(run *r, connection *c)
 {
     char buf[65536];
@@ -139,6 +149,8 @@ static bool pull(run *r, connection *c)
 
     if (n < 0 && errno == EAGAIN)
         return true;
+    if (n == 0 && !c->busy)
+        return redial(r, c);
     if (n <= 0) {
         fprintf(stderr, "load: the connection ended: %s\n", n < 0 ? strerror(errno) : "closed");
         return false;

@@ -46,5 +46,13 @@ int st_watch_nodes(const st_step *step, st_err *err)
                             e->node_state == ST_NODE_RETIRED ||
                             (unproven[e->node] && !(any && passed));
     }
+    /* A node that somebody drained may pass meanwhile; nothing changes then. */
+    for (size_t n = 0; n < fleet->nodes.n; n++) {
+        st_node_state state = fleet->nodes.v[n]->state;
+        happened(step, ST_EV_TESTED, (int32_t)n, &passed);
+        if (passed && (state == ST_NODE_DRAINING || state == ST_NODE_SUSPECT) &&
+            fleet->nodes.v[n]->tested == fleet->nodes.v[n]->test)
+            unproven[n] = 0;
+    }
     return 0;
 }
