@@ -8,6 +8,13 @@
 #include "api/state.h"
 #include "control/follower.h"
 
+/* A job's priority class as the site has it now. Its range is known while it is there for the account. */
+typedef struct st_job_class {
+    char name[ST_NAME_MAX + 1]; /* "": it has none */
+    bool known;
+    int64_t lowest, highest;
+} st_job_class;
+
 typedef struct st_question {
     st_api *api;
     st_call *call;
@@ -20,7 +27,8 @@ typedef struct st_question {
     st_tx *tx;                  /* while `fill` runs */
     const char *type;           /* of the answer; NULL: JSON */
     st_strbuf out;
-    char version[48]; /* of what is answered; "": it has none */
+    st_job_class class; /* of a job that is asked about */
+    char version[48];   /* of what is answered; "": it has none */
     int (*fill)(struct st_question *q, st_core *core, st_err *err);
     /* Around `fill`, which it calls through st_question_read: `ask` where there is something to get first, `work` for
      * what takes long afterwards; that has a thread of its own. */
@@ -40,7 +48,9 @@ void st_api_ask(st_api *api, st_call *call, int (*fill)(st_question *, st_core *
 /* Runs q->fill with the committed state. */
 int st_question_read(st_question *q, st_err *err);
 
-/* why.c: the fields of a Why of q->job, of a core that only the caller has. */
+/* why.c: the class that jobs of the account have; name NULL: none. */
+void st_why_class(st_question *q, const char *name, const char *account);
+/* The fields of a Why of q->job, of a core that only the caller has. */
 int st_why_copy_json(st_question *q, st_core *copy, st_err *err);
 
 /* What would become of a job: the spec is submitted to a copy of the core, and nothing is kept.

@@ -134,6 +134,18 @@ static void spec_json(st_api *api, const st_identity *who, const st_job_row *row
         st_strbuf_add(out, "{}");
 }
 
+bool st_api_job_class(const st_job_row *row, char ret[ST_NAME_MAX + 1])
+{
+    /* Most have none, and need not be read. */
+    json_t *doc = strstr(row->spec, "\"priority_class\"") ? json_loads(row->spec, 0, NULL) : NULL;
+    const char *name = json_string_value(json_object_get(doc, "priority_class"));
+    bool has = name && name[0] && strlen(name) <= ST_NAME_MAX;
+
+    snprintf(ret, ST_NAME_MAX + 1, "%s", has ? name : "");
+    json_decref(doc);
+    return has;
+}
+
 static int64_t number_in(const char *text, const char *key)
 {
     const char *at = strstr(text, key);
@@ -206,6 +218,7 @@ static void deadline_json(const st_api *api, const st_job_row *row, st_strbuf *o
     X(JOB_STATE, "state")             \
     X(JOB_CLASS, "class")             \
     X(JOB_PRIORITY, "priority")       \
+    X(JOB_OF, "priority_class")       \
     X(JOB_GPUS, "gpus")               \
     X(JOB_SUBMITTED, "submitted")     \
     X(JOB_STARTED, "started")         \
@@ -261,7 +274,7 @@ int st_api_job_fields_read(const char *text, uint32_t *ret, st_err *err)
 static void field_json(st_api *api, const st_identity *who, const st_job_row *row, job_field field,
                        st_strbuf *out)
 {
-    char id[ST_ID_TEXT];
+    char id[ST_ID_TEXT], class[ST_NAME_MAX + 1];
 
     switch (field) {
     case JOB_ID:
@@ -285,6 +298,10 @@ static void field_json(st_api *api, const st_identity *who, const st_job_row *ro
         break;
     case JOB_PRIORITY:
         st_out_int(out, "priority", row->priority);
+        break;
+    case JOB_OF:
+        if (st_api_job_class(row, class))
+            st_out_text(out, "priority_class", class);
         break;
     case JOB_GPUS:
         st_out_milli(out, "gpus", row->gpu_m);

@@ -131,6 +131,8 @@ void st_fmt_time(char buf[32], int64_t ms);
 
 /* A job as `who` may see it; NULL: as in a list, where nobody's private parts are shown. */
 void st_api_job_json(st_api *api, const st_identity *who, const st_job_row *row, st_strbuf *out);
+/* The name of its priority class; false, and "", where it has none. */
+bool st_api_job_class(const st_job_row *row, char ret[ST_NAME_MAX + 1]);
 /* Only some of its fields, as bits; read from "id,state". */
 void st_api_job_fields(st_api *api, const st_identity *who, const st_job_row *row, uint32_t fields,
                        st_strbuf *out);

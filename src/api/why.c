@@ -130,6 +130,45 @@ static void estimate_json(st_question *q, st_core *core, uint64_t job, const st_
     deadline_json(q, core, st_core_job(core, job), e.start_ms == ST_TIME_NEVER ? NULL : &e);
 }
 
+void st_why_class(st_question *q, const char *name, const char *account)
+{
+    json_t *list, *row;
+    size_t i;
+
+    q->class = (st_job_class){0};
+    if (!name)
+        return;
+    snprintf(q->class.name, sizeof q->class.name, "%s", name);
+    list = st_classes_list(st_control_classes(q->api->control), account, false);
+    json_array_foreach(list, i, row)
+    {
+        const char *its = json_string_value(json_object_get(row, "name"));
+
+        if (!its || strcmp(its, name) != 0)
+            continue;
+        q->class.known = true;
+        q->class.lowest = json_integer_value(json_object_get(row, "lowest"));
+        q->class.highest = json_integer_value(json_object_get(row, "highest"));
+    }
+    json_decref(list);
+}
+
+/* Whether it preempts was settled when it was submitted. */
+static void class_json(st_question *q, const st_job *job)
+{
+    if (!q->class.name[0])
+        return;
+    st_out_raw(&q->out, "priority_class", "{");
+    st_out_text(&q->out, "name", q->class.name);
+    if (q->class.known) {
+        st_out_int(&q->out, "lowest", q->class.lowest);
+        st_out_int(&q->out, "highest", q->class.highest);
+    }
+    st_out_int(&q->out, "priority", job->priority);
+    st_out_raw(&q->out, "preempt", job->meek ? "false" : "true");
+    st_strbuf_addc(&q->out, '}');
+}
+
 /* The fields of a Why, without braces. */
 static int why_json(st_question *q, st_core *core, const st_outlook *outlook, st_err *err)
 {
@@ -151,6 +190,7 @@ static int why_json(st_question *q, st_core *core, const st_outlook *outlook, st
         reason_json(q, core, &list, i);
     st_vec_free(&list);
     st_strbuf_addc(&q->out, ']');
+    class_json(q, job);
     if (r == 0 && job->state == ST_JOB_PENDING)
         estimate_json(q, core, q->job, outlook);
     else if (r == 0)
@@ -201,7 +241,9 @@ void st_api_job_why(st_call *call, void *ctx)
 
     if (st_api_find_job(api, call, arena, &id, &row)) {
         st_question *q = st_question_new(api, call, fill_why, st_call_param(call, "id"), id);
+        char class[ST_NAME_MAX + 1];
 
+        st_why_class(q, st_api_job_class(&row, class) ? class : NULL, row.account);
         q->how = ST_READ_ALONE;
         q->ask = ask_why;
         st_question_post(q);

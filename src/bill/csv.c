@@ -89,7 +89,7 @@ void st_export_entries_csv_head(st_strbuf *out)
                   "account,entry,kind,at,from,to,job,stay,piece,user,workload,gpu,level,profile,"
                   "basis,topology,tasks,ended,gpu_m,share,held,cpu,ram,seen,busy,energy_mj,lost,"
                   "pieces,fixes,reason,by,component,quantity,unit,counted,rate,factor,carry_in,"
-                  "amount,carry,contra,booking\r\n");
+                  "amount,carry,contra,booking,class\r\n");
 }
 
 static void put_utc(st_strbuf *out, int64_t ms, bool known)
@@ -161,12 +161,14 @@ void st_export_entry_csv(const st_entry *e, st_strbuf *out)
         st_strbuf_addf(out, ",%s%s", e->contra ? "#" : "",
                        e->contra ? st_component_name(l->what) : "");
         st_csv_field(out, e->booking, false);
+        st_csv_field(out, e->priority_class, false);
         st_strbuf_add(out, "\r\n");
     }
     if (e->nlines == 0) {
         put_entry(e, out);
         st_strbuf_add(out, ",,,,,,,,,,");
         st_csv_field(out, e->booking, false);
+        st_csv_field(out, e->priority_class, false);
         st_strbuf_add(out, "\r\n");
     }
 }

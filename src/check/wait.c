@@ -275,6 +275,8 @@ static bool reason_true(const scene *s, const st_job *job, const st_reason *r)
         return r->other != job->id && is_reserved_for(s, r->other);
     case ST_WHY_RECLAIM_BOUND:
         return r->used > r->bound;
+    case ST_WHY_MEEK:
+        return job->meek && r->used > 0 && r->used < (int64_t)s->jobs.n;
     case ST_WHY_PINNED:
         return job->state == ST_JOB_PAUSED;
     case ST_WHY_CPU:

@@ -76,26 +76,27 @@ static const char *or_dash(const json_t *entry, const char *key)
     return *text ? text : "-";
 }
 
-/* A posting is [component, quantity, rate, factor, carried in, amount, carried on]. */
-static void put_entry(st_table *t, const json_t *entry, const char *component, bool running,
-                      bool all)
+/* A posting is [component, quantity, rate, factor, carried in, amount, carried on]; NULL: the entry has none. */
+static void put_posting(st_table *t, const json_t *line, int what)
+{
+    char money[ST_MONEY_MAX], ratio[ST_RATIO_MAX];
+
+    st_table_cell(
+        t, "%s",
+        what < 0 ? "-" : st_ratio(ratio, nth(line, 1), st_component_per((st_component)what), 6));
+    st_table_cell(t, "%s", line ? st_money(money, nth(line, 2)) : "-");
+    if (line)
+        st_table_cell(t, "%s%%", st_ratio(ratio, nth(line, 3), ST_BP / 100, 2));
+    else
+        st_table_cell(t, "-");
+    st_table_cell(t, "%s", st_money(money, nth(line, 5)));
+}
+
+static void put_row(st_table *t, const json_t *entry, const json_t *line, int what, bool running,
+                    bool all)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf grants = {0};
-    char money[ST_MONEY_MAX], ratio[ST_RATIO_MAX];
-    int what = st_component_parse(component);
-    int64_t quantity = 0, amount = 0;
-    json_t *line;
-    size_t i;
 
-    json_array_foreach(json_object_get(entry, "lines"), i, line)
-    {
-        const char *name = json_string_value(json_array_get(line, 0));
-
-        if (!name || strcmp(name, component) != 0)
-            continue;
-        quantity += nth(line, 1);
-        amount += nth(line, 5);
-    }
     if (running)
         st_table_cell(t, "-");
     else
@@ -107,10 +108,30 @@ static void put_entry(st_table *t, const json_t *entry, const char *component, b
     put_time(t, entry, "to");
     st_bill_grants(entry, all, &grants);
     st_table_cell(t, "%s", st_strbuf_str(&grants));
-    st_table_cell(t, "%s",
-                  what < 0 ? "-"
-                           : st_ratio(ratio, quantity, st_component_per((st_component)what), 6));
-    st_table_cell(t, "%s", st_money(money, amount));
+    st_table_cell(t, "%s", or_dash(entry, "class"));
+    put_posting(t, line, what);
+}
+
+/* A row for each posting: what lies inside a floor has another rate than the rest. */
+static void put_entry(st_table *t, const json_t *entry, const char *component, bool running,
+                      bool all)
+{
+    int what = st_component_parse(component);
+    bool any = false;
+    json_t *line;
+    size_t i;
+
+    json_array_foreach(json_object_get(entry, "lines"), i, line)
+    {
+        const char *name = json_string_value(json_array_get(line, 0));
+
+        if (!name || strcmp(name, component) != 0)
+            continue;
+        put_row(t, entry, line, what, running, all);
+        any = true;
+    }
+    if (!any)
+        put_row(t, entry, NULL, what, running, all);
 }
 
 /* All pages in one: {"entries": [...], "running": [...]}. */
@@ -144,15 +165,16 @@ static int get_all(st_client *client, const char *base, json_t **ret, st_err *er
 
 static void put_all(st_cli *cli, const json_t *all, const char *component, bool csv)
 {
-    static const char *const headings[] = {"ENTRY", "KIND",   "JOB",      "USER",  "FROM",
-                                           "TO",    "GRANTS", "QUANTITY", "AMOUNT"};
+    static const char *const headings[] = {"ENTRY",    "KIND", "JOB",    "USER",
+                                           "FROM",     "TO",   "GRANTS", "CLASS",
+                                           "QUANTITY", "RATE", "FACTOR", "AMOUNT"};
     static const char *const lists[] = {"entries", "running"};
     ST_CLEANUP(st_table_done) st_table t = {0};
     json_t *entry;
     size_t i;
 
     for (size_t c = 0; c < ST_ARRAY_LEN(headings); c++)
-        st_table_column(&t, headings[c], c == 0 || c >= 7);
+        st_table_column(&t, headings[c], c == 0 || c >= 8);
     for (size_t k = 0; k < ST_ARRAY_LEN(lists); k++)
         json_array_foreach(json_object_get(all, lists[k]), i, entry)
             put_entry(&t, entry, component, k == 1, csv);

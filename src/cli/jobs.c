@@ -137,7 +137,7 @@ static void put_deadline(const json_t *job, st_strbuf *out)
     st_strbuf_addf(out, " %s", st_view_text(job, "deadline.state"));
 }
 
-/* DEADLINE, the last one, is for tables in which a job has one. */
+/* The last ones, from OPTIONAL on, are for tables in which a job has one. */
 static const st_view_column ps_columns[] = {
     {"ID", "id", ST_VIEW_TEXT, NULL},
     {"NAME", "name", ST_VIEW_TEXT, NULL},
@@ -150,21 +150,27 @@ static const st_view_column ps_columns[] = {
     {"TOOK", NULL, ST_VIEW_FN, st_job_took},
     {"WHERE", NULL, ST_VIEW_FN, st_job_where},
     {"DEADLINE", NULL, ST_VIEW_FN, put_deadline},
+    {"PRIORITY CLASS", "priority_class", ST_VIEW_TEXT, NULL},
     {0},
 };
 #define PS_COLUMNS ST_ARRAY_LEN(ps_columns)
+static const char *const optional[] = {"deadline", "priority_class"};
+#define OPTIONAL (PS_COLUMNS - 1 - ST_ARRAY_LEN(optional))
 
 static void put_ps(st_cli *cli, st_cli_format format, const json_t *jobs)
 {
-    st_view_column columns[PS_COLUMNS];
-    bool deadlines = format == ST_CLI_CSV; /* whose columns are always the same */
+    st_view_column columns[PS_COLUMNS] = {0};
+    size_t n = OPTIONAL, i;
     const json_t *job;
-    size_t i;
 
-    memcpy(columns, ps_columns, sizeof columns);
-    json_array_foreach(jobs, i, job) deadlines = deadlines || st_view_at(job, "deadline");
-    if (!deadlines)
-        columns[PS_COLUMNS - 2] = columns[PS_COLUMNS - 1];
+    memcpy(columns, ps_columns, n * sizeof columns[0]);
+    for (size_t k = 0; k < ST_ARRAY_LEN(optional); k++) {
+        bool any = format == ST_CLI_CSV; /* whose columns are always the same */
+
+        json_array_foreach(jobs, i, job) any = any || st_view_at(job, optional[k]);
+        if (any)
+            columns[n++] = ps_columns[OPTIONAL + k];
+    }
     st_view_rows(cli, format, jobs, columns);
 }
 
@@ -328,6 +334,7 @@ static const st_view_column job_columns[] = {
     {"State", "state", ST_VIEW_TEXT, NULL},
     {"Class", "class", ST_VIEW_TEXT, NULL},
     {"Priority", "priority", ST_VIEW_NUM, NULL},
+    {"Priority class", "priority_class", ST_VIEW_TEXT, NULL},
     {"GPUs", "gpus", ST_VIEW_NUM, NULL},
     {"Tasks", "spec.tasks", ST_VIEW_NUM, NULL},
     {"Type", "placement.type", ST_VIEW_TEXT, NULL},
@@ -416,6 +423,25 @@ static void print_estimate(st_cli *cli, const json_t *doc)
     fprintf(cli->out, ".\n");
 }
 
+/* Its class, the priorities of that, and whether it preempts. */
+static void print_class(st_cli *cli, const json_t *doc)
+{
+    const json_t *class = st_view_at(doc, "priority_class");
+
+    if (!class)
+        return;
+    fprintf(cli->out, "Its class is %s: ", st_view_text(class, "name"));
+    if (st_view_at(class, "lowest"))
+        fprintf(cli->out, "priorities %lld to %lld, ",
+                (long long)json_integer_value(st_view_at(class, "lowest")),
+                (long long)json_integer_value(st_view_at(class, "highest")));
+    fprintf(cli->out, "the job has %lld and %s.\n",
+            (long long)json_integer_value(st_view_at(class, "priority")),
+            json_is_true(st_view_at(class, "preempt"))
+                ? "may preempt"
+                : "preempts only for what its account is guaranteed");
+}
+
 static void print_why(st_cli *cli, const json_t *doc)
 {
     const char *state = st_view_text(doc, "state");
@@ -424,6 +450,7 @@ static void print_why(st_cli *cli, const json_t *doc)
     size_t i;
 
     fprintf(cli->out, "Job %s is %s.\n", st_view_text(doc, "job"), state);
+    print_class(cli, doc);
     json_array_foreach(st_view_at(doc, "reasons"), i, reason)
     {
         int64_t until = st_view_time(reason, "until");

@@ -363,7 +363,10 @@ const char *st_deadline_name(st_deadline state);
     X(ST_WHY_BOOKING, "booking", true, "its booking has no room for it now",                       \
       "wait until the booking begins, or until another job inside it ends")                        \
     X(ST_WHY_WINDOW, "window", true, "the window in which it may run is not open",                 \
-      "wait until the stated time; cancel it where no window is left")
+      "wait until the stated time; cancel it where no window is left")                             \
+    X(ST_WHY_MEEK, "no_preempt", false,                                                            \
+      "its priority class has no right to preempt; with one it would start",                       \
+      "wait, or submit it in a class that preempts (--class)")
 typedef enum st_why {
 #define X(id, name, blocks, means, remedy) id,
     ST_REASON_TABLE(X)

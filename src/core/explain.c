@@ -203,6 +203,24 @@ static void say_claim(st_core *core, const st_job *job, int32_t type, bool guara
     st_claim_done(&claim);
 }
 
+/* Where its class alone keeps it from a claim: as another job it would take the place of others. */
+static void say_meek(st_core *core, uint64_t id, int32_t type, bool guaranteed, st_reasons *ret)
+{
+    st_job *job = st_core_find(core, id);
+    st_claim claim;
+    job->meek = false;
+    if (guaranteed || st_core_may_rebalance(core, job)) {
+        st_core_claim(core, job, type, guaranteed ? ST_CLAIM_OWNER : ST_CLAIM_BORROWER, true,
+                      &claim);
+        st_reason r = reason_of(ST_WHY_MEEK, type);
+        r.used = (int64_t)claim.victims.n;
+        if (claim.result == ST_CLAIM_OK && claim.victims.n > 0)
+            say(ret, r);
+        st_claim_done(&claim);
+    }
+    job->meek = true;
+}
+
 /* What defragmentation would need, where it is off and would help. */
 static void say_moves(st_core *core, const st_job *job, int32_t type, st_reasons *ret)
 {
@@ -263,8 +281,11 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
     }
     say_limits(core, job, type, ret);
     say_max(core, job, type, ST_NOW | ST_NEXT, ret);
+    bool barred = ret->n > before; /* whomever it may preempt */
     bool guaranteed = say_floor(core, job, type, ret);
+    barred |= !guaranteed && st_core_weight_zero(core, job->account, NULL);
     if (!guaranteed && st_core_rests(core, job)) {
+        barred = true;
         st_reason r = reason_of(ST_WHY_COOLDOWN, type);
         r.until_ms = job->rest_ms;
         say(ret, r);
@@ -288,9 +309,12 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
         r.until_ms = core->resv.v[blocker].at_ms;
         say(ret, r);
     }
-    if (core->unfinished || !core->settled || core->fresh.n > 0)
+    if (core->unfinished || !core->settled || core->fresh.n > 0) {
         say(ret, reason_of(ST_WHY_UNSEEN, type));
+        barred = true;
+    }
     if (job->beyond && !guaranteed) {
+        barred = true;
         st_reason r = reason_of(ST_WHY_LOOKAHEAD, type);
         r.bound = core->policy.lookahead;
         say(ret, r);
@@ -300,6 +324,8 @@ static void say_type(st_core *core, const st_job *job, int32_t type, st_reasons 
         guaranteed ? !fits || ret->n > before : !fits && others && st_core_may_rebalance(core, job);
     if (claims)
         say_claim(core, job, type, guaranteed, ret);
+    if (job->meek && !fits && !barred && (guaranteed || others))
+        say_meek(core, job->id, type, guaranteed, ret);
 }
 
 static bool shares_a_node(const st_job *a, const st_job *b)

@@ -320,6 +320,10 @@ void st_reason_text(const st_core *core, const st_reason *r, int32_t reader, st_
     case ST_WHY_RECLAIM_NONE:
         text_reclaim(&t, out);
         break;
+    case ST_WHY_MEEK:
+        st_strbuf_add(out, "its priority class has no right to preempt; with one it would take the "
+                           "place of running jobs");
+        break;
     case ST_WHY_NO_NODES:
         text_nodes(core, r, out);
         break;

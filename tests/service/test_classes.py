@@ -4,6 +4,7 @@
 alpha and beta stand beside each other. A class that is for alpha alone is for beta one that was never there.
 """
 
+import csv
 import os
 import subprocess
 import sys
@@ -115,6 +116,78 @@ def price(owner, alpha, chief, folder, stint):
     check("stint/class" in focus and "best-effort" in focus, "FOCUS names the class: %s", focus[:600])
 
 
+def shown(alpha, stint, port, secret):
+    """A job says its class: alone, in lists, by field, as one of an array, in `show`, `ps` and a dry run; without one it says none."""
+    plain = alpha.make("/v1/jobs", {**JOB, "name": "plain"})
+    one = alpha.make("/v1/jobs", {**JOB, "name": "classed", "priority_class": "best-effort"})
+    many = alpha.make("/v1/jobs", {**JOB, "name": "many", "priority_class": "production", "array": {"count": 2}})
+    mine = {j["id"]: j for j in alpha.get("/v1/jobs?limit=100&fields=id,name,array,priority_class").json["jobs"]}
+    check("priority_class" not in mine[plain["id"]], "a class from nowhere: %s", mine[plain["id"]])
+    check(mine[one["id"]]["priority_class"] == "best-effort", "in a list: %s", mine[one["id"]])
+    pieces = [j for j in mine.values() if j["name"].startswith("many")]
+    check(len(pieces) == 2 and all(j["priority_class"] == "production" for j in pieces), "of an array: %s", pieces)
+    check(alpha.get(f"/v1/jobs/{one['id']}").json["priority_class"] == "best-effort", "alone")
+    env = {**os.environ, "STINT_URL": f"http://127.0.0.1:{port}", "STINT_TOKEN": secret}
+    for words, wanted in ((["show", one["id"]], "Priority class  best-effort"), (["ps"], "PRIORITY CLASS"),
+                          (["ps", "-o", "csv"], ",best-effort")):
+        done = subprocess.run([stint, *words], capture_output=True, text=True, timeout=60, env=env)
+        check(done.returncode == 0 and wanted in done.stdout, "%s: %s%s", words, done.stdout, done.stderr)
+    for job in mine.values():
+        alpha.call("DELETE", f"/v1/jobs/{job['id']}")
+    done = subprocess.run([stint, "ps", "-a", "--name", "plain"], capture_output=True, text=True, timeout=60, env=env)
+    check("NAME" in done.stdout and "PRIORITY CLASS" not in done.stdout, "a column for nobody: %s", done.stdout)
+
+
+def why(owner, alpha, stint, port, secret):
+    """A waiting job's class, its priorities, and that its lack of the right to preempt is what it waits for."""
+    owner.call("PUT", "/v1/classes/shy", {"lowest": 50, "highest": 60, "priority": 55, "preempt": False})
+    fill = [alpha.make("/v1/jobs", {**JOB, "gpus": 8, "name": f"fill{i}", "priority": -5}) for i in range(2)]
+    for job in fill:
+        end = time.monotonic() + 30
+        while alpha.get(f"/v1/jobs/{job['id']}").json["state"] != "running":
+            check(time.monotonic() < end, "job %s does not start", job["id"])
+            time.sleep(0.05)
+    shy = alpha.make("/v1/jobs", {**JOB, "gpus": 8, "priority_class": "shy", "priority": 58})
+    said = alpha.get(f"/v1/jobs/{shy['id']}/why").json
+    check(said["priority_class"] == {"name": "shy", "lowest": 50, "highest": 60, "priority": 58, "preempt": False}, "%s", said)
+    end = time.monotonic() + 30  # the answer may be of the moment before
+    while "no_preempt" not in [r["code"] for r in said["reasons"]]:
+        check(time.monotonic() < end, "it is not told: %s", said)
+        time.sleep(0.1)
+        said = alpha.get(f"/v1/jobs/{shy['id']}/why").json
+    env = {**os.environ, "STINT_URL": f"http://127.0.0.1:{port}", "STINT_TOKEN": secret}
+    done = subprocess.run([stint, "why", shy["id"]], capture_output=True, text=True, timeout=60, env=env)
+    check("Its class is shy: priorities 50 to 60, the job has 58 and preempts only for what its account is guaranteed." in done.stdout
+          and "has no right to preempt" in done.stdout, "%s%s", done.stdout, done.stderr)
+    owner.call("DELETE", "/v1/classes/shy")
+    said = alpha.get(f"/v1/jobs/{shy['id']}/why").json
+    check(said["priority_class"] == {"name": "shy", "priority": 58, "preempt": False}, "of a class that is gone: %s", said)
+    dry = alpha.post("/v1/jobs?dry_run=true", {**JOB, "priority_class": "best-effort"}).json
+    check(dry["priority_class"]["name"] == "best-effort" and not dry["priority_class"]["preempt"], "a dry run: %s", dry)
+    for job in (*fill, shy):
+        alpha.call("DELETE", f"/v1/jobs/{job['id']}")
+
+
+def followed(alpha, stint, port, secret):
+    """The sum of a job with a class by hand, from what `bill --explain` and the entries' CSV say."""
+    rows = list(csv.DictReader(alpha.get("/v1/bills/open/entries?format=csv").text.splitlines()))
+    for name, factor in (("production", "1.5"), ("best-effort", "0.25")):
+        mine = [r for r in rows if r["class"] == name and r["component"]]
+        check(mine and all(float(r["factor"]) == float(factor) for r in mine), "%s in CSV: %s", name, mine)
+        for r in mine:
+            by_hand = float(r["quantity"]) * float(r["rate"]) * float(r["factor"])
+            check(abs(by_hand - float(r["amount"])) < 1e-5, "by hand %s: %s", by_hand, r)
+    env = {**os.environ, "STINT_URL": f"http://127.0.0.1:{port}", "STINT_TOKEN": secret}
+    done = subprocess.run([stint, "bill", "--explain", "1", "-o", "csv"], capture_output=True, text=True, timeout=60, env=env)
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    for name, factor in (("production", "150%"), ("best-effort", "25%")):
+        mine = [r for r in rows if r["class"] == name]
+        check(mine and all(r["factor"] == factor for r in mine), "%s explained: %s%s", name, done.stdout, done.stderr)
+        for r in mine:
+            by_hand = float(r["quantity"]) * float(r["rate"]) * float(r["factor"][:-1]) / 100
+            check(abs(by_hand - float(r["amount"])) < 1e-5, "by hand %s: %s", by_hand, r)
+
+
 def kept(stintd, program):
     """What is set is there after stintd was killed; what is removed is not, and a built-in class is as it was."""
     stintd.owner.call("PUT", "/v1/classes/critical", {"lowest": 300, "highest": 400, "priority": 300, "roles": "all"})
@@ -135,17 +208,22 @@ def kept(stintd, program):
 
 
 def run(program):
-    stintd = Stintd(program)
+    stintd = Stintd(program, config="rate: 1000000\npolicy: {min_run: 0s}\n")
     try:
         owner = stintd.owner
         fleet(owner, nodes=2)
         for name in ("alpha", "beta"):
             owner.make("/v1/accounts", {"name": name})
-        alpha, beta = (stintd.client(token(owner, name, "ann", "member")["token"]) for name in ("alpha", "beta"))
+        secret, other = (token(owner, name, "ann", "member")["token"] for name in ("alpha", "beta"))
+        alpha, beta = stintd.client(secret), stintd.client(other)
         chief = stintd.client(token(owner, "alpha", "max", "admin")["token"])
         bad_input(owner)
         who_may(owner, alpha, chief, beta)
-        price(owner, alpha, chief, stintd.dir, os.path.join(os.path.dirname(program), "stint"))
+        stint = os.path.join(os.path.dirname(program), "stint")
+        price(owner, alpha, chief, stintd.dir, stint)
+        followed(alpha, stint, stintd.port, secret)
+        shown(alpha, stint, stintd.port, secret)
+        why(owner, alpha, stint, stintd.port, secret)
         kept(stintd, program)
     finally:
         stintd.stop()

@@ -12,6 +12,19 @@ static void urgent_job(world *w, uint64_t id, const char *account, bool meek)
     step(w, &ev);
 }
 
+/* Whether it is told that the right to preempt is all it lacks. */
+static bool told(world *w, uint64_t id)
+{
+    st_reasons why = {0};
+    bool found = false;
+    st_err err;
+    assert_ok(st_core_explain(w->core, id, &why, &err));
+    for (size_t i = 0; i < why.n; i++)
+        found |= why.v[i].code == ST_WHY_MEEK;
+    st_vec_free(&why);
+    return found;
+}
+
 /* Inside an account: who is more urgent takes the place of a borrower, unless it is meek. */
 static void test_own_account(void **state)
 {
@@ -30,6 +43,8 @@ static void test_own_account(void **state)
         tick(&w, w.now + SEC);
         in_state(&w, FIRST, meek ? ST_JOB_RUNNING : ST_JOB_NOTIFIED);
         assert_int_equal(job_of(&w, SECOND)->meek, meek);
+        assert_int_equal(told(&w, SECOND), meek);
+        assert_int_equal(job_of(&w, SECOND)->meek, meek); /* asking changes nothing */
         end(&w);
     }
 }
@@ -50,11 +65,31 @@ static void test_owner(void **state)
     end(&w);
 }
 
+/* Nobody it could displace with the right: it waits for another reason, and is told no more than that. */
+static void test_not_the_reason(void **state)
+{
+    (void)state;
+    world w;
+    st_policy policy = quick();
+    policy.urgent = 1;
+    begin(&w, &policy, 1, 8);
+    account(&w, "a", ST_UNSET);
+    account(&w, "b", ST_UNSET);
+    urgent_job(&w, FIRST, "a", false);          /* as urgent as it */
+    submit_gpus(&w, 77, "b", 4, ST_TIME_NEVER); /* less so, but b has no more than a */
+    w.now += 3600 * SEC;
+    urgent_job(&w, SECOND, "a", true);
+    in_state(&w, SECOND, ST_JOB_PENDING);
+    assert_false(told(&w, SECOND));
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_own_account),
         cmocka_unit_test(test_owner),
+        cmocka_unit_test(test_not_the_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
