@@ -12,7 +12,7 @@ export const STATES: { state: string; means: string }[] = [
   { state: "suspect", means: "takes no new jobs until a test has passed" },
   { state: "draining", means: "its jobs go on, new ones go elsewhere" },
   { state: "repair", means: "a test failed, or somebody repairs it" },
-  { state: "failed", means: "its agent is silent, or a GPU is out of order" },
+  { state: "failed", means: "silent, out of order, or declared so" },
   { state: "retired", means: "nobody expects it back" },
 ];
 

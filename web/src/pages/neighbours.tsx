@@ -51,13 +51,13 @@ function Row({ of }: { of: Case }) {
   const any = (of.slowed ?? of.slows)!;
   return (
     <tr>
-      <td><Who side={of.slowed} none="a job you do not see" /></td>
-      <td><Who side={of.slows} none={any.state === "unexplained" ? "nobody was found" : "a job you do not see"} /></td>
-      <td><span title={MEANS[any.state]}><State of={any.state} /></span></td>
-      <td><Slow side={of.slowed} /></td>
-      <td class="reason">{any.action && <b>{ACTION[any.action] ?? any.action} </b>}{any.text}</td>
-      <td>{any.node} <small>GPU {any.gpu}</small></td>
-      <td><Time at={any.since} />{any.times > 1 && <small> {number(any.times)} times</small>}</td>
+      <td data-name="Slowed"><Who side={of.slowed} none="a job you do not see" /></td>
+      <td data-name="By"><Who side={of.slows} none={any.state === "unexplained" ? "nobody was found" : "a job you do not see"} /></td>
+      <td data-name="State"><span title={MEANS[any.state]}><State of={any.state} /></span></td>
+      <td data-name="p99 against usual"><Slow side={of.slowed} /></td>
+      <td data-name="What was done" class="reason">{any.action && <b>{ACTION[any.action] ?? any.action} </b>}{any.text}</td>
+      <td data-name="Where">{any.node} <small>GPU {any.gpu}</small></td>
+      <td data-name="Since"><Time at={any.since} />{any.times > 1 && <small> {number(any.times)} times</small>}</td>
     </tr>
   );
 }
