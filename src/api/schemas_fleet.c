@@ -62,7 +62,8 @@ const st_schema st_schemas_fleet[] = {
                  "\"string\"}, \"zone\": {\"type\": \"string\"}}, \"required\": [\"name\"], "
                  "\"additionalProperties\": false}"},
     {"NodeChange", "{\"type\": \"object\", \"properties\": {\"state\": {\"type\": \"string\", "
-                   "\"enum\": [\"ready\", \"draining\", \"failed\"]}, \"reason\": {\"type\": "
+                   "\"enum\": [\"ready\", \"draining\", \"failed\", \"suspect\", \"testing\", "
+                   "\"repair\", \"retired\"]}, \"reason\": {\"type\": "
                    "\"string\"}}, \"required\": "
                    "[\"state\"], \"additionalProperties\": false}"},
     {"Node", "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "

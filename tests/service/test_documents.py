@@ -203,6 +203,15 @@ def check_sums(stintd, token):
         check(total == int(n), "%s jobs are %s, their accounts have %d", state, n, total)
 
 
+def check_states(stintd, owner, document):
+    """What a node can be made, as the document says and as a refusal lists it."""
+    node = stintd.client(owner).get("/v1/nodes").json["nodes"][0]["name"]
+    said = stintd.client(owner).call("PATCH", "/v1/nodes/" + node, json.dumps({"state": "odd"}).encode())
+    words = set(re.findall(r"\w+", said.json["detail"].split("is none of ")[1].split(" (")[0])) - {"or"}
+    there = set(document["components"]["schemas"]["NodeChange"]["properties"]["state"]["enum"])
+    check(said.status == 400 and words == there, "NodeChange has %s, stintd takes %s", sorted(there), sorted(words))
+
+
 def check_outcomes(stintd, owner, member):
     """Jobs that wait, start, end and are cancelled are counted, each once."""
     def now():
@@ -364,6 +373,7 @@ def run(program):
         answers = check_answers(stintd, some, document)
         for token in some:
             check_sums(stintd, token)
+        check_states(stintd, tokens["root"], document)
         said = [check_outcomes(stintd, tokens["root"], tokens["ada"]), check_metrics(stintd, some), check_openapi(stintd, document),
                 check_client(stintd, document), check_spectral(stintd, document), check_alerts()]
         print(f"{examples} examples hold, {answers} answers fit their schemas; " + "; ".join(said))
