@@ -6,6 +6,7 @@ Needs npm and chromium; where one is missing the test is skipped, but not in CI.
 import filecmp
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,16 @@ def is_built(folder):
     for name in os.listdir(kept):
         check(filecmp.cmp(os.path.join(kept, name), os.path.join(web, "dist", name), shallow=False),
               "web/dist/%s is not what web/src builds to: run `npm ci && npm run build` in web/", name)
+
+
+def is_told():
+    """The console listens to every event there is. Those that end a stream need no name: the stream ends."""
+    with open(os.path.join(SOURCE, "doc", "reference", "states.md")) as f:
+        table = f.read().split("\n## Events\n")[1].split("\n## ")[0]
+    with open(os.path.join(SOURCE, "web", "src", "follow.ts")) as f:
+        heard = f.read().split("const NAMES = [")[1].split("]")[0]
+    deaf = set(re.findall(r"^\| `(\w+)` \|", table, re.M)) - set(re.findall(r'"(\w+)"', heard)) - {"revoked", "bye"}
+    check(not deaf, "web/src/follow.ts does not listen to %s", sorted(deaf))
 
 
 class Host(threading.Thread):
@@ -140,6 +151,7 @@ def run(program):
         print("skipped:", ", ".join(missing), "not there")
         sys.exit(SKIPPED)
     check(not missing, "%s not there", missing)
+    is_told()
     with tempfile.TemporaryDirectory() as folder:
         is_built(folder)
     in_a_browser(program)
