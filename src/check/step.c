@@ -594,6 +594,7 @@ int st_watch_step(st_watch *watch, const st_core *core, const st_event *const *e
         rc = st_watch_reserved(&step, err);
     if (rc == 0)
         rc = st_watch_book_quota(&step, err);
+    watch->due_ms = st_core_next_timer(core);
     if (!grows)
         return rc;
     st_growth_take(&step, &after);

@@ -10,7 +10,9 @@
 st_watch *st_watch_new(const st_core *core)
 {
     ST_ASSERT(st_core_njobs(core) == 0);
-    return st_xcalloc(1, sizeof(st_watch));
+    st_watch *watch = st_xcalloc(1, sizeof *watch);
+    watch->due_ms = ST_TIME_NEVER;
+    return watch;
 }
 
 static void track_free(st_track *t)

@@ -47,6 +47,7 @@ struct st_watch {
     ST_VEC(uint8_t) unproven; /* by node: it needs a test before it takes jobs */
     st_reserved first;        /* for whom capacity was reserved first, after the last step */
     int64_t first_by_ms;      /* and when it was to start at the latest, since it is first */
+    int64_t due_ms;           /* when the core wanted to be called next, after the last step */
     st_watch_counts counts;
 };
 

@@ -34,9 +34,11 @@ static int check_slot(const st_core *core, const st_track *t, const st_job *job,
     return 0;
 }
 
-/* What happens to nodes, promises and limits is not in a job's deadline. */
+/* What happens to nodes, promises and limits is not in a job's deadline, nor that nobody was there when its place
+ * came: the clock went past a moment at which the core wanted to be called. */
 void st_watch_harm(const st_step *step, st_track *t)
 {
+    t->harmed |= t->job.hold && step->now > step->watch->due_ms;
     for (size_t i = 0; t->job.hold && i < step->nevents; i++) {
         switch (step->events[i]->kind) {
         case ST_EV_SUBMIT:
