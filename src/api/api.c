@@ -193,6 +193,7 @@ static void tick(void *ctx)
 
     st_hub_check(api->hub, now);
     st_sessions_sweep(api->sessions, now);
+    st_api_zones_follow(api, now);
     if (!api->options.logs || api->options.log_keep_ms <= 0 ||
         now - atomic_load(&api->pruned_ms) < PRUNE_MS)
         return;
@@ -348,7 +349,7 @@ int st_api_new(const st_api_options *options, st_api **ret, st_err *err)
     api->challenges = st_challenges_new();
     api->points = st_points_new();
     api->sessions = st_sessions_new(session_gone, api);
-    api->zones = st_zones_new(ST_ZONES_DIR);
+    api->zones = st_zones_new(st_zones_dir());
     api->usages = st_usages_new(ST_USAGES_ROWS);
     api->options.http.routes = st_api_routes();
     api->options.http.ctx = api;

@@ -57,6 +57,7 @@ typedef struct booking {
     char *repeat;
     st_occurrences when;
     ST_VEC(st_window) windows;
+    ST_VEC(st_wall) walls;
 } booking;
 
 static void booking_free(void *arg)
@@ -67,6 +68,7 @@ static void booking_free(void *arg)
     free(b->repeat);
     st_vec_free(&b->when);
     st_vec_free(&b->windows);
+    st_vec_free(&b->walls);
     free(b);
 }
 
@@ -148,8 +150,10 @@ static int read_windows(booking *b, const booking_fields *f, st_err *err)
 
     if (r == 0)
         r = st_spec_windows(b->doc, &f->when, b->tz, now, &b->when, err);
-    for (size_t i = 0; r == 0 && i < b->when.n; i++)
+    for (size_t i = 0; r == 0 && i < b->when.n; i++) {
         st_vec_push(&b->windows, (st_window){b->when.v[i].from_ms, b->when.v[i].to_ms});
+        st_vec_push(&b->walls, b->when.v[i].wall);
+    }
     if (r == 0 && f->when.repeat) {
         ST_CLEANUP(st_strbuf_done) st_strbuf json = {0};
 
@@ -180,6 +184,7 @@ static int read_booking(booking *b, st_err *err)
         return r;
     st_zones_version(b->api->zones, b->tzdata);
     b->book.windows = b->windows.v;
+    b->book.walls = b->walls.v;
     b->book.n = b->windows.n;
     b->book.confirm = f.confirm;
     b->book.zone = st_tz_name(b->tz);
@@ -416,6 +421,7 @@ static change *change_new(st_call *call, st_api *api)
     c->put.who = *st_api_who(call);
     c->put.name = st_call_param(call, "id");
     c->put.from_ms = c->put.to_ms = ST_TIME_NEVER;
+    c->put.wall = (st_wall){ST_WALL_NONE, ST_WALL_NONE};
     c->put.may = may_edit;
     if (!st_control_named(api->control, ST_BOOKING_ID, c->put.name, &c->put.id))
         c->put.id = 0; /* which none has */
@@ -486,7 +492,14 @@ static int read_change(change *c, st_err *err)
     if (r == 0 && f.from && f.to && c->put.to_ms <= c->put.from_ms)
         r = st_fail(err, ST_EINVAL, "the end is not after the start");
     c->put.tasks = f.tasks;
-    return r;
+    if (r < 0)
+        return r;
+    c->put.zone = st_tz_name(tz);
+    if (f.from)
+        st_when_on_clock(f.from, tz, now, &c->put.wall.from_s);
+    if (f.to)
+        st_when_on_clock(f.to, tz, now, &c->put.wall.to_s);
+    return 0;
 }
 
 void st_api_booking_change(st_call *call, void *ctx)

@@ -148,6 +148,25 @@ static void out_booking_money(const st_booking_money *money, st_strbuf *out)
     st_out_money_if(out, "cancel_fee", money->fee != NULL, money->fee ? *money->fee : 0);
 }
 
+/* What new zone data did to it: where it was before; or where the clock has it, if it could not go there. */
+static void out_zone_change(const json_t *record, const st_tz *tz, st_strbuf *out)
+{
+    const json_t *c = json_object_get(record, "zone_change");
+
+    if (!c) {
+        st_out_raw(out, "zone_change", "null");
+        return;
+    }
+    st_strbuf_addf(out, ",\"zone_change\":{\"moved\":%s",
+                   json_is_true(json_object_get(c, "moved")) ? "true" : "false");
+    out_moment(out, "from", tz, number(c, "from"));
+    out_moment(out, "to", tz, number(c, "to"));
+    st_out_time(out, "at", number(c, "at"));
+    st_out_text(out, "tzdata", text(c, "tzdata"));
+    st_out_text(out, "text", text(c, "text"));
+    st_strbuf_addc(out, '}');
+}
+
 void st_booking_json(st_api *api, const st_core *core, const json_t *record, const st_tz *as,
                      const st_booking_money *money, st_strbuf *out)
 {
@@ -170,6 +189,7 @@ void st_booking_json(st_api *api, const st_core *core, const json_t *record, con
     out_moment(out, "to", tz, b ? b->to_ms : number(record, "to"));
     st_out_text(out, "zone", text(record, "zone"));
     st_out_text(out, "tzdata", text(record, "tzdata"));
+    out_zone_change(record, tz, out);
     st_out_text(out, "type", text(record, "type"));
     st_out_int(out, "tasks", b ? b->tasks : number(record, "tasks"));
     st_out_int(out, "gpus", number(record, "gpus"));

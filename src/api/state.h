@@ -35,6 +35,7 @@ struct st_api {
     st_hub *hub;
     st_rules *rules;
     st_park *park;
+    atomic_int_fast64_t zoned_ms;  /* when bookings were last held against zone data */
     atomic_int_fast64_t pruned_ms; /* when old logs were last looked for */
     st_work *lists;                /* that are read from the store */
     st_work *bodies;               /* of batches, that are read */
@@ -102,6 +103,9 @@ void st_api_no_such(st_call *call, const char *what, const char *name);
 /* A connection of the store for reading, for the length of a handler. */
 st_store *st_api_reader(st_api *api, st_err *err);
 void st_api_reader_back(st_api *api, st_store *reader);
+
+/* zone_moves.c. At every tick: bookings are held against the zone data when it is time to. */
+void st_api_zones_follow(st_api *api, int64_t now_ms);
 
 /* Defers the call and runs the handler, which answers, in a thread for lists. */
 void st_api_aside(st_api *api, st_call *call, st_handler *fn);

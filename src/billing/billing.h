@@ -229,6 +229,8 @@ int st_money_terms(st_tx *tx, st_err *err);
 /* Whether caps let a booking become another; 0 where it has no price. st_money_may_book is in money.h. */
 int st_money_may_rebook(st_tx *tx, const st_booking *b, const st_window *to, int tasks,
                         const char *reader, st_err *err);
+/* Whether it may have another window of its own accord: nothing is due for that, and it does not cost more. */
+bool st_money_moves_free(st_tx *tx, const st_booking *b, const st_window *to);
 /* It is confirmed: its price is agreed. */
 int st_money_booked(st_tx *tx, uint64_t id, st_err *err);
 /* What happened to bookings: after the records of the meter, before a month closes. */

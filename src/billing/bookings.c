@@ -401,11 +401,32 @@ int st_money_may_book(st_tx *tx, const st_booking_spec *spec, const st_window *w
     return admit(tx, &w, err);
 }
 
+/* What is agreed, and what would be after a change; false: it has no price. */
+static bool agree_anew(st_tx *tx, const st_booking *b, const st_window *to, int tasks,
+                       st_agreed *was, st_agreed *then)
+{
+    st_entry next;
+
+    if (!st_tx_agreed(tx, b->id, was))
+        return false;
+    next = entry_for(tx, was->account, was->booking, was->gpu);
+    next.gpu_m = (int64_t)tasks * b->gpus * ST_WHOLE_M;
+    next.from_ms = was->from_ms < tx->now ? was->from_ms : ST_MAX(to->from_ms, tx->now);
+    next.to_ms = ST_MAX(to->to_ms, next.from_ms);
+    st_ledger_agree(tx->ctl->billing->ledger, &next);
+    *then = *was;
+    then->gpu_m = next.gpu_m;
+    then->from_ms = next.from_ms;
+    then->to_ms = next.to_ms;
+    then->agreed_ms = next.agreed_ms;
+    then->keep_bp = next.keep_bp;
+    return true;
+}
+
 int st_money_may_rebook(st_tx *tx, const st_booking *b, const st_window *to, int tasks,
                         const char *reader, st_err *err)
 {
     st_agreed was, then;
-    st_entry next;
     const wish w = {.account = st_tree_account(st_core_tree(tx->ctl->core), b->account)->name,
                     .windows = to,
                     .n = 1,
@@ -413,18 +434,17 @@ int st_money_may_rebook(st_tx *tx, const st_booking *b, const st_window *to, int
                     .next = &then,
                     .reader = reader};
 
-    if (!st_tx_agreed(tx, b->id, &was))
-        return 0;
-    next = entry_for(tx, was.account, was.booking, was.gpu);
-    next.gpu_m = (int64_t)tasks * b->gpus * ST_WHOLE_M;
-    next.from_ms = was.from_ms < tx->now ? was.from_ms : ST_MAX(to->from_ms, tx->now);
-    next.to_ms = ST_MAX(to->to_ms, next.from_ms);
-    st_ledger_agree(tx->ctl->billing->ledger, &next);
-    then = was;
-    then.gpu_m = next.gpu_m;
-    then.from_ms = next.from_ms;
-    then.to_ms = next.to_ms;
-    then.agreed_ms = next.agreed_ms;
-    then.keep_bp = next.keep_bp;
-    return admit(tx, &w, err);
+    return agree_anew(tx, b, to, tasks, &was, &then) ? admit(tx, &w, err) : 0;
+}
+
+bool st_money_moves_free(st_tx *tx, const st_booking *b, const st_window *to)
+{
+    st_agreed was, then;
+    st_agreed_price before, after;
+
+    if (!agree_anew(tx, b, to, b->tasks, &was, &then))
+        return true;
+    st_ledger_agreed_price(tx->ctl->billing->ledger, &was, tx->now, &before);
+    st_ledger_agreed_price(tx->ctl->billing->ledger, &then, tx->now, &after);
+    return before.fee == 0 && after.amount <= before.amount;
 }

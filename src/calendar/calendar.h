@@ -58,6 +58,8 @@ int st_when_parse(const char *text, const st_tz *tz, int64_t now_ms, int64_t *re
 /* The same without asking the zone whether there is such a moment: local seconds. For the anchor of a series. */
 int st_when_local(const char *text, const st_tz *tz, int64_t now_ms, int64_t *ret_local_s,
                   st_err *err);
+/* Whether the text says what a clock shows, and not an instant: local seconds. */
+bool st_when_on_clock(const char *text, const st_tz *tz, int64_t now_ms, int64_t *ret_local_s);
 /* 2026-12-01 as a day since 1970. */
 int st_when_date(const char *text, int64_t *ret_day, st_err *err);
 

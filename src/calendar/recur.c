@@ -59,6 +59,7 @@ static int take_day(walk *w, int64_t day, st_err *err)
     else {
         st_occurrence o = {.from_ms = start.first_s * 1000,
                            .to_ms = end_of(w, day, start.first_s) * 1000,
+                           .wall = {day * ST_DAY_S + w->time_s, ST_WALL_NONE},
                            .day = day,
                            .shifted = gap};
 
@@ -67,6 +68,8 @@ static int take_day(walk *w, int64_t day, st_err *err)
                            "the occurrence of %s begins before the one before it has ended; "
                            "choose a shorter length",
                            st_when_day(date, day));
+        if (r->length == ST_RECUR_WALL)
+            o.wall.to_s = o.wall.from_s + r->length_s;
         st_vec_push(&w->out, o);
     }
     return r->count > 0 && w->counted == r->count;
@@ -217,4 +220,23 @@ int st_recur_expand(const st_recur *recur, const st_tz *tz, st_occurrences *ret,
         st_vec_push(ret, w.out.v[i]);
     st_vec_free(&w.out);
     return r;
+}
+
+void st_wall_resolve(const st_wall *wall, const st_tz *tz, int64_t *from_ms, int64_t *to_ms)
+{
+    int64_t length_ms = *to_ms - *from_ms;
+
+    if (wall->from_s == ST_WALL_NONE)
+        return;
+    /* Clocks show seconds; what was written may have had a part of one. */
+    *from_ms = st_tz_resolve(tz, wall->from_s).first_s * 1000 + *from_ms % 1000;
+    if (wall->to_s != ST_WALL_NONE) {
+        int64_t end_ms = st_tz_resolve(tz, wall->to_s).first_s * 1000 + *to_ms % 1000;
+
+        if (end_ms > *from_ms) {
+            *to_ms = end_ms;
+            return;
+        }
+    }
+    *to_ms = *from_ms + length_ms;
 }

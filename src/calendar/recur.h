@@ -57,8 +57,16 @@ typedef struct st_recur {
     size_t nexcept;
 } st_recur;
 
+/* A window as it was written: what the clocks of its zone show, in local seconds. ST_WALL_NONE: it was written as an
+ * instant, or, of an end, as a length. */
+#define ST_WALL_NONE INT64_MIN
+typedef struct st_wall {
+    int64_t from_s, to_s;
+} st_wall;
+
 typedef struct st_occurrence {
     int64_t from_ms, to_ms;
+    st_wall wall;
     int64_t day;  /* of the series, as its zone has it */
     bool shifted; /* its clocks skip the start that day */
 } st_occurrence;
@@ -67,6 +75,10 @@ typedef ST_VEC(st_occurrence) st_occurrences;
 
 /* Appends the occurrences in order; *ret is as it was on failure. */
 int st_recur_expand(const st_recur *recur, const st_tz *tz, st_occurrences *ret, st_err *err);
+
+/* When a window is by this zone, by rules 2 and 3; one whose start clocks skip is shifted. In: when it was, out: when it
+ * is. A start that is an instant stays. */
+void st_wall_resolve(const st_wall *wall, const st_tz *tz, int64_t *from_ms, int64_t *to_ms);
 
 /* "mon,wed" or "weekdays", "weekend": bits as in `weekdays`. */
 int st_recur_weekdays(const char *text, uint32_t *ret, st_err *err);

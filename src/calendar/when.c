@@ -219,6 +219,17 @@ int st_when_local(const char *text, const st_tz *tz, int64_t now_ms, int64_t *re
     return 0;
 }
 
+bool st_when_on_clock(const char *text, const st_tz *tz, int64_t now_ms, int64_t *ret_local_s)
+{
+    said s;
+    st_err ignored;
+
+    if (read_all(text, tz, now_ms, &s, &ignored) < 0 || s.is_instant)
+        return false;
+    *ret_local_s = s.local_s;
+    return true;
+}
+
 int st_when_date(const char *text, int64_t *ret_day, st_err *err)
 {
     const char *p = text;

@@ -133,6 +133,7 @@ static const st_view_column booking_facts[] = {
     {"From", "from", ST_VIEW_TEXT, NULL},
     {"To", "to", ST_VIEW_TEXT, NULL},
     {"Zone", "zone", ST_VIEW_TEXT, NULL},
+    {"Zone data", "zone_change.text", ST_VIEW_TEXT, NULL},
     {"Series", "series", ST_VIEW_TEXT, NULL},
     {"Held until", "held_until", ST_VIEW_TIME, NULL},
     {"Nodes", "nodes", ST_VIEW_WORDS, NULL},

@@ -30,7 +30,29 @@ static void set_window(json_t *doc, int64_t from_ms, int64_t to_ms)
     json_object_set_new(doc, "to", json_integer(to_ms));
 }
 
-static int put(st_tx *tx, uint64_t id, json_t *doc, st_err *err)
+/* As it was written, for when the zone's data change. */
+static void set_wall(json_t *doc, const st_wall *wall)
+{
+    json_t *said = json_object();
+
+    if (wall->from_s != ST_WALL_NONE)
+        json_object_set_new(said, "from", json_integer(wall->from_s));
+    if (wall->to_s != ST_WALL_NONE)
+        json_object_set_new(said, "to", json_integer(wall->to_s));
+    json_object_set_new(doc, "wall", said);
+}
+
+bool st_booking_wall(const json_t *doc, st_wall *ret)
+{
+    const json_t *said = json_object_get(doc, "wall"), *from = json_object_get(said, "from"),
+                 *to = json_object_get(said, "to");
+
+    ret->from_s = json_is_integer(from) ? json_integer_value(from) : ST_WALL_NONE;
+    ret->to_s = json_is_integer(to) ? json_integer_value(to) : ST_WALL_NONE;
+    return ret->from_s != ST_WALL_NONE;
+}
+
+int st_booking_put(st_tx *tx, uint64_t id, json_t *doc, st_err *err)
 {
     char name[ST_ID_TEXT];
 
@@ -40,7 +62,7 @@ static int put(st_tx *tx, uint64_t id, json_t *doc, st_err *err)
     return st_document_write(tx, ST_BOOKING_KIND, name, json_incref(doc), err);
 }
 
-static json_t *record_of(const st_tx *tx, uint64_t id, int *ret_r, st_err *err)
+json_t *st_booking_record(const st_tx *tx, uint64_t id, int *ret_r, st_err *err)
 {
     char name[ST_ID_TEXT];
 
@@ -69,8 +91,10 @@ static int put_new(st_tx *tx, const st_cmd_book *c, size_t i, uint64_t series, s
     json_object_set_new(doc, "state", json_string(c->confirm ? "confirmed" : "quoted"));
     if (c->repeat)
         json_object_set_new(doc, "repeat", json_loads(c->repeat, 0, NULL));
+    if (c->walls)
+        set_wall(doc, &c->walls[i]);
     set_window(doc, c->windows[i].from_ms, c->windows[i].to_ms);
-    r = put(tx, c->id + i, doc, err);
+    r = st_booking_put(tx, c->id + i, doc, err);
     json_decref(doc);
     return r;
 }
@@ -134,7 +158,7 @@ int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err)
         follow_kept(tx, fx);
         return 0;
     }
-    doc = record_of(tx, fx->other, &r, err);
+    doc = st_booking_record(tx, fx->other, &r, err);
     if (!doc)
         return st_tx_fault(tx, r, err);
     st_control_name(tx->ctl, ST_BOOKING_ID, fx->other, name);
@@ -143,7 +167,7 @@ int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err)
     } else {
         json_object_set_new(doc, "state", json_string(st_booking_state_name(state)));
         json_object_set_new(doc, "ended", json_integer(fx->at_ms));
-        r = put(tx, fx->other, doc, err);
+        r = st_booking_put(tx, fx->other, doc, err);
     }
     json_decref(doc);
     return r;
@@ -280,7 +304,7 @@ static int find(st_tx *tx, st_cmd_booking *c, st_err *err)
     int32_t account;
 
     json_decref(c->record);
-    c->record = r == 0 ? record_of(tx, c->id, &r, err) : NULL;
+    c->record = r == 0 ? st_booking_record(tx, c->id, &r, err) : NULL;
     if (r < 0)
         return st_tx_fault(tx, r, err);
     if (!c->record)
@@ -315,11 +339,11 @@ static int put_state(st_tx *tx, st_cmd_booking *c, const char *state, st_err *er
 
         if (b->id != c->id && (series == 0 || b->series != series))
             continue;
-        doc = record_of(tx, b->id, &r, err);
+        doc = st_booking_record(tx, b->id, &r, err);
         if (!doc)
             continue;
         json_object_set_new(doc, "state", json_string(state));
-        r = put(tx, b->id, doc, err);
+        r = st_booking_put(tx, b->id, doc, err);
         if (b->id == c->id) {
             json_decref(c->record);
             c->record = json_incref(doc);
@@ -431,6 +455,22 @@ static int run_cancel(st_tx *tx, st_cmd *cmd, st_err *err)
     return r;
 }
 
+/* What its owner has changed last is what holds. Times of another zone than its own are instants. */
+static void change_wall(json_t *doc, const st_cmd_booking *c)
+{
+    bool own = c->zone && strcmp(c->zone, text(doc, "zone")) == 0;
+    st_wall wall;
+
+    st_booking_wall(doc, &wall);
+    if (c->from_ms != ST_TIME_NEVER)
+        wall.from_s = own ? c->wall.from_s : ST_WALL_NONE;
+    if (c->to_ms != ST_TIME_NEVER)
+        wall.to_s = own ? c->wall.to_s : ST_WALL_NONE;
+    set_wall(doc, &wall);
+    if (c->from_ms != ST_TIME_NEVER || c->to_ms != ST_TIME_NEVER)
+        json_object_del(doc, "zone_change");
+}
+
 static int run_change(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     st_cmd_booking *c = (st_cmd_booking *)cmd;
@@ -457,8 +497,9 @@ static int run_change(st_tx *tx, st_cmd *cmd, st_err *err)
         return r;
     note_price(tx, c);
     set_window(c->record, event.u.rebook.from_ms, event.u.rebook.to_ms);
+    change_wall(c->record, c);
     json_object_set_new(c->record, "tasks", json_integer(event.u.rebook.tasks));
-    r = put(tx, c->id, c->record, err);
+    r = st_booking_put(tx, c->id, c->record, err);
     return r < 0
                ? r
                : audit(tx, &c->who, "booking.change", text(c->record, "account"), c->id, NULL, err);

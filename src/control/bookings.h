@@ -9,12 +9,15 @@
 
 #include <jansson.h>
 
+#include "calendar/recur.h"
 #include "control/control.h"
 #include "ledger/ledger.h"
+#include "zones/zones.h"
 
 #define ST_BOOKING_KIND    "booking"      /* of the records */
 #define ST_LAST_BOOKING    "last_booking" /* meta: the last number that was given out */
 #define ST_BOOKING_HOLD_MS (INT64_C(10) * 60 * 1000)
+#define ST_BOOKING_SAID    640  /* a sentence about one */
 #define ST_BOOKINGS_ORG    2000 /* that an organisation may have ahead */
 
 /* One window, or a series: all of it or nothing. */
@@ -23,6 +26,7 @@ typedef struct st_cmd_book {
     st_identity who;
     st_booking_spec spec; /* without numbers */
     st_window *windows;
+    const st_wall *walls; /* one of each window; NULL: they were written as instants */
     size_t n;
     bool confirm;              /* at once; else it is held as a quote */
     const char *zone, *tzdata; /* in which it was written, and by which data */
@@ -48,6 +52,8 @@ typedef struct st_cmd_booking {
     const char *name;       /* as it was asked for */
     bool series;            /* all that is left of its series */
     int64_t from_ms, to_ms; /* of a change; ST_TIME_NEVER: as it was */
+    st_wall wall;           /* of a change: as its times were written */
+    const char *zone;       /* of a change: the zone they were written in; NULL: none */
     int tasks;              /* 0: as it was */
     bool dry_run;           /* of a cancellation: only what would be due */
     json_t *record;         /* given, as it is kept afterwards; the caller's */
@@ -61,5 +67,29 @@ typedef struct st_cmd_booking {
 void st_cmd_booking_confirm(st_cmd_booking *cmd);
 void st_cmd_booking_cancel(st_cmd_booking *cmd);
 void st_cmd_booking_change(st_cmd_booking *cmd);
+
+/* New zone data (control/zone_moves.c): every booking that was written by the clock and has not begun goes to when the
+ * clock shows that time now. One that cannot go there stays where it was, which is told. */
+typedef struct st_zone_move {
+    uint64_t id;
+    st_window was, to;
+    char account[ST_NAME_MAX + 2];
+    char said[ST_BOOKING_SAID]; /* for its owner; "": nothing is new */
+    bool moved;
+} st_zone_move;
+
+typedef struct st_cmd_zones {
+    st_cmd cmd;
+    st_zones *zones;
+    /* The loop's: bookings that are to be looked at, those that are to go, and how far it is with them. */
+    ST_VEC(uint64_t) ids;
+    ST_VEC(st_zone_move) moves;
+    size_t at;
+    int stage;
+    size_t moved, stayed; /* given */
+} st_cmd_zones;
+
+void st_cmd_zones_init(st_cmd_zones *cmd);
+void st_cmd_zones_done(st_cmd_zones *cmd);
 
 #endif

@@ -86,6 +86,12 @@ int st_booking_follow(st_tx *tx, const st_effect *fx, st_err *err);
 /* Whether a job may run in its booking: it is its account's, or of one above it. Others' are not there. */
 int st_booking_admit(const st_tx *tx, const st_job_spec *spec, st_err *err);
 int st_bookings_load(st_control *ctl, st_err *err);
+/* Its record, and the next version of it. */
+json_t *st_booking_record(const st_tx *tx, uint64_t id, int *ret_r, st_err *err);
+int st_booking_put(st_tx *tx, uint64_t id, json_t *doc, st_err *err);
+/* How its window was written; false: as an instant, or nobody knows. */
+struct st_wall;
+bool st_booking_wall(const json_t *doc, struct st_wall *ret);
 /* What is known of the clock (control/mark.c): read, and written where it has changed. */
 int st_mark_load(st_control *ctl, st_err *err);
 int st_mark_follow(st_tx *tx, st_err *err);

@@ -116,7 +116,7 @@ int st_spec_windows(const st_doc *doc, const st_window_fields *f, const st_tz *t
                     st_occurrences *ret, st_err *err)
 {
     char a[ST_WHEN_MAX], b[ST_WHEN_MAX];
-    st_occurrence one = {0};
+    st_occurrence one = {.wall = {ST_WALL_NONE, ST_WALL_NONE}};
     int r;
 
     if ((f->to != NULL) == (f->for_ms != ST_TIME_NEVER))
@@ -134,6 +134,8 @@ int st_spec_windows(const st_doc *doc, const st_window_fields *f, const st_tz *t
     if (r < 0)
         return r;
     one.day = st_day_of(one.from_ms / 1000 + st_tz_at(tz, one.from_ms / 1000).offset_s);
+    if (st_when_on_clock(f->from, tz, now_ms, &one.wall.from_s) && f->to)
+        st_when_on_clock(f->to, tz, now_ms, &one.wall.to_s);
     st_vec_push(ret, one);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,7 +24,9 @@
 struct st_zones {
     char *dir;
     pthread_mutex_t lock;
-    st_map *by_name; /* index in `kept` */
+    st_map *by_name;                    /* index in `kept` */
+    size_t names;                       /* in by_name */
+    char version[ST_ZONES_VERSION_MAX]; /* that was there when they were first looked for */
     ST_VEC(st_tz *) kept;
 };
 
@@ -33,6 +36,7 @@ st_zones *st_zones_new(const char *dir)
 
     zones->dir = st_xstrdup(dir);
     zones->by_name = st_map_new();
+    st_zones_version(zones, zones->version);
     ST_ASSERT(pthread_mutex_init(&zones->lock, NULL) == 0);
     return zones;
 }
@@ -122,13 +126,14 @@ int st_zones_get(st_zones *zones, const char *name, const st_tz **ret, st_err *e
 
         if (strcmp(name, "UTC") == 0)
             tz = st_tz_utc();
-        else if (zones->kept.n >= KEPT_MAX)
+        else if (zones->names >= KEPT_MAX)
             r = st_fail(err, ST_ELIMIT, "too many time zones are in use");
         else
             r = load(zones, name, &tz, err);
         at = (int64_t)zones->kept.n;
         if (r == 0) {
             st_map_put(zones->by_name, name, at);
+            zones->names++;
             st_vec_push(&zones->kept, tz);
         }
     }
@@ -136,6 +141,28 @@ int st_zones_get(st_zones *zones, const char *name, const st_tz **ret, st_err *e
         *ret = zones->kept.v[at];
     pthread_mutex_unlock(&zones->lock);
     return r;
+}
+
+void st_zones_refresh(st_zones *zones)
+{
+    char version[ST_ZONES_VERSION_MAX];
+
+    st_zones_version(zones, version);
+    pthread_mutex_lock(&zones->lock);
+    if (strcmp(version, zones->version) != 0) {
+        st_map_free(zones->by_name);
+        zones->by_name = st_map_new();
+        zones->names = 0;
+        memcpy(zones->version, version, sizeof version);
+    }
+    pthread_mutex_unlock(&zones->lock);
+}
+
+const char *st_zones_dir(void)
+{
+    const char *dir = getenv("TZDIR");
+
+    return dir && dir[0] == '/' ? dir : ST_ZONES_DIR;
 }
 
 void st_zones_version(const st_zones *zones, char ret[ST_ZONES_VERSION_MAX])

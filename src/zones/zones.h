@@ -14,13 +14,19 @@
 
 typedef struct st_zones st_zones;
 
-/* From the folder; nothing is read yet. */
+/* From the folder; no zone is read yet. */
 st_zones *st_zones_new(const char *dir);
 void st_zones_free(st_zones *zones);
 ST_DEFINE_FREEP(st_zones, st_zones_free)
 
-/* The zone, which stays as it was first read for as long as `zones` is there. From any thread. UTC needs no database. */
+/* The zone, which is there for as long as `zones` is. From any thread. UTC needs no database. */
 int st_zones_get(st_zones *zones, const char *name, const st_tz **ret, st_err *err);
+
+/* Where there is another release now, zones are read anew from here on. Those that were handed out stay as they are. */
+void st_zones_refresh(st_zones *zones);
+
+/* The folder of this process: TZDIR of its environment, or ST_ZONES_DIR. */
+const char *st_zones_dir(void);
 
 /* Which release of the database there is, "2025b"; "unknown" where it does not say. */
 void st_zones_version(const st_zones *zones, char ret[ST_ZONES_VERSION_MAX]);
