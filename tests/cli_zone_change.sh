@@ -49,6 +49,19 @@ try 0 'is changed' book change "$fixed" --from '2027-06-12T12:00:00Z' --to '2027
 stuck=$(book --gpus $most --from '2027-07-01 09:00' --for 30m --zone Test/Place --name stuck)
 behind=$(book --gpus $most --from '2027-07-01T08:00:00Z' --for 2h --zone UTC --name behind)
 
+# A move costs nothing: what is paid for keeps its price, and what would have a fee is left to its owner.
+price() {
+    printf 'prices: %s\ngpu: {"*": {reserved: 1, burst: 4, booking: 2}}\n%s\n' "$1" "$2" >"$tmp/prices.yaml"
+    STINT_TOKEN=$(token_of root) "$stint" price publish "$tmp/prices.yaml" >"$tmp/out" 2>&1 || fail "no prices: $(cat "$tmp/out")"
+}
+price first ''
+paid=$(book --gpus 1 --from '2027-08-01 09:00' --for 10h --zone Test/Place --name paid)
+show "$paid"
+json 'd["price"]["amount"]'
+cp "$tmp/out" "$tmp/paid"
+price second 'booking: {cancel: {3000d: 50%}}'
+dear=$(book --gpus 1 --from '2027-08-02 09:00' --for 10h --zone Test/Place --name dear)
+
 # The same data again: nothing happens.
 stop_stintd
 start_stintd
@@ -67,7 +80,7 @@ stop_stintd
 zone_data 2026b 'TST-1'
 start_stintd
 wait_for grep -q 'event=zones_changed' "$tmp/stintd.log" || fail "new data are not noticed"
-grep -q 'event=zones_changed moved=5 stayed=1' "$tmp/stintd.log" || fail "$(grep zones_changed "$tmp/stintd.log")"
+grep -q 'event=zones_changed moved=6 stayed=2' "$tmp/stintd.log" || fail "$(grep zones_changed "$tmp/stintd.log")"
 show "$all"
 json 'd["from"] == "2027-06-01T09:00:00+01:00" and d["to"] == "2027-06-02T08:30:00+01:00" and d["tzdata"] == "2026b"'
 json 'd["zone_change"]["moved"] and d["zone_change"]["from"] == "2027-06-01T08:00:00+01:00"'
@@ -75,6 +88,10 @@ json 'd["zone_change"]["moved"] and d["zone_change"]["from"] == "2027-06-01T08:0
 try 0 'Zone data *the clocks of Test/Place have changed: it moved from 2027-06-01T08:00:00+01:00 to 2027-06-01T09' book show "$all"
 show "$wall"
 json 'd["from"] == "2027-10-30T22:00:00+01:00" and d["to"] == "2027-10-31T06:00:00+01:00"'
+show "$paid"
+json 'd["from"] == "2027-08-01T09:00:00+01:00"'
+json "d['price'] == json.load(open('$tmp/paid'))['price']"
+try 0 'Zone data.*stays at 2027-08-02T08:00:00+01:00, because to move it would cost something' book show "$dear"
 show "$changed"
 json 'd["from"] == "2027-06-11T11:00:00+01:00" and d["to"] == "2027-06-11T12:00:00+01:00"'
 for id in "$instant" "$winter" "$fixed" "$behind"; do
@@ -94,12 +111,12 @@ wait_for grep -q "\"booking\":\"$all\".*\"reason\":\"the clocks of Test/Place.*m
 version=$("$stint" book show "$stuck" -o json)
 stop_stintd
 start_stintd
-wait_for grep -q 'event=zones_changed moved=0 stayed=1' "$tmp/stintd.log" || fail "it is not tried again"
+wait_for grep -q 'event=zones_changed moved=0 stayed=2' "$tmp/stintd.log" || fail "it is not tried again"
 [ "$("$stint" book show "$stuck" -o json)" = "$version" ] || fail "it was written again"
 try 0 'is cancelled' book cancel "$behind"
 stop_stintd
 start_stintd
-wait_for grep -q 'event=zones_changed moved=1 stayed=0' "$tmp/stintd.log" || fail "it does not move though there is room"
+wait_for grep -q 'event=zones_changed moved=1 stayed=1' "$tmp/stintd.log" || fail "it does not move though there is room"
 show "$stuck"
 json 'd["from"] == "2027-07-01T09:00:00+01:00" and d["zone_change"]["moved"]'
 done_testing

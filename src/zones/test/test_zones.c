@@ -77,6 +77,32 @@ static void test_hostile(void **state)
     rmdir(dir);
 }
 
+/* Another release is read when somebody asks for that; what was handed out stays. */
+static void test_refresh(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/stint-zones-XXXXXX", path[256];
+    const st_tz *was = NULL, *now = NULL;
+    st_err err = {0};
+
+    assert_non_null(mkdtemp(dir));
+    put(dir, "tzdata.zi", "# version 2026a\n");
+    ST_CLEANUP(st_zones_freep) st_zones *zones = st_zones_new(dir);
+
+    assert_ok(st_zones_get(zones, "UTC", &was, &err));
+    st_zones_refresh(zones); /* the same release */
+    assert_ok(st_zones_get(zones, "UTC", &now, &err));
+    assert_ptr_equal(was, now);
+    put(dir, "tzdata.zi", "# version 2026b\n");
+    st_zones_refresh(zones);
+    assert_ok(st_zones_get(zones, "UTC", &now, &err));
+    assert_ptr_not_equal(was, now);
+    assert_string_equal(st_tz_name(was), "UTC");
+    snprintf(path, sizeof path, "%s/tzdata.zi", dir);
+    unlink(path);
+    rmdir(dir);
+}
+
 static void *many(void *arg)
 {
     static const char *const names[] = {"Europe/Berlin", "UTC", "Asia/Tokyo", "America/New_York"};
@@ -109,6 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_system),
         cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_refresh),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
