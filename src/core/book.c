@@ -410,10 +410,13 @@ static int change_open(st_core *core, st_booking *b, st_window w, int tasks, int
     if (w.from_ms != b->from_ms || tasks != b->tasks)
         return st_fail(err, ST_ESTATE, "booking %s is %s: only its end can be changed", b->name,
                        st_booking_state_name(b->state));
-    if (w.to_ms <= core->now || w.to_ms - w.from_ms > core->policy.booking_length_ms)
-        return st_fail(err, ST_ERANGE,
-                       "booking %s: its end must be ahead, and within the policy booking_length",
-                       b->name);
+    if (w.to_ms <= ST_MAX(core->now, w.from_ms) ||
+        w.to_ms - w.from_ms > core->policy.booking_length_ms)
+        return st_fail(
+            err, ST_ERANGE,
+            "booking %s: its end must be ahead and behind its beginning, and within the policy "
+            "booking_length",
+            b->name);
     if (w.to_ms > b->to_ms && st_book_over_limit(core, b, w, NULL, &q.over))
         return fail_clash(core, b->name, &q, 0, reader, err);
     if (w.to_ms > b->to_ms) {

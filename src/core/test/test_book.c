@@ -255,6 +255,27 @@ static void test_extend(void **state)
     end(&w);
 }
 
+/* Others leave for it already, and it has not begun: its end stays behind its beginning. */
+static void test_end_before_beginning(void **state)
+{
+    (void)state;
+    world w;
+    begin_two(&w);
+    book(&w, 7, "b", 2, 4, HOUR, 2 * HOUR);
+    run_until(&w, booking(&w, 7)->close_ms + SEC);
+    assert_true(booking(&w, 7)->open && w.now < HOUR);
+    st_event ev = event(ST_EV_BOOK_CHANGE);
+    ev.u.rebook.id = 7;
+    ev.u.rebook.from_ms = HOUR;
+    ev.u.rebook.to_ms = HOUR - SEC;
+    ev.u.rebook.tasks = 2;
+    assert_int_equal(refused(&w, &ev), ST_ERANGE);
+    ev.u.rebook.to_ms = HOUR;
+    assert_int_equal(refused(&w, &ev), ST_ERANGE);
+    assert_int_equal(booking(&w, 7)->to_ms, 2 * HOUR);
+    end(&w);
+}
+
 static void test_no_show(void **state)
 {
     (void)state;
@@ -479,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_series),
         cmocka_unit_test(test_moves),
         cmocka_unit_test(test_extend),
+        cmocka_unit_test(test_end_before_beginning),
         cmocka_unit_test(test_no_show),
         cmocka_unit_test(test_makes_way_later),
         cmocka_unit_test(test_comes_meanwhile),
