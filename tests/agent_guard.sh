@@ -83,7 +83,11 @@ counted "$speech" stint_guard_refused_allocations_total || fail "what it was ref
 # ---- an agent that is killed finds them again ---------------------------------------------------
 
 crash_agent m1
+starts=$(grep -c '^event=metrics ' "$tmp/m1.log")
+again() { [ "$(grep -c '^event=metrics ' "$tmp/m1.log")" -gt "$starts" ]; }
 node --guard "$STINT_GUARD"
+ran=$((ran + 1))
+wait_for again || fail "the agent does not come back"
 node_becomes m1 ready
 port=$(sed -n 's/^event=metrics .*port=//p' "$tmp/m1.log" | tail -n 1)
 ran=$((ran + 1))

@@ -87,15 +87,20 @@ def deltas(clients, owner, port):
 
 
 def counts(clients, owner):
-    sums = {}
-    for a, c in clients.items():
-        doc = c.get("/v1/counts").json
-        check(doc["account"] == a, "whose counts: %s", doc)
-        for state, n in doc["states"].items():
-            sums[state] = sums.get(state, 0) + n["jobs"]
-    whole = {state: n["jobs"] for state, n in owner.get("/v1/counts").json["states"].items()}
-    check(whole == sums, "counts do not add up: %s, %s", whole, sums)
-    check(owner.get("/v1/counts?account=lab").json == clients["lab"].get("/v1/counts").json, "the owner's counts of the lab")
+    def states(client):
+        return {state: n["jobs"] for state, n in client.get("/v1/counts").json["states"].items()}
+
+    def add_up():
+        """Jobs go on starting and ending between the questions; once nothing moves they add up."""
+        sums, before = {}, states(owner)
+        for a, c in clients.items():
+            check(c.get("/v1/counts").json["account"] == a, "whose counts: %s", a)
+            for state, n in states(c).items():
+                sums[state] = sums.get(state, 0) + n
+        return before == sums and states(owner) == before
+
+    wait(add_up, "counts do not add up")
+    wait(lambda: owner.get("/v1/counts?account=lab").json == clients["lab"].get("/v1/counts").json, "the owner's counts of the lab")
     for name in ("lab", "nobody", "x" * 300, "%00", "../lab"):
         answer = clients["vision"].get("/v1/counts?account=" + name)
         check(answer.status in (400, 404) and "pending" not in answer.text, "counts of %s: %d %s", name[:20], answer.status, answer.text)
