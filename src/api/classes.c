@@ -54,21 +54,6 @@ static void publish(st_control *ctl, st_cmd *cmd)
     st_classes_set(st_control_classes(ctl), c->name, c->document.doc, c->document.version, &err);
 }
 
-static int check_accounts(st_api *api, const json_t *said, st_err *err)
-{
-    const json_t *row;
-    size_t i;
-
-    json_array_foreach(said, i, row)
-    {
-        const char *name = json_string_value(row);
-
-        if (!name || !st_directory_within(api->dir, name, ""))
-            return st_fail(err, ST_ENOENT, "there is no account %s", name ? name : "");
-    }
-    return 0;
-}
-
 static int check_count(st_api *api, const char *name, st_err *err)
 {
     json_t *all = st_classes_list(st_control_classes(api->control), "", true), *row;
@@ -93,7 +78,7 @@ void st_api_class_put(st_call *call, void *ctx)
     if (r == 0)
         r = st_classes_read(c->name, c->doc, &err);
     if (r == 0)
-        r = check_accounts(api, json_object_get(c->doc, "accounts"), &err);
+        r = st_document_accounts_ok(api, json_object_get(c->doc, "accounts"), &err);
     if (r == 0)
         r = check_count(api, c->name, &err);
     if (r == 0)

@@ -88,3 +88,18 @@ void st_document_change_post(st_document_change *c, int r, const st_err *err)
     st_call_defer(c->call);
     st_api_post(c->api, c->call, &c->document.cmd);
 }
+
+int st_document_accounts_ok(st_api *api, const json_t *said, st_err *err)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(said, i, row)
+    {
+        const char *name = json_string_value(row);
+
+        if (!name || !st_directory_within(api->dir, name, ""))
+            return st_fail(err, ST_ENOENT, "there is no account %s", name ? name : "");
+    }
+    return 0;
+}

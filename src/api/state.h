@@ -190,6 +190,8 @@ typedef struct st_document_change {
 st_document_change *st_document_change_new(st_call *call, st_api *api, const char *kind);
 /* Answers with the error, or posts the command and answers later. Owns it. */
 void st_document_change_post(st_document_change *c, int r, const st_err *err);
+/* Whether every account of a list, or NULL, is there: one that is not would be given the document with its name. */
+int st_document_accounts_ok(st_api *api, const json_t *said, st_err *err);
 
 /* rules.c: reads rules and sizes from the store. */
 int st_api_rules_load(st_api *api, st_err *err);
