@@ -110,44 +110,15 @@ static int audit_from(st_api *api, st_store *reader, const char *cursor, st_audi
     return r;
 }
 
-/* 2026-11-15, 2026-11-15T08:30:00Z, or a duration: so long ago. */
-static int read_time(const st_api *api, const st_call *call, const char *key, int64_t *ret,
-                     st_err *err)
-{
-    static const char *const forms[] = {"%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%MZ", "%Y-%m-%d"};
-    const char *text = st_call_query(call, key);
-    int64_t ago;
-    char q[ST_QUOTE_MAX];
-
-    *ret = 0;
-    if (!text)
-        return 0;
-    for (size_t i = 0; i < ST_ARRAY_LEN(forms); i++) {
-        struct tm tm = {0};
-        const char *end = strptime(text, forms[i], &tm);
-
-        if (end && !*end) {
-            *ret = ST_MAX((int64_t)timegm(&tm) * 1000, 1);
-            return 0;
-        }
-    }
-    if (st_parse_duration_ms(text, &ago, NULL) < 0)
-        return st_fail(err, ST_EINVAL,
-                       "%s: %s is neither a time like 2026-11-15T08:30:00Z nor a duration like 2h",
-                       key, st_quote(q, text));
-    *ret = ST_MAX(api->options.clock(api->options.ctx) - ago, 1);
-    return 0;
-}
-
 static int read_filter(st_api *api, const st_call *call, audit_list *l, st_audit_filter *f,
                        st_err *err)
 {
     const char *by = st_call_query(call, "by"), *what = st_call_query(call, "what");
     char q[ST_QUOTE_MAX];
-    int r = read_time(api, call, "since", &f->since_ms, err);
+    int r = st_api_query_time(api, call, "since", &f->since_ms, err);
 
     if (r == 0)
-        r = read_time(api, call, "until", &f->until_ms, err);
+        r = st_api_query_time(api, call, "until", &f->until_ms, err);
     if (r == 0 && by && !st_name_ok(by))
         r = st_fail(err, ST_EINVAL, "by: %s is no name of a user", st_quote(q, by));
     if (r == 0 && what && strspn(what, "abcdefghijklmnopqrstuvwxyz._-") != strlen(what))

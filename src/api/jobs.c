@@ -429,6 +429,10 @@ static void jobs_list_now(st_call *call, void *ctx)
     l.fields = UINT32_MAX;
     if (fields)
         r = st_api_job_fields_read(fields, &l.fields, &err);
+    if (r == 0)
+        r = st_api_query_time(api, call, "since", &f.there_since_ms, &err);
+    if (r == 0)
+        r = st_api_query_time(api, call, "until", &f.there_until_ms, &err);
     f.limit = l.limit + 1;
     f.within = st_directory_range(api->dir, account);
     while (f.nstates < ST_JOB_STATE_COUNT &&
@@ -451,7 +455,7 @@ static void jobs_list_now(st_call *call, void *ctx)
         if (!st_control_id_parse(api->control, array, &id))
             id = INT64_MAX; /* an array that is not there has no pieces */
         f.part_of = (int64_t)id;
-    } else if (f.nstates > 0 || f.user_name || f.name_has) {
+    } else if (f.nstates > 0 || f.user_name || f.name_has || f.there_since_ms || f.there_until_ms) {
         f.scan = SCAN_MAX;
     }
     st_api_stamp_now(api, call);

@@ -142,6 +142,10 @@ void st_api_job_fields(st_api *api, const st_identity *who, const st_job_row *ro
                        st_strbuf *out);
 int st_api_job_fields_read(const char *text, uint32_t *ret, st_err *err);
 
+/* The moment that a query names: 2026-11-15, 2026-11-15T08:30:00Z, or a duration: so long ago. 0: it names none. */
+int st_api_query_time(const st_api *api, const st_call *call, const char *key, int64_t *ret,
+                      st_err *err);
+
 /* The job of the path, if the caller may see it; otherwise the call is answered. */
 bool st_api_find_job(st_api *api, st_call *call, st_arena *arena, uint64_t *ret_id,
                      st_job_row *ret);

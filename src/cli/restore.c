@@ -119,21 +119,6 @@ static int get(st_client *client, json_t **ret, st_err *err)
     return st_client_json(client, &(st_request){.method = "GET", .path = PATH}, ret, NULL, err);
 }
 
-static int agree(const st_cli *cli, const restore_flags *f, st_err *err)
-{
-    char line[16] = "";
-
-    if (f->yes)
-        return 0;
-    if (!isatty(STDIN_FILENO))
-        return st_fail(err, ST_EINVAL, "look at `stint admin restore`, then give --yes");
-    fprintf(cli->errors, "Accept this? It cannot be undone. [y/N] ");
-    fflush(cli->errors);
-    if (!fgets(line, sizeof line, stdin) || (line[0] != 'y' && line[0] != 'Y'))
-        return st_fail(err, ST_ESTATE, "nothing was accepted");
-    return 0;
-}
-
 /* Nodes end what is to end; that takes as long as tasks take to stop. */
 static int follow(const st_cli *cli, st_client *client, json_t **doc, st_err *err)
 {
@@ -160,7 +145,9 @@ static int accept(const st_cli *cli, st_client *client, const restore_flags *f, 
 
     if (strcmp(st_view_text(*doc, "state"), "none") == 0)
         return st_fail(err, ST_ESTATE, "no restore waits to be accepted");
-    r = agree(cli, f, err);
+    r = f->yes ? 0
+               : st_cli_agree(cli, "Accept this? It cannot be undone.",
+                              "look at `stint admin restore`", err);
     if (r == 0 && strcmp(st_view_text(*doc, "state"), "waiting") == 0) {
         snprintf(body, sizeof body, "{\"plan\": \"%s\"}", st_view_text(*doc, "plan"));
         json_decref(*doc);

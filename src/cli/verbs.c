@@ -33,8 +33,13 @@ const st_cli_verb st_cli_verbs[] = {
      "the job; Ctrl-\\ leaves it running.\n",
      .fn = st_cli_run, .options = st_cli_run_options,
      .example = "  stint run --gpus 1 --limit 10m -- nvidia-smi\n"},
-    {"ps", "List jobs", "[OPTION...]", .fn = st_cli_ps, .options = st_cli_ps_options,
-     .example = "  stint ps --state pending --watch\n  stint ps -a --user ada -o csv\n"},
+    {"ps", "List jobs", "[OPTION...]",
+     "Columns: id, name, account, user, state, class, gpus, age, took, where, deadline,\n"
+     "priority_class, priority, submitted, started, ended, exit, reason, type, tasks, limit,\n"
+     "preemptions, image, labels.\n",
+     .fn = st_cli_ps, .options = st_cli_ps_options,
+     .example = "  stint ps --state pending --watch\n  stint ps -a --user ada -o csv\n"
+                "  stint ps --since 1d --columns id,name,state,ended,exit\n"},
     {"show", "Show one job", "[OPTION...] ID", .fn = st_cli_show, .options = st_cli_job_options,
      .example = "  stint show jdgq378mt\n"},
     {"array", "Show the progress of an array, by state and by frame", "[OPTION...] ID",
@@ -50,14 +55,26 @@ const st_cli_verb st_cli_verbs[] = {
                 "  stint whatif --accounts quotas.yaml\n"},
     {"logs", "Print the output of a job", "[-f] [--task N] ID", .fn = st_cli_logs,
      .options = st_cli_logs_options, .example = "  stint logs -f jdgq378mt\n"},
-    {"cancel", "Cancel jobs and arrays", "[OPTION...] ID...",
-     "The id of an array cancels all its jobs that have not ended; --only cancels its first.\n",
+    {"wait", "Wait until jobs and arrays have ended", "[OPTION...] ID...",
+     "Exits with the status of the first of them, in this order, that did not end well: its own,\n"
+     "124 at the time limit, 130 when it was cancelled. Of an array it is 0 when all jobs are "
+     "done.\n"
+     "Ctrl-C ends the wait, not the jobs.\n",
+     .fn = st_cli_wait, .options = st_cli_wait_options,
+     .example = "  stint wait jdgq378mt j67a10cca && echo both are done\n"},
+    {"cancel", "Cancel jobs and arrays", "[OPTION...] [ID...]",
+     "The id of an array cancels all its jobs that have not ended; --only cancels its first.\n"
+     "Instead of ids, options choose among the jobs that have not ended; stint asks before it\n"
+     "cancels those.\n",
      .fn = st_cli_cancel, .options = st_cli_cancel_options,
-     .example = "  stint cancel jdgq378mt j67a10cca\n"},
-    {"priority", "Change a job's priority", "[OPTION...] ID PRIORITY",
-     "The priority is low, normal, high or a number; it counts inside your account.\n",
-     .fn = st_cli_priority, .options = st_cli_job_options,
-     .example = "  stint priority jdgq378mt high\n"},
+     .example =
+         "  stint cancel jdgq378mt j67a10cca\n  stint cancel --name sweep --state pending\n"},
+    {"priority", "Change the priority of jobs and arrays", "[OPTION...] [ID...] PRIORITY",
+     "The priority is low, normal, high or a number; it counts inside your account. The id of an\n"
+     "array changes all its jobs that have not ended; --only changes its first. Instead of ids,\n"
+     "options choose among the jobs that have not ended; stint asks before it changes those.\n",
+     .fn = st_cli_priority, .options = st_cli_priority_options,
+     .example = "  stint priority jdgq378mt high\n  stint priority --name sweep low --yes\n"},
     {"limit", "Change a job's time limit", "[OPTION...] ID DURATION",
      "Whoever may cancel the job can shorten the limit, down to what the job has run. An admin of\n"
      "its account can lengthen it, within the limits and the spend cap of its accounts, unless\n"

@@ -323,3 +323,16 @@ int st_view_watch(st_cli *cli, bool watch, st_view_fn *show, void *ctx, st_err *
             return 0;
     }
 }
+
+int st_cli_agree(const st_cli *cli, const char *question, const char *instead, st_err *err)
+{
+    char line[16] = "";
+
+    if (!isatty(STDIN_FILENO))
+        return st_fail(err, ST_EINVAL, "%s, then give --yes", instead);
+    fprintf(cli->errors, "%s [y/N] ", question);
+    fflush(cli->errors);
+    if (!fgets(line, sizeof line, stdin) || (line[0] != 'y' && line[0] != 'Y'))
+        return st_fail(err, ST_ESTATE, "nothing was done");
+    return 0;
+}

@@ -73,6 +73,9 @@ void st_view_raw(st_cli *cli, const st_response *response);
 typedef int st_view_fn(void *ctx, st_err *err);
 int st_view_watch(st_cli *cli, bool watch, st_view_fn *show, void *ctx, st_err *err);
 
+/* Asks a person for a yes. Without a terminal: fails with what to do instead, and that --yes is there. */
+int st_cli_agree(const st_cli *cli, const char *question, const char *instead, st_err *err);
+
 /* What users hold and have used lately: `usage --recent`. */
 int st_cli_recent(st_cli *cli, st_client *client, st_cli_format format, const char *account,
                   bool watch, st_err *err);

@@ -3,6 +3,8 @@
  */
 #include "store/list.h"
 
+#define NOT_OVER "9223372036854775807"
+
 static int build(const st_job_filter *f, const st_store *store, st_list *l, st_err *err)
 {
     int r;
@@ -28,6 +30,11 @@ static int build(const st_job_filter *f, const st_store *store, st_list *l, st_e
     }
     if (f->ended_since_ms > 0)
         st_list_where(l, "end_ms", " >= ", st_val_i64(f->ended_since_ms));
+    if (f->there_since_ms > 0) /* what is not over ends after everything */
+        st_list_where(l, "(CASE WHEN end_ms < 0 THEN " NOT_OVER " ELSE end_ms END)",
+                      " >= ", st_val_i64(f->there_since_ms));
+    if (f->there_until_ms > 0)
+        st_list_where(l, "submit_ms", " <= ", st_val_i64(f->there_until_ms));
     return 0;
 }
 

@@ -202,9 +202,12 @@ typedef struct st_job_filter {
     int64_t part_of;        /* pieces of this array; 0: all jobs */
     int64_t before_id;      /* cursor: ids below it; 0 begins with the newest */
     int64_t ended_since_ms; /* only what ended at or after it; 0 is everything */
-    int64_t limit;          /* rows at most; 0 is no limit */
-    bool own_part;          /* `spec` as it was written: of a piece its own part alone */
-    int64_t scan;           /* jobs looked at at most; 0 is no limit */
+    /* Only what was there at some time between the two, the first and the last moment included: not over before the
+     * one, and submitted by the other. 0 is no bound. */
+    int64_t there_since_ms, there_until_ms;
+    int64_t limit; /* rows at most; 0 is no limit */
+    bool own_part; /* `spec` as it was written: of a piece its own part alone */
+    int64_t scan;  /* jobs looked at at most; 0 is no limit */
 } st_job_filter;
 
 /* States are at most a few dozen. Newest (greatest id) first. */

@@ -242,6 +242,12 @@ static void test_jobs(void **state)
     assert_string_equal(listed(w, &(st_job_filter){.name_has = "' OR 1 = 1 --"}), "");
     assert_string_equal(listed(w, &(st_job_filter){.ended_since_ms = 5000}), "4");
     assert_string_equal(listed(w, &(st_job_filter){.ended_since_ms = 5001}), "");
+    /* 4 is over at 5000, the others never; job n was submitted at 1000 + n. */
+    assert_string_equal(listed(w, &(st_job_filter){.within = a, .there_since_ms = 5000}), "7 4 1");
+    assert_string_equal(listed(w, &(st_job_filter){.within = a, .there_since_ms = 5001}), "7 1");
+    assert_string_equal(listed(w, &(st_job_filter){.there_until_ms = 1003}), "3 2 1");
+    assert_string_equal(listed(w, &(st_job_filter){.there_since_ms = 5001, .there_until_ms = 1005}),
+                        "5 3 2 1");
     assert_ok(st_store_jobs_list(w->store, &(st_job_filter){.within = org}, add_job, &l, &err));
     assert_int_equal(l.n, 2);
     for (size_t i = 0; i < ST_ARRAY_LEN(many); i++)
