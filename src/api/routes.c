@@ -587,16 +587,3 @@ const st_route *st_api_routes(void)
 {
     return routes;
 }
-
-int st_api_openapi(st_strbuf *out, st_err *err)
-{
-    static const st_openapi_info info = {
-        .title = "Stint",
-        .version = ST_VERSION,
-        .description = "One API for every team that shares the fleet. You see your own account and "
-                       "those below it, and nothing else.",
-        .license = "Apache-2.0",
-        .roles = st_role_words,
-    };
-    return st_openapi_write(&info, routes, st_api_schemas(), out, err);
-}

@@ -75,15 +75,54 @@ static bool is_read(const st_route *route)
     return strcmp(route->method, "GET") == 0 && !(route->flags & ST_ROUTE_STREAM);
 }
 
-static json_t *parameters_of(const st_route *route)
+/* What an operation is about: the segment behind the version, "jobs". */
+static json_t *tag_of(const st_route *route)
+{
+    const char *at = strncmp(route->pattern, "/v1/", 4) == 0 ? route->pattern + 4 : NULL;
+
+    return at ? json_stringn(at, strcspn(at, "/.")) : json_string("service");
+}
+
+static const char *about_of(const st_openapi_word *words, const char *name)
+{
+    for (; words && words->name; words++)
+        if (strcmp(words->name, name) == 0)
+            return words->about;
+    return NULL;
+}
+
+/* What {name} stands for in this path: what is said for its noun, or else for all. */
+static const char *about_part(const st_openapi_info *info, const st_route *route, const char *name)
+{
+    ST_CLEANUP(json_drop) json_t *tag = tag_of(route);
+    ST_CLEANUP(st_strbuf_done) st_strbuf key = {0};
+    const char *about;
+
+    st_strbuf_addf(&key, "%s/{%s}", json_string_value(tag), name);
+    about = about_of(info->parts, st_strbuf_str(&key));
+    return about ? about : about_of(info->parts, strchr(st_strbuf_str(&key), '{'));
+}
+
+static void add_part(json_t *list, const st_openapi_info *info, const st_route *route,
+                     const char *name)
+{
+    const char *about = about_part(info, route, name);
+    json_t *parameter = json_pack("{s:s,s:s,s:b,s:{s:s}}", "name", name, "in", "path", "required",
+                                  1, "schema", "type", "string");
+
+    if (about)
+        json_object_set_new(parameter, "description", json_string(about));
+    json_array_append_new(list, parameter);
+}
+
+static json_t *parameters_of(const st_openapi_info *info, const st_route *route)
 {
     json_t *list = json_array();
 
     for (const char *at = route->pattern; (at = strchr(at, '{')); at++) {
         ST_CLEANUP(st_freep) char *name = st_xstrndup(at + 1, strcspn(at + 1, "}"));
 
-        json_array_append_new(list, json_pack("{s:s,s:s,s:b,s:{s:s}}", "name", name, "in", "path",
-                                              "required", 1, "schema", "type", "string"));
+        add_part(list, info, route, name);
     }
     for (const st_query_row *row = route->query; row && row->name; row++)
         add_query(list, row);
@@ -197,14 +236,6 @@ static json_t *roles_of(const st_openapi_info *info, const st_route *route)
     return list;
 }
 
-/* What an operation is about: the segment behind the version, "jobs". */
-static json_t *tag_of(const st_route *route)
-{
-    const char *at = strncmp(route->pattern, "/v1/", 4) == 0 ? route->pattern + 4 : NULL;
-
-    return at ? json_stringn(at, strcspn(at, "/")) : json_string("service");
-}
-
 static json_t *description_of(const st_openapi_info *info, const st_route *route)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
@@ -225,34 +256,32 @@ static json_t *description_of(const st_openapi_info *info, const st_route *route
     return json_string(st_strbuf_str(&text));
 }
 
-static void add_tag(json_t *tags, json_t *tag)
-{
-    json_t *known;
-    size_t i;
-
-    json_array_foreach(tags, i, known)
-    {
-        if (json_equal(json_object_get(known, "name"), tag))
-            return;
-    }
-    json_array_append_new(tags,
-                          json_pack("{s:O,s:o}", "name", tag, "description",
-                                    json_sprintf("Operations on %s.", json_string_value(tag))));
-}
-
-static json_t *tags_of(const st_route *routes)
+static json_t *tags_of(const st_openapi_info *info)
 {
     json_t *tags = json_array();
 
-    for (const st_route *route = routes; route->method; route++) {
-        if (route->flags & ST_ROUTE_PAGE)
-            continue;
-        json_t *tag = tag_of(route);
-
-        add_tag(tags, tag);
-        json_decref(tag);
-    }
+    for (const st_openapi_word *word = info->tags; word && word->name; word++)
+        json_array_append_new(
+            tags, json_pack("{s:s,s:s}", "name", word->name, "description", word->about));
     return tags;
+}
+
+/* Every tag and every part of a path is told of, where there is a table of them. */
+static int check_words(const st_openapi_info *info, const st_route *route, st_err *err)
+{
+    ST_CLEANUP(json_drop) json_t *tag = tag_of(route);
+
+    if (info->tags && !about_of(info->tags, json_string_value(tag)))
+        return st_fail(err, ST_ENOENT, "%s: nothing says what the tag %s is about", route->id,
+                       json_string_value(tag));
+    for (const char *at = route->pattern; info->parts && (at = strchr(at, '{')); at++) {
+        ST_CLEANUP(st_freep) char *name = st_xstrndup(at + 1, strcspn(at + 1, "}"));
+
+        if (!about_part(info, route, name))
+            return st_fail(err, ST_ENOENT, "%s: nothing says what {%s} stands for", route->id,
+                           name);
+    }
+    return 0;
 }
 
 static json_t *operation_of(const st_openapi_info *info, const st_route *route)
@@ -263,7 +292,7 @@ static json_t *operation_of(const st_openapi_info *info, const st_route *route)
         json_object_set_new(operation, "summary", json_string(route->summary));
     json_object_set_new(operation, "description", description_of(info, route));
     json_object_set_new(operation, "tags", json_pack("[o]", tag_of(route)));
-    json_object_set_new(operation, "parameters", parameters_of(route));
+    json_object_set_new(operation, "parameters", parameters_of(info, route));
     if (route->request)
         json_object_set_new(operation, "requestBody", request_of(route));
     json_object_set_new(operation, "responses", responses_of(route));
@@ -408,6 +437,9 @@ int st_openapi_write(const st_openapi_info *info, const st_route *routes,
     for (; *tables; tables++)
         if (read_schemas(*tables, defined, err) < 0)
             return -err->code;
+    for (const st_route *route = routes; route->method; route++)
+        if (!(route->flags & ST_ROUTE_PAGE) && check_words(info, route, err) < 0)
+            return -err->code;
     components = json_pack("{s:O,s:{s:{s:s,s:o}},s:{s:{s:s,s:s,s:s}}}", "schemas", defined,
                            "responses", "Problem", "description", "It did not work.", "content",
                            content_of("application/problem+json", "Problem"), "securitySchemes",
@@ -420,7 +452,7 @@ int st_openapi_write(const st_openapi_info *info, const st_route *routes,
     json_object_set_new(
         document, "servers",
         json_pack("[{s:s,s:s}]", "url", "/", "description", "Where this document came from."));
-    json_object_set_new(document, "tags", tags_of(routes));
+    json_object_set_new(document, "tags", tags_of(info));
     json_object_set_new(document, "x-stint-codes", problem_codes());
     if (info->description)
         json_object_set_new(json_object_get(document, "info"), "description",

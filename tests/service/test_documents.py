@@ -4,7 +4,8 @@
 - The examples of doc/reference/api.md are run in order and print what stands behind "# =>".
 - Every route is on that page, and every stable code of an error.
 - Answers of every GET route fit their schemas in /openapi.json.
-- /metrics passes promtool, and /openapi.json a public validator, where these are at hand.
+- /metrics passes promtool, and /openapi.json our own rules, a public validator and the linters spectral and redocly, where
+  these are at hand.
 """
 
 import json
@@ -350,6 +351,99 @@ def check_spectral(stintd, document):
     return "spectral has nothing to say"
 
 
+def check_redocly(stintd, document):
+    """The other linter, with its strict rules."""
+    cache, why = fetched("openapi-redocly", ".bin/redocly", "@redocly/cli@2.13.0")
+    if not cache:
+        return why
+    file = os.path.join(stintd.dir, "openapi.json")
+    with open(file, "w") as f:
+        json.dump(document, f)
+    done = subprocess.run([os.path.join(cache, "node_modules", ".bin", "redocly"), "lint", file, "--extends=recommended-strict"],
+                          cwd=stintd.dir, env={**os.environ, "REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"},
+                          capture_output=True, text=True, timeout=120)
+    check(done.returncode == 0, "redocly: %s", (done.stdout + done.stderr)[:3000])
+    return "redocly has nothing to say"
+
+
+def each_operation(document):
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            yield path, method, operation
+
+
+def referred(value):
+    """Every $ref in it, at any depth."""
+    if isinstance(value, list):
+        return set().union(*map(referred, value))
+    if not isinstance(value, dict):
+        return set()
+    return set().union(*map(referred, value.values()), [value["$ref"]] if "$ref" in value else [])
+
+
+def faults(document):
+    """What the two linters look for, and what they leave out; works without them."""
+    found = []
+
+    def need(ok, what):
+        if not ok:
+            found.append(what)
+
+    info = document.get("info", {})
+    for key in ("title", "version", "description", "contact", "license"):
+        need(info.get(key), f"info has no {key}")
+    need({"name", "identifier"} <= info.get("license", {}).keys(), "the licence has no name or identifier")
+    need(document.get("servers") and all(server.get("url") and server.get("description") for server in document["servers"]),
+         "a server has no address or no description")
+    need("example.com" not in json.dumps(document.get("servers")), "a server is an example")
+    tags = [tag["name"] for tag in document.get("tags", [])]
+    used = {tag for _, _, operation in each_operation(document) for tag in operation.get("tags", [])}
+    need(len(set(tags)) == len(tags) and set(tags) == used, f"tags told once and used: {set(tags) ^ used}")
+    abouts = [tag.get("description", "") for tag in document.get("tags", [])]
+    need(all(abouts) and len(set(abouts)) == len(abouts), "two tags are described alike, or one is not")
+    ids = [operation.get("operationId", "") for _, _, operation in each_operation(document)]
+    need(len(set(ids)) == len(ids), "two operations have one operationId")
+    shapes = [re.sub(r"\{[^}]*\}", "{}", path) for path in document["paths"]]
+    need(len(set(shapes)) == len(shapes), "two paths are the same but for the names of their parts")
+    refs = referred(document)
+    for kind in ("schemas", "responses", "parameters"):
+        for name in document["components"].get(kind, {}):
+            need(f"#/components/{kind}/{name}" in refs, f"{kind}/{name} is used nowhere")
+    schemes = document["components"].get("securitySchemes", {})
+    for path, method, operation in each_operation(document):
+        at = f"{method} {path}: "
+        need(not path.endswith("/") or path == "/", at + "ends in a slash")
+        need("?" not in path, at + "has a query in its path")
+        need(re.fullmatch(r"[A-Za-z0-9_-]+", operation.get("operationId", "")), at + "operationId")
+        need(operation.get("summary"), at + "no summary")
+        need(operation.get("description"), at + "no description")
+        need(len(operation.get("tags", [])) == 1, at + "not one tag")
+        need("security" in operation and all(name in schemes for row in operation["security"] for name in row), at + "security")
+        statuses = operation.get("responses", {})
+        need(any(status[0] in "23" for status in statuses), at + "no answer that is good")
+        need(any(status[0] == "4" for status in statuses), at + "no answer that is not")
+        need(all("$ref" in answer or answer.get("description") for answer in statuses.values()), at + "an answer is not described")
+        parameters = operation.get("parameters", [])
+        keys = [(p["in"], p["name"]) for p in parameters]
+        need(len(set(keys)) == len(keys), at + "a parameter twice")
+        need({name for where, name in keys if where == "path"} == set(re.findall(r"\{([^}]*)\}", path)), at + "parts of the path")
+        need(all(p.get("description") and p.get("schema") for p in parameters), at + "a parameter is not described")
+        need(not (method in ("get", "delete") and "requestBody" in operation), at + "a body that is not read")
+    return found
+
+
+def check_lint(document):
+    found = faults(document)
+    check(not found, "the OpenAPI document: %s", "; ".join(found[:10]))
+    broken = json.loads(json.dumps(document))
+    broken["tags"].pop()
+    broken["components"]["schemas"]["Unused"] = {"type": "object"}
+    broken["paths"]["/v1/jobs"]["get"]["operationId"] = "submitJob"
+    del broken["paths"]["/v1/jobs/{id}"]["get"]["parameters"][0]["description"]
+    check(len(faults(broken)) == 4, "four faults were made, these were found: %s", faults(broken))
+    return f"{sum(1 for _ in each_operation(document))} operations are described"
+
+
 def check_alerts():
     rules = os.path.join(os.path.dirname(__file__), "..", "..", "packaging", "stint.rules.yml")
     if not shutil.which("promtool"):
@@ -375,7 +469,8 @@ def run(program):
             check_sums(stintd, token)
         check_states(stintd, tokens["root"], document)
         said = [check_outcomes(stintd, tokens["root"], tokens["ada"]), check_metrics(stintd, some), check_openapi(stintd, document),
-                check_client(stintd, document), check_spectral(stintd, document), check_alerts()]
+                check_client(stintd, document), check_lint(document), check_spectral(stintd, document),
+                check_redocly(stintd, document), check_alerts()]
         print(f"{examples} examples hold, {answers} answers fit their schemas; " + "; ".join(said))
     finally:
         stintd.stop()

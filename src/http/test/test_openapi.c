@@ -36,7 +36,18 @@ static const st_schema schemas[] = {
     {0},
 };
 static const char *const roles[] = {"owner", "admin", "viewer", NULL};
-static const st_openapi_info info = {"Test", "1", "About it.", "MIT", roles};
+static const st_openapi_word tags[] = {
+    {"jobs", "Jobs."}, {"a", "A."}, {"events", "What happens."}, {"service", "The rest."}, {0}};
+static const st_openapi_word parts[] = {{"{x}", "any x"}, {"a/{y}", "y of an a"}, {0}};
+static const st_openapi_info info = {
+    .title = "Test",
+    .version = "1",
+    .description = "About it.",
+    .license = "MIT",
+    .roles = roles,
+    .tags = tags,
+    .parts = parts,
+};
 
 static json_t *document(void)
 {
@@ -145,12 +156,45 @@ static void test_refuses(void **state)
                  "no JSON object");
 }
 
+static const char *text_at(json_t *value, size_t i, const char *key)
+{
+    return json_string_value(json_object_get(json_array_get(value, i), key));
+}
+
+static void test_words(void **state)
+{
+    static const st_openapi_word few[] = {{"jobs", "Jobs."}, {"service", "The rest."}, {0}};
+    static const st_openapi_word one[] = {{"{x}", "any x"}, {"b/{y}", "y of a b"}, {0}};
+    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    st_openapi_info lacks = info;
+    json_t *doc = document(), *list = json_object_get(doc, "tags");
+    st_err err;
+
+    (void)state;
+    assert_int_equal(json_array_size(list), ST_ARRAY_LEN(tags) - 1);
+    assert_string_equal(text_at(list, 1, "name"), "a");
+    assert_string_equal(text_at(list, 1, "description"), "A.");
+    list = json_object_get(operation(doc, &routes[2]), "parameters");
+    assert_string_equal(text_at(list, 0, "description"), "any x");
+    assert_string_equal(text_at(list, 1, "description"), "y of an a");
+    json_decref(doc);
+
+    lacks.tags = few;
+    assert_fails(st_openapi_write(&lacks, routes, TABLES(schemas), &out, &err), ST_ENOENT,
+                 "what the tag a is about");
+    lacks = info;
+    lacks.parts = one;
+    assert_fails(st_openapi_write(&lacks, routes, TABLES(schemas), &out, &err), ST_ENOENT,
+                 "what {y} stands for");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_complete),
         cmocka_unit_test(test_true),
         cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
