@@ -175,7 +175,7 @@ static void list_cluster(st_api *api, st_call *call, st_entry_kind kind, const c
     if (r < 0) {
         st_call_fail(call, &err);
     } else {
-        out_books(&l, api->options.clock(api->options.ctx));
+        out_books(&l, st_control_now(api->control));
         st_strbuf_add(&l.out, "]}");
         st_call_reply_buf(call, 200, NULL, &l.out);
     }

@@ -43,6 +43,12 @@ static int need_future(st_tx *tx, const char *what, int64_t *from_ms, st_err *er
     return 0;
 }
 
+/* For whoever asks behind the answer. What is agreed has the prices of the millisecond before (ledger/bookings.c). */
+static void put_in_force(st_tx *tx, int64_t from_ms)
+{
+    tx->in_force_ms = ST_MAX(tx->in_force_ms, from_ms + 1);
+}
+
 /* From now on: the next millisecond at which nothing of the kind begins yet, for two may be said within one. */
 static int64_t prices_from(st_tx *tx)
 {
@@ -82,6 +88,8 @@ static int run_prices(st_tx *tx, st_cmd *cmd, st_err *err)
     e.doc = st_strbuf_str(&doc);
     r = st_money_post(tx, &e, err);
     c->seq = e.seq;
+    if (r == 0 && c->now)
+        put_in_force(tx, c->book.from_ms);
     return r < 0 ? r : st_tx_audit(tx, &c->who, "prices.publish", "", c->book.name, e.doc, err);
 }
 
@@ -141,6 +149,8 @@ static int run_plan(st_tx *tx, st_cmd *cmd, st_err *err)
         r = st_money_terms(tx, err);
     if (r == 0)
         r = st_version_edit(tx, "plan", account, err);
+    if (r == 0 && c->now)
+        put_in_force(tx, c->plan.from_ms);
     c->version = st_tx_version(tx, "plan", account);
     return r < 0 ? r : st_tx_audit(tx, &c->who, "plan.set", account, account, e.doc, err);
 }

@@ -44,6 +44,9 @@ bool st_control_has_policy(const st_control *ctl, const st_policy *policy);
 /* The last moment in the store: time goes on from there, whatever the clock says. Before the start, or in the
  * loop. */
 int64_t st_control_last_ms(const st_control *ctl);
+/* The time, as the next transaction and the next question have it; from any thread. It is the clock's, or a moment later where
+ * something was said to be in force from then on. */
+int64_t st_control_now(const st_control *ctl);
 /* What the store says of stintd's time against the machine's uptime. Before the start, or in the loop. */
 const st_clock_mark *st_control_mark(const st_control *ctl);
 /* The thread. Nothing happens before. */

@@ -603,8 +603,7 @@ int st_control_read(st_control *ctl, st_read_how how, int64_t at_least, st_read_
         r = st_fail(err, ST_EDOWN, "the state is being read again; try again in a moment");
     } else {
         st_tx tx = {.ctl = fl->copy,
-                    .now =
-                        ST_MAX(ctl->options.clock(ctl->options.ctx), st_control_last_ms(fl->copy))};
+                    .now = ST_MAX(st_control_now(ctl), st_control_last_ms(fl->copy))};
 
         if (ret_position)
             *ret_position = fl->position;

@@ -24,6 +24,7 @@
 #define SNAP_MS        INT64_C(86400000) /* the oldest may go when there is a newer one */
 #define REPLAY_US      INT64_C(2000000)  /* of the core's work behind a snapshot, about */
 #define IDLE_MS        INT64_C(60000)
+#define WORD_MS        INT64_C(50)  /* how far our time may be ahead of the clock, see keep_word */
 #define STILL_MS       INT64_C(200) /* between two looks at agents, while a restored store waits */
 #define IDEM_KEEP_MS   INT64_C(172800000) /* two days */
 
@@ -204,12 +205,12 @@ static void refuse_all(st_control *ctl, st_cmd *cmds, const st_err *why)
     }
 }
 
-static st_cmd *next_cmd(st_control *ctl, bool young)
+static st_cmd *next_cmd(st_control *ctl, uint64_t last, bool young)
 {
     st_cmd *cmd;
 
     pthread_mutex_lock(&ctl->lock);
-    cmd = st_lanes_next(ctl->lanes, young);
+    cmd = st_lanes_next(ctl->lanes, last, young);
     pthread_mutex_unlock(&ctl->lock);
     return cmd;
 }
@@ -220,14 +221,14 @@ static void refuse_waiting(st_control *ctl, const st_err *why)
     st_cmd *cmds = NULL, **end = &cmds;
 
     pthread_mutex_lock(&ctl->lock);
-    while ((*end = st_lanes_next(ctl->lanes, true)))
+    while ((*end = st_lanes_next(ctl->lanes, UINT64_MAX, true)))
         end = &(*end)->next;
     pthread_mutex_unlock(&ctl->lock);
     refuse_all(ctl, cmds, why);
 }
 
-/* Runs those whose turn it is, until there are none, or the turn is over. Returns what was run. */
-static st_cmd *run_cmds(st_tx *tx)
+/* Runs those up to number `last` whose turn it is, until there are none, or the turn is over. Returns what was run. */
+static st_cmd *run_cmds(st_tx *tx, uint64_t last)
 {
     st_control *ctl = tx->ctl;
     st_cmd *ran = NULL, **end = &ran, *cmd;
@@ -238,7 +239,7 @@ static st_cmd *run_cmds(st_tx *tx)
         st_err err = {0};
         int r;
 
-        cmd = next_cmd(ctl, now - began < TURN_US / 2);
+        cmd = next_cmd(ctl, last, now - began < TURN_US / 2);
         if (!cmd)
             break;
         ctl->count.commands++;
@@ -286,6 +287,26 @@ static bool snapshot_is_due(const st_control *ctl)
            (ctl->snap_ms > 0 && st_core_now(ctl->core) - ctl->snap_ms >= SNAP_MS);
 }
 
+/* What was said to be so from now on is so for whoever asks behind the answer, also within the same millisecond. The clock
+ * is left behind by little, however much is said within one. */
+static void keep_word(const st_tx *tx)
+{
+    st_control *ctl = tx->ctl;
+    int64_t most;
+
+    if (tx->in_force_ms <= __atomic_load_n(&ctl->word_ms, __ATOMIC_RELAXED))
+        return;
+    most = ctl->options.clock(ctl->options.ctx) + WORD_MS;
+    __atomic_store_n(&ctl->word_ms, ST_MIN(tx->in_force_ms, most), __ATOMIC_RELEASE);
+}
+
+int64_t st_control_now(const st_control *ctl)
+{
+    int64_t now = ctl->options.clock(ctl->options.ctx);
+
+    return ST_MAX(now, __atomic_load_n(&ctl->word_ms, __ATOMIC_ACQUIRE));
+}
+
 /* Writes a transaction, tells what came of it and answers its commands. False: the store is down. */
 static bool finish(st_tx *tx, st_cmd *cmds)
 {
@@ -299,6 +320,7 @@ static bool finish(st_tx *tx, st_cmd *cmds)
         write_all(tx, &err);
     good = !tx->broken;
     if (good) {
+        keep_word(tx);
         st_follower_feed(tx, ctl->log_seq > before);
         if (ctl->log_seq > before && ctl->options.engine && ctl->options.engine->ops->place)
             ctl->options.engine->ops->place(ctl->options.engine, ctl->restoring.branch,
@@ -364,6 +386,17 @@ static bool catch_up(st_control *ctl, int64_t now)
     return true;
 }
 
+/* Those that wait now: their time is that of a clock which is read later. */
+static uint64_t last_cmd(st_control *ctl)
+{
+    uint64_t last;
+
+    pthread_mutex_lock(&ctl->lock);
+    last = st_lanes_last(ctl->lanes);
+    pthread_mutex_unlock(&ctl->lock);
+    return last;
+}
+
 static bool is_quiet(st_control *ctl)
 {
     bool quiet;
@@ -378,7 +411,7 @@ static bool is_quiet(st_control *ctl)
 static void still_turn(st_control *ctl)
 {
     st_tx tx = {.ctl = ctl, .now = st_control_last_ms(ctl), .later = true}, end = tx;
-    st_cmd *cmds = run_cmds(&tx);
+    st_cmd *cmds = run_cmds(&tx, UINT64_MAX);
 
     if (finish(&tx, cmds) && st_restoring_step(&end) && finish(&end, NULL))
         st_restoring_end(ctl);
@@ -389,7 +422,8 @@ static void still_turn(st_control *ctl)
 static void turn(st_control *ctl, bool last)
 {
     const st_event timer = {.kind = ST_EV_TIMER};
-    st_tx tx = {.ctl = ctl, .now = ctl->options.clock(ctl->options.ctx)};
+    uint64_t came = last_cmd(ctl); /* before the clock is read */
+    st_tx tx = {.ctl = ctl, .now = st_control_now(ctl)};
     st_cmd *cmds;
     st_err err = {0};
 
@@ -406,7 +440,7 @@ static void turn(st_control *ctl, bool last)
     if (!catch_up(ctl, tx.now))
         return;
     tx.pays = st_pace_due(ctl, last);
-    cmds = tx.pays ? NULL : run_cmds(&tx);
+    cmds = tx.pays ? NULL : run_cmds(&tx, came);
     /* What is due is for a pass to see. */
     if (!tx.broken && tx.pays == ctl->pace.owed && st_core_next_timer(ctl->core) <= tx.now)
         st_tx_apply(&tx, &timer, &err);

@@ -133,6 +133,7 @@ struct st_cmd {
     bool calm;        /* is done also while a restored store waits: the core has no part in it */
     /* The loop's. */
     st_cmd *next;
+    uint64_t number; /* in the order in which all came */
     st_err *failed;
     bool more;
     bool begun; /* its token was good: what has begun is brought to its end */

@@ -2,7 +2,7 @@
  * Lanes of commands (state/lanes.h).
  *
  * Invariants: `busy` has the lanes that are not empty, in no order; a lane's `had_us` never goes back; no busy
- * lane is behind `floor_us`, which is where the one served last stood.
+ * lane is behind `floor_us`, which is where the one served last stood; numbers grow along a lane.
  */
 #include "state/lanes.h"
 
@@ -31,6 +31,7 @@ struct st_lanes {
     st_idmap *by_org;
     int64_t floor_us;
     size_t n;
+    uint64_t came; /* the number of the last */
 };
 
 st_lanes *st_lanes_new(void)
@@ -97,6 +98,7 @@ bool st_lanes_put(st_lanes *q, st_cmd *cmd)
     if (l == &q->first ? l->n >= WAITING_MAX : l->n >= LANE_MAX || q->n - q->first.n >= WAITING_MAX)
         return false;
     wakes(q, l);
+    cmd->number = ++q->came;
     cmd->next = NULL;
     *l->tail = cmd;
     l->tail = &cmd->next;
@@ -129,14 +131,24 @@ void st_lanes_put_back(st_lanes *q, st_cmd *cmd)
     q->n++;
 }
 
-static lane *least(const st_lanes *q)
+uint64_t st_lanes_last(const st_lanes *q)
+{
+    return q->came;
+}
+
+static bool has_one(const lane *l, uint64_t last)
+{
+    return l->n > 0 && !l->held && l->head->number <= last;
+}
+
+static lane *least(const st_lanes *q, uint64_t last)
 {
     lane *best = NULL;
 
     for (size_t i = 0; i < q->busy.n; i++) {
         lane *l = q->busy.v[i];
 
-        if (l->held)
+        if (!has_one(l, last))
             continue;
         if (!best || l->had_us < best->had_us || (l->had_us == best->had_us && l->org < best->org))
             best = l;
@@ -144,12 +156,12 @@ static lane *least(const st_lanes *q)
     return best;
 }
 
-st_cmd *st_lanes_next(st_lanes *q, bool young)
+st_cmd *st_lanes_next(st_lanes *q, uint64_t last, bool young)
 {
-    lane *l = least(q);
+    lane *l = least(q, last);
     st_cmd *cmd;
 
-    if (q->first.n > 0 && !q->first.held && (young || !l))
+    if (has_one(&q->first, last) && (young || !l))
         l = &q->first;
     if (!l)
         return NULL;

@@ -7,6 +7,9 @@
  * empty does not save up: it begins where the others are. Commands of agents go before all others, as long as the
  * turn is young.
  *
+ * Commands have numbers, in the order in which they came. A turn that reads the clock takes none that came later: time
+ * would say that it was done before it was asked for.
+ *
  * Not locked: the loop's lock is held around it.
  */
 #ifndef ST_STATE_LANES_H
@@ -26,8 +29,12 @@ void st_lanes_block(st_lanes *q, const st_cmd *cmd);
 void st_lanes_put_back(st_lanes *q, st_cmd *cmd); /* in front of its lane */
 void st_lanes_give_up(st_lanes *q, const st_cmd *cmd);
 
-/* The next; NULL: there is none, or only in lanes that are held. `young`: those of agents may go first. */
-st_cmd *st_lanes_next(st_lanes *q, bool young);
+/* The number of the one that came last; 0: none ever did. */
+uint64_t st_lanes_last(const st_lanes *q);
+
+/* The next of those up to number `last`; NULL: there is none, or only in lanes that are held. `young`: those of agents may
+ * go first. */
+st_cmd *st_lanes_next(st_lanes *q, uint64_t last, bool young);
 /* What it took of the loop's time. */
 void st_lanes_took(st_lanes *q, const st_cmd *cmd, int64_t us);
 

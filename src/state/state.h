@@ -173,6 +173,7 @@ struct st_control {
     st_control_stats count;  /* published to `stats` after each turn */
 
     /* Shared. */
+    int64_t word_ms; /* atomic; time does not go behind it, see st_control_now */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     st_lanes *lanes;
@@ -196,6 +197,7 @@ struct st_tx {
     st_asides versions;     /* of what was edited */
     st_asides docs;         /* of new jobs, by id */
     ST_VEC(st_report) late; /* what tasks of jobs that are over used */
+    int64_t in_force_ms;    /* from when on something that was said is so; 0: nothing was */
     int applied;
     bool pays;       /* runs the pass, however long */
     bool later;      /* leaves the pass to a later one */

@@ -1,10 +1,13 @@
 /*
  * The last moment in a store: no transaction lies before it, whichever of its tables knows it. Restored from a backup, and started with
- * a clock that is behind.
+ * a clock that is behind. And the moments of commands and questions: none is before it was asked for.
  */
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "control/follower.h"
 #include "control/test/money.h"
 
 static int begin_day(void **state)
@@ -227,6 +230,119 @@ static void started_with_a_clock_that_is_behind(void **state)
     expect_order(w);
 }
 
+/* ---- before it was asked for ---------------------------------------------------------------------------- */
+
+#define ASKED 40
+
+typedef struct asked {
+    st_cmd cmd;
+    int64_t asked_ms;
+} asked;
+
+static struct {
+    pthread_t looks;
+    int n, done, early;
+    asked v[ASKED];
+} asks;
+
+static int see_moment(st_tx *tx, st_cmd *cmd, st_err *err)
+{
+    (void)err;
+    asks.early += tx->now < ((asked *)cmd)->asked_ms;
+    return 0;
+}
+
+static void count_done(st_cmd *cmd, const st_err *err)
+{
+    (void)cmd;
+    (void)err;
+    __atomic_add_fetch(&asks.done, 1, __ATOMIC_RELEASE);
+}
+
+/* The loop has read the clock; before it does anything else time goes on, and somebody asks. */
+static void ask_late(world *w)
+{
+    asked *a;
+
+    if (pthread_equal(pthread_self(), asks.looks) || asks.n == ASKED)
+        return;
+    let_pass(w, 3);
+    a = &asks.v[asks.n++];
+    *a = (asked){.cmd = {.run = see_moment, .done = count_done}, .asked_ms = w->now};
+    assert_true(st_control_post(w->ctl, &a->cmd));
+}
+
+static void nothing_is_dated_before_it_was_asked(void **state)
+{
+    world *w = *state;
+
+    asks.looks = pthread_self();
+    __atomic_store_n(&w->when_read, ask_late, __ATOMIC_RELEASE);
+    nudge(w);
+    while (__atomic_load_n(&asks.done, __ATOMIC_ACQUIRE) < ASKED)
+        sched_yield();
+    __atomic_store_n(&w->when_read, NULL, __ATOMIC_RELEASE);
+    assert_int_equal(asks.early, 0);
+    expect_sound(w);
+}
+
+static int see_rate(st_tx *tx, void *ctx, st_err *err)
+{
+    st_window_price price;
+    int64_t now = st_tx_now(tx);
+
+    (void)err;
+    st_ledger_window_price(st_tx_ledger(tx), "team", "h100", 1000, now + H, now + 2 * H, now,
+                           &price);
+    *(int64_t *)ctx = price.priced ? price.rate / 1000000 : 0;
+    return 0;
+}
+
+static int read_rate(void *ctx, st_tx *tx, st_err *err)
+{
+    return see_rate(tx, ctx, err);
+}
+
+/* Prices and plans from now on are in force for whoever asks behind the answer, though the clock has not moved. */
+static void what_is_said_is_so(void **state)
+{
+    world *w = *state;
+    st_err err = {0};
+
+    make_fleet(w);
+    for (int i = 1; i < 5; i++) {
+        int64_t in_loop_rate = 0, read = 0;
+        char text[100];
+
+        snprintf(text, sizeof text,
+                 "prices: b%d\ngpu: {\"*\": {reserved: 1, burst: 3, booking: %d}}\n", i, i * 3600);
+        publish(w, text);
+        let_pass(w, -10); /* what publishing lets pass */
+        assert_ok(st_control_read(w->ctl, ST_READ_SHARED, 0, read_rate, &read, NULL, &err));
+        assert_ok(in_loop(w, see_rate, &in_loop_rate, &err));
+        assert_int_equal(read, in_loop_rate);
+        assert_int_equal(read, i * 3600);
+    }
+    expect_sound(w);
+}
+
+/* However much is said within a moment, time stays near the clock. */
+static void time_stays_near_the_clock(void **state)
+{
+    world *w = *state;
+    st_err err = {0};
+
+    make_account(w, "team", "", "{name: team}");
+    for (int i = 0; i < 200; i++) {
+        assert_ok(set_plan(w, "account: team\ncap: 20\n", &err));
+        let_pass(w, -10); /* what it lets pass */
+    }
+    assert_in_range(st_control_now(w->ctl), w->now + 1, w->now + 100);
+    let_pass(w, S);
+    assert_int_equal(st_control_now(w->ctl), w->now);
+    expect_sound(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +351,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_clock_behind_the_last_row_is_refused, begin_day, end),
         cmocka_unit_test_setup_teardown(numbers_do_not_come_back, begin_day, end),
         cmocka_unit_test_setup_teardown(started_with_a_clock_that_is_behind, begin_day, end),
+        cmocka_unit_test_setup_teardown(nothing_is_dated_before_it_was_asked, begin_day, end),
+        cmocka_unit_test_setup_teardown(what_is_said_is_so, begin_day, end),
+        cmocka_unit_test_setup_teardown(time_stays_near_the_clock, begin_day, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,13 @@
 
 static int64_t tell_time(void *ctx)
 {
-    return __atomic_load_n(&((world *)ctx)->now, __ATOMIC_RELAXED);
+    world *w = ctx;
+    void (*when_read)(world *) = __atomic_load_n(&w->when_read, __ATOMIC_ACQUIRE);
+    int64_t now = __atomic_load_n(&w->now, __ATOMIC_RELAXED);
+
+    if (when_read)
+        when_read(w);
+    return now;
 }
 
 static void listen_in(void *ctx, const char *line)

@@ -15,6 +15,8 @@ typedef struct world {
     faulty_vfs *vfs;
     st_control *ctl;
     int64_t now;
+    void (*when_read)(
+        struct world *w); /* behind each look at the clock, in whose thread it was; NULL: nothing */
     st_billing_options billing;
     int64_t pass_long_us, snap_rows, tell_ms, keep_jobs_ms, keep_log_ms;
     st_engine *engine; /* the test's own; NULL: none */
