@@ -18,6 +18,7 @@ static const st_openapi_word tags[] = {
     {"accounts", "Accounts: their quota, use, plan, budget, secrets and billing details."},
     {"users", "People and programs with a token."},
     {"tokens", "Tokens, and who has them."},
+    {"views", "Views of the console that you saved."},
     {"roles", "Roles, and what each may do."},
     {"whoami", "Who you are to this service."},
     {"session", "Logging a browser in and out."},

@@ -306,6 +306,12 @@ static const st_route routes[] = {
     WRITE("DELETE", "/v1/arrays/{id}", ST_MAY_SUBMIT, 0, st_api_array_cancel, "cancelArray",
           "Cancel all jobs of an array that have not ended", NULL, "ArrayCancelled", 200),
 
+    READ("/v1/views", ST_MAY_SEE, st_api_views_list, "listViews",
+         "List your saved views of the console", NULL, "ViewList"),
+    WRITE("PUT", "/v1/views/{name}", ST_MAY_SEE, 0, st_api_view_put, "putView",
+          "Save a view of the console under a name, for yourself", "ViewSpec", "NameRef", 200),
+    WRITE("DELETE", "/v1/views/{name}", ST_MAY_SEE, 0, st_api_view_remove, "removeView",
+          "Remove one of your saved views", NULL, NULL, 204),
     READ("/v1/sizes", ST_MAY_SEE, st_api_sizes_list, "listSizes",
          "List named sizes: yours, those from above, the cluster's", NULL, "SizeList"),
     WRITE("PUT", "/v1/sizes/{name}", ST_MAY_ADMIN, ST_ROUTE_CONDITION, st_api_size_put, "putSize",

@@ -12,6 +12,18 @@ const st_schema st_schemas_accounts[] = {
               "\"items\": {\"type\": \"object\", \"properties\": {\"role\": {\"type\": "
               "\"string\"}, \"may\": {\"type\": \"string\"}}, \"required\": [\"role\", "
               "\"may\"]}}}, \"required\": [\"roles\"]}"},
+    {"ViewList",
+     "{\"type\": \"object\", \"properties\": {\"views\": {\"type\": \"array\", \"items\": "
+     "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, \"page\": "
+     "{\"type\": \"string\", \"description\": \"page of the console\"}, \"query\": {\"type\": "
+     "\"string\", \"description\": \"what stands behind the ? of its address\"}, \"saved\": "
+     "{\"type\": \"string\", \"format\": \"date-time\"}}, \"required\": [\"name\", \"page\", "
+     "\"query\", \"saved\"]}}}, \"required\": [\"views\"]}"},
+    {"ViewSpec",
+     "{\"type\": \"object\", \"properties\": {\"page\": {\"type\": \"string\", \"enum\": "
+     "[\"jobs\"]}, \"query\": {\"type\": \"string\", \"maxLength\": 2000, \"description\": "
+     "\"what stands behind the ? of the page's address, encoded as there\"}}, \"required\": "
+     "[\"page\", \"query\"], \"additionalProperties\": false}"},
     {"AccountSpec",
      "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\"}, "
      "\"parent\": {\"type\": \"string\"}, \"guarantee\": {\"type\": \"object\", "

@@ -238,6 +238,7 @@ st_handler st_api_service_get, st_api_service_set;
 st_handler st_api_account_remove;
 st_handler st_api_account_quota, st_api_account_usage, st_api_users_list;
 st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token_revoke;
+st_handler st_api_views_list, st_api_view_put, st_api_view_remove;
 st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_make;
 st_handler st_api_pool_get, st_api_pool_patch;
 st_handler st_api_devices, st_api_counts;

@@ -398,6 +398,8 @@ static int run_account_remove(st_tx *tx, st_cmd *cmd, st_err *err)
     if (r == 0)
         r = st_unlimit_account(tx, c->name, err);
     if (r == 0)
+        r = st_views_forget(tx, c->name, err);
+    if (r == 0)
         r = st_tx_audit(tx, &c->who, "account.remove", c->name, c->name, detail, err);
     if (r < 0)
         return r;

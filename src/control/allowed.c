@@ -248,6 +248,8 @@ int st_allowed_load(st_control *ctl, st_err *err)
         r = st_store_documents(ctl->store, "size", count_size, ctl->allowance, err);
     if (r >= 0)
         r = st_store_documents(ctl->store, "secret", count_secret, ctl->allowance, err);
+    if (r >= 0)
+        r = st_count_views(ctl, err);
     return r < 0 ? r : 0;
 }
 

@@ -200,6 +200,19 @@ void st_cmd_note_init(st_cmd_note *cmd);
 /* Somebody at this address had a token that is none, or no more. From any thread. */
 void st_control_refused(st_control *ctl, const char *address);
 
+/* A saved view of whoever calls: put, or with page NULL removed. */
+#define ST_VIEWS_MAX 50 /* of one person */
+#define ST_VIEW_KEY  (2 * ST_NAME_MAX + 2)
+typedef struct st_cmd_view {
+    st_cmd cmd;
+    st_identity who;
+    const char *name, *page, *query;
+} st_cmd_view;
+
+void st_cmd_view_init(st_cmd_view *cmd);
+/* Under which name the store has somebody's views (kind "view"). */
+void st_view_key(const st_identity *who, char ret[ST_VIEW_KEY]);
+
 typedef struct st_cmd_token {
     st_cmd cmd;
     st_identity who;

@@ -71,6 +71,9 @@ const char *st_payer(st_control *ctl, const char *account);
 void st_count_tokens(st_control *ctl, int64_t now);
 /* The account goes: who has its name next has none of its limits. */
 int st_unlimit_account(st_tx *tx, const char *account, st_err *err);
+/* views.c: those of everybody in an account that is removed; and what all accounts have, at a start. */
+int st_views_forget(st_tx *tx, const char *account, st_err *err);
+int st_count_views(st_control *ctl, st_err *err);
 /* Accounts that are new in the core. */
 void st_count_accounts(st_control *ctl);
 int st_allowed_load(st_control *ctl, st_err *err);

@@ -121,6 +121,34 @@ async function submits(page) {
   await page.locator("h1").filter({ hasText: "from-the-console" }).waitFor();
 }
 
+/** The filters of the list under a name, in another tab too; nobody else has it, and it is gone when it is removed. */
+async function keepsViews(page) {
+  const name = `${EVIL} & mine`, label = (p) => p.locator(".views select");
+  await page.evaluate(() => { location.hash = "#/jobs?state=running&name=a+b"; });
+  await page.getByRole("button", { name: "Save view…" }).click();
+  await page.getByLabel("Name of the view").fill(name);
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Remove view" }).waitFor();
+  await page.evaluate(() => { location.hash = "#/jobs?all=1"; });
+  await page.getByRole("button", { name: "Save view…" }).waitFor();
+  check((await label(page).inputValue()) === "", "other filters go by the view's name");
+  const tab = await page.context().newPage();
+  await tab.goto(`${url}/#/jobs`);
+  await label(tab).selectOption(name);
+  await tab.waitForFunction(() => location.hash === "#/jobs?state=running&name=a+b");
+  check((await tab.locator("input[data-search]").inputValue()) === "a b", "the field does not have what the view looks for");
+  await tab.close();
+  await label(page).focus(); // by keyboard: the first letters of its name
+  await page.keyboard.type("<img");
+  await page.waitForFunction(() => location.hash === "#/jobs?state=running&name=a+b");
+  check((await hasMarkup(page)) === 0, "a name became markup");
+  const other = await api(tokens.other, "GET", "/v1/views");
+  check(other.views.length === 0, "somebody else has the view");
+  await page.getByRole("button", { name: "Remove view" }).click();
+  await label(page).waitFor({ state: "detached" });
+  check((await api(tokens.member, "GET", "/v1/views")).views.length === 0, "the view is still there");
+}
+
 /** A quote, confirmed, seen in the week and cancelled. */
 async function books(page) {
   await page.evaluate(() => { location.hash = "#/calendar"; });
@@ -311,6 +339,7 @@ async function works(job) {
   await page.getByRole("dialog").getByRole("button", { name: "Cancel the job" }).click();
   await page.locator(".title .s-cancelled, .title .s-stopping").waitFor();
 
+  await keepsViews(page);
   await instead(page, job);
   await submits(page);
   await books(page);

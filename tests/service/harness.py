@@ -189,6 +189,17 @@ class Stintd:
         with open(self.log) as f:
             raise Failure("stintd did not start: " + f.read())
 
+    def again(self, program):
+        """Ends it and starts it on the same store; clients from before have the old port."""
+        self.owner.close()
+        self.process.send_signal(signal.SIGTERM)
+        check(self.process.wait(60) == 0, "stintd did not end well")
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen([program, "--config", os.path.join(self.dir, "config.yaml"), "--data",
+                                             os.path.join(self.dir, "data")], stdout=subprocess.DEVNULL, stderr=log)
+        self.port = self._port()
+        self.owner = Client(self.port, self.owner_token)
+
     def client(self, token=None):
         return Client(self.port, token)
 

@@ -466,6 +466,9 @@ ROWS = [
     ("GET", "/v1/jobs/{id}/logs", "job", SEE),
     ("GET", "/v1/arrays/{id}", "array", SEE),
     ("DELETE", "/v1/arrays/{id}", "fresh_array", CHANGE_JOB),
+    ("GET", "/v1/views", None, READ),
+    ("PUT", "/v1/views/{name}", "new_view", READ),
+    ("DELETE", "/v1/views/{name}", "view", LOGOUT),
     ("GET", "/v1/sizes", None, READ),
     ("PUT", "/v1/sizes/{name}", "new_size", OWN_PUT),
     ("DELETE", "/v1/sizes/{name}", "size", OWN_REMOVE),
@@ -819,6 +822,11 @@ class World:
                 body = None
             if place == "there":
                 self.clients[role].call("PUT", "/v1/sizes/" + name, {"gpus": 1})
+        elif how in ("new_view", "view"):
+            name, body = self.fresh("view"), {"page": "jobs", "query": ""}
+            if how == "view":
+                self.clients[role].call("PUT", "/v1/views/" + name, body)
+                body = None
         elif how in ("new_class", "old_class"):
             name = self.fresh("class")
             body = {"lowest": 1, "highest": 9, "priority": 5} if how == "new_class" else None

@@ -134,7 +134,7 @@ def questions(w):
             "/v1/bills/open?account=", "/v1/bills/open?account=" + w.parent, "/v1/bills/open/entries",
             "/v1/bills/open/entries?cursor=2", "/v1/bills/open/entries?account=" + w.b,
             "/v1/bills/open/usage", "/v1/bills/open/usage?by=account", "/v1/bills/open/usage?by=job",
-            "/v1/bills/open/usage?account=" + w.parent, "/v1/sizes", "/v1/neighbours?all=true", "/v1/rules", "/v1/arrays/j00000000", "/v1/nothing"]
+            "/v1/bills/open/usage?account=" + w.parent, "/v1/sizes", "/v1/views", "/v1/neighbours?all=true", "/v1/rules", "/v1/arrays/j00000000", "/v1/nothing"]
     for job in (w.run, w.stuck, "j00000000", "jzzzzzzzz", "x"):
         gets += [f"/v1/jobs/{job}", f"/v1/jobs/{job}/why", f"/v1/jobs/{job}/logs"]
     for name in ("alpha", "alpha-sub", w.b, w.parent, w.other, "cluster", "none"):
@@ -204,6 +204,7 @@ def busy_b(w):
         token(owner, w.b, w.word(), role, label=w.word())
     b_admin = w.stintd.client(token(owner, w.b, w.word(), "admin", label=w.word())["token"])
     check(b_admin.call("PUT", "/v1/sizes/" + w.word(), {"gpus": 1}).status == 200, "no size")
+    check(b_admin.call("PUT", "/v1/views/" + w.word(), {"page": "jobs", "query": "user=" + w.word()}).status == 200, "no view")
     w.submit_b(gpus=0, cpu=1, array={"count": 3})
     b_admin.make("/v1/bookings", {"name": w.word(), "type": "h100", "gpus": 1, "from": "2027-05-01", "for": "1d",
                                   "confirm": True, "repeat": {"every": "week", "count": 8}})

@@ -17,6 +17,7 @@ export type Quota = {
   held: Record<string, number>; inside_gpu: number; borrowed_gpu: number;
 };
 export type Account = { name: string; parent: string | null; guarantee: Record<string, number>; max: Record<string, number>; weight: number };
+export type View = { name: string; page: string; query: string; saved: string };
 export type Counts = { account: string; states: Record<string, { jobs: number; gpus: number }> };
 export type Node = {
   name: string; pool: string; type: string; gpus: number; state: string; rack?: string; block?: string; zone?: string; gpus_free?: number;

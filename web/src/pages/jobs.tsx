@@ -7,6 +7,7 @@ import { href, refine, route } from "../route";
 import type { Counts, Job } from "../types";
 import { Confirm, Empty, gpus, number, ranges, State, Time, Trouble } from "../ui";
 import { useDebounced, useGet } from "../use";
+import { Views } from "../views";
 
 const ROW = 32, PAGE = 500, OVER = 12;
 const STATES = ["pending", "running", "notified", "checkpointing", "paused", "stopping", "done", "failed", "timeout", "cancelled"];
@@ -46,7 +47,9 @@ export function Jobs() {
   const states = q.getAll("state").length ? q.getAll("state") : q.get("all") ? [] : LIVING;
   const [name, setName] = useState(q.get("name") ?? "");
   const late = useDebounced(name, 250);
-  useEffect(() => { refine({ name: late }); }, [late]);
+  const said = useRef(name); // what the address has from here; another one came by a view or a link
+  useEffect(() => { said.current = late; refine({ name: late }); }, [late]);
+  useEffect(() => { const there = q.get("name") ?? ""; if (there !== said.current) { said.current = there; setName(there); } }, [q.get("name")]);
   const query = new URL(url("http://x/", { state: states, name: q.get("name") ?? undefined, user: q.get("user") ?? undefined, account: q.get("account") ?? undefined })).search.slice(1);
   const list = useJobs(query);
   const counts = useGet<Counts>("/v1/counts");
@@ -109,6 +112,7 @@ export function Jobs() {
           <option value="">all</option>{accounts.value?.accounts.map((a) => <option key={a.name} value={a.name}>{a.name}</option>)}
         </select></label>
         <label class="check"><input type="checkbox" checked={q.get("user") === who.value?.user} onChange={(e) => refine({ user: e.currentTarget.checked ? who.value?.user : undefined })} /> only mine</label>
+        <Views page="jobs" />
         <span class="grow" />
         <output>{total !== undefined ? `${number(total)} jobs` : `${number(list.rows.length)}${list.next ? "+" : ""} jobs`}</output>
         {may && chosen.size > 0 && <button type="button" class="danger" onClick={() => setAsking(true)}>Cancel {chosen.size}</button>}
