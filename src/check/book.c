@@ -6,10 +6,12 @@
  *   - who is guaranteed is not where a booking closes before it ends;
  *   - while a booking runs, only its own jobs and borrowers are on its devices, and it is whole or says that it is not;
  *   - a job of a booking that has room for it does not wait;
+ *   - its nodes have the labels it requires; where it is dedicated nobody else begins or sleeps on them;
  *   - nobody has to leave for a booking but those in its way, and nobody inside before its end.
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "check/watch.h"
@@ -90,6 +92,21 @@ int st_watch_lent_victim(const st_step *step, const st_track *t, const st_track 
 
 /* ---- a state ------------------------------------------------------------------------------ */
 
+/* Every line that is required is a line of the node, or the beginning of one up to a dot. */
+static bool has_labels(const st_node *node, const char *require)
+{
+    const char *labels = node->labels ? node->labels : "";
+    for (const char *want = require; want && *want; want += strcspn(want, "\n") + 1) {
+        size_t n = strcspn(want, "\n");
+        bool found = false;
+        for (const char *s = labels; *s && !found; s += strcspn(s, "\n") + 1)
+            found = strncmp(s, want, n) == 0 && (s[n] == '\n' || s[n] == '.');
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
 static int check_plan(const st_core *core, const st_booking *b, st_err *err)
 {
     const st_fleet *fleet = st_core_fleet(core);
@@ -108,6 +125,12 @@ static int check_plan(const st_core *core, const st_booking *b, st_err *err)
             (b->pool >= 0 && b->pool != node->pool))
             return BAD("booking: %" PRIu64 " has %d GPUs of type %d on node %s for a task", b->id,
                        __builtin_popcount(g->devs), node->type, node->name);
+        if (!b->over && !has_labels(node, b->require))
+            return BAD("booking: %" PRIu64 " requires labels that node %s has not", b->id,
+                       node->name);
+        if (b->dedicated && node->ndevs != b->gpus)
+            return BAD("booking: %" PRIu64 " is dedicated and has %d of the %d GPUs of node %s",
+                       b->id, b->gpus, node->ndevs, node->name);
         if (b->open && (node->fence & g->devs) != g->devs)
             return BAD("booking: %" PRIu64 " is open and its GPUs on node %s are not fenced", b->id,
                        node->name);
@@ -188,6 +211,25 @@ static int check_there(const st_core *core, const st_booking *b, const st_job *j
         return BAD("booking: job %" PRIu64 " (%s) came before booking %" PRIu64
                    " closed and is still there at %" PRId64 ", it began at %" PRId64,
                    job->id, st_job_state_name(job->state), b->id, now, b->from_ms);
+    return 0;
+}
+
+/* On the nodes of a dedicated booking nobody else begins, with GPUs or without. */
+static int check_alone(const st_core *core, const st_booking *b, const st_job *job, st_err *err)
+{
+    if (!b->dedicated || b->state != ST_BOOKING_ACTIVE || b->over || b->moved ||
+        job->booking == b->id || !job->grants || !on_a_node_of(b, job))
+        return 0;
+    bool came = st_room_is_now(job) && job->start_ms >= b->from_ms;
+    if (came)
+        return BAD("dedicated: job %" PRIu64 " (%s) has begun on a node that booking %" PRIu64
+                   " has for itself",
+                   job->id, st_class_name(job->class), b->id);
+    if (job->state == ST_JOB_PAUSED && !job->held && !job->stopping && !b->told &&
+        !st_core_resumes(core) && b->from_ms < st_core_now(core))
+        return BAD("dedicated: job %" PRIu64 " sleeps in the memory of a node that booking %" PRIu64
+                   " has for itself",
+                   job->id, b->id);
     return 0;
 }
 
@@ -297,6 +339,8 @@ int st_check_bookings(const st_core *core, const st_job_list *jobs, st_err *err)
             rc = check_apart(st_core_booking_at(core, k), b, err);
         for (size_t k = 0; rc == 0 && k < jobs->n; k++)
             rc = check_there(core, b, jobs->v[k], err);
+        for (size_t k = 0; rc == 0 && k < jobs->n; k++)
+            rc = check_alone(core, b, jobs->v[k], err);
         if (rc == 0)
             rc = check_carried(core, b, err);
     }

@@ -446,7 +446,7 @@ static void open_lent(scene *s)
         for (size_t i = 0; i < st_core_nbookings(s->core); i++) {
             const st_booking *b = st_core_booking_at(s->core, i);
             bool runs = b->state == ST_BOOKING_ACTIVE && !b->over;
-            if (pass == 0 ? !runs || b->told : runs || !b->open)
+            if (pass == 0 ? !runs || b->told || b->dedicated : runs || !b->open)
                 continue;
             for (int t = 0; t < b->tasks; t++)
                 for (int d = 0; b->plan[t].node >= 0 && d < ST_DEVS_MAX; d++)

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "model/labels.h"
 
 #define HOLD_MAX_MS INT64_C(3600000)
 
@@ -135,6 +136,50 @@ void st_book_rebuild(st_core *core)
 
 /* ---- what may be asked for --------------------------------------------------------------- */
 
+static bool has_labels(const st_booking_spec *spec)
+{
+    return spec->require && spec->require[0];
+}
+
+/* What no node has, or could have, is no question of time. */
+static int check_config(const st_core *core, const st_booking_spec *spec, const char *name,
+                        st_err *err)
+{
+    bool labelled = false, whole = false;
+    int most = 0;
+    if (has_labels(spec) && !st_labels_ok(spec->require))
+        return st_fail(err, ST_EINVAL, "booking %s: the labels it requires are not well-formed",
+                       name);
+    if (spec->dedicated && (spec->cpu_m > 0 || spec->ram_mib > 0))
+        return st_fail(err, ST_EINVAL,
+                       "booking %s: dedicated nodes come with all their CPU and RAM; leave out cpu "
+                       "and ram",
+                       name);
+    for (size_t i = 0; i < core->fleet->nodes.n; i++) {
+        const st_node *node = core->fleet->nodes.v[i];
+        if (node->state == ST_NODE_REMOVED || node->type != spec->type ||
+            (spec->pool >= 0 && node->pool != spec->pool))
+            continue;
+        bool has = st_labels_meet(node->labels, spec->require);
+        labelled |= has;
+        whole |= has && node->ndevs == spec->gpus;
+        most = ST_MAX(most, node->ndevs);
+    }
+    if (has_labels(spec) && !labelled) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf said = {0};
+        st_labels_say(spec->require, &said);
+        return st_fail(err, ST_ENOENT,
+                       "booking %s: no node with %s GPUs has the labels %.200s; stint node show "
+                       "says what a node has",
+                       name, core->fleet->types.v[spec->type].name, st_strbuf_str(&said));
+    }
+    if (spec->dedicated && !whole)
+        return st_fail(err, ST_EINVAL,
+                       "booking %s: dedicated nodes are booked whole, with all %d GPUs of each",
+                       name, most);
+    return 0;
+}
+
 int st_book_from_spec(const st_core *core, const st_booking_spec *spec, st_booking *ret,
                       st_err *err)
 {
@@ -165,6 +210,9 @@ int st_book_from_spec(const st_core *core, const st_booking_spec *spec, st_booki
     if (core->policy.as_if_alone)
         return st_fail(err, ST_ESTATE,
                        "booking %s: with the policy as_if_alone nothing can be booked", name);
+    int rc = check_config(core, spec, name, err);
+    if (rc < 0)
+        return rc;
     *ret = (st_booking){.id = spec->id,
                         .series = spec->series,
                         .account = account,
@@ -177,6 +225,9 @@ int st_book_from_spec(const st_core *core, const st_booking_spec *spec, st_booki
                         .topo_required = spec->topo != ST_TOPO_NONE && spec->topo_required,
                         .cpu_m = spec->cpu_m,
                         .ram_mib = spec->ram_mib,
+                        /* the spec's own, until somebody keeps the booking */
+                        .require = (char *)(uintptr_t)(has_labels(spec) ? spec->require : NULL),
+                        .dedicated = spec->dedicated,
                         .no_show_ms = spec->no_show_ms,
                         .made_ms = core->now};
     return 0;
@@ -263,6 +314,7 @@ int st_core_book(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
         *b = like;
         b->id += (uint64_t)i;
         b->name = st_xstrdup(spec->name);
+        b->require = like.require ? st_xstrdup(like.require) : NULL;
         if (st_book_fit(core, b, ev->u.book.windows[i], NULL, &q) == ST_BOOK_OK) {
             st_book_insert(core, b);
             st_vec_push(&made, b);

@@ -89,7 +89,7 @@ void st_book_remove_slots(st_core *core, const st_booking *b);
 bool st_book_make_way(st_core *core, const st_job *job, const st_grant *grants, st_effects *fx);
 /* A place for the job on what is free now and booked by nobody before it ends. */
 bool st_book_place_clear(st_core *core, const st_job *job, int32_t type, st_grant *ret);
-/* A node takes nobody any more: plans on it move. Where there is no other place for one they stay as they are, which
+/* A node takes nobody any more, or has lost a label: plans on it that cannot stay move. Where there is no other place for one they stay as they are, which
  * is said; or, with `force`, that one is degraded. */
 int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effects *fx, st_err *err);
 /* A pool gives out no whole GPUs any more: likewise. */

@@ -5,27 +5,28 @@
 
 #include "base/mem.h"
 #include "core/book.h"
+#include "model/labels.h"
 
 #define CHOICE    2 /* times the tasks of a booking is enough to choose from */
 #define MOVES_MAX 8 /* plans that make way for one job */
 
 /* ---- slots and fences -------------------------------------------------------------------- */
 
-static int64_t part_of(int64_t all, const st_node *node, const st_grant *g)
+static int64_t part_of(const st_booking *b, int64_t all, const st_node *node, const st_grant *g)
 {
-    return all / node->ndevs * __builtin_popcount(g->devs);
+    return b->dedicated ? all : all / node->ndevs * __builtin_popcount(g->devs);
 }
 
 int64_t st_book_cpu_m(const st_core *core, const st_booking *b, const st_grant *g)
 {
     const st_node *node = core->fleet->nodes.v[g->node];
-    return b->cpu_m > 0 ? b->cpu_m : part_of(node->cpu_m, node, g);
+    return b->cpu_m > 0 ? b->cpu_m : part_of(b, node->cpu_m, node, g);
 }
 
 int64_t st_book_ram_mib(const st_core *core, const st_booking *b, const st_grant *g)
 {
     const st_node *node = core->fleet->nodes.v[g->node];
-    return b->ram_mib > 0 ? b->ram_mib : part_of(node->ram_mib, node, g);
+    return b->ram_mib > 0 ? b->ram_mib : part_of(b, node->ram_mib, node, g);
 }
 
 void st_book_add_up(const st_core *core, st_booking *b)
@@ -169,6 +170,8 @@ static int room_of(const st_booking *b, const st_node *node, const left *l)
 {
     int64_t cpu_m = b->cpu_m > 0 ? b->cpu_m : node->cpu_m / node->ndevs * b->gpus;
     int64_t ram_mib = b->ram_mib > 0 ? b->ram_mib : node->ram_mib / node->ndevs * b->gpus;
+    if (b->dedicated && (l->cpu_m < node->cpu_m || l->ram_mib < node->ram_mib))
+        return 0;
     int64_t n = __builtin_popcount(l->devs) / b->gpus;
     if (cpu_m > 0)
         n = ST_MIN(n, l->cpu_m / cpu_m);
@@ -179,7 +182,9 @@ static int room_of(const st_booking *b, const st_node *node, const left *l)
 
 static bool is_able(const st_core *core, const st_booking *b, const st_node *node)
 {
+    bool labelled = b->over || st_labels_meet(node->labels, b->require) || ST_BROKEN(BOOK_LABELS);
     return node->state == ST_NODE_READY && node->type == b->type && node->ndevs >= b->gpus &&
+           (!b->dedicated || node->ndevs == b->gpus) && labelled &&
            (b->pool < 0 || node->pool == b->pool) &&
            (core->fleet->pools.v[node->pool].levels >> ST_LEVEL_WHOLE & 1);
 }
@@ -525,7 +530,8 @@ int st_book_leave_node(st_core *core, const st_node *node, bool force, st_effect
     const st_slot_vec *v = st_slots_of(core->slots, node->id);
     ids list = {0};
     for (size_t i = 0; v && i < v->n; i++)
-        if (list.n == 0 || list.v[list.n - 1] != v->v[i].booking)
+        if (!is_able(core, st_book_find(core, v->v[i].booking), node) &&
+            (list.n == 0 || list.v[list.n - 1] != v->v[i].booking))
             st_vec_push(&list, v->v[i].booking);
     int rc = leave(core, &list, "node", node->name, force, fx, err);
     st_vec_free(&list);

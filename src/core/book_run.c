@@ -274,6 +274,9 @@ bool st_book_run(st_core *core, st_effects *fx)
     bool any = false;
     while (st_deadline_run(core, fx))
         any = true;
+    for (size_t i = 0; i < core->opened.n; i++) /* no others, not even asleep */
+        if (core->opened.v[i]->dedicated && takes(core->opened.v[i]))
+            any |= free_memory(core, core->opened.v[i], fx);
     st_job_vec list = {0};
     for (size_t i = 0; i < core->off.n; i++)
         if (core->off.v[i]->booking && waits(core->off.v[i]))
@@ -300,7 +303,8 @@ static uint16_t lent_devs(const st_core *core, int32_t node)
     const st_slot_vec *v = st_slots_of(core->slots, node);
     for (size_t i = 0; v && i < v->n; i++) {
         const st_booking *b = st_book_find(core, v->v[i].booking);
-        if (b->open && b->state == ST_BOOKING_ACTIVE && !b->over)
+        bool alone = b->dedicated && !ST_BROKEN(BOOK_ALONE);
+        if (b->open && b->state == ST_BOOKING_ACTIVE && !b->over && !alone)
             may |= v->v[i].devs;
         else if (b->open)
             not |= v->v[i].devs;

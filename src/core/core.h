@@ -67,7 +67,8 @@ typedef struct st_core st_core;
     X(ST_EV_BOOK_CANCEL, "book_cancel")   /* u.booking */                                         \
     X(ST_EV_BOOK_CHANGE, "book_change")   /* another window, or size: u.rebook */                 \
     X(ST_EV_TEST, "test")                 /* a node is to be tested: u.tested.node */             \
-    X(ST_EV_TESTED, "tested")             /* what a test has found: u.tested */
+    X(ST_EV_TESTED, "tested")             /* what a test has found: u.tested */                   \
+    X(ST_EV_LABELS, "labels")             /* a node has other labels: u.labels */
 typedef enum st_event_kind {
 #define X(id, name) id,
     ST_EVENT_TABLE(X)
@@ -141,6 +142,11 @@ typedef struct st_event {
             bool passed;
             const char *reason; /* why not */
         } tested;
+        struct {
+            int32_t node;
+            const char *text; /* all of them (model/labels.h); NULL: none */
+            bool force;       /* although bookings lose their place */
+        } labels;
         st_account_spec account;
         st_job_spec job;
         struct {

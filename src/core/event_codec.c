@@ -7,7 +7,7 @@
 #define FORMAT_SHIFT 6 /* the kind stands below, the format it was written in above */
 
 /* A text that may be NULL; what is read lives in the arena. */
-static void io_text(codec *c, st_arena *arena, const char **s)
+static void io_upto(codec *c, st_arena *arena, const char **s, size_t max)
 {
     bool there = *s != NULL;
     IO_BOOL(c, there);
@@ -15,7 +15,7 @@ static void io_text(codec *c, st_arena *arena, const char **s)
         *s = NULL;
         return;
     }
-    size_t n = io_count(c, c->out ? strlen(*s) : 0, TEXT_MAX);
+    size_t n = io_count(c, c->out ? strlen(*s) : 0, max);
     if (c->out) {
         st_strbuf_addn(c->out, *s, n);
         return;
@@ -26,6 +26,11 @@ static void io_text(codec *c, st_arena *arena, const char **s)
     }
     *s = st_arena_strndup(arena, c->in + c->at, n);
     c->at += n;
+}
+
+static void io_text(codec *c, st_arena *arena, const char **s)
+{
+    io_upto(c, arena, s, TEXT_MAX);
 }
 
 static void io_node_spec(codec *c, st_arena *arena, st_node_spec *n)
@@ -109,6 +114,10 @@ static void io_book(codec *c, st_arena *arena, st_event *ev)
     io_i64(c, &b->cpu_m);
     io_i64(c, &b->ram_mib);
     io_i64(c, &b->no_show_ms);
+    if (c->format >= 20) {
+        io_upto(c, arena, &b->require, ST_LABELS_TEXT_MAX);
+        IO_BOOL(c, b->dedicated);
+    }
     io_i64(c, &ev->u.book.hold_ms);
     IO_BOOL(c, ev->u.book.confirm);
     size_t n = io_count(c, (size_t)ST_MAX(ev->u.book.nwindows, 0), ST_WINDOWS_MAX);
@@ -178,6 +187,11 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_i64(c, &ev->u.tested.test);
         IO_BOOL(c, ev->u.tested.passed);
         io_text(c, arena, &ev->u.tested.reason);
+        break;
+    case ST_EV_LABELS:
+        IO_IN(c, ev->u.labels.node, INT32_MIN, INT32_MAX);
+        io_upto(c, arena, &ev->u.labels.text, ST_LABELS_TEXT_MAX);
+        IO_BOOL(c, ev->u.labels.force);
         break;
     case ST_EV_ACCOUNT:
         io_account_spec(c, arena, &ev->u.account);

@@ -7,9 +7,11 @@
  * 3 Suspect, testing, repair and retired take nobody's devices away: they only take no new jobs. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "core/book.h"
+#include "model/labels.h"
 
 #define OURSELVES "stintd"
 
@@ -248,6 +250,32 @@ int st_core_node_agent(st_core *core, const st_event *ev, st_effects *fx, st_err
         if (node->state == ST_NODE_READY)
             go_alone(core, node, ST_NODE_READY, fx);
     }
+    return 0;
+}
+
+/* Bookings that require what it has no more move, as from a node that drains. */
+int st_core_node_labels(st_core *core, const st_event *ev, st_effects *fx, st_err *err)
+{
+    st_node *node = NULL;
+    const char *text = ev->u.labels.text;
+    int rc = need_node(core, ev->u.labels.node, &node, err);
+    if (rc < 0)
+        return rc;
+    if (text && !st_labels_ok(text))
+        return st_fail(err, ST_EINVAL, "node %s: its labels are not well-formed", node->name);
+    if (strcmp(text ? text : "", node->labels ? node->labels : "") == 0)
+        return 0;
+    char *was = node->labels;
+    node->labels = text && text[0] ? st_xstrdup(text) : NULL;
+    rc = st_book_leave_node(core, node, ev->u.labels.force, fx, err);
+    if (rc < 0) {
+        free(node->labels);
+        node->labels = was;
+        return rc;
+    }
+    free(was);
+    st_core_changed(core, ST_CHANGED_FLOORS | ST_CHANGED_ROOM);
+    st_book_set_due(core);
     return 0;
 }
 

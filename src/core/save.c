@@ -104,6 +104,8 @@ static void io_node(codec *c, st_fleet *f, st_node *node)
         IO_BOOL(c, node->agent);
     if (c->format >= 19)
         io_life(c, node);
+    if (c->format >= 20)
+        io_labels(c, &node->labels);
     if (!c->out)
         node->place[ST_TOPO_NONE] = -1;
     for (int l = ST_TOPO_ZONE; l <= ST_TOPO_RACK; l++)
@@ -498,6 +500,10 @@ static void io_booking(codec *c, const st_core *core, st_booking *b)
     IO_BOOL(c, b->told);
     IO_BOOL(c, b->used);
     IO_BOOL(c, b->over);
+    if (c->format >= 20) {
+        io_labels(c, &b->require);
+        IO_BOOL(c, b->dedicated);
+    }
     if (!c->bad)
         io_plan(c, core, b);
 }

@@ -322,6 +322,7 @@ int st_core_node_remove(st_core *core, st_node *node, bool force, st_effects *fx
 /* nodes.c */
 int st_core_node_state(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 int st_core_node_agent(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
+int st_core_node_labels(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 int st_core_node_test(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 int st_core_node_tested(st_core *core, const st_event *ev, st_effects *fx, st_err *err);
 void st_core_nodes_set_due(st_core *core);

@@ -29,6 +29,7 @@ void st_booking_free(st_booking *booking)
     if (!booking)
         return;
     free(booking->name);
+    free(booking->require);
     free(booking->plan);
     free(booking);
 }

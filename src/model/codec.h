@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/strbuf.h"
 #include "model/fleet.h"
+#include "model/labels.h"
 #include "model/policy.h"
 
 /* What has been added since, as one number for events and saves: a field that came with format N is
@@ -35,8 +36,9 @@
  *  16 deadlines
  *  17 limits on bookings, of accounts and of pools; changes of pools by force
  *  18 jobs that preempt nobody
- *  19 what is said of nodes and by whom, tests of nodes, the policies `acceptance`, `suspect`, `retest` */
-#define ST_CODEC_FORMAT 19
+ *  19 what is said of nodes and by whom, tests of nodes, the policies `acceptance`, `suspect`, `retest`
+ *  20 labels of nodes, what bookings require of them, dedicated bookings */
+#define ST_CODEC_FORMAT 20
 
 typedef struct codec {
     st_strbuf *out; /* NULL: reading */
@@ -139,6 +141,24 @@ static inline void io_str(codec *c, char **s)
         n = 0;
     }
     *s = st_xstrndup(c->in + c->at, n);
+    c->at += n;
+}
+
+/* Labels, which are longer than names; NULL: none. */
+static inline void io_labels(codec *c, char **s)
+{
+    size_t n = io_count(c, c->out && *s ? strlen(*s) : 0, ST_LABELS_TEXT_MAX);
+    if (c->out) {
+        st_strbuf_addn(c->out, *s ? *s : "", n);
+        return;
+    }
+    *s = NULL;
+    if (c->bad || c->n - c->at < n) {
+        c->bad = true;
+        return;
+    }
+    *s = n > 0 ? st_xstrndup(c->in + c->at, n) : NULL;
+    c->bad |= *s && !st_labels_ok(*s);
     c->at += n;
 }
 

@@ -47,6 +47,7 @@ void st_fleet_free(st_fleet *fleet)
     for (size_t i = 0; i < fleet->nodes.n; i++) {
         st_node *node = fleet->nodes.v[i];
         free(node->name);
+        free(node->labels);
         st_vec_free(&node->residents);
         forget(node);
         free(node);

@@ -81,6 +81,12 @@ static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
         ev->u.booking.id = a->booking;
         ev->u.booking.series = is_series(play, a->booking);
         break;
+    case ST_DO_LABELS:
+        ev->kind = ST_EV_LABELS;
+        ev->u.labels.node = a->node;
+        ev->u.labels.text = a->labels;
+        ev->u.labels.force = a->force;
+        break;
     case ST_DO_COUNT:
         break;
     }

@@ -135,6 +135,38 @@ static int read_agents(st_scenario *s, const st_doc_node *node, const st_scn_act
     return r;
 }
 
+/* What nodes have from now on. */
+static int read_labels(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
+                       st_err *err)
+{
+    typedef struct {
+        const st_doc_node *node, *to;
+        bool force;
+    } label_fields;
+    static const st_field rows[] = {
+        {.key = "node", .kind = ST_F_NODE, .offset = offsetof(label_fields, node), .required = true},
+        {.key = "to", .kind = ST_F_NODE, .offset = offsetof(label_fields, to), .required = true},
+        {.key = "force", .kind = ST_F_BOOL, .offset = offsetof(label_fields, force)},
+        {0},
+    };
+    label_fields f = {0};
+    const char *labels = NULL;
+    int r = st_fields_read(s->doc, map, rows, &f, err);
+
+    if (r == 0)
+        r = st_scn_read_labels(s, f.to, &labels, err);
+    for (const st_doc_node *n = NULL; r == 0 && (n = st_field_each(f.node, n));) {
+        st_scn_action action = *base;
+
+        action.labels = labels;
+        action.force = f.force;
+        r = st_scn_find_node(s, n, &action.node, err);
+        if (r == 0)
+            st_vec_push(&s->actions, action);
+    }
+    return r;
+}
+
 static int read_change(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
                        st_err *err)
 {
@@ -209,6 +241,8 @@ static int read_verb(st_scenario *s, const st_doc_node *node, st_scn_action *bas
         return st_scn_read_book(s, node, base, err);
     case ST_DO_UNBOOK:
         return st_scn_read_unbook(s, node, base, err);
+    case ST_DO_LABELS:
+        return read_labels(s, node, base, err);
     case ST_DO_COUNT:
         break;
     }

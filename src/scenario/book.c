@@ -8,6 +8,8 @@
 typedef struct book_fields {
     st_job_fields asks;
     const char *booking;
+    const st_doc_node *require;
+    bool dedicated;
     int64_t from_ms, for_ms, every_ms, no_show_ms;
     int count;
 } book_fields;
@@ -23,6 +25,8 @@ static const st_field rows[] = {
      .offset = offsetof(book_fields, count),
      .lo = 1,
      .hi = ST_SCN_WINDOWS_MAX},
+    {.key = "require", .kind = ST_F_NODE, .offset = offsetof(book_fields, require)},
+    {.key = "dedicated", .kind = ST_F_BOOL, .offset = offsetof(book_fields, dedicated)},
     ST_JOB_ROWS(book_fields, asks),
     {0},
 };
@@ -65,6 +69,7 @@ int st_scn_read_book(st_scenario *s, const st_doc_node *map, const st_scn_action
     st_scn_action action = *base;
     st_job_spec job = {.pool = -1};
     st_scn_book *book;
+    const char *require = NULL;
     bool none = false;
     int r = st_fields_read(s->doc, map, rows, &f, err);
 
@@ -72,6 +77,8 @@ int st_scn_read_book(st_scenario *s, const st_doc_node *map, const st_scn_action
         r = check(s, map, &f, err);
     if (r == 0)
         r = st_spec_job(s->doc, map, &f.asks, &names, &job, &none, err);
+    if (r == 0)
+        r = st_scn_read_labels(s, f.require, &require, err);
     if (r < 0)
         return r;
     book = st_arena_alloc(s->arena, sizeof *book);
@@ -93,6 +100,8 @@ int st_scn_read_book(st_scenario *s, const st_doc_node *map, const st_scn_action
                                    .topo_required = job.topo_required,
                                    .cpu_m = job.shape.cpu_m,
                                    .ram_mib = job.shape.ram_mib,
+                                   .require = require,
+                                   .dedicated = f.dedicated,
                                    .no_show_ms = f.no_show_ms};
     s->next_booking += (uint64_t)f.count;
     st_map_put(s->booking_ids, f.booking, (int64_t)book->id);

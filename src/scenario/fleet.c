@@ -90,7 +90,7 @@ typedef struct place_fields {
 
 typedef struct row_fields {
     const char *name;
-    const st_doc_node *pool, *gpu;
+    const st_doc_node *pool, *gpu, *labels;
     int count, gpus, nvlink, nvlink_nodes;
     const char *nvlink_domain;
     int64_t cpu_m, ram_mib;
@@ -112,6 +112,7 @@ static const st_field fleet_rows[] = {
     NAME_ROW("name", name),
     {.key = "pool", .kind = ST_F_NODE, .offset = offsetof(row_fields, pool)},
     {.key = "gpu", .kind = ST_F_NODE, .offset = offsetof(row_fields, gpu)},
+    {.key = "labels", .kind = ST_F_NODE, .offset = offsetof(row_fields, labels)},
     COUNT_ROW("gpus", gpus, 0, ST_DEVS_MAX),
     COUNT_ROW("nvlink", nvlink, 1, ST_DEVS_MAX),
     NAME_ROW("nvlink_domain", nvlink_domain),
@@ -180,8 +181,18 @@ static const char *place_of(st_scenario *s, const place_fields *p, int i, int64_
     return st_scn_numbered(s, p->name, (int)(i / *unit) + 1);
 }
 
+int st_scn_read_labels(st_scenario *s, const st_doc_node *map, const char **ret, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf text = {0};
+    int r = map ? st_spec_node_labels(s->doc, map, &text, err) : 0;
+
+    if (r == 0)
+        *ret = text.n > 0 ? st_arena_strdup(s->arena, st_strbuf_str(&text)) : NULL;
+    return r;
+}
+
 static int add_nodes(st_scenario *s, const st_doc_node *map, const row_fields *f, st_node_spec spec,
-                     st_err *err)
+                     const char *labels, st_err *err)
 {
     const place_fields nvlink = {f->nvlink_domain, f->nvlink_nodes};
     char q[ST_QUOTE_MAX];
@@ -203,7 +214,7 @@ static int add_nodes(st_scenario *s, const st_doc_node *map, const row_fields *f
             return st_doc_fail(s->doc, map, err, ST_EEXIST, "there is a node %s already",
                                st_quote(q, spec.name));
         st_map_put(s->node_ids, spec.name, (int64_t)s->nodes.n);
-        st_vec_push(&s->nodes, (st_scn_node){spec, map->line});
+        st_vec_push(&s->nodes, (st_scn_node){spec, labels, map->line});
     }
     return 0;
 }
@@ -212,6 +223,7 @@ static int read_row(st_scenario *s, const st_doc_node *map, st_err *err)
 {
     row_fields f = {.count = 1, .gpus = -1, .cpu_m = ST_NODE_CPU_M, .ram_mib = ST_NODE_RAM_MIB};
     st_node_spec spec = {.pool = 0, .type = -1};
+    const char *labels = NULL;
     int r = st_fields_read(s->doc, map, fleet_rows, &f, err);
 
     if (r == 0)
@@ -220,6 +232,8 @@ static int read_row(st_scenario *s, const st_doc_node *map, st_err *err)
         r = st_scn_find_pool(s, f.pool, &spec.pool, err);
     if (r == 0 && f.gpu)
         r = st_scn_find_type(s, f.gpu, &spec.type, err);
+    if (r == 0)
+        r = st_scn_read_labels(s, f.labels, &labels, err);
     if (r < 0)
         return r;
     if (!f.gpu && f.gpus > 0)
@@ -228,7 +242,7 @@ static int read_row(st_scenario *s, const st_doc_node *map, st_err *err)
     spec.nvlink_size = f.nvlink;
     spec.cpu_m = f.cpu_m;
     spec.ram_mib = f.ram_mib;
-    return add_nodes(s, map, &f, spec, err);
+    return add_nodes(s, map, &f, spec, labels, err);
 }
 
 int st_scn_read_fleet(st_scenario *s, const st_doc_node *list, st_err *err)

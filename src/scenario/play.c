@@ -61,6 +61,12 @@ static int announce_fleet(st_play *play, st_err *err)
         st_event ev = {.kind = ST_EV_NODE, .u.node = s->nodes.v[i].spec};
 
         r = announce(play, &ev, s->nodes.v[i].line, err);
+        if (r == 0 && s->nodes.v[i].labels) {
+            ev = (st_event){.kind = ST_EV_LABELS};
+            ev.u.labels.node = (int32_t)i;
+            ev.u.labels.text = s->nodes.v[i].labels;
+            r = announce(play, &ev, s->nodes.v[i].line, err);
+        }
     }
     return r;
 }

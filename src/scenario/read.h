@@ -12,6 +12,9 @@ int st_scn_read_types(st_scenario *s, const st_doc_node *map, st_err *err);
 int st_scn_read_pools(st_scenario *s, const st_doc_node *map, st_err *err);
 int st_scn_read_fleet(st_scenario *s, const st_doc_node *list, st_err *err);
 
+/* Labels of nodes, as one text in the arena; NULL: none, also where `map` is NULL. */
+int st_scn_read_labels(st_scenario *s, const st_doc_node *map, const char **ret, st_err *err);
+
 /* scenario_account.c: the list `accounts`, and one account or change (in the arena). */
 int st_scn_read_accounts(st_scenario *s, const st_doc_node *list, st_err *err);
 int st_scn_read_account(st_scenario *s, const st_doc_node *map, st_account_doc **ret, st_err *err);

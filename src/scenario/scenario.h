@@ -33,6 +33,7 @@ typedef struct st_scn_pool {
 
 typedef struct st_scn_node {
     st_node_spec spec;
+    const char *labels; /* NULL: none */
     int line;
 } st_scn_node;
 
@@ -59,7 +60,8 @@ typedef struct st_scn_job {
     X(ST_DO_AGENT, "agent")               \
     X(ST_DO_LIMIT, "limit")               \
     X(ST_DO_BOOK, "book")                 \
-    X(ST_DO_UNBOOK, "unbook")
+    X(ST_DO_UNBOOK, "unbook")             \
+    X(ST_DO_LABELS, "labels")
 
 typedef enum st_scn_do {
 #define X(id, name) id,
@@ -92,6 +94,8 @@ typedef struct st_scn_action {
     st_account_doc *account; /* of ST_DO_ACCOUNT */
     const st_scn_book *book; /* of ST_DO_BOOK */
     uint64_t booking;        /* of ST_DO_UNBOOK */
+    const char *labels;      /* of ST_DO_LABELS: all of them */
+    bool force;              /* of ST_DO_LABELS: although bookings lose their place */
     bool refuse;             /* it must be refused ... */
     int code;                /* ... with this code, 0: any */
     const char *match;       /* ... and a message that has this in it; NULL: any */

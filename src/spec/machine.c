@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "model/labels.h"
 #include "model/said.h"
 #include "spec/fields.h"
 #include "spec/spec.h"
@@ -146,6 +147,20 @@ static int read_topology(const st_doc *doc, const st_doc_node *map, st_machine_d
     int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
 
     return r == 0 ? st_fields_read(doc, map, rows, f, err) : r;
+}
+
+int st_spec_node_labels(const st_doc *doc, const st_doc_node *map, st_strbuf *ret, st_err *err)
+{
+    int r = st_doc_expect(doc, map, ST_DOC_MAP, err);
+
+    for (const st_doc_node *n = map->child; r == 0 && n; n = n->next) {
+        st_err why = {0};
+
+        r = st_doc_expect(doc, n, ST_DOC_SCALAR, err);
+        if (r == 0 && st_labels_set(ret, n->key, n->value, &why) < 0)
+            r = st_doc_fail(doc, n, err, why.code, "%s", why.msg);
+    }
+    return r;
 }
 
 int st_spec_machine(const st_doc *doc, const st_doc_node *map, st_machine_doc *ret, st_err *err)

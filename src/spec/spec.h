@@ -135,6 +135,8 @@ int st_spec_fill(const st_fleet *fleet, st_job_spec *spec, st_err *err);
 
 /* NAME: TEXT, which are shown to people. */
 int st_spec_labels(const st_doc *doc, const st_doc_node *map, st_err *err);
+/* A map NAME: VALUE as labels of nodes (model/labels.h). */
+int st_spec_node_labels(const st_doc *doc, const st_doc_node *map, st_strbuf *ret, st_err *err);
 
 /* "low", "normal", "high" or a number. */
 int st_spec_priority(const st_doc *doc, const st_doc_node *node, int *ret, st_err *err);

@@ -32,6 +32,41 @@ static uint64_t some_number(st_fuzz_gen *gen)
     return b->id;
 }
 
+/* Labels are few, so that some nodes have what a booking requires and others have not. */
+static const char *const labels[] = {NULL, "driver=550.54\n", "driver=535\n", "net=ib\n",
+                                     "driver=550.54\nnet=ib\n"};
+
+static void relabel(st_fuzz_gen *gen)
+{
+    st_rng *rng = &gen->label_rng;
+    const st_fleet *fleet = st_core_fleet(st_fuzz_run_core(gen->run));
+    const char *name = fleet->nodes.v[st_rng_below(rng, fleet->nodes.n)]->name;
+    st_tape_entry *entry = st_fuzz_record(gen, ST_EV_LABELS, true);
+    entry->node = st_tape_text(gen->tape, "%s", name);
+    entry->event.u.labels.text = labels[st_rng_below(rng, ST_ARRAY_LEN(labels))];
+    entry->event.u.labels.force = st_rng_chance(rng, 1, 2);
+}
+
+/* Perhaps what its nodes must have. */
+static void configure(st_fuzz_gen *gen, st_booking_spec *spec)
+{
+    static const char *const wanted[] = {"driver=550\n", "driver=535\n", "net=ib\n",
+                                         "driver=550\nnet=ib\n"};
+    st_rng *rng = &gen->label_rng;
+    const st_fleet *fleet = st_core_fleet(st_fuzz_run_core(gen->run));
+    if (!gen->labels)
+        return;
+    if (st_rng_chance(rng, 1, 3))
+        spec->require = wanted[st_rng_below(rng, ST_ARRAY_LEN(wanted))];
+    if (!st_rng_chance(rng, 1, 3))
+        return;
+    spec->dedicated = true;
+    spec->cpu_m = spec->ram_mib = 0;
+    for (size_t i = 0; i < fleet->nodes.n; i++)
+        if (fleet->nodes.v[i]->type == spec->type && st_rng_chance(rng, 1, 2))
+            spec->gpus = fleet->nodes.v[i]->ndevs;
+}
+
 static void make(st_fuzz_gen *gen)
 {
     st_rng *rng = &gen->book_rng;
@@ -70,6 +105,7 @@ static void make(st_fuzz_gen *gen)
         spec->cpu_m = 500 * st_rng_range(rng, 1, 4);
         spec->ram_mib = 512 * st_rng_range(rng, 1, 4);
     }
+    configure(gen, spec);
     gen->next_booking += (uint64_t)n;
     st_book_quote quotes[4]; /* asking changes nothing */
     st_core_quote(st_fuzz_run_core(gen->run), spec, windows, (size_t)n, quotes, NULL);
@@ -142,6 +178,8 @@ static void name_one(st_fuzz_gen *gen, st_event_kind kind)
 void st_fuzz_book(st_fuzz_gen *gen)
 {
     st_rng *rng = &gen->book_rng;
+    if (gen->labels && st_rng_chance(&gen->label_rng, 1, 6))
+        relabel(gen);
     if (!gen->books || !st_rng_chance(rng, 1, 2))
         return;
     size_t live = st_core_nbookings(st_fuzz_run_core(gen->run));

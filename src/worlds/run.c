@@ -226,6 +226,8 @@ int st_fuzz_run_moment(st_fuzz_run *run, size_t from, size_t to, st_err *err)
         trace_entry(run, entry);
         if (ev.kind == ST_EV_NODE_STATE || ev.kind == ST_EV_AGENT)
             ev.u.node_state.node = st_fleet_node(st_core_fleet(run->core), entry->node);
+        if (ev.kind == ST_EV_LABELS)
+            ev.u.labels.node = st_fleet_node(st_core_fleet(run->core), entry->node);
         if (ev.kind == ST_EV_SUBMIT && !plan_of(run, ev.u.job.id)) {
             st_idmap_put(run->plan_of, ev.u.job.id, (int64_t)run->plans.n);
             st_vec_push(&run->plans, (st_fuzz_plan){entry->run_ms, entry->save_ms, entry->gone_ms});

@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "model/labels.h"
+
 void st_tape_init(st_tape *tape, uint64_t seed)
 {
     *tape = (st_tape){.seed = seed,
@@ -88,6 +90,10 @@ void st_tape_tell(const st_tape_entry *entry, st_strbuf *out)
         break;
     case ST_EV_AGENT:
         st_strbuf_addf(out, " %s", entry->node);
+        break;
+    case ST_EV_LABELS:
+        st_strbuf_addf(out, " %s:%s ", entry->node, ev->u.labels.force ? " forced" : "");
+        st_labels_say(ev->u.labels.text, out);
         break;
     case ST_EV_GONE:
         st_strbuf_addf(out, " %" PRIu64 "%s", ev->u.gone.id, ev->u.gone.done ? " done" : "");
