@@ -57,6 +57,37 @@ try 0 'booked' ps --all
 try 4 'there is no booking bzzzzzzzz, or it is over' submit --gpus 1 --booking bzzzzzzzz -- train
 try 4 'there is no such booking' submit --gpus 1 --booking nonsense -- train
 
+# What its nodes must have.
+try 4 'has the labels driver=999' book $gpus --from 2027-09-01 --for 1d --zone UTC --require driver=999
+try 2 'is not LABEL=VALUE' book $gpus --from 2027-09-01 --for 1d --zone UTC --require driver
+try 2 'value of a label' book $gpus --from 2027-09-01 --for 1d --zone UTC --require 'driver=a b'
+try 2 'booked whole, with all 8 GPUs' book --gpus 4 --type h100 --from 2027-09-01 --for 1d --zone UTC --dedicated
+try 8 'cannot' node label node01 driver=550
+as root
+try 0 'has other labels' node label node01 driver=550.54 net=ib
+try 0 'has other labels' node label node02 driver=550.54
+try 0 'driver: 550.54' node show node01
+try 4 'there is no node' node label nobody driver=550
+try 4 'was given no label' node label node01 driver2-
+try 2 'NAME=VALUE' node label node01 driver
+try 2 'value of a label' node label node01 'driver=a b'
+as ada
+c=$("$stint" book $gpus --from 2027-09-01 --for 1d --zone UTC --require driver=550 --require net=ib --dedicated 2>"$tmp/err")
+try 0 'planned' book show "$c"
+try 0 '"require":{"driver":"550","net":"ib"},"dedicated":true,"ready":"planned","reason":null' book show "$c" -o json
+as root
+try 5 'would lose its place' node label node01 net-
+try 5 'would lose its place' node drain node01
+try 0 'has other labels' node label node01 net- --force
+as ada
+try 0 'degraded' book list
+try 0 '1 of 1 task has no node: none with 8 h100 GPUs and driver=550, net=ib is free' book show "$c"
+as root
+try 0 'has other labels' node label node02 net=ib
+as ada
+try 0 'planned' book show "$c"
+try 0 'is cancelled' book cancel "$c"
+
 # Nobody else's.
 as grace
 try 4 'there is no booking' book show "$id"

@@ -21,8 +21,9 @@ typedef struct booking_fields {
     st_job_fields asks;
     st_window_fields when;
     const char *name;
+    const st_doc_node *require;
     int64_t no_show_ms;
-    bool confirm;
+    bool confirm, dedicated;
 } booking_fields;
 
 #define OF(field) offsetof(booking_fields, field)
@@ -40,6 +41,8 @@ static const st_field booking_rows[] = {
     {.key = "pool", .kind = ST_F_NODE, .offset = OF(asks.pool)},
     {.key = "topology", .kind = ST_F_NODE, .offset = OF(asks.topology)},
     {.key = "no_show", .kind = ST_F_DURATION, .offset = OF(no_show_ms), .none = true},
+    {.key = "require", .kind = ST_F_NODE, .offset = OF(require)},
+    {.key = "dedicated", .kind = ST_F_BOOL, .offset = OF(dedicated)},
     {.key = "confirm", .kind = ST_F_BOOL, .offset = OF(confirm)},
     ST_WINDOW_ROWS(booking_fields, when),
     {0},
@@ -55,6 +58,7 @@ typedef struct booking {
     const st_tz *tz;
     char tzdata[ST_ZONES_VERSION_MAX];
     char *repeat;
+    st_strbuf require;
     st_occurrences when;
     ST_VEC(st_window) windows;
     ST_VEC(st_wall) walls;
@@ -66,6 +70,7 @@ static void booking_free(void *arg)
 
     st_doc_free(b->doc);
     free(b->repeat);
+    st_strbuf_done(&b->require);
     st_vec_free(&b->when);
     st_vec_free(&b->windows);
     st_vec_free(&b->walls);
@@ -139,7 +144,11 @@ static int read_spec(booking *b, const booking_fields *f, st_err *err)
     s->reader = b->book.who.account[0] ? b->book.who.account : NULL;
     s->name = f->name;
     s->no_show_ms = f->no_show_ms < 0 ? ST_TIME_NEVER : f->no_show_ms;
+    s->dedicated = f->dedicated;
     r = address(b, s->account, err);
+    if (r == 0 && f->require)
+        r = st_spec_node_labels(b->doc, f->require, &b->require, err);
+    s->require = b->require.n > 0 ? st_strbuf_str(&b->require) : NULL;
     return r < 0 ? r : split(b->api, f, s, err);
 }
 

@@ -21,6 +21,9 @@ typedef struct st_booking_money {
 void st_booking_json(st_api *api, const st_core *core, const json_t *record, const st_tz *as,
                      const st_booking_money *money, st_strbuf *out);
 
+/* How far its nodes are, and why they are not (booking_ready.c). */
+const char *st_booking_ready(const st_core *core, const st_booking *b, st_strbuf *reason);
+
 /* Records of an account and those below it, from the store: those that end after from_ms and begin before to_ms, in order
  * of their starts. `names` are those that are looked at, NULL all. */
 typedef struct st_booking_name {

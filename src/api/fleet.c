@@ -259,6 +259,7 @@ static void node_json(const st_question *q, const st_core *core, const st_node *
     place_json(fleet, n, ST_TOPO_RACK, out);
     place_json(fleet, n, ST_TOPO_BLOCK, out);
     place_json(fleet, n, ST_TOPO_ZONE, out);
+    st_out_labels(out, "labels", n->labels);
     if (st_question_owner(q))
         st_out_int(out, "gpus_free", __builtin_popcount(n->view.free));
     if (st_question_owner(q) && q->name[0])
@@ -522,6 +523,7 @@ static int run_state(st_tx *tx, st_cmd *cmd, st_err *err)
         return r;
     c->ev.event.u.node_state.node = (int32_t)id;
     c->ev.event.u.node_state.state = c->state;
+    c->ev.event.u.node_state.force = st_call_query_bool(c->call, "force", false);
     return c->resolve(tx, cmd, err);
 }
 

@@ -86,6 +86,12 @@ static const st_query_row force_query[] = {
      .about = "remove a failed node too; its tasks may live until its lease ends"},
     {0},
 };
+static const st_query_row node_query[] = {
+    {.name = "force",
+     .type = ST_QUERY_BOOL,
+     .about = "although bookings lose their place; they are degraded until another is free"},
+    {0},
+};
 static const st_query_row pool_query[] = {
     {.name = "force",
      .type = ST_QUERY_BOOL,
@@ -524,9 +530,11 @@ static const st_route routes[] = {
     WRITE("POST", "/v1/nodes", ST_MAY_OWNER, 0, st_api_node_make, "createNode",
           "Add a simulated node", "NodeSpec", "NameRef", 201),
     ASK("/v1/nodes/{name}", ST_MAY_SEE, st_api_node_get, "getNode", "Show one node", NULL, "Node"),
-    WRITE("PATCH", "/v1/nodes/{name}", ST_MAY_OWNER, ST_ROUTE_CONDITION, st_api_node_patch,
-          "changeNode", "Drain a node, take it back, or declare it failed", "NodeChange", "NameRef",
-          200),
+    {"PATCH", "/v1/nodes/{name}", ST_MAY_OWNER, ST_ROUTE_CONDITION, st_api_node_patch, "changeNode",
+     "Drain a node, take it back, or declare it failed", node_query, "NodeChange", "NameRef", 200},
+    {"PATCH", "/v1/nodes/{name}/labels", ST_MAY_OWNER, ST_ROUTE_CONDITION, st_api_node_labels,
+     "labelNode", "Add labels to a node, or take them away", node_query, "NodeLabels", "NameRef",
+     200},
     WRITE("POST", "/v1/nodes/{name}/test", ST_MAY_OWNER, 0, st_api_node_test, "testNode",
           "Have a node tested by its agent", NULL, "NameRef", 202),
     ASK("/v1/nodes/{name}/tests", ST_MAY_SEE, st_api_node_tests, "listNodeTests",

@@ -61,6 +61,11 @@ const st_schema st_schemas_fleet[] = {
                  "512Mi, or GiB\"}, \"rack\": {\"type\": \"string\"}, \"block\": {\"type\": "
                  "\"string\"}, \"zone\": {\"type\": \"string\"}}, \"required\": [\"name\"], "
                  "\"additionalProperties\": false}"},
+    {"NodeLabels", "{\"type\": \"object\", \"properties\": {\"set\": {\"type\": \"object\", "
+                   "\"properties\": {}, \"additionalProperties\": {\"type\": \"string\"}, "
+                   "\"description\": \"names and values of 1 to 63 letters, digits and . _ - / + "
+                   ":\"}, \"remove\": {\"type\": \"array\", \"items\": {\"type\": "
+                   "\"string\"}}}, \"additionalProperties\": false}"},
     {"NodeChange", "{\"type\": \"object\", \"properties\": {\"state\": {\"type\": \"string\", "
                    "\"enum\": [\"ready\", \"draining\", \"failed\", \"suspect\", \"testing\", "
                    "\"repair\", \"retired\"]}, \"reason\": {\"type\": "
@@ -77,7 +82,9 @@ const st_schema st_schemas_fleet[] = {
              "\"date-time\"}, \"tested\": {\"type\": \"boolean\"}, \"rack\": "
              "{\"type\": \"string\"}, "
              "\"block\": {\"type\": "
-             "\"string\"}, \"zone\": {\"type\": \"string\"}, \"gpus_free\": {\"type\": "
+             "\"string\"}, \"zone\": {\"type\": \"string\"}, \"labels\": {\"type\": "
+             "\"object\", \"properties\": {}, \"additionalProperties\": {\"type\": "
+             "\"string\"}}, \"gpus_free\": {\"type\": "
              "\"integer\"}, \"key\": {\"type\": \"string\"}, \"may_rejoin\": {\"type\": "
              "\"boolean\"}, \"flags\": {\"type\": \"array\", \"items\": {\"type\": "
              "\"object\", \"properties\": {\"flag\": {\"type\": \"string\"}, \"reason\": "

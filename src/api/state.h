@@ -127,6 +127,7 @@ void st_out_text(st_strbuf *out, const char *key, const char *text); /* ,"key":"
 void st_out_milli(st_strbuf *out, const char *key, int64_t milli);   /* ,"key":1.5 */
 void st_out_int(st_strbuf *out, const char *key, int64_t n);
 void st_out_raw(st_strbuf *out, const char *key, const char *json);
+void st_out_labels(st_strbuf *out, const char *key, const char *labels); /* ,"key":{…} */
 /* ,"key_udollars":1500000,"key":"1.50". Any amount: one micro-dollar less than nothing is no word for "unset". */
 void st_out_money(st_strbuf *out, const char *key, int64_t udollars);
 /* The same, or null and null where it is not known. */
@@ -244,7 +245,7 @@ st_handler st_api_pool_get, st_api_pool_patch;
 st_handler st_api_devices, st_api_counts;
 st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_patch;
 st_handler st_api_node_test, st_api_node_tests, st_api_node_history;
-st_handler st_api_node_rejoin, st_api_node_remove, st_api_pool_remove;
+st_handler st_api_node_rejoin, st_api_node_labels, st_api_node_remove, st_api_pool_remove;
 st_handler st_api_events, st_api_audit_list, st_api_audit_verify;
 st_handler st_api_backup, st_api_clock_get, st_api_clock_accept, st_api_restore_get,
     st_api_restore_accept;

@@ -15,96 +15,96 @@
 #include <stdbool.h>
 
 /* X(rule, what is broken, seeds until it must be caught) */
-#define ST_MUTANT_TABLE(X)                                                             \
-    X(MAX, "a start ignores the ceilings of its accounts", 40)                         \
-    X(SURE, "a job counts as guaranteed beyond the floor", 40)                         \
-    X(VICTIM_GUARANTEED, "guaranteed jobs are displaced", 40)                          \
-    X(MINIMAL, "a claim takes more victims than it needs", 40)                         \
-    X(BOUND, "a claim evicts more than the bound allows", 40)                          \
-    X(HOLD, "what is freed for a claimant is open to anybody", 40)                     \
-    X(STRICT, "a preemption need not improve the order", 100)                          \
-    X(SWAP, "inside an account anybody may swap places", 100)                          \
-    X(RECLAIM, "an owner takes nothing back", 40)                                      \
-    X(MIN_RUN, "the minimum run time protects nobody", 40)                             \
-    X(COOLDOWN, "the cooldown protects nobody", 100)                                   \
-    X(METER_FLOOR, "what borrows inside a floor is charged beside it", 100)            \
-    X(INSIDE, "an account's own excess does not use its floor", 100)                   \
-    X(EFFORT, "who comes behind costly claims is forgotten", 100)                      \
-    X(REST, "a borrower comes back however often it is displaced", 200)                \
-    X(BOOK_CLEAR, "guaranteed jobs sit where a booking will be", 400)                  \
-    X(BOOK_TELL, "nobody leaves for a booking", 500)                                   \
-    X(BOOK_FLOORS, "bookings take what is guaranteed to others", 400)                  \
-    X(BOOK_END, "jobs leave a booking before it ends", 400)                            \
-    X(BOOK_ENTER, "jobs wait although their booking has room", 400)                    \
-    X(BOOK_LEND, "what a booking leaves idle is lent to nobody", 400)                  \
-    X(MEEK, "a job without the right to preempt does so all the same", 400)            \
-    X(BOOK_QUOTA, "accounts book more than their limits allow", 400)                   \
+#define ST_MUTANT_TABLE(X)                                                              \
+    X(MAX, "a start ignores the ceilings of its accounts", 40)                          \
+    X(SURE, "a job counts as guaranteed beyond the floor", 40)                          \
+    X(VICTIM_GUARANTEED, "guaranteed jobs are displaced", 40)                           \
+    X(MINIMAL, "a claim takes more victims than it needs", 40)                          \
+    X(BOUND, "a claim evicts more than the bound allows", 40)                           \
+    X(HOLD, "what is freed for a claimant is open to anybody", 40)                      \
+    X(STRICT, "a preemption need not improve the order", 100)                           \
+    X(SWAP, "inside an account anybody may swap places", 100)                           \
+    X(RECLAIM, "an owner takes nothing back", 40)                                       \
+    X(MIN_RUN, "the minimum run time protects nobody", 40)                              \
+    X(COOLDOWN, "the cooldown protects nobody", 100)                                    \
+    X(METER_FLOOR, "what borrows inside a floor is charged beside it", 100)             \
+    X(INSIDE, "an account's own excess does not use its floor", 100)                    \
+    X(EFFORT, "who comes behind costly claims is forgotten", 100)                       \
+    X(REST, "a borrower comes back however often it is displaced", 200)                 \
+    X(BOOK_CLEAR, "guaranteed jobs sit where a booking will be", 400)                   \
+    X(BOOK_TELL, "nobody leaves for a booking", 500)                                    \
+    X(BOOK_FLOORS, "bookings take what is guaranteed to others", 400)                   \
+    X(BOOK_END, "jobs leave a booking before it ends", 400)                             \
+    X(BOOK_ENTER, "jobs wait although their booking has room", 400)                     \
+    X(BOOK_LEND, "what a booking leaves idle is lent to nobody", 400)                   \
+    X(MEEK, "a job without the right to preempt does so all the same", 400)             \
+    X(BOOK_QUOTA, "accounts book more than their limits allow", 400)                    \
     X(BOOK_LABELS, "bookings are placed on nodes without the labels they require", 400) \
-    X(BOOK_ALONE, "what a dedicated booking leaves idle is lent to others", 1000)      \
-    X(BOOK_POOL, "pools are booked beyond their own limits", 400)                      \
-    X(WINDOW_BEGIN, "a job starts before its window begins", 400)                      \
-    X(WINDOW_END, "a job is told of its window's end when that has come", 400)         \
-    X(WINDOW_SLOT, "a job whose slot is over runs like any other", 400)                \
-    X(DEADLINE, "a hard deadline is taken without a place in the calendar", 400)       \
-    X(BAR, "a job that is barred starts all the same", 100)                            \
-    X(STAY, "who is let stay is guaranteed, whoever is by now", 202313)                \
-    X(GANG, "a gang starts with a task missing", 40)                                   \
-    X(NOTICE, "a victim is off its devices before notice and grace are over", 40)      \
-    X(CPU, "the CPU of a node is given out without counting", 40)                      \
-    X(RAM, "the RAM of a node is given out without counting", 40)                      \
-    X(MIG, "MIG slices may overlap", 40)                                               \
-    X(TRUST, "MPS is shared across trust domains", 100)                                \
-    X(OVERSUB, "time-slicing ignores the pool's factor", 40)                           \
-    X(LATENCY, "latency-critical work shares with unknowns", 100)                      \
-    X(TOPOLOGY, "a required topology level is only a wish", 40)                        \
-    X(CONSERVE, "a job waits although it could start", 40)                             \
-    X(STARVE, "nothing is reserved for a job that waits", 100)                         \
-    X(FLOORS, "floors do not shrink with the capacity", 40)                            \
-    X(USER_LIMIT, "limits per user are ignored", 40)                                   \
-    X(WEIGHT_ZERO, "an account of weight 0 borrows", 40)                               \
-    X(FAILED_NODE, "jobs stay on a failed node", 40)                                   \
-    X(GONE, "a job starts again before its last stay is known to be over", 40)         \
-    X(SAVE, "a save leaves something out", 40)                                         \
-    X(REASONS, "a waiting job is given no reason", 40)                                 \
-    X(ORDER, "an address decides between equals", 40)                                  \
-    X(PAUSED_RAM, "a paused job's RAM is given away", 100)                             \
-    X(UNTRUSTED, "an untrusted account shares a GPU", 40)                              \
-    X(ABSORBING, "an account below an untrusted one is trusted", 200)                  \
-    X(REMOVE, "an account is removed with its jobs", 40)                               \
-    X(VRAM, "shares on a GPU ask for more memory than it has", 40)                     \
-    X(POOL, "a job runs outside the pool it asked for", 40)                            \
-    X(LEVEL, "a pool's isolation levels are ignored", 40)                              \
-    X(ALLOW, "a job runs where the permission it needs is not given", 40)              \
-    X(DRAIN, "a node that drains takes new jobs", 40)                                  \
-    X(ACCEPT, "a node comes back without a test", 100)                                 \
-    X(SUSPECT, "a suspicion ends the jobs of a node", 100)                             \
-    X(OVERSTAY, "a forecast counts as much as a limit", 100)                           \
-    X(PROFILE, "a node that changed opens when it used to", 40)                        \
-    X(KEPT, "a reserved start is kept whatever changes", 40)                           \
-    X(NOWHERE, "what found no place is remembered whatever changes", 40)               \
-    X(WALLED, "what reservations kept out is remembered whatever changes", 100)        \
-    X(EXCHANGE, "a borrower evicts more than it takes as soon as it comes", 200)       \
-    X(BOOKS, "what a job used is given back twice", 40)                                \
-    X(HOME, "a job is guaranteed away from its home place", 100)                       \
-    X(SETTLE, "an account is at home on more than its floor", 40)                      \
-    X(SPARE, "who has a right to a place is displaced by one who goes elsewhere", 400) \
-    X(MOVER_PLACE, "a job is moved that has nowhere to go", 200)                       \
-    X(MOVE_GAIN, "jobs are moved although it costs more than it gains", 400)           \
-    X(POOL_CHANGE, "a pool changes under those who use it", 200)                       \
-    X(POOL_ROOM, "a changed pool is still seen as it was", 400)                        \
-    X(METER_REST, "what dividing a crowded GPU leaves over is nobody's", 40)           \
-    X(METER_OVERLAP, "a piece begins with what the one before had", 40)                \
-    X(METER_LATE, "what is held after the work has ended is charged", 40)              \
-    X(METER_TWICE, "telemetry that comes again counts again", 40)                      \
-    X(MONEY_CARRY, "what dividing a price leaves over is lost", 40)                    \
-    X(MONEY_RELEASE, "a job that is over goes on holding money", 40)                   \
-    X(MONEY_CAP, "a cap keeps jobs out and nothing else", 40)                          \
-    X(MONEY_MONTH, "a month begins with what the last one had spent", 40)              \
-    X(MONEY_LOST, "lost work is credited though a cap had paid for it", 400)           \
-    X(MONEY_AGAIN, "a correction of lost work credits all of it again", 100)           \
-    X(MONEY_UNCAP, "a correction gives back what a cap had paid", 400)                 \
-    X(MONEY_LENT, "whoever lends may earn more than the booking costs", 10000741)      \
-    X(MONEY_SHORT, "what a booking lacks is charged all the same", 10001445)           \
+    X(BOOK_ALONE, "what a dedicated booking leaves idle is lent to others", 10000059)   \
+    X(BOOK_POOL, "pools are booked beyond their own limits", 400)                       \
+    X(WINDOW_BEGIN, "a job starts before its window begins", 400)                       \
+    X(WINDOW_END, "a job is told of its window's end when that has come", 400)          \
+    X(WINDOW_SLOT, "a job whose slot is over runs like any other", 400)                 \
+    X(DEADLINE, "a hard deadline is taken without a place in the calendar", 400)        \
+    X(BAR, "a job that is barred starts all the same", 100)                             \
+    X(STAY, "who is let stay is guaranteed, whoever is by now", 202313)                 \
+    X(GANG, "a gang starts with a task missing", 40)                                    \
+    X(NOTICE, "a victim is off its devices before notice and grace are over", 40)       \
+    X(CPU, "the CPU of a node is given out without counting", 40)                       \
+    X(RAM, "the RAM of a node is given out without counting", 40)                       \
+    X(MIG, "MIG slices may overlap", 40)                                                \
+    X(TRUST, "MPS is shared across trust domains", 100)                                 \
+    X(OVERSUB, "time-slicing ignores the pool's factor", 40)                            \
+    X(LATENCY, "latency-critical work shares with unknowns", 100)                       \
+    X(TOPOLOGY, "a required topology level is only a wish", 40)                         \
+    X(CONSERVE, "a job waits although it could start", 40)                              \
+    X(STARVE, "nothing is reserved for a job that waits", 100)                          \
+    X(FLOORS, "floors do not shrink with the capacity", 40)                             \
+    X(USER_LIMIT, "limits per user are ignored", 40)                                    \
+    X(WEIGHT_ZERO, "an account of weight 0 borrows", 40)                                \
+    X(FAILED_NODE, "jobs stay on a failed node", 40)                                    \
+    X(GONE, "a job starts again before its last stay is known to be over", 40)          \
+    X(SAVE, "a save leaves something out", 40)                                          \
+    X(REASONS, "a waiting job is given no reason", 40)                                  \
+    X(ORDER, "an address decides between equals", 40)                                   \
+    X(PAUSED_RAM, "a paused job's RAM is given away", 100)                              \
+    X(UNTRUSTED, "an untrusted account shares a GPU", 40)                               \
+    X(ABSORBING, "an account below an untrusted one is trusted", 200)                   \
+    X(REMOVE, "an account is removed with its jobs", 40)                                \
+    X(VRAM, "shares on a GPU ask for more memory than it has", 40)                      \
+    X(POOL, "a job runs outside the pool it asked for", 40)                             \
+    X(LEVEL, "a pool's isolation levels are ignored", 40)                               \
+    X(ALLOW, "a job runs where the permission it needs is not given", 40)               \
+    X(DRAIN, "a node that drains takes new jobs", 40)                                   \
+    X(ACCEPT, "a node comes back without a test", 100)                                  \
+    X(SUSPECT, "a suspicion ends the jobs of a node", 100)                              \
+    X(OVERSTAY, "a forecast counts as much as a limit", 100)                            \
+    X(PROFILE, "a node that changed opens when it used to", 40)                         \
+    X(KEPT, "a reserved start is kept whatever changes", 40)                            \
+    X(NOWHERE, "what found no place is remembered whatever changes", 40)                \
+    X(WALLED, "what reservations kept out is remembered whatever changes", 100)         \
+    X(EXCHANGE, "a borrower evicts more than it takes as soon as it comes", 200)        \
+    X(BOOKS, "what a job used is given back twice", 40)                                 \
+    X(HOME, "a job is guaranteed away from its home place", 100)                        \
+    X(SETTLE, "an account is at home on more than its floor", 40)                       \
+    X(SPARE, "who has a right to a place is displaced by one who goes elsewhere", 400)  \
+    X(MOVER_PLACE, "a job is moved that has nowhere to go", 200)                        \
+    X(MOVE_GAIN, "jobs are moved although it costs more than it gains", 400)            \
+    X(POOL_CHANGE, "a pool changes under those who use it", 200)                        \
+    X(POOL_ROOM, "a changed pool is still seen as it was", 400)                         \
+    X(METER_REST, "what dividing a crowded GPU leaves over is nobody's", 40)            \
+    X(METER_OVERLAP, "a piece begins with what the one before had", 40)                 \
+    X(METER_LATE, "what is held after the work has ended is charged", 40)               \
+    X(METER_TWICE, "telemetry that comes again counts again", 40)                       \
+    X(MONEY_CARRY, "what dividing a price leaves over is lost", 40)                     \
+    X(MONEY_RELEASE, "a job that is over goes on holding money", 40)                    \
+    X(MONEY_CAP, "a cap keeps jobs out and nothing else", 40)                           \
+    X(MONEY_MONTH, "a month begins with what the last one had spent", 40)               \
+    X(MONEY_LOST, "lost work is credited though a cap had paid for it", 400)            \
+    X(MONEY_AGAIN, "a correction of lost work credits all of it again", 100)            \
+    X(MONEY_UNCAP, "a correction gives back what a cap had paid", 400)                  \
+    X(MONEY_LENT, "whoever lends may earn more than the booking costs", 10000741)       \
+    X(MONEY_SHORT, "what a booking lacks is charged all the same", 10001445)            \
     X(MONEY_FEE, "booked time can be given up for nothing", 400)
 
 #ifdef ST_MUTANTS

@@ -12,7 +12,8 @@ typedef struct book_flags {
     st_when_flags when;
     st_cli_format format;
     const char *account, *name, *gpus, *tasks, *type, *pool, *topology, *no_show;
-    bool dry_run, hold, series, all, yes;
+    bool dry_run, hold, series, all, yes, dedicated;
+    st_cli_words require;
 } book_flags;
 
 #define TEXT(option, letter, field, value, about)                                      \
@@ -37,6 +38,9 @@ const st_cli_row st_cli_book_options[] = {
     TEXT("type", 'T', type, "TYPE", "GPU type"),
     TEXT("pool", 'p', pool, "POOL", "pool (default: any)"),
     TEXT("topology", 0, topology, "LEVEL", "require one nvlink, node, rack, block or zone"),
+    {"require", 'r', ST_CLI_MANY, offsetof(book_flags, require), "LABEL=VALUE",
+     "label that its nodes must have, as driver=550; repeatable", 0, 0},
+    FLAG("dedicated", dedicated, "whole nodes, with nobody else on them"),
     TEXT("no-show", 0, no_show, "DURATION",
          "release it if no job came within this time of the start (default: never)"),
     ST_WHEN_ROWS(book_flags, when),
@@ -130,6 +134,10 @@ static const st_view_column booking_facts[] = {
     {"Tasks", "tasks", ST_VIEW_NUM, NULL},
     {"Pool", "pool", ST_VIEW_TEXT, NULL},
     {"Topology", "topology", ST_VIEW_TEXT, NULL},
+    {"Requires", "require", ST_VIEW_WORDS, NULL},
+    {"Dedicated", "dedicated", ST_VIEW_TEXT, NULL},
+    {"Ready", "ready", ST_VIEW_TEXT, NULL},
+    {"Reason", "reason", ST_VIEW_TEXT, NULL},
     {"From", "from", ST_VIEW_TEXT, NULL},
     {"To", "to", ST_VIEW_TEXT, NULL},
     {"Zone", "zone", ST_VIEW_TEXT, NULL},
@@ -213,6 +221,30 @@ static void put_topology(st_body *body, const char *topology)
     st_body_raw(body, "topology", st_strbuf_str(&json));
 }
 
+static int put_require(st_body *body, const st_cli_words *words, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf json = {0};
+
+    for (int i = 0; i < words->n; i++) {
+        const char *value = strchr(words->v[i], '=');
+        char name[64], q[ST_QUOTE_MAX];
+
+        if (!value || value == words->v[i] || (size_t)(value - words->v[i]) >= sizeof name)
+            return st_fail(err, ST_EINVAL, "option --require: %s is not LABEL=VALUE",
+                           st_quote(q, words->v[i]));
+        snprintf(name, sizeof name, "%.*s", (int)(value - words->v[i]), words->v[i]);
+        st_strbuf_addc(&json, i > 0 ? ',' : '{');
+        st_quote_json(&json, name);
+        st_strbuf_addc(&json, ':');
+        st_quote_json(&json, value + 1);
+    }
+    if (words->n > 0) {
+        st_strbuf_addc(&json, '}');
+        st_body_raw(body, "require", st_strbuf_str(&json));
+    }
+    return 0;
+}
+
 static int body_of(const book_flags *f, const char *verb, st_body *body, st_err *err)
 {
     if (!f->gpus || !f->type)
@@ -225,6 +257,10 @@ static int body_of(const book_flags *f, const char *verb, st_body *body, st_err 
     st_body_put(body, "pool", f->pool);
     st_body_put(body, "no_show", f->no_show);
     put_topology(body, f->topology);
+    if (f->dedicated)
+        st_body_raw(body, "dedicated", "true");
+    if (put_require(body, &f->require, err) < 0)
+        return -ST_EINVAL;
     if (!f->hold)
         st_body_raw(body, "confirm", "true");
     return st_when_flags_put(&f->when, verb, body, err);

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/quote.h"
 #include "cli/admin_doc.h"
 #include "cli/view.h"
 
@@ -87,6 +88,7 @@ static const st_view_column node_facts[] = {
     {"Rack", "rack", ST_VIEW_TEXT, NULL},
     {"Block", "block", ST_VIEW_TEXT, NULL},
     {"Zone", "zone", ST_VIEW_TEXT, NULL},
+    {"Labels", "labels", ST_VIEW_WORDS, NULL},
     {"Your jobs", "jobs", ST_VIEW_WORDS, NULL},
     {"Reason", "reason", ST_VIEW_TEXT, NULL},
     {"Since", "since", ST_VIEW_TIME, NULL},
@@ -174,6 +176,8 @@ int st_cli_node_show(st_cli *cli, int argc, char **argv, st_err *err)
 static const st_cli_row state_options[] = {
     {"reason", 0, ST_CLI_STRING, offsetof(fleet_flags, reason), "TEXT",
      "why, for whoever looks at the node", 0, 0},
+    {"force", 'f', ST_CLI_FLAG, offsetof(fleet_flags, force), NULL,
+     "although bookings lose their place there", 0, 0},
     {0},
 };
 
@@ -191,6 +195,8 @@ static int set_state(st_cli *cli, int argc, char **argv, const char *state, st_e
         ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
 
         st_admin_path(&path, "nodes", argv[i]);
+        if (f.force)
+            st_strbuf_add(&path, "?force=true");
         st_strbuf_addf(&said, "node %s is %s", argv[i], state);
         r = st_admin_send(cli, client,
                           &(st_request){.method = "PATCH",
@@ -229,6 +235,70 @@ static int act(st_cli *cli, int argc, char **argv, const st_cli_row *options, co
 }
 
 static const st_cli_row none[] = {{0}};
+
+static const st_cli_row label_options[] = {
+    {"force", 'f', ST_CLI_FLAG, offsetof(fleet_flags, force), NULL,
+     "although bookings lose their place there", 0, 0},
+    {0},
+};
+
+/* NAME=VALUE adds one, NAME- takes it away. */
+static int label_body(int n, char **words, st_body *body, st_err *err)
+{
+    ST_CLEANUP(st_strbuf_done) st_strbuf set = {0}, gone = {0};
+
+    for (int i = 0; i < n; i++) {
+        ST_CLEANUP(st_strbuf_done) st_strbuf name = {0};
+        const char *value = strchr(words[i], '=');
+        size_t len = value ? (size_t)(value - words[i]) : strlen(words[i]) - (*words[i] != 0);
+        st_strbuf *out = value ? &set : &gone;
+        char q[ST_QUOTE_MAX];
+
+        if (len == 0 || (!value && words[i][len] != '-'))
+            return st_fail(err, ST_EINVAL, "%s is neither NAME=VALUE nor NAME-",
+                           st_quote(q, words[i]));
+        st_strbuf_addn(&name, words[i], len);
+        st_strbuf_add(out, out->n > 0 ? "," : value ? "{" : "[");
+        st_quote_json(out, st_strbuf_str(&name));
+        if (value) {
+            st_strbuf_addc(out, ':');
+            st_quote_json(out, value + 1);
+        }
+    }
+    if (set.n > 0) {
+        st_strbuf_addc(&set, '}');
+        st_body_raw(body, "set", st_strbuf_str(&set));
+    }
+    if (gone.n > 0) {
+        st_strbuf_addc(&gone, ']');
+        st_body_raw(body, "remove", st_strbuf_str(&gone));
+    }
+    return 0;
+}
+
+static int node_label(st_cli *cli, int argc, char **argv, st_err *err)
+{
+    ST_CLEANUP(st_client_freep) st_client *client = NULL;
+    ST_CLEANUP(st_body_done) st_body body = {0};
+    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0}, said = {0};
+    fleet_flags f = {0};
+    int n = 0, r = begin(cli, argc, argv, label_options, 2, INT32_MAX, &f, &client, &n, err);
+
+    if (r == 0)
+        r = label_body(n - 1, argv + 2, &body, err);
+    if (r < 0)
+        return r;
+    st_body_end(&body);
+    st_admin_path(&path, "nodes", argv[1]);
+    st_strbuf_add(&path, f.force ? "/labels?force=true" : "/labels");
+    st_strbuf_addf(&said, "node %s has other labels", argv[1]);
+    r = st_admin_send(cli, client,
+                      &(st_request){.method = "PATCH",
+                                    .path = st_strbuf_str(&path),
+                                    .body = st_strbuf_str(&body.text)},
+                      ST_CLI_TABLE, st_strbuf_str(&said), err);
+    return r < 0 ? st_admin_near(client, "nodes", argv[1], r, err) : 0;
+}
 
 static int node_rejoin(st_cli *cli, int argc, char **argv, st_err *err)
 {
@@ -413,6 +483,12 @@ const st_cli_verb st_cli_node_verbs[] = {
      .options = show_options, .example = "  stint node tests node07\n"},
     {"history", "Show what became of a node", "[OPTION...] NODE", .fn = node_history,
      .options = show_options, .example = "  stint node history node07\n"},
+    {"label", "Add labels to a node, or take them away", "[--force] NODE NAME=VALUE|NAME- ...",
+     "Bookings can require labels: stint book --require NAME=VALUE. What the node's agent says of\n"
+     "its machine, the driver above all, cannot be changed.\n",
+     .fn = node_label, .options = label_options,
+     .example = "  stint node label node07 storage=nvme network=ib\n"
+                "  stint node label node07 network-\n"},
     {"rejoin", "Let a machine take a node's place with a join token and a new key", "NODE...",
      "The node's old key is invalid from then on. Use this when a machine lost its key, was\n"
      "replaced, or when somebody may have a copy of the key.\n",

@@ -14,6 +14,7 @@
 #include "billing/billing.h"
 #include "billing/money.h"
 #include "control/state.h"
+#include "model/labels.h"
 
 /* ---- records -------------------------------------------------------------------------------- */
 
@@ -70,6 +71,17 @@ json_t *st_booking_record(const st_tx *tx, uint64_t id, int *ret_r, st_err *err)
     return st_document_json(tx->ctl->store, ST_BOOKING_KIND, name, ret_r, err);
 }
 
+static json_t *labels_json(const char *labels)
+{
+    char name[ST_LABEL_MAX + 1], value[ST_LABEL_MAX + 1];
+    json_t *map = json_object();
+    size_t at = 0;
+
+    while (st_labels_next(labels, &at, name, value))
+        json_object_set_new(map, name, json_string(value));
+    return map;
+}
+
 static int put_new(st_tx *tx, const st_cmd_book *c, size_t i, uint64_t series, st_err *err)
 {
     const st_fleet *fleet = st_core_fleet(tx->ctl->core);
@@ -93,6 +105,10 @@ static int put_new(st_tx *tx, const st_cmd_book *c, size_t i, uint64_t series, s
         json_object_set_new(doc, "repeat", json_loads(c->repeat, 0, NULL));
     if (c->walls)
         set_wall(doc, &c->walls[i]);
+    if (s->require && s->require[0])
+        json_object_set_new(doc, "require", labels_json(s->require));
+    if (s->dedicated)
+        json_object_set_new(doc, "dedicated", json_true());
     set_window(doc, c->windows[i].from_ms, c->windows[i].to_ms);
     r = st_booking_put(tx, c->id + i, doc, err);
     json_decref(doc);

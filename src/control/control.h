@@ -277,6 +277,18 @@ typedef struct st_cmd_rejoin {
 
 void st_cmd_rejoin_init(st_cmd_rejoin *cmd);
 
+/* What owners add to the labels of a node, or take away again. */
+typedef struct st_cmd_labels {
+    st_cmd cmd;
+    st_identity who;
+    const char *node;
+    const json_t *set;    /* {NAME: VALUE}, or NULL */
+    const json_t *remove; /* [NAME], or NULL */
+    bool force;           /* although bookings lose their place */
+} st_cmd_labels;
+
+void st_cmd_labels_init(st_cmd_labels *cmd);
+
 /* An owner removes a node that nobody is on, or a pool without nodes. */
 typedef struct st_cmd_remove {
     st_cmd cmd;

@@ -7,6 +7,7 @@
  *   node-history NAME  [{"at", "state", "by", "reason"}, …]: what became of it, the newest last
  *   node-tests NAME    [{"at", "test", "level", "passed", "results": […]}, …]: likewise
  *   version "node NAME"  when it was last edited, or its state changed (state/versions.c)
+ *   node-labels NAME  what owners have added to its labels (control/labels.c)
  *   node-flags NAME    {"two-voices": {"reason", "since", "last", "times", "boot"}, …}: see model/said.h
  * A node without a row of its own was announced by a person and has no agent. Stores of before have node-fault and
  * node-word as well, which the core is told at the next start.
@@ -144,6 +145,9 @@ static int run_agents(st_tx *tx, st_cmd *cmd, st_err *err)
     }
     if (r == 0)
         r = recall(tx, "node-word", err);
+    for (size_t i = 0; r == 0 && i < fleet->nodes.n; i++)
+        if (fleet->nodes.v[i]->state != ST_NODE_REMOVED)
+            r = st_node_know_labels(tx, (int32_t)i, err);
     return r == 0 ? recall(tx, "node-fault", err) : r;
 }
 

@@ -268,6 +268,8 @@ static int take(st_tx *tx, st_cmd_register *c, const json_t *row, const pass *p,
         return r;
     c->id = st_fleet_node(fleet, c->node.name);
     r = st_node_has_agent(tx, c->id, says_tests(c), err);
+    if (r == 0)
+        r = st_node_know_labels(tx, c->id, err);
     if (r < 0)
         return r;
     snprintf(c->pool, sizeof c->pool, "%s", fleet->pools.v[fleet->nodes.v[c->id]->pool].name);

@@ -106,6 +106,8 @@ void st_node_flags(st_store *store, const char *node, st_flag_fn fn, void *ctx);
 void st_node_key(st_store *store, const char *node, char ret[ST_KEY_TEXT], bool *ret_rejoin);
 /* Tells the core, once, that the node has an agent. */
 int st_node_has_agent(st_tx *tx, int32_t id, bool tests, st_err *err);
+/* The core hears what its agent says and owners have added (control/labels.c). */
+int st_node_know_labels(st_tx *tx, int32_t id, st_err *err);
 void st_control_know_agents(st_control *ctl);
 /* Writes the epoch if it is still this stintd's; ST_ESTATE: another one decides since. */
 int st_epoch_confirm(st_control *ctl, st_err *err);

@@ -136,6 +136,21 @@ static void io_book(codec *c, st_arena *arena, st_event *ev)
     }
 }
 
+static void io_rebook(codec *c, st_event *ev)
+{
+    io_u64(c, &ev->u.rebook.id);
+    io_i64(c, &ev->u.rebook.from_ms);
+    io_i64(c, &ev->u.rebook.to_ms);
+    IO_IN(c, ev->u.rebook.tasks, INT32_MIN, INT32_MAX);
+}
+
+static void io_relabel(codec *c, st_arena *arena, st_event *ev)
+{
+    IO_IN(c, ev->u.labels.node, INT32_MIN, INT32_MAX);
+    io_upto(c, arena, &ev->u.labels.text, ST_LABELS_TEXT_MAX);
+    IO_BOOL(c, ev->u.labels.force);
+}
+
 static void io_event(codec *c, st_arena *arena, st_event *ev)
 {
     int64_t head = ev->kind | (int64_t)c->format << FORMAT_SHIFT;
@@ -189,9 +204,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         io_text(c, arena, &ev->u.tested.reason);
         break;
     case ST_EV_LABELS:
-        IO_IN(c, ev->u.labels.node, INT32_MIN, INT32_MAX);
-        io_upto(c, arena, &ev->u.labels.text, ST_LABELS_TEXT_MAX);
-        IO_BOOL(c, ev->u.labels.force);
+        io_relabel(c, arena, ev);
         break;
     case ST_EV_ACCOUNT:
         io_account_spec(c, arena, &ev->u.account);
@@ -253,10 +266,7 @@ static void io_event(codec *c, st_arena *arena, st_event *ev)
         IO_BOOL(c, ev->u.booking.series);
         break;
     case ST_EV_BOOK_CHANGE:
-        io_u64(c, &ev->u.rebook.id);
-        io_i64(c, &ev->u.rebook.from_ms);
-        io_i64(c, &ev->u.rebook.to_ms);
-        IO_IN(c, ev->u.rebook.tasks, INT32_MIN, INT32_MAX);
+        io_rebook(c, ev);
         break;
     case ST_EV_TIMER:
     case ST_EV_COUNT:

@@ -65,17 +65,6 @@ static int64_t last_of(size_t n)
     return (int64_t)n - 1;
 }
 
-static void io_note(codec *c, st_node_note *note)
-{
-    bool there = note->by != NULL;
-    IO_BOOL(c, there);
-    if (!there)
-        return;
-    io_str(c, &note->by);
-    io_str(c, &note->reason);
-    io_i64(c, &note->since_ms);
-}
-
 static void io_life(codec *c, st_node *node)
 {
     io_note(c, &node->word);

@@ -40,10 +40,10 @@ typedef struct st_booking_spec {
     st_topo topo;
     bool topo_required;
     int64_t cpu_m, ram_mib; /* per task; 0: an even part of its node */
-    int64_t no_show_ms; /* released if nobody came so long after the start; ST_TIME_NEVER: never */
+    int64_t no_show_ms;  /* released if nobody came so long after the start; ST_TIME_NEVER: never */
     const char *require; /* labels of its nodes (model/labels.h); NULL: none */
     bool dedicated;      /* whole nodes, and nobody else on them */
-    const char *reader; /* the account of whoever reads a refusal; NULL: may know everything */
+    const char *reader;  /* the account of whoever reads a refusal; NULL: may know everything */
 } st_booking_spec;
 
 typedef struct st_booking {
@@ -56,8 +56,9 @@ typedef struct st_booking {
     st_topo topo;
     bool topo_required;
     int64_t cpu_m, ram_mib;
-    char *require;  /* NULL: none */
-    bool dedicated; /* its tasks have whole nodes with all of their CPU and RAM, and nothing is lent */
+    char *require; /* NULL: none */
+    bool
+        dedicated; /* its tasks have whole nodes with all of their CPU and RAM, and nothing is lent */
     int64_t no_show_ms;
     int64_t from_ms, to_ms;
     int64_t close_ms; /* others are told to leave */

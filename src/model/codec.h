@@ -162,6 +162,17 @@ static inline void io_labels(codec *c, char **s)
     c->at += n;
 }
 
+static inline void io_note(codec *c, st_node_note *note)
+{
+    bool there = note->by != NULL;
+    IO_BOOL(c, there);
+    if (!there)
+        return;
+    io_str(c, &note->by);
+    io_str(c, &note->reason);
+    io_i64(c, &note->since_ms);
+}
+
 static inline void io_quota(codec *c, st_quota *q)
 {
     io_i64(c, &q->gpu_m);

@@ -131,7 +131,7 @@ typedef struct st_node {
     int32_t pool, type; /* type -1: no GPUs */
     int ndevs;
     int64_t cpu_m, ram_mib;
-    char *labels; /* model/labels.h; NULL: none */
+    char *labels;                /* model/labels.h; NULL: none */
     int32_t place[ST_TOPO_NODE]; /* [ZONE], [BLOCK], [RACK]: domain ids, -1 none */
     int32_t nvlink[ST_DEVS_MAX]; /* NVLink domain of each device */
     st_node_state state;

@@ -144,7 +144,10 @@ static int read_labels(st_scenario *s, const st_doc_node *map, const st_scn_acti
         bool force;
     } label_fields;
     static const st_field rows[] = {
-        {.key = "node", .kind = ST_F_NODE, .offset = offsetof(label_fields, node), .required = true},
+        {.key = "node",
+         .kind = ST_F_NODE,
+         .offset = offsetof(label_fields, node),
+         .required = true},
         {.key = "to", .kind = ST_F_NODE, .offset = offsetof(label_fields, to), .required = true},
         {.key = "force", .kind = ST_F_BOOL, .offset = offsetof(label_fields, force)},
         {0},

@@ -93,6 +93,8 @@ int st_version_event(st_tx *tx, const st_event *event, st_err *err)
                                        err)
                    : st_version_edit(tx, "node", fleet->nodes.v[event->u.node_state.node]->name,
                                      err);
+    case ST_EV_LABELS:
+        return st_version_edit(tx, "node", fleet->nodes.v[event->u.labels.node]->name, err);
     default:
         return 0;
     }

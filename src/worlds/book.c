@@ -56,15 +56,17 @@ static void configure(st_fuzz_gen *gen, st_booking_spec *spec)
     const st_fleet *fleet = st_core_fleet(st_fuzz_run_core(gen->run));
     if (!gen->labels)
         return;
-    if (st_rng_chance(rng, 1, 3))
+    uint64_t roll = st_rng_below(rng, 8);
+    if (roll < 3)
         spec->require = wanted[st_rng_below(rng, ST_ARRAY_LEN(wanted))];
-    if (!st_rng_chance(rng, 1, 3))
+    if (roll == 0 || roll > 5)
         return;
     spec->dedicated = true;
     spec->cpu_m = spec->ram_mib = 0;
     for (size_t i = 0; i < fleet->nodes.n; i++)
-        if (fleet->nodes.v[i]->type == spec->type && st_rng_chance(rng, 1, 2))
+        if (fleet->nodes.v[i]->type == spec->type)
             spec->gpus = fleet->nodes.v[i]->ndevs;
+    spec->tasks = st_rng_chance(rng, 3, 4) ? 1 : 2;
 }
 
 static void make(st_fuzz_gen *gen)
@@ -178,6 +180,10 @@ static void name_one(st_fuzz_gen *gen, st_event_kind kind)
 void st_fuzz_book(st_fuzz_gen *gen)
 {
     st_rng *rng = &gen->book_rng;
+    size_t nodes = st_core_fleet(st_fuzz_run_core(gen->run))->nodes.n;
+    for (size_t i = 0; gen->labels && !gen->labelled && i < nodes; i++)
+        relabel(gen); /* most have some from the beginning */
+    gen->labelled = true;
     if (gen->labels && st_rng_chance(&gen->label_rng, 1, 6))
         relabel(gen);
     if (!gen->books || !st_rng_chance(rng, 1, 2))

@@ -135,6 +135,7 @@ typedef struct st_fuzz_gen {
     bool lives;   /* nodes are suspected, tested, repaired and retired */
     bool windows; /* jobs have windows, and slots where there are bookings */
     st_rng book_rng, window_rng;
+    bool labelled;
     bool labels; /* nodes have labels that change, and bookings require some, or whole nodes */
     st_rng label_rng;
     uint64_t next_booking;

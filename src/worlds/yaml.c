@@ -380,7 +380,8 @@ static bool sayable(const writer *w, const st_tape_entry *e)
         ev->kind == ST_EV_TOLD || ev->kind == ST_EV_POOL_CHANGE || ev->kind == ST_EV_UNSTARTED ||
         ev->kind == ST_EV_GONE || ev->kind == ST_EV_POLICY || ev->kind == ST_EV_LATE ||
         ev->kind == ST_EV_BAR || (ev->kind >= ST_EV_BOOK && ev->kind <= ST_EV_BOOK_CHANGE) ||
-        ev->kind == ST_EV_LABELS || ev->kind == ST_EV_POOL_REMOVE || ev->kind == ST_EV_ACCOUNT_REMOVE)
+        ev->kind == ST_EV_LABELS || ev->kind == ST_EV_POOL_REMOVE ||
+        ev->kind == ST_EV_ACCOUNT_REMOVE)
         return false;
     for (size_t i = 0; &w->tape->list.v[i] != e; i++) {
         const st_event *other = &w->tape->list.v[i].event;
