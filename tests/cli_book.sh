@@ -66,7 +66,7 @@ try 8 'cannot' node label node01 driver=550
 as root
 try 0 'has other labels' node label node01 driver=550.54 net=ib
 try 0 'has other labels' node label node02 driver=550.54
-try 0 'driver: 550.54' node show node01
+try 0 'driver 550.54, net ib' node show node01
 try 4 'there is no node' node label nobody driver=550
 try 4 'was given no label' node label node01 driver2-
 try 2 'NAME=VALUE' node label node01 driver

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,19 @@ static int event(st_serve *serve, st_event ev, const char *verb, const char *tar
 
     st_cmd_event_init(&cmd);
     return st_serve_do(serve, &cmd.cmd, err);
+}
+
+/* What an agent would have found. */
+static int label(st_serve *serve, const char *node, st_err *err)
+{
+    json_t *set = json_pack("{s:s}", "driver", "550.54.15");
+    st_cmd_labels cmd = {.who = stintd, .node = node, .set = set};
+    int r;
+
+    st_cmd_labels_init(&cmd);
+    r = st_serve_do(serve, &cmd.cmd, err);
+    json_decref(set);
+    return r;
 }
 
 static int make_fleet(st_serve *serve, st_err *err)
@@ -54,6 +68,8 @@ static int make_fleet(st_serve *serve, st_err *err)
                                      .block = "block1",
                                      .rack = rack};
         r = event(serve, node, "node.create", name, err);
+        if (r == 0)
+            r = label(serve, name, err);
     }
     return r;
 }
