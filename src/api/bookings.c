@@ -400,7 +400,9 @@ static void changed(st_cmd *cmd, const st_err *err)
         st_call_fail(c->call, err);
     } else {
         const st_booking_money money = {.price = c->put.priced ? &c->put.price : NULL,
-                                        .fee = c->put.due ? &c->put.fee : NULL};
+                                        .fee = c->put.due ? &c->put.fee : NULL,
+                                        .ready = c->put.ready,
+                                        .reason = c->put.reason};
 
         st_booking_json(c->api, NULL, c->put.record, NULL, &money, &out);
         st_api_set_version(c->call, json_integer_value(json_object_get(c->put.record, "version")));

@@ -10,19 +10,18 @@
 #include "calendar/tz.h"
 #include "control/bookings.h"
 
-/* What was agreed about it, and what is or would be due for cancelling it; NULL: nothing. */
+/* What was agreed about it, and what is or would be due for cancelling it; and how far its nodes are, where no core is
+ * asked. NULL: nothing. */
 typedef struct st_booking_money {
     const st_agreed_price *price;
     const int64_t *fee;
+    const char *ready, *reason;
 } st_booking_money;
 
 /* A record as everybody sees it who may. `core` is NULL, or where its state is looked up; `as` is NULL, or the zone its
  * times are shown in instead of its own. */
 void st_booking_json(st_api *api, const st_core *core, const json_t *record, const st_tz *as,
                      const st_booking_money *money, st_strbuf *out);
-
-/* How far its nodes are, and why they are not (booking_ready.c). */
-const char *st_booking_ready(const st_core *core, const st_booking *b, st_strbuf *reason);
 
 /* Records of an account and those below it, from the store: those that end after from_ms and begin before to_ms, in order
  * of their starts. `names` are those that are looked at, NULL all. */

@@ -169,12 +169,15 @@ static void out_zone_change(const json_t *record, const st_tz *tz, st_strbuf *ou
 
 /* What its nodes must have, and how far they are. */
 static void out_config(const st_core *core, const st_booking *b, const json_t *record,
-                       st_strbuf *out)
+                       const st_booking_money *money, st_strbuf *out)
 {
     const json_t *require = json_object_get(record, "require");
     ST_CLEANUP(st_freep) char *said = json_dumps(require, JSON_COMPACT);
     ST_CLEANUP(st_strbuf_done) st_strbuf reason = {0};
-    const char *ready = b ? st_booking_ready(core, b, &reason) : NULL;
+    const char *ready = b ? st_booking_ready(core, b, &reason) : money->ready;
+
+    if (!b && ready)
+        st_strbuf_add(&reason, money->reason);
 
     st_out_raw(out, "require", said ? said : "{}");
     st_out_raw(out, "dedicated",
@@ -220,7 +223,7 @@ void st_booking_json(st_api *api, const st_core *core, const json_t *record, con
     else
         st_out_raw(out, "pool", "null");
     st_out_text(out, "topology", text(record, "topology"));
-    out_config(core, b, record, out);
+    out_config(core, b, record, money, out);
     if (number(record, "series") != 0) {
         st_control_name(api->control, ST_BOOKING_ID, (uint64_t)number(record, "series"), id);
         st_out_text(out, "series", id);

@@ -12,6 +12,7 @@
 #include "base/quote.h"
 #include "base/suggest.h"
 #include "bill/bill.h"
+#include "model/labels.h"
 
 void st_fmt_time(char buf[32], int64_t ms)
 {
@@ -77,6 +78,17 @@ void st_out_raw(st_strbuf *out, const char *key, const char *json)
 {
     key_of(out, key);
     st_strbuf_add(out, json);
+}
+
+void st_out_labels(st_strbuf *out, const char *key, const char *labels)
+{
+    char name[ST_LABEL_MAX + 1], value[ST_LABEL_MAX + 1];
+    size_t at = 0;
+
+    st_out_raw(out, key, "{");
+    while (st_labels_next(labels, &at, name, value))
+        st_out_text(out, name, value);
+    st_strbuf_addc(out, '}');
 }
 
 void st_out_money(st_strbuf *out, const char *key, int64_t udollars)

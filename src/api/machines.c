@@ -135,7 +135,11 @@ static void relabelled(st_cmd *cmd, const st_err *err)
 static int relabel_if(st_tx *tx, st_cmd *cmd, st_err *err)
 {
     relabel *c = (relabel *)cmd;
-    int r = st_api_condition_of(tx, c->call, "node", c->name, c->name, err);
+    int r;
+
+    if (st_fleet_node(st_core_fleet(st_tx_core(tx)), c->name) < 0)
+        return c->run(tx, cmd, err); /* which says so */
+    r = st_api_condition_of(tx, c->call, "node", c->name, c->name, err);
 
     return r < 0 ? r : c->run(tx, cmd, err);
 }

@@ -394,6 +394,10 @@ static int may_confirm(st_tx *tx, const st_cmd_booking *c, st_err *err)
 
 static void note_price(st_tx *tx, st_cmd_booking *c)
 {
+    ST_CLEANUP(st_strbuf_done) st_strbuf reason = {0};
+
+    c->ready = st_booking_ready(tx->ctl->core, st_core_booking(tx->ctl->core, c->id), &reason);
+    snprintf(c->reason, sizeof c->reason, "%s", st_strbuf_str(&reason));
     c->priced = c->due = st_tx_agreed_price(tx, c->id, &c->price);
     c->fee = c->priced ? c->price.fee : 0;
 }
@@ -461,6 +465,7 @@ static int run_cancel(st_tx *tx, st_cmd *cmd, st_err *err)
     if (c->dry_run)
         return 0;
     c->priced = false; /* nothing is agreed any more */
+    c->ready = NULL;
     event.u.booking.id = c->series ? series : c->id;
     event.u.booking.series = c->series;
     r = st_tx_apply(tx, &event, err);

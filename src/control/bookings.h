@@ -59,10 +59,15 @@ typedef struct st_cmd_booking {
     json_t *record;         /* given, as it is kept afterwards; the caller's */
     bool priced, due;       /* given: whether `price` and `fee` are there */
     st_agreed_price price;  /* given, as it is agreed afterwards */
-    int64_t fee;            /* given: for cancelling it now, or all that is cancelled with it */
+    const char *ready;      /* given, with why it is not; NULL: it is over */
+    char reason[ST_BOOKING_SAID];
+    int64_t fee; /* given: for cancelling it now, or all that is cancelled with it */
     /* NULL, or whether the edit may be made of this version. */
     int (*may)(struct st_cmd_booking *cmd, int64_t version, st_err *err);
 } st_cmd_booking;
+
+/* How far the nodes of one that is not over are, and why they are not (booking_ready.c). */
+const char *st_booking_ready(const st_core *core, const st_booking *b, st_strbuf *reason);
 
 void st_cmd_booking_confirm(st_cmd_booking *cmd);
 void st_cmd_booking_cancel(st_cmd_booking *cmd);

@@ -510,6 +510,7 @@ ROWS = [
     ("POST", "/v1/nodes", "new_node", FLEET_MAKE),
     ("GET", "/v1/nodes/{name}", "node", FLEET_ONE),
     ("PATCH", "/v1/nodes/{name}", "node", FLEET_CHANGE),
+    ("PATCH", "/v1/nodes/{name}/labels", "node", FLEET_CHANGE),
     ("GET", "/v1/events", "event_job", SEE),
     ("GET", "/v1/audit", None, AUDIT),
     ("GET", "/v1/audit/verify", None, VERIFY),
@@ -663,6 +664,7 @@ BODIES = {
     ("PATCH", "/v1/accounts/{name}"): {"weight": 2},
     ("PATCH", "/v1/pools/{name}"): {"oversubscribe": 2},
     ("PATCH", "/v1/nodes/{name}"): {"state": "ready"},
+    ("PATCH", "/v1/nodes/{name}/labels"): {"set": {"network": "ib"}},
 }
 
 

@@ -1,24 +1,13 @@
 /*
- * What a booking's nodes must have, and whether they are ready: found anew from the core for every answer.
+ * Whether a booking's nodes are ready for it: found anew from the core for every answer.
  *
  *   planned    it has a place, and nothing is to be done there yet
  *   preparing  others are leaving its GPUs
  *   ready      its GPUs are free for it, on nodes that have what it requires
  *   degraded   a part of it has no place, or others are still on it after its start
  */
-#include "api/bookings.h"
+#include "control/bookings.h"
 #include "model/labels.h"
-
-void st_out_labels(st_strbuf *out, const char *key, const char *labels)
-{
-    char name[ST_LABEL_MAX + 1], value[ST_LABEL_MAX + 1];
-    size_t at = 0;
-
-    st_out_raw(out, key, "{");
-    while (st_labels_next(labels, &at, name, value))
-        st_out_text(out, name, value);
-    st_strbuf_addc(out, '}');
-}
 
 /* Its GPUs that somebody else has who was there before it closed. */
 static int taken(const st_core *core, const st_booking *b)
