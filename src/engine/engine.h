@@ -188,6 +188,19 @@ typedef struct st_log_ask {
     int64_t now;
 } st_log_ask;
 
+/* What one task used since it was last asked for (ST_USED_TABLE; of what is no sum, the newest). */
+typedef struct st_measure {
+    uint64_t job;
+    int64_t tenant; /* the serial of its account */
+    int32_t node;
+    uint16_t devs;
+    st_used used;
+} st_measure;
+
+typedef struct st_measures {
+    ST_VEC(st_measure) list;
+} st_measures;
+
 /* How nodes come to an engine. */
 typedef enum st_engine_nodes {
     ST_NODES_ANNOUNCED, /* people announce them */
@@ -226,6 +239,8 @@ typedef struct st_engine_ops {
     void (*restored)(st_engine *engine, st_lead lead, const uint64_t *adopted, size_t n);
     /* Appends what agents said. */
     void (*told)(st_engine *engine, st_told *ret);
+    /* From any thread, one at a time: appends what its tasks used since the last call. The first call begins it. */
+    void (*measures)(st_engine *engine, st_measures *ret);
     /* The engines it is made of, from 0; NULL behind the last. Without the function it is one. */
     const st_engine *(*part)(const st_engine *engine, size_t i);
     void (*free)(st_engine *engine);

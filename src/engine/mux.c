@@ -64,6 +64,11 @@ static void on_told(st_engine *engine, st_told *ret)
     EACH((mux *)engine, e, told, e, ret);
 }
 
+static void on_measures(st_engine *engine, st_measures *ret)
+{
+    EACH((mux *)engine, e, measures, e, ret);
+}
+
 static void on_place(st_engine *engine, int64_t branch, int64_t position)
 {
     EACH((mux *)engine, e, place, e, branch, position);
@@ -235,6 +240,7 @@ st_engine *st_engine_mux_new(st_engine *const *parts, size_t n)
         .place = on_place,
         .restored = on_restored,
         .told = on_told,
+        .measures = on_measures,
         .part = on_part,
         .free = on_free,
     };

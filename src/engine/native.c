@@ -92,6 +92,8 @@ static void remember(const native *e, native_node *node, const native_job *job, 
                         .stay = job->stay,
                         .task = task,
                         .over = state == ST_TASK_EXITED || state == ST_TASK_UNSTARTED,
+                        .tenant = job->tenant,
+                        .devs = job->task[task].grant.devs,
                         .used = job->task[task].used};
 
     st_native_bounds(job, task, e->opt.clock(e->opt.ctx), &past.bounds);
@@ -463,6 +465,7 @@ static void on_free(st_engine *engine)
     st_vec_free(&e->nodes);
     st_vec_free(&e->touched);
     st_vec_free(&e->reports);
+    st_vec_free(&e->measures);
     st_map_free(e->by_name);
     st_idmap_free(e->by_id);
     st_idmap_free(e->by_job);
@@ -505,6 +508,7 @@ static const st_engine_ops ops = {
     .place = on_place,
     .restored = st_native_on_restored,
     .told = st_native_on_told,
+    .measures = st_native_on_measures,
     .order = on_order,
     .tick = on_tick,
     .next_ms = on_next,

@@ -75,7 +75,9 @@ typedef struct native_entry {
 typedef struct native_past {
     uint64_t job;
     int stay, task;
-    bool over;        /* its end had been heard */
+    bool over; /* its end had been heard */
+    int64_t tenant;
+    uint16_t devs;
     st_bounds bounds; /* when it left */
     st_used used;     /* as last said */
 } native_past;
@@ -131,6 +133,9 @@ typedef struct native {
     int64_t sweep_ms;
     st_lead lead;
     int64_t branch, position;
+
+    bool measured; /* somebody asks for measures */
+    ST_VEC(st_measure) measures;
 
     /* What to tell once the lock is released. */
     ST_VEC(int32_t) touched;
@@ -193,6 +198,7 @@ void st_native_flag(native *e, native_node *node, st_flag flag, const char *reas
 
 /* native_used.c: what tasks used. */
 void st_native_used(native *e, native_node *node, const st_agent_status *status, int64_t now);
+void st_native_on_measures(st_engine *engine, st_measures *ret);
 void st_native_bounds(const native_job *job, int task, int64_t now, st_bounds *ret);
 
 /* native_notes.c: who slows whom there. */

@@ -66,6 +66,42 @@ static void bound(native *e, native_node *node, const st_agent_task *said, const
     st_native_flag(e, node, ST_FLAG_FIGURES, why, now);
 }
 
+/* ---- figures over time ---------------------------------------------------------------------------- */
+
+#define MEASURES_MAX 131072 /* between two askers; more are forgotten */
+
+/* What is more than `before`. A task that began before this engine did says all it ever used: that is no measure of
+ * this time. */
+static void measure(native *e, const native_node *node, const st_measure *of, const st_used *before,
+                    const st_used *now)
+{
+    st_measure m = *of;
+    int64_t held = now->has >> ST_USED_HELD & 1 ? now->v[ST_USED_HELD] : 0;
+    int devs = ST_MAX(__builtin_popcount(of->devs), 1);
+
+    if (!e->measured || (before->has == 0 && held > 2 * ST_USED_EVERY_MS * devs) ||
+        e->measures.n >= MEASURES_MAX)
+        return;
+    m.node = node->id;
+    m.used.has = now->has;
+    for (int k = 0; k < ST_USED_COUNT; k++)
+        if (now->has >> k & 1)
+            m.used.v[k] = k == ST_USED_MEM_PEAK ? now->v[k] : now->v[k] - before->v[k];
+    st_vec_push(&e->measures, m);
+}
+
+void st_native_on_measures(st_engine *engine, st_measures *ret)
+{
+    native *e = (native *)engine;
+
+    st_native_lock(e);
+    e->measured = true;
+    for (size_t i = 0; i < e->measures.n; i++)
+        st_vec_push(&ret->list, e->measures.v[i]);
+    st_vec_clear(&e->measures);
+    st_native_unlock(e);
+}
+
 static void listed(native *e, native_node *node, const native_job *job, const st_agent_task *said,
                    int64_t now)
 {
@@ -82,6 +118,8 @@ static void listed(native *e, native_node *node, const native_job *job, const st
         return;
     if (!last && task->used_ms > 0 && now < task->used_ms + ST_USED_EVERY_MS)
         return;
+    measure(e, node, &(st_measure){.job = job->id, .tenant = job->tenant, .devs = task->grant.devs},
+            &task->used, &used);
     task->used = used;
     task->scrub = said->scrub.result;
     task->used_ms = now;
@@ -106,6 +144,9 @@ void st_native_used(native *e, native_node *node, const st_agent_status *status,
         if (!past)
             continue;
         bound(e, node, said, &past->bounds, &past->used, &used, now);
+        measure(e, node,
+                &(st_measure){.job = past->job, .tenant = past->tenant, .devs = past->devs},
+                &past->used, &used);
         past->used = used;
         tell(e, said, &used, true);
     }

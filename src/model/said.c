@@ -119,6 +119,7 @@ uint32_t st_said_used(const st_bounds *b, const st_used *before, st_used *used)
     CUT(ST_USED_ENERGY, times(held, watts) / 1000,
         times(slack, watts) / 1000 + times(held, watts) / 10000);
     CUT(ST_USED_MEM_PEAK, times(devs, b->vram_mib), 0);
+    CUT(ST_USED_MEM, times(seen, b->vram_mib) / 1000, times(slack, b->vram_mib) / 1000);
 #undef CUT
     return before ? bad | keep(b, before, used) : bad;
 }

@@ -12,16 +12,17 @@
 #include <stdint.h>
 
 /* X(id, key, meaning): over the devices of a grant. */
-#define ST_USED_TABLE(X)                                                 \
-    X(ST_USED_HELD, "held_gpu_ms") /* devices x time */                  \
-    X(ST_USED_SEEN, "seen_gpu_ms") /* of that, with samples around it */ \
-    X(ST_USED_BUSY, "busy_gpu_ms") /* a kernel was running */            \
-    X(ST_USED_SM, "sm_gpu_ms")     /* SMs had work, averaged over SMs */ \
-    X(ST_USED_DRAM, "dram_gpu_ms") /* device memory was busy */          \
-    X(ST_USED_PCIE, "pcie_bytes")                                        \
-    X(ST_USED_NVLINK, "nvlink_bytes")                                    \
-    X(ST_USED_ENERGY, "energy_mj")                                       \
-    X(ST_USED_MEM_PEAK, "mem_peak_mib") /* the most on all devices at once; not a sum */
+#define ST_USED_TABLE(X)                                                                 \
+    X(ST_USED_HELD, "held_gpu_ms") /* devices x time */                                  \
+    X(ST_USED_SEEN, "seen_gpu_ms") /* of that, with samples around it */                 \
+    X(ST_USED_BUSY, "busy_gpu_ms") /* a kernel was running */                            \
+    X(ST_USED_SM, "sm_gpu_ms")     /* SMs had work, averaged over SMs */                 \
+    X(ST_USED_DRAM, "dram_gpu_ms") /* device memory was busy */                          \
+    X(ST_USED_PCIE, "pcie_bytes")                                                        \
+    X(ST_USED_NVLINK, "nvlink_bytes")                                                    \
+    X(ST_USED_ENERGY, "energy_mj")                                                       \
+    X(ST_USED_MEM_PEAK, "mem_peak_mib") /* the most on all devices at once; not a sum */ \
+    X(ST_USED_MEM, "mem_mib_s")         /* memory in use x time, in what was seen */
 typedef enum st_used_kind {
 #define X(id, key) id,
     ST_USED_TABLE(X)

@@ -78,6 +78,11 @@ static void test_absent(void **state)
     st_rollup_memory(&r, 70);
     st_rollup_memory(&r, 60);
     assert_int_equal(r.sum.v[ST_USED_MEM_PEAK], 70);
+    /* Memory over time: half a GPU's 80 MiB for a second, and nothing where nobody measured. */
+    assert_false(r.sum.has >> ST_USED_MEM & 1);
+    st_gpu_put(&b, ST_GPU_FB_USED, 80);
+    st_rollup_add(&r, &a, &b, 500);
+    assert_int_equal(r.sum.v[ST_USED_MEM], 40);
 }
 
 int main(void)
