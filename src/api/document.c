@@ -10,6 +10,7 @@ static const st_openapi_word tags[] = {
     {"arrays", "Arrays: many jobs that were submitted as one."},
     {"whatif", "What would happen if a job or a quota were another; nothing is kept."},
     {"counts", "How many jobs there are, by state."},
+    {"series", "Figures over time: of accounts, jobs, nodes and GPUs."},
     {"neighbours", "Jobs that slow each other on a shared GPU."},
     {"sizes", "Named sizes of jobs."},
     {"classes", "Priority classes that jobs may name."},

@@ -80,6 +80,25 @@ static const st_query_row counts_query[] = {
     {.name = "account", .type = ST_QUERY_TEXT, .about = "jobs of this account and those below it"},
     {0},
 };
+static const st_query_row figures_query[] = {
+    {.name = "of",
+     .type = ST_QUERY_WORD,
+     .about = "whose figures (default: account); of nodes and GPUs for the owner",
+     .words = "account job node gpu"},
+    {.name = "name",
+     .type = ST_QUERY_TEXT,
+     .about = "account, job id, node, or node:GPU (default: your account; for an owner the "
+              "cluster)"},
+    {.name = "since",
+     .type = ST_QUERY_TEXT,
+     .about = "start: 2026-11-15, 2026-11-15T08:30:00Z, or 2h for two hours ago (default: 1d)"},
+    {.name = "until", .type = ST_QUERY_TEXT, .about = "end, in the same forms (default: now)"},
+    {.name = "step",
+     .type = ST_QUERY_TEXT,
+     .about = "width of a bucket: 1m, 10m or 1h (default: the narrowest that reaches back to since "
+              "in 1500 buckets)"},
+    {0},
+};
 static const st_query_row force_query[] = {
     {.name = "force",
      .type = ST_QUERY_BOOL,
@@ -525,6 +544,9 @@ static const st_route routes[] = {
         "Map all devices, one letter each: what your jobs have there", NULL, "DeviceMap"),
     ASK("/v1/counts", ST_MAY_SEE, st_api_counts, "countJobs", "Count jobs and their GPUs by state",
         counts_query, "JobCounts"),
+    ASK("/v1/series", ST_MAY_SEE, st_api_series, "getSeries",
+        "Get figures over time: of an account with those below it, a job, a node or a GPU",
+        figures_query, "Series"),
     ASK("/v1/nodes", ST_MAY_SEE, st_api_nodes_list, "listNodes",
         "List nodes, with your own jobs on them", NULL, "NodeList"),
     WRITE("POST", "/v1/nodes", ST_MAY_OWNER, 0, st_api_node_make, "createNode",

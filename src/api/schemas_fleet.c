@@ -115,6 +115,15 @@ const st_schema st_schemas_fleet[] = {
      "\"nodes\": {\"type\": \"array\", \"items\": {\"type\": "
      "\"string\"}}, \"devices\": {\"type\": \"string\"}}, \"required\": [\"runs\", "
      "\"nodes\", \"devices\"]}"},
+    {"Series",
+     "{\"type\": \"object\", \"properties\": {\"of\": {\"type\": \"string\"}, \"name\": "
+     "{\"type\": \"string\"}, \"since\": {\"type\": \"string\", \"format\": \"date-time\"}, "
+     "\"until\": {\"type\": \"string\", \"format\": \"date-time\"}, \"step_seconds\": "
+     "{\"type\": \"number\"}, \"figures\": {\"type\": \"object\", \"description\": \"a value "
+     "for each bucket from since on; null: not known. A figure that is known nowhere is left "
+     "out\", \"additionalProperties\": {\"type\": \"array\", \"items\": {\"type\": "
+     "[\"number\", \"null\"]}}}}, \"required\": [\"of\", \"name\", \"since\", \"until\", "
+     "\"step_seconds\", \"figures\"]}"},
     {"NodeList", "{\"type\": \"object\", \"properties\": {\"nodes\": {\"type\": \"array\", "
                  "\"items\": {\"$ref\": \"#/components/schemas/Node\"}}}, \"required\": "
                  "[\"nodes\"]}"},

@@ -242,7 +242,7 @@ st_handler st_api_tokens_list, st_api_token_make, st_api_token_get, st_api_token
 st_handler st_api_views_list, st_api_view_put, st_api_view_remove;
 st_handler st_api_types_list, st_api_type_make, st_api_pools_list, st_api_pool_make;
 st_handler st_api_pool_get, st_api_pool_patch;
-st_handler st_api_devices, st_api_counts;
+st_handler st_api_devices, st_api_counts, st_api_series;
 st_handler st_api_nodes_list, st_api_node_make, st_api_node_get, st_api_node_patch;
 st_handler st_api_node_test, st_api_node_tests, st_api_node_history;
 st_handler st_api_node_rejoin, st_api_node_labels, st_api_node_remove, st_api_pool_remove;

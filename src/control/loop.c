@@ -12,6 +12,7 @@
 #include "billing/billing.h"
 #include "control/feed.h"
 #include "control/restore.h"
+#include "control/series.h"
 #include "control/state.h"
 
 #define TOGETHER_MAX   1024           /* commands in one transaction */
@@ -644,7 +645,7 @@ int st_control_start(st_control *ctl, st_err *err)
     }
     st_control_know_agents(ctl);
     st_control_follow_engines(ctl);
-    return 0;
+    return st_series_start(ctl, err);
 }
 
 void st_control_stop(st_control *ctl)
@@ -653,6 +654,7 @@ void st_control_stop(st_control *ctl)
 
     if (!ctl->started)
         return;
+    st_series_stop(ctl);
     pthread_mutex_lock(&ctl->lock);
     ctl->stopping = true;
     pthread_cond_signal(&ctl->wake);

@@ -86,6 +86,13 @@ typedef struct st_clock_mark {
     int64_t ahead_ms; /* our time less its uptime */
 } st_clock_mark;
 
+/* Figures over time (control/series.h). */
+#define ST_SERIES_TIERS 3 /* widths there are: a step, ten of it, sixty of it */
+typedef struct st_series_options {
+    int64_t step_ms;                  /* width of the narrowest buckets; 0: none are kept */
+    int64_t keep_ms[ST_SERIES_TIERS]; /* how long each width is kept */
+} st_series_options;
+
 typedef struct st_control_options {
     const char *store;
     st_store_options store_options;
@@ -105,6 +112,7 @@ typedef struct st_control_options {
     int64_t keep_jobs_ms; /* jobs that ended longer ago are forgotten; 0: never */
     int64_t
         keep_log_ms; /* the log goes back so far, to be played again; 0: no further than a start needs */
+    st_series_options series;
     int64_t tell_ms; /* how often those who wait are told an estimate; 0: a minute */
     st_billing_options billing;
     const char *secrets_key; /* the file of the key that seals; NULL: beside the store */

@@ -41,6 +41,7 @@ typedef struct st_live_used {
 typedef struct st_billing st_billing;
 typedef struct st_follower st_follower;
 typedef struct st_outlooks st_outlooks;
+typedef struct st_series_thread st_series_thread;
 
 /* What is known beside the core and the follower must know as well: a number and a text. */
 typedef struct st_aside {
@@ -135,9 +136,10 @@ struct st_control {
     st_images *images;
     st_classes *classes;
     st_allowance *allowance;
-    st_billing *billing;   /* billing/billing.h */
-    st_follower *follower; /* control/follower.h; NULL: nobody reads */
-    st_outlooks *outlooks; /* control/outlook.h; likewise */
+    st_billing *billing;      /* billing/billing.h */
+    st_follower *follower;    /* control/follower.h; NULL: nobody reads */
+    st_outlooks *outlooks;    /* control/outlook.h; likewise */
+    st_series_thread *series; /* control/series.h; NULL: nothing is gathered */
     st_vault *vault;
     unsigned char veil_key[16];
     int64_t epoch;

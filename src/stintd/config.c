@@ -49,6 +49,15 @@
     X("history_keep", ST_F_DURATION, history_keep_ms, "7d", 0, 0,                                 \
       "how far back the scheduler's log reaches, for stint sim replay; 0: only what a start "     \
       "needs")                                                                                    \
+    X("series_step", ST_F_DURATION, series_step_ms, "1m", 0, 60000,                               \
+      "width of the narrowest buckets of figures over time; the next are ten and sixty of it; "   \
+      "0: none are kept")                                                                         \
+    X("series_keep", ST_F_DURATION, series_keep_ms, "2d", 0, 0,                                   \
+      "how long the narrowest buckets are kept")                                                  \
+    X("series_keep_10", ST_F_DURATION, series_keep_10_ms, "30d", 0, 0,                            \
+      "how long buckets of ten steps are kept")                                                   \
+    X("series_keep_60", ST_F_DURATION, series_keep_60_ms, "730d", 0, 0,                           \
+      "how long buckets of sixty steps are kept")                                                 \
     X("connections", ST_F_I64, connections, "4096", 1, 100000, "most open connections per port")  \
     X("strangers", ST_F_I64, strangers, "64", 1, 100000,                                          \
       "most connections per address (or IPv6 /64) that have not shown a token")                   \
@@ -114,6 +123,10 @@ void st_config_init(st_config *config)
                           .log_keep_ms = INT64_C(14) * 86400 * 1000,
                           .job_keep_ms = INT64_C(90) * 86400 * 1000,
                           .history_keep_ms = INT64_C(7) * 86400 * 1000,
+                          .series_step_ms = 60000,
+                          .series_keep_ms = INT64_C(2) * 86400 * 1000,
+                          .series_keep_10_ms = INT64_C(30) * 86400 * 1000,
+                          .series_keep_60_ms = INT64_C(730) * 86400 * 1000,
                           .connections = 4096,
                           .strangers = 64,
                           .rate = 200,

@@ -24,6 +24,7 @@ typedef struct st_config {
     const char *engine;       /* "sim", "native" or "auto" */
     const char *logs;         /* the directory for what tasks write; NULL: beside the store */
     int64_t clock_limit_ms, agent_lease_ms, log_mib, log_keep_ms, job_keep_ms, history_keep_ms;
+    int64_t series_step_ms, series_keep_ms, series_keep_10_ms, series_keep_60_ms;
     bool agent_keep;
     int64_t connections, strangers, rate, threads, body_mib, snapshot_rows;
     const char *billing_zone, *billing_currency, *billing_cluster;

@@ -122,6 +122,13 @@ const st_row_shape st_shape_document = SHAPE("things", document_fields);
 const st_row_shape st_shape_book = SHAPE("book", book_fields);
 const st_row_shape st_shape_checkpoint = SHAPE("checkpoints", checkpoint_fields);
 
+static const st_column series_fields[] = {
+    FIELD(st_series_blob, width_ms, I64), FIELD(st_series_blob, kind, I64),
+    FIELD(st_series_blob, part, I64),     FIELD(st_series_blob, at_ms, I64),
+    FIELD(st_series_blob, data, BLOB),
+};
+const st_row_shape st_shape_series = SHAPE("series", series_fields);
+
 static void add_columns(const st_row_shape *shape, bool reading, st_strbuf *out)
 {
     for (size_t i = 0; i < shape->n; i++) {

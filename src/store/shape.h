@@ -29,7 +29,7 @@ typedef struct st_row_shape {
 } st_row_shape;
 
 extern const st_row_shape st_shape_log, st_shape_snap, st_shape_job, st_shape_token, st_shape_audit,
-    st_shape_idem, st_shape_document, st_shape_book, st_shape_checkpoint;
+    st_shape_idem, st_shape_document, st_shape_book, st_shape_checkpoint, st_shape_series;
 
 /* The SQL with @cols (as they are read), @names (of the columns) and @vals replaced by the shape's (which may be NULL), @blob and @key by the
  * driver's words (which may be NULL where there are none). */

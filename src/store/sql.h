@@ -128,7 +128,23 @@
     X(ST_SQL_CHECKPOINT_LAST, &st_shape_checkpoint, "",                                           \
       "SELECT @cols FROM checkpoints ORDER BY n DESC LIMIT 1")                                    \
     X(ST_SQL_CHECKPOINTS, &st_shape_checkpoint, "i",                                              \
-      "SELECT @cols FROM checkpoints WHERE n >= $1 ORDER BY n")
+      "SELECT @cols FROM checkpoints WHERE n >= $1 ORDER BY n")                                   \
+                                                                                                  \
+    X(ST_SQL_SERIES_PUT, &st_shape_series, "*",                                                   \
+      "INSERT INTO series (@names) VALUES (@vals) ON CONFLICT (width_ms, kind, part, at_ms) "     \
+      "DO UPDATE SET data = excluded.data")                                                       \
+    X(ST_SQL_SERIES_READ, &st_shape_series, "iiiii",                                              \
+      "SELECT @cols FROM series WHERE width_ms = $1 AND kind = $2 AND part = $3 AND at_ms >= $4 " \
+      "AND at_ms < $5 ORDER BY at_ms")                                                            \
+    X(ST_SQL_SERIES_PARTS, NULL, "ii",                                                            \
+      "SELECT COALESCE(MAX(part) + 1, 0) FROM series WHERE width_ms = $1 AND kind = $2")          \
+    X(ST_SQL_SERIES_WIDTH, NULL, "i",                                                             \
+      "SELECT COALESCE(MIN(width_ms), 0) FROM series WHERE width_ms > $1")                        \
+    X(ST_SQL_SERIES_SPAN, NULL, "iii",                                                            \
+      "SELECT COALESCE(MIN(at_ms), -1), COALESCE(MAX(at_ms), -1) FROM series "                    \
+      "WHERE width_ms = $1 AND kind = $2 AND part = $3")                                          \
+    X(ST_SQL_SERIES_PRUNE, NULL, "iiii",                                                          \
+      "DELETE FROM series WHERE width_ms = $1 AND kind = $2 AND part = $3 AND at_ms < $4")
 
 typedef enum st_sql_id {
 #define ST_SQL_ENUM(id, shape, params, text) id,

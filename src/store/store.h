@@ -374,6 +374,34 @@ int st_store_checkpoint_last(st_store *store, st_arena *a, st_checkpoint_row *re
 int st_store_checkpoints(st_store *store, int64_t from, st_checkpoint_fn fn, void *ctx,
                          st_err *err);
 
+/* ---- figures over time ------------------------------------------------------------------- */
+
+/* What is in `data`, and which rows are in which part, is series/series.h's. */
+typedef struct st_series_blob {
+    int64_t width_ms, kind, part;
+    int64_t at_ms; /* the beginning of the bucket */
+    st_bytes data;
+} st_series_blob;
+
+typedef int (*st_series_blob_fn)(void *ctx, const st_series_blob *blob, st_err *err);
+
+/* Replaces what is there. */
+int st_store_series_put(st_store *store, const st_series_blob *blob, st_err *err);
+/* Of one part, from <= at_ms < to, in order. */
+int st_store_series_read(st_store *store, const st_series_blob *of, int64_t from_ms, int64_t to_ms,
+                         st_series_blob_fn fn, void *ctx, st_err *err);
+/* How many parts a kind has in buckets of this width: all that are there have lower numbers. */
+int st_store_series_parts(st_store *store, int64_t width_ms, int64_t kind, int64_t *ret,
+                          st_err *err);
+/* The oldest and the newest bucket of a part; -1: it has none. */
+int st_store_series_span(st_store *store, const st_series_blob *of, int64_t *ret_first_ms,
+                         int64_t *ret_last_ms, st_err *err);
+/* The next width above one that has buckets; 0: there is none. */
+int st_store_series_next_width(st_store *store, int64_t above_ms, int64_t *ret_ms, st_err *err);
+/* Removes those of one part that began before a moment. */
+int st_store_series_prune(st_store *store, const st_series_blob *of, int64_t before_ms,
+                          st_err *err);
+
 /* ---- check and backup ------------------------------------------------------------------- */
 
 /* One sentence about something that is wrong. */

@@ -506,6 +506,7 @@ ROWS = [
     ("PATCH", "/v1/pools/{name}", "pool", FLEET_CHANGE),
     ("GET", "/v1/devices", None, READ),
     ("GET", "/v1/counts", None, READ),
+    ("GET", "/v1/series", None, READ),
     ("GET", "/v1/nodes", None, READ),
     ("POST", "/v1/nodes", "new_node", FLEET_MAKE),
     ("GET", "/v1/nodes/{name}", "node", FLEET_ONE),

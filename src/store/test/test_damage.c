@@ -35,6 +35,15 @@ static int add_log(void *ctx, const st_log_row *r, st_err *err)
     return 0;
 }
 
+static int add_blob(void *ctx, const st_series_blob *b, st_err *err)
+{
+    digest *d = ctx;
+
+    (void)err;
+    d->h = st_hash_bytes(b->data.p, b->data.n, d->h ^ (uint64_t)b->at_ms);
+    return 0;
+}
+
 /* A digest of all there is. */
 static int read_all(const char *path, uint64_t *ret, st_err *err)
 {
@@ -49,6 +58,9 @@ static int read_all(const char *path, uint64_t *ret, st_err *err)
         r = st_store_log_read(store, 1, add_log, &d, err);
     if (r == 0)
         r = st_store_audit_verify(store, &v, err);
+    if (r == 0)
+        r = st_store_series_read(store, &(st_series_blob){.width_ms = 60}, 0, INT64_MAX, add_blob,
+                                 &d, err);
     *ret = d.h ^ (uint64_t)v.rows;
     return r;
 }
@@ -74,6 +86,11 @@ static void fill(const char *path)
         assert_ok(st_store_log_append(store, &log, &err));
         assert_ok(st_store_audit_append(store, &act, NULL, &err));
     }
+    for (int64_t at = 0; at < 4; at++)
+        assert_ok(st_store_series_put(
+            store,
+            &(st_series_blob){.width_ms = 60, .at_ms = at * 60, .data = {spec, sizeof(spec) / 2}},
+            &err));
     assert_ok(st_store_commit(store, &err));
     st_store_close(store);
 }
