@@ -84,7 +84,7 @@ if command -v bash >/dev/null; then
     offers 'csv' node list --output c
     offers 'timeout' ps --state ti
     offers '' submit --limit '' # its value, not the next option
-    offers '--task' logs -f --t # which stands alone there
+    offers '--task --tail' logs -f --t
     offers 'bash' completion b
     offers '--reload' sim run --rel
     offers '' submit -- --dr

@@ -22,17 +22,27 @@ typedef struct follower {
     bool over;     /* the job is: nothing comes any more */
 } follower;
 
-static void reply(const follower *f, st_strbuf *text, int64_t next)
+static void put_number(const follower *f, const char *header, int64_t value)
 {
     char number[24];
 
-    snprintf(number, sizeof number, "%" PRId64, next);
-    st_call_set_header(f->call, "Stint-Log-Next", number);
-    if (f->over && text->n == 0)
+    snprintf(number, sizeof number, "%" PRId64, value);
+    st_call_set_header(f->call, header, number);
+}
+
+/* One who follows asks for a stay by its number; that there is a newer one tells it to go on there. */
+static void reply(const follower *f, st_log_got *got)
+{
+    put_number(f, "Stint-Log-Next", got->next);
+    if (got->stay > 0)
+        put_number(f, "Stint-Log-Stay", got->stay);
+    if (got->newest > 0)
+        put_number(f, "Stint-Log-Newest", got->newest);
+    if (f->over && got->text.n == 0)
         st_call_set_header(f->call, "Stint-Log-End", "true");
-    if (!text->s)
-        st_strbuf_add(text, "");
-    st_call_reply_buf(f->call, 200, "text/plain; charset=utf-8", text);
+    if (!got->text.s)
+        st_strbuf_add(&got->text, "");
+    st_call_reply_buf(f->call, 200, "text/plain; charset=utf-8", &got->text);
 }
 
 /* Waits while there is nothing new; a job that has not begun to write is one of those. */
@@ -41,8 +51,7 @@ static bool look_log(st_parked *p, bool late)
     follower *f = (follower *)p;
     const st_api *api = f->api;
     st_engine *engine = st_control_engine(api->control);
-    st_strbuf text = {0};
-    int64_t next = f->ask.offset;
+    st_log_got got = {.next = f->ask.offset, .stay = f->ask.stay};
     st_err err = {0};
     bool done = true;
     int r;
@@ -53,16 +62,16 @@ static bool look_log(st_parked *p, bool late)
         st_call_fail(f->call, &err);
         return true;
     }
-    r = engine->ops->logs(engine, &f->ask, &text, &next, &err);
-    if (r == 0 && (text.n > 0 || late || f->over))
-        reply(f, &text, next);
+    r = engine->ops->logs(engine, &f->ask, &got, &err);
+    if (r == 0 && (got.text.n > 0 || late || f->over || got.newest > got.stay))
+        reply(f, &got);
     else if (r == -ST_ENOENT && f->parked.wait_ms > 0 && late && !f->over)
-        reply(f, &text, next);
+        reply(f, &got);
     else if (r < 0 && (r != -ST_ENOENT || late || f->over))
         st_call_fail(f->call, &err);
     else
         done = false;
-    st_strbuf_done(&text);
+    st_log_got_done(&got);
     return done;
 }
 
@@ -73,6 +82,7 @@ void st_api_job_logs(st_call *call, void *ctx)
     st_engine *engine = st_control_engine(api->control);
     bool follow = st_call_query_bool(call, "follow", false);
     int64_t wait_s = follow ? st_call_query_int(call, "wait", 30) : 0;
+    int64_t since;
     st_err err = {0};
     st_job_row row;
     follower *f;
@@ -80,6 +90,10 @@ void st_api_job_logs(st_call *call, void *ctx)
 
     if (!st_api_find_job(api, call, arena, &id, &row))
         return;
+    if (st_api_query_time(api, call, "since", &since, &err) < 0) {
+        st_call_fail(call, &err);
+        return;
+    }
     if (!engine || !engine->ops->logs) {
         st_fail(&err, ST_ENOENT, "there are no logs: no engine keeps them here");
         st_call_fail(call, &err);
@@ -110,6 +124,8 @@ void st_api_job_logs(st_call *call, void *ctx)
                             .stay = (int)st_call_query_int(call, "stay", 0),
                             .task = (int)st_call_query_int(call, "task", 0),
                             .offset = ST_MAX(st_call_query_int(call, "offset", 0), 0),
+                            .since_ms = since,
+                            .tail = ST_MAX(st_call_query_int(call, "tail", 0), 0),
                             .max = READ_MAX},
                     .over = row.end_ms != ST_STORE_NEVER};
     f->parked.late = f->parked.wait_ms == 0;

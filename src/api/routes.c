@@ -66,13 +66,19 @@ static const st_query_row account_query[] = {
 static const st_query_row logs_query[] = {
     {.name = "task", .type = ST_QUERY_INT, .about = "task number (default: 0)"},
     {.name = "offset", .type = ST_QUERY_INT, .about = "number of bytes to skip"},
+    {.name = "tail", .type = ST_QUERY_INT, .about = "number of lines from the end, up to 4 MiB"},
+    {.name = "since",
+     .type = ST_QUERY_TEXT,
+     .about = "what was written then or later: 2026-11-15, 2026-11-15T08:30:00Z, or 2h for two "
+              "hours ago"},
     {.name = "stay",
      .type = ST_QUERY_INT,
      .about = "start of the job, counted from 1 (default: the last)"},
     {.name = "follow",
      .type = ST_QUERY_BOOL,
      .about = "wait for more; Stint-Log-Next is the next offset, Stint-Log-End means that the "
-              "output is complete"},
+              "output is complete, a Stint-Log-Newest above Stint-Log-Stay that the job has "
+              "started again"},
     {.name = "wait", .type = ST_QUERY_INT, .about = "seconds to wait, up to 60 (default: 30)"},
     {0},
 };

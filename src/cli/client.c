@@ -178,21 +178,36 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
     return size * n;
 }
 
+/* The number behind a header of that name; false: it is another one. */
+static bool header_number(const char *data, size_t len, const char *name, int64_t *ret)
+{
+    size_t n = strlen(name);
+    char text[24];
+
+    if (len <= n || strncasecmp(data, name, n) != 0)
+        return false;
+    snprintf(text, sizeof text, "%.*s", (int)ST_MIN(len - n, sizeof text - 1), data + n);
+    *ret = ST_MAX(strtoll(text, NULL, 10), 0);
+    return true;
+}
+
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 {
     st_response *r = ctx;
     size_t len = size * n;
+    int64_t number;
 
     if (len > 5 && strncasecmp(data, "etag:", 5) == 0) {
         snprintf(r->etag, sizeof r->etag, "%.*s", (int)(len - 5), data + 5);
         r->etag[strcspn(r->etag, "\r\n")] = '\0';
         memmove(r->etag, r->etag + strspn(r->etag, " "),
                 strlen(r->etag) + 1 - strspn(r->etag, " "));
-    } else if (len > 12 && strncasecmp(data, "retry-after:", 12) == 0) {
-        char text[16];
-
-        snprintf(text, sizeof text, "%.*s", (int)ST_MIN(len - 12, sizeof text - 1), data + 12);
-        r->retry_after_s = strtol(text, NULL, 10);
+    } else if (header_number(data, len, "retry-after:", &number)) {
+        r->retry_after_s = (long)number;
+    } else {
+        (void)(header_number(data, len, "stint-log-next:", &r->log.next) ||
+               header_number(data, len, "stint-log-stay:", &r->log.stay) ||
+               header_number(data, len, "stint-log-newest:", &r->log.newest));
     }
     return len;
 }

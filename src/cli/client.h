@@ -42,6 +42,9 @@ typedef struct st_response {
     st_strbuf body;
     char etag[80];
     long retry_after_s; /* 0: not said */
+    struct {
+        int64_t next, stay, newest; /* of a piece of a log: where to go on; 0: not said */
+    } log;
 } st_response;
 
 void st_response_done(st_response *r);

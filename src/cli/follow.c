@@ -1,5 +1,5 @@
 /*
- * Staying with a job: logs, and the wait for its end (`run`, `submit --wait`, `logs -f`).
+ * Staying with a job: logs, and the wait for its end (`run`, `submit --wait`).
  *
  * News comes by the event stream; once in a while the job is asked for itself, so that a stream
  * that is cut off, or a stintd that is started again, is only a pause.
@@ -7,38 +7,12 @@
 #include <signal.h>
 #include <string.h>
 
-#include "cli/jobs.h"
+#include "cli/job_log.h"
 #include "cli/spinner.h"
 
 #define ASK_MS     1000
 #define STEP_MS    200
 #define LOST_TRIES 60 /* seconds without an answer until we give up */
-
-/* How long nothing must have come of a job that is over until its log counts as read: a node sends what was
- * written last after it has said that the task ended. What has had its time may write while it is told to stop. */
-#define QUIET_MS      400
-#define QUIET_STOP_MS 3000
-#define DRAIN_MAX_MS  60000
-
-int st_job_log(st_cli *cli, st_client *client, const char *id, int64_t task, int64_t *offset,
-               st_err *err)
-{
-    ST_CLEANUP(st_response_done) st_response response = {0};
-    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
-    char tail[80];
-    int r;
-
-    snprintf(tail, sizeof tail, "/logs?task=%lld&offset=%lld", (long long)task, (long long)*offset);
-    st_job_path(&path, id, tail);
-    r = st_client_call(client, &(st_request){.path = st_strbuf_str(&path)}, &response, err);
-    if (r < 0)
-        return r;
-    fwrite(st_strbuf_str(&response.body), 1, response.body.n, cli->out);
-    if (response.body.n > 0)
-        fflush(cli->out);
-    *offset += (int64_t)response.body.n;
-    return 0;
-}
 
 typedef struct follower {
     st_cli *cli;
@@ -47,7 +21,7 @@ typedef struct follower {
     st_events *events;
     bool logs, asked;
     int lost;
-    int64_t offset;
+    st_job_log log; /* of the first task */
     char state[24];
     st_spinner spinner;
 } follower;
@@ -88,33 +62,13 @@ static void tell_state(follower *f, const json_t *job)
 /* What a log lacks is no reason to stop following the job. */
 static void tell_log(follower *f)
 {
+    int64_t bytes;
     st_err quiet;
 
     if (!f->logs || strcmp(f->state, "pending") == 0 || f->state[0] == '\0')
         return;
     st_spinner_done(&f->spinner);
-    (void)st_job_log(f->cli, f->client, f->id, 0, &f->offset, &quiet);
-}
-
-/* Reads on until nothing more comes. Ctrl-C ends the wait. */
-static void drain(st_cli *cli, st_client *client, const char *id, const char *state, int64_t task,
-                  int64_t *offset)
-{
-    bool stopped = strcmp(state, "timeout") == 0 || strcmp(state, "cancelled") == 0;
-    int64_t began = st_cli_clock_ms(), news = began, quiet = stopped ? QUIET_STOP_MS : QUIET_MS;
-    st_err ignored;
-
-    while (st_cli_clock_ms() - news < quiet && st_cli_clock_ms() - began < DRAIN_MAX_MS) {
-        int64_t before = *offset;
-        int r = st_job_log(cli, client, id, task, offset, &ignored);
-
-        if (r < 0 && r != -ST_EDOWN)
-            return;
-        if (*offset > before)
-            news = st_cli_clock_ms();
-        if (st_signals_wait(STEP_MS / 2))
-            return;
-    }
+    (void)st_job_log_next(f->cli, f->client, &f->log, &bytes, &quiet);
 }
 
 /* 1: the job is to be left; 0: go on. */
@@ -198,8 +152,8 @@ static int look(follower *f, int *ret_status, st_err *err)
     tell_state(f, job);
     tell_log(f);
     over = st_job_over(f->state);
-    if (over && f->logs && f->offset > 0)
-        drain(f->cli, f->client, f->id, f->state, 0, &f->offset);
+    if (over && f->logs && f->log.asked)
+        st_job_log_drain(f->cli, f->client, &f->log, 1, f->state);
     *ret_status = st_job_status(job);
     json_decref(job);
     if (!over && !f->events)
@@ -209,7 +163,7 @@ static int look(follower *f, int *ret_status, st_err *err)
 
 int st_job_follow(st_cli *cli, st_client *client, const char *id, bool logs, st_err *err)
 {
-    follower f = {.cli = cli, .client = client, .id = id, .logs = logs};
+    follower f = {.cli = cli, .client = client, .id = id, .logs = logs, .log = {.id = id}};
     int status = 0, r;
 
     st_signals_block();
@@ -219,71 +173,6 @@ int st_job_follow(st_cli *cli, st_client *client, const char *id, bool logs, st_
         ;
     st_spinner_done(&f.spinner);
     st_events_free(f.events);
+    st_job_log_done(&f.log);
     return r < 0 ? r : r == 0 ? 0 : status;
-}
-
-/* ---- stint logs -------------------------------------------------------------------------------- */
-
-typedef struct logs_flags {
-    bool follow;
-    int64_t task;
-} logs_flags;
-
-const st_cli_row st_cli_logs_options[] = {
-    {"follow", 'f', ST_CLI_FLAG, offsetof(logs_flags, follow), NULL,
-     "follow the output until the job ends or Ctrl-C", 0, 0},
-    {"task", 't', ST_CLI_I64, offsetof(logs_flags, task), "N", "task number (default: 0)", 0,
-     1000000},
-    {0},
-};
-
-/* Without -f what there is; with it, until the job ends. The status is 0 either way: it is the
- * log that was asked for. */
-static int follow_log(st_cli *cli, st_client *client, const char *id, int64_t task, st_err *err)
-{
-    follower f = {.cli = cli, .client = client, .id = id};
-    int64_t offset = 0;
-    bool over = false;
-
-    st_signals_block();
-    for (;;) {
-        json_t *job;
-        int r = get_job(&f, &job, err);
-
-        if (r == 0) {
-            over = st_job_over(st_view_text(job, "state"));
-            snprintf(f.state, sizeof f.state, "%s", st_view_text(job, "state"));
-            json_decref(job);
-            r = st_job_log(cli, client, id, task, &offset, err);
-        }
-        if (r == -ST_EDOWN && f.lost++ < LOST_TRIES) {
-            if (f.lost == 1)
-                fprintf(cli->errors, "stint: %s (trying again)\n", err->msg);
-            over = false;
-        } else if (r < 0 && (r != -ST_ENOENT || (over && offset == 0))) {
-            return r;
-        } else {
-            f.lost = 0;
-        }
-        if (over)
-            drain(cli, client, id, f.state, task, &offset);
-        if (over || st_signals_wait(ASK_MS))
-            return 0;
-    }
-}
-
-int st_cli_logs(st_cli *cli, int argc, char **argv, st_err *err)
-{
-    ST_CLEANUP(st_client_freep) st_client *client = NULL;
-    logs_flags f = {0};
-    int64_t offset = 0;
-    int r = st_cli_read(argc, argv, st_cli_logs_options, &f, 1, 1, NULL, err);
-
-    if (r == 0)
-        r = st_client_open(cli->errors, &client, err);
-    if (r < 0)
-        return r;
-    r = f.follow ? follow_log(cli, client, argv[1], f.task, err)
-                 : st_job_log(cli, client, argv[1], f.task, &offset, err);
-    return r < 0 ? st_job_near(client, argv[1], r, err) : 0;
 }

@@ -30,11 +30,6 @@ int st_job_status(const json_t *job);
  * st_job_status(), or a failure. The first Ctrl-C asks, the second cancels; Ctrl-\ leaves. */
 int st_job_follow(st_cli *cli, st_client *client, const char *id, bool logs, st_err *err);
 
-/* Writes what there is of a task's log from *offset on, and moves it; *ret_any says whether there
- * was anything. A log that is not there yet is empty. */
-int st_job_log(st_cli *cli, st_client *client, const char *id, int64_t task, int64_t *offset,
-               st_err *err);
-
 /* What would become of a job, after its name: an answer of what-if or of a dry run. */
 void st_job_outlook(st_cli *cli, const char *what, const json_t *answer);
 

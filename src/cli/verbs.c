@@ -53,8 +53,9 @@ const st_cli_verb st_cli_verbs[] = {
      .fn = st_cli_whatif, .options = st_cli_whatif_options,
      .example = "  stint whatif --gpus 8 --limit 4h --with gpus=4 --with limit=1h,gpus=2\n"
                 "  stint whatif --accounts quotas.yaml\n"},
-    {"logs", "Print the output of a job", "[-f] [--task N] ID", .fn = st_cli_logs,
-     .options = st_cli_logs_options, .example = "  stint logs -f jdgq378mt\n"},
+    {"logs", "Print the output of a job", "[OPTION...] ID", .fn = st_cli_logs,
+     .options = st_cli_logs_options,
+     .example = "  stint logs -f jdgq378mt\n  stint logs --all --tail 20 jdgq378mt\n"},
     {"wait", "Wait until jobs and arrays have ended", "[OPTION...] ID...",
      "Exits with the status of the first of them, in this order, that did not end well: its own,\n"
      "124 at the time limit, 130 when it was cancelled. Of an array it is 0 when all jobs are "

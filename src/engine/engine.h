@@ -178,15 +178,29 @@ static inline void st_told_done(st_told *told)
     st_vec_free(&told->tasks);
 }
 
-/* What a task has written. */
+/* What a task has written. Of `offset`, `since_ms` and `tail` the one counts that leaves least. */
 typedef struct st_log_ask {
     uint64_t job;
     int stay; /* 0: the last that has written anything */
     int task;
-    int64_t offset; /* from this byte on */
-    size_t max;     /* bytes at most */
+    int64_t offset;   /* from this byte on */
+    int64_t since_ms; /* what came then or later; 0: at any time */
+    int64_t tail;     /* so many lines at the end, and of those `max` bytes; 0: all */
+    size_t max;       /* bytes at most */
     int64_t now;
 } st_log_ask;
+
+typedef struct st_log_got {
+    st_strbuf text;
+    int64_t next; /* the offset behind it: where to go on */
+    int stay;     /* whose it is; 0: not known */
+    int newest;   /* the last stay that has written anything; 0: not known */
+} st_log_got;
+
+static inline void st_log_got_done(st_log_got *got)
+{
+    st_strbuf_done(&got->text);
+}
 
 /* What one task used since it was last asked for (ST_USED_TABLE; of what is no sum, the newest). */
 typedef struct st_measure {
@@ -229,8 +243,7 @@ typedef struct st_engine_ops {
      * new or whose state or pool has changed, after the commit. */
     void (*node)(st_engine *engine, const st_engine_node *node);
     /* Appends what there is and says where to go on; ST_ENOENT when there is no log at all. */
-    int (*logs)(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
-                st_err *err);
+    int (*logs)(st_engine *engine, const st_log_ask *ask, st_log_got *ret, st_err *err);
     /* From the control loop only: where in which history what it is told stands. `branch` is the epoch in which this
      * history left another one, which is void since; 0: none did. `position` is what was committed last. */
     void (*place)(st_engine *engine, int64_t branch, int64_t position);

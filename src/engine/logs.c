@@ -20,35 +20,19 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/vec.h"
-#include "engine/shelf.h"
+#include "engine/logs_files.h"
 
 #define SEGMENTS     4  /* of which a full log consists */
 #define SEGMENTS_MAX 16 /* gaps begin new ones */
 
-struct st_logs {
-    char *dir;
-    int64_t task_bytes;
-    pthread_mutex_t lock;
-    st_shelf *shelf;
-    st_logs_rules rules; /* functions NULL: none */
-    uint64_t pruned;
-};
-
-typedef struct segment {
-    int64_t base, end;
-} segment;
-
-typedef ST_VEC(segment) segments;
-
 /* ---- the directory --------------------------------------------------------------------------- */
 
-static void path_of(const st_logs *logs, uint64_t job, int stay, int task, st_strbuf *out)
+void st_log_path(const st_logs *logs, uint64_t job, int stay, int task, st_strbuf *out)
 {
     st_strbuf_addf(out, "%s/%016" PRIx64 "/%d.%d", logs->dir, job, stay, task);
 }
 
-static int io_fail(st_err *err, const char *path)
+int st_log_io_fail(st_err *err, const char *path)
 {
     return st_fail(err, errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? ST_EFULL : ST_EIO,
                    "%s: %s", path, strerror(errno));
@@ -64,19 +48,18 @@ static int make_dirs(const st_logs *logs, uint64_t job, const char *path, st_err
     if ((mkdir(logs->dir, 0700) < 0 && errno != EEXIST) ||
         (mkdir(st_strbuf_str(&above), 0700) < 0 && errno != EEXIST) ||
         (mkdir(path, 0700) < 0 && errno != EEXIST))
-        return io_fail(err, path);
+        return st_log_io_fail(err, path);
     return 0;
 }
 
 static int by_base(const void *pa, const void *pb)
 {
-    const segment *a = pa, *b = pb;
+    const st_log_segment *a = pa, *b = pb;
 
     return a->base < b->base ? -1 : a->base > b->base;
 }
 
-/* The segments of a task in order; none when there is no such directory. */
-static void list_segments(const char *path, segments *ret)
+void st_log_segments_list(const char *path, st_log_segments *ret)
 {
     DIR *dir = opendir(path);
     struct dirent *entry;
@@ -87,7 +70,7 @@ static void list_segments(const char *path, segments *ret)
 
         if (st_parse_i64(entry->d_name, 0, INT64_MAX / 2, &base, NULL) == 0 &&
             fstatat(dirfd(dir), entry->d_name, &st, 0) == 0)
-            st_vec_push(ret, (segment){base, base + (int64_t)st.st_size});
+            st_vec_push(ret, (st_log_segment){base, base + (int64_t)st.st_size});
     }
     if (dir)
         closedir(dir);
@@ -146,7 +129,7 @@ static int64_t now_ms(void)
 
 /* ---- whose, and how much ----------------------------------------------------------------------- */
 
-static void job_path(const st_logs *logs, uint64_t job, const char *file, st_strbuf *out)
+void st_log_job_path(const st_logs *logs, uint64_t job, const char *file, st_strbuf *out)
 {
     st_strbuf_addf(out, "%s/%016" PRIx64 "%s", logs->dir, job, file);
 }
@@ -165,7 +148,7 @@ static bool read_word(const st_logs *logs, uint64_t job, const char *name, char 
     FILE *f;
     bool got;
 
-    job_path(logs, job, name, &file);
+    st_log_job_path(logs, job, name, &file);
     f = fopen(st_strbuf_str(&file), "re");
     got = f && fgets(ret, (int)size, f);
     if (got)
@@ -181,8 +164,8 @@ static void write_word(const st_logs *logs, uint64_t job, const char *name, cons
     ST_CLEANUP(st_strbuf_done) st_strbuf dir = {0}, file = {0};
     FILE *f;
 
-    job_path(logs, job, "", &dir);
-    job_path(logs, job, name, &file);
+    st_log_job_path(logs, job, "", &dir);
+    st_log_job_path(logs, job, name, &file);
     mkdir(logs->dir, 0700);
     mkdir(st_strbuf_str(&dir), 0700);
     f = fopen(st_strbuf_str(&file), "we");
@@ -198,7 +181,7 @@ static void take_job(st_logs *logs, uint64_t job)
     char account[256] = "";
     st_shelved *row;
 
-    job_path(logs, job, "", &path);
+    st_log_job_path(logs, job, "", &path);
     if (!read_word(logs, job, "/account", account, sizeof account))
         read_word(logs, job, "/pruned", account, sizeof account);
     row = st_shelf_add(logs->shelf, job, account);
@@ -290,7 +273,7 @@ static void drop_job(st_logs *logs, uint64_t job, bool mark)
     st_shelved *row = st_shelf_find(logs->shelf, job);
     int64_t bytes = 0;
 
-    job_path(logs, job, "", &path);
+    st_log_job_path(logs, job, "", &path);
     walk(st_strbuf_str(&path), 1, true, &bytes);
     count(logs, row, -row->bytes);
     logs->pruned++;
@@ -320,7 +303,7 @@ static bool make_room(st_logs *logs, uint64_t job, int64_t n)
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
-static void drop_oldest(st_logs *logs, st_shelved *row, const char *path, segments *list,
+static void drop_oldest(st_logs *logs, st_shelved *row, const char *path, st_log_segments *list,
                         size_t more)
 {
     while (list->n > 1) {
@@ -352,7 +335,7 @@ static int write_segment(const char *path, int64_t base, const char *bytes, size
     st_strbuf_addf(&file, "%s/%" PRId64, path, base);
     fd = open(st_strbuf_str(&file), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return io_fail(err, st_strbuf_str(&file));
+        return st_log_io_fail(err, st_strbuf_str(&file));
     while (done < n) {
         ssize_t w = write(fd, bytes + done, n - done);
 
@@ -362,16 +345,16 @@ static int write_segment(const char *path, int64_t base, const char *bytes, size
             break;
         done += (size_t)w;
     }
-    int r = done < n ? io_fail(err, st_strbuf_str(&file)) : 0;
+    int r = done < n ? st_log_io_fail(err, st_strbuf_str(&file)) : 0;
     close(fd);
     *ret_written = done;
     return r;
 }
 
-static int append(st_logs *logs, uint64_t job, const char *path, segments *list, int64_t offset,
-                  const char *bytes, size_t n, size_t *ret_written, st_err *err)
+static int append(st_logs *logs, uint64_t job, const char *path, st_log_segments *list,
+                  int64_t offset, const char *bytes, size_t n, size_t *ret_written, st_err *err)
 {
-    const segment *last = list->n > 0 ? &list->v[list->n - 1] : NULL;
+    const st_log_segment *last = list->n > 0 ? &list->v[list->n - 1] : NULL;
     int64_t base = last && last->end == offset ? last->base : offset;
     st_shelved *row;
     int r;
@@ -385,6 +368,7 @@ static int append(st_logs *logs, uint64_t job, const char *path, segments *list,
     row = st_shelf_find(logs->shelf, job); /* others may have moved */
     row->newest_ms = now_ms();
     count(logs, row, (int64_t)*ret_written);
+    count(logs, row, st_log_times_add(path, offset, row->newest_ms));
     return r;
 }
 
@@ -392,7 +376,7 @@ int st_logs_append(st_logs *logs, uint64_t job, int stay, int task, int64_t offs
                    const char *bytes, size_t n, int64_t *ret_next, size_t *ret_dropped, st_err *err)
 {
     ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
-    segments list = {0};
+    st_log_segments list = {0};
     size_t written = 0;
     int64_t end, next = offset + (int64_t)n;
     int r;
@@ -400,13 +384,13 @@ int st_logs_append(st_logs *logs, uint64_t job, int stay, int task, int64_t offs
     if (offset < 0 || offset > INT64_MAX / 4 || n > ST_LOG_CHUNK_MAX)
         return st_fail(err, ST_ERANGE, "a piece of a log has at most %zu bytes, from 0 on",
                        ST_LOG_CHUNK_MAX);
-    path_of(logs, job, stay, task, &path);
+    st_log_path(logs, job, stay, task, &path);
     pthread_mutex_lock(&logs->lock);
     if (!st_shelf_find(logs->shelf, job))
         st_shelf_add(logs->shelf, job, "");
     r = make_dirs(logs, job, st_strbuf_str(&path), err);
     if (r == 0)
-        list_segments(st_strbuf_str(&path), &list);
+        st_log_segments_list(st_strbuf_str(&path), &list);
     end = list.n > 0 ? list.v[list.n - 1].end : 0;
     if (r == 0 && end > offset) { /* said before, as a whole or in part */
         size_t known = (size_t)ST_MIN(end - offset, (int64_t)n);
@@ -424,119 +408,6 @@ int st_logs_append(st_logs *logs, uint64_t job, int stay, int task, int64_t offs
     *ret_dropped = n - written;
     *ret_next = ST_MAX(next, end);
     return 0;
-}
-
-/* ---- reading ------------------------------------------------------------------------------------ */
-
-/* The last stay of the task that has a log; 0: none. */
-static int last_stay(const st_logs *logs, uint64_t job, int task)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
-    struct dirent *entry;
-    int last = 0, s, t, used;
-    DIR *dir;
-
-    st_strbuf_addf(&path, "%s/%016" PRIx64, logs->dir, job);
-    dir = opendir(st_strbuf_str(&path));
-    while (dir && (entry = readdir(dir))) {
-        used = 0;
-        if (sscanf(entry->d_name, "%9d.%9d%n", &s, &t, &used) == 2 && entry->d_name[used] == '\0' &&
-            t == task)
-            last = ST_MAX(last, s);
-    }
-    if (dir)
-        closedir(dir);
-    return last;
-}
-
-/* What is missing before all that is kept was, as a rule, more than is kept of one task. */
-static void gap(st_strbuf *out, int64_t bytes, bool first)
-{
-    if (out->n > 0 && out->s[out->n - 1] != '\n')
-        st_strbuf_addc(out, '\n');
-    st_strbuf_addf(out, "[%" PRId64 " bytes are not kept: %s]\n", bytes,
-                   first ? "newer output took their room"
-                         : "there was no room for them, or their node could not bring them");
-}
-
-static int read_segment(const char *path, const segment *s, int64_t from, size_t max,
-                        st_strbuf *out, st_err *err)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf file = {0};
-    size_t n = (size_t)ST_MIN(s->end - from, (int64_t)max);
-    ST_CLEANUP(st_freep) char *bytes = st_xmalloc(n + 1);
-    ssize_t got;
-    int fd;
-
-    st_strbuf_addf(&file, "%s/%" PRId64, path, s->base);
-    fd = open(st_strbuf_str(&file), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return io_fail(err, st_strbuf_str(&file));
-    got = pread(fd, bytes, n, from - s->base);
-    close(fd);
-    if (got < 0)
-        return io_fail(err, st_strbuf_str(&file));
-    st_strbuf_addn(out, bytes, (size_t)got);
-    return (int)got;
-}
-
-static int read_all(const char *path, const segments *list, const st_log_ask *ask, st_strbuf *ret,
-                    int64_t *ret_next, st_err *err)
-{
-    int64_t at = ST_MAX(ask->offset, 0);
-    size_t left = ask->max;
-
-    for (size_t i = 0; i < list->n && left > 0; i++) {
-        const segment *s = &list->v[i];
-        int got;
-
-        if (at >= s->end)
-            continue;
-        if (at < s->base) {
-            gap(ret, s->base - at, i == 0);
-            at = s->base;
-        }
-        got = read_segment(path, s, at, left, ret, err);
-        if (got < 0)
-            return got;
-        at += got;
-        left -= (size_t)got;
-    }
-    *ret_next = at;
-    return 0;
-}
-
-static bool was_pruned(const st_logs *logs, uint64_t job)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf file = {0};
-
-    job_path(logs, job, "/pruned", &file);
-    return access(st_strbuf_str(&file), F_OK) == 0;
-}
-
-int st_logs_read(st_logs *logs, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
-                 st_err *err)
-{
-    ST_CLEANUP(st_strbuf_done) st_strbuf path = {0};
-    segments list = {0};
-    int stay, r;
-
-    pthread_mutex_lock(&logs->lock);
-    stay = ask->stay > 0 ? ask->stay : last_stay(logs, ask->job, ask->task);
-    if (stay > 0) {
-        path_of(logs, ask->job, stay, ask->task, &path);
-        list_segments(st_strbuf_str(&path), &list);
-    }
-    if (list.n > 0)
-        r = read_all(st_strbuf_str(&path), &list, ask, ret, ret_next, err);
-    else if (was_pruned(logs, ask->job))
-        r = st_fail(err, ST_ENOENT,
-                    "what this job wrote was pruned: newer logs of its account needed the room");
-    else
-        r = st_fail(err, ST_ENOENT, "task %d of this job has not written anything yet", ask->task);
-    pthread_mutex_unlock(&logs->lock);
-    st_vec_free(&list);
-    return r;
 }
 
 /* ---- forgetting --------------------------------------------------------------------------------- */

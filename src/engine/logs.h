@@ -7,6 +7,8 @@
  * stopped is right even if the files have moved on. What is missing in between, because it was
  * dropped here, on the node, or when the disk was full, is told as one line where it would be.
  *
+ * DIR/JOB/STAY.TASK/times says when what came, to the second, or coarser where that is long ago.
+ *
  * DIR/JOB/account says whose a job is. Where a job's log had to make room DIR/JOB/pruned is left of it.
  *
  * Files are 0600, directories 0700. Nothing is synced: a log is worth less than the time of a
@@ -51,8 +53,7 @@ int st_logs_append(st_logs *logs, uint64_t job, int stay, int task, int64_t offs
                    const char *bytes, size_t n, int64_t *ret_next, size_t *ret_dropped,
                    st_err *err);
 
-int st_logs_read(st_logs *logs, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
-                 st_err *err);
+int st_logs_read(st_logs *logs, const st_log_ask *ask, st_log_got *ret, st_err *err);
 
 /* Removes jobs of which nothing was written since; counts them. */
 int64_t st_logs_prune(st_logs *logs, int64_t before_ms);

@@ -194,8 +194,7 @@ static int64_t on_next(st_engine *engine)
 }
 
 /* Whoever knows the job; where nobody does, in the words of who keeps most, which is asked first. */
-static int on_logs(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
-                   st_err *err)
+static int on_logs(st_engine *engine, const st_log_ask *ask, st_log_got *ret, st_err *err)
 {
     const mux *m = (const mux *)engine;
     int r = 0;
@@ -203,7 +202,7 @@ static int on_logs(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int
     for (size_t i = 0; i < m->n; i++) {
         st_engine *part = m->parts[i].engine;
         st_err why = {0};
-        int one = part->ops->logs ? part->ops->logs(part, ask, ret, ret_next, &why) : -ST_ENOENT;
+        int one = part->ops->logs ? part->ops->logs(part, ask, ret, &why) : -ST_ENOENT;
 
         if (one == 0)
             return 0;

@@ -440,14 +440,13 @@ static int64_t on_next(st_engine *engine)
     return next;
 }
 
-static int on_logs(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
-                   st_err *err)
+static int on_logs(st_engine *engine, const st_log_ask *ask, st_log_got *ret, st_err *err)
 {
     native *e = (native *)engine;
 
     if (!e->opt.logs)
         return st_fail(err, ST_ENOENT, "this stintd keeps no logs");
-    return st_logs_read(e->opt.logs, ask, ret, ret_next, err);
+    return st_logs_read(e->opt.logs, ask, ret, err);
 }
 
 /* ---- making ---------------------------------------------------------------------------------------- */

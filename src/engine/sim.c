@@ -214,8 +214,27 @@ static void write_log(const sim_job *job, int task, int64_t now, st_strbuf *out)
                        INT64_C(9) / (i + 3), INT64_C(7919) * i % 1000);
 }
 
-static int on_logs(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
-                   st_err *err)
+/* Where in its log that begins which is asked for: `since` and `tail` as a real log has them. */
+static size_t log_start(const sim_job *job, const st_log_ask *ask, const st_strbuf *all)
+{
+    const char *text = st_strbuf_str(all);
+    int64_t lines = 0, line = 0, from = ST_MAX(ask->offset, 0), tail = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        lines += text[i] == '\n';
+    for (size_t i = 0; i < all->n; i++) {
+        if (text[i] != '\n')
+            continue;
+        if (ask->since_ms > job->begun_ms - job->ran_ms + line * LINE_MS)
+            from = ST_MAX(from, (int64_t)i + 1);
+        line++;
+        if (ask->tail > 0 && line <= lines - ask->tail)
+            tail = (int64_t)i + 1;
+    }
+    return (size_t)ST_MIN(ST_MAX(from, tail), (int64_t)all->n);
+}
+
+static int on_logs(st_engine *engine, const st_log_ask *ask, st_log_got *ret, st_err *err)
 {
     sim_engine *e = (sim_engine *)engine;
     ST_CLEANUP(st_strbuf_done) st_strbuf all = {0};
@@ -224,17 +243,18 @@ static int on_logs(st_engine *engine, const st_log_ask *ask, st_strbuf *ret, int
 
     pthread_mutex_lock(&e->lock);
     job = find(e, ask->job);
-    if (job)
+    if (job) {
         write_log(job, ask->task, ask->now, &all);
+        from = log_start(job, ask, &all);
+        n = ST_MIN(all.n - from, ask->max);
+        st_strbuf_addn(&ret->text, st_strbuf_str(&all) + from, n);
+        ret->next = (int64_t)(from + n);
+        ret->stay = ret->newest = job->stay;
+    }
     pthread_mutex_unlock(&e->lock);
-    if (!job)
-        return st_fail(err, ST_ENOENT,
-                       "this job is not running, and simulated jobs keep no output");
-    from = ask->offset < 0 ? 0 : (size_t)ST_MIN(ask->offset, (int64_t)all.n);
-    n = ST_MIN(all.n - from, ask->max);
-    st_strbuf_addn(ret, st_strbuf_str(&all) + from, n);
-    *ret_next = (int64_t)(from + n);
-    return 0;
+    return job ? 0
+               : st_fail(err, ST_ENOENT,
+                         "this job is not running, and simulated jobs keep no output");
 }
 
 static void on_free(st_engine *engine)

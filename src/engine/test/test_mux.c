@@ -66,15 +66,14 @@ static void on_node(st_engine *e, const st_engine_node *said)
     note((fake *)e, word);
 }
 
-static int on_logs(st_engine *e, const st_log_ask *ask, st_strbuf *ret, int64_t *ret_next,
-                   st_err *err)
+static int on_logs(st_engine *e, const st_log_ask *ask, st_log_got *ret, st_err *err)
 {
     const fake *f = (const fake *)e;
 
     if (ask->job != 7 || !f->log)
         return st_fail(err, ST_ENOENT, "%s does not know it", e->ops->name);
-    st_strbuf_add(ret, f->log);
-    *ret_next = (int64_t)ret->n;
+    st_strbuf_add(&ret->text, f->log);
+    ret->next = (int64_t)ret->text.n;
     return 0;
 }
 
@@ -274,15 +273,14 @@ static void reports_say_whose_they_are(void **state)
 static void logs_are_of_who_knows_the_job(void **state)
 {
     world *w = *state;
-    ST_CLEANUP(st_strbuf_done) st_strbuf out = {0};
+    ST_CLEANUP(st_log_got_done) st_log_got out = {0};
     const st_log_ask ask = {.job = 7, .max = 100};
     st_err err = {0};
-    int64_t next;
 
-    assert_fails(w->mux->ops->logs(w->mux, &ask, &out, &next, &err), ST_ENOENT, "slurm does not");
+    assert_fails(w->mux->ops->logs(w->mux, &ask, &out, &err), ST_ENOENT, "slurm does not");
     w->plain->log = "hello";
-    assert_ok(w->mux->ops->logs(w->mux, &ask, &out, &next, &err));
-    assert_string_equal(st_strbuf_str(&out), "hello");
+    assert_ok(w->mux->ops->logs(w->mux, &ask, &out, &err));
+    assert_string_equal(st_strbuf_str(&out.text), "hello");
 }
 
 static void parts_are_found_by_name_and_kind(void **state)
