@@ -3,6 +3,7 @@
  */
 #include "calendar/tz.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -172,6 +173,26 @@ st_tz *st_tz_utc(void)
     tz->types = st_xcalloc(1, sizeof *tz->types);
     memcpy(tz->types[0].abbr, "UTC", 4);
     return tz;
+}
+
+int st_tz_of_rule(const char *name, const char *rule, st_tz **ret, st_err *err)
+{
+    st_tz_rule r = {0};
+    char q[ST_QUOTE_MAX];
+    int rc = st_tz_name_is_sane(name)
+                 ? st_tz_rule_parse(rule, &r, err)
+                 : st_fail(err, ST_EINVAL, "%s cannot be the name of a zone", st_quote(q, name));
+
+    if (rc < 0)
+        return rc;
+    *ret = st_xcalloc(1, sizeof **ret);
+    snprintf((*ret)->name, sizeof(*ret)->name, "%s", name);
+    (*ret)->ntype = 1;
+    (*ret)->types = st_xcalloc(1, sizeof *(*ret)->types);
+    (*ret)->types[0] = r.std;
+    (*ret)->has_rule = true;
+    (*ret)->rule = r;
+    return 0;
 }
 
 void st_tz_free(st_tz *tz)

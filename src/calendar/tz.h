@@ -24,6 +24,9 @@
 typedef struct st_tz st_tz;
 
 int st_tz_parse(const char *name, const void *bytes, size_t n, st_tz **ret, st_err *err);
+/* The zone with one rule for all times, in the words of such a file's footer: "CET-1CEST,M3.5.0,M10.5.0/3". */
+int st_tz_of_rule(const char *name, const char *rule, st_tz **ret, st_err *err);
+
 /* The zone without any rules, which needs no file. */
 st_tz *st_tz_utc(void);
 void st_tz_free(st_tz *tz);

@@ -87,6 +87,7 @@ static void event_of(const st_play *play, const st_scn_action *a, st_event *ev)
         ev->u.labels.text = a->labels;
         ev->u.labels.force = a->force;
         break;
+    case ST_DO_CLOCKS: /* st_play_clocks */
     case ST_DO_COUNT:
         break;
     }
@@ -130,6 +131,10 @@ void st_play_act(st_play *play, const st_scn_action *a)
     st_event ev;
     int r;
 
+    if (a->kind == ST_DO_CLOCKS) {
+        st_play_clocks(play, a);
+        return;
+    }
     play->cancelling = a->kind == ST_DO_CANCEL;
     if (impossible) {
         r = st_fail(&why, ST_EINVAL, "%s", impossible);

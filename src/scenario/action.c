@@ -246,6 +246,8 @@ static int read_verb(st_scenario *s, const st_doc_node *node, st_scn_action *bas
         return st_scn_read_unbook(s, node, base, err);
     case ST_DO_LABELS:
         return read_labels(s, node, base, err);
+    case ST_DO_CLOCKS:
+        return st_scn_read_clocks(s, node, base, err);
     case ST_DO_COUNT:
         break;
     }

@@ -7,6 +7,8 @@
 #include "scenario/scenario.h"
 
 /* scenario_act.c: one action at the present moment, with what it was expected to come to. */
+/* Bookings by a clock follow it (zone.c). */
+void st_play_clocks(st_play *play, const st_scn_action *a);
 void st_play_act(st_play *play, const st_scn_action *a);
 
 /* Applies one event; what was accepted is remembered for the step. */

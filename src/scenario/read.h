@@ -29,6 +29,16 @@ int st_scn_read_book(st_scenario *s, const st_doc_node *map, const st_scn_action
                      st_err *err);
 int st_scn_read_unbook(st_scenario *s, const st_doc_node *node, const st_scn_action *base,
                        st_err *err);
+/* zone.c: `zones` and `start`, which may be NULL; a moment by a zone's clock; new rules. */
+int st_scn_read_zones(st_scenario *s, const st_doc_node *map, const st_doc_node *start,
+                      st_err *err);
+int st_scn_read_clock(const st_scenario *s, const st_doc_node *n, st_tz **ret, st_err *err);
+int st_scn_find_zone(const st_scenario *s, const st_doc_node *at, const char *name, int *ret,
+                     st_err *err);
+int st_scn_read_moment(const st_scenario *s, const st_doc_node *node, const char *zone,
+                       int64_t *ret_ms, st_err *err);
+int st_scn_read_clocks(st_scenario *s, const st_doc_node *map, const st_scn_action *base,
+                       st_err *err);
 int st_scn_find_booking(const st_scenario *s, const st_doc_node *node, int64_t *ret, st_err *err);
 int st_scn_read_action(st_scenario *s, const st_doc_node *map, int64_t at_ms, st_err *err);
 

@@ -93,11 +93,13 @@ static int read_policy(st_scenario *s, const st_doc_node *map, st_err *err)
 
 typedef struct entry_fields {
     int64_t at_ms, after_ms;
-    const st_doc_node *todo, *expect;
+    const st_doc_node *at, *todo, *expect;
+    const char *zone; /* of `at`; NULL: it is a duration */
 } entry_fields;
 
 static const st_field entry_rows[] = {
-    {.key = "at", .kind = ST_F_DURATION, .offset = offsetof(entry_fields, at_ms)},
+    {.key = "at", .kind = ST_F_NODE, .offset = offsetof(entry_fields, at)},
+    {.key = "zone", .kind = ST_F_TEXT, .offset = offsetof(entry_fields, zone)},
     {.key = "after", .kind = ST_F_DURATION, .offset = offsetof(entry_fields, after_ms)},
     {.key = "do", .kind = ST_F_NODE, .offset = offsetof(entry_fields, todo)},
     {.key = "expect", .kind = ST_F_NODE, .offset = offsetof(entry_fields, expect)},
@@ -127,6 +129,11 @@ static int read_entry(st_scenario *s, const st_doc_node *map, int64_t before, st
     st_scn_entry e = {.line = map->line, .action = s->actions.n, .expect = s->expects.n};
     int r = st_fields_read(s->doc, map, entry_rows, &f, err);
 
+    if (r == 0 && f.zone && !f.at)
+        r = st_doc_fail(s->doc, map, err, ST_EINVAL, "zone needs an at: when is it there?");
+    if (r == 0 && f.at)
+        r = f.zone ? st_scn_read_moment(s, f.at, f.zone, &f.at_ms, err)
+                   : st_doc_duration_ms(s->doc, f.at, &f.at_ms, err);
     if (r == 0)
         r = entry_time(s, map, &f, before, &e.at_ms, err);
     if (r == 0 && f.todo)
@@ -176,7 +183,7 @@ static int read_timeline(st_scenario *s, const st_doc_node *list, st_err *err)
 typedef struct top_fields {
     const char *name;
     int64_t until_ms;
-    const st_doc_node *policy, *types, *pools, *fleet, *accounts, *timeline;
+    const st_doc_node *policy, *types, *pools, *fleet, *accounts, *timeline, *zones, *start;
 } top_fields;
 
 #define TOP_ROW(word, field, must)                                                              \
@@ -193,6 +200,8 @@ static const st_field top_rows[] = {
     TOP_ROW("fleet", fleet, true),
     TOP_ROW("accounts", accounts, true),
     TOP_ROW("timeline", timeline, false),
+    TOP_ROW("zones", zones, false),
+    TOP_ROW("start", start, false),
     {0},
 };
 
@@ -211,6 +220,8 @@ static int read_scenario(st_scenario *s, st_err *err)
         r = st_scn_read_fleet(s, f.fleet, err);
     if (r == 0)
         r = st_scn_read_accounts(s, f.accounts, err);
+    if (r == 0)
+        r = st_scn_read_zones(s, f.zones, f.start, err);
     if (r == 0)
         r = read_timeline(s, f.timeline, err);
     s->name = f.name ? f.name : st_doc_name(s->doc);
@@ -277,6 +288,12 @@ void st_scenario_free(st_scenario *s)
     st_vec_free(&s->expects);
     st_vec_free(&s->entries);
     st_vec_free(&s->account_names);
+    for (size_t i = 0; i < s->zones.n; i++)
+        st_tz_free(s->zones.v[i]);
+    for (size_t i = 0; i < s->clocks.n; i++)
+        st_tz_free(s->clocks.v[i]);
+    st_vec_free(&s->zones);
+    st_vec_free(&s->clocks);
     st_map_free(s->job_ids);
     st_map_free(s->node_ids);
     st_map_free(s->account_ids);

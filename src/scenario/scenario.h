@@ -14,6 +14,7 @@
 #include "base/doc.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "calendar/recur.h"
 #include "check/check.h"
 #include "core/core.h"
 #include "spec/spec.h"
@@ -61,7 +62,8 @@ typedef struct st_scn_job {
     X(ST_DO_LIMIT, "limit")               \
     X(ST_DO_BOOK, "book")                 \
     X(ST_DO_UNBOOK, "unbook")             \
-    X(ST_DO_LABELS, "labels")
+    X(ST_DO_LABELS, "labels")             \
+    X(ST_DO_CLOCKS, "clocks")
 
 typedef enum st_scn_do {
 #define X(id, name) id,
@@ -79,6 +81,8 @@ typedef struct st_scn_book {
     uint64_t id;
     st_booking_spec spec;
     st_window *windows;
+    st_wall *walls; /* one of each window, as the clock of the zone shows it; NULL: moments */
+    int zone;       /* of those: index */
     int n;
 } st_scn_book;
 
@@ -94,6 +98,8 @@ typedef struct st_scn_action {
     st_account_doc *account; /* of ST_DO_ACCOUNT */
     const st_scn_book *book; /* of ST_DO_BOOK */
     uint64_t booking;        /* of ST_DO_UNBOOK */
+    int zone;                /* of ST_DO_CLOCKS: index */
+    const st_tz *clock;      /* of ST_DO_CLOCKS: as it goes from now on */
     const char *labels;      /* of ST_DO_LABELS: all of them */
     bool force;              /* of ST_DO_LABELS: although bookings lose their place */
     bool refuse;             /* it must be refused ... */
@@ -148,8 +154,11 @@ typedef struct st_scenario {
     ST_VEC(st_scn_entry) entries;
     ST_VEC(const char *) account_names; /* all that are ever mentioned as accounts */
     st_map *job_ids, *node_ids, *account_ids, *booking_ids;
-    uint64_t next_booking; /* the last number that was given out */
-    bool asserts;          /* something is expected, or expected to be refused */
+    int64_t start_ms; /* what 0 is, in ms since 1970 */
+    ST_VEC(st_tz *) zones;
+    ST_VEC(st_tz *) clocks; /* of ST_DO_CLOCKS */
+    uint64_t next_booking;  /* the last number that was given out */
+    bool asserts;           /* something is expected, or expected to be refused */
 } st_scenario;
 
 int st_scenario_new(const st_doc *doc, st_scenario **ret, st_err *err);

@@ -8,6 +8,9 @@
 
 #define MINUTE INT64_C(60000)
 
+#define ZONES     3 /* whose clocks change apart from each other */
+#define ZONE_MOST 12
+
 static int64_t pick(st_rng *rng, const int64_t *of, size_t n)
 {
     return of[st_rng_below(rng, n)];
@@ -168,6 +171,36 @@ static void change(st_fuzz_gen *gen)
     ev->u.rebook.tasks = tasks;
 }
 
+/* The clocks of a zone change their rules: what was booked there and is ahead moves by as much, in the order of
+ * control/zone_moves.c, in one moment. */
+static void turn_clocks(st_fuzz_gen *gen)
+{
+    st_rng *rng = &gen->label_rng;
+    const st_core *core = st_fuzz_run_core(gen->run);
+    int64_t by_ms =
+        PICK(rng, -60 * MINUTE, -30 * MINUTE, -5 * MINUTE, 5 * MINUTE, 30 * MINUTE, 60 * MINUTE);
+    uint64_t zone = st_rng_below(rng, ZONES);
+    const st_booking *list[ZONE_MOST];
+    int n = 0;
+    for (size_t i = 0; i < st_core_nbookings(core) && n < ZONE_MOST; i++) {
+        const st_booking *b = st_core_booking_at(core, i);
+        if ((b->series ? b->series : b->id) % ZONES != zone || b->open || b->job ||
+            b->state != ST_BOOKING_CONFIRMED || b->from_ms <= gen->now)
+            continue;
+        int at = n++;
+        for (; at > 0 && (list[at - 1]->from_ms < b->from_ms) == (by_ms > 0); at--)
+            list[at] = list[at - 1];
+        list[at] = b;
+    }
+    for (int i = 0; i < n; i++) {
+        st_event *ev = &st_fuzz_record(gen, ST_EV_BOOK_CHANGE, true)->event;
+        ev->u.rebook.id = list[i]->id;
+        ev->u.rebook.from_ms = list[i]->from_ms + by_ms;
+        ev->u.rebook.to_ms = list[i]->to_ms + by_ms;
+        ev->u.rebook.tasks = list[i]->tasks;
+    }
+}
+
 static void name_one(st_fuzz_gen *gen, st_event_kind kind)
 {
     uint64_t id = some_number(gen);
@@ -186,6 +219,8 @@ void st_fuzz_book(st_fuzz_gen *gen)
     gen->labelled = true;
     if (gen->labels && st_rng_chance(&gen->label_rng, 1, 6))
         relabel(gen);
+    if (gen->labels && st_rng_chance(&gen->label_rng, 1, 12))
+        turn_clocks(gen);
     if (!gen->books || !st_rng_chance(rng, 1, 2))
         return;
     size_t live = st_core_nbookings(st_fuzz_run_core(gen->run));
