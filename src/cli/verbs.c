@@ -84,6 +84,14 @@ const st_cli_verb st_cli_verbs[] = {
     {"top", "Watch accounts, running jobs and waiting jobs", "[OPTION...]",
      "Press q to leave. Without a terminal, stint prints everything once.\n", .fn = st_cli_top,
      .options = st_cli_top_options, .example = "  stint top\n"},
+    {"series", "Show what was: GPUs held, queue, utilisation, cost over time", "[OPTION...]",
+     "One line for each bucket of a minute, ten minutes or an hour; a dash is not known, which is\n"
+     "not 0. HELD, RUNNING, WAITING: on average. ASKED: GPUs that waiting jobs ask for. BUSY: "
+     "part\n"
+     "of measured time with a kernel running. WATTS, MEMORY: of one GPU. MONTH: spent since the\n"
+     "month began.\n",
+     .fn = st_cli_series, .options = st_cli_series_options,
+     .example = "  stint series --since 6h --step 10m\n  stint series --job jdgq378mt\n"},
     {"quota", "Show an account's guarantee, maximum and use", "[OPTION...] [ACCOUNT]",
      "FLOOR: guarantee that current nodes cover. MAX: most that the account may hold with\n"
      "borrowing. INSIDE: part of HELD that is within the guarantee.\n",
