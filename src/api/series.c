@@ -56,6 +56,7 @@ typedef struct ask {
     const char *name;
     uint64_t id;
     int64_t from_ms, to_ms, width_ms;
+    int tier;            /* of the width */
     st_series_row *rows; /* one for each bucket */
     size_t n;
 } ask;
@@ -150,6 +151,7 @@ static int choose_width(ask *a, const st_series_options *o, int64_t now, st_err 
                     a->from_ms >= now - o->keep_ms[tier] - w;
 
         a->width_ms = w;
+        a->tier = tier;
         if (step == w || (!text && fits))
             return 0;
     }
@@ -161,20 +163,32 @@ static int choose_width(ask *a, const st_series_options *o, int64_t now, st_err 
                    st_fmt_duration(sixty, st_series_width(o->step_ms, 2)));
 }
 
-/* Whole buckets, up to the last that is there. */
-static int cut(ask *a, st_store *reader, st_err *err)
+/* The end of the last bucket of a width that is there; 0: none is. */
+static int end_of(st_store *reader, int64_t width, int64_t *ret, st_err *err)
 {
-    const st_series_blob cluster = {.width_ms = a->width_ms,
+    const st_series_blob cluster = {.width_ms = width,
                                     .kind = ST_SERIES_ACCOUNT,
                                     .part = st_series_part(ST_SERIES_ACCOUNT, ST_ROOT)};
     int64_t first, last;
     int r = st_store_series_span(reader, &cluster, &first, &last, err);
 
+    if (r == 0)
+        *ret = last < 0 ? 0 : last + width;
+    return r;
+}
+
+/* Whole buckets, up to the one that is gathered. */
+static int cut(ask *a, st_store *reader, st_err *err)
+{
+    int64_t end;
+    int r =
+        end_of(reader, st_series_width(st_control_series(a->api->control)->step_ms, 0), &end, err);
+
     if (r < 0)
         return r;
     a->from_ms = st_series_bucket(a->from_ms, a->width_ms);
-    a->to_ms = st_series_bucket(a->to_ms + a->width_ms - 1, a->width_ms);
-    a->to_ms = ST_MAX(ST_MIN(a->to_ms, last < 0 ? 0 : last + a->width_ms), a->from_ms);
+    a->to_ms = st_series_bucket(ST_MIN(a->to_ms, end) + a->width_ms - 1, a->width_ms);
+    a->to_ms = ST_MAX(a->to_ms, a->from_ms);
     return 0;
 }
 
@@ -236,14 +250,28 @@ static int take(void *ctx, const st_series_blob *blob, st_err *err)
     return 0;
 }
 
+/* What is not in a bucket of this width yet is in narrower ones: the last is as far as it goes. */
 static int read_kind(ask *a, st_store *reader, st_series_kind kind, uint64_t id, uint32_t columns,
                      st_err *err)
 {
-    const st_series_blob of = {
-        .width_ms = a->width_ms, .kind = kind, .part = st_series_part(kind, id)};
+    const int64_t step = st_control_series(a->api->control)->step_ms;
     reading rd = {a, id, columns};
+    int64_t from = a->from_ms, end;
+    int r = 0;
 
-    return st_store_series_read(reader, &of, a->from_ms, a->to_ms, take, &rd, err);
+    for (int tier = a->tier; r == 0 && tier >= 0; tier--) {
+        st_series_blob of = {.width_ms = st_series_width(step, tier),
+                             .kind = kind,
+                             .part = st_series_part(kind, id)};
+
+        r = end_of(reader, of.width_ms, &end, err);
+        end = r == 0 ? ST_MIN(end, a->to_ms) : 0;
+        if (end <= from)
+            continue;
+        r = st_store_series_read(reader, &of, from, end, take, &rd, err);
+        from = end;
+    }
+    return r;
 }
 
 static int read_rows(ask *a, st_store *reader, st_err *err)

@@ -92,6 +92,9 @@ def what_was_there(world, job):
         for name, values in f.items():
             check(len(values) == round((at(doc["until"]) - at(doc["since"])) / doc["step_seconds"]), "%s has %d values", name,
                   len(values))
+    # A wide bucket that is not over yet has what there is.
+    f = series(busy, step="1m")[1]
+    check(known(f, "utilisation") == [0.73], "by the minute: %s", known(f, "utilisation"))
     # The other GPU: held by nobody, which is known, and not measured, which is not 0.
     f = series(owner, of="gpu", name=f"n0:{1 - world.gpu}", step="1s")[1]
     check(f["gpus_held"][-1] == 0 and f["failed"][-1] == 0 and "utilisation" not in f, "the other GPU: %s", list(f))
